@@ -1,6 +1,6 @@
 package xnn
 
-// Places are the folders that a search goes through.
+// Places returns the folders searched for a library.
 func Places() []string { return places("") }
 
 // Sonames are the supported versions.

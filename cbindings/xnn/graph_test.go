@@ -9,7 +9,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 )
 
-// graph is a subgraph under construction whose calls must succeed.
+// graph builds a subgraph. A failed call ends the test.
 type graph struct {
 	t   testing.TB
 	lib *xnn.Library
@@ -34,7 +34,7 @@ func (g *graph) must(call string, status xnn.Status) {
 	}
 }
 
-// value defines a float value: a constant, or external with the given flag.
+// value defines a float32 value: a constant, or an external value with the given flags.
 func (g *graph) value(data []float32, external, flags uint32, dims ...uint) uint32 {
 	g.t.Helper()
 	if data != nil {
@@ -69,7 +69,7 @@ func (g *graph) setup(r xnn.Runtime, values ...[]float32) {
 	g.must("xnn_setup_runtime_v2", g.lib.SetupRuntime(r, uint(len(external)), &external[0]))
 }
 
-// padded allocates extra space after n floats, which XNNPACK may read.
+// padded returns a copy of values with extra bytes after it that XNNPACK may read.
 func padded(values ...float32) []float32 {
 	return append(slices.Clone(values), make([]float32, xnn.ExtraBytes/4)...)[:len(values)]
 }
@@ -83,6 +83,8 @@ func wantFloats(t *testing.T, got, want []float32) {
 	}
 }
 
+// TestBinary multiplies with broadcasting and an output range, and checks that an invoke does not
+// allocate.
 func TestBinary(t *testing.T) {
 	lib := xnntest.Library(t)
 	g := newGraph(t, lib, 3)
@@ -101,15 +103,15 @@ func TestBinary(t *testing.T) {
 	var dims [xnn.MaxDims]uint
 	g.must("xnn_get_external_value_shape", lib.GetExternalValueShape(r, 2, &rank, &dims[0]))
 	if rank != 2 || dims[0] != 2 || dims[1] != 2 {
-		t.Errorf("output shape %v, rank %d, want [2 2]", dims, rank)
+		t.Errorf("output: got shape %v, rank %d, want [2 2], rank 2", dims, rank)
 	}
 	if n := testing.AllocsPerRun(100, func() { lib.InvokeRuntime(r) }); n != 0 {
-		t.Errorf("%v allocations an invoke, want 0", n)
+		t.Errorf("got %v allocations per invoke, want 0", n)
 	}
 }
 
-// convolution builds y = conv(x, w) + b: 3x3 input of one channel, 2x2 kernel, two
-// output channels.
+// convolution builds y = conv(x, w) + b with a 3x3 input of one channel, a 2x2 kernel and two output
+// channels.
 func convolution(t testing.TB, lib *xnn.Library, w, b []float32) *graph {
 	g := newGraph(t, lib, 2)
 	x := g.value(nil, 0, xnn.ValueExternalInput, 1, 3, 3, 1)
@@ -132,6 +134,7 @@ func TestConvolution(t *testing.T) {
 	wantFloats(t, y, []float32{6, 112, 8, 116, 12, 124, 14, 128})
 }
 
+// TestInvalidNode checks the status of a node with undefined values.
 func TestInvalidNode(t *testing.T) {
 	lib := xnntest.Library(t)
 	g := newGraph(t, lib, 1)
@@ -140,6 +143,7 @@ func TestInvalidNode(t *testing.T) {
 	}
 }
 
+// TestProfile checks the operator name in a runtime's profile.
 func TestProfile(t *testing.T) {
 	lib := xnntest.Library(t)
 	g := convolution(t, lib, padded(1, 0, 0, 1, 1, 1, 1, 1), padded(0, 100))
@@ -150,11 +154,11 @@ func TestProfile(t *testing.T) {
 	var need uint
 	g.must("xnn_get_runtime_profiling_info", lib.GetRuntimeProfilingInfo(r, xnn.ProfileOperatorName, uint(len(names)), &names[0], &need))
 	if want := "Convolution (NHWC, F32)"; string(names[:len(want)]) != want {
-		t.Errorf("operator name %q, want %q", names, want)
+		t.Errorf("operator name: got %q, want %q", names, want)
 	}
 }
 
-// record is a store that keeps everything and counts calls.
+// record is a weights store that keeps all blocks and counts calls.
 type record struct {
 	pin                        runtime.Pinner
 	kept                       map[xnn.WeightsKey]xnn.Address
@@ -201,12 +205,13 @@ func TestWeightsCache(t *testing.T) {
 		g.must("xnn_invoke_runtime", lib.InvokeRuntime(r))
 		wantFloats(t, y, []float32{6, 112, 8, 116, 12, 124, 14, 128})
 	}
-	// the older version also inserts what it found
+	// the older version also inserts blocks that it found
 	if store.lookUps != 2 || store.reserves != 1 || store.inserts < 1 || store.inserts > 2 {
-		t.Errorf("%d look-ups, %d reserves, %d inserts; want 2, 1, 1 or 2", store.lookUps, store.reserves, store.inserts)
+		t.Errorf("got %d look-ups, %d reserves, %d inserts, want 2, 1, 1 or 2", store.lookUps, store.reserves, store.inserts)
 	}
 }
 
+// BenchmarkInvoke measures the overhead of a call of the library.
 func BenchmarkInvoke(b *testing.B) {
 	lib := xnntest.Library(b)
 	g := newGraph(b, lib, 2)

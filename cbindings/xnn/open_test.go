@@ -12,17 +12,19 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 )
 
+// TestOpen checks the opened library's soname and build identifier, and that a second open returns
+// the same library.
 func TestOpen(t *testing.T) {
 	lib := xnntest.Library(t)
 	if !slices.Contains(xnn.Sonames, lib.Soname) {
-		t.Errorf("soname %q", lib.Soname.Name)
+		t.Errorf("got unsupported soname %q", lib.Soname.Name)
 	}
 	if len(lib.BuildIdentifier()) == 0 {
 		t.Error("no build identifier")
 	}
 	again, err := xnn.Open(xnntest.Path())
 	if again != lib || err != nil {
-		t.Errorf("second open: another library, %v", err)
+		t.Errorf("second open: got %p, %v, want %p", again, err, lib)
 	}
 }
 
@@ -35,12 +37,13 @@ func TestScripts(t *testing.T) {
 		}
 		for _, want := range []string{"=" + xnn.Sonames[i].Name + "\n", xnn.Sonames[i].Build[:7]} {
 			if !strings.Contains(string(text), want) {
-				t.Errorf("%s: no %q", script, want)
+				t.Errorf("%s: does not contain %q", script, want)
 			}
 		}
 	}
 }
 
+// TestFound checks which paths contain a library.
 func TestFound(t *testing.T) {
 	junk := filepath.Join(t.TempDir(), "libXNNPACK.so")
 	if err := os.WriteFile(junk, []byte("no library"), 0o600); err != nil {
@@ -52,7 +55,7 @@ func TestFound(t *testing.T) {
 		}
 	}
 	if lib := xnntest.Library(t); filepath.IsAbs(lib.Path) && xnn.Locate(xnntest.Path()) != lib.Soname {
-		t.Errorf("%q: located %v, opened %v", xnntest.Path(), xnn.Locate(xnntest.Path()), lib.Soname)
+		t.Errorf("%q: Locate returned %v, Open %v", xnntest.Path(), xnn.Locate(xnntest.Path()), lib.Soname)
 	}
 }
 
@@ -76,7 +79,7 @@ func TestOpenRefused(t *testing.T) {
 		reason     error
 		text       string
 	}{
-		{"no such place", filepath.Join(dir, "nowhere"), xnn.ErrAbsent, "nowhere: not there"},
+		{"missing path", filepath.Join(dir, "nowhere"), xnn.ErrAbsent, "nowhere: not there"},
 		{"empty folder", folder("empty"), xnn.ErrAbsent, "no libXNNPACK"},
 		{"other version", folder("older", "libXNNPACK.so.0.20220216"), xnn.ErrRefused, `unsupported version "libXNNPACK.so.0.20220216"`},
 		{"not a library", folder("text", "libXNNPACK.so.0.20241108"), xnn.ErrRefused, "bad magic number"},
@@ -97,7 +100,7 @@ func TestOpenRefused(t *testing.T) {
 	}
 }
 
-// TestOpenOtherSoname renames the system's libm: the soname in the file counts.
+// TestOpenOtherSoname opens the system's libm: the error names the soname.
 func TestOpenOtherSoname(t *testing.T) {
 	xnntest.Library(t)
 	for _, pattern := range []string{"/lib/*/libm.so.6", "/usr/lib/*/libm.so.6"} {
@@ -114,29 +117,29 @@ func TestOpenOtherSoname(t *testing.T) {
 	t.Skip("needs libm.so.6 in a folder of the system's libraries")
 }
 
-// TestPlaces searches next to the executable, in the checkout and in the user's folder, but never
-// in a folder that another user can write to.
+// TestPlaces checks that the user's folder is searched unless another user can write to it, and that
+// the current folder is not searched.
 func TestPlaces(t *testing.T) {
 	data := t.TempDir()
 	t.Setenv("XDG_DATA_HOME", data)
 	dir := filepath.Join(data, "etrun", "lib")
 	if got := xnn.UserFolder(); got != dir {
-		t.Errorf("user folder %q, want %q", got, dir)
+		t.Errorf("user folder: got %q, want %q", got, dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Contains(xnn.Places(), dir) {
-		t.Errorf("%v, want %s among them", xnn.Places(), dir)
+		t.Errorf("got %v, want %s in the list", xnn.Places(), dir)
 	}
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if slices.Contains(xnn.Places(), dir) {
-		t.Errorf("%v, with a folder that others can write to", xnn.Places())
+		t.Errorf("got %v, want no folder that others can write to", xnn.Places())
 	}
 	here, err := os.Getwd()
 	if err != nil || slices.Contains(xnn.Places(), here) {
-		t.Errorf("%v, with the current folder", xnn.Places())
+		t.Errorf("got %v, want no current folder", xnn.Places())
 	}
 }

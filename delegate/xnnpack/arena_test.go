@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// chainGraph is two products with a value of some columns between them.
+// chainGraph returns two fully connected nodes with an intermediate value of shape 2×cols.
 func chainGraph(cols int) *graph {
 	m := newMaker(7)
 	x, a, b := m.input(fp32, 2, 64), m.constant(fp32, 0, cols, 64), m.constant(fp32, 0, 8, cols)
@@ -17,8 +17,8 @@ func chainGraph(cols int) *graph {
 	return m.done(y)
 }
 
-// TestArena runs units in one scratch: those made before the first of them is bound lie in the
-// same memory, a larger one that comes later gets its own and leaves theirs alone.
+// TestArena runs several units with one scratch. Units created before the first is bound share its
+// memory. A larger unit created later allocates its own and does not change theirs.
 func TestArena(t *testing.T) {
 	scratch := new(delegate.Scratch)
 	defer scratch.Close()
@@ -30,7 +30,7 @@ func TestArena(t *testing.T) {
 		alone, _ := mustUnit(t, g, EngineReference, delegate.Instance{})
 		mustExecute(t, alone, args)
 		if want := numbersOf(args[1].Tensor); !slices.Equal(got, want) {
-			t.Errorf("in one scratch: %v, alone: %v", got, want)
+			t.Errorf("shared scratch: got %v, want %v", got, want)
 		}
 	}
 	var units []delegate.Unit
@@ -48,7 +48,7 @@ func TestArena(t *testing.T) {
 	for i, u := range units {
 		e := u.(*reference)
 		if v := e.graph.Nodes[0].Out[0]; &e.bytes[v][0] != first {
-			t.Errorf("unit %d: its value between nodes lies in memory of its own", i)
+			t.Errorf("unit %d: the intermediate value is not in the shared scratch", i)
 		}
 	}
 	large := chainGraph(4096)
@@ -62,6 +62,6 @@ func TestArena(t *testing.T) {
 	other, _ := mustUnit(t, graphs[0], EngineReference, delegate.Instance{Scratch: new(delegate.Scratch)})
 	check(t, other, graphs[0])
 	if &other.(*reference).arena.bytes[0] == &units[0].(*reference).arena.bytes[0] {
-		t.Error("another instance has the same memory")
+		t.Error("a unit with another scratch has the same memory")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/internal/campaign"
 )
 
-// faults are planted into the library's functions.
+// faults are changes to the library's functions that attack.run must detect.
 var faults = []struct {
 	kind  string
 	plant func(lib *xnn.Library)
@@ -23,7 +23,7 @@ var faults = []struct {
 			return define(s, lib.Soname.Unary[xnn.Square], p, in, out, flags)
 		}
 	}},
-	{"foreign", func(lib *xnn.Library) { // an input that is read one element late
+	{"foreign", func(lib *xnn.Library) { // an input read from one element too far
 		setup := lib.SetupRuntime
 		lib.SetupRuntime = func(r xnn.Runtime, n uint, values *xnn.ExternalValue) xnn.Status {
 			values.Data += 4
@@ -34,14 +34,14 @@ var faults = []struct {
 	{"execute", func(lib *xnn.Library) { lib.InvokeRuntime = func(xnn.Runtime) xnn.Status { return xnn.InvalidState } }},
 }
 
-// TestAttackSees wants every planted fault to be found, for what it is.
-func TestAttackSees(t *testing.T) {
+// TestAttackFindsFaults checks that attack.run reports each injected fault with the right kind.
+func TestAttackFindsFaults(t *testing.T) {
 	a := newAttack(t)
 	sound := a.lib.Functions
 	guarded := xnnguard.Install(a.lib) == nil
 	for _, f := range faults {
 		if f.kind == "leak" && !guarded {
-			continue // what the library has is not known
+			continue // without the guarded heap, the library's allocations are not counted
 		}
 		f.plant(a.lib)
 		m := newMaker(1)
@@ -52,14 +52,14 @@ func TestAttackSees(t *testing.T) {
 			var found *campaign.Finding
 			err := a.run(g, seed)
 			if got := errors.As(err, &found); got != (f.kind != "") || got && found.Kind != f.kind {
-				t.Errorf("seed %d: %v, want kind %q", seed, err, f.kind)
+				t.Errorf("seed %d: got %v, want kind %q", seed, err, f.kind)
 			}
 		}
 		a.lib.Functions = sound
 	}
 }
 
-// TestIntact wants a byte that was written beside an argument to be found.
+// TestIntact checks that intact detects a changed byte next to an argument.
 func TestIntact(t *testing.T) {
 	edges := [][2][]byte{{{7, 7}, {7}}, {nil, {7, 7, 7}}}
 	if err := intact(edges, 7); err != nil {
@@ -67,6 +67,6 @@ func TestIntact(t *testing.T) {
 	}
 	edges[1][1][2] = 8
 	if err := intact(edges, 7); err == nil {
-		t.Error("a byte behind argument 1 is not found")
+		t.Error("no error for a changed byte after argument 1")
 	}
 }

@@ -18,29 +18,29 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// What one graph may cost: the limit that the backend is given, and some, and time.
+// Memory limits for one graph.
 const (
-	attackLimit = 64 << 20
-	attackSlack = 64 << 20
-	attackFixed = 64 << 10 // of the library's for any graph, beside the estimate
+	attackLimit = 64 << 20 // the backend's limit
+	attackSlack = 64 << 20 // what the library may allocate above it
+	attackFixed = 64 << 10 // the library's fixed allocations, not part of the estimate
 )
 
-// Graphs above these are compiled, and not run.
+// Graphs above these limits are compiled but not run.
 const (
 	largeCost  = 2e7
 	largeBytes = 2 << 20
 )
 
-// attack runs hostile graphs on both engines, natively with every buffer between pages
-// without access.
+// attack runs malformed and mutated graphs on both engines. On the native engine, every buffer is
+// between inaccessible pages.
 type attack struct {
 	lib   *xnn.Library
 	arena guard.Arena
 	count func(counter, n int)
-	packs bool // the library packs weights in its own memory, which is guarded
+	packs bool // without a weights cache: the library packs weights in its own, guarded memory
 }
 
-// What became of graphs, calls and outputs, as attack.count has it.
+// Counters of attack.count for graphs, calls and outputs.
 const (
 	countGraphs = iota
 	countRefused
@@ -58,7 +58,7 @@ func newAttack(t testing.TB) *attack {
 	t.Helper()
 	lib := xnntest.Library(t)
 	if err := xnnguard.Install(lib); err != nil {
-		t.Logf("without guarded memory of the library: %v", err)
+		t.Logf("the library's memory is not guarded: %v", err)
 	}
 	a := &attack{lib: lib, count: func(int, int) {}}
 	create := lib.CreateRuntime
@@ -81,15 +81,15 @@ type trial struct {
 	r        *rand.Rand
 	data     []byte
 	named    anyBytes
-	graph    *graph  // as it is read, before nodes are merged
+	graph    *graph  // as read, before nodes are merged
 	shapes   []shape // at the declared sizes
-	large    bool    // not to be run
+	large    bool    // compiled, not run
 	underrun bool
 	sets     []callSet
 }
 
-// run runs a graph with what the seed makes of inputs, sizes and guards. It gives nil,
-// a *campaign.Finding, or does not come back.
+// run runs a graph with inputs, sizes and guards derived from the seed. It returns nil or a
+// *campaign.Finding; an invalid access ends the process.
 func (a *attack) run(g *graph, seed uint64) (err error) {
 	defer a.arena.Reset()
 	a.count(countGraphs, 1)
@@ -111,10 +111,10 @@ func (a *attack) run(g *graph, seed uint64) (err error) {
 	}
 	after := xnnguard.Read(false)
 	if after.Refused > before.Refused {
-		return &campaign.Finding{Kind: "memory", Message: fmt.Sprintf("the library asked for more than %d bytes", attackLimit+attackSlack)}
+		return &campaign.Finding{Kind: "memory", Message: fmt.Sprintf("the library requested more than %d bytes", attackLimit+attackSlack)}
 	}
 	if after.Blocks != before.Blocks {
-		return &campaign.Finding{Kind: "leak", Message: fmt.Sprintf("%d blocks of the library are left", after.Blocks-before.Blocks)}
+		return &campaign.Finding{Kind: "leak", Message: fmt.Sprintf("the library did not free %d blocks", after.Blocks-before.Blocks)}
 	}
 	return nil
 }
@@ -133,15 +133,14 @@ func (t *trial) runEngines() error {
 	return t.runNative()
 }
 
-// compileLarge wants both engines to refuse a large graph, or to be within the limits
-// with it.
+// compileLarge checks that both engines reject a large graph, or compile it within the memory limit.
 func (t *trial) compileLarge() error {
 	xnnguard.Set(xnnguard.Options{Limit: attackLimit + attackSlack})
 	for _, engine := range []Engine{EngineReference, EngineNative} {
 		img, err := t.compile(engine)
 		if err == nil {
 			if img.Info().Scratch+img.Info().PackedBytes > attackLimit {
-				err = &campaign.Finding{Kind: "memory", Message: "compiled beyond the limit"}
+				err = &campaign.Finding{Kind: "memory", Message: "compiled with more memory than the limit"}
 			}
 			img.Close()
 		} else {
@@ -154,9 +153,8 @@ func (t *trial) compileLarge() error {
 	return nil
 }
 
-// placeConstants moves constants into guarded memory. They claim more bytes than there
-// are, so that they are not copied to where more can be read, unless one is of the
-// wrong size.
+// placeConstants moves constants into guarded memory. Their capacity exceeds the readable bytes, so
+// that the backend does not copy them to get padding. If one constant has the wrong size, none does.
 func (t *trial) placeConstants(g *graph) error {
 	claim := 64
 	for v := range g.Values {
@@ -180,8 +178,8 @@ func (t *trial) placeConstants(g *graph) error {
 	return nil
 }
 
-// triage reads the graph as the backend does. ok is false if it is refused, which is
-// right as long as the error has a class, or too large to be run here.
+// triage reads the graph as the backend does. ok is false if the graph is rejected. err is nil if
+// the rejection has one of the expected errors. Graphs too large to run are marked.
 func (t *trial) triage() (ok bool, err error) {
 	g, err := readGraph(t.data, t.named)
 	var shapes []shape
@@ -212,8 +210,8 @@ func wantReason(err error, reasons ...error) error {
 	return &campaign.Finding{Kind: "error", Message: err.Error()}
 }
 
-// runReference makes every set's results and bounds, on the Go engine, with the graph
-// as it was read, and values between nodes at pages without access.
+// runReference computes each set's results and bounds on the Go engine, with the graph as read and
+// intermediate values next to inaccessible pages.
 func (t *trial) runReference() error {
 	unit := newReference(&image{graph: t.graph, shapes: t.shapes}, delegate.Instance{})
 	unit.apart = make(map[int][]byte)
@@ -242,7 +240,7 @@ func (t *trial) runReference() error {
 	return nil
 }
 
-// runMerged compares the Go engine's results with its own before nodes were merged.
+// runMerged compares the Go engine's results with its results before nodes were merged.
 func (t *trial) runMerged() error {
 	img, err := t.compile(EngineReference)
 	if err != nil {
@@ -270,8 +268,7 @@ func (t *trial) runMerged() error {
 	return nil
 }
 
-// call runs a set, and gives its arguments; nil where the sizes are refused, as they
-// should be.
+// call runs a set and returns its arguments, or nil if the sizes are invalid and rejected.
 func (t *trial) call(engine Engine, unit delegate.Unit, set *callSet, slack int, poison byte) ([]*tensor.Value, error) {
 	args, edges, err := t.arguments(set, slack, poison)
 	if err != nil {
@@ -292,8 +289,8 @@ func (t *trial) compile(engine Engine) (delegate.Image, error) {
 	return b.Compile(context.Background(), &delegate.Payload{Data: t.data, Named: t.named, Limits: delegate.Limits{Memory: attackLimit}})
 }
 
-// runNative runs all sets twice, each time with other poison in new memory and around
-// the arguments, and compares both with each other and with the reference.
+// runNative runs all sets twice, with different poison in new memory and around the arguments. It
+// compares the results with each other and with the reference.
 func (t *trial) runNative() error {
 	var first [][]*tensor.Value
 	for pass, poison := range []byte{0x7f, 0xa5} {
@@ -328,8 +325,8 @@ func (t *trial) runNative() error {
 	return nil
 }
 
-// nativePass gives the arguments after each set's call; nil where the library does not
-// run the graph.
+// nativePass returns the arguments after each set's call, or nil if the library does not support
+// the graph.
 func (t *trial) nativePass(poison byte) ([][]*tensor.Value, error) {
 	before := xnnguard.Read(true).Bytes
 	img, err := t.compile(EngineNative)
@@ -352,7 +349,7 @@ func (t *trial) nativePass(poison byte) ([][]*tensor.Value, error) {
 		}
 		results = append(results, result)
 		if most := uint64(img.Info().Scratch); k == 0 && !t.packs && xnnguard.Read(false).Peak-before > most+attackFixed {
-			return nil, &campaign.Finding{Kind: "estimate", Message: fmt.Sprintf("%d bytes of the library's, estimated %d", xnnguard.Read(false).Peak-before, most)}
+			return nil, &campaign.Finding{Kind: "estimate", Message: fmt.Sprintf("the library allocated %d bytes, estimate %d", xnnguard.Read(false).Peak-before, most)}
 		}
 	}
 	return results, nil

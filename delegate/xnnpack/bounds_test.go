@@ -9,22 +9,20 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// bounds are how far two engines that compute every node within its own tolerance may
-// be apart, value by value, in the numbers that elements stand for. They start at 0 at
-// the inputs. A node multiplies its inputs' bounds by how much it can amplify a
-// difference, and adds its own tolerance: none for what moves or selects elements and
-// for sums of quantized products, a step for other quantized results, rounding errors
-// for floats. A quantized result within less than a step may still be a step off.
-// The bound is infinite, and nothing is compared, where a difference grows without
-// limit (a logarithm or quotient of inexact numbers), and behind numbers that are not
-// finite or so large that sums of them may not be.
+// bounds are the largest differences, per value and in dequantized numbers, between two engines
+// that compute every node within its tolerance. They are 0 at the inputs. A node multiplies its
+// inputs' bounds by its largest amplification and adds its own tolerance: none for data movement,
+// selection and sums of quantized products, a step for other quantized results, rounding errors for
+// floats. A difference of less than a step may still change a quantized result by a step.
+// The bound is infinite, and nothing is compared, if a difference grows without limit (a logarithm
+// or quotient of inexact numbers), and after numbers that are not finite or whose sums may overflow.
 type bounds struct {
 	e     *reference // after a run
 	err   []float64
-	most  []float64 // greatest magnitude of a value's numbers, infinite if one is not finite
-	least []float64 // least number
-	small []float64 // least magnitude
-	known []bool    // most, least and small are set
+	most  []float64 // largest magnitude of a value's numbers, infinite if one is not finite
+	least []float64 // smallest number
+	small []float64 // smallest magnitude
+	known []bool    // whether most, least and small are set
 }
 
 var infinity = math.Inf(1)
@@ -39,7 +37,7 @@ func boundsOf(e *reference) *bounds {
 	return b
 }
 
-// numbers are those that a value's elements stand for.
+// numbers returns a value's dequantized elements.
 func (b *bounds) numbers(v int) []float32 {
 	x := &b.e.graph.Values[v]
 	out := make([]float32, b.e.shapes[v].numel())
@@ -72,7 +70,7 @@ func spread(out []float32, x float32) {
 	}
 }
 
-// magnitude is the greatest number of a value.
+// magnitude returns the largest magnitude of a value's numbers.
 func (b *bounds) magnitude(v int) float64 {
 	if !b.known[v] {
 		b.known[v], b.least[v], b.small[v] = true, infinity, infinity
@@ -87,8 +85,8 @@ func (b *bounds) magnitude(v int) float64 {
 	return b.most[v]
 }
 
-// within reports that all numbers of a node's values, and sums as large as sum, are far
-// from where their datatypes end.
+// within reports whether all numbers of a node's values, and sum, are far from the largest number of
+// their datatypes.
 func (b *bounds) within(n *node, sum float64) bool {
 	limit := 1e37
 	for _, list := range [2][]int{n.In, n.Out} {
@@ -105,18 +103,18 @@ func (b *bounds) within(n *node, sum float64) bool {
 	return sum < limit
 }
 
-// largeOperand bounds the operands of functions whose results are compared: beyond it
-// the library's approximations give NaN for some.
+// largeOperand is the largest operand of functions whose results are compared: beyond it some of
+// the library's approximations return NaN.
 const largeOperand = 1e4
 
-// denormal is below every normal float32. The library takes numbers below it for 0.
+// denormal is the smallest normal float32. The library treats smaller numbers as 0.
 const denormal = 0x1p-126
 
-// denormal16 is below every normal float16.
+// denormal16 is the smallest normal float16.
 const denormal16 = 0x1p-14
 
-// flushed is what taking denormal numbers for 0, and rounding bounds to halves, changes
-// of what a node selects.
+// flushed is the largest change of a selecting node's result if denormal numbers are treated as 0
+// or its bounds are rounded to half precision.
 func (b *bounds) flushed(n *node) float64 {
 	d := b.e.graph.Values[n.Out[0]].Datatype
 	if half := d == fp16 || d == bf16; selecting[n.Type.name] && half && (n.Min > -inf || n.Max < inf) {
@@ -135,8 +133,8 @@ func (b *bounds) flushed(n *node) float64 {
 	return 0
 }
 
-// regular reports operands, e off at most, at which a node's function is defined and goes on without
-// a jump: the library takes denormal numbers for 0.
+// regular reports whether a node's function is defined and continuous at its operands, with an error
+// of up to e. The library treats denormal numbers as 0.
 func (b *bounds) regular(n *node, e float64) bool {
 	switch n.Type.name {
 	case "Floor", "Ceiling":
@@ -158,7 +156,7 @@ func (b *bounds) regular(n *node, e float64) bool {
 	return true
 }
 
-// tolerances of floats, of the greatest number that a node reads or writes.
+// roundings are the tolerances of floats, relative to the largest number a node reads or writes.
 var roundings = map[datatype]float64{fp32: 8e-6, fp16: 8e-3, bf16: 1.6e-2}
 
 func (b *bounds) node(n *node) {
@@ -194,13 +192,13 @@ func (b *bounds) node(n *node) {
 	}
 }
 
-// moving nodes leave elements as they are, selecting ones compare them first.
+// moving nodes copy elements unchanged; selecting nodes compare elements and copy some of them.
 var (
 	moving    = map[string]bool{"StaticTranspose": true, "StaticReshape": true, "StaticSlice": true, "StaticConstantPad": true, "Copy": true}
 	selecting = map[string]bool{"Clamp": true, "MaxPooling2d": true, "Minimum": true, "Maximum": true, "ArgMaxPooling2d": true}
 )
 
-// moves reports a node that moves or selects elements, and does not change them.
+// moves reports whether a node moves or selects elements without changing them.
 func (b *bounds) moves(n *node) bool {
 	if strings.HasPrefix(n.Type.name, "Concatenate") {
 		return true
@@ -220,7 +218,7 @@ func (b *bounds) moves(n *node) bool {
 	return false
 }
 
-// rounded adds a node's own tolerance to the difference e of a result.
+// rounded adds a node's tolerance to the difference e of a result.
 func (b *bounds) rounded(n *node, v int, e float64, exact bool) float64 {
 	x := &b.e.graph.Values[v]
 	if math.IsInf(e, 1) {
@@ -236,7 +234,7 @@ func (b *bounds) rounded(n *node, v int, e float64, exact bool) float64 {
 			steps += math.Floor(e/scale*1.0001) + 1
 		}
 		return steps * float64(x.Quant.Scale)
-	case perToken: // a step, of which there are 255 between the least and the greatest number
+	case perToken: // a step: a 255th of the range of the numbers
 		if e > 0 || b.e.graph.Values[n.In[0]].Datatype == fp16 {
 			return e + 2*(b.magnitude(n.In[0])+e)/127
 		}
@@ -251,15 +249,15 @@ func (b *bounds) rounded(n *node, v int, e float64, exact bool) float64 {
 			most = max(most, b.magnitude(in))
 		}
 	}
-	if n.Type.name == "StaticResizeBilinear2D" { // places are computed in float32
+	if n.Type.name == "StaticResizeBilinear2D" { // positions are computed in float32
 		in := b.e.shapes[n.In[0]]
 		e += 0x1p-20 * float64(max(in.dim[1], in.dim[2])) * most
 	}
 	return e + roundings[x.Datatype]*max(most, b.magnitude(v))
 }
 
-// amplify is what a function of one operand, of numbers up to most, makes of a
-// difference.
+// amplify returns the largest difference between results of a function of one operand, if the
+// operands are up to most and differ by up to e.
 func amplify(n *node, e, most float64) float64 {
 	switch n.Type.name {
 	case "Sin", "Cos":
@@ -318,8 +316,8 @@ func (b *bounds) binary(n *node) float64 {
 	return max(ex, ey)
 }
 
-// weighted is what sums of products make of a difference of the input, with the
-// rounding errors of the sums where they are floats.
+// weighted returns the largest difference between sums of products if the inputs differ by up to e.
+// It includes the rounding errors of float sums.
 func (b *bounds) weighted(n *node, e float64) float64 {
 	g := b.e.graph
 	x, k, rows := b.magnitude(n.In[0]), b.terms(n), b.rowSum(n)
@@ -339,7 +337,7 @@ func (b *bounds) weighted(n *node, e float64) float64 {
 	}
 	unit := 4e-7
 	if g.Values[n.Out[0]].Datatype == fp16 || g.Values[n.In[0]].Datatype == fp16 {
-		unit = 2e-3 // halves are summed as halves by some processors
+		unit = 2e-3 // some processors accumulate in half precision
 	}
 	e = e*rows + b.err[n.In[1]]*k*(x+e) + unit*(k+8)*sum
 	if len(n.In) == 3 && n.In[2] != none {
@@ -348,7 +346,7 @@ func (b *bounds) weighted(n *node, e float64) float64 {
 	return e
 }
 
-// ratio is the largest factor between a node's int32 sums and its output's elements.
+// ratio is the largest factor from a node's int32 sums to its output's elements.
 func (b *bounds) ratio(n *node) float64 {
 	x, f, y := &b.e.graph.Values[n.In[0]].Quant, &b.e.graph.Values[n.In[1]].Quant, &b.e.graph.Values[n.Out[0]].Quant
 	largest := f.Scale
@@ -358,7 +356,7 @@ func (b *bounds) ratio(n *node) float64 {
 	return float64(x.Scale) * float64(largest) / float64(y.Scale)
 }
 
-// terms is how many products a node with weights sums up.
+// terms is the number of products per sum of a node with weights.
 func (b *bounds) terms(n *node) float64 {
 	f := b.e.shapes[n.In[1]]
 	switch {
@@ -370,7 +368,7 @@ func (b *bounds) terms(n *node) float64 {
 	return float64(b.e.shapes[n.In[0]].last())
 }
 
-// rowSum is the greatest sum of the magnitudes of an output channel's weights.
+// rowSum is the largest sum of the magnitudes of an output channel's weights.
 func (b *bounds) rowSum(n *node) float64 {
 	f, w := b.e.shapes[n.In[1]], b.numbers(n.In[1])
 	transposed := n.Type.tag == tagFullyConnected && n.Flags&flagTransposeWeights != 0
@@ -393,7 +391,7 @@ func (b *bounds) rowSum(n *node) float64 {
 	return slices.Max(sums)
 }
 
-// proven is how many outputs have a bound.
+// proven is the number of outputs with a finite bound.
 func (b *bounds) proven() (n int) {
 	for _, v := range b.e.graph.Args[b.e.graph.Inputs:] {
 		if !math.IsInf(b.err[v], 1) {
@@ -403,14 +401,14 @@ func (b *bounds) proven() (n int) {
 	return n
 }
 
-// compare reports the first element of an output in which another engine's result is
-// further from the reference's than the bound.
+// compare returns an error for the first output element whose difference from the reference
+// exceeds the bound.
 func (b *bounds) compare(got, want []*tensor.Value) error {
 	g := b.e.graph
 	for i := g.Inputs; i < len(g.Args); i++ {
 		x, y := got[i].Tensor, want[i].Tensor
 		if !slices.Equal(x.Sizes, y.Sizes) {
-			return fmt.Errorf("output %d: sizes %v and %v", i-g.Inputs, x.Sizes, y.Sizes)
+			return fmt.Errorf("output %d: got sizes %v, want %v", i-g.Inputs, x.Sizes, y.Sizes)
 		}
 		v := g.Args[i]
 		allowed := b.err[v]

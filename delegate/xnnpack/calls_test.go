@@ -15,16 +15,17 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// callSet is a call of the graph: sizes and bytes of the inputs.
+// callSet is a call of the graph: shapes and bytes of the inputs.
 type callSet struct {
-	shapes []shape // of all values; nil where the sizes do not go together
+	shapes []shape // of all values; nil if the input sizes are inconsistent
 	sizes  []shape // of the inputs
 	inputs [][]byte
 	want   []*tensor.Value
 	bounds *bounds
 }
 
-// makeSets makes calls at the declared sizes, at others, and at the declared ones again.
+// makeSets creates a call at the declared sizes, and sometimes one at other sizes and a third at the
+// declared ones.
 func (t *trial) makeSets() {
 	g := t.graph
 	count := 1
@@ -48,7 +49,7 @@ func (t *trial) makeSets() {
 				for i := range s.dims() {
 					s.dim[i] = max(1, one(t.r, s.dim[i], s.dim[i], 1, s.dim[i]-1, s.dim[i]+1, s.dim[i]/2, 1+t.r.IntN(2*s.dim[i])))
 				}
-				if s.squeezed() == g.Values[v].Shape.squeezed() { // the same to the backend
+				if s.squeezed() == g.Values[v].Shape.squeezed() { // the backend treats both as the same shape
 					s = g.Values[v].Shape
 				}
 			}
@@ -63,7 +64,7 @@ func (t *trial) makeSets() {
 	}
 }
 
-// inputBytes are an input's elements, at times special ones among them.
+// inputBytes returns an input's elements, sometimes with special values such as NaN and infinity.
 func (t *trial) inputBytes(m *maker, v *value, s shape) []byte {
 	b := m.bytes(v.Datatype, s)
 	if len(b) == 0 || t.r.IntN(6) > 0 {
@@ -83,8 +84,8 @@ func (t *trial) inputBytes(m *maker, v *value, s shape) []byte {
 	return b
 }
 
-// arguments puts a call's arguments into guarded memory, with slack readable bytes
-// behind, or at the first bytes of their pages. What surrounds them is poison.
+// arguments places a call's arguments in guarded memory: at the end of their pages with slack
+// readable bytes after them, or at the start. The surrounding bytes contain poison.
 func (t *trial) arguments(set *callSet, slack int, poison byte) (args []*tensor.Value, edges [][2][]byte, err error) {
 	g := t.graph
 	args = []*tensor.Value{}
@@ -126,25 +127,25 @@ func (t *trial) arguments(set *callSet, slack int, poison byte) (args []*tensor.
 	return args, edges, nil
 }
 
-// intact wants the poison around arguments to be there still.
+// intact checks that the poison around arguments is unchanged.
 func intact(edges [][2][]byte, poison byte) error {
 	for i, pair := range edges {
 		for side, b := range pair {
 			if j := slices.IndexFunc(b, func(x byte) bool { return x != poison }); j >= 0 {
-				return &campaign.Finding{Kind: "write", Message: fmt.Sprintf("argument %d: byte %d %s it was changed", i, j, [2]string{"in front of", "behind"}[side])}
+				return &campaign.Finding{Kind: "write", Message: fmt.Sprintf("argument %d: byte %d %s it changed", i, j, [2]string{"before", "after"}[side])}
 			}
 		}
 	}
 	return nil
 }
 
-// wantExecute wants a call of sizes that go together to run, and others to be refused.
+// wantExecute checks that a call of consistent sizes succeeded and that others were rejected.
 func (t *trial) wantExecute(engine Engine, set *callSet, err error) error {
 	switch {
 	case set.shapes == nil && errors.Is(err, delegate.ErrArgument):
 		return nil
 	case set.shapes == nil && (err == nil || errors.Is(err, delegate.ErrMemory)) && t.graph.infer(shapesOf(t.graph, set)) == nil:
-		return nil // large ones
+		return nil // valid sizes, above the cost limit
 	case set.shapes != nil && err == nil:
 		return nil
 	}
@@ -170,7 +171,7 @@ func detach(args []*tensor.Value) []*tensor.Value {
 	return out
 }
 
-// again repeats a call with other bytes around its arguments and in its outputs.
+// again repeats a call with different bytes around its arguments and in its outputs.
 func (t *trial) again(unit delegate.Unit, args []*tensor.Value, edges [][2][]byte, want []*tensor.Value) error {
 	for _, pair := range edges {
 		for _, b := range pair {
@@ -200,7 +201,7 @@ func sameBytes(a, b []*tensor.Value, g *graph) error {
 			for x[j] == y[j] {
 				j++
 			}
-			return &campaign.Finding{Kind: "foreign", Message: fmt.Sprintf("output %d, byte %d depends on memory that is not the graph's: %#x and %#x", i-g.Inputs, j, x[j], y[j])}
+			return &campaign.Finding{Kind: "foreign", Message: fmt.Sprintf("output %d, byte %d depends on memory outside the graph: %#x and %#x", i-g.Inputs, j, x[j], y[j])}
 		}
 	}
 	return nil

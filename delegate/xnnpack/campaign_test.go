@@ -16,19 +16,19 @@ import (
 	"github.com/etrun-go/etrun/internal/campaign"
 )
 
-// envReplay names a stored graph to run again, with the seed of campaign.EnvSeed.
+// envReplay is the path of a stored graph to run again, with the seed of campaign.EnvSeed.
 const envReplay = "ETRUN_CAMPAIGN_REPLAY"
 
-// mutantOf is the graph of a seed.
+// mutantOf returns the mutated graph of a seed.
 func (s *seeds) mutantOf(seed uint64) *graph {
 	return mutate(s.pick(rand.New(rand.NewPCG(seed, 1))), rand.New(rand.NewPCG(seed, 2)))
 }
 
-// TestGraphs runs mutants of graphs on both engines, natively with all memory between
-// pages without access. Their seeds are the graphs of this package's tests, of the
-// programs in testdata and of those in the folders of campaign.EnvCorpus.
+// TestGraphs runs mutated graphs on both engines. On the native engine, all memory is between
+// inaccessible pages. The seeds are the graphs of this package's tests, of the programs in testdata
+// and of those in the folders of campaign.EnvCorpus.
 //
-// With envReplay it runs one stored graph again, and says what it is.
+// With envReplay it runs one stored graph and logs it.
 func TestGraphs(t *testing.T) {
 	if name := os.Getenv(envReplay); name != "" {
 		runStored(t, name)
@@ -41,7 +41,7 @@ func TestGraphs(t *testing.T) {
 	c.Run(t)
 }
 
-// startGraphs is the begin of a process.
+// startGraphs prepares a process and returns the function that runs a seed.
 func startGraphs(t *testing.T, p *campaign.Process) func(seed uint64) error {
 	pool, err := loadSeeds(filepath.Join(p.Folder, "seeds"))
 	if err != nil {
@@ -52,13 +52,13 @@ func startGraphs(t *testing.T, p *campaign.Process) func(seed uint64) error {
 	return func(seed uint64) error {
 		err := a.run(pool.mutantOf(seed), seed)
 		if n := len(packed.by); n != 0 && err == nil {
-			err = &campaign.Finding{Kind: "leak", Message: fmt.Sprint(n, " packed blocks are left")}
+			err = &campaign.Finding{Kind: "leak", Message: fmt.Sprint(n, " packed blocks are not freed")}
 		}
 		return err
 	}
 }
 
-// hunt reduces and stores what a campaign finds.
+// hunt reduces and stores a campaign's findings.
 type hunt struct {
 	pool     *seeds
 	distinct map[string]bool // by kind, text and types of the nodes
@@ -69,7 +69,7 @@ func (h *hunt) prepare(t *testing.T, folder string) {
 	for _, folder := range filepath.SplitList(os.Getenv(campaign.EnvCorpus)) {
 		h.pool.addFolder(t, folder)
 	}
-	t.Logf("%d graphs", len(h.pool.payloads))
+	t.Logf("%d seed graphs", len(h.pool.payloads))
 	if err := h.pool.save(filepath.Join(folder, "seeds")); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func (h *hunt) found(t *testing.T, f *campaign.Finding, folder string) {
 	t.Errorf("seed %d: %v\n%s\n%s", f.Seed, f, name, dump(g))
 }
 
-// reduce takes nodes out as long as what is left does the same harm.
+// reduce removes nodes as long as the smaller graph has the same finding.
 func (h *hunt) reduce(t *testing.T, g *graph, seed uint64, text, folder string) *graph {
 	for again := true; again; {
 		again = false
@@ -107,7 +107,7 @@ func (h *hunt) reduce(t *testing.T, g *graph, seed uint64, text, folder string) 
 	return g
 }
 
-// without is the graph of all nodes but one.
+// without returns the graph without node i.
 func (g *graph) without(i int) *graph {
 	chosen := make(map[int]bool)
 	for k := range g.Nodes {
@@ -116,7 +116,7 @@ func (g *graph) without(i int) *graph {
 	return g.part(chosen)
 }
 
-// bypassed is the graph in which what read a node's output reads its input.
+// bypassed returns the graph without node i; the readers of its output read its input.
 func (g *graph) bypassed(i int) *graph {
 	c := g.clone()
 	c.bypass(i)
@@ -124,7 +124,7 @@ func (g *graph) bypassed(i int) *graph {
 	return c
 }
 
-// replay runs one graph in a process, and says what it did.
+// replay runs one graph in its own process and returns its finding or crash, or "".
 func replay(t *testing.T, g *graph, seed uint64, folder string) string {
 	name := filepath.Join(folder, "candidate")
 	if err := os.WriteFile(name, encode(g), 0o644); err != nil {

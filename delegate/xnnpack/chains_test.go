@@ -14,13 +14,13 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// chain grows a random graph over values of known shapes.
+// chain builds a random graph over values of known shapes.
 type chain struct {
 	*maker
 	ready []int // values that nodes may read
 }
 
-// randomGraph makes a graph of up to size nodes.
+// randomGraph returns a graph of up to size nodes.
 func randomGraph(seed uint64, size int) *graph {
 	c := &chain{maker: newMaker(seed)}
 	c.lo, c.hi = -1, 1
@@ -47,7 +47,7 @@ func randomGraph(seed uint64, size int) *graph {
 	return c.fix(outputs...)
 }
 
-// grow adds a node that suits a random value.
+// grow adds a random node that accepts a random value.
 func (c *chain) grow() {
 	x := c.ready[c.r.IntN(len(c.ready))]
 	v := c.g.Values[x]
@@ -59,7 +59,7 @@ func (c *chain) grow() {
 	}
 }
 
-// add puts a node behind x whose output has the given shape.
+// add appends a node whose output has the given shape, and returns the output.
 func (c *chain) add(name string, in []int, d datatype, s shape, set ...func(*node)) int {
 	y := c.value(d, s.dims()...)
 	c.node(name, in, []int{y}, set...)
@@ -67,7 +67,7 @@ func (c *chain) add(name string, in []int, d datatype, s shape, set ...func(*nod
 	return y
 }
 
-// keep gives y the quantization of x, which movers want.
+// keep sets y's quantization to x's, as nodes that move data require.
 func (c *chain) keep(y, x int) bool {
 	c.g.Values[y].Quant = c.g.Values[x].Quant
 	return true
@@ -76,7 +76,7 @@ func (c *chain) keep(y, x int) bool {
 func (c *chain) unary(x int, v value) bool {
 	names := []string{"Sigmoid", "Clamp", "Hardswish", "LeakyReLU", "Negate", "Square", "ELU", "Abs", "Tanh", "Gelu", "Floor"}
 	name := names[c.r.IntN(len(names))]
-	if name == "Floor" && v.Datatype != fp32 { // a step of an operand may be a step of 1
+	if name == "Floor" && v.Datatype != fp32 { // a small difference of the operand may change the result by 1
 		return false
 	}
 	y := c.add(name, []int{x}, v.Datatype, v.Shape, func(n *node) { n.setScalar(0.25) })
@@ -127,7 +127,7 @@ func (c *chain) move(x int, v value) bool {
 	return c.keep(c.add("StaticSlice", []int{x}, v.Datatype, shapeOf(sizes...), func(n *node) { *params[sliceParams](n) = sliceParams{offsets, sizes} }), x)
 }
 
-// types are the filter, bias and output of weighted nodes over an input.
+// types returns the datatypes of filter, bias and output for a weighted node's input.
 func (c *chain) types(d datatype) (w weighted, ok bool) {
 	switch d {
 	case fp32:
@@ -230,9 +230,9 @@ func (c *chain) join(x int, v value) bool {
 	return c.keep(c.add("Concatenate2", []int{x, x}, v.Datatype, out, func(n *node) { params[concatenateParams](n).axis = axis }), x)
 }
 
-// TestChains runs random graphs on both engines. Differences of one element grow from
-// node to node, so quantized outputs get room by the length of the graph, and floats
-// behind quantized values are compared coarsely.
+// TestChains runs random graphs on both engines. Differences grow from node to node: the tolerance of
+// quantized outputs depends on the length of the graph, and floats computed from quantized values
+// have a larger tolerance.
 func TestChains(t *testing.T) {
 	xnntest.Library(t)
 	pool := cpu.NewPool(2)
@@ -266,7 +266,7 @@ func TestChains(t *testing.T) {
 		ran++
 	}
 	if ran < rounds/2 {
-		t.Errorf("%d of %d graphs ran on both engines", ran, rounds)
+		t.Errorf("%d of %d graphs ran on both engines, want at least half", ran, rounds)
 	}
 }
 
@@ -275,8 +275,8 @@ var exactNodes = map[string]bool{"Clamp": true, "StaticTranspose": true, "Static
 	"StaticConstantPad": true, "MaxPooling2d": true, "Concatenate2": true, "Conv2d": true, "DepthwiseConv2d": true,
 	"ConvTranspose2d": true, "FullyConnected": true, "Minimum": true, "Maximum": true}
 
-// stepsOf is how far quantized outputs may be apart: a step a node, and where products
-// sum up elements that may be a step apart, many.
+// stepsOf is the tolerance of quantized outputs: a step per node, and 64 steps if a node sums up
+// products of inexact elements.
 func stepsOf(g *graph) int {
 	inexact := false
 	for i := range g.Nodes {
@@ -311,7 +311,7 @@ func nodeNames(g *graph) []string {
 	return names
 }
 
-// TestDynamicChains runs random graphs at changing sizes, each on one unit.
+// TestDynamicChains runs each random graph on one unit with different input sizes.
 func TestDynamicChains(t *testing.T) {
 	xnntest.Library(t)
 	rounds := 60
@@ -335,12 +335,11 @@ func TestDynamicChains(t *testing.T) {
 		b.Close()
 	}
 	if ran < rounds {
-		t.Errorf("%d runs of %d graphs", ran, rounds)
+		t.Errorf("got %d runs of %d graphs, want at least one per graph", ran, rounds)
 	}
 }
 
-// runSizes runs a graph at several sizes on both engines, and counts those that suit
-// it.
+// runSizes runs a graph at several sizes on both engines and returns the number of valid ones.
 func runSizes(t *testing.T, seed uint64, source *graph, a, b delegate.Image) (ran int) {
 	native, err := a.Unit(delegate.Instance{})
 	if err != nil {
@@ -379,8 +378,8 @@ func runSizes(t *testing.T, seed uint64, source *graph, a, b delegate.Image) (ra
 	return ran
 }
 
-// resized makes arguments whose inputs have up to twice the declared images and any
-// heights and widths up to the declared ones.
+// resized returns arguments whose inputs have up to twice the declared batch size, and heights and
+// widths up to the declared ones.
 func (m *maker) resized(g *graph) []*tensor.Value {
 	factor := [3]float64{2 * m.r.Float64(), m.r.Float64(), m.r.Float64()}
 	if m.r.IntN(3) == 0 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// typesOf are the names of a graph's nodes.
+// typesOf returns the type names of a graph's nodes.
 func typesOf(g *graph) (names []string) {
 	for i := range g.Nodes {
 		names = append(names, g.Nodes[i].Type.name)
@@ -14,7 +14,7 @@ func typesOf(g *graph) (names []string) {
 	return names
 }
 
-// dump is a graph for reading: a line a value, a line a node.
+// dump formats a graph: one line per value, one line per node.
 func dump(g *graph) string {
 	var b strings.Builder
 	for v := range g.Values {

@@ -9,11 +9,10 @@ import (
 // firstID is the id of value 0 in payloads made by encode.
 const firstID = 100
 
-// encode writes a graph as a payload, with the constants inside.
+// encode writes a graph as a payload that contains the constants.
 func encode(g *graph) []byte { return g.payload(firstID) }
 
-// encodeNamed is encode with the constants in named, instead of inside the payload,
-// unless it is nil.
+// encodeNamed is encode with the constants in named instead of in the payload, unless named is nil.
 func encodeNamed(g *graph, named map[string][]byte) []byte {
 	if named == nil {
 		return encode(g)
@@ -41,7 +40,7 @@ func encodedID(v int) uint32 {
 	return uint32(v + firstID)
 }
 
-// readGraph reads a payload of which the program says nothing.
+// readGraph reads a payload without information from a program.
 func readGraph(data []byte, named delegate.NamedData) (*graph, error) {
 	return readPayload(&delegate.Payload{Data: data, Named: named}, true)
 }

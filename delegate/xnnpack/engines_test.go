@@ -15,13 +15,13 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// compile makes an image of a payload for an engine.
+// compile compiles a payload for an engine.
 func compile(t testing.TB, data []byte, engine Engine) (delegate.Image, error) {
 	t.Helper()
 	return Backend{Engine: engine, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{Data: data})
 }
 
-// arguments makes tensors for a graph's arguments, inputs with random elements.
+// arguments returns tensors for a graph's arguments. Inputs have random elements.
 func (m *maker) arguments(g *graph) []*tensor.Value {
 	var args []*tensor.Value
 	for _, v := range g.Args {
@@ -36,8 +36,7 @@ func (m *maker) arguments(g *graph) []*tensor.Value {
 	return args
 }
 
-// numbersOf are the numbers that an argument's elements stand for; quantized ones
-// stay elements.
+// numbersOf returns an argument's elements as numbers, without dequantization.
 func numbersOf(t *tensor.Tensor) []float64 {
 	out := make([]float64, t.Numel())
 	for i := range out {
@@ -61,13 +60,13 @@ func numbersOf(t *tensor.Tensor) []float64 {
 	return out
 }
 
-// differ reports the first output element in which two runs are further apart than
-// the sample allows.
+// differ returns an error for the first output element whose difference exceeds the sample's
+// tolerance.
 func (s *sample) differ(got, want []*tensor.Value, g *graph) error {
 	for i := g.Inputs; i < len(g.Args); i++ {
 		a, b := got[i].Tensor, want[i].Tensor
 		if !shapeOf(a.Sizes...).equal(b.Sizes) {
-			return fmt.Errorf("output %d: sizes %v and %v", i-g.Inputs, a.Sizes, b.Sizes)
+			return fmt.Errorf("output %d: got sizes %v, want %v", i-g.Inputs, a.Sizes, b.Sizes)
 		}
 		x, y := numbersOf(a), numbersOf(b)
 		allowed := float64(s.steps)
@@ -96,7 +95,7 @@ func largest(x []float64) float64 {
 	return most
 }
 
-// execute runs a payload once on random arguments, numbers from lo on unless it is 0.
+// execute runs a payload once on random arguments. Numbers are at least lo unless lo is 0.
 func execute(t testing.TB, data []byte, engine Engine, lo float32, pool *cpu.Pool) ([]*tensor.Value, *graph, error) {
 	t.Helper()
 	img, err := compile(t, data, engine)
@@ -118,8 +117,8 @@ func execute(t testing.TB, data []byte, engine Engine, lo float32, pool *cpu.Poo
 	return args, g, u.Execute(context.Background(), args)
 }
 
-// TestNodes runs every type of node with every combination of datatypes on both
-// engines. The library may lack one; then the reference must still run it.
+// TestNodes runs every node type with every combination of datatypes on both engines. The library
+// may not support a combination; the reference must.
 func TestNodes(t *testing.T) {
 	covered := make(map[string]bool)
 	var lacking []string
@@ -149,10 +148,10 @@ func TestNodes(t *testing.T) {
 	}
 	for _, n := range nodeTypes {
 		if n != nil && !covered[n.name] {
-			t.Errorf("no sample of %s", n.name)
+			t.Errorf("got no sample of %s", n.name)
 		}
 	}
-	t.Logf("the library lacks %q", lacking)
+	t.Logf("not supported by the library: %q", lacking)
 }
 
 // runZeros runs a graph on the reference engine with inputs of zeros.

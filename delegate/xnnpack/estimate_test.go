@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestEstimate compares graphs whose times must stand in a proportion.
+// TestEstimate checks the ratio of the estimated times of pairs of graphs.
 func TestEstimate(t *testing.T) {
 	of := func(b Backend, build func(c *calls) val) time.Duration {
 		c := newCalls(1)
@@ -25,23 +25,23 @@ func TestEstimate(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		a, b   func(c *calls) val
-		lo, hi float64 // b's time, in times of a's
+		lo, hi float64 // limits of b's time divided by a's
 	}{
 		{"twice the channels", convolve(32, 64, 28, 3, 1, nhwc), convolve(32, 128, 28, 3, 1, nhwc), 1.9, 2.1},
-		{"transposes at the border", convolve(32, 8, 28, 1, 1, nhwc), convolve(32, 8, 28, 1, 1, nil), 1.2, 3},
+		{"transposes of input and output", convolve(32, 8, 28, 1, 1, nhwc), convolve(32, 8, 28, 1, 1, nil), 1.2, 3},
 		{"5x5 and 7x7 depthwise windows", convolve(32, 32, 28, 5, 32, nhwc), convolve(32, 32, 28, 7, 32, nhwc), 1.5, 60},
 	} {
 		for _, b := range compilers() {
 			x, y := of(b, test.a), of(b, test.b)
 			if ratio := float64(y) / float64(x); ratio < test.lo || ratio > test.hi {
-				t.Errorf("%s, %s: %v and %v, ratio %.2f, want %v to %v", test.name, b.Engine, x, y, ratio, test.lo, test.hi)
+				t.Errorf("%s, %s: got %v and %v, ratio %.2f, want %v to %v", test.name, b.Engine, x, y, ratio, test.lo, test.hi)
 			}
 		}
 	}
 }
 
-// TestSmallGraphs compares the estimates of graphs whose nodes are started for a few elements only.
-// The engine is the one that was measured to be faster by a quarter or more.
+// TestSmallGraphs checks which engine the estimates prefer for graphs with few elements per node.
+// The wanted engine was measured to be faster by a quarter or more.
 func TestSmallGraphs(t *testing.T) {
 	gates := func(m *maker) *graph {
 		x, cell := m.input(fp32, 2, 10), m.input(fp32, 2, 10)

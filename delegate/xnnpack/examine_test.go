@@ -21,7 +21,7 @@ func (n named) Named(key string) ([]byte, bool) {
 	return data, ok
 }
 
-// payloadOf is the first payload for the backend in a program, with the program's data.
+// payloadOf returns a program's first payload for the backend, and the program's named data.
 func payloadOf(t *testing.T, program []byte) ([]byte, named) {
 	t.Helper()
 	p, err := pte.Parse(program, pte.Limits{})
@@ -39,6 +39,7 @@ func payloadOf(t *testing.T, program []byte) ([]byte, named) {
 	return nil, nil
 }
 
+// TestBackendNames checks the keys of named data that payloads use, also in truncated payloads.
 func TestBackendNames(t *testing.T) {
 	program, err := os.ReadFile("../../testdata/pte/named_data.pte")
 	if err != nil {
@@ -55,21 +56,21 @@ func TestBackendNames(t *testing.T) {
 		}
 	}
 	if _, err := (xnnpack.Backend{Engine: xnnpack.EngineReference}).Compile(context.Background(), &delegate.Payload{Data: payload}); !errors.Is(err, delegate.ErrMissing) {
-		t.Errorf("without its data: %v, want %v", err, delegate.ErrMissing)
+		t.Errorf("without named data: got %v, want %v", err, delegate.ErrMissing)
 	}
 	own, _ := payloadOf(t, openArchive(t).read("addmul_bcast/xnnpack.pte"))
 	if keys, err := (xnnpack.Backend{}).Names(own); err != nil || len(keys) > 0 {
-		t.Errorf("a payload without constants: got %q, %v", keys, err)
+		t.Errorf("payload without constants: got %q, %v, want no keys", keys, err)
 	}
 	for cut := range payload {
 		if short, _ := (xnnpack.Backend{}).Names(payload[:cut]); slices.ContainsFunc(short, func(k string) bool { return !slices.Contains(keys, k) }) {
-			t.Errorf("%d bytes of the payload: got %q, which are not in %q", cut, short, keys)
+			t.Errorf("%d bytes of the payload: got %q, want only keys of %q", cut, short, keys)
 		}
 	}
 }
 
-// Repairs of real programs: what reads a copy in place of its original, and what is
-// transposed for a convolution.
+// TestRepairsOfPrograms checks the repairs of exported programs: nodes that read a copy instead of
+// its original, and values transposed for a convolution.
 func TestRepairsOfPrograms(t *testing.T) {
 	archive := openArchive(t)
 	for _, c := range []struct {

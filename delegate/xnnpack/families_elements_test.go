@@ -35,7 +35,7 @@ func elementwiseLines() (list []line) {
 		}})
 }
 
-// functionLines are functions of each element, in the caches and beyond.
+// functionLines are elementwise functions of sizes within the caches and larger.
 func functionLines() (list []line) {
 	for _, f := range []struct {
 		name, node string
@@ -58,7 +58,7 @@ func functionLines() (list []line) {
 			name := fmt.Sprintf("%s of %d", f.name, n)
 			list = append(list, line{name, func() *match {
 				m := unaryMatch("aten::"+f.name+".out", f.node, naive, f.extra, n)
-				if f.node == "" { // the library has two nodes for it
+				if f.node == "" { // two nodes in the library
 					m.node = func(g *maker, x []int, y int) {
 						s := g.value(fp32, n)
 						g.node("Sigmoid", x, []int{s})
@@ -132,7 +132,7 @@ func unaryMatch(op, kind string, naive func(y, x []float32), extra []any, n int)
 		}}
 }
 
-// moveLines permute without a change of layout, but for the resize.
+// moveLines are permutations and copies in the same layout, and a resize of images.
 func moveLines() []line {
 	return []line{
 		{"transpose 512x512", func() *match { return permutedMatch([]int{512, 512}, []int{1, 0}) }},
@@ -151,7 +151,7 @@ func permutedMatch(sizes, dims []int) *match {
 	for i, stride := n-1, 1; i >= 0; i-- {
 		strides[i], stride = stride, stride*sizes[i]
 	}
-	var from [4]int // sizes of the result, padded in front
+	var from [4]int // sizes of the result, with leading ones
 	for i := range from {
 		from[i] = 1
 	}
@@ -229,7 +229,7 @@ func paddedMatch(planes, size int) *match {
 
 func upsampledMatch(channels, in, out int) *match {
 	x, step := noise(1, channels, in, in), float32(in)/float32(out)
-	// before and between: the left neighbour and the distance from it
+	// at returns the left neighbor of an output position and the distance from it
 	at := func(i int) (int, float32) {
 		v := max((float32(i)+0.5)*step-0.5, 0)
 		return int(v), v - float32(int(v))
@@ -263,7 +263,7 @@ func quantizedLines() []line {
 
 const quantizedScale, quantizedZero = 0.05, 3
 
-// withQuant gives int8 values the scale and the zero point of the operators.
+// withQuant sets the operators' scale and zero point for int8 values.
 func withQuant(g *maker, values ...int) {
 	for _, v := range values {
 		g.g.Values[v].Quant = quant{Scale: quantizedScale, ZeroPoint: quantizedZero}
@@ -290,7 +290,7 @@ func quantizationMatch(n int) *match {
 		}}
 }
 
-// bytesOf is numbers quantized.
+// bytesOf returns n quantized random numbers.
 func bytesOf(n int) *tensor.Tensor {
 	q := blank(tensor.Int8, n)
 	for i, v := range floats(noise(n)) {

@@ -19,7 +19,7 @@ func poolLines() []line {
 	}
 }
 
-// pooledMatch pools windows of square images; padding does not count in means.
+// pooledMatch pools windows of square images; means exclude padding.
 func pooledMatch(kind string, channels, size, kernel, stride, pad int) *match {
 	x, out, mean := noise(1, channels, size, size), (size+2*pad-kernel)/stride+1, kind == "AvgPooling2d"
 	window := window{top: pad, right: pad, bottom: pad, left: pad, kernelH: kernel, kernelW: kernel, strideH: stride, strideW: stride, dilationH: 1, dilationW: 1}
@@ -37,7 +37,7 @@ func pooledMatch(kind string, channels, size, kernel, stride, pad int) *match {
 	return m
 }
 
-// indexedMatch is a pool whose indices something reads; the library finds the largest alone.
+// indexedMatch is a max pool whose indices are read; the library computes only the maximum.
 func indexedMatch(channels, size, kernel, stride, pad int) *match {
 	m := pooledMatch("MaxPooling2d", channels, size, kernel, stride, pad)
 	m.unread = nil
@@ -61,7 +61,7 @@ func naivePool(y, x []float32, size, out, kernel, stride, pad int, mean bool) {
 	}
 }
 
-// normLines: the library has softmax only.
+// normLines are softmax and norms. The library supports only softmax.
 func normLines() []line {
 	return []line{
 		{"softmax 1x256", func() *match { return softmaxMatch(1, 256) }},
@@ -136,7 +136,7 @@ func groupNormMatch(groups, channels, size int) *match {
 		}}
 }
 
-// naiveStatistics are the factor and the addend that normalise x.
+// naiveStatistics returns the scale and shift that normalize x.
 func naiveStatistics(x []float32) (scale, shift float32) {
 	var sum, squares float32
 	for _, v := range x {
@@ -167,7 +167,7 @@ func batchNormMatch(channels, size int) *match {
 		}}
 }
 
-// reduceLines: of the library's reductions payloads have the mean of images only.
+// reduceLines are means and sums. Of the library's reductions, payloads only have the mean of images.
 func reduceLines() []line {
 	return []line{
 		{"mean of images, 1280 of 7x7", func() *match { return imageMeanMatch(1280, 7) }},

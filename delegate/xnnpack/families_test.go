@@ -16,15 +16,14 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// BenchmarkFamilies sets the portable operators, family by family, against a naive
-// loop and against the library, which is given a graph of one node. All compute the
-// same on one thread; images lie as [N, C, H, W] for the operators and as
-// [N, H, W, C] for the library, each in its own layout, and weights are constants.
-// See [kerneltest.Contest] for what it reports. Lines without x-xnnpack have no node.
+// BenchmarkFamilies compares the portable operators, by family, with a naive loop and with the
+// library, which runs a graph of one node. All compute the same on one thread. Images have layout
+// [N, C, H, W] for the operators and [N, H, W, C] for the library; weights are constants. See
+// [kerneltest.Contest] for the metrics. Lines without x-xnnpack have no node.
 func BenchmarkFamilies(b *testing.B) {
 	_, err := xnn.Open(xnntest.Path())
 	if err != nil {
-		b.Logf("naive loops only, no libXNNPACK (make deps): %v", err)
+		b.Logf("naive loops only: needs libXNNPACK (make deps): %v", err)
 	}
 	set := kernels.NewSet(portable.Ops(), quantized.Ops())
 	for _, f := range []struct {
@@ -51,25 +50,25 @@ func BenchmarkFamilies(b *testing.B) {
 	}
 }
 
-// line is one line of the benchmark. Its tensors are made when it runs.
+// line is one line of the benchmark. Its tensors are created when it runs.
 type line struct {
 	name  string
 	match func() *match
 }
 
-// match is a call of an operator and its rivals.
+// match is a call of an operator and the implementations to compare it with.
 type match struct {
 	op   string
-	args []any            // before the outs
-	outs []*tensor.Tensor // their types and sizes; the first is what rivals compute
-	// unread are the arguments whose elements nothing reads, as in models.
+	args []any            // without the outs
+	outs []*tensor.Tensor // types and sizes; all implementations compute the first
+	// unread are the indices of arguments that are not read afterwards, as in models.
 	unread []int
-	units  int // multiplications, or elements
+	units  int // MACs or elements
 	naive  func(y *tensor.Tensor)
-	// node makes y of x, the operator's tensors that are not constant; nil: there is
-	// no such node.
+	// node adds the node that computes y from x, the operator's non-constant tensors; nil if the
+	// library has no such node.
 	node   func(m *maker, x []int, y int)
-	images bool // the library's tensors have channels last
+	images bool // the library's tensors are channels last
 }
 
 func (m *match) contestants(b *testing.B, set *kernels.Set, library bool) []kerneltest.Contestant {
@@ -87,7 +86,7 @@ func (m *match) contestants(b *testing.B, set *kernels.Set, library bool) []kern
 	return all
 }
 
-// library is the graph of one node.
+// library returns the implementation that runs a graph of one node.
 func (m *match) library(b *testing.B) kerneltest.Contestant {
 	g := newMaker(1)
 	var values []int
@@ -106,7 +105,7 @@ func (m *match) library(b *testing.B) kerneltest.Contestant {
 	return kerneltest.Contestant{Name: "xnnpack", Run: func() error { return u.Execute(ctx, args) }, Result: result}
 }
 
-// inputs are the tensors of the call that are not constant.
+// inputs returns the non-constant tensors of the call.
 func (m *match) inputs() (list []*tensor.Tensor) {
 	for _, a := range m.args {
 		switch a := a.(type) {
@@ -119,8 +118,8 @@ func (m *match) inputs() (list []*tensor.Tensor) {
 	return slices.DeleteFunc(list, func(t *tensor.Tensor) bool { return t.Const })
 }
 
-// layout is a copy of t as the library has it, twice over the same memory: with t's
-// sizes, and with those of the library. A sequence is an image of one row.
+// layout copies t to the library's layout. It returns two tensors over the same memory: with t's
+// sizes and with the library's. A sequence is an image of one row.
 func (m *match) layout(t *tensor.Tensor) (logical, own *tensor.Tensor) {
 	var order []uint8
 	sizes := t.Sizes
@@ -146,19 +145,19 @@ func datatypeOf(t *tensor.Tensor) datatype {
 	return fp32
 }
 
-// given adds a constant of the numbers of a tensor.
+// given adds a constant with a tensor's data.
 func (m *maker) given(t *tensor.Tensor, dims ...int) int {
 	v := m.value(fp32, dims...)
 	m.g.Values[v].Data = t.Data
 	return v
 }
 
-// noise is random numbers, the same for the same sizes.
+// noise returns random numbers, the same for the same sizes.
 func noise(sizes ...int) *tensor.Tensor {
 	return kerneltest.Noise(rand.New(rand.NewPCG(uint64(len(sizes)), uint64(sizes[0]))), tensor.Float32, sizes, nil)
 }
 
-// noiseWeights is noise that is constant.
+// noiseWeights returns noise as a constant.
 func noiseWeights(sizes ...int) *tensor.Tensor {
 	t := noise(sizes...)
 	t.Const = true

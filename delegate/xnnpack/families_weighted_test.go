@@ -6,8 +6,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// layer is a convolution of an image with a square kernel, or of a sequence (height
-// 0).
+// layer is a convolution of an image with a square kernel, or of a sequence if height is 0.
 type layer struct {
 	name                string
 	in, out             int // channels
@@ -46,7 +45,7 @@ func convolutionLines() (list []line) {
 	return list
 }
 
-// extent is the output's size along a dimension of size n.
+// extent returns the output's size along a dimension of size n.
 func (l *layer) extent(n int) int {
 	if l.transposed {
 		return (n-1)*l.stride - 2*l.pad + l.kernel
@@ -83,7 +82,7 @@ func (l layer) match() *match {
 	return m
 }
 
-// node adds the convolution, its weights as the library has them.
+// node adds the convolution with the weights in the library's layout.
 func (l *layer) node(g *maker, x, y, kh int, filter, bias *tensor.Tensor) {
 	pad := l.pad
 	if kh == 1 && l.kernel > 1 {
@@ -103,8 +102,8 @@ func (l *layer) node(g *maker, x, y, kh int, filter, bias *tensor.Tensor) {
 	g.node(kind, []int{x, g.given(f, dims...), g.given(bias, l.out)}, []int{y}, withWindow(n))
 }
 
-// arrange puts filters into the library's order: output channel, tap, input channel
-// of the group; depthwise ones tap, channel.
+// arrange copies filters to the library's layout: output channel, tap, input channel of the group.
+// Depthwise filters have layout tap, channel.
 func (l *layer) arrange(dst, src []float32, taps int) {
 	in, out := l.in/l.groups, l.out/l.groups
 	for oc := range l.out {
@@ -135,7 +134,7 @@ func (l *layer) gather(y, x, w, bias []float32, kh, rows, cols int) {
 	}
 }
 
-// point is the sum of the window at (top, left) for an output channel.
+// point returns the sum of the window at (top, left) for an output channel.
 func (l *layer) point(x, w []float32, kh, oc, top, left int) (sum float32) {
 	in := l.in / l.groups
 	first := oc / (l.out / l.groups) * in
@@ -152,7 +151,7 @@ func (l *layer) point(x, w []float32, kh, oc, top, left int) (sum float32) {
 	return sum
 }
 
-// scatter adds each input point to the outputs that it reaches.
+// scatter adds each input point's products to the outputs in its window.
 func (l *layer) scatter(y, x, w, bias []float32, kh, rows, cols int) {
 	in, out := l.in/l.groups, l.out/l.groups
 	for oc := range l.out {
@@ -199,8 +198,8 @@ func matmulLines() []line {
 	}
 }
 
-// productMatch is [m, k] times constant weights of [k, n], or [n, k] for linear, plus a
-// bias for all but mm.
+// productMatch multiplies [m, k] by constant weights of [k, n], or [n, k] for linear, and adds a bias
+// unless op is mm.
 func productMatch(op string, m, k, n int) *match {
 	x, w, bias := noise(m, k), noiseWeights(k, n), noiseWeights(n)
 	flags, dims := uint32(flagTransposeWeights), []int{k, n}

@@ -8,8 +8,8 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// TestFilterMemory runs units whose filters lie on pages of their own, after everything else of
-// the image was forgotten.
+// TestFilterMemory checks that large filters have separate pages, which remain mapped while a unit
+// uses them even if the image is unreachable.
 func TestFilterMemory(t *testing.T) {
 	for _, cols := range []int{8, 512} {
 		g := chainGraph(cols)
@@ -19,7 +19,7 @@ func TestFilterMemory(t *testing.T) {
 		}
 		m := img.(*image)
 		if own := m.memory != nil; own != (cols == 512) {
-			t.Errorf("%d columns: pages of their own: %v", cols, own)
+			t.Errorf("%d columns: separate pages: got %v, want %v", cols, own, cols == 512)
 		}
 		memory := m.memory
 		u, err := img.Unit(delegate.Instance{})
@@ -40,17 +40,17 @@ func TestFilterMemory(t *testing.T) {
 		}
 		u.Close()
 		if memory != nil && len(memory.pages.Bytes()) == 0 {
-			t.Error("freed while a unit had it")
+			t.Error("filter memory is unmapped while a unit uses it")
 		}
 		memory.close()
-		memory.close() // twice is fine
+		memory.close() // a second call has no effect
 		if memory != nil && memory.pages.Bytes() != nil {
-			t.Error("not freed by close")
+			t.Error("filter memory is still mapped after close")
 		}
 	}
 }
 
-// TestPanelElements compares the size of the memory with what is packed there.
+// TestPanelElements checks that panelElements returns the size of the packed panels.
 func TestPanelElements(t *testing.T) {
 	for _, s := range samples(1) {
 		img, err := compile(t, encode(s.graph), EngineReference)
@@ -65,7 +65,7 @@ func TestPanelElements(t *testing.T) {
 					size += p.Size()
 				}
 				if want := m.graph.panelElements(n, m.shapes); size != want {
-					t.Errorf("%s: panels of %d elements, %d are expected", s.name, size, want)
+					t.Errorf("%s: got panels of %d elements, want %d", s.name, size, want)
 				}
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/etrun-go/etrun/internal/campaign"
 )
 
-// FuzzGraph lets the fuzzer's bytes decide how a graph is changed, and runs it as a
-// campaign does: on both engines, natively between pages without access.
+// FuzzGraph changes a graph as the fuzzer's bytes determine and runs it as TestGraphs does: on both
+// engines, with the native engine's buffers between inaccessible pages.
 func FuzzGraph(f *testing.F) {
 	a := newAttack(f)
 	pool := baseSeeds(f)

@@ -7,8 +7,8 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// TestBuilderChecks wants the builder to take every sample and what the engines made of
-// random chains, as the reader does.
+// TestBuilderChecks checks that the builder accepts every sample and random graphs, as the reader
+// does.
 func TestBuilderChecks(t *testing.T) {
 	for _, s := range samples(1) {
 		b := graphBuilder{s.graph.clone()}
@@ -24,8 +24,8 @@ func TestBuilderChecks(t *testing.T) {
 	}
 }
 
-// TestBuilderAgreesWithReader breaks graphs: what the reader refuses the builder refuses
-// as well, for the same reason.
+// TestBuilderAgreesWithReader checks that the builder rejects the invalid graphs that the reader
+// rejects, for the same reason.
 func TestBuilderAgreesWithReader(t *testing.T) {
 	refused := 0
 	for _, test := range refusedGraphs() {
@@ -35,13 +35,13 @@ func TestBuilderAgreesWithReader(t *testing.T) {
 		_, got := b.finish()
 		var x, y *delegate.Error
 		if errors.As(want, &x) && (!errors.As(got, &y) || y.Reason != x.Reason) {
-			t.Errorf("%s: the builder says %v, the reader %v", test.name, got, want)
+			t.Errorf("%s: got %v from the builder, want the reader's %v", test.name, got, want)
 		}
 		if want != nil {
 			refused++
 		}
 	}
 	if refused == 0 {
-		t.Error("the reader refused nothing")
+		t.Error("the reader rejected no graph")
 	}
 }

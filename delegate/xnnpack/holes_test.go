@@ -11,12 +11,11 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Classes of graphs on which the library of 2024 crashes, asserts, or reads what is not
-// its own, or take more than a limit allows. Tests over runClass make a thousand of a
-// class: the automatic choice of the engine must run them with the numbers of the Go
-// engine.
+// These tests run classes of graphs on which the library of 2024 crashes, aborts or reads out of
+// bounds, or which exceed a limit. Tests that use runClass create a thousand graphs of a class:
+// EngineAuto must run them with the results of the Go engine.
 
-// classRounds is how many graphs of a class a test makes.
+// classRounds is the number of graphs of a class per test.
 func classRounds() int {
 	if testing.Short() {
 		return 100
@@ -24,7 +23,7 @@ func classRounds() int {
 	return 1000
 }
 
-// runClass runs graphs of a class on the automatic engine and on the Go engine.
+// runClass runs graphs of a class on EngineAuto and on the Go engine and compares the results.
 func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *graph) {
 	xnntest.Library(t)
 	ran, native := 0, 0
@@ -61,7 +60,7 @@ func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *grap
 	}
 	t.Logf("%d of %d graphs ran, %d natively", ran, classRounds(), native)
 	if ran < classRounds()/10 {
-		t.Errorf("only %d of %d graphs are ones that the Go engine runs", ran, classRounds())
+		t.Errorf("got %d of %d graphs that the Go engine runs, want at least a tenth", ran, classRounds())
 	}
 }
 
@@ -74,7 +73,7 @@ func runOnce(img delegate.Image, args []*tensor.Value) error {
 	return u.Execute(context.Background(), args)
 }
 
-// Pools with dilations, paddings up to the window, same padding and strides.
+// TestPoolGeometries runs pools with dilation, padding up to the window, same padding and strides.
 func TestPoolGeometries(t *testing.T) {
 	for _, name := range []string{"MaxPooling2d", "AvgPooling2d"} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +99,7 @@ func TestPoolGeometries(t *testing.T) {
 	}
 }
 
-// fixed is fix, or nil where the shapes do not go together.
+// fixed is fix but returns nil if the shapes are inconsistent.
 func (m *maker) fixed(outputs ...int) *graph {
 	g := m.done(outputs...)
 	s, err := g.declared()
@@ -113,9 +112,9 @@ func (m *maker) fixed(outputs ...int) *graph {
 	return g
 }
 
-// Clamps behind nodes that take bounds over: with another quantization, with bounds
-// that do not meet those before, that fall on one element, or lie beyond the type.
-func TestClampsBehind(t *testing.T) {
+// TestClampsAfter runs clamps after nodes into which they can be fused: with another quantization,
+// and with bounds that are disjoint from the node's, equal, or outside the range of the datatype.
+func TestClampsAfter(t *testing.T) {
 	for _, kind := range []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d", "FullyConnected", "MaxPooling2d", "Clamp", "Add"} {
 		for _, d := range []datatype{fp32, qint8, quint8} {
 			t.Run(kind+" "+d.String(), func(t *testing.T) {
@@ -153,7 +152,7 @@ func (m *maker) clampBehind(kind string, d datatype) *graph {
 	return g
 }
 
-// clamp puts a clamp behind an output, which becomes internal, mostly.
+// clamp adds a clamp of output v, which becomes an intermediate value.
 func (m *maker) clamp(v int, d datatype) {
 	g := m.g
 	y := m.value(d, g.Values[v].Shape.dims()...)
@@ -167,7 +166,7 @@ func (m *maker) clamp(v int, d datatype) {
 	m.node("Clamp", []int{v}, []int{y}, func(n *node) { n.Min, n.Max = lo, hi })
 }
 
-// bounds are ordinary, half open, on one element, or beyond what elements stand for.
+// bounds returns bounds that are random, half open, equal, or outside the range of quantized elements.
 func (m *maker) bounds(d datatype) (lo, hi float32) {
 	switch m.r.IntN(6) {
 	case 0:
@@ -185,7 +184,7 @@ func (m *maker) bounds(d datatype) (lo, hi float32) {
 	return lo, lo + float32(math.Abs(float64(m.number())))
 }
 
-// Products that take rows across those of a dynamically quantized input.
+// TestRegroupedRows runs fully connected nodes that regroup the rows of a dynamically quantized input.
 func TestRegroupedRows(t *testing.T) {
 	runClass(t, 0, 2e-5, func(m *maker) *graph {
 		k, cols := 2+m.r.IntN(5), 1+m.r.IntN(6)
@@ -204,8 +203,8 @@ func TestRegroupedRows(t *testing.T) {
 	})
 }
 
-// Graphs whose values, tables of pointers or resized images need more than the limit
-// are refused before anything is allocated.
+// TestNeedsBeyondTheLimit checks that graphs whose values, indirection buffers or resized images need
+// more memory than the limit are rejected.
 func TestNeedsBeyondTheLimit(t *testing.T) {
 	xnntest.Library(t)
 	b := Backend{Engine: EngineNative, Library: xnntest.Path()}
@@ -226,7 +225,7 @@ func TestNeedsBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// wideValue has an internal value of size x size x 8.
+// wideValue returns a graph with an intermediate value of size×size×8.
 func (m *maker) wideValue(size int) *graph {
 	x, wide, y := m.input(fp32, 1, 1, 1, 8), m.value(fp32, 1), m.value(fp32, 1)
 	m.node("StaticConstantPad", []int{x}, []int{wide}, func(n *node) { p := params[padParams](n); p.before, p.after = make([]int, 4), []int{0, size, size, 0} })
@@ -234,21 +233,22 @@ func (m *maker) wideValue(size int) *graph {
 	return m.fixed(y)
 }
 
-// wideTable has a pool of 64x64, which takes a pointer for each place of a window.
+// wideTable returns a graph with a 64x64 pool, which needs a pointer per window element.
 func (m *maker) wideTable(size int) *graph {
 	x, y := m.input(fp32, 1, size, size/4, 1), m.value(fp32, 1)
 	m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(window{kernelH: 64, kernelW: 64, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}))
 	return m.fixed(y)
 }
 
-// wideImage resizes a pixel to size x size.
+// wideImage returns a graph that resizes a pixel to size×size.
 func (m *maker) wideImage(size int) *graph {
 	x, y := m.input(fp32, 1, 1, 1, 1), m.value(fp32, 1)
 	m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *node) { *params[resizeParams](n) = resizeParams{size, size} })
 	return m.fixed(y)
 }
 
-// A graph that the library would plan for minutes runs on the Go engine.
+// TestManyLiveValues checks that a graph for which the library would plan memory for minutes runs on
+// the Go engine.
 func TestManyLiveValues(t *testing.T) {
 	for _, live := range []int{100, 2000} {
 		m := newMaker(1)
@@ -273,7 +273,7 @@ func TestManyLiveValues(t *testing.T) {
 		xnntest.Library(t)
 		img, err = compile(t, data, EngineNative)
 		if got, want := err == nil, live == 100; got != want {
-			t.Errorf("%d live values: native %v, want %v", live, got, want)
+			t.Errorf("%d live values: got native %v, want %v", live, got, want)
 		}
 		if err == nil {
 			img.Close()
@@ -281,7 +281,7 @@ func TestManyLiveValues(t *testing.T) {
 	}
 }
 
-// Windows cost no byte of a file, so pools that take the Go engine too long are refused.
+// TestPoolsBeyondTheTime checks that small payloads with pools that are too slow are rejected.
 func TestPoolsBeyondTheTime(t *testing.T) {
 	for _, pools := range []int{1, 100} {
 		m := newMaker(1)
@@ -294,7 +294,7 @@ func TestPoolsBeyondTheTime(t *testing.T) {
 		}
 		_, err := compile(t, encode(m.fixed(outs...)), EngineReference)
 		if (err == nil) != (pools == 1) || err != nil && !errors.Is(err, delegate.ErrUnsupported) {
-			t.Errorf("%d pools: got %v", pools, err)
+			t.Errorf("%d pools: got %v, want success for 1, %v for 100", pools, err, delegate.ErrUnsupported)
 		}
 	}
 }

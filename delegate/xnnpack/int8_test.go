@@ -11,8 +11,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// TestInt8 compares the loops over bytes with those on floats, which are plain, on the
-// suite's graphs and on random ones, with one thread and two.
+// TestInt8 compares the int8 loops with the plain loops over floats, on the sample graphs and random
+// ones, with one thread and two.
 func TestInt8(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
@@ -34,12 +34,12 @@ func TestInt8(t *testing.T) {
 		}
 	}
 	if products < len(list)/2 {
-		t.Errorf("%d products of bytes in two runs of %d graphs", products, len(list))
+		t.Errorf("got %d int8 products in two runs of %d graphs, want more", products, len(list))
 	}
 }
 
-// compareWithPlain runs a graph twice, on more than one input, and tells how many products of
-// bytes it has.
+// compareWithPlain runs a graph with int8 loops and with plain loops on two inputs, compares the
+// outputs and returns the number of int8 products.
 func compareWithPlain(t *testing.T, s sample, pool *cpu.Pool) (products int) {
 	t.Helper()
 	img, err := Backend{Engine: EngineReference}.Compile(context.Background(), &delegate.Payload{Data: encode(s.graph)})
@@ -68,7 +68,7 @@ func compareWithPlain(t *testing.T, s sample, pool *cpu.Pool) (products int) {
 	return products
 }
 
-// multipliesBytes reports a graph whose products are of bytes.
+// multipliesBytes reports whether all products of a graph have quantized inputs.
 func (g *graph) multipliesBytes() bool {
 	for i := range g.Nodes {
 		if n := &g.Nodes[i]; n.Type.packs && !g.hasQuantizedInput(n) {
@@ -78,8 +78,8 @@ func (g *graph) multipliesBytes() bool {
 	return true
 }
 
-// sameResult wants the same elements, floats that are not exact within what another order of
-// their sums makes.
+// sameResult checks that elements are equal. If exact is false, floats may differ by the error of
+// another summation order.
 func sameResult(t *testing.T, name string, got, want *tensor.Tensor, exact bool) {
 	t.Helper()
 	a, b := numbersOf(got), numbersOf(want)
@@ -93,12 +93,12 @@ func sameResult(t *testing.T, name string, got, want *tensor.Tensor, exact bool)
 			tolerance = 1e-2 * (1 + math.Abs(w))
 		}
 		if g := a[i]; g != w && !(math.Abs(g-w) <= tolerance) && (g == g || w == w) {
-			t.Fatalf("%s: element %d of %d: got %v, want %v, distance %v", name, i, len(b), g, w, math.Abs(g-w))
+			t.Fatalf("%s: element %d of %d: got %v, want %v, difference %v", name, i, len(b), g, w, math.Abs(g-w))
 		}
 	}
 }
 
-// upTo is 1 to n, often small.
+// upTo returns a random number from 1 to n, often a small one.
 func (m *maker) upTo(n int) int {
 	if m.r.IntN(3) == 0 {
 		return 1 + m.r.IntN(min(n, 3))
@@ -106,7 +106,7 @@ func (m *maker) upTo(n int) int {
 	return 1 + m.r.IntN(n)
 }
 
-// randomProduct is a graph of one node with 8-bit activations, nil where it has no output.
+// randomProduct returns a graph of one product of 8-bit activations, or nil if the shapes are invalid.
 func (m *maker) randomProduct() (string, *graph) {
 	m.lo, m.hi = -1, 1
 	var types []weighted
@@ -142,7 +142,7 @@ func (m *maker) randomConnected(w weighted) (string, *graph) {
 	return fmt.Sprintf("%v of %d rows, %d to %d channels", w, rows, k, cols), m.done(y)
 }
 
-// regroup gives a filter of 4 bits groups of a random size.
+// regroup sets a random group size and scales of a 4-bit filter.
 func (m *maker) regroup(v, cols, k int) {
 	q := &m.g.Values[v].Quant
 	for q.GroupSize = m.upTo(k); k%q.GroupSize != 0; q.GroupSize-- {
@@ -167,7 +167,7 @@ func (m *maker) randomConvolution(w weighted) (string, *graph) {
 	if kind == "DepthwiseConv2d" {
 		o.groups, o.groupIn, o.groupOut = m.upTo(70), 1, max(1, m.upTo(9)-6)
 	}
-	if m.r.IntN(3) == 0 { // pixels are rows
+	if m.r.IntN(3) == 0 { // 1x1: a product of the pixels
 		o = window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
 			groups: o.groups, groupIn: o.groupIn, groupOut: o.groupOut}
 	}
@@ -199,8 +199,8 @@ func (m *maker) randomConvolution(w weighted) (string, *graph) {
 	return name, g
 }
 
-// TestFuseTables compares elementwise nodes between conversions with the table that they
-// become: functions of one operand, and x times such a function, plus one.
+// TestFuseTables compares elementwise nodes between conversions with the table into which they are
+// fused: functions f(x) of one operand, and x·f(x) + c.
 func TestFuseTables(t *testing.T) {
 	for i := range unaryNodes {
 		kind := &unaryNodes[i]
@@ -226,7 +226,7 @@ func TestFuseTables(t *testing.T) {
 	}
 }
 
-// compareWithUnfused wants a graph that becomes a table.
+// compareWithUnfused checks that a graph is fused into a table and compares the outputs.
 func compareWithUnfused(t *testing.T, name string, g *graph) {
 	t.Helper()
 	img, err := Backend{Engine: EngineReference}.Compile(context.Background(), &delegate.Payload{Data: encode(g)})
@@ -235,7 +235,7 @@ func compareWithUnfused(t *testing.T, name string, g *graph) {
 	}
 	fused := img.(*image)
 	if n := len(fused.graph.Nodes); n != 1 || fused.graph.Nodes[0].Type != &tableNode {
-		t.Fatalf("%s: %d nodes, want a table", name, n)
+		t.Fatalf("%s: got %d nodes, want one table", name, n)
 	}
 	shapes, err := g.declared()
 	if err != nil {
@@ -247,7 +247,7 @@ func compareWithUnfused(t *testing.T, name string, g *graph) {
 	sameResult(t, name, got[1].Tensor, want[1].Tensor, true)
 }
 
-// TestInt8Broadcast compares sums and products of bytes of random sizes that are repeated.
+// TestInt8Broadcast compares int8 sums and products with broadcasting of random sizes.
 func TestInt8Broadcast(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()

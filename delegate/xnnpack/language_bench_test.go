@@ -20,7 +20,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// envLanguage is the file that a process of BenchmarkLanguageModel loads.
+// envLanguage names the variable with the path of the model for a process of BenchmarkLanguageModel.
 const envLanguage = "ETRUN_LANGUAGE_MODEL"
 
 // decoder runs a language model token by token.
@@ -45,8 +45,7 @@ func openDecoder(t testing.TB, path string, engine Engine, threads int, more ...
 	return &decoder{t, p, m}
 }
 
-// step takes n tokens at a position, and returns the time and the processor's time that
-// it took.
+// step runs n tokens at a position and returns the wall time and the CPU time.
 func (d *decoder) step(position, n int) (wall, processor time.Duration) {
 	tokens := make([]int64, n)
 	for i := range tokens {
@@ -70,8 +69,8 @@ func (d *decoder) logits() []float32 {
 	return list
 }
 
-// TestLanguageModel wants the same logits of a prompt at once, of its tokens one by one,
-// and of the Go engine.
+// TestLanguageModel checks that a prompt has the same logits in one step, in several, and on the Go
+// engine.
 func TestLanguageModel(t *testing.T) {
 	xnntest.Library(t)
 	path := smallLanguageModel.write(t)
@@ -92,24 +91,24 @@ func TestLanguageModel(t *testing.T) {
 		}
 		for i := range got {
 			if diff := math.Abs(float64(got[i] - want[i])); !(diff <= 0.02) {
-				t.Errorf("%v: logit %d is %v, want %v", c, i, got[i], want[i])
+				t.Errorf("%v: logit %d: got %v, want %v", c, i, got[i], want[i])
 				break
 			}
 		}
 	}
 }
 
-// BenchmarkLanguageModel generates a model of 90 MB and decodes with it, in a process that
-// does nothing else. Of the metrics, all but the first two are ratios:
+// BenchmarkLanguageModel writes a model of 90 MB and decodes with it in its own process. The metrics
+// are medians. All but the first two are ratios:
 //
-//	peak-MB       the most memory after a prompt of 8 tokens and decoding
-//	decode-ms     a decode step, one thread
-//	peak/file     that memory without the caches, over the file
-//	after-prompt  processor's time of the first decode after a prompt, over that of others
-//	threads-2/1   a decode step with two threads, over one with one
-//	views-%       of a decode step, its views of tensors
-//	portable-%    of a decode step, all operators but the attention
-//	attention-%   of a decode step
+//	peak-MB       peak memory after a prompt of 8 tokens and a decode step
+//	decode-ms     CPU time of a decode step with one thread
+//	peak/file     peak memory without the caches, divided by the file size
+//	after-prompt  CPU time of the first decode step after a prompt, divided by that of later steps
+//	threads-2/1   time of a decode step with two threads, divided by that with one
+//	views-%       views, as part of a decode step
+//	portable-%    operators except attention, as part of a decode step
+//	attention-%   attention, as part of a decode step
 func BenchmarkLanguageModel(b *testing.B) {
 	xnntest.Library(b)
 	path := largeLanguageModel.write(b)
@@ -146,7 +145,7 @@ func middle[T float64 | time.Duration](list []T) T {
 	return list[len(list)/2]
 }
 
-// TestDecodeProcess is the process of BenchmarkLanguageModel, and nothing else.
+// TestDecodeProcess runs only as a process of BenchmarkLanguageModel. It prints the metrics.
 func TestDecodeProcess(t *testing.T) {
 	path := os.Getenv(envLanguage)
 	if path == "" {
@@ -183,7 +182,7 @@ func peakBytes(t *testing.T) int64 {
 	return kilobytes << 10
 }
 
-// afterPrompt alternates prompts and decoding.
+// afterPrompt alternates prompts and decode steps and compares the first step with later ones.
 func afterPrompt(d *decoder) {
 	var first, later []time.Duration
 	for range 15 {
@@ -199,7 +198,7 @@ func afterPrompt(d *decoder) {
 	metric("after-prompt", middle(first).Seconds()/middle(later).Seconds())
 }
 
-// compareThreads lets two instances decode in turns, ABBA.
+// compareThreads alternates decode steps with one and two threads in the order ABBA.
 func compareThreads(one, two *decoder) {
 	two.step(0, 32)
 	two.step(32, 1)
@@ -214,7 +213,7 @@ func compareThreads(one, two *decoder) {
 	metric("threads-2/1", middle(ratios))
 }
 
-// shares observes decode steps.
+// shares measures the parts of decode steps with an observer.
 func shares(t *testing.T, path string) {
 	var views, attention, portable, all []time.Duration
 	at := func(list []time.Duration) *time.Duration { return &list[len(list)-1] }

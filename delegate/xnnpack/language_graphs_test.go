@@ -8,7 +8,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// normalized is x / √(mean square + ε), times weights, quantized row by row.
+// normalized adds x / √(mean square + ε) times weights, dynamically quantized by row.
 func (w *languageWriter) normalized(m *maker, x, meanSquare int) int {
 	sum, root := m.value(fp32, 1, w.tokens, 1), m.value(fp32, 1, w.tokens, 1)
 	scaled, y := m.value(fp32, 1, w.tokens, w.dim), m.value(fp32, 1, w.tokens, w.dim)
@@ -19,7 +19,7 @@ func (w *languageWriter) normalized(m *maker, x, meanSquare int) int {
 	return m.quantized(y, 1)
 }
 
-// linear is a product with a random filter.
+// linear adds a product with a random filter.
 func (w *languageWriter) linear(m *maker, x, out int) int {
 	in := m.g.Values[x].Shape
 	dims := append(append([]int(nil), in.dims()[:in.rank-1]...), out)
@@ -28,7 +28,7 @@ func (w *languageWriter) linear(m *maker, x, out int) int {
 	return y
 }
 
-// projections are products with the normalized x.
+// projections returns the graph of products of the normalized x.
 func (w *languageWriter) projections(m *maker, sizes ...int) *graph {
 	x, mean := m.input(fp32, 1, w.tokens, w.dim), m.input(fp32, 1, w.tokens, 1)
 	q := w.normalized(m, x, mean)
@@ -39,7 +39,7 @@ func (w *languageWriter) projections(m *maker, sizes ...int) *graph {
 	return m.done(outs...)
 }
 
-// residual is the product behind the attention, added to x.
+// residual returns the graph that adds the product of the attention's output to x.
 func (w *languageWriter) residual(m *maker) *graph {
 	a, x := m.input(fp32, 1, w.tokens, w.dim), m.input(fp32, 1, w.tokens, w.dim)
 	u, y := w.linear(m, m.quantized(a, 1), w.dim), m.value(fp32, 1, w.tokens, w.dim)
@@ -47,7 +47,7 @@ func (w *languageWriter) residual(m *maker) *graph {
 	return m.done(y)
 }
 
-// feedForward is x + down(silu(gate) · up).
+// feedForward returns the graph of x + down(silu(gate) · up).
 func (w *languageWriter) feedForward(m *maker) *graph {
 	x, mean := m.input(fp32, 1, w.tokens, w.dim), m.input(fp32, 1, w.tokens, 1)
 	q := w.normalized(m, x, mean)
@@ -61,7 +61,7 @@ func (w *languageWriter) feedForward(m *maker) *graph {
 	return m.done(y)
 }
 
-// filled is a constant of n equal elements.
+// filled adds a constant of n equal elements.
 func (m *maker) filled(x float32, n int) int {
 	lo, hi := m.lo, m.hi
 	m.lo, m.hi = x, x
@@ -70,7 +70,7 @@ func (m *maker) filled(x float32, n int) int {
 	return v
 }
 
-// delegate adds a call of a payload with the graph that build makes.
+// delegate adds a call of a payload with the graph that build returns.
 func (w *languageWriter) delegate(build func(m *maker) *graph, inputs, outputs []int) {
 	m := newMaker(uint64(len(w.m.Delegates)))
 	m.lo, m.hi = -0.5, 0.5
@@ -79,7 +79,7 @@ func (w *languageWriter) delegate(build func(m *maker) *graph, inputs, outputs [
 		Index: len(w.m.Delegates) - 1, Args: append(append([]int(nil), inputs...), outputs...)})
 }
 
-// call adds a call of an operator. The result of those with an out is given again.
+// call adds a call of an operator. For out variants, it repeats the last argument as the result.
 func (w *languageWriter) call(name string, args ...int) {
 	at, ok := w.names[name]
 	if !ok {
@@ -112,7 +112,7 @@ func (w *languageWriter) ints(list ...int) int {
 	return w.value(pte.Value{Kind: tensor.KindIntList, Items: items})
 }
 
-// tensor is a value in an arena, whose sizes a call may choose if it is dynamic.
+// tensor adds a tensor in the arena. Its sizes are upper bounds if dynamic is set.
 func (w *languageWriter) tensor(d tensor.DType, dynamic bool, sizes ...int) int {
 	t := &pte.Tensor{DType: d, Sizes: sizes, Storage: pte.Planned}
 	bytes := d.Size()
@@ -126,7 +126,7 @@ func (w *languageWriter) tensor(d tensor.DType, dynamic bool, sizes ...int) int 
 	return w.value(pte.Value{Kind: tensor.KindTensor, Tensor: t})
 }
 
-// arena takes bytes of the only arena: the plan of the file is none that saves memory.
+// arena allocates bytes in the only arena and returns their offset. The plan does not reuse memory.
 func (w *languageWriter) arena(bytes int) (offset int64) {
 	if len(w.m.Arenas) == 0 {
 		w.m.Arenas = []pte.Arena{{}}
@@ -136,7 +136,7 @@ func (w *languageWriter) arena(bytes int) (offset int64) {
 	return offset
 }
 
-// constant is random bytes, or floats that make numbers of codes.
+// constant adds a constant of random bytes, or of float scales.
 func (w *languageWriter) constant(d tensor.DType, sizes ...int) int {
 	v := w.tensor(d, false, sizes...)
 	t := w.m.Values[v].Tensor

@@ -11,13 +11,13 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
-// languageModel is the shape of a decoder as SmolLM is one: 4-bit weights in groups of
-// 32, rows quantized at run time, caches of keys and values.
+// languageModel describes a decoder like SmolLM: 4-bit weights in groups of 32, dynamically quantized
+// rows, key and value caches.
 type languageModel struct {
 	layers, dim, hidden, heads, kvHeads, vocabulary, tokens int
 }
 
-// The largest has some 90 MB, and as many steps a layer as the exporter makes.
+// The large model has about 90 MB and as many instructions per layer as an exported one.
 var (
 	smallLanguageModel = languageModel{layers: 2, dim: 64, hidden: 96, heads: 4, kvHeads: 2, vocabulary: 96, tokens: 32}
 	largeLanguageModel = languageModel{layers: 30, dim: 576, hidden: 1536, heads: 9, kvHeads: 3, vocabulary: 49152, tokens: 512}
@@ -25,12 +25,12 @@ var (
 
 func (c languageModel) headDim() int { return c.dim / c.heads }
 
-// cacheBytes is the size of all caches.
+// cacheBytes returns the size of all caches.
 func (c languageModel) cacheBytes() int {
 	return c.layers * 2 * c.tokens * c.kvHeads * c.headDim() * 4
 }
 
-// write writes the model with random weights to a file of a folder for the test.
+// write writes the model with random weights to a temporary file and returns its path.
 func (c languageModel) write(t testing.TB) (path string) {
 	t.Helper()
 	w := &languageWriter{languageModel: c, r: rand.New(rand.NewPCG(14, 2)), names: make(map[string]int)}
@@ -43,17 +43,17 @@ func (c languageModel) write(t testing.TB) (path string) {
 	return path
 }
 
-// languageWriter makes the method.
+// languageWriter builds the method.
 type languageWriter struct {
 	languageModel
 	r     *rand.Rand
 	m     pte.Method
 	chain pte.Chain
-	names map[string]int // of operators
+	names map[string]int // indices of operators by name
 }
 
-// forward is method forward(tokens [1, S] int64, position [1] int64) of the logits of the
-// last token.
+// forward builds method forward(tokens [1, S] int64, position [1] int64), which returns the logits of
+// the last token.
 func (w *languageWriter) forward() {
 	w.m.Name = "forward"
 	tokens, at := w.tensor(tensor.Int64, true, 1, w.tokens), w.tensor(tensor.Int64, false, 1)
@@ -76,7 +76,7 @@ func (w *languageWriter) forward() {
 	w.m.Chains = []pte.Chain{w.chain}
 }
 
-// layer adds attention and the two products behind it.
+// layer adds attention, its output projection and the feed-forward network.
 func (w *languageWriter) layer(x, position int) int {
 	kv, head := w.kvHeads*w.headDim(), w.headDim()
 	q, k, v := w.rows(w.dim), w.rows(kv), w.rows(kv)
@@ -93,12 +93,12 @@ func (w *languageWriter) layer(x, position int) int {
 	return y
 }
 
-// rows is a value of the tokens' vectors.
+// rows adds a tensor of one vector of n elements per token.
 func (w *languageWriter) rows(n int) int {
 	return w.tensor(tensor.Float32, true, 1, w.tokens, n)
 }
 
-// meanSquare is of each token's vector, as the exporter computes it: a delegate squares.
+// meanSquare adds the mean square of each token's vector. As in exported programs, a delegate squares.
 func (w *languageWriter) meanSquare(x int) int {
 	squares, mean := w.rows(w.dim), w.rows(1)
 	w.delegate(func(m *maker) *graph {
@@ -110,7 +110,7 @@ func (w *languageWriter) meanSquare(x int) int {
 	return mean
 }
 
-// cache puts x into a cache of its own, with views there and back as exporters make them.
+// cache adds a cache and its update with x, with the redundant views of exported programs.
 func (w *languageWriter) cache(x, position int) int {
 	head := w.headDim()
 	cache := w.tensor(tensor.Float32, false, 1, w.tokens, w.kvHeads, head)
@@ -118,7 +118,7 @@ func (w *languageWriter) cache(x, position int) int {
 	return cache
 }
 
-// view is x as [1, S, sizes…].
+// view adds a view of x with sizes [1, S, sizes…].
 func (w *languageWriter) view(x int, sizes ...int) int {
 	out := w.tensor(tensor.Float32, true, append([]int{1, w.tokens}, sizes...)...)
 	w.call("executorch_prim::et_view.default", x, w.ints(append([]int{1, -1}, sizes...)...), out)

@@ -8,8 +8,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// TestCheck asks units of both engines whether they take sizes, before they run. A refusal
-// writes no element, and leaves the unit as good as before.
+// TestCheck checks input sizes with Check before runs on both engines. Check writes no element, and
+// the unit still runs after an error.
 func TestCheck(t *testing.T) {
 	c := newCalls(5)
 	x := c.input(2, 3, 12, 10)
@@ -41,18 +41,18 @@ func TestCheck(t *testing.T) {
 			a, y := tensor.TensorValue(in), tensor.TensorValue(out)
 			args := []*tensor.Value{&a, &y}
 			if err := unit.(delegate.Checker).Check(args); (err == nil) != tt.fits {
-				t.Fatalf("%s, call %d of %v: %v", b.Engine, i, tt.sizes, err)
+				t.Fatalf("%s, call %d of %v: got %v, want success %v", b.Engine, i, tt.sizes, err, tt.fits)
 			}
 			for k := range bytes {
 				if bytes[k] != 0x5A {
-					t.Fatalf("%s, call %d of %v: byte %d was written", b.Engine, i, tt.sizes, k)
+					t.Fatalf("%s, call %d of %v: Check wrote byte %d", b.Engine, i, tt.sizes, k)
 				}
 			}
 			if !tt.fits {
 				continue
 			}
 			if err := unit.Execute(context.Background(), args); err != nil || out.Sizes[0] != tt.sizes[0] || out.Sizes[3] != tt.sizes[3] {
-				t.Fatalf("%s, call %d of %v: %v, %v", b.Engine, i, tt.sizes, out.Sizes, err)
+				t.Fatalf("%s, call %d of %v: got output sizes %v, error %v", b.Engine, i, tt.sizes, out.Sizes, err)
 			}
 		}
 		if err := unit.Close(); err != nil {

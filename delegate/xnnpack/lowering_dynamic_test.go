@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// dynamic makes all tensors that are not constant of sizes that may shrink.
+// dynamic gives all non-constant tensors dynamic sizes, bounded by the declared ones.
 func (c *calls) dynamic() {
 	for v := range c.g.Values {
 		if x := &c.g.Values[v]; x.Kind == tensor.KindTensor && !x.IsConst() {
@@ -25,7 +25,7 @@ func (c *calls) dynamic() {
 	}
 }
 
-// TestLoweringDynamic runs graphs at sizes below the declared ones.
+// TestLoweringDynamic runs graphs at sizes up to the declared ones.
 func TestLoweringDynamic(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -64,7 +64,7 @@ func TestLoweringDynamic(t *testing.T) {
 func (c *calls) runSizes(t *testing.T, b Backend, sizes [][]int) {
 	for i := range c.g.Calls {
 		if reason := b.Accepts(c.g, i); reason != "" {
-			t.Fatalf("%s is not accepted: %s", c.g.Calls[i].Place, reason)
+			t.Fatalf("%s: got %q, want it accepted", c.g.Calls[i].Place, reason)
 		}
 	}
 	img, err := b.CompileGraph(context.Background(), c.g)
@@ -96,43 +96,43 @@ func (c *calls) runSizes(t *testing.T, b Backend, sizes [][]int) {
 	}
 }
 
-// TestLoweringRefuses wants a reason for calls that have no node, before anything is made.
+// TestLoweringRefuses checks the reasons for calls without a node, and that the graphs do not compile.
 func TestLoweringRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name, reason string
 		build        func(c *calls) val
 	}{
-		{"an operator without a row", "no XNNPACK node", func(c *calls) val { return c.do("aten::reciprocal.out", 1, c.input(3)) }},
+		{"unsupported operator", "no XNNPACK node", func(c *calls) val { return c.do("aten::reciprocal.out", 1, c.input(3)) }},
 		{"alpha 2", "alpha 2", func(c *calls) val { return c.do("aten::add.out", 1, c.input(3), c.input(3), 2) }},
 		{"infinity", "the number +Inf", func(c *calls) val { return c.do("aten::mul.Scalar_out", 1, c.input(3), math.Inf(1)) }},
-		{"a division by 0", "the number 0", func(c *calls) val { return c.do("aten::div.Scalar_out", 1, c.input(3), 0.0) }},
-		{"gelu by tanh", "tanh", func(c *calls) val { return c.do("aten::gelu.out", 1, c.input(3), "tanh") }},
+		{"division by 0", "the number 0", func(c *calls) val { return c.do("aten::div.Scalar_out", 1, c.input(3), 0.0) }},
+		{"gelu with tanh", "tanh", func(c *calls) val { return c.do("aten::gelu.out", 1, c.input(3), "tanh") }},
 		{"exponent 3", "exponent 3", func(c *calls) val { return c.do("aten::pow.Tensor_Scalar_out", 1, c.input(3), 3) }},
-		{"an empty range", "bounds 1 to 1", func(c *calls) val { return c.do("aten::clamp.out", 1, c.input(3), 1, 1) }},
-		{"a negative ELU", "alpha", func(c *calls) val { return c.do("aten::elu.out", 1, c.input(3), -1.0, 1, 1) }},
+		{"empty range", "bounds 1 to 1", func(c *calls) val { return c.do("aten::clamp.out", 1, c.input(3), 1, 1) }},
+		{"negative ELU alpha", "alpha", func(c *calls) val { return c.do("aten::elu.out", 1, c.input(3), -1.0, 1, 1) }},
 		{"softmax of rows", "dimension 0", func(c *calls) val { return c.do("aten::_softmax.out", 2, c.input(3, 4), 0, false) }},
-		{"a step", "step 2", func(c *calls) val { return c.do("aten::slice_copy.Tensor_out", 1, c.input(5), 0, 0, 5, 2) }},
+		{"slice with a step", "step 2", func(c *calls) val { return c.do("aten::slice_copy.Tensor_out", 1, c.input(5), 0, 0, 5, 2) }},
 		{"no elements", "sizes [0 3]", func(c *calls) val { return c.do("aten::relu.out", 2, c.input(0, 3)) }},
 		{"seven dimensions", "7 dimensions", func(c *calls) val { return c.do("aten::relu.out", 7, c.input(1, 1, 1, 1, 1, 1, 2)) }},
-		{"another dim order", "dim order", func(c *calls) val {
+		{"unsupported dim order", "dim order", func(c *calls) val {
 			return c.call("aten::relu.out", []out{{rank: 3, order: []uint8{2, 1, 0}}}, c.inputIn([]uint8{2, 1, 0}, 2, 3, 4))[0]
 		}},
-		{"constants", "nothing but constants", func(c *calls) val { return c.do("aten::relu.out", 1, c.constant(3)) }},
-		{"a mean of rows", "mean over dimensions [1]", func(c *calls) val { return c.do("aten::mean.out", 4, c.input(1, 2, 3, 4), []int{1}, true, nil) }},
+		{"only constants", "nothing but constants", func(c *calls) val { return c.do("aten::relu.out", 1, c.constant(3)) }},
+		{"mean of rows", "mean over dimensions [1]", func(c *calls) val { return c.do("aten::mean.out", 4, c.input(1, 2, 3, 4), []int{1}, true, nil) }},
 		{"repeated sizes", "repeated", func(c *calls) val { return c.do("aten::expand_copy.out", 2, c.input(1, 3), []int{4, 3}, false) }},
-		{"a filter that is computed", "filter that is no constant", func(c *calls) val {
+		{"computed filter", "filter that is no constant", func(c *calls) val {
 			return c.do("aten::linear.out", 2, c.input(3, 4), c.input(5, 4), nil)
 		}},
-		{"a pool of one element", "one element", func(c *calls) val {
+		{"pool of one element", "one element", func(c *calls) val {
 			return c.do("aten::avg_pool2d.out", 4, c.input(1, 2, 5, 5), []int{1, 1}, []int{1, 1}, []int{0, 0}, false, true, nil)
 		}},
-		{"indices that are read", "further results", func(c *calls) val {
+		{"indices are read", "further results", func(c *calls) val {
 			y := c.call("aten::max_pool2d_with_indices.out", []out{{rank: 4}, {rank: 4, dtype: tensor.Int64}}, c.input(1, 2, 5, 5),
 				[]int{2, 2}, []int{2, 2}, []int{0, 0}, []int{1, 1}, false)
 			c.outputs(y[1])
 			return y[0]
 		}},
-		{"a resize by an odd factor", "scale", func(c *calls) val {
+		{"resize by 1.3", "scale", func(c *calls) val {
 			return c.do("aten::upsample_bilinear2d.vec_out", 4, c.input(1, 2, 5, 5), nil, false, []float64{1.3, 1.3})
 		}},
 	} {
@@ -145,13 +145,13 @@ func TestLoweringRefuses(t *testing.T) {
 			}
 			if img, err := (Backend{}).CompileGraph(context.Background(), c.g); err == nil {
 				img.Close()
-				t.Error("the graph compiles")
+				t.Error("the graph compiles, want an error")
 			}
 		})
 	}
 }
 
-// TestLoweringRefusesDynamic wants a reason where a node would keep sizes that may change.
+// TestLoweringRefusesDynamic checks the reason for dynamic sizes in nodes that store sizes.
 func TestLoweringRefusesDynamic(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -171,7 +171,7 @@ func TestLoweringRefusesDynamic(t *testing.T) {
 			c.outputs(test.build(c))
 			c.dynamic()
 			if reason := (Backend{}).Accepts(c.g, 0); !strings.Contains(reason, "may change") {
-				t.Errorf("got %q", reason)
+				t.Errorf("got %q, want %q in it", reason, "may change")
 			}
 		})
 	}

@@ -14,19 +14,19 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// grower grows a random graph of calls. What a kernel or Accepts refuses is left out.
+// grower builds a random graph of calls. It omits calls that fail or that Accepts rejects.
 type grower struct {
 	*calls
 	ready   []val
 	refused map[string]int
-	short   bool // many tensors are quantized
+	short   bool // most tensors are quantized
 }
 
 func (w *grower) pick() val { return w.ready[w.r.IntN(len(w.ready))] }
 
 func (w *grower) sizes(v val) []int { return w.g.Values[v].Sizes }
 
-// try adds a call, and takes it back if it is refused.
+// try adds a call unless it fails or is rejected.
 func (w *grower) try(op string, o out, args ...any) {
 	n := len(w.g.Calls)
 	results := w.call(op, []out{o}, args...)
@@ -56,12 +56,12 @@ func (w *grower) settle(n int, results vals) {
 	w.renew()
 }
 
-// renew makes the graph forget the index of its readers.
+// renew copies the graph to discard its index of readers.
 func (w *grower) renew() {
 	w.g = &delegate.Graph{Method: w.g.Method, Values: w.g.Values, Calls: w.g.Calls, Inputs: w.g.Inputs, Outputs: w.g.Outputs}
 }
 
-// like is a result with the rank and memory order of a tensor.
+// like describes a result with the rank and dim order of a tensor.
 func (w *grower) like(v val) out {
 	return out{rank: len(w.sizes(v)), order: w.g.Values[v].DimOrder}
 }
@@ -79,8 +79,8 @@ func (w *grower) grow() {
 	}
 }
 
-// quantize puts a tensor of the list through codes, mostly, and gives the place of the
-// result in the list.
+// quantize quantizes and dequantizes tensor i of w.ready, most of the time, and returns the index of
+// the result.
 func (w *grower) quantize(i int) int {
 	n := len(w.g.Calls)
 	if w.r.IntN(5) == 0 {
@@ -363,7 +363,7 @@ func (w *grower) copies(x val, sizes []int) {
 	w.try("dim_order_ops::_to_dim_order_copy.out", out{rank: 4, order: order}, x, false, o)
 }
 
-// randomCalls is a random graph of up to size calls.
+// randomCalls returns a random graph of up to size calls.
 func randomCalls(seed uint64, size int, short bool) *grower {
 	w := &grower{calls: newCalls(seed), refused: make(map[string]int), short: short}
 	for range 1 + w.r.IntN(3) {
@@ -392,8 +392,8 @@ func randomCalls(seed uint64, size int, short bool) *grower {
 	return w
 }
 
-// TestLoweringFuzz compares random graphs with the portable kernels, for each engine.
-// Whatever is accepted call by call must compile. Steps of quantized elements add up.
+// TestLoweringFuzz compares random graphs on each engine with the portable kernels. A graph of
+// accepted calls must compile. The tolerance of quantized graphs covers errors of several steps.
 func TestLoweringFuzz(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -424,7 +424,7 @@ func TestLoweringFuzz(t *testing.T) {
 				}
 			}
 			if ran < rounds*3/4 || len(ops) < 25 {
-				t.Errorf("%d of %d graphs, with %d operators", ran, rounds, len(ops))
+				t.Errorf("got %d of %d graphs with %d operators, want three quarters, 25", ran, rounds, len(ops))
 			}
 		})
 	}
@@ -459,8 +459,8 @@ func (w *grower) String() (s string) {
 	return s + fmt.Sprintf("inputs %v outputs %v\n", w.g.Inputs, w.g.Outputs)
 }
 
-// TestLoweringHostile changes numbers, sizes and arguments of random graphs. Calls that
-// mean nothing then are refused, or the graph is; nothing panics.
+// TestLoweringHostile changes numbers, sizes and arguments of random graphs. Invalid calls or graphs
+// are rejected without a panic.
 func TestLoweringHostile(t *testing.T) {
 	rounds := 1500
 	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
@@ -486,11 +486,11 @@ func TestLoweringHostile(t *testing.T) {
 		}
 	}
 	if accepted < rounds || compiled < rounds/10 {
-		t.Errorf("%d calls accepted, %d of %d graphs compiled", accepted, compiled, rounds)
+		t.Errorf("got %d accepted calls, %d of %d graphs compiled, want more", accepted, compiled, rounds)
 	}
 }
 
-// spoil changes one value or one argument.
+// spoil changes one value of the graph.
 func (w *grower) spoil() {
 	extreme := []int64{-1 << 62, -1 << 31, -5, -1, 0, 1, 2, 3, 7, 300, 1 << 15, 1 << 31, 1 << 62}
 	x := &w.g.Values[w.r.IntN(len(w.g.Values))]

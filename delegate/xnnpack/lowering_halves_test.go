@@ -8,17 +8,16 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// halfTolerance is a part of the largest number: the library rounds sums after each
-// product.
+// halfTolerance is relative to the largest number: the library rounds sums after each product.
 const halfTolerance = 8e-3
 
-// notHalves are the operators of the table that float16 tensors are not lowered for.
+// notHalves are the operators that are not lowered for float16 tensors.
 var notHalves = []string{
 	"aten::gelu.out", "aten::elu.out", "aten::clamp.out", "aten::maximum.out", "aten::minimum.out",
 	"aten::add.Scalar_out", "aten::sub.Scalar_out", "aten::rsub.Scalar_out", "aten::mul.Scalar_out", "aten::div.Scalar_out",
 }
 
-// TestLoweringHalves lowers the cases of TestLoweringRows on tensors of float16.
+// TestLoweringHalves runs the cases of TestLoweringRows with float16 tensors.
 func TestLoweringHalves(t *testing.T) {
 	taken, refused := make(map[string]bool), make(map[string]string)
 	for _, test := range loweringCases() {
@@ -28,7 +27,7 @@ func TestLoweringHalves(t *testing.T) {
 		c := newCalls(3)
 		c.float = tensor.Float16
 		test.build(c)
-		if c.err != nil { // an operator has no float16
+		if c.err != nil { // an operator does not support float16
 			continue
 		}
 		why := ""
@@ -50,7 +49,7 @@ func TestLoweringHalves(t *testing.T) {
 			continue
 		}
 		if want := !slices.Contains(notHalves, op); taken[op] != want {
-			t.Errorf("%s: taken %v, want %v: %s", op, taken[op], want, refused[op])
+			t.Errorf("%s: got accepted %v, want %v: %s", op, taken[op], want, refused[op])
 		}
 	}
 }

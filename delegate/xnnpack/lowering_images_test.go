@@ -2,7 +2,7 @@ package xnnpack
 
 import "github.com/etrun-go/etrun/kernels/tensor"
 
-// imageCases are convolutions and batch norms.
+// imageCases returns convolutions and batch norms.
 func imageCases() (list []loweringCase) {
 	add := func(name string, build func(c *calls) []val) {
 		list = append(list, loweringCase{name: name, tolerance: summed, build: func(c *calls) { c.outputs(build(c)...) }})
@@ -60,7 +60,7 @@ func imageCases() (list []loweringCase) {
 		y := c.do("aten::relu.out", 4, c.convolve(c.input(1, 3, 6, 5), 3, 4))
 		return []val{c.do("aten::hardtanh.out", 4, c.do("aten::add.out", 4, y, y, 1), 0, 6)}
 	})
-	add("a result that is read", func(c *calls) []val {
+	add("result with two readers", func(c *calls) []val {
 		x := c.convolve(c.input(1, 3, 6, 5), 3, 4)
 		y := c.do("aten::relu.out", 4, x)
 		return []val{x, y, c.convolve(y, 4, 3)}
@@ -73,7 +73,7 @@ func imageCases() (list []loweringCase) {
 	return list
 }
 
-// poolCases are pools, means and resizes.
+// poolCases returns pools, means and resizes.
 func poolCases() (list []loweringCase) {
 	add := func(name string, build func(c *calls) []val) {
 		list = append(list, loweringCase{name: name, tolerance: summed, build: func(c *calls) { c.outputs(build(c)...) }})

@@ -20,17 +20,17 @@ import (
 
 var portableSet = kernels.NewSet(portable.Ops(), quantized.Ops())
 
-// calls makes a graph of operators for tests. Each call is made by the portable kernel at
-// once, which gives the sizes of its results and what they must be.
+// calls builds a graph of operators for tests. Each call runs the portable kernel immediately, which
+// determines the sizes and the expected elements of its results.
 type calls struct {
 	g       *delegate.Graph
 	r       *rand.Rand
-	tensors []*tensor.Tensor // by value, nil for others
+	tensors []*tensor.Tensor // by value; nil if it is not a tensor
 	lo, hi  float64
-	allowed float64        // how far numbers may be apart, 0: by the tolerance
-	err     error          // of a kernel
-	again   []func() error // makes each call once more
-	float   tensor.DType   // of tensors that are not said to be of another one
+	allowed float64        // absolute tolerance; 0: use the relative one
+	err     error          // first error of a kernel
+	again   []func() error // repeat the calls
+	float   tensor.DType   // default dtype of tensors
 }
 
 // val is a value of the graph as an argument of a call; vals are a list of them.
@@ -48,7 +48,7 @@ func (c *calls) add(v delegate.GraphValue, t *tensor.Tensor) val {
 	return val(len(c.g.Values) - 1)
 }
 
-// tensorValue adds a tensor; a nil order means contiguous.
+// tensor adds a tensor value.
 func (c *calls) tensor(t *tensor.Tensor) val {
 	return c.add(delegate.GraphValue{Kind: tensor.KindTensor, DType: t.DType, Sizes: slices.Clone(t.Sizes), DimOrder: t.DimOrder}, t)
 }
@@ -81,7 +81,7 @@ func (c *calls) constantOf(t *tensor.Tensor) val {
 	return v
 }
 
-// argument makes a value of a Go value: nil is None.
+// argument returns the graph value and kernel argument for a Go value: nil is None.
 func (c *calls) argument(a any) (val, *tensor.Value) {
 	var v tensor.Value
 	switch a := a.(type) {
@@ -132,9 +132,9 @@ func (c *calls) list(a any) (val, *tensor.Value) {
 type out struct {
 	rank  int
 	order []uint8
-	dtype tensor.DType // 0: float32
-	one   bool         // of one element before the call
-	list  int          // how many, as a list; 0: one, no list
+	dtype tensor.DType // 0: calls.float
+	one   bool         // has one element before the call
+	list  int          // number of tensors in a list; 0: one tensor, no list
 }
 
 func (c *calls) result(o out) val {
@@ -149,7 +149,7 @@ func (c *calls) result(o out) val {
 	return c.tensor(t)
 }
 
-// call adds a call and makes it. The outs are behind the arguments, the result's slot last.
+// call adds a call and runs it. The outs follow the arguments; the slot of the result is last.
 func (c *calls) call(op string, outs []out, args ...any) vals {
 	row, sig, ok, err := portableSet.Lookup(op)
 	if !ok || err != nil {
@@ -215,7 +215,7 @@ func (c *calls) outputs(list ...val) *calls {
 	return c
 }
 
-// arguments are the inputs' tensors and fresh ones for the outputs.
+// arguments returns the inputs' tensors and new ones for the outputs.
 func (c *calls) arguments() (args []*tensor.Value) {
 	for _, v := range c.g.Inputs {
 		args = append(args, new(tensor.TensorValue(c.tensors[v])))
@@ -229,7 +229,7 @@ func (c *calls) arguments() (args []*tensor.Value) {
 	return args
 }
 
-// engines are those that tests can run.
+// compilers returns a backend per available engine.
 func compilers() (list []Backend) {
 	list = append(list, Backend{Engine: EngineReference})
 	if _, err := xnn.Open(xnntest.Path()); err == nil {
@@ -247,7 +247,7 @@ func (c *calls) check(t *testing.T, tolerance float64) {
 	}
 	for i := range c.g.Calls {
 		if reason := (Backend{}).Accepts(c.g, i); reason != "" {
-			t.Fatalf("%s is not accepted: %s", c.g.Calls[i].Place, reason)
+			t.Fatalf("%s: got %q, want it accepted", c.g.Calls[i].Place, reason)
 		}
 	}
 	for _, b := range compilers() {
@@ -283,7 +283,7 @@ func (c *calls) run(img delegate.Image, tolerance float64) error {
 	return nil
 }
 
-// near compares tensors within a part of the largest number.
+// near compares tensors with a tolerance relative to the largest number.
 func near(got, want *tensor.Tensor, tolerance float64) error {
 	if !slices.Equal(got.Sizes, want.Sizes) || !slices.Equal(got.DimOrder, want.DimOrder) {
 		return fmt.Errorf("got %v, want %v", got, want)
@@ -292,7 +292,7 @@ func near(got, want *tensor.Tensor, tolerance float64) error {
 	allowed := tolerance * max(1, largest(y))
 	for i := range y {
 		if d := math.Abs(x[i] - y[i]); x[i] != y[i] && !(d <= allowed) && !(math.IsNaN(x[i]) && math.IsNaN(y[i])) {
-			return fmt.Errorf("element %d of %v: got %v, want %v, distance %g, allowed %g", i, want.Sizes, x[i], y[i], d, allowed)
+			return fmt.Errorf("element %d of %v: got %v, want %v, difference %g, allowed %g", i, want.Sizes, x[i], y[i], d, allowed)
 		}
 	}
 	return nil

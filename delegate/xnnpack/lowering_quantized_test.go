@@ -8,7 +8,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// codes adds a call that quantizes a tensor, numbers one that undoes it, and quantized both.
+// codes adds a call that quantizes a tensor, numbers one that dequantizes it, and quantized both.
 func (c *calls) codes(x val, scale float64, zero int) val {
 	return c.call(quantizeOp, []out{{rank: len(c.g.Values[x].Sizes), order: c.g.Values[x].DimOrder, dtype: tensor.Int8}},
 		x, scale, zero, -128, 127, int(tensor.Int8))[0]
@@ -23,8 +23,8 @@ func (c *calls) quantized(x val, scale float64, zero int) val {
 	return c.numbers(c.codes(x, scale, zero), scale, zero)
 }
 
-// weights is a constant whose elements are multiples of a scale for each of the channels,
-// which are the first dimension.
+// weights adds a float constant whose elements are multiples of per-channel scales along the first
+// dimension.
 func (c *calls) weights(sizes ...int) val {
 	t := c.random(nil, sizes...)
 	list := tensor.View[float32](t.Data)
@@ -35,7 +35,7 @@ func (c *calls) weights(sizes ...int) val {
 	return c.constantOf(t)
 }
 
-// shortWeights are weights as codes, and the call that makes numbers of them.
+// shortWeights adds int8 weights and the call that dequantizes them.
 func (c *calls) shortWeights(axis int, sizes ...int) val {
 	t := tensor.New(tensor.Int8, sizes...)
 	for i := range t.Data {
@@ -50,7 +50,7 @@ func (c *calls) shortWeights(axis int, sizes ...int) val {
 		-127, 127, int(tensor.Int8), nil)
 }
 
-// checkNodes compares the types of the nodes of the graph's image.
+// checkNodes compares the node types of the compiled graph.
 func (c *calls) checkNodes(t *testing.T, want string) {
 	t.Helper()
 	img, err := Backend{Engine: EngineReference}.CompileGraph(context.Background(), c.g)
@@ -63,7 +63,7 @@ func (c *calls) checkNodes(t *testing.T, want string) {
 		names = append(names, img.(*image).graph.Nodes[i].Type.name)
 	}
 	if got := strings.Join(names, " "); got != want {
-		t.Errorf("nodes %s, want %s", got, want)
+		t.Errorf("got nodes %s, want %s", got, want)
 	}
 }
 
@@ -121,7 +121,7 @@ func quantizedCases() (list []loweringCase) {
 		w := c.shortWeights(0, 5, 7)
 		y := c.do("aten::addmm.out", 2, c.constant(5), c.input(3, 7), c.do("aten::t_copy.out", 2, w), 1, 1)
 		c.outputs(c.do("aten::linear.out", 2, c.input(2, 7), w, nil), y, w, c.do("aten::add.out", 2, c.input(5, 7), w, 1))
-	}}, loweringCase{name: "a constant in another order", tolerance: summed, build: func(c *calls) {
+	}}, loweringCase{name: "constant in another order", tolerance: summed, build: func(c *calls) {
 		w := c.do("aten::transpose_copy.int_out", 3, c.constant(2, 3, 4), 0, 2)
 		c.outputs(c.do("aten::add.out", 3, c.input(4, 3, 2), w, 1), w)
 	}})
@@ -185,7 +185,7 @@ func quantizedCases() (list []loweringCase) {
 		y := c.numbers(x, 0.02, 3)
 		c.allowed = 1.01
 		c.outputs(c.codes(c.do("aten::add.out", 2, y, y, 1), 0.05, -2))
-	}}, loweringCase{name: "numbers that are read beside their codes", build: func(c *calls) {
+	}}, loweringCase{name: "dequantized values with another reader", build: func(c *calls) {
 		x := c.quantized(c.input(2, 7), 0.02, -3)
 		y := c.do("aten::sigmoid.out", 2, x)
 		c.allowed = 0.02

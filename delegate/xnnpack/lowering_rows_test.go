@@ -7,15 +7,15 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// exact, rounded and summed are tolerances, as parts of the largest number.
+// exact, rounded and summed are tolerances relative to the largest number.
 const (
 	exact   = 0
 	rounded = 4e-6
 	summed  = 2e-5
 )
 
-// TestLoweringRows compiles one call of every row of the table, or a few, and compares
-// it with the portable kernel.
+// TestLoweringRows compiles one or more calls of every operator in the lowering table and compares
+// them with the portable kernels.
 func TestLoweringRows(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, test := range loweringCases() {
@@ -35,7 +35,7 @@ func TestLoweringRows(t *testing.T) {
 	}
 	for op := range lowerings {
 		if !seen[op] {
-			t.Errorf("no case calls %s", op)
+			t.Errorf("got no case for %s", op)
 		}
 	}
 }
@@ -44,7 +44,7 @@ type loweringCase struct {
 	name      string
 	tolerance float64
 	build     func(c *calls)
-	nodes     string // names of the nodes, if they matter
+	nodes     string // expected node types, or "" for any
 }
 
 var nhwc = []uint8{0, 2, 3, 1}
@@ -111,7 +111,7 @@ func binaryCases() (list []loweringCase) {
 			c.lo = lo
 			return do(c, 2, c.input(2, 3), c.constantOf(tensor.Of([]int64{3})).scalar(c))
 		})
-		add(op+" behind a convolution", func(c *calls) []val {
+		add(op+" after a convolution", func(c *calls) []val {
 			c.lo = lo
 			y := c.convolve(c.input(1, 3, 5, 4), 3, 3)
 			return do(c, 4, do(c, 4, y, c.constant(3, 1, 1))[0], c.input(1, 3, 1, 1))
@@ -129,7 +129,7 @@ func binaryCases() (list []loweringCase) {
 	return list
 }
 
-// scalar makes a tensor of one element one without dimensions.
+// scalar changes a tensor of one element to rank 0.
 func (v val) scalar(c *calls) val {
 	t := tensor.Make(c.tensors[v].DType, nil, nil, tensor.Static)
 	t.Bind(c.tensors[v].Data)
@@ -137,7 +137,7 @@ func (v val) scalar(c *calls) val {
 	return v
 }
 
-// convolve adds a 3x3 convolution of images.
+// convolve adds a 3x3 convolution.
 func (c *calls) convolve(x val, in, to int) val {
 	return c.do("aten::convolution.out", 4, x, c.constant(to, in, 3, 3), c.constant(to), []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1)
 }

@@ -12,7 +12,7 @@ import (
 type maker struct {
 	graphBuilder
 	r *rand.Rand
-	// input numbers lie between these
+	// range of the numbers of inputs and constants
 	lo, hi float32
 }
 
@@ -20,7 +20,7 @@ func newMaker(seed uint64) *maker {
 	return &maker{graphBuilder: newGraphBuilder(), r: rand.New(rand.NewPCG(seed, 1)), lo: -2, hi: 2}
 }
 
-// value adds a value of a datatype, with plausible quantization.
+// value adds a value of a datatype with typical quantization.
 func (m *maker) value(d datatype, dims ...int) int {
 	var q quant
 	switch d.info().quant {
@@ -39,14 +39,14 @@ func (m *maker) value(d datatype, dims ...int) int {
 	return v
 }
 
-// input adds an input of the call.
+// input adds an input of the graph.
 func (m *maker) input(d datatype, dims ...int) int {
 	v := m.value(d, dims...)
 	m.g.Values[v].Input = true
 	return v
 }
 
-// constant adds a constant with random elements. Per-channel scales run along channel.
+// constant adds a constant with random elements. Per-channel scales are along dimension channel.
 func (m *maker) constant(d datatype, channel int, dims ...int) int {
 	v := m.value(d, dims...)
 	x := &m.g.Values[v]
@@ -73,7 +73,7 @@ func (m *maker) constant(d datatype, channel int, dims ...int) int {
 	return v
 }
 
-// bytes are random elements.
+// bytes returns random elements.
 func (m *maker) bytes(d datatype, s shape) []byte {
 	b := tensor.AlignedBytes(d.bytes(s))
 	switch d {
@@ -112,7 +112,7 @@ func (m *maker) node(name string, in, out []int, set ...func(*node)) *node {
 	return n
 }
 
-// quantized gives v as a dynamically quantized value, of which nonbatch inner
+// quantized adds a node that quantizes v dynamically and returns its output. The nonbatch innermost
 // dimensions share a scale.
 func (m *maker) quantized(v, nonbatch int) int {
 	q := m.value(qdint8, m.g.Values[v].Shape.dims()...)
@@ -121,7 +121,7 @@ func (m *maker) quantized(v, nonbatch int) int {
 	return q
 }
 
-// done makes values outputs of the call, and numbers the arguments.
+// done marks values as outputs of the graph, numbers the arguments and returns the graph.
 func (m *maker) done(outputs ...int) *graph {
 	for _, v := range outputs {
 		m.g.Values[v].Output = true
@@ -138,18 +138,18 @@ func (m *maker) done(outputs ...int) *graph {
 	return m.g
 }
 
-// window sets a convolution's or pool's geometry.
+// withWindow sets a convolution's or pool's geometry.
 func withWindow(w window) func(*node) { return func(n *node) { n.Params = &w } }
 
-// sample is one graph of the suite.
+// sample is a test graph with its tolerances.
 type sample struct {
 	name  string
 	graph *graph
-	// steps is how many steps of a quantized output the engines may differ by.
+	// steps is the tolerance of quantized outputs, in steps.
 	steps int
-	// loose is how far floats may differ, of the largest one.
+	// loose is the tolerance of floats, relative to the largest one, if above the default.
 	loose float64
-	lo    float32 // least number of the inputs, -2 if 0
+	lo    float32 // smallest number of the inputs, -2 if 0
 }
 
 func (s *sample) tolerance(d datatype) float64 {
@@ -162,8 +162,7 @@ func (s *sample) tolerance(d datatype) float64 {
 	return max(s.loose, 2e-6)
 }
 
-// samples are graphs of one node, of every type and every combination of datatypes
-// that it takes.
+// samples returns graphs of one node for every node type and combination of datatypes.
 func samples(seed uint64) []sample {
 	var list []sample
 	add := func(name string, steps int, loose float64, build func(m *maker) *graph) {
@@ -204,10 +203,10 @@ func (m *maker) unarySample(name string, d datatype) *graph {
 		m.lo = 0.1
 	}
 	x, y := m.input(d, 2, 3, 37), m.value(d, 2, 3, 37)
-	if m.lo > 0 && d.info().quant == perTensor { // elements that stand for positive numbers only
+	if m.lo > 0 && d.info().quant == perTensor { // only elements of non-negative numbers
 		m.g.Values[x].Quant.ZeroPoint = map[datatype]int32{qint8: -128, quint8: 0}[d]
 	}
-	if name == "Clamp" { // the library clamps within one quantization
+	if name == "Clamp" { // the library requires the same quantization
 		m.g.Values[y].Quant = m.g.Values[x].Quant
 	}
 	m.node(name, []int{x}, []int{y}, func(n *node) {
@@ -235,7 +234,7 @@ func (m *maker) binarySample(name string, d datatype) *graph {
 	return m.done(y)
 }
 
-// geometry of the convolutions of the suite.
+// windows are the geometries of the sample convolutions.
 var windows = []struct {
 	name string
 	w    window
@@ -287,7 +286,7 @@ func (w weighted) String() string {
 	return w.in.String() + "," + w.filter.String() + "," + w.out.String()
 }
 
-// looseFor: halves are summed as halves by some processors.
+// looseFor returns the tolerance of floats. Some processors accumulate in half precision.
 func looseFor(t weighted) float64 {
 	switch {
 	case t.out == fp16:
@@ -335,7 +334,7 @@ func (m *maker) convolutionSample(kind string, w window, same bool, types weight
 	return m.fix(y)
 }
 
-// fix gives outputs the shapes that the nodes make, and finishes the graph.
+// fix finishes the graph and sets the shapes of the outputs to the inferred ones.
 func (m *maker) fix(outputs ...int) *graph {
 	g := m.done(outputs...)
 	s, err := g.declared()

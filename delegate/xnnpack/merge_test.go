@@ -12,8 +12,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// TestMergeFuzz makes payloads of parts of random graphs, as an exporter does, and compiles
-// the graphs with calls of these: both engines must compute what the operators do.
+// TestMergeFuzz replaces parts of random graphs by payloads, as an exporter does, and compiles the
+// graphs: both engines must have the results of the operators.
 func TestMergeFuzz(t *testing.T) {
 	rounds := 300
 	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
@@ -32,7 +32,7 @@ func TestMergeFuzz(t *testing.T) {
 			}
 			merged++
 			if why := (Backend{}).Accepts(w.g, i); why != "" {
-				t.Errorf("seed %d: call %d is not accepted: %s", seed, i, why)
+				t.Errorf("seed %d: call %d: got %q, want it accepted", seed, i, why)
 			}
 		}
 		for _, b := range compilers() {
@@ -45,11 +45,11 @@ func TestMergeFuzz(t *testing.T) {
 		}
 	}
 	if merged < rounds {
-		t.Errorf("%d payloads in %d graphs: the test shows little", merged, rounds)
+		t.Errorf("got %d payloads in %d graphs, want at least one per graph", merged, rounds)
 	}
 }
 
-// makePayloads turns runs of calls into calls of payloads.
+// makePayloads replaces some sequences of calls by payload calls.
 func (w *grower) makePayloads(t *testing.T) {
 	var list []delegate.GraphCall
 	for from := 0; from < len(w.g.Calls); {
@@ -64,7 +64,7 @@ func (w *grower) makePayloads(t *testing.T) {
 	w.g = &delegate.Graph{Method: w.g.Method, Values: w.g.Values, Calls: list, Inputs: w.g.Inputs, Outputs: w.g.Outputs}
 }
 
-// payload makes a payload of some calls; ok is false where they cannot be one.
+// payload returns a payload call for calls from to to-1. ok is false if they cannot be a payload.
 func (w *grower) payload(t *testing.T, from, to int) (c delegate.GraphCall, ok bool) {
 	part := &delegate.Graph{Method: w.g.Method, Values: w.g.Values, Calls: w.g.Calls[from:to]}
 	for i := range part.Calls {
@@ -91,13 +91,13 @@ func (w *grower) payload(t *testing.T, from, to int) (c delegate.GraphCall, ok b
 		t.Fatal(err)
 	}
 	if o.Inputs() != len(part.Inputs) || o.Estimate() <= 0 {
-		t.Fatalf("%d inputs, want %d; estimated %v", o.Inputs(), len(part.Inputs), o.Estimate())
+		t.Fatalf("got %d inputs, want %d; estimate %v, want above 0", o.Inputs(), len(part.Inputs), o.Estimate())
 	}
 	c.Payload, c.Args, c.Place = o, slices.Concat(part.Inputs, part.Outputs), fmt.Sprintf("payload of calls %d to %d", from, to)
 	return c, true
 }
 
-// TestMergeRefuses has payloads whose calls do not fit them, or that stay payloads.
+// TestMergeRefuses checks the reasons why Accepts rejects payload calls.
 func TestMergeRefuses(t *testing.T) {
 	build := func(change func(g *delegate.Graph)) *delegate.Graph {
 		m := newMaker(1)
@@ -119,7 +119,7 @@ func TestMergeRefuses(t *testing.T) {
 		change func(g *delegate.Graph)
 		why    string
 	}{
-		"as it is": {func(*delegate.Graph) {}, ""},
+		"unchanged": {func(*delegate.Graph) {}, ""},
 		"other sizes": {func(g *delegate.Graph) { g.Values[1].Sizes = []int{1, 8, 6, 4} },
 			"an argument of float32[1 8 6 4], the payload has fp32 [1 4 6 8]"},
 		"other order": {func(g *delegate.Graph) { g.Values[0].DimOrder = nil }, otherSizes},
@@ -138,7 +138,7 @@ func TestMergeRefuses(t *testing.T) {
 		}
 		img, err := Backend{Engine: EngineReference}.CompileGraph(context.Background(), g)
 		if (err == nil) != (tt.why == "") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: CompileGraph: got %v, Accepts returned %q", name, err, tt.why)
 		}
 		if err == nil {
 			img.Close()

@@ -12,8 +12,8 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// TestMutations changes bytes of sound payloads at random. What is still accepted
-// runs in the library too, and makes the shapes that our rules say.
+// TestMutations changes random bytes of valid payloads. Payloads that are still accepted must also run
+// in the library, with the inferred shapes.
 func TestMutations(t *testing.T) {
 	xnntest.Library(t)
 	rounds := 500
@@ -42,10 +42,10 @@ func TestMutations(t *testing.T) {
 			accepted++
 		}
 	}
-	t.Logf("%d of %d payloads were accepted", accepted, rounds)
+	t.Logf("accepted %d of %d payloads", accepted, rounds)
 }
 
-// runMutation runs a payload in the library if it is accepted and not too large.
+// runMutation runs a payload in the library if it is valid and not too large. It reports whether it ran.
 func runMutation(t *testing.T, data []byte) bool {
 	g, err := readGraph(data, nil)
 	if err != nil {
@@ -58,20 +58,20 @@ func runMutation(t *testing.T, data []byte) bool {
 	img, err := compile(t, data, EngineNative)
 	if err != nil {
 		if !errors.Is(err, delegate.ErrUnsupported) {
-			t.Errorf("compile: %v", err)
+			t.Errorf("compile: got %v, want no error or %v", err, delegate.ErrUnsupported)
 		}
 		return false
 	}
 	defer img.Close()
 	u, err := img.Unit(delegate.Instance{})
 	if err != nil {
-		t.Errorf("unit: %v", err)
+		t.Errorf("unit: got %v, want no error", err)
 		return false
 	}
 	defer u.Close()
 	args := newMaker(9).arguments(img.(*image).graph)
 	if err := u.Execute(context.Background(), args); err != nil && !errors.Is(err, delegate.ErrArgument) {
-		t.Errorf("execute: %v", err)
+		t.Errorf("execute: got %v, want no error or %v", err, delegate.ErrArgument)
 	}
 	return true
 }

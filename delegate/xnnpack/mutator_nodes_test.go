@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// kin are types of nodes that take the place of each other.
+// kin are groups of node types that can replace each other.
 var kin = [][]string{
 	{"Sigmoid", "Clamp", "Floor", "SquareRoot", "Ceiling", "Hardswish", "LeakyReLU", "Negate", "Square", "ELU", "Abs",
 		"ReciprocalSquareRoot", "Log", "Gelu", "Tanh", "Exp", "Sin", "Cos", "Softmax", "Copy", "Convert", "GlobalAvgPooling2d"},
@@ -23,7 +23,7 @@ func typeNamed(name string) *nodeType {
 	panic("no node type " + name)
 }
 
-// changeType gives a node another type with the same fields.
+// changeType changes a node's type to another of the same group.
 func (m *mutator) changeType() {
 	n := m.someNode()
 	for _, list := range kin {
@@ -36,9 +36,8 @@ func (m *mutator) changeType() {
 	}
 }
 
-// between puts a node behind a value: what read the value, or part of it, reads the
-// new node's output. It gives the new node, nil where the value has no reader that
-// can change.
+// between inserts a node that reads value v. All or some of v's readers read the new node's output
+// instead. It returns the new node, or nil if v is a constant, dynamically quantized or an index.
 func (m *mutator) between(name string, v int) *node {
 	at := -1
 	for i := range m.g.Nodes {
@@ -72,7 +71,7 @@ func (m *mutator) between(name string, v int) *node {
 	return &m.g.Nodes[at+1]
 }
 
-// insertClamp puts a clamp behind a value, of the same quantization or another.
+// insertClamp inserts a clamp after a value, with the same or another quantization.
 func (m *mutator) insertClamp() {
 	n := m.between("Clamp", m.r.IntN(len(m.g.Values)))
 	if n == nil {
@@ -89,7 +88,7 @@ func (m *mutator) insertClamp() {
 	n.Min, n.Max = min(lo, hi), max(lo, hi)
 }
 
-// insertPad puts a constant pad in front of a node, mostly one with a window.
+// insertPad inserts a constant pad before a node, preferably one with a window.
 func (m *mutator) insertPad() {
 	n := m.windowNode()
 	if n == nil {
@@ -119,7 +118,7 @@ func (m *mutator) insertCopy() {
 	}
 }
 
-// changeReader lets a node read another value of the same datatype and sizes.
+// changeReader makes a node read another value of the same datatype and sizes.
 func (m *mutator) changeReader() {
 	i := m.r.IntN(len(m.g.Nodes))
 	n := &m.g.Nodes[i]
@@ -138,7 +137,7 @@ func (m *mutator) changeReader() {
 	}
 }
 
-// known reports a value that is there before node i.
+// known reports whether value v is defined before node i.
 func (m *mutator) known(v, i int) bool {
 	if x := &m.g.Values[v]; x.Input || x.isConst() {
 		return true
@@ -151,7 +150,7 @@ func (m *mutator) known(v, i int) bool {
 	return false
 }
 
-// changeOutput makes an output of a value between nodes, or the other way round.
+// changeOutput makes an intermediate value an output, or an output an intermediate value.
 func (m *mutator) changeOutput() {
 	n := m.someNode()
 	if v := &m.g.Values[n.Out[m.r.IntN(len(n.Out))]]; v.Datatype != qdint8 {
@@ -159,7 +158,7 @@ func (m *mutator) changeOutput() {
 	}
 }
 
-// growNode adds a node that suits one of the values, as random graphs have them.
+// growNode adds a random node that reads one of the values, as in randomGraph.
 func (m *mutator) growNode() {
 	c := &chain{maker: m.maker}
 	for v := range m.g.Values {
@@ -179,13 +178,13 @@ func (m *mutator) growNode() {
 	}
 }
 
-// removeNode takes a node out; what read its output reads its input.
+// removeNode removes a node; the readers of its output read its input.
 func (m *mutator) removeNode() {
 	i := m.r.IntN(len(m.g.Nodes))
 	m.g.bypass(i)
 }
 
-// bypass takes node i out; what read its outputs reads its first input.
+// bypass removes node i; the readers of its outputs read its first input.
 func (g *graph) bypass(i int) {
 	n := g.Nodes[i]
 	g.Nodes = slices.Delete(g.Nodes, i, i+1)
@@ -204,7 +203,7 @@ func (g *graph) bypass(i int) {
 	}
 }
 
-// retype changes the datatype of everything that a graph computes, weights included.
+// retype changes the datatype of all values of a graph, including weights.
 func (m *mutator) retype() {
 	to := one(m.r, fp32, fp16, qint8, quint8, bf16)
 	weights := make(map[int]bool)
@@ -239,7 +238,7 @@ func (n *node) takesWeights() bool {
 	return len(n.In) == 3 && (n.Type.convolution || n.Type.tag == tagFullyConnected)
 }
 
-// plausible is a quantization of a datatype.
+// plausible returns a typical quantization of a datatype.
 func (m *mutator) plausible(d datatype) (q quant) {
 	v := m.value(d, 1)
 	q = m.g.Values[v].Quant
@@ -247,7 +246,7 @@ func (m *mutator) plausible(d datatype) (q quant) {
 	return q
 }
 
-// retypeWeights gives a node weights of datatypes that go with inputs of the given one.
+// retypeWeights replaces a node's weights by ones of datatypes that match the given input datatype.
 func (m *mutator) retypeWeights(n *node, to datatype) {
 	rows := convolutionTypes
 	if n.Type.tag == tagFullyConnected {

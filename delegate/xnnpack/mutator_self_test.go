@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestMutator wants mutants that pass the checks in good part, of every type of node,
-// and the same ones for the same seed.
+// TestMutator checks that at least half of the mutants are valid, that they contain every node type,
+// and that a seed always results in the same mutant.
 func TestMutator(t *testing.T) {
 	begun := time.Now()
 	s := baseSeeds(t)
@@ -24,13 +24,13 @@ func TestMutator(t *testing.T) {
 			kinds[g.Nodes[i].Type.name]++
 		}
 	}
-	t.Logf("%d of %d mutants pass the checks, %v each", accepted, rounds, time.Since(begun)/time.Duration(rounds))
+	t.Logf("%d of %d mutants are valid, %v each", accepted, rounds, time.Since(begun)/time.Duration(rounds))
 	if accepted < rounds/2 {
-		t.Errorf("%d of %d mutants pass the checks", accepted, rounds)
+		t.Errorf("got %d valid mutants of %d, want at least half", accepted, rounds)
 	}
 	for _, n := range nodeTypes {
 		if n != nil && kinds[n.name] < 2 {
-			t.Errorf("%d nodes of type %s", kinds[n.name], n.name)
+			t.Errorf("got %d nodes of type %s, want at least 2", kinds[n.name], n.name)
 		}
 	}
 	for seed := range uint64(50) {
@@ -38,7 +38,7 @@ func TestMutator(t *testing.T) {
 			return encode(mutate(s.pick(rand.New(rand.NewPCG(seed, 1))), rand.New(rand.NewPCG(seed, 2))))
 		}
 		if first, second := write(), write(); string(first) != string(second) {
-			t.Errorf("seed %d makes two mutants", seed)
+			t.Errorf("seed %d: got two different mutants, want the same", seed)
 		}
 	}
 }

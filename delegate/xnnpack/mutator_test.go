@@ -8,8 +8,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// bytesSource draws random numbers from bytes, two at a time, and from a generator
-// once they are used up: a fuzzer that changes a byte changes one decision.
+// bytesSource reads random numbers from pairs of bytes, and from a generator after the last byte. A
+// fuzzer that changes a byte changes one decision.
 type bytesSource struct {
 	data []byte
 	rest rand.Source
@@ -27,10 +27,10 @@ func (s *bytesSource) Uint64() uint64 {
 // mutator changes fields of a graph's values and nodes.
 type mutator struct {
 	*maker
-	wild bool // changed what settle would mend
+	wild bool // has changes after settle
 }
 
-// clone is a copy of a graph that shares the bytes of constants alone.
+// clone returns a copy of a graph that shares only the bytes of constants.
 func (g *graph) clone() *graph {
 	c := *g
 	c.Args = slices.Clone(g.Args)
@@ -47,8 +47,8 @@ func (g *graph) clone() *graph {
 	return &c
 }
 
-// mutate gives a changed copy of a graph: a few fields and neighbourhoods at first,
-// made consistent again as a rule, then at times fields that are left as they are.
+// mutate returns a changed copy of a graph. It changes a few fields and nodes and usually makes the
+// graph consistent again. Sometimes it then changes fields that remain inconsistent.
 func mutate(g *graph, r *rand.Rand) *graph {
 	m := &mutator{maker: &maker{graphBuilder: graphBuilder{g.clone()}, r: r, lo: -2, hi: 2}}
 	if r.IntN(4) == 0 {
@@ -69,14 +69,14 @@ func mutate(g *graph, r *rand.Rand) *graph {
 	return m.g
 }
 
-// change is one way to change a graph, as often as its weight says.
+// change is one way to change a graph, chosen with the given weight.
 type change struct {
 	name   string
 	weight int
 	do     func(m *mutator)
 }
 
-// changes are made before the graph is made consistent.
+// changes are applied before settle.
 var changes = []change{
 	{"input sizes", 3, (*mutator).changeInputSizes},
 	{"window", 8, (*mutator).changeWindow},
@@ -89,8 +89,8 @@ var changes = []change{
 	{"constant", 3, (*mutator).changeConstant},
 	{"datatypes", 2, (*mutator).retype},
 	{"node type", 3, (*mutator).changeType},
-	{"clamp behind", 5, (*mutator).insertClamp},
-	{"pad in front", 4, (*mutator).insertPad},
+	{"clamp after", 5, (*mutator).insertClamp},
+	{"pad before", 4, (*mutator).insertPad},
 	{"copy", 3, (*mutator).insertCopy},
 	{"reader", 3, (*mutator).changeReader},
 	{"output", 3, (*mutator).changeOutput},
@@ -98,7 +98,7 @@ var changes = []change{
 	{"removal", 2, (*mutator).removeNode},
 }
 
-// slips are made at the end, and make most graphs unsound.
+// slips are applied at the end. They make most graphs invalid.
 var slips = []change{
 	{"sizes", 6, func(m *mutator) { m.changeSize(&m.someValue().Shape) }},
 	{"datatype", 2, func(m *mutator) { m.someValue().Datatype = datatype(1 + m.r.IntN(14)) }},
@@ -146,10 +146,10 @@ func (m *mutator) step(list []change) {
 func (m *mutator) someNode() *node   { return &m.g.Nodes[m.r.IntN(len(m.g.Nodes))] }
 func (m *mutator) someValue() *value { return &m.g.Values[m.r.IntN(len(m.g.Values))] }
 
-// one picks from a list.
+// one returns a random element of a list.
 func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// extent is a size near d, a usual one, or one of the ends of ranges.
+// extent returns a size near d, a common one, or one at a limit.
 func (m *mutator) extent(d int) int {
 	switch m.r.IntN(8) {
 	case 0:
@@ -192,8 +192,8 @@ func (m *mutator) changeInputSizes() {
 	}
 }
 
-// changeWindow changes the geometry of a convolution or pool, at times so that padding,
-// kernel and dilation meet.
+// changeWindow changes the geometry of a convolution or pool, sometimes to a padding near the size of
+// the dilated kernel.
 func (m *mutator) changeWindow() {
 	n := m.windowNode()
 	if n == nil {
@@ -217,7 +217,7 @@ func (m *mutator) changeWindow() {
 	}
 }
 
-// padding is one that suits a window of size h, or lies about its ends.
+// padding returns a padding for a window of size h, valid or near the limit.
 func (m *mutator) padding(h int) int {
 	return max(0, one(m.r, 0, 1, h/2, h-2, h-1, h, h+1, m.r.IntN(2*h+1)))
 }
@@ -239,7 +239,7 @@ func (m *mutator) changeChannels() {
 	}
 }
 
-// number32 is a float at the ends of ranges, or one that elements of v stand for.
+// number32 returns a float at a limit, near a dequantized element of v, or random.
 func (m *mutator) number32(v *value) float32 {
 	switch m.r.IntN(5) {
 	case 0:
@@ -272,7 +272,7 @@ func (m *mutator) changeBounds() {
 	}
 }
 
-// scale is a quantization scale near s, or at the ends of ranges.
+// scale returns a quantization scale near s or at a limit.
 func (m *mutator) scale(s float32) float32 {
 	switch m.r.IntN(5) {
 	case 0:
@@ -308,7 +308,7 @@ func (m *mutator) changeQuant() {
 	}
 }
 
-// changeScales changes how many scales there are, and along what.
+// changeScales changes the number of scales, their dimension or the group size.
 func (m *mutator) changeScales() {
 	q := &m.someValue().Quant
 	switch m.r.IntN(4) {
@@ -362,8 +362,7 @@ func (m *mutator) changeDims() {
 	}
 }
 
-// changeConstant gives a constant other elements: random ones, one for all, or the
-// ends of the range.
+// changeConstant changes a constant's elements: some numbers, the same byte for all, or random bytes.
 func (m *mutator) changeConstant() {
 	v := m.someValue()
 	if !v.isConst() || len(v.Data) == 0 || len(v.Data) > 1<<20 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// dimLists are the lists of sizes among a node's parameters, to be encoded or changed.
+// dimLists returns the lists of sizes in a node's parameters.
 func (n *node) dimLists() []*[]int {
 	switch p := n.Params.(type) {
 	case *transposeParams:
@@ -20,7 +20,7 @@ func (n *node) dimLists() []*[]int {
 	return nil
 }
 
-// setScalar sets the one number among a node's parameters, where it has one.
+// setScalar sets the number in a node's parameters, if there is one.
 func (n *node) setScalar(x float32) {
 	switch p := n.Params.(type) {
 	case *scalarParams:
@@ -30,13 +30,13 @@ func (n *node) setScalar(x float32) {
 	}
 }
 
-// resetParams gives a node whose type has changed parameters of that type.
+// resetParams sets the default parameters of type t after a change of the node's type.
 func (t *nodeType) resetParams(n *node) {
 	n.Params = nil
 	t.setParams(n)
 }
 
-// cloneParams is a copy that shares nothing.
+// cloneParams returns a deep copy of a node's parameters.
 func cloneParams(old any) any {
 	if old == nil {
 		return nil

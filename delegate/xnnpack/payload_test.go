@@ -13,7 +13,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// convolutionGraph is one convolution: input [1,5,5,3], filter [4,3,3,3], bias [4].
+// convolutionGraph returns one convolution: input [1,5,5,3], filter [4,3,3,3], bias [4].
 func convolutionGraph() *graph {
 	m := newMaker(3)
 	x, f, b := m.input(fp32, 1, 5, 5, 3), m.constant(fp32, 0, 4, 3, 3, 3), m.constant(fp32, 0, 4)
@@ -23,7 +23,7 @@ func convolutionGraph() *graph {
 	return m.done(y)
 }
 
-// linearGraph is a product with a filter of the given datatype: [2,64] x [8,64].
+// linearGraph returns one fully connected node: input [2,64], filter [8,64] of the given datatype.
 func linearGraph(d datatype) *graph {
 	m := newMaker(4)
 	types := map[datatype]weighted{fp32: {fp32, fp32, fp32, fp32}, qcint8: {qdint8, qcint8, fp32, fp32},
@@ -41,7 +41,7 @@ func linearGraph(d datatype) *graph {
 	return m.done(y)
 }
 
-// binaryGraph is the sum of two inputs.
+// binaryGraph returns the sum of two inputs.
 func binaryGraph() *graph {
 	m := newMaker(5)
 	a, b, y := m.input(fp32, 2, 3), m.input(fp32, 2, 3), m.value(fp32, 2, 3)
@@ -49,7 +49,7 @@ func binaryGraph() *graph {
 	return m.done(y)
 }
 
-// moveGraph is one node over [2,3,4].
+// moveGraph returns one node with an input of sizes [2,3,4].
 func moveGraph(name string, set func(*node)) *graph {
 	m := newMaker(6)
 	x, y := m.input(fp32, 2, 3, 4), m.value(fp32, 2, 3, 4)
@@ -69,8 +69,8 @@ func with(g *graph, change func(*graph)) *graph {
 	return g
 }
 
-// TestRefused breaks sound payloads in one place each. They must be refused with
-// that place and a reason, before any engine sees them.
+// TestRefused changes one field of a valid payload. The error must have the location and the reason,
+// before the payload reaches an engine.
 func TestRefused(t *testing.T) {
 	for _, test := range refusedGraphs() {
 		t.Run(test.name, func(t *testing.T) { checkRefused(t, encode(test.graph), test.reason, test.text) })
@@ -88,27 +88,27 @@ func refusedGraphs() []refusedGraph {
 	most := fromUint32(math.MaxUint32)
 	nan, infinity := float32(math.NaN()), float32(math.Inf(1))
 	return []refusedGraph{
-		{"input of no value", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[0] = 1 << 30 }), delegate.ErrPayload, "node 0 (Conv2d) … input 0 … no value has id"},
-		{"filter of no value", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[1] = 455 }), delegate.ErrPayload, "node 0 (Conv2d) … input 1 … 555"},
-		{"input left out", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[0] = none }), delegate.ErrPayload, "node 0 (Conv2d) … input 0"},
-		{"output of no value", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Out[0] = 77 }), delegate.ErrPayload, "node 0 (Conv2d) … output 0"},
+		{"undefined input", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[0] = 1 << 30 }), delegate.ErrPayload, "node 0 (Conv2d) … input 0 … no value has id"},
+		{"undefined filter", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[1] = 455 }), delegate.ErrPayload, "node 0 (Conv2d) … input 1 … 555"},
+		{"missing input", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[0] = none }), delegate.ErrPayload, "node 0 (Conv2d) … input 0"},
+		{"undefined output", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Out[0] = 77 }), delegate.ErrPayload, "node 0 (Conv2d) … output 0"},
 		{"kernel 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().kernelH = 0 }), delegate.ErrPayload, "kernel 0x3"},
 		{"stride 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().strideW = 0 }), delegate.ErrPayload, "stride 1x0"},
-		{"dilation of the largest number", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().dilationH = most }), delegate.ErrPayload, "dilation"},
-		{"padding of the largest number", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().left = most }), delegate.ErrPayload, "padding"},
+		{"largest dilation", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().dilationH = most }), delegate.ErrPayload, "dilation"},
+		{"largest padding", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().left = most }), delegate.ErrPayload, "padding"},
 		{"groups 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groups = 0 }), delegate.ErrPayload, "0 groups"},
-		{"group input channels of the largest number", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groupIn = most }), delegate.ErrPayload, "groups"},
-		{"output channels against the filter", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groupOut = 1_000_000 }), delegate.ErrPayload, "want sizes [1000000 3 3 3]"},
-		{"input channels against the filter", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(1, 5, 5, 4) }), delegate.ErrPayload, "want 3 channels"},
+		{"largest group input channels", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groupIn = most }), delegate.ErrPayload, "groups"},
+		{"output channels differ from the filter", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groupOut = 1_000_000 }), delegate.ErrPayload, "want sizes [1000000 3 3 3]"},
+		{"input channels differ from the filter", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(1, 5, 5, 4) }), delegate.ErrPayload, "want 3 channels"},
 		{"input of rank 3", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(5, 5, 3) }), delegate.ErrPayload, "3 dimensions, want 4"},
-		{"kernel above the input", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(1, 2, 2, 3) }), delegate.ErrPayload, "smaller than the 3x3 kernel"},
+		{"kernel larger than the input", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(1, 2, 2, 3) }), delegate.ErrPayload, "smaller than the 3x3 kernel"},
 		{"bias of another size", with(convolutionGraph(), func(g *graph) { g.Values[2].Shape = shapeOf(3) }), delegate.ErrPayload, "want 4 elements"},
 		{"bias of another type", with(convolutionGraph(), func(g *graph) { g.Values[2].Datatype = plainInt32 }), delegate.ErrUnsupported, "bias int32"},
-		{"filter computed", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[1] = 0 }), delegate.ErrPayload, "filter"},
+		{"computed filter", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[1] = 0 }), delegate.ErrPayload, "filter"},
 		{"unknown flags", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Flags = 0x10000 }), delegate.ErrPayload, "flags 0x10000"},
 		{"same and explicit padding", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Flags = 4; g.Nodes[0].window().top = 1 }), delegate.ErrPayload, "same padding"},
-		{"bounds the wrong way", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Min, g.Nodes[0].Max = 1, -1 }), delegate.ErrPayload, "bounds 1 to -1"},
-		{"bound NaN", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Min = nan; g.Nodes[0].Max = 0 }), delegate.ErrPayload, "bounds NaN"},
+		{"bounds reversed", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Min, g.Nodes[0].Max = 1, -1 }), delegate.ErrPayload, "bounds 1 to -1"},
+		{"NaN bound", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Min = nan; g.Nodes[0].Max = 0 }), delegate.ErrPayload, "bounds NaN"},
 
 		{"size 0", with(binaryGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(0, 3) }), delegate.ErrPayload, "value 100 … sizes [0 3]"},
 		{"sizes whose product overflows", with(binaryGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(most, most, most) }), delegate.ErrPayload, "value 100 … at most"},
@@ -116,12 +116,12 @@ func refusedGraphs() []refusedGraph {
 		{"operands of two types", with(binaryGraph(), func(g *graph) { g.Values[1].Datatype = fp16 }), delegate.ErrPayload, "node 0 (Add) … fp16"},
 		{"operands that do not broadcast", with(binaryGraph(), func(g *graph) { g.Values[1].Shape = shapeOf(2, 4) }), delegate.ErrPayload, "do not broadcast"},
 		{"value computed twice", with(binaryGraph(), func(g *graph) { g.Nodes = append(g.Nodes, g.Nodes[0]) }), delegate.ErrPayload, "node 1 (Add) … another node's"},
-		{"input computed", with(binaryGraph(), func(g *graph) { g.Nodes[0].Out[0] = 0 }), delegate.ErrPayload, "value 100"},
+		{"computed input", with(binaryGraph(), func(g *graph) { g.Nodes[0].Out[0] = 0 }), delegate.ErrPayload, "value 100"},
 		{"value read before it is computed", with(binaryGraph(), func(g *graph) { g.Nodes[0].In[0] = 2 }), delegate.ErrPayload, "read before"},
-		{"output that nothing computes", with(binaryGraph(), func(g *graph) { g.Nodes = nil }), delegate.ErrPayload, "output that no node computes"},
-		{"two values of an external id", with(binaryGraph(), func(g *graph) { g.Values[1].Arg = 0 }), delegate.ErrPayload, "external id 0 is value 100's too"},
+		{"output without a node", with(binaryGraph(), func(g *graph) { g.Nodes = nil }), delegate.ErrPayload, "output that no node computes"},
+		{"two values with one external id", with(binaryGraph(), func(g *graph) { g.Values[1].Arg = 0 }), delegate.ErrPayload, "external id 0 is value 100's too"},
 		{"external id above the count", with(binaryGraph(), func(g *graph) { g.Values[2].Arg = 3 }), delegate.ErrPayload, "external id 3 of 3"},
-		{"input behind an output", with(binaryGraph(), func(g *graph) { g.Values[1].Arg, g.Values[2].Arg = 2, 1 }), delegate.ErrPayload, "behind outputs"},
+		{"input after an output", with(binaryGraph(), func(g *graph) { g.Values[1].Arg, g.Values[2].Arg = 2, 1 }), delegate.ErrPayload, "behind outputs"},
 		{"no external values", with(binaryGraph(), func(g *graph) { g.Args = nil }), delegate.ErrPayload, "external id 0 of 0"},
 
 		{"scale 0", with(linearGraph(qint8), func(g *graph) { g.Values[0].Quant.Scale = 0 }), delegate.ErrPayload, "value 100 … scale 0"},
@@ -143,7 +143,7 @@ func refusedGraphs() []refusedGraph {
 		{"too few group scales", with(linearGraph(qbint4), func(g *graph) { g.Values[2].Quant.Blocks = g.Values[2].Quant.Blocks[:9] }), delegate.ErrPayload, "constant"},
 		{"rows that share a scale", with(linearGraph(qcint8), func(g *graph) { g.Values[1].Quant.Nonbatch = 2 }), delegate.ErrPayload, "2 dimensions share a scale"},
 		{"no dimension shares a scale", with(linearGraph(qcint8), func(g *graph) { g.Values[1].Quant.Nonbatch = 0 }), delegate.ErrPayload, "0 dimensions share a scale"},
-		{"input of less dimensions than share a scale", with(linearGraph(qcint8), func(g *graph) {
+		{"input with fewer dimensions than share a scale", with(linearGraph(qcint8), func(g *graph) {
 			g.Values[1].Shape, g.Values[1].Quant.Nonbatch = shapeOf(1, 1, 2, 64), 3
 			g.Nodes[1].Type, g.Nodes[1].In = nodeTypes[tagConv2d], []int{1, 2, none}
 			g.Values[2].Shape, g.Nodes[1].Params = shapeOf(8, 1, 1, 64), &window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: 1, groupIn: 64, groupOut: 8}
@@ -161,21 +161,21 @@ func refusedGraphs() []refusedGraph {
 		{"reshape that does not divide", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{0, 7} }), delegate.ErrPayload, "sizes"},
 		{"reshape that overflows", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{most, most, 4} }), delegate.ErrPayload, "at most"},
 		{"slice beyond the end", moveGraph("StaticSlice", func(n *node) { *params[sliceParams](n) = sliceParams{[]int{0, 2, 0}, []int{2, 2, 4}} }), delegate.ErrPayload, "dimension 1: 2 elements at 2 of 3"},
-		{"slice offset of the largest number", moveGraph("StaticSlice", func(n *node) { *params[sliceParams](n) = sliceParams{[]int{most, 0, 0}, []int{1, 3, 4}} }), delegate.ErrPayload, "dimension 0"},
+		{"largest slice offset", moveGraph("StaticSlice", func(n *node) { *params[sliceParams](n) = sliceParams{[]int{most, 0, 0}, []int{1, 3, 4}} }), delegate.ErrPayload, "dimension 0"},
 		{"slice without sizes", moveGraph("StaticSlice", func(n *node) { params[sliceParams](n).offsets = []int{0, 0, 0} }), delegate.ErrPayload, "3 offsets and 0 sizes"},
-		{"padding beyond memory", moveGraph("StaticConstantPad", func(n *node) { p := params[padParams](n); p.before, p.after = []int{most, 0, 0}, []int{0, 0, 0} }), delegate.ErrUnsupported, "output of sizes"},
+		{"padding larger than memory", moveGraph("StaticConstantPad", func(n *node) { p := params[padParams](n); p.before, p.after = []int{most, 0, 0}, []int{0, 0, 0} }), delegate.ErrUnsupported, "output of sizes"},
 		{"resize of three dimensions", moveGraph("StaticResizeBilinear2D", func(n *node) { *params[resizeParams](n) = resizeParams{4, 4} }), delegate.ErrPayload, "3 dimensions, want 4"},
 		{"resize to 0", moveGraph("StaticResizeBilinear2D", func(n *node) { *params[resizeParams](n) = resizeParams{0, 4} }), delegate.ErrPayload, "new sizes [0 4]"},
 		{"axis 3", moveGraph("Concatenate2", func(n *node) { n.In = []int{0, 0}; params[concatenateParams](n).axis = 3 }), delegate.ErrPayload, "axis 3 of 3"},
 		{"axis −4", moveGraph("Concatenate2", func(n *node) { n.In = []int{0, 0}; params[concatenateParams](n).axis = -4 }), delegate.ErrPayload, "axis -4 of 3"},
 
 		{"pool of 0", poolGraph(window{kernelH: 0, kernelW: 2, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "kernel 0x2"},
-		{"pool padded by a window", poolGraph(window{top: 2, kernelH: 2, kernelW: 2, strideH: 2, strideW: 2, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "padding 2+0"},
-		{"pool of the largest number", poolGraph(window{kernelH: most, kernelW: most, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "kernel"},
+		{"pool padding of a whole window", poolGraph(window{top: 2, kernelH: 2, kernelW: 2, strideH: 2, strideW: 2, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "padding 2+0"},
+		{"largest pool kernel", poolGraph(window{kernelH: most, kernelW: most, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "kernel"},
 	}
 }
 
-// checkRefused reads a payload as Compile does before it turns to an engine.
+// checkRefused reads a payload as Compile does before it uses an engine, and checks the error.
 func checkRefused(t *testing.T, data []byte, reason error, text string) {
 	t.Helper()
 	g, err := readGraph(data, nil)
@@ -188,17 +188,16 @@ func checkRefused(t *testing.T, data []byte, reason error, text string) {
 	}
 	for _, part := range strings.Split(text, " … ") {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("message %q lacks %q", err, part)
+			t.Errorf("got error %q, want %q in it", err, part)
 		}
 	}
 	if n := libraryCalls(t, data); n != 0 {
-		t.Errorf("%d subgraphs begun in the library for a payload that is refused", n)
+		t.Errorf("got %d subgraphs in the library for an invalid payload, want 0", n)
 	}
 }
 
-// libraryCalls compiles a payload for the native engine, which must refuse it, and
-// counts how often it comes to the library: every graph begins with
-// xnn_create_subgraph. Without the library there is nothing to count.
+// libraryCalls compiles a payload for the native engine, which must fail, and returns the number of
+// calls of xnn_create_subgraph, with which every graph starts. Without the library it returns 0.
 func libraryCalls(t *testing.T, data []byte) (n int) {
 	t.Helper()
 	lib, err := xnn.Open(xnntest.Path())
@@ -214,12 +213,13 @@ func libraryCalls(t *testing.T, data []byte) (n int) {
 	img, err := compile(t, data, EngineNative)
 	if err == nil {
 		img.Close()
-		t.Error("the native engine accepted it")
+		t.Error("the native engine compiled an invalid payload")
 	}
 	return n
 }
 
-// TestLibraryCallsAreCounted shows that the counting can fail.
+// TestLibraryCallsAreCounted checks that a valid payload calls xnn_create_subgraph, as libraryCalls
+// assumes.
 func TestLibraryCallsAreCounted(t *testing.T) {
 	lib := xnntest.Library(t)
 	create, n := lib.CreateSubgraph, 0
@@ -234,11 +234,11 @@ func TestLibraryCallsAreCounted(t *testing.T) {
 	}
 	img.Close()
 	if n == 0 {
-		t.Error("a payload that is accepted did not come to the library")
+		t.Error("got no call of xnn_create_subgraph for a valid payload")
 	}
 }
 
-// TestRefusedBytes breaks the layout of a payload.
+// TestRefusedBytes checks the errors of payloads with an invalid header or FlatBuffer.
 func TestRefusedBytes(t *testing.T) {
 	le := binary.LittleEndian
 	tests := []struct {
@@ -257,7 +257,7 @@ func TestRefusedBytes(t *testing.T) {
 		{"constant data size", func(b []byte) []byte { le.PutUint64(b[22:], 1<<63); return b }, "header: constant data"},
 		{"identifier", func(b []byte) []byte { copy(b[36:], "YN01"); return b }, `"YN01"`},
 		{"root offset", func(b []byte) []byte { le.PutUint32(b[32:], 1<<30); return b }, "root"},
-		{"half of it", func(b []byte) []byte { return b[:len(b)/2] }, "header"},
+		{"truncated", func(b []byte) []byte { return b[:len(b)/2] }, "header"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -266,14 +266,14 @@ func TestRefusedBytes(t *testing.T) {
 	}
 }
 
-// TestNewerVersion names a graph of a schema that is newer.
+// TestNewerVersion checks the error of a payload with a newer schema.
 func TestNewerVersion(t *testing.T) {
 	data := encode(convolutionGraph())
 	copy(data[36:], "XN02")
 	checkRefused(t, data, delegate.ErrUnsupported, `"XN02", the newest known is "XN01": written by a newer exporter`)
 }
 
-// TestBareFlatbuffer reads the oldest form: no header, and "XN00".
+// TestBareFlatbuffer reads a payload of the oldest form: no header and identifier "XN00".
 func TestBareFlatbuffer(t *testing.T) {
 	g := binaryGraph()
 	g.Version = "XN00"
@@ -285,11 +285,11 @@ func TestBareFlatbuffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if read.Version != "XN00" || len(read.Nodes) != 1 || read.Inputs != 2 {
-		t.Errorf("got %+v", read)
+		t.Errorf("got %+v, want version XN00, 1 node, 2 inputs", read)
 	}
 }
 
-// TestRoundTrip reads back what was written, for every node of the suite.
+// TestRoundTrip encodes every sample graph and checks that reading it returns the same graph.
 func TestRoundTrip(t *testing.T) {
 	for _, s := range samples(1) {
 		g, err := readGraph(encode(s.graph), nil)
@@ -298,26 +298,26 @@ func TestRoundTrip(t *testing.T) {
 			continue
 		}
 		if len(g.Values) != len(s.graph.Values) || len(g.Nodes) != len(s.graph.Nodes) {
-			t.Errorf("%s: %d values, %d nodes; want %d, %d", s.name, len(g.Values), len(g.Nodes), len(s.graph.Values), len(s.graph.Nodes))
+			t.Errorf("%s: got %d values, %d nodes, want %d, %d", s.name, len(g.Values), len(g.Nodes), len(s.graph.Values), len(s.graph.Nodes))
 			continue
 		}
 		for v := range g.Values {
 			a, b := &g.Values[v], &s.graph.Values[v]
 			if a.Datatype != b.Datatype || a.Shape != b.Shape || a.Arg != b.Arg || !bytes.Equal(a.Data, b.Data) || a.Quant.Scale != b.Quant.Scale {
-				t.Errorf("%s: value %d is %+v, want %+v", s.name, v, a, b)
+				t.Errorf("%s: value %d: got %+v, want %+v", s.name, v, a, b)
 			}
 		}
 		for i := range g.Nodes {
 			a, b := &g.Nodes[i], &s.graph.Nodes[i]
 			if a.Type != b.Type || a.geometry() != b.geometry() && b.Type.convolution || a.Flags != b.Flags || a.Min != b.Min || a.Max != b.Max {
-				t.Errorf("%s: node %d is %+v, want %+v", s.name, i, a, b)
+				t.Errorf("%s: node %d: got %+v, want %+v", s.name, i, a, b)
 			}
 		}
 	}
 }
 
-// FuzzPayload wants an *delegate.Error or a graph that the reference runs, never a
-// panic.
+// FuzzPayload checks that a payload either fails with a *delegate.Error or runs on the reference,
+// without a panic.
 func FuzzPayload(f *testing.F) {
 	for _, s := range samples(1) {
 		f.Add(encode(s.graph))
@@ -332,7 +332,7 @@ func FuzzPayload(f *testing.F) {
 			}
 		}
 		if err != nil && !errors.As(err, &placed) {
-			t.Fatalf("error of type %T: %v", err, err)
+			t.Fatalf("got error of type %T: %v, want *delegate.Error", err, err)
 		}
 	})
 }

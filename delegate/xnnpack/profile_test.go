@@ -11,9 +11,9 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// TestProfilingInTurn times every other execute or so, at sizes that change: outputs are
-// those of a unit that is never timed, times are there when they were asked for, and no
-// runtime is made again.
+// TestProfilingInTurn switches profiling at random between runs of changing sizes. The outputs equal
+// those of a unit without profiling, a profile exists only if it was enabled, and no runtime is
+// replaced.
 func TestProfilingInTurn(t *testing.T) {
 	xnntest.Library(t)
 	m := newMaker(8)
@@ -36,25 +36,25 @@ func TestProfilingInTurn(t *testing.T) {
 		}
 		size := sizes[r.IntN(len(sizes))]
 		got, want := dynamicArguments(g, []int{1, 40, 40, 4}, size...), dynamicArguments(g, []int{1, 40, 40, 4}, size...)
-		for range 1 + r.IntN(2) { // also with nothing changed
+		for range 1 + r.IntN(2) { // also repeat a call unchanged
 			mustExecute(t, timed, got)
 		}
 		mustExecute(t, plain, want)
 		if a, b := numbersOf(got[1].Tensor), numbersOf(want[1].Tensor); !slices.Equal(a, b) {
-			t.Fatalf("round %d, timed %v, %v: outputs differ", round, on, size)
+			t.Fatalf("round %d, profiling %v, sizes %v: outputs differ from those without profiling", round, on, size)
 		}
 		if times := timed.(delegate.Profiler).Profile(nil); len(times) != 0 != on {
-			t.Fatalf("round %d, timed %v: times %v", round, on, times)
+			t.Fatalf("round %d, profiling %v: got times %v", round, on, times)
 		}
 		u := timed.(*native)
 		if round > 20 && runtimes != [2]xnn.Runtime{u.plain[0].runtime, u.timed[0].runtime} {
-			t.Fatalf("round %d: another runtime", round)
+			t.Fatalf("round %d: a runtime was replaced", round)
 		}
 		runtimes = [2]xnn.Runtime{u.plain[0].runtime, u.timed[0].runtime}
 	}
 }
 
-// TestProfilingAllocatesNothing turns timing on and off around each execute.
+// TestProfilingAllocatesNothing switches profiling on and off between runs: nothing is allocated.
 func TestProfilingAllocatesNothing(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, convolutionGraph(), engine, delegate.Instance{})
@@ -70,12 +70,12 @@ func TestProfilingAllocatesNothing(t *testing.T) {
 		}
 		cycle()
 		if n := testing.AllocsPerRun(20, cycle); n != 0 || len(times) != 1 {
-			t.Errorf("%v allocations and %d times, want 0 and 1", n, len(times))
+			t.Errorf("got %v allocations and %d times, want 0 and 1", n, len(times))
 		}
 	})
 }
 
-// TestProfilingFromTheStart keeps one runtime only.
+// TestProfilingFromTheStart enables profiling before the first run: only the timed runtime is created.
 func TestProfilingFromTheStart(t *testing.T) {
 	xnntest.Library(t)
 	unit, g := mustUnit(t, convolutionGraph(), EngineNative, delegate.Instance{})
@@ -85,12 +85,12 @@ func TestProfilingFromTheStart(t *testing.T) {
 	}
 	mustExecute(t, u, newMaker(1).arguments(g))
 	if u.plain[0].runtime != 0 || u.timed[0].runtime == 0 {
-		t.Errorf("runtimes %#x and %#x, want the second only", u.plain[0].runtime, u.timed[0].runtime)
+		t.Errorf("got runtimes %#x and %#x, want only the second", u.plain[0].runtime, u.timed[0].runtime)
 	}
 }
 
-// BenchmarkProfiling is a graph that computes next to nothing: plain, with its nodes
-// timed, and with timing turned on and off again around each execute.
+// BenchmarkProfiling runs a graph with little computation: without profiling, with it, and with
+// profiling switched on and off around each run.
 func BenchmarkProfiling(b *testing.B) {
 	xnntest.Library(b)
 	m := newMaker(1)

@@ -16,7 +16,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// program is one case of testdata/xnnpack.
+// program is one test case of testdata/xnnpack.
 type program struct {
 	Name, Program   string
 	Inputs, Outputs []struct {
@@ -61,7 +61,7 @@ func (a *archive) programs() (list []program) {
 	return list
 }
 
-// load opens a program's method on an engine, with its inputs set.
+// load loads a program's method for an engine and sets its inputs.
 func (a *archive) load(p *program, engine xnnpack.Engine, options ...etrun.Option) *etrun.Method {
 	a.t.Helper()
 	options = append(options, etrun.WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()}))
@@ -108,13 +108,13 @@ func (a *archive) check(m *etrun.Method, p *program) {
 		}
 		got, want := v.Tensor, a.read(out.File)
 		if got.DType.String() != out.DType || len(got.Data) != len(want) {
-			a.t.Errorf("output %d: %v of %d bytes, want %s%v of %d", i, got, len(got.Data), out.DType, out.Shape, len(want))
+			a.t.Errorf("output %d: got %v of %d bytes, want %s%v of %d", i, got, len(got.Data), out.DType, out.Shape, len(want))
 			continue
 		}
 		for j := range got.Numel() {
 			x, y := number(got.DType, got.Data, j), number(got.DType, want, j)
 			if d := math.Abs(x - y); !(d <= p.ATol+p.RTol*math.Abs(y)) && !(math.IsNaN(x) && math.IsNaN(y)) {
-				a.t.Errorf("output %d, element %d: got %v, want %v, off by %g, at most %g", i, j, x, y, d, p.ATol+p.RTol*math.Abs(y))
+				a.t.Errorf("output %d, element %d: got %v, want %v, difference %g, allowed %g", i, j, x, y, d, p.ATol+p.RTol*math.Abs(y))
 				break
 			}
 		}
@@ -133,7 +133,7 @@ func number(d tensor.DType, b []byte, i int) float64 {
 	return float64(b[i])
 }
 
-// TestPrograms runs exported programs on both engines, on one thread and on two.
+// TestPrograms runs exported programs on both engines with one and two threads.
 func TestPrograms(t *testing.T) {
 	a := openArchive(t)
 	for _, p := range a.programs() {

@@ -9,7 +9,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// rateSample is a graph of one node whose time the table of rates must tell.
+// rateSample is a graph whose time is compared with the estimate from the table of rates.
 type rateSample struct {
 	name  string
 	build func(m *maker) *graph
@@ -193,8 +193,8 @@ func rateSamples() (list []rateSample) {
 	return list
 }
 
-// batchTime is for how long runs are measured together: reading the clock takes as long as a run of a
-// small graph.
+// batchTime is the approximate time of a batch of runs measured together: reading the clock costs as
+// much as a run of a small graph.
 const batchTime = 30 * time.Microsecond
 
 // BenchmarkRates times one node of each kind on one thread. It reports the shortest time of a run, the

@@ -12,8 +12,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// twoLayers is y = (x·a)·b with filters of 32 and 64 KiB and one of 4 KiB behind them.
-// shared uses the second filter for a further node.
+// twoLayers returns a graph of three fully connected nodes with filters of 32, 64 and 4 KiB. With
+// shared, a further node uses the second filter.
 func twoLayers(shared bool) *graph {
 	m := newMaker(6)
 	x := m.input(fp32, 3, 64)
@@ -31,7 +31,8 @@ func twoLayers(shared bool) *graph {
 	return m.done(outputs...)
 }
 
-// groupLayer is a product with a filter of 128 KiB in groups, which have 16 KiB of scales.
+// groupLayer returns a fully connected node with a blockwise quantized filter of 128 KiB and 16 KiB of
+// scales.
 func groupLayer() *graph {
 	m := newMaker(9)
 	x := m.input(fp32, 3, 64)
@@ -40,7 +41,7 @@ func groupLayer() *graph {
 	return m.done(y)
 }
 
-// staticArgs describes the arguments of a graph, all of fixed sizes but for dynamic ones.
+// staticArgs returns specs of a graph's arguments, with fixed sizes unless dynamic is set.
 func staticArgs(g *graph, dynamic bool) (args []*delegate.ArgSpec) {
 	for _, v := range g.Args {
 		a := &delegate.ArgSpec{DType: tensor.Float32, Sizes: g.Values[v].Shape.dims()}
@@ -52,8 +53,8 @@ func staticArgs(g *graph, dynamic bool) (args []*delegate.ArgSpec) {
 	return args
 }
 
-// TestRelease writes over what is given back: nothing may read it again, not the units
-// made later, nor those with threads or measured nodes.
+// TestRelease overwrites released constants and checks that nothing reads them again, including units
+// created later, with threads or with profiling.
 func TestRelease(t *testing.T) {
 	xnntest.Library(t)
 	shared, plain, rows := twoLayers(true), twoLayers(false), twoLayers(false)
@@ -63,20 +64,20 @@ func TestRelease(t *testing.T) {
 		graph   *graph
 		backend Backend
 		dynamic bool
-		want    int // bytes given back
+		want    int // released bytes
 	}{
 		{"two filters", plain, Backend{}, false, 32<<10 + 64<<10},
 		{"weights cache", plain, Backend{WeightsCache: t.TempDir()}, false, 32<<10 + 64<<10},
 		{"two readers of a filter", shared, Backend{}, false, 32 << 10},
 		{"dynamic sizes", plain, Backend{}, true, 32<<10 + 64<<10},
-		{"scales of groups", groupLayer(), Backend{}, false, 128<<10 + 16<<10},
-		{"scales of groups, dynamic sizes", groupLayer(), Backend{}, true, 128<<10 + 16<<10},
-		{"scales of groups, weights cache", groupLayer(), Backend{WeightsCache: t.TempDir()}, false, 128<<10 + 16<<10},
-		{"dynamic sizes that the library may not have", rows, Backend{}, true, 0},
+		{"group scales", groupLayer(), Backend{}, false, 128<<10 + 16<<10},
+		{"group scales, dynamic sizes", groupLayer(), Backend{}, true, 128<<10 + 16<<10},
+		{"group scales, weights cache", groupLayer(), Backend{WeightsCache: t.TempDir()}, false, 128<<10 + 16<<10},
+		{"dynamic sizes that may not run in the library", rows, Backend{}, true, 0},
 		{"Go engine", plain, Backend{Engine: EngineReference}, false, 32<<10 + 64<<10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for range 2 { // the second time the cache has the weights
+			for range 2 { // the second time, the weights are in the cache
 				c.backend.Library = xnntest.Path()
 				testRelease(t, c.backend, c.graph, c.dynamic, c.want)
 			}
@@ -105,7 +106,7 @@ func testRelease(t *testing.T, b Backend, g *graph, dynamic bool, want int) {
 	}
 	defer img.Close()
 	if got != want {
-		t.Errorf("%d bytes given back, want %d", got, want)
+		t.Errorf("got %d released bytes, want %d", got, want)
 	}
 	pool := cpu.NewPool(2)
 	defer pool.Close()
@@ -123,7 +124,7 @@ func testRelease(t *testing.T, b Backend, g *graph, dynamic bool, want int) {
 			mustExecute(t, u, args)
 			for k, a := range args[g.Inputs:] {
 				if n := numbersOf(a.Tensor); !slices.Equal(n, outputs[k]) && b.Engine != EngineReference {
-					t.Errorf("unit %d, timed %v, output %d: %v, want %v", i, timed, k, n[:4], outputs[k][:4])
+					t.Errorf("unit %d, profiling %v, output %d: got %v, want %v", i, timed, k, n[:4], outputs[k][:4])
 				}
 			}
 		}
@@ -131,7 +132,7 @@ func testRelease(t *testing.T, b Backend, g *graph, dynamic bool, want int) {
 	}
 }
 
-// sameAtTwoRows compares units at other sizes than the declared ones.
+// sameAtTwoRows compares the outputs of two units at sizes other than the declared ones.
 func sameAtTwoRows(t *testing.T, u, reference delegate.Unit, args []*tensor.Value) {
 	t.Helper()
 	if _, native := u.(*native); !native {
@@ -158,9 +159,9 @@ func sameAtTwoRows(t *testing.T, u, reference delegate.Unit, args []*tensor.Valu
 	}
 }
 
-// TestReleaseFails compiles with limits of memory that the estimate keeps and the packed
-// weights, whose last tile is filled up, do not: some filters are gone by then, and the
-// Go engine must not compute with what is left of them.
+// TestReleaseFails compiles with memory limits that the estimate meets but the packed weights, with
+// their padded last tile, exceed. Some filters are released by then, so the Go engine must not run
+// the graph.
 func TestReleaseFails(t *testing.T) {
 	xnntest.Library(t)
 	g, failures := twoLayers(false), 0
@@ -170,7 +171,7 @@ func TestReleaseFails(t *testing.T) {
 			Release: func([]byte) bool { released = true; return true }}
 		img, err := Backend{Library: xnntest.Path()}.Compile(context.Background(), p)
 		if err == nil && !img.(*image).native && released {
-			t.Fatalf("limit %d: the Go engine runs without its filters", limit)
+			t.Fatalf("limit %d: the Go engine runs with released filters", limit)
 		}
 		if err != nil && !errors.Is(err, delegate.ErrMemory) {
 			t.Fatalf("limit %d: got %v, want %v", limit, err, delegate.ErrMemory)
@@ -186,11 +187,11 @@ func TestReleaseFails(t *testing.T) {
 		}
 	}
 	if failures == 0 {
-		t.Error("no limit failed after filters were given back")
+		t.Error("no limit failed after filters were released")
 	}
 }
 
-// TestNames lists the constants that a payload names.
+// TestNames checks the keys of the named constants of a payload.
 func TestNames(t *testing.T) {
 	named := make(map[string][]byte)
 	keys, err := Backend{}.Names(encodeNamed(twoLayers(false), named))
@@ -199,11 +200,11 @@ func TestNames(t *testing.T) {
 	}
 	for _, k := range keys {
 		if named[k] == nil {
-			t.Errorf("%q is no constant", k)
+			t.Errorf("got key %q, which is not a constant's", k)
 		}
 	}
 	if keys, err := (Backend{}).Names(encode(twoLayers(false))); len(keys) != 0 || err != nil {
-		t.Errorf("constants inside: got %q, %v, want none", keys, err)
+		t.Errorf("constants in the payload: got %q, %v, want no keys", keys, err)
 	}
 	if _, err := (Backend{}).Names([]byte{1}); err == nil {
 		t.Error("no error for a payload of one byte")

@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// faultyGraphs are graphs with every fault that is repaired.
+// faultyGraphs returns graphs with each fault that the backend repairs.
 func faultyGraphs() (list []*graph) {
 	for _, c := range layoutCases {
 		for _, size := range layoutSizes {
@@ -20,22 +20,22 @@ func faultyGraphs() (list []*graph) {
 	return append(list, lostGraph(newMaker(3), true, 2, 3, 4, 5), lostGraph(newMaker(3), true, 1, 4, 4, 4))
 }
 
-// FuzzRepairs changes bytes of payloads that are repaired. What is not refused, by an
-// error of the package, runs.
+// FuzzRepairs changes bytes of payloads with faults. A payload either fails with a *delegate.Error
+// or runs.
 func FuzzRepairs(f *testing.F) {
 	graphs := faultyGraphs()
 	var specs [][]*delegate.ArgSpec
 	for i, g := range graphs {
 		f.Add(encode(g), uint8(i), uint8(0))
 		args := g.Args[:len(g.Args):len(g.Args)]
-		if args[len(args)-1] == none { // of a lost output
+		if args[len(args)-1] == none { // a lost output
 			args = append(args[:len(args)-1:len(args)-1], args[0])
 		}
 		specs = append(specs, specsOf(&graph{Values: g.Values, Args: args}))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, which, order uint8) {
 		list := specs[int(which)%len(specs)]
-		if order > 0 { // another order of an argument
+		if order > 0 { // change the dim order of an argument
 			list = append([]*delegate.ArgSpec(nil), list...)
 			a := *list[int(order)%len(list)]
 			if len(a.DimOrder) == 4 {
@@ -52,7 +52,7 @@ func FuzzRepairs(f *testing.F) {
 			}
 		}
 		if err != nil && !errors.As(err, &placed) {
-			t.Fatalf("error of type %T: %v", err, err)
+			t.Fatalf("got error of type %T: %v, want *delegate.Error", err, err)
 		}
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// specsOf is what a program says of a graph's arguments: float32 in the order of memory,
-// which is channels first.
+// specsOf returns a program's specs of a graph's arguments: float32 in contiguous (channels first)
+// dim order.
 func specsOf(g *graph) (list []*delegate.ArgSpec) {
 	for _, v := range g.Args {
 		a := &delegate.ArgSpec{DType: tensor.Float32, Sizes: g.Values[v].Shape.dims()}
@@ -26,13 +26,13 @@ func specsOf(g *graph) (list []*delegate.ArgSpec) {
 	return list
 }
 
-// runPayload executes a graph once, with random numbers, on an engine.
+// runPayload runs a graph once on an engine with random inputs. It returns arguments and repairs.
 func runPayload(t *testing.T, g *graph, engine Engine, asWritten bool) ([]*tensor.Value, []string, error) {
 	t.Helper()
 	return runWith(t, &delegate.Payload{Data: encode(g), Args: specsOf(g), AsWritten: asWritten}, engine)
 }
 
-// runSpecs is runPayload where the program says other things of the arguments.
+// runSpecs is runPayload with the given specs of the arguments.
 func runSpecs(t *testing.T, g *graph, specs []*delegate.ArgSpec, engine Engine) ([]*tensor.Value, []string, error) {
 	t.Helper()
 	return runWith(t, &delegate.Payload{Data: encode(g), Args: specs}, engine)
@@ -49,7 +49,8 @@ func runWith(t *testing.T, p *delegate.Payload, engine Engine) ([]*tensor.Value,
 	return args, img.Info().Repairs, runOnce(img, args)
 }
 
-// layoutCase makes a graph as the exporter's layout pass should make it, or as it does.
+// layoutCase builds a graph with correct layouts or, if faulty, as the exporter's layout pass writes
+// it.
 type layoutCase struct {
 	*maker
 	c, h, w int
@@ -58,7 +59,7 @@ type layoutCase struct {
 
 func (b *layoutCase) image() []int { return []int{1, b.c, b.h, b.w} }
 
-// transposed transposes a value.
+// transposed adds a transpose of v and returns its output.
 func (b *layoutCase) transposed(v int, perm []int) int {
 	y := b.value(fp32, b.g.Values[v].Shape.permuted(perm).dims()...)
 	b.node("StaticTranspose", []int{v}, []int{y}, func(n *node) { *params[transposeParams](n) = transposeParams{perm} })
@@ -77,7 +78,7 @@ func (b *layoutCase) unary(name string, v int, dims ...int) int {
 	return y
 }
 
-// early is what a node reads that the pass had seen before: x, or its copy.
+// early returns the value that a node visited earlier by the pass reads: x, or its copy if faulty.
 func (b *layoutCase) early(x, copied int) int {
 	if b.faulty {
 		return copied
@@ -85,8 +86,8 @@ func (b *layoutCase) early(x, copied int) int {
 	return x
 }
 
-// convolved quantizes v, which is in channels first order, and gives the convolution in
-// that order. The exporter leaves out the transpose.
+// convolved adds a convolution with dynamic quantization of v. Both v and the result are channels
+// first. The exporter omits the transpose of v.
 func (b *layoutCase) convolved(v int) int {
 	if !b.faulty {
 		v = b.transposed(v, toChannelsLast)
@@ -94,7 +95,7 @@ func (b *layoutCase) convolved(v int) int {
 	return b.convolvedLast(v, b.c)
 }
 
-// convolvedLast is convolved for what is in channels last order.
+// convolvedLast is convolved for a channels last value of c channels.
 func (b *layoutCase) convolvedLast(v, c int) int {
 	filter, bias := b.constant(qcint8, 0, 3, 1, 1, c), b.constant(fp32, 0, 3)
 	q := b.quantized(v, 3)
@@ -107,31 +108,31 @@ func (b *layoutCase) convolvedLast(v, c int) int {
 var layoutCases = []struct {
 	name  string
 	build func(b *layoutCase) *graph
-	vague [][3]int // sizes that do not tell the orders: refused
+	vague [][3]int // sizes with an ambiguous order, which are rejected
 }{
-	{name: "a reshape on the way", build: func(b *layoutCase) *graph {
+	{name: "reshape before a convolution", build: func(b *layoutCase) *graph {
 		x := b.input(fp32, b.image()...)
 		y := b.reshaped(b.early(x, b.transposed(x, toChannelsLast)), 1, b.c, b.h*b.w)
 		return b.done(b.convolved(b.reshaped(b.unary("Softmax", y, 1, b.c, b.h*b.w), b.image()...)))
 	}},
-	{name: "a reshape beside", build: func(b *layoutCase) *graph {
+	{name: "reshape parallel to a convolution", build: func(b *layoutCase) *graph {
 		x := b.input(fp32, b.image()...)
 		copied := b.transposed(x, toChannelsLast)
 		y := b.reshaped(b.early(x, copied), b.c, b.h*b.w)
 		return b.done(y, b.convolvedLast(copied, b.c))
 	}},
-	{name: "a function that is returned too", build: func(b *layoutCase) *graph {
+	{name: "elementwise result that is also an output", build: func(b *layoutCase) *graph {
 		x := b.input(fp32, b.image()...)
 		y := b.unary("Clamp", b.early(x, b.transposed(x, toChannelsLast)), b.image()...)
 		return b.done(y, b.convolved(y))
 	}},
-	{name: "a product with a number a channel", build: func(b *layoutCase) *graph {
+	{name: "product with per-channel factors", build: func(b *layoutCase) *graph {
 		x, factors := b.input(fp32, b.image()...), b.constant(fp32, 0, 1, b.c, 1, 1)
 		y := b.value(fp32, b.image()...)
 		b.node("Multiply", []int{b.early(x, b.transposed(x, toChannelsLast)), factors}, []int{y})
 		return b.done(b.convolved(y), b.reshaped(y, b.c*b.h*b.w))
 	}},
-	{name: "a product of both orders", vague: [][3]int{{4, 4, 4}, {3, 3, 3}}, build: func(b *layoutCase) *graph {
+	{name: "product of both orders", vague: [][3]int{{4, 4, 4}, {3, 3, 3}}, build: func(b *layoutCase) *graph {
 		x := b.input(fp32, b.image()...)
 		copied := b.transposed(x, toChannelsLast)
 		s := b.transposed(b.unary("Sigmoid", b.early(x, copied), b.image()...), toChannelsLast)
@@ -139,7 +140,7 @@ var layoutCases = []struct {
 		b.node("Multiply", []int{copied, s}, []int{y})
 		return b.done(b.convolvedLast(y, b.c))
 	}},
-	{name: "a slice of channels", build: func(b *layoutCase) *graph {
+	{name: "slice of channels", build: func(b *layoutCase) *graph {
 		x := b.input(fp32, 1, b.c+1, b.h, b.w)
 		y := b.value(fp32, b.image()...)
 		b.node("StaticSlice", []int{b.early(x, b.transposed(x, toChannelsLast))}, []int{y}, func(n *node) {
@@ -147,14 +148,14 @@ var layoutCases = []struct {
 		})
 		return b.done(b.convolved(y), b.reshaped(y, b.c*b.h*b.w))
 	}},
-	{name: "an order of the model's own", build: func(b *layoutCase) *graph {
+	{name: "transpose in the model", build: func(b *layoutCase) *graph {
 		x := b.input(fp32, b.image()...)
 		y := b.transposed(b.early(x, b.transposed(x, toChannelsLast)), toChannelsLast)
-		b.g.Values[y].Shape = shapeOf(1, b.h, b.w, b.c) // as declared: of x transposed
+		b.g.Values[y].Shape = shapeOf(1, b.h, b.w, b.c) // the declared shape is that of x transposed
 		z := b.transposed(b.reshaped(y, 1, b.h, b.w, b.c), toChannelsFirst)
 		return b.done(b.convolved(b.reshaped(z, b.image()...)))
 	}},
-	{name: "behind another convolution", vague: [][3]int{{3, 3, 3}}, build: func(b *layoutCase) *graph {
+	{name: "after another convolution", vague: [][3]int{{3, 3, 3}}, build: func(b *layoutCase) *graph {
 		x, shift := b.input(fp32, b.image()...), b.constant(fp32, 0, 3, 1, 1)
 		between := b.convolvedLast(b.transposed(x, toChannelsLast), b.c)
 		b.c = 3
@@ -162,7 +163,7 @@ var layoutCases = []struct {
 		b.node("Add", []int{between, shift}, []int{y})
 		return b.done(b.convolved(y))
 	}},
-	{name: "a concatenation", build: func(b *layoutCase) *graph {
+	{name: "concatenation", build: func(b *layoutCase) *graph {
 		x := b.value(fp32, b.image()...)
 		b.node("Concatenate2", []int{b.input(fp32, 1, 1, b.h, b.w), b.input(fp32, 1, b.c-1, b.h, b.w)}, []int{x},
 			func(n *node) { params[concatenateParams](n).axis = 1 })
@@ -171,15 +172,15 @@ var layoutCases = []struct {
 	}},
 }
 
-// sizes of the images: channels, height, width.
+// layoutSizes are channels, height and width of the images.
 var layoutSizes = [][3]int{{6, 4, 5}, {8, 8, 3}, {4, 3, 4}, {3, 5, 5}, {4, 4, 4}, {3, 3, 3}}
 
 func newLayoutCase(size [3]int, faulty bool) *layoutCase {
 	return &layoutCase{maker: newMaker(5), c: size[0], h: size[1], w: size[2], faulty: faulty}
 }
 
-// Graphs with transposes at the wrong place give what those with transposes at the right
-// place give, and these are left alone.
+// TestLayoutRepairs checks that graphs with misplaced transposes have the results of correct graphs,
+// and that correct graphs are not repaired.
 func TestLayoutRepairs(t *testing.T) {
 	for _, engine := range []Engine{EngineReference, EngineAuto} {
 		for _, c := range layoutCases {
@@ -188,18 +189,18 @@ func TestLayoutRepairs(t *testing.T) {
 					right := c.build(newLayoutCase(size, false))
 					want, repairs, err := runPayload(t, right, engine, false)
 					if err != nil || len(repairs) > 0 {
-						t.Fatalf("of the right graph: repairs %q, error %v", repairs, err)
+						t.Fatalf("correct graph: got repairs %q, error %v, want none", repairs, err)
 					}
 					faulty := c.build(newLayoutCase(size, true))
 					got, repairs, err := runPayload(t, faulty, engine, false)
 					if slices.Contains(c.vague, size) {
 						if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "cannot be told") {
-							t.Fatalf("got %v", err)
+							t.Fatalf("got %v, want %v with %q", err, delegate.ErrUnsupported, "cannot be told")
 						}
 						return
 					}
 					if err != nil || len(repairs) == 0 {
-						t.Fatalf("repairs %q, error %v\n%s", repairs, err, dump(faulty))
+						t.Fatalf("faulty graph: got repairs %q, error %v\n%s", repairs, err, dump(faulty))
 					}
 					if err := (&sample{}).differ(got, want, right); err != nil {
 						t.Errorf("%v\n%q\n%s", err, repairs, dump(faulty))
@@ -210,14 +211,14 @@ func TestLayoutRepairs(t *testing.T) {
 	}
 }
 
-// What cannot be proven is refused, and nothing is repaired that is not wanted.
+// TestLayoutRepairsRefused checks the errors of ambiguous graphs, and that AsWritten disables repairs.
 func TestLayoutRepairsRefused(t *testing.T) {
 	size := [3]int{6, 4, 5}
 	for _, c := range []struct {
 		name, text string
 		build      func(b *layoutCase) *graph
 	}{
-		{"declared sizes of no order", "no order of its operands gives the declared sizes", func(b *layoutCase) *graph {
+		{"declared sizes match no order", "no order of its operands gives the declared sizes", func(b *layoutCase) *graph {
 			x := b.input(fp32, b.image()...)
 			y := b.unary("Clamp", b.transposed(x, toChannelsLast), 1, 5, 4, 6)
 			return b.done(y, b.convolved(y))
@@ -230,7 +231,7 @@ func TestLayoutRepairsRefused(t *testing.T) {
 			b.node("GlobalAvgPooling2d", []int{y}, []int{pooled})
 			return b.done(b.reshaped(y, 64), b.convolved(y), pooled)
 		}},
-		{"other sizes elsewhere", "the payload declares", func(b *layoutCase) *graph {
+		{"reader declares other sizes", "the payload declares", func(b *layoutCase) *graph {
 			x := b.input(fp32, b.image()...)
 			y := b.unary("Clamp", b.transposed(x, toChannelsLast), b.image()...)
 			return b.done(b.unary("Sigmoid", y, 1, 5, 4, 6), b.convolved(y))
@@ -243,6 +244,6 @@ func TestLayoutRepairsRefused(t *testing.T) {
 	}
 	_, _, err := runPayload(t, layoutCases[0].build(newLayoutCase(size, true)), EngineReference, true)
 	if !errors.Is(err, delegate.ErrPayload) {
-		t.Errorf("as it is written: %v, want a refusal", err)
+		t.Errorf("as written: got %v, want %v", err, delegate.ErrPayload)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// lostGraph computes numbers from x that nothing reads, and returns others. Without lost
-// they are returned too.
+// lostGraph computes two results from x. With lost, the second one is not read and its output is
+// missing.
 func lostGraph(m *maker, lost bool, dims ...int) *graph {
 	x, q, s := m.input(fp32, dims...), m.value(qint8, dims...), m.value(fp32, dims[0]*dims[1]*dims[2]*dims[3])
 	m.node("StaticReshape", []int{x}, []int{s}, func(n *node) { *params[reshapeParams](n) = reshapeParams{m.g.Values[s].Shape.dims()} })
@@ -26,7 +26,7 @@ func lostGraph(m *maker, lost bool, dims ...int) *graph {
 	return m.done(s, z)
 }
 
-// transposedLike transposes v, with its datatype and quantization.
+// transposedLike adds a transpose of v with v's datatype and quantization.
 func (m *maker) transposedLike(v int, perm []int) int {
 	x := &m.g.Values[v]
 	y := m.value(x.Datatype, x.Shape.permuted(perm).dims()...)
@@ -35,6 +35,7 @@ func (m *maker) transposedLike(v int, perm []int) int {
 	return y
 }
 
+// TestOutputRepairs checks that a missing output is restored from the only unread value.
 func TestOutputRepairs(t *testing.T) {
 	for _, engine := range []Engine{EngineReference, EngineAuto} {
 		for _, dims := range [][]int{{2, 3, 4, 5}, {1, 4, 4, 4}} {
@@ -46,7 +47,7 @@ func TestOutputRepairs(t *testing.T) {
 			}
 			got, repairs, err := runSpecs(t, faulty, specs, engine)
 			if err != nil || len(repairs) != 1 || !strings.Contains(repairs[0], "dequantized and returned") {
-				t.Fatalf("%v: repairs %q, error %v", dims, repairs, err)
+				t.Fatalf("%v: got repairs %q, error %v, want one repair", dims, repairs, err)
 			}
 			if err := (&sample{}).differ(got, want, right); err != nil {
 				t.Errorf("%v: %v", dims, err)
@@ -55,7 +56,7 @@ func TestOutputRepairs(t *testing.T) {
 	}
 }
 
-// A value becomes an output only where no other could.
+// TestOutputRepairsRefused checks that a missing output is an error unless exactly one value matches.
 func TestOutputRepairsRefused(t *testing.T) {
 	dims := []int{2, 3, 4, 5}
 	for name, change := range map[string]func(m *maker, g *graph, specs []*delegate.ArgSpec){
@@ -72,10 +73,10 @@ func TestOutputRepairsRefused(t *testing.T) {
 		change(m, g, specs)
 		_, _, err := runSpecs(t, g, specs, EngineReference)
 		if !errors.Is(err, delegate.ErrPayload) {
-			t.Errorf("%s: got %v, want a refusal", name, err)
+			t.Errorf("%s: got %v, want %v", name, err, delegate.ErrPayload)
 		}
 	}
-	// a value in channels last order, with sizes that do not tell
+	// a channels last value whose sizes are the same in both orders
 	m := newMaker(3)
 	x, q, y := m.input(fp32, 1, 4, 4, 4), m.value(qint8, 1, 4, 4, 4), m.value(fp32, 64)
 	m.node("StaticReshape", []int{x}, []int{y}, func(n *node) { *params[reshapeParams](n) = reshapeParams{[]int{64}} })
@@ -84,6 +85,6 @@ func TestOutputRepairsRefused(t *testing.T) {
 	g := m.done(y)
 	g.Args = append(g.Args, none)
 	if _, _, err := runSpecs(t, g, specsOf(lostGraph(newMaker(3), false, 1, 4, 4, 4)), EngineReference); !errors.Is(err, delegate.ErrPayload) {
-		t.Errorf("an order that cannot be told: got %v, want a refusal", err)
+		t.Errorf("ambiguous order: got %v, want %v", err, delegate.ErrPayload)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// moduleCalls makes graphs of one module that is called several times.
+// moduleCalls builds graphs of one module that is called several times.
 type moduleCalls struct {
 	*maker
 	faulty bool
@@ -18,7 +18,7 @@ type moduleCalls struct {
 
 const callChannels = 5
 
-// call is one input of the module, quantized with a scale of its own.
+// call adds one input of the module, quantized with the given scale and zero point.
 func (b *moduleCalls) call(scale float32, zero int32) int {
 	x, q := b.input(fp32, 2, callChannels), b.value(qint8, 2, callChannels)
 	b.g.Values[q].Quant = quant{Scale: scale, ZeroPoint: zero}
@@ -26,10 +26,10 @@ func (b *moduleCalls) call(scale float32, zero int32) int {
 	return q
 }
 
-// filter is a filter of the type, with known elements.
+// filter adds a filter of datatype d.
 func (b *moduleCalls) filter(d datatype) int { return b.constant(d, 0, callChannels, callChannels) }
 
-// bias is a constant of the numbers 0, 0.25, 0.5, … in the scale of in and filter.
+// bias adds a constant of the numbers 0, 0.25, 0.5, … in the product of the scales of in and filter.
 func (b *moduleCalls) bias(in, filter int) int {
 	d := qint32
 	if b.g.Values[filter].Datatype == qcint8 {
@@ -47,7 +47,7 @@ func (b *moduleCalls) bias(in, filter int) int {
 	return v
 }
 
-// floats is a constant of float32 with the numbers of v.
+// floats adds a float32 constant with v's dequantized elements.
 func (b *moduleCalls) floats(v int) int {
 	x := b.g.Values[v]
 	y := b.constant(fp32, 0, x.Shape.dims()...)
@@ -55,7 +55,7 @@ func (b *moduleCalls) floats(v int) int {
 	return y
 }
 
-// connected is a FullyConnected, and its output as float32.
+// connected adds a FullyConnected node and returns its output as float32.
 func (b *moduleCalls) connected(in, filter, bias int, out datatype) int {
 	y := b.value(out, 2, callChannels)
 	b.node("FullyConnected", []int{in, filter, bias}, []int{y})
@@ -75,12 +75,12 @@ func (b *moduleCalls) pick(faulty, right int) int {
 	return right
 }
 
-// weightCases are pairs of graphs: as exporters write them, and as they are meant.
+// weightCases are pairs of graphs: as exporters write them, and corrected.
 var weightCases = []struct {
 	name, repair string
 	build        func(b *moduleCalls) *graph
 }{
-	{"a bias with another call's scale", "rescaled", func(b *moduleCalls) *graph {
+	{"bias with another call's scale", "rescaled", func(b *moduleCalls) *graph {
 		x, y, f := b.call(0.02, 3), b.call(0.013, -20), b.filter(qcint8)
 		first, second := b.bias(x, f), b.bias(y, f)
 		return b.done(b.connected(x, f, first, qint8), b.connected(y, f, b.pick(first, second), qint8))
@@ -90,17 +90,17 @@ var weightCases = []struct {
 		first, second := b.bias(x, f), b.bias(y, f)
 		return b.done(b.connected(y, f, b.pick(first, second), qint8), b.connected(x, f, first, qint8))
 	}},
-	{"a float bias", "quantized in the scale of its sums", func(b *moduleCalls) *graph {
+	{"float bias", "quantized in the scale of its sums", func(b *moduleCalls) *graph {
 		x, f := b.call(0.02, 3), b.filter(qcint8)
 		bias := b.bias(x, f)
 		return b.done(b.connected(x, f, b.pick(b.floats(bias), bias), qint8))
 	}},
-	{"an integer bias of floats", "bias value", func(b *moduleCalls) *graph {
+	{"integer bias of a float node", "bias value", func(b *moduleCalls) *graph {
 		x, y, f := b.call(0.02, 3), b.input(fp32, 2, callChannels), b.filter(qcint8)
 		bias := b.bias(x, f)
 		return b.done(b.connected(x, f, bias, qint8), b.connected(y, b.floats(f), b.pick(bias, b.floats(bias)), fp32))
 	}},
-	{"a float filter", "input dequantized", func(b *moduleCalls) *graph {
+	{"float filter", "input dequantized", func(b *moduleCalls) *graph {
 		x, f := b.call(0.02, 3), b.filter(qcint8)
 		bias, floats := b.bias(x, f), b.floats(f)
 		in := x
@@ -110,7 +110,7 @@ var weightCases = []struct {
 		}
 		return b.done(b.connected(x, f, bias, qint8), b.connected(in, floats, b.pick(bias, b.floats(bias)), fp32))
 	}},
-	{"a quantized output of floats", "output quantized behind it", func(b *moduleCalls) *graph {
+	{"quantized output of a float node", "output quantized behind it", func(b *moduleCalls) *graph {
 		y, f := b.input(fp32, 2, callChannels), b.floats(b.filter(qcint8))
 		if b.faulty {
 			return b.done(b.connected(y, f, none, qint8))
@@ -123,7 +123,7 @@ var weightCases = []struct {
 	}},
 }
 
-// Modules that are called twice give the numbers of modules with constants for each call.
+// TestWeightRepairs checks that faulty graphs of shared modules have the results of the corrected graphs.
 func TestWeightRepairs(t *testing.T) {
 	for _, engine := range []Engine{EngineReference, EngineAuto} {
 		for _, c := range weightCases {
@@ -131,11 +131,11 @@ func TestWeightRepairs(t *testing.T) {
 				right := c.build(&moduleCalls{maker: newMaker(3)})
 				want, repairs, err := runPayload(t, right, engine, false)
 				if err != nil || len(repairs) > 0 {
-					t.Fatalf("of the right graph: repairs %q, error %v\n%s", repairs, err, dump(right))
+					t.Fatalf("corrected graph: got repairs %q, error %v, want none\n%s", repairs, err, dump(right))
 				}
 				got, repairs, err := runPayload(t, c.build(&moduleCalls{maker: newMaker(3), faulty: true}), engine, false)
 				if err != nil || !strings.Contains(strings.Join(repairs, "; "), c.repair) {
-					t.Fatalf("repairs %q, error %v", repairs, err)
+					t.Fatalf("got repairs %q, error %v, want a repair with %q", repairs, err, c.repair)
 				}
 				if err := (&sample{}).differ(got, want, right); err != nil {
 					t.Error(err)
@@ -145,7 +145,7 @@ func TestWeightRepairs(t *testing.T) {
 	}
 }
 
-// The elements of a bias are those of the call that declares them, or refused.
+// TestWeightRepairsRefused checks the errors of biases that cannot be converted.
 func TestWeightRepairsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -157,19 +157,19 @@ func TestWeightRepairsRefused(t *testing.T) {
 			bias := b.bias(x, f)
 			return b.done(b.connected(x, f, bias, qint8), b.connected(y, f, bias, qint8))
 		}},
-		{"not a number", "too large for the scale", delegate.ErrUnsupported, func(b *moduleCalls) *graph {
+		{"NaN", "too large for the scale", delegate.ErrUnsupported, func(b *moduleCalls) *graph {
 			x, f := b.call(0.02, 3), b.filter(qcint8)
 			bias := b.floats(b.bias(x, f))
 			tensor.View[float32](b.g.Values[bias].Data)[2] = float32(math.NaN())
 			return b.done(b.connected(x, f, bias, qint8))
 		}},
-		{"a scale that no node has", "no node has sums in the bias's scale", delegate.ErrUnsupported, func(b *moduleCalls) *graph {
+		{"scale of no node", "no node has sums in the bias's scale", delegate.ErrUnsupported, func(b *moduleCalls) *graph {
 			x, y, f := b.call(0.02, 3), b.input(fp32, 2, callChannels), b.filter(qcint8)
 			bias := b.bias(x, f)
 			b.g.Values[bias].Quant.Scales[1] *= 1.001
 			return b.done(b.connected(x, f, bias, qint8), b.connected(y, b.floats(f), bias, fp32))
 		}},
-		{"a product of scales that is no scale", "want a positive normal number", delegate.ErrUnsupported, func(b *moduleCalls) *graph {
+		{"product of scales is not normal", "want a positive normal number", delegate.ErrUnsupported, func(b *moduleCalls) *graph {
 			x, f := b.call(1e-37, 3), b.filter(qcint8)
 			bias := b.constant(fp32, 0, callChannels)
 			clear(b.g.Values[bias].Data)
@@ -188,12 +188,12 @@ func TestWeightRepairsRefused(t *testing.T) {
 	}
 }
 
-// A bias whose declared scale is no node's is read in the scale of the sums, as the
-// library reads it; so is every bias of a payload that is taken as it is written.
+// TestWeightsAsWritten checks that a bias is read in the scale of the sums, as the library reads it,
+// if the payload is used as written or if no node has the declared scale.
 func TestWeightsAsWritten(t *testing.T) {
 	g := weightCases[0].build(&moduleCalls{maker: newMaker(3), faulty: true})
 	if _, repairs, err := runPayload(t, g, EngineReference, true); err != nil || len(repairs) > 0 {
-		t.Errorf("repairs %q, error %v", repairs, err)
+		t.Errorf("as written: got repairs %q, error %v, want none", repairs, err)
 	}
 	for i := range g.Nodes {
 		if n := &g.Nodes[i]; n.Type.weighted() {
@@ -203,6 +203,6 @@ func TestWeightsAsWritten(t *testing.T) {
 		}
 	}
 	if _, repairs, err := runPayload(t, g, EngineReference, false); err != nil || len(repairs) > 0 {
-		t.Errorf("of a scale that no node has: repairs %q, error %v", repairs, err)
+		t.Errorf("scale of no node: got repairs %q, error %v, want none", repairs, err)
 	}
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// compact drops values that nothing refers to, and numbers the arguments anew: inputs,
-// then outputs.
+// compact removes unused values and renumbers the arguments: inputs, then outputs.
 func (g *graph) compact() {
 	used := make([]bool, len(g.Values))
 	refer := func(list []int) {
@@ -55,8 +54,8 @@ func (g *graph) compact() {
 	(&maker{graphBuilder: graphBuilder{g}}).done()
 }
 
-// cut is a connected part of up to size nodes around a node. What it reads of the rest
-// becomes inputs, what the rest reads of it outputs. ok is false where that is no graph.
+// cut returns a connected subgraph of up to size nodes around a node. Values read from the rest
+// become inputs; values read by the rest become outputs.
 func (g *graph) cut(r *rand.Rand, around, size int) (part *graph, ok bool) {
 	chosen, order := map[int]bool{around: true}, []int{around}
 	producer := make(map[int]int)
@@ -70,7 +69,7 @@ func (g *graph) cut(r *rand.Rand, around, size int) (part *graph, ok bool) {
 			break
 		}
 		k := r.IntN(len(g.Nodes))
-		if r.IntN(4) > 0 { // neighbours are near in the order
+		if r.IntN(4) > 0 { // neighbors are close in node order
 			k = min(max(order[r.IntN(len(order))]+r.IntN(7)-3, 0), len(g.Nodes)-1)
 		}
 		if !chosen[k] && touches(g, chosen, k) {
@@ -78,7 +77,7 @@ func (g *graph) cut(r *rand.Rand, around, size int) (part *graph, ok bool) {
 			order = append(order, k)
 		}
 	}
-	for i := range g.Nodes { // dynamically quantized values are no arguments
+	for i := range g.Nodes { // dynamically quantized values cannot be arguments
 		if chosen[i] {
 			for _, v := range g.Nodes[i].In {
 				if p, made := producer[v]; made && g.Values[v].Datatype == qdint8 {
@@ -106,7 +105,7 @@ func touches(g *graph, chosen map[int]bool, i int) bool {
 	return false
 }
 
-// part is the graph of the chosen nodes.
+// part returns the subgraph of the chosen nodes.
 func (g *graph) part(chosen map[int]bool) *graph {
 	p := &graph{Version: g.Version, Values: slices.Clone(g.Values)}
 	made, read := make(map[int]bool), make(map[int]bool)
@@ -138,7 +137,7 @@ func (g *graph) part(chosen map[int]bool) *graph {
 	return p.clone()
 }
 
-// shrink makes sizes small; settle makes the rest follow.
+// shrink reduces sizes; settle must be called afterwards.
 func (m *mutator) shrink() {
 	most := [4][]int{{2000}, {50, 40}, {3, 20, 40}, {2, 9, 9, 20}}
 	for v := range m.g.Values {
@@ -161,7 +160,7 @@ func (m *mutator) shrink() {
 		switch {
 		case n.Type.tag == tagFullyConnected && m.g.Values[n.In[1]].Shape.rank == 2:
 			f := m.g.Values[n.In[1]]
-			out := n.Flags & flagTransposeWeights // the place of the output channels
+			out := n.Flags & flagTransposeWeights // the dimension of the output channels
 			if f.Shape.dim[out] > 40 {
 				f.Shape.dim[out] = 1 + m.r.IntN(40)
 				f.Shape.dim[1-out] = min(f.Shape.dim[1-out], 64)
@@ -178,13 +177,13 @@ func (m *mutator) shrink() {
 	}
 }
 
-// seeds are the graphs that mutants are made of, as payloads with their constants.
+// seeds are the graphs to mutate, as payloads with their constants.
 type seeds struct {
 	payloads [][]byte
-	known    map[string]bool // by what tells graphs apart
+	known    map[string]bool // by signature
 }
 
-// baseSeeds are the graphs of this package's tests, and of the programs in testdata.
+// baseSeeds returns the graphs of this package's tests and of the programs in testdata.
 func baseSeeds(tb testing.TB) *seeds {
 	s := &seeds{known: make(map[string]bool)}
 	for _, list := range [][]sample{samples(1), samples(2)} {
@@ -201,7 +200,7 @@ func baseSeeds(tb testing.TB) *seeds {
 	return s
 }
 
-// addFolder adds the graphs of all programs below a folder, in zip archives too.
+// addFolder adds the graphs of all programs in a folder and its subfolders, including zip archives.
 func (s *seeds) addFolder(tb testing.TB, folder string) {
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -243,7 +242,7 @@ func (s *seeds) addArchive(path string) {
 	}
 }
 
-// anyBytes is named data that has bytes for every key: weights do not matter here.
+// anyBytes is named data with arbitrary bytes for unknown keys, where the weights do not matter.
 type anyBytes map[string][]byte
 
 var lent = sync.OnceValue(func() []byte { return bytes.Repeat([]byte{0x11, 0x3c, 0xa2, 0x3e}, 1<<24) })
@@ -270,7 +269,7 @@ func (s *seeds) addProgram(data []byte) {
 	}
 }
 
-// addPayload adds small parts around some of the nodes, those that look like none before.
+// addPayload adds small subgraphs around some of the nodes if their signature is new.
 func (s *seeds) addPayload(data []byte, named anyBytes) {
 	g, err := readGraph(data, named)
 	if err != nil || len(g.Nodes) == 0 || len(g.Values) > 1<<14 {
@@ -306,7 +305,7 @@ func (g *graph) seedBytes() (n int) {
 	return n
 }
 
-// small reports a sound payload that is quick to run.
+// small reports whether a payload is valid and fast to run.
 func small(payload []byte) bool {
 	g, err := readGraph(payload, nil)
 	if err != nil {
@@ -316,7 +315,7 @@ func small(payload []byte) bool {
 	return err == nil && g.cost(shapes) < 1e6
 }
 
-// signature tells graphs apart by their nodes, flags, windows and datatypes.
+// signature identifies a graph by its nodes, flags, windows and datatypes.
 func (g *graph) signature() string {
 	var b strings.Builder
 	for i := range g.Nodes {
@@ -338,7 +337,7 @@ func (g *graph) signature() string {
 	return b.String()
 }
 
-// pick gives one of the graphs, or a new random one.
+// pick returns one of the graphs or a new random one.
 func (s *seeds) pick(r *rand.Rand) *graph {
 	if r.IntN(8) == 0 {
 		if g := randomGraph(r.Uint64(), 6); len(g.Args) > g.Inputs {

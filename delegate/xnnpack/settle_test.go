@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// settle makes a changed graph consistent again as far as it can: it goes through the
-// nodes in order, gives constants and parameters sizes that go with the inputs, and
-// values the sizes that follow. It stops at what it cannot mend.
+// settle makes a changed graph consistent again where possible. In node order, it fits the sizes of
+// constants and parameters to the inputs and sets the shapes of the outputs. It stops at the first
+// node that it cannot correct.
 func (m *mutator) settle() {
 	s := make([]shape, len(m.g.Values))
 	for v := range m.g.Values {
@@ -43,7 +43,7 @@ func (m *mutator) settle() {
 	}
 }
 
-// ready reports a node whose inputs have sizes.
+// ready reports whether all inputs of a node have valid shapes.
 func (m *mutator) ready(n *node, s []shape) bool {
 	for i, v := range n.In {
 		if v == none && i == 2 {
@@ -56,7 +56,7 @@ func (m *mutator) ready(n *node, s []shape) bool {
 	return true
 }
 
-// keepQuant gives an output the quantization that nodes want that move elements.
+// keepQuant copies the input's quantization to the output of a node that moves elements, mostly.
 func (m *mutator) keepQuant(n *node, v int) {
 	moves := slices.ContainsFunc(moveNodes, func(t nodeType) bool { return t.tag == n.Type.tag }) || n.Type.name == "MaxPooling2d"
 	if x := &m.g.Values[n.In[0]]; moves && x.Datatype == m.g.Values[v].Datatype && m.r.IntN(16) > 0 {
@@ -69,8 +69,8 @@ func (m *mutator) keepQuant(n *node, v int) {
 	}
 }
 
-// refit gives a node a constant of a datatype and sizes in place of its operand j,
-// which others may read.
+// refit replaces a node's constant operand j, which other nodes may read, by a new constant of the
+// given datatype and sizes.
 func (m *mutator) refit(n *node, j int, d datatype, dims ...int) {
 	x := m.g.Values[n.In[j]]
 	want := shapeOf(dims...)
@@ -130,7 +130,7 @@ func isBinary(n *node) bool {
 	return slices.ContainsFunc(binaryNodes, func(t nodeType) bool { return t.tag == n.Type.tag })
 }
 
-// settleOperands makes operands of elementwise nodes and concatenations go together.
+// settleOperands makes the operands of elementwise nodes and concatenations compatible.
 func (m *mutator) settleOperands(n *node, s []shape) {
 	x := s[n.In[0]]
 	if isBinary(n) {
@@ -186,7 +186,7 @@ func (m *mutator) settleConvolution(n *node, x shape) {
 	}
 }
 
-// settleWindow keeps a window within its input and padding.
+// settleWindow limits a window to its input and padding.
 func settleWindow(n *node, x shape) {
 	w := n.window()
 	for _, f := range []*int{&w.kernelH, &w.kernelW, &w.strideH, &w.strideW, &w.dilationH, &w.dilationW} {
@@ -256,7 +256,7 @@ func permutes(list []int, rank int) bool {
 	return len(list) == rank
 }
 
-// settleReshape keeps sizes that hold the elements, else splits or joins dimensions.
+// settleReshape keeps sizes that match the number of elements; otherwise it splits or joins dimensions.
 func (m *mutator) settleReshape(n *node, x shape) {
 	known, zeros, p := 1, 0, params[reshapeParams](n)
 	for _, d := range p.sizes {

@@ -8,8 +8,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// TestThroughs compares what nodes make of a step with what the functions do: elements a
-// step apart stay as near as was said, and in the range.
+// TestThroughs compares the predicted change and range of a node's output with its function: inputs
+// a step apart change the output by at most the predicted amount, within the predicted range.
 func TestThroughs(t *testing.T) {
 	sigmoid := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 	one := map[string]func(x float64) float64{
@@ -28,7 +28,7 @@ func TestThroughs(t *testing.T) {
 		t.Helper()
 		const slack = 1e-12
 		if math.Abs(to-from) > m.by+slack || from < m.lo-slack || from > m.hi+slack {
-			t.Fatalf("%s: from %v to %v, want at most %v within %v to %v", name, from, to, m.by, m.lo, m.hi)
+			t.Fatalf("%s: got a step from %v to %v, want at most %v within %v to %v", name, from, to, m.by, m.lo, m.hi)
 		}
 	}
 	for name, f := range one {
@@ -48,8 +48,8 @@ func TestThroughs(t *testing.T) {
 	}
 }
 
-// TestOutputSteps looks at a quantised network with a float end: x·sigmoid(x) of one
-// quantised value, and a sum that is quantised at once.
+// TestOutputSteps checks the output steps of a quantized network's delegates: x·sigmoid(x) of a
+// quantized value as float, and a quantized sum.
 func TestOutputSteps(t *testing.T) {
 	file, err := os.ReadFile("../../testdata/pte/bundle_int8.bpte")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestOutputSteps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		scale := 0.0 // of the last quantised value
+		scale := 0.0 // of the last quantized value
 		for _, n := range g.Nodes {
 			if v := &g.Values[n.Out[0]]; v.quantized() {
 				scale = float64(v.Quant.Scale)
@@ -76,14 +76,14 @@ func TestOutputSteps(t *testing.T) {
 		}
 		least, most := scale, scale
 		if i == 0 {
-			most = 1.6 * scale // the steepest of x·sigmoid(x) is 1.1
+			most = 1.6 * scale // the largest slope of x·sigmoid(x) is 1.1
 		}
 		steps, err := OutputSteps(d.Data, anyBytes(p.Named))
 		if err != nil || len(steps) != len(g.Args)-g.Inputs || steps[0] < least || steps[0] > most {
 			t.Errorf("delegate %d: got %v, %v, want %v to %v", i, steps, err, least, most)
 		}
 		if steps, err := OutputSteps(d.Data[:len(d.Data)/3], anyBytes(p.Named)); err == nil {
-			t.Errorf("a third of delegate %d: got %v", i, steps)
+			t.Errorf("truncated delegate %d: got %v, want an error", i, steps)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
+// TestSurveyWorth checks whether opening the library is worth its cost for estimated graphs.
 func TestSurveyWorth(t *testing.T) {
 	us := func(inGo, library float64) estimates {
 		return estimates{byLibrary: time.Duration(library * 1e3), byGo: time.Duration(inGo * 1e3)}
@@ -21,12 +22,12 @@ func TestSurveyWorth(t *testing.T) {
 		worth bool
 	}{
 		{"faster in Go", us(3, 5), 30, false},
-		{"a little faster in the library", us(1.05, 1), 30, false},
+		{"slightly faster in the library", us(1.05, 1), 30, false},
 		{"much faster in the library, but short", us(0.3, 0.2), 5, true},
 		{"much faster in the library", us(12, 8), 30, true},
-		{"one of much work", us(50, 40), 1, true},
-		{"one of little work", us(0.2, 0.15), 1, false},
-		{"one of no clear estimate", us(7, 7.5), 1, true},
+		{"one long graph", us(50, 40), 1, true},
+		{"one short graph", us(0.2, 0.15), 1, false},
+		{"one graph with close estimates", us(7, 7.5), 1, true},
 	} {
 		var s survey
 		for range test.count {
@@ -38,7 +39,7 @@ func TestSurveyWorth(t *testing.T) {
 	}
 }
 
-// TestSurvey compiles methods of several graphs: a scratch has what the survey found out.
+// TestSurvey compiles methods of several graphs with the engine that the survey chose for the scratch.
 func TestSurvey(t *testing.T) {
 	xnntest.Library(t)
 	move := func(dims ...int) []byte {
@@ -74,10 +75,10 @@ func TestSurvey(t *testing.T) {
 			if err := b.Survey(payloads); err != nil {
 				t.Fatal(err)
 			}
-			for round := range 2 { // a graph is taken once, the decision stays
+			for round := range 2 { // the decision remains for the second compile
 				for i, p := range payloads {
 					if got := engineOf(t, b, p); got != test.engine {
-						t.Errorf("round %d, graph %d: engine %q, want %q", round, i, got, test.engine)
+						t.Errorf("round %d, graph %d: got engine %q, want %q", round, i, got, test.engine)
 					}
 				}
 			}
@@ -95,17 +96,17 @@ func engineOf(t *testing.T, b Backend, p *delegate.Payload) string {
 	return img.Info().Engine
 }
 
-// TestSurveyOfFaults leaves faults to Compile, which names the payload.
+// TestSurveyOfFaults checks that Survey ignores a bad payload and Compile returns its error.
 func TestSurveyOfFaults(t *testing.T) {
 	scratch := new(delegate.Scratch)
 	defer scratch.Close()
 	good, bad := &delegate.Payload{Data: encode(linearGraph(fp32)), Scratch: scratch}, &delegate.Payload{Index: 1, Data: []byte("no payload"), Scratch: scratch}
 	b := Backend{Library: xnntest.Path()}
 	if err := b.Survey([]*delegate.Payload{good, bad}); err != nil {
-		t.Errorf("survey: %v", err)
+		t.Errorf("survey: got %v, want no error", err)
 	}
 	if _, err := b.Compile(context.Background(), bad); !errors.Is(err, delegate.ErrPayload) {
-		t.Errorf("bad payload: %v, want %v", err, delegate.ErrPayload)
+		t.Errorf("bad payload: got %v, want %v", err, delegate.ErrPayload)
 	}
 	img, err := b.Compile(context.Background(), good)
 	if err != nil {

@@ -33,7 +33,7 @@ func forEngines(t *testing.T, f func(t *testing.T, engine Engine)) {
 	}
 }
 
-// mustUnit compiles a graph and makes a unit of it, closed with the test.
+// mustUnit compiles a graph and creates a unit, which is closed at the end of the test.
 func mustUnit(t testing.TB, g *graph, engine Engine, in delegate.Instance) (delegate.Unit, *graph) {
 	t.Helper()
 	img, err := compile(t, encode(g), engine)
@@ -58,6 +58,7 @@ func mustExecute(t testing.TB, u delegate.Unit, args []*tensor.Value) {
 	}
 }
 
+// TestNoAllocation checks that repeated runs of every sample do not allocate.
 func TestNoAllocation(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
@@ -72,13 +73,13 @@ func TestNoAllocation(t *testing.T) {
 			args := newMaker(1).arguments(g)
 			mustExecute(t, u, args)
 			if n := testing.AllocsPerRun(10, func() { u.Execute(context.Background(), args) }); n != 0 {
-				t.Errorf("%s: %v allocations an execute, want 0", s.name, n)
+				t.Errorf("%s: got %v allocations per run, want 0", s.name, n)
 			}
 		}
 	})
 }
 
-// TestOtherMemory gives a unit arguments in other places, and its old ones back.
+// TestOtherMemory runs a unit with arguments at different addresses: the output depends on the input only.
 func TestOtherMemory(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, linearGraph(fp32), engine, delegate.Instance{})
@@ -86,7 +87,7 @@ func TestOtherMemory(t *testing.T) {
 		for round := range 4 {
 			args := newMaker(1).arguments(g)
 			if round%2 == 1 {
-				args[0].Tensor.Data[3] ^= 0x10 // another input
+				args[0].Tensor.Data[3] ^= 0x10 // a different input
 			}
 			mustExecute(t, u, args)
 			got := numbersOf(args[1].Tensor)
@@ -94,14 +95,14 @@ func TestOtherMemory(t *testing.T) {
 				first = got
 			}
 			if same := got[0] == first[0]; same != (round%2 == 0) {
-				t.Errorf("round %d: output %v, that of round 0 is %v", round, got[0], first[0])
+				t.Errorf("round %d: got output %v, round 0 returned %v", round, got[0], first[0])
 			}
 		}
 	})
 }
 
-// TestOverlap gives a unit an output in its input's memory: a convolution would read
-// what it has written.
+// TestOverlap runs a convolution whose output shares the input's memory: the result is the same as
+// with separate memory.
 func TestOverlap(t *testing.T) {
 	m := newMaker(3)
 	x, f := m.input(fp32, 1, 6, 6, 2), m.constant(fp32, 0, 2, 3, 3, 2)
@@ -125,7 +126,7 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// dynamicArguments are arguments of a graph with one input of the given sizes.
+// dynamicArguments returns arguments of a graph with one input of the given sizes.
 func dynamicArguments(g *graph, output []int, sizes ...int) []*tensor.Value {
 	m := newMaker(1)
 	in := tensor.New(tensor.Float32, sizes...)
@@ -136,9 +137,8 @@ func dynamicArguments(g *graph, output []int, sizes ...int) []*tensor.Value {
 	return []*tensor.Value{&a, &b}
 }
 
-// TestDynamicShapes changes the sizes from call to call, also to more images of less
-// pixels in a graph that is quantized at run time: the library would not make room for
-// their scales.
+// TestDynamicShapes changes the sizes between calls, also to more but smaller images in a dynamically
+// quantized graph: the library does not allocate space for their scales.
 func TestDynamicShapes(t *testing.T) {
 	m := newMaker(8)
 	x := m.quantized(m.input(fp32, 1, 20, 20, 3), 3)
@@ -155,7 +155,7 @@ func TestDynamicShapes(t *testing.T) {
 		mustExecute(t, native, got)
 		mustExecute(t, reference, want)
 		if n := sizes[0]; got[1].Tensor.Sizes[0] != n {
-			t.Errorf("sizes %v: output %v", sizes, got[1].Tensor.Sizes)
+			t.Errorf("sizes %v: got output sizes %v, want %d images", sizes, got[1].Tensor.Sizes, n)
 		}
 		if err := s.differ(got, want, g); err != nil {
 			t.Errorf("sizes %v: %v", sizes, err)
@@ -163,7 +163,7 @@ func TestDynamicShapes(t *testing.T) {
 	}
 }
 
-// TestBadArguments refuses what does not fit the payload, and then still runs.
+// TestBadArguments checks the errors of mismatched arguments, and that the unit still runs afterwards.
 func TestBadArguments(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, linearGraph(fp32), engine, delegate.Instance{})
@@ -201,7 +201,8 @@ func TestBadArguments(t *testing.T) {
 	})
 }
 
-// TestWideIndices declares the indices of an argmax pool as int64, as exporters do.
+// TestWideIndices checks that argmax pooling writes the same indices as int32 and as int64, which
+// exporters declare.
 func TestWideIndices(t *testing.T) {
 	var graph *graph
 	for _, s := range samples(1) {
@@ -218,13 +219,13 @@ func TestWideIndices(t *testing.T) {
 	mustExecute(t, u, args)
 	for i, x := range numbersOf(wide.Tensor) {
 		if x != narrow[i] {
-			t.Fatalf("element %d: int64 %v, int32 %v", i, x, narrow[i])
+			t.Fatalf("element %d: got %v as int64, want %v as for int32", i, x, narrow[i])
 		}
 	}
 }
 
-// TestGrowBack lets one value outgrow its declared sizes while another shrinks, and
-// grow back: each must have its memory at every step.
+// TestGrowBack changes the sizes of two inputs independently, above and below the declared ones:
+// each intermediate value has enough memory in every call.
 func TestGrowBack(t *testing.T) {
 	m := newMaker(1)
 	a, b := m.input(fp32, 2, 8), m.input(fp32, 6, 64)
@@ -265,8 +266,7 @@ func TestGrowBack(t *testing.T) {
 	})
 }
 
-// TestConcurrent runs units of one image at once, with and without threads of their
-// own.
+// TestConcurrent runs units of one image concurrently, with and without a thread pool.
 func TestConcurrent(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
@@ -276,7 +276,7 @@ func TestConcurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer img.Close()
-		img.(*image).cost = 1e9 // worth threads
+		img.(*image).cost = 1e9 // large enough for threads
 		g := img.(*image).graph
 		var wait sync.WaitGroup
 		results := make([][]float64, 6)
@@ -307,14 +307,14 @@ func TestConcurrent(t *testing.T) {
 		for i := range results {
 			for j := range results[i] {
 				if results[i][j] != results[0][j] {
-					t.Fatalf("unit %d, element %d: %v, unit 0 has %v", i, j, results[i][j], results[0][j])
+					t.Fatalf("unit %d, element %d: got %v, want %v as in unit 0", i, j, results[i][j], results[0][j])
 				}
 			}
 		}
 	})
 }
 
-// TestWeightsShared packs the weights of several units, images and nodes once.
+// TestWeightsShared checks that units and images with the same weights share the packed weights.
 func TestWeightsShared(t *testing.T) {
 	xnntest.Library(t)
 	others := len(packed.by)
@@ -336,22 +336,22 @@ func TestWeightsShared(t *testing.T) {
 		defer u.Close()
 	}
 	if size(a) != before || before == 0 {
-		t.Errorf("%d bytes after three units, %d before", size(a), before)
+		t.Errorf("after three units: got %d bytes, want %d", size(a), before)
 	}
 	if x, y := a.(*image).weights.blocks[0], b.(*image).weights.blocks[0]; x != y {
-		t.Error("two images of the same weights hold them twice")
+		t.Error("two images with the same weights have separate copies")
 	}
 	a.Close()
 	b.Close()
 	if n := len(packed.by) - others; n != 0 {
-		t.Errorf("%d packed weights are left behind", n)
+		t.Errorf("after Close: got %d packed weights, want 0", n)
 	}
 }
 
-// raceDetector is true in a build with it.
+// raceDetector reports whether the build has the race detector.
 var raceDetector bool
 
-// TestLeaks opens and closes a payload many times; the process must not grow.
+// TestLeaks opens and closes a payload many times and checks that resident memory does not grow.
 func TestLeaks(t *testing.T) {
 	if raceDetector {
 		t.Skip("needs a build without the race detector, whose own memory grows")
@@ -379,12 +379,12 @@ func TestLeaks(t *testing.T) {
 		cycle()
 	}
 	if grown := residentPages(t) - before; grown > 1024 {
-		t.Errorf("grown by %d pages in 1000 cycles", grown)
+		t.Errorf("got %d more resident pages after 1000 cycles, want at most 1024", grown)
 	}
 }
 
-// TestForgotten leaves an image and its unit to the garbage collector.
-func TestForgotten(t *testing.T) {
+// TestUnreachableImage checks that the garbage collector frees the packed weights of an image that was not closed.
+func TestUnreachableImage(t *testing.T) {
 	xnntest.Library(t)
 	before := len(packed.by)
 	func() {
@@ -408,10 +408,10 @@ func TestForgotten(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	t.Error("packed weights of a forgotten image are still there")
+	t.Error("the packed weights of an unreachable image are not freed")
 }
 
-// TestClosed executes a closed unit.
+// TestClosed checks that a closed unit returns ErrDevice.
 func TestClosed(t *testing.T) {
 	xnntest.Library(t)
 	img, err := compile(t, encode(binaryGraph()), EngineNative)
@@ -430,8 +430,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// residentPages reads the second figure of /proc/self/statm, after Go has given back
-// what it does not use.
+// residentPages returns the process's resident pages from /proc/self/statm, after Go returned unused
+// memory to the system.
 func residentPages(t *testing.T) int {
 	debug.FreeOSMemory()
 	b, err := os.ReadFile("/proc/self/statm")
@@ -445,7 +445,7 @@ func residentPages(t *testing.T) int {
 	return n
 }
 
-// TestProfile wants a time for every node, and none without being asked.
+// TestProfile checks that a profile has one entry per node while profiling is on, and none otherwise.
 func TestProfile(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, convolutionGraph(), engine, delegate.Instance{})
@@ -458,19 +458,19 @@ func TestProfile(t *testing.T) {
 			mustExecute(t, u, args)
 			times := p.Profile(nil)
 			if on && (len(times) != 1 || !strings.Contains(times[0].Name, "Conv")) || !on && len(times) != 0 {
-				t.Errorf("profiling %v: %v", on, times)
+				t.Errorf("profiling %v: got %v", on, times)
 			}
 		}
 	})
 }
 
-// TestEngines chooses by option and by what the library can do.
+// TestEngines checks the engine for each option, with and without a library that supports the graph.
 func TestEngines(t *testing.T) {
 	half := newMaker(1)
 	x, y := half.input(bf16, 4), half.value(bf16, 4)
 	half.node("Abs", []int{x}, []int{y})
 	brain := encode(half.done(y))
-	t.Run("no library where one is named", func(t *testing.T) {
+	t.Run("no library at the given path", func(t *testing.T) {
 		p := &delegate.Payload{Data: encode(binaryGraph())}
 		for _, engine := range []Engine{EngineAuto, EngineNative} {
 			b := Backend{Library: t.TempDir(), Engine: engine}
@@ -483,7 +483,7 @@ func TestEngines(t *testing.T) {
 			t.Errorf("reference: got %v, %v", img, err)
 		}
 	})
-	t.Run("reference where the library lacks a node", func(t *testing.T) {
+	t.Run("unsupported node", func(t *testing.T) {
 		xnntest.Library(t)
 		img, err := compile(t, brain, EngineAuto)
 		if err != nil {
@@ -493,7 +493,7 @@ func TestEngines(t *testing.T) {
 			t.Errorf("got %+v", info)
 		}
 		if _, err := compile(t, brain, EngineNative); !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "bf16") {
-			t.Errorf("native: got %v, want %v of bf16", err, delegate.ErrUnsupported)
+			t.Errorf("native: got %v, want %v with bf16", err, delegate.ErrUnsupported)
 		}
 	})
 	t.Run("unknown engine", func(t *testing.T) {
@@ -503,7 +503,7 @@ func TestEngines(t *testing.T) {
 	})
 }
 
-// TestInfo describes nodes and constants.
+// TestInfo checks an image's inputs, nodes and weight bytes.
 func TestInfo(t *testing.T) {
 	img, err := compile(t, encode(convolutionGraph()), EngineReference)
 	if err != nil {
@@ -514,12 +514,11 @@ func TestInfo(t *testing.T) {
 		t.Errorf("got %+v", info)
 	}
 	if want := "fp32 1x5x5x3, fp32 4x3x3x3, fp32 4 → fp32 1x3x3x4"; info.Nodes[0].Detail != want {
-		t.Errorf("node %q, want %q", info.Nodes[0].Detail, want)
+		t.Errorf("got node %q, want %q", info.Nodes[0].Detail, want)
 	}
 }
 
-// BenchmarkOverhead is a graph that computes next to nothing, in a unit and in the
-// library alone.
+// BenchmarkOverhead runs a graph with little computation as a unit and with the library alone.
 func BenchmarkOverhead(b *testing.B) {
 	lib := xnntest.Library(b)
 	u, g := mustUnit(b, binaryGraph(), EngineNative, delegate.Instance{})

@@ -8,12 +8,12 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// An engine that runs for want of the library says how to get it.
-func TestNoLibraryIsSaid(t *testing.T) {
+// TestNoLibraryWarning checks that the warning about a missing library names the remedies.
+func TestNoLibraryWarning(t *testing.T) {
 	img := &image{graph: &graph{}, noLibrary: &xnn.OpenError{Reason: xnn.ErrAbsent}}
 	list := img.Warnings()
 	if len(list) != 1 || list[0].Class != delegate.WarnEngine {
-		t.Fatalf("got %q", list)
+		t.Fatalf("got %q, want one warning of class %v", list, delegate.WarnEngine)
 	}
 	cures := []string{xnn.ErrAbsent.Error(), "make deps", "doctor --fix", xnn.EnvPath, xnn.UserFolder()}
 	if !xnn.DynamicLoading {
@@ -21,10 +21,10 @@ func TestNoLibraryIsSaid(t *testing.T) {
 	}
 	for _, cure := range cures {
 		if !strings.Contains(list[0].Text, cure) {
-			t.Errorf("no %q in %q", cure, list[0].Text)
+			t.Errorf("got %q, want %q in it", list[0].Text, cure)
 		}
 	}
 	if list := (&image{graph: &graph{}, whyReference: "the graph is not for it"}).Warnings(); len(list) > 0 {
-		t.Errorf("a graph that the library may not have: %q", list)
+		t.Errorf("graph not for the library: got %q, want no warning", list)
 	}
 }

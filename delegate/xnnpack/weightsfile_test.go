@@ -16,13 +16,13 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// openCached compiles a payload with a weights folder, and runs it.
+// openCached compiles a payload with a weights cache folder and runs it.
 func openCached(t *testing.T, data []byte, folder string) (note string, packed int, outputs []float64) {
 	t.Helper()
 	return openBackend(t, Backend{WeightsCache: folder}, data, nil)
 }
 
-// openBackend compiles a payload and runs it; between says what happens in between.
+// openBackend compiles a payload, calls between unless it is nil, and runs the unit.
 func openBackend(t *testing.T, b Backend, data []byte, between func()) (note string, packed int, outputs []float64) {
 	t.Helper()
 	b.Engine, b.Library = EngineNative, xnntest.Path()
@@ -48,8 +48,8 @@ func openBackend(t *testing.T, b Backend, data []byte, between func()) (note str
 	return m.cacheNote, len(m.weights.blocks), outputs
 }
 
-// TestWeightsFile packs on the first opening only, and the results stay the same,
-// whatever becomes of the file.
+// TestWeightsFile checks that weights are packed for the first opening only, packed again if the file
+// is damaged, and that the results do not change.
 func TestWeightsFile(t *testing.T) {
 	xnntest.Library(t)
 	folder := t.TempDir()
@@ -62,17 +62,17 @@ func TestWeightsFile(t *testing.T) {
 		img.Close()
 		note, _, want := openCached(t, data, folder)
 		if !strings.HasPrefix(note, "kept in ") {
-			t.Fatalf("graph %d, first opening: %q", seed, note)
+			t.Fatalf("graph %d, first opening: got note %q, want %q", seed, note, "kept in …")
 		}
 		check := func(what, prefix string, maxPacked int) {
 			t.Helper()
 			note, packed, got := openCached(t, data, folder)
 			if !strings.HasPrefix(note, prefix) || packed > maxPacked {
-				t.Errorf("graph %d, %s: %q, %d blocks packed", seed, what, note, packed)
+				t.Errorf("graph %d, %s: got note %q, %d packed blocks, want %q, at most %d", seed, what, note, packed, prefix, maxPacked)
 			}
 			for i := range want {
 				if got[i] != want[i] {
-					t.Fatalf("graph %d, %s: element %d is %v, want %v", seed, what, i, got[i], want[i])
+					t.Fatalf("graph %d, %s: element %d: got %v, want %v", seed, what, i, got[i], want[i])
 				}
 			}
 		}
@@ -89,17 +89,17 @@ func TestWeightsFile(t *testing.T) {
 			check("damaged", "kept in ", 1000)
 		}
 		os.WriteFile(path, file[:len(file)/2], 0o644)
-		check("cut", "kept in ", 1000)
+		check("truncated", "kept in ", 1000)
 	}
 	if note, _, _ := openCached(t, encode(convolutionGraph()), filepath.Join(folder, "new", "folder")); !strings.HasPrefix(note, "kept in ") {
-		t.Errorf("missing folder: %q", note)
+		t.Errorf("missing folder: got note %q, want %q", note, "kept in …")
 	}
 	if note, _, _ := openCached(t, encode(convolutionGraph()), filepath.Join(folder, folderKey, "below")); !strings.HasPrefix(note, "not kept: ") {
-		t.Errorf("a folder below a file: %q", note)
+		t.Errorf("folder below a file: got note %q, want %q", note, "not kept: …")
 	}
 }
 
-// TestWeightsFileOfAnotherFolder carries a file to a folder with a secret of its own.
+// TestWeightsFileOfAnotherFolder copies a file to a folder with another key: it is not used.
 func TestWeightsFileOfAnotherFolder(t *testing.T) {
 	xnntest.Library(t)
 	data, from, to := encode(convolutionGraph()), t.TempDir(), t.TempDir()
@@ -112,11 +112,11 @@ func TestWeightsFileOfAnotherFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if note, _, _ := openCached(t, data, to); !strings.HasPrefix(note, "kept in ") {
-		t.Errorf("a stranger's file was used: %q", note)
+		t.Errorf("file of another folder: got note %q, want %q", note, "kept in …")
 	}
 }
 
-// kept opens a payload for the first time, and gives its file with its outputs.
+// kept opens a payload for the first time and returns the path of its weights file and the outputs.
 func kept(t *testing.T, data []byte, folder string) (path string, outputs []float64) {
 	t.Helper()
 	note, _, outputs := openCached(t, data, folder)
@@ -127,7 +127,7 @@ func kept(t *testing.T, data []byte, folder string) (path string, outputs []floa
 	return path, outputs
 }
 
-// TestWeightsFileShrinks cuts the file of an image that is in use.
+// TestWeightsFileShrinks truncates the file of an open image: its run is not affected.
 func TestWeightsFileShrinks(t *testing.T) {
 	xnntest.Library(t)
 	folder, data := t.TempDir(), encode(convolutionGraph())
@@ -142,7 +142,7 @@ func TestWeightsFileShrinks(t *testing.T) {
 	}
 }
 
-// TestWeightsFileMapped uses the file's own pages.
+// TestWeightsFileMapped checks that MapWeights maps the file.
 func TestWeightsFileMapped(t *testing.T) {
 	xnntest.Library(t)
 	folder, data := t.TempDir(), encode(convolutionGraph())
@@ -158,8 +158,8 @@ func TestWeightsFileMapped(t *testing.T) {
 	}
 }
 
-// TestWeightsFolderIsTrusted changes what a folder of weights consists of: what others
-// could have made or can change is not used, and the results stay the same.
+// TestWeightsFolderIsTrusted changes the folder, its key and a weights file: those that other users
+// could have created or can change are not used, and the results are the same.
 func TestWeightsFolderIsTrusted(t *testing.T) {
 	xnntest.Library(t)
 	data := encode(convolutionGraph())
@@ -179,13 +179,13 @@ func TestWeightsFolderIsTrusted(t *testing.T) {
 	fifo := replace(func(path string) error { return syscall.Mkfifo(path, 0o600) })
 	folder := replace(func(path string) error { return os.Mkdir(path, 0o700) })
 	sparse := func(path string) error { return os.Truncate(path, 5<<30) }
-	const notKept, packedAnew, used = "not kept: ", "kept in ", "from "
+	const notKept, repacked, used = "not kept: ", "kept in ", "from "
 	for _, c := range []struct {
 		what   string
 		of     string // the folder itself, the key, or the file of weights
 		change func(path string) error
-		prefix string // of the note
-		reason string // in it
+		prefix string // prefix of the note
+		reason string // part of the note
 	}{
 		{"others may write", "folder", chmod(0o777), notKept, "chmod 0755"},
 		{"its group may write", "folder", chmod(0o775), notKept, "chmod 0755"},
@@ -195,23 +195,23 @@ func TestWeightsFolderIsTrusted(t *testing.T) {
 		{"its group may read", "key", chmod(0o640), notKept, "chmod 0600"},
 		{"read only", "key", chmod(0o400), used, ""},
 		{"of another user", "key", stranger, notKept, "belongs to user 12345"},
-		{"a link", "key", toLink, notKept, "symbolic link"},
-		{"a pipe", "key", fifo, notKept, "is a pipe"},
-		{"a folder", "key", folder, notKept, "is a directory"},
+		{"symbolic link", "key", toLink, notKept, "symbolic link"},
+		{"pipe", "key", fifo, notKept, "is a pipe"},
+		{"folder", "key", folder, notKept, "is a directory"},
 		{"empty", "key", write(0), notKept, "0 bytes, want 32"},
 		{"short", "key", write(31), notKept, "31 bytes, want 32"},
 		{"long", "key", write(33), notKept, "33 bytes, at most 32"},
 		{"huge", "key", sparse, notKept, "at most 32"},
-		{"another one", "key", write(32), packedAnew, ""},
-		{"absent", "key", os.Remove, packedAnew, ""},
-		{"others may write", "file", chmod(0o646), packedAnew, "chmod 0644"},
-		{"of another user", "file", stranger, packedAnew, "belongs to user 12345"},
-		{"a link", "file", toLink, packedAnew, "symbolic link"},
-		{"a pipe", "file", fifo, packedAnew, "is a pipe"},
-		{"a folder", "file", folder, notKept, ""},
-		{"empty", "file", write(0), packedAnew, "damaged"},
-		{"zeros", "file", write(1000), packedAnew, "damaged"},
-		{"huge", "file", sparse, packedAnew, "5368709120 bytes, at most"},
+		{"replaced", "key", write(32), repacked, ""},
+		{"absent", "key", os.Remove, repacked, ""},
+		{"others may write", "file", chmod(0o646), repacked, "chmod 0644"},
+		{"of another user", "file", stranger, repacked, "belongs to user 12345"},
+		{"symbolic link", "file", toLink, repacked, "symbolic link"},
+		{"pipe", "file", fifo, repacked, "is a pipe"},
+		{"folder", "file", folder, notKept, ""},
+		{"empty", "file", write(0), repacked, "damaged"},
+		{"zeros", "file", write(1000), repacked, "damaged"},
+		{"huge", "file", sparse, repacked, "5368709120 bytes, at most"},
 	} {
 		t.Run(c.of+" "+c.what, func(t *testing.T) {
 			dir := t.TempDir()
@@ -224,19 +224,19 @@ func TestWeightsFolderIsTrusted(t *testing.T) {
 			}
 			note, _, got := openCached(t, data, dir)
 			if !strings.HasPrefix(note, c.prefix) || !strings.Contains(note, c.reason) {
-				t.Errorf("note %q, want %q with %q", note, c.prefix, c.reason)
+				t.Errorf("got note %q, want %q with %q", note, c.prefix, c.reason)
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 			if left, _ := filepath.Glob(filepath.Join(dir, ".etrun-*")); len(left) > 0 {
-				t.Errorf("left: %v", left)
+				t.Errorf("temporary files left: %v", left)
 			}
 		})
 	}
 }
 
-// TestMostPacked compares the bound of a file's size with files of many graphs.
+// TestMostPacked checks that the weights files of many graphs are not larger than mostPacked.
 func TestMostPacked(t *testing.T) {
 	xnntest.Library(t)
 	folder, files := t.TempDir(), 0
@@ -259,15 +259,15 @@ func TestMostPacked(t *testing.T) {
 			t.Fatal(err)
 		}
 		if info.Size() > most {
-			t.Errorf("graph %d: %d bytes, the bound is %d", seed, info.Size(), most)
+			t.Errorf("graph %d: got %d bytes, want at most %d", seed, info.Size(), most)
 		}
 	}
 	if files < 10 {
-		t.Errorf("%d files", files)
+		t.Errorf("got %d files, want at least 10", files)
 	}
 }
 
-// TestWeightsFileShared opens one payload in many goroutines at once.
+// TestWeightsFileShared opens one payload in several goroutines concurrently: there is one file.
 func TestWeightsFileShared(t *testing.T) {
 	xnntest.Library(t)
 	folder, data := t.TempDir(), encode(convolutionGraph())
@@ -282,11 +282,11 @@ func TestWeightsFileShared(t *testing.T) {
 	wait.Wait()
 	files, err := filepath.Glob(filepath.Join(folder, "*.xnnweights"))
 	if err != nil || len(files) != 1 {
-		t.Errorf("%d files, want 1", len(files))
+		t.Errorf("got %d files, error %v, want 1 file", len(files), err)
 	}
 }
 
-// FuzzWeightsFile wants an error or entries inside the file.
+// FuzzWeightsFile checks that parseWeights returns an error or non-empty entries.
 func FuzzWeightsFile(f *testing.F) {
 	f.Add([]byte(weightsMagic+"\x00\x00\x00\x00\x01\x00\x00\x00"+strings.Repeat("\x00", 200)), true)
 	g := convolutionGraph()

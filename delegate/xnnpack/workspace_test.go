@@ -14,8 +14,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// rowGraphs compute on rows, as many as a call has, with values between nodes of several
-// widths, and one that is quantized at run time.
+// rowGraphs returns graphs over a variable number of rows with intermediate values of several widths.
+// One is dynamically quantized.
 func rowGraphs() []*graph {
 	var list []*graph
 	for i, width := range []int{8, 64, 200} {
@@ -38,9 +38,8 @@ func rowGraphs() []*graph {
 	return list
 }
 
-// TestSharedWorkspace runs units that share a workspace in random order, at sizes that
-// change and with nodes measured now and then. Each gives what a unit with a workspace of
-// its own gives, whose runtime is made anew for each call.
+// TestSharedWorkspace runs units that share a workspace in random order, with changing sizes and
+// sometimes with profiling. The results equal those of a new unit with its own workspace.
 func TestSharedWorkspace(t *testing.T) {
 	xnntest.Library(t)
 	graphs, scratch := rowGraphs(), new(delegate.Scratch)
@@ -54,14 +53,14 @@ func TestSharedWorkspace(t *testing.T) {
 		}
 		images = append(images, img)
 	}
-	for i, img := range append(images, images...) { // two units of each, the first with the runtime that Compile made
+	for i, img := range append(images, images...) { // two units per image, the first with the runtime that Compile created
 		u, err := img.Unit(delegate.Instance{Scratch: scratch})
 		if err != nil {
 			t.Fatal(err)
 		}
 		units = append(units, u)
 		if u.(*native).workspace != units[0].(*native).workspace {
-			t.Fatalf("unit %d has a workspace of its own", i)
+			t.Fatalf("unit %d does not share the workspace", i)
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -87,12 +86,12 @@ func TestSharedWorkspace(t *testing.T) {
 		img.Close()
 	}
 	if w.uses != 1 {
-		t.Errorf("%d uses of the workspace are left, want the scratch's", w.uses)
+		t.Errorf("units closed: got %d uses of the workspace, want 1, the scratch's", w.uses)
 	}
 	scratch.Close()
 	scratch.Close()
 	if w.uses != 0 {
-		t.Errorf("%d uses of the workspace are left", w.uses)
+		t.Errorf("scratch closed: got %d uses of the workspace, want 0", w.uses)
 	}
 }
 
@@ -107,7 +106,7 @@ func rowArguments(g *graph, r *rand.Rand, rows int) []*tensor.Value {
 	return []*tensor.Value{&a, &b}
 }
 
-// alone executes with a new unit.
+// alone runs a new unit and returns its output.
 func alone(t *testing.T, img delegate.Image, args []*tensor.Value) []float64 {
 	u, err := img.Unit(delegate.Instance{})
 	if err != nil {
@@ -118,7 +117,7 @@ func alone(t *testing.T, img delegate.Image, args []*tensor.Value) []float64 {
 	return numbersOf(args[1].Tensor)
 }
 
-// TestBrokenWorkspace lets a plan fail in a workspace: the other units leave it.
+// TestBrokenWorkspace marks a shared workspace as broken: its units and new ones use another.
 func TestBrokenWorkspace(t *testing.T) {
 	xnntest.Library(t)
 	g, scratch := rowGraphs()[0], new(delegate.Scratch)
@@ -151,7 +150,7 @@ func TestBrokenWorkspace(t *testing.T) {
 	}
 	late, err := img.Unit(delegate.Instance{Scratch: scratch})
 	if err != nil || late.(*native).workspace == shared {
-		t.Errorf("a unit made afterwards: %v, in the broken workspace: %v", err, err == nil)
+		t.Errorf("new unit: got error %v, in the broken workspace: %v", err, err == nil)
 	}
 	late.Close()
 	for _, u := range units {
@@ -160,12 +159,12 @@ func TestBrokenWorkspace(t *testing.T) {
 	img.Close()
 	scratch.Close()
 	if shared.uses != 0 {
-		t.Errorf("%d uses are left", shared.uses)
+		t.Errorf("got %d uses of the broken workspace, want 0", shared.uses)
 	}
 }
 
-// TestPlansForCalls declares sizes that need 128 MB between nodes. Calls of a few rows do
-// not take them; one of all rows does, and those after it are right, too.
+// TestPlansForCalls declares sizes whose intermediate values need 128 MB. Calls of a few rows do not
+// allocate that much. A call of all rows does, and later calls still have the right results.
 func TestPlansForCalls(t *testing.T) {
 	xnntest.Library(t)
 	const rows, width = 1 << 16, 256
@@ -200,12 +199,12 @@ func TestPlansForCalls(t *testing.T) {
 			t.Errorf("%d rows: got %v…, want %v…", n, got[:3], want[n][:3])
 		}
 		if grown := resident(t) - before; n < rows && len(want) < 3 && grown > 32<<20 {
-			t.Errorf("%d rows took %d MB", n, grown>>20)
+			t.Errorf("%d rows: memory grew by %d MB, want at most 32", n, grown>>20)
 		}
 	}
 }
 
-// rowsOf is arguments with n rows of at most most.
+// rowsOf returns arguments with n rows and an output of up to most rows.
 func rowsOf(n, most int) []*tensor.Value {
 	x := tensor.New(tensor.Float32, n, 16)
 	for i := range tensor.Data[float32](x) {
@@ -217,7 +216,7 @@ func rowsOf(n, most int) []*tensor.Value {
 	return []*tensor.Value{&a, &b}
 }
 
-// resident is the memory of the process, in bytes.
+// resident returns the process's resident memory in bytes.
 func resident(t *testing.T) (bytes int64) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/statm")
@@ -231,9 +230,9 @@ func resident(t *testing.T) (bytes int64) {
 	return pages * int64(os.Getpagesize())
 }
 
-// TestBroadcastOperands runs sums and products of values between nodes, of which one is
-// repeated along rows, at numbers of rows that come and go: where both have one row, one
-// lends its memory to the output. The runtime stays the same.
+// TestBroadcastOperands runs sums and products of intermediate values, one of which is broadcast
+// along rows, with changing numbers of rows. If both have one row, the output reuses the memory of
+// one. The runtime is not replaced.
 func TestBroadcastOperands(t *testing.T) {
 	xnntest.Library(t)
 	m := newMaker(11)
@@ -275,7 +274,7 @@ func TestBroadcastOperands(t *testing.T) {
 		call := []*tensor.Value{args[0], other[0], args[1]}
 		mustExecute(t, unit, call)
 		if n := unit.(*native); n.beside || round > 0 && n.plain[0].runtime != first {
-			t.Fatalf("round %d: beside the library %v, or in another runtime than before", round, n.beside)
+			t.Fatalf("round %d: outside the library: %v, want the library and the same runtime", round, n.beside)
 		}
 		first = unit.(*native).plain[0].runtime
 		got := numbersOf(call[2].Tensor)
@@ -291,7 +290,7 @@ func TestBroadcastOperands(t *testing.T) {
 	}
 }
 
-// sigmoid adds a node that reads x.
+// sigmoid adds a Sigmoid node that reads x and returns its output.
 func (m *maker) sigmoid(x int) int {
 	v := m.value(fp32, m.g.Values[x].Shape.dims()...)
 	m.node("Sigmoid", []int{x}, []int{v})

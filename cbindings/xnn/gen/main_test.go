@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCurrent fails where the table changed and the calls were not written again.
+// TestCurrent checks that calls_cgo.go was regenerated after the last change of the table.
 func TestCurrent(t *testing.T) {
 	want, err := generate()
 	if err != nil {
@@ -17,6 +17,6 @@ func TestCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("calls_cgo.go is not what the table says: run go generate ./cbindings/xnn")
+		t.Error("calls_cgo.go does not match the table: run go generate ./cbindings/xnn")
 	}
 }

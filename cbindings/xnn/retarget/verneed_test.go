@@ -20,8 +20,8 @@ type library struct {
 	needs    []string
 }
 
-// build writes the library as an ELF file with just the sections that a dynamic
-// linker reads for versions.
+// build returns the library as an ELF file that contains only the sections a dynamic linker reads
+// for versions.
 func (l library) build() []byte {
 	le := binary.LittleEndian
 	names := []byte("\x00libm.so.6\x00")
@@ -93,6 +93,7 @@ func assemble(machine elf.Machine, names, symbols, versions, needs []byte) []byt
 	return append(image, out.Bytes()...)
 }
 
+// TestRetarget checks which symbols get the base version, and the errors for the other libraries.
 func TestRetarget(t *testing.T) {
 	amd64 := []string{"GLIBC_2.38", "GLIBC_2.29", "GLIBC_2.2.5"}
 	tests := []struct {
@@ -101,11 +102,11 @@ func TestRetarget(t *testing.T) {
 		changed bool
 		refused string // part of the message
 	}{
-		{"the one symbol", library{elf.EM_X86_64, []string{"expf", "fmodf", "sqrtf"}, []int{3, 2, 4}, amd64}, true, ""},
+		{"only fmodf", library{elf.EM_X86_64, []string{"expf", "fmodf", "sqrtf"}, []int{3, 2, 4}, amd64}, true, ""},
 		{"arm64 base", library{elf.EM_AARCH64, []string{"fmodf"}, []int{2}, []string{"GLIBC_2.38", "GLIBC_2.17"}}, true, ""},
-		{"nothing to do", library{elf.EM_X86_64, []string{"expf"}, []int{2}, []string{"GLIBC_2.29"}}, false, ""},
-		{"another symbol too", library{elf.EM_X86_64, []string{"fmodf", "sqrtf"}, []int{2, 2}, amd64}, false, `["fmodf" "sqrtf"]`},
-		{"other symbol only", library{elf.EM_X86_64, []string{"strtol"}, []int{2}, amd64}, false, `["strtol"]`},
+		{"no change needed", library{elf.EM_X86_64, []string{"expf"}, []int{2}, []string{"GLIBC_2.29"}}, false, ""},
+		{"fmodf and another symbol", library{elf.EM_X86_64, []string{"fmodf", "sqrtf"}, []int{2, 2}, amd64}, false, `["fmodf" "sqrtf"]`},
+		{"only another symbol", library{elf.EM_X86_64, []string{"strtol"}, []int{2}, amd64}, false, `["strtol"]`},
 		{"no base version", library{elf.EM_X86_64, []string{"fmodf"}, []int{2}, []string{"GLIBC_2.38"}}, false, "GLIBC_2.2.5"},
 		{"required twice", library{elf.EM_X86_64, []string{"fmodf"}, []int{2}, []string{"GLIBC_2.38", "GLIBC_2.38", "GLIBC_2.2.5"}}, false, "2 times"},
 		{"other machine", library{elf.EM_RISCV, []string{"fmodf"}, []int{2}, amd64}, false, "EM_RISCV"},
@@ -123,7 +124,7 @@ func TestRetarget(t *testing.T) {
 				fallthrough
 			case !test.changed:
 				if changed || !bytes.Equal(image, before) {
-					t.Fatal("image changed")
+					t.Fatal("image changed, want no change")
 				}
 			default:
 				checkRetargeted(t, image, before)
@@ -183,7 +184,7 @@ func TestFile(t *testing.T) {
 		}
 	}
 	if got := strings.Count(out.String(), "no longer required"); got != 1 {
-		t.Errorf("%d reports, want 1: %q", got, out.String())
+		t.Errorf("got %d reports, want 1: %q", got, out.String())
 	}
 	if err := File(path+".missing", io.Discard); err == nil {
 		t.Error("no error for a missing file")

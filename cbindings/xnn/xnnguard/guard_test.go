@@ -13,7 +13,7 @@ import (
 	"github.com/etrun-go/etrun/internal/guard"
 )
 
-// squares computes n squares with the library, from input to output.
+// squares writes the squares of the n floats of input to output with the library.
 func squares(t *testing.T, lib *xnn.Library, n uint, input, output []byte) {
 	t.Helper()
 	must := func(call string, s xnn.Status) {
@@ -61,22 +61,22 @@ var offences = []struct {
 	{"over-read", "SIGSEGV", false, func(_ *testing.T, _ *xnn.Library) { Allocate(32).Load(32) }},
 	{"over-write", "SIGSEGV", false, func(_ *testing.T, _ *xnn.Library) { Allocate(32).Store(32, 1) }},
 	{"over-read of several pages", "SIGSEGV", false, func(_ *testing.T, _ *xnn.Library) { Allocate(1 << 20).Load(1 << 20) }},
-	{"write into what the alignment leaves", "SIGABRT", false, func(_ *testing.T, _ *xnn.Library) { b := Allocate(33); b.Store(33, 1); b.Free() }},
+	{"write into alignment padding", "SIGABRT", false, func(_ *testing.T, _ *xnn.Library) { b := Allocate(33); b.Store(33, 1); b.Free() }},
 	{"write in front", "SIGABRT", false, func(_ *testing.T, _ *xnn.Library) { b := Allocate(32); b.Store(-1, 1); b.Free() }},
 	{"under-read", "SIGSEGV", true, func(_ *testing.T, _ *xnn.Library) { Allocate(32).Load(-1) }},
 	{"under-write", "SIGSEGV", true, func(_ *testing.T, _ *xnn.Library) { Allocate(32).Store(-1, 1) }},
 	{"read of freed memory", "SIGSEGV", false, func(_ *testing.T, _ *xnn.Library) { b := Allocate(32); b.Free(); b.Load(0) }},
 	{"second free", "SIGABRT", false, func(_ *testing.T, _ *xnn.Library) { b := Allocate(32); b.Free(); b.Free() }},
-	{"buffers of a library's call", "", false, func(t *testing.T, lib *xnn.Library) {
+	{"buffers of a library call", "", false, func(t *testing.T, lib *xnn.Library) {
 		squares(t, lib, 64, memory(t).End(256, xnn.ExtraBytes), memory(t).End(256, 0))
 	}},
-	{"short input of a library's call", "SIGSEGV", false, func(t *testing.T, lib *xnn.Library) {
+	{"short input of a library call", "SIGSEGV", false, func(t *testing.T, lib *xnn.Library) {
 		squares(t, lib, 64, memory(t).End(252-xnn.ExtraBytes, 0), memory(t).End(256, 0))
 	}},
-	{"short output of a library's call", "SIGSEGV", false, func(t *testing.T, lib *xnn.Library) {
+	{"short output of a library call", "SIGSEGV", false, func(t *testing.T, lib *xnn.Library) {
 		squares(t, lib, 64, memory(t).End(256, xnn.ExtraBytes), memory(t).End(252, 0))
 	}},
-	{"output in front of memory", "SIGSEGV", false, func(t *testing.T, lib *xnn.Library) {
+	{"output before a guard page", "SIGSEGV", false, func(t *testing.T, lib *xnn.Library) {
 		out := memory(t)
 		squares(t, lib, 64, memory(t).End(256, xnn.ExtraBytes), out.Start(out.Len(), 0)[out.Len()-128:])
 	}},
@@ -102,7 +102,7 @@ func TestOffences(t *testing.T) {
 		cmd.Env = append(os.Environ(), envOffence+"="+o.name)
 		out, err := cmd.CombinedOutput()
 		if failed := err != nil; failed != (o.signal != "") || !strings.Contains(string(out), o.signal) {
-			t.Errorf("%s: %v, want signal %q\n%.2000s", o.name, err, o.signal, out)
+			t.Errorf("%s: got %v, want signal %q\n%.2000s", o.name, err, o.signal, out)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestLibrary(t *testing.T) {
 		many = append(many, Allocate(100))
 	}
 	if n := Read(false).Blocks; n > 14000 {
-		t.Errorf("%d blocks are guarded", n)
+		t.Errorf("got %d guarded blocks, want at most 14000", n)
 	}
 	for _, b := range many {
 		b.Store(99, 1)
@@ -141,7 +141,7 @@ func TestLibrary(t *testing.T) {
 	defer Set(Options{})
 	var s xnn.Subgraph
 	if status := lib.CreateSubgraph(2, 0, &s); status != xnn.OutOfMemory {
-		t.Errorf("%v under a limit of 1 byte", status)
+		t.Errorf("limit of 1 byte: got %v, want %v", status, xnn.OutOfMemory)
 	}
 	if n := Read(true).Refused; n == 0 {
 		t.Error("no allocation was refused")
