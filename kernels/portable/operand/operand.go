@@ -28,8 +28,16 @@ func Expand(c *kernels.Ctx, t *tensor.Tensor, sizes []int) []byte {
 	return rows
 }
 
+// PlainBytes is the size up to which dense memory is copied without a plan, which takes longer, and
+// without threads.
+const PlainBytes = 32 << 10
+
 // Broadcast writes t's elements, broadcast to sizes, to rows in logical order.
 func Broadcast(c *kernels.Ctx, rows []byte, t *tensor.Tensor, sizes []int) {
+	if n := t.NBytes(); n <= PlainBytes && t.IsContiguous() && slices.Equal(t.Sizes, sizes) {
+		copy(rows, t.Data[:n])
+		return
+	}
 	var src, dst strided.View
 	src.Of(t)
 	src.Expand(sizes)

@@ -2,8 +2,10 @@ package reduce
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -85,6 +87,10 @@ func (p *plan) add(d int) {
 // write stores results, in the order of the layout and of out's type, in out. Its dimensions are those of t, or only
 // those that are not reduced.
 func (p *plan) write(c *kernels.Ctx, out, t *tensor.Tensor, reduced uint32, results []byte) {
+	if len(results) <= operand.PlainBytes && out.IsContiguous() && slices.IsSorted(p.dims[:p.count]) {
+		copy(out.Data, results)
+		return
+	}
 	keepdim := out.Rank() == t.Rank()
 	var src, dst strided.View
 	dst.Of(out)
