@@ -13,6 +13,7 @@ func interleaves(p, q dim) bool {
 
 // interleave copies such a plane in one pass: dst[i·rows + j] = src[j·stride + i].
 func interleave[T tensor.Element](dst, src []T, n, rows, stride int) {
+	dst = dst[:n*rows] // the returns below spare bounds checks, and are never taken
 	a, b := src[:n], src[stride:stride+n]
 	switch rows {
 	case 2:
