@@ -1,0 +1,165 @@
+package text
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+)
+
+// generation is one call of Generate.
+type generation struct {
+	*Session
+	o     Options
+	yield func(Piece, error) bool
+	left  bool // the caller ended the iteration
+
+	sampler sampler
+	stream  stream
+	list    []Token     // not yet yielded
+	top     []Candidate // of these
+	bytes   []byte      // of one token
+	one     [1]int
+
+	finish Finish
+	stats  Stats
+	began  time.Time
+	chosen time.Time // the first token
+}
+
+// start prepares the session's generation for a call.
+func (s *Session) start(o Options, yield func(Piece, error) bool) *generation {
+	g := &s.gen
+	g.Session, g.o, g.yield, g.left = s, o, yield, false
+	g.finish, g.stats, g.began = "", Stats{}, time.Now()
+	g.list, g.top = g.list[:0], g.top[:0]
+	g.sampler.start(o.Sampling)
+	g.stream.start(o.Stop)
+	return g
+}
+
+// run computes the prompt and generates tokens until the text ends.
+func (g *generation) run(ctx context.Context, prompt []int) (err error) {
+	g.stats.Prompt = len(prompt)
+	g.stats.Reused, err = g.extend(ctx, prompt)
+	g.stats.Prefill = time.Since(g.began)
+	for err == nil && g.finish == "" && !g.left {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err = g.next(ctx)
+	}
+	return err
+}
+
+// next generates one token, and computes it if the text goes on.
+func (g *generation) next(ctx context.Context) error {
+	id, err := g.choose()
+	if err != nil {
+		return err
+	}
+	if !g.o.IgnoreEOS && slices.Contains(g.model.ends, id) {
+		g.finish = FinishStop
+		return nil
+	}
+	if err := g.add(id); err != nil || g.finish != "" || g.left {
+		return err
+	}
+	switch {
+	case g.stats.Generated == g.o.MaxTokens:
+		g.finish = FinishLength
+	case len(g.tokens) == g.model.info.Context:
+		g.finish = FinishContext
+	default:
+		g.one[0] = id
+		return g.compute(ctx, g.one[:])
+	}
+	return nil
+}
+
+// choose returns the token after the computed ones.
+func (g *generation) choose() (int, error) {
+	logits := g.last()[:g.model.choices]
+	if err := g.checkLogits(logits); err != nil {
+		g.forget()
+		return 0, err
+	}
+	id, ok := g.sampler.choose(logits, g.tokens)
+	if !ok {
+		return 0, &OptionError{Option: "bias", Got: "no token that it does not exclude", Want: "one"}
+	}
+	return id, nil
+}
+
+// checkLogits rejects NaN, infinity, and logits without a finite number.
+func (g *generation) checkLogits(logits []float32) error {
+	finite := false
+	for id, x := range logits {
+		if x != x || x > math.MaxFloat32 {
+			return &LogitsError{Position: len(g.tokens) - 1, ID: id, Value: x}
+		}
+		finite = finite || x >= -math.MaxFloat32
+	}
+	if !finite {
+		return &LogitsError{Position: len(g.tokens) - 1, ID: 0, Value: logits[0]}
+	}
+	return nil
+}
+
+// add appends a token to the text, and yields what is decided of it.
+func (g *generation) add(id int) (err error) {
+	now := time.Now()
+	if g.stats.Generated == 0 {
+		g.chosen, g.stats.FirstToken = now, now.Sub(g.began)
+	}
+	g.stats.Generated++
+	g.stats.Decode = now.Sub(g.chosen)
+	g.list = append(g.list, g.describe(id))
+	if g.model.tok == nil {
+		g.put(nil, true)
+		return nil
+	}
+	if g.bytes, err = g.model.tok.Append(g.bytes[:0], id); err != nil {
+		return err
+	}
+	text, stopped := g.stream.push(g.bytes)
+	if stopped {
+		g.finish = FinishStop
+	}
+	g.put(text, len(text) > 0)
+	return nil
+}
+
+// describe returns a token with what the options ask for.
+func (g *generation) describe(id int) Token {
+	t := Token{ID: id}
+	if !g.o.LogProbs {
+		return t
+	}
+	logits := g.last()[:g.model.choices]
+	norm := logSum(logits)
+	t.LogProb = float32(float64(logits[id]) - norm)
+	if g.o.Top > 0 {
+		begin := len(g.top)
+		g.top = candidates(g.top, logits, norm, g.o.Top)
+		t.Top = g.top[begin:len(g.top):len(g.top)]
+	}
+	return t
+}
+
+// put yields a piece.
+func (g *generation) put(text []byte, any bool) {
+	if !any {
+		return
+	}
+	if !g.yield(Piece{Text: string(text), Tokens: g.list}, nil) {
+		g.left = true
+	}
+	g.list, g.top = g.list[:0], g.top[:0]
+}
+
+// end yields the last piece.
+func (g *generation) end(err error) {
+	g.stats.Total = time.Since(g.began)
+	g.yield(Piece{Text: string(g.stream.flush()), Tokens: g.list, Finish: g.finish, Stats: g.stats}, err)
+}
