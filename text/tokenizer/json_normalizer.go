@@ -1,0 +1,119 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// pattern is a text or a regular expression.
+type pattern struct {
+	String *string
+	Regex  *string
+}
+
+// forms are the normalizers without parameters.
+var forms = map[string]func(string) string{
+	"NFC": norm.NFC.String, "NFD": norm.NFD.String, "NFKC": norm.NFKC.String, "NFKD": norm.NFKD.String,
+	"Lowercase": lowercase,
+}
+
+// lowercase maps each character on its own. U+0130 is the only one with a lower case of two characters.
+func lowercase(s string) string {
+	if strings.Contains(s, "\u0130") {
+		s = strings.ReplaceAll(s, "\u0130", "i\u0307")
+	}
+	return strings.Map(unicode.ToLower, s)
+}
+
+func (t *hugging) normalize(s string) string {
+	for _, step := range t.normalizers {
+		if len(s) > maxText {
+			return s // the caller checks again
+		}
+		s = step(s)
+	}
+	return s
+}
+
+func (t *hugging) readNormalizer(doc *document) error {
+	const place = "normalizer"
+	return components(doc.Normalizer, place, "normalizers", func(kind string, data json.RawMessage) error {
+		var step func(string) string
+		var err error
+		switch kind {
+		case "Prepend":
+			step, err = prepend(data, place)
+		case "Replace":
+			step, err = replace(data, place)
+		case "Strip":
+			step, err = strip(data, place)
+		default:
+			if step = forms[kind]; step == nil {
+				err = unsupported(place, "type %.40q", kind)
+			}
+		}
+		t.normalizers = append(t.normalizers, step)
+		return err
+	})
+}
+
+func prepend(data json.RawMessage, place string) (func(string) string, error) {
+	var p struct{ Type, Prepend string }
+	if err := decode(data, place, &p); err != nil {
+		return nil, err
+	}
+	return func(s string) string {
+		if s == "" {
+			return s
+		}
+		return p.Prepend + s
+	}, nil
+}
+
+// replace reads a replacement of texts; it occurs among normalizers and decoders.
+func replace(data json.RawMessage, place string) (func(string) string, error) {
+	var r struct {
+		Type    string
+		Pattern pattern
+		Content string
+	}
+	if err := decode(data, place, &r); err != nil {
+		return nil, err
+	}
+	if r.Pattern.String == nil || *r.Pattern.String == "" {
+		return nil, unsupported(place, "a Replace whose pattern is not a text")
+	}
+	if len(r.Content) > maxPiece {
+		return nil, unsupported(place, "a Replace with %d bytes, at most %d are allowed", len(r.Content), maxPiece)
+	}
+	old := *r.Pattern.String
+	return func(s string) string {
+		if n := strings.Count(s, old); len(s)+n*len(r.Content) > 2*maxText {
+			return strings.Repeat("x", maxText+1)
+		}
+		return strings.ReplaceAll(s, old, r.Content)
+	}, nil
+}
+
+func strip(data json.RawMessage, place string) (func(string) string, error) {
+	var p struct {
+		Type  string
+		Left  bool `json:"strip_left"`
+		Right bool `json:"strip_right"`
+	}
+	if err := decode(data, place, &p); err != nil {
+		return nil, err
+	}
+	return func(s string) string {
+		if p.Left {
+			s = strings.TrimLeftFunc(s, unicode.IsSpace)
+		}
+		if p.Right {
+			s = strings.TrimRightFunc(s, unicode.IsSpace)
+		}
+		return s
+	}, nil
+}
