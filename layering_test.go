@@ -55,6 +55,9 @@ var light = []string{
 var heavy = map[string]string{
 	"github.com/prometheus/client_golang": "runtime/metrics",
 	"github.com/go-json-experiment/json":  "serve/oip",
+	"github.com/dlclark/regexp2":          "text/tokenizer",
+	"golang.org/x/text":                   "text/tokenizer",
+	"google.golang.org/protobuf":          "text/tokenizer",
 }
 
 // under reports whether pkg is one of the folders or below one.
@@ -90,7 +93,7 @@ func verdict(pkg, imported string, test bool) string {
 		return foreign(pkg, imported)
 	}
 	for _, only := range heavy {
-		if own == only && !under(pkg, "cmd", "examples", "serve") {
+		if own == only && !under(pkg, "cmd", "examples", "serve", "text") {
 			return "only for programs that ask for it"
 		}
 	}
@@ -204,6 +207,9 @@ func TestVerdict(t *testing.T) {
 		{"serve", module, false, false},
 		{"serve", module + "/text", false, false},
 		{"text", module, false, false},
+		{"text/tokenizer", "github.com/dlclark/regexp2/v2", false, false},
+		{"text", "github.com/dlclark/regexp2/v2", false, true},
+		{"delegate", module + "/text/tokenizer", false, true},
 		{"text", module + "/text/tokenizer", false, false},
 		{".", module + "/text", false, true},
 		{".", module + "/serve", false, true},
