@@ -12,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
 // errDiffer means that results are not as expected.
@@ -32,9 +33,10 @@ var exits = []exit{
 	{8, "cancelled", "time limit reached, or interrupted", []error{context.Canceled, context.DeadlineExceeded}},
 	{2, "usage", "wrong usage, or a file cannot be read", []error{session.ErrUsage, input.ErrSpec, input.ErrFile, output.ErrTarget, errFile}},
 	{9, "memory", "memory limit, or a file or picture above its limit", []error{etrun.ErrMemory, input.ErrMemory, openfile.ErrSize}},
-	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported}},
-	{3, "model", "invalid or unsafe model", []error{etrun.ErrFormat, delegate.ErrPayload, repair.ErrBeyond}},
-	{5, "input", "inputs do not fit the model", []error{etrun.ErrInput, input.ErrMismatch}},
+	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported,
+		tokenizer.ErrUnsupported}},
+	{3, "model", "invalid or unsafe model, or tokenizer", []error{etrun.ErrFormat, delegate.ErrPayload, repair.ErrBeyond, tokenizer.ErrFormat}},
+	{5, "input", "inputs do not fit the model", []error{etrun.ErrInput, input.ErrMismatch, tokenizer.ErrText, tokenizer.ErrToken}},
 	{6, "differ", "results differ (verify, compare)", []error{errDiffer}},
 	{7, "device", "device failure", []error{etrun.ErrDevice}},
 	{1, "failure", "any other failure at run time", nil},
