@@ -95,6 +95,10 @@ func (e *OptionError) Error() string {
 // Unwrap makes errors.Is(err, etrun.ErrInput) true.
 func (e *OptionError) Unwrap() error { return etrun.ErrInput }
 
+func errNoTokenizer() error {
+	return &OptionError{Option: "tokenizer", Got: "none", Want: "one, to turn text into tokens"}
+}
+
 // LogitsError reports logits that no token can be chosen from. The session computes its tokens
 // again in the next call.
 type LogitsError struct {

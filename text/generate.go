@@ -11,7 +11,8 @@ type Options struct {
 	Sampling
 	MaxTokens int      // most tokens of the text; 0 means as many as the context takes
 	Stop      []string // the text ends before the first of these
-	IgnoreEOS bool     // tokens that end texts are part of the text
+	Ends      []int    // tokens that end the text, besides those of the model
+	IgnoreEOS bool     // the model's tokens that end texts are part of the text
 	LogProbs  bool     // each token has its LogProb and, if Top is not 0, the most likely candidates
 	Top       int      // number of candidates, at most 100
 }

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"slices"
@@ -19,6 +20,7 @@ type generation struct {
 	list    []Token     // not yet yielded
 	top     []Candidate // of these
 	bytes   []byte      // of one token
+	drop    bool        // a leading space of the next bytes is dropped
 	one     [1]int
 
 	finish Finish
@@ -40,7 +42,7 @@ func (s *Session) start(o Options, yield func(Piece, error) bool) *generation {
 
 // run computes the prompt and generates tokens until the text ends.
 func (g *generation) run(ctx context.Context, prompt []int) (err error) {
-	g.stats.Prompt = len(prompt)
+	g.stats.Prompt, g.drop = len(prompt), g.model.beginsText(prompt)
 	g.stats.Reused, err = g.extend(ctx, prompt)
 	g.stats.Prefill = time.Since(g.began)
 	for err == nil && g.finish == "" && !g.left {
@@ -58,7 +60,7 @@ func (g *generation) next(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !g.o.IgnoreEOS && slices.Contains(g.model.ends, id) {
+	if !g.o.IgnoreEOS && slices.Contains(g.model.ends, id) || slices.Contains(g.o.Ends, id) {
 		g.finish = FinishStop
 		return nil
 	}
@@ -122,12 +124,21 @@ func (g *generation) add(id int) (err error) {
 	if g.bytes, err = g.model.tok.Append(g.bytes[:0], id); err != nil {
 		return err
 	}
-	text, stopped := g.stream.push(g.bytes)
+	text, stopped := g.stream.push(g.withoutSpace(g.bytes))
 	if stopped {
 		g.finish = FinishStop
 	}
 	g.put(text, len(text) > 0)
 	return nil
+}
+
+// withoutSpace drops the leading space of the first bytes of a whole text.
+func (g *generation) withoutSpace(b []byte) []byte {
+	if g.drop && len(b) > 0 {
+		g.drop = false
+		return bytes.TrimPrefix(b, []byte(" "))
+	}
+	return b
 }
 
 // describe returns a token with what the options ask for.

@@ -53,7 +53,8 @@ func WithMethod(name string) Option { return func(l *loading) { l.method = name 
 func WithContext(n int) Option { return func(l *loading) { l.context = n } }
 
 // WithBOS sets the token that begins each prompt given as text; -1 means none. The default is the
-// one that the program's metadata or, without it, the tokenizer names, unless it also ends texts.
+// one that the program's metadata or, without it, the tokenizer names, and none if the tokenizer
+// names none.
 func WithBOS(id int) Option { return func(l *loading) { l.bos = &id } }
 
 // WithEOS sets the tokens that end a text. The default is those that the program's metadata names,
@@ -143,17 +144,15 @@ func (m *Model) setEnds(l *loading, d *metadata) error {
 	return nil
 }
 
+// setBOS sets the first token of texts. Metadata names one even for models, such as Qwen's, whose
+// texts begin without.
 func (m *Model) setBOS(l *loading, d *metadata) {
 	m.info.BOS = int(d.bos)
 	switch {
 	case l.bos != nil:
 		m.info.BOS = *l.bos
-		return
-	case m.info.BOS < 0 && m.tok != nil:
+	case m.tok != nil && (d.bos < 0 || m.tok.BOS() < 0):
 		m.info.BOS = m.tok.BOS()
-	}
-	if slices.Contains(m.info.EOS, m.info.BOS) {
-		m.info.BOS = -1
 	}
 }
 
@@ -164,6 +163,13 @@ func (m *Model) isControl(id int) bool {
 	}
 	b, err := m.tok.Append(nil, id)
 	return err == nil && len(b) == 0
+}
+
+// beginsText reports whether the text after a prompt is a whole text whose tokens begin with a space
+// that the tokenizer has put there.
+func (m *Model) beginsText(prompt []int) bool {
+	t, ok := m.tok.(tokenizer.LeadingSpace)
+	return ok && t.DropsLeadingSpace() && !slices.ContainsFunc(prompt, func(id int) bool { return !m.isControl(id) })
 }
 
 // setContext sets what depends on the state of an instance.
@@ -216,7 +222,7 @@ func (m *Model) Tokenizer() tokenizer.Tokenizer { return m.tok }
 // of s, in which the names of control tokens are plain text.
 func (m *Model) Encode(s string) ([]int, error) {
 	if m.tok == nil {
-		return nil, &OptionError{Option: "tokenizer", Got: "none", Want: "one, to turn text into tokens"}
+		return nil, errNoTokenizer()
 	}
 	ids, err := m.tok.Encode(s, false)
 	if err != nil || m.info.BOS < 0 {
