@@ -18,6 +18,7 @@ type generateCommand struct {
 	session.Options
 	languageModel
 	samplingFlags
+	chatFlags
 	prompt string
 	tokens []int
 	echo   bool
@@ -63,6 +64,7 @@ func newGenerate(a *app) *cobra.Command {
 	flags.BoolVar(&g.echo, "echo", false, "write the prompt before the text")
 	g.languageModel.addFlags(flags)
 	g.samplingFlags.addFlags(flags)
+	g.chatFlags.addFlags(flags)
 	g.Options.AddFlags(flags)
 	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
 	return c
@@ -76,16 +78,16 @@ func (g *generateCommand) check() error {
 	switch {
 	case g.asked && g.tokens != nil:
 		return session.Usage("--prompt and --tokens; choose one")
-	case !g.asked && g.tokens == nil:
-		return session.Usage("no prompt; give --prompt TEXT, --prompt - for standard input, or --tokens LIST")
-	case g.asked && g.tokenizer == "":
-		return session.Usage("--prompt needs --tokenizer FILE")
+	case !g.asked && g.tokens == nil && !g.chat:
+		return session.Usage("no prompt; give --prompt TEXT, --prompt - for standard input, --tokens LIST or --chat")
+	case g.tokens == nil && g.tokenizer == "":
+		return session.Usage("text needs --tokenizer FILE")
 	case g.text.Top > 0 && !g.text.LogProbs:
 		return session.Usage("--top-logprobs needs --logprobs")
 	case g.text.LogProbs && !g.json:
 		return session.Usage("--logprobs needs --json")
 	}
-	return nil
+	return g.checkChat()
 }
 
 func (g *generateCommand) run(ctx context.Context, path string) error {
@@ -104,12 +106,22 @@ func (g *generateCommand) run(ctx context.Context, path string) error {
 	defer s.Close()
 	defer model.Close()
 	g.path, g.model, g.load = s.Path, model, time.Since(begun)
-	dialogue, err := model.NewSession(ctx)
+	memory, err := model.NewSession(ctx)
 	if err != nil {
 		return session.Cure(err)
 	}
-	defer dialogue.Close()
-	return g.generate(ctx, dialogue)
+	defer memory.Close()
+	if !g.chat {
+		return g.generate(ctx, memory)
+	}
+	d, err := g.newDialogue(ctx, memory)
+	switch {
+	case err != nil:
+		return err
+	case g.asked:
+		return d.answer(ctx, g.prompt)
+	}
+	return d.hold(ctx)
 }
 
 // readPrompt reads the prompt if it is standard input.

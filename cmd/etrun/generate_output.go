@@ -18,11 +18,13 @@ type textWriter struct {
 	*app
 	ids      bool // write token ids: there is no tokenizer
 	collect  bool // nothing is written
+	line     bool // the text ends with a line feed
 	logProbs bool
 
-	text   strings.Builder // with collect
-	tokens []tokenReport   // with collect
-	last   byte            // last byte that was written
+	text   strings.Builder  // with collect
+	copyTo *strings.Builder // also receives the text; may be nil
+	tokens []tokenReport    // with collect
+	last   byte             // last byte that was written
 	begun  bool
 }
 
@@ -56,6 +58,9 @@ func (w *textWriter) token(t text.Token) {
 
 // write writes text. Control characters do not reach a terminal.
 func (w *textWriter) write(s string) {
+	if w.copyTo != nil {
+		w.copyTo.WriteString(s)
+	}
 	switch {
 	case s == "":
 		return
@@ -66,6 +71,7 @@ func (w *textWriter) write(s string) {
 		s = strings.Map(harmless, s)
 	}
 	if s != "" {
+		w.progress.pause()              // would erase the line
 		_, _ = io.WriteString(w.out, s) // results keeps the error
 		w.last = s[len(s)-1]
 	}
@@ -81,7 +87,7 @@ func harmless(r rune) rune {
 
 // finish ends the line on a terminal, and after ids.
 func (w *textWriter) finish() {
-	if !w.collect && w.last != '\n' && (w.ids || w.toTerminal()) {
+	if !w.collect && w.last != '\n' && (w.line || w.ids || w.toTerminal()) {
 		fmt.Fprintln(w.out)
 	}
 }
