@@ -1,11 +1,12 @@
 package text
 
 import (
-	"bytes"
 	"context"
 	"math"
 	"slices"
 	"time"
+
+	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
 // generation is one call of Generate.
@@ -20,7 +21,8 @@ type generation struct {
 	list    []Token     // not yet yielded
 	top     []Candidate // of these
 	bytes   []byte      // of one token
-	drop    bool        // a leading space of the next bytes is dropped
+	opens   bool        // a whole text begins: there are no bytes yet
+	opening []int       // tokens of its beginning
 	one     [1]int
 
 	finish Finish
@@ -42,7 +44,7 @@ func (s *Session) start(o Options, yield func(Piece, error) bool) *generation {
 
 // run computes the prompt and generates tokens until the text ends.
 func (g *generation) run(ctx context.Context, prompt []int) (err error) {
-	g.stats.Prompt, g.drop = len(prompt), g.model.beginsText(prompt)
+	g.stats.Prompt, g.opens, g.opening = len(prompt), g.model.onlyControl(prompt), g.opening[:0]
 	g.stats.Reused, err = g.extend(ctx, prompt)
 	g.stats.Prefill = time.Since(g.began)
 	for err == nil && g.finish == "" && !g.left {
@@ -109,7 +111,7 @@ func (g *generation) checkLogits(logits []float32) error {
 }
 
 // add appends a token to the text, and yields what is decided of it.
-func (g *generation) add(id int) (err error) {
+func (g *generation) add(id int) error {
 	now := time.Now()
 	if g.stats.Generated == 0 {
 		g.chosen, g.stats.FirstToken = now, now.Sub(g.began)
@@ -121,10 +123,10 @@ func (g *generation) add(id int) (err error) {
 		g.put(nil, true)
 		return nil
 	}
-	if g.bytes, err = g.model.tok.Append(g.bytes[:0], id); err != nil {
+	if err := g.decode(id); err != nil {
 		return err
 	}
-	text, stopped := g.stream.push(g.withoutSpace(g.bytes))
+	text, stopped := g.stream.push(g.bytes)
 	if stopped {
 		g.finish = FinishStop
 	}
@@ -132,13 +134,16 @@ func (g *generation) add(id int) (err error) {
 	return nil
 }
 
-// withoutSpace drops the leading space of the first bytes of a whole text.
-func (g *generation) withoutSpace(b []byte) []byte {
-	if g.drop && len(b) > 0 {
-		g.drop = false
-		return bytes.TrimPrefix(b, []byte(" "))
+// decode sets bytes to those of a token. At the beginning of a whole text, tokenizers drop a space.
+func (g *generation) decode(id int) (err error) {
+	if !g.opens {
+		g.bytes, err = g.model.tok.Append(g.bytes[:0], id)
+		return err
 	}
-	return b
+	g.opening = append(g.opening, id)
+	text, err := tokenizer.Decode(g.model.tok, g.opening)
+	g.bytes, g.opens = append(g.bytes[:0], text...), text == ""
+	return err
 }
 
 // describe returns a token with what the options ask for.

@@ -165,11 +165,9 @@ func (m *Model) isControl(id int) bool {
 	return err == nil && len(b) == 0
 }
 
-// beginsText reports whether the text after a prompt is a whole text whose tokens begin with a space
-// that the tokenizer has put there.
-func (m *Model) beginsText(prompt []int) bool {
-	t, ok := m.tok.(tokenizer.LeadingSpace)
-	return ok && t.DropsLeadingSpace() && !slices.ContainsFunc(prompt, func(id int) bool { return !m.isControl(id) })
+// onlyControl reports whether a prompt has no text.
+func (m *Model) onlyControl(prompt []int) bool {
+	return !slices.ContainsFunc(prompt, func(id int) bool { return !m.isControl(id) })
 }
 
 // setContext sets what depends on the state of an instance.

@@ -62,7 +62,7 @@ func (t *hugging) decoders(data json.RawMessage) (steps []func(string) string, e
 	}
 	fused := false
 	err = components(data, place, "decoders", func(kind string, data json.RawMessage) error {
-		if t.dropSpace {
+		if t.leading.drop != dropNothing {
 			return unsupported(place, "%.40q after a leading space was dropped", kind)
 		}
 		if fused && kind != "Strip" && kind != "Fuse" {
@@ -105,7 +105,7 @@ func (t *hugging) stripDecoder(data json.RawMessage, fused bool) error {
 	if !fused || p.Content != " " || p.Start != 1 || p.Stop != 0 {
 		return unsupported("decoder", "a Strip of other than one leading space of the text")
 	}
-	t.dropSpace = true
+	t.leading.drop = dropText
 	return nil
 }
 
@@ -114,6 +114,8 @@ func (t *hugging) metaspaceDecoder(data json.RawMessage) (func(string) string, e
 	if err != nil {
 		return nil, err
 	}
-	t.dropSpace = p.Scheme != "never"
+	if p.Scheme != "never" {
+		t.leading.drop = dropAll
+	}
 	return func(name string) string { return strings.ReplaceAll(name, p.Replacement, " ") }, nil
 }

@@ -48,7 +48,13 @@ func parseSentencePiece(data []byte) (Tokenizer, error) {
 		removeSpaces: proto.normalizer.removeSpaces,
 	}
 	t.control = newPrefixes(proto.entries(pieceControl))
-	t.dropSpace = proto.normalizer.dummyPrefix || proto.normalizer.removeSpaces
+	t.leading.keeps = []int{int(t.unknown), int(t.byteIDs[' '])}
+	switch {
+	case proto.normalizer.removeSpaces:
+		t.leading.drop = dropPieces
+	case proto.normalizer.dummyPrefix:
+		t.leading.drop = dropPiece
+	}
 	t.model = proto.model(t.symbols)
 	t.bos = t.controlID(proto.trainer.bos)
 	if eos := t.controlID(proto.trainer.eos); eos >= 0 {

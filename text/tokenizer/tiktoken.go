@@ -19,25 +19,23 @@ type tiktoken struct {
 
 // family is what a tiktoken file does not contain.
 type family struct {
-	name     string
-	ranks    int
-	pattern  string
-	bos      string
-	eos      []string
-	special  map[string]int
-	reserved func(special map[string]int) // adds numbered tokens; may be nil
+	name    string
+	ranks   int
+	pattern string
+	bos     string
+	eos     []string
+	special map[string]int
 }
 
 const (
 	cl100k = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	qwen   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	o200k  = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
 		`|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?` +
 		`|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
-// families are told by the number of ranks. Those with equal numbers, such as the variants of
-// Llama 3 and of o200k, have the same pattern.
+// families are told by the number of ranks. Those with equal numbers, such as Llama 3 and 3.1, or
+// o200k_base and o200k_harmony, have the same pattern; they differ in the names of special tokens.
 var families = []family{
 	{name: "gpt2", ranks: 50256, pattern: gpt2, eos: []string{"<|endoftext|>"}, special: map[string]int{"<|endoftext|>": 50256}},
 	{name: "p50k_base", ranks: 50280, pattern: gpt2, eos: []string{"<|endoftext|>"}, special: map[string]int{"<|endoftext|>": 50256}},
@@ -49,9 +47,6 @@ var families = []family{
 	}},
 	{name: "llama3", ranks: 128000, pattern: cl100k, bos: "<|begin_of_text|>",
 		eos: []string{"<|end_of_text|>", "<|eom_id|>", "<|eot_id|>"}, special: llama3Special()},
-	{name: "qwen", ranks: 151643, pattern: qwen, eos: []string{"<|endoftext|>", "<|im_end|>"}, special: map[string]int{
-		"<|endoftext|>": 151643, "<|im_start|>": 151644, "<|im_end|>": 151645,
-	}},
 }
 
 // llama3Special returns the special tokens of Llama 3.1 and later. Those of Llama 3 are the same

@@ -5,7 +5,6 @@
 package tokenizer
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -85,30 +84,14 @@ func Parse(data []byte) (Tokenizer, error) {
 		data[:min(len(data), 24)])
 }
 
-// Decode returns the text of ids. A leading space that Encode has put before the text is dropped.
-// The text is not valid UTF-8 if the tokens of a character are incomplete.
-func Decode(t Tokenizer, ids []int) (string, error) {
-	var text []byte
-	for _, id := range ids {
-		var err error
-		if text, err = t.Append(text, id); err != nil {
-			return "", err
-		}
-	}
-	if s, ok := t.(LeadingSpace); ok && s.DropsLeadingSpace() {
-		text = bytes.TrimPrefix(text, []byte(" "))
-	}
-	return string(text), nil
-}
-
 // vocabulary holds what all kinds have in common.
 type vocabulary struct {
-	ids       map[string]int32 // by the token's name
-	bytes     []string         // decoded bytes by id, empty for control tokens
-	known     []bool           // ids that exist
-	bos       int
-	eos       []int
-	dropSpace bool
+	ids     map[string]int32 // by the token's name
+	bytes   []string         // decoded bytes by id, empty for control tokens
+	known   []bool           // ids that exist
+	bos     int
+	eos     []int
+	leading leading
 }
 
 func newVocabulary(size int) vocabulary {
@@ -145,7 +128,7 @@ func (v *vocabulary) BOS() int { return v.bos }
 func (v *vocabulary) EOS() []int { return v.eos }
 
 // DropsLeadingSpace implements LeadingSpace.
-func (v *vocabulary) DropsLeadingSpace() bool { return v.dropSpace }
+func (v *vocabulary) DropsLeadingSpace() bool { return v.leading.drop != dropNothing }
 
 // checkText rejects texts that are too long.
 func checkText(s string) error {
