@@ -2,12 +2,14 @@ package text
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
-	"text/template"
 	"unicode"
 	"unicode/utf8"
 
@@ -24,9 +26,12 @@ type Message struct {
 // Template turns the messages of a dialogue into a prompt. It is immutable and safe for concurrent
 // use.
 type Template struct {
-	name string
-	tree *template.Template
-	ends []string // control tokens that end a reply
+	name   string
+	format format
+	begin  []segment
+	before []segment // of each message, up to its text
+	after  []segment // of each message
+	roles  map[string][]segment
 }
 
 // TemplateError reports a template that cannot be used, or messages that it does not accept.
@@ -40,9 +45,8 @@ func (e *TemplateError) Error() string { return fmt.Sprintf("chat template %q: %
 // Unwrap returns etrun.ErrInput and the cause.
 func (e *TemplateError) Unwrap() []error { return []error{etrun.ErrInput, e.Err} }
 
-// mark separates control tokens from text in what a template writes: token NAME is written as mark
-// NAME mark. It is not valid UTF-8; messages and templates are, so that none of them contains it.
-const mark = "\xff"
+// system is the role of instructions.
+const system = "system"
 
 // Limits on dialogues and templates.
 const (
@@ -51,64 +55,34 @@ const (
 	maxRendered = 64 << 20
 )
 
-// NewTemplate parses a template in the language of Go's package text/template. Its data is a struct
-// with
+// NewTemplate parses a template: a JSON object with
 //
-//	Messages []Message // of the dialogue
-//	Reply    bool      // write the header of the assistant's reply after the messages
+//	"begin"    what precedes all messages
+//	"message"  each message: "{<|im_start|>}{role}\n{text}{<|im_end|>}\n"
+//	"roles"    what {role} stands for: {"user": "user", "assistant": "model"}; other roles are rejected.
+//	           Without it {role} is the name of any role
+//	"system"   a system message that precedes messages without one
+//	"merge"    if true, a system message is put before the text of the next message
+//	"trim"     if true, white space at both ends of texts is dropped
+//	"ends"     the control tokens that end a reply, a list
 //
-// and its functions, besides those of the language, are
-//
-//	token "<|eot_id|>"  the control token of that name
-//	role "user"         the control token "<|user|>"; also for system, assistant and tool
-//	trim .Content       the text without white space at both ends
-//	fail "text"         rejects the messages
-//
-// All else is text, also what looks like a control token: no message can contain one. A template
-// {{define "ends"}}<|eot_id|> <|end_of_text|>{{end}} lists the control tokens that end a reply,
-// separated by spaces.
+// Only "message" is required. In begin, message and roles {NAME} is the control token of that name,
+// and {{ and }} are braces. Everything else is text, also what looks like a control token, so that
+// no message can contain one. The reply begins where the text of a message would begin.
 func NewTemplate(name, source string) (*Template, error) {
-	t := &Template{name: name}
 	if len(source) > maxTemplate || !utf8.ValidString(source) {
 		return nil, &TemplateError{name, fmt.Errorf("want valid UTF-8 of at most %d bytes, got %d bytes", maxTemplate, len(source))}
 	}
-	var err error
-	if t.tree, err = template.New(name).Funcs(functions).Option("missingkey=error").Parse(source); err != nil {
+	var f format
+	d := json.NewDecoder(strings.NewReader(source))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
 		return nil, &TemplateError{name, err}
 	}
-	if ends := t.tree.Lookup("ends"); ends != nil {
-		var out limited
-		if err := ends.Execute(&out, nil); err != nil {
-			return nil, &TemplateError{name, err}
-		}
-		t.ends = strings.Fields(out.String())
+	if _, err := d.Token(); err != io.EOF {
+		return nil, &TemplateError{name, errors.New("text follows the JSON object")}
 	}
-	return t, nil
-}
-
-var functions = template.FuncMap{
-	"token": func(name string) string { return mark + name + mark },
-	"role":  roleToken,
-	"trim":  strings.TrimSpace,
-	"fail":  func(text string) (string, error) { return "", errors.New(text) },
-}
-
-// roleToken returns the control token of a role. Others could be names of other control tokens.
-func roleToken(name string) (string, error) {
-	if !slices.Contains([]string{"system", "user", "assistant", "tool"}, name) {
-		return "", fmt.Errorf("unknown role %q", name)
-	}
-	return mark + "<|" + name + "|>" + mark, nil
-}
-
-// limited is a buffer of at most maxRendered bytes.
-type limited struct{ strings.Builder }
-
-func (l *limited) Write(b []byte) (int, error) {
-	if l.Len()+len(b) > maxRendered {
-		return 0, fmt.Errorf("the prompt exceeds %d bytes", maxRendered)
-	}
-	return l.Builder.Write(b)
+	return f.template(name)
 }
 
 // Templates returns the names of the built-in templates.
@@ -123,7 +97,7 @@ func Templates() (names []string) {
 func NamedTemplate(name string) (*Template, error) {
 	for _, f := range families {
 		if f.name == name {
-			return NewTemplate(f.name, f.source)
+			return f.format.template(f.name)
 		}
 	}
 	return nil, &TemplateError{name, fmt.Errorf("no such template; there are %s", strings.Join(Templates(), ", "))}
@@ -136,7 +110,7 @@ func FindTemplate(tok tokenizer.Tokenizer) (*Template, error) {
 	for _, f := range families {
 		missing := func(name string) bool { _, ok := tok.ID(name); return !ok }
 		if len(f.detect) > 0 && !slices.ContainsFunc(f.detect, missing) {
-			return NewTemplate(f.name, f.source)
+			return f.format.template(f.name)
 		}
 	}
 	return nil, &TemplateError{"", errors.New("the tokenizer has the control tokens of no built-in template; name one or give a file")}
@@ -145,27 +119,65 @@ func FindTemplate(tok tokenizer.Tokenizer) (*Template, error) {
 // Name returns the template's name.
 func (t *Template) Name() string { return t.name }
 
-// render writes the messages with marked control tokens.
-func (t *Template) render(messages []Message) (string, error) {
-	clean := make([]Message, len(messages))
-	for i, m := range messages {
-		if !isRole(m.Role) {
-			return "", &TemplateError{t.name, fmt.Errorf("message %d has the role %.100q, want 1 to %d letters, digits, - and _", i, m.Role, maxRole)}
-		}
-		clean[i] = Message{m.Role, strings.ToValidUTF8(m.Content, "\uFFFD")}
-	}
+// render returns the prompt for a reply as segments, neighbors of which are not both text.
+func (t *Template) render(messages []Message) ([]segment, error) {
 	if len(messages) == 0 {
-		return "", &TemplateError{t.name, errors.New("no messages")}
+		return nil, &TemplateError{t.name, errors.New("no messages")}
 	}
-	var out limited
-	err := t.tree.Execute(&out, struct {
-		Messages []Message
-		Reply    bool
-	}{clean, true})
+	if t.format.System != "" && messages[0].Role != system {
+		messages = append([]Message{{system, t.format.System}}, messages...)
+	}
+	p := prompt{segments: slices.Clone(t.begin)}
+	merged := ""
+	for i, m := range messages {
+		switch {
+		case !isRole(m.Role):
+			return nil, &TemplateError{t.name, fmt.Errorf("message %d has the role %.100q, want 1 to %d letters, digits, - and _", i, m.Role, maxRole)}
+		case m.Role == system && t.format.Merge && i > 0:
+			return nil, &TemplateError{t.name, fmt.Errorf("message %d is a system message, want it first", i)}
+		case m.Role == system && t.format.Merge:
+			merged = strings.ToValidUTF8(m.Content, "\uFFFD") + "\n\n"
+			continue
+		}
+		name, err := t.role(m.Role)
+		if err != nil {
+			return nil, err
+		}
+		p.add(t.before, name)
+		p.text(merged + t.clean(m.Content))
+		p.add(t.after, name)
+		merged = ""
+	}
+	name, err := t.role("assistant")
 	if err != nil {
-		return "", &TemplateError{t.name, err}
+		return nil, err
 	}
-	return out.String(), nil
+	p.add(t.before, name)
+	if p.size > maxRendered {
+		return nil, &TemplateError{t.name, fmt.Errorf("a prompt of %d bytes, at most %d are allowed", p.size, maxRendered)}
+	}
+	return p.segments, nil
+}
+
+// role returns what stands for a role.
+func (t *Template) role(name string) ([]segment, error) {
+	if t.roles == nil {
+		return []segment{{text: name}}, nil
+	}
+	list, ok := t.roles[name]
+	if !ok {
+		return nil, &TemplateError{t.name, fmt.Errorf("the role %.100q, want one of %s", name, strings.Join(slices.Sorted(maps.Keys(t.roles)), ", "))}
+	}
+	return list, nil
+}
+
+// clean returns the text of a message.
+func (t *Template) clean(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if t.format.Trim {
+		s = strings.TrimSpace(s)
+	}
+	return s
 }
 
 func isRole(s string) bool {
@@ -185,26 +197,26 @@ func (m *Model) EncodeChat(t *Template, messages []Message) (prompt, ends []int,
 		return nil, nil, err
 	}
 	strip := false
-	for i, part := range strings.Split(rendered, mark) {
-		switch {
-		case i%2 == 1:
-			id, ok := m.tok.ID(part)
+	for _, part := range rendered {
+		if part.kind == control {
+			id, ok := m.tok.ID(part.text)
 			if !ok {
-				return nil, nil, &TemplateError{t.name, fmt.Errorf("the tokenizer does not have the control token %.100q", part)}
+				return nil, nil, &TemplateError{t.name, fmt.Errorf("the tokenizer does not have the control token %.100q", part.text)}
 			}
-			prompt, strip = append(prompt, id), m.strips(part, id)
-		case part != "":
-			if strip {
-				part = strings.TrimLeftFunc(part, unicode.IsSpace)
-			}
-			ids, err := m.tok.Encode(part, false)
-			if err != nil {
-				return nil, nil, err
-			}
-			prompt = append(prompt, ids...)
+			prompt, strip = append(prompt, id), m.strips(part.text, id)
+			continue
 		}
+		text := part.text
+		if strip {
+			text = strings.TrimLeftFunc(text, unicode.IsSpace)
+		}
+		ids, err := m.tok.Encode(text, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		prompt, strip = append(prompt, ids...), false
 	}
-	for _, name := range t.ends {
+	for _, name := range t.format.Ends {
 		if id, ok := m.tok.ID(name); ok {
 			ends = append(ends, id)
 		}

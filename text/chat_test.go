@@ -160,15 +160,21 @@ func TestTemplateErrors(t *testing.T) {
 		messages     []Message
 		parses       bool
 	}{
-		{"syntax", "{{range}}", nil, false},
+		{"no JSON", "{{range}}", nil, false},
 		{"not UTF-8", "\xff", nil, false},
-		{"unknown field", "{{.Nothing}}", []Message{{"user", "x"}}, true},
-		{"unknown control token", `{{token "<|what|>"}}`, []Message{{"user", "x"}}, true},
-		{"no messages", "x", nil, true},
-		{"role", "x", []Message{{"user\n", "x"}}, true},
-		{"role of another control token", "{{range .Messages}}{{role .Role}}{{end}}", []Message{{"endoftext", "x"}}, true},
-		{"fail", `{{fail "no"}}`, []Message{{"user", "x"}}, true},
-		{"bad ends", `{{define "ends"}}{{.Messages}}{{end}}`, nil, false},
+		{"unknown field", `{"message": "{text}", "nothing": 1}`, nil, false},
+		{"more behind it", `{"message": "{text}"} {}`, nil, false},
+		{"no text", `{"message": "{role}"}`, nil, false},
+		{"text twice", `{"message": "{text}{text}"}`, nil, false},
+		{"a brace", `{"message": "{text}}"}`, nil, false},
+		{"an open brace", `{"message": "{text}{<|end|>"}`, nil, false},
+		{"an empty name", `{"message": "{text}{}"}`, nil, false},
+		{"a brace in a role", `{"message": "{role}{text}", "roles": {"user": "{"}}`, nil, false},
+		{"unknown control token", `{"message": "{<|what|>}{text}"}`, []Message{{"user", "x"}}, true},
+		{"no messages", `{"message": "{text}"}`, nil, true},
+		{"role", `{"message": "{text}"}`, []Message{{"user\n", "x"}}, true},
+		{"role that is not listed", `{"message": "{role}{text}", "roles": {"assistant": "a"}}`, []Message{{"user", "x"}}, true},
+		{"second system message", `{"message": "{role}{text}", "merge": true}`, []Message{{"system", "x"}, {"system", "x"}}, true},
 		{"too large", strings.Repeat("x", maxTemplate+1), nil, false},
 	} {
 		tmpl, err := NewTemplate(c.name, c.source)
@@ -181,5 +187,19 @@ func TestTemplateErrors(t *testing.T) {
 		if e, ok := errors.AsType[*TemplateError](err); !ok || e.Template != c.name || !errors.Is(err, etrun.ErrInput) {
 			t.Errorf("%s: got %v, want a TemplateError", c.name, err)
 		}
+	}
+}
+
+// TestTemplateFile checks a template of a file with braces and text around the placeholders.
+func TestTemplateFile(t *testing.T) {
+	tmpl, err := NewTemplate("file", `{"begin": "{{{<|system|>}}}", "message": "<{role}>{text}</{role}>{<|end|>}", "roles": {"user": "U", "assistant": "{<|assistant|>}A"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok := &byteTokenizer{controls: phi3Controls}
+	prompt, ends, err := (&Model{tok: tok}).EncodeChat(tmpl, []Message{{"user", "{role} {<|end|>}"}})
+	want := "{[<|system|>]}<U>{role} {<|end|>}</U>[<|end|>]<[<|assistant|>]A>"
+	if got := tok.show(prompt); got != want || err != nil || len(ends) > 0 {
+		t.Errorf("got %q, ends %d, %v, want %q", got, ends, err, want)
 	}
 }

@@ -46,10 +46,10 @@ func newGenerate(a *app) *cobra.Command {
 		Use:   "generate MODEL.pte",
 		Short: "Generate text with a language model",
 		Long:  generateHelp,
-		Example: "  etrun generate model.pte --tokenizer tokenizer.json --prompt \"Once upon a time\"\n" +
-			"  etrun generate model.pte --tokenizer tokenizer.json --prompt - < story.txt\n" +
-			"  etrun generate model.pte --tokenizer tokenizer.json --prompt Hi --temperature 0.8 --top-p 0.9 --seed 7\n" +
-			"  etrun generate model.pte --tokens 1,403,407 --max-tokens 16    no tokenizer: ids in and out",
+		Example: "  etrun generate model.pte --tokenizer tok.json --prompt \"Once upon a time\"\n" +
+			"  etrun generate model.pte --tokenizer tok.json --prompt - < story.txt\n" +
+			"  etrun generate model.pte --tokenizer tok.json --chat -t 0.8 --seed 7\n" +
+			"  etrun generate model.pte --tokens 1,403,407 --max-tokens 16    ids in and out",
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
 		RunE: func(c *cobra.Command, args []string) error {

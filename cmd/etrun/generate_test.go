@@ -58,8 +58,8 @@ func inTextFolder(t *testing.T) {
 	}
 	write(t, "bytes.json", byteTokenizer())
 	write(t, "noise.bin", bytes.Repeat([]byte("noise "), 100))
-	write(t, "plain.tmpl", []byte(`{{range .Messages}}{{.Content}} {{end}}`))
-	write(t, "broken.tmpl", []byte(`{{range`))
+	write(t, "plain.tmpl", []byte(`{"message": "{text} ", "roles": {"user": "", "assistant": ""}}`))
+	write(t, "broken.tmpl", []byte(`{"message": "{text}{"}`))
 }
 
 // libraryText returns what the library generates.
