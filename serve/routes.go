@@ -134,7 +134,7 @@ func (s *Server) find(r *http.Request, use func(v *version, e *endpoint)) error 
 	defer v.release()
 	name := r.PathValue("version")
 	e, err := v.endpoint(name)
-	if err != nil && name == "" { // several methods, none of them named "forward"
+	if err != nil && name == "" && len(v.endpoints) > 0 { // several methods, none of them named "forward"
 		e, err = v.endpoints[0], nil
 	}
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 		row, v := indexAnswer{Name: m.config.Name}, m.current
 		row.State, row.Reason = m.now()
 		m.mu.Unlock()
-		if v == nil {
+		if v == nil || len(v.endpoints) == 0 {
 			list = append(list, row)
 			continue
 		}
