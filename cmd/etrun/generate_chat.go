@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
-	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/text"
 )
 
@@ -33,9 +31,6 @@ func (c *chatFlags) addFlags(flags *pflag.FlagSet) {
 		strings.Join(text.Templates(), ", "))
 }
 
-// maxTemplate is the maximum size of a template's file.
-const maxTemplate = 1 << 20
-
 // find returns the chat template.
 func (c *chatFlags) find(ctx context.Context, m *text.Model) (*text.Template, error) {
 	if c.template == "" {
@@ -45,14 +40,7 @@ func (c *chatFlags) find(ctx context.Context, m *text.Model) (*text.Template, er
 		}
 		return t, nil
 	}
-	data, err := openfile.ReadFile(ctx, c.template, openfile.Rules{Kinds: openfile.Pipes, Limit: maxTemplate})
-	if errors.Is(err, fs.ErrNotExist) {
-		return text.NamedTemplate(c.template)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return text.NewTemplate(c.template, string(data))
+	return session.ChatTemplate(ctx, c.template)
 }
 
 // dialogue is a chat with its history.
