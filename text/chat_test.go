@@ -3,6 +3,7 @@ package text
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -180,6 +181,31 @@ func TestTemplateErrors(t *testing.T) {
 		}
 		if e, ok := errors.AsType[*TemplateError](err); !ok || e.Template != c.name || !errors.Is(err, etrun.ErrInput) {
 			t.Errorf("%s: got %v, want a TemplateError", c.name, err)
+		}
+	}
+}
+
+// TestDocumentedTemplate parses the template of docs/text.md.
+func TestDocumentedTemplate(t *testing.T) {
+	page, err := os.ReadFile("../docs/text.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, source, _ := strings.Cut(string(page), "```\n{{define")
+	source, _, _ = strings.Cut(source, "```")
+	tmpl, err := NewTemplate("documented", "{{define"+strings.TrimSuffix(source, "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok := &byteTokenizer{controls: chatMLControls}
+	prompt, ends, err := (&Model{tok: tok}).EncodeChat(tmpl, []Message{{"system", "A"}, {"user", "B"}})
+	want := "[<|im_start|>]system\nA[<|im_end|>]\n[<|im_start|>]user\nB[<|im_end|>]\n[<|im_start|>]assistant\n"
+	if got := tok.show(prompt); got != want || err != nil || len(ends) != 1 {
+		t.Errorf("got %q, ends %d, %v, want %q", got, ends, err, want)
+	}
+	for _, name := range Templates() {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("the page does not name the template %s", name)
 		}
 	}
 }
