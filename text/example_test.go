@@ -92,7 +92,8 @@ func ExampleSampling() {
 		}
 		return story
 	}
-	fmt.Println(write(1) == write(1), write(1) == write(2))
+	first, again, other := write(1), write(1), write(2)
+	fmt.Println(first == again, first == other)
 	// Output: true false
 }
 
