@@ -3,6 +3,7 @@ package text
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -201,5 +202,30 @@ func TestTemplateFile(t *testing.T) {
 	want := "{[<|system|>]}<U>{role} {<|end|>}</U>[<|end|>]<[<|assistant|>]A>"
 	if got := tok.show(prompt); got != want || err != nil || len(ends) > 0 {
 		t.Errorf("got %q, ends %d, %v, want %q", got, ends, err, want)
+	}
+}
+
+// TestDocumentedTemplate parses the template of docs/text.md.
+func TestDocumentedTemplate(t *testing.T) {
+	page, err := os.ReadFile("../docs/text.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, source, _ := strings.Cut(string(page), "```json\n")
+	source, _, _ = strings.Cut(source, "```")
+	tmpl, err := NewTemplate("documented", source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok := &byteTokenizer{controls: chatMLControls}
+	prompt, ends, err := (&Model{tok: tok}).EncodeChat(tmpl, []Message{{"system", "A"}, {"user", "B"}})
+	want := "[<|im_start|>]system\nA[<|im_end|>]\n[<|im_start|>]user\nB[<|im_end|>]\n[<|im_start|>]assistant\n"
+	if got := tok.show(prompt); got != want || err != nil || len(ends) != 1 {
+		t.Errorf("got %q, ends %d, %v, want %q", got, ends, err, want)
+	}
+	for _, name := range Templates() {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("the page does not name the template %s", name)
+		}
 	}
 }

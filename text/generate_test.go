@@ -292,6 +292,7 @@ func TestCancel(t *testing.T) {
 		for at := range 6 {
 			f := conventionOf(c.name)
 			ctx, cancel := context.WithCancelCause(context.Background())
+			defer cancel(nil)
 			s := sessionOf(t, f.load(t, nil))
 			var got []int
 			var last Piece

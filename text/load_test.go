@@ -70,6 +70,7 @@ func TestLoadErrors(t *testing.T) {
 		{"larger tokenizer", nil, sized{size: 66}, nil, vocabulary, etrun.ErrInput},
 		{"longer context", nil, nil, []Option{WithContext(25)}, option, etrun.ErrInput},
 		{"negative context", nil, nil, []Option{WithContext(-1)}, option, etrun.ErrInput},
+		{"negative chunk", nil, nil, []Option{WithChunk(-1)}, option, etrun.ErrInput},
 		{"BOS option", nil, nil, []Option{WithBOS(64)}, option, etrun.ErrInput},
 		{"EOS option", nil, nil, []Option{WithEOS(-5)}, option, etrun.ErrInput},
 	} {

@@ -41,6 +41,7 @@ type Option func(*loading)
 type loading struct {
 	method  string
 	context int
+	chunk   int
 	bos     *int
 	eos     []int
 }
@@ -51,6 +52,10 @@ func WithMethod(name string) Option { return func(l *loading) { l.method = name 
 // WithContext sets the number of positions, for programs whose metadata does not name it, or to
 // use fewer. It cannot exceed what the metadata says.
 func WithContext(n int) Option { return func(l *loading) { l.context = n } }
+
+// WithChunk bounds the tokens that a call of the program takes, where their number is dynamic: less
+// memory, slower prompts. With 1, the numbers do not depend on what a session has computed before.
+func WithChunk(n int) Option { return func(l *loading) { l.chunk = n } }
 
 // WithBOS sets the token that begins each prompt given as text; -1 means none. The default is the
 // one that the program's metadata or, without it, the tokenizer names, and none if the tokenizer
@@ -185,6 +190,8 @@ func (m *Model) setContext(l *loading, d *metadata) error {
 		return err
 	case l.context < 0 || l.context > n:
 		return &OptionError{Option: "context", Got: l.context, Want: "at most the " + decimal(n) + " positions of the program"}
+	case l.chunk < 0:
+		return &OptionError{Option: "chunk", Got: l.chunk, Want: "a positive number of tokens"}
 	}
 	if err := m.call.findCache(state, d.cache, n); err != nil {
 		return err
@@ -194,6 +201,9 @@ func (m *Model) setContext(l *loading, d *metadata) error {
 	}
 	c := &m.call
 	m.info.Context, m.info.Chunk, m.info.Cache, m.info.AllLogits = n, min(c.width, n), c.cache, c.all
+	if l.chunk > 0 && !c.fixed && c.cache != CacheNone {
+		m.info.Chunk = min(m.info.Chunk, l.chunk)
+	}
 	m.info.Layers = int(d.layers)
 	return nil
 }
