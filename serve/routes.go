@@ -155,7 +155,14 @@ func (s *Server) modelMetadata(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) modelReady(w http.ResponseWriter, r *http.Request) {
-	if err := s.find(r, func(*version, *endpoint) {}); err != nil {
+	_, v, err := s.acquire(r)
+	if err == nil {
+		defer v.release()
+	}
+	if name := r.PathValue("version"); err == nil && (v.attached == nil || name != "") {
+		err = s.find(r, func(*version, *endpoint) {})
+	}
+	if err != nil {
 		fail(w, err)
 	}
 }
