@@ -15,48 +15,22 @@ import (
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
-// byteTokenizer returns a tokenizer.json with one token for each byte.
-func byteTokenizer() []byte {
-	vocabulary, next := make(map[string]int), rune(256)
-	for b := range rune(256) {
-		name := b // printable bytes stand for themselves
-		if b < '!' || b > '~' && b < 0xa1 || b == 0xad {
-			name = next
-			next++
-		}
-		vocabulary[string(name)] = int(b)
-	}
-	data, err := json.Marshal(map[string]any{
-		"version":       "1.0",
-		"model":         map[string]any{"type": "BPE", "vocab": vocabulary, "merges": []string{}},
-		"pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
-		"decoder":       map[string]any{"type": "ByteLevel"},
-	})
-	if err != nil {
-		panic(err)
-	}
-	return data
-}
-
-// languageModelFile returns a language model with 256 logits and 32 positions.
-func languageModelFile(t *testing.T) string {
+// textFile returns the path of a file of package text's tests: dynamic.pte is a language model with
+// 256 logits and 32 positions, bytes.json its tokenizer.
+func textFile(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(root, "text", "testdata", "dynamic.pte"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	path, err := filepath.Abs(filepath.Join(root, "text", "testdata", name))
+	must(t, err)
 	return path
 }
 
 // inTextFolder changes to a folder with a model, tokenizer, template and prompt.
 func inTextFolder(t *testing.T) {
 	t.Helper()
-	model := languageModelFile(t)
+	model, tok := textFile(t, "dynamic.pte"), textFile(t, "bytes.json")
 	t.Chdir(t.TempDir())
-	if err := os.Symlink(model, "lm.pte"); err != nil {
-		t.Fatal(err)
-	}
-	write(t, "bytes.json", byteTokenizer())
+	must(t, os.Symlink(model, "lm.pte"))
+	must(t, os.Symlink(tok, "bytes.json"))
 	write(t, "noise.bin", bytes.Repeat([]byte("noise "), 100))
 	write(t, "plain.tmpl", []byte(`{"message": "{text} ", "roles": {"user": "", "assistant": ""}}`))
 	write(t, "broken.tmpl", []byte(`{"message": "{text}{"}`))
@@ -65,7 +39,7 @@ func inTextFolder(t *testing.T) {
 // libraryText returns what the library generates.
 func libraryText(t *testing.T, prompt string, o text.Options) string {
 	t.Helper()
-	tok, err := tokenizer.Parse(byteTokenizer())
+	tok, err := tokenizer.Open("bytes.json")
 	must(t, err)
 	prog, err := etrun.OpenSource(t.Context(), etrun.File("lm.pte"), etrun.WithDelegates(all.Backends()...))
 	must(t, err)
@@ -247,7 +221,7 @@ func TestHarmless(t *testing.T) {
 }
 
 func TestBenchText(t *testing.T) {
-	model := languageModelFile(t)
+	model := textFile(t, "dynamic.pte")
 	var out, notes bytes.Buffer
 	if code := run([]string{"bench", "--text", model, "--duration", "50ms", "--json", "--decode", "4"}, strings.NewReader(""), &out, &notes); code != 0 {
 		t.Fatalf("exit code %d: %s", code, notes.String())

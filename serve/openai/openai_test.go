@@ -26,26 +26,10 @@ import (
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
-// bytesTokenizer is a tokenizer.json with one token for each byte.
+// bytesTokenizer has one token for each byte.
 func bytesTokenizer(t testing.TB) tokenizer.Tokenizer {
 	t.Helper()
-	vocabulary, next := make(map[string]int), rune(256)
-	for b := range rune(256) {
-		name := b // printable bytes stand for themselves
-		if b < '!' || b > '~' && b < 0xa1 || b == 0xad {
-			name = next
-			next++
-		}
-		vocabulary[string(name)] = int(b)
-	}
-	data, err := json.Marshal(map[string]any{
-		"version":       "1.0",
-		"model":         map[string]any{"type": "BPE", "vocab": vocabulary, "merges": []string{}},
-		"pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
-		"decoder":       map[string]any{"type": "ByteLevel"},
-	})
-	must(t, err)
-	tok, err := tokenizer.Parse(data)
+	tok, err := tokenizer.Open(filepath.Join("..", "..", "text", "testdata", "bytes.json"))
 	must(t, err)
 	return tok
 }

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -12,36 +11,15 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
-const languageModel = "../../../../text/testdata/dynamic.pte"
-
-// byteTokenizer returns the path of a tokenizer.json with one token for each byte.
-func byteTokenizer(t *testing.T) string {
-	t.Helper()
-	vocabulary, next := make(map[string]int), rune(256)
-	for b := range rune(256) {
-		name := b // printable bytes stand for themselves
-		if b < '!' || b > '~' && b < 0xa1 || b == 0xad {
-			name = next
-			next++
-		}
-		vocabulary[string(name)] = int(b)
-	}
-	data, err := json.Marshal(map[string]any{
-		"version":       "1.0",
-		"model":         map[string]any{"type": "BPE", "vocab": vocabulary, "merges": []string{}},
-		"pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
-		"decoder":       map[string]any{"type": "ByteLevel"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file(t, "tokenizer.json", string(data))
-}
+const (
+	languageModel = "../../../../text/testdata/dynamic.pte"
+	byteTokenizer = "../../../../text/testdata/bytes.json"
+)
 
 // TestText serves a language model beside another model, reloads it, and reads its metrics.
 func TestText(t *testing.T) {
 	lm := model("lm", languageModel)
-	lm.Tokenizer = byteTokenizer(t)
+	lm.Tokenizer = byteTokenizer
 	r := start(t, nil, lm, model("digits", digits))
 	get := func(method, path, body string) (int, string) {
 		t.Helper()
