@@ -57,7 +57,8 @@ func parseJSON(data []byte) (Tokenizer, error) {
 		return nil, unsupported("version", "%.40q, want \"1.0\"", doc.Version)
 	}
 	t := &hugging{}
-	for _, step := range []func(*document) error{t.readNormalizer, t.readPreTokenizer, t.readModel, t.readAdded, t.readDecoder, t.readTemplate} {
+	steps := []func(*document) error{t.readNormalizer, t.readPreTokenizer, t.readModel, t.readAdded, t.readDecoder, t.readTemplate}
+	for _, step := range steps {
 		if err := step(&doc); err != nil {
 			return nil, err
 		}
@@ -95,7 +96,7 @@ func kindOf(data json.RawMessage, place string) (string, error) {
 
 // maxComponents bounds the number of normalizers, pre-tokenizers or decoders, maxNesting the depth of sequences.
 const (
-	maxComponents = 64
+	maxComponents = 16
 	maxNesting    = 4
 )
 
@@ -146,12 +147,13 @@ func (t *hugging) readAdded(doc *document) error {
 			return err
 		}
 		t.define(a.ID, a.Content)
-		pattern, list := a.Content, &t.raw
+		pattern, list, ok := a.Content, &t.raw, true
 		if a.Normalized {
-			pattern, list = t.normalize(a.Content), &t.normalized
+			list = &t.normalized
+			pattern, ok = t.normalize(a.Content, 4*len(a.Content)+maxReplacement)
 		}
-		if pattern == "" || len(pattern) > maxPiece {
-			return unsupported(place, "%d bytes after normalization", len(pattern))
+		if !ok || pattern == "" {
+			return unsupported(place, "%.60q is empty or too long after normalization", a.Content)
 		}
 		list.tokens = append(list.tokens, entry{pattern, int32(i)})
 	}
@@ -169,8 +171,9 @@ func (t *hugging) checkAdded(a addedToken, place string) error {
 	case a.ID < 0 || a.ID >= maxTokens:
 		return unsupported(place, "id %d, at most %d are allowed", a.ID, maxTokens-1)
 	}
-	if id, ok := t.ids[a.Content]; ok && int(id) != a.ID {
-		return unsupported(place, "%.60q has the id %d in the model, or in another added token, and %d here", a.Content, id, a.ID)
+	id, named := t.ids[a.Content]
+	if taken := a.ID < len(t.known) && t.known[a.ID]; named && int(id) != a.ID || taken && !named {
+		return unsupported(place, "%.60q has the id %d, which does not agree with the model or another added token", a.Content, a.ID)
 	}
 	return nil
 }
@@ -233,7 +236,7 @@ func (t *hugging) Encode(s string, special bool) ([]int, error) {
 		return nil, notEncodable("invalid UTF-8 at byte %d", invalidAt(s))
 	}
 	var ids []int
-	budget := newBudget()
+	budget := newBudget(len(s))
 	err := t.raw.split(s, special, func(part string, first bool, id int) (err error) {
 		if id >= 0 {
 			ids = append(ids, id)
@@ -247,7 +250,8 @@ func (t *hugging) Encode(s string, special bool) ([]int, error) {
 
 // encodePart encodes a text without the added tokens that are found before normalization.
 func (t *hugging) encodePart(ids []int, s string, first, special bool, budget *budget) ([]int, error) {
-	if s = t.normalize(s); len(s) > maxText {
+	s, ok := t.normalize(s, maxText)
+	if !ok {
 		return nil, notEncodable("the normalized text is longer than %d bytes", maxText)
 	}
 	err := t.normalized.split(s, special, func(part string, begins bool, id int) (err error) {
@@ -306,7 +310,9 @@ func (t *hugging) readDecoder(doc *document) error {
 			name = ""
 		}
 		for _, step := range steps {
-			name = step(name)
+			if name = step(name); len(name) > maxPiece {
+				return unsupported("decoder", "token %d has more than %d bytes", id, maxPiece)
+			}
 		}
 		t.bytes[id] = name
 	}

@@ -8,6 +8,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
+// maxReplacement bounds by how much one step can lengthen a text.
+const maxReplacement = 16
+
 // pattern is a text or a regular expression.
 type pattern struct {
 	String *string
@@ -28,14 +31,14 @@ func lowercase(s string) string {
 	return strings.Map(unicode.ToLower, s)
 }
 
-func (t *hugging) normalize(s string) string {
+// normalize returns false if the text, or an intermediate one, is longer than the limit.
+func (t *hugging) normalize(s string, limit int) (string, bool) {
 	for _, step := range t.normalizers {
-		if len(s) > maxText {
-			return s // the caller checks again
+		if s = step(s); len(s) > limit {
+			return "", false
 		}
-		s = step(s)
 	}
-	return s
+	return s, len(s) <= limit
 }
 
 func (t *hugging) readNormalizer(doc *document) error {
@@ -65,6 +68,9 @@ func prepend(data json.RawMessage, place string) (func(string) string, error) {
 	if err := decode(data, place, &p); err != nil {
 		return nil, err
 	}
+	if len(p.Prepend) > maxReplacement {
+		return nil, unsupported(place, "a Prepend of %d bytes, at most %d are allowed", len(p.Prepend), maxReplacement)
+	}
 	return func(s string) string {
 		if s == "" {
 			return s
@@ -86,16 +92,10 @@ func replace(data json.RawMessage, place string) (func(string) string, error) {
 	if r.Pattern.String == nil || *r.Pattern.String == "" {
 		return nil, unsupported(place, "a Replace whose pattern is not a text")
 	}
-	if len(r.Content) > maxPiece {
-		return nil, unsupported(place, "a Replace with %d bytes, at most %d are allowed", len(r.Content), maxPiece)
+	if len(r.Content) > maxReplacement {
+		return nil, unsupported(place, "a Replace with %d bytes, at most %d are allowed", len(r.Content), maxReplacement)
 	}
-	old := *r.Pattern.String
-	return func(s string) string {
-		if n := strings.Count(s, old); len(s)+n*len(r.Content) > 2*maxText {
-			return strings.Repeat("x", maxText+1)
-		}
-		return strings.ReplaceAll(s, old, r.Content)
-	}, nil
+	return func(s string) string { return strings.ReplaceAll(s, *r.Pattern.String, r.Content) }, nil
 }
 
 func strip(data json.RawMessage, place string) (func(string) string, error) {
