@@ -21,6 +21,7 @@ var layers = [][]string{
 	{"delegate"},
 	{"runtime"},
 	{"."},
+	{"text"},
 	{"serve"},
 	{"examples", "scripts"},
 	{"cmd", "cbindings/libetrun"},
@@ -52,6 +53,9 @@ var light = []string{
 // heavy are modules that one library package may import, which in turn only programs, and packages
 // above the root, may import.
 var heavy = map[string]string{
+	"github.com/dlclark/regexp2/v2":       "text/tokenizer",
+	"golang.org/x/text":                   "text/tokenizer",
+	"google.golang.org/protobuf":          "text/tokenizer",
 	"github.com/prometheus/client_golang": "runtime/metrics",
 	"github.com/go-json-experiment/json":  "serve/oip",
 }
@@ -89,7 +93,7 @@ func verdict(pkg, imported string, test bool) string {
 		return foreign(pkg, imported)
 	}
 	for _, only := range heavy {
-		if own == only && !under(pkg, "cmd", "examples", "serve") {
+		if own == only && !under(pkg, "cmd", "examples", "serve", "text") {
 			return "only for programs that ask for it"
 		}
 	}
@@ -202,6 +206,13 @@ func TestVerdict(t *testing.T) {
 		{"serve", module + "/serve/oip", false, false},
 		{"serve", module, false, false},
 		{".", module + "/serve", false, true},
+		{".", module + "/text", false, true},
+		{"text", module, false, false},
+		{"text", module + "/text/tokenizer", false, false},
+		{"serve", module + "/text/tokenizer", false, false},
+		{".", module + "/text/tokenizer", false, true},
+		{"text/tokenizer", "github.com/dlclark/regexp2/v2", false, false},
+		{"text", "github.com/dlclark/regexp2/v2", false, true},
 		{"serve", "github.com/prometheus/client_golang/prometheus", false, true},
 		{"serve/oip", "github.com/go-json-experiment/json/jsontext", false, false},
 		{"kernels", "github.com/go-json-experiment/json/jsontext", false, true},
