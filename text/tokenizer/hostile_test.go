@@ -68,8 +68,11 @@ func TestMutated(t *testing.T) {
 		accepted := 0
 		for range 400 {
 			mutant := bytes.Clone(data)
-			for range 1 + random.IntN(4) {
-				mutant[random.IntN(len(mutant))] = byte(random.Uint32())
+			for range 1 + random.IntN(2) {
+				at := random.IntN(len(mutant))
+				if mutant[at] = byte(random.Uint32()); data[0] == '{' {
+					mutant[at] = byte(' ' + random.IntN(95))
+				}
 			}
 			tok, err := Parse(mutant)
 			if err != nil {
@@ -130,17 +133,24 @@ func TestRejectedJSON(t *testing.T) {
 		{set("pre_tokenizer", `{"type":"Whitespace"}`), "Whitespace"},
 		{set("pre_tokenizer", `{"type":"UnicodeScripts"}`), "UnicodeScripts"},
 		{set("pre_tokenizer", `{"type":"Metaspace","replacement":"__","prepend_scheme":"always"}`), "__"},
+		{func(doc map[string]any) {
+			set("normalizer", `{"type":"Strip","strip_left":true,"strip_right":false}`)(doc)
+			set("pre_tokenizer", `{"type":"Metaspace","replacement":"_","prepend_scheme":"first","split":true}`)(doc)
+		}, "first"},
 		{set("pre_tokenizer", `{"type":"Digits","individual_digits":true,"new":1}`), "new"},
-		{split(`\w+`), `\w`}, {split(`a++`), "possessive"}, {split(`^a`), "^"}, {split(`a{2}?`), "repeated"}, {split(`[a&&b]`), "intersection"},
+		{split(`\w+`), `\w`}, {split(`a++`), "possessive"}, {split(`^a`), "^"}, {split(`a{2}?`), "repeated"},
+		{split(`[a&&b]`), "intersection"},
 		{split(`[a[^b]]`), "inside"}, {split(`(?i:ss)`), "ss"}, {split(`(?<n>a)`), "group"}, {split(`\p{Cn}`), `\p`}, {split(`(`), "pattern"},
 		{split(strings.Repeat("a", 5000)), "5000"},
-		{set("decoder", `null`), "null"}, {set("decoder", `{"type":"WordPiece"}`), "WordPiece"}, {set("decoder", `{"type":"BPEDecoder"}`), "BPEDecoder"},
+		{set("decoder", `null`), "null"}, {set("decoder", `{"type":"WordPiece"}`), "WordPiece"},
+		{set("decoder", `{"type":"BPEDecoder"}`), "BPEDecoder"},
 		{set("decoder", `{"type":"Strip","content":" ","start":1,"stop":0}`), "Strip"},
 		{set("model", `{"type":"WordPiece","vocab":{}}`), "WordPiece"}, {set("model", `{"type":"WordLevel","vocab":{}}`), "WordLevel"},
 		{model("dropout", `0.1`), "dropout"}, {model("continuing_subword_prefix", `"##"`), "continuing_subword_prefix"},
 		{model("end_of_word_suffix", `"</w>"`), "end_of_word_suffix"}, {model("byte_fallback", `true`), "byte_fallback"},
 		{model("unk_token", `"<none>"`), "<none>"}, {model("vocab", `{"a":-1}`), "-1"}, {model("vocab", `{"a":1,"b":1}`), "two tokens"},
-		{model("vocab", `{"a":99999999}`), "99999999"}, {model("merges", `[["a","nothing"]]`), "nothing"}, {model("merges", `["a b c"]`), "a b c"},
+		{model("vocab", `{"a":99999999}`), "99999999"},
+		{model("merges", `[["a","nothing"]]`), "nothing"}, {model("merges", `["a b c"]`), "a b c"},
 		{added(3, "the"), "added_tokens 0"},
 		{added(99999999, "<x>"), "99999999"}, {added(700, ""), "empty"},
 	} {
@@ -150,6 +160,38 @@ func TestRejectedJSON(t *testing.T) {
 			continue
 		}
 		checkError(t, err)
+	}
+}
+
+// Overlapping tokens that take spaces do not make the time quadratic.
+func TestSpacesOfTokens(t *testing.T) {
+	data := edit(t, "split.json", func(doc map[string]any) {
+		doc["added_tokens"] = append(doc["added_tokens"].([]any),
+			map[string]any{"id": 682, "content": " ", "rstrip": true, "lstrip": true})
+	})
+	tok, err := Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 1 << 18
+	begin := time.Now()
+	ids, err := tok.Encode("a"+strings.Repeat(" ", n)+"b", false)
+	if err != nil || len(ids) != n+2 || time.Since(begin) > 20*time.Second {
+		t.Errorf("%d ids after %v, %v", len(ids), time.Since(begin), err)
+	}
+}
+
+// Package norm changes a text with more than 30 combining characters in a row; other libraries do not.
+func TestCombiningCharacters(t *testing.T) {
+	tok := open(t, "bytelevel.json")
+	for n, want := range map[int]error{30: nil, 31: ErrText, 1000: ErrText} {
+		_, err := tok.Encode("x"+strings.Repeat("\u0327", n), false)
+		if !errors.Is(err, want) {
+			t.Errorf("%d: %v, want %v", n, err, want)
+		}
+	}
+	if _, err := tok.Encode("a\u034Fb", false); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -14,6 +14,7 @@ type hugging struct {
 	vocabulary
 	raw, normalized added // tokens found before and after normalization
 	normalizers     []func(string) string
+	trims           bool // a normalizer may drop the beginning of a text
 	splitters       []splitter
 	model           wordModel
 }
@@ -49,6 +50,9 @@ type addedToken struct {
 func isJSON(data []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) }
 
 func parseJSON(data []byte) (Tokenizer, error) {
+	if !utf8.Valid(data) {
+		return nil, malformed("file", "invalid UTF-8")
+	}
 	var doc document
 	if err := decode(data, "file", &doc); err != nil {
 		return nil, err
@@ -85,8 +89,19 @@ func decode(data []byte, place string, to any) error {
 // isNull tells whether an optional part is missing.
 func isNull(data json.RawMessage) bool { return len(data) == 0 || string(data) == "null" }
 
-// kindOf returns the type of a component.
+// kindOf returns the type of a component, "" if it has none. The type usually comes first, which
+// saves reading the rest.
 func kindOf(data json.RawMessage, place string) (string, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if open, err := d.Token(); err == nil && open == json.Delim('{') {
+		if name, err := d.Token(); err == nil && name == "type" {
+			if kind, err := d.Token(); err == nil {
+				if text, ok := kind.(string); ok {
+					return text, nil
+				}
+			}
+		}
+	}
 	var head struct{ Type string }
 	if err := json.Unmarshal(data, &head); err != nil {
 		return "", malformed(place, "%.200s", err)
@@ -147,13 +162,13 @@ func (t *hugging) readAdded(doc *document) error {
 			return err
 		}
 		t.define(a.ID, a.Content)
-		pattern, list, ok := a.Content, &t.raw, true
+		pattern, list, err := a.Content, &t.raw, error(nil)
 		if a.Normalized {
 			list = &t.normalized
-			pattern, ok = t.normalize(a.Content, 4*len(a.Content)+maxReplacement)
+			pattern, err = t.normalize(a.Content, 4*len(a.Content)+maxReplacement)
 		}
-		if !ok || pattern == "" {
-			return unsupported(place, "%.60q is empty or too long after normalization", a.Content)
+		if err != nil || pattern == "" {
+			return unsupported(place, "%.60q is empty after normalization, or cannot be normalized: %v", a.Content, err)
 		}
 		list.tokens = append(list.tokens, entry{pattern, int32(i)})
 	}
@@ -250,11 +265,11 @@ func (t *hugging) Encode(s string, special bool) ([]int, error) {
 
 // encodePart encodes a text without the added tokens that are found before normalization.
 func (t *hugging) encodePart(ids []int, s string, first, special bool, budget *budget) ([]int, error) {
-	s, ok := t.normalize(s, maxText)
-	if !ok {
-		return nil, notEncodable("the normalized text is longer than %d bytes", maxText)
+	s, err := t.normalize(s, maxText)
+	if err != nil {
+		return nil, err
 	}
-	err := t.normalized.split(s, special, func(part string, begins bool, id int) (err error) {
+	err = t.normalized.split(s, special, func(part string, begins bool, id int) (err error) {
 		if id >= 0 {
 			ids = append(ids, id)
 			return nil

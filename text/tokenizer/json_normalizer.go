@@ -31,14 +31,22 @@ func lowercase(s string) string {
 	return strings.Map(unicode.ToLower, s)
 }
 
-// normalize returns false if the text, or an intermediate one, is longer than the limit.
-func (t *hugging) normalize(s string, limit int) (string, bool) {
+// graphemeJoiner is the character that package norm puts after 30 combining characters in a row, and that
+// other libraries do not.
+const graphemeJoiner = "\u034F"
+
+// normalize fails if the text, or an intermediate one, is longer than the limit.
+func (t *hugging) normalize(s string, limit int) (string, error) {
+	joiners := strings.Count(s, graphemeJoiner)
 	for _, step := range t.normalizers {
 		if s = step(s); len(s) > limit {
-			return "", false
+			return "", notEncodable("the normalized text is longer than %d bytes", limit)
 		}
 	}
-	return s, len(s) <= limit
+	if strings.Count(s, graphemeJoiner) > joiners {
+		return "", notEncodable("more than 30 combining characters in a row")
+	}
+	return s, nil
 }
 
 func (t *hugging) readNormalizer(doc *document) error {
@@ -59,8 +67,19 @@ func (t *hugging) readNormalizer(doc *document) error {
 			}
 		}
 		t.normalizers = append(t.normalizers, step)
+		t.trims = t.trims || canTrim(data)
 		return err
 	})
+}
+
+// canTrim tells whether a normalizer may drop the beginning of a text.
+func canTrim(data json.RawMessage) bool {
+	var p struct {
+		Left    bool `json:"strip_left"`
+		Content *string
+	}
+	err := json.Unmarshal(data, &p)
+	return err == nil && (p.Left || p.Content != nil && *p.Content == "")
 }
 
 func prepend(data json.RawMessage, place string) (func(string) string, error) {

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode"
@@ -24,6 +25,9 @@ const gpt2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?
 
 func (t *hugging) readPreTokenizer(doc *document) error {
 	return components(doc.PreTokenizer, "pre_tokenizer", "pretokenizers", func(kind string, data json.RawMessage) error {
+		if t.trims && kind == "Metaspace" && bytes.Contains(data, []byte(`"first"`)) {
+			return unsupported("pre_tokenizer", "Metaspace with prepend_scheme first after a normalizer that can drop the beginning of a text")
+		}
 		read, ok := preTokenizers[kind]
 		if !ok {
 			return unsupported("pre_tokenizer", "type %.40q", kind)

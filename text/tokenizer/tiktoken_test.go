@@ -109,7 +109,10 @@ func TestTiktoken(t *testing.T) {
 				ranks[text]++
 			}
 		}
-		for _, text := range []string{"", "the model", "The models' tokens don't, isn't it?\nIT'S 12345 日本語", "привет\n\n{a: 1.5}", "a b c", "日本語日本語 x"} {
+		for _, text := range []string{
+			"", "the model", "The models' tokens don't, isn't it?\nIT'S 12345 日本語", "привет\n\n{a: 1.5}", "a b c",
+			"日本語日本語 x",
+		} {
 			var want []int
 			for _, w := range words[f.name].FindAllString(text, -1) {
 				want = append(want, naive(ranks, w)...)
