@@ -147,6 +147,7 @@ type library struct {
 	mu     sync.Mutex
 	method *etrun.Method
 	sample *tensor.Tensor
+	inputs sync.Pool // of *tensor.Tensor
 }
 
 func openLibrary(b *testing.B, path string) *library {
@@ -161,11 +162,9 @@ func openLibrary(b *testing.B, path string) *library {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { m.Close() })
-	return &library{method: m, sample: m.Meta().Inputs[0].NewTensor()}
+	input := func() any { return m.Meta().Inputs[0].NewTensor() }
+	return &library{method: m, sample: m.Meta().Inputs[0].NewTensor(), inputs: sync.Pool{New: input}}
 }
-
-// input returns a tensor of the size of the input.
-func (l *library) input() *tensor.Tensor { return l.method.Meta().Inputs[0].NewTensor() }
 
 // run runs the method and writes its output.
 func (l *library) run(x *tensor.Tensor, to io.Writer) error {
@@ -185,7 +184,8 @@ func (l *library) calls(*testing.B) func() error {
 
 // ServeHTTP answers a body of elements with elements.
 func (l *library) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := l.input()
+	x := l.inputs.Get().(*tensor.Tensor)
+	defer l.inputs.Put(x)
 	if _, err := io.ReadFull(r.Body, x.Data); err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
@@ -204,7 +204,8 @@ func (l *library) serve(listener net.Listener) {
 		}
 		all.Go(func() {
 			defer conn.Close()
-			for x := l.input(); err == nil; {
+			x := l.inputs.Get().(*tensor.Tensor)
+			for err == nil {
 				if _, err = io.ReadFull(conn, x.Data); err == nil {
 					err = l.run(x, conn)
 				}
