@@ -343,7 +343,9 @@ func (e *exchange) prepared(at net.Addr) arm {
 // byClient sends the request with the client of net/http, which copies the body.
 func (e *exchange) byClient(at net.Addr) arm {
 	return func(b *testing.B) func() error {
-		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial(at.Network(), at.String()) }}
+		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return net.Dial(at.Network(), at.String())
+		}}
 		b.Cleanup(transport.CloseIdleConnections)
 		client := &http.Client{Transport: transport}
 		return func() error {
