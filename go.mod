@@ -9,7 +9,6 @@ require golang.org/x/sys v0.49.0
 require (
 	aead.dev/minisign v0.3.0
 	github.com/coreos/go-systemd/v22 v22.7.0
-	github.com/dlclark/regexp2/v2 v2.12.0
 	github.com/ebitengine/purego v0.11.3
 	github.com/go-json-experiment/json v1.27.2
 	github.com/google/flatbuffers v25.12.19+incompatible

@@ -141,6 +141,9 @@ func TestRejectedJSON(t *testing.T) {
 		{split(`\w+`), `\w`}, {split(`a++`), "possessive"}, {split(`^a`), "^"}, {split(`a{2}?`), "repeated"},
 		{split(`[a&&b]`), "intersection"},
 		{split(`[a[^b]]`), "inside"}, {split(`(?i:ss)`), "ss"}, {split(`(?<n>a)`), "group"}, {split(`\p{Cn}`), `\p`}, {split(`(`), "pattern"},
+		{split(`a(?=b)`), "group"}, {split(`(?<=a)b`), "group"}, {split(`(?>a)b`), "group"}, {split(`a+(?!\S)`), "lookahead"},
+		{split(`\s+(?!\S)a`), "lookahead"}, {split(`(\s+(?!\S))`), "lookahead"}, {split(`\s+(?!\s)`), "lookahead"},
+		{split(`\s+(?!\S)|a|\s+(?!\S)`), "lookahead"}, {split(`[\S]`), `\S in a class`}, {split(`a{2000}`), "repeat"},
 		{split(strings.Repeat("a", 5000)), "5000"},
 		{set("decoder", `null`), "null"}, {set("decoder", `{"type":"WordPiece"}`), "WordPiece"},
 		{set("decoder", `{"type":"BPEDecoder"}`), "BPEDecoder"},
@@ -195,11 +198,8 @@ func TestCombiningCharacters(t *testing.T) {
 	}
 }
 
-// A pattern that takes exponential time ends with an error.
+// A pattern that takes exponential time with backtracking takes linear time.
 func TestSlowPattern(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
 	data := edit(t, "split.json", func(doc map[string]any) {
 		doc["pre_tokenizer"] = json.RawMessage(
 			`{"type":"Split","pattern":{"Regex":"(?:a|a)(?:(?:a|aa)+)+b"},"behavior":"Isolated","invert":false}`)
@@ -208,10 +208,37 @@ func TestSlowPattern(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin := time.Now()
-	_, err = tok.Encode(strings.Repeat("a", 5000), false)
-	if d := time.Since(begin); !errors.Is(err, ErrText) || d > 4*matchTime {
-		t.Errorf("after %v: %v", d, err)
+	text := strings.Repeat("a", 5000)
+	if ids, err := tok.Encode(text, false); err != nil || len(ids) == 0 {
+		t.Errorf("%d ids, %v", len(ids), err)
+	}
+}
+
+// TestRegex compares matches with those of a backtracking engine, which were written by hand.
+func TestRegex(t *testing.T) {
+	for _, c := range []struct{ pattern, text, want string }{
+		{`\s+(?!\S)|\s+`, "a  b c\t\n", "[ ][ ][ ][\t\n]"},
+		{`\s+(?!\S)`, "a  b c  ", "[ ][  ]"},
+		{` ?b|\s+(?!\S)|\s+|c`, "a   b c", "[  ][ b][ ][c]"},
+		{`\s+(?!\S)| ?b`, "a b   b", "[ b][  ][ b]"},
+		{`x|\s+(?!\S)`, "  x \u00a0x\u3000", "[ ][x][ ][x][\u3000]"},
+		{`(a|b)+|\d{1,2}`, "abba12345", "[abba][12][34][5]"},
+		{`[^\s\d]+`, "a1b\u0085c \u0663", "[a][b][c]"},
+		{`(?i:'s|'t)`, "'S'\u017f't", "['S]['\u017f]['t]"},
+		{`a*`, "baac", "[aa]"},
+		{`\u4e00|\x41`, "\u4e00A", "[\u4e00][A]"},
+		{`\D\S`, "1ab2 3", "[ab][ 3]"},
+	} {
+		re, err := newRegex(c.pattern, "test")
+		if err != nil {
+			t.Errorf("%s: %v", c.pattern, err)
+			continue
+		}
+		var got strings.Builder
+		re.each(c.text, func(start, end int) { got.WriteString("[" + c.text[start:end] + "]") })
+		if got.String() != c.want {
+			t.Errorf("%s on %q: got %q, want %q", c.pattern, c.text, got.String(), c.want)
+		}
 	}
 }
 

@@ -251,20 +251,19 @@ func (t *hugging) Encode(s string, special bool) ([]int, error) {
 		return nil, notEncodable("invalid UTF-8 at byte %d", invalidAt(s))
 	}
 	var ids []int
-	budget := newBudget(len(s))
 	err := t.raw.split(s, special, func(part string, first bool, id int) (err error) {
 		if id >= 0 {
 			ids = append(ids, id)
 			return nil
 		}
-		ids, err = t.encodePart(ids, part, first, special, budget)
+		ids, err = t.encodePart(ids, part, first, special)
 		return err
 	})
 	return ids, err
 }
 
 // encodePart encodes a text without the added tokens that are found before normalization.
-func (t *hugging) encodePart(ids []int, s string, first, special bool, budget *budget) ([]int, error) {
+func (t *hugging) encodePart(ids []int, s string, first, special bool) ([]int, error) {
 	s, err := t.normalize(s, maxText)
 	if err != nil {
 		return nil, err
@@ -276,7 +275,7 @@ func (t *hugging) encodePart(ids []int, s string, first, special bool, budget *b
 		}
 		words := []word{{part, first && begins}}
 		for _, split := range t.splitters {
-			if words, err = split(words, budget); err != nil {
+			if words, err = split(words); err != nil {
 				return err
 			}
 		}

@@ -15,10 +15,10 @@ type word struct {
 }
 
 // splitter is a pre-tokenizer.
-type splitter func(words []word, b *budget) ([]word, error)
+type splitter func(words []word) ([]word, error)
 
 // finder yields the matches of a pattern in a text.
-type finder func(s string, b *budget, yield func(start, end int)) error
+type finder func(s string, yield func(start, end int))
 
 // gpt2 is the pattern of the pre-tokenizer ByteLevel.
 const gpt2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
@@ -176,11 +176,11 @@ func readWhitespaceSplit(data json.RawMessage) ([]splitter, error) {
 
 // literal finds a text.
 func literal(pattern string) finder {
-	return func(s string, _ *budget, yield func(start, end int)) error {
+	return func(s string, yield func(start, end int)) {
 		for at := 0; ; {
 			i := strings.Index(s[at:], pattern)
 			if i < 0 {
-				return nil
+				return
 			}
 			yield(at+i, at+i+len(pattern))
 			at += i + len(pattern)
@@ -190,19 +190,18 @@ func literal(pattern string) finder {
 
 // characters finds characters one by one.
 func characters(is func(r rune) bool) finder {
-	return func(s string, _ *budget, yield func(start, end int)) error {
+	return func(s string, yield func(start, end int)) {
 		for i, r := range s {
 			if is(r) {
 				yield(i, i+utf8.RuneLen(r))
 			}
 		}
-		return nil
 	}
 }
 
 // mapping returns a splitter that changes each word.
 func mapping(change func(w word) string) splitter {
-	return func(words []word, _ *budget) ([]word, error) {
+	return func(words []word) ([]word, error) {
 		size := 0
 		for i := range words {
 			words[i].text = change(words[i])
@@ -282,21 +281,18 @@ func contiguous(spans []span) []span {
 
 // cutting returns a splitter that cuts words at matches. With invert, matches are what lies between.
 func cutting(find finder, behavior func([]span) []span, invert bool) splitter {
-	return func(words []word, b *budget) (out []word, err error) {
+	return func(words []word) (out []word, err error) {
 		var spans []span
 		for _, w := range words {
 			spans = spans[:0]
 			at := 0
-			err := find(w.text, b, func(start, end int) {
+			find(w.text, func(start, end int) {
 				if at < start {
 					spans = append(spans, span{at, start, invert})
 				}
 				spans = append(spans, span{start, end, !invert})
 				at = end
 			})
-			if err != nil {
-				return nil, err
-			}
 			if at < len(w.text) {
 				spans = append(spans, span{at, len(w.text), invert})
 			}

@@ -1,96 +1,102 @@
 package tokenizer
 
 import (
+	"regexp"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/dlclark/regexp2/v2"
 )
 
-const (
-	maxPattern    = 4 << 10
-	maxBacktracks = 4 << 20         // entries of the stack of one match
-	matchTime     = 5 * time.Second // of one match
-	byteTime      = 10 * time.Microsecond
-)
+const maxPattern = 4 << 10
 
-// budget is the time that the regular expressions of one Encode may take. Patterns of real files
-// take less than a hundredth of it.
-type budget struct{ end time.Time }
+// spaces are the characters of \s in Oniguruma, which Hugging Face's library uses, and in Rust's
+// fancy-regex, which tiktoken uses. In package regexp it has fewer.
+const spaces = `\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}`
 
-func newBudget(size int) *budget {
-	return &budget{time.Now().Add(matchTime + time.Duration(size)*byteTime)}
+// regex is a regular expression that means the same in package regexp as in these libraries, except
+// for an alternative \s+(?!\S), which package regexp does not have: there it is ([spaces]+).
+type regex struct {
+	re   *regexp.Regexp
+	rest *regexp.Regexp // the other alternatives, at the beginning of the text; nil without that alternative
 }
-
-// regex is a regular expression whose meaning in regexp2 is the same as in Oniguruma, which Hugging
-// Face's library uses, and in Rust's fancy-regex, which tiktoken uses.
-type regex struct{ re *regexp2.Regexp }
 
 func newRegex(pattern, place string) (*regex, error) {
 	if len(pattern) > maxPattern {
 		return nil, unsupported(place, "a pattern of %d bytes, at most %d are allowed", len(pattern), maxPattern)
 	}
-	v := vetting{rest: pattern}
+	v := vetting{rest: pattern, special: -1}
 	if err := v.vet(); err != "" {
 		return nil, unsupported(place, "pattern %.200q: %s", pattern, err)
 	}
-	re, err := regexp2.Compile(v.out.String(), regexp2.OptionMaxBacktrackingStackSize(maxBacktracks))
+	text := v.out.String()
+	r := &regex{}
+	var err error
+	if r.re, err = regexp.Compile(text); err == nil && v.special >= 0 {
+		r.rest, err = regexp.Compile(`\A(?:` + without(text, v.special) + `)`)
+	}
 	if err != nil {
 		return nil, unsupported(place, "pattern %.200q: %.200s", pattern, err)
 	}
-	re.MatchTimeout = matchTime
-	return &regex{re}, nil
+	return r, nil
+}
+
+// trailing is what stands for \s+(?!\S).
+const trailing = "([" + spaces + "]+)"
+
+// without returns a pattern without the alternative at an offset, which is trailing.
+func without(pattern string, at int) string {
+	before, after := strings.TrimSuffix(pattern[:at], "|"), strings.TrimPrefix(pattern[at+len(trailing):], "|")
+	if before == "" || after == "" {
+		return before + after
+	}
+	return before + "|" + after
 }
 
 // each yields the offsets of the matches that are not empty.
-func (r *regex) each(s string, b *budget, yield func(start, end int)) error {
-	offset, at := 0, 0 // byte and rune before which all is done
-	late := false
-	err := r.re.FindRunesMatches([]rune(s), -1, func(m regexp2.MatchView) bool {
-		index, length, _ := m.GroupRange(0)
-		if late = time.Now().After(b.end); late || length == 0 {
-			return !late
+func (r *regex) each(s string, yield func(start, end int)) {
+	for at := 0; at < len(s); {
+		m := r.re.FindStringSubmatchIndex(s[at:])
+		if m == nil {
+			return
 		}
-		start := offset + runesLength(s[offset:], index-at)
-		end := start + runesLength(s[start:], length)
-		offset, at = end, index+length
-		yield(start, end)
-		return true
-	})
-	if err == nil && late {
-		return notEncodable("the regular expressions take too long")
-	}
-	if err != nil {
-		return notEncodable("regular expression: %.200s", err)
-	}
-	return nil
-}
-
-// runesLength returns the length of the first n characters of s.
-func runesLength(s string, n int) int {
-	i := 0
-	for ; n > 0; n-- {
-		if s[i] < utf8.RuneSelf {
-			i++
+		start, end := at+m[0], at+m[1]
+		if r.rest != nil && m[2] >= 0 && end < len(s) {
+			end = r.trail(s, start, end)
+		}
+		if end == start { // no match begins here
+			_, size := utf8.DecodeRuneInString(s[start:])
+			at = start + size
 			continue
 		}
-		_, size := utf8.DecodeRuneInString(s[i:])
-		i += size
+		yield(start, end)
+		at = end
 	}
-	return i
 }
 
-// vetting checks that a pattern uses only what means the same in all three libraries.
+// trail returns the end of the match at start, where spaces end at end, before another character:
+// (?!\S) leaves the last one. If it is the only one, other alternatives may match.
+func (r *regex) trail(s string, start, end int) int {
+	_, size := utf8.DecodeLastRuneInString(s[start:end])
+	if end-size > start {
+		return end - size
+	}
+	m := r.rest.FindStringIndex(s[start:])
+	if m == nil {
+		return start
+	}
+	return start + m[1]
+}
+
+// vetting checks that a pattern uses only what means the same in all libraries, and writes it for
+// package regexp.
 type vetting struct {
 	rest       string
 	out        strings.Builder
 	quantified bool // a quantifier stands before rest
+	depth      int  // open groups
+	begin      int  // offset in out of the current alternative outside of groups
+	special    int  // offset in out of the alternative \s+(?!\S), -1 for none
 }
-
-// groups are the beginnings of groups that are allowed.
-var groups = []string{"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"}
 
 // caseless are the texts for which ignoring the case means more than single characters: ß is ss.
 var caseless = []string{"ss", "st", "ff", "fi", "fl"}
@@ -108,7 +114,7 @@ func (v *vetting) vet() string {
 		quantifier := false
 		switch c {
 		case '\\':
-			problem = v.escape()
+			problem = v.escape(false)
 		case '[':
 			problem = v.class()
 		case '(':
@@ -118,6 +124,14 @@ func (v *vetting) vet() string {
 			problem = v.quantifier()
 		case '^', '$', '.':
 			problem = string(c) + " outside of a class"
+		case ')':
+			v.depth--
+			v.take(1)
+		case '|':
+			v.take(1)
+			if v.depth == 0 {
+				v.begin = v.out.Len()
+			}
 		default:
 			v.take(1)
 		}
@@ -150,15 +164,18 @@ func (v *vetting) quantifier() string {
 }
 
 func (v *vetting) group() string {
-	if !strings.HasPrefix(v.rest, "(?") {
-		v.take(1)
+	switch {
+	case strings.HasPrefix(v.rest, "(?!"):
+		return v.lookahead()
+	case strings.HasPrefix(v.rest, "(?:"):
+		v.depth++
+		v.take(len("(?:"))
 		return ""
-	}
-	for _, g := range groups {
-		if strings.HasPrefix(v.rest, g) {
-			v.take(len(g))
-			return ""
-		}
+	case !strings.HasPrefix(v.rest, "(?"):
+		v.depth++
+		v.out.WriteString("(?:")
+		v.rest = v.rest[1:]
+		return ""
 	}
 	inner, ok := strings.CutPrefix(v.rest, "(?i:")
 	end := strings.IndexByte(inner, ')')
@@ -179,12 +196,33 @@ func (v *vetting) group() string {
 	return ""
 }
 
-func (v *vetting) escape() string {
+// lookahead accepts (?!\S) at the end of the alternative \s+(?!\S).
+func (v *vetting) lookahead() string {
+	rest, ok := strings.CutPrefix(v.rest, `(?!\S)`)
+	end := rest == "" || rest[0] == '|'
+	if !ok || !end || v.depth > 0 || v.special >= 0 || v.out.String()[v.begin:] != "["+spaces+"]+" {
+		return `a lookahead other than \s+(?!\S)`
+	}
+	text := v.out.String()[:v.begin] + trailing
+	v.out.Reset()
+	v.out.WriteString(text)
+	v.special, v.rest = v.begin, rest
+	return ""
+}
+
+// escape copies an escape sequence; inClass tells that it stands in a class.
+func (v *vetting) escape(inClass bool) string {
 	if len(v.rest) < 2 {
 		return "\\ at the end"
 	}
 	switch c := v.rest[1]; {
-	case strings.IndexByte("sSdDrntfv", c) >= 0, c < utf8.RuneSelf && unicode.In(rune(c), unicode.P, unicode.S), c == ' ':
+	case c == 's' || c == 'S' || c == 'd' || c == 'D':
+		if inClass && c == 'S' {
+			return `\S in a class`
+		}
+		v.out.WriteString(perl(c, inClass))
+		v.rest = v.rest[2:]
+	case strings.IndexByte("rntfv", c) >= 0, c < utf8.RuneSelf && unicode.In(rune(c), unicode.P, unicode.S), c == ' ':
 		v.take(2)
 	case c == 'p' || c == 'P':
 		end := strings.IndexByte(v.rest, '}')
@@ -193,13 +231,29 @@ func (v *vetting) escape() string {
 		}
 		v.take(end + 1)
 	case c == 'u' && len(v.rest) >= 6 && strings.Trim(v.rest[2:6], "0123456789abcdefABCDEF") == "":
-		v.take(6)
+		v.out.WriteString(`\x{` + v.rest[2:6] + "}")
+		v.rest = v.rest[6:]
 	case c == 'x' && len(v.rest) >= 4 && strings.Trim(v.rest[2:4], "0123456789abcdefABCDEF") == "":
 		v.take(4)
 	default:
 		return "\\" + string(rune(c))
 	}
 	return ""
+}
+
+// perl returns \s, \S, \d or \D for package regexp.
+func perl(c byte, inClass bool) string {
+	switch {
+	case c == 'd':
+		return `\p{Nd}`
+	case c == 'D':
+		return `\P{Nd}`
+	case inClass:
+		return spaces
+	case c == 's':
+		return "[" + spaces + "]"
+	}
+	return "[^" + spaces + "]"
 }
 
 // knownClass tells whether a name is a general category, except for those with unassigned
@@ -225,7 +279,7 @@ func (v *vetting) class() string {
 	for v.rest != "" {
 		switch c := v.rest[0]; {
 		case c == '\\':
-			if problem := v.escape(); problem != "" {
+			if problem := v.escape(true); problem != "" {
 				return problem
 			}
 		case c == '[':

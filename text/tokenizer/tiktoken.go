@@ -186,10 +186,9 @@ func (t *tiktoken) Encode(s string, special bool) ([]int, error) {
 	if !utf8.ValidString(s) {
 		return nil, notEncodable("invalid UTF-8 at byte %d", invalidAt(s))
 	}
-	b := newBudget(len(s))
 	encode := func(ids []int, text string) ([]int, error) {
-		err := t.pattern.each(text, b, func(start, end int) { ids = t.word(ids, text[start:end]) })
-		return ids, err
+		t.pattern.each(text, func(start, end int) { ids = t.word(ids, text[start:end]) })
+		return ids, nil
 	}
 	if !special {
 		return encode(nil, s)
