@@ -53,11 +53,11 @@ var light = []string{
 // heavy are modules that one library package may import, which in turn only programs, and packages
 // above the root, may import.
 var heavy = map[string]string{
-	"github.com/prometheus/client_golang": "runtime/metrics",
-	"github.com/go-json-experiment/json":  "serve/oip",
-	"github.com/dlclark/regexp2":          "text/tokenizer",
+	"github.com/dlclark/regexp2/v2":       "text/tokenizer",
 	"golang.org/x/text":                   "text/tokenizer",
 	"google.golang.org/protobuf":          "text/tokenizer",
+	"github.com/prometheus/client_golang": "runtime/metrics",
+	"github.com/go-json-experiment/json":  "serve/oip",
 }
 
 // under reports whether pkg is one of the folders or below one.
@@ -213,6 +213,8 @@ func TestVerdict(t *testing.T) {
 		{"text", module + "/text/tokenizer", false, false},
 		{".", module + "/text", false, true},
 		{".", module + "/serve", false, true},
+		{"serve", module + "/text/tokenizer", false, false},
+		{".", module + "/text/tokenizer", false, true},
 		{"serve", "github.com/prometheus/client_golang/prometheus", false, true},
 		{"serve/oip", "github.com/go-json-experiment/json/jsontext", false, false},
 		{"kernels", "github.com/go-json-experiment/json/jsontext", false, true},

@@ -14,6 +14,7 @@ type hugging struct {
 	vocabulary
 	raw, normalized added // tokens found before and after normalization
 	normalizers     []func(string) string
+	trims           bool // a normalizer may drop the beginning of a text
 	splitters       []splitter
 	model           wordModel
 }
@@ -49,6 +50,9 @@ type addedToken struct {
 func isJSON(data []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) }
 
 func parseJSON(data []byte) (Tokenizer, error) {
+	if !utf8.Valid(data) {
+		return nil, malformed("file", "invalid UTF-8")
+	}
 	var doc document
 	if err := decode(data, "file", &doc); err != nil {
 		return nil, err
@@ -57,7 +61,8 @@ func parseJSON(data []byte) (Tokenizer, error) {
 		return nil, unsupported("version", "%.40q, want \"1.0\"", doc.Version)
 	}
 	t := &hugging{}
-	for _, step := range []func(*document) error{t.readNormalizer, t.readPreTokenizer, t.readModel, t.readAdded, t.readDecoder, t.readTemplate} {
+	steps := []func(*document) error{t.readNormalizer, t.readPreTokenizer, t.readModel, t.readAdded, t.readDecoder, t.readTemplate}
+	for _, step := range steps {
 		if err := step(&doc); err != nil {
 			return nil, err
 		}
@@ -84,8 +89,19 @@ func decode(data []byte, place string, to any) error {
 // isNull tells whether an optional part is missing.
 func isNull(data json.RawMessage) bool { return len(data) == 0 || string(data) == "null" }
 
-// kindOf returns the type of a component.
+// kindOf returns the type of a component, "" if it has none. The type usually comes first, which
+// saves reading the rest.
 func kindOf(data json.RawMessage, place string) (string, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if open, err := d.Token(); err == nil && open == json.Delim('{') {
+		if name, err := d.Token(); err == nil && name == "type" {
+			if kind, err := d.Token(); err == nil {
+				if text, ok := kind.(string); ok {
+					return text, nil
+				}
+			}
+		}
+	}
 	var head struct{ Type string }
 	if err := json.Unmarshal(data, &head); err != nil {
 		return "", malformed(place, "%.200s", err)
@@ -95,7 +111,7 @@ func kindOf(data json.RawMessage, place string) (string, error) {
 
 // maxComponents bounds the number of normalizers, pre-tokenizers or decoders, maxNesting the depth of sequences.
 const (
-	maxComponents = 64
+	maxComponents = 16
 	maxNesting    = 4
 )
 
@@ -146,12 +162,13 @@ func (t *hugging) readAdded(doc *document) error {
 			return err
 		}
 		t.define(a.ID, a.Content)
-		pattern, list := a.Content, &t.raw
+		pattern, list, err := a.Content, &t.raw, error(nil)
 		if a.Normalized {
-			pattern, list = t.normalize(a.Content), &t.normalized
+			list = &t.normalized
+			pattern, err = t.normalize(a.Content, 4*len(a.Content)+maxReplacement)
 		}
-		if pattern == "" || len(pattern) > maxPiece {
-			return unsupported(place, "%d bytes after normalization", len(pattern))
+		if err != nil || pattern == "" {
+			return unsupported(place, "%.60q is empty after normalization, or cannot be normalized: %v", a.Content, err)
 		}
 		list.tokens = append(list.tokens, entry{pattern, int32(i)})
 	}
@@ -169,8 +186,9 @@ func (t *hugging) checkAdded(a addedToken, place string) error {
 	case a.ID < 0 || a.ID >= maxTokens:
 		return unsupported(place, "id %d, at most %d are allowed", a.ID, maxTokens-1)
 	}
-	if id, ok := t.ids[a.Content]; ok && int(id) != a.ID {
-		return unsupported(place, "%.60q has the id %d in the model, or in another added token, and %d here", a.Content, id, a.ID)
+	id, named := t.ids[a.Content]
+	if taken := a.ID < len(t.known) && t.known[a.ID]; named && int(id) != a.ID || taken && !named {
+		return unsupported(place, "%.60q has the id %d, which does not agree with the model or another added token", a.Content, a.ID)
 	}
 	return nil
 }
@@ -233,7 +251,7 @@ func (t *hugging) Encode(s string, special bool) ([]int, error) {
 		return nil, notEncodable("invalid UTF-8 at byte %d", invalidAt(s))
 	}
 	var ids []int
-	budget := newBudget()
+	budget := newBudget(len(s))
 	err := t.raw.split(s, special, func(part string, first bool, id int) (err error) {
 		if id >= 0 {
 			ids = append(ids, id)
@@ -247,10 +265,11 @@ func (t *hugging) Encode(s string, special bool) ([]int, error) {
 
 // encodePart encodes a text without the added tokens that are found before normalization.
 func (t *hugging) encodePart(ids []int, s string, first, special bool, budget *budget) ([]int, error) {
-	if s = t.normalize(s); len(s) > maxText {
-		return nil, notEncodable("the normalized text is longer than %d bytes", maxText)
+	s, err := t.normalize(s, maxText)
+	if err != nil {
+		return nil, err
 	}
-	err := t.normalized.split(s, special, func(part string, begins bool, id int) (err error) {
+	err = t.normalized.split(s, special, func(part string, begins bool, id int) (err error) {
 		if id >= 0 {
 			ids = append(ids, id)
 			return nil
@@ -306,7 +325,9 @@ func (t *hugging) readDecoder(doc *document) error {
 			name = ""
 		}
 		for _, step := range steps {
-			name = step(name)
+			if name = step(name); len(name) > maxPiece {
+				return unsupported("decoder", "token %d has more than %d bytes", id, maxPiece)
+			}
 		}
 		t.bytes[id] = name
 	}

@@ -23,7 +23,8 @@ func (a *added) build(all []addedToken) {
 // A token with rstrip takes the spaces after it even if they belong to the next token, as in
 // Hugging Face's library.
 func (a *added) split(s string, special bool, yield func(part string, first bool, id int) error) error {
-	begin := 0 // of the text not yet yielded
+	begin := 0  // of the text not yet yielded
+	spaces := 0 // end of the spaces that the last token has taken
 	for from := 0; from < len(s); {
 		start, length, i := a.find.next(s[from:])
 		if length == 0 {
@@ -36,11 +37,14 @@ func (a *added) split(s string, special bool, yield func(part string, first bool
 		if token.Special && !special || token.SingleWord && insideWord(s, start, end) {
 			continue
 		}
-		if token.LStrip {
-			start = max(len(strings.TrimRightFunc(s[:start], unicode.IsSpace)), begin)
+		if token.LStrip && begin < start {
+			start = begin + len(strings.TrimRightFunc(s[begin:start], unicode.IsSpace))
 		}
 		if token.RStrip {
-			end = len(s) - len(strings.TrimLeftFunc(s[end:], unicode.IsSpace))
+			if end > spaces { // otherwise the spaces from here are known
+				spaces = len(s) - len(strings.TrimLeftFunc(s[end:], unicode.IsSpace))
+			}
+			end = spaces
 		}
 		if begin < start {
 			if err := yield(s[begin:start], begin == 0, -1); err != nil {

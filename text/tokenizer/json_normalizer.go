@@ -8,6 +8,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
+// maxReplacement bounds by how much one step can lengthen a text.
+const maxReplacement = 16
+
 // pattern is a text or a regular expression.
 type pattern struct {
 	String *string
@@ -28,14 +31,22 @@ func lowercase(s string) string {
 	return strings.Map(unicode.ToLower, s)
 }
 
-func (t *hugging) normalize(s string) string {
+// graphemeJoiner is the character that package norm puts after 30 combining characters in a row, and that
+// other libraries do not.
+const graphemeJoiner = "\u034F"
+
+// normalize fails if the text, or an intermediate one, is longer than the limit.
+func (t *hugging) normalize(s string, limit int) (string, error) {
+	joiners := strings.Count(s, graphemeJoiner)
 	for _, step := range t.normalizers {
-		if len(s) > maxText {
-			return s // the caller checks again
+		if s = step(s); len(s) > limit {
+			return "", notEncodable("the normalized text is longer than %d bytes", limit)
 		}
-		s = step(s)
 	}
-	return s
+	if strings.Count(s, graphemeJoiner) > joiners {
+		return "", notEncodable("more than 30 combining characters in a row")
+	}
+	return s, nil
 }
 
 func (t *hugging) readNormalizer(doc *document) error {
@@ -56,14 +67,28 @@ func (t *hugging) readNormalizer(doc *document) error {
 			}
 		}
 		t.normalizers = append(t.normalizers, step)
+		t.trims = t.trims || canTrim(data)
 		return err
 	})
+}
+
+// canTrim tells whether a normalizer may drop the beginning of a text.
+func canTrim(data json.RawMessage) bool {
+	var p struct {
+		Left    bool `json:"strip_left"`
+		Content *string
+	}
+	err := json.Unmarshal(data, &p)
+	return err == nil && (p.Left || p.Content != nil && *p.Content == "")
 }
 
 func prepend(data json.RawMessage, place string) (func(string) string, error) {
 	var p struct{ Type, Prepend string }
 	if err := decode(data, place, &p); err != nil {
 		return nil, err
+	}
+	if len(p.Prepend) > maxReplacement {
+		return nil, unsupported(place, "a Prepend of %d bytes, at most %d are allowed", len(p.Prepend), maxReplacement)
 	}
 	return func(s string) string {
 		if s == "" {
@@ -86,16 +111,10 @@ func replace(data json.RawMessage, place string) (func(string) string, error) {
 	if r.Pattern.String == nil || *r.Pattern.String == "" {
 		return nil, unsupported(place, "a Replace whose pattern is not a text")
 	}
-	if len(r.Content) > maxPiece {
-		return nil, unsupported(place, "a Replace with %d bytes, at most %d are allowed", len(r.Content), maxPiece)
+	if len(r.Content) > maxReplacement {
+		return nil, unsupported(place, "a Replace with %d bytes, at most %d are allowed", len(r.Content), maxReplacement)
 	}
-	old := *r.Pattern.String
-	return func(s string) string {
-		if n := strings.Count(s, old); len(s)+n*len(r.Content) > 2*maxText {
-			return strings.Repeat("x", maxText+1)
-		}
-		return strings.ReplaceAll(s, old, r.Content)
-	}, nil
+	return func(s string) string { return strings.ReplaceAll(s, *r.Pattern.String, r.Content) }, nil
 }
 
 func strip(data json.RawMessage, place string) (func(string) string, error) {

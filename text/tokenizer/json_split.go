@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode"
@@ -24,6 +25,9 @@ const gpt2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?
 
 func (t *hugging) readPreTokenizer(doc *document) error {
 	return components(doc.PreTokenizer, "pre_tokenizer", "pretokenizers", func(kind string, data json.RawMessage) error {
+		if t.trims && kind == "Metaspace" && bytes.Contains(data, []byte(`"first"`)) {
+			return unsupported("pre_tokenizer", "Metaspace with prepend_scheme first after a normalizer that can drop the beginning of a text")
+		}
 		read, ok := preTokenizers[kind]
 		if !ok {
 			return unsupported("pre_tokenizer", "type %.40q", kind)
@@ -39,7 +43,6 @@ var preTokenizers = map[string]func(json.RawMessage) ([]splitter, error){
 	"Split":           readSplit,
 	"Metaspace":       readMetaspace,
 	"Digits":          readDigits,
-	"Punctuation":     readPunctuation,
 	"WhitespaceSplit": readWhitespaceSplit,
 }
 
@@ -163,22 +166,6 @@ func readDigits(data json.RawMessage) ([]splitter, error) {
 	return []splitter{cutting(characters(unicode.IsNumber), behavior, false)}, nil
 }
 
-func readPunctuation(data json.RawMessage) ([]splitter, error) {
-	p := struct{ Type, Behavior string }{Behavior: "Isolated"}
-	if err := decode(data, "pre_tokenizer", &p); err != nil {
-		return nil, err
-	}
-	behavior, ok := behaviors[p.Behavior]
-	if !ok {
-		return nil, unsupported("pre_tokenizer", "behavior %.40q", p.Behavior)
-	}
-	return []splitter{cutting(characters(isPunctuation), behavior, false)}, nil
-}
-
-func isPunctuation(r rune) bool {
-	return unicode.IsPunct(r) || r < utf8.RuneSelf && unicode.IsSymbol(r)
-}
-
 func readWhitespaceSplit(data json.RawMessage) ([]splitter, error) {
 	var p struct{ Type string }
 	if err := decode(data, "pre_tokenizer", &p); err != nil {
@@ -219,8 +206,8 @@ func mapping(change func(w word) string) splitter {
 		size := 0
 		for i := range words {
 			words[i].text = change(words[i])
-			if size += len(words[i].text); size > 4*maxText {
-				return nil, notEncodable("the text is longer than %d bytes after pre-tokenization", 4*maxText)
+			if size += len(words[i].text); size > 3*maxText {
+				return nil, notEncodable("the text is longer than %d bytes after pre-tokenization", 3*maxText)
 			}
 		}
 		return words, nil

@@ -45,7 +45,14 @@ func (p *prefixes) all(s string, yield func(length int, id int32) bool) {
 	}
 	low, high := int(p.first[s[0]]), int(p.first[int(s[0])+1])
 	for depth := 1; low < high; depth++ {
-		if e := &p.sorted[low]; len(e.text) == depth {
+		e := &p.sorted[low]
+		if low+1 == high && len(e.text) > depth {
+			if strings.HasPrefix(s, e.text) {
+				yield(len(e.text), e.id)
+			}
+			return
+		}
+		if len(e.text) == depth {
 			if !yield(depth, e.id) {
 				return
 			}

@@ -11,14 +11,18 @@ import (
 
 const (
 	maxPattern    = 4 << 10
-	encodeTime    = 20 * time.Second // of all regular expressions in one Encode
-	maxBacktracks = 64 << 20
+	maxBacktracks = 4 << 20         // entries of the stack of one match
+	matchTime     = 5 * time.Second // of one match
+	byteTime      = 10 * time.Microsecond
 )
 
-// budget is what the regular expressions of one Encode may take.
+// budget is the time that the regular expressions of one Encode may take. Patterns of real files
+// take less than a hundredth of it.
 type budget struct{ end time.Time }
 
-func newBudget() *budget { return &budget{time.Now().Add(encodeTime)} }
+func newBudget(size int) *budget {
+	return &budget{time.Now().Add(matchTime + time.Duration(size)*byteTime)}
+}
 
 // regex is a regular expression whose meaning in regexp2 is the same as in Oniguruma, which Hugging
 // Face's library uses, and in Rust's fancy-regex, which tiktoken uses.
@@ -36,23 +40,18 @@ func newRegex(pattern, place string) (*regex, error) {
 	if err != nil {
 		return nil, unsupported(place, "pattern %.200q: %.200s", pattern, err)
 	}
-	re.MatchTimeout = encodeTime / 2
+	re.MatchTimeout = matchTime
 	return &regex{re}, nil
 }
 
 // each yields the offsets of the matches that are not empty.
 func (r *regex) each(s string, b *budget, yield func(start, end int)) error {
 	offset, at := 0, 0 // byte and rune before which all is done
-	count := 0
 	late := false
 	err := r.re.FindRunesMatches([]rune(s), -1, func(m regexp2.MatchView) bool {
 		index, length, _ := m.GroupRange(0)
-		if count++; count%1024 == 0 && time.Now().After(b.end) {
-			late = true
-			return false
-		}
-		if length == 0 {
-			return true
+		if late = time.Now().After(b.end); late || length == 0 {
+			return !late
 		}
 		start := offset + runesLength(s[offset:], index-at)
 		end := start + runesLength(s[start:], length)
@@ -61,7 +60,7 @@ func (r *regex) each(s string, b *budget, yield func(start, end int)) error {
 		return true
 	})
 	if err == nil && late {
-		return notEncodable("the regular expression took more than %v", encodeTime)
+		return notEncodable("the regular expressions take too long")
 	}
 	if err != nil {
 		return notEncodable("regular expression: %.200s", err)

@@ -101,7 +101,7 @@ func parseTiktoken(data []byte) (Tokenizer, error) {
 	}
 	i := slices.IndexFunc(families, func(f family) bool { return f.ranks == count })
 	if i < 0 {
-		return nil, unsupported("file", "%d ranks: no known family of tiktoken files has this number, and the file does not contain the pattern", count)
+		return nil, unsupported("file", "%d ranks: no known family of tiktoken files has this number, which stands for the pattern", count)
 	}
 	return newTiktoken(texts, &families[i])
 }
@@ -186,7 +186,7 @@ func (t *tiktoken) Encode(s string, special bool) ([]int, error) {
 	if !utf8.ValidString(s) {
 		return nil, notEncodable("invalid UTF-8 at byte %d", invalidAt(s))
 	}
-	b := newBudget()
+	b := newBudget(len(s))
 	encode := func(ids []int, text string) ([]int, error) {
 		err := t.pattern.each(text, b, func(start, end int) { ids = t.word(ids, text[start:end]) })
 		return ids, err

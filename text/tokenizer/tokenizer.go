@@ -37,11 +37,11 @@ type LeadingSpace interface {
 
 // Limits on files and texts.
 const (
-	maxFile   = 256 << 20 // bytes of a file
+	maxFile   = 128 << 20 // bytes of a file
 	maxTokens = 2 << 20
 	maxMerges = 4 << 20
-	maxPiece  = 2 << 10   // bytes of a token
-	maxText   = 16 << 20  // bytes of a text, before and after normalization
+	maxPiece  = 1 << 10   // bytes of a token
+	maxText   = 8 << 20   // bytes of a text, before and after normalization
 	maxAdded  = 256 << 10 // added tokens
 )
 

@@ -52,7 +52,7 @@ func (u *unigram) search(text string) []best {
 			return true
 		})
 		if !single {
-			u.improve(&ends[start+char], u.penalty+till, start, u.unknown)
+			u.improve(&ends[start+char], u.round(u.penalty+till), start, u.unknown)
 		}
 		start += char
 	}
