@@ -62,7 +62,7 @@ func (p *preparation) image(i int, payload *delegate.Payload, left delegate.Limi
 	gone := false
 	payload.Limits = left
 	payload.Release = func(data []byte) bool {
-		done := p.giveBack(data)
+		done := p.discard(data)
 		gone = gone || done
 		return done
 	}

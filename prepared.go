@@ -132,23 +132,23 @@ func (p *prepared) memoryNeeded(on *plan.Memory, file int64) *MemoryError {
 // preparation prepares the data that the instances of a method share. One goroutine uses it at a
 // time.
 type preparation struct {
-	spec      *pte.Method
-	config    *config
-	data      *dataMap
-	pool      *cpu.Pool
-	size      int64             // of the program
-	fileBytes int64             // of all files
-	scratch   *delegate.Scratch // of the first instance
-	giveBack  func([]byte) bool // see delegate.Payload
-	mayGive   func([]byte) bool // whether giveBack would
-	lost      error             // a delegate failed after its weights were released
-	digest    []byte            // SHA-256 of the program's bytes, with LowerTune only
-	images    []delegate.Image  // compiled so far, in order
-	needs     []delegate.Needs  // of these
-	held      map[string]int64  // memory reported to observers, by kind
-	opened    []*openedPayload  // by delegate; nil for those that are compiled
-	base      *prepared         // the method before lowering to backends, which later attempts reuse
-	unread                      // constants to be released
+	spec       *pte.Method
+	config     *config
+	data       *dataMap
+	pool       *cpu.Pool
+	size       int64             // of the program
+	fileBytes  int64             // of all files
+	scratch    *delegate.Scratch // of the first instance
+	discard    func([]byte) bool // see delegate.Payload
+	mayDiscard func([]byte) bool // whether discard would
+	lost       error             // a delegate failed after its weights were released
+	digest     []byte            // SHA-256 of the program's bytes, with LowerTune only
+	images     []delegate.Image  // compiled so far, in order
+	needs      []delegate.Needs  // of these
+	held       map[string]int64  // memory reported to observers, by kind
+	opened     []*openedPayload  // by delegate; nil for those that are compiled
+	base       *prepared         // the method before lowering to backends, which later attempts reuse
+	unread                       // constants to be released
 
 	measured regionImage // the latest measured image, until it is decided whether it is used; may have no image
 }

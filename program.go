@@ -106,19 +106,19 @@ func (p *Program) path() string {
 	return p.files[0].path
 }
 
-// giveBack discards the memory of weights that one method has read and nothing reads any more, unless
+// discard discards the memory of weights that one method has read and nothing reads any more, unless
 // another reads them too.
-func (p *Program) giveBack(data []byte) bool {
-	return p.givesBack() && p.reads.release(p.spec, p.data, p.config.backends, data)
+func (p *Program) discard(data []byte) bool {
+	return p.discards() && p.reads.release(p.spec, p.data, p.config.backends, data)
 }
 
-// mayGiveBack reports whether giveBack would discard data.
-func (p *Program) mayGiveBack(data []byte) bool {
-	return p.givesBack() && p.reads.owned(p.spec, p.data, p.config.backends, data)
+// mayDiscard reports whether discard would discard data.
+func (p *Program) mayDiscard(data []byte) bool {
+	return p.discards() && p.reads.owned(p.spec, p.data, p.config.backends, data)
 }
 
-// givesBack is false where a method is prepared twice, or the caller reads constants.
-func (p *Program) givesBack() bool {
+// discards is false where a method is prepared twice, or the caller reads constants.
+func (p *Program) discards() bool {
 	return p.config.lowering != LowerVerify && !p.config.keepConstants
 }
 
@@ -136,7 +136,7 @@ func (p *Program) slotsOf(c *config) []slot {
 	slots := make([]slot, len(p.spec.Methods))
 	for i := range slots {
 		slots[i].preparation = preparation{digest: p.sum, spec: &p.spec.Methods[i], config: c, data: p.data, pool: p.pool,
-			size: p.spec.Size, fileBytes: p.fileBytes(), giveBack: p.giveBack, mayGive: p.mayGiveBack}
+			size: p.spec.Size, fileBytes: p.fileBytes(), discard: p.discard, mayDiscard: p.mayDiscard}
 	}
 	return slots
 }

@@ -42,7 +42,7 @@ func (p *preparation) release(w *watch, done *prepared) {
 		if s.Kind == ir.Folded {
 			kind = trace.MemoryFolded
 			cpu.Discard(s.Data)
-		} else if !p.giveBack(s.Data) {
+		} else if !p.discard(s.Data) {
 			continue
 		}
 		if p.given == nil {
@@ -54,7 +54,7 @@ func (p *preparation) release(w *watch, done *prepared) {
 	}
 	for _, data := range p.packed {
 		if !overlapsAny(read, data) && !p.given[&data[0]] {
-			p.giveBack(data)
+			p.discard(data)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (p *preparation) keep(g *delegate.Graph, packed [][]byte) {
 // mayRelease reports whether constants that a backend has packed will be released, unless something
 // else reads them.
 func (p *preparation) mayRelease(data []byte) bool {
-	return len(data) > 0 && !p.config.keepConstants && (p.mayGive(data) || p.isFolded(data))
+	return len(data) > 0 && !p.config.keepConstants && (p.mayDiscard(data) || p.isFolded(data))
 }
 
 // isFolded reports whether data is part of a constant that was computed at load.

@@ -79,7 +79,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 			return nil, err
 		}
 	}
-	return b.compile(ctx, x.image(&image{limits: p.Limits, args: p.Args, giveBack: p.Release, scratch: p.Scratch, inGo: inGo}))
+	return b.compile(ctx, x.image(&image{limits: p.Limits, args: p.Args, release: p.Release, scratch: p.Scratch, inGo: inGo}))
 }
 
 // compile selects the engine of a planned image and prepares the image for it.
@@ -93,7 +93,7 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 		g.showValues()
 	}
 	if b.Values || b.KeepConstants {
-		img.giveBack = nil
+		img.release = nil
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

@@ -119,7 +119,7 @@ func (l *lowering) whole() (*graph, []shape, error) {
 func checkInput(g *delegate.Graph, v int) error {
 	x := &g.Values[v]
 	if x.Kind != tensor.KindTensor {
-		return refuse("an input that is no tensor")
+		return refuse("the input is not a tensor")
 	}
 	if x.DType != tensor.Float32 && x.DType != tensor.Float16 && codeQuantization(g, v) == nil {
 		return refuse("an input of %v", x.DType)
@@ -141,7 +141,7 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	if slices.ContainsFunc(g.Inputs, func(v int) bool { return g.Values[v].Dynamism != tensor.Static }) {
 		release = nil // the calls remain
 	}
-	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, giveBack: x.discardOr(release), region: true}))
+	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, release: x.discardOr(release), region: true}))
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 		m.Close()
 		return nil, unsupported("", "%s", m.whyReference)
 	}
-	if release != nil && m.giveBack != nil {
+	if release != nil && m.release != nil {
 		m.releaseUnread(g)
 	}
 	return img, nil
@@ -162,7 +162,7 @@ func (u *native) Check(args []*tensor.Value) error {
 	if err := u.follow(args); err != nil {
 		return err
 	}
-	if u.beside {
+	if u.useOther {
 		return unsupported("", "sizes that the library may not have")
 	}
 	return nil

@@ -16,10 +16,10 @@ type graph struct {
 	Args    []int // values of the delegate call's arguments, by external id
 	Inputs  int   // number of inputs, which come first in Args
 
-	mend   bool                // repair known exporter faults
-	mended []string            // descriptions of repaired faults
-	own    [][]byte            // filters made by lowering, to which only the graph refers
-	specs  []*delegate.ArgSpec // the program's specifications of Args, nil for none
+	mayRepair bool                // repair known exporter faults
+	repaired  []string            // descriptions of repaired faults
+	own       [][]byte            // filters made by lowering, to which only the graph refers
+	specs     []*delegate.ArgSpec // the program's specifications of Args, nil for none
 }
 
 // value is one tensor of a graph (XValue). Its shape is in memory order.

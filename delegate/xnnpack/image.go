@@ -35,12 +35,12 @@ type image struct {
 	cacheNote    string         // state of the weights file, if one is requested
 	args         []*delegate.ArgSpec
 	scratch      *delegate.Scratch
-	giveBack     func([]byte) bool // see delegate.Payload.Release
+	release      func([]byte) bool // see delegate.Payload.Release
 	region       bool              // the graph was lowered from operators
 	frozen       bool              // filters were released: no other sizes, no further weights
 	calls        int               // the number of arguments of a call; observed values follow them
 	shown        bool              // units expose intermediate values
-	mended       *graph            // the graph before fusion, if exporter faults were repaired
+	repaired     *graph            // the graph before fusion, if exporter faults were repaired
 
 	int8 int8Store // of the Go engine
 
@@ -92,7 +92,7 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	m.pinConstants()
 	m.weights.constants = m.releasable()
 	if b.WeightsCache == "" {
-		m.weights.release = m.giveBack
+		m.weights.release = m.release
 	}
 	err = m.useFile(ctx, b, func() (err error) {
 		if m.spare.workspace, err = workspaceIn(m.scratch, lib); err == nil {
@@ -136,9 +136,9 @@ func (m *image) seal() {
 	w := m.weights
 	w.sealed = true
 	if w.release == nil {
-		w.release = m.giveBack
+		w.release = m.release
 		for i := range w.entries {
-			w.giveBack(w.entries[i].key.Kernel)
+			w.releaseConstant(w.entries[i].key.Kernel)
 		}
 	}
 	for _, x := range w.unscaled {
@@ -372,9 +372,9 @@ func libraryAdvice() string {
 
 // Warnings reports a missing library, an unused folder for weights, and repairs of the payload.
 func (m *image) Warnings() (list []delegate.Warning) {
-	if n := len(m.graph.mended); n > 0 {
+	if n := len(m.graph.repaired); n > 0 {
 		list = append(list, delegate.Warning{Class: delegate.WarnRepair,
-			Text: fmt.Sprintf("%s: %d faults of the exporter were repaired, the first: %s", ID, n, m.graph.mended[0])})
+			Text: fmt.Sprintf("%s: %d faults of the exporter were repaired, the first: %s", ID, n, m.graph.repaired[0])})
 	}
 	if m.noLibrary != nil {
 		list = append(list, delegate.Warning{Class: delegate.WarnEngine,
@@ -391,12 +391,12 @@ const notKept = "not kept: "
 
 // Info lists the nodes with the shapes of their outputs at the declared sizes.
 func (m *image) Info() delegate.Info {
-	info := delegate.Info{Engine: string(EngineNative), Needs: m.Needs(), WeightBytes: m.graph.constantBytes(), Repairs: m.graph.mended}
+	info := delegate.Info{Engine: string(EngineNative), Needs: m.Needs(), WeightBytes: m.graph.constantBytes(), Repairs: m.graph.repaired}
 	if !m.native {
 		info.Engine = string(EngineReference)
 	}
-	if m.mended != nil && m.giveBack == nil { // otherwise constants may have been released
-		info.Repaired = m.mended.payload(0)
+	if m.repaired != nil && m.release == nil { // otherwise constants may have been released
+		info.Repaired = m.repaired.payload(0)
 	}
 	info.Facts = append(info.Facts, [2]string{"schema", m.graph.Version}, [2]string{"multiplications", fmt.Sprintf("%.0f", m.cost)})
 	if m.estimates != (estimates{}) {
@@ -431,7 +431,7 @@ func (m *image) describeNode(n *node) delegate.Node {
 			x := &m.graph.Values[v]
 			sizes := strings.ReplaceAll(strings.Trim(m.shapes[v].String(), "[]"), " ", "x")
 			values = append(values, x.Datatype.String()+" "+cmp.Or(sizes, "scalar"))
-			if x.isConst() && m.giveBack == nil {
+			if x.isConst() && m.release == nil {
 				constants = append(constants, constantTensor(x).Tensor)
 			}
 		}

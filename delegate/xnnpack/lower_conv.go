@@ -60,7 +60,7 @@ func (c *lowerCall) geometry() (w window, err error) {
 	case rank != 3 && rank != 4 || len(f.Sizes) != rank:
 		return w, refuse("a convolution of %d dimensions, want 3 or 4", rank)
 	case !f.IsConst():
-		return w, refuse("a filter that is no constant")
+		return w, refuse("the filter is not a constant")
 	}
 	if rank == 3 {
 		if err := c.static(c.call.Args[0], c.out()); err != nil {
@@ -166,7 +166,7 @@ func (c *lowerCall) normalization(channels int) (scale, shift []float32, err err
 		}
 		float := x.DType == tensor.Float32 || x.DType == tensor.Float16
 		if !x.IsConst() || !float || checkTensor(x) != nil || memoryShapeOf(x, contiguous).numel() != channels {
-			return nil, nil, refuse("statistics that are no constants of %d elements", channels)
+			return nil, nil, refuse("mean or variance is not a constant of %d elements", channels)
 		}
 		list[i] = tensor.View[float32](c.asFloat32(c.call.Args[1+i]).Data)
 	}

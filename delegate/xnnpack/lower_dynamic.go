@@ -60,12 +60,12 @@ func isCall(g *delegate.Graph, i int, op string) bool {
 // error if one of them is read outside the pattern.
 func dynamicPattern(g *delegate.Graph, choose int) (p dynamicTensor, err error) {
 	if !isCall(g, choose, chooseOp) {
-		return p, refuse("scale and zero point that no call chooses")
+		return p, refuse("scale and zero point do not come from choose_qparams")
 	}
 	args := g.Calls[choose].Args
 	p.source = args[0]
 	if x := &g.Values[p.source]; x.DType != tensor.Float32 || g.Values[args[1]].Int != -128 || g.Values[args[2]].Int != 127 {
-		return p, refuse("codes of another range or type")
+		return p, refuse("quantized elements of an unsupported type or range")
 	}
 	chosen := g.Writes(nil, choose)
 	steps, err := readersOf(g, chosen, func(i int) bool {
@@ -87,7 +87,7 @@ func dynamicPattern(g *delegate.Graph, choose int) (p dynamicTensor, err error) 
 	}
 	for _, v := range short {
 		if g.Values[v].DType != tensor.Int8 {
-			return p, refuse("codes of another range or type")
+			return p, refuse("quantized elements of an unsupported type or range")
 		}
 	}
 	read, err := readersOf(g, short, func(i int) bool { return isCall(g, i, dequantizeChosenOp) })
@@ -96,7 +96,7 @@ func dynamicPattern(g *delegate.Graph, choose int) (p dynamicTensor, err error) 
 	}
 	for _, i := range steps {
 		if isCall(g, i, dequantizeChosenOp) && !slices.Contains(read, i) {
-			return p, refuse("numbers of other codes")
+			return p, refuse("dequantize of elements that this quantize did not produce")
 		}
 	}
 	p.products, err = readersOf(g, p.numbers, func(i int) bool {
@@ -110,11 +110,11 @@ func dynamicPattern(g *delegate.Graph, choose int) (p dynamicTensor, err error) 
 func readersOf(g *delegate.Graph, list []int, is func(i int) bool) (calls []int, err error) {
 	for _, v := range list {
 		if slices.Contains(g.Outputs, v) {
-			return nil, refuse("a step of dynamic quantization that is read elsewhere")
+			return nil, refuse("a result of dynamic quantization is also read elsewhere")
 		}
 		for _, i := range g.Readers(v) {
 			if !is(i) {
-				return nil, refuse("a step of dynamic quantization that is read elsewhere")
+				return nil, refuse("a result of dynamic quantization is also read elsewhere")
 			}
 			if !slices.Contains(calls, i) {
 				calls = append(calls, i)
@@ -132,7 +132,7 @@ func (c *lowerCall) shortProduct(i int, numbers []int) error {
 		at = 1
 	}
 	if x := c.in.Calls[i].Args[at]; !slices.Contains(numbers, x) || len(c.vals[x].Sizes) < 2 {
-		return refuse("a step of dynamic quantization that is read elsewhere")
+		return refuse("a result of dynamic quantization is also read elsewhere")
 	}
 	trial := newLowering(c.in, true)
 	trial.vals, trial.short = c.vals, c.short

@@ -86,7 +86,7 @@ func (c *lowerCall) clamp(lo, hi float32) error {
 	}
 	x := c.call.Args[0]
 	if w := c.in.Writer(x); c.half && (w < 0 || c.in.Calls[w].Sig == nil || !slices.Contains(activated, c.in.Calls[w].Sig.Name)) {
-		return refuse("bounds of float16 tensors that no product or sum computes")
+		return refuse("bounds of a float16 tensor that is not a product or sum")
 	}
 	o := c.follow(x)
 	in := c.value(x, o)
@@ -165,7 +165,7 @@ func binaryCall(name string, alpha int) func(*lowerCall) error {
 		}
 		a, b, y := c.call.Args[0], c.call.Args[1], c.out()
 		if c.to != nil && (c.arg(0).IsConst() || c.arg(1).IsConst()) {
-			return refuse("a constant beside quantized elements")
+			return refuse("a constant operand of a quantized operation")
 		}
 		rank := len(c.vals[y].Sizes)
 		o := contiguous

@@ -53,12 +53,12 @@ func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
 	}
 	if !f.IsConst() {
 		if bias != none || !flipped {
-			return refuse("a filter that is no constant")
+			return refuse("the filter is not a constant")
 		}
 		return c.multiply(x, filter)
 	}
 	if c.vals[x].IsConst() {
-		return refuse("a constant times a constant")
+		return refuse("both operands are constants")
 	}
 	channels := f.Sizes[0]
 	if flipped {
@@ -86,7 +86,7 @@ func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
 // productAndSum adds a tensor that is not a bias in a separate node.
 func (c *lowerCall) productAndSum(in, w int, flags uint32, added int) error {
 	if c.to != nil {
-		return refuse("a bias that is no row of constants")
+		return refuse("the bias is not a constant vector")
 	}
 	y := c.out()
 	product := c.made(memoryShapeOf(&c.vals[y], contiguous))
@@ -149,7 +149,7 @@ func (c *lowerCall) bias(v, filter, in, channels int) (int, error) {
 	}
 	x := &c.vals[v]
 	if !isBias(x, channels) {
-		return none, refuse("a bias that is no row of constants")
+		return none, refuse("the bias is not a constant vector")
 	}
 	data := c.asFloat32(v).Data
 	if memoryShapeOf(x, contiguous).numel() < channels {

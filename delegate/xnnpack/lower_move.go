@@ -162,7 +162,7 @@ func viewCopyCall(c *lowerCall) error {
 	}
 	want := c.ints(1)
 	if len(want) == 0 {
-		return refuse("sizes that may change, of a tensor of one element")
+		return refuse("dynamic sizes of a tensor of one element")
 	}
 	for i, d := range want {
 		if d == -1 {

@@ -17,7 +17,7 @@ var quantizedLowerings = []lowerRow{
 	{op: quantizeOp, emit: quantizeCall, anyType: true},
 	{op: dequantizeOp, emit: dequantizeCall, anyType: true, fold: foldDequantize},
 	{op: "quantized_decomposed::dequantize_per_channel.out", anyType: true, fold: foldDequantize, emit: func(*lowerCall) error {
-		return refuse("scales for each channel of what is no constant, or around other zero points than 0")
+		return refuse("per-channel scales of a tensor that is not constant, or zero points other than 0")
 	}},
 }
 
@@ -83,7 +83,7 @@ func (c *lowerCall) checkCodes(float, codes int) (*quantization, error) {
 	}
 	q := codeQuantization(c.in, codes)
 	if q == nil {
-		return nil, refuse("codes of another range or type, or taken in several ways")
+		return nil, refuse("quantized elements of an unsupported type or range, or with several quantizations")
 	}
 	if err := (&value{Datatype: q.datatype, Quant: q.quant}).checkPerTensor(""); err != nil {
 		return nil, refuse("%s", reasonOf(err))
@@ -300,7 +300,7 @@ func (c *lowerCall) wholeBias(list []float32, filter, in int) (int, error) {
 		scale := c.g.Values[in].Quant.Scale * c.g.Values[filter].Quant.Scales[i]
 		n := math.RoundToEven(float64(x) / float64(scale))
 		if !(math.Abs(n) <= math.MaxInt32) || scale < 0x1p-126 {
-			return none, refuse("a bias of %v beside sums of scale %v", x, scale)
+			return none, refuse("bias %v is outside int32 at scale %v", x, scale)
 		}
 		tensor.View[int32](data)[i] = int32(n)
 		q.Scales = append(q.Scales, scale)

@@ -132,7 +132,7 @@ func (c *lowerCall) checkTensors(row *lowerRow) error {
 	read, outs := c.in.Reads(nil, c.index), c.outs()
 	if len(outs) > 1 && !c.listed() && !row.several {
 		if slices.ContainsFunc(outs[1:], c.wanted) {
-			return refuse("its further results are read")
+			return refuse("results other than the first are read")
 		}
 		outs = outs[:1]
 	}
@@ -157,7 +157,7 @@ func (c *lowerCall) checkTensors(row *lowerRow) error {
 		varies = varies || !c.vals[v].IsConst()
 	}
 	if !varies {
-		return refuse("nothing but constants")
+		return refuse("all operands are constants")
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func checkTensor(x *delegate.GraphValue) error {
 func (c *lowerCall) static(list ...int) error {
 	for _, v := range list {
 		if c.vals[v].Dynamism != tensor.Static {
-			return refuse("sizes that may change, which the node keeps")
+			return refuse("dynamic sizes, but the node stores fixed ones")
 		}
 	}
 	return nil

@@ -117,16 +117,16 @@ func TestLoweringRefuses(t *testing.T) {
 		{"unsupported dim order", "dim order", func(c *calls) val {
 			return c.call("aten::relu.out", []out{{rank: 3, order: []uint8{2, 1, 0}}}, c.inputIn([]uint8{2, 1, 0}, 2, 3, 4))[0]
 		}},
-		{"only constants", "nothing but constants", func(c *calls) val { return c.do("aten::relu.out", 1, c.constant(3)) }},
+		{"only constants", "all operands are constants", func(c *calls) val { return c.do("aten::relu.out", 1, c.constant(3)) }},
 		{"mean of rows", "mean over dimensions [1]", func(c *calls) val { return c.do("aten::mean.out", 4, c.input(1, 2, 3, 4), []int{1}, true, nil) }},
 		{"repeated sizes", "repeated", func(c *calls) val { return c.do("aten::expand_copy.out", 2, c.input(1, 3), []int{4, 3}, false) }},
-		{"computed filter", "filter that is no constant", func(c *calls) val {
+		{"computed filter", "filter is not a constant", func(c *calls) val {
 			return c.do("aten::linear.out", 2, c.input(3, 4), c.input(5, 4), nil)
 		}},
 		{"pool of one element", "one element", func(c *calls) val {
 			return c.do("aten::avg_pool2d.out", 4, c.input(1, 2, 5, 5), []int{1, 1}, []int{1, 1}, []int{0, 0}, false, true, nil)
 		}},
-		{"indices are read", "further results", func(c *calls) val {
+		{"indices are read", "other than the first", func(c *calls) val {
 			y := c.call("aten::max_pool2d_with_indices.out", []out{{rank: 4}, {rank: 4, dtype: tensor.Int64}}, c.input(1, 2, 5, 5),
 				[]int{2, 2}, []int{2, 2}, []int{0, 0}, []int{1, 1}, false)
 			c.outputs(y[1])
@@ -170,8 +170,8 @@ func TestLoweringRefusesDynamic(t *testing.T) {
 			c := newCalls(5)
 			c.outputs(test.build(c))
 			c.dynamic()
-			if reason := (Backend{}).Accepts(c.g, 0); !strings.Contains(reason, "may change") {
-				t.Errorf("got %q, want %q in it", reason, "may change")
+			if reason := (Backend{}).Accepts(c.g, 0); !strings.Contains(reason, "dynamic sizes") {
+				t.Errorf("got %q, want %q in it", reason, "dynamic sizes")
 			}
 		})
 	}

@@ -14,26 +14,26 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// grower builds a random graph of calls. It omits calls that fail or that Accepts rejects.
-type grower struct {
+// callMaker builds a random graph of calls. It omits calls that fail or that Accepts rejects.
+type callMaker struct {
 	*calls
 	ready   []val
 	refused map[string]int
 	short   bool // most tensors are quantized
 }
 
-func (w *grower) pick() val { return w.ready[w.r.IntN(len(w.ready))] }
+func (w *callMaker) pick() val { return w.ready[w.r.IntN(len(w.ready))] }
 
-func (w *grower) sizes(v val) []int { return w.g.Values[v].Sizes }
+func (w *callMaker) sizes(v val) []int { return w.g.Values[v].Sizes }
 
 // try adds a call unless it fails or is rejected.
-func (w *grower) try(op string, o out, args ...any) {
+func (w *callMaker) try(op string, o out, args ...any) {
 	n := len(w.g.Calls)
 	results := w.call(op, []out{o}, args...)
 	w.settle(n, results)
 }
 
-func (w *grower) settle(n int, results vals) {
+func (w *callMaker) settle(n int, results vals) {
 	good := w.err == nil
 	for _, v := range results {
 		t := w.tensors[v]
@@ -57,16 +57,16 @@ func (w *grower) settle(n int, results vals) {
 }
 
 // renew copies the graph to discard its index of readers.
-func (w *grower) renew() {
+func (w *callMaker) renew() {
 	w.g = &delegate.Graph{Method: w.g.Method, Values: w.g.Values, Calls: w.g.Calls, Inputs: w.g.Inputs, Outputs: w.g.Outputs}
 }
 
 // like describes a result with the rank and dim order of a tensor.
-func (w *grower) like(v val) out {
+func (w *callMaker) like(v val) out {
 	return out{rank: len(w.sizes(v)), order: w.g.Values[v].DimOrder}
 }
 
-func (w *grower) grow() {
+func (w *callMaker) grow() {
 	steps := []func(x val, sizes []int){w.unary, w.binary, w.binary, w.scalar, w.reorder, w.reshape, w.cut, w.join, w.product, w.convolution, w.convolution,
 		w.rows, w.pool, w.mean, w.norm, w.copies}
 	x := w.pick()
@@ -81,7 +81,7 @@ func (w *grower) grow() {
 
 // quantize quantizes and dequantizes tensor i of w.ready, most of the time, and returns the index of
 // the result.
-func (w *grower) quantize(i int) int {
+func (w *callMaker) quantize(i int) int {
 	n := len(w.g.Calls)
 	if w.r.IntN(5) == 0 {
 		return i
@@ -92,7 +92,7 @@ func (w *grower) quantize(i int) int {
 	return len(w.ready) - 1
 }
 
-func (w *grower) unary(x val, sizes []int) {
+func (w *callMaker) unary(x val, sizes []int) {
 	list := []struct {
 		op   string
 		args []any
@@ -102,7 +102,7 @@ func (w *grower) unary(x val, sizes []int) {
 	w.try("aten::"+f.op+".out", w.like(x), append([]any{x}, f.args...)...)
 }
 
-func (w *grower) scalar(x val, sizes []int) {
+func (w *callMaker) scalar(x val, sizes []int) {
 	switch w.r.IntN(5) {
 	case 0:
 		w.try("aten::mul.Scalar_out", w.like(x), x, 0.7)
@@ -119,7 +119,7 @@ func (w *grower) scalar(x val, sizes []int) {
 	}
 }
 
-func (w *grower) binary(x val, sizes []int) {
+func (w *callMaker) binary(x val, sizes []int) {
 	op := []string{"add", "sub", "mul", "maximum", "minimum"}[w.r.IntN(5)]
 	other := w.pick()
 	switch w.r.IntN(4) {
@@ -155,7 +155,7 @@ func (w *grower) binary(x val, sizes []int) {
 	w.try("aten::"+op+".out", o, args...)
 }
 
-func (w *grower) reorder(x val, sizes []int) {
+func (w *callMaker) reorder(x val, sizes []int) {
 	rank := len(sizes)
 	switch {
 	case rank == 2 && w.r.IntN(2) == 0:
@@ -169,7 +169,7 @@ func (w *grower) reorder(x val, sizes []int) {
 	}
 }
 
-func (w *grower) reshape(x val, sizes []int) {
+func (w *callMaker) reshape(x val, sizes []int) {
 	if w.g.Values[x].DimOrder != nil && !slices.IsSorted(w.g.Values[x].DimOrder) {
 		return
 	}
@@ -207,7 +207,7 @@ func (w *grower) reshape(x val, sizes []int) {
 	}
 }
 
-func (w *grower) cut(x val, sizes []int) {
+func (w *callMaker) cut(x val, sizes []int) {
 	if len(sizes) == 0 {
 		return
 	}
@@ -234,7 +234,7 @@ func (w *grower) cut(x val, sizes []int) {
 	}
 }
 
-func (w *grower) join(x val, sizes []int) {
+func (w *callMaker) join(x val, sizes []int) {
 	if len(sizes) == 0 {
 		return
 	}
@@ -251,7 +251,7 @@ func (w *grower) join(x val, sizes []int) {
 	w.try("aten::cat.out", w.like(x), parts, dim)
 }
 
-func (w *grower) product(x val, sizes []int) {
+func (w *callMaker) product(x val, sizes []int) {
 	rank := len(sizes)
 	if rank == 0 {
 		return
@@ -272,7 +272,7 @@ func (w *grower) product(x val, sizes []int) {
 	}
 }
 
-func (w *grower) convolution(x val, sizes []int) {
+func (w *callMaker) convolution(x val, sizes []int) {
 	if len(sizes) != 4 {
 		return
 	}
@@ -296,7 +296,7 @@ func (w *grower) convolution(x val, sizes []int) {
 	w.try("aten::convolution.out", o, x, filter, bias, []int{1 + w.r.IntN(2), 1 + w.r.IntN(2)}, []int{w.r.IntN(2), w.r.IntN(2)}, []int{1, 1 + w.r.IntN(2)}, transposed, []int{0, 0}, groups)
 }
 
-func (w *grower) rows(x val, sizes []int) {
+func (w *callMaker) rows(x val, sizes []int) {
 	if len(sizes) != 3 {
 		return
 	}
@@ -306,7 +306,7 @@ func (w *grower) rows(x val, sizes []int) {
 	w.try("aten::convolution.out", out{rank: 3}, x, w.constant(to, sizes[1], 1+w.r.IntN(3)), nil, []int{1}, []int{1}, []int{1}, false, []int{0}, 1)
 }
 
-func (w *grower) pool(x val, sizes []int) {
+func (w *callMaker) pool(x val, sizes []int) {
 	if len(sizes) != 4 {
 		return
 	}
@@ -323,7 +323,7 @@ func (w *grower) pool(x val, sizes []int) {
 	}
 }
 
-func (w *grower) mean(x val, sizes []int) {
+func (w *callMaker) mean(x val, sizes []int) {
 	if len(sizes) != 4 {
 		return
 	}
@@ -337,7 +337,7 @@ func (w *grower) mean(x val, sizes []int) {
 	}
 }
 
-func (w *grower) norm(x val, sizes []int) {
+func (w *callMaker) norm(x val, sizes []int) {
 	if len(sizes) < 2 {
 		return
 	}
@@ -350,7 +350,7 @@ func (w *grower) norm(x val, sizes []int) {
 		variance, 0.1, 1e-5)[:1])
 }
 
-func (w *grower) copies(x val, sizes []int) {
+func (w *callMaker) copies(x val, sizes []int) {
 	if len(sizes) != 4 || w.r.IntN(3) == 0 {
 		w.try("aten::clone.out", w.like(x), x, nil)
 		return
@@ -364,8 +364,8 @@ func (w *grower) copies(x val, sizes []int) {
 }
 
 // randomCalls returns a random graph of up to size calls.
-func randomCalls(seed uint64, size int, short bool) *grower {
-	w := &grower{calls: newCalls(seed), refused: make(map[string]int), short: short}
+func randomCalls(seed uint64, size int, short bool) *callMaker {
+	w := &callMaker{calls: newCalls(seed), refused: make(map[string]int), short: short}
 	for range 1 + w.r.IntN(3) {
 		switch w.r.IntN(5) {
 		case 0:
@@ -430,7 +430,7 @@ func TestLoweringFuzz(t *testing.T) {
 	}
 }
 
-func (w *grower) compare(b Backend, tolerance float64) error {
+func (w *callMaker) compare(b Backend, tolerance float64) error {
 	img, err := b.CompileGraph(context.Background(), w.g)
 	if err != nil {
 		return err
@@ -439,7 +439,7 @@ func (w *grower) compare(b Backend, tolerance float64) error {
 	return w.run(img, tolerance)
 }
 
-func (w *grower) String() (s string) {
+func (w *callMaker) String() (s string) {
 	for i := range w.g.Calls {
 		c := &w.g.Calls[i]
 		s += c.Place
@@ -470,7 +470,7 @@ func TestLoweringHostile(t *testing.T) {
 	for seed := range uint64(rounds) {
 		w := randomCalls(seed, 8, seed%2 == 0)
 		for range 1 + w.r.IntN(4) {
-			w.spoil()
+			w.corrupt()
 		}
 		w.renew()
 		for i := range w.g.Calls {
@@ -490,8 +490,8 @@ func TestLoweringHostile(t *testing.T) {
 	}
 }
 
-// spoil changes one value of the graph.
-func (w *grower) spoil() {
+// corrupt changes one value of the graph.
+func (w *callMaker) corrupt() {
 	extreme := []int64{-1 << 62, -1 << 31, -5, -1, 0, 1, 2, 3, 7, 300, 1 << 15, 1 << 31, 1 << 62}
 	x := &w.g.Values[w.r.IntN(len(w.g.Values))]
 	switch w.r.IntN(8) {

@@ -60,12 +60,12 @@ func (o *opened) estimate() time.Duration {
 // separate if its repair would report faults, or move transposes.
 func (o *opened) mergeable() error {
 	g := o.graph
-	if len(g.mended) > 0 {
-		return refuse("a payload with faults of its exporter")
+	if len(g.repaired) > 0 {
+		return refuse("the payload was repaired")
 	}
 	for i := range g.Nodes {
-		if n := &g.Nodes[i]; g.mend && n.Type.convolution && g.Values[n.In[0]].Datatype == qdint8 {
-			return refuse("a payload with convolutions that are quantized at run time")
+		if n := &g.Nodes[i]; g.mayRepair && n.Type.convolution && g.Values[n.In[0]].Datatype == qdint8 {
+			return refuse("the payload has dynamically quantized convolutions")
 		}
 	}
 	return nil
@@ -127,7 +127,7 @@ func (c *lowerCall) fitsArgument(t int, want *value) (order, error) {
 	case x.DType != tensor.Float32 && x.DType != tensor.Float16:
 		return 0, refuse("a payload's argument of %v", x.DType)
 	case x.Dynamism != tensor.Static:
-		return 0, refuse("a payload's argument of sizes that may change")
+		return 0, refuse("an argument of the payload has dynamic sizes")
 	case !ok || want.Datatype != floatOf(x) || want.Shape != memoryShapeOf(x, o):
 		return 0, refuse("an argument of %v%v, the payload has %v %v", x.DType, x.Sizes, want.Datatype, want.Shape)
 	}

@@ -50,7 +50,7 @@ func TestMergeFuzz(t *testing.T) {
 }
 
 // makePayloads replaces some sequences of calls by payload calls.
-func (w *grower) makePayloads(t *testing.T) {
+func (w *callMaker) makePayloads(t *testing.T) {
 	var list []delegate.GraphCall
 	for from := 0; from < len(w.g.Calls); {
 		to := min(from+1+w.r.IntN(4), len(w.g.Calls))
@@ -65,7 +65,7 @@ func (w *grower) makePayloads(t *testing.T) {
 }
 
 // payload returns a payload call for calls from to to-1. ok is false if they cannot be a payload.
-func (w *grower) payload(t *testing.T, from, to int) (c delegate.GraphCall, ok bool) {
+func (w *callMaker) payload(t *testing.T, from, to int) (c delegate.GraphCall, ok bool) {
 	part := &delegate.Graph{Method: w.g.Method, Values: w.g.Values, Calls: w.g.Calls[from:to]}
 	for i := range part.Calls {
 		for _, v := range part.Reads(nil, i) {
@@ -128,7 +128,7 @@ func TestMergeRefuses(t *testing.T) {
 		"half as long": {func(g *delegate.Graph) { g.Values[0].DType = tensor.Float16 },
 			"an argument of float16[1 8 4 6], the payload has fp32 [1 4 6 8]"},
 		"sizes that vary": {func(g *delegate.Graph) { g.Values[1].Dynamism = tensor.DynamicBound },
-			"a payload's argument of sizes that may change"},
+			"an argument of the payload has dynamic sizes"},
 		"another backend's": {func(g *delegate.Graph) { g.Calls[0].Payload = foreign }, "a payload of another backend"},
 		"too few arguments": {func(g *delegate.Graph) { g.Calls[0].Args, g.Outputs = []int{0}, nil }, "1 arguments, the payload has 2"},
 	} {

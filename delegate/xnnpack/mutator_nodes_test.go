@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// kin are groups of node types that can replace each other.
-var kin = [][]string{
+// families are groups of node types that can replace each other.
+var families = [][]string{
 	{"Sigmoid", "Clamp", "Floor", "SquareRoot", "Ceiling", "Hardswish", "LeakyReLU", "Negate", "Square", "ELU", "Abs",
 		"ReciprocalSquareRoot", "Log", "Gelu", "Tanh", "Exp", "Sin", "Cos", "Softmax", "Copy", "Convert", "GlobalAvgPooling2d"},
 	{"Add", "Div", "Minimum", "Multiply", "Subtract", "Maximum", "PReLU"},
@@ -26,7 +26,7 @@ func typeNamed(name string) *nodeType {
 // changeType changes a node's type to another of the same group.
 func (m *mutator) changeType() {
 	n := m.someNode()
-	for _, list := range kin {
+	for _, list := range families {
 		if slices.Contains(list, n.Type.name) {
 			if n.Type = typeNamed(one(m.r, list...)); n.Type.params == nil || reflect.TypeOf(n.Type.params()) != reflect.TypeOf(n.Params) {
 				n.Type.resetParams(n)

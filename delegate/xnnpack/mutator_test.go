@@ -63,7 +63,7 @@ func mutate(g *graph, r *rand.Rand) *graph {
 	if m.g.compact(); r.IntN(3) == 0 {
 		m.wild = true
 		for range 1 + r.IntN(2) {
-			m.step(slips)
+			m.step(invalidChanges)
 		}
 	}
 	return m.g
@@ -98,8 +98,8 @@ var changes = []change{
 	{"removal", 2, (*mutator).removeNode},
 }
 
-// slips are applied at the end. They make most graphs invalid.
-var slips = []change{
+// invalidChanges are applied at the end. They make most graphs invalid.
+var invalidChanges = []change{
 	{"sizes", 6, func(m *mutator) { m.changeSize(&m.someValue().Shape) }},
 	{"datatype", 2, func(m *mutator) { m.someValue().Datatype = datatype(1 + m.r.IntN(14)) }},
 	{"quantization", 4, (*mutator).changeQuant},

@@ -32,8 +32,8 @@ type native struct {
 	need   uint // the size of times, as the library reports it
 	// other runs calls with shapes that the library does not support; nil until the first such
 	// call.
-	other  *reference
-	beside bool // other runs the shapes of the last call
+	other    *reference
+	useOther bool // other runs the shapes of the last call
 }
 
 // instance is a runtime of the library, with its setup state for the last call of the unit.
@@ -194,7 +194,7 @@ func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
 	if err := u.follow(args); err != nil {
 		return err
 	}
-	if u.beside {
+	if u.useOther {
 		return u.other.Execute(ctx, args)
 	}
 	if u.now.runtime != 0 {
@@ -220,7 +220,7 @@ func (u *native) follow(args []*tensor.Value) error {
 			return err
 		}
 	}
-	if !u.beside && !u.now.set {
+	if !u.useOther && !u.now.set {
 		if err := u.ready(); err != nil {
 			u.drop(u.now) // its operators may be in any state
 			u.bound = false
@@ -256,7 +256,7 @@ func (u *native) bind(args []*tensor.Value) error {
 	for i := range u.plain {
 		u.plain[i].set, u.timed[i].set = false, false
 	}
-	if !u.beside && len(u.image.graph.Nodes) > 0 {
+	if !u.useOther && len(u.image.graph.Nodes) > 0 {
 		u.pinArguments()
 	}
 	u.bound = true
@@ -332,7 +332,7 @@ func (u *native) setup(r *instance) error {
 // chooseEngine checks whether the library supports the shapes of a call. It skips the check for
 // shapes at which the image was checked or a runtime is planned.
 func (u *native) chooseEngine() error {
-	u.beside = false
+	u.useOther = false
 	m := u.image
 	if slices.Equal(u.shapes, m.shapes) || u.isPlanned() || m.graph.refuses(u.shapes) == "" && m.affords(u.shapes) {
 		return nil
@@ -340,7 +340,7 @@ func (u *native) chooseEngine() error {
 	if m.frozen {
 		return delegate.Errorf(ID, delegate.ErrArgument, "", "sizes beyond the declared ones, for which filters are packed in another form only")
 	}
-	u.beside = true
+	u.useOther = true
 	if u.other == nil {
 		u.other = newReference(m, delegate.Instance{Pool: u.pool})
 	}

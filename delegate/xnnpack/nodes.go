@@ -87,7 +87,7 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 	if err := r.resolve(&n); err != nil {
 		return err
 	}
-	if !r.graph.mend || !n.Type.weighted() { // checked after the repair
+	if !r.graph.mayRepair || !n.Type.weighted() { // checked after the repair
 		if err := n.Type.check(r.graph, &n); err != nil {
 			return err
 		}

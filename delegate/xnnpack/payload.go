@@ -45,8 +45,8 @@ func unsupported(place, format string, args ...any) error {
 }
 
 // readPayload parses and checks a payload. The graph shares the bytes of the payload and of the
-// constants that it names. If mend is set, known faults of exporters are repaired.
-func readPayload(p *delegate.Payload, mend bool) (*graph, error) {
+// constants that it names. If repair is set, known faults of exporters are repaired.
+func readPayload(p *delegate.Payload, repair bool) (*graph, error) {
 	flat, base, constants, err := splitHeader(p.Data)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func readPayload(p *delegate.Payload, mend bool) (*graph, error) {
 	if !slices.Contains(identifiers, version) {
 		return nil, payloadError("identifier", "got %q, want one of %q", version, identifiers)
 	}
-	r := &reader{graph: &graph{Version: version, mend: mend, specs: p.Args}, flat: flatbuf.New(flat, base, 0), named: p.Named,
+	r := &reader{graph: &graph{Version: version, mayRepair: repair, specs: p.Args}, flat: flatbuf.New(flat, base, 0), named: p.Named,
 		constants: constants, byID: make(map[uint32]int), views: make(map[int]int), viewed: make(map[int]bool)}
 	root := r.flat.Root()
 	if err := r.read(root); err != nil {
@@ -143,10 +143,10 @@ func (r *reader) read(root flatbuf.Table) error {
 			return err
 		}
 	}
-	if err := r.mendWeights(); err != nil {
+	if err := r.repairWeights(); err != nil {
 		return err
 	}
-	if err := r.mendOutputs(); err != nil {
+	if err := r.repairOutputs(); err != nil {
 		return err
 	}
 	return r.graph.checkOrder()
@@ -175,7 +175,7 @@ func (r *reader) collectArgs(externs int) error {
 		args[x.Arg] = v
 	}
 	for i, v := range args {
-		if v == none && !g.mend {
+		if v == none && !g.mayRepair {
 			return lostArgument(i, externs)
 		}
 		if v == none {

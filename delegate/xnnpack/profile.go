@@ -20,7 +20,7 @@ func (u *native) SetProfiling(on bool) error {
 	old := u.now
 	u.profiling = on
 	u.choose()
-	if fit := u.bound && !u.beside || slices.Equal(u.shapes, u.image.shapes); fit && u.now.runtime == 0 { // otherwise the next call does
+	if fit := u.bound && !u.useOther || slices.Equal(u.shapes, u.image.shapes); fit && u.now.runtime == 0 { // otherwise the next call does
 		if err := u.create(); err != nil {
 			u.now, u.profiling = old, !on
 			return err
@@ -38,7 +38,7 @@ func (u *native) SetProfiling(on bool) error {
 // Profile implements delegate.Profiler with the measurements of the library, which are in
 // microseconds.
 func (u *native) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
-	if u.beside {
+	if u.useOther {
 		return u.other.Profile(dst)
 	}
 	r := u.now

@@ -52,13 +52,13 @@ func (m *image) releaseUnread(g *delegate.Graph) {
 // releaseFilters returns a function that releases the filter of a node that the Go engine has
 // packed.
 func (m *image) releaseFilters() func(*node) {
-	if m.giveBack == nil || len(m.args) == 0 && !m.region {
+	if m.release == nil || len(m.args) == 0 && !m.region {
 		return func(*node) {}
 	}
 	own := m.graph.ownFilters()
 	return func(n *node) {
 		if r, ok := own[xnn.AddressOf(m.graph.Values[n.In[1]].Data)]; ok && n.Type.packsFilter() {
-			m.giveBack(r.value.Data)
+			m.release(r.value.Data)
 		}
 	}
 }

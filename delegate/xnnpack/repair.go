@@ -12,7 +12,7 @@ import (
 // shapes at the declared sizes.
 func (g *graph) repair() ([]shape, error) {
 	g.prune()
-	if err := g.mendLayout(); err != nil {
+	if err := g.repairLayout(); err != nil {
 		return nil, inPayload(err)
 	}
 	g.splitDynamic()
@@ -28,13 +28,13 @@ func (g *graph) repair() ([]shape, error) {
 	return shapes, inPayload(err)
 }
 
-// maxMended is the largest number of repairs that are listed.
-const maxMended = 64
+// maxRepairs is the largest number of repairs that are listed.
+const maxRepairs = 64
 
 // note adds a repair to the list.
 func (g *graph) note(place, format string, args ...any) {
-	if len(g.mended) < maxMended {
-		g.mended = append(g.mended, place+": "+fmt.Sprintf(format, args...))
+	if len(g.repaired) < maxRepairs {
+		g.repaired = append(g.repaired, place+": "+fmt.Sprintf(format, args...))
 	}
 }
 
@@ -42,13 +42,13 @@ func (g *graph) note(place, format string, args ...any) {
 // Otherwise the payload has another fault. Exporters declare the sizes of dynamically quantized
 // values before their layout pass, so those are not checked.
 func (g *graph) checkMended(s []shape) error {
-	if len(g.mended) == 0 {
+	if len(g.repaired) == 0 {
 		return nil
 	}
 	for i := range g.Nodes {
 		for _, v := range g.Nodes[i].Out {
 			if x := &g.Values[v]; x.Datatype != qdint8 && s[v] != x.Shape {
-				return g.Nodes[i].beyond("output of sizes %v, the payload declares %v; mended so far: %s", s[v], x.Shape, strings.Join(g.mended, "; "))
+				return g.Nodes[i].beyond("output of sizes %v, the payload declares %v; repaired so far: %s", s[v], x.Shape, strings.Join(g.repaired, "; "))
 			}
 		}
 	}

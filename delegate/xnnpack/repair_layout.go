@@ -12,8 +12,8 @@ import (
 // does not get the order that it expects. The repair makes those readers read the value itself, and
 // inserts a transpose where the input of the convolution is quantized.
 
-// layoutMender repairs the layout of one graph.
-type layoutMender struct {
+// layoutRepairer repairs the layout of one graph.
+type layoutRepairer struct {
 	g        *graph
 	producer []int        // index of the node that computes a value, or none
 	images   map[int]node // dynamically quantized input to its first convolution
@@ -22,12 +22,12 @@ type layoutMender struct {
 	orders   *imageOrders
 }
 
-// mendLayout repairs the layout of inputs of dynamically quantized convolutions.
-func (g *graph) mendLayout() error {
-	if !g.mend {
+// repairLayout repairs the layout of inputs of dynamically quantized convolutions.
+func (g *graph) repairLayout() error {
+	if !g.mayRepair {
 		return nil
 	}
-	m := &layoutMender{g: g, images: make(map[int]node), copies: make(map[int]int)}
+	m := &layoutRepairer{g: g, images: make(map[int]node), copies: make(map[int]int)}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		if _, ok := m.images[n.In[0]]; !ok && n.Type.convolution && g.Values[n.In[0]].Datatype == qdint8 {
@@ -62,7 +62,7 @@ func (g *graph) mendLayout() error {
 }
 
 // conversions returns the nodes that quantize inputs of convolutions.
-func (m *layoutMender) conversions() (list []int) {
+func (m *layoutRepairer) conversions() (list []int) {
 	for i := range m.g.Nodes {
 		if n := &m.g.Nodes[i]; m.quantizes(n) {
 			list = append(list, i)
@@ -71,14 +71,14 @@ func (m *layoutMender) conversions() (list []int) {
 	return list
 }
 
-func (m *layoutMender) quantizes(n *node) bool {
+func (m *layoutRepairer) quantizes(n *node) bool {
 	_, ok := m.images[n.Out[0]]
 	return ok && n.Type.tag == tagConvert
 }
 
 // findCopy follows the exporter's chain from the source of a conversion. If the chain ends with a
 // transpose to channels last, that is the one that the exporter inserted.
-func (m *layoutMender) findCopy(conversion *node) {
+func (m *layoutRepairer) findCopy(conversion *node) {
 	v := conversion.In[0]
 	if m.orders.of(v) == orderLast {
 		return // no transpose was needed
@@ -100,7 +100,7 @@ func (m *layoutMender) findCopy(conversion *node) {
 
 // isRoot reports whether the exporter's chain ends at v: no node computes it, or a node whose first
 // operand is a list.
-func (m *layoutMender) isRoot(v int) bool {
+func (m *layoutRepairer) isRoot(v int) bool {
 	return m.producer[v] == none || m.g.Nodes[m.producer[v]].isConcatenate()
 }
 
@@ -112,7 +112,7 @@ func (n *node) isConcatenate() bool {
 // placed returns the order of the value that a node quantizes for a convolution, derived from
 // sizes: the order in which the convolution's output has the declared sizes. It is unknown if both
 // or neither do.
-func (m *layoutMender) placed(conversion *node) imageOrder {
+func (m *layoutRepairer) placed(conversion *node) imageOrder {
 	from := m.g.Values[conversion.In[0]].Shape
 	if from.rank != 4 {
 		return orderUnknown
@@ -128,7 +128,7 @@ func (m *layoutMender) placed(conversion *node) imageOrder {
 }
 
 // convolves reports whether the convolution of an input of sizes s has the declared output sizes.
-func (m *layoutMender) convolves(conversion *node, s shape) bool {
+func (m *layoutRepairer) convolves(conversion *node, s shape) bool {
 	n := m.images[conversion.Out[0]]
 	m.shapes[n.In[0]] = s
 	err := n.Type.shape(m.g, &n, m.shapes)
@@ -137,14 +137,14 @@ func (m *layoutMender) convolves(conversion *node, s shape) bool {
 }
 
 // takeShape returns the shape of a value that was set to try it, and restores the declared one.
-func (m *layoutMender) takeShape(v int) shape {
+func (m *layoutRepairer) takeShape(v int) shape {
 	s := m.shapes[v]
 	m.shapes[v] = m.g.Values[v].Shape
 	return s
 }
 
 // redirect makes nodes read the value itself if they read its copy as if it had the same order.
-func (m *layoutMender) redirect() error {
+func (m *layoutRepairer) redirect() error {
 	for i := range m.g.Nodes {
 		n := &m.g.Nodes[i]
 		if m.quantizes(n) || !slices.ContainsFunc(n.In, m.isCopy) {
@@ -168,14 +168,14 @@ func (m *layoutMender) redirect() error {
 	return nil
 }
 
-func (m *layoutMender) isCopy(v int) bool {
+func (m *layoutRepairer) isCopy(v int) bool {
 	_, ok := m.copies[v]
 	return ok
 }
 
 // reads returns the order that a node expects for its operands that are copies: the order in which
 // its output has the declared sizes or, if both orders do, that of the nodes connected to it.
-func (m *layoutMender) reads(n *node) (imageOrder, error) {
+func (m *layoutRepairer) reads(n *node) (imageOrder, error) {
 	if own := nodeOrders[n.Type.tag]; own != orderUnknown {
 		return own, nil
 	}
@@ -195,14 +195,14 @@ func (m *layoutMender) reads(n *node) (imageOrder, error) {
 	case own == orderBoth:
 		return own, n.beyond("%s is read in channels first and channels last order", m.g.describe(n.Out[0]))
 	case own == orderUnknown && m.orders.turned[m.orders.find(n.Out[0])]:
-		return own, n.beyond("the order of %s cannot be told from the payload", m.g.describe(n.Out[0]))
+		return own, n.beyond("the order of %s cannot be determined from the payload", m.g.describe(n.Out[0]))
 	}
 	return own, nil
 }
 
 // matches reports whether the output of a node has the declared sizes if its operands that are
 // copies are in the given order.
-func (m *layoutMender) matches(n *node, in imageOrder) bool {
+func (m *layoutRepairer) matches(n *node, in imageOrder) bool {
 	for _, v := range n.In {
 		if m.isCopy(v) && in == orderFirst {
 			m.shapes[v] = m.g.Values[m.copies[v]].Shape
@@ -219,19 +219,19 @@ func (m *layoutMender) matches(n *node, in imageOrder) bool {
 
 // transposeReads returns the order that a transpose of a copy expects if sizes do not determine it.
 // The exporter converts copies back to channels first order by the inverse.
-func (m *layoutMender) transposeReads(n *node) (imageOrder, error) {
+func (m *layoutRepairer) transposeReads(n *node) (imageOrder, error) {
 	switch {
 	case n.isTranspose(toChannelsFirst):
 		return orderLast, nil
 	case m.orders.of(n.Out[0]) == orderFirst:
 		return orderFirst, nil
 	}
-	return orderUnknown, n.beyond("the order of its operand cannot be told from the payload")
+	return orderUnknown, n.beyond("the order of its operand cannot be determined from the payload")
 }
 
 // transposeImages transposes values that are quantized for convolutions and are in channels first
 // order.
-func (m *layoutMender) transposeImages() error {
+func (m *layoutRepairer) transposeImages() error {
 	for _, i := range slices.Backward(m.conversions()) {
 		n := &m.g.Nodes[i]
 		is, err := m.imageOrder(n)
@@ -248,7 +248,7 @@ func (m *layoutMender) transposeImages() error {
 
 // imageOrder returns the order of the value that a node quantizes for convolutions. If sizes do not
 // determine it, it is that of the nodes connected to it.
-func (m *layoutMender) imageOrder(n *node) (imageOrder, error) {
+func (m *layoutRepairer) imageOrder(n *node) (imageOrder, error) {
 	v := n.In[0]
 	if m.isCopy(v) || m.g.Values[v].Shape.rank != 4 {
 		return orderUnknown, nil
@@ -261,7 +261,7 @@ func (m *layoutMender) imageOrder(n *node) (imageOrder, error) {
 	case is == orderBoth:
 		return is, n.beyond("%s is read in channels first and channels last order", m.g.describe(v))
 	case is == orderUnknown && m.orders.back[m.orders.find(v)] && !m.g.Nodes[from].isTranspose(toChannelsFirst):
-		return is, n.beyond("the order of %s cannot be told from the payload", m.g.describe(v))
+		return is, n.beyond("the order of %s cannot be determined from the payload", m.g.describe(v))
 	}
 	return is, nil
 }

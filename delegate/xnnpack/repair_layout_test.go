@@ -194,8 +194,8 @@ func TestLayoutRepairs(t *testing.T) {
 					faulty := c.build(newLayoutCase(size, true))
 					got, repairs, err := runPayload(t, faulty, engine, false)
 					if slices.Contains(c.vague, size) {
-						if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "cannot be told") {
-							t.Fatalf("got %v, want %v with %q", err, delegate.ErrUnsupported, "cannot be told")
+						if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "cannot be determined") {
+							t.Fatalf("got %v, want %v with %q", err, delegate.ErrUnsupported, "cannot be determined")
 						}
 						return
 					}

@@ -15,9 +15,9 @@ import (
 // every unread value, which visits every node.
 const maxLost = 8
 
-// mendOutputs makes unread values the missing outputs if the program's types and sizes of the
+// repairOutputs makes unread values the missing outputs if the program's types and sizes of the
 // arguments determine which value is which output.
-func (r *reader) mendOutputs() error {
+func (r *reader) repairOutputs() error {
 	if len(r.lost) == 0 {
 		return nil
 	}

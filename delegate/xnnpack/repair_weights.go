@@ -17,8 +17,8 @@ import (
 // of float32 numbers.
 const sameScale = 1e-6
 
-// weightMender replaces constants of nodes with weights by ones that fit each other.
-type weightMender struct {
+// weightRepairer replaces constants of nodes with weights by ones that fit each other.
+type weightRepairer struct {
 	*reader
 	proven  map[int]bool // biases whose declared scale is that of a node's sums
 	floats  map[int]int  // constant to its copy in float32
@@ -32,13 +32,13 @@ type rescaled struct {
 	in           float32
 }
 
-// mendWeights repairs the constants of all nodes with weights, and checks these nodes.
-func (r *reader) mendWeights() error {
+// repairWeights repairs the constants of all nodes with weights, and checks these nodes.
+func (r *reader) repairWeights() error {
 	g := r.graph
-	if !g.mend {
+	if !g.mayRepair {
 		return nil
 	}
-	m := &weightMender{reader: r, proven: make(map[int]bool), floats: make(map[int]int), rescale: make(map[rescaled]int)}
+	m := &weightRepairer{reader: r, proven: make(map[int]bool), floats: make(map[int]int), rescale: make(map[rescaled]int)}
 	for i := range g.Nodes {
 		if n := &g.Nodes[i]; n.Type.weighted() && m.inScale(n) {
 			m.proven[n.In[2]] = true
@@ -55,13 +55,13 @@ func (r *reader) mendWeights() error {
 }
 
 // add adds a repaired node, and conversions if it needs any.
-func (m *weightMender) add(n node) error {
+func (m *weightRepairer) add(n node) error {
 	if !n.Type.weighted() {
 		m.nodes = append(m.nodes, n)
 		return nil
 	}
 	at := len(m.nodes)
-	after, err := m.mend(&n)
+	after, err := m.repair(&n)
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (m *weightMender) add(n node) error {
 	return nil
 }
 
-// mend replaces unsupported operands of a node. It returns nodes that must follow it.
-func (m *weightMender) mend(n *node) (after []node, err error) {
+// repair replaces unsupported operands of a node. It returns nodes that must follow it.
+func (m *weightRepairer) repair(n *node) (after []node, err error) {
 	in, filter, bias := m.operands(n)
 	if !filter.isConst() || bias != nil && !bias.isConst() {
 		return nil, nil
@@ -96,7 +96,7 @@ func (m *weightMender) mend(n *node) (after []node, err error) {
 }
 
 // operands returns the input, filter and bias of a node; bias is nil if there is none.
-func (m *weightMender) operands(n *node) (in, filter, bias *value) {
+func (m *weightRepairer) operands(n *node) (in, filter, bias *value) {
 	values := m.graph.Values
 	if n.In[2] != none {
 		bias = &values[n.In[2]]
@@ -129,7 +129,7 @@ func (v *value) channels(n int) int {
 
 // inScale reports whether a node with static operands has a bias that declares the scale of its
 // sums.
-func (m *weightMender) inScale(n *node) bool {
+func (m *weightRepairer) inScale(n *node) bool {
 	in, filter, bias := m.operands(n)
 	if bias == nil || !bias.isConst() || !bias.Datatype.isSum() || !in.Datatype.isStatic() || !filter.Datatype.isStatic() {
 		return false
@@ -147,7 +147,7 @@ func (m *weightMender) inScale(n *node) bool {
 }
 
 // setBias replaces the bias of a node with static operands by one in the scale of its sums.
-func (m *weightMender) setBias(n *node, how string) error {
+func (m *weightRepairer) setBias(n *node, how string) error {
 	in, filter, bias := m.operands(n)
 	key := rescaled{n.In[2], n.In[1], in.Quant.Scale}
 	made, ok := m.rescale[key]
@@ -202,7 +202,7 @@ func (v *value) number(c int) float64 {
 
 // toFloat converts a node with static and float operands to float32: their numbers are known, but
 // do not have one scale.
-func (m *weightMender) toFloat(n *node) (after []node, err error) {
+func (m *weightRepairer) toFloat(n *node) (after []node, err error) {
 	in, filter, bias := m.operands(n)
 	out := &m.graph.Values[n.Out[0]]
 	dynamic := in.Datatype == qdint8
@@ -239,7 +239,7 @@ func (m *weightMender) toFloat(n *node) (after []node, err error) {
 }
 
 // setFloat replaces a constant operand by its copy in float32.
-func (m *weightMender) setFloat(n *node, operand int, name string) error {
+func (m *weightRepairer) setFloat(n *node, operand int, name string) error {
 	v := n.In[operand]
 	made, ok := m.floats[v]
 	if !ok {
@@ -284,13 +284,13 @@ func (v *value) element(i int) int64 {
 	return int64(int8(v.Data[i]))
 }
 
-func (m *weightMender) addValue(v value) int {
+func (m *weightRepairer) addValue(v value) int {
 	m.graph.Values = append(m.graph.Values, v)
 	return len(m.graph.Values) - 1
 }
 
 // floatLike adds a float32 value with the shape of v and returns its index.
-func (m *weightMender) floatLike(v int) int {
+func (m *weightRepairer) floatLike(v int) int {
 	x := &m.graph.Values[v]
 	return m.addValue(value{ID: x.ID, Datatype: fp32, Shape: x.Shape, Arg: none})
 }
@@ -300,6 +300,6 @@ func conversion(n *node, from, to int) node {
 	return node{Type: nodeTypes[tagConvert], In: []int{from}, Out: []int{to}, Min: -inf, Max: inf, index: n.index, DebugHandle: n.DebugHandle}
 }
 
-func (m *weightMender) note(n *node, format string, args ...any) {
+func (m *weightRepairer) note(n *node, format string, args ...any) {
 	m.graph.note(n.place(), format, args...)
 }

@@ -245,13 +245,13 @@ func (s *seeds) addArchive(path string) {
 // anyBytes is named data with arbitrary bytes for unknown keys, where the weights do not matter.
 type anyBytes map[string][]byte
 
-var lent = sync.OnceValue(func() []byte { return bytes.Repeat([]byte{0x11, 0x3c, 0xa2, 0x3e}, 1<<24) })
+var filler = sync.OnceValue(func() []byte { return bytes.Repeat([]byte{0x11, 0x3c, 0xa2, 0x3e}, 1<<24) })
 
 func (a anyBytes) Named(key string) ([]byte, bool) {
 	if b, ok := a[key]; ok {
 		return b, true
 	}
-	return lent(), true
+	return filler(), true
 }
 
 // addProgram adds parts of the graphs of a program's payloads.

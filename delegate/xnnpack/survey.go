@@ -34,9 +34,9 @@ type survey struct {
 
 // plan is a checked graph, ready to be compiled.
 type plan struct {
-	graph  *graph
-	mended *graph // the graph before it was fused, if faults of the exporter were repaired
-	shapes []shape
+	graph    *graph
+	repaired *graph // the graph before it was fused, if faults of the exporter were repaired
+	shapes   []shape
 }
 
 // surveyKey is the key of the survey in a [delegate.Scratch].
@@ -118,8 +118,8 @@ func planOf(g *graph) (*plan, error) {
 		return nil, err
 	}
 	x := &plan{graph: g, shapes: shapes}
-	if len(g.mended) > 0 {
-		x.mended = g.snapshot()
+	if len(g.repaired) > 0 {
+		x.repaired = g.snapshot()
 	}
 	g.fuse(shapes)
 	return x, nil
@@ -127,7 +127,7 @@ func planOf(g *graph) (*plan, error) {
 
 // image moves the plan to m.
 func (x *plan) image(m *image) *image {
-	m.graph, m.mended, m.shapes = x.graph, x.mended, x.shapes
+	m.graph, m.repaired, m.shapes = x.graph, x.repaired, x.shapes
 	return m
 }
 

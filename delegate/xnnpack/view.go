@@ -26,11 +26,11 @@ func (g *graph) showValues() {
 type viewed struct {
 	delegate.Unit
 	delegate.Profiler
-	graph *graph
-	args  []*tensor.Value // of the call, followed by shown
-	shown []*tensor.Value
-	see   func(*delegate.NodeValues)
-	told  delegate.NodeValues
+	graph  *graph
+	args   []*tensor.Value // of the call, followed by shown
+	shown  []*tensor.Value
+	see    func(*delegate.NodeValues)
+	values delegate.NodeValues
 }
 
 func newViewed(m *image, u delegate.Unit) *viewed {
@@ -62,7 +62,7 @@ func (w *viewed) Execute(ctx context.Context, args []*tensor.Value) error {
 }
 
 func (w *viewed) tell(i int, n *node, values []int, written bool) {
-	list := w.told.Values[:0]
+	list := w.values.Values[:0]
 	for _, v := range values {
 		if v == none {
 			continue
@@ -74,8 +74,8 @@ func (w *viewed) tell(i int, n *node, values []int, written bool) {
 			list = append(list, delegate.NodeValue{Index: int(x.ID), Value: constantTensor(x)})
 		}
 	}
-	w.told = delegate.NodeValues{Index: i, Name: n.Type.name, Written: written, Values: list}
-	w.see(&w.told)
+	w.values = delegate.NodeValues{Index: i, Name: n.Type.name, Written: written, Values: list}
+	w.see(&w.values)
 }
 
 // constantTensor returns the tensor of a constant; 4-bit elements become the bytes that contain

@@ -114,12 +114,12 @@ func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Addr
 	w.blocks = append(w.blocks, b)
 	w.entries = append(w.entries, entry{key, b.at, b.data})
 	w.next = len(w.entries)
-	w.giveBack(key.Kernel)
+	w.releaseConstant(key.Kernel)
 	return b.at
 }
 
-// giveBack releases the memory of a constant that was packed.
-func (w *weights) giveBack(at xnn.Address) {
+// releaseConstant releases the memory of a constant that was packed.
+func (w *weights) releaseConstant(at xnn.Address) {
 	c, ok := w.constants[at]
 	if !ok || w.release == nil || !w.release(c.value.Data) {
 		return

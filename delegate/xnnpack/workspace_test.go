@@ -273,8 +273,8 @@ func TestBroadcastOperands(t *testing.T) {
 		other := rowArguments(img.(*image).graph, r, rows[1])
 		call := []*tensor.Value{args[0], other[0], args[1]}
 		mustExecute(t, unit, call)
-		if n := unit.(*native); n.beside || round > 0 && n.plain[0].runtime != first {
-			t.Fatalf("round %d: outside the library: %v, want the library and the same runtime", round, n.beside)
+		if n := unit.(*native); n.useOther || round > 0 && n.plain[0].runtime != first {
+			t.Fatalf("round %d: outside the library: %v, want the library and the same runtime", round, n.useOther)
 		}
 		first = unit.(*native).plain[0].runtime
 		got := numbersOf(call[2].Tensor)
