@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/etrun-go/etrun"
@@ -28,10 +29,11 @@ type fake struct {
 	tokens, logits             tensor.DType
 	meta                       map[string]any // int, bool or []int
 	fault                      func(text []int64, logits []float32) error
+	calls                      *atomic.Int64 // of the method
 }
 
 func fakeDefault() fake {
-	return fake{width: 7, context: 24, vocabulary: 64, dynamic: true, places: 1, cache: "positions", tokens: tensor.Int64, logits: tensor.Float32,
+	return fake{width: 7, context: 24, vocabulary: 64, dynamic: true, places: 1, cache: "positions", tokens: tensor.Int64, logits: tensor.Float32, calls: new(atomic.Int64),
 		meta: map[string]any{"get_max_seq_len": 24, "get_vocab_size": 64, "use_kv_cache": true}}
 }
 
@@ -120,6 +122,7 @@ func (f *fake) step(out *tensor.Tensor, tokens, cache []int64, at int) error {
 
 // write writes the logits of tokens that follow others.
 func (f *fake) write(out *tensor.Tensor, before, tokens []int64) error {
+	f.calls.Add(1)
 	text, rows := append(slices.Clone(before), tokens...), 1
 	if f.all {
 		rows = len(tokens)
