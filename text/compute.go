@@ -113,8 +113,11 @@ func (s *Session) readLogits(first, n int) error {
 		return err
 	}
 	t := v.Tensor
-	rows := t.Numel() / s.model.call.vocabulary
-	if rows != 1 && rows != n || !t.IsContiguous() {
+	rows := 1
+	if s.model.call.all {
+		rows = n
+	}
+	if t.Numel() != rows*s.model.call.vocabulary || !t.IsContiguous() {
 		return &ConventionError{Method: s.model.call.method, Got: fmt.Sprintf("%v %s for %d tokens", t.DType, tensor.FormatSizes(t.Sizes), n), Want: wantLogits}
 	}
 	s.begin = first + n - rows

@@ -285,6 +285,9 @@ var conventions = []struct {
 	{"no cache, all logits", CacheNone, func(f *fake) { f.cache, f.places, f.width, f.all = "", 0, 24, true }},
 	{"no cache, static", CacheNone, func(f *fake) { f.cache, f.places, f.width, f.all, f.dynamic = "", 0, 24, true, false }},
 	{"no cache, no metadata", CacheNone, func(f *fake) { f.cache, f.places, f.width, f.all, f.dynamic, f.meta = "", 0, 24, true, false, nil }},
+	{"no cache, but state", CacheNone, func(f *fake) {
+		f.cache, f.places, f.width, f.meta = "count", 0, 24, map[string]any{"use_kv_cache": false, "get_max_seq_len": 100}
+	}},
 	{"no metadata", CachePositions, func(f *fake) { f.meta = nil }},
 }
 
@@ -366,8 +369,15 @@ func TestReuse(t *testing.T) {
 
 // TestExact drives a program that takes texts of one length only.
 func TestExact(t *testing.T) {
+	for _, length := range []int{4, 6, 24} {
+		testExact(t, map[string]any{"get_max_seq_len": length})
+	}
+	testExact(t, nil)
+}
+
+func testExact(t *testing.T, meta map[string]any) {
 	f := fakeDefault()
-	f.cache, f.places, f.dynamic, f.width = "", 0, false, 6
+	f.cache, f.places, f.dynamic, f.width, f.meta = "", 0, false, 6, meta
 	s := sessionOf(t, f.load(t, nil))
 	prompt := []int{1, 2, 3, 4, 5, 6}
 	got, _, last, err := collect(s.GenerateTokens(context.Background(), prompt, Options{}))

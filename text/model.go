@@ -196,7 +196,10 @@ func (m *Model) setContext(l *loading, d *metadata) error {
 	if err := m.call.findCache(state, d.cache, n); err != nil {
 		return err
 	}
-	if l.context > 0 && !m.exact() {
+	if m.call.cache == CacheNone && (n > m.call.width || m.exact()) {
+		n = m.call.width // every call computes the whole text
+	}
+	if l.context > 0 && l.context < n && !m.exact() {
 		n = l.context
 	}
 	c := &m.call
