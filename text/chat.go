@@ -150,7 +150,8 @@ func (t *Template) render(messages []Message) (string, error) {
 	clean := make([]Message, len(messages))
 	for i, m := range messages {
 		if !isRole(m.Role) {
-			return "", &TemplateError{t.name, fmt.Errorf("message %d has the role %.100q, want 1 to %d letters, digits, - and _", i, m.Role, maxRole)}
+			return "", &TemplateError{t.name,
+				fmt.Errorf("message %d has the role %.100q, want 1 to %d letters, digits, - and _", i, m.Role, maxRole)}
 		}
 		clean[i] = Message{m.Role, strings.ToValidUTF8(m.Content, "\uFFFD")}
 	}

@@ -33,7 +33,8 @@ type fake struct {
 }
 
 func fakeDefault() fake {
-	return fake{width: 7, context: 24, vocabulary: 64, dynamic: true, places: 1, cache: "positions", tokens: tensor.Int64, logits: tensor.Float32, calls: new(atomic.Int64),
+	return fake{width: 7, context: 24, vocabulary: 64, dynamic: true, places: 1, cache: "positions",
+		tokens: tensor.Int64, logits: tensor.Float32, calls: new(atomic.Int64),
 		meta: map[string]any{"get_max_seq_len": 24, "get_vocab_size": 64, "use_kv_cache": true}}
 }
 
@@ -314,7 +315,8 @@ func TestConventions(t *testing.T) {
 				t.Errorf("got %+v", info)
 			}
 			long := fakeGreedy([]int{5}, 64, 23)
-			for _, prompt := range [][]int{{1}, {1, 2, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {1, 2, 9}, {1, 2, 9, 4}, {1, 2, 9, 4}, append([]int{5}, long...), {5}, {1}} {
+			for _, prompt := range [][]int{{1}, {1, 2, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {1, 2, 9}, {1, 2, 9, 4}, {1, 2, 9, 4},
+				append([]int{5}, long...), {5}, {1}} {
 				for _, n := range []int{1, 3, 100} {
 					left := 24 - len(prompt) + 1
 					want := fakeGreedy(prompt, 64, min(n, left))

@@ -11,7 +11,8 @@ import (
 func TestLookup(t *testing.T) {
 	script := []int{7, 8, 9, 10, 11, 12, 7, 8, 9, 10, 30, 12, 7, 8, 9, 10, 11, 12, 13, 14, 7, 8, 9, 10, 11, 12}
 	for _, c := range conventions {
-		for _, o := range []Options{{}, {MaxTokens: 9}, {Sampling: Sampling{Temperature: 1, Seed: 4}}, {Sampling: Sampling{RepetitionPenalty: 1.1}, LogProbs: true}} {
+		for _, o := range []Options{{}, {MaxTokens: 9}, {Sampling: Sampling{Temperature: 1, Seed: 4}},
+			{Sampling: Sampling{RepetitionPenalty: 1.1}, LogProbs: true}} {
 			run := func(lookup int) (ids []int, last Piece, calls int64, left []int) {
 				f := conventionOf(c.name)
 				f.fault = scripted(script, 64).fault

@@ -105,7 +105,8 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 func (m *Model) checkVocabulary(d *metadata) error {
 	n := m.call.vocabulary
 	if d.vocabulary > int64(n) {
-		return &MetadataError{Name: "get_vocab_size", Got: decimal(int(d.vocabulary)), Want: "at most the " + decimal(n) + " logits of the output"}
+		return &MetadataError{Name: "get_vocab_size", Got: decimal(int(d.vocabulary)),
+			Want: "at most the " + decimal(n) + " logits of the output"}
 	}
 	if d.vocabulary > 0 {
 		n = int(d.vocabulary)
