@@ -21,11 +21,12 @@ func parseCharsmap(data []byte) (*charsmap, error) {
 	if len(data) < 4 {
 		return nil, malformed(place, "%d bytes", len(data))
 	}
-	size := int(binary.LittleEndian.Uint32(data))
+	declared := binary.LittleEndian.Uint32(data)
 	data = data[4:]
-	if size == 0 || size%4 != 0 || size > len(data) {
-		return nil, malformed(place, "a trie of %d bytes in %d", size, len(data))
+	if declared == 0 || declared%4 != 0 || int64(declared) > int64(len(data)) {
+		return nil, malformed(place, "a trie of %d bytes in %d", declared, len(data))
 	}
+	size := int(declared)
 	c := &charsmap{units: make([]uint32, size/4), texts: bytes.Clone(data[size:])}
 	for i := range c.units {
 		c.units[i] = binary.LittleEndian.Uint32(data[4*i:])

@@ -32,6 +32,7 @@ type pairBPE struct {
 	byteIDs      [256]int32
 	unknown      int32 // -1 for none
 	fuseUnknown  bool
+	whole        bool // words cannot be encoded one by one
 }
 
 type merge struct{ rank, id int32 }
@@ -96,6 +97,7 @@ func (t *hugging) readBPE(doc *document) error {
 	for c := range b.ascii {
 		b.ascii[c] = b.lookup(string(rune(c)))
 	}
+	b.whole = b.whole || b.lookup(meta) < 0 // unknown characters of two words may be one token
 	t.model = b
 	return nil
 }
@@ -180,6 +182,7 @@ func (b *pairBPE) addMerge(rank int, left, right string) error {
 	}
 	key := uint64(l)<<32 | uint64(r)
 	b.merges[key] = merge{int32(rank), id} // of equal ones the last counts
+	b.whole = b.whole || wordEnd(left+right) < len(left+right)
 	return nil
 }
 
@@ -195,6 +198,20 @@ func (b *pairBPE) encode(ids []int, w string) ([]int, error) {
 			return append(ids, int(id)), nil
 		}
 	}
+	for err := error(nil); w != ""; {
+		end := len(w)
+		if !b.whole {
+			end = wordEnd(w)
+		}
+		if ids, err = b.encodeWord(ids, w[:end]); err != nil {
+			return nil, err
+		}
+		w = w[end:]
+	}
+	return ids, nil
+}
+
+func (b *pairBPE) encodeWord(ids []int, w string) ([]int, error) {
 	m := mergers.Get().(*merger)
 	defer m.release()
 	unknown := false // the last symbol is

@@ -1,6 +1,9 @@
 package tokenizer
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // symbol is a part of a text while neighbors are merged. Symbols form a doubly linked list.
 type symbol struct {
@@ -129,6 +132,20 @@ func (m *merger) pop() candidate {
 	}
 	m.heap[i] = last
 	return top
+}
+
+// wordEnd returns the end of the first word of a text in which ▁ stands for a space: the first ▁
+// after another character. Where no token goes beyond it, words can be encoded one by one.
+func wordEnd(s string) int {
+	for i := 0; ; i += len(meta) {
+		k := strings.Index(s[i:], meta)
+		if k < 0 {
+			return len(s)
+		}
+		if i += k; k > 0 {
+			return i
+		}
+	}
 }
 
 // scored joins symbols whose text is a token. It serves the kinds that have no list of merges.

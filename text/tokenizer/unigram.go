@@ -119,6 +119,7 @@ type pieceBPE struct {
 	symbols *prefixes // user defined: one piece each, never merged
 	unused  []bool
 	unknown int32
+	whole   bool // words cannot be split one by one
 }
 
 func (m *modelProto) bpe(symbols *prefixes) pieceModel {
@@ -128,6 +129,7 @@ func (m *modelProto) bpe(symbols *prefixes) pieceModel {
 		case pieceNormal, pieceUserDefined, pieceUnused:
 			b.add(p.text, id, -float64(p.score))
 			b.unused[id] = p.kind == pieceUnused
+			b.whole = b.whole || b.unused[id] || wordEnd(p.text) < len(p.text)
 		case pieceUnknown:
 			b.unknown = int32(id)
 		}
@@ -154,9 +156,17 @@ func (t *taking) join(text string, a, b *symbol) (id int32, rank float64, ok boo
 
 // split implements pieceModel.
 func (b *pieceBPE) split(text string, yield func(start, end, id int32)) {
-	if text == "" {
-		return
+	for at := 0; at < len(text); {
+		end := len(text)
+		if !b.whole {
+			end = at + wordEnd(text[at:])
+		}
+		b.splitWord(text[at:end], func(from, to, id int32) { yield(int32(at)+from, int32(at)+to, id) })
+		at = end
 	}
+}
+
+func (b *pieceBPE) splitWord(text string, yield func(start, end, id int32)) {
 	m := mergers.Get().(*merger)
 	defer m.release()
 	for i := 0; i < len(text); {
