@@ -60,7 +60,7 @@ func TestLoadErrors(t *testing.T) {
 			convention, etrun.ErrUnsupported},
 		{"another method", nil, nil, []Option{WithMethod("prefill")}, convention, etrun.ErrUnsupported},
 		{"negative length", set("get_max_seq_len", -1), nil, nil, metadata, etrun.ErrFormat},
-		{"huge length", set("get_max_context_len", 1<<40), nil, nil, metadata, etrun.ErrFormat},
+		{"huge length", set("get_max_context_len", 1<<30), nil, nil, metadata, etrun.ErrFormat},
 		{"two lengths", set("get_max_seq_len", []int{1, 2}), nil, nil, metadata, etrun.ErrFormat},
 		{"a length that is a string", set("get_max_seq_len", "24"), nil, nil, metadata, etrun.ErrFormat},
 		{"more tokens than logits", set("get_vocab_size", 65), nil, nil, metadata, etrun.ErrFormat},
