@@ -113,9 +113,12 @@ func (s *Session) readLogits(first, n int) error {
 		return err
 	}
 	t := v.Tensor
-	rows := t.Numel() / s.model.call.vocabulary
-	if rows != 1 && rows != n || !t.IsContiguous() {
-		return &ConventionError{Method: s.model.call.method, Got: fmt.Sprintf("%v %s for %d tokens", t.DType, tensor.FormatSizes(t.Sizes), n), Want: wantLogits}
+	rows := 1
+	if s.model.call.all {
+		rows = n
+	}
+	if t.Numel() != rows*s.model.call.vocabulary || !t.IsContiguous() {
+		return s.model.call.reject(fmt.Sprintf("%v %s for %d tokens", t.DType, tensor.FormatSizes(t.Sizes), n), wantLogits)
 	}
 	s.begin = first + n - rows
 	switch t.DType {
@@ -127,7 +130,7 @@ func (s *Session) readLogits(first, n int) error {
 		s.convert(t, tensor.BFloatToFloat)
 	}
 	if s.last() == nil {
-		return &ConventionError{Method: s.model.call.method, Got: fmt.Sprintf("logits of %d of %d tokens", rows, n), Want: wantLogits}
+		return s.model.call.reject(fmt.Sprintf("logits of %d of %d tokens", rows, n), wantLogits)
 	}
 	return nil
 }

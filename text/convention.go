@@ -207,7 +207,7 @@ func (c *convention) contextOf(d *metadata, state []*tensor.Tensor) (int, error)
 			}
 		}
 	}
-	if len(state) == 0 && (n == 0 || n > int64(c.width)) {
+	if len(state) == 0 && n == 0 {
 		n = int64(c.width) // every call computes the whole text
 	}
 	if n == 0 {

@@ -174,7 +174,8 @@ func TestCorpusSessions(t *testing.T) {
 // BenchmarkCorpus measures prompts of 256 tokens and texts of 128.
 func BenchmarkCorpus(b *testing.B) {
 	c := openCorpus(b)
-	for _, file := range []string{"stories260k_portable.pte", "stories260k_xnnpack.pte", "stories260k_8da4w.pte", "../fresh/smollm_10l_8da4w_opt/xnnpack.pte"} {
+	for _, file := range []string{"stories260k_portable.pte", "stories260k_xnnpack.pte", "stories260k_8da4w.pte",
+		"../fresh/smollm_10l_8da4w_opt/xnnpack.pte"} {
 		b.Run(strings.TrimSuffix(filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file), ".pte"), func(b *testing.B) {
 			p, err := etrun.Open(filepath.Join(c.folder, file), etrun.WithDelegates(xnnpack.Backend{}))
 			if err != nil {

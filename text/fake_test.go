@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/etrun-go/etrun"
@@ -28,10 +29,12 @@ type fake struct {
 	tokens, logits             tensor.DType
 	meta                       map[string]any // int, bool or []int
 	fault                      func(text []int64, logits []float32) error
+	calls                      *atomic.Int64 // of the method
 }
 
 func fakeDefault() fake {
-	return fake{width: 7, context: 24, vocabulary: 64, dynamic: true, places: 1, cache: "positions", tokens: tensor.Int64, logits: tensor.Float32,
+	return fake{width: 7, context: 24, vocabulary: 64, dynamic: true, places: 1, cache: "positions",
+		tokens: tensor.Int64, logits: tensor.Float32, calls: new(atomic.Int64),
 		meta: map[string]any{"get_max_seq_len": 24, "get_vocab_size": 64, "use_kv_cache": true}}
 }
 
@@ -120,6 +123,7 @@ func (f *fake) step(out *tensor.Tensor, tokens, cache []int64, at int) error {
 
 // write writes the logits of tokens that follow others.
 func (f *fake) write(out *tensor.Tensor, before, tokens []int64) error {
+	f.calls.Add(1)
 	text, rows := append(slices.Clone(before), tokens...), 1
 	if f.all {
 		rows = len(tokens)
@@ -282,6 +286,9 @@ var conventions = []struct {
 	{"no cache, all logits", CacheNone, func(f *fake) { f.cache, f.places, f.width, f.all = "", 0, 24, true }},
 	{"no cache, static", CacheNone, func(f *fake) { f.cache, f.places, f.width, f.all, f.dynamic = "", 0, 24, true, false }},
 	{"no cache, no metadata", CacheNone, func(f *fake) { f.cache, f.places, f.width, f.all, f.dynamic, f.meta = "", 0, 24, true, false, nil }},
+	{"no cache, but state", CacheNone, func(f *fake) {
+		f.cache, f.places, f.width, f.meta = "count", 0, 24, map[string]any{"use_kv_cache": false, "get_max_seq_len": 100}
+	}},
 	{"no metadata", CachePositions, func(f *fake) { f.meta = nil }},
 }
 
@@ -308,7 +315,8 @@ func TestConventions(t *testing.T) {
 				t.Errorf("got %+v", info)
 			}
 			long := fakeGreedy([]int{5}, 64, 23)
-			for _, prompt := range [][]int{{1}, {1, 2, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {1, 2, 9}, {1, 2, 9, 4}, {1, 2, 9, 4}, append([]int{5}, long...), {5}, {1}} {
+			for _, prompt := range [][]int{{1}, {1, 2, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {1, 2, 9}, {1, 2, 9, 4}, {1, 2, 9, 4},
+				append([]int{5}, long...), {5}, {1}} {
 				for _, n := range []int{1, 3, 100} {
 					left := 24 - len(prompt) + 1
 					want := fakeGreedy(prompt, 64, min(n, left))
@@ -363,8 +371,15 @@ func TestReuse(t *testing.T) {
 
 // TestExact drives a program that takes texts of one length only.
 func TestExact(t *testing.T) {
+	for _, length := range []int{4, 6, 24} {
+		testExact(t, map[string]any{"get_max_seq_len": length})
+	}
+	testExact(t, nil)
+}
+
+func testExact(t *testing.T, meta map[string]any) {
 	f := fakeDefault()
-	f.cache, f.places, f.dynamic, f.width = "", 0, false, 6
+	f.cache, f.places, f.dynamic, f.width, f.meta = "", 0, false, 6, meta
 	s := sessionOf(t, f.load(t, nil))
 	prompt := []int{1, 2, 3, 4, 5, 6}
 	got, _, last, err := collect(s.GenerateTokens(context.Background(), prompt, Options{}))

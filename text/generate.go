@@ -13,8 +13,14 @@ type Options struct {
 	Stop      []string // the text ends before the first of these
 	Ends      []int    // tokens that end the text, besides those of the model
 	IgnoreEOS bool     // the model's tokens that end texts are part of the text
-	LogProbs  bool     // each token has its LogProb and, if Top is not 0, the most likely candidates
-	Top       int      // number of candidates, at most 100
+	// Lookup is the most tokens of a draft, 0 for no drafts. A draft is what followed the last tokens
+	// of the text where they occurred before; it is computed together with the last token, and the
+	// tokens that are not chosen are dropped. Texts that repeat their prompt take fewer calls. It has
+	// no effect unless the program takes several tokens and returns the logits of all of them, and
+	// the cache has a place for each position, or there is none.
+	Lookup   int
+	LogProbs bool // each token has its LogProb and, if Top is not 0, the most likely candidates
+	Top      int  // number of candidates, at most 100
 }
 
 const (
@@ -27,6 +33,8 @@ func (o *Options) check(vocabulary int) error {
 	switch {
 	case o.MaxTokens < 0:
 		return &OptionError{Option: "max tokens", Got: o.MaxTokens, Want: "0 (no limit) or a positive number"}
+	case o.Lookup < 0:
+		return &OptionError{Option: "lookup", Got: o.Lookup, Want: "0 (no drafts) or a positive number"}
 	case o.Top < 0 || o.Top > maxTop:
 		return &OptionError{Option: "top", Got: o.Top, Want: "a number from 0 to " + decimal(maxTop)}
 	case len(o.Stop) > maxStops:

@@ -92,7 +92,9 @@ func TestStream(t *testing.T) {
 			stops []string
 			want  string
 		}{
-			{nil, "añ€😀 stop sto stopped \uFFFD\uFFFD end"}, {[]string{"stopp"}, "añ€😀 stop sto "}, {[]string{"\uFFFD"}, "añ€😀 stop sto stopped \uFFFD\uFFFD end"},
+			{nil, "añ€😀 stop sto stopped \uFFFD\uFFFD end"},
+			{[]string{"stopp"}, "añ€😀 stop sto "},
+			{[]string{"\uFFFD"}, "añ€😀 stop sto stopped \uFFFD\uFFFD end"},
 		} {
 			var s stream
 			s.start(c.stops)
@@ -256,7 +258,7 @@ func TestLogitsErrors(t *testing.T) {
 	for id := range 64 {
 		none[id] = -inf
 	}
-	if _, _, _, err := collect(s.GenerateTokens(context.Background(), []int{1}, Options{Sampling: Sampling{Bias: none}})); !is[*OptionError](err) {
+	if _, err := generate(s, []int{1}, Options{Sampling: Sampling{Bias: none}}); !is[*OptionError](err) {
 		t.Errorf("a bias that excludes all tokens: %v", err)
 	}
 }
@@ -308,7 +310,8 @@ func TestCancel(t *testing.T) {
 					cancel(cause)
 				}
 			}
-			if want := fakeGreedy([]int{1, 2, 3}, 64, at); !slices.Equal(got, want) || last.Finish != FinishCancelled || !errors.Is(end, cause) || last.Stats.Generated != at {
+			want := fakeGreedy([]int{1, 2, 3}, 64, at)
+			if !slices.Equal(got, want) || last.Finish != FinishCancelled || !errors.Is(end, cause) || last.Stats.Generated != at {
 				t.Errorf("%s: got %d, %q, %v, want %d", c.name, got, last.Finish, end, want)
 			}
 			checkGreedy(t, c.name, s, []int{1, 2, 3, 4})

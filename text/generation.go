@@ -23,7 +23,8 @@ type generation struct {
 	bytes   []byte      // of one token
 	opens   bool        // a whole text begins: there are no bytes yet
 	opening []int       // tokens of its beginning
-	one     [1]int
+	call    []int       // tokens of the next call: the chosen one, then a draft
+	ahead   int         // tokens of a draft that the session has computed, and that may not come
 
 	finish Finish
 	stats  Stats
@@ -47,6 +48,8 @@ func (g *generation) run(ctx context.Context, prompt []int) (err error) {
 	g.stats.Prompt, g.opens, g.opening = len(prompt), g.model.onlyControl(prompt), g.opening[:0]
 	g.stats.Reused, err = g.extend(ctx, prompt)
 	g.stats.Prefill = time.Since(g.began)
+	g.ahead = 0
+	defer g.dropDraft()
 	for err == nil && g.finish == "" && !g.left {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -72,23 +75,31 @@ func (g *generation) next(ctx context.Context) error {
 	switch {
 	case g.stats.Generated == g.o.MaxTokens:
 		g.finish = FinishLength
-	case len(g.tokens) == g.model.info.Context:
+	case len(g.text()) == g.model.info.Context:
 		g.finish = FinishContext
 	default:
-		g.one[0] = id
-		return g.compute(ctx, g.one[:])
+		return g.advance(ctx, id)
 	}
 	return nil
 }
 
-// choose returns the token after the computed ones.
+// text returns the computed tokens of the text.
+func (g *generation) text() []int { return g.tokens[:len(g.tokens)-g.ahead] }
+
+// following returns the logits of the tokens that can follow the text.
+func (g *generation) following() []float32 {
+	return g.logitsAfter(len(g.text()) - 1)[:g.model.choices]
+}
+
+// choose returns the token after the text.
 func (g *generation) choose() (int, error) {
-	logits := g.last()[:g.model.choices]
+	logits := g.following()
 	if err := g.checkLogits(logits); err != nil {
+		g.ahead = 0
 		g.forget()
 		return 0, err
 	}
-	id, ok := g.sampler.choose(logits, g.tokens)
+	id, ok := g.sampler.choose(logits, g.text())
 	if !ok {
 		return 0, &OptionError{Option: "bias", Got: "no token that it does not exclude", Want: "one"}
 	}
@@ -100,12 +111,12 @@ func (g *generation) checkLogits(logits []float32) error {
 	finite := false
 	for id, x := range logits {
 		if x != x || x > math.MaxFloat32 {
-			return &LogitsError{Position: len(g.tokens) - 1, ID: id, Value: x}
+			return &LogitsError{Position: len(g.text()) - 1, ID: id, Value: x}
 		}
 		finite = finite || x >= -math.MaxFloat32
 	}
 	if !finite {
-		return &LogitsError{Position: len(g.tokens) - 1, ID: 0, Value: logits[0]}
+		return &LogitsError{Position: len(g.text()) - 1, ID: 0, Value: logits[0]}
 	}
 	return nil
 }
@@ -152,7 +163,7 @@ func (g *generation) describe(id int) Token {
 	if !g.o.LogProbs {
 		return t
 	}
-	logits := g.last()[:g.model.choices]
+	logits := g.following()
 	norm := logSum(logits)
 	t.LogProb = float32(float64(logits[id]) - norm)
 	if g.o.Top > 0 {

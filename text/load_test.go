@@ -56,10 +56,11 @@ func TestLoadErrors(t *testing.T) {
 		{"integer logits", func(f *fake) { f.logits = tensor.Int64 }, nil, nil, convention, etrun.ErrUnsupported},
 		{"two positions for seven tokens", func(f *fake) { f.places = 2 }, nil, nil, convention, etrun.ErrUnsupported},
 		{"chunks of a fixed length, last logits", func(f *fake) { f.dynamic = false }, nil, nil, convention, etrun.ErrUnsupported},
-		{"chunks of a fixed length, state", func(f *fake) { f.dynamic, f.all, f.cache = false, true, "count" }, nil, nil, convention, etrun.ErrUnsupported},
+		{"chunks of a fixed length, state", func(f *fake) { f.dynamic, f.all, f.cache = false, true, "count" }, nil, nil,
+			convention, etrun.ErrUnsupported},
 		{"another method", nil, nil, []Option{WithMethod("prefill")}, convention, etrun.ErrUnsupported},
 		{"negative length", set("get_max_seq_len", -1), nil, nil, metadata, etrun.ErrFormat},
-		{"huge length", set("get_max_context_len", 1<<40), nil, nil, metadata, etrun.ErrFormat},
+		{"huge length", set("get_max_context_len", 1<<30), nil, nil, metadata, etrun.ErrFormat},
 		{"two lengths", set("get_max_seq_len", []int{1, 2}), nil, nil, metadata, etrun.ErrFormat},
 		{"a length that is a string", set("get_max_seq_len", "24"), nil, nil, metadata, etrun.ErrFormat},
 		{"more tokens than logits", set("get_vocab_size", 65), nil, nil, metadata, etrun.ErrFormat},
@@ -127,9 +128,11 @@ func TestEnds(t *testing.T) {
 		{"tensor", map[string]any{"get_eos_ids": []int64{4, 3, 4}}, nil, nil, -1, []int{3, 4}, []int{3, 4}, nil},
 		{"old name", map[string]any{"get_eos_id": 5}, nil, nil, -1, []int{5}, []int{5}, nil},
 		{"tokenizer", nil, sized{size: 64, bos: 1, eos: []int{2}}, nil, 1, []int{2}, []int{2, 1}, []int{1, 7, 7}},
-		{"both", map[string]any{"get_bos_id": 5, "get_eos_ids": 6}, sized{size: 64, bos: 1, eos: []int{2}}, nil, 5, []int{2, 6}, []int{2, 6}, []int{5, 7, 7}},
+		{"both", map[string]any{"get_bos_id": 5, "get_eos_ids": 6}, sized{size: 64, bos: 1, eos: []int{2}}, nil,
+			5, []int{2, 6}, []int{2, 6}, []int{5, 7, 7}},
 		{"no BOS in the tokenizer", map[string]any{"get_bos_id": 5}, sized{size: 64, bos: -1}, nil, -1, nil, nil, []int{7, 7}},
-		{"options", map[string]any{"get_bos_id": 5}, sized{size: 64, bos: 1, eos: []int{2}}, []Option{WithBOS(-1), WithEOS()}, -1, nil, nil, []int{7, 7}},
+		{"options", map[string]any{"get_bos_id": 5}, sized{size: 64, bos: 1, eos: []int{2}}, []Option{WithBOS(-1), WithEOS()},
+			-1, nil, nil, []int{7, 7}},
 	} {
 		f := fakeDefault()
 		f.meta = c.meta

@@ -105,7 +105,8 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 func (m *Model) checkVocabulary(d *metadata) error {
 	n := m.call.vocabulary
 	if d.vocabulary > int64(n) {
-		return &MetadataError{Name: "get_vocab_size", Got: decimal(int(d.vocabulary)), Want: "at most the " + decimal(n) + " logits of the output"}
+		return &MetadataError{Name: "get_vocab_size", Got: decimal(int(d.vocabulary)),
+			Want: "at most the " + decimal(n) + " logits of the output"}
 	}
 	if d.vocabulary > 0 {
 		n = int(d.vocabulary)
@@ -196,7 +197,10 @@ func (m *Model) setContext(l *loading, d *metadata) error {
 	if err := m.call.findCache(state, d.cache, n); err != nil {
 		return err
 	}
-	if l.context > 0 && !m.exact() {
+	if m.call.cache == CacheNone && (n > m.call.width || m.exact()) {
+		n = m.call.width // every call computes the whole text
+	}
+	if l.context > 0 && l.context < n && !m.exact() {
 		n = l.context
 	}
 	c := &m.call

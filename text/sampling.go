@@ -38,7 +38,8 @@ func (o *Sampling) check(vocabulary int) error {
 		{"top-k", float64(o.TopK), o.TopK >= 0, "0 (all) or a positive number"},
 		{"top-p", o.TopP, o.TopP >= 0 && o.TopP <= 1, "a number from 0 to 1"},
 		{"min-p", o.MinP, o.MinP >= 0 && o.MinP <= 1, "a number from 0 to 1"},
-		{"repetition penalty", o.RepetitionPenalty, o.RepetitionPenalty >= 0 && o.RepetitionPenalty <= 1e6, "0 or 1 (none), or another positive number"},
+		{"repetition penalty", o.RepetitionPenalty, o.RepetitionPenalty >= 0 && o.RepetitionPenalty <= 1e6,
+			"0 or 1 (none), or another positive number"},
 		{"penalty window", float64(o.PenaltyWindow), o.PenaltyWindow >= 0, "0 (all) or a positive number"},
 	} {
 		if !c.ok {

@@ -197,7 +197,8 @@ func BenchmarkSampling(b *testing.B) {
 	for i := range logits {
 		logits[i] = float32(2 * r.NormFloat64())
 	}
-	for _, o := range []Sampling{{}, {Temperature: 0.8}, {Temperature: 0.8, TopK: 40}, {Temperature: 0.8, TopP: 0.9}, {Temperature: 0.8, MinP: 0.05}} {
+	for _, o := range []Sampling{{}, {Temperature: 0.8}, {Temperature: 0.8, TopK: 40}, {Temperature: 0.8, TopP: 0.9},
+		{Temperature: 0.8, MinP: 0.05}} {
 		b.Run(fmt.Sprintf("temperature %v, top-k %d, top-p %v, min-p %v", o.Temperature, o.TopK, o.TopP, o.MinP), func(b *testing.B) {
 			var s sampler
 			s.start(o)

@@ -139,7 +139,8 @@ func makeWishes(t *testing.T, m *Model) (list []wish) {
 			t.Fatal(err)
 		}
 		s.Close()
-		texts, list = append(texts, text, append(slices.Clone(text), want...)[:min(len(text)+len(want), m.info.Context)]), append(list, wish{text, o, want})
+		whole := append(slices.Clone(text), want...)
+		texts, list = append(texts, text, whole[:min(len(whole), m.info.Context)]), append(list, wish{text, o, want})
 	}
 	return list
 }
