@@ -169,8 +169,8 @@ func centerGo(dst, src []float32, mean, scale float32, weight, bias []float32) {
 	}
 }
 
-func maxGo(x []float32) float32 {
-	m := float32(math.Inf(-1))
+// maxGo is the largest of m and x.
+func maxGo(m float32, x []float32) float32 {
 	for _, v := range x {
 		if v > m || v != v {
 			m = v
@@ -179,8 +179,8 @@ func maxGo(x []float32) float32 {
 	return m
 }
 
-func minGo(x []float32) float32 {
-	m := float32(math.Inf(1))
+// minGo is the least of m and x.
+func minGo(m float32, x []float32) float32 {
 	for _, v := range x {
 		if v < m || v != v {
 			m = v

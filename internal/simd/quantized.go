@@ -89,8 +89,8 @@ func ScaleSums(dst []float32, ldd int, src []int32, lds int, sums []int32, scale
 	whole := (n + DotCols - 1) &^ (DotCols - 1)
 	sums, scale, bias, factors = sums[:whole:len(sums)], scale[:whole:len(scale)], bias[:whole:len(bias)], factors[:m:len(factors)]
 	_, _ = dst[(m-1)*ldd+n-1], src[(m-1)*lds+whole-1]
-	if quantizedLoops() {
-		scaleSumsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &sums[0], &scale[0], &bias[0], &zeros[0], &factors[0], lo, hi, tailMask(n))
+	if avx2() {
+		scaleSumsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &sums[0], &scale[0], &bias[0], &zeros[0], &factors[0], lo, hi, &masks[7-(n-1)%8])
 		return
 	}
 	for i, zero := range zeros {
@@ -115,8 +115,8 @@ func ScaleFloats(dst []float32, ldd int, src []float32, lds int, scale, bias, fa
 	whole := (n + DotCols - 1) &^ (DotCols - 1)
 	scale, bias = scale[:whole:len(scale)], bias[:whole:len(bias)]
 	_, _ = dst[(m-1)*ldd+n-1], src[(m-1)*lds+whole-1]
-	if quantizedLoops() {
-		scaleFloatsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &scale[0], &bias[0], &factors[0], lo, hi, tailMask(n))
+	if avx2() {
+		scaleFloatsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &scale[0], &bias[0], &factors[0], lo, hi, &masks[7-(n-1)%8])
 		return
 	}
 	for i, factor := range factors {
