@@ -52,7 +52,7 @@ func powNumber(c *kernels.Ctx, a kernels.Args) error {
 		if err := cl.resolveAs(common, p.rule, false); err != nil {
 			return err
 		}
-		return p.run(c, a, &cl)
+		return p.table.run(c, a, &cl)
 	}
 	return powers.run(c, a)
 }

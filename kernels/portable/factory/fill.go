@@ -2,6 +2,7 @@ package factory
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -33,7 +34,7 @@ func (p *filler) Repeat(*kernels.Ctx) error {
 		clear(p.data)
 	} else {
 		copy(p.data, p.element[:p.size])
-		repeat(p.data, p.size)
+		strided.Repeat(p.data, p.size)
 	}
 	return nil
 }
@@ -90,7 +91,7 @@ func fillTensor(_ *kernels.Ctx, a kernels.Args) error {
 	if !tensor.CastBytes(out.Data[:size], out.DType, value.Data, value.DType, 1) {
 		return kernels.Badf(1, "a type that converts to "+out.DType.String(), "%v", value.DType)
 	}
-	repeat(out.Data, size)
+	strided.Repeat(out.Data, size)
 	return nil
 }
 
@@ -116,17 +117,4 @@ func setAll(c *kernels.Ctx, a kernels.Args, o, i int, s kernels.Scalar) error {
 	}
 	c.Repeat(p)
 	return p.Repeat(c)
-}
-
-// repeat repeats the first size bytes of b: first up to a block that fits the cache, then that
-// block to the rest.
-func repeat(b []byte, size int) {
-	const block = 8 << 10
-	n := size
-	for n < min(len(b), block) {
-		n += copy(b[n:], b[:n])
-	}
-	for i := n; i < len(b); {
-		i += copy(b[i:], b[:n])
-	}
 }
