@@ -46,16 +46,16 @@ func outArg(a kernels.Args) arg { return tensorArg(a, len(a)-2) }
 
 // commonType returns the type that the operands promote to.
 func (cl *call) commonType() tensor.DType {
-	types := newResultType()
+	types := NewResultType()
 	for _, x := range cl.in[:maxIn] {
 		switch {
 		case x.number:
-			types.number(cl.num[operandNum])
+			types.Number(cl.num[operandNum])
 		case x.Tensor != nil:
-			types.tensor(x.Tensor)
+			types.Tensor(x.Tensor)
 		}
 	}
-	return types.result()
+	return types.Result()
 }
 
 // resolve finds the compute type of the operands, and checks that a result of their

@@ -33,10 +33,10 @@ var fixedPowers = []struct {
 }
 
 func powNumber(c *kernels.Ctx, a kernels.Args) error {
-	types := newResultType()
-	types.tensor(a.Tensor(0))
-	types.number(a.Scalar(1))
-	common, exponent := types.result(), a.Scalar(1)
+	types := NewResultType()
+	types.Tensor(a.Tensor(0))
+	types.Number(a.Scalar(1))
+	common, exponent := types.Result(), a.Scalar(1)
 	if common.IsInt() && exponent.I < 0 {
 		return kernels.Bad(1, exponent.String(), "a non-negative power of integers")
 	}

@@ -67,14 +67,14 @@ func clampNumbers(c *kernels.Ctx, a kernels.Args) error {
 	if a.IsNone(1) && a.IsNone(2) {
 		return kernels.Bad(1, "None", "a bound here or in the next argument")
 	}
-	types := newResultType()
-	types.tensor(a.Tensor(0))
+	types := NewResultType()
+	types.Tensor(a.Tensor(0))
 	for i := 1; i <= 2; i++ {
 		if !a.IsNone(i) {
-			types.number(a.Scalar(i))
+			types.Number(a.Scalar(i))
 		}
 	}
-	return clampTo(c, a, types.result())
+	return clampTo(c, a, types.Result())
 }
 
 // clampTo clamps self to the numbers in arguments 1 and 2 in the type common. In place of None it takes the bounds of the

@@ -5,15 +5,17 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// resultType collects operands for PyTorch's type promotion (at::result_type): tensors with dimensions come before
+// ResultType collects operands for PyTorch's type promotion (at::result_type): tensors with dimensions come before
 // tensors without, and those before numbers; the lesser ones count only if they are of a higher category.
-type resultType struct{ dims, zeros, numbers tensor.DType }
+type ResultType struct{ dims, zeros, numbers tensor.DType }
 
-func newResultType() resultType {
-	return resultType{tensor.NoDType, tensor.NoDType, tensor.NoDType}
+// NewResultType returns the type of no operands.
+func NewResultType() ResultType {
+	return ResultType{tensor.NoDType, tensor.NoDType, tensor.NoDType}
 }
 
-func (r *resultType) tensor(t *tensor.Tensor) {
+// Tensor adds a tensor.
+func (r *ResultType) Tensor(t *tensor.Tensor) {
 	if t.Rank() > 0 {
 		r.dims = promote(r.dims, t.DType)
 	} else {
@@ -21,7 +23,8 @@ func (r *resultType) tensor(t *tensor.Tensor) {
 	}
 }
 
-func (r *resultType) number(s kernels.Scalar) {
+// Number adds a number.
+func (r *ResultType) Number(s kernels.Scalar) {
 	d := s.Type
 	if s.IsFloat() {
 		d = tensor.Float32 // PyTorch's default type
@@ -29,8 +32,8 @@ func (r *resultType) number(s kernels.Scalar) {
 	r.numbers = promote(r.numbers, d)
 }
 
-// result returns the common type, NoDType if there is none.
-func (r *resultType) result() tensor.DType {
+// Result returns the common type, NoDType if there is none.
+func (r *ResultType) Result() tensor.DType {
 	return combine(r.dims, combine(r.zeros, r.numbers))
 }
 
