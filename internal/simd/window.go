@@ -13,15 +13,20 @@ func SumTaps[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
 	if rows <= 0 || n <= 0 {
 		return
 	}
-	_ = y[(rows-1)*ys+n-1]
-	for _, o := range off {
-		_ = x[o:][(rows-1)*xs+n-1]
-	}
+	checkReads(y, x, off, rows, n, ys, xs)
 	if d, ok := any(y).([]float32); ok {
 		sumTaps(d, any(x).([]float32), off, rows, n, ys, xs)
 		return
 	}
 	sumTapsGo(y, x, off, rows, n, ys, xs)
+}
+
+// checkReads panics where y or x ends before an element of the last row.
+func checkReads[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
+	_ = y[(rows-1)*ys+n-1]
+	for _, o := range off {
+		_ = x[o:][(rows-1)*xs+n-1]
+	}
 }
 
 // MaxTaps finds the largest element under shifted rows, NaN where there is one:
@@ -34,10 +39,7 @@ func MaxTaps[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
 	if rows <= 0 || n <= 0 {
 		return
 	}
-	_ = y[(rows-1)*ys+n-1]
-	for _, o := range off {
-		_ = x[o:][(rows-1)*xs+n-1]
-	}
+	checkReads(y, x, off, rows, n, ys, xs)
 	if d, ok := any(y).([]float32); ok {
 		maxTaps(d, any(x).([]float32), off, rows, n, ys, xs)
 		return
@@ -58,10 +60,8 @@ func ExtremeTaps[T Ordered](y []T, at []int32, x []T, off []int, tag []int32, ro
 	if rows <= 0 || n <= 0 {
 		return
 	}
-	_, _, _ = y[(rows-1)*ys+n-1], at[(rows-1)*ys+n-1], tag[len(off)-1]
-	for _, o := range off {
-		_ = x[o:][(rows-1)*xs+n-1]
-	}
+	_, _ = at[(rows-1)*ys+n-1], tag[len(off)-1]
+	checkReads(y, x, off, rows, n, ys, xs)
 	if d, ok := any(y).([]float32); ok {
 		extremeTaps(d, at, any(x).([]float32), off, tag, rows, n, ys, xs, least)
 		return
