@@ -16,7 +16,7 @@ func SumFloat64(x []float32) float64 {
 	if n > 0 {
 		s, _ = sumSquaresFloat64x8(n/8, &x[0], 0)
 	}
-	return s + sumFloat64Go(x[n:])
+	return s + SumAs[float64](x[n:])
 }
 
 // SumSquaresFloat64 is Σ (x[i]-mean)², 0 for none.
@@ -25,7 +25,7 @@ func SumSquaresFloat64(x []float32, mean float64) float64 {
 	if n > 0 {
 		_, s = sumSquaresFloat64x8(n/8, &x[0], mean)
 	}
-	return s + sumSquaresFloat64Go(x[n:], mean)
+	return s + SumSquaresAs(x[n:], mean)
 }
 
 // AddFloat64 adds x[i] to sums[i]. It panics where x is shorter than sums.
@@ -74,29 +74,6 @@ func cumSumGo(dst, src []float32, sum float64) {
 		sum += float64(v)
 		dst[i] = float32(sum)
 	}
-}
-
-func sumFloat64Go(x []float32) float64 {
-	var a, b, c, d float64
-	for ; len(x) >= 4; x = x[4:] {
-		a, b, c, d = a+float64(x[0]), b+float64(x[1]), c+float64(x[2]), d+float64(x[3])
-	}
-	for _, v := range x {
-		a += float64(v)
-	}
-	return (a + b) + (c + d)
-}
-
-func sumSquaresFloat64Go(x []float32, mean float64) float64 {
-	var a, b, c, d float64
-	for ; len(x) >= 4; x = x[4:] {
-		x0, x1, x2, x3 := float64(x[0])-mean, float64(x[1])-mean, float64(x[2])-mean, float64(x[3])-mean
-		a, b, c, d = a+x0*x0, b+x1*x1, c+x2*x2, d+x3*x3
-	}
-	for _, v := range x {
-		a += (float64(v) - mean) * (float64(v) - mean)
-	}
-	return (a + b) + (c + d)
 }
 
 func addFloat64Go(sums []float64, x []float32) {

@@ -259,10 +259,13 @@ func (d *Depthwise) Row(q *Quantized, dst []uint8, ldd int, a []uint8, at, step 
 	}
 	_ = dst[(pixels-1)*ldd+d.Channels-1]
 	_ = a[:at+(pixels-1)*step+most+len(d.blocks)/d.block()*DotCols]
-	done := d.row(q, dst, ldd, a[at:], step, off, pixels)
-	for ; done < d.Channels; done += DotCols {
+	if vector {
+		q.windows(d, dst, ldd, a[at:], step, off, pixels, d.Channels)
+		return
+	}
+	for c := 0; c < d.Channels; c += DotCols {
 		for i := range pixels {
-			d.pixel(q, dst[i*ldd:][:d.Channels], a[at+i*step:], off, done)
+			d.pixel(q, dst[i*ldd:][:d.Channels], a[at+i*step:], off, c)
 		}
 	}
 }
@@ -299,10 +302,11 @@ func MaximumRow(signed bool, dst []uint8, ldd int, a []uint8, at, step int, off 
 	}
 	_ = dst[(pixels-1)*ldd+channels-1]
 	_ = a[:at+(pixels-1)*step+most+(channels+DotCols-1)&^(DotCols-1)]
-	if maximumRow(signed, dst, ldd, a[at:], step, off, pixels, channels) {
+	q := Quantized{Signed: signed}
+	if avx2() {
+		q.windows(nil, dst, ldd, a[at:], step, off, pixels, channels)
 		return
 	}
-	q := Quantized{Signed: signed}
 	for i := range pixels {
 		for c := range channels {
 			best := a[at+i*step+off[0]+c]

@@ -77,62 +77,34 @@ func (f *Binary) apply(op BinaryOp, dst, a, b []uint8) int {
 	return n
 }
 
-// row returns how many channels are done.
-func (d *Depthwise) row(q *Quantized, dst []uint8, ldd int, a []uint8, step int, off []int, pixels int) int {
-	if !vector {
-		return 0
-	}
-	c := 0
-	for ; c+DotCols <= d.Channels; c += DotCols {
-		d.lane(q, &dst[c], ldd, &a[c], step, off, pixels, c)
-	}
-	for i := 0; c < d.Channels && i < pixels; i += DotCols {
-		var part [DotCols * DotCols]uint8 // a pixel's last channels each
-		n := min(pixels-i, DotCols)
-		d.lane(q, &part[0], DotCols, &a[i*step+c], step, off, n, c)
-		for k := range n {
-			copy(dst[(i+k)*ldd+c:][:d.Channels-c], part[k*DotCols:])
-		}
-	}
-	return d.Channels
-}
-
-// lane computes a block of channels from c on. Calls by name keep dst on the stack.
-func (d *Depthwise) lane(q *Quantized, dst *uint8, ldd int, a *uint8, step int, off []int, pixels, c int) {
-	lo, hi := q.bounds()
-	w := &d.blocks[c/DotCols*d.block()]
-	if q.Signed {
-		depthwiseInt8(pixels, a, step, &off[0], d.pairs(), w, dst, ldd, lo, hi, q.Zero)
-	} else {
-		depthwiseUint8(pixels, a, step, &off[0], d.pairs(), w, dst, ldd, lo, hi, q.Zero)
-	}
-}
-
-// maximumRow reports whether it did the row.
-func maximumRow(signed bool, dst []uint8, ldd int, a []uint8, step int, off []int, pixels, channels int) bool {
-	if !avx2() {
-		return false
-	}
+// windows computes rows of windows, block by block of DotCols channels: the sums of d or, where d is nil, the maxima.
+func (q *Quantized) windows(d *Depthwise, dst []uint8, ldd int, a []uint8, step int, off []int, pixels, channels int) {
 	c := 0
 	for ; c+DotCols <= channels; c += DotCols {
-		maximumLane(signed, &dst[c], ldd, &a[c], step, off, pixels)
+		q.window(d, &dst[c], ldd, &a[c], step, off, pixels, c)
 	}
 	for i := 0; c < channels && i < pixels; i += DotCols {
 		var part [DotCols * DotCols]uint8 // a pixel's last channels each
 		n := min(pixels-i, DotCols)
-		maximumLane(signed, &part[0], DotCols, &a[i*step+c], step, off, n)
+		q.window(d, &part[0], DotCols, &a[i*step+c], step, off, n, c)
 		for k := range n {
 			copy(dst[(i+k)*ldd+c:][:channels-c], part[k*DotCols:])
 		}
 	}
-	return true
 }
 
-func maximumLane(signed bool, dst *uint8, ldd int, a *uint8, step int, off []int, pixels int) {
-	if signed {
+// window computes a block of channels from c on. Calls by name keep dst on the stack.
+func (q *Quantized) window(d *Depthwise, dst *uint8, ldd int, a *uint8, step int, off []int, pixels, c int) {
+	lo, hi := q.bounds()
+	switch {
+	case d == nil && q.Signed:
 		maximumInt8(pixels, a, step, &off[0], len(off), dst, ldd)
-	} else {
+	case d == nil:
 		maximumUint8(pixels, a, step, &off[0], len(off), dst, ldd)
+	case q.Signed:
+		depthwiseInt8(pixels, a, step, &off[0], d.pairs(), &d.blocks[c/DotCols*d.block()], dst, ldd, lo, hi, q.Zero)
+	default:
+		depthwiseUint8(pixels, a, step, &off[0], d.pairs(), &d.blocks[c/DotCols*d.block()], dst, ldd, lo, hi, q.Zero)
 	}
 }
 

@@ -205,9 +205,9 @@ func Sum(x []float32) float32 {
 func SumSquares(x []float32, mean float32) float32 {
 	n := whole(len(x))
 	if n == 0 {
-		return sumSquaresGo(x, mean)
+		return SumSquaresAs(x, mean)
 	}
-	return squaresLanes(n/lanes, &x[0], mean) + sumSquaresGo(x[n:], mean)
+	return squaresLanes(n/lanes, &x[0], mean) + SumSquaresAs(x[n:], mean)
 }
 
 // Max is the largest element, NaN if there is one, -Inf for none.
@@ -256,7 +256,9 @@ func Center(dst, src []float32, mean, scale float32, weight, bias []float32) {
 		return
 	}
 	centerLanes(n/lanes, &dst[0], &src[0], &weight[0], &bias[0], mean, scale)
-	centerGo(dst[n:], src[n:], mean, scale, weight[n:], bias[n:])
+	if n < len(dst) {
+		centerGo(dst[n:], src[n:], mean, scale, weight[n:], bias[n:])
+	}
 }
 
 // ExpSum sets dst[i] to [Exp32](src[i]-shift) and returns the sum of dst, 0 for none. dst

@@ -208,7 +208,7 @@ func TestRows(t *testing.T) {
 			{"stride 2", func(d []float32) { Stride2(d[:(n+1)/2], x.data) }, func(d []float32) { stride2Go(d[:(n+1)/2], x.data) }},
 			{"dot", func(d []float32) { d[0] = Dot(x.data, y.data) }, func(d []float32) { d[0] = dotGo(x.data, y.data) }},
 			{"sum", func(d []float32) { d[0] = Sum(x.data) }, func(d []float32) { d[0] = sumGo(x.data) }},
-			{"squares", func(d []float32) { d[0] = SumSquares(x.data, .1) }, func(d []float32) { d[0] = sumSquaresGo(x.data, .1) }},
+			{"squares", func(d []float32) { d[0] = SumSquares(x.data, .1) }, func(d []float32) { d[0] = SumSquaresAs[float32](x.data, .1) }},
 			{"max", func(d []float32) { d[0] = Max(x.data) }, func(d []float32) { d[0] = maxGo(-inf, x.data) }},
 		} {
 			if n == 0 && f.name != "axpy" && f.name != "scale" {
