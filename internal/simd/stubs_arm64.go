@@ -4,7 +4,7 @@
 
 package simd
 
-// Nothing calls the functions that have a body.
+// Nothing calls the functions that have a body: this build has no assembly for them.
 
 //go:noescape
 func absInt32Lanes(n int, dst, src *int32)

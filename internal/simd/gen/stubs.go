@@ -54,7 +54,7 @@ func addStubs(source map[string]string, dir string) error {
 // stubs declares all functions, those that are not declared elsewhere with a body.
 func stubs(build string, all, declared map[string]string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s//go:build %s\n\npackage simd\n\n// Nothing calls the functions that have a body.\n", generated, build)
+	fmt.Fprintf(&b, "%s//go:build %s\n\npackage simd\n\n// Nothing calls the functions that have a body: this build has no assembly for them.\n", generated, build)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if signature, ok := declared[name]; ok {
 			fmt.Fprintf(&b, "\n//go:noescape\n%s\n", signature)
