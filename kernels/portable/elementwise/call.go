@@ -63,7 +63,7 @@ func (cl *call) commonType() tensor.DType {
 func (cl *call) resolve(r rule, test bool) error { return cl.resolveAs(cl.commonType(), r, test) }
 
 func (cl *call) resolveAs(common tensor.DType, r rule, test bool) (err error) {
-	compute, ok := r(common)
+	compute, ok := r.compute(common)
 	if !ok {
 		return cl.badTypes()
 	}

@@ -44,15 +44,9 @@ func powNumber(c *kernels.Ctx, a kernels.Args) error {
 		return powers.run(c, a)
 	}
 	for i := range fixedPowers {
-		p := &fixedPowers[i]
-		if p.exponent != exponent.Float() {
-			continue
+		if p := &fixedPowers[i]; p.exponent == exponent.Float() {
+			return p.run(c, a)
 		}
-		cl := call{in: [maxIn + 1]arg{tensorArg(a, 0)}, out: outArg(a)}
-		if err := cl.resolveAs(common, p.rule, false); err != nil {
-			return err
-		}
-		return p.table.run(c, a, &cl)
 	}
 	return powers.run(c, a)
 }

@@ -54,14 +54,6 @@ func maskedFill(c *kernels.Ctx, a kernels.Args) (err error) {
 	return choice.run(c, a, &cl)
 }
 
-// anyType is numeric for kernels that only move elements.
-func anyType(common tensor.DType) (tensor.DType, bool) {
-	if common == tensor.Uint64 {
-		return tensor.Int64, true
-	}
-	return numeric(common)
-}
-
 // clampNumbers promotes self and the bounds that are not None.
 func clampNumbers(c *kernels.Ctx, a kernels.Args) error {
 	if a.IsNone(1) && a.IsNone(2) {

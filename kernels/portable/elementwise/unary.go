@@ -52,11 +52,6 @@ func modulus(c *kernels.Ctx, a kernels.Args) error {
 	return absolute.table.run(c, a, &cl)
 }
 
-// complexOnly takes complex tensors.
-func complexOnly(common tensor.DType) (tensor.DType, bool) {
-	return tensor.Complex128, common.IsComplex()
-}
-
 var (
 	absolute   = unary{rule: numeric, same: true, table: table{f32: slice(simd.Abs), f64: abs64, i32: slice(simd.AbsInt32), i64: absInt, c: absComplex}}
 	negation   = unary{rule: arithmetic, same: true, table: table{f32: slice(simd.Neg), f64: neg[float64], i32: slice(simd.NegInt32), i64: neg[int64], c: neg[complex128]}}
