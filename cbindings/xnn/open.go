@@ -70,8 +70,14 @@ const EnvPath = "ETRUN_XNNPACK"
 // opened caches a library or an error per path.
 var opened struct {
 	sync.Mutex
-	at      map[string]outcome
-	located map[string]*Soname // see Locate
+	at map[string]outcome
+}
+
+// located caches the result of Locate per path. Its lock is not that of opened, so that Locate does
+// not wait for a library that is being opened.
+var located struct {
+	sync.Mutex
+	at map[string]*Soname
 }
 
 type outcome struct {
@@ -120,15 +126,15 @@ func Locate(path string) *Soname {
 	if !DynamicLoading {
 		return nil
 	}
-	opened.Lock()
-	defer opened.Unlock()
-	s, known := opened.located[path]
+	located.Lock()
+	defer located.Unlock()
+	s, known := located.at[path]
 	if !known {
 		s = locate(places(path))
-		if opened.located == nil {
-			opened.located = make(map[string]*Soname)
+		if located.at == nil {
+			located.at = make(map[string]*Soname)
 		}
-		opened.located[path] = s
+		located.at[path] = s
 	}
 	return s
 }
@@ -156,9 +162,11 @@ func locate(places []string) *Soname {
 // open.
 func Forget() {
 	opened.Lock()
-	defer opened.Unlock()
 	clear(opened.at)
-	clear(opened.located)
+	opened.Unlock()
+	located.Lock()
+	clear(located.at)
+	located.Unlock()
 }
 
 // places returns the files and folders to search, in order; the empty one is the dynamic linker.
