@@ -46,9 +46,11 @@ const (
 
 // Flow computes the definitions. Its time and memory are linear in the steps and their effects.
 func (m *Method) Flow() *Flow {
+	reads, writes := m.reads(), m.writes()
 	f := &flower{Flow: &Flow{Steps: make([]StepFlow, len(m.Steps))}, m: m,
-		last: make([]int, len(m.Storages)), exposed: make([]bool, len(m.Storages))}
-	f.Defs = make([]Def, 0, f.definitions())
+		last: make([]int, len(m.Storages)), exposed: make([]bool, len(m.Storages)),
+		uses: make([]Use, reads), ids: make([]int, reads+writes)}
+	f.Defs = make([]Def, 0, writes+f.entries())
 	f.findBlocks()
 	for b := range f.Blocks {
 		first := len(f.Defs)
@@ -63,11 +65,16 @@ func (m *Method) Flow() *Flow {
 	return f.Flow
 }
 
-// definitions estimates their number: one per write, and one per first read.
-func (f *flower) definitions() (n int) {
-	for i := range f.m.Steps {
-		n += len(f.m.Steps[i].Writes) + len(f.m.Steps[i].Updates)
+// reads counts what all steps read.
+func (m *Method) reads() (n int) {
+	for i := range m.Steps {
+		n += len(m.Steps[i].Reads) + len(m.Steps[i].Updates)
 	}
+	return n
+}
+
+// entries estimates the number of definitions that no step makes: one per first read.
+func (f *flower) entries() (n int) {
 	for i := range f.m.Storages {
 		if s := &f.m.Storages[i]; s.Kind != Activation && s.First <= s.Last {
 			n++
@@ -91,6 +98,15 @@ type flower struct {
 	m       *Method
 	last    []int  // by storage: its last definition in the block so far, plus one
 	exposed []bool // by storage: some block reads its content at the start of the block
+	uses    []Use  // memory for the first uses of definitions
+	ids     []int  // memory for the lists of steps
+}
+
+// list returns an empty list of up to n definitions.
+func (f *flower) list(n int) []int {
+	list := f.ids[:0:n]
+	f.ids = f.ids[n:]
+	return list
 }
 
 // findBlocks starts a block at each jump target and after each jump.
@@ -116,6 +132,7 @@ func (f *flower) findBlocks() {
 func (f *flower) step(block, i int) {
 	s, flow := &f.m.Steps[i], &f.Steps[i]
 	flow.Block = block
+	flow.Reads, flow.Makes = f.list(len(s.Reads)+len(s.Updates)), f.list(len(s.Writes)+len(s.Updates))
 	for _, list := range [...][]int{s.Reads, s.Updates} {
 		for _, v := range list {
 			flow.Reads = append(flow.Reads, f.use(i, v))
@@ -146,7 +163,11 @@ func (f *flower) use(i, v int) int {
 		d = f.add(i, storage, Def{Step: Entry, Value: None, Whole: true})
 		f.exposed[storage] = true
 	}
-	f.Defs[d].Uses = append(f.Defs[d].Uses, Use{i, v})
+	def := &f.Defs[d]
+	if def.Uses == nil {
+		def.Uses, f.uses = f.uses[:0:1], f.uses[1:]
+	}
+	def.Uses = append(def.Uses, Use{i, v})
 	return d
 }
 

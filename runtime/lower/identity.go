@@ -81,14 +81,14 @@ func (p *pass) maySwap(d, x, y int) bool {
 	def := &p.flow.Defs[d]
 	a, b := def.Storage, p.m.Values[y].Storage
 	from, to := &p.m.Storages[a], &p.m.Storages[b]
-	if a == b || from.Kind > ir.State || to.Kind != ir.Activation || len(p.accesses[b].Writers) != 1 || !p.isUntouched(def) {
+	if a == b || from.Kind > ir.State || to.Kind != ir.Activation || len(p.writers[b]) != 1 || !p.isUntouched(def) {
 		return false
 	}
 	s, t := p.m.Values[x].Tensor, p.m.Values[y].Tensor
 	if s.DType != t.DType || s.NBytes() != t.NBytes() || t.NBytes() != to.Bytes || to.Bytes == 0 || !p.shape[a].static || !p.shape[b].static {
 		return false
 	}
-	return (!to.Output || p.mayBeOutput(a, b)) && p.outlasts(def, p.accesses[b].Writers[0])
+	return (!to.Output || p.mayBeOutput(a, b)) && p.outlasts(def, p.writers[b][0])
 }
 
 // mayBeOutput reports whether storage a can replace output b: only this method writes it, it is no
@@ -128,7 +128,7 @@ func (p *pass) isUntouched(def *ir.Def) bool {
 func (p *pass) outlasts(def *ir.Def, i int) bool {
 	made := &p.flow.Defs[p.flow.Steps[i].Makes[0]]
 	if made.Live {
-		writers := len(p.accesses[def.Storage].Writers)
+		writers := len(p.writers[def.Storage])
 		return writers == 0 || writers == 1 && p.m.Storages[def.Storage].Kind == ir.Activation
 	}
 	if n := len(made.Uses); n > 0 {

@@ -95,21 +95,21 @@ func operands(m *ir.Method) (n int) {
 // pass is one round: patterns of one method that share no step.
 type pass struct {
 	*evaluator
-	ops      *kernels.Set
-	flow     *ir.Flow
-	accesses []ir.Accesses
-	shape    []shape  // by storage
-	edit     *ir.Edit // nil until something changes
-	taken    []bool   // by step: it belongs to a pattern of this round
-	joined   []bool   // by storage: it received values of another one in this round
-	gone     []bool   // by storage: another one received its values in this round
-	left     Budget
-	tried    *trials // in all rounds
-	done     []Rewritten
+	ops     *kernels.Set
+	flow    *ir.Flow
+	writers [][]int  // by storage: the steps that write it
+	shape   []shape  // by storage
+	edit    *ir.Edit // nil until something changes
+	taken   []bool   // by step: it belongs to a pattern of this round
+	joined  []bool   // by storage: it received values of another one in this round
+	gone    []bool   // by storage: another one received its values in this round
+	left    Budget
+	tried   *trials // in all rounds
+	done    []Rewritten
 }
 
 func newPass(m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, tried *trials) *pass {
-	return &pass{evaluator: newEvaluator(m, k, tried.take), ops: ops, flow: m.Flow(), accesses: m.Accesses(), shape: shapes(m),
+	return &pass{evaluator: newEvaluator(m, k, tried.take), ops: ops, flow: m.Flow(), writers: m.Writers(), shape: shapes(m),
 		taken: make([]bool, len(m.Steps)), joined: make([]bool, len(m.Storages)), gone: make([]bool, len(m.Storages)), left: left, tried: tried}
 }
 
