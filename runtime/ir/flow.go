@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // Flow is the reaching definitions of the method's bytes. A storage may be written many times: a
 // definition is its content after one write, and a use is a step that reads a definition as one of
 // the storage's values, which are its views. Definitions do not reach from one block to the next:
@@ -10,6 +12,15 @@ type Flow struct {
 	Blocks []Block
 	Defs   []Def
 	Steps  []StepFlow // by step
+	flowMemory
+}
+
+// flowMemory is memory that a flow uses again for the next method.
+type flowMemory struct {
+	last    []int  // by storage: its last definition in the block so far, plus one
+	exposed []bool // by storage: some block reads its content at the start of the block
+	uses    []Use  // the first uses of definitions
+	ids     []int  // the lists of steps
 }
 
 // Block is straight-line code: control enters at From only and leaves after the last step only,
@@ -46,23 +57,37 @@ const (
 
 // Flow computes the definitions. Its time and memory are linear in the steps and their effects.
 func (m *Method) Flow() *Flow {
+	f := new(Flow)
+	f.Compute(m)
+	return f
+}
+
+// Compute replaces the flow by that of another method, and uses its memory again.
+func (f *Flow) Compute(m *Method) {
 	reads, writes := m.reads(), m.writes()
-	f := &flower{Flow: &Flow{Steps: make([]StepFlow, len(m.Steps))}, m: m,
-		last: make([]int, len(m.Storages)), exposed: make([]bool, len(m.Storages)),
-		uses: make([]Use, reads), ids: make([]int, reads+writes)}
-	f.Defs = make([]Def, 0, writes+f.entries())
-	f.findBlocks()
+	f.Blocks, f.Steps = f.Blocks[:0], zeroed(f.Steps, len(m.Steps))
+	f.last, f.exposed = zeroed(f.last, len(m.Storages)), zeroed(f.exposed, len(m.Storages))
+	f.uses, f.ids = zeroed(f.uses, reads), zeroed(f.ids, reads+writes)
+	c := &flower{Flow: f, m: m, uses: f.uses, ids: f.ids}
+	f.Defs = slices.Grow(f.Defs[:0], writes+c.entries())
+	c.findBlocks()
 	for b := range f.Blocks {
 		first := len(f.Defs)
 		for i := f.Blocks[b].From; i < f.Blocks[b].To; i++ {
-			f.step(b, i)
+			c.step(b, i)
 		}
 		for d := first; d < len(f.Defs); d++ {
 			f.last[f.Defs[d].Storage] = 0
 		}
 	}
-	f.setLive()
-	return f.Flow
+	c.setLive()
+}
+
+// zeroed returns n zeros, in the memory of list if that is large enough.
+func zeroed[T any](list []T, n int) []T {
+	list = slices.Grow(list[:0], n)[:n]
+	clear(list)
+	return list
 }
 
 // reads counts what all steps read.
@@ -95,11 +120,9 @@ func (f *flower) setLive() {
 // flower computes a flow.
 type flower struct {
 	*Flow
-	m       *Method
-	last    []int  // by storage: its last definition in the block so far, plus one
-	exposed []bool // by storage: some block reads its content at the start of the block
-	uses    []Use  // memory for the first uses of definitions
-	ids     []int  // memory for the lists of steps
+	m    *Method
+	uses []Use // those that are left
+	ids  []int // those that are left
 }
 
 // list returns an empty list of up to n definitions.

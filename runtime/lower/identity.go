@@ -104,15 +104,16 @@ type shape struct {
 	alignment int  // of the largest element
 }
 
-// shapes returns those of all storages.
-func shapes(m *ir.Method) []shape {
-	list := make([]shape, len(m.Storages))
+// appendShapes appends those of all storages.
+func appendShapes(list []shape, m *ir.Method) []shape {
+	list = slices.Grow(list, len(m.Storages))
 	for i := range m.Storages {
 		s := &m.Storages[i]
-		list[i] = shape{static: true, alignment: m.Alignment(s)}
+		x := shape{static: true, alignment: m.Alignment(s)}
 		for _, v := range s.Values {
-			list[i].static = list[i].static && m.Values[v].Tensor.Dynamism == tensor.Static
+			x.static = x.static && m.Values[v].Tensor.Dynamism == tensor.Static
 		}
+		list = append(list, x)
 	}
 	return list
 }
