@@ -69,12 +69,12 @@ func Pack(items []Item) Layout {
 	best := Layout{Size: math.MaxInt64, Bound: bound}
 	p, work := newPacker(items), 0
 	sequences := make([][]int, len(orders))
-	ranks := make([]rank, len(items))
+	keys := make([][2]float64, len(items))
 	for round := range int64(maxRepairs) {
 		goal := bound + bound/256*(2+round) // under a percent at first; each repair accepts a larger excess
 		for k, o := range orders {
 			if sequences[k] == nil {
-				sequences[k] = o.sequence(items, peaks, ranks)
+				sequences[k] = o.sequence(items, peaks, keys)
 			}
 			size, top := p.place(sequences[k], best.Size)
 			if size < best.Size {
@@ -89,37 +89,23 @@ func Pack(items []Item) Layout {
 	return best
 }
 
-// rank is an item with the keys by which an order sorts it.
-type rank struct {
-	keys [2]float64
-	item int
-}
-
-// before reports whether r comes before q: by descending keys, then by index.
-func (r *rank) before(q *rank) bool {
-	for i, key := range r.keys {
-		if key != q.keys[i] {
-			return key > q.keys[i]
-		}
-	}
-	return r.item < q.item
-}
-
-// sequence returns the items in the order's sequence. ranks is scratch, one per item.
-func (o order) sequence(items []Item, peaks []int64, ranks []rank) []int {
+// sequence returns the items in the order's sequence; equal ones stay in order. keys is scratch, one
+// per item.
+func (o order) sequence(items []Item, peaks []int64, keys [][2]float64) []int {
+	seq := make([]int, len(items))
 	for i, it := range items {
-		ranks[i] = rank{o.keys(it, peaks[i]), i}
+		seq[i], keys[i] = i, o.keys(it, peaks[i])
 	}
-	slices.SortFunc(ranks, func(a, b rank) int {
-		if a.before(&b) {
+	slices.SortFunc(seq, func(a, b int) int {
+		x, y := &keys[a], &keys[b]
+		switch {
+		case x[0] > y[0], x[0] == y[0] && x[1] > y[1]:
 			return -1
+		case x[0] == y[0] && x[1] == y[1]:
+			return a - b
 		}
 		return 1
 	})
-	seq := make([]int, len(items))
-	for n := range ranks {
-		seq[n] = ranks[n].item
-	}
 	return seq
 }
 
