@@ -80,8 +80,8 @@ func (b *builder) addValues() {
 	for v := range b.src.Values {
 		s := &b.src.Values[v]
 		b.Values[v] = Value{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Storage: -1}
-		if s.Str != "" || s.Bools != nil || s.Doubles != nil || s.Items != nil {
-			b.Values[v].more = &more{s.Str, s.Bools, s.Doubles, s.Items}
+		if s.Long != nil || s.Items != nil {
+			b.Values[v].more = &more{s.Long, s.Items}
 		}
 		if s.Kind != tensor.KindTensor {
 			continue
