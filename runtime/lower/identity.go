@@ -301,8 +301,16 @@ func digits(d tensor.DType) int {
 func fill(b []byte, d tensor.DType, place int) {
 	size, base := d.Size(), digits(d)
 	var digit [4]byte
-	for i, n := 0, 0; i+size <= len(b); i, n = i+size, n+1 {
-		binary.LittleEndian.PutUint32(digit[:], uint32(n/place%base))
+	n, left := 0, place // the current digit, and how many elements are still to have it
+	for i := 0; i+size <= len(b); i += size {
+		if left == 0 {
+			n, left = n+1, place
+			if n == base {
+				n = 0
+			}
+		}
+		left--
+		binary.LittleEndian.PutUint32(digit[:], uint32(n))
 		copy(b[i:i+size], digit[:])
 	}
 }

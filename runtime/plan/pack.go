@@ -139,19 +139,16 @@ type packer struct {
 	offsets []int64
 	placed  []bool
 
-	// The items that are live with item i are near[starts[i]:starts[i+1]], and the places of those
-	// of them that are placed are the first busy[i] of busies[starts[i]:starts[i+1]], by offset.
+	// The items that are live with item i are near[starts[i]:starts[i+1]], and those of them that
+	// are placed are the first busy[i] of busies[starts[i]:starts[i+1]], by offset.
 	starts []int // nil: there are too many
 	near   []int32
-	busies []span
+	busies []int32
 	busy   []int
 
 	order []int32 // scratch: placed items, by offset, if starts is nil
-	all   []span  // scratch: the same for one item, if starts is nil
+	all   []int32 // scratch: the same for one item, if starts is nil
 }
-
-// span is the byte range [from, to).
-type span struct{ from, to int64 }
 
 func newPacker(items []Item) *packer {
 	n := len(items)
@@ -175,7 +172,7 @@ func newPacker(items []Item) *packer {
 		starts[i+1] += starts[i]
 	}
 	p.cost = 8 * (2*pairs + n) // they are sorted, too
-	p.starts, p.near, p.busies, p.busy = starts, make([]int32, 2*pairs), make([]span, 2*pairs), make([]int, n)
+	p.starts, p.near, p.busies, p.busy = starts, make([]int32, 2*pairs), make([]int32, 2*pairs), make([]int, n)
 	for a, b := range overlappingPairs(items, seq) {
 		p.near[starts[a]+p.busy[a]], p.near[starts[b]+p.busy[b]] = b, a
 		p.busy[a]++
@@ -230,48 +227,47 @@ func (p *packer) lowestGap(i int) int64 {
 		return 0
 	}
 	for _, b := range p.neighbours(i) {
-		if at+size <= b.from {
+		if at+size <= p.offsets[b] {
 			return at
 		}
-		at = max(at, b.to)
+		at = max(at, p.offsets[b]+align(p.items[b].Bytes))
 	}
 	return at
 }
 
 // record records the place of item i for the unplaced items that are live with it.
 func (p *packer) record(i int) {
-	at := p.offsets[i]
 	if p.starts == nil {
+		at := p.offsets[i]
 		pos, _ := slices.BinarySearchFunc(p.order, at, func(o int32, at int64) int { return cmp.Compare(p.offsets[o], at) })
 		p.order = slices.Insert(p.order, pos, int32(i))
 		return
 	}
-	place := span{at, at + align(p.items[i].Bytes)}
 	for _, o := range p.near[p.starts[i]:p.starts[i+1]] {
 		if !p.placed[o] {
-			insert(p.busies[p.starts[o]:], p.busy[o], place)
+			p.insert(p.busies[p.starts[o]:], p.busy[o], int32(i))
 			p.busy[o]++
 		}
 	}
 }
 
-// insert inserts s into the first n spans of a list, which stay sorted by start.
-func insert(list []span, n int, s span) {
-	for ; n > 0 && list[n-1].from > s.from; n-- {
+// insert inserts item i into the first n items of a list, which stay sorted by offset.
+func (p *packer) insert(list []int32, n int, i int32) {
+	for ; n > 0 && p.offsets[list[n-1]] > p.offsets[i]; n-- {
 		list[n] = list[n-1]
 	}
-	list[n] = s
+	list[n] = i
 }
 
-// neighbours returns the spans of the placed items that are live with item i, by offset.
-func (p *packer) neighbours(i int) []span {
+// neighbours returns the placed items that are live with item i, by offset.
+func (p *packer) neighbours(i int) []int32 {
 	if p.starts != nil {
 		return p.busies[p.starts[i]:][:p.busy[i]]
 	}
 	p.all = p.all[:0]
 	for _, o := range p.order {
 		if p.items[o].Bytes > 0 && p.items[o].overlaps(p.items[i]) {
-			p.all = append(p.all, span{p.offsets[o], p.offsets[o] + align(p.items[o].Bytes)})
+			p.all = append(p.all, o)
 		}
 	}
 	return p.all

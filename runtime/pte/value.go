@@ -17,7 +17,9 @@ var values = [...]struct {
 	3: {tensor.KindBool, func(_ *methodReader, t flatbuf.Table) Value { return Value{Bool: t.Bool(0, "bool_val", false)} }},
 	4: {tensor.KindDouble, func(_ *methodReader, t flatbuf.Table) Value { return Value{Double: t.Float64(0, "double_val", 0)} }},
 	5: {tensor.KindTensor, func(m *methodReader, t flatbuf.Table) Value { return Value{Tensor: m.tensor(t)} }},
-	6: {tensor.KindString, func(_ *methodReader, t flatbuf.Table) Value { return Value{Long: &Long{Str: t.String(0, "string_val")}} }},
+	6: {tensor.KindString, func(_ *methodReader, t flatbuf.Table) Value {
+		return Value{Long: &Long{Str: t.String(0, "string_val")}}
+	}},
 	7: {tensor.KindIntList, func(m *methodReader, t flatbuf.Table) Value {
 		return Value{Items: m.items(t.Vector(0, "items", 8), flatbuf.Vector.Int64, false)}
 	}},
