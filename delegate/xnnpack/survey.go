@@ -62,7 +62,7 @@ func (b Backend) Survey(payloads []*delegate.Payload) error {
 		if s.add(x.estimates); s.time > longTime {
 			break
 		}
-		if i == len(payloads)/2 && s.worth() { // it will very likely be used: open it meanwhile
+		if i > 0 && i == len(payloads)/2 && s.worth() { // the library will very likely run: open it meanwhile
 			go xnn.Open(b.Library)
 		}
 	}
