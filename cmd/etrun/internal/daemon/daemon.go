@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"os"
 	"os/signal"
 	"sync"
@@ -146,12 +145,7 @@ func (d *Daemon) serveDebug(ctx context.Context) (*http.Server, error) {
 		_ = l.Close()
 		return nil, session.Usage("--debug %v is reachable from other machines", l.Addr())
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	h := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: headerBytes}
+	h := &http.Server{Handler: profiles(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: headerBytes}
 	d.log.Info("profiles", "address", l.Addr().String())
 	d.workers.Go(func() { d.ended <- h.Serve(l) })
 	return h, nil

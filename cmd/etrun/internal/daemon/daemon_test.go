@@ -317,6 +317,21 @@ func TestDebug(t *testing.T) {
 	if code, text, _ := r.ask("GET", "/debug/pprof/goroutine?debug=1", ""); code != 200 || !strings.Contains(text, "goroutine profile") {
 		t.Errorf("on its own: %d, %s", code, text)
 	}
+	for path, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"":                  {200, "goroutine "},
+		"heap":              {200, "\x1f\x8b"}, // gzip
+		"profile?seconds=1": {200, "\x1f\x8b"},
+		"trace?seconds=1":   {200, "go 1."},
+		"trace?seconds=0":   {400, "want 1 to"},
+		"none":              {404, "no such profile"},
+	} {
+		if code, text, _ := r.ask("GET", "/debug/pprof/"+path, ""); code != want.code || !strings.Contains(text, want.text) {
+			t.Errorf("%s: got %d %.20q, want %d and %q", path, code, text, want.code, want.text)
+		}
+	}
 	d := &Daemon{Settings: Defaults(), Models: []*Model{model("m", adder)}, Log: io.Discard}
 	d.Listen, d.Debug = []string{"127.0.0.1:0"}, "0.0.0.0:0"
 	if err := d.Run(t.Context()); !errors.Is(err, session.ErrUsage) {
