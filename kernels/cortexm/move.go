@@ -83,11 +83,16 @@ func transpose(c *kernels.Ctx, a kernels.Args) error {
 	if len(perm) != in.Rank() {
 		return kernels.Badf(1, fmt.Sprintf("%d dimensions", in.Rank()), "%v", perm)
 	}
-	if _, err := kernels.DimSet(1, perm, in.Rank()); err != nil {
-		return err
-	}
+	seen := uint32(0)
 	for i, v := range perm {
-		d, _ := kernels.WrapDim(1, v, in.Rank())
+		d, err := kernels.WrapDim(1, v, in.Rank())
+		if err != nil {
+			return err
+		}
+		if seen&(1<<d) != 0 {
+			return kernels.Badf(1, "each dimension once", "%v", perm)
+		}
+		seen |= 1 << d
 		p.sizes[i], p.src[i] = in.Sizes[d], in.Strides[d]
 	}
 	if r.resize(2, p.sizes[:len(perm)]); r.err != nil {
