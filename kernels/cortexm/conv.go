@@ -23,107 +23,66 @@ var (
 	transposedTail = tail{7, 13, 15}
 )
 
-// check checks types and scratch tensors.
-func (t tail) check(a kernels.Args) error {
-	if err := wantInt8(a, convInput, convWeights, t.out); err != nil {
-		return err
-	}
+// read checks types and scratch tensors, then reads the geometry: input, kernel, stride, padding, and
+// the dilation, argument dilation.
+func (t tail) read(r *reader, w *images, dilation int) {
+	r.int8(convInput, convWeights, t.out)
 	for i := t.scratch; i < t.out; i++ {
-		if err := wantBytes(a, i); err != nil {
-			return err
-		}
+		r.bytes(i)
 	}
-	return nil
+	w.setInput(r, convInput)
+	w.setKernel(r, convWeights)
+	r.pair(&w.Stride, convStride, 1)
+	r.pair(&w.Pad, convPad, 0)
+	r.pair(&w.Dilate, dilation, 1)
 }
 
-// read reads the parameters of a convolution with n output channels.
-func (t tail) read(a kernels.Args, q *channels, n int) (xOffset int32, err error) {
-	if err := q.setBias(a, convBias, n); err != nil {
-		return 0, err
-	}
-	if err := q.set(a, t.multipliers(), n); err != nil {
-		return 0, err
-	}
-	if q.zero, err = zeroPoint(a, t.zero()); err != nil {
-		return 0, err
-	}
-	if q.least, q.most, err = bounds(a, t.least(), t.least()+1); err != nil {
-		return 0, err
-	}
-	return within(a, t.xOffset, -maxInputOffset, maxInputOffset)
-}
-
-// geometry reads input, kernel, stride, padding, and the dilation, argument dilation.
-func (w *images) geometry(a kernels.Args, dilation int) error {
-	if err := w.setInput(a, convInput); err != nil {
-		return err
-	}
-	if err := w.setKernel(a, convWeights); err != nil {
-		return err
-	}
-	if err := pair(&w.Stride, a, convStride, 1); err != nil {
-		return err
-	}
-	if err := pair(&w.Pad, a, convPad, 0); err != nil {
-		return err
-	}
-	return pair(&w.Dilate, a, dilation, 1)
+// finish reads the other parameters of a convolution with n output channels, and resizes the out.
+func (t tail) finish(r *reader, w *images, q *channels, n int) (xOffset int32) {
+	q.setBias(r, convBias, n)
+	q.set(r, t.multipliers(), n)
+	q.zero = r.int32(t.zero())
+	q.least, q.most = r.bounds(t.least(), t.least()+1)
+	xOffset = r.inputOffset(t.xOffset)
+	w.place(r, convWeights, false, t.out, n)
+	return xOffset
 }
 
 // conv2d is cortex_m::quantized_conv2d.out. Weights are [out, height, width, in / groups]; their
 // last size determines the groups. The padding value is the input's zero point.
 func conv2d(c *kernels.Ctx, a kernels.Args) error {
-	p := kernels.Keep[product](c)
-	if err := convTail.check(a); err != nil {
-		return err
-	}
-	if err := p.geometry(a, convPad+1); err != nil {
-		return err
-	}
-	return p.convolve(c, a, convTail)
+	p, r := kernels.Keep[product](c), reader{Args: a}
+	convTail.read(&r, &p.images, convPad+1)
+	return p.convolve(c, &r, convTail)
 }
 
 // transposeConv2d is cortex_m::quantized_transpose_conv2d.out, with weights as conv2d's. CMSIS-NN's
 // kernel shifts rows if there is padding; this one does not.
 func transposeConv2d(c *kernels.Ctx, a kernels.Args) error {
-	p := kernels.Keep[product](c)
-	if err := transposedTail.check(a); err != nil {
-		return err
-	}
-	if err := p.geometry(a, convPad+2); err != nil {
-		return err
-	}
+	p, r := kernels.Keep[product](c), reader{Args: a}
+	transposedTail.read(&r, &p.images, convPad+2)
 	p.transposed = true
-	if err := pair(&p.outPad, a, convPad+1, 0); err != nil {
-		return err
-	}
+	r.pair(&p.outPad, convPad+1, 0)
 	for d, n := range p.outPad {
 		if n > 0 && n >= max(p.Stride[d], p.Dilate[d]) {
-			return kernels.Badf(convPad+1, "less than the stride or the dilation", "%v", p.outPad)
+			r.bad(convPad+1, "less than the stride or the dilation", "%v", p.outPad)
 		}
 	}
-	return p.convolve(c, a, transposedTail)
+	return p.convolve(c, &r, transposedTail)
 }
 
 // convolve computes a convolution after its geometry has been read.
-func (p *product) convolve(c *kernels.Ctx, a kernels.Args, t tail) (err error) {
-	w := a.Tensor(convWeights)
+func (p *product) convolve(c *kernels.Ctx, r *reader, t tail) error {
+	if r.err != nil {
+		return r.err
+	}
+	w := r.Tensor(convWeights)
 	inGroup := w.Sizes[3]
 	if p.outChannels = w.Sizes[0]; p.channels%inGroup != 0 || p.outChannels%(p.channels/inGroup) != 0 {
 		return kernels.Badf(convWeights, fmt.Sprintf("channels that divide an input of %d in groups", p.channels), "%v", w)
 	}
 	p.groups = p.channels / inGroup
-	if p.xOffset, err = t.read(a, &p.codes, p.outChannels); err != nil {
-		return err
-	}
-	if err := p.slide(convWeights, false); err != nil {
-		return err
-	}
-	if err := p.resize(a, t.out, p.outChannels); err != nil {
-		return err
-	}
-	p.input.setImage(a.Tensor(convInput))
-	p.output.setImage(a.Tensor(t.out))
+	p.xOffset = t.finish(r, &p.images, &p.codes, p.outChannels)
 	p.weights.in.set(w)
-	return p.begin(c)
+	return p.begin(c, r)
 }

@@ -11,28 +11,17 @@ import (
 // depthwiseConv2d is cortex_m::quantized_depthwise_conv2d.out. Weights are [1, height,
 // width, out]; output channel o reads input channel o / depth_multiplier.
 func depthwiseConv2d(c *kernels.Ctx, a kernels.Args) error {
-	if err := depthwiseTail.check(a); err != nil {
-		return err
-	}
-	multiplier, err := within(a, convPad+2, 1, limit)
-	if err != nil {
-		return err
-	}
-	if multiplier > 1 {
-		return multiplyDepth(c, a, int(multiplier))
+	r := reader{Args: a}
+	multiplier := int(r.within(convPad+2, 1, limit))
+	if r.err == nil && multiplier > 1 {
+		return multiplyDepth(c, &r, multiplier)
 	}
 	p := kernels.Keep[depthwise](c)
-	if err := p.depthGeometry(a, 1); err != nil {
-		return err
+	p.depthGeometry(&r, 1)
+	p.xOffset = depthwiseTail.finish(&r, &p.images, &p.codes, p.channels)
+	if r.err != nil {
+		return r.err
 	}
-	if p.xOffset, err = depthwiseTail.read(a, &p.codes, p.channels); err != nil {
-		return err
-	}
-	if err := p.resize(a, depthwiseTail.out, p.channels); err != nil {
-		return err
-	}
-	p.input.setImage(a.Tensor(convInput))
-	p.output.setImage(a.Tensor(depthwiseTail.out))
 	p.weights.set(a.Tensor(convWeights))
 	p.run = 1
 	if p.Stride[2] == 1 {
@@ -42,34 +31,26 @@ func depthwiseConv2d(c *kernels.Ctx, a kernels.Args) error {
 }
 
 // depthGeometry reads and checks the geometry of a depthwise convolution.
-func (w *images) depthGeometry(a kernels.Args, multiplier int) error {
-	if err := w.geometry(a, convPad+1); err != nil {
-		return err
+func (w *images) depthGeometry(r *reader, multiplier int) {
+	if depthwiseTail.read(r, w, convPad+1); r.err != nil {
+		return
 	}
-	if t := a.Tensor(convWeights); t.Sizes[0] != 1 || t.Sizes[3] != w.channels*multiplier {
-		return kernels.Badf(convWeights, fmt.Sprintf("[1, height, width, %d]", w.channels*multiplier), "%v", t)
+	if t := r.Tensor(convWeights); t.Sizes[0] != 1 || t.Sizes[3] != w.channels*multiplier {
+		r.bad(convWeights, fmt.Sprintf("[1, height, width, %d]", w.channels*multiplier), "%v", t)
 	}
-	return w.slide(convWeights, false)
 }
 
 // multiplyDepth is a depthwise convolution with several output channels per input channel: a
 // grouped convolution.
-func multiplyDepth(c *kernels.Ctx, a kernels.Args, multiplier int) (err error) {
+func multiplyDepth(c *kernels.Ctx, r *reader, multiplier int) error {
 	p := kernels.Keep[product](c)
-	if err := p.depthGeometry(a, multiplier); err != nil {
-		return err
+	if p.depthGeometry(r, multiplier); r.err != nil {
+		return r.err
 	}
 	p.groups, p.outChannels = p.channels, p.channels*multiplier
-	if p.xOffset, err = depthwiseTail.read(a, &p.codes, p.outChannels); err != nil {
-		return err
-	}
-	if err := p.resize(a, depthwiseTail.out, p.outChannels); err != nil {
-		return err
-	}
-	p.input.setImage(a.Tensor(convInput))
-	p.output.setImage(a.Tensor(depthwiseTail.out))
-	p.weights.in.setChannelsFirst(a.Tensor(convWeights))
-	return p.begin(c)
+	p.xOffset = depthwiseTail.finish(r, &p.images, &p.codes, p.outChannels)
+	p.weights.in.setChannelsFirst(r.Tensor(convWeights))
+	return p.begin(c, r)
 }
 
 // runElements is the approximate number of weights stored for a run of points.
@@ -79,14 +60,13 @@ const runElements = 1 << 14
 // rows of output points; runs of points that are adjacent in the input are processed together.
 type depthwise struct {
 	images
-	xOffset       int32 // added to codes of the input
-	codes         channels
-	input, output layout
-	weights       layout
-	run           int     // points
-	x, w          []int32 // the input with its offset; per tap a run of weights
-	y             []int8
-	sums          []int32 // per thread: a run of sums, and of products
+	xOffset int32 // added to codes of the input
+	codes   channels
+	weights layout
+	run     int     // points
+	x, w    []int32 // the input with its offset; per tap a run of weights
+	y       []int8
+	sums    []int32 // per thread: a run of sums, and of products
 }
 
 // Repeat computes the same tensors again.

@@ -25,55 +25,28 @@ func quantizedDiv(c *kernels.Ctx, a kernels.Args) error {
 const divSelf, divOther, divZero, divScale, divOut = 0, 2, 4, 5, 6
 
 func divide[T int8 | int16](c *kernels.Ctx, a kernels.Args) error {
-	p := kernels.Keep[divider[T]](c)
-	self, other := a.Tensor(divSelf), a.Tensor(divOther)
+	p, r := kernels.Keep[divider[T]](c), reader{Args: a}
 	for _, i := range [...]int{divSelf, divOther, divOut} {
-		if err := kernels.WantDType(i, a.Tensor(i), tensor.TypeOf[T]()); err != nil {
-			return err
-		}
+		r.keep(kernels.WantDType(i, a.Tensor(i), tensor.TypeOf[T]()))
 	}
+	self, other := a.Tensor(divSelf), a.Tensor(divOther)
 	if !slices.Equal(self.Sizes, other.Sizes) {
-		return kernels.Badf(divOther, fmt.Sprintf("the sizes of the dividend, %v", self), "%v", other)
+		r.bad(divOther, fmt.Sprintf("the sizes of the dividend, %v", self), "%v", other)
 	}
-	if err := p.read(a, 8*self.DType.Size()); err != nil {
-		return err
+	lo, hi := tensor.TypeOf[T]().IntRange()
+	p.first, p.second = r.int32(divSelf+1), r.int32(divOther+1)
+	p.zero, p.least, p.most = float32(r.int32(divZero)), float32(lo), float32(hi)
+	p.scale = float32(a.Float(divScale))
+	if p.scale-p.scale != 0 {
+		r.bad(divScale, "a finite float32", "%v", a.Float(divScale))
 	}
-	if err := p.set(a, divSelf, divOther, divOut, self.Sizes); err != nil {
-		return err
-	}
-	return again(c, p)
+	return p.begin(c, &r, divSelf, divOther, divOut, self.Sizes, p)
 }
 
 type divider[T int8 | int16] struct {
 	binary[T]
 	first, second            int32 // zero points
 	zero, scale, least, most float32
-}
-
-// read reads the numbers of a division of codes of the given bits.
-func (p *divider[T]) read(a kernels.Args, bits int) (err error) {
-	if p.first, err = zeroPoint(a, divSelf+1); err != nil {
-		return err
-	}
-	if p.second, err = zeroPoint(a, divOther+1); err != nil {
-		return err
-	}
-	zero, err := zeroPoint(a, divZero)
-	if err != nil {
-		return err
-	}
-	limit := int32(1) << (bits - 1)
-	p.zero, p.least, p.most = float32(zero), float32(-limit), float32(limit-1)
-	p.scale = float32(a.Float(divScale))
-	if s := float64(p.scale); math.IsNaN(s) || math.IsInf(s, 0) {
-		return kernels.Badf(divScale, "a finite float32", "%v", a.Float(divScale))
-	}
-	return nil
-}
-
-func (p *divider[T]) Repeat(c *kernels.Ctx) error {
-	p.run(c, p)
-	return nil
 }
 
 // Range divides elements [lo, hi).

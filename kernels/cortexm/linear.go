@@ -2,6 +2,7 @@ package cortexm
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -26,9 +27,9 @@ const (
 //
 //	Σ (input + input_offset) · (weights + filter_offset) + bias
 func quantizedLinear(c *kernels.Ctx, a kernels.Args) error {
-	p := kernels.Keep[linear](c)
-	if err := p.read(a); err != nil {
-		return err
+	p, r := kernels.Keep[linear](c), reader{Args: a}
+	if p.read(&r); r.err != nil {
+		return r.err
 	}
 	in, w := a.Tensor(linearInput), a.Tensor(linearWeights)
 	sizes := append(append(p.sizes[:0], in.Sizes[:in.Rank()-1]...), w.Sizes[0])
@@ -37,10 +38,8 @@ func quantizedLinear(c *kernels.Ctx, a kernels.Args) error {
 	}
 	rows, _ := tensor.Product(in.Sizes[:in.Rank()-1])
 	p.setRows(1, rows, w.Sizes[1], w.Sizes[0])
-	p.input.set(in)
-	p.output.set(a.Tensor(linearOut))
-	p.weights.in.set(w)
-	return p.begin(c)
+	p.bind(in, w, a.Tensor(linearOut))
+	return p.begin(c, &r)
 }
 
 type linear struct {
@@ -48,69 +47,53 @@ type linear struct {
 	sizes [tensor.MaxRank]int
 }
 
+// bind sets the operands of a product of matrices.
+func (p *product) bind(in, w, out *tensor.Tensor) {
+	p.input.set(in)
+	p.weights.in.set(w)
+	p.output.set(out)
+}
+
 // setRows makes p a product of batches of rows by k and k by n.
 func (p *product) setRows(batch, rows, k, n int) {
 	points := [3]int{1, 1, rows}
-	p.images = images{batch: batch, channels: k, Shape: window.Shape{In: points, Out: points, Kernel: ones, Stride: ones, Dilate: ones}}
+	p.batch, p.channels = batch, k
+	p.Shape = window.Shape{In: points, Out: points, Kernel: ones, Stride: ones, Dilate: ones}
 	p.groups, p.outChannels = 1, n
 }
 
 // read checks the arguments and reads the parameters.
-func (p *linear) read(a kernels.Args) (err error) {
-	if err := checkLinear(a); err != nil {
-		return err
+func (p *linear) read(r *reader) {
+	r.int8(linearInput, linearWeights, linearOut)
+	in, w := r.Tensor(linearInput), r.Tensor(linearWeights)
+	if w.Rank() != 2 || w.Numel() == 0 {
+		r.bad(linearWeights, "[out, in], both at least 1", "%v", w)
+		return
 	}
-	if p.weights.offset, err = within(a, linearWOffset, -maxWeightOffset, maxWeightOffset); err != nil {
-		return err
+	if n := in.Rank(); n == 0 || in.Sizes[n-1] != w.Sizes[1] {
+		r.bad(linearInput, fmt.Sprintf("rows of %d", w.Sizes[1]), "%v", in)
 	}
-	if p.xOffset, err = within(a, linearXOffset, -maxInputOffset, maxInputOffset); err != nil {
-		return err
-	}
+	p.weights.offset, p.xOffset = r.weightOffset(linearWOffset), r.inputOffset(linearXOffset)
 	bias, q := linearBias, &p.codes
-	if !a.IsNone(linearSum) {
+	if !r.IsNone(linearSum) {
 		bias, p.xOffset = linearSum, 0
 	}
-	if err := q.setBias(a, bias, a.Tensor(linearWeights).Sizes[0]); err != nil {
-		return err
-	}
-	if q.one, err = scaleOfLists(a, linearMultipliers); err != nil {
-		return err
-	}
-	if q.zero, err = zeroPoint(a, linearZero); err != nil {
-		return err
-	}
-	q.least, q.most, err = bounds(a, linearLeast, linearMost)
-	return err
+	q.setBias(r, bias, w.Sizes[0])
+	// A linear layer has one scale.
+	q.one.multiplier = r.single(linearMultipliers, math.MinInt32, math.MaxInt32)
+	q.one.shift = r.single(linearShifts, -maxShift, maxShift)
+	q.zero = r.int32(linearZero)
+	q.least, q.most = r.bounds(linearLeast, linearMost)
 }
 
-func checkLinear(a kernels.Args) error {
-	if err := wantInt8(a, linearInput, linearWeights, linearOut); err != nil {
-		return err
+// single reads a list of one entry, which must lie within [lo, hi].
+func (r *reader) single(i int, lo, hi int64) int32 {
+	list := r.Ints(i)
+	if len(list) != 1 || list[0] < lo || list[0] > hi {
+		r.bad(i, fmt.Sprintf("one entry in [%d, %d]", lo, hi), "%v", list)
+		return 0
 	}
-	in, w := a.Tensor(linearInput), a.Tensor(linearWeights)
-	if w.Rank() != 2 || w.Numel() == 0 {
-		return kernels.Badf(linearWeights, "[out, in], both at least 1", "%v", w)
-	}
-	if r := in.Rank(); r == 0 || in.Sizes[r-1] != w.Sizes[1] {
-		return kernels.Badf(linearInput, fmt.Sprintf("rows of %d", w.Sizes[1]), "%v", in)
-	}
-	return nil
-}
-
-// scaleOfLists reads a multiplier and a shift from lists of one entry, arguments i and
-// i+1: a linear layer has one scale.
-func scaleOfLists(a kernels.Args, i int) (s scale, err error) {
-	for k, dst := range [...]*int32{&s.multiplier, &s.shift} {
-		list, lo, hi := a.Ints(i+k), int64(-1<<31), int64(1<<31-1)
-		if k == 1 {
-			lo, hi = -maxShift, maxShift
-		}
-		if len(list) != 1 || list[0] < lo || list[0] > hi {
-			return s, kernels.Badf(i+k, fmt.Sprintf("one entry in [%d, %d]", lo, hi), "%v", list)
-		}
-		*dst = int32(list[0])
-	}
-	return s, nil
+	return int32(list[0])
 }
 
 // Arguments of quantized_batch_matmul.out.
@@ -122,52 +105,31 @@ const (
 // batchMatmul is cortex_m::quantized_batch_matmul.out, of [B, M, K] and [B, N, K]: the right
 // operand is transposed. Zero points are passed as offsets, their negatives.
 func batchMatmul(c *kernels.Ctx, a kernels.Args) error {
-	p := kernels.Keep[product](c)
-	if err := p.readMatmul(a); err != nil {
-		return err
+	p, r := kernels.Keep[product](c), reader{Args: a}
+	if p.readMatmul(&r); r.err != nil {
+		return r.err
 	}
-	l, r := a.Tensor(matmulLeft), a.Tensor(matmulRight)
-	sizes := [3]int{l.Sizes[0], l.Sizes[1], r.Sizes[1]}
-	if _, ok := tensor.Product(sizes[:]); !ok {
-		return kernels.Badf(matmulRight, "sizes whose product fits", "%v", r)
-	}
-	if err := kernels.ResizeOut(a, matmulOut, sizes[:]); err != nil {
-		return err
-	}
-	p.setRows(l.Sizes[0], l.Sizes[1], l.Sizes[2], r.Sizes[1])
-	p.input.set(l)
-	p.output.set(a.Tensor(matmulOut))
-	p.weights.in.set(r)
+	left, right := a.Tensor(matmulLeft), a.Tensor(matmulRight)
+	sizes := [3]int{left.Sizes[0], left.Sizes[1], right.Sizes[1]}
+	r.resize(matmulOut, sizes[:])
+	p.setRows(left.Sizes[0], left.Sizes[1], left.Sizes[2], right.Sizes[1])
+	p.bind(left, right, a.Tensor(matmulOut))
 	p.weights.perImage = true
-	return p.begin(c)
+	return p.begin(c, &r)
 }
 
 // readMatmul checks the arguments of a batch of matrix products and reads the parameters.
-func (p *product) readMatmul(a kernels.Args) (err error) {
-	if err := wantInt8(a, matmulLeft, matmulRight, matmulOut); err != nil {
-		return err
+func (p *product) readMatmul(r *reader) {
+	r.int8(matmulLeft, matmulRight, matmulOut)
+	r.bytes(matmulScratch)
+	left, right := r.Tensor(matmulLeft), r.Tensor(matmulRight)
+	if left.Rank() != 3 || left.Sizes[2] == 0 {
+		r.bad(matmulLeft, "[B, M, K], K at least 1", "%v", left)
+		return
 	}
-	if err := wantBytes(a, matmulScratch); err != nil {
-		return err
+	if right.Rank() != 3 || right.Sizes[0] != left.Sizes[0] || right.Sizes[2] != left.Sizes[2] {
+		r.bad(matmulRight, fmt.Sprintf("[%d, N, %d]", left.Sizes[0], left.Sizes[2]), "%v", right)
 	}
-	l, r := a.Tensor(matmulLeft), a.Tensor(matmulRight)
-	if l.Rank() != 3 || l.Sizes[2] == 0 {
-		return kernels.Badf(matmulLeft, "[B, M, K], K at least 1", "%v", l)
-	}
-	if r.Rank() != 3 || r.Sizes[0] != l.Sizes[0] || r.Sizes[2] != l.Sizes[2] {
-		return kernels.Badf(matmulRight, fmt.Sprintf("[%d, N, %d]", l.Sizes[0], l.Sizes[2]), "%v", r)
-	}
-	if p.xOffset, err = within(a, matmulLeft+1, -maxInputOffset, maxInputOffset); err != nil {
-		return err
-	}
-	if p.weights.offset, err = within(a, matmulRight+1, -maxWeightOffset, maxWeightOffset); err != nil {
-		return err
-	}
-	zero, err := zeroPoint(a, matmulZero)
-	if err != nil {
-		return err
-	}
-	p.codes.codes = wholeRange(zero)
-	p.codes.one, err = scaleOf(a, matmulScale)
-	return err
+	p.xOffset, p.weights.offset = r.inputOffset(matmulLeft+1), r.weightOffset(matmulRight+1)
+	p.codes.codes, p.codes.one = wholeRange(r.int32(matmulZero)), r.scale(matmulScale)
 }

@@ -13,15 +13,13 @@ import (
 // quantizedActivation is cortex_m::quantized_activation.out: a table of 256 results,
 // the first that of code -128.
 func quantizedActivation(c *kernels.Ctx, a kernels.Args) error {
-	p := kernels.Keep[lookup](c)
-	if err := wantInt8(a, 0, 1, 2); err != nil {
-		return err
-	}
+	p, r := kernels.Keep[lookup](c), reader{Args: a}
+	r.int8(0, 1, 2)
 	if t := a.Tensor(1); t.Numel() != len(p.table) || !t.IsContiguous() {
-		return kernels.Badf(1, "256 elements", "%v", t)
+		r.bad(1, "256 elements", "%v", t)
 	}
-	if err := kernels.ResizeOut(a, 2, a.Tensor(0).Sizes); err != nil {
-		return err
+	if r.resize(2, a.Tensor(0).Sizes); r.err != nil {
+		return r.err
 	}
 	p.of, p.out = a.Tensor(1), a.Tensor(2)
 	p.in.setLike(a.Tensor(0), p.out)
@@ -79,10 +77,8 @@ func (p *copier) Repeat(c *kernels.Ctx) error {
 // transpose is cortex_m::transpose.out: dimension d of the out is dimension perm[d] of
 // the input.
 func transpose(c *kernels.Ctx, a kernels.Args) error {
-	p := kernels.Keep[copier](c)
-	if err := wantInt8(a, 0, 2); err != nil {
-		return err
-	}
+	p, r := kernels.Keep[copier](c), reader{Args: a}
+	r.int8(0, 2)
 	in, perm := a.Tensor(0), a.Ints(1)
 	if len(perm) != in.Rank() {
 		return kernels.Badf(1, fmt.Sprintf("%d dimensions", in.Rank()), "%v", perm)
@@ -99,8 +95,8 @@ func transpose(c *kernels.Ctx, a kernels.Args) error {
 		seen |= 1 << d
 		p.sizes[i], p.src[i] = in.Sizes[d], in.Strides[d]
 	}
-	if err := kernels.ResizeOut(a, 2, p.sizes[:len(perm)]); err != nil {
-		return err
+	if r.resize(2, p.sizes[:len(perm)]); r.err != nil {
+		return r.err
 	}
 	p.in, p.out = in, a.Tensor(2)
 	p.box = strided.Shape{Sizes: p.out.Sizes, Dst: p.out.Strides, Src: p.src[:len(perm)]}
@@ -111,34 +107,21 @@ func transpose(c *kernels.Ctx, a kernels.Args) error {
 // last four dimensions, in the order N, H, W, C where the input is an image that the
 // device takes for one with channels last.
 func pad(c *kernels.Ctx, a kernels.Args) error {
-	p := kernels.Keep[copier](c)
-	if err := wantInt8(a, 0, 4); err != nil {
-		return err
-	}
+	p, r := kernels.Keep[copier](c), reader{Args: a}
+	r.int8(0, 4)
 	in := a.Tensor(0)
-	if r := in.Rank(); r < 1 || r > padDims {
+	if n := in.Rank(); n < 1 || n > padDims {
 		return kernels.Badf(0, "rank 1 to 4", "%v", in)
 	}
-	value, err := code(a, 3)
-	if err != nil {
-		return err
-	}
-	before, after := [padDims]int{}, [padDims]int{}
-	for i, dst := range []*[padDims]int{&before, &after} {
-		if err := padding(dst, a, 1+i, in); err != nil {
-			return err
-		}
-	}
+	p.fill, p.value, p.at = true, int8(r.code(3)), 0
+	before, after := r.padding(1, in), r.padding(2, in)
 	for d, n := range in.Sizes {
 		p.sizes[d] = before[d] + n + after[d]
 	}
-	if _, ok := tensor.Product(p.sizes[:in.Rank()]); !ok {
-		return kernels.Badf(1, "sizes whose product fits", "%v", p.sizes[:in.Rank()])
+	if r.resize(4, p.sizes[:in.Rank()]); r.err != nil {
+		return r.err
 	}
-	if err := kernels.ResizeOut(a, 4, p.sizes[:in.Rank()]); err != nil {
-		return err
-	}
-	p.in, p.out, p.fill, p.value, p.at = in, a.Tensor(4), true, int8(value), 0
+	p.in, p.out = in, a.Tensor(4)
 	for d := range in.Sizes {
 		p.at += before[d] * p.out.Strides[d]
 	}
@@ -150,15 +133,16 @@ func pad(c *kernels.Ctx, a kernels.Args) error {
 const padDims, maxPad = 4, 1<<min(31, bits.UintSize-4) - 1
 
 // padding reads the padding of each dimension of in from argument i.
-func padding(dst *[padDims]int, a kernels.Args, i int, in *tensor.Tensor) error {
-	list := a.Ints(i)
+func (r *reader) padding(i int, in *tensor.Tensor) (dst [padDims]int) {
+	list := r.Ints(i)
 	if len(list) != padDims {
-		return kernels.Badf(i, "4 entries", "%v", list)
+		r.bad(i, "4 entries", "%v", list)
+		return dst
 	}
 	missing := padDims - in.Rank()
 	for k, v := range list {
 		if v < 0 || v > maxPad || v > 0 && k < missing {
-			return kernels.Badf(i, fmt.Sprintf("entries in [0, %d], 0 for the %d missing dimensions", maxPad, missing), "%v", list)
+			r.bad(i, fmt.Sprintf("entries in [0, %d], 0 for the %d missing dimensions", maxPad, missing), "%v", list)
 		}
 		if d := k - missing; d >= 0 {
 			dst[d] = int(v)
@@ -167,7 +151,7 @@ func padding(dst *[padDims]int, a kernels.Args, i int, in *tensor.Tensor) error 
 	if takenForLast(in) {
 		dst[1], dst[2], dst[3] = dst[3], dst[1], dst[2]
 	}
-	return nil
+	return dst
 }
 
 // takenForLast says that the device takes t for an image with channels last: by its

@@ -10,111 +10,69 @@ import (
 // pooling is the state of an instruction. Its ranges are rows of output points.
 type pooling struct {
 	images
-	input, output layout
-	average       bool
-	least, most   int8 // of a maximum
-	x, y          []int8
-	sums          []int32 // per thread: a point's
+	average     bool
+	least, most int8 // of a maximum
+	x, y        []int8
+	sums        []int32 // per thread: a point's
 }
 
 // Arguments common to both operators.
 const poolKernel, poolStride, poolPad = 1, 2, 3
 
-// slide reads kernel size, stride and padding.
-func (p *pooling) slide(a kernels.Args, ceil bool) error {
-	if err := pair(&p.Kernel, a, poolKernel, 1); err != nil {
-		return err
-	}
-	if err := pair(&p.Stride, a, poolStride, 1); err != nil {
-		return err
-	}
-	if err := pair(&p.Pad, a, poolPad, 0); err != nil {
-		return err
-	}
+// finish reads kernel size, stride and padding, resizes the out and pools.
+func (p *pooling) finish(c *kernels.Ctx, r *reader, ceil bool, out int) error {
+	r.pair(&p.Kernel, poolKernel, 1)
+	r.pair(&p.Stride, poolStride, 1)
+	r.pair(&p.Pad, poolPad, 0)
 	for d, n := range p.Pad {
 		if n >= p.Kernel[d] {
-			return kernels.Badf(poolPad, fmt.Sprintf("less than the kernel, %v", p.Kernel[1:]), "%v", p.Pad[1:])
+			r.bad(poolPad, fmt.Sprintf("less than the kernel, %v", p.Kernel[1:]), "%v", p.Pad[1:])
 		}
 	}
-	return p.images.slide(poolKernel, ceil)
-}
-
-// finish resizes the out and pools.
-func (p *pooling) finish(c *kernels.Ctx, a kernels.Args, out int) error {
-	if err := p.resize(a, out, p.channels); err != nil {
-		return err
+	if p.average && p.Kernel[1]*p.Kernel[2] > limit {
+		r.bad(poolKernel, "fewer than 2^31 elements", "%v", p.Kernel[1:])
 	}
-	p.input.setImage(a.Tensor(0))
-	p.output.setImage(a.Tensor(out))
+	if p.place(r, poolKernel, ceil, out, p.channels); r.err != nil {
+		return r.err
+	}
 	return again(c, p)
 }
 
 // avgPool is cortex_m::quantized_avg_pool2d.out: the mean of the stored values inside the input,
 // rounded half away from 0. It does not change scale and zero point, which are ignored.
 func avgPool(c *kernels.Ctx, a kernels.Args) error {
-	p := kernels.Keep[pooling](c)
-	if err := wantInt8(a, 0, 9); err != nil {
-		return err
-	}
-	if err := wantBytes(a, 8); err != nil {
-		return err
-	}
-	if err := p.setInput(a, 0); err != nil {
-		return err
-	}
-	if err := p.slide(a, a.Bool(4)); err != nil {
-		return err
-	}
-	if p.average = true; p.Kernel[1]*p.Kernel[2] > limit {
-		return kernels.Badf(poolKernel, "fewer than 2^31 elements", "%v", p.Kernel[1:])
-	}
-	return p.finish(c, a, 9)
+	p, r := kernels.Keep[pooling](c), reader{Args: a}
+	r.int8(0, 9)
+	r.bytes(8)
+	p.setInput(&r, 0)
+	p.average = true
+	return p.finish(c, &r, a.Bool(4), 9)
 }
 
 // maxPool is cortex_m::quantized_max_pool2d.out: the maximum inside the input, clamped. CMSIS-NN
 // supports neither dilation nor ceil mode.
 func maxPool(c *kernels.Ctx, a kernels.Args) error {
-	p := kernels.Keep[pooling](c)
-	if err := wantInt8(a, 0, 10); err != nil {
-		return err
-	}
-	if err := p.setInput(a, 0); err != nil {
-		return err
-	}
-	if err := p.checkMax(a); err != nil {
-		return err
-	}
-	least, most, err := bounds(a, 8, 9)
-	if err != nil {
-		return err
-	}
+	p, r := kernels.Keep[pooling](c), reader{Args: a}
+	r.int8(0, 10)
+	p.setInput(&r, 0)
+	checkMax(&r)
+	least, most := r.bounds(8, 9)
 	p.average, p.least, p.most = false, int8(least), int8(most)
-	if err := p.slide(a, false); err != nil {
-		return err
-	}
-	return p.finish(c, a, 10)
+	return p.finish(c, &r, false, 10)
 }
 
 // checkMax rejects parameters that the maximum does not support.
-func (p *pooling) checkMax(a kernels.Args) error {
-	var dilate [3]int
-	if err := pair(&dilate, a, 4, 1); err != nil {
-		return err
+func checkMax(r *reader) {
+	dilate := ones
+	if r.pair(&dilate, 4, 1); dilate != ones {
+		r.bad(4, "[1 1]", "%v", dilate[1:])
 	}
-	if dilate != ones {
-		return kernels.Badf(4, "[1 1]", "%v", dilate[1:])
+	if r.Bool(5) {
+		r.bad(5, "false", "true")
 	}
-	if a.Bool(5) {
-		return kernels.Bad(5, "true", "false")
+	if zero := r.code(6); r.Int(7) != int64(zero) {
+		r.bad(7, fmt.Sprintf("the input's, %d", zero), "%d", r.Int(7))
 	}
-	zero, err := code(a, 6)
-	if err != nil {
-		return err
-	}
-	if v := a.Int(7); v != int64(zero) {
-		return kernels.Badf(7, fmt.Sprintf("the input's, %d", zero), "%d", v)
-	}
-	return nil
 }
 
 // Repeat pools the same tensors again.

@@ -18,7 +18,6 @@ type product struct {
 	xOffset             int32 // added to codes of the input
 	weights             weights
 	codes               channels
-	input, output       layout // images [N, H, W, C]
 
 	x, y     []int8
 	cols     int // output points per tile
@@ -43,8 +42,11 @@ const tileSize, macsPerRange = 1 << 14, 300_000
 // k returns the number of products per sum.
 func (p *product) k() int { return p.Kernel[1] * p.Kernel[2] * (p.channels / p.groups) }
 
-// begin plans the product and computes it.
-func (p *product) begin(c *kernels.Ctx) error {
+// begin plans the product that r has read, and computes it.
+func (p *product) begin(c *kernels.Ctx, r *reader) error {
+	if r.err != nil {
+		return r.err
+	}
 	if p.output.t.Numel() > 0 {
 		p.plan(c.Threads())
 	}

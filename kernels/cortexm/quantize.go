@@ -43,6 +43,7 @@ func checkCodes(a kernels.Args, i int) error {
 		return err
 	}
 	const limit = 1 << 24 // up to which float32 represents all integers
-	_, err := within(a, 2, -limit, limit)
-	return err
+	r := reader{Args: a}
+	r.within(2, -limit, limit)
+	return r.err
 }

@@ -32,16 +32,6 @@ const maxShift = 31
 // scale is a multiplier and a shift.
 type scale struct{ multiplier, shift int32 }
 
-// scaleOf reads a multiplier and the following shift.
-func scaleOf(a kernels.Args, i int) (scale, error) {
-	m, err := within(a, i, math.MinInt32, math.MaxInt32)
-	if err != nil {
-		return scale{}, err
-	}
-	s, err := within(a, i+1, -maxShift, maxShift)
-	return scale{m, s}, err
-}
-
 func (s scale) apply(v int32) int32 { return requantize(v, s.multiplier, s.shift) }
 
 // codes converts scaled numbers to int8: it adds the zero point, which wraps, and clamps.
@@ -61,20 +51,15 @@ type channels struct {
 }
 
 // set reads the scales of n channels, tensor arguments i and i+1.
-func (q *channels) set(a kernels.Args, i, n int) error {
-	q.multipliers, q.shifts, q.arg = a.Tensor(i), a.Tensor(i+1), i+1
-	if err := wantChannels(a, i, n); err != nil {
-		return err
-	}
-	return wantChannels(a, i+1, n)
+func (q *channels) set(r *reader, i, n int) {
+	q.multipliers, q.shifts, q.arg = r.perChannel(i, n), r.perChannel(i+1, n), i+1
 }
 
 // setBias reads the bias of n channels, which may be None.
-func (q *channels) setBias(a kernels.Args, i, n int) error {
-	if q.bias = a.OptTensor(i); q.bias == nil {
-		return nil
+func (q *channels) setBias(r *reader, i, n int) {
+	if q.bias = nil; !r.IsNone(i) {
+		q.bias = r.perChannel(i, n)
 	}
-	return wantChannels(a, i, n)
 }
 
 // check returns an error for shifts out of range; their contents are checked in every run.

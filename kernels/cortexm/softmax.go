@@ -16,24 +16,19 @@ import (
 // Sums saturate at 2^31, which takes a row of at least 4096 values, and divisions by 2^32 or more
 // saturate too; CMSIS-NN's kernel is undefined in these cases.
 func softmax(c *kernels.Ctx, a kernels.Args) error {
-	p := kernels.Keep[softmaxPass](c)
-	if err := wantInt8(a, 0, 7); err != nil {
-		return err
-	}
+	p, r := kernels.Keep[softmaxPass](c), reader{Args: a}
+	r.int8(0, 7)
 	in := a.Tensor(0)
-	if d, err := kernels.WrapDim(1, a.Int(1), in.Rank()); err != nil {
-		return err
-	} else if d != max(in.Rank(), 1)-1 {
-		return kernels.Badf(1, "the last dimension", "%d", d)
+	d, err := kernels.WrapDim(1, a.Int(1), in.Rank())
+	if r.keep(err); d != max(in.Rank(), 1)-1 {
+		r.bad(1, "the last dimension", "%d", d)
 	}
 	if p.n = 1; in.Rank() > 0 {
 		p.n = in.Sizes[in.Rank()-1]
 	}
-	if err := p.read(a); err != nil {
-		return err
-	}
-	if err := kernels.ResizeOut(a, 7, in.Sizes); err != nil {
-		return err
+	p.read(&r)
+	if r.resize(7, in.Sizes); r.err != nil {
+		return r.err
 	}
 	p.input.set(in)
 	p.output.set(a.Tensor(7))
@@ -50,30 +45,19 @@ type softmaxPass struct {
 }
 
 // read reads the parameters and computes the exponentials.
-func (p *softmaxPass) read(a kernels.Args) error {
-	if _, err := zeroPoint(a, 2); err != nil {
-		return err
+func (p *softmaxPass) read(r *reader) {
+	r.int32(2)
+	if z := r.Int(3); z != math.MinInt8 {
+		r.bad(3, "-128", "%d", z)
 	}
-	if z := a.Int(3); z != math.MinInt8 {
-		return kernels.Badf(3, "-128", "%d", z)
-	}
-	multiplier, err := within(a, 4, math.MinInt32, math.MaxInt32)
-	if err != nil {
-		return err
-	}
-	shift, err := within(a, 5, 0, maxShift)
-	if err != nil {
-		return err
-	}
-	least, err := within(a, 6, math.MinInt32, math.MaxInt32)
-	if err != nil {
-		return err
+	multiplier, shift, least := r.int32(4), r.within(5, 0, maxShift), r.int32(6)
+	if r.err != nil {
+		return
 	}
 	p.below = int(min(max(-int64(least)+1, 0), int64(len(p.exp))))
 	for d := range p.exp[:p.below] {
 		p.exp[d] = expNegative(highProduct(int32(-d)<<shift, multiplier))
 	}
-	return nil
 }
 
 // Repeat computes the same tensors again.

@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// images is the geometry of a convolution or pooling of images [N, C, H, W].
+// images are input and output of a convolution or pooling, [N, C, H, W], and its geometry.
 type images struct {
 	window.Shape
-	batch, channels int // of the input
+	input, output   layout // as [N, H, W, C]
+	batch, channels int    // of the input
 	outPad          [3]int
 	transposed      bool
 }
@@ -21,75 +20,76 @@ type images struct {
 const limit = math.MaxInt32
 
 // setInput reads the input, argument i.
-func (w *images) setInput(a kernels.Args, i int) error {
-	t := a.Tensor(i)
-	if err := sized(a, i); err != nil {
-		return err
-	}
+func (w *images) setInput(r *reader, i int) {
+	t := r.Tensor(i)
+	r.sized(i)
 	if t.Rank() != 4 || t.Sizes[1] < 1 || t.Sizes[2] < 1 || t.Sizes[3] < 1 {
-		return kernels.Badf(i, "an image [N, C, H, W], C, H and W at least 1", "%v", t)
+		r.bad(i, "an image [N, C, H, W], C, H and W at least 1", "%v", t)
+		return
 	}
 	w.batch, w.channels, w.In = t.Sizes[0], t.Sizes[1], window.Spatial(t.Sizes, 2)
 	w.Dilate, w.outPad, w.transposed = ones, [3]int{}, false
-	return nil
 }
 
 var ones = [3]int{1, 1, 1}
 
-func sized(a kernels.Args, i int) error {
-	for _, n := range a.Tensor(i).Sizes {
+// sized checks the sizes of tensor argument i.
+func (r *reader) sized(i int) {
+	for _, n := range r.Tensor(i).Sizes {
 		if n > limit {
-			return kernels.Badf(i, "sizes of at most 2^31-1", "%v", a.Tensor(i))
+			r.bad(i, "sizes of at most 2^31-1", "%v", r.Tensor(i))
 		}
 	}
-	return nil
 }
 
 // setKernel takes the kernel of weights, argument i, whose two middle dimensions it is.
-func (w *images) setKernel(a kernels.Args, i int) error {
-	t := a.Tensor(i)
+func (w *images) setKernel(r *reader, i int) {
+	t := r.Tensor(i)
 	if t.Rank() != 4 || t.Numel() == 0 {
-		return kernels.Badf(i, "4 dimensions of at least 1", "%v", t)
+		r.bad(i, "4 dimensions of at least 1", "%v", t)
+		return
 	}
 	w.Kernel = window.Spatial(t.Sizes[:3], 2)
-	return sized(a, i)
+	r.sized(i)
 }
 
 // pair reads an int[] of two entries.
-func pair(dst *[3]int, a kernels.Args, i int, least int64) error {
-	list := a.Ints(i)
-	if len(list) != 2 {
-		return kernels.Badf(i, "2 entries", "%v", list)
+func (r *reader) pair(dst *[3]int, i int, least int64) {
+	switch list := r.Ints(i); {
+	case len(list) != 2:
+		r.bad(i, "2 entries", "%v", list)
+	case max(list[0], list[1]) > limit:
+		r.bad(i, fmt.Sprintf("entries in [%d, 2^31-1]", least), "%v", list)
+	default:
+		r.keep(window.Read(dst, r.Args, i, 2, least, nil))
 	}
-	if max(list[0], list[1]) > limit {
-		return kernels.Badf(i, fmt.Sprintf("entries in [%d, 2^31-1]", least), "%v", list)
-	}
-	return window.Read(dst, a, i, 2, least, nil)
 }
 
-// slide computes the output's size; arg is the argument to blame where there is none.
-func (w *images) slide(arg int, ceil bool) error {
-	for d := range 3 {
+// place computes the output's size, resizes the out, argument out, and describes both images. arg is
+// the argument to blame where no window fits.
+func (w *images) place(r *reader, arg int, ceil bool, out, channels int) {
+	if w.slide(r, arg, ceil); r.err != nil {
+		return
+	}
+	sizes := [4]int{w.batch, channels, w.Out[1], w.Out[2]}
+	if r.resize(out, sizes[:]); r.err == nil {
+		w.input.setImage(r.Tensor(0))
+		w.output.setImage(r.Tensor(out))
+	}
+}
+
+func (w *images) slide(r *reader, arg int, ceil bool) {
+	for d := 0; d < 3 && r.err == nil; d++ {
 		if w.transposed {
 			w.SlideBack(d, w.outPad[d])
 		} else {
 			w.Slide(d, ceil)
 		}
 		if w.Out[d] < 1 || w.Out[d] > limit {
-			return kernels.Badf(arg, "a kernel that fits the input", "extent %d, padding %d and stride %d for size %d",
+			r.bad(arg, "a kernel that fits the input", "extent %d, padding %d and stride %d for size %d",
 				w.Extent(d), w.Pad[d], w.Stride[d], w.In[d])
 		}
 	}
-	return nil
-}
-
-// resize gives the out, argument i, its sizes with the given number of channels.
-func (w *images) resize(a kernels.Args, i, channels int) error {
-	sizes := [4]int{w.batch, channels, w.Out[1], w.Out[2]}
-	if _, ok := tensor.Product(sizes[:]); !ok {
-		return kernels.Badf(0, "sizes whose product fits", "%v", sizes)
-	}
-	return kernels.ResizeOut(a, i, sizes[:])
 }
 
 // source is the input index in dimension d that tap k of window at reads; ok is false

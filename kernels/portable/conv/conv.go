@@ -10,10 +10,11 @@ import (
 
 // Ops returns the operators of the package.
 func Ops() []kernels.Op {
+	forward := operand.Typed(argInput, "an integer or floating type", convolution[float32], convolution[float64], convolution[int64])
 	return []kernels.Op{
 		{Schema: "aten::convolution.out(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, " +
 			"SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, Tensor(a!) out)",
-			Func: operand.SameType(convolution, argInput, argWeight, argOut), DTypes: "integers, float16, bfloat16, float32, float64", Family: kernels.Sum,
+			Func: operand.SameType(forward, argInput, argWeight, argOut), DTypes: "integers, float16, bfloat16, float32, float64", Family: kernels.Sum,
 			Note: "1 to 3 spatial dimensions; integers wrap"},
 		{Schema: "aten::convolution_backward.out(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, " +
 			"SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, " +
@@ -28,16 +29,7 @@ const (
 	argStride, argOut            = 3, 9
 )
 
-func convolution(c *kernels.Ctx, a kernels.Args) error {
-	d := a.Tensor(argInput).DType
-	f := operand.ByType(d, convolutionOf[float32], convolutionOf[float64], convolutionOf[int64])
-	if f == nil {
-		return kernels.Bad(argInput, d.String(), "an integer or floating type")
-	}
-	return f(c, a)
-}
-
-func convolutionOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
+func convolution[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	x, w, bias, out := a.Tensor(argInput), a.Tensor(argWeight), a.OptTensor(argBias), a.Tensor(argOut)
 	p := kernels.Keep[pass[T]](c)
 	s := &p.shape

@@ -163,6 +163,19 @@ func ByCompute[F any](d tensor.DType, f32, f64, i64 F) (f F) {
 	return i64
 }
 
+// Typed returns the operator that computes in the compute type of tensor argument i: a function for each, nil for those
+// that it does not accept. want describes the types that it accepts.
+func Typed(i int, want string, f32, f64, i64 kernels.Func) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		d := a.Tensor(i).DType
+		f := ByType(d, f32, f64, i64)
+		if f == nil {
+			return kernels.Bad(i, d.String(), want)
+		}
+		return f(c, a)
+	}
+}
+
 // SameType returns f with a check that the tensor arguments of the given indexes all have the element type of the first
 // of them.
 func SameType(f kernels.Func, first int, others ...int) kernels.Func {

@@ -28,10 +28,10 @@ func BenchmarkUpsample(b *testing.B) {
 		}
 	}
 	nearestArgs := kernels.Args{value(x), size, none, value(y), none}
-	kerneltest.Versus(b, "nearest", len(ys), func(c *kernels.Ctx) error { return nearest(c, nearestArgs) },
+	kerneltest.Versus(b, "nearest", len(ys), func(c *kernels.Ctx) error { return nearest[float32](c, nearestArgs) },
 		each(func(p []float32, y, x int) float32 { return p[int(float32(y)*step)*in+int(float32(x)*step)] }))
 	bilinearArgs := kernels.Args{value(x), size, new(tensor.BoolValue(false)), none, value(y), none}
-	kerneltest.Versus(b, "bilinear", len(ys), func(c *kernels.Ctx) error { return bilinear(c, bilinearArgs) },
+	kerneltest.Versus(b, "bilinear", len(ys), func(c *kernels.Ctx) error { return bilinear[float32](c, bilinearArgs) },
 		each(func(p []float32, y, x int) float32 {
 			h, w := max((float32(y)+0.5)*step-0.5, 0), max((float32(x)+0.5)*step-0.5, 0)
 			h0, w0 := int(h), int(w)

@@ -9,16 +9,7 @@ import (
 )
 
 // bilinear interpolates between the four nearest points.
-func bilinear(c *kernels.Ctx, a kernels.Args) error {
-	x := a.Tensor(0)
-	f := operand.ByType(x.DType, bilinearOf[float32], bilinearOf[float64], nil)
-	if f == nil {
-		return kernels.Bad(0, x.DType.String(), "a floating type")
-	}
-	return f(c, a)
-}
-
-func bilinearOf[T real](c *kernels.Ctx, a kernels.Args) error {
+func bilinear[T real](c *kernels.Ctx, a kernels.Args) error {
 	x, out := a.Tensor(0), a.Tensor(4)
 	p := kernels.Keep[bilinearPass[T]](c)
 	if err := p.input(0, x); err != nil {
@@ -133,16 +124,7 @@ func blend[T real](dst, top, bottom []T, h T) {
 
 // antialiased interpolates linearly with a triangle as wide as the scale, so that a
 // smaller image takes every point into account.
-func antialiased(c *kernels.Ctx, a kernels.Args) error {
-	x := a.Tensor(0)
-	f := operand.ByType(x.DType, antialiasedOf[float32], antialiasedOf[float64], nil)
-	if f == nil {
-		return kernels.Bad(0, x.DType.String(), "a floating type")
-	}
-	return f(c, a)
-}
-
-func antialiasedOf[T real](c *kernels.Ctx, a kernels.Args) error {
+func antialiased[T real](c *kernels.Ctx, a kernels.Args) error {
 	x, out := a.Tensor(0), a.Tensor(5)
 	p := kernels.Keep[triangles[T]](c)
 	if err := p.input(0, x); err != nil {

@@ -8,16 +8,7 @@ import (
 )
 
 // nearest repeats or drops elements: out[y,x] = in[⌊y·sy⌋, ⌊x·sx⌋].
-func nearest(c *kernels.Ctx, a kernels.Args) error {
-	x := a.Tensor(0)
-	f := operand.ByType(x.DType, nearestOf[float32], nearestOf[float64], nearestOf[int64])
-	if f == nil {
-		return kernels.Bad(0, x.DType.String(), "an integer or floating type")
-	}
-	return f(c, a)
-}
-
-func nearestOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
+func nearest[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	x, out := a.Tensor(0), a.Tensor(3)
 	p := kernels.Keep[nearestPass[T]](c)
 	if err := p.input(0, x); err != nil {
