@@ -218,7 +218,7 @@ func constantMethod(name string, value any) pte.Method {
 	case bool:
 		add(pte.Value{Kind: tensor.KindBool, Bool: x})
 	case string:
-		add(pte.Value{Kind: tensor.KindString, Str: x})
+		add(pte.Value{Kind: tensor.KindString, Long: &pte.Long{Str: x}})
 	case []int: // as the exporter writes lists
 		for _, n := range x {
 			add(pte.Value{Kind: tensor.KindInt, Int: int64(n)})
