@@ -32,6 +32,12 @@ func firstMaxTaps16(rows, n int, y *float32, at *int32, x *float32, off *int, ta
 func firstMinTaps16(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int)
 
 //go:noescape
+func maxPlaces1(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int)
+
+//go:noescape
+func maxPlaces2(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int)
+
+//go:noescape
 func stride2Rows(rows, n int, dst, src *float32, ds, ss int)
 
 //go:noescape

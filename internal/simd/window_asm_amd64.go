@@ -40,6 +40,16 @@ func extremeTaps(y []float32, at []int32, x []float32, off []int, tag []int32, r
 	f(rows, n/8, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs, &masks[8-n%8])
 }
 
+func hasMaxPlaces(step int) bool { return avx512 && step <= 2 }
+
+func maxPlaces(y []float32, at []int64, x []float32, off []int, tag []int32, rows, n, ys, xs int, p WindowPlaces) {
+	f := maxPlaces1
+	if p.Step == 2 {
+		f = maxPlaces2
+	}
+	f(rows, n, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs, p.Start, p.Down)
+}
+
 func strideRows2(dst, src []float32, rows, n, ds, ss int) bool {
 	if !avx512 {
 		return false

@@ -14,6 +14,12 @@ func extremeTaps(y []float32, at []int32, x []float32, off []int, tag []int32, r
 	extremeTapsGo(y, at, x, off, tag, rows, n, ys, xs, least)
 }
 
+func hasMaxPlaces(step int) bool { return false }
+
+func maxPlaces(y []float32, at []int64, x []float32, off []int, tag []int32, rows, n, ys, xs int, p WindowPlaces) {
+	maxPlacesGo(y, at, x, off, tag, rows, n, ys, xs, p)
+}
+
 func strideRows2(dst, src []float32, rows, n, ds, ss int) bool { return false }
 
 func zipRows2(dst, a, b []float32, rows, n, ds, ss int) int { return 0 }
