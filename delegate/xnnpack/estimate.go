@@ -35,7 +35,7 @@ func (g *graph) estimate(lib *xnn.Soname, s []shape, engine int, varies []bool, 
 	slower, tile := vectors()
 	if engine == byGo {
 		tile /= 2
-		g = g.withTables(s)
+		g = g.fusedForGo(s)
 	}
 	e := estimator{graph: g, narrow: lib != nil && lib.NarrowProducts, shapes: s, engine: engine, slower: slower, tile: tile, part: make([]float64, len(g.Values))}
 	for v := range e.part {

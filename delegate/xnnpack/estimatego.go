@@ -29,6 +29,13 @@ func (e *estimator) goTime(n *node) (time float64) {
 	if e.Values[n.In[0]].Datatype.info().bits == 16 {
 		time += goConverted * float64(in.numel()+out.numel())
 	}
+	if n.then != nil { // the elements are in the first-level cache
+		each := rates[n.then.Type.name].element[byGo]
+		if each < nearTime {
+			each *= nearShare
+		}
+		time += each * float64(out.numel())
+	}
 	switch w := n.window(); {
 	case n.isDepthwise(): // the rates are sufficient
 	case n.Type.convolution:

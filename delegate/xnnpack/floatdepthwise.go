@@ -125,6 +125,7 @@ func (d *depthwiseLines) line(lists *tapLists, line int) {
 		simd.ChannelTaps(d.y[(line*width+ox)*c:], d.x[at:], d.filter.taps, d.filter.bias, list.x, list.w, run, c, c, w.strideW*c, d.node.Min, d.node.Max)
 		ox += run
 	}
+	d.node.finish(d.y[line*width*c:], width, c, 0, c)
 }
 
 // list returns the list of the given taps, from the cache if possible.

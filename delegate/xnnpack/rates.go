@@ -105,6 +105,7 @@ var rates = map[string]rate{
 	"SquareRoot":           {start: pair{0, 14}, element: pair{0.122, 0.17}},
 	"ReciprocalSquareRoot": {start: pair{0, 14}, element: pair{0.09, 0.285}},
 	"Sigmoid":              {start: pair{3, 14}, element: pair{0.19, 0.215}, codes: pair{0.09, 0.0155}},
+	"SiLU":                 {start: pair{3, 14}, element: pair{0.3, 0.225}},
 	"Tanh":                 {start: pair{3, 16}, element: pair{0.24, 0.275}, codes: pair{0.09, 0.0155}},
 	"Log":                  {start: pair{0, 20}, element: pair{0.24, 0.63}},
 	"Gelu":                 {start: pair{0, 16}, element: pair{0.31, 0.38}},
