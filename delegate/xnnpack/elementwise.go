@@ -27,7 +27,7 @@ var unaryNodes = []nodeType{
 	convertNode(tagConvert, "Convert"),
 	unaryNode(22, "SquareRoot", xnn.SquareRoot, simd.Sqrt),
 	unaryNode(23, "Ceiling", xnn.Ceiling, simd.Ceil),
-	unaryNode(24, "Hardswish", xnn.Hardswish, simd.Hardswish),
+	unaryNode(24, "Hardswish", xnn.Hardswish, simd.HardswishProduct),
 	limited(unaryParamNode(25, "LeakyReLU", "negative_slope", xnn.LeakyReLU, simd.LeakyReLU), every(finiteScalar, leakyLimits)),
 	unaryNode(27, "Negate", xnn.Negate, simd.Neg),
 	unaryNode(28, "Square", xnn.Square, func(dst, src []float32) { simd.Mul(dst, src, src) }),

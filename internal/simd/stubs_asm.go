@@ -43,6 +43,9 @@ func leakyReLULanes(n int, dst, src *float32, slope float32)
 func hardswishLanes(n int, dst, src *float32)
 
 //go:noescape
+func hardswishProductLanes(n int, dst, src *float32)
+
+//go:noescape
 func pReLULanes(n int, dst, a, b *float32)
 
 //go:noescape

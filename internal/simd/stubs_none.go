@@ -30,6 +30,8 @@ func leakyReLULanes(n int, dst, src *float32, slope float32) {}
 
 func hardswishLanes(n int, dst, src *float32) {}
 
+func hardswishProductLanes(n int, dst, src *float32) {}
+
 func pReLULanes(n int, dst, a, b *float32) {}
 
 func absLanes(n int, dst, src *float32) {}
