@@ -12,7 +12,7 @@ func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from
 		mulAddClampGo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
 		return
 	}
-	if avx512 && m >= 4 && n > 8 {
+	if avx512 && m >= 4 {
 		mulAddTo512(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
 		return
 	}
