@@ -274,6 +274,8 @@ func (e *estimator) workTime(n *node, r rate) float64 {
 			rate = slowTap
 		case short && taps > manyTaps:
 			rate *= manyTapsTime
+		case !short && taps*e.shapes[n.In[0]].last() > nearTaps:
+			rate *= farTaps
 		}
 	}
 	return work * rate

@@ -34,7 +34,7 @@ var (
 	// matrix whose shorter side is less than narrowMatrix; and time per matrix. The second pairs
 	// are for 8 bits.
 	turnTime, turnShort         = pair{0.06, 0.06}, pair{0.07, 0.035}
-	turnNarrow, turnNarrowShort = pair{1, 1.7}, pair{2.7, 1.75}
+	turnNarrow, turnNarrowShort = pair{0.8, 0.8}, pair{2.7, 1.75}
 	turnMatrix                  = pair{10, 45}
 )
 
@@ -43,7 +43,7 @@ const (
 	nearTurned   = 1 << 13 // with more 32-bit elements, each takes turnFar longer
 	turnFar      = 0.06
 	farElements  = 1 << 17 // more elements do not fit in caches, and each takes farTime longer
-	farTime      = 0.13
+	farTime      = 0.06
 
 	// Operands and results of fewer elements fit in the nearest cache: if an element takes less
 	// than nearTime, it takes nearShare of its time there.
@@ -52,10 +52,11 @@ const (
 	// The library has depthwise kernels for up to depthwiseTaps taps. It computes larger windows
 	// channel by channel.
 	depthwiseTaps, slowTap = 25, 0.8
-	manyTaps, manyTapsTime = 9, 1.85 // the kernels for 8 bits are slower with more taps
-	weightTime             = 0.02    // to read a 32-bit weight of a product from memory
-	narrowTile             = 16      // output channels that libraries with narrow products compute at once
-	softmaxVector          = 16      // elements of a softmax row that are computed at once
+	manyTaps, manyTapsTime = 9, 1.85    // the kernels for 8 bits are slower with more taps
+	nearTaps, farTaps      = 4096, 1.45 // with more floats, a depthwise filter and the windows do not fit in the nearest cache
+	weightTime             = 0.02       // to read a 32-bit weight of a product from memory
+	narrowTile             = 16         // output channels that libraries with narrow products compute at once
+	softmaxVector          = 16         // elements of a softmax row that are computed at once
 )
 
 // Names of the rates of conversions to 8-bit elements with one scale, and with one scale per row.
@@ -67,7 +68,7 @@ var rates = map[string]rate{
 		element: pair{0.05, 0.05}, codes: pair{0.07, 0.08}, row: pair{2.3, 0}},
 	"ConvTranspose2d": {start: pair{0, 25}, work: pair{0.044, 0.0195}, short: pair{0.3, 0.36},
 		element: pair{0.05, 0.1}, row: pair{2.2, 0}},
-	"DepthwiseConv2d": {work: pair{0.042, 0.034}, short: pair{1.1, 1.15}, element: pair{0.06, 0.05}, row: pair{4.5, 3}},
+	"DepthwiseConv2d": {work: pair{0.0405, 0.033}, short: pair{1.14, 1.18}, element: pair{0.06, 0.05}, row: pair{4.5, 3}},
 	"FullyConnected": {start: pair{0, 40}, work: pair{0.0186, 0.0182}, short: pair{0.27, 0.25},
 		element: pair{0.085, 0.085}, codes: pair{0.085, 0.08}, row: pair{3.4, 0}},
 	"BatchMatrixMultiply": {start: pair{0, 15}, work: pair{0.024, 0.0184}, short: pair{0.3, 0.36},
@@ -93,13 +94,13 @@ var rates = map[string]rate{
 	convertTo8:          {start: pair{0, 38}, codes: pair{0.04, 0.127}},
 	convertRowsTo8:      {start: pair{9, 55}, codes: pair{0.13, 0.25}, row: pair{20, 30}},
 
-	"Add":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 5.5}},
-	"Subtract":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 5.5}},
-	"Multiply":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.195, 0.3}, row: pair{2, 5.5}},
-	"Div":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
-	"Maximum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
-	"Minimum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
-	"PReLU":                {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
+	"Add":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 1.5}},
+	"Subtract":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 1.5}},
+	"Multiply":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.195, 0.3}, row: pair{2, 1.5}},
+	"Div":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 1.5}},
+	"Maximum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 1.5}},
+	"Minimum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 1.5}},
+	"PReLU":                {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 1.5}},
 	"Clamp":                {start: pair{0, 14}, element: pair{0.073, 0.073}, codes: pair{0.0145, 0.0155}},
 	"Hardswish":            {start: pair{0, 14}, element: pair{0.074, 0.115}},
 	"SquareRoot":           {start: pair{0, 14}, element: pair{0.122, 0.17}},
