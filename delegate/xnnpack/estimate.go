@@ -85,6 +85,9 @@ func (e *estimator) nodeTime(n *node) float64 {
 		if n.Type.name == "Softmax" {
 			elements = rows * roundUp(y.last(), softmaxVector)
 		}
+		if n.Type.name == "StaticResizeBilinear2D" && e.engine == byLibrary {
+			elements = rows * roundUp(y.last(), resizeVector)
+		}
 		time += e.elementTime(n, r)*float64(elements) + r.row[e.engine]*float64(rows)
 	}
 	if e.engine == byGo {
@@ -152,6 +155,9 @@ func (e *estimator) transposeTime(n *node, r rate) float64 {
 		time += turnFar
 	}
 	if shorter < narrowMatrix {
+		if !e.isShort(n) && y.numel() >= matrices*shorter*longMatrix {
+			narrow = turnLong[e.engine]
+		}
 		time = narrow / float64(shorter)
 	}
 	if y.numel() > farElements {

@@ -34,12 +34,14 @@ var (
 	// matrix whose shorter side is less than narrowMatrix; and time per matrix. The second pairs
 	// are for 8 bits.
 	turnTime, turnShort         = pair{0.06, 0.06}, pair{0.07, 0.035}
-	turnNarrow, turnNarrowShort = pair{0.8, 0.8}, pair{2.7, 1.75}
+	turnNarrow, turnNarrowShort = pair{1, 1.7}, pair{2.7, 1.75}
+	turnLong                    = pair{0.8, 0.8} // turnNarrow if the other side is at least longMatrix
 	turnMatrix                  = pair{10, 45}
 )
 
 const (
 	narrowMatrix = 8
+	longMatrix   = 512
 	nearTurned   = 1 << 13 // with more 32-bit elements, each takes turnFar longer
 	turnFar      = 0.06
 	farElements  = 1 << 17 // more elements do not fit in caches, and each takes farTime longer
@@ -56,6 +58,7 @@ const (
 	nearTaps, farTaps      = 4096, 1.45 // with more floats, a depthwise filter and the windows do not fit in the nearest cache
 	weightTime             = 0.02       // to read a 32-bit weight of a product from memory
 	narrowTile             = 16         // output channels that libraries with narrow products compute at once
+	resizeVector           = 8          // channels that the library interpolates at once
 	softmaxVector          = 16         // elements of a softmax row that are computed at once
 )
 
@@ -94,13 +97,13 @@ var rates = map[string]rate{
 	convertTo8:          {start: pair{0, 38}, codes: pair{0.04, 0.127}},
 	convertRowsTo8:      {start: pair{9, 55}, codes: pair{0.13, 0.25}, row: pair{20, 30}},
 
-	"Add":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 1.5}},
-	"Subtract":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 1.5}},
-	"Multiply":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.195, 0.3}, row: pair{2, 1.5}},
-	"Div":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 1.5}},
-	"Maximum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 1.5}},
-	"Minimum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 1.5}},
-	"PReLU":                {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 1.5}},
+	"Add":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 5.5}},
+	"Subtract":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 5.5}},
+	"Multiply":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.195, 0.3}, row: pair{2, 5.5}},
+	"Div":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
+	"Maximum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
+	"Minimum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
+	"PReLU":                {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
 	"Clamp":                {start: pair{0, 14}, element: pair{0.073, 0.073}, codes: pair{0.0145, 0.0155}},
 	"Hardswish":            {start: pair{0, 14}, element: pair{0.074, 0.115}},
 	"SquareRoot":           {start: pair{0, 14}, element: pair{0.122, 0.17}},
