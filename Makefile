@@ -5,11 +5,11 @@ CORPUS   ?=
 BENCH    ?= .
 BENCHTIME ?= 1s
 FUZZTIME ?= 10m
-RACETEST ?= . ./cmd/... ./delegate/... ./hal/... ./runtime/... ./serve/...
+RACETEST ?= . ./cmd/... ./delegate/... ./hal/... ./runtime/... ./serve/... ./text/...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
 
-.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance docs bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
+.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance texts docs bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -66,6 +66,9 @@ race: lib/.complete ## run the tests of what is concurrent under the race detect
 
 conformance: lib/.complete ## run a corpus of programs with expected outputs: CORPUS=folder
 	$(GO) run ./cmd/conformance -table -corpus '$(CORPUS)'
+
+texts: lib/.complete ## compare the texts of a trained model with PyTorch's: CORPUS=folder
+	CORPUS='$(abspath $(CORPUS))' $(GO) test -count 1 -run Corpus -v ./text
 
 docs: ## write docs/operators.md from the operators' tables
 	$(GO) run ./cmd/opsdoc

@@ -26,6 +26,7 @@ var update = flag.Bool("update", false, "rewrite testdata/api")
 // -update and reviewed there.
 var promised = []string{
 	".", "kernels", "kernels/tensor", "delegate", "delegate/xnnpack", "delegate/ethosu", "delegate/all", "runtime/trace", "runtime/metrics",
+	"text", "text/tokenizer",
 }
 
 // imports returns an importer for the compiler's export data.

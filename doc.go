@@ -54,7 +54,7 @@
 // # Compatibility
 //
 // The API of this package is stable, as are those of kernels, kernels/tensor, delegate,
-// delegate/xnnpack, delegate/ethosu, delegate/all, runtime/trace and runtime/metrics. A few
-// methods return types of other packages, which may change: [Program.Spec], [Program.Bundle],
-// [Method.Plan], [Method.Folded], [Method.Rewritten] and [Method.Lowered].
+// delegate/xnnpack, delegate/ethosu, delegate/all, runtime/trace, runtime/metrics, text and
+// text/tokenizer. A few methods return types of other packages, which may change: [Program.Spec],
+// [Program.Bundle], [Method.Plan], [Method.Folded], [Method.Rewritten] and [Method.Lowered].
 package etrun

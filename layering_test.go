@@ -21,6 +21,7 @@ var layers = [][]string{
 	{"delegate"},
 	{"runtime"},
 	{"."},
+	{"text"},
 	{"serve"},
 	{"examples", "scripts"},
 	{"cmd", "cbindings/libetrun"},
@@ -54,6 +55,8 @@ var light = []string{
 var heavy = map[string]string{
 	"github.com/prometheus/client_golang": "runtime/metrics",
 	"github.com/go-json-experiment/json":  "serve/oip",
+	"golang.org/x/text":                   "text/tokenizer",
+	"google.golang.org/protobuf":          "text/tokenizer",
 }
 
 // under reports whether pkg is one of the folders or below one.
@@ -89,7 +92,7 @@ func verdict(pkg, imported string, test bool) string {
 		return foreign(pkg, imported)
 	}
 	for _, only := range heavy {
-		if own == only && !under(pkg, "cmd", "examples", "serve") {
+		if own == only && !under(pkg, "cmd", "examples", "serve", "text") {
 			return "only for programs that ask for it"
 		}
 	}
@@ -201,7 +204,14 @@ func TestVerdict(t *testing.T) {
 		{".", module + "/runtime/metrics", false, true},
 		{"serve", module + "/serve/oip", false, false},
 		{"serve", module, false, false},
+		{"serve", module + "/text", false, false},
+		{"text", module, false, false},
+		{"delegate", module + "/text/tokenizer", false, true},
+		{"text", module + "/text/tokenizer", false, false},
+		{".", module + "/text", false, true},
 		{".", module + "/serve", false, true},
+		{"serve", module + "/text/tokenizer", false, false},
+		{".", module + "/text/tokenizer", false, true},
 		{"serve", "github.com/prometheus/client_golang/prometheus", false, true},
 		{"serve/oip", "github.com/go-json-experiment/json/jsontext", false, false},
 		{"kernels", "github.com/go-json-experiment/json/jsontext", false, true},

@@ -88,7 +88,7 @@ func valueMeta(spec *pte.Method, v int) ValueMeta {
 		m.DType, m.Sizes, m.DimOrder, m.Dynamism, m.Name = t.DType, t.Sizes, t.DimOrder, t.Dynamism, t.Name
 		return m
 	}
-	m.Scalar = tensor.Value{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools, Doubles: s.Doubles}
+	m.Scalar = s.Scalar()
 	return m
 }
 

@@ -225,8 +225,8 @@ func (p *prepared) copy() *prepared {
 
 // rewrite folds constants and applies the rewrites to the method of the file.
 func (p *preparation) rewrite(ctx context.Context, w *watch, m *ir.Method, done *prepared) (err error) {
-	budget := lower.Budget{Bytes: p.size, Work: foldWork + foldWorkPerByte*p.size}
-	done.ir, done.folded, err = lower.Fold(ctx, m, kernels.NewCtx(p.pool), budget)
+	k, budget := kernels.NewCtx(p.pool), lower.Budget{Bytes: p.size, Work: foldWork + foldWorkPerByte*p.size}
+	done.ir, done.folded, err = lower.Fold(ctx, m, k, budget)
 	if err := w.stage(trace.StageFold, done.foldedBytes(), p.placed(err)); err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (p *preparation) rewrite(ctx context.Context, w *watch, m *ir.Method, done 
 		if p.config.maxMemory > 0 { // then constants that take more memory than they save are not folded
 			budget.Bytes = 0
 		}
-		done.ir, done.rewritten, err = lower.Rewrite(ctx, done.ir, kernels.NewCtx(p.pool), p.config.operators, budget)
+		done.ir, done.rewritten, err = lower.Rewrite(ctx, done.ir, k, p.config.operators, budget)
 		if err := w.stage(trace.StageRewrite, done.rewrittenBytes(), p.placed(err)); err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
 package etrun
 
 import (
+	"fmt"
+
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -116,4 +118,52 @@ func (m *Method) State(name string) (t *tensor.Tensor, ok bool) {
 		}
 	}
 	return nil, false
+}
+
+// StateTensors returns the mutable buffers of the method, named or not, each with its declared
+// sizes, in the order of their first use in the file. Writing to them while the method runs is a
+// data race. The tensors are those that the method uses: they must not be resized.
+func (m *Method) StateTensors() (list []*tensor.Tensor) {
+	for i := range m.ir.Storages {
+		if s := &m.ir.Storages[i]; s.Kind == ir.State && len(s.Values) > 0 {
+			list = append(list, m.values[s.Values[0]].Tensor)
+		}
+	}
+	return list
+}
+
+// CopyState sets the method's mutable state, including state shared with other methods, and its
+// random number generator to those of another instance of the same method of the same program.
+// Inputs and outputs do not change. While one of the two runs, CopyState returns ErrBusy and
+// changes nothing. An instance that has failed with a [*PanicError] cannot be copied.
+func (m *Method) CopyState(from *Method) error {
+	if m == from {
+		return nil
+	}
+	if from.prepared != m.prepared {
+		return fmt.Errorf("method %q: state of a method of another program, or of another method: %w", m.ir.Name, ErrInput)
+	}
+	if err := m.beginAll(); err != nil {
+		return err
+	}
+	defer m.endAll()
+	if err := from.beginAll(); err != nil {
+		return err
+	}
+	defer from.endAll()
+	return m.copyState(from)
+}
+
+func (m *Method) copyState(from *Method) error {
+	if from.poison != nil {
+		return from.poison
+	}
+	for i, b := range m.memory.state {
+		copy(b, from.memory.state[i])
+	}
+	*m.random = *from.random
+	if m.reference != nil {
+		return m.reference.copyState(from.reference)
+	}
+	return nil
 }

@@ -68,6 +68,49 @@ func TestSharedState(t *testing.T) {
 	}
 }
 
+// TestCopyState checks that a copy continues as its source does, and independently.
+func TestCopyState(t *testing.T) {
+	for _, mode := range []Lowering{LowerRewrite, LowerVerify} {
+		p := flowMethods([]pte.Method{stateMethod("first", "a", ""), stateMethod("second", "a", "")}, WithLowering(mode))
+		from, to := loadState(t, p, "first"), loadState(t, p, "first")
+		runState(t, from)
+		if err := to.CopyState(from); err != nil {
+			t.Fatal(err)
+		}
+		want := runState(t, from)
+		for _, d := range to.Distances() {
+			t.Errorf("a copy that has not run has the distance %v", d)
+		}
+		if got := runState(t, to); !slices.Equal(got, want) || got[0] != 5*15+10 {
+			t.Errorf("%s: the copy continues with %d, its source with %d", mode, got, want)
+		}
+		for _, d := range to.Distances() {
+			if d.Index >= 0 {
+				t.Errorf("%s: the copy differs from its own reference: %+v", mode, d)
+			}
+		}
+		runState(t, to)
+		if got := tensor.Data[int64](from.StateTensors()[0])[0]; got != want[0] {
+			t.Errorf("a run of the copy changed its source: %d, want %d", got, want[0])
+		}
+		if n := len(from.StateTensors()); n != 2 {
+			t.Errorf("%d state tensors, want 2", n)
+		}
+		if err := from.begin(); err != nil {
+			t.Fatal(err)
+		}
+		other := loadState(t, p, "second")
+		for name, c := range map[string]struct{ got, want error }{
+			"a running method": {to.CopyState(from), ErrBusy}, "another method": {to.CopyState(other), ErrInput}, "itself": {to.CopyState(to), nil},
+		} {
+			if !errors.Is(c.got, c.want) {
+				t.Errorf("state of %s: got %v, want %v", name, c.got, c.want)
+			}
+		}
+		from.end()
+	}
+}
+
 func loadState(t *testing.T, p *Program, name string, options ...MethodOption) *Method {
 	t.Helper()
 	m, err := p.Load(context.Background(), name, options...)

@@ -96,11 +96,17 @@ type entry struct {
 // NewSet returns the set of all operators in the tables; of entries with the same name the last
 // wins.
 func NewSet(tables ...[]Op) *Set {
-	s := &Set{ops: make(map[string]*entry)}
+	n := 0
+	for _, t := range tables {
+		n += len(t)
+	}
+	s, entries := &Set{ops: make(map[string]*entry, n)}, make([]entry, n)
 	for _, t := range tables {
 		for i := range t {
-			s.ops[t[i].Name()] = &entry{op: &t[i]}
+			entries[i].op = &t[i]
+			s.ops[t[i].Name()] = &entries[i]
 		}
+		entries = entries[len(t):]
 	}
 	return s
 }

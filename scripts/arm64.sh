@@ -29,3 +29,4 @@ done
 # binary itself, which the kernel cannot do here, or takes too long.
 go test -tags nodl -short -skip '^(TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestStdin|TestStdout|TestServeSignals|TestServeEndsAtOnce|TestServeWatchdog|TestServeSocketActivation|TestServeMemory|TestServeDocument|TestDocumentSnippets|TestReportThroughPipes|TestIsolated|TestIsolatedCrash|TestIsolatedUnderLoad|TestIsolatedOrphan|TestIdleConnections)$' -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun/...
 go test -tags nodl -short -run '^TestInt8$' -exec "$qemu" ./delegate/xnnpack
+go test -tags nodl -run '^TestFilterNumbers$' -exec "$qemu" ./hal/confine

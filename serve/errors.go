@@ -77,24 +77,15 @@ const loadPatience = time.Second
 
 // fail answers with an error. Internal errors are logged only.
 func fail(w http.ResponseWriter, err error) {
-	code, text := statusOf(err), err.Error()
-	if note, ok := w.(interface{ Fault(error) }); ok {
-		note.Fault(err)
-	}
-	busy, full := errors.AsType[*busyError](err)
-	switch {
-	case full:
-		w.Header().Set("Retry-After", seconds(busy.after))
-	case code == http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", seconds(loadPatience))
-	case code == http.StatusInternalServerError:
-		text = "internal error, see the server's log"
+	code, retry, text := Failure(w, err)
+	if retry > 0 {
+		w.Header().Set("Retry-After", Seconds(retry))
 	}
 	answer(w, code, errorAnswer{text})
 }
 
-// seconds returns a value of Retry-After.
-func seconds(d time.Duration) string {
+// Seconds returns a value of Retry-After.
+func Seconds(d time.Duration) string {
 	return strconv.Itoa(int(math.Ceil(max(d, time.Second).Seconds())))
 }
 

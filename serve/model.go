@@ -25,6 +25,9 @@ type Config struct {
 	Start func(ctx context.Context) (Program, error)
 	// Loaded is called after each load with its result. It may be nil.
 	Loaded func(err error)
+	// Attach, if not nil, makes an attachment for each opened program, which must be one of this
+	// process. The model then answers through Use only, and Check and Methods are not used.
+	Attach func(ctx context.Context, p *etrun.Program) (Attachment, error)
 	// Methods are served under their names as versions; empty means all.
 	Methods []string
 	// Observer receives the waits of requests, like those of a pool; it may be nil. Events of the
@@ -223,12 +226,19 @@ func (m *Model) Try(ctx context.Context) error {
 		return nil
 	}
 	defer v.release()
+	tries := make([]func(context.Context) error, 0, len(v.endpoints)+1)
 	for _, e := range v.endpoints {
+		tries = append(tries, e.try)
+	}
+	if v.attached != nil {
+		tries = append(tries, v.attached.Try)
+	}
+	for _, try := range tries {
 		end, err := m.queue.turn(ctx)
 		if err != nil {
 			return err
 		}
-		err = e.try(ctx)
+		err = try(ctx)
 		end()
 		if err != nil {
 			return err

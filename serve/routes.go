@@ -134,7 +134,7 @@ func (s *Server) find(r *http.Request, use func(v *version, e *endpoint)) error 
 	defer v.release()
 	name := r.PathValue("version")
 	e, err := v.endpoint(name)
-	if err != nil && name == "" { // several methods, none of them named "forward"
+	if err != nil && name == "" && len(v.endpoints) > 0 { // several methods, none of them named "forward"
 		e, err = v.endpoints[0], nil
 	}
 	if err != nil {
@@ -155,7 +155,14 @@ func (s *Server) modelMetadata(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) modelReady(w http.ResponseWriter, r *http.Request) {
-	if err := s.find(r, func(*version, *endpoint) {}); err != nil {
+	_, v, err := s.acquire(r)
+	if err == nil {
+		defer v.release()
+	}
+	if name := r.PathValue("version"); err == nil && (v.attached == nil || name != "") {
+		err = s.find(r, func(*version, *endpoint) {})
+	}
+	if err != nil {
 		fail(w, err)
 	}
 }
@@ -175,7 +182,7 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 		row, v := indexAnswer{Name: m.config.Name}, m.current
 		row.State, row.Reason = m.now()
 		m.mu.Unlock()
-		if v == nil {
+		if v == nil || len(v.endpoints) == 0 {
 			list = append(list, row)
 			continue
 		}

@@ -17,6 +17,7 @@ type version struct {
 	model     *Model
 	program   Program
 	endpoints []*endpoint
+	attached  Attachment // nil for none
 	sequences *sequences
 	tensors   buffers // from alloc
 	answers   buffers
@@ -43,6 +44,9 @@ func (m *Model) open(ctx context.Context) (*version, error) {
 
 // prepare creates the endpoints.
 func (v *version) prepare(ctx context.Context) error {
+	if v.model.Attached() {
+		return v.attach(ctx)
+	}
 	methods := v.model.config.Methods
 	if len(methods) == 0 {
 		methods = v.program.MethodNames()
@@ -69,6 +73,9 @@ func (v *version) release() {
 		return
 	}
 	v.sequences.close()
+	if v.attached != nil {
+		_ = v.attached.Close() // frees memory only
+	}
 	for _, e := range v.endpoints {
 		if e.pool != nil {
 			_ = e.pool.Close() // frees memory only
@@ -83,6 +90,9 @@ func (v *version) endpoint(name string) (*endpoint, error) {
 	i := slices.IndexFunc(v.endpoints, func(e *endpoint) bool { return e.method == name || name == "" && e.method == "forward" })
 	if i < 0 && name == "" && len(v.endpoints) == 1 {
 		i = 0
+	}
+	if v.attached != nil {
+		return nil, fmt.Errorf("%w: methods of model %q in this protocol", ErrUnknown, v.model.config.Name)
 	}
 	if i < 0 {
 		return nil, fmt.Errorf("%w: method %q of model %q, which has %q", ErrUnknown, name, v.model.config.Name, v.methods())

@@ -5,6 +5,8 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -70,8 +72,14 @@ const EnvPath = "ETRUN_XNNPACK"
 // opened caches a library or an error per path.
 var opened struct {
 	sync.Mutex
-	at      map[string]outcome
-	located map[string]*Soname // see Locate
+	at map[string]outcome
+}
+
+// located caches the result of Locate per path. Its lock is not that of opened, so that Locate does
+// not wait for a library that is being opened.
+var located struct {
+	sync.Mutex
+	at map[string]*Soname
 }
 
 type outcome struct {
@@ -120,15 +128,15 @@ func Locate(path string) *Soname {
 	if !DynamicLoading {
 		return nil
 	}
-	opened.Lock()
-	defer opened.Unlock()
-	s, known := opened.located[path]
+	located.Lock()
+	defer located.Unlock()
+	s, known := located.at[path]
 	if !known {
 		s = locate(places(path))
-		if opened.located == nil {
-			opened.located = make(map[string]*Soname)
+		if located.at == nil {
+			located.at = make(map[string]*Soname)
 		}
-		opened.located[path] = s
+		located.at[path] = s
 	}
 	return s
 }
@@ -156,9 +164,11 @@ func locate(places []string) *Soname {
 // open.
 func Forget() {
 	opened.Lock()
-	defer opened.Unlock()
 	clear(opened.at)
-	clear(opened.located)
+	opened.Unlock()
+	located.Lock()
+	clear(located.at)
+	located.Unlock()
 }
 
 // places returns the files and folders to search, in order; the empty one is the dynamic linker.
@@ -327,21 +337,32 @@ func openFile(path string) (*Library, Attempt) {
 	return lib, Attempt{Path: path, Err: err}
 }
 
-// sonameOf returns the DT_SONAME of a shared library.
+// sonameOf returns the DT_SONAME of a shared library. It reads only that name of the table of
+// strings, which is long.
 func sonameOf(path string) (string, error) {
 	f, err := elf.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	names, err := f.DynString(elf.DT_SONAME)
+	at, err := f.DynValue(elf.DT_SONAME)
 	if err != nil {
 		return "", err
 	}
-	if len(names) != 1 {
+	dynamic := f.SectionByType(elf.SHT_DYNAMIC)
+	if len(at) != 1 || at[0] > math.MaxInt32 || dynamic == nil || uint64(dynamic.Link) >= uint64(len(f.Sections)) {
 		return "", errors.New("no soname")
 	}
-	return names[0], nil
+	var text [64]byte
+	n, err := f.Sections[dynamic.Link].ReadAt(text[:], int64(at[0]))
+	if err != nil && err != io.EOF {
+		return "", err
+	}
+	name, _, ok := bytes.Cut(text[:n], []byte{0})
+	if !ok {
+		return "", errors.New("no soname of an XNNPACK")
+	}
+	return string(name), nil
 }
 
 // load resolves all functions and initializes the library.

@@ -23,6 +23,8 @@ type benchCommand struct {
 	threads []int
 	format  string
 
+	language languageBench
+
 	report *benchReport
 }
 
@@ -49,11 +51,15 @@ func newBench(a *app) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
+	b.language.flags = flags
 	flags.DurationVar(&b.plan.Duration, "duration", 3*time.Second, "measure the steady state for `TIME` in total")
 	flags.Float64Var(&b.plan.Rate, "rate", 0, "start `RUNS` per second (default: back to back)")
 	flags.IntSliceVar(&b.threads, "threads", nil, "thread counts to measure, a `LIST` such as 1,2 (default: the available processors)")
 	flags.StringVar(&b.vs, "vs", "", "also measure the last program with `FLAGS`, such as \"--xnnpack reference\"")
 	flags.StringVar(&b.format, "format", "table", "output `FORMAT`: table, json or benchstat")
+	flags.BoolVar(&b.language.text, "text", false, "measure a language model: prefill and decode by the length of the prompt")
+	flags.IntSliceVar(&b.language.lengths, "lengths", nil, "with --text: prompts of these lengths, a `LIST` such as 16,256")
+	flags.IntVar(&b.language.decode, "decode", 16, "with --text: decode `N` tokens after the first one")
 	b.calls.AddFlags(flags)
 	b.AddFlags(flags)
 	return c
@@ -119,6 +125,12 @@ func (b *benchCommand) groups(paths []string) (groups [][]*arm, err error) {
 func (b *benchCommand) run(ctx context.Context, paths []string) error {
 	if err := b.check(); err != nil {
 		return err
+	}
+	if b.language.text {
+		if err := b.language.check(b, paths); err != nil {
+			return err
+		}
+		return b.measureText(ctx, paths[0])
 	}
 	groups, err := b.groups(paths)
 	if err != nil {

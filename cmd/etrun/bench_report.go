@@ -55,9 +55,12 @@ type environment struct {
 }
 
 func newBenchReport(p bench.Plan) *benchReport {
-	r := &benchReport{Schema: "etrun.bench/1", DurationS: p.Duration.Seconds(), Rate: p.Rate, Arms: []*arm{}, Comparisons: []comparison{}}
-	e := &r.Environment
-	*e = environment{Version: version(), CPU: processorName(), Features: []string{}, Processors: cpu.Allowed(), Quota: quota(),
+	return &benchReport{Schema: "etrun.bench/1", Environment: newEnvironment(), DurationS: p.Duration.Seconds(), Rate: p.Rate,
+		Arms: []*arm{}, Comparisons: []comparison{}}
+}
+
+func newEnvironment() environment {
+	e := environment{Version: version(), CPU: processorName(), Features: []string{}, Processors: cpu.Allowed(), Quota: quota(),
 		GoMaxProcs: runtime.GOMAXPROCS(0), LoadBefore: loadAverage()}
 	for _, f := range cpu.Features() {
 		if f.Has {
@@ -71,7 +74,7 @@ func newBenchReport(p bench.Plan) *benchReport {
 	if text, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"); err == nil {
 		e.Governor = strings.TrimSpace(string(text))
 	}
-	return r
+	return e
 }
 
 // loadAverage returns the load average of the last minute, 0 if unknown.

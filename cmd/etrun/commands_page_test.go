@@ -20,10 +20,11 @@ var pageExamples = map[string][]string{
 		"testdata/pte/external_weights.pte --data testdata/pte/external_weights.ptd --input rand --output y.json",
 		"testdata/digits/portable.pte --input ones --repeat 50",
 	},
-	"verify":  {"verify testdata/pte/bundle.bpte"},
-	"compare": {"compare testdata/digits/portable.pte testdata/digits/xnnpack.pte --input rand"},
-	"bench":   {"bench testdata/digits/portable.pte --vs '--plan naive' --duration 300ms --input rand"},
-	"profile": {"profile testdata/digits/portable.pte --input rand", "profile testdata/pte/map_loop.pte --by instruction"},
+	"generate": {"generate text/testdata/dynamic.pte --tokenizer text/testdata/bytes.json --prompt Hi --max-tokens 3 --json", "generate text/testdata/dynamic.pte --tokens 1,40,50 --max-tokens 8"},
+	"verify":   {"verify testdata/pte/bundle.bpte"},
+	"compare":  {"compare testdata/digits/portable.pte testdata/digits/xnnpack.pte --input rand"},
+	"bench":    {"bench testdata/digits/portable.pte --vs '--plan naive' --duration 300ms --input rand"},
+	"profile":  {"profile testdata/digits/portable.pte --input rand", "profile testdata/pte/map_loop.pte --by instruction"},
 	"check": {
 		"check testdata/pte/two_methods.pte testdata/ethosu/programs/digits.pte testdata/repair/shared_bias.pte",
 		"check testdata/pte/external_weights.pte",
@@ -65,9 +66,8 @@ func TestCommandPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	if err := os.Symlink(testdata, "testdata"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(testdata, "testdata"))
+	must(t, os.Symlink(filepath.Join(filepath.Dir(testdata), "text"), "text"))
 	all := newRoot(&app{})
 	addCompletion(all)
 	pages := map[string]string{"README.md": commandIndex(all)}

@@ -183,11 +183,11 @@ func argText(m *pte.Method, v int) string {
 	case tensor.KindBool:
 		return fmt.Sprint(x.Bool)
 	case tensor.KindString:
-		return fmt.Sprintf("%.100q", x.Str)
+		return fmt.Sprintf("%.100q", x.Long.Str)
 	case tensor.KindDoubleList:
-		return fmt.Sprint(x.Doubles)
+		return fmt.Sprint(x.Long.Doubles)
 	case tensor.KindBoolList:
-		return fmt.Sprint(x.Bools)
+		return fmt.Sprint(x.Long.Bools)
 	case tensor.None:
 		return "none"
 	}

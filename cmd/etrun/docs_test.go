@@ -196,7 +196,7 @@ func (b *codeBlock) commands() (list []shownCommand) {
 // Every command in a console or sh block runs, or has a reason why it is not tested. The
 // commands of a document share a folder.
 func TestDocumentCommands(t *testing.T) {
-	testdata, err := filepath.Abs(filepath.Join(root, "testdata"))
+	checkout, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,8 +222,8 @@ func TestDocumentCommands(t *testing.T) {
 				}
 			}
 			t.Chdir(t.TempDir())
-			if err := os.Symlink(testdata, "testdata"); err != nil {
-				t.Fatal(err)
+			for _, name := range []string{"testdata", "text"} {
+				must(t, os.Symlink(filepath.Join(checkout, name), name))
 			}
 			for _, c := range programs {
 				if err := c.run(); err != nil {

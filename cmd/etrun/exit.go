@@ -12,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
 // errDiffer means that results are not as expected.
@@ -30,18 +31,19 @@ type exit struct {
 var exits = []exit{
 	{0, "ok", "done", nil},
 	{8, "cancelled", "time limit reached, or interrupted", []error{context.Canceled, context.DeadlineExceeded}},
-	{2, "usage", "wrong usage, or a file cannot be read", []error{session.ErrUsage, input.ErrSpec, input.ErrFile, output.ErrTarget, errFile}},
+	{2, "usage", "wrong usage, or a file cannot be opened", []error{session.ErrUsage, input.ErrSpec, input.ErrFile, output.ErrTarget, errFile}},
 	{9, "memory", "memory limit, or a file or picture above its limit", []error{etrun.ErrMemory, input.ErrMemory, openfile.ErrSize}},
-	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported}},
-	{3, "model", "invalid or unsafe model", []error{etrun.ErrFormat, delegate.ErrPayload, repair.ErrBeyond}},
-	{5, "input", "inputs do not fit the model", []error{etrun.ErrInput, input.ErrMismatch}},
+	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported,
+		tokenizer.ErrUnsupported}},
+	{3, "model", "invalid or unsafe model, or tokenizer", []error{etrun.ErrFormat, delegate.ErrPayload, repair.ErrBeyond, tokenizer.ErrFormat}},
+	{5, "input", "inputs do not fit the model", []error{etrun.ErrInput, input.ErrMismatch, tokenizer.ErrText, tokenizer.ErrToken}},
 	{6, "differ", "results differ (verify, compare)", []error{errDiffer}},
 	{7, "device", "device failure", []error{etrun.ErrDevice}},
 	{1, "failure", "any other failure at run time", nil},
 }
 
-// errFile is the class of all files that cannot be opened.
-var errFile = errors.New("file cannot be read")
+// errFile is the class of all files that cannot be opened, to be read or written.
+var errFile = errors.New("file cannot be opened")
 
 func exitOf(err error) exit {
 	if err == nil {
@@ -60,8 +62,8 @@ func exitOf(err error) exit {
 	return exits[len(exits)-1]
 }
 
-// isFileError reports whether err is about a file that the user named. An output that
-// cannot be written after a run is a failure of the run.
+// isFileError reports whether a file that the user named cannot be opened. A failure to write an
+// open output is a failure of the run.
 func isFileError(err error) bool {
 	if _, writing := errors.AsType[*output.Error](err); writing {
 		return false

@@ -101,8 +101,8 @@ func TestUnwritablePlaces(t *testing.T) {
 		{name: "no folder", args: "HERE/add.pte --output gone/y.npy", code: 2, stderr: []string{"etrun: open gone/y.npy: no such file"}},
 		{name: "archive", args: "HERE/add.pte --output-npz four.bin/o.npz", code: 2, stderr: []string{"four.bin"}},
 		{name: "archive next to a folder", args: "HERE/add.pte --output-dir o --output-npz four.bin/o.npz", code: 2, stderr: []string{"four.bin"}, absent: []string{"o"}},
-		{name: "picture", args: "plan HERE/add.pte --svg four.bin/plan.svg", code: 1, stderr: []string{"output: ", "four.bin"}},
-		{name: "page", args: "plan HERE/add.pte --html gone/plan.html", code: 1, stderr: []string{"output: ", "gone"}},
+		{name: "picture", args: "plan HERE/add.pte --svg four.bin/plan.svg", code: 2, stderr: []string{"four.bin"}},
+		{name: "page", args: "plan HERE/add.pte --html gone/plan.html", code: 2, stderr: []string{"gone"}},
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/layers"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
@@ -44,7 +43,7 @@ func (f *intermediates) begin(ctx context.Context, o *session.Options, place str
 	if f.dump != "" {
 		var err error
 		if w.dump, err = layers.NewDump(ctx, place); err != nil {
-			return ctx, nil, &output.Error{Err: err}
+			return ctx, nil, err
 		}
 		w.observers = append(w.observers, etrun.WithObserver(w.dump))
 	}

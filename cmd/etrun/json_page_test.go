@@ -25,12 +25,14 @@ var jsonObjects = []struct {
 	object          any
 }{
 	{"run", "etrun.run/1", runReport{}},
+	{"generate", "etrun.generate/1", generateReport{}},
 	{"check", "etrun.check/1", checkReport{}},
 	{"verify", "etrun.verify/1", verifyReport{}},
 	{"compare", "etrun.compare/1", compareReport{}},
 	{"inspect", "etrun.inspect/1", programReport{}},
 	{"plan", "etrun.plan/1", planReport{}},
 	{"bench", "etrun.bench/1", benchReport{}},
+	{"bench --text", "etrun.bench.text/1", languageReport{}},
 	{"profile", "etrun.profile/1", profileReport{}},
 	{"report", "etrun.report/1", pageReport{}},
 	{"diff", "etrun.diff/1", diffReport{}},

@@ -100,7 +100,7 @@ func (f *profileFlags) create(ctx context.Context) error {
 		}
 		file, err := output.CreateFile(ctx, path)
 		if err != nil {
-			return &output.Error{Err: err}
+			return err
 		}
 		f.files = append(f.files, profileFile{file, func(w io.Writer) error { return profileFiles[i].fill(f, w) }})
 	}

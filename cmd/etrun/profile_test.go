@@ -107,6 +107,6 @@ func TestProfile(t *testing.T) {
 		{name: "rows", args: "profile HERE/add.pte --by node", code: 2, stderr: []string{"one of operator, instruction"}},
 		{name: "no runs", args: "profile HERE/add.pte --repeat 0", code: 2, stderr: []string{"--repeat 0"}},
 		{name: "absent", args: "profile gone.pte", code: 2, stderr: []string{"gone.pte"}},
-		{name: "place", args: "profile HERE/add.pte --pprof gone/p.pb.gz", code: 1, stderr: []string{"output: ", "gone"}, absent: []string{"gone"}},
+		{name: "place", args: "profile HERE/add.pte --pprof gone/p.pb.gz", code: 2, stderr: []string{"gone"}, absent: []string{"gone"}},
 	})
 }

@@ -14,7 +14,7 @@ type progress struct {
 	mu    sync.Mutex
 	w     io.Writer // terminal
 	begun time.Time
-	what  string // current activity
+	what  string // current activity, empty to show nothing
 	shown bool
 	stop  chan struct{}
 	ended chan struct{}
@@ -47,6 +47,9 @@ func (p *progress) run(after, every time.Duration) {
 func (p *progress) show() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.what == "" {
+		return
+	}
 	p.shown = true
 	fmt.Fprintf(p.w, "%setrun: %s, %d s", clearLine, p.what, int(time.Since(p.begun).Seconds()))
 }
@@ -59,6 +62,17 @@ func (p *progress) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.what = fmt.Sprintf(format, args...)
+}
+
+// pause hides the line until the next say, because the terminal is used otherwise.
+func (p *progress) pause() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.what = ""
+	p.clear()
 }
 
 // close removes the line.

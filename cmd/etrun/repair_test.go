@@ -31,7 +31,7 @@ func TestRepair(t *testing.T) {
 		{name: "nothing in a bundle", args: "repair PTE/bundle.bpte fixed.bpte", stdout: []string{"nothing to repair"}},
 		{name: "absent", args: "repair gone.pte fixed.pte", code: 2, absent: []string{"fixed.pte"}},
 		{name: "no program", args: "repair noise.pte fixed.pte", code: 3, absent: []string{"fixed.pte"}},
-		{name: "no place", args: "repair PTE/two_conds.pte gone/fixed.pte", code: 1, stderr: []string{"gone/", "no such file"}},
+		{name: "no place", args: "repair PTE/two_conds.pte gone/fixed.pte", code: 2, stderr: []string{"gone/", "no such file"}},
 		{name: "one file", args: "repair PTE/two_conds.pte", code: 2, stderr: []string{"1 argument, want IN.pte OUT.pte"}},
 		{name: "JSON and a program", args: "repair PTE/two_conds.pte - --json", code: 2},
 	})

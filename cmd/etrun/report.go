@@ -91,7 +91,7 @@ func (r *reportCommand) make(ctx context.Context, path string) error {
 	defer s.Close()
 	file, err := output.CreateFile(ctx, place)
 	if err != nil {
-		return &output.Error{Err: err}
+		return err
 	}
 	defer file.Close()
 	p, err := page.New(ctx, s.Program, path, version())

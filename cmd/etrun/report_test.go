@@ -22,7 +22,7 @@ func TestReport(t *testing.T) {
 		{name: "several methods", args: "report PTE/two_methods.pte --method read --json", stdout: []string{`"name": "push"`, `"runs": 0`, `"name": "read"`, `"runs": 30`}},
 		{name: "no file", args: "report gone.pte", code: 2, stderr: []string{"no such file"}, absent: []string{"gone.html"}},
 		{name: "no program", args: "report noise.pte", code: 3, absent: []string{"noise.html"}},
-		{name: "no place", args: "report HERE/add.pte -o four.bin/x.html", code: 1, stderr: []string{"output: "}},
+		{name: "no place", args: "report HERE/add.pte -o four.bin/x.html", code: 2, stderr: []string{"four.bin"}},
 		{name: "no input of this kind", args: "report HERE/add.pte -i int:3", code: 5, absent: []string{"add.html"}},
 		{name: "no runs", args: "report HERE/add.pte --run --repeat 0", code: 2, stderr: []string{"--repeat 0"}},
 		{name: "two objects on stdout", args: "report HERE/add.pte -o - --json", code: 2, stderr: []string{"standard output"}},

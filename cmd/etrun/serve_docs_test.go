@@ -25,10 +25,8 @@ func TestServeDocument(t *testing.T) {
 	if len(blocks) < 5 {
 		t.Fatalf("%d blocks of commands", len(blocks))
 	}
-	testdata, err := filepath.Abs(filepath.Join(root, "testdata"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	checkout, err := filepath.Abs(root)
+	must(t, err)
 	here, err := filepath.Abs(os.Args[0])
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +36,8 @@ func TestServeDocument(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for link, target := range map[string]string{"testdata": testdata, "bin/etrun": here} {
+	for link, target := range map[string]string{
+		"testdata": filepath.Join(checkout, "testdata"), "text": filepath.Join(checkout, "text"), "bin/etrun": here} {
 		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +48,8 @@ func TestServeDocument(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
-	for _, part := range []string{`"model_name":"sums"`, `"model_name":"digits"`, `"state":"READY"`, `etrun_inferences_total{method="forward",model="sums",result="ok"}`} {
+	for _, part := range []string{`"model_name":"sums"`, `"model_name":"digits"`, `"state":"READY"`, `etrun_inferences_total{method="forward",model="sums",result="ok"}`,
+		`"object":"text_completion"`, "data: [DONE]", `etrun_tokens_total{kind="generated",model="lm"} 16`} {
 		if !strings.Contains(string(out), part) {
 			t.Errorf("%s is not in what they print:\n%s", part, out)
 		}
@@ -75,7 +75,8 @@ func TestServeDocumentConfig(t *testing.T) {
 // TestServeDocumentFlags checks that docs/serve.md names existing flags.
 func TestServeDocumentFlags(t *testing.T) {
 	text := readText(t, "docs", "serve.md")
-	for _, flag := range []string{"instances", "queue", "timeout", "max-batch", "batch-delay", "sequences", "sequence-idle", "sequence-memory", "trust", "drain", "debug"} {
+	for _, flag := range []string{"instances", "queue", "timeout", "max-batch", "batch-delay", "sequences", "sequence-idle", "sequence-memory", "trust", "drain", "debug", "tokenizer",
+		"template", "texts"} {
 		if newServe(&app{}).Flags().Lookup(flag) == nil || !strings.Contains(text, "--"+flag) {
 			t.Errorf("--%s is no flag, or not in the document", flag)
 		}

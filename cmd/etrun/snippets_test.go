@@ -20,6 +20,7 @@ var snippetImports = map[string]string{
 	"etrun": module, "delegate": module + "/delegate", "all": module + "/delegate/all", "ethosu": module + "/delegate/ethosu",
 	"xnnpack": module + "/delegate/xnnpack", "kernels": module + "/kernels", "tensor": module + "/kernels/tensor",
 	"trace": module + "/runtime/trace", "metrics": module + "/runtime/metrics", "serve": module + "/serve",
+	"text": module + "/text", "tokenizer": module + "/text/tokenizer",
 }
 
 const module = "github.com/etrun-go/etrun"

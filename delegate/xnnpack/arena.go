@@ -81,7 +81,7 @@ func (g *graph) placesFor(s []shape) *places {
 	}
 	for v := range p.offsets {
 		p.offsets[v] = none
-		if id, ok := index[v]; ok {
+		if id := index[v]; id != none {
 			p.offsets[v] = byID[id]
 		}
 	}

@@ -25,9 +25,10 @@ type argument struct {
 }
 
 func newArguments(g *graph) []*argument {
-	args := make([]*argument, len(g.Args))
+	args, all := make([]*argument, len(g.Args)), make([]argument, len(g.Args))
 	for i, v := range g.Args {
-		args[i] = &argument{value: &g.Values[v]}
+		args[i] = &all[i]
+		args[i].value = &g.Values[v]
 	}
 	return args
 }

@@ -64,7 +64,10 @@ func (b Backend) choose(m *image) (done bool, err error) {
 			return false, &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
 		}
 	}
-	if m.estimates = b.estimates(m.graph, m.shapes); !m.inGo && !m.estimates.prefersGo() {
+	if m.estimates == (estimates{}) {
+		m.estimates = b.estimates(m.graph, m.shapes)
+	}
+	if !m.inGo && !m.estimates.prefersGo() {
 		return false, nil
 	}
 	_, err = m.openReference()

@@ -49,8 +49,8 @@ func (r *reader) readConstant(v *value, t flatbuf.Table, place string) error {
 		return payloadError(place, "constant that is an argument of the call too")
 	}
 	data, err := r.constant(buffer, v.Datatype.bytes(v.Shape), place)
-	if int64(buffer) < int64(len(r.table.places)) {
-		v.found = foundData{r.table.places[buffer].key, data}
+	if int64(buffer) < int64(len(r.table.places)) && r.table.places[buffer].key != "" {
+		v.found = &foundData{r.table.places[buffer].key, data}
 	}
 	if v.Data = data; err == nil && v.Datatype == qdint8 {
 		return v.checkPerToken(place)
@@ -58,15 +58,15 @@ func (r *reader) readConstant(v *value, t flatbuf.Table, place string) error {
 	return err
 }
 
-// foundData is a constant's bytes and the key under which they were found, empty for none.
+// foundData is a constant's bytes and the key under which they were found.
 type foundData struct {
 	key  string
 	data []byte
 }
 
-// of returns the key if data is still the slice that was found, else "".
+// of returns the key if data is still the slice that was found, else "". f may be nil.
 func (f *foundData) of(data []byte) string {
-	if len(data) == 0 || len(f.data) != len(data) || &f.data[0] != &data[0] {
+	if f == nil || len(data) == 0 || len(f.data) != len(data) || &f.data[0] != &data[0] {
 		return ""
 	}
 	return f.key

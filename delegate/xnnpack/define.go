@@ -13,6 +13,7 @@ type builder struct {
 	graph  *graph
 	shapes []shape  // of the values
 	ids    []uint32 // the library's ids of the values
+	dims   [xnn.MaxDims]uint
 }
 
 // call is the result of a C function.
@@ -86,23 +87,25 @@ func (b *builder) value(v int) call {
 // tensor defines a value of a shape.
 func (b *builder) tensor(x *value, s shape, external, flags uint32, out *uint32) call {
 	datatype := b.lib.Soname.Datatypes[x.Datatype.info().native]
-	dims := sizes(s.dims())
-	rank, data, q := uint(len(dims)), xnn.AddressOf(x.Data), &x.Quant
+	for i, d := range s.dims() {
+		b.dims[i] = uint(d)
+	}
+	dims, rank, data, q := &b.dims[0], uint(s.rank), xnn.AddressOf(x.Data), &x.Quant
 	switch x.Datatype.info().quant {
 	case perTensor:
 		return call{"xnn_define_quantized_tensor_value", b.lib.DefineQuantizedTensorValue(b.sub, datatype, q.ZeroPoint, q.Scale,
-			rank, &dims[0], data, external, flags, out)}
+			rank, dims, data, external, flags, out)}
 	case perChannel:
 		return call{"xnn_define_channelwise_quantized_tensor_value_v2", b.lib.DefineChannelwiseQuantizedTensorValue(b.sub, datatype,
-			q.ZeroPoint, xnn.AddressOf(q.Scales), rank, uint(q.ChannelDim), &dims[0], data, external, flags, out)}
+			q.ZeroPoint, xnn.AddressOf(q.Scales), rank, uint(q.ChannelDim), dims, data, external, flags, out)}
 	case perGroup:
 		return call{"xnn_define_blockwise_quantized_tensor_value", b.lib.DefineBlockwiseQuantizedTensorValue(b.sub, datatype,
-			q.ZeroPoint, xnn.AddressOf(q.Blocks), rank, uint(q.ChannelDim), uint(q.GroupSize), &dims[0], data, external, flags, out)}
+			q.ZeroPoint, xnn.AddressOf(q.Blocks), rank, uint(q.ChannelDim), uint(q.GroupSize), dims, data, external, flags, out)}
 	case perToken:
 		return call{"xnn_define_dynamically_quantized_tensor_value", b.lib.DefineDynamicallyQuantizedTensorValue(b.sub, datatype,
-			rank, uint(q.Nonbatch), &dims[0], external, flags, out)}
+			rank, uint(q.Nonbatch), dims, external, flags, out)}
 	}
-	return call{"xnn_define_tensor_value", b.lib.DefineTensorValue(b.sub, datatype, rank, &dims[0], data, external, flags, out)}
+	return call{"xnn_define_tensor_value", b.lib.DefineTensorValue(b.sub, datatype, rank, dims, data, external, flags, out)}
 }
 
 func sizes(dims []int) []uint {

@@ -23,7 +23,7 @@ func encodeNamed(g *graph, named map[string][]byte) []byte {
 		if x := &with.Values[v]; x.isConst() {
 			key := constantKey(len(named) + 1)
 			named[key] = x.Data
-			x.found = foundData{key, x.Data}
+			x.found = &foundData{key, x.Data}
 		}
 	}
 	return encode(&with)

@@ -14,18 +14,25 @@ import "slices"
 // native engine accepts the merged node wherever it accepts the original one.
 func (g *graph) fuse(shapes []shape) {
 	g.dropCopies()
-	f := newFuser(g, shapes)
-	for _, merge := range []func(*node){f.copy, f.pad, f.clamp} {
-		for i := range g.Nodes {
-			if n := &g.Nodes[i]; len(n.Out) > 0 {
-				merge(n)
+	if slices.ContainsFunc(g.Nodes, node.mayMerge) {
+		f := newFuser(g, shapes)
+		for _, merge := range []func(*node){f.copy, f.pad, f.clamp} {
+			for i := range g.Nodes {
+				if n := &g.Nodes[i]; len(n.Out) > 0 {
+					merge(n)
+				}
 			}
 		}
+		g.Nodes = slices.DeleteFunc(g.Nodes, func(n node) bool { return len(n.Out) == 0 })
 	}
-	g.Nodes = slices.DeleteFunc(g.Nodes, func(n node) bool { return len(n.Out) == 0 })
 	for i := range g.Nodes {
 		g.Nodes[i].at = i
 	}
+}
+
+// mayMerge reports whether fuse may merge a node into another.
+func (n node) mayMerge() bool {
+	return n.Type.tag == tagCopy || n.Type.tag == tagStaticConstantPad || n.Type.tag == tagClamp
 }
 
 // dropCopies removes copies into internal values; their readers read the original.

@@ -30,8 +30,8 @@ type value struct {
 	Arg      int // index in Args, or none
 	Input    bool
 	Output   bool
-	Data     []byte // bytes of a constant, else nil
-	found    foundData
+	Data     []byte     // bytes of a constant, else nil
+	found    *foundData // nil for constants without a key
 	Quant    quant
 }
 

@@ -31,16 +31,24 @@ func (g *graph) fusedForGo(shapes []shape) *graph {
 }
 
 func (g *graph) fuseTablesBy(shapes []shape, compute func(r *tableRegion, out int) (*[256]uint8, error)) {
+	if !slices.ContainsFunc(g.Nodes, g.endsTable) {
+		return
+	}
 	f := newFuser(g, shapes)
 	for i := range g.Nodes {
-		if n := &g.Nodes[i]; n.Type.tag == tagConvert && g.Values[n.Out[0]].quantized() {
-			f.table(n, compute)
+		if g.endsTable(g.Nodes[i]) {
+			f.table(&g.Nodes[i], compute)
 		}
 	}
 	g.dropUnread()
 	for i := range g.Nodes {
 		g.Nodes[i].at = i
 	}
+}
+
+// endsTable reports whether a node converts numbers to bytes: only such nodes become tables.
+func (g *graph) endsTable(n node) bool {
+	return n.Type.tag == tagConvert && g.Values[n.Out[0]].quantized()
 }
 
 // table fuses a conversion to bytes, and the nodes that compute its input from other bytes, into

@@ -160,17 +160,20 @@ type item struct {
 	id          int // its index before items were sorted
 }
 
-// items lists the values between nodes, and the item of each value. A dynamically quantized value
-// stores its scales after its elements. If inPlace is set, the output of an elementwise node shares
-// the item of an operand of the same size that nothing else reads.
-func (g *graph) items(s []shape, inPlace bool) (list []item, index map[int]int) {
-	index = make(map[int]int)
-	readers := g.readers()
+// items lists the values between nodes, and by value the index of its item, or none. A dynamically
+// quantized value stores its scales after its elements. If inPlace is set, the output of an
+// elementwise node shares the item of an operand of the same size that nothing else reads.
+func (g *graph) items(s []shape, inPlace bool) (list []item, index []int) {
+	list, index = make([]item, 0, len(g.Nodes)), slices.Repeat([]int{none}, len(g.Values))
+	var readers []int
+	if inPlace {
+		readers = g.readers()
+	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		for _, v := range n.In {
-			if at, ok := index[v]; ok {
-				list[at].last = i
+			if v != none && index[v] != none {
+				list[index[v]].last = i
 			}
 		}
 		for _, v := range n.Out {
@@ -178,9 +181,11 @@ func (g *graph) items(s []shape, inPlace bool) (list []item, index map[int]int) 
 				continue
 			}
 			bytes := g.valueBytes(v, s)
-			if at := g.reused(n, v, s, index, readers); inPlace && at >= 0 && list[at].bytes == bytes {
-				index[v] = at
-				continue
+			if inPlace {
+				if at := g.reused(n, v, s, index, readers); at != none && list[at].bytes == bytes {
+					index[v] = at
+					continue
+				}
 			}
 			index[v] = len(list)
 			list = append(list, item{bytes: bytes, first: i, last: i, id: len(list)})
@@ -191,13 +196,16 @@ func (g *graph) items(s []shape, inPlace bool) (list []item, index map[int]int) 
 
 // reused returns the item of an operand of exactly the size of a node's output v, whose memory v
 // may use; none if there is no such item.
-func (g *graph) reused(n *node, v int, s []shape, index map[int]int, readers []int) int {
+func (g *graph) reused(n *node, v int, s []shape, index, readers []int) int {
 	if !n.Type.inPlace || readers[v] != 1 {
 		return none
 	}
 	for _, in := range n.In {
-		if at, ok := index[in]; ok && readers[in] == 1 && g.Values[in].Datatype.bytes(s[in]) == g.Values[v].Datatype.bytes(s[v]) {
-			return at
+		if in == none || index[in] == none || readers[in] != 1 {
+			continue
+		}
+		if g.Values[in].Datatype.bytes(s[in]) == g.Values[v].Datatype.bytes(s[v]) {
+			return index[in]
 		}
 	}
 	return none
@@ -238,9 +246,12 @@ func (g *graph) planLimits(s []shape) string {
 	if len(g.Nodes) > maxPlanned {
 		return fmt.Sprintf("%d nodes, at most %d", len(g.Nodes), maxPlanned)
 	}
+	if n := int64(len(g.Values)); n*n <= maxOverlap {
+		return ""
+	}
+	items, _ := g.items(s, false)
 	started := make([]int, len(g.Nodes)+1)
 	ended := make([]int, len(g.Nodes)+1)
-	items, _ := g.items(s, false)
 	for _, it := range items {
 		started[it.first]++
 		ended[it.last]++
@@ -262,8 +273,11 @@ func (g *graph) planLimits(s []shape) string {
 // The planner does not reuse memory wherever it could, so arenaBytes computes the size with and
 // without reuse in place, and returns the larger one.
 func (g *graph) arenaBytes(s []shape) int64 {
-	inPlace, _ := g.items(s, true)
 	apart, _ := g.items(s, false)
+	inPlace, _ := g.items(s, true)
+	if len(inPlace) == len(apart) { // nothing was reused
+		return packedBytes(apart)
+	}
 	return max(packedBytes(inPlace), packedBytes(apart))
 }
 

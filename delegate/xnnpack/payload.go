@@ -107,9 +107,6 @@ func (r *reader) flatError() error {
 
 // read reads the root, table XNNGraph.
 func (r *reader) read(root flatbuf.Table) error {
-	collect := func(t flatbuf.Table) flatbuf.Table { return t }
-	nodes := flatbuf.List(root, 1, "xnodes", collect)
-	values := flatbuf.List(root, 2, "xvalues", collect)
 	externs := root.Uint32(3, "num_externs", 0)
 	r.table.read(root)
 	if err := r.flatError(); err != nil {
@@ -118,30 +115,16 @@ func (r *reader) read(root flatbuf.Table) error {
 	if externs > maxArgs {
 		return payloadError("num_externs", "got %d, at most %d", externs, maxArgs)
 	}
-	r.graph.Values = make([]value, 0, min(len(values), ordinary))
-	r.graph.Nodes = make([]node, 0, min(len(nodes), ordinary))
-	for i, t := range values {
-		err := r.readValue(i, t)
-		if !r.flat.OK() {
-			r.flat.Within("xvalues", i)
-			return r.flatError()
-		}
-		if err != nil {
-			return err
-		}
+	r.graph.Values = make([]value, 0, min(root.Vector(2, "xvalues", 4).Len(), ordinary))
+	r.graph.Nodes = make([]node, 0, min(root.Vector(1, "xnodes", 4).Len(), ordinary))
+	if err := r.each(root, 2, "xvalues", r.readValue); err != nil {
+		return err
 	}
 	if err := r.collectArgs(int(externs)); err != nil {
 		return err
 	}
-	for i, t := range nodes {
-		err := r.readNode(i, t)
-		if !r.flat.OK() {
-			r.flat.Within("xnodes", i)
-			return r.flatError()
-		}
-		if err != nil {
-			return err
-		}
+	if err := r.each(root, 1, "xnodes", r.readNode); err != nil {
+		return err
 	}
 	if err := r.repairWeights(); err != nil {
 		return err
@@ -150,6 +133,21 @@ func (r *reader) read(root flatbuf.Table) error {
 		return err
 	}
 	return r.graph.checkOrder()
+}
+
+// each reads the tables of a vector in order, until there is an error.
+func (r *reader) each(root flatbuf.Table, field int, name string, read func(i int, t flatbuf.Table) error) (err error) {
+	i := 0
+	flatbuf.Each(root, field, name, func(t flatbuf.Table) {
+		if err == nil {
+			err = read(i, t)
+		}
+		i++
+	})
+	if fault := r.flatError(); fault != nil {
+		return fault
+	}
+	return err
 }
 
 // collectArgs sorts the external values by external ID, which is the index of the call's argument:

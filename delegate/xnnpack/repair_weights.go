@@ -3,6 +3,7 @@ package xnnpack
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -35,7 +36,7 @@ type rescaled struct {
 // repairWeights repairs the constants of all nodes with weights, and checks these nodes.
 func (r *reader) repairWeights() error {
 	g := r.graph
-	if !g.mayRepair {
+	if !g.mayRepair || !slices.ContainsFunc(g.Nodes, func(n node) bool { return n.Type.weighted() }) {
 		return nil
 	}
 	m := &weightRepairer{reader: r, proven: make(map[int]bool), floats: make(map[int]int), rescale: make(map[rescaled]int)}

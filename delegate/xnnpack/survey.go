@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 )
 
@@ -34,9 +35,10 @@ type survey struct {
 
 // plan is a checked graph, ready to be compiled.
 type plan struct {
-	graph    *graph
-	repaired *graph // the graph before it was fused, if faults of the exporter were repaired
-	shapes   []shape
+	graph     *graph
+	repaired  *graph // the graph before it was fused, if faults of the exporter were repaired
+	shapes    []shape
+	estimates estimates // zero before a survey
 }
 
 // surveyKey is the key of the survey in a [delegate.Scratch].
@@ -49,15 +51,19 @@ func (b Backend) Survey(payloads []*delegate.Payload) error {
 	if !b.automatic() || len(payloads) == 0 || payloads[0].Scratch == nil {
 		return nil
 	}
-	s := &survey{plans: make(map[int]*plan)}
-	for _, p := range payloads {
+	s := &survey{plans: make(map[int]*plan, len(payloads))}
+	for i, p := range payloads {
 		x, err := b.plan(p)
 		if err != nil {
 			return nil
 		}
+		x.estimates = b.estimates(x.graph, x.shapes)
 		s.plans[p.Index] = x
-		if s.add(b.estimates(x.graph, x.shapes)); s.time > longTime {
+		if s.add(x.estimates); s.time > longTime {
 			break
+		}
+		if i > 0 && i == len(payloads)/2 && s.worth() { // the library will very likely run: open it meanwhile
+			go xnn.Open(b.Library)
 		}
 	}
 	s.inGo = s.time <= longTime && !s.worth()
@@ -127,7 +133,7 @@ func planOf(g *graph) (*plan, error) {
 
 // image moves the plan to m.
 func (x *plan) image(m *image) *image {
-	m.graph, m.repaired, m.shapes = x.graph, x.repaired, x.shapes
+	m.graph, m.repaired, m.shapes, m.estimates = x.graph, x.repaired, x.shapes, x.estimates
 	return m
 }
 

@@ -102,17 +102,19 @@ func (r *reader) readTensor(v *value, t flatbuf.Table, place string) error {
 	return nil
 }
 
+// quantKinds are the kinds of quantization by tag of union XNNQuantParams.
+var quantKinds = [...]quantKind{0: plain, perChannelQuant: perChannel, perTensorQuant: perTensor,
+	perTokenQuant: perToken, perGroupQuant: perGroup}
+
 // readQuant reads the quantization and checks that it matches the datatype.
 func (r *reader) readQuant(v *value, tag uint8, t flatbuf.Table, place string) error {
 	if !r.flat.OK() {
 		return nil
 	}
-	kind := map[uint8]quantKind{0: plain, perChannelQuant: perChannel, perTensorQuant: perTensor,
-		perTokenQuant: perToken, perGroupQuant: perGroup}
-	got, ok := kind[tag]
-	if !ok {
+	if int(tag) >= len(quantKinds) {
 		return payloadError(place, "quantization of type %d", tag)
 	}
+	got := quantKinds[tag]
 	if want := v.Datatype.info().quant; got != want {
 		return payloadError(place, "%v elements with %v quantization, want %v", v.Datatype, got, want)
 	}

@@ -130,7 +130,8 @@ func answer(t *testing.T, x ...float32) string {
 
 // The program stays short, and uses only the promised API.
 func TestDaemonImports(t *testing.T) {
-	promised := []string{"", "/kernels", "/kernels/tensor", "/delegate", "/delegate/xnnpack", "/delegate/ethosu", "/delegate/all", "/runtime/trace", "/runtime/metrics"}
+	promised := []string{"", "/kernels", "/kernels/tensor", "/delegate", "/delegate/xnnpack", "/delegate/ethosu", "/delegate/all", "/runtime/trace", "/runtime/metrics",
+		"/text", "/text/tokenizer"}
 	f, err := parser.ParseFile(token.NewFileSet(), "main.go", nil, parser.ImportsOnly)
 	if err != nil {
 		t.Fatal(err)

@@ -9,10 +9,21 @@ import (
 
 // UseLargePages requests huge pages for the parts of b that have not been touched: page faults for
 // small pages take longer than filling them.
-func UseLargePages(b []byte) { advise(b, unix.MADV_HUGEPAGE) }
+func UseLargePages(b []byte) { advisePages(b, unix.MADV_HUGEPAGE) }
 
 // UseSmallPages requests small pages, for memory much of which may never be touched.
-func UseSmallPages(b []byte) { advise(b, unix.MADV_NOHUGEPAGE) }
+func UseSmallPages(b []byte) { advisePages(b, unix.MADV_NOHUGEPAGE) }
+
+// largePage is the size of the smallest huge page of the supported processors.
+const largePage = 2 << 20
+
+// advisePages advises on the size of pages. Memory that is smaller than a huge page has none anyway,
+// and the kernel would have to split its areas.
+func advisePages(b []byte, advice int) {
+	if len(b) >= largePage {
+		advise(b, advice)
+	}
+}
 
 // Discard releases the memory of the whole pages within b. They then read as zeros or, if b is a
 // mapping of a file, as the file's contents.

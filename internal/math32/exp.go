@@ -43,15 +43,6 @@ func clamp(x, limit float64) float64 {
 	return x
 }
 
-// Exp sets dst[i] to e^src[i]. dst may be src. It panics if src is shorter than dst.
-func Exp(dst, src []float32) {
-	src = src[:len(dst):len(src)]
-	for i, x := range src {
-		s, q := expParts(clamp(float64(x), 200))
-		dst[i] = float32(s + s*q)
-	}
-}
-
 // Expm1 sets dst[i] to e^src[i] - 1. dst may be src. It panics if src is shorter than dst.
 func Expm1(dst, src []float32) {
 	src = src[:len(dst):len(src)]

@@ -24,6 +24,30 @@ func ChannelTaps(y, x, w, bias []float32, xo, wo []int, rows, n, ys, xs int, lo,
 	}
 }
 
+type channelFunc func(n int, y, x *float32, xo *int, w *float32, wo *int, t int, bias *float32, ys, xs int, lo, hi float32)
+
+var (
+	channelTiles    = []tileOf[channelFunc]{{4, channels4}, {2, channels2}, {1, channels1}}
+	channelTiles512 = []tileOf[channelFunc]{{4, channels4x512}, {2, channels2x512}, {1, channels1x512}}
+)
+
+// channelTaps computes the channels of whole blocks and tells how many those are.
+func channelTaps(y, x, w, bias []float32, xo, wo []int, rows, n, ys, xs int, lo, hi float32) int {
+	tiles, blocks, done := channelTiles, n/lanes, whole(n)
+	if avx512 {
+		tiles, blocks, done = channelTiles512, n, n
+	}
+	if done == 0 {
+		return 0
+	}
+	for i := 0; i < rows; {
+		t := largest(tiles, rows-i)
+		t.f(blocks, &y[i*ys], &x[i*xs], &xo[0], &w[0], &wo[0], len(xo), &bias[0], 4*ys, 4*xs, lo, hi)
+		i += t.rows
+	}
+	return done
+}
+
 // channelTapsGo computes channels [from, n).
 func channelTapsGo(y, x, w, bias []float32, xo, wo []int, rows, from, n, ys, xs int, lo, hi float32) {
 	for i := range rows {

@@ -28,7 +28,7 @@ const maxMasks = 1 << 16
 func (f *Filter) Plan() bool {
 	f.masks = f.masks[:0]
 	blocks := (f.Cols + filterLanes - 1) / filterLanes
-	if !filters || f.Stride > 2 || f.KernelCols >= maxMasks || blocks*(f.KernelCols*f.Stride+1) > maxMasks {
+	if !avx512 || f.Stride > 2 || f.KernelCols >= maxMasks || blocks*(f.KernelCols*f.Stride+1) > maxMasks {
 		return false
 	}
 	for c := 0; c < f.Cols; c += filterLanes {
@@ -70,7 +70,7 @@ func (f *Filter) Apply(y, x, w []float32, bias float32) {
 		f.applyGo(y, x, w, bias)
 		return
 	}
-	f.apply(y, x, w, bias)
+	filter512(f, &f.masks[0], &y[0], &x[0], &w[0], bias)
 }
 
 // finite reports that every element times 0 is 0: then what is outside of a plane can

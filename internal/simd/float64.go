@@ -2,24 +2,64 @@ package simd
 
 // Sums of float32 in float64, which variances and means of many elements take.
 
+// wholeFloat64 is the number of elements in whole blocks of eight, 0 where there is no loop.
+func wholeFloat64(n int) int {
+	if !avx2() {
+		return 0
+	}
+	return n &^ 7
+}
+
 // SumFloat64 is Σ x[i], 0 for none.
-func SumFloat64(x []float32) float64 { return sumFloat64(x) }
+func SumFloat64(x []float32) float64 {
+	n, s := wholeFloat64(len(x)), 0.0
+	if n > 0 {
+		s, _ = sumSquaresFloat64x8(n/8, &x[0], 0)
+	}
+	return s + SumAs[float64](x[n:])
+}
 
 // SumSquaresFloat64 is Σ (x[i]-mean)², 0 for none.
-func SumSquaresFloat64(x []float32, mean float64) float64 { return sumSquaresFloat64(x, mean) }
+func SumSquaresFloat64(x []float32, mean float64) float64 {
+	n, s := wholeFloat64(len(x)), 0.0
+	if n > 0 {
+		_, s = sumSquaresFloat64x8(n/8, &x[0], mean)
+	}
+	return s + SumSquaresAs(x[n:], mean)
+}
 
 // AddFloat64 adds x[i] to sums[i]. It panics where x is shorter than sums.
-func AddFloat64(sums []float64, x []float32) { addFloat64(sums, x[:len(sums):len(x)]) }
+func AddFloat64(sums []float64, x []float32) {
+	x = x[:len(sums):len(x)]
+	n := wholeFloat64(len(sums))
+	if n > 0 {
+		addFloat64x8(n/8, &sums[0], &x[0])
+	}
+	addFloat64Go(sums[n:], x[n:])
+}
 
 // AddSquaresFloat64 adds (x[i]-mean[i])² to sums[i]. It panics where x or mean is shorter than
 // sums.
 func AddSquaresFloat64(sums []float64, x []float32, mean []float64) {
-	addSquaresFloat64(sums, x[:len(sums):len(x)], mean[:len(sums):len(mean)])
+	x, mean = x[:len(sums):len(x)], mean[:len(sums):len(mean)]
+	n := wholeFloat64(len(sums))
+	if n > 0 {
+		addSquaresFloat64x8(n/8, &sums[0], &x[0], &mean[0])
+	}
+	addSquaresFloat64Go(sums[n:], x[n:], mean[n:])
 }
 
 // CumSum sets dst[i] to Σ_{j≤i} src[j], the running sum. dst may be src. It panics where
 // src is shorter than dst.
-func CumSum(dst, src []float32) { cumSum(dst, src[:len(dst):len(src)]) }
+func CumSum(dst, src []float32) {
+	src = src[:len(dst):len(src)]
+	n, sum := len(dst)&^3, 0.0
+	if n > 0 && avx2() {
+		sum = cumSumx4(n/4, &dst[0], &src[0])
+		dst, src = dst[n:], src[n:]
+	}
+	cumSumGo(dst, src, sum)
+}
 
 // cumSumGo adds up four elements at a time, so that only one addition of each four
 // waits for those before.
@@ -34,29 +74,6 @@ func cumSumGo(dst, src []float32, sum float64) {
 		sum += float64(v)
 		dst[i] = float32(sum)
 	}
-}
-
-func sumFloat64Go(x []float32) float64 {
-	var a, b, c, d float64
-	for ; len(x) >= 4; x = x[4:] {
-		a, b, c, d = a+float64(x[0]), b+float64(x[1]), c+float64(x[2]), d+float64(x[3])
-	}
-	for _, v := range x {
-		a += float64(v)
-	}
-	return (a + b) + (c + d)
-}
-
-func sumSquaresFloat64Go(x []float32, mean float64) float64 {
-	var a, b, c, d float64
-	for ; len(x) >= 4; x = x[4:] {
-		x0, x1, x2, x3 := float64(x[0])-mean, float64(x[1])-mean, float64(x[2])-mean, float64(x[3])-mean
-		a, b, c, d = a+x0*x0, b+x1*x1, c+x2*x2, d+x3*x3
-	}
-	for _, v := range x {
-		a += (float64(v) - mean) * (float64(v) - mean)
-	}
-	return (a + b) + (c + d)
 }
 
 func addFloat64Go(sums []float64, x []float32) {

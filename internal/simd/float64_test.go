@@ -20,8 +20,8 @@ func TestFloat64(t *testing.T) {
 			name      string
 			got, want float64
 		}{
-			{"sum", SumFloat64(x), sumFloat64Go(x)},
-			{"squares", SumSquaresFloat64(x, 0.3), sumSquaresFloat64Go(x, 0.3)},
+			{"sum", SumFloat64(x), SumAs[float64](x)},
+			{"squares", SumSquaresFloat64(x, 0.3), SumSquaresAs[float64](x, 0.3)},
 		} {
 			if math.Abs(f.got-f.want) > 1e-13 {
 				t.Fatalf("%s of %d: got %v, want %v", f.name, n, f.got, f.want)

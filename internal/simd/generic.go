@@ -99,42 +99,41 @@ func dotGo[T Number](x, y []T) T {
 	return (s0 + s1) + (s2 + s3)
 }
 
-// sumGo adds up long slices in halves, which keeps rounding errors small.
-func sumGo[T Number](x []T) T {
-	if len(x) > 256 {
-		return sumGo(x[:len(x)/2]) + sumGo(x[len(x)/2:])
+// Real is a type that sums are computed in, or one of their elements.
+type Real interface{ float32 | float64 | int64 }
+
+// SumAs is Σ x[i], 0 for none. It computes in C, in four partial sums, which the processor adds up in parallel.
+func SumAs[C, T Real](x []T) C {
+	var s0, s1, s2, s3 C
+	for ; len(x) >= 4; x = x[4:] {
+		s0, s1, s2, s3 = s0+C(x[0]), s1+C(x[1]), s2+C(x[2]), s3+C(x[3])
 	}
-	var s0, s1, s2, s3 T
-	i := 0
-	for ; i+4 <= len(x); i += 4 {
-		a := x[i : i+4 : i+4]
-		s0 += a[0]
-		s1 += a[1]
-		s2 += a[2]
-		s3 += a[3]
-	}
-	for ; i < len(x); i++ {
-		s0 += x[i]
+	for _, v := range x {
+		s0 += C(v)
 	}
 	return (s0 + s1) + (s2 + s3)
 }
 
-func sumSquaresGo(x []float32, mean float32) float32 {
-	var s0, s1, s2, s3 float32
-	i := 0
-	for ; i+4 <= len(x); i += 4 {
-		a := x[i : i+4 : i+4]
-		d0, d1, d2, d3 := a[0]-mean, a[1]-mean, a[2]-mean, a[3]-mean
-		s0 += d0 * d0
-		s1 += d1 * d1
-		s2 += d2 * d2
-		s3 += d3 * d3
+// SumSquaresAs is Σ (x[i]-mean)², computed as [SumAs] does.
+func SumSquaresAs[C, T Real](x []T, mean C) C {
+	var s0, s1, s2, s3 C
+	for ; len(x) >= 4; x = x[4:] {
+		d0, d1, d2, d3 := C(x[0])-mean, C(x[1])-mean, C(x[2])-mean, C(x[3])-mean
+		s0, s1, s2, s3 = s0+d0*d0, s1+d1*d1, s2+d2*d2, s3+d3*d3
 	}
-	for ; i < len(x); i++ {
-		d := x[i] - mean
+	for _, v := range x {
+		d := C(v) - mean
 		s0 += d * d
 	}
 	return (s0 + s1) + (s2 + s3)
+}
+
+// sumGo adds up long slices in halves, which keeps rounding errors small.
+func sumGo(x []float32) float32 {
+	if len(x) > 256 {
+		return sumGo(x[:len(x)/2]) + sumGo(x[len(x)/2:])
+	}
+	return SumAs[float32](x)
 }
 
 func scaleShiftGo(dst, src []float32, scale, shift float32) {
@@ -169,8 +168,8 @@ func centerGo(dst, src []float32, mean, scale float32, weight, bias []float32) {
 	}
 }
 
-func maxGo(x []float32) float32 {
-	m := float32(math.Inf(-1))
+// maxGo is the largest of m and x.
+func maxGo(m float32, x []float32) float32 {
 	for _, v := range x {
 		if v > m || v != v {
 			m = v
@@ -179,8 +178,8 @@ func maxGo(x []float32) float32 {
 	return m
 }
 
-func minGo(x []float32) float32 {
-	m := float32(math.Inf(1))
+// minGo is the least of m and x.
+func minGo(m float32, x []float32) float32 {
 	for _, v := range x {
 		if v < m || v != v {
 			m = v

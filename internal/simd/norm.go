@@ -2,22 +2,75 @@ package simd
 
 import "math"
 
+// longRow is the length from which the loops of rows are faster than those of whole rows,
+// with more sums in flight: where rows are short these save calls, and incomplete blocks,
+// which they mask. A softmax gains from that at every length.
+const longRow = 256
+
+// SoftmaxRows normalises rows of n elements: with m the largest of a row,
+//
+//	dst[j] = exp(src[j]-m) / Σ exp(src[j]-m)
+//
+// as [ExpSum] has it. len(dst) is a multiple of n. dst may be src. It panics where src is
+// shorter than dst.
+func SoftmaxRows(dst, src []float32, n int) {
+	if len(dst) == 0 {
+		return
+	}
+	src = src[:len(dst):len(src)]
+	switch {
+	case avx512:
+		softmaxRows512(len(dst)/n, n, &dst[0], &src[0])
+	case !avx2() || n >= longRow && n%8 == 0:
+		softmaxByRow(dst, src, n)
+	default:
+		softmaxRows8(len(dst)/n, n/8, &dst[0], &src[0], 4*n, &masks[8-n%8])
+	}
+}
+
+// NormRows normalises rows of n elements:
+//
+//	mean[i] = Σ src[i·n+j] / n
+//	rstd[i] = 1 / sqrt(Σ (src[i·n+j]-mean[i])² / n + eps)
+//	dst[i·n+j] = (src[i·n+j]-mean[i]) · rstd[i] · weight[j] + bias[j]    i < len(mean), j < n
+//
+// a nil weight counts as ones, a nil bias as zeros. dst may be src. It panics where another
+// slice is too short for the rows that mean has.
+func NormRows(dst, src []float32, n int, mean, rstd, weight, bias []float32, eps float32) {
+	if n == 0 || len(mean) == 0 {
+		return
+	}
+	all := n * len(mean)
+	dst, src, rstd = dst[:all:len(dst)], src[:all:len(src)], rstd[:len(mean):len(rstd)]
+	if weight != nil {
+		weight = weight[:n:len(weight)]
+	}
+	if bias != nil {
+		bias = bias[:n:len(bias)]
+	}
+	if !avx2() || weight == nil || bias == nil || n >= longRow {
+		normByRow(dst, src, n, mean, rstd, weight, bias, eps)
+		return
+	}
+	normRows8(len(mean), n/8, &dst[0], &src[0], 4*n, &masks[8-n%8], &weight[0], &bias[0], &mean[0], &rstd[0], float32(n), eps)
+}
+
 // The norms row by row, out of the row kernels.
 
 func softmaxByRow(dst, src []float32, n int) {
 	for i := 0; i < len(dst); i += n {
 		d, s := dst[i:][:n], src[i:][:n]
-		sum := expSum(d, s, maxOf(s))
-		scaleShift(d, d, 1/sum, 0)
+		sum := ExpSum(d, s, Max(s))
+		ScaleShift(d, d, 1/sum, 0)
 	}
 }
 
 func normByRow(dst, src []float32, n int, mean, rstd, weight, bias []float32, eps float32) {
 	for i := range mean {
 		d, s := dst[i*n:][:n], src[i*n:][:n]
-		mean[i] = sum(s) / float32(n)
-		variance := sumSquares(s, mean[i]) / float32(n)
+		mean[i] = Sum(s) / float32(n)
+		variance := SumSquares(s, mean[i]) / float32(n)
 		rstd[i] = float32(1 / math.Sqrt(float64(variance+eps)))
-		center(d, s, mean[i], rstd[i], weight, bias)
+		Center(d, s, mean[i], rstd[i], weight, bias)
 	}
 }

@@ -89,8 +89,8 @@ func ScaleSums(dst []float32, ldd int, src []int32, lds int, sums []int32, scale
 	whole := (n + DotCols - 1) &^ (DotCols - 1)
 	sums, scale, bias, factors = sums[:whole:len(sums)], scale[:whole:len(scale)], bias[:whole:len(bias)], factors[:m:len(factors)]
 	_, _ = dst[(m-1)*ldd+n-1], src[(m-1)*lds+whole-1]
-	if quantizedLoops() {
-		scaleSumsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &sums[0], &scale[0], &bias[0], &zeros[0], &factors[0], lo, hi, tailMask(n))
+	if avx2() {
+		scaleSumsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &sums[0], &scale[0], &bias[0], &zeros[0], &factors[0], lo, hi, &masks[7-(n-1)%8])
 		return
 	}
 	for i, zero := range zeros {
@@ -115,8 +115,8 @@ func ScaleFloats(dst []float32, ldd int, src []float32, lds int, scale, bias, fa
 	whole := (n + DotCols - 1) &^ (DotCols - 1)
 	scale, bias = scale[:whole:len(scale)], bias[:whole:len(bias)]
 	_, _ = dst[(m-1)*ldd+n-1], src[(m-1)*lds+whole-1]
-	if quantizedLoops() {
-		scaleFloatsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &scale[0], &bias[0], &factors[0], lo, hi, tailMask(n))
+	if avx2() {
+		scaleFloatsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &scale[0], &bias[0], &factors[0], lo, hi, &masks[7-(n-1)%8])
 		return
 	}
 	for i, factor := range factors {
@@ -259,10 +259,13 @@ func (d *Depthwise) Row(q *Quantized, dst []uint8, ldd int, a []uint8, at, step 
 	}
 	_ = dst[(pixels-1)*ldd+d.Channels-1]
 	_ = a[:at+(pixels-1)*step+most+len(d.blocks)/d.block()*DotCols]
-	done := d.row(q, dst, ldd, a[at:], step, off, pixels)
-	for ; done < d.Channels; done += DotCols {
+	if vector {
+		q.windows(d, dst, ldd, a[at:], step, off, pixels, d.Channels)
+		return
+	}
+	for c := 0; c < d.Channels; c += DotCols {
 		for i := range pixels {
-			d.pixel(q, dst[i*ldd:][:d.Channels], a[at+i*step:], off, done)
+			d.pixel(q, dst[i*ldd:][:d.Channels], a[at+i*step:], off, c)
 		}
 	}
 }
@@ -299,10 +302,11 @@ func MaximumRow(signed bool, dst []uint8, ldd int, a []uint8, at, step int, off 
 	}
 	_ = dst[(pixels-1)*ldd+channels-1]
 	_ = a[:at+(pixels-1)*step+most+(channels+DotCols-1)&^(DotCols-1)]
-	if maximumRow(signed, dst, ldd, a[at:], step, off, pixels, channels) {
+	q := Quantized{Signed: signed}
+	if avx2() {
+		q.windows(nil, dst, ldd, a[at:], step, off, pixels, channels)
 		return
 	}
-	q := Quantized{Signed: signed}
 	for i := range pixels {
 		for c := range channels {
 			best := a[at+i*step+off[0]+c]

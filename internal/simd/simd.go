@@ -16,6 +16,9 @@ func whole(n int) int {
 	return n &^ (lanes - 1)
 }
 
+// avx2 reports AVX2 and FMA.
+func avx2() bool { return vector && !neon }
+
 // MulAdd adds a product of matrices to c:
 //
 //	c[i*ldc+j] += Σ_p a[i*ars+p*acs] · b[p*ldb+j]    i < m, j < n, p < k
@@ -86,6 +89,23 @@ func Taps(y, x []float32, off []int, w []float32) {
 	taps(y, x, off, w)
 }
 
+func taps(y, x []float32, off []int, w []float32) {
+	i := 0
+	if vector {
+		if n := len(y) / tapsBlock; n > 0 {
+			tapsBlocks(n, &y[0], &x[0], &off[0], &w[0], len(off))
+			i = n * tapsBlock
+		}
+		if n := (len(y) - i) / lanes; n > 0 {
+			tapsLanes(n, &y[i], &x[i], &off[0], &w[0], len(off))
+			i += n * lanes
+		}
+	}
+	if i < len(y) {
+		tapsGo(y[i:], x[i:], off, w)
+	}
+}
+
 // TapsOf is Taps for elements of T; only float32 has a vector loop.
 func TapsOf[T Number]() func(y, x []T, off []int, w []T) {
 	if f, ok := any(Taps).(func(y, x []T, off []int, w []T)); ok {
@@ -113,7 +133,7 @@ func CopyRows[T any](dst, src []T, rows, n, ds, ss int) {
 // Stride2 sets dst[i] to src[2·i]. It panics where src ends before that element of the last
 // i; dst may be written then.
 func Stride2[T any](dst, src []T) {
-	if d, ok := any(dst).([]float32); ok && len(d) >= 8 {
+	if d, ok := any(dst).([]float32); ok && vector && len(d) >= 8 {
 		stride2(d, any(src).([]float32))
 		return
 	}
@@ -122,18 +142,47 @@ func Stride2[T any](dst, src []T) {
 
 // Fill sets dst[i] to v.
 func Fill[T any](dst []T, v T) {
+	n := 0
 	if d, ok := any(dst).([]float32); ok {
-		fill(d, any(v).(float32))
-		return
+		if n = whole(len(d)); n > 0 {
+			fillLanes(n/lanes, &d[0], any(v).(float32))
+		}
 	}
-	fillGo(dst, v)
+	fillGo(dst[n:], v)
+}
+
+// stride2 takes the last incomplete block together with the end of the one before,
+// where src has the element beyond that a block reads. dst has a block at least.
+func stride2(dst, src []float32) {
+	n := len(dst)
+	blocks := min(n, len(src)/2) / lanes
+	if blocks > 0 {
+		stride2Lanes(blocks, &dst[0], &src[0])
+	}
+	switch done := blocks * lanes; {
+	case done == n:
+	case len(src) >= 2*n:
+		stride2Lanes(1, &dst[n-lanes], &src[2*(n-lanes)])
+	default:
+		stride2Go(dst[done:], src[2*done:])
+	}
 }
 
 // Axpy adds a·x[i] to y[i]. It panics where x is shorter than y.
-func Axpy(y, x []float32, a float32) { axpy(y, x[:len(y):len(x)], a) }
+func Axpy(y, x []float32, a float32) {
+	at, w := [1]int{}, [1]float32{a}
+	taps(y, x[:len(y):len(x)], at[:], w[:])
+}
 
 // Dot is Σ x[i]·y[i], 0 for none. It panics where y is shorter than x.
-func Dot(x, y []float32) float32 { return dot(x, y[:len(x):len(y)]) }
+func Dot(x, y []float32) float32 {
+	y = y[:len(x):len(y)]
+	n := whole(len(x))
+	if n == 0 {
+		return dotGo(x, y)
+	}
+	return dotLanes(n/lanes, &x[0], &y[0]) + dotGo(x[n:], y[n:])
+}
 
 // DotOf is Dot for elements of T; only float32 has a vector loop.
 func DotOf[T Number]() func(x, y []T) T {
@@ -144,21 +193,50 @@ func DotOf[T Number]() func(x, y []T) T {
 }
 
 // Sum is Σ x[i], 0 for none.
-func Sum(x []float32) float32 { return sum(x) }
+func Sum(x []float32) float32 {
+	n := whole(len(x))
+	if n == 0 {
+		return sumGo(x)
+	}
+	return sumLanes(n/lanes, &x[0]) + sumGo(x[n:])
+}
 
 // SumSquares is Σ (x[i]-mean)², 0 for none.
-func SumSquares(x []float32, mean float32) float32 { return sumSquares(x, mean) }
+func SumSquares(x []float32, mean float32) float32 {
+	n := whole(len(x))
+	if n == 0 {
+		return SumSquaresAs(x, mean)
+	}
+	return squaresLanes(n/lanes, &x[0], mean) + SumSquaresAs(x[n:], mean)
+}
 
 // Max is the largest element, NaN if there is one, -Inf for none.
-func Max(x []float32) float32 { return maxOf(x) }
+func Max(x []float32) float32 {
+	n, m := whole(len(x)), -inf
+	if n > 0 {
+		m = maxLanes(n/lanes, &x[0])
+	}
+	return maxGo(m, x[n:])
+}
 
 // Min is the least element, NaN if there is one, +Inf for none.
-func Min(x []float32) float32 { return minOf(x) }
+func Min(x []float32) float32 {
+	n, m := whole(len(x)), inf
+	if n > 0 {
+		m = minLanes(n/lanes, &x[0])
+	}
+	return minGo(m, x[n:])
+}
 
 // ScaleShift sets dst[i] to src[i]·scale + shift. dst may be src. It panics where src is
 // shorter than dst.
 func ScaleShift(dst, src []float32, scale, shift float32) {
-	scaleShift(dst, src[:len(dst):len(src)], scale, shift)
+	src = src[:len(dst):len(src)]
+	n := whole(len(dst))
+	if n > 0 {
+		scaleShiftLanes(n/lanes, &dst[0], &src[0], scale, shift)
+	}
+	scaleShiftGo(dst[n:], src[n:], scale, shift)
 }
 
 // Center sets dst[i] to (src[i]-mean)·scale·weight[i] + bias[i]; a nil weight counts as
@@ -172,14 +250,40 @@ func Center(dst, src []float32, mean, scale float32, weight, bias []float32) {
 	if bias != nil {
 		bias = bias[:len(dst):len(bias)]
 	}
-	center(dst, src, mean, scale, weight, bias)
+	n := whole(len(dst))
+	if n == 0 || weight == nil || bias == nil {
+		centerGo(dst, src, mean, scale, weight, bias)
+		return
+	}
+	centerLanes(n/lanes, &dst[0], &src[0], &weight[0], &bias[0], mean, scale)
+	if n < len(dst) {
+		centerGo(dst[n:], src[n:], mean, scale, weight[n:], bias[n:])
+	}
 }
 
 // ExpSum sets dst[i] to [Exp32](src[i]-shift) and returns the sum of dst, 0 for none. dst
-// may be src. It panics where src is shorter than dst. Where that would be a subnormal number it is 0: what follows is then as fast for
-// elements far below shift, such as those that a mask takes out, as for others.
-func ExpSum(dst, src []float32, shift float32) float32 {
-	return expSum(dst, src[:len(dst):len(src)], shift)
+// may be src. It panics where src is shorter than dst. Where that would be a subnormal number
+// it is 0: what follows is then as fast for elements far below shift, such as those that a
+// mask takes out, as for others. A last incomplete block is computed in all lanes, too, so
+// that an element's result does not depend on its place.
+func ExpSum(dst, src []float32, shift float32) (s float32) {
+	src = src[:len(dst):len(src)]
+	if !vector {
+		return expSumGo(dst, src, shift)
+	}
+	n := whole(len(dst))
+	if n > 0 {
+		s = expSumLanes(n/lanes, &dst[0], &src[0], shift)
+	}
+	if rest := dst[n:]; len(rest) > 0 {
+		var b tail
+		for i := copy(b[:], src[n:]); i < lanes; i++ {
+			b[i] = -inf
+		}
+		s += expSumLanes(1, &b[0], &b[0], shift)
+		copy(rest, b[:])
+	}
+	return s
 }
 
 // Transpose copies rows of src as columns of dst:
@@ -193,55 +297,39 @@ func Transpose[T any](dst, src []T, rows, cols, ds, ss int) {
 		return
 	}
 	_, _ = dst[(cols-1)*ds+rows-1], src[(rows-1)*ss+cols-1]
+	if !vector {
+		transposeGo(dst, src, rows, cols, ds, ss)
+		return
+	}
 	switch d := any(dst).(type) {
 	case []uint8:
-		transpose8(d, any(src).([]uint8), rows, cols, ds, ss)
+		s := any(src).([]uint8)
+		for j := 0; j < cols; j += 8 {
+			transposeBytes(rows/8, &d[j*ds], ds, &s[j], ss)
+		}
 	case []uint16:
-		transpose16(d, any(src).([]uint16), rows, cols, ds, ss)
+		s := any(src).([]uint16)
+		for j := 0; j < cols; j += 8 {
+			transposeHalves(rows/8, &d[j*ds], 2*ds, &s[j], 2*ss)
+		}
 	case []uint32:
-		transpose32(d, any(src).([]uint32), rows, cols, ds, ss)
-	case []uint64:
-		transpose64(d, any(src).([]uint64), rows, cols, ds, ss)
+		transposeWords(d, any(src).([]uint32), rows, cols, ds, ss)
 	case []float32:
-		transpose32(bits(d), bits(any(src).([]float32)), rows, cols, ds, ss)
+		transposeWords(bits(d), bits(any(src).([]float32)), rows, cols, ds, ss)
+	case []uint64:
+		s := any(src).([]uint64)
+		for j := 0; j < cols; j += 4 {
+			transposeQuads(rows/4, &d[j*ds], 8*ds, &s[j], 8*ss)
+		}
 	default:
 		transposeGo(dst, src, rows, cols, ds, ss)
 	}
 }
 
-// SoftmaxRows normalises rows of n elements: with m the largest of a row,
-//
-//	dst[j] = exp(src[j]-m) / Σ exp(src[j]-m)
-//
-// as [ExpSum] has it. len(dst) is a multiple of n. dst may be src. It panics where src is
-// shorter than dst.
-func SoftmaxRows(dst, src []float32, n int) {
-	if len(dst) > 0 {
-		softmaxRows(dst, src[:len(dst):len(src)], n)
+func transposeWords(dst, src []uint32, rows, cols, ds, ss int) {
+	for j := 0; j < cols; j += lanes {
+		transposeLanes(rows/lanes, &dst[j*ds], 4*ds, &src[j], 4*ss)
 	}
-}
-
-// NormRows normalises rows of n elements:
-//
-//	mean[i] = Σ src[i·n+j] / n
-//	rstd[i] = 1 / sqrt(Σ (src[i·n+j]-mean[i])² / n + eps)
-//	dst[i·n+j] = (src[i·n+j]-mean[i]) · rstd[i] · weight[j] + bias[j]    i < len(mean), j < n
-//
-// a nil weight counts as ones, a nil bias as zeros. dst may be src. It panics where another
-// slice is too short for the rows that mean has.
-func NormRows(dst, src []float32, n int, mean, rstd, weight, bias []float32, eps float32) {
-	if n == 0 || len(mean) == 0 {
-		return
-	}
-	all := n * len(mean)
-	dst, src, rstd = dst[:all:len(dst)], src[:all:len(src)], rstd[:len(mean):len(rstd)]
-	if weight != nil {
-		weight = weight[:n:len(weight)]
-	}
-	if bias != nil {
-		bias = bias[:n:len(bias)]
-	}
-	normRows(dst, src, n, mean, rstd, weight, bias, eps)
 }
 
 // PanelCols is how many columns [RowPanels] takes from a panel.

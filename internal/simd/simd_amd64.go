@@ -7,6 +7,7 @@ import "golang.org/x/sys/cpu"
 const (
 	lanes     = 8
 	tapsBlock = 64
+	neon      = false
 )
 
 // vector reports AVX2 and FMA, which came together in every processor but a few

@@ -10,5 +10,7 @@ const (
 // NEON is part of every arm64 processor.
 const (
 	vector = true
+	avx512 = false
+	neon   = true
 	level  = "neon"
 )

@@ -208,8 +208,8 @@ func TestRows(t *testing.T) {
 			{"stride 2", func(d []float32) { Stride2(d[:(n+1)/2], x.data) }, func(d []float32) { stride2Go(d[:(n+1)/2], x.data) }},
 			{"dot", func(d []float32) { d[0] = Dot(x.data, y.data) }, func(d []float32) { d[0] = dotGo(x.data, y.data) }},
 			{"sum", func(d []float32) { d[0] = Sum(x.data) }, func(d []float32) { d[0] = sumGo(x.data) }},
-			{"squares", func(d []float32) { d[0] = SumSquares(x.data, .1) }, func(d []float32) { d[0] = sumSquaresGo(x.data, .1) }},
-			{"max", func(d []float32) { d[0] = Max(x.data) }, func(d []float32) { d[0] = maxGo(x.data) }},
+			{"squares", func(d []float32) { d[0] = SumSquares(x.data, .1) }, func(d []float32) { d[0] = SumSquaresAs[float32](x.data, .1) }},
+			{"max", func(d []float32) { d[0] = Max(x.data) }, func(d []float32) { d[0] = maxGo(-inf, x.data) }},
 		} {
 			if n == 0 && f.name != "axpy" && f.name != "scale" {
 				continue
@@ -293,13 +293,14 @@ func TestExtremes(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	inf := float32(math.Inf(1))
 	for _, e := range []struct {
-		name     string
-		f, plain func([]float32) float32
-		beaten   float32 // by any other number
+		name   string
+		f      func([]float32) float32
+		plain  func(float32, []float32) float32
+		beaten float32 // by any other number
 	}{{"max", Max, maxGo, -inf}, {"min", Min, minGo, inf}} {
 		for n := range 75 {
 			x := newGuarded(r, n).data
-			if got, want := e.f(x), e.plain(x); got != want {
+			if got, want := e.f(x), e.plain(e.beaten, x); got != want {
 				t.Fatalf("%s of %d: got %v, want %v", e.name, n, got, want)
 			}
 			for i := range n {

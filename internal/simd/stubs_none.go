@@ -4,91 +4,27 @@
 
 package simd
 
-// Nothing calls these: there are no whole blocks without vectors.
+// Nothing calls the functions that have a body: this build has no assembly for them.
+
+func absInt32Lanes(n int, dst, src *int32) {}
+
+func absLanes(n int, dst, src *float32) {}
+
+func addFloat64x8(n int, sums *float64, x *float32) {}
+
+func addInt32Lanes(n int, dst, a, b *int32) {}
+
+func addInt8(n int, dst, a, b *uint8, q *binaryParams) {}
 
 func addLanes(n int, dst, a, b *float32) {}
 
 func addScaledLanes(n int, dst, a, b *float32, alpha float32) {}
 
-func lerpLanes(n int, dst, a, b *float32, weight float32) {}
+func addSquaresFloat64x8(n int, sums *float64, x *float32, mean *float64) {}
 
-func blendLanes(n int, dst, a, b *float32, first, second float32) {}
+func addUint8(n int, dst, a, b *uint8, q *binaryParams) {}
 
-func subLanes(n int, dst, a, b *float32) {}
-
-func mulLanes(n int, dst, a, b *float32) {}
-
-func divLanes(n int, dst, a, b *float32) {}
-
-func maximumLanes(n int, dst, a, b *float32) {}
-
-func minimumLanes(n int, dst, a, b *float32) {}
-
-func clampLanes(n int, dst, src *float32, low, high float32) {}
-
-func leakyReLULanes(n int, dst, src *float32, slope float32) {}
-
-func hardswishLanes(n int, dst, src *float32) {}
-
-func hardswishProductLanes(n int, dst, src *float32) {}
-
-func pReLULanes(n int, dst, a, b *float32) {}
-
-func absLanes(n int, dst, src *float32) {}
-
-func negLanes(n int, dst, src *float32) {}
-
-func signLanes(n int, dst, src *float32) {}
-
-func floorLanes(n int, dst, src *float32) {}
-
-func ceilLanes(n int, dst, src *float32) {}
-
-func truncLanes(n int, dst, src *float32) {}
-
-func roundLanes(n int, dst, src *float32) {}
-
-func reciprocalLanes(n int, dst, src *float32) {}
-
-func sqrtLanes(n int, dst, src *float32) {}
-
-func rsqrtLanes(n int, dst, src *float32) {}
-
-func selectLanes(n int, dst *uint32, mask *uint8, a, b *uint32) {}
-
-func equalLanes(n int, dst *uint8, a, b *float32) {}
-
-func notEqualLanes(n int, dst *uint8, a, b *float32) {}
-
-func lessLanes(n int, dst *uint8, a, b *float32) {}
-
-func lessEqualLanes(n int, dst *uint8, a, b *float32) {}
-
-func equalInt32Lanes(n int, dst *uint8, a, b *int32) {}
-
-func notEqualInt32Lanes(n int, dst *uint8, a, b *int32) {}
-
-func lessInt32Lanes(n int, dst *uint8, a, b *int32) {}
-
-func lessEqualInt32Lanes(n int, dst *uint8, a, b *int32) {}
-
-func logicalAndInt32Lanes(n int, dst *uint8, a, b *int32) {}
-
-func logicalOrInt32Lanes(n int, dst *uint8, a, b *int32) {}
-
-func logicalNorInt32Lanes(n int, dst *uint8, a, b *int32) {}
-
-func logicalXorInt32Lanes(n int, dst *uint8, a, b *int32) {}
-
-func addInt32Lanes(n int, dst, a, b *int32) {}
-
-func subInt32Lanes(n int, dst, a, b *int32) {}
-
-func mulInt32Lanes(n int, dst, a, b *int32) {}
-
-func maxInt32Lanes(n int, dst, a, b *int32) {}
-
-func minInt32Lanes(n int, dst, a, b *int32) {}
+func bFloatToFloatLanes(n int, dst *float32, src *byte) {}
 
 func bitAndInt32Lanes(n int, dst, a, b *int32) {}
 
@@ -96,96 +32,445 @@ func bitOrInt32Lanes(n int, dst, a, b *int32) {}
 
 func bitXorInt32Lanes(n int, dst, a, b *int32) {}
 
+func blendLanes(n int, dst, a, b *float32, first, second float32) {}
+
+func boolToFloatLanes(n int, dst *float32, src *byte) {}
+
+func boolToInt32Lanes(n int, dst *int32, src *byte) {}
+
+func ceilLanes(n int, dst, src *float32) {}
+
+func centerLanes(n int, dst, src, weight, bias *float32, mean, scale float32) {}
+
+func channels1(n int, y, x *float32, xo *int, w *float32, wo *int, t int, bias *float32, ys, xs int, lo, hi float32) {
+}
+
+func channels1x512(n int, y, x *float32, xo *int, w *float32, wo *int, t int, bias *float32, ys, xs int, lo, hi float32) {
+}
+
+func channels2(n int, y, x *float32, xo *int, w *float32, wo *int, t int, bias *float32, ys, xs int, lo, hi float32) {
+}
+
+func channels2x512(n int, y, x *float32, xo *int, w *float32, wo *int, t int, bias *float32, ys, xs int, lo, hi float32) {
+}
+
+func channels4(n int, y, x *float32, xo *int, w *float32, wo *int, t int, bias *float32, ys, xs int, lo, hi float32) {
+}
+
+func channels4x512(n int, y, x *float32, xo *int, w *float32, wo *int, t int, bias *float32, ys, xs int, lo, hi float32) {
+}
+
 func clampInt32Lanes(n int, dst, src *int32, low, high int32) {}
 
-func absInt32Lanes(n int, dst, src *int32) {}
+func clampLanes(n int, dst, src *float32, low, high float32) {}
 
-func negInt32Lanes(n int, dst, src *int32) {}
+func cumSumx4(n int, dst, src *float32) (sum float64) { return }
 
-func sigmoidLanes(n int, dst, src *float32) {}
+func depthwiseInt8(pixels int, a *uint8, step int, off *int, pairs int, w *int32, dst *uint8, ldd int, lo, hi float32, zero int32) {
+}
 
-func siLULanes(n int, dst, src *float32) {}
+func depthwiseUint8(pixels int, a *uint8, step int, off *int, pairs int, w *int32, dst *uint8, ldd int, lo, hi float32, zero int32) {
+}
 
-func tanhLanes(n int, dst, src *float32) {}
+func dequantizeInt8(n int, dst *float32, src *uint8, zero int32, scale float32) {}
 
-func expm1Lanes(n int, dst, src *float32) {}
+func dequantizeUint8(n int, dst *float32, src *uint8, zero int32, scale float32) {}
+
+func divLanes(n int, dst, a, b *float32) {}
+
+func dotLanes(n int, x, y *float32) (ret float32) { return }
 
 func eluLanes(n int, dst, src *float32, negative, inner, positive float32) {}
 
-func geluLanes(n int, dst, src *float32) {}
+func equalInt32Lanes(n int, dst *uint8, a, b *int32) {}
 
-func geluTanhLanes(n int, dst, src *float32) {}
+func equalLanes(n int, dst *uint8, a, b *float32) {}
 
 func erfLanes(n int, dst, src *float32) {}
-
-func log1pLanes(n int, dst, src *float32) {}
-
-func logLanes(n int, dst, src *float32, scale, low, high float32) {}
-
-func sineLanes(n int, dst, src *float32, shift float32) (beyond int32) { return }
-
-func fillLanes(n int, dst *float32, v float32) {}
-
-func stride2Lanes(n int, dst, src *float32) {}
-
-func scaleShiftLanes(n int, dst, src *float32, scale, shift float32) {}
-
-func centerLanes(n int, dst, src, weight, bias *float32, mean, scale float32) {}
 
 func expLanes(n int, dst, src *float32) {}
 
 func expSumLanes(n int, dst, src *float32, shift float32) (ret float32) { return }
 
-func dotLanes(n int, x, y *float32) (ret float32) { return }
+func expm1Lanes(n int, dst, src *float32) {}
 
-func sumLanes(n int, x *float32) (ret float32) { return }
+func fillLanes(n int, dst *float32, v float32) {}
 
-func squaresLanes(n int, x *float32, mean float32) (ret float32) { return }
+func filter512(f *Filter, masks *uint16, y, x, w *float32, bias float32) {}
 
-func maxLanes(n int, x *float32) (ret float32) { return }
+func firstMaxTaps16(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int) {
+}
 
-func minLanes(n int, x *float32) (ret float32) { return }
+func firstMaxTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int) {
+}
 
-func int8ToInt32Lanes(n int, dst *int32, src *byte) {}
+func firstMaxTaps8(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int, mask *int32) {
+}
 
-func uint8ToInt32Lanes(n int, dst *int32, src *byte) {}
+func firstMinTaps16(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int) {
+}
 
-func boolToInt32Lanes(n int, dst *int32, src *byte) {}
+func firstMinTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int) {
+}
 
-func int16ToInt32Lanes(n int, dst *int32, src *byte) {}
+func firstMinTaps8(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int, mask *int32) {
+}
 
-func uint16ToInt32Lanes(n int, dst *int32, src *byte) {}
-
-func int8ToFloatLanes(n int, dst *float32, src *byte) {}
-
-func uint8ToFloatLanes(n int, dst *float32, src *byte) {}
-
-func boolToFloatLanes(n int, dst *float32, src *byte) {}
-
-func int16ToFloatLanes(n int, dst *float32, src *byte) {}
-
-func uint16ToFloatLanes(n int, dst *float32, src *byte) {}
-
-func int32ToFloatLanes(n int, dst *float32, src *byte) {}
-
-func halfToFloatLanes(n int, dst *float32, src *byte) {}
-
-func bFloatToFloatLanes(n int, dst *float32, src *byte) {}
-
-func int32To8Lanes(n int, dst *byte, src *int32) {}
-
-func int32To16Lanes(n int, dst *byte, src *int32) {}
-
-func int32ToBoolLanes(n int, dst *byte, src *int32) {}
-
-func floatToInt32Lanes(n int, dst *byte, src *float32) {}
+func floatTo16Lanes(n int, dst *byte, src *float32) {}
 
 func floatTo8Lanes(n int, dst *byte, src *float32) {}
 
-func floatTo16Lanes(n int, dst *byte, src *float32) {}
+func floatToBFloatLanes(n int, dst *byte, src *float32) {}
 
 func floatToBoolLanes(n int, dst *byte, src *float32) {}
 
 func floatToHalfLanes(n int, dst *byte, src *float32) {}
 
-func floatToBFloatLanes(n int, dst *byte, src *float32) {}
+func floatToInt32Lanes(n int, dst *byte, src *float32) {}
+
+func floorLanes(n int, dst, src *float32) {}
+
+func geluLanes(n int, dst, src *float32) {}
+
+func geluTanhLanes(n int, dst, src *float32) {}
+
+func halfToFloatLanes(n int, dst *float32, src *byte) {}
+
+func hardswishLanes(n int, dst, src *float32) {}
+
+func hardswishProductLanes(n int, dst, src *float32) {}
+
+func int16ToFloatLanes(n int, dst *float32, src *byte) {}
+
+func int16ToInt32Lanes(n int, dst *int32, src *byte) {}
+
+func int32To16Lanes(n int, dst *byte, src *int32) {}
+
+func int32To8Lanes(n int, dst *byte, src *int32) {}
+
+func int32ToBoolLanes(n int, dst *byte, src *int32) {}
+
+func int32ToFloatLanes(n int, dst *float32, src *byte) {}
+
+func int8ToFloatLanes(n int, dst *float32, src *byte) {}
+
+func int8ToInt32Lanes(n int, dst *int32, src *byte) {}
+
+func interpolate512(n int, dst, src *float32, size int, first, second *int32, weight *float32) (done int) {
+	return
+}
+
+func leakyReLULanes(n int, dst, src *float32, slope float32) {}
+
+func lerpLanes(n int, dst, a, b *float32, weight float32) {}
+
+func lessEqualInt32Lanes(n int, dst *uint8, a, b *int32) {}
+
+func lessEqualLanes(n int, dst *uint8, a, b *float32) {}
+
+func lessInt32Lanes(n int, dst *uint8, a, b *int32) {}
+
+func lessLanes(n int, dst *uint8, a, b *float32) {}
+
+func log1pLanes(n int, dst, src *float32) {}
+
+func logLanes(n int, dst, src *float32, scale, low, high float32) {}
+
+func logicalAndInt32Lanes(n int, dst *uint8, a, b *int32) {}
+
+func logicalNorInt32Lanes(n int, dst *uint8, a, b *int32) {}
+
+func logicalOrInt32Lanes(n int, dst *uint8, a, b *int32) {}
+
+func logicalXorInt32Lanes(n int, dst *uint8, a, b *int32) {}
+
+func lookup512(n int, dst, src, table *uint8) {}
+
+func madd1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func madd2x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func madd4x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func maxInt32Lanes(n int, dst, a, b *int32) {}
+
+func maxLanes(n int, x *float32) (ret float32) { return }
+
+func maxPlaces1(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int) {
+}
+
+func maxPlaces2(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int) {
+}
+
+func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int) {}
+
+func maxTaps4(rows, n int, y, x *float32, off *int, taps, ys, xs, last int) {}
+
+func maxTaps8(rows, n int, y, x *float32, off *int, taps, ys, xs int, mask *int32) {}
+
+func maximumInt8(pixels int, a *uint8, step int, off *int, taps int, dst *uint8, ldd int) {}
+
+func maximumLanes(n int, dst, a, b *float32) {}
+
+func maximumUint8(pixels int, a *uint8, step int, off *int, taps int, dst *uint8, ldd int) {}
+
+func minInt32Lanes(n int, dst, a, b *int32) {}
+
+func minLanes(n int, x *float32) (ret float32) { return }
+
+func minimumLanes(n int, dst, a, b *float32) {}
+
+func mulInt32Lanes(n int, dst, a, b *int32) {}
+
+func mulInt8(n int, dst, a, b *uint8, q *binaryParams) {}
+
+func mulLanes(n int, dst, a, b *float32) {}
+
+func mulUint8(n int, dst, a, b *uint8, q *binaryParams) {}
+
+func negInt32Lanes(n int, dst, src *int32) {}
+
+func negLanes(n int, dst, src *float32) {}
+
+func nibble1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
+}
+
+func nibble512x1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
+}
+
+func nibble512x1x32(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
+}
+
+func nibble512x1x64(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
+}
+
+func nibble512x4x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
+}
+
+func nibble512x4x32(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
+}
+
+func normRows8(rows, n int, dst, src *float32, stride int, mask *int32, weight, bias, mean, rstd *float32, size, eps float32) {
+}
+
+func notEqualInt32Lanes(n int, dst *uint8, a, b *int32) {}
+
+func notEqualLanes(n int, dst *uint8, a, b *float32) {}
+
+func pReLULanes(n int, dst, a, b *float32) {}
+
+func placesLanes(n int, dst *int64, at *int32, start, step int) {}
+
+func quantizeDivInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
+
+func quantizeDivLanes(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
+
+func quantizeDivUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
+
+func quantizeMulInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
+
+func quantizeMulLanes(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
+
+func quantizeMulUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
+
+func reciprocalLanes(n int, dst, src *float32) {}
+
+func requantize512(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32) {
+}
+
+func requantizeInt8(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32) {
+}
+
+func requantizeLanes(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32) {
+}
+
+func requantizeUint8(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32) {
+}
+
+func roundLanes(n int, dst, src *float32) {}
+
+func rowPanels(k int, a, b *float32, panel int, from, c *float32, lo, hi float32) {}
+
+func rowPanels512(k int, a, b *float32, panel int, from, c *float32, lo, hi float32) {}
+
+func rsqrtLanes(n int, dst, src *float32) {}
+
+func scaleFloatsRows(m, n int, dst *float32, ldd int, src *float32, lds int, scale, bias, factors *float32, lo, hi float32, mask *int32) {
+}
+
+func scaleShiftLanes(n int, dst, src *float32, scale, shift float32) {}
+
+func scaleSumsRows(m, n int, dst *float32, ldd int, src *int32, lds int, sums *int32, scale, bias *float32, zeros *int32, factors *float32, lo, hi float32, mask *int32) {
+}
+
+func sdot1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func sdot4x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func selectLanes(n int, dst *uint32, mask *uint8, a, b *uint32) {}
+
+func siLULanes(n int, dst, src *float32) {}
+
+func sigmoidLanes(n int, dst, src *float32) {}
+
+func signLanes(n int, dst, src *float32) {}
+
+func sineLanes(n int, dst, src *float32, shift float32) (beyond int32) { return }
+
+func smull1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func smull2x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func softmaxRows512(rows, n int, dst, src *float32) {}
+
+func softmaxRows8(rows, n int, dst, src *float32, stride int, mask *int32) {}
+
+func sqrtLanes(n int, dst, src *float32) {}
+
+func squaresLanes(n int, x *float32, mean float32) (ret float32) { return }
+
+func stride2Lanes(n int, dst, src *float32) {}
+
+func stride2Rows(rows, n int, dst, src *float32, ds, ss int) {}
+
+func subInt32Lanes(n int, dst, a, b *int32) {}
+
+func subInt8(n int, dst, a, b *uint8, q *binaryParams) {}
+
+func subLanes(n int, dst, a, b *float32) {}
+
+func subUint8(n int, dst, a, b *uint8, q *binaryParams) {}
+
+func sumLanes(n int, x *float32) (ret float32) { return }
+
+func sumRows8(rows, n int, dst, x *float32, stride int, mask *int32) {}
+
+func sumSquaresFloat64x8(n int, x *float32, mean float64) (sum, squares float64) { return }
+
+func sumTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int) {}
+
+func sumTaps4(rows, n int, y, x *float32, off *int, taps, ys, xs, last int) {}
+
+func sumTaps8(rows, n int, y, x *float32, off *int, taps, ys, xs int, mask *int32) {}
+
+func tanhLanes(n int, dst, src *float32) {}
+
+func tapsBlocks(n int, y, x *float32, off *int, w *float32, t int) {}
+
+func tapsLanes(n int, y, x *float32, off *int, w *float32, t int) {}
+
+func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32) {
+}
+
+func tile1x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func tile1x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func tile1x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32) {
+}
+
+func tile1x64(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32) {
+}
+
+func tile1x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32) {
+}
+
+func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32) {
+}
+
+func tile2x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func tile2x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func tile2x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32) {
+}
+
+func tile4x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32) {
+}
+
+func tile4x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func tile4x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32) {
+}
+
+func tile6x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func tile6x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func tile6x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32) {
+}
+
+func tile6x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32) {
+}
+
+func tile8x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func tile8x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func transposeBytes(n int, dst *uint8, ds int, src *uint8, ss int) {}
+
+func transposeHalves(n int, dst *uint16, ds int, src *uint16, ss int) {}
+
+func transposeLanes(n int, dst *uint32, ds int, src *uint32, ss int) {}
+
+func transposeQuads(n int, dst *uint64, ds int, src *uint64, ss int) {}
+
+func truncLanes(n int, dst, src *float32) {}
+
+func uint16ToFloatLanes(n int, dst *float32, src *byte) {}
+
+func uint16ToInt32Lanes(n int, dst *int32, src *byte) {}
+
+func uint8ToFloatLanes(n int, dst *float32, src *byte) {}
+
+func uint8ToInt32Lanes(n int, dst *int32, src *byte) {}
+
+func vnni1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func vnni1x32(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func vnni1x64(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func vnni2x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func vnni2x32(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func vnni4x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func vnni4x32(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func vnni8x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func vnni8x32(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func zip2Rows(rows, n int, dst, a, b *float32, ds, ss int) {}
+
+func zip2Rows16(rows, n int, dst, a, b *float32, ds, ss int) {}

@@ -15,10 +15,11 @@ func SumRows(dst, x []float32, n int) {
 		return
 	}
 	_ = x[len(dst)*n-1]
-	sumRows(dst, x, n)
-}
-
-func sumRowsGo(dst, x []float32, n int) {
+	fours := len(dst) &^ 3
+	if fours > 0 && avx2() {
+		sumRows8(fours, n/8, &dst[0], &x[0], 4*n, &masks[8-n%8])
+		dst, x = dst[fours:], x[fours*n:]
+	}
 	for i := range dst {
 		dst[i] = Sum(x[i*n:][:n])
 	}

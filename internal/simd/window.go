@@ -13,15 +13,20 @@ func SumTaps[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
 	if rows <= 0 || n <= 0 {
 		return
 	}
-	_ = y[(rows-1)*ys+n-1]
-	for _, o := range off {
-		_ = x[o:][(rows-1)*xs+n-1]
-	}
+	checkReads(y, x, off, rows, n, ys, xs)
 	if d, ok := any(y).([]float32); ok {
 		sumTaps(d, any(x).([]float32), off, rows, n, ys, xs)
 		return
 	}
 	sumTapsGo(y, x, off, rows, n, ys, xs)
+}
+
+// checkReads panics where y or x ends before an element of the last row.
+func checkReads[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
+	_ = y[(rows-1)*ys+n-1]
+	for _, o := range off {
+		_ = x[o:][(rows-1)*xs+n-1]
+	}
 }
 
 // MaxTaps finds the largest element under shifted rows, NaN where there is one:
@@ -34,10 +39,7 @@ func MaxTaps[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
 	if rows <= 0 || n <= 0 {
 		return
 	}
-	_ = y[(rows-1)*ys+n-1]
-	for _, o := range off {
-		_ = x[o:][(rows-1)*xs+n-1]
-	}
+	checkReads(y, x, off, rows, n, ys, xs)
 	if d, ok := any(y).([]float32); ok {
 		maxTaps(d, any(x).([]float32), off, rows, n, ys, xs)
 		return
@@ -58,10 +60,8 @@ func ExtremeTaps[T Ordered](y []T, at []int32, x []T, off []int, tag []int32, ro
 	if rows <= 0 || n <= 0 {
 		return
 	}
-	_, _, _ = y[(rows-1)*ys+n-1], at[(rows-1)*ys+n-1], tag[len(off)-1]
-	for _, o := range off {
-		_ = x[o:][(rows-1)*xs+n-1]
-	}
+	_, _ = at[(rows-1)*ys+n-1], tag[len(off)-1]
+	checkReads(y, x, off, rows, n, ys, xs)
 	if d, ok := any(y).([]float32); ok {
 		extremeTaps(d, at, any(x).([]float32), off, tag, rows, n, ys, xs, least)
 		return
@@ -113,7 +113,8 @@ func Stride2Rows[T any](dst, src []T, rows, n, ds, ss int) {
 		return
 	}
 	_, _ = dst[(rows-1)*ds+n-1], src[(rows-1)*ss+2*n-2]
-	if d, ok := any(dst).([]float32); ok && strideRows2(d, any(src).([]float32), rows, n, ds, ss) {
+	if d, ok := any(dst).([]float32); ok && avx512 {
+		stride2Rows(rows, n, &d[0], &any(src).([]float32)[0], 4*ds, 4*ss)
 		return
 	}
 	for i := range rows {
@@ -155,13 +156,71 @@ func Zip2Rows[T any](dst, a, b []T, rows, n, ds, ss int) {
 func Places(dst []int64, at []int32, start, step int) {
 	at = at[:len(dst)]
 	done := 0
-	if n := len(dst) / placeLanes; n > 0 && vector {
+	if n := len(dst) / 4; n > 0 && vector {
 		placesLanes(n, &dst[0], &at[0], start, step)
-		done = n * placeLanes
+		done = 4 * n
 	}
 	for j := done; j < len(dst); j++ {
 		dst[j] = int64(int(at[j]) + start + j*step)
 	}
+}
+
+// Rows of float32, which on NEON are a block at least.
+
+func sumTaps(y, x []float32, off []int, rows, n, ys, xs int) {
+	switch {
+	case avx512:
+		sumTaps16(rows, n, &y[0], &x[0], &off[0], len(off), 4*ys, 4*xs)
+	case avx2():
+		sumTaps8(rows, n/8, &y[0], &x[0], &off[0], len(off), 4*ys, 4*xs, &masks[8-n%8])
+	case neon && n >= lanes:
+		sumTaps4(rows, (n-1)/lanes, &y[0], &x[0], &off[0], len(off), 4*ys, 4*xs, 4*(n-lanes))
+	default:
+		sumTapsGo(y, x, off, rows, n, ys, xs)
+	}
+}
+
+func maxTaps(y, x []float32, off []int, rows, n, ys, xs int) {
+	switch {
+	case avx512:
+		maxTaps16(rows, n, &y[0], &x[0], &off[0], len(off), 4*ys, 4*xs)
+	case avx2():
+		maxTaps8(rows, n/8, &y[0], &x[0], &off[0], len(off), 4*ys, 4*xs, &masks[8-n%8])
+	case neon && n >= lanes:
+		maxTaps4(rows, (n-1)/lanes, &y[0], &x[0], &off[0], len(off), 4*ys, 4*xs, 4*(n-lanes))
+	default:
+		maxTapsGo(y, x, off, rows, n, ys, xs)
+	}
+}
+
+func extremeTaps(y []float32, at []int32, x []float32, off []int, tag []int32, rows, n, ys, xs int, least bool) {
+	f4, f8, f16 := firstMaxTaps4, firstMaxTaps8, firstMaxTaps16
+	if least {
+		f4, f8, f16 = firstMinTaps4, firstMinTaps8, firstMinTaps16
+	}
+	switch {
+	case avx512:
+		f16(rows, n, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs)
+	case avx2():
+		f8(rows, n/8, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs, &masks[8-n%8])
+	case neon && n >= lanes:
+		f4(rows, (n-1)/lanes, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs, 4*(n-lanes))
+	default:
+		extremeTapsGo(y, at, x, off, tag, rows, n, ys, xs, least)
+	}
+}
+
+// zipRows2 zips whole blocks and tells how many elements of a row those are.
+func zipRows2(dst, a, b []float32, rows, n, ds, ss int) int {
+	if avx512 {
+		zip2Rows16(rows, n, &dst[0], &a[0], &b[0], 4*ds, 4*ss)
+		return n
+	}
+	done := whole(n)
+	if done > 0 {
+		zip2Rows(rows, done/lanes, &dst[0], &a[0], &b[0], 4*ds, 4*ss)
+	}
+	return done
 }
 
 func sumTapsGo[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
@@ -212,6 +271,16 @@ func extremeTapsGo[T Ordered](y []T, at []int32, x []T, off []int, tag []int32, 
 			}
 		}
 	}
+}
+
+func hasMaxPlaces(step int) bool { return avx512 && step <= 2 }
+
+func maxPlaces(y []float32, at []int64, x []float32, off []int, tag []int32, rows, n, ys, xs int, p WindowPlaces) {
+	f := maxPlaces1
+	if p.Step == 2 {
+		f = maxPlaces2
+	}
+	f(rows, n, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs, p.Start, p.Down)
 }
 
 func maxPlacesGo[T Ordered](y []T, at []int64, x []T, off []int, tag []int32, rows, n, ys, xs int, p WindowPlaces) {

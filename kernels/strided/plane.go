@@ -211,23 +211,13 @@ func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
 	}
 }
 
-// copyRows copies p.n dense rows. Short rows of four-byte words are copied with vector registers,
-// without a call per row.
+// copyRows copies p.n dense rows.
 func copyRows[T tensor.Element](dst, src []T, at int, p, q dim) {
-	var z [1]T
-	if words := len(tensor.BytesOf(z[:])) / 4; words > 0 && q.n*words < longRow && p.n > 1 && p.src >= 0 {
-		d, s := tensor.View[float32](tensor.BytesOf(dst)), tensor.View[float32](tensor.BytesOf(src[at:]))
-		simd.CopyRows(d, s, p.n, q.n*words, p.dst*words, p.src*words)
-		return
-	}
 	for i := range p.n {
 		o := at + i*p.src
 		copy(dst[i*p.dst:i*p.dst+q.n], src[o:o+q.n])
 	}
 }
-
-// longRow is the length in words from which a row is copied by a call.
-const longRow = 64
 
 // block is the part of a long dimension that is copied for every index of a short one before the
 // next part, so that the cache lines of both remain in the first-level cache.
@@ -250,7 +240,7 @@ func copyLine[T tensor.Element](dst, src []T, at int, q dim) {
 			at += q.src
 		}
 	case q.src == 0:
-		fill(dst[:q.n], src[at])
+		Fill(dst[:q.n], src[at])
 	default:
 		pick(dst[:q.n], src, at, q.src)
 	}
@@ -285,16 +275,5 @@ func reverse[T tensor.Element](row, src []T) {
 	}
 	for i := range row {
 		row[i] = src[len(row)-1-i]
-	}
-}
-
-// fill sets every element of row.
-func fill[T tensor.Element](row []T, v T) {
-	n := min(len(row), 32)
-	for i := range row[:n] {
-		row[i] = v
-	}
-	for ; n < len(row); n *= 2 {
-		copy(row[n:], row[:n])
 	}
 }

@@ -94,12 +94,6 @@ func Copy(c Threads, elem int, shape Shape, dst, src Buffer) {
 	copiers.Put(s)
 }
 
-// Tensor copies src into dst, a tensor of the same sizes and element size but possibly another dim
-// order.
-func (s *Copier) Tensor(c Threads, dst, src *tensor.Tensor) {
-	s.Copy(c, src.DType.Size(), Shape{src.Sizes, dst.Strides, src.Strides}, Buffer{Data: dst.Data}, Buffer{Data: src.Data})
-}
-
 // setDims stores the dimensions with more than one index, sorted by the destination's strides. It
 // reports whether there is anything to copy.
 func (s *Copier) setDims(shape Shape) bool {

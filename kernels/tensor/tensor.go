@@ -61,7 +61,10 @@ func New(d DType, sizes ...int) *Tensor {
 // sizes and, for a DynamicBound tensor, the capacity. sizes and dimOrder are copied; the caller
 // must have checked them ([CheckShape]).
 func Make(d DType, sizes []int, dimOrder []uint8, dyn Dynamism) *Tensor {
-	t := &Tensor{DType: d, Dynamism: dyn, Sizes: slices.Clone(sizes), Strides: make([]int, len(sizes))}
+	n := len(sizes)
+	dims := make([]int, 2*n)
+	t := &Tensor{DType: d, Dynamism: dyn, Sizes: dims[:n:n], Strides: dims[n:]}
+	copy(t.Sizes, sizes)
 	t.DimOrder = slices.Clone(dimOrder)
 	if dimOrder == nil {
 		t.DimOrder = ContiguousOrder(len(sizes))

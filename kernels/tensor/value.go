@@ -44,40 +44,53 @@ type Value struct {
 	Doubles []float64
 	Items   []*Value // IntList: Int slots; TensorList and OptionalTensorList: Tensor or None slots
 
-	ints    []int64   // unwrapped Items of an IntList
-	tensors []*Tensor // unwrapped Items of a list of tensors
+	unwrapped *unwrapped // of lists only
+}
+
+// unwrapped is memory for the contents of a list's Items.
+type unwrapped struct {
+	ints    []int64
+	tensors []*Tensor
 }
 
 // NewList returns a list value that refers to other slots: a symbolic int in an IntList is read at
 // each use.
 func NewList(k Kind, items []*Value) Value {
-	v := Value{Kind: k, Items: items}
+	u := new(unwrapped)
 	if k == KindIntList {
-		v.ints = make([]int64, len(items))
+		u.ints = make([]int64, len(items))
 	} else {
-		v.tensors = make([]*Tensor, len(items))
+		u.tensors = make([]*Tensor, len(items))
 	}
-	return v
+	return Value{Kind: k, Items: items, unwrapped: u}
 }
 
 // IntList returns the current integers of an IntList. The slice is valid until the next call.
 func (v *Value) IntList() []int64 {
-	for i, item := range v.Items {
-		v.ints[i] = item.Int
+	if v.unwrapped == nil && len(v.Items) == 0 {
+		return nil
 	}
-	return v.ints
+	ints := v.unwrapped.ints
+	for i, item := range v.Items {
+		ints[i] = item.Int
+	}
+	return ints
 }
 
 // TensorList returns the current tensors of a TensorList or OptionalTensorList, nil for None. The
 // slice is valid until the next call.
 func (v *Value) TensorList() []*Tensor {
+	if v.unwrapped == nil && len(v.Items) == 0 {
+		return nil
+	}
+	tensors := v.unwrapped.tensors
 	for i, item := range v.Items {
-		v.tensors[i] = nil
+		tensors[i] = nil
 		if item.Kind == KindTensor {
-			v.tensors[i] = item.Tensor
+			tensors[i] = item.Tensor
 		}
 	}
-	return v.tensors
+	return tensors
 }
 
 // Scalar constructors.

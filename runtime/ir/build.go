@@ -70,12 +70,18 @@ func Build(src *pte.Method, links Links) (*Method, error) {
 
 func (b *builder) addValues() {
 	b.Values = make([]Value, len(b.src.Values))
-	tensors := make([]Tensor, 0, len(b.src.Values))
+	count := 0
+	for v := range b.src.Values {
+		if b.src.Values[v].Kind == tensor.KindTensor {
+			count++
+		}
+	}
+	tensors := make([]Tensor, 0, count)
 	for v := range b.src.Values {
 		s := &b.src.Values[v]
 		b.Values[v] = Value{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Storage: -1}
-		if s.Str != "" || s.Bools != nil || s.Doubles != nil || s.Items != nil {
-			b.Values[v].more = &more{s.Str, s.Bools, s.Doubles, s.Items}
+		if s.Long != nil || s.Items != nil {
+			b.Values[v].more = &more{s.Long, s.Items}
 		}
 		if s.Kind != tensor.KindTensor {
 			continue

@@ -153,13 +153,13 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-func TestAccesses(t *testing.T) {
+func TestWriters(t *testing.T) {
 	m := build(t, 4, []int{3}, call(unary, 0, 1, 1), call(view, 1, 4, 2), call(inPlace, 2, 0, 2), call(unary, 1, 3, 3))
-	want := map[int]string{0: "{[0 2] []}", 1: "{[1 2 3] [0 2]}", 2: "{[1 2 3] [0 2]}", 3: "{[] [3]}"}
-	all := m.Accesses()
+	want := map[int][]int{0: nil, 1: {0, 2}, 2: {0, 2}, 3: {3}}
+	all := m.Writers()
 	for v, w := range want {
-		if got := fmt.Sprint(all[m.Values[v].Storage]); got != w {
-			t.Errorf("value %d: got %s, want %s", v, got, w)
+		if got := all[m.Values[v].Storage]; !slices.Equal(got, w) {
+			t.Errorf("value %d: got %d, want %d", v, got, w)
 		}
 	}
 }

@@ -118,37 +118,37 @@ func (m *Method) setChanges() {
 	}
 }
 
-// Accesses lists the steps that access a storage, each once, in order.
-type Accesses struct {
-	Readers []int // steps that read it, updates included
-	Writers []int // steps that write it, whole or in part; a step that makes a view writes nothing
-}
-
-// Accesses lists, by storage, the steps that read and write it. Passes use them as definitions and
-// uses. An activation with one writer is written before every read, unless the method is coarse.
-func (m *Method) Accesses() []Accesses {
-	all := make([]Accesses, len(m.Storages))
-	add := func(list *[]int, i int) {
-		if n := len(*list); n == 0 || (*list)[n-1] != i {
-			*list = append(*list, i)
-		}
-	}
+// Writers lists, by storage, the steps that write it, whole or in part, each once, in order; a step
+// that makes a view writes nothing. An activation with one writer is written before every read,
+// unless the method is coarse.
+func (m *Method) Writers() [][]int {
+	writers, steps := make([][]int, len(m.Storages)), make([]int, 0, m.writes())
 	for i := range m.Steps {
 		s := &m.Steps[i]
-		for _, v := range s.Reads {
-			add(&all[m.Values[v].Storage].Readers, i)
-		}
-		for _, v := range s.Updates {
-			add(&all[m.Values[v].Storage].Readers, i)
-			add(&all[m.Values[v].Storage].Writers, i)
-		}
-		for _, v := range s.Writes {
-			if !s.IsView() {
-				add(&all[m.Values[v].Storage].Writers, i)
+		for _, list := range [...][]int{s.Updates, s.Writes} {
+			for _, v := range list {
+				storage := m.Values[v].Storage
+				switch old := writers[storage]; {
+				case s.IsView() || len(old) > 0 && old[len(old)-1] == i:
+				case old == nil:
+					n := len(steps)
+					steps = append(steps, i)
+					writers[storage] = steps[n : n+1 : n+1]
+				default:
+					writers[storage] = append(old, i)
+				}
 			}
 		}
 	}
-	return all
+	return writers
+}
+
+// writes counts what all steps write.
+func (m *Method) writes() (n int) {
+	for i := range m.Steps {
+		n += len(m.Steps[i].Writes) + len(m.Steps[i].Updates)
+	}
+	return n
 }
 
 // Unread returns the outs of step i, bit k for argument k, whose elements neither a step nor the

@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // Flow is the reaching definitions of the method's bytes. A storage may be written many times: a
 // definition is its content after one write, and a use is a step that reads a definition as one of
 // the storage's values, which are its views. Definitions do not reach from one block to the next:
@@ -10,6 +12,15 @@ type Flow struct {
 	Blocks []Block
 	Defs   []Def
 	Steps  []StepFlow // by step
+	flowMemory
+}
+
+// flowMemory is memory that a flow uses again for the next method.
+type flowMemory struct {
+	last    []int  // by storage: its last definition in the block so far, plus one
+	exposed []bool // by storage: some block reads its content at the start of the block
+	uses    []Use  // the first uses of definitions
+	ids     []int  // the lists of steps
 }
 
 // Block is straight-line code: control enters at From only and leaves after the last step only,
@@ -46,28 +57,49 @@ const (
 
 // Flow computes the definitions. Its time and memory are linear in the steps and their effects.
 func (m *Method) Flow() *Flow {
-	f := &flower{Flow: &Flow{Steps: make([]StepFlow, len(m.Steps))}, m: m,
-		last: make([]int, len(m.Storages)), exposed: make([]bool, len(m.Storages))}
-	f.Defs = make([]Def, 0, f.definitions())
-	f.findBlocks()
+	f := new(Flow)
+	f.Compute(m)
+	return f
+}
+
+// Compute replaces the flow by that of another method, and uses its memory again.
+func (f *Flow) Compute(m *Method) {
+	reads, writes := m.reads(), m.writes()
+	f.Blocks, f.Steps = f.Blocks[:0], zeroed(f.Steps, len(m.Steps))
+	f.last, f.exposed = zeroed(f.last, len(m.Storages)), zeroed(f.exposed, len(m.Storages))
+	f.uses, f.ids = zeroed(f.uses, reads), zeroed(f.ids, reads+writes)
+	c := &flower{Flow: f, m: m, uses: f.uses, ids: f.ids}
+	f.Defs = slices.Grow(f.Defs[:0], writes+c.entries())
+	c.findBlocks()
 	for b := range f.Blocks {
 		first := len(f.Defs)
 		for i := f.Blocks[b].From; i < f.Blocks[b].To; i++ {
-			f.step(b, i)
+			c.step(b, i)
 		}
 		for d := first; d < len(f.Defs); d++ {
 			f.last[f.Defs[d].Storage] = 0
 		}
 	}
-	f.setLive()
-	return f.Flow
+	c.setLive()
 }
 
-// definitions estimates their number: one per write, and one per first read.
-func (f *flower) definitions() (n int) {
-	for i := range f.m.Steps {
-		n += len(f.m.Steps[i].Writes) + len(f.m.Steps[i].Updates)
+// zeroed returns n zeros, in the memory of list if that is large enough.
+func zeroed[T any](list []T, n int) []T {
+	list = slices.Grow(list[:0], n)[:n]
+	clear(list)
+	return list
+}
+
+// reads counts what all steps read.
+func (m *Method) reads() (n int) {
+	for i := range m.Steps {
+		n += len(m.Steps[i].Reads) + len(m.Steps[i].Updates)
 	}
+	return n
+}
+
+// entries estimates the number of definitions that no step makes: one per first read.
+func (f *flower) entries() (n int) {
 	for i := range f.m.Storages {
 		if s := &f.m.Storages[i]; s.Kind != Activation && s.First <= s.Last {
 			n++
@@ -88,9 +120,16 @@ func (f *flower) setLive() {
 // flower computes a flow.
 type flower struct {
 	*Flow
-	m       *Method
-	last    []int  // by storage: its last definition in the block so far, plus one
-	exposed []bool // by storage: some block reads its content at the start of the block
+	m    *Method
+	uses []Use // those that are left
+	ids  []int // those that are left
+}
+
+// list returns an empty list of up to n definitions.
+func (f *flower) list(n int) []int {
+	list := f.ids[:0:n]
+	f.ids = f.ids[n:]
+	return list
 }
 
 // findBlocks starts a block at each jump target and after each jump.
@@ -116,6 +155,7 @@ func (f *flower) findBlocks() {
 func (f *flower) step(block, i int) {
 	s, flow := &f.m.Steps[i], &f.Steps[i]
 	flow.Block = block
+	flow.Reads, flow.Makes = f.list(len(s.Reads)+len(s.Updates)), f.list(len(s.Writes)+len(s.Updates))
 	for _, list := range [...][]int{s.Reads, s.Updates} {
 		for _, v := range list {
 			flow.Reads = append(flow.Reads, f.use(i, v))
@@ -146,7 +186,11 @@ func (f *flower) use(i, v int) int {
 		d = f.add(i, storage, Def{Step: Entry, Value: None, Whole: true})
 		f.exposed[storage] = true
 	}
-	f.Defs[d].Uses = append(f.Defs[d].Uses, Use{i, v})
+	def := &f.Defs[d]
+	if def.Uses == nil {
+		def.Uses, f.uses = f.uses[:0:1], f.uses[1:]
+	}
+	def.Uses = append(def.Uses, Use{i, v})
 	return d
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // Method is the dataflow of one method. It is immutable: an edit returns a new one.
@@ -41,10 +42,8 @@ type Value struct {
 
 // more is the contents of long values, apart from the table of values, which edits copy.
 type more struct {
-	str     string
-	bools   []bool
-	doubles []float64
-	items   []int
+	long  *pte.Long
+	items []int
 }
 
 // List returns a list of values.
@@ -64,8 +63,8 @@ func (v *Value) Items() []int {
 // Scalar returns a value of a kind that refers to no other value.
 func (v *Value) Scalar() tensor.Value {
 	s := tensor.Value{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double}
-	if v.more != nil {
-		s.Str, s.Bools, s.Doubles = v.more.str, v.more.bools, v.more.doubles
+	if v.more != nil && v.more.long != nil {
+		s.Str, s.Bools, s.Doubles = v.more.long.Str, v.more.long.Bools, v.more.long.Doubles
 	}
 	return s
 }

@@ -69,7 +69,7 @@ func foldBatchNorm(p *pass, i int) bool {
 // i.
 func (p *pass) isOnlyOut(i, out int) bool {
 	storage := p.m.Values[out].Storage
-	if p.m.Storages[storage].Kind != ir.Activation || len(p.accesses[storage].Writers) != 1 {
+	if p.m.Storages[storage].Kind != ir.Activation || len(p.writers[storage]) != 1 {
 		return false
 	}
 	for k, v := range p.m.Steps[i].Writes {

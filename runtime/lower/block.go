@@ -38,9 +38,9 @@ const outside = -1
 type flow struct {
 	*ir.Flow
 	m        *ir.Method
-	payloads []Payload     // see [Backends]
-	views    []bool        // by value: a step makes it a view
-	accesses []ir.Accesses // by storage, of the whole method
+	payloads []Payload // see [Backends]
+	views    []bool    // by value: a step makes it a view
+	writers  [][]int   // by storage: the steps of the whole method that write it
 
 	block
 	after   [][]int  // by step of the block: the earlier steps that it must follow, each once
@@ -65,7 +65,7 @@ type touch struct {
 }
 
 func newFlow(m *ir.Method, payloads []Payload) *flow {
-	return &flow{Flow: m.Flow(), m: m, payloads: calledOnce(m, payloads), views: m.Views(), accesses: m.Accesses(),
+	return &flow{Flow: m.Flow(), m: m, payloads: calledOnce(m, payloads), views: m.Views(), writers: m.Writers(),
 		viewed: make([]mark, len(m.Values)), touched: make([]touch, len(m.Storages)+len(m.Values)+1),
 		building: building{values: make([]delegate.GraphValue, 0, min(len(m.Values)+len(m.Steps), maxBlock)),
 			known: make(map[version]int), plain: make(map[int]int)}}

@@ -36,7 +36,7 @@ func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.M
 	if m.Coarse {
 		return m, nil, nil
 	}
-	f := &folder{evaluator: newEvaluator(m, k, tensor.AlignedBytes), accesses: m.Accesses()}
+	f := &folder{evaluator: newEvaluator(m, k, tensor.AlignedBytes), writers: m.Writers()}
 	var done []Folded
 	for i := range m.Steps {
 		s := &m.Steps[i]
@@ -65,8 +65,8 @@ func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.M
 // folder is the state of one pass.
 type folder struct {
 	*evaluator
-	edit     *ir.Edit // nil until something was folded
-	accesses []ir.Accesses
+	edit    *ir.Edit // nil until something was folded
+	writers [][]int  // by storage: the steps that write it
 }
 
 // isFoldable reports whether s calls a pure operator on known arguments, with outs that no other
@@ -93,7 +93,7 @@ func (f *folder) isFoldable(s *ir.Step) bool {
 func (f *folder) isFree(v int) bool {
 	storage := f.m.Values[v].Storage
 	s := &f.m.Storages[storage]
-	if s.Kind != ir.Activation || s.Bytes == 0 || f.m.Values[v].Tensor.NBytes() != s.Bytes || len(f.accesses[storage].Writers) != 1 {
+	if s.Kind != ir.Activation || s.Bytes == 0 || f.m.Values[v].Tensor.NBytes() != s.Bytes || len(f.writers[storage]) != 1 {
 		return false
 	}
 	for _, member := range s.Values {

@@ -138,7 +138,7 @@ func (f *flow) refusesWrite(i, v int) string {
 func (f *flow) refusesView(i int) string {
 	s := f.step(i)
 	from, to := f.m.Values[s.Reads[0]].Tensor, f.m.Values[s.Writes[0]].Tensor
-	writers := f.accesses[f.m.Values[s.Reads[0]].Storage].Writers
+	writers := f.writers[f.m.Values[s.Reads[0]].Storage]
 	next, _ := slices.BinarySearch(writers, f.from+i)
 	switch {
 	case sameBytes(from, to):

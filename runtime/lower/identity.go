@@ -81,14 +81,14 @@ func (p *pass) maySwap(d, x, y int) bool {
 	def := &p.flow.Defs[d]
 	a, b := def.Storage, p.m.Values[y].Storage
 	from, to := &p.m.Storages[a], &p.m.Storages[b]
-	if a == b || from.Kind > ir.State || to.Kind != ir.Activation || len(p.accesses[b].Writers) != 1 || !p.isUntouched(def) {
+	if a == b || from.Kind > ir.State || to.Kind != ir.Activation || len(p.writers[b]) != 1 || !p.isUntouched(def) {
 		return false
 	}
 	s, t := p.m.Values[x].Tensor, p.m.Values[y].Tensor
 	if s.DType != t.DType || s.NBytes() != t.NBytes() || t.NBytes() != to.Bytes || to.Bytes == 0 || !p.shape[a].static || !p.shape[b].static {
 		return false
 	}
-	return (!to.Output || p.mayBeOutput(a, b)) && p.outlasts(def, p.accesses[b].Writers[0])
+	return (!to.Output || p.mayBeOutput(a, b)) && p.outlasts(def, p.writers[b][0])
 }
 
 // mayBeOutput reports whether storage a can replace output b: only this method writes it, it is no
@@ -104,15 +104,16 @@ type shape struct {
 	alignment int  // of the largest element
 }
 
-// shapes returns those of all storages.
-func shapes(m *ir.Method) []shape {
-	list := make([]shape, len(m.Storages))
+// appendShapes appends those of all storages.
+func appendShapes(list []shape, m *ir.Method) []shape {
+	list = slices.Grow(list, len(m.Storages))
 	for i := range m.Storages {
 		s := &m.Storages[i]
-		list[i] = shape{static: true, alignment: m.Alignment(s)}
+		x := shape{static: true, alignment: m.Alignment(s)}
 		for _, v := range s.Values {
-			list[i].static = list[i].static && m.Values[v].Tensor.Dynamism == tensor.Static
+			x.static = x.static && m.Values[v].Tensor.Dynamism == tensor.Static
 		}
+		list = append(list, x)
 	}
 	return list
 }
@@ -128,7 +129,7 @@ func (p *pass) isUntouched(def *ir.Def) bool {
 func (p *pass) outlasts(def *ir.Def, i int) bool {
 	made := &p.flow.Defs[p.flow.Steps[i].Makes[0]]
 	if made.Live {
-		writers := len(p.accesses[def.Storage].Writers)
+		writers := len(p.writers[def.Storage])
 		return writers == 0 || writers == 1 && p.m.Storages[def.Storage].Kind == ir.Activation
 	}
 	if n := len(made.Uses); n > 0 {
@@ -300,8 +301,16 @@ func digits(d tensor.DType) int {
 func fill(b []byte, d tensor.DType, place int) {
 	size, base := d.Size(), digits(d)
 	var digit [4]byte
-	for i, n := 0, 0; i+size <= len(b); i, n = i+size, n+1 {
-		binary.LittleEndian.PutUint32(digit[:], uint32(n/place%base))
+	n, left := 0, place // the current digit, and how many elements are still to have it
+	for i := 0; i+size <= len(b); i += size {
+		if left == 0 {
+			n, left = n+1, place
+			if n == base {
+				n = 0
+			}
+		}
+		left--
+		binary.LittleEndian.PutUint32(digit[:], uint32(n))
 		copy(b[i:i+size], digit[:])
 	}
 }

@@ -64,23 +64,24 @@ func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set
 	if m.Coarse || operands(m) > maxOperand {
 		return m, nil, nil
 	}
-	var done []Rewritten
-	tried := newTrials()
+	p := &pass{ops: ops, flow: new(ir.Flow), left: left, tried: newTrials()}
+	p.evaluator = newEvaluator(m, k, p.tried.take)
 	for range maxRounds {
-		p := newPass(m, k, ops, left, tried)
+		before := len(p.done)
+		p.begin(m)
 		if err := p.run(ctx); err != nil {
 			return nil, nil, err
 		}
-		if len(p.done) == 0 {
+		if len(p.done) == before {
 			break
 		}
 		next, err := p.change().Apply()
 		if err != nil {
 			return nil, nil, err
 		}
-		m, left, done = next, p.left, append(done, p.done...)
+		m = next
 	}
-	return m, done, nil
+	return m, p.done, nil
 }
 
 // operands counts what all steps read and write.
@@ -92,25 +93,31 @@ func operands(m *ir.Method) (n int) {
 	return n
 }
 
-// pass is one round: patterns of one method that share no step.
+// pass holds the rounds. The patterns of one round share no step.
 type pass struct {
 	*evaluator
-	ops      *kernels.Set
-	flow     *ir.Flow
-	accesses []ir.Accesses
-	shape    []shape  // by storage
-	edit     *ir.Edit // nil until something changes
-	taken    []bool   // by step: it belongs to a pattern of this round
-	joined   []bool   // by storage: it received values of another one in this round
-	gone     []bool   // by storage: another one received its values in this round
-	left     Budget
-	tried    *trials // in all rounds
-	done     []Rewritten
+	ops   *kernels.Set
+	left  Budget
+	tried *trials
+	done  []Rewritten // in all rounds
+
+	// Of the current round:
+	flow    *ir.Flow
+	writers [][]int  // by storage: the steps that write it
+	shape   []shape  // by storage
+	edit    *ir.Edit // nil until something changes
+	taken   []bool   // by step: it belongs to a pattern
+	joined  []bool   // by storage: it received values of another one
+	gone    []bool   // by storage: another one received its values
 }
 
-func newPass(m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, tried *trials) *pass {
-	return &pass{evaluator: newEvaluator(m, k, tried.take), ops: ops, flow: m.Flow(), accesses: m.Accesses(), shape: shapes(m),
-		taken: make([]bool, len(m.Steps)), joined: make([]bool, len(m.Storages)), gone: make([]bool, len(m.Storages)), left: left, tried: tried}
+// begin begins a round.
+func (p *pass) begin(m *ir.Method) {
+	p.m, p.edit = m, nil
+	p.flow.Compute(m)
+	p.writers, p.shape = m.Writers(), appendShapes(p.shape[:0], m)
+	p.taken = make([]bool, len(m.Steps))
+	p.joined, p.gone = make([]bool, len(m.Storages)), make([]bool, len(m.Storages))
 }
 
 // change returns the edit of the round.

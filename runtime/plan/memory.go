@@ -143,7 +143,7 @@ func (p *Memory) arrange(inArena []int) Arrangement {
 	if p.Options.Mode != Naive {
 		l = Pack(items)
 	}
-	p.LowerBound = LowerBound(items)
+	p.LowerBound = l.Bound
 	a := p.arrangement("own (" + l.Order + ")")
 	for n, i := range inArena {
 		a.Places[i], a.Placed[i] = Place{Offset: l.Offsets[n]}, true

@@ -26,6 +26,7 @@ func (a Item) overlaps(b Item) bool { return a.First <= b.Last && b.First <= a.L
 type Layout struct {
 	Offsets []int64 // one per item
 	Size    int64   // of the arena
+	Bound   int64   // the lower bound of Size
 	Order   string  // the order of placement that produced it
 }
 
@@ -63,20 +64,21 @@ func Pack(items []Item) Layout {
 	if len(items) > MaxItems {
 		return naive(items)
 	}
-	best := Layout{Size: math.MaxInt64}
-	peaks := peaks(items)
-	bound := slices.Max(append(peaks, 0))
+	steps, live := profile(items)
+	peaks, bound := peaks(items, steps, live), slices.Max(append(live, 0))
+	best := Layout{Size: math.MaxInt64, Bound: bound}
 	p, work := newPacker(items), 0
 	sequences := make([][]int, len(orders))
+	keys := make([][2]float64, len(items))
 	for round := range int64(maxRepairs) {
 		goal := bound + bound/256*(2+round) // under a percent at first; each repair accepts a larger excess
 		for k, o := range orders {
 			if sequences[k] == nil {
-				sequences[k] = o.sequence(items, peaks)
+				sequences[k] = o.sequence(items, peaks, keys)
 			}
-			l, top := p.place(sequences[k], best.Size)
-			if l.Size < best.Size {
-				best = Layout{Offsets: append(best.Offsets[:0], l.Offsets...), Size: l.Size, Order: o.name}
+			size, top := p.place(sequences[k], best.Size)
+			if size < best.Size {
+				best.Offsets, best.Size, best.Order = append(best.Offsets[:0], p.offsets...), size, o.name
 			}
 			if work += p.cost; best.Size <= goal || work > maxWork {
 				return best
@@ -87,14 +89,22 @@ func Pack(items []Item) Layout {
 	return best
 }
 
-func (o order) sequence(items []Item, peaks []int64) []int {
+// sequence returns the items in the order's sequence; equal ones stay in order. keys is scratch, one
+// per item.
+func (o order) sequence(items []Item, peaks []int64, keys [][2]float64) []int {
 	seq := make([]int, len(items))
-	keys := make([][2]float64, len(items))
 	for i, it := range items {
 		seq[i], keys[i] = i, o.keys(it, peaks[i])
 	}
-	slices.SortStableFunc(seq, func(a, b int) int {
-		return cmp.Or(cmp.Compare(keys[b][0], keys[a][0]), cmp.Compare(keys[b][1], keys[a][1]))
+	slices.SortFunc(seq, func(a, b int) int {
+		x, y := &keys[a], &keys[b]
+		switch {
+		case x[0] > y[0], x[0] == y[0] && x[1] > y[1]:
+			return -1
+		case x[0] == y[0] && x[1] == y[1]:
+			return a - b
+		}
+		return 1
 	})
 	return seq
 }
@@ -108,7 +118,7 @@ func promote(seq []int, i int) {
 
 // naive places every item after the previous one.
 func naive(items []Item) Layout {
-	l := Layout{Offsets: make([]int64, len(items)), Order: "naive"}
+	l := Layout{Offsets: make([]int64, len(items)), Bound: LowerBound(items), Order: "naive"}
 	for i, it := range items {
 		l.Offsets[i] = l.Size
 		l.Size += align(it.Bytes)
@@ -125,44 +135,48 @@ const maxPairs = 1 << 20
 // packer places the same items repeatedly.
 type packer struct {
 	items   []Item
-	near    [][]int32 // by item, the others that are live with it; nil: too many
-	cost    int       // comparisons of one attempt
+	cost    int // comparisons of one attempt
 	offsets []int64
 	placed  []bool
-	order   []int32  // scratch: placed items, by offset, if near is nil
-	busy    [][]span // by item: the placed items of near, by offset
-	all     []span   // scratch: the same for one item, if near is nil
+
+	// The items that are live with item i are near[starts[i]:starts[i+1]], and those of them that
+	// are placed are the first busy[i] of busies[starts[i]:starts[i+1]], by offset.
+	starts []int // nil: there are too many
+	near   []int32
+	busies []int32
+	busy   []int
+
+	order []int32 // scratch: placed items, by offset, if starts is nil
+	all   []int32 // scratch: the same for one item, if starts is nil
 }
 
-// span is the byte range [from, to).
-type span struct{ from, to int64 }
-
 func newPacker(items []Item) *packer {
-	p := &packer{items: items, offsets: make([]int64, len(items)), placed: make([]bool, len(items)), cost: len(items) * len(items)}
-	seq := make([]int32, 0, len(items))
+	n := len(items)
+	p := &packer{items: items, offsets: make([]int64, n), placed: make([]bool, n), cost: n * n}
+	seq := make([]int32, 0, n)
 	for i, it := range items {
 		if it.Bytes > 0 {
 			seq = append(seq, int32(i))
 		}
 	}
 	slices.SortFunc(seq, func(a, b int32) int { return cmp.Compare(items[a].First, items[b].First) })
-	pairs, count := 0, make([]int, len(items))
+	pairs, starts := 0, make([]int, n+1)
 	for a, b := range overlappingPairs(items, seq) {
 		if pairs++; pairs > maxPairs {
 			return p
 		}
-		count[a]++
-		count[b]++
+		starts[a+1]++
+		starts[b+1]++
 	}
-	p.cost = 8 * (2*pairs + len(items)) // they are sorted, too
-	p.near, p.busy = make([][]int32, len(items)), make([][]span, len(items))
-	others, spans := make([]int32, 2*pairs), make([]span, 2*pairs)
-	for i, n := range count {
-		p.near[i], others = others[:0:n], others[n:]
-		p.busy[i], spans = spans[:0:n], spans[n:]
+	for i := range n {
+		starts[i+1] += starts[i]
 	}
+	p.cost = 8 * (2*pairs + n) // they are sorted, too
+	p.starts, p.near, p.busies, p.busy = starts, make([]int32, 2*pairs), make([]int32, 2*pairs), make([]int, n)
 	for a, b := range overlappingPairs(items, seq) {
-		p.near[a], p.near[b] = append(p.near[a], b), append(p.near[b], a)
+		p.near[starts[a]+p.busy[a]], p.near[starts[b]+p.busy[b]] = b, a
+		p.busy[a]++
+		p.busy[b]++
 	}
 	return p
 }
@@ -184,28 +198,25 @@ func overlappingPairs(items []Item, seq []int32) iter.Seq2[int32, int32] {
 	}
 }
 
-// place places the items in the order of seq, as long as they end below limit; top is the index in
-// seq of the item with the highest end. The offsets are valid until the next call.
-func (p *packer) place(seq []int, limit int64) (l Layout, top int) {
+// place places the items in the order of seq, as long as they end below limit. It returns the size
+// of the arena, and the index in seq of the item with the highest end.
+func (p *packer) place(seq []int, limit int64) (size int64, top int) {
 	p.order = p.order[:0]
 	clear(p.offsets)
 	clear(p.placed)
-	for i := range p.busy {
-		p.busy[i] = p.busy[i][:0]
-	}
+	clear(p.busy)
 	for n, i := range seq {
 		at := p.lowestGap(i)
-		if end := at + align(p.items[i].Bytes); end > l.Size {
-			l.Size, top = end, n
+		if end := at + align(p.items[i].Bytes); end > size {
+			size, top = end, n
 		}
-		if l.Size >= limit {
+		if size >= limit {
 			break
 		}
 		p.offsets[i], p.placed[i] = at, true
 		p.record(i)
 	}
-	l.Offsets = p.offsets
-	return l, top
+	return size, top
 }
 
 // lowestGap returns the lowest offset at which item i fits between the placed items that are live
@@ -216,50 +227,47 @@ func (p *packer) lowestGap(i int) int64 {
 		return 0
 	}
 	for _, b := range p.neighbours(i) {
-		if at+size <= b.from {
+		if at+size <= p.offsets[b] {
 			return at
 		}
-		at = max(at, b.to)
+		at = max(at, p.offsets[b]+align(p.items[b].Bytes))
 	}
 	return at
 }
 
 // record records the place of item i for the unplaced items that are live with it.
 func (p *packer) record(i int) {
-	at := p.offsets[i]
-	if p.near == nil {
+	if p.starts == nil {
+		at := p.offsets[i]
 		pos, _ := slices.BinarySearchFunc(p.order, at, func(o int32, at int64) int { return cmp.Compare(p.offsets[o], at) })
 		p.order = slices.Insert(p.order, pos, int32(i))
 		return
 	}
-	place := span{at, at + align(p.items[i].Bytes)}
-	for _, o := range p.near[i] {
+	for _, o := range p.near[p.starts[i]:p.starts[i+1]] {
 		if !p.placed[o] {
-			p.busy[o] = insert(p.busy[o], place)
+			p.insert(p.busies[p.starts[o]:], p.busy[o], int32(i))
+			p.busy[o]++
 		}
 	}
 }
 
-// insert keeps the spans sorted by start.
-func insert(list []span, s span) []span {
-	list = append(list, s)
-	k := len(list) - 1
-	for ; k > 0 && list[k-1].from > s.from; k-- {
-		list[k] = list[k-1]
+// insert inserts item i into the first n items of a list, which stay sorted by offset.
+func (p *packer) insert(list []int32, n int, i int32) {
+	for ; n > 0 && p.offsets[list[n-1]] > p.offsets[i]; n-- {
+		list[n] = list[n-1]
 	}
-	list[k] = s
-	return list
+	list[n] = i
 }
 
-// neighbours returns the spans of the placed items that are live with item i, by offset.
-func (p *packer) neighbours(i int) []span {
-	if p.near != nil {
-		return p.busy[i]
+// neighbours returns the placed items that are live with item i, by offset.
+func (p *packer) neighbours(i int) []int32 {
+	if p.starts != nil {
+		return p.busies[p.starts[i]:][:p.busy[i]]
 	}
 	p.all = p.all[:0]
 	for _, o := range p.order {
 		if p.items[o].Bytes > 0 && p.items[o].overlaps(p.items[i]) {
-			p.all = append(p.all, span{p.offsets[o], p.offsets[o] + align(p.items[o].Bytes)})
+			p.all = append(p.all, o)
 		}
 	}
 	return p.all
@@ -278,13 +286,14 @@ func profile(items []Item) (steps []int, live []int64) {
 		step  int
 		bytes int64
 	}
-	var events []event
+	events := make([]event, 0, 2*len(items))
 	for _, it := range items {
 		if it.Last >= it.First {
 			events = append(events, event{it.First, align(it.Bytes)}, event{it.Last + 1, -align(it.Bytes)})
 		}
 	}
 	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.step, b.step) })
+	steps, live = make([]int, 0, len(events)), make([]int64, 0, len(events)+1)
 	var now int64
 	for i, e := range events {
 		now += e.bytes
@@ -295,9 +304,9 @@ func profile(items []Item) (steps []int, live []int64) {
 	return steps, live
 }
 
-// peaks returns for each item the largest number of live bytes at any step of its life.
-func peaks(items []Item) []int64 {
-	steps, live := profile(items)
+// peaks returns for each item the largest number of live bytes at any step of its life, from the
+// profile of all items.
+func peaks(items []Item, steps []int, live []int64) []int64 {
 	p := make([]int64, len(items))
 	for i, it := range items {
 		first, _ := slices.BinarySearch(steps, it.First)

@@ -49,15 +49,29 @@ type Arena struct {
 // Value is one entry of the value table (table EValue). Only the field selected by Kind is
 // meaningful.
 type Value struct {
-	Kind    tensor.Kind
-	Bool    bool
-	Int     int64
-	Double  float64
+	Kind   tensor.Kind
+	Bool   bool
+	Int    int64
+	Double float64
+	Items  []int // lists of values: indices of Values; -1 is None in an OptionalTensorList
+	Tensor *Tensor
+	Long   *Long // nil for most kinds
+}
+
+// Long is the contents of rare kinds of values, apart from the table of values.
+type Long struct {
 	Str     string
 	Bools   []bool
 	Doubles []float64
-	Items   []int // lists of values: indices of Values; -1 is None in an OptionalTensorList
-	Tensor  *Tensor
+}
+
+// Scalar returns a value of a kind that refers to no other value.
+func (v *Value) Scalar() tensor.Value {
+	s := tensor.Value{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double}
+	if v.Long != nil {
+		s.Str, s.Bools, s.Doubles = v.Long.Str, v.Long.Bools, v.Long.Doubles
+	}
+	return s
 }
 
 // Storage is the source of a tensor's bytes.

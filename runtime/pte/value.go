@@ -17,15 +17,17 @@ var values = [...]struct {
 	3: {tensor.KindBool, func(_ *methodReader, t flatbuf.Table) Value { return Value{Bool: t.Bool(0, "bool_val", false)} }},
 	4: {tensor.KindDouble, func(_ *methodReader, t flatbuf.Table) Value { return Value{Double: t.Float64(0, "double_val", 0)} }},
 	5: {tensor.KindTensor, func(m *methodReader, t flatbuf.Table) Value { return Value{Tensor: m.tensor(t)} }},
-	6: {tensor.KindString, func(_ *methodReader, t flatbuf.Table) Value { return Value{Str: t.String(0, "string_val")} }},
+	6: {tensor.KindString, func(_ *methodReader, t flatbuf.Table) Value {
+		return Value{Long: &Long{Str: t.String(0, "string_val")}}
+	}},
 	7: {tensor.KindIntList, func(m *methodReader, t flatbuf.Table) Value {
 		return Value{Items: m.items(t.Vector(0, "items", 8), flatbuf.Vector.Int64, false)}
 	}},
 	8: {tensor.KindDoubleList, func(_ *methodReader, t flatbuf.Table) Value {
-		return Value{Doubles: flatbuf.Slice(t.Vector(0, "items", 8), flatbuf.Vector.Float64)}
+		return Value{Long: &Long{Doubles: flatbuf.Slice(t.Vector(0, "items", 8), flatbuf.Vector.Float64)}}
 	}},
 	9: {tensor.KindBoolList, func(_ *methodReader, t flatbuf.Table) Value {
-		return Value{Bools: flatbuf.Slice(t.Vector(0, "items", 1), flatbuf.Vector.Bool)}
+		return Value{Long: &Long{Bools: flatbuf.Slice(t.Vector(0, "items", 1), flatbuf.Vector.Bool)}}
 	}},
 	10: {tensor.KindTensorList, func(m *methodReader, t flatbuf.Table) Value {
 		return Value{Items: m.items(t.Vector(0, "items", 4), int32Item, false)}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -296,7 +297,7 @@ func (p *parser) scalar(place string) (any, error) {
 	}
 }
 
-// number returns an int64 or uint64 if possible, else a float64.
+// number returns an int64 or uint64 if possible, else the nearest finite float64.
 func number(text string) any {
 	if x, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return x
@@ -305,5 +306,5 @@ func number(text string) any {
 		return x
 	}
 	x, _ := strconv.ParseFloat(text, 64)
-	return x
+	return min(max(x, -math.MaxFloat64), math.MaxFloat64)
 }

@@ -31,12 +31,11 @@ func (r *Response) Append(dst []byte) (body []byte, headerLength int, err error)
 	return appendTensors(dst, first, `,"outputs":[`, "outputs", r.Outputs)
 }
 
-// Append appends the request to dst like Response.Append, with the names of Outputs but not their
-// parameters.
+// Append appends the request to dst like Response.Append.
 func (r *Request) Append(dst []byte) (body []byte, headerLength int, err error) {
 	first := len(dst)
 	dst = quote(append(dst, `{"id":`...), r.ID)
-	if dst, err = r.Parameters.append(dst); err != nil {
+	if dst, err = r.Parameters.append(dst, "parameters"); err != nil {
 		return nil, 0, err
 	}
 	for i, o := range r.Outputs {
@@ -45,7 +44,11 @@ func (r *Request) Append(dst []byte) (body []byte, headerLength int, err error) 
 		} else {
 			dst = append(dst, ',')
 		}
-		dst = append(quote(append(dst, `{"name":`...), o.Name), '}')
+		dst = quote(append(dst, `{"name":`...), o.Name)
+		if dst, err = o.Parameters.append(dst, fmt.Sprintf("outputs[%d].parameters", i)); err != nil {
+			return nil, 0, err
+		}
+		dst = append(dst, '}')
 	}
 	if len(r.Outputs) > 0 {
 		dst = append(dst, ']')
@@ -54,8 +57,8 @@ func (r *Request) Append(dst []byte) (body []byte, headerLength int, err error) 
 }
 
 // append appends the parameters as a member of an object, sorted by name, or nothing if there are
-// none.
-func (p Parameters) append(dst []byte) ([]byte, error) {
+// none. place is their path.
+func (p Parameters) append(dst []byte, place string) ([]byte, error) {
 	begin := `,"parameters":{`
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		dst = append(quote(append(dst, begin...), name), ':')
@@ -73,11 +76,11 @@ func (p Parameters) append(dst []byte) ([]byte, error) {
 			dst = strconv.AppendUint(dst, v, 10)
 		case float64:
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, &Error{ErrNoJSON, join("parameters", name), fmt.Errorf("%v", v)}
+				return nil, &Error{ErrNoJSON, join(place, name), fmt.Errorf("%v", v)}
 			}
 			dst = strconv.AppendFloat(dst, v, 'e', -1, 64) // an exponent distinguishes it from integers
 		default:
-			return nil, &Error{ErrNoJSON, join("parameters", name), fmt.Errorf("%T, want a type of Parameters", v)}
+			return nil, &Error{ErrNoJSON, join(place, name), fmt.Errorf("%T, want a type of Parameters", v)}
 		}
 	}
 	if len(p) > 0 {

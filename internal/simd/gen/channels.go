@@ -11,9 +11,9 @@ import "fmt"
 const channelsParams = "(n int, y, x *float32, xo *int, w *float32, wo *int, t int, bias *float32, ys, xs int, lo, hi float32"
 
 var channelSets = []set{
-	{"channels_amd64", "channels_amd64.go", "Windows over rows of channels for AVX2 and FMA, n blocks of eight channels, and for AVX-512, n channels.",
+	{"channels_amd64", "Windows over rows of channels for AVX2 and FMA, n blocks of eight channels, and for AVX-512, n channels.",
 		[]routine{amd64Channels(4), amd64Channels(2), amd64Channels(1), avx512Channels(4), avx512Channels(2), avx512Channels(1)}},
-	{"channels_arm64", "channels_arm64.go", "Windows over rows of channels for NEON, n blocks of four channels.",
+	{"channels_arm64", "Windows over rows of channels for NEON, n blocks of four channels.",
 		[]routine{neonChannels(4), neonChannels(2), neonChannels(1)}},
 }
 

@@ -27,12 +27,12 @@ func dotTiles(name string, write func(d dotTile, f *frame) string, list ...dotTi
 }
 
 var dotSets = []set{
-	{"dot512_amd64", "dot512_amd64.go", "Tiles of products of 8-bit elements for AVX-512 with VNNI.",
+	{"dot512_amd64", "Tiles of products of 8-bit elements for AVX-512 with VNNI.",
 		dotTiles("vnni", vnniTile, dotTile{8, 2}, dotTile{4, 2}, dotTile{2, 2}, dotTile{1, 4}, dotTile{1, 2},
 			dotTile{8, 1}, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
-	{"dot_amd64", "dot_amd64.go", "Tiles of products of 8-bit elements for AVX2.",
+	{"dot_amd64", "Tiles of products of 8-bit elements for AVX2.",
 		dotTiles("madd", maddTile, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
-	{"dot_arm64", "dot_arm64.go", "Tiles of products of 8-bit elements for NEON, with its dot products and without.",
+	{"dot_arm64", "Tiles of products of 8-bit elements for NEON, with its dot products and without.",
 		append(dotTiles("sdot", sdotTile, dotTile{4, 1}, dotTile{1, 1}), dotTiles("smull", smullTile, dotTile{2, 1}, dotTile{1, 1})...)},
 }
 

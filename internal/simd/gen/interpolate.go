@@ -1,7 +1,7 @@
 package main
 
 var interpolateSets = []set{
-	{"interpolate512_amd64", "interpolate512_amd64.go", "Rows between their points, see simd.Interpolate.",
+	{"interpolate512_amd64", "Rows between their points, see simd.Interpolate.",
 		[]routine{avx512Interpolate}},
 }
 

@@ -12,7 +12,7 @@ import (
 // TestCurrent fails where the table changed and the loops were not written again, and
 // where a file is left of a table that no longer writes it.
 func TestCurrent(t *testing.T) {
-	files, err := generate()
+	files, err := generate("..")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,9 @@ func nibbleTiles(name string, write func(d dotTile, f *frame) string, list ...do
 }
 
 var nibbleSets = []set{
-	{"nibble512_amd64", "nibble512_amd64.go", "Tiles of products with 4-bit weights for AVX-512 with VNNI.",
+	{"nibble512_amd64", "Tiles of products with 4-bit weights for AVX-512 with VNNI.",
 		nibbleTiles("nibble512x", nibble512, dotTile{4, 2}, dotTile{1, 4}, dotTile{1, 2}, dotTile{4, 1}, dotTile{1, 1})},
-	{"nibble_amd64", "nibble_amd64.go", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleAVX2, dotTile{1, 1})},
+	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleAVX2, dotTile{1, 1})},
 }
 
 // nibbleGroups wraps the loop over the groups' rows. R15 is where a group begins.

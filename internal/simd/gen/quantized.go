@@ -34,7 +34,7 @@ func blocks(before, body string) string {
 	return lines(before, "XORQ AX, AX", align) + "\nloop:\n" + lines(body, "ADDQ $8, AX", "DECQ CX", "JNZ loop", "VZEROUPPER\nRET")
 }
 
-var quantizedSets = []set{{"quantized_amd64", "quantized_amd64.go",
+var quantizedSets = []set{{"quantized_amd64",
 	"Loops over quantized elements. Those that take n do so blocks of eight elements, n > 0.", quantizedRoutines()}}
 
 func quantizedRoutines() (list []routine) {

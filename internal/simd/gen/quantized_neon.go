@@ -5,9 +5,9 @@ import "fmt"
 // Loops over quantized elements for NEON. Bounds are in V10 and V11, the zero point in V12.
 
 var quantizedNeonSets = []set{
-	{"quantized_arm64", "quantized_arm64.go", "Loops over quantized elements. Those that take n do so blocks of four elements, n > 0.",
+	{"quantized_arm64", "Loops over quantized elements. Those that take n do so blocks of four elements, n > 0.",
 		neonQuantizedRoutines()},
-	{"nibble_arm64", "nibble_arm64.go", "Tiles of products with 4-bit weights for NEON with dot products.",
+	{"nibble_arm64", "Tiles of products with 4-bit weights for NEON with dot products.",
 		nibbleTiles("nibble", nibbleNeon, dotTile{1, 1})},
 }
 

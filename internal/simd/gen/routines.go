@@ -12,25 +12,19 @@ type routine struct{ signature, text string }
 // set is the routines of one assembly file.
 type set struct {
 	file     string // without .s
-	stubs    string // the Go file that declares them, "" where that is hand-written
 	about    string
 	routines []routine
 }
 
-// addRoutines writes sets of routines, and their declarations.
+// addRoutines writes sets of routines.
 func addRoutines(source map[string]string, sets []set) {
 	for _, s := range sets {
 		text := "\n" + wrapped(s.about)
-		stubs := generated + "//go:build !purego\n\npackage simd\n\n" + wrapped(s.about)
 		for _, r := range s.routines {
 			name, _, _ := strings.Cut(strings.TrimPrefix(r.signature, "func "), "(")
 			text += fmt.Sprintf("\n// %s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n%s", r.signature, name, frameOf(r.signature).size, indented(expanded(r.text)))
-			stubs += "\n//go:noescape\n" + r.signature + "\n"
 		}
 		source[s.file+".s"] = head(text) + text
-		if s.stubs != "" {
-			source[s.stubs] = stubs
-		}
 	}
 }
 

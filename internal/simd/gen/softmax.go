@@ -3,7 +3,7 @@ package main
 import "fmt"
 
 var softmaxSets = []set{
-	{"softmax512_amd64", "softmax512_amd64.go", "The softmax of rows for AVX-512.", []routine{avx512Softmax}},
+	{"softmax512_amd64", "The softmax of rows for AVX-512.", []routine{avx512Softmax}},
 }
 
 const softmaxSignature = "func softmaxRows512(rows, n int, dst, src *float32)"

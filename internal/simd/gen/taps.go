@@ -10,8 +10,8 @@ func tapsSignature(name string) string {
 }
 
 var tapSets = []set{
-	{"taps_amd64", "", "Sums over taps for AVX2 and FMA.", []routine{amd64Taps("tapsBlocks", 8), amd64Taps("tapsLanes", 1)}},
-	{"taps_arm64", "", "Sums over taps for NEON.", []routine{arm64Taps("tapsBlocks", 4), arm64Taps("tapsLanes", 1)}},
+	{"taps_amd64", "Sums over taps for AVX2 and FMA.", []routine{amd64Taps("tapsBlocks", 8), amd64Taps("tapsLanes", 1)}},
+	{"taps_arm64", "Sums over taps for NEON.", []routine{arm64Taps("tapsBlocks", 4), arm64Taps("tapsLanes", 1)}},
 }
 
 // amd64Taps has y in Y0 and on, a weight in Y8; BX counts taps.

@@ -23,14 +23,14 @@ func tiles(write func(t tile) string, list ...tile) (routines []routine) {
 }
 
 var tileSets = []set{
-	{"tiles_amd64", "tiles_amd64.go", "Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones that there are.",
+	{"tiles_amd64", "Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones that there are.",
 		append(tiles(avx2Tile, tile{6, 16, ""}, tile{4, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{1, 64, ""},
 			tile{6, 8, "mask *int32"}, tile{2, 8, "mask *int32"}, tile{1, 8, "mask *int32"}), avx2Row())},
-	{"tiles512_amd64", "tiles512_amd64.go", "Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one tile serves every width.",
+	{"tiles512_amd64", "Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one tile serves every width.",
 		slices.Concat(
 			tiles(avx512Tile, columns(32)...), tiles(avx512Narrow, columns(16)...),
 			[]routine{avx512Row()})},
-	{"tiles_arm64", "tiles_arm64.go", "Tiles of a matrix product for NEON.",
+	{"tiles_arm64", "Tiles of a matrix product for NEON.",
 		append(tiles(neonTile, tile{6, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{6, 4, ""}, tile{1, 4, ""}), neonRow())},
 }
 

@@ -5,7 +5,7 @@ import "fmt"
 // Transposes for NEON: n tiles, one below the other in src and side by side in dst. Rows
 // are zipped with those half a tile further down, once for each factor of two: then they
 // are the columns.
-var transposeSets = []set{{"transpose_arm64", "", "Transposes for NEON: tiles of 4×4 words, and of 8×8 halves and bytes. Strides are in bytes.", []routine{
+var transposeSets = []set{{"transpose_arm64", "Transposes for NEON: tiles of 4×4 words, and of 8×8 halves and bytes. Strides are in bytes.", []routine{
 	zipped("func transposeLanes(n int, dst *uint32, ds int, src *uint32, ss int)", 4, "S4", 16),
 	zipped("func transposeHalves(n int, dst *uint16, ds int, src *uint16, ss int)", 8, "H8", 16),
 	zipped("func transposeBytes(n int, dst *uint8, ds int, src *uint8, ss int)", 8, "B8", 8),

@@ -9,13 +9,13 @@ import (
 // element of rows; and places of extremes. Strides are in bytes, offsets in elements.
 
 var windowSets = []set{
-	{"window_amd64", "window_amd64.go",
+	{"window_amd64",
 		"Rows of windows for AVX2, n blocks of eight and what the mask leaves on, and for AVX-512, n elements.",
 		[]routine{
 			amd64Taps8(sumTap), amd64Taps8(maxTap), amd64Taps8(firstMaxTap), amd64Taps8(firstMinTap),
 			avx512Taps(sumTap), avx512Taps(maxTap), avx512Taps(firstMaxTap), avx512Taps(firstMinTap),
 			avx512MaxPlaces(1), avx512MaxPlaces(2), avx512Stride2, avx512Zip2, amd64Zip2, amd64Places}},
-	{"window_arm64", "window_arm64.go",
+	{"window_arm64",
 		"Rows of windows for NEON, n blocks of four, then the last four of a row, which lie last bytes from its start.",
 		[]routine{
 			neonTaps(sumTap), neonTaps(maxTap), neonTaps(firstMaxTap), neonTaps(firstMinTap), neonZip2, neonPlaces}},

@@ -9,12 +9,12 @@ import (
 )
 
 var (
-	geluErf      = unary{rule: fractional, table: table{f32: slice(simd.GELU), f64: each[float64](gelu64), cost: 8}}
-	geluTanh     = unary{rule: fractional, table: table{f32: slice(simd.GELUTanh), f64: each[float64](geluTanh64), cost: 6}}
-	elu          = unary{rule: fractional, table: table{f32: elu32, f64: elu64, cost: inVectors}}
-	leaky        = unary{rule: fractional, table: table{f32: leakyRelu32, f64: leakyRelu}}
-	swish        = unary{rule: fractional, table: table{f32: slice(simd.SiLU), f64: each[float64](silu64), cost: inVectors}}
-	hardSwish    = unary{rule: fractional, table: table{f32: slice(simd.Hardswish), f64: each[float64](hardswish64), cost: 4}}
+	geluErf      = unary{rule: fractional, same: true, table: table{f32: slice(simd.GELU), f64: each[float64](gelu64), cost: 8}}
+	geluTanh     = unary{rule: fractional, same: true, table: table{f32: slice(simd.GELUTanh), f64: each[float64](geluTanh64), cost: 6}}
+	elu          = unary{rule: fractional, same: true, table: table{f32: elu32, f64: elu64, cost: inVectors}}
+	leaky        = unary{rule: fractional, same: true, table: table{f32: leakyRelu32, f64: leakyRelu}}
+	swish        = unary{rule: fractional, same: true, table: table{f32: slice(simd.SiLU), f64: each[float64](silu64), cost: inVectors}}
+	hardSwish    = unary{rule: fractional, same: true, table: table{f32: slice(simd.Hardswish), f64: each[float64](hardswish64), cost: 4}}
 	logits       = unary{rule: floating, table: table{f32: logit32, f64: logit64, cost: 100}}
 	logitsHalf   = unary{rule: floating, table: table{f32: logitHalf, cost: 100}}
 	logitsBFloat = unary{rule: floating, table: table{f32: logitBFloat, cost: 100}}
@@ -25,8 +25,8 @@ var activationOps = []kernels.Op{
 	{Schema: `aten::gelu.out(Tensor self, *, str approximate="none", Tensor(a!) out)`, Func: gelu, DTypes: floats, Family: kernels.Pointwise},
 	{Schema: "aten::elu.out(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1, *, Tensor(a!) out)", Func: eluNumbers, DTypes: floats, Family: kernels.Pointwise},
 	{Schema: "aten::leaky_relu.out(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out)", Func: leakyReluNumber, DTypes: floats, Family: kernels.Arith},
-	{Schema: "aten::silu.out(Tensor self, *, Tensor(a!) out)", Func: swish.same, DTypes: floats, Family: kernels.Pointwise},
-	{Schema: "aten::hardswish.out(Tensor self, *, Tensor(a!) out)", Func: hardSwish.same, DTypes: floats, Family: kernels.Pointwise},
+	{Schema: "aten::silu.out(Tensor self, *, Tensor(a!) out)", Func: swish.run, DTypes: floats, Family: kernels.Pointwise},
+	{Schema: "aten::hardswish.out(Tensor self, *, Tensor(a!) out)", Func: hardSwish.run, DTypes: floats, Family: kernels.Pointwise},
 	{Schema: "aten::logit.out(Tensor self, float? eps=None, *, Tensor(a!) out)", Func: logitNumber, DTypes: all, Family: kernels.Pointwise},
 	{Schema: "aten::glu.out(Tensor self, int dim=-1, *, Tensor(a!) out)", Func: glu, DTypes: floats, Family: kernels.Pointwise},
 }
@@ -34,9 +34,9 @@ var activationOps = []kernels.Op{
 func gelu(c *kernels.Ctx, a kernels.Args) error {
 	switch mode := a.Str(1); mode {
 	case "none":
-		return geluErf.same(c, a)
+		return geluErf.run(c, a)
 	case "tanh":
-		return geluTanh.same(c, a)
+		return geluTanh.run(c, a)
 	default:
 		return kernels.Badf(1, `"none" or "tanh"`, "%q", mode)
 	}
@@ -63,9 +63,6 @@ func hardswish64(x float64) float64 { return x * min(max(x+3, 0), 6) / 6 }
 // elu hands its kernel the factors of the negative part, of its exponent, and of the
 // positive part.
 func eluNumbers(c *kernels.Ctx, a kernels.Args) error {
-	if out := outArg(a); out.DType != a.Tensor(0).DType {
-		return kernels.Bad(out.i, out.DType.String(), a.Tensor(0).DType.String()+" as self")
-	}
 	alpha, scale := a.Scalar(1), a.Scalar(2)
 	negative := kernels.Scalar{Type: tensor.Float64, F: alpha.Float() * scale.Float()}
 	return elu.numbers(c, a, [3]kernels.Scalar{negative, a.Scalar(3), scale})
@@ -84,9 +81,6 @@ func elu64(k *block[float64]) {
 }
 
 func leakyReluNumber(c *kernels.Ctx, a kernels.Args) error {
-	if out := outArg(a); out.DType != a.Tensor(0).DType {
-		return kernels.Bad(out.i, out.DType.String(), a.Tensor(0).DType.String()+" as self")
-	}
 	return leaky.numbers(c, a, [3]kernels.Scalar{a.Scalar(1)})
 }
 
@@ -112,7 +106,7 @@ func logitNumber(c *kernels.Ctx, a kernels.Args) error {
 		u = &logitsBFloat
 	}
 	if a.IsNone(1) {
-		return u.call(c, a)
+		return u.run(c, a)
 	}
 	return u.numbers(c, a, [3]kernels.Scalar{a.Scalar(1), {Type: tensor.Bool, I: 1}})
 }

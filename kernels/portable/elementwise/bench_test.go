@@ -7,6 +7,7 @@ import (
 
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -212,7 +213,7 @@ func pattern(t *tensor.Tensor, seed int) {
 	}
 	one := as(t.DType, block...)
 	copy(t.Data, one.Data)
-	repeat(t.Data, len(one.Data))
+	strided.Repeat(t.Data, len(one.Data))
 }
 
 type copying struct{ dst, src []byte }

@@ -12,7 +12,7 @@ var (
 	bitXor     = binary{rule: integral, table: table{i32: pair(simd.BitXorInt32), i64: bitwiseXor}}
 	shiftLeft  = binary{rule: shiftable, shift: true, table: table{i32: leftShift[int32], i64: leftShift[int64]}}
 	shiftRight = binary{rule: shiftable, shift: true, table: table{i32: rightShift[int32], i64: rightShift[int64]}}
-	bitNot     = unary{rule: shiftable, table: table{i32: bitwiseNot[int32], i64: bitwiseNot[int64]}}
+	bitNot     = unary{rule: shiftable, same: true, table: table{i32: bitwiseNot[int32], i64: bitwiseNot[int64]}}
 )
 
 var bitOps = []kernels.Op{
@@ -38,9 +38,9 @@ const shiftNote = "a negative shift or one of the type's width or more gives 0, 
 // complement is bitwise_not, which for bool is logical.
 func complement(c *kernels.Ctx, a kernels.Args) error {
 	if a.Tensor(0).DType == tensor.Bool && outArg(a).DType == tensor.Bool {
-		return logicalNot.call(c, a)
+		return logicalNot.run(c, a)
 	}
-	return bitNot.same(c, a)
+	return bitNot.run(c, a)
 }
 
 func bitwiseAnd(k *block[int64]) { map2(k, func(x, y int64) int64 { return x & y }) }

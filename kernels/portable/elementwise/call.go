@@ -15,8 +15,9 @@ type table struct {
 	i64 kernel[int64]
 	c   kernel[complex128]
 
-	test bool // the kernels answer a question: they write block.test
-	cost int  // of a float32 element, in additions; 0 counts as 1
+	test    bool // the kernels answer a question: they write block.test
+	convert bool // elements are only converted, where there is no kernel
+	cost    int  // of a float32 element, in additions; 0 counts as 1
 }
 
 // call is one call: the tensors in the roles in which kernels read them.
@@ -45,16 +46,16 @@ func outArg(a kernels.Args) arg { return tensorArg(a, len(a)-2) }
 
 // commonType returns the type that the operands promote to.
 func (cl *call) commonType() tensor.DType {
-	types := newResultType()
+	types := NewResultType()
 	for _, x := range cl.in[:maxIn] {
 		switch {
 		case x.number:
-			types.number(cl.num[operandNum])
+			types.Number(cl.num[operandNum])
 		case x.Tensor != nil:
-			types.tensor(x.Tensor)
+			types.Tensor(x.Tensor)
 		}
 	}
-	return types.result()
+	return types.Result()
 }
 
 // resolve finds the compute type of the operands, and checks that a result of their
@@ -62,7 +63,7 @@ func (cl *call) commonType() tensor.DType {
 func (cl *call) resolve(r rule, test bool) error { return cl.resolveAs(cl.commonType(), r, test) }
 
 func (cl *call) resolveAs(common tensor.DType, r rule, test bool) (err error) {
-	compute, ok := r(common)
+	compute, ok := r.compute(common)
 	if !ok {
 		return cl.badTypes()
 	}
@@ -106,47 +107,51 @@ func (t *table) run(c *kernels.Ctx, a kernels.Args, cl *call) error {
 
 // start is run for a call that cannot be repeated.
 func (t *table) start(c *kernels.Ctx, a kernels.Args, cl *call) (kernels.Repeater, error) {
-	switch cl.compute {
-	case tensor.Float32:
-		return run(c, a, cl, t, t.f32)
-	case tensor.Float64:
-		return run(c, a, cl, t, t.f64)
-	case tensor.Int32:
-		if t.i32 != nil {
-			return run(c, a, cl, t, t.i32)
-		}
-		return run(c, a, cl, t, t.i64)
-	case tensor.Int64:
-		return run(c, a, cl, t, t.i64)
-	}
-	return run(c, a, cl, t, t.c)
-}
-
-func run[C compute](c *kernels.Ctx, a kernels.Args, cl *call, t *table, k kernel[C]) (*loop[C], error) {
-	if k == nil {
-		return nil, cl.badTypes()
-	}
-	l := kernels.Keep[loop[C]](c)
-	sizes, err := broadcast(l.sizes[:0], cl)
+	var buf [tensor.MaxRank]int
+	sizes, err := broadcast(buf[:0], cl)
 	if err != nil {
 		return nil, err
 	}
 	if err := kernels.ResizeOut(a, cl.out.i, sizes); err != nil {
 		return nil, err
 	}
-	return l, l.run(c, cl, t, k)
+	return t.compute(c, cl)
 }
 
-// run computes the out argument, which the operands broadcast to.
-func (l *loop[C]) run(c *kernels.Ctx, cl *call, t *table, k kernel[C]) error {
+// compute computes the out argument, which the operands broadcast to.
+func (t *table) compute(c *kernels.Ctx, cl *call) (kernels.Repeater, error) {
+	switch {
+	case cl.compute == tensor.Float32:
+		return run(c, cl, t, t.f32, convFloat32)
+	case cl.compute == tensor.Float64:
+		return run(c, cl, t, t.f64, convFloat64)
+	case cl.compute == tensor.Int32 && (t.i32 != nil || t.convert):
+		return run(c, cl, t, t.i32, convInt32)
+	case cl.compute == tensor.Int32, cl.compute == tensor.Int64:
+		return run(c, cl, t, t.i64, convInt64)
+	}
+	return run(c, cl, t, t.c, convComplex)
+}
+
+func run[C compute](c *kernels.Ctx, cl *call, t *table, k kernel[C], conv *converter[C]) (*loop[C], error) {
+	if k == nil && !t.convert {
+		return nil, cl.badTypes()
+	}
+	l := kernels.Keep[loop[C]](c)
+	l.kernel, l.test, l.conv = k, t.test, conv
+	return l, l.run(c, cl, t.cost)
+}
+
+// run runs the kernel on the call's tensors.
+func (l *loop[C]) run(c *kernels.Ctx, cl *call, cost int) error {
 	l.n, l.divisor = cl.out.Numel(), cl.divisor
 	if l.n == 0 {
 		return nil
 	}
-	if err := l.set(cl, t, k); err != nil {
+	if err := l.set(cl); err != nil {
 		return err
 	}
-	l.grain, l.loaded = l.grainOf(t.cost), false
+	l.grain, l.loaded = l.grainOf(cost), false
 	l.start(c, cl)
 	err := l.Repeat(c)
 	l.loaded = l.direct && l.kernel != nil && len(l.used) == 1
@@ -177,11 +182,9 @@ func badType(x arg) error {
 }
 
 // set describes the operands, the result and their conversions.
-func (l *loop[C]) set(cl *call, t *table, k kernel[C]) error {
-	l.kernel, l.test = k, t.test
+func (l *loop[C]) set(cl *call) error {
 	l.direct, l.out = true, cl.out.Data
 	l.outType, l.outSize = cl.out.DType, cl.out.DType.Size()
-	conv := conversion[C]()
 	for i, in := range cl.in {
 		l.in[i].layout = absent
 		if in.number {
@@ -196,16 +199,18 @@ func (l *loop[C]) set(cl *call, t *table, k kernel[C]) error {
 		if i == maskIn {
 			break
 		}
-		if !conv.loader(in.DType, &l.load[i]) {
+		if !l.conv.knows(in.DType) {
 			return badType(in)
 		}
+		l.load[i] = l.conv.load[in.DType]
 		l.direct = l.direct && l.load[i] == nil
 	}
-	if !conv.storer(l.outType, &l.store) {
+	if !l.conv.knows(l.outType) {
 		return badType(cl.out)
 	}
-	l.into = k == nil && l.store == nil && l.in[0].layout == dense
-	if t.test {
+	l.store = l.conv.store[l.outType]
+	l.into = l.kernel == nil && l.store == nil && l.in[0].layout == dense
+	if l.test {
 		l.direct = l.direct && l.outType == tensor.Bool
 	} else {
 		l.direct = l.direct && l.store == nil

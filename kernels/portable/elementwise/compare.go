@@ -43,9 +43,9 @@ var compareOps = []kernels.Op{
 	{Schema: "aten::logical_and.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalAnd.run, DTypes: allComplex},
 	{Schema: "aten::logical_or.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalOr.run, DTypes: allComplex},
 	{Schema: "aten::logical_xor.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalXor.run, DTypes: allComplex},
-	{Schema: "aten::logical_not.out(Tensor self, *, Tensor(a!) out)", Func: logicalNot.call, DTypes: allComplex},
-	{Schema: "aten::isnan.out(Tensor self, *, Tensor(a!) out)", Func: isNaN.call, DTypes: all},
-	{Schema: "aten::isinf.out(Tensor self, *, Tensor(a!) out)", Func: isInf.call, DTypes: all},
+	{Schema: "aten::logical_not.out(Tensor self, *, Tensor(a!) out)", Func: logicalNot.run, DTypes: allComplex},
+	{Schema: "aten::isnan.out(Tensor self, *, Tensor(a!) out)", Func: isNaN.run, DTypes: all},
+	{Schema: "aten::isinf.out(Tensor self, *, Tensor(a!) out)", Func: isInf.run, DTypes: all},
 }
 
 // test returns the kernel of a comparison of slices, reversed one with the operands exchanged.

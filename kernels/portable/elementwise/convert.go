@@ -5,7 +5,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// converter is the conversion table of a compute type.
+// converter is the conversion table of a compute type. Elements of the type itself are not converted: they have no row.
 type converter[C compute] struct {
 	self  tensor.DType
 	load  [tensor.NumDTypes]func(dst []C, src []byte)
@@ -20,74 +20,38 @@ var (
 	convComplex = complexes()
 )
 
-func conversion[C compute]() *converter[C] {
-	var c C
-	var t any
-	switch any(c).(type) {
-	case float32:
-		t = convFloat32
-	case float64:
-		t = convFloat64
-	case int32:
-		t = convInt32
-	case int64:
-		t = convInt64
-	default:
-		t = convComplex
-	}
-	return t.(*converter[C])
-}
-
 func realTypes[C tensor.Convertible](self tensor.DType) *converter[C] {
 	t := &converter[C]{self: self}
 	for d := range tensor.DType(tensor.NumDTypes) {
-		t.load[d], t.store[d] = tensor.Loader[C](d), tensor.Storer[C](d)
+		if d != self {
+			t.load[d], t.store[d] = tensor.Loader[C](d), tensor.Storer[C](d)
+		}
 	}
 	return t
 }
 
-// loader sets f to the conversion from d, nil if elements are stored as C. ok is false if there is none.
-func (t *converter[C]) loader(d tensor.DType, f *func([]C, []byte)) (ok bool) {
-	*f = nil
-	if d == t.self {
-		return true
-	}
-	*f = t.load[d]
-	return *f != nil
-}
-
-func (t *converter[C]) storer(d tensor.DType, f *func([]byte, []C)) (ok bool) {
-	*f = nil
-	if d == t.self {
-		return true
-	}
-	*f = t.store[d]
-	return *f != nil
-}
+// knows reports whether elements of type d are converted, or need not be.
+func (t *converter[C]) knows(d tensor.DType) bool { return d == t.self || t.load[d] != nil }
 
 // complexes computes on complex tensors: their own types, and real ones as the
 // other operand.
 func complexes() *converter[complex128] {
 	t := &converter[complex128]{self: tensor.Complex128}
 	for d := range tensor.DType(tensor.NumDTypes) {
-		if load, store := convFloat64.load[d], convFloat64.store[d]; load != nil {
+		if load, store := tensor.Loader[float64](d), tensor.Storer[float64](d); load != nil {
 			t.load[d] = func(dst []complex128, src []byte) { loadReal(dst, src, load) }
 			t.store[d] = func(dst []byte, src []complex128) { storeReal(dst, src, store) }
 		}
 	}
-	t.load[tensor.Complex64] = func(dst []complex128, src []byte) { loadComplex(dst, src, tensor.Complex64) }
-	t.load[tensor.Complex32] = func(dst []complex128, src []byte) { loadComplex(dst, src, tensor.Complex32) }
-	t.store[tensor.Complex64] = func(dst []byte, src []complex128) { storeComplex(dst, src, tensor.Complex64) }
-	t.store[tensor.Complex32] = func(dst []byte, src []complex128) { storeComplex(dst, src, tensor.Complex32) }
+	for _, d := range [...]tensor.DType{tensor.Complex64, tensor.Complex32} {
+		t.load[d] = func(dst []complex128, src []byte) {
+			tensor.CastBytes(tensor.BytesOf(dst), tensor.Complex128, src, d, len(dst))
+		}
+		t.store[d] = func(dst []byte, src []complex128) {
+			tensor.CastBytes(dst, d, tensor.BytesOf(src), tensor.Complex128, len(src))
+		}
+	}
 	return t
-}
-
-func loadComplex(dst []complex128, src []byte, d tensor.DType) {
-	tensor.CastBytes(tensor.BytesOf(dst), tensor.Complex128, src, d, len(dst))
-}
-
-func storeComplex(dst []byte, src []complex128, d tensor.DType) {
-	tensor.CastBytes(dst, d, tensor.BytesOf(src), tensor.Complex128, len(src))
 }
 
 // loadReal spreads the parts from the end, since they are loaded in dst itself.

@@ -14,25 +14,10 @@ func Convert(c *kernels.Ctx, dst *tensor.Tensor, dstArg int, src *tensor.Tensor,
 	if !strided.BroadcastsTo(src.Sizes, dst.Sizes) {
 		return kernels.Badf(srcArg, "sizes that broadcast to the result's", "sizes %v", src.Sizes)
 	}
-	cl := call{in: [maxIn + 1]arg{{Tensor: src, i: srcArg}}, out: arg{Tensor: dst, i: dstArg}}
-	switch tensor.CastType(src.DType, dst.DType) {
-	case tensor.Float32:
-		return convert[float32](c, &cl, nil)
-	case tensor.Float64:
-		return convert[float64](c, &cl, nil)
-	case tensor.Int32:
-		return convert[int32](c, &cl, nil)
-	case tensor.Int64:
-		return convert[int64](c, &cl, nil)
-	case tensor.Complex128:
-		return convert(c, &cl, identity[complex128]) // into a buffer, which storing real parts uses up
-	}
-	return badType(cl.out)
+	cl := call{in: [maxIn + 1]arg{{Tensor: src, i: srcArg}}, out: arg{Tensor: dst, i: dstArg}, compute: tensor.CastType(src.DType, dst.DType)}
+	_, err := converting.compute(c, &cl)
+	return err
 }
 
-// converting has no kernels: elements are loaded and stored.
-var converting table
-
-func convert[C compute](c *kernels.Ctx, cl *call, k kernel[C]) error {
-	return kernels.Keep[loop[C]](c).run(c, cl, &converting, k)
-}
+// converting loads and stores elements. Complex ones pass through a buffer, which storing real parts uses up.
+var converting = table{convert: true, c: identity[complex128]}

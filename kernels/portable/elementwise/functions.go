@@ -45,7 +45,7 @@ func function(name string, f func(float64) float64, f32 func(dst, src []float32)
 	}
 	return kernels.Op{
 		Schema: "aten::" + name + ".out(Tensor self, *, Tensor(a!) out)",
-		Func:   u.call, DTypes: all, Family: kernels.Pointwise,
+		Func:   u.run, DTypes: all, Family: kernels.Pointwise,
 	}
 }
 

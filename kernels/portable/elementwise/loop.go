@@ -1,6 +1,7 @@
 package elementwise
 
 import (
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -49,16 +50,16 @@ type loop[C compute] struct {
 	test    bool                      // the kernel writes block.test
 	direct  bool                      // the kernel works on the tensors' own bytes
 	kernel  kernel[C]                 // nil to convert only
-	into    bool                      // the operand is converted right into the result
-	n       int                       // elements of the result
-	grain   int                       // elements of a range
-	divisor int                       // argument to blame for a fault
-	loaded  bool                      // the one worker's block is the whole of the tensors
-	step    int                       // elements at a time
-	scratch []byte                    // of all workers, nil for a direct loop
+	conv    *converter[C]
+	into    bool   // the operand is converted right into the result
+	n       int    // elements of the result
+	grain   int    // elements of a range
+	divisor int    // argument to blame for a fault
+	loaded  bool   // the one worker's block is the whole of the tensors
+	step    int    // elements at a time
+	scratch []byte // of all workers, nil for a direct loop
 	workers []worker[C]
 	used    []worker[C] // those that this execution may use
-	sizes   [tensor.MaxRank]int
 }
 
 // worker is the state of one thread of a loop.
@@ -147,7 +148,7 @@ func (l *loop[C]) storeAnswers(dst []byte, buf []C, answers []uint8) {
 	if l.store == nil {
 		buf = tensor.View[C](dst)
 	}
-	conversion[C]().load[tensor.Bool](buf, answers)
+	l.conv.load[tensor.Bool](buf, answers)
 	if l.store != nil {
 		l.store(dst, buf)
 	}
@@ -199,7 +200,7 @@ func (w *worker[C]) fill(o *operand, load func([]C, []byte), at, n int) {
 	default:
 		load(buf[:1], o.data)
 	}
-	splat(buf[1:], buf[0])
+	strided.Fill(buf[1:], buf[0])
 	w.filled[at] = n
 }
 
@@ -210,7 +211,7 @@ func (w *worker[C]) fetchMask(l *loop[C], i, n int) []uint8 {
 		return o.data[i : i+n]
 	case single:
 		if w.filled[maskIn] < n {
-			splat(buf[:n], o.data[0])
+			strided.Fill(buf[:n], o.data[0])
 			w.filled[maskIn] = n
 		}
 	case gathered:

@@ -123,7 +123,7 @@ func gather[T tensor.Element](c *cursor, o *operand, to []byte) {
 		n := min(o.sizes[0]-c.index[0], len(dst))
 		switch stride := o.strides[0]; stride {
 		case 0:
-			splat(dst[:n], src[c.at])
+			strided.Fill(dst[:n], src[c.at])
 		case 1:
 			copy(dst[:n], src[c.at:])
 		default:
@@ -132,7 +132,7 @@ func gather[T tensor.Element](c *cursor, o *operand, to []byte) {
 			}
 		}
 		if times := c.repeats(o, len(dst)); times > 1 {
-			repeat(dst[:times*n], n)
+			strided.Repeat(dst[:times*n], n)
 			dst = dst[times*n:]
 			c.advance(o, 1, times)
 			continue
@@ -149,20 +149,4 @@ func (c *cursor) repeats(o *operand, n int) int {
 		return 0
 	}
 	return min(o.sizes[1]-c.index[1], n/o.sizes[0])
-}
-
-// repeat copies the first n elements of dst all over it.
-func repeat[T any](dst []T, n int) {
-	for n < len(dst) {
-		n += copy(dst[n:], dst[:n])
-	}
-}
-
-// splat fills dst with v.
-func splat[T any](dst []T, v T) {
-	n := min(len(dst), 16)
-	for i := range dst[:n] {
-		dst[i] = v
-	}
-	repeat(dst, n)
 }

@@ -33,10 +33,10 @@ var fixedPowers = []struct {
 }
 
 func powNumber(c *kernels.Ctx, a kernels.Args) error {
-	types := newResultType()
-	types.tensor(a.Tensor(0))
-	types.number(a.Scalar(1))
-	common, exponent := types.result(), a.Scalar(1)
+	types := NewResultType()
+	types.Tensor(a.Tensor(0))
+	types.Number(a.Scalar(1))
+	common, exponent := types.Result(), a.Scalar(1)
 	if common.IsInt() && exponent.I < 0 {
 		return kernels.Bad(1, exponent.String(), "a non-negative power of integers")
 	}
@@ -44,15 +44,9 @@ func powNumber(c *kernels.Ctx, a kernels.Args) error {
 		return powers.run(c, a)
 	}
 	for i := range fixedPowers {
-		p := &fixedPowers[i]
-		if p.exponent != exponent.Float() {
-			continue
+		if p := &fixedPowers[i]; p.exponent == exponent.Float() {
+			return p.run(c, a)
 		}
-		cl := call{in: [maxIn + 1]arg{tensorArg(a, 0)}, out: outArg(a)}
-		if err := cl.resolveAs(common, p.rule, false); err != nil {
-			return err
-		}
-		return p.run(c, a, &cl)
 	}
 	return powers.run(c, a)
 }

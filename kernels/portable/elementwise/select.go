@@ -10,9 +10,7 @@ import (
 
 var (
 	choice         = table{f32: select32[float32], f64: selectFloat64, i32: select32[int32], i64: selectAny[int64], c: selectAny[complex128]}
-	clamp          = table{f32: clamp32, f64: clampValues[float64], i32: clampInt32, i64: clampValues[int64]}
-	clampMin       = table{f32: clampMin32, f64: clampMinValues[float64], i32: clampMinValues[int32], i64: clampMinValues[int64]}
-	clampMax       = table{f32: clampMax32, f64: clampMaxValues[float64], i32: clampMaxValues[int32], i64: clampMaxValues[int64]}
+	clamp          = table{f32: clamp32, f64: clamp64, i32: clampInt32, i64: clampValues[int64]}
 	clampByTensors = table{f32: clampTensors[float32], f64: clampTensors[float64], i32: clampTensors[int32], i64: clampTensors[int64]}
 )
 
@@ -56,41 +54,29 @@ func maskedFill(c *kernels.Ctx, a kernels.Args) (err error) {
 	return choice.run(c, a, &cl)
 }
 
-// anyType is numeric for kernels that only move elements.
-func anyType(common tensor.DType) (tensor.DType, bool) {
-	if common == tensor.Uint64 {
-		return tensor.Int64, true
-	}
-	return numeric(common)
-}
-
-// clampNumbers leaves out a bound that is None.
+// clampNumbers promotes self and the bounds that are not None.
 func clampNumbers(c *kernels.Ctx, a kernels.Args) error {
-	t := &clamp
-	switch low, high := !a.IsNone(1), !a.IsNone(2); {
-	case !low && !high:
+	if a.IsNone(1) && a.IsNone(2) {
 		return kernels.Bad(1, "None", "a bound here or in the next argument")
-	case !low:
-		t = &clampMax
-	case !high:
-		t = &clampMin
 	}
-	types := newResultType()
-	types.tensor(a.Tensor(0))
+	types := NewResultType()
+	types.Tensor(a.Tensor(0))
 	for i := 1; i <= 2; i++ {
 		if !a.IsNone(i) {
-			types.number(a.Scalar(i))
+			types.Number(a.Scalar(i))
 		}
 	}
-	return clampTo(c, a, t, types.result())
+	return clampTo(c, a, types.Result())
 }
 
-// clampTo clamps self to the numbers in arguments 1 and 2, if present, in the type common.
-func clampTo(c *kernels.Ctx, a kernels.Args, t *table, common tensor.DType) error {
+// clampTo clamps self to the numbers in arguments 1 and 2 in the type common. In place of None it takes the bounds of the
+// compute type, which change no element.
+func clampTo(c *kernels.Ctx, a kernels.Args, common tensor.DType) error {
 	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0)}, out: outArg(a)}
 	if err := cl.resolveAs(common, numeric, false); err != nil {
 		return err
 	}
+	cl.num[0], cl.num[1] = bounds(cl.compute)
 	for i := 1; i <= 2; i++ {
 		if a.IsNone(i) {
 			continue
@@ -100,19 +86,28 @@ func clampTo(c *kernels.Ctx, a kernels.Args, t *table, common tensor.DType) erro
 		}
 		cl.num[i-1] = wrap(a.Scalar(i), common)
 	}
-	return t.run(c, a, &cl)
+	return clamp.run(c, a, &cl)
+}
+
+// bounds returns the least and the largest number of a compute type.
+func bounds(compute tensor.DType) (least, largest kernels.Scalar) {
+	if compute.IsInt() {
+		lo, hi := compute.IntRange()
+		return kernels.Scalar{Type: tensor.Int64, I: lo}, kernels.Scalar{Type: tensor.Int64, I: int64(hi)}
+	}
+	return kernels.Scalar{Type: tensor.Float64, F: math.Inf(-1)}, kernels.Scalar{Type: tensor.Float64, F: math.Inf(1)}
 }
 
 // hardtanh computes in self's type, to which the bounds are converted.
 func hardtanh(c *kernels.Ctx, a kernels.Args) error {
-	self, out := a.Tensor(0), outArg(a)
+	self := a.Tensor(0)
 	if self.DType == tensor.Bool {
 		return badType(tensorArg(a, 0))
 	}
-	if out.DType != self.DType {
-		return kernels.Bad(out.i, out.DType.String(), self.DType.String()+" as self")
+	if err := wantSelfType(a); err != nil {
+		return err
 	}
-	return clampTo(c, a, &clamp, self.DType)
+	return clampTo(c, a, self.DType)
 }
 
 func clampBounds(c *kernels.Ctx, a kernels.Args) error {
@@ -139,8 +134,19 @@ func clampValues[C ordered](k *block[C]) {
 	map1(k, func(x C) C { return min(max(x, low), high) })
 }
 
-// The float32 kernels use the loops above for a NaN bound: vector minima would return the operand.
+// clamp64 computes a maximum or a minimum where the other bound is infinite, which is faster.
+func clamp64(k *block[float64]) {
+	switch low, high := k.num[0], k.num[1]; {
+	case math.IsInf(high, 1):
+		map1(k, func(x float64) float64 { return max(x, low) })
+	case math.IsInf(low, -1):
+		map1(k, func(x float64) float64 { return min(x, high) })
+	default:
+		clampValues(k)
+	}
+}
 
+// clamp32 uses the loop above for a NaN bound: vector minima would return the operand.
 func clamp32(k *block[float32]) {
 	if low, high := k.num[0], k.num[1]; low == low && high == high {
 		simd.Clamp(k.out, k.a, low, high)
@@ -150,32 +156,6 @@ func clamp32(k *block[float32]) {
 }
 
 func clampInt32(k *block[int32]) { simd.ClampInt32(k.out, k.a, k.num[0], k.num[1]) }
-
-func clampMin32(k *block[float32]) {
-	if low := k.num[0]; low == low {
-		simd.Clamp(k.out, k.a, low, float32(math.Inf(1)))
-		return
-	}
-	clampMinValues(k)
-}
-
-func clampMax32(k *block[float32]) {
-	if high := k.num[1]; high == high {
-		simd.Clamp(k.out, k.a, float32(math.Inf(-1)), high)
-		return
-	}
-	clampMaxValues(k)
-}
-
-func clampMinValues[C ordered](k *block[C]) {
-	low := k.num[0]
-	map1(k, func(x C) C { return max(x, low) })
-}
-
-func clampMaxValues[C ordered](k *block[C]) {
-	high := k.num[1]
-	map1(k, func(x C) C { return min(x, high) })
-}
 
 func clampTensors[C ordered](k *block[C]) {
 	map3(k, func(x, low, high C) C { return min(max(x, low), high) })

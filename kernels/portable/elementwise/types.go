@@ -5,15 +5,17 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// resultType collects operands for PyTorch's type promotion (at::result_type): tensors with dimensions come before
+// ResultType collects operands for PyTorch's type promotion (at::result_type): tensors with dimensions come before
 // tensors without, and those before numbers; the lesser ones count only if they are of a higher category.
-type resultType struct{ dims, zeros, numbers tensor.DType }
+type ResultType struct{ dims, zeros, numbers tensor.DType }
 
-func newResultType() resultType {
-	return resultType{tensor.NoDType, tensor.NoDType, tensor.NoDType}
+// NewResultType returns the type of no operands.
+func NewResultType() ResultType {
+	return ResultType{tensor.NoDType, tensor.NoDType, tensor.NoDType}
 }
 
-func (r *resultType) tensor(t *tensor.Tensor) {
+// Tensor adds a tensor.
+func (r *ResultType) Tensor(t *tensor.Tensor) {
 	if t.Rank() > 0 {
 		r.dims = promote(r.dims, t.DType)
 	} else {
@@ -21,7 +23,8 @@ func (r *resultType) tensor(t *tensor.Tensor) {
 	}
 }
 
-func (r *resultType) number(s kernels.Scalar) {
+// Number adds a number.
+func (r *ResultType) Number(s kernels.Scalar) {
 	d := s.Type
 	if s.IsFloat() {
 		d = tensor.Float32 // PyTorch's default type
@@ -29,8 +32,8 @@ func (r *resultType) number(s kernels.Scalar) {
 	r.numbers = promote(r.numbers, d)
 }
 
-// result returns the common type, NoDType if there is none.
-func (r *resultType) result() tensor.DType {
+// Result returns the common type, NoDType if there is none.
+func (r *ResultType) Result() tensor.DType {
 	return combine(r.dims, combine(r.zeros, r.numbers))
 }
 
@@ -54,52 +57,48 @@ func combine(higher, lower tensor.DType) tensor.DType {
 	return higher
 }
 
-// A rule returns the compute type for a common type. ok is false if the operator does not accept it.
-type rule func(common tensor.DType) (compute tensor.DType, ok bool)
+// A rule is the set of categories that the common type of an operator's operands may have, and how it is computed.
+type rule uint8
 
-// numeric computes every type in its own compute type.
-func numeric(common tensor.DType) (tensor.DType, bool) {
-	if common.IsComplex() {
-		return tensor.Complex128, true
+const (
+	takesBool rule = 1 << iota
+	takesInts
+	takesFloats
+	takesComplex
+	takesUint64 // which int64 stands for: its upper half would be negative
+	intsToFloat // bool and integers are computed as float32
+
+	numeric     = takesBool | takesInts | takesFloats | takesComplex
+	arithmetic  = takesInts | takesFloats | takesComplex
+	floating    = numeric | intsToFloat
+	fractional  = takesFloats
+	integral    = takesBool | takesInts
+	shiftable   = takesInts
+	complexOnly = takesComplex
+	anyType     = numeric | takesUint64 // for kernels that only move elements
+)
+
+// compute returns the compute type for a common type. ok is false if the operator does not accept it.
+func (r rule) compute(common tensor.DType) (compute tensor.DType, ok bool) {
+	compute, ok = tensor.ComputeType(common)
+	category := takesInts
+	switch {
+	case common.IsComplex():
+		compute, category, ok = tensor.Complex128, takesComplex, true
+	case common.IsFloat():
+		category = takesFloats
+	case common == tensor.Bool:
+		category = takesBool
+	case common == tensor.Uint64:
+		category = takesUint64
 	}
-	c, ok := tensor.ComputeType(common)
-	if c == tensor.Int64 && tensor.FitsInt32(common) {
-		c = tensor.Int32
+	switch {
+	case compute.IsInt() && r&intsToFloat != 0:
+		compute = tensor.Float32
+	case compute == tensor.Int64 && tensor.FitsInt32(common):
+		compute = tensor.Int32
 	}
-	return c, ok && common != tensor.Uint64 // int64 would take its upper half for negative
-}
-
-// arithmetic is numeric without bool.
-func arithmetic(common tensor.DType) (tensor.DType, bool) {
-	c, ok := numeric(common)
-	return c, ok && common != tensor.Bool
-}
-
-// floating computes integers and bool as float32.
-func floating(common tensor.DType) (tensor.DType, bool) {
-	c, ok := numeric(common)
-	if c.IsInt() {
-		c = tensor.Float32
-	}
-	return c, ok
-}
-
-// fractional takes floats only.
-func fractional(common tensor.DType) (tensor.DType, bool) {
-	c, ok := numeric(common)
-	return c, ok && common.IsFloat()
-}
-
-// integral takes integers and bool only.
-func integral(common tensor.DType) (tensor.DType, bool) {
-	c, ok := numeric(common)
-	return c, ok && c.IsInt()
-}
-
-// shiftable takes integers only.
-func shiftable(common tensor.DType) (tensor.DType, bool) {
-	c, ok := integral(common)
-	return c, ok && common != tensor.Bool
+	return compute, ok && r&category != 0
 }
 
 // wrap converts a number to the common type if that is an integer type: an operand of -1 is 255 among uint8 tensors.

@@ -12,58 +12,56 @@ import (
 type unary struct {
 	table
 	rule rule
+	same bool // the result has self's type, else any that results are stored as
 }
 
-// same runs an operator whose result has the operand's type.
-func (u *unary) same(c *kernels.Ctx, a kernels.Args) error {
-	if self, out := a.Tensor(0), outArg(a); out.DType != self.DType {
-		return kernels.Bad(out.i, out.DType.String(), self.DType.String()+" as self")
-	}
-	return u.call(c, a)
-}
-
-// call runs an operator whose result may have any type that results are stored as.
-func (u *unary) call(c *kernels.Ctx, a kernels.Args) error {
+func (u *unary) run(c *kernels.Ctx, a kernels.Args) error {
 	return u.numbers(c, a, [3]kernels.Scalar{})
 }
 
-// numbers is call with numbers for the kernel.
+// numbers is run with numbers for the kernel.
 func (u *unary) numbers(c *kernels.Ctx, a kernels.Args, num [3]kernels.Scalar) error {
+	if u.same {
+		if err := wantSelfType(a); err != nil {
+			return err
+		}
+	}
 	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0)}, out: outArg(a), num: num}
 	if err := cl.resolve(u.rule, u.test); err != nil {
 		return err
 	}
-	return u.run(c, a, &cl)
+	return u.table.run(c, a, &cl)
+}
+
+// wantSelfType checks that the out argument has the type of argument 0.
+func wantSelfType(a kernels.Args) error {
+	out := outArg(a)
+	return kernels.WantDType(out.i, out.Tensor, a.Tensor(0).DType)
 }
 
 // modulus is abs, whose result is real for complex operands.
 func modulus(c *kernels.Ctx, a kernels.Args) error {
 	self := a.Tensor(0)
 	if !self.DType.IsComplex() {
-		return absolute.same(c, a)
+		return absolute.run(c, a)
 	}
 	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0)}, out: outArg(a), compute: tensor.Complex128}
 	if !cl.out.DType.IsFloat() {
 		return kernels.Bad(cl.out.i, cl.out.DType.String(), "a real float type")
 	}
-	return absolute.run(c, a, &cl)
-}
-
-// complexOnly takes complex tensors.
-func complexOnly(common tensor.DType) (tensor.DType, bool) {
-	return tensor.Complex128, common.IsComplex()
+	return absolute.table.run(c, a, &cl)
 }
 
 var (
-	absolute   = unary{rule: numeric, table: table{f32: slice(simd.Abs), f64: abs64, i32: slice(simd.AbsInt32), i64: absInt, c: absComplex}}
-	negation   = unary{rule: arithmetic, table: table{f32: slice(simd.Neg), f64: neg[float64], i32: slice(simd.NegInt32), i64: neg[int64], c: neg[complex128]}}
-	signum     = unary{rule: numeric, table: table{f32: slice(simd.Sign), f64: sign[float64], i32: sign[int32], i64: sign[int64]}}
-	rectified  = unary{rule: arithmetic, table: table{f32: relu32, f64: relu[float64], i32: reluInt32, i64: relu[int64]}}
-	ceil       = unary{rule: numeric, table: table{f32: slice(simd.Ceil), f64: ceil64, i32: identity[int32], i64: identity[int64]}}
-	floor      = unary{rule: numeric, table: table{f32: slice(simd.Floor), f64: floor64, i32: identity[int32], i64: identity[int64]}}
-	trunc      = unary{rule: numeric, table: table{f32: slice(simd.Trunc), f64: trunc64, i32: identity[int32], i64: identity[int64]}}
-	round      = unary{rule: numeric, table: table{f32: slice(simd.Round), f64: round64, i32: identity[int32], i64: identity[int64]}}
-	conjugate  = unary{rule: complexOnly, table: table{c: conj}}
+	absolute   = unary{rule: numeric, same: true, table: table{f32: slice(simd.Abs), f64: abs64, i32: slice(simd.AbsInt32), i64: absInt, c: absComplex}}
+	negation   = unary{rule: arithmetic, same: true, table: table{f32: slice(simd.Neg), f64: neg[float64], i32: slice(simd.NegInt32), i64: neg[int64], c: neg[complex128]}}
+	signum     = unary{rule: numeric, same: true, table: table{f32: slice(simd.Sign), f64: sign[float64], i32: sign[int32], i64: sign[int64]}}
+	rectified  = unary{rule: arithmetic, same: true, table: table{f32: relu32, f64: relu[float64], i32: reluInt32, i64: relu[int64]}}
+	ceil       = unary{rule: numeric, same: true, table: table{f32: slice(simd.Ceil), f64: ceil64, i32: identity[int32], i64: identity[int64]}}
+	floor      = unary{rule: numeric, same: true, table: table{f32: slice(simd.Floor), f64: floor64, i32: identity[int32], i64: identity[int64]}}
+	trunc      = unary{rule: numeric, same: true, table: table{f32: slice(simd.Trunc), f64: trunc64, i32: identity[int32], i64: identity[int64]}}
+	round      = unary{rule: numeric, same: true, table: table{f32: slice(simd.Round), f64: round64, i32: identity[int32], i64: identity[int64]}}
+	conjugate  = unary{rule: complexOnly, same: true, table: table{c: conj}}
 	reciprocal = unary{rule: floating, table: table{f32: slice(simd.Reciprocal), f64: reciprocal64}}
 	root       = unary{rule: floating, table: table{f32: slice(simd.Sqrt), f64: sqrt[float64], cost: 2}}
 	rsqrt      = unary{rule: floating, table: table{f32: slice(simd.Rsqrt), f64: rsqrt64, cost: 4}}
@@ -71,17 +69,17 @@ var (
 
 var unaryOps = []kernels.Op{
 	{Schema: "aten::abs.out(Tensor self, *, Tensor(a!) out)", Func: modulus, DTypes: allComplex, Family: kernels.Arith},
-	{Schema: "aten::neg.out(Tensor self, *, Tensor(a!) out)", Func: negation.same, DTypes: numbersComplex},
-	{Schema: "aten::sign.out(Tensor self, *, Tensor(a!) out)", Func: signum.same, DTypes: all, Note: "the sign of NaN is 0, as in PyTorch"},
-	{Schema: "aten::relu.out(Tensor self, *, Tensor(a!) out)", Func: rectified.same, DTypes: numbers},
-	{Schema: "aten::ceil.out(Tensor self, *, Tensor(a!) out)", Func: ceil.same, DTypes: all},
-	{Schema: "aten::floor.out(Tensor self, *, Tensor(a!) out)", Func: floor.same, DTypes: all},
-	{Schema: "aten::trunc.out(Tensor self, *, Tensor(a!) out)", Func: trunc.same, DTypes: all},
-	{Schema: "aten::round.out(Tensor self, *, Tensor(a!) out)", Func: round.same, DTypes: all},
-	{Schema: "aten::_conj_physical.out(Tensor self, *, Tensor(a!) out)", Func: conjugate.same, DTypes: "complex"},
-	{Schema: "aten::reciprocal.out(Tensor self, *, Tensor(a!) out)", Func: reciprocal.call, DTypes: all, Family: kernels.Arith},
-	{Schema: "aten::sqrt.out(Tensor self, *, Tensor(a!) out)", Func: root.call, DTypes: all, Family: kernels.Arith},
-	{Schema: "aten::rsqrt.out(Tensor self, *, Tensor(a!) out)", Func: rsqrt.call, DTypes: all, Family: kernels.Arith},
+	{Schema: "aten::neg.out(Tensor self, *, Tensor(a!) out)", Func: negation.run, DTypes: numbersComplex},
+	{Schema: "aten::sign.out(Tensor self, *, Tensor(a!) out)", Func: signum.run, DTypes: all, Note: "the sign of NaN is 0, as in PyTorch"},
+	{Schema: "aten::relu.out(Tensor self, *, Tensor(a!) out)", Func: rectified.run, DTypes: numbers},
+	{Schema: "aten::ceil.out(Tensor self, *, Tensor(a!) out)", Func: ceil.run, DTypes: all},
+	{Schema: "aten::floor.out(Tensor self, *, Tensor(a!) out)", Func: floor.run, DTypes: all},
+	{Schema: "aten::trunc.out(Tensor self, *, Tensor(a!) out)", Func: trunc.run, DTypes: all},
+	{Schema: "aten::round.out(Tensor self, *, Tensor(a!) out)", Func: round.run, DTypes: all},
+	{Schema: "aten::_conj_physical.out(Tensor self, *, Tensor(a!) out)", Func: conjugate.run, DTypes: "complex"},
+	{Schema: "aten::reciprocal.out(Tensor self, *, Tensor(a!) out)", Func: reciprocal.run, DTypes: all, Family: kernels.Arith},
+	{Schema: "aten::sqrt.out(Tensor self, *, Tensor(a!) out)", Func: root.run, DTypes: all, Family: kernels.Arith},
+	{Schema: "aten::rsqrt.out(Tensor self, *, Tensor(a!) out)", Func: rsqrt.run, DTypes: all, Family: kernels.Arith},
 }
 
 func identity[C compute](k *block[C]) { copy(k.out, k.a) }

@@ -1,8 +1,6 @@
 package factory
 
 import (
-	"slices"
-
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/elementwise"
 	"github.com/etrun-go/etrun/kernels/strided"
@@ -82,10 +80,6 @@ func store(c *kernels.Ctx, a kernels.Args, o, s int) error {
 	}
 	if !strided.BroadcastsTo(src.Sizes, dst.Sizes) {
 		return kernels.Badf(s, "sizes that broadcast to the result's", "sizes %v", src.Sizes)
-	}
-	if slices.Equal(dst.Sizes, src.Sizes) {
-		k.strided.Tensor(c, dst, src)
-		return nil
 	}
 	k.src.Of(src)
 	k.src.Expand(dst.Sizes)

@@ -2,15 +2,16 @@ package factory
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var fillOps = []kernels.Op{
-	{Schema: "aten::full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out)", Func: full, DTypes: all},
-	{Schema: "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: full, DTypes: all},
-	{Schema: "aten::fill.Scalar_out(Tensor self, Scalar value, *, Tensor(a!) out)", Func: full, DTypes: all},
+	{Schema: "aten::full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out)", Func: filled(1), DTypes: all},
+	{Schema: "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: filled(1), DTypes: all},
+	{Schema: "aten::fill.Scalar_out(Tensor self, Scalar value, *, Tensor(a!) out)", Func: filled(1), DTypes: all},
 	{Schema: "aten::fill.Tensor_out(Tensor self, Tensor value, *, Tensor(a!) out)", Func: fillTensor, DTypes: all},
-	{Schema: "aten::scalar_tensor.out(Scalar s, *, Tensor(a!) out)", Func: scalarTensor, DTypes: all},
+	{Schema: "aten::scalar_tensor.out(Scalar s, *, Tensor(a!) out)", Func: filled(0), DTypes: all},
 	{Schema: "aten::ones.out(SymInt[] size, *, Tensor(a!) out)", Func: ones, DTypes: all},
 	{Schema: "aten::zeros.out(SymInt[] size, *, Tensor(a!) out)", Func: zeros, DTypes: anyType},
 	{Schema: "aten::empty.out(SymInt[] size, *, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: zeros, DTypes: anyType, Note: emptyNote},
@@ -33,31 +34,35 @@ func (p *filler) Repeat(*kernels.Ctx) error {
 		clear(p.data)
 	} else {
 		copy(p.data, p.element[:p.size])
-		repeat(p.data, p.size)
+		strided.Repeat(p.data, p.size)
 	}
 	return nil
 }
 
-// resize resizes out argument o to the sizes in argument 0, a list or a tensor.
-func resize(c *kernels.Ctx, a kernels.Args, o int) error {
-	if a[0].Kind == tensor.KindTensor {
-		return kernels.ResizeOut(a, o, a.Tensor(0).Sizes)
-	}
-	f := kernels.Keep[filler](c)
-	sizes, err := kernels.Sizes(f.sizes[:], 0, a.Ints(0))
-	if err != nil {
-		return err
+// resize resizes out argument o to the sizes in argument 0, a list or a tensor; a number has none.
+func resize(c *kernels.Ctx, a kernels.Args, o int) (err error) {
+	var sizes []int
+	switch a[0].Kind {
+	case tensor.KindTensor:
+		sizes = a.Tensor(0).Sizes
+	case tensor.KindIntList:
+		f := kernels.Keep[filler](c)
+		if sizes, err = kernels.Sizes(f.sizes[:], 0, a.Ints(0)); err != nil {
+			return err
+		}
 	}
 	return kernels.ResizeOut(a, o, sizes)
 }
 
-// full runs (SymInt[] size or Tensor self, Scalar value, …, out).
-func full(c *kernels.Ctx, a kernels.Args) error {
-	o := len(a) - 2
-	if err := resize(c, a, o); err != nil {
-		return err
+// filled returns the operator whose result has the sizes in argument 0 and is filled with the number in argument i.
+func filled(i int) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		o := len(a) - 2
+		if err := resize(c, a, o); err != nil {
+			return err
+		}
+		return setAll(c, a, o, i, a.Scalar(i))
 	}
-	return setAll(c, a, o, 1, a.Scalar(1))
 }
 
 func ones(c *kernels.Ctx, a kernels.Args) error {
@@ -78,27 +83,20 @@ func zeros(c *kernels.Ctx, a kernels.Args) error {
 	return p.Repeat(c)
 }
 
-func fillTensor(_ *kernels.Ctx, a kernels.Args) error {
+func fillTensor(c *kernels.Ctx, a kernels.Args) error {
 	value, out := a.Tensor(1), a.Tensor(2)
 	if value.Numel() != 1 {
 		return kernels.Badf(1, "one element", "%v", value)
 	}
-	if err := kernels.ResizeOut(a, 2, a.Tensor(0).Sizes); err != nil || len(out.Data) == 0 {
+	if err := resize(c, a, 2); err != nil || len(out.Data) == 0 {
 		return err
 	}
 	size := out.DType.Size()
 	if !tensor.CastBytes(out.Data[:size], out.DType, value.Data, value.DType, 1) {
 		return kernels.Badf(1, "a type that converts to "+out.DType.String(), "%v", value.DType)
 	}
-	repeat(out.Data, size)
+	strided.Repeat(out.Data, size)
 	return nil
-}
-
-func scalarTensor(c *kernels.Ctx, a kernels.Args) error {
-	if err := kernels.ResizeOut(a, 1, nil); err != nil {
-		return err
-	}
-	return setAll(c, a, 1, 0, a.Scalar(0))
 }
 
 // setAll fills out argument o with the number s, argument i.
@@ -116,17 +114,4 @@ func setAll(c *kernels.Ctx, a kernels.Args, o, i int, s kernels.Scalar) error {
 	}
 	c.Repeat(p)
 	return p.Repeat(c)
-}
-
-// repeat repeats the first size bytes of b: first up to a block that fits the cache, then that
-// block to the rest.
-func repeat(b []byte, size int) {
-	const block = 8 << 10
-	n := size
-	for n < min(len(b), block) {
-		n += copy(b[n:], b[:n])
-	}
-	for i := n; i < len(b); {
-		i += copy(b[i:], b[:n])
-	}
 }

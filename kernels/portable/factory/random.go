@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var randomOps = []kernels.Op{
@@ -35,15 +34,10 @@ func draw(c *kernels.Ctx, a kernels.Args, next func(r *rand.Rand) float64) error
 	if !out.DType.IsFloat() {
 		return kernels.Bad(1, out.DType.String(), "a float type")
 	}
-	store, size := tensor.Storer[float64](out.DType), out.DType.Size()
-	buf := kernels.Scratch[float64](c, 512)
-	n := len(out.Data) / size
-	for i := 0; i < n; i += len(buf) {
-		b := buf[:min(len(buf), n-i)]
+	fillBlocks(c, out, func(b []float64, _ int) {
 		for j := range b {
 			b[j] = next(c.Rand)
 		}
-		store(out.Data[i*size:], b)
-	}
+	})
 	return nil
 }

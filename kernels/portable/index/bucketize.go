@@ -3,6 +3,7 @@ package index
 import (
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/elementwise"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -19,66 +20,37 @@ type bucketer struct {
 	out     []byte
 }
 
-// bucketize runs (Tensor self, Tensor boundaries, *, bool out_int32, bool right, out).
+// bucketize runs (Tensor or Scalar self, Tensor boundaries, *, bool out_int32, bool right, out).
 func bucketize(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[state](c)
-	self, edges := a.Tensor(0), a.Tensor(1)
-	common, err := k.bucket.set(a, self.DType, self.Rank() == 0)
+	b := &kernels.Keep[state](c).bucket
+	common, err := b.set(a)
 	if err != nil {
 		return err
 	}
-	if err := kernels.ResizeOut(a, 4, self.Sizes); err != nil {
+	out, sizes := a.Tensor(4), []int(nil)
+	if a[0].Kind == tensor.KindTensor {
+		sizes = a.Tensor(0).Sizes
+	}
+	if err := kernels.ResizeOut(a, 4, sizes); err != nil {
 		return err
 	}
-	k.bucket.values, k.bucket.edges = k.bucket.compared(c, self, common), k.bucket.compared(c, edges, common)
-	out := a.Tensor(4)
-	k.bucket.out = operand.OutRows(c, out)
-	c.Parallel(self.Numel(), cpu.Grain(1, 40_000), &k.bucket)
-	operand.StoreRows(c, out, k.bucket.out)
-	k.bucket.values, k.bucket.edges, k.bucket.out = nil, nil, nil
-	return nil
-}
-
-// bucketizeScalar runs (Scalar self, Tensor boundaries, *, bool out_int32, bool right, out).
-func bucketizeScalar(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[state](c)
-	number := a.Scalar(0)
-	common, err := k.bucket.set(a, scalarType(number, a.Tensor(1).DType), true)
-	if err != nil {
-		return err
-	}
-	if err := kernels.ResizeOut(a, 4, nil); err != nil {
-		return err
-	}
-	value := kernels.Scratch[uint8](c, 8)
-	if number.IsFloat() {
-		tensor.Put(value, common, number.F)
+	if a[0].Kind == tensor.KindTensor {
+		b.values = b.compared(c, a.Tensor(0), common)
 	} else {
-		tensor.Put(value, common, number.I)
+		value := kernels.Scratch[uint8](c, common.Size())
+		a.Scalar(0).Put(value, common)
+		b.values = operand.Convert(c, value, common, b.compute)
 	}
-	k.bucket.values = operand.Convert(c, value[:common.Size()], common, k.bucket.compute)
-	k.bucket.edges, k.bucket.out = k.bucket.compared(c, a.Tensor(1), common), a.Tensor(4).Data
-	k.bucket.Range(0, 0, 1)
-	k.bucket.values, k.bucket.edges, k.bucket.out = nil, nil, nil
+	b.edges, b.out = b.compared(c, a.Tensor(1), common), operand.OutRows(c, out)
+	c.Parallel(out.Numel(), cpu.Grain(1, 40_000), b)
+	operand.StoreRows(c, out, b.out)
+	b.values, b.edges, b.out = nil, nil, nil
 	return nil
 }
 
-// scalarType returns the type of a number for promotion with boundaries: a float is float32, PyTorch's default, among
-// integers.
-func scalarType(s kernels.Scalar, edges tensor.DType) tensor.DType {
-	switch {
-	case s.IsFloat() && !edges.IsFloat():
-		return tensor.Float32
-	case edges == tensor.Bool:
-		return s.Type
-	}
-	return edges
-}
-
-// set checks the arguments and chooses the common type of the values' and the boundaries'.
-// Values without dimensions do not widen it within a category.
-func (b *bucketer) set(a kernels.Args, values tensor.DType, single bool) (tensor.DType, error) {
-	edges := a.Tensor(1)
+// set checks the arguments and returns the common type of the values and the boundaries.
+func (b *bucketer) set(a kernels.Args) (common tensor.DType, err error) {
+	edges, types := a.Tensor(1), elementwise.NewResultType()
 	if edges.Rank() != 1 {
 		return 0, kernels.Badf(1, "1 dimension", "%d", edges.Rank())
 	}
@@ -90,27 +62,17 @@ func (b *bucketer) set(a kernels.Args, values tensor.DType, single bool) (tensor
 	if err := kernels.WantDType(4, a.Tensor(4), want); err != nil {
 		return 0, err
 	}
-	common := edges.DType
-	if !single || category(values) > category(common) {
-		common = tensor.Promote(values, common)
+	if types.Tensor(edges); a[0].Kind == tensor.KindTensor {
+		types.Tensor(a.Tensor(0))
+	} else {
+		types.Number(a.Scalar(0))
 	}
-	compute, ok := tensor.ComputeType(common)
-	if !ok || common == tensor.Bool || common == tensor.Uint64 || !tensor.CanCast(values, common) || !tensor.CanCast(edges.DType, common) {
-		return 0, kernels.Badf(0, "numbers to compare", "%v, boundaries %v", values, edges.DType)
+	compute, ok := tensor.ComputeType(types.Result())
+	if common = types.Result(); !ok || common == tensor.Bool || common == tensor.Uint64 {
+		return 0, kernels.Badf(0, "numbers to compare with "+edges.DType.String()+" boundaries", "common type %v", common)
 	}
 	b.compute = compute
 	return common, nil
-}
-
-// category orders types as PyTorch's type promotion does.
-func category(d tensor.DType) int {
-	switch {
-	case d == tensor.Bool:
-		return 0
-	case d.IsInt():
-		return 1
-	}
-	return 2
 }
 
 // compared returns the elements of t in logical order, rounded to the common type, as the type that they are compared in.

@@ -32,7 +32,7 @@ var ops = []kernels.Op{
 	{Schema: "aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out)", Func: operand.SameType(scatterValue, 0, 4), DTypes: realType},
 	{Schema: "aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out)", Func: operand.SameType(scatterAdd, 0, 3, 4), DTypes: realType, Family: kernels.Sum},
 	{Schema: "aten::bucketize.Tensor_out(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out)", Func: bucketize, DTypes: numberType, Note: bucketNote},
-	{Schema: "aten::bucketize.Scalar_out(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out)", Func: bucketizeScalar, DTypes: numberType, Note: bucketNote},
+	{Schema: "aten::bucketize.Scalar_out(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out)", Func: bucketize, DTypes: numberType, Note: bucketNote},
 	{Schema: "aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out)", Func: operand.SameType(maskedSelect, 0, 2), DTypes: maskType},
 	{Schema: "aten::masked_scatter.out(Tensor self, Tensor mask, Tensor source, *, Tensor(a!) out)", Func: operand.SameType(maskedScatter, 0, 2, 3), DTypes: maskType},
 	{Schema: "aten::nonzero.out(Tensor self, *, Tensor(a!) out)", Func: nonzero, DTypes: "any but complex128", Rows: true},

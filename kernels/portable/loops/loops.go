@@ -3,19 +3,13 @@
 // results, which the processor computes in parallel.
 package loops
 
-import "github.com/etrun-go/etrun/kernels/tensor"
+import (
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
 
 // Sum returns acc plus the sum of x.
-func Sum[C tensor.Compute](acc C, x []C) C {
-	var a, b, c, d C
-	for ; len(x) >= 4; x = x[4:] {
-		a, b, c, d = a+x[0], b+x[1], c+x[2], d+x[3]
-	}
-	for _, v := range x {
-		a += v
-	}
-	return acc + ((a + b) + (c + d))
-}
+func Sum[C tensor.Compute](acc C, x []C) C { return acc + simd.SumAs[C](x) }
 
 // Prod returns acc times the product of x.
 func Prod[C tensor.Compute](acc C, x []C) C {
@@ -55,15 +49,7 @@ func Min[C tensor.Compute](acc C, x []C) C {
 
 // SumSquares returns acc plus the sum of the squares of x - mean.
 func SumSquares(acc float64, x []float64, mean float64) float64 {
-	var a, b, c, d float64
-	for ; len(x) >= 4; x = x[4:] {
-		x0, x1, x2, x3 := x[0]-mean, x[1]-mean, x[2]-mean, x[3]-mean
-		a, b, c, d = a+x0*x0, b+x1*x1, c+x2*x2, d+x3*x3
-	}
-	for _, v := range x {
-		a += (v - mean) * (v - mean)
-	}
-	return acc + ((a + b) + (c + d))
+	return acc + simd.SumSquaresAs(x, mean)
 }
 
 // The following functions compute dst element by element. a and b are as long as dst or longer, and may be dst.

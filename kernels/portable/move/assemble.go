@@ -2,6 +2,7 @@ package move
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -147,25 +148,13 @@ func rollFlat(c *kernels.Ctx, a kernels.Args) error {
 	if n == 0 {
 		return nil
 	}
-	flat, src, dst := []int{n}, self.Data, out.Data
-	if !self.IsContiguous() {
-		src = m.scratch(c, n*elem)
-		m.from.Of(self)
-		m.to.Dense(src, elem, self.Sizes)
-		m.copy(c)
-	}
-	if !out.IsContiguous() {
-		dst = m.scratch(c, n*elem)
-	}
-	m.from.Dense(src, elem, flat)
-	m.to.Dense(dst, elem, flat)
+	m.partial = !self.IsContiguous() || !out.IsContiguous()
+	rows := operand.OutRows(c, out)
+	m.from.Dense(operand.Rows(c, self), elem, []int{n})
+	m.to.Dense(rows, elem, []int{n})
 	m.clearLayouts()
 	m.layouts[0].roll(n, wrapShift(a.Ints(1)[0], n))
 	m.assemble(c, 0)
-	if !out.IsContiguous() {
-		m.from.Dense(dst, elem, self.Sizes)
-		m.to.Of(out)
-		m.copy(c)
-	}
+	operand.StoreRows(c, out, rows)
 	return nil
 }

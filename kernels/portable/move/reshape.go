@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -39,11 +40,8 @@ func (m *state) reshape(c *kernels.Ctx, out, self *tensor.Tensor) {
 	case out.IsContiguous():
 		m.to.Dense(out.Data, elem, self.Sizes)
 	default:
-		rows := m.scratch(c, n*elem)
-		m.to.Dense(rows, elem, self.Sizes)
-		m.copy(c)
-		m.from.Dense(rows, elem, out.Sizes)
-		m.to.Of(out)
+		m.partial = true
+		m.from.Dense(operand.Rows(c, self), elem, out.Sizes)
 	}
 	m.copy(c)
 }

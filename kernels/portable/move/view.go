@@ -62,12 +62,6 @@ func (m *state) copy(c *kernels.Ctx) {
 	}
 }
 
-// scratch returns memory for what a run computes before it copies.
-func (m *state) scratch(c *kernels.Ctx, bytes int) []byte {
-	m.partial = true
-	return kernels.Scratch[uint8](c, bytes)
-}
-
 // store resizes out argument i to the sizes of m.from, a view of argument 0, and copies it there.
 func (m *state) store(c *kernels.Ctx, a kernels.Args, i int) error {
 	if err := m.resize(a, i, m.from.Shape()); err != nil {
@@ -103,7 +97,8 @@ func (m *state) load(c *kernels.Ctx, i int, t *tensor.Tensor, d tensor.DType) er
 	}
 	if tensor.CanCast(t.DType, d) {
 		n := t.Numel()
-		m.from.Data, m.from.Elem = m.scratch(c, n*d.Size()), d.Size()
+		m.partial = true
+		m.from.Data, m.from.Elem = kernels.Scratch[uint8](c, n*d.Size()), d.Size()
 		if tensor.CastBytes(m.from.Data, d, t.Data, t.DType, n) {
 			return nil
 		}

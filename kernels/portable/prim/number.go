@@ -177,14 +177,8 @@ func choose(_ *kernels.Ctx, a kernels.Args) error {
 	if a.Bool(0) {
 		from = a[1]
 	}
-	switch from.Kind {
-	case tensor.KindInt:
-		setInt(a, from.Int)
-	case tensor.KindBool:
-		setBool(a, from.Bool)
-	default:
-		setDouble(a, from.Double)
-	}
+	r := a[len(a)-1]
+	r.Kind, r.Int, r.Double, r.Bool = from.Kind, from.Int, from.Double, from.Bool
 	return nil
 }
 

@@ -32,17 +32,10 @@ func logSumExp(c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	for _, i := range [...]int{0, 3} {
-		if d := a.Tensor(i).DType; !d.IsFloat() {
-			return kernels.Bad(i, d.String(), "a floating type")
-		}
-	}
-	if err := d.resize(a, 3); err != nil {
+	s, from, err := d.inFloat64(c, a, 3)
+	if err != nil {
 		return err
 	}
-	s := kernels.Keep[state[float64]](c)
-	data := s.plan.set(c, self, d.set)
-	from := newSource(c, data, self.DType.Size(), loader[float64](self.DType))
 	greatest := s.stage.results(c, &max64, s.plan.layout, from)
 	for i, v := range greatest {
 		if math.IsInf(v, 0) {

@@ -18,20 +18,11 @@ func variance(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	d.keepdim = a.Bool(3)
-	if !self.DType.IsFloat() {
-		return kernels.Bad(0, self.DType.String(), "a floating type")
+	s, from, err := d.inFloat64(c, a, out)
+	if err != nil {
+		return err
 	}
-	for i := out; i < len(a)-1; i++ {
-		if t := a.Tensor(i); !t.DType.IsFloat() {
-			return kernels.Bad(i, t.DType.String(), "a floating type")
-		}
-		if err := d.resize(a, i); err != nil {
-			return err
-		}
-	}
-	s := kernels.Keep[state[float64]](c)
-	data := s.plan.set(c, self, d.set)
-	n, from := float64(s.plan.n), newSource(c, data, self.DType.Size(), loader[float64](self.DType))
+	n := float64(s.plan.n)
 	sums, squares := &sum64, &squares
 	if self.DType == tensor.Float32 {
 		sums, squares = &sumOf32, &squaresOf32
@@ -53,6 +44,27 @@ func variance(c *kernels.Ctx, a kernels.Args) error {
 		s.plan.write(c, t, self, d.set, operand.Bytes(c, t.DType, results))
 	}
 	return nil
+}
+
+// inFloat64 checks the types of a call of floats that is computed in float64, whose first out is argument o, resizes the
+// outs and arranges argument 0.
+func (k *dims) inFloat64(c *kernels.Ctx, a kernels.Args, o int) (*state[float64], source[float64], error) {
+	var from source[float64]
+	self := a.Tensor(0)
+	if !self.DType.IsFloat() {
+		return nil, from, kernels.Bad(0, self.DType.String(), "a floating type")
+	}
+	for i := o; i < len(a)-1; i++ {
+		if t := a.Tensor(i); !t.DType.IsFloat() {
+			return nil, from, kernels.Bad(i, t.DType.String(), "a floating type")
+		}
+		if err := k.resize(a, i); err != nil {
+			return nil, from, err
+		}
+	}
+	s := kernels.Keep[state[float64]](c)
+	data := s.plan.set(c, self, k.set)
+	return s, newSource(c, data, self.DType.Size(), loader[float64](self.DType)), nil
 }
 
 // scanner computes running sums along n rows of inner cells.

@@ -226,11 +226,11 @@ func (d *describer) value(v pte.Value) *Node {
 	case tensor.KindDouble:
 		n.With("double_val", Scalar(math.Float64bits(v.Double)))
 	case tensor.KindString:
-		n.With("string_val", v.Str)
+		n.With("string_val", v.Long.Str)
 	case tensor.KindDoubleList:
-		n.With("items", doubles(v.Doubles))
+		n.With("items", doubles(v.Long.Doubles))
 	case tensor.KindBoolList:
-		n.With("items", booleans(v.Bools))
+		n.With("items", booleans(v.Long.Bools))
 	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
 		n.With("items", tree.Scalars(v.Items))
 	case tensor.KindTensor:

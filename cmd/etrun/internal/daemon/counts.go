@@ -19,6 +19,7 @@ type counts struct {
 	reloads   *prometheus.CounterVec
 	succeeded *prometheus.GaugeVec
 	exits     *prometheus.CounterVec
+	texts     *texts
 }
 
 func newCounts(models *metrics.Collector) *counts {
@@ -32,6 +33,8 @@ func newCounts(models *metrics.Collector) *counts {
 		exits: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_isolated_exits_total",
 			Help: "Processes of isolated models that ended unexpectedly."}, []string{"model"}),
 	}
+	c.texts = newTexts()
+	c.registry.MustRegister(c.texts.collectors()...)
 	c.registry.MustRegister(c.requests, c.reloads, c.succeeded, c.exits, models,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return c

@@ -19,6 +19,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/runtime/metrics"
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai"
 )
 
 // Daemon configures a server of models.
@@ -111,6 +112,7 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("/", d.server)
+	mux.Handle("/v1/", openai.New(d.server, openai.Options{Observe: d.counts.texts.observe}))
 	mux.Handle("GET /metrics", d.counts.handler())
 	mux.HandleFunc("GET /v2/health/ready", func(w http.ResponseWriter, r *http.Request) {
 		if ctx.Err() != nil {

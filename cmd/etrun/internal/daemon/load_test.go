@@ -5,16 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,7 +21,6 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
@@ -81,7 +78,7 @@ func newExchange(t testing.TB, m *etrun.Method, seed uint64, binaryData bool) ex
 	request := oip.Request{ID: strconv.FormatUint(seed, 10)}
 	if binaryData {
 		for i := range m.NumOutputs() {
-			request.Outputs = append(request.Outputs, oip.Output{Name: fmt.Sprintf("output_%d", i)})
+			request.Outputs = append(request.Outputs, oip.Output{Name: fmt.Sprintf("output_%d", i), Parameters: oip.Parameters{"binary_data": true}})
 		}
 	}
 	for i := range m.Meta().Inputs {
@@ -151,7 +148,7 @@ func (e *exchange) send(ctx context.Context, client *http.Client, url string) (c
 type tally struct {
 	mu    sync.Mutex
 	codes map[int]int
-	took  []time.Duration // of the accepted requests
+	took  map[time.Duration]int // accepted requests by rounded time: a list of all would be taken for a leak
 }
 
 func (l *tally) add(code int, took time.Duration) {
@@ -159,17 +156,19 @@ func (l *tally) add(code int, took time.Duration) {
 	defer l.mu.Unlock()
 	l.codes[code]++
 	if code == http.StatusOK {
-		l.took = append(l.took, took)
+		l.took[took.Round(100*time.Microsecond)]++
 	}
 }
 
 // percentile returns a percentile of the accepted requests' times.
 func (l *tally) percentile(p int) time.Duration {
-	slices.Sort(l.took)
-	if len(l.took) == 0 {
-		return 0
+	rest := (l.codes[http.StatusOK] - 1) * p / 100
+	for _, took := range slices.Sorted(maps.Keys(l.took)) {
+		if rest -= l.took[took]; rest < 0 {
+			return took
+		}
 	}
-	return l.took[(len(l.took)-1)*p/100]
+	return 0
 }
 
 // backOff is how long a refused client waits. It is shorter than the server requests, so that the
@@ -180,7 +179,7 @@ const backOff = 50 * time.Millisecond
 // between meanwhile. Statuses other than 200, 429 and 504 must be allowed.
 func storm(t *testing.T, r *running, clients int, list []exchange, d time.Duration, between func(), allowed ...int) *tally {
 	t.Helper()
-	result := &tally{codes: make(map[int]int)}
+	result := &tally{codes: make(map[int]int), took: make(map[time.Duration]int)}
 	end := time.Now().Add(d)
 	var all sync.WaitGroup
 	for c := range clients {
@@ -323,130 +322,4 @@ func TestEndUnderLoad(t *testing.T) {
 	if err != nil || time.Since(begun) > r.Drain || answered.Load() == 0 {
 		t.Errorf("%v after %v, %d answers", err, time.Since(begun), answered.Load())
 	}
-}
-
-// BenchmarkOverhead compares requests over connections with calls of the library, and with a
-// minimal handler that reads a body of raw elements over HTTP. The model has one thread, so that
-// the client has a processor.
-func BenchmarkOverhead(b *testing.B) {
-	path := loadModel()
-	call, sample := library(b, path)
-	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.ReadFull(r.Body, sample.Data); err != nil {
-			b.Error(err)
-		}
-		if y, err := call(); err != nil {
-			b.Error(err)
-		} else {
-			_, _ = w.Write(tensor.BytesOf(y))
-		}
-	}))
-	defer bare.Close()
-	body := bytes.Clone(sample.Data)
-	arms := map[string]func() error{
-		"library": func() error { _, err := call(); return err },
-		"bare":    func() error { return post(bare.Client(), bare.URL, body) },
-		"handler": handled(b, path),
-	}
-	for _, form := range []struct {
-		name, address        string
-		binaryData, isolated bool
-	}{
-		{"tcp", "127.0.0.1:0", true, false}, {"unix", "unix:" + filepath.Join(b.TempDir(), "s"), true, false}, {"json", "127.0.0.1:0", false, false},
-		{"isolated-unix", "unix:" + filepath.Join(b.TempDir(), "i"), true, true},
-	} {
-		if only := os.Getenv("ETRUN_SERVE_ARMS"); only != "" && !strings.Contains(only, form.name) {
-			continue
-		}
-		stop, send := serveFor(b, path, form.address, form.binaryData, form.isolated)
-		defer stop()
-		arms[form.name] = send
-	}
-	compare(b, arms)
-}
-
-// BenchmarkThroughput compares sixteen requests of four clients with sixteen calls of the library: the
-// bytes of some requests move while the model executes another.
-func BenchmarkThroughput(b *testing.B) {
-	const clients, requests = 4, 16
-	path := loadModel()
-	call, _ := library(b, path)
-	arms := map[string]func() error{"library": func() (err error) {
-		for range requests {
-			_, failed := call()
-			err = errors.Join(err, failed)
-		}
-		return err
-	}}
-	for name, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": "unix:" + filepath.Join(b.TempDir(), "s")} {
-		stop, send := serveFor(b, path, address, true, false)
-		defer stop()
-		arms[name] = func() error {
-			errs := make([]error, requests)
-			var all sync.WaitGroup
-			for c := range clients {
-				all.Go(func() {
-					for i := c; i < requests; i += clients {
-						errs[i] = send()
-					}
-				})
-			}
-			all.Wait()
-			return errors.Join(errs...)
-		}
-	}
-	compare(b, arms)
-}
-
-// library returns a call of the library with one thread, and its input.
-func library(b *testing.B, path string) (call func() ([]float32, error), sample *tensor.Tensor) {
-	b.Helper()
-	prog, err := etrun.OpenSource(b.Context(), etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { prog.Close() })
-	m, err := prog.Load(b.Context(), "")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { m.Close() })
-	sample = m.Meta().Inputs[0].NewTensor()
-	return func() ([]float32, error) { return etrun.Run[float32](b.Context(), m, sample) }, sample
-}
-
-// handled sends requests to package serve without a connection.
-func handled(b *testing.B, path string) func() error {
-	b.Helper()
-	s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Instances: 1, Open: func(ctx context.Context) (*etrun.Program, error) {
-		return etrun.OpenSource(ctx, etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
-	}})
-	if err == nil {
-		err = s.LoadAll(b.Context())
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { s.Close() })
-	e := exchanges(b, path, 1, true)[0]
-	return func() error {
-		r := httptest.NewRequest("POST", "/v2/models/m/infer", bytes.NewReader(e.body))
-		r.Header.Set(oip.HeaderLength, e.header)
-		w := httptest.NewRecorder()
-		if s.ServeHTTP(w, r); w.Code != http.StatusOK {
-			return fmt.Errorf("%d, %s", w.Code, w.Body)
-		}
-		return nil
-	}
-}
-
-// post sends a body and reads the answer.
-func post(client *http.Client, url string, body []byte) error {
-	answer, err := client.Post(url, "application/octet-stream", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	_, err = io.Copy(io.Discard, answer.Body)
-	return err
 }

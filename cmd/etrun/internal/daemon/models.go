@@ -43,7 +43,11 @@ func (m *served) config() serve.Config {
 	if m.Isolate {
 		start = m.openIsolated
 	}
-	return serve.Config{Name: m.Name, Start: start, Open: m.openObserved, Check: m.check, Loaded: m.loaded, Methods: m.Methods,
+	var attach func(context.Context, *etrun.Program) (serve.Attachment, error)
+	if m.Tokenizer != "" {
+		attach = m.openText
+	}
+	return serve.Config{Name: m.Name, Attach: attach, Start: start, Open: m.openObserved, Check: m.check, Loaded: m.loaded, Methods: m.Methods,
 		Observer: m.metrics.Model(m.Name, ""), Instances: m.Instances, Queue: queue,
 		Timeout: m.Timeout, MaxBatch: m.MaxBatch, BatchDelay: m.BatchDelay,
 		Sequences: serve.SequenceLimits{Max: m.Sequences, Idle: m.SequenceIdle, Bytes: int64(m.SequenceMemory)}}

@@ -108,12 +108,16 @@ type Limits struct {
 
 	Isolate       bool
 	IsolateMemory bytesize.Size
+
+	Tokenizer string // the model generates text if this is set
+	Template  string
+	Texts     int
 }
 
 // DefaultLimits returns the default limits.
 func DefaultLimits() Limits {
 	return Limits{Instances: 2, Queue: 64, Timeout: 10 * time.Second, MaxBatch: 1, BatchDelay: 2 * time.Millisecond,
-		Sequences: 16, SequenceIdle: time.Minute, SequenceMemory: 1 << 30}
+		Sequences: 16, SequenceIdle: time.Minute, SequenceMemory: 1 << 30, Texts: 4}
 }
 
 // AddFlags adds the flags. Their defaults are the current values.
@@ -130,11 +134,19 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&l.Isolate, "isolate", l.Isolate,
 		"run each model in a separate unprivileged process, which is restarted when it crashes")
 	flags.Var(&l.IsolateMemory, "isolate-memory", "with --isolate: maximum memory that the process allocates, and shares with the server")
+	flags.StringVar(&l.Tokenizer, "tokenizer", l.Tokenizer,
+		"answer completions and chat completions (/v1) with a language model, whose tokenizer is in `FILE`; --timeout limits the time to the first token")
+	flags.StringVar(&l.Template, "template", l.Template, "chat template of the language model, `NAME` or FILE (default: found by the tokenizer's control tokens)")
+	flags.IntVar(&l.Texts, "texts", l.Texts, "texts `N` whose computed tokens a language model keeps for prompts with the same beginning")
 	flags.StringVar(&l.Trust, "trust", l.Trust, "accept only files with a signature FILE.minisig of this minisign public `KEY`, or its file")
 }
 
 func (l *Limits) check() error {
 	switch {
+	case l.Tokenizer != "" && l.Isolate:
+		return session.Usage("--tokenizer with --isolate: language models run in the server's process")
+	case l.Tokenizer == "" && l.Template != "":
+		return session.Usage("--template without --tokenizer")
 	case l.IsolateMemory != 0 && !l.Isolate:
 		return session.Usage("--isolate-memory without --isolate")
 	case l.IsolateMemory != 0 && l.IsolateMemory < minIsolated:
@@ -142,6 +154,7 @@ func (l *Limits) check() error {
 	}
 	return cmp.Or(
 		atLeast("instances", l.Instances, 1), atLeast("queue", l.Queue, 0), atLeast("timeout", l.Timeout, 1),
+		atLeast("texts", l.Texts, 1),
 		atLeast("max-batch", l.MaxBatch, 1), atLeast("batch-delay", l.BatchDelay, 0), atLeast("sequences", l.Sequences, 1),
 		atLeast("sequence-idle", l.SequenceIdle, 1), atLeast("sequence-memory", int64(l.SequenceMemory), 1))
 }

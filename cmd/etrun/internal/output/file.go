@@ -187,11 +187,11 @@ func (f *File) Fill(fill func(io.Writer) error) error {
 	return nil
 }
 
-// WriteFile combines CreateFile and Fill.
+// WriteFile combines CreateFile and Fill. An error of CreateFile is not an *Error: nothing was computed for it yet.
 func WriteFile(ctx context.Context, path string, fill func(io.Writer) error) error {
 	f, err := CreateFile(ctx, path)
 	if err != nil {
-		return &Error{err}
+		return err
 	}
 	return f.Fill(fill)
 }

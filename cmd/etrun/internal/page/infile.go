@@ -59,6 +59,5 @@ func (d *describer) fileText(v int) string {
 	if t := value.Tensor; value.Kind == tensor.KindTensor {
 		return typeText(t.DType, t.Sizes)
 	}
-	return scalarText(tensor.Value{Kind: value.Kind, Bool: value.Bool, Int: value.Int, Double: value.Double, Str: value.Str,
-		Bools: value.Bools, Doubles: value.Doubles})
+	return scalarText(value.Scalar())
 }

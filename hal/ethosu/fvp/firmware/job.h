@@ -2,7 +2,7 @@
  * little endian.
  *
  * job.bin is a struct job; then for each read a struct range followed by its bytes,
- * which go to memory; then, for each write, a struct range. reply.bin is a struct
+ * which are copied to memory; then a struct range for each write. reply.bin is a struct
  * reply followed by the bytes of the writes. The host writes job.bin and then a line
  * to the console; the firmware answers with a line when reply.bin is complete. */
 #ifndef JOB_H
@@ -26,7 +26,7 @@ struct range {
 struct job {
 	uint32_t magic;
 	uint32_t sequence;
-	uint32_t config; /* the word that the stream was compiled for */
+	uint32_t config; /* CONFIG that the stream was compiled for */
 	uint32_t count;  /* 1 to count cycles and events */
 	struct range stream;
 	struct range regions[REGIONS]; /* 0 bytes for none */
@@ -38,9 +38,9 @@ struct job {
 
 enum status {
 	STATUS_OK = 0,
-	STATUS_JOB = 1,    /* job.bin is wrong; detail is which field, see main.c */
+	STATUS_JOB = 1,    /* job.bin is invalid; detail names the field, see main.c */
 	STATUS_FILE = 2,   /* job.bin ends early, or reply.bin cannot be written */
-	STATUS_CONFIG = 3, /* another NPU; detail is its configuration */
+	STATUS_CONFIG = 3, /* the NPU is another; detail is its configuration */
 	STATUS_NPU = 4,    /* the NPU stopped early; detail is its register STATUS */
 	STATUS_EVENTS = 5, /* too many events; detail is how many can be counted */
 };
@@ -50,7 +50,7 @@ struct reply {
 	uint32_t sequence;
 	uint32_t status;
 	uint32_t detail;
-	uint32_t qread; /* how far the NPU got in the stream, bytes */
+	uint32_t qread; /* bytes of the stream that the NPU has read */
 	uint32_t cycles_low, cycles_high;
 	uint32_t event[EVENTS];
 	uint32_t writes; /* number of ranges that follow */

@@ -1,4 +1,4 @@
-/* Takes jobs from the host, one after the other, until the host has no more. */
+/* Runs jobs of the host, one at a time, until its input ends. */
 #include <stdint.h>
 
 #include "job.h"
@@ -7,7 +7,7 @@
 
 enum { VERSION = 1 };
 
-/* The memory of the machine that jobs may use. */
+/* Memory of the machine that jobs may use. */
 static const struct {
 	uint32_t base, bytes;
 } pools[POOLS] = {
@@ -29,7 +29,7 @@ void console_wait(void)
 			host_exit(0);
 }
 
-/* address is that of a range, 0 if it is not in a pool. */
+/* address returns the address of a range, 0 if the range is outside all pools. */
 static uint32_t address(const struct range *r)
 {
 	if (r->pool >= POOLS || r->offset > pools[r->pool].bytes || r->bytes > pools[r->pool].bytes - r->offset)
@@ -44,7 +44,7 @@ static int fail(enum status status, uint32_t detail)
 	return 1;
 }
 
-/* take reads a job and the bytes that go to memory. */
+/* take reads a job and copies its bytes to memory. */
 static int take(int file, uint32_t *stream, uint32_t base[REGIONS])
 {
 	struct range r;
@@ -73,7 +73,7 @@ static int take(int file, uint32_t *stream, uint32_t base[REGIONS])
 	return 0;
 }
 
-/* give writes the reply and the bytes that the job asks for. */
+/* give writes the reply and the bytes that the job requests. */
 static int give(int job_file, int file)
 {
 	struct range r;

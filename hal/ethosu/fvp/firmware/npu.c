@@ -42,10 +42,10 @@ enum { PENDING_PRIVILEGED = 1 << 0 };
 /* CONFIG.product. */
 enum { U55 = 0, U65 = 1, U85 = 2 };
 
-/* What of CONFIG a stream depends on: product, command stream version, MACs. */
+/* Fields of CONFIG that a stream depends on: product, command stream version, MACs. */
 enum { CONFIG_MASK = 0xf00000ff };
 
-/* Counters: the U85 has their registers further up. */
+/* Counters. The U85 has their registers at higher offsets. */
 #define PMU(offset) REGISTER((product() == U85 ? 0x1000 : 0) + (offset))
 #define PMCR PMU(0x180)
 #define PMCNTENSET PMU(0x184)
@@ -68,11 +68,11 @@ uint32_t npu_config(void)
 	return CONFIG;
 }
 
-/* The ports by which regions are reached: of each pair the first and the second are
+/* Ports through which regions are accessed. The first and second of each pair are
  * for different traffic of the same port. */
 enum { PORT_SRAM = 0, PORT_SRAM_2 = 1, PORT_EXT = 2, PORT_EXT_2 = 3 };
 
-/* port chooses by where the memory is. The second port of the U55 only reads. */
+/* port chooses the port by the memory of the region. The second port of the U55 is read-only. */
 static uint32_t port(const struct job *job, int region)
 {
 	if (region == 0)
@@ -93,12 +93,12 @@ static void ports(const struct job *job)
 	if (product() == U85) {
 		for (int i = 0; i < 4; i++)
 			MEM_ATTR(i) = i < PORT_EXT ? 0 : 1 << 2; /* axi_port */
-		/* bursts of 256 bytes, 64 reads and 32 writes under way */
+		/* bursts of 256 bytes, 64 reads and 32 writes outstanding */
 		AXI_SRAM = 2 << 16 | 31 << 8 | 63;
 		AXI_EXT = 2 << 16 | 31 << 8 | 63;
 		return;
 	}
-	/* bursts of 64 bytes; 32 reads and 16 writes under way, on the U65 64 and 32 */
+	/* bursts of 64 bytes; 32 reads and 16 writes outstanding, on the U65 64 and 32 */
 	for (int i = 0; i < 4; i++)
 		AXI_LIMIT(i) = product() == U55 ? 15 << 24 | 31 << 16 : 31 << 24 | 63 << 16;
 }
@@ -133,7 +133,7 @@ static void fail(struct reply *reply, enum status status, uint32_t detail)
 	reply->detail = detail;
 }
 
-/* finish waits until the NPU has stopped or failed. It may take a moment to start. */
+/* finish waits until the NPU has stopped or failed. The NPU may start with a delay. */
 static uint32_t finish(void)
 {
 	for (uint32_t seen = 0;;) {

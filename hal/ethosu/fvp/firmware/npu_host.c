@@ -1,4 +1,4 @@
-/* An NPU that is not there: the host does its work. For machines without one.
+/* For machines without an NPU: the host runs the stream.
  *
  * npu.req is a struct request, the stream, and the bytes of all regions; npu.rsp is a
  * struct response and the bytes of all regions but the first, which is constants. */

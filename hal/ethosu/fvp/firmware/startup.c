@@ -21,7 +21,7 @@ void reset(void)
 	host_exit(main());
 }
 
-/* fault tells the host where the firmware went wrong. frame is what the exception
+/* fault reports a processor fault to the host. frame holds the registers that the exception
  * stacked: r0 to r3, r12, lr, pc, xPSR. */
 __attribute__((used)) static void fault(const uint32_t *frame)
 {
@@ -40,14 +40,14 @@ __attribute__((naked)) static void exception(void)
 	__asm__("mrs r0, msp\n\tb fault");
 }
 
-/* The exceptions that a Cortex-M has of its own; the NPU is polled. */
+/* Vectors of the system exceptions. The NPU is polled, so no interrupt is used. */
 __attribute__((used, section(".vectors"))) static const void *const vectors[16] = {
 	stack_top, (void *)reset, (void *)exception, (void *)exception, (void *)exception, (void *)exception,
 	(void *)exception, (void *)exception, 0, 0, 0, (void *)exception, (void *)exception, 0, (void *)exception,
 	(void *)exception,
 };
 
-/* What the compiler may call. */
+/* Functions that the compiler may call. */
 void *memset(void *to, int value, unsigned int bytes)
 {
 	for (unsigned char *p = to; bytes > 0; bytes--)

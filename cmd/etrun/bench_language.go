@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
+	"github.com/etrun-go/etrun/text"
+)
+
+// languageBench is bench --text: it measures a language model by the length of the prompt.
+type languageBench struct {
+	languageModel
+	text    bool
+	lengths []int
+	decode  int
+}
+
+// languageReport is the JSON object of bench --text.
+type languageReport struct {
+	Schema      string         `json:"schema"`
+	Environment environment    `json:"environment"`
+	Interrupted bool           `json:"interrupted"`
+	Model       string         `json:"model"`
+	Context     int            `json:"context"` // positions
+	Chunk       int            `json:"chunk"`   // most tokens of one call of the program
+	Runs        []languageRuns `json:"runs"`
+	Process     processMemory  `json:"process_bytes"`
+}
+
+// languageRuns are the measurements with one number of threads and one length of the prompt.
+type languageRuns struct {
+	Threads     int           `json:"threads"`
+	Prompt      int           `json:"prompt_tokens"`
+	Generated   int           `json:"generated_tokens"` // in each run
+	Prefill     stats.Summary `json:"prefill_ms"`
+	First       stats.Summary `json:"first_token_ms"`
+	PerToken    stats.Summary `json:"decode_ms_per_token"` // after the first one
+	PrefillRate float64       `json:"prefill_tokens_per_s"`
+	DecodeRate  float64       `json:"decode_tokens_per_s"`
+}
+
+// maxLengths bounds --lengths.
+const maxLengths = 64
+
+// check validates the flags.
+func (l *languageBench) check(b *benchCommand, paths []string) error {
+	switch {
+	case len(paths) != 1 || b.vs != "":
+		return session.Usage("--text measures one program, without --vs")
+	case len(b.calls) > 1 || len(b.calls[0].Inputs) > 0:
+		return session.Usage("--text with --input or --next; the prompts are random tokens")
+	case b.format == "benchstat":
+		return session.Usage("--text writes --format table or json")
+	case len(l.lengths) > maxLengths || slices.ContainsFunc(l.lengths, func(n int) bool { return n < 1 }):
+		return session.Usage("--lengths %v, want at most %d positive numbers", l.lengths, maxLengths)
+	case l.decode < 1:
+		return session.Usage("--decode %d, want 1 or more", l.decode)
+	}
+	return nil
+}
+
+// measureText measures a language model with each number of threads.
+func (b *benchCommand) measureText(ctx context.Context, path string) error {
+	b.language.method = b.calls[0].Method
+	r := &languageReport{Schema: "etrun.bench.text/1", Environment: newEnvironment(), Model: path}
+	var err error
+	for _, n := range b.threads {
+		o := b.Options
+		o.Threads = n
+		if err = b.language.measure(ctx, b, &o, r); err != nil {
+			break
+		}
+	}
+	r.Interrupted = err != nil
+	r.Environment.LoadAfter = loadAverage()
+	r.Process = processMemory{int64(processStatus().VmHWM), liveHeap()}
+	if err != nil && (ctx.Err() == nil || len(r.Runs) == 0) {
+		return err
+	}
+	if b.json {
+		return errors.Join(err, b.writeJSON(r))
+	}
+	r.print(b)
+	return err
+}
+
+// measure measures all lengths with one number of threads.
+func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session.Options, r *languageReport) error {
+	s, model, err := l.open(ctx, r.Model, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	defer model.Close()
+	info := model.Info()
+	r.Context, r.Chunk = info.Context, info.Chunk
+	lengths, err := l.within(info.Context)
+	if err != nil {
+		return err
+	}
+	dialogue, err := model.NewSession(ctx)
+	if err != nil {
+		return session.Cure(err)
+	}
+	defer dialogue.Close()
+	share := b.plan.Duration / time.Duration(len(lengths)*len(b.threads))
+	for _, n := range lengths {
+		b.progress.say("prompts of %d tokens", n)
+		runs, err := l.repeat(ctx, dialogue, l.prompt(n, info.Vocabulary, o.Seed), share)
+		if runs.Prefill.N > 0 {
+			runs.Threads = s.Threads()
+			r.Runs = append(r.Runs, runs)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// within returns the lengths to measure: those of the command line, or powers of 4 within the context.
+func (l *languageBench) within(context int) ([]int, error) {
+	if l.lengths != nil {
+		if n := slices.Max(l.lengths); n >= context {
+			return nil, session.Usage("--lengths %d, the model has %d positions", n, context)
+		}
+		return l.lengths, nil
+	}
+	list := []int{1}
+	for n := 16; n < context; n *= 4 {
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// prompt returns random tokens.
+func (l *languageBench) prompt(n, vocabulary int, seed uint64) []int {
+	r := rand.New(rand.NewPCG(seed, uint64(n)))
+	ids := make([]int, n)
+	for i := range ids {
+		ids[i] = r.IntN(vocabulary)
+	}
+	return ids
+}
+
+// minTexts is the least number of texts of each length.
+const minTexts = 3
+
+// repeat generates texts for a time, each from an empty session. The first one is not counted.
+func (l *languageBench) repeat(ctx context.Context, s *text.Session, prompt []int, d time.Duration) (r languageRuns, err error) {
+	var prefill, first, perToken []time.Duration
+	o := text.Options{MaxTokens: l.decode + 1, IgnoreEOS: true}
+	begun := time.Now()
+	for n := 0; n <= minTexts || time.Since(begun) < d; n++ {
+		if err = s.Reset(); err != nil {
+			break
+		}
+		var end text.Piece
+		if end, err = last(s.GenerateTokens(ctx, prompt, o)); err != nil {
+			break
+		}
+		if n == 0 {
+			r.Prompt, r.Generated = len(prompt), end.Stats.Generated
+			continue
+		}
+		prefill, first = append(prefill, end.Stats.Prefill), append(first, end.Stats.FirstToken)
+		if after := end.Stats.Generated - 1; after > 0 {
+			perToken = append(perToken, end.Stats.Decode/time.Duration(after))
+		}
+	}
+	if len(prefill) == 0 {
+		return r, err
+	}
+	r.Prefill, r.First = stats.Of(prefill), stats.Of(first)
+	r.PrefillRate = float64(r.Prompt) / r.Prefill.P50 * 1e3
+	if len(perToken) > 0 {
+		r.PerToken = stats.Of(perToken)
+		r.DecodeRate = 1e3 / r.PerToken.P50
+	}
+	return r, err
+}
+
+// last returns the last piece of a text.
+func last(pieces iter.Seq2[text.Piece, error]) (end text.Piece, err error) {
+	for end, err = range pieces {
+	}
+	return end, err
+}
+
+func (r *languageReport) print(b *benchCommand) {
+	e := &r.Environment
+	fmt.Fprintf(b.out, "%s; %s, %s; load average %.2f\n", e.Version, orDash(e.CPU), count(e.Processors, "processor", "processors"), e.LoadBefore)
+	fmt.Fprintf(b.out, "%s: %s, at most %s a call; medians\n", printable(r.Model), count(r.Context, "position", "positions"), count(r.Chunk, "token", "tokens"))
+	fmt.Fprintf(b.out, "%8s %8s %14s %12s %14s %12s %6s\n", "threads", "prompt", "prefill tok/s", "first ms", "decode tok/s", "ms/token", "texts")
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		fmt.Fprintf(b.out, "%8d %8d %14.4g %12.4g %14.4g %12.4g %6d\n", run.Threads, run.Prompt, run.PrefillRate, run.First.P50,
+			run.DecodeRate, run.PerToken.P50, run.Prefill.N)
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/text"
+)
+
+// generateCommand continues a prompt with a language model.
+type generateCommand struct {
+	*app
+	session.Options
+	languageModel
+	samplingFlags
+	chatFlags
+	prompt string
+	tokens []int
+	echo   bool
+
+	asked bool // the command line sets --prompt
+	model *text.Model
+	path  string
+	load  time.Duration
+}
+
+const generateHelp = `Continue a prompt with a language model: a program whose method takes tokens, and
+maybe a position, and returns logits. The text is written as it is generated,
+statistics go to stderr. An interrupt ends the text and prints the statistics.
+
+The tokenizer is a Hugging Face tokenizer.json, a SentencePiece model, a tiktoken
+file or llama2.c's .bin. The beginning and end of texts and the context length
+come from the program's metadata methods, then from the tokenizer. The prompt is
+plain text: names of control tokens in it are not control tokens. Without
+--temperature the most likely token is chosen at each step.
+`
+
+func newGenerate(a *app) *cobra.Command {
+	g := &generateCommand{app: a, Options: session.Options{Say: a.note}}
+	c := &cobra.Command{
+		Use:   "generate MODEL.pte",
+		Short: "Generate text with a language model",
+		Long:  generateHelp,
+		Example: "  etrun generate model.pte --tokenizer tok.json --prompt \"Once upon a time\"\n" +
+			"  etrun generate model.pte --tokenizer tok.json --prompt - < story.txt\n" +
+			"  etrun generate model.pte --tokenizer tok.json --chat -t 0.8 --seed 7\n" +
+			"  etrun generate model.pte --tokens 1,403,407 --max-tokens 16    ids in and out",
+		Args:              oneModel,
+		ValidArgsFunction: completeModel,
+		RunE: func(c *cobra.Command, args []string) error {
+			g.asked = c.Flags().Changed("prompt")
+			return g.run(c.Context(), args[0])
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVarP(&g.prompt, "prompt", "p", "", "`TEXT` to continue; - reads it from standard input")
+	flags.IntSliceVar(&g.tokens, "tokens", nil, "continue the tokens of this `LIST`, such as 1,403,407, instead of a text")
+	flags.BoolVar(&g.echo, "echo", false, "write the prompt before the text")
+	g.languageModel.addFlags(flags)
+	g.samplingFlags.addFlags(flags)
+	g.chatFlags.addFlags(flags)
+	g.Options.AddFlags(flags)
+	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
+	return c
+}
+
+// maxPrompt is the maximum length of a prompt in bytes.
+const maxPrompt = 16 << 20
+
+// check validates the flags before any file is opened.
+func (g *generateCommand) check() error {
+	switch {
+	case g.asked && g.tokens != nil:
+		return session.Usage("--prompt and --tokens; choose one")
+	case !g.asked && g.tokens == nil && !g.chat:
+		return session.Usage("no prompt; give --prompt TEXT, --prompt - for standard input, --tokens LIST or --chat")
+	case g.tokens == nil && g.tokenizer == "":
+		return session.Usage("text needs --tokenizer FILE")
+	case g.text.Top > 0 && !g.text.LogProbs:
+		return session.Usage("--top-logprobs needs --logprobs")
+	case g.text.LogProbs && !g.json:
+		return session.Usage("--logprobs needs --json")
+	}
+	return g.checkChat()
+}
+
+func (g *generateCommand) run(ctx context.Context, path string) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	if err := g.readPrompt(); err != nil {
+		return err
+	}
+	begun := time.Now()
+	g.progress.say("loading %s", printable(path))
+	s, model, err := g.open(ctx, path, &g.Options)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	defer model.Close()
+	g.path, g.model, g.load = s.Path, model, time.Since(begun)
+	memory, err := model.NewSession(ctx)
+	if err != nil {
+		return session.Cure(err)
+	}
+	defer memory.Close()
+	if !g.chat {
+		return g.generate(ctx, memory)
+	}
+	d, err := g.newDialogue(ctx, memory)
+	switch {
+	case err != nil:
+		return err
+	case g.asked:
+		return d.answer(ctx, g.prompt)
+	}
+	return d.hold(ctx)
+}
+
+// readPrompt reads the prompt if it is standard input.
+func (g *generateCommand) readPrompt() error {
+	if !g.asked || g.prompt != "-" {
+		return nil
+	}
+	b, err := io.ReadAll(io.LimitReader(g.in, maxPrompt+1))
+	if err != nil {
+		return fmt.Errorf("prompt: %w", err)
+	}
+	if len(b) > maxPrompt {
+		return session.Usage("the prompt on standard input is longer than %d bytes", maxPrompt)
+	}
+	g.prompt = string(b)
+	return nil
+}
+
+// generate writes the text of one prompt.
+func (g *generateCommand) generate(ctx context.Context, s *text.Session) error {
+	tokens := g.tokens
+	if g.asked {
+		var err error
+		if tokens, err = g.model.Encode(g.prompt); err != nil {
+			return err
+		}
+	}
+	o, err := g.sampling(g.Seed)
+	if err != nil {
+		return err
+	}
+	w := &textWriter{app: g.app, ids: g.model.Tokenizer() == nil, collect: g.json, logProbs: o.LogProbs}
+	if g.echo && g.asked {
+		w.write(g.prompt)
+	}
+	g.progress.say("computing the prompt")
+	end, err := w.copy(s.GenerateTokens(ctx, tokens, o))
+	if end.Finish == "" {
+		return err
+	}
+	return g.report(w, tokens, end, err)
+}
+
+// report prints the statistics of a text that ended with err.
+func (g *generateCommand) report(w *textWriter, prompt []int, end text.Piece, err error) error {
+	w.finish()
+	g.note("%s", statistics(&end))
+	if !g.json {
+		return err
+	}
+	r := newGenerateReport(g, w, prompt, end)
+	if e := g.writeJSON(r); e != nil {
+		return e
+	}
+	return err
+}

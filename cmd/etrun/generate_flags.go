@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/text"
+	"github.com/etrun-go/etrun/text/tokenizer"
+)
+
+// languageModel holds the flags that select how a program is driven as a language model.
+type languageModel struct {
+	tokenizer string
+	method    string
+	context   int
+	bos       int
+	eos       []int
+
+	flags *pflag.FlagSet
+}
+
+func (l *languageModel) addFlags(flags *pflag.FlagSet) {
+	l.flags = flags
+	flags.StringVar(&l.tokenizer, "tokenizer", "", "`FILE` with the tokenizer of the model")
+	flags.StringVar(&l.method, "method", "forward", "method `NAME` that takes tokens and returns logits")
+	flags.IntVar(&l.context, "context", 0, "use at most `N` positions (default: those of the program)")
+	flags.IntVar(&l.bos, "bos", 0, "token `ID` that begins texts, -1 for none (default: that of the program, or of the tokenizer)")
+	flags.IntSliceVar(&l.eos, "eos", nil, "token `IDS` that end texts (default: those of the program and of the tokenizer)")
+}
+
+// open opens the program and loads the model.
+func (l *languageModel) open(ctx context.Context, path string, o *session.Options) (*session.Session, *text.Model, error) {
+	var tok tokenizer.Tokenizer
+	if l.tokenizer != "" {
+		var err error
+		if tok, err = tokenizer.Open(l.tokenizer); err != nil {
+			return nil, nil, err
+		}
+	}
+	s, err := session.Open(ctx, path, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	model, err := text.Load(ctx, s.Program, tok, l.loading()...)
+	if err != nil {
+		s.Close()
+		return nil, nil, session.Cure(err)
+	}
+	s.Warn()
+	return s, model, nil
+}
+
+func (l *languageModel) loading() []text.Option {
+	var list []text.Option
+	if l.method != "" {
+		list = append(list, text.WithMethod(l.method))
+	}
+	if l.context != 0 {
+		list = append(list, text.WithContext(l.context))
+	}
+	if l.flags.Changed("bos") {
+		list = append(list, text.WithBOS(l.bos))
+	}
+	if l.flags.Changed("eos") {
+		list = append(list, text.WithEOS(l.eos...))
+	}
+	return list
+}
+
+// samplingFlags are the flags that choose tokens and end a text.
+type samplingFlags struct {
+	text text.Options
+	bias []string
+}
+
+func (f *samplingFlags) addFlags(flags *pflag.FlagSet) {
+	flags.IntVarP(&f.text.MaxTokens, "max-tokens", "n", 0, "end the text after `N` tokens (default: when the model ends it, or the context is full)")
+	flags.StringArrayVar(&f.text.Stop, "stop", nil, "end the text before this `TEXT`; may be repeated")
+	flags.BoolVar(&f.text.IgnoreEOS, "ignore-eos", false, "continue after tokens that end texts")
+	flags.Float64VarP(&f.text.Temperature, "temperature", "t", 0, "divide logits by `T` and draw tokens; 0 takes the most likely one")
+	flags.IntVar(&f.text.TopK, "top-k", 0, "draw from the `K` most likely tokens; 0 means all")
+	flags.Float64Var(&f.text.TopP, "top-p", 0, "draw from the most likely tokens with a probability of `P` together; 0 means all")
+	flags.Float64Var(&f.text.MinP, "min-p", 0, "draw from tokens at least `P` times as likely as the most likely one")
+	flags.Float64Var(&f.text.RepetitionPenalty, "repeat-penalty", 0, "divide positive logits of tokens in the text by `R`, multiply negative ones")
+	flags.IntVar(&f.text.PenaltyWindow, "repeat-window", 0, "apply --repeat-penalty to the last `N` tokens only (default: all)")
+	flags.StringArrayVar(&f.bias, "logit-bias", nil, "add to the logit of a token, `ID=X`; -inf excludes it; may be repeated")
+	flags.BoolVar(&f.text.LogProbs, "logprobs", false, "with --json: the logarithm of each token's probability")
+	flags.IntVar(&f.text.Top, "top-logprobs", 0, "with --logprobs: also those of the `N` most likely tokens")
+}
+
+// sampling returns the options of a text.
+func (f *samplingFlags) sampling(seed uint64) (text.Options, error) {
+	o := f.text
+	o.Seed = seed
+	o.Stop = slices.Clone(f.text.Stop)
+	for _, b := range f.bias {
+		id, x, ok := strings.Cut(b, "=")
+		n, err1 := strconv.Atoi(id)
+		value, err2 := strconv.ParseFloat(x, 32)
+		if !ok || err1 != nil || err2 != nil || math.IsNaN(value) {
+			return o, session.Usage("--logit-bias %q, want ID=X such as 13=-2.5 or 13=-inf", b)
+		}
+		if o.Bias == nil {
+			o.Bias = make(map[int]float32)
+		}
+		o.Bias[n] = float32(value)
+	}
+	return o, nil
+}

@@ -1,0 +1,77 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai"
+	"github.com/etrun-go/etrun/text"
+	"github.com/etrun-go/etrun/text/tokenizer"
+)
+
+// openText makes a language model of an opened program. The tokenizer and the template are read
+// again at each load.
+func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachment, error) {
+	tok, err := tokenizer.Open(m.Tokenizer)
+	if err != nil {
+		return nil, err
+	}
+	c := openai.Config{Tokenizer: tok, Sessions: max(m.Texts, m.Instances)}
+	if m.Template != "" {
+		if c.Template, err = session.ChatTemplate(ctx, m.Template); err != nil {
+			return nil, err
+		}
+	}
+	if len(m.Methods) > 1 {
+		return nil, session.Usage("model %s: --method is given %d times, a language model has one", m.Name, len(m.Methods))
+	}
+	for _, name := range m.Methods {
+		c.Load = append(c.Load, text.WithMethod(name))
+	}
+	return openai.Attach(c)(ctx, p)
+}
+
+// texts are the metrics of language models.
+type texts struct {
+	tokens *prometheus.CounterVec
+	ended  *prometheus.CounterVec
+	first  *prometheus.HistogramVec
+	each   *prometheus.HistogramVec
+}
+
+func newTexts() *texts {
+	histogram := func(name, help string, begin float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(begin, 2, 16),
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100}, []string{"model"})
+	}
+	return &texts{
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_tokens_total",
+			Help: "Tokens of language models, by kind: prompt (computed), reused (of prompts, not computed again) or generated."}, []string{"model", "kind"}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_texts_total",
+			Help: "Generated texts by reason of their end: stop, length, context or cancelled."}, []string{"model", "finish"}),
+		first: histogram("etrun_time_to_first_token_seconds", "Time from the begin of a text's computation to its first token.", 1e-3),
+		each:  histogram("etrun_time_per_output_token_seconds", "Mean time of a text's tokens after the first one.", 1e-4),
+	}
+}
+
+func (t *texts) collectors() []prometheus.Collector {
+	return []prometheus.Collector{t.tokens, t.ended, t.first, t.each}
+}
+
+// observe counts a text.
+func (t *texts) observe(model string, finish text.Finish, s text.Stats) {
+	t.ended.WithLabelValues(model, string(finish)).Inc()
+	t.tokens.WithLabelValues(model, "prompt").Add(float64(s.Prompt - s.Reused))
+	t.tokens.WithLabelValues(model, "reused").Add(float64(s.Reused))
+	t.tokens.WithLabelValues(model, "generated").Add(float64(s.Generated))
+	if s.Generated > 0 {
+		t.first.WithLabelValues(model).Observe(s.FirstToken.Seconds())
+	}
+	if s.Generated > 1 {
+		t.each.WithLabelValues(model).Observe(s.Decode.Seconds() / float64(s.Generated-1))
+	}
+}

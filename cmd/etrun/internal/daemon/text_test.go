@@ -1,0 +1,102 @@
+package daemon
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+)
+
+const (
+	languageModel = "../../../../text/testdata/dynamic.pte"
+	byteTokenizer = "../../../../text/testdata/bytes.json"
+)
+
+// TestText serves a language model beside another model, reloads it, and reads its metrics.
+func TestText(t *testing.T) {
+	lm := model("lm", languageModel)
+	lm.Tokenizer = byteTokenizer
+	r := start(t, nil, lm, model("digits", digits))
+	get := func(method, path, body string) (int, string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := r.client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(text)
+	}
+	for range 2 {
+		for _, c := range []struct {
+			method, path, body string
+			status             int
+			want               string
+		}{
+			{"GET", "/v1/models", "", 200, `"id":"lm"`},
+			{"POST", "/v1/completions", `{"model":"lm","prompt":"hello","max_tokens":4,"temperature":0}`, 200, `"completion_tokens":4`},
+			{"POST", "/v1/completions", `{"model":"lm","prompt":"hello","max_tokens":4,"temperature":0,"stream":true}`, 200, "data: [DONE]"},
+			{"POST", "/v1/completions", `{"model":"digits","prompt":"hello"}`, 404, "digits"},
+			{"POST", "/v1/chat/completions", `{"model":"lm","messages":[{"role":"user","content":"x"}]}`, 400, "template"},
+			{"GET", "/v2/models/lm", "", 404, "lm"},
+			{"GET", "/v2/models/lm/ready", "", 200, ""},
+			{"GET", "/v2/models/lm/versions/forward/ready", "", 404, "lm"},
+			{"POST", "/v2/models/lm/infer", `{"inputs":[]}`, 404, "lm"},
+			{"GET", "/v2/models/digits", "", 200, "digits"},
+			{"GET", "/v2/health/ready", "", 200, ""},
+			{"POST", "/v2/repository/index", "", 200, `"name":"lm"`},
+			{"GET", "/metrics", "", 200, `etrun_tokens_total{kind="generated",model="lm"}`},
+			{"GET", "/metrics", "", 200, `etrun_time_to_first_token_seconds_count{model="lm"}`},
+			{"GET", "/metrics", "", 200, `etrun_texts_total{finish="length",model="lm"}`},
+		} {
+			if status, text := get(c.method, c.path, c.body); status != c.status || !strings.Contains(text, c.want) {
+				t.Errorf("%s %s %s: got %d %.300q, want %d and %q", c.method, c.path, c.body, status, text, c.status, c.want)
+			}
+		}
+		if err := r.server.Model("lm").Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTextRefuses checks flags that contradict each other, and tokenizers that cannot be read.
+func TestTextRefuses(t *testing.T) {
+	for text, change := range map[string]func(*Limits){
+		"--isolate":                func(l *Limits) { l.Tokenizer, l.Isolate = "x", true },
+		"--template without":       func(l *Limits) { l.Template = "gemma" },
+		"--texts 0, want at least": func(l *Limits) { l.Texts = 0 },
+	} {
+		l := DefaultLimits()
+		change(&l)
+		if err := l.check(); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), text) {
+			t.Errorf("got %v, want a usage error with %q", err, text)
+		}
+	}
+	for name, tokenizer := range map[string]string{"no such file": "gone.json", "unsupported tokenizer": file(t, "noise.json", "noise noise noise")} {
+		lm := model("lm", languageModel)
+		lm.Tokenizer = tokenizer
+		d := &Daemon{Settings: Defaults(), Models: []*Model{lm}, Log: io.Discard}
+		d.Listen = []string{"127.0.0.1:0"}
+		ended := make(chan error, 1)
+		go func() { ended <- d.Run(t.Context()) }()
+		select {
+		case err := <-ended:
+			if err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("got %v, want an error with %q", err, name)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: the daemon does not end", name)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/text"
+)
+
+// maxTemplate is the maximum size of a template's file.
+const maxTemplate = 1 << 20
+
+// ChatTemplate returns the chat template in a file, or the built-in one of that name if there is no
+// such file.
+func ChatTemplate(ctx context.Context, name string) (*text.Template, error) {
+	data, err := openfile.ReadFile(ctx, name, openfile.Rules{Kinds: openfile.Pipes, Limit: maxTemplate})
+	if errors.Is(err, fs.ErrNotExist) {
+		return text.NamedTemplate(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return text.NewTemplate(name, string(data))
+}

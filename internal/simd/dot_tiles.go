@@ -1,0 +1,97 @@
+package simd
+
+import "golang.org/x/sys/cpu"
+
+// vnni reports the dot products of AVX-512.
+func vnni() bool { return avx512 && cpu.X86.HasAVX512VNNI }
+
+// dotProducts reports NEON's dot products.
+func dotProducts() bool { return neon && cpu.ARM64.HasASIMDDP }
+
+// nibbles reports that products with 4-bit weights have a vector loop.
+func nibbles() bool { return avx2() || dotProducts() }
+
+type (
+	dotFunc    func(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
+	nibbleFunc func(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
+)
+
+// Tiles by their panels.
+var (
+	vnniTiles = [...][]tileOf[dotFunc]{
+		4: {{1, vnni1x64}},
+		2: {{8, vnni8x32}, {4, vnni4x32}, {2, vnni2x32}, {1, vnni1x32}},
+		1: {{8, vnni8x16}, {4, vnni4x16}, {2, vnni2x16}, {1, vnni1x16}},
+	}
+	maddTiles   = [][]tileOf[dotFunc]{1: {{4, madd4x16}, {2, madd2x16}, {1, madd1x16}}}
+	sdotTiles   = [][]tileOf[dotFunc]{1: {{4, sdot4x16}, {1, sdot1x16}}}
+	smullTiles  = [][]tileOf[dotFunc]{1: {{2, smull2x16}, {1, smull1x16}}}
+	nibbleTiles = [...][]tileOf[nibbleFunc]{
+		4: {{1, nibble512x1x64}},
+		2: {{4, nibble512x4x32}, {1, nibble512x1x32}},
+		1: {{4, nibble512x4x16}, {1, nibble512x1x16}},
+	}
+	nibbleRows = [][]tileOf[nibbleFunc]{1: {{1, nibble1x16}}}
+)
+
+// dotTiles are the tiles for this processor.
+func dotTiles() [][]tileOf[dotFunc] {
+	switch {
+	case vnni():
+		return vnniTiles[:]
+	case dotProducts():
+		return sdotTiles
+	case neon:
+		return smullTiles
+	}
+	return maddTiles
+}
+
+// width is how many of n panels a tile of so many rows takes.
+func width(rows, n int) int {
+	switch {
+	case !vnni():
+		return 1
+	case rows == 1 && n >= 4:
+		return 4
+	}
+	return min(n, 2)
+}
+
+// dotRows is how many rows of weights a panel holds side by side: two of words, or four of bytes.
+func dotRows() int {
+	if avx2() && !vnni() {
+		return 2
+	}
+	return dotGroup
+}
+
+// multiply goes panel by panel, so that a panel stays in cache while all rows pass over it.
+func (w *DotWeights) multiply(c []int32, ldc int, a []uint8, rows, off []int, lo, hi int, flip uint32) {
+	groups, size, tiles := w.groups(), w.panel(), dotTiles()
+	for p := lo; p < hi; {
+		n := width(len(rows), hi-p)
+		for i := 0; i < len(rows); {
+			t := largest(tiles[n], len(rows)-i)
+			t.f(groups, &a[0], &rows[i], &off[0], len(off), &w.panels[p*size], size, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
+			i += t.rows
+		}
+		p += n
+	}
+}
+
+func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, zeros []int32, lo, hi int, flip uint32) {
+	size, tiles := w.panel(), nibbleRows
+	if vnni() {
+		tiles = nibbleTiles[:]
+	}
+	for p := lo; p < hi; {
+		n := width(len(rows), hi-p)
+		for i := 0; i < len(rows); {
+			t := largest(tiles[n], len(rows)-i)
+			t.f(w.blocks(), &a[0], &rows[i], &zeros[i], w.Groups, w.K, &w.panels[p*size], size, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
+			i += t.rows
+		}
+		p += n
+	}
+}

@@ -1,0 +1,123 @@
+package simd
+
+// tileOf is a vector loop for so many rows.
+type tileOf[F any] struct {
+	rows int
+	f    F
+}
+
+// largest is the first tile of at most so many rows; those of more rows come first in the list, and one of a row last.
+func largest[F any](list []tileOf[F], rows int) tileOf[F] {
+	for list[0].rows > rows {
+		list = list[1:]
+	}
+	return list[0]
+}
+
+// Tiles by their columns: those of 8 and 4 take the rest of a strip, those of AVX-512 have masks.
+type (
+	tileFunc   func(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
+	maskedFunc func(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
+		mask *int32)
+	colsFunc func(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
+		cols uint32)
+)
+
+var (
+	tiles16     = []tileOf[tileFunc]{{6, tile6x16}, {4, tile4x16}, {2, tile2x16}, {1, tile1x16}}
+	tiles16NEON = []tileOf[tileFunc]{{6, tile6x16}, {2, tile2x16}, {1, tile1x16}}
+	tiles8      = []tileOf[maskedFunc]{{6, tile6x8}, {2, tile2x8}, {1, tile1x8}}
+	tiles4      = []tileOf[tileFunc]{{6, tile6x4}, {1, tile1x4}}
+	cols32      = []tileOf[colsFunc]{{8, tile8x32}, {6, tile6x32}, {4, tile4x32}, {2, tile2x32}, {1, tile1x32}}
+	cols16      = []tileOf[colsFunc]{{8, tile8x16cols}, {6, tile6x16cols}, {4, tile4x16cols}, {2, tile2x16cols}, {1, tile1x16cols}}
+)
+
+// masks[8-n:] starts with n lanes that are on.
+var masks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
+
+// mulAddTo goes strip by strip over the columns, so that a strip of b stays in the
+// first-level cache while all rows of a pass over it.
+func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
+	switch {
+	case avx512 && m >= 4:
+		mulAddTo512(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
+		return
+	case neon:
+		mulAddToNEON(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
+		return
+	case !vector:
+		mulAddClampGo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
+		return
+	}
+	j := 0
+	if m == 1 {
+		for ; j+64 <= n; j += 64 {
+			tile1x64(k, &a[0], 4*ars, 4*acs, &b[j], 4*ldb, &from[j], 4*ldf, &c[j], 4*ldc, lo, hi)
+		}
+	}
+	for ; j+16 <= n; j += 16 {
+		strip(tiles16, m, k, a, ars, acs, b[j:], ldb, from[j:], ldf, c[j:], ldc, lo, hi)
+	}
+	for ; j < n; j += 8 {
+		mask := &masks[8-min(n-j, 8)]
+		for i := 0; i < m; {
+			t := largest(tiles8, m-i)
+			t.f(k, &a[i*ars], 4*ars, 4*acs, &b[j], 4*ldb, &from[i*ldf+j], 4*ldf, &c[i*ldc+j], 4*ldc, lo, hi, mask)
+			i += t.rows
+		}
+	}
+}
+
+// strip computes the columns of a tile. Strides become bytes.
+func strip(tiles []tileOf[tileFunc], m, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int,
+	c []float32, ldc int, lo, hi float32) {
+	for i := 0; i < m; {
+		t := largest(tiles, m-i)
+		t.f(k, &a[i*ars], 4*ars, 4*acs, &b[0], 4*ldb, &from[i*ldf], 4*ldf, &c[i*ldc], 4*ldc, lo, hi)
+		i += t.rows
+	}
+}
+
+func mulAddToNEON(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
+	j := 0
+	for ; j+16 <= n; j += 16 {
+		strip(tiles16NEON, m, k, a, ars, acs, b[j:], ldb, from[j:], ldf, c[j:], ldc, lo, hi)
+	}
+	for ; j+4 <= n; j += 4 {
+		strip(tiles4, m, k, a, ars, acs, b[j:], ldb, from[j:], ldf, c[j:], ldc, lo, hi)
+	}
+	if j < n {
+		mulAddClampGo(m, n-j, k, a, ars, acs, b[j:], ldb, from[j:], ldf, c[j:], ldc, lo, hi)
+	}
+}
+
+// mulAddTo512 is mulAddTo by strips of 32 columns; the last of 16 or fewer is one of 16.
+func mulAddTo512(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
+	for j := 0; j < n; j += 32 {
+		tiles, cols := cols32, uint32(1<<min(n-j, 32)-1)
+		if n-j <= 16 {
+			tiles = cols16
+		}
+		for i := 0; i < m; {
+			t := largest(tiles, m-i)
+			t.f(k, &a[i*ars], 4*ars, 4*acs, &b[j], 4*ldb, &from[i*ldf+j], 4*ldf, &c[i*ldc+j], 4*ldc, lo, hi, cols)
+			i += t.rows
+		}
+	}
+}
+
+// rowPanelsOf multiplies a row by as many panels as one call takes, and tells how many.
+func rowPanelsOf(panels, k int, a, b *float32, panel int, from, c *float32, lo, hi float32) int {
+	switch {
+	case avx512 && panels >= 4:
+		rowPanels512(k, a, b, 4*panel, from, c, lo, hi)
+		return 4
+	case avx2() && panels >= 2:
+		rowPanels(k, a, b, 4*panel, from, c, lo, hi)
+		return 2
+	case neon && panels >= 1:
+		rowPanels(k, a, b, 4*panel, from, c, lo, hi)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,119 @@
+package simd
+
+import "golang.org/x/sys/cpu"
+
+// bounds are those of numbers before the zero point is added.
+func (q *Quantized) bounds() (lo, hi float32) { return float32(q.Lo - q.Zero), float32(q.Hi - q.Zero) }
+
+// requantize returns how many columns are done.
+func (q *Quantized) requantize(dst []uint8, ldd int, src []int32, lds int, init []int32, scale []float32, m, n int) int {
+	lo, hi := q.bounds()
+	if avx512 {
+		requantize512(m, n, &dst[0], ldd, &src[0], 4*lds, &init[0], &scale[0], lo, hi, q.Zero)
+		return n
+	}
+	done := whole(n)
+	f := requantizeUint8
+	switch {
+	case done == 0:
+		return 0
+	case neon:
+		f = requantizeLanes
+	case q.Signed:
+		f = requantizeInt8
+	}
+	f(m, done/lanes, &dst[0], ldd, &src[0], 4*lds, &init[0], &scale[0], lo, hi, q.Zero)
+	return done
+}
+
+// quantize returns how many elements are done.
+func (q *Quantized) quantize(dst []uint8, src []float32, scale float32, divide bool) int {
+	n := whole(len(src))
+	lo, hi := q.bounds()
+	switch { // calls by name keep src on the stack
+	case n == 0:
+	case neon && divide:
+		quantizeDivLanes(n/lanes, &dst[0], &src[0], scale, lo, hi, q.Zero)
+	case neon:
+		quantizeMulLanes(n/lanes, &dst[0], &src[0], scale, lo, hi, q.Zero)
+	case divide && q.Signed:
+		quantizeDivInt8(n/lanes, &dst[0], &src[0], scale, lo, hi, q.Zero)
+	case divide:
+		quantizeDivUint8(n/lanes, &dst[0], &src[0], scale, lo, hi, q.Zero)
+	case q.Signed:
+		quantizeMulInt8(n/lanes, &dst[0], &src[0], scale, lo, hi, q.Zero)
+	default:
+		quantizeMulUint8(n/lanes, &dst[0], &src[0], scale, lo, hi, q.Zero)
+	}
+	return n
+}
+
+// dequantize returns how many elements are done.
+func (q *Quantized) dequantize(dst []float32, src []uint8, scale float32) int {
+	n := whole(len(dst))
+	switch {
+	case n == 0:
+	case q.Signed:
+		dequantizeInt8(n/lanes, &dst[0], &src[0], q.Zero, scale)
+	default:
+		dequantizeUint8(n/lanes, &dst[0], &src[0], q.Zero, scale)
+	}
+	return n
+}
+
+var binaryLoops = [...][2]func(n int, dst, a, b *uint8, q *binaryParams){
+	BinaryAdd: {addUint8, addInt8}, BinarySub: {subUint8, subInt8}, BinaryMul: {mulUint8, mulInt8},
+}
+
+// apply returns how many elements are done.
+func (f *Binary) apply(op BinaryOp, dst, a, b []uint8) int {
+	n := whole(len(dst))
+	if n == 0 || !avx2() {
+		return 0
+	}
+	lo, hi := f.Out.bounds()
+	f.words = binaryParams{f.A.Zero, f.A.Scale, f.B.Zero, f.B.Scale, f.Min, f.Max, f.Scale, lo, hi, f.Out.Zero}
+	binaryLoops[op][bit(f.Out.Signed)](n/lanes, &dst[0], &a[0], &b[0], &f.words)
+	return n
+}
+
+// windows computes rows of windows, block by block of DotCols channels: the sums of d or, where d is nil, the maxima.
+func (q *Quantized) windows(d *Depthwise, dst []uint8, ldd int, a []uint8, step int, off []int, pixels, channels int) {
+	c := 0
+	for ; c+DotCols <= channels; c += DotCols {
+		q.window(d, &dst[c], ldd, &a[c], step, off, pixels, c)
+	}
+	for i := 0; c < channels && i < pixels; i += DotCols {
+		var part [DotCols * DotCols]uint8 // a pixel's last channels each
+		n := min(pixels-i, DotCols)
+		q.window(d, &part[0], DotCols, &a[i*step+c], step, off, n, c)
+		for k := range n {
+			copy(dst[(i+k)*ldd+c:][:channels-c], part[k*DotCols:])
+		}
+	}
+}
+
+// window computes a block of channels from c on. Calls by name keep dst on the stack.
+func (q *Quantized) window(d *Depthwise, dst *uint8, ldd int, a *uint8, step int, off []int, pixels, c int) {
+	lo, hi := q.bounds()
+	switch {
+	case d == nil && q.Signed:
+		maximumInt8(pixels, a, step, &off[0], len(off), dst, ldd)
+	case d == nil:
+		maximumUint8(pixels, a, step, &off[0], len(off), dst, ldd)
+	case q.Signed:
+		depthwiseInt8(pixels, a, step, &off[0], d.pairs(), &d.blocks[c/DotCols*d.block()], dst, ldd, lo, hi, q.Zero)
+	default:
+		depthwiseUint8(pixels, a, step, &off[0], d.pairs(), &d.blocks[c/DotCols*d.block()], dst, ldd, lo, hi, q.Zero)
+	}
+}
+
+// lookup returns how many elements are done. It takes permutations of bytes.
+func lookup(dst, src []uint8, table *[256]uint8) int {
+	n := len(dst) / 64
+	if !avx512 || !cpu.X86.HasAVX512VBMI || n == 0 {
+		return 0
+	}
+	lookup512(n, &dst[0], &src[0], &table[0])
+	return 64 * n
+}

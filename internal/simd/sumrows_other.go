@@ -1,5 +1,0 @@
-//go:build purego || !amd64
-
-package simd
-
-func sumRows(dst, x []float32, n int) { sumRowsGo(dst, x, n) }

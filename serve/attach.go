@@ -1,0 +1,128 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/runtime/trace"
+	"github.com/etrun-go/etrun/serve/oip"
+)
+
+// Attachment answers the requests of a model in another protocol than this package's.
+type Attachment interface {
+	// Try does what a small request does.
+	Try(ctx context.Context) error
+	// Close is called after the last use, before the program is closed.
+	Close() error
+}
+
+// attach opens the attachment of a program of this process.
+func (v *version) attach(ctx context.Context) error {
+	p, ok := v.program.(*local)
+	if !ok {
+		return fmt.Errorf("a program in another process: %w", etrun.ErrUnsupported)
+	}
+	a, err := v.model.config.Attach(ctx, p.Program)
+	if err != nil {
+		return err
+	}
+	v.attached = a
+	if err := a.Try(ctx); err != nil {
+		return fmt.Errorf("self-test: %w", err)
+	}
+	return nil
+}
+
+// Attached reports whether the model is configured with Attach.
+func (m *Model) Attached() bool { return m.config.Attach != nil }
+
+// Use waits for a turn in the model's queue and calls f with the attachment of the current program,
+// which stays open until f returns. ctx ends at the model's time limit, unless f calls began before
+// that, which ends the limit. Errors are those of f, and those for which Failure has a status.
+func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachment, began func()) error) error {
+	v, err := m.acquire()
+	if err != nil {
+		return err
+	}
+	defer v.release()
+	if v.attached == nil {
+		return fmt.Errorf("%w: model %q in this protocol", ErrUnknown, m.config.Name)
+	}
+	limit := m.config.Timeout
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(limit, func() { cancel(&lateError{limit}) })
+	defer late.Stop()
+	begun := trace.Now()
+	if err := m.queue.enter(); err != nil {
+		m.waited(ctx, "", begun, err)
+		return err
+	}
+	defer m.queue.leave()
+	end, err := m.queue.turn(ctx)
+	m.waited(ctx, "", begun, err)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return f(ctx, v.attached, func() { late.Stop() })
+}
+
+// ReadBody reads the body of a request for an attachment, at most limit bytes, within the server's
+// limits. The caller must call release when the body is no longer used. Failure has the status of
+// errors.
+func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, release func(), err error) {
+	limit = min(limit, s.options.BodyBytes)
+	size := limit
+	if r.ContentLength >= 0 {
+		size = min(size, r.ContentLength)
+	}
+	encoding := r.Header.Get("Content-Encoding")
+	switch {
+	case r.ContentLength > limit:
+		return nil, nil, &oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("body of %d bytes, at most %d are accepted", r.ContentLength, limit)}
+	case encoding != "" && encoding != "identity":
+		return nil, nil, fmt.Errorf("%w: %.40q", errEncoding, encoding)
+	case !s.budget.take(size):
+		return nil, nil, &busyError{"too many bytes of requests in progress", loadPatience}
+	}
+	s.readBy(w, s.options.BodyTimeout)
+	defer s.readBy(w, 0)
+	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err != nil {
+		s.budget.release(size)
+		class := oip.ErrRead
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			class = oip.ErrTooLarge
+		}
+		return nil, nil, &oip.Error{Class: class, Err: err}
+	}
+	return body, func() { s.budget.release(size) }, nil
+}
+
+// WriteBy sets a time limit for the next write of an answer: the server's BodyTimeout from now on.
+func (s *Server) WriteBy(w http.ResponseWriter) { s.writeBy(w, 0) }
+
+// Failure returns the answer to a request that failed: its status, when to retry (0 for no advice)
+// and its text, without details of internal errors. It reports the error to the log.
+func Failure(w http.ResponseWriter, err error) (status int, retry time.Duration, text string) {
+	status, text = statusOf(err), err.Error()
+	if note, ok := w.(interface{ Fault(error) }); ok {
+		note.Fault(err)
+	}
+	busy, full := errors.AsType[*busyError](err)
+	switch {
+	case full:
+		retry = max(busy.after, time.Second)
+	case status == http.StatusServiceUnavailable:
+		retry = loadPatience
+	case status == http.StatusInternalServerError:
+		text = "internal error, see the server's log"
+	}
+	return status, retry, text
+}

@@ -1,0 +1,171 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/etrun-go/etrun/text"
+	"github.com/etrun-go/etrun/text/tokenizer"
+)
+
+// form is the form of the answers of one kind of requests.
+type form interface {
+	// prefix is the beginning of ids.
+	prefix() string
+	// objects are the names of whole answers and of chunks.
+	objects() (whole, chunk string)
+	// whole returns the only choice of an answer.
+	whole(text string, tokens []tokenItem, finish string) any
+	// chunk returns a choice of a stream; begin for its first one, finish for its last one only.
+	chunk(text string, tokens []tokenItem, begin bool, finish *string) any
+	// leading is text that precedes the generated one.
+	leading() string
+}
+
+// answerer answers one request, at its end or as a stream.
+type answerer struct {
+	h         *handler
+	w         http.ResponseWriter
+	model     string
+	job       *job
+	tokenizer tokenizer.Tokenizer
+	head      header
+
+	begun  bool // the header of a stream was sent
+	text   strings.Builder
+	tokens []tokenItem
+	stats  text.Stats
+	finish string
+}
+
+// header is the beginning of all answers and chunks.
+type header struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	Model   string `json:"model"`
+	Choices []any  `json:"choices"`
+	Usage   *usage `json:"usage,omitempty"`
+}
+
+// usage counts tokens.
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+	Details    struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+}
+
+func newUsage(s *text.Stats) *usage {
+	u := &usage{Prompt: s.Prompt, Completion: s.Generated, Total: s.Prompt + s.Generated}
+	u.Details.Cached = s.Reused
+	return u
+}
+
+func (h *handler) newAnswerer(w http.ResponseWriter, model string, j *job) *answerer {
+	return &answerer{h: h, w: w, model: model, job: j, head: header{ID: newID(j.form.prefix()), Created: now(), Model: model}}
+}
+
+// finishes are the reasons of the protocol.
+var finishes = map[text.Finish]string{text.FinishStop: "stop", text.FinishLength: "length", text.FinishContext: "length"}
+
+// piece adds a piece of the text.
+func (a *answerer) piece(p *text.Piece) error {
+	tokens := a.items(p.Tokens)
+	if p.Finish != "" {
+		a.stats, a.finish = p.Stats, finishes[p.Finish]
+	}
+	if !a.job.stream {
+		a.text.WriteString(p.Text)
+		a.tokens = append(a.tokens, tokens...)
+		return nil
+	}
+	if err := a.begin(); err != nil {
+		return err
+	}
+	if p.Text == "" && len(tokens) == 0 {
+		return nil
+	}
+	return a.send(a.job.form.chunk(p.Text, tokens, false, nil))
+}
+
+// begin sends the header of a stream and the beginning of the choice.
+func (a *answerer) begin() error {
+	if a.begun {
+		return nil
+	}
+	a.begun = true
+	h := a.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no") // proxies must not collect events
+	a.w.WriteHeader(http.StatusOK)
+	return a.send(a.job.form.chunk(a.job.form.leading(), nil, true, nil))
+}
+
+// send sends a chunk with one choice.
+func (a *answerer) send(choice any) error {
+	head := a.head
+	_, head.Object = a.job.form.objects()
+	head.Choices = []any{choice}
+	return a.event(head)
+}
+
+// event sends an object as a server-sent event.
+func (a *answerer) event(object any) error {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return a.write("data: " + string(data) + "\n\n")
+}
+
+// write sends text at once. An error means that the client is gone.
+func (a *answerer) write(s string) error {
+	a.h.server.WriteBy(a.w)
+	if _, err := a.w.Write([]byte(s)); err != nil {
+		return context.Canceled
+	}
+	_ = http.NewResponseController(a.w).Flush() // fails as the next write does
+	return nil
+}
+
+// end ends the answer of a request that ended with err.
+func (a *answerer) end(err error) {
+	switch {
+	case err != nil && a.begun:
+		_, _, body := describe(a.w, err)
+		_ = a.event(body) // the client may be gone
+	case err != nil:
+		fail(a.w, err)
+	case a.job.stream:
+		a.endStream()
+	default:
+		head := a.head
+		head.Object, _ = a.job.form.objects()
+		head.Choices, head.Usage = []any{a.job.form.whole(a.job.form.leading()+a.text.String(), a.tokens, a.finish)}, newUsage(&a.stats)
+		a.h.server.WriteBy(a.w)
+		answer(a.w, http.StatusOK, head)
+	}
+}
+
+// endStream sends the last events. The client may be gone.
+func (a *answerer) endStream() {
+	err := a.begin()
+	if err == nil {
+		err = a.send(a.job.form.chunk("", nil, false, &a.finish))
+	}
+	if err == nil && a.job.usage {
+		head := a.head
+		_, head.Object = a.job.form.objects()
+		head.Choices, head.Usage = []any{}, newUsage(&a.stats)
+		err = a.event(head)
+	}
+	if err == nil {
+		_ = a.write("data: [DONE]\n\n")
+	}
+}

@@ -1,0 +1,150 @@
+package openai
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/text"
+)
+
+// tokenItem is a token with its probability.
+type tokenItem struct {
+	Token   string      `json:"token"`
+	LogProb float64     `json:"logprob"`
+	Bytes   []int       `json:"bytes"`
+	Top     []tokenItem `json:"top_logprobs,omitempty"`
+}
+
+// items returns tokens with their probabilities, nil if they were not asked for.
+func (a *answerer) items(tokens []text.Token) (list []tokenItem) {
+	if !a.job.options.LogProbs {
+		return nil
+	}
+	for _, t := range tokens {
+		item := a.item(t.ID, t.LogProb)
+		for _, c := range t.Top {
+			item.Top = append(item.Top, a.item(c.ID, c.LogProb))
+		}
+		list = append(list, item)
+	}
+	return list
+}
+
+func (a *answerer) item(id int, p float32) tokenItem {
+	b, _ := a.tokenizer.Append(nil, id) // tokens that are not known have no text
+	item := tokenItem{Token: string(b), LogProb: max(float64(p), -math.MaxFloat32), Bytes: make([]int, len(b))}
+	for i, x := range b {
+		item.Bytes[i] = int(x)
+	}
+	return item
+}
+
+// completionForm is the form of completions.
+type completionForm struct {
+	echo   string
+	offset int // of the next token in the text
+}
+
+// completionChoice is a text, or a part of it.
+type completionChoice struct {
+	Index    int           `json:"index"`
+	Text     string        `json:"text"`
+	LogProbs *completionLP `json:"logprobs"`
+	Finish   *string       `json:"finish_reason"`
+}
+
+// completionLP are the probabilities of a completion's tokens.
+type completionLP struct {
+	Tokens  []string             `json:"tokens"`
+	Values  []float64            `json:"token_logprobs"`
+	Top     []map[string]float64 `json:"top_logprobs"`
+	Offsets []int                `json:"text_offset"`
+}
+
+func (f *completionForm) prefix() string            { return "cmpl" }
+func (f *completionForm) objects() (string, string) { return "text_completion", "text_completion" }
+func (f *completionForm) leading() string           { return f.echo }
+func (f *completionForm) list(t []tokenItem) *completionLP {
+	if t == nil {
+		return nil
+	}
+	l := &completionLP{}
+	for i := range t {
+		top := make(map[string]float64, len(t[i].Top))
+		for _, c := range t[i].Top {
+			top[c.Token] = c.LogProb
+		}
+		l.Tokens, l.Values, l.Top = append(l.Tokens, t[i].Token), append(l.Values, t[i].LogProb), append(l.Top, top)
+		l.Offsets = append(l.Offsets, len(f.echo)+f.offset)
+		f.offset += len(t[i].Bytes)
+	}
+	return l
+}
+
+func (f *completionForm) whole(s string, tokens []tokenItem, finish string) any {
+	return completionChoice{0, s, f.list(tokens), &finish}
+}
+
+func (f *completionForm) chunk(s string, tokens []tokenItem, _ bool, finish *string) any {
+	return completionChoice{0, s, f.list(tokens), finish}
+}
+
+// chatForm is the form of chat completions.
+type chatForm struct{}
+
+// chatChoice is a reply.
+type chatChoice struct {
+	Index    int       `json:"index"`
+	Message  chatReply `json:"message"`
+	LogProbs *chatLP   `json:"logprobs"`
+	Finish   *string   `json:"finish_reason"`
+}
+
+type chatReply struct {
+	Role    string  `json:"role"`
+	Content string  `json:"content"`
+	Refusal *string `json:"refusal"`
+}
+
+// chatChunk is a part of a reply.
+type chatChunk struct {
+	Index    int       `json:"index"`
+	Delta    chatDelta `json:"delta"`
+	LogProbs *chatLP   `json:"logprobs"`
+	Finish   *string   `json:"finish_reason"`
+}
+
+type chatDelta struct {
+	Role    string  `json:"role,omitempty"`
+	Content *string `json:"content,omitempty"`
+}
+
+// chatLP are the probabilities of a reply's tokens.
+type chatLP struct {
+	Content []tokenItem `json:"content"`
+}
+
+func (chatForm) prefix() string            { return "chatcmpl" }
+func (chatForm) objects() (string, string) { return "chat.completion", "chat.completion.chunk" }
+func (chatForm) leading() string           { return "" }
+
+func chatList(tokens []tokenItem) *chatLP {
+	if tokens == nil {
+		return nil
+	}
+	return &chatLP{tokens}
+}
+
+func (chatForm) whole(s string, tokens []tokenItem, finish string) any {
+	return chatChoice{0, chatReply{Role: "assistant", Content: s}, chatList(tokens), &finish}
+}
+
+func (chatForm) chunk(s string, tokens []tokenItem, begin bool, finish *string) any {
+	c := chatChunk{LogProbs: chatList(tokens), Finish: finish}
+	if begin {
+		c.Delta.Role = "assistant"
+	}
+	if finish == nil {
+		c.Delta.Content = &s
+	}
+	return c
+}

@@ -1,0 +1,154 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/text"
+	"github.com/etrun-go/etrun/text/tokenizer"
+)
+
+// Config configures the texts of a model.
+type Config struct {
+	Tokenizer tokenizer.Tokenizer
+	Template  *text.Template // nil: that of the tokenizer's control tokens, if there is one
+	Load      []text.Option
+	Sessions  int // texts that are kept for prompts with the same beginning, including those in progress; default 2
+}
+
+// Attach returns the function for serve.Config.Attach.
+func Attach(c Config) func(ctx context.Context, p *etrun.Program) (serve.Attachment, error) {
+	return func(ctx context.Context, p *etrun.Program) (serve.Attachment, error) {
+		m, err := text.Load(ctx, p, c.Tokenizer, c.Load...)
+		if err != nil {
+			return nil, err
+		}
+		g := &generator{model: m, template: c.Template, max: max(c.Sessions, 2)}
+		if g.template == nil {
+			g.template, g.noChat = text.FindTemplate(c.Tokenizer)
+		}
+		return g, nil
+	}
+}
+
+// generator is the attachment: a language model and its sessions.
+type generator struct {
+	model    *text.Model
+	template *text.Template
+	noChat   error // why there is no template
+
+	mu   sync.Mutex
+	idle []*held // the one used last is the last one
+	all  int     // idle ones and those in use
+	max  int
+}
+
+// held is an idle session and the tokens that it has computed.
+type held struct {
+	session *text.Session
+	tokens  []int
+}
+
+// Try generates one token.
+func (g *generator) Try(ctx context.Context) error {
+	s, err := g.take(ctx, []int{0})
+	if err != nil {
+		return err
+	}
+	defer g.put(s)
+	prompt := []int{max(g.model.Info().BOS, 0)}
+	for _, err := range s.GenerateTokens(ctx, prompt, text.Options{MaxTokens: 1}) {
+		if err != nil {
+			if _, exact := errors.AsType[*text.PromptError](err); exact {
+				return nil // a model for texts of one length
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// Close frees the sessions, none of which is in use.
+func (g *generator) Close() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	errs := []error{g.model.Close()}
+	for _, h := range g.idle {
+		errs = append(errs, h.session.Close())
+	}
+	g.idle, g.all = nil, 0
+	return errors.Join(errs...)
+}
+
+// take returns a session for a prompt: the idle one with the longest common beginning. If that one
+// would lose tokens of another text, and there is room for one more session, it returns a copy.
+func (g *generator) take(ctx context.Context, prompt []int) (*text.Session, error) {
+	g.mu.Lock()
+	best, common := -1, -1
+	for i, h := range g.idle {
+		n := commonPrefix(h.tokens, prompt)
+		if n > common || n == common && n == len(h.tokens) && n < len(g.idle[best].tokens) {
+			best, common = i, n
+		}
+	}
+	room := g.all < g.max
+	if best < 0 || room && common < len(g.idle[best].tokens) {
+		g.all++ // also if there is no room: callers are bounded by the queue
+	}
+	var h *held
+	if best >= 0 {
+		h = g.idle[best]
+		g.idle = append(g.idle[:best], g.idle[best+1:]...)
+	}
+	g.mu.Unlock()
+	switch {
+	case h == nil:
+		return g.opened(g.model.NewSession(ctx))
+	case !room || common == len(h.tokens):
+		return h.session, nil
+	}
+	defer g.put(h.session)
+	if common == 0 {
+		return g.opened(g.model.NewSession(ctx))
+	}
+	return g.opened(h.session.Fork(ctx))
+}
+
+// opened counts a session that could not be opened.
+func (g *generator) opened(s *text.Session, err error) (*text.Session, error) {
+	if err != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.all--
+	}
+	return s, err
+}
+
+// put returns a session. The one that was used least recently is closed if there are too many.
+func (g *generator) put(s *text.Session) {
+	tokens, err := s.Tokens()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err != nil { // cannot happen: it is not in use
+		g.all--
+		_ = s.Close()
+		return
+	}
+	g.idle = append(g.idle, &held{s, tokens})
+	if g.all > g.max {
+		g.all--
+		_ = g.idle[0].session.Close() // frees memory only
+		g.idle = g.idle[1:]
+	}
+}
+
+// commonPrefix returns the number of equal elements at the beginning.
+func commonPrefix(a, b []int) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,103 @@
+// Package openai (no compatibility promise) answers requests for text in the protocol of OpenAI's
+// API: completions, chat completions, each as one answer or as a stream of server-sent events, and
+// the list of models.
+//
+//	s, err := serve.New(serve.Options{}, serve.Config{Name: "story", Open: open, Attach: openai.Attach(config)})
+//	err = s.LoadAll(ctx)
+//	mux.Handle("/v1/", openai.New(s, openai.Options{}))
+//
+// Queues, time limits, loads and limits of memory are those of package serve. A request for
+// something that is not supported is refused; it is not answered without it.
+package openai
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/text"
+)
+
+// Options configures a handler. Zero fields mean the defaults.
+type Options struct {
+	// BodyBytes bounds the body of a request, default 1 MiB; the server's limit applies as well.
+	BodyBytes int64
+	// Observe is called after each text with its model; it may be nil. It must not block.
+	Observe func(model string, finish text.Finish, s text.Stats)
+}
+
+// handler answers requests for the models of a server that have an attachment of this package.
+type handler struct {
+	server  *serve.Server
+	options Options
+	created int64 // Unix time of the start, for the list of models
+}
+
+// New returns the handler of the paths below /v1.
+func New(s *serve.Server, o Options) http.Handler {
+	o.BodyBytes = cmp.Or(o.BodyBytes, 1<<20)
+	h := &handler{server: s, options: o, created: time.Now().Unix()}
+	mux := http.NewServeMux()
+	for path, row := range map[string]struct {
+		method string
+		f      http.HandlerFunc
+	}{
+		"/v1/models":           {"GET", h.models},
+		"/v1/models/{model}":   {"GET", h.model},
+		"/v1/completions":      {"POST", h.completions},
+		"/v1/chat/completions": {"POST", h.chat},
+	} {
+		mux.HandleFunc(row.method+" "+path, row.f)
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", row.method)
+			answer(w, http.StatusMethodNotAllowed, errorAnswer{errorBody{Message: "method " + strings.ToValidUTF8(r.Method, "?") + ", want " + row.method, Type: typeInvalid}})
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, http.StatusNotFound, errorAnswer{errorBody{Message: "no such path", Type: typeInvalid}})
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.WriteBy(w)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// modelAnswer is a model in the list.
+type modelAnswer struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+func (h *handler) models(w http.ResponseWriter, _ *http.Request) {
+	list := struct {
+		Object string        `json:"object"`
+		Data   []modelAnswer `json:"data"`
+	}{"list", []modelAnswer{}}
+	for _, m := range h.server.Models() {
+		if m.Attached() {
+			list.Data = append(list.Data, modelAnswer{m.Name(), "model", h.created, "etrun"})
+		}
+	}
+	answer(w, http.StatusOK, list)
+}
+
+func (h *handler) model(w http.ResponseWriter, r *http.Request) {
+	m, err := h.find(r.PathValue("model"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, http.StatusOK, modelAnswer{m.Name(), "model", h.created, "etrun"})
+}
+
+// find returns a model by its name.
+func (h *handler) find(name string) (*serve.Model, error) {
+	if m := h.server.Model(name); m != nil && m.Attached() {
+		return m, nil
+	}
+	return nil, &requestError{serve.ErrUnknown, "model", "model_not_found", "no model " + quote(name)}
+}

@@ -1,0 +1,414 @@
+package openai_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	client "github.com/sashabaranov/go-openai"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai"
+	"github.com/etrun-go/etrun/text"
+	"github.com/etrun-go/etrun/text/tokenizer"
+)
+
+// bytesTokenizer has one token for each byte.
+func bytesTokenizer(t testing.TB) tokenizer.Tokenizer {
+	t.Helper()
+	tok, err := tokenizer.Open(filepath.Join("..", "..", "text", "testdata", "bytes.json"))
+	must(t, err)
+	return tok
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open opens a model with 256 logits and 32 positions.
+func open(ctx context.Context) (*etrun.Program, error) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "text", "testdata", "dynamic.pte"))
+	if err != nil {
+		return nil, err
+	}
+	return etrun.OpenSource(ctx, etrun.Bytes("dynamic.pte", data), etrun.WithDelegates(all.Backends()...))
+}
+
+// peer is a running server and a client of it.
+type peer struct {
+	server *serve.Server
+	http   *httptest.Server
+	client *client.Client
+
+	mu    sync.Mutex
+	stats []text.Stats
+}
+
+func newPeer(t testing.TB, c serve.Config) *peer {
+	t.Helper()
+	tmpl, err := text.NewTemplate("plain", `{"message": "{text}|", "roles": {"system": "", "user": "", "assistant": ""}}`)
+	must(t, err)
+	c.Name, c.Open = "lm", open
+	c.Attach = openai.Attach(openai.Config{Tokenizer: bytesTokenizer(t), Template: tmpl, Sessions: 4})
+	p := &peer{}
+	p.server, err = serve.New(serve.Options{}, c, serve.Config{Name: "plain", Open: func(context.Context) (*etrun.Program, error) {
+		return nil, errors.New("not loaded in these tests")
+	}})
+	must(t, err)
+	must(t, p.server.Model("lm").Load(t.Context()))
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", openai.New(p.server, openai.Options{Observe: func(_ string, _ text.Finish, s text.Stats) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.stats = append(p.stats, s)
+	}}))
+	p.http = httptest.NewServer(mux)
+	config := client.DefaultConfig("none")
+	config.BaseURL = p.http.URL + "/v1"
+	p.client = client.NewClientWithConfig(config)
+	t.Cleanup(func() {
+		p.http.Close()
+		must(t, p.server.Close())
+	})
+	return p
+}
+
+// want returns what the library generates.
+func want(t testing.TB, prompt string, o text.Options) string {
+	t.Helper()
+	prog, err := open(t.Context())
+	must(t, err)
+	defer prog.Close()
+	m, err := text.Load(t.Context(), prog, bytesTokenizer(t))
+	must(t, err)
+	defer m.Close()
+	s, err := m.NewSession(t.Context())
+	must(t, err)
+	defer s.Close()
+	var b strings.Builder
+	for p, err := range s.Generate(t.Context(), prompt, o) {
+		must(t, err)
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// Greedy and drawn texts are those of the library, as one answer and as a stream.
+func TestTextIsTheLibrary(t *testing.T) {
+	p := newPeer(t, serve.Config{})
+	seed := 7
+	for _, c := range []struct {
+		name string
+		r    client.CompletionRequest
+		o    text.Options
+	}{
+		{"greedy", client.CompletionRequest{Prompt: "hello", MaxTokens: 12}, text.Options{MaxTokens: 12, Sampling: text.Sampling{}}},
+		{"seed", client.CompletionRequest{Prompt: "hello", MaxTokens: 12, Temperature: 1.5, TopP: 0.5, Seed: &seed},
+			text.Options{MaxTokens: 12, Sampling: text.Sampling{Temperature: 1.5, TopP: 0.5, Seed: 7}}},
+		{"default length", client.CompletionRequest{Prompt: "ab"}, text.Options{MaxTokens: 16}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			expected := want(t, c.r.Prompt.(string), c.o)
+			c.r.Model = "lm"
+			got, err := p.client.CreateCompletion(t.Context(), withTemperature(c.r))
+			must(t, err)
+			if got.Choices[0].Text != expected {
+				t.Errorf("got %q, want %q", got.Choices[0].Text, expected)
+			}
+			if u := got.Usage; u.PromptTokens != len(c.r.Prompt.(string)) || u.TotalTokens != u.PromptTokens+u.CompletionTokens || u.CompletionTokens == 0 {
+				t.Errorf("usage %+v", u)
+			}
+			stream, err := p.client.CreateCompletionStream(t.Context(), withTemperature(c.r))
+			must(t, err)
+			defer stream.Close()
+			text, finish := "", ""
+			for {
+				chunk, err := stream.Recv()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				must(t, err)
+				text += chunk.Choices[0].Text
+				finish = chunk.Choices[0].FinishReason
+			}
+			if text != expected || finish != got.Choices[0].FinishReason {
+				t.Errorf("stream: got %q, %s, want %q, %s", text, finish, expected, got.Choices[0].FinishReason)
+			}
+		})
+	}
+}
+
+// withTemperature works around the client, which omits a temperature of 0: the smallest number is
+// greedy as well.
+func withTemperature(r client.CompletionRequest) client.CompletionRequest {
+	if r.Temperature == 0 {
+		r.Temperature = 1e-30
+	}
+	return r
+}
+
+func TestChat(t *testing.T) {
+	p := newPeer(t, serve.Config{})
+	expected := want(t, "sys|hi|", text.Options{MaxTokens: 9})
+	r := client.ChatCompletionRequest{Model: "lm", MaxTokens: 9, Temperature: 1e-30, LogProbs: true, TopLogProbs: 2,
+		Messages: []client.ChatCompletionMessage{{Role: "system", Content: "sys"}, {Role: "user", Content: "hi"}}}
+	got, err := p.client.CreateChatCompletion(t.Context(), r)
+	must(t, err)
+	c := got.Choices[0]
+	if c.Message.Content != expected || c.Message.Role != "assistant" || c.FinishReason != "length" {
+		t.Errorf("got %+v, want %q", c, expected)
+	}
+	if c.LogProbs == nil || len(c.LogProbs.Content) != 9 || len(c.LogProbs.Content[0].TopLogProbs) != 2 {
+		t.Errorf("probabilities %+v, want those of 9 tokens with 2 candidates", c.LogProbs)
+	}
+	r.LogProbs, r.TopLogProbs = false, 0
+	r.StreamOptions = &client.StreamOptions{IncludeUsage: true}
+	stream, err := p.client.CreateChatCompletionStream(t.Context(), r)
+	must(t, err)
+	defer stream.Close()
+	reply, usage := "", (*client.Usage)(nil)
+	for {
+		chunk, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		if usage = chunk.Usage; len(chunk.Choices) > 0 {
+			reply += chunk.Choices[0].Delta.Content
+		}
+	}
+	if reply != expected || usage == nil || usage.CompletionTokens != 9 || usage.PromptTokensDetails.CachedTokens == 0 {
+		t.Errorf("stream: got %q and %+v, want %q, 9 tokens and cached ones", reply, usage, expected)
+	}
+	models, err := p.client.ListModels(t.Context())
+	must(t, err)
+	if len(models.Models) != 1 || models.Models[0].ID != "lm" {
+		t.Errorf("models %+v, want lm only", models.Models)
+	}
+}
+
+// A prompt whose beginning a session has computed computes only the rest.
+func TestPrefixIsReused(t *testing.T) {
+	p := newPeer(t, serve.Config{})
+	for i, prompt := range []string{"shared prefix one", "shared prefix two", "other", "shared prefix one"} {
+		_, err := p.client.CreateCompletion(t.Context(), client.CompletionRequest{Model: "lm", Prompt: prompt, MaxTokens: 2, Temperature: 1e-30})
+		must(t, err)
+		got := p.stats[i].Reused
+		if want := []int{0, len("shared prefix "), 0, len("shared prefix on")}[i]; got < want || i == 2 && got > 0 {
+			t.Errorf("%q: %d tokens reused, want %d", prompt, got, want)
+		}
+	}
+}
+
+func post(t testing.TB, p *peer, path, body string) (status int, header http.Header, message string) {
+	t.Helper()
+	r, err := http.Post(p.http.URL+path, "application/json", strings.NewReader(body))
+	must(t, err)
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	must(t, err)
+	var e struct {
+		Error struct{ Message, Type string }
+	}
+	if json.Unmarshal(b, &e) != nil || r.StatusCode != 200 && (e.Error.Message == "" || e.Error.Type == "") {
+		t.Errorf("%s: answer %q, want an error object", body, b)
+	}
+	return r.StatusCode, r.Header, e.Error.Message
+}
+
+func TestRefusals(t *testing.T) {
+	p := newPeer(t, serve.Config{})
+	const lm, chat = `{"model":"lm","prompt":"x",`, `{"model":"lm","messages":[{"role":"user","content":"x"}],`
+	for _, c := range []struct {
+		path, body string
+		status     int
+		want       string
+	}{
+		{"completions", `{`, 400, "body"},
+		{"completions", `[]`, 400, "body"},
+		{"completions", `{"model":"lm","prompt":"x"} {}`, 400, "follow"},
+		{"completions", `{"model":"no","prompt":"x"}`, 404, "no"},
+		{"completions", `{"model":"plain","prompt":"x"}`, 404, "plain"},
+		{"completions", `{"model":"lm"}`, 400, "prompt"},
+		{"completions", `{"model":"lm","prompt":["a","b"]}`, 400, "2 prompts"},
+		{"completions", `{"model":"lm","prompt":{}}`, 400, "prompt"},
+		{"completions", `{"model":"lm","prompt":[1,2000]}`, 400, "2000"},
+		{"completions", `{"model":"lm","prompt":[-1]}`, 400, "-1"},
+		{"completions", `{"model":"lm","prompt":"` + strings.Repeat("x", 40) + `"}`, 400, "32"},
+		{"completions", lm + `"n":2}`, 400, "n:"},
+		{"completions", lm + `"best_of":3}`, 400, "best_of"},
+		{"completions", lm + `"suffix":"y"}`, 400, "suffix"},
+		{"completions", lm + `"temperature":-1}`, 400, "temperature"},
+		{"completions", lm + `"top_p":1.5}`, 400, "top-p"},
+		{"completions", lm + `"max_tokens":0}`, 400, "max_tokens"},
+		{"completions", lm + `"max_tokens":1e99}`, 400, "max_tokens"},
+		{"completions", lm + `"presence_penalty":1}`, 400, "presence_penalty"},
+		{"completions", lm + `"frequency_penalty":1}`, 400, "frequency_penalty"},
+		{"completions", lm + `"logprobs":99}`, 400, "logprobs"},
+		{"completions", lm + `"logit_bias":{"x":1}}`, 400, "logit_bias"},
+		{"completions", lm + `"logit_bias":{"999":1}}`, 400, "999"},
+		{"completions", lm + `"stop":[` + strings.Repeat(`"a",`, 16) + `"a"]}`, 400, "stop"},
+		{"completions", lm + `"response_format":{"type":"json_object"}}`, 400, "response_format"},
+		{"completions", lm + `"stream_options":{"include_usage":true}}`, 400, "stream_options"},
+		{"chat/completions", `{"model":"lm","messages":[]}`, 400, "messages"},
+		{"chat/completions", `{"model":"lm","messages":[{"role":"wizard","content":"x"}]}`, 400, "wizard"},
+		{"chat/completions", `{"model":"lm","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, 400, "image_url"},
+		{"chat/completions", chat + `"tools":[{}]}`, 400, "tools"},
+		{"chat/completions", chat + `"modalities":["audio"]}`, 400, "modalities"},
+		{"chat/completions", chat + `"top_logprobs":2}`, 400, "top_logprobs"},
+		{"chat/completions", chat + `"pad":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "at most"},
+	} {
+		status, _, message := post(t, p, "/v1/"+c.path, c.body)
+		if status != c.status || !strings.Contains(message, c.want) {
+			t.Errorf("%.100s: got %d %q, want %d and %q", c.body, status, message, c.status, c.want)
+		}
+	}
+	for path, status := range map[string]int{"/v1/models/lm": 200, "/v1/models/plain": 404, "/v1/none": 404, "/v1/completions": 405} {
+		r, err := http.Get(p.http.URL + path)
+		must(t, err)
+		r.Body.Close()
+		if r.StatusCode != status {
+			t.Errorf("GET %s: got %d, want %d", path, r.StatusCode, status)
+		}
+	}
+}
+
+// Accepted forms of fields.
+func TestForms(t *testing.T) {
+	p := newPeer(t, serve.Config{})
+	for _, body := range []string{
+		`{"model":"lm","prompt":["x"],"stop":null,"user":"u","unknown":1}`,
+		`{"model":"lm","prompt":[[1,2,3]],"stop":"a","logprobs":0}`,
+		`{"model":"lm","prompt":[1,2],"stop":["a","b"],"seed":-1,"echo":false,"logit_bias":{"5":-100}}`,
+		`{"model":"lm","prompt":"x","echo":true,"top_k":3,"min_p":0.1,"repetition_penalty":1.2,"max_tokens":null}`,
+	} {
+		if status, _, message := post(t, p, "/v1/completions", body); status != 200 {
+			t.Errorf("%s: got %d %q", body, status, message)
+		}
+	}
+	for _, body := range []string{
+		`{"model":"lm","messages":[{"role":"developer","content":"x"},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],"max_completion_tokens":3,"tools":[]}`,
+		`{"model":"lm","messages":[{"role":"assistant","content":null},{"role":"user","content":"b"}],"max_tokens":3,"tools":null,"modalities":["text"]}`,
+	} {
+		if status, _, message := post(t, p, "/v1/chat/completions", body); status != 200 {
+			t.Errorf("%s: got %d %q", body, status, message)
+		}
+	}
+}
+
+// Requests beyond the queue get 429, those that wait too long 504; a client that leaves ends its text.
+func TestQueue(t *testing.T) {
+	p := newPeer(t, serve.Config{Instances: 1, Queue: 1, Timeout: 200 * time.Millisecond})
+	release, held := make(chan struct{}), make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- p.server.Model("lm").Use(context.Background(), func(_ context.Context, _ serve.Attachment, began func()) error {
+			began()
+			close(held)
+			<-release
+			return nil
+		})
+	}()
+	<-held
+	waiting := make(chan int, 1)
+	go func() {
+		status, _, _ := post(t, p, "/v1/completions", `{"model":"lm","prompt":"x"}`)
+		waiting <- status
+	}()
+	for p.server.Model("lm").Waiting() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if status, header, _ := post(t, p, "/v1/completions", `{"model":"lm","prompt":"x"}`); status != 429 || header.Get("Retry-After") == "" {
+		t.Errorf("got %d, Retry-After %q, want 429 with one", status, header.Get("Retry-After"))
+	}
+	if status := <-waiting; status != 504 {
+		t.Errorf("got %d, want 504", status)
+	}
+	close(release)
+	must(t, <-ended)
+	if status, _, _ := post(t, p, "/v1/completions", `{"model":"lm","prompt":"x"}`); status != 200 {
+		t.Errorf("after that: got %d, want 200", status)
+	}
+}
+
+// Every stream of many clients equals the text that its prompt gives alone. With -short it runs for
+// half a second, with ETRUN_SOAK for that time.
+func TestManyClients(t *testing.T) {
+	p := newPeer(t, serve.Config{Instances: 2, Queue: 64, Timeout: time.Minute})
+	d := 2 * time.Second
+	if testing.Short() {
+		d = time.Second / 2
+	}
+	if s := os.Getenv("ETRUN_SOAK"); s != "" {
+		var err error
+		d, err = time.ParseDuration(s)
+		must(t, err)
+	}
+	texts := make(map[string]string)
+	for i := range 8 {
+		prompt := fmt.Sprintf("shared %d", i%4) + strings.Repeat("x", i)
+		texts[prompt] = want(t, prompt, text.Options{MaxTokens: 10})
+	}
+	var clients sync.WaitGroup
+	until := time.Now().Add(d)
+	counts := make([]int, 32)
+	for i := range counts {
+		clients.Go(func() {
+			for time.Now().Before(until) {
+				for prompt, expected := range texts {
+					if err := p.check(t.Context(), prompt, expected); err != nil {
+						t.Errorf("client %d: %v", i, err)
+						return
+					}
+					counts[i]++
+				}
+			}
+		})
+	}
+	clients.Wait()
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	t.Logf("%d texts", total)
+}
+
+// check compares a stream with its text.
+func (p *peer) check(ctx context.Context, prompt, expected string) error {
+	stream, err := p.client.CreateCompletionStream(ctx, client.CompletionRequest{Model: "lm", Prompt: prompt, MaxTokens: 10, Temperature: 1e-30})
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	var got bytes.Buffer
+	for {
+		chunk, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		got.WriteString(chunk.Choices[0].Text)
+	}
+	if got.String() != expected {
+		return fmt.Errorf("%q: got %q, want %q", prompt, got.String(), expected)
+	}
+	return nil
+}

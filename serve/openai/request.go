@@ -1,0 +1,210 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/text"
+)
+
+// request is what both kinds of requests have in common.
+type request struct {
+	Model       string             `json:"model"`
+	Stream      bool               `json:"stream"`
+	Streaming   *streamOptions     `json:"stream_options"`
+	Temperature *float64           `json:"temperature"`
+	TopP        *float64           `json:"top_p"`
+	Seed        *int64             `json:"seed"`
+	Stop        stops              `json:"stop"`
+	Bias        map[string]float64 `json:"logit_bias"`
+	MaxTokens   *int               `json:"max_tokens"`
+	N           *int               `json:"n"`
+	Presence    *float64           `json:"presence_penalty"`
+	Frequency   *float64           `json:"frequency_penalty"`
+	Format      *typed             `json:"response_format"`
+
+	// As other servers have them.
+	TopK      *int     `json:"top_k"`
+	MinP      *float64 `json:"min_p"`
+	Repeat    *float64 `json:"repetition_penalty"`
+	IgnoreEOS bool     `json:"ignore_eos"`
+}
+
+type streamOptions struct {
+	Usage bool `json:"include_usage"`
+}
+
+type typed struct {
+	Type string `json:"type"`
+}
+
+// completionRequest is the body of a completion.
+type completionRequest struct {
+	request
+	Prompt   prompt  `json:"prompt"`
+	Echo     bool    `json:"echo"`
+	LogProbs *int    `json:"logprobs"`
+	BestOf   *int    `json:"best_of"`
+	Suffix   *string `json:"suffix"`
+}
+
+// chatRequest is the body of a chat completion.
+type chatRequest struct {
+	request
+	Messages      []message       `json:"messages"`
+	MaxCompletion *int            `json:"max_completion_tokens"`
+	LogProbs      bool            `json:"logprobs"`
+	TopLogProbs   int             `json:"top_logprobs"`
+	Tools         json.RawMessage `json:"tools"`
+	Functions     json.RawMessage `json:"functions"`
+	Modalities    []string        `json:"modalities"`
+	Audio         json.RawMessage `json:"audio"`
+}
+
+// prompt is a text or a list of tokens.
+type prompt struct {
+	text   *string
+	tokens []int
+}
+
+// UnmarshalJSON accepts a string, a list of one string, a list of tokens, and a list of one such list.
+func (p *prompt) UnmarshalJSON(b []byte) error {
+	if bytes.Equal(b, []byte("null")) {
+		return nil
+	}
+	if b[0] == '"' {
+		return json.Unmarshal(b, &p.text)
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(b, &list); err != nil {
+		return refused("prompt", "want a string or a list of tokens")
+	}
+	if len(list) == 1 && (list[0][0] == '"' || list[0][0] == '[') {
+		return p.UnmarshalJSON(list[0])
+	}
+	if len(list) > 1 && (list[0][0] == '"' || list[0][0] == '[') {
+		return refused("prompt", "%d prompts, want one in each request", len(list))
+	}
+	if err := json.Unmarshal(b, &p.tokens); err != nil {
+		return refused("prompt", "want a string or a list of tokens")
+	}
+	return nil
+}
+
+// stops are the strings that end a text.
+type stops []string
+
+// UnmarshalJSON accepts a string, a list of strings, and null.
+func (s *stops) UnmarshalJSON(b []byte) error {
+	if b[0] != '"' {
+		return json.Unmarshal(b, (*[]string)(s))
+	}
+	*s = make(stops, 1)
+	return json.Unmarshal(b, &(*s)[0])
+}
+
+// message is a message of a dialogue.
+type message struct {
+	Role    string  `json:"role"`
+	Content content `json:"content"`
+}
+
+// content is the text of a message.
+type content string
+
+// UnmarshalJSON accepts a string, null, and a list of parts of the type text.
+func (c *content) UnmarshalJSON(b []byte) error {
+	if b[0] != '[' {
+		return json.Unmarshal(b, (*string)(c))
+	}
+	var parts []struct{ Type, Text string }
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return refused("messages", "content: %v", err)
+	}
+	var all strings.Builder
+	for _, p := range parts {
+		if p.Type != "text" {
+			return refused("messages", "content of the type %s, want text", quote(p.Type))
+		}
+		all.WriteString(p.Text)
+	}
+	*c = content(all.String())
+	return nil
+}
+
+// decode reads the body of a request. Unknown fields are ignored, as clients have many.
+func decode(body []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("body: %w", inputError{err})
+	}
+	if d.More() {
+		return &requestError{etrun.ErrInput, "", "", "body: bytes follow the object"}
+	}
+	return nil
+}
+
+// inputError makes a JSON error one of the request.
+type inputError struct{ err error }
+
+func (e inputError) Error() string { return e.err.Error() }
+
+// Unwrap returns etrun.ErrInput and the cause.
+func (e inputError) Unwrap() []error { return []error{etrun.ErrInput, e.err} }
+
+// maxStop is the maximum number of stop strings.
+const maxStop = 16
+
+// options returns the options of a text, and refuses what is not supported.
+func (r *request) options() (o text.Options, err error) {
+	switch {
+	case r.N != nil && *r.N != 1:
+		return o, refused("n", "%d, want 1: one text for each request", *r.N)
+	case r.Presence != nil && *r.Presence != 0:
+		return o, refused("presence_penalty", "not supported; repetition_penalty is")
+	case r.Frequency != nil && *r.Frequency != 0:
+		return o, refused("frequency_penalty", "not supported; repetition_penalty is")
+	case r.Format != nil && r.Format.Type != "text":
+		return o, refused("response_format", "type %s, want text", quote(r.Format.Type))
+	case r.MaxTokens != nil && *r.MaxTokens < 1:
+		return o, refused("max_tokens", "%d, want 1 or more", *r.MaxTokens)
+	case len(r.Stop) > maxStop:
+		return o, refused("stop", "%d strings, at most %d are accepted", len(r.Stop), maxStop)
+	case r.Streaming != nil && !r.Stream:
+		return o, refused("stream_options", "only with stream")
+	}
+	o = text.Options{MaxTokens: orZero(r.MaxTokens), Stop: slices.Clone(r.Stop), IgnoreEOS: r.IgnoreEOS, Sampling: text.Sampling{
+		Temperature: 1, TopP: orZero(r.TopP), TopK: max(orZero(r.TopK), 0), MinP: orZero(r.MinP), RepetitionPenalty: orZero(r.Repeat)}}
+	if r.Temperature != nil {
+		o.Temperature = *r.Temperature
+	}
+	o.Stop = slices.DeleteFunc(o.Stop, func(s string) bool { return s == "" })
+	o.Seed = seed(r.Seed)
+	for name, x := range r.Bias {
+		id, err := strconv.Atoi(name)
+		if err != nil || !(x >= -100 && x <= 100) {
+			return o, refused("logit_bias", "%s: %v, want a token and a number from -100 to 100", quote(name), x)
+		}
+		if o.Bias == nil {
+			o.Bias = make(map[int]float32, len(r.Bias))
+		}
+		o.Bias[id] = float32(x)
+		if x == -100 { // excludes the token
+			o.Bias[id] = float32(math.Inf(-1))
+		}
+	}
+	return o, nil
+}
+
+func orZero[T any](p *T) (zero T) {
+	if p == nil {
+		return zero
+	}
+	return *p
+}

@@ -1,0 +1,242 @@
+package text
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/text/tokenizer"
+)
+
+// Message is a message of a dialogue.
+type Message struct {
+	Role    string // such as "system", "user" and "assistant"
+	Content string
+}
+
+// Template turns the messages of a dialogue into a prompt. It is immutable and safe for concurrent
+// use.
+type Template struct {
+	name   string
+	format format
+	begin  []segment
+	before []segment // of each message, up to its text
+	after  []segment // of each message
+	roles  map[string][]segment
+}
+
+// TemplateError reports a template that cannot be used, or messages that it does not accept.
+type TemplateError struct {
+	Template string
+	Err      error
+}
+
+func (e *TemplateError) Error() string { return fmt.Sprintf("chat template %q: %v", e.Template, e.Err) }
+
+// Unwrap returns etrun.ErrInput and the cause.
+func (e *TemplateError) Unwrap() []error { return []error{etrun.ErrInput, e.Err} }
+
+// system is the role of instructions.
+const system = "system"
+
+// Limits on dialogues and templates.
+const (
+	maxTemplate = 1 << 20
+	maxRole     = 64
+	maxRendered = 64 << 20
+)
+
+// NewTemplate parses a template: a JSON object with
+//
+//	"begin"    what precedes all messages
+//	"message"  each message: "{<|im_start|>}{role}\n{text}{<|im_end|>}\n"
+//	"roles"    what {role} stands for: {"user": "user", "assistant": "model"}; other roles are rejected.
+//	           Without it {role} is the name of any role
+//	"system"   a system message that precedes messages without one
+//	"merge"    if true, a system message is put before the text of the next message
+//	"trim"     if true, white space at both ends of texts is dropped
+//	"ends"     the control tokens that end a reply, a list
+//
+// Only "message" is required. In begin, message and roles {NAME} is the control token of that name,
+// and {{ and }} are braces. Everything else is text, also what looks like a control token, so that
+// no message can contain one. The reply begins where the text of a message would begin.
+func NewTemplate(name, source string) (*Template, error) {
+	if len(source) > maxTemplate || !utf8.ValidString(source) {
+		return nil, &TemplateError{name, fmt.Errorf("want valid UTF-8 of at most %d bytes, got %d bytes", maxTemplate, len(source))}
+	}
+	var f format
+	d := json.NewDecoder(strings.NewReader(source))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return nil, &TemplateError{name, err}
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, &TemplateError{name, errors.New("text follows the JSON object")}
+	}
+	return f.template(name)
+}
+
+// Templates returns the names of the built-in templates.
+func Templates() (names []string) {
+	for _, f := range families {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// NamedTemplate returns a built-in template: see [Templates].
+func NamedTemplate(name string) (*Template, error) {
+	for _, f := range families {
+		if f.name == name {
+			return f.format.template(f.name)
+		}
+	}
+	return nil, &TemplateError{name, fmt.Errorf("no such template; there are %s", strings.Join(Templates(), ", "))}
+}
+
+// FindTemplate returns the built-in template whose control tokens the tokenizer has. Some families
+// differ only in the system message that they put before messages without one: they are found as
+// "chatml", which puts none.
+func FindTemplate(tok tokenizer.Tokenizer) (*Template, error) {
+	for _, f := range families {
+		missing := func(name string) bool { _, ok := tok.ID(name); return !ok }
+		if len(f.detect) > 0 && !slices.ContainsFunc(f.detect, missing) {
+			return f.format.template(f.name)
+		}
+	}
+	return nil, &TemplateError{"", errors.New("the tokenizer has the control tokens of no built-in template; name one or give a file")}
+}
+
+// Name returns the template's name.
+func (t *Template) Name() string { return t.name }
+
+// render returns the prompt for a reply as segments, neighbors of which are not both text.
+func (t *Template) render(messages []Message) ([]segment, error) {
+	if len(messages) == 0 {
+		return nil, &TemplateError{t.name, errors.New("no messages")}
+	}
+	if t.format.System != "" && messages[0].Role != system {
+		messages = append([]Message{{system, t.format.System}}, messages...)
+	}
+	p := prompt{segments: slices.Clone(t.begin)}
+	merged := ""
+	for i, m := range messages {
+		switch {
+		case !isRole(m.Role):
+			return nil, &TemplateError{t.name, fmt.Errorf("message %d has the role %.100q, want 1 to %d letters, digits, - and _", i, m.Role, maxRole)}
+		case m.Role == system && t.format.Merge && i > 0:
+			return nil, &TemplateError{t.name, fmt.Errorf("message %d is a system message, want it first", i)}
+		case m.Role == system && t.format.Merge:
+			merged = strings.ToValidUTF8(m.Content, "\uFFFD") + "\n\n"
+			continue
+		}
+		name, err := t.role(m.Role)
+		if err != nil {
+			return nil, err
+		}
+		p.add(t.before, name)
+		p.text(merged + t.clean(m.Content))
+		p.add(t.after, name)
+		merged = ""
+	}
+	name, err := t.role("assistant")
+	if err != nil {
+		return nil, err
+	}
+	p.add(t.before, name)
+	if p.size > maxRendered {
+		return nil, &TemplateError{t.name, fmt.Errorf("a prompt of %d bytes, at most %d are allowed", p.size, maxRendered)}
+	}
+	return p.segments, nil
+}
+
+// role returns what stands for a role.
+func (t *Template) role(name string) ([]segment, error) {
+	if t.roles == nil {
+		return []segment{{text: name}}, nil
+	}
+	list, ok := t.roles[name]
+	if !ok {
+		return nil, &TemplateError{t.name, fmt.Errorf("the role %.100q, want one of %s", name, strings.Join(slices.Sorted(maps.Keys(t.roles)), ", "))}
+	}
+	return list, nil
+}
+
+// clean returns the text of a message.
+func (t *Template) clean(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if t.format.Trim {
+		s = strings.TrimSpace(s)
+	}
+	return s
+}
+
+func isRole(s string) bool {
+	return s != "" && len(s) <= maxRole && !strings.ContainsFunc(s, func(r rune) bool {
+		return r != '-' && r != '_' && !('a' <= r && r <= 'z') && !('A' <= r && r <= 'Z') && !('0' <= r && r <= '9')
+	})
+}
+
+// EncodeChat returns the prompt for the assistant's reply to messages, and the tokens that end the
+// reply: see Options.Ends. Text in messages never becomes a control token.
+func (m *Model) EncodeChat(t *Template, messages []Message) (prompt, ends []int, err error) {
+	if m.tok == nil {
+		return nil, nil, errNoTokenizer()
+	}
+	rendered, err := t.render(messages)
+	if err != nil {
+		return nil, nil, err
+	}
+	strip := false
+	for _, part := range rendered {
+		if part.kind == control {
+			id, ok := m.tok.ID(part.text)
+			if !ok {
+				return nil, nil, &TemplateError{t.name, fmt.Errorf("the tokenizer does not have the control token %.100q", part.text)}
+			}
+			prompt, strip = append(prompt, id), m.strips(part.text, id)
+			continue
+		}
+		text := part.text
+		if strip {
+			text = strings.TrimLeftFunc(text, unicode.IsSpace)
+		}
+		ids, err := m.tok.Encode(text, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		prompt, strip = append(prompt, ids...), false
+	}
+	for _, name := range t.format.Ends {
+		if id, ok := m.tok.ID(name); ok {
+			ends = append(ends, id)
+		}
+	}
+	return prompt, ends, nil
+}
+
+// strips reports whether the tokenizer drops white space after a control token.
+func (m *Model) strips(name string, id int) bool {
+	ids, err := m.tok.Encode(name+"\n", true)
+	return err == nil && len(ids) == 1 && ids[0] == id
+}
+
+// Chat generates the assistant's reply to messages: it is [Session.GenerateTokens] for the prompt
+// and the ends of [Model.EncodeChat].
+func (s *Session) Chat(ctx context.Context, t *Template, messages []Message, o Options) iter.Seq2[Piece, error] {
+	prompt, ends, err := s.model.EncodeChat(t, messages)
+	if err != nil {
+		return func(yield func(Piece, error) bool) { yield(Piece{}, err) }
+	}
+	o.Ends = append(slices.Clone(o.Ends), ends...)
+	return s.GenerateTokens(ctx, prompt, o)
+}

@@ -1,0 +1,217 @@
+package text
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Cache is how a program keeps what it has computed of a text.
+type Cache string
+
+// Kinds of caches.
+const (
+	// CacheNone: each call computes the whole text again.
+	CacheNone Cache = "none"
+	// CachePositions: a key-value cache with a place for each position of the context, so that a
+	// session can go back to any of its positions.
+	CachePositions Cache = "positions"
+	// CacheRecurrent: state that depends on the order of the calls, such as the cache of a sliding
+	// window. A session that goes back computes the text again from its beginning.
+	CacheRecurrent Cache = "recurrent"
+)
+
+// convention is how the method "forward" is called.
+type convention struct {
+	method     string
+	cache      Cache
+	tokens     tensor.DType // of the tokens: int64 or int32
+	width      int          // most tokens of a call
+	fixed      bool         // each call takes width tokens
+	position   tensor.DType // of the position; only if places is not 0
+	places     int          // elements of the position input: 0 for no such input, 1 for the first token's, else one per token
+	all        bool         // logits of all tokens of a call, not of the last only
+	logits     tensor.DType
+	vocabulary int // logits per token
+}
+
+// want describes what Load accepts.
+const (
+	wantTokens   = "int64 or int32 tokens of sizes [1, n] or [n]"
+	wantPosition = "an int64 or int32 position of size [1], or one per token"
+	wantLogits   = "float32, float16 or bfloat16 logits of sizes [1, vocabulary] or [1, tokens, vocabulary]"
+)
+
+// known are the conventions of methods other than forward, with the words for an error.
+var known = []struct{ method, words string }{
+	{"kv_forward", "the methods prefill_forward and kv_forward, with masks and caches as inputs"},
+	{"prefill_forward", "the methods prefill_forward and kv_forward, with masks and caches as inputs"},
+	{"text_decoder", "the methods of a model of text and other media"},
+	{"token_embedding", "the methods of a model of text and other media"},
+	{"encoder", "an encoder and a decoder"},
+}
+
+// signature derives the convention from the declaration of a method, except for the cache.
+func signature(p *etrun.Program, method string) (*convention, error) {
+	c := &convention{method: method}
+	if !slices.Contains(p.MethodNames(), method) {
+		got := "the methods " + strings.Join(p.MethodNames(), ", ")
+		for _, k := range known {
+			if slices.Contains(p.MethodNames(), k.method) {
+				got = k.words
+			}
+		}
+		return nil, &ConventionError{Method: method, Got: fmt.Sprintf("%.300s", got), Want: "the method " + method}
+	}
+	meta, err := p.Meta(method)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(meta.Inputs); n < 1 || n > 2 {
+		return nil, c.reject(fmt.Sprintf("%d inputs", n), "tokens, and at most a position")
+	}
+	if err := c.readTokens(&meta.Inputs[0]); err != nil {
+		return nil, err
+	}
+	if len(meta.Inputs) == 2 {
+		if err := c.readPosition(&meta.Inputs[1]); err != nil {
+			return nil, err
+		}
+	}
+	if len(meta.Outputs) < 1 {
+		return nil, c.reject("no outputs", wantLogits)
+	}
+	return c, c.readLogits(&meta.Outputs[0])
+}
+
+func (c *convention) reject(got, want string) error {
+	return &ConventionError{Method: c.method, Got: got, Want: want}
+}
+
+func describe(v *etrun.ValueMeta) string {
+	if v.Kind != tensor.KindTensor {
+		return "a " + v.Kind.String()
+	}
+	return fmt.Sprintf("%v %s", v.DType, tensor.FormatSizes(v.Sizes))
+}
+
+// isInteger reports whether v is a tensor of int64 or int32.
+func isInteger(v *etrun.ValueMeta) bool {
+	return v.Kind == tensor.KindTensor && (v.DType == tensor.Int64 || v.DType == tensor.Int32)
+}
+
+// row returns the number of elements of a tensor of sizes [n], [1, n] and so on.
+func row(sizes []int, rank int) (n int, ok bool) {
+	if len(sizes) == 0 || len(sizes) > rank {
+		return 0, false
+	}
+	for _, s := range sizes[:len(sizes)-1] {
+		if s != 1 {
+			return 0, false
+		}
+	}
+	return sizes[len(sizes)-1], true
+}
+
+func (c *convention) readTokens(v *etrun.ValueMeta) error {
+	n, ok := row(v.Sizes, 2)
+	if !isInteger(v) || !ok || n < 1 {
+		return c.reject("input 0: "+describe(v), wantTokens)
+	}
+	c.tokens, c.width, c.fixed = v.DType, n, v.Dynamism == tensor.Static
+	if v.Dynamism == tensor.DynamicUnbound {
+		c.width = maxMetadata
+	}
+	return nil
+}
+
+func (c *convention) readPosition(v *etrun.ValueMeta) error {
+	n, ok := row(v.Sizes, 1)
+	if len(v.Sizes) == 0 {
+		n, ok = 1, true
+	}
+	dynamic := v.Dynamism != tensor.Static
+	if !isInteger(v) || !ok || n < 1 || (n > 1 || dynamic) && dynamic == c.fixed || n > 1 && n < c.width && c.width != maxMetadata {
+		return c.reject("input 1: "+describe(v), wantPosition)
+	}
+	c.position, c.places = v.DType, 1
+	if n > 1 || dynamic {
+		c.places = c.width
+	}
+	return nil
+}
+
+func (c *convention) readLogits(v *etrun.ValueMeta) error {
+	bad := c.reject("output 0: "+describe(v), wantLogits)
+	if v.Kind != tensor.KindTensor || len(v.Sizes) == 0 || len(v.Sizes) > 3 || len(v.Sizes) == 3 && v.Sizes[0] != 1 {
+		return bad
+	}
+	if v.DType != tensor.Float32 && v.DType != tensor.Float16 && v.DType != tensor.BFloat16 {
+		return bad
+	}
+	rows := 1
+	for _, n := range v.Sizes[:len(v.Sizes)-1] {
+		rows *= n
+	}
+	c.logits, c.vocabulary, c.all = v.DType, v.Sizes[len(v.Sizes)-1], rows > 1
+	if rows != 1 && rows < c.width && c.width != maxMetadata || c.vocabulary < 1 || c.vocabulary > maxMetadata {
+		return bad
+	}
+	return nil
+}
+
+// findCache derives the kind of cache from the instance's state.
+func (c *convention) findCache(state []*tensor.Tensor, claimed *bool, context int) error {
+	switch {
+	case len(state) == 0 || c.places == 0 && claimed != nil && !*claimed:
+		c.cache = CacheNone
+	case claimed != nil && !*claimed:
+		return &MetadataError{Name: "use_kv_cache", Got: "false", Want: "true for a method with a position and state"}
+	case c.places > 0 && !slices.ContainsFunc(state, func(t *tensor.Tensor) bool { return !slices.Contains(t.Sizes, context) }):
+		c.cache = CachePositions
+	default:
+		c.cache = CacheRecurrent
+	}
+	return c.checkWidth(context)
+}
+
+// checkWidth rejects fixed widths that leave no way to get the logits of each token.
+func (c *convention) checkWidth(context int) error {
+	switch {
+	case !c.fixed || c.width == 1 || c.cache == CacheNone:
+		return nil
+	case !c.all || c.cache == CacheRecurrent:
+		return c.reject(fmt.Sprintf("exactly %d tokens a call, and a cache", c.width), "one token a call, or a dynamic number of them")
+	case c.width > context:
+		return c.reject(fmt.Sprintf("exactly %d tokens a call", c.width), fmt.Sprintf("at most the context of %d tokens", context))
+	}
+	return nil
+}
+
+// contextOf returns the number of positions: what metadata says or, without it, the size of the
+// caches, which are [batch, heads, positions, head size] or [batch, positions, heads, head size].
+func (c *convention) contextOf(d *metadata, state []*tensor.Tensor) (int, error) {
+	n := int64(0)
+	switch {
+	case d.maxContext > 0:
+		n = d.maxContext
+	case d.maxSeq > 0:
+		n = d.maxSeq
+	default:
+		for _, t := range state {
+			if len(t.Sizes) == 4 {
+				n = max(n, int64(t.Sizes[1]), int64(t.Sizes[2]))
+			}
+		}
+	}
+	if len(state) == 0 && n == 0 {
+		n = int64(c.width) // every call computes the whole text
+	}
+	if n == 0 {
+		return 0, &MetadataError{Name: "get_max_context_len", Got: "no such method", Want: "the number of positions of the context"}
+	}
+	return int(n), nil
+}

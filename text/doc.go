@@ -1,0 +1,33 @@
+// Package text generates text with language models in ExecuTorch programs.
+//
+//	prog, err := etrun.Open("model.pte", etrun.WithDelegates(all.Backends()...))
+//	tok, err := tokenizer.Open("tokenizer.json")
+//	model, err := text.Load(ctx, prog, tok)
+//	s, err := model.NewSession(ctx)
+//	for piece, err := range s.Generate(ctx, "Once upon a time", text.Options{MaxTokens: 100}) {
+//		if err != nil {
+//			return err
+//		}
+//		fmt.Print(piece.Text)
+//	}
+//
+// # Models and sessions
+//
+// A [Model] is a program whose method "forward" takes tokens and returns logits, with a tokenizer.
+// It is immutable and safe for concurrent use. [Load] reads the exporter's metadata methods, such
+// as get_max_context_len and get_eos_ids, compares them with the method's inputs and outputs and
+// with the tokenizer, and finds out how the program is to be called: see [Info].
+//
+// A [Session] has the memory for one text: an instance of the method with its key-value cache. It
+// belongs to one goroutine at a time: a call during another call returns etrun.ErrBusy and changes
+// nothing. A prompt is always the whole text from its beginning. The tokens that it shares with the
+// text of the last call are not computed again, so that a dialogue, or a second question about a
+// long document, costs only what is new. [Session.Fork] copies a session.
+//
+// # Numbers
+//
+// The same program, engine, prompt and seed give the same text. A reused prefix can have been
+// computed in other parts than a prompt that is computed at once; the engines' results for one
+// token and for several may differ in the last bits, which can change a token whose lead is as
+// small as that.
+package text

@@ -1,0 +1,192 @@
+package text
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/etrun-go/etrun/text/tokenizer"
+)
+
+// generation is one call of Generate.
+type generation struct {
+	*Session
+	o     Options
+	yield func(Piece, error) bool
+	left  bool // the caller ended the iteration
+
+	sampler sampler
+	stream  stream
+	list    []Token     // not yet yielded
+	top     []Candidate // of these
+	bytes   []byte      // of one token
+	opens   bool        // a whole text begins: there are no bytes yet
+	opening []int       // tokens of its beginning
+	call    []int       // tokens of the next call: the chosen one, then a draft
+	ahead   int         // tokens of a draft that the session has computed, and that may not come
+
+	finish Finish
+	stats  Stats
+	began  time.Time
+	chosen time.Time // the first token
+}
+
+// start prepares the session's generation for a call.
+func (s *Session) start(o Options, yield func(Piece, error) bool) *generation {
+	g := &s.gen
+	g.Session, g.o, g.yield, g.left = s, o, yield, false
+	g.finish, g.stats, g.began = "", Stats{}, time.Now()
+	g.list, g.top = g.list[:0], g.top[:0]
+	g.sampler.start(o.Sampling)
+	g.stream.start(o.Stop)
+	return g
+}
+
+// run computes the prompt and generates tokens until the text ends.
+func (g *generation) run(ctx context.Context, prompt []int) (err error) {
+	g.stats.Prompt, g.opens, g.opening = len(prompt), g.model.onlyControl(prompt), g.opening[:0]
+	g.stats.Reused, err = g.extend(ctx, prompt)
+	g.stats.Prefill = time.Since(g.began)
+	g.ahead = 0
+	defer g.dropDraft()
+	for err == nil && g.finish == "" && !g.left {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err = g.next(ctx)
+	}
+	return err
+}
+
+// next generates one token, and computes it if the text goes on.
+func (g *generation) next(ctx context.Context) error {
+	id, err := g.choose()
+	if err != nil {
+		return err
+	}
+	if !g.o.IgnoreEOS && slices.Contains(g.model.ends, id) || slices.Contains(g.o.Ends, id) {
+		g.finish = FinishStop
+		return nil
+	}
+	if err := g.add(id); err != nil || g.finish != "" || g.left {
+		return err
+	}
+	switch {
+	case g.stats.Generated == g.o.MaxTokens:
+		g.finish = FinishLength
+	case len(g.text()) == g.model.info.Context:
+		g.finish = FinishContext
+	default:
+		return g.advance(ctx, id)
+	}
+	return nil
+}
+
+// text returns the computed tokens of the text.
+func (g *generation) text() []int { return g.tokens[:len(g.tokens)-g.ahead] }
+
+// following returns the logits of the tokens that can follow the text.
+func (g *generation) following() []float32 {
+	return g.logitsAfter(len(g.text()) - 1)[:g.model.choices]
+}
+
+// choose returns the token after the text.
+func (g *generation) choose() (int, error) {
+	logits := g.following()
+	if err := g.checkLogits(logits); err != nil {
+		g.ahead = 0
+		g.forget()
+		return 0, err
+	}
+	id, ok := g.sampler.choose(logits, g.text())
+	if !ok {
+		return 0, &OptionError{Option: "bias", Got: "no token that it does not exclude", Want: "one"}
+	}
+	return id, nil
+}
+
+// checkLogits rejects NaN, infinity, and logits without a finite number.
+func (g *generation) checkLogits(logits []float32) error {
+	finite := false
+	for id, x := range logits {
+		if x != x || x > math.MaxFloat32 {
+			return &LogitsError{Position: len(g.text()) - 1, ID: id, Value: x}
+		}
+		finite = finite || x >= -math.MaxFloat32
+	}
+	if !finite {
+		return &LogitsError{Position: len(g.text()) - 1, ID: 0, Value: logits[0]}
+	}
+	return nil
+}
+
+// add appends a token to the text, and yields what is decided of it.
+func (g *generation) add(id int) error {
+	now := time.Now()
+	if g.stats.Generated == 0 {
+		g.chosen, g.stats.FirstToken = now, now.Sub(g.began)
+	}
+	g.stats.Generated++
+	g.stats.Decode = now.Sub(g.chosen)
+	g.list = append(g.list, g.describe(id))
+	if g.model.tok == nil {
+		g.put(nil, true)
+		return nil
+	}
+	if err := g.decode(id); err != nil {
+		return err
+	}
+	text, stopped := g.stream.push(g.bytes)
+	if stopped {
+		g.finish = FinishStop
+	}
+	g.put(text, len(text) > 0)
+	return nil
+}
+
+// decode sets bytes to those of a token. At the beginning of a whole text, tokenizers drop a space.
+func (g *generation) decode(id int) (err error) {
+	if !g.opens {
+		g.bytes, err = g.model.tok.Append(g.bytes[:0], id)
+		return err
+	}
+	g.opening = append(g.opening, id)
+	text, err := tokenizer.Decode(g.model.tok, g.opening)
+	g.bytes, g.opens = append(g.bytes[:0], text...), text == ""
+	return err
+}
+
+// describe returns a token with what the options ask for.
+func (g *generation) describe(id int) Token {
+	t := Token{ID: id}
+	if !g.o.LogProbs {
+		return t
+	}
+	logits := g.following()
+	norm := logSum(logits)
+	t.LogProb = float32(float64(logits[id]) - norm)
+	if g.o.Top > 0 {
+		begin := len(g.top)
+		g.top = candidates(g.top, logits, norm, g.o.Top)
+		t.Top = g.top[begin:len(g.top):len(g.top)]
+	}
+	return t
+}
+
+// put yields a piece.
+func (g *generation) put(text []byte, any bool) {
+	if !any {
+		return
+	}
+	if !g.yield(Piece{Text: string(text), Tokens: g.list}, nil) {
+		g.left = true
+	}
+	g.list, g.top = g.list[:0], g.top[:0]
+}
+
+// end yields the last piece.
+func (g *generation) end(err error) {
+	g.stats.Total = time.Since(g.began)
+	g.yield(Piece{Text: string(g.stream.flush()), Tokens: g.list, Finish: g.finish, Stats: g.stats}, err)
+}

@@ -1,0 +1,41 @@
+package text
+
+import (
+	"math"
+	"slices"
+)
+
+// Candidate is a token that could follow, with the natural logarithm of its probability.
+type Candidate struct {
+	ID      int
+	LogProb float32
+}
+
+// logSum returns the logarithm of the sum of the exponentials of finite logits.
+func logSum(logits []float32) float64 {
+	top := float64(logits[argmax(logits)])
+	sum := 0.0
+	for _, x := range logits {
+		sum += math.Exp(float64(x) - top)
+	}
+	return top + math.Log(sum)
+}
+
+// candidates appends the n most likely tokens to list, the most likely first.
+func candidates(list []Candidate, logits []float32, norm float64, n int) []Candidate {
+	begin := len(list)
+	for id, x := range logits {
+		p := float32(float64(x) - norm)
+		if len(list)-begin == n && (n == 0 || p <= list[len(list)-1].LogProb) {
+			continue
+		}
+		at := len(list)
+		for at > begin && list[at-1].LogProb < p {
+			at--
+		}
+		if list = slices.Insert(list, at, Candidate{id, p}); len(list)-begin > n {
+			list = list[:begin+n]
+		}
+	}
+	return list
+}

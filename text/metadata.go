@@ -1,0 +1,123 @@
+package text
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// metadata is the values of the exporter's metadata methods; -1, or nil, where there is no method.
+type metadata struct {
+	bos, maxSeq, maxContext, vocabulary, layers int64
+	eos                                         []int64
+	cache                                       *bool
+}
+
+// maxMetadata bounds the numbers of metadata methods: the largest token id and context.
+const maxMetadata = 1 << 28
+
+// readMetadata runs the metadata methods that the program has.
+func readMetadata(ctx context.Context, p *etrun.Program) (*metadata, error) {
+	d := &metadata{bos: -1, maxSeq: -1, maxContext: -1, vocabulary: -1, layers: -1}
+	for _, n := range []struct {
+		name  string
+		least int64
+		to    *int64
+	}{
+		{"get_bos_id", -1, &d.bos},
+		{"get_max_seq_len", 1, &d.maxSeq},
+		{"get_max_context_len", 1, &d.maxContext},
+		{"get_vocab_size", 1, &d.vocabulary},
+		{"get_n_layers", 1, &d.layers},
+	} {
+		list, err := metaInts(ctx, p, n.name, n.least)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) > 1 {
+			return nil, &MetadataError{Name: n.name, Got: fmt.Sprintf("%d numbers", len(list)), Want: "one"}
+		}
+		if len(list) == 1 {
+			*n.to = list[0]
+		}
+	}
+	for _, name := range []string{"get_eos_ids", "get_eos_id"} {
+		list, err := metaInts(ctx, p, name, -1)
+		if err != nil {
+			return nil, err
+		}
+		d.eos = append(d.eos, list...)
+	}
+	d.eos = slices.DeleteFunc(d.eos, func(id int64) bool { return id < 0 })
+	flag, err := metaInts(ctx, p, "use_kv_cache", 0)
+	if err == nil && len(flag) == 1 {
+		cache := flag[0] != 0
+		d.cache = &cache
+	}
+	return d, err
+}
+
+// metaInts returns the numbers of a metadata method, nil if the program does not have it.
+func metaInts(ctx context.Context, p *etrun.Program, name string, least int64) ([]int64, error) {
+	if !slices.Contains(p.MethodNames(), name) {
+		return nil, nil
+	}
+	m, err := p.Load(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if m.NumInputs() > 0 {
+		return nil, &MetadataError{Name: name, Got: fmt.Sprintf("%d inputs", m.NumInputs()), Want: "none"}
+	}
+	if err := m.Execute(ctx); err != nil {
+		return nil, err
+	}
+	list := []int64{}
+	for i := range m.NumOutputs() {
+		v, err := m.Output(i)
+		if err != nil {
+			return nil, err
+		}
+		numbers, ok := intsOf(v)
+		if !ok {
+			return nil, &MetadataError{Name: name, Got: "a " + v.Kind.String(), Want: "integers"}
+		}
+		list = append(list, numbers...)
+	}
+	for _, n := range list {
+		if n < least || n > maxMetadata {
+			return nil, &MetadataError{Name: name, Got: fmt.Sprint(n), Want: fmt.Sprintf("a number from %d to %d", least, maxMetadata)}
+		}
+	}
+	return list, nil
+}
+
+// intsOf returns the integers of a number, bool, list or tensor.
+func intsOf(v tensor.Value) (list []int64, ok bool) {
+	switch v.Kind {
+	case tensor.KindInt:
+		return []int64{v.Int}, true
+	case tensor.KindBool:
+		if v.Bool {
+			return []int64{1}, true
+		}
+		return []int64{0}, true
+	case tensor.KindIntList:
+		return slices.Clone(v.IntList()), true
+	case tensor.KindTensor:
+		switch v.Tensor.DType {
+		case tensor.Int64:
+			return slices.Clone(tensor.Data[int64](v.Tensor)), true
+		case tensor.Int32:
+			for _, n := range tensor.Data[int32](v.Tensor) {
+				list = append(list, int64(n))
+			}
+			return list, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,261 @@
+package text
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/text/tokenizer"
+)
+
+// Info describes how a model is driven.
+type Info struct {
+	BOS        int   // token that begins each prompt given as text, -1 for none
+	EOS        []int // tokens that end a text, sorted
+	Context    int   // positions: the most tokens that can be computed
+	Vocabulary int   // logits of each token
+	Chunk      int   // most tokens of one call of the program
+	Cache      Cache
+	AllLogits  bool // a call returns the logits of all of its tokens, not of the last only
+	Layers     int  // -1 if the program does not say
+}
+
+// Model is a language model: a program and its tokenizer. It is immutable and safe for concurrent
+// use, and refers to its program, which must stay open.
+type Model struct {
+	program *etrun.Program
+	tok     tokenizer.Tokenizer // nil for none
+	call    convention
+	info    Info
+	choices int // tokens that can be chosen
+	ends    []int
+
+	mu    sync.Mutex
+	spare *etrun.Method // an instance that no session has used yet
+}
+
+// Option configures [Load].
+type Option func(*loading)
+
+type loading struct {
+	method  string
+	context int
+	chunk   int
+	bos     *int
+	eos     []int
+}
+
+// WithMethod selects the method that takes tokens and returns logits; the default is "forward".
+func WithMethod(name string) Option { return func(l *loading) { l.method = name } }
+
+// WithContext sets the number of positions, for programs whose metadata does not name it, or to
+// use fewer. It cannot exceed what the metadata says.
+func WithContext(n int) Option { return func(l *loading) { l.context = n } }
+
+// WithChunk bounds the tokens that a call of the program takes, where their number is dynamic: less
+// memory, slower prompts. With 1, the numbers do not depend on what a session has computed before.
+func WithChunk(n int) Option { return func(l *loading) { l.chunk = n } }
+
+// WithBOS sets the token that begins each prompt given as text; -1 means none. The default is the
+// one that the program's metadata or, without it, the tokenizer names, and none if the tokenizer
+// names none.
+func WithBOS(id int) Option { return func(l *loading) { l.bos = &id } }
+
+// WithEOS sets the tokens that end a text. The default is those that the program's metadata names,
+// those that the tokenizer names, and the first token of texts if it is a control token.
+func WithEOS(ids ...int) Option { return func(l *loading) { l.eos = append([]int{}, ids...) } }
+
+// Load makes a model of a program and its tokenizer. Without a tokenizer (nil) the model takes and
+// gives tokens only. It runs the program's metadata methods, loads the method "forward" once for
+// the first session, and checks that they agree. Errors are *ConventionError, *MetadataError,
+// *VocabularyError, *OptionError and those of etrun.
+func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, options ...Option) (*Model, error) {
+	l := loading{method: "forward"}
+	for _, o := range options {
+		o(&l)
+	}
+	call, err := signature(prog, l.method)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := readMetadata(ctx, prog)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{program: prog, tok: tok, call: *call}
+	if err := m.checkVocabulary(meta); err != nil {
+		return nil, err
+	}
+	if err := m.setEnds(&l, meta); err != nil {
+		return nil, err
+	}
+	if m.spare, err = prog.Load(ctx, l.method); err != nil {
+		return nil, err
+	}
+	if err := m.setContext(&l, meta); err != nil {
+		m.spare.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// checkVocabulary compares the numbers of tokens. Exporters pad the logits, and some tokenizers
+// have a few tokens for other media that the text model does not know.
+func (m *Model) checkVocabulary(d *metadata) error {
+	n := m.call.vocabulary
+	if d.vocabulary > int64(n) {
+		return &MetadataError{Name: "get_vocab_size", Got: decimal(int(d.vocabulary)),
+			Want: "at most the " + decimal(n) + " logits of the output"}
+	}
+	if d.vocabulary > 0 {
+		n = int(d.vocabulary)
+	}
+	m.info.Vocabulary, m.choices = n, n
+	if m.tok == nil {
+		return nil
+	}
+	size := m.tok.Size()
+	if size > n+n/64 || size < n-n/8 {
+		return &VocabularyError{Program: n, Tokenizer: size}
+	}
+	m.choices = min(n, size)
+	return nil
+}
+
+// setEnds sets the tokens that begin and end texts.
+func (m *Model) setEnds(l *loading, d *metadata) error {
+	eos := l.eos
+	if eos == nil {
+		for _, id := range d.eos {
+			eos = append(eos, int(id))
+		}
+		if m.tok != nil {
+			eos = append(eos, m.tok.EOS()...)
+		}
+		eos = slices.DeleteFunc(eos, func(id int) bool { return id < 0 })
+	}
+	slices.Sort(eos)
+	m.info.EOS = slices.Compact(eos)
+	m.setBOS(l, d)
+	for _, id := range append(slices.Clone(m.info.EOS), m.info.BOS) {
+		if id < -1 || id >= m.info.Vocabulary {
+			return &OptionError{Option: "BOS or EOS", Got: id, Want: "a token below " + decimal(m.info.Vocabulary)}
+		}
+	}
+	m.ends = m.info.EOS
+	if l.eos == nil && m.isControl(m.info.BOS) && !slices.Contains(m.ends, m.info.BOS) {
+		m.ends = append(slices.Clone(m.ends), m.info.BOS)
+	}
+	return nil
+}
+
+// setBOS sets the first token of texts. Metadata names one even for models, such as Qwen's, whose
+// texts begin without.
+func (m *Model) setBOS(l *loading, d *metadata) {
+	m.info.BOS = int(d.bos)
+	switch {
+	case l.bos != nil:
+		m.info.BOS = *l.bos
+	case m.tok != nil && (d.bos < 0 || m.tok.BOS() < 0):
+		m.info.BOS = m.tok.BOS()
+	}
+}
+
+// isControl reports whether a token has no text.
+func (m *Model) isControl(id int) bool {
+	if m.tok == nil || id < 0 {
+		return false
+	}
+	b, err := m.tok.Append(nil, id)
+	return err == nil && len(b) == 0
+}
+
+// onlyControl reports whether a prompt has no text.
+func (m *Model) onlyControl(prompt []int) bool {
+	return !slices.ContainsFunc(prompt, func(id int) bool { return !m.isControl(id) })
+}
+
+// setContext sets what depends on the state of an instance.
+func (m *Model) setContext(l *loading, d *metadata) error {
+	state := m.spare.StateTensors()
+	n, err := m.call.contextOf(d, state)
+	if l.context > 0 && (err != nil || l.context <= n) {
+		if err != nil {
+			n = l.context
+		}
+		err = nil
+	}
+	switch {
+	case err != nil:
+		return err
+	case l.context < 0 || l.context > n:
+		return &OptionError{Option: "context", Got: l.context, Want: "at most the " + decimal(n) + " positions of the program"}
+	case l.chunk < 0:
+		return &OptionError{Option: "chunk", Got: l.chunk, Want: "a positive number of tokens"}
+	}
+	if err := m.call.findCache(state, d.cache, n); err != nil {
+		return err
+	}
+	if m.call.cache == CacheNone && (n > m.call.width || m.exact()) {
+		n = m.call.width // every call computes the whole text
+	}
+	if l.context > 0 && l.context < n && !m.exact() {
+		n = l.context
+	}
+	c := &m.call
+	m.info.Context, m.info.Chunk, m.info.Cache, m.info.AllLogits = n, min(c.width, n), c.cache, c.all
+	if l.chunk > 0 && !c.fixed && c.cache != CacheNone {
+		m.info.Chunk = min(m.info.Chunk, l.chunk)
+	}
+	m.info.Layers = int(d.layers)
+	return nil
+}
+
+// exact reports whether the model takes texts of one length only.
+func (m *Model) exact() bool {
+	return m.call.cache == CacheNone && m.call.fixed && !m.call.all
+}
+
+// Info describes how the model is driven.
+func (m *Model) Info() Info {
+	info := m.info
+	info.EOS = slices.Clone(info.EOS)
+	return info
+}
+
+// Program returns the program that the model was loaded from.
+func (m *Model) Program() *etrun.Program { return m.program }
+
+// Tokenizer returns the model's tokenizer, nil if it has none.
+func (m *Model) Tokenizer() tokenizer.Tokenizer { return m.tok }
+
+// Encode returns the tokens of a prompt: the first token of texts, if the model has one, and those
+// of s, in which the names of control tokens are plain text.
+func (m *Model) Encode(s string) ([]int, error) {
+	if m.tok == nil {
+		return nil, errNoTokenizer()
+	}
+	ids, err := m.tok.Encode(s, false)
+	if err != nil || m.info.BOS < 0 {
+		return ids, err
+	}
+	return append([]int{m.info.BOS}, ids...), nil
+}
+
+// Close frees the instance that Load has made, if no session has taken it. Sessions remain usable.
+func (m *Model) Close() error {
+	if spare := m.take(); spare != nil {
+		return spare.Close()
+	}
+	return nil
+}
+
+// take returns the instance of Load, nil if it has been taken.
+func (m *Model) take() *etrun.Method {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	spare := m.spare
+	m.spare = nil
+	return spare
+}

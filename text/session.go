@@ -1,0 +1,164 @@
+package text
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/etrun-go/etrun"
+)
+
+// Session is the memory for one text: an instance of the program's method, with its cache. Only one
+// goroutine may use it at a time: a call during another call returns etrun.ErrBusy and changes
+// nothing.
+type Session struct {
+	model  *Model
+	method *etrun.Method
+	busy   atomic.Bool
+
+	tokens []int // computed, by position
+	logits []float32
+	begin  int  // position of the token after which the first row of logits comes
+	dirty  bool // the state is undefined: it must be reset before the next call
+
+	in   inputs
+	rows []float32  // logits converted to float32
+	gen  generation // of the current call of Generate; its memory is kept
+}
+
+// NewSession makes an empty session. Errors are those of etrun.Program.Load.
+func (m *Model) NewSession(ctx context.Context) (*Session, error) {
+	method := m.take()
+	if method == nil {
+		var err error
+		if method, err = m.program.Load(ctx, m.call.method); err != nil {
+			return nil, err
+		}
+	}
+	return &Session{model: m, method: method}, nil
+}
+
+// Model returns the model of the session.
+func (s *Session) Model() *Model { return s.model }
+
+// enter claims the session for one call; leave releases it.
+func (s *Session) enter() error {
+	if s.busy.CompareAndSwap(false, true) {
+		return nil
+	}
+	return fmt.Errorf("text session: %w", etrun.ErrBusy)
+}
+
+func (s *Session) leave() { s.busy.Store(false) }
+
+// Tokens returns a copy of the tokens that have been computed. The last token of a generated text
+// is computed only if another one follows.
+func (s *Session) Tokens() ([]int, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	return slices.Clone(s.tokens), nil
+}
+
+// Fork returns a new session with a copy of the text and of the cache.
+func (s *Session) Fork(ctx context.Context) (*Session, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	fork, err := s.model.NewSession(ctx)
+	if err != nil || s.dirty {
+		return fork, err // a session whose state is undefined has no tokens
+	}
+	if err := fork.method.CopyState(s.method); err != nil {
+		return nil, errors.Join(err, fork.Close())
+	}
+	fork.tokens = slices.Clone(s.tokens)
+	fork.logits, fork.begin = slices.Clone(s.logits), s.begin
+	return fork, nil
+}
+
+// Reset empties the session.
+func (s *Session) Reset() error { return s.Rewind(0) }
+
+// Rewind drops all tokens but the first n. It costs nothing if the cache has a place for each
+// position. If not, and unless n is 0 or the number of tokens, the next call computes them again.
+func (s *Session) Rewind(n int) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	if n < 0 || n > len(s.tokens) {
+		return &OptionError{Option: "tokens to keep", Got: n, Want: "at most the " + decimal(len(s.tokens)) + " of the session"}
+	}
+	s.rewind(n)
+	return nil
+}
+
+// rewind drops all tokens but the first n, or all of them if the cache cannot drop only the others.
+func (s *Session) rewind(n int) {
+	if n == len(s.tokens) {
+		return
+	}
+	if s.model.call.cache == CacheRecurrent {
+		s.dirty, n = true, 0
+	}
+	s.tokens = s.tokens[:n]
+	if n <= s.begin {
+		s.logits = nil
+	}
+}
+
+// Close frees the session. Closing twice is allowed.
+func (s *Session) Close() error { return s.method.Close() }
+
+// last returns the logits after the last token, nil if they are not known.
+func (s *Session) last() []float32 {
+	return s.logitsAfter(len(s.tokens) - 1)
+}
+
+// logitsAfter returns the logits after the token at a position, nil if they are not known.
+func (s *Session) logitsAfter(position int) []float32 {
+	v := s.model.call.vocabulary
+	at := (position - s.begin) * v
+	if position < s.begin || position < 0 || at+v > len(s.logits) {
+		return nil
+	}
+	return s.logits[at : at+v]
+}
+
+// extend makes the session's tokens those of a prompt and returns how many of them it had already.
+// Afterwards the logits after the last one are known.
+func (s *Session) extend(ctx context.Context, prompt []int) (reused int, err error) {
+	for reused < min(len(prompt), len(s.tokens)) && prompt[reused] == s.tokens[reused] {
+		reused++
+	}
+	s.rewind(reused)
+	if len(s.tokens) == len(prompt) && s.last() == nil {
+		s.rewind(len(prompt) - 1)
+	}
+	if s.model.call.cache == CacheNone && len(s.tokens) < len(prompt) {
+		s.rewind(0)
+	}
+	reused = len(s.tokens)
+	for rest := prompt[reused:]; len(rest) > 0; {
+		n := min(len(rest), s.step())
+		if err := s.compute(ctx, rest[:n]); err != nil {
+			return reused, err
+		}
+		rest = rest[n:]
+	}
+	return reused, nil
+}
+
+// step returns the most tokens that the next call can add.
+func (s *Session) step() int {
+	c := &s.model.call
+	if c.cache == CacheNone {
+		return s.model.info.Context
+	}
+	return s.model.info.Chunk
+}

@@ -1,0 +1,57 @@
+package text
+
+// family is a built-in template. detect are control tokens that only tokenizers of the family have.
+type family struct {
+	name   string
+	detect []string
+	format format
+}
+
+// families are in the order in which FindTemplate tries them.
+var families = []family{
+	{"llama3", []string{"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}, format{
+		Begin:   "{<|begin_of_text|>}",
+		Message: "{<|start_header_id|>}{role}{<|end_header_id|>}\n\n{text}{<|eot_id|>}",
+		Trim:    true,
+		Ends:    []string{"<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"},
+	}},
+	{"phi4", []string{"<|im_start|>", "<|im_sep|>", "<|im_end|>"}, format{
+		Message: "{<|im_start|>}{role}{<|im_sep|>}{text}{<|im_end|>}",
+		Ends:    chatMLEnds,
+	}},
+	{"chatml", []string{"<|im_start|>", "<|im_end|>"}, chatML("")},
+	{"qwen3", nil, chatML("")},
+	{"qwen2.5", nil, chatML("You are Qwen, created by Alibaba Cloud. You are a helpful assistant.")},
+	{"smollm", nil, chatML("")},
+	{"smollm2", nil, chatML("You are a helpful AI assistant named SmolLM, trained by Hugging Face")},
+	{"gemma", []string{"<start_of_turn>", "<end_of_turn>"}, format{
+		Begin:   "{<bos>}",
+		Message: "{<start_of_turn>}{role}\n{text}{<end_of_turn>}\n",
+		Roles:   map[string]string{"user": "user", "assistant": "model"},
+		Merge:   true,
+		Trim:    true,
+		Ends:    []string{"<end_of_turn>", "<eos>"},
+	}},
+	{"phi3", []string{"<|user|>", "<|assistant|>", "<|end|>", "<|placeholder1|>"}, format{
+		Message: "{role}\n{text}{<|end|>}\n",
+		Roles:   phiRoles,
+		Ends:    phiEnds,
+	}},
+	{"phi4-mini", []string{"<|user|>", "<|assistant|>", "<|end|>"}, format{
+		Message: "{role}{text}{<|end|>}",
+		Roles:   phiRoles,
+		Ends:    phiEnds,
+	}},
+}
+
+var (
+	chatMLEnds = []string{"<|im_end|>", "<|endoftext|>"}
+	phiEnds    = []string{"<|end|>", "<|endoftext|>"}
+	phiRoles   = map[string]string{"system": "{<|system|>}", "user": "{<|user|>}", "assistant": "{<|assistant|>}", "tool": "{<|tool|>}"}
+)
+
+// chatML is the template of Qwen, SmolLM and others, with the system message that is put before
+// messages without one.
+func chatML(system string) format {
+	return format{Message: "{<|im_start|>}{role}\n{text}{<|im_end|>}\n", System: system, Ends: chatMLEnds}
+}

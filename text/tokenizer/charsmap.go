@@ -1,0 +1,76 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// charsmap is SentencePiece's precompiled table of replacements. A double array trie, in the format
+// of darts-clone, maps byte sequences to offsets of NUL-terminated texts.
+type charsmap struct {
+	units []uint32
+	texts []byte
+}
+
+// parseCharsmap returns nil for an empty table.
+func parseCharsmap(data []byte) (*charsmap, error) {
+	const place = "normalizer_spec.precompiled_charsmap"
+	if len(data) == 0 {
+		return nil, nil
+	}
+	if len(data) < 4 {
+		return nil, malformed(place, "%d bytes", len(data))
+	}
+	declared := binary.LittleEndian.Uint32(data)
+	data = data[4:]
+	if declared == 0 || declared%4 != 0 || int64(declared) > int64(len(data)) {
+		return nil, malformed(place, "a trie of %d bytes in %d", declared, len(data))
+	}
+	size := int(declared)
+	c := &charsmap{units: make([]uint32, size/4), texts: bytes.Clone(data[size:])}
+	for i := range c.units {
+		c.units[i] = binary.LittleEndian.Uint32(data[4*i:])
+	}
+	if n := len(c.texts); n == 0 || c.texts[n-1] != 0 {
+		return nil, malformed(place, "the texts do not end with a zero byte")
+	}
+	return c, nil
+}
+
+// offset returns the distance of a unit's children.
+func offset(unit uint32) uint32 { return (unit >> 10) << ((unit & (1 << 9)) >> 6) }
+
+// longest returns the replacement of the longest known prefix of s. Offsets out of range, which no
+// correct file contains, end the search.
+func (c *charsmap) longest(s string) (out string, length int, ok bool) {
+	if c == nil {
+		return "", 0, false
+	}
+	value := -1
+	node := offset(c.units[0])
+	for i := range len(s) {
+		node ^= uint32(s[i])
+		if int64(node) >= int64(len(c.units)) {
+			break
+		}
+		unit := c.units[node]
+		if unit&(1<<31|0xFF) != uint32(s[i]) {
+			break
+		}
+		node ^= offset(unit)
+		if leaf := unit>>8&1 == 1; !leaf {
+			continue
+		}
+		if int64(node) >= int64(len(c.units)) {
+			break
+		}
+		if v := int(c.units[node] & (1<<31 - 1)); v < len(c.texts) {
+			value, length = v, i+1
+		}
+	}
+	if value < 0 {
+		return "", 0, false
+	}
+	text := c.texts[value:]
+	return string(text[:bytes.IndexByte(text, 0)]), length, true
+}

@@ -1,0 +1,147 @@
+// Package tokenizer turns text into the token ids of a language model, and ids into text. It reads
+// the files that models come with: Hugging Face's tokenizer.json, SentencePiece models, tiktoken's
+// ranks and llama2.c's .bin. A file that asks for anything that is not supported exactly is
+// rejected, because wrong ids give wrong text without an error.
+package tokenizer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/etrun-go/etrun/internal/openfile"
+)
+
+// Tokenizer turns text into token ids and back. It is safe for concurrent use.
+type Tokenizer interface {
+	// Encode returns the ids of s. Control tokens named in s are plain text unless special is true; no BOS or EOS is added.
+	Encode(s string, special bool) ([]int, error)
+	// Append appends the bytes of id to b. The bytes of one token may be part of a UTF-8 sequence. Control tokens give none.
+	Append(b []byte, id int) ([]byte, error)
+	// Size is one more than the largest id.
+	Size() int
+	// ID is the id of a token by its text, such as "<|eot_id|>".
+	ID(token string) (int, bool)
+	// BOS and EOS are the ids that the file names, -1 where it names none.
+	BOS() int
+	EOS() []int
+}
+
+// LeadingSpace is implemented by tokenizers whose Encode puts a space before the text. The first
+// token of a whole text that is not a control token then has one leading space to be dropped, if
+// DropsLeadingSpace returns true. The tokens of a continuation keep theirs.
+type LeadingSpace interface {
+	DropsLeadingSpace() bool
+}
+
+// Limits on files and texts.
+const (
+	maxFile   = 128 << 20 // bytes of a file
+	maxTokens = 2 << 20
+	maxMerges = 4 << 20
+	maxPiece  = 1 << 10   // bytes of a token
+	maxText   = 8 << 20   // bytes of a text, before and after normalization
+	maxAdded  = 256 << 10 // added tokens
+)
+
+// Open reads a tokenizer from a file. The kind is told by the content.
+func Open(path string) (Tokenizer, error) {
+	data, err := openfile.ReadFile(context.Background(), path, openfile.Rules{Kinds: openfile.Pipes, Limit: maxFile})
+	if err != nil {
+		return nil, err
+	}
+	t, err := Parse(data)
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.File = path
+	}
+	return t, err
+}
+
+// kinds are the kinds of files, each with its test and its parser. llama2.c's files have no magic
+// number; their test walks over all of the tokens and is therefore the most specific.
+var kinds = []struct {
+	is    func(data []byte) bool
+	parse func(data []byte) (Tokenizer, error)
+}{
+	{isLlama2, parseLlama2},
+	{isJSON, parseJSON},
+	{isTiktoken, parseTiktoken},
+	{isSentencePiece, parseSentencePiece},
+}
+
+// Parse reads a tokenizer from the content of a file. The data is not referenced afterwards.
+func Parse(data []byte) (Tokenizer, error) {
+	if len(data) > maxFile {
+		return nil, unsupported("file", "%d bytes, at most %d are allowed", len(data), maxFile)
+	}
+	for _, k := range kinds {
+		if k.is(data) {
+			return k.parse(data)
+		}
+	}
+	return nil, unsupported("file", "not a tokenizer.json, SentencePiece model, tiktoken or llama2.c file; it starts with %.24q",
+		data[:min(len(data), 24)])
+}
+
+// vocabulary holds what all kinds have in common.
+type vocabulary struct {
+	ids     map[string]int32 // by the token's name
+	bytes   []string         // decoded bytes by id, empty for control tokens
+	known   []bool           // ids that exist
+	bos     int
+	eos     []int
+	leading leading
+}
+
+func newVocabulary(size int) vocabulary {
+	return vocabulary{ids: make(map[string]int32, size), bytes: make([]string, size), known: make([]bool, size), bos: -1}
+}
+
+// set defines a token.
+func (v *vocabulary) set(id int, name, text string) {
+	v.ids[name] = int32(id)
+	v.bytes[id], v.known[id] = text, true
+}
+
+// Append implements Tokenizer.
+func (v *vocabulary) Append(b []byte, id int) ([]byte, error) {
+	if id < 0 || id >= len(v.bytes) || !v.known[id] {
+		return b, &Error{Class: ErrToken, Err: fmt.Errorf("no token has the id %d; ids are below %d", id, len(v.bytes))}
+	}
+	return append(b, v.bytes[id]...), nil
+}
+
+// Size implements Tokenizer.
+func (v *vocabulary) Size() int { return len(v.bytes) }
+
+// ID implements Tokenizer.
+func (v *vocabulary) ID(token string) (int, bool) {
+	id, ok := v.ids[token]
+	return int(id), ok
+}
+
+// BOS implements Tokenizer.
+func (v *vocabulary) BOS() int { return v.bos }
+
+// EOS implements Tokenizer.
+func (v *vocabulary) EOS() []int { return v.eos }
+
+// DropsLeadingSpace implements LeadingSpace.
+func (v *vocabulary) DropsLeadingSpace() bool { return v.leading.drop != dropNothing }
+
+// checkText rejects texts that are too long.
+func checkText(s string) error {
+	if len(s) > maxText {
+		return &Error{Class: ErrText, Err: fmt.Errorf("%d bytes of text, at most %d are allowed", len(s), maxText)}
+	}
+	return nil
+}
+
+// checkScore rejects scores that have no order.
+func checkScore(score float64, place string) error {
+	if math.IsNaN(score) || math.IsInf(score, 0) {
+		return malformed(place, "score %v", score)
+	}
+	return nil
+}
