@@ -123,6 +123,7 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 func (m *image) openReference() (delegate.Image, error) {
 	m.native = false
 	m.graph.fuseTables(m.shapes)
+	m.graph.fuseFunctions(m.shapes)
 	if err := m.graph.checkPools(m.shapes); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ var inf = float32(math.Inf(1))
 
 // Tags used elsewhere.
 const (
+	tagSigmoid  = 4
 	tagClamp    = 6
 	tagMultiply = 15
 	tagConvert  = 18
@@ -20,13 +21,13 @@ const (
 
 // unaryNodes are functions of one operand, element by element.
 var unaryNodes = []nodeType{
-	unaryNode(4, "Sigmoid", xnn.Sigmoid, simd.Sigmoid),
+	unaryNode(tagSigmoid, "Sigmoid", xnn.Sigmoid, simd.Sigmoid),
 	clampNode(tagClamp, "Clamp"),
 	unaryNode(17, "Floor", xnn.Floor, simd.Floor),
 	convertNode(tagConvert, "Convert"),
 	unaryNode(22, "SquareRoot", xnn.SquareRoot, simd.Sqrt),
 	unaryNode(23, "Ceiling", xnn.Ceiling, simd.Ceil),
-	unaryNode(24, "Hardswish", xnn.Hardswish, simd.Hardswish),
+	unaryNode(24, "Hardswish", xnn.Hardswish, simd.HardswishProduct),
 	limited(unaryParamNode(25, "LeakyReLU", "negative_slope", xnn.LeakyReLU, simd.LeakyReLU), every(finiteScalar, leakyLimits)),
 	unaryNode(27, "Negate", xnn.Negate, simd.Neg),
 	unaryNode(28, "Square", xnn.Square, func(dst, src []float32) { simd.Mul(dst, src, src) }),
@@ -47,15 +48,16 @@ func elu(dst, src []float32, alpha float32) { simd.ELU(dst, src, alpha, 1, 1) }
 func unaryNode(tag uint8, name string, op xnn.UnaryOperator, f func(dst, src []float32)) nodeType {
 	each := func(_ *node, dst, src []float32) { f(dst, src) }
 	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape, inPlace: true, cost: transcendental,
-		define: func(b *builder, n *node) call { return b.unary(op, nil, n) },
-		run:    func(e *reference, n *node) { e.mapUnary(n, 8, each) }}
+		elements: each,
+		define:   func(b *builder, n *node) call { return b.unary(op, nil, n) },
+		run:      func(e *reference, n *node) { e.mapUnary(n, 8, each) }}
 }
 
 // unaryParamNode returns the table entry of a function with one parameter.
 func unaryParamNode(tag uint8, name, param string, op xnn.UnaryOperator, f func(dst, src []float32, p float32)) nodeType {
 	each := func(n *node, dst, src []float32) { f(dst, src, params[scalarParams](n).value) }
 	return nodeType{tag: tag, name: name, read: readUnaryParam(param), check: checkUnary, shape: sameShape, inPlace: true,
-		native: finiteScalar, params: newParams[scalarParams],
+		native: finiteScalar, params: newParams[scalarParams], elements: each,
 		define: func(b *builder, n *node) call { return b.unary(op, &xnn.UnaryParams{params[scalarParams](n).value}, n) },
 		run:    func(e *reference, n *node) { e.mapUnary(n, 4, each) }}
 }

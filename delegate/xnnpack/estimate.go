@@ -35,7 +35,7 @@ func (g *graph) estimate(lib *xnn.Soname, s []shape, engine int, varies []bool, 
 	slower, tile := vectors()
 	if engine == byGo {
 		tile /= 2
-		g = g.withTables(s)
+		g = g.fusedForGo(s)
 	}
 	e := estimator{graph: g, narrow: lib != nil && lib.NarrowProducts, shapes: s, engine: engine, slower: slower, tile: tile, part: make([]float64, len(g.Values))}
 	for v := range e.part {
@@ -84,6 +84,9 @@ func (e *estimator) nodeTime(n *node) float64 {
 		rows, elements := e.rows(n, y), y.numel()
 		if n.Type.name == "Softmax" {
 			elements = rows * roundUp(y.last(), softmaxVector)
+		}
+		if n.Type.name == "StaticResizeBilinear2D" && e.engine == byLibrary {
+			elements = rows * roundUp(y.last(), resizeVector)
 		}
 		time += e.elementTime(n, r)*float64(elements) + r.row[e.engine]*float64(rows)
 	}
@@ -152,6 +155,9 @@ func (e *estimator) transposeTime(n *node, r rate) float64 {
 		time += turnFar
 	}
 	if shorter < narrowMatrix {
+		if !e.isShort(n) && y.numel() >= matrices*shorter*longMatrix {
+			narrow = turnLong[e.engine]
+		}
 		time = narrow / float64(shorter)
 	}
 	if y.numel() > farElements {
@@ -274,6 +280,8 @@ func (e *estimator) workTime(n *node, r rate) float64 {
 			rate = slowTap
 		case short && taps > manyTaps:
 			rate *= manyTapsTime
+		case !short && taps*e.shapes[n.In[0]].last() > nearTaps:
+			rate *= farTaps
 		}
 	}
 	return work * rate

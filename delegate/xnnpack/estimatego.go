@@ -3,13 +3,15 @@ package xnnpack
 // Times of nodes in the Go engine in addition to their rates, in nanoseconds.
 const (
 	goTile      = 2.5   // per row of a tile of a product, in each pass over the output
+	goLine      = 1.5   // the same for long lines of windows
+	goFew       = 8     // output channels up to which a row takes goNarrow longer, except in long lines
+	goNarrow    = 4     // per row, see goFew
 	goShortRow  = 2.5   // per row of a product of 8-bit elements
 	goGathered  = 2     // per element of a window that is gathered in short runs
 	goLatency   = 1.3   // per term of a product of few rows, for each goRowCols columns
 	goRowCols   = 128   // columns
 	goConverted = 0.3   // per 16-bit element
-	goFew       = 8     // output channels up to which tiles are half as wide; each row then takes goNarrow longer
-	goNarrow    = 4     // per row, see goFew
+	goBorder    = 20    // per pixel of a depthwise convolution whose window reaches over the side of a line
 	goGroups    = 0.037 // per term of a product in groups
 	goCodes     = 105   // per function of two 8-bit operands
 	goRepeat    = 10    // per function of two operands of which one is repeated
@@ -29,8 +31,18 @@ func (e *estimator) goTime(n *node) (time float64) {
 	if e.Values[n.In[0]].Datatype.info().bits == 16 {
 		time += goConverted * float64(in.numel()+out.numel())
 	}
+	if n.then != nil { // the elements are in the first-level cache
+		each := rates[n.then.Type.name].element[byGo]
+		if each < nearTime {
+			each *= nearShare
+		}
+		time += each * float64(out.numel())
+	}
 	switch w := n.window(); {
-	case n.isDepthwise(): // the rates are sufficient
+	case n.isDepthwise():
+		if !e.isShort(n) {
+			time += goBorder * float64(out.leading(2)*min(out.dim[2], w.kernelW-1))
+		}
 	case n.Type.convolution:
 		time += e.goConvolution(n, w, out)
 	case n.Type.packs && n.Type.tag != tagBatchMatrixMultiply:
@@ -52,11 +64,16 @@ func (e *estimator) goConvolution(n *node, w *window, out shape) (time float64) 
 	if e.isShort(n) {
 		return time + goShortRow*float64(rows)
 	}
-	time += goTile * float64(rows*w.kernelH*ceilDiv(w.groupOut, goPanel))
-	if w.groupOut <= goFew {
-		time += goNarrow * float64(rows*w.kernelH)
+	passes, taps := float64(rows*w.kernelH*ceilDiv(w.groupOut, goPanel)), w.kernelW*w.groupIn
+	switch {
+	case w.kernelH > 1 && out.dim[2] >= longLine && taps >= shortRow:
+		time += goLine * passes
+	case w.groupOut <= goFew:
+		time += goTile*passes + goNarrow*float64(rows*w.kernelH)
+	default:
+		time += goTile * passes
 	}
-	if taps := w.kernelW * w.groupIn; w.kernelH*w.kernelW > 1 && taps < shortRow {
+	if w.kernelH*w.kernelW > 1 && taps < shortRow {
 		time += goGathered * float64(rows*w.kernelH*taps)
 	}
 	return time + goLate(rows, w.kernelH*w.kernelW*w.groupIn, w.groupOut)

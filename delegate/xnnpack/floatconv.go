@@ -134,6 +134,9 @@ func (l *lineProduct) line(scratch []float32, line, part int) {
 			m.MulAdd(l.out.dim[2], 0, 0, nil, 0, l.filter.bias[g*m.N:], 0, y[g*m.N:], l.out.dim[3], l.node.Min, l.node.Max, from, to)
 		}
 	}
+	for g, m := range l.filter.panels {
+		l.node.finishPanels(m, l.y[line*l.out.dim[2]*l.out.dim[3]+g*m.N:], l.out.dim[2], l.out.dim[3], from, to)
+	}
 }
 
 // multiply adds the taps of row ky of the kernel for a group. The first row is added to the bias; the

@@ -27,18 +27,19 @@ type depthwiseLines struct {
 	filter *floatFilter
 	y      []float32
 	work   []tapLists
+	side   int        // the number of lists is its square
 	plain  windowRows // the input without padding, if windowRows refers to a padded copy
 	copied []float32  // the padded copy, nil for none
 
 	lines, grain int // of the parallel loop
 }
 
-// tapLists caches the latest lists of a worker: a line has one for the pixels in the middle, and
-// others at the borders.
-type tapLists struct {
-	lists [4]tapList
-	next  int // the one to replace
-}
+// tapLists caches lists of a worker: a line has one for the pixels in the middle, and others at the
+// borders, as the lines themselves do. Windows that end at different borders differ in the sum of their bounds.
+type tapLists []tapList
+
+// A worker has listsOfSide² lists, or 4 if there are more than fewTaps taps.
+const listsOfSide, fewTaps = 4, 64
 
 // tapList contains the offsets of the taps of a window, in the input relative to the first of them,
 // and in the filter.
@@ -57,12 +58,15 @@ func (d *depthwiseLines) set(e *reference, n *node) {
 	d.node, d.filter, d.y = n, e.filterOf(n), e.result(n.Out[0])
 	taps := d.w.kernelH * d.w.kernelW
 	d.copyPadded()
+	if d.side = listsOfSide; taps > fewTaps {
+		d.side = 2
+	}
 	for len(d.work) < e.threads() {
-		d.work = append(d.work, tapLists{})
+		d.work = append(d.work, make(tapLists, d.side*d.side))
 	}
 	for i := range d.work {
-		for k := range d.work[i].lists {
-			l := &d.work[i].lists[k]
+		for k := range d.work[i] {
+			l := &d.work[i][k]
 			*l = tapList{x: grow(l.x, taps), w: grow(l.w, taps), rows: [2]int{-1, -1}}
 		}
 	}
@@ -105,12 +109,12 @@ func (d *depthwiseLines) pad() {
 // Range computes lines [lo, hi) of the output, counted over all images.
 func (d *depthwiseLines) Range(worker, lo, hi int) {
 	for line := lo; line < hi; line++ {
-		d.line(&d.work[worker], line)
+		d.line(d.work[worker], line)
 	}
 }
 
 // line computes a line in runs of pixels whose windows have the same taps in the input.
-func (d *depthwiseLines) line(lists *tapLists, line int) {
+func (d *depthwiseLines) line(lists tapLists, line int) {
 	w, width, c := d.w, d.out.dim[2], d.out.dim[3]
 	y := line%d.out.dim[1]*w.strideH - d.top
 	rows := tapsAt(y, w.kernelH, w.dilationH, d.in.dim[1])
@@ -125,18 +129,16 @@ func (d *depthwiseLines) line(lists *tapLists, line int) {
 		simd.ChannelTaps(d.y[(line*width+ox)*c:], d.x[at:], d.filter.taps, d.filter.bias, list.x, list.w, run, c, c, w.strideW*c, d.node.Min, d.node.Max)
 		ox += run
 	}
+	d.node.finish(d.y[line*width*c:], width, c, 0, c)
 }
 
 // list returns the list of the given taps, from the cache if possible.
-func (d *depthwiseLines) list(lists *tapLists, rows, cols taps) *tapList {
+func (d *depthwiseLines) list(lists tapLists, rows, cols taps) *tapList {
 	has := [2][2]int{{rows.lo, rows.hi}, {cols.lo, cols.hi}}
-	for k := range lists.lists {
-		if l := &lists.lists[k]; l.rows == has[0] && l.cols == has[1] {
-			return l
-		}
+	l := &lists[(rows.lo+rows.hi)%d.side*d.side+(cols.lo+cols.hi)%d.side]
+	if l.rows == has[0] && l.cols == has[1] {
+		return l
 	}
-	l := &lists.lists[lists.next]
-	lists.next = (lists.next + 1) % len(lists.lists)
 	l.rows, l.cols = has[0], has[1]
 	w, c := d.w, d.out.dim[3]
 	l.x, l.w = l.x[:0], l.w[:0]

@@ -54,9 +54,10 @@ type node struct {
 	Flags       uint32
 	Min, Max    float32 // bounds of the output
 	DebugHandle uint32
-	Params      any // parameters of the node's family, see params.go; nil for none
-	index       int // index in the payload
-	at          int // index in the graph
+	Params      any   // parameters of the node's family, see params.go; nil for none
+	then        *node // a function that is applied to each element of the output; in the Go engine, nil for none
+	index       int   // index in the payload
+	at          int   // index in the graph
 }
 
 // none is the index of an absent value.

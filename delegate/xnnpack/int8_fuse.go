@@ -20,15 +20,13 @@ var tableNode = nodeType{name: "Table", check: func(*graph, *node) error { retur
 // graphs stay unchanged.
 func (g *graph) fuseTables(shapes []shape) { g.fuseTablesBy(shapes, (*tableRegion).compute) }
 
-// withTables returns the graph with table nodes without contents, for estimates. It shares the
-// values and the contents of the nodes.
-func (g *graph) withTables(shapes []shape) *graph {
-	if !slices.ContainsFunc(g.Nodes, g.endsTable) {
-		return g
-	}
+// fusedForGo returns the graph that the Go engine runs, with tables without contents, for estimates. It
+// shares the values and the contents of the nodes.
+func (g *graph) fusedForGo(shapes []shape) *graph {
 	c := *g
 	c.Nodes = slices.Clone(g.Nodes)
 	c.fuseTablesBy(shapes, func(*tableRegion, int) (*[256]uint8, error) { return nil, nil })
+	c.fuseFunctions(shapes)
 	return &c
 }
 

@@ -27,8 +27,8 @@ var matmulNodes = []nodeType{
 			return times(s[n.In[0]].numel(), n.outputChannels(g))
 		},
 		define: func(b *builder, n *node) call { return b.fullyConnected(n) },
-		pack:   packFullyConnected,
-		run:    (*reference).fullyConnected},
+		pack:   packFullyConnected, finishes: true,
+		run: (*reference).fullyConnected},
 	// [..., M, K] x [..., K, N]
 	{tag: tagBatchMatrixMultiply, name: "BatchMatrixMultiply", read: readBinary, check: checkBatchMatrix, shape: batchMatrixShape,
 		packs: true, layout: fullOperands,

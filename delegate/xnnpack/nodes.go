@@ -48,6 +48,10 @@ type nodeType struct {
 	loops func(g *graph, n *node, s []shape, threads int) int64
 	// pack packs the filter of the node for float32 products; nil if it has none.
 	pack packer
+	// elements computes a function of each float; nil for nodes that are no such function.
+	elements unaryFunc
+	// finishes is set if the loops over floats apply node.then.
+	finishes bool
 	// run is the reference implementation: it computes the outputs.
 	run func(e *reference, n *node)
 }

@@ -35,15 +35,17 @@ var (
 	// are for 8 bits.
 	turnTime, turnShort         = pair{0.06, 0.06}, pair{0.07, 0.035}
 	turnNarrow, turnNarrowShort = pair{1, 1.7}, pair{2.7, 1.75}
+	turnLong                    = pair{0.8, 0.8} // turnNarrow if the other side is at least longMatrix
 	turnMatrix                  = pair{10, 45}
 )
 
 const (
 	narrowMatrix = 8
+	longMatrix   = 512
 	nearTurned   = 1 << 13 // with more 32-bit elements, each takes turnFar longer
 	turnFar      = 0.06
 	farElements  = 1 << 17 // more elements do not fit in caches, and each takes farTime longer
-	farTime      = 0.13
+	farTime      = 0.06
 
 	// Operands and results of fewer elements fit in the nearest cache: if an element takes less
 	// than nearTime, it takes nearShare of its time there.
@@ -52,10 +54,12 @@ const (
 	// The library has depthwise kernels for up to depthwiseTaps taps. It computes larger windows
 	// channel by channel.
 	depthwiseTaps, slowTap = 25, 0.8
-	manyTaps, manyTapsTime = 9, 1.85 // the kernels for 8 bits are slower with more taps
-	weightTime             = 0.02    // to read a 32-bit weight of a product from memory
-	narrowTile             = 16      // output channels that libraries with narrow products compute at once
-	softmaxVector          = 16      // elements of a softmax row that are computed at once
+	manyTaps, manyTapsTime = 9, 1.85    // the kernels for 8 bits are slower with more taps
+	nearTaps, farTaps      = 4096, 1.45 // with more floats, a depthwise filter and the windows do not fit in the nearest cache
+	weightTime             = 0.02       // to read a 32-bit weight of a product from memory
+	narrowTile             = 16         // output channels that libraries with narrow products compute at once
+	resizeVector           = 8          // channels that the library interpolates at once
+	softmaxVector          = 16         // elements of a softmax row that are computed at once
 )
 
 // Names of the rates of conversions to 8-bit elements with one scale, and with one scale per row.
@@ -67,7 +71,7 @@ var rates = map[string]rate{
 		element: pair{0.05, 0.05}, codes: pair{0.07, 0.08}, row: pair{2.3, 0}},
 	"ConvTranspose2d": {start: pair{0, 25}, work: pair{0.044, 0.0195}, short: pair{0.3, 0.36},
 		element: pair{0.05, 0.1}, row: pair{2.2, 0}},
-	"DepthwiseConv2d": {work: pair{0.042, 0.034}, short: pair{1.1, 1.15}, element: pair{0.06, 0.05}, row: pair{4.5, 3}},
+	"DepthwiseConv2d": {work: pair{0.0405, 0.033}, short: pair{1.14, 1.18}, element: pair{0.06, 0.05}, row: pair{4.5, 3}},
 	"FullyConnected": {start: pair{0, 40}, work: pair{0.0186, 0.0182}, short: pair{0.27, 0.25},
 		element: pair{0.085, 0.085}, codes: pair{0.085, 0.08}, row: pair{3.4, 0}},
 	"BatchMatrixMultiply": {start: pair{0, 15}, work: pair{0.024, 0.0184}, short: pair{0.3, 0.36},
@@ -105,6 +109,7 @@ var rates = map[string]rate{
 	"SquareRoot":           {start: pair{0, 14}, element: pair{0.122, 0.17}},
 	"ReciprocalSquareRoot": {start: pair{0, 14}, element: pair{0.09, 0.285}},
 	"Sigmoid":              {start: pair{3, 14}, element: pair{0.19, 0.215}, codes: pair{0.09, 0.0155}},
+	"SiLU":                 {start: pair{3, 14}, element: pair{0.3, 0.225}},
 	"Tanh":                 {start: pair{3, 16}, element: pair{0.24, 0.275}, codes: pair{0.09, 0.0155}},
 	"Log":                  {start: pair{0, 20}, element: pair{0.24, 0.63}},
 	"Gelu":                 {start: pair{0, 16}, element: pair{0.31, 0.38}},

@@ -326,6 +326,71 @@ loop:
 	VZEROUPPER
 	RET
 
+// func hardswishProductLanes(n int, dst, src *float32)
+TEXT ·hardswishProductLanes(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+	CMPB ·avx512(SB), $0
+	JEQ narrow
+	VBROADCASTSS three<>(SB), Z16
+	VBROADCASTSS zero<>(SB), Z17
+	VBROADCASTSS six<>(SB), Z18
+	VBROADCASTSS sixth<>(SB), Z19
+	XORQ AX, AX
+	SUBQ $4, CX
+	JLT last
+	PCALIGN $64
+
+wide:
+	VMOVUPS (SI)(AX*4), Z0
+	VADDPS Z16, Z0, Z1
+	VMAXPS Z1, Z17, Z1
+	VMINPS Z1, Z18, Z1
+	VMULPS Z19, Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VMOVUPS 64(SI)(AX*4), Z2
+	VADDPS Z16, Z2, Z3
+	VMAXPS Z3, Z17, Z3
+	VMINPS Z3, Z18, Z3
+	VMULPS Z19, Z2, Z2
+	VMULPS Z3, Z2, Z2
+	VMOVUPS Z0, (DI)(AX*4)
+	VMOVUPS Z2, 64(DI)(AX*4)
+	ADDQ $32, AX
+	SUBQ $4, CX
+	JGE wide
+
+last:
+	LEAQ (SI)(AX*4), SI
+	LEAQ (DI)(AX*4), DI
+	ADDQ $4, CX
+	JNE narrow
+	VZEROUPPER
+	RET
+
+narrow:
+	VMOVUPS three<>(SB), Y12
+	VMOVUPS six<>(SB), Y13
+	VXORPS Y15, Y15, Y15
+	VMOVUPS sixth<>(SB), Y14
+	XORQ AX, AX
+	PCALIGN $64
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VADDPS Y12, Y0, Y1
+	VMAXPS Y1, Y15, Y1
+	VMINPS Y1, Y13, Y1
+	VMULPS Y14, Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET
+
 // func pReLULanes(n int, dst, a, b *float32)
 TEXT ·pReLULanes(SB), NOSPLIT, $0-32
 	MOVQ n+0(FP), CX

@@ -223,6 +223,31 @@ loop:
 	BNE loop
 	RET
 
+// func hardswishProductLanes(n int, dst, src *float32)
+TEXT ·hardswishProductLanes(SB), NOSPLIT, $0-24
+	MOVD n+0(FP), R0
+	MOVD dst+8(FP), R1
+	MOVD src+16(FP), R2
+	MOVD $0x40400000, R6
+	VDUP R6, V8.S4
+	MOVD $0x40c00000, R6
+	VDUP R6, V9.S4
+	MOVD $0x3e2aaaab, R6
+	VDUP R6, V11.S4
+	VEOR V10.B16, V10.B16, V10.B16
+
+loop:
+	VLD1.P 16(R2), [V0.S4]
+	WORD $0x4E28D401 // FADD V1, V0, V8
+	WORD $0x4E2AF421 // FMAX V1, V1, V10
+	WORD $0x4EA9F421 // FMIN V1, V1, V9
+	WORD $0x6E2BDC00 // FMUL V0, V0, V11
+	WORD $0x6E21DC00 // FMUL V0, V0, V1
+	VST1.P [V0.S4], 16(R1)
+	SUBS $1, R0
+	BNE loop
+	RET
+
 // func pReLULanes(n int, dst, a, b *float32)
 TEXT ·pReLULanes(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0

@@ -89,6 +89,8 @@ func bit(yes bool) (b uint8) {
 	return b
 }
 
+const sixth = float32(1) / 6
+
 // leaky chooses among bits, without a branch for the processor to guess.
 func leaky(x, slope float32) float32 {
 	bits, scaled := math.Float32bits(x), math.Float32bits(x*slope)

@@ -35,6 +35,7 @@ var (
 			func(dst, src []float32) { leakyReLUGo(dst, src, 0.01) },
 		},
 		{"Hardswish", Hardswish, hardswishGo},
+		{"HardswishProduct", HardswishProduct, hardswishProductGo},
 		{"Abs", Abs, absGo},
 		{"Neg", Neg, negGo},
 		{"Sign", Sign, signGo},

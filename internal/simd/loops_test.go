@@ -151,6 +151,15 @@ var structured = []loop{
 			simd.ExtremeTaps(y, at, x, off, tag, rows, n, n+ys, n+xs, least)
 		}
 	}},
+	{name: "places of windows", align: 4, least: 1, run: func(m *memory, n int) {
+		const rows = 3
+		for step := 1; step <= 2; step++ {
+			x := m.floats(9 + (rows-1)*(n*step+4) + (n-1)*step + 1)
+			at := vec(m, (rows-1)*(n+2)+n, func(r *rand.Rand) int64 { return r.Int64() })
+			simd.MaxPlaces(m.floats((rows-1)*(n+2)+n), at, x, []int{0, 7, 3, 9, 1}, []int32{0, 7, 14, 21, 28},
+				rows, n, n+2, n*step+4, simd.WindowPlaces{Start: 3, Down: 50, Step: step})
+		}
+	}},
 	{name: "pairs of rows", align: 4, least: 1, run: func(m *memory, n int) {
 		const rows = 3
 		simd.Stride2Rows(m.floats((rows-1)*(n+3)+n), m.floats((rows-1)*(2*n+1)+2*n-1), rows, n, n+3, 2*n+1)

@@ -39,7 +39,7 @@ var masks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
 // first-level cache while all rows of a pass over it.
 func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
 	switch {
-	case avx512 && m >= 4 && n > 8:
+	case avx512 && m >= 4:
 		mulAddTo512(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
 		return
 	case neon:

@@ -178,6 +178,9 @@ func halfToFloatLanes(n int, dst *float32, src *byte)
 func hardswishLanes(n int, dst, src *float32)
 
 //go:noescape
+func hardswishProductLanes(n int, dst, src *float32)
+
+//go:noescape
 func int16ToFloatLanes(n int, dst *float32, src *byte)
 
 //go:noescape
@@ -257,6 +260,12 @@ func maxInt32Lanes(n int, dst, a, b *int32)
 
 //go:noescape
 func maxLanes(n int, x *float32) (ret float32)
+
+func maxPlaces1(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int) {
+}
+
+func maxPlaces2(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int) {
+}
 
 func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int) {}
 

@@ -138,6 +138,8 @@ func halfToFloatLanes(n int, dst *float32, src *byte) {}
 
 func hardswishLanes(n int, dst, src *float32) {}
 
+func hardswishProductLanes(n int, dst, src *float32) {}
+
 func int16ToFloatLanes(n int, dst *float32, src *byte) {}
 
 func int16ToInt32Lanes(n int, dst *int32, src *byte) {}
@@ -196,6 +198,12 @@ func madd4x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32
 func maxInt32Lanes(n int, dst, a, b *int32) {}
 
 func maxLanes(n int, x *float32) (ret float32) { return }
+
+func maxPlaces1(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int) {
+}
+
+func maxPlaces2(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int) {
+}
 
 func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int) {}
 

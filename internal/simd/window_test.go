@@ -102,6 +102,31 @@ func TestExtremeTaps(t *testing.T) {
 	}
 }
 
+func TestMaxPlaces(t *testing.T) {
+	for step := 1; step <= 3; step++ {
+		eachShifted(func(name string, r *rand.Rand, s *shifted) {
+			s.xs = s.n*step + r.IntN(9)
+			s.x = newGuarded(r, 50+(s.rows-1)*s.xs+(s.n-1)*step)
+			for i := range s.x.data {
+				if v := r.IntN(20); v < 4 {
+					s.x.data[i] = []float32{float32(math.NaN()), 0.5, 0.5, float32(math.Inf(-1))}[v]
+				}
+			}
+			y, at, want, wantAt := newGuarded(r, s.end), make([]int64, s.end), make([]float32, s.end), make([]int64, s.end)
+			copy(want, y.data)
+			p := WindowPlaces{Start: -5, Down: 1 << 33, Step: step}
+			MaxPlaces(y.data, at, s.x.data, s.off, s.tag, s.rows, s.n, s.ys, s.xs, p)
+			maxPlacesGo(want, wantAt, s.x.data, s.off, s.tag, s.rows, s.n, s.ys, s.xs, p)
+			y.check(t, name)
+			for i, v := range want {
+				if at[i] != wantAt[i] || !same(y.data[i], v) {
+					t.Fatalf("%s, step %d: element %d: got %v from %d, want %v from %d", name, step, i, y.data[i], at[i], v, wantAt[i])
+				}
+			}
+		})
+	}
+}
+
 func TestSumTaps(t *testing.T) { checkTaps(t, SumTaps[float32], sumTapsGo[float32]) }
 
 func TestMaxTaps(t *testing.T) { checkTaps(t, MaxTaps[float32], maxTapsGo[float32]) }

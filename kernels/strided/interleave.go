@@ -1,6 +1,9 @@
 package strided
 
-import "github.com/etrun-go/etrun/kernels/tensor"
+import (
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
 
 // maxInterleaved is the largest number of rows that interleave merges: the planes of a picture.
 const maxInterleaved = 4
@@ -44,3 +47,27 @@ func interleave[T tensor.Element](dst, src []T, n, rows, stride int) {
 		}
 	}
 }
+
+// deinterleave copies most of a plane that splits rows of a few adjacent elements of src into dense rows of dst, and
+// returns how many elements of each it has copied: dst[i·p.dst + j] = src[at + j·q.src + i]. It transposes rows of eight
+// elements, some of which are those of the next row.
+func deinterleave[T tensor.Element](dst, src []T, at int, p, q dim) int {
+	if p.n < 3 || p.n >= wide || p.src != 1 || q.dst != 1 || q.src < p.n || q.n < deinterleaved {
+		return 0
+	}
+	src = src[at:]
+	var columns [wide * deinterleaved]T
+	n := min(q.n, (len(src)-wide)/q.src+1)
+	n -= n % wide
+	for j := 0; j < n; j += deinterleaved {
+		k := min(deinterleaved, n-j)
+		simd.Transpose(columns[:], src[j*q.src:], k, wide, deinterleaved, q.src)
+		for i := range p.n {
+			copy(dst[i*p.dst+j:][:k], columns[i*deinterleaved:])
+		}
+	}
+	return n
+}
+
+// deinterleave transposes wide elements of deinterleaved rows at a time.
+const wide, deinterleaved = 8, 128

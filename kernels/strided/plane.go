@@ -204,6 +204,9 @@ func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
 		if q.n < minTile && p.n > q.n {
 			p, q = q, p
 		}
+		if done := deinterleave(dst, src, at, p, q); done > 0 {
+			dst, at, q.n = dst[done:], at+done*q.src, q.n-done
+		}
 		copyLines(dst, src, at, p, q)
 	}
 }

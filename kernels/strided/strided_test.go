@@ -148,7 +148,7 @@ func TestInterleave(t *testing.T) {
 	c := kernels.NewCtx(pool)
 	var s Copier
 	for _, elem := range []int{1, 2, 4, 8, 16} {
-		for rows := 1; rows <= maxInterleaved+1; rows++ {
+		for rows := 1; rows <= wide+1; rows++ {
 			for _, n := range []int{n, 90 * n} {
 				merge := box{elem: elem, sizes: []int{rows, n}, order: []int{1, 0}, src: []int{n + apart, 1}, need: rows * (n + apart)}
 				part := box{elem: elem, sizes: []int{n, rows}, order: []int{1, 0}, src: []int{rows, 1}, need: rows * n}

@@ -149,6 +149,24 @@ var avx512Hardswish = func() string {
 	return text + "KORTESTW K1, K2\nJEQ finite\n" + divide + "\nfinite:\n" + store
 }()
 
+// avx512HardswishProduct takes four blocks.
+var avx512HardswishProduct = func() string {
+	text, store := "", ""
+	for i := range 2 {
+		names := strings.NewReplacer("AT", offset(64*i), "ZX", fmt.Sprint("Z", 2*i), "ZR", fmt.Sprint("Z", 2*i+1))
+		text += names.Replace(`
+			VMOVUPS AT(SI)(AX*4), ZX
+			VADDPS  Z16, ZX, ZR
+			VMAXPS  ZR, Z17, ZR
+			VMINPS  ZR, Z18, ZR
+			VMULPS  Z19, ZX, ZX
+			VMULPS  ZR, ZX, ZX
+		`)
+		store += names.Replace("VMOVUPS ZX, AT(DI)(AX*4)\n")
+	}
+	return text + store
+}()
+
 // broadcasts loads constants into registers from the first one on.
 func broadcasts(first int, names ...string) (text string) {
 	for i, name := range names {

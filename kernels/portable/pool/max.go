@@ -154,8 +154,12 @@ func (p *maxPass[T]) tile(worker, i int) {
 		simd.MaxTaps(y, x, b.off, n, cols, cols, b.step)
 		return
 	}
-	simd.ExtremeTaps(y, at, x, b.off, p.tag, n, cols, cols, b.step, false)
 	row %= p.Out[1]
+	if simd.HasMaxPlaces[T](p.Stride[2]) {
+		p.rowsAndPlaces(y, index, x, d, row)
+		return
+	}
+	simd.ExtremeTaps(y, at, x, b.off, p.tag, n, cols, cols, b.step, false)
 	for r := 0; r < n*cols; r += cols {
 		simd.Places(index[r:r+cols], at[r:], p.place(p.Start(0, d), p.Start(1, row), -p.Pad[2]), p.Stride[2])
 		if !b.direct {
@@ -164,6 +168,24 @@ func (p *maxPass[T]) tile(worker, i int) {
 		if row++; row == p.Out[1] {
 			row = 0
 		}
+	}
+}
+
+// rowsAndPlaces pools a tile from row on, of one plane or of several stacked ones.
+func (p *maxPass[T]) rowsAndPlaces(y []T, index []int64, x []T, d, row int) {
+	b, cols := &p.tiles, p.Out[2]
+	for {
+		n := min(len(y)/cols, p.Out[1]-row)
+		start := p.place(p.Start(0, d), p.Start(1, row), -p.Pad[2])
+		simd.MaxPlaces(y, index, x, b.off, p.tag, n, cols, cols, b.step,
+			simd.WindowPlaces{Start: start, Down: p.Stride[1] * p.In[2], Step: p.Stride[2]})
+		for r := 0; r < n && !b.direct; r++ {
+			p.correctPlaces(y[r*cols:][:cols], index[r*cols:], d, row+r)
+		}
+		if y, index, row = y[n*cols:], index[n*cols:], 0; len(y) == 0 {
+			return
+		}
+		x = x[n*b.step:]
 	}
 }
 

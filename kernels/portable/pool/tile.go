@@ -14,6 +14,7 @@ type tiles[T tensor.Compute] struct {
 	pooling      // planes may be stacked to one tall plane
 	fill    T    // what the padding holds
 	direct  bool // read in place
+	every   int  // column of the stride that a phase has: 1 if the loops over taps skip columns
 	rows    int  // of the output in a tile, fewer in the last one of a plane
 	count   int  // tiles of one depth of a plane
 	phases  []phase
@@ -39,7 +40,7 @@ const (
 	largest
 )
 
-// phase is every stride-th column of an input row, copied to columns [lo, hi) of a padded row; the first one is input
+// phase is every every-th column of an input row, copied to columns [lo, hi) of a padded row; the first one is input
 // column from.
 type phase struct{ lo, hi, from int }
 
@@ -60,8 +61,13 @@ func (b *tiles[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination)
 		return false
 	}
 	tall := w.Extent(1)
-	b.width = w.Out[2] + (w.Extent(2)-1)/w.Stride[2]
-	row := min(w.Stride[2], w.Extent(2)) * b.width
+	b.every = w.Stride[2]
+	if combine == separate && simd.HasMaxPlaces[T](b.every) {
+		b.every = 1
+	}
+	skipped := w.Stride[2] / b.every
+	b.width = (w.Out[2]-1)*skipped + 1 + (w.Extent(2)-1)/b.every
+	row := min(b.every, w.Extent(2)) * b.width
 	if tall > maxTile || row > maxTile || w.Kernel[0]*row*tall > maxTile {
 		return false
 	}
@@ -75,11 +81,11 @@ func (b *tiles[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination)
 	}
 	b.count = (b.Out[1] + b.rows - 1) / b.rows
 	b.height = (b.rows-1)*w.Stride[1] + tall
-	b.direct = w.Stride[2] == 1 && b.Whole(0) && b.Whole(1) && b.Whole(2)
+	b.direct = b.every == 1 && b.Whole(0) && b.Whole(1) && b.Whole(2)
 	if b.direct {
 		b.width = w.In[2]
 	} else {
-		b.planPhases(min(w.Stride[2], w.Extent(2)))
+		b.planPhases(min(b.every, w.Extent(2)))
 		b.combine = combine
 	}
 	b.step = w.Stride[1] * b.width
@@ -97,8 +103,8 @@ func (b *tiles[T]) planPhases(n int) {
 	b.phases = b.phases[:0]
 	for q := range n {
 		f := phase{from: q - b.Pad[2]}
-		f.lo, f.hi = window.Inside(b.width, b.In[2], f.from, b.Stride[2])
-		f.from += f.lo * b.Stride[2]
+		f.lo, f.hi = window.Inside(b.width, b.In[2], f.from, b.every)
+		f.from += f.lo * b.every
 		b.phases = append(b.phases, f)
 	}
 }
@@ -116,7 +122,7 @@ func (b *tiles[T]) placeTaps() {
 		for h := range kernel[1] {
 			for k := range b.Kernel[2] {
 				x := k * b.Dilate[2]
-				b.off = append(b.off, d*deep+(x%b.Stride[2]*tall+h*b.Dilate[1])*b.width+x/b.Stride[2])
+				b.off = append(b.off, d*deep+(x%b.every*tall+h*b.Dilate[1])*b.width+x/b.every)
 			}
 		}
 	}
@@ -204,13 +210,13 @@ func (b *tiles[T]) deal(scratch, src []T, rows, lo, hi int) {
 			fill(dst[i:][:f.lo], b.fill)
 			fill(dst[i+f.hi:i+width], b.fill)
 		}
-		b.every(dst[f.lo:], src[f.from:], hi-lo, f.hi-f.lo)
+		b.skip(dst[f.lo:], src[f.from:], hi-lo, f.hi-f.lo)
 	}
 }
 
-// every copies every stride-th of n elements of rows.
-func (b *tiles[T]) every(dst, src []T, rows, n int) {
-	switch s := b.Stride[2]; s {
+// skip copies every every-th of n elements of rows.
+func (b *tiles[T]) skip(dst, src []T, rows, n int) {
+	switch s := b.every; s {
 	case 1:
 		simd.CopyRows(dst, src, rows, n, b.width, b.In[2])
 	case 2:

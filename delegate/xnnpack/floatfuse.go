@@ -1,0 +1,95 @@
+package xnnpack
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/internal/gemm"
+	"github.com/etrun-go/etrun/internal/simd"
+)
+
+// siluNode is a node type of the Go engine only: elements multiplied by their sigmoids.
+var siluNode = nodeType{name: "SiLU", check: func(*graph, *node) error { return nil }, shape: sameShape, inPlace: true, cost: transcendental,
+	elements: siluElements, run: func(e *reference, n *node) { e.mapUnary(n, 8, siluElements) }}
+
+func siluElements(_ *node, dst, src []float32) { simd.SiLU(dst, src) }
+
+// fuseFunctions merges nodes for the Go engine, which computes the same results with fewer passes
+// over memory. The library has no such nodes.
+//
+//   - A product of a value and its sigmoid becomes one node.
+//   - A function of each element of a product or convolution is applied to parts of it as soon as they
+//     are computed.
+func (g *graph) fuseFunctions(shapes []shape) {
+	f := newFuser(g, shapes)
+	for _, merge := range []func(*node){f.silu, f.function} {
+		for i := range g.Nodes {
+			if n := &g.Nodes[i]; len(n.Out) > 0 {
+				merge(n)
+			}
+		}
+	}
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n node) bool { return len(n.Out) == 0 })
+	for i := range g.Nodes {
+		g.Nodes[i].at = i
+	}
+}
+
+// silu replaces a product of a value and its sigmoid.
+func (f *fuser) silu(n *node) {
+	if n.Type.tag != tagMultiply || n.Min != -inf || n.Max != inf {
+		return
+	}
+	for i, v := range n.In {
+		x, s := n.In[1-i], f.producer[v]
+		if s == nil || s.Type.tag != tagSigmoid || s.In[0] != x || !f.between(v) || f.g.Values[x].Datatype != fp32 || f.g.Values[n.Out[0]].Datatype != fp32 {
+			continue
+		}
+		n.Type, n.In, n.Params = &siluNode, []int{x}, nil
+		s.Out = nil
+		f.readers[x]--
+		f.reader[x] = n
+		return
+	}
+}
+
+// function merges a function of each element into the product or convolution before it.
+func (f *fuser) function(n *node) {
+	if n.Type.elements == nil || !f.between(n.In[0]) {
+		return
+	}
+	p := f.producer[n.In[0]]
+	if p == nil || p.then != nil || !p.Type.finishes || !f.all(fp32, p.In[0], p.Out[0], n.Out[0]) {
+		return
+	}
+	then := *n
+	p.then, p.Out = &then, []int{n.Out[0]}
+	f.producer[n.Out[0]] = p
+	n.Out = nil
+}
+
+// all reports whether values have a datatype.
+func (f *fuser) all(d datatype, values ...int) bool {
+	return !slices.ContainsFunc(values, func(v int) bool { return f.g.Values[v].Datatype != d })
+}
+
+// finish applies the function that is merged into a node, if any, to columns [from, from+cols) of
+// rows of ld elements.
+func (n *node) finish(y []float32, rows, ld, from, cols int) {
+	if n.then == nil || cols <= 0 {
+		return
+	}
+	if cols == ld {
+		n.then.Type.elements(n.then, y[:rows*ld], y)
+		return
+	}
+	for i := range rows {
+		row := y[i*ld+from:][:cols]
+		n.then.Type.elements(n.then, row, row)
+	}
+}
+
+// finishPanels does that for the columns of panels [from, to) of a matrix.
+func (n *node) finishPanels(m *gemm.Panels, y []float32, rows, ld, from, to int) {
+	from *= simd.PanelCols
+	n.finish(y, rows, ld, from, min(to*simd.PanelCols, m.N)-from)
+}
