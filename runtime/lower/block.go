@@ -1,7 +1,8 @@
 package lower
 
 import (
-	"github.com/etrun-go/etrun/delegate"
+	"slices"
+
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
@@ -48,27 +49,25 @@ type flow struct {
 
 	viewed  []mark  // by value: the step that made it a view
 	touched []touch // by resource
-	number  int     // of the block
+	number  int32   // of the block
 	listed  []int   // by step of the block: the last one, and one, that is known to follow it
+	follows []int   // the lists of after, one behind the other
 
 	building
 }
 
-// mark is an index that is valid in one block.
-type mark struct{ block, index int }
-
 // touch is the last writer and the readers of a resource since then.
 type touch struct {
-	block   int
+	block   int32
 	writer  int // outside: none in the block
 	readers []int
 }
 
 func newFlow(m *ir.Method, payloads []Payload) *flow {
-	return &flow{Flow: m.Flow(), m: m, payloads: calledOnce(m, payloads), views: m.Views(), writers: m.Writers(),
+	f := m.Flow()
+	return &flow{Flow: f, m: m, payloads: calledOnce(m, payloads), views: m.Views(), writers: m.Writers(),
 		viewed: make([]mark, len(m.Values)), touched: make([]touch, len(m.Storages)+len(m.Values)+1),
-		building: building{values: make([]delegate.GraphValue, 0, min(len(m.Values)+len(m.Steps), maxBlock)),
-			known: make(map[version]int), plain: make(map[int]int)}}
+		building: building{known: newVersions(m, f)}}
 }
 
 // calledOnce returns the payloads that exactly one step calls. A region may include such a step,
@@ -106,7 +105,7 @@ func (f *flow) enter(b block) {
 		f.after[i] = f.follow(i)
 		f.refused[i] = f.refusal(i)
 		if s := f.step(i); s.IsView() {
-			f.viewed[s.Writes[0]] = mark{f.number, i}
+			f.viewed[s.Writes[0]] = mark{f.number, int32(i)}
 		}
 	}
 }
@@ -132,11 +131,12 @@ func (f *flow) maker(def int) int { return f.Defs[def].Step - f.from }
 
 // follow lists the steps that step i must follow: earlier writers of what it accesses, and earlier
 // readers of what it writes.
-func (f *flow) follow(i int) (after []int) {
+func (f *flow) follow(i int) []int {
+	from := len(f.follows)
 	add := func(j int) {
 		if j != outside && j != i && f.listed[j] != i+1 {
 			f.listed[j] = i + 1
-			after = append(after, j)
+			f.follows = append(f.follows, j)
 		}
 	}
 	f.visit(f.step(i), func(resource int, write bool) {
@@ -154,7 +154,7 @@ func (f *flow) follow(i int) (after []int) {
 		}
 		t.writer, t.readers = i, t.readers[:0]
 	})
-	return after
+	return slices.Clip(f.follows[from:])
 }
 
 // visit calls touch for each resource that a step accesses, reads first: bytes of storages, the
