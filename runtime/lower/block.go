@@ -47,6 +47,7 @@ type flow struct {
 	after   [][]int  // by step of the block: the earlier steps that it must follow, each once
 	refused []string // why no graph can contain the step, "" if one can
 
+	slots   []int32 // by value: the resource of its slot, see visit
 	viewed  []mark  // by value: the step that made it a view
 	touched []touch // by resource
 	number  int32   // of the block
@@ -64,10 +65,17 @@ type touch struct {
 }
 
 func newFlow(m *ir.Method, payloads []Payload) *flow {
-	f := m.Flow()
-	return &flow{Flow: f, m: m, payloads: calledOnce(m, payloads), views: m.Views(), writers: m.Writers(),
-		viewed: make([]mark, len(m.Values)), touched: make([]touch, len(m.Storages)+len(m.Values)+1),
-		building: building{known: newVersions(m, f)}}
+	f := &flow{Flow: m.Flow(), m: m, payloads: calledOnce(m, payloads), views: m.Views(), writers: m.Writers(),
+		slots: make([]int32, len(m.Values)), viewed: make([]mark, len(m.Values))}
+	resources := len(m.Storages)
+	for v := range m.Values {
+		if m.Values[v].Changes || f.views[v] {
+			f.slots[v] = int32(resources)
+			resources++
+		}
+	}
+	f.touched, f.known = make([]touch, resources+1), newVersions(m, f.Flow)
+	return f
 }
 
 // calledOnce returns the payloads that exactly one step calls. A region may include such a step,
@@ -161,7 +169,7 @@ func (f *flow) follow(i int) []int {
 // sizes and address of views, slots that steps change, and the outside world for other effects.
 func (f *flow) visit(s *ir.Step, touch func(resource int, write bool)) {
 	storage := func(v int) int { return f.m.Values[v].Storage }
-	slot := func(v int) int { return len(f.m.Storages) + v }
+	slot := func(v int) int { return int(f.slots[v]) }
 	for _, list := range [...][]int{s.Reads, s.Updates} {
 		for _, v := range list {
 			touch(storage(v), false)

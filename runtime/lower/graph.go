@@ -176,18 +176,40 @@ type building struct {
 // someValues is the least number of values to allocate together: small graphs have fewer.
 const someValues = 64
 
-// start prepares for a graph of some calls.
-func (b *building) start(calls int) {
-	b.values = b.values[len(b.values):] // those of earlier graphs stay
-	if want := 4 * calls; cap(b.values) < want {
-		b.values = make([]delegate.GraphValue, 0, max(want, someValues))
+// start prepares for a graph of some steps of the block.
+func (f *flow) start(steps []int) {
+	f.values = f.values[len(f.values):] // those of earlier graphs stay
+	if want := f.most(steps); cap(f.values) < want {
+		f.values = make([]delegate.GraphValue, 0, max(want, someValues))
 	}
-	b.known.reset()
+	f.known.reset()
+}
+
+// most returns how many values a graph of some steps has at most, apart from views.
+func (f *flow) most(steps []int) (n int) {
+	f.known.reset()
+	count := func(v int) {
+		if at := (version{v, outside}); v >= 0 {
+			if _, ok := f.known.get(at); !ok {
+				f.known.set(at, 0)
+				n++
+			}
+		}
+	}
+	for _, i := range steps {
+		for _, v := range f.step(i).Args {
+			count(v)
+			for _, item := range f.m.Values[max(v, 0)].Items() {
+				count(item)
+			}
+		}
+	}
+	return n
 }
 
 // newGraph builds the graph of some steps, in order. inside reports the same steps.
 func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
-	f.start(len(steps))
+	f.start(steps)
 	g := &graph{Graph: &delegate.Graph{Method: f.m.Name, Calls: make([]delegate.GraphCall, 0, len(steps))},
 		building: &f.building, f: f, steps: steps, inside: inside, of: make([]int, 0, len(steps))}
 	for _, i := range steps {
