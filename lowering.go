@@ -14,10 +14,10 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// compilers returns the available backends that compile graphs, by ID.
+// compilers returns the backends that compile graphs, by ID.
 func (c *config) compilers() (list []delegate.Compiler) {
 	for _, id := range slices.Sorted(maps.Keys(c.backends)) {
-		if b, ok := c.backends[id].(delegate.Compiler); ok && b.Probe().Loaded {
+		if b, ok := c.backends[id].(delegate.Compiler); ok {
 			list = append(list, b)
 		}
 	}

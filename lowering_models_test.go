@@ -8,10 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/delegatetest"
 	"github.com/etrun-go/etrun/delegate/ethosu"
@@ -19,6 +24,7 @@ import (
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/lower"
 )
 
 // TestLoweredRandomPrograms runs TestLoweredExecutionEqualsOriginal as a campaign.
@@ -184,4 +190,49 @@ func TestOwnOperatorStays(t *testing.T) {
 	if n := m.Lowered().Taken(); n == 0 {
 		t.Error("nothing else was lowered")
 	}
+}
+
+// envMinProfit makes TestEstimatesOpenNoLibrary load a program in a process of its own.
+const envMinProfit = "ETRUN_TEST_MIN_PROFIT"
+
+// TestEstimatesOpenNoLibrary loads a program, in new processes, with a minimum profit that its region
+// has and with one that it has not. Only the first may open libXNNPACK.
+func TestEstimatesOpenNoLibrary(t *testing.T) {
+	if d, err := time.ParseDuration(os.Getenv(envMinProfit)); err == nil {
+		region := loadDigits(t, d)
+		maps, err := os.ReadFile("/proc/self/maps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("estimated %v, taken %v, opened %v", region.Lowered > 0, region.Reason == "", bytes.Contains(maps, []byte("libXNNPACK")))
+		return
+	}
+	xnntest.Library(t)
+	portable := loadDigits(t, -1).Portable
+	for profit, want := range map[time.Duration]string{portable: "estimated true, taken false, opened false", 1: "estimated true, taken true, opened true"} {
+		c := exec.Command(os.Args[0], "-test.run=^TestEstimatesOpenNoLibrary$", "-test.v")
+		c.Env = append(os.Environ(), envMinProfit+"="+profit.String())
+		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("profit %v: %v, want %q:\n%s", profit, err, want, out)
+		}
+	}
+}
+
+// loadDigits loads the portable digits program and returns its only region.
+func loadDigits(t *testing.T, profit time.Duration) lower.Region {
+	t.Helper()
+	p, err := Open("testdata/digits/portable.pte", WithLowering(LowerAuto), WithMinProfit(profit), WithDelegates(xnnpack.Backend{Library: xnntest.Path()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	m, err := p.Load(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if n := len(m.Lowered().Regions); n != 1 {
+		t.Fatalf("%d regions, want 1", n)
+	}
+	return m.Lowered().Regions[0]
 }

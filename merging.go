@@ -24,7 +24,7 @@ type openedPayload struct {
 // other calls.
 func (p *preparation) merger(id string) delegate.Merger {
 	b, ok := p.config.backends[id].(delegate.Merger)
-	if !ok || !p.config.lowering.lowers() || !b.Probe().Loaded {
+	if !ok || !p.config.lowering.lowers() {
 		return nil
 	}
 	calls := 0

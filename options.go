@@ -180,8 +180,8 @@ func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l }
 const MinProfit = 300 * time.Nanosecond
 
 // WithMinProfit sets how much faster than its operators a region must be on a backend to be
-// compiled for it: by d per run at the declared sizes, as estimated, and by at least a fifth. A
-// negative d accepts every region.
+// compiled for it: by d per run at the declared sizes, as estimated, and by at least a fifth, or by
+// two fifths if operators without convolutions take less than 2 µs. A negative d accepts every region.
 func WithMinProfit(d time.Duration) Option { return func(c *config) { c.minProfit = d } }
 
 // WithTuning stores the measurements of LowerTune in a folder, so that later processes on the same

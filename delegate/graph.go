@@ -208,8 +208,9 @@ type Compiler interface {
 	Accepts(g *Graph, i int) string
 	// Estimate returns the approximate single-threaded duration of a run of the graph on the engine
 	// that would run it. Tensors of varying size have the given share, 0 to 1, of their declared
-	// number of elements. Nothing is compiled. An error is the reason why the backend does not
-	// support the graph as a whole.
+	// number of elements. Nothing is compiled, and libraries and devices need not be opened. An
+	// error is the reason why the backend does not support the graph as a whole, or runs no graphs
+	// on this machine.
 	Estimate(g *Graph, share float64) (time.Duration, error)
 	// Version identifies the engine that runs graphs, as far as durations depend on it.
 	Version() string

@@ -129,6 +129,7 @@ func checkInput(g *delegate.Graph, v int) error {
 
 // CompileGraph implements delegate.Compiler.
 func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.Image, error) {
+	expected := b.engine() // as estimated
 	x, _, err := newLowering(g, false).whole()
 	if err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 		return nil, err
 	}
 	m := img.(*image)
-	if m.whyReference != "" && b.engine() == byLibrary { // the original calls are faster
+	if m.whyReference != "" && expected == byLibrary { // the original calls are faster
 		m.Close()
 		return nil, unsupported("", "%s", m.whyReference)
 	}

@@ -318,12 +318,10 @@ func (b Backend) Version() string {
 	return fmt.Sprintf("%s %s %x", b.Engine, lib.Soname.Name, lib.BuildIdentifier())
 }
 
-// engine returns the engine of graphs that the library supports.
+// engine returns the engine of graphs that the library supports. It does not open the library,
+// except in unusual places.
 func (b Backend) engine() int {
-	if b.Engine == EngineReference {
-		return byGo
-	}
-	if _, err := xnn.Open(b.Library); err != nil {
+	if b.Engine == EngineReference || !xnn.Expected(b.Library) {
 		return byGo
 	}
 	return byLibrary
@@ -345,13 +343,26 @@ func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, erro
 	if why := cmp.Or(x.planLimits(shapes), x.refuses(shapes)); why != "" {
 		return 0, unsupported("", "%s", why)
 	}
+	return b.estimateOf(g, x, shapes, share), nil
+}
+
+// estimateOf estimates graph x of a region, on the engine that the backend would choose.
+func (b Backend) estimateOf(g *delegate.Graph, x *graph, shapes []shape, share float64) time.Duration {
 	varies := make([]bool, len(g.Inputs))
 	for i, v := range g.Inputs {
-		varies[i] = g.Values[v].Dynamism != tensor.Static
+		varies[i] = share < 1 && g.Values[v].Dynamism != tensor.Static
 	}
-	engine := b.engine()
-	if b.automatic() && b.estimates(x, shapes).prefersGo() {
-		engine = byGo
+	engine := byGo
+	if b.automatic() {
+		e := b.estimates(x, shapes)
+		if !e.prefersGo() {
+			engine = b.engine()
+		}
+		if !slices.Contains(varies, true) {
+			return e[engine]
+		}
+	} else {
+		engine = b.engine()
 	}
-	return x.estimate(xnn.Locate(b.Library), shapes, engine, varies, share), nil
+	return x.estimate(xnn.Locate(b.Library), shapes, engine, varies, share)
 }

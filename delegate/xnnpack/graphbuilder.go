@@ -103,10 +103,11 @@ func (g *graph) checkOperands(n *node) error {
 // arguments are not constants.
 func (g *graph) checkArg(v int) error {
 	x := &g.Values[v]
+	if x.Arg == none {
+		return nil
+	}
 	place := "value " + itoa(x.ID)
 	switch {
-	case x.Arg == none:
-		return nil
 	case x.Arg < 0 || x.Arg >= len(g.Args) || g.Args[x.Arg] != v || x.Input != (x.Arg < g.Inputs):
 		return payloadError(place, "external id %d of %d, of which %d are inputs", x.Arg, len(g.Args), g.Inputs)
 	case x.isConst():

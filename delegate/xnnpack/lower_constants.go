@@ -32,7 +32,7 @@ func (l *lowering) folds(c *lowerCall) bool {
 
 // prepare folds the calls that compute constants for a call.
 func (l *lowering) prepare(c *lowerCall) {
-	for _, v := range l.in.Reads(nil, c.index) {
+	for _, v := range c.ins() {
 		w := l.in.Writer(v)
 		if w < 0 || l.done[w] || l.in.Calls[w].Sig == nil {
 			continue

@@ -157,7 +157,7 @@ func clamps(call *delegate.GraphCall) bool {
 // quantized lowers a call to nodes of quantized elements, if its operands have codes and its result
 // is only quantized. It reports whether it did.
 func (l *lowering) quantized(c *lowerCall) bool {
-	read, outs := l.in.Reads(nil, c.index), c.outs()
+	read, outs := c.ins(), c.outs()
 	if len(outs) > 1 {
 		outs = outs[:1]
 	}

@@ -42,6 +42,8 @@ type lowerCall struct {
 	index int
 	to    *quantization // quantization of the results; nil if floats are computed from floats
 	half  bool          // the floats are float16
+
+	reads, writes []int // see ins and outs
 }
 
 func (c *lowerCall) emit(row *lowerRow) error {
@@ -122,15 +124,35 @@ func (c *lowerCall) pair(i int, fallback [2]int) [2]int {
 }
 
 // outs returns the tensors that the call writes, including the items of a list; out is the first.
-func (c *lowerCall) outs() []int { return c.in.Writes(nil, c.index) }
+func (c *lowerCall) outs() []int {
+	if c.writes == nil {
+		c.writes = c.listed(c.in.Writes)
+	}
+	return c.writes
+}
+
+// ins returns the tensors that the call reads, including the items of a list.
+func (c *lowerCall) ins() []int {
+	if c.reads == nil {
+		c.reads = c.listed(c.in.Reads)
+	}
+	return c.reads
+}
+
+// listed returns a list of the call's tensors, in the memory that the lowering has for them.
+func (c *lowerCall) listed(add func(dst []int, i int) []int) []int {
+	from := len(c.lists)
+	c.lists = add(c.lists, c.index)
+	return slices.Clip(c.lists[from:])
+}
 
 func (c *lowerCall) out() int { return c.outs()[0] }
 
 // checkTensors rejects unsupported tensors and calls that read only constants. If there are several
 // outs, all but the first must be unread, unless they are a list or the row supports several.
 func (c *lowerCall) checkTensors(row *lowerRow) error {
-	read, outs := c.in.Reads(nil, c.index), c.outs()
-	if len(outs) > 1 && !c.listed() && !row.several {
+	read, outs := c.ins(), c.outs()
+	if len(outs) > 1 && !c.returnsList() && !row.several {
 		if slices.ContainsFunc(outs[1:], c.wanted) {
 			return refuse("results other than the first are read")
 		}
@@ -167,8 +189,8 @@ func (l *lowering) wanted(v int) bool {
 	return len(l.in.Readers(v)) > 0 || slices.Contains(l.in.Outputs, v)
 }
 
-// listed reports whether the call's out argument is a list.
-func (c *lowerCall) listed() bool {
+// returnsList reports whether the call's out argument is a list.
+func (c *lowerCall) returnsList() bool {
 	for i := range c.call.Sig.Args {
 		if c.call.Sig.Args[i].Out {
 			return c.arg(i).Kind == tensor.KindTensorList

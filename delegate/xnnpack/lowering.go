@@ -19,14 +19,15 @@ type lowering struct {
 	graphBuilder
 	in    *delegate.Graph
 	vals  []delegate.GraphValue  // of the graph, and constants that replace results of calls
-	held  map[int]*held          // by tensor, see holds
+	held  []*held                // by tensor, see holds
 	slab  []held                 // memory for further entries of held
 	short map[int]*shortConstant // quantized constants
 	// dry lowerings compute only shapes: constants keep their own bytes, in any order, and nothing
 	// of the size of weights is computed.
 	dry    bool
 	padded map[paddedConstant]int // constants with leading dimensions of size 1
-	done   map[int]bool           // lowered calls
+	done   []bool                 // by call: it is lowered
+	lists  []int                  // tensors that calls read and write
 	// dynamic maps tensors that were dequantized at run time to the tensors before quantization;
 	// rows8 maps the latter to their quantized values.
 	dynamic, rows8 map[int]int
@@ -111,8 +112,8 @@ var nothing = held{at: [orders]int{none, none}, codes: [orders]int{none, none}}
 // holds returns a tensor's entry. Entries are added on demand, since a lowering of one call uses
 // few of a graph's tensors.
 func (l *lowering) holds(v int) *held {
-	h, ok := l.held[v]
-	if !ok {
+	h := l.held[v]
+	if h == nil {
 		if len(l.slab) == cap(l.slab) {
 			l.slab = make([]held, 0, 16+cap(l.slab))
 		}
@@ -146,14 +147,26 @@ var dryLowerings sync.Pool
 func newLowering(g *delegate.Graph, dry bool) *lowering {
 	if dry {
 		if l, ok := dryLowerings.Get().(*lowering); ok {
-			l.in, l.vals = g, g.Values
-			return l
+			return l.of(g)
 		}
 	}
-	return &lowering{graphBuilder: newGraphBuilder(), in: g, dry: dry, vals: g.Values,
-		held: make(map[int]*held), done: make(map[int]bool),
-		short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
+	l := &lowering{graphBuilder: newGraphBuilder(), dry: dry, short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
 		dynamic: make(map[int]int), rows8: make(map[int]int), float32s: make(map[int]*delegate.GraphValue)}
+	return l.of(g)
+}
+
+// of sets the graph of a new or cleared lowering.
+func (l *lowering) of(g *delegate.Graph) *lowering {
+	l.in, l.vals = g, g.Values
+	l.held, l.done = resized(l.held, len(g.Values)), resized(l.done, len(g.Calls))
+	return l
+}
+
+// resized returns a cleared list of n elements, in the memory of list if it has enough.
+func resized[T any](list []T, n int) []T {
+	list = slices.Grow(list[:0], n)[:n]
+	clear(list)
+	return list
 }
 
 // again makes a dry lowering reusable. Its graph must not be used any more.
@@ -163,8 +176,7 @@ func (l *lowering) again() {
 	clear(g.Nodes)
 	*g = graph{Version: g.Version, Values: g.Values[:0], Nodes: g.Nodes[:0], Args: g.Args[:0]}
 	l.in, l.vals, l.slab = nil, nil, l.slab[:0]
-	clear(l.held)
-	clear(l.done)
+	l.lists = l.lists[:0]
 	clear(l.short)
 	clear(l.padded)
 	clear(l.dynamic)

@@ -90,7 +90,10 @@ func windowScratch(g *graph, n *node, s []shape, threads int) int64 {
 	if n.Type.tag != tagDepthwiseConv2d && taps*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0 { // a product of matrices
 		return 0
 	}
-	places := out.dim[1] * (roundUp(out.dim[2], w.strideW) + w.strideW*tilePlaces)
+	places := out.dim[1] * out.dim[2]
+	if !n.Type.convolution || n.Type.tag == tagConvTranspose2d { // tiles end with a row, for each position in a stride
+		places = out.dim[1] * (roundUp(out.dim[2], w.strideW) + w.strideW*tilePlaces)
+	}
 	bytes := times(tapBytes, taps, places+tilePlaces)
 	zeros := times(in.dim[0], in.dim[3]*4+lineBytes)
 	if n.Type.tag == tagDepthwiseConv2d {

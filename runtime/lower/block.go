@@ -1,7 +1,8 @@
 package lower
 
 import (
-	"github.com/etrun-go/etrun/delegate"
+	"slices"
+
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
@@ -46,29 +47,35 @@ type flow struct {
 	after   [][]int  // by step of the block: the earlier steps that it must follow, each once
 	refused []string // why no graph can contain the step, "" if one can
 
+	slots   []int32 // by value: the resource of its slot, see visit
 	viewed  []mark  // by value: the step that made it a view
 	touched []touch // by resource
-	number  int     // of the block
+	number  int32   // of the block
 	listed  []int   // by step of the block: the last one, and one, that is known to follow it
+	follows []int   // the lists of after, one behind the other
 
 	building
 }
 
-// mark is an index that is valid in one block.
-type mark struct{ block, index int }
-
 // touch is the last writer and the readers of a resource since then.
 type touch struct {
-	block   int
+	block   int32
 	writer  int // outside: none in the block
 	readers []int
 }
 
 func newFlow(m *ir.Method, payloads []Payload) *flow {
-	return &flow{Flow: m.Flow(), m: m, payloads: calledOnce(m, payloads), views: m.Views(), writers: m.Writers(),
-		viewed: make([]mark, len(m.Values)), touched: make([]touch, len(m.Storages)+len(m.Values)+1),
-		building: building{values: make([]delegate.GraphValue, 0, min(len(m.Values)+len(m.Steps), maxBlock)),
-			known: make(map[version]int), plain: make(map[int]int)}}
+	f := &flow{Flow: m.Flow(), m: m, payloads: calledOnce(m, payloads), views: m.Views(), writers: m.Writers(),
+		slots: make([]int32, len(m.Values)), viewed: make([]mark, len(m.Values))}
+	resources := len(m.Storages)
+	for v := range m.Values {
+		if m.Values[v].Changes || f.views[v] {
+			f.slots[v] = int32(resources)
+			resources++
+		}
+	}
+	f.touched, f.known = make([]touch, resources+1), newVersions(m, f.Flow)
+	return f
 }
 
 // calledOnce returns the payloads that exactly one step calls. A region may include such a step,
@@ -106,7 +113,7 @@ func (f *flow) enter(b block) {
 		f.after[i] = f.follow(i)
 		f.refused[i] = f.refusal(i)
 		if s := f.step(i); s.IsView() {
-			f.viewed[s.Writes[0]] = mark{f.number, i}
+			f.viewed[s.Writes[0]] = mark{f.number, int32(i)}
 		}
 	}
 }
@@ -132,11 +139,12 @@ func (f *flow) maker(def int) int { return f.Defs[def].Step - f.from }
 
 // follow lists the steps that step i must follow: earlier writers of what it accesses, and earlier
 // readers of what it writes.
-func (f *flow) follow(i int) (after []int) {
+func (f *flow) follow(i int) []int {
+	from := len(f.follows)
 	add := func(j int) {
 		if j != outside && j != i && f.listed[j] != i+1 {
 			f.listed[j] = i + 1
-			after = append(after, j)
+			f.follows = append(f.follows, j)
 		}
 	}
 	f.visit(f.step(i), func(resource int, write bool) {
@@ -154,14 +162,14 @@ func (f *flow) follow(i int) (after []int) {
 		}
 		t.writer, t.readers = i, t.readers[:0]
 	})
-	return after
+	return slices.Clip(f.follows[from:])
 }
 
 // visit calls touch for each resource that a step accesses, reads first: bytes of storages, the
 // sizes and address of views, slots that steps change, and the outside world for other effects.
 func (f *flow) visit(s *ir.Step, touch func(resource int, write bool)) {
 	storage := func(v int) int { return f.m.Values[v].Storage }
-	slot := func(v int) int { return len(f.m.Storages) + v }
+	slot := func(v int) int { return int(f.slots[v]) }
 	for _, list := range [...][]int{s.Reads, s.Updates} {
 		for _, v := range list {
 			touch(storage(v), false)

@@ -99,10 +99,10 @@ type operation struct {
 // Estimate returns the approximate time of a run of a graph on operators, on one thread. share is
 // the fraction of the declared elements that tensors of varying sizes have. Views cost nothing.
 func Estimate(g *delegate.Graph, share float64) time.Duration {
-	sum := 0.0
+	sum, o := 0.0, operation{g: g, share: share}
 	for i := range g.Calls {
-		if c := &g.Calls[i]; c.Op != nil {
-			sum += callTime + rateOf(c.Op)(&operation{g, c, share})
+		if o.c = &g.Calls[i]; o.c.Op != nil {
+			sum += callTime + rateOf(o.c.Op)(&o)
 		}
 	}
 	return time.Duration(min(sum, float64(1<<60)))

@@ -99,7 +99,7 @@ func (f *flow) refusesRead(v, def int) string {
 	if def == outside || f.Defs[def].Value == v || sameBytes(t, f.m.Values[f.Defs[def].Value].Tensor) {
 		return ""
 	}
-	if by := f.viewed[v]; by.block == f.number && f.refused[by.index] == "" {
+	if by := f.viewed[v]; by.round == f.number && f.refused[by.index] == "" {
 		return ""
 	}
 	return fmt.Sprintf("value %d is a view of value %d with other sizes", v, f.Defs[def].Value)
@@ -163,34 +163,66 @@ type graph struct {
 	outputs []int            // definitions, as Graph.Outputs
 }
 
-// version is a tensor at one of its definitions.
-type version struct{ value, def int }
-
 // building is what the making of a graph needs, for one graph after the other.
 type building struct {
 	values []delegate.GraphValue // of the graph
-	known  map[version]int       // tensors, to the graph's
-	plain  map[int]int           // values that are no tensors, to the graph's
+	known  versions              // of the graph's values
 	sees   []int                 // by tensor that the call reads: the graph's value
 	makes  []int                 // the same of what it writes, outside for what no other step may read
+	lists  chunks                // for arguments and items
+	places []byte                // of the graph's calls
+}
+
+// someValues is the least number of values to allocate together: small graphs have fewer.
+const someValues = 64
+
+// start prepares for a graph of some steps of the block.
+func (f *flow) start(steps []int) {
+	f.values = f.values[len(f.values):] // those of earlier graphs stay
+	if want := f.most(steps); cap(f.values) < want {
+		f.values = make([]delegate.GraphValue, 0, max(want, someValues))
+	}
+	f.known.reset()
+}
+
+// most returns how many values a graph of some steps has at most, apart from views.
+func (f *flow) most(steps []int) (n int) {
+	f.known.reset()
+	count := func(v int) {
+		if at := (version{v, outside}); v >= 0 {
+			if _, ok := f.known.get(at); !ok {
+				f.known.set(at, 0)
+				n++
+			}
+		}
+	}
+	for _, i := range steps {
+		for _, v := range f.step(i).Args {
+			count(v)
+			for _, item := range f.m.Values[max(v, 0)].Items() {
+				count(item)
+			}
+		}
+	}
+	return n
 }
 
 // newGraph builds the graph of some steps, in order. inside reports the same steps.
 func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
-	f.values = f.values[:0]
-	clear(f.known)
-	clear(f.plain)
+	f.start(steps)
 	g := &graph{Graph: &delegate.Graph{Method: f.m.Name, Calls: make([]delegate.GraphCall, 0, len(steps))},
 		building: &f.building, f: f, steps: steps, inside: inside, of: make([]int, 0, len(steps))}
 	for _, i := range steps {
 		g.call(i)
 	}
-	g.Values = slices.Clone(f.values)
+	g.Values = slices.Clip(f.values)
+	g.place()
 	for _, i := range steps {
 		for k, def := range f.makes(i) {
 			if def != ir.None && g.escapes(def) {
 				g.outputs = append(g.outputs, def)
-				g.Outputs = append(g.Outputs, g.known[version{f.step(i).Writes[k], def}])
+				v, _ := g.known.get(version{f.step(i).Writes[k], def})
+				g.Outputs = append(g.Outputs, v)
 			}
 		}
 	}
@@ -216,14 +248,12 @@ func (g *graph) call(i int) {
 	s := g.f.step(i)
 	if g.f.isReshape(s) {
 		to := version{s.Writes[0], g.f.sees(i, 0)}
-		if _, ok := g.known[to]; !ok && !g.f.m.Values[to.value].Tensor.Const {
+		if _, ok := g.known.get(to); !ok && !g.f.m.Values[to.value].Tensor.Const {
 			g.view(i, g.tensor(i, s.Reads[0], g.f.sees(i, 0)), to)
 		}
 		return
 	}
-	c := delegate.GraphCall{Op: s.Op, Sig: s.Sig, Place: place(s.Origin)}
-	c.Payload = g.f.payload(s).Opened
-	c.Args = make([]int, 0, len(s.Args))
+	c := delegate.GraphCall{Op: s.Op, Sig: s.Sig, Payload: g.f.payload(s).Opened, Args: g.lists.list(len(s.Args))}
 	g.makes, g.sees = g.makes[:0], g.sees[:0]
 	for k, v := range s.Writes {
 		def := g.f.makes(i)[k]
@@ -254,15 +284,26 @@ func (f *flow) isReshape(s *ir.Step) bool {
 	return s.IsView() && sameBytes(f.m.Values[s.Reads[0]].Tensor, f.m.Values[s.Writes[0]].Tensor)
 }
 
-// place returns an instruction's place in the file, for messages.
-func place(o ir.Origin) string {
-	return "chain " + strconv.Itoa(o.Chain) + ", instruction " + strconv.Itoa(o.Index)
+// place sets the calls' places in the file, for messages.
+func (g *graph) place() {
+	text, ends := g.places[:0], g.lists.list(len(g.of))
+	for _, i := range g.of {
+		at := g.f.step(i).Origin
+		text = strconv.AppendInt(append(text, "chain "...), int64(at.Chain), 10)
+		text = strconv.AppendInt(append(text, ", instruction "...), int64(at.Index), 10)
+		ends = append(ends, len(text))
+	}
+	all, from := string(text), 0
+	for n, to := range ends {
+		g.Calls[n].Place, from = all[from:to], to
+	}
+	g.places = text
 }
 
 // view appends a reshape without a copy that step i makes or needs.
 func (g *graph) view(i, from int, to version) int {
 	v := g.add(to)
-	g.Calls = append(g.Calls, delegate.GraphCall{View: true, Args: []int{from, v}, Place: place(g.f.step(i).Origin)})
+	g.Calls = append(g.Calls, delegate.GraphCall{View: true, Args: append(g.lists.list(2), from, v)})
 	g.of = append(g.of, i)
 	return v
 }
@@ -274,7 +315,7 @@ func (g *graph) tensor(i, v, def int) int {
 	if value.Tensor.Const {
 		at.def = outside
 	}
-	if known, ok := g.known[at]; ok {
+	if known, ok := g.known.get(at); ok {
 		return known
 	}
 	switch {
@@ -295,7 +336,7 @@ func (g *graph) add(at version) int {
 	t := g.f.m.Values[at.value].Tensor
 	g.values = append(g.values, delegate.GraphValue{Kind: tensor.KindTensor,
 		DType: t.DType, Sizes: t.Sizes, DimOrder: t.DimOrder, Dynamism: t.Dynamism})
-	g.known[at] = len(g.values) - 1
+	g.known.set(at, len(g.values)-1)
 	return len(g.values) - 1
 }
 
@@ -311,19 +352,22 @@ func (g *graph) argument(v int, tensors, of []int) int {
 		return g.none()
 	}
 	holds := value.Kind == tensor.KindTensorList || value.Kind == tensor.KindOptionalTensorList
-	if n, ok := g.plain[v]; ok && !holds {
+	if n, ok := g.known.get(version{v, outside}); ok && !holds {
 		return n
 	}
 	s := value.Scalar()
 	from := delegate.GraphValue{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools, Doubles: s.Doubles}
-	for _, item := range value.Items() {
-		if item >= 0 {
-			item = g.argument(item, tensors, of)
+	if items := value.Items(); len(items) > 0 {
+		from.Items = g.lists.list(len(items))
+		for _, item := range items {
+			if item >= 0 {
+				item = g.argument(item, tensors, of)
+			}
+			from.Items = append(from.Items, item)
 		}
-		from.Items = append(from.Items, item)
 	}
 	g.values = append(g.values, from)
-	g.plain[v] = len(g.values) - 1
+	g.known.set(version{v, outside}, len(g.values)-1)
 	return len(g.values) - 1
 }
 

@@ -84,15 +84,16 @@ func (p *partition) grow() {
 			p.merge(p.maker(r.def), i)
 		}
 	})
-	latest := make(map[version]int)
+	latest := &p.known // no graph is being made
+	latest.reset()
 	p.eachRead(func(i int, r version) {
 		if p.m.Values[r.value].Tensor.Const {
 			return
 		}
-		if other, ok := latest[r]; ok {
+		if other, ok := latest.get(r); ok {
 			p.merge(other, i)
 		}
-		latest[r] = i
+		latest.set(r, i)
 	})
 }
 
@@ -159,13 +160,14 @@ func (p *partition) spread(side set, sets []set, a int, beyond set) {
 
 // clusters lists the clusters of taken steps, by first member.
 func (p *partition) clusters() (list [][]int) {
+	all := make([]int, 0, len(p.cluster))
 	for i := range p.cluster {
 		if p.kind[i] == outside || p.cluster[i] != i {
 			continue
 		}
-		var steps []int
-		p.members[i].each(func(i int) { steps = append(steps, i) })
-		list = append(list, steps)
+		from := len(all)
+		p.members[i].each(func(i int) { all = append(all, i) })
+		list = append(list, slices.Clip(all[from:]))
 	}
 	return list
 }

@@ -15,7 +15,7 @@ import (
 type Backends struct {
 	Compilers []delegate.Compiler // the first one that accepts a call takes it
 	// MinProfit is the minimum saving of a region over its calls on operators, estimated for one
-	// run; a fifth of their time is required in addition. If negative, every region is taken.
+	// run; a share of their time is required in addition. If negative, every region is taken.
 	MinProfit time.Duration
 	// Payloads are the opened payloads of the method's delegates, by delegate, that have no image
 	// yet: they may be merged with the calls around them.

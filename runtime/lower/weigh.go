@@ -2,13 +2,19 @@ package lower
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/etrun-go/etrun/delegate"
 )
 
 // The minimum saving relative to the present time of a region: estimates are no more accurate, and
 // measurements vary.
 const (
 	margin         = 0.2
+	unsureMargin   = 0.4 // of what takes less than unsureTime and has no convolution
+	unsureTime     = 2 * time.Microsecond
 	surerMargin    = 0.15 // of what takes surerTime or longer
 	surerTime      = 50 * time.Microsecond
 	payloadMargin  = 0.02
@@ -20,7 +26,7 @@ func (l *lowering) weigh(c *candidate, r *Region) error {
 	if l.MinProfit < 0 {
 		return nil
 	}
-	t, share, about := r.Times, marginOf(r.Portable), "about "
+	t, share, about := r.Times, c.marginOf(r.Portable), "about "
 	if l.Measure != nil && t.Portable >= l.MinProfit {
 		measured, ok, err := l.Measure(l.ctx, c.taker, c.graph.Graph)
 		if err != nil {
@@ -44,12 +50,23 @@ func (c *candidate) margin(share float64, takes time.Duration) time.Duration {
 	return time.Duration(share*float64(takes-payloads) + min(share, payloadMargin)*float64(payloads))
 }
 
-// marginOf is that of estimates.
-func marginOf(takes time.Duration) float64 {
-	if takes >= surerTime {
+// marginOf is that of estimates. Short times of light calls depend on more than their elements;
+// convolutions are faster in any case.
+func (c *candidate) marginOf(takes time.Duration) float64 {
+	switch {
+	case takes >= surerTime:
 		return surerMargin
+	case takes < unsureTime && !c.convolves():
+		return unsureMargin
 	}
 	return margin
+}
+
+// convolves reports whether the graph has a convolution.
+func (c *candidate) convolves() bool {
+	return slices.ContainsFunc(c.graph.Calls, func(call delegate.GraphCall) bool {
+		return call.Op != nil && strings.HasPrefix(call.Op.Schema, "aten::convolution.")
+	})
 }
 
 // rounded returns a duration with about three digits.
@@ -66,7 +83,7 @@ func (l *lowering) share(c *candidate, r *Region) float64 {
 	if l.MinProfit < 0 || !c.graph.varies() {
 		return 0
 	}
-	t, margin := r.Times, marginOf(r.Portable)
+	t, margin := r.Times, c.marginOf(r.Portable)
 	least, err := c.taker.Estimate(c.graph.Graph, 0)
 	if err != nil {
 		return 1
