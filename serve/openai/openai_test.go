@@ -166,7 +166,7 @@ func withTemperature(r client.CompletionRequest) client.CompletionRequest {
 func TestChat(t *testing.T) {
 	p := newPeer(t, serve.Config{})
 	expected := want(t, "sys|hi|", text.Options{MaxTokens: 9})
-	r := client.ChatCompletionRequest{Model: "lm", MaxTokens: 9, Temperature: 1e-30, LogProbs: true, TopLogProbs: 2,
+	r := client.ChatCompletionRequest{Model: "lm", MaxCompletionTokens: 9, Temperature: 1e-30, LogProbs: true, TopLogProbs: 2,
 		Messages: []client.ChatCompletionMessage{{Role: "system", Content: "sys"}, {Role: "user", Content: "hi"}}}
 	got, err := p.client.CreateChatCompletion(t.Context(), r)
 	must(t, err)
