@@ -88,7 +88,7 @@ func (p *preparation) sharedScratch() *delegate.Scratch {
 func (p *preparation) payload(i int, args []*delegate.ArgSpec) *delegate.Payload {
 	d := &p.spec.Delegates[i]
 	payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args, AsWritten: p.config.asWritten,
-		Scratch: p.sharedScratch()}
+		Scratch: p.sharedScratch(), Threads: p.pool.Size()}
 	for _, s := range d.Specs {
 		payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
 	}

@@ -106,7 +106,7 @@ func (p *preparation) graphImage(ctx context.Context, w *watch, c delegate.Compi
 		left = less(left, n)
 	}
 	var packed [][]byte
-	g.Limits, g.Scratch, g.Release = left, p.sharedScratch(), func(data []byte) bool {
+	g.Limits, g.Scratch, g.Threads, g.Release = left, p.sharedScratch(), p.pool.Size(), func(data []byte) bool {
 		if !p.mayRelease(data) {
 			return false
 		}

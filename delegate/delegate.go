@@ -70,6 +70,7 @@ type Payload struct {
 	// Scratch is the scratch memory of the first method instance; nil: each unit has its own
 	// working memory.
 	Scratch *Scratch
+	Threads int // that instances use; 0 and 1 mean one
 }
 
 // Limits bound the memory of an image and of one unit, in bytes. A backend must compare them with

@@ -22,6 +22,7 @@ type Graph struct {
 	Outputs []int       // values returned to the caller, as the arguments after the inputs; distinct, and none is an input
 	Limits  Limits      // memory limits of the image
 	Scratch *Scratch    // see Payload
+	Threads int         // see Payload
 	// Release frees the memory of constants of the graph and of its payloads that the image no longer
 	// needs, see Payload. They are still read until the method calls the graph's image. nil: nothing
 	// is freed.

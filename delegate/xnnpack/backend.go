@@ -79,7 +79,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 			return nil, err
 		}
 	}
-	return b.compile(ctx, x.image(&image{limits: p.Limits, args: p.Args, release: p.Release, scratch: p.Scratch, inGo: inGo}))
+	return b.compile(ctx, x.image(&image{limits: p.Limits, args: p.Args, release: p.Release, scratch: p.Scratch, threadCount: p.Threads, inGo: inGo}))
 }
 
 // compile selects the engine of a planned image and prepares the image for it.

@@ -142,7 +142,7 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	if slices.ContainsFunc(g.Inputs, func(v int) bool { return g.Values[v].Dynamism != tensor.Static }) {
 		release = nil // the calls remain
 	}
-	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, release: x.discardOr(release), region: true}))
+	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, threadCount: g.Threads, release: x.discardOr(release), region: true}))
 	if err != nil {
 		return nil, err
 	}

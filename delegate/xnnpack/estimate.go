@@ -354,7 +354,7 @@ func (b Backend) estimateOf(g *delegate.Graph, x *graph, shapes []shape, share f
 	}
 	engine := byGo
 	if b.automatic() {
-		e := b.estimates(x, shapes)
+		e := b.estimates(x, shapes, g.Threads)
 		if !e.prefersGo() {
 			engine = b.engine()
 		}

@@ -86,8 +86,27 @@ func TestSmallGraphs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := (Backend{}).estimates(g, s); e.prefersGo() != test.inGo {
+		if e := (Backend{}).estimates(g, s, 1); e.prefersGo() != test.inGo {
 			t.Errorf("%s: %v, got Go %v, want %v", test.name, e, e.prefersGo(), test.inGo)
+		}
+	}
+}
+
+// Threads shorten the runs of large graphs only, those of the library more.
+func TestEstimatesOnThreads(t *testing.T) {
+	for _, rows := range []int{2, 2000} {
+		m := newMaker(1)
+		x, w, y := m.input(fp32, rows, 64), m.constant(fp32, 0, 64, 64), m.value(fp32, rows, 64)
+		m.node("FullyConnected", []int{x, w, none}, []int{y})
+		g := m.done(y)
+		s, err := g.declared()
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, two := (Backend{}).estimates(g, s, 1), (Backend{}).estimates(g, s, 2)
+		if large := rows > 1000; large != (two[byLibrary] < one[byLibrary]) || large != (two[byGo] < one[byGo]) ||
+			large && two[byGo]*one[byLibrary] < two[byLibrary]*one[byGo] {
+			t.Errorf("%d rows: %v on one thread, %v on two", rows, one, two)
 		}
 	}
 }

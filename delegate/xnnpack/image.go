@@ -21,6 +21,7 @@ type image struct {
 	shapes       []shape // at the declared sizes
 	small        []shape // of the first runtime, see smallShapes; nil if it has the declared ones
 	cost         float64
+	threadCount  int // threads of the instances
 	limits       delegate.Limits
 	needs        needs          // at the declared sizes
 	native       bool           // else the reference engine runs it

@@ -53,7 +53,7 @@ func (o *opened) estimate() time.Duration {
 		return 0
 	}
 	g.fuse(s)
-	return o.backend.estimates(g, s).of(o.backend)
+	return o.backend.estimates(g, s, o.payload.Threads).of(o.backend)
 }
 
 // mergeable returns an error if the graph cannot be merged into another one. A payload stays

@@ -97,7 +97,7 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 	runtime.AddCleanup(u, (*handles).release, u.handles)
 	u.args = newArguments(m.graph)
 	u.values = make([]xnn.ExternalValue, len(u.args))
-	if m.parallel(m.cost) && !u.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
+	if parallel(m.cost, len(m.graph.Nodes)) && !u.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
 		u.threads = acquireThreads(m.lib, in.Pool.Size())
 		u.plain[1].threaded, u.timed[1].threaded = true, true
 	}
@@ -156,7 +156,7 @@ func (u *native) choose() {
 func (u *native) isLarge() bool {
 	m := u.image
 	if u.threads != nil {
-		return slices.Equal(u.shapes, m.shapes) || m.parallel(m.graph.cost(u.shapes))
+		return slices.Equal(u.shapes, m.shapes) || parallel(m.graph.cost(u.shapes), len(m.graph.Nodes))
 	}
 	return m.small != nil && !slices.Equal(u.shapes, m.small)
 }

@@ -57,7 +57,7 @@ func (b Backend) Survey(payloads []*delegate.Payload) error {
 		if err != nil {
 			return nil
 		}
-		x.estimates = b.estimates(x.graph, x.shapes)
+		x.estimates = b.estimates(x.graph, x.shapes, p.Threads)
 		s.plans[p.Index] = x
 		if s.add(x.estimates); s.time > longTime {
 			break

@@ -13,9 +13,10 @@ const (
 	parallelNodeCost = 5e4
 )
 
-// parallel reports whether a call of that cost is large enough for several threads.
-func (m *image) parallel(cost float64) bool {
-	return cost >= parallelCost && cost >= parallelNodeCost*float64(len(m.graph.Nodes))
+// parallel reports whether a call of that cost, of a graph with so many nodes, is large enough for
+// several threads.
+func parallel(cost float64, nodes int) bool {
+	return cost >= parallelCost && cost >= parallelNodeCost*float64(nodes)
 }
 
 // threads is a thread pool of the library that units share.

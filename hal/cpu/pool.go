@@ -3,8 +3,10 @@
 package cpu
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	_ "github.com/etrun-go/etrun/internal/platform" // its message
 )
@@ -26,8 +28,29 @@ type Pool struct {
 // helper is one goroutine of a pool. A caller that finds run nil stores its Run there. The helper
 // accepts it by storing taken, unless the caller has withdrawn it first.
 type helper struct {
-	run  atomic.Pointer[Run]
-	wake chan struct{} // holds one signal to check run and closed
+	run    atomic.Pointer[Run]
+	asleep atomic.Bool   // it waits for wake, or is about to
+	wake   chan struct{} // holds one signal to check run and closed
+}
+
+// spinTime is how long a helper looks for the next loop before it sleeps, and a caller for the end
+// of a helper's last chunk. Waking a sleeping thread takes longer than most loops of a model.
+const spinTime = 100 * time.Microsecond
+
+// spin calls ready until it returns true, and reports whether it did within spinTime. Other
+// goroutines run meanwhile.
+func spin(ready func() bool) bool {
+	for begin := time.Now(); ; {
+		for range 16 {
+			if ready() {
+				return true
+			}
+			runtime.Gosched()
+		}
+		if time.Since(begin) > spinTime {
+			return false
+		}
+	}
 }
 
 // taken marks a helper that is busy or has ended.
@@ -84,6 +107,7 @@ func (p *Pool) Do(r *Run, n, grain int, body Body) {
 	offered := p.offer(r, (n-1)/r.chunk)
 	fault := r.share(0)
 	for range offered - p.withdraw(r) {
+		spin(func() bool { return len(r.done) > 0 })
 		if f := <-r.done; f != nil {
 			fault = f
 		}
@@ -102,7 +126,9 @@ func (p *Pool) offer(r *Run, want int) (offered int) {
 			break
 		}
 		if h.run.CompareAndSwap(nil, r) {
-			h.signal()
+			if h.asleep.Load() {
+				h.signal()
+			}
 			offered++
 		}
 	}
@@ -136,14 +162,26 @@ func (h *helper) signal() {
 }
 
 func (h *helper) work(p *Pool, worker int) {
+	due := func() bool { return h.run.Load() != nil || p.closed.Load() }
 	for !p.closed.Load() {
-		<-h.wake
+		if !spin(due) {
+			h.sleep(due)
+		}
 		if r := h.run.Load(); r != nil && h.run.CompareAndSwap(r, taken) {
 			fault := r.share(worker)
 			h.run.Store(nil)
 			r.done <- fault
 		}
 	}
+}
+
+// sleep waits for a signal, unless there is something to do.
+func (h *helper) sleep(due func() bool) {
+	h.asleep.Store(true)
+	if !due() { // a caller that has not seen asleep has stored its run before
+		<-h.wake
+	}
+	h.asleep.Store(false)
 }
 
 func (r *Run) prepare(threads, n, grain int, body Body) {

@@ -9,10 +9,10 @@ type nothing struct{}
 
 func (nothing) Range(_, _, _ int) {}
 
-// spin is work of a known length per element.
-type spin struct{ each time.Duration }
+// busyLoop is work of a known length per element.
+type busyLoop struct{ each time.Duration }
 
-func (s *spin) Range(_, lo, hi int) {
+func (s *busyLoop) Range(_, lo, hi int) {
 	end := time.Now().Add(time.Duration(hi-lo) * s.each)
 	for time.Now().Before(end) {
 	}
@@ -27,8 +27,8 @@ func BenchmarkDo(b *testing.B) {
 	}{
 		{"empty/1 thread", 1, nothing{}},
 		{"empty/2 threads", 2, nothing{}},
-		{"100µs/1 thread", 1, &spin{time.Microsecond}},
-		{"100µs/2 threads", 2, &spin{time.Microsecond}},
+		{"100µs/1 thread", 1, &busyLoop{time.Microsecond}},
+		{"100µs/2 threads", 2, &busyLoop{time.Microsecond}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			p := NewPool(c.threads)
