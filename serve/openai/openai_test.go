@@ -11,11 +11,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
 	client "github.com/sashabaranov/go-openai"
 
 	"github.com/etrun-go/etrun"
@@ -365,6 +367,10 @@ func TestManyClients(t *testing.T) {
 		prompt := fmt.Sprintf("shared %d", i%4) + strings.Repeat("x", i)
 		texts[prompt] = want(t, prompt, text.Options{MaxTokens: 10})
 	}
+	for prompt, expected := range texts { // all sessions exist from now on
+		must(t, p.check(t.Context(), prompt, expected))
+	}
+	before := resident(t)
 	var clients sync.WaitGroup
 	until := time.Now().Add(d)
 	counts := make([]int, 32)
@@ -386,7 +392,22 @@ func TestManyClients(t *testing.T) {
 	for _, n := range counts {
 		total += n
 	}
-	t.Logf("%d texts", total)
+	after := resident(t)
+	t.Logf("%d texts; resident %d MB before, %d MB after", total, before>>20, after>>20)
+	if d >= 30*time.Second && after > before+before/4+16<<20 {
+		t.Errorf("resident memory grew from %d to %d bytes", before, after)
+	}
+}
+
+// resident returns the resident memory of this process in bytes.
+func resident(t *testing.T) int {
+	t.Helper()
+	runtime.GC()
+	self, err := procfs.Self()
+	must(t, err)
+	stat, err := self.Stat()
+	must(t, err)
+	return stat.ResidentMemory()
 }
 
 // check compares a stream with its text.
