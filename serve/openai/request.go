@@ -73,28 +73,30 @@ type prompt struct {
 	tokens []int
 }
 
-// UnmarshalJSON accepts a string, a list of one string, a list of tokens, and a list of one such list.
-func (p *prompt) UnmarshalJSON(b []byte) error {
-	if bytes.Equal(b, []byte("null")) {
+// UnmarshalJSON accepts a string, a list of tokens, and a list of one of these.
+func (p *prompt) UnmarshalJSON(b []byte) error { return p.parse(b, true) }
+
+// parse reads a prompt; list tells that b may be a list of one prompt.
+func (p *prompt) parse(b []byte, list bool) error {
+	switch b[0] {
+	case 'n': // null
 		return nil
-	}
-	if b[0] == '"' {
+	case '"':
 		return json.Unmarshal(b, &p.text)
 	}
-	var list []json.RawMessage
-	if err := json.Unmarshal(b, &list); err != nil {
+	err := json.Unmarshal(b, &p.tokens)
+	if err == nil && b[0] == '[' {
+		return nil
+	}
+	p.tokens = nil
+	var all []json.RawMessage
+	if !list || json.Unmarshal(b, &all) != nil || len(all) == 0 || all[0][0] != '"' && all[0][0] != '[' {
 		return refused("prompt", "want a string or a list of tokens")
 	}
-	if len(list) == 1 && (list[0][0] == '"' || list[0][0] == '[') {
-		return p.UnmarshalJSON(list[0])
+	if len(all) > 1 {
+		return refused("prompt", "%d prompts, want one in each request", len(all))
 	}
-	if len(list) > 1 && (list[0][0] == '"' || list[0][0] == '[') {
-		return refused("prompt", "%d prompts, want one in each request", len(list))
-	}
-	if err := json.Unmarshal(b, &p.tokens); err != nil {
-		return refused("prompt", "want a string or a list of tokens")
-	}
-	return nil
+	return p.parse(all[0], false)
 }
 
 // stops are the strings that end a text.

@@ -1,0 +1,55 @@
+package openai
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun"
+)
+
+// FuzzRequest checks that a body either becomes a job whose options are within their limits, or is
+// refused as the client's fault.
+func FuzzRequest(f *testing.F) {
+	for _, body := range []string{
+		`{"model":"m","prompt":"x","stop":["a"],"logit_bias":{"5":-100},"seed":1,"logprobs":2,"stream":true,"stream_options":{"include_usage":true}}`,
+		`{"model":"m","prompt":[[1,2]],"max_tokens":3,"echo":false,"n":1,"best_of":1,"top_k":1}`,
+		`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"max_completion_tokens":1,"top_logprobs":1,"logprobs":true}`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var c completionRequest
+		var d chatRequest
+		for _, r := range []struct {
+			into any
+			job  func() (*job, error)
+		}{{&c, c.job}, {&d, d.job}} {
+			err := decode(body, r.into)
+			var j *job
+			if err == nil {
+				j, err = r.job()
+			}
+			if err != nil {
+				if !errors.Is(err, etrun.ErrInput) {
+					t.Errorf("%q: %v is not the client's fault", body, err)
+				}
+				continue
+			}
+			if o := &j.options; o.MaxTokens < 0 || len(o.Stop) > maxStop || o.Top > maxCandidates || o.TopK < 0 {
+				t.Errorf("%q: options %+v", body, o)
+			}
+		}
+	})
+}
+
+// Nested lists do not make the time quadratic.
+func TestNestedPrompt(t *testing.T) {
+	body := `{"prompt":` + strings.Repeat("[", 9000) + strings.Repeat(" ", 1<<19) + strings.Repeat("]", 9000) + "}"
+	begin := time.Now()
+	var r completionRequest
+	if err := decode([]byte(body), &r); !errors.Is(err, etrun.ErrInput) || time.Since(begin) > 10*time.Second {
+		t.Errorf("got %v after %v", err, time.Since(begin))
+	}
+}
