@@ -59,8 +59,13 @@ var taken = new(Run)
 // NewPool returns a pool of n threads, at least 1. Helpers start on first use.
 func NewPool(n int) *Pool { return &Pool{helpers: make([]helper, max(n, 1)-1)} }
 
-// Size returns the number of threads, including the caller's.
-func (p *Pool) Size() int { return len(p.helpers) + 1 }
+// Size returns the number of threads, including the caller's; that of a nil pool is 1.
+func (p *Pool) Size() int {
+	if p == nil {
+		return 1
+	}
+	return len(p.helpers) + 1
+}
 
 // Close stops the helpers once they have finished their work. Do still works after Close, in its
 // caller only.

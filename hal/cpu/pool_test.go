@@ -215,3 +215,10 @@ func TestDoAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations a loop, want none", n)
 	}
 }
+
+func TestNilPool(t *testing.T) {
+	var p *Pool
+	if n := p.Size(); n != 1 {
+		t.Errorf("a nil pool has %d threads, want 1", n)
+	}
+}
