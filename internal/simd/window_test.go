@@ -114,7 +114,7 @@ func TestMaxPlaces(t *testing.T) {
 			}
 			y, at, want, wantAt := newGuarded(r, s.end), make([]int64, s.end), make([]float32, s.end), make([]int64, s.end)
 			copy(want, y.data)
-			p := WindowPlaces{Start: -5, Down: 1 << 33, Step: step}
+			p := WindowPlaces{Start: -5, Down: math.MaxInt / 64, Step: step}
 			MaxPlaces(y.data, at, s.x.data, s.off, s.tag, s.rows, s.n, s.ys, s.xs, p)
 			maxPlacesGo(want, wantAt, s.x.data, s.off, s.tag, s.rows, s.n, s.ys, s.xs, p)
 			y.check(t, name)
