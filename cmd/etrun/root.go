@@ -106,11 +106,10 @@ func completeRoot(_ *cobra.Command, args []string, _ string) ([]string, cobra.Sh
 
 // exitHelp formats the table of exit codes for --help.
 func exitHelp() string {
-	rows := slices.Clone(exits)
-	slices.SortFunc(rows, func(a, b exit) int { return a.code - b.code })
 	var b strings.Builder
-	for _, e := range rows {
-		fmt.Fprintf(&b, "  %d  %s\n", e.code, e.help)
+	for code := range exits { // they are numbered without gaps
+		i := slices.IndexFunc(exits, func(e exit) bool { return e.code == code })
+		fmt.Fprintf(&b, "  %d  %s\n", code, exits[i].help)
 	}
 	return b.String()
 }

@@ -83,7 +83,7 @@ func checkPlaces(members []*zip.File, size int64) error {
 		start, end int64
 		name       string
 	}
-	places := make([]place, len(members))
+	places := make([]*place, len(members))
 	for i, m := range members {
 		start, err := m.DataOffset()
 		if err != nil {
@@ -93,9 +93,9 @@ func checkPlaces(members []*zip.File, size int64) error {
 		if stored > uint64(max(size-start, 0)) || int64(stored) > largest(int64(min(whole, 1<<60))) {
 			return fmt.Errorf("%w: member %q: %d bytes, compressed to %d at byte %d of a file of %d", ErrFormat, m.Name, whole, stored, start, size)
 		}
-		places[i] = place{start, start + int64(stored), m.Name}
+		places[i] = &place{start, start + int64(stored), m.Name}
 	}
-	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.start, b.start) })
+	slices.SortFunc(places, func(a, b *place) int { return cmp.Compare(a.start, b.start) })
 	for i := 1; i < len(places); i++ {
 		if a, b := places[i-1], places[i]; b.start <= a.end {
 			return fmt.Errorf("%w: members %q and %q overlap", ErrFormat, a.name, b.name)

@@ -89,7 +89,7 @@ type named struct {
 }
 
 // readHeader reads the header; begin is the offset of the elements.
-func readHeader(r io.ReaderAt, size int64) (entries []named, begin int64, err error) {
+func readHeader(r io.ReaderAt, size int64) (entries []*named, begin int64, err error) {
 	start := make([]byte, StartBytes)
 	if n, _ := r.ReadAt(start, 0); !IsStart(start[:n]) {
 		return nil, 0, fmt.Errorf("%w: first bytes %q", ErrFormat, start[:n])
@@ -113,7 +113,7 @@ func readHeader(r io.ReaderAt, size int64) (entries []named, begin int64, err er
 		if name == "__metadata__" {
 			continue
 		}
-		e := named{name: name}
+		e := &named{name: name}
 		d := json.NewDecoder(bytes.NewReader(text))
 		if err := d.Decode(&e.entry); err != nil {
 			return nil, 0, fmt.Errorf("%w: %q: %w", ErrFormat, name, err)
@@ -123,7 +123,7 @@ func readHeader(r io.ReaderAt, size int64) (entries []named, begin int64, err er
 		}
 		entries = append(entries, e)
 	}
-	slices.SortFunc(entries, func(a, b named) int {
+	slices.SortFunc(entries, func(a, b *named) int {
 		return cmp.Or(cmp.Compare(a.Offsets[0], b.Offsets[0]), cmp.Compare(a.name, b.name))
 	})
 	return entries, 8 + n, nil
