@@ -78,7 +78,9 @@ func newPeer(t testing.TB, c serve.Config) *peer {
 	mux.Handle("/v1/", openai.New(p.server, openai.Options{Observe: func(_ string, _ text.Finish, s text.Stats) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.stats = append(p.stats, s)
+		if len(p.stats) < 100 { // the load test makes many texts
+			p.stats = append(p.stats, s)
+		}
 	}}))
 	p.http = httptest.NewServer(mux)
 	config := client.DefaultConfig("none")
