@@ -56,6 +56,8 @@ func (l *languageBench) check(b *benchCommand, paths []string) error {
 		return session.Usage("--text measures one program, without --vs")
 	case len(b.calls) > 1 || len(b.calls[0].Inputs) > 0:
 		return session.Usage("--text with --input or --next; the prompts are random tokens")
+	case b.plan.Rate != 0:
+		return session.Usage("--text with --rate; texts are generated back to back")
 	case b.format == "benchstat":
 		return session.Usage("--text writes --format table or json")
 	case len(l.lengths) > maxLengths || slices.ContainsFunc(l.lengths, func(n int) bool { return n < 1 }):

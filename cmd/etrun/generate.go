@@ -82,6 +82,8 @@ func (g *generateCommand) check() error {
 		return session.Usage("no prompt; give --prompt TEXT, --prompt - for standard input, --tokens LIST or --chat")
 	case g.tokens == nil && g.tokenizer == "":
 		return session.Usage("text needs --tokenizer FILE")
+	case g.echo && (!g.asked || g.json):
+		return session.Usage("--echo needs --prompt, and is not for --json, which has the prompt's tokens")
 	case g.text.Top > 0 && !g.text.LogProbs:
 		return session.Usage("--top-logprobs needs --logprobs")
 	case g.text.LogProbs && !g.json:
@@ -154,7 +156,7 @@ func (g *generateCommand) generate(ctx context.Context, s *text.Session) error {
 		return err
 	}
 	w := &textWriter{app: g.app, ids: g.model.Tokenizer() == nil, collect: g.json, logProbs: o.LogProbs}
-	if g.echo && g.asked {
+	if g.echo {
 		w.write(g.prompt)
 	}
 	g.progress.say("computing the prompt")

@@ -87,11 +87,14 @@ func (d *dialogue) answer(ctx context.Context, message string) error {
 	var reply strings.Builder
 	w.copyTo = &reply
 	end, err := w.copy(d.session.GenerateTokens(ctx, prompt, o))
-	if end.Finish == "" {
+	if reply.Len() == 0 {
 		d.messages = d.messages[:before]
+	} else {
+		d.messages = append(d.messages, text.Message{Role: "assistant", Content: reply.String()})
+	}
+	if end.Finish == "" {
 		return err
 	}
-	d.messages = append(d.messages, text.Message{Role: "assistant", Content: reply.String()})
 	return d.report(w, prompt, end, err)
 }
 

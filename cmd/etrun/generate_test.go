@@ -183,6 +183,7 @@ func TestGenerateErrors(t *testing.T) {
 		{"prompt beyond the context", "lm.pte --tokenizer bytes.json --prompt " + strings.Repeat("x", 40), 5, "32"},
 		{"token beyond the vocabulary", "lm.pte --tokens 1,5000", 5, "5000"},
 		{"temperature", "lm.pte --tokens 1 --temperature -1", 5, "temperature"},
+		{"echo of tokens", "lm.pte --tokens 1 --echo", 2, "--echo"},
 		{"bias", "lm.pte --tokens 1 --logit-bias x", 2, "ID=X"},
 		{"bias of a token", "lm.pte --tokens 1 --logit-bias 999=1", 5, "999"},
 		{"probabilities", "lm.pte --tokens 1 --logprobs", 2, "--json"},
@@ -240,6 +241,7 @@ func TestBenchText(t *testing.T) {
 		"--lengths 32":       "32 positions",
 		"--lengths 0":        "--lengths",
 		"--vs --threads=1":   "--vs",
+		"--rate 5":           "--rate",
 		"--input ones":       "--input",
 		"--format=benchstat": "--format",
 	} {

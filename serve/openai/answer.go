@@ -141,6 +141,7 @@ func (a *answerer) end(err error) {
 		_, _, body := describe(a.w, err)
 		_ = a.event(body) // the client may be gone
 	case err != nil:
+		a.h.server.WriteBy(a.w) // the request may have waited longer than the limit
 		fail(a.w, err)
 	case a.job.stream:
 		a.endStream()

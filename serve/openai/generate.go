@@ -35,7 +35,8 @@ const defaultTokens = 16
 
 func (h *handler) completions(w http.ResponseWriter, r *http.Request) {
 	var body completionRequest
-	if h.read(w, r, &body) {
+	if release := h.read(w, r, &body); release != nil {
+		defer release()
 		j, err := body.job()
 		h.run(w, r, body.Model, j, err)
 	}
@@ -43,23 +44,25 @@ func (h *handler) completions(w http.ResponseWriter, r *http.Request) {
 
 func (h *handler) chat(w http.ResponseWriter, r *http.Request) {
 	var body chatRequest
-	if h.read(w, r, &body) {
+	if release := h.read(w, r, &body); release != nil {
+		defer release()
 		j, err := body.job()
 		h.run(w, r, body.Model, j, err)
 	}
 }
 
-// read reads the body of a request, or answers why it cannot.
-func (h *handler) read(w http.ResponseWriter, r *http.Request, into any) bool {
+// read reads the body of a request, or answers why it cannot and returns nil. The request counts
+// for the server's limit of bytes until release is called.
+func (h *handler) read(w http.ResponseWriter, r *http.Request, into any) (release func()) {
 	body, release, err := h.server.ReadBody(w, r, h.options.BodyBytes)
 	if err == nil {
-		defer release()
-		err = decode(body, into)
+		if err = decode(body, into); err == nil {
+			return release
+		}
+		release()
 	}
-	if err != nil {
-		fail(w, err)
-	}
-	return err == nil
+	fail(w, err)
+	return nil
 }
 
 // job checks a completion.
