@@ -50,47 +50,23 @@ func probeArm(k kernel) Outcome {
 
 // armDevice is an open device node.
 type armDevice struct {
-	k       kernel
-	fd      int
-	name    string // for errors
+	node
 	version string
-	info    Info
-	queue   *Queue
 	// protocol is how inferences are started, determined by the first one.
 	protocol atomic.Pointer[armProtocol]
 }
 
 func openArm(k kernel, path string) (*armDevice, error) {
-	if path == "" {
-		nodes := probeArm(k).Paths
-		if len(nodes) == 0 {
-			return nil, &DeviceError{Device: "arm", Op: "open", Reason: ErrMissing}
-		}
-		path = nodes[0]
-	}
-	d := &armDevice{k: k, name: "arm " + path, queue: NewQueue()}
-	fd, err := k.open(path)
+	n, err := openNode(k, "arm", path, probeArm)
 	if err != nil {
-		return nil, d.error("open", "open", err)
+		return nil, err
 	}
-	d.fd = fd
-	if err := d.identify(path); err != nil {
-		k.close(fd)
+	d := &armDevice{node: n}
+	if err := d.identify(); err != nil {
+		k.close(d.fd)
 		return nil, err
 	}
 	return d, nil
-}
-
-func (d *armDevice) error(op, what string, err error) error {
-	return systemError(d.name, op, what, err)
-}
-
-func (d *armDevice) fault(op, format string, args ...any) error {
-	return &DeviceError{Device: d.name, Op: op, Reason: ErrFault, Err: fmt.Errorf(format, args...)}
-}
-
-func (d *armDevice) unsupported(op, format string, args ...any) error {
-	return &DeviceError{Device: d.name, Op: op, Reason: ErrUnsupported, Err: fmt.Errorf(format, args...)}
 }
 
 // unknownRequest reports whether the kernel does not support a request.
@@ -99,7 +75,7 @@ func unknownRequest(err error) bool {
 }
 
 // identify queries the NPU.
-func (d *armDevice) identify(path string) error {
+func (d *armDevice) identify() error {
 	c := &armCapabilities{}
 	if _, err := request(d.k, d.fd, armCapabilitiesCall, unsafe.Pointer(c)); err != nil {
 		if unknownRequest(err) {
@@ -112,7 +88,7 @@ func (d *armDevice) identify(path string) error {
 		return d.unsupported("open", "%w", err)
 	}
 	d.version = fmt.Sprintf("%d.%d.%d", c.driverMajor, c.driverMinor, c.driverPatch)
-	d.info = Info{Driver: "arm", Path: path, Config: config, Hardware: true}
+	d.info.Config = config
 	return nil
 }
 
@@ -141,15 +117,6 @@ func (c *armCapabilities) config() (isa.Config, error) {
 	id := c.archMajor<<28 | c.archMinor&255<<20 | c.archPatch&15<<16 | c.productMajor&15<<12 |
 		c.versionMajor&15<<8 | c.versionMinor&15<<4 | c.versionStatus&15
 	return isa.ParseConfig(uint32(f)<<28|c.streamVersion&15<<4|c.macs&15, id)
-}
-
-func (d *armDevice) Info() Info { return d.info }
-
-func (d *armDevice) Close() error {
-	if err := d.k.close(d.fd); err != nil {
-		return d.error("close", "close", err)
-	}
-	return nil
 }
 
 // armBuffer is a mapped kernel buffer.

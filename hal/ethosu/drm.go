@@ -55,37 +55,21 @@ func probeDRM(k kernel) Outcome {
 
 // drmDevice is an open device node.
 type drmDevice struct {
-	k        kernel
-	fd       int
-	name     string // for errors
-	info     Info
+	node
 	counters int // of PMU events
-	queue    *Queue
 }
 
 func openDRM(k kernel, path string) (*drmDevice, error) {
-	if path == "" {
-		nodes := probeDRM(k).Paths
-		if len(nodes) == 0 {
-			return nil, &DeviceError{Device: "drm", Op: "open", Reason: ErrMissing}
-		}
-		path = nodes[0]
-	}
-	d := &drmDevice{k: k, name: "drm " + path, queue: NewQueue()}
-	fd, err := k.open(path)
+	n, err := openNode(k, "drm", path, probeDRM)
 	if err != nil {
-		return nil, d.error("open", "open", err)
+		return nil, err
 	}
-	d.fd = fd
-	if err := d.identify(path); err != nil {
-		k.close(fd)
+	d := &drmDevice{node: n}
+	if err := d.identify(); err != nil {
+		k.close(d.fd)
 		return nil, err
 	}
 	return d, nil
-}
-
-func (d *drmDevice) error(op, what string, err error) error {
-	return systemError(d.name, op, what, err)
 }
 
 func (d *drmDevice) call(number uint32, arg unsafe.Pointer) error {
@@ -94,14 +78,14 @@ func (d *drmDevice) call(number uint32, arg unsafe.Pointer) error {
 }
 
 // identify queries the driver and the NPU.
-func (d *drmDevice) identify(path string) error {
+func (d *drmDevice) identify() error {
 	var name [64]byte
 	v := &drmVersion{nameLen: uint64(len(name)), name: unsafe.Pointer(&name)}
 	if err := d.call(drmVersionCall, unsafe.Pointer(v)); err != nil {
 		return d.error("open", "VERSION", err)
 	}
 	if got := string(name[:min(v.nameLen, uint64(len(name)))]); got != drmName {
-		return &DeviceError{Device: d.name, Op: "open", Reason: ErrUnsupported, Err: fmt.Errorf("%w: %q", errOtherDriver, got)}
+		return d.unsupported("open", "%w: %q", errOtherDriver, got)
 	}
 	info := &drmInfo{}
 	q := &drmQuery{size: uint32(unsafe.Sizeof(*info)), pointer: unsafe.Pointer(info)}
@@ -113,16 +97,7 @@ func (d *drmDevice) identify(path string) error {
 		return &DeviceError{Device: d.name, Op: "open", Reason: ErrUnsupported, Status: info.config, Err: err}
 	}
 	d.counters = min(int(info.counters), drmMaxEvents)
-	d.info = Info{Driver: "drm", Path: path, Config: c, SRAM: int64(info.sram), Hardware: true}
-	return nil
-}
-
-func (d *drmDevice) Info() Info { return d.info }
-
-func (d *drmDevice) Close() error {
-	if err := d.k.close(d.fd); err != nil {
-		return d.error("close", "close", err)
-	}
+	d.info.Config, d.info.SRAM = c, int64(info.sram)
 	return nil
 }
 
@@ -140,8 +115,7 @@ func (d *drmDevice) create(size int64) (uint32, error) {
 	}
 	if c.handle == 0 || c.size < uint64(size) {
 		d.release(c.handle)
-		return 0, &DeviceError{Device: d.name, Op: "allocate", Reason: ErrFault,
-			Err: fmt.Errorf("BO_CREATE: buffer %d of %d bytes, want %d", c.handle, c.size, size)}
+		return 0, d.fault("allocate", "BO_CREATE: buffer %d of %d bytes, want %d", c.handle, c.size, size)
 	}
 	return c.handle, nil
 }
@@ -228,7 +202,7 @@ type drmNetwork struct {
 // Load also lets the kernel check the stream.
 func (d *drmDevice) Load(p *Program) (Network, error) {
 	if err := d.info.Config.Runs(p.Config); err != nil {
-		return nil, &DeviceError{Device: d.name, Op: "load", Reason: ErrUnsupported, Err: err}
+		return nil, d.unsupported("load", "%w", err)
 	}
 	n := &drmNetwork{device: d, program: p, factor: 1}
 	if upscales(p) {
@@ -272,7 +246,7 @@ func (n *drmNetwork) load(stream []byte) error {
 		case r.Kind == isa.Fast && r.Size <= d.info.SRAM:
 			n.sram, n.used[i] = r.Size, false
 		case r.Kind == isa.Constants && n.constants.handle != 0:
-			return &DeviceError{Device: d.name, Op: "load", Reason: ErrUnsupported, Err: fmt.Errorf("two regions of constants")}
+			return d.unsupported("load", "two regions of constants")
 		case r.Kind == isa.Constants:
 			b, err := d.allocate(r.Size, r.Size)
 			if err != nil {
@@ -292,7 +266,7 @@ func (n *drmNetwork) load(stream []byte) error {
 		return d.error("load", "CMDSTREAM_BO_CREATE", err)
 	}
 	if n.stream = c.handle; n.stream == 0 {
-		return &DeviceError{Device: d.name, Op: "load", Reason: ErrFault, Err: errors.New("CMDSTREAM_BO_CREATE: no buffer")}
+		return d.fault("load", "CMDSTREAM_BO_CREATE: no buffer")
 	}
 	return nil
 }

@@ -99,12 +99,11 @@ func (j *drmJob) count(o *JobOptions) error {
 		return nil
 	}
 	if len(o.Events) > d.counters {
-		return &DeviceError{Device: d.name, Op: "allocate", Reason: ErrUnsupported,
-			Err: fmt.Errorf("got %d PMU events, want at most %d", len(o.Events), d.counters)}
+		return d.unsupported("allocate", "got %d PMU events, want at most %d", len(o.Events), d.counters)
 	}
 	for i, e := range o.Events {
 		if e > 0xffff {
-			return &DeviceError{Device: d.name, Op: "allocate", Reason: ErrUnsupported, Err: fmt.Errorf("PMU event %d", e)}
+			return d.unsupported("allocate", "PMU event %d", e)
 		}
 		j.monitor.events[i] = uint16(e)
 	}
@@ -113,8 +112,7 @@ func (j *drmJob) count(o *JobOptions) error {
 		return d.error("allocate", "PERFMON_CREATE", err)
 	}
 	if want := uint32(len(o.Events)) + 1; j.monitor.count != want {
-		return &DeviceError{Device: d.name, Op: "allocate", Reason: ErrFault,
-			Err: fmt.Errorf("PERFMON_CREATE: %d counters, want %d", j.monitor.count, want)}
+		return d.fault("allocate", "PERFMON_CREATE: %d counters, want %d", j.monitor.count, want)
 	}
 	j.events = make([]uint64, len(o.Events))
 	j.read = drmValues{id: j.monitor.id, values: unsafe.Pointer(&j.values)}
@@ -154,8 +152,7 @@ func (j *drmJob) Submit(ctx context.Context) (Result, error) {
 		return Result{}, j.abandon(err)
 	}
 	if !completed(marker) {
-		return Result{}, &DeviceError{Device: d.name, Op: "wait", Reason: ErrFault,
-			Err: fmt.Errorf("the run did not complete: the kernel found it hanging or faulty and reset the NPU")}
+		return Result{}, d.fault("wait", "the run did not complete: the kernel found it hanging or faulty and reset the NPU")
 	}
 	return j.measured()
 }
