@@ -284,7 +284,12 @@ func (g *graph) arenaBytes(s []shape) int64 {
 	return max(packedBytes(inPlace), packedBytes(apart))
 }
 
+// packedBytes assigns the offsets. The library's way takes quadratic time, so lists that the library
+// does not plan are packed in another way.
 func packedBytes(list []item) (size int64) {
+	if len(list) > maxPlanned {
+		return packedInOrder(list)
+	}
 	slices.SortStableFunc(list, func(a, b item) int { return cmp.Compare(b.bytes, a.bytes) })
 	var live []item
 	for i := range list {
@@ -296,6 +301,31 @@ func packedBytes(list []item) (size int64) {
 		}
 		list[i].offset = gap(live, list[i].bytes)
 		size = max(size, plus(list[i].offset, list[i].bytes))
+	}
+	return size
+}
+
+// packedInOrder assigns offsets in the order of the nodes. An item takes the memory of one of the
+// same size whose life has ended, or else new memory.
+func packedInOrder(list []item) (size int64) {
+	begins, ends := make([]int, len(list)), make([]int, len(list))
+	for i := range list {
+		begins[i], ends[i] = i, i
+	}
+	slices.SortFunc(begins, func(a, b int) int { return list[a].first - list[b].first })
+	slices.SortFunc(ends, func(a, b int) int { return list[a].last - list[b].last })
+	free := map[int64][]int64{} // offsets, by size
+	for _, i := range begins {
+		it := &list[i]
+		for ; list[ends[0]].last < it.first; ends = ends[1:] {
+			over := &list[ends[0]]
+			free[over.bytes] = append(free[over.bytes], over.offset)
+		}
+		if same := free[it.bytes]; len(same) > 0 {
+			it.offset, free[it.bytes] = same[len(same)-1], same[:len(same)-1]
+			continue
+		}
+		it.offset, size = size, plus(size, it.bytes)
 	}
 	return size
 }

@@ -1,0 +1,104 @@
+package xnnpack
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// manyNodes is the number of nodes of graphs that no exporter makes. An algorithm of quadratic time
+// would take minutes for them.
+const manyNodes = 200_000
+
+// TestLargeGraphs compiles and runs large graphs with few and with many values that are alive
+// together.
+func TestLargeGraphs(t *testing.T) {
+	for name, live := range map[string]int{"a chain": 2, "a stack": manyNodes / 2, "waves": 1000} {
+		t.Run(name, func(t *testing.T) {
+			data := encode(waves(live))
+			for _, engine := range []Engine{EngineReference, EngineAuto} {
+				img, err := compile(t, data, engine)
+				if err != nil {
+					t.Fatal(err)
+				}
+				args := newMaker(7).arguments(img.(*image).graph)
+				if err := runOnce(img, args); err != nil {
+					t.Fatal(err)
+				}
+				in, got := tensor.View[float32](args[0].Tensor.Data), tensor.View[float32](args[1].Tensor.Data)
+				for i, x := range in {
+					if want := waved(x, live); got[i] != want {
+						t.Fatalf("%s: element %d: got %v, want %v, difference %g", engine, i, got[i], want, got[i]-want)
+					}
+				}
+				img.Close()
+			}
+		})
+	}
+}
+
+// waves returns a graph that repeatedly computes live values, each from the one before, and then
+// their differences from the last one to the first.
+func waves(live int) *graph {
+	m := newMaker(1)
+	x, step := m.input(fp32, 1, 4), m.given(tensor.New(tensor.Float32, 1), 1)
+	tensor.View[float32](m.g.Values[step].Data)[0] = 0.25
+	for range manyNodes / (2 * live) {
+		stack := make([]int, live)
+		for i := range stack {
+			stack[i] = m.value(fp32, 1, 4)
+			m.node("Add", []int{x, step}, []int{stack[i]})
+			x = stack[i]
+		}
+		for i := range stack {
+			out := m.value(fp32, 1, 4)
+			m.node("Subtract", []int{stack[live-1-i], x}, []int{out})
+			x = out
+		}
+	}
+	return m.done(x)
+}
+
+// waved returns the result of waves for an element x.
+func waved(x float32, live int) float32 {
+	stack := make([]float32, live)
+	for range manyNodes / (2 * live) {
+		for i := range stack {
+			x += 0.25
+			stack[i] = x
+		}
+		for i := range stack {
+			x = stack[live-1-i] - x
+		}
+	}
+	return x
+}
+
+// TestPackedInOrder checks that items which are alive at the same time do not overlap.
+func TestPackedInOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for round := range 500 {
+		list, live := make([]item, 1+r.IntN(100)), int64(0)
+		for i := range list {
+			first := r.IntN(40)
+			list[i] = item{bytes: int64(1+r.IntN(4)) << 6, first: first, last: first + r.IntN(20), id: i}
+			live += list[i].bytes
+		}
+		size := packedInOrder(list)
+		if size > live {
+			t.Fatalf("round %d: %d bytes, want at most the sum, %d", round, size, live)
+		}
+		for i, a := range list {
+			if a.offset < 0 || a.offset+a.bytes > size {
+				t.Fatalf("round %d: item %d: bytes %d to %d of %d", round, i, a.offset, a.offset+a.bytes, size)
+			}
+			for k, b := range list[:i] {
+				together := a.first <= b.last && b.first <= a.last
+				if together && a.offset < b.offset+b.bytes && b.offset < a.offset+a.bytes {
+					t.Fatalf("round %d: items %d and %d overlap: %+v, %+v", round, k, i, b, a)
+				}
+			}
+		}
+	}
+}
