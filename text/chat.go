@@ -57,18 +57,18 @@ const (
 
 // NewTemplate parses a template: a JSON object with
 //
-//	"begin"    what precedes all messages
+//	"begin"    text before the first message
 //	"message"  each message: "{<|im_start|>}{role}\n{text}{<|im_end|>}\n"
-//	"roles"    what {role} stands for: {"user": "user", "assistant": "model"}; other roles are rejected.
-//	           Without it {role} is the name of any role
-//	"system"   a system message that precedes messages without one
+//	"roles"    what {role} is replaced by: {"user": "user", "assistant": "model"}; other roles are
+//	           rejected. Without it any role is allowed, and {role} is its name
+//	"system"   a system message for dialogues that have none
 //	"merge"    if true, a system message is put before the text of the next message
 //	"trim"     if true, white space at both ends of texts is dropped
 //	"ends"     the control tokens that end a reply, a list
 //
-// Only "message" is required. In begin, message and roles {NAME} is the control token of that name,
-// and {{ and }} are braces. Everything else is text, also what looks like a control token, so that
-// no message can contain one. The reply begins where the text of a message would begin.
+// Only "message" is required. In begin, message and roles, {NAME} is the control token of that
+// name, and {{ and }} are braces. Everything else is plain text, even if it looks like a control
+// token, so no message can contain one. The reply begins where the text of a message would begin.
 func NewTemplate(name, source string) (*Template, error) {
 	if len(source) > maxTemplate || !utf8.ValidString(source) {
 		return nil, &TemplateError{name, fmt.Errorf("want valid UTF-8 of at most %d bytes, got %d bytes", maxTemplate, len(source))}
@@ -103,9 +103,8 @@ func NamedTemplate(name string) (*Template, error) {
 	return nil, &TemplateError{name, fmt.Errorf("no such template; there are %s", strings.Join(Templates(), ", "))}
 }
 
-// FindTemplate returns the built-in template whose control tokens the tokenizer has. Some families
-// differ only in the system message that they put before messages without one: they are found as
-// "chatml", which puts none.
+// FindTemplate returns the built-in template whose control tokens the tokenizer has. Families that
+// differ only in their default system message are found as "chatml", which has none.
 func FindTemplate(tok tokenizer.Tokenizer) (*Template, error) {
 	for _, f := range families {
 		missing := func(name string) bool { _, ok := tok.ID(name); return !ok }
@@ -119,7 +118,7 @@ func FindTemplate(tok tokenizer.Tokenizer) (*Template, error) {
 // Name returns the template's name.
 func (t *Template) Name() string { return t.name }
 
-// render returns the prompt for a reply as segments, neighbors of which are not both text.
+// render returns the prompt for a reply as segments. No two adjacent segments are text.
 func (t *Template) render(messages []Message) ([]segment, error) {
 	if len(messages) == 0 {
 		return nil, &TemplateError{t.name, errors.New("no messages")}
@@ -159,7 +158,7 @@ func (t *Template) render(messages []Message) ([]segment, error) {
 	return p.segments, nil
 }
 
-// role returns what stands for a role.
+// role returns the pattern that replaces {role}.
 func (t *Template) role(name string) ([]segment, error) {
 	if t.roles == nil {
 		return []segment{{text: name}}, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// inputs is the memory for the tokens and positions of a call.
+// inputs holds the tokens and positions of a call.
 type inputs struct {
 	ints   []int64
 	shorts []int32
@@ -32,9 +32,9 @@ func (in *inputs) set(m *etrun.Method, i int, kind tensor.DType, n int, number f
 	return etrun.Set(m, i, in.ints)
 }
 
-// compute adds tokens, at most step of them, to the session and makes the logits after the last of
-// them known; if the program returns those of all tokens, then after each of them. A failed call
-// adds nothing.
+// compute adds tokens, at most step of them, to the session. It sets rows to the logits after the
+// last token or, if the program returns those of all tokens, after each one. A failed call adds
+// nothing.
 func (s *Session) compute(ctx context.Context, tokens []int) error {
 	before := len(s.tokens)
 	s.tokens = append(s.tokens, tokens...)
@@ -106,7 +106,7 @@ func (s *Session) setInputs(first, n int) error {
 	return s.in.set(s.method, 1, c.position, places, func(k int) int { return first + k })
 }
 
-// readLogits keeps the logits of a call: of its last token, or of all of them.
+// readLogits copies the logits of a call: of its last token, or of all tokens.
 func (s *Session) readLogits(first, n int) error {
 	v, err := s.method.Output(0)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Session) convert(t *tensor.Tensor, float func(uint16) float32) {
 	s.logits = s.rows
 }
 
-// isCanceled reports whether err is that a context ended.
+// isCanceled reports whether err is the error of a context that ended.
 func isCanceled(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()))
 }

@@ -9,31 +9,31 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Cache is how a program keeps what it has computed of a text.
+// Cache is the kind of state in which a program stores the computed part of a text.
 type Cache string
 
 // Kinds of caches.
 const (
 	// CacheNone: each call computes the whole text again.
 	CacheNone Cache = "none"
-	// CachePositions: a key-value cache with a place for each position of the context, so that a
-	// session can go back to any of its positions.
+	// CachePositions: a key-value cache with a slot per position of the context. A session can go
+	// back to any position.
 	CachePositions Cache = "positions"
 	// CacheRecurrent: state that depends on the order of the calls, such as the cache of a sliding
 	// window. A session that goes back computes the text again from its beginning.
 	CacheRecurrent Cache = "recurrent"
 )
 
-// convention is how the method "forward" is called.
+// convention describes how the method "forward" is called.
 type convention struct {
 	method     string
 	cache      Cache
 	tokens     tensor.DType // of the tokens: int64 or int32
-	width      int          // most tokens of a call
+	width      int          // maximum number of tokens per call
 	fixed      bool         // each call takes width tokens
 	position   tensor.DType // of the position; only if places is not 0
 	places     int          // elements of the position input: 0 for no such input, 1 for the first token's, else one per token
-	all        bool         // logits of all tokens of a call, not of the last only
+	all        bool         // logits of all tokens of a call, not only of the last
 	logits     tensor.DType
 	vocabulary int // logits per token
 }
@@ -45,7 +45,7 @@ const (
 	wantLogits   = "float32, float16 or bfloat16 logits of sizes [1, vocabulary] or [1, tokens, vocabulary]"
 )
 
-// known are the conventions of methods other than forward, with the words for an error.
+// known describes other kinds of language models, for errors.
 var known = []struct{ method, words string }{
 	{"kv_forward", "the methods prefill_forward and kv_forward, with masks and caches as inputs"},
 	{"prefill_forward", "the methods prefill_forward and kv_forward, with masks and caches as inputs"},
@@ -178,7 +178,7 @@ func (c *convention) findCache(state []*tensor.Tensor, claimed *bool, context in
 	return c.checkWidth(context)
 }
 
-// checkWidth rejects fixed widths that leave no way to get the logits of each token.
+// checkWidth rejects fixed widths with which the logits of some tokens cannot be computed.
 func (c *convention) checkWidth(context int) error {
 	switch {
 	case !c.fixed || c.width == 1 || c.cache == CacheNone:
@@ -191,7 +191,7 @@ func (c *convention) checkWidth(context int) error {
 	return nil
 }
 
-// contextOf returns the number of positions: what metadata says or, without it, the size of the
+// contextOf returns the number of positions: the one in the metadata or, without it, the size of the
 // caches, which are [batch, heads, positions, head size] or [batch, positions, heads, head size].
 func (c *convention) contextOf(d *metadata, state []*tensor.Tensor) (int, error) {
 	n := int64(0)

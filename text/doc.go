@@ -16,18 +16,18 @@
 // A [Model] is a program whose method "forward" takes tokens and returns logits, with a tokenizer.
 // It is immutable and safe for concurrent use. [Load] reads the exporter's metadata methods, such
 // as get_max_context_len and get_eos_ids, compares them with the method's inputs and outputs and
-// with the tokenizer, and finds out how the program is to be called: see [Info].
+// with the tokenizer, and derives how the program is called: see [Info].
 //
-// A [Session] has the memory for one text: an instance of the method with its key-value cache. It
-// belongs to one goroutine at a time: a call during another call returns etrun.ErrBusy and changes
-// nothing. A prompt is always the whole text from its beginning. The tokens that it shares with the
-// text of the last call are not computed again, so that a dialogue, or a second question about a
-// long document, costs only what is new. [Session.Fork] copies a session.
+// A [Session] holds one text: an instance of the method with its key-value cache. It belongs to one
+// goroutine at a time: a call during another call returns etrun.ErrBusy and changes nothing. A
+// prompt is always the whole text from its beginning. Its tokens that match the text of the last
+// call are not computed again: the next message of a dialogue, or a second question about a long
+// document, costs only its new tokens. [Session.Fork] copies a session.
 //
 // # Numbers
 //
-// The same program, engine, prompt and seed give the same text. A reused prefix can have been
-// computed in other parts than a prompt that is computed at once; the engines' results for one
-// token and for several may differ in the last bits, which can change a token whose lead is as
-// small as that.
+// The same program, engine, prompt and seed give the same text. A reused prefix may have been
+// computed in other parts than a prompt that is computed at once. The engines' results for one
+// token and for several may differ in the last bits, which can change the choice between tokens
+// whose logits differ as little.
 package text

@@ -6,7 +6,7 @@ import (
 	"github.com/etrun-go/etrun"
 )
 
-// ConventionError reports a program that cannot be driven as a language model.
+// ConventionError reports a program that cannot be run as a language model.
 type ConventionError struct {
 	Method string
 	Got    string // the input, output or method that does not fit
@@ -48,11 +48,11 @@ func (e *VocabularyError) Error() string {
 // Unwrap makes errors.Is(err, etrun.ErrInput) true.
 func (e *VocabularyError) Unwrap() error { return etrun.ErrInput }
 
-// PromptError reports a prompt of a length that the model cannot take.
+// PromptError reports a prompt of a length that the model does not accept.
 type PromptError struct {
 	Tokens  int
-	Context int  // the most tokens that the model takes
-	Exact   bool // the model takes no other number of tokens
+	Context int  // maximum number of tokens
+	Exact   bool // the model accepts only this number of tokens
 }
 
 func (e *PromptError) Error() string {
@@ -70,7 +70,7 @@ func (e *PromptError) Unwrap() error { return etrun.ErrInput }
 
 // TokenError reports a token of a prompt that the program does not have.
 type TokenError struct {
-	ID, Index  int // the token, and its place in the prompt
+	ID, Index  int // the token, and its index in the prompt
 	Vocabulary int // tokens of the program
 }
 
@@ -99,7 +99,7 @@ func errNoTokenizer() error {
 	return &OptionError{Option: "tokenizer", Got: "none", Want: "one, to turn text into tokens"}
 }
 
-// LogitsError reports logits that no token can be chosen from. The session computes its tokens
+// LogitsError reports logits from which no token can be chosen. The session computes its tokens
 // again in the next call.
 type LogitsError struct {
 	Position int // of the token that the logits follow

@@ -28,8 +28,8 @@ type kind int
 const (
 	plain   kind = iota
 	control      // a control token
-	role         // stands for the role of a message
-	content      // stands for the text of a message
+	role         // placeholder of a message's role
+	content      // placeholder of a message's text
 )
 
 // template parses the patterns of a format.
@@ -105,7 +105,7 @@ func named(name string, message bool) segment {
 	return segment{control, name}
 }
 
-// prompt is a list of segments, neighbors of which are not both text.
+// prompt is a list of segments. No two adjacent segments are text.
 type prompt struct {
 	segments []segment
 	size     int // of all texts, in bytes

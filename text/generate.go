@@ -9,17 +9,17 @@ import (
 // Options configures one call of [Session.Generate].
 type Options struct {
 	Sampling
-	MaxTokens int      // most tokens of the text; 0 means as many as the context takes
+	MaxTokens int      // maximum number of generated tokens; 0 means up to the end of the context
 	Stop      []string // the text ends before the first of these
-	Ends      []int    // tokens that end the text, besides those of the model
-	IgnoreEOS bool     // the model's tokens that end texts are part of the text
-	// Lookup is the most tokens of a draft, 0 for no drafts. A draft is what followed the last tokens
-	// of the text where they occurred before; it is computed together with the last token, and the
-	// tokens that are not chosen are dropped. Texts that repeat their prompt take fewer calls. It has
-	// no effect unless the program takes several tokens and returns the logits of all of them, and
-	// the cache has a place for each position, or there is none.
+	Ends      []int    // tokens that end the text, in addition to the model's
+	IgnoreEOS bool     // the model's end tokens do not end the text
+	// Lookup is the maximum length of a draft in tokens, 0 for no drafts. A draft is a copy of the
+	// tokens that followed an earlier occurrence of the last tokens. It is computed together with the
+	// last token, and tokens that are not chosen are dropped. Texts that repeat their prompt need
+	// fewer calls. Lookup has no effect unless the program takes several tokens and returns the
+	// logits of all of them, and there is no cache, or one with a slot per position.
 	Lookup   int
-	LogProbs bool // each token has its LogProb and, if Top is not 0, the most likely candidates
+	LogProbs bool // return the LogProb of each token and, if Top is not 0, the most likely candidates
 	Top      int  // number of candidates, at most 100
 }
 
@@ -54,7 +54,7 @@ func decimal(n int) string { return strconv.Itoa(n) }
 type Token struct {
 	ID int
 	// LogProb is the natural logarithm of the token's probability by the program's logits, before
-	// all steps of Sampling; Top are the most likely tokens. Both only with Options.LogProbs.
+	// any step of Sampling. Top lists the most likely tokens. Both are set only with Options.LogProbs.
 	LogProb float32
 	Top     []Candidate
 }
@@ -62,17 +62,16 @@ type Token struct {
 // Piece is a part of a generated text.
 type Piece struct {
 	Text string // valid UTF-8; empty only in the last piece, or without a tokenizer
-	// Tokens are those generated since the last piece. They are valid until the next one. Their
-	// text can begin before the piece's, or end after it, where a character consists of several
-	// tokens, or while it may be the beginning of a stop string.
+	// Tokens are those generated since the last piece, valid until the next one. Their text can
+	// begin before the piece's or end after it, if a character consists of several tokens or the
+	// text may be the beginning of a stop string.
 	Tokens []Token
 	Finish Finish // why the text ended; empty except in the last piece
 	Stats  Stats  // of the last piece only
 }
 
-// Generate continues a text and yields it in pieces. The prompt is the whole text from its
-// beginning: it is turned into tokens as [Model.Encode] does, and then as in
-// [Session.GenerateTokens].
+// Generate continues a text and yields the continuation in pieces. The prompt is the whole text from
+// its beginning. It is [Session.GenerateTokens] for the tokens of [Model.Encode].
 func (s *Session) Generate(ctx context.Context, prompt string, o Options) iter.Seq2[Piece, error] {
 	ids, err := s.model.Encode(prompt)
 	if err != nil {
@@ -81,14 +80,15 @@ func (s *Session) Generate(ctx context.Context, prompt string, o Options) iter.S
 	return s.GenerateTokens(ctx, ids, o)
 }
 
-// GenerateTokens continues the text of the given tokens and yields it in pieces. Tokens at the
-// beginning that the session has computed are not computed again; others that it has are dropped.
+// GenerateTokens continues the text of the given tokens and yields the continuation in pieces. The
+// session reuses the computed tokens that it shares with the beginning of the prompt, and drops the
+// others.
 //
-// The last piece has Finish and Stats. If ctx ends, this is FinishCancelled, and the error is the
-// context's cause. All other errors come with an empty piece, and nothing follows them: they are
-// *PromptError, *TokenError, *OptionError, *LogitsError, those of the tokenizer, and those of
-// etrun.Method.Execute. A caller can end the iteration at any piece. After all of these the session
-// is usable, and has the tokens that were computed.
+// The last piece has Finish and Stats. If ctx ends, its Finish is FinishCancelled, and the error is
+// the context's cause. Any other error comes with an empty piece and ends the iteration:
+// *PromptError, *TokenError, *OptionError, *LogitsError, those of the tokenizer and those of
+// etrun.Method.Execute. Callers can end the iteration at any piece. In all cases the session remains
+// usable and holds the tokens that were computed.
 func (s *Session) GenerateTokens(ctx context.Context, prompt []int, o Options) iter.Seq2[Piece, error] {
 	return func(yield func(Piece, error) bool) {
 		if err := s.enter(); err != nil {
@@ -114,7 +114,7 @@ func (s *Session) GenerateTokens(ctx context.Context, prompt []int, o Options) i
 	}
 }
 
-// checkCall checks what the caller gives.
+// checkCall checks the arguments of a call.
 func (s *Session) checkCall(prompt []int, o *Options) error {
 	info := &s.model.info
 	exact := s.model.exact()

@@ -18,18 +18,18 @@ type generation struct {
 
 	sampler sampler
 	stream  stream
-	list    []Token     // not yet yielded
+	list    []Token     // tokens not yet yielded
 	top     []Candidate // of these
 	bytes   []byte      // of one token
-	opens   bool        // a whole text begins: there are no bytes yet
-	opening []int       // tokens of its beginning
+	opens   bool        // at the beginning of a whole text: no bytes yet
+	opening []int       // tokens of that beginning
 	call    []int       // tokens of the next call: the chosen one, then a draft
-	ahead   int         // tokens of a draft that the session has computed, and that may not come
+	ahead   int         // computed tokens of a draft that have not been chosen yet
 
 	finish Finish
 	stats  Stats
 	began  time.Time
-	chosen time.Time // the first token
+	chosen time.Time // when the first token was chosen
 }
 
 // start prepares the session's generation for a call.
@@ -59,7 +59,7 @@ func (g *generation) run(ctx context.Context, prompt []int) (err error) {
 	return err
 }
 
-// next generates one token, and computes it if the text goes on.
+// next generates one token, and computes it if the text continues.
 func (g *generation) next(ctx context.Context) error {
 	id, err := g.choose()
 	if err != nil {
@@ -86,12 +86,12 @@ func (g *generation) next(ctx context.Context) error {
 // text returns the computed tokens of the text.
 func (g *generation) text() []int { return g.tokens[:len(g.tokens)-g.ahead] }
 
-// following returns the logits of the tokens that can follow the text.
+// following returns the logits after the text.
 func (g *generation) following() []float32 {
 	return g.logitsAfter(len(g.text()) - 1)[:g.model.choices]
 }
 
-// choose returns the token after the text.
+// choose returns the next token.
 func (g *generation) choose() (int, error) {
 	logits := g.following()
 	if err := g.checkLogits(logits); err != nil {
@@ -121,7 +121,7 @@ func (g *generation) checkLogits(logits []float32) error {
 	return nil
 }
 
-// add appends a token to the text, and yields what is decided of it.
+// add appends a token to the text and yields the text that is final.
 func (g *generation) add(id int) error {
 	now := time.Now()
 	if g.stats.Generated == 0 {
@@ -145,7 +145,7 @@ func (g *generation) add(id int) error {
 	return nil
 }
 
-// decode sets bytes to those of a token. At the beginning of a whole text, tokenizers drop a space.
+// decode sets bytes to those of a token. At the beginning of a whole text, tokenizers drop one space.
 func (g *generation) decode(id int) (err error) {
 	if !g.opens {
 		g.bytes, err = g.model.tok.Append(g.bytes[:0], id)
@@ -157,7 +157,7 @@ func (g *generation) decode(id int) (err error) {
 	return err
 }
 
-// describe returns a token with what the options ask for.
+// describe returns a token with the log-probabilities that the options select.
 func (g *generation) describe(id int) Token {
 	t := Token{ID: id}
 	if !g.o.LogProbs {

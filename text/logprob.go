@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Candidate is a token that could follow, with the natural logarithm of its probability.
+// Candidate is a possible next token, with the natural logarithm of its probability.
 type Candidate struct {
 	ID      int
 	LogProb float32

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// advance makes the logits after a chosen token known: they are, if the token is the next one of a
-// draft; else the token is computed, together with a new draft.
+// advance makes the logits after a chosen token available. If the token is the next one of a draft,
+// they are; else the token is computed, together with a new draft.
 func (g *generation) advance(ctx context.Context, id int) error {
 	if g.ahead > 0 && g.tokens[len(g.tokens)-g.ahead] == id {
 		g.ahead--
@@ -24,13 +24,13 @@ func (g *generation) advance(ctx context.Context, id int) error {
 	return nil
 }
 
-// dropDraft removes from the session what is left of a draft.
+// dropDraft removes the rest of a draft from the session.
 func (g *generation) dropDraft() {
 	g.rewind(len(g.tokens) - g.ahead)
 	g.ahead = 0
 }
 
-// Lengths of the ends of a text that are looked up, in tokens.
+// Lengths of the suffixes of a text that are looked up, in tokens.
 const (
 	longestLookup  = 3
 	shortestLookup = 2

@@ -9,7 +9,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// metadata is the values of the exporter's metadata methods; -1, or nil, where there is no method.
+// metadata holds the values of the exporter's metadata methods, -1 or nil for missing ones.
 type metadata struct {
 	bos, maxSeq, maxContext, vocabulary, layers int64
 	eos                                         []int64

@@ -9,16 +9,16 @@ import (
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
-// Info describes how a model is driven.
+// Info describes how a model is run.
 type Info struct {
 	BOS        int   // token that begins each prompt given as text, -1 for none
 	EOS        []int // tokens that end a text, sorted
-	Context    int   // positions: the most tokens that can be computed
+	Context    int   // number of positions: the maximum number of tokens
 	Vocabulary int   // logits of each token
-	Chunk      int   // most tokens of one call of the program
+	Chunk      int   // maximum number of tokens per call of the program
 	Cache      Cache
-	AllLogits  bool // a call returns the logits of all of its tokens, not of the last only
-	Layers     int  // -1 if the program does not say
+	AllLogits  bool // a call returns the logits of all its tokens, not only of the last
+	Layers     int  // -1 if unknown
 }
 
 // Model is a language model: a program and its tokenizer. It is immutable and safe for concurrent
@@ -28,7 +28,7 @@ type Model struct {
 	tok     tokenizer.Tokenizer // nil for none
 	call    convention
 	info    Info
-	choices int // tokens that can be chosen
+	choices int // number of tokens that can be chosen
 	ends    []int
 
 	mu    sync.Mutex
@@ -49,27 +49,27 @@ type loading struct {
 // WithMethod selects the method that takes tokens and returns logits; the default is "forward".
 func WithMethod(name string) Option { return func(l *loading) { l.method = name } }
 
-// WithContext sets the number of positions, for programs whose metadata does not name it, or to
-// use fewer. It cannot exceed what the metadata says.
+// WithContext sets the number of positions, for programs without such metadata or to use fewer. It
+// cannot exceed the number in the metadata.
 func WithContext(n int) Option { return func(l *loading) { l.context = n } }
 
-// WithChunk bounds the tokens that a call of the program takes, where their number is dynamic: less
-// memory, slower prompts. With 1, the numbers do not depend on what a session has computed before.
+// WithChunk bounds the tokens per call of a program that takes a dynamic number of them: prompts
+// need less memory and more time. With 1, results do not depend on what a session has computed
+// before.
 func WithChunk(n int) Option { return func(l *loading) { l.chunk = n } }
 
 // WithBOS sets the token that begins each prompt given as text; -1 means none. The default is the
-// one that the program's metadata or, without it, the tokenizer names, and none if the tokenizer
-// names none.
+// one in the program's metadata or, without it, that of the tokenizer, if it has one.
 func WithBOS(id int) Option { return func(l *loading) { l.bos = &id } }
 
-// WithEOS sets the tokens that end a text. The default is those that the program's metadata names,
-// those that the tokenizer names, and the first token of texts if it is a control token.
+// WithEOS sets the tokens that end a text. The default is those in the program's metadata, those of
+// the tokenizer, and the first token of texts if it is a control token.
 func WithEOS(ids ...int) Option { return func(l *loading) { l.eos = append([]int{}, ids...) } }
 
-// Load makes a model of a program and its tokenizer. Without a tokenizer (nil) the model takes and
-// gives tokens only. It runs the program's metadata methods, loads the method "forward" once for
-// the first session, and checks that they agree. Errors are *ConventionError, *MetadataError,
-// *VocabularyError, *OptionError and those of etrun.
+// Load returns the model of a program and its tokenizer. If the tokenizer is nil, the model takes
+// and returns only tokens. Load runs the program's metadata methods, loads the method "forward",
+// which the first session will use, and checks that they agree. Errors are *ConventionError,
+// *MetadataError, *VocabularyError, *OptionError and those of etrun.
 func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, options ...Option) (*Model, error) {
 	l := loading{method: "forward"}
 	for _, o := range options {
@@ -101,7 +101,7 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 }
 
 // checkVocabulary compares the numbers of tokens. Exporters pad the logits, and some tokenizers
-// have a few tokens for other media that the text model does not know.
+// have a few tokens for other media that the text model lacks.
 func (m *Model) checkVocabulary(d *metadata) error {
 	n := m.call.vocabulary
 	if d.vocabulary > int64(n) {
@@ -150,8 +150,8 @@ func (m *Model) setEnds(l *loading, d *metadata) error {
 	return nil
 }
 
-// setBOS sets the first token of texts. Metadata names one even for models, such as Qwen's, whose
-// texts begin without.
+// setBOS sets the first token of texts. Metadata has one even for models, such as Qwen's, whose
+// texts begin without it.
 func (m *Model) setBOS(l *loading, d *metadata) {
 	m.info.BOS = int(d.bos)
 	switch {
@@ -176,7 +176,7 @@ func (m *Model) onlyControl(prompt []int) bool {
 	return !slices.ContainsFunc(prompt, func(id int) bool { return !m.isControl(id) })
 }
 
-// setContext sets what depends on the state of an instance.
+// setContext sets the fields that depend on the state of an instance.
 func (m *Model) setContext(l *loading, d *metadata) error {
 	state := m.spare.StateTensors()
 	n, err := m.call.contextOf(d, state)
@@ -212,12 +212,12 @@ func (m *Model) setContext(l *loading, d *metadata) error {
 	return nil
 }
 
-// exact reports whether the model takes texts of one length only.
+// exact reports whether the model accepts texts of one length only.
 func (m *Model) exact() bool {
 	return m.call.cache == CacheNone && m.call.fixed && !m.call.all
 }
 
-// Info describes how the model is driven.
+// Info describes how the model is run.
 func (m *Model) Info() Info {
 	info := m.info
 	info.EOS = slices.Clone(info.EOS)
@@ -243,7 +243,7 @@ func (m *Model) Encode(s string) ([]int, error) {
 	return append([]int{m.info.BOS}, ids...), nil
 }
 
-// Close frees the instance that Load has made, if no session has taken it. Sessions remain usable.
+// Close frees the instance of Load if no session uses it. Sessions remain usable.
 func (m *Model) Close() error {
 	if spare := m.take(); spare != nil {
 		return spare.Close()

@@ -5,21 +5,20 @@ import (
 	"math/rand/v2"
 )
 
-// Sampling says how tokens are chosen. The zero value always takes the token with the highest
-// logit, the one with the lowest id of several (greedy).
+// Sampling configures how tokens are chosen. The zero value is greedy: it chooses the token with the
+// highest logit and, of several, the one with the lowest id.
 //
-// The steps have this order: Bias, RepetitionPenalty, Temperature, TopK, TopP, MinP. Then one of
-// the remaining tokens is drawn with its probability. Each draw takes one number of a
-// rand.PCG seeded with Seed and 0: its upper 53 bits, as a fraction of 1. The same logits and seed
-// give the same tokens.
+// The order of the steps is Bias, RepetitionPenalty, Temperature, TopK, TopP, MinP. Then one of the
+// remaining tokens is drawn by its probability. Each draw uses one number of a rand.PCG seeded with
+// Seed and 0: its upper 53 bits, as a fraction of 1. The same logits and seed give the same tokens.
 type Sampling struct {
 	Temperature float64 // divides the logits; 0 is greedy
 	TopK        int     // keeps the k most likely tokens; 0 keeps all
 	TopP        float64 // keeps the most likely tokens whose probabilities reach p; 0 and 1 keep all
 	MinP        float64 // keeps tokens at least p times as likely as the most likely one; 0 keeps all
 	Seed        uint64
-	// RepetitionPenalty divides positive logits of tokens in the text, prompt included, and
-	// multiplies negative ones; 0 and 1 change nothing.
+	// RepetitionPenalty divides the positive logits of tokens in the text, prompt included, and
+	// multiplies the negative ones; 0 and 1 change nothing.
 	RepetitionPenalty float64
 	// PenaltyWindow is the number of last tokens to which RepetitionPenalty applies; 0 means all.
 	PenaltyWindow int
@@ -57,12 +56,12 @@ func (o *Sampling) check(vocabulary int) error {
 	return nil
 }
 
-// sampler chooses tokens. Its memory is kept from one text to the next.
+// sampler chooses tokens. Its memory is reused from one text to the next.
 type sampler struct {
 	Sampling
 	random rand.PCG
 	logits []float32 // changed copy
-	seen   []bool    // by token: the penalty has been applied
+	seen   []bool    // per token: the penalty has been applied
 	heap   []int     // tokens, the most likely first
 	kept   []int
 	weight []float64 // of the kept tokens, relative to the most likely one
@@ -116,7 +115,7 @@ func total(list []float64) (sum float64) {
 	return sum
 }
 
-// adjust returns the logits after biases and penalties, in its own memory if it changes any.
+// adjust returns the logits after biases and penalties, as a copy if it changes any.
 func (s *sampler) adjust(logits []float32, text []int) []float32 {
 	penalize := s.RepetitionPenalty != 0 && s.RepetitionPenalty != 1
 	if len(s.Bias) == 0 && !penalize {

@@ -10,9 +10,8 @@ import (
 	"github.com/etrun-go/etrun"
 )
 
-// Session is the memory for one text: an instance of the program's method, with its cache. Only one
-// goroutine may use it at a time: a call during another call returns etrun.ErrBusy and changes
-// nothing.
+// Session holds one text: an instance of the program's method, with its cache. Only one goroutine
+// may use it at a time: a call during another call returns etrun.ErrBusy and changes nothing.
 type Session struct {
 	model  *Model
 	method *etrun.Method
@@ -20,15 +19,15 @@ type Session struct {
 
 	tokens []int // computed, by position
 	logits []float32
-	begin  int  // position of the token after which the first row of logits comes
+	begin  int  // position of the token whose logits are the first row
 	dirty  bool // the state is undefined: it must be reset before the next call
 
 	in   inputs
 	rows []float32  // logits converted to float32
-	gen  generation // of the current call of Generate; its memory is kept
+	gen  generation // of the current call of Generate; its memory is reused
 }
 
-// NewSession makes an empty session. Errors are those of etrun.Program.Load.
+// NewSession returns an empty session. Errors are those of etrun.Program.Load.
 func (m *Model) NewSession(ctx context.Context) (*Session, error) {
 	method := m.take()
 	if method == nil {
@@ -84,8 +83,8 @@ func (s *Session) Fork(ctx context.Context) (*Session, error) {
 // Reset empties the session.
 func (s *Session) Reset() error { return s.Rewind(0) }
 
-// Rewind drops all tokens but the first n. It costs nothing if the cache has a place for each
-// position. If not, and unless n is 0 or the number of tokens, the next call computes them again.
+// Rewind drops all tokens but the first n. It costs nothing if the cache has a slot per position.
+// If not, the next call computes the n tokens again, unless n is 0 or all tokens.
 func (s *Session) Rewind(n int) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -115,12 +114,12 @@ func (s *Session) rewind(n int) {
 // Close frees the session. Closing twice is allowed.
 func (s *Session) Close() error { return s.method.Close() }
 
-// last returns the logits after the last token, nil if they are not known.
+// last returns the logits after the last token, nil if they are not available.
 func (s *Session) last() []float32 {
 	return s.logitsAfter(len(s.tokens) - 1)
 }
 
-// logitsAfter returns the logits after the token at a position, nil if they are not known.
+// logitsAfter returns the logits after the token at a position, nil if they are not available.
 func (s *Session) logitsAfter(position int) []float32 {
 	v := s.model.call.vocabulary
 	at := (position - s.begin) * v
@@ -130,8 +129,8 @@ func (s *Session) logitsAfter(position int) []float32 {
 	return s.logits[at : at+v]
 }
 
-// extend makes the session's tokens those of a prompt and returns how many of them it had already.
-// Afterwards the logits after the last one are known.
+// extend makes the session's tokens those of a prompt and returns the number of tokens that it
+// reused. Afterwards the logits after the last one are available.
 func (s *Session) extend(ctx context.Context, prompt []int) (reused int, err error) {
 	for reused < min(len(prompt), len(s.tokens)) && prompt[reused] == s.tokens[reused] {
 		reused++
@@ -154,7 +153,7 @@ func (s *Session) extend(ctx context.Context, prompt []int) (reused int, err err
 	return reused, nil
 }
 
-// step returns the most tokens that the next call can add.
+// step returns the maximum number of tokens that the next call can add.
 func (s *Session) step() int {
 	c := &s.model.call
 	if c.cache == CacheNone {

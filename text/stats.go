@@ -17,9 +17,9 @@ const (
 type Stats struct {
 	Prompt    int // tokens of the prompt
 	Reused    int // of these, tokens that the session had computed before
-	Generated int // tokens of the text, without one that ends it
+	Generated int // tokens of the text, without the one that ends it
 	Drafted   int // tokens of drafts: see Options.Lookup
-	Accepted  int // of these, tokens that came
+	Accepted  int // of these, tokens that were chosen
 
 	Prefill    time.Duration // time to compute the prompt
 	FirstToken time.Duration // time from the call until the first token was chosen

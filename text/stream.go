@@ -17,8 +17,8 @@ func (s *stream) start(stops []string) {
 	s.stops, s.pending, s.out = stops, s.pending[:0], s.out[:0]
 }
 
-// push adds bytes and returns the text that is decided; stopped reports that a stop string came,
-// and that the text ends before it. The text is valid until the next call.
+// push adds bytes and returns the text that is final; stopped reports whether a stop string was
+// found, before which the text ends. The text is valid until the next call.
 func (s *stream) push(b []byte) (text []byte, stopped bool) {
 	s.pending = append(s.pending, b...)
 	end := len(s.pending) - s.withheld()
@@ -50,9 +50,8 @@ func (s *stream) withheld() (longest int) {
 	return longest
 }
 
-// emit returns the first end pending bytes as valid UTF-8 and removes them. Each sequence of bytes
-// that is no character becomes U+FFFD; one that is the beginning of a character remains, unless the
-// text ends here.
+// emit returns the first end pending bytes as valid UTF-8 and removes them. Each invalid sequence
+// becomes U+FFFD; an incomplete character at the end remains pending, unless the text ends here.
 func (s *stream) emit(end int, last bool) []byte {
 	s.out = s.out[:0]
 	at := 0
@@ -73,8 +72,8 @@ func (s *stream) emit(end int, last bool) []byte {
 	return s.out
 }
 
-// partial returns the length of the longest beginning of invalid UTF-8 that is the beginning of a
-// character, at least 1.
+// partial returns the length of the longest prefix of invalid UTF-8 that begins a character, at
+// least 1.
 func partial(b []byte) int {
 	for n := min(len(b), utf8.UTFMax-1); n > 1; n-- {
 		if !utf8.FullRune(b[:n]) {

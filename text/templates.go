@@ -1,13 +1,13 @@
 package text
 
-// family is a built-in template. detect are control tokens that only tokenizers of the family have.
+// family is a built-in template. detect lists control tokens that only tokenizers of the family have.
 type family struct {
 	name   string
 	detect []string
 	format format
 }
 
-// families are in the order in which FindTemplate tries them.
+// families is in the order in which FindTemplate tries them.
 var families = []family{
 	{"llama3", []string{"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}, format{
 		Begin:   "{<|begin_of_text|>}",
@@ -50,8 +50,7 @@ var (
 	phiRoles   = map[string]string{"system": "{<|system|>}", "user": "{<|user|>}", "assistant": "{<|assistant|>}", "tool": "{<|tool|>}"}
 )
 
-// chatML is the template of Qwen, SmolLM and others, with the system message that is put before
-// messages without one.
+// chatML is the template of Qwen, SmolLM and others, with a default system message.
 func chatML(system string) format {
 	return format{Message: "{<|im_start|>}{role}\n{text}{<|im_end|>}\n", System: system, Ends: chatMLEnds}
 }

@@ -2,7 +2,7 @@ package tokenizer
 
 import "slices"
 
-// leading tells what is dropped at the beginning of a decoded text, where Encode has put a space.
+// leading is what Decode drops at the beginning of a text, where Encode has put a space.
 type leading struct {
 	drop  drop
 	keeps []int // ids whose leading space is text

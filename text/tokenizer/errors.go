@@ -10,7 +10,7 @@ var (
 	ErrFormat      = errors.New("invalid tokenizer")     // the file violates its format
 	ErrUnsupported = errors.New("unsupported tokenizer") // not a file of a known kind, or one that is not supported exactly
 	ErrText        = errors.New("text not encodable")    // the text is too long, not valid UTF-8, or has no tokens
-	ErrToken       = errors.New("no such token")         // the id names no token
+	ErrToken       = errors.New("no such token")         // no token has this id
 )
 
 // Error is a failure of this package.

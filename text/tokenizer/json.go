@@ -19,7 +19,7 @@ type hugging struct {
 	model           wordModel
 }
 
-// wordModel encodes a word, which is what the pre-tokenizers leave.
+// wordModel encodes one word: a result of the pre-tokenizers.
 type wordModel interface {
 	encode(ids []int, word string) ([]int, error)
 }
@@ -86,7 +86,7 @@ func decode(data []byte, place string, to any) error {
 	return nil
 }
 
-// isNull tells whether an optional part is missing.
+// isNull reports whether an optional part is missing.
 func isNull(data json.RawMessage) bool { return len(data) == 0 || string(data) == "null" }
 
 // kindOf returns the type of a component, "" if it has none. The type usually comes first, which
@@ -201,7 +201,7 @@ func (t *hugging) define(id int, name string) {
 	t.set(id, name, name)
 }
 
-// readTemplate takes BOS and EOS from the post-processor: the special tokens before and after a text.
+// readTemplate reads BOS and EOS from the post-processor: the special tokens before and after a text.
 func (t *hugging) readTemplate(doc *document) error {
 	t.bos = -1
 	if isNull(doc.PostProcessor) {

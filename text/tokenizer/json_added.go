@@ -19,7 +19,7 @@ func (a *added) build(all []addedToken) {
 }
 
 // split yields the parts of a text in order: an added token with its id, other text with id -1.
-// First tells whether a part is the beginning of the text. Special tokens are only found on demand.
+// First reports whether a part is the beginning of the text. Special tokens are only found on demand.
 // A token with rstrip takes the spaces after it even if they belong to the next token, as in
 // Hugging Face's library.
 func (a *added) split(s string, special bool, yield func(part string, first bool, id int) error) error {
@@ -62,7 +62,7 @@ func (a *added) split(s string, special bool, yield func(part string, first bool
 	return nil
 }
 
-// insideWord tells whether a word character stands next to s[start:end].
+// insideWord reports whether a word character stands next to s[start:end].
 func insideWord(s string, start, end int) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:start])
 	after, _ := utf8.DecodeRuneInString(s[end:])

@@ -14,7 +14,7 @@ func (t *hugging) readModel(doc *document) error {
 	}
 	t.vocabulary = newVocabulary(0)
 	switch kind {
-	case "BPE", "": // old files name no type
+	case "BPE", "": // old files have no type
 		return t.readBPE(doc)
 	case "Unigram":
 		return t.readUnigram(doc)
@@ -27,7 +27,7 @@ type pairBPE struct {
 	ids          map[string]int32 // without special tokens
 	ascii        [128]int32       // by character, -1 for none
 	merges       map[uint64]merge // by the two ids
-	ignoreMerges bool             // a word that is a token is not taken apart
+	ignoreMerges bool             // a word that is a token is not split
 	byteFallback bool
 	byteIDs      [256]int32
 	unknown      int32 // -1 for none
@@ -123,7 +123,7 @@ func (b *pairBPE) lookup(text string) int32 {
 	return -1
 }
 
-// readUnknown reads what characters without a token become.
+// readUnknown reads how characters without a token are encoded.
 func (b *pairBPE) readUnknown(m *bpeModel) error {
 	if m.UnkToken != nil && *m.UnkToken != "" {
 		if b.unknown = b.lookup(*m.UnkToken); b.unknown < 0 {
@@ -181,7 +181,7 @@ func (b *pairBPE) addMerge(rank int, left, right string) error {
 		return malformed("merges", "merge %d: no token for %.60q, %.60q or both together", rank, left, right)
 	}
 	key := uint64(l)<<32 | uint64(r)
-	b.merges[key] = merge{int32(rank), id} // of equal ones the last counts
+	b.merges[key] = merge{int32(rank), id} // of duplicates the last one is used
 	b.whole = b.whole || wordEnd(left+right) < len(left+right)
 	return nil
 }

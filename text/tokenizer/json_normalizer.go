@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxReplacement bounds by how much one step can lengthen a text.
+// maxReplacement bounds the factor by which one step can lengthen a text.
 const maxReplacement = 16
 
 // pattern is a text or a regular expression.
@@ -23,7 +23,7 @@ var forms = map[string]func(string) string{
 	"Lowercase": lowercase,
 }
 
-// lowercase maps each character on its own. U+0130 is the only one with a lower case of two characters.
+// lowercase maps each character separately. Only U+0130 has a lower case of two characters.
 func lowercase(s string) string {
 	if strings.Contains(s, "\u0130") {
 		s = strings.ReplaceAll(s, "\u0130", "i\u0307")
@@ -72,7 +72,7 @@ func (t *hugging) readNormalizer(doc *document) error {
 	})
 }
 
-// canTrim tells whether a normalizer may drop the beginning of a text.
+// canTrim reports whether a normalizer may drop the beginning of a text.
 func canTrim(data json.RawMessage) bool {
 	var p struct {
 		Left    bool `json:"strip_left"`

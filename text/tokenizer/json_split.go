@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// word is a part of the text. First tells whether it is the beginning of the whole text.
+// word is a part of the text. First reports whether it is the beginning of the whole text.
 type word struct {
 	text  string
 	first bool
@@ -219,7 +219,7 @@ type span struct {
 	match      bool
 }
 
-// behaviors tell what becomes of matches: they change the list of spans in place.
+// behaviors are the treatments of matches. They change the list of spans in place.
 var behaviors = map[string]func(spans []span) []span{
 	"Removed":            removed,
 	"Isolated":           func(spans []span) []span { return spans },
@@ -279,7 +279,8 @@ func contiguous(spans []span) []span {
 	return kept
 }
 
-// cutting returns a splitter that cuts words at matches. With invert, matches are what lies between.
+// cutting returns a splitter that splits words at matches. With invert, the text between matches
+// takes their role.
 func cutting(find finder, behavior func([]span) []span, invert bool) splitter {
 	return func(words []word) (out []word, err error) {
 		var spans []span

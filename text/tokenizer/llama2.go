@@ -189,7 +189,7 @@ func sequence(s string) int {
 	return n
 }
 
-// join implements joiner. Of pieces with a score this low llama2.c merges none.
+// join implements joiner. llama2.c never merges pieces with a score this low.
 func (t *llama2) join(text string, a, b *symbol) (id int32, rank float64, ok bool) {
 	id, rank, ok = t.scored.join(text, a, b)
 	return id, rank, ok && rank < 1e10

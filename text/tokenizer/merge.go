@@ -13,7 +13,7 @@ type symbol struct {
 	fixed      bool  // never merged
 }
 
-// dead is the next of a symbol that was merged into its predecessor.
+// dead is the value of next for a symbol that was merged into its predecessor.
 const dead = -2
 
 // candidate is a pair of neighbors that can be merged.
@@ -134,8 +134,8 @@ func (m *merger) pop() candidate {
 	return top
 }
 
-// wordEnd returns the end of the first word of a text in which ▁ stands for a space: the first ▁
-// after another character. Where no token goes beyond it, words can be encoded one by one.
+// wordEnd returns the end of the first word of a text in which ▁ replaces spaces: the first ▁ after
+// another character. If no token crosses it, words can be encoded one by one.
 func wordEnd(s string) int {
 	for i := 0; ; i += len(meta) {
 		k := strings.Index(s[i:], meta)
@@ -148,7 +148,7 @@ func wordEnd(s string) int {
 	}
 }
 
-// scored joins symbols whose text is a token. It serves the kinds that have no list of merges.
+// scored joins symbols whose text is a token. It is for kinds that have no list of merges.
 type scored struct {
 	ids     map[string]int32
 	ranks   []float64 // by id

@@ -6,7 +6,7 @@ import (
 )
 
 // prefixes finds tokens at the beginning of a text. It is a sorted list; each byte of the text
-// narrows the range of tokens that are left.
+// narrows the range of candidates.
 type prefixes struct {
 	sorted []entry
 	first  [257]int32 // index of the first entry by its first byte

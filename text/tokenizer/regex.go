@@ -10,11 +10,11 @@ import (
 const maxPattern = 4 << 10
 
 // spaces are the characters of \s in Oniguruma, which Hugging Face's library uses, and in Rust's
-// fancy-regex, which tiktoken uses. In package regexp it has fewer.
+// fancy-regex, which tiktoken uses. Package regexp has fewer.
 const spaces = `\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}`
 
 // regex is a regular expression that means the same in package regexp as in these libraries, except
-// for an alternative \s+(?!\S), which package regexp does not have: there it is ([spaces]+).
+// for an alternative \s+(?!\S), which package regexp does not support: it is written ([spaces]+).
 type regex struct {
 	re   *regexp.Regexp
 	rest *regexp.Regexp // the other alternatives, at the beginning of the text; nil without that alternative
@@ -40,7 +40,7 @@ func newRegex(pattern, place string) (*regex, error) {
 	return r, nil
 }
 
-// trailing is what stands for \s+(?!\S).
+// trailing replaces \s+(?!\S).
 const trailing = "([" + spaces + "]+)"
 
 // without returns a pattern without the alternative at an offset, which is trailing.
@@ -87,12 +87,12 @@ func (r *regex) trail(s string, start, end int) int {
 	return start + m[1]
 }
 
-// vetting checks that a pattern uses only what means the same in all libraries, and writes it for
-// package regexp.
+// vetting checks that a pattern has the same meaning in all libraries, and translates it to package
+// regexp.
 type vetting struct {
 	rest       string
 	out        strings.Builder
-	quantified bool // a quantifier stands before rest
+	quantified bool // a quantifier precedes rest
 	depth      int  // open groups
 	begin      int  // offset in out of the current alternative outside of groups
 	special    int  // offset in out of the alternative \s+(?!\S), -1 for none
@@ -106,7 +106,7 @@ func (v *vetting) take(n int) {
 	v.rest = v.rest[n:]
 }
 
-// vet returns what is not supported, "" for nothing.
+// vet returns the unsupported part of a pattern, "" for none.
 func (v *vetting) vet() string {
 	for v.rest != "" {
 		var problem string
@@ -210,7 +210,7 @@ func (v *vetting) lookahead() string {
 	return ""
 }
 
-// escape copies an escape sequence; inClass tells that it stands in a class.
+// escape copies an escape sequence; inClass reports whether it is inside a class.
 func (v *vetting) escape(inClass bool) string {
 	if len(v.rest) < 2 {
 		return "\\ at the end"
@@ -256,7 +256,7 @@ func perl(c byte, inClass bool) string {
 	return "[^" + spaces + "]"
 }
 
-// knownClass tells whether a name is a general category, except for those with unassigned
+// knownClass reports whether a name is a general category, except for those with unassigned
 // characters, or a script.
 func knownClass(name string) bool {
 	if _, ok := unicode.Scripts[name]; ok {

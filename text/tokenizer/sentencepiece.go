@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// meta is SentencePiece's sign for a space.
+// meta is SentencePiece's replacement for a space.
 const meta = "▁"
 
 // sentencePiece is a SentencePiece model of type BPE or Unigram.
@@ -214,7 +214,7 @@ func (n *normalizer) prefix(s string) (out string, length int) {
 	return s[:length], length
 }
 
-// normalize returns the text that the model splits, in which a space is ▁.
+// normalize returns the text that the model splits, in which ▁ replaces spaces.
 func (n *normalizer) normalize(s string) (string, error) {
 	for n.removeSpaces && s != "" {
 		out, length := n.prefix(s)

@@ -23,7 +23,7 @@ const (
 	modelBPE     = 2
 )
 
-// modelProto is the part of sentencepiece_model.proto that matters for encoding and decoding.
+// modelProto is the part of sentencepiece_model.proto that encoding and decoding need.
 type modelProto struct {
 	pieces       []piece
 	trainer      trainerSpec
@@ -95,7 +95,7 @@ func eachField(data []byte, place string, yield func(f field) error) error {
 	return nil
 }
 
-// isSentencePiece tells whether the data begins with a piece.
+// isSentencePiece reports whether the data begins with a piece.
 func isSentencePiece(data []byte) bool {
 	number, kind, n := protowire.ConsumeTag(data)
 	if n < 0 || number != 1 || kind != protowire.BytesType {

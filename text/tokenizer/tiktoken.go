@@ -17,7 +17,7 @@ type tiktoken struct {
 	control *prefixes
 }
 
-// family is what a tiktoken file does not contain.
+// family is the part of a tokenizer that a tiktoken file does not contain.
 type family struct {
 	name    string
 	ranks   int
@@ -34,7 +34,7 @@ const (
 		`|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
-// families are told by the number of ranks. Those with equal numbers, such as Llama 3 and 3.1, or
+// families are identified by the number of ranks. Those with equal numbers, such as Llama 3 and 3.1, or
 // o200k_base and o200k_harmony, have the same pattern; they differ in the names of special tokens.
 var families = []family{
 	{name: "gpt2", ranks: 50256, pattern: gpt2, eos: []string{"<|endoftext|>"}, special: map[string]int{"<|endoftext|>": 50256}},

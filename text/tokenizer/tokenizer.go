@@ -1,7 +1,7 @@
-// Package tokenizer turns text into the token ids of a language model, and ids into text. It reads
-// the files that models come with: Hugging Face's tokenizer.json, SentencePiece models, tiktoken's
-// ranks and llama2.c's .bin. A file that asks for anything that is not supported exactly is
-// rejected, because wrong ids give wrong text without an error.
+// Package tokenizer converts text to the token ids of a language model, and ids to text. It reads
+// the usual files: Hugging Face's tokenizer.json, SentencePiece models, tiktoken's ranks and
+// llama2.c's .bin. A file with a feature that is not supported exactly is rejected, because wrong
+// ids give wrong text without an error.
 package tokenizer
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// Tokenizer turns text into token ids and back. It is safe for concurrent use.
+// Tokenizer converts text to token ids and back. It is safe for concurrent use.
 type Tokenizer interface {
 	// Encode returns the ids of s. Control tokens named in s are plain text unless special is true; no BOS or EOS is added.
 	Encode(s string, special bool) ([]int, error)
-	// Append appends the bytes of id to b. The bytes of one token may be part of a UTF-8 sequence. Control tokens give none.
+	// Append appends the bytes of id to b. The bytes of one token may be part of a UTF-8 sequence. Control tokens have none.
 	Append(b []byte, id int) ([]byte, error)
 	// Size is one more than the largest id.
 	Size() int
@@ -29,8 +29,8 @@ type Tokenizer interface {
 }
 
 // LeadingSpace is implemented by tokenizers whose Encode puts a space before the text. The first
-// token of a whole text that is not a control token then has one leading space to be dropped, if
-// DropsLeadingSpace returns true. The tokens of a continuation keep theirs.
+// token of a whole text that is not a control token then has one leading space to drop, if
+// DropsLeadingSpace returns true. The tokens of a continuation keep their spaces.
 type LeadingSpace interface {
 	DropsLeadingSpace() bool
 }
@@ -45,7 +45,7 @@ const (
 	maxAdded  = 256 << 10 // added tokens
 )
 
-// Open reads a tokenizer from a file. The kind is told by the content.
+// Open reads a tokenizer from a file. The content determines its kind.
 func Open(path string) (Tokenizer, error) {
 	data, err := openfile.ReadFile(context.Background(), path, openfile.Rules{Kinds: openfile.Pipes, Limit: maxFile})
 	if err != nil {
@@ -59,7 +59,7 @@ func Open(path string) (Tokenizer, error) {
 }
 
 // kinds are the kinds of files, each with its test and its parser. llama2.c's files have no magic
-// number; their test walks over all of the tokens and is therefore the most specific.
+// number; their test reads all tokens and is therefore the most specific.
 var kinds = []struct {
 	is    func(data []byte) bool
 	parse func(data []byte) (Tokenizer, error)
@@ -84,7 +84,7 @@ func Parse(data []byte) (Tokenizer, error) {
 		data[:min(len(data), 24)])
 }
 
-// vocabulary holds what all kinds have in common.
+// vocabulary is the common part of all kinds.
 type vocabulary struct {
 	ids     map[string]int32 // by the token's name
 	bytes   []string         // decoded bytes by id, empty for control tokens
@@ -138,7 +138,7 @@ func checkText(s string) error {
 	return nil
 }
 
-// checkScore rejects scores that have no order.
+// checkScore rejects scores that cannot be ordered.
 func checkScore(score float64, place string) error {
 	if math.IsNaN(score) || math.IsInf(score, 0) {
 		return malformed(place, "score %v", score)

@@ -33,7 +33,7 @@ var files = []struct {
 	{"unigram.json", false, nil, -1, nil},
 }
 
-// lossless tells whether a file decodes a text to itself.
+// lossless reports whether a file decodes a text to itself.
 func lossless(file int, text string) bool {
 	f := files[file]
 	return f.lossless && (f.name == "llama2.bin" || utf8.ValidString(text)) &&

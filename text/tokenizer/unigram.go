@@ -112,8 +112,8 @@ func (m *modelProto) unigram() pieceModel {
 	return u
 }
 
-// pieceBPE is SentencePiece's byte pair encoding. Unused pieces take part in merges and are taken
-// apart afterwards.
+// pieceBPE is SentencePiece's byte pair encoding. Unused pieces are merged like others and split
+// afterwards.
 type pieceBPE struct {
 	scored
 	symbols *prefixes // user defined: one piece each, never merged
@@ -137,7 +137,7 @@ func (m *modelProto) bpe(symbols *prefixes) pieceModel {
 	return b
 }
 
-// taking records how pieces that are unused were joined.
+// taking records how unused pieces were joined.
 type taking struct {
 	*pieceBPE
 	parts map[string]int32 // length of the left part
