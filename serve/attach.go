@@ -13,9 +13,9 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// Attachment answers the requests of a model in another protocol than this package's.
+// Attachment answers requests for a model in a protocol other than this package's.
 type Attachment interface {
-	// Try does what a small request does.
+	// Try runs a small request, as a self-test.
 	Try(ctx context.Context) error
 	// Close is called after the last use, before the program is closed.
 	Close() error
@@ -41,9 +41,9 @@ func (v *version) attach(ctx context.Context) error {
 // Attached reports whether the model is configured with Attach.
 func (m *Model) Attached() bool { return m.config.Attach != nil }
 
-// Use waits for a turn in the model's queue and calls f with the attachment of the current program,
-// which stays open until f returns. ctx ends at the model's time limit, unless f calls began before
-// that, which ends the limit. Errors are those of f, and those for which Failure has a status.
+// Use waits in the model's queue and calls f with the attachment of the current program, which stays
+// open until f returns. ctx ends at the model's time limit, unless f calls began first, which lifts
+// the limit. Errors are those of f, and those for which Failure has a status.
 func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachment, began func()) error) error {
 	v, err := m.acquire()
 	if err != nil {

@@ -29,7 +29,7 @@ type languageReport struct {
 	Interrupted bool           `json:"interrupted"`
 	Model       string         `json:"model"`
 	Context     int            `json:"context"` // positions
-	Chunk       int            `json:"chunk"`   // most tokens of one call of the program
+	Chunk       int            `json:"chunk"`   // maximum number of tokens per call of the program
 	Runs        []languageRuns `json:"runs"`
 	Process     processMemory  `json:"process_bytes"`
 }
@@ -152,7 +152,7 @@ func (l *languageBench) prompt(n, vocabulary int, seed uint64) []int {
 	return ids
 }
 
-// minTexts is the least number of texts of each length.
+// minTexts is the minimum number of texts of each length.
 const minTexts = 3
 
 // repeat generates texts for a time, each from an empty session. The first one is not counted.

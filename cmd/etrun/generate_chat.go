@@ -64,7 +64,7 @@ func (g *generateCommand) newDialogue(ctx context.Context, s *text.Session) (*di
 	return d, err
 }
 
-// reset forgets all messages but that of the system.
+// reset removes all messages except the system message.
 func (d *dialogue) reset() {
 	d.messages = nil
 	if d.system != "" {
@@ -72,7 +72,7 @@ func (d *dialogue) reset() {
 	}
 }
 
-// answer writes the reply to a message. Without a reply the message is forgotten.
+// answer writes the reply to a message. Without a reply the message is removed.
 func (d *dialogue) answer(ctx context.Context, message string) error {
 	before := len(d.messages)
 	d.messages = append(d.messages, text.Message{Role: "user", Content: message})
@@ -107,7 +107,7 @@ func (d *dialogue) hold(ctx context.Context) error {
 	if in.terminal != nil {
 		d.note("template %s; %s", d.template.Name(), chatCommands)
 		var stop func()
-		ctx, stop = signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP) // an interrupt ends a reply only
+		ctx, stop = signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP) // an interrupt ends only a reply
 		defer stop()
 	}
 	for {
@@ -135,8 +135,8 @@ func (d *dialogue) hold(ctx context.Context) error {
 	}
 }
 
-// turn answers one line. On a terminal an interrupt ends the reply, not the dialogue, which also
-// goes on after a message that does not fit.
+// turn answers one line. On a terminal an interrupt ends the reply, not the dialogue. A message that
+// does not fit does not end it either.
 func (d *dialogue) turn(ctx context.Context, interactive bool, line string) error {
 	if !interactive {
 		return d.answer(ctx, line)

@@ -14,7 +14,7 @@ import (
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
-// languageModel holds the flags that select how a program is driven as a language model.
+// languageModel holds the flags of a program that is run as a language model.
 type languageModel struct {
 	tokenizer string
 	method    string
@@ -83,9 +83,9 @@ func (f *samplingFlags) addFlags(flags *pflag.FlagSet) {
 	flags.IntVarP(&f.text.MaxTokens, "max-tokens", "n", 0, "end the text after `N` tokens (default: when the model ends it, or the context is full)")
 	flags.StringArrayVar(&f.text.Stop, "stop", nil, "end the text before this `TEXT`; may be repeated")
 	flags.BoolVar(&f.text.IgnoreEOS, "ignore-eos", false, "continue after tokens that end texts")
-	flags.Float64VarP(&f.text.Temperature, "temperature", "t", 0, "divide logits by `T` and draw tokens; 0 takes the most likely one")
+	flags.Float64VarP(&f.text.Temperature, "temperature", "t", 0, "divide logits by `T` and draw tokens; 0 selects the most likely one")
 	flags.IntVar(&f.text.TopK, "top-k", 0, "draw from the `K` most likely tokens; 0 means all")
-	flags.Float64Var(&f.text.TopP, "top-p", 0, "draw from the most likely tokens with a probability of `P` together; 0 means all")
+	flags.Float64Var(&f.text.TopP, "top-p", 0, "draw from the most likely tokens whose probabilities sum to `P`; 0 means all")
 	flags.Float64Var(&f.text.MinP, "min-p", 0, "draw from tokens at least `P` times as likely as the most likely one")
 	flags.Float64Var(&f.text.RepetitionPenalty, "repeat-penalty", 0, "divide positive logits of tokens in the text by `R`, multiply negative ones")
 	flags.IntVar(&f.text.PenaltyWindow, "repeat-window", 0, "apply --repeat-penalty to the last `N` tokens only (default: all)")

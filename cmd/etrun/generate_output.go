@@ -43,7 +43,7 @@ func (w *textWriter) copy(pieces iter.Seq2[text.Piece, error]) (end text.Piece, 
 	return end, err
 }
 
-// token keeps a token for --json, or writes its id.
+// token stores a token for --json, or writes its id.
 func (w *textWriter) token(t text.Token) {
 	switch {
 	case w.collect:
@@ -146,7 +146,7 @@ type generateReport struct {
 	LoadMS    float64       `json:"load_ms"`
 	Prompt    []int         `json:"prompt_tokens"`
 	Text      string        `json:"text"`   // without the prompt; empty without a tokenizer
-	Tokens    []tokenReport `json:"tokens"` // that were generated, without one that ends the text
+	Tokens    []tokenReport `json:"tokens"` // generated tokens, without the one that ends the text
 	Finish    text.Finish   `json:"finish"` // stop, length, context or cancelled
 	Stats     textStats     `json:"stats"`
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
-// form is the form of the answers of one kind of requests.
+// form describes the answers to one kind of request.
 type form interface {
 	// prefix is the beginning of ids.
 	prefix() string
-	// objects are the names of whole answers and of chunks.
+	// objects are the values of "object" in whole answers and in chunks.
 	objects() (whole, chunk string)
 	// whole returns the only choice of an answer.
 	whole(text string, tokens []tokenItem, finish string) any
 	// chunk returns a choice of a stream; begin for its first one, finish for its last one only.
 	chunk(text string, tokens []tokenItem, begin bool, finish *string) any
-	// leading is text that precedes the generated one.
+	// leading is text that precedes the generated text.
 	leading() string
 }
 
@@ -102,7 +102,7 @@ func (a *answerer) begin() error {
 	h := a.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no") // proxies must not collect events
+	h.Set("X-Accel-Buffering", "no") // proxies must not buffer events
 	a.w.WriteHeader(http.StatusOK)
 	return a.send(a.job.form.chunk(a.job.form.leading(), nil, true, nil))
 }
@@ -124,17 +124,17 @@ func (a *answerer) event(object any) error {
 	return a.write("data: " + string(data) + "\n\n")
 }
 
-// write sends text at once. An error means that the client is gone.
+// write sends text without delay. An error means that the client is gone.
 func (a *answerer) write(s string) error {
 	a.h.server.WriteBy(a.w)
 	if _, err := a.w.Write([]byte(s)); err != nil {
 		return context.Canceled
 	}
-	_ = http.NewResponseController(a.w).Flush() // fails as the next write does
+	_ = http.NewResponseController(a.w).Flush() // if it fails, so does the next write
 	return nil
 }
 
-// end ends the answer of a request that ended with err.
+// end completes the answer to a request that ended with err.
 func (a *answerer) end(err error) {
 	switch {
 	case err != nil && a.begun:

@@ -18,7 +18,7 @@ const (
 	typeServer  = "server_error"
 )
 
-// requestError is a request that is refused.
+// requestError is the error of a request that is refused.
 type requestError struct {
 	class error // etrun.ErrInput or serve.ErrUnknown
 	param string
@@ -51,7 +51,7 @@ type errorBody struct {
 	Code    *string `json:"code"`
 }
 
-// describe returns the status, the advice when to retry, and the body for an error.
+// describe returns the status, the delay before a retry, and the body for an error.
 func describe(w http.ResponseWriter, err error) (status int, retry string, body errorAnswer) {
 	status, after, text := serve.Failure(w, err)
 	if after > 0 {

@@ -30,7 +30,7 @@ func (a *answerer) items(tokens []text.Token) (list []tokenItem) {
 }
 
 func (a *answerer) item(id int, p float32) tokenItem {
-	b, _ := a.tokenizer.Append(nil, id) // tokens that are not known have no text
+	b, _ := a.tokenizer.Append(nil, id) // unknown tokens have no text
 	item := tokenItem{Token: string(b), LogProb: max(float64(p), -math.MaxFloat32), Bytes: make([]int, len(b))}
 	for i, x := range b {
 		item.Bytes[i] = int(x)
@@ -52,7 +52,7 @@ type completionChoice struct {
 	Finish   *string       `json:"finish_reason"`
 }
 
-// completionLP are the probabilities of a completion's tokens.
+// completionLP holds the probabilities of a completion's tokens.
 type completionLP struct {
 	Tokens  []string             `json:"tokens"`
 	Values  []float64            `json:"token_logprobs"`
@@ -118,7 +118,7 @@ type chatDelta struct {
 	Content *string `json:"content,omitempty"`
 }
 
-// chatLP are the probabilities of a reply's tokens.
+// chatLP holds the probabilities of a reply's tokens.
 type chatLP struct {
 	Content []tokenItem `json:"content"`
 }

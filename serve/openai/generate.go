@@ -30,7 +30,7 @@ type job struct {
 	usage   bool // in the stream
 }
 
-// defaultTokens is the limit of a completion that names none.
+// defaultTokens is the limit of a completion without max_tokens.
 const defaultTokens = 16
 
 func (h *handler) completions(w http.ResponseWriter, r *http.Request) {
@@ -51,8 +51,8 @@ func (h *handler) chat(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// read reads the body of a request, or answers why it cannot and returns nil. The request counts
-// for the server's limit of bytes until release is called.
+// read reads the body of a request. If that fails, it answers with the error and returns nil. The
+// request counts toward the server's limit of bytes until release is called.
 func (h *handler) read(w http.ResponseWriter, r *http.Request, into any) (release func()) {
 	body, release, err := h.server.ReadBody(w, r, h.options.BodyBytes)
 	if err == nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
-// Config configures the texts of a model.
+// Config configures a language model.
 type Config struct {
 	Tokenizer tokenizer.Tokenizer
-	Template  *text.Template // nil: that of the tokenizer's control tokens, if there is one
+	Template  *text.Template // nil: the one of the tokenizer's control tokens, if there is one
 	Load      []text.Option
 	Sessions  int // texts that are kept for prompts with the same beginning, including those in progress; default 2
 }
@@ -41,8 +41,8 @@ type generator struct {
 	noChat   error // why there is no template
 
 	mu   sync.Mutex
-	idle []*held // the one used last is the last one
-	all  int     // idle ones and those in use
+	idle []*held // the most recently used is the last
+	all  int     // number of sessions, idle or in use
 	max  int
 }
 
@@ -83,8 +83,8 @@ func (g *generator) Close() error {
 	return errors.Join(errs...)
 }
 
-// take returns a session for a prompt: the idle one with the longest common beginning. If that one
-// would lose tokens of another text, and there is room for one more session, it returns a copy.
+// take returns a session for a prompt: the idle one with the longest common prefix. If it would lose
+// tokens of another text, and one more session is allowed, take returns a copy of it.
 func (g *generator) take(ctx context.Context, prompt []int) (*text.Session, error) {
 	g.mu.Lock()
 	best, common := -1, -1
@@ -96,7 +96,7 @@ func (g *generator) take(ctx context.Context, prompt []int) (*text.Session, erro
 	}
 	room := g.all < g.max
 	if best < 0 || room && common < len(g.idle[best].tokens) {
-		g.all++ // also if there is no room: callers are bounded by the queue
+		g.all++ // even above the limit: the queue bounds the callers
 	}
 	var h *held
 	if best >= 0 {
@@ -127,7 +127,7 @@ func (g *generator) opened(s *text.Session, err error) (*text.Session, error) {
 	return s, err
 }
 
-// put returns a session. The one that was used least recently is closed if there are too many.
+// put returns a session. If there are too many, the least recently used one is closed.
 func (g *generator) put(s *text.Session) {
 	tokens, err := s.Tokens()
 	g.mu.Lock()

@@ -1,13 +1,13 @@
-// Package openai (no compatibility promise) answers requests for text in the protocol of OpenAI's
-// API: completions, chat completions, each as one answer or as a stream of server-sent events, and
-// the list of models.
+// Package openai (no compatibility promise) serves language models in the protocol of OpenAI's API:
+// completions and chat completions, as one answer or as a stream of server-sent events, and the
+// list of models.
 //
 //	s, err := serve.New(serve.Options{}, serve.Config{Name: "story", Open: open, Attach: openai.Attach(config)})
 //	err = s.LoadAll(ctx)
 //	mux.Handle("/v1/", openai.New(s, openai.Options{}))
 //
-// Queues, time limits, loads and limits of memory are those of package serve. A request for
-// something that is not supported is refused; it is not answered without it.
+// Queues, time limits, loads and limits of memory are those of package serve. A request for a
+// feature that is not supported is refused, never answered without it.
 package openai
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/etrun-go/etrun/text"
 )
 
-// request is what both kinds of requests have in common.
+// request is the common part of both kinds of requests.
 type request struct {
 	Model       string             `json:"model"`
 	Stream      bool               `json:"stream"`
@@ -29,7 +29,7 @@ type request struct {
 	Frequency   *float64           `json:"frequency_penalty"`
 	Format      *typed             `json:"response_format"`
 
-	// As other servers have them.
+	// Extensions that other servers have, too.
 	TopK      *int     `json:"top_k"`
 	MinP      *float64 `json:"min_p"`
 	Repeat    *float64 `json:"repetition_penalty"`
@@ -76,7 +76,7 @@ type prompt struct {
 // UnmarshalJSON accepts a string, a list of tokens, and a list of one of these.
 func (p *prompt) UnmarshalJSON(b []byte) error { return p.parse(b, true) }
 
-// parse reads a prompt; list tells that b may be a list of one prompt.
+// parse reads a prompt; list reports whether b may be a list of one prompt.
 func (p *prompt) parse(b []byte, list bool) error {
 	switch b[0] {
 	case 'n': // null
@@ -140,7 +140,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// decode reads the body of a request. Unknown fields are ignored, as clients have many.
+// decode reads the body of a request. Unknown fields are ignored: clients send many.
 func decode(body []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	if err := d.Decode(into); err != nil {
@@ -152,7 +152,7 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// inputError makes a JSON error one of the request.
+// inputError is a JSON error in a request.
 type inputError struct{ err error }
 
 func (e inputError) Error() string { return e.err.Error() }
@@ -163,7 +163,7 @@ func (e inputError) Unwrap() []error { return []error{etrun.ErrInput, e.err} }
 // maxStop is the maximum number of stop strings.
 const maxStop = 16
 
-// options returns the options of a text, and refuses what is not supported.
+// options returns the options of a text, or an error for fields that are not supported.
 func (r *request) options() (o text.Options, err error) {
 	switch {
 	case r.N != nil && *r.N != 1:
