@@ -21,7 +21,7 @@ deps: ## fetch libXNNPACK into lib/; install compilers and qemu where they are m
 
 # The demo and the tests do without libXNNPACK, on the engine in Go, where it cannot be fetched.
 lib/.complete:
-	@scripts/deps.sh || echo "deps: no libXNNPACK; XNNPACK programs run on the engine in Go"
+	@scripts/deps.sh || echo "deps: without libXNNPACK, XNNPACK programs run on the engine in Go"
 
 demo: lib/.complete build ## build, and classify handwritten digits on every engine
 	$(GO) build -o bin/digits ./examples/digits

@@ -55,7 +55,7 @@ mirror=$(apt-get indextargets --format '$(COMPONENT) $(RELEASE) $(REPO_URI)' 'Cr
 	awk '$1 == "main" && $2 ~ /^(bookworm|trixie|forky|sid|oldstable|stable|testing|unstable)$/ {
 		if (first == "" || first !~ /\/debian\/?$/ && $3 ~ /\/debian\/?$/) first = $3
 	} END { print first }')
-[ -n "$mirror" ] || die "no Debian archive among this machine's apt sources; docs/install.md has other ways to get libXNNPACK"
+[ -n "$mirror" ] || die "no Debian archive among this machine's apt sources to fetch libXNNPACK from (other ways: docs/install.md)"
 [ -r "$keyring" ] || die "$keyring: missing (package debian-archive-keyring)"
 
 rm -rf "$deps"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,9 +104,6 @@ func (a *app) fetch(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	if strings.ContainsAny(self, " \t") {
 		return fmt.Errorf("%s: the path contains spaces; use scripts/deps.sh in the source tree instead", self)
 	}
@@ -120,7 +118,8 @@ func (a *app) fetch(ctx context.Context, dir string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return fmt.Errorf("libXNNPACK cannot be downloaded: %w\n%s", err, strings.TrimSpace(said.String()))
+		text := strings.ReplaceAll("\n"+said.String(), "\ndeps: ", "\n")
+		return fmt.Errorf("libXNNPACK cannot be installed: %s", cmp.Or(strings.TrimSpace(text), err.Error()))
 	}
 	return nil
 }

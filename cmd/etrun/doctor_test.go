@@ -71,7 +71,7 @@ func TestFetchSaysWhatIsMissing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	onlyShell(t, map[string]string{"apt-get": "exit 0", "dpkg-deb": "exit 0"})
-	if err := a.fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "cannot be downloaded") {
+	if err := a.fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "cannot be installed") {
 		t.Errorf("got %v", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -89,7 +90,7 @@ func run(folder string, w io.Writer) error {
 		logits, median, err := classify(d, filepath.Join(folder, e.program), e.options)
 		if errors.Is(err, etrun.ErrMissing) && ran > 0 {
 			fmt.Fprintf(t, "%s\tnot available\t\t\n", e.name)
-			absent = append(absent, fmt.Sprintf("%s: %v", e.name, err))
+			absent = append(absent, fmt.Sprintf("%s: %v", e.name, reason(err)))
 			continue
 		}
 		if err != nil {
@@ -109,6 +110,14 @@ func run(folder string, w io.Writer) error {
 		fmt.Fprintln(w, why)
 	}
 	return nil
+}
+
+// reason returns the details of a backend's error, without its place in the program.
+func reason(err error) error {
+	if e, ok := errors.AsType[*delegate.Error](err); ok && e.Err != nil {
+		return e.Err
+	}
+	return err
 }
 
 // classify runs the network on each image. Every call after the first is timed.
