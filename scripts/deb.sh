@@ -44,6 +44,8 @@ apt-get -qq install --yes --no-install-recommends /test/etrun.deb >/test/log 2>&
 cd /test
 etrun version
 case $(etrun version) in "$1 "*) true ;; *) false ;; esac || { echo "deb: etrun version: want $1"; exit 1; }
+[ "$(etrun --version)" = "$(etrun version)" ] || { echo "deb: etrun --version differs from etrun version"; exit 1; }
+etrun check portable.pte
 etrun verify bundle.bpte
 etrun portable.pte --input ones
 etrun xnnpack.pte --input ones
@@ -51,6 +53,7 @@ etrun doctor
 for page in etrun etrun-run etrun-serve; do gzip -dc /usr/share/man/man1/$page.1.gz | grep -q '^\.TH'; done
 bash -n /usr/share/bash-completion/completions/etrun
 test -s /usr/share/zsh/vendor-completions/_etrun -a -s /usr/share/fish/vendor_completions.d/etrun.fish
+test -s /usr/share/doc/etrun/docs/install.md -a -s /usr/share/doc/etrun/copyright -a -s /usr/share/doc/etrun/etrun.cdx.json
 test -s /usr/lib/systemd/system/etrun.service -a -s /usr/lib/systemd/system/etrun.socket
 apt-get -qq purge --yes etrun >/test/log 2>&1 || { cat /test/log; exit 1; }
 files >/test/after

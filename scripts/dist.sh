@@ -54,7 +54,8 @@ build() { # NAME GOOS GOARCH CGO TAGS
 # Files that go with every program.
 documents() { # FOLDER
 	cp README.md LICENSE CHANGELOG.md "$1"
-	cp -r "$work/bom/licences" "$1/licences"
+	cp -r docs "$1/docs"
+	cp -r "$work/bom/licenses" "$1/licenses"
 	mkdir -p "$1/man" "$1/completions" "$1/systemd"
 	cp "$work"/man/* "$1/man"
 	cp "$work"/completions/* "$1/completions"
@@ -78,13 +79,13 @@ package() { # NAME ARCHITECTURE
 	install -m 644 deploy/etrun.service deploy/etrun.socket "$root/usr/lib/systemd/system"
 	{
 		cat LICENSE
-		find "$work/bom/licences" -type f | sort | while read -r file; do
-			printf '\n\n%s\n\n' "${file#"$work/bom/licences/"}"
+		find "$work/bom/licenses" -type f | sort | while read -r file; do
+			printf '\n\n%s\n\n' "${file#"$work/bom/licenses/"}"
 			cat "$file"
 		done
 	} >"$root/usr/share/doc/etrun/copyright"
 	gzip -9n <CHANGELOG.md >"$root/usr/share/doc/etrun/changelog.gz"
-	cp "$work/bom/etrun.cdx.json" "$root/usr/share/doc/etrun/"
+	cp -r README.md docs "$work/bom/etrun.cdx.json" "$root/usr/share/doc/etrun/"
 	number=$(echo "${version#v}" | sed 's/-\([0-9]*\)-g/+\1.g/; s/-/~/g')
 	case $version in v[0-9]*.*) ;; *) number=0~$number ;; esac
 	cat >"$root/DEBIAN/control" <<CONTROL

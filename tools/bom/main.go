@@ -1,10 +1,10 @@
 // Command bom writes what a release says about the modules in its programs: a bill of
-// materials (CycloneDX 1.6, JSON), and the licences of all modules.
+// materials (CycloneDX 1.6, JSON), and the licenses of all modules.
 //
 //	go run ./bom -version v0.1.0 -out FOLDER PROGRAM...
 //
-// It takes the modules from the programs themselves and the licences from the module cache,
-// and fails where a module has no licence that it knows.
+// It takes the modules from the programs themselves and the licenses from the module cache,
+// and fails where a module has no license that it knows.
 package main
 
 import (
@@ -46,13 +46,13 @@ func run(version, out string, programs []string) error {
 		Name: main, Version: version, PackageURL: "pkg:golang/" + main + "@" + version}}
 	var components []cdx.Component
 	for _, m := range modules {
-		texts, names, err := licences(m)
+		texts, names, err := licenses(m)
 		if err != nil {
 			return err
 		}
 		components = append(components, component(m, names))
 		for name, text := range texts {
-			path := filepath.Join(out, "licences", filepath.FromSlash(m.Path), name)
+			path := filepath.Join(out, "licenses", filepath.FromSlash(m.Path), name)
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				return err
 			}
@@ -103,8 +103,8 @@ func component(m *debug.Module, names []string) cdx.Component {
 	return c
 }
 
-// licences reads the files of a module that hold its terms, and names those (SPDX).
-func licences(m *debug.Module) (texts map[string][]byte, names []string, err error) {
+// licenses reads the files of a module that hold its terms, and names those (SPDX).
+func licenses(m *debug.Module) (texts map[string][]byte, names []string, err error) {
 	dir, err := folder(m)
 	if err != nil {
 		return nil, nil, err
@@ -129,7 +129,7 @@ func licences(m *debug.Module) (texts map[string][]byte, names []string, err err
 		}
 	}
 	if err == nil && len(names) == 0 {
-		err = fmt.Errorf("%s@%s: no known licence in %s", m.Path, m.Version, dir)
+		err = fmt.Errorf("%s@%s: no known license in %s", m.Path, m.Version, dir)
 	}
 	slices.Sort(names)
 	return texts, names, err
