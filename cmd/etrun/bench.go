@@ -50,7 +50,6 @@ func newBench(a *app) *cobra.Command {
 		RunE:              func(c *cobra.Command, args []string) error { return b.run(c.Context(), args) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	b.language.flags = flags
 	flags.DurationVar(&b.plan.Duration, "duration", 3*time.Second, "measure the steady state for `TIME` in total")
 	flags.Float64Var(&b.plan.Rate, "rate", 0, "start `RUNS` per second (default: back to back)")

@@ -55,7 +55,6 @@ func newCompare(a *app) *cobra.Command {
 		RunE:              func(c *cobra.Command, args []string) error { return p.run(c.Context(), args) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&p.vs, "vs", "", "also run the last program with `FLAGS`, such as \"--xnnpack reference\"")
 	flags.StringVar(&p.against, "against", "",
 		"compare with the arrays in `FILE`.npz, or in .npy files of a folder: out0, out1, …, for further calls call1_out0, …")

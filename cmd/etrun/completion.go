@@ -61,7 +61,7 @@ func addCompletion(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
 			c.RunE, c.Args = needsCommand, cobra.ArbitraryArgs
-			narrow(c)
+			formatHelp(c)
 		}
 	}
 }

@@ -32,7 +32,6 @@ func newDiff(a *app) *cobra.Command {
 		ValidArgsFunction: completePrograms,
 		RunE:              func(c *cobra.Command, args []string) error { return d.run(c.Context(), args) },
 	}
-	c.Flags().SortFlags = false
 	d.AddFileFlags(c.Flags())
 	hide(c.Flags(), "threads", "strict-plan", "qparams")
 	return c

@@ -13,11 +13,12 @@ import (
 // helpWidth is the width of help texts in columns.
 const helpWidth = 80
 
-// narrow wraps the help of a command and its subcommands at helpWidth.
-func narrow(c *cobra.Command) {
-	c.Long = wrap(c.Long)
+// formatHelp wraps the help of a command and its subcommands at helpWidth, and keeps the order in
+// which their flags were defined: a command's own flags precede those of all programs.
+func formatHelp(c *cobra.Command) {
+	c.Long, c.Flags().SortFlags = wrap(c.Long), false
 	for _, sub := range c.Commands() {
-		narrow(sub)
+		formatHelp(sub)
 	}
 }
 

@@ -133,10 +133,10 @@ func newInspect(a *app) *cobra.Command {
 			return report.print(a.out, all)
 		},
 	}
-	o.AddFlags(c.Flags())
 	c.Flags().BoolVarP(&all, "verbose", "v", false, "show all methods and delegates, also constant methods and identical delegates")
 	c.Flags().BoolVar(&lowered, "lowered", false,
 		"show the result of lowering: the regions, and for each instruction its region or why it has none")
+	o.AddFlags(c.Flags())
 	return c
 }
 

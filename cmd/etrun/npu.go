@@ -47,8 +47,8 @@ func newNPUDisasm(a *app) *cobra.Command {
 			return a.disasm(c.Context(), &o, args[0])
 		},
 	}
-	o.AddFlags(c.Flags())
 	c.Flags().BoolVar(&summary, "summary", false, "show only the kinds of operations and which of them dominate, by the estimates of npu cycles")
+	o.AddFlags(c.Flags())
 	return c
 }
 
@@ -157,10 +157,10 @@ func newNPUTrace(a *app) *cobra.Command {
 		Args:    oneModel, ValidArgsFunction: completeModel,
 		RunE: func(c *cobra.Command, args []string) error { return t.run(c.Context(), args[0]) },
 	}
+	c.Flags().StringVar(&t.dump, "dump", "", "write the bytes that each operation writes to a file in `DIR`")
 	t.calls.AddFlags(c.Flags())
 	t.AddFlags(c.Flags())
 	_ = c.Flags().MarkHidden("device") // always the software NPU
-	c.Flags().StringVar(&t.dump, "dump", "", "write the bytes that each operation writes to a file in `DIR`")
 	return c
 }
 

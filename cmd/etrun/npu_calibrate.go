@@ -74,10 +74,10 @@ func newNPUCalibrate(a *app) *cobra.Command {
 		Args: oneModel, ValidArgsFunction: completeModel,
 		RunE: func(c *cobra.Command, args []string) error { return n.run(c.Context(), args[0]) },
 	}
-	n.calls.AddFlags(c.Flags())
-	n.AddFlags(c.Flags())
 	c.Flags().StringVar(&n.reference, "reference", "", "`FILE`.npz with the real values of the outputs")
 	c.Flags().StringVarP(&n.file, "output", "o", "", "write the quantizations to `FILE`.json (default: standard output)")
+	n.calls.AddFlags(c.Flags())
+	n.AddFlags(c.Flags())
 	return c
 }
 

@@ -43,10 +43,10 @@ func newNPUCycles(a *app) *cobra.Command {
 		ValidArgsFunction: completeModel,
 		RunE:              func(c *cobra.Command, args []string) error { return n.run(c.Context(), args[0]) },
 	}
-	n.AddFileFlags(c.Flags())
 	c.Flags().StringArrayVar(&n.memories, "memory", nil,
 		"`REGION=RATE` of constants, scratch or fast, in bytes per cycle; optionally ,latency in cycles and ,burst in bytes; may be repeated")
 	c.Flags().Float64Var(&n.clock, "clock", 0, "NPU clock in `MHZ`, to show times")
+	n.AddFileFlags(c.Flags())
 	return c
 }
 

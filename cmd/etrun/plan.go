@@ -79,10 +79,10 @@ func newPlan(a *app) *cobra.Command {
 		ValidArgsFunction: completeModel,
 		RunE:              func(c *cobra.Command, args []string) error { return p.run(c.Context(), args[0]) },
 	}
-	p.AddFlags(c.Flags())
 	c.Flags().StringVar(&p.method, "method", "", "method `NAME` (default \"forward\")")
 	c.Flags().StringVar(&p.svg, "svg", "", "draw the plans to `FILE`.svg")
 	c.Flags().StringVar(&p.html, "html", "", "draw the plans to `FILE`.html, a self-contained page")
+	p.AddFlags(c.Flags())
 	return c
 }
 

@@ -44,8 +44,7 @@ func newProfile(a *app) *cobra.Command {
 		RunE:              func(c *cobra.Command, args []string) error { return p.run(c.Context(), args[0]) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&p.by, "by", "operator", "table rows: `operator` or instruction")
+	flags.StringVar(&p.by, "by", "operator", "table `ROWS`: operator or instruction")
 	flags.IntVar(&p.repeat, "repeat", 30, "run the calls `N` times after the first, each from the initial state")
 	p.addFiles(flags)
 	p.calls.AddFlags(flags)

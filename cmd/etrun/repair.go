@@ -52,7 +52,6 @@ func newRepair(a *app) *cobra.Command {
 		ValidArgsFunction: completePrograms,
 		RunE:              func(c *cobra.Command, args []string) error { return r.run(c.Context(), args[0], args[1]) },
 	}
-	c.Flags().SortFlags = false
 	r.AddFileFlags(c.Flags())
 	hide(c.Flags(), "threads", "strict-plan", "repair")
 	return c

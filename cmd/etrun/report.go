@@ -49,7 +49,6 @@ func newReport(a *app) *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.StringVarP(&r.path, "output", "o", "", "write the page to `FILE`.html (default: the model's name, in the current folder)")
 	flags.BoolVar(&r.run, "run", false, "run the program and show its profile (implied by inputs)")
 	flags.IntVar(&r.repeat, "repeat", 30, "run the calls `N` times after the first, each from the initial state")

@@ -39,7 +39,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetHelpCommandGroupID("here")
 	root.SetCompletionCommandGroupID("here")
 	root.SetUsageFunc(func(c *cobra.Command) error { return usage(c.OutOrStderr(), c) })
-	narrow(root)
+	formatHelp(root)
 	addVersion(a, root)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "write one JSON object to stdout, messages to stderr")

@@ -68,7 +68,6 @@ func newRun(a *app) *cobra.Command {
 		RunE:              func(c *cobra.Command, args []string) error { return r.run(c.Context(), args[0]) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	r.calls.AddFlags(flags)
 	r.Options.AddFlags(flags)
 	flags.StringVar(&r.ELF, "fvp-elf", "", "run the whole program on Arm's model, with the executor_runner `ELF` built for its board")

@@ -19,7 +19,8 @@ type serveCommand struct {
 	config string
 }
 
-const serveHelp = `Answer inference requests in the Open Inference Protocol, version 2, over HTTP.
+const serveHelp = `Answer inference requests over HTTP in the Open Inference Protocol, version 2,
+and with --tokenizer those for text in the protocol of OpenAI's API.
 
 A model is named after its file, unless it is given as NAME=PATH. Its methods are its versions. The file of --config is a JSON object
 whose keys are flag names, and "models", an array of objects with "path", "name" and flags of their own. Flags of the command line
@@ -46,7 +47,6 @@ func newServe(a *app) *cobra.Command {
 		RunE:              func(c *cobra.Command, args []string) error { return s.run(c.Context(), c, args) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&s.config, "config", "", "read flags and models from `FILE`.json")
 	s.Settings.AddFlags(flags)
 	s.Limits.AddFlags(flags)

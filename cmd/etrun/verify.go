@@ -56,9 +56,9 @@ func newVerify(a *app) *cobra.Command {
 			return v.run(c.Context(), args[0])
 		},
 	}
-	v.AddFlags(c.Flags())
 	c.Flags().Float64Var(&v.tolerance.Abs, "atol", verify.Tolerance.Abs, "absolute tolerance `TOL` for floats")
 	c.Flags().Float64Var(&v.tolerance.Rel, "rtol", verify.Tolerance.Rel, "relative tolerance `TOL` for floats")
+	v.AddFlags(c.Flags())
 	return c
 }
 

@@ -399,7 +399,7 @@ func (m *image) Info() delegate.Info {
 	if m.repaired != nil && m.release == nil { // otherwise constants may have been released
 		info.Repaired = m.repaired.payload(0)
 	}
-	info.Facts = append(info.Facts, [2]string{"schema", m.graph.Version}, [2]string{"multiplications", fmt.Sprintf("%.0f", m.cost)})
+	info.Facts = append(info.Facts, [2]string{"schema", m.graph.Version}, [2]string{"MACs", fmt.Sprintf("%.0f", m.cost)})
 	if m.estimates != (estimates{}) {
 		info.Facts = append(info.Facts, [2]string{"estimated", m.estimates.String()})
 	}
