@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -19,20 +20,90 @@ func elementwiseLines() (list []line) {
 			{"mul", "Multiply", naiveMul, nil},
 			{"maximum", "Maximum", naiveMaximum, nil},
 		} {
-			list = append(list, line{f.name + size, func() *match { return binaryMatch("aten::"+f.name+".out", f.node, f.naive, f.extra, sizes, sizes) }})
+			list = append(list, line{f.name + size, func() *match { return binaryMatch("aten::"+f.name+".out", f.node, f.naive, f.extra, sizes) }})
 		}
 		list = append(list, line{"relu" + size, func() *match { return unaryMatch("aten::relu.out", "Clamp", naiveRelu, nil, n) }})
 	}
 	list = append(list, functionLines()...)
-	return append(list,
-		line{"add of a row, 256x64", func() *match {
-			return binaryMatch("aten::add.out", "Add", naiveAddRow, []any{1}, []int{256, 64}, []int{64})
-		}},
-		line{"add of channels, 64 of 28x28", func() *match {
-			m := binaryMatch("aten::add.out", "Add", naiveAddChannels, []any{1}, []int{1, 64, 28, 28}, []int{1, 64, 1, 1})
-			m.images = true
-			return m
-		}})
+	return append(list, broadcastLines()...)
+}
+
+// broadcastLines have a second operand of fewer elements. Those of four dimensions are images.
+func broadcastLines() (list []line) {
+	for _, f := range []struct {
+		name         string
+		sizes, other []int
+		dtype        tensor.DType
+	}{
+		{"row, 256x64", []int{256, 64}, []int{64}, tensor.Float32},
+		{"row, 256x64", []int{256, 64}, []int{64}, tensor.Float16},
+		{"row, 197x192", []int{197, 192}, []int{192}, tensor.Float32},
+		{"row, 1000x10", []int{1000, 10}, []int{10}, tensor.Float32},
+		{"row, 16x4096", []int{16, 4096}, []int{4096}, tensor.Float32},
+		{"column, 256x64", []int{256, 64}, []int{256, 1}, tensor.Float32},
+		{"column, 197x192", []int{197, 192}, []int{197, 1}, tensor.Float32},
+		{"column, 1000x10", []int{1000, 10}, []int{1000, 1}, tensor.Float32},
+		{"number, 256x64", []int{256, 64}, []int{1}, tensor.Float32},
+		{"mask, 12x64x64", []int{12, 64, 64}, []int{64, 64}, tensor.Float32},
+		{"rows of 12x64x64", []int{12, 64, 64}, []int{12, 1, 64}, tensor.Float32},
+		{"channels, 64 of 28x28", []int{1, 64, 28, 28}, []int{1, 64, 1, 1}, tensor.Float32},
+		{"channels, 64 of 28x28", []int{1, 64, 28, 28}, []int{1, 64, 1, 1}, tensor.Float16},
+		{"channels, 32 of 112x112", []int{1, 32, 112, 112}, []int{1, 32, 1, 1}, tensor.Float32},
+		{"channels, 512 of 7x7", []int{1, 512, 7, 7}, []int{1, 512, 1, 1}, tensor.Float32},
+		{"plane, 64 of 28x28", []int{1, 64, 28, 28}, []int{1, 1, 28, 28}, tensor.Float32},
+		{"columns, 64 of 28x28", []int{1, 64, 28, 28}, []int{1, 1, 1, 28}, tensor.Float32},
+		{"rows, 64 of 28x28", []int{1, 64, 28, 28}, []int{1, 1, 28, 1}, tensor.Float32},
+	} {
+		name := f.name
+		if f.dtype != tensor.Float32 {
+			name += ", " + f.dtype.String()
+		}
+		list = append(list,
+			line{"add of a " + name, func() *match {
+				return broadcastMatch("aten::add.out", "Add", naiveAdd, []any{1}, f.dtype, f.sizes, f.other)
+			}},
+			line{"mul by a " + name, func() *match {
+				return broadcastMatch("aten::mul.out", "Multiply", naiveMul, nil, f.dtype, f.sizes, f.other)
+			}})
+	}
+	return list
+}
+
+// broadcastMatch broadcasts the second operand.
+func broadcastMatch(op, node string, naive func(y, a, b []float32), extra []any, d tensor.DType, sizes, other []int) *match {
+	a, b := noise(sizes...), noise(other...)
+	in := []any{kerneltest.FromDense(d, sizes, nil, kerneltest.Dense(a)), kerneltest.FromDense(d, other, nil, kerneltest.Dense(b))}
+	m := &match{op: op, args: append(in, extra...), outs: []*tensor.Tensor{blank(d, sizes...)}, units: a.Numel(), images: len(sizes) == 4,
+		node: func(g *maker, x []int, y int) { g.node(node, x, []int{y}) }}
+	if d == tensor.Float32 {
+		m.naive = func(y *tensor.Tensor) { naiveBroadcast(floats(y), floats(a), floats(b), sizes, other, naive) }
+	}
+	return m
+}
+
+// naiveBroadcast computes row by row, with a copy of the second operand's row.
+func naiveBroadcast(y, a, b []float32, sizes, other []int, f func(y, a, b []float32)) {
+	n := sizes[len(sizes)-1]
+	row := make([]float32, n)
+	for i := 0; i < len(a); i += n {
+		at, rest, stride := 0, i/n, 1
+		for d := len(sizes) - 1; d >= 0; d-- {
+			from := d - len(sizes) + len(other)
+			if d < len(sizes)-1 {
+				if from >= 0 && other[from] > 1 {
+					at += rest % sizes[d] * stride
+				}
+				rest /= sizes[d]
+			}
+			if from >= 0 {
+				stride *= other[from]
+			}
+		}
+		for j := range row {
+			row[j] = b[at+j*(min(other[len(other)-1], 2)-1)]
+		}
+		f(y[i:][:n], a[i:][:n], row)
+	}
 }
 
 // functionLines are elementwise functions of sizes within the caches and larger.
@@ -96,24 +167,8 @@ func naiveRelu(y, x []float32) {
 	}
 }
 
-func naiveAddRow(y, a, b []float32) {
-	for i := 0; i < len(a); i += len(b) {
-		naiveAdd(y[i:], a[i:][:len(b)], b)
-	}
-}
-
-func naiveAddChannels(y, a, b []float32) {
-	n := len(a) / len(b)
-	for c, v := range b {
-		for i := range n {
-			y[c*n+i] = a[c*n+i] + v
-		}
-	}
-}
-
-// binaryMatch broadcasts b to a.
-func binaryMatch(op, node string, naive func(y, a, b []float32), extra []any, sizes, other []int) *match {
-	a, b := noise(sizes...), noise(other...)
+func binaryMatch(op, node string, naive func(y, a, b []float32), extra []any, sizes []int) *match {
+	a, b := noise(sizes...), noise(sizes...)
 	return &match{op: op, args: append([]any{a, b}, extra...), outs: []*tensor.Tensor{blank(tensor.Float32, sizes...)}, units: a.Numel(),
 		naive: func(y *tensor.Tensor) { naive(floats(y), floats(a), floats(b)) },
 		node:  func(g *maker, x []int, y int) { g.node(node, x, []int{y}) }}

@@ -1,46 +1,104 @@
 package xnnpack
 
 import (
+	"fmt"
 	"math"
+	"strings"
 
+	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-func poolLines() []line {
-	return []line{
-		{"max 3x3 stride 2, 64 of 112x112", func() *match { return pooledMatch("MaxPooling2d", 64, 112, 3, 2, 1) }},
-		{"max 2x2 stride 2, 32 of 56x56", func() *match { return pooledMatch("MaxPooling2d", 32, 56, 2, 2, 0) }},
-		{"max 3x3 stride 2 and indices, 64 of 112x112", func() *match { return indexedMatch(64, 112, 3, 2, 1) }},
-		{"max 3x3 stride 1 and indices, 64 of 28x28", func() *match { return indexedMatch(64, 28, 3, 1, 1) }},
-		{"max 2x2 stride 2 and indices, 64 of 56x56", func() *match { return indexedMatch(64, 56, 2, 2, 0) }},
-		{"max 2x2 stride 2 and indices, 256 of 14x14", func() *match { return indexedMatch(256, 14, 2, 2, 0) }},
-		{"avg 3x3 stride 1, 64 of 28x28", func() *match { return pooledMatch("AvgPooling2d", 64, 28, 3, 1, 1) }},
-		{"avg 2x2 stride 2, 128 of 56x56", func() *match { return pooledMatch("AvgPooling2d", 128, 56, 2, 2, 0) }},
-	}
+// poolOp is a pooling of square images of type float32, or of the given one.
+type poolOp struct {
+	kind                                string // "max", "avg"
+	channels, size, kernel, stride, pad int
+	with                                string // "indices" that are read, "channels last", or both
+	dtype                               tensor.DType
 }
 
-// pooledMatch pools windows of square images; means exclude padding.
-func pooledMatch(kind string, channels, size, kernel, stride, pad int) *match {
-	x, out, mean := noise(1, channels, size, size), (size+2*pad-kernel)/stride+1, kind == "AvgPooling2d"
-	window := window{top: pad, right: pad, bottom: pad, left: pad, kernelH: kernel, kernelW: kernel, strideH: stride, strideW: stride, dilationH: 1, dilationW: 1}
-	m := &match{op: "aten::max_pool2d_with_indices.out", images: true, units: channels * out * out * kernel * kernel,
-		args: []any{x, []int{kernel}, []int{stride}, []int{pad}, []int{1}, false},
-		outs: []*tensor.Tensor{blank(tensor.Float32, 1, channels, out, out), blank(tensor.Int64, 1, channels, out, out)}}
-	m.unread = []int{7} // the indices
-	if mean {
-		m.unread = nil
-		m.op, m.outs = "aten::avg_pool2d.out", m.outs[:1]
-		m.args = []any{x, []int{kernel}, []int{stride}, []int{pad}, false, false, nil}
+func poolLines() (list []line) {
+	for _, p := range []poolOp{
+		{"max", 64, 112, 3, 2, 1, "", 0},
+		{"max", 64, 28, 3, 1, 1, "", 0},
+		{"max", 128, 20, 5, 1, 2, "", 0},
+		{"max", 64, 60, 3, 3, 0, "", 0},
+		{"max", 32, 56, 2, 2, 0, "", 0},
+		{"max", 256, 14, 2, 2, 0, "", 0},
+		{"max", 64, 112, 3, 2, 1, "channels last", 0},
+		{"max", 128, 20, 5, 1, 2, "channels last", 0},
+		{"max", 256, 14, 2, 2, 0, "channels last", 0},
+		{"max", 64, 112, 3, 2, 1, "indices", 0},
+		{"max", 64, 28, 3, 1, 1, "indices", 0},
+		{"max", 128, 20, 5, 1, 2, "indices", 0},
+		{"max", 64, 60, 3, 3, 0, "indices", 0},
+		{"max", 64, 56, 2, 2, 0, "indices", 0},
+		{"max", 256, 14, 2, 2, 0, "indices", 0},
+		{"max", 64, 112, 3, 2, 1, "indices, channels last", 0},
+		{"max", 64, 28, 3, 1, 1, "indices, channels last", 0},
+		{"max", 256, 14, 2, 2, 0, "indices, channels last", 0},
+		{"max", 64, 56, 2, 2, 0, "", tensor.Float16},
+		{"max", 64, 56, 2, 2, 0, "", tensor.Int8},
+		{"avg", 64, 28, 3, 1, 1, "", 0},
+		{"avg", 64, 112, 3, 2, 1, "", 0},
+		{"avg", 64, 30, 5, 3, 0, "", 0},
+		{"avg", 128, 56, 2, 2, 0, "", 0},
+		{"avg", 256, 14, 2, 2, 0, "", 0},
+		{"avg", 64, 28, 3, 1, 1, "channels last", 0},
+		{"avg", 128, 56, 2, 2, 0, "channels last", 0},
+	} {
+		list = append(list, line{p.String(), p.match})
 	}
-	m.naive = func(y *tensor.Tensor) { naivePool(floats(y), floats(x), size, out, kernel, stride, pad, mean) }
-	m.node = func(g *maker, x []int, y int) { g.node(kind, x, []int{y}, withWindow(window)) }
-	return m
+	return list
 }
 
-// indexedMatch is a max pool whose indices are read; the library computes only the maximum.
-func indexedMatch(channels, size, kernel, stride, pad int) *match {
-	m := pooledMatch("MaxPooling2d", channels, size, kernel, stride, pad)
-	m.unread = nil
+func (p poolOp) String() string {
+	if p.dtype == 0 {
+		p.dtype = tensor.Float32
+	}
+	text := fmt.Sprintf("%s %dx%[2]d stride %d, %d of %dx%[5]d", p.kind, p.kernel, p.stride, p.channels, p.size)
+	if p.dtype != tensor.Float32 {
+		text += ", " + p.dtype.String()
+	}
+	if p.with != "" {
+		text += ", " + p.with
+	}
+	return text
+}
+
+// match has the indices of maxima read or not; the library computes the maxima alone. Means exclude padding.
+func (p poolOp) match() *match {
+	x, out, mean := noise(1, p.channels, p.size, p.size), (p.size+2*p.pad-p.kernel)/p.stride+1, p.kind == "avg"
+	window := window{top: p.pad, right: p.pad, bottom: p.pad, left: p.pad, kernelH: p.kernel, kernelW: p.kernel,
+		strideH: p.stride, strideW: p.stride, dilationH: 1, dilationW: 1}
+	d, order := p.dtype, []uint8(nil)
+	if d == 0 {
+		d = tensor.Float32
+	}
+	if strings.HasSuffix(p.with, "channels last") {
+		order = []uint8{0, 2, 3, 1}
+	}
+	in, sizes := kerneltest.FromDense(d, x.Sizes, order, kerneltest.Dense(x)), []int{1, p.channels, out, out}
+	y, at := blankOrdered(d, sizes, order), blankOrdered(tensor.Int64, sizes, order)
+	m := &match{op: "aten::max_pool2d_with_indices.out", images: true, units: p.channels * out * out * p.kernel * p.kernel,
+		args: []any{in, []int{p.kernel}, []int{p.stride}, []int{p.pad}, []int{1}, false}, outs: []*tensor.Tensor{y, at}}
+	kind := "MaxPooling2d"
+	switch {
+	case mean:
+		kind, m.op, m.outs = "AvgPooling2d", "aten::avg_pool2d.out", m.outs[:1]
+		m.args = []any{in, []int{p.kernel}, []int{p.stride}, []int{p.pad}, false, false, nil}
+	case !strings.HasPrefix(p.with, "indices"):
+		m.unread = []int{7}
+	}
+	if d == tensor.Float32 {
+		m.naive = func(y *tensor.Tensor) { naivePool(floats(y), floats(x), p.size, out, p.kernel, p.stride, p.pad, mean) }
+	}
+	m.node = func(g *maker, x []int, y int) {
+		if d == tensor.Int8 {
+			withQuant(g, x[0], y)
+		}
+		g.node(kind, x, []int{y}, withWindow(window))
+	}
 	return m
 }
 
@@ -169,20 +227,33 @@ func batchNormMatch(channels, size int) *match {
 
 // reduceLines are means and sums. Of the library's reductions, payloads only have the mean of images.
 func reduceLines() []line {
+	const mean, adaptive = "aten::mean.out", "aten::_adaptive_avg_pool2d.out"
+	last := []uint8{0, 2, 3, 1}
 	return []line{
-		{"mean of images, 1280 of 7x7", func() *match { return imageMeanMatch(1280, 7) }},
-		{"mean of images, 64 of 56x56", func() *match { return imageMeanMatch(64, 56) }},
+		{"mean of images, 1280 of 7x7", func() *match { return imageMeanMatch(mean, 1280, 7, tensor.Float32, nil) }},
+		{"mean of images, 64 of 56x56", func() *match { return imageMeanMatch(mean, 64, 56, tensor.Float32, nil) }},
+		{"mean of images, 256 of 14x14", func() *match { return imageMeanMatch(mean, 256, 14, tensor.Float32, nil) }},
+		{"mean of images, 256 of 14x14, Half", func() *match { return imageMeanMatch(mean, 256, 14, tensor.Float16, nil) }},
+		{"mean of images, 256 of 14x14, channels last", func() *match { return imageMeanMatch(mean, 256, 14, tensor.Float32, last) }},
+		{"adaptive mean of images, 1280 of 7x7", func() *match { return imageMeanMatch(adaptive, 1280, 7, tensor.Float32, nil) }},
+		{"adaptive mean of images, 256 of 14x14, channels last", func() *match { return imageMeanMatch(adaptive, 256, 14, tensor.Float32, last) }},
 		{"mean of rows, 1024x256", func() *match { return rowReductionMatch("aten::mean.out", 1024, 256, 1, 256) }},
 		{"sum of rows, 1024x256", func() *match { return rowReductionMatch("aten::sum.IntList_out", 1024, 256, 1, 1) }},
 		{"sum of columns, 1024x256", func() *match { return rowReductionMatch("aten::sum.IntList_out", 1024, 256, 0, 1) }},
 	}
 }
 
-func imageMeanMatch(channels, size int) *match {
+// imageMeanMatch is a mean over the points of each channel, by the operator mean or adaptive pooling.
+func imageMeanMatch(op string, channels, size int, d tensor.DType, order []uint8) *match {
 	x, points := noise(1, channels, size, size), size*size
-	return &match{op: "aten::mean.out", args: []any{x, []int{2, 3}, true, nil}, outs: []*tensor.Tensor{blank(tensor.Float32, 1, channels, 1, 1)},
-		images: true, units: channels * points,
-		naive: func(y *tensor.Tensor) {
+	m := &match{op: op, outs: []*tensor.Tensor{blankOrdered(d, []int{1, channels, 1, 1}, order)}, images: true, units: channels * points,
+		args: []any{kerneltest.FromDense(d, x.Sizes, order, kerneltest.Dense(x))},
+		node: func(g *maker, x []int, y int) { g.node("GlobalAvgPooling2d", x, []int{y}) }}
+	if m.args = append(m.args, []int{1, 1}); op == "aten::mean.out" {
+		m.args = append(m.args[:1], []int{2, 3}, true, nil)
+	}
+	if d == tensor.Float32 {
+		m.naive = func(y *tensor.Tensor) {
 			for c := range floats(y) {
 				var sum float32
 				for _, v := range floats(x)[c*points:][:points] {
@@ -190,8 +261,9 @@ func imageMeanMatch(channels, size int) *match {
 				}
 				floats(y)[c] = sum / float32(points)
 			}
-		},
-		node: func(g *maker, x []int, y int) { g.node("GlobalAvgPooling2d", x, []int{y}) }}
+		}
+	}
+	return m
 }
 
 func rowReductionMatch(op string, rows, cols, dim int, divisor float32) *match {

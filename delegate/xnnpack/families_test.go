@@ -64,7 +64,8 @@ type match struct {
 	// unread are the indices of arguments that are not read afterwards, as in models.
 	unread []int
 	units  int // MACs or elements
-	naive  func(y *tensor.Tensor)
+	// naive computes the first out in logical order; nil for types that have no naive loop.
+	naive func(y *tensor.Tensor)
 	// node adds the node that computes y from x, the operator's non-constant tensors; nil if the
 	// library has no such node.
 	node   func(m *maker, x []int, y int)
@@ -78,8 +79,10 @@ func (m *match) contestants(b *testing.B, set *kernels.Set, library bool) []kern
 	}
 	run, written := kerneltest.Prepare(b, set, c)
 	y := tensor.New(m.outs[0].DType, m.outs[0].Sizes...)
-	all := []kerneltest.Contestant{{Name: "portable", Run: run, Result: written[0]},
-		{Name: "naive", Run: func() error { m.naive(y); return nil }, Result: y}}
+	all := []kerneltest.Contestant{{Name: "portable", Run: run, Result: written[0]}}
+	if m.naive != nil {
+		all = append(all, kerneltest.Contestant{Name: "naive", Run: func() error { m.naive(y); return nil }, Result: y})
+	}
 	if library && m.node != nil {
 		all = append(all, m.library(b))
 	}
@@ -139,8 +142,11 @@ func (m *match) layout(t *tensor.Tensor) (logical, own *tensor.Tensor) {
 }
 
 func datatypeOf(t *tensor.Tensor) datatype {
-	if t.DType == tensor.Int8 {
+	switch t.DType {
+	case tensor.Int8:
 		return qint8
+	case tensor.Float16:
+		return fp16
 	}
 	return fp32
 }
@@ -165,5 +171,11 @@ func noiseWeights(sizes ...int) *tensor.Tensor {
 }
 
 func blank(d tensor.DType, sizes ...int) *tensor.Tensor { return tensor.New(d, sizes...) }
+
+func blankOrdered(d tensor.DType, sizes []int, order []uint8) *tensor.Tensor {
+	t := tensor.Make(d, sizes, order, tensor.Static)
+	t.Bind(tensor.AlignedBytes(t.NBytes()))
+	return t
+}
 
 func floats(t *tensor.Tensor) []float32 { return tensor.Data[float32](t) }

@@ -197,6 +197,13 @@ var structured = []loop{
 			simd.MulAddTo(rows, n, k, a, ars, acs, b, ldb, m.floats(n), 0, c, ldc)
 		}
 	}},
+	{name: "numbers of rows", align: 4, least: 1, run: func(m *memory, n int) {
+		for _, f := range []func(dst, a, b []float32, n int){simd.AddRows, simd.SubRows, simd.MulRows, simd.DivRows} {
+			a, b := m.floats(3*n), vec(m, 3, func(r *rand.Rand) float32 { return 1 + r.Float32() })
+			f(m.floats(3*n), a, b, n)
+			f(a, a, b, n)
+		}
+	}},
 	{name: "sums of rows", align: 4, run: func(m *memory, n int) {
 		for _, rows := range []int{1, 4, 7} {
 			simd.SumRows(m.floats(rows), m.floats(rows*n), n)

@@ -25,6 +25,9 @@ func addInt8(n int, dst, a, b *uint8, q *binaryParams)
 func addLanes(n int, dst, a, b *float32)
 
 //go:noescape
+func addRows(rows, n int, dst, a, b *float32)
+
+//go:noescape
 func addScaledLanes(n int, dst, a, b *float32, alpha float32)
 
 //go:noescape
@@ -101,6 +104,9 @@ func dequantizeUint8(n int, dst *float32, src *uint8, zero int32, scale float32)
 
 //go:noescape
 func divLanes(n int, dst, a, b *float32)
+
+//go:noescape
+func divRows(rows, n int, dst, a, b *float32)
 
 //go:noescape
 func dotLanes(n int, x, y *float32) (ret float32)
@@ -309,6 +315,9 @@ func mulInt8(n int, dst, a, b *uint8, q *binaryParams)
 func mulLanes(n int, dst, a, b *float32)
 
 //go:noescape
+func mulRows(rows, n int, dst, a, b *float32)
+
+//go:noescape
 func mulUint8(n int, dst, a, b *uint8, q *binaryParams)
 
 //go:noescape
@@ -455,6 +464,9 @@ func subInt8(n int, dst, a, b *uint8, q *binaryParams)
 
 //go:noescape
 func subLanes(n int, dst, a, b *float32)
+
+//go:noescape
+func subRows(rows, n int, dst, a, b *float32)
 
 //go:noescape
 func subUint8(n int, dst, a, b *uint8, q *binaryParams)

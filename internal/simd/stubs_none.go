@@ -18,6 +18,8 @@ func addInt8(n int, dst, a, b *uint8, q *binaryParams) {}
 
 func addLanes(n int, dst, a, b *float32) {}
 
+func addRows(rows, n int, dst, a, b *float32) {}
+
 func addScaledLanes(n int, dst, a, b *float32, alpha float32) {}
 
 func addSquaresFloat64x8(n int, sums *float64, x *float32, mean *float64) {}
@@ -77,6 +79,8 @@ func dequantizeInt8(n int, dst *float32, src *uint8, zero int32, scale float32) 
 func dequantizeUint8(n int, dst *float32, src *uint8, zero int32, scale float32) {}
 
 func divLanes(n int, dst, a, b *float32) {}
+
+func divRows(rows, n int, dst, a, b *float32) {}
 
 func dotLanes(n int, x, y *float32) (ret float32) { return }
 
@@ -229,6 +233,8 @@ func mulInt8(n int, dst, a, b *uint8, q *binaryParams) {}
 
 func mulLanes(n int, dst, a, b *float32) {}
 
+func mulRows(rows, n int, dst, a, b *float32) {}
+
 func mulUint8(n int, dst, a, b *uint8, q *binaryParams) {}
 
 func negInt32Lanes(n int, dst, src *int32) {}
@@ -345,6 +351,8 @@ func subInt32Lanes(n int, dst, a, b *int32) {}
 func subInt8(n int, dst, a, b *uint8, q *binaryParams) {}
 
 func subLanes(n int, dst, a, b *float32) {}
+
+func subRows(rows, n int, dst, a, b *float32) {}
 
 func subUint8(n int, dst, a, b *uint8, q *binaryParams) {}
 

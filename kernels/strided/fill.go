@@ -1,7 +1,13 @@
 package strided
 
+import "github.com/etrun-go/etrun/internal/simd"
+
 // Fill sets every element of row.
 func Fill[T any](row []T, v T) {
+	if f, ok := any(row).([]float32); ok {
+		simd.Fill(f, any(v).(float32))
+		return
+	}
 	n := min(len(row), 16)
 	for i := range row[:n] {
 		row[i] = v

@@ -19,15 +19,18 @@ type float interface{ float32 | float64 }
 
 var (
 	addition = binary{
-		rule: numeric, table: table{f32: pair(simd.Add), f64: add[float64], i32: pair(simd.AddInt32), i64: add[int64], c: add[complex128]},
+		rule: numeric, table: table{f32: pair(simd.Add), rows32: byRow(simd.AddRows), commutes: true,
+			f64: add[float64], i32: pair(simd.AddInt32), i64: add[int64], c: add[complex128]},
 		scaled: &table{f32: addScaled32, f64: addScaled[float64], i32: addScaled[int32], i64: addScaled[int64], c: addScaled[complex128]},
 	}
 	subtraction = binary{
-		rule: arithmetic, table: table{f32: pair(simd.Sub), f64: sub[float64], i32: pair(simd.SubInt32), i64: sub[int64], c: sub[complex128]},
+		rule: arithmetic, table: table{f32: pair(simd.Sub), rows32: byRow(simd.SubRows),
+			f64: sub[float64], i32: pair(simd.SubInt32), i64: sub[int64], c: sub[complex128]},
 		scaled: &table{f32: subScaled32, f64: subScaled[float64], i32: subScaled[int32], i64: subScaled[int64], c: subScaled[complex128]},
 	}
-	product   = binary{rule: numeric, table: table{f32: pair(simd.Mul), f64: mul[float64], i32: pair(simd.MulInt32), i64: mul[int64], c: mul[complex128]}}
-	quotient  = binary{rule: floating, table: table{f32: pair(simd.Div), f64: div[float64], c: div[complex128]}}
+	product = binary{rule: numeric, table: table{f32: pair(simd.Mul), rows32: byRow(simd.MulRows), commutes: true,
+		f64: mul[float64], i32: pair(simd.MulInt32), i64: mul[int64], c: mul[complex128]}}
+	quotient  = binary{rule: floating, table: table{f32: pair(simd.Div), rows32: byRow(simd.DivRows), f64: div[float64], c: div[complex128]}}
 	truncated = binary{rule: arithmetic, table: table{f32: divTrunc[float32], f64: divTrunc[float64], i32: divTruncInt[int32], i64: divTruncInt[int64]}}
 	floored   = binary{rule: arithmetic, table: table{f32: divFloor32, f64: divFloor64, i32: divFloorInt[int32], i64: divFloorInt[int64], cost: 100}}
 	fmod      = binary{rule: arithmetic, table: table{f32: fmod32, f64: fmod64, i32: fmodInt[int32], i64: fmodInt[int64], cost: 100}}

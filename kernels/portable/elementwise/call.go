@@ -10,6 +10,11 @@ import (
 // table contains an operator's kernel for each compute type. The operator does not accept types whose kernel is nil.
 type table struct {
 	f32 kernel[float32]
+	// rows32 is f32 for a second operand with one element for each row of block.run, or nil. Operands that commute are
+	// exchanged for it.
+	rows32   kernel[float32]
+	commutes bool
+
 	f64 kernel[float64]
 	i32 kernel[int32] // nil where i64 serves narrow integers too
 	i64 kernel[int64]
@@ -122,23 +127,23 @@ func (t *table) start(c *kernels.Ctx, a kernels.Args, cl *call) (kernels.Repeate
 func (t *table) compute(c *kernels.Ctx, cl *call) (kernels.Repeater, error) {
 	switch {
 	case cl.compute == tensor.Float32:
-		return run(c, cl, t, t.f32, convFloat32)
+		return run(c, cl, t, t.f32, t.rows32, convFloat32)
 	case cl.compute == tensor.Float64:
-		return run(c, cl, t, t.f64, convFloat64)
+		return run(c, cl, t, t.f64, nil, convFloat64)
 	case cl.compute == tensor.Int32 && (t.i32 != nil || t.convert):
-		return run(c, cl, t, t.i32, convInt32)
+		return run(c, cl, t, t.i32, nil, convInt32)
 	case cl.compute == tensor.Int32, cl.compute == tensor.Int64:
-		return run(c, cl, t, t.i64, convInt64)
+		return run(c, cl, t, t.i64, nil, convInt64)
 	}
-	return run(c, cl, t, t.c, convComplex)
+	return run(c, cl, t, t.c, nil, convComplex)
 }
 
-func run[C compute](c *kernels.Ctx, cl *call, t *table, k kernel[C], conv *converter[C]) (*loop[C], error) {
+func run[C compute](c *kernels.Ctx, cl *call, t *table, k, rows kernel[C], conv *converter[C]) (*loop[C], error) {
 	if k == nil && !t.convert {
 		return nil, cl.badTypes()
 	}
 	l := kernels.Keep[loop[C]](c)
-	l.kernel, l.test, l.conv = k, t.test, conv
+	l.kernel, l.rows, l.commutes, l.test, l.conv = k, rows, t.commutes, t.test, conv
 	return l, l.run(c, cl, t.cost)
 }
 
@@ -199,6 +204,7 @@ func (l *loop[C]) set(cl *call) error {
 		if i == maskIn {
 			break
 		}
+		l.in[i].byRows()
 		if !l.conv.knows(in.DType) {
 			return badType(in)
 		}
@@ -236,10 +242,8 @@ func (l *loop[C]) start(c *kernels.Ctx, cl *call) {
 			}
 		}
 	}
-	l.step, l.scratch = len(l.out), nil
-	if !l.direct {
-		l.step = blockLen[C]()
-	}
+	l.scratch = nil
+	l.cut()
 }
 
 // grainOf returns the minimum number of elements of a range.

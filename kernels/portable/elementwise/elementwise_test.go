@@ -233,6 +233,68 @@ func position(i int, sizes []int) []int {
 	return index
 }
 
+// broadcasts are sizes of a result and of an operand that is broadcast to them.
+var broadcasts = [][2][]int{
+	{{300, 64}, {64}}, {{300, 64}, {300, 1}}, {{33, 97}, {97}}, {{33, 97}, {33, 1}}, {{5, 4099}, {4099}}, {{5, 4099}, {5, 1}},
+	{{1500, 7}, {1500, 1}}, {{1500, 7}, {7}}, {{9, 30, 64}, {9, 1, 64}}, {{9, 30, 64}, {30, 64}}, {{9, 30, 64}, {9, 1, 1}}, {{9, 30, 64}, {30, 1}},
+	{{2, 64, 28, 28}, {64, 1, 1}}, {{2, 64, 28, 28}, {2, 1, 28, 28}}, {{2, 64, 28, 28}, {28, 1}}, {{2, 64, 28, 28}, {2, 64, 1, 28}},
+	{{2, 64, 28, 28}, {2, 1, 28, 1}}, {{1, 3, 300, 301}, {3, 1, 1}}, {{3, 5, 190, 181}, {3, 5, 190, 1}}, {{3, 5, 190, 181}, {3, 1, 1, 181}},
+}
+
+// TestBroadcast compares with the same call whose operand is expanded, on one thread and on three.
+func TestBroadcast(t *testing.T) {
+	pool := cpu.NewPool(3)
+	defer pool.Close()
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, sizes := range broadcasts {
+		for _, types := range [][2]tensor.DType{{tensor.Float32, tensor.Float32}, {tensor.Float16, tensor.Float32}, {tensor.Float32, tensor.Float16},
+			{tensor.Int32, tensor.Int8}, {tensor.Float64, tensor.Float64}} {
+			if len(sizes[0]) == 4 && types[0] != tensor.Float32 {
+				continue // for time
+			}
+			a, b := kerneltest.Noise(r, types[0], sizes[0], nil), kerneltest.Noise(r, types[1], sizes[1], nil)
+			all := tensor.New(types[1], sizes[0]...)
+			for i := range all.Numel() {
+				tensor.Put(all.Data[i*all.DType.Size():], all.DType, at(b, position(i, sizes[0])))
+			}
+			for name, list := range map[string]func(x, y, out *tensor.Tensor) kernels.Args{
+				"aten::add.out":     func(x, y, out *tensor.Tensor) kernels.Args { return args(x, y, 1, out) },
+				"aten::sub.out":     func(x, y, out *tensor.Tensor) kernels.Args { return args(x, y, 1, out) },
+				"aten::mul.out":     func(x, y, out *tensor.Tensor) kernels.Args { return args(x, y, out) },
+				"aten::div.out":     func(x, y, out *tensor.Tensor) kernels.Args { return args(x, y, out) },
+				"aten::maximum.out": func(x, y, out *tensor.Tensor) kernels.Args { return args(x, y, out) },
+			} {
+				for _, c := range []*kernels.Ctx{kernels.NewCtx(nil), kernels.NewCtx(pool)} {
+					checkBroadcast(t, c, name, list, [3]*tensor.Tensor{a, b, all})
+				}
+			}
+		}
+	}
+}
+
+// checkBroadcast has the operand first and second.
+func checkBroadcast(t *testing.T, c *kernels.Ctx, name string, list func(x, y, out *tensor.Tensor) kernels.Args, x [3]*tensor.Tensor) {
+	t.Helper()
+	op, _, _, _ := set.Lookup(name)
+	sizes := x[0].Sizes
+	run := func(x, y *tensor.Tensor) *tensor.Tensor {
+		d := tensor.Promote(x.DType, y.DType)
+		if name == "aten::div.out" && d == tensor.Int32 {
+			d = tensor.Float32
+		}
+		out := tensor.New(d, sizes...)
+		if err := op.Func(c, list(x, y, out)); err != nil {
+			t.Fatalf("%s of %v and %v: %v", name, x, y, err)
+		}
+		return out
+	}
+	for _, got := range [][2]*tensor.Tensor{{run(x[0], x[1]), run(x[0], x[2])}, {run(x[1], x[0]), run(x[2], x[0])}} {
+		if err := kerneltest.Compare(got[0], got[1], kernels.Tolerance{}); err != nil {
+			t.Fatalf("%s of %v and %v: %v", name, x[0], x[1], err)
+		}
+	}
+}
+
 // TestThreads compares a large execute on three threads with one on a single one.
 func TestThreads(t *testing.T) {
 	pool := cpu.NewPool(3)

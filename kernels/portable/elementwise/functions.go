@@ -18,6 +18,11 @@ func pair[C compute](f func(dst, a, b []C)) kernel[C] {
 	return func(k *block[C]) { f(k.out, k.a, k.b) }
 }
 
+// byRow returns the kernel of a function of rows of n elements and a number for each.
+func byRow(f func(dst, a, b []float32, n int)) kernel[float32] {
+	return func(k *block[float32]) { f(k.out, k.a, k.b, k.run) }
+}
+
 // each returns the kernel of a function of one number, which costs more than the call.
 func each[C float](f func(float64) float64) kernel[C] {
 	return func(k *block[C]) {

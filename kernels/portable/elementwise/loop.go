@@ -23,6 +23,7 @@ type block[C compute] struct {
 	out     []C     // result, written whole
 	test    []uint8 // result of a kernel that answers a question: 0 or 1
 	a, b, c []C     // operands in the schema's order
+	run     int     // length of the rows that b has one element for each of, see table.rows32
 	mask    []uint8 // operand that selects: 0 or not
 	num     [3]C    // numbers: alpha, bounds, a width
 	fault   bool    // set where an element cannot be computed: an integer divided by 0
@@ -41,25 +42,29 @@ const (
 // loop is one execution of a kernel over whole tensors: the state of the instruction, and the body of its parallel
 // loop.
 type loop[C compute] struct {
-	in      [maxIn + 1]operand
-	load    [maxIn]func(dst []C, src []byte) // nil where the operand is stored as C
-	out     []byte
-	outType tensor.DType
-	outSize int
-	store   func(dst []byte, src []C) // nil where the result is stored as C
-	test    bool                      // the kernel writes block.test
-	direct  bool                      // the kernel works on the tensors' own bytes
-	kernel  kernel[C]                 // nil to convert only
-	conv    *converter[C]
-	into    bool   // the operand is converted right into the result
-	n       int    // elements of the result
-	grain   int    // elements of a range
-	divisor int    // argument to blame for a fault
-	loaded  bool   // the one worker's block is the whole of the tensors
-	step    int    // elements at a time
-	scratch []byte // of all workers, nil for a direct loop
-	workers []worker[C]
-	used    []worker[C] // those that this execution may use
+	in       [maxIn + 1]operand
+	load     [maxIn]func(dst []C, src []byte) // nil where the operand is stored as C
+	out      []byte
+	outType  tensor.DType
+	outSize  int
+	store    func(dst []byte, src []C) // nil where the result is stored as C
+	test     bool                      // the kernel writes block.test
+	direct   bool                      // the kernel works on the tensors' own bytes
+	kernel   kernel[C]                 // nil to convert only
+	rows     kernel[C]                 // for a rowwise b, nil if there is none
+	commutes bool                      // a and b may be exchanged
+	conv     *converter[C]
+	into     bool   // the operand is converted right into the result
+	n        int    // elements of the result
+	grain    int    // elements of a range
+	divisor  int    // argument to blame for a fault
+	loaded   bool   // the one worker's block is the whole of the tensors
+	step     int    // elements at a time, see next
+	span     int    // a block ends at multiples of it, if it is not 0
+	row      int    // if not 0, a block has whole rows of this length or is part of one
+	scratch  []byte // of all workers, nil for a direct loop
+	workers  []worker[C]
+	used     []worker[C] // those that this execution may use
 }
 
 // worker is the state of one thread of a loop.
@@ -69,7 +74,8 @@ type worker[C compute] struct {
 	buf     [maxIn + 1][]C // converted operands, and the result before its conversion
 	raw     []byte         // gathered elements before their conversion
 	bits    [2][]uint8     // a gathered mask, and a test's result before its conversion
-	filled  [maxIn + 1]int // elements of buf that already hold a single operand
+	filled  [maxIn + 1]int // elements of buf that already hold a single operand, or a repeated row
+	held    [maxIn + 1]int // offset of that row
 }
 
 // workerBytes returns the size of a worker's scratch memory.
@@ -105,8 +111,8 @@ func (l *loop[C]) Range(id, lo, hi int) {
 		size := workerBytes[C]()
 		w.prepare(l, l.scratch[id*size:(id+1)*size], lo)
 	}
-	for i := lo; i < hi; i += l.step {
-		n := min(l.step, hi-i)
+	for i, n := lo, 0; i < hi; i += n {
+		n = l.next(i, hi)
 		if l.into {
 			w.buf[0] = tensor.View[C](l.out[i*l.outSize : (i+n)*l.outSize])
 		}
@@ -167,18 +173,11 @@ func (w *worker[C]) fetch(l *loop[C], at, i, n int) []C {
 		load(w.buf[at][:n], src)
 	case single:
 		w.fill(o, load, at, n)
+	case rowwise:
+		return w.spread(l, at, i, n)
 	case gathered:
-		src, whole := w.cursors[at].run(o, n)
-		switch {
-		case whole && load == nil:
-			return tensor.View[C](src)
-		case whole:
-			load(w.buf[at][:n], src)
-		case load == nil:
-			w.cursors[at].gather(o, tensor.BytesOf(w.buf[at]), n)
-		default:
-			w.cursors[at].gather(o, w.raw, n)
-			load(w.buf[at][:n], w.raw)
+		if !w.again(l, at, n) {
+			return w.walk(l, at, n)
 		}
 	default:
 		return nil

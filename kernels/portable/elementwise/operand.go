@@ -15,6 +15,7 @@ const (
 	dense           // element i of the operand belongs to element i of the result
 	single          // one element for all
 	gathered        // a walk over dims
+	rowwise         // an element for each row of the result, or for several; a walk over dims for the rows
 )
 
 // operand is one input of a loop.
@@ -25,6 +26,7 @@ type operand struct {
 
 	// A strided operand's dimensions in the result's memory order, innermost first, merged where possible; strides
 	// are in elements, 0 for broadcast dimensions.
+	run     int // length of a row, if rowwise
 	rank    int
 	sizes   [tensor.MaxRank]int
 	strides [tensor.MaxRank]int
@@ -59,6 +61,17 @@ func (o *operand) set(t, out *tensor.Tensor) {
 	default:
 		o.layout = gathered
 	}
+}
+
+// byRows makes an operand rowwise whose innermost dimension is broadcast.
+func (o *operand) byRows() {
+	if o.layout != gathered || o.strides[0] != 0 {
+		return
+	}
+	o.layout, o.run = rowwise, o.sizes[0]
+	o.rank--
+	copy(o.sizes[:o.rank], o.sizes[1:])
+	copy(o.strides[:o.rank], o.strides[1:])
 }
 
 // push adds the next outer dimension, or merges it into the last one if the two are contiguous.
