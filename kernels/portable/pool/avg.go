@@ -84,6 +84,7 @@ type avgPass[T tensor.Compute] struct {
 	adaptive   bool
 	x, y       []T
 
+	whole    bool // a window is a whole plane
 	byTiles  bool
 	tiles    tiles[T]
 	channels int // not 0 where they lie last
@@ -142,9 +143,11 @@ func (p *avgPass[T]) maxLength(d int) int {
 // compute averages p.x into p.y.
 func (p *avgPass[T]) compute(c *kernels.Ctx) {
 	units, work := p.planes*p.Out[0]*p.Out[1], p.Out[2]*p.maxLength(0)*p.maxLength(1)*p.maxLength(2)
-	p.byTiles = p.channels == 0 && !p.adaptive && p.Stride[2] <= 2 && p.tiles.plan(c, &p.pooling, 0, sums)
+	p.whole = p.channels == 0 && p.wholePlane()
+	p.byTiles = p.channels == 0 && !p.whole && !p.adaptive && p.Stride[2] <= 2 && p.tiles.plan(c, &p.pooling, 0, sums)
 	width := 0
 	switch {
+	case p.whole:
 	case p.byTiles:
 		units, work, width = p.tiles.units(), p.tiles.rows*work, p.tiles.rows*p.Out[2]
 	case p.channels > 0:
@@ -158,6 +161,16 @@ func (p *avgPass[T]) compute(c *kernels.Ctx) {
 	p.shares(c)
 	c.Parallel(units, cpu.Grain(work, tapCost), p)
 	p.x, p.y, p.scratch, p.across = nil, nil, nil, nil
+}
+
+// wholePlane reports whether the one window of a plane is all of it.
+func (p *avgPass[T]) wholePlane() bool {
+	for d := range 3 {
+		if lo, hi, _ := p.bounds(d, 0); p.Out[d] != 1 || lo != 0 || hi != p.In[d] {
+			return false
+		}
+	}
+	return true
 }
 
 // shares computes the divisors of the windows.
@@ -197,6 +210,10 @@ func (p *avgPass[T]) share(d, at int) T {
 // Range averages tiles or rows [lo, hi).
 func (p *avgPass[T]) Range(worker, lo, hi int) {
 	switch {
+	case p.whole:
+		points := window.Volume(p.In)
+		sumPlanes(p.y[lo:hi], p.x[lo*points:], points)
+		divideBy(p.y[lo:hi], p.even)
 	case p.byTiles:
 		p.averageTiles(worker, lo, hi)
 	case p.channels > 0:
@@ -278,10 +295,6 @@ func (p *avgPass[T]) row(worker, i int) {
 		return
 	}
 	tall := p.share(0, d) * p.share(1, r)
-	if w0, w1, _ := p.bounds(2, 0); len(y) == 1 && w1-w0 == in && (d1-d0 == 1 || h1-h0 == p.In[1]) {
-		y[0] = sumOf(x[p.place(d0, h0, 0):p.place(d1-1, h1, 0)]) / (tall * p.across[0])
-		return
-	}
 	off := p.off[worker*p.taps:][:(d1-d0)*(h1-h0)]
 	for t := range off {
 		off[t] = p.place(d0+t/(h1-h0), h0+t%(h1-h0), 0)
@@ -290,6 +303,18 @@ func (p *avgPass[T]) row(worker, i int) {
 	for j, w := range p.across {
 		w0, w1, _ := p.bounds(2, j)
 		y[j] = sumOf(scratch[w0:max(w1, w0)]) / (tall * w)
+	}
+}
+
+// sumPlanes sums planes of so many points.
+func sumPlanes[T tensor.Compute](y, x []T, points int) {
+	const short = 256 // several are summed at a time
+	if y, ok := any(y).([]float32); ok && points <= short {
+		simd.SumRows(y, any(x).([]float32), points)
+		return
+	}
+	for i := range y {
+		y[i] = sumOf(x[i*points:][:points])
 	}
 }
 

@@ -14,6 +14,8 @@ type fold[C cell] struct {
 	cols func(acc, x, shift []C)       // folds x into acc, cell by cell; shift may be nil
 	join *fold[C]                      // for the results of chunks, nil for the fold itself
 	rows func(dst, x []C, n int)       // folds rows of n cells, at most shortRow, or nil
+	// stack folds the rows of x at offsets, of as many cells as acc, into acc, whatever it holds; or nil.
+	stack func(acc, x []C, off []int)
 
 	// Of sums of float32, in place of row and cols.
 	row32  func(x []float32, shift C) C
@@ -23,9 +25,10 @@ type fold[C cell] struct {
 // The folds of each compute type.
 var (
 	sum32 = fold[float32]{
-		row:  func(acc float32, x []float32, _ float32) float32 { return acc + simd.Sum(x) },
-		cols: func(acc, x, _ []float32) { simd.Axpy(acc, x, 1) },
-		rows: simd.SumRows,
+		row:   func(acc float32, x []float32, _ float32) float32 { return acc + simd.Sum(x) },
+		cols:  func(acc, x, _ []float32) { simd.Axpy(acc, x, 1) },
+		rows:  simd.SumRows,
+		stack: func(acc, x []float32, off []int) { simd.SumTaps(acc, x, off, 1, len(acc), 0, 0) },
 	}
 	sum64  = fold[float64]{row: folded(loops.Sum[float64]), cols: combined(loops.Add[float64])}
 	sumInt = fold[int64]{row: folded(loops.Sum[int64]), cols: combined(loops.Add[int64])}
@@ -35,9 +38,10 @@ var (
 	prodInt = fold[int64]{init: 1, row: folded(loops.Prod[int64]), cols: combined(loops.Mul[int64])}
 
 	max32 = fold[float32]{
-		init: float32(math.Inf(-1)),
-		row:  func(acc float32, x []float32, _ float32) float32 { return max(acc, simd.Max(x)) },
-		cols: combined(simd.Maximum),
+		init:  float32(math.Inf(-1)),
+		row:   func(acc float32, x []float32, _ float32) float32 { return max(acc, simd.Max(x)) },
+		cols:  combined(simd.Maximum),
+		stack: func(acc, x []float32, off []int) { simd.MaxTaps(acc, x, off, 1, len(acc), 0, 0) },
 	}
 	max64  = fold[float64]{init: math.Inf(-1), row: folded(loops.Max[float64]), cols: combined(loops.Maximum[float64])}
 	maxInt = fold[int64]{init: math.MinInt64, row: folded(loops.Max[int64]), cols: combined(loops.Maximum[int64])}

@@ -28,6 +28,7 @@ type stage[C cell] struct {
 	blocks int // of a row
 	shift  []C // per result, or nil
 	dst    []C
+	off    []int // of the rows of a chunk, for fold.stack
 }
 
 // results folds the elements of a layout to its results, in scratch memory.
@@ -35,6 +36,7 @@ func (s *stage[C]) results(c *kernels.Ctx, f *fold[C], l layout, from source[C])
 	s.fold, s.source, s.layout = f, from, l
 	for {
 		s.cut()
+		s.placeRows()
 		s.dst = kernels.Scratch[C](c, s.outer*s.chunks*s.inner)
 		c.Parallel(s.outer*s.chunks*s.blocks, cpu.Grain(s.chunk*min(s.inner, block), 600), s)
 		if s.chunks == 1 {
@@ -61,10 +63,20 @@ func (s *stage[C]) cut() {
 	s.blocks = (s.inner + block - 1) / block
 }
 
+// placeRows lists where the rows of a chunk start.
+func (s *stage[C]) placeRows() {
+	if s.off = s.off[:0]; s.fold.stack == nil || s.inner == 1 || s.load != nil {
+		return
+	}
+	for r := range s.chunk {
+		s.off = append(s.off, r*s.inner)
+	}
+}
+
 // Range folds chunks lo to hi, counted through outer indices, chunks and blocks.
 func (s *stage[C]) Range(worker, lo, hi int) {
-	if s.fold.rows != nil && s.inner == 1 && s.n <= shortRow && s.load == nil {
-		s.fold.rows(s.dst[lo:hi], tensor.View[C](s.data)[lo*s.n:hi*s.n], s.n)
+	if s.fold.shortRows(s.layout) {
+		s.foldRows(worker, lo, hi)
 		return
 	}
 	at := lo % s.blocks
@@ -83,6 +95,22 @@ func (s *stage[C]) Range(worker, lo, hi int) {
 				o++
 			}
 		}
+	}
+}
+
+// shortRows reports whether f folds the rows of l several at a time.
+func (f *fold[C]) shortRows(l layout) bool {
+	return f.rows != nil && l.inner == 1 && l.n > 0 && l.n <= shortRow
+}
+
+// foldRows folds rows [lo, hi), as many at a time as the buffer has space for if they are converted.
+func (s *stage[C]) foldRows(worker, lo, hi int) {
+	for rows := hi - lo; lo < hi; lo += rows {
+		if s.load != nil {
+			rows = block / s.n &^ 3
+		}
+		rows = min(rows, hi-lo)
+		s.fold.rows(s.dst[lo:lo+rows], s.cells(worker, lo*s.n, rows*s.n), s.n)
 	}
 }
 
@@ -113,10 +141,15 @@ func (s *stage[C]) foldCols(worker, o, chunk, at int) {
 		shift = s.shift[o*s.inner+at:][:n]
 	}
 	acc := s.dst[(o*s.chunks+chunk)*s.inner+at:][:n]
+	first, end := chunk*s.chunk, min((chunk+1)*s.chunk, s.n)
+	if len(s.off) > 0 {
+		s.fold.stack(acc, tensor.View[C](s.data)[(o*s.n+first)*s.inner+at:], s.off[:end-first])
+		return
+	}
 	for i := range acc {
 		acc[i] = s.fold.init
 	}
-	for r := chunk * s.chunk; r < min((chunk+1)*s.chunk, s.n); r++ {
+	for r := first; r < end; r++ {
 		if from := (o*s.n+r)*s.inner + at; s.fold.cols32 != nil {
 			s.fold.cols32(acc, tensor.View[float32](s.data)[from:][:n], shift)
 			continue

@@ -1,6 +1,7 @@
 package reduce
 
 import (
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -143,13 +144,28 @@ func reduce[C tensor.Compute](c *kernels.Ctx, k *call, f *fold[C], from, to tens
 	if self.DType.IsComplex() {
 		l.inner *= 2
 	}
-	results := s.stage.results(c, f, l, sourceOf[C](c, data, from, l))
+	var src source[C]
+	if f.shortRows(l) {
+		src = newSource(c, data, from.Size(), loader[C](from))
+	} else {
+		src = sourceOf[C](c, data, from, l)
+	}
+	results := s.stage.results(c, f, l, src)
 	if k.mean {
-		for i := range results {
-			results[i] /= C(l.n)
-		}
+		divide(results, C(l.n))
 	}
 	s.plan.write(c, out, self, k.set, operand.Bytes(c, to, results))
+}
+
+func divide[C tensor.Compute](x []C, by C) {
+	if x, ok := any(x).([]float32); ok {
+		n := [1]float32{float32(by)}
+		simd.DivRows(x, x, n[:], len(x))
+		return
+	}
+	for i := range x {
+		x[i] /= by
+	}
 }
 
 // loader returns the conversion from d, nil if its elements are stored as C.
