@@ -166,6 +166,16 @@ var structured = []loop{
 		simd.Zip2Rows(m.floats((rows-1)*(2*n+1)+2*n), m.floats((rows-1)*(n+2)+n), m.floats((rows-1)*(n+2)+n), rows, n, 2*n+1, n+2)
 		simd.Places(vec(m, n, func(r *rand.Rand) int64 { return r.Int64() }), vec(m, n, anyInt), -7, 3)
 	}},
+	{name: "sliding windows", align: 4, least: 1, run: func(m *memory, n int) {
+		for stride := 2; stride <= 4; stride++ {
+			for kernel := 1; kernel <= 6; kernel++ {
+				s := simd.Slide{Kernel: kernel, Stride: stride, Width: (n-1)*stride + (kernel+1)/2, Pad: kernel / 2}
+				x, off := m.floats(9+s.Width*2), []int{0, 7, 9}
+				simd.MaxSlide(m.floats(2*n), x, off, 2, n, n, s.Width, s)
+				simd.SumSlide(m.floats(2*n), x, off, 2, n, n, s.Width, s, m.floats(n))
+			}
+		}
+	}},
 	{name: "interpolate", align: 4, least: 1, run: func(m *memory, n int) {
 		for _, in := range []int{1, 1 + n/3, n, 3 * n} {
 			first, second := make([]int32, n), make([]int32, n)

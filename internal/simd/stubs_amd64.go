@@ -280,6 +280,15 @@ func maxPlaces1(rows, n int, y *float32, at *int64, x *float32, off *int, tag *i
 func maxPlaces2(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int)
 
 //go:noescape
+func maxSlide2(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int)
+
+//go:noescape
+func maxSlide3(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int)
+
+//go:noescape
+func maxSlide4(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int)
+
+//go:noescape
 func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int)
 
 func maxTaps4(rows, n int, y, x *float32, off *int, taps, ys, xs, last int) {}
@@ -476,6 +485,15 @@ func sumLanes(n int, x *float32) (ret float32)
 
 //go:noescape
 func sumRows8(rows, n int, dst, x *float32, stride int, mask *int32)
+
+//go:noescape
+func sumSlide2(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32)
+
+//go:noescape
+func sumSlide3(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32)
+
+//go:noescape
+func sumSlide4(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32)
 
 //go:noescape
 func sumSquaresFloat64x8(n int, x *float32, mean float64) (sum, squares float64)

@@ -209,6 +209,12 @@ func maxPlaces1(rows, n int, y *float32, at *int64, x *float32, off *int, tag *i
 func maxPlaces2(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int) {
 }
 
+func maxSlide2(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int) {}
+
+func maxSlide3(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int) {}
+
+func maxSlide4(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int) {}
+
 func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int) {}
 
 func maxTaps4(rows, n int, y, x *float32, off *int, taps, ys, xs, last int) {}
@@ -359,6 +365,15 @@ func subUint8(n int, dst, a, b *uint8, q *binaryParams) {}
 func sumLanes(n int, x *float32) (ret float32) { return }
 
 func sumRows8(rows, n int, dst, x *float32, stride int, mask *int32) {}
+
+func sumSlide2(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32) {
+}
+
+func sumSlide3(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32) {
+}
+
+func sumSlide4(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32) {
+}
 
 func sumSquaresFloat64x8(n int, x *float32, mean float64) (sum, squares float64) { return }
 

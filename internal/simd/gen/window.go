@@ -209,15 +209,7 @@ func avx512MaxPlaces(step int) routine {
 
 // lanesOf writes numbers into a register of 16 lanes by way of bytes, from first on, step apart.
 func lanesOf(first, step int, register string) string {
-	text := ""
-	for half := range 2 {
-		bits := uint64(0)
-		for i := range 8 {
-			bits |= uint64(first+step*(8*half+i)) << (8 * i)
-		}
-		text += fmt.Sprintf("MOVQ $0x%016x, AX\nVPINSRQ $%d, AX, X15, X15\n", bits, half)
-	}
-	return text + "VPMOVZXBD X15, " + register + "\n"
+	return bytesOf(register, func(i int) int { return first + step*i })
 }
 
 const rowsOfPairs = "(rows, n int, dst, src *float32, ds, ss int)"

@@ -85,14 +85,15 @@ type avgPass[T tensor.Compute] struct {
 	x, y       []T
 
 	whole    bool // a window is a whole plane
+	sliding  slide
 	byTiles  bool
 	tiles    tiles[T]
 	channels int // not 0 where they lie last
 	off      []int
-	taps     int // of off for each worker
-	scratch  []T // a row of columns' sums for each worker, or what a tile is divided by
-	across   []T // what the length of each window of a row counts for in its divisor
-	even     T   // the divisor of all windows, 0 where they differ
+	taps     int    // of off for each worker
+	scratch  []T    // a row of columns' sums for each worker, or what a tile is divided by
+	along    [3][]T // what the length of each window along a dimension counts for in its divisor
+	even     T      // the divisor of all windows, 0 where they differ
 }
 
 func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, outArg int) error {
@@ -143,8 +144,14 @@ func (p *avgPass[T]) maxLength(d int) int {
 // compute averages p.x into p.y.
 func (p *avgPass[T]) compute(c *kernels.Ctx) {
 	units, work := p.planes*p.Out[0]*p.Out[1], p.Out[2]*p.maxLength(0)*p.maxLength(1)*p.maxLength(2)
+	p.shares(c)
 	p.whole = p.channels == 0 && p.wholePlane()
-	p.byTiles = p.channels == 0 && !p.whole && !p.adaptive && p.Stride[2] <= 2 && p.tiles.plan(c, &p.pooling, 0, sums)
+	sliding := p.channels == 0 && !p.whole && !p.adaptive
+	if sliding && slideOver(c, &p.sliding, &p.pooling, 1, p.x, p.y, p.along) {
+		p.x, p.y, p.along = nil, nil, [3][]T{}
+		return
+	}
+	p.byTiles = sliding && p.Stride[2] <= 2 && p.tiles.plan(c, &p.pooling, 0, sums)
 	width := 0
 	switch {
 	case p.whole:
@@ -158,9 +165,8 @@ func (p *avgPass[T]) compute(c *kernels.Ctx) {
 	}
 	p.off = grow(p.off, c.Threads()*p.taps)
 	p.scratch = kernels.Scratch[T](c, c.Threads()*width)
-	p.shares(c)
 	c.Parallel(units, cpu.Grain(work, tapCost), p)
-	p.x, p.y, p.scratch, p.across = nil, nil, nil, nil
+	p.x, p.y, p.scratch, p.along = nil, nil, nil, [3][]T{}
 }
 
 // wholePlane reports whether the one window of a plane is all of it.
@@ -175,20 +181,15 @@ func (p *avgPass[T]) wholePlane() bool {
 
 // shares computes the divisors of the windows.
 func (p *avgPass[T]) shares(c *kernels.Ctx) {
-	p.across = kernels.Scratch[T](c, p.Out[2])
-	for j := range p.across {
-		p.across[j] = p.share(2, j)
-	}
 	p.even = 1
 	for d := range 3 {
-		share := p.share(d, 0)
-		for at := 1; at < p.Out[d]; at++ {
-			if p.share(d, at) != share {
+		list := kernels.Scratch[T](c, p.Out[d])
+		for at := range list {
+			if list[at] = p.share(d, at); list[at] != list[0] {
 				p.even = 0
-				return
 			}
 		}
-		p.even *= share
+		p.along[d], p.even = list, p.even*list[0]
 	}
 }
 
@@ -252,7 +253,7 @@ func (p *avgPass[T]) averageTiles(worker, lo, hi int) {
 func (p *avgPass[T]) divisors(dst []T, d, row, n int) {
 	for r := range n {
 		tall := p.share(0, d) * p.share(1, (row+r)%p.Out[1])
-		for j, w := range p.across {
+		for j, w := range p.along[2] {
 			dst[r*p.Out[2]+j] = tall * w
 		}
 	}
@@ -300,7 +301,7 @@ func (p *avgPass[T]) row(worker, i int) {
 		off[t] = p.place(d0+t/(h1-h0), h0+t%(h1-h0), 0)
 	}
 	simd.SumTaps(scratch, x, off, 1, in, in, in)
-	for j, w := range p.across {
+	for j, w := range p.along[2] {
 		w0, w1, _ := p.bounds(2, j)
 		y[j] = sumOf(scratch[w0:max(w1, w0)]) / (tall * w)
 	}

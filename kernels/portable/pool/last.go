@@ -117,7 +117,7 @@ func (p *avgPass[T]) lastRow(worker, i int) {
 		} else {
 			clear(run)
 		}
-		divideBy(run, p.share(0, d)*p.share(1, r)*p.across[j]) // alike, so that they share the divisor
+		divideBy(run, p.share(0, d)*p.share(1, r)*p.along[2][j]) // alike, so that they share the divisor
 		j += n
 	}
 }

@@ -77,6 +77,7 @@ type maxPass[T tensor.Compute] struct {
 	lowest T
 	only   bool // nothing reads the places
 
+	sliding  slide
 	byTiles  bool
 	tiles    tiles[T]
 	tag      []int32 // how far behind a window's first element each tap lies
@@ -95,8 +96,10 @@ func (p *maxPass[T]) compute(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
 		return
 	}
 	y, index := operand.Out[T](c, out), operand.Out[int64](c, indices)
-	p.x, p.y, p.index = operand.In[T](c, x), y, index
-	p.run(c, small)
+	if p.x = operand.In[T](c, x); !p.only || !slideOver(c, &p.sliding, &p.pooling, p.Dilate[2], p.x, y, [3][]T{}) {
+		p.y, p.index = y, index
+		p.run(c, small)
+	}
 	p.x, p.y, p.index, p.at = nil, nil, nil, nil
 	if operand.Store(c, out, y); !p.only {
 		operand.Store(c, indices, index)

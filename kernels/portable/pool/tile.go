@@ -72,9 +72,7 @@ func (b *tiles[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination)
 		return false
 	}
 	row *= w.Kernel[0]
-	if w.In[0] == 1 && w.Out[0] == 1 && w.Kernel[0] == 1 && w.Pad[1] == 0 && tall <= w.Stride[1] && w.In[1] == w.Out[1]*w.Stride[1] {
-		b.In[1], b.Out[1], b.planes = b.In[1]*b.planes, b.Out[1]*b.planes, 1
-	}
+	b.stack()
 	b.rows = 1
 	if size := row * tall; size < tileSize {
 		b.rows += min((tileSize-size)/(row*min(w.Stride[1], tileSize)), b.Out[1]-1)
@@ -165,16 +163,8 @@ func (b *tiles[T]) columns(worker int, plane []T, d, row, n int) []T {
 	in, end := b.In[2], row+n
 	tall, list := b.tall[worker*b.rows*in:][:n*in], b.list[worker*maxTaps:][:maxTaps]
 	for dst := tall; row < end; {
-		d0, d1, d2 := b.Taps(0, d)
-		h0, h1, h2 := b.Taps(1, row)
-		taps, alike := 0, min(b.Alike(1, row, h2-h1), end-row)
-		for k := d1; k < d2; k++ {
-			for h := h1; h < h2; h++ {
-				list[taps] = b.place(d0+k*b.Dilate[0], h0+h*b.Dilate[1], 0)
-				taps++
-			}
-		}
-		switch {
+		taps, alike := b.listRows(list, d, row)
+		switch alike = min(alike, end-row); {
 		case taps == 0:
 			simd.Fill(dst[:alike*in], b.fill)
 		case b.combine == sums:
