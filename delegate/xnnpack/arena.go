@@ -9,14 +9,13 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// arena is the memory of intermediate values in the Go engine. The units of an instance share one,
+// arena is the memory of intermediate values in the Go engine, and of its loops. The units of an instance share one,
 // since only one of them runs at a time. When a unit enlarges it, bound units continue to use the
 // old memory.
 type arena struct {
 	mu    sync.Mutex
 	want  int64 // minimum to allocate: the need of the largest unit at its declared sizes
 	bytes []byte
-	rows  [][]float32 // by worker, see reserveRows
 }
 
 // arenaKey is the key of the arena in a [delegate.Scratch].
@@ -52,16 +51,6 @@ func (a *arena) take(bytes int64) []byte {
 		a.bytes = tensor.AlignedBytes(int(max(bytes, a.want)))
 	}
 	return a.bytes
-}
-
-// takeRows returns memory for gathered rows, for at least so many workers.
-func (a *arena) takeRows(workers int) [][]float32 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for len(a.rows) < workers {
-		a.rows = append(a.rows, make([]float32, gatheredRows*gatheredDepth))
-	}
-	return a.rows
 }
 
 // places contains the offsets of intermediate values in an arena.

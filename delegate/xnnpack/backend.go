@@ -17,7 +17,6 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/hal/cpu"
 )
 
 // Engine selects the implementation that runs graphs.
@@ -128,7 +127,7 @@ func (m *image) openReference() (delegate.Image, error) {
 		return nil, err
 	}
 	m.places = m.graph.placesFor(m.shapes)
-	m.needs = m.graph.referenceNeeds(m.places, cpu.DefaultThreads())
+	m.needs = m.graph.referenceNeeds(m.places, m.instanceThreads())
 	if err := m.needs.check(m.limits); err != nil {
 		return nil, err
 	}

@@ -86,20 +86,28 @@ func (e *reference) mapBinary(n *node, f func(dst, a, b []float32)) {
 		l.plan(out, repeated(e.shapes[n.In[0]], out), repeated(e.shapes[n.In[1]], out))
 	}
 	if l.repeats {
-		e.forgetRepeats()
+		e.forgetRepeats(l)
 	}
 	e.Parallel(l.units, l.grain, l)
 	e.store(n.Out[0])
 }
 
 // forgetRepeats resets the expanded operands, of which each worker has its own.
-func (e *reference) forgetRepeats() {
-	for len(e.repeats) < e.threads() {
-		e.repeats = append(e.repeats, pieces{})
-	}
+func (e *reference) forgetRepeats(l *binaryLoop) {
+	a, b := l.expanded(0), l.expanded(1)
+	e.reserve(a + b)
+	e.repeats = grow(e.repeats, e.threads())
 	for i := range e.repeats {
-		e.repeats[i].at = [2]int{-1, -1}
+		e.repeats[i] = pieces{data: [2][]float32{e.lines[i][:a], e.lines[i][a : a+b]}, at: [2]int{-1, -1}}
 	}
+}
+
+// expanded returns the number of elements of an operand that are expanded at a time, 0 if none are.
+func (l *binaryLoop) expanded(i int) int {
+	if l.runsOn(i) {
+		return 0
+	}
+	return max(l.chunk*l.n, l.piece)
 }
 
 // plan merges dimensions, and splits the rows for threads and caches.
@@ -172,7 +180,6 @@ func (l *binaryLoop) operand(w *pieces, i, outer, first, at, rows, n int) []floa
 	if l.runsOn(i) {
 		return l.x[i][from:][:rows*n]
 	}
-	w.data[i] = grow(w.data[i], max(l.chunk*l.n, l.piece))
 	dst := w.data[i][:rows*n]
 	if w.at[i] == from && w.rows[i] >= rows && l.row[i] == 0 {
 		return dst

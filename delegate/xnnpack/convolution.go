@@ -21,25 +21,25 @@ var convolutionNodes = []nodeType{
 	convolutionNode(nodeType{tag: tagConv2d, name: "Conv2d", check: checkConv2d, shape: convolutionShape,
 		native: nativeConvolution, cost: convolutionCost,
 		define: func(b *builder, n *node) call { return b.convolution(n) },
-		pack:   packConvolution, finishes: true,
+		pack:   packConvolution, finishes: true, work: products(windowWork),
 		run: (*reference).convolution}),
 	convolutionNode(nodeType{tag: tagDepthwiseConv2d, name: "DepthwiseConv2d", check: checkDepthwise, shape: convolutionShape,
 		native: nativeConvolution, cost: convolutionCost,
 		define: func(b *builder, n *node) call { return b.depthwise(n) },
-		pack:   packDepthwise, finishes: true,
+		pack:   packDepthwise, finishes: true, work: products(depthwiseWork),
 		run: (*reference).depthwise}),
 	convolutionNode(nodeType{tag: tagConvTranspose2d, name: "ConvTranspose2d", check: checkConv2d, shape: transposedShape,
 		native: every(nativeConvolution, transposedLimits), bySize: true, cost: transposedCost,
 		define: func(b *builder, n *node) call { return b.deconvolution(n) },
-		pack:   packConvolution,
-		run:    (*reference).transposed}),
+		pack:   packConvolution, work: products(windowWork),
+		run: (*reference).transposed}),
 }
 
 // convolutionNode sets the fields that all convolutions share.
 func convolutionNode(t nodeType) nodeType {
 	t.read, t.params, t.optional = readConvolution, newParams[window], 2
 	t.convolution, t.packs, t.bounded = true, true, true
-	t.scratch, t.loops, t.layout = windowScratch, paddedLoops, imageChannels
+	t.scratch, t.layout = windowScratch, imageChannels
 	t.widens = besideHalves
 	return t
 }

@@ -50,6 +50,7 @@ func unaryNode(tag uint8, name string, op xnn.UnaryOperator, f func(dst, src []f
 	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape, inPlace: true, cost: transcendental,
 		elements: each,
 		define:   func(b *builder, n *node) call { return b.unary(op, nil, n) },
+		work:     elementWork,
 		run:      func(e *reference, n *node) { e.mapUnary(n, 8, each) }}
 }
 
@@ -59,6 +60,7 @@ func unaryParamNode(tag uint8, name, param string, op xnn.UnaryOperator, f func(
 	return nodeType{tag: tag, name: name, read: readUnaryParam(param), check: checkUnary, shape: sameShape, inPlace: true,
 		native: finiteScalar, params: newParams[scalarParams], elements: each,
 		define: func(b *builder, n *node) call { return b.unary(op, &xnn.UnaryParams{params[scalarParams](n).value}, n) },
+		work:   elementWork,
 		run:    func(e *reference, n *node) { e.mapUnary(n, 4, each) }}
 }
 
@@ -66,6 +68,7 @@ func clampNode(tag uint8, name string) nodeType {
 	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape, inPlace: true, bounded: true,
 		native: every(sameQuantization, boundLimits),
 		define: func(b *builder, n *node) call { return b.unary(xnn.Clamp, &xnn.UnaryParams{n.Min, n.Max}, n) },
+		work:   elementWork,
 		run:    func(e *reference, n *node) { e.mapUnary(n, 1, clampElements) }}
 }
 
@@ -94,6 +97,7 @@ func convertNode(tag uint8, name string) nodeType {
 			return wantDatatype(g, n, out, elementwiseTypes...)
 		},
 		define: func(b *builder, n *node) call { return b.unary(xnn.Convert, nil, n) },
+		work:   convertWork,
 		run: func(e *reference, n *node) {
 			if e.int8Convert(n) {
 				return
@@ -170,7 +174,8 @@ func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f f
 			}
 			return b.binary(op, params, n)
 		},
-		run: func(e *reference, n *node) { e.mapBinary(n, f) }}
+		work: binaryWork,
+		run:  func(e *reference, n *node) { e.mapBinary(n, f) }}
 }
 
 func broadcastShape(g *graph, n *node, s []shape) error {

@@ -3,6 +3,7 @@ package xnnpack
 import (
 	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // floatBatch multiplies batches of matrices. Outer dimensions of size 1 are broadcast.
@@ -46,8 +47,11 @@ func (p *batchProduct) set(e *reference, n *node) {
 	p.byDots = p.transposed && p.m <= gemm.FewRows
 	if p.transposed && !p.byDots {
 		p.packed = grow(p.packed, b.leading(b.rank-2))
+		size := gemm.Size(p.k, p.n)
+		e.staged = grow(e.staged, 4*size*len(p.packed))
+		staged := tensor.View[float32](e.staged)
 		for i := range p.packed {
-			p.packed[i].Reserve(p.k, p.n)
+			p.packed[i] = gemm.Place(staged[i*size:][:size], p.k, p.n)
 		}
 	}
 	p.zeros = grow(p.zeros, p.n)

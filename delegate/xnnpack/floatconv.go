@@ -34,7 +34,7 @@ func (l *windowProduct) set(e *reference, n *node) {
 		p.source = &l.pixels
 	}
 	p.plan(e)
-	if l.byLine = p.source == &l.windows && l.suitsLines(); l.byLine {
+	if l.byLine = p.source == &l.windows && l.windows.suitsLines(); l.byLine {
 		l.lines.windowRows, l.lines.floatProduct = &l.windows, p
 		l.lines.plan(e)
 	}
@@ -68,15 +68,24 @@ func (s *windowRows) padded() int {
 const maxPadded = 4
 
 // suitsLines reports whether a convolution is computed by lines.
-func (l *windowProduct) suitsLines() bool {
-	w, m, width := l.windows.w, l.filter.panels[0], l.windows.out.dim[2]
-	if k := l.windows.together() * w.groupIn; k < shortRow || w.groups > 1 && k < 4*shortRow {
+func (s *windowRows) suitsLines() bool {
+	w, width := s.w, s.out.dim[2]
+	if k := s.together() * w.groupIn; k < shortRow || w.groups > 1 && k < 4*shortRow {
 		return false
 	}
-	if l.windows.padded() > maxPadded*l.windows.in.dim[2]*l.windows.in.dim[3] {
+	if s.padded() > maxPadded*s.in.dim[2]*s.in.dim[3] {
 		return false
 	}
-	return width >= longLine || width >= shortLine && m.K*m.N <= smallFilter
+	return width >= longLine || width >= shortLine && w.kernelH*w.kernelW*w.groupIn*w.groupOut <= smallFilter
+}
+
+// copied returns the number of elements of a line that is copied because it needs padding, 0 if it
+// needs none.
+func (s *windowRows) copied() int {
+	if padded := s.padded(); s.left > 0 || padded > s.in.dim[2]*s.in.dim[3] {
+		return padded
+	}
+	return 0
 }
 
 // lineProduct computes lines of a convolution's output. For each row of the kernel, contiguous taps
@@ -85,8 +94,7 @@ func (l *windowProduct) suitsLines() bool {
 type lineProduct struct {
 	*windowRows
 	*floatProduct
-	copied int         // elements of a padded copy of a line, 0 for none
-	work   [][]float32 // by worker: a padded line
+	padding int // elements of a padded copy of a line, 0 for none
 }
 
 // plan divides the work into lines, and lines into parts of the channels if lines are few.
@@ -98,22 +106,14 @@ func (l *lineProduct) plan(e *reference) {
 		p.parts = min(m.Panels(), 2*e.threads())
 	}
 	p.units, p.grain = p.tiles*p.parts, 1+macsPerRange*p.parts/macs
-	l.copied = 0
-	if padded := l.padded(); l.left > 0 || padded > l.in.dim[2]*l.in.dim[3] {
-		l.copied = padded
-	}
-	for len(l.work) < e.threads() {
-		l.work = append(l.work, nil)
-	}
-	for i := range l.work {
-		l.work[i] = grow(l.work[i], l.copied)
-	}
+	l.padding = l.copied()
+	e.reserve(l.padding)
 }
 
 // Range computes lines [lo, hi).
 func (l *lineProduct) Range(worker, lo, hi int) {
 	for t := lo; t < hi; t++ {
-		l.line(l.work[worker], t/l.parts, t%l.parts)
+		l.line(l.e.lines[worker], t/l.parts, t%l.parts)
 	}
 }
 
@@ -163,11 +163,11 @@ func (l *lineProduct) multiply(x []float32, line, group, ky int, first, last boo
 func (l *lineProduct) inputLine(scratch []float32, line int) []float32 {
 	c, pitch := l.in.dim[3], l.in.dim[2]*l.in.dim[3]
 	x := l.windowRows.x[line*pitch:][:pitch]
-	if l.copied == 0 {
+	if l.padding == 0 {
 		return x
 	}
-	scratch = scratch[:l.copied]
-	left := min(l.left*c, l.copied)
+	scratch = scratch[:l.padding]
+	left := min(l.left*c, l.padding)
 	clear(scratch[:left])
 	n := copy(scratch[left:], x)
 	clear(scratch[left+n:])
@@ -183,12 +183,18 @@ type windowRows struct {
 	x         []float32
 }
 
-// windowsOf returns the windows of a node over its first input. A column of pixels is treated as a
-// line.
+// windowsOf returns the windows of a node over its first input.
 func (e *reference) windowsOf(n *node) windowRows {
-	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
+	s := n.windows(e.shapes[n.In[0]], e.shapes[n.Out[0]])
+	s.x = e.load(0, n.In[0])
+	return s
+}
+
+// windows returns the windows of a node over an input without elements. A column of pixels is
+// treated as a line.
+func (n *node) windows(in, out shape) windowRows {
 	top, left := n.padding(in.dim[1], in.dim[2])
-	s := windowRows{w: n.window(), in: in, out: out, top: top, left: left, x: e.load(0, n.In[0])}
+	s := windowRows{w: n.window(), in: in, out: out, top: top, left: left}
 	if in.dim[2] == 1 && out.dim[2] == 1 && s.w.kernelW == 1 && left == 0 {
 		w := *s.w
 		w.kernelH, w.kernelW, w.strideH, w.strideW = 1, w.kernelH, 1, w.strideH

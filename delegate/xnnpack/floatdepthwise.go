@@ -58,9 +58,7 @@ func (d *depthwiseLines) set(e *reference, n *node) {
 	d.node, d.filter, d.y = n, e.filterOf(n), e.result(n.Out[0])
 	taps := d.w.kernelH * d.w.kernelW
 	d.copyPadded()
-	if d.side = listsOfSide; taps > fewTaps {
-		d.side = 2
-	}
+	d.side = d.sideFor(taps)
 	for len(d.work) < e.threads() {
 		d.work = append(d.work, make(tapLists, d.side*d.side))
 	}
@@ -73,15 +71,30 @@ func (d *depthwiseLines) set(e *reference, n *node) {
 	d.lines, d.grain = d.out.leading(2), 1+macsPerRange/8/max(1, d.out.dim[2]*d.out.dim[3]*taps)
 }
 
+// sideFor returns the value of side for so many taps.
+func (d *depthwiseLines) sideFor(taps int) int {
+	if taps > fewTaps {
+		return 2
+	}
+	return listsOfSide
+}
+
+// paddedSize returns the height and width of a padded copy of the input. ok is false if a copy is not
+// faster or too large.
+func (d *depthwiseLines) paddedSize() (h, v int, ok bool) {
+	w, in, out := d.w, d.in, d.out
+	h, v = (out.dim[1]-1)*w.strideH+(w.kernelH-1)*w.dilationH+1, (out.dim[2]-1)*w.strideW+(w.kernelW-1)*w.dilationW+1
+	return h, v, out.dim[2] <= narrowLine && w.kernelH*w.kernelW > manyWindowTaps && (h > in.dim[1] || v > in.dim[2] || d.top != 0 || d.left != 0) &&
+		times(in.dim[0], h, v, in.dim[3]) <= times(maxPadded, in.numel())
+}
+
 // copyPadded replaces the input by a padded copy if that is faster and the copy is not too large. pad
 // fills it.
 func (d *depthwiseLines) copyPadded() {
 	copied := d.copied
 	d.copied = nil
-	w, in, out := d.w, d.in, d.out
-	h, v := (out.dim[1]-1)*w.strideH+(w.kernelH-1)*w.dilationH+1, (out.dim[2]-1)*w.strideW+(w.kernelW-1)*w.dilationW+1
-	if out.dim[2] > narrowLine || w.kernelH*w.kernelW <= manyWindowTaps || h <= in.dim[1] && v <= in.dim[2] && d.top == 0 && d.left == 0 ||
-		times(in.dim[0], h, v, in.dim[3]) > times(maxPadded, in.numel()) {
+	h, v, ok := d.paddedSize()
+	if !ok {
 		return
 	}
 	d.plain = d.windowRows

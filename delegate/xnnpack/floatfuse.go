@@ -9,7 +9,7 @@ import (
 
 // siluNode is a node type of the Go engine only: elements multiplied by their sigmoids.
 var siluNode = nodeType{name: "SiLU", check: func(*graph, *node) error { return nil }, shape: sameShape, inPlace: true, cost: transcendental,
-	elements: siluElements, run: func(e *reference, n *node) { e.mapUnary(n, 8, siluElements) }}
+	elements: siluElements, work: elementWork, run: func(e *reference, n *node) { e.mapUnary(n, 8, siluElements) }}
 
 func siluElements(_ *node, dst, src []float32) { simd.SiLU(dst, src) }
 

@@ -55,16 +55,9 @@ func (p *floatProduct) run() {
 		return
 	}
 	if a, _ := p.source.dense(0, 0); a == nil {
-		p.e.reserveRows()
+		p.e.reserve(p.tile * min(gatheredDepth, p.filter.panels[0].K))
 	}
 	p.e.Parallel(p.units, p.grain, p)
-}
-
-// reserveRows allocates memory for gathered rows for each worker.
-func (e *reference) reserveRows() {
-	if len(e.gathered) < e.threads() {
-		e.gathered = e.arena.takeRows(e.threads())
-	}
 }
 
 var _ cpu.Body = (*floatProduct)(nil)
@@ -90,7 +83,7 @@ func (p *floatProduct) multiply(worker, group, first, part int) {
 	}
 	start, lds, low, high := bias, 0, -inf, inf
 	for k := 0; k < m.K; k += gatheredDepth {
-		n, a := min(gatheredDepth, m.K-k), p.e.gathered[worker]
+		n, a := min(gatheredDepth, m.K-k), p.e.lines[worker][:rows*min(gatheredDepth, m.K-k)]
 		p.source.gather(a, group, first, rows, k, n)
 		if k+n == m.K {
 			low, high = lo, hi

@@ -11,7 +11,6 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -81,7 +80,7 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	if reason := cmp.Or(m.graph.planLimits(m.shapes), m.graph.refuses(m.shapes)); reason != "" {
 		return unsupported("", "%s: not for %s", reason, lib.Soname.Name)
 	}
-	m.needs = m.graph.nativeNeeds(lib.Soname, m.shapes, cpu.DefaultThreads())
+	m.needs = m.graph.nativeNeeds(lib.Soname, m.shapes, m.instanceThreads())
 	if m.hasDynamicArgs() { // large calls may use a second runtime
 		m.needs.scratch = plus(m.needs.scratch, m.needs.timed)
 	}
@@ -343,7 +342,7 @@ func (h *holdings) release() {
 // Needs returns the requirements at the declared sizes.
 func (m *image) Needs() delegate.Needs {
 	n := delegate.Needs{Inputs: m.graph.Inputs, Scratch: m.needs.scratch, Shared: m.needs.shared, Profiling: m.needs.timed}
-	if m.native {
+	if n.PackedBytes = m.needs.weights; m.native {
 		m.mu.Lock()
 		n.PackedBytes = m.weights.bytes()
 		m.mu.Unlock()

@@ -13,7 +13,8 @@ const maxTableNodes = 8
 
 // tableNode is a node type of the Go engine only: each output byte is a function of one input byte.
 var tableNode = nodeType{name: "Table", check: func(*graph, *node) error { return nil }, shape: sameShape, inPlace: true,
-	run: func(e *reference, n *node) { e.lookUp(n, params[[256]uint8](n)) }}
+	work: noWork,
+	run:  func(e *reference, n *node) { e.lookUp(n, params[[256]uint8](n)) }}
 
 // fuseTables replaces elementwise nodes between bytes and bytes with tables, such as x times its
 // sigmoid between conversions. The library's byte functions compute different results, so its

@@ -84,26 +84,3 @@ func (s *stage) offsets(dst []int, w *window, joined bool) []int {
 	}
 	return dst
 }
-
-// int8Scratch returns the memory that 8-bit products need in addition to the weights: the stage,
-// and tiles of rows and sums.
-func (g *graph) int8Scratch(n *node, s []shape, threads int) int64 {
-	in, out := s[n.In[0]], s[n.Out[0]]
-	staged := plus(int64(in.numel()), overread)
-	if n.Type.convolution {
-		var st stage
-		st.plan(n, in, out, 1)
-		staged = min(st.bytes(), stageLimit(in, out))
-	}
-	row := g.Values[n.In[1]].Shape.numel() / max(1, s[n.Out[0]].last())
-	staged = plus(staged, times(8, min(s[n.Out[0]].numel()/max(1, s[n.Out[0]].last()), maxTable)))
-	return plus(staged, plus(times(threads, 64, roundUp(row, 4)+offsetsOf(n)), times(threads, 4, 4, tileSums)))
-}
-
-// offsetsOf returns the largest number of segments in a row of activations.
-func offsetsOf(n *node) int {
-	if w := n.window(); w != nil {
-		return 4 * w.kernelH * w.kernelW
-	}
-	return 2
-}

@@ -27,7 +27,7 @@ var matmulNodes = []nodeType{
 			return times(s[n.In[0]].numel(), n.outputChannels(g))
 		},
 		define: func(b *builder, n *node) call { return b.fullyConnected(n) },
-		pack:   packFullyConnected, finishes: true,
+		pack:   packFullyConnected, finishes: true, work: products(connectedWork),
 		run: (*reference).fullyConnected},
 	// [..., M, K] x [..., K, N]
 	{tag: tagBatchMatrixMultiply, name: "BatchMatrixMultiply", read: readBinary, check: checkBatchMatrix, shape: batchMatrixShape,
@@ -44,7 +44,7 @@ var matmulNodes = []nodeType{
 			return times(s[n.Out[0]].numel(), s[n.In[0]].last())
 		},
 		define: func(b *builder, n *node) call { return b.batchMatrix(n) },
-		loops:  batchLoops,
+		work:   products(batchWork),
 		run:    (*reference).batchMatrix},
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/hal/cpu"
 )
 
 // The memory of a unit is estimated from shapes before anything is allocated. The estimates are
@@ -353,7 +352,7 @@ func (m *image) affords(s []shape) bool {
 	for v := range s {
 		for i, d := range s[v].dims() {
 			if d > m.shapes[v].dim[i] {
-				return m.graph.nativeNeeds(m.lib.Soname, s, cpu.DefaultThreads()).check(m.limits) == nil
+				return m.graph.nativeNeeds(m.lib.Soname, s, m.instanceThreads()).check(m.limits) == nil
 			}
 		}
 	}
@@ -362,88 +361,3 @@ func (m *image) affords(s []shape) bool {
 
 // check compares needs with the limits of the payload.
 func (n needs) check(l delegate.Limits) error { return l.Check(ID, n.weights, n.scratch) }
-
-// referenceNeeds estimates the memory of a unit of the Go engine: values between nodes, float32
-// copies of operands of other types, filters as float32, and rows of products and chunks of
-// operands for each thread.
-func (g *graph) referenceNeeds(p *places, threads int) needs {
-	s, n := p.shapes, needs{timed: times(8, len(g.Nodes)), scratch: p.bytes}
-	n.scratch = plus(n.scratch, times(threads, 4*gatheredRows*gatheredDepth+16*pieceLen))
-	largest := [4]int64{}
-	for i := range g.Nodes {
-		node := &g.Nodes[i]
-		for _, v := range node.Out {
-			largest[3] = max(largest[3], g.numberBytes(v, s))
-		}
-		for k, v := range node.In {
-			if v != none && k < 3 {
-				largest[k] = max(largest[k], g.numberBytes(v, s))
-			}
-		}
-		n.scratch = plus(n.scratch, g.filterBytes(node, s, threads))
-		if node.Type.loops != nil {
-			n.scratch = plus(n.scratch, node.Type.loops(g, node, s, threads))
-		}
-	}
-	for _, bytes := range largest {
-		n.scratch = plus(n.scratch, bytes)
-	}
-	return n
-}
-
-// Working memory of the Go engine's loops, in bytes.
-
-// lineLoops returns the size of the padded lines of the input, for each thread.
-func lineLoops(_ *graph, n *node, s []shape, threads int) int64 {
-	in := s[n.In[0]]
-	return times(threads, 4*maxPadded, in.dim[1]+in.dim[2], in.dim[3])
-}
-
-// paddedLoops returns the size of the padded input.
-func paddedLoops(g *graph, n *node, s []shape, threads int) int64 {
-	return plus(times(4*maxPadded, s[n.In[0]].numel()), lineLoops(g, n, s, threads))
-}
-
-// resizeLoops returns the size of two lines of the output for each thread, and of the offsets of
-// pixels.
-func resizeLoops(_ *graph, n *node, s []shape, threads int) int64 {
-	out := s[n.Out[0]]
-	return plus(times(threads, 8, out.dim[2], out.dim[3]), times(24, out.dim[2]))
-}
-
-// batchLoops returns the size of the packed second operands.
-func batchLoops(_ *graph, n *node, s []shape, _ int) int64 {
-	b, out := s[n.In[1]], s[n.Out[0]]
-	return plus(times(b.leading(b.rank-2), 4, roundUp(b.fromEnd(1), 32), roundUp(b.fromEnd(0), 32)), times(64, out.leading(out.rank-2)))
-}
-
-// pixelLoops returns the size of the offsets of pixels.
-func pixelLoops(_ *graph, n *node, s []shape, _ int) int64 {
-	return times(8, s[n.In[0]].dim[1], s[n.In[0]].dim[2])
-}
-
-// numberBytes returns the size of a value's float32 copy, 0 if it is float32 already.
-func (g *graph) numberBytes(v int, s []shape) int64 {
-	if g.Values[v].Datatype == fp32 {
-		return 0
-	}
-	return times(4, s[v].numel())
-}
-
-// filterBytes returns the size of a node's filter as float32 with its scales, and of tiles of rows;
-// for 8-bit products that of their weights and scratch.
-func (g *graph) filterBytes(n *node, s []shape, threads int) int64 {
-	if !n.Type.packs {
-		return 0
-	}
-	if g.takesInt8(n) {
-		return plus(g.packedInt8(n), g.int8Scratch(n, s, threads))
-	}
-	f := s[n.In[1]]
-	filter := plus(times(8, f.numel()), times(8, s[n.Out[0]].last()))
-	k, cols := f.numel()/max(1, f.dim[0]), s[n.Out[0]].last()
-	if n.Type.tag == tagDepthwiseConv2d {
-		k = n.window().kernelH * n.window().kernelW
-	}
-	return plus(filter, times(threads, tileRows, 4, k+3*cols))
-}

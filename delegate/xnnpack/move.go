@@ -33,22 +33,27 @@ var moveNodes = []nodeType{
 			return nil
 		},
 		define: func(b *builder, n *node) call { return b.transpose(n) },
+		work:   noWork,
 		run:    (*reference).transpose},
 	{tag: tagStaticReshape, name: "StaticReshape", read: readReshape, shape: reshapeShape, inPlace: true,
 		native: nativeMove, params: newParams[reshapeParams],
 		check:  func(g *graph, n *node) error { return checkMove(g, n, moveTypes) },
 		define: func(b *builder, n *node) call { return b.reshape(n) },
+		work:   noWork,
 		run:    (*reference).copy},
 	{tag: tagCopy, name: "Copy", read: readUnary, shape: sameShape, inPlace: true, native: nativeMove,
 		check:  func(g *graph, n *node) error { return checkMove(g, n, moveTypes) },
 		define: func(b *builder, n *node) call { return b.copy(n) },
+		work:   noWork,
 		run:    (*reference).copy},
 	{tag: 35, name: "StaticSlice", read: readSlice, check: checkSlice, shape: sliceShape, native: nativeMove, params: newParams[sliceParams],
 		define: func(b *builder, n *node) call { return b.slice(n) },
+		work:   noWork,
 		run:    (*reference).slice},
 	{tag: tagStaticConstantPad, name: "StaticConstantPad", read: readPad, check: checkPad, shape: padShape, params: newParams[padParams],
 		native: every(nativeMove, finiteParam(func(n *node) float32 { return params[padParams](n).value })),
 		define: func(b *builder, n *node) call { return b.pad(n) },
+		work:   noWork,
 		run:    (*reference).pad},
 	concatenate(32, "Concatenate2", 2),
 	concatenate(33, "Concatenate3", 3),
@@ -68,7 +73,7 @@ var moveNodes = []nodeType{
 		},
 		cost:   func(g *graph, n *node, s []shape) int64 { return times(4, s[n.Out[0]].numel()) },
 		define: func(b *builder, n *node) call { return b.resize(n) },
-		loops:  resizeLoops,
+		work:   resizeWork,
 		run:    (*reference).resize},
 }
 
@@ -239,6 +244,7 @@ func concatenate(tag uint8, name string, k int) nodeType {
 		},
 		check:  func(g *graph, n *node) error { return checkMove(g, n, moveTypes) },
 		define: func(b *builder, n *node) call { return b.concatenate(n) },
+		work:   noWork,
 		run:    (*reference).concatenate}
 }
 

@@ -43,9 +43,8 @@ type nodeType struct {
 	define func(b *builder, n *node) call
 	// cost returns the approximate number of MACs of the node; nil for one per output element.
 	cost func(g *graph, n *node, s []shape) int64
-	// loops returns the bytes of state that a unit of the Go engine holds for the node; nil for
-	// little or none.
-	loops func(g *graph, n *node, s []shape, threads int) int64
+	// work adds the memory that the loops of the Go engine need for the node.
+	work workFunc
 	// pack packs the filter of the node for float32 products; nil if it has none.
 	pack packer
 	// elements computes a function of each float; nil for nodes that are no such function.

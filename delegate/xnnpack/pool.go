@@ -21,19 +21,19 @@ var poolNodes = []nodeType{
 		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
 		native: every(windowLimits, averageLimits), bySize: true, scratch: windowScratch, bounded: true,
 		define: func(b *builder, n *node) call { return b.averagePool(n) },
-		loops:  lineLoops,
+		work:   poolWork,
 		run:    (*reference).averagePool},
 	{tag: tagMaxPooling2d, name: "MaxPooling2d", read: readPool, params: newParams[window], layout: imageChannels,
 		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
 		native: every(windowLimits, poolLimits, boundLimits), scratch: windowScratch, bounded: true,
 		define: func(b *builder, n *node) call { return b.maxPool(n) },
-		loops:  lineLoops,
+		work:   poolWork,
 		run:    (*reference).maxPool},
 	// two outputs: the maxima, and their indices in the window
 	{tag: tagArgMaxPooling2d, name: "ArgMaxPooling2d", read: readArgmaxPool, params: newParams[window], layout: imageChannels,
 		check: checkArgmaxPool, shape: argmaxShape, cost: poolCost,
-		native: argmaxLimits,
-		run:    (*reference).argmaxPool},
+		native: argmaxLimits, work: decodeWork,
+		run: (*reference).argmaxPool},
 	// mean over H and W of [N, H, W, C], which become 1
 	{tag: tagGlobalAvgPooling2d, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, scratch: reduceScratch, bounded: true, native: meanLimits,
 		shape: func(g *graph, n *node, s []shape) error {
@@ -46,7 +46,7 @@ var poolNodes = []nodeType{
 		},
 		cost:   func(g *graph, n *node, s []shape) int64 { return int64(s[n.In[0]].numel()) },
 		define: func(b *builder, n *node) call { return b.globalPool(n) },
-		loops:  pixelLoops,
+		work:   meanWork,
 		run:    (*reference).globalPool},
 	// over the innermost dimension
 	{tag: 3, name: "Softmax", read: readUnary, shape: sameShape, inPlace: true, cost: transcendental,
@@ -57,6 +57,7 @@ var poolNodes = []nodeType{
 			return wantSame(g, n, n.In[0], n.Out[0])
 		},
 		define: func(b *builder, n *node) call { return b.softmax(n) },
+		work:   decodeWork,
 		run:    (*reference).softmax},
 }
 

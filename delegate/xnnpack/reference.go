@@ -40,7 +40,7 @@ type reference struct {
 	direct      []bool         // by node: its loop reads and writes the bytes of the values themselves
 	states      []nodeState    // by node
 	generation  uint64         // of the addresses and shapes of values
-	gathered    [][]float32    // of the workers: rows of a product
+	lines       [][]float32    // of the workers: rows or lines of floats, in the arena
 	repeats     []pieces       // of the workers: broadcast operands
 	filter8     *int8Store
 	products    []*int8Product // by node; nil if its products are of floats
@@ -72,7 +72,7 @@ func newReference(m *image, in delegate.Instance) *reference {
 		floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes)),
 		filter8: &m.int8, states: make([]nodeState, len(m.graph.Nodes))}
 	if m.places != nil && !m.hasDynamicArgs() {
-		e.arena.expect(m.places.bytes)
+		e.arena.expect(m.needs.shared)
 	}
 	e.direct = e.directNodes()
 	for v := range m.graph.Values {
@@ -129,10 +129,11 @@ func (e *reference) bind(args []*tensor.Value) error {
 		if !e.places.fit(e.shapes) {
 			e.places = e.graph.placesFor(slices.Clone(e.shapes))
 		}
-		if err := e.graph.referenceNeeds(e.places, e.threads()).check(e.limits); err != nil {
+		needs := e.graph.referenceNeeds(e.places, e.threads())
+		if err := needs.check(e.limits); err != nil {
 			return err
 		}
-		e.allocate()
+		e.allocate(needs.shared)
 	}
 	for i, v := range e.graph.Args {
 		e.bytes[v] = e.args[i].data
@@ -154,9 +155,10 @@ func (e *reference) threads() int {
 	return e.pool.Size()
 }
 
-// allocate sets the memory of values between nodes.
-func (e *reference) allocate() {
-	arena := e.arena.take(e.places.bytes)
+// allocate sets the memory of values between nodes, and that of the nodes' loops behind it.
+func (e *reference) allocate(shared int64) {
+	arena := e.arena.take(shared)
+	e.divide(e.graph.workAt(e.shapes, e.threads()), arena[lineUp(e.places.bytes):])
 	for v, at := range e.places.offsets {
 		if at == none {
 			continue

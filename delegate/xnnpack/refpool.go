@@ -34,8 +34,8 @@ type linePool struct {
 	average      bool
 	combine      func(dst, a, b []float32)
 	across       func(y, x []float32, off []int, rows, n, ys, xs int)
-	off          []int       // offsets of the columns of a window
-	work         [][]float32 // of each worker, a line of the input
+	off          []int // offsets of the columns of a window
+	e            *reference
 	lines, grain int
 }
 
@@ -68,20 +68,15 @@ func (p *linePool) set(e *reference, n *node) {
 	for k := range p.off {
 		p.off[k] = k * w.dilationW * in.dim[3]
 	}
-	for len(p.work) < e.threads() {
-		p.work = append(p.work, nil)
-	}
-	for i := range p.work {
-		p.work[i] = grow(p.work[i], in.dim[2]*in.dim[3])
-	}
-	p.lines = out.leading(2)
+	e.reserve(in.dim[2] * in.dim[3])
+	p.e, p.lines = e, out.leading(2)
 	p.grain = 1 + elementsPerRange/max(1, in.dim[2]*in.dim[3]*(min(w.kernelH, in.dim[1])+w.kernelW))
 }
 
 // Range computes lines [lo, hi) of the output, counted over all images.
 func (p *linePool) Range(worker, lo, hi int) {
 	for line := lo; line < hi; line++ {
-		p.line(p.work[worker], line)
+		p.line(p.e.lines[worker][:p.in.dim[2]*p.in.dim[3]], line)
 	}
 }
 
@@ -308,13 +303,11 @@ func (r *resizeLines) set(e *reference, n *node) {
 	for i := range r.columns {
 		r.columns[i] = n.sample(i, r.in.dim[2], r.out.dim[2])
 	}
-	for len(r.work) < e.threads() {
-		r.work = append(r.work, resizedLines{})
-	}
+	pitch := r.out.dim[2] * r.in.dim[3]
+	e.reserve(2 * pitch)
+	r.work = grow(r.work, e.threads())
 	for i := range r.work {
-		for k := range r.work[i].data {
-			r.work[i].data[k] = grow(r.work[i].data[k], r.out.dim[2]*r.in.dim[3])
-		}
+		r.work[i].data = [2][]float32{e.lines[i][:pitch], e.lines[i][pitch : 2*pitch]}
 	}
 	r.lines = r.out.leading(2)
 	r.grain = 1 + elementsPerRange/max(1, 2*r.out.dim[2]*r.in.dim[3])

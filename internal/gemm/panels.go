@@ -26,6 +26,9 @@ const (
 // Size returns the number of elements of a packed k×n matrix.
 func Size(k, n int) int { return k * ((n + half - 1) / half * half) }
 
+// Place returns a k×n matrix in data, of [Size] elements, which [Panels.Repack] sets.
+func Place(data []float32, k, n int) Panels { return Panels{K: k, N: n, data: data} }
+
 // Pack packs a k×n matrix: element (p, j) is src[p·row+j·col]. row or col must be 1. It panics if
 // src is too short.
 func Pack(src []float32, k, n, row, col int) *Panels {

@@ -136,6 +136,7 @@ etrun_inference_duration_seconds{backend,method,model}
 etrun_inferences_in_flight{model}
 etrun_inferences_total{method,model,result=error}
 etrun_inferences_total{method,model,result=ok}
+etrun_memory_bytes{kind=packed,model}
 etrun_memory_bytes{kind=planned,model}
 etrun_memory_bytes{kind=program,model}
 etrun_memory_bytes{kind=scratch,model}
