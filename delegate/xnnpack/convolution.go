@@ -39,7 +39,7 @@ var convolutionNodes = []nodeType{
 func convolutionNode(t nodeType) nodeType {
 	t.read, t.params, t.optional = readConvolution, newParams[window], 2
 	t.convolution, t.packs, t.bounded = true, true, true
-	t.scratch, t.layout = windowScratch, imageChannels
+	t.tables, t.scratch, t.layout = windowTables, windowScratch, imageChannels
 	t.widens = besideHalves
 	return t
 }

@@ -157,7 +157,7 @@ func limited(t nodeType, native rule) nodeType {
 // binaryNode returns the table entry of a function. Bounded functions clamp their output.
 func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f func(dst, a, b []float32)) nodeType {
 	return nodeType{tag: tag, name: name, read: readBinary, shape: broadcastShape, inPlace: true,
-		scratch: boundedScratch, bounded: bounded,
+		bounded: bounded, clampsApart: true,
 		check: func(g *graph, n *node) error {
 			if err := wantDatatype(g, n, n.In[0], elementwiseTypes...); err != nil {
 				return err

@@ -176,7 +176,7 @@ func (m *image) smallShapes() (small []shape) {
 			if s == nil {
 				continue
 			}
-			if n := m.graph.arenaBytes(s); n < least {
+			if n := m.graph.arenaBytes(s, m.instanceThreads()); n < least {
 				small, least = s, n
 			}
 		}

@@ -39,34 +39,51 @@ func plus(a, b int64) int64 { return min(a, math.MaxInt64/4) + min(b, math.MaxIn
 func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
 
 const (
-	nodeBytes = 8 << 10 // descriptors of a node and its values
-	lineBytes = 128     // rounding of one allocation
-	tapBytes  = 8       // a pointer to one pixel of a window
-	// Largest tiles of the library's kernels, in output positions, input channels and output
-	// channels. Pointers and weights are stored by whole tiles.
-	tilePlaces, tileIn, tileOut = 32, 32, 64
+	nodeBytes     = 768  // descriptor of a node
+	operatorBytes = 2304 // and of each of its operators
+	valueBytes    = 192  // and of a value
+	lineBytes     = 128  // rounding of one allocation
+	tapBytes      = 8    // a pointer to one pixel of a window
+	// Largest tiles of the library's kernels, in output positions, channels of depthwise
+	// convolutions, input channels and output channels. Pointers and weights are stored by whole
+	// tiles.
+	tilePlaces, tileChannels, tileIn, tileOut = 16, 32, 32, 64
+	tileFloats                                = 8 // input channels of products of floats
 )
 
 // nativeNeeds estimates the memory of a native unit at the given shapes, with a version of the
 // library.
 func (g *graph) nativeNeeds(lib *xnn.Soname, s []shape, threads int) needs {
-	var n needs
-	example := int64(0)
+	n, example := needs{timed: times(valueBytes, len(g.Values))}, int64(0)
 	for i := range g.Nodes {
 		node := &g.Nodes[i]
-		n.timed = plus(n.timed, nodeBytes)
-		if node.Type.scratch != nil {
-			n.timed = plus(n.timed, node.Type.scratch(g, node, s, threads))
+		n.timed = plus(n.timed, g.descriptorBytes(node))
+		if node.Type.tables != nil {
+			n.timed = plus(n.timed, node.Type.tables(g, node, s))
 		}
 		n.weights = plus(n.weights, g.weightBytes(node))
 		if node.Type.tag == tagConvTranspose2d {
 			example = lib.TransposedExample
 		}
 	}
-	n.shared = g.arenaBytes(s)
+	n.shared = g.arenaBytes(s, threads)
 	n.scratch = plus(plus(n.shared, n.timed), example)
 	return n
 }
+
+// descriptorBytes returns the size of the library's descriptors of a node: one for each operator.
+func (g *graph) descriptorBytes(n *node) int64 {
+	switch {
+	case n.Type.perInput:
+		return nodeBytes + operatorBytes*int64(len(n.In))
+	case n.Type.clampsApart && n.bounds(): // another node
+		return 2*(nodeBytes+operatorBytes) + valueBytes
+	}
+	return nodeBytes + operatorBytes
+}
+
+// bounds reports whether the node clamps its output.
+func (n *node) bounds() bool { return n.Min != -inf || n.Max != inf }
 
 // weightBytes returns the smallest size of a node's packed constants.
 func (g *graph) weightBytes(n *node) (bytes int64) {
@@ -81,51 +98,76 @@ func (g *graph) weightBytes(n *node) (bytes int64) {
 	return bytes
 }
 
-// windowScratch returns the size of the table of a window's pixels for each output position, and of
-// the accumulators of a depthwise convolution or pool that needs several passes.
-func windowScratch(g *graph, n *node, s []shape, threads int) int64 {
-	w, in, out := n.window(), s[n.In[0]], s[n.Out[0]]
+// windowTables returns the size of the table of a window's pixels for each output position.
+func windowTables(g *graph, n *node, s []shape) int64 {
+	w, in := n.window(), s[n.In[0]]
 	taps := w.kernelH * w.kernelW
-	if n.Type.tag != tagDepthwiseConv2d && taps*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0 { // a product of matrices
+	if n.Type.tag != tagDepthwiseConv2d && n.Type.tag != tagConvTranspose2d && taps*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0 { // a product of matrices
 		return 0
 	}
-	places := out.dim[1] * out.dim[2]
-	if !n.Type.convolution || n.Type.tag == tagConvTranspose2d { // tiles end with a row, for each position in a stride
-		places = out.dim[1] * (roundUp(out.dim[2], w.strideW) + w.strideW*tilePlaces)
-	}
-	bytes := times(tapBytes, taps, places+tilePlaces)
-	zeros := times(in.dim[0], in.dim[3]*4+lineBytes)
+	bytes := plus(times(tapBytes, windowEntries(n, s[n.Out[0]])), times(in.dim[0], in.dim[3]*4+lineBytes)) // and zeros
 	if n.Type.tag == tagDepthwiseConv2d {
 		bytes = plus(bytes, depthwiseWeights(g, n))
 	}
-	if n.Type.convolution && w.groupIn > 1 {
-		return plus(bytes, zeros)
-	}
-	return plus(plus(bytes, zeros), times(max(threads, in.dim[0]*out.dim[1]), out.dim[3]*8+lineBytes))
+	return bytes
 }
 
+// windowEntries returns the number of pointers in a table.
+func windowEntries(n *node, out shape) int {
+	w := n.window()
+	taps, places := w.kernelH*w.kernelW, out.dim[1]*out.dim[2]
+	switch {
+	case n.Type.tag == tagConvTranspose2d: // tiles end with a row, for each position in a stride
+		places = out.dim[1] * (roundUp(out.dim[2], w.strideW) + w.strideW*tilePlaces)
+	case n.Type.tag == tagConv2d:
+		places = roundUp(places, tilePlaces)
+	case w.dilationW <= 1: // windows share columns
+		return out.dim[1]*(taps+(out.dim[2]-1)*min(w.strideW, w.kernelW)*w.kernelH) + tilePlaces + places
+	}
+	return taps * (places + tilePlaces)
+}
+
+// windowScratch returns the size of the accumulators of a depthwise convolution or average pool that
+// needs several passes.
+func windowScratch(_ *graph, n *node, s []shape, threads int) int64 {
+	w, in, out := n.window(), s[n.In[0]], s[n.Out[0]]
+	if w.kernelH*w.kernelW <= onePass || w.groupIn > 1 {
+		return 0
+	}
+	return times(max(threads, in.dim[0]*out.dim[1]), out.dim[3]*8+lineBytes)
+}
+
+// onePass is the largest window for which no version of the library needs several passes.
+const onePass = 9
+
 // depthwiseWeights returns the size of the packed weights of a depthwise convolution, which the
-// library stores in each runtime. With up to 25 taps, a tile of channels is packed together; with
+// library stores in each runtime. With up to 9, or 25 taps, a tile of channels is packed together; with
 // more, or with several outputs per channel, each group is a separate product.
 func depthwiseWeights(g *graph, n *node) int64 {
 	w, size := n.window(), g.Values[n.In[1]].Datatype.info().bits/8
 	taps := w.kernelH * w.kernelW
+	if taps <= onePass && w.groupOut == 1 {
+		return times(roundUp(w.groups, tileChannels), onePass*size+8)
+	}
 	if taps <= 25 && w.groupOut == 1 {
-		return times(roundUp(w.groups, tilePlaces), 25*size+8)
+		return times(roundUp(w.groups, tileChannels), 25*size+8)
 	}
 	return times(w.groups, roundUp(w.groupOut, tileOut), taps*tileIn/2+8)
 }
 
-// resizeScratch returns the size of four pointers and two weights per output position.
-func resizeScratch(_ *graph, n *node, s []shape, _ int) int64 {
+// resizeTables returns the size of four pointers and two weights per output position.
+func resizeTables(_ *graph, n *node, s []shape) int64 {
 	out := s[n.Out[0]]
 	return times(4*tapBytes+2*4, out.dim[1], out.dim[2])
 }
 
-// reduceScratch returns the size of the sums of the outputs, and a row of zeros.
+// reduceScratch returns the size of the sums of the outputs.
 func reduceScratch(_ *graph, n *node, s []shape, _ int) int64 {
-	return times(8, s[n.Out[0]].numel()) + times(4, s[n.In[0]].last()) + lineBytes
+	return times(8, s[n.Out[0]].numel()) + lineBytes
 }
+
+// reduceTables returns the size of a row of zeros.
+func reduceTables(_ *graph, n *node, s []shape) int64 { return times(4, s[n.In[0]].last()) + lineBytes }
 
 // fullyConnectedScratch returns the size of a second operand that is packed at run time, and of the
 // output before it is reshaped (see fullyConnected2D).
@@ -140,18 +182,20 @@ func fullyConnectedScratch(g *graph, n *node, s []shape, threads int) (bytes int
 }
 
 // productScratch returns the size of the second operand, packed at run time.
-func productScratch(_ *graph, n *node, s []shape, _ int) int64 {
-	b := s[n.In[1]]
-	return times(b.leading(b.rank-2), 4, roundUp(b.fromEnd(1), tileOut)+1, roundUp(b.fromEnd(0), tileOut)+1)
-}
-
-// boundedScratch returns the size of the value between a function and its bounds, for which the
-// library creates two nodes.
-func boundedScratch(g *graph, n *node, s []shape, _ int) int64 {
-	if n.Min == -inf && n.Max == inf {
+func productScratch(g *graph, n *node, s []shape, _ int) int64 {
+	b, d := s[n.In[1]], g.Values[n.In[1]].Datatype
+	if g.Values[n.In[1]].isConst() && d != fp16 && d != bf16 { // packed once
 		return 0
 	}
-	return int64(g.Values[n.Out[0]].Datatype.bytes(s[n.Out[0]])) + lineBytes
+	k, cols, size := b.fromEnd(1), b.fromEnd(0), 4
+	if n.Flags&flagTransposeWeights != 0 || n.Type.tag == tagFullyConnected {
+		k, cols = cols, k
+	}
+	tile := tileOut
+	if d.isFloat() {
+		tile, size = tileFloats, d.info().bits/8
+	}
+	return times(b.leading(b.rank-2), size, roundUp(cols, tileOut), roundUp(k, tile)+1)
 }
 
 // item is a value between nodes, from the node that writes it to the last node that reads it.
@@ -269,18 +313,74 @@ func (g *graph) planLimits(s []shape) string {
 	return ""
 }
 
-// arenaBytes returns the size of the arena that the library's planner allocates: values by
-// decreasing size, each in the smallest gap between those alive with it.
-//
-// The planner does not reuse memory wherever it could, so arenaBytes computes the size with and
-// without reuse in place, and returns the larger one.
-func (g *graph) arenaBytes(s []shape) int64 {
-	apart, _ := g.items(s, false)
-	inPlace, _ := g.items(s, true)
-	if len(inPlace) == len(apart) { // nothing was reused
-		return packedBytes(apart)
+// arenaBytes returns the size of the arena that the library's planner allocates: values and
+// workspaces of nodes by decreasing size, each in the smallest gap between those alive with it.
+func (g *graph) arenaBytes(s []shape, threads int) int64 {
+	p := libraryPlan{graph: g, shapes: s, readers: g.readers(), index: slices.Repeat([]int{none}, len(g.Values))}
+	p.items = make([]item, 0, 2*len(g.Nodes))
+	for i := range g.Nodes {
+		p.add(&g.Nodes[i], threads)
 	}
-	return max(packedBytes(inPlace), packedBytes(apart))
+	slices.SortStableFunc(p.items, func(a, b item) int { return cmp.Compare(a.id, b.id) })
+	return packedBytes(p.items)
+}
+
+// libraryPlan lists what the library plans. Its nodes are those of the graph, and the bounds of some
+// as further ones.
+type libraryPlan struct {
+	*graph
+	shapes  []shape
+	readers []int
+	items   []item
+	index   []int // by value: its item, or none
+	at      int   // the library's node
+}
+
+// add adds the values that a node writes, its workspace, and the value before its bounds. As in the
+// library, items are numbered by kind first.
+func (p *libraryPlan) add(n *node, threads int) {
+	inner := none
+	for _, v := range n.In {
+		if v != none && p.index[v] != none {
+			p.items[p.index[v]].last = p.at
+			if inner == none && n.Type.inPlace && p.readers[v] == 1 && p.same(v, n.Out[0]) {
+				inner = p.index[v]
+			}
+		}
+	}
+	if n.Type.scratch != nil {
+		if bytes := n.Type.scratch(p.graph, n, p.shapes, threads); bytes > 0 {
+			p.new(2*len(p.Values)+p.at, bytes)
+		}
+	}
+	if n.Type.clampsApart && n.bounds() {
+		if inner == none {
+			inner = p.new(len(p.Values)+p.at, p.valueBytes(n.Out[0], p.shapes))
+		}
+		p.at++
+		p.items[inner].last = p.at
+	}
+	for _, v := range n.Out {
+		switch {
+		case p.Values[v].Arg != none:
+		case inner != none && p.readers[v] == 1:
+			p.index[v], p.items[inner].last = inner, p.at
+		default:
+			p.index[v] = p.new(v, p.valueBytes(v, p.shapes))
+		}
+	}
+	p.at++
+}
+
+// new adds an item at the current node and returns its index.
+func (p *libraryPlan) new(id int, bytes int64) int {
+	p.items = append(p.items, item{bytes: bytes, first: p.at, last: p.at, id: id})
+	return len(p.items) - 1
+}
+
+// same reports whether two values have the same size.
+func (p *libraryPlan) same(a, b int) bool {
+	return p.Values[a].Datatype.bytes(p.shapes[a]) == p.Values[b].Datatype.bytes(p.shapes[b])
 }
 
 // packedBytes assigns the offsets. The library's way takes quadratic time, so lists that the library

@@ -61,7 +61,7 @@ var moveNodes = []nodeType{
 	concatenate(38, "Concatenate5", 5),
 	// [N, H, W, C] to [N, new height, new width, C]
 	{tag: tagResizeBilinear2D, name: "StaticResizeBilinear2D", read: readResize, check: checkResize,
-		native: every(nativeMove, resizeLimits), bySize: true, scratch: resizeScratch,
+		native: every(nativeMove, resizeLimits), bySize: true, tables: resizeTables,
 		params: newParams[resizeParams], layout: imageChannels,
 		shape: func(g *graph, n *node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
@@ -230,7 +230,7 @@ func padShape(g *graph, n *node, s []shape) error {
 
 // concatenate returns the type of a concatenation of k values.
 func concatenate(tag uint8, name string, k int) nodeType {
-	return nodeType{tag: tag, name: name, shape: concatenateShape, native: nativeMove, params: newParams[concatenateParams],
+	return nodeType{tag: tag, name: name, perInput: true, shape: concatenateShape, native: nativeMove, params: newParams[concatenateParams],
 		read: func(r *reader, t flatbuf.Table, n *node) {
 			params[concatenateParams](n).axis = int(int32(t.Uint32(0, "axis", 0)))
 			for i := range min(k, 4) {

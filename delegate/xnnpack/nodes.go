@@ -29,12 +29,17 @@ type nodeType struct {
 	native rule
 	// bySize is set if native depends on sizes: a call may be rejected where others are not.
 	bySize bool
-	// scratch returns the bytes that the library allocates for the node in addition to its values;
-	// nil for none.
+	// tables returns the bytes that the library allocates for the node, in addition to its values
+	// and descriptors, and keeps; nil for none.
+	tables func(g *graph, n *node, s []shape) int64
+	// scratch returns the bytes of the workspace that the node needs while it runs; nil for none.
 	scratch func(g *graph, n *node, s []shape, threads int) int64
 	// layout returns, as a number, the part of the shapes that must not change during the lifetime
 	// of a library runtime; nil if all shapes may change.
 	layout func(n *node, s []shape) int
+	// perInput marks nodes for which the library has an operator for each input; clampsApart those
+	// whose bounds are another node of the library.
+	perInput, clampsApart bool
 	// bounded marks nodes that clamp their outputs to Min and Max; others have no bounds.
 	bounded bool
 	// inPlace marks nodes for which the library overwrites an operand of the output's size.

@@ -19,13 +19,13 @@ var poolNodes = []nodeType{
 	// over [N, H, W, C]; padding is excluded from the mean
 	{tag: tagAvgPooling2d, name: "AvgPooling2d", read: readAveragePool, params: newParams[window], layout: imageChannels,
 		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
-		native: every(windowLimits, averageLimits), bySize: true, scratch: windowScratch, bounded: true,
+		native: every(windowLimits, averageLimits), bySize: true, tables: windowTables, scratch: windowScratch, bounded: true,
 		define: func(b *builder, n *node) call { return b.averagePool(n) },
 		work:   poolWork,
 		run:    (*reference).averagePool},
 	{tag: tagMaxPooling2d, name: "MaxPooling2d", read: readPool, params: newParams[window], layout: imageChannels,
 		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
-		native: every(windowLimits, poolLimits, boundLimits), scratch: windowScratch, bounded: true,
+		native: every(windowLimits, poolLimits, boundLimits), tables: windowTables, bounded: true,
 		define: func(b *builder, n *node) call { return b.maxPool(n) },
 		work:   poolWork,
 		run:    (*reference).maxPool},
@@ -35,7 +35,7 @@ var poolNodes = []nodeType{
 		native: argmaxLimits, work: decodeWork,
 		run: (*reference).argmaxPool},
 	// mean over H and W of [N, H, W, C], which become 1
-	{tag: tagGlobalAvgPooling2d, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, scratch: reduceScratch, bounded: true, native: meanLimits,
+	{tag: tagGlobalAvgPooling2d, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, tables: reduceTables, scratch: reduceScratch, bounded: true, native: meanLimits,
 		shape: func(g *graph, n *node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err

@@ -1,0 +1,73 @@
+package xnnpack
+
+import (
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnnguard"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+)
+
+// TestNativeNeeds counts the library's allocations of units: they are at most the estimate, and all
+// estimates together are not much larger.
+func TestNativeNeeds(t *testing.T) {
+	xnntest.Library(t)
+	lib, err := xnn.Open(xnntest.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := xnnguard.Install(lib); err != nil {
+		t.Skipf("the library's allocations cannot be counted: %v", err)
+	}
+	xnnguard.Set(xnnguard.Options{})
+	pool := cpu.NewPool(2)
+	defer pool.Close()
+	allocated, estimated := int64(0), int64(0)
+	list := samples(1)
+	for _, width := range []int{8, 64} {
+		list = append(list, sample{name: "residuals", graph: residuals(width)})
+	}
+	for _, s := range list {
+		before := xnnguard.Read(true).Bytes
+		img, err := compile(t, encode(s.graph), EngineNative)
+		if err != nil {
+			continue
+		}
+		m := img.(*image)
+		u, err := m.Unit(delegate.Instance{Pool: pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustExecute(t, u, newMaker(1).arguments(m.graph))
+		got := int64(xnnguard.Read(false).Bytes - before)
+		if got > m.needs.scratch {
+			t.Errorf("%s: the library allocated %d bytes, estimated %d, of which %d in the workspace", s.name, got, m.needs.scratch, m.needs.shared)
+		}
+		allocated, estimated = allocated+got, estimated+m.needs.scratch
+		u.Close()
+		img.Close()
+	}
+	t.Logf("allocated %d bytes, estimated %d", allocated, estimated)
+	if estimated > 2*allocated {
+		t.Errorf("the library allocated %d bytes, estimated %d: want at most twice as many", allocated, estimated)
+	}
+}
+
+// residuals returns a chain of sums with bounds, whose operands live longer than the next node.
+func residuals(width int) *graph {
+	m := newMaker(3)
+	x := m.input(fp32, width, 24)
+	u := m.value(fp32, width, 24)
+	m.node("Sigmoid", []int{x}, []int{u})
+	for range 4 {
+		v, w := m.value(fp32, width, 24), m.value(fp32, width, 24)
+		m.node("FullyConnected", []int{u, m.constant(fp32, 0, 24, 24), none}, []int{v})
+		m.node("Add", []int{u, v}, []int{w}, func(n *node) { n.Min = 0 })
+		u = w
+	}
+	y := m.value(fp32, width, 4)
+	m.node("FullyConnected", []int{u, m.constant(fp32, 0, 4, 24), none}, []int{y})
+	return m.done(y)
+}
