@@ -31,6 +31,7 @@ type Template struct {
 	begin  []segment
 	before []segment // of each message, up to its text
 	after  []segment // of each message
+	reply  []segment // where the text of the reply begins
 	roles  map[string][]segment
 }
 
@@ -45,8 +46,12 @@ func (e *TemplateError) Error() string { return fmt.Sprintf("chat template %q: %
 // Unwrap returns etrun.ErrInput and the cause.
 func (e *TemplateError) Unwrap() []error { return []error{etrun.ErrInput, e.Err} }
 
-// system is the role of instructions.
-const system = "system"
+// Roles that templates distinguish.
+const (
+	system    = "system"
+	user      = "user"
+	assistant = "assistant"
+)
 
 // Limits on dialogues and templates.
 const (
@@ -62,13 +67,19 @@ const (
 //	"roles"    what {role} is replaced by: {"user": "user", "assistant": "model"}; other roles are
 //	           rejected. Without it any role is allowed, and {role} is its name
 //	"system"   a system message for dialogues that have none
+//	"heading"  text at the beginning of a first system message, which is then never missing
 //	"merge"    if true, a system message is put before the text of the next message
+//	"alternate"
+//	           if true, messages of the user and the assistant alternate, the user's first
 //	"trim"     if true, white space at both ends of texts is dropped
+//	"thought"  what ends an assistant's thoughts: text of its messages up to there, and the line
+//	           feeds that follow, are dropped
+//	"reply"    what the reply begins with, in the place of the text of a message
 //	"ends"     the control tokens that end a reply, a list
 //
-// Only "message" is required. In begin, message and roles, {NAME} is the control token of that
-// name, and {{ and }} are braces. Everything else is plain text, even if it looks like a control
-// token, so no message can contain one. The reply begins where the text of a message would begin.
+// Only "message" is required. In begin, message, reply and roles, {NAME} is the control token of
+// that name, and {{ and }} are braces. Everything else is plain text, even if it looks like a control
+// token, so no message can contain one.
 func NewTemplate(name, source string) (*Template, error) {
 	if len(source) > maxTemplate || !utf8.ValidString(source) {
 		return nil, &TemplateError{name, fmt.Errorf("want valid UTF-8 of at most %d bytes, got %d bytes", maxTemplate, len(source))}
@@ -120,42 +131,90 @@ func (t *Template) Name() string { return t.name }
 
 // render returns the prompt for a reply as segments. No two adjacent segments are text.
 func (t *Template) render(messages []Message) ([]segment, error) {
-	if len(messages) == 0 {
-		return nil, &TemplateError{t.name, errors.New("no messages")}
-	}
-	if t.format.System != "" && messages[0].Role != system {
-		messages = append([]Message{{system, t.format.System}}, messages...)
+	messages, err := t.arrange(messages)
+	if err != nil {
+		return nil, err
 	}
 	p := prompt{segments: slices.Clone(t.begin)}
-	merged := ""
-	for i, m := range messages {
-		switch {
-		case !isRole(m.Role):
-			return nil, &TemplateError{t.name, fmt.Errorf("message %d has the role %.100q, want 1 to %d letters, digits, - and _", i, m.Role, maxRole)}
-		case m.Role == system && t.format.Merge && i > 0:
-			return nil, &TemplateError{t.name, fmt.Errorf("message %d is a system message, want it first", i)}
-		case m.Role == system && t.format.Merge:
-			merged = strings.ToValidUTF8(m.Content, "\uFFFD") + "\n\n"
-			continue
-		}
+	for _, m := range messages {
 		name, err := t.role(m.Role)
 		if err != nil {
 			return nil, err
 		}
 		p.add(t.before, name)
-		p.text(merged + t.clean(m.Content))
+		p.text(m.Content)
 		p.add(t.after, name)
-		merged = ""
 	}
-	name, err := t.role("assistant")
+	name, err := t.role(assistant)
 	if err != nil {
 		return nil, err
 	}
 	p.add(t.before, name)
+	p.add(t.reply, nil)
 	if p.size > maxRendered {
 		return nil, &TemplateError{t.name, fmt.Errorf("a prompt of %d bytes, at most %d are allowed", p.size, maxRendered)}
 	}
 	return p.segments, nil
+}
+
+// arrange returns the messages that are written: with their texts cleaned and the system message in
+// its place.
+func (t *Template) arrange(messages []Message) ([]Message, error) {
+	if len(messages) == 0 {
+		return nil, &TemplateError{t.name, errors.New("no messages")}
+	}
+	list := make([]Message, 0, len(messages)+1)
+	if (t.format.System != "" || t.format.Heading != "") && messages[0].Role != system {
+		list = append(list, Message{system, t.format.Heading + t.format.System})
+	}
+	for i, m := range messages {
+		if !isRole(m.Role) {
+			return nil, &TemplateError{t.name, fmt.Errorf("message %d has the role %.100q, want 1 to %d letters, digits, - and _", i, m.Role, maxRole)}
+		}
+		m.Content = t.clean(&m)
+		if i == 0 && m.Role == system {
+			m.Content = t.format.Heading + m.Content
+		}
+		list = append(list, m)
+	}
+	if t.format.Merge {
+		var err error
+		if list, err = t.merge(list); err != nil {
+			return nil, err
+		}
+	}
+	return list, t.checkOrder(list)
+}
+
+// merge puts the text of a first system message before that of the next one.
+func (t *Template) merge(list []Message) ([]Message, error) {
+	if list[0].Role == system {
+		if len(list) == 1 {
+			return nil, &TemplateError{t.name, errors.New("a system message only, want a message of the user after it")}
+		}
+		list[1].Content = list[0].Content + "\n\n" + list[1].Content
+		list = list[1:]
+	}
+	if slices.ContainsFunc(list, func(m Message) bool { return m.Role == system }) {
+		return nil, &TemplateError{t.name, errors.New("a system message follows other messages, want it first")}
+	}
+	return list, nil
+}
+
+// checkOrder rejects messages whose roles do not alternate, where they must.
+func (t *Template) checkOrder(list []Message) error {
+	if !t.format.Alternate {
+		return nil
+	}
+	if list[0].Role == system {
+		list = list[1:]
+	}
+	for i, m := range list {
+		if want := [...]string{user, assistant}[i%2]; m.Role != want {
+			return &TemplateError{t.name, fmt.Errorf("message %d without the system message is one of the role %q, want %q: roles alternate", i, m.Role, want)}
+		}
+	}
+	return nil
 }
 
 // role returns the pattern that replaces {role}.
@@ -170,14 +229,23 @@ func (t *Template) role(name string) ([]segment, error) {
 	return list, nil
 }
 
-// clean returns the text of a message.
-func (t *Template) clean(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if t.format.Trim {
-		s = strings.TrimSpace(s)
+// clean returns the text of a message. One that is put before another keeps its white space.
+func (t *Template) clean(m *Message) string {
+	s := strings.ToValidUTF8(m.Content, "\uFFFD")
+	if t.format.Thought != "" && m.Role == assistant {
+		if i := strings.LastIndex(s, t.format.Thought); i >= 0 {
+			s = strings.TrimLeft(s[i+len(t.format.Thought):], "\n")
+		}
+	}
+	if t.format.Trim && !(t.format.Merge && m.Role == system) {
+		s = strings.TrimFunc(s, isSpace)
 	}
 	return s
 }
+
+// isSpace reports whether templates trim a character: white space and, as in Python, the separators
+// of files, groups, records and units.
+func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }
 
 func isRole(s string) bool {
 	return s != "" && len(s) <= maxRole && !strings.ContainsFunc(s, func(r rune) bool {

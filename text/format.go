@@ -7,13 +7,17 @@ import (
 
 // format is the content of a template: see NewTemplate.
 type format struct {
-	Begin   string            `json:"begin"`
-	Message string            `json:"message"`
-	Roles   map[string]string `json:"roles"`
-	System  string            `json:"system"`
-	Merge   bool              `json:"merge"`
-	Trim    bool              `json:"trim"`
-	Ends    []string          `json:"ends"`
+	Begin     string            `json:"begin"`
+	Message   string            `json:"message"`
+	Reply     string            `json:"reply"`
+	Roles     map[string]string `json:"roles"`
+	System    string            `json:"system"`
+	Heading   string            `json:"heading"`
+	Thought   string            `json:"thought"`
+	Merge     bool              `json:"merge"`
+	Alternate bool              `json:"alternate"`
+	Trim      bool              `json:"trim"`
+	Ends      []string          `json:"ends"`
 }
 
 // segment is a part of a pattern or of a prompt.
@@ -45,6 +49,9 @@ func (f format) template(name string) (*Template, error) {
 	}
 	t.before, t.after = message[:at], message[at+1:]
 	if t.begin, err = parsePattern("begin", f.Begin, false); err != nil {
+		return nil, &TemplateError{name, err}
+	}
+	if t.reply, err = parsePattern("reply", f.Reply, false); err != nil {
 		return nil, &TemplateError{name, err}
 	}
 	if f.Roles == nil {
