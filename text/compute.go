@@ -50,7 +50,7 @@ func (s *Session) compute(ctx context.Context, tokens []int) error {
 
 // forget drops all tokens: the state is undefined.
 func (s *Session) forget() {
-	s.tokens, s.logits, s.dirty = s.tokens[:0], nil, true
+	s.tokens, s.logits, s.kept, s.dirty = s.tokens[:0], nil, s.kept[:0], true
 }
 
 // execute runs the method for the tokens from position before on.

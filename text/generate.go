@@ -114,10 +114,11 @@ func (s *Session) GenerateTokens(ctx context.Context, prompt []int, o Options) i
 	}
 }
 
-// checkCall checks the arguments of a call.
-func (s *Session) checkCall(prompt []int, o *Options) error {
-	info := &s.model.info
-	exact := s.model.exact()
+// CheckPrompt reports whether a session can continue a prompt: the error is a *PromptError or a
+// *TokenError.
+func (m *Model) CheckPrompt(prompt []int) error {
+	info := &m.info
+	exact := m.exact()
 	if n := len(prompt); n == 0 || n > info.Context || exact && n != info.Context {
 		return &PromptError{Tokens: n, Context: info.Context, Exact: exact}
 	}
@@ -126,8 +127,16 @@ func (s *Session) checkCall(prompt []int, o *Options) error {
 			return &TokenError{ID: id, Index: i, Vocabulary: info.Vocabulary}
 		}
 	}
+	return nil
+}
+
+// checkCall checks the arguments of a call.
+func (s *Session) checkCall(prompt []int, o *Options) error {
+	if err := s.model.CheckPrompt(prompt); err != nil {
+		return err
+	}
 	if len(o.Stop) > 0 && s.model.tok == nil {
 		return &OptionError{Option: "stop", Got: "strings", Want: "none without a tokenizer"}
 	}
-	return o.check(info.Vocabulary)
+	return o.check(s.model.info.Vocabulary)
 }

@@ -45,6 +45,7 @@ func (s *Session) start(o Options, yield func(Piece, error) bool) *generation {
 
 // run computes the prompt and generates tokens until the text ends.
 func (g *generation) run(ctx context.Context, prompt []int) (err error) {
+	g.sampler.prompt = len(prompt)
 	g.stats.Prompt, g.opens, g.opening = len(prompt), g.model.onlyControl(prompt), g.opening[:0]
 	g.stats.Reused, err = g.extend(ctx, prompt)
 	g.stats.Prefill = time.Since(g.began)

@@ -3,14 +3,16 @@ package text
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Sampling configures how tokens are chosen. The zero value is greedy: it chooses the token with the
 // highest logit and, of several, the one with the lowest id.
 //
-// The order of the steps is Bias, RepetitionPenalty, Temperature, TopK, TopP, MinP. Then one of the
-// remaining tokens is drawn by its probability. Each draw uses one number of a rand.PCG seeded with
-// Seed and 0: its upper 53 bits, as a fraction of 1. The same logits and seed give the same tokens.
+// The order of the steps is Bias, RepetitionPenalty, PresencePenalty and FrequencyPenalty,
+// Temperature, TopK, TopP, MinP. Then one of the remaining tokens is drawn by its probability. Each
+// draw uses one number of a rand.PCG seeded with Seed and 0: its upper 53 bits, as a fraction of 1.
+// The same logits and seed give the same tokens.
 type Sampling struct {
 	Temperature float64 // divides the logits; 0 is greedy
 	TopK        int     // keeps the k most likely tokens; 0 keeps all
@@ -22,6 +24,9 @@ type Sampling struct {
 	RepetitionPenalty float64
 	// PenaltyWindow is the number of last tokens to which RepetitionPenalty applies; 0 means all.
 	PenaltyWindow int
+	// PresencePenalty is subtracted from the logits of tokens that have been generated, once, and
+	// FrequencyPenalty each time. Those of the prompt do not count.
+	PresencePenalty, FrequencyPenalty float64
 	// Bias is added to the logits of tokens; negative infinity excludes a token.
 	Bias map[int]float32
 }
@@ -39,6 +44,8 @@ func (o *Sampling) check(vocabulary int) error {
 		{"min-p", o.MinP, o.MinP >= 0 && o.MinP <= 1, "a number from 0 to 1"},
 		{"repetition penalty", o.RepetitionPenalty, o.RepetitionPenalty >= 0 && o.RepetitionPenalty <= 1e6,
 			"0 or 1 (none), or another positive number"},
+		{"presence penalty", o.PresencePenalty, math.Abs(o.PresencePenalty) <= 1e6, "a number from -1e6 to 1e6"},
+		{"frequency penalty", o.FrequencyPenalty, math.Abs(o.FrequencyPenalty) <= 1e6, "a number from -1e6 to 1e6"},
 		{"penalty window", float64(o.PenaltyWindow), o.PenaltyWindow >= 0, "0 (all) or a positive number"},
 	} {
 		if !c.ok {
@@ -59,12 +66,14 @@ func (o *Sampling) check(vocabulary int) error {
 // sampler chooses tokens. Its memory is reused from one text to the next.
 type sampler struct {
 	Sampling
+	prompt int // tokens of the text that were not generated
 	random rand.PCG
 	logits []float32 // changed copy
-	seen   []bool    // per token: the penalty has been applied
-	heap   []int     // tokens, the most likely first
+	counts []int32   // per token: how often it is in the text that a penalty applies to
+	ranking
 	kept   []int
 	weight []float64 // of the kept tokens, relative to the most likely one
+	all    []float64 // weights of all tokens
 }
 
 func (s *sampler) start(o Sampling) {
@@ -117,8 +126,9 @@ func total(list []float64) (sum float64) {
 
 // adjust returns the logits after biases and penalties, as a copy if it changes any.
 func (s *sampler) adjust(logits []float32, text []int) []float32 {
-	penalize := s.RepetitionPenalty != 0 && s.RepetitionPenalty != 1
-	if len(s.Bias) == 0 && !penalize {
+	repeats := s.RepetitionPenalty != 0 && s.RepetitionPenalty != 1
+	occurs := s.PresencePenalty != 0 || s.FrequencyPenalty != 0
+	if len(s.Bias) == 0 && !repeats && !occurs {
 		return logits
 	}
 	s.logits = append(s.logits[:0], logits...)
@@ -127,72 +137,82 @@ func (s *sampler) adjust(logits []float32, text []int) []float32 {
 			s.logits[id] += b
 		}
 	}
-	if penalize {
-		s.penalize(text)
+	if repeats {
+		last := text
+		if n := s.PenaltyWindow; n > 0 && n < len(text) {
+			last = text[len(text)-n:]
+		}
+		s.penalize(last, s.repeated)
+	}
+	if occurs {
+		s.penalize(text[min(s.prompt, len(text)):], s.occurred)
 	}
 	return s.logits
 }
 
-// penalize makes each token of the text less likely, once.
-func (s *sampler) penalize(text []int) {
-	if n := s.PenaltyWindow; n > 0 && n < len(text) {
-		text = text[len(text)-n:]
-	}
-	if len(s.seen) < len(s.logits) {
-		s.seen = make([]bool, len(s.logits))
-	}
-	p := float32(s.RepetitionPenalty)
-	for _, id := range text {
-		switch {
-		case id >= len(s.logits) || s.seen[id]:
-			continue
-		case s.logits[id] > 0:
-			s.logits[id] /= p
-		default:
-			s.logits[id] *= p
-		}
-		s.seen[id] = true
+// penalize changes the logit of each token of a text, once.
+func (s *sampler) penalize(text []int, change func(x float32, count int32) float32) {
+	if len(s.counts) < len(s.logits) {
+		s.counts = make([]int32, len(s.logits))
 	}
 	for _, id := range text {
-		if id < len(s.seen) {
-			s.seen[id] = false
+		if id < len(s.logits) {
+			s.counts[id]++
 		}
 	}
+	for _, id := range text {
+		if id < len(s.logits) && s.counts[id] > 0 {
+			s.logits[id] = change(s.logits[id], s.counts[id])
+			s.counts[id] = 0
+		}
+	}
+}
+
+// repeated applies RepetitionPenalty.
+func (s *sampler) repeated(x float32, _ int32) float32 {
+	if x > 0 {
+		return x / float32(s.RepetitionPenalty)
+	}
+	return x * float32(s.RepetitionPenalty)
+}
+
+// occurred applies PresencePenalty and FrequencyPenalty.
+func (s *sampler) occurred(x float32, count int32) float32 {
+	return x - float32(s.PresencePenalty+s.FrequencyPenalty*float64(count))
 }
 
 // keep sets kept and weight to the tokens that can be drawn. top is the highest logit.
 func (s *sampler) keep(logits []float32, top float64) {
 	s.kept, s.weight = s.kept[:0], s.weight[:0]
-	weigh := func(id int) float64 { return math.Exp((float64(logits[id]) - top) / s.Temperature) }
-	add := func(id int) float64 {
-		w := weigh(id)
-		s.kept, s.weight = append(s.kept, id), append(s.weight, w)
-		return w
-	}
 	switch {
 	case s.TopK > 0 && s.TopK < len(logits):
-		s.heapify(logits)
-		for range s.TopK {
-			add(s.pop(logits))
+		for _, id := range s.rank(logits, nil, float64(s.TopK), s.Temperature)[:s.TopK] {
+			s.kept, s.weight = append(s.kept, int(id)), append(s.weight, s.weigh(logits[id], top))
 		}
 		if s.cuts() {
 			s.truncate(s.TopP * total(s.weight))
 		}
 	case s.cuts():
-		s.heapify(logits)
-		all := 0.0
-		for id := range logits {
-			all += weigh(id)
+		s.all = slices.Grow(s.all[:0], len(logits))[:len(logits)]
+		for id, x := range logits {
+			s.all[id] = s.weigh(x, top)
 		}
-		for sum := 0.0; sum < s.TopP*all && len(s.heap) > 0; {
-			sum += add(s.pop(logits))
+		goal := s.TopP * total(s.all)
+		for _, id := range s.rank(logits, s.all, goal, s.Temperature) {
+			s.kept, s.weight = append(s.kept, int(id)), append(s.weight, s.all[id])
 		}
+		s.truncate(goal)
 	default:
-		for id := range logits {
-			add(id)
+		for id, x := range logits {
+			s.kept, s.weight = append(s.kept, id), append(s.weight, s.weigh(x, top))
 		}
 	}
 	s.dropBelow(s.MinP)
+}
+
+// weigh returns the probability of a logit relative to that of the highest one.
+func (s *sampler) weigh(x float32, top float64) float64 {
+	return math.Exp((float64(x) - top) / s.Temperature)
 }
 
 // cuts reports whether TopP excludes tokens.
@@ -222,45 +242,4 @@ func (s *sampler) dropBelow(least float64) {
 		}
 	}
 	s.kept, s.weight = s.kept[:n], s.weight[:n]
-}
-
-// heapify makes a heap of all tokens.
-func (s *sampler) heapify(logits []float32) {
-	s.heap = s.heap[:0]
-	for id := range logits {
-		s.heap = append(s.heap, id)
-	}
-	for i := len(s.heap)/2 - 1; i >= 0; i-- {
-		s.sift(logits, i)
-	}
-}
-
-// pop removes the most likely token from the heap.
-func (s *sampler) pop(logits []float32) int {
-	first, last := s.heap[0], len(s.heap)-1
-	s.heap[0] = s.heap[last]
-	s.heap = s.heap[:last]
-	s.sift(logits, 0)
-	return first
-}
-
-// sift moves the token at place i down to its place in the heap.
-func (s *sampler) sift(logits []float32, i int) {
-	before := func(a, b int) bool { // of tokens
-		return logits[a] > logits[b] || logits[a] == logits[b] && a < b
-	}
-	for {
-		child := 2*i + 1
-		if child >= len(s.heap) {
-			return
-		}
-		if child+1 < len(s.heap) && before(s.heap[child+1], s.heap[child]) {
-			child++
-		}
-		if !before(s.heap[child], s.heap[i]) {
-			return
-		}
-		s.heap[i], s.heap[child] = s.heap[child], s.heap[i]
-		i = child
-	}
 }

@@ -2,6 +2,7 @@ package text
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -20,6 +21,9 @@ func reference(logits []float32, text []int, o Sampling) []float64 {
 			} else {
 				x[i] = float64(float32(x[i]) * float32(p))
 			}
+		}
+		if n := count(text, i); n > 0 {
+			x[i] = float64(float32(x[i]) - float32(o.PresencePenalty+o.FrequencyPenalty*float64(n)))
 		}
 		x[i] /= o.Temperature
 	}
@@ -53,6 +57,16 @@ func reference(logits []float32, text []int, o Sampling) []float64 {
 	return softmax(x, kept)
 }
 
+// count returns how often a token is in a text.
+func count(text []int, id int) (n int) {
+	for _, t := range text {
+		if t == id {
+			n++
+		}
+	}
+	return n
+}
+
 // softmax returns the probabilities of some tokens; those of others are 0.
 func softmax(x []float64, of []int) []float64 {
 	p, sum := make([]float64, len(x)), 0.0
@@ -82,6 +96,9 @@ func TestSampling(t *testing.T) {
 		{Temperature: 1, TopK: 7, TopP: 0.8, MinP: 0.1},
 		{Temperature: 1, RepetitionPenalty: 1.5},
 		{Temperature: 1, RepetitionPenalty: 0.8, PenaltyWindow: 3},
+		{Temperature: 1, PresencePenalty: 1.5},
+		{Temperature: 1, FrequencyPenalty: -0.7, TopP: 0.95},
+		{Temperature: 1, PresencePenalty: -2, FrequencyPenalty: 1, RepetitionPenalty: 1.2, PenaltyWindow: 2},
 		{Temperature: 1, RepetitionPenalty: 3, TopP: 0.9, Bias: map[int]float32{2: 4, 3: float32(math.Inf(-1))}},
 	} {
 		logits := make([]float32, 16)
@@ -126,6 +143,10 @@ func TestGreedy(t *testing.T) {
 		{Sampling{RepetitionPenalty: 2}, []int{1, 1}, 3},
 		{Sampling{RepetitionPenalty: 2}, []int{1, 3}, 2},
 		{Sampling{RepetitionPenalty: 2, PenaltyWindow: 1}, []int{1, 3}, 1},
+		{Sampling{PresencePenalty: 0.5}, []int{1, 1}, 3},
+		{Sampling{PresencePenalty: 2, FrequencyPenalty: 1}, []int{1, 3}, 2},
+		{Sampling{FrequencyPenalty: 0.5}, []int{1, 3, 3}, 1},
+		{Sampling{FrequencyPenalty: -2}, []int{2}, 2},
 		{Sampling{Bias: map[int]float32{4: 8}}, nil, 4},
 		{Sampling{Bias: map[int]float32{1: -1}}, nil, 3},
 	} {
@@ -180,6 +201,7 @@ func TestSampleAllocations(t *testing.T) {
 	}
 	for _, o := range []Sampling{
 		{}, {Temperature: 1}, {Temperature: 1, TopK: 40, TopP: 0.9, MinP: 0.01}, {Temperature: 1, TopP: 0.9, RepetitionPenalty: 1.1},
+		{Temperature: 1, PresencePenalty: 1, FrequencyPenalty: 1},
 	} {
 		var s sampler
 		s.start(o)
@@ -191,20 +213,57 @@ func TestSampleAllocations(t *testing.T) {
 	}
 }
 
-func BenchmarkSampling(b *testing.B) {
-	logits := make([]float32, 128256)
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range logits {
-		logits[i] = float32(2 * r.NormFloat64())
+// TestPenalizedText checks that the prompt does not count for presence and frequency penalties.
+func TestPenalizedText(t *testing.T) {
+	f := fakeDefault()
+	f.fault = func(_ []int64, logits []float32) error {
+		for v := range logits {
+			logits[v] = -float32(v) // greedy: 0, again and again
+		}
+		return nil
 	}
-	for _, o := range []Sampling{{}, {Temperature: 0.8}, {Temperature: 0.8, TopK: 40}, {Temperature: 0.8, TopP: 0.9},
-		{Temperature: 0.8, MinP: 0.05}} {
-		b.Run(fmt.Sprintf("temperature %v, top-k %d, top-p %v, min-p %v", o.Temperature, o.TopK, o.TopP, o.MinP), func(b *testing.B) {
-			var s sampler
-			s.start(o)
-			for b.Loop() {
-				s.choose(logits, nil)
-			}
-		})
+	for _, c := range []struct {
+		o    Sampling
+		want []int
+	}{
+		{Sampling{}, []int{0, 0, 0, 0, 0, 0}},
+		{Sampling{PresencePenalty: 1.5}, []int{0, 1, 0, 0, 0, 0}},
+		{Sampling{FrequencyPenalty: 1.5}, []int{0, 1, 0, 2, 1, 0}},
+		{Sampling{PresencePenalty: -1}, []int{0, 0, 0, 0, 0, 0}},
+	} {
+		got, _, _, err := collect(sessionOf(t, f.load(t, nil)).GenerateTokens(context.Background(), []int{0, 0, 1}, Options{Sampling: c.o, MaxTokens: 6}))
+		if !slices.Equal(got, c.want) || err != nil {
+			t.Errorf("%+v: got %d, %v, want %d", c.o, got, err, c.want)
+		}
+	}
+}
+
+// distributions are logits of a vocabulary of 128,256 tokens.
+var distributions = []struct {
+	name  string
+	logit func(r *rand.Rand) float32
+}{
+	{"normal", func(r *rand.Rand) float32 { return float32(2 * r.NormFloat64()) }},
+	{"flat", func(r *rand.Rand) float32 { return float32(1e-3 * r.NormFloat64()) }},
+	{"peaked", func(r *rand.Rand) float32 { return float32(2*r.NormFloat64() + 12*math.Floor(r.ExpFloat64()/8)) }},
+}
+
+func BenchmarkSampling(b *testing.B) {
+	for _, d := range distributions {
+		logits := make([]float32, 128256)
+		r := rand.New(rand.NewPCG(1, 2))
+		for i := range logits {
+			logits[i] = d.logit(r)
+		}
+		for _, o := range []Sampling{{}, {Temperature: 0.8}, {Temperature: 0.8, TopK: 40}, {Temperature: 0.8, TopP: 0.9},
+			{Temperature: 0.8, TopP: 0.99}, {Temperature: 0.8, MinP: 0.05}} {
+			b.Run(fmt.Sprintf("%s, temperature %v, top-k %d, top-p %v, min-p %v", d.name, o.Temperature, o.TopK, o.TopP, o.MinP), func(b *testing.B) {
+				var s sampler
+				s.start(o)
+				for b.Loop() {
+					s.choose(logits, nil)
+				}
+			})
+		}
 	}
 }

@@ -22,6 +22,11 @@ type Session struct {
 	begin  int  // position of the token whose logits are the first row
 	dirty  bool // the state is undefined: it must be reset before the next call
 
+	// The logits after the last prompt, so that another text of the same prompt begins with the same
+	// numbers. Those of its last token alone can differ in the last bits.
+	kept   []float32 // empty for none
+	keptAt int       // position of the token that they follow
+
 	in   inputs
 	rows []float32  // logits converted to float32
 	gen  generation // of the current call of Generate; its memory is reused
@@ -77,6 +82,7 @@ func (s *Session) Fork(ctx context.Context) (*Session, error) {
 	}
 	fork.tokens = slices.Clone(s.tokens)
 	fork.logits, fork.begin = slices.Clone(s.logits), s.begin
+	fork.kept, fork.keptAt = slices.Clone(s.kept), s.keptAt
 	return fork, nil
 }
 
@@ -109,6 +115,9 @@ func (s *Session) rewind(n int) {
 	if n <= s.begin {
 		s.logits = nil
 	}
+	if n <= s.keptAt {
+		s.kept = s.kept[:0]
+	}
 }
 
 // Close frees the session. Closing twice is allowed.
@@ -121,6 +130,9 @@ func (s *Session) last() []float32 {
 
 // logitsAfter returns the logits after the token at a position, nil if they are not available.
 func (s *Session) logitsAfter(position int) []float32 {
+	if len(s.kept) > 0 && position == s.keptAt {
+		return s.kept
+	}
 	v := s.model.call.vocabulary
 	at := (position - s.begin) * v
 	if position < s.begin || position < 0 || at+v > len(s.logits) {
@@ -149,6 +161,9 @@ func (s *Session) extend(ctx context.Context, prompt []int) (reused int, err err
 			return reused, err
 		}
 		rest = rest[n:]
+	}
+	if last := len(prompt) - 1; len(s.kept) == 0 || s.keptAt != last {
+		s.kept, s.keptAt = append(s.kept[:0], s.last()...), last
 	}
 	return reused, nil
 }

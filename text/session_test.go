@@ -89,6 +89,33 @@ type wish struct {
 	want   []int
 }
 
+// TestSamePrompt checks that further texts of a prompt begin with the logits of the first one, with
+// nothing computed again, also in a fork.
+func TestSamePrompt(t *testing.T) {
+	prompt := []int{7, 8, 9, 10}
+	for _, name := range []string{"dynamic", "static", "dynamic, all logits", "static chunks"} {
+		f := conventionOf(name)
+		s := sessionOf(t, f.load(t, nil))
+		want := fakeGreedy(prompt, 64, 5)
+		for i := range 3 {
+			got, _, last, err := collect(s.GenerateTokens(context.Background(), prompt, Options{MaxTokens: 5}))
+			if reused := []int{0, 4, 4}[i]; !slices.Equal(got, want) || err != nil || last.Stats.Reused != reused {
+				t.Errorf("%s, text %d: got %d, %v, %d tokens reused, want %d, %d", name, i, got, err, last.Stats.Reused, want, reused)
+			}
+			if i == 1 {
+				fork, err := s.Fork(context.Background())
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { fork.Close() })
+				s = fork
+			}
+		}
+		checkGreedy(t, name, s, []int{7, 8, 9, 11})
+		checkGreedy(t, name, s, prompt)
+	}
+}
+
 // TestRandomSessions runs many sessions of one model at once, with prompts that share beginnings,
 // forks, resets, cancellations and early ends: each text is the one that a session of its own has
 // given.

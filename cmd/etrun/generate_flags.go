@@ -89,6 +89,8 @@ func (f *samplingFlags) addFlags(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.text.MinP, "min-p", 0, "draw from tokens at least `P` times as likely as the most likely one")
 	flags.Float64Var(&f.text.RepetitionPenalty, "repeat-penalty", 0, "divide positive logits of tokens in the text by `R`, multiply negative ones")
 	flags.IntVar(&f.text.PenaltyWindow, "repeat-window", 0, "apply --repeat-penalty to the last `N` tokens only (default: all)")
+	flags.Float64Var(&f.text.PresencePenalty, "presence-penalty", 0, "subtract `X` from logits of tokens that have been generated")
+	flags.Float64Var(&f.text.FrequencyPenalty, "frequency-penalty", 0, "subtract `X` for each time that a token has been generated")
 	flags.StringArrayVar(&f.bias, "logit-bias", nil, "add to the logit of a token, `ID=X`; -inf excludes it; may be repeated")
 	flags.BoolVar(&f.text.LogProbs, "logprobs", false, "with --json: the logarithm of each token's probability")
 	flags.IntVar(&f.text.Top, "top-logprobs", 0, "with --logprobs: also those of the `N` most likely tokens")

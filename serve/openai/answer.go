@@ -16,12 +16,21 @@ type form interface {
 	prefix() string
 	// objects are the values of "object" in whole answers and in chunks.
 	objects() (whole, chunk string)
-	// whole returns the only choice of an answer.
-	whole(text string, tokens []tokenItem, finish string) any
-	// chunk returns a choice of a stream; begin for its first one, finish for its last one only.
-	chunk(text string, tokens []tokenItem, begin bool, finish *string) any
-	// leading is text that precedes the generated text.
-	leading() string
+	// whole returns a choice of an answer.
+	whole(c *choice) any
+	// chunk returns a part of a choice of a stream; begin for its first one, finish for its last one only.
+	chunk(c *choice, text string, tokens []tokenItem, begin bool, finish *string) any
+}
+
+// choice is one of the texts of an answer.
+type choice struct {
+	index  int
+	echo   string // precedes the generated text
+	offset int    // of the next token in the text, in bytes
+	begun  bool   // the beginning was sent to the stream
+	text   strings.Builder
+	tokens []tokenItem
+	finish string
 }
 
 // answerer answers one request, at its end or as a stream.
@@ -33,11 +42,10 @@ type answerer struct {
 	tokenizer tokenizer.Tokenizer
 	head      header
 
-	begun  bool // the header of a stream was sent
-	text   strings.Builder
-	tokens []tokenItem
-	stats  text.Stats
-	finish string
+	begun   bool // the header of a stream was sent
+	choice  *choice
+	choices []any // whole ones
+	usage   usage
 }
 
 // header is the beginning of all answers and chunks.
@@ -60,10 +68,14 @@ type usage struct {
 	} `json:"prompt_tokens_details"`
 }
 
-func newUsage(s *text.Stats) *usage {
-	u := &usage{Prompt: s.Prompt, Completion: s.Generated, Total: s.Prompt + s.Generated}
-	u.Details.Cached = s.Reused
-	return u
+// add counts a text; the tokens of a prompt only for the first of its texts.
+func (u *usage) add(s *text.Stats, first bool) {
+	if first {
+		u.Prompt += s.Prompt
+		u.Details.Cached += s.Reused
+	}
+	u.Completion += s.Generated
+	u.Total = u.Prompt + u.Completion
 }
 
 func (h *handler) newAnswerer(w http.ResponseWriter, model string, j *job) *answerer {
@@ -73,38 +85,59 @@ func (h *handler) newAnswerer(w http.ResponseWriter, model string, j *job) *answ
 // finishes are the reasons of the protocol.
 var finishes = map[text.Finish]string{text.FinishStop: "stop", text.FinishLength: "length", text.FinishContext: "length"}
 
-// piece adds a piece of the text.
-func (a *answerer) piece(p *text.Piece) error {
-	tokens := a.items(p.Tokens)
+// next begins another choice.
+func (a *answerer) next(echo string) {
+	index := 0
+	if a.choice != nil {
+		index = a.choice.index + 1
+	}
+	a.choice = &choice{index: index, echo: echo, offset: len(echo)}
+}
+
+// piece adds a piece of the current choice. first tells that it is the first one of its prompt.
+func (a *answerer) piece(p *text.Piece, first bool) error {
+	c, tokens := a.choice, a.items(p.Tokens)
 	if p.Finish != "" {
-		a.stats, a.finish = p.Stats, finishes[p.Finish]
+		c.finish = finishes[p.Finish]
+		a.usage.add(&p.Stats, first)
 	}
 	if !a.job.stream {
-		a.text.WriteString(p.Text)
-		a.tokens = append(a.tokens, tokens...)
+		c.text.WriteString(p.Text)
+		c.tokens = append(c.tokens, tokens...)
+		if p.Finish != "" {
+			a.choices = append(a.choices, a.job.form.whole(c))
+		}
 		return nil
 	}
 	if err := a.begin(); err != nil {
 		return err
 	}
-	if p.Text == "" && len(tokens) == 0 {
+	if p.Text != "" || len(tokens) > 0 {
+		if err := a.send(a.job.form.chunk(c, p.Text, tokens, false, nil)); err != nil {
+			return err
+		}
+	}
+	if p.Finish == "" {
 		return nil
 	}
-	return a.send(a.job.form.chunk(p.Text, tokens, false, nil))
+	return a.send(a.job.form.chunk(c, "", nil, false, &c.finish))
 }
 
 // begin sends the header of a stream and the beginning of the choice.
 func (a *answerer) begin() error {
-	if a.begun {
+	if a.choice.begun {
 		return nil
 	}
-	a.begun = true
-	h := a.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no") // proxies must not buffer events
-	a.w.WriteHeader(http.StatusOK)
-	return a.send(a.job.form.chunk(a.job.form.leading(), nil, true, nil))
+	a.choice.begun = true
+	if !a.begun {
+		a.begun = true
+		h := a.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-cache")
+		h.Set("X-Accel-Buffering", "no") // proxies must not buffer events
+		a.w.WriteHeader(http.StatusOK)
+	}
+	return a.send(a.job.form.chunk(a.choice, a.choice.echo, nil, true, nil))
 }
 
 // send sends a chunk with one choice.
@@ -148,7 +181,7 @@ func (a *answerer) end(err error) {
 	default:
 		head := a.head
 		head.Object, _ = a.job.form.objects()
-		head.Choices, head.Usage = []any{a.job.form.whole(a.job.form.leading()+a.text.String(), a.tokens, a.finish)}, newUsage(&a.stats)
+		head.Choices, head.Usage = a.choices, &a.usage
 		a.h.server.WriteBy(a.w)
 		answer(a.w, http.StatusOK, head)
 	}
@@ -156,14 +189,11 @@ func (a *answerer) end(err error) {
 
 // endStream sends the last events. The client may be gone.
 func (a *answerer) endStream() {
-	err := a.begin()
-	if err == nil {
-		err = a.send(a.job.form.chunk("", nil, false, &a.finish))
-	}
-	if err == nil && a.job.usage {
+	var err error
+	if a.job.usage {
 		head := a.head
 		_, head.Object = a.job.form.objects()
-		head.Choices, head.Usage = []any{}, newUsage(&a.stats)
+		head.Choices, head.Usage = []any{}, &a.usage
 		err = a.event(head)
 	}
 	if err == nil {

@@ -39,10 +39,7 @@ func (a *answerer) item(id int, p float32) tokenItem {
 }
 
 // completionForm is the form of completions.
-type completionForm struct {
-	echo   string
-	offset int // of the next token in the text
-}
+type completionForm struct{}
 
 // completionChoice is a text, or a part of it.
 type completionChoice struct {
@@ -60,32 +57,33 @@ type completionLP struct {
 	Offsets []int                `json:"text_offset"`
 }
 
-func (f *completionForm) prefix() string            { return "cmpl" }
-func (f *completionForm) objects() (string, string) { return "text_completion", "text_completion" }
-func (f *completionForm) leading() string           { return f.echo }
-func (f *completionForm) list(t []tokenItem) *completionLP {
+func (completionForm) prefix() string            { return "cmpl" }
+func (completionForm) objects() (string, string) { return "text_completion", "text_completion" }
+
+// probabilities returns those of the next tokens of a choice, nil if they were not asked for.
+func (completionForm) probabilities(c *choice, t []tokenItem) *completionLP {
 	if t == nil {
 		return nil
 	}
 	l := &completionLP{}
 	for i := range t {
 		top := make(map[string]float64, len(t[i].Top))
-		for _, c := range t[i].Top {
-			top[c.Token] = c.LogProb
+		for _, x := range t[i].Top {
+			top[x.Token] = x.LogProb
 		}
 		l.Tokens, l.Values, l.Top = append(l.Tokens, t[i].Token), append(l.Values, t[i].LogProb), append(l.Top, top)
-		l.Offsets = append(l.Offsets, len(f.echo)+f.offset)
-		f.offset += len(t[i].Bytes)
+		l.Offsets = append(l.Offsets, c.offset)
+		c.offset += len(t[i].Bytes)
 	}
 	return l
 }
 
-func (f *completionForm) whole(s string, tokens []tokenItem, finish string) any {
-	return completionChoice{0, s, f.list(tokens), &finish}
+func (f completionForm) whole(c *choice) any {
+	return completionChoice{c.index, c.echo + c.text.String(), f.probabilities(c, c.tokens), &c.finish}
 }
 
-func (f *completionForm) chunk(s string, tokens []tokenItem, _ bool, finish *string) any {
-	return completionChoice{0, s, f.list(tokens), finish}
+func (f completionForm) chunk(c *choice, s string, tokens []tokenItem, _ bool, finish *string) any {
+	return completionChoice{c.index, s, f.probabilities(c, tokens), finish}
 }
 
 // chatForm is the form of chat completions.
@@ -125,7 +123,6 @@ type chatLP struct {
 
 func (chatForm) prefix() string            { return "chatcmpl" }
 func (chatForm) objects() (string, string) { return "chat.completion", "chat.completion.chunk" }
-func (chatForm) leading() string           { return "" }
 
 func chatList(tokens []tokenItem) *chatLP {
 	if tokens == nil {
@@ -134,17 +131,17 @@ func chatList(tokens []tokenItem) *chatLP {
 	return &chatLP{tokens}
 }
 
-func (chatForm) whole(s string, tokens []tokenItem, finish string) any {
-	return chatChoice{0, chatReply{Role: "assistant", Content: s}, chatList(tokens), &finish}
+func (chatForm) whole(c *choice) any {
+	return chatChoice{c.index, chatReply{Role: "assistant", Content: c.text.String()}, chatList(c.tokens), &c.finish}
 }
 
-func (chatForm) chunk(s string, tokens []tokenItem, begin bool, finish *string) any {
-	c := chatChunk{LogProbs: chatList(tokens), Finish: finish}
+func (chatForm) chunk(c *choice, s string, tokens []tokenItem, begin bool, finish *string) any {
+	chunk := chatChunk{Index: c.index, LogProbs: chatList(tokens), Finish: finish}
 	if begin {
-		c.Delta.Role = "assistant"
+		chunk.Delta.Role = "assistant"
 	}
 	if finish == nil {
-		c.Delta.Content = &s
+		chunk.Delta.Content = &s
 	}
-	return c
+	return chunk
 }

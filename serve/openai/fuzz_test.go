@@ -15,6 +15,7 @@ func FuzzRequest(f *testing.F) {
 	for _, body := range []string{
 		`{"model":"m","prompt":"x","stop":["a"],"logit_bias":{"5":-100},"seed":1,"logprobs":2,"stream":true,"stream_options":{"include_usage":true}}`,
 		`{"model":"m","prompt":[[1,2]],"max_tokens":3,"echo":false,"n":1,"best_of":1,"top_k":1}`,
+		`{"model":"m","prompt":["a",[1,2]],"n":3,"best_of":3,"presence_penalty":-2,"frequency_penalty":0.5}`,
 		`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"max_completion_tokens":1,"top_logprobs":1,"logprobs":true}`,
 	} {
 		f.Add([]byte(body))
@@ -36,6 +37,9 @@ func FuzzRequest(f *testing.F) {
 					t.Errorf("%q: %v is not the client's fault", body, err)
 				}
 				continue
+			}
+			if j.texts*len(j.prompts) < 1 || j.texts*len(j.prompts) > maxTexts {
+				t.Errorf("%q: %d texts of %d prompts", body, j.texts, len(j.prompts))
 			}
 			if o := &j.options; o.MaxTokens < 0 || len(o.Stop) > maxStop || o.Top > maxCandidates || o.TopK < 0 {
 				t.Errorf("%q: options %+v", body, o)

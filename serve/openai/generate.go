@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/etrun-go/etrun/serve"
@@ -21,13 +22,32 @@ func seed(given *int64) uint64 {
 	return uint64(*given)
 }
 
-// job is a text to be generated.
+// job is a list of texts to be generated.
 type job struct {
 	options text.Options
-	tokens  func(g *generator) (prompt, ends []int, err error)
+	prompts []source
+	texts   int // for each prompt
 	form    form
 	stream  bool
 	usage   bool // in the stream
+}
+
+// source gives the tokens of a prompt, and those that end its text.
+type source struct {
+	tokens func(g *generator) (prompt, ends []int, err error)
+	echo   string // precedes the generated text
+}
+
+// maxTexts is the maximum number of texts of a request.
+const maxTexts = 128
+
+// newJob returns a job without prompts.
+func (r *request) newJob(o text.Options, f form) *job {
+	j := &job{options: o, texts: 1, form: f, stream: r.Stream, usage: r.Streaming != nil && r.Streaming.Usage}
+	if r.N != nil {
+		j.texts = *r.N
+	}
+	return j
 }
 
 // defaultTokens is the limit of a completion without max_tokens.
@@ -71,14 +91,16 @@ func (r *completionRequest) job() (*job, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case r.Prompt.text == nil && r.Prompt.tokens == nil:
+	case r.Prompt == nil:
 		return nil, refused("prompt", "missing")
-	case r.BestOf != nil && *r.BestOf != 1:
-		return nil, refused("best_of", "%d, want 1", *r.BestOf)
+	case len(r.Prompt)*max(orZero(r.N), 1) > maxTexts:
+		return nil, refused("prompt", "%d prompts with n %d, at most %d texts are generated", len(r.Prompt), max(orZero(r.N), 1), maxTexts)
+	case r.BestOf != nil && *r.BestOf != max(orZero(r.N), 1):
+		return nil, refused("best_of", "%d, want n, or nothing", *r.BestOf)
 	case r.Suffix != nil && *r.Suffix != "":
 		return nil, refused("suffix", "not supported")
-	case r.Echo && r.Prompt.text == nil:
-		return nil, refused("echo", "want a prompt that is text")
+	case r.Echo && slices.ContainsFunc(r.Prompt, func(p prompt) bool { return p.text == nil }):
+		return nil, refused("echo", "want prompts that are text")
 	case r.LogProbs != nil && (*r.LogProbs < 0 || *r.LogProbs > maxCandidates):
 		return nil, refused("logprobs", "%d, want a number from 0 to %d", *r.LogProbs, maxCandidates)
 	}
@@ -88,18 +110,24 @@ func (r *completionRequest) job() (*job, error) {
 	if r.LogProbs != nil {
 		o.LogProbs, o.Top = true, *r.LogProbs
 	}
-	f := &completionForm{}
-	if r.Echo {
-		f.echo = *r.Prompt.text
+	j := r.newJob(o, completionForm{})
+	for _, p := range r.Prompt {
+		s := source{tokens: p.encode}
+		if r.Echo {
+			s.echo = *p.text
+		}
+		j.prompts = append(j.prompts, s)
 	}
-	return &job{options: o, form: f, stream: r.Stream, usage: r.Streaming != nil && r.Streaming.Usage,
-		tokens: func(g *generator) ([]int, []int, error) {
-			if r.Prompt.text == nil {
-				return r.Prompt.tokens, nil, nil
-			}
-			ids, err := g.model.Encode(*r.Prompt.text)
-			return ids, nil, err
-		}}, nil
+	return j, nil
+}
+
+// encode returns the tokens of a prompt.
+func (p prompt) encode(g *generator) ([]int, []int, error) {
+	if p.text == nil {
+		return p.tokens, nil, nil
+	}
+	ids, err := g.model.Encode(*p.text)
+	return ids, nil, err
 }
 
 // maxCandidates is the maximum number of candidates for each token.
@@ -135,13 +163,14 @@ func (r *chatRequest) job() (*job, error) {
 			messages[i].Role = "system"
 		}
 	}
-	return &job{options: o, form: &chatForm{}, stream: r.Stream, usage: r.Streaming != nil && r.Streaming.Usage,
-		tokens: func(g *generator) ([]int, []int, error) {
-			if g.template == nil {
-				return nil, nil, refused("messages", "%v", g.noChat)
-			}
-			return g.model.EncodeChat(g.template, messages)
-		}}, nil
+	j := r.newJob(o, chatForm{})
+	j.prompts = []source{{tokens: func(g *generator) ([]int, []int, error) {
+		if g.template == nil {
+			return nil, nil, refused("messages", "%v", g.noChat)
+		}
+		return g.model.EncodeChat(g.template, messages)
+	}}}
+	return j, nil
 }
 
 // isList reports whether an optional list has elements.
@@ -171,34 +200,58 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *jo
 	a.end(err)
 }
 
-// generate generates the text of a job.
+// generate generates the texts of a job, one after the other.
 func (h *handler) generate(ctx context.Context, g *generator, j *job, a *answerer, began func()) error {
-	prompt, ends, err := j.tokens(g)
-	if errors.Is(err, tokenizer.ErrText) {
-		err = inputError{err}
-	}
-	if err != nil {
-		return err
-	}
-	s, err := g.take(ctx, prompt)
-	if err != nil {
-		return err
-	}
-	defer g.put(s)
 	a.tokenizer = g.model.Tokenizer()
-	o := j.options
-	o.Ends = ends
-	for p, err := range s.GenerateTokens(ctx, prompt, o) {
-		if p.Finish != "" && h.options.Observe != nil {
-			h.options.Observe(a.model, p.Finish, p.Stats)
+	type encoded struct{ prompt, ends []int }
+	list := make([]encoded, len(j.prompts))
+	for i, p := range j.prompts { // all of them before the first text
+		var err error
+		list[i].prompt, list[i].ends, err = p.tokens(g)
+		if errors.Is(err, tokenizer.ErrText) {
+			err = inputError{err}
+		}
+		if err == nil {
+			err = g.model.CheckPrompt(list[i].prompt)
 		}
 		if err != nil {
 			return err
 		}
-		began()
-		if err := a.piece(&p); err != nil {
+	}
+	for i, e := range list {
+		s, err := g.take(ctx, e.prompt)
+		if err != nil {
 			return err
 		}
+		err = h.choices(ctx, s, e.prompt, e.ends, j.prompts[i].echo, a, began)
+		g.put(s)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choices generates the texts of a prompt, the first one with the seed of the request, each further
+// one with the next number.
+func (h *handler) choices(ctx context.Context, s *text.Session, prompt, ends []int, echo string, a *answerer, began func()) error {
+	o := a.job.options
+	o.Ends = ends
+	for n := range a.job.texts {
+		a.next(echo)
+		for p, err := range s.GenerateTokens(ctx, prompt, o) {
+			if p.Finish != "" && h.options.Observe != nil {
+				h.options.Observe(a.model, p.Finish, p.Stats)
+			}
+			if err != nil {
+				return err
+			}
+			began()
+			if err := a.piece(&p, n == 0); err != nil {
+				return err
+			}
+		}
+		o.Seed++
 	}
 	return nil
 }

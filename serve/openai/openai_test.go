@@ -125,6 +125,8 @@ func TestTextIsTheLibrary(t *testing.T) {
 		{"greedy", client.CompletionRequest{Prompt: "hello", MaxTokens: 12}, text.Options{MaxTokens: 12, Sampling: text.Sampling{}}},
 		{"seed", client.CompletionRequest{Prompt: "hello", MaxTokens: 12, Temperature: 1.5, TopP: 0.5, Seed: &seed},
 			text.Options{MaxTokens: 12, Sampling: text.Sampling{Temperature: 1.5, TopP: 0.5, Seed: 7}}},
+		{"penalties", client.CompletionRequest{Prompt: "hello", MaxTokens: 12, PresencePenalty: 1.5, FrequencyPenalty: -0.5},
+			text.Options{MaxTokens: 12, Sampling: text.Sampling{PresencePenalty: 1.5, FrequencyPenalty: -0.5}}},
 		{"default length", client.CompletionRequest{Prompt: "ab"}, text.Options{MaxTokens: 16}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -207,6 +209,99 @@ func TestChat(t *testing.T) {
 	}
 }
 
+// Several prompts and several texts for each give the texts that each gives alone.
+func TestManyTexts(t *testing.T) {
+	p := newPeer(t, serve.Config{})
+	seed := 11
+	prompts := []string{"hello", "other", "third"}
+	for _, n := range []int{1, 3} {
+		r := client.CompletionRequest{Model: "lm", Prompt: prompts, MaxTokens: 6, Temperature: 2, Seed: &seed, N: n}
+		var expected []string
+		promptTokens, generated := 0, 0
+		for _, prompt := range prompts {
+			promptTokens += len(prompt)
+			for i := range n {
+				expected = append(expected, want(t, prompt, text.Options{MaxTokens: 6, Sampling: text.Sampling{Temperature: 2, Seed: uint64(seed + i)}}))
+				generated += 6
+			}
+		}
+		got, err := p.client.CreateCompletion(t.Context(), r)
+		must(t, err)
+		if len(got.Choices) != len(expected) || got.Usage.PromptTokens != promptTokens || got.Usage.CompletionTokens != generated ||
+			got.Usage.TotalTokens != promptTokens+generated {
+			t.Fatalf("n %d: %d choices, usage %+v, want %d, %d and %d tokens", n, len(got.Choices), got.Usage, len(expected), promptTokens, generated)
+		}
+		for i, c := range got.Choices {
+			if c.Index != i || c.Text != expected[i] || c.FinishReason != "length" {
+				t.Errorf("n %d, choice %d: got %+v, want %q", n, i, c, expected[i])
+			}
+		}
+		streamed, ends := make([]string, len(expected)), make([]int, len(expected))
+		stream, err := p.client.CreateCompletionStream(t.Context(), r)
+		must(t, err)
+		for {
+			chunk, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			must(t, err)
+			c := chunk.Choices[0]
+			streamed[c.Index] += c.Text
+			if c.FinishReason != "" {
+				ends[c.Index]++
+			}
+		}
+		must(t, stream.Close())
+		for i := range expected {
+			if streamed[i] != expected[i] || ends[i] != 1 {
+				t.Errorf("n %d, streamed choice %d: got %q with %d ends, want %q", n, i, streamed[i], ends[i], expected[i])
+			}
+		}
+	}
+}
+
+// Each choice of a chat begins with its role.
+func TestManyReplies(t *testing.T) {
+	p := newPeer(t, serve.Config{})
+	seed := 5
+	r := client.ChatCompletionRequest{Model: "lm", MaxCompletionTokens: 4, Temperature: 2, Seed: &seed, N: 2,
+		Messages: []client.ChatCompletionMessage{{Role: "user", Content: "hi"}}}
+	got, err := p.client.CreateChatCompletion(t.Context(), r)
+	must(t, err)
+	stream, err := p.client.CreateChatCompletionStream(t.Context(), r)
+	must(t, err)
+	defer stream.Close()
+	roles, streamed := make([]string, 2), make([]string, 2)
+	for {
+		chunk, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		c := chunk.Choices[0]
+		roles[c.Index] += c.Delta.Role
+		streamed[c.Index] += c.Delta.Content
+	}
+	for i := range 2 {
+		expected := want(t, "hi|", text.Options{MaxTokens: 4, Sampling: text.Sampling{Temperature: 2, Seed: uint64(seed + i)}})
+		if got.Choices[i].Message.Content != expected || streamed[i] != expected || roles[i] != "assistant" {
+			t.Errorf("choice %d: got %q, streamed %q with the role %q, want %q", i, got.Choices[i].Message.Content, streamed[i], roles[i], expected)
+		}
+	}
+}
+
+// The echo precedes each text, and shifts the places of its tokens.
+func TestEcho(t *testing.T) {
+	p := newPeer(t, serve.Config{})
+	got, err := p.client.CreateCompletion(t.Context(), client.CompletionRequest{Model: "lm", Prompt: []string{"hello", "other"}, MaxTokens: 3, Temperature: 1e-30, Echo: true})
+	must(t, err)
+	for i, prompt := range []string{"hello", "other"} {
+		if expected := prompt + want(t, prompt, text.Options{MaxTokens: 3}); got.Choices[i].Text != expected {
+			t.Errorf("got %q, want %q", got.Choices[i].Text, expected)
+		}
+	}
+}
+
 // A prompt whose beginning a session has computed computes only the rest.
 func TestPrefixIsReused(t *testing.T) {
 	p := newPeer(t, serve.Config{})
@@ -230,7 +325,7 @@ func post(t testing.TB, p *peer, path, body string) (status int, header http.Hea
 	var e struct {
 		Error struct{ Message, Type string }
 	}
-	if json.Unmarshal(b, &e) != nil || r.StatusCode != 200 && (e.Error.Message == "" || e.Error.Type == "") {
+	if json.Unmarshal(b, &e) != nil && !strings.HasPrefix(string(b), "data: ") || r.StatusCode != 200 && (e.Error.Message == "" || e.Error.Type == "") {
 		t.Errorf("%s: answer %q, want an error object", body, b)
 	}
 	return r.StatusCode, r.Header, e.Error.Message
@@ -250,20 +345,29 @@ func TestRefusals(t *testing.T) {
 		{"completions", `{"model":"no","prompt":"x"}`, 404, "no"},
 		{"completions", `{"model":"plain","prompt":"x"}`, 404, "plain"},
 		{"completions", `{"model":"lm"}`, 400, "prompt"},
-		{"completions", `{"model":"lm","prompt":["a","b"]}`, 400, "2 prompts"},
+		{"completions", `{"model":"lm","prompt":["a",5]}`, 400, "prompt"},
+		{"completions", `{"model":"lm","prompt":["a",["b"]]}`, 400, "prompt"},
+		{"completions", `{"model":"lm","prompt":["a",null]}`, 400, "prompt"},
+		{"completions", `{"model":"lm","prompt":["a",""]}`, 400, "empty"},
+		{"completions", `{"model":"lm","prompt":[]}`, 400, "empty"},
+		{"completions", `{"model":"lm","prompt":["a",[1,2000]],"stream":true}`, 400, "2000"},
+		{"completions", `{"model":"lm","prompt":[` + strings.Repeat(`"a",`, 128) + `"a"]}`, 400, "129 prompts"},
+		{"completions", `{"model":"lm","prompt":["a","b"],"n":65}`, 400, "128"},
+		{"completions", `{"model":"lm","prompt":["a",[1]],"echo":true}`, 400, "echo"},
 		{"completions", `{"model":"lm","prompt":{}}`, 400, "prompt"},
 		{"completions", `{"model":"lm","prompt":[1,2000]}`, 400, "2000"},
 		{"completions", `{"model":"lm","prompt":[-1]}`, 400, "-1"},
 		{"completions", `{"model":"lm","prompt":"` + strings.Repeat("x", 40) + `"}`, 400, "32"},
-		{"completions", lm + `"n":2}`, 400, "n:"},
+		{"completions", lm + `"n":0}`, 400, "n:"},
+		{"completions", lm + `"n":129}`, 400, "n:"},
 		{"completions", lm + `"best_of":3}`, 400, "best_of"},
 		{"completions", lm + `"suffix":"y"}`, 400, "suffix"},
 		{"completions", lm + `"temperature":-1}`, 400, "temperature"},
 		{"completions", lm + `"top_p":1.5}`, 400, "top-p"},
 		{"completions", lm + `"max_tokens":0}`, 400, "max_tokens"},
 		{"completions", lm + `"max_tokens":1e99}`, 400, "max_tokens"},
-		{"completions", lm + `"presence_penalty":1}`, 400, "presence_penalty"},
-		{"completions", lm + `"frequency_penalty":1}`, 400, "frequency_penalty"},
+		{"completions", lm + `"presence_penalty":2.5}`, 400, "presence_penalty"},
+		{"completions", lm + `"frequency_penalty":-3}`, 400, "frequency_penalty"},
 		{"completions", lm + `"logprobs":99}`, 400, "logprobs"},
 		{"completions", lm + `"logit_bias":{"x":1}}`, 400, "logit_bias"},
 		{"completions", lm + `"logit_bias":{"999":1}}`, 400, "999"},
@@ -299,6 +403,8 @@ func TestForms(t *testing.T) {
 	for _, body := range []string{
 		`{"model":"lm","prompt":["x"],"stop":null,"user":"u","unknown":1}`,
 		`{"model":"lm","prompt":[[1,2,3]],"stop":"a","logprobs":0}`,
+		`{"model":"lm","prompt":["x","y",[1,2]],"n":2,"best_of":2,"presence_penalty":-2,"frequency_penalty":2}`,
+		`{"model":"lm","prompt":[[1,2],[3]],"n":2,"stream":true}`,
 		`{"model":"lm","prompt":[1,2],"stop":["a","b"],"seed":-1,"echo":false,"logit_bias":{"5":-100}}`,
 		`{"model":"lm","prompt":"x","echo":true,"top_k":3,"min_p":0.1,"repetition_penalty":1.2,"max_tokens":null}`,
 	} {

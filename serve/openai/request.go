@@ -47,7 +47,7 @@ type typed struct {
 // completionRequest is the body of a completion.
 type completionRequest struct {
 	request
-	Prompt   prompt  `json:"prompt"`
+	Prompt   prompts `json:"prompt"`
 	Echo     bool    `json:"echo"`
 	LogProbs *int    `json:"logprobs"`
 	BestOf   *int    `json:"best_of"`
@@ -73,30 +73,45 @@ type prompt struct {
 	tokens []int
 }
 
-// UnmarshalJSON accepts a string, a list of tokens, and a list of one of these.
-func (p *prompt) UnmarshalJSON(b []byte) error { return p.parse(b, true) }
+// prompts are those of a completion.
+type prompts []prompt
 
-// parse reads a prompt; list reports whether b may be a list of one prompt.
-func (p *prompt) parse(b []byte, list bool) error {
-	switch b[0] {
-	case 'n': // null
+// UnmarshalJSON accepts a string, a list of tokens, and a list of these.
+func (p *prompts) UnmarshalJSON(b []byte) error {
+	var one prompt
+	var all []json.RawMessage
+	switch {
+	case b[0] == 'n': // null
 		return nil
-	case '"':
+	case one.parse(b) == nil:
+		*p = prompts{one}
+		return nil
+	case b[0] != '[' || json.Unmarshal(b, &all) != nil:
+		return errPrompt
+	case len(all) > maxTexts:
+		return refused("prompt", "%d prompts, at most %d are accepted", len(all), maxTexts)
+	}
+	*p = make(prompts, len(all))
+	for i, raw := range all {
+		if err := (*p)[i].parse(raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errPrompt = refused("prompt", "want a string, a list of tokens, or a list of these")
+
+// parse reads one prompt.
+func (p *prompt) parse(b []byte) error {
+	if b[0] == '"' {
 		return json.Unmarshal(b, &p.text)
 	}
-	err := json.Unmarshal(b, &p.tokens)
-	if err == nil && b[0] == '[' {
-		return nil
+	if b[0] != '[' || json.Unmarshal(b, &p.tokens) != nil {
+		p.tokens = nil
+		return errPrompt
 	}
-	p.tokens = nil
-	var all []json.RawMessage
-	if !list || json.Unmarshal(b, &all) != nil || len(all) == 0 || all[0][0] != '"' && all[0][0] != '[' {
-		return refused("prompt", "want a string or a list of tokens")
-	}
-	if len(all) > 1 {
-		return refused("prompt", "%d prompts, want one in each request", len(all))
-	}
-	return p.parse(all[0], false)
+	return nil
 }
 
 // stops are the strings that end a text.
@@ -160,18 +175,21 @@ func (e inputError) Error() string { return e.err.Error() }
 // Unwrap returns etrun.ErrInput and the cause.
 func (e inputError) Unwrap() []error { return []error{etrun.ErrInput, e.err} }
 
-// maxStop is the maximum number of stop strings.
-const maxStop = 16
+// maxStop is the maximum number of stop strings, maxPenalty that of penalties.
+const (
+	maxStop    = 16
+	maxPenalty = 2
+)
 
 // options returns the options of a text, or an error for fields that are not supported.
 func (r *request) options() (o text.Options, err error) {
 	switch {
-	case r.N != nil && *r.N != 1:
-		return o, refused("n", "%d, want 1: one text for each request", *r.N)
-	case r.Presence != nil && *r.Presence != 0:
-		return o, refused("presence_penalty", "not supported; repetition_penalty is")
-	case r.Frequency != nil && *r.Frequency != 0:
-		return o, refused("frequency_penalty", "not supported; repetition_penalty is")
+	case r.N != nil && (*r.N < 1 || *r.N > maxTexts):
+		return o, refused("n", "%d, want 1 to %d", *r.N, maxTexts)
+	case math.Abs(orZero(r.Presence)) > maxPenalty:
+		return o, refused("presence_penalty", "%v, want a number from -%d to %d", *r.Presence, maxPenalty, maxPenalty)
+	case math.Abs(orZero(r.Frequency)) > maxPenalty:
+		return o, refused("frequency_penalty", "%v, want a number from -%d to %d", *r.Frequency, maxPenalty, maxPenalty)
 	case r.Format != nil && r.Format.Type != "text":
 		return o, refused("response_format", "type %s, want text", quote(r.Format.Type))
 	case r.MaxTokens != nil && *r.MaxTokens < 1:
@@ -182,7 +200,8 @@ func (r *request) options() (o text.Options, err error) {
 		return o, refused("stream_options", "only with stream")
 	}
 	o = text.Options{MaxTokens: orZero(r.MaxTokens), Stop: slices.Clone(r.Stop), IgnoreEOS: r.IgnoreEOS, Sampling: text.Sampling{
-		Temperature: 1, TopP: orZero(r.TopP), TopK: max(orZero(r.TopK), 0), MinP: orZero(r.MinP), RepetitionPenalty: orZero(r.Repeat)}}
+		Temperature: 1, TopP: orZero(r.TopP), TopK: max(orZero(r.TopK), 0), MinP: orZero(r.MinP), RepetitionPenalty: orZero(r.Repeat),
+		PresencePenalty: orZero(r.Presence), FrequencyPenalty: orZero(r.Frequency)}}
 	if r.Temperature != nil {
 		o.Temperature = *r.Temperature
 	}
