@@ -15,6 +15,9 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
@@ -148,6 +151,100 @@ func TestCorpusContext(t *testing.T) {
 		if !is[*PromptError](err) || !strings.Contains(err.Error(), fmt.Sprint(n)) || !strings.Contains(err.Error(), fmt.Sprint(n+1)) {
 			t.Errorf("%s: a prompt of %d: %v", name, len(full), err)
 		}
+	}
+}
+
+// TestCorpusLookup compares texts with and without drafts, of the portable program changed to return
+// the logits of all tokens.
+func TestCorpusLookup(t *testing.T) {
+	c := openCorpus(t)
+	s := newSession(t, c.allLogits(t))
+	for i, e := range c.Programs["portable"].Eager {
+		got, _, _, err := collect(s.GenerateTokens(context.Background(), c.Prompts[i].Tokens, Options{MaxTokens: len(e.Tokens)}))
+		if !slices.Equal(got, e.Tokens) || err != nil {
+			t.Errorf("prompt %d: got %d, %v, want %d", i, got, err, e.Tokens)
+		}
+		story := append(slices.Clone(c.Prompts[i].Tokens), e.Tokens...)
+		for _, prompt := range [][]int{c.Prompts[i].Tokens, append(story, c.Prompts[i].Tokens...)} { // from the beginning, and again
+			o := Options{IgnoreEOS: true}
+			want, _, _, err := collect(s.GenerateTokens(context.Background(), prompt, o))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Lookup = 8
+			got, _, last, err := collect(s.GenerateTokens(context.Background(), prompt, o))
+			if !slices.Equal(got, want) || err != nil {
+				t.Errorf("prompt %d of %d tokens, with drafts: got %d, %v, want %d", i, len(prompt), got, err, want)
+			}
+			t.Logf("prompt of %d tokens: %d generated, %d of %d drafted came", len(prompt), len(got), last.Stats.Accepted, last.Stats.Drafted)
+		}
+	}
+}
+
+// allLogits opens the portable program with the selection of the last token replaced by a view, so
+// that the classifier computes the logits of all tokens.
+func (c *corpus) allLogits(t testing.TB) *etrun.Program {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(c.folder, c.Programs["portable"].File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pte.Parse(data, pte.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &p.Methods[slices.IndexFunc(p.Methods, func(m pte.Method) bool { return m.Name == "forward" })]
+	list := m.Chains[0].Instructions
+	operator := func(i int) string {
+		if list[i].Kind != pte.KernelCall {
+			return ""
+		}
+		return m.Operators[list[i].Index].Name
+	}
+	last := len(list) - 1
+	for operator(last) != "aten::select_copy" {
+		last--
+	}
+	width := m.Values[list[last].Args[0]].Tensor.Sizes[1]
+	rows := make(map[int]bool)
+	for i := last; i < len(list) && operator(i) != "aten::copy_"; i++ {
+		rows[list[i].Args[len(list[i].Args)-1]] = true
+	}
+	for id := range rows {
+		if v := m.Values[id].Tensor; v != nil && v.Sizes[0] == 1 && v.Storage == pte.Planned {
+			v.Sizes[0], v.Dynamism = width, tensor.DynamicBound
+			arena := &m.Arenas[v.Arena]
+			v.Offset = (arena.Size + 63) / 64 * 64
+			arena.Size = v.Offset + v.NBytes()
+		}
+	}
+	from, to := list[last].Args[0], list[last].Args[len(list[last].Args)-1]
+	sizes := pte.Value{Kind: tensor.KindIntList}
+	for _, n := range []int64{-1, int64(m.Values[to].Tensor.Sizes[1])} {
+		sizes.Items = append(sizes.Items, len(m.Values))
+		m.Values = append(m.Values, pte.Value{Kind: tensor.KindInt, Int: n})
+	}
+	m.Values = append(m.Values, sizes)
+	view := slices.IndexFunc(m.Operators, func(o pte.Operator) bool { return o.Name == "executorch_prim::et_view" })
+	list[last].Index, list[last].Args = view, []int{from, len(m.Values) - 1, to}
+	prog, err := etrun.Parse(ptetest.Write(p, ptetest.Layout{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { prog.Close() })
+	return prog
+}
+
+// BenchmarkCorpusLookup measures drafts for a story that is told again.
+func BenchmarkCorpusLookup(b *testing.B) {
+	c := openCorpus(b)
+	p := c.allLogits(b)
+	e := c.Programs["portable"].Eager[0]
+	again := append(append(slices.Clone(c.Prompts[0].Tokens), e.Tokens...), c.Prompts[0].Tokens...)
+	for _, lookup := range []int{0, 2, 4, 8, 16} {
+		b.Run(fmt.Sprint("drafts of ", lookup), func(b *testing.B) {
+			benchmarkLookup(b, newSession(b, p), again, Options{MaxTokens: 120, Lookup: lookup, IgnoreEOS: true})
+		})
 	}
 }
 

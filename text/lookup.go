@@ -43,7 +43,7 @@ func (g *generation) draft(id int) []int {
 	if g.o.MaxTokens > 0 {
 		n = min(n, g.o.MaxTokens-g.stats.Generated-1)
 	}
-	if n <= 0 || !g.model.info.AllLogits || g.model.info.Cache == CacheRecurrent {
+	if n <= 0 || !g.model.info.TakesDrafts() {
 		return nil
 	}
 	text := g.tokens

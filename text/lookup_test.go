@@ -3,6 +3,7 @@ package text
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -74,4 +75,60 @@ func TestLookupFails(t *testing.T) {
 		f.fault = nil
 		checkGreedy(t, "after a draft", s, []int{9, 5})
 	}
+}
+
+// TestLookupProgram compares texts with and without drafts of a program that computes.
+func TestLookupProgram(t *testing.T) {
+	for seed := range uint64(4) {
+		p := transformer{layers: 2, dim: 32, heads: 2, vocabulary: 96, context: 192, seed: seed}.program(t)
+		s := newSession(t, p)
+		if info := s.Model().Info(); !info.AllLogits || info.Cache != CachePositions || info.Chunk != 192 {
+			t.Fatalf("got %+v", info)
+		}
+		prompt := []int{5, 6, 7, 8, 9, 10, 11, 5, 6, 7}
+		for _, o := range []Options{{MaxTokens: 150}, {MaxTokens: 60, Sampling: Sampling{Temperature: 0.5, Seed: seed}}} {
+			want, _, plain, err := collect(newSession(t, p).GenerateTokens(context.Background(), prompt, o))
+			if len(want) != o.MaxTokens || err != nil {
+				t.Fatalf("seed %d: %d tokens, %v", seed, len(want), err)
+			}
+			for _, lookup := range []int{1, 4, 16} {
+				o := o
+				o.Lookup = lookup
+				got, _, last, err := collect(s.GenerateTokens(context.Background(), prompt, o))
+				if !slices.Equal(got, want) || last.Finish != plain.Finish || err != nil {
+					t.Errorf("seed %d, drafts of %d: got %d, %q, %v, want %d", seed, lookup, got, last.Finish, err, want)
+				}
+				if o.Temperature == 0 && last.Stats.Accepted == 0 {
+					t.Errorf("seed %d, drafts of %d: %+v", seed, lookup, last.Stats)
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkLookup measures a program of 8 MB whose text repeats itself.
+func BenchmarkLookup(b *testing.B) {
+	p := transformer{layers: 2, dim: 256, heads: 4, vocabulary: 4096, context: 320, seed: 1}.program(b)
+	for _, lookup := range []int{0, 2, 4, 8, 16} {
+		b.Run(fmt.Sprint("drafts of ", lookup), func(b *testing.B) {
+			benchmarkLookup(b, newSession(b, p), []int{1, 2, 3, 4, 5, 6, 7, 8}, Options{MaxTokens: 256, Lookup: lookup, IgnoreEOS: true})
+		})
+	}
+}
+
+// benchmarkLookup generates texts from an empty session.
+func benchmarkLookup(b *testing.B, s *Session, prompt []int, o Options) {
+	var sum Stats
+	for b.Loop() {
+		s.Reset()
+		_, _, last, err := collect(s.GenerateTokens(context.Background(), prompt, o))
+		if err != nil {
+			b.Fatal(err)
+		}
+		sum.Generated, sum.Decode = sum.Generated+last.Stats.Generated-1, sum.Decode+last.Stats.Decode
+		sum.Drafted, sum.Accepted = sum.Drafted+last.Stats.Drafted, sum.Accepted+last.Stats.Accepted
+	}
+	b.ReportMetric(float64(sum.Generated)/sum.Decode.Seconds(), "tokens/s")
+	b.ReportMetric(float64(sum.Accepted)/float64(max(sum.Drafted, 1)), "accepted/drafted")
+	b.ReportMetric(float64(sum.Accepted)/float64(sum.Generated), "accepted/token")
 }

@@ -21,6 +21,11 @@ type Info struct {
 	Layers     int  // -1 if unknown
 }
 
+// TakesDrafts reports whether Options.Lookup has an effect.
+func (i *Info) TakesDrafts() bool {
+	return i.AllLogits && i.Cache != CacheRecurrent && (i.Chunk > 1 || i.Cache == CacheNone)
+}
+
 // Model is a language model: a program and its tokenizer. It is immutable and safe for concurrent
 // use, and refers to its program, which must stay open.
 type Model struct {

@@ -44,6 +44,10 @@ type languageRuns struct {
 	PerToken    stats.Summary `json:"decode_ms_per_token"` // after the first one
 	PrefillRate float64       `json:"prefill_tokens_per_s"`
 	DecodeRate  float64       `json:"decode_tokens_per_s"`
+	TokenBytes  int64         `json:"bytes_per_token"`    // weights, and the cache up to the middle of the generated tokens
+	ReadRate    float64       `json:"decode_bytes_per_s"` // that many for each token
+	Bandwidth   float64       `json:"memory_bytes_per_s"` // measured: the threads read memory
+	Share       float64       `json:"bandwidth_share"`    // of the two
 }
 
 // maxLengths bounds --lengths.
@@ -113,17 +117,39 @@ func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session
 	}
 	defer dialogue.Close()
 	share := b.plan.Duration / time.Duration(len(lengths)*len(b.threads))
+	b.progress.say("reading memory")
+	bandwidth := readBandwidth(s.Threads())
 	for _, n := range lengths {
 		b.progress.say("prompts of %d tokens", n)
 		runs, err := l.repeat(ctx, dialogue, l.prompt(n, info.Vocabulary, o.Seed), share)
 		if runs.Prefill.N > 0 {
-			runs.Threads = s.Threads()
+			runs.Threads, runs.Bandwidth = s.Threads(), bandwidth
+			if err := runs.addBytes(dialogue); err != nil {
+				return err
+			}
 			r.Runs = append(r.Runs, runs)
 		}
 		if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// addBytes compares what the tokens after the first one have read with what memory delivers.
+func (r *languageRuns) addBytes(s *text.Session) error {
+	f, err := s.Footprint()
+	if err != nil {
+		return err
+	}
+	info := s.Model().Info()
+	positions := info.Context // of a cache whose use is not known
+	if info.Cache == text.CachePositions {
+		positions = r.Prompt + r.Generated/2
+	}
+	r.TokenBytes = f.Weights + f.State*int64(positions)/int64(info.Context)
+	r.ReadRate = float64(r.TokenBytes) * r.DecodeRate
+	r.Share = r.ReadRate / r.Bandwidth
 	return nil
 }
 
@@ -200,10 +226,14 @@ func (r *languageReport) print(b *benchCommand) {
 	e := &r.Environment
 	fmt.Fprintf(b.out, "%s; %s, %s; load average %.2f\n", e.Version, orDash(e.CPU), count(e.Processors, "processor", "processors"), e.LoadBefore)
 	fmt.Fprintf(b.out, "%s: %s, at most %s a call; medians\n", printable(r.Model), count(r.Context, "position", "positions"), count(r.Chunk, "token", "tokens"))
-	fmt.Fprintf(b.out, "%8s %8s %14s %12s %14s %12s %6s\n", "threads", "prompt", "prefill tok/s", "first ms", "decode tok/s", "ms/token", "texts")
+	if len(r.Runs) > 0 {
+		fmt.Fprintf(b.out, "memory: %.4g GB/s read by %s\n", r.Runs[0].Bandwidth/1e9, count(r.Runs[0].Threads, "thread", "threads"))
+	}
+	fmt.Fprintf(b.out, "%8s %8s %14s %12s %14s %12s %10s %8s %6s %6s\n", "threads", "prompt", "prefill tok/s", "first ms", "decode tok/s", "ms/token",
+		"MB/token", "GB/s", "share", "texts")
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		fmt.Fprintf(b.out, "%8d %8d %14.4g %12.4g %14.4g %12.4g %6d\n", run.Threads, run.Prompt, run.PrefillRate, run.First.P50,
-			run.DecodeRate, run.PerToken.P50, run.Prefill.N)
+		fmt.Fprintf(b.out, "%8d %8d %14.4g %12.4g %14.4g %12.4g %10.4g %8.3g %5.0f%% %6d\n", run.Threads, run.Prompt, run.PrefillRate, run.First.P50,
+			run.DecodeRate, run.PerToken.P50, float64(run.TokenBytes)/1e6, run.ReadRate/1e9, 100*run.Share, run.Prefill.N)
 	}
 }

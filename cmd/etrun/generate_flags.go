@@ -92,6 +92,7 @@ func (f *samplingFlags) addFlags(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.text.PresencePenalty, "presence-penalty", 0, "subtract `X` from logits of tokens that have been generated")
 	flags.Float64Var(&f.text.FrequencyPenalty, "frequency-penalty", 0, "subtract `X` for each time that a token has been generated")
 	flags.StringArrayVar(&f.bias, "logit-bias", nil, "add to the logit of a token, `ID=X`; -inf excludes it; may be repeated")
+	flags.IntVar(&f.text.Lookup, "lookup", 0, "draft up to `N` tokens from earlier parts of the text; needs a program that returns all logits")
 	flags.BoolVar(&f.text.LogProbs, "logprobs", false, "with --json: the logarithm of each token's probability")
 	flags.IntVar(&f.text.Top, "top-logprobs", 0, "with --logprobs: also those of the `N` most likely tokens")
 }

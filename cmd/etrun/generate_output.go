@@ -121,6 +121,9 @@ func statistics(p *text.Piece) string {
 		line += fmt.Sprintf("first token after %v; ", round(s.FirstToken))
 	}
 	line += count(s.Generated, "token", "tokens")
+	if s.Drafted > 0 {
+		line += fmt.Sprintf(", %d of them of %d drafted", s.Accepted, s.Drafted)
+	}
 	if r := s.DecodeRate(); r > 0 {
 		line += fmt.Sprintf(", %.4g tokens/s", r)
 	}
@@ -184,6 +187,8 @@ type textStats struct {
 	Prompt      int     `json:"prompt_tokens"`
 	Reused      int     `json:"reused_tokens"` // of the prompt, computed before
 	Generated   int     `json:"generated_tokens"`
+	Drafted     int     `json:"drafted_tokens"`
+	Accepted    int     `json:"accepted_tokens"` // of drafts, part of the text
 	PrefillMS   float64 `json:"prefill_ms"`
 	FirstMS     float64 `json:"first_token_ms"`
 	DecodeMS    float64 `json:"decode_ms"` // from the first token to the last
@@ -192,7 +197,7 @@ type textStats struct {
 }
 
 func newTextStats(s *text.Stats) textStats {
-	return textStats{s.Prompt, s.Reused, s.Generated, stats.MS(s.Prefill), stats.MS(s.FirstToken), stats.MS(s.Decode),
+	return textStats{s.Prompt, s.Reused, s.Generated, s.Drafted, s.Accepted, stats.MS(s.Prefill), stats.MS(s.FirstToken), stats.MS(s.Decode),
 		s.PrefillRate(), s.DecodeRate()}
 }
 

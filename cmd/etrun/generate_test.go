@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,6 +70,7 @@ func must(t *testing.T, err error) {
 func TestGenerateIsTheLibrary(t *testing.T) {
 	inTextFolder(t)
 	greedy := libraryText(t, "hello", text.Options{MaxTokens: 12, IgnoreEOS: true})
+	penalized := libraryText(t, "hello", text.Options{MaxTokens: 12, IgnoreEOS: true, Sampling: text.Sampling{PresencePenalty: 1, FrequencyPenalty: 0.5}})
 	drawn := libraryText(t, "hello", text.Options{MaxTokens: 12, IgnoreEOS: true, Sampling: text.Sampling{Temperature: 1.5, TopK: 40, TopP: 0.95, Seed: 7}})
 	if greedy == drawn || greedy == "" {
 		t.Fatalf("greedy %q, drawn %q: want two texts", greedy, drawn)
@@ -81,6 +83,7 @@ func TestGenerateIsTheLibrary(t *testing.T) {
 		{"standard input", " --prompt -", "hello", greedy},
 		{"echo", " --prompt hello --echo", "", "hello" + greedy},
 		{"seed", " --prompt hello -t 1.5 --top-k 40 --top-p 0.95 --seed 7", "", drawn},
+		{"penalties", " --prompt hello --presence-penalty 1 --frequency-penalty 0.5", "", penalized},
 		{"seed again", " --prompt hello -t 1.5 --top-k 40 --top-p 0.95 --seed 7", "", drawn},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -183,6 +186,9 @@ func TestGenerateErrors(t *testing.T) {
 		{"prompt beyond the context", "lm.pte --tokenizer bytes.json --prompt " + strings.Repeat("x", 40), 5, "32"},
 		{"token beyond the vocabulary", "lm.pte --tokens 1,5000", 5, "5000"},
 		{"temperature", "lm.pte --tokens 1 --temperature -1", 5, "temperature"},
+		{"penalty", "lm.pte --tokens 1 --presence-penalty NaN", 5, "presence penalty"},
+		{"drafts", "lm.pte --tokens 1 --lookup 4", 2, "logits of all"},
+		{"negative drafts", "lm.pte --tokens 1 --lookup -1", 5, "lookup"},
 		{"echo of tokens", "lm.pte --tokens 1 --echo", 2, "--echo"},
 		{"bias", "lm.pte --tokens 1 --logit-bias x", 2, "ID=X"},
 		{"bias of a token", "lm.pte --tokens 1 --logit-bias 999=1", 5, "999"},
@@ -221,6 +227,9 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
+// near reports whether two numbers differ by rounding only.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
+
 func TestBenchText(t *testing.T) {
 	model := textFile(t, "dynamic.pte")
 	var out, notes bytes.Buffer
@@ -236,6 +245,21 @@ func TestBenchText(t *testing.T) {
 		if run := &r.Runs[i]; run.Prompt != n || run.Generated != 5 || run.Prefill.N < minTexts || run.DecodeRate <= 0 || run.PrefillRate <= 0 {
 			t.Errorf("got %+v, want a prompt of %d tokens", run, n)
 		}
+		run := &r.Runs[i]
+		if run.TokenBytes <= 0 || i > 0 && run.TokenBytes <= r.Runs[0].TokenBytes {
+			t.Errorf("prompt of %d tokens: %d bytes for each token", n, run.TokenBytes)
+		}
+		rate := float64(run.TokenBytes) * run.DecodeRate
+		if run.Bandwidth < 1e7 || !near(run.ReadRate, rate) || !near(run.Share, rate/run.Bandwidth) {
+			t.Errorf("prompt of %d tokens: %g of %g bytes/s, share %g", n, run.ReadRate, run.Bandwidth, run.Share)
+		}
+	}
+	out.Reset()
+	if code := run([]string{"bench", "--text", model, "--duration", "1ms", "--decode", "2", "--lengths", "1"}, strings.NewReader(""), &out, &notes); code != 0 {
+		t.Fatalf("exit code %d: %s", code, notes.String())
+	}
+	if text := out.String(); !strings.Contains(text, "GB/s read by") || !strings.Contains(text, "MB/token") || !strings.Contains(text, "%") {
+		t.Errorf("got %s", text)
 	}
 	for args, want := range map[string]string{
 		"--lengths 32":       "32 positions",
