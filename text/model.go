@@ -22,7 +22,7 @@ type Info struct {
 }
 
 // TakesDrafts reports whether Options.Lookup has an effect.
-func (i *Info) TakesDrafts() bool {
+func (i Info) TakesDrafts() bool {
 	return i.AllLogits && i.Cache != CacheRecurrent && (i.Chunk > 1 || i.Cache == CacheNone)
 }
 

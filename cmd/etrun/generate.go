@@ -106,7 +106,7 @@ func (g *generateCommand) run(ctx context.Context, path string) error {
 	}
 	defer s.Close()
 	defer model.Close()
-	if info := model.Info(); g.text.Lookup > 0 && !info.TakesDrafts() {
+	if g.text.Lookup > 0 && !model.Info().TakesDrafts() {
 		return session.Usage("--lookup needs a program that takes several tokens and returns the logits of all of them")
 	}
 	g.path, g.model, g.load = s.Path, model, time.Since(begun)
