@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -104,6 +105,7 @@ func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, lim
 		return err
 	}
 	s.readBy(w, 0)
+	runtime.Gosched() // net/http's goroutine that watches the connection starts now, not on another thread during the run
 	e, err := v.endpointFor(r, request)
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ type version struct {
 	sequences *sequences
 	tensors   buffers // from alloc
 	answers   buffers
+	headers   oip.Cache
 	users     atomic.Int64
 	closed    chan struct{}
 }
@@ -116,7 +117,7 @@ const (
 
 // limits returns the limits of a request to the version.
 func (v *version) limits(body int64) oip.Limits {
-	l := oip.Limits{Header: headerBytes, Body: headerBytes, Tensors: headerBytes, Inputs: minInputs, Alloc: v.alloc}
+	l := oip.Limits{Header: headerBytes, Body: headerBytes, Tensors: headerBytes, Inputs: minInputs, Alloc: v.alloc, Cache: &v.headers}
 	for _, e := range v.endpoints {
 		bytes, elements, ok := e.maxBytes()
 		if !ok || elements > body/jsonElement {

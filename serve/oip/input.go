@@ -251,20 +251,21 @@ func (p *parser) row(place string, first, length, n int, read func(i int) error)
 }
 
 // readBinary reads the tensors after the JSON part, in order.
-func (p *parser) readBinary(list []Tensor, body io.Reader) error {
+func (p *parser) readBinary(list []Tensor) (err error) {
+	defer func() { err = p.body.explain(err) }()
 	for i, size := range p.sizes {
 		if size < 0 {
 			continue
 		}
 		place := fmt.Sprintf("%s[%d]", p.tensors, i)
-		if err := p.binaryTensor(place, &list[i], size, body); err != nil {
+		if err := p.binaryTensor(place, &list[i], size, p.body); err != nil {
 			return err
 		}
 	}
 	if !p.binary {
 		return nil
 	}
-	if n, _ := io.ReadFull(body, make([]byte, 1)); n > 0 {
+	if n, _ := io.ReadFull(p.body, make([]byte, 1)); n > 0 {
 		return invalid("", "extra bytes after the last tensor")
 	}
 	return nil

@@ -52,6 +52,8 @@ type Limits struct {
 	// Alloc allocates the bytes of a tensor, which need not be zero; the default is
 	// tensor.AlignedBytes.
 	Alloc func(n int) []byte
+	// Cache may be nil. It must be used with the same limits only.
+	Cache *Cache
 }
 
 // Request is one inference.

@@ -1,6 +1,7 @@
 package oip
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,64 +23,69 @@ const (
 // part, which binary tensors follow; empty if the body is all JSON. Errors are *Error. The result
 // does not refer to the body.
 func Read(body io.Reader, headerLength string, limits Limits) (*Request, error) {
+	p, err := newParser(body, headerLength, limits, "inputs")
+	if err != nil {
+		return nil, err
+	}
+	if r := limits.Cache.find(p); r != nil {
+		return r, p.readBinary(r.Inputs)
+	}
 	r := &Request{}
-	return r, read(body, headerLength, limits, "inputs", &r.Inputs, func(p *parser) field {
-		return field{
-			"id":         func(place string) (err error) { r.ID, err = p.text(place); return err },
-			"parameters": func(place string) (err error) { r.Parameters, err = p.parameters(place); return err },
-			"inputs":     func(place string) error { return p.list(place, &r.Inputs) },
-			"outputs":    func(place string) error { return p.outputs(place, r) },
-		}
+	err = p.whole(field{
+		"id":         func(place string) (err error) { r.ID, err = p.text(place); return err },
+		"parameters": func(place string) (err error) { r.Parameters, err = p.parameters(place); return err },
+		"inputs":     func(place string) error { return p.list(place, &r.Inputs) },
+		"outputs":    func(place string) error { return p.outputs(place, r) },
 	})
+	if err != nil {
+		return nil, err
+	}
+	limits.Cache.keep(p, r)
+	return r, p.readBinary(r.Inputs)
 }
 
-// ReadResponse reads an answer; see Read.
+// ReadResponse reads an answer; see Read. It does not use limits.Cache.
 func ReadResponse(body io.Reader, headerLength string, limits Limits) (*Response, error) {
+	p, err := newParser(body, headerLength, limits, "outputs")
+	if err != nil {
+		return nil, err
+	}
 	r := &Response{}
-	return r, read(body, headerLength, limits, "outputs", &r.Outputs, func(p *parser) field {
-		return field{
-			"id":            func(place string) (err error) { r.ID, err = p.text(place); return err },
-			"model_name":    func(place string) (err error) { r.Model, err = p.text(place); return err },
-			"model_version": func(place string) (err error) { r.Version, err = p.text(place); return err },
-			"outputs":       func(place string) error { return p.list(place, &r.Outputs) },
-		}
+	err = p.whole(field{
+		"id":            func(place string) (err error) { r.ID, err = p.text(place); return err },
+		"model_name":    func(place string) (err error) { r.Model, err = p.text(place); return err },
+		"model_version": func(place string) (err error) { r.Version, err = p.text(place); return err },
+		"outputs":       func(place string) error { return p.list(place, &r.Outputs) },
 	})
+	if err != nil {
+		return nil, err
+	}
+	return r, p.readBinary(r.Outputs)
 }
 
-// read reads the JSON part, with the members in fields, and the binary data of the named list of
-// tensors.
-func read(body io.Reader, headerLength string, limits Limits, tensors string, list *[]Tensor, fields func(*parser) field) error {
+// newParser returns a parser of the JSON part. If binary data follow, it has read that part.
+// tensors is the name of the list of tensors.
+func newParser(body io.Reader, headerLength string, limits Limits, tensors string) (*parser, error) {
 	if limits.Alloc == nil {
 		limits.Alloc = tensor.AlignedBytes
 	}
-	whole := &bounded{r: body, left: limits.Body}
-	header, err := headerOf(whole, headerLength, limits)
-	if err != nil {
-		return err
+	p := &parser{body: &bounded{r: body, left: limits.Body}, limits: limits, left: limits.Tensors, tensors: tensors}
+	if headerLength == "" {
+		p.dec = jsontext.NewDecoder(p.body)
+		return p, nil
 	}
-	p := &parser{dec: jsontext.NewDecoder(header), limits: limits, left: limits.Tensors, binary: headerLength != "", tensors: tensors}
-	if err := p.whole(fields(p)); err != nil {
-		return whole.explain(err)
-	}
-	if err := p.readBinary(*list, whole); err != nil {
-		return whole.explain(err)
-	}
-	return nil
-}
-
-// headerOf returns the JSON part of the body.
-func headerOf(whole io.Reader, length string, limits Limits) (io.Reader, error) {
-	if length == "" {
-		return whole, nil
-	}
-	n, err := strconv.ParseUint(length, 10, 63)
+	n, err := strconv.ParseUint(headerLength, 10, 63)
 	if err != nil || n == 0 {
-		return nil, invalid(HeaderLength, "%.40q, want the number of bytes of the JSON part", length)
+		return nil, invalid(HeaderLength, "%.40q, want the number of bytes of the JSON part", headerLength)
 	}
 	if int64(n) > limits.Header {
 		return nil, &Error{ErrTooLarge, HeaderLength, fmt.Errorf("%d, want at most %d", n, limits.Header)}
 	}
-	return io.LimitReader(whole, int64(n)), nil
+	p.binary, p.header = true, make([]byte, n)
+	got, _ := io.ReadFull(p.body, p.header) // JSON that is cut off has its own error
+	p.header = p.header[:got]
+	p.dec = jsontext.NewDecoder(bytes.NewBuffer(p.header))
+	return p, nil
 }
 
 // bounded is a body that fails if it is too long.
@@ -114,7 +120,7 @@ func (b *bounded) note(err error) error {
 // explain replaces an error by the body's error that caused it.
 func (b *bounded) explain(err error) error {
 	switch {
-	case b.err == nil:
+	case err == nil || b.err == nil:
 		return err
 	case errors.Is(b.err, errBody):
 		return &Error{ErrTooLarge, "", b.err}
@@ -124,6 +130,8 @@ func (b *bounded) explain(err error) error {
 
 // parser reads the JSON part.
 type parser struct {
+	body    *bounded
+	header  []byte // the JSON part if binary data follow
 	dec     *jsontext.Decoder
 	limits  Limits
 	left    int64 // remaining bytes of tensors
@@ -136,7 +144,8 @@ type parser struct {
 type field map[string]func(place string) error
 
 // whole reads the JSON part, which is one object.
-func (p *parser) whole(fields field) error {
+func (p *parser) whole(fields field) (err error) {
+	defer func() { err = p.body.explain(err) }()
 	if err := p.object("", fields); err != nil {
 		return err
 	}

@@ -61,15 +61,17 @@ type access struct {
 func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
 	id := r.Header.Get(headerID)
-	if !idForm.MatchString(id) {
+	if id == "" || !idForm.MatchString(id) {
 		id = rand.Text()
 		r.Header.Set(headerID, id)
 	}
 	w.Header().Set(headerID, id)
 	trace := ""
-	if m := traceForm.FindStringSubmatch(r.Header.Get(headerTrace)); m != nil {
-		trace = m[1]
-		w.Header().Set(headerTrace, r.Header.Get(headerTrace))
+	if given := r.Header.Get(headerTrace); given != "" {
+		if m := traceForm.FindStringSubmatch(given); m != nil {
+			trace = m[1]
+			w.Header().Set(headerTrace, given)
+		}
 	}
 	rec := &recorder{ResponseWriter: w}
 	a.next.ServeHTTP(rec, r)
