@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -17,16 +18,13 @@ import (
 // is computed in the type of the scales, half floats rounded after each step, and
 // then converted to the out's type.
 
-func embeddingByte(c *kernels.Ctx, a kernels.Args) error       { return embed(c, a, 8, 6) }
-func embeddingByteOfType(c *kernels.Ctx, a kernels.Args) error { return embed(c, a, 8, 7) }
-func embedding4Bit(c *kernels.Ctx, a kernels.Args) error       { return embed(c, a, 4, 6) }
-func embedding4BitOfType(c *kernels.Ctx, a kernels.Args) error { return embed(c, a, 4, 7) }
-func embedding2Bit(c *kernels.Ctx, a kernels.Args) error       { return embed(c, a, 2, 6) }
-func embedding2BitOfType(c *kernels.Ctx, a kernels.Args) error { return embed(c, a, 2, 7) }
-
-// embed is an embedding of weights of the given number of bits. Argument out is 6, or 7 if it
+// embed returns the embedding of weights of the given number of bits. Argument out is 6, or 7 if it
 // follows a dtype argument.
-func embed(c *kernels.Ctx, a kernels.Args, bits, out int) error {
+func embed(bits, out int) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error { return runEmbedding(c, a, bits, out) }
+}
+
+func runEmbedding(c *kernels.Ctx, a kernels.Args, bits, out int) error {
 	if err := checkEmbedding(a, bits, out); err != nil {
 		return err
 	}
@@ -64,15 +62,12 @@ func checkEmbedding(a kernels.Args, bits, out int) error {
 			return kernels.Bad(i, t.DType.String(), floatTypes)
 		}
 	}
-	for _, i := range [...]int{0, 1, 2, 5} {
-		if t := a.OptTensor(i); t != nil && !t.IsContiguous() {
-			return wantContiguous(a, i)
+	if out == 7 {
+		if err := wantType(a, 6, a.Tensor(out)); err != nil {
+			return err
 		}
 	}
-	if out == 7 {
-		return wantType(a, 6, a.Tensor(out))
-	}
-	return nil
+	return wantContiguous(a, 0, 1, 2, 5)
 }
 
 // embedder is the loop over the indices.
@@ -175,17 +170,21 @@ func (e *embedder) bind(c *kernels.Ctx, a kernels.Args, out int) {
 func (e *embedder) Range(worker, lo, hi int) {
 	row, rounded := e.rows[e.width*worker:][:e.width], e.rounded[e.width*worker:][:e.width]
 	params := e.params[2*e.groups*worker:][:2*e.groups]
-	scale, zero := params[:e.groups], params[e.groups:]
+	scale, zero, n := params[:e.groups], params[e.groups:], e.width/e.groups
 	for i := lo; i < hi; i++ {
 		at := int(e.index[i])
 		e.unpack(row, e.weight[at*e.packed:(at+1)*e.packed])
 		if e.zero.load != nil {
 			e.zero.load(zero, e.zero.at(at*e.groups, e.groups))
-			eachGroup(row, zero, subtract)
+			for g, z := range zero {
+				simd.ScaleShift(row[g*n:][:n], row[g*n:], 1, -z)
+			}
 			e.roundRow(row, rounded)
 		}
 		e.scale.load(scale, e.scale.at(at*e.groups, e.groups))
-		eachGroup(row, scale, multiply)
+		for g, s := range scale {
+			simd.ScaleShift(row[g*n:][:n], row[g*n:], s, 0)
+		}
 		if e.convert {
 			e.roundRow(row, rounded)
 		}
@@ -201,26 +200,6 @@ func (e *embedder) roundRow(row []float32, rounded []uint16) {
 	b := tensor.BytesOf(rounded)
 	e.round.store(b, row)
 	e.round.load(row, b)
-}
-
-// eachGroup applies f to the groups of a row, which have equal length, and their parameters.
-func eachGroup(row, params []float32, f func(group []float32, p float32)) {
-	n := len(row) / len(params)
-	for g, p := range params {
-		f(row[g*n:(g+1)*n], p)
-	}
-}
-
-func subtract(group []float32, zero float32) {
-	for i := range group {
-		group[i] -= zero
-	}
-}
-
-func multiply(group []float32, scale float32) {
-	for i := range group {
-		group[i] *= scale
-	}
 }
 
 // unpack4 unpacks two weights per byte, the high half first, from -8.

@@ -103,12 +103,7 @@ func (m *mixed) check(a kernels.Args, inner, out int) error {
 	if o.DType != x.DType && (out == 4 || o.DType != tensor.Float32 && o.DType != tensor.Float16) {
 		return kernels.Bad(out, o.DType.String(), "float32 or float16, in mixed_mm the input's type")
 	}
-	for i := range 3 {
-		if err := wantContiguous(a, i); err != nil {
-			return err
-		}
-	}
-	return nil
+	return wantContiguous(a, 0, 1, 2)
 }
 
 // bind resizes the out and loads the operands.

@@ -131,10 +131,12 @@ func sameOrder(a kernels.Args, i, j int) error {
 	return nil
 }
 
-// wantContiguous returns an error for argument i unless it is contiguous.
-func wantContiguous(a kernels.Args, i int) error {
-	if t := a.Tensor(i); !t.IsContiguous() {
-		return kernels.Badf(i, "a contiguous tensor", "dim order %v", t.DimOrder)
+// wantContiguous returns an error for the first of the tensor arguments that is not contiguous. It skips None.
+func wantContiguous(a kernels.Args, args ...int) error {
+	for _, i := range args {
+		if t := a.OptTensor(i); t != nil && !t.IsContiguous() {
+			return kernels.Badf(i, "a contiguous tensor", "dim order %v", t.DimOrder)
+		}
 	}
 	return nil
 }
@@ -231,13 +233,10 @@ func ofTokens[F float](c *kernels.Ctx, a kernels.Args, inverse bool) (p params[F
 
 // rowsOf returns the number of rows, and the size of the last dimension.
 func rowsOf(t *tensor.Tensor) (rows, n int) {
-	rows, n = 1, 1
-	for d, s := range t.Sizes {
-		if d == t.Rank()-1 {
-			n = s
-		} else {
-			rows *= s
-		}
+	if t.Rank() == 0 {
+		return 1, 1
 	}
-	return rows, n
+	last := t.Rank() - 1
+	rows, _ = tensor.Product(t.Sizes[:last])
+	return rows, t.Sizes[last]
 }

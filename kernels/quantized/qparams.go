@@ -1,10 +1,12 @@
 package quantized
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -41,16 +43,14 @@ func chooseQParams(c *kernels.Ctx, a kernels.Args) error {
 }
 
 func checkQParams(a kernels.Args, lo, hi int64) error {
-	if err := kernels.WantDType(0, a.Tensor(0), tensor.Float32, tensor.Float16, tensor.BFloat16); err != nil {
-		return err
-	}
 	if !(math.MinInt32 <= lo && lo < hi && hi <= math.MaxInt32) {
 		return kernels.Badf(2, "quant_min < quant_max, both of 32 bits", "%d and %d", lo, hi)
 	}
-	if err := kernels.WantDType(5, a.Tensor(5), tensor.Float64); err != nil {
-		return err
-	}
-	return kernels.WantDType(6, a.Tensor(6), tensor.Int64)
+	return cmp.Or(
+		kernels.WantDType(0, a.Tensor(0), tensor.Float32, tensor.Float16, tensor.BFloat16),
+		kernels.WantDType(5, a.Tensor(5), tensor.Float64),
+		kernels.WantDType(6, a.Tensor(6), tensor.Int64),
+	)
 }
 
 // qparamsOf computes a scale and a zero point from a range that contains 0. NaN is converted as
@@ -103,27 +103,9 @@ func (e *extents) Range(worker, lo, hi int) {
 	for at := lo; at < hi; at += blockSize {
 		b := block[:min(blockSize, hi-at)]
 		e.load(b, e.src[at*e.size:(at+len(b))*e.size])
-		l, m := rangeOf(b)
-		minimum, maximum = min(minimum, l), max(maximum, m)
+		minimum, maximum = min(minimum, simd.Min(b)), max(maximum, simd.Max(b))
 	}
 	e.minimum[worker], e.maximum[worker] = minimum, maximum
-}
-
-// rangeOf returns the minimum and maximum of v, which is not empty; both are NaN if one element is.
-func rangeOf(v []float32) (minimum, maximum float32) {
-	minimum, maximum = v[0], v[0]
-	for _, x := range v {
-		if !(x >= minimum) {
-			minimum = x
-		}
-		if !(x <= maximum) {
-			maximum = x
-		}
-		if x != x {
-			return x, x
-		}
-	}
-	return minimum, maximum
 }
 
 // chooseQParamsPerToken is
@@ -142,9 +124,9 @@ func chooseQParamsPerToken(c *kernels.Ctx, a kernels.Args) error {
 		if err := kernels.ResizeOut(a, i, t.sizes); err != nil {
 			return err
 		}
-		if err := wantContiguous(a, i); err != nil {
-			return err
-		}
+	}
+	if err := wantContiguous(a, 2, 3); err != nil {
+		return err
 	}
 	t.n, t.x = n, tensor.Data[float32](in)
 	t.scale, t.zero = tensor.Data[float64](scale), tensor.Data[int64](zero)
@@ -154,19 +136,15 @@ func chooseQParamsPerToken(c *kernels.Ctx, a kernels.Args) error {
 
 func checkPerToken(a kernels.Args) error {
 	in := a.Tensor(0)
-	if err := kernels.WantDType(0, in, tensor.Float32); err != nil {
-		return err
-	}
-	if err := wantContiguous(a, 0); err != nil {
-		return err
-	}
 	if in.Rank() == 0 || in.Sizes[in.Rank()-1] == 0 {
 		return kernels.Badf(0, "rows of at least one element", "%v", in)
 	}
-	if err := kernels.WantDType(2, a.Tensor(2), tensor.Float64); err != nil {
-		return err
-	}
-	return kernels.WantDType(3, a.Tensor(3), tensor.Int64)
+	return cmp.Or(
+		kernels.WantDType(0, in, tensor.Float32),
+		wantContiguous(a, 0),
+		kernels.WantDType(2, a.Tensor(2), tensor.Float64),
+		kernels.WantDType(3, a.Tensor(3), tensor.Int64),
+	)
 }
 
 // tokenRanges is the loop over rows of n elements.
@@ -181,8 +159,8 @@ type tokenRanges struct {
 // Range chooses the parameters of rows [lo, hi).
 func (t *tokenRanges) Range(_, lo, hi int) {
 	for i := lo; i < hi; i++ {
-		minimum, maximum := rangeOf(t.x[i*t.n : (i+1)*t.n])
-		scale, zero := tokenQParams(min(minimum, 0), max(maximum, 0))
+		x := t.x[i*t.n : (i+1)*t.n]
+		scale, zero := tokenQParams(min(simd.Min(x), 0), max(simd.Max(x), 0))
 		t.scale[i], t.zero[i] = float64(scale), zero
 	}
 }
