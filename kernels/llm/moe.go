@@ -3,6 +3,7 @@ package llm
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/gemm"
@@ -192,14 +193,7 @@ func (m *mixture) route() {
 
 // share scales weights to the sum scale.
 func share(weights []float32, scale float32) {
-	sum := float32(0)
-	for _, w := range weights {
-		sum += w
-	}
-	scale /= max(sum, 0x1p-126)
-	for i := range weights {
-		weights[i] *= scale
-	}
+	simd.ScaleShift(weights, weights, scale/max(simd.Sum(weights), 0x1p-126), 0)
 }
 
 func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
@@ -210,7 +204,7 @@ func choose(best []int32, scores []float32) {
 	for i := range best {
 		best[i] = -1
 		for e := range scores {
-			if !holds(best[:i], int32(e)) && (best[i] < 0 || above(scores[e], scores[best[i]])) {
+			if !slices.Contains(best[:i], int32(e)) && (best[i] < 0 || above(scores[e], scores[best[i]])) {
 				best[i] = int32(e)
 			}
 		}
@@ -218,15 +212,6 @@ func choose(best []int32, scores []float32) {
 }
 
 func above(x, y float32) bool { return x > y || y != y && x == x }
-
-func holds(list []int32, v int32) bool {
-	for _, x := range list {
-		if x == v {
-			return true
-		}
-	}
-	return false
-}
 
 // expert adds the output of expert e to the tokens that selected it.
 func (m *mixture) expert(c *kernels.Ctx, e int) {
