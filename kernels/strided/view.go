@@ -1,6 +1,10 @@
 package strided
 
-import "github.com/etrun-go/etrun/kernels/tensor"
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
 
 // View is a view of elements: sizes and strides that need not be dense. Operators change a view instead of moving
 // elements. The zero value is empty; Of and Dense initialize it.
@@ -95,6 +99,20 @@ func (s *Copier) View(c Threads, dst, src *View) {
 // CopyView is [Copier.View] with a Copier that is idle.
 func CopyView(c Threads, dst, src *View) {
 	Copy(c, src.Elem, shapeOf(dst, src), dst.Buffer, src.Buffer)
+}
+
+// CopyTensor copies the elements of src, broadcast to the sizes of dst, which they fit. Dim orders may differ.
+func CopyTensor(c Threads, dst, src *tensor.Tensor) {
+	const plain = 32 << 10 // bytes that take longer to plan than to copy
+	if n := dst.NBytes(); n <= plain && dst.IsContiguous() && src.IsContiguous() && slices.Equal(dst.Sizes, src.Sizes) {
+		copy(dst.Data, src.Data)
+		return
+	}
+	var from, to View
+	from.Of(src)
+	from.Expand(dst.Sizes)
+	to.Of(dst)
+	CopyView(c, &to, &from)
 }
 
 func shapeOf(dst, src *View) Shape {

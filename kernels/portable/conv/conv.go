@@ -46,10 +46,7 @@ func convolution[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	if out.Numel() == 0 {
 		return nil
 	}
-	p.w, p.weight, p.bias = operand.CachedIn(c, &p.cachedWeights, w), w, nil
-	if bias != nil {
-		p.bias = operand.CachedIn(c, &p.cachedBias, bias)
-	}
+	p.w, p.weight, p.bias = operand.CachedIn(c, &p.cachedWeights, w), w, operand.CachedIn(c, &p.cachedBias, bias)
 	if q, ok := any(p).(*pass[float32]); ok && s.lastDepthwise() && channelsLast(x, out) {
 		q.runLast(c, tensor.Data[float32](out), tensor.Data[float32](x))
 		return nil

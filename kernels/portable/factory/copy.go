@@ -24,14 +24,6 @@ var copyOps = []kernels.Op{
 
 const deviceNote = "all memory is the host's: a plain copy"
 
-// copier is the state of a copy: one of two implementations, and its views.
-type copier struct {
-	strided strided.Copier
-	convert any // state of elementwise.Convert
-	src     strided.View
-	dst     strided.View
-}
-
 // copyOut resizes out to the sizes of self and copies the values of src.
 func copyOut(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.ResizeOut(a, 3, a.Tensor(0).Sizes); err != nil {
@@ -70,21 +62,13 @@ func cast(c *kernels.Ctx, a kernels.Args) error {
 // store copies argument s, broadcast, to all of argument o.
 func store(c *kernels.Ctx, a kernels.Args, o, s int) error {
 	dst, src := a.Tensor(o), a.Tensor(s)
-	k := kernels.Keep[copier](c)
 	if dst.DType != src.DType {
-		own := c.State
-		c.State = &k.convert
-		err := elementwise.Convert(c, dst, o, src, s)
-		c.State = own
-		return err
+		return elementwise.Convert(c, dst, o, src, s)
 	}
 	if !strided.BroadcastsTo(src.Sizes, dst.Sizes) {
 		return kernels.Badf(s, "sizes that broadcast to the result's", "sizes %v", src.Sizes)
 	}
-	k.src.Of(src)
-	k.src.Expand(dst.Sizes)
-	k.dst.Of(dst)
-	k.strided.View(c, &k.dst, &k.src)
+	strided.CopyTensor(c, dst, src)
 	return nil
 }
 
@@ -98,17 +82,17 @@ func viewAsReal(c *kernels.Ctx, a kernels.Args) error {
 	if want := self.DType.Component(); out.DType != want {
 		return kernels.Bad(1, out.DType.String(), want.String())
 	}
-	k := kernels.Keep[copier](c)
-	k.src.Of(self)
-	k.src.Elem = out.DType.Size()
+	var src, dst strided.View
+	src.Of(self)
+	src.Elem = out.DType.Size()
 	for i := range r {
-		k.src.Strides[i] *= 2
+		src.Strides[i] *= 2
 	}
-	k.src.Insert(r, 2, 1)
-	if err := kernels.ResizeOut(a, 1, k.src.Shape()); err != nil {
+	src.Insert(r, 2, 1)
+	if err := kernels.ResizeOut(a, 1, src.Shape()); err != nil {
 		return err
 	}
-	k.dst.Of(out)
-	k.strided.View(c, &k.dst, &k.src)
+	dst.Of(out)
+	strided.CopyView(c, &dst, &src)
 	return nil
 }

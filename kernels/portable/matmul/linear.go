@@ -35,10 +35,7 @@ func linear(c *kernels.Ctx, a kernels.Args) error {
 	if out.Numel() == 0 {
 		return nil
 	}
-	if x.DType == tensor.Float64 {
-		return linearOf[float64](c, a)
-	}
-	return linearOf[float32](c, a)
+	return operand.ByType(x.DType, linearOf[float32], linearOf[float64], nil)(c, a)
 }
 
 // linearState contains the transposed weights if they are constant.

@@ -125,7 +125,7 @@ func addmm(c *kernels.Ctx, a kernels.Args) error {
 func addmmOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	self, x, y, out := a.Tensor(0), a.Tensor(1), a.Tensor(2), a.Tensor(5)
 	g := shaped[T](c, x, y)
-	g.beta, g.alpha = number[T](a.Scalar(3)), number[T](a.Scalar(4))
+	g.beta, g.alpha = kernels.ScalarAs[T](a.Scalar(3)), kernels.ScalarAs[T](a.Scalar(4))
 	if g.beta != 0 {
 		g.add = operand.In[T](c, self)
 		g.addRow, g.addCol = broadcastStrides(self.Sizes)
@@ -156,11 +156,4 @@ func broadcastStrides(sizes []int) (row, col int) {
 		row = sizes[1]
 	}
 	return row, col
-}
-
-func number[T tensor.Compute](s kernels.Scalar) T {
-	if s.IsFloat() {
-		return T(s.F)
-	}
-	return T(s.I)
 }

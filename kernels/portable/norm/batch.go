@@ -1,6 +1,7 @@
 package norm
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -26,10 +27,7 @@ func batchNormGiven(c *kernels.Ctx, a kernels.Args, eps, out int) error {
 	if err != nil {
 		return err
 	}
-	if err := affine(a, 3, channels); err != nil {
-		return err
-	}
-	if err := stored(a, out+1, []int{0}); err != nil {
+	if err := cmp.Or(affine(a, 3, channels), stored(a, out+1, []int{0})); err != nil {
 		return err
 	}
 	if a.Tensor(0).DType == tensor.Float64 {
@@ -92,10 +90,7 @@ func batchNormNoStats(c *kernels.Ctx, a kernels.Args) error {
 	if err := stored(a, 7, []int{channels}); err != nil {
 		return err
 	}
-	if a.Tensor(0).DType == tensor.Float64 {
-		return noStatsOf[float64](c, a)
-	}
-	return noStatsOf[float32](c, a)
+	return byType(a, noStatsOf[float32], noStatsOf[float64])(c, a)
 }
 
 func noStatsOf[T real](c *kernels.Ctx, a kernels.Args) error {
@@ -135,18 +130,14 @@ func (p *channelScale[T]) resize(n int) {
 
 // fold computes scale, which is 1/std before, and shift from mean, weight and bias.
 func (p *channelScale[T]) fold(c *kernels.Ctx, a kernels.Args, mean []T) {
-	if w := a.OptTensor(1); w != nil {
-		for i, v := range operand.CachedIn(c, &p.cachedWeight, w) {
-			p.scale[i] *= v
-		}
+	for i, v := range operand.CachedIn(c, &p.cachedWeight, a.OptTensor(1)) {
+		p.scale[i] *= v
 	}
 	for i, v := range mean {
 		p.shift[i] = -v * p.scale[i]
 	}
-	if b := a.OptTensor(2); b != nil {
-		for i, v := range operand.CachedIn(c, &p.cachedBias, b) {
-			p.shift[i] += v
-		}
+	for i, v := range operand.CachedIn(c, &p.cachedBias, a.OptTensor(2)) {
+		p.shift[i] += v
 	}
 }
 
@@ -189,19 +180,15 @@ func (p *channelScale[T]) run(c *kernels.Ctx, x, out *tensor.Tensor) {
 		p.x, p.y = operand.In[T](c, x), y
 		p.inner = len(p.x) / (x.Sizes[0] * p.channels)
 	}
-	p.compute(c)
+	_ = p.Repeat(c)
 	if y != nil {
 		operand.Store(c, out, y)
 	}
 }
 
-func (p *channelScale[T]) compute(c *kernels.Ctx) {
-	c.Parallel(len(p.x)/p.inner, cpu.Grain(p.inner, elementCost), p)
-}
-
 // Repeat scales the same places again.
 func (p *channelScale[T]) Repeat(c *kernels.Ctx) error {
-	p.compute(c)
+	c.Parallel(len(p.x)/p.inner, cpu.Grain(p.inner, elementCost), p)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package norm
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -27,18 +28,12 @@ func layerNorm(c *kernels.Ctx, a kernels.Args) error {
 		}
 		n *= int(s)
 	}
-	if err := affine(a, 2, n); err != nil {
-		return err
-	}
-	if err := kernels.ResizeOut(a, 5, x.Sizes); err != nil {
-		return err
-	}
 	var sizes [tensor.MaxRank]int
 	copy(sizes[:], x.Sizes[:lead])
 	for i := lead; i < x.Rank(); i++ {
 		sizes[i] = 1
 	}
-	if err := stored(a, 6, sizes[:x.Rank()]); err != nil {
+	if err := cmp.Or(affine(a, 2, n), kernels.ResizeOut(a, 5, x.Sizes), stored(a, 6, sizes[:x.Rank()])); err != nil {
 		return err
 	}
 	return byType(a, layerNormOf[float32], layerNormOf[float64])(c, a)
@@ -64,23 +59,14 @@ func groupNorm(c *kernels.Ctx, a kernels.Args) error {
 	if x.Rank() < 2 || int64(x.Sizes[0]) != n || int64(x.Sizes[1]) != channels {
 		return kernels.Bad(0, x.String(), fmt.Sprintf("sizes [%d, %d, …]", n, channels))
 	}
-	per := 1
-	for _, s := range x.Sizes[2:] {
-		per *= s
-	}
-	if int64(per) != points {
+	if per, _ := tensor.Product(x.Sizes[2:]); int64(per) != points {
 		return kernels.Badf(5, fmt.Sprint(per), "%d", points)
 	}
 	if group < 1 || channels%group != 0 {
 		return kernels.Badf(6, fmt.Sprintf("a divisor of %d channels", channels), "%d", group)
 	}
-	if err := affine(a, 1, x.Sizes[1]); err != nil {
-		return err
-	}
-	if err := kernels.ResizeOut(a, 8, x.Sizes); err != nil {
-		return err
-	}
-	if err := stored(a, 9, []int{x.Sizes[0], int(group)}); err != nil {
+	err := cmp.Or(affine(a, 1, x.Sizes[1]), kernels.ResizeOut(a, 8, x.Sizes), stored(a, 9, []int{x.Sizes[0], int(group)}))
+	if err != nil {
 		return err
 	}
 	return byType(a, groupNormOf[float32], groupNormOf[float64])(c, a)
@@ -107,13 +93,9 @@ type groups[T real] struct {
 // run normalizes rows of row elements. weight is the argument of the weight, before the bias; out that of the result,
 // before mean and rstd, which have one element for each row.
 func (p *groups[T]) run(c *kernels.Ctx, a kernels.Args, row, weight, out int) error {
-	p.ops, p.row, p.weight, p.bias = rowsOf[T](), row, nil, nil
-	if t := a.OptTensor(weight); t != nil {
-		p.weight = operand.CachedIn(c, &p.cachedWeight, t)
-	}
-	if t := a.OptTensor(weight + 1); t != nil {
-		p.bias = operand.CachedIn(c, &p.cachedBias, t)
-	}
+	p.ops, p.row = rowsOf[T](), row
+	p.weight = operand.CachedIn(c, &p.cachedWeight, a.OptTensor(weight))
+	p.bias = operand.CachedIn(c, &p.cachedBias, a.OptTensor(weight+1))
 	y, mean, rstd := operand.Out[T](c, a.Tensor(out)), operand.Out[T](c, a.Tensor(out+1)), operand.Out[T](c, a.Tensor(out+2))
 	p.x, p.y, p.mean, p.rstd = operand.In[T](c, a.Tensor(0)), y, mean, rstd
 	c.Parallel(len(mean), cpu.Grain(row, elementCost), p)
