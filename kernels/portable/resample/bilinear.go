@@ -12,13 +12,7 @@ import (
 func bilinear[T real](c *kernels.Ctx, a kernels.Args) error {
 	x, out := a.Tensor(0), a.Tensor(4)
 	p := kernels.Keep[bilinearPass[T]](c)
-	if err := p.input(0, x); err != nil {
-		return err
-	}
-	if err := p.target(a, 1, 3); err != nil {
-		return err
-	}
-	if err := p.resize(a, 4, x); err != nil {
+	if err := p.upsample(a, 3, 4); err != nil {
 		return err
 	}
 	if out.Numel() == 0 {
@@ -127,10 +121,10 @@ func blend[T real](dst, top, bottom []T, h T) {
 func antialiased[T real](c *kernels.Ctx, a kernels.Args) error {
 	x, out := a.Tensor(0), a.Tensor(5)
 	p := kernels.Keep[triangles[T]](c)
-	if err := p.input(0, x); err != nil {
+	if err := p.input(x); err != nil {
 		return err
 	}
-	if err := p.sizes(1, a.Ints(1)); err != nil {
+	if err := p.sizes(a.Ints(1)); err != nil {
 		return err
 	}
 	p.factor = [2]float64{}

@@ -24,7 +24,7 @@ func gridSampler(c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Bad(0, x.DType.String(), "a floating type")
 	}
 	var m image
-	if err := m.input(0, x); err != nil {
+	if err := m.input(x); err != nil {
 		return err
 	}
 	if grid.Rank() != 4 || grid.Sizes[0] != x.Sizes[0] || grid.Sizes[3] != 2 {

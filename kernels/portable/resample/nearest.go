@@ -11,13 +11,7 @@ import (
 func nearest[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	x, out := a.Tensor(0), a.Tensor(3)
 	p := kernels.Keep[nearestPass[T]](c)
-	if err := p.input(0, x); err != nil {
-		return err
-	}
-	if err := p.target(a, 1, 2); err != nil {
-		return err
-	}
-	if err := p.resize(a, 3, x); err != nil {
+	if err := p.upsample(a, 2, 3); err != nil {
 		return err
 	}
 	if out.Numel() == 0 {

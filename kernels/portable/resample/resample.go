@@ -5,6 +5,7 @@ package resample
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
@@ -43,30 +44,39 @@ type image struct {
 	factor  [2]float64
 }
 
-// input checks argument i, [batch, channels, height, width].
-func (m *image) input(i int, t *tensor.Tensor) error {
-	if t.Rank() != 4 {
-		return kernels.Bad(i, t.String(), "rank 4")
+// upsample reads the input, argument 0, and either output_size, argument 1, or scale_factors, argument scale, and
+// resizes argument out.
+func (m *image) upsample(a kernels.Args, scale, out int) error {
+	if err := m.input(a.Tensor(0)); err != nil {
+		return err
 	}
-	for _, n := range t.Sizes[1:] {
-		if n == 0 {
-			return kernels.Bad(i, t.String(), "sizes of at least 1 behind the batch")
-		}
+	if err := m.target(a, scale); err != nil {
+		return err
+	}
+	return m.resize(a, out, a.Tensor(0))
+}
+
+// input checks argument 0, [batch, channels, height, width].
+func (m *image) input(t *tensor.Tensor) error {
+	if t.Rank() != 4 {
+		return kernels.Bad(0, t.String(), "rank 4")
+	}
+	if slices.Contains(t.Sizes[1:], 0) {
+		return kernels.Bad(0, t.String(), "sizes of at least 1 behind the batch")
 	}
 	m.planes = t.Sizes[0] * t.Sizes[1]
 	m.in = [2]int(t.Sizes[2:])
 	return nil
 }
 
-// target reads either output_size, argument size, or scale_factors, argument scale.
-func (m *image) target(a kernels.Args, size, scale int) error {
+func (m *image) target(a kernels.Args, scale int) error {
 	m.factor = [2]float64{}
-	sizes, scales := a.Ints(size), a.Floats(scale)
+	sizes, scales := a.Ints(1), a.Floats(scale)
 	if (len(sizes) == 0) == (len(scales) == 0) {
-		return kernels.Badf(size, "either output_size or scale_factors", "%v and %v", sizes, scales)
+		return kernels.Badf(1, "either output_size or scale_factors", "%v and %v", sizes, scales)
 	}
 	if len(sizes) > 0 {
-		return m.sizes(size, sizes)
+		return m.sizes(sizes)
 	}
 	if len(scales) != 2 {
 		return kernels.Badf(scale, "2 factors", "%v", scales)
@@ -81,13 +91,14 @@ func (m *image) target(a kernels.Args, size, scale int) error {
 	return nil
 }
 
-func (m *image) sizes(arg int, sizes []int64) error {
+// sizes sets the output's sizes from argument 1.
+func (m *image) sizes(sizes []int64) error {
 	if len(sizes) != 2 {
-		return kernels.Badf(arg, "2 sizes", "%v", sizes)
+		return kernels.Badf(1, "2 sizes", "%v", sizes)
 	}
 	for i, n := range sizes {
 		if n < 1 || n > 1<<31 {
-			return kernels.Badf(arg, "sizes of 1 to 2^31", "%v", sizes)
+			return kernels.Badf(1, "sizes of 1 to 2^31", "%v", sizes)
 		}
 		m.out[i] = int(n)
 	}
