@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs what building and checking need beside Go, where it is missing: a C
-# compiler for cgo and one for the other architecture of a release, python3 and curl for
-# tests of the shared library and the server, qemu-user with a C library to run arm and arm64
-# programs, debootstrap for a bare root, and for the firmware of Arm's Ethos-U models a
+# Installs the missing tools for building and checking, in addition to Go: a C compiler for
+# cgo and one for the other architecture of a release; python3, curl and systemd-analyze for
+# tests of the shared library, the server and its unit; qemu-user with a C library to run arm
+# and arm64 programs; debootstrap for a bare root; for the firmware of Arm's Ethos-U models a
 # compiler and a machine to run it on. As root, or with sudo.
 set -eu
 
@@ -18,6 +18,7 @@ command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null 
 [ -e /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1 ] || missing="$missing libc6-arm64-cross"
 command -v python3 >/dev/null || missing="$missing python3"
 command -v curl >/dev/null || missing="$missing curl"
+command -v systemd-analyze >/dev/null || missing="$missing systemd"
 command -v arm-none-eabi-gcc >/dev/null || missing="$missing gcc-arm-none-eabi"
 command -v qemu-system-arm >/dev/null || missing="$missing qemu-system-arm"
 [ -n "$missing" ] || {

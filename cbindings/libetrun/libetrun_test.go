@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/etrun-go/etrun/internal/needs"
 )
 
 const (
@@ -71,11 +73,7 @@ func TestLibrary(t *testing.T) {
 	run(t, "gcc", "-Wall", "-Wextra", "-Werror", "-I.", "-o", program, "testdata/digits.c", library, "-lpthread", "-Wl,-rpath,"+filepath.Dir(library))
 	run(t, program, model, pictures, out)
 	compare(t, "C", out, want)
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("python3: missing; make deps installs it")
-	}
-	run(t, python, "testdata/digits.py", library, model, pictures, out)
+	run(t, needs.Tool(t, "python3", "python3"), "testdata/digits.py", library, model, pictures, out)
 	compare(t, "Python", out, want)
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/daemon"
+	"github.com/etrun-go/etrun/internal/needs"
 )
 
 // The command lines of the deployment files have valid flags of serve.
@@ -36,10 +37,7 @@ func TestDeployFlags(t *testing.T) {
 
 // The unit restricts the server: systemd's exposure score, where less is better.
 func TestUnitExposure(t *testing.T) {
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("systemd-analyze: missing (package systemd)")
-	}
+	analyze := needs.Tool(t, "systemd-analyze", "systemd")
 	out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=15", filepath.Join(root, "deploy", "etrun.service")).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v: above 1.5:\n%s", err, out)

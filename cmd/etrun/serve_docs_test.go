@@ -10,17 +10,12 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/daemon"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/needs"
 )
 
 // TestServeDocument runs the commands of docs/serve.md in one shell. None may fail.
 func TestServeDocument(t *testing.T) {
-	if _, err := exec.LookPath("curl"); err != nil {
-		const text = "curl: missing; make deps installs it"
-		if os.Getenv("CI") != "" {
-			t.Fatal(text)
-		}
-		t.Skip(text)
-	}
+	needs.Tool(t, "curl", "curl")
 	blocks := fences(readText(t, "docs", "serve.md"), "sh")
 	if len(blocks) < 5 {
 		t.Fatalf("%d blocks of commands", len(blocks))

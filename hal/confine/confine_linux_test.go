@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/etrun-go/etrun/internal/needs"
 )
 
 // attempt is the environment variable that turns this program into the confined process: the stage
@@ -96,20 +98,11 @@ func try(stage string) {
 	}
 }
 
-// missing fails in CI, whose kernels must support every layer, and skips elsewhere.
-func missing(t *testing.T, l Layer) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatalf("the kernel lacks %s: %v", l.Name, l.Err)
-	}
-	t.Skipf("the kernel lacks %s: %v", l.Name, l.Err)
-}
-
 // TestConfined starts this program with each layer and with all of them.
 func TestConfined(t *testing.T) {
 	for _, l := range Available() {
 		if l.Err != nil {
-			missing(t, l)
+			needs.Missing(t, "%s in the kernel: %v", l.Name, l.Err)
 		}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -21,6 +21,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/internal/needs"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/trace"
 	"github.com/etrun-go/etrun/serve"
@@ -279,10 +280,7 @@ func TestInstanceSize(t *testing.T) {
 func TestConfined(t *testing.T) {
 	p := open(t, options(t, "tries", digits, 0))
 	for _, l := range Missing(p.Layers()) {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("the kernel lacks %s: %v", l.Name, l.Err)
-		}
-		t.Skipf("the kernel lacks %s: %v", l.Name, l.Err)
+		needs.Missing(t, "%s in the kernel: %v", l.Name, l.Err)
 	}
 	if len(p.Layers()) != 4 {
 		t.Errorf("layers %v", p.Layers())

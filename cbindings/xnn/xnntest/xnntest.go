@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/internal/needs"
 )
 
 // Folder is the checkout's lib folder, which make deps fills, or "" outside of one.
@@ -25,13 +26,16 @@ func Folder() string {
 	return ""
 }
 
-// Library opens the library of the environment or of the checkout. Without one the
-// test is skipped, for the reason that the search gave.
+// Library opens the library of the environment or of the checkout. Builds that open no libraries
+// skip the test.
 func Library(t testing.TB) *xnn.Library {
 	t.Helper()
 	lib, err := xnn.Open(Path())
+	if err != nil && !xnn.DynamicLoading {
+		t.Skip(err)
+	}
 	if err != nil {
-		t.Skipf("needs libXNNPACK (make deps): %v", err)
+		needs.Missing(t, "libXNNPACK (make deps fetches it): %v", err)
 	}
 	return lib
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/fvp"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
+	"github.com/etrun-go/etrun/internal/needs"
 )
 
 var images = []string{"corstone-300.elf", "corstone-320.elf", "an547.elf"}
@@ -57,8 +58,8 @@ func (o OtherCompiler) Error() string {
 // TestFirmwareReproducible rebuilds the images, in two folders, and compares them with the prebuilt
 // ones.
 func TestFirmwareReproducible(t *testing.T) {
-	gcc := ethosutest.Tool(t, "arm-none-eabi-gcc", "gcc-arm-none-eabi")
-	mk := ethosutest.Tool(t, "make", "make")
+	gcc := needs.Tool(t, "arm-none-eabi-gcc", "gcc-arm-none-eabi")
+	mk := needs.Tool(t, "make", "make")
 	version, err := exec.Command(gcc, "--version").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func qemuArguments(_, image string) []string {
 // onQEMU starts the firmware on QEMU, with the NPU emulated by the host.
 func onQEMU(t *testing.T, c isa.Config, answer func(folder string) error) *fvp.Model {
 	t.Helper()
-	qemu := ethosutest.Tool(t, "qemu-system-arm", "qemu-system-arm")
+	qemu := needs.Tool(t, "qemu-system-arm", "qemu-system-arm")
 	m, err := fvp.Answered(context.Background(), qemu, prebuilt(t, "an547.elf"), c, qemuArguments, answer)
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +272,7 @@ func TestFirmwareReportsFaults(t *testing.T) {
 // TestFirmwareWithoutNPU starts the image of Corstone-300 on QEMU, whose board is the same except
 // for the NPU.
 func TestFirmwareWithoutNPU(t *testing.T) {
-	qemu := ethosutest.Tool(t, "qemu-system-arm", "qemu-system-arm")
+	qemu := needs.Tool(t, "qemu-system-arm", "qemu-system-arm")
 	c := ethosutest.Find(t, "u55-128/add/d0").Call(t).Driver.Config
 	_, err := fvp.Answered(context.Background(), qemu, prebuilt(t, "corstone-300.elf"), c, qemuArguments, nil)
 	if !errors.Is(err, fvp.ErrUnsupported) || !strings.Contains(err.Error(), "no NPU where the board has it") {
