@@ -58,7 +58,7 @@ levels: ## run the tests of what has vector loops at lower instruction sets, and
 arm64:
 	scripts/arm64.sh
 
-machines: ## build for the machines of the second tier, test 32 bits, run linux/arm and WASI builds
+machines: ## vet and build for the machines of the second tier, test 32 bits, run linux/arm and WASI builds
 	scripts/machines.sh
 
 race: lib/.complete ## run the tests of what is concurrent under the race detector

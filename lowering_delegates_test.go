@@ -11,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
@@ -190,4 +191,25 @@ func (i greedyImage) Needs() delegate.Needs {
 	n := i.Image.Needs()
 	n.Scratch = 1 << 50
 	return n
+}
+
+// setRandomly sets the tensor inputs: small integers, which may be indices, or floats.
+func setRandomly(m *Method, r *rand.Rand) error {
+	for i, in := range m.Meta().Inputs {
+		if in.Kind != tensor.KindTensor {
+			continue
+		}
+		x := in.NewTensor()
+		least := 0.0
+		if x.DType.IsFloat() {
+			least = -1
+		}
+		for k, size := 0, x.DType.Size(); k < len(x.Data); k += size {
+			tensor.Put(x.Data[k:], x.DType, least+3*r.Float64())
+		}
+		if err := m.SetInput(i, x); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -140,27 +140,6 @@ func compareModel(m, reference *Method, run int) error {
 	return nil
 }
 
-// setRandomly sets the tensor inputs: small integers, which may be indices, or floats.
-func setRandomly(m *Method, r *rand.Rand) error {
-	for i, in := range m.Meta().Inputs {
-		if in.Kind != tensor.KindTensor {
-			continue
-		}
-		x := in.NewTensor()
-		least := 0.0
-		if x.DType.IsFloat() {
-			least = -1
-		}
-		for k, size := 0, x.DType.Size(); k < len(x.Data); k += size {
-			tensor.Put(x.Data[k:], x.DType, least+3*r.Float64())
-		}
-		if err := m.SetInput(i, x); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // TestOwnOperatorStays replaces an operator of this module by the caller's: neither rewrites nor
 // backends may take its calls because of its name.
 func TestOwnOperatorStays(t *testing.T) {

@@ -13,6 +13,22 @@ else
 	echo "machines: NOT TESTED: sizes of 32 bits, as linux/386 runs on amd64 only" >&2
 fi
 
+out=$(mktemp -d)
+trap 'code=$?; [ $code = 0 ] || cat "$out/stderr" >&2; rm -rf "$out"' EXIT
+: >"$out/stderr"
+go build -modfile=tools/go.mod -o "$out/staticcheck" honnef.co/go/tools/cmd/staticcheck
+
+# What only the first tier uses is unused here (U1000).
+analyze() { # OS ARCH
+	echo "machines: vet and staticcheck $1/$2"
+	GOOS=$1 GOARCH=$2 GOARM=7 go vet ./...
+	GOOS=$1 GOARCH=$2 GOARM=7 "$out/staticcheck" -tests=false -checks inherit,-U1000 ./...
+}
+analyze darwin arm64
+analyze linux riscv64
+analyze linux arm
+analyze wasip1 wasm
+
 build() { # OS ARCH TAGS
 	echo "machines: build $1/$2"
 	GOOS=$1 GOARCH=$2 GOARM=7 go build -trimpath -tags "$3" -ldflags "-X main.release=test" -o "bin/etrun-$1-$2" ./cmd/etrun
@@ -23,9 +39,6 @@ build linux arm ""
 build wasip1 wasm ""
 build linux "$(go env GOHOSTARCH)" nodl,purego
 
-out=$(mktemp -d)
-trap 'code=$?; [ $code = 0 ] || cat "$out/stderr" >&2; rm -rf "$out"' EXIT
-: >"$out/stderr"
 qemu=$(command -v qemu-arm || command -v qemu-arm-static) || {
 	echo "machines: qemu-arm: missing; make deps installs it" >&2
 	exit 1
