@@ -63,7 +63,10 @@ type places struct {
 // placesFor computes the places at the given shapes.
 func (g *graph) placesFor(s []shape) *places {
 	items, index := g.items(s, true)
-	p := &places{shapes: s, offsets: make([]int64, len(g.Values)), bytes: packedBytes(items) + overread}
+	p := &places{shapes: s, offsets: make([]int64, len(g.Values)), bytes: packedBest(items)}
+	if p.bytes > 0 {
+		p.bytes += overread
+	}
 	byID := make([]int64, len(items))
 	for _, it := range items {
 		byID[it.id] = it.offset

@@ -322,7 +322,7 @@ func (g *graph) arenaBytes(s []shape, threads int) int64 {
 		p.add(&g.Nodes[i], threads)
 	}
 	slices.SortStableFunc(p.items, func(a, b item) int { return cmp.Compare(a.id, b.id) })
-	return packedBytes(p.items)
+	return packedBytes(p.items, bySize, true)
 }
 
 // libraryPlan lists what the library plans. Its nodes are those of the graph, and the bounds of some
@@ -383,13 +383,30 @@ func (p *libraryPlan) same(a, b int) bool {
 	return p.Values[a].Datatype.bytes(p.shapes[a]) == p.Values[b].Datatype.bytes(p.shapes[b])
 }
 
-// packedBytes assigns the offsets. The library's way takes quadratic time, so lists that the library
-// does not plan are packed in another way.
-func packedBytes(list []item) (size int64) {
+// bySize and byFirst are orders of packing.
+func bySize(a, b item) int { return cmp.Compare(b.bytes, a.bytes) }
+func byFirst(a, b item) int {
+	return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.bytes, a.bytes))
+}
+
+// packedBest assigns the offsets for the Go engine: those of the better order. That takes quadratic
+// time, so lists that the library does not plan are packed in another way.
+func packedBest(list []item) (size int64) {
 	if len(list) > maxPlanned {
 		return packedInOrder(list)
 	}
-	slices.SortStableFunc(list, func(a, b item) int { return cmp.Compare(b.bytes, a.bytes) })
+	other := slices.Clone(list)
+	size = packedBytes(list, bySize, false)
+	if n := packedBytes(other, byFirst, false); n < size {
+		copy(list, other)
+		return n
+	}
+	return size
+}
+
+// packedBytes assigns the offsets. The library uses no gap below the first item, as apart says.
+func packedBytes(list []item, order func(a, b item) int, apart bool) (size int64) {
+	slices.SortStableFunc(list, order)
 	var live []item
 	for i := range list {
 		live = live[:0]
@@ -398,7 +415,7 @@ func packedBytes(list []item) (size int64) {
 				live = append(live, other)
 			}
 		}
-		list[i].offset = gap(live, list[i].bytes)
+		list[i].offset = gap(live, list[i].bytes, apart)
 		size = max(size, plus(list[i].offset, list[i].bytes))
 	}
 	return size
@@ -430,12 +447,12 @@ func packedInOrder(list []item) (size int64) {
 }
 
 // gap returns the offset of the smallest gap of at least bytes between live items, or the end of
-// the last item if there is none.
-func gap(live []item, bytes int64) int64 {
+// the last item if there is none. If apart is set, it does not use the gap below the first item.
+func gap(live []item, bytes int64, apart bool) int64 {
 	slices.SortFunc(live, func(a, b item) int { return cmp.Compare(a.offset, b.offset) })
 	best, smallest, end := int64(-1), int64(math.MaxInt64), int64(0)
 	for i, it := range live {
-		if free := it.offset - end; i > 0 && free >= bytes && free < smallest {
+		if free := it.offset - end; (i > 0 || !apart) && free >= bytes && free < smallest {
 			best, smallest = end, free
 		}
 		end = max(end, it.offset+it.bytes)
