@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -17,6 +18,12 @@ type Config struct {
 	Template  *text.Template // nil: the one of the tokenizer's control tokens, if there is one
 	Load      []text.Option
 	Sessions  int // texts that are kept for prompts with the same beginning, including those in progress; default 2
+	// Bytes bounds the memory of these sessions, default 1 GiB: fewer are kept if they are larger. A
+	// session in use is never closed, so that each running request has one.
+	Bytes int64
+	// Observe is called when sessions were opened or closed, or have grown, with the change of their
+	// number and of their memory in bytes; it may be nil. It must not block.
+	Observe func(sessions int, bytes int64)
 }
 
 // Attach returns the function for serve.Config.Attach.
@@ -26,7 +33,7 @@ func Attach(c Config) func(ctx context.Context, p *etrun.Program) (serve.Attachm
 		if err != nil {
 			return nil, err
 		}
-		g := &generator{model: m, template: c.Template, max: max(c.Sessions, 2)}
+		g := &generator{model: m, template: c.Template, max: max(c.Sessions, 2), limit: cmp.Or(c.Bytes, 1<<30), observe: c.Observe}
 		if g.template == nil {
 			g.template, g.noChat = text.FindTemplate(c.Tokenizer)
 		}
@@ -44,6 +51,31 @@ type generator struct {
 	idle []*held // the most recently used is the last
 	all  int     // number of sessions, idle or in use
 	max  int
+
+	limit   int64 // of their memory
+	size    int64 // memory of the largest one, in bytes
+	observe func(sessions int, bytes int64)
+	told    struct { // to observe
+		sessions int
+		bytes    int64
+	}
+}
+
+// most returns the number of sessions that may be kept.
+func (g *generator) most() int {
+	if g.size == 0 {
+		return g.max
+	}
+	return max(1, min(g.max, int(min(g.limit/g.size, 1<<30))))
+}
+
+// tell reports changes of the sessions. The caller holds mu.
+func (g *generator) tell() {
+	sessions, bytes := g.all, int64(g.all)*g.size
+	if g.observe != nil && (sessions != g.told.sessions || bytes != g.told.bytes) {
+		g.observe(sessions-g.told.sessions, bytes-g.told.bytes)
+	}
+	g.told.sessions, g.told.bytes = sessions, bytes
 }
 
 // held is an idle session and the tokens that it has computed.
@@ -80,6 +112,7 @@ func (g *generator) Close() error {
 		errs = append(errs, h.session.Close())
 	}
 	g.idle, g.all = nil, 0
+	g.tell()
 	return errors.Join(errs...)
 }
 
@@ -94,7 +127,7 @@ func (g *generator) take(ctx context.Context, prompt []int) (*text.Session, erro
 			best, common = i, n
 		}
 	}
-	room := g.all < g.max
+	room := g.all < g.most()
 	if best < 0 || room && common < len(g.idle[best].tokens) {
 		g.all++ // even above the limit: the queue bounds the callers
 	}
@@ -103,6 +136,7 @@ func (g *generator) take(ctx context.Context, prompt []int) (*text.Session, erro
 		h = g.idle[best]
 		g.idle = append(g.idle[:best], g.idle[best+1:]...)
 	}
+	g.tell()
 	g.mu.Unlock()
 	switch {
 	case h == nil:
@@ -123,22 +157,26 @@ func (g *generator) opened(s *text.Session, err error) (*text.Session, error) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.all--
+		g.tell()
 	}
 	return s, err
 }
 
-// put returns a session. If there are too many, the least recently used one is closed.
+// put returns a session. The least recently used ones are closed if there are too many.
 func (g *generator) put(s *text.Session) {
 	tokens, err := s.Tokens()
+	f, err2 := s.Footprint()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err != nil { // cannot happen: it is not in use
+	defer g.tell()
+	if err != nil || err2 != nil { // cannot happen: it is not in use
 		g.all--
 		_ = s.Close()
 		return
 	}
+	g.size = max(g.size, f.Memory)
 	g.idle = append(g.idle, &held{s, tokens})
-	if g.all > g.max {
+	for g.all > g.most() && len(g.idle) > 0 {
 		g.all--
 		_ = g.idle[0].session.Close() // frees memory only
 		g.idle = g.idle[1:]

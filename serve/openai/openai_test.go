@@ -62,12 +62,15 @@ type peer struct {
 	stats []text.Stats
 }
 
-func newPeer(t testing.TB, c serve.Config) *peer {
+func newPeer(t testing.TB, c serve.Config) *peer { return newPeerOf(t, c, openai.Config{Sessions: 4}) }
+
+func newPeerOf(t testing.TB, c serve.Config, texts openai.Config) *peer {
 	t.Helper()
 	tmpl, err := text.NewTemplate("plain", `{"message": "{text}|", "roles": {"system": "", "user": "", "assistant": ""}}`)
 	must(t, err)
 	c.Name, c.Open = "lm", open
-	c.Attach = openai.Attach(openai.Config{Tokenizer: bytesTokenizer(t), Template: tmpl, Sessions: 4})
+	texts.Tokenizer, texts.Template = bytesTokenizer(t), tmpl
+	c.Attach = openai.Attach(texts)
 	p := &peer{}
 	p.server, err = serve.New(serve.Options{}, c, serve.Config{Name: "plain", Open: func(context.Context) (*etrun.Program, error) {
 		return nil, errors.New("not loaded in these tests")
@@ -206,6 +209,49 @@ func TestChat(t *testing.T) {
 	must(t, err)
 	if len(models.Models) != 1 || models.Models[0].ID != "lm" {
 		t.Errorf("models %+v, want lm only", models.Models)
+	}
+}
+
+// The memory of kept texts is bounded in number and in bytes, and what is reported of it sums up.
+func TestKeptBytes(t *testing.T) {
+	var mu sync.Mutex
+	sessions, most, size := 0, 0, int64(0)
+	observe := func(n int, bytes int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		sessions, size = sessions+n, size+bytes
+		most = max(most, sessions)
+	}
+	prompts := []string{"one", "two", "three", "four", "five", "six"}
+	one := int64(0)
+	for _, c := range []struct {
+		bytes func() int64
+		want  int
+	}{
+		{func() int64 { return 0 }, 4},
+		{func() int64 { return 1 }, 1},
+		{func() int64 { return 2*one + one/2 }, 2},
+		{func() int64 { return 100 * one }, 4},
+	} {
+		sessions, most, size = 0, 0, 0
+		p := newPeerOf(t, serve.Config{}, openai.Config{Sessions: 4, Bytes: c.bytes(), Observe: observe})
+		for range 2 {
+			for _, prompt := range prompts {
+				must(t, p.check(t.Context(), prompt, want(t, prompt, text.Options{MaxTokens: 10})))
+			}
+		}
+		mu.Lock()
+		if sessions != c.want || most > c.want || size < int64(sessions)*1000 || c.bytes() > 1 && size > c.bytes() {
+			t.Errorf("limit of %d bytes: %d sessions, at most %d, of %d bytes, want %d", c.bytes(), sessions, most, size, c.want)
+		}
+		one = size / int64(sessions)
+		mu.Unlock()
+		must(t, p.server.Model("lm").Unload(t.Context()))
+		mu.Lock()
+		if sessions != 0 || size != 0 {
+			t.Errorf("limit of %d bytes: %d sessions of %d bytes after the end", c.bytes(), sessions, size)
+		}
+		mu.Unlock()
 	}
 }
 

@@ -109,15 +109,16 @@ type Limits struct {
 	Isolate       bool
 	IsolateMemory bytesize.Size
 
-	Tokenizer string // the model generates text if this is set
-	Template  string
-	Texts     int
+	Tokenizer  string // the model generates text if this is set
+	Template   string
+	Texts      int
+	TextMemory bytesize.Size
 }
 
 // DefaultLimits returns the default limits.
 func DefaultLimits() Limits {
 	return Limits{Instances: 2, Queue: 64, Timeout: 10 * time.Second, MaxBatch: 1, BatchDelay: 2 * time.Millisecond,
-		Sequences: 16, SequenceIdle: time.Minute, SequenceMemory: 1 << 30, Texts: 4}
+		Sequences: 16, SequenceIdle: time.Minute, SequenceMemory: 1 << 30, Texts: 4, TextMemory: 1 << 30}
 }
 
 // AddFlags adds the flags. Their defaults are the current values.
@@ -138,6 +139,7 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 		"answer completions and chat completions (/v1) with a language model, whose tokenizer is in `FILE`; --timeout limits the time to the first token")
 	flags.StringVar(&l.Template, "template", l.Template, "chat template of the language model, `NAME` or FILE (default: found by the tokenizer's control tokens)")
 	flags.IntVar(&l.Texts, "texts", l.Texts, "texts `N` whose computed tokens a language model keeps for prompts with the same beginning")
+	flags.Var(&l.TextMemory, "text-memory", "maximum memory of these texts of a model, without its weights")
 	flags.StringVar(&l.Trust, "trust", l.Trust, "accept only files with a signature FILE.minisig of this minisign public `KEY`, or its file")
 }
 
@@ -154,7 +156,7 @@ func (l *Limits) check() error {
 	}
 	return cmp.Or(
 		atLeast("instances", l.Instances, 1), atLeast("queue", l.Queue, 0), atLeast("timeout", l.Timeout, 1),
-		atLeast("texts", l.Texts, 1),
+		atLeast("texts", l.Texts, 1), atLeast("text-memory", int64(l.TextMemory), 1),
 		atLeast("max-batch", l.MaxBatch, 1), atLeast("batch-delay", l.BatchDelay, 0), atLeast("sequences", l.Sequences, 1),
 		atLeast("sequence-idle", l.SequenceIdle, 1), atLeast("sequence-memory", int64(l.SequenceMemory), 1))
 }

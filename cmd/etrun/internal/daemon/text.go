@@ -20,7 +20,8 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 	if err != nil {
 		return nil, err
 	}
-	c := openai.Config{Tokenizer: tok, Sessions: max(m.Texts, m.Instances)}
+	c := openai.Config{Tokenizer: tok, Sessions: max(m.Texts, m.Instances), Bytes: int64(m.TextMemory),
+		Observe: func(sessions int, bytes int64) { m.counts.texts.keep(m.Name, sessions, bytes) }}
 	if m.Template != "" {
 		if c.Template, err = session.ChatTemplate(ctx, m.Template); err != nil {
 			return nil, err
@@ -41,6 +42,8 @@ type texts struct {
 	ended  *prometheus.CounterVec
 	first  *prometheus.HistogramVec
 	each   *prometheus.HistogramVec
+	kept   *prometheus.GaugeVec
+	memory *prometheus.GaugeVec
 }
 
 func newTexts() *texts {
@@ -48,7 +51,12 @@ func newTexts() *texts {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(begin, 2, 16),
 			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100}, []string{"model"})
 	}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"model"})
+	}
 	return &texts{
+		kept:   gauge("etrun_kept_texts", "Texts whose computed tokens are kept, and those in progress."),
+		memory: gauge("etrun_kept_texts_bytes", "Memory of these texts: caches and working memory."),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_tokens_total",
 			Help: "Tokens of language models, by kind: prompt (computed), reused (of prompts, not computed again) or generated."}, []string{"model", "kind"}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_texts_total",
@@ -59,7 +67,13 @@ func newTexts() *texts {
 }
 
 func (t *texts) collectors() []prometheus.Collector {
-	return []prometheus.Collector{t.tokens, t.ended, t.first, t.each}
+	return []prometheus.Collector{t.tokens, t.ended, t.first, t.each, t.kept, t.memory}
+}
+
+// keep counts opened and closed sessions.
+func (t *texts) keep(model string, sessions int, bytes int64) {
+	t.kept.WithLabelValues(model).Add(float64(sessions))
+	t.memory.WithLabelValues(model).Add(float64(bytes))
 }
 
 // observe counts a text.

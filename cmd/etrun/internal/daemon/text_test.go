@@ -59,6 +59,8 @@ func TestText(t *testing.T) {
 			{"GET", "/metrics", "", 200, `etrun_tokens_total{kind="generated",model="lm"}`},
 			{"GET", "/metrics", "", 200, `etrun_time_to_first_token_seconds_count{model="lm"}`},
 			{"GET", "/metrics", "", 200, `etrun_texts_total{finish="length",model="lm"}`},
+			{"GET", "/metrics", "", 200, `etrun_kept_texts{model="lm"} 1`},
+			{"GET", "/metrics", "", 200, `etrun_kept_texts_bytes{model="lm"} `},
 		} {
 			if status, text := get(c.method, c.path, c.body); status != c.status || !strings.Contains(text, c.want) {
 				t.Errorf("%s %s %s: got %d %.300q, want %d and %q", c.method, c.path, c.body, status, text, c.status, c.want)
@@ -76,6 +78,7 @@ func TestTextRefuses(t *testing.T) {
 		"--isolate":                func(l *Limits) { l.Tokenizer, l.Isolate = "x", true },
 		"--template without":       func(l *Limits) { l.Template = "gemma" },
 		"--texts 0, want at least": func(l *Limits) { l.Texts = 0 },
+		"--text-memory 0, want":    func(l *Limits) { l.TextMemory = 0 },
 	} {
 		l := DefaultLimits()
 		change(&l)
