@@ -40,7 +40,7 @@ func (c *chatFlags) find(ctx context.Context, m *text.Model) (*text.Template, er
 		}
 		return t, nil
 	}
-	return session.ChatTemplate(ctx, c.template)
+	return session.ChatTemplate(ctx, c.template, nil)
 }
 
 // dialogue is a chat with its history.

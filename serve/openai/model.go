@@ -90,7 +90,10 @@ func (g *generator) Try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer g.put(s)
+	defer func() {
+		_ = s.Reset() // cannot fail: nothing else uses it
+		g.put(s)
+	}()
 	prompt := []int{max(g.model.Info().BOS, 0)}
 	for _, err := range s.GenerateTokens(ctx, prompt, text.Options{MaxTokens: 1}) {
 		if err != nil {

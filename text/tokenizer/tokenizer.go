@@ -35,9 +35,11 @@ type LeadingSpace interface {
 	DropsLeadingSpace() bool
 }
 
+// MaxBytes is the maximum size of a file.
+const MaxBytes = 128 << 20
+
 // Limits on files and texts.
 const (
-	maxFile   = 128 << 20 // bytes of a file
 	maxTokens = 2 << 20
 	maxMerges = 4 << 20
 	maxPiece  = 1 << 10   // bytes of a token
@@ -47,7 +49,7 @@ const (
 
 // Open reads a tokenizer from a file. The content determines its kind.
 func Open(path string) (Tokenizer, error) {
-	data, err := openfile.ReadFile(context.Background(), path, openfile.Rules{Kinds: openfile.Pipes, Limit: maxFile})
+	data, err := openfile.ReadFile(context.Background(), path, openfile.Rules{Kinds: openfile.Pipes, Limit: MaxBytes})
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +74,8 @@ var kinds = []struct {
 
 // Parse reads a tokenizer from the content of a file. The data is not referenced afterwards.
 func Parse(data []byte) (Tokenizer, error) {
-	if len(data) > maxFile {
-		return nil, unsupported("file", "%d bytes, at most %d are allowed", len(data), maxFile)
+	if len(data) > MaxBytes {
+		return nil, unsupported("file", "%d bytes, at most %d are allowed", len(data), MaxBytes)
 	}
 	for _, k := range kinds {
 		if k.is(data) {

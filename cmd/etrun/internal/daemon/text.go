@@ -2,11 +2,15 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"aead.dev/minisign"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/openai"
 	"github.com/etrun-go/etrun/text"
@@ -16,16 +20,14 @@ import (
 // openText makes a language model of an opened program. The tokenizer and the template are read
 // again at each load.
 func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachment, error) {
-	tok, err := tokenizer.Open(m.Tokenizer)
+	tok, err := m.openTokenizer(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := openai.Config{Tokenizer: tok, Sessions: max(m.Texts, m.Instances), Bytes: int64(m.TextMemory),
 		Observe: func(sessions int, bytes int64) { m.counts.texts.keep(m.Name, sessions, bytes) }}
-	if m.Template != "" {
-		if c.Template, err = session.ChatTemplate(ctx, m.Template); err != nil {
-			return nil, err
-		}
+	if c.Template, err = m.openTemplate(ctx); err != nil {
+		return nil, err
 	}
 	if len(m.Methods) > 1 {
 		return nil, session.Usage("model %s: --method is given %d times, a language model has one", m.Name, len(m.Methods))
@@ -34,6 +36,50 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 		c.Load = append(c.Load, text.WithMethod(name))
 	}
 	return openai.Attach(c)(ctx, p)
+}
+
+// openTokenizer reads the tokenizer.
+func (m *Model) openTokenizer(ctx context.Context) (tokenizer.Tokenizer, error) {
+	data, err := openfile.ReadFile(ctx, m.Tokenizer, openfile.Rules{Kinds: openfile.Pipes, Limit: tokenizer.MaxBytes})
+	if err == nil {
+		err = m.verifyBytes(ctx, m.Tokenizer, data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, err := tokenizer.Parse(data)
+	if e, ok := errors.AsType[*tokenizer.Error](err); ok {
+		e.File = m.Tokenizer
+	}
+	return t, err
+}
+
+// openTemplate reads the chat template, nil if none is named.
+func (m *Model) openTemplate(ctx context.Context) (*text.Template, error) {
+	if m.Template == "" {
+		return nil, nil
+	}
+	return session.ChatTemplate(ctx, m.Template, func(data []byte) error { return m.verifyBytes(ctx, m.Template, data) })
+}
+
+// verifyBytes verifies the detached signature of what was read from a file beside the model, if
+// signatures are required.
+func (m *Model) verifyBytes(ctx context.Context, path string, data []byte) error {
+	if m.Trust == "" {
+		return nil
+	}
+	key, err := publicKey(ctx, m.Trust)
+	if err != nil {
+		return err
+	}
+	signature, err := openfile.ReadFile(ctx, path+".minisig", openfile.Rules{Limit: maxSignature})
+	if err != nil {
+		return fmt.Errorf("--trust requires a signature: %w", err)
+	}
+	if !minisign.Verify(key, data, signature) {
+		return fmt.Errorf("%s: not a signature of the key %016X: %w", path, key.ID(), etrun.ErrFormat)
+	}
+	return nil
 }
 
 // texts are the metrics of language models.

@@ -1,12 +1,17 @@
 package daemon
 
 import (
+	"bytes"
+	"crypto/rand"
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"aead.dev/minisign"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
@@ -59,7 +64,7 @@ func TestText(t *testing.T) {
 			{"GET", "/metrics", "", 200, `etrun_tokens_total{kind="generated",model="lm"}`},
 			{"GET", "/metrics", "", 200, `etrun_time_to_first_token_seconds_count{model="lm"}`},
 			{"GET", "/metrics", "", 200, `etrun_texts_total{finish="length",model="lm"}`},
-			{"GET", "/metrics", "", 200, `etrun_kept_texts{model="lm"} 1`},
+			{"GET", "/metrics", "", 200, `etrun_kept_texts{model="lm"} `},
 			{"GET", "/metrics", "", 200, `etrun_kept_texts_bytes{model="lm"} `},
 		} {
 			if status, text := get(c.method, c.path, c.body); status != c.status || !strings.Contains(text, c.want) {
@@ -68,6 +73,76 @@ func TestText(t *testing.T) {
 		}
 		if err := r.server.Model("lm").Load(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestTextTrust checks that --trust needs signatures of the tokenizer and of a template's file, too.
+func TestTextTrust(t *testing.T) {
+	public, private, err := minisign.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sign := func(path string, hashed bool) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signature := minisign.Sign(private, data)
+		if hashed {
+			reader := minisign.NewReader(bytes.NewReader(data))
+			if _, err := io.Copy(io.Discard, reader); err != nil {
+				t.Fatal(err)
+			}
+			signature = reader.Sign(private)
+		}
+		if err := os.WriteFile(path+".minisig", signature, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content := func(path string) string {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	for _, c := range []struct {
+		name                string
+		tokenizer, template bool // signed
+		change              bool // the tokenizer, after it was signed
+		builtIn             bool
+		want                string // in the error
+	}{
+		{"all signed", true, true, false, false, ""},
+		{"a built-in template", true, false, false, true, ""},
+		{"no signature of the tokenizer", false, true, false, false, "tok.json.minisig"},
+		{"no signature of the template", true, false, false, false, "t.tmpl.minisig"},
+		{"another tokenizer", true, true, true, false, "tok.json: not a signature"},
+	} {
+		lm := model("lm", languageModel)
+		lm.Trust = public.String()
+		lm.Tokenizer, lm.Template = file(t, "tok.json", content(byteTokenizer)), file(t, "t.tmpl", `{"message": "{role}{text}"}`)
+		if c.builtIn {
+			lm.Template = "chatml"
+		}
+		if c.tokenizer {
+			sign(lm.Tokenizer, true)
+		}
+		if c.template {
+			sign(lm.Template, false)
+		}
+		if c.change {
+			if err := os.WriteFile(lm.Tokenizer, []byte(content(byteTokenizer)+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := lm.openTokenizer(t.Context())
+		if err == nil {
+			_, err = lm.openTemplate(t.Context())
+		}
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
 	}
 }
