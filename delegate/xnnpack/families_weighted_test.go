@@ -34,6 +34,9 @@ func convolutionLines() (list []line) {
 		{"sequence of 7", 64, 64, 0, 500, 7, 1, 3, 1, false},
 		{"transposed 2x2 stride 2", 64, 32, 28, 28, 2, 2, 0, 1, true},
 		{"transposed 4x4 stride 2", 32, 32, 28, 28, 4, 2, 1, 1, true},
+		{"transposed 3x3 stride 2", 64, 64, 14, 14, 3, 2, 1, 1, true},
+		{"transposed 3x3", 32, 32, 28, 28, 3, 1, 1, 1, true},
+		{"transposed 5x5 stride 3", 32, 16, 14, 14, 5, 3, 1, 1, true},
 		{"transposed depthwise 4x4 stride 2", 64, 64, 28, 28, 4, 2, 1, 64, true},
 	} {
 		shape := fmt.Sprintf("%d to %d, %dx%d", l.in, l.out, l.height, l.width)

@@ -6,8 +6,15 @@ type Slide struct{ Kernel, Stride, Width, Pad int }
 
 // CanSlide reports whether SumSlide and MaxSlide have vector loops for a kernel and a stride.
 func CanSlide(kernel, stride int) bool {
-	return avx512 && stride >= 2 && stride <= 4 && kernel <= 6/stride*stride
+	most := 2
+	if avx512 {
+		most = 4
+	}
+	return avx2() && stride >= 2 && stride <= most && kernel <= 6/stride*stride
 }
+
+// vectors reports whether a vector loop computes the windows. Those for AVX2 number columns with 32 bits.
+func (s *Slide) vectors() bool { return CanSlide(s.Kernel, s.Stride) && s.Width < 1<<30 }
 
 // slide is a window: columns [lo, hi) of x from the start of its row.
 func (s *Slide) window(j int) (lo, hi int) {
@@ -26,12 +33,13 @@ func SumSlide(y, x []float32, off []int, rows, n, ys, xs int, s Slide, scale []f
 		return
 	}
 	_ = scale[n-1]
-	if !CanSlide(s.Kernel, s.Stride) {
+	if !s.vectors() {
 		sumSlideGo(y, x, off, rows, n, ys, xs, s, scale)
 		return
 	}
-	f := [...]func(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32){sumSlide2, sumSlide3, sumSlide4}
-	f[s.Stride-2](rows, n, &y[0], &x[0], &off[0], len(off), s.Kernel, s.Width, s.Pad, 4*ys, 4*xs, &scale[0])
+	f := [...]func(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32){
+		sumSlide8, sumSlide2, sumSlide3, sumSlide4}
+	f[s.loop()](rows, n, &y[0], &x[0], &off[0], len(off), s.Kernel, s.Width, s.Pad, 4*ys, 4*xs, &scale[0])
 }
 
 // MaxSlide finds the largest elements of windows, NaN where there is one, and -∞ where no column is in the input:
@@ -43,12 +51,28 @@ func MaxSlide(y, x []float32, off []int, rows, n, ys, xs int, s Slide) {
 	if !s.check(y, x, off, rows, n, ys, xs) {
 		return
 	}
-	if !CanSlide(s.Kernel, s.Stride) {
+	if !s.vectors() {
 		maxSlideGo(y, x, off, rows, n, ys, xs, s)
 		return
 	}
-	f := [...]func(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int){maxSlide2, maxSlide3, maxSlide4}
-	f[s.Stride-2](rows, n, &y[0], &x[0], &off[0], len(off), s.Kernel, s.Width, s.Pad, 4*ys, 4*xs)
+	f := [...]func(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int){maxSlide8, maxSlide2, maxSlide3, maxSlide4}
+	f[s.loop()](rows, n, &y[0], &x[0], &off[0], len(off), s.Kernel, s.Width, s.Pad, 4*ys, 4*xs)
+}
+
+// loop is the index of the vector loop: that for AVX2, or those for AVX-512 by their strides.
+func (s *Slide) loop() int {
+	if avx512 {
+		return s.Stride - 1
+	}
+	return 0
+}
+
+// Prefetch tells the processor that x is read soon, in an order that it does not foresee.
+func Prefetch(x []float32) {
+	const line = 16
+	if n := len(x) / line; n > 0 && avx2() {
+		prefetchLines(n, &x[0])
+	}
 }
 
 // check panics where a slice is too short. It returns false if there is nothing to compute.

@@ -289,6 +289,9 @@ func maxSlide3(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, y
 func maxSlide4(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int)
 
 //go:noescape
+func maxSlide8(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int)
+
+//go:noescape
 func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int)
 
 func maxTaps4(rows, n int, y, x *float32, off *int, taps, ys, xs, last int) {}
@@ -367,6 +370,9 @@ func pReLULanes(n int, dst, a, b *float32)
 
 //go:noescape
 func placesLanes(n int, dst *int64, at *int32, start, step int)
+
+//go:noescape
+func prefetchLines(n int, x *float32)
 
 //go:noescape
 func quantizeDivInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
@@ -494,6 +500,9 @@ func sumSlide3(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, y
 
 //go:noescape
 func sumSlide4(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32)
+
+//go:noescape
+func sumSlide8(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32)
 
 //go:noescape
 func sumSquaresFloat64x8(n int, x *float32, mean float64) (sum, squares float64)

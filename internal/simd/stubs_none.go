@@ -215,6 +215,8 @@ func maxSlide3(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, y
 
 func maxSlide4(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int) {}
 
+func maxSlide8(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int) {}
+
 func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int) {}
 
 func maxTaps4(rows, n int, y, x *float32, off *int, taps, ys, xs, last int) {}
@@ -275,6 +277,8 @@ func notEqualLanes(n int, dst *uint8, a, b *float32) {}
 func pReLULanes(n int, dst, a, b *float32) {}
 
 func placesLanes(n int, dst *int64, at *int32, start, step int) {}
+
+func prefetchLines(n int, x *float32) {}
 
 func quantizeDivInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
 
@@ -373,6 +377,9 @@ func sumSlide3(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, y
 }
 
 func sumSlide4(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32) {
+}
+
+func sumSlide8(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32) {
 }
 
 func sumSquaresFloat64x8(n int, x *float32, mean float64) (sum, squares float64) { return }

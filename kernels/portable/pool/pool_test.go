@@ -26,7 +26,7 @@ func random(r *rand.Rand, dims int, dilated bool) *problem {
 		p := &problem{dims: dims, size: one, kernel: one, stride: one, dil: one, out: one, ceil: r.IntN(2) == 0}
 		ok := true
 		for i := 3 - dims; i < 3; i++ {
-			p.size[i], p.kernel[i], p.stride[i] = 1+r.IntN(9), 1+r.IntN(4), 1+r.IntN(3)
+			p.size[i], p.kernel[i], p.stride[i] = 1+r.IntN(9), 1+r.IntN(4), 1+r.IntN(4)
 			if r.IntN(4) == 0 && i > 0 { // several tiles, and rows longer than vectors
 				p.size[i] = 20 + r.IntN(100/(dims-1))
 			}

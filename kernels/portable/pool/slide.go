@@ -24,7 +24,7 @@ type slide struct {
 }
 
 // slidePoints is the preferred number of points in a tile.
-const slidePoints = 1 << 13
+const slidePoints = 1 << 12
 
 // plan reports whether windows of x can be pooled into y in place.
 func (s *slide) plan(c *kernels.Ctx, w *pooling, dilate int) bool {
@@ -66,8 +66,22 @@ func slideOver[T tensor.Compute](c *kernels.Ctx, s *slide, w *pooling, dilate in
 // Range pools tiles [lo, hi).
 func (s *slide) Range(worker, lo, hi int) {
 	for i := lo; i < hi; i++ {
+		s.prefetch(i + 1)
 		plane, d, row := i/s.count/s.Out[0], i/s.count%s.Out[0], i%s.count*s.rows
 		s.tile(worker, plane, d, row, min(row+s.rows, s.Out[1]))
+	}
+}
+
+// prefetch reads ahead, as tiles are read column by column: the input of tile i behind that of the one before, unless it
+// is deep.
+func (s *slide) prefetch(i int) {
+	if s.In[0] > 1 {
+		return
+	}
+	points := s.In[1] * s.In[2]
+	from := i/s.count*points + max(i%s.count*s.rows*s.Stride[1]-s.Pad[1]+max(s.Kernel[1]-s.Stride[1], 0), 0)*s.In[2]
+	if end := min(from+s.rows*s.Stride[1]*s.In[2], len(s.x)); from < end {
+		simd.Prefetch(s.x[from:end])
 	}
 }
 
