@@ -84,7 +84,8 @@ func (d *depthwiseLines) sideFor(taps int) int {
 func (d *depthwiseLines) paddedSize() (h, v int, ok bool) {
 	w, in, out := d.w, d.in, d.out
 	h, v = (out.dim[1]-1)*w.strideH+(w.kernelH-1)*w.dilationH+1, (out.dim[2]-1)*w.strideW+(w.kernelW-1)*w.dilationW+1
-	return h, v, out.dim[2] <= narrowLine && w.kernelH*w.kernelW > manyWindowTaps && (h > in.dim[1] || v > in.dim[2] || d.top != 0 || d.left != 0) &&
+	padded := h > in.dim[1] || v > in.dim[2] || d.top != 0 || d.left != 0
+	return h, v, padded && out.dim[2] <= narrowLine && w.kernelH*w.kernelW > manyWindowTaps &&
 		times(in.dim[0], h, v, in.dim[3]) <= times(maxPadded, in.numel())
 }
 

@@ -39,7 +39,7 @@ func plus(a, b int64) int64 { return min(a, math.MaxInt64/4) + min(b, math.MaxIn
 func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
 
 const (
-	nodeBytes     = 768  // descriptor of a node
+	nodeBytes     = 1024 // descriptor of a node
 	operatorBytes = 2304 // and of each of its operators
 	valueBytes    = 192  // and of a value
 	lineBytes     = 128  // rounding of one allocation
@@ -102,7 +102,8 @@ func (g *graph) weightBytes(n *node) (bytes int64) {
 func windowTables(g *graph, n *node, s []shape) int64 {
 	w, in := n.window(), s[n.In[0]]
 	taps := w.kernelH * w.kernelW
-	if n.Type.tag != tagDepthwiseConv2d && n.Type.tag != tagConvTranspose2d && taps*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0 { // a product of matrices
+	pixels := taps*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0
+	if pixels && n.Type.tag != tagDepthwiseConv2d && n.Type.tag != tagConvTranspose2d { // a product of matrices
 		return 0
 	}
 	bytes := plus(times(tapBytes, windowEntries(n, s[n.Out[0]])), times(in.dim[0], in.dim[3]*4+lineBytes)) // and zeros
@@ -155,9 +156,13 @@ func depthwiseWeights(g *graph, n *node) int64 {
 	return times(w.groups, roundUp(w.groupOut, tileOut), taps*tileIn/2+8)
 }
 
-// resizeTables returns the size of four pointers and two weights per output position.
-func resizeTables(_ *graph, n *node, s []shape) int64 {
+// resizeTables returns the size of four pointers and two weights per output position. For halves, the
+// newer library has another operator, and as many weights as pointers.
+func resizeTables(g *graph, n *node, s []shape) int64 {
 	out := s[n.Out[0]]
+	if g.Values[n.In[0]].Datatype == fp16 {
+		return operatorBytes + times(8*tapBytes, out.dim[1], out.dim[2])
+	}
 	return times(4*tapBytes+2*4, out.dim[1], out.dim[2])
 }
 
@@ -174,6 +179,9 @@ func reduceTables(_ *graph, n *node, s []shape) int64 { return times(4, s[n.In[0
 func fullyConnectedScratch(g *graph, n *node, s []shape, threads int) (bytes int64) {
 	if n.Flags&flagReshape2D != 0 && s[n.In[0]].rank != 2 {
 		bytes = g.valueBytes(n.Out[0], s)
+	}
+	if g.Values[n.Out[0]].Datatype == fp16 && g.Values[n.In[0]].Datatype == qdint8 { // computed as float32 by the newer library
+		bytes = plus(bytes, times(4, s[n.Out[0]].numel())+8*lineBytes)
 	}
 	if g.Values[n.In[1]].isConst() {
 		return bytes

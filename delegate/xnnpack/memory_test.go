@@ -46,12 +46,15 @@ func TestNativeNeeds(t *testing.T) {
 			t.Errorf("%s: the library allocated %d bytes, estimated %d, of which %d in the workspace", s.name, got, m.needs.scratch, m.needs.shared)
 		}
 		allocated, estimated = allocated+got, estimated+m.needs.scratch
+		if m.graph.Nodes[len(m.graph.Nodes)-1].Type.tag == tagConvTranspose2d {
+			estimated -= lib.Soname.TransposedExample // allocated while the first one of a type is created
+		}
 		u.Close()
 		img.Close()
 	}
 	t.Logf("allocated %d bytes, estimated %d", allocated, estimated)
-	if estimated > 2*allocated {
-		t.Errorf("the library allocated %d bytes, estimated %d: want at most twice as many", allocated, estimated)
+	if 2*estimated > 5*allocated {
+		t.Errorf("the library allocated %d bytes, estimated %d: want at most 2.5 times as many", allocated, estimated)
 	}
 }
 

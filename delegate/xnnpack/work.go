@@ -228,7 +228,8 @@ func batchWork(w *work, _ *graph, n *node, s []shape, _ int) {
 func poolWork(w *work, g *graph, n *node, s []shape, threads int) {
 	in := s[n.In[0]]
 	var st stage
-	if _, bytes := g.Values[n.In[0]].bytesAs(); bytes && n.Type.tag == tagMaxPooling2d && st.plan(n, in, s[n.Out[0]], -in.dim[3]&(simd.DotCols-1)) {
+	_, bytes := g.Values[n.In[0]].bytesAs()
+	if bytes && n.Type.tag == tagMaxPooling2d && st.plan(n, in, s[n.Out[0]], -in.dim[3]&(simd.DotCols-1)) {
 		w.staged = max(w.staged, st.bytes())
 		if n.Min == -inf && n.Max == inf {
 			return

@@ -1,0 +1,186 @@
+package etrun
+
+import (
+	"archive/zip"
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate/ethosu"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// smallExcess is allowed for all programs, in bytes: a region's values are apart.
+const smallExcess = 2 << 10
+
+// loweredExcess is allowed for some programs. Their operators need less memory than a product that
+// packs an operand in each run, or they need nothing where the library's planner leaves gaps.
+var loweredExcess = map[string]int64{
+	"seeds.zip/seed_c_scalar/sdpa_portable.pte": 20 << 10,
+	"models/dscnn/portable.pte":                 80 << 10,
+	"fresh/attention_cnn/portable.pte":          108 << 10,
+	"fresh/yolo_v8_like/portable.pte":           304 << 10,
+}
+
+// TestLoweredMemory compares the memory of programs with and without lowering, for both engines.
+// The lowered program needs at most as much, apart from packed weights, the allowances and, if the
+// library runs it, the library's tables and descriptors, which nodes do not share. All regions of
+// testdata are lowered. If the variable CORPUS names a folder, its models are added with the regions
+// that pay off: they may need a quarter more, since some arenas are largest where no region runs.
+func TestLoweredMemory(t *testing.T) {
+	for _, engine := range []xnnpack.Engine{xnnpack.EngineReference, xnnpack.EngineNative} {
+		t.Run(string(engine), func(t *testing.T) {
+			if engine == xnnpack.EngineNative {
+				xnntest.Library(t)
+			}
+			lowered := 0
+			for name, data := range portablePrograms(t) {
+				lowered += checkLoweredMemory(t, name, data, engine, 0, WithLowering(LowerAuto), WithMinProfit(-1))
+			}
+			if lowered < 20 {
+				t.Errorf("%d methods were lowered, want at least 20", lowered)
+			}
+			for _, name := range corpusModels(t) {
+				data, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				name = path.Join(strings.Split(filepath.ToSlash(name), "/")[strings.Count(filepath.ToSlash(name), "/")-2:]...)
+				checkLoweredMemory(t, name, data, engine, 4, WithLowering(LowerAuto))
+			}
+		})
+	}
+}
+
+// checkLoweredMemory returns the number of methods that are lowered. A share of n allows an n-th of
+// the memory without lowering more.
+func checkLoweredMemory(t *testing.T, name string, data []byte, engine xnnpack.Engine, share int64, lowering ...Option) (lowered int) {
+	plain, now := methodMemories(t, name, data, engine, WithLowering(LowerRewrite)), methodMemories(t, name, data, engine, lowering...)
+	for i := range plain {
+		if !now[i].lowered {
+			continue
+		}
+		lowered++
+		want := plain[i].sum() - plain[i].packed + now[i].packed + max(smallExcess, loweredExcess[name])
+		if engine == xnnpack.EngineNative {
+			want += now[i].tables
+		}
+		if share > 0 {
+			want += plain[i].sum() / share
+		}
+		if now[i].sum() > want {
+			t.Errorf("%s: lowered: %v, %d more than allowed\nwithout: %v", name, now[i], now[i].sum()-want, plain[i])
+		}
+	}
+	return lowered
+}
+
+// methodMemory is the memory of a method after a run, in bytes.
+type methodMemory struct {
+	lowered   bool
+	planned   int64 // arenas and state
+	folded    int64 // constants computed at load
+	packed    int64
+	shared    int64 // working memory of delegates that they share
+	tables    int64 // and that they do not share
+	operators int64 // working memory of operators
+	released  int64 // of constants that nothing reads any more
+}
+
+func (m methodMemory) sum() int64 {
+	return m.planned + m.folded + m.packed + m.shared + m.tables + m.operators - m.released
+}
+
+func (m methodMemory) String() string {
+	return fmt.Sprintf("%d bytes: planned %d, folded %d, packed %d, scratch %d shared and %d not, operators %d, given back %d", m.sum(),
+		m.planned, m.folded, m.packed, m.shared, m.tables, m.operators, m.released)
+}
+
+// methodMemories runs each method of a program once.
+func methodMemories(t *testing.T, name string, data []byte, engine xnnpack.Engine, options ...Option) (list []methodMemory) {
+	t.Helper()
+	p, err := Parse(data, append([]Option{WithDelegates(xnnpack.Backend{Engine: engine}, ethosu.Backend{}), WithThreads(1)}, options...)...)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	defer p.Close()
+	for _, method := range p.MethodNames() {
+		m, err := p.Load(context.Background(), method)
+		if err != nil {
+			list = append(list, methodMemory{}) // needs other files
+			continue
+		}
+		runOnZeros(m)
+		r := methodMemory{lowered: m.lowered != nil && m.lowered.Taken() > 0, planned: m.plan.Bytes(), folded: m.foldedBytes(),
+			operators: int64(m.ctx.ScratchBytes()), released: m.released}
+		for _, n := range m.needs {
+			r.packed, r.shared, r.tables = r.packed+n.PackedBytes, max(r.shared, n.Shared), r.tables+n.Scratch-n.Shared
+		}
+		list = append(list, r)
+		m.Close()
+	}
+	return list
+}
+
+// runOnZeros runs a method. Not all run on zeros; they stop at the same instruction.
+func runOnZeros(m *Method) {
+	for i, v := range m.ir.Inputs {
+		if in := &m.ir.Values[v]; in.Kind == tensor.KindTensor {
+			m.SetInput(i, tensor.New(in.Tensor.DType, in.Tensor.Sizes...))
+		}
+	}
+	m.Execute(context.Background())
+}
+
+// portablePrograms returns programs of testdata with operators.
+func portablePrograms(t *testing.T) map[string][]byte {
+	t.Helper()
+	list := make(map[string][]byte)
+	for _, name := range []string{"testdata/lowering/seeds.zip", "testdata/lowering/delegates.zip"} {
+		archive, err := zip.OpenReader(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer archive.Close()
+		for _, f := range archive.File {
+			data, err := readZipped(archive, f.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(f.Name, ".pte") {
+				list[path.Join(path.Base(name), f.Name)] = data
+			}
+		}
+	}
+	files, err := filepath.Glob("testdata/*/*.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[filepath.ToSlash(name)] = data
+	}
+	return list
+}
+
+// corpusModels returns the paths of models below the folder that the variable CORPUS names.
+func corpusModels(t *testing.T) (list []string) {
+	t.Helper()
+	for _, kind := range []string{"models", "fresh"} {
+		found, err := filepath.Glob(filepath.Join(os.Getenv("CORPUS"), kind, "*", "portable*.pte"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, found...)
+	}
+	return list
+}
