@@ -1,9 +1,6 @@
 package text
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Candidate is a possible next token, with the natural logarithm of its probability.
 type Candidate struct {
@@ -33,9 +30,11 @@ func candidates(list []Candidate, logits []float32, norm float64, n int) []Candi
 		for at > begin && list[at-1].LogProb < p {
 			at--
 		}
-		if list = slices.Insert(list, at, Candidate{id, p}); len(list)-begin > n {
-			list = list[:begin+n]
+		if len(list)-begin < n {
+			list = append(list, Candidate{})
 		}
+		copy(list[at+1:], list[at:])
+		list[at] = Candidate{id, p}
 	}
 	return list
 }

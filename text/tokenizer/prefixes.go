@@ -17,19 +17,27 @@ type entry struct {
 	id   int32
 }
 
-// newPrefixes takes ownership of the entries. Empty texts are ignored; of equal texts the one
-// with the highest id is found.
+// newPrefixes makes the list of entries. Empty texts are ignored; of equal texts the one with the
+// highest id is found.
 func newPrefixes(entries []entry) *prefixes {
-	slices.SortFunc(entries, func(a, b entry) int {
+	order := make([]int32, len(entries))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(i, k int32) int {
+		a, b := &entries[i], &entries[k]
 		if c := strings.Compare(a.text, b.text); c != 0 {
 			return c
 		}
 		return int(b.id - a.id)
 	})
-	entries = slices.CompactFunc(entries, func(a, b entry) bool { return a.text == b.text })
-	entries = slices.DeleteFunc(entries, func(e entry) bool { return e.text == "" })
-	p := &prefixes{sorted: entries}
-	for _, e := range entries {
+	p := &prefixes{sorted: make([]entry, 0, len(entries))}
+	for _, i := range order {
+		e, n := entries[i], len(p.sorted)
+		if e.text == "" || n > 0 && p.sorted[n-1].text == e.text {
+			continue
+		}
+		p.sorted = append(p.sorted, e)
 		p.first[int(e.text[0])+1]++
 	}
 	for i := range 256 {
