@@ -17,12 +17,7 @@ import (
 // With a mask [S, Smax] of float32 queries attend to all keys, else to those before position start_pos+S. In causal
 // attention, which has no mask, token i attends to the keys up to position start_pos+i. The default scale is 1/√D.
 func customSDPA(c *kernels.Ctx, a kernels.Args) error {
-	p := kernels.Keep[attention](c)
-	p.roles = roles{query: 0, key: 1, value: 2, pos: 3, mask: 4, causal: 6, scale: 7, out: 8, seq: 1}
-	if err := p.prepare(a); err != nil {
-		return err
-	}
-	return p.run(c, a)
+	return attend(c, a, roles{query: 0, key: 1, value: 2, pos: 3, mask: 4, causal: 6, scale: 7, out: 8, seq: 1})
 }
 
 // sdpaWithCache is llama::sdpa_with_kv_cache.out: key and value [B, S, Hkv, D] are copied to their caches at
@@ -49,11 +44,16 @@ func sdpaWithCache(c *kernels.Ctx, a kernels.Args) error {
 // quantizedSDPA is llama::custom_quantized_sdpa.out: customSDPA of float tensors, or of int8 tensors with int8 zero
 // points and float32 scales for every row of D elements. With is_seq_at_dim_2 tensors are [B, H, S, D].
 func quantizedSDPA(c *kernels.Ctx, a kernels.Args) error {
-	p := kernels.Keep[attention](c)
-	p.roles = roles{query: 0, key: 1, value: 2, pos: 3, mask: 4, causal: 6, scale: 7, out: 15, quant: 8, seq: 1}
+	r := roles{query: 0, key: 1, value: 2, pos: 3, mask: 4, causal: 6, scale: 7, out: 15, quant: 8, seq: 1}
 	if a.Bool(14) {
-		p.roles.seq = 2
+		r.seq = 2
 	}
+	return attend(c, a, r)
+}
+
+func attend(c *kernels.Ctx, a kernels.Args, r roles) error {
+	p := kernels.Keep[attention](c)
+	p.roles = r
 	if err := p.prepare(a); err != nil {
 		return err
 	}

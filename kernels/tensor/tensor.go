@@ -199,12 +199,15 @@ func (b *Budget) take(n int64) bool {
 	return true
 }
 
-// setStrides computes Strides from Sizes and DimOrder; a size of 0 counts as 1.
-func (t *Tensor) setStrides() {
+// setStrides computes Strides from Sizes and DimOrder.
+func (t *Tensor) setStrides() { t.writeStrides(t.Strides) }
+
+// writeStrides writes the strides that follow from Sizes and DimOrder; a size of 0 counts as 1.
+func (t *Tensor) writeStrides(dst []int) {
 	stride := 1
 	for i := len(t.DimOrder) - 1; i >= 0; i-- {
 		d := t.DimOrder[i]
-		t.Strides[d] = stride
+		dst[d] = stride
 		stride *= max(t.Sizes[d], 1)
 	}
 }
@@ -307,18 +310,9 @@ func (t *Tensor) Check() error {
 
 // dense reports whether the strides follow from sizes and dim order.
 func (t *Tensor) dense() bool {
-	if len(t.Strides) != len(t.Sizes) {
-		return false
-	}
-	stride := 1
-	for i := len(t.DimOrder) - 1; i >= 0; i-- {
-		d := t.DimOrder[i]
-		if t.Strides[d] != stride {
-			return false
-		}
-		stride *= max(t.Sizes[d], 1)
-	}
-	return true
+	var want [MaxRank]int
+	t.writeStrides(want[:])
+	return slices.Equal(t.Strides, want[:len(t.Sizes)])
 }
 
 // CheckShape validates sizes and dimOrder: the rank is at most MaxRank, no size is negative, the

@@ -292,17 +292,13 @@ func (k *state) write(c *kernels.Ctx, a kernels.Args, rows, values []byte) {
 	}
 	k.planGather(c, a.Tensor(0))
 	if d := a.Tensor(0).DType; a.Bool(3) {
-		operand.ByCompute(d, addGathered32, addGathered64, addGatheredInt)(k, c, d, rows, values)
+		operand.ByCompute(d, addGathered[float32], addGathered[float64], addGathered[int64])(k, c, d, rows, values)
 	} else {
 		k.gather.put(d.Size(), rows, values)
 	}
 	k.gather.offsets, k.gather.rest = nil, nil
 }
 
-var (
-	addGathered32  = accumulateWith(addGathered[float32])
-	addGathered64  = accumulateWith(addGathered[float64])
-	addGatheredInt = accumulateWith(addGathered[int64])
-)
-
-func addGathered[C tensor.Compute](k *state, table, dense []C) { add(&k.gather, table, dense) }
+func addGathered[C tensor.Compute](k *state, c *kernels.Ctx, d tensor.DType, table, dense []byte) {
+	accumulate(c, d, table, dense, func(sums, x []C) { add(&k.gather, sums, x) })
+}

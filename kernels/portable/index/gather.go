@@ -219,7 +219,7 @@ func scatterValue(c *kernels.Ctx, a kernels.Args) error {
 // scatterAdd is aten::scatter_add: out[index[i][j]][j] += src[i][j] for dim 0.
 func scatterAdd(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[state](c)
-	add := operand.ByCompute(a.Tensor(0).DType, addAlong32, addAlong64, addAlongInt)
+	add := operand.ByCompute(a.Tensor(0).DType, addAlong[float32], addAlong[float64], addAlong[int64])
 	if add == nil {
 		return kernels.Bad(0, a.Tensor(0).DType.String(), "a real type that operators compute on")
 	}
@@ -230,17 +230,13 @@ func scatterAdd(c *kernels.Ctx, a kernels.Args) error {
 	return k.scatter(c, a, src, 1, add)
 }
 
-var (
-	addAlong32  = accumulateWith(addAlong[float32])
-	addAlong64  = accumulateWith(addAlong[float64])
-	addAlongInt = accumulateWith(addAlong[int64])
-)
-
-func addAlong[C tensor.Compute](k *state, table, dense []C) {
-	k.row.eachRow(k.strides[:], func(indices []int64, base, with int) {
-		step, next := k.row.step, k.row.next
-		for i, v := range indices {
-			table[base+int(v)*step+i*next] += dense[with+i]
-		}
+func addAlong[C tensor.Compute](k *state, c *kernels.Ctx, d tensor.DType, table, dense []byte) {
+	accumulate(c, d, table, dense, func(sums, x []C) {
+		k.row.eachRow(k.strides[:], func(indices []int64, base, with int) {
+			step, next := k.row.step, k.row.next
+			for i, v := range indices {
+				sums[base+int(v)*step+i*next] += x[with+i]
+			}
+		})
 	})
 }

@@ -103,13 +103,11 @@ func add[C tensor.Compute](p *gatherPlan, table, dense []C) {
 // accumulator adds dense to table in a compute type.
 type accumulator func(k *state, c *kernels.Ctx, d tensor.DType, table, dense []byte)
 
-// accumulateWith returns f for elements of type d, which are computed as C.
-func accumulateWith[C tensor.Compute](f func(k *state, table, dense []C)) accumulator {
-	return func(k *state, c *kernels.Ctx, d tensor.DType, table, dense []byte) {
-		sums := operand.Load[C](c, d, table)
-		f(k, sums, operand.Load[C](c, d, dense))
-		if d != tensor.TypeOf[C]() {
-			tensor.Storer[C](d)(table, sums)
-		}
+// accumulate calls add for elements of type d, which are computed as C.
+func accumulate[C tensor.Compute](c *kernels.Ctx, d tensor.DType, table, dense []byte, add func(sums, x []C)) {
+	sums := operand.Load[C](c, d, table)
+	add(sums, operand.Load[C](c, d, dense))
+	if d != tensor.TypeOf[C]() {
+		tensor.Storer[C](d)(table, sums)
 	}
 }
