@@ -35,22 +35,22 @@ func broadcastLines() (list []line) {
 		sizes, other []int
 		dtype        tensor.DType
 	}{
-		{"row, 256x64", []int{256, 64}, []int{64}, tensor.Float32},
-		{"row, 256x64", []int{256, 64}, []int{64}, tensor.Float16},
-		{"row, 197x192", []int{197, 192}, []int{192}, tensor.Float32},
-		{"row, 1000x10", []int{1000, 10}, []int{10}, tensor.Float32},
-		{"row, 16x4096", []int{16, 4096}, []int{4096}, tensor.Float32},
-		{"column, 256x64", []int{256, 64}, []int{256, 1}, tensor.Float32},
-		{"column, 197x192", []int{197, 192}, []int{197, 1}, tensor.Float32},
-		{"column, 1000x10", []int{1000, 10}, []int{1000, 1}, tensor.Float32},
-		{"number, 256x64", []int{256, 64}, []int{1}, tensor.Float32},
-		{"mask, 12x64x64", []int{12, 64, 64}, []int{64, 64}, tensor.Float32},
+		{"a row, 256x64", []int{256, 64}, []int{64}, tensor.Float32},
+		{"a row, 256x64", []int{256, 64}, []int{64}, tensor.Float16},
+		{"a row, 197x192", []int{197, 192}, []int{192}, tensor.Float32},
+		{"a row, 1000x10", []int{1000, 10}, []int{10}, tensor.Float32},
+		{"a row, 16x4096", []int{16, 4096}, []int{4096}, tensor.Float32},
+		{"a column, 256x64", []int{256, 64}, []int{256, 1}, tensor.Float32},
+		{"a column, 197x192", []int{197, 192}, []int{197, 1}, tensor.Float32},
+		{"a column, 1000x10", []int{1000, 10}, []int{1000, 1}, tensor.Float32},
+		{"a number, 256x64", []int{256, 64}, []int{1}, tensor.Float32},
+		{"a mask, 12x64x64", []int{12, 64, 64}, []int{64, 64}, tensor.Float32},
 		{"rows of 12x64x64", []int{12, 64, 64}, []int{12, 1, 64}, tensor.Float32},
 		{"channels, 64 of 28x28", []int{1, 64, 28, 28}, []int{1, 64, 1, 1}, tensor.Float32},
 		{"channels, 64 of 28x28", []int{1, 64, 28, 28}, []int{1, 64, 1, 1}, tensor.Float16},
 		{"channels, 32 of 112x112", []int{1, 32, 112, 112}, []int{1, 32, 1, 1}, tensor.Float32},
 		{"channels, 512 of 7x7", []int{1, 512, 7, 7}, []int{1, 512, 1, 1}, tensor.Float32},
-		{"plane, 64 of 28x28", []int{1, 64, 28, 28}, []int{1, 1, 28, 28}, tensor.Float32},
+		{"a plane, 64 of 28x28", []int{1, 64, 28, 28}, []int{1, 1, 28, 28}, tensor.Float32},
 		{"columns, 64 of 28x28", []int{1, 64, 28, 28}, []int{1, 1, 1, 28}, tensor.Float32},
 		{"rows, 64 of 28x28", []int{1, 64, 28, 28}, []int{1, 1, 28, 1}, tensor.Float32},
 	} {
@@ -59,10 +59,10 @@ func broadcastLines() (list []line) {
 			name += ", " + f.dtype.String()
 		}
 		list = append(list,
-			line{"add of a " + name, func() *match {
+			line{"add of " + name, func() *match {
 				return broadcastMatch("aten::add.out", "Add", naiveAdd, []any{1}, f.dtype, f.sizes, f.other)
 			}},
-			line{"mul by a " + name, func() *match {
+			line{"mul by " + name, func() *match {
 				return broadcastMatch("aten::mul.out", "Multiply", naiveMul, nil, f.dtype, f.sizes, f.other)
 			}})
 	}

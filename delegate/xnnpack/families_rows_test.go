@@ -60,7 +60,10 @@ func (p poolOp) String() string {
 	if p.dtype != tensor.Float32 {
 		text += ", " + p.dtype.String()
 	}
-	if p.with != "" {
+	switch {
+	case strings.HasPrefix(p.with, "indices"):
+		text += " and " + p.with
+	case p.with != "":
 		text += ", " + p.with
 	}
 	return text
@@ -233,7 +236,7 @@ func reduceLines() []line {
 		{"mean of images, 1280 of 7x7", func() *match { return imageMeanMatch(mean, 1280, 7, tensor.Float32, nil) }},
 		{"mean of images, 64 of 56x56", func() *match { return imageMeanMatch(mean, 64, 56, tensor.Float32, nil) }},
 		{"mean of images, 256 of 14x14", func() *match { return imageMeanMatch(mean, 256, 14, tensor.Float32, nil) }},
-		{"mean of images, 256 of 14x14, Half", func() *match { return imageMeanMatch(mean, 256, 14, tensor.Float16, nil) }},
+		{"mean of images, 256 of 14x14, float16", func() *match { return imageMeanMatch(mean, 256, 14, tensor.Float16, nil) }},
 		{"mean of images, 256 of 14x14, channels last", func() *match { return imageMeanMatch(mean, 256, 14, tensor.Float32, last) }},
 		{"adaptive mean of images, 1280 of 7x7", func() *match { return imageMeanMatch(adaptive, 1280, 7, tensor.Float32, nil) }},
 		{"adaptive mean of images, 256 of 14x14, channels last", func() *match { return imageMeanMatch(adaptive, 256, 14, tensor.Float32, last) }},
