@@ -49,6 +49,8 @@ func (s *Server) look(r *http.Request, m *Model, limit int64) (size int64, err e
 		return 0, &oip.Error{Class: oip.ErrTooLarge, Err: err}
 	case encoding != "" && encoding != "identity":
 		return 0, fmt.Errorf("%w: %.40q", errEncoding, encoding)
+	case len(r.Header.Values(oip.HeaderLength)) > 1:
+		return 0, requestError("header %s given twice", oip.HeaderLength)
 	case m.queue.full():
 		err := m.queue.busy()
 		m.waited(r.Context(), "", trace.Now(), err)
@@ -105,7 +107,9 @@ func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, lim
 		return err
 	}
 	s.readBy(w, 0)
-	runtime.Gosched() // net/http's goroutine that watches the connection starts now, not on another thread during the run
+	// The goroutine with which net/http watches the connection begins here. Otherwise another thread
+	// takes it, often on the processor of the run.
+	runtime.Gosched()
 	e, err := v.endpointFor(r, request)
 	if err != nil {
 		return err

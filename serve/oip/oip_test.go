@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -70,6 +71,38 @@ func TestRead(t *testing.T) {
 				t.Errorf("%s: want -, got +\n%s", c.name, diff)
 			}
 		}
+	}
+}
+
+// TestCache checks that requests with the same JSON part get their own data, and that a cache does
+// not change what is read or refused.
+func TestCache(t *testing.T) {
+	shape := func(n int) string {
+		return fmt.Sprintf(`{"id":"%d","parameters":{"p":%[1]d},"inputs":[{"name":"a","shape":[%[1]d],"datatype":"UINT8","parameters":{"binary_data_size":%[1]d}}]}`, n)
+	}
+	mixed := `{"inputs":[{"name":"a","shape":[2],"datatype":"UINT8","parameters":{"binary_data_size":2}},{"name":"b","shape":[1],"datatype":"INT8","data":[7]}]}`
+	with := limits
+	with.Cache = new(Cache)
+	var kept []*Request
+	for i, c := range []struct{ json, data string }{
+		{shape(2), "ab"}, {shape(2), "cd"}, {shape(2), "e"}, {shape(2), "fgh"}, {shape(3), "ijk"}, {shape(2), "lm"},
+		{mixed, "no"}, {mixed, "pq"}, {shape(2)[:20], ""}, {shape(2), "rs"},
+	} {
+		body := c.json + c.data
+		want, wantErr := Read(strings.NewReader(body), strconv.Itoa(len(c.json)), limits)
+		got, err := Read(strings.NewReader(body), strconv.Itoa(len(c.json)), with)
+		if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Errorf("%d: got %v, want %v", i, err, wantErr)
+		}
+		if diff := cmp.Diff(want, got); err == nil && diff != "" {
+			t.Errorf("%d: want -, got +\n%s", i, diff)
+		}
+		if err == nil {
+			kept = append(kept, got)
+		}
+	}
+	if string(kept[0].Inputs[0].Data) != "ab" {
+		t.Errorf("the first request has got the data %q", kept[0].Inputs[0].Data)
 	}
 }
 

@@ -1,128 +1,52 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
-	"github.com/etrun-go/etrun/internal/openfile"
 )
-
-// maxConfig bounds a configuration file.
-const maxConfig = 1 << 20
-
-// config is a configuration file: an object of flags, and models with their own flags.
-type config struct {
-	flags  map[string]any
-	models []map[string]any
-}
-
-// readConfig reads a file. Its keys are flag names.
-func readConfig(ctx context.Context, path string) (*config, error) {
-	text, err := openfile.ReadFile(ctx, path, openfile.Rules{Limit: maxConfig})
-	if err != nil {
-		return nil, err
-	}
-	c := &config{}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	if err := decoder.Decode(&c.flags); err != nil {
-		return nil, session.Usage("%s: %w", path, err)
-	}
-	if decoder.More() {
-		return nil, session.Usage("%s: extra bytes after the object", path)
-	}
-	models, _ := c.flags["models"].([]any)
-	if c.flags["models"] != nil && models == nil {
-		return nil, session.Usage("%s: models is not an array", path)
-	}
-	delete(c.flags, "models")
-	for i, m := range models {
-		object, ok := m.(map[string]any)
-		if !ok {
-			return nil, session.Usage("%s: models[%d] is not an object", path, i)
-		}
-		c.models = append(c.models, object)
-	}
-	return c, nil
-}
 
 // apply sets the flags that the command line does not set.
 func (c *config) apply(flags *pflag.FlagSet) error {
-	for _, name := range slices.Sorted(maps.Keys(c.flags)) {
-		f := flags.Lookup(name)
-		if f == nil || name == "config" {
-			return session.Usage("configuration: no flag --%s", name)
+	changed := make(map[string]bool)
+	flags.Visit(func(f *pflag.Flag) { changed[f.Name] = true })
+	for _, s := range c.flags {
+		if s.name == "config" {
+			return s.fault("not in a configuration")
 		}
-		if f.Changed {
+		if changed[s.name] {
 			continue
 		}
-		words, err := wordsOf(name, c.flags[name])
-		if err != nil {
+		if err := s.set(flags); err != nil {
 			return err
-		}
-		for _, word := range words {
-			if err := flags.Set(name, word); err != nil {
-				return session.Usage("configuration: %s: %w", name, err)
-			}
 		}
 	}
 	return nil
 }
 
-// wordsOf returns the values of a flag, several for an array.
-func wordsOf(name string, value any) (words []string, err error) {
-	switch v := value.(type) {
-	case string:
-		return []string{v}, nil
-	case json.Number, bool:
-		return []string{fmt.Sprint(v)}, nil
-	case []any:
-		for _, item := range v {
-			more, err := wordsOf(name, item)
-			if err != nil || len(more) != 1 {
-				return nil, session.Usage("configuration: %s: %v", name, item)
-			}
-			words = append(words, more...)
-		}
-		return words, nil
-	}
-	return nil, session.Usage("configuration: %s: %v, want a string, a number, a bool or an array of them", name, value)
-}
-
 // modelOf returns a model of a configuration file: the command line's flags, overridden by its own.
-func modelOf(object map[string]any, options *session.Options, limits *Limits) (*Model, error) {
+func modelOf(object []setting, options *session.Options, limits *Limits) (*Model, error) {
 	m := &Model{Options: *options, Limits: *limits}
-	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	own, known := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.StringVar(&m.Name, "name", "", "")
+	own.StringVar(&m.Path, "path", "", "")
 	m.Limits.AddFlags(own)
+	new(session.Options).AddFlags(known)
 	var others []string
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		words, err := wordsOf(name, object[name])
-		if err != nil {
-			return nil, err
+	for _, s := range object {
+		flags := own
+		if own.Lookup(s.name) == nil {
+			flags = known
+			for _, word := range s.words {
+				others = append(others, "--"+s.name+"="+word)
+			}
 		}
-		for _, word := range words {
-			switch {
-			case name == "name":
-				m.Name = word
-			case name == "path":
-				m.Path = word
-			case own.Lookup(name) != nil:
-				err = own.Set(name, word)
-			default:
-				others = append(others, "--"+name+"="+word)
-			}
-			if err != nil {
-				return nil, session.Usage("configuration: model %s: %s: %w", m.Name, name, err)
-			}
+		if err := s.set(flags); err != nil {
+			return nil, err
 		}
 	}
 	with, err := options.With(others)

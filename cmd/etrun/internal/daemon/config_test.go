@@ -60,7 +60,10 @@ func TestConfig(t *testing.T) {
 
 func TestConfigRefuses(t *testing.T) {
 	for config, text := range map[string]string{
-		`{`:                    "EOF",
+		`{`:                    "ends too early",
+		` `:                    "ends too early",
+		`[]`:                   "not an object",
+		`{"models":[],}`:       ":1: ",
 		`{"models":{}}`:        "not an array",
 		`{} {}`:                "extra bytes",
 		`{"models":["m.pte"]}`: "not an object",
@@ -74,6 +77,17 @@ func TestConfigRefuses(t *testing.T) {
 		`{"config":"x.json"}`:                                  "config",
 		`{"drain":"soon"}`:                                     "soon",
 		`{}`:                                                   "no model",
+		"{\n\n\"colour\":\"red\"}":                             "serve.json:3: colour: no flag --colour",
+		"{\"models\":[\n{\"path\":\"m.pte\",\n\"speed\":1}]}":  "serve.json:3: speed: no flag --speed",
+		"{\"models\":[\n{\"path\":\"m.pte\",\"threads\":[],\n\"queue\":\"x\"}]}": "serve.json:3: queue: ",
+		"{\"models\":[\n{\"path\":5}]}":                                          "serve.json:2: path: [\"5\"], want a string",
+		"{\"drain\":\"3s\",\n\"drain\":\"4s\"}":                                  "duplicate",
+		"{\"models\":[],\n\"models\":[]}":                                        "duplicate",
+		`{"access-log":1}`:                                                       "want a value of the type bool",
+		`{"access-log":"true"}`:                                                  "want a value of the type bool",
+		`{"queue":true}`:                                                         "want a value of the type int",
+		`{"listen":null}`:                                                        "want a string",
+		`{"listen":[["a"]]}`:                                                     "want a string",
 	} {
 		if _, _, err := readLine(t, config, ""); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: got %v, want one with %q", config, err, text)
