@@ -46,6 +46,9 @@ func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) err
 		return w.stage(trace.StageLower, 0, p.placed(err))
 	}
 	done.lowered = report
+	if err := w.stage(trace.StageLower, 0, nil); err != nil {
+		return err
+	}
 	if err := p.compileOpened(ctx, w, m); err != nil {
 		return err
 	}

@@ -19,12 +19,12 @@ type openedPayload struct {
 	payload *delegate.Payload
 }
 
-// merger returns the backend of a delegate if its payloads are opened first and compiled after
-// lowering. It is nil if they are compiled at once: without lowering, and if the method contains no
-// other calls.
+// merger returns the backend of a delegate if its payloads are opened first, and compiled when the
+// method is rewritten and lowered: the backend may open its library meanwhile. It is nil if they are
+// compiled at once, as in a method without other calls.
 func (p *preparation) merger(id string) delegate.Merger {
 	b, ok := p.config.backends[id].(delegate.Merger)
-	if !ok || !p.config.lowering.lowers() {
+	if !ok {
 		return nil
 	}
 	calls := 0
@@ -65,22 +65,20 @@ func (p *preparation) payloads() []lower.Payload {
 	return list
 }
 
-// compileOpened compiles the payloads that the method still calls.
+// compileOpened compiles the opened payloads, except those that were merged into regions of m.
 func (p *preparation) compileOpened(ctx context.Context, w *watch, m *ir.Method) error {
-	for i := range m.Steps {
-		s := &m.Steps[i]
-		if s.Kind != ir.DelegateCall || s.Delegate >= len(p.opened) || p.opened[s.Delegate] == nil {
+	merged := p.merged(m)
+	for d, o := range p.opened {
+		if o == nil || merged[d] {
 			continue
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		d := s.Delegate
 		left := p.delegateLimits()
 		for _, n := range p.needs {
 			left = less(left, n)
 		}
-		o := p.opened[d]
 		img, err := p.image(d, o.payload, left, func() (delegate.Image, error) { return o.Compile(ctx) })
 		if err != nil {
 			return w.stageOf(trace.StageCompile, d, p.spec.Delegates[d].ID, 0, err)
@@ -92,6 +90,20 @@ func (p *preparation) compileOpened(ctx context.Context, w *watch, m *ir.Method)
 		}
 	}
 	return nil
+}
+
+// merged reports which delegates of the file m does not call, while the method before lowering
+// does.
+func (p *preparation) merged(m *ir.Method) []bool {
+	merged := make([]bool, len(p.spec.Delegates))
+	for k, method := range [...]*ir.Method{p.base.ir, m} {
+		for i := range method.Steps {
+			if s := &method.Steps[i]; s.Kind == ir.DelegateCall && s.Delegate < len(merged) {
+				merged[s.Delegate] = k == 0
+			}
+		}
+	}
+	return merged
 }
 
 // mergedImage is the placeholder of a payload that was merged into a region and is no longer called.

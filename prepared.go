@@ -177,9 +177,12 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	}
 	done = p.base.copy()
 	if p.config.lowering.lowers() {
-		if err := p.regions(ctx, w, done); err != nil {
-			return nil, err
-		}
+		err = p.regions(ctx, w, done)
+	} else {
+		err = p.compileOpened(ctx, w, done.ir)
+	}
+	if err != nil {
+		return nil, err
 	}
 	done.plan = plan.Make(done.ir, done.conflicts, p.config.planning())
 	if err := w.stage(trace.StagePlan, done.plan.Bytes(), nil); err != nil {

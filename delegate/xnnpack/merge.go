@@ -14,12 +14,17 @@ var _ delegate.Merger = Backend{}
 type opened struct {
 	backend Backend
 	payload *delegate.Payload
-	graph   *graph        // as read; must not be modified
+	graph   *graph        // as read, or as planned by a survey; must not be modified
 	takes   time.Duration // cached result of Estimate
 }
 
 // Open implements delegate.Merger.
 func (b Backend) Open(p *delegate.Payload) (delegate.Opened, error) {
+	if s := b.surveyOf(p); s != nil {
+		if x := s.planned(p); x != nil {
+			return &opened{b, p, x.graph, x.estimates.of(b)}, nil
+		}
+	}
 	g, err := b.read(p)
 	if err != nil {
 		return nil, err
@@ -56,10 +61,9 @@ func (o *opened) estimate() time.Duration {
 	return o.backend.estimates(g, s, o.payload.Threads).of(o.backend)
 }
 
-// mergeable returns an error if the graph cannot be merged into another one. A payload stays
+// mergeable returns an error if a payload's graph cannot be merged into another one. A payload stays
 // separate if its repair would report faults, or move transposes.
-func (o *opened) mergeable() error {
-	g := o.graph
+func (g *graph) mergeable() error {
 	if len(g.repaired) > 0 {
 		return refuse("the payload was repaired")
 	}
@@ -78,10 +82,10 @@ func (c *lowerCall) merge() error {
 	if !ok {
 		return refuse("a payload of another backend")
 	}
-	if err := o.mergeable(); err != nil {
+	g := o.graph
+	if err := g.mergeable(); err != nil {
 		return err
 	}
-	g := o.graph
 	if len(c.call.Args) != len(g.Args) {
 		return refuse("%d arguments, the payload has %d", len(c.call.Args), len(g.Args))
 	}

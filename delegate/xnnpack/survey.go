@@ -137,17 +137,32 @@ func (x *plan) image(m *image) *image {
 	return m
 }
 
-// surveyed returns the plan of a payload that was surveyed, else nil, and reports whether the
-// method is to run in the Go engine.
-func (b Backend) surveyed(p *delegate.Payload) (x *plan, inGo bool) {
+// surveyOf returns the survey of a payload's method, nil if there was none.
+func (b Backend) surveyOf(p *delegate.Payload) *survey {
 	if p.Scratch == nil {
-		return nil, false
+		return nil
 	}
 	part, err := p.Scratch.Part(surveyKey{b}, func() (io.Closer, error) { return &survey{}, nil })
 	if err != nil {
+		return nil
+	}
+	return part.(*survey)
+}
+
+// planned returns the plan of a payload, nil if it has none.
+func (s *survey) planned(p *delegate.Payload) *plan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.plans[p.Index]
+}
+
+// surveyed returns the plan of a payload that was surveyed, else nil, and reports whether the
+// method is to run in the Go engine.
+func (b Backend) surveyed(p *delegate.Payload) (x *plan, inGo bool) {
+	s := b.surveyOf(p)
+	if s == nil {
 		return nil, false
 	}
-	s := part.(*survey)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x = s.plans[p.Index]
