@@ -27,6 +27,9 @@ type Graph struct {
 	// needs, see Payload. They are still read until the method calls the graph's image. nil: nothing
 	// is freed.
 	Release func(data []byte) bool
+	// Kept is what the compiler keeps of the graph from one call to the next, such as its own form of
+	// it. Nothing else reads it.
+	Kept any
 
 	indexed sync.Once
 	writers []int

@@ -127,14 +127,51 @@ func checkInput(g *delegate.Graph, v int) error {
 	return checkTensor(x)
 }
 
-// CompileGraph implements delegate.Compiler.
-func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.Image, error) {
-	expected := b.engine() // as estimated
-	x, _, err := newLowering(g, false).whole()
+// plan lowers all calls and plans their graph.
+func (l *lowering) plan() (*plan, error) {
+	x, _, err := l.whole()
 	if err != nil {
 		return nil, err
 	}
-	made, err := planOf(x)
+	return planOf(x)
+}
+
+// keptPlan is the plan of a region, from its first estimate until it is compiled.
+type keptPlan struct {
+	*plan
+	late    []lateConstant
+	threads int // that it was estimated for
+}
+
+// keep keeps the plan of a dry lowering for the graph's next call, if only late constants are not
+// final.
+func (l *lowering) keep(x *plan) {
+	if l.rough || x.repaired != nil {
+		return
+	}
+	own := *x.graph
+	own.Values, own.Nodes, own.Args = slices.Clone(own.Values), slices.Clone(own.Nodes), slices.Clone(own.Args)
+	x.graph = &own
+	l.in.Kept = &keptPlan{x, l.late, max(l.in.Threads, 1)}
+}
+
+// planRegion returns the plan of a region with all its constants. The graph no longer keeps it.
+func planRegion(g *delegate.Graph) (*plan, error) {
+	if k, ok := g.Kept.(*keptPlan); ok {
+		g.Kept = nil
+		k.graph.fill(k.late)
+		if k.threads != max(g.Threads, 1) {
+			k.plan.estimates = estimates{}
+		}
+		return k.plan, nil
+	}
+	return newLowering(g, false).plan()
+}
+
+// CompileGraph implements delegate.Compiler.
+func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.Image, error) {
+	expected := b.engine() // as estimated
+	made, err := planRegion(g)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +179,7 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	if slices.ContainsFunc(g.Inputs, func(v int) bool { return g.Values[v].Dynamism != tensor.Static }) {
 		release = nil // the calls remain
 	}
-	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, threadCount: g.Threads, release: x.discardOr(release), region: true}))
+	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, threadCount: g.Threads, release: made.graph.discardOr(release), region: true}))
 	if err != nil {
 		return nil, err
 	}

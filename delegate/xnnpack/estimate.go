@@ -329,32 +329,35 @@ func (b Backend) engine() int {
 
 // Estimate implements delegate.Compiler.
 func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, error) {
+	if k, ok := g.Kept.(*keptPlan); ok {
+		return b.estimateOf(g, k.plan, share), nil
+	}
 	l := newLowering(g, true)
 	defer l.again()
-	x, _, err := l.whole()
+	x, err := l.plan()
 	if err != nil {
 		return 0, err
 	}
-	shapes, err := x.repair()
-	if err != nil {
-		return 0, err
-	}
-	x.fuse(shapes)
-	if why := cmp.Or(x.planLimits(shapes), x.refuses(shapes)); why != "" {
+	if why := cmp.Or(x.graph.planLimits(x.shapes), x.graph.refuses(x.shapes)); why != "" {
 		return 0, unsupported("", "%s", why)
 	}
-	return b.estimateOf(g, x, shapes, share), nil
+	time := b.estimateOf(g, x, share)
+	l.keep(x)
+	return time, nil
 }
 
-// estimateOf estimates graph x of a region, on the engine that the backend would choose.
-func (b Backend) estimateOf(g *delegate.Graph, x *graph, shapes []shape, share float64) time.Duration {
+// estimateOf estimates the plan of a region, on the engine that the backend would choose.
+func (b Backend) estimateOf(g *delegate.Graph, x *plan, share float64) time.Duration {
 	varies := make([]bool, len(g.Inputs))
 	for i, v := range g.Inputs {
 		varies[i] = share < 1 && g.Values[v].Dynamism != tensor.Static
 	}
 	engine := byGo
 	if b.automatic() {
-		e := b.estimates(x, shapes, g.Threads)
+		if x.estimates == (estimates{}) {
+			x.estimates = b.estimates(x.graph, x.shapes, g.Threads)
+		}
+		e := x.estimates
 		if !e.prefersGo() {
 			engine = b.engine()
 		}
@@ -364,5 +367,5 @@ func (b Backend) estimateOf(g *delegate.Graph, x *graph, shapes []shape, share f
 	} else {
 		engine = b.engine()
 	}
-	return x.estimate(xnn.Locate(b.Library), shapes, engine, varies, share)
+	return x.graph.estimate(xnn.Locate(b.Library), x.shapes, engine, varies, share)
 }

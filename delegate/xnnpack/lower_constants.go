@@ -135,7 +135,11 @@ func allZero(x *delegate.GraphValue) bool {
 // numbers returns a constant with its data. Quantized constants are dequantized by the first call.
 func (l *lowering) numbers(v int) *delegate.GraphValue {
 	x, short := &l.vals[v], l.short[v]
-	if short == nil || short.filled || l.dry {
+	if short == nil || short.filled {
+		return x
+	}
+	if l.dry {
+		l.rough = true
 		return x
 	}
 	short.filled = true
@@ -157,7 +161,9 @@ func (l *lowering) asFloat32(v int) *delegate.GraphValue {
 	if l.float32s[v] == nil {
 		y := *x
 		y.DType = tensor.Float32
-		if y.Data = make([]byte, 2*len(x.Data)); !l.dry { // otherwise not written
+		if y.Data = make([]byte, 2*len(x.Data)); l.dry { // not written
+			l.rough = true
+		} else {
 			y.Data = allocPadded(2 * len(x.Data))
 			tensor.Loader[float32](tensor.Float16)(tensor.View[float32](y.Data), x.Data)
 		}
@@ -178,5 +184,10 @@ func (c *lowerCall) shortFilter(v, axis int, s shape, channel int, dims, step, p
 		scales = slices.Repeat(scales, s.dim[channel])
 	}
 	codes := delegate.GraphValue{DType: tensor.Int8, Data: short.codes}
-	return c.constant(qcint8, s, quant{Scales: scales, ChannelDim: channel}, relaid(&codes, dims, step, perm, c.dry))
+	data, same := relaid(&codes, dims, step, perm, c.dry)
+	v = c.constant(qcint8, s, quant{Scales: scales, ChannelDim: channel}, data)
+	if !same && c.dry {
+		c.postpone(lateConstant{v, &codes, dims, step, perm, false})
+	}
+	return v
 }

@@ -116,9 +116,13 @@ func (c *lowerCall) filter(t *nodeType, v int, w window) (int, error) {
 		}
 	}
 	x = c.asFloat32(v)
-	data := relaid(x, dims, step, perm, c.dry && c.to == nil)
+	data, same := relaid(x, dims, step, perm, c.dry && c.to == nil)
 	c.owns(data, c.vals[v].Data)
-	return c.weights(s, channel, data, c.to != nil)
+	filter, err := c.weights(s, channel, data, c.to != nil)
+	if !same && c.dry && c.to == nil {
+		c.postpone(lateConstant{filter, x, dims, step, perm, true})
+	}
+	return filter, err
 }
 
 // batchNormCall lowers a batch norm to a scale and a shift per channel: a depthwise convolution of

@@ -245,6 +245,7 @@ func (c *lowerCall) shortWeights(s shape, channel int, data []byte) (int, error)
 	row := make([]float32, 0, s.numel()/channels)
 	for k := range channels {
 		if c.dry && k >= sampled {
+			c.rough = true
 			scales[k] = scales[0]
 			continue
 		}

@@ -23,11 +23,13 @@ type lowering struct {
 	slab  []held                 // memory for further entries of held
 	short map[int]*shortConstant // quantized constants
 	// dry lowerings compute only shapes: constants keep their own bytes, in any order, and nothing
-	// of the size of weights is computed.
-	dry    bool
-	padded map[paddedConstant]int // constants with leading dimensions of size 1
-	done   []bool                 // by call: it is lowered
-	lists  []int                  // tensors that calls read and write
+	// of the size of weights is computed. late are the constants in another order; rough is set if
+	// other constants or their scales are not final.
+	dry, rough bool
+	late       []lateConstant
+	padded     map[paddedConstant]int // constants with leading dimensions of size 1
+	done       []bool                 // by call: it is lowered
+	lists      []int                  // tensors that calls read and write
 	// dynamic maps tensors that were dequantized at run time to the tensors before quantization;
 	// rows8 maps the latter to their quantized values.
 	dynamic, rows8 map[int]int
@@ -176,6 +178,7 @@ func (l *lowering) again() {
 	clear(g.Nodes)
 	*g = graph{Version: g.Version, Values: g.Values[:0], Nodes: g.Nodes[:0], Args: g.Args[:0]}
 	l.in, l.vals, l.slab = nil, nil, l.slab[:0]
+	l.rough, l.late = false, nil
 	l.lists = l.lists[:0]
 	clear(l.short)
 	clear(l.padded)
@@ -320,7 +323,12 @@ func (l *lowering) constantIn(x *delegate.GraphValue, o order, rank int) int {
 	if len(dims) > 0 {
 		s = shapeOf(dims...).permuted(perm)
 	}
-	return l.graphBuilder.constant(floatOf(x), s, quant{}, relaid(x, dims, strides, perm, l.dry))
+	data, same := relaid(x, dims, strides, perm, l.dry)
+	v := l.graphBuilder.constant(floatOf(x), s, quant{}, data)
+	if !same && l.dry {
+		l.postpone(lateConstant{v, x, dims, strides, perm, false})
+	}
+	return v
 }
 
 // padDims returns the sizes and the strides in elements of a dense tensor, with leading dimensions
@@ -344,26 +352,51 @@ func padDims(x *delegate.GraphValue, rank int) (dims, step []int) {
 	return dims, step
 }
 
+// lateConstant is a constant of a dry lowering, with its dimensions in another memory order.
+type lateConstant struct {
+	value            int // of the new graph
+	from             *delegate.GraphValue
+	dims, step, perm []int
+	filter           bool // not needed once it is packed
+}
+
+// postpone adds a late constant. Repairs may copy those of 16 bits.
+func (l *lowering) postpone(c lateConstant) {
+	l.late = append(l.late, c)
+	l.rough = l.rough || c.from.DType == tensor.Float16
+}
+
+// fill sets the data of the constants of a dry lowering.
+func (g *graph) fill(late []lateConstant) {
+	for i := range late {
+		c := &late[i]
+		data, _ := relaid(c.from, c.dims, c.step, c.perm, false)
+		if g.Values[c.value].Data = data; c.filter {
+			g.own = append(g.own, data)
+		}
+	}
+}
+
 // relaid returns the data of a constant with its dimensions in another memory order. It is the
 // constant's own data if the order makes no difference, or if dry is set.
-func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) []byte {
+func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) (data []byte, same bool) {
 	b := box{sizes: shape{rank: len(perm)}}
 	for i, p := range perm {
 		b.sizes.dim[i], b.from[i] = dims[p], step[p]
 	}
 	b.to = strides(b.sizes)
-	same := true
+	same = true
 	for i, d := range b.sizes.dims() {
 		same = same && (d == 1 || b.from[i] == b.to[i])
 	}
 	size := x.DType.Size()
 	n := b.sizes.numel() * size
 	if same || dry {
-		return x.Data[:n:n]
+		return x.Data[:n:n], same
 	}
 	out := allocPadded(n)
 	new(strided.Copier).Copy(strided.Serial{}, size, b.shape(), strided.Buffer{Data: out}, strided.Buffer{Data: x.Data})
-	return out
+	return out, false
 }
 
 // allocPadded allocates n bytes that vectors may read past, see readableBehind.

@@ -411,12 +411,12 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 
 // compile makes the image of a region.
 func (l *lowering) compile(c *candidate, r *Region) error {
+	share := l.share(c, r)
 	if err := l.Compile(l.ctx, c.taker, c.graph.Graph); err != nil {
 		return err
 	}
 	r.Delegate = c.graph.Index
-	r.Share = l.share(c, r)
-	c.share = r.Share
+	r.Share, c.share = share, share
 	l.taken++
 	return nil
 }
