@@ -125,8 +125,11 @@ type Checker interface {
 
 // GraphValue is a tensor, a number or a list. Only the fields of its Kind are meaningful.
 type GraphValue struct {
-	Kind    tensor.Kind
-	Bool    bool
+	Kind     tensor.Kind
+	Bool     bool
+	DType    tensor.DType    // of a tensor
+	Dynamism tensor.Dynamism // of a tensor
+
 	Int     int64
 	Double  float64
 	Str     string
@@ -136,11 +139,9 @@ type GraphValue struct {
 
 	// Fields of a tensor. Sizes are logical (in ATen's order), and upper bounds unless the tensor
 	// is static.
-	DType    tensor.DType
 	Sizes    []int
 	DimOrder []uint8 // nil: contiguous
-	Dynamism tensor.Dynamism
-	Data     []byte // contents of a constant, aligned to its elements and valid until the image is closed; else nil
+	Data     []byte  // contents of a constant, aligned to its elements and valid until the image is closed; else nil
 }
 
 // Scalar returns a value of a kind that does not refer to other values.

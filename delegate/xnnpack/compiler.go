@@ -64,19 +64,7 @@ func (l *lowering) finishCall(i int) (*graph, []shape, error) {
 			outputs = append(outputs, v)
 		}
 	}
-	return l.complete(inputs, outputs)
-}
-
-// known reports whether the graph has a value for a tensor.
-func (l *lowering) known(v int) bool {
-	return *l.holds(v) != nothing
-}
-
-// complete returns the checked and repaired graph with its shapes at the declared sizes.
-func (l *lowering) complete(inputs, outputs []int) (*graph, []shape, error) {
-	values := l.outputs(outputs)
-	l.externals(l.inputValues(inputs), values)
-	g, err := l.finish()
+	g, err := l.complete(inputs, outputs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,33 +72,51 @@ func (l *lowering) complete(inputs, outputs []int) (*graph, []shape, error) {
 	if err != nil {
 		return nil, nil, inPayload(err)
 	}
-	for i, v := range outputs {
-		x := &l.in.Values[v]
-		o, _ := declaredOrder(x)
-		if want := memoryShapeOf(x, o); x.Dynamism == tensor.Static && s[values[i]] != want {
-			return nil, nil, unsupported(argumentPlace(g, g.Inputs+i), "sizes %v, declared as %v", s[values[i]], want)
-		}
-	}
-	return g, s, nil
+	return g, s, l.checkOutputs(g, s, outputs)
 }
 
-// whole lowers all calls and returns their graph, with its shapes at the declared sizes.
-func (l *lowering) whole() (*graph, []shape, error) {
+// known reports whether the graph has a value for a tensor.
+func (l *lowering) known(v int) bool {
+	return *l.holds(v) != nothing
+}
+
+// complete returns the checked graph with these inputs and outputs.
+func (l *lowering) complete(inputs, outputs []int) (*graph, error) {
+	values := l.outputs(outputs)
+	l.externals(l.inputValues(inputs), values)
+	return l.finish()
+}
+
+// checkOutputs checks that the outputs have their declared sizes.
+func (l *lowering) checkOutputs(g *graph, s []shape, outputs []int) error {
+	for i, v := range outputs {
+		x, got := &l.in.Values[v], s[g.Args[g.Inputs+i]]
+		o, _ := declaredOrder(x)
+		if want := memoryShapeOf(x, o); x.Dynamism == tensor.Static && got != want {
+			return unsupported(argumentPlace(g, g.Inputs+i), "sizes %v, declared as %v", got, want)
+		}
+	}
+	return nil
+}
+
+// whole lowers all calls and returns their graph.
+func (l *lowering) whole() (*graph, error) {
 	g := l.in
+	l.g.Values, l.g.Nodes = slices.Grow(l.g.Values, len(g.Inputs)+2*len(g.Calls)), slices.Grow(l.g.Nodes, len(g.Calls))
 	for _, v := range g.Inputs {
 		if err := checkInput(g, v); err != nil {
-			return nil, nil, unsupported("", "%w", err)
+			return nil, unsupported("", "%w", err)
 		}
 		l.input(v)
 	}
 	for i := range g.Calls {
 		if err := l.call(i); err != nil {
-			return nil, nil, unsupported(g.Calls[i].Place, "%w", err)
+			return nil, unsupported(g.Calls[i].Place, "%w", err)
 		}
 	}
 	for _, v := range g.Outputs {
 		if !l.known(v) && !l.vals[v].IsConst() {
-			return nil, nil, unsupported("", "an output that no call computes")
+			return nil, unsupported("", "an output that no call computes")
 		}
 	}
 	return l.complete(g.Inputs, g.Outputs)
@@ -129,11 +135,15 @@ func checkInput(g *delegate.Graph, v int) error {
 
 // plan lowers all calls and plans their graph.
 func (l *lowering) plan() (*plan, error) {
-	x, _, err := l.whole()
+	g, err := l.whole()
 	if err != nil {
 		return nil, err
 	}
-	return planOf(x)
+	x, err := planOf(g)
+	if err != nil {
+		return nil, err
+	}
+	return x, l.checkOutputs(g, x.shapes, l.in.Outputs)
 }
 
 // keptPlan is the plan of a region, from its first estimate until it is compiled.

@@ -170,7 +170,8 @@ func (e *estimator) transposeTime(n *node, r rate) float64 {
 // number of transposed matrices and their shorter side. All are 0 if no element moves.
 func transposeRuns(in shape, perm []int) (rows, matrices, shorter int) {
 	type run struct{ first, last, size int } // of input dimensions
-	var runs []run
+	var memory [xnn.MaxDims]run
+	runs := memory[:0]
 	last := func(d int) int { // the dimension before d that has several elements
 		for d--; d >= 0 && in.dim[d] == 1; d-- {
 		}

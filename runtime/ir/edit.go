@@ -38,6 +38,9 @@ func (e *Edit) Drop(i int) { e.drop[i] = true }
 // fields.
 func (e *Edit) Insert(i int, s Step) { e.inserts[i] = append(e.inserts[i], s) }
 
+// Reserve allocates memory for n insertions before step i.
+func (e *Edit) Reserve(i, n int) { e.inserts[i] = slices.Grow(e.inserts[i], n) }
+
 // Label returns a target for steps to be inserted. Its position is set by Place.
 func (e *Edit) Label() (target int) {
 	e.labels++

@@ -60,7 +60,7 @@ type flow struct {
 // touch is the last writer and the readers of a resource since then.
 type touch struct {
 	block   int32
-	writer  int // outside: none in the block
+	writer  int32 // outside: none in the block
 	readers []int
 }
 
@@ -152,7 +152,7 @@ func (f *flow) follow(i int) []int {
 		if t.block != f.number {
 			*t = touch{block: f.number, writer: outside, readers: t.readers[:0]}
 		}
-		add(t.writer)
+		add(int(t.writer))
 		if !write {
 			t.readers = append(t.readers, i)
 			return
@@ -160,7 +160,7 @@ func (f *flow) follow(i int) []int {
 		for _, r := range t.readers {
 			add(r)
 		}
-		t.writer, t.readers = i, t.readers[:0]
+		t.writer, t.readers = int32(i), t.readers[:0]
 	})
 	return slices.Clip(f.follows[from:])
 }

@@ -12,6 +12,7 @@ func (l *lowering) emit(sequence []int, taken map[int]*candidate) {
 	for i := l.from; i < l.to; i++ {
 		l.edit.Drop(i)
 	}
+	l.edit.Reserve(l.from, len(sequence))
 	for _, i := range sequence {
 		if c := taken[i]; c != nil {
 			l.emitRegion(c)

@@ -378,6 +378,7 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 	g.Index = l.first + l.taken
 	r := Region{Backend: c.taker.ID(), Delegate: -1, Inputs: len(g.Inputs), Outputs: len(g.Outputs), Reason: c.reason,
 		Times: c.times}
+	r.Calls = make([]ir.Origin, 0, len(c.steps))
 	for _, i := range c.steps {
 		r.Calls = append(r.Calls, l.step(i).Origin)
 		if s := l.step(i); s.Kind == ir.DelegateCall {
