@@ -76,19 +76,11 @@ func (e *estimator) nodeTime(n *node) float64 {
 	for _, v := range n.Out {
 		e.part[v] = part
 	}
-	r, y := e.rateOf(n), e.shapes[n.Out[0]]
-	time := r.start[e.engine] + e.workTime(n, r)
-	if n.Type.tag == tagStaticTranspose {
-		time += e.transposeTime(n, r)
+	time := 0.0
+	if n.Type.convolution {
+		time = e.convolutionTime(n)
 	} else {
-		rows, elements := e.rows(n, y), y.numel()
-		if n.Type.name == "Softmax" {
-			elements = rows * roundUp(y.last(), softmaxVector)
-		}
-		if n.Type.name == "StaticResizeBilinear2D" && e.engine == byLibrary {
-			elements = rows * roundUp(y.last(), resizeVector)
-		}
-		time += e.elementTime(n, r)*float64(elements) + r.row[e.engine]*float64(rows)
+		time = e.rateTime(n, e.rateOf(n))
 	}
 	if e.engine == byGo {
 		time += e.goTime(n)
@@ -96,12 +88,26 @@ func (e *estimator) nodeTime(n *node) float64 {
 	return part*time + e.weightTime(n)
 }
 
+// rateTime returns the time of a node by its rates.
+func (e *estimator) rateTime(n *node, r rate) float64 {
+	y, time := e.shapes[n.Out[0]], r.start[e.engine]+e.workTime(n, r)
+	if n.Type.tag == tagStaticTranspose {
+		return time + e.transposeTime(n, r)
+	}
+	rows, elements := e.rows(n, y), y.numel()
+	if n.Type.name == "Softmax" {
+		elements = rows * roundUp(y.last(), softmaxVector)
+	}
+	if n.Type.name == "StaticResizeBilinear2D" && e.engine == byLibrary {
+		elements = rows * roundUp(y.last(), resizeVector)
+	}
+	return time + e.elementTime(n, r)*float64(elements) + r.row[e.engine]*float64(rows)
+}
+
 // rateOf returns a node's rates.
 func (e *estimator) rateOf(n *node) rate {
 	name := n.Type.name
 	switch {
-	case n.Type.tag == tagDepthwiseConv2d && !n.isDepthwise():
-		name = "Conv2d"
 	case e.Values[n.Out[0]].Datatype == qdint8:
 		name = convertRowsTo8
 	case n.Type.tag == tagConvert && e.Values[n.Out[0]].Datatype.info().bits == 8:
@@ -148,15 +154,15 @@ func (e *estimator) transposeTime(n *node, r rate) float64 {
 	case matrices == 0:
 		return e.elementTime(n, rates["Copy"]) * elements
 	}
-	time, narrow := turnTime[e.engine], turnNarrow[e.engine]
+	time, narrow, long := turnTime[e.engine], turnNarrow[e.engine], turnLong
 	if e.isShort(n) {
-		time, narrow = turnShort[e.engine], turnNarrowShort[e.engine]
+		time, narrow, long = turnShort[e.engine], turnNarrowShort[e.engine], turnLongShort
 	} else if y.numel() > nearTurned {
 		time += turnFar
 	}
 	if shorter < narrowMatrix {
-		if !e.isShort(n) && y.numel() >= matrices*shorter*longMatrix {
-			narrow = turnLong[e.engine]
+		if y.numel() >= matrices*shorter*longMatrix {
+			narrow = long[e.engine]
 		}
 		time = narrow / float64(shorter)
 	}
@@ -272,18 +278,8 @@ func (e *estimator) workTime(n *node, r rate) float64 {
 	if channels > 0 {
 		work *= float64(roundUp(channels, tile)) / float64(channels)
 	}
-	if n.Type.packs && !n.isDepthwise() {
-		return work * rate * e.slower
-	}
-	if w := n.window(); n.isDepthwise() && e.engine == byLibrary {
-		switch taps := w.kernelH * w.kernelW; {
-		case taps > depthwiseTaps:
-			rate = slowTap
-		case short && taps > manyTaps:
-			rate *= manyTapsTime
-		case !short && taps*e.shapes[n.In[0]].last() > nearTaps:
-			rate *= farTaps
-		}
+	if n.Type.packs {
+		rate *= e.slower
 	}
 	return work * rate
 }
@@ -292,18 +288,11 @@ func (e *estimator) workTime(n *node, r rate) float64 {
 // output channels of products, channels of windows. It returns 0 for pools of the Go engine, which
 // have no tiles.
 func (e *estimator) channels(n *node) (channels, tile int) {
-	short := e.Values[n.In[0]].Datatype.info().bits == 8
-	switch w := n.window(); {
-	case n.isDepthwise() && e.engine == byGo && !short:
-		return e.shapes[n.In[0]].last(), goChannels
-	case n.isDepthwise() || !n.Type.packs && e.engine == byLibrary:
+	switch {
+	case !n.Type.packs && e.engine == byLibrary:
 		return e.shapes[n.In[0]].last(), max(e.tile/2, 8)
 	case !n.Type.packs:
 		return 0, 0
-	case w != nil && (short || e.narrow && e.engine == byLibrary && e.tile > narrowTile):
-		return w.groupOut, max(e.tile/2, 8)
-	case w != nil:
-		return w.groupOut, e.tile
 	case n.Type.tag == tagBatchMatrixMultiply:
 		return e.shapes[n.Out[0]].last(), e.tile
 	}

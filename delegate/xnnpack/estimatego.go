@@ -2,21 +2,13 @@ package xnnpack
 
 // Times of nodes in the Go engine in addition to their rates, in nanoseconds.
 const (
-	goTile      = 2.5   // per row of a tile of a product, in each pass over the output
-	goLine      = 1.5   // the same for long lines of windows
-	goFew       = 8     // output channels up to which a row takes goNarrow longer, except in long lines
-	goNarrow    = 4     // per row, see goFew
-	goShortRow  = 2.5   // per row of a product of 8-bit elements
-	goGathered  = 2     // per element of a window that is gathered in short runs
-	goLatency   = 1.3   // per term of a product of few rows, for each goRowCols columns
-	goRowCols   = 128   // columns
-	goConverted = 0.3   // per 16-bit element
-	goBorder    = 20    // per pixel of a depthwise convolution whose window reaches over the side of a line
-	goGroups    = 0.037 // per term of a product in groups
-	goCodes     = 105   // per function of two 8-bit operands
-	goRepeat    = 10    // per function of two operands of which one is repeated
-	goPanel     = 32    // output channels of a tile
-	goChannels  = 32    // channels that a depthwise convolution computes together
+	goTile      = 2.5 // per row of a tile of a product
+	goShortRow  = 2.5 // per row of a product of 8-bit elements
+	goLatency   = 1.3 // per term of a product of few rows, for each goRowCols columns
+	goRowCols   = 128 // columns
+	goConverted = 0.3 // per 16-bit element
+	goCodes     = 105 // per function of two 8-bit operands
+	goRepeat    = 10  // per function of two operands of which one is repeated
 )
 
 // isDepthwise reports whether a node is a depthwise convolution with one output channel per input
@@ -38,13 +30,8 @@ func (e *estimator) goTime(n *node) (time float64) {
 		}
 		time += each * float64(out.numel())
 	}
-	switch w := n.window(); {
-	case n.isDepthwise():
-		if !e.isShort(n) {
-			time += goBorder * float64(out.leading(2)*min(out.dim[2], w.kernelW-1))
-		}
+	switch {
 	case n.Type.convolution:
-		time += e.goConvolution(n, w, out)
 	case n.Type.packs && n.Type.tag != tagBatchMatrixMultiply:
 		time += e.goProduct(n, out.numel()/max(out.last(), 1), in.last(), out.last())
 	case n.Type.isIn(binaryNodes) && e.isShort(n):
@@ -53,30 +40,6 @@ func (e *estimator) goTime(n *node) (time float64) {
 		time += goRepeat
 	}
 	return time
-}
-
-// goConvolution returns a convolution's time in addition to its rates.
-func (e *estimator) goConvolution(n *node, w *window, out shape) (time float64) {
-	rows := out.leading(3) * w.groups
-	if w.groups > 1 {
-		time += goGroups * float64(n.Type.cost(e.graph, n, e.shapes))
-	}
-	if e.isShort(n) {
-		return time + goShortRow*float64(rows)
-	}
-	passes, taps := float64(rows*w.kernelH*ceilDiv(w.groupOut, goPanel)), w.kernelW*w.groupIn
-	switch {
-	case w.kernelH > 1 && out.dim[2] >= longLine && taps >= shortRow:
-		time += goLine * passes
-	case w.groupOut <= goFew:
-		time += goTile*passes + goNarrow*float64(rows*w.kernelH)
-	default:
-		time += goTile * passes
-	}
-	if w.kernelH*w.kernelW > 1 && taps < shortRow {
-		time += goGathered * float64(rows*w.kernelH*taps)
-	}
-	return time + goLate(rows, w.kernelH*w.kernelW*w.groupIn, w.groupOut)
 }
 
 // goProduct returns the time of a product of rows in addition to its rates.

@@ -35,7 +35,7 @@ var (
 	// are for 8 bits.
 	turnTime, turnShort         = pair{0.06, 0.06}, pair{0.07, 0.035}
 	turnNarrow, turnNarrowShort = pair{1, 1.7}, pair{2.7, 1.75}
-	turnLong                    = pair{0.8, 0.8} // turnNarrow if the other side is at least longMatrix
+	turnLong, turnLongShort     = pair{0.8, 0.8}, pair{2.7, 0.75} // turnNarrow if the other side is at least longMatrix
 	turnMatrix                  = pair{10, 45}
 )
 
@@ -51,15 +51,11 @@ const (
 	// than nearTime, it takes nearShare of its time there.
 	nearElements, nearTime, nearShare = 1 << 13, 0.115, 0.4
 
-	// The library has depthwise kernels for up to depthwiseTaps taps. It computes larger windows
-	// channel by channel.
-	depthwiseTaps, slowTap = 25, 0.8
-	manyTaps, manyTapsTime = 9, 1.85    // the kernels for 8 bits are slower with more taps
-	nearTaps, farTaps      = 4096, 1.45 // with more floats, a depthwise filter and the windows do not fit in the nearest cache
-	weightTime             = 0.02       // to read a 32-bit weight of a product from memory
-	narrowTile             = 16         // output channels that libraries with narrow products compute at once
-	resizeVector           = 8          // channels that the library interpolates at once
-	softmaxVector          = 16         // elements of a softmax row that are computed at once
+	nearTaps, farTaps = 4096, 1.45 // with more floats, a depthwise filter and the windows do not fit in the nearest cache
+	weightTime        = 0.02       // to read a 32-bit weight of a product from memory
+	narrowTile        = 16         // output channels that libraries with narrow products compute at once
+	resizeVector      = 8          // channels that the library interpolates at once
+	softmaxVector     = 16         // elements of a softmax row that are computed at once
 )
 
 // Names of the rates of conversions to 8-bit elements with one scale, and with one scale per row.
@@ -67,18 +63,13 @@ const convertTo8, convertRowsTo8 = "Convert to 8 bits", "Convert rows to 8 bits"
 
 // rates of nodes, by type name.
 var rates = map[string]rate{
-	"Conv2d": {start: pair{0, 25}, work: pair{0.0185, 0.0185}, short: pair{0.25, 0.25},
-		element: pair{0.05, 0.05}, codes: pair{0.07, 0.08}, row: pair{2.3, 0}},
-	"ConvTranspose2d": {start: pair{0, 25}, work: pair{0.044, 0.0195}, short: pair{0.3, 0.36},
-		element: pair{0.05, 0.1}, row: pair{2.2, 0}},
-	"DepthwiseConv2d": {work: pair{0.0405, 0.033}, short: pair{1.14, 1.18}, element: pair{0.06, 0.05}, row: pair{4.5, 3}},
 	"FullyConnected": {start: pair{0, 40}, work: pair{0.0186, 0.0182}, short: pair{0.27, 0.25},
 		element: pair{0.085, 0.085}, codes: pair{0.085, 0.08}, row: pair{3.4, 0}},
 	"BatchMatrixMultiply": {start: pair{0, 15}, work: pair{0.024, 0.0184}, short: pair{0.3, 0.36},
 		element: pair{0.04, 0.02}, row: pair{45, 40}},
 
 	"AvgPooling2d":           {start: pair{0, 30}, work: pair{0.07, 0.017}, element: pair{0.15, 0.2}, row: pair{1, 6}},
-	"MaxPooling2d":           {start: pair{0, 30}, work: pair{0.061, 0.021}, element: pair{0.15, 0.14}, row: pair{1, 6}},
+	"MaxPooling2d":           {start: pair{0, 30}, work: pair{0.061, 0.021}, short: pair{0.24, 0.5}, element: pair{0.15, 0.14}, row: pair{1, 6}},
 	"GlobalAvgPooling2d":     {start: pair{30, 20}, work: pair{0.035, 0.047}, short: pair{0.31, 2.1}, element: pair{0.3, 0.1}},
 	"Softmax":                {start: pair{4, 10}, element: pair{0.24, 0.24}, row: pair{19.5, 9}},
 	"StaticResizeBilinear2D": {start: pair{10, 20}, element: pair{0.34, 0.19}},
