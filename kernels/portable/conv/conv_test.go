@@ -152,6 +152,9 @@ func TestLayers(t *testing.T) {
 		{rank: 2, batch: 1, groups: 1, in: 30, out: 20, size: [3]int{1, 15, 13}, kernel: [3]int{1, 3, 3}, transposed: true},
 		{rank: 2, batch: 1, groups: 1, in: 2, out: 3, size: [3]int{1, 45, 46}, kernel: [3]int{1, 40, 41}},
 		{rank: 1, batch: 1, groups: 1, in: 20, out: 24, size: [3]int{1, 1, 300}, kernel: [3]int{1, 1, 11}},
+		{rank: 2, batch: 2, groups: 1, in: 1, out: 40, size: [3]int{1, 7, 9}, kernel: [3]int{1, 3, 3}, pad: [3]int{0, 1, 1}},
+		{rank: 2, batch: 1, groups: 3, in: 1, out: 17, size: [3]int{1, 12, 5}, kernel: [3]int{1, 3, 2}},
+		{rank: 2, batch: 2, groups: 18, in: 1, out: 1, size: [3]int{1, 6, 3}, kernel: [3]int{1, 3, 3}, pad: [3]int{0, 1, 1}},
 	} {
 		p.stride, p.dil = one, one
 		for i := range 3 {

@@ -31,9 +31,12 @@ const tileElements = 4096
 // as any other convolution.
 const maxPlanes = 1 << 20
 
-// planTiles plans the tiles if each group has one input channel and one plane.
+// manyOutputs is the number of output channels of a group from which a matrix product is faster.
+const manyOutputs = 16
+
+// planTiles plans the tiles if each group has one input channel, one plane, and few output channels.
 func (p *pass[T]) planTiles() bool {
-	if p.inChannels != p.groups || p.Kernel[0] != 1 || p.In[0] != 1 || p.Pad[0] != 0 {
+	if p.inChannels != p.groups || p.outChannels >= manyOutputs*p.groups || p.Kernel[0] != 1 || p.In[0] != 1 || p.Pad[0] != 0 {
 		return false
 	}
 	b := &p.depthwise
