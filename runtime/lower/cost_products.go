@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"math"
 	"strings"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -47,48 +48,80 @@ func convolution(o *operation) float64 {
 	if in == nil || weight == nil || y == nil || len(weight.Sizes) < 3 || len(in.Sizes) != len(weight.Sizes) || weight.Sizes[0] == 0 {
 		return written(o)
 	}
-	const start = 500
-	out, sum := o.elements(y), o.elements(weight)/float64(weight.Sizes[0])
+	sum := o.elements(weight) / float64(weight.Sizes[0])
 	switch {
 	case o.g.Values[o.c.Args[6]].Bool: // transposed
-		return start + o.elements(in)*sum*0.11*speed.product
+		return o.upsampled(sum)
 	case weight.Sizes[1] == 1 && in.Sizes[1] > 1:
 		return o.planes(sum)
 	}
+	return o.columns(sum)
+}
+
+// upsampled is a transposed convolution: the product of a point and sum weights is added to the output.
+func (o *operation) upsampled(sum float64) float64 {
+	in, y := o.argument(0), o.out()
+	points, _ := tensor.Product(in.Sizes[2:])
+	channels := o.elements(in) / float64(max(points, 1))
+	tiles := math.Ceil(float64(points) / matrixColumns)
+	added := sum * channels / float64(max(in.Sizes[1], 1)) // rows of products
+	return 500 + added*(14+0.15*float64(points)) + channels*sum*tiles*matrixColumns*0.022*speed.product + o.elements(y)*0.3
+}
+
+// columns is the product of a filter and columns of sum elements.
+func (o *operation) columns(sum float64) float64 {
+	in, weight, y := o.argument(0), o.argument(1), o.out()
+	out, channels := o.elements(y), float64(weight.Sizes[0])
 	points, _ := tensor.Product(y.Sizes[2:])
-	gathered := out / float64(weight.Sizes[0]) * float64(max(o.g.Values[o.c.Args[8]].Int, 1)) // for each group
-	least := 0.0175
-	if sum == float64(weight.Sizes[1]) { // every element of large images comes from memory
-		least = 0.024
+	images := out / channels / float64(max(points, 1))
+	tiles := math.Ceil(float64(points) / matrixColumns)
+	each := 0.0178
+	if sum == float64(weight.Sizes[1]) && o.elements(in) > farImage { // every element comes from memory
+		each = 0.024
 	}
-	each := max(least, 1/float64(max(points, 1))) * speed.product // few points do not fill vectors
-	time := start + out*(0.02+sum*each) + o.elements(weight)*0.02 + gathered*2
+	time := 290 + images*channels*tiles*(2.6+sum*matrixColumns*each*speed.product) + out*0.02
+	time += o.elements(weight) * 0.02
+	groups := images * float64(max(o.g.Values[o.c.Args[8]].Int, 1))
+	gathered := groups * sum * float64(points)
 	switch {
 	case o.isStrided():
-		step := 0.28
+		step := 0.2
 		if o.elements(in) > farImage {
 			step = 0.45
 		}
-		time += gathered * sum * (step + 3/float64(last(y)))
+		time += groups*sum*14 + gathered*(step+2/float64(last(y)))
 	case sum > float64(weight.Sizes[1]):
-		time += gathered * sum * (0.25 + 1.5/float64(last(y)))
+		time += groups*sum*14 + gathered*(0.17+0.5/float64(last(y)))
 	}
 	return time
 }
 
-// narrowRow is the length from which on a depthwise convolution computes rows of an image;
-// shorter ones it copies, and computes channels.
-const narrowRow = 12
+// Depthwise convolutions compute planes, in rows of at least narrowRow points or else tiles, or all channels of a
+// point in copies if these have narrowChannels or more, and channelsOfPoint for each point of a row.
+const narrowRow, narrowChannels, channelsOfPoint = 12, 16, 5
 
 // planes is a depthwise convolution with sum elements per window.
 func (o *operation) planes(sum float64) float64 {
-	y := o.out()
-	out := o.elements(y)
+	y, weight := o.out(), o.argument(1)
+	out, width := o.elements(y), last(y)
 	points, _ := tensor.Product(y.Sizes[2:])
-	if last(y) < narrowRow {
-		return 250 + out*sum*0.045*speed.product + (o.elements(o.argument(0))+out)*0.5*speed.element
+	channels, lines := out/float64(max(points, 1)), out/float64(width)
+	plane, tap, term := 1.4, 0.8, 0.05
+	if o.isStrided() {
+		plane, tap, term = 6.6, 2.6, 0.1
 	}
-	return 250 + out*sum*0.027*speed.product + out*sum/float64(last(y))*0.7*speed.product + out/float64(max(points, 1))*60
+	switch {
+	case width >= narrowRow:
+		return 200 + channels*(plane+sum*tap) + lines*sum*0.19 + out*sum*term*speed.product
+	case y.Sizes[1] >= max(narrowChannels, channelsOfPoint*width):
+		each := 1 / float64(y.Sizes[1])
+		return 520 + (8*out+35*lines)*each + out*sum*0.044*speed.product + (o.elements(o.argument(0))+out)*0.08*speed.element
+	}
+	reach := float64(last(weight) - 1)
+	if o.isStrided() {
+		return 290 + 42*channels + lines*sum*(float64(width)+reach/2)*0.115*speed.product
+	}
+	return 290 + 22*channels + lines*sum*(float64(width)+reach)*0.056*speed.product
 }
 
 // isStrided reports whether a window moves by more than one element.
