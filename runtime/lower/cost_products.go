@@ -41,6 +41,9 @@ func product(o *operation) float64 {
 // farImage is how many elements of an image are in a near cache.
 const farImage = 1 << 15
 
+// start is the time of a convolution in addition to its work.
+const start = 450
+
 // convolution is a product of the filter and gathered columns, or a sum of shifted planes if groups
 // have one channel.
 func convolution(o *operation) float64 {
@@ -65,7 +68,7 @@ func (o *operation) upsampled(sum float64) float64 {
 	channels := o.elements(in) / float64(max(points, 1))
 	tiles := math.Ceil(float64(points) / matrixColumns)
 	added := sum * channels / float64(max(in.Sizes[1], 1)) // rows of products
-	return 500 + added*(14+0.15*float64(points)) + channels*sum*tiles*matrixColumns*0.022*speed.product + o.elements(y)*0.3
+	return start + added*(14+0.15*float64(points)) + channels*sum*tiles*matrixColumns*0.022*speed.product + o.elements(y)*0.3
 }
 
 // columns is the product of a filter and columns of sum elements.
@@ -75,23 +78,23 @@ func (o *operation) columns(sum float64) float64 {
 	points, _ := tensor.Product(y.Sizes[2:])
 	images := out / channels / float64(max(points, 1))
 	tiles := math.Ceil(float64(points) / matrixColumns)
-	each := 0.0178
+	each := 0.0195
 	if sum == float64(weight.Sizes[1]) && o.elements(in) > farImage { // every element comes from memory
 		each = 0.024
 	}
-	time := 290 + images*channels*tiles*(2.6+sum*matrixColumns*each*speed.product) + out*0.02
+	time := start + images*channels*tiles*(2.6+sum*matrixColumns*each*speed.product) + out*0.02
 	time += o.elements(weight) * 0.02
 	groups := images * float64(max(o.g.Values[o.c.Args[8]].Int, 1))
 	gathered := groups * sum * float64(points)
 	switch {
 	case o.isStrided():
-		step := 0.2
+		step := 0.25
 		if o.elements(in) > farImage {
 			step = 0.45
 		}
 		time += groups*sum*14 + gathered*(step+2/float64(last(y)))
 	case sum > float64(weight.Sizes[1]):
-		time += groups*sum*14 + gathered*(0.17+0.5/float64(last(y)))
+		time += groups*sum*14 + gathered*(0.22+0.8/float64(last(y)))
 	}
 	return time
 }
@@ -112,16 +115,16 @@ func (o *operation) planes(sum float64) float64 {
 	}
 	switch {
 	case width >= narrowRow:
-		return 200 + channels*(plane+sum*tap) + lines*sum*0.19 + out*sum*term*speed.product
+		return start + channels*(plane+sum*tap) + lines*sum*0.19 + out*sum*term*speed.product
 	case y.Sizes[1] >= max(narrowChannels, channelsOfPoint*width):
 		each := 1 / float64(y.Sizes[1])
-		return 520 + (8*out+35*lines)*each + out*sum*0.044*speed.product + (o.elements(o.argument(0))+out)*0.08*speed.element
+		return start + (8*out+35*lines)*each + out*sum*0.044*speed.product + (o.elements(o.argument(0))+out)*0.08*speed.element
 	}
 	reach := float64(last(weight) - 1)
 	if o.isStrided() {
-		return 290 + 42*channels + lines*sum*(float64(width)+reach/2)*0.115*speed.product
+		return start + 42*channels + lines*sum*(float64(width)+reach/2)*0.115*speed.product
 	}
-	return 290 + 22*channels + lines*sum*(float64(width)+reach)*0.056*speed.product
+	return start + 22*channels + lines*sum*(float64(width)+reach)*0.056*speed.product
 }
 
 // isStrided reports whether a window moves by more than one element.

@@ -15,7 +15,7 @@ const (
 	margin         = 0.2
 	unsureMargin   = 0.4 // of what takes less than unsureTime and has no convolution
 	unsureTime     = 2 * time.Microsecond
-	surerMargin    = 0.15 // of what takes surerTime or longer
+	surerMargin    = 0.12 // of what takes surerTime or longer
 	surerTime      = 50 * time.Microsecond
 	payloadMargin  = 0.02
 	measuredMargin = 0.03
