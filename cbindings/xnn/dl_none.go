@@ -7,9 +7,11 @@ import "errors"
 // DynamicLoading reports whether this build can open libraries.
 const DynamicLoading = false
 
-func dlopen(string, bool) (uintptr, error) {
-	return 0, errors.New("this program was built without dynamic loading")
-}
+var errNoLoading = errors.New("this program is built without dynamic loading")
+
+func dlopen(string, bool) (uintptr, error) { return 0, errNoLoading }
+
+func sonameOf(string) (string, error) { return "", errNoLoading }
 
 func dlsym(uintptr, string) uintptr { return 0 }
 

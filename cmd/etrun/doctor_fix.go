@@ -14,10 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/etrun-go/etrun/cbindings/xnn"
-	"github.com/etrun-go/etrun/cbindings/xnn/retarget"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
@@ -65,12 +62,6 @@ func printCure(w io.Writer, cure string) {
 
 // retargetCommand is the hidden command that the script runs.
 const retargetCommand = "__retarget"
-
-// newRetarget is hidden: the script of --fix runs it.
-func newRetarget(a *app) *cobra.Command {
-	return &cobra.Command{Use: retargetCommand + " FILE", Hidden: true, Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return retarget.File(args[0], a.notes) }}
-}
 
 // fix downloads what is missing and examines the machine again.
 func (a *app) fix(ctx context.Context, r *machineReport) (*machineReport, error) {
