@@ -77,7 +77,7 @@ func (s *survey) add(e estimates) {
 	s.graphs++
 	if !e.prefersGo() {
 		s.gain += e[byGo] - e[byLibrary]
-		s.doubt += e.margin()
+		s.doubt += e.expected() - e[byGo]
 		s.saving += e[byGo] - e[byLibrary] - switchTime
 		s.library++
 	}
