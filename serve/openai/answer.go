@@ -91,7 +91,7 @@ func (a *answerer) next(echo string) {
 	if a.choice != nil {
 		index = a.choice.index + 1
 	}
-	a.choice = &choice{index: index, echo: echo, offset: len(echo)}
+	a.choice = &choice{index: index, echo: echo}
 }
 
 // piece adds a piece of the current choice. first tells that it is the first one of its prompt.

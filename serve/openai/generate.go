@@ -103,6 +103,8 @@ func (r *completionRequest) job() (*job, error) {
 		return nil, refused("echo", "want prompts that are text")
 	case r.LogProbs != nil && (*r.LogProbs < 0 || *r.LogProbs > maxCandidates):
 		return nil, refused("logprobs", "%d, want a number from 0 to %d", *r.LogProbs, maxCandidates)
+	case r.LogProbs != nil && r.Echo:
+		return nil, refused("logprobs", "not with echo: the tokens of prompts have none")
 	}
 	if r.MaxTokens == nil {
 		o.MaxTokens = defaultTokens

@@ -336,7 +336,7 @@ func TestManyReplies(t *testing.T) {
 	}
 }
 
-// The echo precedes each text, and shifts the places of its tokens.
+// The echo precedes each text.
 func TestEcho(t *testing.T) {
 	p := newPeer(t, serve.Config{})
 	got, err := p.client.CreateCompletion(t.Context(), client.CompletionRequest{Model: "lm", Prompt: []string{"hello", "other"}, MaxTokens: 3, Temperature: 1e-30, Echo: true})
@@ -400,6 +400,7 @@ func TestRefusals(t *testing.T) {
 		{"completions", `{"model":"lm","prompt":[` + strings.Repeat(`"a",`, 128) + `"a"]}`, 400, "129 prompts"},
 		{"completions", `{"model":"lm","prompt":["a","b"],"n":65}`, 400, "128"},
 		{"completions", `{"model":"lm","prompt":["a",[1]],"echo":true}`, 400, "echo"},
+		{"completions", `{"model":"lm","prompt":"a","echo":true,"logprobs":0}`, 400, "logprobs"},
 		{"completions", `{"model":"lm","prompt":{}}`, 400, "prompt"},
 		{"completions", `{"model":"lm","prompt":[1,2000]}`, 400, "2000"},
 		{"completions", `{"model":"lm","prompt":[-1]}`, 400, "-1"},
