@@ -2,12 +2,8 @@
 
 package xnn
 
-import "errors"
-
 // DynamicLoading reports whether this build can open libraries.
 const DynamicLoading = false
-
-var errNoLoading = errors.New("this program is built without dynamic loading")
 
 func dlopen(string, bool) (uintptr, error) { return 0, errNoLoading }
 

@@ -33,6 +33,8 @@ var (
 	ErrRefused = errors.New("libXNNPACK is unusable")      // a library was found but is not usable
 )
 
+var errNoLoading = errors.New("this program is built without dynamic loading")
+
 // OpenError lists the attempts to open the library. It matches ErrAbsent or ErrRefused.
 type OpenError struct {
 	Reason error
@@ -313,7 +315,7 @@ func openSystem() (*Library, Attempt) {
 		return lib, Attempt{Path: s.Name, Err: err}
 	}
 	if !DynamicLoading {
-		return nil, Attempt{Path: "system", Absent: true, Err: errors.New("this program is built without dynamic loading")}
+		return nil, Attempt{Path: "system", Absent: true, Err: errNoLoading}
 	}
 	a := otherVersions("/usr/lib/*/libXNNPACK.so.*")
 	if a.Absent {
@@ -349,7 +351,7 @@ func exists(path string) bool {
 func openFile(path string) (*Library, Attempt) {
 	refuse := func(err error) (*Library, Attempt) { return nil, Attempt{Path: path, Err: err} }
 	if !DynamicLoading {
-		return refuse(errors.New("this program is built without dynamic loading"))
+		return refuse(errNoLoading)
 	}
 	name, err := sonameOf(path)
 	if err != nil {

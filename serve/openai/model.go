@@ -130,8 +130,8 @@ func (g *generator) take(ctx context.Context, prompt []int) (*text.Session, erro
 			best, common = i, n
 		}
 	}
-	room := g.all < g.most()
-	if best < 0 || room && common < len(g.idle[best].tokens) {
+	more := g.all < g.most()
+	if best < 0 || more && common < len(g.idle[best].tokens) {
 		g.all++ // even above the limit: the queue bounds the callers
 	}
 	var h *held
@@ -144,7 +144,7 @@ func (g *generator) take(ctx context.Context, prompt []int) (*text.Session, erro
 	switch {
 	case h == nil:
 		return g.opened(g.model.NewSession(ctx))
-	case !room || common == len(h.tokens):
+	case !more || common == len(h.tokens):
 		return h.session, nil
 	}
 	defer g.put(h.session)
