@@ -59,7 +59,7 @@ func (b Backend) Probe() delegate.Status {
 	if err != nil {
 		return delegate.Status{Loaded: true, Engine: string(EngineReference), Detail: err.Error()}
 	}
-	return delegate.Status{Loaded: true, Engine: string(EngineNative), Detail: describeLibrary(lib)}
+	return delegate.Status{Loaded: true, Engine: string(EngineNative), Detail: describeLibrary(lib) + describeFaults(lib.Soname)}
 }
 
 func describeLibrary(lib *xnn.Library) string {

@@ -12,6 +12,9 @@ import (
 // estimates are the approximate times of a run, by engine.
 type estimates [2]time.Duration
 
+// never is the estimate of an engine that does not run a graph.
+const never = time.Duration(math.MaxInt64 / 4)
+
 // threadedTime is the time of a run on two threads, relative to one, of graphs that several threads
 // compute in the library; measured 0.59 to 1 for the library, 0.6 to 0.95 for the Go engine.
 var threadedTime = [...]float64{byLibrary: 0.6, byGo: 0.75}
@@ -22,6 +25,9 @@ func (b Backend) estimates(g *graph, s []shape, threads int) (e estimates) {
 	varies, lib := make([]bool, g.Inputs), xnn.Locate(b.Library)
 	for _, engine := range []int{byLibrary, byGo} {
 		e[engine] = g.estimate(lib, s, engine, varies, 1)
+	}
+	if g.miscomputed(lib, s, false) != "" {
+		e[byLibrary] = never
 	}
 	if threads > 1 && parallel(g.cost(s), len(g.Nodes)) {
 		for engine := range e {
@@ -65,6 +71,9 @@ func (e estimates) of(b Backend) time.Duration {
 }
 
 func (e estimates) String() string {
+	if e[byLibrary] >= never/2 {
+		return fmt.Sprintf("%v in Go, not in the library", e[byGo].Round(10*time.Nanosecond))
+	}
 	return fmt.Sprintf("%v in Go, %v in the library", e[byGo].Round(10*time.Nanosecond), e[byLibrary].Round(10*time.Nanosecond))
 }
 

@@ -16,13 +16,10 @@ import (
 // the rates (AVX2 is as fast as AVX-512 on processors that split its vectors). tile is the number of
 // output channels that are computed together; one channel takes as long as tile channels.
 func vectors() (slower float64, tile int) {
-	has := func(name string) bool {
-		return slices.ContainsFunc(cpu.Features(), func(f cpu.Feature) bool { return f.Name == name && f.Has })
-	}
 	switch {
-	case has("avx512f"):
+	case cpu.Has("avx512f"):
 		return 1, 32
-	case has("avx2"):
+	case cpu.Has("avx2"):
 		return 1, 16
 	}
 	return 2, 8
@@ -357,5 +354,9 @@ func (b Backend) estimateOf(g *delegate.Graph, x *plan, share float64) time.Dura
 	} else {
 		engine = b.engine()
 	}
-	return x.graph.estimate(xnn.Locate(b.Library), x.shapes, engine, varies, share)
+	lib := xnn.Locate(b.Library)
+	if engine == byLibrary && x.graph.miscomputed(lib, x.shapes, slices.Contains(varies, true)) != "" {
+		return never
+	}
+	return x.graph.estimate(lib, x.shapes, engine, varies, share)
 }

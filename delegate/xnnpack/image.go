@@ -80,6 +80,9 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	if reason := cmp.Or(m.graph.planLimits(m.shapes), m.graph.refuses(m.shapes)); reason != "" {
 		return unsupported("", "%s: not for %s", reason, lib.Soname.Name)
 	}
+	if reason := m.graph.miscomputed(lib.Soname, m.shapes, m.hasDynamicArgs()); reason != "" {
+		return unsupported("", "%s (%s); the engines %q and %q do not", reason, lib.Soname.Name, EngineAuto, EngineReference)
+	}
 	m.needs = m.graph.nativeNeeds(lib.Soname, m.shapes, m.instanceThreads())
 	if m.hasDynamicArgs() { // large calls may use a second runtime
 		m.needs.scratch = plus(m.needs.scratch, m.needs.timed)

@@ -38,6 +38,7 @@ func openDecoder(t testing.TB, path string, engine Engine, threads int, more ...
 		t.Fatal(err)
 	}
 	m, err := p.Load(context.Background(), "")
+	SkipFault(t, err)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,22 +80,24 @@ func TestLanguageModel(t *testing.T) {
 		engine  Engine
 		threads int
 		steps   []int
-	}{{EngineReference, 1, []int{6}}, {EngineNative, 1, []int{6}}, {EngineNative, 2, []int{1, 1, 1, 1, 1, 1}}, {EngineNative, 1, []int{1, 4, 1}}, {EngineNative, 2, []int{5, 1}}} {
-		d, position := openDecoder(t, path, c.engine, c.threads), 0
-		for _, n := range c.steps {
-			d.step(position, n)
-			position += n
-		}
-		got := slices.Clone(d.logits())
-		if want == nil {
-			want = got
-		}
-		for i := range got {
-			if diff := math.Abs(float64(got[i] - want[i])); !(diff <= 0.02) {
-				t.Errorf("%v: logit %d: got %v, want %v", c, i, got[i], want[i])
-				break
+	}{{EngineReference, 1, []int{6}}, {EngineReference, 1, []int{1, 4, 1}}, {EngineNative, 1, []int{6}}, {EngineNative, 2, []int{1, 1, 1, 1, 1, 1}}, {EngineNative, 1, []int{1, 4, 1}}, {EngineNative, 2, []int{5, 1}}} {
+		t.Run(fmt.Sprint(c.engine, " ", c.threads, " ", c.steps), func(t *testing.T) {
+			d, position := openDecoder(t, path, c.engine, c.threads), 0
+			for _, n := range c.steps {
+				d.step(position, n)
+				position += n
 			}
-		}
+			got := slices.Clone(d.logits())
+			if want == nil {
+				want = got
+			}
+			for i := range got {
+				if diff := math.Abs(float64(got[i] - want[i])); !(diff <= 0.02) {
+					t.Errorf("logit %d: got %v, want %v", i, got[i], want[i])
+					break
+				}
+			}
+		})
 	}
 }
 

@@ -189,21 +189,22 @@ func fullyConnectedScratch(g *graph, n *node, s []shape, threads int) (bytes int
 	return plus(bytes, productScratch(g, n, s, threads))
 }
 
-// productScratch returns the size of the second operand, packed at run time.
+// productScratch returns the size of the second operand if it is packed apart from the weights: at run
+// time, or with its sums and scales if it is quantized.
 func productScratch(g *graph, n *node, s []shape, _ int) int64 {
 	b, d := s[n.In[1]], g.Values[n.In[1]].Datatype
-	if g.Values[n.In[1]].isConst() && d != fp16 && d != bf16 { // packed once
+	if g.Values[n.In[1]].isConst() && d.isFloat() && d != fp16 && d != bf16 { // packed once
 		return 0
 	}
-	k, cols, size := b.fromEnd(1), b.fromEnd(0), 4
+	k, cols := b.fromEnd(1), b.fromEnd(0)
 	if n.Flags&flagTransposeWeights != 0 || n.Type.tag == tagFullyConnected {
 		k, cols = cols, k
 	}
-	tile := tileOut
+	size, tile, extra := d.info().bits/8, tileIn, 3*4
 	if d.isFloat() {
-		tile, size = tileFloats, d.info().bits/8
+		tile, extra = tileFloats, 1
 	}
-	return times(b.leading(b.rank-2), size, roundUp(cols, tileOut), roundUp(k, tile)+1)
+	return times(b.leading(b.rank-2), size, roundUp(cols, tileOut), roundUp(k, tile)+extra)
 }
 
 // item is a value between nodes, from the node that writes it to the last node that reads it.

@@ -334,7 +334,8 @@ func (u *native) setup(r *instance) error {
 func (u *native) chooseEngine() error {
 	u.useOther = false
 	m := u.image
-	if slices.Equal(u.shapes, m.shapes) || u.isPlanned() || m.graph.refuses(u.shapes) == "" && m.affords(u.shapes) {
+	if slices.Equal(u.shapes, m.shapes) || u.isPlanned() || m.graph.refuses(u.shapes) == "" &&
+		m.graph.miscomputed(m.lib.Soname, u.shapes, false) == "" && m.affords(u.shapes) {
 		return nil
 	}
 	if m.frozen {

@@ -1,0 +1,154 @@
+package xnnpack
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// TestRows runs products and convolutions of 8-bit activations on both engines, with every number of
+// rows in the last tile of the library's kernels. The library computes or rejects each.
+func TestRows(t *testing.T) {
+	xnntest.Library(t)
+	var list []sample
+	for _, types := range fullyConnectedTypes {
+		for rows := 1; rows <= 34 && types.in.info().bits == 8; rows++ {
+			for _, k := range []int{32, 64, 160} {
+				for _, cols := range []int{7, 70} {
+					m := newMaker(uint64(rows))
+					name := fmt.Sprintf("%d rows of %d channels by %d, %v", rows, k, cols, types)
+					list = append(list, sample{name: name, graph: m.productSample(types, rows, k, cols), loose: looseFor(types)})
+				}
+			}
+		}
+	}
+	for _, types := range convolutionTypes {
+		for width := 1; width <= 34 && types.in.info().bits == 8; width++ {
+			for _, channels := range []int{64, 72, 160} {
+				for _, kind := range []string{"Conv2d", "ConvTranspose2d"} {
+					for _, side := range []int{1, 3} {
+						m := newMaker(uint64(width))
+						name := fmt.Sprintf("%s %dx%d, %d pixels of %d channels, %v", kind, side, side, width, channels, types)
+						list = append(list, sample{name: name, graph: m.pixelSample(kind, types, width, channels, side), loose: looseFor(types)})
+					}
+				}
+			}
+		}
+	}
+	rejected := 0
+	for _, s := range list {
+		data := encode(s.graph)
+		want, g, err := execute(t, data, EngineReference, 0, nil)
+		if err != nil {
+			t.Fatalf("%s: reference: %v", s.name, err)
+		}
+		got, _, err := execute(t, data, EngineNative, 0, nil)
+		if errors.Is(err, delegate.ErrUnsupported) {
+			rejected++
+		} else if err != nil {
+			t.Errorf("%s: native: %v", s.name, err)
+		} else if err := s.differ(got, want, g); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
+	}
+	t.Logf("%d graphs, not for the library: %d", len(list), rejected)
+	if 2*rejected > len(list) {
+		t.Error("the library rejects most graphs")
+	}
+}
+
+// SkipFault skips a test of the native engine if the library computes its graph wrongly on this processor.
+func SkipFault(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, delegate.ErrUnsupported) && strings.Contains(err.Error(), wrongly) {
+		t.Skip(err)
+	}
+}
+
+func (m *maker) productSample(types weighted, rows, k, cols int) *graph {
+	m.lo, m.hi = -1, 1
+	x := m.activations(types, 1, rows, k)
+	filter, bias := m.constant(types.filter, 0, cols, k), m.constant(types.bias, 0, cols)
+	y := m.value(types.out, rows, cols)
+	m.node("FullyConnected", []int{x, filter, bias}, []int{y})
+	return m.done(y)
+}
+
+// pixelSample returns a convolution of two images of one line.
+func (m *maker) pixelSample(kind string, types weighted, width, channels, side int) *graph {
+	m.lo, m.hi = -1, 1
+	x := m.activations(types, 3, 2, 1, width, channels)
+	filter, bias := m.constant(types.filter, 0, 20, side, side, channels), m.constant(types.bias, 0, 20)
+	y := m.value(types.out, 2, 1, 1, 20)
+	w := window{kernelH: side, kernelW: side, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: 1, groupIn: channels, groupOut: 20}
+	w.top, w.left, w.bottom, w.right = side/2, side/2, side/2, side/2
+	m.node(kind, []int{x, filter, bias}, []int{y}, withWindow(w))
+	return m.fix(y)
+}
+
+// activations returns an input of a weighted node, quantized at run time along the last dimensions if
+// the node takes such values.
+func (m *maker) activations(types weighted, dynamic int, dims ...int) int {
+	if types.in == qdint8 {
+		return m.quantized(m.input(types.out, dims...), dynamic)
+	}
+	return m.input(types.in, dims...)
+}
+
+// TestKernelFaults checks which nodes the table of faults hits, on any processor.
+func TestKernelFaults(t *testing.T) {
+	tables := kernelFaults
+	t.Cleanup(func() { kernelFaults = tables })
+	kernelFaults = nil
+	for _, f := range tables {
+		f.selected = func() bool { return true }
+		kernelFaults = append(kernelFaults, f)
+	}
+	debian, newer := &xnn.Soname{Build: "4ea82e595b36"}, &xnn.Soname{Build: "92a7ad501b95"}
+	weights := func(in, filter, bias, out datatype) weighted { return weighted{in, filter, bias, out} }
+	statics, dynamic := weights(qint8, qcint8, qcint32, qint8), weights(qdint8, qcint8, fp32, fp32)
+	product := func(filter datatype, rows int) *graph {
+		return newMaker(1).productSample(weights(qdint8, filter, fp32, fp32), rows, 160, 7)
+	}
+	pixels := func(kind string, types weighted, width, channels int) *graph {
+		return newMaker(1).pixelSample(kind, types, width, channels, 3)
+	}
+	for _, c := range []struct {
+		name string
+		lib  *xnn.Soname
+		g    *graph
+		vary bool
+		want bool
+	}{
+		{"4-bit weights", debian, product(qcint4, 1), false, true},
+		{"4-bit weights, library of unknown version", nil, product(qcint4, 1), false, true},
+		{"4-bit weights, newer library", newer, product(qcint4, 1), false, false},
+		{"groups, one row", debian, product(qbint4, 1), false, false},
+		{"groups, two rows", debian, product(qbint4, 2), false, true},
+		{"groups, 17 rows", debian, product(qbint4, 17), false, true},
+		{"groups, 18 rows", debian, product(qbint4, 18), false, false},
+		{"groups, up to 18 rows", debian, product(qbint4, 18), true, true},
+		{"8-bit weights", debian, product(qcint8, 17), true, false},
+		{"16 pixels", debian, pixels("Conv2d", statics, 16, 72), false, false},
+		{"17 pixels", debian, pixels("Conv2d", statics, 17, 72), false, true},
+		{"up to 16 pixels", debian, pixels("Conv2d", statics, 16, 72), true, true},
+		{"17 pixels of 64 channels", debian, pixels("Conv2d", statics, 17, 64), true, false},
+		{"17 pixels, quantized at run time", debian, pixels("Conv2d", dynamic, 17, 72), false, true},
+		{"17 pixels of floats", debian, pixels("Conv2d", weights(fp32, fp32, fp32, fp32), 17, 72), true, false},
+		{"16 pixels, transposed", debian, pixels("ConvTranspose2d", statics, 16, 72), false, false},
+		{"17 pixels, transposed", debian, pixels("ConvTranspose2d", statics, 17, 72), false, true},
+	} {
+		s, err := c.g.declared()
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if got := c.g.miscomputed(c.lib, s, c.vary); (got != "") != c.want {
+			t.Errorf("%s: got %q, want a reason: %t", c.name, got, c.want)
+		}
+	}
+}
