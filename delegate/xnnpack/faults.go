@@ -49,7 +49,24 @@ var kernelFaults = []kernelFault{{
 		return w.groupIn > 64 && (vary || byPhase || pixels > 16 && pixels%16 == 1)
 	},
 	nodes: "8-bit convolutions of more than 64 channels",
+}, {
+	// Of 64 output channels, the second half is stored in the wrong place; sums are of half precision,
+	// which is less than others compute with.
+	build: "4ea82e595b36", selected: func() bool { return cpu.Has("avx512_fp16") },
+	hits: func(g *graph, n *node, _ []shape, _ bool) bool {
+		return n.multiplies() && g.Values[n.Out[0]].Datatype == fp16 && g.Values[n.In[0]].Datatype == fp16
+	},
+	nodes: "products in half precision",
 }}
+
+// multiplies reports whether the node multiplies matrices or windows by a filter.
+func (n *node) multiplies() bool {
+	switch n.Type.tag {
+	case tagFullyConnected, tagBatchMatrixMultiply, tagConv2d, tagConvTranspose2d:
+		return true
+	}
+	return false
+}
 
 func hasTiles() bool { return cpu.Has("amx_int8") }
 

@@ -15,3 +15,6 @@ func Features() []Feature { return features }
 func Has(name string) bool {
 	return slices.ContainsFunc(features, func(f Feature) bool { return f.Name == name && f.Has })
 }
+
+// IsZen4 reports whether the processor is an AMD Zen 4.
+func IsZen4() bool { return zen4 }

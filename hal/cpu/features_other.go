@@ -3,3 +3,5 @@
 package cpu
 
 var features []Feature
+
+const zen4 = false
