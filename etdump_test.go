@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/internal/flatbuf"
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/kernels/compare"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
@@ -151,7 +151,7 @@ func compareETDump(t *testing.T, got []debugEvent, shown []seen) {
 			if d.name != e.Name || d.output != (e.Chain < 0) || int(d.instruction) != e.Instruction || int(d.index) != e.Index || int(d.bundled) != len(runs)-1 {
 				t.Fatalf("event %d: %+v, want %+v", at, d, e.Event)
 			}
-			if err := kerneltest.CompareValues(&d.value, &v, kernels.Tolerance{}); err != nil {
+			if err := compare.Values(&d.value, &v, kernels.Tolerance{}); err != nil {
 				t.Errorf("event %d, %s: %v", at, e.Name, err)
 			}
 		}

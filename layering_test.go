@@ -64,6 +64,11 @@ func under(pkg string, folders ...string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool { return pkg == f || strings.HasPrefix(pkg, f+"/") })
 }
 
+// ofTests reports whether a package is only for tests.
+func ofTests(pkg string) bool {
+	return strings.HasSuffix(pkg, "test") || under(pkg, "internal/campaign", "internal/needs")
+}
+
 // layerOf returns the layer of a package, -1 for none; cbindings is listed in several and belongs
 // to the highest.
 func layerOf(pkg string) int {
@@ -88,6 +93,9 @@ func verdict(pkg, imported string, test bool) string {
 		return ""
 	}
 	own, ours := inModule(imported)
+	if !ofTests(pkg) && (imported == "testing" || ours && ofTests(own)) {
+		return "only in tests: programs would link them"
+	}
 	if !ours {
 		return foreign(pkg, imported)
 	}
@@ -190,6 +198,12 @@ func TestVerdict(t *testing.T) {
 		{"kernels", module + "/delegate", false, true},
 		{"kernels", module + "/delegate", true, false},
 		{"kernels/portable", module + "/kernels/tensor", false, false},
+		{"cmd/etrun/internal/verify", module + "/kernels/kerneltest", false, true},
+		{"cmd/etrun/internal/verify", module + "/kernels/kerneltest", true, false},
+		{"cmd/etrun/internal/verify", module + "/kernels/compare", false, false},
+		{"kernels/kerneltest", "testing", false, false},
+		{"runtime/plan", "testing", false, true},
+		{"cbindings/xnn/xnntest", module + "/internal/needs", false, false},
 		{"hal/cpu", module + "/kernels", false, true},
 		{"delegate/xnnpack", module + "/cbindings/xnn", false, false},
 		{"delegate/xnnpack", module + "/runtime/pte", false, true},

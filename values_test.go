@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/kernels/compare"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
@@ -83,7 +83,7 @@ func checkValues(t *testing.T, m *etrun.Method, list []seen) {
 			}
 			at := e.Values[k].Index
 			if was, ok := last[at]; ok && e.Kind == trace.Read && was.Kind == v.Kind {
-				if err := kerneltest.CompareValues(&v, &was, kernels.Tolerance{}); err != nil {
+				if err := compare.Values(&v, &was, kernels.Tolerance{}); err != nil {
 					t.Errorf("event %d, %s: value %d is not what was written: %v", i, e.Name, at, err)
 				}
 			}
@@ -104,7 +104,7 @@ func checkValues(t *testing.T, m *etrun.Method, list []seen) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := kerneltest.CompareValues(&was, &got, kernels.Tolerance{}); err != nil {
+		if err := compare.Values(&was, &got, kernels.Tolerance{}); err != nil {
 			t.Errorf("output %d is not what was written: %v", i, err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestValuesInsideDelegates(t *testing.T) {
 		shown[i] = o.seen
 		got, _ := m.Output(0)
 		last := o.seen[len(o.seen)-3]
-		if err := kerneltest.CompareValues(&last.values[0], &got, kernels.Tolerance{}); err != nil || last.Index < 0 || last.Backend != xnnpack.ID {
+		if err := compare.Values(&last.values[0], &got, kernels.Tolerance{}); err != nil || last.Index < 0 || last.Backend != xnnpack.ID {
 			t.Errorf("the last node %+v: %v", last.Event, err)
 		}
 		if err := m.Observe(nil); err != nil {
@@ -150,7 +150,7 @@ func TestValuesInsideDelegates(t *testing.T) {
 			t.Fatalf("event %d: %+v and %+v", i, a.Event, b.Event)
 		}
 		for k := range a.values {
-			if err := kerneltest.CompareValues(&a.values[k], &b.values[k], kernels.Tolerance{Abs: 1e-4, Rel: 1e-3}); err != nil {
+			if err := compare.Values(&a.values[k], &b.values[k], kernels.Tolerance{Abs: 1e-4, Rel: 1e-3}); err != nil {
 				t.Errorf("event %d, %v %s, value %d: %v", i, a.Kind, a.Name, k, err)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/kernels/compare"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -148,9 +148,9 @@ func (c *testCase) compare(got *tensor.Value, v *value) error {
 	if err != nil {
 		return err
 	}
-	err = kerneltest.CompareValues(got, &want, tol)
+	err = compare.Values(got, &want, tol)
 	if err != nil && v.Reference != "" {
-		if other, rerr := c.value(v, v.Reference); rerr == nil && kerneltest.CompareValues(got, &other, tol) == nil {
+		if other, rerr := c.value(v, v.Reference); rerr == nil && compare.Values(got, &other, tol) == nil {
 			return nil
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/kernels/compare"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -42,7 +42,7 @@ func TestRepeat(t *testing.T) {
 				if err := once.Do(kernels.NewCtx(nil)); err != nil {
 					t.Fatal(err)
 				}
-				if err := kerneltest.Compare(out, fresh, kernels.Tolerance{}); err != nil {
+				if err := compare.Tensors(out, fresh, kernels.Tolerance{}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/compare"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -160,12 +161,12 @@ func (c *Case) compare(k *call, n int, want *tensor.Tensor) error {
 		}
 		return nil
 	}
-	return Compare(k.written[n].t, want, tol)
+	return compare.Tensors(k.written[n].t, want, tol)
 }
 
 func (c *Case) scale(want *tensor.Tensor) float64 {
 	if c.Scale != 0 {
 		return c.Scale
 	}
-	return Largest(want)
+	return compare.Largest(want)
 }

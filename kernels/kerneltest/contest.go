@@ -7,6 +7,7 @@ import (
 
 	"github.com/etrun-go/etrun/internal/cputime"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/compare"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -78,8 +79,8 @@ func (c *Contestant) times(b *testing.B, n int) time.Duration {
 // agree compares results loosely, to check that they are from the same computation.
 func agree(got, want *tensor.Tensor) error {
 	if kernels.Epsilon(want.DType) > 0 {
-		return Compare(got, want, kernels.Tolerance{Abs: 1e-3 * Largest(want)})
+		return compare.Tensors(got, want, kernels.Tolerance{Abs: 1e-3 * compare.Largest(want)})
 	}
 	wide := func(t *tensor.Tensor) *tensor.Tensor { return FromDense(tensor.Float64, t.Sizes, nil, Dense(t)) }
-	return Compare(wide(got), wide(want), kernels.Tolerance{Abs: 1})
+	return compare.Tensors(wide(got), wide(want), kernels.Tolerance{Abs: 1})
 }

@@ -66,3 +66,21 @@ func AnyOrder(r *rand.Rand, rank int) []uint8 {
 	}
 	return order
 }
+
+// place returns the memory offset of a logical index, in elements.
+func place(t *tensor.Tensor, index []int) (n int) {
+	for d, i := range index {
+		n += i * t.Strides[d]
+	}
+	return n
+}
+
+// advance increments a logical index, last dimension fastest.
+func advance(index, sizes []int) {
+	for d := len(index) - 1; d >= 0; d-- {
+		if index[d]++; index[d] < sizes[d] {
+			return
+		}
+		index[d] = 0
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/compare"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -76,7 +77,7 @@ func tensorText(t *tensor.Tensor) string {
 		size := t.DType.Size()
 		items := make([]string, n)
 		for i := range items {
-			items[i] = show(t.DType, t.Data[i*size:(i+1)*size])
+			items[i] = compare.Format(t.DType, t.Data[i*size:(i+1)*size])
 		}
 		s += "{" + strings.Join(items, " ") + "}"
 	}

@@ -31,6 +31,16 @@ func CopyLayout(dst, src *Tensor) {
 	}
 }
 
+// Logical returns the elements in logical order: t's own bytes if they are in that order, else a copy.
+func (t *Tensor) Logical() []byte {
+	if t.IsContiguous() {
+		return t.Data
+	}
+	c := New(t.DType, t.Sizes...)
+	CopyLayout(c, t)
+	return c.Data
+}
+
 // sameLayout reports whether the strides of all dimensions with more than one element are equal.
 func sameLayout(a, b *Tensor) bool {
 	for d, n := range a.Sizes {

@@ -83,7 +83,6 @@ func (r *DebugRecorder) store(l *loggedValue, t *tensor.Tensor) bool {
 	if t.DType == tensor.BFloat16 {
 		l.dtype = tensor.Float32
 	}
-	logical := tensor.Make(t.DType, t.Sizes, nil, tensor.Static)
 	at := (len(r.Buffer) + bufferAlign - 1) / bufferAlign * bufferAlign
 	n := t.Numel() * l.dtype.Size()
 	if !inDebugBuffer[l.dtype] || r.MaxBytes > 0 && int64(at+n) > r.MaxBytes {
@@ -92,16 +91,14 @@ func (r *DebugRecorder) store(l *loggedValue, t *tensor.Tensor) bool {
 	if n == 0 {
 		return true
 	}
-	logical.Bind(tensor.AlignedBytes(logical.NBytes()))
-	tensor.CopyLayout(logical, t)
 	r.Buffer = append(r.Buffer, make([]byte, at-len(r.Buffer)+n)...)
 	l.offset = int64(at)
 	if t.DType == l.dtype {
-		copy(r.Buffer[at:], logical.Data)
+		copy(r.Buffer[at:], t.Logical())
 		return true
 	}
 	numbers := make([]float32, t.Numel())
-	tensor.Loader[float32](t.DType)(numbers, logical.Data)
+	tensor.Loader[float32](t.DType)(numbers, t.Logical())
 	copy(r.Buffer[at:], tensor.BytesOf(numbers))
 	return true
 }

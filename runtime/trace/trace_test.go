@@ -129,3 +129,11 @@ func TestMaxDropsAndCounts(t *testing.T) {
 		t.Errorf("after Reset: %d events, %d dropped", len(r.Events), r.Dropped)
 	}
 }
+
+func TestTimeIsThatOfTheReading(t *testing.T) {
+	before := time.Now()
+	at := Time(Now())
+	if after := time.Now(); at.Before(before) || at.After(after) {
+		t.Errorf("got %v, want from %v to %v", at, before, after)
+	}
+}

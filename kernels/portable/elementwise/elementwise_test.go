@@ -8,6 +8,7 @@ import (
 
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/compare"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -289,7 +290,7 @@ func checkBroadcast(t *testing.T, c *kernels.Ctx, name string, list func(x, y, o
 		return out
 	}
 	for _, got := range [][2]*tensor.Tensor{{run(x[0], x[1]), run(x[0], x[2])}, {run(x[1], x[0]), run(x[2], x[0])}} {
-		if err := kerneltest.Compare(got[0], got[1], kernels.Tolerance{}); err != nil {
+		if err := compare.Tensors(got[0], got[1], kernels.Tolerance{}); err != nil {
 			t.Fatalf("%s of %v and %v: %v", name, x[0], x[1], err)
 		}
 	}
@@ -315,7 +316,7 @@ func TestThreads(t *testing.T) {
 		}
 		call(kernels.NewCtx(nil), one)
 		call(kernels.NewCtx(pool), three)
-		if err := kerneltest.Compare(three, one, kernels.Tolerance{}); err != nil {
+		if err := compare.Tensors(three, one, kernels.Tolerance{}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/compare"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -111,7 +112,7 @@ func TestCopyIndex(t *testing.T) {
 			t.Fatalf("after row %d: got %v", i, to)
 		}
 	}
-	if err := kerneltest.Compare(to, tensor.Of([]int32{0, 0, 1, 10, 2, 20}, 3, 2), kernels.Tolerance{}); err != nil {
+	if err := compare.Tensors(to, tensor.Of([]int32{0, 0, 1, 10, 2, 20}, 3, 2), kernels.Tolerance{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{

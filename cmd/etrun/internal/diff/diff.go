@@ -6,10 +6,9 @@ import (
 
 	"github.com/x448/float16"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/kernels/compare"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -28,7 +27,7 @@ type Distance struct {
 // Measure compares got with want; the tolerance applies to floats.
 func Measure(got, want *tensor.Value, tol kernels.Tolerance) Distance {
 	d := Distance{Cosine: 1, Equal: true}
-	if err := kerneltest.CompareValues(got, want, tol); err != nil {
+	if err := compare.Values(got, want, tol); err != nil {
 		d.Differs = err.Error()
 	}
 	if got.Kind != tensor.KindTensor || want.Kind != tensor.KindTensor {
@@ -40,7 +39,7 @@ func Measure(got, want *tensor.Value, tol kernels.Tolerance) Distance {
 		d.Equal, d.Cosine = false, 0
 		return d
 	}
-	d.elements(w.DType, npy.Logical(g), npy.Logical(w))
+	d.elements(w.DType, g.Logical(), w.Logical())
 	return d
 }
 

@@ -3,7 +3,6 @@ package layers
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -59,7 +58,7 @@ func newCandidate(w *Written) *candidate {
 		return nil
 	}
 	c := &candidate{sizes: t.Sizes, numbers: make([]float32, t.Numel())}
-	tensor.Loader[float32](t.DType)(c.numbers, npy.Logical(t))
+	tensor.Loader[float32](t.DType)(c.numbers, t.Logical())
 	return c
 }
 

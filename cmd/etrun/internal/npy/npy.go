@@ -176,15 +176,5 @@ func fromFortran(src []byte, sizes []int, d tensor.DType) []byte {
 	}
 	t := tensor.Make(d, sizes, order, tensor.Static)
 	t.Bind(src)
-	return Logical(t)
-}
-
-// Logical returns t's bytes in logical order; t's own bytes if they are in that order.
-func Logical(t *tensor.Tensor) []byte {
-	if t.IsContiguous() {
-		return t.Data
-	}
-	c := tensor.New(t.DType, t.Sizes...)
-	tensor.CopyLayout(c, t)
-	return c.Data
+	return t.Logical()
 }

@@ -141,7 +141,7 @@ func Write(w io.Writer, t *tensor.Tensor) error {
 	if _, err := w.Write(append(head, text...)); err != nil {
 		return err
 	}
-	_, err := w.Write(Logical(t))
+	_, err := w.Write(t.Logical())
 	return err
 }
 

@@ -15,9 +15,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// logical returns a tensor's elements in logical order.
-func logical(t *tensor.Tensor) []byte { return npy.Logical(t) }
-
 // writeRaw writes little-endian elements in memory order.
 func writeRaw(w io.Writer, _ *Target, v *tensor.Value) error {
 	t, err := tensorOf(v)
@@ -50,7 +47,7 @@ func writeJSON(w io.Writer, _ *Target, v *tensor.Value) error {
 		if err != nil {
 			return err
 		}
-		j := jsonWriter{w: b, dtype: t.DType, data: logical(t)}
+		j := jsonWriter{w: b, dtype: t.DType, data: t.Logical()}
 		if err := j.write(t.Sizes); err != nil {
 			return err
 		}

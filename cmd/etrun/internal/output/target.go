@@ -132,7 +132,7 @@ func floats(t *tensor.Tensor) ([]float64, error) {
 		return nil, fmt.Errorf("elements of %v are not real numbers", t.DType)
 	}
 	values := make([]float64, t.Numel())
-	load(values, logical(t))
+	load(values, t.Logical())
 	return values, nil
 }
 

@@ -86,7 +86,7 @@ func TestTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, err := npy.Read(bytes.NewReader(b), int64(len(b)), 1<<20)
-	if err != nil || !slices.Equal(a.Sizes, last.Sizes) || !bytes.Equal(a.Data, npy.Logical(last)) {
+	if err != nil || !slices.Equal(a.Sizes, last.Sizes) || !bytes.Equal(a.Data, last.Logical()) {
 		t.Errorf("npy: %+v, %v", a, err)
 	}
 	if b, err = written(t, "y.bin", tensor.TensorValue(last)); err != nil || !bytes.Equal(b, last.Data) {

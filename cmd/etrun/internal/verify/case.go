@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/kernels/compare"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -34,7 +34,7 @@ func Case(ctx context.Context, m *etrun.Method, c *pte.Case, tolerance kernels.T
 		if i < len(steps) {
 			allowed.Abs += steps[i]
 		}
-		if err := kerneltest.CompareValues(got[i], &want, allowed); err != nil {
+		if err := compare.Values(got[i], &want, allowed); err != nil {
 			differences = append(differences, fmt.Sprintf("output %d: %v", i, err))
 		}
 	}

@@ -1,4 +1,6 @@
-package kerneltest
+// Package compare (no compatibility promise) compares values with the expected ones within a
+// tolerance: for tests, and for commands that verify outputs.
+package compare
 
 import (
 	"bytes"
@@ -27,15 +29,15 @@ func (m *Mismatch) Error() string {
 	return s
 }
 
-// CompareValues checks that got equals want: same kind, tensors compared by [Compare], doubles
+// Values checks that got equals want: same kind, tensors compared by [Tensors], doubles
 // within tol, other scalars exactly, and lists item by item.
-func CompareValues(got, want *tensor.Value, tol kernels.Tolerance) error {
+func Values(got, want *tensor.Value, tol kernels.Tolerance) error {
 	if got.Kind != want.Kind {
 		return fmt.Errorf("got %v, want %v", got.Kind, want.Kind)
 	}
 	switch want.Kind {
 	case tensor.KindTensor:
-		return Compare(got.Tensor, want.Tensor, tol)
+		return Tensors(got.Tensor, want.Tensor, tol)
 	case tensor.KindDouble:
 		return unequal(got.Double, want.Double, tol.Allows(got.Double, want.Double))
 	case tensor.KindInt:
@@ -53,7 +55,7 @@ func CompareValues(got, want *tensor.Value, tol kernels.Tolerance) error {
 		return fmt.Errorf("got %d items, want %d", len(got.Items), len(want.Items))
 	}
 	for i, item := range got.Items {
-		if err := CompareValues(item, want.Items[i], tol); err != nil {
+		if err := Values(item, want.Items[i], tol); err != nil {
 			return fmt.Errorf("item %d: %w", i, err)
 		}
 	}
@@ -67,21 +69,22 @@ func unequal(got, want any, same bool) error {
 	return fmt.Errorf("got %v, want %v", got, want)
 }
 
-// Compare checks that got has the type, the sizes and, within tol, the elements of want. Elements
+// Tensors checks that got has the type, the sizes and, within tol, the elements of want. Elements
 // are compared by logical index: dim orders may differ.
-func Compare(got, want *tensor.Tensor, tol kernels.Tolerance) error {
+func Tensors(got, want *tensor.Tensor, tol kernels.Tolerance) error {
 	if got.DType != want.DType || !slices.Equal(got.Sizes, want.Sizes) {
 		return fmt.Errorf("got %v, want %v", got, want)
 	}
 	if len(got.Data) != got.NBytes() {
 		return fmt.Errorf("%d bytes for %v", len(got.Data), got)
 	}
-	c := comparison{got: got, want: want, tol: tol}
+	c := comparison{dtype: want.DType, tol: tol}
 	c.m.Of, c.m.Tolerance = want.Numel(), tol
-	index := make([]int, want.Rank())
-	for range c.m.Of {
-		c.element(index)
-		advance(index, want.Sizes)
+	g, w, size := got.Logical(), want.Logical(), c.dtype.Size()
+	for i := range c.m.Of {
+		if gb, wb := g[i*size:(i+1)*size], w[i*size:(i+1)*size]; !bytes.Equal(gb, wb) && !c.near(gb, wb) {
+			c.differ(gb, wb, i, want.Sizes)
+		}
 	}
 	if c.m.Count > 0 {
 		return &c.m
@@ -90,34 +93,39 @@ func Compare(got, want *tensor.Tensor, tol kernels.Tolerance) error {
 }
 
 type comparison struct {
-	got, want *tensor.Tensor
-	tol       kernels.Tolerance
-	m         Mismatch
+	dtype tensor.DType
+	tol   kernels.Tolerance
+	m     Mismatch
 }
 
-func (c *comparison) element(index []int) {
-	size := c.want.DType.Size()
-	g, w := place(c.got, index)*size, place(c.want, index)*size
-	gb, wb := c.got.Data[g:g+size], c.want.Data[w:w+size]
-	if bytes.Equal(gb, wb) || c.near(gb, wb) {
+// differ counts element i, and describes it if it is the first.
+func (c *comparison) differ(gb, wb []byte, i int, sizes []int) {
+	if c.m.Count++; c.m.Count > 1 {
 		return
 	}
-	if c.m.Count++; c.m.Count == 1 {
-		c.m.Index = slices.Clone(index)
-		c.m.Got, c.m.Want = show(c.want.DType, gb), show(c.want.DType, wb)
-		for i, x := range parts(c.want.DType, gb) {
-			c.m.Distance = max(c.m.Distance, math.Abs(x-parts(c.want.DType, wb)[i]))
-		}
+	c.m.Index = logicalIndex(i, sizes)
+	c.m.Got, c.m.Want = Format(c.dtype, gb), Format(c.dtype, wb)
+	for i, x := range parts(c.dtype, gb) {
+		c.m.Distance = max(c.m.Distance, math.Abs(x-parts(c.dtype, wb)[i]))
 	}
+}
+
+// logicalIndex returns the index of the ith element in logical order.
+func logicalIndex(i int, sizes []int) []int {
+	index := make([]int, len(sizes))
+	for d, n := range slices.Backward(sizes) {
+		index[d], i = i%n, i/n
+	}
+	return index
 }
 
 // near compares floats, or the parts of complex numbers.
 func (c *comparison) near(gb, wb []byte) bool {
-	if kernels.Epsilon(c.want.DType) == 0 {
+	if kernels.Epsilon(c.dtype) == 0 {
 		return false
 	}
-	want := parts(c.want.DType, wb)
-	for i, x := range parts(c.want.DType, gb) {
+	want := parts(c.dtype, wb)
+	for i, x := range parts(c.dtype, gb) {
 		if !c.tol.Allows(x, want[i]) {
 			return false
 		}
@@ -147,8 +155,8 @@ func parts(d tensor.DType, b []byte) []float64 {
 	return v
 }
 
-// show formats one element.
-func show(d tensor.DType, b []byte) string {
+// Format formats one element of type d, b its bytes.
+func Format(d tensor.DType, b []byte) string {
 	if d.IsInt() || d == tensor.Bool {
 		v := make([]int64, 1)
 		tensor.Loader[int64](d)(v, b)
@@ -162,24 +170,6 @@ func show(d tensor.DType, b []byte) string {
 		return fmt.Sprintf("%g%+gi", v[0], v[1])
 	}
 	return fmt.Sprint(v[0])
-}
-
-// place returns the memory offset of a logical index, in elements.
-func place(t *tensor.Tensor, index []int) (n int) {
-	for d, i := range index {
-		n += i * t.Strides[d]
-	}
-	return n
-}
-
-// advance increments a logical index, last dimension fastest.
-func advance(index, sizes []int) {
-	for d := len(index) - 1; d >= 0; d-- {
-		if index[d]++; index[d] < sizes[d] {
-			return
-		}
-		index[d] = 0
-	}
 }
 
 // Largest returns the largest finite magnitude in a tensor.
