@@ -1,11 +1,6 @@
 package isa
 
-import (
-	"bufio"
-	"fmt"
-	"io"
-	"strconv"
-)
+import "strconv"
 
 // Format appends a command's text to b: its name and its fields, with the names of enumerated
 // values, as in "NPU_OP_POOL pooling_mode=AVERAGE".
@@ -25,22 +20,4 @@ func (s *Step) Format(b []byte) []byte {
 		b = strconv.AppendUint(b, v, 10)
 	}
 	return b
-}
-
-// Disassemble writes one line per command: the index of its first word, and its text. It stops at
-// the first invalid word with an *Error.
-func Disassemble(w io.Writer, f Family, stream []byte) error {
-	out := bufio.NewWriter(w)
-	defer out.Flush()
-	r, s, line := NewReader(f, stream), Step{}, []byte(nil)
-	for {
-		ok, err := r.Next(&s)
-		if !ok {
-			return err
-		}
-		line = s.Format(fmt.Appendf(line[:0], "%5d ", s.Word))
-		if _, err := out.Write(append(line, '\n')); err != nil {
-			return err
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package isa_test
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -23,11 +22,11 @@ func TestDisassemble(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var out bytes.Buffer
-			if err := isa.Disassemble(&out, p.Config.Family, p.Stream); err != nil {
+			text, err := isa.Disassemble(p.Config.Family, p.Stream)
+			if err != nil {
 				t.Fatal(err)
 			}
-			want, got := lines(golden), lines(out.Bytes())
+			want, got := lines(string(golden)), lines(text)
 			for i := range want {
 				if w := strings.TrimRight(want[i], " "); i >= len(got) || got[i] != w {
 					t.Fatalf("line %d: %q, want %q", i+1, got[min(i, len(got)-1)], w)
@@ -43,4 +42,4 @@ func TestDisassemble(t *testing.T) {
 	}
 }
 
-func lines(b []byte) []string { return strings.Split(strings.TrimSpace(string(b)), "\n") }
+func lines(s string) []string { return strings.Split(strings.TrimSpace(s), "\n") }

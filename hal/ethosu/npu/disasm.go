@@ -8,8 +8,9 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// Disassemble writes a stream like [isa.Disassemble], and below each operation its feature maps and
-// memory, with addresses and shapes:
+// Disassemble writes one line per command of a stream: the index of its first word, and its text
+// ([isa.Step.Format]). Below each operation it writes its feature maps and memory, with addresses
+// and shapes:
 //
 //	64 NPU_OP_POOL pooling_mode=AVERAGE
 //	    ; IFM  region 1 at 0xc00: 3x32x32 int8 NHWC, zero point 0
