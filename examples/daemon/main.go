@@ -48,9 +48,9 @@ func (d daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
 	var x []float32
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&x)
+	code, err := http.StatusBadRequest, json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&x)
 	if err == nil {
-		err = d.pool.Do(ctx, func(m *etrun.Method) error {
+		code, err = http.StatusServiceUnavailable, d.pool.Do(ctx, func(m *etrun.Method) error {
 			y, err := etrun.Run[float32](ctx, m, x) // y is valid until this function returns
 			if err != nil {
 				return err
@@ -58,8 +58,8 @@ func (d daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return json.NewEncoder(w).Encode(y)
 		})
 	}
-	if err != nil { // its class tells client errors from server errors
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	if err != nil { // the class of an error tells more
+		http.Error(w, err.Error(), code)
 	}
 }
 

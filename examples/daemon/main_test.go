@@ -83,9 +83,9 @@ func TestDaemon(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for _, body := range []string{"[1]", "no list", "", strings.Repeat("[", 1<<21)} {
-		if code, got := ask(body); code == http.StatusOK {
-			t.Errorf("%.20q: got %d, %s", body, code, got)
+	for body, want := range map[string]int{"[1]": 503, "no list": 400, "": 400, strings.Repeat("[", 1<<21): 400} {
+		if code, got := ask(body); code != want {
+			t.Errorf("%.20q: got %d, %s, want %d", body, code, got, want)
 		}
 	}
 	for _, name := range []string{"demo::clip.out", "aten::addmm.out"} {

@@ -1,9 +1,30 @@
 package main
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
 
-// The program terminates the process on errors.
+// TestFirst requires the scores of ten digits. On an error the program ends the process.
 func TestFirst(t *testing.T) {
 	t.Chdir("../..")
+	path := filepath.Join(t.TempDir(), "out")
+	out, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	os.Stdout = out
 	main()
+	os.Stdout = stdout
+	out.Close()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if scores := strings.Fields(strings.Trim(string(text), "[]\n")); len(scores) != 10 || scores[0] == scores[1] {
+		t.Errorf("got %q, want ten scores", text)
+	}
 }
