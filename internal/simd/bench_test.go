@@ -118,6 +118,30 @@ func BenchmarkTaps(b *testing.B) {
 	}
 }
 
+// BenchmarkHalfRows compares with a conversion and the sums after it, BenchmarkQuantizeNumbers with one by one.
+func BenchmarkHalfRows(b *testing.B) {
+	for _, n := range benchmarkLengths {
+		const rows = 8
+		dst, x, wide := make([]float32, rows), make([]byte, 2*rows*n), make([]float32, rows*n)
+		versus(b, named("SumHalfRows", n), rows*n, func() { SumHalfRows(dst, x, n) }, func() {
+			HalfToFloat(wide, x)
+			SumRows(dst, wide, n)
+		})
+	}
+}
+
+func BenchmarkQuantizeNumbers(b *testing.B) {
+	q := Quantized{Signed: true, Zero: 3, Lo: -128, Hi: 127}
+	for _, n := range benchmarkLengths {
+		dst, x := make([]uint8, 4*n), make([]float32, 4*n)
+		versus(b, named("QuantizeNumbers", n), 4*n, func() { q.QuantizeNumbers(dst, x, .5) }, func() {
+			for i, v := range x {
+				dst[i] = q.element(v * .5)
+			}
+		})
+	}
+}
+
 // BenchmarkInterpolate doubles rows, and halves them.
 func BenchmarkInterpolate(b *testing.B) {
 	if Level() != "avx512" {

@@ -268,6 +268,43 @@ func TestQuantized(t *testing.T) {
 	}
 }
 
+// TestQuantizeNumbers compares with the definition, for numbers far outside of the bounds too, and wants NaN to end it.
+func TestQuantizeNumbers(t *testing.T) {
+	r := rand.New(rand.NewPCG(18, 9))
+	for round := range 300 {
+		n, q, scale := r.IntN(400), someQuantized(r), r.Float32()+.01
+		if round%5 == 0 {
+			q.Zero = []int32{-1 << 14, 1 << 14, 300, -700}[r.IntN(4)]
+		}
+		x, dst, limit := numbers(r, n), make([]uint8, n+1), n&^63
+		for i := range x {
+			if r.IntN(9) == 0 {
+				x[i] = []float32{inf, -inf, 3e38, -3e38, 1e9, -1e9, 40000, -40000, 2147483648}[r.IntN(9)]
+			} else if r.IntN(600) == 0 {
+				x[i] = float32(math.NaN())
+			}
+			if x[i] != x[i] {
+				limit = min(limit, i&^63)
+			}
+		}
+		if !avx512 {
+			limit = 0
+		}
+		done := q.QuantizeNumbers(dst[:n], x, scale)
+		if done != limit {
+			t.Fatalf("round %d: got %d of %d, want %d", round, done, n, limit)
+		}
+		for i, v := range x[:done] {
+			if want := q.element(v * scale); dst[i] != want {
+				t.Fatalf("round %d, %+v, element %d of %d, %v: got %d, want %d", round, q, i, n, v*scale, dst[i], want)
+			}
+		}
+		if dst[done] != 0 {
+			t.Fatalf("round %d: element %d is written", round, done)
+		}
+	}
+}
+
 // TestQuantizedDefinition compares loops over quantized elements with their definitions, also
 // where there is one level only.
 func TestQuantizedDefinition(t *testing.T) {

@@ -151,15 +151,6 @@ var structured = []loop{
 			simd.ExtremeTaps(y, at, x, off, tag, rows, n, n+ys, n+xs, least)
 		}
 	}},
-	{name: "places of windows", align: 4, least: 1, run: func(m *memory, n int) {
-		const rows = 3
-		for step := 1; step <= 2; step++ {
-			x := m.floats(9 + (rows-1)*(n*step+4) + (n-1)*step + 1)
-			at := vec(m, (rows-1)*(n+2)+n, func(r *rand.Rand) int64 { return r.Int64() })
-			simd.MaxPlaces(m.floats((rows-1)*(n+2)+n), at, x, []int{0, 7, 3, 9, 1}, []int32{0, 7, 14, 21, 28},
-				rows, n, n+2, n*step+4, simd.WindowPlaces{Start: 3, Down: 50, Step: step})
-		}
-	}},
 	{name: "pairs of rows", align: 4, least: 1, run: func(m *memory, n int) {
 		const rows = 3
 		simd.Stride2Rows(m.floats((rows-1)*(n+3)+n), m.floats((rows-1)*(2*n+1)+2*n-1), rows, n, n+3, 2*n+1)
@@ -167,14 +158,27 @@ var structured = []loop{
 		simd.Places(vec(m, n, func(r *rand.Rand) int64 { return r.Int64() }), vec(m, n, anyInt), -7, 3)
 	}},
 	{name: "sliding windows", align: 4, least: 1, run: func(m *memory, n int) {
-		for stride := 2; stride <= 4; stride++ {
-			for kernel := 1; kernel <= 6; kernel++ {
-				s := simd.Slide{Kernel: kernel, Stride: stride, Width: (n-1)*stride + (kernel+1)/2, Pad: kernel / 2}
-				x, off := m.floats(9+s.Width*2), []int{0, 7, 9}
-				simd.MaxSlide(m.floats(2*n), x, off, 2, n, n, s.Width, s)
-				simd.SumSlide(m.floats(2*n), x, off, 2, n, n, s.Width, s, m.floats(n))
+		var s simd.Slider
+		eachWindow(n, func(w simd.Windows, r *simd.SlideRows, points int) {
+			x := tensor.BytesOf(m.floats(points))
+			s.Plan(w, simd.SlideFloat32)
+			s.Max(tensor.BytesOf(m.floats(6*n)), x, r)
+			s.Sum(tensor.BytesOf(m.floats(6*n)), x, r, m.floats(n))
+			s.MaxPlaces(tensor.BytesOf(m.floats(6*n)), vec(m, 6*n, func(r *rand.Rand) int64 { return r.Int64() }), x, r)
+		})
+	}},
+	{name: "sliding windows of narrow elements", align: 2, least: 1, converts: 1, run: func(m *memory, n int) {
+		var s simd.Slider
+		eachWindow(n, func(w simd.Windows, r *simd.SlideRows, points int) {
+			for size, types := range [][]simd.SlideElement{1: {simd.SlideInt8, simd.SlideUint8}, 2: {simd.SlideFloat16}} {
+				for _, e := range types {
+					x, y := m.bytes(size*points), m.bytes(size*6*n)
+					if s.Plan(w, e) {
+						s.Max(y, x, r)
+					}
+				}
 			}
-		}
+		})
 	}},
 	{name: "interpolate", align: 4, least: 1, run: func(m *memory, n int) {
 		for _, in := range []int{1, 1 + n/3, n, 3 * n} {
@@ -207,6 +211,15 @@ var structured = []loop{
 			simd.MulAddTo(rows, n, k, a, ars, acs, b, ldb, m.floats(n), 0, c, ldc)
 		}
 	}},
+	{name: "interleaved product", align: 4, least: 1, run: func(m *memory, n int) {
+		for _, rows := range []int{1, 2, 5, 8, 25} {
+			columns, run, ldc := 1+n%simd.MaxInterleaved, n+n%3, 4+n%4
+			a, b := m.floats((rows-1)*3+2*run+n), m.floats(simd.InterleavedSize(3, n))
+			c, from := m.floats((rows-1)*ldc+columns), m.floats(columns)
+			simd.MulAddInterleaved(rows, columns, 3, n, a, 3, run, b, from, 0, c, ldc, -1, 1)
+			simd.MulAddRuns(rows, columns, 3, n, a, 3, run, m.floats(3*n*columns), columns, from, 0, c, ldc, -1, 1)
+		}
+	}},
 	{name: "numbers of rows", align: 4, least: 1, run: func(m *memory, n int) {
 		for _, f := range []func(dst, a, b []float32, n int){simd.AddRows, simd.SubRows, simd.MulRows, simd.DivRows} {
 			a, b := m.floats(3*n), vec(m, 3, func(r *rand.Rand) float32 { return 1 + r.Float32() })
@@ -219,12 +232,31 @@ var structured = []loop{
 			simd.SumRows(m.floats(rows), m.floats(rows*n), n)
 		}
 	}},
+	{name: "quantized numbers", align: 4, converts: 1, run: func(m *memory, n int) {
+		for _, signed := range []bool{false, true} {
+			q := simd.Quantized{Signed: signed, Hi: 100}
+			m.result(float32(q.QuantizeNumbers(m.bytes(n), m.floats(n), 30)))
+		}
+	}},
+	{name: "sums of rows of float16", align: 2, converts: 1, run: func(m *memory, n int) {
+		simd.SumHalfRows(m.floats(7), m.bytes(2*7*n), n)
+	}},
 	{name: "transpose", align: 8, least: 8, step: 8, run: func(m *memory, n int) {
 		transposed(m, n, func(r *rand.Rand) uint8 { return uint8(r.Uint32()) })
 		transposed(m, n, func(r *rand.Rand) uint16 { return uint16(r.Uint32()) })
 		transposed(m, n, anyWord)
 		transposed(m, n, func(r *rand.Rand) uint64 { return r.Uint64() })
 	}},
+}
+
+// eachWindow calls f for windows of n results in two rows of three planes, which read so many points.
+func eachWindow(n int, f func(w simd.Windows, r *simd.SlideRows, points int)) {
+	for stride := 1; stride <= 4; stride++ {
+		for kernel := 1; kernel <= 6; kernel += 2 {
+			w := simd.Windows{N: n, Kernel: kernel, Stride: stride, Width: (n-1)*stride + (kernel+1)/2, Pad: kernel / 2}
+			f(w, &simd.SlideRows{Off: []int{0, 7, 9}, Rows: 2, Planes: 3, YS: n, XS: w.Width, YP: 2 * n, XP: 2 * w.Width}, 9+w.Width*6)
+		}
+	}
 }
 
 func transposed[T tensor.Element](m *memory, n int, fill func(r *rand.Rand) T) {

@@ -19,7 +19,7 @@ type (
 	tileFunc   func(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
 	maskedFunc func(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
 		mask *int32)
-	colsFunc func(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
+	colsFunc func(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
 		cols uint32)
 )
 
@@ -29,6 +29,7 @@ var (
 	tiles8      = []tileOf[maskedFunc]{{6, tile6x8}, {2, tile2x8}, {1, tile1x8}}
 	tiles4      = []tileOf[tileFunc]{{6, tile6x4}, {1, tile1x4}}
 	cols32      = []tileOf[colsFunc]{{8, tile8x32}, {6, tile6x32}, {4, tile4x32}, {2, tile2x32}, {1, tile1x32}}
+	cols8       = []tileOf[colsFunc]{{8, tile8x8cols}, {4, tile4x8cols}, {1, tile1x8cols}}
 	cols16      = []tileOf[colsFunc]{{8, tile8x16cols}, {6, tile6x16cols}, {4, tile4x16cols}, {2, tile2x16cols}, {1, tile1x16cols}}
 )
 
@@ -40,7 +41,7 @@ var masks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
 func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
 	switch {
 	case avx512 && m >= 4:
-		mulAddTo512(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
+		mulAddTo512(m, n, 1, k, a, ars, acs, 0, b, ldb, from, ldf, c, ldc, lo, hi)
 		return
 	case neon:
 		mulAddToNEON(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
@@ -91,18 +92,25 @@ func mulAddToNEON(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, 
 	}
 }
 
-// mulAddTo512 is mulAddTo by strips of 32 columns; the last of 16 or fewer is one of 16.
-func mulAddTo512(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
-	for j := 0; j < n; j += 32 {
-		tiles, cols := cols32, uint32(1<<min(n-j, 32)-1)
-		if n-j <= 16 {
-			tiles = cols16
+// mulAddTo512 is mulAddTo by strips of 32 columns, and of 16 and 8 for the last 24. Rows of a have runs of k elements.
+func mulAddTo512(m, n, runs, k int, a []float32, ars, acs, run int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int,
+	lo, hi float32) {
+	for j := 0; j < n; {
+		tiles, width := cols32, 32
+		switch left := n - j; {
+		case left <= 8:
+			tiles, width = cols8, 8
+		case left <= 24:
+			tiles, width = cols16, 16
 		}
+		cols := uint32(1<<min(n-j, width) - 1)
 		for i := 0; i < m; {
 			t := largest(tiles, m-i)
-			t.f(k, &a[i*ars], 4*ars, 4*acs, &b[j], 4*ldb, &from[i*ldf+j], 4*ldf, &c[i*ldc+j], 4*ldc, lo, hi, cols)
-			i += t.rows
+			count := (m - i) / t.rows
+			t.f(count, runs, k, &a[i*ars], 4*ars, 4*acs, 4*(run-k*acs), &b[j], 4*ldb, &from[i*ldf+j], 4*ldf, &c[i*ldc+j], 4*ldc, lo, hi, cols)
+			i += count * t.rows
 		}
+		j += width
 	}
 }
 

@@ -66,6 +66,22 @@ func (q *Quantized) Quantize(dst []uint8, src []float32, scale float32, divide b
 	}
 }
 
+// QuantizeNumbers sets the first elements of dst to q(src[i]·scale) and returns their number: all of them, or those in
+// front of a block with NaN or of the last, incomplete one; 0 if there is no vector loop. It panics where dst is shorter
+// than src.
+func (q *Quantized) QuantizeNumbers(dst []uint8, src []float32, scale float32) int {
+	const block, far = 64, 1 << 14 // words saturate before the zero point is added
+	n := len(src) / block
+	if dst = dst[:len(src):len(dst)]; n == 0 || !avx512 || q.Zero > far || q.Zero < -far {
+		return 0
+	}
+	_, hi := q.bounds()
+	if q.Signed {
+		return block * quantize512Int8(n, &dst[0], &src[0], scale, hi, q.Zero, q.Lo)
+	}
+	return block * quantize512Uint8(n, &dst[0], &src[0], scale, hi, q.Zero, q.Lo)
+}
+
 // Dequantize sets dst[i] to (src[i]-Zero)·scale. It panics where src is shorter than dst.
 func (q *Quantized) Dequantize(dst []float32, src []uint8, scale float32) {
 	src = src[:len(dst):len(src)]

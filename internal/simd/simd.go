@@ -120,15 +120,33 @@ func TapsOf[T Number]() func(y, x []T, off []int, w []T) {
 //	dst[i*ds+j] = src[i*ss+j]    i < rows, j < n
 //
 // It panics where dst or src ends before its last row does.
-func CopyRows[T any](dst, src []T, rows, n, ds, ss int) {
+func CopyRows[T Copied](dst, src []T, rows, n, ds, ss int) {
 	if rows <= 0 || n <= 0 {
 		return
 	}
 	_, _ = dst[(rows-1)*ds+n-1], src[(rows-1)*ss+n-1]
+	size := int(unsafe.Sizeof(dst[0]))
+	copyRows(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), rows, n*size, ds*size, ss*size)
+}
+
+// copyRows is CopyRows in bytes.
+func copyRows(dst, src unsafe.Pointer, rows, n, ds, ss int) {
+	if vector && n >= copyBlock && n <= shortRow && rows > 1 {
+		copyRowsLanes(rows, (n-1)/copyBlock, n-copyBlock, (*byte)(dst), ds, (*byte)(src), ss)
+		return
+	}
 	for i := range rows {
-		copy(dst[i*ds:][:n], src[i*ss:])
+		copy(unsafe.Slice((*byte)(unsafe.Add(dst, i*ds)), n), unsafe.Slice((*byte)(unsafe.Add(src, i*ss)), n))
 	}
 }
+
+// Copied are the elements of [CopyRows], which have no pointers.
+type Copied interface {
+	~uint8 | ~int8 | ~int16 | ~int32 | ~int64 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64 | ~bool | ~complex64 | ~complex128
+}
+
+// A loop copies rows of at least copyBlock bytes; a call of copy is as fast for more than shortRow.
+const copyBlock, shortRow = 32, 384
 
 // Stride2 sets dst[i] to src[2·i]. It panics where src ends before that element of the last
 // i; dst may be written then.

@@ -140,7 +140,7 @@ func TestFill(t *testing.T) {
 
 func TestCopyRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
-	for n := 1; n < 80; n++ {
+	for n := 1; n < 150; n++ {
 		rows, ds, ss := 1+r.IntN(4), n+r.IntN(9), n+r.IntN(9)
 		dst, src := newGuarded(r, (rows-1)*ds+n), newGuarded(r, (rows-1)*ss+n)
 		want := append([]float32(nil), dst.data...)

@@ -1,121 +1,297 @@
 package simd
 
-// Slide is the columns of windows: Kernel adjacent columns, Stride apart from window to window, of an input with Width
-// columns and Pad more on the left.
-type Slide struct{ Kernel, Stride, Width, Pad int }
+import (
+	"fmt"
+	"unsafe"
+)
 
-// CanSlide reports whether SumSlide and MaxSlide have vector loops for a kernel and a stride.
-func CanSlide(kernel, stride int) bool {
-	most := 2
-	if avx512 {
-		most = 4
-	}
-	return avx2() && stride >= 2 && stride <= most && kernel <= 6/stride*stride
+// Windows are those of rows: N windows of Kernel adjacent columns, Stride apart, of an input with Width columns and Pad
+// more on the left. The columns of padding are left out of a window; there is at least one more.
+type Windows struct{ N, Kernel, Stride, Width, Pad int }
+
+// window is columns [lo, hi) of the input.
+func (w *Windows) window(j int) (lo, hi int) {
+	lo = j*w.Stride - w.Pad
+	return max(lo, 0), min(lo+w.Kernel, w.Width)
 }
 
-// vectors reports whether a vector loop computes the windows. Those for AVX2 number columns with 32 bits.
-func (s *Slide) vectors() bool { return CanSlide(s.Kernel, s.Stride) && s.Width < 1<<30 }
+// SlideElement is a type of elements that windows are pooled in.
+type SlideElement uint8
 
-// slide is a window: columns [lo, hi) of x from the start of its row.
-func (s *Slide) window(j int) (lo, hi int) {
-	lo = j*s.Stride - s.Pad
-	return max(lo, 0), min(lo+s.Kernel, s.Width)
+// The types of elements. float16 and integers have the loops for maxima of AVX-512 only, float16 also those for sums.
+const (
+	SlideFloat32 SlideElement = iota
+	SlideFloat16
+	SlideInt8
+	SlideUint8
+)
+
+var slideSizes = [...]int{4, 2, 1, 1}
+
+// SlideRows are the rows that windows read: those at offsets Off, in elements, for the first row of windows of the first
+// plane. Rows of windows are YS elements apart, and read XS elements apart; planes YP and XP. Rows of
+// results do not overlap, and there is at least one tap.
+type SlideRows struct {
+	Off                          []int
+	Rows, Planes, YS, XS, YP, XP int
 }
 
-// SumSlide sums windows of shifted rows, each of which is scaled:
-//
-//	y[i*ys+j] = scale[j] · Σ_t Σ_b x[off[t]+i*xs+j*s.Stride-s.Pad+b]    i < rows, j < n, t < len(off), b < s.Kernel
-//
-// Columns outside of [0, s.Width) are left out. There is at least one tap. It panics where a slice ends before an
-// element that the last row wants.
-func SumSlide(y, x []float32, off []int, rows, n, ys, xs int, s Slide, scale []float32) {
-	if !s.check(y, x, off, rows, n, ys, xs) {
-		return
-	}
-	_ = scale[n-1]
-	if !s.vectors() {
-		sumSlideGo(y, x, off, rows, n, ys, xs, s, scale)
-		return
-	}
-	f := [...]func(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32){
-		sumSlide8, sumSlide2, sumSlide3, sumSlide4}
-	f[s.loop()](rows, n, &y[0], &x[0], &off[0], len(off), s.Kernel, s.Width, s.Pad, 4*ys, 4*xs, &scale[0])
+// Slider pools windows in place. The zero value has to be planned.
+type Slider struct {
+	windows Windows
+	element SlideElement
+	level   string
+	blocks  []slideBlock
+	pair    [1]slideBlock // of two planes, if their rows are narrow
+	paired  bool
+
+	index, pairIndex slideIndex
 }
 
-// MaxSlide finds the largest elements of windows, NaN where there is one, and -∞ where no column is in the input:
-//
-//	y[i*ys+j] = max_t max_b x[off[t]+i*xs+j*s.Stride-s.Pad+b]    i < rows, j < n, t < len(off), b < s.Kernel
-//
-// It leaves out columns, and panics, as [SumSlide] does.
-func MaxSlide(y, x []float32, off []int, rows, n, ys, xs int, s Slide) {
-	if !s.check(y, x, off, rows, n, ys, xs) {
-		return
-	}
-	if !s.vectors() {
-		maxSlideGo(y, x, off, rows, n, ys, xs, s)
-		return
-	}
-	f := [...]func(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int){maxSlide8, maxSlide2, maxSlide3, maxSlide4}
-	f[s.loop()](rows, n, &y[0], &x[0], &off[0], len(off), s.Kernel, s.Width, s.Pad, 4*ys, 4*xs)
+// slideBlock is windows that a vector loop computes together, in one lane each, from two vectors of columns: masks of the
+// columns in both, and of the results of both planes. From is the first column, At the first window. The loops know the
+// layout.
+type slideBlock struct {
+	Masks    [4]uint32
+	From, At int
 }
 
-// loop is the index of the vector loop: that for AVX2, or those for AVX-512 by their strides.
-func (s *Slide) loop() int {
-	if avx512 {
-		return s.Stride - 1
+// slideIndex is the first column of the window in each lane: in both vectors, and in its own row.
+type slideIndex struct{ Index, Place [16]int32 }
+
+// slideLanes is the number of lanes, 0 without vectors.
+func slideLanes() int {
+	switch {
+	case avx512:
+		return 16
+	case avx2():
+		return 8
 	}
 	return 0
 }
 
-// Prefetch tells the processor that x is read soon, in an order that it does not foresee.
-func Prefetch(x []float32) {
-	const line = 16
-	if n := len(x) / line; n > 0 && avx2() {
-		prefetchLines(n, &x[0])
+// Plan prepares for windows, and reports whether there are vector loops for them. Without those only float32 is pooled.
+func (s *Slider) Plan(w Windows, e SlideElement) bool {
+	const columns, least = 8, 4 // of a window at most, windows of a block at least
+	if s.windows == w && s.element == e && s.level == level {
+		return len(s.blocks) > 0
 	}
-}
-
-// check panics where a slice is too short. It returns false if there is nothing to compute.
-func (s *Slide) check(y, x []float32, off []int, rows, n, ys, xs int) bool {
-	if rows <= 0 || n <= 0 {
+	s.windows, s.element, s.level, s.blocks = w, e, level, s.blocks[:0]
+	lanes := slideLanes()
+	most := min(lanes, (2*lanes-w.Kernel)/w.Stride+1)
+	if w.Kernel > columns || most < least || w.Width >= 1<<30 || e != SlideFloat32 && !avx512 {
 		return false
 	}
-	_ = y[(rows-1)*ys+n-1]
-	_, last := s.window(n - 1)
-	for _, o := range off {
-		_ = x[o:][(rows-1)*xs+max(last, 1)-1]
+	for at := 0; at < w.N; at += most {
+		s.blocks = append(s.blocks, w.block(at, min(most, w.N-at), lanes))
+	}
+	for i := range most {
+		s.index.Index[i], s.index.Place[i] = int32(i*w.Stride), int32(i*w.Stride)
+	}
+	if s.paired = 2*w.N <= lanes && (w.N-1)*w.Stride+w.Kernel <= lanes; s.paired {
+		s.pair[0], s.pairIndex = w.block(0, w.N, lanes), s.index
+		s.pair[0].Masks[1], s.pair[0].Masks[3] = s.pair[0].Masks[0], s.pair[0].Masks[2]<<w.N
+		for i := range w.N {
+			s.pairIndex.Index[w.N+i], s.pairIndex.Place[w.N+i] = int32(lanes+i*w.Stride), int32(i*w.Stride)
+		}
 	}
 	return true
 }
 
-func sumSlideGo(y, x []float32, off []int, rows, n, ys, xs int, s Slide, scale []float32) {
-	for i := range rows {
-		for j := range n {
-			lo, hi := s.window(j)
-			var sum float32
-			for _, o := range off {
-				for c := lo; c < hi; c++ {
-					sum += x[o+i*xs+c]
-				}
-			}
-			y[i*ys+j] = sum * scale[j]
+// block is n windows from at on. Where more follow, all columns of both vectors are in x, and where so many follow, AVX2
+// stores all lanes: the next block overwrites those in excess.
+func (w *Windows) block(at, n, lanes int) slideBlock {
+	from := at*w.Stride - w.Pad
+	end := min(from+2*lanes, w.Width)
+	if at+n == w.N {
+		end = min(from+(n-1)*w.Stride+w.Kernel, w.Width)
+	}
+	if lanes == 8 && at+lanes <= w.N {
+		n = lanes
+	}
+	columns := (uint64(1)<<max(end-from, 0) - 1) &^ (uint64(1)<<max(-from, 0) - 1)
+	one := uint64(1)<<lanes - 1
+	return slideBlock{[4]uint32{uint32(columns & one), uint32(columns >> lanes & one), uint32(1)<<n - 1}, from, at}
+}
+
+// Sum sums windows, each of which is scaled, scale[j] being that of window j of each row:
+//
+//	y[p*YP+i*YS+j] = scale[j] · Σ_t Σ_b x[Off[t]+p*XP+i*XS+j*Stride-Pad+b]    p < Planes, i < Rows, j < N, b < Kernel
+//
+// It needs a plan for float32 or float16. It panics where a slice ends before an element that the last window wants.
+func (s *Slider) Sum(y, x []byte, r *SlideRows, scale []float32) {
+	if !s.check(len(y), len(x), r) {
+		return
+	}
+	n := s.windows.N
+	if _ = scale[n-1]; len(s.blocks) == 0 {
+		s.sumGo(floatsOf(y), floatsOf(x), r, scale)
+		return
+	}
+	var pair [16]float32
+	copy(pair[copy(pair[:], scale[:n]):], scale)
+	for i := range s.calls(r) {
+		c := s.call(i, y, x, r)
+		weight := &scale[0]
+		if c.split >= 0 {
+			weight = &pair[0]
+		}
+		b, blocks, index, columns, off, taps := &c.blocks[0], len(c.blocks), &c.index.Index[0], s.windows.Kernel, &r.Off[0], len(r.Off)
+		switch { // not by a variable: pair would escape to the heap
+		case s.element == SlideFloat16:
+			sumSlide16Half(c.planes, r.Rows, blocks, c.y, c.x, off, taps, columns, c.ys, c.xs, c.yp, c.xp, c.second, c.split, b, index, weight)
+		case avx512:
+			sumSlide16(c.planes, r.Rows, blocks, c.y, c.x, off, taps, columns, c.ys, c.xs, c.yp, c.xp, c.second, c.split, b, index, weight)
+		default:
+			sumSlide8(c.planes, r.Rows, blocks, c.y, c.x, off, taps, columns, c.ys, c.xs, c.yp, c.xp, c.second, c.split, b, index, weight)
 		}
 	}
 }
 
-func maxSlideGo(y, x []float32, off []int, rows, n, ys, xs int, s Slide) {
-	for i := range rows {
-		for j := range n {
-			lo, hi := s.window(j)
-			best := -inf
-			for _, o := range off {
-				for c := lo; c < hi; c++ {
-					if v := x[o+i*xs+c]; v > best || v != v {
-						best = v
-					}
-				}
-			}
-			y[i*ys+j] = best
+// Max finds the largest elements of windows, NaN where there is one:
+//
+//	y[p*YP+i*YS+j] = max_t max_b x[Off[t]+p*XP+i*XS+j*Stride-Pad+b]    p < Planes, i < Rows, j < N, b < Kernel
+//
+// It panics as [Slider.Sum] does.
+func (s *Slider) Max(y, x []byte, r *SlideRows) {
+	if !s.check(len(y), len(x), r) {
+		return
+	}
+	if len(s.blocks) == 0 {
+		s.maxGo(floatsOf(y), nil, floatsOf(x), r)
+		return
+	}
+	f := maxSlide8
+	if avx512 {
+		f = [...]func(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int,
+			block *slideBlock, index *int32){maxSlide16, maxSlide16Half, maxSlide16Int8, maxSlide16Uint8}[s.element]
+	}
+	for i := range s.calls(r) {
+		c := s.call(i, y, x, r)
+		f(c.planes, r.Rows, len(c.blocks), c.y, c.x, &r.Off[0], len(r.Off), s.windows.Kernel, c.ys, c.xs, c.yp, c.xp, c.second, c.split,
+			&c.blocks[0], &c.index.Index[0])
+	}
+}
+
+// HasPlaces reports whether there is a vector loop for MaxPlaces, after Plan.
+func (s *Slider) HasPlaces() bool { return avx512 && s.element == SlideFloat32 && len(s.blocks) > 0 }
+
+// MaxPlaces is Max of float32 with the places of the elements in a plane, which are smaller than 2^30: those of the first
+// of equal ones, of the last of several NaN.
+//
+//	at[p*YP+i*YS+j] = Off[t] + i*XS + j*Stride - Pad + b
+func (s *Slider) MaxPlaces(y []byte, at []int64, x []byte, r *SlideRows) {
+	if !s.check(min(len(y), 4*len(at)), len(x), r) {
+		return
+	}
+	if !s.HasPlaces() {
+		s.maxGo(floatsOf(y), at, floatsOf(x), r)
+		return
+	}
+	for i := range s.calls(r) {
+		c := s.call(i, y, x, r)
+		placesSlide16(c.planes, r.Rows, len(c.blocks), c.y, c.x, &r.Off[0], len(r.Off), s.windows.Kernel, c.ys, c.xs, c.yp, c.xp,
+			c.second, c.split, &c.blocks[0], &c.index.Index[0], &at[c.at*r.YP], r.XS)
+	}
+}
+
+// slideCall is a call of a vector loop, distances in bytes: of rows, of planes, and of the second vector and its results.
+type slideCall struct {
+	planes, at                    int // how many, and the first one
+	y, x                          *byte
+	ys, xs, yp, xp, second, split int // split is -1 if there are no such results
+	blocks                        []slideBlock
+	index                         *slideIndex
+}
+
+// pairs is the number of pairs of planes that are pooled together.
+func (s *Slider) pairs(r *SlideRows) int {
+	if s.paired {
+		return r.Planes / 2
+	}
+	return 0
+}
+
+// calls is the number of calls of a vector loop.
+func (s *Slider) calls(r *SlideRows) int {
+	pairs := s.pairs(r)
+	return min(pairs, 1) + min(r.Planes-2*pairs, 1)
+}
+
+// call is one of them: first that of all pairs, if there are any.
+func (s *Slider) call(i int, y, x []byte, r *SlideRows) slideCall {
+	size, pairs := slideSizes[s.element], s.pairs(r)
+	c := slideCall{ys: r.YS * size, xs: r.XS * size, yp: r.YP * size, xp: r.XP * size}
+	if i == 0 && pairs > 0 {
+		c.planes, c.second, c.split, c.blocks, c.index = pairs, c.xp, c.yp-s.windows.N*size, s.pair[:], &s.pairIndex
+		c.yp, c.xp = 2*c.yp, 2*c.xp
+	} else {
+		c.at, c.planes, c.second, c.split, c.blocks, c.index = 2*pairs, r.Planes-2*pairs, slideLanes()*size, -1, s.blocks, &s.index
+	}
+	c.y, c.x = &y[c.at*c.yp], &x[c.at*c.xp]
+	return c
+}
+
+// check panics where a slice is too short. It returns false if there is nothing to compute.
+func (s *Slider) check(y, x int, r *SlideRows) bool {
+	w, size := &s.windows, slideSizes[s.element]
+	if r.Rows <= 0 || r.Planes <= 0 || w.N <= 0 {
+		return false
+	}
+	_, last := w.window(w.N - 1)
+	if end := (r.Planes-1)*r.YP + (r.Rows-1)*r.YS + w.N; end > y/size {
+		panic(fmt.Sprintf("simd: results of windows end at %d of %d", end, y/size))
+	}
+	for _, o := range r.Off {
+		if end := o + (r.Planes-1)*r.XP + (r.Rows-1)*r.XS + last; o < 0 || end > x/size {
+			panic(fmt.Sprintf("simd: rows of windows end at %d of %d", end, x/size))
 		}
 	}
+	return true
+}
+
+// each calls f for every window: its result, its columns, and the first element of its row of the first tap.
+func (s *Slider) each(r *SlideRows, f func(at, j, lo, hi, x int)) {
+	for p := range r.Planes {
+		for i := range r.Rows {
+			for j := range s.windows.N {
+				lo, hi := s.windows.window(j)
+				f(p*r.YP+i*r.YS+j, j, lo, hi, p*r.XP+i*r.XS)
+			}
+		}
+	}
+}
+
+func (s *Slider) sumGo(y, x []float32, r *SlideRows, scale []float32) {
+	s.each(r, func(at, j, lo, hi, from int) {
+		var sum float32
+		for _, o := range r.Off {
+			for _, v := range x[o+from+lo : o+from+hi] {
+				sum += v
+			}
+		}
+		y[at] = sum * scale[j]
+	})
+}
+
+// maxGo stores places unless the slice of them is nil.
+func (s *Slider) maxGo(y []float32, places []int64, x []float32, r *SlideRows) {
+	s.each(r, func(at, j, lo, hi, from int) {
+		best, place := -inf, r.Off[0]+lo
+		for _, o := range r.Off {
+			for c := lo; c < hi; c++ {
+				if v := x[o+from+c]; v > best || v != v {
+					best, place = v, o+c
+				}
+			}
+		}
+		if y[at] = best; places != nil {
+			places[at] = int64(place + from%r.XP)
+		}
+	})
+}
+
+// floatsOf views bytes as float32.
+func floatsOf(b []byte) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }

@@ -88,6 +88,9 @@ func clampInt32Lanes(n int, dst, src *int32, low, high int32)
 func clampLanes(n int, dst, src *float32, low, high float32)
 
 //go:noescape
+func copyRowsLanes(rows, blocks, last int, dst *byte, ds int, src *byte, ss int)
+
+//go:noescape
 func cumSumx4(n int, dst, src *float32) (sum float64)
 
 //go:noescape
@@ -217,6 +220,12 @@ func int8ToFloatLanes(n int, dst *float32, src *byte)
 func int8ToInt32Lanes(n int, dst *int32, src *byte)
 
 //go:noescape
+func interleaved1x4(tiles, runs, k int, a *float32, ars, skip int, b *float32, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
+func interleaved8x4(tiles, runs, k int, a *float32, ars, skip int, b *float32, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
 func interpolate512(n int, dst, src *float32, size int, first, second *int32, weight *float32) (done int)
 
 //go:noescape
@@ -274,22 +283,19 @@ func maxInt32Lanes(n int, dst, a, b *int32)
 func maxLanes(n int, x *float32) (ret float32)
 
 //go:noescape
-func maxPlaces1(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int)
+func maxSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32)
 
 //go:noescape
-func maxPlaces2(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int)
+func maxSlide16Half(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32)
 
 //go:noescape
-func maxSlide2(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int)
+func maxSlide16Int8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32)
 
 //go:noescape
-func maxSlide3(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int)
+func maxSlide16Uint8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32)
 
 //go:noescape
-func maxSlide4(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int)
-
-//go:noescape
-func maxSlide8(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int)
+func maxSlide8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32)
 
 //go:noescape
 func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int)
@@ -372,7 +378,13 @@ func pReLULanes(n int, dst, a, b *float32)
 func placesLanes(n int, dst *int64, at *int32, start, step int)
 
 //go:noescape
-func prefetchLines(n int, x *float32)
+func placesSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, at *int64, down int)
+
+//go:noescape
+func quantize512Int8(n int, dst *uint8, src *float32, scale, hi float32, zero, lo int32) (done int)
+
+//go:noescape
+func quantize512Uint8(n int, dst *uint8, src *float32, scale, hi float32, zero, lo int32) (done int)
 
 //go:noescape
 func quantizeDivInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
@@ -487,22 +499,22 @@ func subRows(rows, n int, dst, a, b *float32)
 func subUint8(n int, dst, a, b *uint8, q *binaryParams)
 
 //go:noescape
+func sumHalfRows8(rows, n int, dst *float32, x *byte, stride, back int, mask *int32)
+
+//go:noescape
 func sumLanes(n int, x *float32) (ret float32)
 
 //go:noescape
 func sumRows8(rows, n int, dst, x *float32, stride int, mask *int32)
 
 //go:noescape
-func sumSlide2(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32)
+func sumSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32)
 
 //go:noescape
-func sumSlide3(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32)
+func sumSlide16Half(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32)
 
 //go:noescape
-func sumSlide4(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32)
-
-//go:noescape
-func sumSlide8(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32)
+func sumSlide8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32)
 
 //go:noescape
 func sumSquaresFloat64x8(n int, x *float32, mean float64) (sum, squares float64)
@@ -528,10 +540,10 @@ func tapsLanes(n int, y, x *float32, off *int, w *float32, t int)
 func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
 
 //go:noescape
-func tile1x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+func tile1x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
 
 //go:noescape
-func tile1x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+func tile1x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
 
 func tile1x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32) {
 }
@@ -543,13 +555,16 @@ func tile1x64(k int, a *float32, ars, acs int, b *float32, ldb int, from *float3
 func tile1x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32)
 
 //go:noescape
+func tile1x8cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
 func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
 
 //go:noescape
-func tile2x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+func tile2x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
 
 //go:noescape
-func tile2x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+func tile2x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
 
 //go:noescape
 func tile2x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32)
@@ -558,19 +573,22 @@ func tile2x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32
 func tile4x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
 
 //go:noescape
-func tile4x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+func tile4x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
 
 //go:noescape
-func tile4x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+func tile4x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
+func tile4x8cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
 
 //go:noescape
 func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
 
 //go:noescape
-func tile6x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+func tile6x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
 
 //go:noescape
-func tile6x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+func tile6x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
 
 func tile6x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32) {
 }
@@ -579,10 +597,13 @@ func tile6x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32
 func tile6x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32)
 
 //go:noescape
-func tile8x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+func tile8x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
 
 //go:noescape
-func tile8x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+func tile8x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
+func tile8x8cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
 
 //go:noescape
 func transposeBytes(n int, dst *uint8, ds int, src *uint8, ss int)

@@ -83,6 +83,9 @@ func clampInt32Lanes(n int, dst, src *int32, low, high int32)
 //go:noescape
 func clampLanes(n int, dst, src *float32, low, high float32)
 
+//go:noescape
+func copyRowsLanes(rows, blocks, last int, dst *byte, ds int, src *byte, ss int)
+
 func cumSumx4(n int, dst, src *float32) (sum float64) { return }
 
 //go:noescape
@@ -210,6 +213,12 @@ func int8ToFloatLanes(n int, dst *float32, src *byte)
 //go:noescape
 func int8ToInt32Lanes(n int, dst *int32, src *byte)
 
+func interleaved1x4(tiles, runs, k int, a *float32, ars, skip int, b *float32, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func interleaved8x4(tiles, runs, k int, a *float32, ars, skip int, b *float32, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
 func interpolate512(n int, dst, src *float32, size int, first, second *int32, weight *float32) (done int) {
 	return
 }
@@ -267,19 +276,20 @@ func maxInt32Lanes(n int, dst, a, b *int32)
 //go:noescape
 func maxLanes(n int, x *float32) (ret float32)
 
-func maxPlaces1(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int) {
+func maxSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
 }
 
-func maxPlaces2(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, taps, ys, xs, start, down int) {
+func maxSlide16Half(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
 }
 
-func maxSlide2(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int) {}
+func maxSlide16Int8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
+}
 
-func maxSlide3(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int) {}
+func maxSlide16Uint8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
+}
 
-func maxSlide4(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int) {}
-
-func maxSlide8(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int) {}
+func maxSlide8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
+}
 
 func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int) {}
 
@@ -356,7 +366,16 @@ func pReLULanes(n int, dst, a, b *float32)
 //go:noescape
 func placesLanes(n int, dst *int64, at *int32, start, step int)
 
-func prefetchLines(n int, x *float32) {}
+func placesSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, at *int64, down int) {
+}
+
+func quantize512Int8(n int, dst *uint8, src *float32, scale, hi float32, zero, lo int32) (done int) {
+	return
+}
+
+func quantize512Uint8(n int, dst *uint8, src *float32, scale, hi float32, zero, lo int32) (done int) {
+	return
+}
 
 func quantizeDivInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
 
@@ -462,21 +481,20 @@ func subRows(rows, n int, dst, a, b *float32)
 
 func subUint8(n int, dst, a, b *uint8, q *binaryParams) {}
 
+func sumHalfRows8(rows, n int, dst *float32, x *byte, stride, back int, mask *int32) {}
+
 //go:noescape
 func sumLanes(n int, x *float32) (ret float32)
 
 func sumRows8(rows, n int, dst, x *float32, stride int, mask *int32) {}
 
-func sumSlide2(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32) {
+func sumSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32) {
 }
 
-func sumSlide3(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32) {
+func sumSlide16Half(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32) {
 }
 
-func sumSlide4(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32) {
-}
-
-func sumSlide8(rows, n int, y, x *float32, off *int, taps, kernel, width, pad, ys, xs int, scale *float32) {
+func sumSlide8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32) {
 }
 
 func sumSquaresFloat64x8(n int, x *float32, mean float64) (sum, squares float64) { return }
@@ -500,10 +518,10 @@ func tapsLanes(n int, y, x *float32, off *int, w *float32, t int)
 //go:noescape
 func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
 
-func tile1x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+func tile1x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
 }
 
-func tile1x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+func tile1x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
 }
 
 //go:noescape
@@ -515,13 +533,16 @@ func tile1x64(k int, a *float32, ars, acs int, b *float32, ldb int, from *float3
 func tile1x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32) {
 }
 
+func tile1x8cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
 //go:noescape
 func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
 
-func tile2x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+func tile2x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
 }
 
-func tile2x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+func tile2x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
 }
 
 func tile2x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32) {
@@ -530,19 +551,22 @@ func tile2x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32
 func tile4x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32) {
 }
 
-func tile4x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+func tile4x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
 }
 
-func tile4x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+func tile4x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func tile4x8cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
 }
 
 //go:noescape
 func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
 
-func tile6x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+func tile6x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
 }
 
-func tile6x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+func tile6x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
 }
 
 //go:noescape
@@ -551,10 +575,13 @@ func tile6x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32
 func tile6x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32) {
 }
 
-func tile8x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+func tile8x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
 }
 
-func tile8x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+func tile8x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func tile8x8cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
 }
 
 //go:noescape

@@ -24,3 +24,21 @@ func SumRows(dst, x []float32, n int) {
 		dst[i] = Sum(x[i*n:][:n])
 	}
 }
+
+// SumHalfRows is SumRows of float16. It returns false, without a sum, if there is no vector loop or if there are too few
+// rows or elements in one.
+func SumHalfRows(dst []float32, x []byte, n int) bool {
+	rows := len(dst)
+	if !avx2() || rows < 4 || n < lanes {
+		return false
+	}
+	_ = x[2*rows*n-1]
+	rest, fours := n%lanes, rows&^3
+	sum := func(at, count int) {
+		sumHalfRows8(count, n/lanes, &dst[at], &x[2*at*n], 2*n, 2*(rest-lanes), &masks[rest])
+	}
+	if sum(0, fours); fours < rows {
+		sum(rows-4, 4)
+	}
+	return true
+}

@@ -5,27 +5,29 @@
 #include "textflag.h"
 
 // Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one
-// tile serves every width.
+// tile serves every width. Rows of a are runs of k elements; skip is from the end of a
+// run to the next, in bytes. There are several tiles, one below the other.
 
-// func tile8x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile8x32(SB), NOSPLIT, $0-92
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVL cols+88(FP), AX
+// func tile8x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile8x32(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
 	KMOVW AX, K1
 	SHRL $16, AX
 	KMOVW AX, K2
+tile:
 	LEAQ (R8)(R8*2), R12
 	LEAQ (SI)(R12*1), BX
 	LEAQ (BX)(R12*1), R13
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
 	VMOVUPS.Z (AX), K1, Z0
 	VMOVUPS.Z 64(AX), K2, Z1
 	ADDQ R14, AX
@@ -49,6 +51,10 @@ TEXT ·tile8x32(SB), NOSPLIT, $0-92
 	ADDQ R14, AX
 	VMOVUPS.Z (AX), K1, Z14
 	VMOVUPS.Z 64(AX), K2, Z15
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -84,9 +90,15 @@ loop:
 	ADDQ R9, R13
 	DECQ CX
 	JNZ loop
+	ADDQ R14, SI
+	ADDQ R14, BX
+	ADDQ R14, R13
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Z24
-	VBROADCASTSS hi+84(FP), Z25
+	VBROADCASTSS lo+104(FP), Z24
+	VBROADCASTSS hi+108(FP), Z25
 	VMAXPS Z0, Z24, Z0
 	VMINPS Z0, Z25, Z0
 	VMAXPS Z1, Z24, Z1
@@ -142,28 +154,37 @@ loop:
 	ADDQ R11, DX
 	VMOVUPS Z14, K1, (DX)
 	VMOVUPS Z15, K2, 64(DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R8*8), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func tile6x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile6x32(SB), NOSPLIT, $0-92
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVL cols+88(FP), AX
+// func tile6x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile6x32(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
 	KMOVW AX, K1
 	SHRL $16, AX
 	KMOVW AX, K2
+tile:
 	LEAQ (R8)(R8*2), R12
 	LEAQ (SI)(R12*1), BX
 	LEAQ (BX)(R12*1), R13
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
 	VMOVUPS.Z (AX), K1, Z0
 	VMOVUPS.Z 64(AX), K2, Z1
 	ADDQ R14, AX
@@ -181,6 +202,10 @@ TEXT ·tile6x32(SB), NOSPLIT, $0-92
 	ADDQ R14, AX
 	VMOVUPS.Z (AX), K1, Z10
 	VMOVUPS.Z 64(AX), K2, Z11
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -209,9 +234,14 @@ loop:
 	ADDQ R9, BX
 	DECQ CX
 	JNZ loop
+	ADDQ R14, SI
+	ADDQ R14, BX
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Z24
-	VBROADCASTSS hi+84(FP), Z25
+	VBROADCASTSS lo+104(FP), Z24
+	VBROADCASTSS hi+108(FP), Z25
 	VMAXPS Z0, Z24, Z0
 	VMINPS Z0, Z25, Z0
 	VMAXPS Z1, Z24, Z1
@@ -253,28 +283,37 @@ loop:
 	ADDQ R11, DX
 	VMOVUPS Z10, K1, (DX)
 	VMOVUPS Z11, K2, 64(DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R12*2), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func tile4x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile4x32(SB), NOSPLIT, $0-92
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVL cols+88(FP), AX
+// func tile4x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile4x32(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
 	KMOVW AX, K1
 	SHRL $16, AX
 	KMOVW AX, K2
+tile:
 	LEAQ (R8)(R8*2), R12
 	LEAQ (SI)(R12*1), BX
 	LEAQ (BX)(R12*1), R13
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
 	VMOVUPS.Z (AX), K1, Z0
 	VMOVUPS.Z 64(AX), K2, Z1
 	ADDQ R14, AX
@@ -286,6 +325,10 @@ TEXT ·tile4x32(SB), NOSPLIT, $0-92
 	ADDQ R14, AX
 	VMOVUPS.Z (AX), K1, Z6
 	VMOVUPS.Z 64(AX), K2, Z7
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -308,9 +351,14 @@ loop:
 	ADDQ R9, BX
 	DECQ CX
 	JNZ loop
+	ADDQ R14, SI
+	ADDQ R14, BX
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Z24
-	VBROADCASTSS hi+84(FP), Z25
+	VBROADCASTSS lo+104(FP), Z24
+	VBROADCASTSS hi+108(FP), Z25
 	VMAXPS Z0, Z24, Z0
 	VMINPS Z0, Z25, Z0
 	VMAXPS Z1, Z24, Z1
@@ -338,33 +386,46 @@ loop:
 	ADDQ R11, DX
 	VMOVUPS Z6, K1, (DX)
 	VMOVUPS Z7, K2, 64(DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R8*4), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func tile2x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile2x32(SB), NOSPLIT, $0-92
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVL cols+88(FP), AX
+// func tile2x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile2x32(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
 	KMOVW AX, K1
 	SHRL $16, AX
 	KMOVW AX, K2
+tile:
 	LEAQ (R8)(R8*2), R12
 	LEAQ (SI)(R12*1), BX
 	LEAQ (BX)(R12*1), R13
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
 	VMOVUPS.Z (AX), K1, Z0
 	VMOVUPS.Z 64(AX), K2, Z1
 	ADDQ R14, AX
 	VMOVUPS.Z (AX), K1, Z2
 	VMOVUPS.Z 64(AX), K2, Z3
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -380,9 +441,13 @@ loop:
 	ADDQ R9, SI
 	DECQ CX
 	JNZ loop
+	ADDQ R14, SI
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Z24
-	VBROADCASTSS hi+84(FP), Z25
+	VBROADCASTSS lo+104(FP), Z24
+	VBROADCASTSS hi+108(FP), Z25
 	VMAXPS Z0, Z24, Z0
 	VMINPS Z0, Z25, Z0
 	VMAXPS Z1, Z24, Z1
@@ -396,30 +461,43 @@ loop:
 	ADDQ R11, DX
 	VMOVUPS Z2, K1, (DX)
 	VMOVUPS Z3, K2, 64(DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R8*2), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func tile1x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile1x32(SB), NOSPLIT, $0-92
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVL cols+88(FP), AX
+// func tile1x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile1x32(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
 	KMOVW AX, K1
 	SHRL $16, AX
 	KMOVW AX, K2
+tile:
 	LEAQ (R8)(R8*2), R12
 	LEAQ (SI)(R12*1), BX
 	LEAQ (BX)(R12*1), R13
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
 	VMOVUPS.Z (AX), K1, Z0
 	VMOVUPS.Z 64(AX), K2, Z1
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -432,35 +510,48 @@ loop:
 	ADDQ R9, SI
 	DECQ CX
 	JNZ loop
+	ADDQ R14, SI
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Z24
-	VBROADCASTSS hi+84(FP), Z25
+	VBROADCASTSS lo+104(FP), Z24
+	VBROADCASTSS hi+108(FP), Z25
 	VMAXPS Z0, Z24, Z0
 	VMINPS Z0, Z25, Z0
 	VMAXPS Z1, Z24, Z1
 	VMINPS Z1, Z25, Z1
 	VMOVUPS Z0, K1, (DX)
 	VMOVUPS Z1, K2, 64(DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R8*1), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func tile8x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile8x16cols(SB), NOSPLIT, $0-92
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVL cols+88(FP), AX
+// func tile8x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile8x16cols(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
 	KMOVW AX, K1
+tile:
 	LEAQ (R8)(R8*2), R12
 	LEAQ (SI)(R12*1), BX
 	LEAQ (BX)(R12*1), R13
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
 	VMOVUPS.Z (AX), K1, Z0
 	ADDQ R14, AX
 	VMOVUPS.Z (AX), K1, Z1
@@ -476,6 +567,10 @@ TEXT ·tile8x16cols(SB), NOSPLIT, $0-92
 	VMOVUPS.Z (AX), K1, Z6
 	ADDQ R14, AX
 	VMOVUPS.Z (AX), K1, Z7
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -494,9 +589,15 @@ loop:
 	ADDQ R9, R13
 	DECQ CX
 	JNZ loop
+	ADDQ R14, SI
+	ADDQ R14, BX
+	ADDQ R14, R13
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Z24
-	VBROADCASTSS hi+84(FP), Z25
+	VBROADCASTSS lo+104(FP), Z24
+	VBROADCASTSS hi+108(FP), Z25
 	VMAXPS Z0, Z24, Z0
 	VMINPS Z0, Z25, Z0
 	VMAXPS Z1, Z24, Z1
@@ -528,26 +629,35 @@ loop:
 	VMOVUPS Z6, K1, (DX)
 	ADDQ R11, DX
 	VMOVUPS Z7, K1, (DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R8*8), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func tile6x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile6x16cols(SB), NOSPLIT, $0-92
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVL cols+88(FP), AX
+// func tile6x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile6x16cols(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
 	KMOVW AX, K1
+tile:
 	LEAQ (R8)(R8*2), R12
 	LEAQ (SI)(R12*1), BX
 	LEAQ (BX)(R12*1), R13
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
 	VMOVUPS.Z (AX), K1, Z0
 	ADDQ R14, AX
 	VMOVUPS.Z (AX), K1, Z1
@@ -559,6 +669,10 @@ TEXT ·tile6x16cols(SB), NOSPLIT, $0-92
 	VMOVUPS.Z (AX), K1, Z4
 	ADDQ R14, AX
 	VMOVUPS.Z (AX), K1, Z5
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -574,9 +688,14 @@ loop:
 	ADDQ R9, BX
 	DECQ CX
 	JNZ loop
+	ADDQ R14, SI
+	ADDQ R14, BX
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Z24
-	VBROADCASTSS hi+84(FP), Z25
+	VBROADCASTSS lo+104(FP), Z24
+	VBROADCASTSS hi+108(FP), Z25
 	VMAXPS Z0, Z24, Z0
 	VMINPS Z0, Z25, Z0
 	VMAXPS Z1, Z24, Z1
@@ -600,26 +719,35 @@ loop:
 	VMOVUPS Z4, K1, (DX)
 	ADDQ R11, DX
 	VMOVUPS Z5, K1, (DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R12*2), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func tile4x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile4x16cols(SB), NOSPLIT, $0-92
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVL cols+88(FP), AX
+// func tile4x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile4x16cols(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
 	KMOVW AX, K1
+tile:
 	LEAQ (R8)(R8*2), R12
 	LEAQ (SI)(R12*1), BX
 	LEAQ (BX)(R12*1), R13
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
 	VMOVUPS.Z (AX), K1, Z0
 	ADDQ R14, AX
 	VMOVUPS.Z (AX), K1, Z1
@@ -627,6 +755,10 @@ TEXT ·tile4x16cols(SB), NOSPLIT, $0-92
 	VMOVUPS.Z (AX), K1, Z2
 	ADDQ R14, AX
 	VMOVUPS.Z (AX), K1, Z3
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -640,9 +772,14 @@ loop:
 	ADDQ R9, BX
 	DECQ CX
 	JNZ loop
+	ADDQ R14, SI
+	ADDQ R14, BX
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Z24
-	VBROADCASTSS hi+84(FP), Z25
+	VBROADCASTSS lo+104(FP), Z24
+	VBROADCASTSS hi+108(FP), Z25
 	VMAXPS Z0, Z24, Z0
 	VMINPS Z0, Z25, Z0
 	VMAXPS Z1, Z24, Z1
@@ -658,29 +795,42 @@ loop:
 	VMOVUPS Z2, K1, (DX)
 	ADDQ R11, DX
 	VMOVUPS Z3, K1, (DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R8*4), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func tile2x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile2x16cols(SB), NOSPLIT, $0-92
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVL cols+88(FP), AX
+// func tile2x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile2x16cols(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
 	KMOVW AX, K1
+tile:
 	LEAQ (R8)(R8*2), R12
 	LEAQ (SI)(R12*1), BX
 	LEAQ (BX)(R12*1), R13
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
 	VMOVUPS.Z (AX), K1, Z0
 	ADDQ R14, AX
 	VMOVUPS.Z (AX), K1, Z1
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -691,9 +841,13 @@ loop:
 	ADDQ R9, SI
 	DECQ CX
 	JNZ loop
+	ADDQ R14, SI
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Z24
-	VBROADCASTSS hi+84(FP), Z25
+	VBROADCASTSS lo+104(FP), Z24
+	VBROADCASTSS hi+108(FP), Z25
 	VMAXPS Z0, Z24, Z0
 	VMINPS Z0, Z25, Z0
 	VMAXPS Z1, Z24, Z1
@@ -701,27 +855,40 @@ loop:
 	VMOVUPS Z0, K1, (DX)
 	ADDQ R11, DX
 	VMOVUPS Z1, K1, (DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R8*2), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func tile1x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile1x16cols(SB), NOSPLIT, $0-92
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVL cols+88(FP), AX
+// func tile1x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile1x16cols(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
 	KMOVW AX, K1
+tile:
 	LEAQ (R8)(R8*2), R12
 	LEAQ (SI)(R12*1), BX
 	LEAQ (BX)(R12*1), R13
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
 	VMOVUPS.Z (AX), K1, Z0
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -731,12 +898,259 @@ loop:
 	ADDQ R9, SI
 	DECQ CX
 	JNZ loop
+	ADDQ R14, SI
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Z24
-	VBROADCASTSS hi+84(FP), Z25
+	VBROADCASTSS lo+104(FP), Z24
+	VBROADCASTSS hi+108(FP), Z25
 	VMAXPS Z0, Z24, Z0
 	VMINPS Z0, Z25, Z0
 	VMOVUPS Z0, K1, (DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R8*1), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
+	VZEROUPPER
+	RET
+
+// func tile8x8cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile8x8cols(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
+	KMOVW AX, K1
+tile:
+	LEAQ (R8)(R8*2), R12
+	LEAQ (SI)(R12*1), BX
+	LEAQ (BX)(R12*1), R13
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
+	VMOVUPS.Z (AX), K1, Y0
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Y1
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Y2
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Y3
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Y4
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Y5
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Y6
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Y7
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ skip+48(FP), R14
+	PCALIGN $64
+
+loop:
+	VMOVUPS.Z (DI), K1, Y24
+	ADDQ R10, DI
+	VFMADD231PS.BCST (SI), Y24, Y0
+	VFMADD231PS.BCST (SI)(R8*1), Y24, Y1
+	VFMADD231PS.BCST (SI)(R8*2), Y24, Y2
+	ADDQ R9, SI
+	VFMADD231PS.BCST (BX), Y24, Y3
+	VFMADD231PS.BCST (BX)(R8*1), Y24, Y4
+	VFMADD231PS.BCST (BX)(R8*2), Y24, Y5
+	ADDQ R9, BX
+	VFMADD231PS.BCST (R13), Y24, Y6
+	VFMADD231PS.BCST (R13)(R8*1), Y24, Y7
+	ADDQ R9, R13
+	DECQ CX
+	JNZ loop
+	ADDQ R14, SI
+	ADDQ R14, BX
+	ADDQ R14, R13
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
+
+	VBROADCASTSS lo+104(FP), Y24
+	VBROADCASTSS hi+108(FP), Y25
+	VMAXPS Y0, Y24, Y0
+	VMINPS Y0, Y25, Y0
+	VMAXPS Y1, Y24, Y1
+	VMINPS Y1, Y25, Y1
+	VMAXPS Y2, Y24, Y2
+	VMINPS Y2, Y25, Y2
+	VMAXPS Y3, Y24, Y3
+	VMINPS Y3, Y25, Y3
+	VMAXPS Y4, Y24, Y4
+	VMINPS Y4, Y25, Y4
+	VMAXPS Y5, Y24, Y5
+	VMINPS Y5, Y25, Y5
+	VMAXPS Y6, Y24, Y6
+	VMINPS Y6, Y25, Y6
+	VMAXPS Y7, Y24, Y7
+	VMINPS Y7, Y25, Y7
+	VMOVUPS Y0, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS Y1, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS Y2, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS Y3, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS Y4, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS Y5, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS Y6, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS Y7, K1, (DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R8*8), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
+	VZEROUPPER
+	RET
+
+// func tile4x8cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile4x8cols(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
+	KMOVW AX, K1
+tile:
+	LEAQ (R8)(R8*2), R12
+	LEAQ (SI)(R12*1), BX
+	LEAQ (BX)(R12*1), R13
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
+	VMOVUPS.Z (AX), K1, Y0
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Y1
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Y2
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Y3
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ skip+48(FP), R14
+	PCALIGN $64
+
+loop:
+	VMOVUPS.Z (DI), K1, Y24
+	ADDQ R10, DI
+	VFMADD231PS.BCST (SI), Y24, Y0
+	VFMADD231PS.BCST (SI)(R8*1), Y24, Y1
+	VFMADD231PS.BCST (SI)(R8*2), Y24, Y2
+	ADDQ R9, SI
+	VFMADD231PS.BCST (BX), Y24, Y3
+	ADDQ R9, BX
+	DECQ CX
+	JNZ loop
+	ADDQ R14, SI
+	ADDQ R14, BX
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
+
+	VBROADCASTSS lo+104(FP), Y24
+	VBROADCASTSS hi+108(FP), Y25
+	VMAXPS Y0, Y24, Y0
+	VMINPS Y0, Y25, Y0
+	VMAXPS Y1, Y24, Y1
+	VMINPS Y1, Y25, Y1
+	VMAXPS Y2, Y24, Y2
+	VMINPS Y2, Y25, Y2
+	VMAXPS Y3, Y24, Y3
+	VMINPS Y3, Y25, Y3
+	VMOVUPS Y0, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS Y1, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS Y2, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS Y3, K1, (DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R8*4), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
+	VZEROUPPER
+	RET
+
+// func tile1x8cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile1x8cols(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
+	KMOVW AX, K1
+tile:
+	LEAQ (R8)(R8*2), R12
+	LEAQ (SI)(R12*1), BX
+	LEAQ (BX)(R12*1), R13
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
+	VMOVUPS.Z (AX), K1, Y0
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ skip+48(FP), R14
+	PCALIGN $64
+
+loop:
+	VMOVUPS.Z (DI), K1, Y24
+	ADDQ R10, DI
+	VFMADD231PS.BCST (SI), Y24, Y0
+	ADDQ R9, SI
+	DECQ CX
+	JNZ loop
+	ADDQ R14, SI
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
+
+	VBROADCASTSS lo+104(FP), Y24
+	VBROADCASTSS hi+108(FP), Y25
+	VMAXPS Y0, Y24, Y0
+	VMINPS Y0, Y25, Y0
+	VMOVUPS Y0, K1, (DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R8*1), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
@@ -800,5 +1214,292 @@ loop:
 	VMOVUPS Z5, 320(DX)
 	VMOVUPS Z6, 384(DX)
 	VMOVUPS Z7, 448(DX)
+	VZEROUPPER
+	RET
+
+// func interleaved8x4(tiles, runs, k int, a *float32, ars, skip int, b *float32, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·interleaved8x4(SB), NOSPLIT, $0-100
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ b+48(FP), DI
+	MOVQ c+72(FP), DX
+	MOVQ ldc+80(FP), R11
+	ANDQ $3, CX
+	LEAQ (CX*4), R10
+	MOVQ $1, R9
+	SHLQ CX, R9
+	DECQ R9
+	KMOVW R9, K2
+	MOVL cols+96(FP), R9
+	KMOVW R9, K1
+	MOVL $0x1111, R9
+	KMOVW R9, K3
+tile:
+	LEAQ (R8)(R8*2), R12
+	LEAQ (SI)(R12*1), BX
+	LEAQ (BX)(R12*1), R13
+	MOVQ runs+8(FP), AX
+	MOVQ skip+40(FP), R14
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+
+run:
+	MOVQ k+16(FP), CX
+	SHRQ $2, CX
+	JZ rest
+	PCALIGN $64
+
+loop:
+	VMOVUPS (DI), Z24
+	ADDQ $64, DI
+	VBROADCASTF32X4 (SI), Z25
+	VFMADD231PS Z24, Z25, Z0
+	VBROADCASTF32X4 (SI)(R8*1), Z26
+	VFMADD231PS Z24, Z26, Z1
+	VBROADCASTF32X4 (SI)(R8*2), Z27
+	VFMADD231PS Z24, Z27, Z2
+	ADDQ $16, SI
+	VBROADCASTF32X4 (BX), Z28
+	VFMADD231PS Z24, Z28, Z3
+	VBROADCASTF32X4 (BX)(R8*1), Z29
+	VFMADD231PS Z24, Z29, Z4
+	VBROADCASTF32X4 (BX)(R8*2), Z30
+	VFMADD231PS Z24, Z30, Z5
+	ADDQ $16, BX
+	VBROADCASTF32X4 (R13), Z25
+	VFMADD231PS Z24, Z25, Z6
+	VBROADCASTF32X4 (R13)(R8*1), Z26
+	VFMADD231PS Z24, Z26, Z7
+	ADDQ $16, R13
+	DECQ CX
+	JNZ loop
+
+rest:
+	TESTQ R10, R10
+	JZ next
+	VMOVUPS (DI), Z24
+	ADDQ $64, DI
+	VMOVUPS.Z (SI), K2, Z25
+	VSHUFF32X4 $0, Z25, Z25, Z25
+	VFMADD231PS Z24, Z25, Z0
+	VMOVUPS.Z (SI)(R8*1), K2, Z26
+	VSHUFF32X4 $0, Z26, Z26, Z26
+	VFMADD231PS Z24, Z26, Z1
+	VMOVUPS.Z (SI)(R8*2), K2, Z27
+	VSHUFF32X4 $0, Z27, Z27, Z27
+	VFMADD231PS Z24, Z27, Z2
+	ADDQ R10, SI
+	VMOVUPS.Z (BX), K2, Z28
+	VSHUFF32X4 $0, Z28, Z28, Z28
+	VFMADD231PS Z24, Z28, Z3
+	VMOVUPS.Z (BX)(R8*1), K2, Z29
+	VSHUFF32X4 $0, Z29, Z29, Z29
+	VFMADD231PS Z24, Z29, Z4
+	VMOVUPS.Z (BX)(R8*2), K2, Z30
+	VSHUFF32X4 $0, Z30, Z30, Z30
+	VFMADD231PS Z24, Z30, Z5
+	ADDQ R10, BX
+	VMOVUPS.Z (R13), K2, Z25
+	VSHUFF32X4 $0, Z25, Z25, Z25
+	VFMADD231PS Z24, Z25, Z6
+	VMOVUPS.Z (R13)(R8*1), K2, Z26
+	VSHUFF32X4 $0, Z26, Z26, Z26
+	VFMADD231PS Z24, Z26, Z7
+	ADDQ R10, R13
+
+next:
+	ADDQ R14, SI
+	ADDQ R14, BX
+	ADDQ R14, R13
+	DECQ AX
+	JNZ run
+	MOVQ from+56(FP), AX
+	MOVQ ldf+64(FP), R14
+	VPERMILPS $0xB1, Z0, Z25
+	VADDPS Z25, Z0, Z0
+	VPERMILPS $0x4E, Z0, Z25
+	VADDPS Z25, Z0, Z0
+	VCOMPRESSPS.Z Z0, K3, Z0
+	VADDPS (AX), X0, K1, X0
+	ADDQ R14, AX
+	VPERMILPS $0xB1, Z1, Z25
+	VADDPS Z25, Z1, Z1
+	VPERMILPS $0x4E, Z1, Z25
+	VADDPS Z25, Z1, Z1
+	VCOMPRESSPS.Z Z1, K3, Z1
+	VADDPS (AX), X1, K1, X1
+	ADDQ R14, AX
+	VPERMILPS $0xB1, Z2, Z25
+	VADDPS Z25, Z2, Z2
+	VPERMILPS $0x4E, Z2, Z25
+	VADDPS Z25, Z2, Z2
+	VCOMPRESSPS.Z Z2, K3, Z2
+	VADDPS (AX), X2, K1, X2
+	ADDQ R14, AX
+	VPERMILPS $0xB1, Z3, Z25
+	VADDPS Z25, Z3, Z3
+	VPERMILPS $0x4E, Z3, Z25
+	VADDPS Z25, Z3, Z3
+	VCOMPRESSPS.Z Z3, K3, Z3
+	VADDPS (AX), X3, K1, X3
+	ADDQ R14, AX
+	VPERMILPS $0xB1, Z4, Z25
+	VADDPS Z25, Z4, Z4
+	VPERMILPS $0x4E, Z4, Z25
+	VADDPS Z25, Z4, Z4
+	VCOMPRESSPS.Z Z4, K3, Z4
+	VADDPS (AX), X4, K1, X4
+	ADDQ R14, AX
+	VPERMILPS $0xB1, Z5, Z25
+	VADDPS Z25, Z5, Z5
+	VPERMILPS $0x4E, Z5, Z25
+	VADDPS Z25, Z5, Z5
+	VCOMPRESSPS.Z Z5, K3, Z5
+	VADDPS (AX), X5, K1, X5
+	ADDQ R14, AX
+	VPERMILPS $0xB1, Z6, Z25
+	VADDPS Z25, Z6, Z6
+	VPERMILPS $0x4E, Z6, Z25
+	VADDPS Z25, Z6, Z6
+	VCOMPRESSPS.Z Z6, K3, Z6
+	VADDPS (AX), X6, K1, X6
+	ADDQ R14, AX
+	VPERMILPS $0xB1, Z7, Z25
+	VADDPS Z25, Z7, Z7
+	VPERMILPS $0x4E, Z7, Z25
+	VADDPS Z25, Z7, Z7
+	VCOMPRESSPS.Z Z7, K3, Z7
+	VADDPS (AX), X7, K1, X7
+	ADDQ R14, AX
+	MOVQ AX, from+56(FP)
+	VBROADCASTSS lo+88(FP), X24
+	VBROADCASTSS hi+92(FP), X25
+	VMAXPS X0, X24, X0
+	VMINPS X0, X25, X0
+	VMAXPS X1, X24, X1
+	VMINPS X1, X25, X1
+	VMAXPS X2, X24, X2
+	VMINPS X2, X25, X2
+	VMAXPS X3, X24, X3
+	VMINPS X3, X25, X3
+	VMAXPS X4, X24, X4
+	VMINPS X4, X25, X4
+	VMAXPS X5, X24, X5
+	VMINPS X5, X25, X5
+	VMAXPS X6, X24, X6
+	VMINPS X6, X25, X6
+	VMAXPS X7, X24, X7
+	VMINPS X7, X25, X7
+	VMOVUPS X0, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS X1, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS X2, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS X3, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS X4, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS X5, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS X6, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS X7, K1, (DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R8*8), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+48(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
+	VZEROUPPER
+	RET
+
+// func interleaved1x4(tiles, runs, k int, a *float32, ars, skip int, b *float32, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·interleaved1x4(SB), NOSPLIT, $0-100
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ b+48(FP), DI
+	MOVQ c+72(FP), DX
+	MOVQ ldc+80(FP), R11
+	ANDQ $3, CX
+	LEAQ (CX*4), R10
+	MOVQ $1, R9
+	SHLQ CX, R9
+	DECQ R9
+	KMOVW R9, K2
+	MOVL cols+96(FP), R9
+	KMOVW R9, K1
+	MOVL $0x1111, R9
+	KMOVW R9, K3
+tile:
+	LEAQ (R8)(R8*2), R12
+	LEAQ (SI)(R12*1), BX
+	LEAQ (BX)(R12*1), R13
+	MOVQ runs+8(FP), AX
+	MOVQ skip+40(FP), R14
+	VPXORQ Z0, Z0, Z0
+
+run:
+	MOVQ k+16(FP), CX
+	SHRQ $2, CX
+	JZ rest
+	PCALIGN $64
+
+loop:
+	VMOVUPS (DI), Z24
+	ADDQ $64, DI
+	VBROADCASTF32X4 (SI), Z25
+	VFMADD231PS Z24, Z25, Z0
+	ADDQ $16, SI
+	DECQ CX
+	JNZ loop
+
+rest:
+	TESTQ R10, R10
+	JZ next
+	VMOVUPS (DI), Z24
+	ADDQ $64, DI
+	VMOVUPS.Z (SI), K2, Z25
+	VSHUFF32X4 $0, Z25, Z25, Z25
+	VFMADD231PS Z24, Z25, Z0
+	ADDQ R10, SI
+
+next:
+	ADDQ R14, SI
+	DECQ AX
+	JNZ run
+	MOVQ from+56(FP), AX
+	MOVQ ldf+64(FP), R14
+	VPERMILPS $0xB1, Z0, Z25
+	VADDPS Z25, Z0, Z0
+	VPERMILPS $0x4E, Z0, Z25
+	VADDPS Z25, Z0, Z0
+	VCOMPRESSPS.Z Z0, K3, Z0
+	VADDPS (AX), X0, K1, X0
+	ADDQ R14, AX
+	MOVQ AX, from+56(FP)
+	VBROADCASTSS lo+88(FP), X24
+	VBROADCASTSS hi+92(FP), X25
+	VMAXPS X0, X24, X0
+	VMINPS X0, X25, X0
+	VMOVUPS X0, K1, (DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R8*1), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+48(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
 	VZEROUPPER
 	RET

@@ -69,40 +69,6 @@ func ExtremeTaps[T Ordered](y []T, at []int32, x []T, off []int, tag []int32, ro
 	extremeTapsGo(y, at, x, off, tag, rows, n, ys, xs, least)
 }
 
-// WindowPlaces says where windows start: Start is the place of the first one, Down and Step lie between those of a
-// column and of a row.
-type WindowPlaces struct{ Start, Down, Step int }
-
-// HasMaxPlaces reports whether MaxPlaces has a vector loop for elements of type T, and windows step columns apart.
-func HasMaxPlaces[T Ordered](step int) bool {
-	var v T
-	_, ok := any(v).(float32)
-	return ok && hasMaxPlaces(step)
-}
-
-// MaxPlaces finds the largest elements of windows, NaN where there is one, and their places: the first of equal ones,
-// the last of several NaN.
-//
-//	y[i*ys+j]  = max_t x[off[t]+i*xs+j*p.Step]    i < rows, j < n, t < len(off)
-//	at[i*ys+j] = tag[t] + p.Start + i*p.Down + j*p.Step
-//
-// There is at least one tap, and the step is not negative. It panics where a slice ends before an element that the
-// last row wants.
-func MaxPlaces[T Ordered](y []T, at []int64, x []T, off []int, tag []int32, rows, n, ys, xs int, p WindowPlaces) {
-	if rows <= 0 || n <= 0 {
-		return
-	}
-	_, _, _ = y[(rows-1)*ys+n-1], at[(rows-1)*ys+n-1], tag[len(off)-1]
-	for _, o := range off {
-		_ = x[o:][(rows-1)*xs+(n-1)*p.Step]
-	}
-	if d, ok := any(y).([]float32); ok && hasMaxPlaces(p.Step) {
-		maxPlaces(d, at, any(x).([]float32), off, tag, rows, n, ys, xs, p)
-		return
-	}
-	maxPlacesGo(y, at, x, off, tag, rows, n, ys, xs, p)
-}
-
 // Stride2Rows takes every second element of rows:
 //
 //	dst[i*ds+j] = src[i*ss+2*j]    i < rows, j < n
@@ -269,31 +235,6 @@ func extremeTapsGo[T Ordered](y []T, at []int32, x []T, off []int, tag []int32, 
 			} else {
 				maxTapGo(row, from, tap, tag[t])
 			}
-		}
-	}
-}
-
-func hasMaxPlaces(step int) bool { return avx512 && step <= 2 }
-
-func maxPlaces(y []float32, at []int64, x []float32, off []int, tag []int32, rows, n, ys, xs int, p WindowPlaces) {
-	f := maxPlaces1
-	if p.Step == 2 {
-		f = maxPlaces2
-	}
-	f(rows, n, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs, p.Start, p.Down)
-}
-
-func maxPlacesGo[T Ordered](y []T, at []int64, x []T, off []int, tag []int32, rows, n, ys, xs int, p WindowPlaces) {
-	for i := range rows {
-		for j := range n {
-			k := i*xs + j*p.Step
-			best, from := x[off[0]+k], tag[0]
-			for t, o := range off[1:] {
-				if v := x[o+k]; v > best || v != v {
-					best, from = v, tag[t+1]
-				}
-			}
-			y[i*ys+j], at[i*ys+j] = best, int64(int(from)+p.Start+i*p.Down+j*p.Step)
 		}
 	}
 }

@@ -102,31 +102,6 @@ func TestExtremeTaps(t *testing.T) {
 	}
 }
 
-func TestMaxPlaces(t *testing.T) {
-	for step := 1; step <= 3; step++ {
-		eachShifted(func(name string, r *rand.Rand, s *shifted) {
-			s.xs = s.n*step + r.IntN(9)
-			s.x = newGuarded(r, 50+(s.rows-1)*s.xs+(s.n-1)*step)
-			for i := range s.x.data {
-				if v := r.IntN(20); v < 4 {
-					s.x.data[i] = []float32{float32(math.NaN()), 0.5, 0.5, float32(math.Inf(-1))}[v]
-				}
-			}
-			y, at, want, wantAt := newGuarded(r, s.end), make([]int64, s.end), make([]float32, s.end), make([]int64, s.end)
-			copy(want, y.data)
-			p := WindowPlaces{Start: -5, Down: math.MaxInt / 64, Step: step}
-			MaxPlaces(y.data, at, s.x.data, s.off, s.tag, s.rows, s.n, s.ys, s.xs, p)
-			maxPlacesGo(want, wantAt, s.x.data, s.off, s.tag, s.rows, s.n, s.ys, s.xs, p)
-			y.check(t, name)
-			for i, v := range want {
-				if at[i] != wantAt[i] || !same(y.data[i], v) {
-					t.Fatalf("%s, step %d: element %d: got %v from %d, want %v from %d", name, step, i, y.data[i], at[i], v, wantAt[i])
-				}
-			}
-		})
-	}
-}
-
 func TestSumTaps(t *testing.T) { checkTaps(t, SumTaps[float32], sumTapsGo[float32]) }
 
 func TestMaxTaps(t *testing.T) { checkTaps(t, MaxTaps[float32], maxTapsGo[float32]) }
@@ -154,21 +129,52 @@ func TestSumRows(t *testing.T) {
 				got[i] = 7
 			}
 			SumRows(got, x, n)
-			for i, v := range got {
-				want := 0.0
-				for _, e := range x[i*n:][:n] {
-					want += float64(e)
-				}
-				if math.Abs(float64(v)-want) > 1e-7*float64(n+1) {
-					t.Errorf("%d rows of %d, row %d: got %v, want %v", rows, n, i, v, want)
-				}
-			}
+			checkSums(t, got, x, n)
 		}
 	}
 	x := []float32{1, 2, 3, float32(math.NaN()), 5, 6, 7, 8, float32(math.Inf(1))}
 	got := make([]float32, 1)
 	if SumRows(got, x, 9); got[0] == got[0] {
 		t.Errorf("got %v for a row with NaN", got[0])
+	}
+}
+
+// TestSumHalfRows compares with sums of each row in float64; what follows the last row is NaN.
+func TestSumHalfRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(22, 3))
+	for _, rows := range []int{1, 3, 4, 5, 12, 31} {
+		for _, n := range []int{1, 7, 8, 9, 15, 16, 31, 49, 64, 255} {
+			total := rows * n
+			x, wide, got := make([]byte, 2*total+16), make([]float32, (total+7)&^7), make([]float32, rows)
+			for i := range wide {
+				wide[i] = float32(math.NaN())
+				if i < total {
+					wide[i] = r.Float32()*2 - 1
+				}
+			}
+			FloatToHalf(x, wide)
+			HalfToFloat(wide, x)
+			done := SumHalfRows(got, x[:2*total], n)
+			if want := avx2() && rows >= 4 && n >= 8; done != want {
+				t.Fatalf("%d rows of %d: got %v, want %v", rows, n, done, want)
+			}
+			if done {
+				checkSums(t, got, wide, n)
+			}
+		}
+	}
+}
+
+func checkSums(t *testing.T, got, x []float32, n int) {
+	t.Helper()
+	for i, v := range got {
+		want := 0.0
+		for _, e := range x[i*n:][:n] {
+			want += float64(e)
+		}
+		if math.Abs(float64(v)-want) > 1e-7*float64(n+1) {
+			t.Errorf("%d rows of %d, row %d: got %v, want %v", len(got), n, i, v, want)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func add(c *kernels.Ctx, a kernels.Args) error {
 	s := kernels.Keep[adder](c)
 	s.x, s.y = operandOf(a, 0), operandOf(a, 5)
 	s.direct = dequantize8Of[float32](x.DType, tensor.Float32)
-	s.load, s.sums = tensor.Loader[float32](x.DType), kernels.Scratch[float32](c, 2*blockSize*c.Threads())
+	s.load, s.sums = tensor.Loader[float32](x.DType), kernels.Scratch[float32](c, 2*sumSize*c.Threads())
 	s.sum.params = one[float32](c, 1/a.Float(10), a.Int(11), x.Numel())
 	s.sum.lo, s.sum.hi, s.sum.dst = a.Int(12), a.Int(13), out.Data
 	s.sum.convert(tensor.Float32, out.DType)
@@ -71,20 +71,23 @@ type adder struct {
 	load tensor.LoadFunc[float32]
 	// direct converts 8-bit elements, else nil
 	direct func(dst, src []byte, scale, zero float32)
-	sums   []float32 // per thread: a block of each operand
+	sums   []float32 // per thread: sumSize elements of each operand
 	sum    quantizer[float32]
 }
 
+// sumSize is the number of elements that are added at a time.
+const sumSize = 4 * blockSize
+
 // Range adds elements [lo, hi).
 func (s *adder) Range(worker, lo, hi int) {
-	sums := s.sums[2*blockSize*worker:][:2*blockSize]
-	for at := lo; at < hi; at += blockSize {
-		n := min(blockSize, hi-at)
-		x, y := sums[:n], sums[blockSize:][:n]
+	sums := s.sums[2*sumSize*worker:][:2*sumSize]
+	for at := lo; at < hi; at += sumSize {
+		n := min(sumSize, hi-at)
+		x, y := sums[:n], sums[sumSize:][:n]
 		s.dequantize(&s.x, x, at)
 		s.dequantize(&s.y, y, at)
 		simd.Add(x, x, y)
-		s.sum.block(worker, tensor.BytesOf(x), at, n)
+		s.sum.run(worker, tensor.BytesOf(x), at, n)
 	}
 }
 

@@ -105,33 +105,41 @@ func (q *dequantizer[F]) Repeat(c *kernels.Ctx) error {
 // Range dequantizes elements [lo, hi).
 func (q *dequantizer[F]) Range(worker, lo, hi int) {
 	floats := q.floats[3*blockSize*worker:][:3*blockSize]
-	for at := lo; at < hi; at += blockSize {
-		n := min(blockSize, hi-at)
-		src, dst := q.src[at*q.srcSize:(at+n)*q.srcSize], q.dst[at*q.dstSize:(at+n)*q.dstSize]
-		if q.dequantizeBlock(dst, src, at, n) {
+	for n := 0; lo < hi; lo += n {
+		if n = q.alike(lo, hi); n > 0 {
+			i := lo / q.run % len(q.scale)
+			q.direct(q.dst[lo*q.dstSize:(lo+n)*q.dstSize], q.src[lo*q.srcSize:(lo+n)*q.srcSize], float32(q.scale[i]), float32(q.zero[i]))
 			continue
 		}
-		x, scale, zero := floats[:n], floats[blockSize:][:n], floats[2*blockSize:][:n]
-		q.load(x, src)
-		q.expand(scale, zero, at)
-		for i := range x {
-			x[i] = (x[i] - zero[i]) * scale[i]
-		}
-		q.store(dst, x)
+		n = min(blockSize, hi-lo)
+		q.block(floats, lo, n)
 	}
 }
 
-// dequantizeBlock dequantizes a block with common parameters; done is false if it needs the general
-// implementation.
-func (q *dequantizer[F]) dequantizeBlock(dst, src []byte, at, n int) (done bool) {
-	if q.direct == nil {
-		return false
+// shortRun is the number of elements with common parameters from which on they are dequantized together.
+const shortRun = 16
+
+// alike returns the number of elements from lo on, before hi, that are dequantized together; 0 if
+// they need the general implementation.
+func (q *dequantizer[F]) alike(lo, hi int) int {
+	switch {
+	case q.direct == nil || len(q.scale) > 1 && q.run < shortRun:
+		return 0
+	case len(q.scale) == 1:
+		return hi - lo
 	}
-	i, same := q.uniform(at, n)
-	if same {
-		q.direct(dst, src, float32(q.scale[i]), float32(q.zero[i]))
+	return min(hi-lo, q.run-lo%q.run)
+}
+
+// block dequantizes n elements from at on, each with its own parameters.
+func (q *dequantizer[F]) block(floats []F, at, n int) {
+	x, scale, zero := floats[:n], floats[blockSize:][:n], floats[2*blockSize:][:n]
+	q.load(x, q.src[at*q.srcSize:(at+n)*q.srcSize])
+	q.expand(scale, zero, at)
+	for i := range x {
+		x[i] = (x[i] - zero[i]) * scale[i]
 	}
-	return same
+	q.store(q.dst[at*q.dstSize:(at+n)*q.dstSize], x)
 }
 
 func dequantize8Of[F float](from, to tensor.DType) func(dst, src []byte, scale, zero float32) {

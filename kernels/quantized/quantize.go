@@ -100,13 +100,21 @@ func (q *quantizer[F]) reserve(c *kernels.Ctx) {
 
 // Range quantizes elements [lo, hi).
 func (q *quantizer[F]) Range(worker, lo, hi int) {
-	for at := lo; at < hi; at += blockSize {
-		n := min(blockSize, hi-at)
-		q.block(worker, q.src[at*q.srcSize:(at+n)*q.srcSize], at, n)
+	q.run(worker, q.src[lo*q.srcSize:hi*q.srcSize], lo, hi-lo)
+}
+
+// run quantizes the n elements of src to elements at, at+1, … of the out: together if they have common parameters, else
+// block by block.
+func (q *quantizer[F]) run(worker int, src []byte, at, n int) {
+	if q.quantizeBlock(q.dst[at*q.dstSize:(at+n)*q.dstSize], src, at, n) {
+		return
+	}
+	for i := 0; i < n; i += blockSize {
+		m := min(blockSize, n-i)
+		q.block(worker, src[i*q.srcSize:(i+m)*q.srcSize], at+i, m)
 	}
 }
 
-// block quantizes the n elements of src to elements at, at+1, … of the out.
 func (q *quantizer[F]) block(worker int, src []byte, at, n int) {
 	dst := q.dst[at*q.dstSize : (at+n)*q.dstSize]
 	if q.quantizeBlock(dst, src, at, n) {
@@ -158,7 +166,7 @@ type step struct {
 // and rounding commute.
 const exact = 1 << 20
 
-// quantizeBlock quantizes a block with common parameters; done is false if it needs the general
+// quantizeBlock quantizes elements with common parameters; done is false if they need the general
 // implementation.
 func (q *quantizer[F]) quantizeBlock(dst, src []byte, at, n int) (done bool) {
 	if q.direct == nil {
@@ -169,19 +177,30 @@ func (q *quantizer[F]) quantizeBlock(dst, src []byte, at, n int) (done bool) {
 	if !same || !(zero > -exact && zero < exact) {
 		return false
 	}
-	s := step{factor: float32(q.scale[i])}
-	if x := tensor.View[float32](src); !q.addFirst && q.lo <= q.hi && s.factor != 0 && s.factor-s.factor == 0 && !hasNaN(x) {
+	s := q.step(zero, float32(q.scale[i]))
+	if x := tensor.View[float32](src); !q.addFirst && q.lo <= q.hi && s.factor != 0 && s.factor-s.factor == 0 {
 		codes := simd.Quantized{Signed: q.signed, Zero: int32(zero), Lo: int32(q.lo), Hi: int32(q.hi)}
-		codes.Quantize(dst, x, s.factor, false)
+		for from := codes.QuantizeNumbers(dst, x, s.factor); from < len(x); from += codes.QuantizeNumbers(dst[from:], x[from:], s.factor) {
+			n := min(blockSize, len(x)-from)
+			if part := x[from:][:n]; hasNaN(part) {
+				q.direct(dst[from:][:n], src[4*from:], s)
+			} else {
+				codes.Quantize(dst[from:], part, s.factor, false)
+			}
+			from += n
+		}
 		return true
-	}
-	if q.addFirst {
-		s.add, s.lo, s.hi = float32(zero), float32(q.lo), float32(q.hi)
-	} else {
-		s.base, s.lo, s.hi = int32(zero), float32(float64(q.lo)-zero), float32(float64(q.hi)-zero)
 	}
 	q.direct(dst, src, s)
 	return true
+}
+
+// step returns the step for a zero point and a factor.
+func (q *quantizer[F]) step(zero float64, factor float32) step {
+	if q.addFirst {
+		return step{factor: factor, add: float32(zero), lo: float32(q.lo), hi: float32(q.hi)}
+	}
+	return step{factor: factor, base: int32(zero), lo: float32(float64(q.lo) - zero), hi: float32(float64(q.hi) - zero)}
 }
 
 // hasNaN reports whether x contains NaN, or infinities of both signs. NaN must become 0, which the

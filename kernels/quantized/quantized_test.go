@@ -104,6 +104,29 @@ func TestQuantize(t *testing.T) {
 	}...)
 }
 
+// TestQuantizeNaN has NaN and infinities at some places of many elements.
+func TestQuantizeNaN(t *testing.T) {
+	const n = 3000
+	x, want := tensor.New(f32, n), tensor.New(i8, n)
+	codes := tensor.Data[int8](want)
+	for i, v := range tensor.Data[float32](x) {
+		v = float32(i%517)/2 - 130
+		switch i {
+		case 0, 700, 701, 1500, n - 1:
+			v = float32(math.NaN())
+		case 64, 2000:
+			v = float32(math.Inf(1))
+		case 2001:
+			v = float32(math.Inf(-1))
+		}
+		if tensor.Data[float32](x)[i] = v; v == v {
+			codes[i] = int8(max(-100, min(math.RoundToEven(float64(v)*2)-5, 120)))
+		}
+	}
+	kerneltest.Run(t, set, kerneltest.Case{Name: "NaN", Op: "quantized_decomposed::quantize_per_tensor.out",
+		Args: []any{x, 0.5, -5, -100, 120, i8}, Want: []any{want}})
+}
+
 func TestDequantize(t *testing.T) {
 	const perTensor, ofTensors = "quantized_decomposed::dequantize_per_tensor.out", "quantized_decomposed::dequantize_per_tensor.Tensor_out"
 	const perChannel, perToken = "quantized_decomposed::dequantize_per_channel.out", "quantized_decomposed::dequantize_per_token.out"

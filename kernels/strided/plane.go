@@ -193,7 +193,8 @@ func (c *cursor) next(dims []dim) {
 func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
 	switch f {
 	case rows:
-		copyRows(dst, src, at, p, q)
+		size := len(tensor.BytesOf(dst[:1]))
+		copyRows(tensor.BytesOf(dst), tensor.BytesOf(src), at, p, q.n*size, size)
 	case tiles:
 		transpose(dst, src[at:], p, q)
 	default:
@@ -211,11 +212,14 @@ func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
 	}
 }
 
-// copyRows copies p.n dense rows.
-func copyRows[T tensor.Element](dst, src []T, at int, p, q dim) {
+// copyRows copies p.n dense rows of n bytes. Strides are in elements of size bytes.
+func copyRows(dst, src []byte, at int, p dim, n, size int) {
+	if p.src >= 0 {
+		simd.CopyRows(dst, src[at*size:], p.n, n, p.dst*size, p.src*size)
+		return
+	}
 	for i := range p.n {
-		o := at + i*p.src
-		copy(dst[i*p.dst:i*p.dst+q.n], src[o:o+q.n])
+		copy(dst[i*p.dst*size:][:n], src[(at+i*p.src)*size:])
 	}
 }
 

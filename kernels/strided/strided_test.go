@@ -1,6 +1,7 @@
 package strided
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -159,9 +160,16 @@ func TestInterleave(t *testing.T) {
 	}
 }
 
+// TestStridedEmpty copies no elements: nothing is read or written.
 func TestStridedEmpty(t *testing.T) {
-	var s Copier
-	s.Copy(kernels.NewCtx(nil), 4, Shape{[]int{3, 0}, []int{1, 1}, []int{1, 1}}, Buffer{}, Buffer{})
+	dst := []byte{1, 2, 3, 4}
+	for _, to := range []Buffer{{}, {Data: dst}} {
+		var s Copier
+		s.Copy(kernels.NewCtx(nil), 4, Shape{[]int{3, 0}, []int{1, 1}, []int{1, 1}}, to, Buffer{Data: []byte{5, 6, 7, 8}})
+	}
+	if want := []byte{1, 2, 3, 4}; !bytes.Equal(dst, want) {
+		t.Errorf("got %v, want %v", dst, want)
+	}
 }
 
 func BenchmarkStrided(b *testing.B) {

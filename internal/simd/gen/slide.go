@@ -1,222 +1,261 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// Windows that slide by 2 to 4 columns, in place: the rows of a window are combined column by column in registers, then
-// its columns. Columns outside of the input are masked, so that padding needs no copy.
+// Windows that slide over rows, in place. A block is two vectors of columns: the rows of its windows are combined column
+// by column in registers, then the columns, which a permutation selects from both vectors for all windows at a time. The
+// vectors are adjacent, or narrow rows of two planes. Masks replace padding; see slideBlock.
 
-var slideSets = []set{{"slide_amd64", "Windows that slide by 2 columns, for AVX2.", []routine{amd64Slide("sum"), amd64Slide("max"), amd64Prefetch}},
-	{"slide512_amd64", "Windows that slide by 2 to 4 columns, for AVX-512.", []routine{
-		avx512Slide("sum", 2), avx512Slide("sum", 3), avx512Slide("sum", 4),
-		avx512Slide("max", 2), avx512Slide("max", 3), avx512Slide("max", 4)}}}
+var slideSets = []set{
+	{"slide_amd64", "Windows that slide over rows, for AVX2.",
+		[]routine{amd64Slide("sum"), amd64Slide("max")}},
+	{"slide512_amd64", "Windows that slide over rows, for AVX-512.", []routine{
+		avx512Slide("sum", floats), avx512Slide("sum", halves),
+		avx512Slide("max", floats), avx512Slide("max", halves), avx512Slide("max", signedBytes), avx512Slide("max", unsignedBytes),
+		avx512SlidePlaces}}}
 
-// slideMasks is the largest number of masks of columns: K7 is that of results.
-const slideMasks = 6
+// slideElement is a type of elements, which are widened to 32 bits when they are loaded.
+type slideElement struct {
+	name, load, store string
+	size              int
+	integer           bool
+	least             uint32 // what lies outside
+}
 
-// avx512Slide has 16 windows at a time, from column R13 on, for all rows. Group g of columns are those of taps g·stride
-// and on: as many vectors as the stride, combined in Z0 and on. Z5 is the result, Z6 the scale, Z7 what lies outside.
-func avx512Slide(op string, stride int) routine {
-	signature := slideSignature(op, fmt.Sprint(stride))
+var (
+	floats        = &slideElement{"", "VMOVUPS", "VMOVUPS Z5", 4, false, 0xff800000}
+	halves        = &slideElement{"Half", "VCVTPH2PS", "VCVTPS2PH $0, Z5", 2, false, 0xff800000}
+	signedBytes   = &slideElement{"Int8", "VPMOVSXBD", "VPMOVDB Z5", 1, true, 0xffffff80}
+	unsignedBytes = &slideElement{"Uint8", "VPMOVZXBD", "VPMOVDB Z5", 1, true, 0}
+)
+
+// slideColumns is the largest number of columns of a window.
+const slideColumns = 8
+
+// Offsets of the fields of slideBlock, and its size.
+const slideFrom, slideAt, slideBlockSize = 16, 24, 32
+
+func slideSignature(op, suffix, more string) string {
+	return fmt.Sprintf("func %sSlide%s(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, "+
+		"block *slideBlock, index *int32%s)", op, suffix, more)
+}
+
+// slideSetup loads arguments: R8 are the offsets of R9 taps, R10 the columns of a window, R13 the distance of the second
+// vector.
+func slideSetup(f *frame) string {
+	return f.arguments("MOVQ", "off", "R8", "taps", "R9", "kernel", "R10", "second", "R13", "index", "AX")
+}
+
+// slideLoops is the loops over planes, their rows and blocks: DI and SI are rows of y and x, DX is the block, R12 its
+// first column, BX its first result when it is stored.
+func slideLoops(f *frame, size int, plane, row, block, store string) string {
+	return "\nplane:\n" + lines(f.arguments("MOVQ", "y", "DI", "x", "SI", "rows", "CX"), plane) +
+		"\nrow:\n" + lines(f.arguments("MOVQ", "block", "DX", "blocks", "R11"), row) +
+		"\nblock:\n" + labelled(fmt.Sprintf("MOVQ %d(DX), R12\nLEAQ (SI)(R12*%d), R12\n", slideFrom, size)+block+
+		fmt.Sprintf("store:\nMOVQ %d(DX), BX\n", slideAt)+store) +
+		"\nnext:\n" + lines(fmt.Sprintf("ADDQ $%d, DX", slideBlockSize), "DECQ R11", "JNZ block",
+		"ADDQ "+f.at("ys")+", DI", "ADDQ "+f.at("xs")+", SI", "DECQ CX", "JNZ row",
+		"MOVQ "+f.at("yp")+", AX", "ADDQ AX, "+f.at("y"), "MOVQ "+f.at("xp")+", AX", "ADDQ AX, "+f.at("x"),
+		"DECQ "+f.at("planes"), "JNZ plane", "VZEROUPPER", "RET")
+}
+
+// slideColumn leaves to a label behind column b where that is the last one.
+func slideColumn(b int, label string) string {
+	if b == 0 {
+		return ""
+	}
+	return fmt.Sprintf("CMPQ R10, $%d\nJLE %s\n", b, label)
+}
+
+// avx512SlideSetup loads the permutations of columns, Z16 and on.
+func avx512SlideSetup(f *frame) string {
+	text := slideSetup(f) + "VMOVDQU32 (AX), Z16\nMOVL $1, BX\nVPBROADCASTD BX, Z15\n"
+	for b := 1; b < slideColumns; b++ {
+		text += fmt.Sprintf("VPADDD Z15, Z%d, Z%d\n", 15+b, 16+b)
+	}
+	return text
+}
+
+// avx512SlideMasks loads the masks of a block: K1 and K2 of columns, K3 and K4 of results.
+const avx512SlideMasks = "KMOVW (DX), K1\nKMOVW 4(DX), K2\nKMOVW 8(DX), K3\nKMOVW 12(DX), K4\n"
+
+// slideSecond leaves a block that is not of two planes, and loads the distance of the results of the second one.
+func slideSecond(f *frame) string { return "MOVQ " + f.at("split") + ", AX\nTESTQ AX, AX\nJLT next\n" }
+
+// slidePick makes a register column b of all windows.
+func slidePick(b int, register string) string {
+	return fmt.Sprintf("VMOVDQA32 Z%d, %s\nVPERMI2PS Z1, Z0, %[2]s\n", 16+b, register)
+}
+
+// avx512Slide combines columns in Z0 and Z1, then windows in Z5. Z7 is what lies outside.
+func avx512Slide(op string, e *slideElement) routine {
+	more := ""
+	if op == "sum" {
+		more = ", scale *float32"
+	}
+	signature := slideSignature(op, "16"+e.name, more)
 	f := frameOf(signature)
-	setup := f.arguments("MOVQ", "n", "R10", "y", "R11", "x", "R12", "off", "R8", "taps", "R9", "pad", "R13") +
-		"NEGQ R13\nLEAQ (R12)(R13*4), R12\n" + slideIndices(stride)
-	if op == "max" {
-		setup += "MOVL $0xff800000, AX\nVPBROADCASTD AX, Z7\nMOVL $0x11, AX\nVPBROADCASTD AX, Z31\n" // a NaN replaces
-	}
-	groups := slideMasks / stride
-	masks, compute := "", ""
-	for g := range groups {
-		if g > 0 {
-			masks += fmt.Sprintf("CMPQ %s, $%d\nJLE rows\n", f.at("kernel"), g*stride)
-		}
-		for q := range stride {
-			masks += slideMask(f, g*stride+16*q, g*stride+q+1)
-		}
-		compute += slideGroup(f, op, stride, g)
-	}
-	scale, finish := "", "VMOVUPS Z5, K7, (DI)\n"
+	setup, scale := avx512SlideSetup(f), ""
 	if op == "sum" {
-		scale = "MOVQ " + f.at("scale") + ", AX\nVMOVUPS.Z (AX), K7, Z6\nADDQ $64, AX\nMOVQ AX, " + f.at("scale") + "\n"
-		finish = "VMULPS Z6, Z5, Z5\n" + finish
-	}
-	return routine{signature, lines(setup) + "\nblock:\n" +
-		lines("MOVL $16, AX", "CMPQ R10, AX", "CMOVQLT R10, AX", "MOVQ $-1, BX", "BZHIQ AX, BX, BX", "KMOVW BX, K7", scale, masks) +
-		"\nrows:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", f.arguments("MOVQ", "rows", "CX")) + "\nrow:\n" + labelled(compute) +
-		"\nstore:\n" + lines(finish, "ADDQ "+f.at("ys")+", DI", "ADDQ "+f.at("xs")+", SI", "DECQ CX", "JNZ row",
-		fmt.Sprintf("ADDQ $64, R11\nADDQ $%d, R12\nADDQ $%d, R13", 64*stride, 16*stride), "SUBQ $16, R10", "JG block", "VZEROUPPER", "RET")}
-}
-
-func slideSignature(op, suffix string) string {
-	slices := "y, x *float32, off *int, taps, kernel, width, pad, ys, xs int"
-	if op == "sum" {
-		slices += ", scale *float32"
-	}
-	return fmt.Sprintf("func %sSlide%s(rows, n int, %s)", op, suffix, slices)
-}
-
-// slideMask makes a mask of the lanes whose columns, from R13 + first on, are in the input.
-func slideMask(f *frame, first, mask int) string {
-	return fmt.Sprintf("LEAQ %d(R13), BX\nMOVQ %s, AX\nSUBQ BX, AX\nXORL DX, DX\nTESTQ AX, AX\nCMOVQLT DX, AX\n", first, f.at("width")) +
-		"MOVL $16, DX\nCMPQ AX, DX\nCMOVQGT DX, AX\nMOVQ $-1, DX\nBZHIQ AX, DX, AX\n" + // lanes below the end
-		"NEGQ BX\nXORL DX, DX\nTESTQ BX, BX\nCMOVQLT DX, BX\nMOVQ $-1, DX\nSHLXQ BX, DX, DX\nANDQ DX, AX\n" +
-		fmt.Sprintf("KMOVW AX, K%d\n", mask)
-}
-
-// slideGroup combines the columns of a group, and those with the result as far as the kernel goes.
-func slideGroup(f *frame, op string, stride, g int) string {
-	first, each := "", ""
-	for q := range stride {
-		mask, at := g*stride+q+1, offset(4*g*stride+64*q)+"(SI)(AX*4)"
-		if op == "sum" {
-			first += fmt.Sprintf("VMOVUPS.Z %s, K%d, Z%d\n", at, mask, q)
-			each += fmt.Sprintf("VADDPS %s, Z%d, K%d, Z%[2]d\n", at, q, mask)
-			continue
-		}
-		first += fmt.Sprintf("VMOVAPS Z7, Z%d\nVMOVUPS %s, K%d, Z%[1]d\n", q, at, mask)
-		each += fmt.Sprintf("VMOVAPS Z7, Z%d\nVMOVUPS %s, K%d, Z%[1]d\n", 8+q, at, mask) + orMax(fmt.Sprint("Z", 8+q), fmt.Sprint("Z", q))
-	}
-	text := amd64TapLoop(fmt.Sprintf("group%d", g), first, each)
-	if g > 0 {
-		text = fmt.Sprintf("CMPQ %s, $%d\nJLE store\n", f.at("kernel"), g*stride) + text
-	}
-	for q := range stride {
-		if b := g*stride + q; q > 0 {
-			text += fmt.Sprintf("CMPQ %s, $%d\nJLE store\n", f.at("kernel"), b)
-		}
-		switch text += slidePhase(stride, q); {
-		case g+q == 0:
-			text += "VMOVAPS Z12, Z5\n"
-		case op == "sum":
-			text += "VADDPS Z12, Z5, Z5\n"
-		default:
-			text += orMax("Z12", "Z5")
-		}
-	}
-	return text
-}
-
-// orMax makes a register the maximum of itself and x: x where that is NaN. A NaN in it stays.
-func orMax(x, best string) string {
-	return fmt.Sprintf("VMAXPS %s, %s, %[1]s\nVFIXUPIMMPS $0, Z31, %[2]s, %[1]s\n", best, x)
-}
-
-// slideIndices loads the indices that slidePhase permutes with.
-func slideIndices(stride int) (text string) {
-	for q := range stride {
-		switch stride {
-		case 2:
-			text += lanesOf(q, 2, fmt.Sprint("Z", 16+q))
-		case 3: // element q+3i of three vectors: the first two, then the third in the lanes beyond
-			text += bytesOf(fmt.Sprint("Z", 16+q), func(i int) int { return min(q+3*i, 31) })
-			text += bytesOf(fmt.Sprint("Z", 20+q), func(i int) int {
-				if q+3*i < 32 {
-					return i
-				}
-				return q + 3*i - 16
-			})
-		case 4:
-			text += lanesOf(q, 4, fmt.Sprint("Z", 16+q))
-		}
-	}
-	return text
-}
-
-// slidePhase makes Z12 every stride-th element from q on.
-func slidePhase(stride, q int) string {
-	text := fmt.Sprintf("VMOVDQA32 Z%d, Z12\nVPERMI2PS Z1, Z0, Z12\n", 16+q)
-	switch stride {
-	case 3:
-		text += fmt.Sprintf("VPERMT2PS Z2, Z%d, Z12\n", 20+q)
-	case 4:
-		text += fmt.Sprintf("VMOVDQA32 Z%d, Z13\nVPERMI2PS Z3, Z2, Z13\nVINSERTF64X4 $1, Y13, Z12, Z12\n", 16+q)
-	}
-	return text
-}
-
-// bytesOf writes numbers, one for each lane, into a register by way of bytes.
-func bytesOf(register string, f func(i int) int) string {
-	text := ""
-	for half := range 2 {
-		bits := uint64(0)
-		for i := range 8 {
-			bits |= uint64(f(8*half+i)) << (8 * i)
-		}
-		text += fmt.Sprintf("MOVQ $0x%016x, AX\nVPINSRQ $%d, AX, X15, X15\n", bits, half)
-	}
-	return text + "VPMOVZXBD X15, " + register + "\n"
-}
-
-// amd64Slide has eight windows at a time. Masks of columns are Y10 and on, Y7 that of results; Y8 numbers the lanes. The
-// columns of a group are combined in Y0 and Y1, the result is Y5, Y6 the scale, Y9 what lies outside.
-func amd64Slide(op string) routine {
-	signature := slideSignature(op, "8")
-	f := frameOf(signature)
-	setup := f.arguments("MOVQ", "n", "R10", "y", "R11", "x", "R12", "off", "R8", "taps", "R9", "pad", "R13") +
-		"NEGQ R13\nLEAQ (R12)(R13*4), R12\nMOVQ $0x0706050403020100, AX\nVMOVQ AX, X8\nVPMOVZXBD X8, Y8\n"
-	scale, finish := "", ""
-	if op == "sum" {
-		scale = "MOVQ " + f.at("scale") + ", AX\nVMASKMOVPS (AX), Y7, Y6\nADDQ $32, AX\nMOVQ AX, " + f.at("scale") + "\n"
-		finish = "VMULPS Y6, Y5, Y5\n"
+		scale = "KORW K3, K4, K5\nMOVQ " + f.at("scale") + ", AX\nVMOVUPS.Z (AX)(BX*4), K5, Z6\nVMULPS Z6, Z5, Z5\n"
 	} else {
-		setup += "MOVL $0xff800000, AX\nVMOVD AX, X9\nVPBROADCASTD X9, Y9\n"
+		setup += fmt.Sprintf("MOVL $0x%x, AX\nVPBROADCASTD AX, Z7\nMOVL $0x11, AX\nVPBROADCASTD AX, Z31\n", e.least) // a NaN replaces
 	}
-	masks, compute := "", ""
-	for g := range slideMasks / 2 {
-		for q := range 2 {
-			masks += fmt.Sprintf("LEAQ %d(R13), AX\nVMOVD AX, X4\nVPBROADCASTD X4, Y4\nVPADDD Y8, Y4, Y4\nVPCMPGTD Y4, Y3, Y%d\n", 2*g+8*q, 10+2*g+q) +
-				fmt.Sprintf("VPSRAD $31, Y4, Y4\nVPANDN Y%d, Y4, Y%[1]d\n", 10+2*g+q)
-		}
-		compute += amd64SlideGroup(f, op, g)
-	}
-	return routine{signature, lines(setup) + "\nblock:\n" +
-		lines("VMOVD R10, X4", "VPBROADCASTD X4, Y4", "VPCMPGTD Y8, Y4, Y7", "VPBROADCASTD "+f.at("width")+", Y3", scale, masks,
-			"MOVQ R11, DI", "MOVQ R12, SI", f.arguments("MOVQ", "rows", "CX")) + "\nrow:\n" + labelled(compute) +
-		"\nstore:\n" + lines(finish, "CMPQ R10, $8", "JLT part", "VMOVUPS Y5, (DI)", "JMP next") +
-		"\npart:\n" + lines("VMASKMOVPS Y5, Y7, (DI)") +
-		"\nnext:\n" + lines("ADDQ "+f.at("ys")+", DI", "ADDQ "+f.at("xs")+", SI", "DECQ CX", "JNZ row",
-		"ADDQ $32, R11\nADDQ $64, R12\nADDQ $16, R13", "SUBQ $8, R10", "JG block", "VZEROUPPER", "RET")}
-}
-
-// amd64SlideGroup combines two columns, and those with the result as far as the kernel goes.
-func amd64SlideGroup(f *frame, op string, g int) string {
 	first, each := "", ""
-	for q := range 2 {
-		mask, at := 10+2*g+q, offset(8*g+32*q)+"(SI)(AX*4)"
-		first += fmt.Sprintf("VMASKMOVPS %s, Y%d, Y%d\n", at, mask, q)
-		each += fmt.Sprintf("VMASKMOVPS %s, Y%d, Y2\n", at, mask)
-		if op == "sum" {
-			each += fmt.Sprintf("VADDPS Y2, Y%d, Y%[1]d\n", q)
+	for v := range 2 {
+		at := "(AX)" + []string{"", "(R13*1)"}[v]
+		first += e.fetch(op, at, v, v)
+		each += e.tap(op, at, v)
+	}
+	address := fmt.Sprintf("LEAQ (R12)(AX*%d), AX\n", e.size)
+	columns := ""
+	for b := range slideColumns {
+		if b == 0 {
+			columns += slidePick(0, "Z5")
 		} else {
-			first += fmt.Sprintf("VBLENDVPS Y%d, Y%d, Y9, Y%[2]d\n", mask, q)
-			each += fmt.Sprintf("VBLENDVPS Y%d, Y2, Y9, Y2\n", mask) + amd64OrMax("Y2", fmt.Sprint("Y", q))
+			columns += slideColumn(b, "store") + slidePick(b, "Z12") + e.combine(op, "Z12", "Z5", "")
 		}
 	}
-	text := amd64TapLoop(fmt.Sprintf("group%d", g), first, each)
-	if g > 0 {
-		text = fmt.Sprintf("CMPQ %s, $%d\nJLE store\n", f.at("kernel"), 2*g) + text
-	}
-	for q, lanes := range []string{"0x88", "0xdd"} {
-		if q > 0 {
-			text += fmt.Sprintf("CMPQ %s, $%d\nJLE store\n", f.at("kernel"), 2*g+q)
-		}
-		switch text += "VSHUFPS $" + lanes + ", Y1, Y0, Y2\nVPERMPD $0xd8, Y2, Y2\n"; {
-		case g+q == 0:
-			text += "VMOVAPS Y2, Y5\n"
-		case op == "sum":
-			text += "VADDPS Y2, Y5, Y5\n"
-		default:
-			text += amd64OrMax("Y2", "Y5")
-		}
-	}
-	return text
+	return routine{signature, lines(setup) + slideLoops(f, e.size, "", "", avx512SlideMasks+
+		amd64TapLoop("taps", address+first, address+each)+columns,
+		scale+fmt.Sprintf("LEAQ (DI)(BX*%d), BX\n%s, K3, (BX)\n", e.size, e.store)+slideSecond(f)+e.store+", K4, (BX)(AX*1)\n")}
 }
 
-// amd64OrMax is [orMax]; it overwrites Y3.
-func amd64OrMax(x, best string) string {
+// fetch loads the columns of vector v into a register, and what lies outside.
+func (e *slideElement) fetch(op, at string, v, register int) string {
+	if op == "sum" {
+		return fmt.Sprintf("%s.Z %s, K%d, Z%d\n", e.load, at, 1+v, register)
+	}
+	return fmt.Sprintf("VMOVAPS Z7, Z%d\n%s %s, K%d, Z%[1]d\n", register, e.load, at, 1+v)
+}
+
+// tap combines vector v of a row with those of earlier ones.
+func (e *slideElement) tap(op, at string, v int) string {
+	if op == "sum" && e == floats {
+		return fmt.Sprintf("VADDPS %s, Z%d, K%d, Z%[2]d\n", at, v, 1+v)
+	}
+	mask := fmt.Sprintf(", K%d", 1+v) // not for what is loaded in place of columns outside, 0
+	return e.fetch("sum", at, v, 8+v) + e.combine(op, fmt.Sprint("Z", 8+v), fmt.Sprint("Z", v), mask)
+}
+
+// combine makes a register the sum or the maximum of itself and x, in the lanes of the mask: x where that is NaN. A NaN
+// in it stays.
+func (e *slideElement) combine(op, x, best, mask string) string {
+	switch {
+	case op == "sum":
+		return fmt.Sprintf("VADDPS %s, %s%s, %[2]s\n", x, best, mask)
+	case e.integer:
+		return fmt.Sprintf("VPMAXSD %s, %s%s, %[2]s\n", x, best, mask)
+	}
+	return fmt.Sprintf("VMAXPS %s, %s%s, %[1]s\nVFIXUPIMMPS $0, Z31, %[2]s, %[1]s\n", best, x, mask)
+}
+
+// avx512SlidePlaces finds maxima of float32 in Z3 and their places in Z4, row by row: Z5 and Z12 are those of a row. A
+// column replaces them where it is greater or NaN, which becomes +∞, Z6. Where a maximum is +∞ the block is computed
+// again column by column: there NaN may be, of which the last one counts. It is loaded again from its place at the end. A
+// place is that of the tap, Z9, and its column, Z24 and on; at the end that of the window, Z14, and of the row, Z10, are
+// added. Z8 leads from windows that start in padding to their first column. Z7 is -∞, Z13 the places of windows without
+// their block. R14 is at without twice y.
+var avx512SlidePlaces = func() routine {
+	signature := slideSignature("places", "16", ", at *int64, down int")
+	f := frameOf(signature)
+	setup := avx512SlideSetup(f) + "VMOVDQU32 64(AX), Z13\n" +
+		"MOVL $0xff800000, AX\nVPBROADCASTD AX, Z7\nMOVL $0x7f800000, AX\nVPBROADCASTD AX, Z6\nVPBROADCASTD " + f.at("down") + ", Z11\n" +
+		"MOVQ " + f.at("at") + ", R14\nMOVQ " + f.at("y") + ", AX\nSUBQ AX, R14\nSUBQ AX, R14\n"
+	begin := "VMOVAPS Z7, Z3\nVPBROADCASTD (R8), Z4\nVPADDD Z8, Z4, Z4\nXORL BX, BX\n"
+	tap := "MOVQ (R8)(BX*8), AX\nVPBROADCASTD (R8)(BX*8), Z9\nLEAQ (R12)(AX*4), AX\n" +
+		floats.fetch("max", "(AX)", 0, 0) + floats.fetch("max", "(AX)(R13*1)", 1, 1)
+	row := tap + slidePick(0, "Z2") + "VMINPS Z6, Z2, Z5\nVPADDD Z8, Z9, Z12\n"
+	for b := 1; b < slideColumns; b++ {
+		row += slideColumn(b, "merge") + slidePick(b, "Z2") +
+			fmt.Sprintf("VCMPPS $22, Z5, Z2, K5\nVMINPS Z6, Z2, K5, Z5\nVPADDD Z%d, Z9, K5, Z12\n", 24+b)
+		step := "VPADDD Z15, Z24, Z25\n"
+		if b == 1 {
+			step = "VMOVDQA32 Z15, Z25\n"
+		}
+		setup += strings.NewReplacer("Z24", fmt.Sprint("Z", 23+b), "Z25", fmt.Sprint("Z", 24+b)).Replace(step)
+	}
+	block := fmt.Sprintf("VPBROADCASTD %d(DX), Z14\nVPADDD Z13, Z14, Z14\n", slideFrom) +
+		"VPXORD Z8, Z8, Z8\nVPSUBD Z14, Z8, Z5\nVPMAXSD Z5, Z8, Z8\n" + begin + "tap:\n" + row + "merge:\nVCMPPS $30, Z3, Z5, K5\nVMOVAPS Z5, K5, Z3\nVMOVDQA32 Z12, K5, Z4\nINCQ BX\nCMPQ BX, R9\nJLT tap\n" +
+		"VCMPPS $0, Z6, Z3, K5\nKORTESTW K5, K5\nJZ widen\n" +
+		begin + "exactTap:\n" + tap + "MOVQ R10, AX\nVMOVDQA32 Z16, Z12\nexactColumn:\nVMOVDQA32 Z12, Z2\nVPERMI2PS Z1, Z0, Z2\n" +
+		"VCMPPS $22, Z3, Z2, K5\nVMINPS Z6, Z2, K5, Z3\nVMOVDQA32 Z9, K5, Z4\nVPADDD Z15, Z9, Z9\nVPADDD Z15, Z12, Z12\n" +
+		"DECQ AX\nJNZ exactColumn\nINCQ BX\nCMPQ BX, R9\nJLT exactTap\n" +
+		"VCMPPS $0, Z6, Z3, K5\nVPADDD Z14, Z4, Z5\nMOVQ SI, AX\n" +
+		"KANDW K3, K5, K6\nVGATHERDPS (AX)(Z5*4), K6, Z3\nADDQ R13, AX\nKANDW K4, K5, K6\nVGATHERDPS (AX)(Z5*4), K6, Z3\n" +
+		"widen:\nVPADDD Z14, Z4, Z4\nVPADDD Z10, Z4, Z4\nVEXTRACTI64X4 $1, Z4, Y5\nVPMOVSXDQ Y4, Z4\nVPMOVSXDQ Y5, Z5\n"
+	store := "LEAQ (DI)(BX*4), BX\nVMOVUPS Z3, K3, (BX)\nLEAQ (R14)(BX*2), R12\nKSHIFTRW $8, K3, K6\n" +
+		"VMOVDQU64 Z4, K3, (R12)\nVMOVDQU64 Z5, K6, 64(R12)\n" + slideSecond(f) +
+		"VMOVUPS Z3, K4, (BX)(AX*1)\nKSHIFTRW $8, K4, K6\nVMOVDQU64 Z4, K4, (R12)(AX*2)\nVMOVDQU64 Z5, K6, 64(R12)(AX*2)\n"
+	return routine{signature, lines(setup) +
+		slideLoops(f, 4, "VPXORD Z10, Z10, Z10\nVPSUBD Z11, Z10, Z10", "VPADDD Z11, Z10, Z10", avx512SlideMasks+block, store)}
+}()
+
+// amd64Slide has eight lanes: masks of columns are Y10 and Y11, Y12 that of results, what lies outside is Y14 and Y15.
+// Blocks without padding, whose masks are R14, do without. Columns are combined in Y0 and Y1, windows in Y5; Y8 selects
+// the first column, Y7 the next one, Y9 is -1. Y13 is the bits of masks. Masked stores are slow.
+func amd64Slide(op string) routine {
+	more := ""
+	if op == "sum" {
+		more = ", scale *float32"
+	}
+	signature := slideSignature(op, "8", more)
+	f := frameOf(signature)
+	setup := slideSetup(f) + "VMOVDQU (AX), Y8\nVPCMPEQD Y9, Y9, Y9\nMOVQ $0x8040201008040201, AX\nVMOVQ AX, X13\nVPMOVZXBD X13, Y13\n" +
+		"MOVQ $0xff000000ff, R14\n"
+	block, scale, partScale := amd64SlideMask(0, 10)+amd64SlideMask(4, 11), "", ""
+	if op == "sum" {
+		scale = "MOVQ " + f.at("scale") + ", AX\nVMULPS (AX)(BX*4), Y5, Y5\n"
+		partScale = amd64SlideMask(12, 4) + "VPOR Y12, Y4, Y4\nMOVQ " + f.at("scale") + ", AX\nVMASKMOVPS (AX)(BX*4), Y4, Y6\nVMULPS Y6, Y5, Y5\n"
+	} else {
+		block += "VPSLLD $23, Y9, Y7\nVPANDN Y7, Y10, Y14\nVPANDN Y7, Y11, Y15\n" // -∞
+	}
+	columns := amd64SlidePick("Y8", "Y5") + "MOVQ $1, BX\nVMOVDQA Y8, Y7\nJMP columnTest\ncolumn:\nVPSUBD Y9, Y7, Y7\n" +
+		amd64SlidePick("Y7", "Y2") + amd64SlideCombine(op, "Y2", "Y5") + "INCQ BX\ncolumnTest:\nCMPQ BX, R10\nJLT column\n"
+	return routine{signature, lines(setup) + slideLoops(f, 4, "", "",
+		"CMPQ (DX), R14\nJNE masked\n"+amd64SlideTaps(op, "taps", false)+"JMP columns\nmasked:\n"+block+amd64SlideTaps(op, "edge", true)+
+			"columns:\n"+columns,
+		"CMPL 8(DX), $255\nJNE part\n"+scale+"VMOVUPS Y5, (DI)(BX*4)\nJMP next\n"+
+			"part:\n"+amd64SlideMask(8, 12)+partScale+"LEAQ (DI)(BX*4), BX\nVMASKMOVPS Y5, Y12, (BX)\n"+slideSecond(f)+amd64SlideMask(12, 4)+"VMASKMOVPS Y5, Y4, (BX)(AX*1)\n")}
+}
+
+// amd64SlideMask makes a mask of lanes from its bits in the block.
+func amd64SlideMask(at, register int) string {
+	return fmt.Sprintf("VPBROADCASTD %d(DX), Y%d\nVPAND Y13, Y%[2]d, Y%[2]d\nVPCMPEQD Y13, Y%[2]d, Y%[2]d\n", at, register)
+}
+
+// amd64SlideTaps combines the rows of both vectors, with masks or without.
+func amd64SlideTaps(op, label string, masked bool) string {
+	const address = "LEAQ (R12)(AX*4), AX\n"
+	first, each := address, address
+	for v, at := range []string{"(AX)", "(AX)(R13*1)"} {
+		fetch := func(register int) string {
+			switch {
+			case !masked:
+				return fmt.Sprintf("VMOVUPS %s, Y%d\n", at, register)
+			case op == "max":
+				return fmt.Sprintf("VMASKMOVPS %s, Y%d, Y%d\nVORPS Y%d, Y%[3]d, Y%[3]d\n", at, 10+v, register, 14+v)
+			}
+			return fmt.Sprintf("VMASKMOVPS %s, Y%d, Y%d\n", at, 10+v, register)
+		}
+		first += fetch(v)
+		each += fetch(2) + amd64SlideCombine(op, "Y2", fmt.Sprint("Y", v))
+	}
+	return amd64TapLoop(label, first, each)
+}
+
+// amd64SlideCombine is [slideElement.combine]; it overwrites Y3.
+func amd64SlideCombine(op, x, best string) string {
+	if op == "sum" {
+		return fmt.Sprintf("VADDPS %s, %s, %[2]s\n", x, best)
+	}
 	return fmt.Sprintf("VMAXPS %s, %s, %[1]s\nVCMPPS $3, %[2]s, %[2]s, Y3\nVBLENDVPS Y3, %[2]s, %[1]s, %[1]s\n", best, x)
 }
 
-const prefetchSignature = "func prefetchLines(n int, x *float32)"
-
-var amd64Prefetch = routine{prefetchSignature, frameOf(prefetchSignature).arguments("MOVQ", "n", "CX", "x", "SI") +
-	"\nline:\n" + lines("PREFETCHT0 (SI)", "ADDQ $64, SI", "DECQ CX", "JNZ line", "RET")}
+// amd64SlidePick makes a register the columns of an index, of Y0 or from 8 on of Y1; it overwrites Y3 and Y4.
+func amd64SlidePick(index, register string) string {
+	return fmt.Sprintf("VPERMPS Y0, %s, %s\nVPERMPS Y1, %[1]s, Y3\nVPSLLD $28, %[1]s, Y4\nVBLENDVPS Y4, Y3, %[2]s, %[2]s\n", index, register)
+}

@@ -26,30 +26,38 @@ var tileSets = []set{
 	{"tiles_amd64", "Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones that there are.",
 		append(tiles(avx2Tile, tile{6, 16, ""}, tile{4, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{1, 64, ""},
 			tile{6, 8, "mask *int32"}, tile{2, 8, "mask *int32"}, tile{1, 8, "mask *int32"}), avx2Row())},
-	{"tiles512_amd64", "Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one tile serves every width.",
+	{"tiles512_amd64", "Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one tile serves every width. " +
+		"Rows of a are runs of k elements; skip is from the end of a run to the next, in bytes. There are several tiles, " +
+		"one below the other.",
 		slices.Concat(
-			tiles(avx512Tile, columns(32)...), tiles(avx512Narrow, columns(16)...),
-			[]routine{avx512Row()})},
+			tiles(avx512Tile, columns(32)...), tiles(avx512Narrow, columns(16)...), tiles(avx512Narrow, tile{8, 8, columnsThere}, tile{4, 8, columnsThere}, tile{1, 8, columnsThere}),
+			[]routine{avx512Row()}, interleavedTiles())},
 	{"tiles_arm64", "Tiles of a matrix product for NEON.",
 		append(tiles(neonTile, tile{6, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{6, 4, ""}, tile{1, 4, ""}), neonRow())},
 }
 
+// columnsThere is the last argument of tiles for AVX-512.
+const columnsThere = "cols uint32"
+
 // columns are the tiles of so many columns for AVX-512.
 func columns(n int) (list []tile) {
 	for _, rows := range []int{8, 6, 4, 2, 1} {
-		list = append(list, tile{rows, n, "cols uint32"})
+		list = append(list, tile{rows, n, columnsThere})
 	}
 	return list
 }
 
 func (t tile) signature() string {
 	name := fmt.Sprintf("tile%dx%d", t.rows, t.cols)
-	if t.cols == 16 && t.last != "" {
+	if t.cols < 32 && t.last == columnsThere {
 		name += "cols"
 	}
 	const params = "k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32"
-	if t.last == "" {
+	switch t.last {
+	case "":
 		return "func " + name + "(" + params + ")"
+	case columnsThere:
+		return "func " + name + "(tiles, runs, " + strings.Replace(params, "acs int", "acs, skip int", 1) + ", " + t.last + ")"
 	}
 	return "func " + name + "(" + params + ", " + t.last + ")"
 }
@@ -86,6 +94,30 @@ func amd64Clamp(f *frame, register string, n int, lo, hi string) string {
 }
 
 const amd64Count = "DECQ CX\nJNZ loop"
+
+// nextRun are the instructions before a loop over runs and behind that over a run, which goes on with
+// the next.
+func nextRun(t tile) (before, behind string) {
+	f := t.frame()
+	return f.arguments("MOVQ", "runs", "AX", "skip", "R14"), amd64Count + "\n" + skipRun(t) + f.arguments("MOVQ", "k", "CX") + "DECQ AX\nJNZ loop"
+}
+
+// eachTile has the instructions before and behind those of a tile, and behind the loads of from. The
+// arguments a, from and tiles change in their places.
+func eachTile(t tile, f *frame) (before, loaded, behind string) {
+	below := map[int]string{8: "R8*8", 6: "R12*2", 4: "R8*4", 2: "R8*2", 1: "R8*1"}[t.rows]
+	return "\ntile:\nLEAQ (R8)(R8*2), R12\nLEAQ (SI)(R12*1), BX\nLEAQ (BX)(R12*1), R13", "ADDQ R14, AX\nMOVQ AX, " + f.at("from"),
+		fmt.Sprintf("ADDQ R11, DX\n%sLEAQ (SI)(%s), SI\nMOVQ SI, %s\n", f.arguments("MOVQ", "a", "SI"), below, f.at("a")) +
+			f.arguments("MOVQ", "b", "DI", "k", "CX") + fmt.Sprintf("DECQ %s\nJNZ tile\nVZEROUPPER\nRET", f.at("tiles"))
+}
+
+// skipRun moves the pointers of rows of a from the end of a run to the next.
+func skipRun(t tile) (text string) {
+	for _, pointer := range []string{"SI", "BX", "R13"}[:(t.rows+2)/3] {
+		text += "ADDQ R14, " + pointer + "\n"
+	}
+	return text
+}
 
 // amd64Row is the address of an element of a row of a: SI, BX and R13 point to rows 0,
 // 3 and 6.
@@ -142,9 +174,10 @@ func nextColumn(t tile, row int) string {
 
 // avx512Tile has a row of the tile in two registers from Z0 on, a row of b in Z24 and Z25.
 func avx512Tile(t tile) string {
+	first, loaded, next := eachTile(t, t.frame())
 	arguments := t.frame().arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11") +
 		t.frame().arguments("MOVL", "cols", "AX") + "KMOVW AX, K1\nSHRL $16, AX\nKMOVW AX, K2\n" +
-		"LEAQ (R8)(R8*2), R12\nLEAQ (SI)(R12*1), BX\nLEAQ (BX)(R12*1), R13\n" + t.frame().arguments("MOVQ", "from", "AX", "ldf", "R14")
+		first + "\n" + t.frame().arguments("MOVQ", "from", "AX", "ldf", "R14")
 	load := func(address, to string, v int) string {
 		return fmt.Sprintf("VMOVUPS.Z %s(%s), K%d, %s", offset(64*v), address, v+1, to)
 	}
@@ -156,28 +189,33 @@ func avx512Tile(t tile) string {
 			"VFMADD231PS Z24, " + a + ", " + acc(r, 0) + "\n" +
 			"VFMADD231PS Z25, " + a + ", " + acc(r, 1) + "\n" + nextColumn(t, r)
 	}
+	before, behind := nextRun(t)
 	return t.body(arguments,
-		t.each(2, "ADDQ R14, AX", func(r, v int) string { return load("AX", acc(r, v), v) }),
-		product, amd64Count, amd64Clamp(t.frame(), "Z", 2*t.rows, "Z24", "Z25"),
+		t.each(2, "ADDQ R14, AX", func(r, v int) string { return load("AX", acc(r, v), v) })+loaded+"\n"+before,
+		product, behind, amd64Clamp(t.frame(), "Z", 2*t.rows, "Z24", "Z25"),
 		t.each(2, "ADDQ R11, DX", func(r, v int) string { return fmt.Sprintf("VMOVUPS %s, K%d, %s(DX)", acc(r, v), v+1, offset(64*v)) }),
-		"VZEROUPPER\nRET")
+		next)
 }
 
 // avx512Narrow has a row of the tile in a register from Z0 on, a row of b in Z24; elements of
-// a are broadcast as they are multiplied.
+// a are broadcast as they are multiplied. Tiles of 8 columns have shorter registers, of which some
+// processors multiply twice as many.
 func avx512Narrow(t tile) string {
+	z := map[int]string{16: "Z", 8: "Y"}[t.cols]
+	first, loaded, next := eachTile(t, t.frame())
 	arguments := t.frame().arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11") +
 		t.frame().arguments("MOVL", "cols", "AX") + "KMOVW AX, K1\n" +
-		"LEAQ (R8)(R8*2), R12\nLEAQ (SI)(R12*1), BX\nLEAQ (BX)(R12*1), R13\n" + t.frame().arguments("MOVQ", "from", "AX", "ldf", "R14")
-	product := "VMOVUPS.Z (DI), K1, Z24\nADDQ R10, DI\n"
+		first + "\n" + t.frame().arguments("MOVQ", "from", "AX", "ldf", "R14")
+	product := fmt.Sprintf("VMOVUPS.Z (DI), K1, %s24\nADDQ R10, DI\n", z)
 	for r := range t.rows {
-		product += fmt.Sprintf("VFMADD231PS.BCST %s, Z24, Z%d\n", amd64Row(r), r) + nextColumn(t, r)
+		product += fmt.Sprintf("VFMADD231PS.BCST %s, %[2]s24, %[2]s%[3]d\n", amd64Row(r), z, r) + nextColumn(t, r)
 	}
+	before, behind := nextRun(t)
 	return t.body(arguments,
-		t.each(1, "ADDQ R14, AX", func(r, _ int) string { return fmt.Sprintf("VMOVUPS.Z (AX), K1, Z%d", r) }),
-		product, amd64Count, amd64Clamp(t.frame(), "Z", t.rows, "Z24", "Z25"),
-		t.each(1, "ADDQ R11, DX", func(r, _ int) string { return fmt.Sprintf("VMOVUPS Z%d, K1, (DX)", r) }),
-		"VZEROUPPER\nRET")
+		t.each(1, "ADDQ R14, AX", func(r, _ int) string { return fmt.Sprintf("VMOVUPS.Z (AX), K1, %s%d", z, r) })+loaded+"\n"+before,
+		product, behind, amd64Clamp(t.frame(), z, t.rows, z+"24", z+"25"),
+		t.each(1, "ADDQ R11, DX", func(r, _ int) string { return fmt.Sprintf("VMOVUPS %s%d, K1, (DX)", z, r) }),
+		next)
 }
 
 // rowSignature is that of a row of a times as many panels of 32 columns of b as registers

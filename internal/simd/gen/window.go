@@ -14,7 +14,7 @@ var windowSets = []set{
 		[]routine{
 			amd64Taps8(sumTap), amd64Taps8(maxTap), amd64Taps8(firstMaxTap), amd64Taps8(firstMinTap),
 			avx512Taps(sumTap), avx512Taps(maxTap), avx512Taps(firstMaxTap), avx512Taps(firstMinTap),
-			avx512MaxPlaces(1), avx512MaxPlaces(2), avx512Stride2, avx512Zip2, amd64Zip2, amd64Places}},
+			avx512Stride2, avx512Zip2, amd64Zip2, amd64Places}},
 	{"window_arm64",
 		"Rows of windows for NEON, n blocks of four, then the last four of a row, which lie last bytes from its start.",
 		[]routine{
@@ -168,48 +168,17 @@ func avx512Taps(k *tapKind) routine {
 		block("one", 1) + block("two", 2) + block("four", 4) + "\nnext:\n" + amd64NextRow(f)}
 }
 
-// quadsOf writes numbers into a register of eight lanes by way of bytes, from first on, step apart.
-func quadsOf(first, step int, register string) string {
-	bits := uint64(0)
-	for i := range 8 {
-		bits |= uint64(first+step*i) << (8 * i)
-	}
-	return fmt.Sprintf("MOVQ $0x%016x, AX\nVMOVQ AX, X15\nVPMOVZXBQ X15, %s\n", bits, register)
-}
-
-// avx512MaxPlaces is the largest elements of windows step columns apart, in Z0, and their places: tags in Z4, then
-// with the places of the windows of the block, which are Z10 and Z11. Z12 and Z13 are those of a row that starts at 0.
-func avx512MaxPlaces(step int) routine {
-	signature := fmt.Sprintf("func maxPlaces%d(rows, n int, y *float32, at *int64, x *float32, off *int, tag *int32, "+
-		"taps, ys, xs, start, down int)", step)
-	f := frameOf(signature)
-	setup := f.arguments("MOVQ", "y", "R11", "at", "R13", "x", "R12", "off", "R8", "tag", "CX", "taps", "R9") +
-		quadsOf(0, step, "Z12") + quadsOf(8*step, step, "Z13") + fmt.Sprintf("MOVQ $%d, AX\nVPBROADCASTQ AX, Z7\n", 16*step)
-	masks := "MOVQ $-1, BX\nBZHIQ AX, BX, DX\nKMOVW DX, K3\nSHRQ $8, DX\nKMOVW DX, K4\n"
-	load := "VMOVUPS.Z (SI)(AX*4), K3, %s\n"
-	if step == 2 {
-		setup += lanesOf(0, 2, "Z14")
-		masks += "LEAQ -1(AX)(AX*1), AX\nBZHIQ AX, BX, BX\nKMOVW BX, K1\nSHRQ $16, BX\nKMOVW BX, K2\n"
-		load = "VMOVUPS.Z (SI)(AX*4), K1, %s\nVMOVUPS.Z 64(SI)(AX*4), K2, Z5\nVPERMT2PS Z5, Z14, %[1]s\n"
-	}
-	return routine{signature, lines(setup) +
-		"\nrow:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", f.arguments("MOVQ", "n", "R10", "at", "R13"),
-		"VPBROADCASTQ "+f.at("start")+", Z11", "VPADDQ Z12, Z11, Z10", "VPADDQ Z13, Z11, Z11") +
-		"\nblock:\n" + lines("MOVL $16, AX", "CMPQ R10, AX", "CMOVQLT R10, AX", masks) +
-		amd64TapLoop("one", fmt.Sprintf(load, "Z0")+"VPBROADCASTD (CX), Z4\n",
-			"VPBROADCASTD (CX)(BX*4), Z8\n"+fmt.Sprintf(load, "Z9")+
-				"VCMPPS $30, Z0, Z9, K5\nVCMPPS $3, Z9, Z9, K6\nVMAXPS Z0, Z9, Z0\nVMOVAPS Z9, K6, Z0\nKORW K5, K6, K5\nVMOVDQA32 Z8, K5, Z4\n") +
-		lines("VMOVUPS Z0, K3, (DI)", "VEXTRACTI64X4 $1, Z4, Y5", "VPMOVSXDQ Y4, Z4", "VPMOVSXDQ Y5, Z5",
-			"VPADDQ Z10, Z4, Z4", "VPADDQ Z11, Z5, Z5", "VMOVDQU64 Z4, K3, (R13)", "VMOVDQU64 Z5, K4, 64(R13)",
-			"VPADDQ Z7, Z10, Z10", "VPADDQ Z7, Z11, Z11",
-			fmt.Sprintf("ADDQ $64, DI\nADDQ $128, R13\nADDQ $%d, SI", 64*step), "SUBQ $16, R10", "JG block",
-			"MOVQ "+f.at("down")+", AX\nADDQ AX, "+f.at("start"), "MOVQ "+f.at("ys")+", AX\nADDQ AX, R11\nADDQ AX, AX\nADDQ AX, "+f.at("at"),
-			"ADDQ "+f.at("xs")+", R12\nDECQ "+f.at("rows")+"\nJNZ row\nVZEROUPPER\nRET\n")}
-}
-
 // lanesOf writes numbers into a register of 16 lanes by way of bytes, from first on, step apart.
 func lanesOf(first, step int, register string) string {
-	return bytesOf(register, func(i int) int { return first + step*i })
+	text := ""
+	for half := range 2 {
+		bits := uint64(0)
+		for i := range 8 {
+			bits |= uint64(first+step*(8*half+i)) << (8 * i)
+		}
+		text += fmt.Sprintf("MOVQ $0x%016x, AX\nVPINSRQ $%d, AX, X15, X15\n", bits, half)
+	}
+	return text + "VPMOVZXBD X15, " + register + "\n"
 }
 
 const rowsOfPairs = "(rows, n int, dst, src *float32, ds, ss int)"

@@ -46,7 +46,7 @@ func (s *shape) reads(t [3]int, r *rect) read {
 }
 
 // fill writes the elements that a tap reads from plane to dst, a rect whose rows are pitch apart.
-func fill[T any](s *shape, dst []T, pitch int, plane []T, d *read) {
+func fill[T simd.Copied](s *shape, dst []T, pitch int, plane []T, d *read) {
 	if s.Stride[2] == 1 && (d.rows == 1 || d.rows > 1 && s.In[2]*s.Stride[1] == pitch) {
 		fillRun(dst, pitch, plane, d)
 		return
@@ -76,7 +76,7 @@ func fillRun[T any](dst []T, pitch int, plane []T, d *read) {
 
 // copyGrid copies rows of cols elements. Rows are ds and ss apart; elements are adjacent in dst and step apart in
 // src.
-func copyGrid[T any](dst []T, ds int, src []T, ss, step, rows, cols int) {
+func copyGrid[T simd.Copied](dst []T, ds int, src []T, ss, step, rows, cols int) {
 	switch step {
 	case 1:
 		simd.CopyRows(dst, src, rows, cols, ds, ss)

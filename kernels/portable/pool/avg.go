@@ -106,11 +106,17 @@ func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, outArg int) error {
 		return nil
 	}
 	p.slideEvenly()
-	p.channels = 0
+	p.shares(c)
+	p.channels, p.whole = 0, false
 	if area := p.maxLength(0) * p.maxLength(1) * p.maxLength(2); area <= maxArea && channelsLast[T](x, out) {
 		p.channels = x.Sizes[1]
 		p.x, p.y = tensor.Data[T](x), tensor.Data[T](out)
 		p.compute(c)
+		return nil
+	}
+	p.whole = p.wholePlane()
+	if shares, single := any(p.along).([3][]float32); single && !p.whole && !p.adaptive && p.sliding.pool(c, &p.pooling, x, out, nil, shares) {
+		p.along = [3][]T{}
 		return nil
 	}
 	y := operand.Out[T](c, out)
@@ -144,14 +150,7 @@ func (p *avgPass[T]) maxLength(d int) int {
 // compute averages p.x into p.y.
 func (p *avgPass[T]) compute(c *kernels.Ctx) {
 	units, work := p.planes*p.Out[0]*p.Out[1], p.Out[2]*p.maxLength(0)*p.maxLength(1)*p.maxLength(2)
-	p.shares(c)
-	p.whole = p.channels == 0 && p.wholePlane()
-	sliding := p.channels == 0 && !p.whole && !p.adaptive
-	if sliding && slideOver(c, &p.sliding, &p.pooling, 1, p.x, p.y, p.along) {
-		p.x, p.y, p.along = nil, nil, [3][]T{}
-		return
-	}
-	p.byTiles = sliding && p.Stride[2] <= 2 && p.tiles.plan(c, &p.pooling, 0, sums)
+	p.byTiles = p.channels == 0 && !p.whole && !p.adaptive && p.Stride[2] <= 2 && p.tiles.plan(c, &p.pooling, 0, sums)
 	width := 0
 	switch {
 	case p.whole:

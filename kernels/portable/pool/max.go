@@ -95,13 +95,18 @@ func (p *maxPass[T]) compute(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
 		p.lastRun(c, x, out, indices)
 		return
 	}
-	y, index := operand.Out[T](c, out), operand.Out[int64](c, indices)
-	if p.x = operand.In[T](c, x); !p.only || !slideOver(c, &p.sliding, &p.pooling, p.Dilate[2], p.x, y, [3][]T{}) {
-		p.y, p.index = y, index
+	index := operand.Out[int64](c, indices)
+	read := index
+	if p.only {
+		read = nil
+	}
+	if _, single := any(p.x).([]float32); !single || !p.sliding.pool(c, &p.pooling, x, out, read, [3][]float32{}) {
+		p.x, p.y, p.index = operand.In[T](c, x), operand.Out[T](c, out), index
 		p.run(c, small)
+		operand.Store(c, out, p.y)
 	}
 	p.x, p.y, p.index, p.at = nil, nil, nil, nil
-	if operand.Store(c, out, y); !p.only {
+	if !p.only {
 		operand.Store(c, indices, index)
 	}
 }
@@ -158,10 +163,6 @@ func (p *maxPass[T]) tile(worker, i int) {
 		return
 	}
 	row %= p.Out[1]
-	if simd.HasMaxPlaces[T](p.Stride[2]) {
-		p.rowsAndPlaces(y, index, x, d, row)
-		return
-	}
 	simd.ExtremeTaps(y, at, x, b.off, p.tag, n, cols, cols, b.step, false)
 	for r := 0; r < n*cols; r += cols {
 		simd.Places(index[r:r+cols], at[r:], p.place(p.Start(0, d), p.Start(1, row), -p.Pad[2]), p.Stride[2])
@@ -171,24 +172,6 @@ func (p *maxPass[T]) tile(worker, i int) {
 		if row++; row == p.Out[1] {
 			row = 0
 		}
-	}
-}
-
-// rowsAndPlaces pools a tile from row on, of one plane or of several stacked ones.
-func (p *maxPass[T]) rowsAndPlaces(y []T, index []int64, x []T, d, row int) {
-	b, cols := &p.tiles, p.Out[2]
-	for {
-		n := min(len(y)/cols, p.Out[1]-row)
-		start := p.place(p.Start(0, d), p.Start(1, row), -p.Pad[2])
-		simd.MaxPlaces(y, index, x, b.off, p.tag, n, cols, cols, b.step,
-			simd.WindowPlaces{Start: start, Down: p.Stride[1] * p.In[2], Step: p.Stride[2]})
-		for r := 0; r < n && !b.direct; r++ {
-			p.correctPlaces(y[r*cols:][:cols], index[r*cols:], d, row+r)
-		}
-		if y, index, row = y[n*cols:], index[n*cols:], 0; len(y) == 0 {
-			return
-		}
-		x = x[n*b.step:]
 	}
 }
 

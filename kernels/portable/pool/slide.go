@@ -4,17 +4,22 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// slide pools windows in place, without a copy of the input that has padding: those of float32 that [simd.CanSlide].
+// slide pools windows in place, without a copy of the input that has padding: those that a [simd.Slider] has vector loops
+// for. A tile is some rows of the output of one plane, or whole planes.
 type slide struct {
-	pooling // planes may be stacked to one tall plane
-	columns simd.Slide
-	x, y    []float32
-	rows    int // of the output in a tile, fewer in the last one of a plane
-	count   int // tiles of one depth of a plane
+	pooling
+	columns simd.Slider
+	size    int // of an element
+	x, y    []byte
+	index   []int64 // of maxima, nil if nothing reads it
+	rows    int     // of the output in a tile, fewer in the last one of a plane
+	count   int     // tiles of one depth of a plane
+	group   int     // planes in a tile, fewer in the last one
 	off     []int
 
 	// Of means: what the length of a window along each dimension counts for in the divisor, and the scale of a row of
@@ -24,86 +29,96 @@ type slide struct {
 }
 
 // slidePoints is the preferred number of points in a tile.
-const slidePoints = 1 << 12
+const slidePoints = 1 << 16
 
-// plan reports whether windows of x can be pooled into y in place.
-func (s *slide) plan(c *kernels.Ctx, w *pooling, dilate int) bool {
-	if dilate != 1 || !w.tapped() || !simd.CanSlide(w.Kernel[2], w.Stride[2]) {
+// slideElements are the types that are pooled as they are stored.
+var slideElements = map[tensor.DType]simd.SlideElement{
+	tensor.Float32: simd.SlideFloat32, tensor.Float16: simd.SlideFloat16, tensor.Int8: simd.SlideInt8, tensor.Uint8: simd.SlideUint8}
+
+// pool pools x into out and, if it is not nil, the indices of maxima into index. It returns false if there is no vector
+// loop for the windows. x is pooled as float32 unless its own type can be. Means have shares.
+func (s *slide) pool(c *kernels.Ctx, w *pooling, x, out *tensor.Tensor, index []int64, shares [3][]float32) bool {
+	e, ok := slideElements[x.DType]
+	stored := ok && (index == nil || e == simd.SlideFloat32) && s.plan(c, w, e)
+	if !stored && !s.plan(c, w, simd.SlideFloat32) || index != nil && !s.columns.HasPlaces() {
+		return false
+	}
+	s.index, s.shares = index, shares
+	if stored {
+		s.size, s.x, s.y = x.DType.Size(), operand.Rows(c, x), operand.OutRows(c, out)
+		s.run(c)
+		operand.StoreRows(c, out, s.y)
+	} else {
+		y := operand.Out[float32](c, out)
+		s.size, s.x, s.y = 4, tensor.BytesOf(operand.In[float32](c, x)), tensor.BytesOf(y)
+		s.run(c)
+		operand.Store(c, out, y)
+	}
+	s.x, s.y, s.index, s.shares, s.scale = nil, nil, nil, [3][]float32{}, nil
+	return true
+}
+
+// plan reports whether windows can be pooled in place.
+func (s *slide) plan(c *kernels.Ctx, w *pooling, e simd.SlideElement) bool {
+	columns := simd.Windows{N: w.Out[2], Kernel: w.Kernel[2], Stride: w.Stride[2], Width: w.In[2], Pad: w.Pad[2]}
+	if w.Dilate != [3]int{1, 1, 1} || window.Volume(w.In) > maxPoints || !w.tapped() || !s.columns.Plan(columns, e) {
 		return false
 	}
 	s.pooling = *w
-	s.stack()
-	s.columns = simd.Slide{Kernel: w.Kernel[2], Stride: w.Stride[2], Width: w.In[2], Pad: w.Pad[2]}
 	s.rows = min(max(slidePoints/w.In[2]/w.Stride[1], 1), s.Out[1])
 	s.count = (s.Out[1] + s.rows - 1) / s.rows
+	s.group = 1
+	if s.count == 1 {
+		share := (s.planes + c.Threads() - 1) / c.Threads()
+		s.group = max(min(slidePoints/window.Volume(w.In), share+1)&^1, 1) // even: pairs of narrow planes are pooled together
+	}
 	s.off = grow(s.off, c.Threads()*maxTaps)
 	return true
 }
 
-// stack makes one tall plane of planes if their windows do not overlap and lie in the input.
-func (w *pooling) stack() {
-	if tall := w.Extent(1); w.In[0] == 1 && w.Out[0] == 1 && w.Kernel[0] == 1 && w.Pad[1] == 0 && tall <= w.Stride[1] && w.In[1] == w.Out[1]*w.Stride[1] {
-		w.In[1], w.Out[1], w.planes = w.In[1]*w.planes, w.Out[1]*w.planes, 1
-	}
-}
-
-// slideOver pools x into y, if both are float32 and the windows can be pooled in place. Means have shares.
-func slideOver[T tensor.Compute](c *kernels.Ctx, s *slide, w *pooling, dilate int, x, y []T, shares [3][]T) bool {
-	in, ok := any(x).([]float32)
-	if !ok || !s.plan(c, w, dilate) {
-		return false
-	}
-	s.x, s.y, s.shares = in, any(y).([]float32), any(shares).([3][]float32)
+func (s *slide) run(c *kernels.Ctx) {
 	if s.shares[0] != nil {
 		s.scale = kernels.Scratch[float32](c, c.Threads()*s.Out[2])
 	}
-	work := s.rows * s.Out[2] * window.Volume(s.Kernel)
-	c.Parallel(s.planes*s.Out[0]*s.count, cpu.Grain(work, tapCost), s)
-	s.x, s.y, s.shares, s.scale = nil, nil, [3][]float32{}, nil
-	return true
+	work := s.group * s.rows * s.Out[2] * window.Volume(s.Kernel)
+	c.Parallel((s.planes+s.group-1)/s.group*s.Out[0]*s.count, cpu.Grain(work, tapCost), s)
 }
 
 // Range pools tiles [lo, hi).
 func (s *slide) Range(worker, lo, hi int) {
 	for i := lo; i < hi; i++ {
-		s.prefetch(i + 1)
-		plane, d, row := i/s.count/s.Out[0], i/s.count%s.Out[0], i%s.count*s.rows
+		plane, d, row := i/s.count/s.Out[0]*s.group, i/s.count%s.Out[0], i%s.count*s.rows
 		s.tile(worker, plane, d, row, min(row+s.rows, s.Out[1]))
 	}
 }
 
-// prefetch reads ahead, as tiles are read column by column: the input of tile i behind that of the one before, unless it
-// is deep.
-func (s *slide) prefetch(i int) {
-	if s.In[0] > 1 {
-		return
-	}
-	points := s.In[1] * s.In[2]
-	from := i/s.count*points + max(i%s.count*s.rows*s.Stride[1]-s.Pad[1]+max(s.Kernel[1]-s.Stride[1], 0), 0)*s.In[2]
-	if end := min(from+s.rows*s.Stride[1]*s.In[2], len(s.x)); from < end {
-		simd.Prefetch(s.x[from:end])
-	}
-}
-
-// tile pools rows [row, end) of a plane at depth d.
+// tile pools rows [row, end) of a group of planes at depth d.
 func (s *slide) tile(worker, plane, d, row, end int) {
-	cols, points, off := s.Out[2], window.Volume(s.In), s.off[worker*maxTaps:][:maxTaps]
-	x, y := s.x[plane*points:][:points], s.y[((plane*s.Out[0]+d)*s.Out[1]+row)*cols:][:(end-row)*cols]
+	cols, off := s.Out[2], s.off[worker*maxTaps:][:maxTaps]
+	r := simd.SlideRows{Planes: min(s.group, s.planes-plane),
+		YS: cols, XS: s.Stride[1] * s.In[2], YP: window.Volume(s.Out), XP: window.Volume(s.In)}
+	x := s.x[plane*r.XP*s.size:][:r.Planes*r.XP*s.size]
+	at, last := plane*r.YP+(d*s.Out[1]+row)*cols, plane*r.YP+(r.Planes-1)*r.YP+(d*s.Out[1]+end)*cols
 	var tall float32
 	for row < end {
 		taps, n := s.listRows(off, d, row)
-		if n = min(n, end-row); s.shares[0] == nil {
-			simd.MaxSlide(y, x, off[:taps], n, cols, cols, s.Stride[1]*s.In[2], s.columns)
-		} else {
+		r.Off, r.Rows = off[:taps], min(n, end-row)
+		y := s.y[at*s.size : last*s.size]
+		switch {
+		case s.shares[0] != nil:
 			scale := s.scale[worker*cols:][:cols]
-			if now := s.shares[0][d] * s.shares[1][row%len(s.shares[1])]; now != tall {
+			if now := s.shares[0][d] * s.shares[1][row]; now != tall {
 				tall = now
 				simd.ScaleShift(scale, s.shares[2], tall, 0)
 				simd.Reciprocal(scale, scale)
 			}
-			simd.SumSlide(y, x, off[:taps], n, cols, cols, s.Stride[1]*s.In[2], s.columns, scale)
+			s.columns.Sum(y, x, &r, scale)
+		case s.index != nil:
+			s.columns.MaxPlaces(y, s.index[at:last], x, &r)
+		default:
+			s.columns.Max(y, x, &r)
 		}
-		y, row = y[n*cols:], row+n
+		at, row = at+r.Rows*cols, row+r.Rows
 	}
 }
 

@@ -14,7 +14,6 @@ type tiles[T tensor.Compute] struct {
 	pooling      // planes may be stacked to one tall plane
 	fill    T    // what the padding holds
 	direct  bool // read in place
-	every   int  // column of the stride that a phase has: 1 if the loops over taps skip columns
 	rows    int  // of the output in a tile, fewer in the last one of a plane
 	count   int  // tiles of one depth of a plane
 	phases  []phase
@@ -61,13 +60,9 @@ func (b *tiles[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination)
 		return false
 	}
 	tall := w.Extent(1)
-	b.every = w.Stride[2]
-	if combine == separate && simd.HasMaxPlaces[T](b.every) {
-		b.every = 1
-	}
-	skipped := w.Stride[2] / b.every
-	b.width = (w.Out[2]-1)*skipped + 1 + (w.Extent(2)-1)/b.every
-	row := min(b.every, w.Extent(2)) * b.width
+	every := w.Stride[2]
+	b.width = w.Out[2] + (w.Extent(2)-1)/every
+	row := min(every, w.Extent(2)) * b.width
 	if tall > maxTile || row > maxTile || w.Kernel[0]*row*tall > maxTile {
 		return false
 	}
@@ -79,11 +74,11 @@ func (b *tiles[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination)
 	}
 	b.count = (b.Out[1] + b.rows - 1) / b.rows
 	b.height = (b.rows-1)*w.Stride[1] + tall
-	b.direct = b.every == 1 && b.Whole(0) && b.Whole(1) && b.Whole(2)
+	b.direct = every == 1 && b.Whole(0) && b.Whole(1) && b.Whole(2)
 	if b.direct {
 		b.width = w.In[2]
 	} else {
-		b.planPhases(min(b.every, w.Extent(2)))
+		b.planPhases(min(every, w.Extent(2)))
 		b.combine = combine
 	}
 	b.step = w.Stride[1] * b.width
@@ -97,12 +92,19 @@ func (b *tiles[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination)
 	return true
 }
 
+// stack makes one tall plane of planes if their windows do not overlap and lie in the input.
+func (w *pooling) stack() {
+	if tall := w.Extent(1); w.In[0] == 1 && w.Out[0] == 1 && w.Kernel[0] == 1 && w.Pad[1] == 0 && tall <= w.Stride[1] && w.In[1] == w.Out[1]*w.Stride[1] {
+		w.In[1], w.Out[1], w.planes = w.In[1]*w.planes, w.Out[1]*w.planes, 1
+	}
+}
+
 func (b *tiles[T]) planPhases(n int) {
 	b.phases = b.phases[:0]
 	for q := range n {
 		f := phase{from: q - b.Pad[2]}
-		f.lo, f.hi = window.Inside(b.width, b.In[2], f.from, b.every)
-		f.from += f.lo * b.every
+		f.lo, f.hi = window.Inside(b.width, b.In[2], f.from, b.Stride[2])
+		f.from += f.lo * b.Stride[2]
 		b.phases = append(b.phases, f)
 	}
 }
@@ -120,7 +122,7 @@ func (b *tiles[T]) placeTaps() {
 		for h := range kernel[1] {
 			for k := range b.Kernel[2] {
 				x := k * b.Dilate[2]
-				b.off = append(b.off, d*deep+(x%b.every*tall+h*b.Dilate[1])*b.width+x/b.every)
+				b.off = append(b.off, d*deep+(x%b.Stride[2]*tall+h*b.Dilate[1])*b.width+x/b.Stride[2])
 			}
 		}
 	}
@@ -206,7 +208,7 @@ func (b *tiles[T]) deal(scratch, src []T, rows, lo, hi int) {
 
 // skip copies every every-th of n elements of rows.
 func (b *tiles[T]) skip(dst, src []T, rows, n int) {
-	switch s := b.every; s {
+	switch s := b.Stride[2]; s {
 	case 1:
 		simd.CopyRows(dst, src, rows, n, b.width, b.In[2])
 	case 2:

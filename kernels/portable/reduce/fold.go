@@ -14,6 +14,8 @@ type fold[C cell] struct {
 	cols func(acc, x, shift []C)       // folds x into acc, cell by cell; shift may be nil
 	join *fold[C]                      // for the results of chunks, nil for the fold itself
 	rows func(dst, x []C, n int)       // folds rows of n cells, at most shortRow, or nil
+	// halves is rows of float16, or nil. It returns false if it does not fold them.
+	halves func(dst []C, x []byte, n int) bool
 	// stack folds the rows of x at offsets, of as many cells as acc, into acc, whatever it holds; or nil.
 	stack func(acc, x []C, off []int)
 
@@ -25,9 +27,9 @@ type fold[C cell] struct {
 // The folds of each compute type.
 var (
 	sum32 = fold[float32]{
-		row:   func(acc float32, x []float32, _ float32) float32 { return acc + simd.Sum(x) },
-		cols:  func(acc, x, _ []float32) { simd.Axpy(acc, x, 1) },
-		rows:  simd.SumRows,
+		row:  func(acc float32, x []float32, _ float32) float32 { return acc + simd.Sum(x) },
+		cols: func(acc, x, _ []float32) { simd.Axpy(acc, x, 1) },
+		rows: simd.SumRows, halves: simd.SumHalfRows,
 		stack: func(acc, x []float32, off []int) { simd.SumTaps(acc, x, off, 1, len(acc), 0, 0) },
 	}
 	sum64  = fold[float64]{row: folded(loops.Sum[float64]), cols: combined(loops.Add[float64])}

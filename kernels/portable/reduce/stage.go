@@ -105,6 +105,9 @@ func (f *fold[C]) shortRows(l layout) bool {
 
 // foldRows folds rows [lo, hi), as many at a time as the buffer has space for if they are converted.
 func (s *stage[C]) foldRows(worker, lo, hi int) {
+	if s.half && s.fold.halves != nil && s.fold.halves(s.dst[lo:hi], s.data[2*lo*s.n:2*hi*s.n], s.n) {
+		return
+	}
 	for rows := hi - lo; lo < hi; lo += rows {
 		if s.load != nil {
 			rows = block / s.n &^ 3
@@ -163,6 +166,7 @@ type source[C cell] struct {
 	data []byte
 	elem int                       // bytes of an element
 	load func(dst []C, src []byte) // nil where data holds cells
+	half bool                      // data holds float16
 	buf  []C                       // block cells for each worker
 }
 

@@ -147,6 +147,7 @@ func reduce[C tensor.Compute](c *kernels.Ctx, k *call, f *fold[C], from, to tens
 	var src source[C]
 	if f.shortRows(l) {
 		src = newSource(c, data, from.Size(), loader[C](from))
+		src.half = from == tensor.Float16
 	} else {
 		src = sourceOf[C](c, data, from, l)
 	}
