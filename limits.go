@@ -7,7 +7,7 @@ import (
 )
 
 // Limits bound the resources of a program. Zero fields mean the defaults, which are far above the
-// needs of any model that fits an edge device.
+// needs of most models of edge devices. A larger [WithMaxMemory] replaces the defaults in bytes.
 type Limits struct {
 	Format       FormatLimits
 	FileBytes    int64 // size of each file, default 8 GiB
@@ -29,12 +29,14 @@ func (l *Limits) format() pte.Limits { return pte.Limits(l.Format) }
 // maxBytes is the largest slice; where int has 32 bits it is below the default limits.
 const maxBytes = math.MaxInt
 
-func (l Limits) withDefaults() Limits {
-	if l.FileBytes == 0 {
-		l.FileBytes = 8 << 30
-	}
-	if l.PlannedBytes == 0 {
-		l.PlannedBytes = 1 << 30
+func (l Limits) withDefaults(maxMemory int64) Limits {
+	for _, limit := range []struct {
+		bytes *int64
+		def   int64
+	}{{&l.FileBytes, 8 << 30}, {&l.PlannedBytes, 1 << 30}, {&l.Format.ArenaBytes, 8 << 30}} {
+		if *limit.bytes == 0 {
+			*limit.bytes = max(limit.def, maxMemory)
+		}
 	}
 	if l.Instructions == 0 {
 		l.Instructions = 10_000_000

@@ -103,15 +103,16 @@ func WithData(sources ...Source) Option {
 	return func(c *config) { c.data = append(c.data, sources...) }
 }
 
-// WithThreads sets the number of threads that all methods of the program share; 0 means the number
-// of processors available to the process.
+// WithThreads sets the number of threads that all methods of the program share, at most 1024; 0
+// means the number of processors available to the process. See [Program.Threads].
 func WithThreads(n int) Option { return func(c *config) { c.threads = n } }
 
 // WithLimits bounds the resources of the program.
 func WithLimits(l Limits) Option { return func(c *config) { c.limits = l } }
 
 // WithMaxMemory makes Load fail, before it allocates, if the method's memory and the files need
-// more than n bytes. Open fails if the files alone do, unless they are mapped.
+// more than n bytes. Open fails if the files alone do, unless they are mapped. Defaults of [Limits]
+// that are below n are raised to n.
 func WithMaxMemory(n int64) Option { return func(c *config) { c.maxMemory = n } }
 
 // WithSeed seeds the random number generator of operators.

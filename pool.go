@@ -239,7 +239,7 @@ func (p *Pool) Warm(ctx context.Context, fn func(*Method) error) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	taken := make([]*Method, 0, p.stats.Size)
+	var taken []*Method
 	defer func() {
 		for _, m := range taken {
 			p.give(m)

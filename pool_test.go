@@ -3,6 +3,7 @@ package etrun_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -66,6 +68,46 @@ func TestPoolKeepsCallersApart(t *testing.T) {
 	}
 	if a := callThrice(t, openPool(t, stateProgram, 1, etrun.WithKeptState())); slices.Equal(a[0], a[1]) || slices.Equal(a[1], a[2]) {
 		t.Errorf("kept state changes nothing: %v", a)
+	}
+}
+
+// TestPoolMethodOptions loads the instances with the state of another method.
+func TestPoolMethodOptions(t *testing.T) {
+	p, err := etrun.Open(stateProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var runs [2]*etrun.Method // runs[1] shares its state with the pool
+	for i := range runs {
+		if runs[i], err = p.Load(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		defer runs[i].Close()
+	}
+	pool, err := p.NewPool("", 1, etrun.WithKeptState(), etrun.WithMethodOptions(etrun.WithStateOf(runs[1])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	add := func(m *etrun.Method) []float32 {
+		got, err := etrun.Run[float32](t.Context(), m, []float32{1, 2, 3, 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Clone(got)
+	}
+	add(runs[0])
+	want := add(runs[0])
+	first := add(runs[1])
+	err = pool.Do(t.Context(), func(m *etrun.Method) error {
+		if got := add(m); !slices.Equal(got, want) || slices.Equal(got, first) {
+			t.Errorf("second run, in the pool: got %v, want %v", got, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
@@ -253,5 +295,18 @@ func TestPoolHammer(t *testing.T) {
 	wg.Wait()
 	if s := pool.Stats(); s.Created > 3 || s.Calls != 403 || s.InUse != 0 || s.Waiting != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+func TestThreadsAreBounded(t *testing.T) {
+	for n, want := range map[int]int{-1: cpu.DefaultThreads(), 0: cpu.DefaultThreads(), 3: 3, cpu.MaxThreads + 1: cpu.MaxThreads, math.MaxInt: cpu.MaxThreads} {
+		p, err := etrun.Open(stateProgram, etrun.WithThreads(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Threads(); got != want {
+			t.Errorf("WithThreads(%d): got %d, want %d", n, got, want)
+		}
+		p.Close()
 	}
 }

@@ -65,7 +65,7 @@ func newConfig(options []Option) config {
 	for _, o := range options {
 		o(&c)
 	}
-	c.limits = c.limits.withDefaults()
+	c.limits = c.limits.withDefaults(c.maxMemory)
 	if c.operators == nil {
 		c.operators = DefaultOperators()
 	}
@@ -75,6 +75,7 @@ func newConfig(options []Option) config {
 	if c.threads <= 0 {
 		c.threads = cpu.DefaultThreads()
 	}
+	c.threads = min(c.threads, cpu.MaxThreads)
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bench"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/hal/cpu"
 )
 
 // benchCommand measures one program, or compares several.
@@ -82,8 +83,8 @@ func (b *benchCommand) check() error {
 	if len(b.threads) == 0 {
 		b.threads = []int{0}
 	}
-	if slices.Min(b.threads) < 0 || len(b.threads) > 16 {
-		return session.Usage("--threads %v, want at most 16 numbers, each 0 or more", b.threads)
+	if slices.Min(b.threads) < 0 || slices.Max(b.threads) > cpu.MaxThreads || len(b.threads) > 16 {
+		return session.Usage("--threads %v, want at most 16 numbers, each 0 to %d", b.threads, cpu.MaxThreads)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	e := exitOf(err)
 	a.json = a.json || hasFlag(args, "--json", "--json=true")         // the error may precede the flag
 	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, errUnlike) { // the reader closed the pipe
-		fmt.Fprintf(stderr, "etrun: %v\n", err)
+		fmt.Fprintf(stderr, "etrun: %s\n", escaped(err.Error()))
 	}
 	if a.json && !a.jsonWritten {
 		_ = a.writeJSON(failure{Schema: "etrun.error/1", Class: e.name, Exit: e.code, Message: err.Error()})
@@ -127,7 +127,7 @@ func (a *app) note(format string, args ...any) {
 	if a.quiet {
 		return
 	}
-	fmt.Fprintf(a.notes, "etrun: "+format+"\n", args...)
+	fmt.Fprintf(a.notes, "etrun: %s\n", escaped(fmt.Sprintf(format, args...)))
 }
 
 // noteOnce returns a note that does not repeat messages, for facts that two programs share.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // printable makes text from a file safe for a terminal: quoted if it contains unprintable
@@ -18,9 +19,27 @@ func printable(s string) string {
 
 // legible is printable without the truncation, for text whose parts are truncated.
 func legible(s string) string {
-	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
 	if strings.ContainsFunc(s, odd) {
 		return strconv.Quote(s)
 	}
 	return s
+}
+
+func odd(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
+
+// escaped replaces unprintable characters, except line breaks and tabs, by escape sequences: errors
+// and notes may contain text from files, which must not control the terminal.
+func escaped(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if odd(r) && r != '\n' && r != '\t' {
+			quoted := strconv.Quote(s[:n])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteString(s[:n])
+		}
+		s = s[n:]
+	}
+	return b.String()
 }

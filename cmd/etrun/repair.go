@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -70,7 +71,7 @@ func (r *repairCommand) run(ctx context.Context, from, to string) error {
 		return err
 	}
 	path := input.Stdin(from)
-	data, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: r.ProgramLimit()})
+	data, err := r.read(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -99,6 +100,19 @@ func (r *repairCommand) run(ctx context.Context, from, to string) error {
 		fmt.Fprintf(r.out, "  %s, %s: %s\n", printable(c.Method), c.Kind, legible(c.Text))
 	}
 	return nil
+}
+
+// read reads a program. Its first bytes are checked before the rest is read.
+func (r *repairCommand) read(ctx context.Context, path string) ([]byte, error) {
+	var wrong error
+	check := func(start []byte) error {
+		if wrong = pte.CheckStart(start, pte.FormatPTE, pte.FormatBPTE); wrong != nil {
+			_, wrong = session.OpenBytes(ctx, path, start, &r.Options) // the same error as of other commands
+		}
+		return wrong
+	}
+	data, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: r.ProgramLimit(), Start: pte.StartBytes, Check: check})
+	return data, cmp.Or(wrong, err)
 }
 
 // repaired returns a file without faults. In a bundle, the program is repaired; its test

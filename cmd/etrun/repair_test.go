@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/etrun-go/etrun"
@@ -325,6 +326,51 @@ func TestRepairRefuses(t *testing.T) {
 	var out, notes bytes.Buffer
 	code := run([]string{"repair", path, filepath.Join(t.TempDir(), "out.pte")}, strings.NewReader(""), &out, &notes)
 	if code != 3 || !strings.Contains(notes.String(), "cannot be repaired in the file: an extended header of 48 bytes") {
+		t.Errorf("exit code %d, %s", code, notes.String())
+	}
+}
+
+// TestRepairOfEndlessPipe rejects a pipe after its first bytes, without reading it to the end.
+func TestRepairOfEndlessPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error)
+	go func() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.Write(make([]byte, 8<<20))
+			f.Close()
+		}
+		written <- err
+	}()
+	var out, notes bytes.Buffer
+	code := run([]string{"repair", path, filepath.Join(t.TempDir(), "out.pte")}, strings.NewReader(""), &out, &notes)
+	if code != 3 || !strings.Contains(notes.String(), "pipe: malformed file at byte 4: file identifier") {
+		t.Errorf("exit code %d, %s", code, notes.String())
+	}
+	if err := <-written; !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("writing to the pipe: got %v, want %v", err, syscall.EPIPE)
+	}
+}
+
+// TestRepairOfUnreadFields rejects a program with a malformed field that etrun does not read.
+func TestRepairOfUnreadFields(t *testing.T) {
+	f, err := os.ReadFile("testdata/state.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const inputs = 416 // offset of execution_plan[0].chains[0].inputs
+	copy(f[inputs:], make([]byte, 4))
+	path := filepath.Join(t.TempDir(), "in.pte")
+	write(t, path, f)
+	var out, notes bytes.Buffer
+	if code := run([]string{"check", path}, strings.NewReader(""), &out, &notes); code != 0 {
+		t.Errorf("check: exit code %d, %s", code, notes.String())
+	}
+	code := run([]string{"repair", path, filepath.Join(t.TempDir(), "out.pte")}, strings.NewReader(""), &out, &notes)
+	if want := "cannot be repaired in the file: malformed flatbuffer at byte 416, execution_plan[0].chains[0].inputs"; code != 3 || !strings.Contains(notes.String(), want) {
 		t.Errorf("exit code %d, %s", code, notes.String())
 	}
 }

@@ -19,14 +19,16 @@ func newVersion(a *app) *cobra.Command {
 		Use:   "version",
 		Short: "Show the version of this build",
 		Args:  noArguments,
-		RunE: func(*cobra.Command, []string) error {
-			if a.json {
-				return a.writeJSON(versionReport{"etrun.version/1", version()})
-			}
-			_, err := fmt.Fprintln(a.out, version())
-			return err
-		},
+		RunE:  func(*cobra.Command, []string) error { return a.writeVersion() },
 	}
+}
+
+func (a *app) writeVersion() error {
+	if a.json {
+		return a.writeJSON(versionReport{"etrun.version/1", version()})
+	}
+	_, err := fmt.Fprintln(a.out, version())
+	return err
 }
 
 // release is set by the linker (-X main.release=…).

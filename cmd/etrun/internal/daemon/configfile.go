@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/pflag"
@@ -43,9 +44,11 @@ func (s *setting) set(flags *pflag.FlagSet) error {
 	case f == nil:
 		return s.fault("no flag --%s", s.name)
 	case s.isBool != (f.Value.Type() == "bool"):
-		return s.fault("%q, want a value of the type %s", s.words, f.Value.Type())
+		return s.fault("%.200q, want a value of the type %s", s.words, f.Value.Type())
 	case f.Value.Type() == "string" && !s.isText:
-		return s.fault("%q, want a string", s.words)
+		return s.fault("%.200q, want a string", s.words)
+	case f.Value.Type() == "string" && slices.Contains(s.words, ""): // would turn --trust or --token-file off
+		return s.fault("it is empty")
 	}
 	for _, word := range s.words {
 		if err := flags.Set(s.name, word); err != nil {

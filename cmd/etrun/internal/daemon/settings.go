@@ -151,6 +151,8 @@ func (l *Limits) check() error {
 		return session.Usage("--template without --tokenizer")
 	case l.IsolateMemory != 0 && !l.Isolate:
 		return session.Usage("--isolate-memory without --isolate")
+	case l.Instances > maxInstances:
+		return session.Usage("--instances %d, want at most %d", l.Instances, maxInstances)
 	case l.IsolateMemory != 0 && l.IsolateMemory < minIsolated:
 		return session.Usage("--isolate-memory %s, want at least %s", bytesize.Format(int64(l.IsolateMemory)), bytesize.Format(minIsolated))
 	}
@@ -160,6 +162,9 @@ func (l *Limits) check() error {
 		atLeast("max-batch", l.MaxBatch, 1), atLeast("batch-delay", l.BatchDelay, 0), atLeast("sequences", l.Sequences, 1),
 		atLeast("sequence-idle", l.SequenceIdle, 1), atLeast("sequence-memory", int64(l.SequenceMemory), 1))
 }
+
+// maxInstances bounds the memory of a model, of which all instances are loaded before the first request.
+const maxInstances = 1024
 
 // minIsolated is the memory in bytes below which a process cannot start.
 const minIsolated = 16 << 20

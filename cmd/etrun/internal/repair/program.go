@@ -40,7 +40,7 @@ type Program struct {
 func Open(data []byte) (*Program, error) {
 	f, err := tree.Decode(data)
 	if err != nil {
-		return nil, err
+		return nil, beyond("%w", err)
 	}
 	switch {
 	case f.Format != pte.FormatPTE:

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/hal/cpu"
 	hal "github.com/etrun-go/etrun/hal/ethosu"
 )
 
@@ -155,8 +157,8 @@ func (o *Options) check() error {
 			return Usage("--%s %q, want one of %s", c.flag, c.value, strings.Join(c.words, ", "))
 		}
 	}
-	if o.Threads < 0 {
-		return Usage("--threads %d, want 0 or more", o.Threads)
+	if o.Threads < 0 || o.Threads > cpu.MaxThreads {
+		return Usage("--threads %d, want 0 to %d", o.Threads, cpu.MaxThreads)
 	}
 	if o.fvp != "" && o.Device != "auto" && o.Device != "fvp" {
 		return Usage("--fvp with --device %s", o.Device)
@@ -237,8 +239,8 @@ func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backe
 	return append(all.Backends(), x, e)
 }
 
-// ProgramLimit is the maximum size of a program's file, 0 for no limit.
-func (o *Options) ProgramLimit() int64 { return int64(o.maxMemory) }
+// ProgramLimit is the maximum size of a program's file: --max-memory, or the default of [etrun.Limits].
+func (o *Options) ProgramLimit() int64 { return cmp.Or(int64(o.maxMemory), 8<<30) }
 
 // Mmap reports whether files are mapped.
 func (o *Options) Mmap() bool { return o.mmap }

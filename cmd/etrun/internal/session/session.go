@@ -57,7 +57,7 @@ func OpenBytes(ctx context.Context, path string, data []byte, o *Options) (*Sess
 
 func (s *Session) openFrom(ctx context.Context, from etrun.Source, more []etrun.Option) (err error) {
 	if s.Program, err = s.options.open(ctx, from, more); err != nil {
-		return s.options.nameForeign(ctx, s.Path, err)
+		return Cure(s.options.nameForeign(ctx, s.Path, err))
 	}
 	s.Loaded = time.Since(s.begun)
 	return nil
@@ -178,6 +178,9 @@ func (s *Session) load(ctx context.Context, meta *etrun.MethodMeta) (Callee, err
 func Cure(err error) error {
 	if missing, ok := errors.AsType[*etrun.MissingError](err); ok && len(missing.Data) > 0 {
 		return fmt.Errorf("%w; pass --data FILE.ptd", err)
+	}
+	if _, ok := errors.AsType[*etrun.MemoryError](err); ok || errors.Is(err, delegate.ErrMemory) {
+		return fmt.Errorf("%w; a larger --max-memory allows it", err)
 	}
 	return err
 }
