@@ -249,7 +249,7 @@ func (b *bounds) rounded(n *node, v int, e float64, exact bool) float64 {
 			most = max(most, b.magnitude(in))
 		}
 	}
-	if n.Type.name == "StaticResizeBilinear2D" { // positions are computed in float32
+	if n.Type.tag == tagResizeBilinear2D || n.Type == &resizePlanesNode { // positions are computed in float32
 		in := b.e.shapes[n.In[0]]
 		e += 0x1p-20 * float64(max(in.dim[1], in.dim[2])) * most
 	}

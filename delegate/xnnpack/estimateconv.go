@@ -44,7 +44,8 @@ var (
 
 // Times of convolutions in the Go engine.
 var (
-	goPixels     = quantities{node: 5, group: 42, tile: 1.7, work: 0.0177, element: 0.03}
+	goPixels     = quantities{node: 10, group: 40, tile: 1.1, work: 0.0171, element: 0.02}
+	goBlocks     = quantities{call: 36, line: 9.7, copied: 0.009, tile: 0.81, work: 0.0162, element: 0.07}
 	goLines      = quantities{call: 30.9, line: 33.5, tile: 1, work: 0.0179, element: 0.065}
 	goWindows    = quantities{node: 65, row: 11.7, tap: 2.6, copied: 0.072, tile: 2, work: 0.0189}
 	goTaps       = quantities{node: 11, group: 50, row: 7.9, tap: 5.4, copied: 0.084, tile: 1.6, work: 0.0186}
@@ -62,6 +63,32 @@ const (
 	goFew      = 8   // output channels up to which a row that is added to another takes goNarrow as long
 	goNarrow   = 2.5
 )
+
+// goRest are the last columns of a product in the Go engine with AVX-512, up to goPanel of them: how many
+// columns of a panel take as long, and the number of their strips.
+var goRest = [...]struct{ upTo, columns, strips int }{{0, 0, 0}, {4, 6, 1}, {8, 12, 1}, {16, 16, 1}, {20, 22, 1}, {24, 26, 1}, {goPanel, goPanel, 1}}
+
+// goColumns returns how many columns of panels take as long as n columns in the Go engine, and the number
+// of their strips.
+func (e *estimator) goColumns(n int) (columns, strips int) {
+	if e.tile < goPanel/2 {
+		return roundUp(n, e.tile), ceilDiv(n, goPanel)
+	}
+	i := 0
+	for n%goPanel > goRest[i].upTo {
+		i++
+	}
+	return n/goPanel*goPanel + goRest[i].columns, n/goPanel + goRest[i].strips
+}
+
+// goTails has by their number how many pixels of whole tiles take as long as the last pixels of a line.
+var goTails = [...]float64{0, 2.5, 3, 4.5, 4, 6, 6, 8.5}
+
+// linePixels returns the work of a line of n pixels, relative to whole tiles.
+func linePixels(n int) float64 {
+	tile := len(goTails)
+	return (float64(n/tile*tile) + goTails[n%tile]) / float64(max(n, 1))
+}
 
 // convolutionTime returns the time of a convolution.
 func (e *estimator) convolutionTime(n *node) float64 {
@@ -146,14 +173,24 @@ func (e *estimator) libraryDepthwise(n *node, w *window, out shape) float64 {
 func (e *estimator) goFloats(n *node) float64 {
 	s := n.windows(e.shapes[n.In[0]], e.shapes[n.Out[0]])
 	w, rows := s.w, s.out.leading(3)*s.w.groups
-	taps, passes := w.kernelH*w.kernelW, ceilDiv(w.groupOut, goPanel)
+	taps := w.kernelH * w.kernelW
+	columns, passes := e.goColumns(w.groupOut)
 	q := quantities{node: 1, group: float64(w.groups), row: float64(rows), tile: float64(rows * passes), element: float64(s.out.numel())}
 	q.copied = q.row * float64(taps*w.groupIn)
-	q.work = q.copied * float64(roundUp(w.groupOut, e.tile)) * e.slower
-	calls := taps / s.together()
+	q.work = q.copied * float64(columns) * e.slower
+	calls := taps / s.w.together()
 	switch {
 	case s.isPointwise():
 		return q.times(&goPixels) + goLate(rows, w.groupIn, w.groupOut)
+	case s.suitsLines() && s.block() > 0:
+		lines := s.out.leading(2)
+		q.call, q.copied = float64(lines), 0
+		q.work *= linePixels(s.out.dim[2])
+		if n := s.block(); s.copied() > 0 {
+			q.line = float64(lines*s.linesOf(n)) / float64(n)
+			q.copied = q.line * float64(s.copied())
+		}
+		return q.times(&goBlocks)
 	case s.suitsLines():
 		q.line = float64(s.out.leading(2))
 		q.call, q.tile = q.line*float64(calls*w.groups), q.tile*float64(calls)*narrow(w)
@@ -229,7 +266,8 @@ func (e *estimator) goTransposed(n *node, w *window, out shape) float64 {
 	in := e.shapes[n.In[0]]
 	q.row, q.call = float64(out.leading(3)), float64(in.leading(2)*taps*w.groups)
 	rows := q.call * float64(in.dim[2])
-	q.tile, q.work = rows*float64(ceilDiv(w.groupOut, goPanel))*narrow(w), rows*float64(w.groupIn*roundUp(w.groupOut, e.tile))*e.slower
+	columns, passes := e.goColumns(w.groupOut)
+	q.tile, q.work = rows*float64(passes)*narrow(w), rows*float64(w.groupIn*columns)*e.slower
 	return q.times(&goUpsampled)
 }
 

@@ -31,10 +31,10 @@ func newFilterMemory(elements int) (*filterMemory, packPanels) {
 	m := &filterMemory{pages}
 	runtime.AddCleanup(m, (*cpu.Mapping).Close, pages)
 	free := tensor.View[float32](pages.Bytes())
-	return m, func(src []float32, k, n, row, col int) *gemm.Panels {
-		data := free[:gemm.Size(k, n)]
+	return m, func(src []float32, k, n, run, row, col int) *gemm.Panels {
+		data := free[:gemm.Size(k, n, run)]
 		free = free[len(data):]
-		return gemm.PackIn(data, src, k, n, row, col)
+		return gemm.PackIn(data, src, k, n, run, row, col)
 	}
 }
 

@@ -47,7 +47,7 @@ func (p *batchProduct) set(e *reference, n *node) {
 	p.byDots = p.transposed && p.m <= gemm.FewRows
 	if p.transposed && !p.byDots {
 		p.packed = grow(p.packed, b.leading(b.rank-2))
-		size := gemm.Size(p.k, p.n)
+		size := gemm.Size(p.k, p.n, p.k)
 		e.staged = grow(e.staged, 4*size*len(p.packed))
 		staged := tensor.View[float32](e.staged)
 		for i := range p.packed {

@@ -1,5 +1,7 @@
 package xnnpack
 
+import "github.com/etrun-go/etrun/internal/gemm"
+
 // floatConvolution multiplies the windows of output pixels by the filter.
 func (e *reference) floatConvolution(n *node) {
 	l, stale := loopOf[windowProduct](e, n, e.direct[n.at])
@@ -41,9 +43,9 @@ func (l *windowProduct) set(e *reference, n *node) {
 }
 
 // together returns the number of taps of a row of the kernel that are contiguous in the input.
-func (s *windowRows) together() int {
-	if s.w.dilationW == 1 && s.w.groups == 1 {
-		return s.w.kernelW
+func (w *window) together() int {
+	if w.dilationW == 1 && w.groups == 1 {
+		return w.kernelW
 	}
 	return 1
 }
@@ -70,7 +72,7 @@ const maxPadded = 4
 // suitsLines reports whether a convolution is computed by lines.
 func (s *windowRows) suitsLines() bool {
 	w, width := s.w, s.out.dim[2]
-	if k := s.together() * w.groupIn; k < shortRow || w.groups > 1 && k < 4*shortRow {
+	if k := s.w.together() * w.groupIn; k < shortRow || w.groups > 1 && k < 4*shortRow {
 		return false
 	}
 	if s.padded() > maxPadded*s.in.dim[2]*s.in.dim[3] {
@@ -89,12 +91,45 @@ func (s *windowRows) copied() int {
 }
 
 // lineProduct computes lines of a convolution's output. For each row of the kernel, contiguous taps
-// in a line of the input are rows of a product, without gathering. The line is copied only if it needs
-// padding.
+// in a line of the input are rows of a product, without gathering; those of all rows are the runs of
+// one product if the filter is small. Lines are copied only if they need padding.
 type lineProduct struct {
 	*windowRows
 	*floatProduct
 	padding int // elements of a padded copy of a line, 0 for none
+	block   int // output lines whose input lines are copied together, 0 if the rows of the kernel are separate products
+}
+
+// maxBlock is the maximum of lineProduct.block, and maxCopied the maximum number of elements of
+// the copies of its lines.
+const maxBlock, maxCopied = 4, 16 << 10
+
+// block returns lineProduct.block.
+func (s *windowRows) block() int {
+	w := s.w
+	if w.groups > 1 || w.together() < w.kernelW || w.kernelH*w.kernelW*w.groupIn > gemm.Depth {
+		return 0
+	}
+	if s.copied() == 0 {
+		return maxBlock
+	}
+	for n := maxBlock; n > 0; n-- {
+		if s.linesOf(n)*s.copied() <= maxCopied {
+			return n
+		}
+	}
+	return 0
+}
+
+// linesOf returns the number of input lines that the windows of so many output lines span.
+func (s *windowRows) linesOf(n int) int { return (n-1)*s.w.strideH + (s.w.kernelH-1)*s.w.dilationH + 1 }
+
+// copies returns the number of elements of copied lines for a worker.
+func (s *windowRows) copies() int {
+	if n := s.block(); n > 0 {
+		return s.linesOf(n) * s.copied()
+	}
+	return s.copied()
 }
 
 // plan divides the work into lines, and lines into parts of the channels if lines are few.
@@ -106,14 +141,51 @@ func (l *lineProduct) plan(e *reference) {
 		p.parts = min(m.Panels(), 2*e.threads())
 	}
 	p.units, p.grain = p.tiles*p.parts, 1+macsPerRange*p.parts/macs
-	l.padding = l.copied()
-	e.reserve(l.padding)
+	l.padding, l.block = l.copied(), l.windowRows.block()
+	e.reserve(l.copies())
 }
 
 // Range computes lines [lo, hi).
 func (l *lineProduct) Range(worker, lo, hi int) {
-	for t := lo; t < hi; t++ {
-		l.line(l.e.lines[worker], t/l.parts, t%l.parts)
+	scratch := l.e.lines[worker]
+	for n, t := 1, lo; t < hi; t += n {
+		line, part := t/l.parts, t%l.parts
+		if l.block == 0 {
+			l.line(scratch, line, part)
+			continue
+		}
+		if l.parts == 1 {
+			n = min(l.block, hi-t, l.out.dim[1]-line%l.out.dim[1])
+		}
+		l.lines(scratch, line, n, part)
+	}
+}
+
+// lines computes n lines of an image, for a part of the channels.
+func (l *lineProduct) lines(scratch []float32, line, n, part int) {
+	w, m, c := l.w, l.filter.panels[0], l.in.dim[3]
+	from, to := m.Panels()*part/l.parts, m.Panels()*(part+1)/l.parts
+	image, oy, pitch, ldc := line/l.out.dim[1]*l.in.dim[1], line%l.out.dim[1], l.in.dim[2]*c, l.out.dim[3]
+	x, first := l.windowRows.x[image*pitch:], 0 // x starts with this line of the image
+	if l.padding > 0 {
+		first, pitch = oy*w.strideH-l.top, l.padding
+		scratch = scratch[:l.linesOf(n)*pitch]
+		for y := max(0, first); y < min(l.in.dim[1], first+l.linesOf(n)); y++ {
+			l.inputLine(scratch[(y-first)*pitch:], image+y)
+		}
+		x = scratch
+	}
+	for i := range n {
+		rows := tapsAt((oy+i)*w.strideH-l.top, w.kernelH, w.dilationH, l.in.dim[1])
+		y, run, runs, at := l.y[(line+i)*l.out.dim[2]*ldc:], w.kernelW*w.groupIn, rows.len(), 0
+		if runs == 0 {
+			run, runs = 0, 1
+		} else {
+			at = (rows.place(rows.lo) - first) * pitch
+		}
+		m.MulAddRuns(l.out.dim[2], rows.lo*run, runs, run, x[at:], w.strideW*c, w.dilationH*pitch,
+			l.filter.bias, 0, y, ldc, l.node.Min, l.node.Max, from, to)
+		l.node.finishPanels(m, y, l.out.dim[2], ldc, from, to)
 	}
 }
 
@@ -148,7 +220,7 @@ func (l *lineProduct) multiply(x []float32, line, group, ky int, first, last boo
 	if first {
 		start, lds = l.filter.bias[group*m.N:], 0
 	}
-	together, lo, hi := l.together(), -inf, inf
+	together, lo, hi := w.together(), -inf, inf
 	for kx := 0; kx < w.kernelW; kx += together {
 		if last && kx+together == w.kernelW {
 			lo, hi = l.node.Min, l.node.Max

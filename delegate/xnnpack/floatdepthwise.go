@@ -2,6 +2,7 @@ package xnnpack
 
 import (
 	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // floatDepthwise computes a depthwise convolution. With several output channels per input channel, it
@@ -27,7 +28,7 @@ type depthwiseLines struct {
 	filter *floatFilter
 	y      []float32
 	work   []tapLists
-	side   int        // the number of lists is its square
+	sides  [2]int     // the number of lists is their product
 	plain  windowRows // the input without padding, if windowRows refers to a padded copy
 	copied []float32  // the padded copy, nil for none
 
@@ -38,7 +39,8 @@ type depthwiseLines struct {
 // borders, as the lines themselves do. Windows that end at different borders differ in the sum of their bounds.
 type tapLists []tapList
 
-// A worker has listsOfSide² lists, or 4 if there are more than fewTaps taps.
+// A worker has listsOfSide² lists, or 4 if there are more than fewTaps taps, and fewer for outputs of one
+// line or column.
 const listsOfSide, fewTaps = 4, 64
 
 // tapList contains the offsets of the taps of a window, in the input relative to the first of them,
@@ -57,12 +59,11 @@ func (d *depthwiseLines) set(e *reference, n *node) {
 	d.windowRows = e.windowsOf(n)
 	d.node, d.filter, d.y = n, e.filterOf(n), e.result(n.Out[0])
 	taps := d.w.kernelH * d.w.kernelW
-	d.copyPadded()
-	d.side = d.sideFor(taps)
-	for len(d.work) < e.threads() {
-		d.work = append(d.work, make(tapLists, d.side*d.side))
-	}
+	d.copyPadded(e)
+	d.sides = d.listSides(taps)
+	d.work = grow(d.work, e.threads())
 	for i := range d.work {
+		d.work[i] = grow(d.work[i], d.sides[0]*d.sides[1])
 		for k := range d.work[i] {
 			l := &d.work[i][k]
 			*l = tapList{x: grow(l.x, taps), w: grow(l.w, taps), rows: [2]int{-1, -1}}
@@ -71,12 +72,19 @@ func (d *depthwiseLines) set(e *reference, n *node) {
 	d.lines, d.grain = d.out.leading(2), 1+macsPerRange/8/max(1, d.out.dim[2]*d.out.dim[3]*taps)
 }
 
-// sideFor returns the value of side for so many taps.
-func (d *depthwiseLines) sideFor(taps int) int {
-	if taps > fewTaps {
-		return 2
+// listSides returns the value of sides for so many taps.
+func (d *depthwiseLines) listSides(taps int) (sides [2]int) {
+	for i, n := range d.out.dim[1:3] {
+		switch {
+		case n == 1: // one list is enough
+			sides[i] = 1
+		case taps > fewTaps:
+			sides[i] = 2
+		default:
+			sides[i] = listsOfSide
+		}
 	}
-	return listsOfSide
+	return sides
 }
 
 // paddedSize returns the height and width of a padded copy of the input. ok is false if a copy is not
@@ -91,8 +99,7 @@ func (d *depthwiseLines) paddedSize() (h, v int, ok bool) {
 
 // copyPadded replaces the input by a padded copy if that is faster and the copy is not too large. pad
 // fills it.
-func (d *depthwiseLines) copyPadded() {
-	copied := d.copied
+func (d *depthwiseLines) copyPadded(e *reference) {
 	d.copied = nil
 	h, v, ok := d.paddedSize()
 	if !ok {
@@ -100,23 +107,28 @@ func (d *depthwiseLines) copyPadded() {
 	}
 	d.plain = d.windowRows
 	d.in.dim[1], d.in.dim[2], d.top, d.left = h, v, 0, 0
-	d.copied = grow(copied, d.in.numel())
-	clear(d.copied)
+	e.staged = grow(e.staged, 4*d.in.numel())
+	d.copied = tensor.View[float32](e.staged)[:d.in.numel()]
 	d.x = d.copied
 }
 
-// pad copies the input into the padded copy, if there is one. The padding is already 0.
+// pad copies the input into the padded copy, if there is one, which other nodes overwrite.
 func (d *depthwiseLines) pad() {
 	if d.copied == nil {
 		return
 	}
 	from, c := &d.plain, d.in.dim[3]
-	lines, n := min(from.in.dim[1], d.in.dim[1]-from.top), min(from.in.dim[2], d.in.dim[2]-from.left)*c
-	for image := range d.in.dim[0] {
-		for y := range max(0, lines) {
-			to := d.copied[((image*d.in.dim[1]+from.top+y)*d.in.dim[2]+from.left)*c:]
-			copy(to[:n], from.x[(image*from.in.dim[1]+y)*from.in.dim[2]*c:])
+	lines, left := min(from.in.dim[1], d.in.dim[1]-from.top), from.left*c
+	n, width := min(from.in.dim[2]*c, d.in.dim[2]*c-left), d.in.dim[2]*c
+	for at := range d.in.leading(2) {
+		to, y := d.copied[at*width:][:width], at%d.in.dim[1]-from.top
+		if y < 0 || y >= lines {
+			clear(to)
+			continue
 		}
+		clear(to[:left])
+		copy(to[left:][:n], from.x[(at/d.in.dim[1]*from.in.dim[1]+y)*from.in.dim[2]*c:])
+		clear(to[left+n:])
 	}
 }
 
@@ -149,7 +161,7 @@ func (d *depthwiseLines) line(lists tapLists, line int) {
 // list returns the list of the given taps, from the cache if possible.
 func (d *depthwiseLines) list(lists tapLists, rows, cols taps) *tapList {
 	has := [2][2]int{{rows.lo, rows.hi}, {cols.lo, cols.hi}}
-	l := &lists[(rows.lo+rows.hi)%d.side*d.side+(cols.lo+cols.hi)%d.side]
+	l := &lists[(rows.lo+rows.hi)%d.sides[0]*d.sides[1]+(cols.lo+cols.hi)%d.sides[1]]
 	if l.rows == has[0] && l.cols == has[1] {
 		return l
 	}

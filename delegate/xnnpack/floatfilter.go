@@ -18,7 +18,7 @@ type floatFilter struct {
 type packer func(g *graph, n *node, numbers []float32, panels packPanels) *floatFilter
 
 // packPanels packs a matrix, as [gemm.Pack] does.
-type packPanels func(src []float32, k, n, row, col int) *gemm.Panels
+type packPanels func(src []float32, k, n, run, row, col int) *gemm.Panels
 
 // packFullyConnected packs a filter [output channels, input channels], or its transpose.
 func packFullyConnected(g *graph, n *node, numbers []float32, panels packPanels) *floatFilter {
@@ -27,7 +27,7 @@ func packFullyConnected(g *graph, n *node, numbers []float32, panels packPanels)
 	if n.Flags&flagTransposeWeights != 0 {
 		row, col = cols, 1
 	}
-	return &floatFilter{panels: []*gemm.Panels{panels(numbers, k, cols, row, col)}}
+	return &floatFilter{panels: []*gemm.Panels{panels(numbers, k, cols, k, row, col)}}
 }
 
 // packConvolution packs a filter [output channels, kernel H, kernel W, input channels of a group],
@@ -36,9 +36,22 @@ func packConvolution(_ *graph, n *node, numbers []float32, panels packPanels) *f
 	w, f := n.window(), &floatFilter{}
 	k := w.kernelH * w.kernelW * w.groupIn
 	for i := range w.groups {
-		f.panels = append(f.panels, panels(numbers[i*w.groupOut*k:], k, w.groupOut, 1, k))
+		f.panels = append(f.panels, panels(numbers[i*w.groupOut*k:], k, w.groupOut, n.filterRun(), 1, k))
 	}
 	return f
+}
+
+// filterRun returns the number of rows of a convolution's filter that products never divide, except at
+// multiples of [gemm.Part]: contiguous taps of a line, the taps that are gathered, or one tap.
+func (n *node) filterRun() int {
+	switch w := n.window(); n.Type.tag {
+	case tagConv2d:
+		return w.together() * w.groupIn
+	case tagDepthwiseConv2d:
+		return w.kernelH * w.kernelW
+	default:
+		return w.groupIn
+	}
 }
 
 // packDepthwise returns a filter [1, kernel H, kernel W, output channels] unchanged. With several
@@ -48,9 +61,9 @@ func packDepthwise(_ *graph, n *node, numbers []float32, panels packPanels) *flo
 	if w.groupOut == 1 {
 		return &floatFilter{taps: numbers}
 	}
-	f := &floatFilter{}
+	f, k := &floatFilter{}, w.kernelH*w.kernelW
 	for i := range w.groups {
-		f.panels = append(f.panels, panels(numbers[i*w.groupOut:], w.kernelH*w.kernelW, w.groupOut, w.groups*w.groupOut, 1))
+		f.panels = append(f.panels, panels(numbers[i*w.groupOut:], k, w.groupOut, n.filterRun(), w.groups*w.groupOut, 1))
 	}
 	return f
 }
@@ -102,11 +115,12 @@ func (g *graph) panelElements(n *node, shapes []shape) int {
 	w := n.window()
 	switch {
 	case w == nil:
-		return gemm.Size(n.inputChannels(g), n.outputChannels(g))
+		k := n.inputChannels(g)
+		return gemm.Size(k, n.outputChannels(g), k)
 	case n.isDepthwise():
 		return 0
 	}
-	return w.groups * gemm.Size(shapes[n.In[1]].numel()/max(w.groups*w.groupOut, 1), w.groupOut)
+	return w.groups * gemm.Size(shapes[n.In[1]].numel()/max(w.groups*w.groupOut, 1), w.groupOut, n.filterRun())
 }
 
 // hasQuantizedInput reports whether a node's first input is not floating-point.

@@ -19,9 +19,10 @@ func siluElements(_ *node, dst, src []float32) { simd.SiLU(dst, src) }
 //   - A product of a value and its sigmoid becomes one node.
 //   - A function of each element of a product or convolution is applied to parts of it as soon as they
 //     are computed.
+//   - A resize and a transpose of its result become one node.
 func (g *graph) fuseFunctions(shapes []shape) {
 	f := newFuser(g, shapes)
-	for _, merge := range []func(*node){f.silu, f.function} {
+	for _, merge := range []func(*node){f.silu, f.function, f.planes} {
 		for i := range g.Nodes {
 			if n := &g.Nodes[i]; len(n.Out) > 0 {
 				merge(n)

@@ -67,8 +67,7 @@ var moveNodes = []nodeType{
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err
 			}
-			in, p := s[n.In[0]], params[resizeParams](n)
-			s[n.Out[0]] = shapeOf(in.dim[0], p.height, p.width, in.dim[3])
+			s[n.Out[0]] = params[resizeParams](n).shape(s[n.In[0]])
 			return nil
 		},
 		cost:   func(g *graph, n *node, s []shape) int64 { return times(4, s[n.Out[0]].numel()) },
@@ -231,21 +230,23 @@ func padShape(g *graph, n *node, s []shape) error {
 // concatenate returns the type of a concatenation of k values.
 func concatenate(tag uint8, name string, k int) nodeType {
 	return nodeType{tag: tag, name: name, perInput: true, shape: concatenateShape, native: nativeMove, params: newParams[concatenateParams],
-		read: func(r *reader, t flatbuf.Table, n *node) {
-			params[concatenateParams](n).axis = int(int32(t.Uint32(0, "axis", 0)))
-			for i := range min(k, 4) {
-				n.In = append(n.In, id(t, 1+i, "input_id"))
-			}
-			n.Out = []int{id(t, 5, "output_id")}
-			n.Flags = t.Uint32(6, "flags", 0)
-			if k == 5 {
-				n.In = append(n.In, id(t, 7, "input5_id"))
-			}
-		},
+		read:   func(_ *reader, t flatbuf.Table, n *node) { readConcatenate(t, n, k) },
 		check:  func(g *graph, n *node) error { return checkMove(g, n, moveTypes) },
 		define: func(b *builder, n *node) call { return b.concatenate(n) },
 		work:   noWork,
 		run:    (*reference).concatenate}
+}
+
+func readConcatenate(t flatbuf.Table, n *node, k int) {
+	params[concatenateParams](n).axis = int(int32(t.Uint32(0, "axis", 0)))
+	for i := range min(k, 4) {
+		n.In = append(n.In, id(t, 1+i, "input_id"))
+	}
+	n.Out = []int{id(t, 5, "output_id")}
+	n.Flags = t.Uint32(6, "flags", 0)
+	if k == 5 {
+		n.In = append(n.In, id(t, 7, "input5_id"))
+	}
 }
 
 // of returns the dimension along which values of rank r are concatenated. ok is false if they have

@@ -63,3 +63,6 @@ type concatenateParams struct{ axis int }
 
 // scalarParams is the slope of LeakyReLU or the alpha of ELU.
 type scalarParams struct{ value float32 }
+
+// shape returns the shape of the resized input, [N, H, W, C].
+func (p *resizeParams) shape(in shape) shape { return shapeOf(in.dim[0], p.height, p.width, in.dim[3]) }

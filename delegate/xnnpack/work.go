@@ -150,22 +150,24 @@ func binaryWork(w *work, g *graph, n *node, s []shape, threads int) {
 
 // products returns the work of products and convolutions, whose loops over floats have their own.
 func products(floats workFunc) workFunc {
-	return func(w *work, g *graph, n *node, s []shape, threads int) {
-		switch {
-		case g.takesInt8(n) && !g.staysFloat(n, s):
-			g.int8Work(w, n, s)
-		case g.hasQuantizedInput(n):
-			w.slot(0, times(4, s[n.In[0]].numel()))
-			if n.Type.tag == tagBatchMatrixMultiply {
-				w.slot(1, g.numberBytes(n.In[1], s))
-				w.kept = plus(w.kept, times(4, s[n.In[1]].numel()))
-			}
-			k, cols := g.filterRows(n, s), s[n.Out[0]].last()
-			w.tile = max(w.tile, times(4*tileRows, k+3*cols))
-		default:
-			decodeWork(w, g, n, s, threads)
-			floats(w, g, n, s, threads)
+	return func(w *work, g *graph, n *node, s []shape, threads int) { g.productWork(w, n, s, threads, floats) }
+}
+
+func (g *graph) productWork(w *work, n *node, s []shape, threads int, floats workFunc) {
+	switch {
+	case g.takesInt8(n) && !g.staysFloat(n, s):
+		g.int8Work(w, n, s)
+	case g.hasQuantizedInput(n):
+		w.slot(0, times(4, s[n.In[0]].numel()))
+		if n.Type.tag == tagBatchMatrixMultiply {
+			w.slot(1, g.numberBytes(n.In[1], s))
+			w.kept = plus(w.kept, times(4, s[n.In[1]].numel()))
 		}
+		k, cols := g.filterRows(n, s), s[n.Out[0]].last()
+		w.tile = max(w.tile, times(4*tileRows, k+3*cols))
+	default:
+		decodeWork(w, g, n, s, threads)
+		floats(w, g, n, s, threads)
 	}
 }
 
@@ -194,7 +196,7 @@ func windowWork(w *work, g *graph, n *node, s []shape, _ int) {
 	switch {
 	case n.Type.tag == tagConvTranspose2d || r.isPointwise():
 	case r.suitsLines():
-		w.line = max(w.line, times(4, r.copied()))
+		w.line = max(w.line, times(4, r.copies()))
 	default:
 		w.line = max(w.line, times(4, min(gatheredRows, max(1, r.out.leading(3))), min(gatheredDepth, r.w.kernelH*r.w.kernelW*r.w.groupIn)))
 	}
@@ -209,9 +211,10 @@ func depthwiseWork(w *work, g *graph, n *node, s []shape, threads int) {
 	runtimeFilter(w, g, n, s)
 	d := depthwiseLines{windowRows: n.windows(s[n.In[0]], s[n.Out[0]])}
 	taps := d.w.kernelH * d.w.kernelW
-	w.kept = plus(w.kept, times(threads, d.sideFor(taps)*d.sideFor(taps), 16*taps))
+	sides := d.listSides(taps)
+	w.kept = plus(w.kept, times(threads, sides[0]*sides[1], 16*taps))
 	if h, v, ok := d.paddedSize(); ok {
-		w.kept = plus(w.kept, times(4, d.in.dim[0], h, v, d.in.dim[3]))
+		w.staged = max(w.staged, times(4, d.in.dim[0], h, v, d.in.dim[3]))
 	}
 }
 
@@ -220,7 +223,7 @@ func batchWork(w *work, _ *graph, n *node, s []shape, _ int) {
 	b, out := s[n.In[1]], s[n.Out[0]]
 	w.kept = plus(w.kept, plus(times(16, out.leading(out.rank-2)), times(4, out.fromEnd(0))))
 	if n.Flags&flagTransposeWeights != 0 && out.fromEnd(1) > gemm.FewRows {
-		w.staged = max(w.staged, times(4, b.leading(b.rank-2), gemm.Size(b.fromEnd(0), b.fromEnd(1))))
+		w.staged = max(w.staged, times(4, b.leading(b.rank-2), gemm.Size(b.fromEnd(0), b.fromEnd(1), b.fromEnd(0))))
 	}
 }
 
@@ -248,7 +251,7 @@ func meanWork(w *work, g *graph, n *node, s []shape, threads int) {
 // resizeWork is of resizes: two lines of the output, and the positions of its pixels.
 func resizeWork(w *work, g *graph, n *node, s []shape, threads int) {
 	decodeWork(w, g, n, s, threads)
-	out := s[n.Out[0]]
+	out := params[resizeParams](n).shape(s[n.In[0]])
 	w.line = max(w.line, times(8, out.dim[2], out.dim[3]))
 	w.kept = plus(w.kept, times(24, out.dim[2]))
 }

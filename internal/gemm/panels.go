@@ -11,64 +11,95 @@ import (
 )
 
 // Panels is a K×N matrix of float32, packed for products: panels of [simd.PanelCols] columns, one
-// after the other, each dense. The last panel has the remaining columns, rounded up to half a
-// panel; columns beyond N are unused.
+// after the other, each dense. The last panel has the remaining columns, rounded up to a quarter of
+// a panel; columns beyond N are unused. If few columns remain beyond whole halves, they may be
+// interleaved, as [simd.MulAddInterleaved] reads them, behind the panels.
 type Panels struct {
-	K, N int
-	data []float32
+	K, N  int
+	run   int  // rows of a run, which start at a step of their own in interleaved columns
+	wide  int  // columns in panels
+	mixed bool // there are interleaved columns
+	data  []float32
 }
 
 const (
-	cols = simd.PanelCols
-	half = cols / 2
+	cols          = simd.PanelCols
+	half, quarter = cols / 2, cols / 4
 )
 
-// Size returns the number of elements of a packed k×n matrix.
-func Size(k, n int) int { return k * ((n + half - 1) / half * half) }
+// Size returns the number of elements of a packed k×n matrix whose rows are in runs; see [Pack].
+func Size(k, n, run int) int {
+	m := layout(k, n, run)
+	return m.size()
+}
 
-// Place returns a k×n matrix in data, of [Size] elements, which [Panels.Repack] sets.
-func Place(data []float32, k, n int) Panels { return Panels{K: k, N: n, data: data} }
+// minRun is the minimum number of rows of a run that is not whole steps of interleaved columns.
+const minRun = 8
 
-// Pack packs a k×n matrix: element (p, j) is src[p·row+j·col]. row or col must be 1. It panics if
-// src is too short.
-func Pack(src []float32, k, n, row, col int) *Panels {
-	m := &Panels{}
-	m.Reserve(k, n)
-	m.Repack(src, row, col)
+// layout returns a matrix without elements.
+func layout(k, n, run int) Panels {
+	m := Panels{K: k, N: n, run: max(run, 1), wide: (n + quarter - 1) / quarter * quarter}
+	rest := n % half
+	divided := m.run%Part > 0 && (m.run < minRun || m.run < k && k > Depth)
+	if m.mixed = simd.Interleaves() && k > 0 && rest > 0 && rest <= simd.MaxInterleaved && !divided; m.mixed {
+		m.wide = n - rest
+	}
 	return m
 }
 
-// PackIn is Pack into the first [Size] elements of data, which the matrix retains.
-func PackIn(data, src []float32, k, n, row, col int) *Panels {
-	m := &Panels{K: k, N: n, data: data[:Size(k, n)]}
-	m.Repack(src, row, col)
+func (m *Panels) size() int { return m.K*m.wide + m.interleaved(m.K) }
+
+// interleaved returns the number of interleaved elements of the first k rows.
+func (m *Panels) interleaved(k int) int {
+	if !m.mixed {
+		return 0
+	}
+	return simd.InterleavedSize(k/m.run, m.run) + simd.InterleavedSize(1, k%m.run)
+}
+
+// Place returns a k×n matrix of one run in data, of [Size] elements, which [Panels.Repack] sets.
+func Place(data []float32, k, n int) Panels {
+	m := layout(k, n, k)
+	m.data = data
 	return m
+}
+
+// Pack packs a k×n matrix: element (p, j) is src[p·row+j·col]. row or col must be 1. Products of parts
+// of the rows are of whole runs of the given number of rows, or of multiples of [Part] rows of one.
+// It panics if src is too short.
+func Pack(src []float32, k, n, run, row, col int) *Panels {
+	return PackIn(make([]float32, Size(k, n, run)), src, k, n, run, row, col)
+}
+
+// PackIn is Pack into the first [Size] elements of data, which the matrix retains.
+func PackIn(data, src []float32, k, n, run, row, col int) *Panels {
+	m := layout(k, n, run)
+	m.data = data[:m.size()]
+	m.Repack(src, row, col)
+	return &m
 }
 
 // Size returns the number of elements of the packed matrix.
 func (m *Panels) Size() int { return len(m.data) }
 
-// Reserve makes m a k×n matrix, whose elements [Panels.Repack] then sets. It allocates only if m
-// was smaller before.
-func (m *Panels) Reserve(k, n int) {
-	m.K, m.N = k, n
-	if size := Size(k, n); cap(m.data) < size {
-		m.data = make([]float32, size)
-	} else {
-		m.data = m.data[:size]
-	}
-}
-
 // Repack replaces the elements; see [Pack].
 func (m *Panels) Repack(src []float32, row, col int) {
-	for j := 0; j < m.N; j += cols {
+	for j := 0; j < min(m.N, m.wide); j += cols {
 		panel, pitch := m.panel(j)
-		n := min(cols, m.N-j)
+		n := min(cols, m.N-j, m.wide-j)
 		if col == 1 {
 			simd.CopyRows(panel, src[j:], m.K, n, pitch, row)
 		} else {
 			transpose(panel, src[j*col:], n, m.K, pitch, col)
 		}
+	}
+	if !m.mixed {
+		return
+	}
+	to, from, runs := m.data[m.K*m.wide:], src[m.wide*col:], m.K/m.run
+	simd.PackInterleaved(to, from, m.N-m.wide, runs, m.run, row, col)
+	if k := runs * m.run; k < m.K {
+		simd.PackInterleaved(to[m.interleaved(k):], from[k*row:], m.N-m.wide, 1, m.K-k, row, col)
 	}
 }
 
@@ -89,16 +120,16 @@ func transpose(dst, src []float32, n, k, pitch, row int) {
 
 // panel returns the panel that starts at column j, and its row stride.
 func (m *Panels) panel(j int) (data []float32, pitch int) {
-	pitch = min(cols, (m.N-j+half-1)/half*half)
+	pitch = min(cols, m.wide-j)
 	return m.data[j*m.K:][:m.K*pitch], pitch
 }
 
 // Panels returns the number of panels.
 func (m *Panels) Panels() int { return (m.N + cols - 1) / cols }
 
-// depth is how many rows of a panel are used at a time: they stay in the first-level cache during a
+// Depth is how many rows of a panel are used at a time: they stay in the first-level cache during a
 // pass over rows of a.
-const depth = 384
+const Depth = 384
 
 // Mul multiplies rows of a by the columns of panels [from, to), adds bias to each row and clamps
 // the sums to [lo, hi]; NaN is preserved:
@@ -112,8 +143,8 @@ func (m *Panels) Mul(rows int, a []float32, lda int, bias, c []float32, ldc int,
 		from = m.mulRow(a, bias, c, lo, hi, from, to)
 	}
 	start, lds, inf := bias, 0, float32(math.Inf(1))
-	for p := 0; p == 0 || p < m.K; p += depth {
-		k, low, high := min(depth, m.K-p), -inf, inf
+	for p := 0; p == 0 || p < m.K; p += Depth {
+		k, low, high := min(Depth, m.K-p), -inf, inf
 		if p+k == m.K {
 			low, high = lo, hi
 		}
@@ -132,6 +163,9 @@ func (m *Panels) mulRow(a, bias, c []float32, lo, hi float32, from, to int) int 
 	return from + simd.RowPanels(whole-from, m.K, a, m.data[at*m.K:], m.K*cols, bias[at:], c[at:], lo, hi)
 }
 
+// Part is the number of rows of a run that parts of it must be multiples of, if they do not end it.
+const Part = simd.MaxInterleaved
+
 // MulAdd is a part of [Panels.Mul]: it multiplies rows of a by rows [p, p+k) of panels [from, to),
 // adds the sums to rows of start and clamps the results:
 //
@@ -139,10 +173,26 @@ func (m *Panels) mulRow(a, bias, c []float32, lo, hi float32, from, to int) int 
 //
 // start may be c, with the same stride; an lds of 0 adds one row to all.
 func (m *Panels) MulAdd(rows, p, k int, a []float32, lda int, start []float32, lds int, c []float32, ldc int, lo, hi float32, from, to int) {
+	if k > m.run && m.mixed && m.run%Part > 0 {
+		m.MulAddRuns(rows, p, k/m.run, m.run, a, lda, m.run, start, lds, c, ldc, lo, hi, from, to)
+		return
+	}
+	m.MulAddRuns(rows, p, 1, k, a, lda, k, start, lds, c, ldc, lo, hi, from, to)
+}
+
+// MulAddRuns is MulAdd for rows of a that are several runs of k elements, run apart. With more than
+// one, k must be the number of rows of the matrix's runs.
+func (m *Panels) MulAddRuns(rows, p, runs, k int, a []float32, lda, run int, start []float32, lds int, c []float32, ldc int, lo, hi float32, from, to int) {
 	for q := from; q < to; q++ {
 		j := q * cols
-		panel, pitch := m.panel(j)
-		simd.MulAddClamp(rows, min(cols, m.N-j), k, a, lda, 1, panel[p*pitch:], pitch, start[j:], lds, c[j:], ldc, lo, hi)
+		if n := min(cols, m.N-j, m.wide-j); n > 0 {
+			panel, pitch := m.panel(j)
+			simd.MulAddRuns(rows, n, runs, k, a, lda, run, panel[p*pitch:], pitch, start[j:], lds, c[j:], ldc, lo, hi)
+		}
+	}
+	if j := m.wide; to == m.Panels() && from < to && m.mixed {
+		b := m.data[m.K*j+m.interleaved(p):]
+		simd.MulAddInterleaved(rows, m.N-j, runs, k, a, lda, run, b, start[j:], lds, c[j:], ldc, lo, hi)
 	}
 }
 
@@ -151,7 +201,7 @@ func (m *Panels) MulAdd(rows, p, k int, a []float32, lda int, start []float32, l
 const FewRows = 2
 
 // TransposedWork returns how many elements of work [MulTransposed] needs for sums of k products.
-func TransposedWork(k int) int { return min(k, depth) * cols }
+func TransposedWork(k int) int { return min(k, Depth) * cols }
 
 // MulTransposed multiplies rows of a by rows of b:
 //
@@ -170,8 +220,8 @@ func MulTransposed(m, n, k int, a []float32, lda int, b []float32, ldb int, c []
 	}
 	for j := 0; j < n; j += cols {
 		w, start, lds := min(cols, n-j), zeros[:], 0
-		for p := 0; p == 0 || p < k; p += depth {
-			part := min(depth, k-p)
+		for p := 0; p == 0 || p < k; p += Depth {
+			part := min(Depth, k-p)
 			transpose(work, b[j*ldb+p:], w, part, cols, ldb)
 			simd.MulAddTo(m, w, part, a[p:], lda, 1, work, cols, start, lds, c[j:], ldc)
 			start, lds = c[j:], ldc

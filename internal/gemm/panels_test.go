@@ -22,7 +22,7 @@ func TestPanels(t *testing.T) {
 	for range 600 {
 		m, n, k := 1+r.IntN(20), 1+r.IntN(150), r.IntN(60)
 		if r.IntN(10) == 0 {
-			k += 2 * depth
+			k += 2 * Depth
 		}
 		row, col := n+r.IntN(3), 1
 		if r.IntN(2) == 0 {
@@ -30,16 +30,16 @@ func TestPanels(t *testing.T) {
 		}
 		lda, ldc := k+r.IntN(3), n+r.IntN(3)
 		src, a, bias := random(r, k*row+n*col+1), random(r, m*lda+1), random(r, n)
-		p := Pack(src, k, n, row, col)
+		p := Pack(src, k, n, k, row, col)
 		if r.IntN(2) == 0 {
-			p = PackIn(random(r, Size(k, n)+r.IntN(3)), src, k, n, row, col)
+			p = PackIn(random(r, Size(k, n, k)+r.IntN(3)), src, k, n, k, row, col)
 		}
 		c, parts := random(r, m*ldc), make([]float32, m*ldc)
 		untouched := append([]float32(nil), c...)
 		split := r.IntN(p.Panels() + 1)
 		p.Mul(m, a, lda, bias, c, ldc, -0.5, 1, 0, split)
 		p.Mul(m, a, lda, bias, c, ldc, -0.5, 1, split, p.Panels())
-		first := r.IntN(k + 1)
+		first := r.IntN(k/Part+1) * Part
 		p.MulAdd(m, 0, first, a, lda, bias, 0, parts, ldc, -100, 100, 0, p.Panels())
 		p.MulAdd(m, first, k-first, a[first:], lda, parts, ldc, parts, ldc, -0.5, 1, 0, p.Panels())
 		for i := range c {
@@ -65,13 +65,53 @@ func TestPanels(t *testing.T) {
 	}
 }
 
+// TestPanelsOfRuns multiplies rows that are several runs, as they are and packed one behind the other, by a matrix
+// packed for runs.
+func TestPanelsOfRuns(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	for range 400 {
+		m, n, runs, run := 1+r.IntN(20), 1+r.IntN(60), 1+r.IntN(4), 1+r.IntN(50)
+		if r.IntN(8) == 0 {
+			run += 2 * Depth / runs
+		}
+		k, apart := runs*run, run+r.IntN(4)
+		lda := runs*apart + r.IntN(3)
+		src, a, bias := random(r, k*n), random(r, m*lda), random(r, n)
+		p := Pack(src, k, n, run, 1, k)
+		dense, c, once := random(r, m*k), random(r, m*n), random(r, m*n)
+		for i := range m {
+			for q := range runs {
+				copy(dense[i*k+q*run:], a[i*lda+q*apart:][:run])
+			}
+		}
+		first := r.IntN(runs + 1)
+		p.MulAdd(m, 0, first*run, dense, k, bias, 0, c, n, -100, 100, 0, p.Panels())
+		if first < runs {
+			p.MulAddRuns(m, first*run, runs-first, run, a[first*apart:], lda, apart, c, n, c, n, -0.5, 1, 0, p.Panels())
+		} else {
+			p.MulAdd(m, k, 0, nil, 0, c, n, c, n, -0.5, 1, 0, p.Panels())
+		}
+		p.Mul(m, dense, k, bias, once, n, -0.5, 1, 0, p.Panels())
+		for i := range c {
+			want := float64(bias[i%n])
+			for q := range k {
+				want += float64(dense[i/n*k+q]) * float64(src[i%n*k+q])
+			}
+			want = min(max(want, -0.5), 1)
+			if d := max(math.Abs(float64(c[i])-want), math.Abs(float64(once[i])-want)); !(d <= 1e-5) {
+				t.Fatalf("%dx%d, %d runs of %d, first %d, element (%d, %d): got %v in runs and %v at once, want %v", m, n, runs, run, first, i/n, i%n, c[i], once[i], want)
+			}
+		}
+	}
+}
+
 // TestMulTransposed compares products with the rows of a matrix with sums in float64.
 func TestMulTransposed(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 300 {
 		m, n, k := 1+r.IntN(9), 1+r.IntN(100), 1+r.IntN(60)
 		if r.IntN(10) == 0 {
-			k += 2 * depth
+			k += 2 * Depth
 		}
 		lda, ldb, ldc := k+r.IntN(3), k+r.IntN(3), n+r.IntN(3)
 		a, b, c, work := random(r, m*lda), random(r, n*ldb), random(r, m*ldc), make([]float32, TransposedWork(k))

@@ -1,0 +1,173 @@
+package xnnpack
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/internal/simd"
+)
+
+// resizePlanesNode is a node type of the Go engine only: a resize whose output is transposed to
+// [N, C, H, W], without a copy in between.
+var resizePlanesNode = nodeType{name: "ResizeBilinearToPlanes", check: func(*graph, *node) error { return nil },
+	params: newParams[resizeParams], bySize: true, work: resizeWork, run: (*reference).resizePlanes,
+	shape: func(g *graph, n *node, s []shape) error {
+		if err := wantRank(g, n, n.In[0], s, 4); err != nil {
+			return err
+		}
+		s[n.Out[0]] = params[resizeParams](n).shape(s[n.In[0]]).permuted(toChannelsFirst)
+		return nil
+	},
+	cost: func(g *graph, n *node, s []shape) int64 { return times(4, s[n.Out[0]].numel()) }}
+
+// planes merges a transpose into the resize before it.
+func (f *fuser) planes(n *node) {
+	if !n.isTranspose(toChannelsFirst) || !f.between(n.In[0]) {
+		return
+	}
+	p := f.producer[n.In[0]]
+	if p == nil || p.Type.tag != tagResizeBilinear2D || !f.all(fp32, p.In[0], n.Out[0]) {
+		return
+	}
+	p.Type, p.Out = &resizePlanesNode, []int{n.Out[0]}
+	f.producer[n.Out[0]] = p
+	n.Out = nil
+}
+
+// resizeLines interpolates lines of the output: first between pixels of two lines of the input,
+// which the next output line often shares, then between these two lines.
+type resizeLines struct {
+	node         *node
+	x, y         []float32
+	in, out      shape // [N, H, W, C]
+	planes       bool  // the output is transposed to [N, C, H, W]
+	columns      []samplePoint
+	work         []resizedLines
+	lines, grain int
+}
+
+// resizedLines are two input lines, interpolated to the width of the output, and their indices.
+type resizedLines struct {
+	data [2][]float32
+	line [2]int
+}
+
+// samplePoint is the position of an output pixel among input pixels: between lo and hi, at fraction
+// weight from lo.
+type samplePoint struct {
+	lo, hi int
+	weight float32
+}
+
+func (e *reference) resize(n *node)       { e.resizeTo(n, false) }
+func (e *reference) resizePlanes(n *node) { e.resizeTo(n, true) }
+
+func (e *reference) resizeTo(n *node, planes bool) {
+	r, stale := loopOf[resizeLines](e, n, e.direct[n.at])
+	if stale {
+		r.planes = planes
+		r.set(e, n)
+	}
+	e.Parallel(r.lines, r.grain, r)
+	e.store(n.Out[0])
+}
+
+func (r *resizeLines) set(e *reference, n *node) {
+	r.node, r.in = n, e.shapes[n.In[0]]
+	r.out = params[resizeParams](n).shape(r.in)
+	r.x, r.y = e.load(0, n.In[0]), e.result(n.Out[0])
+	r.columns = grow(r.columns, r.out.dim[2])
+	for i := range r.columns {
+		r.columns[i] = n.sample(i, r.in.dim[2], r.out.dim[2])
+	}
+	pitch := r.out.dim[2] * r.in.dim[3]
+	e.reserve(2 * pitch)
+	r.work = grow(r.work, e.threads())
+	for i := range r.work {
+		r.work[i].data = [2][]float32{e.lines[i][:pitch], e.lines[i][pitch : 2*pitch]}
+	}
+	r.lines = r.out.leading(2)
+	r.grain = 1 + elementsPerRange/max(1, 2*r.out.dim[2]*r.in.dim[3])
+}
+
+// Range computes lines [lo, hi) of the output, counted over all images.
+func (r *resizeLines) Range(worker, lo, hi int) {
+	w := &r.work[worker]
+	w.line = [2]int{-1, -1}
+	for line := lo; line < hi; line++ {
+		s := r.node.sample(line%r.out.dim[1], r.in.dim[1], r.out.dim[1])
+		image := line / r.out.dim[1] * r.in.dim[1]
+		if w.line[1] == image+s.lo { // the next input line
+			w.data[0], w.data[1] = w.data[1], w.data[0]
+			w.line = [2]int{w.line[1], -1}
+		}
+		from, to := r.resized(w, 0, image+s.lo), []float32(nil)
+		if s.weight != 0 {
+			to = r.resized(w, 1, image+s.hi)
+		}
+		r.write(line, from, to, s.weight)
+	}
+}
+
+// write writes a line of the output between two resized lines, or the first if there is no other.
+func (r *resizeLines) write(line int, from, to []float32, weight float32) {
+	n, parts, step := len(from), 1, 0
+	at := line * n
+	if r.planes {
+		n, parts, step = r.out.dim[2], r.out.dim[3], r.out.dim[1]*r.out.dim[2]
+		at = line/r.out.dim[1]*parts*step + line%r.out.dim[1]*n
+	}
+	for k := range parts {
+		y, a := r.y[at+k*step:][:n], from[k*n:][:n]
+		if to == nil {
+			copy(y, a)
+			continue
+		}
+		simd.Lerp(y, a, to[k*n:][:n], weight)
+	}
+}
+
+// resized returns an input line, interpolated to the output width, in buffer k of a worker.
+func (r *resizeLines) resized(w *resizedLines, k, line int) []float32 {
+	to := w.data[k][:r.out.dim[2]*r.in.dim[3]]
+	if w.line[k] != line {
+		w.line[k] = line
+		r.widen(to, r.x[line*r.in.dim[2]*r.in.dim[3]:])
+	}
+	return to
+}
+
+// widen interpolates between the pixels of a line to the width of the output.
+func (r *resizeLines) widen(y, from []float32) {
+	c := r.in.dim[3]
+	if c >= 8 && !r.planes {
+		for i, s := range r.columns {
+			simd.Lerp(y[i*c:][:c], from[s.lo*c:], from[s.hi*c:], s.weight)
+		}
+		return
+	}
+	pixel, step := c, 1
+	if r.planes {
+		pixel, step = 1, len(r.columns)
+	}
+	for i, s := range r.columns {
+		to, a, b := y[i*pixel:], from[s.lo*c:][:c], from[s.hi*c:][:c]
+		for k := range a {
+			to[k*step] = a[k] + float32(s.weight*float32(b[k]-a[k]))
+		}
+	}
+}
+
+// sample returns the position of output pixel o of m among in input pixels.
+func (n *node) sample(o, in, m int) samplePoint {
+	scale := float32(in) / float32(m)
+	if n.Flags&flagAlignCorners != 0 && m != 1 {
+		scale = float32(in-1) / float32(m-1)
+	}
+	at := float32(o) * scale
+	if n.Flags&(flagAlignCorners|flagLegacyResize) == 0 {
+		at = max(0, float32((float32(o)+0.5)*scale)-0.5)
+	}
+	floor := float32(math.Floor(float64(at)))
+	lo := min(int(floor), in-1)
+	return samplePoint{lo, min(lo+1, in-1), at - floor}
+}

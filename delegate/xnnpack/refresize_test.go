@@ -1,0 +1,40 @@
+package xnnpack
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// planesGraph returns a resize and a transpose to [N, C, H, W]. If seen is set, the value between them
+// is an output too, so that they are not merged.
+func planesGraph(c, h, v, height, width int, flags uint32, seen bool) *graph {
+	m := newMaker(11)
+	x, r, y := m.input(fp32, 2, h, v, c), m.value(fp32, 2, height, width, c), m.value(fp32, 2, c, height, width)
+	m.node("StaticResizeBilinear2D", []int{x}, []int{r}, func(n *node) { *params[resizeParams](n), n.Flags = resizeParams{height, width}, flags })
+	m.node("StaticTranspose", []int{r}, []int{y}, func(n *node) { params[transposeParams](n).perm = toChannelsFirst })
+	if seen {
+		return m.done(r, y)
+	}
+	return m.done(y)
+}
+
+// TestResizeToPlanes compares a resize that is merged with a transpose with the two nodes.
+func TestResizeToPlanes(t *testing.T) {
+	for _, flags := range []uint32{0, flagAlignCorners, flagLegacyResize} {
+		for _, s := range [][5]int{{1, 1, 1, 4, 4}, {3, 7, 5, 14, 15}, {8, 6, 6, 24, 24}, {17, 9, 9, 4, 5}, {6, 6, 6, 96, 96}, {24, 5, 7, 5, 7}} {
+			u, g := mustUnit(t, planesGraph(s[0], s[1], s[2], s[3], s[4], flags, false), EngineReference, delegate.Instance{})
+			both, other := mustUnit(t, planesGraph(s[0], s[1], s[2], s[3], s[4], flags, true), EngineReference, delegate.Instance{})
+			if len(g.Nodes) != 1 || len(other.Nodes) != 2 {
+				t.Fatalf("%v: %d and %d nodes, want 1 and 2", s, len(g.Nodes), len(other.Nodes))
+			}
+			got, want := newMaker(5).arguments(g), newMaker(5).arguments(other)
+			mustExecute(t, u, got)
+			mustExecute(t, both, want)
+			if !bytes.Equal(got[1].Tensor.Data, want[2].Tensor.Data) {
+				t.Errorf("flags %d, %v: got %v, want %v", flags, s, numbersOf(got[1].Tensor), numbersOf(want[2].Tensor))
+			}
+		}
+	}
+}
