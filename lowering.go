@@ -29,7 +29,7 @@ func (c *config) compilers() (list []delegate.Compiler) {
 func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) error {
 	p.drop(w, len(p.spec.Delegates)) // an earlier attempt may have left some
 	p.packed, p.graphs = nil, nil
-	by := lower.Backends{Compilers: p.config.compilers(), MinProfit: p.config.minProfit, Payloads: p.payloads()}
+	by := lower.Backends{Compilers: p.config.compilers(), MinProfit: p.config.minProfit, Payloads: p.payloads(), Dataflow: p.flow}
 	by.Compile = func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error {
 		return p.compileGraph(ctx, w, c, g)
 	}

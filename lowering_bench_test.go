@@ -40,7 +40,7 @@ func BenchmarkRegions(b *testing.B) {
 // TestRegionsAllocations bounds what the search for regions allocates for each instruction: at load
 // its time is mostly that of memory.
 func TestRegionsAllocations(t *testing.T) {
-	const most = 45
+	const most = 30
 	p, base, by := regionSearch(t, "testdata/digits/portable.pte")
 	defer p.Close()
 	taken := 0
@@ -62,11 +62,12 @@ func regionSearch(t testing.TB, path string) (*Program, *prepared, lower.Backend
 	if err != nil {
 		t.Fatal(err)
 	}
-	base, err := p.slots[0].preparation.describe(t.Context(), nil)
+	preparation := p.slots[0].preparation
+	base, err := preparation.describe(t.Context(), nil)
 	if err != nil {
 		p.Close()
 		t.Fatal(err)
 	}
-	return p, base, lower.Backends{Compilers: p.config.compilers(), MinProfit: p.config.minProfit,
+	return p, base, lower.Backends{Compilers: p.config.compilers(), MinProfit: p.config.minProfit, Dataflow: preparation.flow,
 		Compile: func(context.Context, delegate.Compiler, *delegate.Graph) error { return nil }}
 }

@@ -148,6 +148,7 @@ type preparation struct {
 	held       map[string]int64  // memory reported to observers, by kind
 	opened     []*openedPayload  // by delegate; nil for those that are compiled
 	base       *prepared         // the method before lowering to backends, which later attempts reuse
+	flow       *ir.Flow          // of that method, until it is lowered or discarded
 	unread                       // constants to be released
 
 	measured regionImage // the latest measured image, until it is decided whether it is used; may have no image
@@ -176,6 +177,7 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 		p.release(w, base)
 	}
 	done = p.base.copy()
+	defer func() { p.flow = nil }()
 	if p.config.lowering.lowers() {
 		err = p.regions(ctx, w, done)
 	} else {
@@ -238,7 +240,7 @@ func (p *preparation) rewrite(ctx context.Context, w *watch, m *ir.Method, done 
 		if p.config.maxMemory > 0 { // then constants that take more memory than they save are not folded
 			budget.Bytes = 0
 		}
-		done.ir, done.rewritten, err = lower.Rewrite(ctx, done.ir, k, p.config.operators, budget)
+		done.ir, p.flow, done.rewritten, err = lower.Rewrite(ctx, done.ir, k, p.config.operators, budget)
 		if err := w.stage(trace.StageRewrite, done.rewrittenBytes(), p.placed(err)); err != nil {
 			return err
 		}

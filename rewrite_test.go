@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -404,6 +405,29 @@ func TestRewriteCases(t *testing.T) {
 				t.Errorf("rewritten: %v, want %v", counts, tt.want)
 			}
 		})
+	}
+}
+
+// TestRewritesKeepErrors checks that movements to other sizes than those of their outs still fail.
+func TestRewritesKeepErrors(t *testing.T) {
+	for name, move := range map[string]func(c *sample, v, out int) int{
+		"reshape": func(c *sample, v, out int) int { return c.to(out, "aten::view_copy.out", v, c.numbers(2, 4)) },
+		"permute": func(c *sample, v, out int) int { return c.to(out, "aten::permute_copy.out", v, c.numbers(0, 1, 2)) },
+		"alias":   func(c *sample, v, out int) int { return c.to(out, "aten::alias_copy.out", v) },
+	} {
+		for _, lowering := range []Lowering{LowerOff, LowerRewrite} {
+			c := newSample()
+			c.m.Outputs = []int{c.neg(move(c, c.neg(c.x), c.sized(4, 2)))}
+			c.m.Name, c.m.Arenas = "forward", []pte.Arena{{Size: c.l.offset + cubeBytes}}
+			m, err := loadFloats(&c.m, lowering)
+			if err != nil {
+				t.Fatal(err)
+			}
+			setCubes(m, 1, 0)
+			if err := m.Execute(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot resize") {
+				t.Errorf("%s, lowering %v: got %v, want an error about the out's sizes", name, lowering, err)
+			}
+		}
 	}
 }
 

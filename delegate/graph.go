@@ -28,12 +28,14 @@ type Graph struct {
 	// is freed.
 	Release func(data []byte) bool
 	// Kept is what the compiler keeps of the graph from one call to the next, such as its own form of
-	// it. Nothing else reads it.
+	// it. Nothing else reads it. If it has a method Drop(), that is called when the graph will not be
+	// compiled, and is then not used any more.
 	Kept any
 
 	indexed sync.Once
-	writers []int
-	readers [][]int
+	writers []int   // by value
+	ends    []int32 // by value: where its readers end in the list, and where those of the next one begin
+	readers []int
 }
 
 // Writer returns the index of the call that writes value v, -1 for inputs, constants and values
@@ -47,26 +49,51 @@ func (g *Graph) Writer(v int) int {
 // without duplicates. The caller of the graph additionally reads outputs.
 func (g *Graph) Readers(v int) []int {
 	g.indexed.Do(g.index)
-	return g.readers[v]
+	from := int32(0)
+	if v > 0 {
+		from = g.ends[v-1]
+	}
+	return g.readers[from:g.ends[v]:g.ends[v]]
 }
 
+// index lists the readers of all values one behind the other.
 func (g *Graph) index() {
-	g.writers, g.readers = make([]int, len(g.Values)), make([][]int, len(g.Values))
-	for v := range g.writers {
-		g.writers[v] = -1
+	n, list := len(g.Values), []int(nil)
+	g.writers, g.ends = make([]int, n), make([]int32, n+1)
+	each := func(add func(v, i int)) {
+		g.forget()
+		for i := range g.Calls {
+			list = g.Reads(list[:0], i)
+			for _, v := range list {
+				if g.writers[v] != i { // used for the last reader
+					g.writers[v] = i
+					add(v, i)
+				}
+			}
+		}
 	}
-	var list []int
+	each(func(v, _ int) { g.ends[v+1]++ })
+	for v := range n {
+		g.ends[v+1] += g.ends[v]
+	}
+	g.readers = make([]int, g.ends[n])
+	each(func(v, i int) {
+		g.readers[g.ends[v]] = i
+		g.ends[v]++
+	})
+	g.forget()
 	for i := range g.Calls {
 		list = g.Writes(list[:0], i)
 		for _, v := range list {
 			g.writers[v] = i
 		}
-		list = g.Reads(list[:0], i)
-		for _, v := range list {
-			if n := len(g.readers[v]); n == 0 || g.readers[v][n-1] != i {
-				g.readers[v] = append(g.readers[v], i)
-			}
-		}
+	}
+}
+
+// forget clears the table of writers.
+func (g *Graph) forget() {
+	for v := range g.writers {
+		g.writers[v] = -1
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
@@ -154,15 +155,36 @@ type keptPlan struct {
 }
 
 // keep keeps the plan of a dry lowering for the graph's next call, if only late constants are not
-// final.
+// final. The lowering continues with another graph.
 func (l *lowering) keep(x *plan) {
 	if l.rough || x.repaired != nil {
 		return
 	}
-	own := *x.graph
-	own.Values, own.Nodes, own.Args = slices.Clone(own.Values), slices.Clone(own.Nodes), slices.Clone(own.Args)
-	x.graph = &own
 	l.in.Kept = &keptPlan{x, l.late, max(l.in.Threads, 1)}
+	l.g, l.copies = spareGraph(), nil // late constants refer to the copies
+}
+
+// spareGraphs contains empty graphs with memory.
+var spareGraphs sync.Pool
+
+func spareGraph() *graph {
+	if g, ok := spareGraphs.Get().(*graph); ok {
+		return g
+	}
+	return &graph{Version: identifiers[0]}
+}
+
+// Drop gives the memory of the plan to other lowerings.
+func (k *keptPlan) Drop() {
+	k.graph.empty()
+	spareGraphs.Put(k.graph)
+}
+
+// empty removes values, nodes and arguments.
+func (g *graph) empty() {
+	clear(g.Values)
+	clear(g.Nodes)
+	*g = graph{Version: g.Version, Values: g.Values[:0], Nodes: g.Nodes[:0], Args: g.Args[:0]}
 }
 
 // planRegion returns the plan of a region with all its constants. The graph no longer keeps it.

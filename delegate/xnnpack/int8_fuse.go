@@ -22,8 +22,11 @@ var tableNode = nodeType{name: "Table", check: func(*graph, *node) error { retur
 func (g *graph) fuseTables(shapes []shape) { g.fuseTablesBy(shapes, (*tableRegion).compute) }
 
 // fusedForGo returns the graph that the Go engine runs, with tables without contents, for estimates. It
-// shares the values and the contents of the nodes.
+// shares the values and the contents of the nodes, or is the graph itself.
 func (g *graph) fusedForGo(shapes []shape) *graph {
+	if !slices.ContainsFunc(g.Nodes, func(n node) bool { return n.Type.elements != nil || g.endsTable(n) }) {
+		return g
+	}
 	c := *g
 	c.Nodes = slices.Clone(g.Nodes)
 	c.fuseTablesBy(shapes, func(*tableRegion, int) (*[256]uint8, error) { return nil, nil })

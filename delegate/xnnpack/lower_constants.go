@@ -48,7 +48,7 @@ func (l *lowering) prepare(c *lowerCall) {
 
 // constantCall folds a call, after the calls that compute its operands.
 func (l *lowering) constantCall(i int) bool {
-	c := &lowerCall{lowering: l, call: &l.in.Calls[i], index: i}
+	c := l.newCall(i, nil)
 	l.prepare(c)
 	return l.folds(c)
 }
@@ -56,8 +56,17 @@ func (l *lowering) constantCall(i int) bool {
 // own clones the values before they are first changed, so that those of the graph stay unchanged.
 func (l *lowering) own() {
 	if len(l.vals) > 0 && &l.vals[0] == &l.in.Values[0] {
-		l.vals = slices.Clone(l.vals)
+		l.copies = append(l.copies[:0], l.vals...)
+		l.vals = l.copies
 	}
+}
+
+// unread returns n bytes that are neither read nor written.
+func (l *lowering) unread(n int) []byte {
+	if len(l.unwritten) < n {
+		l.unwritten = make([]byte, n)
+	}
+	return l.unwritten[:n:n]
 }
 
 // foldPermute permutes the dimensions of a constant. The bytes stay unchanged.
@@ -123,7 +132,7 @@ func foldDequantize(c *lowerCall) bool {
 		return false
 	}
 	*y = *x
-	y.DType, y.Data = tensor.Float32, make([]byte, 4*len(x.Data)) // not written until numbers is called
+	y.DType, y.Data = tensor.Float32, c.unread(4*len(x.Data)) // until numbers is called
 	c.short[c.out()] = short
 	return true
 }
@@ -161,8 +170,8 @@ func (l *lowering) asFloat32(v int) *delegate.GraphValue {
 	if l.float32s[v] == nil {
 		y := *x
 		y.DType = tensor.Float32
-		if y.Data = make([]byte, 2*len(x.Data)); l.dry { // not written
-			l.rough = true
+		if l.dry {
+			y.Data, l.rough = l.unread(2*len(x.Data)), true
 		} else {
 			y.Data = allocPadded(2 * len(x.Data))
 			tensor.Loader[float32](tensor.Float16)(tensor.View[float32](y.Data), x.Data)

@@ -134,12 +134,12 @@ func (c *lowerCall) shortProduct(i int, numbers []int) error {
 	if x := c.in.Calls[i].Args[at]; !slices.Contains(numbers, x) || len(c.vals[x].Sizes) < 2 {
 		return refuse("a result of dynamic quantization is also read elsewhere")
 	}
-	trial := newLowering(c.in, true)
-	trial.vals, trial.short = c.vals, c.short
+	trial, end := c.trial()
+	defer end()
 	for _, v := range numbers {
 		trial.dynamic[v] = c.in.Calls[i].Args[at]
 	}
-	try := &lowerCall{lowering: trial, call: &c.in.Calls[i], index: i}
+	try := trial.newCall(i, nil)
 	trial.prepare(try)
 	return try.emit(lowerings[try.call.Sig.Name])
 }

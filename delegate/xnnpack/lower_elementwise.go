@@ -159,22 +159,24 @@ func softmaxCall(c *lowerCall) error {
 // binaryCall lowers an elementwise function of two tensors. alpha is the index of the argument that
 // the second tensor is multiplied by, 0 if there is none.
 func binaryCall(name string, alpha int) func(*lowerCall) error {
-	return func(c *lowerCall) error {
-		if alpha > 0 && c.float(alpha) != 1 {
-			return refuse("alpha %v, want 1", c.float(alpha))
-		}
-		a, b, y := c.call.Args[0], c.call.Args[1], c.out()
-		if c.to != nil && (c.arg(0).IsConst() || c.arg(1).IsConst()) {
-			return refuse("a constant operand of a quantized operation")
-		}
-		rank := len(c.vals[y].Sizes)
-		o := contiguous
-		if max(len(c.arg(0).Sizes), len(c.arg(1).Sizes)) == c.variableRank(a, b) {
-			o = c.follow(a, b)
-		}
-		c.node(nodeNamed(name), []int{c.operand(a, o, rank), c.operand(b, o, rank)}, c.result(y, o))
-		return nil
+	return func(c *lowerCall) error { return c.binary(name, alpha) }
+}
+
+func (c *lowerCall) binary(name string, alpha int) error {
+	if alpha > 0 && c.float(alpha) != 1 {
+		return refuse("alpha %v, want 1", c.float(alpha))
 	}
+	a, b, y := c.call.Args[0], c.call.Args[1], c.out()
+	if c.to != nil && (c.arg(0).IsConst() || c.arg(1).IsConst()) {
+		return refuse("a constant operand of a quantized operation")
+	}
+	rank := len(c.vals[y].Sizes)
+	o := contiguous
+	if max(len(c.arg(0).Sizes), len(c.arg(1).Sizes)) == c.variableRank(a, b) {
+		o = c.follow(a, b)
+	}
+	c.node(nodeNamed(name), []int{c.operand(a, o, rank), c.operand(b, o, rank)}, c.result(y, o))
+	return nil
 }
 
 // variableRank returns the rank of the tensors that are not constant, none if their ranks differ.
@@ -219,18 +221,20 @@ func (c *lowerCall) scalar(x *delegate.GraphValue) int {
 }
 
 func scalarCall(name string, alpha int) func(*lowerCall) error {
-	return func(c *lowerCall) error {
-		if alpha > 0 && c.float(alpha) != 1 {
-			return refuse("alpha %v, want 1", c.float(alpha))
-		}
-		if err := checkNumber(c.float(1), name == "Div"); err != nil {
-			return err
-		}
-		x := c.call.Args[0]
-		o := c.follow(x)
-		c.node(nodeNamed(name), []int{c.value(x, o), c.floats([]float32{c.float(1)}, 1)}, c.result(c.out(), o))
-		return nil
+	return func(c *lowerCall) error { return c.withScalar(name, alpha) }
+}
+
+func (c *lowerCall) withScalar(name string, alpha int) error {
+	if alpha > 0 && c.float(alpha) != 1 {
+		return refuse("alpha %v, want 1", c.float(alpha))
 	}
+	if err := checkNumber(c.float(1), name == "Div"); err != nil {
+		return err
+	}
+	x := c.call.Args[0]
+	o := c.follow(x)
+	c.node(nodeNamed(name), []int{c.value(x, o), c.floats([]float32{c.float(1)}, 1)}, c.result(c.out(), o))
+	return nil
 }
 
 // checkNumber returns an error for infinities, NaN, zero divisors and subnormal numbers. The

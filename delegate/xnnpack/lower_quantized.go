@@ -39,20 +39,21 @@ func (q *quantization) equal(other *quantization) bool {
 // fixedQuantization returns the quantization of a call that quantizes or dequantizes a tensor with
 // constant parameters, nil for other calls.
 func fixedQuantization(g *delegate.Graph, i int) *quantization {
-	c := &lowerCall{lowering: &lowering{in: g, vals: g.Values}, call: &g.Calls[i], index: i}
-	if c.call.Sig == nil || c.call.Sig.Name != quantizeOp && c.call.Sig.Name != dequantizeOp {
+	c := &g.Calls[i]
+	if c.Sig == nil || c.Sig.Name != quantizeOp && c.Sig.Name != dequantizeOp {
 		return nil
 	}
-	code := c.arg(0)
-	if c.call.Sig.Name == quantizeOp {
-		code = &g.Values[c.out()]
+	arg := func(k int) *delegate.GraphValue { return &g.Values[c.Args[k]] }
+	code := arg(0)
+	if c.Sig.Name == quantizeOp {
+		code = arg(len(c.Sig.Args) - 1)
 	}
-	q := &quantization{qint8, quant{Scale: c.float(1), ZeroPoint: int32(c.int(2))}}
+	q := &quantization{qint8, quant{Scale: float(arg(1)), ZeroPoint: int32(arg(2).Int)}}
 	if code.DType == tensor.Uint8 {
 		q.datatype = quint8
 	}
 	d := q.datatype.info()
-	if code.DType != d.tensor || c.int(3) != int(d.minZero) || c.int(4) != int(d.maxZero) {
+	if code.DType != d.tensor || arg(3).Int != int64(d.minZero) || arg(4).Int != int64(d.maxZero) {
 		return nil
 	}
 	return q
@@ -165,13 +166,8 @@ func (l *lowering) quantized(c *lowerCall) bool {
 	if to == nil || !l.codesAt(read, lowerings[c.call.Sig.Name].weights) {
 		return false
 	}
-	trial := newLowering(l.in, true)
-	own := trial.short
-	trial.vals, trial.short = l.vals, l.short
-	defer func() {
-		trial.short = own
-		trial.again()
-	}()
+	trial, end := l.trial()
+	defer end()
 	for _, v := range read {
 		for o, x := range l.holds(v).codes {
 			if x != none {
@@ -183,7 +179,18 @@ func (l *lowering) quantized(c *lowerCall) bool {
 	if trial.attempt(c, to) != nil {
 		return false
 	}
-	return (&lowerCall{lowering: l, call: c.call, index: c.index, to: to}).emit(lowerings[c.call.Sig.Name]) == nil
+	return l.newCall(c.index, to).emit(lowerings[c.call.Sig.Name]) == nil
+}
+
+// trial begins a dry lowering with the same constants. end makes it reusable.
+func (l *lowering) trial() (trial *lowering, end func()) {
+	trial = newLowering(l.in, true)
+	own := trial.short
+	trial.vals, trial.short = l.vals, l.short
+	return trial, func() {
+		trial.short = own
+		trial.again()
+	}
 }
 
 // codesAt reports whether all tensors except weights have codes, and at least one does.
@@ -202,12 +209,11 @@ func (l *lowering) codesAt(read []int, weights bool) bool {
 
 // attempt lowers one call on codes, and checks the resulting graph.
 func (l *lowering) attempt(c *lowerCall, to *quantization) error {
-	var inputs []int
-	for v := range l.g.Values {
-		inputs = append(inputs, v)
+	inputs := make([]int, len(l.g.Values))
+	for v := range inputs {
+		inputs[v] = v
 	}
-	try := &lowerCall{lowering: l, call: c.call, index: c.index, to: to}
-	if err := try.emit(lowerings[c.call.Sig.Name]); err != nil {
+	if err := l.newCall(c.index, to).emit(lowerings[c.call.Sig.Name]); err != nil {
 		return err
 	}
 	y := c.outs()[0]

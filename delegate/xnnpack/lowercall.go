@@ -46,6 +46,15 @@ type lowerCall struct {
 	reads, writes []int // see ins and outs
 }
 
+// newCall begins to lower call i of the graph, to codes with a quantization if to is not nil.
+func (l *lowering) newCall(i int, to *quantization) *lowerCall {
+	if len(l.calls) == cap(l.calls) {
+		l.calls = make([]lowerCall, 0, 16+cap(l.calls))
+	}
+	l.calls = append(l.calls, lowerCall{lowering: l, call: &l.in.Calls[i], index: i, to: to})
+	return &l.calls[len(l.calls)-1]
+}
+
 func (c *lowerCall) emit(row *lowerRow) error {
 	if err := c.checkTensors(row); err != nil {
 		return err
@@ -87,9 +96,11 @@ func (c *lowerCall) bool(i int) bool { return c.arg(i).Bool }
 
 func (c *lowerCall) int(i int) int { return int(c.arg(i).Int) }
 
+func (c *lowerCall) float(i int) float32 { return float(c.arg(i)) }
+
 // float returns a number of any kind.
-func (c *lowerCall) float(i int) float32 {
-	switch x := c.arg(i); x.Kind {
+func float(x *delegate.GraphValue) float32 {
+	switch x.Kind {
 	case tensor.KindInt:
 		return float32(x.Int)
 	case tensor.KindBool:

@@ -17,11 +17,16 @@ import (
 // computed from the first by a transpose, once.
 type lowering struct {
 	graphBuilder
-	in    *delegate.Graph
-	vals  []delegate.GraphValue  // of the graph, and constants that replace results of calls
-	held  []*held                // by tensor, see holds
-	slab  []held                 // memory for further entries of held
-	short map[int]*shortConstant // quantized constants
+	in   *delegate.Graph
+	vals []delegate.GraphValue // of the graph, and constants that replace results of calls
+	// copies is memory for vals if they differ from the graph's, unwritten for the data of constants that is not read.
+	copies    []delegate.GraphValue
+	unwritten []byte
+	calls     []lowerCall            // memory for calls
+	made      []bool                 // memory of outputs
+	held      []*held                // by tensor, see holds
+	slab      []held                 // memory for further entries of held
+	short     map[int]*shortConstant // quantized constants
 	// dry lowerings compute only shapes: constants keep their own bytes, in any order, and nothing
 	// of the size of weights is computed. late are the constants in another order; rough is set if
 	// other constants or their scales are not final.
@@ -143,6 +148,9 @@ func (r refusal) Error() string { return string(r) }
 
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
+// maxUnwritten is how many bytes that are not written a lowering keeps for the next graph.
+const maxUnwritten = 1 << 16
+
 // dryLowerings contains dry lowerings for reuse: a method needs one for each of its calls.
 var dryLowerings sync.Pool
 
@@ -173,11 +181,13 @@ func resized[T any](list []T, n int) []T {
 
 // again makes a dry lowering reusable. Its graph must not be used any more.
 func (l *lowering) again() {
-	g := l.g
-	clear(g.Values)
-	clear(g.Nodes)
-	*g = graph{Version: g.Version, Values: g.Values[:0], Nodes: g.Nodes[:0], Args: g.Args[:0]}
-	l.in, l.vals, l.slab = nil, nil, l.slab[:0]
+	l.g.empty()
+	clear(l.copies)
+	clear(l.calls)
+	if len(l.unwritten) > maxUnwritten {
+		l.unwritten = nil
+	}
+	l.in, l.vals, l.slab, l.calls = nil, nil, l.slab[:0], l.calls[:0]
 	l.rough, l.late = false, nil
 	l.lists = l.lists[:0]
 	clear(l.short)
@@ -194,7 +204,7 @@ func (l *lowering) call(i int) error {
 		return nil
 	}
 	l.done[i] = true
-	c := &lowerCall{lowering: l, call: &l.in.Calls[i], index: i}
+	c := l.newCall(i, nil)
 	if c.call.Payload != nil {
 		return c.merge()
 	}
@@ -441,23 +451,30 @@ func (l *lowering) follow(tensors ...int) order {
 // outputs makes tensors the outputs of the graph, each in its declared memory order. A value that
 // cannot be an output, because it is an input, a constant or another output, is copied.
 func (l *lowering) outputs(list []int) (values []int) {
-	taken := make(map[int]bool)
+	made := resized(l.made, len(l.g.Values)) // by a node, and not an output yet
 	for i := range l.g.Nodes {
 		for _, v := range l.g.Nodes[i].Out {
-			taken[v] = false
+			made[v] = true
+		}
+	}
+	follow := func() {
+		for v := len(made); v < len(l.g.Values); v++ {
+			made = append(made, l.madeBy(v))
 		}
 	}
 	for _, v := range list {
 		o, _ := declaredOrder(&l.in.Values[v])
 		x := l.value(v, o)
-		if used, made := taken[x]; used || !made && !l.madeBy(x) {
+		if follow(); !made[x] {
 			y := l.like(x, l.g.Values[x].Shape)
 			l.node(nodeTypes[tagCopy], []int{x}, y)
+			follow()
 			x = y
 		}
-		taken[x] = true
+		made[x] = false
 		values = append(values, x)
 	}
+	l.made = made
 	return values
 }
 

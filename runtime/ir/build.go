@@ -59,7 +59,9 @@ func Build(src *pte.Method, links Links) (*Method, error) {
 	if err := b.addSteps(); err != nil {
 		return nil, err
 	}
-	b.setChanges()
+	for v, changes := range b.changing() {
+		b.Values[v].Changes = changes
+	}
 	if err := b.addStorages(); err != nil {
 		return nil, err
 	}

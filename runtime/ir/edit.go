@@ -14,20 +14,34 @@ import (
 type Edit struct {
 	from    *Method
 	to      *Method
+	owned   bool // the table of values belongs to the edit
 	drop    []bool
-	changed []bool
-	joined  map[int]bool   // storages whose list of values belongs to the edit
-	inserts map[int][]Step // by the step that they precede; steps without a kind are labels
+	changed map[int]*Step       // steps with other arguments
+	joined  map[int]bool        // storages whose list of values belongs to the edit
+	inserts map[int][]insertion // by the step that they precede
 	labels  int
+}
+
+// insertion is a new step; without one, a step of the original method, or a label if negative.
+type insertion struct {
+	step *Step
+	at   int
 }
 
 // Edit begins to change a method, which itself stays unchanged.
 func (m *Method) Edit() *Edit {
 	to := *m
-	to.Values, to.Storages = slices.Clone(m.Values), slices.Clone(m.Storages)
-	to.Steps, to.Delegates = slices.Clone(m.Steps), slices.Clone(m.Delegates)
-	return &Edit{from: m, to: &to, drop: make([]bool, len(m.Steps)), changed: make([]bool, len(m.Steps)),
-		joined: make(map[int]bool), inserts: make(map[int][]Step)}
+	to.Storages, to.Delegates = slices.Clone(m.Storages), slices.Clone(m.Delegates)
+	return &Edit{from: m, to: &to, drop: make([]bool, len(m.Steps)), changed: make(map[int]*Step),
+		joined: make(map[int]bool), inserts: make(map[int][]insertion)}
+}
+
+// values returns the table of values, which the caller may change.
+func (e *Edit) values() []Value {
+	if !e.owned {
+		e.to.Values, e.owned = slices.Clone(e.to.Values), true
+	}
+	return e.to.Values
 }
 
 // Drop removes step i. A jump to it leads to the next step that remains.
@@ -36,7 +50,10 @@ func (e *Edit) Drop(i int) { e.drop[i] = true }
 // Insert inserts s before step i, after earlier insertions there; i is the number of steps for the
 // end. A jump to step i executes s. The effects of s are ignored: they are computed from its other
 // fields.
-func (e *Edit) Insert(i int, s Step) { e.inserts[i] = append(e.inserts[i], s) }
+func (e *Edit) Insert(i int, s Step) { e.inserts[i] = append(e.inserts[i], insertion{step: &s}) }
+
+// Repeat inserts step of the original method before step i, like Insert.
+func (e *Edit) Repeat(i, step int) { e.inserts[i] = append(e.inserts[i], insertion{at: step}) }
 
 // Reserve allocates memory for n insertions before step i.
 func (e *Edit) Reserve(i, n int) { e.inserts[i] = slices.Grow(e.inserts[i], n) }
@@ -48,20 +65,22 @@ func (e *Edit) Label() (target int) {
 }
 
 // Place sets a label to the next insertion before step i, or to step i.
-func (e *Edit) Place(i, label int) { e.inserts[i] = append(e.inserts[i], Step{Target: label}) }
+func (e *Edit) Place(i, label int) { e.inserts[i] = append(e.inserts[i], insertion{at: label}) }
 
 // SetArg sets argument k of step i to v.
 func (e *Edit) SetArg(i, k, v int) {
-	s := &e.to.Steps[i]
-	s.Args = slices.Clone(s.Args)
-	s.Args[k] = v
-	e.changed[i] = true
+	if e.changed[i] == nil {
+		s := e.from.Steps[i]
+		s.Args = slices.Clone(s.Args)
+		e.changed[i] = &s
+	}
+	e.changed[i].Args[k] = v
 }
 
 // AddValue adds a value that is no tensor.
 func (e *Edit) AddValue(v Value) int {
 	v.Storage = -1
-	e.to.Values = append(e.to.Values, v)
+	e.to.Values = append(e.values(), v)
 	return len(e.to.Values) - 1
 }
 
@@ -78,7 +97,7 @@ func (e *Edit) AddConstant(t Tensor, data []byte) int {
 func (e *Edit) addTensor(t Tensor, s Storage) int {
 	v := len(e.to.Values)
 	s.Values, s.Bytes = []int{v}, t.NBytes()
-	e.to.Values = append(e.to.Values, Value{Kind: tensor.KindTensor, Tensor: &t, Storage: len(e.to.Storages)})
+	e.to.Values = append(e.values(), Value{Kind: tensor.KindTensor, Tensor: &t, Storage: len(e.to.Storages)})
 	e.to.Storages = append(e.to.Storages, s)
 	return v
 }
@@ -94,10 +113,11 @@ func (e *Edit) AddDelegate(name string) int {
 func (e *Edit) MakeConstant(storage int, data []byte) {
 	s := &e.to.Storages[storage]
 	s.Kind, s.Data = Folded, data
+	values := e.values()
 	for _, v := range s.Values {
-		t := *e.to.Values[v].Tensor
+		t := *values[v].Tensor
 		t.Const, t.Dynamism = true, tensor.Static
-		e.to.Values[v].Tensor = &t
+		values[v].Tensor = &t
 	}
 }
 
@@ -105,9 +125,9 @@ func (e *Edit) MakeConstant(storage int, data []byte) {
 // constant. The steps that write b must be dropped, and no step may write a while values of b are
 // still to be read.
 func (e *Edit) Join(a, b int) {
-	from, to := &e.to.Storages[b], &e.to.Storages[a]
+	from, to, values := &e.to.Storages[b], &e.to.Storages[a], e.values()
 	for _, v := range from.Values {
-		e.to.Values[v].Storage = a
+		values[v].Storage = a
 	}
 	if !e.joined[a] {
 		to.Values = slices.Clip(to.Values) // those of the original method stay unchanged
@@ -126,7 +146,11 @@ func (e *Edit) Apply() (*Method, error) {
 	if err := e.renumber(); err != nil {
 		return nil, err
 	}
-	m.setChanges()
+	for v, changes := range m.changing() {
+		if m.Values[v].Changes != changes {
+			e.values()[v].Changes = changes
+		}
+	}
 	m.setLifetimes()
 	m.freeUnused()
 	for i := range m.Storages {
@@ -155,35 +179,24 @@ func (m *Method) freeUnused() {
 
 // renumber builds the list of steps.
 func (e *Edit) renumber() error {
-	old := e.to.Steps
-	place := make([]int, len(old)+1) // old index to new: the first step executed there
+	n := len(e.from.Steps)
+	place := make([]int, n+1) // old index to new: the first step executed there
 	labels := make([]int, e.labels+1)
-	steps := old[:0] // they are the edit's own
-	if len(e.inserts) > 0 {
-		steps = make([]Step, 0, len(old))
-	}
-	for i := range len(old) + 1 {
+	steps := make([]Step, 0, e.count())
+	for i := range n + 1 {
 		place[i] = len(steps)
-		for _, s := range e.inserts[i] {
-			if s.Kind == 0 {
-				labels[-s.Target] = len(steps)
-				continue
-			}
-			if err := e.link(&s); err != nil {
-				return err
-			}
-			steps = append(steps, s)
-		}
-		if i == len(old) || e.drop[i] {
-			continue
-		}
-		s := old[i]
-		if e.changed[i] {
-			if err := e.link(&s); err != nil {
+		for _, in := range e.inserts[i] {
+			if in.step == nil && in.at < 0 {
+				labels[-in.at] = len(steps)
+			} else if err := e.step(&steps, in); err != nil {
 				return err
 			}
 		}
-		steps = append(steps, s)
+		if i < n && !e.drop[i] {
+			if err := e.step(&steps, insertion{at: i}); err != nil {
+				return err
+			}
+		}
 	}
 	for i := range steps {
 		switch s := &steps[i]; {
@@ -196,6 +209,32 @@ func (e *Edit) renumber() error {
 	}
 	e.to.Steps = steps
 	return nil
+}
+
+// count returns the number of steps, and of labels.
+func (e *Edit) count() (n int) {
+	for _, list := range e.inserts {
+		n += len(list)
+	}
+	for _, dropped := range e.drop {
+		if !dropped {
+			n++
+		}
+	}
+	return n
+}
+
+// step appends a step with its effects.
+func (e *Edit) step(steps *[]Step, in insertion) error {
+	if in.step == nil {
+		in.step = e.changed[in.at]
+	}
+	if in.step == nil {
+		*steps = append(*steps, e.from.Steps[in.at])
+		return nil
+	}
+	*steps = append(*steps, *in.step)
+	return e.link(&(*steps)[len(*steps)-1])
 }
 
 // link computes the effects of a new or changed step. A view must already share the bytes of its

@@ -76,6 +76,19 @@ func TestEdits(t *testing.T) {
 			e.Drop(1)
 			e.Insert(0, Step{Kind: DelegateCall, Delegate: e.AddDelegate("test"), Inputs: 1, Args: []int{0, 2}})
 		}, "[0 2] [2 3 3]", "input[-1,0] activation[∞,-1] activation[0,1] activation[1,2]"},
+		{"steps in another order, one of them twice", loop, func(m *Method, e *Edit) {
+			label := e.Label()
+			for i := range m.Steps {
+				e.Drop(i)
+			}
+			e.SetArg(1, 0, 0)
+			e.Repeat(0, 1)
+			e.Repeat(0, 0)
+			e.Insert(0, Step{Kind: JumpFalseCall, Args: []int{0}, Target: label})
+			e.Repeat(0, 1)
+			e.Place(0, label)
+			e.Repeat(0, 4)
+		}, "[0 2 2] [0 1 1] [0]→4 [0 2 2] [1 3 3]", "input[-1,3] activation[1,4] activation[0,3] activation[4,5]"},
 		{"a jump to a dropped step", loop, func(_ *Method, e *Edit) { e.SetArg(4, 0, 2); e.Drop(2) }, "[0 1 1] [1 2 2] [0]→2 [2 3 3]",
 			"input[-1,2] activation[0,1] activation[1,3] activation[3,4]"},
 		{"a jump to an inserted step", loop, func(m *Method, e *Edit) {

@@ -101,21 +101,20 @@ func (m *Method) isTensorMove(s *Step) bool {
 	return m.Values[s.Args[0]].Kind == tensor.KindTensor && m.Values[s.Args[1]].Kind == tensor.KindTensor
 }
 
-// setChanges marks the slots that steps write, and the inputs whose values the file does not fix.
-func (m *Method) setChanges() {
-	for v := range m.Values {
-		m.Values[v].Changes = false
-	}
+// changing marks the slots that steps write, and the inputs whose values the file does not fix.
+func (m *Method) changing() []bool {
+	changes := make([]bool, len(m.Values))
 	for i := range m.Steps {
 		if v, ok := m.changedSlot(&m.Steps[i]); ok {
-			m.Values[v].Changes = true
+			changes[v] = true
 		}
 	}
 	for _, v := range m.Inputs {
 		if m.Values[v].Kind == tensor.None {
-			m.Values[v].Changes = true
+			changes[v] = true
 		}
 	}
+	return changes
 }
 
 // Writers lists, by storage, the steps that write it, whole or in part, each once, in order; a step

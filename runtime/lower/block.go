@@ -3,6 +3,7 @@ package lower
 import (
 	"slices"
 
+	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
@@ -41,32 +42,37 @@ type flow struct {
 	m        *ir.Method
 	payloads []Payload // see [Backends]
 	views    []bool    // by value: a step makes it a view
-	writers  [][]int   // by storage: the steps of the whole method that write it
 
 	block
 	after   [][]int  // by step of the block: the earlier steps that it must follow, each once
 	refused []string // why no graph can contain the step, "" if one can
 
 	slots   []int32 // by value: the resource of its slot, see visit
-	viewed  []mark  // by value: the step that made it a view
+	viewed  []mark  // by slot: the step that made it a view
+	equal   []int32 // by value: the first small number that is the same, or the value itself
 	touched []touch // by resource
 	number  int32   // of the block
+	reads   []read  // of resources
 	listed  []int   // by step of the block: the last one, and one, that is known to follow it
 	follows []int   // the lists of after, one behind the other
 
 	building
 }
 
-// touch is the last writer and the readers of a resource since then.
-type touch struct {
-	block   int32
-	writer  int32 // outside: none in the block
-	readers []int
-}
+// touch is the last writer of a resource, outside if the block has none, and the last of the reads
+// since then, an index plus one.
+type touch struct{ block, writer, read int32 }
 
-func newFlow(m *ir.Method, payloads []Payload) *flow {
-	f := &flow{Flow: m.Flow(), m: m, payloads: calledOnce(m, payloads), views: m.Views(), writers: m.Writers(),
-		slots: make([]int32, len(m.Values)), viewed: make([]mark, len(m.Values))}
+// read is a reader of a resource, and the read before that.
+type read struct{ step, before int32 }
+
+// newFlow returns the flow of a method. known is its dataflow, nil if that is not known.
+func newFlow(m *ir.Method, known *ir.Flow, payloads []Payload) *flow {
+	if known == nil {
+		known = m.Flow()
+	}
+	f := &flow{Flow: known, m: m, payloads: calledOnce(m, payloads), views: m.Views(),
+		slots: make([]int32, len(m.Values)), equal: equalNumbers(m)}
 	resources := len(m.Storages)
 	for v := range m.Values {
 		if m.Values[v].Changes || f.views[v] {
@@ -74,9 +80,40 @@ func newFlow(m *ir.Method, payloads []Payload) *flow {
 			resources++
 		}
 	}
+	f.viewed = make([]mark, resources-len(m.Storages))
 	f.touched, f.known = make([]touch, resources+1), newVersions(m, f.Flow)
 	return f
 }
+
+// equalNumbers returns the first of equal values, by value, for small integers and booleans: sizes
+// and options of calls repeat.
+func equalNumbers(m *ir.Method) []int32 {
+	const least, most = -2, 16
+	var known [2][most - least]int32 // value plus one
+	equal := make([]int32, len(m.Values))
+	for v := range m.Values {
+		x, n, kind := &m.Values[v], 0, 0
+		switch equal[v] = int32(v); {
+		case x.Kind == tensor.KindInt && x.Int >= least && x.Int < most:
+			n = int(x.Int)
+		case x.Kind == tensor.KindBool:
+			if kind = 1; x.Bool {
+				n = 1
+			}
+		default:
+			continue
+		}
+		if first := &known[kind][n-least]; *first == 0 {
+			*first = int32(v) + 1
+		} else {
+			equal[v] = *first - 1
+		}
+	}
+	return equal
+}
+
+// makesView returns the step that made value v a view.
+func (f *flow) makesView(v int) *mark { return &f.viewed[int(f.slots[v])-len(f.m.Storages)] }
 
 // calledOnce returns the payloads that exactly one step calls. A region may include such a step,
 // and the payload then needs no image of its own.
@@ -108,12 +145,12 @@ func (f *flow) payload(s *ir.Step) (p Payload) {
 func (f *flow) enter(b block) {
 	f.number++
 	n := b.to - b.from
-	f.block, f.after, f.refused, f.listed = b, make([][]int, n), make([]string, n), make([]int, n)
+	f.block, f.after, f.refused, f.listed, f.reads = b, make([][]int, n), make([]string, n), make([]int, n), f.reads[:0]
 	for i := range n {
 		f.after[i] = f.follow(i)
 		f.refused[i] = f.refusal(i)
 		if s := f.step(i); s.IsView() {
-			f.viewed[s.Writes[0]] = mark{f.number, int32(i)}
+			*f.makesView(s.Writes[0]) = mark{f.number, int32(i)}
 		}
 	}
 }
@@ -150,17 +187,18 @@ func (f *flow) follow(i int) []int {
 	f.visit(f.step(i), func(resource int, write bool) {
 		t := &f.touched[resource]
 		if t.block != f.number {
-			*t = touch{block: f.number, writer: outside, readers: t.readers[:0]}
+			*t = touch{block: f.number, writer: outside}
 		}
 		add(int(t.writer))
 		if !write {
-			t.readers = append(t.readers, i)
+			f.reads = append(f.reads, read{int32(i), t.read})
+			t.read = int32(len(f.reads))
 			return
 		}
-		for _, r := range t.readers {
-			add(r)
+		for r := t.read; r > 0; r = f.reads[r-1].before {
+			add(int(f.reads[r-1].step))
 		}
-		t.writer, t.readers = int32(i), t.readers[:0]
+		t.writer, t.read = int32(i), 0
 	})
 	return slices.Clip(f.follows[from:])
 }

@@ -18,11 +18,14 @@ func (l *lowering) emit(sequence []int, taken map[int]*candidate) {
 			l.emitRegion(c)
 			continue
 		}
-		l.insert(*l.step(i))
+		l.repeat(i)
 	}
 }
 
 func (l *lowering) insert(s ir.Step) { l.edit.Insert(l.from, s) }
+
+// repeat emits step i of the block.
+func (l *lowering) repeat(i int) { l.edit.Repeat(l.from, l.from+i) }
 
 // emitRegion emits the call of a region's delegate. With varying sizes the region's own calls
 // follow it, for sizes that the delegate does not run.
@@ -40,7 +43,7 @@ func (l *lowering) emitRegion(c *candidate) {
 	l.insert(ir.Step{Kind: ir.JumpFalseCall, Args: []int{l.no()}, Target: behind, Origin: call.Origin})
 	l.edit.Place(l.from, asIs)
 	for _, i := range c.steps {
-		l.insert(*l.step(i))
+		l.repeat(i)
 	}
 	l.edit.Place(l.from, behind)
 }
@@ -80,8 +83,8 @@ func (l *lowering) emitCall(c *candidate, call ir.Step, moves []ir.Step) {
 		l.insert(s)
 	}
 	for _, i := range c.steps {
-		if s := l.step(i); s.IsView() && l.remains(c.graph, i) {
-			l.insert(*s)
+		if l.step(i).IsView() && l.remains(c.graph, i) {
+			l.repeat(i)
 		}
 	}
 }

@@ -99,8 +99,10 @@ func (f *flow) refusesRead(v, def int) string {
 	if def == outside || f.Defs[def].Value == v || sameBytes(t, f.m.Values[f.Defs[def].Value].Tensor) {
 		return ""
 	}
-	if by := f.viewed[v]; by.round == f.number && f.refused[by.index] == "" {
-		return ""
+	if f.views[v] {
+		if by := f.makesView(v); by.round == f.number && f.refused[by.index] == "" {
+			return ""
+		}
 	}
 	return fmt.Sprintf("value %d is a view of value %d with other sizes", v, f.Defs[def].Value)
 }
@@ -138,14 +140,13 @@ func (f *flow) refusesWrite(i, v int) string {
 func (f *flow) refusesView(i int) string {
 	s := f.step(i)
 	from, to := f.m.Values[s.Reads[0]].Tensor, f.m.Values[s.Writes[0]].Tensor
-	writers := f.writers[f.m.Values[s.Reads[0]].Storage]
-	next, _ := slices.BinarySearch(writers, f.from+i)
+	next := f.Defs[f.Steps[f.from+i].Reads[0]].Next
 	switch {
 	case sameBytes(from, to):
 		return ""
 	case from.Dynamism == tensor.Static && to.Dynamism == tensor.Static:
 		return fmt.Sprintf("value %d is only a part of value %d", s.Writes[0], s.Reads[0])
-	case next < len(writers) && writers[next] < f.to:
+	case next != ir.None && f.Defs[next].Step < f.to:
 		return fmt.Sprintf("value %d is written again after value %d became a view of it", s.Reads[0], s.Writes[0])
 	}
 	return ""
@@ -166,6 +167,7 @@ type graph struct {
 // building is what the making of a graph needs, for one graph after the other.
 type building struct {
 	values []delegate.GraphValue // of the graph
+	calls  []delegate.GraphCall  // of the graph
 	known  versions              // of the graph's values
 	sees   []int                 // by tensor that the call reads: the graph's value
 	makes  []int                 // the same of what it writes, outside for what no other step may read
@@ -173,23 +175,36 @@ type building struct {
 	places []byte                // of the graph's calls
 }
 
-// someValues is the least number of values to allocate together: small graphs have fewer.
-const someValues = 64
+// The least numbers to allocate together: small graphs have fewer.
+const someValues, someCalls = 64, 16
 
-// start prepares for a graph of some steps of the block.
+// start prepares for a graph of some steps of the block. Those of earlier graphs stay.
 func (f *flow) start(steps []int) {
-	f.values = f.values[len(f.values):] // those of earlier graphs stay
+	f.values, f.calls = f.values[len(f.values):], f.calls[len(f.calls):]
+	f.lists.keep()
 	if want := f.most(steps); cap(f.values) < want {
 		f.values = make([]delegate.GraphValue, 0, max(want, someValues))
 	}
+	if want := len(steps) + len(steps)/4; cap(f.calls) < want { // with some views
+		f.calls = make([]delegate.GraphCall, 0, max(want, someCalls))
+	}
 	f.known.reset()
+}
+
+// forget gives the memory of the graph that was made last to the next one.
+func (b *building) forget() {
+	clear(b.values)
+	clear(b.calls)
+	b.values, b.calls = b.values[:0], b.calls[:0]
+	b.lists.forget()
 }
 
 // most returns how many values a graph of some steps has at most, apart from views.
 func (f *flow) most(steps []int) (n int) {
 	f.known.reset()
 	count := func(v int) {
-		if at := (version{v, outside}); v >= 0 {
+		if v >= 0 {
+			at := version{int(f.equal[v]), outside}
 			if _, ok := f.known.get(at); !ok {
 				f.known.set(at, 0)
 				n++
@@ -210,12 +225,12 @@ func (f *flow) most(steps []int) (n int) {
 // newGraph builds the graph of some steps, in order. inside reports the same steps.
 func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
 	f.start(steps)
-	g := &graph{Graph: &delegate.Graph{Method: f.m.Name, Calls: make([]delegate.GraphCall, 0, len(steps))},
-		building: &f.building, f: f, steps: steps, inside: inside, of: make([]int, 0, len(steps))}
+	g := &graph{Graph: &delegate.Graph{Method: f.m.Name}, building: &f.building, f: f, steps: steps, inside: inside,
+		of: make([]int, 0, len(steps))}
 	for _, i := range steps {
 		g.call(i)
 	}
-	g.Values = slices.Clip(f.values)
+	g.Values, g.Calls = slices.Clip(f.values), slices.Clip(f.calls)
 	g.place()
 	for _, i := range steps {
 		for k, def := range f.makes(i) {
@@ -276,7 +291,7 @@ func (g *graph) call(i int) {
 		}
 		c.Args = append(c.Args, g.argument(v, tensors, of))
 	}
-	g.Calls, g.of = append(g.Calls, c), append(g.of, i)
+	g.calls, g.of = append(g.calls, c), append(g.of, i)
 }
 
 // isReshape reports whether s is a view whose sizes never vary.
@@ -303,7 +318,7 @@ func (g *graph) place() {
 // view appends a reshape without a copy that step i makes or needs.
 func (g *graph) view(i, from int, to version) int {
 	v := g.add(to)
-	g.Calls = append(g.Calls, delegate.GraphCall{View: true, Args: append(g.lists.list(2), from, v)})
+	g.calls = append(g.calls, delegate.GraphCall{View: true, Args: append(g.lists.list(2), from, v)})
 	g.of = append(g.of, i)
 	return v
 }
@@ -342,6 +357,7 @@ func (g *graph) add(at version) int {
 
 // argument is value v. Its tensors are among those of the method's values.
 func (g *graph) argument(v int, tensors, of []int) int {
+	v = int(g.f.equal[v])
 	value := &g.f.m.Values[v]
 	if value.Kind == tensor.KindTensor {
 		for k, has := range slices.Backward(of) {

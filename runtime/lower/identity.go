@@ -174,8 +174,13 @@ func (t *trials) take(n int) []byte {
 }
 
 // isIdentity reports whether steps, the last one first, copy the bytes of x to y unchanged. It
-// executes them on distinct elements, once for all equal chains.
+// executes them on distinct elements, once for all equal chains, unless a permutation clearly does not.
 func (p *pass) isIdentity(steps []int, x, y int) bool {
+	if len(steps) == 1 {
+		if order := p.permuted(steps[0]); order != nil && !p.keepsOrder(order, x) {
+			return false
+		}
+	}
 	t := p.tried
 	t.key = binary.AppendVarint(t.key[:0], p.m.Storages[p.m.Values[x].Storage].Bytes)
 	for _, i := range steps {
@@ -191,6 +196,12 @@ func (p *pass) isIdentity(steps []int, x, y int) bool {
 		t.same[key] = same
 	}
 	return same
+}
+
+// keepsOrder reports whether a permutation moves only dimensions of x of size 1.
+func (p *pass) keepsOrder(order []int, x int) bool {
+	sizes := p.m.Values[x].Tensor.Sizes
+	return slices.IsSorted(slices.DeleteFunc(order, func(d int) bool { return sizes[d] == 1 }))
 }
 
 // appendValue appends what a movement of value v depends on.

@@ -33,44 +33,47 @@ func (s set) each(f func(i int)) {
 // two members leads through another step, so each can run as a whole.
 type partition struct {
 	*flow
-	left    *int   // work that may yet be done, in words
-	cluster []int  // by step: the first member of its cluster
-	members []set  // by first member
-	up      []set  // by first member: steps that come before a member, members left out
-	down    []set  // and after
-	kind    []int  // by step: its compiler, outside for none; only steps of one kind are joined
-	words   int    // of a set
-	changed [2]set // of a merge, see merge
+	left    *int     // work that may yet be done: words of sets
+	cluster []int    // by step: the first member of its cluster
+	kind    []int    // by step: its compiler, outside for none; only steps of one kind are joined
+	words   int      // of a set
+	sets    []uint64 // three for each cluster, by first member, and two more
 }
 
-// newPartition puts each step into a cluster of its own. ok is false if that is too much work.
-func newPartition(f *flow, kind []int, left *int) (p *partition, ok bool) {
+// members returns the members of cluster i, by its first one.
+func (p *partition) members(i int) set { return p.set(3 * i) }
+
+// up returns the steps that come before a member of cluster i, members left out.
+func (p *partition) up(i int) set { return p.set(3*i + 1) }
+
+// down returns the steps that come after a member.
+func (p *partition) down(i int) set { return p.set(3*i + 2) }
+
+func (p *partition) set(n int) set { return p.sets[n*p.words : (n+1)*p.words] }
+
+// newPartition puts each step into a cluster of its own. ok is false if that is too much work. The
+// sets are in memory, which is used again for the next partition.
+func newPartition(f *flow, kind []int, left *int, memory *[]uint64) (p *partition, ok bool) {
 	n := f.to - f.from
 	words := (n + 63) / 64
-	p = &partition{flow: f, left: left, kind: kind, words: words, cluster: make([]int, n),
-		members: make([]set, n), up: make([]set, n), down: make([]set, n)}
-	all := make(set, (3*n+2)*words)
-	cut := func() set {
-		s := all[:words:words]
-		all = all[words:]
-		return s
-	}
-	p.changed = [2]set{cut(), cut()}
+	*memory = slices.Grow((*memory)[:0], (3*n+2)*words)[:(3*n+2)*words]
+	clear(*memory)
+	p = &partition{flow: f, left: left, kind: kind, words: words, cluster: make([]int, n), sets: *memory}
 	for i := range n {
-		p.cluster[i], p.members[i], p.up[i], p.down[i] = i, cut(), cut(), cut()
-		p.members[i].add(i)
+		p.cluster[i] = i
+		p.members(i).add(i)
 		if *left -= (2 + 2*len(f.after[i])) * words; *left < 0 {
 			return nil, false
 		}
 		for _, j := range f.after[i] {
-			p.up[i].join(p.up[j])
-			p.up[i].add(j)
+			p.up(i).join(p.up(j))
+			p.up(i).add(j)
 		}
 	}
 	for i := n - 1; i >= 0; i-- {
 		for _, j := range f.after[i] {
-			p.down[j].join(p.down[i])
-			p.down[j].add(i)
+			p.down(j).join(p.down(i))
+			p.down(j).add(i)
 		}
 	}
 	return p, true
@@ -119,43 +122,42 @@ func (p *partition) merge(a, b int) {
 		return
 	}
 	a, b = min(a, b), max(a, b)
-	before, behind := p.changed[0], p.changed[1] // one of the two, as others know already of both
+	members, up, down := p.members(a), p.up(a), p.down(a)
+	before, behind := p.set(3*len(p.cluster)), p.set(3*len(p.cluster)+1) // one of the two, as others know already of both
 	for w := range before {
-		before[w], behind[w] = p.up[a][w]^p.up[b][w], p.down[a][w]^p.down[b][w]
+		before[w], behind[w] = up[w]^p.up(b)[w], down[w]^p.down(b)[w]
 	}
-	p.members[a].join(p.members[b])
-	p.up[a].join(p.up[b])
-	p.down[a].join(p.down[b])
-	for w, m := range p.members[a] {
-		p.up[a][w] &^= m
-		p.down[a][w] &^= m
+	members.join(p.members(b))
+	up.join(p.up(b))
+	down.join(p.down(b))
+	for w, m := range members {
+		up[w] &^= m
+		down[w] &^= m
 	}
-	p.members[b].each(func(i int) { p.cluster[i] = a })
-	p.members[b], p.up[b], p.down[b] = nil, nil, nil
-	p.spread(before, p.down, a, p.down[a])
-	p.spread(behind, p.up, a, p.up[a])
+	p.members(b).each(func(i int) { p.cluster[i] = a })
+	before.each(func(i int) { p.spread(i, p.down(i), a, down) })
+	behind.each(func(i int) { p.spread(i, p.up(i), a, up) })
 }
 
 // between reports whether a step lies on a path from cluster a to cluster b.
 func (p *partition) between(a, b int) bool {
-	for w, after := range p.down[a] {
-		if after&p.up[b][w]&^p.members[a][w]&^p.members[b][w] != 0 {
+	up, first, second := p.up(b), p.members(a), p.members(b)
+	for w, after := range p.down(a) {
+		if after&up[w]&^first[w]&^second[w] != 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// spread adds the members of cluster a, and what lies beyond, to the sets of clusters on one
-// side of it.
-func (p *partition) spread(side set, sets []set, a int, beyond set) {
-	side.each(func(i int) {
-		if p.cluster[i] == i {
-			*p.left -= 2 * len(beyond)
-			sets[i].join(beyond)
-			sets[i].join(p.members[a])
-		}
-	})
+// spread adds the members of cluster a, and what lies beyond, to a set of cluster i on one side of
+// it.
+func (p *partition) spread(i int, to set, a int, beyond set) {
+	if p.cluster[i] == i {
+		*p.left -= 2 * len(beyond)
+		to.join(beyond)
+		to.join(p.members(a))
+	}
 }
 
 // clusters lists the clusters of taken steps, by first member.
@@ -166,7 +168,7 @@ func (p *partition) clusters() (list [][]int) {
 			continue
 		}
 		from := len(all)
-		p.members[i].each(func(i int) { all = append(all, i) })
+		p.members(i).each(func(i int) { all = append(all, i) })
 		list = append(list, slices.Clip(all[from:]))
 	}
 	return list

@@ -29,7 +29,7 @@ func TestMergeKeepsClustersConvex(t *testing.T) {
 		n := 3 + r.IntN(70)
 		f := randomFlow(r, n, 1+r.IntN(3))
 		left := maxPartitionWork
-		p, _ := newPartition(f, make([]int, n), &left)
+		p, _ := newPartition(f, make([]int, n), &left, new([]uint64))
 		for range 2 * n {
 			a, b := r.IntN(n), r.IntN(n)
 			if p.cluster[a] == p.cluster[b] {
@@ -81,7 +81,7 @@ func TestSequenceKeepsOrder(t *testing.T) {
 		n := 2 + r.IntN(60)
 		f := randomFlow(r, n, 3)
 		left := maxPartitionWork
-		p, _ := newPartition(f, make([]int, n), &left)
+		p, _ := newPartition(f, make([]int, n), &left, new([]uint64))
 		for range r.IntN(n) {
 			p.merge(r.IntN(n), r.IntN(n))
 		}
@@ -115,7 +115,7 @@ func mergeTime(t *testing.T, n, work int) time.Duration {
 	begun := time.Now()
 	blocks := 0
 	for left := work; ; blocks++ {
-		p, ok := newPartition(f, make([]int, n), &left)
+		p, ok := newPartition(f, make([]int, n), &left, new([]uint64))
 		if !ok {
 			break
 		}

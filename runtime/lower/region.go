@@ -20,6 +20,7 @@ type Backends struct {
 	// Payloads are the opened payloads of the method's delegates, by delegate, that have no image
 	// yet: they may be merged with the calls around them.
 	Payloads []Payload
+	Dataflow *ir.Flow // of the method, nil if it is not known
 	// Compile makes the image of delegate g.Index of the method. After an error that does not come
 	// from ctx the region's calls stay unchanged.
 	Compile func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error
@@ -119,7 +120,7 @@ func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Repor
 		report.because("no backend compiles graphs here")
 		return m, report, nil
 	}
-	l := &lowering{Backends: by, ctx: ctx, flow: newFlow(m, by.Payloads), report: report, left: maxPartitionWork, first: len(m.Delegates)}
+	l := &lowering{Backends: by, ctx: ctx, flow: newFlow(m, by.Dataflow, by.Payloads), report: report, left: maxPartitionWork, first: len(m.Delegates)}
 	for _, b := range blocks(m, l.Flow) {
 		if err := l.block(b); err != nil {
 			return nil, nil, err
@@ -153,6 +154,7 @@ type lowering struct {
 	report *Report
 	edit   *ir.Edit // nil until a region was taken
 	left   int      // work of partitioning
+	sets   []uint64 // memory of partitions
 	first  int      // delegates that the file has
 	taken  int
 	never  int // a value that is false, plus one; 0 if there is none yet
@@ -171,14 +173,14 @@ func (l *lowering) block(b block) error {
 	}
 	var found []*candidate
 	for round := range rounds {
-		p, ok := newPartition(l.flow, kind, &l.left)
+		p, ok := newPartition(l.flow, kind, &l.left, &l.sets)
 		if !ok {
 			l.explain(kind, "the method is too large to look for regions")
 			return nil
 		}
 		p.grow()
-		found = l.candidates(p, kind, found)
-		if again := l.refuse(found, kind); !again || round == rounds-1 {
+		again := false
+		if found, again = l.candidates(p, kind, found); !again || round == rounds-1 {
 			return l.decide(p, found)
 		}
 	}
@@ -260,18 +262,20 @@ func (l *lowering) explain(kind []int, why string) {
 
 // candidate is a cluster that may become a region.
 type candidate struct {
-	steps  []int // of the block
-	graph  *graph
-	kind   int // of its steps
-	taker  delegate.Compiler
-	times  Times  // estimated
-	reason string // why it cannot be taken
-	asked  bool   // its compiler was asked for its time
-	share  float64
+	steps   []int  // of the block
+	graph   *graph // nil if it cannot be taken
+	kind    int    // of its steps
+	taker   delegate.Compiler
+	times   Times  // estimated
+	reason  string // why it cannot be taken
+	inputs  int
+	outputs int
+	share   float64
 }
 
-// candidates makes a graph of each cluster that was not known before.
-func (l *lowering) candidates(p *partition, kind []int, known []*candidate) (list []*candidate) {
+// candidates makes a graph of each cluster that was not known before, and asks for its time. again
+// reports whether a compiler refused calls.
+func (l *lowering) candidates(p *partition, kind []int, known []*candidate) (list []*candidate, again bool) {
 	for _, steps := range p.clusters() {
 		taker := kind[steps[0]]
 		same := func(c *candidate) bool { return c.kind == taker && slices.Equal(c.steps, steps) }
@@ -280,11 +284,27 @@ func (l *lowering) candidates(p *partition, kind []int, known []*candidate) (lis
 			continue
 		}
 		g := l.newGraph(steps, func(i int) bool { return p.cluster[i] == steps[0] })
-		if len(g.Calls) > 0 {
-			list = append(list, &candidate{steps: steps, graph: g, kind: taker, taker: l.Compilers[taker], times: Times{Portable: asTheyAre(g.Graph, 1)}})
+		if len(g.Calls) == 0 {
+			continue
 		}
+		c := &candidate{steps: steps, graph: g, kind: taker, taker: l.Compilers[taker], times: Times{Portable: asTheyAre(g.Graph, 1)},
+			inputs: len(g.Inputs), outputs: len(g.Outputs)}
+		again = l.refuse(c, kind) || again
+		if c.reason != "" {
+			l.forget(c)
+		}
+		list = append(list, c)
 	}
-	return list
+	return list, again
+}
+
+// forget releases the graph of a candidate, which was made last.
+func (l *lowering) forget(c *candidate) {
+	if kept, ok := c.graph.Kept.(interface{ Drop() }); ok {
+		kept.Drop()
+	}
+	c.graph = nil
+	l.building.forget()
 }
 
 // isPayload reports whether the cluster consists of a single payload.
@@ -301,27 +321,29 @@ func (c *candidate) isPayload() bool {
 	return payloads == 1 && others == 0
 }
 
-// refuse asks for each new region how long it takes. If its compiler does not take it as a
-// whole, each of its calls is asked for, and those that are refused go to another compiler or
-// to none.
-func (l *lowering) refuse(found []*candidate, kind []int) (again bool) {
-	for _, c := range found {
-		switch {
-		case c.asked:
-			continue
-		case c.isPayload():
-			c.reason = "it is already a delegate"
-		case c.times.Portable < l.MinProfit:
-			c.reason = fmt.Sprintf("it takes about %v without lowering, and the minimum gain is %v", rounded(c.times.Portable), l.MinProfit)
-		default:
-			var err error
-			if c.times.Lowered, err = c.taker.Estimate(c.graph.Graph, 1); err != nil {
-				again = l.refuseCalls(c, kind, err) || again
-			}
+// refuse sets the reason of a candidate that cannot be taken. If its compiler does not take it as a
+// whole, each of its calls is asked for, and those that are refused go to another compiler or to
+// none.
+func (l *lowering) refuse(c *candidate, kind []int) (again bool) {
+	switch {
+	case c.isPayload():
+		c.reason = "it is already a delegate"
+	case c.times.Portable < l.MinProfit:
+		c.reason = fmt.Sprintf("it takes about %v without lowering, and the minimum gain is %v", rounded(c.times.Portable), l.MinProfit)
+	default:
+		var err error
+		if c.times.Lowered, err = c.taker.Estimate(c.graph.Graph, 1); err != nil {
+			return l.refuseCalls(c, kind, err)
 		}
-		c.asked = true
 	}
-	return again
+	switch {
+	case c.reason != "":
+	case c.outputs == 0:
+		c.reason = "no step reads its results"
+	case l.Measure == nil:
+		c.reason = l.loses(c, c.times, c.marginOf(c.times.Portable), "about ")
+	}
+	return false
 }
 
 // refuseCalls takes the calls from the compiler of a candidate that it refuses.
@@ -374,19 +396,13 @@ func (l *lowering) decide(p *partition, found []*candidate) error {
 
 // take compiles a candidate unless it costs more than it gains, and reports it.
 func (l *lowering) take(c *candidate) (ok bool, err error) {
-	g := c.graph
-	g.Index = l.first + l.taken
-	r := Region{Backend: c.taker.ID(), Delegate: -1, Inputs: len(g.Inputs), Outputs: len(g.Outputs), Reason: c.reason,
-		Times: c.times}
+	r := Region{Backend: c.taker.ID(), Delegate: -1, Inputs: c.inputs, Outputs: c.outputs, Reason: c.reason, Times: c.times}
 	r.Calls = make([]ir.Origin, 0, len(c.steps))
 	for _, i := range c.steps {
 		r.Calls = append(r.Calls, l.step(i).Origin)
 		if s := l.step(i); s.Kind == ir.DelegateCall {
 			r.Merged = append(r.Merged, s.Delegate)
 		}
-	}
-	if len(g.Outputs) == 0 {
-		r.Reason = first(r.Reason, "no step reads its results")
 	}
 	for _, try := range [...]func(*candidate, *Region) error{l.weigh, l.compile} {
 		if r.Reason != "" {
@@ -412,6 +428,7 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 
 // compile makes the image of a region.
 func (l *lowering) compile(c *candidate, r *Region) error {
+	c.graph.Index = l.first + l.taken
 	share := l.share(c, r)
 	if err := l.Compile(l.ctx, c.taker, c.graph.Graph); err != nil {
 		return err

@@ -59,10 +59,11 @@ const (
 // and fuses chains that have an operator of their own. Results are bit-identical, except after a
 // batch norm, where sums are rounded differently. A step that its operator would refuse may be
 // removed, too. ops holds the operators that chains are fused to; left bounds what is computed at
-// load; ctx ends the work between two steps.
-func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget) (*ir.Method, []Rewritten, error) {
+// load; ctx ends the work between two steps. It returns the dataflow of the result, too, nil if that
+// was not computed.
+func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget) (*ir.Method, *ir.Flow, []Rewritten, error) {
 	if m.Coarse || operands(m) > maxOperand {
-		return m, nil, nil
+		return m, nil, nil, nil
 	}
 	p := &pass{ops: ops, flow: new(ir.Flow), left: left, tried: newTrials()}
 	p.evaluator = newEvaluator(m, k, p.tried.take)
@@ -70,18 +71,18 @@ func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set
 		before := len(p.done)
 		p.begin(m)
 		if err := p.run(ctx); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		if len(p.done) == before {
-			break
+			return m, p.flow, p.done, nil
 		}
 		next, err := p.change().Apply()
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		m = next
 	}
-	return m, p.done, nil
+	return m, nil, p.done, nil
 }
 
 // operands counts what all steps read and write.

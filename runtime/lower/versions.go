@@ -62,14 +62,20 @@ func (s *versions) set(at version, index int) {
 }
 
 // chunks allocates short lists of integers together.
-type chunks struct{ free []int }
+type chunks struct{ free, marked []int }
 
 // list returns an empty list with room for n integers.
 func (c *chunks) list(n int) []int {
 	if cap(c.free) < n {
 		c.free = make([]int, 0, max(n, 256))
+		c.marked = c.free
 	}
 	list := c.free[:0:n]
 	c.free = c.free[n:n:cap(c.free)]
 	return list
 }
+
+// keep keeps the lists so far. The memory of later ones is free again after forget.
+func (c *chunks) keep() { c.marked = c.free }
+
+func (c *chunks) forget() { c.free = c.marked }

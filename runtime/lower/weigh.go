@@ -21,26 +21,34 @@ const (
 	measuredMargin = 0.03
 )
 
-// weigh sets the reason of a region that does not gain enough.
+// weigh measures a region, and sets its reason if it does not gain enough.
 func (l *lowering) weigh(c *candidate, r *Region) error {
-	if l.MinProfit < 0 {
+	if l.Measure == nil || l.MinProfit < 0 {
 		return nil
 	}
-	t, share, about := r.Times, c.marginOf(r.Portable), "about "
-	if l.Measure != nil && t.Portable >= l.MinProfit {
-		measured, ok, err := l.Measure(l.ctx, c.taker, c.graph.Graph)
-		if err != nil {
+	measured, ok := Times{}, false
+	if r.Portable >= l.MinProfit {
+		var err error
+		if measured, ok, err = l.Measure(l.ctx, c.taker, c.graph.Graph); err != nil {
 			return err
 		}
-		if ok {
-			r.Measured = measured
-			t, share, about = measured, measuredMargin, ""
-		}
 	}
-	if profit := t.Portable - t.Lowered; profit < l.MinProfit || profit < c.margin(share, t.Portable) {
-		r.Reason = fmt.Sprintf("it would take %s%v, and %v without lowering", about, rounded(t.Lowered), rounded(t.Portable))
+	if ok {
+		r.Measured = measured
+		r.Reason = l.loses(c, measured, measuredMargin, "")
+	} else {
+		r.Reason = l.loses(c, r.Times, c.marginOf(r.Portable), "about ")
 	}
 	return nil
+}
+
+// loses returns the reason of a region that does not gain enough in these times, "" if it does.
+// share is the minimum gain, relative to the present time.
+func (l *lowering) loses(c *candidate, t Times, share float64, about string) string {
+	if profit := t.Portable - t.Lowered; l.MinProfit < 0 || profit >= l.MinProfit && profit >= c.margin(share, t.Portable) {
+		return ""
+	}
+	return fmt.Sprintf("it would take %s%v, and %v without lowering", about, rounded(t.Lowered), rounded(t.Portable))
 }
 
 // margin returns the minimum saving of a region that takes this long at present. The part of its

@@ -1,0 +1,169 @@
+//go:build linux
+
+package etrun
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
+	"github.com/etrun-go/etrun/runtime/trace"
+)
+
+// BenchmarkLoweredLoad measures what lowering adds to a load: the rewrites, the search for regions,
+// and the packing of their weights, of transformers whose weights grow and of the models below
+// CORPUS. The search grows with the instructions, packing with the weights.
+func BenchmarkLoweredLoad(b *testing.B) {
+	for _, width := range []int{64, 192, 384, 768} {
+		b.Run(fmt.Sprintf("transformer/%d", width), func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "model.pte")
+			program := ptetest.Write(&pte.Program{Methods: []pte.Method{*encoder(2, 64, width)}}, ptetest.Layout{})
+			if err := os.WriteFile(path, program, 0o600); err != nil {
+				b.Fatal(err)
+			}
+			loweredLoad(b, path)
+		})
+	}
+	for _, kind := range []string{"models", "fresh"} {
+		paths, err := filepath.Glob(filepath.Join(os.Getenv("CORPUS"), kind, "*", "portable*.pte"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, path := range paths {
+			b.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(b *testing.B) {
+				loweredLoad(b, path)
+			})
+		}
+	}
+}
+
+// loweredLoad loads the first method of a program again and again, and reports the medians.
+func loweredLoad(b *testing.B, path string) {
+	taken, now, steps := map[string][]float64{}, map[string]float64{}, 0
+	stages := trace.Func{Kinds: 1 << trace.Stage, Do: func(e *trace.Event) { now[e.Name] += float64((e.End - e.Start).Nanoseconds()) / 1000 }}
+	for b.Loop() {
+		clear(now)
+		p, err := Open(path, WithDelegates(xnnpack.Backend{}), WithThreads(1), WithLowering(LowerAuto), WithObserver(stages))
+		if err != nil {
+			b.Fatal(err)
+		}
+		m, err := p.Load(b.Context(), p.spec.Methods[0].Name)
+		if errors.Is(err, ErrMissing) {
+			b.Skip(err)
+		} else if err != nil {
+			b.Fatal(err)
+		}
+		for stage, micros := range now {
+			taken[stage] = append(taken[stage], micros)
+		}
+		steps = len(m.lowered.Calls)
+		m.Close()
+		p.Close()
+	}
+	middle := func(stage string) float64 {
+		slices.Sort(taken[stage])
+		return append(taken[stage], 0)[len(taken[stage])/2]
+	}
+	search, pack := middle(trace.StageLower), middle(trace.StageCompile)
+	b.ReportMetric(float64(steps), "instructions")
+	b.ReportMetric(middle(trace.StageRewrite), "rewrite-µs")
+	b.ReportMetric(search, "search-µs")
+	b.ReportMetric(pack, "packing-µs")
+	if pack > 0 {
+		b.ReportMetric(100*search/pack, "%search/packing")
+	}
+}
+
+// network builds a method of float32 operators.
+type network struct {
+	*floats
+	*flowProgram
+	tokens, width int
+}
+
+// encoder returns layers of a transformer on tokens of this width, as exporters write them.
+func encoder(layers, tokens, width int) *pte.Method {
+	n := &network{floats: &floats{ops: make(map[string]int)}, flowProgram: new(flowProgram), tokens: tokens, width: width}
+	n.m.Name, n.m.Chains = "forward", make([]pte.Chain, 1)
+	x := n.tensor(tokens, width)
+	n.m.Inputs = []int{x}
+	for range layers {
+		x = n.sum(x, n.attention(n.norm(x)))
+		y := n.product(n.norm(x), width, 4*width)
+		z := n.tensor(tokens, 4*width)
+		n.do(n.flowProgram, "aten::gelu.out", y, n.put(pte.Value{Kind: tensor.KindString, Long: &pte.Long{Str: "none"}}), z, z)
+		x = n.sum(x, n.product(z, 4*width, width))
+	}
+	n.m.Outputs = []int{x}
+	for i := range n.m.Operators {
+		o := &n.m.Operators[i]
+		o.Name, o.Overload = splitName(o.Name)
+	}
+	return &n.m
+}
+
+func (n *network) tensor(sizes ...int) int {
+	return n.put(pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: sizes, DimOrder: tensor.ContiguousOrder(len(sizes))}})
+}
+
+func (n *network) weights(sizes ...int) int {
+	count, _ := tensor.Product(sizes)
+	data := tensor.View[float32](tensor.AlignedBytes(4 * count))
+	for i := range data {
+		data[i] = float32(i%17-8) / 100
+	}
+	return n.constant(data, sizes...)
+}
+
+func (n *network) product(x, in, out int) int {
+	y, one := n.tensor(n.tokens, out), n.number(1)
+	n.do(n.flowProgram, "aten::addmm.out", n.weights(out), x, n.weights(in, out), one, one, y, y)
+	return y
+}
+
+func (n *network) sum(a, b int) int {
+	y := n.tensor(n.tokens, n.width)
+	n.do(n.flowProgram, "aten::add.out", a, b, n.number(1), y, y)
+	return y
+}
+
+func (n *network) norm(x int) int {
+	y, mean, scale := n.tensor(n.tokens, n.width), n.tensor(n.tokens, 1), n.tensor(n.tokens, 1)
+	eps := n.put(pte.Value{Kind: tensor.KindDouble, Double: 1e-5})
+	outs := n.put(pte.Value{Kind: tensor.KindTensorList, Items: []int{y, mean, scale}})
+	n.do(n.flowProgram, "aten::native_layer_norm.out", x, n.numbers(int64(n.width)), n.weights(n.width), n.weights(n.width), eps, y, mean, scale, outs)
+	return y
+}
+
+// heads is the number of heads of attention.
+const heads = 4
+
+func (n *network) attention(x int) int {
+	depth := n.width / heads
+	q, k, v := n.head(x, 1, 0, 2), n.head(x, 1, 2, 0), n.head(x, 1, 0, 2)
+	scores, scaled, shares := n.tensor(heads, n.tokens, n.tokens), n.tensor(heads, n.tokens, n.tokens), n.tensor(heads, n.tokens, n.tokens)
+	n.do(n.flowProgram, "aten::bmm.out", q, k, scores, scores)
+	n.do(n.flowProgram, "aten::mul.Scalar_out", scores, n.put(pte.Value{Kind: tensor.KindDouble, Double: 0.25}), scaled, scaled)
+	n.do(n.flowProgram, "aten::_softmax.out", scaled, n.number(-1), n.truth(false), shares, shares)
+	y, turned, flat := n.tensor(heads, n.tokens, depth), n.tensor(n.tokens, heads, depth), n.tensor(n.tokens, n.width)
+	n.do(n.flowProgram, "aten::bmm.out", shares, v, y, y)
+	n.do(n.flowProgram, "aten::permute_copy.out", y, n.numbers(1, 0, 2), turned, turned)
+	n.do(n.flowProgram, "aten::view_copy.out", turned, n.numbers(int64(n.tokens), int64(n.width)), flat, flat)
+	return n.product(flat, n.width, n.width)
+}
+
+// head returns a projection of x by heads, with its dimensions in an order.
+func (n *network) head(x int, order ...int64) int {
+	sizes := []int{n.tokens, heads, n.width / heads}
+	y, z := n.tensor(sizes...), n.tensor(sizes[order[0]], sizes[order[1]], sizes[order[2]])
+	n.do(n.flowProgram, "aten::view_copy.out", n.product(x, n.width, n.width), n.numbers(int64(sizes[0]), int64(sizes[1]), int64(sizes[2])), y, y)
+	n.do(n.flowProgram, "aten::permute_copy.out", y, n.numbers(order...), z, z)
+	return z
+}
