@@ -36,6 +36,9 @@ func TestCorpus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if calls == 0 {
+		t.Errorf("no calls of delegates in the programs of %q", *corpus)
+	}
 	t.Logf("%d calls", calls)
 }
 
