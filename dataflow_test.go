@@ -282,25 +282,30 @@ func loadFlow(t *testing.T, spec *pte.Method, mode PlanMode, options ...MethodOp
 func setFlowInputs(t *testing.T, m *Method, run int) {
 	t.Helper()
 	for i, in := range m.Meta().Inputs {
-		x := in.NewTensor()
-		if x.DType == tensor.Bool {
-			x.Data[0] = byte(run >> i & 1)
-		} else {
-			for k := range x.Numel() {
-				binary.LittleEndian.PutUint64(x.Data[8*k:], uint64(run+10*i+100*k))
-			}
-		}
-		if err := m.SetInput(i, x); err != nil {
+		if err := m.SetInput(i, flowInput(&in, i, run)); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// flowInput returns the value of input i in a run.
+func flowInput(in *ValueMeta, i, run int) *tensor.Tensor {
+	x := in.NewTensor()
+	if x.DType == tensor.Bool {
+		x.Data[0] = byte(run >> i & 1)
+		return x
+	}
+	for k := range x.Numel() {
+		binary.LittleEndian.PutUint64(x.Data[8*k:], uint64(run+10*i+100*k))
+	}
+	return x
 }
 
 // poisonDead fills all arena bytes that no live storage uses before every kernel and delegate call.
 func poisonDead(m *Method, poison byte) {
 	for i := range m.steps {
 		s := &m.steps[i]
-		spoil := func() { poisonAt(m, i, poison) }
+		spoil := func() { poisonAt(m, m.plan.Moments[i], poison) }
 		switch s.kind {
 		case ir.KernelCall:
 			call := s.call
@@ -309,28 +314,48 @@ func poisonDead(m *Method, poison byte) {
 				return call.Do(c)
 			}, call.Args(), false)
 		case ir.DelegateCall:
-			s.unit = poisoned{s.unit, spoil}
+			s.unit = poisoned{s.unit, m, i, poison}
 		}
 	}
 }
 
-// poisoned is a unit before which dead bytes are overwritten.
+// poisoned is a unit before which, and before each moment of which, dead bytes are overwritten.
 type poisoned struct {
 	delegate.Unit
-	spoil func()
+	m      *Method
+	step   int
+	poison byte
 }
 
 func (p poisoned) Execute(ctx context.Context, args []*tensor.Value) error {
-	p.spoil()
+	plan := p.m.plan
+	poisonAt(p.m, plan.Moments[p.step], p.poison)
+	if plan.Moments[p.step+1] > plan.Moments[p.step]+1 {
+		ctx = &moments{ctx, p, plan.Moments[p.step]}
+	}
 	return p.Unit.Execute(ctx, args)
 }
 
-// poisonAt overwrites the bytes between the storages that are live at a step.
-func poisonAt(m *Method, step int, poison byte) {
+// moments is a context that overwrites the dead bytes of the next moment when its error is asked for:
+// units do that once before each.
+type moments struct {
+	context.Context
+	poisoned
+	at int
+}
+
+func (c *moments) Err() error {
+	poisonAt(c.m, c.at, c.poison)
+	c.at++
+	return c.Context.Err()
+}
+
+// poisonAt overwrites the bytes between the storages that are live at a moment.
+func poisonAt(m *Method, moment int, poison byte) {
 	for arena, bytes := range m.memory.arenas {
 		var alive []int
 		for i, it := range m.plan.Items {
-			if it.Bytes > 0 && m.plan.Places[i].Arena == arena && it.First <= step && step <= it.Last {
+			if it.Bytes > 0 && m.plan.Places[i].Arena == arena && it.First <= moment && moment <= it.Last {
 				alive = append(alive, i)
 			}
 		}

@@ -28,6 +28,9 @@ func (m *Method) Delegates() []delegate.Info {
 	for i, img := range m.images {
 		infos[i] = img.Info()
 		infos[i].Backend = m.backends[i]
+		if m.work[i] != nil {
+			infos[i].Needs = unplanned(infos[i].Needs)
+		}
 	}
 	return infos
 }

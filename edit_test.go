@@ -93,7 +93,7 @@ func TestEditedExecutionEqualsOriginal(t *testing.T) {
 		m, images := randomly(t, rand.New(rand.NewPCG(seed, 3)), original.ir)
 		changed += len(m.Steps) - len(original.ir.Steps) + len(images)
 		p := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn))
-		p.slots[0].done = &prepared{ir: m, images: images, backends: slices.Repeat([]string{"add"}, len(images)), plan: plan.Make(m, nil, p.config.planning())}
+		p.slots[0].done = &prepared{ir: m, images: images, backends: slices.Repeat([]string{"add"}, len(images)), plan: plan.Make(m, nil, nil, p.config.planning())}
 		p.spec.Methods[0].Name = "forward"
 		edited, err := p.Load(context.Background(), "")
 		if err != nil {

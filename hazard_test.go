@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
@@ -141,21 +142,62 @@ func checkPoisoned(t *testing.T, path string, dataFiles ...string) (ran int) {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		for _, method := range p.MethodNames() {
-			want, err := outputsOf(p, method, func(*Method) {})
-			for _, poison := range []byte{0xAA, 0xFF} { // 0xFF: NaN
-				got, poisonedErr := outputsOf(p, method, func(m *Method) { poisonDead(m, poison) })
-				if (err == nil) != (poisonedErr == nil) || !slices.Equal(got, want) {
-					t.Errorf("%s, method %s, plan %s, poison %#x: got %x, %v, want %x, %v", path, method, name, poison, got, poisonedErr, want, err)
-				}
-			}
-			if err == nil {
-				ran++
-			}
-		}
+		ran += comparePoisoned(t, fmt.Sprintf("%s, plan %s", path, name), p)
 		p.Close()
 	}
 	return ran
+}
+
+// comparePoisoned does that for an open program.
+func comparePoisoned(t *testing.T, name string, p *Program) (ran int) {
+	t.Helper()
+	for _, method := range p.MethodNames() {
+		want, err := outputsOf(p, method, func(*Method) {})
+		for _, poison := range []byte{0xAA, 0xFF} { // 0xFF: NaN
+			got, poisonedErr := outputsOf(p, method, func(m *Method) { poisonDead(m, poison) })
+			if (err == nil) != (poisonedErr == nil) || !slices.Equal(got, want) {
+				t.Errorf("%s, method %s, poison %#x: got %.40x…, %v, want %.40x…, %v", name, method, poison, got, poisonedErr, want, err)
+			}
+		}
+		if err == nil {
+			ran++
+		}
+	}
+	return ran
+}
+
+// TestPoisonedRegions compares runs with and without overwritten dead bytes where the plan has places
+// for the working memory of delegates: all regions are lowered to the Go engine. If the variable CORPUS
+// names a folder, its models are added.
+func TestPoisonedRegions(t *testing.T) {
+	programs := portablePrograms(t)
+	for _, name := range corpusModels(t) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs[name] = data
+	}
+	blocks := 0
+	for name, data := range programs {
+		for plan, mode := range everyPlan {
+			p, err := Parse(data, WithPlan(mode), WithReusableInputs(), WithThreads(1), WithLowering(LowerAuto), WithMinProfit(-1),
+				WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineReference}))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			comparePoisoned(t, fmt.Sprintf("%s, plan %s", name, plan), p)
+			for i := range p.slots {
+				if done := p.slots[i].done; done != nil {
+					blocks += len(done.plan.Items) - len(done.ir.Storages)
+				}
+			}
+			p.Close()
+		}
+	}
+	if blocks < 1000 {
+		t.Errorf("%d blocks of working memory in all plans, want at least 1000", blocks)
+	}
 }
 
 // outputsOf loads a method, runs it twice with the same inputs, and returns the outputs of both

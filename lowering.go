@@ -10,7 +10,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
-	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
@@ -60,14 +59,17 @@ func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) err
 		}
 	}
 	if report.Taken() > 0 {
-		if err := done.checkMemory(plan.Make(done.ir, done.conflicts, p.config.planning()), p.config, p.size); err != nil {
+		if err := done.makePlan(p.config.planning()); err != nil {
+			return err
+		}
+		if err := done.checkMemory(done.plan, p.config, p.size); err != nil {
 			report.Drop(err.Error())
 			p.drop(w, count)
 			if err := p.compileOpened(ctx, w, plain); err != nil {
 				return err
 			}
 			done.ir, done.images, done.needs, done.backends = plain, p.images, p.needs, done.backends[:count]
-			p.packed, p.graphs = nil, nil
+			p.packed, p.graphs, done.plan = nil, nil, nil
 			return w.stage(trace.StageLower, 0, nil)
 		}
 	}

@@ -76,6 +76,27 @@ func (mem *memory) bytes(p *plan.Memory, storage int) []byte {
 	return mem.heap[storage]
 }
 
+// owns reports whether bytes are in the arenas or in state.
+func (mem *memory) owns(b []byte) bool {
+	for _, state := range mem.state {
+		if cpu.Overlap(state, b) {
+			return true
+		}
+	}
+	return overlapsAny(mem.arenas, b)
+}
+
+// blocks returns the blocks of a delegate's workspace, nil if it has none. Loops over vectors may read
+// the bytes behind a block.
+func (mem *memory) blocks(p *plan.Memory, d int) (list [][]byte) {
+	from, to := p.Blocks(d)
+	for i := from; i < to; i++ {
+		at := p.Places[i]
+		list = append(list, mem.arenas[at.Arena][at.Offset:at.Offset+p.Items[i].Bytes])
+	}
+	return list
+}
+
 // unbounded is the tensors without an upper bound, their views, and the number of bytes that they
 // may still allocate.
 type unbounded struct {

@@ -159,7 +159,7 @@ func (m *Method) makeUnits(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		u, err := img.Unit(delegate.Instance{Pool: m.program.pool, Scratch: m.scratch})
+		u, err := img.Unit(delegate.Instance{Pool: m.program.pool, Scratch: m.scratch, Blocks: m.memory.blocks(m.plan, i)})
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.ir.Delegates[i], err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -21,11 +22,12 @@ import (
 // prepared is the data of a method that its instances share. It is immutable.
 type prepared struct {
 	ir        *ir.Method
-	images    []delegate.Image // of the file's delegates, then of regions
-	needs     []delegate.Needs // of the images, after compilation
-	backends  []string         // IDs of the images' backends
-	plan      *plan.Memory     // for instances without bound memory
-	conflicts []plan.Conflict  // of the file's plan, before any edit
+	images    []delegate.Image      // of the file's delegates, then of regions
+	needs     []delegate.Needs      // of the images, after compilation, without what the plan has a place for
+	work      []*delegate.Workspace // of the images; nil for those that have only memory of their own
+	backends  []string              // IDs of the images' backends
+	plan      *plan.Memory          // for instances without bound memory
+	conflicts []plan.Conflict       // of the file's plan, before any edit
 	folded    []lower.Folded
 	rewritten []lower.Rewritten
 	released  int64                             // bytes of constants whose memory was released
@@ -84,7 +86,67 @@ func (p *prepared) planFor(o plan.Options) *plan.Memory {
 	if o == p.plan.Options {
 		return p.plan
 	}
-	return plan.Make(p.ir, p.conflicts, o)
+	return plan.Make(p.ir, p.work, p.conflicts, o)
+}
+
+// makePlan plans the memory of instances. The images are complete.
+func (p *prepared) makePlan(o plan.Options) error {
+	if err := p.planWork(); err != nil {
+		return err
+	}
+	p.plan = plan.Make(p.ir, p.work, p.conflicts, o)
+	return nil
+}
+
+// maxBlocks is the largest number of blocks of working memory in a plan: planning takes quadratic time.
+const maxBlocks = plan.MaxItems / 4
+
+// planWork passes the workspaces of images to the plan, as long as it can share bytes between all items.
+func (p *prepared) planWork() error {
+	p.work, p.needs = make([]*delegate.Workspace, len(p.images)), slices.Clone(p.needs)
+	blocks, most := 0, min(maxBlocks, plan.MaxItems-len(p.ir.Storages))
+	for i, img := range p.images {
+		planned, ok := img.(delegate.Planned)
+		if !ok {
+			continue
+		}
+		w := planned.Workspace()
+		if w == nil || blocks+len(w.Blocks) > most {
+			continue
+		}
+		if err := checkWorkspace(w); err != nil {
+			return fmt.Errorf("backend %q: workspace of an image: %w", p.backends[i], err)
+		}
+		blocks += len(w.Blocks)
+		p.work[i] = w
+		p.needs[i] = unplanned(p.needs[i])
+	}
+	return nil
+}
+
+// checkWorkspace checks what a backend declares: wrong lives would make live values share bytes.
+func checkWorkspace(w *delegate.Workspace) error {
+	inside := func(s delegate.Span) bool { return s.First >= 0 && s.First <= s.Last && s.Last < w.Moments }
+	for i, s := range w.Args {
+		if !inside(s) {
+			return fmt.Errorf("argument %d is used from moment %d to %d of %d", i, s.First, s.Last, w.Moments)
+		}
+	}
+	for i, b := range w.Blocks {
+		if !inside(b.Span) || b.Bytes < 0 {
+			return fmt.Errorf("block %d has %d bytes, used from moment %d to %d of %d", i, b.Bytes, b.First, b.Last, w.Moments)
+		}
+	}
+	if w.Moments < 1 {
+		return fmt.Errorf("%d moments, want at least 1", w.Moments)
+	}
+	return nil
+}
+
+// unplanned returns the needs of an image without what the plan has a place for.
+func unplanned(n delegate.Needs) delegate.Needs {
+	n.Scratch, n.Shared = n.Scratch-n.Shared, 0
+	return n
 }
 
 // checkMemory refuses an instance whose plan is too large, before anything is allocated. file is
@@ -186,7 +248,11 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err != nil {
 		return nil, err
 	}
-	done.plan = plan.Make(done.ir, done.conflicts, p.config.planning())
+	if done.plan == nil {
+		if err := done.makePlan(p.config.planning()); err != nil {
+			return nil, err
+		}
+	}
 	if err := w.stage(trace.StagePlan, done.plan.Bytes(), nil); err != nil {
 		return nil, err
 	}

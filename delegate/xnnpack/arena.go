@@ -2,14 +2,14 @@ package xnnpack
 
 import (
 	"io"
-	"slices"
 	"sync"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// arena is the memory of intermediate values in the Go engine, and of its loops. The units of an instance share one,
+// arena is the memory of intermediate values in the Go engine, and of its loops, for units that have
+// no blocks of the method's memory plan that are large enough. The units of an instance share one,
 // since only one of them runs at a time. When a unit enlarges it, bound units continue to use the
 // old memory.
 type arena struct {
@@ -52,33 +52,3 @@ func (a *arena) take(bytes int64) []byte {
 	}
 	return a.bytes
 }
-
-// places contains the offsets of intermediate values in an arena.
-type places struct {
-	shapes  []shape // for which it was computed
-	offsets []int64 // by value; none for values stored elsewhere
-	bytes   int64
-}
-
-// placesFor computes the places at the given shapes.
-func (g *graph) placesFor(s []shape) *places {
-	items, index := g.items(s, true)
-	p := &places{shapes: s, offsets: make([]int64, len(g.Values)), bytes: packedBest(items)}
-	if p.bytes > 0 {
-		p.bytes += overread
-	}
-	byID := make([]int64, len(items))
-	for _, it := range items {
-		byID[it.id] = it.offset
-	}
-	for v := range p.offsets {
-		p.offsets[v] = none
-		if id := index[v]; id != none {
-			p.offsets[v] = byID[id]
-		}
-	}
-	return p
-}
-
-// fit reports whether the places are for the given shapes.
-func (p *places) fit(s []shape) bool { return p != nil && slices.Equal(p.shapes, s) }

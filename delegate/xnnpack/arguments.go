@@ -12,6 +12,8 @@ import (
 // argument is one argument of a unit, as bound by the last call.
 type argument struct {
 	value *value
+	// used are the nodes that use the bytes, as in [delegate.Workspace]; in the library all use them.
+	used  delegate.Span
 	from  *tensor.Tensor
 	dtype tensor.DType
 	at    xnn.Address // of the tensor's bytes
@@ -206,10 +208,11 @@ func finish(args []*argument) {
 	}
 }
 
-// separate allocates a buffer for an output whose tensor overlaps an input or an earlier output.
+// separate allocates a buffer for an output whose tensor overlaps an input or an earlier output while
+// both are used.
 func (a *argument) separate(all []*argument, i int) {
 	for j, other := range all {
-		if j != i && (j < i || other.value.Input) && overlap(a.tensor, other.tensor) {
+		if j != i && (j < i || other.value.Input) && a.used.First <= other.used.Last && other.used.First <= a.used.Last && overlap(a.tensor, other.tensor) {
 			a.data = tensor.AlignedBytes(len(a.tensor))
 			a.after = copyOut
 			if a.dtype == tensor.Int64 {

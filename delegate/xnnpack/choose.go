@@ -45,7 +45,8 @@ var goFactors = [...]struct {
 	upTo   time.Duration
 	factor float64
 }{
-	{50 * time.Microsecond, 1.25}, // short runs depend on more than rates
+	{20 * time.Microsecond, 1.25}, // short runs depend on more than rates
+	{50 * time.Microsecond, 1.1},
 	{time.Millisecond, 0.97},
 	{math.MaxInt64, 1.07},
 }
@@ -61,6 +62,12 @@ func (e estimates) expected() time.Duration {
 
 // prefersGo reports whether the Go engine probably runs a graph faster than the library.
 func (e estimates) prefersGo() bool { return e.expected() < e[byLibrary] }
+
+// regionInGo reports whether the Go engine should run a region. The library must save 1/maxLoss of
+// the time: its memory is not in the method's plan, and it needs time to start.
+func (e estimates) regionInGo() bool {
+	return e.prefersGo() || e[byGo] <= longTime && (e[byGo]-e[byLibrary])*maxLoss < e[byGo]
+}
 
 // of returns the estimate of the engine that a backend would choose.
 func (e estimates) of(b Backend) time.Duration {
@@ -97,7 +104,7 @@ func (b Backend) choose(m *image) (done bool, err error) {
 	if m.estimates == (estimates{}) {
 		m.estimates = b.estimates(m.graph, m.shapes, m.threadCount)
 	}
-	if !m.inGo && !m.estimates.prefersGo() {
+	if inGo := m.inGo || m.estimates.prefersGo() || m.region && m.estimates.regionInGo(); !inGo {
 		return false, nil
 	}
 	_, err = m.openReference()

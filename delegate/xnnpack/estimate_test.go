@@ -92,6 +92,24 @@ func TestSmallGraphs(t *testing.T) {
 	}
 }
 
+// The library runs a region only if it saves a tenth of the time, or more than is known of long ones.
+func TestEngineOfRegions(t *testing.T) {
+	for _, test := range []struct {
+		inGo, library time.Duration
+		want          bool
+	}{
+		{100 * time.Microsecond, 120 * time.Microsecond, true},
+		{100 * time.Microsecond, 91 * time.Microsecond, true},
+		{100 * time.Microsecond, 89 * time.Microsecond, false},
+		{10 * time.Millisecond, 9500 * time.Microsecond, false},
+		{10 * time.Millisecond, 11 * time.Millisecond, true},
+	} {
+		if e := (estimates{byLibrary: test.library, byGo: test.inGo}); e.regionInGo() != test.want {
+			t.Errorf("%v: got Go %v, want %v", e, e.regionInGo(), test.want)
+		}
+	}
+}
+
 // Threads shorten the runs of large graphs only, those of the library more.
 func TestEstimatesOnThreads(t *testing.T) {
 	for _, rows := range []int{2, 2000} {

@@ -215,9 +215,10 @@ type item struct {
 	id          int // its index before items were sorted
 }
 
-// items lists the values between nodes, and by value the index of its item, or none. A dynamically
-// quantized value stores its scales after its elements. If inPlace is set, the output of an
-// elementwise node shares the item of an operand of the same size that nothing else reads.
+// items lists the values between nodes, and by value the index of its item, or none. In the library, a
+// dynamically quantized value stores its scales after its elements. In the Go engine, as inPlace says,
+// the output of an elementwise node shares the item of an operand of the same size that nothing else
+// reads.
 func (g *graph) items(s []shape, inPlace bool) (list []item, index []int) {
 	list, index = make([]item, 0, len(g.Nodes)), slices.Repeat([]int{none}, len(g.Values))
 	var readers []int
@@ -237,6 +238,7 @@ func (g *graph) items(s []shape, inPlace bool) (list []item, index []int) {
 			}
 			bytes := g.valueBytes(v, s)
 			if inPlace {
+				bytes = lineUp(int64(g.Values[v].Datatype.bytes(s[v])) + overread)
 				if at := g.reused(n, v, s, index, readers); at != none && list[at].bytes == bytes {
 					index[v] = at
 					continue

@@ -24,7 +24,9 @@ type reference struct {
 	finish bool // arguments must be finished after the last node
 
 	bytes   [][]byte       // of every value, including constants and arguments
-	arena   *arena         // contains the bytes of values between nodes
+	blocks  [][]byte       // for the declared sizes, see image.Workspace; nil for none
+	planned *places        // of the blocks
+	arena   *arena         // contains the bytes of values between nodes if no blocks do
 	places  *places        // offsets in the arena
 	apart   map[int][]byte // values with their own memory, set by tests
 	tokens  [][]token      // scales of dynamically quantized values
@@ -68,11 +70,14 @@ type token struct {
 func newReference(m *image, in delegate.Instance) *reference {
 	n := len(m.graph.Values)
 	e := &reference{packed: m.filters(), graph: m.graph, limits: m.limits, args: newArguments(m.graph), shapes: slices.Clone(m.shapes), pool: in.Pool,
-		arena: arenaIn(in.Scratch), places: m.places, bytes: make([][]byte, n), tokens: make([][]token, n),
+		arena: arenaIn(in.Scratch), blocks: in.Blocks, planned: m.places, places: m.places, bytes: make([][]byte, n), tokens: make([][]token, n),
 		floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes)),
 		filter8: &m.int8, states: make([]nodeState, len(m.graph.Nodes))}
-	if m.places != nil && !m.hasDynamicArgs() {
+	if m.places != nil && !m.hasDynamicArgs() && e.blocks == nil {
 		e.arena.expect(m.needs.shared)
+	}
+	for i, used := range m.graph.argSpans() {
+		e.args[i].used = used
 	}
 	e.direct = e.directNodes()
 	for v := range m.graph.Values {
@@ -126,14 +131,9 @@ func (e *reference) bind(args []*tensor.Value) error {
 		return err
 	}
 	if reshaped || rebind {
-		if !e.places.fit(e.shapes) {
-			e.places = e.graph.placesFor(slices.Clone(e.shapes))
-		}
-		needs := e.graph.referenceNeeds(e.places, e.threads())
-		if err := needs.check(e.limits); err != nil {
+		if err := e.allocate(); err != nil {
 			return err
 		}
-		e.allocate(needs.shared)
 	}
 	for i, v := range e.graph.Args {
 		e.bytes[v] = e.args[i].data
@@ -155,11 +155,26 @@ func (e *reference) threads() int {
 	return e.pool.Size()
 }
 
-// allocate sets the memory of values between nodes, and that of the nodes' loops behind it.
-func (e *reference) allocate(shared int64) {
-	arena := e.arena.take(shared)
-	e.divide(e.graph.workAt(e.shapes, e.threads()), arena[lineUp(e.places.bytes):])
-	for v, at := range e.places.offsets {
+// allocate sets the memory of values between nodes, and that of the nodes' loops: the blocks, or else
+// an arena.
+func (e *reference) allocate() error {
+	w := e.graph.workAt(e.shapes, e.threads())
+	blocks, work := e.blocks, []byte(nil)
+	if n := len(blocks) - 1; n >= 0 && w.shared(e.threads()) <= int64(len(blocks[n])) && e.planned.suit(e.graph, e.shapes) {
+		e.places, blocks, work = e.planned, blocks[:n], blocks[n]
+	} else {
+		if !e.places.fit(e.shapes) {
+			e.places = e.graph.placesFor(slices.Clone(e.shapes))
+		}
+		needs := e.graph.referenceNeeds(e.places, e.threads())
+		if err := needs.check(e.limits); err != nil {
+			return err
+		}
+		memory := e.arena.take(needs.shared)
+		blocks, work = e.places.cut(memory), memory[lineUp(e.places.bytes):]
+	}
+	e.divide(w, work)
+	for v, at := range e.places.index {
 		if at == none {
 			continue
 		}
@@ -168,9 +183,10 @@ func (e *reference) allocate(shared int64) {
 			e.bytes[v] = own[:n]
 			continue
 		}
-		e.bytes[v] = arena[at:][: n : n+overread]
+		e.bytes[v] = blocks[at][: n : n+overread]
 	}
 	e.planInt8()
+	return nil
 }
 
 // SetProfiling implements delegate.Profiler.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -14,7 +15,8 @@ type Memory struct {
 	Arrangement // the one in use
 	Method      *ir.Method
 	Options     Options
-	Items       []Item      // per storage; zero for those outside the arenas
+	Moments     []int       // per step: its first moment; and behind the last step
+	Items       []Item      // per storage, then per block of working memory, alive in moments; zero for those outside the arenas
 	File        Arrangement // the file's plan, without state; incomplete if storages have no place in it
 	Own         Arrangement // planned by this package
 	LowerBound  int64       // no plan is smaller
@@ -22,13 +24,16 @@ type Memory struct {
 	StateBytes  int64       // state, outside the arenas
 	HeapBytes   int64       // initial bytes of unbounded tensors, and of views of constants
 	Callers     []bool      // per storage: the caller provides its bytes
+
+	work   []*delegate.Workspace // per delegate; nil for some, and behind the end
+	starts []int                 // per entry of work: its first item; and behind the last one
 }
 
 // Arrangement is a placement of the storages in arenas.
 type Arrangement struct {
 	Source string  // "file", or "own" and the order of packing
-	Places []Place // per storage; meaningless outside the arenas
-	Placed []bool  // per storage: it has a place
+	Places []Place // per item; meaningless outside the arenas
+	Placed []bool  // per item: it has a place
 	Arenas []int64 // sizes
 	Whole  bool    // every storage that needs a place has one, without conflicts
 }
@@ -63,14 +68,18 @@ type Options struct {
 	BoundOutputs bool // and of outputs that are activations
 }
 
-// Make chooses a plan for the method's storages. conflicts are those of the file's plan before any
-// edit.
-func Make(m *ir.Method, conflicts []Conflict, o Options) *Memory {
+// Make chooses a plan for the method's storages and for the workspaces of its delegates; work may be
+// shorter than their list. conflicts are those of the file's plan before any edit.
+func Make(m *ir.Method, work []*delegate.Workspace, conflicts []Conflict, o Options) *Memory {
 	n := len(m.Storages)
-	p := &Memory{Method: m, Options: o, Conflicts: conflicts, Items: make([]Item, n), Callers: make([]bool, n)}
+	p := &Memory{Method: m, Options: o, Conflicts: conflicts, Items: make([]Item, n), Callers: make([]bool, n), work: work}
+	p.setMoments()
 	inArena := p.sort()
-	p.Own = p.arrange(inArena)
+	p.narrow()
+	blocks := p.addBlocks()
+	p.Own = p.arrange(slices.Concat(inArena, blocks))
 	p.File, _ = p.readFile(inArena)
+	p.addArena(&p.File, blocks)
 	p.File.Whole = p.File.Whole && len(conflicts) == 0
 	p.Arrangement = p.Own
 	if p.File.Whole && (o.Mode == File || o.Mode == Auto && p.File.Size() <= p.Own.Size()) {
@@ -84,6 +93,7 @@ func Make(m *ir.Method, conflicts []Conflict, o Options) *Memory {
 func CheckFile(m *ir.Method) []Conflict {
 	n := len(m.Storages)
 	p := &Memory{Method: m, Items: make([]Item, n), Callers: make([]bool, n)}
+	p.setMoments()
 	_, conflicts := p.readFile(p.sort())
 	return conflicts
 }
@@ -97,7 +107,7 @@ func ConflictError(m *ir.Method, c Conflict) error {
 // sort fills Items with the storages that need a place in an arena, lists them, and counts the
 // bytes of the others.
 func (p *Memory) sort() (inArena []int) {
-	end := len(p.Method.Steps)
+	end := p.Moments[len(p.Method.Steps)]
 	for i := range p.Method.Storages {
 		s := &p.Method.Storages[i]
 		switch {
@@ -108,7 +118,7 @@ func (p *Memory) sort() (inArena []int) {
 		case s.Kind == ir.Heap || s.Kind == ir.Constant:
 			p.HeapBytes += p.StartBytes(i)
 		case s.Kind == ir.Activation || s.Kind == ir.Input:
-			it := Item{Bytes: s.Bytes, First: s.First, Last: s.Last}
+			it := Item{Bytes: s.Bytes, First: p.begins(s.First), Last: p.ends(s.Last)}
 			if s.Last < s.First { // never used: any place outside the others' lives is valid
 				it.First, it.Last = end, end
 			}
@@ -188,7 +198,7 @@ func (p *Memory) readFile(inArena []int) (Arrangement, []Conflict) {
 // MarkShared marks the inputs whose bytes in the arenas are shared with other storages. Plans of
 // more than MaxItems storages share nothing.
 func (p *Memory) MarkShared(marks []bool) {
-	var placed []int
+	var placed []int // storages, then blocks
 	for i, it := range p.Items {
 		if it.Bytes > 0 {
 			placed = append(placed, i)
@@ -198,6 +208,9 @@ func (p *Memory) MarkShared(marks []bool) {
 		return
 	}
 	for _, i := range placed {
+		if i >= len(marks) {
+			return
+		}
 		if p.Method.Storages[i].Kind != ir.Input || marks[i] {
 			continue
 		}

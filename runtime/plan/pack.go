@@ -18,6 +18,15 @@ const Alignment = 16
 type Item struct {
 	Bytes       int64
 	First, Last int
+	Align       int64 // of its offset, a power of 2; 0 means Alignment
+}
+
+// up returns the first offset from at on that has the item's alignment; at has that of all items.
+func (a Item) up(at int64) int64 {
+	if a.Align == 0 {
+		return at
+	}
+	return (at + a.Align - 1) &^ (a.Align - 1)
 }
 
 func (a Item) overlaps(b Item) bool { return a.First <= b.Last && b.First <= a.Last }
@@ -120,8 +129,8 @@ func promote(seq []int, i int) {
 func naive(items []Item) Layout {
 	l := Layout{Offsets: make([]int64, len(items)), Bound: LowerBound(items), Order: "naive"}
 	for i, it := range items {
-		l.Offsets[i] = l.Size
-		l.Size += align(it.Bytes)
+		l.Offsets[i] = it.up(l.Size)
+		l.Size = l.Offsets[i] + align(it.Bytes)
 	}
 	return l
 }
@@ -230,7 +239,7 @@ func (p *packer) lowestGap(i int) int64 {
 		if at+size <= p.offsets[b] {
 			return at
 		}
-		at = max(at, p.offsets[b]+align(p.items[b].Bytes))
+		at = max(at, p.items[i].up(p.offsets[b]+align(p.items[b].Bytes)))
 	}
 	return at
 }

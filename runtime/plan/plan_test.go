@@ -15,7 +15,7 @@ func TestPackIsSafeAndTight(t *testing.T) {
 			t.Fatalf("round %d: items %d %+v at %d and %d %+v at %d overlap", round, a, items[a], l.Offsets[a], b, items[b], l.Offsets[b])
 		}
 		for i, it := range items {
-			if l.Offsets[i]%Alignment != 0 || l.Offsets[i] < 0 || l.Offsets[i]+it.Bytes > l.Size {
+			if l.Offsets[i]%max(it.Align, Alignment) != 0 || l.Offsets[i] < 0 || l.Offsets[i]+it.Bytes > l.Size {
 				t.Fatalf("round %d: item %d at %d of an arena of %d", round, i, l.Offsets[i], l.Size)
 			}
 		}
@@ -81,7 +81,7 @@ func TestVerifyAgreesWithBruteForce(t *testing.T) {
 }
 
 func TestVerifyNamesTheConflict(t *testing.T) {
-	items := []Item{{64, 0, 5}, {64, 3, 9}, {64, 6, 9}}
+	items := []Item{{Bytes: 64, Last: 5}, {Bytes: 64, First: 3, Last: 9}, {Bytes: 64, First: 6, Last: 9}}
 	places := []Place{{0, 0}, {0, 32}, {0, 128}}
 	got := fmt.Sprint(Verify(items, places))
 	if want := "[storages 0 and 1 share bytes 32–64 of arena 0 at step 3]"; got != want {
@@ -93,7 +93,7 @@ func randomItems(r *rand.Rand, n, steps int) []Item {
 	items := make([]Item, n)
 	for i := range items {
 		first := r.IntN(steps) - 1
-		items[i] = Item{Bytes: int64(r.IntN(100)), First: first, Last: first + r.IntN(8)}
+		items[i] = Item{Bytes: int64(r.IntN(100)), First: first, Last: first + r.IntN(8), Align: int64(r.IntN(2)) * 64}
 	}
 	return items
 }

@@ -18,10 +18,12 @@ import (
 // time from left to right, addresses upward, one box per storage.
 type Chart struct {
 	Title string
-	Steps int   // instructions; time goes from -1 (inputs are set) to Steps (outputs are read)
-	Bound int64 // lower bound of the arena size of any plan
-	Peak  int   // step with the most live arena bytes, -1 … Steps
-	Plans []Plan
+	// Starts are the first moments of the instructions, and the end. Time goes from moment -1 (inputs
+	// are set) to the end (outputs are read).
+	Starts []int
+	Bound  int64 // lower bound of the arena size of any plan
+	Peak   int   // moment with the most live arena bytes
+	Plans  []Plan
 }
 
 // Plan is one memory plan.
@@ -31,7 +33,7 @@ type Plan struct {
 	Boxes []Box
 }
 
-// Box is one storage: bytes Offset to Offset+Bytes, alive from step First to Last.
+// Box is one storage: bytes Offset to Offset+Bytes, alive from moment First to Last.
 type Box struct {
 	First, Last   int
 	Offset, Bytes int64
@@ -141,7 +143,9 @@ func (c *Chart) legend(b *strings.Builder) {
 }
 
 // x returns the horizontal position of a step in per cent.
-func (c *Chart) x(step int) float64 { return 100 * float64(step+1) / float64(c.Steps+2) }
+func (c *Chart) x(moment int) float64 {
+	return 100 * float64(moment+1) / float64(c.Starts[len(c.Starts)-1]+2)
+}
 
 // y returns the vertical position of an address in pixels from the top.
 func (c *Chart) y(bytes int64) float64 { return plotHeight * (1 - float64(bytes)/float64(c.top())) }
@@ -203,10 +207,11 @@ func (c *Chart) cell(box *Box) *Cell {
 
 // steps draws the time axis.
 func (c *Chart) steps(b *strings.Builder) {
-	every := int(max(round(float64(c.Steps)/6), 1))
-	for at := 0; at < c.Steps; at += every {
+	n := len(c.Starts) - 1
+	every := int(max(round(float64(n)/6), 1))
+	for at := 0; at < n; at += every {
 		fmt.Fprintf(b, `<text x="%.2f%%" y="%d" class="tick" text-anchor="middle">%d</text>`+"\n",
-			(c.x(at)+c.x(at+1))/2, plotHeight+15, at)
+			(c.x(c.Starts[at])+c.x(c.Starts[at+1]))/2, plotHeight+15, at)
 	}
 	fmt.Fprintf(b, `<text x="50%%" y="%d" class="tick" text-anchor="middle">instruction</text>`+"\n", plotHeight+31)
 }

@@ -10,7 +10,7 @@ import (
 
 func sample() *Chart {
 	return &Chart{
-		Title: `a "model" <of> mine`, Steps: 10, Bound: 3 << 10, Peak: 2,
+		Title: `a "model" <of> mine`, Starts: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, Bound: 3 << 10, Peak: 2,
 		Plans: []Plan{
 			{Name: "plan of the file, <in use>", Size: 4 << 10, Boxes: []Box{
 				{First: -1, Last: 2, Bytes: 1 << 10, Label: "x", Detail: "values [0]\nfloat32", Class: "input"},
@@ -68,7 +68,7 @@ func TestWellFormed(t *testing.T) {
 // A drawing is as wide as the page, and nothing is outside.
 func TestNothingBeyondTheWidth(t *testing.T) {
 	c := sample()
-	if at := c.x(c.Steps + 1); at != 100 {
+	if at := c.x(c.Starts[10] + 1); at != 100 {
 		t.Errorf("the end is at %g %%", at)
 	}
 	for _, box := range c.Plans[0].Boxes {

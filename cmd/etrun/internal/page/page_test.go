@@ -82,7 +82,7 @@ func TestPages(t *testing.T) {
 
 // The marked peak is the lower bound of the plan.
 func TestPeakIsTheLowerBound(t *testing.T) {
-	for _, name := range []string{"digits/portable.pte", "pte/two_methods.pte", "pte/map_loop.pte", "pte/stack_traces.pte"} {
+	for _, name := range []string{"digits/portable.pte", "digits/xnnpack.pte", "pte/two_methods.pte", "pte/map_loop.pte", "pte/stack_traces.pte"} {
 		prog := open(t, name)
 		for _, method := range prog.MethodNames() {
 			m, err := prog.Load(t.Context(), method)

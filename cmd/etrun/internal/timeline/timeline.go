@@ -18,18 +18,23 @@ import (
 
 // Timeline is the memory of a method over the steps of a run.
 type Timeline struct {
-	Peak      int   // first step with the most live arena bytes, -1 … number of steps
+	Peak      int   // step of the first moment with the most live arena bytes, -1 … number of steps
 	PeakBytes int64 // live arena bytes at the peak
 
 	plan      *plan.Memory
+	moment    int // of the peak
 	delegates []delegate.Info
-	names     []string // by storage
+	names     []string // by item of the plan
 }
 
 // New computes the timeline of a method.
 func New(m *etrun.Method) *Timeline {
 	t := &Timeline{plan: m.Plan(), delegates: m.Delegates()}
 	t.names = names(t.plan.Method)
+	for d := range t.delegates {
+		from, to := t.plan.Blocks(d)
+		t.names = append(t.names, slices.Repeat([]string{fmt.Sprintf("delegate %d scratch", d)}, to-from)...)
+	}
 	t.findPeak()
 	return t
 }
@@ -63,9 +68,10 @@ func names(m *ir.Method) []string {
 	return list
 }
 
-// findPeak sums the live bytes at every step.
+// findPeak sums the live bytes at every moment.
 func (t *Timeline) findPeak() {
-	change := make([]int64, len(t.plan.Method.Steps)+3)
+	moments := t.plan.Moments
+	change := make([]int64, moments[len(moments)-1]+3)
 	for i := range t.plan.Items {
 		it := &t.plan.Items[i]
 		if it.Bytes > 0 {
@@ -74,32 +80,42 @@ func (t *Timeline) findPeak() {
 		}
 	}
 	alive := int64(0)
-	t.Peak = -1
+	t.moment = -1
 	for i, bytes := range change[:len(change)-1] {
 		if alive += bytes; alive > t.PeakBytes {
-			t.Peak, t.PeakBytes = i-1, alive
+			t.moment, t.PeakBytes = i-1, alive
 		}
 	}
+	t.Peak = t.plan.Step(t.moment)
 }
 
-// Live is a storage that is alive at the peak.
+// Live is a storage, or a block of working memory, that is alive at the peak.
 type Live struct {
 	Name, Type, Kind string
 	Bytes            int64
 	First, Last      int // steps
 }
 
-// AtPeak lists the live storages at the peak, the largest first.
+// AtPeak lists what is alive at the peak, the largest first.
 func (t *Timeline) AtPeak() (list []Live) {
-	m := t.plan.Method
 	for i := range t.plan.Items {
-		if it := &t.plan.Items[i]; it.Bytes > 0 && it.First <= t.Peak && t.Peak <= it.Last {
-			s := &m.Storages[i]
-			list = append(list, Live{t.names[i], typeOf(m, s), class(s), it.Bytes, it.First, it.Last})
+		if it := &t.plan.Items[i]; it.Bytes > 0 && it.First <= t.moment && t.moment <= it.Last {
+			list = append(list, t.live(i))
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Live) int { return int(min(max(b.Bytes-a.Bytes, -1), 1)) })
 	return list
+}
+
+// live describes an item of the plan.
+func (t *Timeline) live(i int) Live {
+	it := &t.plan.Items[i]
+	l := Live{Name: t.names[i], Kind: "scratch", Bytes: it.Bytes, First: t.plan.Step(it.First), Last: t.plan.Step(it.Last)}
+	if i < len(t.plan.Method.Storages) {
+		s := &t.plan.Method.Storages[i]
+		l.Type, l.Kind = typeOf(t.plan.Method, s), class(s)
+	}
+	return l
 }
 
 func typeOf(m *ir.Method, s *ir.Storage) string {
@@ -122,7 +138,7 @@ func class(s *ir.Storage) string {
 // state, then the delegates' scratch.
 func (t *Timeline) Chart(title string) *chart.Chart {
 	mp := t.plan
-	c := &chart.Chart{Title: title, Steps: len(mp.Method.Steps), Bound: mp.LowerBound, Peak: t.Peak}
+	c := &chart.Chart{Title: title, Starts: mp.Moments, Bound: mp.LowerBound, Peak: t.moment}
 	file, own := t.draw(&mp.File, "plan of the file"), t.draw(&mp.Own, "own plan")
 	if mp.File.Whole && mp.Source == mp.File.Source {
 		file.Name, own.Name = file.Name+", in use", own.Name+", not in use"
@@ -158,7 +174,7 @@ func (t *Timeline) draw(a *plan.Arrangement, name string) chart.Plan {
 	for i := range t.plan.Items {
 		if it := &t.plan.Items[i]; it.Bytes > 0 && a.Placed[i] {
 			box := t.box(i, bases[a.Places[i].Arena]+a.Places[i].Offset)
-			box.First, box.Last, box.Bytes, box.Conflict = it.First, it.Last, it.Bytes, clash[i]
+			box.Conflict = clash[i]
 			p.Boxes = append(p.Boxes, box)
 		}
 	}
@@ -176,15 +192,21 @@ func (t *Timeline) conflicting(a *plan.Arrangement) map[int]bool {
 	return set
 }
 
-// box returns the box of a storage.
+// box returns the box of an item of the plan.
 func (t *Timeline) box(i int, offset int64) chart.Box {
-	m := t.plan.Method
-	s := &m.Storages[i]
-	typ := typeOf(m, s)
-	_, shape, _ := strings.Cut(typ, " ")
-	return chart.Box{First: s.First, Last: s.Last, Offset: offset, Bytes: s.Bytes, Class: class(s), Label: t.names[i] + " " + shape,
-		Detail: fmt.Sprintf("%s\n%s, %s\n%s, bytes %d to %d, instructions %d to %d, values %v", t.names[i], typ, class(s),
-			bytesize.Format(s.Bytes), offset, offset+s.Bytes, s.First, s.Last, s.Values)}
+	it, l, values := &t.plan.Items[i], t.live(i), ""
+	if i < len(t.plan.Method.Storages) {
+		values = fmt.Sprintf(", values %v", t.plan.Method.Storages[i].Values)
+	}
+	return t.boxOf(l, offset, it.First, it.Last, values)
+}
+
+// boxOf returns the box of something that is alive from one moment to another.
+func (t *Timeline) boxOf(l Live, offset int64, first, last int, values string) chart.Box {
+	_, shape, _ := strings.Cut(l.Type, " ")
+	return chart.Box{First: first, Last: last, Offset: offset, Bytes: l.Bytes, Class: l.Kind, Label: strings.TrimSpace(l.Name + " " + shape),
+		Detail: fmt.Sprintf("%s\n%s\n%s, bytes %d to %d, instructions %d to %d%s", l.Name, strings.TrimPrefix(l.Type+", "+l.Kind, ", "),
+			bytesize.Format(l.Bytes), offset, offset+l.Bytes, l.First, l.Last, values)}
 }
 
 // state adds the persistent storages above the arenas.
@@ -193,7 +215,9 @@ func (t *Timeline) state(p chart.Plan) chart.Plan {
 	m := t.plan.Method
 	for i := range m.Storages {
 		if s := &m.Storages[i]; s.Kind == ir.State && len(s.Values) > 0 {
-			p.Boxes = append(p.Boxes, t.box(i, at))
+			end := len(m.Steps)
+			l := Live{t.names[i], typeOf(m, s), class(s), s.Bytes, -1, end}
+			p.Boxes = append(p.Boxes, t.boxOf(l, at, -1, t.plan.Moments[end], fmt.Sprintf(", values %v", s.Values)))
 			at += s.Bytes
 		}
 	}
@@ -203,10 +227,10 @@ func (t *Timeline) state(p chart.Plan) chart.Plan {
 // scratch adds the working memory of delegates at the top: first the private scratch of each,
 // above it the scratch that they share.
 func (t *Timeline) scratch(p chart.Plan) chart.Plan {
-	at, steps := p.Size+t.plan.StateBytes, len(t.plan.Method.Steps)
+	at, starts := p.Size+t.plan.StateBytes, t.plan.Moments
 	for i := range t.delegates {
 		if own := t.delegates[i].Scratch - t.delegates[i].Shared; own > 0 {
-			p.Boxes = append(p.Boxes, scratchBox(i, at, own, -1, steps))
+			p.Boxes = append(p.Boxes, scratchBox(i, at, own, -1, starts[len(starts)-1]))
 			at += own
 		}
 	}
@@ -216,7 +240,7 @@ func (t *Timeline) scratch(p chart.Plan) chart.Plan {
 			continue
 		}
 		if shared := t.delegates[s.Delegate].Shared; shared > 0 {
-			p.Boxes = append(p.Boxes, scratchBox(s.Delegate, at, shared, k, k))
+			p.Boxes = append(p.Boxes, scratchBox(s.Delegate, at, shared, starts[k], starts[k+1]-1))
 		}
 	}
 	return p
@@ -225,5 +249,5 @@ func (t *Timeline) scratch(p chart.Plan) chart.Plan {
 func scratchBox(i int, offset, bytes int64, first, last int) chart.Box {
 	name := fmt.Sprintf("delegate %d scratch", i)
 	return chart.Box{First: first, Last: last, Offset: offset, Bytes: bytes, Label: name, Class: "scratch",
-		Detail: fmt.Sprintf("%s\n%s, instructions %d to %d", name, bytesize.Format(bytes), first, last)}
+		Detail: name + "\n" + bytesize.Format(bytes)}
 }

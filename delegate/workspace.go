@@ -1,0 +1,28 @@
+package delegate
+
+// Planned is implemented by images whose units take working memory from the memory plan of the
+// method instance. There it shares bytes with values that other instructions use, and with inputs
+// and outputs of the call outside the moments of their use.
+type Planned interface {
+	Image
+	// Workspace describes the working memory of a unit; nil if units have only memory of their own.
+	// The result does not change, and must not be changed.
+	Workspace() *Workspace
+}
+
+// Workspace describes the working memory of a call and its use over the moments of the call, for
+// example one for each operation. Blocks that are used at the same moment share no bytes.
+type Workspace struct {
+	Moments int     // numbered from 0
+	Blocks  []Block // no data stays in them from one call to the next
+	Args    []Span  // when each argument's bytes are read or written; outputs are used to the last moment
+}
+
+// Block is a part of a workspace.
+type Block struct {
+	Bytes int64 // at the declared sizes of the arguments
+	Span
+}
+
+// Span is the first and the last moment of a use, inclusive.
+type Span struct{ First, Last int }

@@ -1,0 +1,112 @@
+package xnnpack
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// places contains the items of intermediate values and their offsets in an arena.
+type places struct {
+	shapes []shape // for which it was computed
+	index  []int   // by value: its item, or none for values stored elsewhere
+	items  []item
+	bytes  int64
+}
+
+// placesFor computes the places at the given shapes.
+func (g *graph) placesFor(s []shape) *places {
+	packed, index := g.items(s, true)
+	p := &places{shapes: s, index: index, items: make([]item, len(packed)), bytes: packedBest(packed)}
+	for _, it := range packed {
+		p.items[it.id] = it
+	}
+	return p
+}
+
+// fit reports whether the places are for the given shapes.
+func (p *places) fit(s []shape) bool { return p != nil && slices.Equal(p.shapes, s) }
+
+// cut returns the bytes of the items in an arena.
+func (p *places) cut(arena []byte) [][]byte {
+	list := make([][]byte, len(p.items))
+	for i, it := range p.items {
+		list[i] = arena[it.offset:][:it.bytes]
+	}
+	return list
+}
+
+// maxBlocks is the largest number of intermediate values for which the method's memory plan has
+// places.
+const maxBlocks = 1 << 10
+
+// Workspace implements delegate.Planned: in the Go engine, nodes are moments, each intermediate value
+// has a block, and the last block is the working memory of the nodes. Values that are shown are read
+// after the call.
+func (m *image) Workspace() *delegate.Workspace {
+	p, g := m.places, m.graph
+	if m.native || m.shown || p == nil || len(g.Nodes) == 0 || len(p.items) >= maxBlocks {
+		return nil
+	}
+	w := &delegate.Workspace{Moments: len(g.Nodes), Blocks: make([]delegate.Block, 0, len(p.items)+1), Args: g.argSpans()}
+	for _, it := range p.items {
+		w.Blocks = append(w.Blocks, delegate.Block{Bytes: it.bytes, Span: delegate.Span{First: it.first, Last: it.last}})
+	}
+	w.Blocks = append(w.Blocks, g.workBlock(p.shapes, m.instanceThreads()))
+	return w
+}
+
+// workBlock returns the block of the nodes' working memory, from the first to the last node that uses it.
+func (g *graph) workBlock(s []shape, threads int) (b delegate.Block) {
+	b.Bytes, b.First = g.workAt(s, threads).shared(threads), len(g.Nodes)-1
+	for i := range g.Nodes {
+		var own work
+		n := &g.Nodes[i]
+		if n.Type.work(&own, g, n, s, threads); own.shared(threads) > 0 {
+			b.First, b.Last = min(b.First, i), i
+		}
+	}
+	b.Last = max(b.First, b.Last)
+	return b
+}
+
+// argSpans returns the nodes between which the bytes of each argument are used: inputs from the first
+// node, outputs to the last.
+func (g *graph) argSpans() []delegate.Span {
+	spans, last := make([]delegate.Span, len(g.Args)), len(g.Nodes)-1
+	for k, v := range g.Args {
+		if !g.Values[v].Input {
+			spans[k] = delegate.Span{First: last, Last: last}
+		}
+	}
+	for i := range g.Nodes {
+		for _, v := range g.Nodes[i].In {
+			if v != none && g.Values[v].Arg != none && g.Values[v].Input {
+				spans[g.Values[v].Arg].Last = i
+			}
+		}
+		for _, v := range g.Nodes[i].Out {
+			if k := g.Values[v].Arg; k != none {
+				spans[k].First = min(spans[k].First, i)
+			}
+		}
+	}
+	return spans
+}
+
+// suit reports whether blocks for the places suit a unit at shapes s: values are at most as large, and
+// values that share a block have the same size.
+func (p *places) suit(g *graph, s []shape) bool {
+	sizes := make([]int, len(p.items))
+	for v, at := range p.index {
+		if at == none {
+			continue
+		}
+		n := g.Values[v].Datatype.bytes(s[v])
+		if sizes[at] > 0 && sizes[at] != n || int64(n)+overread > p.items[at].bytes {
+			return false
+		}
+		sizes[at] = n
+	}
+	return true
+}

@@ -1,0 +1,64 @@
+package etrun
+
+import (
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
+)
+
+// working is an image with a workspace.
+type working struct {
+	delegate.Image
+	workspace *delegate.Workspace
+}
+
+func (w working) Workspace() *delegate.Workspace { return w.workspace }
+
+// TestPlannedWork checks which workspaces are planned: as many as the plan can share bytes between.
+func TestPlannedWork(t *testing.T) {
+	blocks := &delegate.Workspace{Moments: 1, Blocks: make([]delegate.Block, 1024)}
+	for _, c := range []struct{ storages, images, want int }{
+		{100, 1, 1}, {100, 3, 2}, {plan.MaxItems - 1024, 2, 1}, {plan.MaxItems - 1023, 1, 0}, {plan.MaxItems + 1, 1, 0},
+	} {
+		p := &prepared{ir: &ir.Method{Storages: make([]ir.Storage, c.storages)}}
+		for range c.images {
+			p.images, p.needs = append(p.images, working{workspace: blocks}), append(p.needs, delegate.Needs{})
+		}
+		if err := p.planWork(); err != nil {
+			t.Fatal(err)
+		}
+		planned := 0
+		for _, w := range p.work {
+			if w != nil {
+				planned++
+			}
+		}
+		if planned != c.want {
+			t.Errorf("%d storages, %d images of 1024 blocks: planned %d, want %d", c.storages, c.images, planned, c.want)
+		}
+	}
+}
+
+// TestFaultyWorkspaces checks that wrong declarations of a backend are errors.
+func TestFaultyWorkspaces(t *testing.T) {
+	span := func(first, last int) []delegate.Span { return []delegate.Span{{First: first, Last: last}} }
+	block := func(bytes int64, first, last int) []delegate.Block {
+		return []delegate.Block{{Bytes: bytes, Span: delegate.Span{First: first, Last: last}}}
+	}
+	for _, w := range []*delegate.Workspace{
+		{},
+		{Moments: -1},
+		{Moments: 2, Args: span(0, 2)},
+		{Moments: 2, Args: span(-1, 1)},
+		{Moments: 2, Args: span(1, 0)},
+		{Moments: 2, Blocks: block(-1, 0, 0)},
+		{Moments: 2, Blocks: block(1, 0, 2)},
+	} {
+		p := &prepared{ir: &ir.Method{}, images: []delegate.Image{working{workspace: w}}, needs: make([]delegate.Needs, 1), backends: []string{"B"}}
+		if err := p.planWork(); err == nil {
+			t.Errorf("%+v: accepted", w)
+		}
+	}
+}
