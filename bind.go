@@ -8,19 +8,22 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// WithBoundInputs lets the caller provide the memory of tensor inputs: nothing is copied, and the
-// arena is smaller. Each tensor input must be set with BindInput.
+// WithBoundInputs makes the caller provide the memory of tensor inputs: the arena is smaller. Each
+// tensor input must be set with BindInput.
 func WithBoundInputs() MethodOption { return func(m *Method) { m.planning.BoundInputs = true } }
 
 // WithBoundOutputs lets the caller provide the memory of tensor outputs, except those that are
 // inputs, state or constants. Each must be set with BindOutput.
 func WithBoundOutputs() MethodOption { return func(m *Method) { m.planning.BoundOutputs = true } }
 
-// BindInput makes the method read input i directly from t's memory, starting with the next run. t
-// must have the input's type, dim order and sizes (or, for a dynamic input, sizes within its
-// bounds). Its memory must come from tensor.New or tensor.AlignedBytes, because delegates may read
-// a few bytes past the end, and must not change during a run. The method writes to it only if the
-// program updates the input. Errors are *InputError.
+// BindInput makes the method read input i directly from t's memory, which saves the copy that
+// SetInput makes, until the input is set or bound again. t must have the input's type, dim order
+// and sizes (or, for a dynamic input, sizes within its bounds). Its memory must come from tensor.New
+// or tensor.AlignedBytes, because delegates may read a few bytes past the end, and must not change
+// during a run. It must not be this method's own memory, such as an output. The method writes to it
+// only if the program updates the input; the next run then starts from the updated elements. Inputs
+// whose sizes have no bound cannot be bound. Reset ends the binding, unless the method was loaded
+// with WithBoundInputs. Errors are *InputError and leave the input unchanged.
 func (m *Method) BindInput(i int, t *tensor.Tensor) error {
 	if err := m.begin(); err != nil {
 		return err
@@ -30,14 +33,17 @@ func (m *Method) BindInput(i int, t *tensor.Tensor) error {
 	if err != nil {
 		return err
 	}
-	if !in.callers {
-		return m.badInput(i, "BindInput", "SetInput: the method was loaded without WithBoundInputs")
+	storage := m.ir.Values[m.ir.Inputs[i]].Storage
+	s := &m.ir.Storages[storage]
+	if s.Kind != ir.Input {
+		return m.badInput(i, "BindInput", "SetInput: its memory cannot be replaced, since its sizes have no bound or it is state")
+	}
+	if m.memory.owns(t.Data) {
+		return m.badInput(i, "memory of this method", "SetInput, or other memory")
 	}
 	if !slices.Equal(t.DimOrder, in.bound.DimOrder) {
 		return m.badInput(i, fmt.Sprintf("dim order %v", t.DimOrder), fmt.Sprint(in.bound.DimOrder))
 	}
-	storage := m.ir.Values[m.ir.Inputs[i]].Storage
-	s := &m.ir.Storages[storage]
 	if want := m.ir.Alignment(s); !tensor.Aligned(t.Data, want) {
 		return m.badInput(i, "unaligned memory", fmt.Sprintf("memory aligned to %d bytes", want))
 	}
@@ -47,9 +53,31 @@ func (m *Method) BindInput(i int, t *tensor.Tensor) error {
 	if err := in.given.Tensor.Resize(t.Sizes); err != nil {
 		return m.badInput(i, err.Error(), in.want())
 	}
-	m.bind(storage, t.Data)
+	m.bindInputs(storage, t.Data, true)
 	in.set = true
 	return nil
+}
+
+// bindInputs binds a storage of inputs to the caller's or to the method's own memory.
+func (m *Method) bindInputs(storage int, b []byte, callers bool) {
+	m.bind(storage, b)
+	for i, v := range m.ir.Inputs {
+		if in := &m.inputs[i]; m.ir.Values[v].Storage == storage {
+			in.callers = callers
+			if in.kept != nil {
+				in.kept.set = false
+			}
+		}
+	}
+}
+
+// unbindInputs makes inputs use the method's own memory again, where they have some.
+func (m *Method) unbindInputs() {
+	for i, v := range m.ir.Inputs {
+		if storage := m.ir.Values[v].Storage; m.inputs[i].callers && !m.plan.Callers[storage] {
+			m.bindInputs(storage, m.memory.bytes(m.plan, storage), false)
+		}
+	}
 }
 
 // BindOutput makes the method write output i directly to t's memory, starting with the next run. t

@@ -1,8 +1,10 @@
 package etrun
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -34,6 +36,121 @@ func TestBoundMemoryEqualsCopies(t *testing.T) {
 					t.Fatalf("seed %d, run %d, output %d: got %v, want %v", seed, run, i, got, want)
 				}
 			}
+		}
+	}
+}
+
+// TestBoundAndCopiedInputs runs random programs with inputs that are bound in some runs and copied in
+// others. Copies must not reach memory that was bound before.
+func TestBoundAndCopiedInputs(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		spec := newFlowProgram(r)
+		spec.Name = "forward"
+		own, mixed := loadFlow(t, spec, PlanOwn), loadFlow(t, spec, PlanOwn)
+		reusing, err := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn), WithReusableInputs()).Load(context.Background(), "forward")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range []*Method{mixed, reusing} {
+			if err := errors.Join(own.Reset(), bindSome(r, m, own)); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+	}
+}
+
+// bindSome runs m, with some inputs bound, like own.
+func bindSome(r *rand.Rand, m, own *Method) error {
+	var bound []*tensor.Tensor
+	var was [][]byte
+	for run := range 6 {
+		for i, in := range m.Meta().Inputs {
+			x, set := flowInput(&in, i, run), m.SetInput
+			if r.IntN(2) == 0 && run%2 == 0 {
+				set, bound = m.BindInput, append(bound, x)
+			}
+			if err := errors.Join(own.SetInput(i, x), set(i, x)); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(own.Execute(context.Background()), m.Execute(context.Background())); err != nil {
+			return err
+		}
+		for i := range own.Meta().Outputs {
+			if got, want := outputTensor(m, i).Data, outputTensor(own, i).Data; string(got) != string(want) {
+				return fmt.Errorf("run %d, output %d: got %v, want %v", run, i, got, want)
+			}
+		}
+		for k := range was {
+			if got := bound[k].Data; !bytes.Equal(got, was[k]) {
+				return fmt.Errorf("run %d changed memory %d, which was bound before: got %v, want %v", run, k, got, was[k])
+			}
+		}
+		for was = was[:0]; len(was) < len(bound) && run%2 == 0; { // the next run copies all inputs
+			was = append(was, bytes.Clone(bound[len(was)].Data))
+		}
+	}
+	for i, in := range m.Meta().Inputs {
+		if err := m.BindInput(i, flowInput(&in, i, 0)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(m.Execute(context.Background()), m.Execute(context.Background())) // they stay bound
+}
+
+// TestBindOwnMemory binds outputs of a method as its inputs, as one feeds results back.
+func TestBindOwnMemory(t *testing.T) {
+	m := loadFlow(t, newFlowProgram(rand.New(rand.NewPCG(1, 1))), PlanOwn)
+	setFlowInputs(t, m, 0)
+	if err := m.Execute(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.Meta().Outputs {
+		for k := range m.Meta().Inputs {
+			if out := outputTensor(m, i); len(out.Data) > 0 && out.DType == m.Meta().Inputs[k].DType {
+				if err := m.BindInput(k, out); !errors.Is(err, ErrInput) {
+					t.Errorf("input %d bound to output %d: got %v, want %v", k, i, err, ErrInput)
+				}
+			}
+		}
+	}
+}
+
+// TestResetUnbinds checks that Reset ends the bindings of inputs, so that the memory of one caller of
+// a pool is not reachable for the next.
+func TestResetUnbinds(t *testing.T) {
+	m := loadFlow(t, newFlowProgram(rand.New(rand.NewPCG(1, 1))), PlanOwn)
+	for i, in := range m.Meta().Inputs {
+		if err := m.BindInput(i, flowInput(&in, i, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.inputs {
+		if x := m.inputs[i].given.Tensor; m.inputs[i].callers || !m.memory.owns(x.Data) {
+			t.Errorf("input %d is still bound", i)
+		}
+	}
+}
+
+// TestBindInputsOfOneStorage runs a program that has one value as two inputs, and updates it.
+func TestBindInputsOfOneStorage(t *testing.T) {
+	for seed := range uint64(60) {
+		spec := newFlowProgram(rand.New(rand.NewPCG(seed, 4)))
+		spec.Inputs = append(spec.Inputs, spec.Inputs[0])
+		m := loadFlow(t, spec, PlanOwn)
+		metas := m.Meta().Inputs
+		for i := range metas {
+			if err := m.BindInput(i, flowInput(&metas[i], 0, i)); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		err := errors.Join(m.SetInput(0, flowInput(&metas[0], 0, 3)), m.Execute(context.Background()))
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
 }

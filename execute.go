@@ -115,8 +115,8 @@ func (m *Method) execute(ctx context.Context) error {
 	}
 	m.executed = err == nil
 	for i := range m.inputs {
-		if m.inputs[i].clobber {
-			m.inputs[i].set = false
+		if in := &m.inputs[i]; in.clobber && !in.callers {
+			in.set = false
 		}
 	}
 	return err

@@ -15,7 +15,7 @@ type input struct {
 	given   tensor.Value  // the slot's value at the start of each run
 	bound   *ir.Tensor    // the declared tensor, nil for other kinds
 	set     bool
-	callers bool           // the caller provides the bytes
+	callers bool           // the bytes are the caller's
 	clobber bool           // a run overwrites its bytes: it must be set again
 	kept    *kept          // nil if runs leave the bytes unchanged
 	logical *tensor.Tensor // source of a conversion from logical to memory order
@@ -23,6 +23,7 @@ type input struct {
 
 // kept is a copy of an input that the program itself overwrites: each run starts from it.
 type kept struct {
+	set   bool // it holds the input's value
 	bytes []byte
 	sizes []int
 }
@@ -182,13 +183,17 @@ func (in *input) takes(sizes []int) bool {
 // resizeInput resizes an input to sizes that it accepts.
 func (m *Method) resizeInput(i int, in *input, sizes []int) (*tensor.Tensor, error) {
 	dst := in.given.Tensor
-	if in.callers {
+	storage := m.ir.Values[m.ir.Inputs[i]].Storage
+	if m.plan.Callers[storage] {
 		return nil, m.badInput(i, "a value to copy", "BindInput, because the method was loaded with WithBoundInputs")
 	}
 	bytes, ok := tensor.Product(sizes)
 	bytes *= dst.DType.Size()
 	if !ok || int64(bytes) > m.program.config.limits.PlannedBytes {
 		return nil, m.badInput(i, "sizes "+tensor.FormatSizes(sizes), "a tensor within the memory limit")
+	}
+	if in.callers {
+		m.bindInputs(storage, m.memory.bytes(m.plan, storage), false)
 	}
 	if bytes > len(dst.Storage()) {
 		m.heap.reckon()
@@ -219,14 +224,14 @@ func (in *input) stored() {
 	in.set = true
 	if in.kept != nil {
 		t := in.given.Tensor
-		in.kept.bytes, in.kept.sizes = append(in.kept.bytes[:0], t.Data...), append(in.kept.sizes[:0], t.Sizes...)
+		in.kept.set, in.kept.bytes, in.kept.sizes = true, append(in.kept.bytes[:0], t.Data...), append(in.kept.sizes[:0], t.Sizes...)
 	}
 }
 
-// start sets the slot to its value at the start of a run.
+// start sets the slot to its value at the start of a run. The caller's memory stays as it is.
 func (in *input) start() error {
 	*in.value = in.given
-	if in.kept == nil {
+	if in.kept == nil || !in.kept.set || in.callers {
 		return nil
 	}
 	if err := in.given.Tensor.Resize(in.kept.sizes); err != nil {

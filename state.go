@@ -94,6 +94,7 @@ func (m *Method) Reset() error {
 			}
 		}
 	}
+	m.unbindInputs()
 	for i := range m.inputs {
 		in := &m.inputs[i]
 		in.set = in.bound == nil

@@ -24,8 +24,9 @@ type Program interface {
 
 // Runner executes a method.
 type Runner interface {
-	// Run executes the method on inputs. It calls take for each index in outputs, in order; v is
-	// valid during the call only.
+	// Run executes the method on inputs, whose memory must be aligned and padded like that of
+	// tensor.AlignedBytes. The program may write to it. Run calls take for each index in outputs, in
+	// order; v is valid during the call only.
 	Run(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error
 	Close() error
 }
@@ -105,7 +106,10 @@ func (i localInstance) Bytes() int64 {
 
 func execute(ctx context.Context, m *etrun.Method, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
 	for i, v := range inputs {
-		if err := m.SetValue(i, v); err != nil {
+		if v.Kind == tensor.KindTensor && m.BindInput(i, v.Tensor) == nil {
+			continue
+		}
+		if err := m.SetValue(i, v); err != nil { // another dim order, or sizes without a bound
 			return err
 		}
 	}
