@@ -87,7 +87,7 @@ func (s *adder) Range(worker, lo, hi int) {
 		s.dequantize(&s.x, x, at)
 		s.dequantize(&s.y, y, at)
 		simd.Add(x, x, y)
-		s.sum.run(worker, tensor.BytesOf(x), at, n)
+		s.sum.elements(worker, tensor.BytesOf(x), at, n)
 	}
 }
 

@@ -100,32 +100,32 @@ func (q *quantizer[F]) reserve(c *kernels.Ctx) {
 
 // Range quantizes elements [lo, hi).
 func (q *quantizer[F]) Range(worker, lo, hi int) {
-	q.run(worker, q.src[lo*q.srcSize:hi*q.srcSize], lo, hi-lo)
+	q.elements(worker, q.src[lo*q.srcSize:hi*q.srcSize], lo, hi-lo)
 }
 
-// run quantizes the n elements of src to elements at, at+1, … of the out: together if they have common parameters, else
-// block by block.
-func (q *quantizer[F]) run(worker int, src []byte, at, n int) {
-	if q.quantizeBlock(q.dst[at*q.dstSize:(at+n)*q.dstSize], src, at, n) {
+// elements quantizes the n elements of src to elements at, at+1, … of the out: together if they have common parameters,
+// else block by block.
+func (q *quantizer[F]) elements(worker int, src []byte, at, n int) {
+	if q.together(src, at, n) {
 		return
 	}
 	for i := 0; i < n; i += blockSize {
 		m := min(blockSize, n-i)
-		q.block(worker, src[i*q.srcSize:(i+m)*q.srcSize], at+i, m)
+		if part := src[i*q.srcSize : (i+m)*q.srcSize]; !q.together(part, at+i, m) {
+			q.block(worker, part, at+i, m)
+		}
 	}
 }
 
+// block quantizes the n elements of src, at most blockSize, to elements at, at+1, … of the out, each with its own
+// parameters.
 func (q *quantizer[F]) block(worker int, src []byte, at, n int) {
-	dst := q.dst[at*q.dstSize : (at+n)*q.dstSize]
-	if q.quantizeBlock(dst, src, at, n) {
-		return
-	}
 	floats, codes := q.floats[3*blockSize*worker:], q.codes[blockSize*worker:][:n]
 	x, scale, zero := floats[:n], floats[blockSize:][:n], floats[2*blockSize:][:n]
 	q.load(x, src)
 	q.expand(scale, zero, at)
 	q.encode(codes, x, scale, zero)
-	q.store(dst, codes)
+	q.store(q.dst[at*q.dstSize:(at+n)*q.dstSize], codes)
 }
 
 // encode quantizes a block with separate parameters for each element.
@@ -166,9 +166,9 @@ type step struct {
 // and rounding commute.
 const exact = 1 << 20
 
-// quantizeBlock quantizes elements with common parameters; done is false if they need the general
+// together quantizes elements with common parameters; done is false if they need the general
 // implementation.
-func (q *quantizer[F]) quantizeBlock(dst, src []byte, at, n int) (done bool) {
+func (q *quantizer[F]) together(src []byte, at, n int) (done bool) {
 	if q.direct == nil {
 		return false
 	}
@@ -177,22 +177,29 @@ func (q *quantizer[F]) quantizeBlock(dst, src []byte, at, n int) (done bool) {
 	if !same || !(zero > -exact && zero < exact) {
 		return false
 	}
-	s := q.step(zero, float32(q.scale[i]))
-	if x := tensor.View[float32](src); !q.addFirst && q.lo <= q.hi && s.factor != 0 && s.factor-s.factor == 0 {
+	s, dst := q.step(zero, float32(q.scale[i])), q.dst[at*q.dstSize:(at+n)*q.dstSize]
+	if !q.addFirst && q.lo <= q.hi && s.factor != 0 && s.factor-s.factor == 0 {
 		codes := simd.Quantized{Signed: q.signed, Zero: int32(zero), Lo: int32(q.lo), Hi: int32(q.hi)}
-		for from := codes.QuantizeNumbers(dst, x, s.factor); from < len(x); from += codes.QuantizeNumbers(dst[from:], x[from:], s.factor) {
-			n := min(blockSize, len(x)-from)
-			if part := x[from:][:n]; hasNaN(part) {
-				q.direct(dst[from:][:n], src[4*from:], s)
-			} else {
-				codes.Quantize(dst[from:], part, s.factor, false)
-			}
-			from += n
-		}
+		q.vectors(dst, tensor.View[float32](src), s, &codes)
 		return true
 	}
 	q.direct(dst, src, s)
 	return true
+}
+
+// vectors quantizes x by vectors, except blocks with NaN.
+func (q *quantizer[F]) vectors(dst []byte, x []float32, s step, codes *simd.Quantized) {
+	for len(x) > 0 {
+		n := codes.QuantizeNumbers(dst, x, s.factor)
+		dst, x = dst[n:], x[n:]
+		part := x[:min(blockSize, len(x))]
+		if hasNaN(part) {
+			q.direct(dst[:len(part)], tensor.BytesOf(part), s)
+		} else {
+			codes.Quantize(dst, part, s.factor, false)
+		}
+		dst, x = dst[len(part):], x[len(part):]
+	}
 }
 
 // step returns the step for a zero point and a factor.

@@ -180,19 +180,12 @@ func Typed(i int, want string, f32, f64, i64 kernels.Func) kernels.Func {
 // of them.
 func SameType(f kernels.Func, first int, others ...int) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
-		if err := checkTypes(a, first, others); err != nil {
-			return err
+		want := a.Tensor(first).DType
+		for _, i := range others {
+			if got := a.Tensor(i).DType; got != want {
+				return kernels.Badf(i, fmt.Sprintf("%v, as argument %d", want, first), "%v", got)
+			}
 		}
 		return f(c, a)
 	}
-}
-
-func checkTypes(a kernels.Args, first int, others []int) error {
-	want := a.Tensor(first).DType
-	for _, i := range others {
-		if got := a.Tensor(i).DType; got != want {
-			return kernels.Badf(i, fmt.Sprintf("%v, as argument %d", want, first), "%v", got)
-		}
-	}
-	return nil
 }

@@ -13,8 +13,9 @@ import (
 // for. A tile is some rows of the output of one plane, or whole planes.
 type slide struct {
 	pooling
-	columns simd.Slider
-	size    int // of an element
+	sliders [2]simd.Slider // for the stored type and for float32: a plan of one does not replace that of the other
+	columns *simd.Slider   // the one in use
+	size    int            // of an element
 	x, y    []byte
 	index   []int64 // of maxima, nil if nothing reads it
 	rows    int     // of the output in a tile, fewer in the last one of a plane
@@ -60,28 +61,53 @@ func (s *slide) pool(c *kernels.Ctx, w *pooling, x, out *tensor.Tensor, index []
 
 // plan reports whether windows can be pooled in place.
 func (s *slide) plan(c *kernels.Ctx, w *pooling, e simd.SlideElement) bool {
+	s.columns = &s.sliders[0]
+	if e == simd.SlideFloat32 {
+		s.columns = &s.sliders[1]
+	}
 	columns := simd.Windows{N: w.Out[2], Kernel: w.Kernel[2], Stride: w.Stride[2], Width: w.In[2], Pad: w.Pad[2]}
 	if w.Dilate != [3]int{1, 1, 1} || window.Volume(w.In) > maxPoints || !w.tapped() || !s.columns.Plan(columns, e) {
 		return false
 	}
 	s.pooling = *w
-	s.rows = min(max(slidePoints/w.In[2]/w.Stride[1], 1), s.Out[1])
-	s.count = (s.Out[1] + s.rows - 1) / s.rows
-	s.group = 1
-	if s.count == 1 {
-		share := (s.planes + c.Threads() - 1) / c.Threads()
-		s.group = max(min(slidePoints/window.Volume(w.In), share+1)&^1, 1) // even: pairs of narrow planes are pooled together
-	}
+	s.divide(c.Threads())
 	s.off = grow(s.off, c.Threads()*maxTaps)
 	return true
 }
+
+// divide divides the output into tiles.
+func (s *slide) divide(threads int) {
+	s.rows = s.tileRows(threads)
+	s.count = (s.Out[1] + s.rows - 1) / s.rows
+	s.group = 1
+	if s.count == 1 {
+		share := (s.planes + threads - 1) / threads
+		s.group = max(min(slidePoints/window.Volume(s.In), share+1)&^1, 1) // even: pairs of narrow planes are pooled together
+	}
+}
+
+// tileRows returns the number of output rows in a tile. There are fewer than preferred if planes are fewer than threads,
+// and all rows are too much work for one thread.
+func (s *slide) tileRows(threads int) int {
+	rows := min(max(slidePoints/s.In[2]/s.Stride[1], 1), s.Out[1])
+	planes := s.planes * s.Out[0] // of the output
+	if all := planes * s.Out[1]; planes < threads && all > s.grain(1) {
+		rows = min(rows, (all+threads-1)/threads)
+	}
+	return rows
+}
+
+// grain is the grain of a loop whose steps compute so many output rows.
+func (s *slide) grain(rows int) int { return cpu.Grain(rows*s.Out[2]*window.Volume(s.Kernel), tapCost) }
+
+// units returns the number of tiles.
+func (s *slide) units() int { return (s.planes + s.group - 1) / s.group * s.Out[0] * s.count }
 
 func (s *slide) run(c *kernels.Ctx) {
 	if s.shares[0] != nil {
 		s.scale = kernels.Scratch[float32](c, c.Threads()*s.Out[2])
 	}
-	work := s.group * s.rows * s.Out[2] * window.Volume(s.Kernel)
-	c.Parallel((s.planes+s.group-1)/s.group*s.Out[0]*s.count, cpu.Grain(work, tapCost), s)
+	c.Parallel(s.units(), s.grain(s.group*s.rows), s)
 }
 
 // Range pools tiles [lo, hi).

@@ -39,8 +39,8 @@ const (
 	largest
 )
 
-// phase is every every-th column of an input row, copied to columns [lo, hi) of a padded row; the first one is input
-// column from.
+// phase is the columns of an input row that are a stride apart, copied to columns [lo, hi) of a padded row; the first one
+// is input column from.
 type phase struct{ lo, hi, from int }
 
 // maxTaps is the largest kernel that is pooled tap by tap, tileSize the preferred and maxTile the maximum number of
@@ -94,7 +94,8 @@ func (b *tiles[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination)
 
 // stack makes one tall plane of planes if their windows do not overlap and lie in the input.
 func (w *pooling) stack() {
-	if tall := w.Extent(1); w.In[0] == 1 && w.Out[0] == 1 && w.Kernel[0] == 1 && w.Pad[1] == 0 && tall <= w.Stride[1] && w.In[1] == w.Out[1]*w.Stride[1] {
+	flat := w.In[0] == 1 && w.Out[0] == 1 && w.Kernel[0] == 1
+	if flat && w.Pad[1] == 0 && w.Extent(1) <= w.Stride[1] && w.In[1] == w.Out[1]*w.Stride[1] {
 		w.In[1], w.Out[1], w.planes = w.In[1]*w.planes, w.Out[1]*w.planes, 1
 	}
 }
@@ -206,7 +207,7 @@ func (b *tiles[T]) deal(scratch, src []T, rows, lo, hi int) {
 	}
 }
 
-// skip copies every every-th of n elements of rows.
+// skip copies n elements, a stride apart, of each row.
 func (b *tiles[T]) skip(dst, src []T, rows, n int) {
 	switch s := b.Stride[2]; s {
 	case 1:
