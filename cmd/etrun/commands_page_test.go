@@ -20,11 +20,12 @@ var pageExamples = map[string][]string{
 		"testdata/pte/external_weights.pte --data testdata/pte/external_weights.ptd --input rand --output y.json",
 		"testdata/digits/portable.pte --input ones --repeat 50",
 	},
-	"generate": {"generate text/testdata/dynamic.pte --tokenizer text/testdata/bytes.json --prompt Hi --max-tokens 3 --json", "generate text/testdata/dynamic.pte --tokens 1,40,50 --max-tokens 8"},
-	"verify":   {"verify testdata/pte/bundle.bpte"},
-	"compare":  {"compare testdata/digits/portable.pte testdata/digits/xnnpack.pte --input rand"},
-	"bench":    {"bench testdata/digits/portable.pte --vs '--plan naive' --duration 300ms --input rand"},
-	"profile":  {"profile testdata/digits/portable.pte --input rand", "profile testdata/pte/map_loop.pte --by instruction"},
+	"generate": {"generate text/testdata/dynamic.pte --tokenizer text/testdata/bytes.json --prompt Hi --max-tokens 3 --json",
+		"generate text/testdata/dynamic.pte --tokens 1,40,50 --max-tokens 8"},
+	"verify":  {"verify testdata/pte/bundle.bpte"},
+	"compare": {"compare testdata/digits/portable.pte testdata/digits/xnnpack.pte --input rand"},
+	"bench":   {"bench testdata/digits/portable.pte --vs '--plan naive' --duration 300ms --input rand"},
+	"profile": {"profile testdata/digits/portable.pte --input rand", "profile testdata/pte/map_loop.pte --by instruction"},
 	"check": {
 		"check testdata/pte/two_methods.pte testdata/ethosu/programs/digits.pte testdata/repair/shared_bias.pte",
 		"check testdata/pte/external_weights.pte",
@@ -32,7 +33,7 @@ var pageExamples = map[string][]string{
 	"inspect":       {"inspect testdata/pte/two_conds.pte", "inspect testdata/digits/portable.pte --json"},
 	"diff":          {"diff testdata/pte/dynamic_pair.pte testdata/pte/dynamic_pair_xnnpack.pte"},
 	"repair":        {"repair testdata/pte/two_conds.pte fixed.pte"},
-	"plan":          {"plan testdata/pte/two_conds.pte"},
+	"plan":          {"plan testdata/pte/two_conds.pte", "plan testdata/digits/xnnpack.pte --xnnpack reference"},
 	"report":        {"report testdata/digits/portable.pte --output page.html"},
 	"npu disasm":    {"npu disasm testdata/ethosu/programs/digits.pte --summary", "npu disasm testdata/ethosu/programs/digits.pte"},
 	"npu cycles":    {"npu cycles testdata/ethosu/programs/digits.pte --clock 500"},
@@ -114,7 +115,8 @@ func pageFile(c *cobra.Command) string { return strings.ReplaceAll(commandName(c
 
 func commandIndex(c *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Commands\n\n%s\n`etrun MODEL.pte` is the same as `etrun run MODEL.pte`. The [guide](../tool.md) explains the commands by task.\n", pageNote)
+	fmt.Fprintf(&b, "# Commands\n\n%s\n"+
+		"`etrun MODEL.pte` is the same as `etrun run MODEL.pte`. The [guide](../tool.md) explains the commands by task.\n", pageNote)
 	for _, g := range c.Groups() {
 		fmt.Fprintf(&b, "\n## %s\n\n| command | |\n|---|---|\n", strings.TrimSuffix(g.Title, ":"))
 		for _, sub := range pageCommands(c) {

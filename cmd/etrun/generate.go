@@ -58,6 +58,7 @@ func newGenerate(a *app) *cobra.Command {
 		},
 	}
 	flags := c.Flags()
+	// A TEXT may be empty, see session.RejectEmpty.
 	flags.StringVarP(&g.prompt, "prompt", "p", "", "`TEXT` to continue; - reads it from standard input")
 	flags.IntSliceVar(&g.tokens, "tokens", nil, "continue the tokens of this `LIST`, such as 1,403,407, instead of a text")
 	flags.BoolVar(&g.echo, "echo", false, "write the prompt before the text")

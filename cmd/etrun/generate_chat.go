@@ -26,9 +26,11 @@ type chatFlags struct {
 
 func (c *chatFlags) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.chat, "chat", false, "hold a dialogue, or with --prompt answer one message")
+	// A TEXT may be empty, see session.RejectEmpty.
 	flags.StringVar(&c.system, "system", "", "with --chat: begin with the system message `TEXT`")
-	flags.StringVar(&c.template, "template", "", "with --chat: chat template, `NAME` or FILE (default: found by the tokenizer's control tokens): "+
-		strings.Join(text.Templates(), ", "))
+	flags.StringVar(&c.template, "template", "",
+		"with --chat: chat template, `NAME` or FILE (default: found by the tokenizer's control tokens): "+
+			strings.Join(text.Templates(), ", "))
 }
 
 // find returns the chat template.

@@ -80,14 +80,17 @@ type samplingFlags struct {
 }
 
 func (f *samplingFlags) addFlags(flags *pflag.FlagSet) {
-	flags.IntVarP(&f.text.MaxTokens, "max-tokens", "n", 0, "end the text after `N` tokens (default: when the model ends it, or the context is full)")
+	flags.IntVarP(&f.text.MaxTokens, "max-tokens", "n", 0,
+		"end the text after `N` tokens (default: when the model ends it, or the context is full)")
+	// A TEXT is not checked by session.RejectEmpty; package text refuses an empty one.
 	flags.StringArrayVar(&f.text.Stop, "stop", nil, "end the text before this `TEXT`; may be repeated")
 	flags.BoolVar(&f.text.IgnoreEOS, "ignore-eos", false, "continue after tokens that end texts")
 	flags.Float64VarP(&f.text.Temperature, "temperature", "t", 0, "divide logits by `T` and draw tokens; 0 selects the most likely one")
 	flags.IntVar(&f.text.TopK, "top-k", 0, "draw from the `K` most likely tokens; 0 means all")
 	flags.Float64Var(&f.text.TopP, "top-p", 0, "draw from the most likely tokens whose probabilities sum to `P`; 0 means all")
 	flags.Float64Var(&f.text.MinP, "min-p", 0, "draw from tokens at least `P` times as likely as the most likely one")
-	flags.Float64Var(&f.text.RepetitionPenalty, "repeat-penalty", 0, "divide positive logits of tokens in the text by `R`, multiply negative ones")
+	flags.Float64Var(&f.text.RepetitionPenalty, "repeat-penalty", 0,
+		"divide positive logits of tokens in the text by `R`, multiply negative ones")
 	flags.IntVar(&f.text.PenaltyWindow, "repeat-window", 0, "apply --repeat-penalty to the last `N` tokens only (default: all)")
 	flags.Float64Var(&f.text.PresencePenalty, "presence-penalty", 0, "subtract `X` from logits of tokens that have been generated")
 	flags.Float64Var(&f.text.FrequencyPenalty, "frequency-penalty", 0, "subtract `X` for each time that a token has been generated")

@@ -26,8 +26,9 @@ type planCommand struct {
 }
 
 // planReport is the JSON object of plan. Sizes and offsets are in bytes. Lifetimes are in
-// instructions; -1 is before the first, when inputs are set. A storage that is never used
-// ends before it begins.
+// instructions; -1 is before the first, when inputs are set. A call of a delegate may have several
+// moments, and storages that are alive in different ones may share bytes. A storage that is never
+// used ends before it begins.
 type planReport struct {
 	Schema     string           `json:"schema"`
 	Model      string           `json:"model"`
@@ -43,19 +44,24 @@ type planReport struct {
 	Conflicts  []conflictReport `json:"conflicts"`
 }
 
-// storageReport is one row; an offset is absent if the plan does not place the storage.
+// storageReport is one row: a storage, or a block of a delegate's working memory, which has no
+// values. An offset is absent if the plan does not place it.
 type storageReport struct {
-	Values     []int  `json:"values"`
-	Name       string `json:"name,omitempty"`
-	Kind       string `json:"kind"`
-	Type       string `json:"type"` // of the first value
-	Output     bool   `json:"output,omitempty"`
-	Bytes      int64  `json:"bytes"`
-	First      int    `json:"first"`
-	Last       int    `json:"last"`
-	FileArena  *int   `json:"file_arena,omitempty"`
-	FileOffset *int64 `json:"file_offset,omitempty"`
-	OwnOffset  *int64 `json:"own_offset,omitempty"`
+	Values      []int  `json:"values"` // none of scratch
+	Name        string `json:"name,omitempty"`
+	Kind        string `json:"kind"` // activation, input, state, constant, heap, folded; scratch of a delegate
+	Type        string `json:"type"` // of the first value; empty for scratch
+	Output      bool   `json:"output,omitempty"`
+	Bytes       int64  `json:"bytes"`
+	First       int    `json:"first"`        // instruction
+	FirstMoment int    `json:"first_moment"` // of the instruction's moments, from 0
+	Last        int    `json:"last"`         // inclusive
+	LastMoment  int    `json:"last_moment"`
+	FileArena   *int   `json:"file_arena,omitempty"`
+	FileOffset  *int64 `json:"file_offset,omitempty"`
+	OwnOffset   *int64 `json:"own_offset,omitempty"`
+
+	alive string // lifetime as text
 }
 
 type conflictReport struct {
@@ -72,9 +78,11 @@ func newPlan(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan MODEL.pte",
 		Short: "Show the memory plan of a method",
-		Long: "Show the storages of a method with their lifetimes and their offsets in the file's plan and in etrun's own; as a table, as\n" +
-			"JSON, or as a drawing: time from left to right, addresses upward.",
-		Example:           "  etrun plan model.pte\n  etrun plan model.pte --svg plan.svg\n  etrun plan model.pte --html plan.html\n  etrun plan model.pte --json",
+		Long: "Show the storages of a method, and the scratch of its delegates, with their lifetimes and their offsets in the file's plan\n" +
+			"and in etrun's own; as a table, as JSON, or as a drawing: time from left to right, addresses upward. Lifetimes are in\n" +
+			"instructions; a call of a delegate may have several moments, and 3.2 is moment 2 of instruction 3.",
+		Example: "  etrun plan model.pte\n  etrun plan model.pte --svg plan.svg\n" +
+			"  etrun plan model.pte --html plan.html\n  etrun plan model.pte --json",
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
 		RunE:              func(c *cobra.Command, args []string) error { return p.run(c.Context(), args[0]) },
@@ -131,20 +139,66 @@ func reportPlan(path string, m *etrun.Method) *planReport {
 			r.Storages = append(r.Storages, reportStorage(mp, i))
 		}
 	}
+	for d := range m.Delegates() {
+		from, to := mp.Blocks(d)
+		for i := from; i < to; i++ {
+			r.Storages = append(r.Storages, reportBlock(mp, i, d))
+		}
+	}
 	for _, c := range mp.Conflicts {
-		r.Conflicts = append(r.Conflicts, conflictReport{mp.Method.Storages[c.A].Values, mp.Method.Storages[c.B].Values, c.Arena, c.Lo, c.Hi, c.Step})
+		a, b := mp.Method.Storages[c.A].Values, mp.Method.Storages[c.B].Values
+		r.Conflicts = append(r.Conflicts, conflictReport{a, b, c.Arena, c.Lo, c.Hi, c.Step})
 	}
 	return r
 }
 
 func reportStorage(mp *plan.Memory, i int) storageReport {
 	s := &mp.Method.Storages[i]
-	value, first, last := mp.Method.Values[s.Values[0]].Tensor, s.First, s.Last
-	if s.Last < s.First { // never used
-		first, last = 0, -1
-	}
+	value := mp.Method.Values[s.Values[0]].Tensor
 	r := storageReport{Values: s.Values, Name: storageName(mp.Method, s), Kind: s.Kind.String(),
-		Type: value.DType.String() + " " + tensor.FormatSizes(value.Sizes), Output: s.Output, Bytes: s.Bytes, First: first, Last: last}
+		Type: value.DType.String() + " " + tensor.FormatSizes(value.Sizes), Output: s.Output, Bytes: s.Bytes}
+	switch {
+	case s.Last < s.First:
+		r.First, r.Last, r.alive = 0, -1, "never"
+	case mp.Own.Placed[i]:
+		r.setLife(mp, mp.Items[i].First, mp.Items[i].Last)
+	default: // alive during whole instructions
+		r.setLife(mp, start(mp, s.First), start(mp, s.Last+1)-1)
+	}
+	r.setPlaces(mp, i)
+	return r
+}
+
+// reportBlock reports item i of the plan, a block of a delegate's working memory.
+func reportBlock(mp *plan.Memory, i, d int) storageReport {
+	r := storageReport{Values: []int{}, Name: fmt.Sprintf("delegate %d", d), Kind: "scratch", Bytes: mp.Items[i].Bytes}
+	r.setLife(mp, mp.Items[i].First, mp.Items[i].Last)
+	r.setPlaces(mp, i)
+	return r
+}
+
+// start returns the first moment of an instruction. There is one moment before the first
+// instruction, and one after the last.
+func start(mp *plan.Memory, step int) int {
+	n := len(mp.Method.Steps)
+	switch {
+	case step < 0:
+		return step
+	case step > n:
+		return mp.Moments[n] + step - n
+	}
+	return mp.Moments[step]
+}
+
+// setLife sets the lifetime, from one moment of the plan to another.
+func (r *storageReport) setLife(mp *plan.Memory, first, last int) {
+	from, to := timeline.MomentOf(mp, first), timeline.MomentOf(mp, last)
+	r.First, r.FirstMoment, r.Last, r.LastMoment = from.Step, from.Index, to.Step, to.Index
+	r.alive = from.String() + "–" + to.String()
+}
+
+// setPlaces sets the offsets of item i in both plans.
+func (r *storageReport) setPlaces(mp *plan.Memory, i int) {
 	if mp.File.Placed[i] {
 		at := mp.File.Places[i]
 		r.FileArena, r.FileOffset = &at.Arena, &at.Offset
@@ -153,7 +207,6 @@ func reportStorage(mp *plan.Memory, i int) storageReport {
 		offset := mp.Own.Places[i].Offset
 		r.OwnOffset = &offset
 	}
-	return r
 }
 
 // storageName returns the first name of a value in the storage.
@@ -175,30 +228,27 @@ func (r *planReport) print(a *app) error {
 		if s.Kind == ir.Constant.String() {
 			continue
 		}
-		kind := s.Kind
+		kind, values := s.Kind, fmt.Sprint(s.Values)
 		if s.Output {
 			kind += ", output"
 		}
-		fmt.Fprintf(t, "%v\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", s.Values, kind, s.Type, s.Bytes, s.alive(),
+		if len(s.Values) == 0 {
+			values = "–"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", values, kind, s.Type, s.Bytes, s.alive,
 			filePlace(s), place(s.OwnOffset), printable(s.Name))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	for _, c := range r.Conflicts {
-		fmt.Fprintf(a.out, "conflict: values %v and %v share bytes %d–%d of arena %d at instruction %d of the file's plan\n", c.A, c.B, c.Lo, c.Hi, c.Arena, c.Step)
+		fmt.Fprintf(a.out, "conflict: values %v and %v share bytes %d–%d of arena %d at instruction %d of the file's plan\n",
+			c.A, c.B, c.Lo, c.Hi, c.Arena, c.Step)
 	}
-	_, err := fmt.Fprintf(a.out, "file %s%s, own %s, lower bound %s, state %s; in use: %s\n", bytesize.Format(r.FileBytes), unusable(r.FileWhole),
+	_, err := fmt.Fprintf(a.out, "file %s%s, own %s, lower bound %s, state %s; in use: %s\n",
+		bytesize.Format(r.FileBytes), unusable(r.FileWhole),
 		bytesize.Format(r.OwnBytes), bytesize.Format(r.LowerBound), bytesize.Format(r.StateBytes), r.InUse)
 	return err
-}
-
-// alive formats the instructions from the first to the last use.
-func (s *storageReport) alive() string {
-	if s.Last < s.First {
-		return "never"
-	}
-	return fmt.Sprintf("%d–%d", s.First, s.Last)
 }
 
 func unusable(whole bool) string {

@@ -111,7 +111,8 @@ func (r *repairCommand) read(ctx context.Context, path string) ([]byte, error) {
 		}
 		return wrong
 	}
-	data, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: r.ProgramLimit(), Start: pte.StartBytes, Check: check})
+	data, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: r.ProgramLimit(), Start: pte.StartBytes,
+		Check: check})
 	return data, cmp.Or(wrong, err)
 }
 
@@ -123,8 +124,12 @@ func (r *repairCommand) repaired(ctx context.Context, path string, data []byte) 
 	}
 	bundle, err := tree.Decode(data)
 	if err != nil {
-		_, err = session.OpenBytes(ctx, path, data, &r.Options) // returns the error of the file
-		return nil, nil, err
+		s, fault := session.OpenBytes(ctx, path, data, &r.Options)
+		if fault != nil { // the same error as of other commands
+			return nil, nil, fault
+		}
+		_ = s.Close()
+		return nil, nil, fmt.Errorf("%s: %w: %w", path, repair.ErrBeyond, err) // in a field that nothing else reads
 	}
 	inner, _ := bundle.Root.Fields["program"].([]byte)
 	fixed, changes, err := r.program(ctx, path, inner)
@@ -132,7 +137,8 @@ func (r *repairCommand) repaired(ctx context.Context, path string, data []byte) 
 		return data, changes, err
 	}
 	if len(bundle.Unknown) > 0 {
-		return nil, nil, fmt.Errorf("%s: %w: the bundle has a field that this version does not support: %s", path, repair.ErrBeyond, bundle.Unknown[0])
+		return nil, nil, fmt.Errorf("%s: %w: the bundle has a field that this version does not support: %s", path, repair.ErrBeyond,
+			bundle.Unknown[0])
 	}
 	bundle.Root.With("program", fixed)
 	return bundle.Bytes(), changes, nil

@@ -29,8 +29,10 @@ func TestRepair(t *testing.T) {
 	play(t, []script{
 		{name: "a plan", args: "repair PTE/two_conds.pte fixed.pte", stdout: []string{"two_conds.pte: 2 repairs, written to fixed.pte\n",
 			"  forward, plan: value 12 moved from byte 0 to byte 64 of arena 0: it shared bytes with value 5 while both are alive\n"}},
-		{name: "a view", args: "repair PTE/elided_view.pte fixed.pte --json", stdout: []string{`"schema": "etrun.repair/1"`, `"output": "fixed.pte"`, `"kind": "view"`}},
-		{name: "nothing", args: "repair PTE/conv_portable.pte fixed.pte", stdout: []string{"conv_portable.pte: nothing to repair; copied to fixed.pte\n"}},
+		{name: "a view", args: "repair PTE/elided_view.pte fixed.pte --json",
+			stdout: []string{`"schema": "etrun.repair/1"`, `"output": "fixed.pte"`, `"kind": "view"`}},
+		{name: "nothing", args: "repair PTE/conv_portable.pte fixed.pte",
+			stdout: []string{"conv_portable.pte: nothing to repair; copied to fixed.pte\n"}},
 		{name: "nothing in a bundle", args: "repair PTE/bundle.bpte fixed.bpte", stdout: []string{"nothing to repair"}},
 		{name: "absent", args: "repair gone.pte fixed.pte", code: 2, absent: []string{"fixed.pte"}},
 		{name: "no program", args: "repair noise.pte fixed.pte", code: 3, absent: []string{"fixed.pte"}},
@@ -355,23 +357,37 @@ func TestRepairOfEndlessPipe(t *testing.T) {
 	}
 }
 
-// TestRepairOfUnreadFields rejects a program with a malformed field that etrun does not read.
+// TestRepairOfUnreadFields rejects files with a malformed field that etrun does not read, and writes nothing.
 func TestRepairOfUnreadFields(t *testing.T) {
-	f, err := os.ReadFile("testdata/state.pte")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const inputs = 416 // offset of execution_plan[0].chains[0].inputs
-	copy(f[inputs:], make([]byte, 4))
-	path := filepath.Join(t.TempDir(), "in.pte")
-	write(t, path, f)
-	var out, notes bytes.Buffer
-	if code := run([]string{"check", path}, strings.NewReader(""), &out, &notes); code != 0 {
-		t.Errorf("check: exit code %d, %s", code, notes.String())
-	}
-	code := run([]string{"repair", path, filepath.Join(t.TempDir(), "out.pte")}, strings.NewReader(""), &out, &notes)
-	if want := "cannot be repaired in the file: malformed flatbuffer at byte 416, execution_plan[0].chains[0].inputs"; code != 3 || !strings.Contains(notes.String(), want) {
-		t.Errorf("exit code %d, %s", code, notes.String())
+	for _, c := range []struct {
+		name, file string
+		at         int
+		bytes      []byte
+		want       string
+	}{
+		{"inputs of a chain", "testdata/state.pte", 416, make([]byte, 4), "malformed flatbuffer at byte 416, execution_plan[0].chains[0].inputs"},
+		{"a field of a bundle", "../../testdata/pte/bundle.bpte", 36, bytes.Repeat([]byte{0xff}, 4), "malformed flatbuffer at byte "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := os.ReadFile(c.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			copy(f[c.at:], c.bytes)
+			path, to := filepath.Join(t.TempDir(), "in.pte"), filepath.Join(t.TempDir(), "out.pte")
+			write(t, path, f)
+			var out, notes bytes.Buffer
+			if code := run([]string{"check", path}, strings.NewReader(""), &out, &notes); code != 0 {
+				t.Errorf("check: exit code %d, %s", code, notes.String())
+			}
+			code := run([]string{"repair", path, to}, strings.NewReader(""), &out, &notes)
+			if want := path + ": cannot be repaired in the file: " + c.want; code != 3 || !strings.Contains(notes.String(), want) {
+				t.Errorf("exit code %d, %s, want 3 and %q", code, notes.String(), want)
+			}
+			if _, err := os.Stat(to); err == nil {
+				t.Error("something was written")
+			}
+		})
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
@@ -46,7 +45,7 @@ func newRoot(a *app) *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "write one JSON object to stdout, messages to stderr")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "write only errors to stderr")
 	root.SetFlagErrorFunc(flagFault)
-	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return rejectEmpty(c.Flags()) }
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return session.RejectEmpty(c.Flags()) }
 	completeFlags(root)
 	return root
 }
@@ -67,18 +66,6 @@ func addVersion(a *app, root *cobra.Command) {
 		}
 		return run(c, args)
 	}
-}
-
-// rejectEmpty rejects flags with an empty value, which is usually that of an unset shell variable:
-// an empty --token-file or --trust would turn the check off. A text may be empty.
-func rejectEmpty(flags *pflag.FlagSet) (err error) {
-	flags.Visit(func(f *pflag.Flag) {
-		value, _ := pflag.UnquoteUsage(f)
-		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" && value != "TEXT" {
-			err = session.Usage("--%s is empty, want %s", f.Name, value)
-		}
-	})
-	return err
 }
 
 // oneModel accepts exactly one argument, a program.

@@ -142,7 +142,7 @@ func (c *Chart) legend(b *strings.Builder) {
 		x, x+24, x+30, bytesize.Format(c.Bound))
 }
 
-// x returns the horizontal position of a step in per cent.
+// x returns the horizontal position of a moment in per cent.
 func (c *Chart) x(moment int) float64 {
 	return 100 * float64(moment+1) / float64(c.Starts[len(c.Starts)-1]+2)
 }

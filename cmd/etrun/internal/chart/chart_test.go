@@ -58,7 +58,8 @@ func TestWellFormed(t *testing.T) {
 			t.Errorf("%s: %d, want %d", class, got[class], want)
 		}
 	}
-	for _, want := range []string{"a &#34;model&#34; &lt;of&gt; mine", "lower bound 3.0 KiB", "&lt;b&gt;?", ">a &#34;long&#34; &lt;label&gt;<", ">cache<"} {
+	for _, want := range []string{"a &#34;model&#34; &lt;of&gt; mine", "lower bound 3.0 KiB", "&lt;b&gt;?",
+		">a &#34;long&#34; &lt;label&gt;<", ">cache<"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q", want)
 		}
@@ -75,6 +76,26 @@ func TestNothingBeyondTheWidth(t *testing.T) {
 		cell := c.cell(&box)
 		if cell.Left < 0 || cell.Left+cell.Width > 100.0001 {
 			t.Errorf("%s: from %g to %g %%", box.Label, cell.Left, cell.Left+cell.Width)
+		}
+	}
+}
+
+// An instruction of several moments is as wide as these, and its number is in the middle.
+func TestMoments(t *testing.T) {
+	c := &Chart{Starts: []int{0, 1, 5, 6}, Peak: 3, Plans: []Plan{{Name: "own", Size: 64}}} // instruction 1 has four moments
+	for _, tt := range []struct {
+		first, last int
+		left, width float64
+	}{{-1, -1, 0, 12.5}, {0, 0, 12.5, 12.5}, {1, 4, 25, 50}, {2, 3, 37.5, 25}, {5, 6, 75, 25}} {
+		if cell := c.cell(&Box{First: tt.first, Last: tt.last}); cell.Left != tt.left || cell.Width != tt.width {
+			t.Errorf("moments %d to %d: at %g %%, %g %% wide, want %g and %g", tt.first, tt.last, cell.Left, cell.Width, tt.left, tt.width)
+		}
+	}
+	for _, want := range []string{`<rect x="50.000%" width="12.500%" height="340" class="peak"/>`,
+		`<text x="18.75%" y="355" class="tick" text-anchor="middle">0<`,
+		`<text x="50.00%" y="355" class="tick" text-anchor="middle">1<`, `<text x="81.25%" y="355" class="tick" text-anchor="middle">2<`} {
+		if !strings.Contains(c.Panel(0), want) {
+			t.Errorf("no %q", want)
 		}
 	}
 }

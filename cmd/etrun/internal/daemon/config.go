@@ -32,8 +32,8 @@ func (c *config) apply(flags *pflag.FlagSet) error {
 func modelOf(object []setting, options *session.Options, limits *Limits) (*Model, error) {
 	m := &Model{Options: *options, Limits: *limits}
 	own, known := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
-	own.StringVar(&m.Name, "name", "", "")
-	own.StringVar(&m.Path, "path", "", "")
+	own.StringVar(&m.Name, "name", "", "`NAME`")
+	own.StringVar(&m.Path, "path", "", "`FILE`")
 	m.Limits.AddFlags(own)
 	new(session.Options).AddFlags(known)
 	var others []string

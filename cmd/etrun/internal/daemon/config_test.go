@@ -33,8 +33,10 @@ func readLine(t *testing.T, config, line string) (*Settings, []*Model, error) {
 // TestConfig checks that flags of the command line override those of the file, and flags of a model
 // both.
 func TestConfig(t *testing.T) {
-	s, models, err := readLine(t, `{"listen": ["unix:/a", "127.0.0.1:1"], "drain": "3s", "max-body": "1MiB", "access-log": false, "queue": 7, "threads": 2,
-		"models": [{"path": "/m/words.pte", "instances": 5, "threads": 3, "method": ["a", "b"], "data": ["x.ptd", "y.ptd"]}, {"name": "n", "path": "z.pte", "queue": 0}]}`,
+	s, models, err := readLine(t, `{
+		"listen": ["unix:/a", "127.0.0.1:1"], "drain": "3s", "max-body": "1MiB", "access-log": false, "queue": 7, "threads": 2,
+		"models": [{"path": "/m/words.pte", "instances": 5, "threads": 3, "method": ["a", "b"], "data": ["x.ptd", "y.ptd"]},
+			{"name": "n", "path": "z.pte", "queue": 0}]}`,
 		"--drain 4s --timeout 9s digits=d.bpte sub/other.pte")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +51,8 @@ func TestConfig(t *testing.T) {
 		name, path       string
 		instances, queue int
 		threads, methods int
-	}{{"digits", "d.bpte", 2, 7, 2, 0}, {"other", "sub/other.pte", 2, 7, 2, 0}, {"words", "/m/words.pte", 5, 7, 3, 2}, {"n", "z.pte", 2, 0, 2, 0}} {
+	}{{"digits", "d.bpte", 2, 7, 2, 0}, {"other", "sub/other.pte", 2, 7, 2, 0}, {"words", "/m/words.pte", 5, 7, 3, 2}, {"n", "z.pte", 2, 0,
+		2, 0}} {
 		m := models[i]
 		if m.Name != want.name || m.Path != want.path || m.Instances != want.instances || m.Queue != want.queue || m.Threads != want.threads ||
 			len(m.Methods) != want.methods || m.Timeout != 9*time.Second {
@@ -70,8 +73,12 @@ func TestConfigRefuses(t *testing.T) {
 		`{"models":[{"path":"m.pte","speed":1}]}`:                                "speed",
 		`{"models":[{"path":"m.pte","instances":0}]}`:                            "--instances 0, want at least 1",
 		`{"models":[{"path":"m.pte","instances":1000000000}]}`:                   "--instances 1000000000, want at most 1024",
-		`{"models":[{"path":"m.pte","trust":""}]}`:                               "trust: it is empty",
-		`{"token-file":""}`:                                                      "token-file: it is empty",
+		`{"models":[{"path":"m.pte","trust":""}]}`:                               "serve.json:1: trust is empty, want KEY",
+		`{"models":[{"path":""}]}`:                                               "path is empty, want FILE",
+		`{"models":[{"path":"m.pte","method":["forward",""]}]}`:                  "method is empty, want NAME",
+		`{"models":[{"path":"m.pte","data":[""]}]}`:                              "data is empty, want FILE",
+		`{"token-file":""}`:                                                      "token-file is empty, want FILE",
+		`{"listen":""}`:                                                          "listen is empty, want ADDRESS",
 		`{"models":[{"name":"m"}]}`:                                              "want a file",
 		`{"models":[{"path":"m.pte","queue":{}}]}`:                               "queue",
 		`{"models":[{"path":"m.pte","xnnpack":"fast"}]}`:                         "fast",

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/pflag"
@@ -47,8 +46,9 @@ func (s *setting) set(flags *pflag.FlagSet) error {
 		return s.fault("%.200q, want a value of the type %s", s.words, f.Value.Type())
 	case f.Value.Type() == "string" && !s.isText:
 		return s.fault("%.200q, want a string", s.words)
-	case f.Value.Type() == "string" && slices.Contains(s.words, ""): // would turn --trust or --token-file off
-		return s.fault("it is empty")
+	}
+	if err := session.CheckEmpty(f, s.words); err != nil { // would turn --trust or --token-file off
+		return session.Usage("%s: %s %w", s.place, s.name, err)
 	}
 	for _, word := range s.words {
 		if err := flags.Set(s.name, word); err != nil {

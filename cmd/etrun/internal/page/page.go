@@ -35,7 +35,7 @@ type Method struct {
 	Nodes        int    // nodes of all delegates
 	Plans        []Plan // the plan in use first
 	Legend       Markup
-	Peak         int
+	Peak         timeline.Moment
 	PeakBytes    int64
 	AtPeak       []timeline.Live
 	Profile      *Profile

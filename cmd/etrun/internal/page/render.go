@@ -150,8 +150,8 @@ func (w writer) memory(m *Method) {
 
 func (w writer) peak(m *Method) {
 	when := "when inputs are set"
-	if m.Peak >= 0 {
-		when = fmt.Sprint("instruction ", m.Peak)
+	if m.Peak.Step >= 0 {
+		when = "instruction " + m.Peak.String()
 	}
 	w.put("<h4>at the peak, %s: %s</h4>\n<table class=\"peak\">\n", when, bytesize.Format(m.PeakBytes))
 	w.put("<thead><tr><th>name</th><th>type</th><th>bytes</th><th></th><th>alive</th></tr></thead>\n<tbody>\n")
@@ -160,8 +160,8 @@ func (w writer) peak(m *Method) {
 		if l.Kind != "activation" {
 			name += " (" + l.Kind + ")"
 		}
-		w.put("<tr class=\"hit\"><td>%s</td><td>%s</td><td>%s</td><td><meter value=\"%v\"></meter></td><td>%d to %d</td></tr>\n",
-			name, l.Type, bytesize.Format(l.Bytes), part(l.Bytes, m.PeakBytes), l.First, l.Last)
+		w.put("<tr class=\"hit\"><td>%s</td><td>%s</td><td>%s</td><td><meter value=\"%v\"></meter></td><td>%s to %s</td></tr>\n",
+			name, l.Type, bytesize.Format(l.Bytes), part(l.Bytes, m.PeakBytes), l.First.String(), l.Last.String())
 	}
 	w.put("</tbody>\n</table>\n")
 }
@@ -221,7 +221,8 @@ func (w writer) time(t *Time) {
 
 // times writes a table of times, with the parts of each row or without.
 func (w writer) times(rows []profile.Row, parts bool) {
-	w.put("<table class=\"times\">\n<thead><tr><th>name</th><th>median</th><th>share</th><th>maximum</th><th>calls</th></tr></thead>\n<tbody>\n")
+	w.put("<table class=\"times\">\n" +
+		"<thead><tr><th>name</th><th>median</th><th>share</th><th>maximum</th><th>calls</th></tr></thead>\n<tbody>\n")
 	for i := range rows {
 		w.row(&rows[i], "hit")
 		if parts {
@@ -239,13 +240,15 @@ func (w writer) row(r *profile.Row, class string) {
 }
 
 func (w writer) weights(list *Weights) {
-	w.put("<section id=\"weights\">\n<h2>weights</h2>\n<p>%s, %s in all.", count(len(list.Rows), "constant", "constants"), bytesize.Format(list.Total))
+	w.put("<section id=\"weights\">\n<h2>weights</h2>\n<p>%s, %s in all.",
+		count(len(list.Rows), "constant", "constants"), bytesize.Format(list.Total))
 	if list.Left > 0 {
 		w.put(" The smallest %d are not shown.", list.Left)
 	}
 	w.put("</p>\n")
 	if len(list.Rows) > 0 {
-		w.put("<table class=\"weights\">\n<thead><tr><th>name</th><th>type</th><th>bytes</th><th></th><th>used by</th><th>from</th></tr></thead>\n<tbody>\n")
+		w.put("<table class=\"weights\">\n" +
+			"<thead><tr><th>name</th><th>type</th><th>bytes</th><th></th><th>used by</th><th>from</th></tr></thead>\n<tbody>\n")
 		for _, r := range list.Rows {
 			w.put("<tr class=\"hit\"><td>%s</td><td>%s</td><td>%s</td><td><meter value=\"%v\"></meter></td><td>%s</td><td>%s</td></tr>\n",
 				r.Name, r.Type, bytesize.Format(r.Bytes), part(r.Bytes, list.Total), r.Users, r.From)

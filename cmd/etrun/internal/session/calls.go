@@ -1,6 +1,8 @@
 package session
 
 import (
+	"errors"
+
 	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
@@ -29,6 +31,9 @@ func (l *Calls) AddFlags(flags *pflag.FlagSet) {
 }
 
 func (l *Calls) setMethod(name string) error {
+	if name == "" { // an unset shell variable
+		return errors.New("want NAME")
+	}
 	if l.last().Method != "" {
 		return Usage("a second method for one call; use --next for another call")
 	}

@@ -65,7 +65,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.xnnpack, "xnnpack", string(xnnpack.EngineAuto), "XNNPACK `ENGINE`: auto, native or reference")
 	flags.StringVar(&o.weights, "weights-cache", "",
 		"cache packed XNNPACK weights in `FOLDER`, private to this user; with --mmap processes share them")
-	flags.StringVar(&o.Device, "device", "auto", "Ethos-U `DEVICE`: auto, npu (software NPU), the name of another driver, or the path of a device")
+	flags.StringVar(&o.Device, "device", "auto",
+		"Ethos-U `DEVICE`: auto, npu (software NPU), the name of another driver, or the path of a device")
 	flags.StringVar(&o.fvp, "fvp", "",
 		"run Ethos-U delegates on Arm's Fixed Virtual Platform at `PATH`, a program or its folder (--device fvp searches $PATH)")
 	flags.StringVar(&o.plan, "plan", "auto", "memory plan `MODE`: auto (the smaller safe plan), file, own or naive")
@@ -99,6 +100,9 @@ func (o *Options) With(args []string) (*Options, error) {
 	}
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("argument %q, want flags only", flags.Arg(0))
+	}
+	if err := RejectEmpty(flags); err != nil {
+		return nil, err
 	}
 	return with, with.check()
 }
@@ -226,7 +230,8 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 // backends returns the backends of this build, configured by the flags.
 func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backend {
 	if o.Static {
-		return append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference, KeepConstants: true}, ethosu.Backend{QParams: quantizations, Device: "npu"})
+		return append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference, KeepConstants: true},
+			ethosu.Backend{QParams: quantizations, Device: "npu"})
 	}
 	x := xnnpack.Backend{WeightsCache: o.weights, MapWeights: o.mmap && o.weights != "", Values: o.Values}
 	if o.xnnpack != "" && o.xnnpack != string(xnnpack.EngineAuto) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/etrun-go/etrun"
@@ -14,6 +15,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // ErrUsage is the class of command line errors; match with errors.Is.
@@ -179,10 +181,17 @@ func Cure(err error) error {
 	if missing, ok := errors.AsType[*etrun.MissingError](err); ok && len(missing.Data) > 0 {
 		return fmt.Errorf("%w; pass --data FILE.ptd", err)
 	}
-	if _, ok := errors.AsType[*etrun.MemoryError](err); ok || errors.Is(err, delegate.ErrMemory) {
+	if _, ok := errors.AsType[*etrun.MemoryError](err); ok || errors.Is(err, delegate.ErrMemory) || tooLargeArena(err) {
 		return fmt.Errorf("%w; a larger --max-memory allows it", err)
 	}
 	return err
+}
+
+// tooLargeArena reports whether a file declares more planned memory than the limit, the one limit of
+// the format that --max-memory raises.
+func tooLargeArena(err error) bool {
+	e, ok := errors.AsType[*pte.FormatError](err)
+	return ok && e.Reason == pte.ErrLimit && strings.Contains(e.Path, ".non_const_buffer_sizes[")
 }
 
 // values returns a call's inputs: those of the command line; if it has none for any call,

@@ -3,14 +3,19 @@ package session
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
 // open opens a program of the command's tests with flags; said receives its notes.
@@ -68,8 +73,10 @@ func TestSessionSays(t *testing.T) {
 		want []string
 	}{
 		{"random inputs", []string{"--seed", "5"}, []string{"no --input: using random elements, seed 5"}},
-		{"an unused engine", []string{"--input", "ones", "--xnnpack", "reference"}, []string{"warning: --xnnpack has no effect: the program has no delegate of XnnpackBackend"}},
-		{"a seed for nothing", []string{"--input", "ones", "--seed", "3"}, []string{"warning: --seed has no effect: neither inputs nor operators are random"}},
+		{"an unused engine", []string{"--input", "ones", "--xnnpack", "reference"},
+			[]string{"warning: --xnnpack has no effect: the program has no delegate of XnnpackBackend"}},
+		{"a seed for nothing", []string{"--input", "ones", "--seed", "3"},
+			[]string{"warning: --seed has no effect: neither inputs nor operators are random"}},
 		{"a seed of an input", []string{"--input", "rand", "--seed", "3"}, nil},
 		{"nothing", []string{"--input", "ones"}, nil},
 	} {
@@ -103,6 +110,64 @@ func TestSessionRefuses(t *testing.T) {
 				t.Errorf("got %v, want %v", err, c.reason)
 			}
 		})
+	}
+}
+
+func TestCure(t *testing.T) {
+	const data, memory = "; pass --data FILE.ptd", "; a larger --max-memory allows it"
+	arenas := "execution_plan[0].non_const_buffer_sizes[1]"
+	for _, c := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"memory", &etrun.MemoryError{Want: 2, Limit: 1}, memory},
+		{"memory of a delegate", fmt.Errorf("delegate 0: %w", delegate.ErrMemory), memory},
+		{"arenas above the limit", &pte.FormatError{Reason: pte.ErrLimit, Path: arenas}, memory},
+		{"malformed arenas", &pte.FormatError{Reason: pte.ErrFormat, Path: arenas}, ""},
+		{"values above the limit", &pte.FormatError{Reason: pte.ErrLimit, Path: "execution_plan[0].values"}, ""},
+		{"missing weights", &etrun.MissingError{Data: []string{"w"}}, data},
+		{"a missing operator", &etrun.MissingError{Operators: []etrun.MissingOperator{{Name: "aten::x"}}}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := fmt.Errorf("model.pte: %w", c.err)
+			if got, want := Cure(err).Error(), err.Error()+c.want; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if !errors.Is(Cure(err), c.err) {
+				t.Error("the cause is lost")
+			}
+		})
+	}
+}
+
+// TestLargeArenas opens a program whose memory plan is above the default limit.
+func TestLargeArenas(t *testing.T) {
+	file, err := os.ReadFile("../../../../testdata/pte/two_conds.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := ptetest.Decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Root.Set("execution_plan[0].non_const_buffer_sizes[1]", 9<<30)
+	for _, c := range []struct{ limit, want string }{
+		{"0", "; a larger --max-memory allows it"}, {"1GiB", "; a larger --max-memory allows it"}, {"16GiB", ""},
+	} {
+		o := &Options{Say: t.Logf}
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		o.AddFlags(flags)
+		if err := flags.Parse([]string{"--max-memory", c.limit}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := OpenBytes(t.Context(), "large.pte", f.Bytes(), o)
+		if err == nil {
+			err = s.Close()
+		}
+		if got := fmt.Sprint(err); (err == nil) != (c.want == "") || !strings.HasSuffix(got, c.want) && err != nil {
+			t.Errorf("--max-memory %s: got %v, want %q", c.limit, err, c.want)
+		}
 	}
 }
 

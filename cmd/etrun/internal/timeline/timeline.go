@@ -18,13 +18,38 @@ import (
 
 // Timeline is the memory of a method over the steps of a run.
 type Timeline struct {
-	Peak      int   // step of the first moment with the most live arena bytes, -1 … number of steps
-	PeakBytes int64 // live arena bytes at the peak
+	Peak      Moment // the first one with the most live arena bytes
+	PeakBytes int64  // live arena bytes at the peak
 
 	plan      *plan.Memory
 	moment    int // of the peak
 	delegates []delegate.Info
 	names     []string // by item of the plan
+}
+
+// Moment is a moment of a memory plan: an instruction, from -1 (inputs are set) to their number
+// (outputs are read), and the index among the moments of the instruction.
+type Moment struct {
+	Step, Index int
+	several     bool // the instruction has other moments
+}
+
+// MomentOf returns a moment of a plan.
+func MomentOf(p *plan.Memory, moment int) Moment {
+	m := Moment{Step: p.Step(moment)}
+	if m.Step >= 0 && m.Step < len(p.Method.Steps) {
+		m.Index = moment - p.Moments[m.Step]
+		m.several = p.Moments[m.Step+1]-p.Moments[m.Step] > 1
+	}
+	return m
+}
+
+// String returns the instruction, or instruction.index if it has several moments.
+func (m Moment) String() string {
+	if m.several {
+		return fmt.Sprintf("%d.%d", m.Step, m.Index)
+	}
+	return fmt.Sprint(m.Step)
 }
 
 // New computes the timeline of a method.
@@ -86,14 +111,14 @@ func (t *Timeline) findPeak() {
 			t.moment, t.PeakBytes = i-1, alive
 		}
 	}
-	t.Peak = t.plan.Step(t.moment)
+	t.Peak = MomentOf(t.plan, t.moment)
 }
 
 // Live is a storage, or a block of working memory, that is alive at the peak.
 type Live struct {
 	Name, Type, Kind string
 	Bytes            int64
-	First, Last      int // steps
+	First, Last      Moment
 }
 
 // AtPeak lists what is alive at the peak, the largest first.
@@ -110,7 +135,7 @@ func (t *Timeline) AtPeak() (list []Live) {
 // live describes an item of the plan.
 func (t *Timeline) live(i int) Live {
 	it := &t.plan.Items[i]
-	l := Live{Name: t.names[i], Kind: "scratch", Bytes: it.Bytes, First: t.plan.Step(it.First), Last: t.plan.Step(it.Last)}
+	l := Live{Name: t.names[i], Kind: "scratch", Bytes: it.Bytes, First: MomentOf(t.plan, it.First), Last: MomentOf(t.plan, it.Last)}
 	if i < len(t.plan.Method.Storages) {
 		s := &t.plan.Method.Storages[i]
 		l.Type, l.Kind = typeOf(t.plan.Method, s), class(s)
@@ -205,7 +230,7 @@ func (t *Timeline) box(i int, offset int64) chart.Box {
 func (t *Timeline) boxOf(l Live, offset int64, first, last int, values string) chart.Box {
 	_, shape, _ := strings.Cut(l.Type, " ")
 	return chart.Box{First: first, Last: last, Offset: offset, Bytes: l.Bytes, Class: l.Kind, Label: strings.TrimSpace(l.Name + " " + shape),
-		Detail: fmt.Sprintf("%s\n%s\n%s, bytes %d to %d, instructions %d to %d%s", l.Name, strings.TrimPrefix(l.Type+", "+l.Kind, ", "),
+		Detail: fmt.Sprintf("%s\n%s\n%s, bytes %d to %d, instructions %s to %s%s", l.Name, strings.TrimPrefix(l.Type+", "+l.Kind, ", "),
 			bytesize.Format(l.Bytes), offset, offset+l.Bytes, l.First, l.Last, values)}
 }
 
@@ -216,7 +241,7 @@ func (t *Timeline) state(p chart.Plan) chart.Plan {
 	for i := range m.Storages {
 		if s := &m.Storages[i]; s.Kind == ir.State && len(s.Values) > 0 {
 			end := len(m.Steps)
-			l := Live{t.names[i], typeOf(m, s), class(s), s.Bytes, -1, end}
+			l := Live{t.names[i], typeOf(m, s), class(s), s.Bytes, Moment{Step: -1}, Moment{Step: end}}
 			p.Boxes = append(p.Boxes, t.boxOf(l, at, -1, t.plan.Moments[end], fmt.Sprintf(", values %v", s.Values)))
 			at += s.Bytes
 		}

@@ -8,6 +8,8 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
 )
 
 func TestChart(t *testing.T) {
@@ -19,8 +21,10 @@ func TestChart(t *testing.T) {
 		classes      []string
 	}{
 		{"pte/conv_portable.pte", "", etrun.PlanFile, "plan of the file, ", nil, []string{"input", "output"}},
-		{"digits/portable.pte", "", etrun.PlanOwn, "own plan, ", []string{"input 0 1x1x8x8", "convolution 1x16x8x8"}, []string{"input", "activation", "output"}},
-		{"digits/xnnpack.pte", "", etrun.PlanOwn, "own plan, ", []string{"delegate 0 scratch", "delegate 0 1x10"}, []string{"input", "output", "scratch"}},
+		{"digits/portable.pte", "", etrun.PlanOwn, "own plan, ", []string{"input 0 1x1x8x8", "convolution 1x16x8x8"}, []string{"input",
+			"activation", "output"}},
+		{"digits/xnnpack.pte", "", etrun.PlanOwn, "own plan, ", []string{"delegate 0 scratch", "delegate 0 1x10"}, []string{"input", "output",
+			"scratch"}},
 		{"pte/two_methods.pte", "push", etrun.PlanOwn, "own plan, ", nil, []string{"state"}},
 	} {
 		prog, err := etrun.OpenSource(t.Context(), etrun.File("../../../../testdata/"+c.name), etrun.WithPlan(c.plan), etrun.WithReusableInputs(),
@@ -65,6 +69,15 @@ func overlap(t *testing.T, name string, boxes []chart.Box) {
 			if a.First <= b.Last && b.First <= a.Last && a.Offset < b.Offset+b.Bytes && b.Offset < a.Offset+a.Bytes {
 				t.Errorf("%s: %q and %q overlap", name, a.Label, b.Label)
 			}
+		}
+	}
+}
+
+func TestMoment(t *testing.T) {
+	p := &plan.Memory{Method: &ir.Method{Steps: make([]ir.Step, 3)}, Moments: []int{0, 1, 5, 6}} // step 1 has four moments
+	for moment, want := range map[int]string{-1: "-1", 0: "0", 1: "1.0", 4: "1.3", 5: "2", 6: "3"} {
+		if got := MomentOf(p, moment).String(); got != want {
+			t.Errorf("moment %d: got %q, want %q", moment, got, want)
 		}
 	}
 }
