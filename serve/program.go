@@ -109,7 +109,9 @@ func execute(ctx context.Context, m *etrun.Method, inputs []tensor.Value, output
 		if v.Kind == tensor.KindTensor && m.BindInput(i, v.Tensor) == nil {
 			continue
 		}
-		if err := m.SetValue(i, v); err != nil { // another dim order, or sizes without a bound
+		// Not to bind: numbers, another dim order, unaligned memory, storage that other values share and the
+		// tensor does not fill, and sizes without a bound. SetValue returns all other errors again.
+		if err := m.SetValue(i, v); err != nil {
 			return err
 		}
 	}

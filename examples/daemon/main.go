@@ -6,6 +6,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"expvar"
 	"log"
 	"net/http"
@@ -58,7 +59,10 @@ func (d daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return json.NewEncoder(w).Encode(y)
 		})
 	}
-	if err != nil { // the class of an error tells more
+	if errors.Is(err, etrun.ErrInput) { // other classes tell more
+		code = http.StatusBadRequest
+	}
+	if err != nil {
 		http.Error(w, err.Error(), code)
 	}
 }

@@ -7,6 +7,13 @@ import (
 	"testing"
 )
 
+// run runs the program with another standard output.
+func run(out *os.File) {
+	defer func(stdout *os.File) { os.Stdout = stdout }(os.Stdout)
+	os.Stdout = out
+	main()
+}
+
 // TestFirst requires the scores of ten digits. On an error the program ends the process.
 func TestFirst(t *testing.T) {
 	t.Chdir("../..")
@@ -15,11 +22,8 @@ func TestFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout := os.Stdout
-	os.Stdout = out
-	main()
-	os.Stdout = stdout
-	out.Close()
+	defer out.Close()
+	run(out)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
