@@ -57,8 +57,8 @@ const (
 // Rewrite applies the canonical rewrites, which help every engine, until none applies: it removes
 // dead steps and steps that only copy, folds batch norms into the constants of the preceding layer,
 // and fuses chains that have an operator of their own. Results are bit-identical, except after a
-// batch norm, where sums are rounded differently. A step that its operator would refuse may be
-// removed, too. ops holds the operators that chains are fused to; left bounds what is computed at
+// batch norm, where sums are rounded differently. A dead step is removed even if its operator would
+// refuse it. ops holds the operators that chains are fused to; left bounds what is computed at
 // load; ctx ends the work between two steps. It returns the dataflow of the result, too, nil if that
 // was not computed.
 func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget) (*ir.Method, *ir.Flow, []Rewritten, error) {

@@ -14,7 +14,7 @@ import (
 // for every element type.
 const Alignment = 16
 
-// Item is a storage to place: Bytes bytes that are live during steps First to Last, inclusive.
+// Item is a storage or block to place: Bytes bytes that are live from moment First to Last, inclusive.
 type Item struct {
 	Bytes       int64
 	First, Last int
