@@ -14,7 +14,7 @@ import (
 // kernelFault is a fault of the kernels that a version of the library selects on some processors.
 type kernelFault struct {
 	build    string // see xnn.Soname
-	selected func() bool
+	selected func(cpu.Hardware) bool
 	// hits reports whether the node may be computed wrongly, at the given shapes or, if vary is set, at
 	// other sizes.
 	hits  func(g *graph, n *node, s []shape, vary bool) bool
@@ -30,7 +30,7 @@ var kernelFaults = []kernelFault{{
 	nodes: "products with 4-bit weights",
 }, {
 	// The kernels compute 14 rows, and read as many scales; only 10 are stored behind the last row.
-	build: "4ea82e595b36", selected: func() bool { return cpu.Has("gfni") && cpu.Has("avx512_vnni") && !cpu.IsZen4() },
+	build: "4ea82e595b36", selected: func(h cpu.Hardware) bool { return h.GFNI && h.AVX512VNNI && !h.Zen4 },
 	hits: func(g *graph, n *node, s []shape, vary bool) bool {
 		rows := s[n.In[0]].numel() / max(1, s[n.In[0]].last())
 		return g.filterOf(n) == qbint4 && (vary || rows > 1 && rows%14 > 0 && rows%14 < 4)
@@ -52,7 +52,7 @@ var kernelFaults = []kernelFault{{
 }, {
 	// Of 64 output channels, the second half is stored in the wrong place; sums are of half precision,
 	// which is less than others compute with.
-	build: "4ea82e595b36", selected: func() bool { return cpu.Has("avx512_fp16") },
+	build: "4ea82e595b36", selected: func(h cpu.Hardware) bool { return h.AVX512FP16 },
 	hits: func(g *graph, n *node, _ []shape, _ bool) bool {
 		return n.multiplies() && g.Values[n.Out[0]].Datatype == fp16 && g.Values[n.In[0]].Datatype == fp16
 	},
@@ -68,7 +68,7 @@ func (n *node) multiplies() bool {
 	return false
 }
 
-func hasTiles() bool { return cpu.Has("amx_int8") }
+func hasTiles(h cpu.Hardware) bool { return h.AMXInt8 }
 
 // filterOf returns the datatype of the filter of a convolution or a fully connected node.
 func (g *graph) filterOf(n *node) datatype {
@@ -81,7 +81,7 @@ func (g *graph) filterOf(n *node) datatype {
 // on reports whether a version of the library has the fault on this processor. An unknown version, nil,
 // is assumed to be Debian's.
 func (f *kernelFault) on(lib *xnn.Soname) bool {
-	return (lib == nil || lib.Build == f.build) && f.selected()
+	return (lib == nil || lib.Build == f.build) && f.selected(cpu.ReadHardware())
 }
 
 // wrongly is how messages about faults end.

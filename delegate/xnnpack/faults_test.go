@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
 )
 
 // TestRows runs products and convolutions of 8-bit activations on both engines, with every number of
@@ -72,9 +73,13 @@ func TestRows(t *testing.T) {
 // SkipFault skips a test of the native engine if the library computes its graph wrongly on this processor.
 func SkipFault(t testing.TB, err error) {
 	t.Helper()
-	if errors.Is(err, delegate.ErrUnsupported) && strings.Contains(err.Error(), wrongly) {
+	if isFault(err) {
 		t.Skip(err)
 	}
+}
+
+func isFault(err error) bool {
+	return errors.Is(err, delegate.ErrUnsupported) && strings.Contains(err.Error(), wrongly)
 }
 
 func (m *maker) productSample(types weighted, rows, k, cols int) *graph {
@@ -113,7 +118,7 @@ func TestKernelFaults(t *testing.T) {
 	t.Cleanup(func() { kernelFaults = tables })
 	kernelFaults = nil
 	for _, f := range tables {
-		f.selected = func() bool { return true }
+		f.selected = func(cpu.Hardware) bool { return true }
 		kernelFaults = append(kernelFaults, f)
 	}
 	debian, newer := &xnn.Soname{Build: "4ea82e595b36"}, &xnn.Soname{Build: "92a7ad501b95"}

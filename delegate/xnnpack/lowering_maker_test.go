@@ -252,6 +252,9 @@ func (c *calls) check(t *testing.T, tolerance float64) {
 	}
 	for _, b := range compilers() {
 		img, err := b.CompileGraph(context.Background(), c.g)
+		if isFault(err) {
+			continue
+		}
 		if err != nil {
 			t.Fatalf("%s: %v", b.Engine, err)
 		}

@@ -272,7 +272,7 @@ func TestConcurrent(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
 	forEngines(t, func(t *testing.T, engine Engine) {
-		img, err := compile(t, encode(randomGraph(12, 7)), engine)
+		img, err := compile(t, encode(randomGraph(12, 1)), engine)
 		if err != nil {
 			t.Fatal(err)
 		}

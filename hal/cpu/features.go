@@ -8,13 +8,11 @@ type Feature struct {
 	Has  bool
 }
 
-// Features returns the extensions used on this architecture, and whether the processor has them.
+// Features returns the extensions used on this architecture, and whether the processor has them. GODEBUG
+// can turn them off.
 func Features() []Feature { return features }
 
 // Has reports whether the processor has an extension of Features.
 func Has(name string) bool {
 	return slices.ContainsFunc(features, func(f Feature) bool { return f.Name == name && f.Has })
 }
-
-// IsZen4 reports whether the processor is an AMD Zen 4.
-func IsZen4() bool { return zen4 }

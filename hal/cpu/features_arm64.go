@@ -6,5 +6,3 @@ var features = []Feature{
 	{"asimd", cpu.ARM64.HasASIMD}, {"asimdhp", cpu.ARM64.HasASIMDHP}, {"asimddp", cpu.ARM64.HasASIMDDP},
 	{"i8mm", cpu.ARM64.HasI8MM}, {"sve", cpu.ARM64.HasSVE}, {"sve2", cpu.ARM64.HasSVE2},
 }
-
-const zen4 = false

@@ -3,5 +3,3 @@
 package cpu
 
 var features []Feature
-
-const zen4 = false
