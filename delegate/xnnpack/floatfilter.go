@@ -42,15 +42,16 @@ func packConvolution(_ *graph, n *node, numbers []float32, panels packPanels) *f
 }
 
 // filterRun returns the number of rows of a convolution's filter that products never divide, except at
-// multiples of [gemm.Part]: contiguous taps of a line, the taps that are gathered, or one tap.
+// multiples of [gemm.Part]: contiguous taps of a line, the taps that are gathered, or one tap. A column
+// of pixels that is treated as a line has products of several runs.
 func (n *node) filterRun() int {
-	switch w := n.window(); n.Type.tag {
-	case tagConv2d:
-		return w.together() * w.groupIn
-	case tagDepthwiseConv2d:
+	switch w := n.window(); {
+	case n.Type.tag == tagConvTranspose2d:
+		return w.groupIn
+	case n.Type.tag == tagDepthwiseConv2d && w.groups > 1: // always gathered
 		return w.kernelH * w.kernelW
 	default:
-		return w.groupIn
+		return w.together() * w.groupIn
 	}
 }
 

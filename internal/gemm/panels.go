@@ -16,7 +16,7 @@ import (
 // interleaved, as [simd.MulAddInterleaved] reads them, behind the panels.
 type Panels struct {
 	K, N  int
-	run   int  // rows of a run, which start at a step of their own in interleaved columns
+	run   int  // rows of a run, a divisor of K; runs start at a step of their own in interleaved columns
 	wide  int  // columns in panels
 	mixed bool // there are interleaved columns
 	data  []float32
@@ -27,7 +27,8 @@ const (
 	half, quarter = cols / 2, cols / 4
 )
 
-// Size returns the number of elements of a packed k×n matrix whose rows are in runs; see [Pack].
+// Size returns the number of elements of a packed k×n matrix whose rows are in runs; see [Pack]. It
+// panics if k is not a multiple of run.
 func Size(k, n, run int) int {
 	m := layout(k, n, run)
 	return m.size()
@@ -39,6 +40,9 @@ const minRun = 8
 // layout returns a matrix without elements.
 func layout(k, n, run int) Panels {
 	m := Panels{K: k, N: n, run: max(run, 1), wide: (n + quarter - 1) / quarter * quarter}
+	if k%m.run > 0 {
+		panic("gemm: runs of a length that does not divide the number of rows")
+	}
 	rest := n % half
 	divided := m.run%Part > 0 && (m.run < minRun || m.run < k && k > Depth)
 	if m.mixed = simd.Interleaves() && k > 0 && rest > 0 && rest <= simd.MaxInterleaved && !divided; m.mixed {
@@ -49,7 +53,8 @@ func layout(k, n, run int) Panels {
 
 func (m *Panels) size() int { return m.K*m.wide + m.interleaved(m.K) }
 
-// interleaved returns the number of interleaved elements of the first k rows.
+// interleaved returns the number of interleaved elements of the first k rows, which are whole runs, or
+// a multiple of [Part] rows of one.
 func (m *Panels) interleaved(k int) int {
 	if !m.mixed {
 		return 0
@@ -66,7 +71,7 @@ func Place(data []float32, k, n int) Panels {
 
 // Pack packs a k×n matrix: element (p, j) is src[p·row+j·col]. row or col must be 1. Products of parts
 // of the rows are of whole runs of the given number of rows, or of multiples of [Part] rows of one.
-// It panics if src is too short.
+// It panics if src is too short, or if k is not a multiple of run.
 func Pack(src []float32, k, n, run, row, col int) *Panels {
 	return PackIn(make([]float32, Size(k, n, run)), src, k, n, run, row, col)
 }
@@ -93,13 +98,8 @@ func (m *Panels) Repack(src []float32, row, col int) {
 			transpose(panel, src[j*col:], n, m.K, pitch, col)
 		}
 	}
-	if !m.mixed {
-		return
-	}
-	to, from, runs := m.data[m.K*m.wide:], src[m.wide*col:], m.K/m.run
-	simd.PackInterleaved(to, from, m.N-m.wide, runs, m.run, row, col)
-	if k := runs * m.run; k < m.K {
-		simd.PackInterleaved(to[m.interleaved(k):], from[k*row:], m.N-m.wide, 1, m.K-k, row, col)
+	if m.mixed {
+		simd.PackInterleaved(m.data[m.K*m.wide:], src[m.wide*col:], m.N-m.wide, m.K/m.run, m.run, row, col)
 	}
 }
 
@@ -172,27 +172,29 @@ const Part = simd.MaxInterleaved
 //	c[i*ldc+j] = clamp(start[i*lds+j] + Σ_q a[i*lda+q]·m[p+q,j])    i < rows, q < k
 //
 // start may be c, with the same stride; an lds of 0 adds one row to all.
-func (m *Panels) MulAdd(rows, p, k int, a []float32, lda int, start []float32, lds int, c []float32, ldc int, lo, hi float32, from, to int) {
-	if k > m.run && m.mixed && m.run%Part > 0 {
-		m.MulAddRuns(rows, p, k/m.run, m.run, a, lda, m.run, start, lds, c, ldc, lo, hi, from, to)
-		return
-	}
+func (m *Panels) MulAdd(rows, p, k int, a []float32, lda int, start []float32, lds int, c []float32, ldc int,
+	lo, hi float32, from, to int) {
 	m.MulAddRuns(rows, p, 1, k, a, lda, k, start, lds, c, ldc, lo, hi, from, to)
 }
 
-// MulAddRuns is MulAdd for rows of a that are several runs of k elements, run apart. With more than
-// one, k must be the number of rows of the matrix's runs.
-func (m *Panels) MulAddRuns(rows, p, runs, k int, a []float32, lda, run int, start []float32, lds int, c []float32, ldc int, lo, hi float32, from, to int) {
+// MulAddRuns is MulAdd for rows of a that are several runs of k elements, which start stride elements
+// apart. With more than one, k must be the number of rows of the matrix's runs. One may be several
+// of the matrix's runs.
+func (m *Panels) MulAddRuns(rows, p, runs, k int, a []float32, lda, stride int, start []float32, lds int, c []float32, ldc int,
+	lo, hi float32, from, to int) {
+	if runs == 1 && k > m.run && m.mixed && m.run%Part > 0 {
+		runs, k, stride = k/m.run, m.run, m.run
+	}
 	for q := from; q < to; q++ {
 		j := q * cols
 		if n := min(cols, m.N-j, m.wide-j); n > 0 {
 			panel, pitch := m.panel(j)
-			simd.MulAddRuns(rows, n, runs, k, a, lda, run, panel[p*pitch:], pitch, start[j:], lds, c[j:], ldc, lo, hi)
+			simd.MulAddRuns(rows, n, runs, k, a, lda, stride, panel[p*pitch:], pitch, start[j:], lds, c[j:], ldc, lo, hi)
 		}
 	}
 	if j := m.wide; to == m.Panels() && from < to && m.mixed {
 		b := m.data[m.K*j+m.interleaved(p):]
-		simd.MulAddInterleaved(rows, m.N-j, runs, k, a, lda, run, b, start[j:], lds, c[j:], ldc, lo, hi)
+		simd.MulAddInterleaved(rows, m.N-j, runs, k, a, lda, stride, b, start[j:], lds, c[j:], ldc, lo, hi)
 	}
 }
 

@@ -65,8 +65,8 @@ func TestPanels(t *testing.T) {
 	}
 }
 
-// TestPanelsOfRuns multiplies rows that are several runs, as they are and packed one behind the other, by a matrix
-// packed for runs.
+// TestPanelsOfRuns multiplies rows that are several runs, as they are, packed one behind the other and as
+// a single run, by a matrix packed for runs.
 func TestPanelsOfRuns(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for range 400 {
@@ -78,7 +78,7 @@ func TestPanelsOfRuns(t *testing.T) {
 		lda := runs*apart + r.IntN(3)
 		src, a, bias := random(r, k*n), random(r, m*lda), random(r, n)
 		p := Pack(src, k, n, run, 1, k)
-		dense, c, once := random(r, m*k), random(r, m*n), random(r, m*n)
+		dense, c, once, single := random(r, m*k), random(r, m*n), random(r, m*n), random(r, m*n)
 		for i := range m {
 			for q := range runs {
 				copy(dense[i*k+q*run:], a[i*lda+q*apart:][:run])
@@ -92,17 +92,44 @@ func TestPanelsOfRuns(t *testing.T) {
 			p.MulAdd(m, k, 0, nil, 0, c, n, c, n, -0.5, 1, 0, p.Panels())
 		}
 		p.Mul(m, dense, k, bias, once, n, -0.5, 1, 0, p.Panels())
+		p.MulAddRuns(m, 0, 1, k, dense, k, 0, bias, 0, single, n, -0.5, 1, 0, p.Panels())
 		for i := range c {
 			want := float64(bias[i%n])
 			for q := range k {
 				want += float64(dense[i/n*k+q]) * float64(src[i%n*k+q])
 			}
 			want = min(max(want, -0.5), 1)
-			if d := max(math.Abs(float64(c[i])-want), math.Abs(float64(once[i])-want)); !(d <= 1e-5) {
-				t.Fatalf("%dx%d, %d runs of %d, first %d, element (%d, %d): got %v in runs and %v at once, want %v", m, n, runs, run, first, i/n, i%n, c[i], once[i], want)
+			for way, got := range map[string]float32{"in runs": c[i], "at once": once[i], "as a single run": single[i]} {
+				if d := math.Abs(float64(got) - want); !(d <= 1e-5) {
+					t.Fatalf("%dx%d, %d runs of %d, first %d, element (%d, %d) %s: got %v, want %v",
+						m, n, runs, run, first, i/n, i%n, way, got, want)
+				}
 			}
 		}
 	}
+}
+
+// TestRunsDivideRows checks that a matrix cannot be packed in runs that do not divide its rows.
+func TestRunsDivideRows(t *testing.T) {
+	for _, c := range []struct {
+		k, run int
+		panics bool
+	}{{6, 0, false}, {6, 2, false}, {6, 6, false}, {0, 3, false}, {6, 4, true}, {6, 7, true}} {
+		for name, f := range map[string]func(){
+			"Size": func() { Size(c.k, 3, c.run) },
+			"Pack": func() { Pack(make([]float32, 3*c.k), c.k, 3, c.run, 3, 1) },
+		} {
+			if got := panics(f); got != c.panics {
+				t.Errorf("%s of %d rows in runs of %d: panic %v, want %v", name, c.k, c.run, got, c.panics)
+			}
+		}
+	}
+}
+
+func panics(f func()) (yes bool) {
+	defer func() { yes = recover() != nil }()
+	f()
+	return false
 }
 
 // TestMulTransposed compares products with the rows of a matrix with sums in float64.

@@ -1,0 +1,72 @@
+package xnnpack
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/etrun-go/etrun/hal/cpu"
+)
+
+// convolutionGraph32 returns a convolution of floats with a bias.
+func convolutionGraph32(name string, h, v int, w window, flags uint32) *graph {
+	m := newMaker(13)
+	m.lo, m.hi = -0.25, 0.25
+	in, out := w.groups*w.groupIn, w.groups*w.groupOut
+	filter := []int{out, w.kernelH, w.kernelW, w.groupIn}
+	if name == "DepthwiseConv2d" {
+		filter = []int{1, w.kernelH, w.kernelW, out}
+	}
+	x, y := m.input(fp32, 2, h, v, in), m.value(fp32, 2, 1, 1, out)
+	f, b := m.constant(fp32, 0, filter...), m.constant(fp32, 0, out)
+	m.node(name, []int{x, f, b}, []int{y}, withWindow(w), func(n *node) { n.Flags = flags })
+	return m.fix(y)
+}
+
+// narrowKernel returns a k×1 kernel for images of one column, or a 1×k kernel for images of one line.
+func narrowKernel(column bool, k, stride, dilation, pad, groups, in, out int) window {
+	w := window{kernelH: k, kernelW: 1, strideH: stride, strideW: 1, dilationH: dilation, dilationW: 1, top: pad, bottom: pad}
+	if !column {
+		w = window{kernelH: 1, kernelW: k, strideH: 1, strideW: stride, dilationH: 1, dilationW: dilation, left: pad, right: pad}
+	}
+	w.groups, w.groupIn, w.groupOut = groups, in, out
+	return w
+}
+
+// TestNarrowImages compares convolutions of images of one column or one line with the plain loops.
+func TestNarrowImages(t *testing.T) {
+	pool := cpu.NewPool(2)
+	defer pool.Close()
+	for _, c := range []struct{ k, stride, dilation, pad int }{{3, 1, 1, 0}, {3, 1, 1, 1}, {4, 2, 1, 1}, {3, 1, 2, 2}, {7, 3, 1, 3}} {
+		for _, channels := range [][3]int{ // groups, inputs and outputs of one
+			{1, 9, 3}, {1, 9, 19}, {1, 10, 3}, {1, 10, 19}, {1, 8, 3}, {1, 3, 4}, {1, 70, 2}, {3, 9, 2}, {2, 33, 3},
+		} {
+			for _, long := range []int{9, 20, 41} {
+				for _, column := range []bool{true, false} {
+					w, h, v := narrowKernel(column, c.k, c.stride, c.dilation, c.pad, channels[0], channels[1], channels[2]), long, 1
+					if !column {
+						h, v = v, h
+					}
+					name := fmt.Sprintf("%+v, groups and channels %v, %dx%d", c, channels, h, v)
+					compareWithPlain(t, sample{name: name, graph: convolutionGraph32("Conv2d", h, v, w, 0)}, pool)
+				}
+			}
+		}
+	}
+}
+
+// TestDepthwiseMultiplied compares depthwise convolutions with several outputs per input channel with the
+// plain loops.
+func TestDepthwiseMultiplied(t *testing.T) {
+	for _, k := range [][2]int{{1, 9}, {9, 1}, {3, 3}, {4, 5}, {9, 9}, {12, 8}, {21, 21}} {
+		for _, channels := range [][2]int{{1, 3}, {1, 19}, {1, 32}, {2, 3}, {5, 4}} {
+			for _, width := range []int{k[1], k[1] + 20} {
+				for _, flags := range []uint32{0, flagSamePadding} {
+					w := window{kernelH: k[0], kernelW: k[1], strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
+						groups: channels[0], groupIn: 1, groupOut: channels[1]}
+					name := fmt.Sprintf("%dx%d, %d groups of %d outputs, width %d, flags %d", k[0], k[1], channels[0], channels[1], width, flags)
+					compareWithPlain(t, sample{name: name, graph: convolutionGraph32("DepthwiseConv2d", k[0]+3, width, w, flags)}, nil)
+				}
+			}
+		}
+	}
+}
