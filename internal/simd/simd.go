@@ -119,7 +119,8 @@ func TapsOf[T Number]() func(y, x []T, off []int, w []T) {
 //
 //	dst[i*ds+j] = src[i*ss+j]    i < rows, j < n
 //
-// It panics where dst or src ends before its last row does.
+// The rows of dst must not overlap those of src. It panics where dst or src ends before its last row
+// does.
 func CopyRows[T Copied](dst, src []T, rows, n, ds, ss int) {
 	if rows <= 0 || n <= 0 {
 		return

@@ -44,6 +44,7 @@ type Slider struct {
 	blocks  []slideBlock
 	pair    [1]slideBlock // of two planes, if their rows are narrow
 	paired  bool
+	end     int // the number of columns of a row that are read, from the first one
 
 	index, pairIndex slideIndex
 }
@@ -77,13 +78,15 @@ func (s *Slider) Plan(w Windows, e SlideElement) bool {
 		return len(s.blocks) > 0
 	}
 	s.windows, s.element, s.level, s.blocks = w, e, level, s.blocks[:0]
+	_, s.end = w.window(w.N - 1)
 	lanes := slideLanes()
 	most := min(lanes, (2*lanes-w.Kernel)/w.Stride+1)
 	if w.Kernel > columns || most < least || w.Width >= 1<<30 || e != SlideFloat32 && !avx512 {
 		return false
 	}
 	for at := 0; at < w.N; at += most {
-		s.blocks = append(s.blocks, w.block(at, min(most, w.N-at), lanes))
+		n := min(most, w.N-at)
+		s.blocks, s.end = append(s.blocks, w.block(at, n, lanes)), max(s.end, w.blockEnd(at, n, lanes))
 	}
 	for i := range most {
 		s.index.Index[i], s.index.Place[i] = int32(i*w.Stride), int32(i*w.Stride)
@@ -98,14 +101,19 @@ func (s *Slider) Plan(w Windows, e SlideElement) bool {
 	return true
 }
 
-// block is n windows from at on. Where more follow, all columns of both vectors are in x, and where so many follow, AVX2
-// stores all lanes: the next block overwrites those in excess.
-func (w *Windows) block(at, n, lanes int) slideBlock {
+// blockEnd returns the end of the columns that a block of n windows from at on reads: those of its windows, or all columns of
+// both vectors where more windows follow.
+func (w *Windows) blockEnd(at, n, lanes int) int {
 	from := at*w.Stride - w.Pad
-	end := min(from+2*lanes, w.Width)
 	if at+n == w.N {
-		end = min(from+(n-1)*w.Stride+w.Kernel, w.Width)
+		return min(from+(n-1)*w.Stride+w.Kernel, w.Width)
 	}
+	return min(from+2*lanes, w.Width)
+}
+
+// block is n windows from at on. Where lanes more follow, AVX2 stores all lanes: the next block overwrites those in excess.
+func (w *Windows) block(at, n, lanes int) slideBlock {
+	from, end := at*w.Stride-w.Pad, w.blockEnd(at, n, lanes)
 	if lanes == 8 && at+lanes <= w.N {
 		n = lanes
 	}
@@ -118,7 +126,8 @@ func (w *Windows) block(at, n, lanes int) slideBlock {
 //
 //	y[p*YP+i*YS+j] = scale[j] · Σ_t Σ_b x[Off[t]+p*XP+i*XS+j*Stride-Pad+b]    p < Planes, i < Rows, j < N, b < Kernel
 //
-// It needs a plan for float32 or float16. It panics where a slice ends before an element that the last window wants.
+// It needs a plan for float32 or float16. It panics where a slice ends before an element that the last window
+// wants, or x before one that a vector loop reads in addition, up to column Width of a row.
 func (s *Slider) Sum(y, x []byte, r *SlideRows, scale []float32) {
 	if !s.check(len(y), len(x), r) {
 		return
@@ -238,35 +247,34 @@ func (s *Slider) check(y, x int, r *SlideRows) bool {
 	if r.Rows <= 0 || r.Planes <= 0 || w.N <= 0 {
 		return false
 	}
-	_, last := w.window(w.N - 1)
 	if end := (r.Planes-1)*r.YP + (r.Rows-1)*r.YS + w.N; end > y/size {
 		panic(fmt.Sprintf("simd: results of windows end at %d of %d", end, y/size))
 	}
 	for _, o := range r.Off {
-		if end := o + (r.Planes-1)*r.XP + (r.Rows-1)*r.XS + last; o < 0 || end > x/size {
+		if end := o + (r.Planes-1)*r.XP + (r.Rows-1)*r.XS + s.end; o < 0 || end > x/size {
 			panic(fmt.Sprintf("simd: rows of windows end at %d of %d", end, x/size))
 		}
 	}
 	return true
 }
 
-// each calls f for every window: its result, its columns, and the first element of its row of the first tap.
-func (s *Slider) each(r *SlideRows, f func(at, j, lo, hi, x int)) {
+// each calls f for every window: its result, its columns, and where its plane and its row in the plane begin.
+func (s *Slider) each(r *SlideRows, f func(at, j, lo, hi, plane, row int)) {
 	for p := range r.Planes {
 		for i := range r.Rows {
 			for j := range s.windows.N {
 				lo, hi := s.windows.window(j)
-				f(p*r.YP+i*r.YS+j, j, lo, hi, p*r.XP+i*r.XS)
+				f(p*r.YP+i*r.YS+j, j, lo, hi, p*r.XP, i*r.XS)
 			}
 		}
 	}
 }
 
 func (s *Slider) sumGo(y, x []float32, r *SlideRows, scale []float32) {
-	s.each(r, func(at, j, lo, hi, from int) {
+	s.each(r, func(at, j, lo, hi, plane, row int) {
 		var sum float32
 		for _, o := range r.Off {
-			for _, v := range x[o+from+lo : o+from+hi] {
+			for _, v := range x[o+plane+row+lo : o+plane+row+hi] {
 				sum += v
 			}
 		}
@@ -276,17 +284,17 @@ func (s *Slider) sumGo(y, x []float32, r *SlideRows, scale []float32) {
 
 // maxGo stores places unless the slice of them is nil.
 func (s *Slider) maxGo(y []float32, places []int64, x []float32, r *SlideRows) {
-	s.each(r, func(at, j, lo, hi, from int) {
+	s.each(r, func(at, j, lo, hi, plane, row int) {
 		best, place := -inf, r.Off[0]+lo
 		for _, o := range r.Off {
 			for c := lo; c < hi; c++ {
-				if v := x[o+from+c]; v > best || v != v {
+				if v := x[o+plane+row+c]; v > best || v != v {
 					best, place = v, o+c
 				}
 			}
 		}
 		if y[at] = best; places != nil {
-			places[at] = int64(place + from%r.XP)
+			places[at] = int64(place + row)
 		}
 	})
 }

@@ -3,7 +3,9 @@ package simd
 import (
 	"fmt"
 	"math"
+	mathbits "math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 )
@@ -26,9 +28,8 @@ func newSliding(r *rand.Rand, w Windows) *sliding {
 	}
 	s.Off[len(s.Off)-1] = 50
 	s.YP, s.XP = s.Rows*s.YS+r.IntN(3), 50+s.Rows*s.XS+r.IntN(5)
-	_, last := s.window(w.N - 1)
 	s.end = (s.Planes-1)*s.YP + (s.Rows-1)*s.YS + w.N
-	s.x = newGuarded(r, 50+(s.Planes-1)*s.XP+(s.Rows-1)*s.XS+last).data
+	s.x = newGuarded(r, 50+(s.Planes-1)*s.XP+(s.Rows-1)*s.XS+columnsRead(w)).data
 	for i := range s.x {
 		if v := r.IntN(60); v < 4 {
 			s.x[i] = []float32{float32(math.NaN()), inf, inf, -inf}[v]
@@ -38,6 +39,18 @@ func newSliding(r *rand.Rand, w Windows) *sliding {
 	}
 	s.name = fmt.Sprintf("%+v rows=%d planes=%d taps=%d", w, s.Rows, s.Planes, len(s.Off))
 	return s
+}
+
+// columnsRead returns the number of columns of a row that the vector loop of windows reads, which its masks tell, or that
+// the last window wants.
+func columnsRead(w Windows) int {
+	var f Slider
+	_, end := w.window(w.N - 1)
+	f.Plan(w, SlideFloat32)
+	for _, b := range f.blocks {
+		end = max(end, b.From+mathbits.Len64(uint64(b.Masks[1])<<slideLanes()|uint64(b.Masks[0])))
+	}
+	return end
 }
 
 func eachSliding(f func(r *rand.Rand, s *sliding)) {
@@ -197,6 +210,50 @@ func TestSliderShort(t *testing.T) {
 	}
 	if reason := recovered(func() { s.Sum(bytesOfFloats(y), bytesOfFloats(x), r, scale) }); reason != nil {
 		t.Errorf("long enough: %v", reason)
+	}
+}
+
+// TestSliderReads checks that x may end where the vector loops stop reading, and not before.
+func TestSliderReads(t *testing.T) {
+	further := false
+	for _, w := range []Windows{
+		{17, 2, 1, 64, 0}, {17, 2, 1, 20, 0}, {9, 3, 1, 40, 1}, {40, 3, 2, 100, 1}, {33, 8, 1, 40, 0}, {5, 3, 2, 9, 1},
+	} {
+		var s Slider
+		s.Plan(w, SlideFloat32)
+		end, y := columnsRead(w), make([]float32, w.N)
+		_, last := w.window(w.N - 1)
+		further = further || end > last
+		x, r := make([]float32, end), &SlideRows{Off: []int{0}, Rows: 1, Planes: 1}
+		for short := range 2 {
+			reason := recovered(func() { s.Max(bytesOfFloats(y), bytesOfFloats(x[:end-short]), r) })
+			if (reason != nil) != (short > 0) {
+				t.Errorf("%+v: x of %d columns, %d are read: panic %v", w, end-short, end, reason)
+			}
+		}
+	}
+	if further != (slideLanes() > 0) {
+		t.Errorf("loops of %d lanes read further than the last window: %v", slideLanes(), further)
+	}
+}
+
+// TestSliderOnePlane checks the places of maxima in rows of one plane, with and without a distance of planes.
+func TestSliderOnePlane(t *testing.T) {
+	w, x := Windows{6, 2, 1, 7, 0}, []float32{1, 5, 2, 8, 3, 9, 4, 7, 6, 3, 2, 1, 8, 5}
+	want := []int64{1, 1, 3, 3, 5, 5, 7, 8, 9, 10, 12, 12}
+	for _, distance := range []int{0, 3, 14} {
+		r := &SlideRows{Off: []int{0}, Rows: 2, Planes: 1, YS: 6, XS: 7, YP: distance, XP: distance}
+		var s Slider
+		s.Plan(w, SlideFloat32)
+		for name, f := range map[string]func(y []float32, at []int64){
+			"MaxPlaces": func(y []float32, at []int64) { s.MaxPlaces(bytesOfFloats(y), at, bytesOfFloats(x), r) },
+			"maxGo":     func(y []float32, at []int64) { s.maxGo(y, at, x, r) },
+		} {
+			at := make([]int64, 12)
+			if f(make([]float32, 12), at); !slices.Equal(at, want) {
+				t.Errorf("%s, planes %d apart: got places %v, want %v", name, distance, at, want)
+			}
+		}
 	}
 }
 
