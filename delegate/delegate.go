@@ -95,7 +95,8 @@ func (l Limits) Check(backend string, weights, scratch int64) error {
 	case l.Scratch != 0 && scratch > l.Scratch:
 		return Errorf(backend, ErrMemory, "", "needs %d bytes of working memory, more than the limit of %d", scratch, l.Scratch)
 	case l.Memory != 0 && (scratch > l.Memory || weights > l.Memory-scratch):
-		return Errorf(backend, ErrMemory, "", "needs %d bytes of working memory and %d of packed weights, more than the limit of %d", scratch, weights, l.Memory)
+		return Errorf(backend, ErrMemory, "", "needs %d bytes of working memory and %d of packed weights, more than the limit of %d",
+			scratch, weights, l.Memory)
 	}
 	return nil
 }
@@ -199,7 +200,9 @@ type Instance struct {
 type Unit interface {
 	// Execute reads the inputs, then resizes and writes the outputs. args are in the order of the
 	// call. It does not allocate in the steady state. ctx ends waits for devices; work on the CPU
-	// is not interrupted.
+	// is not interrupted. After an error, also of ctx, the contents of the outputs are undefined, and
+	// those of inputs that share memory with them, such as state that the call updates: parts of an
+	// output may be written as soon as no operation reads the input any more.
 	Execute(ctx context.Context, args []*tensor.Value) error
 	// Close frees the unit. It is called once.
 	Close() error

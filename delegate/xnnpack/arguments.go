@@ -212,7 +212,8 @@ func finish(args []*argument) {
 // both are used.
 func (a *argument) separate(all []*argument, i int) {
 	for j, other := range all {
-		if j != i && (j < i || other.value.Input) && a.used.First <= other.used.Last && other.used.First <= a.used.Last && overlap(a.tensor, other.tensor) {
+		together := a.used.First <= other.used.Last && other.used.First <= a.used.Last
+		if j != i && (j < i || other.value.Input) && together && overlap(a.tensor, other.tensor) {
 			a.data = tensor.AlignedBytes(len(a.tensor))
 			a.after = copyOut
 			if a.dtype == tensor.Int64 {

@@ -40,12 +40,12 @@ func (b Backend) estimates(g *graph, s []shape, threads int) (e estimates) {
 // goFactors correct the Go engine's estimates of graphs, by their time, and include a margin. Nodes
 // run faster in a graph than alone, because their operands are in the cache; those of large graphs
 // read weights from memory. Measured over estimated times: 0.8 to 1 from 50 µs to 1 ms, up to 1.2
-// above.
+// above. Shorter runs depend on more than rates: their factors are larger margins.
 var goFactors = [...]struct {
 	upTo   time.Duration
 	factor float64
 }{
-	{20 * time.Microsecond, 1.25}, // short runs depend on more than rates
+	{20 * time.Microsecond, 1.25},
 	{50 * time.Microsecond, 1.1},
 	{time.Millisecond, 0.97},
 	{math.MaxInt64, 1.07},
@@ -69,7 +69,8 @@ func (e estimates) regionInGo() bool {
 	return e.prefersGo() || e[byGo] <= longTime && (e[byGo]-e[byLibrary])*maxLoss < e[byGo]
 }
 
-// of returns the estimate of the engine that a backend would choose.
+// of returns the estimate of the engine that a backend would choose for a payload on its own. The
+// survey of a method's payloads may choose the other one.
 func (e estimates) of(b Backend) time.Duration {
 	if b.automatic() && e.prefersGo() {
 		return e[byGo]

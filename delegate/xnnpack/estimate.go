@@ -34,7 +34,8 @@ func (g *graph) estimate(lib *xnn.Soname, s []shape, engine int, varies []bool, 
 		tile /= 2
 		g = g.fusedForGo(s)
 	}
-	e := estimator{graph: g, narrow: lib != nil && lib.NarrowProducts, shapes: s, engine: engine, slower: slower, tile: tile, part: make([]float64, len(g.Values))}
+	e := estimator{graph: g, narrow: lib != nil && lib.NarrowProducts, shapes: s, engine: engine, slower: slower, tile: tile,
+		part: make([]float64, len(g.Values))}
 	for v := range e.part {
 		e.part[v] = 1
 	}
@@ -333,7 +334,8 @@ func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, erro
 	return time, nil
 }
 
-// estimateOf estimates the plan of a region, on the engine that the backend would choose.
+// estimateOf estimates the plan of a region, on the engine that is expected to be faster. The backend
+// runs the region in Go also if the library saves little, see regionInGo.
 func (b Backend) estimateOf(g *delegate.Graph, x *plan, share float64) time.Duration {
 	varies := make([]bool, len(g.Inputs))
 	for i, v := range g.Inputs {

@@ -1,8 +1,12 @@
 package xnnpack
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/etrun-go/etrun/delegate"
 )
 
 // TestEstimate checks the ratio of the estimated times of pairs of graphs.
@@ -106,6 +110,35 @@ func TestEngineOfRegions(t *testing.T) {
 	} {
 		if e := (estimates{byLibrary: test.library, byGo: test.inGo}); e.regionInGo() != test.want {
 			t.Errorf("%v: got Go %v, want %v", e, e.regionInGo(), test.want)
+		}
+	}
+}
+
+// TestFusedForGo checks that estimates of the Go engine are of the nodes that it runs, and that the node
+// types of this engine only have rates.
+func TestFusedForGo(t *testing.T) {
+	graphs := map[string]*graph{"resize to planes": planesGraph(3, 7, 5, 14, 15, 0, false), "resize": planesGraph(3, 7, 5, 14, 15, 0, true)}
+	for seed := range uint64(40) {
+		graphs[fmt.Sprint("seed ", seed)] = randomGraph(seed, 12)
+	}
+	for name, g := range graphs {
+		img, err := compile(t, encode(g), EngineReference)
+		if err != nil {
+			continue
+		}
+		defer img.Close()
+		x, err := (Backend{}).plan(&delegate.Payload{Data: encode(g)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := x.graph.fusedForGo(x.shapes), img.(*image).graph
+		if a, b := nodeNames(got), nodeNames(want); !slices.Equal(a, b) {
+			t.Errorf("%s: estimated %v, run %v", name, a, b)
+		}
+	}
+	for _, n := range []*nodeType{&tableNode, &siluNode, &resizePlanesNode} {
+		if r := rates[n.name]; r.element[byGo] == 0 && r.codes[byGo] == 0 {
+			t.Errorf("%s has no rate", n.name)
 		}
 	}
 }

@@ -64,21 +64,20 @@ const (
 	goNarrow   = 2.5
 )
 
-// goRest are the last columns of a product in the Go engine with AVX-512, up to goPanel of them: how many
-// columns of a panel take as long, and the number of their strips.
-var goRest = [...]struct{ upTo, columns, strips int }{{0, 0, 0}, {4, 6, 1}, {8, 12, 1}, {16, 16, 1}, {20, 22, 1}, {24, 26, 1}, {goPanel, goPanel, 1}}
+// goRest are the last columns of a product in the Go engine with AVX-512, up to goPanel of them, and how
+// many columns of a panel take as long.
+var goRest = [...]struct{ upTo, columns int }{{0, 0}, {4, 6}, {8, 12}, {16, 16}, {20, 22}, {24, 26}, {goPanel, goPanel}}
 
-// goColumns returns how many columns of panels take as long as n columns in the Go engine, and the number
-// of their strips.
-func (e *estimator) goColumns(n int) (columns, strips int) {
+// goColumns returns how many columns of panels take as long as n columns in the Go engine.
+func (e *estimator) goColumns(n int) int {
 	if e.tile < goPanel/2 {
-		return roundUp(n, e.tile), ceilDiv(n, goPanel)
+		return roundUp(n, e.tile)
 	}
 	i := 0
 	for n%goPanel > goRest[i].upTo {
 		i++
 	}
-	return n/goPanel*goPanel + goRest[i].columns, n/goPanel + goRest[i].strips
+	return n/goPanel*goPanel + goRest[i].columns
 }
 
 // goTails has by their number how many pixels of whole tiles take as long as the last pixels of a line.
@@ -174,7 +173,7 @@ func (e *estimator) goFloats(n *node) float64 {
 	s := n.windows(e.shapes[n.In[0]], e.shapes[n.Out[0]])
 	w, rows := s.w, s.out.leading(3)*s.w.groups
 	taps := w.kernelH * w.kernelW
-	columns, passes := e.goColumns(w.groupOut)
+	columns, passes := e.goColumns(w.groupOut), ceilDiv(w.groupOut, goPanel)
 	q := quantities{node: 1, group: float64(w.groups), row: float64(rows), tile: float64(rows * passes), element: float64(s.out.numel())}
 	q.copied = q.row * float64(taps*w.groupIn)
 	q.work = q.copied * float64(columns) * e.slower
@@ -266,8 +265,8 @@ func (e *estimator) goTransposed(n *node, w *window, out shape) float64 {
 	in := e.shapes[n.In[0]]
 	q.row, q.call = float64(out.leading(3)), float64(in.leading(2)*taps*w.groups)
 	rows := q.call * float64(in.dim[2])
-	columns, passes := e.goColumns(w.groupOut)
-	q.tile, q.work = rows*float64(passes)*narrow(w), rows*float64(w.groupIn*columns)*e.slower
+	q.tile = rows * float64(ceilDiv(w.groupOut, goPanel)) * narrow(w)
+	q.work = rows * float64(w.groupIn*e.goColumns(w.groupOut)) * e.slower
 	return q.times(&goUpsampled)
 }
 

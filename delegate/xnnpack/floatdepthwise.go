@@ -152,7 +152,8 @@ func (d *depthwiseLines) line(lists tapLists, line int) {
 			at = ((first+rows.place(rows.lo))*d.in.dim[2] + cols.place(cols.lo)) * c
 		}
 		list := d.list(lists, rows, cols)
-		simd.ChannelTaps(d.y[(line*width+ox)*c:], d.x[at:], d.filter.taps, d.filter.bias, list.x, list.w, run, c, c, w.strideW*c, d.node.Min, d.node.Max)
+		simd.ChannelTaps(d.y[(line*width+ox)*c:], d.x[at:], d.filter.taps, d.filter.bias, list.x, list.w,
+			run, c, c, w.strideW*c, d.node.Min, d.node.Max)
 		ox += run
 	}
 	d.node.finish(d.y[line*width*c:], width, c, 0, c)

@@ -28,7 +28,7 @@ type image struct {
 	estimates    estimates      // used to choose the engine; zero if the choice did not need them
 	whyReference string         // why the native engine is not used; "" if it was not requested
 	noLibrary    *xnn.OpenError // set if the reason is a missing library
-	places       *places        // buffer offsets of the Go engine, at the declared sizes
+	places       *places        // of values between nodes in the Go engine, at the declared sizes
 	packOnce     sync.Once
 	packed       []*floatFilter // filters of the Go engine, by node
 	memory       *filterMemory  // contains packed

@@ -24,7 +24,7 @@ func (g *graph) fuseTables(shapes []shape) { g.fuseTablesBy(shapes, (*tableRegio
 // fusedForGo returns the graph that the Go engine runs, with tables without contents, for estimates. It
 // shares the values and the contents of the nodes, or is the graph itself.
 func (g *graph) fusedForGo(shapes []shape) *graph {
-	if !slices.ContainsFunc(g.Nodes, func(n node) bool { return n.Type.elements != nil || g.endsTable(n) }) {
+	if !slices.ContainsFunc(g.Nodes, g.mayFuseForGo) {
 		return g
 	}
 	c := *g
@@ -32,6 +32,11 @@ func (g *graph) fusedForGo(shapes []shape) *graph {
 	c.fuseTablesBy(shapes, func(*tableRegion, int) (*[256]uint8, error) { return nil, nil })
 	c.fuseFunctions(shapes)
 	return &c
+}
+
+// mayFuseForGo reports whether a node may become a part of another one, or of a table, in the Go engine.
+func (g *graph) mayFuseForGo(n node) bool {
+	return n.Type.elements != nil || n.Type.tag == tagResizeBilinear2D || g.endsTable(n)
 }
 
 func (g *graph) fuseTablesBy(shapes []shape, compute func(r *tableRegion, out int) (*[256]uint8, error)) {

@@ -94,16 +94,20 @@ func (g *graph) argSpans() []delegate.Span {
 	return spans
 }
 
-// suit reports whether blocks for the places suit a unit at shapes s: values are at most as large, and
-// values that share a block have the same size.
-func (p *places) suit(g *graph, s []shape) bool {
+// suit reports whether blocks suit a unit at shapes s: there is one for each item, values fit in them
+// and values that share a block have the same size. The caller of the unit may provide fewer or
+// shorter blocks than declared.
+func (p *places) suit(g *graph, s []shape, blocks [][]byte) bool {
+	if p == nil || len(blocks) != len(p.items) {
+		return false
+	}
 	sizes := make([]int, len(p.items))
 	for v, at := range p.index {
 		if at == none {
 			continue
 		}
 		n := g.Values[v].Datatype.bytes(s[v])
-		if sizes[at] > 0 && sizes[at] != n || int64(n)+overread > p.items[at].bytes {
+		if sizes[at] > 0 && sizes[at] != n || n+overread > len(blocks[at]) {
 			return false
 		}
 		sizes[at] = n

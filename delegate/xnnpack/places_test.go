@@ -8,97 +8,123 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/delegatetest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// guarded allocates the blocks of a workspace, with other bytes behind each.
-func guarded(w *delegate.Workspace) (blocks [][]byte, intact func() bool) {
-	const guard = 64
-	for _, b := range w.Blocks {
-		memory := tensor.AlignedBytes(int(b.Bytes) + guard)
-		for i := range memory {
-			memory[i] = 0xA5
-		}
-		blocks = append(blocks, memory[:b.Bytes])
-	}
-	return blocks, func() bool {
-		return !slices.ContainsFunc(blocks, func(b []byte) bool {
-			return !bytes.Equal(b[len(b):len(b)+guard], bytes.Repeat([]byte{0xA5}, guard))
-		})
-	}
-}
-
-// TestBlocks runs units with blocks of a memory plan that contain other data before each run, at the
-// declared sizes and at other ones. Results are those of units with their own memory.
-func TestBlocks(t *testing.T) {
-	inBlocks, elsewhere := 0, 0
+// plannedGraphs returns graphs of one node and some of more.
+func plannedGraphs() []sample {
 	list := samples(1)
-	for i, g := range []*graph{chainGraph(16), chainGraph(512), linearGraph(fp32), planesGraph(3, 7, 5, 14, 15, 0, false)} {
+	for i, g := range []*graph{
+		chainGraph(16), chainGraph(512), linearGraph(fp32), planesGraph(3, 7, 5, 14, 15, 0, false), randomGraph(12, 7),
+	} {
 		list = append(list, sample{name: fmt.Sprint("graph ", i), graph: g})
 	}
+	return list
+}
+
+// allocated returns memory for the blocks of a workspace. It has no capacity beyond the blocks.
+func allocated(w *delegate.Workspace) (blocks [][]byte) {
+	for _, b := range w.Blocks {
+		blocks = append(blocks, slices.Clip(tensor.AlignedBytes(int(b.Bytes))))
+	}
+	return blocks
+}
+
+// TestBlocks runs units with blocks of a memory plan, at the declared sizes and at other ones.
+func TestBlocks(t *testing.T) {
+	inBlocks, elsewhere := 0, 0
+	list := plannedGraphs()
 	for _, s := range list {
 		img, err := compile(t, encode(s.graph), EngineReference)
 		if err != nil {
 			continue
 		}
+		defer img.Close()
 		w := img.(delegate.Planned).Workspace()
 		if w == nil {
 			continue
 		}
-		blocks, intact := guarded(w)
-		u, err := img.Unit(delegate.Instance{Blocks: blocks})
+		g, m := img.(*image).graph, newMaker(3)
+		calls := [][]*tensor.Value{m.arguments(g), m.resized(g), m.arguments(g), m.resized(g)}
+		if err := delegatetest.CheckPlanned(img.(delegate.Planned), nil, calls); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
+		u, err := img.Unit(delegate.Instance{Blocks: allocated(w)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		alone, err := img.Unit(delegate.Instance{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, m := u.(*reference), newMaker(3)
-		for run := range 6 {
-			args := m.arguments(e.graph)
-			if run%2 == 1 {
-				args = m.resized(e.graph)
+		for i, args := range calls {
+			if err := u.Execute(context.Background(), args); err != nil && i%2 == 0 {
+				t.Fatalf("%s: %v", s.name, err)
 			}
-			want, wantErr := runAlone(alone, args)
-			for _, b := range blocks {
-				for i := range b {
-					b[i] = 0xFF
-				}
-			}
-			if err := u.Execute(context.Background(), args); (err == nil) != (wantErr == nil) {
-				t.Fatalf("%s, run %d: %v, want %v", s.name, run, err, wantErr)
-			}
-			if got := dataOf(args); wantErr == nil && !slices.EqualFunc(got, want, bytes.Equal) {
-				t.Errorf("%s, run %d: got %x, want %x", s.name, run, got, want)
-			}
-			if !intact() {
-				t.Fatalf("%s, run %d: bytes behind a block were written", s.name, run)
-			}
-			if e.places == e.planned {
+			if e := u.(*reference); e.places == e.planned {
 				inBlocks++
 			} else {
 				elsewhere++
 			}
 		}
-		img.Close()
 	}
-	if inBlocks < 3*len(list)/2 || elsewhere == 0 {
+	if inBlocks < len(list) || elsewhere == 0 {
 		t.Errorf("%d runs in blocks and %d elsewhere, of %d graphs", inBlocks, elsewhere, len(list))
 	}
 }
 
-// runAlone runs a unit and returns the bytes of its arguments.
-func runAlone(u delegate.Unit, args []*tensor.Value) ([][]byte, error) {
-	err := u.Execute(context.Background(), args)
-	return dataOf(args), err
-}
-
-func dataOf(args []*tensor.Value) (list [][]byte) {
-	for _, a := range args {
-		list = append(list, slices.Clone(a.Tensor.Data))
+// TestOtherBlocks runs units with fewer or shorter blocks than declared. They then have memory of their own.
+func TestOtherBlocks(t *testing.T) {
+	shorter := func(list [][]byte, i, by int) [][]byte {
+		list[i] = slices.Clip(list[i][:max(0, len(list[i])-by)])
+		return list
 	}
-	return list
+	changes := []struct {
+		name     string
+		change   func(list [][]byte) [][]byte
+		inBlocks bool
+	}{
+		{"as declared", func(list [][]byte) [][]byte { return list }, true},
+		{"none", func([][]byte) [][]byte { return nil }, false},
+		{"an empty list", func(list [][]byte) [][]byte { return list[:0] }, false},
+		{"without the first", func(list [][]byte) [][]byte { return list[1:] }, false},
+		{"without the last", func(list [][]byte) [][]byte { return list[:len(list)-1] }, false},
+		{"the last only", func(list [][]byte) [][]byte { return list[len(list)-1:] }, false},
+		{"one more", func(list [][]byte) [][]byte { return append(list, list[0]) }, false},
+		{"a short first", func(list [][]byte) [][]byte { return shorter(list, 0, 64) }, false},
+		{"an empty first", func(list [][]byte) [][]byte { return shorter(list, 0, 1<<30) }, false},
+		{"a short last", func(list [][]byte) [][]byte { return shorter(list, len(list)-1, 64) }, false},
+	}
+	m := newMaker(7)
+	x, a, b, y := m.input(fp16, 2, 4096), m.value(fp16, 2, 4096), m.value(fp16, 4, 4096), m.value(fp16, 4, 4096)
+	m.node("Square", []int{x}, []int{a})
+	m.node("Concatenate2", []int{a, a}, []int{b})
+	m.node("Softmax", []int{b}, []int{y})
+	img, err := compile(t, encode(m.done(y)), EngineReference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Close()
+	w, g := img.(delegate.Planned).Workspace(), img.(*image).graph
+	if len(w.Blocks) != 3 || w.Blocks[2].Bytes == 0 {
+		t.Fatalf("got blocks %v, want two of values and one of working memory", w.Blocks)
+	}
+	alone, err := img.Unit(delegate.Instance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, want := newMaker(5).arguments(g), newMaker(5).arguments(g)
+	mustExecute(t, alone, want)
+	for _, c := range changes {
+		u, err := img.Unit(delegate.Instance{Blocks: c.change(allocated(w))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustExecute(t, u, args)
+		if !bytes.Equal(args[1].Tensor.Data, want[1].Tensor.Data) {
+			t.Errorf("%s: the output differs", c.name)
+		}
+		if got := u.(*reference).arena.bytes == nil; got != c.inBlocks {
+			t.Errorf("%s: values in blocks: got %v, want %v", c.name, got, c.inBlocks)
+		}
+	}
 }
 
 // TestWorkspaceSpans checks when the arguments of a chain are used.

@@ -68,11 +68,13 @@ var rates = map[string]rate{
 	"BatchMatrixMultiply": {start: pair{0, 15}, work: pair{0.024, 0.0184}, short: pair{0.3, 0.36},
 		element: pair{0.04, 0.02}, row: pair{45, 40}},
 
-	"AvgPooling2d":           {start: pair{0, 30}, work: pair{0.07, 0.017}, element: pair{0.15, 0.2}, row: pair{1, 6}},
-	"MaxPooling2d":           {start: pair{0, 30}, work: pair{0.061, 0.021}, short: pair{0.24, 0.5}, element: pair{0.15, 0.14}, row: pair{1, 6}},
+	"AvgPooling2d": {start: pair{0, 30}, work: pair{0.07, 0.017}, element: pair{0.15, 0.2}, row: pair{1, 6}},
+	"MaxPooling2d": {start: pair{0, 30}, work: pair{0.061, 0.021}, short: pair{0.24, 0.5},
+		element: pair{0.15, 0.14}, row: pair{1, 6}},
 	"GlobalAvgPooling2d":     {start: pair{30, 20}, work: pair{0.035, 0.047}, short: pair{0.31, 2.1}, element: pair{0.3, 0.1}},
 	"Softmax":                {start: pair{4, 10}, element: pair{0.24, 0.24}, row: pair{19.5, 9}},
 	"StaticResizeBilinear2D": {start: pair{10, 20}, element: pair{0.34, 0.19}},
+	"ResizeBilinearToPlanes": {start: pair{byGo: 20}, element: pair{byGo: 0.55}},
 
 	"StaticTranspose":   {start: pair{4, 22}, element: pair{0.06, 0.11}, codes: pair{0.02, 0.02}, row: pair{1.5, 4.1}},
 	"StaticReshape":     {element: pair{0.073, 0.073}, codes: pair{0.01, 0.009}},

@@ -176,6 +176,9 @@ func rateSamples() (list []rateSample) {
 		m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *node) { *params[resizeParams](n) = resizeParams{56, 56} })
 		return m.done(y)
 	})
+	for _, s := range [][4]int{{3, 112, 224, 224}, {24, 28, 56, 56}, {96, 28, 56, 56}, {21, 33, 129, 129}} {
+		add("ResizeBilinearToPlanes", func(*maker) *graph { return planesGraph(s[0], s[1], s[1], s[2], s[3], 0, false) })
+	}
 	add("Copy of one element", func(m *maker) *graph {
 		x, y := m.input(fp32, 1), m.value(fp32, 1)
 		m.node("Abs", []int{x}, []int{y})

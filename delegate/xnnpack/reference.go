@@ -27,7 +27,7 @@ type reference struct {
 	blocks  [][]byte       // for the declared sizes, see image.Workspace; nil for none
 	planned *places        // of the blocks
 	arena   *arena         // contains the bytes of values between nodes if no blocks do
-	places  *places        // offsets in the arena
+	places  *places        // of the current shapes, in the blocks or in the arena
 	apart   map[int][]byte // values with their own memory, set by tests
 	tokens  [][]token      // scales of dynamically quantized values
 	floats  [][]float32
@@ -69,9 +69,9 @@ type token struct {
 
 func newReference(m *image, in delegate.Instance) *reference {
 	n := len(m.graph.Values)
-	e := &reference{packed: m.filters(), graph: m.graph, limits: m.limits, args: newArguments(m.graph), shapes: slices.Clone(m.shapes), pool: in.Pool,
-		arena: arenaIn(in.Scratch), blocks: in.Blocks, planned: m.places, places: m.places, bytes: make([][]byte, n), tokens: make([][]token, n),
-		floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes)),
+	e := &reference{packed: m.filters(), graph: m.graph, limits: m.limits, args: newArguments(m.graph), shapes: slices.Clone(m.shapes),
+		pool: in.Pool, arena: arenaIn(in.Scratch), blocks: in.Blocks, planned: m.places, places: m.places,
+		bytes: make([][]byte, n), tokens: make([][]token, n), floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes)),
 		filter8: &m.int8, states: make([]nodeState, len(m.graph.Nodes))}
 	if m.places != nil && !m.hasDynamicArgs() && e.blocks == nil {
 		e.arena.expect(m.needs.shared)
@@ -160,7 +160,7 @@ func (e *reference) threads() int {
 func (e *reference) allocate() error {
 	w := e.graph.workAt(e.shapes, e.threads())
 	blocks, work := e.blocks, []byte(nil)
-	if n := len(blocks) - 1; n >= 0 && w.shared(e.threads()) <= int64(len(blocks[n])) && e.planned.suit(e.graph, e.shapes) {
+	if n := len(blocks) - 1; n >= 0 && w.shared(e.threads()) <= int64(len(blocks[n])) && e.planned.suit(e.graph, e.shapes, blocks[:n]) {
 		e.places, blocks, work = e.planned, blocks[:n], blocks[n]
 	} else {
 		if !e.places.fit(e.shapes) {

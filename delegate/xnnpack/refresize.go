@@ -157,7 +157,8 @@ func (r *resizeLines) widen(y, from []float32) {
 	}
 }
 
-// sample returns the position of output pixel o of m among in input pixels.
+// sample returns the position of output pixel o among the input pixels, along a dimension of in input
+// pixels and m output pixels.
 func (n *node) sample(o, in, m int) samplePoint {
 	scale := float32(in) / float32(m)
 	if n.Flags&flagAlignCorners != 0 && m != 1 {
