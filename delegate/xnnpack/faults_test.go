@@ -127,8 +127,11 @@ func TestKernelFaults(t *testing.T) {
 	product := func(filter datatype, rows int) *graph {
 		return newMaker(1).productSample(weights(qdint8, filter, fp32, fp32), rows, 160, 7)
 	}
+	window := func(kind string, types weighted, width, channels, side int) *graph {
+		return newMaker(1).pixelSample(kind, types, width, channels, 20, side)
+	}
 	pixels := func(kind string, types weighted, width, channels int) *graph {
-		return newMaker(1).pixelSample(kind, types, width, channels, 20, 3)
+		return window(kind, types, width, channels, 3)
 	}
 	for _, c := range []struct {
 		name string
@@ -152,6 +155,10 @@ func TestKernelFaults(t *testing.T) {
 		{"17 pixels of 64 channels", debian, pixels("Conv2d", statics, 17, 64), true, false},
 		{"17 pixels, quantized at run time", debian, pixels("Conv2d", dynamic, 17, 72), false, true},
 		{"17 pixels of floats", debian, pixels("Conv2d", weights(fp32, fp32, fp32, fp32), 17, 72), true, false},
+		{"pixels of halves", debian, pixels("Conv2d", weights(fp16, fp32, fp32, fp16), 1, 3), false, true},
+		{"rows of halves", debian, newMaker(1).productSample(weights(fp16, fp16, fp16, fp16), 1, 8, 7), false, true},
+		{"17 pixels by themselves", debian, window("Conv2d", statics, 17, 72, 1), true, false},
+		{"17 pixels by themselves, quantized at run time", debian, window("Conv2d", dynamic, 17, 72, 1), false, true},
 		{"16 pixels, transposed", debian, pixels("ConvTranspose2d", statics, 16, 72), false, false},
 		{"17 pixels, transposed", debian, pixels("ConvTranspose2d", statics, 17, 72), false, true},
 	} {

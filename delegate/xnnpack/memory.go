@@ -98,12 +98,15 @@ func (g *graph) weightBytes(n *node) (bytes int64) {
 	return bytes
 }
 
+// areInputPixels reports whether each window is a pixel of the input, in order.
+func (w *window) areInputPixels() bool {
+	return w.kernelH*w.kernelW*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0
+}
+
 // windowTables returns the size of the table of a window's pixels for each output position.
 func windowTables(g *graph, n *node, s []shape) int64 {
 	w, in := n.window(), s[n.In[0]]
-	taps := w.kernelH * w.kernelW
-	pixels := taps*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0
-	if pixels && n.Type.tag != tagDepthwiseConv2d && n.Type.tag != tagConvTranspose2d { // a product of matrices
+	if w.areInputPixels() && n.Type.tag != tagDepthwiseConv2d && n.Type.tag != tagConvTranspose2d { // a product of matrices
 		return 0
 	}
 	bytes := plus(times(tapBytes, windowEntries(n, s[n.Out[0]])), times(in.dim[0], in.dim[3]*4+lineBytes)) // and zeros
