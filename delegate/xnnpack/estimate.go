@@ -34,8 +34,8 @@ func (g *graph) estimate(lib *xnn.Soname, s []shape, engine int, varies []bool, 
 		tile /= 2
 		g = g.fusedForGo(s)
 	}
-	e := estimator{graph: g, narrow: lib != nil && lib.NarrowProducts, shapes: s, engine: engine, slower: slower, tile: tile,
-		part: make([]float64, len(g.Values))}
+	e := estimator{graph: g, shapes: s, engine: engine, slower: slower, tile: tile, part: make([]float64, len(g.Values)),
+		narrow: lib != nil && lib.NarrowProducts, tiles: engine == byLibrary && hasTiles(lib)}
 	for v := range e.part {
 		e.part[v] = 1
 	}
@@ -59,6 +59,7 @@ type estimator struct {
 	slower float64   // see vectors
 	tile   int       // see vectors
 	narrow bool      // see xnn.Soname
+	tiles  bool      // see libraryTiles
 	part   []float64 // by value: the fraction of its elements
 }
 
@@ -75,9 +76,12 @@ func (e *estimator) nodeTime(n *node) float64 {
 		e.part[v] = part
 	}
 	time := 0.0
-	if n.Type.convolution {
+	switch {
+	case e.inTiles(n):
+		time = e.tilesTime(n)
+	case n.Type.convolution:
 		time = e.convolutionTime(n)
-	} else {
+	default:
 		time = e.rateTime(n, e.rateOf(n))
 	}
 	if e.engine == byGo {

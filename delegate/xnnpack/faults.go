@@ -25,12 +25,12 @@ type kernelFault struct {
 var kernelFaults = []kernelFault{{
 	// GCC removes the stores of the unpacked weights, since it does not know that a tile is loaded from
 	// them.
-	build: "4ea82e595b36", selected: hasTiles,
+	build: debianBuild, selected: usesTiles,
 	hits:  func(g *graph, n *node, _ []shape, _ bool) bool { return g.filterOf(n) == qcint4 },
 	nodes: "products with 4-bit weights",
 }, {
 	// The kernels compute 14 rows, and read as many scales; only 10 are stored behind the last row.
-	build: "4ea82e595b36", selected: func(h cpu.Hardware) bool { return h.GFNI && h.AVX512VNNI && !h.Zen4 },
+	build: debianBuild, selected: func(h cpu.Hardware) bool { return h.GFNI && h.AVX512VNNI && !h.Zen4 },
 	hits: func(g *graph, n *node, s []shape, vary bool) bool {
 		rows := s[n.In[0]].numel() / max(1, s[n.In[0]].last())
 		return g.filterOf(n) == qbint4 && (vary || rows > 1 && rows%14 > 0 && rows%14 < 4)
@@ -38,7 +38,7 @@ var kernelFaults = []kernelFault{{
 	nodes: "products with 4-bit weights in groups",
 }, {
 	// The pointer to a single pixel in the last tile is not advanced beyond 64 channels.
-	build: "4ea82e595b36", selected: hasTiles,
+	build: debianBuild, selected: usesTiles,
 	hits: func(g *graph, n *node, s []shape, vary bool) bool {
 		transposed := n.Type.tag == tagConvTranspose2d
 		if f := g.filterOf(n); f != qint8 && f != qcint8 || n.Type.tag != tagConv2d && !transposed {
@@ -55,7 +55,7 @@ var kernelFaults = []kernelFault{{
 }, {
 	// Of 64 output channels, the second half is stored in the wrong place. Sums are of half precision, whose
 	// errors add up over the layers of a model.
-	build: "4ea82e595b36", selected: func(h cpu.Hardware) bool { return h.AVX512FP16 },
+	build: debianBuild, selected: func(h cpu.Hardware) bool { return h.AVX512FP16 },
 	hits: func(g *graph, n *node, _ []shape, _ bool) bool {
 		return n.multiplies() && g.Values[n.Out[0]].Datatype == fp16 && g.Values[n.In[0]].Datatype == fp16
 	},
@@ -71,7 +71,10 @@ func (n *node) multiplies() bool {
 	return false
 }
 
-func hasTiles(h cpu.Hardware) bool { return h.AMXInt8 }
+func usesTiles(h cpu.Hardware) bool { return h.AMXInt8 }
+
+// debianBuild is the build of Debian's version, see xnn.Soname.
+const debianBuild = "4ea82e595b36"
 
 // filterOf returns the datatype of the filter of a convolution or a fully connected node.
 func (g *graph) filterOf(n *node) datatype {
