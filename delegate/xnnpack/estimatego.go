@@ -6,7 +6,7 @@ const (
 	goShortRow  = 2.5 // per row of a product of 8-bit elements
 	goLatency   = 1.3 // per term of a product of few rows, for each goRowCols columns
 	goRowCols   = 128 // columns
-	goConverted = 0.3 // per 16-bit element
+	goConverted = 0.1 // per 16-bit element
 	goCodes     = 105 // per function of two 8-bit operands
 	goRepeat    = 10  // per function of two operands of which one is repeated
 )

@@ -12,7 +12,7 @@ import (
 // The minimum saving relative to the present time of a region: estimates are no more accurate, and
 // measurements vary.
 const (
-	margin         = 0.2
+	margin         = 0.22
 	unsureMargin   = 0.4 // of what takes less than unsureTime and has no convolution
 	unsureTime     = 2 * time.Microsecond
 	surerMargin    = 0.12 // of what takes surerTime or longer
