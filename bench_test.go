@@ -88,7 +88,7 @@ func BenchmarkExecute(b *testing.B) {
 }
 
 // BenchmarkModels compares models exported for the portable operators with the same models exported
-// for XNNPACK, on one thread: see [kerneltest.Contest].
+// for XNNPACK, on one thread: see [kerneltest.Compare].
 func BenchmarkModels(b *testing.B) {
 	xnntest.Library(b)
 	library := etrun.WithDelegates(xnnpack.Backend{Library: xnntest.Path(), Engine: xnnpack.EngineNative})
@@ -99,7 +99,7 @@ func BenchmarkModels(b *testing.B) {
 			continue
 		}
 		b.Run(filepath.Base(dir), func(b *testing.B) {
-			var both []kerneltest.Contestant
+			var both []kerneltest.Implementation
 			for _, name := range []string{"portable", "xnnpack"} {
 				m := benchMethod(b, filepath.Join(dir, name+".pte"), 1, library)
 				setNoise(b, m)
@@ -107,9 +107,9 @@ func BenchmarkModels(b *testing.B) {
 				if err := run(); err != nil {
 					b.Fatal(err)
 				}
-				both = append(both, kerneltest.Contestant{Name: name, Run: run, Result: outputTensor(m, 0)})
+				both = append(both, kerneltest.Implementation{Name: name, Run: run, Result: outputTensor(m, 0)})
 			}
-			kerneltest.Contest(b, 1, both...)
+			kerneltest.Compare(b, 1, both...)
 		})
 	}
 }

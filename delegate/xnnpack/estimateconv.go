@@ -177,7 +177,7 @@ func (e *estimator) goFloats(n *node) float64 {
 	q := quantities{node: 1, group: float64(w.groups), row: float64(rows), tile: float64(rows * passes), element: float64(s.out.numel())}
 	q.copied = q.row * float64(taps*w.groupIn)
 	q.work = q.copied * float64(columns) * e.slower
-	calls := taps / s.w.together()
+	calls := taps / s.w.contiguousTaps()
 	switch {
 	case s.isPointwise():
 		return q.times(&goPixels) + goLate(rows, w.groupIn, w.groupOut)

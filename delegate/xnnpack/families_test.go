@@ -19,7 +19,7 @@ import (
 // BenchmarkFamilies compares the portable operators, by family, with a naive loop and with the
 // library, which runs a graph of one node. All compute the same on one thread. Images have layout
 // [N, C, H, W] for the operators and [N, H, W, C] for the library; weights are constants. See
-// [kerneltest.Contest] for the metrics. Lines without x-xnnpack have no node.
+// [kerneltest.Compare] for the metrics. Lines without x-xnnpack have no node.
 func BenchmarkFamilies(b *testing.B) {
 	_, err := xnn.Open(xnntest.Path())
 	if err != nil {
@@ -43,7 +43,7 @@ func BenchmarkFamilies(b *testing.B) {
 			for _, l := range f.lines {
 				b.Run(l.name, func(b *testing.B) {
 					m := l.match()
-					kerneltest.Contest(b, m.units, m.contestants(b, set, err == nil)...)
+					kerneltest.Compare(b, m.units, m.implementations(b, set, err == nil)...)
 				})
 			}
 		})
@@ -72,16 +72,16 @@ type match struct {
 	images bool // the library's tensors are channels last
 }
 
-func (m *match) contestants(b *testing.B, set *kernels.Set, library bool) []kerneltest.Contestant {
+func (m *match) implementations(b *testing.B, set *kernels.Set, library bool) []kerneltest.Implementation {
 	c := kerneltest.Case{Op: m.op, Args: m.args, Unread: m.unread}
 	for _, t := range m.outs {
 		c.Want = append(c.Want, t)
 	}
 	run, written := kerneltest.Prepare(b, set, c)
 	y := tensor.New(m.outs[0].DType, m.outs[0].Sizes...)
-	all := []kerneltest.Contestant{{Name: "portable", Run: run, Result: written[0]}}
+	all := []kerneltest.Implementation{{Name: "portable", Run: run, Result: written[0]}}
 	if m.naive != nil {
-		all = append(all, kerneltest.Contestant{Name: "naive", Run: func() error { m.naive(y); return nil }, Result: y})
+		all = append(all, kerneltest.Implementation{Name: "naive", Run: func() error { m.naive(y); return nil }, Result: y})
 	}
 	if library && m.node != nil {
 		all = append(all, m.library(b))
@@ -90,7 +90,7 @@ func (m *match) contestants(b *testing.B, set *kernels.Set, library bool) []kern
 }
 
 // library returns the implementation that runs a graph of one node.
-func (m *match) library(b *testing.B) kerneltest.Contestant {
+func (m *match) library(b *testing.B) kerneltest.Implementation {
 	g := newMaker(1)
 	var values []int
 	var args []*tensor.Value
@@ -105,7 +105,7 @@ func (m *match) library(b *testing.B) kerneltest.Contestant {
 	u, _ := mustUnit(b, g.done(y), EngineNative, delegate.Instance{})
 	args = append(args, new(tensor.TensorValue(own)))
 	ctx := context.Background()
-	return kerneltest.Contestant{Name: "xnnpack", Run: func() error { return u.Execute(ctx, args) }, Result: result}
+	return kerneltest.Implementation{Name: "xnnpack", Run: func() error { return u.Execute(ctx, args) }, Result: result}
 }
 
 // inputs returns the non-constant tensors of the call.

@@ -42,8 +42,8 @@ func (l *windowProduct) set(e *reference, n *node) {
 	}
 }
 
-// together returns the number of taps of a row of the kernel that are contiguous in the input.
-func (w *window) together() int {
+// contiguousTaps returns the number of taps of a row of the kernel that are contiguous in the input.
+func (w *window) contiguousTaps() int {
 	if w.dilationW == 1 && w.groups == 1 {
 		return w.kernelW
 	}
@@ -72,7 +72,7 @@ const maxPadded = 4
 // suitsLines reports whether a convolution is computed by lines.
 func (s *windowRows) suitsLines() bool {
 	w, width := s.w, s.out.dim[2]
-	if k := s.w.together() * w.groupIn; k < shortRow || w.groups > 1 && k < 4*shortRow {
+	if k := s.w.contiguousTaps() * w.groupIn; k < shortRow || w.groups > 1 && k < 4*shortRow {
 		return false
 	}
 	if s.padded() > maxPadded*s.in.dim[2]*s.in.dim[3] {
@@ -107,7 +107,7 @@ const maxBlock, maxCopied = 4, 16 << 10
 // block returns lineProduct.block.
 func (s *windowRows) block() int {
 	w := s.w
-	if w.groups > 1 || w.together() < w.kernelW || w.kernelH*w.kernelW*w.groupIn > gemm.Depth {
+	if w.groups > 1 || w.contiguousTaps() < w.kernelW || w.kernelH*w.kernelW*w.groupIn > gemm.Depth {
 		return 0
 	}
 	if s.copied() == 0 {
@@ -220,12 +220,12 @@ func (l *lineProduct) multiply(x []float32, line, group, ky int, first, last boo
 	if first {
 		start, lds = l.filter.bias[group*m.N:], 0
 	}
-	together, lo, hi := w.together(), -inf, inf
-	for kx := 0; kx < w.kernelW; kx += together {
-		if last && kx+together == w.kernelW {
+	run, lo, hi := w.contiguousTaps(), -inf, inf
+	for kx := 0; kx < w.kernelW; kx += run {
+		if last && kx+run == w.kernelW {
 			lo, hi = l.node.Min, l.node.Max
 		}
-		m.MulAdd(l.out.dim[2], (ky*w.kernelW+kx)*w.groupIn, together*w.groupIn, x[kx*w.dilationW*c+group*w.groupIn:], w.strideW*c,
+		m.MulAdd(l.out.dim[2], (ky*w.kernelW+kx)*w.groupIn, run*w.groupIn, x[kx*w.dilationW*c+group*w.groupIn:], w.strideW*c,
 			start, lds, y, ldc, lo, hi, from, to)
 		start, lds = y, ldc
 	}

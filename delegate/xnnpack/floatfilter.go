@@ -51,7 +51,7 @@ func (n *node) filterRun() int {
 	case n.Type.tag == tagDepthwiseConv2d && w.groups > 1: // always gathered
 		return w.kernelH * w.kernelW
 	default:
-		return w.together() * w.groupIn
+		return w.contiguousTaps() * w.groupIn
 	}
 }
 

@@ -131,13 +131,13 @@ func (r *resizeLines) resized(w *resizedLines, k, line int) []float32 {
 	to := w.data[k][:r.out.dim[2]*r.in.dim[3]]
 	if w.line[k] != line {
 		w.line[k] = line
-		r.widen(to, r.x[line*r.in.dim[2]*r.in.dim[3]:])
+		r.interpolate(to, r.x[line*r.in.dim[2]*r.in.dim[3]:])
 	}
 	return to
 }
 
-// widen interpolates between the pixels of a line to the width of the output.
-func (r *resizeLines) widen(y, from []float32) {
+// interpolate computes a line of the width of the output from one of the input.
+func (r *resizeLines) interpolate(y, from []float32) {
 	c := r.in.dim[3]
 	if c >= 8 && !r.planes {
 		for i, s := range r.columns {

@@ -238,8 +238,8 @@ func TestWeightsFolderIsTrusted(t *testing.T) {
 	}
 }
 
-// TestMostPacked checks that the weights files of many graphs are not larger than mostPacked.
-func TestMostPacked(t *testing.T) {
+// TestMaxPacked checks that the weights files of many graphs are not larger than maxPacked.
+func TestMaxPacked(t *testing.T) {
 	xnntest.Library(t)
 	folder, files := t.TempDir(), 0
 	for seed := range uint64(60) {
@@ -248,7 +248,7 @@ func TestMostPacked(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		most := img.(*image).graph.mostPacked()
+		most := img.(*image).graph.maxPacked()
 		img.Close()
 		note, _, _ := openCached(t, encode(g), folder)
 		path, ok := strings.CutPrefix(note, "kept in ")

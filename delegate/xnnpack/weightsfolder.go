@@ -110,21 +110,21 @@ func (w *weights) writeFile(folder *os.Root, name string, g *graph) error {
 	return cachefolder.Replace(folder, name, data)
 }
 
-// mostPacked returns an upper bound for the size of a file of packed weights, computed from the
+// maxPacked returns an upper bound for the size of a file of packed weights, computed from the
 // graph's constants: channels are padded to the largest tiles, and each element and channel needs
 // the largest number of bytes.
-func (g *graph) mostPacked() int64 {
+func (g *graph) maxPacked() int64 {
 	most := int64(weightsHeader + 2*weightsAlign)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		if n.Type.packs && g.Values[n.In[1]].isConst() {
-			most = plus(most, plus(n.mostPacked(g.Values[n.In[1]].Shape), weightsEntry+2*weightsAlign))
+			most = plus(most, plus(n.maxPacked(g.Values[n.In[1]].Shape), weightsEntry+2*weightsAlign))
 		}
 	}
 	return most
 }
 
-func (n *node) mostPacked(s shape) int64 {
+func (n *node) maxPacked(s shape) int64 {
 	const element, channel, kernels = 4, 32, 4 // in bytes; kernels for which one node may be packed
 	if w := n.window(); n.Type.convolution {
 		out := times(w.groups, roundUp(w.groupOut, tileOut))

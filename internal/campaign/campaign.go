@@ -30,8 +30,8 @@ const (
 	envProcess  = "ETRUN_CAMPAIGN_PROCESS"  // set for child processes: the folder
 )
 
-// MostTime is the maximum CPU time of a seed.
-const MostTime = 20 * time.Second
+// MaxTime is the maximum CPU time of a seed.
+const MaxTime = 20 * time.Second
 
 // Finding is a failure found by a seed.
 type Finding struct {
@@ -178,7 +178,7 @@ func (r *run) watch(cmd *exec.Cmd) (why string, ended error) {
 		if now := r.state.get(0); now != last {
 			last, since = now, time.Now()
 		}
-		if time.Since(since) > 6*MostTime {
+		if time.Since(since) > 6*MaxTime {
 			why = "no end in sight"
 		} else if time.Now().After(r.deadline) {
 			why = "deadline"

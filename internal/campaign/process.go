@@ -71,14 +71,14 @@ func wantNoMore(t *testing.T, before int) int {
 	return max(n, before)
 }
 
-// Cost runs f. It returns a *Finding if f takes more CPU time than MostTime, or grows resident
+// Cost runs f. It returns a *Finding if f takes more CPU time than MaxTime, or grows resident
 // memory by more than the given number of bytes, 0 for no limit.
 func Cost(memory uint64, f func() error) error {
 	begun, resident := cputime.Process(), startResident()
 	if err := f(); err != nil {
 		return err
 	}
-	if took := cputime.Process() - begun; took > MostTime {
+	if took := cputime.Process() - begun; took > MaxTime {
 		return &Finding{Kind: "time", Message: took.String()}
 	}
 	if n := resident.grown(); memory > 0 && n > memory {

@@ -201,7 +201,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestAgree checks that contestants with different results are detected.
+// TestAgree checks that implementations with different results are detected.
 func TestAgree(t *testing.T) {
 	floats := func(v ...float64) *tensor.Tensor { return FromDense(tensor.Float32, []int{2, 2}, nil, v) }
 	whole := func(v ...float64) *tensor.Tensor { return FromDense(tensor.Int8, []int{2, 2}, nil, v) }

@@ -6,7 +6,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 )
 
-// Versus benchmarks an operator on one thread against a naive loop, as [Contest] does but without
+// Versus benchmarks an operator on one thread against a naive loop, as [Compare] does but without
 // comparing results.
 func Versus(b *testing.B, name string, units int, op func(*kernels.Ctx) error, naive func()) {
 	b.Run(name, func(b *testing.B) {
@@ -16,7 +16,7 @@ func Versus(b *testing.B, name string, units int, op func(*kernels.Ctx) error, n
 			c.Release()
 			return err
 		}
-		race(b, units, []Contestant{{Name: "operator", Run: run}, {Name: "naive", Run: func() error { naive(); return nil }}})
+		race(b, units, []Implementation{{Name: "operator", Run: run}, {Name: "naive", Run: func() error { naive(); return nil }}})
 	})
 }
 

@@ -1,5 +1,5 @@
-// Command gen writes the cgo twin's calls from the table of functions, so that the
-// twins cannot differ: a C call through each function's address, and the Go function
+// Command gen writes the cgo implementation's calls from the table of functions, so that the
+// implementations cannot differ: a C call through each function's address, and the Go function
 // around it.
 //
 //	go run -tags nodl ./gen > calls_cgo.go

@@ -11,14 +11,14 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Contestant is one implementation in a comparison.
-type Contestant struct {
+// Implementation is one implementation in a comparison.
+type Implementation struct {
 	Name   string
 	Run    func() error
 	Result *tensor.Tensor // result of Run, in any dim order
 }
 
-// Contest compares the speed of implementations of the same computation on the calling thread. They
+// Compare compares the speed of implementations of the same computation on the calling thread. They
 // alternate in one run, so that a busy machine slows all of them, and the best round of each
 // counts. It reports the time of the first one per unit, such as a MAC, and for each other one the
 // ratio of its time to the first one's:
@@ -27,46 +27,46 @@ type Contestant struct {
 //	x-xnnpack 0.40  the first takes 2.5 times as long as the one named "xnnpack"
 //
 // First it checks that the results agree to a thousandth of the largest element, integers to one.
-func Contest(b *testing.B, units int, contestants ...Contestant) {
+func Compare(b *testing.B, units int, implementations ...Implementation) {
 	b.Helper()
-	first := &contestants[0]
-	for i := range contestants {
-		c := &contestants[i]
+	first := &implementations[0]
+	for i := range implementations {
+		c := &implementations[i]
 		c.times(b, 1)
 		if err := agree(c.Result, first.Result); err != nil {
 			b.Fatalf("%s and %s: %v", c.Name, first.Name, err)
 		}
 	}
-	race(b, units, contestants)
+	race(b, units, implementations)
 }
 
-func race(b *testing.B, units int, contestants []Contestant) {
+func race(b *testing.B, units int, implementations []Implementation) {
 	b.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	calls, best := make([]int, len(contestants)), make([]time.Duration, len(contestants))
-	for i := range contestants {
-		contestants[i].times(b, 1) // allocates the state of later calls
+	calls, best := make([]int, len(implementations)), make([]time.Duration, len(implementations))
+	for i := range implementations {
+		implementations[i].times(b, 1) // allocates the state of later calls
 		best[i] = time.Hour
-		calls[i] = 1 + min(int(round/max(contestants[i].times(b, 1), 1)), 1000)
+		calls[i] = 1 + min(int(round/max(implementations[i].times(b, 1), 1)), 1000)
 	}
 	for b.Loop() {
-		for i := range contestants {
-			best[i] = min(best[i], contestants[i].times(b, calls[i]))
+		for i := range implementations {
+			best[i] = min(best[i], implementations[i].times(b, calls[i]))
 		}
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(best[0].Nanoseconds())/float64(units), "ns/unit")
-	for i, c := range contestants[1:] {
+	for i, c := range implementations[1:] {
 		b.ReportMetric(float64(best[i+1])/float64(best[0]), "x-"+c.Name)
 	}
 }
 
-// round is the approximate duration of one round of a contestant, at least one call.
+// round is the approximate duration of one round of a implementation, at least one call.
 const round = 200 * time.Microsecond
 
 // times makes n calls and returns the CPU time of one.
-func (c *Contestant) times(b *testing.B, n int) time.Duration {
+func (c *Implementation) times(b *testing.B, n int) time.Duration {
 	start := cputime.Thread()
 	for range n {
 		if err := c.Run(); err != nil {
