@@ -156,6 +156,7 @@ func TestKernelFaults(t *testing.T) {
 		{"17 pixels, quantized at run time", debian, pixels("Conv2d", dynamic, 17, 72), false, true},
 		{"17 pixels of floats", debian, pixels("Conv2d", weights(fp32, fp32, fp32, fp32), 17, 72), true, false},
 		{"pixels of halves", debian, pixels("Conv2d", weights(fp16, fp32, fp32, fp16), 1, 3), false, true},
+		{"rows of halves, newer library", newer, newMaker(1).productSample(weights(fp16, fp16, fp16, fp16), 1, 8, 7), false, true},
 		{"rows of halves", debian, newMaker(1).productSample(weights(fp16, fp16, fp16, fp16), 1, 8, 7), false, true},
 		{"17 pixels by themselves", debian, window("Conv2d", statics, 17, 72, 1), true, false},
 		{"17 pixels by themselves, quantized at run time", debian, window("Conv2d", dynamic, 17, 72, 1), false, true},
