@@ -2,6 +2,7 @@ package xnnpack
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
@@ -9,7 +10,7 @@ import (
 )
 
 // Versions of the library compute some nodes wrongly on some processors. Such graphs run on the Go
-// engine. TestRows compares both engines on the nodes of this table.
+// engine. TestRows and TestElements compare both engines on the nodes of this table.
 
 // kernelFault is a fault of the kernels that a version of the library selects on some processors.
 type kernelFault struct {
@@ -21,7 +22,7 @@ type kernelFault struct {
 	nodes string // what is computed wrongly, for messages
 }
 
-// kernelFaults are known from upstream's corrections in 2025, and from TestRows.
+// kernelFaults are known from upstream's corrections in 2025, and from these tests.
 var kernelFaults = []kernelFault{{
 	// GCC removes the stores of the unpacked weights, since it does not know that a tile is loaded from
 	// them.
@@ -60,6 +61,20 @@ var kernelFaults = []kernelFault{{
 		return n.multiplies() && g.Values[n.Out[0]].Datatype == fp16 && g.Values[n.In[0]].Datatype == fp16
 	},
 	nodes: "products in half precision",
+}, {
+	// The last 17 to 31 elements of a row with one slope are wrong.
+	build: debianBuild, selected: func(h cpu.Hardware) bool { return h.AVX512FP16 },
+	hits: func(g *graph, n *node, _ []shape, _ bool) bool {
+		return n.Type.name == "PReLU" && g.Values[n.Out[0]].Datatype == fp16
+	},
+	nodes: "PReLU in half precision",
+}, {
+	// Roots of negative numbers are -0.
+	build: debianBuild, selected: func(cpu.Hardware) bool { return runtime.GOARCH == "amd64" },
+	hits: func(g *graph, n *node, _ []shape, _ bool) bool {
+		return n.Type.name == "SquareRoot" && g.Values[n.Out[0]].Datatype == fp16
+	},
+	nodes: "square roots in half precision",
 }}
 
 // multiplies reports whether the node multiplies matrices or windows by a filter.

@@ -48,6 +48,60 @@ func TestRows(t *testing.T) {
 			}
 		}
 	}
+	compareEngines(t, list)
+}
+
+// TestElements runs elementwise nodes on both engines, with every number of elements in the last vector of
+// the library's kernels.
+func TestElements(t *testing.T) {
+	xnntest.Library(t)
+	var list []sample
+	for _, d := range []datatype{fp32, fp16, qint8, quint8} {
+		loose := map[datatype]float64{fp32: 1e-5, fp16: 3e-3}[d]
+		for n := 1; n <= 70; n++ {
+			add := func(name string, x []int, parameters ...func(*node)) {
+				m := newMaker(uint64(n))
+				m.lo, m.hi = -2, 2
+				var in []int
+				for _, columns := range x {
+					in = append(in, m.input(d, 3, columns))
+				}
+				y := m.value(d, 3, n)
+				switch first := &m.g.Values[in[0]].Quant; {
+				case name == "Clamp":
+					m.g.Values[y].Quant = *first
+				case d == qint8 && (name == "Log" || strings.HasSuffix(name, "SquareRoot")): // NaN has no code
+					first.ZeroPoint = -128
+				case d == quint8:
+					first.ZeroPoint = 0
+				}
+				m.node(name, in, []int{y}, parameters...)
+				list = append(list, sample{name: fmt.Sprintf("%s of %v, %v columns", name, d, x), graph: m.done(y), steps: 1, loose: loose})
+			}
+			for i := range unaryNodes {
+				if u := &unaryNodes[i]; u.tag != tagConvert {
+					add(u.name, []int{n}, func(x *node) {
+						if x.setScalar(0.3); u.name == "Clamp" {
+							x.Min, x.Max = -0.5, 1.25
+						}
+					})
+				}
+			}
+			for i := range binaryNodes {
+				if name := binaryNodes[i].name; name != "Div" || d.isFloat() {
+					add(name, []int{n, n})
+					add(name, []int{n, 1})
+					add(name, []int{1, n})
+				}
+			}
+		}
+	}
+	compareEngines(t, list)
+}
+
+// compareEngines runs graphs on both engines. The library must accept most of them.
+func compareEngines(t *testing.T, list []sample) {
+	t.Helper()
 	rejected := 0
 	for _, s := range list {
 		data := encode(s.graph)
@@ -156,6 +210,9 @@ func TestKernelFaults(t *testing.T) {
 		{"17 pixels, quantized at run time", debian, pixels("Conv2d", dynamic, 17, 72), false, true},
 		{"17 pixels of floats", debian, pixels("Conv2d", weights(fp32, fp32, fp32, fp32), 17, 72), true, false},
 		{"pixels of halves", debian, pixels("Conv2d", weights(fp16, fp32, fp32, fp16), 1, 3), false, true},
+		{"roots of halves", debian, newMaker(1).unarySample("SquareRoot", fp16), false, true},
+		{"slopes of halves", debian, newMaker(1).binarySample("PReLU", fp16), false, true},
+		{"sums of halves", debian, newMaker(1).binarySample("Add", fp16), false, false},
 		{"rows of halves, newer library", newer, newMaker(1).productSample(weights(fp16, fp16, fp16, fp16), 1, 8, 7), false, true},
 		{"rows of halves", debian, newMaker(1).productSample(weights(fp16, fp16, fp16, fp16), 1, 8, 7), false, true},
 		{"17 pixels by themselves", debian, window("Conv2d", statics, 17, 72, 1), true, false},

@@ -16,6 +16,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
 // open opens a program of the command's tests with flags; said receives its notes.
@@ -151,7 +152,7 @@ func TestLargeArenas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Root.Set("execution_plan[0].non_const_buffer_sizes[1]", 9<<30)
+	f.Root.Set("execution_plan[0].non_const_buffer_sizes[1]", tree.Scalar(9<<30))
 	for _, c := range []struct{ limit, want string }{
 		{"0", "; a larger --max-memory allows it"}, {"1GiB", "; a larger --max-memory allows it"}, {"16GiB", ""},
 	} {
