@@ -62,7 +62,7 @@ var kernelFaults = []kernelFault{{
 	},
 	nodes: "products in half precision",
 }, {
-	// The last 17 to 31 elements of a row with one slope are wrong.
+	// Of 17 to 31 elements at the end of a row with one slope, those from the 17th on are wrong.
 	build: debianBuild, selected: func(h cpu.Hardware) bool { return h.AVX512FP16 },
 	hits: func(g *graph, n *node, _ []shape, _ bool) bool {
 		return n.Type.name == "PReLU" && g.Values[n.Out[0]].Datatype == fp16
@@ -112,8 +112,8 @@ const wrongly = " wrongly on this processor"
 func (g *graph) miscomputed(lib *xnn.Soname, s []shape, vary bool) string {
 	for i := range kernelFaults {
 		if f := &kernelFaults[i]; f.on(lib) {
-			for i := range g.Nodes {
-				if n := &g.Nodes[i]; f.hits(g, n, s, vary) {
+			for k := range g.Nodes {
+				if n := &g.Nodes[k]; f.hits(g, n, s, vary) {
 					return fmt.Sprintf("%s: the library computes %s%s", n.place(), f.nodes, wrongly)
 				}
 			}
