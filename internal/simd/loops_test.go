@@ -228,7 +228,7 @@ var structured = []loop{
 		}
 	}},
 	{name: "sums of rows", align: 4, run: func(m *memory, n int) {
-		for _, rows := range []int{1, 4, 7} {
+		for _, rows := range []int{1, 4, 7, 24} {
 			simd.SumRows(m.floats(rows), m.floats(rows*n), n)
 		}
 	}},

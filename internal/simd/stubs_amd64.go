@@ -505,6 +505,9 @@ func sumHalfRows8(rows, n int, dst *float32, x *byte, stride, back int, mask *in
 func sumLanes(n int, x *float32) (ret float32)
 
 //go:noescape
+func sumRows16(rows, n int, dst, x *float32)
+
+//go:noescape
 func sumRows8(rows, n int, dst, x *float32, stride int, mask *int32)
 
 //go:noescape

@@ -388,6 +388,8 @@ func sumHalfRows8(rows, n int, dst *float32, x *byte, stride, back int, mask *in
 
 func sumLanes(n int, x *float32) (ret float32) { return }
 
+func sumRows16(rows, n int, dst, x *float32) {}
+
 func sumRows8(rows, n int, dst, x *float32, stride int, mask *int32) {}
 
 func sumSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32) {

@@ -15,6 +15,12 @@ func SumRows(dst, x []float32, n int) {
 		return
 	}
 	_ = x[len(dst)*n-1]
+	if eights := len(dst) &^ 7; eights > 0 && alignedRows(n) {
+		sumRows16(eights, n, &dst[0], &x[0])
+		if dst, x = dst[eights:], x[eights*n:]; len(dst) == 0 {
+			return
+		}
+	}
 	fours := len(dst) &^ 3
 	if fours > 0 && avx2() {
 		sumRows8(fours, n/8, &dst[0], &x[0], 4*n, &masks[8-n%8])
@@ -24,6 +30,10 @@ func SumRows(dst, x []float32, n int) {
 		dst[i] = Sum(x[i*n:][:n])
 	}
 }
+
+// alignedRows reports whether rows of n elements are summed by AVX-512, with aligned loads. AVX2 is faster for long rows
+// of whole vectors, few of whose loads cross a line of the cache.
+func alignedRows(n int) bool { return avx512 && n >= 16 && (n < 128 || n%8 != 0) }
 
 // SumHalfRows is SumRows of float16. It returns false, without a sum, if there is no vector loop or if there are too few
 // rows or elements in one.

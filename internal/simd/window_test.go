@@ -116,12 +116,16 @@ func checkTaps(t *testing.T, f, pure func(y, x []float32, off []int, rows, n, ys
 	})
 }
 
-// TestSumRows compares with sums of each row in float64.
+// TestSumRows compares with sums of each row in float64; what is before the first row and behind the last one is NaN.
 func TestSumRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 3))
-	for _, rows := range []int{0, 1, 3, 4, 5, 12, 31} {
-		for _, n := range []int{0, 1, 4, 7, 8, 9, 16, 31, 49, 64, 255} {
-			x, got := make([]float32, rows*n), make([]float32, rows)
+	for i, rows := range []int{0, 1, 3, 4, 5, 8, 12, 31} {
+		for _, n := range []int{0, 1, 4, 7, 8, 9, 15, 16, 17, 31, 49, 64, 196, 255, 256} {
+			whole, got := make([]float32, i+rows*n+1), make([]float32, rows)
+			for i := range whole {
+				whole[i] = float32(math.NaN())
+			}
+			x := whole[i:][:rows*n]
 			for i := range x {
 				x[i] = r.Float32()*2 - 1
 			}
