@@ -28,6 +28,9 @@ const (
 
 var slideSizes = [...]int{4, 2, 1, 1}
 
+// words reports whether elements are words of 16 bits in registers, not of 32.
+func (e SlideElement) words() bool { return slideSizes[e] == 1 }
+
 // SlideRows are the rows that windows read: those at offsets Off, in elements, for the first row of windows of the first
 // plane. Rows of windows are YS elements apart, and read XS elements apart; planes YP and XP. Rows of
 // results do not overlap, and there is at least one tap.
@@ -57,12 +60,24 @@ type slideBlock struct {
 	From, At int
 }
 
-// slideIndex is the first column of the window in each lane: in both vectors, and in its own row.
+// slideIndex is the first column of the window in each lane: in both vectors, 16 or 32 words, and in its own row, for
+// types of 16 lanes.
 type slideIndex struct{ Index, Place [16]int32 }
 
-// slideLanes is the number of lanes, 0 without vectors.
-func slideLanes() int {
+// set is the window in lane i of 16, or of 32 words.
+func (x *slideIndex) set(i, index, place int, words bool) {
+	if words {
+		(*[32]int16)(unsafe.Pointer(&x.Index))[i] = int16(index)
+		return
+	}
+	x.Index[i], x.Place[i] = int32(index), int32(place)
+}
+
+// lanes is the number of lanes, 0 without vectors.
+func (e SlideElement) lanes() int {
 	switch {
+	case avx512 && e.words():
+		return 32
 	case avx512:
 		return 16
 	case avx2():
@@ -79,7 +94,7 @@ func (s *Slider) Plan(w Windows, e SlideElement) bool {
 	}
 	s.windows, s.element, s.level, s.blocks = w, e, level, s.blocks[:0]
 	_, s.end = w.window(w.N - 1)
-	lanes := slideLanes()
+	lanes := e.lanes()
 	most := min(lanes, (2*lanes-w.Kernel)/w.Stride+1)
 	if w.Kernel > columns || most < least || w.Width >= 1<<30 || e != SlideFloat32 && !avx512 {
 		return false
@@ -89,13 +104,13 @@ func (s *Slider) Plan(w Windows, e SlideElement) bool {
 		s.blocks, s.end = append(s.blocks, w.block(at, n, lanes)), max(s.end, w.blockEnd(at, n, lanes))
 	}
 	for i := range most {
-		s.index.Index[i], s.index.Place[i] = int32(i*w.Stride), int32(i*w.Stride)
+		s.index.set(i, i*w.Stride, i*w.Stride, e.words())
 	}
 	if s.paired = 2*w.N <= lanes && (w.N-1)*w.Stride+w.Kernel <= lanes; s.paired {
 		s.pair[0], s.pairIndex = w.block(0, w.N, lanes), s.index
 		s.pair[0].Masks[1], s.pair[0].Masks[3] = s.pair[0].Masks[0], s.pair[0].Masks[2]<<w.N
 		for i := range w.N {
-			s.pairIndex.Index[w.N+i], s.pairIndex.Place[w.N+i] = int32(lanes+i*w.Stride), int32(i*w.Stride)
+			s.pairIndex.set(w.N+i, lanes+i*w.Stride, i*w.Stride, e.words())
 		}
 	}
 	return true
@@ -235,7 +250,7 @@ func (s *Slider) call(i int, y, x []byte, r *SlideRows) slideCall {
 		c.planes, c.second, c.split, c.blocks, c.index = pairs, c.xp, c.yp-s.windows.N*size, s.pair[:], &s.pairIndex
 		c.yp, c.xp = 2*c.yp, 2*c.xp
 	} else {
-		c.at, c.planes, c.second, c.split, c.blocks, c.index = 2*pairs, r.Planes-2*pairs, slideLanes()*size, -1, s.blocks, &s.index
+		c.at, c.planes, c.second, c.split, c.blocks, c.index = 2*pairs, r.Planes-2*pairs, s.element.lanes()*size, -1, s.blocks, &s.index
 	}
 	c.y, c.x = &y[c.at*c.yp], &x[c.at*c.xp]
 	return c

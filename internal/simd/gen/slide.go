@@ -17,19 +17,19 @@ var slideSets = []set{
 		avx512Slide("max", floats), avx512Slide("max", halves), avx512Slide("max", signedBytes), avx512Slide("max", unsignedBytes),
 		avx512SlidePlaces}}}
 
-// slideElement is a type of elements, which are widened to 32 bits when they are loaded.
+// slideElement is a type of elements, which are widened to words of 16 or 32 bits when they are loaded.
 type slideElement struct {
 	name, load, store string
 	size              int
-	integer           bool
+	word              string // the suffix of instructions on words: W of integers, D
 	least             uint32 // what lies outside
 }
 
 var (
-	floats        = &slideElement{"", "VMOVUPS", "VMOVUPS Z5", 4, false, 0xff800000}
-	halves        = &slideElement{"Half", "VCVTPH2PS", "VCVTPS2PH $0, Z5", 2, false, 0xff800000}
-	signedBytes   = &slideElement{"Int8", "VPMOVSXBD", "VPMOVDB Z5", 1, true, 0xffffff80}
-	unsignedBytes = &slideElement{"Uint8", "VPMOVZXBD", "VPMOVDB Z5", 1, true, 0}
+	floats        = &slideElement{"", "VMOVUPS", "VMOVUPS Z5", 4, "D", 0xff800000}
+	halves        = &slideElement{"Half", "VCVTPH2PS", "VCVTPS2PH $0, Z5", 2, "D", 0xff800000}
+	signedBytes   = &slideElement{"Int8", "VPMOVSXBW", "VPMOVWB Z5", 1, "W", 0xff80}
+	unsignedBytes = &slideElement{"Uint8", "VPMOVZXBW", "VPMOVWB Z5", 1, "W", 0}
 )
 
 // slideColumns is the largest number of columns of a window.
@@ -71,23 +71,23 @@ func slideColumn(b int, label string) string {
 }
 
 // avx512SlideSetup loads the permutations of columns, Z16 and on.
-func avx512SlideSetup(f *frame) string {
-	text := slideSetup(f) + "VMOVDQU32 (AX), Z16\nMOVL $1, BX\nVPBROADCASTD BX, Z15\n"
+func avx512SlideSetup(f *frame, e *slideElement) string {
+	text := slideSetup(f) + "VMOVDQU32 (AX), Z16\nMOVL $1, BX\nVPBROADCAST" + e.word + " BX, Z15\n"
 	for b := 1; b < slideColumns; b++ {
-		text += fmt.Sprintf("VPADDD Z15, Z%d, Z%d\n", 15+b, 16+b)
+		text += fmt.Sprintf("VPADD%s Z15, Z%d, Z%d\n", e.word, 15+b, 16+b)
 	}
 	return text
 }
 
 // avx512SlideMasks loads the masks of a block: K1 and K2 of columns, K3 and K4 of results.
-const avx512SlideMasks = "KMOVW (DX), K1\nKMOVW 4(DX), K2\nKMOVW 8(DX), K3\nKMOVW 12(DX), K4\n"
+const avx512SlideMasks = "KMOVD (DX), K1\nKMOVD 4(DX), K2\nKMOVD 8(DX), K3\nKMOVD 12(DX), K4\n"
 
 // slideSecond leaves a block that is not of two planes, and loads the distance of the results of the second one.
 func slideSecond(f *frame) string { return "MOVQ " + f.at("split") + ", AX\nTESTQ AX, AX\nJLT next\n" }
 
-// slidePick makes a register column b of all windows.
-func slidePick(b int, register string) string {
-	return fmt.Sprintf("VMOVDQA32 Z%d, %s\nVPERMI2PS Z1, Z0, %[2]s\n", 16+b, register)
+// pick makes a register column b of all windows.
+func (e *slideElement) pick(b int, register string) string {
+	return fmt.Sprintf("VMOVDQA32 Z%d, %s\nVPERMI2%s Z1, Z0, %[2]s\n", 16+b, register, e.word)
 }
 
 // avx512Slide combines columns in Z0 and Z1, then windows in Z5. Z7 is what lies outside.
@@ -98,11 +98,11 @@ func avx512Slide(op string, e *slideElement) routine {
 	}
 	signature := slideSignature(op, "16"+e.name, more)
 	f := frameOf(signature)
-	setup, scale := avx512SlideSetup(f), ""
+	setup, scale := avx512SlideSetup(f, e), ""
 	if op == "sum" {
 		scale = "KORW K3, K4, K5\nMOVQ " + f.at("scale") + ", AX\nVMOVUPS.Z (AX)(BX*4), K5, Z6\nVMULPS Z6, Z5, Z5\n"
 	} else {
-		setup += fmt.Sprintf("MOVL $0x%x, AX\nVPBROADCASTD AX, Z7\nMOVL $0x11, AX\nVPBROADCASTD AX, Z31\n", e.least) // a NaN replaces
+		setup += fmt.Sprintf("MOVL $0x%x, AX\nVPBROADCAST%s AX, Z7\nMOVL $0x11, AX\nVPBROADCASTD AX, Z31\n", e.least, e.word) // a NaN replaces
 	}
 	first, each := "", ""
 	for v := range 2 {
@@ -114,9 +114,9 @@ func avx512Slide(op string, e *slideElement) routine {
 	columns := ""
 	for b := range slideColumns {
 		if b == 0 {
-			columns += slidePick(0, "Z5")
+			columns += e.pick(0, "Z5")
 		} else {
-			columns += slideColumn(b, "store") + slidePick(b, "Z12") + e.combine(op, "Z12", "Z5", "")
+			columns += slideColumn(b, "store") + e.pick(b, "Z12") + e.combine(op, "Z12", "Z5", "")
 		}
 	}
 	return routine{signature, lines(setup) + slideLoops(f, e.size, "", "", avx512SlideMasks+
@@ -147,8 +147,8 @@ func (e *slideElement) combine(op, x, best, mask string) string {
 	switch {
 	case op == "sum":
 		return fmt.Sprintf("VADDPS %s, %s%s, %[2]s\n", x, best, mask)
-	case e.integer:
-		return fmt.Sprintf("VPMAXSD %s, %s%s, %[2]s\n", x, best, mask)
+	case e.word == "W":
+		return fmt.Sprintf("VPMAXSW %s, %s%s, %[2]s\n", x, best, mask)
 	}
 	return fmt.Sprintf("VMAXPS %s, %s%s, %[1]s\nVFIXUPIMMPS $0, Z31, %[2]s, %[1]s\n", best, x, mask)
 }
@@ -162,15 +162,15 @@ func (e *slideElement) combine(op, x, best, mask string) string {
 var avx512SlidePlaces = func() routine {
 	signature := slideSignature("places", "16", ", at *int64, down int")
 	f := frameOf(signature)
-	setup := avx512SlideSetup(f) + "VMOVDQU32 64(AX), Z13\n" +
+	setup := avx512SlideSetup(f, floats) + "VMOVDQU32 64(AX), Z13\n" +
 		"MOVL $0xff800000, AX\nVPBROADCASTD AX, Z7\nMOVL $0x7f800000, AX\nVPBROADCASTD AX, Z6\nVPBROADCASTD " + f.at("down") + ", Z11\n" +
 		"MOVQ " + f.at("at") + ", R14\nMOVQ " + f.at("y") + ", AX\nSUBQ AX, R14\nSUBQ AX, R14\n"
 	begin := "VMOVAPS Z7, Z3\nVPBROADCASTD (R8), Z4\nVPADDD Z8, Z4, Z4\nXORL BX, BX\n"
 	tap := "MOVQ (R8)(BX*8), AX\nVPBROADCASTD (R8)(BX*8), Z9\nLEAQ (R12)(AX*4), AX\n" +
 		floats.fetch("max", "(AX)", 0, 0) + floats.fetch("max", "(AX)(R13*1)", 1, 1)
-	row := tap + slidePick(0, "Z2") + "VMINPS Z6, Z2, Z5\nVPADDD Z8, Z9, Z12\n"
+	row := tap + floats.pick(0, "Z2") + "VMINPS Z6, Z2, Z5\nVPADDD Z8, Z9, Z12\n"
 	for b := 1; b < slideColumns; b++ {
-		row += slideColumn(b, "merge") + slidePick(b, "Z2") +
+		row += slideColumn(b, "merge") + floats.pick(b, "Z2") +
 			fmt.Sprintf("VCMPPS $22, Z5, Z2, K5\nVMINPS Z6, Z2, K5, Z5\nVPADDD Z%d, Z9, K5, Z12\n", 24+b)
 		step := "VPADDD Z15, Z24, Z25\n"
 		if b == 1 {
