@@ -29,8 +29,8 @@ var (
 	tiles8      = []tileOf[maskedFunc]{{6, tile6x8}, {2, tile2x8}, {1, tile1x8}}
 	tiles4      = []tileOf[tileFunc]{{6, tile6x4}, {1, tile1x4}}
 	cols32      = []tileOf[colsFunc]{{8, tile8x32}, {6, tile6x32}, {4, tile4x32}, {2, tile2x32}, {1, tile1x32}}
-	cols8       = []tileOf[colsFunc]{{8, tile8x8cols}, {4, tile4x8cols}, {1, tile1x8cols}}
-	cols16      = []tileOf[colsFunc]{{8, tile8x16cols}, {6, tile6x16cols}, {4, tile4x16cols}, {2, tile2x16cols}, {1, tile1x16cols}}
+	cols8       = []tileOf[colsFunc]{{12, tile12x8cols}, {8, tile8x8cols}, {4, tile4x8cols}, {1, tile1x8cols}}
+	cols16      = []tileOf[colsFunc]{{12, tile12x16cols}, {8, tile8x16cols}, {6, tile6x16cols}, {4, tile4x16cols}, {2, tile2x16cols}, {1, tile1x16cols}}
 )
 
 // masks[8-n:] starts with n lanes that are on.
@@ -105,13 +105,25 @@ func mulAddTo512(m, n, runs, k int, a []float32, ars, acs, run int, b []float32,
 		}
 		cols := uint32(1<<min(n-j, width) - 1)
 		for i := 0; i < m; {
-			t := largest(tiles, m-i)
-			count := (m - i) / t.rows
+			t, count := nextTiles(tiles, m-i)
 			t.f(count, runs, k, &a[i*ars], 4*ars, 4*acs, 4*(run-k*acs), &b[j], 4*ldb, &from[i*ldf+j], 4*ldf, &c[i*ldc+j], 4*ldc, lo, hi, cols)
 			i += count * t.rows
 		}
 		j += width
 	}
+}
+
+// nextTiles returns the next tiles of rows, and how many. One of 12 rows is left to smaller ones where these take the rows
+// that remain in less time: a tile of few rows waits for its sums.
+func nextTiles(tiles []tileOf[colsFunc], rows int) (tileOf[colsFunc], int) {
+	t := largest(tiles, rows)
+	count, rest := rows/t.rows, rows%t.rows
+	if t.rows == 12 && (rest >= 2 && rest <= 5 || rest >= 10) {
+		if count--; count == 0 {
+			return largest(tiles[1:], rows), 1
+		}
+	}
+	return t, count
 }
 
 // rowPanelsOf multiplies a row by as many panels as one call takes, and tells how many.

@@ -415,6 +415,12 @@ func tapsBlocks(n int, y, x *float32, off *int, w *float32, t int) {}
 
 func tapsLanes(n int, y, x *float32, off *int, w *float32, t int) {}
 
+func tile12x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
+func tile12x8cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
+}
+
 func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32) {
 }
 

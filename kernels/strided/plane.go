@@ -7,9 +7,10 @@ import (
 
 // plane is the iteration over the two innermost dimensions of a copy.
 type plane struct {
-	form form
-	p, q dim  // p the outer of the two, q the inner
-	outQ bool // work is divided along q instead of p
+	form  form
+	p, q  dim  // p the outer of the two, q the inner
+	outQ  bool // work is divided along q instead of p
+	apart int  // of pairs: the distance of their rows in the source
 }
 
 type form uint8
@@ -18,6 +19,7 @@ const (
 	rows  form = iota // q is dense in both buffers
 	tiles             // q is dense in the destination, p in the source
 	lines             // anything else
+	pairs             // two dense rows of the source are one of the destination, an element of each in turn
 )
 
 // minTile is the size from which both dimensions of a transpose are tiled.
@@ -49,7 +51,19 @@ func (s *Copier) choosePlane() {
 	default:
 		s.plane.form = lines
 	}
+	if s.plane.form == lines && s.elem == 4 && q.n == 2 && interleaves(p, q) {
+		s.choosePairs()
+		return
+	}
 	s.plane.outQ = q.n > p.n && (s.plane.form != rows || p.n < minTile)
+}
+
+// choosePairs makes a plane that interleaves two rows one of many pairs of rows, along the next outer dimension.
+func (s *Copier) choosePairs() {
+	s.plane = plane{form: pairs, p: dim{1, 1, 1}, q: dim{s.plane.p.n, 2, 1}, apart: s.plane.q.src}
+	if in := s.rank - 1; in >= 0 && s.dims[in].src >= 0 {
+		s.plane.p, s.rank = s.dims[in], in
+	}
 }
 
 // nearest returns the dimension to combine with an inner one whose source stride is stride: the one
@@ -144,13 +158,13 @@ func copyUnits[T tensor.Element](w *plan, lo, hi int) {
 	at.seek(w.outside, lo/n)
 	for i := lo % n; lo < hi; i = 0 {
 		k := min(n-i, hi-lo)
-		p, q, from := pl.p, pl.q, pl.p
+		part, from := pl, pl.p
 		if pl.outQ {
-			q.n, from = k, q
+			part.q.n, from = k, pl.q
 		} else {
-			p.n = k
+			part.p.n = k
 		}
-		copyPlane(pl.form, d[at.dst+i*from.dst:], t, at.src+i*from.src, p, q)
+		copyPlane(&part, d[at.dst+i*from.dst:], t, at.src+i*from.src)
 		lo += k
 		at.next(w.outside)
 	}
@@ -190,13 +204,17 @@ func (c *cursor) next(dims []dim) {
 
 // copyPlane copies one plane, or a part of it, to the start of dst, from src[at]. Negative strides
 // reach before at.
-func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
-	switch f {
+func copyPlane[T tensor.Element](pl *plane, dst, src []T, at int) {
+	p, q := pl.p, pl.q
+	switch pl.form {
 	case rows:
 		size := len(tensor.BytesOf(dst[:1]))
 		copyRows(tensor.BytesOf(dst), tensor.BytesOf(src), at, p, q.n*size, size)
 	case tiles:
 		transpose(dst, src[at:], p, q)
+	case pairs:
+		a, b := floats(src[at:]), floats(src[at+pl.apart:])
+		simd.Zip2Rows(floats(dst), a, b, p.n, q.n, p.dst, p.src)
 	default:
 		if interleaves(p, q) {
 			interleave(dst, src[at:], p.n, q.n, q.src)
@@ -211,6 +229,9 @@ func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
 		copyLines(dst, src, at, p, q)
 	}
 }
+
+// floats views elements of four bytes as float32, which vector loops move.
+func floats[T tensor.Element](x []T) []float32 { return tensor.View[float32](tensor.BytesOf(x)) }
 
 // copyRows copies p.n dense rows of n bytes. Strides are in elements of size bytes.
 func copyRows(dst, src []byte, at int, p dim, n, size int) {
@@ -257,7 +278,7 @@ func pick[T tensor.Element](row, src []T, at, step int) {
 		reverse(row, src[at-len(row)+1:at+1])
 		return
 	case step == 2 && tensor.TypeOf[T]().Size() == 4:
-		simd.Stride2(tensor.View[float32](tensor.BytesOf(row)), tensor.View[float32](tensor.BytesOf(src[at:])))
+		simd.Stride2(floats(row), floats(src[at:]))
 		return
 	}
 	for ; len(row) >= 4; row = row[4:] {

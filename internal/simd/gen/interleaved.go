@@ -23,9 +23,9 @@ func interleavedTile(t tile, f *frame) string {
 	for r := range t.rows {
 		a, product := 25+r%6, fmt.Sprintf("VFMADD231PS Z24, Z%d, Z%d\n", 25+r%6, r)
 		zeros += fmt.Sprintf("VPXORQ Z%[1]d, Z%[1]d, Z%[1]d\n", r)
-		whole += fmt.Sprintf("VBROADCASTF32X4 %s, Z%d\n", amd64Row(r), a) + product + strings.Replace(nextColumn(t, r), "R9", "$16", 1)
-		part += fmt.Sprintf("VMOVUPS.Z %s, K2, Z%[2]d\nVSHUFF32X4 $0, Z%[2]d, Z%[2]d, Z%[2]d\n", amd64Row(r), a) +
-			product + strings.Replace(nextColumn(t, r), "R9", "R10", 1)
+		whole += fmt.Sprintf("VBROADCASTF32X4 %s, Z%d\n", avx512Row(r), a) + product + strings.Replace(avx512Column(t, r), "R9", "$16", 1)
+		part += fmt.Sprintf("VMOVUPS.Z %s, K2, Z%[2]d\nVSHUFF32X4 $0, Z%[2]d, Z%[2]d, Z%[2]d\n", avx512Row(r), a) +
+			product + strings.Replace(avx512Column(t, r), "R9", "R10", 1)
 	}
 	tile, loaded, following := eachTile(t, f)
 	return lines(f.arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "b", "DI", "c", "DX", "ldc", "R11"),

@@ -30,8 +30,8 @@ var tileSets = []set{
 		"Rows of a are runs of k elements; skip is from the end of a run to the next, in bytes. There are several tiles, " +
 		"one below the other.",
 		slices.Concat(
-			tiles(avx512Tile, columns(32)...), tiles(avx512Narrow, columns(16)...), tiles(avx512Narrow, tile{8, 8, columnsThere}, tile{4, 8, columnsThere}, tile{1, 8, columnsThere}),
-			[]routine{avx512Row()}, interleavedTiles())},
+			tiles(avx512Tile, columns(32)...), tiles(avx512Narrow, tile{12, 16, columnsThere}), tiles(avx512Narrow, columns(16)...), tiles(avx512Narrow, tile{12, 8, columnsThere}, tile{8, 8, columnsThere}, tile{4, 8, columnsThere}, tile{1, 8, columnsThere}),
+			[]routine{avx512Panels()}, interleavedTiles())},
 	{"tiles_arm64", "Tiles of a matrix product for NEON.",
 		append(tiles(neonTile, tile{6, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{6, 4, ""}, tile{1, 4, ""}), neonRow())},
 }
@@ -105,24 +105,39 @@ func nextRun(t tile) (before, behind string) {
 // eachTile has the instructions before and behind those of a tile, and behind the loads of from. The
 // arguments a, from and tiles change in their places.
 func eachTile(t tile, f *frame) (before, loaded, behind string) {
-	below := map[int]string{8: "R8*8", 6: "R12*2", 4: "R8*4", 2: "R8*2", 1: "R8*1"}[t.rows]
-	return "\ntile:\nLEAQ (R8)(R8*2), R12\nLEAQ (SI)(R12*1), BX\nLEAQ (BX)(R12*1), R13", "ADDQ R14, AX\nMOVQ AX, " + f.at("from"),
+	below := map[int]string{12: "R12*4", 8: "R8*8", 6: "R12*2", 4: "R8*4", 2: "R8*2", 1: "R8*1"}[t.rows]
+	return "\ntile:\nLEAQ (R8)(R8*2), R12\nLEAQ (R8)(R8*4), R13\nLEAQ (SI)(R13*1), BX\nADDQ BX, R13", "ADDQ R14, AX\nMOVQ AX, " + f.at("from"),
 		fmt.Sprintf("ADDQ R11, DX\n%sLEAQ (SI)(%s), SI\nMOVQ SI, %s\n", f.arguments("MOVQ", "a", "SI"), below, f.at("a")) +
 			f.arguments("MOVQ", "b", "DI", "k", "CX") + fmt.Sprintf("DECQ %s\nJNZ tile\nVZEROUPPER\nRET", f.at("tiles"))
 }
 
 // skipRun moves the pointers of rows of a from the end of a run to the next.
 func skipRun(t tile) (text string) {
-	for _, pointer := range []string{"SI", "BX", "R13"}[:(t.rows+2)/3] {
+	for _, pointer := range avx512Pointers[:(t.rows+4)/5] {
 		text += "ADDQ R14, " + pointer + "\n"
 	}
 	return text
 }
 
-// amd64Row is the address of an element of a row of a: SI, BX and R13 point to rows 0,
-// 3 and 6.
+// avx512Pointers point to rows 0, 5 and 10 of a.
+var avx512Pointers = []string{"SI", "BX", "R13"}
+
+// avx512Row is the address of an element of a row of a, R8 and R12 being one stride and three.
+func avx512Row(row int) string {
+	return "(" + avx512Pointers[row/5] + ")" + []string{"", "(R8*1)", "(R8*2)", "(R12*1)", "(R8*4)"}[row%5]
+}
+
+// avx512Column moves the pointer of five rows of a on behind the last of them.
+func avx512Column(t tile, row int) string {
+	if row%5 == 4 || row == t.rows-1 {
+		return fmt.Sprintf("ADDQ R9, %s\n", avx512Pointers[row/5])
+	}
+	return ""
+}
+
+// amd64Row is the address of an element of a row of a: SI and BX point to rows 0 and 3.
 func amd64Row(row int) string {
-	return []string{"(SI)", "(BX)", "(R13)"}[row/3] + []string{"", "(R8*1)", "(R8*2)"}[row%3]
+	return []string{"(SI)", "(BX)"}[row/3] + []string{"", "(R8*1)", "(R8*2)"}[row%3]
 }
 
 // avx2Tile has a row of the tile in cols/8 registers from Y0 on, a row of b in Y12 and on,
@@ -167,7 +182,7 @@ func avx2Tile(t tile) string {
 // nextColumn moves the pointer of three rows of a on behind the last of them.
 func nextColumn(t tile, row int) string {
 	if row%3 == 2 || row == t.rows-1 {
-		return fmt.Sprintf("ADDQ R9, %s\n", []string{"SI", "BX", "R13"}[row/3])
+		return fmt.Sprintf("ADDQ R9, %s\n", []string{"SI", "BX"}[row/3])
 	}
 	return ""
 }
@@ -185,9 +200,9 @@ func avx512Tile(t tile) string {
 	product := load("DI", "Z24", 0) + "\n" + load("DI", "Z25", 1) + "\nADDQ R10, DI\n"
 	for r := range t.rows {
 		a := fmt.Sprint("Z", 26+r%6)
-		product += "VBROADCASTSS " + amd64Row(r) + ", " + a + "\n" +
+		product += "VBROADCASTSS " + avx512Row(r) + ", " + a + "\n" +
 			"VFMADD231PS Z24, " + a + ", " + acc(r, 0) + "\n" +
-			"VFMADD231PS Z25, " + a + ", " + acc(r, 1) + "\n" + nextColumn(t, r)
+			"VFMADD231PS Z25, " + a + ", " + acc(r, 1) + "\n" + avx512Column(t, r)
 	}
 	before, behind := nextRun(t)
 	return t.body(arguments,
@@ -208,7 +223,7 @@ func avx512Narrow(t tile) string {
 		first + "\n" + t.frame().arguments("MOVQ", "from", "AX", "ldf", "R14")
 	product := fmt.Sprintf("VMOVUPS.Z (DI), K1, %s24\nADDQ R10, DI\n", z)
 	for r := range t.rows {
-		product += fmt.Sprintf("VFMADD231PS.BCST %s, %[2]s24, %[2]s%[3]d\n", amd64Row(r), z, r) + nextColumn(t, r)
+		product += fmt.Sprintf("VFMADD231PS.BCST %s, %[2]s24, %[2]s%[3]d\n", avx512Row(r), z, r) + avx512Column(t, r)
 	}
 	before, behind := nextRun(t)
 	return t.body(arguments,
@@ -222,8 +237,8 @@ func avx512Narrow(t tile) string {
 // hold; panel is from one panel to the next, in bytes.
 const rowSignature = "func rowPanels(k int, a, b *float32, panel int, from, c *float32, lo, hi float32)"
 
-// avx512Row has four panels in Z0 to Z7.
-func avx512Row() routine {
+// avx512Panels has four panels in Z0 to Z7.
+func avx512Panels() routine {
 	return rowRoutine("rowPanels512", 4, "Z", 64, "LEAQ (R10)(R10*2), R12\n", []string{"(DI)", "(DI)(R10*1)", "(DI)(R10*2)", "(DI)(R12*1)"})
 }
 
