@@ -85,7 +85,11 @@ func (l *lowering) known(v int) bool {
 func (l *lowering) complete(inputs, outputs []int) (*graph, error) {
 	values := l.outputs(outputs)
 	l.externals(l.inputValues(inputs), values)
-	return l.finish()
+	g, err := l.finish()
+	if err == nil {
+		g.static = !slices.ContainsFunc(inputs, func(v int) bool { return l.vals[v].Dynamism != tensor.Static })
+	}
+	return g, err
 }
 
 // checkOutputs checks that the outputs have their declared sizes.

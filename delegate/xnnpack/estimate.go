@@ -93,8 +93,12 @@ func (e *estimator) nodeTime(n *node) float64 {
 // rateTime returns the time of a node by its rates.
 func (e *estimator) rateTime(n *node, r rate) float64 {
 	y, time := e.shapes[n.Out[0]], r.start[e.engine]+e.workTime(n, r)
-	if n.Type.tag == tagStaticTranspose {
-		return time + e.transposeTime(n, r)
+	switch {
+	case n.Type.tag == tagStaticTranspose:
+		return time + e.transposeTime(n, r, e.shapes[n.In[0]], params[transposeParams](n).perm)
+	case n.Type == &rearrangeNode:
+		in, perm := source(params[rearrangeParams](n).flat())
+		return time*float64(len(n.In)) + e.transposeTime(n, r, in, perm)
 	}
 	rows, elements := e.rows(n, y), y.numel()
 	if n.Type.name == "Softmax" {
@@ -146,11 +150,11 @@ func (e *estimator) elementTime(n *node, r rate) float64 {
 	return time
 }
 
-// transposeTime returns the time to copy rows that stay contiguous, or to transpose matrices.
-func (e *estimator) transposeTime(n *node, r rate) float64 {
+// transposeTime returns the time to copy rows of a permuted shape that stay contiguous, or to transpose matrices.
+func (e *estimator) transposeTime(n *node, r rate, in shape, perm []int) float64 {
 	y := e.shapes[n.Out[0]]
 	elements, rows, matrices, shorter := float64(y.numel()), 0, 0, 0
-	switch rows, matrices, shorter = transposeRuns(e.shapes[n.In[0]], params[transposeParams](n).perm); {
+	switch rows, matrices, shorter = transposeRuns(in, perm); {
 	case rows > 0:
 		return e.elementTime(n, r)*elements + r.row[e.engine]*float64(rows)
 	case matrices == 0:

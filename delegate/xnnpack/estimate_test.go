@@ -120,14 +120,16 @@ func TestFusedForGo(t *testing.T) {
 	graphs := map[string]*graph{"resize to planes": planesGraph(3, 7, 5, 14, 15, 0, false), "resize": planesGraph(3, 7, 5, 14, 15, 0, true)}
 	for seed := range uint64(40) {
 		graphs[fmt.Sprint("seed ", seed)] = randomGraph(seed, 12)
+		graphs[fmt.Sprint("moves ", seed)] = movesGraph(seed)
 	}
 	for name, g := range graphs {
-		img, err := compile(t, encode(g), EngineReference)
+		payload := &delegate.Payload{Data: encode(g), Args: staticArgs(g, false), AsWritten: true}
+		img, err := Backend{Engine: EngineReference}.Compile(t.Context(), payload)
 		if err != nil {
 			continue
 		}
 		defer img.Close()
-		x, err := (Backend{}).plan(&delegate.Payload{Data: encode(g)})
+		x, err := (Backend{}).plan(payload)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +138,7 @@ func TestFusedForGo(t *testing.T) {
 			t.Errorf("%s: estimated %v, run %v", name, a, b)
 		}
 	}
-	for _, n := range []*nodeType{&tableNode, &siluNode, &resizePlanesNode} {
+	for _, n := range []*nodeType{&tableNode, &siluNode, &resizePlanesNode, &rearrangeNode} {
 		if r := rates[n.name]; r.element[byGo] == 0 && r.codes[byGo] == 0 {
 			t.Errorf("%s has no rate", n.name)
 		}

@@ -16,13 +16,15 @@ func siluElements(_ *node, dst, src []float32) { simd.SiLU(dst, src) }
 // fuseFunctions merges nodes for the Go engine, which computes the same results with fewer passes
 // over memory. The library has no such nodes.
 //
+//   - A transpose that undoes another one is dropped with it.
 //   - A product of a value and its sigmoid becomes one node.
 //   - A function of each element of a product or convolution is applied to parts of it as soon as they
 //     are computed.
 //   - A resize and a transpose of its result become one node.
+//   - Concatenations, transposes and reshapes one after the other become one node.
 func (g *graph) fuseFunctions(shapes []shape) {
 	f := newFuser(g, shapes)
-	for _, merge := range []func(*node){f.silu, f.function, f.planes} {
+	for _, merge := range []func(*node){f.untransposed, f.silu, f.function, f.planes, f.rearrange} {
 		for i := range g.Nodes {
 			if n := &g.Nodes[i]; len(n.Out) > 0 {
 				merge(n)

@@ -16,6 +16,7 @@ type graph struct {
 	Args    []int // values of the delegate call's arguments, by external id
 	Inputs  int   // number of inputs, which come first in Args
 
+	static    bool                // arguments always have their declared sizes
 	mayRepair bool                // repair known exporter faults
 	repaired  []string            // descriptions of repaired faults
 	own       [][]byte            // filters made by lowering, to which only the graph refers

@@ -36,7 +36,8 @@ func (g *graph) fusedForGo(shapes []shape) *graph {
 
 // mayFuseForGo reports whether a node may become a part of another one, or of a table, in the Go engine.
 func (g *graph) mayFuseForGo(n node) bool {
-	return n.Type.elements != nil || n.Type.tag == tagResizeBilinear2D || g.endsTable(n)
+	moves := n.Type.tag == tagStaticTranspose || n.Type.tag == tagStaticReshape
+	return n.Type.elements != nil || n.Type.tag == tagResizeBilinear2D || g.static && moves || g.endsTable(n)
 }
 
 func (g *graph) fuseTablesBy(shapes []shape, compute func(r *tableRegion, out int) (*[256]uint8, error)) {

@@ -59,7 +59,7 @@ func readPayload(p *delegate.Payload, repair bool) (*graph, error) {
 	if !slices.Contains(identifiers, version) {
 		return nil, payloadError("identifier", "got %q, want one of %q", version, identifiers)
 	}
-	r := &reader{graph: &graph{Version: version, mayRepair: repair, specs: p.Args}, flat: flatbuf.New(flat, base, 0), named: p.Named,
+	r := &reader{graph: &graph{Version: version, static: len(p.Args) > 0 && areStatic(p.Args), mayRepair: repair, specs: p.Args}, flat: flatbuf.New(flat, base, 0), named: p.Named,
 		constants: constants, byID: make(map[uint32]int), views: make(map[int]int), viewed: make(map[int]bool)}
 	root := r.flat.Root()
 	if err := r.read(root); err != nil {

@@ -77,6 +77,7 @@ var rates = map[string]rate{
 	"ResizeBilinearToPlanes": {start: pair{byGo: 20}, element: pair{byGo: 0.55}},
 
 	"StaticTranspose":   {start: pair{4, 22}, element: pair{0.06, 0.11}, codes: pair{0.02, 0.02}, row: pair{1.5, 4.1}},
+	"Rearrange":         {start: pair{byGo: 22}, element: pair{byGo: 0.11}, codes: pair{byGo: 0.02}, row: pair{byGo: 4.1}},
 	"StaticReshape":     {element: pair{0.073, 0.073}, codes: pair{0.01, 0.009}},
 	"Copy":              {element: pair{0.075, 0.073}, codes: pair{0.01, 0.009}},
 	"StaticSlice":       {start: pair{0, 10}, element: pair{0.08, 0.075}, codes: pair{0.02, 0.02}, row: pair{2.1, 4.7}},
