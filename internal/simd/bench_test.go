@@ -78,6 +78,7 @@ func BenchmarkRows(b *testing.B) {
 	for _, n := range benchmarkLengths {
 		x, y, z, w := make([]float32, 2*n), make([]float32, n), make([]float32, n), make([]float32, n)
 		sums, means := make([]float64, n), make([]float64, n)
+		threes := make([]float32, 3*n)
 		x = x[: n : 2*n]
 		for _, c := range []struct {
 			name    string
@@ -85,6 +86,8 @@ func BenchmarkRows(b *testing.B) {
 		}{
 			{"Fill", func() { Fill(y, 1.5) }, func() { fillGo(y, 1.5) }},
 			{"Stride2", func() { Stride2(y, x[:2*n]) }, func() { stride2Go(y, x[:2*n]) }},
+			{"Zip3", func() { Zip3(threes, y, z, w) }, func() { zip3Go(threes, y, z, w) }},
+			{"Unzip3", func() { Unzip3(y, z, w, threes) }, func() { unzip3Go(y, z, w, threes) }},
 			{"Axpy", func() { Axpy(y, x, 1e-9) }, func() { axpyGo(y, x, 1e-9) }},
 			{"Dot", func() { sink += float64(Dot(x, y)) }, func() { sink += float64(dotGo(x, y)) }},
 			{"Sum", func() { sink += float64(Sum(x)) }, func() { sink += float64(sumGo(x)) }},

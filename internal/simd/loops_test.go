@@ -157,6 +157,10 @@ var structured = []loop{
 		simd.Zip2Rows(m.floats((rows-1)*(2*n+1)+2*n), m.floats((rows-1)*(n+2)+n), m.floats((rows-1)*(n+2)+n), rows, n, 2*n+1, n+2)
 		simd.Places(vec(m, n, func(r *rand.Rand) int64 { return r.Int64() }), vec(m, n, anyInt), -7, 3)
 	}},
+	{name: "threes of rows", align: 4, run: func(m *memory, n int) {
+		simd.Zip3(m.floats(3*n), m.floats(n), m.floats(n), m.floats(n))
+		simd.Unzip3(m.floats(n), m.floats(n), m.floats(n), m.floats(3*n))
+	}},
 	{name: "sliding windows", align: 4, least: 1, run: func(m *memory, n int) {
 		var s simd.Slider
 		eachWindow(n, func(w simd.Windows, r *simd.SlideRows, points int) {

@@ -48,6 +48,40 @@ loop:
 	BNE loop
 	RET
 
+// func zip3Lanes(n int, dst, a, b, c *float32)
+TEXT ·zip3Lanes(SB), NOSPLIT, $0-40
+	MOVD n+0(FP), R0
+	MOVD dst+8(FP), R1
+	MOVD a+16(FP), R2
+	MOVD b+24(FP), R3
+	MOVD c+32(FP), R5
+
+loop:
+	VLD1.P 16(R2), [V0.S4]
+	VLD1.P 16(R3), [V1.S4]
+	VLD1.P 16(R5), [V2.S4]
+	VST3.P [V0.S4, V1.S4, V2.S4], 48(R1)
+	SUBS $1, R0
+	BNE loop
+	RET
+
+// func unzip3Lanes(n int, dst, b, c, src *float32)
+TEXT ·unzip3Lanes(SB), NOSPLIT, $0-40
+	MOVD n+0(FP), R0
+	MOVD dst+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD c+24(FP), R3
+	MOVD src+32(FP), R5
+
+loop:
+	VLD3.P 48(R5), [V0.S4, V1.S4, V2.S4]
+	VST1.P [V0.S4], 16(R1)
+	VST1.P [V1.S4], 16(R2)
+	VST1.P [V2.S4], 16(R3)
+	SUBS $1, R0
+	BNE loop
+	RET
+
 // func scaleShiftLanes(n int, dst, src *float32, scale, shift float32)
 TEXT ·scaleShiftLanes(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0

@@ -159,6 +159,46 @@ func Stride2[T any](dst, src []T) {
 	stride2Go(dst, src)
 }
 
+// Zip3 puts three rows together, an element of each in turn:
+//
+//	dst[3*i], dst[3*i+1], dst[3*i+2] = a[i], b[i], c[i]    i < len(a)
+//
+// It panics where another slice is too short.
+func Zip3(dst, a, b, c []float32) {
+	dst, b, c = dst[:3*len(a):len(dst)], b[:len(a):len(b)], c[:len(a):len(c)]
+	done := whole(len(a))
+	if done > 0 {
+		zip3Lanes(done/lanes, &dst[0], &a[0], &b[0], &c[0])
+	}
+	zip3Go(dst[3*done:], a[done:], b[done:], c[done:])
+}
+
+func zip3Go(dst, a, b, c []float32) {
+	for i, v := range a {
+		dst[3*i], dst[3*i+1], dst[3*i+2] = v, b[i], c[i]
+	}
+}
+
+// Unzip3 takes three rows apart, see [Zip3]:
+//
+//	a[i], b[i], c[i] = src[3*i], src[3*i+1], src[3*i+2]    i < len(a)
+//
+// It panics where another slice is too short.
+func Unzip3(a, b, c, src []float32) {
+	src, b, c = src[:3*len(a):len(src)], b[:len(a):len(b)], c[:len(a):len(c)]
+	done := whole(len(a))
+	if done > 0 {
+		unzip3Lanes(done/lanes, &a[0], &b[0], &c[0], &src[0])
+	}
+	unzip3Go(a[done:], b[done:], c[done:], src[3*done:])
+}
+
+func unzip3Go(a, b, c, src []float32) {
+	for i := range a {
+		a[i], b[i], c[i] = src[3*i], src[3*i+1], src[3*i+2]
+	}
+}
+
 // Fill sets dst[i] to v.
 func Fill[T any](dst []T, v T) {
 	n := 0

@@ -642,6 +642,9 @@ func uint8ToFloatLanes(n int, dst *float32, src *byte)
 func uint8ToInt32Lanes(n int, dst *int32, src *byte)
 
 //go:noescape
+func unzip3Lanes(n int, dst, b, c, src *float32)
+
+//go:noescape
 func vnni1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 //go:noescape
@@ -673,3 +676,6 @@ func zip2Rows(rows, n int, dst, a, b *float32, ds, ss int)
 
 //go:noescape
 func zip2Rows16(rows, n int, dst, a, b *float32, ds, ss int)
+
+//go:noescape
+func zip3Lanes(n int, dst, a, b, c *float32)

@@ -619,6 +619,9 @@ func uint8ToFloatLanes(n int, dst *float32, src *byte)
 //go:noescape
 func uint8ToInt32Lanes(n int, dst *int32, src *byte)
 
+//go:noescape
+func unzip3Lanes(n int, dst, b, c, src *float32)
+
 func vnni1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
 }
 
@@ -650,3 +653,6 @@ func vnni8x32(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32
 func zip2Rows(rows, n int, dst, a, b *float32, ds, ss int)
 
 func zip2Rows16(rows, n int, dst, a, b *float32, ds, ss int) {}
+
+//go:noescape
+func zip3Lanes(n int, dst, a, b, c *float32)

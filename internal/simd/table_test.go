@@ -192,6 +192,9 @@ func TestShort(t *testing.T) {
 		"AddSquaresFloat64, mean": func() { AddSquaresFloat64(make([]float64, 20), make([]float32, 20), make([]float64, 19, 20)) },
 		"Stride2":                 func() { Stride2(make([]float32, 20), make([]float32, 38, 40)) },
 		"Stride2 of integers":     func() { Stride2(make([]int32, 20), make([]int32, 38, 40)) },
+		"Zip3":                    func() { Zip3(make([]float32, 59, 60), make([]float32, 20), make([]float32, 20), make([]float32, 20)) },
+		"Zip3, c":                 func() { Zip3(make([]float32, 60), make([]float32, 20), make([]float32, 20), make([]float32, 19, 20)) },
+		"Unzip3":                  func() { Unzip3(make([]float32, 20), make([]float32, 20), make([]float32, 20), make([]float32, 59, 60)) },
 		"CopyRows":                func() { CopyRows(make([]float32, 20), make([]float32, 19, 20), 2, 10, 10, 10) },
 		"FloatTo8":                func() { FloatTo8(make([]byte, 19), make([]float32, 32)) },
 	} {

@@ -210,6 +210,32 @@ func TestPairsOfRows(t *testing.T) {
 	}
 }
 
+// TestThreesOfRows compares three rows that are put together and taken apart with plain loops.
+func TestThreesOfRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(31, 5))
+	for n := range 70 {
+		var rows [3]guarded
+		for i := range rows {
+			rows[i] = newGuarded(r, n)
+		}
+		y, want := newGuarded(r, 3*n), make([]float32, 3*n)
+		for i := range want {
+			want[i] = rows[i%3].data[i/3]
+		}
+		Zip3(y.data, rows[0].data, rows[1].data, rows[2].data)
+		checkRows(t, fmt.Sprintf("zip 3: n=%d", n), y, want)
+		x := newGuarded(r, 3*n)
+		Unzip3(rows[0].data, rows[1].data, rows[2].data, x.data)
+		for k, row := range rows {
+			want := make([]float32, n)
+			for i := range want {
+				want[i] = x.data[3*i+k]
+			}
+			checkRows(t, fmt.Sprintf("unzip 3: n=%d, row %d", n, k), row, want)
+		}
+	}
+}
+
 func checkRows(t *testing.T, name string, y guarded, want []float32) {
 	t.Helper()
 	y.check(t, name)

@@ -29,6 +29,10 @@ func interleave[T tensor.Element](dst, src []T, n, rows, stride int) {
 		}
 	case 3:
 		c := src[2*stride:][:n]
+		if tensor.TypeOf[T]().Size() == 4 {
+			simd.Zip3(floats(dst), floats(a), floats(b), floats(c))
+			return
+		}
 		for i, x := range a {
 			if len(dst) < 3 {
 				return
@@ -49,13 +53,17 @@ func interleave[T tensor.Element](dst, src []T, n, rows, stride int) {
 }
 
 // deinterleave copies most of a plane that splits rows of a few adjacent elements of src into dense rows of dst, and
-// returns how many elements of each it has copied: dst[i·p.dst + j] = src[at + j·q.src + i]. It transposes rows of eight
-// elements, some of which are those of the next row.
+// returns how many elements of each it has copied: dst[i·p.dst + j] = src[at + j·q.src + i]. Rows of three
+// words are taken apart; others are transposed by eight elements, some of which are those of the next row.
 func deinterleave[T tensor.Element](dst, src []T, at int, p, q dim) int {
 	if p.n < 3 || p.n >= wide || p.src != 1 || q.dst != 1 || q.src < p.n || q.n < deinterleaved {
 		return 0
 	}
 	src = src[at:]
+	if p.n == 3 && q.src == 3 && tensor.TypeOf[T]().Size() == 4 {
+		simd.Unzip3(floats(dst[:q.n]), floats(dst[p.dst:]), floats(dst[2*p.dst:]), floats(src))
+		return q.n
+	}
 	var columns [wide * deinterleaved]T
 	n := min(q.n, (len(src)-wide)/q.src+1)
 	n -= n % wide

@@ -1,5 +1,7 @@
 package main
 
+import "fmt"
+
 // Loops over rows of float32, which hand-written Go calls: reductions, and what norms
 // are made of.
 var rows = family{name: "reduce", about: "Sums, extremes, and loops over rows.", loops: []loop{
@@ -21,6 +23,55 @@ var rows = family{name: "reduce", about: "Sums, extremes, and loops over rows.",
 		loop:
 			VLD2.P 32(R2), [V0.S4, V1.S4]
 			VST1.P [V0.S4], 16(R1)
+			SUBS   $1, R0
+			BNE    loop`}},
+	{lanes: "zip3Lanes", kind: raw("float32", operand{"a", "float32"}, operand{"b", "float32"}, operand{"c", "float32"}), // three blocks for each
+		amd64: code{body: threes(0x0207040106030005) + `
+		loop:
+			VPERMPS (SI), Y13, Y0
+			VPERMPS (DX), Y14, Y1
+			VPERMPS (R8), Y15, Y2` + blended("Y0", "Y1", "Y2", "Y3") + blended("Y2", "Y0", "Y1", "Y4") + blended("Y1", "Y2", "Y0", "Y5") + `
+			VMOVUPS Y3, (DI)
+			VMOVUPS Y4, 32(DI)
+			VMOVUPS Y5, 64(DI)
+			ADDQ    $32, SI
+			ADDQ    $32, DX
+			ADDQ    $32, R8
+			ADDQ    $96, DI
+			DECQ    CX
+			JNZ     loop`},
+		arm64: code{body: `
+		loop:
+			VLD1.P 16(R2), [V0.S4]
+			VLD1.P 16(R3), [V1.S4]
+			VLD1.P 16(R5), [V2.S4]
+			VST3.P [V0.S4, V1.S4, V2.S4], 48(R1)
+			SUBS   $1, R0
+			BNE    loop`}},
+	{lanes: "unzip3Lanes", kind: raw("float32", operand{"b", "float32"}, operand{"c", "float32"}, operand{"src", "float32"}), // the reverse
+		amd64: code{body: threes(0x0603000502070401) + `
+		loop:
+			VMOVUPS (R8), Y0
+			VMOVUPS 32(R8), Y1
+			VMOVUPS 64(R8), Y2` + blended("Y0", "Y1", "Y2", "Y3") + blended("Y2", "Y0", "Y1", "Y4") + blended("Y1", "Y2", "Y0", "Y5") + `
+			VPERMPS Y3, Y13, Y3
+			VPERMPS Y4, Y14, Y4
+			VPERMPS Y5, Y15, Y5
+			VMOVUPS Y3, (DI)
+			VMOVUPS Y4, (SI)
+			VMOVUPS Y5, (DX)
+			ADDQ    $32, DI
+			ADDQ    $32, SI
+			ADDQ    $32, DX
+			ADDQ    $96, R8
+			DECQ    CX
+			JNZ     loop`},
+		arm64: code{body: `
+		loop:
+			VLD3.P 48(R5), [V0.S4, V1.S4, V2.S4]
+			VST1.P [V0.S4], 16(R1)
+			VST1.P [V1.S4], 16(R2)
+			VST1.P [V2.S4], 16(R3)
 			SUBS   $1, R0
 			BNE    loop`}},
 	{lanes: "scaleShiftLanes", kind: inner("float32", "", operand{"src", "float32"}), scalars: []string{"scale", "shift"},
@@ -54,6 +105,20 @@ var rows = family{name: "reduce", about: "Sums, extremes, and loops over rows.",
 	{lanes: "maxLanes", kind: extreme, amd64: code{body: amd64Extreme("VMAX")}, arm64: code{body: arm64Extreme("FMAX")}},
 	{lanes: "minLanes", kind: extreme, amd64: code{body: amd64Extreme("VMIN")}, arm64: code{body: arm64Extreme("FMIN")}},
 }}
+
+// threes loads the permutations of elements of which every third is next to each other in memory, that of the second one
+// as an argument: each element moves to the place, or from it, that it has in its vector of three.
+func threes(second uint64) (text string) {
+	for i, places := range []uint64{0x0502070401060300, second, 0x0704010603000502} {
+		text += fmt.Sprintf("MOVQ $0x%016x, AX\nVMOVQ AX, X%d\nVPMOVZXBD X%[2]d, Y%[2]d\n", places, 13+i)
+	}
+	return text
+}
+
+// blended takes every third element of x, y and z, from the first, second and third one on.
+func blended(x, y, z, out string) string {
+	return fmt.Sprintf("\nVBLENDPS $0x92, %[2]s, %[1]s, %[4]s\nVBLENDPS $0x24, %[3]s, %[4]s, %[4]s", x, y, z, out)
+}
 
 // amd64Extreme is the largest or least element, or NaN: Y1 and Y5 gather the lanes that
 // met one, which the instruction may drop. Y0 and Y4 take blocks in turn.
