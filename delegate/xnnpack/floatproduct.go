@@ -42,8 +42,8 @@ func (p *floatProduct) plan(e *reference) {
 	threads, m := e.threads(), p.filter.panels[0]
 	p.tile, p.parts, p.e = max(1, min(gatheredRows, p.rows)), 1, e
 	p.tiles = ceilDiv(p.rows, p.tile)
-	macs := max(1, p.tile*m.N*m.K)
-	if p.tiles*p.groups < 2*threads && p.rows*m.N*m.K >= 2*macsPerRange/p.groups {
+	macs := max(1, gemm.Work(p.tile, m.N, m.K))
+	if p.tiles*p.groups < 2*threads && gemm.Work(p.rows, m.N, m.K) >= 2*macsPerRange/p.groups {
 		p.parts = min(m.Panels(), 2*threads)
 	}
 	p.units, p.grain = p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs

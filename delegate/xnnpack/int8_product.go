@@ -3,6 +3,7 @@ package xnnpack
 import (
 	"slices"
 
+	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -214,7 +215,7 @@ func (p *int8Product) run() {
 
 // multiply computes the rows of one product.
 func (p *int8Product) multiply() {
-	work := p.tile * p.panels * simd.DotCols * p.k * p.groups
+	work := gemm.Work(p.tile, p.panels*simd.DotCols, p.k) * p.groups
 	p.e.pool.Do(&p.e.run, (p.rows+p.tile-1)/p.tile*p.tasksPerTile, max(1, taskWork/max(1, work)), p)
 }
 

@@ -72,6 +72,12 @@ const (
 // MACsPerRange is the number of MACs that take about 20 µs, the minimum work for a thread.
 const MACsPerRange = 600_000
 
+// fewRows is the number of rows up to which a product takes as long as to read B.
+const fewRows = 4
+
+// Work returns the number of MACs that take as long as a product of m rows.
+func Work(m, n, k int) int { return max(m, fewRows) * n * k }
+
 // Plan divides the work into tiles for the given number of threads, and returns the required length
 // of Scratch.
 func (g *Product[T]) Plan(threads int) (scratch int) {
@@ -88,7 +94,7 @@ func (g *Product[T]) Plan(threads int) (scratch int) {
 	}
 	g.splitRows(threads)
 	g.Tiles = g.Batch * g.mBlocks * g.Blocks
-	g.Grain = 1 + MACsPerRange/(g.mBlock*min(g.nBlock, g.N)*max(g.K, 1))
+	g.Grain = 1 + MACsPerRange/Work(g.mBlock, min(g.nBlock, g.N), max(g.K, 1))
 	if g.packed {
 		return threads * BlockPitch * BlockRows
 	}
@@ -110,7 +116,7 @@ func (g *Product[T]) planBlocks() {
 // splitRows divides the rows of C into blocks if its columns alone would leave threads idle and
 // there is enough work.
 func (g *Product[T]) splitRows(threads int) {
-	if g.mBlock = g.M; g.M*g.N*max(g.K, 1) < 2*MACsPerRange {
+	if g.mBlock = g.M; Work(g.M, g.N, max(g.K, 1)) < 2*MACsPerRange {
 		threads = 1
 	}
 	for threads > 1 && g.Batch*g.Blocks*((g.M+g.mBlock-1)/g.mBlock) < 2*threads && g.mBlock >= 2*minRows {
