@@ -66,10 +66,10 @@ func (e estimates) expected() time.Duration {
 // prefersGo reports whether the Go engine probably runs a graph faster than the library.
 func (e estimates) prefersGo() bool { return e.expected() < e[byLibrary] }
 
-// regionInGo reports whether the Go engine should run a region. The library must save 1/maxLoss of
+// regionInGo reports whether the Go engine should run a region. The library must save 1/regionLoss of
 // the time: its memory is not in the method's plan, and it needs time to start.
 func (e estimates) regionInGo() bool {
-	return e.prefersGo() || e[byGo] <= longTime && (e[byGo]-e[byLibrary])*maxLoss < e[byGo]
+	return e.prefersGo() || e[byGo] <= longTime && (e[byGo]-e[byLibrary])*regionLoss < e[byGo]
 }
 
 // of returns the estimate of the engine that a backend would choose for a payload on its own. The

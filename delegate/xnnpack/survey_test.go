@@ -22,7 +22,8 @@ func TestSurveyWorth(t *testing.T) {
 		worth bool
 	}{
 		{"faster in Go", us(3, 5), 30, false},
-		{"slightly faster in the library", us(1.05, 1), 30, false},
+		{"slightly faster in the library", us(1.03, 1), 30, false},
+		{"faster in the library", us(1.07, 1), 30, true},
 		{"much faster in the library, but short", us(0.3, 0.2), 5, true},
 		{"much faster in the library", us(12, 8), 30, true},
 		{"one long graph", us(50, 40), 1, true},
