@@ -59,7 +59,7 @@ func (s *windowRows) isPointwise() bool {
 // Lines are computed one by one if they have at least longLine pixels, which suffice for tiles of
 // rows, or at least shortLine pixels and a filter of at most smallFilter elements, which stays in the
 // second-level cache from line to line. Contiguous taps must have at least shortRow elements.
-const longLine, shortLine, smallFilter, shortRow = 12, 6, 64 << 10, 8
+const longLine, shortLine, smallFilter, shortRow = 12, 4, 64 << 10, 3
 
 // padded returns the number of elements of an input line with the padding that windows cover.
 func (s *windowRows) padded() int {
@@ -307,18 +307,24 @@ func (s *windowRows) wholeWindow(dst []float32, at int) {
 	from := s.x[(rest/s.out.dim[1]*s.in.dim[1]*s.in.dim[2]+cols.place(cols.lo))*c:]
 	for ky := rows.lo; ky < rows.hi; ky++ {
 		to, src := dst[(ky*w.kernelW+cols.lo)*c:][:n], from[rows.place(ky)*s.in.dim[2]*c:][:n]
-		if n > fewFloats {
-			copy(to, src)
-			continue
-		}
-		for i := range to {
-			to[i] = src[i]
-		}
+		copyFew(to, src)
 	}
 }
 
-// fewFloats is the number of floats up to which a loop copies faster than a call of copy.
-const fewFloats = 8
+// copyFew is copy of as many floats, without a call for at most 8.
+func copyFew(dst, src []float32) {
+	switch n := len(dst); {
+	case n > 8:
+		copy(dst, src)
+	case n >= 4:
+		first, last := *(*[4]float32)(src), *(*[4]float32)(src[n-4:])
+		*(*[4]float32)(dst), *(*[4]float32)(dst[n-4:]) = first, last
+	default:
+		for i := range dst {
+			dst[i] = src[i]
+		}
+	}
+}
 
 // window copies elements [k, k+len(dst)) of the window of an output pixel. Contiguous taps in the
 // input are copied together.

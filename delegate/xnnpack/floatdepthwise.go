@@ -50,10 +50,15 @@ type tapList struct {
 	rows, cols [2]int // the half-open ranges of taps in the list
 }
 
-// Lines of at most narrowLine pixels are computed from a padded copy of the input if windows have
-// more than manyWindowTaps taps. Without padding, nearly every pixel would read another part of its
-// window.
-const narrowLine, manyWindowTaps = 16, 25
+// Lines of at most fewPixels, or of at most narrowLine if windows have more than manyWindowTaps taps, are computed from
+// a padded copy of the input. Without padding, nearly every pixel would read another part of its window.
+const fewPixels, narrowLine, manyWindowTaps = 7, 16, 25
+
+// isNarrow reports whether that is so for a line of the output.
+func (w *window) isNarrow(pixels int) bool {
+	taps := w.kernelH * w.kernelW
+	return taps > 1 && pixels <= fewPixels || taps > manyWindowTaps && pixels <= narrowLine
+}
 
 func (d *depthwiseLines) set(e *reference, n *node) {
 	d.windowRows = e.windowsOf(n)
@@ -93,7 +98,7 @@ func (d *depthwiseLines) paddedSize() (h, v int, ok bool) {
 	w, in, out := d.w, d.in, d.out
 	h, v = (out.dim[1]-1)*w.strideH+(w.kernelH-1)*w.dilationH+1, (out.dim[2]-1)*w.strideW+(w.kernelW-1)*w.dilationW+1
 	padded := h > in.dim[1] || v > in.dim[2] || d.top != 0 || d.left != 0
-	return h, v, padded && out.dim[2] <= narrowLine && w.kernelH*w.kernelW > manyWindowTaps &&
+	return h, v, padded && w.isNarrow(out.dim[2]) &&
 		times(in.dim[0], h, v, in.dim[3]) <= times(maxPadded, in.numel())
 }
 
