@@ -17,6 +17,9 @@ run() {
 if [ "$(go env GOARCH)" = amd64 ]; then
 	if grep -qw avx2 /proc/cpuinfo; then
 		run GODEBUG=cpu.avx512f=off ETRUN_WANT_LEVEL=avx2
+		if grep -qw avx_vnni /proc/cpuinfo; then
+			run GODEBUG=cpu.avx512f=off,cpu.avxvnni=off ETRUN_WANT_LEVEL=avx2
+		fi
 	fi
 	run GODEBUG=cpu.avx2=off ETRUN_WANT_LEVEL=go
 fi

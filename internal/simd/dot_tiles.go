@@ -5,6 +5,9 @@ import "golang.org/x/sys/cpu"
 // vnni reports the dot products of AVX-512.
 func vnni() bool { return avx512 && cpu.X86.HasAVX512VNNI }
 
+// vnni256 reports the dot products of AVX-VNNI, where those of AVX-512 are not in use.
+func vnni256() bool { return avxVNNI && avx2() && !vnni() }
+
 // dotProducts reports NEON's dot products.
 func dotProducts() bool { return neon && cpu.ARM64.HasASIMDDP }
 
@@ -23,6 +26,10 @@ var (
 		2: {{8, vnni8x32}, {4, vnni4x32}, {2, vnni2x32}, {1, vnni1x32}},
 		1: {{8, vnni8x16}, {4, vnni4x16}, {2, vnni2x16}, {1, vnni1x16}},
 	}
+	dot256Tiles = [...][]tileOf[dotFunc]{
+		4: {{1, dot256x1x64}},
+		1: {{6, dot256x6x16}, {4, dot256x4x16}, {2, dot256x2x16}, {1, dot256x1x16}},
+	}
 	maddTiles   = [][]tileOf[dotFunc]{1: {{4, madd4x16}, {2, madd2x16}, {1, madd1x16}}}
 	sdotTiles   = [][]tileOf[dotFunc]{1: {{4, sdot4x16}, {1, sdot1x16}}}
 	smullTiles  = [][]tileOf[dotFunc]{1: {{2, smull2x16}, {1, smull1x16}}}
@@ -31,7 +38,8 @@ var (
 		2: {{4, nibble512x4x32}, {1, nibble512x1x32}},
 		1: {{4, nibble512x4x16}, {1, nibble512x1x16}},
 	}
-	nibbleRows = [][]tileOf[nibbleFunc]{1: {{1, nibble1x16}}}
+	nibble256Tiles = [][]tileOf[nibbleFunc]{1: {{2, nibble256x2x16}, {1, nibble256x1x16}}}
+	nibbleRows     = [][]tileOf[nibbleFunc]{1: {{1, nibble1x16}}}
 )
 
 // dotTiles are the tiles for this processor.
@@ -39,6 +47,8 @@ func dotTiles() [][]tileOf[dotFunc] {
 	switch {
 	case vnni():
 		return vnniTiles[:]
+	case vnni256():
+		return dot256Tiles[:]
 	case dotProducts():
 		return sdotTiles
 	case neon:
@@ -47,20 +57,20 @@ func dotTiles() [][]tileOf[dotFunc] {
 	return maddTiles
 }
 
-// width is how many of n panels a tile of so many rows takes.
-func width(rows, n int) int {
+// width is how many of n panels a tile of so many rows takes; only those of bytes take four without AVX-512.
+func width(rows, n int, bytes bool) int {
 	switch {
-	case !vnni():
-		return 1
-	case rows == 1 && n >= 4:
+	case rows == 1 && n >= 4 && (vnni() || vnni256() && bytes):
 		return 4
+	case vnni():
+		return min(n, 2)
 	}
-	return min(n, 2)
+	return 1
 }
 
 // dotRows is how many rows of weights a panel holds side by side: two of words, or four of bytes.
 func dotRows() int {
-	if avx2() && !vnni() {
+	if avx2() && !vnni() && !vnni256() {
 		return 2
 	}
 	return dotGroup
@@ -70,7 +80,7 @@ func dotRows() int {
 func (w *DotWeights) multiply(c []int32, ldc int, a []uint8, rows, off []int, lo, hi int, flip uint32) {
 	groups, size, tiles := w.groups(), w.panel(), dotTiles()
 	for p := lo; p < hi; {
-		n := width(len(rows), hi-p)
+		n := width(len(rows), hi-p, true)
 		for i := 0; i < len(rows); {
 			t := largest(tiles[n], len(rows)-i)
 			t.f(groups, &a[0], &rows[i], &off[0], len(off), &w.panels[p*size], size, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
@@ -82,11 +92,14 @@ func (w *DotWeights) multiply(c []int32, ldc int, a []uint8, rows, off []int, lo
 
 func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, zeros []int32, lo, hi int, flip uint32) {
 	size, tiles := w.panel(), nibbleRows
-	if vnni() {
+	switch {
+	case vnni():
 		tiles = nibbleTiles[:]
+	case vnni256():
+		tiles = nibble256Tiles
 	}
 	for p := lo; p < hi; {
-		n := width(len(rows), hi-p)
+		n := width(len(rows), hi-p, false)
 		for i := 0; i < len(rows); {
 			t := largest(tiles[n], len(rows)-i)
 			t.f(w.blocks(), &a[0], &rows[i], &zeros[i], w.Groups, w.K, &w.panels[p*size], size, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)

@@ -7,12 +7,15 @@ import "testing"
 // EachLevel calls f with every instruction set that the machine has in use, the largest
 // first, and "go" last.
 func EachLevel(f func(level string)) {
-	v, w := vector, avx512
-	defer func() { vector, avx512 = v, w }()
+	v, w, n := vector, avx512, avxVNNI
+	defer func() { vector, avx512, avxVNNI = v, w, n }()
 	if w {
 		f("avx512")
 	}
-	if avx512 = false; v {
+	if avx512 = false; n {
+		f("avx2 with VNNI")
+	}
+	if avxVNNI = false; v {
 		f("avx2")
 	}
 	vector = false

@@ -18,6 +18,9 @@ var vector = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 // conversions and activations use it: the rest is bound by memory.
 var avx512 = vector && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW
 
+// avxVNNI reports the dot products of processors without AVX-512.
+var avxVNNI = vector && cpu.X86.HasAVXVNNI
+
 var level = chosenLevel()
 
 func chosenLevel() string {

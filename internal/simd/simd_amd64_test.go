@@ -14,9 +14,9 @@ func TestLowerLevels(t *testing.T) {
 	if !vector {
 		t.Skip("no vectors here, or a run at the lowest level")
 	}
-	levels := []struct{ want, features string }{{"avx2", "cpu.avx512f=off"}, {"go", "cpu.avx2=off"}}
+	levels := []struct{ want, features string }{{"avx2", "cpu.avx512f=off"}, {"avx2", "cpu.avx512f=off,cpu.avxvnni=off"}, {"go", "cpu.avx2=off"}}
 	for _, l := range levels {
-		t.Run(l.want, func(t *testing.T) {
+		t.Run(l.features, func(t *testing.T) {
 			// TestGuard goes over the levels itself.
 			args := []string{"-test.skip=^(TestLowerLevels|TestGuard)$", "-test.failfast"}
 			if testing.Short() {

@@ -9,8 +9,9 @@ const (
 
 // NEON is part of every arm64 processor.
 const (
-	vector = true
-	avx512 = false
-	neon   = true
-	level  = "neon"
+	vector  = true
+	avx512  = false
+	avxVNNI = false
+	neon    = true
+	level   = "neon"
 )

@@ -7,7 +7,8 @@ const (
 	tapsBlock = 1
 	level     = "go"
 
-	vector = false
-	avx512 = false
-	neon   = false
+	vector  = false
+	avx512  = false
+	avxVNNI = false
+	neon    = false
 )

@@ -106,6 +106,21 @@ func divLanes(n int, dst, a, b *float32)
 //go:noescape
 func divRows(rows, n int, dst, a, b *float32)
 
+func dot256x1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func dot256x1x64(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func dot256x2x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func dot256x4x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func dot256x6x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
 //go:noescape
 func dotLanes(n int, x, y *float32) (ret float32)
 
@@ -335,6 +350,12 @@ func negLanes(n int, dst, src *float32)
 
 //go:noescape
 func nibble1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
+
+func nibble256x1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
+}
+
+func nibble256x2x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
+}
 
 func nibble512x1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
 }

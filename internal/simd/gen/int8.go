@@ -30,6 +30,8 @@ var dotSets = []set{
 	{"dot512_amd64", "Tiles of products of 8-bit elements for AVX-512 with VNNI.",
 		dotTiles("vnni", vnniTile, dotTile{8, 2}, dotTile{4, 2}, dotTile{2, 2}, dotTile{1, 4}, dotTile{1, 2},
 			dotTile{8, 1}, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
+	{"dot256_amd64", "Tiles of products of 8-bit elements for AVX-VNNI.",
+		dotTiles("dot256x", dot256Tile, dotTile{6, 1}, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 4}, dotTile{1, 1})},
 	{"dot_amd64", "Tiles of products of 8-bit elements for AVX2.",
 		dotTiles("madd", maddTile, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
 	{"dot_arm64", "Tiles of products of 8-bit elements for NEON, with its dot products and without.",
@@ -81,6 +83,49 @@ func vnniTile(d dotTile, f *frame) string {
 		}
 	}
 	return amd64Segments(lines(before), lines(product), lines(after, "VZEROUPPER\nRET"), 64)
+}
+
+// dot256Tile has two registers of sums for each panel of a row, from Y0 on, a panel's weights in Y12 and Y13 and an
+// activation in Y14.
+func dot256Tile(d dotTile, f *frame) string {
+	before := amd64RowPointers(f, d.rows) + "VBROADCASTSS " + f.at("flip") + ", Y15\n" +
+		f.arguments("MOVQ", "off", "BX", "t", "DX", "b", "DI", "ldb", "SI") + "ADDQ $64, DI\n"
+	if d.panels == 4 {
+		before += "LEAQ (SI)(SI*2), R12\n"
+	}
+	product, after := "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
+	for p := range d.panels {
+		product += fmt.Sprintf("VMOVDQU %s, Y12\nVMOVDQU 32%[1]s, Y13\n", panelAddress(p))
+		for r := range d.rows {
+			if p == 0 {
+				product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), Y14\nVPXOR Y15, Y14, Y14\n", 8+r)
+			}
+			for v := range 2 {
+				product += vexDot(12+v, 14, 2*(r*d.panels+p)+v)
+			}
+		}
+	}
+	for r := range d.rows {
+		for v := range 2 * d.panels {
+			acc := 2*r*d.panels + v
+			before += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", acc)
+			after += fmt.Sprintf("VMOVDQU Y%d, %s(DX)\n", acc, offset(32*v))
+		}
+		if r < d.rows-1 {
+			after += "ADDQ R8, DX\n"
+		}
+	}
+	return amd64Segments(lines(before), lines(product), lines(after, "VZEROUPPER\nRET"), 64)
+}
+
+// vexDot is VPDPBUSD of AVX-VNNI, whose encoding the assembler does not know: it adds products of signed bytes of Y(b) and
+// unsigned ones of Y(a) to Y(acc).
+func vexDot(b, a, acc int) (text string) {
+	third := 0x42 | (acc>>3^1)<<7 | (b>>3^1)<<5
+	for _, code := range []int{0xc4, third, (a^15)<<3 | 5, 0x50, 0xc0 | acc&7<<3 | b&7} {
+		text += fmt.Sprintf("BYTE $0x%02x\n", code)
+	}
+	return text
 }
 
 // maddTile multiplies 16-bit pairs: two rows of weights by two activations that are shuffled

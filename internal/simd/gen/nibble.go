@@ -20,6 +20,7 @@ func nibbleTiles(name string, write func(d dotTile, f *frame) string, list ...do
 var nibbleSets = []set{
 	{"nibble512_amd64", "Tiles of products with 4-bit weights for AVX-512 with VNNI.",
 		nibbleTiles("nibble512x", nibble512, dotTile{4, 2}, dotTile{1, 4}, dotTile{1, 2}, dotTile{4, 1}, dotTile{1, 1})},
+	{"nibble256_amd64", "Tiles of products with 4-bit weights for AVX-VNNI.", nibbleTiles("nibble256x", nibble256, dotTile{2, 1}, dotTile{1, 1})},
 	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleAVX2, dotTile{1, 1})},
 }
 
@@ -58,6 +59,33 @@ func nibble512(d dotTile, f *frame) string {
 			finish += fmt.Sprintf("VPMULLD %s, Z24, Z25\nVPSUBD Z25, Z%d, Z%[2]d\nVCVTDQ2PS Z%[2]d, Z%[2]d\nVMULPS 64%[1]s, Z%[2]d, Z%[2]d\n"+
 				"VADDPS Z%[2]d, Z%d, Z%[3]d\n", panelAddress(p), 8+acc, acc)
 			after += fmt.Sprintf("VMOVUPS Z%d, %s(DX)\n", acc, offset(64*p))
+		}
+		if r < d.rows-1 {
+			after += "ADDQ R8, DX\n"
+		}
+	}
+	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"))
+}
+
+// nibble256 has two registers of float sums for each row from Y0 on, of whole ones from Y4 on, and weights from Y8 on: lower
+// halves, then upper ones.
+func nibble256(d dotTile, f *frame) string {
+	before := nibbleArguments(f, d.rows) + "VBROADCASTSS " + f.at("flip") + ", Y15\nMOVL $0xf0f0f0f0, AX\nVMOVD AX, X14\nVPBROADCASTD X14, Y14\n"
+	start, product, finish, after := "", "", "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
+	for v := range 2 {
+		product += fmt.Sprintf("VMOVDQU %d(DI), Y%d\nVPAND Y14, Y%[2]d, Y%d\nVPSLLD $4, Y%[2]d, Y%[2]d\nVPAND Y14, Y%[2]d, Y%[2]d\n", 32*v, 8+v, 10+v)
+	}
+	for r := range d.rows {
+		product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), Y12\nVPXOR Y15, Y12, Y12\nVPBROADCASTD 4(R%[1]d)(AX*1), Y13\nVPXOR Y15, Y13, Y13\n", 8+r)
+		finish += fmt.Sprintf("VPBROADCASTD %d(R13), Y12\n", 4*r)
+		for v := range 2 {
+			acc := 2*r + v
+			before += fmt.Sprintf("VXORPS Y%d, Y%[1]d, Y%[1]d\n", acc)
+			start += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", 4+acc)
+			product += vexDot(8+v, 12, 4+acc) + vexDot(10+v, 13, 4+acc)
+			finish += fmt.Sprintf("VPMULLD %d(DI), Y12, Y13\nVPSUBD Y13, Y%d, Y%[2]d\nVCVTDQ2PS Y%[2]d, Y%[2]d\nVMULPS %d(DI), Y%[2]d, Y%[2]d\n"+
+				"VADDPS Y%[2]d, Y%[4]d, Y%[4]d\n", 32*v, 4+acc, 64+32*v, acc)
+			after += fmt.Sprintf("VMOVUPS Y%d, %s(DX)\n", acc, offset(32*v))
 		}
 		if r < d.rows-1 {
 			after += "ADDQ R8, DX\n"
