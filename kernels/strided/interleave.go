@@ -29,7 +29,7 @@ func interleave[T tensor.Element](dst, src []T, n, rows, stride int) {
 		}
 	case 3:
 		c := src[2*stride:][:n]
-		if tensor.TypeOf[T]().Size() == 4 {
+		if n >= minTile && tensor.TypeOf[T]().Size() == 4 {
 			simd.Zip3(floats(dst), floats(a), floats(b), floats(c))
 			return
 		}

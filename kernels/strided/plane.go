@@ -51,7 +51,7 @@ func (s *Copier) choosePlane() {
 	default:
 		s.plane.form = lines
 	}
-	if s.plane.form == lines && s.elem == 4 && q.n == 2 && interleaves(p, q) {
+	if s.plane.form == lines && s.elem == 4 && q.n == 2 && p.n >= minTile && interleaves(p, q) {
 		s.choosePairs()
 		return
 	}
@@ -153,18 +153,18 @@ func (w *plan) Range(_, lo, hi int) {
 
 func copyUnits[T tensor.Element](w *plan, lo, hi int) {
 	d, t := tensor.View[T](w.dst.Data), tensor.View[T](w.src.Data)
-	pl, at := w.plane, cursor{dst: w.dst.Offset, src: w.src.Offset}
+	pl, at := &w.plane, cursor{dst: w.dst.Offset, src: w.src.Offset}
 	n := pl.units()
 	at.seek(w.outside, lo/n)
 	for i := lo % n; lo < hi; i = 0 {
 		k := min(n-i, hi-lo)
-		part, from := pl, pl.p
+		p, q, from := pl.p, pl.q, pl.p
 		if pl.outQ {
-			part.q.n, from = k, pl.q
+			q.n, from = k, q
 		} else {
-			part.p.n = k
+			p.n = k
 		}
-		copyPlane(&part, d[at.dst+i*from.dst:], t, at.src+i*from.src)
+		copyPlane(pl, d[at.dst+i*from.dst:], t, at.src+i*from.src, p, q)
 		lo += k
 		at.next(w.outside)
 	}
@@ -202,10 +202,9 @@ func (c *cursor) next(dims []dim) {
 	}
 }
 
-// copyPlane copies one plane, or a part of it, to the start of dst, from src[at]. Negative strides
-// reach before at.
-func copyPlane[T tensor.Element](pl *plane, dst, src []T, at int) {
-	p, q := pl.p, pl.q
+// copyPlane copies p by q of a plane to the start of dst, from src[at]. Negative strides reach before
+// at.
+func copyPlane[T tensor.Element](pl *plane, dst, src []T, at int, p, q dim) {
 	switch pl.form {
 	case rows:
 		size := len(tensor.BytesOf(dst[:1]))
