@@ -48,8 +48,8 @@ var goFactors = [...]struct {
 	upTo   time.Duration
 	factor float64
 }{
-	{20 * time.Microsecond, 1.25},
-	{50 * time.Microsecond, 1.1},
+	{20 * time.Microsecond, 1.12},
+	{50 * time.Microsecond, 1.05},
 	{time.Millisecond, 0.97},
 	{math.MaxInt64, 1.07},
 }

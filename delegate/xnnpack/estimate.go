@@ -160,6 +160,9 @@ func (e *estimator) transposeTime(n *node, r rate, in shape, perm []int) float64
 	case matrices == 0:
 		return e.elementTime(n, rates["Copy"]) * elements
 	}
+	if bits := e.Values[n.Out[0]].Datatype.info().bits; e.engine == byGo && bits == 32 && shorter <= 3 {
+		return turnFew*elements + turnFewMatrix*float64(matrices)
+	}
 	time, narrow, long := turnTime[e.engine], turnNarrow[e.engine], turnLong
 	if e.isShort(n) {
 		time, narrow, long = turnShort[e.engine], turnNarrowShort[e.engine], turnLongShort

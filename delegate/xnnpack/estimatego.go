@@ -8,7 +8,7 @@ const (
 	goRowCols   = 128 // columns
 	goConverted = 0.1 // per 16-bit element
 	goCodes     = 105 // per function of two 8-bit operands
-	goRepeat    = 10  // per function of two operands of which one is repeated
+	goRepeat    = 50  // per function of two operands of which one is repeated
 )
 
 // isDepthwise reports whether a node is a depthwise convolution with one output channel per input

@@ -37,6 +37,9 @@ var (
 	turnNarrow, turnNarrowShort = pair{1, 1.7}, pair{2.7, 1.75}
 	turnLong, turnLongShort     = pair{0.8, 0.8}, pair{2.7, 0.75} // turnNarrow if the other side is at least longMatrix
 	turnMatrix                  = pair{10, 45}
+
+	// The same of two or three rows of 32-bit elements in the Go engine, which has loops for them.
+	turnFew, turnFewMatrix = 0.1, 12.0
 )
 
 const (
@@ -76,11 +79,11 @@ var rates = map[string]rate{
 	"StaticResizeBilinear2D": {start: pair{10, 20}, element: pair{0.34, 0.19}},
 	"ResizeBilinearToPlanes": {start: pair{byGo: 20}, element: pair{byGo: 0.55}},
 
-	"StaticTranspose":   {start: pair{4, 22}, element: pair{0.06, 0.11}, codes: pair{0.02, 0.02}, row: pair{1.5, 4.1}},
-	"Rearrange":         {start: pair{byGo: 22}, element: pair{byGo: 0.11}, codes: pair{byGo: 0.02}, row: pair{byGo: 4.1}},
+	"StaticTranspose":   {start: pair{4, 22}, element: pair{0.06, 0.075}, codes: pair{0.02, 0.02}, row: pair{1.5, 0.6}},
+	"Rearrange":         {start: pair{byGo: 22}, element: pair{byGo: 0.075}, codes: pair{byGo: 0.02}, row: pair{byGo: 0.6}},
 	"StaticReshape":     {element: pair{0.073, 0.073}, codes: pair{0.01, 0.009}},
 	"Copy":              {element: pair{0.075, 0.073}, codes: pair{0.01, 0.009}},
-	"StaticSlice":       {start: pair{0, 10}, element: pair{0.08, 0.075}, codes: pair{0.02, 0.02}, row: pair{2.1, 4.7}},
+	"StaticSlice":       {start: pair{0, 10}, element: pair{0.08, 0.075}, codes: pair{0.02, 0.02}, row: pair{2.1, 0.5}},
 	"StaticConstantPad": {start: pair{10, 30}, element: pair{0.02, 0.11}, codes: pair{0.01, 0.03}, row: pair{8.7, 0}},
 	"Concatenate2":      {start: pair{12, 15}, element: pair{0.06, 0.06}, codes: pair{0.015, 0.015}, row: pair{1.4, 0.9}},
 	"Concatenate3":      {start: pair{16, 15}, element: pair{0.06, 0.06}, codes: pair{0.015, 0.015}, row: pair{1.4, 0.9}},
@@ -91,13 +94,13 @@ var rates = map[string]rate{
 	convertTo8:          {start: pair{0, 38}, codes: pair{0.04, 0.127}},
 	convertRowsTo8:      {start: pair{9, 55}, codes: pair{0.13, 0.25}, row: pair{20, 30}},
 
-	"Add":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 5.5}},
-	"Subtract":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 5.5}},
-	"Multiply":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.195, 0.3}, row: pair{2, 5.5}},
-	"Div":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
-	"Maximum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
-	"Minimum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
-	"PReLU":                {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
+	"Add":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 2}},
+	"Subtract":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 2}},
+	"Multiply":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.195, 0.3}, row: pair{2, 2}},
+	"Div":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 2}},
+	"Maximum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 2}},
+	"Minimum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 2}},
+	"PReLU":                {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 2}},
 	"Clamp":                {start: pair{0, 14}, element: pair{0.073, 0.073}, codes: pair{0.0145, 0.0155}},
 	"Hardswish":            {start: pair{0, 14}, element: pair{0.074, 0.115}},
 	"SquareRoot":           {start: pair{0, 14}, element: pair{0.122, 0.17}},

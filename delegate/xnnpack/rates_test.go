@@ -166,6 +166,41 @@ func rateSamples() (list []rateSample) {
 		m.node("StaticSlice", []int{x}, []int{y}, func(n *node) { *params[sliceParams](n) = sliceParams{make([]int, 4), []int{1, 28, 28, 48}} })
 		return m.done(y)
 	})
+	for _, channels := range []int{2, 4, 8, 16, 48} {
+		add("StaticSlice of rows", func(m *maker) *graph {
+			x, y := m.input(fp32, 1, 28, 28, 2*channels), m.value(fp32, 1, 28, 28, channels)
+			sizes := []int{1, 28, 28, channels}
+			m.node("StaticSlice", []int{x}, []int{y}, func(n *node) { *params[sliceParams](n) = sliceParams{make([]int, 4), sizes} })
+			return m.done(y)
+		})
+		for _, name := range []string{"Multiply", "PReLU"} {
+			add(name+" of channels", func(m *maker) *graph {
+				x, c, y := m.input(fp32, 1, 28, 28, channels), m.constant(fp32, 0, channels), m.value(fp32, 1, 28, 28, channels)
+				m.node(name, []int{x, c}, []int{y})
+				return m.done(y)
+			})
+		}
+	}
+	for _, dims := range [][]int{{1, 16, 8, 8}, {1, 28, 4, 32}, {4, 31, 8, 16}} {
+		add("StaticTranspose of rows", func(m *maker) *graph {
+			x, y := m.input(fp32, dims...), m.value(fp32, dims[0], dims[2], dims[1], dims[3])
+			m.node("StaticTranspose", []int{x}, []int{y}, func(n *node) { params[transposeParams](n).perm = []int{0, 2, 1, 3} })
+			return m.done(y)
+		})
+	}
+	for _, perm := range [][]int{toChannelsLast, toChannelsFirst} {
+		for _, s := range [][2]int{{2, 28}, {3, 16}, {3, 56}, {3, 224}, {4, 28}, {16, 28}} {
+			add("StaticTranspose of images", func(m *maker) *graph {
+				in := shapeOf(1, s[0], s[1], s[1])
+				if perm[1] == 3 {
+					in = shapeOf(1, s[1], s[1], s[0])
+				}
+				x, y := m.input(fp32, in.dims()...), m.value(fp32, in.permuted(perm).dims()...)
+				m.node("StaticTranspose", []int{x}, []int{y}, func(n *node) { params[transposeParams](n).perm = perm })
+				return m.done(y)
+			})
+		}
+	}
 	add("StaticConstantPad", func(m *maker) *graph {
 		x, y := m.input(fp32, 1, 28, 28, 96), m.value(fp32, 1, 30, 30, 96)
 		m.node("StaticConstantPad", []int{x}, []int{y}, func(n *node) { pad := []int{0, 1, 1, 0}; *params[padParams](n) = padParams{pad, pad, 0} })
