@@ -153,14 +153,18 @@ func (e *estimator) elementTime(n *node, r rate) float64 {
 // transposeTime returns the time to copy rows of a permuted shape that stay contiguous, or to transpose matrices.
 func (e *estimator) transposeTime(n *node, r rate, in shape, perm []int) float64 {
 	y := e.shapes[n.Out[0]]
-	elements, rows, matrices, shorter := float64(y.numel()), 0, 0, 0
-	switch rows, matrices, shorter = transposeRuns(in, perm); {
+	elements, rows, matrices, shorter, few := float64(y.numel()), 0, 0, 0, false
+	switch rows, matrices, shorter, few = transposeRuns(in, perm); {
 	case rows > 0:
-		return e.elementTime(n, r)*elements + r.row[e.engine]*float64(rows)
+		row := r.row[e.engine]
+		if e.engine == byGo && y.numel() <= 4*rows { // copied like elements
+			row = turnShortRow
+		}
+		return e.elementTime(n, r)*elements + row*float64(rows)
 	case matrices == 0:
 		return e.elementTime(n, rates["Copy"]) * elements
 	}
-	if bits := e.Values[n.Out[0]].Datatype.info().bits; e.engine == byGo && bits == 32 && shorter <= 3 {
+	if bits := e.Values[n.Out[0]].Datatype.info().bits; few && e.engine == byGo && bits == 32 {
 		return turnFew*elements + turnFewMatrix*float64(matrices)
 	}
 	time, narrow, long := turnTime[e.engine], turnNarrow[e.engine], turnLong
@@ -182,8 +186,9 @@ func (e *estimator) transposeTime(n *node, r rate, in shape, perm []int) float64
 }
 
 // transposeRuns classifies a transpose. It returns the number of rows that stay contiguous, or the
-// number of transposed matrices and their shorter side. All are 0 if no element moves.
-func transposeRuns(in shape, perm []int) (rows, matrices, shorter int) {
+// number of transposed matrices and their shorter side. All are 0 if no element moves. few is set for matrices of two or
+// three dense rows or columns that follow each other.
+func transposeRuns(in shape, perm []int) (rows, matrices, shorter int, few bool) {
 	type run struct{ first, last, size int } // of input dimensions
 	var memory [xnn.MaxDims]run
 	runs := memory[:0]
@@ -202,7 +207,7 @@ func transposeRuns(in shape, perm []int) (rows, matrices, shorter int) {
 		}
 	}
 	if len(runs) < 2 {
-		return 0, 0, 0
+		return 0, 0, 0, false
 	}
 	inner, outer := runs[len(runs)-1], runs[0]
 	for _, r := range runs {
@@ -211,9 +216,11 @@ func transposeRuns(in shape, perm []int) (rows, matrices, shorter int) {
 		}
 	}
 	if inner == outer {
-		return in.numel() / inner.size, 0, 0
+		return in.numel() / inner.size, 0, 0, false
 	}
-	return 0, in.numel() / (inner.size * outer.size), min(inner.size, outer.size)
+	zips, unzips := inner.size <= fewRows && outer == runs[len(runs)-2], outer.size <= fewRows && inner.last == last(outer.first)
+	few = (zips || unzips) && max(inner.size, outer.size) >= narrowMatrix
+	return 0, in.numel() / (inner.size * outer.size), min(inner.size, outer.size), few
 }
 
 // pieces returns the number of contiguous copies of a concatenation.

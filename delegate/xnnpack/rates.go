@@ -38,12 +38,16 @@ var (
 	turnLong, turnLongShort     = pair{0.8, 0.8}, pair{2.7, 0.75} // turnNarrow if the other side is at least longMatrix
 	turnMatrix                  = pair{10, 45}
 
-	// The same of two or three rows of 32-bit elements in the Go engine, which has loops for them.
+	// Time per row of at most four elements that stays contiguous, in the Go engine.
+	turnShortRow = 1.3
+
+	// Time per element and per matrix of two or three rows of 32-bit elements in the Go engine, which has loops for them.
 	turnFew, turnFewMatrix = 0.1, 12.0
 )
 
 const (
 	narrowMatrix = 8
+	fewRows      = 3 // see turnFew
 	longMatrix   = 512
 	nearTurned   = 1 << 13 // with more 32-bit elements, each takes turnFar longer
 	turnFar      = 0.06
