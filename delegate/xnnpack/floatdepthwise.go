@@ -137,10 +137,19 @@ func (d *depthwiseLines) pad() {
 	}
 }
 
+// finished is about how many elements of the output a merged function is applied to at a time: they stay in the
+// first-level cache.
+const finished = 2048
+
 // Range computes lines [lo, hi) of the output, counted over all images.
 func (d *depthwiseLines) Range(worker, lo, hi int) {
-	for line := lo; line < hi; line++ {
-		d.line(d.work[worker], line)
+	size := d.out.dim[2] * d.out.dim[3]
+	for n := max(1, finished/max(size, 1)); lo < hi; lo += n {
+		n = min(n, hi-lo)
+		for line := lo; line < lo+n; line++ {
+			d.line(d.work[worker], line)
+		}
+		d.node.finish(d.y[lo*size:], n*d.out.dim[2], d.out.dim[3], 0, d.out.dim[3])
 	}
 }
 
@@ -161,7 +170,6 @@ func (d *depthwiseLines) line(lists tapLists, line int) {
 			run, c, c, w.strideW*c, d.node.Min, d.node.Max)
 		ox += run
 	}
-	d.node.finish(d.y[line*width*c:], width, c, 0, c)
 }
 
 // list returns the list of the given taps, from the cache if possible.
