@@ -225,7 +225,8 @@ func transposeRuns(in shape, perm []int) (rows, matrices, shorter int, few bool)
 
 // pieces returns the number of contiguous copies of a concatenation.
 func (e *estimator) pieces(n *node, y shape) int {
-	return y.leading(params[concatenateParams](n).axis) * len(n.In)
+	axis, _ := params[concatenateParams](n).of(y.rank)
+	return y.leading(axis) * len(n.In)
 }
 
 // rows returns the number of runs of elements that a node computes one after the other. A run is a

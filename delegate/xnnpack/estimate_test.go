@@ -145,6 +145,25 @@ func TestFusedForGo(t *testing.T) {
 	}
 }
 
+// An axis that is counted from the innermost dimension is the same axis.
+func TestEstimatedAxis(t *testing.T) {
+	var got [2]estimates
+	for i, axis := range []int{1, -3} {
+		m := newMaker(1)
+		x, y := m.input(fp32, 2, 3, 4, 5), m.value(fp32, 2, 6, 4, 5)
+		m.node("Concatenate2", []int{x, x}, []int{y}, func(n *node) { params[concatenateParams](n).axis = axis })
+		g := m.done(y)
+		s, err := g.declared()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[i] = (Backend{}).estimates(g, s, 1)
+	}
+	if got[0] != got[1] {
+		t.Errorf("estimates %v and %v", got[0], got[1])
+	}
+}
+
 // Threads shorten the runs of large graphs only, those of the library more.
 func TestEstimatesOnThreads(t *testing.T) {
 	for _, rows := range []int{2, 2000} {

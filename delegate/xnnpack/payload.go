@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
@@ -59,13 +60,35 @@ func readPayload(p *delegate.Payload, repair bool) (*graph, error) {
 	if !slices.Contains(identifiers, version) {
 		return nil, payloadError("identifier", "got %q, want one of %q", version, identifiers)
 	}
-	r := &reader{graph: &graph{Version: version, static: len(p.Args) > 0 && areStatic(p.Args), mayRepair: repair, specs: p.Args}, flat: flatbuf.New(flat, base, 0), named: p.Named,
+	r := &reader{graph: &graph{Version: version, mayRepair: repair, specs: p.Args}, flat: flatbuf.New(flat, base, 0), named: p.Named,
 		constants: constants, byID: make(map[uint32]int), views: make(map[int]int), viewed: make(map[int]bool)}
 	root := r.flat.Root()
 	if err := r.read(root); err != nil {
 		return nil, inPayload(err)
 	}
+	r.graph.static = r.graph.areFixed(p.Args)
 	return r.graph, nil
+}
+
+// areFixed reports whether arguments always have the sizes that the graph declares.
+func (g *graph) areFixed(args []*delegate.ArgSpec) bool {
+	if len(args) == 0 || len(args) != len(g.Args) || !areStatic(args) {
+		return false
+	}
+	for i, v := range g.Args[:g.Inputs] {
+		a, declared := args[i], g.Values[v].Shape
+		if len(a.Sizes) > xnn.MaxDims {
+			return false
+		}
+		s := shapeOf(a.Sizes...)
+		for j, d := range a.DimOrder {
+			s.dim[j] = a.Sizes[d]
+		}
+		if s.squeezed() != declared.squeezed() {
+			return false
+		}
+	}
+	return true
 }
 
 // splitHeader returns the FlatBuffer, its offset, and the constant data. A payload without a header

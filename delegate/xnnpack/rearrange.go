@@ -76,7 +76,8 @@ func (f *fuser) elementOperand(n *node) int {
 		return 0
 	case n.Type.isIn(binaryNodes):
 		for i, v := range n.In {
-			if f.shapes[v].numel() == 1 && f.shapes[v].rank <= f.shapes[n.In[1-i]].rank {
+			fixed := f.g.static || f.g.Values[v].isConst()
+			if fixed && f.shapes[v].numel() == 1 && f.shapes[v].rank <= f.shapes[n.In[1-i]].rank {
 				return 1 - i
 			}
 		}
