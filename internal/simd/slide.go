@@ -62,7 +62,10 @@ type slideBlock struct {
 
 // slideIndex is the first column of the window in each lane: in both vectors, 16 or 32 words, and in its own row, for
 // types of 16 lanes.
-type slideIndex struct{ Index, Place [16]int32 }
+type slideIndex struct {
+	Index, Place [16]int32
+	Second       int32 // the first column of the second vector in its own row
+}
 
 // set is the window in lane i of 16, or of 32 words.
 func (x *slideIndex) set(i, index, place int, words bool) {
@@ -103,11 +106,13 @@ func (s *Slider) Plan(w Windows, e SlideElement) bool {
 		n := min(most, w.N-at)
 		s.blocks, s.end = append(s.blocks, w.block(at, n, lanes)), max(s.end, w.blockEnd(at, n, lanes))
 	}
+	s.index.Second = int32(lanes)
 	for i := range most {
 		s.index.set(i, i*w.Stride, i*w.Stride, e.words())
 	}
 	if s.paired = 2*w.N <= lanes && (w.N-1)*w.Stride+w.Kernel <= lanes; s.paired {
 		s.pair[0], s.pairIndex = w.block(0, w.N, lanes), s.index
+		s.pairIndex.Second = 0
 		s.pair[0].Masks[1], s.pair[0].Masks[3] = s.pair[0].Masks[0], s.pair[0].Masks[2]<<w.N
 		for i := range w.N {
 			s.pairIndex.set(w.N+i, lanes+i*w.Stride, i*w.Stride, e.words())
@@ -201,7 +206,7 @@ func (s *Slider) Max(y, x []byte, r *SlideRows) {
 func (s *Slider) HasPlaces() bool { return avx512 && s.element == SlideFloat32 && len(s.blocks) > 0 }
 
 // MaxPlaces is Max of float32 with the places of the elements in a plane, which are smaller than 2^30: those of the first
-// of equal ones, of the last of several NaN.
+// of equal ones, of the last of several NaN. Off must be in ascending order.
 //
 //	at[p*YP+i*YS+j] = Off[t] + i*XS + j*Stride - Pad + b
 func (s *Slider) MaxPlaces(y []byte, at []int64, x []byte, r *SlideRows) {

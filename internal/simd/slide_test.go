@@ -27,6 +27,7 @@ func newSliding(r *rand.Rand, w Windows) *sliding {
 		s.Off[t] = r.IntN(50)
 	}
 	s.Off[len(s.Off)-1] = 50
+	slices.Sort(s.Off)
 	s.YP, s.XP = s.Rows*s.YS+r.IntN(3), 50+s.Rows*s.XS+r.IntN(5)
 	s.end = (s.Planes-1)*s.YP + (s.Rows-1)*s.YS + w.N
 	s.x = newGuarded(r, 50+(s.Planes-1)*s.XP+(s.Rows-1)*s.XS+max(columnsRead(w, SlideFloat32), columnsRead(w, SlideInt8))).data

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Windows that slide over rows, in place. A block is two vectors of columns: the rows of its windows are combined column
 // by column in registers, then the columns, which a permutation selects from both vectors for all windows at a time. The
@@ -153,46 +150,54 @@ func (e *slideElement) combine(op, x, best, mask string) string {
 	return fmt.Sprintf("VMAXPS %s, %s%s, %[1]s\nVFIXUPIMMPS $0, Z31, %[2]s, %[1]s\n", best, x, mask)
 }
 
-// avx512SlidePlaces finds maxima of float32 in Z3 and their places in Z4, row by row: Z5 and Z12 are those of a row. A
-// column replaces them where it is greater or NaN, which becomes +∞, Z6. Where a maximum is +∞ the block is computed
-// again column by column: there NaN may be, of which the last one counts. It is loaded again from its place at the end. A
-// place is that of the tap, Z9, and its column, Z24 and on; at the end that of the window, Z14, and of the row, Z10, are
-// added. Z8 leads from windows that start in padding to their first column. Z7 is -∞, Z13 the places of windows without
-// their block. R14 is at without twice y.
+// avx512SlidePlaces finds maxima of float32 and their places. A column replaces those of the rows above where it is greater
+// or NaN, which becomes +∞, Z6: Z0 and Z1 are the maxima of the columns of both vectors, Z24 and Z25 their places, and
+// Z30, a place behind all others, outside. Z26 and Z27 are places in a row at offset 0. Windows take the columns one after
+// the other, in Z3 and Z4, and of equal ones the place in front. Where a maximum is +∞ the block is computed again column
+// by column: there NaN may be, of which the last one counts. It is loaded again from its place at the end. A place is then
+// that of the tap, Z9, and its column; at the end that of the window, Z14, is added. Z8 leads from windows that start in
+// padding to their first column. Z10 is the place of the row, Z7 is -∞, Z13 the places of windows without their block.
+// R14 is at without twice y.
 var avx512SlidePlaces = func() routine {
 	signature := slideSignature("places", "16", ", at *int64, down int")
 	f := frameOf(signature)
-	setup := avx512SlideSetup(f, floats) + "VMOVDQU32 64(AX), Z13\n" +
-		"MOVL $0xff800000, AX\nVPBROADCASTD AX, Z7\nMOVL $0x7f800000, AX\nVPBROADCASTD AX, Z6\nVPBROADCASTD " + f.at("down") + ", Z11\n" +
-		"MOVQ " + f.at("at") + ", R14\nMOVQ " + f.at("y") + ", AX\nSUBQ AX, R14\nSUBQ AX, R14\n"
-	begin := "VMOVAPS Z7, Z3\nVPBROADCASTD (R8), Z4\nVPADDD Z8, Z4, Z4\nXORL BX, BX\n"
-	tap := "MOVQ (R8)(BX*8), AX\nVPBROADCASTD (R8)(BX*8), Z9\nLEAQ (R12)(AX*4), AX\n" +
-		floats.fetch("max", "(AX)", 0, 0) + floats.fetch("max", "(AX)(R13*1)", 1, 1)
-	row := tap + floats.pick(0, "Z2") + "VMINPS Z6, Z2, Z5\nVPADDD Z8, Z9, Z12\n"
-	for b := 1; b < slideColumns; b++ {
-		row += slideColumn(b, "merge") + floats.pick(b, "Z2") +
-			fmt.Sprintf("VCMPPS $22, Z5, Z2, K5\nVMINPS Z6, Z2, K5, Z5\nVPADDD Z%d, Z9, K5, Z12\n", 24+b)
-		step := "VPADDD Z15, Z24, Z25\n"
-		if b == 1 {
-			step = "VMOVDQA32 Z15, Z25\n"
-		}
-		setup += strings.NewReplacer("Z24", fmt.Sprint("Z", 23+b), "Z25", fmt.Sprint("Z", 24+b)).Replace(step)
+	setup := avx512SlideSetup(f, floats) + "VMOVDQU32 64(AX), Z13\nVPBROADCASTD 128(AX), Z29\n" + avx512Lanes("Z28", "X28") + "VPADDD Z28, Z29, Z29\n" +
+		"MOVL $0xff800000, AX\nVPBROADCASTD AX, Z7\nMOVL $0x7f800000, AX\nVPBROADCASTD AX, Z6\nMOVL $0x7fffffff, AX\nVPBROADCASTD AX, Z30\n" +
+		"VPBROADCASTD " + f.at("down") + ", Z11\nMOVQ " + f.at("at") + ", R14\nMOVQ " + f.at("y") + ", AX\nSUBQ AX, R14\nSUBQ AX, R14\n"
+	address := "MOVQ (R8)(BX*8), AX\nVPBROADCASTD (R8)(BX*8), Z9\nLEAQ (R12)(AX*4), AX\n"
+	first, each := address, address
+	for v, at := range []string{"(AX)", "(AX)(R13*1)"} {
+		first += floats.fetch("max", at, v, v) + fmt.Sprintf("VMINPS Z6, Z%d, Z%[1]d\nVMOVDQA32 Z30, Z%d\nVPADDD Z%d, Z9, K%d, Z%[2]d\n", v, 24+v, 26+v, 1+v)
+		each += floats.fetch("max", at, v, 2) + fmt.Sprintf("VCMPPS $22, Z%d, Z2, K5\nVMINPS Z6, Z2, K5, Z%[1]d\nVPADDD Z%d, Z9, K5, Z%d\n", v, 26+v, 24+v)
 	}
-	block := fmt.Sprintf("VPBROADCASTD %d(DX), Z14\nVPADDD Z13, Z14, Z14\n", slideFrom) +
-		"VPXORD Z8, Z8, Z8\nVPSUBD Z14, Z8, Z5\nVPMAXSD Z5, Z8, Z8\n" + begin + "tap:\n" + row + "merge:\nVCMPPS $30, Z3, Z5, K5\nVMOVAPS Z5, K5, Z3\nVMOVDQA32 Z12, K5, Z4\nINCQ BX\nCMPQ BX, R9\nJLT tap\n" +
-		"VCMPPS $0, Z6, Z3, K5\nKORTESTW K5, K5\nJZ widen\n" +
-		begin + "exactTap:\n" + tap + "MOVQ R10, AX\nVMOVDQA32 Z16, Z12\nexactColumn:\nVMOVDQA32 Z12, Z2\nVPERMI2PS Z1, Z0, Z2\n" +
+	columns := floats.pick(0, "Z3") + "VMOVDQA32 Z16, Z4\nVPERMI2D Z25, Z24, Z4\n"
+	for b := 1; b < slideColumns; b++ {
+		columns += slideColumn(b, "found") + floats.pick(b, "Z2") + fmt.Sprintf("VMOVDQA32 Z%d, Z5\nVPERMI2D Z25, Z24, Z5\n", 16+b) +
+			"VCMPPS $30, Z3, Z2, K5\nVCMPPS $0, Z3, Z2, K6\nVPCMPD $1, Z4, Z5, K6, K6\nKORW K5, K6, K5\nVMOVAPS Z2, K5, Z3\nVMOVDQA32 Z5, K5, Z4\n"
+	}
+	exact := fmt.Sprintf("VPBROADCASTD %d(DX), Z14\nVPADDD Z13, Z14, Z14\n", slideFrom) +
+		"VPXORD Z8, Z8, Z8\nVPSUBD Z14, Z8, Z5\nVPMAXSD Z5, Z8, Z8\nVMOVAPS Z7, Z3\nVPBROADCASTD (R8), Z4\nVPADDD Z8, Z4, Z4\nXORL BX, BX\n" +
+		"exactTap:\n" + address + floats.fetch("max", "(AX)", 0, 0) + floats.fetch("max", "(AX)(R13*1)", 1, 1) +
+		"MOVQ R10, AX\nVMOVDQA32 Z16, Z12\nexactColumn:\nVMOVDQA32 Z12, Z2\nVPERMI2PS Z1, Z0, Z2\n" +
 		"VCMPPS $22, Z3, Z2, K5\nVMINPS Z6, Z2, K5, Z3\nVMOVDQA32 Z9, K5, Z4\nVPADDD Z15, Z9, Z9\nVPADDD Z15, Z12, Z12\n" +
 		"DECQ AX\nJNZ exactColumn\nINCQ BX\nCMPQ BX, R9\nJLT exactTap\n" +
-		"VCMPPS $0, Z6, Z3, K5\nVPADDD Z14, Z4, Z5\nMOVQ SI, AX\n" +
-		"KANDW K3, K5, K6\nVGATHERDPS (AX)(Z5*4), K6, Z3\nADDQ R13, AX\nKANDW K4, K5, K6\nVGATHERDPS (AX)(Z5*4), K6, Z3\n" +
-		"widen:\nVPADDD Z14, Z4, Z4\nVPADDD Z10, Z4, Z4\nVEXTRACTI64X4 $1, Z4, Y5\nVPMOVSXDQ Y4, Z4\nVPMOVSXDQ Y5, Z5\n"
+		"VCMPPS $0, Z6, Z3, K5\nVPADDD Z14, Z4, Z4\nMOVQ SI, AX\n" +
+		"KANDW K3, K5, K6\nVGATHERDPS (AX)(Z4*4), K6, Z3\nADDQ R13, AX\nKANDW K4, K5, K6\nVGATHERDPS (AX)(Z4*4), K6, Z3\n"
+	block := fmt.Sprintf("VPBROADCASTD %d(DX), Z26\nVPADDD Z29, Z26, Z27\nVPADDD Z28, Z26, Z26\n", slideFrom) +
+		"XORL BX, BX\n" + first + "tap:\nINCQ BX\nCMPQ BX, R9\nJGE columns\n" + each + "JMP tap\ncolumns:\n" + columns +
+		"found:\nVCMPPS $0, Z6, Z3, K5\nKORTESTW K5, K5\nJZ widen\n" + exact +
+		"widen:\nVPADDD Z10, Z4, Z4\nVEXTRACTI64X4 $1, Z4, Y5\nVPMOVSXDQ Y4, Z4\nVPMOVSXDQ Y5, Z5\n"
 	store := "LEAQ (DI)(BX*4), BX\nVMOVUPS Z3, K3, (BX)\nLEAQ (R14)(BX*2), R12\nKSHIFTRW $8, K3, K6\n" +
 		"VMOVDQU64 Z4, K3, (R12)\nVMOVDQU64 Z5, K6, 64(R12)\n" + slideSecond(f) +
 		"VMOVUPS Z3, K4, (BX)(AX*1)\nKSHIFTRW $8, K4, K6\nVMOVDQU64 Z4, K4, (R12)(AX*2)\nVMOVDQU64 Z5, K6, 64(R12)(AX*2)\n"
 	return routine{signature, lines(setup) +
 		slideLoops(f, 4, "VPXORD Z10, Z10, Z10\nVPSUBD Z11, Z10, Z10", "VPADDD Z11, Z10, Z10", avx512SlideMasks+block, store)}
 }()
+
+// avx512Lanes makes a register the numbers of its lanes.
+func avx512Lanes(register, low string) string {
+	return fmt.Sprintf("MOVQ $0x0706050403020100, BX\nVMOVQ BX, %[2]s\nMOVQ $0x0f0e0d0c0b0a0908, BX\nVPINSRQ $1, BX, %[2]s, %[2]s\nVPMOVZXBD %[2]s, %[1]s\n", register, low)
+}
 
 // amd64Slide has eight lanes: masks of columns are Y10 and Y11, Y12 that of results, what lies outside is Y14 and Y15.
 // Blocks without padding, whose masks are R14, do without. Columns are combined in Y0 and Y1, windows in Y5; Y8 selects

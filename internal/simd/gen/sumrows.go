@@ -69,7 +69,7 @@ var avx512SumRows = func() routine {
 		exchanged("VSHUFF32X4 $0x88,", "VSHUFF32X4 $0xdd,", 0, 4) + exchanged("VSHUFF32X4 $0x88,", "VSHUFF32X4 $0xdd,", 0, 0)
 	return routine{signature, lines(f.arguments("MOVQ", "rows", "R11", "n", "R8", "dst", "DI", "x", "SI"), "MOVL $0xffff, R10",
 		"MOVQ SI, R9", "ANDQ $~63, SI", "SUBQ SI, R9", "SHRQ $2, R9", "BZHIL R9, R10, AX", "KMOVW AX, K1", "KNOTW K1, K1",
-		"MOVQ $0x0706050403020100, AX", "VMOVQ AX, X10", "MOVQ $0x0f0e0d0c0b0a0908, AX", "VPINSRQ $1, AX, X10, X10", "VPMOVZXBD X10, Z10",
+		avx512Lanes("Z10", "X10"),
 		"VPBROADCASTD R9, Z11", "VPADDD Z11, Z10, Z10", "VPBROADCASTD R8, Z11", "VXORPS Y9, Y9, Y9") +
 		"\nrows:\n" + sums + lines(fold, "VMOVUPS Y0, (DI)", "ADDQ $32, DI", "SUBQ $8, R11", "JNZ rows", "VZEROUPPER", "RET")}
 }()
