@@ -218,10 +218,30 @@ func wantReason(err error, reasons ...error) error {
 // intermediate values next to inaccessible pages.
 func (t *trial) runReference() error {
 	unit := newReference(&image{graph: t.graph, shapes: t.shapes}, delegate.Instance{})
+	for k := range t.sets {
+		set := &t.sets[k]
+		if set.shapes != nil {
+			if err := t.separate(unit, set.shapes); err != nil {
+				return err
+			}
+		}
+		args, err := t.call("reference", unit, set, 0, 0xc3)
+		if err != nil {
+			return err
+		}
+		if args != nil {
+			set.want, set.bounds = detach(args), boundsOf(unit)
+		}
+	}
+	return nil
+}
+
+// separate gives each value between nodes its own memory at the given shapes. Bounds read all values after the run.
+func (t *trial) separate(unit *reference, shapes []shape) error {
 	unit.apart = make(map[int][]byte)
 	for i := range t.graph.Nodes {
 		for _, v := range t.graph.Nodes[i].Out {
-			n := t.graph.Values[v].Datatype.bytes(t.shapes[v])
+			n := t.graph.Values[v].Datatype.bytes(shapes[v])
 			m, err := t.arena.Take(n)
 			if err != nil {
 				return err
@@ -229,16 +249,6 @@ func (t *trial) runReference() error {
 			if unit.apart[v] = m.End(n, 0); t.underrun {
 				unit.apart[v] = m.Start(n, 0)
 			}
-		}
-	}
-	for k := range t.sets {
-		set := &t.sets[k]
-		args, err := t.call("reference", unit, set, 0, 0xc3)
-		if err != nil {
-			return err
-		}
-		if args != nil {
-			set.want, set.bounds = detach(args), boundsOf(unit)
 		}
 	}
 	return nil

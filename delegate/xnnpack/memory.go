@@ -123,13 +123,17 @@ func windowEntries(n *node, out shape) int {
 	switch {
 	case n.Type.tag == tagConvTranspose2d: // tiles end with a row, for each position in a stride
 		places = out.dim[1] * (roundUp(out.dim[2], w.strideW) + w.strideW*tilePlaces)
-	case n.Type.tag == tagConv2d:
+	case n.Type.tag == tagConv2d || n.Type.tag == tagDepthwiseConv2d && w.separates():
 		places = roundUp(places, tilePlaces)
 	case w.dilationW <= 1: // windows share columns
 		return out.dim[1]*(taps+(out.dim[2]-1)*min(w.strideW, w.kernelW)*w.kernelH) + tilePlaces + places
 	}
 	return taps * (places + tilePlaces)
 }
+
+// separates reports whether each group of a depthwise convolution is a separate product: with more taps than the library's
+// kernels have, or with several outputs per channel.
+func (w *window) separates() bool { return w.kernelH*w.kernelW > 25 || w.groupOut > 1 }
 
 // windowScratch returns the size of the accumulators of a depthwise convolution or average pool that
 // needs several passes.
@@ -153,7 +157,7 @@ func depthwiseWeights(g *graph, n *node) int64 {
 	if taps <= onePass && w.groupOut == 1 {
 		return times(roundUp(w.groups, tileChannels), onePass*size+8)
 	}
-	if taps <= 25 && w.groupOut == 1 {
+	if !w.separates() {
 		return times(roundUp(w.groups, tileChannels), 25*size+8)
 	}
 	return times(w.groups, roundUp(w.groupOut, tileOut), taps*tileIn/2+8)
