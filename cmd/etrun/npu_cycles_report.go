@@ -1,10 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -146,7 +145,7 @@ func kindsOf(costs []npu.Cost, t *npu.Timings) []kindCosts {
 			list[i].Share = list[i].Cycles / sum
 		}
 	}
-	slices.SortStableFunc(list, func(a, b kindCosts) int { return cmp.Compare(b.Cycles, a.Cycles) })
+	sort.SliceStable(list, func(i, j int) bool { return list[i].Cycles > list[j].Cycles })
 	return list
 }
 

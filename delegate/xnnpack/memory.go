@@ -467,7 +467,7 @@ func packedInOrder(list []item) (size int64) {
 // gap returns the offset of the smallest gap of at least bytes between live items, or the end of
 // the last item if there is none. If apart is set, it does not use the gap below the first item.
 func gap(live []item, bytes int64, apart bool) int64 {
-	slices.SortFunc(live, func(a, b item) int { return cmp.Compare(a.offset, b.offset) })
+	slices.SortStableFunc(live, func(a, b item) int { return cmp.Compare(a.offset, b.offset) })
 	best, smallest, end := int64(-1), int64(math.MaxInt64), int64(0)
 	for i, it := range live {
 		if free := it.offset - end; (i > 0 || !apart) && free >= bytes && free < smallest {

@@ -3,12 +3,12 @@
 package chart
 
 import (
-	"cmp"
 	_ "embed" // style sheet
 	"fmt"
 	"html"
 	"io"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
@@ -191,7 +191,7 @@ func across(b *strings.Builder, y float64, class string) {
 // largest returns the boxes to draw, the small ones last so that they are on top.
 func largest(boxes []Box) []Box {
 	boxes = slices.Clone(boxes)
-	slices.SortStableFunc(boxes, func(a, b Box) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	sort.SliceStable(boxes, func(i, j int) bool { return boxes[i].Bytes > boxes[j].Bytes })
 	return boxes[:min(len(boxes), maxBoxes)]
 }
 

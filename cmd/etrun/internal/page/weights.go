@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/etrun-go/etrun"
@@ -113,7 +114,7 @@ func (w *weights) list() Weights {
 	for i := range w.rows {
 		l.Total += w.rows[i].Bytes
 	}
-	slices.SortStableFunc(l.Rows, func(a, b Weight) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	sort.SliceStable(l.Rows, func(i, j int) bool { return l.Rows[i].Bytes > l.Rows[j].Bytes })
 	l.Left = max(len(l.Rows)-maxWeights, 0)
 	l.Rows = l.Rows[:len(l.Rows)-l.Left]
 	return l

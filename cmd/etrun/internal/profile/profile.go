@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -147,8 +148,9 @@ func merge(rows []Row) []Row {
 	for i := range list {
 		list[i].settle()
 	}
-	slices.SortStableFunc(list, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(last(&a), last(&b)), cmp.Compare(b.Median, a.Median))
+	sort.SliceStable(list, func(i, j int) bool {
+		a, b := &list[i], &list[j]
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(b.Median, a.Median)) < 0
 	})
 	return list
 }

@@ -5,6 +5,7 @@ package timeline
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/etrun-go/etrun"
@@ -128,7 +129,7 @@ func (t *Timeline) AtPeak() (list []Live) {
 			list = append(list, t.live(i))
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Live) int { return int(min(max(b.Bytes-a.Bytes, -1), 1)) })
+	sort.SliceStable(list, func(i, j int) bool { return list[i].Bytes > list[j].Bytes })
 	return list
 }
 
