@@ -275,8 +275,8 @@ func amplify(n *node, e, most float64) float64 {
 		return 1.5 * e
 	case "Softmax":
 		return 2 * e
-	case "LeakyReLU", "ELU":
-		return e * max(1, math.Abs(float64(params[scalarParams](n).value)))
+	case "LeakyReLU", "ELU": // a small factor of a large one may become 0
+		return (e + denormal) * max(1, math.Abs(float64(params[scalarParams](n).value)))
 	case "Square":
 		return e * (2*most + e)
 	case "Exp":

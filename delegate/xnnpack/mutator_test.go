@@ -219,7 +219,8 @@ func (m *mutator) changeWindow() {
 
 // padding returns a padding for a window of size h, valid or near the limit.
 func (m *mutator) padding(h int) int {
-	return max(0, one(m.r, 0, 1, h/2, h-2, h-1, h, h+1, m.r.IntN(2*h+1)))
+	h = min(h, 1<<30) // windows may be larger than any image
+	return max(0, one(m.r, 0, 1, h/2, h-2, h-1, h, h+1, m.r.IntN(2*max(h, 0)+1)))
 }
 
 func (m *mutator) windowNode() *node {
