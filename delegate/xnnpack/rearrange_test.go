@@ -1,6 +1,7 @@
 package xnnpack
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"testing"
@@ -113,8 +114,10 @@ func TestRearrange(t *testing.T) {
 			}
 			img.Close()
 		}
-		if err := sameBytes(results[1], results[0], g); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
+		for i := g.Inputs; i < len(g.Args); i++ {
+			if got, want := results[1][i].Tensor, results[0][i].Tensor; !bytes.Equal(got.Data, want.Data) {
+				t.Fatalf("seed %d: output %d: got %v, want %v", seed, i-g.Inputs, numbersOf(got), numbersOf(want))
+			}
 		}
 	}
 	if merged < 500 || dropped < merged {
