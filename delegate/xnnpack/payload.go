@@ -77,11 +77,14 @@ func (g *graph) areFixed(args []*delegate.ArgSpec) bool {
 	}
 	for i, v := range g.Args[:g.Inputs] {
 		a, declared := args[i], g.Values[v].Shape
-		if len(a.Sizes) > xnn.MaxDims {
+		if len(a.Sizes) > xnn.MaxDims || len(a.DimOrder) > len(a.Sizes) {
 			return false
 		}
 		s := shapeOf(a.Sizes...)
 		for j, d := range a.DimOrder {
+			if int(d) >= len(a.Sizes) {
+				return false
+			}
 			s.dim[j] = a.Sizes[d]
 		}
 		if s.squeezed() != declared.squeezed() {
