@@ -37,10 +37,16 @@ func BenchmarkRegions(b *testing.B) {
 	}
 }
 
+// raceDetector reports whether the build has the race detector.
+var raceDetector bool
+
 // TestRegionsAllocations bounds what the search for regions allocates for each instruction: at load
 // its time is mostly that of memory.
 func TestRegionsAllocations(t *testing.T) {
-	const most = 30
+	most := 30.0
+	if raceDetector { // it drops objects of pools at random
+		most = 40
+	}
 	p, base, by := regionSearch(t, "testdata/digits/portable.pte")
 	defer p.Close()
 	taken := 0
@@ -52,7 +58,7 @@ func TestRegionsAllocations(t *testing.T) {
 		taken = report.Taken()
 	})
 	if each := n / float64(len(base.ir.Steps)); taken != 1 || each > most {
-		t.Errorf("%d regions, %.1f allocations per instruction, want 1 and at most %d", taken, each, most)
+		t.Errorf("%d regions, %.1f allocations per instruction, want 1 and at most %.0f", taken, each, most)
 	}
 }
 

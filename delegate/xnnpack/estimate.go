@@ -97,8 +97,8 @@ func (e *estimator) rateTime(n *node, r rate) float64 {
 	case n.Type.tag == tagStaticTranspose:
 		return time + e.transposeTime(n, r, e.shapes[n.In[0]], params[transposeParams](n).perm)
 	case n.Type == &rearrangeNode:
-		in, perm := source(params[rearrangeParams](n).flat())
-		return time*float64(len(n.In)) + e.transposeTime(n, r, in, perm)
+		in, perm := source(params[rearrangeParams](n).flat(make([]dimension, 0, manyDims)))
+		return time*float64(len(n.In)) + e.transposeTime(n, r, in, perm[:in.rank])
 	}
 	rows, elements := e.rows(n, y), y.numel()
 	if n.Type.name == "Softmax" {

@@ -24,13 +24,7 @@ func siluElements(_ *node, dst, src []float32) { simd.SiLU(dst, src) }
 //   - Concatenations, transposes and reshapes one after the other become one node.
 func (g *graph) fuseFunctions(shapes []shape) {
 	f := newFuser(g, shapes)
-	for _, merge := range []func(*node){f.untransposed, f.silu, f.function, f.planes, f.rearrange} {
-		for i := range g.Nodes {
-			if n := &g.Nodes[i]; len(n.Out) > 0 {
-				merge(n)
-			}
-		}
-	}
+	f.merge((*fuser).untransposed, (*fuser).silu, (*fuser).function, (*fuser).planes, (*fuser).rearrange)
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n node) bool { return len(n.Out) == 0 })
 	for i := range g.Nodes {
 		g.Nodes[i].at = i
@@ -43,14 +37,14 @@ func (f *fuser) silu(n *node) {
 		return
 	}
 	for i, v := range n.In {
-		x, s := n.In[1-i], f.producer[v]
+		x, s := n.In[1-i], f.values[v].producer
 		if s == nil || s.Type.tag != tagSigmoid || s.In[0] != x || !f.between(v) || f.g.Values[x].Datatype != fp32 || f.g.Values[n.Out[0]].Datatype != fp32 {
 			continue
 		}
 		n.Type, n.In, n.Params = &siluNode, []int{x}, nil
 		s.Out = nil
-		f.readers[x]--
-		f.reader[x] = n
+		f.values[x].readers--
+		f.values[x].reader = n
 		return
 	}
 }
@@ -60,13 +54,13 @@ func (f *fuser) function(n *node) {
 	if n.Type.elements == nil || !f.between(n.In[0]) {
 		return
 	}
-	p := f.producer[n.In[0]]
+	p := f.values[n.In[0]].producer
 	if p == nil || p.then != nil || !p.Type.finishes || !f.all(fp32, p.In[0], p.Out[0], n.Out[0]) {
 		return
 	}
 	then := *n
-	p.then, p.Out = &then, []int{n.Out[0]}
-	f.producer[n.Out[0]] = p
+	p.then, p.Out = &then, n.Out
+	f.values[n.Out[0]].producer = p
 	n.Out = nil
 }
 

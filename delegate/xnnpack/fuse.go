@@ -16,13 +16,7 @@ func (g *graph) fuse(shapes []shape) {
 	g.dropCopies()
 	if slices.ContainsFunc(g.Nodes, node.mayMerge) {
 		f := newFuser(g, shapes)
-		for _, merge := range []func(*node){f.copy, f.pad, f.clamp} {
-			for i := range g.Nodes {
-				if n := &g.Nodes[i]; len(n.Out) > 0 {
-					merge(n)
-				}
-			}
-		}
+		f.merge((*fuser).copy, (*fuser).pad, (*fuser).clamp)
 		g.Nodes = slices.DeleteFunc(g.Nodes, func(n node) bool { return len(n.Out) == 0 })
 	}
 	for i := range g.Nodes {
@@ -55,35 +49,49 @@ func (g *graph) dropCopies() {
 // fuser contains the producer and the readers of each value. A node that has been merged into another
 // has no outputs.
 type fuser struct {
-	g        *graph
-	shapes   []shape
-	producer []*node
-	readers  []int   // number of operands that are the value
-	reader   []*node // the last node that reads it
+	g      *graph
+	shapes []shape
+	values []usage
+}
+
+// usage is what computes and reads a value.
+type usage struct {
+	producer, reader *node // reader is the last one
+	readers          int   // number of operands that are the value
 }
 
 func newFuser(g *graph, shapes []shape) *fuser {
-	n := len(g.Values)
-	f := &fuser{g: g, shapes: shapes, producer: make([]*node, n), readers: make([]int, n), reader: make([]*node, n)}
+	f := &fuser{g: g, shapes: shapes, values: make([]usage, len(g.Values))}
 	for i := range g.Nodes {
 		node := &g.Nodes[i]
 		for _, v := range node.Out {
-			f.producer[v] = node
+			f.values[v].producer = node
 		}
 		for _, v := range node.In {
 			if v != none {
-				f.readers[v]++
-				f.reader[v] = node
+				f.values[v].readers++
+				f.values[v].reader = node
 			}
 		}
 	}
 	return f
 }
 
+// merge applies one rule after the other to all nodes.
+func (f *fuser) merge(rules ...func(f *fuser, n *node)) {
+	for _, rule := range rules {
+		for i := range f.g.Nodes {
+			if n := &f.g.Nodes[i]; len(n.Out) > 0 {
+				rule(f, n)
+			}
+		}
+	}
+}
+
 // between reports whether a value is internal and has one reader.
 func (f *fuser) between(v int) bool {
 	x := &f.g.Values[v]
-	return x.Arg == none && !x.isConst() && f.readers[v] == 1
+	return x.Arg == none && !x.isConst() && f.values[v].readers == 1
 }
 
 // copy removes a copy: the node before it writes the copy's output.
@@ -92,9 +100,9 @@ func (f *fuser) copy(n *node) {
 	if n.Type.tag != tagCopy || !f.between(from) {
 		return
 	}
-	p := f.producer[from]
+	p := f.values[from].producer
 	p.Out[slices.Index(p.Out, from)] = to
-	f.producer[to] = p
+	f.values[to].producer = p
 	n.Out = nil
 }
 
@@ -103,7 +111,7 @@ func (f *fuser) pad(n *node) {
 	if n.Type.tag != tagStaticConstantPad || !f.between(n.Out[0]) || !f.g.padsZeros(n) {
 		return
 	}
-	c := f.reader[n.Out[0]]
+	c := f.values[n.Out[0]].reader
 	if c.Type.tag != tagConv2d && c.Type.tag != tagDepthwiseConv2d || c.In[0] != n.Out[0] || c.Flags&flagSamePadding != 0 {
 		return
 	}
@@ -117,7 +125,7 @@ func (f *fuser) pad(n *node) {
 		return
 	}
 	*c = merged
-	f.reader[n.In[0]] = c
+	f.values[n.In[0]].reader = c
 	n.Out = nil
 }
 
@@ -140,7 +148,7 @@ func (f *fuser) clamp(n *node) {
 	if n.Type.tag != tagClamp || !f.between(n.In[0]) || wantSame(f.g, n, n.In[0], n.Out[0]) != nil {
 		return
 	}
-	p := f.producer[n.In[0]]
+	p := f.values[n.In[0]].producer
 	if p == nil || !p.Type.bounded {
 		return
 	}
@@ -150,7 +158,7 @@ func (f *fuser) clamp(n *node) {
 		return
 	}
 	p.Min, p.Max = merged.Min, merged.Max
-	p.Out = []int{n.Out[0]}
-	f.producer[n.Out[0]] = p
+	p.Out = n.Out
+	f.values[n.Out[0]].producer = p
 	n.Out = nil
 }

@@ -24,7 +24,7 @@ func (g *graph) fuseTables(shapes []shape) { g.fuseTablesBy(shapes, (*tableRegio
 // fusedForGo returns the graph that the Go engine runs, with tables without contents, for estimates. It
 // shares the values and the contents of the nodes, or is the graph itself.
 func (g *graph) fusedForGo(shapes []shape) *graph {
-	if !slices.ContainsFunc(g.Nodes, g.mayFuseForGo) {
+	if !slices.ContainsFunc(g.Nodes, g.mayFuseForGo) && !g.mayRearrange() {
 		return g
 	}
 	c := *g
@@ -36,8 +36,7 @@ func (g *graph) fusedForGo(shapes []shape) *graph {
 
 // mayFuseForGo reports whether a node may become a part of another one, or of a table, in the Go engine.
 func (g *graph) mayFuseForGo(n node) bool {
-	moves := n.Type.tag == tagStaticTranspose || n.Type.tag == tagStaticReshape
-	return n.Type.elements != nil || n.Type.tag == tagResizeBilinear2D || g.static && moves || g.endsTable(n)
+	return n.Type.elements != nil || n.Type.tag == tagResizeBilinear2D || g.endsTable(n)
 }
 
 func (g *graph) fuseTablesBy(shapes []shape, compute func(r *tableRegion, out int) (*[256]uint8, error)) {
@@ -72,7 +71,7 @@ func (f *fuser) table(n *node, compute func(r *tableRegion, out int) (*[256]uint
 	if t, err := compute(&r, n.Out[0]); err == nil {
 		*n = node{Type: &tableNode, In: []int{r.from}, Out: n.Out, Min: -inf, Max: inf, Params: t,
 			DebugHandle: n.DebugHandle, index: n.index, at: n.at}
-		f.readers[r.from]++
+		f.values[r.from].readers++
 	}
 }
 
@@ -88,7 +87,7 @@ type tableRegion struct {
 // bytes and on single constants, element by element.
 func (r *tableRegion) collect(v int) bool {
 	g := r.f.g
-	x, n := &g.Values[v], r.f.producer[v]
+	x, n := &g.Values[v], r.f.values[v].producer
 	if x.Datatype != fp32 || n == nil || r.f.shapes[v] != r.shape || len(r.nodes) == maxTableNodes {
 		return x.Datatype == fp32 && x.isConst() && x.Shape.numel() == 1
 	}

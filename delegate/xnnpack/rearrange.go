@@ -13,7 +13,7 @@ var rearrangeNode = nodeType{name: "Rearrange", check: func(*graph, *node) error
 
 // rearrangeParams are the dimensions of the output as it is copied: some of those of its shape, split or merged.
 type rearrangeParams struct {
-	in   []shape       // of the inputs
+	in   [5]shape      // of the inputs, of which a concatenation has at most five
 	dims [][]dimension // of each dimension of the output, outermost first
 	axis int           // the step of the dimension along which inputs follow each other; 0 for one input
 }
@@ -21,26 +21,41 @@ type rearrangeParams struct {
 // dimension is the n > 1 indices of a dimension, step elements apart in the concatenated inputs.
 type dimension struct{ n, step int }
 
+// mayRearrange reports whether the graph has nodes that rearrange or untransposed may merge.
+func (g *graph) mayRearrange() bool {
+	moves, mergeable := 0, false
+	for i := range g.Nodes {
+		switch n := &g.Nodes[i]; {
+		case n.Type.tag == tagStaticTranspose || n.Type.tag == tagStaticReshape:
+			moves, mergeable = moves+1, true
+		case n.isConcatenate():
+			moves++
+		}
+	}
+	return moves > 1 && mergeable
+}
+
 // rearrange merges a transpose or a reshape into the node before it, which is another one or a concatenation, if a copy of
 // both takes no longer than the two.
 func (f *fuser) rearrange(n *node) {
 	if !f.g.static || n.Type.tag != tagStaticTranspose && n.Type.tag != tagStaticReshape || !f.between(n.In[0]) {
 		return
 	}
-	p := f.producer[n.In[0]]
+	p := f.values[n.In[0]].producer
 	if p == nil {
 		return
 	}
-	before, ok := f.rearranged(p)
-	if !ok {
+	both, ok := f.rearranged(p)
+	if !ok || !both.follow(n, f.shapes[n.Out[0]]) || len(both.flat(make([]dimension, 0, manyDims))) > xnn.MaxDims {
 		return
 	}
-	both := node{Type: &rearrangeNode, In: p.In, Out: n.Out, Params: before, index: p.index, DebugHandle: p.DebugHandle, Min: -inf, Max: inf}
-	if !before.follow(n, f.shapes[n.Out[0]]) || len(before.flat()) > xnn.MaxDims || f.time(&both) > f.time(p)+f.time(n) {
+	old, apart := *p, f.time(p)+f.time(n)
+	*p = node{Type: &rearrangeNode, In: p.In, Out: n.Out, Params: both, index: p.index, DebugHandle: p.DebugHandle, Min: -inf, Max: inf}
+	if f.time(p) > apart {
+		*p = old
 		return
 	}
-	*p = both
-	f.producer[n.Out[0]] = p
+	f.values[n.Out[0]].producer = p
 	n.Out = nil
 }
 
@@ -50,7 +65,7 @@ func (f *fuser) untransposed(n *node) {
 	if n.Type.tag != tagStaticTranspose || !f.between(n.In[0]) {
 		return
 	}
-	op := f.producer[n.In[0]]
+	op := f.values[n.In[0]].producer
 	if op == nil {
 		return
 	}
@@ -58,13 +73,13 @@ func (f *fuser) untransposed(n *node) {
 	if at == none || !f.between(op.In[at]) {
 		return
 	}
-	first := f.producer[op.In[at]]
+	first := f.values[op.In[at]].producer
 	if first == nil || first.Type.tag != tagStaticTranspose || !undoes(params[transposeParams](n).perm, params[transposeParams](first).perm) {
 		return
 	}
 	op.In, op.Out = slices.Clone(op.In), n.Out // estimates share the slices of the graph
 	op.In[at] = first.In[0]
-	f.producer[n.Out[0]], f.reader[first.In[0]] = op, op
+	f.values[n.Out[0]].producer, f.values[first.In[0]].reader = op, op
 	first.Out, n.Out = nil, nil
 }
 
@@ -114,16 +129,16 @@ func (f *fuser) rearranged(p *node) (*rearrangeParams, bool) {
 		return nil, false
 	}
 	in := f.shapes[p.In[0]]
-	r := &rearrangeParams{in: []shape{in}, dims: denseDims(in)}
+	r := &rearrangeParams{in: [5]shape{in}, dims: denseDims(in)}
 	return r, r.follow(p, f.shapes[p.Out[0]])
 }
 
 // denseDims are the dimensions of a value in memory, without those of one index.
 func denseDims(s shape) [][]dimension {
-	dims, steps := make([][]dimension, s.rank), strides(s)
+	dims, all, steps := make([][]dimension, s.rank), make([]dimension, s.rank), strides(s)
 	for i, n := range s.dims() {
-		if n > 1 {
-			dims[i] = []dimension{{n, steps[i]}}
+		if all[i] = (dimension{n, steps[i]}); n > 1 {
+			dims[i] = all[i : i+1 : i+1]
 		}
 	}
 	return dims
@@ -135,8 +150,8 @@ func (f *fuser) joined(p *node) (*rearrangeParams, bool) {
 	out := f.shapes[p.Out[0]]
 	axis, _ := params[concatenateParams](p).of(out.rank)
 	r, part := &rearrangeParams{dims: denseDims(out)}, 0
-	for _, v := range p.In {
-		r.in = append(r.in, f.shapes[v])
+	for i, v := range p.In {
+		r.in[i] = f.shapes[v]
 		part = gcd(f.shapes[v].dim[axis], part)
 	}
 	step := strides(out)[axis]
@@ -159,16 +174,18 @@ func gcd(a, b int) int {
 // parts of different sizes, or the one along which inputs follow each other.
 func (r *rearrangeParams) follow(n *node, out shape) bool {
 	if n.Type.tag == tagStaticTranspose {
-		dims := r.dims
-		r.dims = nil
-		for _, p := range params[transposeParams](n).perm {
-			r.dims = append(r.dims, dims[p])
+		var dims [xnn.MaxDims][]dimension
+		copy(dims[:], r.dims)
+		for i, p := range params[transposeParams](n).perm {
+			r.dims[i] = dims[p]
 		}
 		return true
 	}
-	flat := r.flat()
+	flat := r.flat(make([]dimension, 0, manyDims))
 	r.dims = make([][]dimension, out.rank)
+	all := make([]dimension, 0, len(flat)+out.rank)
 	for i, size := range out.dims() {
+		from := len(all)
 		for size > 1 {
 			d := flat[0]
 			flat = flat[1:]
@@ -180,18 +197,27 @@ func (r *rearrangeParams) follow(n *node, out shape) bool {
 				flat = slices.Insert(flat, 0, dimension{inner, d.step})
 				d = dimension{size, d.step * inner}
 			}
-			r.dims[i], size = append(r.dims[i], d), size/d.n
+			all, size = append(all, d), size/d.n
 		}
+		r.dims[i] = all[from:len(all):len(all)]
 	}
 	return true
 }
 
-// flat returns the dimensions that are copied, outermost in the output first.
-func (r *rearrangeParams) flat() []dimension { return slices.Concat(r.dims...) }
+// flat appends the dimensions that are copied to list, outermost in the output first.
+func (r *rearrangeParams) flat(list []dimension) []dimension {
+	for _, dim := range r.dims {
+		list = append(list, dim...)
+	}
+	return list
+}
+
+// manyDims is as many dimensions as most rearrangements have.
+const manyDims = xnn.MaxDims + 2
 
 // source returns the sizes in the order of the inputs' memory, and for each dimension of flat its index among them.
-func source(flat []dimension) (sizes shape, perm []int) {
-	sizes.rank, perm = len(flat), make([]int, len(flat))
+func source(flat []dimension) (sizes shape, perm [xnn.MaxDims]int) {
+	sizes.rank = len(flat)
 	for i, d := range flat {
 		for _, other := range flat {
 			if other.step > d.step {
@@ -223,8 +249,9 @@ func rearrangeShape(_ *graph, n *node, s []shape) error {
 
 func planRearrange(e *reference, n *node, c *copies) {
 	r := params[rearrangeParams](n)
-	flat := r.flat()
-	whole, perm := source(flat)
+	flat := r.flat(make([]dimension, 0, manyDims))
+	whole, order := source(flat)
+	perm := order[:len(flat)]
 	to, at := strides(whole.permuted(perm)), 0
 	for i, v := range n.In {
 		in := whole

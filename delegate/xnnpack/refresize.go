@@ -24,12 +24,12 @@ func (f *fuser) planes(n *node) {
 	if !n.isTranspose(toChannelsFirst) || !f.between(n.In[0]) {
 		return
 	}
-	p := f.producer[n.In[0]]
+	p := f.values[n.In[0]].producer
 	if p == nil || p.Type.tag != tagResizeBilinear2D || !f.all(fp32, p.In[0], n.Out[0]) {
 		return
 	}
-	p.Type, p.Out = &resizePlanesNode, []int{n.Out[0]}
-	f.producer[n.Out[0]] = p
+	p.Type, p.Out = &resizePlanesNode, n.Out
+	f.values[n.Out[0]].producer = p
 	n.Out = nil
 }
 

@@ -1,0 +1,5 @@
+//go:build race
+
+package etrun
+
+func init() { raceDetector = true }
