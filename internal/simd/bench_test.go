@@ -121,6 +121,32 @@ func BenchmarkTaps(b *testing.B) {
 	}
 }
 
+// BenchmarkDots compares products of 8-bit elements, and those with 4-bit weights in groups of 32, of one row and of many,
+// with a plain loop.
+func BenchmarkDots(b *testing.B) {
+	const cols, k = 256, 256
+	dots := PackDot(cols, 1, k, func(dst []int8, j int) { dst[j%k] = int8(j) })
+	nibbles := PackNibbles(cols, k/32, 32, func(dst []int8, scales []float32, j int) { dst[j%k], scales[j%len(scales)] = 3, 1 })
+	weights := make([]int8, cols*k)
+	for _, n := range []int{1, 16} {
+		a, rows, zeros, sums, out := make([]uint8, n*k+16), make([]int, n), make([]int32, n), make([]int32, n*cols), make([]float32, n*cols)
+		for i := range rows {
+			rows[i] = i * k
+		}
+		plain := func() {
+			for i := range sums {
+				sum, w := int32(0), weights[i%cols*k:][:k]
+				for p, v := range a[i/cols*k:][:k] {
+					sum += int32(v) * int32(w[p])
+				}
+				sums[i] = sum
+			}
+		}
+		versus(b, named("Dot", n), n*cols*k, func() { dots.Multiply(sums, cols, a, rows, []int{0}, 0, cols/DotCols, true) }, plain)
+		versus(b, named("Nibbles", n), n*cols*k, func() { nibbles.Multiply(out, cols, a, rows, zeros, 0, cols/DotCols, true) }, plain)
+	}
+}
+
 // BenchmarkHalfRows compares with a conversion and the sums after it, BenchmarkQuantizeNumbers with one by one.
 func BenchmarkHalfRows(b *testing.B) {
 	for _, n := range benchmarkLengths {
