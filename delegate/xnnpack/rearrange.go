@@ -13,10 +13,13 @@ var rearrangeNode = nodeType{name: "Rearrange", check: func(*graph, *node) error
 
 // rearrangeParams are the dimensions of the output as it is copied: some of those of its shape, split or merged.
 type rearrangeParams struct {
-	in   [5]shape      // of the inputs, of which a concatenation has at most five
-	dims [][]dimension // of each dimension of the output, outermost first
-	axis int           // the step of the dimension along which inputs follow each other; 0 for one input
+	in   [maxJoined]shape // of the inputs
+	dims [][]dimension    // of each dimension of the output, outermost first
+	axis int              // the step of the dimension along which inputs follow each other; 0 for one input
 }
+
+// maxJoined is the largest number of inputs of a concatenation.
+const maxJoined = 5
 
 // dimension is the n > 1 indices of a dimension, step elements apart in the concatenated inputs.
 type dimension struct{ n, step int }
@@ -129,7 +132,7 @@ func (f *fuser) rearranged(p *node) (*rearrangeParams, bool) {
 		return nil, false
 	}
 	in := f.shapes[p.In[0]]
-	r := &rearrangeParams{in: [5]shape{in}, dims: denseDims(in)}
+	r := &rearrangeParams{in: [maxJoined]shape{in}, dims: denseDims(in)}
 	return r, r.follow(p, f.shapes[p.Out[0]])
 }
 
