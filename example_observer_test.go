@@ -77,6 +77,8 @@ func ExampleWithObserver() {
 	//   build  true
 	//   fold  true
 	//   rewrite  true
+	//   lower  true
+	//   lower  true
 	//   plan  true
 	//   allocate  true
 	//   units  true

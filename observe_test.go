@@ -32,7 +32,8 @@ func TestEventsOfAnExecute(t *testing.T) {
 		for _, engine := range []xnnpack.Engine{xnnpack.EngineAuto, xnnpack.EngineReference} {
 			t.Run(filepath.Base(path)+" "+string(engine), func(t *testing.T) {
 				r := everything()
-				m := load(t, path, etrun.WithDelegates(all.Backends()...), etrun.WithDelegates(xnnpack.Backend{Engine: engine}), etrun.WithObserver(r))
+				m := load(t, path, etrun.WithDelegates(all.Backends()...), etrun.WithDelegates(xnnpack.Backend{Engine: engine}),
+					etrun.WithLowering(etrun.LowerRewrite), etrun.WithObserver(r))
 				setOnes(t, m)
 				for range 3 {
 					r.Reset()
@@ -162,7 +163,8 @@ func TestEventsOfALoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared := []string{trace.StageFind, trace.StageCompile, trace.StageBuild, trace.StageFold, trace.StageRewrite, trace.StagePlan}
+	shared := []string{trace.StageFind, trace.StageCompile, trace.StageBuild, trace.StageFold, trace.StageRewrite,
+		trace.StageLower, trace.StageLower, trace.StagePlan}
 	own := []string{trace.StageAllocate, trace.StageUnits, trace.StageResolve, "forward"}
 	want := slices.Concat([]string{trace.StageRead, trace.StageParse, trace.StageData, "testdata/digits/xnnpack.pte"}, shared, own, own)
 	var got []string

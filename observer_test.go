@@ -28,7 +28,7 @@ func TestObserverPanics(t *testing.T) {
 					panic("a fault of the observer")
 				}
 			}}
-			with := []etrun.Option{etrun.WithDelegates(all.Backends()...), etrun.WithObserver(o)}
+			with := []etrun.Option{etrun.WithDelegates(all.Backends()...), etrun.WithLowering(etrun.LowerRewrite), etrun.WithObserver(o)}
 			path := "testdata/digits/xnnpack.pte"
 			if trace.Kind(kind) == trace.Operator {
 				path = "testdata/digits/portable.pte"
@@ -87,7 +87,8 @@ func TestObserveInPool(t *testing.T) {
 		}
 	}}
 	for _, path := range observed[:2] {
-		p, err := etrun.Open(path, etrun.WithDelegates(all.Backends()...), etrun.WithObserver(counts), etrun.WithThreads(2))
+		p, err := etrun.Open(path, etrun.WithDelegates(all.Backends()...), etrun.WithLowering(etrun.LowerRewrite), etrun.WithObserver(counts),
+			etrun.WithThreads(2))
 		if err != nil {
 			t.Fatal(err)
 		}

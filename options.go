@@ -173,8 +173,9 @@ const (
 func (l Lowering) rewrites() bool { return l == LowerRewrite || l.lowers() }
 func (l Lowering) lowers() bool   { return l == LowerAuto || l == LowerTune || l == LowerVerify }
 
-// WithLowering selects the lowering mode; the default is LowerRewrite. Instructions that match no
-// rewrite, and that no backend accepts, run unchanged.
+// WithLowering selects the lowering mode; the default is LowerAuto. Instructions that match no
+// rewrite, and that no backend accepts, run unchanged. Without a backend that accepts graphs (see
+// [WithDelegates]) LowerAuto is the same as LowerRewrite.
 func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l } }
 
 // MinProfit is the default of [WithMinProfit].

@@ -61,7 +61,7 @@ func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, e
 
 func newConfig(options []Option) config {
 	go cpu.DefaultThreads() // it reads the limits of the control group
-	c := config{backends: make(map[string]delegate.Backend), lowering: LowerRewrite, minProfit: MinProfit}
+	c := config{backends: make(map[string]delegate.Backend), lowering: LowerAuto, minProfit: MinProfit}
 	for _, o := range options {
 		o(&c)
 	}

@@ -23,7 +23,7 @@ func main() {
 	corpus := flag.String("corpus", "", "folder of the corpus")
 	filter := flag.String("filter", "", "regular expression of cases to run")
 	engine := flag.String("xnnpack", "auto", "XNNPACK engine: auto, native or reference")
-	lower := flag.String("lower", string(etrun.LowerRewrite), "lowering at load: rewrite, auto or off")
+	lower := flag.String("lower", string(etrun.LowerAuto), "lowering at load: auto, rewrite or off")
 	limit := flag.Duration("timeout", time.Minute, "time limit per case")
 	jobs := flag.Int("j", runtime.GOMAXPROCS(0), "number of parallel cases")
 	table := flag.Bool("table", false, "print one line per operator or program")

@@ -137,7 +137,7 @@ func TestRunOutputs(t *testing.T) {
 			stdout: []string{`"class": `}},
 		{name: "labels for nothing", args: "HERE/add.pte -i ones -i ones --softmax",
 			stderr: []string{"warning: --top-k, --softmax and --labels have no effect: no output"}},
-		{name: "a profit that nothing asks for", args: "HERE/add.pte --min-profit 1ms",
+		{name: "a profit that nothing asks for", args: "HERE/add.pte --lower rewrite --min-profit 1ms",
 			stderr: []string{"warning: --min-profit has no effect with --lower rewrite"}},
 		{name: "no labels", args: "HERE/add.pte --labels gone.txt", code: 2, stderr: []string{"gone.txt"}},
 		{name: "no such output", args: "HERE/state.pte --input ones --output 7=y.npy", code: 2,

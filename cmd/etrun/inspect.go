@@ -37,7 +37,7 @@ type methodReport struct {
 	Delegates    []delegateReport `json:"delegates"`
 	Folded       []operatorCount  `json:"folded,omitempty"`    // instructions executed once, at load
 	Rewritten    []rewriteCount   `json:"rewritten,omitempty"` // instructions removed or changed by rewrites
-	Lowered      *loweredReport   `json:"lowered,omitempty"`   // with --lowered
+	Lowered      *loweredReport   `json:"lowered,omitempty"`   // with --lower auto, tune or verify
 	Repairs      []string         `json:"repairs,omitempty"`   // repaired faults of the exporter
 	Memory       memoryReport     `json:"memory"`
 	LoadError    string           `json:"load_error,omitempty"` // why the method does not load here
@@ -127,6 +127,9 @@ func newInspect(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !lowered {
+				report.omitInstructions()
+			}
 			if a.json {
 				return a.writeJSON(report)
 			}
@@ -135,7 +138,7 @@ func newInspect(a *app) *cobra.Command {
 	}
 	c.Flags().BoolVarP(&all, "verbose", "v", false, "show all methods and delegates, also constant methods and identical delegates")
 	c.Flags().BoolVar(&lowered, "lowered", false,
-		"show the result of lowering: the regions, and for each instruction its region or why it has none")
+		"also show each instruction's region, or why it has none, and the regions that were not lowered")
 	o.AddFlags(c.Flags())
 	return c
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 // one thread.
 type loweredReport struct {
 	Regions      []regionReport      `json:"regions"`
-	Instructions []instructionReport `json:"instructions"`
+	Instructions []instructionReport `json:"instructions,omitempty"` // with --lowered
 }
 
 type regionReport struct {
@@ -39,7 +40,7 @@ type instructionReport struct {
 }
 
 func reportLowered(from *lower.Report) *loweredReport {
-	r := &loweredReport{Regions: []regionReport{}, Instructions: []instructionReport{}}
+	r := &loweredReport{Regions: []regionReport{}}
 	for i := range from.Regions {
 		g := &from.Regions[i]
 		r.Regions = append(r.Regions, regionReport{Backend: g.Backend, Taken: g.Delegate >= 0,
@@ -77,12 +78,33 @@ func (g *regionReport) fate() string {
 	return "lowered to " + printable(g.Backend)
 }
 
+// omitInstructions leaves what was lowered.
+func (r *programReport) omitInstructions() {
+	for i := range r.Methods {
+		if l := r.Methods[i].Lowered; l != nil {
+			l.Instructions = nil
+		}
+	}
+}
+
+// print writes the regions, without instructions only those that were lowered.
 func (r *loweredReport) print(t *tabwriter.Writer) {
-	fmt.Fprintf(t, "  regions\tcalls\tinputs\toutputs\tas operators\tlowered\n")
+	all := len(r.Instructions) > 0
+	if !all && !slices.ContainsFunc(r.Regions, func(g regionReport) bool { return g.Taken }) {
+		return
+	}
+	fmt.Fprintf(t, "  regions of lowering\n")
+	fmt.Fprintf(t, "    region\tcalls\tinputs\toutputs\tas operators\tlowered\n")
 	for i := range r.Regions {
 		g := &r.Regions[i]
+		if !all && !g.Taken {
+			continue
+		}
 		fmt.Fprintf(t, "    %d\t%d\t%d\t%d\t%s\t%s\t%s\n", i, g.Calls, g.Inputs, g.Outputs,
 			took(g.PortableUS, g.MeasuredPortableUS), took(g.LoweredUS, g.MeasuredLoweredUS), g.fate())
+	}
+	if !all {
+		return
 	}
 	fmt.Fprintf(t, "  instructions\tregion\n")
 	for _, c := range r.Instructions {

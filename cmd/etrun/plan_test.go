@@ -29,7 +29,8 @@ func TestPlanReport(t *testing.T) {
 		scratch bool
 	}{
 		{"PTE/two_conds.pte", false},
-		{"PTE/conv_portable.pte", false},
+		{"PTE/conv_portable.pte --lower rewrite", false},
+		{"PTE/conv_portable.pte --min-profit=-1ns --xnnpack reference", true},
 		{"PTE/two_methods.pte --method push", false},
 		{"PTE/../digits/xnnpack.pte --xnnpack reference", true},
 		{"PTE/dynamic_pair_xnnpack.pte --xnnpack reference", true},

@@ -147,6 +147,7 @@ etrun_model_load_duration_seconds{model,stage=compile}
 etrun_model_load_duration_seconds{model,stage=data}
 etrun_model_load_duration_seconds{model,stage=find}
 etrun_model_load_duration_seconds{model,stage=fold}
+etrun_model_load_duration_seconds{model,stage=lower}
 etrun_model_load_duration_seconds{model,stage=parse}
 etrun_model_load_duration_seconds{model,stage=plan}
 etrun_model_load_duration_seconds{model,stage=read}

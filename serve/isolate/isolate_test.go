@@ -50,7 +50,8 @@ func options(t testing.TB, worker, path string, memory int64) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Options{Args: []string{"worker", worker, strconv.FormatInt(memory, 10)}, Files: []*os.File{f}, Instances: 2, Start: 20 * time.Second}
+	return Options{Args: []string{"worker", worker, strconv.FormatInt(memory, 10)}, Files: []*os.File{f}, Instances: 2, Start: 20 * time.Second,
+		Backends: []string{"XnnpackBackend", "EthosUBackend"}}
 }
 
 func open(t testing.TB, o Options) *Program {
@@ -400,7 +401,6 @@ func TestEvents(t *testing.T) {
 	var mu sync.Mutex
 	counts, memory := make(map[trace.Kind]int), int64(0)
 	o := options(t, "crashes", digits, 0)
-	o.Backends = []string{"XnnpackBackend", "EthosUBackend"}
 	o.Observer = trace.Func{Kinds: trace.Everything, Do: func(e *trace.Event) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -19,7 +19,7 @@ var measuredModes = []string{string(etrun.LowerAuto), string(etrun.LowerTune), s
 // warnOfFlags reports flags without effect.
 func (s *Session) warnOfFlags() {
 	for _, f := range backendFlags {
-		if s.options.isSet(f.flag) && !s.hasDelegate(f.backend) {
+		if s.options.isSet(f.flag) && !s.mayUse(f.backend) {
 			s.warn("--" + f.flag + " has no effect: the program has no delegate of " + f.backend)
 		}
 	}
@@ -32,6 +32,11 @@ func (s *Session) warnOfFlags() {
 	if s.options.isSet("seed") && !s.random && !s.drawsNumbers() {
 		s.warn("--seed has no effect: neither inputs nor operators are random")
 	}
+}
+
+// mayUse reports whether a delegate of the program, or one that lowering makes, may run on a backend.
+func (s *Session) mayUse(backend string) bool {
+	return s.hasDelegate(backend) || backend == xnnpack.ID && slices.Contains(measuredModes, s.options.Lower)
 }
 
 func (s *Session) hasDelegate(backend string) bool {

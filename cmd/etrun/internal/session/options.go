@@ -70,7 +70,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.fvp, "fvp", "",
 		"run Ethos-U delegates on Arm's Fixed Virtual Platform at `PATH`, a program or its folder (--device fvp searches $PATH)")
 	flags.StringVar(&o.plan, "plan", "auto", "memory plan `MODE`: auto (the smaller safe plan), file, own or naive")
-	flags.StringVar(&o.Lower, "lower", string(etrun.LowerRewrite),
+	flags.StringVar(&o.Lower, "lower", string(etrun.LowerAuto),
 		"lowering at load, `MODE`: off, rewrite (replace chains of instructions by cheaper ones), auto (also run parts on XNNPACK "+
 			"that are estimated to be faster there), tune (like auto, but measured; --weights-cache stores the results), "+
 			"or verify (like auto, and compare the outputs with those of off)")

@@ -75,7 +75,8 @@ func TestSessionSays(t *testing.T) {
 		want []string
 	}{
 		{"random inputs", []string{"--seed", "5"}, []string{"no --input: using random elements, seed 5"}},
-		{"an unused engine", []string{"--input", "ones", "--xnnpack", "reference"},
+		{"an engine of lowering", []string{"--input", "ones", "--xnnpack", "reference"}, nil},
+		{"an unused engine", []string{"--input", "ones", "--xnnpack", "reference", "--lower", "rewrite"},
 			[]string{"warning: --xnnpack has no effect: the program has no delegate of XnnpackBackend"}},
 		{"a seed for nothing", []string{"--input", "ones", "--seed", "3"},
 			[]string{"warning: --seed has no effect: neither inputs nor operators are random"}},
