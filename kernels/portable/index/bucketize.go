@@ -15,6 +15,8 @@ type bucketer struct {
 	compute tensor.DType // that values and boundaries are compared in
 	right   bool
 	narrow  bool // the out is int32
+	row     int  // values for each row of boundaries; 0 if there is one row for all
+	rowSize int  // bytes of a row of boundaries
 	values  []byte
 	edges   []byte
 	out     []byte
@@ -23,7 +25,11 @@ type bucketer struct {
 // bucketize runs (Tensor or Scalar self, Tensor boundaries, *, bool out_int32, bool right, out).
 func bucketize(c *kernels.Ctx, a kernels.Args) error {
 	b := &kernels.Keep[state](c).bucket
-	common, err := b.set(a)
+	if edges := a.Tensor(1); edges.Rank() != 1 {
+		return kernels.Badf(1, "1 dimension", "%d", edges.Rank())
+	}
+	b.narrow, b.right, b.row = a.Bool(2), a.Bool(3), 0
+	common, err := b.set(a, 0, 1, 4)
 	if err != nil {
 		return err
 	}
@@ -34,42 +40,44 @@ func bucketize(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.ResizeOut(a, 4, sizes); err != nil {
 		return err
 	}
-	if a[0].Kind == tensor.KindTensor {
-		b.values = b.compared(c, a.Tensor(0), common)
-	} else {
-		value := kernels.Scratch[uint8](c, common.Size())
-		a.Scalar(0).Put(value, common)
-		b.values = operand.Convert(c, value, common, b.compute)
-	}
-	b.edges, b.out = b.compared(c, a.Tensor(1), common), operand.OutRows(c, out)
-	c.Parallel(out.Numel(), cpu.Grain(1, 40_000), b)
-	operand.StoreRows(c, out, b.out)
-	b.values, b.edges, b.out = nil, nil, nil
+	b.edges = b.compared(c, a.Tensor(1), common)
+	b.search(c, a, 0, common, out)
 	return nil
 }
 
-// set checks the arguments and returns the common type of the values and the boundaries.
-func (b *bucketer) set(a kernels.Args) (common tensor.DType, err error) {
-	edges, types := a.Tensor(1), elementwise.NewResultType()
-	if edges.Rank() != 1 {
-		return 0, kernels.Badf(1, "1 dimension", "%d", edges.Rank())
+// search finds the buckets of argument i, values of the common type, or a number.
+func (b *bucketer) search(c *kernels.Ctx, a kernels.Args, i int, common tensor.DType, out *tensor.Tensor) {
+	if a[i].Kind == tensor.KindTensor {
+		b.values = b.compared(c, a.Tensor(i), common)
+	} else {
+		value := kernels.Scratch[uint8](c, common.Size())
+		a.Scalar(i).Put(value, common)
+		b.values = operand.Convert(c, value, common, b.compute)
 	}
-	b.narrow, b.right = a.Bool(2), a.Bool(3)
+	b.out = operand.OutRows(c, out)
+	c.Parallel(out.Numel(), cpu.Grain(1, 40_000), b)
+	operand.StoreRows(c, out, b.out)
+	b.values, b.edges, b.out = nil, nil, nil
+}
+
+// set checks the types of the arguments values, boundaries and out, and returns the common type of the values and the boundaries.
+func (b *bucketer) set(a kernels.Args, values, boundaries, out int) (common tensor.DType, err error) {
+	edges, types := a.Tensor(boundaries), elementwise.NewResultType()
 	want := tensor.Int64
 	if b.narrow {
 		want = tensor.Int32
 	}
-	if err := kernels.WantDType(4, a.Tensor(4), want); err != nil {
+	if err := kernels.WantDType(out, a.Tensor(out), want); err != nil {
 		return 0, err
 	}
-	if types.Tensor(edges); a[0].Kind == tensor.KindTensor {
-		types.Tensor(a.Tensor(0))
+	if types.Tensor(edges); a[values].Kind == tensor.KindTensor {
+		types.Tensor(a.Tensor(values))
 	} else {
-		types.Number(a.Scalar(0))
+		types.Number(a.Scalar(values))
 	}
 	compute, ok := tensor.ComputeType(types.Result())
 	if common = types.Result(); !ok || common == tensor.Bool || common == tensor.Uint64 {
-		return 0, kernels.Badf(0, "numbers to compare with "+edges.DType.String()+" boundaries", "common type %v", common)
+		return 0, kernels.Badf(values, "numbers to compare with "+edges.DType.String()+" boundaries", "common type %v", common)
 	}
 	b.compute = compute
 	return common, nil
@@ -82,11 +90,21 @@ func (b *bucketer) compared(c *kernels.Ctx, t *tensor.Tensor, common tensor.DTyp
 
 // Range finds the buckets of values lo to hi.
 func (b *bucketer) Range(_, lo, hi int) {
-	operand.ByType(b.compute, bucketOf[float32], bucketOf[float64], bucketOf[int64])(b, lo, hi)
+	find := operand.ByType(b.compute, bucketOf[float32], bucketOf[float64], bucketOf[int64])
+	if b.row == 0 {
+		find(b, b.edges, lo, hi)
+		return
+	}
+	for lo < hi {
+		r := lo / b.row
+		end := min(hi, (r+1)*b.row)
+		find(b, b.edges[r*b.rowSize:][:b.rowSize], lo, end)
+		lo = end
+	}
 }
 
-func bucketOf[T int64 | float32 | float64](b *bucketer, lo, hi int) {
-	edges, right := tensor.View[T](b.edges), b.right
+func bucketOf[T int64 | float32 | float64](b *bucketer, boundaries []byte, lo, hi int) {
+	edges, right := tensor.View[T](boundaries), b.right
 	for i, v := range tensor.View[T](b.values)[lo:hi] {
 		first, end := 0, len(edges)
 		for first < end {

@@ -151,14 +151,15 @@ func (k *state) along(c *kernels.Ctx, a kernels.Args) error {
 	return checkIndices(2, indices, n)
 }
 
-// scatter copies argument 0 to the out, argument 4, and then elements of src, each apart, to the elements that index
+// scatter copies argument 0 to the out and then elements of src, each apart, to the elements that index
 // refers to. If add is not nil, it adds them.
 func (k *state) scatter(c *kernels.Ctx, a kernels.Args, src []byte, each int, add accumulator) error {
-	self, out := a.Tensor(0), a.Tensor(4)
+	o := len(a) - 2
+	self, out := a.Tensor(0), a.Tensor(o)
 	if err := k.along(c, a); err != nil {
 		return err
 	}
-	if err := kernels.ResizeOut(a, 4, self.Sizes); err != nil {
+	if err := kernels.ResizeOut(a, o, self.Sizes); err != nil {
 		return err
 	}
 	rows := operand.OutRows(c, out)
@@ -203,17 +204,26 @@ func scatterSrc(c *kernels.Ctx, a kernels.Args) error {
 
 // scatterValue is aten::scatter.value: scatter.src of one number.
 func scatterValue(c *kernels.Ctx, a kernels.Args) error {
+	k := kernels.Keep[state](c)
+	one, err := k.number(c, a)
+	if err != nil {
+		return err
+	}
+	return k.scatter(c, a, one, 0, nil)
+}
+
+// number returns argument 3 of a scatter, a number, as an element of self's type. It is the source everywhere.
+func (k *state) number(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
 	self, value := a.Tensor(0), a.Scalar(3)
 	if err := kernels.CheckFits(3, value, self.DType); err != nil {
-		return err
+		return nil, err
 	}
 	one := kernels.Scratch[uint8](c, self.DType.Size())
 	if !value.Put(one, self.DType) {
-		return kernels.Bad(0, self.DType.String(), "a type that operators compute on")
+		return nil, kernels.Bad(0, self.DType.String(), "a type that operators compute on")
 	}
-	k := kernels.Keep[state](c)
 	clear(k.strides[:])
-	return k.scatter(c, a, one, 0, nil)
+	return one, nil
 }
 
 // scatterAdd is aten::scatter_add: out[index[i][j]][j] += src[i][j] for dim 0.

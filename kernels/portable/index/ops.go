@@ -11,8 +11,10 @@ const (
 	realType   = "integer, float, float16, bfloat16, bool; integer indices"
 	numberType = "integer, float, float16, bfloat16; out int64 or int32"
 	bagType    = "float, float16, bfloat16; int32 or int64 indices and offsets"
+	sortedType = "integer, float, float16, bfloat16, bool"
 	maskType   = "any; bool mask"
 
+	medianNote = "the lower of two medians; NaN, and the first one's index, if there is one"
 	bucketNote = "values and boundaries are compared in their common type; a NaN is above all boundaries"
 )
 
@@ -31,14 +33,25 @@ var ops = []kernels.Op{
 	{Schema: "aten::scatter.src_out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out)", Func: operand.SameType(scatterSrc, 0, 3, 4), DTypes: anyType},
 	{Schema: "aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out)", Func: operand.SameType(scatterValue, 0, 4), DTypes: realType},
 	{Schema: "aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out)", Func: operand.SameType(scatterAdd, 0, 3, 4), DTypes: realType, Family: kernels.Sum},
+	{Schema: "aten::scatter_reduce.two_out(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True, Tensor(a!) out)", Func: operand.SameType(scatterReduce, 0, 3, 6), DTypes: realType, Family: kernels.Loose},
+	{Schema: "aten::scatter.reduce_out(Tensor self, int dim, Tensor index, Tensor src, *, str reduce, Tensor(a!) out)", Func: operand.SameType(scatterWith, 0, 3, 5), DTypes: realType, Family: kernels.Loose},
+	{Schema: "aten::scatter.value_reduce_out(Tensor self, int dim, Tensor index, Scalar value, *, str reduce, Tensor(a!) out)", Func: operand.SameType(scatterWith, 0, 5), DTypes: realType, Family: kernels.Loose},
 	{Schema: "aten::bucketize.Tensor_out(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out)", Func: bucketize, DTypes: numberType, Note: bucketNote},
 	{Schema: "aten::bucketize.Scalar_out(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out)", Func: bucketize, DTypes: numberType, Note: bucketNote},
+	{Schema: "aten::searchsorted.Tensor_out(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out)", Func: searchSorted, DTypes: numberType, Note: bucketNote},
+	{Schema: "aten::searchsorted.Scalar_out(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out)", Func: searchSorted, DTypes: numberType, Note: bucketNote},
 	{Schema: "aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out)", Func: operand.SameType(maskedSelect, 0, 2), DTypes: maskType},
 	{Schema: "aten::masked_scatter.out(Tensor self, Tensor mask, Tensor source, *, Tensor(a!) out)", Func: operand.SameType(maskedScatter, 0, 2, 3), DTypes: maskType},
 	{Schema: "aten::nonzero.out(Tensor self, *, Tensor(a!) out)", Func: nonzero, DTypes: "any but complex128", Rows: true},
-	{Schema: "aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(topk, 0, 5), DTypes: "integer, float, float16, bfloat16, bool"},
-	{Schema: "aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(sortAlong(1), 0, 3), DTypes: "integer, float, float16, bfloat16, bool"},
-	{Schema: "aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(sortAlong(2), 0, 4), DTypes: "integer, float, float16, bfloat16, bool"},
+	{Schema: "aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(topk, 0, 5), DTypes: sortedType},
+	{Schema: "aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(sortAlong(1), 0, 3), DTypes: sortedType},
+	{Schema: "aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(sortAlong(2), 0, 4), DTypes: sortedType},
+	{Schema: "aten::median.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(median(ruleMedian), 0, 3), DTypes: sortedType, Note: medianNote},
+	{Schema: "aten::median.out(Tensor self, *, Tensor(a!) out)", Func: operand.SameType(medianOfAll(ruleMedian), 0, 1), DTypes: sortedType, Note: medianNote},
+	{Schema: "aten::nanmedian.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(median(ruleNaNMedian), 0, 3), DTypes: sortedType},
+	{Schema: "aten::nanmedian.out(Tensor self, *, Tensor(a!) out)", Func: operand.SameType(medianOfAll(ruleNaNMedian), 0, 1), DTypes: sortedType},
+	{Schema: "aten::kthvalue.values(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(kthValue, 0, 4), DTypes: sortedType, Note: "NaN is the greatest"},
+	{Schema: "aten::mode.values(Tensor self, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(median(ruleMode), 0, 3), DTypes: sortedType, Note: "the least of the most frequent elements; every NaN is an element of its own"},
 }
 
 // bagSchema returns the schema of an embedding bag; they differ in the name only.

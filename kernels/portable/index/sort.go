@@ -258,6 +258,9 @@ func sortAlong(dim int) kernels.Func {
 	}
 }
 
+// maxRow is the length of the longest row: indices have 32 bits.
+const maxRow = math.MaxUint32
+
 // sortDim resolves argument i, the dimension of argument 0 to sort along.
 func sortDim(a kernels.Args, i int) (n, d int, err error) {
 	self := a.Tensor(0)
@@ -267,7 +270,7 @@ func sortDim(a kernels.Args, i int) (n, d int, err error) {
 	if d, err = kernels.WrapDim(i, a.Int(i), self.Rank()); err != nil || self.Rank() == 0 {
 		return 1, 0, err
 	}
-	if n = self.Sizes[d]; int64(n) > math.MaxUint32 {
+	if n = self.Sizes[d]; int64(n) > maxRow {
 		return 0, 0, kernels.Badf(i, "a dimension of less than 2^32", "%d", n)
 	}
 	return n, d, nil
@@ -339,14 +342,7 @@ func viewDimLast(own, dense *strided.View, t *tensor.Tensor, d int, rows []byte)
 // sort sorts all rows.
 func (s *sorter) sort(c *kernels.Ctx) {
 	all := c.Threads() * s.n
-	switch {
-	case s.dtype.Size() == 8:
-		s.keys64 = kernels.Scratch[uint64](c, all)
-	case s.dtype.IsFloat():
-		s.keys32, s.floats = kernels.Scratch[uint32](c, all), kernels.Scratch[float32](c, all)
-	default:
-		s.keys32, s.wide = kernels.Scratch[uint32](c, all), kernels.Scratch[int64](c, all)
-	}
+	s.keyScratch(c, all)
 	switch {
 	case !s.some && (s.n >= fewKeys || s.dtype.Size() < 8):
 		s.a, s.b = kernels.Scratch[uint64](c, all), kernels.Scratch[uint64](c, all)
@@ -357,6 +353,18 @@ func (s *sorter) sort(c *kernels.Ctx) {
 	}
 	c.Parallel(len(s.indices)/s.k, cpu.Grain(s.n, 20_000), s)
 	s.keys32, s.keys64, s.floats, s.wide, s.a, s.b = nil, nil, nil, nil, nil, nil
+}
+
+// keyScratch provides memory for the keys of n elements.
+func (s *sorter) keyScratch(c *kernels.Ctx, n int) {
+	switch {
+	case s.dtype.Size() == 8:
+		s.keys64 = kernels.Scratch[uint64](c, n)
+	case s.dtype.IsFloat():
+		s.keys32, s.floats = kernels.Scratch[uint32](c, n), kernels.Scratch[float32](c, n)
+	default:
+		s.keys32, s.wide = kernels.Scratch[uint32](c, n), kernels.Scratch[int64](c, n)
+	}
 }
 
 // grow returns s, or a new slice, with at least n elements.

@@ -17,6 +17,8 @@ type state struct {
 	row    rowWalk
 	adv    advanced
 	sort   sorter
+	rank   ranker
+	fold   fold
 
 	bucket bucketer
 	bags   bags
