@@ -83,18 +83,8 @@ type scanner[C tensor.Compute] struct {
 // cumsum is aten::cumsum, computed in float64 or int64.
 func cumsum(c *kernels.Ctx, a kernels.Args) error {
 	self, out := a.Tensor(0), a.Tensor(3)
-	d, err := kernels.WrapDim(1, a.Int(1), self.Rank())
+	d, err := scanDim(a)
 	if err != nil {
-		return err
-	}
-	if d := a.OptInt(2, int64(out.DType)); d != int64(out.DType) {
-		return kernels.Badf(2, "the out's type, "+out.DType.String(), "%v", tensor.DType(d))
-	}
-	_, known := tensor.ComputeType(self.DType)
-	if _, ok := tensor.ComputeType(out.DType); !ok || !known {
-		return kernels.Bad(0, self.DType.String()+" into "+out.DType.String(), "types that operators compute on")
-	}
-	if err := kernels.ResizeOut(a, 3, self.Sizes); err != nil {
 		return err
 	}
 	switch {
@@ -107,22 +97,29 @@ func cumsum(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
+// scanDim checks (Tensor self, int dim, ScalarType? dtype, out), resizes the out, and returns the dimension.
+func scanDim(a kernels.Args) (int, error) {
+	self, out := a.Tensor(0), a.Tensor(3)
+	d, err := kernels.WrapDim(1, a.Int(1), self.Rank())
+	if err != nil {
+		return 0, err
+	}
+	if d := a.OptInt(2, int64(out.DType)); d != int64(out.DType) {
+		return 0, kernels.Badf(2, "the out's type, "+out.DType.String(), "%v", tensor.DType(d))
+	}
+	_, known := tensor.ComputeType(self.DType)
+	if _, ok := tensor.ComputeType(out.DType); !ok || !known {
+		return 0, kernels.Bad(0, self.DType.String()+" into "+out.DType.String(), "types that operators compute on")
+	}
+	return d, kernels.ResizeOut(a, 3, self.Sizes)
+}
+
 func scan[C tensor.Compute](c *kernels.Ctx, self, out *tensor.Tensor, d int) {
 	if self.Numel() == 0 { // its other sizes may be anything
 		return
 	}
 	s := kernels.Keep[scanner[C]](c)
-	s.layout = layout{1, 1, 1}
-	for i, n := range self.Sizes {
-		switch {
-		case i < d:
-			s.outer *= n
-		case i == d:
-			s.n = n
-		default:
-			s.inner *= n
-		}
-	}
+	s.layout = layoutAlong(self, d)
 	s.source = newSource(c, operand.Rows(c, self), self.DType.Size(), tensor.Loader[C](self.DType))
 	s.dst, s.elem, s.store = operand.OutRows(c, out), out.DType.Size(), tensor.Storer[C](out.DType)
 	s.direct = directScanOf[C](self.DType, out.DType)
@@ -131,6 +128,22 @@ func scan[C tensor.Compute](c *kernels.Ctx, self, out *tensor.Tensor, d int) {
 	c.Parallel(s.outer*s.blocks, cpu.Grain(s.n*min(s.inner, block), 1200), s)
 	operand.StoreRows(c, out, s.dst)
 	s.source, s.dst, s.sums = source[C]{}, nil, nil
+}
+
+// layoutAlong is the layout of a contiguous tensor for dimension d.
+func layoutAlong(t *tensor.Tensor, d int) layout {
+	l := layout{1, 1, 1}
+	for i, n := range t.Sizes {
+		switch {
+		case i < d:
+			l.outer *= n
+		case i == d:
+			l.n = n
+		default:
+			l.inner *= n
+		}
+	}
+	return l
 }
 
 // Range scans blocks lo to hi.
