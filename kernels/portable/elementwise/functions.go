@@ -48,9 +48,13 @@ func function(name string, f func(float64) float64, f32 func(dst, src []float32)
 	if f32 != nil {
 		u.f32 = slice(f32)
 	}
+	types := all
+	if f := complexFunctions[name]; f != nil {
+		types, u.c = allComplex, eachComplex(f)
+	}
 	return kernels.Op{
 		Schema: "aten::" + name + ".out(Tensor self, *, Tensor(a!) out)",
-		Func:   u.run, DTypes: all, Family: kernels.Pointwise,
+		Func:   u.run, DTypes: types, Family: kernels.Pointwise,
 	}
 }
 
