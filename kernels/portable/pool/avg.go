@@ -12,13 +12,17 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// Arguments of avg_pool2d.out and avg_pool3d.out.
-const avgCeil, avgIncludePad, avgDivisor, avgOut = 4, 5, 6, 7
+// Arguments of avg_pool2d.out and avg_pool3d.out. That over one dimension has no divisor.
+const avgCeil, avgIncludePad, avgDivisor = 4, 5, 6
 
 // avgPool computes the mean of each window: its sum divided by divisor_override, or by the number of its elements in
 // the padded input (count_include_pad) or in the input.
 func avgPool(dims int) kernels.Func {
-	return byMeanType(avgOut, avgPoolOf[float32](dims), avgPoolOf[float64](dims), avgPoolOf[int64](dims))
+	out := avgDivisor + 1
+	if dims == 1 {
+		out = avgDivisor
+	}
+	return byMeanType(out, avgPoolOf[float32](dims, out), avgPoolOf[float64](dims, out), avgPoolOf[int64](dims, out))
 }
 
 // byMeanType returns the function for the type of an average's input and out, which it checks.
@@ -35,7 +39,7 @@ func byMeanType(out int, f32, f64, i64 kernels.Func) kernels.Func {
 	}
 }
 
-func avgPoolOf[T tensor.Compute](dims int) kernels.Func {
+func avgPoolOf[T tensor.Compute](dims, out int) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
 		p := kernels.Keep[avgPass[T]](c)
 		if err := p.input(0, a.Tensor(0), dims); err != nil {
@@ -44,11 +48,13 @@ func avgPoolOf[T tensor.Compute](dims int) kernels.Func {
 		if err := p.slide(a, 1, -1, a.Bool(avgCeil)); err != nil {
 			return err
 		}
-		p.includePad, p.divisor, p.adaptive = a.Bool(avgIncludePad), int(a.OptInt(avgDivisor, 0)), false
-		if p.divisor == 0 && !a.IsNone(avgDivisor) {
-			return kernels.Bad(avgDivisor, "0", "anything but 0")
+		p.includePad, p.divisor, p.adaptive = a.Bool(avgIncludePad), 0, false
+		if out > avgDivisor && !a.IsNone(avgDivisor) {
+			if p.divisor = int(a.Int(avgDivisor)); p.divisor == 0 {
+				return kernels.Bad(avgDivisor, "0", "anything but 0")
+			}
 		}
-		return p.run(c, a, avgOut)
+		return p.run(c, a, out)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package pool (no compatibility promise) implements the ATen pooling operators over two and three spatial
+// Package pool (no compatibility promise) implements the ATen pooling operators over one to three spatial
 // dimensions.
 package pool
 
@@ -12,7 +12,16 @@ import (
 )
 
 // Ops returns the operators of the package.
-func Ops() []kernels.Op { return slices.Concat(ops(2), ops(3)) }
+func Ops() []kernels.Op { return slices.Concat(lineOps, ops(2), ops(3), columnOps) }
+
+// lineOps are the operators over one spatial dimension.
+var lineOps = []kernels.Op{
+	{Schema: "aten::avg_pool1d.out(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, " +
+		"bool count_include_pad=True, *, Tensor(a!) out)", Func: avgPool(1), DTypes: meanTypes, Family: kernels.Sum},
+	{Schema: "aten::adaptive_avg_pool1d.out(Tensor self, int[1] output_size, *, Tensor(a!) out)", Func: adaptiveAvgPool(1), DTypes: meanTypes, Family: kernels.Sum},
+}
+
+const meanTypes = "int64, float16, bfloat16, float32, float64"
 
 // ops returns the operators over dims spatial dimensions.
 func ops(dims int) []kernels.Op {
@@ -28,9 +37,9 @@ func ops(dims int) []kernels.Op {
 			Func: maxPoolBackward(dims), DTypes: float, Family: kernels.Sum},
 		{Schema: name("aten::avg_pool%dd.out(Tensor self, ") + list + " kernel_size, " + list + " stride=[], " + list + " padding=0, " +
 			"bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out)",
-			Func: avgPool(dims), DTypes: "int64, " + float, Family: kernels.Sum},
+			Func: avgPool(dims), DTypes: meanTypes, Family: kernels.Sum},
 		{Schema: name("aten::_adaptive_avg_pool%dd.out(Tensor self, SymInt") + fmt.Sprintf("[%d] output_size, *, Tensor(a!) out)", dims),
-			Func: adaptiveAvgPool(dims), DTypes: "int64, " + float, Family: kernels.Sum},
+			Func: adaptiveAvgPool(dims), DTypes: meanTypes, Family: kernels.Sum},
 	}
 }
 
