@@ -23,6 +23,33 @@ var ops = []kernels.Op{
 		Schema: "aten::_fft_c2r.out(Tensor self, int[] dim, int normalization, SymInt last_dim_size, *, Tensor(a!) out)",
 		Func:   complexToReal, DTypes: "complex64 → float32, complex128 → float64", Family: kernels.Sum, Note: "computes in float64",
 	},
+	{
+		Schema: "aten::_fft_c2c.out(Tensor self, SymInt[] dim, int normalization, bool forward, *, Tensor(a!) out)",
+		Func:   complexToComplex, DTypes: "complex64, complex128", Family: kernels.Sum, Note: "computes in float64",
+	},
+}
+
+// complexToComplex is aten::_fft_c2c: the transform, or its inverse, of a complex tensor along the dimensions in dim.
+func complexToComplex(c *kernels.Ctx, a kernels.Args) error {
+	t := kernels.Keep[transform](c)
+	x, out := a.Tensor(0), a.Tensor(4)
+	if x.DType != out.DType || x.DType != tensor.Complex64 && x.DType != tensor.Complex128 {
+		return kernels.Badf(0, "complex64 or complex128, as the out", "%v for %v", x.DType, out.DType)
+	}
+	if err := t.prepare(a, x.Sizes, 4); err != nil {
+		return err
+	}
+	t.sizes = append(t.sizes[:0], x.Sizes...)
+	if err := t.resize(a, 4); err != nil || out.Numel() == 0 {
+		return err
+	}
+	t.inverse, t.scale = !a.Bool(3), normal(x.Sizes, t.dims, a.Int(2))
+	in := x
+	for _, d := range t.dims {
+		t.lines(c, d, line{n: x.Sizes[d], in: in, out: out, inSize: x.Sizes[d], outSize: x.Sizes[d]})
+		t.scale, in = 1, out
+	}
+	return nil
 }
 
 // complexOf returns the complex type of a real one; ok is false for other types.

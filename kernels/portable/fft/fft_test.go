@@ -14,6 +14,7 @@ var set = kernels.NewSet(Ops())
 
 const (
 	r2c, c2r = "aten::_fft_r2c.out", "aten::_fft_c2r.out"
+	c2c      = "aten::_fft_c2c.out"
 )
 
 func TestPlanFollowsTheDefinition(t *testing.T) {
@@ -92,11 +93,18 @@ func both(name string, sizes, dims []int, normalization int) []kerneltest.Case {
 	for i, v := range tensor.Data[float64](x) {
 		tensor.Data[float64](back)[i] = v * factor * factor * points
 	}
+	input, returned := tensor.New(tensor.Complex128, sizes...), tensor.New(tensor.Complex128, sizes...)
+	for i, v := range tensor.Data[float64](x) {
+		tensor.Data[complex128](input)[i] = complex(v, 0)
+		tensor.Data[complex128](returned)[i] = complex(tensor.Data[float64](back)[i], 0)
+	}
 	tol := &kernels.Tolerance{Abs: 1e-12 * points, Rel: 1e-12}
 	return []kerneltest.Case{
 		{Name: name + ", half", Op: r2c, Args: []any{x, dims, normalization, true}, Want: []any{kept}, Tolerance: tol},
 		{Name: name + ", whole", Op: r2c, Args: []any{x, dims, normalization, false}, Want: []any{whole}, Tolerance: tol},
 		{Name: name + ", back", Op: c2r, Args: []any{kept, dims, normalization, sizes[last]}, Want: []any{back}, Tolerance: tol},
+		{Name: name + ", complex", Op: c2c, Args: []any{input, dims, normalization, true}, Want: []any{whole}, Tolerance: tol},
+		{Name: name + ", complex and back", Op: c2c, Args: []any{whole, dims, normalization, false}, Want: []any{returned}, Tolerance: tol},
 	}
 }
 
@@ -116,6 +124,8 @@ func TestTransforms(t *testing.T) {
 		kerneltest.Case{Name: "float32", Op: r2c, Args: []any{single, []int{-1}, 0, true}, Want: []any{half}},
 		kerneltest.Case{Name: "complex64", Op: c2r, Args: []any{half, []int{0}, 2, 4}, Want: []any{single}},
 		kerneltest.Case{Name: "imaginary ends do not count", Op: c2r, Args: []any{tensor.Of([]complex64{10 + 5i, -2 + 2i, -2 + 7i}, 3), []int{0}, 2, 4}, Want: []any{single}},
+		kerneltest.Case{Name: "of complex64", Op: c2c, Args: []any{tensor.Of([]complex64{1, 1i, -1, -1i}, 4), []int{0}, 0, true}, Want: []any{tensor.Of([]complex64{0, 4, 0, 0}, 4)}},
+		kerneltest.Case{Name: "of real numbers", Op: c2c, Args: []any{single, []int{0}, 0, true}, Outs: []any{tensor.New(tensor.Complex64, 4)}, Refused: "argument 0"},
 		kerneltest.Case{Name: "types", Op: r2c, Args: []any{single, []int{0}, 0, true}, Outs: []any{tensor.New(tensor.Complex128, 3)}, Refused: "argument 0"},
 		kerneltest.Case{Name: "a dimension twice", Op: r2c, Args: []any{tensor.New(tensor.Float32, 2, 2), []int{1, -1}, 0, true}, Outs: []any{tensor.New(tensor.Complex64, 2, 2)}, Refused: "different dimensions"},
 		kerneltest.Case{Name: "no dimension", Op: r2c, Args: []any{single, []int{}, 0, true}, Outs: []any{tensor.New(tensor.Complex64, 3)}, Refused: "at least one"},
@@ -125,7 +135,7 @@ func TestTransforms(t *testing.T) {
 		kerneltest.Case{Name: "a huge size", Op: c2r, Args: []any{half, []int{0}, 0, int64(math.MaxInt64)}, Outs: []any{tensor.New(tensor.Float32, 6)}, Refused: "argument 3"},
 	)
 	kerneltest.Run(t, set, cases...)
-	kerneltest.NoAllocs(t, set, cases[9], cases[10], cases[11], cases[15])
+	kerneltest.NoAllocs(t, set, cases[15], cases[16], cases[17], cases[18], cases[25])
 }
 
 func TestTable(t *testing.T)       { kerneltest.Table(t, set) }
