@@ -20,6 +20,7 @@ var copyOps = []kernels.Op{
 	{Schema: "et_copy::_h2d_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, DTypes: anyType, Note: deviceNote},
 	{Schema: "et_copy::_d2h_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, DTypes: anyType, Note: deviceNote},
 	{Schema: "aten::view_as_real_copy.out(Tensor self, *, Tensor(a!) out)", Func: viewAsReal, DTypes: "complex"},
+	{Schema: "aten::view_as_complex_copy.out(Tensor self, *, Tensor(a!) out)", Func: viewAsComplex, DTypes: "float16, float32, float64"},
 }
 
 const deviceNote = "all memory is the host's: a plain copy"
@@ -93,6 +94,31 @@ func viewAsReal(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	dst.Of(out)
+	strided.CopyView(c, &dst, &src)
+	return nil
+}
+
+// viewAsComplex makes one element of the two parts along the last dimension.
+func viewAsComplex(c *kernels.Ctx, a kernels.Args) error {
+	self, out := a.Tensor(0), a.Tensor(1)
+	r := self.Rank()
+	if r == 0 || self.Sizes[r-1] != 2 {
+		return kernels.Badf(0, "a last dimension of size 2", "%v", self)
+	}
+	if want := out.DType.Component(); !out.DType.IsComplex() || self.DType != want {
+		return kernels.Badf(1, "a complex type of argument 0, "+self.DType.String(), "%v", out.DType)
+	}
+	if err := kernels.ResizeOut(a, 1, self.Sizes[:r-1]); err != nil {
+		return err
+	}
+	var src, dst strided.View
+	src.Of(self)
+	dst.Of(out)
+	dst.Elem = self.DType.Size()
+	for i := range r - 1 {
+		dst.Strides[i] *= 2
+	}
+	dst.Insert(r-1, 2, 1)
 	strided.CopyView(c, &dst, &src)
 	return nil
 }

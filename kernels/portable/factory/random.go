@@ -5,11 +5,13 @@ import (
 	"math/rand/v2"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 )
 
 var randomOps = []kernels.Op{
 	{Schema: "aten::rand.out(SymInt[] size, *, Tensor(a!) out)", Func: uniform, DTypes: floats, Random: true, Note: randomNote},
 	{Schema: "aten::randn.out(SymInt[] size, *, Tensor(a!) out)", Func: normal, DTypes: floats, Random: true, Note: randomNote},
+	{Schema: "aten::randperm.out(SymInt n, *, Tensor(a!) out)", Func: permutation, DTypes: "integers, float, float16, bfloat16", Random: true, Note: randomNote},
 }
 
 const randomNote = "draws from the method's random source, not PyTorch's"
@@ -39,5 +41,31 @@ func draw(c *kernels.Ctx, a kernels.Args, next func(r *rand.Rand) float64) error
 			b[j] = next(c.Rand)
 		}
 	})
+	return nil
+}
+
+// permutation draws an order of the numbers below n, all of which the type represents.
+func permutation(c *kernels.Ctx, a kernels.Args) error {
+	n, out := a.Int(0), a.Tensor(1)
+	_, largest := out.DType.IntRange()
+	switch {
+	case out.DType.IsFloat():
+		largest = int64(2 / out.DType.Epsilon())
+	case !out.DType.IsInt():
+		return kernels.Bad(1, out.DType.String(), "a number type")
+	}
+	if n < 0 || n-1 > largest || n > math.MaxInt>>7 {
+		return kernels.Badf(0, "a number of elements that "+out.DType.String()+" counts", "%d", n)
+	}
+	if err := kernels.ResizeOut(a, 1, []int{int(n)}); err != nil {
+		return err
+	}
+	order := operand.Out[int64](c, out)
+	for i := range order {
+		j := c.Rand.IntN(i + 1)
+		order[i] = order[j]
+		order[j] = int64(i)
+	}
+	operand.Store(c, out, order)
 	return nil
 }

@@ -26,6 +26,9 @@ func planAll(table []kernels.Op) []kernels.Op {
 
 var copies = []kernels.Op{
 	{Schema: "aten::view_copy.out(Tensor self, SymInt[] size, *, Tensor(a!) out)", Func: viewCopy, DTypes: anyType},
+	{Schema: "aten::_reshape_alias_copy.out(Tensor self, SymInt[] size, SymInt[] stride, *, Tensor(a!) out)", Func: viewCopy, DTypes: anyType, Note: "stride is ignored"},
+	{Schema: "aten::view_copy.dtype_out(Tensor self, ScalarType dtype, *, Tensor(a!) out)", Func: viewBytes, DTypes: "any"},
+	{Schema: "aten::squeeze_copy.out(Tensor self, *, Tensor(a!) out)", Func: copyOf(squeezeAll), DTypes: anyType},
 	{Schema: "aten::unsqueeze_copy.out(Tensor self, int dim, *, Tensor(a!) out)", Func: copyOf(unsqueeze), DTypes: anyType},
 	{Schema: "aten::squeeze_copy.dim_out(Tensor self, int dim, *, Tensor(a!) out)", Func: copyOf(squeezeDim), DTypes: anyType},
 	{Schema: "aten::squeeze_copy.dims_out(Tensor self, int[] dim, *, Tensor(a!) out)", Func: copyOf(squeezeDims), DTypes: anyType},
@@ -62,4 +65,5 @@ var copies = []kernels.Op{
 	{Schema: "aten::replication_pad2d.out(Tensor self, SymInt[4] padding, *, Tensor(a!) out)", Func: replicationPad(2), DTypes: anyType},
 	{Schema: "aten::replication_pad3d.out(Tensor self, SymInt[6] padding, *, Tensor(a!) out)", Func: replicationPad(3), DTypes: anyType},
 	{Schema: "aten::tril.out(Tensor self, SymInt diagonal=0, *, Tensor(a!) out)", Func: tril, DTypes: anyType},
+	{Schema: "aten::triu.out(Tensor self, SymInt diagonal=0, *, Tensor(a!) out)", Func: triu, DTypes: anyType},
 }

@@ -18,10 +18,38 @@ func viewCopy(c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	if err := m.resize(a, 2, sizes); err != nil {
+	o := len(a) - 2
+	if err := m.resize(a, o, sizes); err != nil {
 		return err
 	}
-	m.reshape(c, a.Tensor(2), self)
+	m.reshape(c, a.Tensor(o), self)
+	return nil
+}
+
+// viewBytes is aten::view_copy.dtype: the same bytes in row-major order as elements of another type. If their size
+// differs, the last dimension changes.
+func viewBytes(c *kernels.Ctx, a kernels.Args) error {
+	m := kernels.Keep[state](c)
+	self, out := a.Tensor(0), a.Tensor(2)
+	if d := a.Int(1); d != int64(out.DType) {
+		return kernels.Badf(1, "the out's type, "+out.DType.String(), "%v", tensor.DType(d))
+	}
+	var buf [tensor.MaxRank]int
+	sizes := append(buf[:0], self.Sizes...)
+	from, to, last := self.DType.Size(), out.DType.Size(), len(sizes)-1
+	if from != to {
+		if last < 0 || from%to != 0 && sizes[last]*from%to != 0 {
+			return kernels.Badf(0, "a last dimension that "+out.DType.String()+" elements divide", "%v", self)
+		}
+		sizes[last] = saturate(sizes[last], from) / to
+	}
+	if err := kernels.ResizeOut(a, 2, sizes); err != nil {
+		return err
+	}
+	m.partial = true
+	rows := operand.OutRows(c, out)
+	copy(rows, operand.Rows(c, self))
+	operand.StoreRows(c, out, rows)
 	return nil
 }
 
@@ -53,6 +81,11 @@ func unsqueeze(v *strided.View, a kernels.Args) error {
 		v.Insert(d, 1, 1)
 	}
 	return err
+}
+
+// squeezeAll is aten::squeeze_copy.
+func squeezeAll(v *strided.View, _ kernels.Args) error {
+	return squeeze(v, 1<<v.Rank-1, nil)
 }
 
 // squeezeDim is aten::squeeze_copy.dim.

@@ -10,6 +10,16 @@ import (
 
 // tril is aten::tril: matrices with zeros to the right of a diagonal.
 func tril(c *kernels.Ctx, a kernels.Args) error {
+	return triangle(c, a, func(diagonal, i, cols int) (from, to int) { return min(max(i+diagonal+1, 0), cols), cols })
+}
+
+// triu is aten::triu: matrices with zeros to the left of a diagonal.
+func triu(c *kernels.Ctx, a kernels.Args) error {
+	return triangle(c, a, func(diagonal, i, cols int) (from, to int) { return 0, min(max(i+diagonal, 0), cols) })
+}
+
+// triangle copies matrices and clears columns from to to, which zeros returns for each row.
+func triangle(c *kernels.Ctx, a kernels.Args, zeros func(diagonal, row, cols int) (from, to int)) error {
 	m := kernels.Keep[state](c)
 	self := a.Tensor(0)
 	rank := self.Rank()
@@ -27,13 +37,13 @@ func tril(c *kernels.Ctx, a kernels.Args) error {
 	rows, cols := self.Sizes[rank-2], self.Sizes[rank-1]
 	diagonal := int(min(max(a.Int(1), -int64(rows)), int64(cols)))
 	for i := range rows {
-		keep := min(max(i+diagonal+1, 0), cols)
-		if keep == cols {
-			break
+		from, to := zeros(diagonal, i, cols)
+		if from == to {
+			continue
 		}
 		m.to.Of(a.Tensor(2))
 		m.to.Narrow(rank-2, i, 1, 1)
-		m.to.Narrow(rank-1, keep, cols-keep, 1)
+		m.to.Narrow(rank-1, from, to-from, 1)
 		m.fill(c)
 	}
 	return nil

@@ -86,6 +86,9 @@ func TestTensors(t *testing.T) {
 	m := tensor.Of([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
 	kerneltest.Run(t, set,
 		kerneltest.Case{Name: "size", Op: "aten::sym_size.int", Args: []any{m, -1}, Want: []any{3}},
+		kerneltest.Case{Name: "stride", Op: "aten::sym_stride.int", Args: []any{m, 0}, Want: []any{3}},
+		kerneltest.Case{Name: "no such stride", Op: "aten::sym_stride.int", Args: []any{m, -3}, Refused: "argument 1: got -3"},
+		kerneltest.Case{Name: "offset", Op: "aten::sym_storage_offset", Args: []any{m}, Want: []any{0}},
 		kerneltest.Case{Name: "no such dimension", Op: "aten::sym_size.int", Args: []any{m, 2}, Refused: "argument 1: got 2"},
 		kerneltest.Case{Name: "numel", Op: "aten::sym_numel", Args: []any{m}, Want: []any{6}},
 		kerneltest.Case{Name: "double", Op: "aten::_local_scalar_dense", Args: []any{m}, Want: []any{1.0}},

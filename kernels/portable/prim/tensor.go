@@ -12,12 +12,19 @@ import (
 var tensorOps = []kernels.Op{
 	{Schema: "aten::sym_size.int(Tensor self, int dim) -> SymInt", Func: symSize, DTypes: "any"},
 	{Schema: "aten::sym_numel(Tensor self) -> SymInt", Func: symNumel, DTypes: "any"},
+	{Schema: "aten::sym_stride.int(Tensor self, int dim) -> SymInt", Func: symStride, DTypes: "any"},
+	{Schema: "aten::sym_storage_offset(Tensor self) -> SymInt", Func: symStorageOffset, DTypes: "any", Note: "0: no tensor shares memory from an offset on"},
 	{Schema: "aten::_local_scalar_dense(Tensor self) -> Scalar", Func: item, DTypes: "uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 bool"},
 	{Schema: "executorch_prim::et_copy_index.tensor(Tensor(a!) copy_to, Tensor copy_from, int index) -> ()", Func: copyIndex, DTypes: "any"},
 	{Schema: "executorch_prim::et_view.default(Tensor(a) self, int[] size) -> Tensor(a)", Func: operand.SameType(view, 0, 2), DTypes: "any"},
 }
 
-func symSize(_ *kernels.Ctx, a kernels.Args) error {
+func symSize(_ *kernels.Ctx, a kernels.Args) error { return symDim(a, a.Tensor(0).Sizes) }
+
+func symStride(_ *kernels.Ctx, a kernels.Args) error { return symDim(a, a.Tensor(0).Strides) }
+
+// symDim returns the entry of list for the dimension in argument 1.
+func symDim(a kernels.Args, list []int) error {
 	self := a.Tensor(0)
 	if self.Rank() == 0 {
 		return kernels.Badf(0, "a tensor with dimensions", "%v", self)
@@ -26,7 +33,12 @@ func symSize(_ *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	setInt(a, int64(self.Sizes[d]))
+	setInt(a, int64(list[d]))
+	return nil
+}
+
+func symStorageOffset(_ *kernels.Ctx, a kernels.Args) error {
+	setInt(a, 0)
 	return nil
 }
 
