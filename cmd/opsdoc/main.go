@@ -50,6 +50,25 @@ terms of a sum before cancellation (loose: at least 1). Sums may be added in any
 between processors and engines; they do not depend on the number of threads. Most operators are far better than their bound.
 `
 
+const missing = `
+## Not included
+
+Of the Core ATen operators and of the copies of views that exporters write, these have no kernel. A program that calls one is refused at load.
+
+| operators | reason |
+|---|---|
+| ` + "`_adaptive_avg_pool2d_backward`, `avg_pool2d_backward`, `embedding_dense_backward`, `native_group_norm_backward`, `native_layer_norm_backward`" + ` | they only occur in training |
+| ` + "`empty_strided`, `resize`" + ` | their results are memory with other strides or without defined elements |
+| sparse and nested tensors: ` + "`indices_copy`, `values_copy`, `_nested_view_from_buffer_copy`" + ` and others | programs contain dense tensors only |
+
+Operators with random results (` + "`rand`, `randn`, `randperm`, `native_dropout` in training mode" + `) draw from the method's random source, which a seed sets.
+They follow the distributions of PyTorch, not its numbers. ` + "`bernoulli`, `multinomial`, `normal` and `randint`" + ` are not Core ATen, and have no kernel:
+a program can draw with ` + "`rand` or `randn`" + ` and compute the rest.
+
+PyTorch operators outside Core ATen for which exporters have no decomposition, such as those of ` + "`torch.linalg`" + `, have no kernel either, except those in
+the tables above. [Operators of your own](own-operator.md) can be registered.
+`
+
 // families are the families of the numeric contract with their uses.
 var families = []struct {
 	family kernels.Family
@@ -78,6 +97,7 @@ func render(set *kernels.Set) ([]byte, error) {
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", short(op.Schema), cell(op.DTypes), op.Family, cell(op.Note))
 		}
 	}
+	b.WriteString(missing)
 	return b.Bytes(), nil
 }
 
