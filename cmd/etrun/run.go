@@ -47,7 +47,8 @@ Inputs are assigned in the order of the method, or by index or name (0=x.bin):
   x.safetensors           tensors, likewise
   x.json json:[[1,2]]     lists of numbers, or an object of them by input
   x.png, x.jpg            an image, with :resize=256,crop=224,mean=…,std=…,
-                          layout=nchw or nhwc or auto
+                          layout=nchw or nhwc or auto; turned upright by its
+                          EXIF orientation, unless orientation=stored
   x.wav                   a recording, with :rate=16000 (reject others) or
                           resample=16000,channel=mix,length=fit
   int:5 float:0.5 bool:true str:text none

@@ -4,12 +4,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"image"
 	"image/color"
 	"image/png"
+	"io"
 	"log"
 	"net/http"
 	"path/filepath"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/internal/exif"
 	"github.com/etrun-go/etrun/runtime/metrics"
 	"github.com/etrun-go/etrun/serve"
 )
@@ -84,14 +87,19 @@ func newServer(ctx context.Context, folder string) (http.Handler, error) {
 
 // ServeHTTP classifies a PNG image of a digit, white on black.
 func (c *classifier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	picture, err := png.Decode(http.MaxBytesReader(w, r.Body, maxBytes))
+	file, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBytes))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	picture, err := png.Decode(bytes.NewReader(file))
 	if err != nil || picture.Bounds().Dx() != size || picture.Bounds().Dy() != size {
 		http.Error(w, "want a PNG image of 8 by 8 pixels", http.StatusBadRequest)
 		return
 	}
 	digit := 0
 	err = c.pool.Do(r.Context(), func(m *etrun.Method) error {
-		scores, err := etrun.Run[float32](r.Context(), m, pixels(picture))
+		scores, err := etrun.Run[float32](r.Context(), m, pixels(picture, exif.Of(file)))
 		if err == nil {
 			digit = slices.Index(scores, slices.Max(scores))
 		}
@@ -105,14 +113,15 @@ func (c *classifier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]int{"digit": digit}) // the client may be gone
 }
 
-// pixels returns the model's input: brightness from 0 to 1, row by row.
-func pixels(picture image.Image) []float32 {
-	list := make([]float32, 0, size*size)
+// pixels returns the model's input: brightness from 0 to 1, row by row, turned upright.
+func pixels(picture image.Image, o exif.Orientation) []float32 {
+	list := make([]float32, size*size)
 	at := picture.Bounds().Min
 	for y := range size {
 		for x := range size {
 			gray := color.Gray16Model.Convert(picture.At(at.X+x, at.Y+y)).(color.Gray16)
-			list = append(list, float32(gray.Y)/0xffff)
+			col, row := o.Place(size, size, x, y)
+			list[row*size+col] = float32(gray.Y) / 0xffff
 		}
 	}
 	return list

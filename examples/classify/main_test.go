@@ -11,8 +11,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/etrun-go/etrun/internal/exif"
 )
 
 func read(t *testing.T, path string) []byte {
@@ -62,6 +65,17 @@ func TestClassify(t *testing.T) {
 	} {
 		if code, text := ask(h, c.method, c.path, c.body); code != c.code || !strings.Contains(text, c.text) {
 			t.Errorf("%s: %d, %.200s, want %d with %s", c.path, code, text, c.code, c.text)
+		}
+	}
+}
+
+// TestTurned follows the first stored pixel to its corner of the upright picture.
+func TestTurned(t *testing.T) {
+	picture := image.NewGray(image.Rect(0, 0, size, size))
+	picture.SetGray(0, 0, color.Gray{Y: 255})
+	for o, want := range map[exif.Orientation]int{exif.Upright: 0, 3: size*size - 1, 6: size - 1, 8: size * (size - 1)} {
+		if got := slices.Index(pixels(picture, o), 1); got != want {
+			t.Errorf("orientation %d: pixel %d is white, want %d", o, got, want)
 		}
 	}
 }

@@ -61,7 +61,7 @@ var (
 	pictureExt = regexp.MustCompile(`(?i)\.(png|jpe?g)(:|$)`)
 	soundExt   = regexp.MustCompile(`(?i)\.wav(:|$)`)
 	// Options determine the kind of a file if its extension does not.
-	pictureTail = regexp.MustCompile(`:((?:size|resize|crop|mean|std|layout)=[^:]*)$`)
+	pictureTail = regexp.MustCompile(`:((?:size|resize|crop|mean|std|layout|orientation)=[^:]*)$`)
 	soundTail   = regexp.MustCompile(`:((?:rate|resample|channel|length)=[^:]*)$`)
 )
 

@@ -8,12 +8,14 @@ import (
 	"image/color"
 	_ "image/jpeg" // registers decoders with package image
 	_ "image/png"
+
+	"github.com/etrun-go/etrun/internal/exif"
 )
 
-// decode decodes an examined file into 1 (gray) or 3 (red, green, blue) channels.
+// decode decodes an examined file into 1 (gray) or 3 (red, green, blue) channels, turned upright from orientation o.
 // Transparency is dropped, not blended, and 16-bit samples keep their upper byte. Canceling
 // the context stops it at the decoder's next read, or at the next row.
-func decode(ctx context.Context, file []byte, channels int) (Pixels, error) {
+func decode(ctx context.Context, file []byte, channels int, o exif.Orientation) (Pixels, error) {
 	img, format, err := image.Decode(&reader{ctx, bytes.NewReader(file)})
 	if ctx.Err() != nil {
 		return Pixels{}, context.Cause(ctx)
@@ -25,7 +27,7 @@ func decode(ctx context.Context, file []byte, channels int) (Pixels, error) {
 	if !ok {
 		return Pixels{}, fmt.Errorf("picture: %s: unknown color model %T", format, img)
 	}
-	return convert(ctx, colors, channels)
+	return convert(ctx, colors, channels, o)
 }
 
 // reader reads until its context ends.
@@ -42,22 +44,26 @@ func (r *reader) Read(p []byte) (int, error) {
 }
 
 // convert returns rows of interleaved bytes.
-func convert(ctx context.Context, img image.RGBA64Image, channels int) (Pixels, error) {
+func convert(ctx context.Context, img image.RGBA64Image, channels int, o exif.Orientation) (Pixels, error) {
 	b := img.Bounds()
-	p := Pixels{b.Dy(), b.Dx(), channels, make([]byte, channels*b.Dy()*b.Dx())}
-	pixel, out := pixelOf(img), p.Data
-	for y := b.Min.Y; y < b.Max.Y; y++ {
+	w, h := o.Size(b.Dx(), b.Dy())
+	p := Pixels{h, w, channels, make([]byte, channels*h*w)}
+	pixel := pixelOf(img)
+	for y := range b.Dy() {
 		if ctx.Err() != nil {
 			return Pixels{}, context.Cause(ctx)
 		}
-		for x := b.Min.X; x < b.Max.X; x++ {
-			red, green, blue := pixel(x, y)
+		x0, y0 := o.Place(b.Dx(), b.Dy(), 0, y)
+		x1, y1 := o.Place(b.Dx(), b.Dy(), 1, y)
+		at, step := (y0*w+x0)*channels, ((y1-y0)*w+x1-x0)*channels
+		for x := range b.Dx() {
+			red, green, blue := pixel(b.Min.X+x, b.Min.Y+y)
 			if channels == 1 {
-				out[0] = gray(red, green, blue)
+				p.Data[at] = gray(red, green, blue)
 			} else {
-				out[0], out[1], out[2] = red, green, blue
+				p.Data[at], p.Data[at+1], p.Data[at+2] = red, green, blue
 			}
-			out = out[channels:]
+			at += step
 		}
 	}
 	return p, nil

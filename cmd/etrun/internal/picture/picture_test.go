@@ -2,6 +2,7 @@ package picture
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun/internal/exif"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -28,7 +30,7 @@ func read(t testing.TB, name string) []byte {
 
 func decoded(t *testing.T, name string, channels int) Pixels {
 	t.Helper()
-	p, err := decode(t.Context(), read(t, name), channels)
+	p, err := decode(t.Context(), read(t, name), channels, exif.Upright)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +164,7 @@ func TestParseRecipe(t *testing.T) {
 	if r, err = ParseRecipe("resize=256,crop=224"); err != nil || r.Short != 256 || r.CropH != 224 || r.CropW != 224 {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	for _, text := range []string{"", "crop=0", "crop=3x0", "resize=-1", "size", "size=0", "size=3x", "size=3x4x5", "size=99999", "size=1,2", "mean=a", "std=0", "layout=chw", "color=red", "224"} {
+	for _, text := range []string{"", "crop=0", "crop=3x0", "resize=-1", "size", "size=0", "size=3x", "size=3x4x5", "size=99999", "size=1,2", "mean=a", "std=0", "layout=chw", "color=red", "orientation=6", "224"} {
 		if _, err := ParseRecipe(text); !errors.Is(err, ErrRecipe) {
 			t.Errorf("%q: got %v, want %v", text, err, ErrRecipe)
 		}
@@ -170,9 +172,10 @@ func TestParseRecipe(t *testing.T) {
 }
 
 func FuzzTensor(f *testing.F) {
-	for _, name := range []string{"noise.png", "palette.png", "smooth.jpg"} {
+	for _, name := range []string{"noise.png", "palette.png", "smooth.jpg", "turned.jpg"} {
 		f.Add(read(f, name), "size=9,layout=auto")
 	}
+	f.Add(withTags(read(f, "noise.png"), exifTags(binary.BigEndian, 8)), "crop=8")
 	f.Fuzz(func(t *testing.T, file []byte, text string) {
 		r, err := ParseRecipe(text)
 		if err != nil {

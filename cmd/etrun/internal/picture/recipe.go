@@ -1,5 +1,5 @@
 // Package picture converts PNG and JPEG files to image inputs like torchvision's usual
-// pipeline: resize, center crop, scale to 0…1, normalize, transpose.
+// pipeline: turn upright, resize, center crop, scale to 0…1, normalize, transpose.
 package picture
 
 import (
@@ -29,6 +29,7 @@ type Recipe struct {
 	CropW     int       //
 	Mean, Std []float32 // per channel, or one for all; of samples in 0…1
 	Layout    Layout    // empty is Auto
+	Stored    bool      // ignore the EXIF orientation
 }
 
 // ErrRecipe is the class of errors in a recipe's text.
@@ -38,7 +39,7 @@ var presets = map[string]map[string][]float32{
 	"imagenet": {"mean": {0.485, 0.456, 0.406}, "std": {0.229, 0.224, 0.225}},
 }
 
-// ParseRecipe parses "size=224,mean=0.485,0.456,0.406,std=imagenet,layout=auto". size, or
+// ParseRecipe parses "size=224,mean=0.485,0.456,0.406,std=imagenet,layout=auto,orientation=exif". size, or
 // resize, is the shorter side or HxW, crop a side or HxW; a value without a key continues
 // the list before it.
 func ParseRecipe(text string) (Recipe, error) {
@@ -84,6 +85,11 @@ func (r *Recipe) set(key string, values []string) (err error) {
 		if r.Layout != Auto && r.Layout != NCHW && r.Layout != NHWC {
 			return errors.New("want auto, nchw or nhwc")
 		}
+	case "orientation":
+		r.Stored = values[0] == "stored"
+		if !r.Stored && values[0] != "exif" {
+			return errors.New("want exif or stored")
+		}
 	case "mean":
 		r.Mean, err = channelValues(key, values)
 	case "std":
@@ -91,7 +97,7 @@ func (r *Recipe) set(key string, values []string) (err error) {
 			err = notZero(r.Std)
 		}
 	default:
-		return errors.New("unknown key, want one of size (or resize), crop, mean, std, layout")
+		return errors.New("unknown key, want one of size (or resize), crop, mean, std, layout, orientation")
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/etrun-go/etrun/internal/exif"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -20,7 +21,8 @@ type Want struct {
 var ErrShape = errors.New("picture does not fit")
 
 // Tensor decodes a PNG or JPEG file and converts it by the recipe to a contiguous tensor for
-// the input. applied describes the conversion. Everything that depends on the image's size
+// the input. The pixels are first turned upright by the file's EXIF orientation, unless the recipe
+// keeps them as stored. applied describes the conversion. Everything that depends on the image's size
 // is checked against the limits before decoding. Tensor returns when the context ends; the
 // decoder stops at its next read.
 func Tensor(ctx context.Context, file []byte, r Recipe, want Want) (t *tensor.Tensor, applied string, err error) {
@@ -55,11 +57,16 @@ func (r Recipe) tensor(ctx context.Context, file []byte, want Want) (t *tensor.T
 	if err != nil {
 		return nil, "", err
 	}
+	o := exif.Upright
+	if !r.Stored {
+		o = exif.Of(file)
+	}
+	h.w, h.h = o.Size(h.w, h.h)
 	way, err := r.plan(h, f, want)
 	if err != nil {
 		return nil, "", err
 	}
-	p, err := decode(ctx, file, f.channels)
+	p, err := decode(ctx, file, f.channels, o)
 	if err != nil {
 		return nil, "", err
 	}
@@ -76,7 +83,15 @@ func (r Recipe) tensor(ctx context.Context, file []byte, want Want) (t *tensor.T
 	if err != nil {
 		return nil, "", err
 	}
-	return t, way.String() + scaled + ", layout " + string(f.layout), nil
+	return t, way.String() + turned(o) + scaled + ", layout " + string(f.layout), nil
+}
+
+// turned describes an orientation that was applied.
+func turned(o exif.Orientation) string {
+	if o == exif.Upright {
+		return ""
+	}
+	return fmt.Sprintf(", turned upright before (EXIF orientation %d; orientation=stored keeps it)", o)
 }
 
 // frame is the meaning of an input's dimensions; -1 for a missing one.

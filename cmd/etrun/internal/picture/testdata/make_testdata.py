@@ -1,4 +1,6 @@
-"""Makes this folder's files with Pillow 9.4: python3 make_testdata.py FOLDER"""
+"""Makes this folder's files with Pillow 9.4: python3 make_testdata.py FOLDER
+
+turned.jpg and upright.jpg show the same picture; the first one is stored turned, with EXIF orientation 6. They are not made here."""
 import os, sys, random
 from PIL import Image
 random.seed(7)
