@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"math"
 	"testing"
 
 	"github.com/etrun-go/etrun/kernels/kerneltest"
@@ -21,6 +22,27 @@ func TestLines(t *testing.T) {
 		kerneltest.Case{Name: "a plane", Op: "aten::avg_pool1d.out", Args: []any{tensor.New(tensor.Float32, 1, 1, 2, 2), []int{1}, []int{1}, []int{0}, false, true},
 			Outs: []any{tensor.New(tensor.Float32, 1, 1, 2, 2)}, Refused: "rank 2 or 3"},
 		kerneltest.Case{Name: "two sizes", Op: "aten::adaptive_avg_pool1d.out", Args: []any{x, []int{2, 2}}, Outs: []any{tensor.New(tensor.Float32, 1, 2, 2)}, Refused: "1 entries"},
+	)
+}
+
+func TestAdaptiveMax(t *testing.T) {
+	nan := float32(math.NaN())
+	x := tensor.Of([]float32{1, 5, 2, 5, 0, 3, 4, nan, -1, -2, -3, -4, 9, 9, nan}, 1, 1, 3, 5)
+	longs := func(v ...int64) *tensor.Tensor { return tensor.Of(v, 1, 1, 2, 2) }
+	run := func(name, op string, x *tensor.Tensor, size []int, want ...any) kerneltest.Case {
+		return kerneltest.Case{Name: name, Op: op, Args: []any{x, size}, Want: want}
+	}
+	const two, three = "aten::adaptive_max_pool2d.out", "aten::adaptive_max_pool3d.out"
+	bad := run("one size", two, x, []int{2}, tensor.New(tensor.Float32, 1, 1, 2, 2), longs(0, 0, 0, 0))
+	bad.Refused = "2 entries"
+	narrow := run("int32 indices", two, x, []int{2, 2}, tensor.New(tensor.Float32, 1, 1, 2, 2), tensor.New(tensor.Int32, 1, 1, 2, 2))
+	narrow.Refused = "want int64"
+	kerneltest.Run(t, set,
+		run("overlapping parts, the last NaN", two, x, []int{2, 2}, tensor.Of([]float32{nan, nan, nan, nan}, 1, 1, 2, 2), longs(7, 7, 7, 14)),
+		run("every point", two, tensor.Of([]int64{3, 1, 2, 4}, 1, 2, 2), []int{2, 2}, tensor.Of([]int64{3, 1, 2, 4}, 1, 2, 2), tensor.Of([]int64{0, 1, 2, 3}, 1, 2, 2)),
+		run("the first of equal ones", two, tensor.Of([]float64{2, 7, 7, 1}, 1, 1, 4), []int{1, 1}, tensor.Of([]float64{7}, 1, 1, 1), tensor.Of([]int64{1}, 1, 1, 1)),
+		run("a volume", three, tensor.Of([]float32{1, 2, 3, 4, 8, 7, 6, 5}, 1, 2, 2, 2), []int{2, 1, 1}, tensor.Of([]float32{4, 8}, 1, 2, 1, 1), tensor.Of([]int64{3, 4}, 1, 2, 1, 1)),
+		bad, narrow,
 	)
 }
 

@@ -40,6 +40,7 @@ func ops(dims int) []kernels.Op {
 			Func: avgPool(dims), DTypes: meanTypes, Family: kernels.Sum},
 		{Schema: name("aten::_adaptive_avg_pool%dd.out(Tensor self, SymInt") + fmt.Sprintf("[%d] output_size, *, Tensor(a!) out)", dims),
 			Func: adaptiveAvgPool(dims), DTypes: meanTypes, Family: kernels.Sum},
+		adaptiveMaxOp(dims),
 	}
 }
 
