@@ -18,7 +18,7 @@ type foldKind uint8
 const (
 	foldSum foldKind = iota
 	foldProd
-	foldMean
+	foldMean // this one and those below depend on the order of numbers
 	foldMax
 	foldMin
 )
@@ -73,6 +73,8 @@ func (k *state) scatterFold(c *kernels.Ctx, a kernels.Args, src []byte) error {
 		return kernels.Bad(0, d.String(), "a real type that operators compute on")
 	case d == tensor.Bool && k.fold.how == foldMean:
 		return kernels.Bad(0, d.String(), "a number type for a mean")
+	case d == tensor.Uint64 && k.fold.how >= foldMean: // computed as int64, which orders them otherwise
+		return kernels.Bad(0, d.String(), "a type that int64 represents")
 	}
 	return k.scatter(c, a, src, k.fold.each, add)
 }

@@ -166,6 +166,7 @@ func TestScatterReduce(t *testing.T) {
 		refused("fewer source elements", "at least the sizes of index", base, 0, index, floats([]int{1}, 1), "sum", true),
 		refused("another type", "want float32", base, 0, index, index, "sum", true),
 		refused("no such dimension", "a dimension in [-1, 0]", base, 1, index, src, "sum", true),
+		refused("maxima of uint64", "a type that int64 represents", tensor.Of([]uint64{1}, 1), 0, longs([]int{1}, 0), tensor.Of([]uint64{1}, 1), "amax", true),
 		refused("means of bools", "a number type", tensor.Of([]bool{true}, 1), 0, longs([]int{1}, 0), tensor.Of([]bool{true}, 1), "mean", true),
 
 		kerneltest.Case{Name: "multiplied by elements", Op: "aten::scatter.reduce_out", Args: []any{base, 0, index, src, "multiply"}, Want: []any{floats([]int{4}, 20, 1200, 30, 40)}},

@@ -33,6 +33,9 @@ func adaptiveMax[C tensor.Compute](dims int) kernels.Func {
 		if err := p.input(0, self, dims); err != nil {
 			return err
 		}
+		if self.DType == tensor.Uint64 { // computed as int64, which orders them otherwise
+			return kernels.Bad(0, self.DType.String(), "a type that int64 represents")
+		}
 		if n := len(a.Ints(1)); n != dims {
 			return kernels.Badf(1, fmt.Sprintf("%d entries", dims), "%d", n)
 		}
