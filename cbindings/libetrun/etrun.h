@@ -45,11 +45,26 @@ enum { ETRUN_NONE = 0, ETRUN_TENSOR = 1, ETRUN_STRING = 2, ETRUN_DOUBLE = 3, ETR
 
 #define ETRUN_MAX_RANK 16
 
-/* Element types are ExecuTorch's ScalarType: 0 uint8, 1 int8, 2 int16, 3 int32, 4 int64,
- * 5 half, 6 float, 7 double, 11 bool, 15 bfloat16, and so on. */
+/* Element types: the values of ExecuTorch's ScalarType, of which there are more. */
+enum {
+	ETRUN_TYPE_UINT8 = 0,
+	ETRUN_TYPE_INT8 = 1,
+	ETRUN_TYPE_INT16 = 2,
+	ETRUN_TYPE_INT32 = 3,
+	ETRUN_TYPE_INT64 = 4,
+	ETRUN_TYPE_FLOAT16 = 5,
+	ETRUN_TYPE_FLOAT32 = 6,
+	ETRUN_TYPE_FLOAT64 = 7,
+	ETRUN_TYPE_BOOL = 11,
+	ETRUN_TYPE_BFLOAT16 = 15,
+	ETRUN_TYPE_UINT16 = 27,
+	ETRUN_TYPE_UINT32 = 28,
+	ETRUN_TYPE_UINT64 = 29
+};
+
 typedef struct {
 	int32_t kind;
-	int32_t dtype;                 /* of a tensor */
+	int32_t dtype;                 /* of a tensor: ETRUN_TYPE_… */
 	int32_t rank;
 	int32_t dynamic;               /* 1 if sizes may vary; sizes are upper bounds unless unbounded */
 	int64_t sizes[ETRUN_MAX_RANK];
@@ -90,9 +105,18 @@ int etrun_counts(etrun_method method, size_t *inputs, size_t *outputs, char **er
 int etrun_input(etrun_method method, size_t i, etrun_info *info, char **error);
 int etrun_output(etrun_method method, size_t i, etrun_info *info, char **error);
 
-/* etrun_set copies an input: bytes of elements in logical order (the last dimension varies
- * fastest), little-endian. If sizes is NULL and rank 0, the declared sizes are used. An input keeps
- * its value until it is set again. */
+/* etrun_set_typed copies an input: elements of type dtype in logical order (the last dimension
+ * varies fastest), little-endian. sizes are the rank sizes of data, bytes is its length. A type, sizes
+ * or a length other than the input's are an error, ETRUN_INPUT, and leave the input as it was; the
+ * message states what the input expects and what it was given. A scalar has rank 0: an int is
+ * ETRUN_TYPE_INT64, a double ETRUN_TYPE_FLOAT64, a bool ETRUN_TYPE_BOOL. A string is ETRUN_TYPE_UINT8
+ * of rank 1. An input keeps its value until it is set again. data is not used after the call. */
+int etrun_set_typed(etrun_method method, size_t i, int32_t dtype, const int64_t *sizes, size_t rank, const void *data, size_t bytes,
+                    char **error);
+
+/* etrun_set is etrun_set_typed without a type: only the number of bytes is compared with the
+ * input's. An array of int32_t for a float input of as many elements is accepted, and its bytes are
+ * read as floats: prefer etrun_set_typed. If sizes is NULL and rank 0, the declared sizes are used. */
 int etrun_set(etrun_method method, size_t i, const void *data, size_t bytes, const int64_t *sizes, size_t rank, char **error);
 
 /* etrun_run runs the method. After timeout_ms it stops between two instructions; 0 means no limit. */

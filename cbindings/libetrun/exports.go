@@ -156,6 +156,24 @@ func etrun_set(method C.etrun_method, i C.size_t, data unsafe.Pointer, bytes C.s
 	})
 }
 
+//export etrun_set_typed
+func etrun_set_typed(method C.etrun_method, i C.size_t, dtype C.int32_t, sizes *C.int64_t, rank C.size_t,
+	data unsafe.Pointer, bytes C.size_t, text **C.char) C.int {
+	return use(method, text, func(m *etrun.Method) error {
+		if data == nil && bytes > 0 || sizes == nil && rank > 0 || rank > C.ETRUN_MAX_RANK {
+			return fmt.Errorf("%w of etrun_set_typed: NULL, or a rank above %d", errArgument, C.ETRUN_MAX_RANK)
+		}
+		if uint64(i) >= uint64(m.NumInputs()) {
+			return fmt.Errorf("%w: input %d, the method has %d", errArgument, uint64(i), m.NumInputs())
+		}
+		d, err := elementType(dtype)
+		if err != nil {
+			return err
+		}
+		return setTyped(m, int(i), d, unsafe.Slice((*byte)(data), bytes), unsafe.Slice(sizes, rank))
+	})
+}
+
 //export etrun_run
 func etrun_run(method C.etrun_method, timeout C.int64_t, text **C.char) C.int {
 	return use(method, text, func(m *etrun.Method) error {

@@ -15,6 +15,7 @@ import (
 
 const (
 	model    = "../../testdata/digits/xnnpack.pte"
+	scalars  = "../../testdata/pte/scalar_inputs.pte"
 	pictures = "../../testdata/digits/images.f32.bin"
 	images   = 20
 )
@@ -75,6 +76,7 @@ func TestLibrary(t *testing.T) {
 	compare(t, "C", out, want)
 	run(t, needs.Tool(t, "python3", "python3"), "testdata/digits.py", library, model, pictures, out)
 	compare(t, "Python", out, want)
+	run(t, needs.Tool(t, "python3", "python3"), "testdata/scalars.py", library, scalars)
 }
 
 func compare(t *testing.T, language, path string, want []byte) {

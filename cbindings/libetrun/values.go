@@ -50,6 +50,14 @@ func describe(info *C.etrun_info, d tensor.DType, sizes []int) {
 	}
 }
 
+// elementType converts a type, which comes from a caller.
+func elementType(dtype C.int32_t) (tensor.DType, error) {
+	if d := tensor.DType(dtype); dtype >= 0 && dtype < tensor.NumDTypes && d.Valid() {
+		return d, nil
+	}
+	return 0, fmt.Errorf("%w of etrun_set_typed: %d is no element type", errArgument, int32(dtype))
+}
+
 // set copies an input from a caller's memory, which need not be aligned.
 func set(m *etrun.Method, i int, data []byte, sizes []C.int64_t) error {
 	meta := &m.Meta().Inputs[i]
@@ -58,15 +66,50 @@ func set(m *etrun.Method, i int, data []byte, sizes []C.int64_t) error {
 	}
 	shape := meta.Sizes
 	if len(sizes) > 0 {
-		shape = make([]int, len(sizes))
-		for k, n := range sizes {
-			shape[k] = int(min(n, math.MaxInt))
-		}
+		shape = shapeOf(sizes)
 	}
+	return setTensor(m, i, meta.DType, shape, data)
+}
+
+// scalarTypes are the element types of kinds other than tensors.
+var scalarTypes = map[tensor.Kind]tensor.DType{
+	tensor.KindInt: tensor.Int64, tensor.KindDouble: tensor.Float64, tensor.KindBool: tensor.Bool, tensor.KindString: tensor.Uint8,
+}
+
+// setTyped is set for data of a stated type and sizes.
+func setTyped(m *etrun.Method, i int, d tensor.DType, data []byte, sizes []C.int64_t) error {
+	kind, shape := m.Meta().Inputs[i].Kind, shapeOf(sizes)
+	if kind == tensor.KindTensor {
+		return setTensor(m, i, d, shape, data)
+	}
+	want, rank := scalarTypes[kind], 0
+	if kind == tensor.KindString {
+		rank = 1
+	}
+	switch {
+	case d != want || len(shape) != rank:
+		return fmt.Errorf("%w: input %d: got %v of rank %d, want %v of rank %d for %v", errArgument, i, d, len(shape), want, rank, kind)
+	case rank == 1 && shape[0] != len(data):
+		return fmt.Errorf("%w: input %d: got %d bytes, want %d", errArgument, i, len(data), shape[0])
+	}
+	return setScalar(m, i, kind, data)
+}
+
+// shapeOf converts sizes to int. Those that do not fit become the largest one, which no tensor has.
+func shapeOf(sizes []C.int64_t) []int {
+	shape := make([]int, len(sizes))
+	for k, n := range sizes {
+		shape[k] = int(max(min(n, math.MaxInt), -1))
+	}
+	return shape
+}
+
+// setTensor copies elements of type d.
+func setTensor(m *etrun.Method, i int, d tensor.DType, shape []int, data []byte) error {
 	if err := tensor.CheckShape(shape, tensor.ContiguousOrder(len(shape))); err != nil {
 		return fmt.Errorf("%w: input %d: %w", errArgument, i, err)
 	}
-	t := tensor.Make(meta.DType, shape, nil, tensor.Static)
+	t := tensor.Make(d, shape, nil, tensor.Static)
 	if len(data) != t.NBytes() {
 		return fmt.Errorf("%w: input %d: got %d bytes, want %d of %v", errArgument, i, len(data), t.NBytes(), t)
 	}

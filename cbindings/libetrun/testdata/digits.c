@@ -1,6 +1,8 @@
 /* Runs the digits model on raw images, as "etrun MODEL --input FILE" does, and writes the
  * outputs of all of them, then tries what a library must refuse. */
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +30,7 @@ static void refused(int class, int want, const char *what)
 	etrun_free(error);
 }
 
+static const int64_t sizes[4] = {1, 1, 8, 8};
 static float images[IMAGES][PIXELS], scores[IMAGES][CLASSES];
 static etrun_program program;
 
@@ -38,7 +41,7 @@ static void *run_all(void *unused)
 	check(etrun_load(program, "forward", &m, &error), "load");
 	for (int i = 0; i < IMAGES; i++) {
 		float out[CLASSES];
-		check(etrun_set(m, 0, images[i], sizeof images[i], NULL, 0, &error), "set");
+		check(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT32, sizes, 4, images[i], sizeof images[i], &error), "set");
 		check(etrun_run(m, 0, &error), "run");
 		check(etrun_get(m, 0, out, sizeof out, &error), "get");
 		if (memcmp(out, scores[i], sizeof out) != 0) {
@@ -48,6 +51,87 @@ static void *run_all(void *unused)
 	}
 	check(etrun_unload(m, &error), "unload");
 	return NULL;
+}
+
+/* refused_with is refused, and requires parts of the text. */
+static void refused_with(int class, const char *got, const char *want, const char *what)
+{
+	if (class != ETRUN_INPUT || error == NULL || strstr(error, got) == NULL || strstr(error, want) == NULL) {
+		fprintf(stderr, "%s: class %d: %s, which lacks \"%s\" or \"%s\"\n", what, class, error ? error : "no text", got, want);
+		exit(1);
+	}
+	etrun_free(error);
+}
+
+/* typed_refusals gives an input elements of other types, sizes and lengths; it keeps its value. */
+static void typed_refusals(etrun_method m)
+{
+	int64_t flat[1] = {64}, turned[4] = {8, 8, 1, 1}, huge[4] = {INT64_MAX, INT64_MAX, 2, 2}, negative[4] = {1, 1, -8, -8};
+	int32_t numbers[PIXELS] = {1};
+	float out[CLASSES];
+	check(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT32, sizes, 4, images[1], sizeof images[1], &error), "set");
+	refused_with(etrun_set_typed(m, 0, ETRUN_TYPE_INT32, sizes, 4, numbers, sizeof numbers, &error), "got int32 1x1x8x8", "want float32 1x1x8x8", "int32_t for float");
+	refused_with(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT64, sizes, 4, images, 512, &error), "got float64", "want float32", "double for float");
+	refused_with(etrun_set_typed(m, 0, 262, sizes, 4, images, 256, &error), "262", "no element type", "a type that wraps");
+	refused_with(etrun_set_typed(m, 0, 18, sizes, 4, images, 256, &error), "18", "no element type", "an unused type");
+	refused_with(etrun_set_typed(m, 0, -1, sizes, 4, images, 256, &error), "-1", "no element type", "a negative type");
+	refused_with(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT32, flat, 1, images, 256, &error), "64", "1x1x8x8", "another rank");
+	refused_with(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT32, turned, 4, images, 256, &error), "8x8x1x1", "1x1x8x8", "other sizes");
+	refused_with(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT32, NULL, 0, images, 4, &error), "float32", "1x1x8x8", "a scalar");
+	refused_with(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT32, sizes, 4, images, 255, &error), "255", "256", "too few bytes");
+	refused_with(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT32, sizes, 4, images, 257, &error), "257", "256", "too many bytes");
+	refused_with(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT32, huge, 4, images, 256, &error), "input 0", "", "huge sizes");
+	refused_with(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT32, negative, 4, images, 256, &error), "input 0", "", "negative sizes");
+	refused_with(etrun_set_typed(m, 1, ETRUN_TYPE_FLOAT32, sizes, 4, images, 256, &error), "input 1", "has 1", "no such input");
+	refused_with(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT32, sizes, 4, NULL, 256, &error), "NULL", "", "no data");
+	refused_with(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT32, NULL, 4, images, 256, &error), "NULL", "", "no sizes");
+	refused_with(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT32, sizes, 17, images, 256, &error), "rank", "", "a rank beyond the limit");
+	refused(etrun_set_typed(0, 0, ETRUN_TYPE_FLOAT32, sizes, 4, images, 256, &error), ETRUN_CLOSED, "no handle");
+	check(etrun_run(m, 0, &error), "run");
+	check(etrun_get(m, 0, out, sizeof out, &error), "get");
+	if (memcmp(out, scores[1], sizeof out) != 0) {
+		fprintf(stderr, "a refused input changed the one before it\n");
+		exit(1);
+	}
+}
+
+static etrun_method shared;
+static atomic_int done, busy;
+
+/* share_one uses the same method as another thread: a call succeeds or is refused as busy. */
+static void *share_one(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < 500; i++) {
+		char *text;
+		int class = etrun_set_typed(shared, 0, ETRUN_TYPE_FLOAT32, sizes, 4, images[i % IMAGES], sizeof images[0], &text);
+		if (class == ETRUN_OK)
+			class = etrun_run(shared, 0, &text);
+		if (class != ETRUN_OK && class != ETRUN_BUSY) {
+			fprintf(stderr, "two threads: class %d: %s\n", class, text ? text : "no text");
+			exit(1);
+		}
+		atomic_fetch_add(class == ETRUN_OK ? &done : &busy, 1);
+		etrun_free(text);
+	}
+	return NULL;
+}
+
+static void share(void)
+{
+	pthread_t threads[2];
+	check(etrun_load(program, NULL, &shared, &error), "load");
+	for (int i = 0; i < 2; i++)
+		if (pthread_create(&threads[i], NULL, share_one, NULL) != 0)
+			exit(5);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	if (done == 0 || done + busy != 1000) {
+		fprintf(stderr, "two threads: %d calls done, %d busy\n", done, busy);
+		exit(1);
+	}
+	check(etrun_unload(shared, &error), "unload");
+	refused(etrun_set_typed(shared, 0, ETRUN_TYPE_FLOAT32, sizes, 4, images, 256, &error), ETRUN_CLOSED, "a closed method");
 }
 
 static void refusals(etrun_method m)
@@ -95,10 +179,10 @@ int main(int argc, char **argv)
 	check(etrun_load(program, name, &m, &error), "load");
 	check(etrun_counts(m, &inputs, &outputs, &error), "counts");
 	check(etrun_input(m, 0, &info, &error), "input");
-	if (inputs != 1 || outputs != 1 || info.kind != ETRUN_TENSOR || info.dtype != 6 || info.rank != 4 || info.bytes != sizeof images[0])
+	if (inputs != 1 || outputs != 1 || info.kind != ETRUN_TENSOR || info.dtype != ETRUN_TYPE_FLOAT32 || info.rank != 4 || info.bytes != sizeof images[0])
 		return 3;
 	for (int i = 0; i < IMAGES; i++) {
-		check(etrun_set(m, 0, images[i], sizeof images[i], NULL, 0, &error), "set");
+		check(etrun_set_typed(m, 0, ETRUN_TYPE_FLOAT32, sizes, 4, images[i], sizeof images[i], &error), "set");
 		check(etrun_run(m, 10000, &error), "run");
 		check(etrun_output(m, 0, &info, &error), "output");
 		if (info.bytes != sizeof scores[i])
@@ -110,6 +194,8 @@ int main(int argc, char **argv)
 			return 5;
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
+	typed_refusals(m);
+	share();
 	refusals(m);
 	check(etrun_close(program, &error), "close");
 	refused(etrun_close(program, &error), ETRUN_CLOSED, "closed twice");
