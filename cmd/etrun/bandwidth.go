@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,11 +15,22 @@ const (
 )
 
 // readBandwidth measures how many bytes a second some threads read from memory together: the best of
-// several passes, each over memory that the caches have lost since.
-func readBandwidth(threads int) float64 {
-	buffer := bytes.Repeat([]byte{1}, bandwidthBytes)
+// several passes, each over memory that the caches have lost since. It ends with ctx, and is 0 then.
+func readBandwidth(ctx context.Context, threads int) float64 {
+	buffer := make([]byte, bandwidthBytes)
+	for part := range slices.Chunk(buffer, 1<<20) {
+		if ctx.Err() != nil {
+			return 0
+		}
+		for i := range part {
+			part[i] = 1
+		}
+	}
 	best := time.Duration(1<<63 - 1)
 	for range bandwidthPasses {
+		if ctx.Err() != nil {
+			return 0
+		}
 		begun := time.Now()
 		var group sync.WaitGroup
 		for i := range threads {

@@ -118,7 +118,7 @@ func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session
 	defer dialogue.Close()
 	share := b.plan.Duration / time.Duration(len(lengths)*len(b.threads))
 	b.progress.say("reading memory")
-	bandwidth := readBandwidth(s.Threads())
+	bandwidth := readBandwidth(ctx, s.Threads())
 	for _, n := range lengths {
 		b.progress.say("prompts of %d tokens", n)
 		runs, err := l.repeat(ctx, dialogue, l.prompt(n, info.Vocabulary, o.Seed), share)

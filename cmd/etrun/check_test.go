@@ -17,7 +17,13 @@ import (
 // changedProgram writes a program of testdata/pte after a change.
 func changedProgram(t *testing.T, name string, change func(*pte.Program)) string {
 	t.Helper()
-	file, err := os.ReadFile(filepath.Join(root, "testdata", "pte", name))
+	return changedFile(t, filepath.Join(root, "testdata", "pte", name), change)
+}
+
+// changedFile is changedProgram for a path.
+func changedFile(t *testing.T, name string, change func(*pte.Program)) string {
+	t.Helper()
+	file, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}

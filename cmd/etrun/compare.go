@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +41,10 @@ With --layer, the results of all instructions are compared too, and those of nod
 inside delegates if the engine or device exposes them. compare prints the first
 value beyond the tolerance, and the first that is not equal. This turns rewrites
 off, unless --lower is set. --against may then have the values of instructions, with
-names as in --dump-intermediates.
+names as in --dump-intermediates. Of programs with different instructions, such as a
+portable one and one for XNNPACK, it compares the values that both compute: those of
+one operator and type, and floats of the same sizes with equal elements. There only
+the outputs decide about the exit code.
 `
 
 func newCompare(a *app) *cobra.Command {
@@ -85,6 +91,8 @@ type compareReport struct {
 	Outputs []comparedValue `json:"outputs"`
 	Differ  int             `json:"differ"`
 	Layer   *layerReport    `json:"layer,omitempty"` // with --layer
+	// By a signal or the time limit; the rest was not compared.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // comparedValue is one output of one call.
@@ -126,10 +134,11 @@ func (p *compareCommand) run(ctx context.Context, paths []string) error {
 		r.B = strings.TrimSpace(paths[len(paths)-1] + " " + p.vs)
 		err = p.withProgram(ctx, r, a, paths[len(paths)-1])
 	}
-	if err != nil {
+	if err != nil && (!cancelled(err) || len(r.Outputs) == 0 && r.Layer == nil) {
 		return err
 	}
-	return p.report(r)
+	r.Interrupted = err != nil
+	return errors.Join(err, p.report(r))
 }
 
 // place returns the path for the intermediate values of one of two programs.
@@ -209,6 +218,9 @@ func (p *compareCommand) withProgram(ctx context.Context, r *compareReport, a *s
 	for k := range b.Steps {
 		b.Steps[k].Values = a.Steps[k].Values
 	}
+	if p.layer {
+		p.outlook(a, b)
+	}
 	wants := make([][]*tensor.Value, len(a.Steps))
 	err = a.once(func(k int, st *session.Step) (err error) {
 		wants[k], err = st.CloneOutputs()
@@ -217,13 +229,30 @@ func (p *compareCommand) withProgram(ctx context.Context, r *compareReport, a *s
 	if err != nil {
 		return err
 	}
-	if err = b.once(func(k int, st *session.Step) error { return p.add(r, k, st, wants[k]) }); err != nil {
+	err = b.once(func(k int, st *session.Step) error { return p.add(r, k, st, wants[k]) })
+	if err != nil && !cancelled(err) {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if p.layer {
-		r.Layer = p.layers(a, b)
+	if !p.layer {
+		return err
 	}
-	return nil
+	later, stop := delayed(ctx, ending)
+	defer stop()
+	r.Layer = p.layers(later, a, b)
+	return cmp.Or(err, context.Cause(ctx))
+}
+
+// ending is the time for a comparison of what has been computed when a signal or the time limit ends the runs.
+const ending = 300 * time.Millisecond
+
+// delayed returns a context that ends some time after ctx.
+func delayed(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	forget := context.AfterFunc(ctx, func() { time.AfterFunc(d, cancel) })
+	return later, func() {
+		forget()
+		cancel()
+	}
 }
 
 // add compares the outputs of a call with the expected ones, nil for any.
@@ -268,7 +297,7 @@ func (p *compareCommand) report(r *compareReport) error {
 	switch {
 	case r.Differ > 0:
 		return fmt.Errorf("%w: %d of %s", errDiffer, r.Differ, count(len(r.Outputs), "output", "outputs"))
-	case r.Layer != nil && r.Layer.First != nil:
+	case r.Layer != nil && r.Layer.First != nil && !r.Layer.other:
 		return fmt.Errorf("%w: %v", errDiffer, &r.Layer.First.Place)
 	}
 	return nil

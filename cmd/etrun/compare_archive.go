@@ -46,7 +46,9 @@ func (p *compareCommand) withArchive(ctx context.Context, r *compareReport, a *s
 		p.note("warning: %s: no output for %s: %.200q", p.against, count(len(named), "array", "arrays"), slices.Sorted(maps.Keys(named)))
 	}
 	if err == nil && p.layer {
-		r.Layer = p.keptLayers(a, inner)
+		later, stop := delayed(ctx, ending)
+		defer stop()
+		r.Layer, err = p.keptLayers(later, a, inner), context.Cause(ctx)
 	}
 	return err
 }

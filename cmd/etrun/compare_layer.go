@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/layers"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -12,29 +14,56 @@ import (
 // layerReport is the result of --layer.
 type layerReport struct {
 	*layers.Result
+	other  bool           // the programs have different instructions
 	Traced *layers.Traced `json:"by_value,omitempty"` // for programs with different instructions
 	Note   string         `json:"note,omitempty"`     // values that were not compared
 }
 
 // layers compares the results of all instructions of two programs.
-func (p *compareCommand) layers(a, b *side) *layerReport {
-	r := &layerReport{}
-	if layers.Same(a.Spec(), b.Spec()) {
-		r.Result = layers.Find(layers.Align(a.kept.List, b.kept.List), p.tolerance)
+func (p *compareCommand) layers(ctx context.Context, a, b *side) *layerReport {
+	r := &layerReport{other: !layers.Same(a.Spec(), b.Spec())}
+	var pairs []layers.Pair
+	if r.other {
+		pairs = layers.AlignOther(ctx, a.kept.List, b.kept.List, p.tolerance)
 	} else {
-		r.Result = layers.Find(layers.AlignOther(a.kept.List, b.kept.List), p.tolerance)
-		r.Note = "the programs have different instructions: operators outside delegates are compared if both programs " +
-			"have equally many of one name and result type; delegates are compared by the outputs only"
+		pairs = layers.Align(a.kept.List, b.kept.List)
 	}
-	if r.Values = len(b.kept.List); r.Compared < r.Values && (r.Note != "" || p.vs != "") {
-		r.Traced = layers.Trace(a.kept.List, b.kept.List, p.tolerance)
+	r.Result = layers.Find(ctx, pairs, p.tolerance)
+	if r.Values = len(b.kept.List); r.Compared < r.Values && (r.other || p.vs != "") {
+		r.Traced = layers.Trace(ctx, a.kept.List, b.kept.List, p.tolerance)
+		r.Add(r.Traced, pairs)
 	}
 	r.hide(b.kept.List)
+	if left := r.Values - r.Compared; r.other && left > 0 && ctx.Err() == nil {
+		r.Note = fmt.Sprintf("%s no counterpart in the other program: neither one of the same operator and type, nor one with equal elements "+
+			"(of floats, from %d elements on)", count(left, "value has", "values have"), layers.MinElements)
+	}
 	return r
 }
 
+// outlook notes before the runs what two programs with different instructions have in common.
+func (p *compareCommand) outlook(a, b *side) {
+	if layers.Same(a.Spec(), b.Spec()) {
+		return
+	}
+	x, y := a.inventory(), b.inventory()
+	p.note("the programs have different instructions: the first computes %s, the second %s; %s the same operator and type in both, "+
+		"the others are found by their elements among values of the same sizes", x, y, count(layers.Common(x, y), "value has", "values have"))
+}
+
+// inventory counts the values of the called methods.
+func (a *side) inventory() *layers.Inventory {
+	inv := layers.NewInventory()
+	for _, st := range a.Steps {
+		if m, ok := st.Callee.(*etrun.Method); ok {
+			inv.Add(m)
+		}
+	}
+	return inv
+}
+
 // keptLayers compares the results of instructions with stored arrays.
-func (p *compareCommand) keptLayers(a *side, named map[string]*npy.Array) *layerReport {
+func (p *compareCommand) keptLayers(ctx context.Context, a *side, named map[string]*npy.Array) *layerReport {
 	kept, arrays := make([]layers.Written, 0, len(named)), make([]*npy.Array, 0, len(named))
 	for name, x := range named {
 		w, _ := layers.ParseFileName(name)
@@ -49,7 +78,7 @@ func (p *compareCommand) keptLayers(a *side, named map[string]*npy.Array) *layer
 		want, got := pair.A.Value, pair.B.Value
 		return want.Kind != got.Kind || want.Kind == tensor.KindTensor && want.Tensor.Numel() != got.Tensor.Numel()
 	})
-	r := &layerReport{Result: layers.Find(pairs, p.tolerance)}
+	r := &layerReport{Result: layers.Find(ctx, pairs, p.tolerance)}
 	r.Values = len(a.kept.List)
 	if n := len(named) - len(pairs); n > 0 {
 		r.Note = fmt.Sprintf("no instruction writes as many elements as %s of %s", count(n, "array", "arrays"), p.against)
@@ -73,7 +102,7 @@ func (r *layerReport) hide(list []layers.Written) {
 
 func (r *layerReport) print(a *app) {
 	fmt.Fprintf(a.out, "layer: %d of %s compared, %d equal", r.Compared, count(r.Values, "value", "values"), r.Equal)
-	if r.First == nil && r.Compared > 0 {
+	if r.First == nil && r.Compared > 0 && (r.Traced == nil || r.Traced.First == nil) {
 		fmt.Fprint(a.out, ", all within the tolerance")
 	}
 	fmt.Fprintln(a.out)
@@ -102,6 +131,9 @@ func (r *layerReport) printTraced(a *app) {
 		fmt.Fprintf(a.out, "    last one: %s\n", printable(t.Last.String()))
 	}
 	fmt.Fprintf(a.out, "    first one after it that does not: %s\n", printable(t.First.String()))
+	if c := t.Closest; c != nil {
+		fmt.Fprintf(a.out, "      closest to it: %s, output %d %s; %s\n", printable(c.Place.String()), c.Output, c.Type, distanceText(&c.Distance))
+	}
 }
 
 func printDifference(a *app, what string, d *layers.Difference) {

@@ -51,7 +51,8 @@ type app struct {
 	json        bool // results as one JSON object on out
 	quiet       bool // no notes
 	jsonWritten bool
-	progress    *progress // nil unless stderr is a terminal
+	release     context.CancelFunc // of the time limit; nil for none
+	progress    *progress          // nil unless stderr is a terminal
 }
 
 // run executes one command line and returns the exit code.
@@ -73,6 +74,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	addCompletion(root)
 	err := root.ExecuteContext(ctx)
+	if a.release != nil {
+		a.release()
+	}
 	if err == nil {
 		err = out.err
 	}
@@ -88,6 +92,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		_ = a.writeJSON(failure{Schema: "etrun.error/1", Class: e.name, Exit: e.code, Message: err.Error()})
 	}
 	return e.code
+}
+
+// cancelled reports whether a signal or the time limit ended what returned err.
+func cancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // hasFlag reports whether a flag is among arguments that may not have been parsed.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -27,7 +28,8 @@ const profileHelp = `Run a program several times and show the time of each opera
 delegate below it, or of each instruction. Times are medians and maxima over the runs
 after the first; repeated executions in one run are added up. Shares add up to 100 %,
 those of nodes to the share of their delegate. Profiling has a cost, so a run takes a
-little longer than in bench.
+little longer than in bench. An interrupt ends the runs: the profile so far is shown
+and written, if the first run has not ended, of what it has executed.
 `
 
 func newProfile(a *app) *cobra.Command {
@@ -78,22 +80,29 @@ func (p *profileCommand) run(ctx context.Context, path string) error {
 	if err := p.create(ctx); err != nil {
 		return err
 	}
+	first, err := p.runs(ctx, s)
+	if err != nil && !cancelled(err) {
+		return err
+	}
+	p.table = false // write prints the table of run only
+	return errors.Join(err, p.write(p.app), p.report(s, first, err != nil))
+}
+
+// runs runs the calls, and returns the time of the first run.
+func (p *profileCommand) runs(ctx context.Context, s *session.Session) (time.Duration, error) {
+	begun := time.Now()
 	first, err := s.Time(ctx)
 	if err != nil {
-		return err
+		return time.Since(begun), err
 	}
 	p.firstRunEnded()
 	for i := range p.repeat {
 		p.progress.say("run %d of %d", i+1, p.repeat)
 		if _, err := s.Time(ctx); err != nil {
-			return err
+			return first, err
 		}
 	}
-	p.table = false // write prints the table of run only
-	if err := p.write(p.app); err != nil {
-		return err
-	}
-	return p.report(s, first)
+	return first, nil
 }
 
 // profileReport is the JSON object of profile.
@@ -104,6 +113,8 @@ type profileReport struct {
 	LoadMS  float64         `json:"load_ms"`
 	FirstMS float64         `json:"first_run_ms"`
 	Methods []methodProfile `json:"methods"`
+	// By a signal or the time limit; a method with 0 runs shows what its incomplete first run has executed.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 type methodProfile struct {
@@ -126,9 +137,9 @@ type profileRow struct {
 	Parts    []profileRow `json:"parts,omitempty"`
 }
 
-func (p *profileCommand) report(s *session.Session, first time.Duration) error {
+func (p *profileCommand) report(s *session.Session, first time.Duration, interrupted bool) error {
 	if p.json {
-		r := profileReport{"etrun.profile/1", s.Path, s.Threads(), stats.MS(s.Loaded), stats.MS(first), []methodProfile{}}
+		r := profileReport{"etrun.profile/1", s.Path, s.Threads(), stats.MS(s.Loaded), stats.MS(first), []methodProfile{}, interrupted}
 		for _, m := range p.profiles() {
 			r.Methods = append(r.Methods, methodProfile{m.Method, m.Runs, stats.MS(m.Median), stats.MS(m.Max),
 				profileRows(m.ByOperator()), profileRows(m.Rows)})

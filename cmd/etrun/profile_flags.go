@@ -110,12 +110,14 @@ func (f *profileFlags) create(ctx context.Context) error {
 // firstRunEnded marks the end of the cold events.
 func (f *profileFlags) firstRunEnded() { f.cold, f.recorder.Paused = len(f.recorder.Events), true }
 
-// profiles returns the profiles of the runs after the first, or of the first if it is the only one.
+// profiles returns the profiles of the runs after the first, or of the first if it is the only one, even if it is not complete.
 func (f *profileFlags) profiles() []*profile.Profile {
-	if list := profile.New(f.recorder.Events[f.cold:]); len(list) > 0 {
-		return list
+	for _, events := range [][]trace.Event{f.recorder.Events[f.cold:], f.recorder.Events} {
+		if list := profile.New(events); len(list) > 0 {
+			return list
+		}
 	}
-	return profile.New(f.recorder.Events)
+	return profile.NewIncomplete(f.recorder.Events)
 }
 
 // write writes the recorded events to files, and prints the table of --profile.

@@ -27,11 +27,15 @@ var groups = []*cobra.Group{
 
 func newRoot(a *app) *cobra.Command {
 	root := newRun(a)
+	session.AddTimeLimit(root.Flags())
 	root.Use, root.Short, root.Args, root.ValidArgsFunction = "etrun MODEL.pte", "Run ExecuTorch programs", modelOrCommand, completeRoot
 	root.AddGroup(groups...)
 	for _, row := range commands {
 		c := row.make(a)
 		c.GroupID = row.group
+		for _, of := range append(c.Commands(), c) {
+			session.AddTimeLimit(of.Flags())
+		}
 		root.AddCommand(c)
 	}
 	root.AddCommand(newRetarget(a), newWorker())
@@ -45,9 +49,20 @@ func newRoot(a *app) *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "write one JSON object to stdout, messages to stderr")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "write only errors to stderr")
 	root.SetFlagErrorFunc(flagFault)
-	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return session.RejectEmpty(c.Flags()) }
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return a.prepare(c) }
 	completeFlags(root)
 	return root
+}
+
+// prepare checks the flags of a command, and sets its time limit.
+func (a *app) prepare(c *cobra.Command) error {
+	if err := session.RejectEmpty(c.Flags()); err != nil {
+		return err
+	}
+	ctx, release := session.Limit(c.Context(), c.Flags())
+	a.release = release
+	c.SetContext(ctx)
+	return nil
 }
 
 // addVersion adds --version, in addition to the command of that name.

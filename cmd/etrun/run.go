@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,9 +19,8 @@ type runCommand struct {
 	session.Options
 	profileFlags
 	intermediates
-	calls   session.Calls
-	repeat  int
-	timeout time.Duration
+	calls  session.Calls
+	repeat int
 }
 
 const runExamples = `  etrun model.pte                               random inputs, output summary
@@ -74,7 +72,6 @@ func newRun(a *app) *cobra.Command {
 	flags.StringVar(&r.ELF, "fvp-elf", "", "run the whole program on Arm's model, with the executor_runner `ELF` built for its board")
 	r.outcome.addFlags(flags)
 	flags.IntVarP(&r.repeat, "repeat", "n", 1, "run the calls `N` times, each from the initial state, and report latency")
-	flags.DurationVar(&r.timeout, "timeout", 0, "time limit `TIME`, such as 30s")
 	flags.BoolVar(&r.table, "profile", false, "print the time of each operator, and of each node inside delegates, to stderr")
 	r.addFiles(flags)
 	r.intermediates.addFlags(flags)
@@ -112,9 +109,6 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	if r.repeat > 1 && r.dump != "" {
 		return session.Usage("--repeat %d with --dump-intermediates, which records one run", r.repeat)
 	}
-	if r.timeout < 0 {
-		return session.Usage("--timeout %v", r.timeout)
-	}
 	if r.ELF != "" && (r.profileFlags.wanted() || r.intermediates.wanted()) {
 		return session.Usage("--fvp-elf with a profile or intermediate values: the program on the model cannot be observed")
 	}
@@ -126,11 +120,6 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	}
 	if err := r.readLabels(ctx); err != nil {
 		return err
-	}
-	if r.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("timeout of %v: %w", r.timeout, context.DeadlineExceeded))
-		defer cancel()
 	}
 	r.progress.say("loading %s", printable(path))
 	if err := r.showValues(&r.Options); err != nil {
@@ -167,7 +156,7 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 		r.sayDistances(st.Callee)
 		return r.keep(s, k, st)
 	}); err != nil {
-		return err
+		return errors.Join(err, r.profileSoFar(err))
 	}
 	r.outcome.warn()
 	r.firstRunEnded()
@@ -198,7 +187,7 @@ func (r *runCommand) repeatCalls(ctx context.Context, s *session.Session) (done 
 // interrupted reports the latency of the complete rounds if an interrupt or the time limit
 // ended the run. No outputs are written. It returns err.
 func (r *runCommand) interrupted(s *session.Session, done int, err error) error {
-	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+	if !cancelled(err) {
 		return err
 	}
 	for _, st := range s.Steps {
@@ -209,7 +198,15 @@ func (r *runCommand) interrupted(s *session.Session, done int, err error) error 
 	for k := range report.Calls {
 		report.Calls[k].Outputs = []output.Entry{}
 	}
-	return errors.Join(err, r.print(s, report))
+	return errors.Join(err, r.profileSoFar(err), r.print(s, report))
+}
+
+// profileSoFar prints and writes the profiles after a run that an interrupt or the time limit ended.
+func (r *runCommand) profileSoFar(err error) error {
+	if !cancelled(err) {
+		return nil
+	}
+	return r.profileFlags.write(r.app)
 }
 
 // runReport is the JSON object of a run.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -30,6 +31,8 @@ type verifyReport struct {
 	Failed int                  `json:"failed"`
 	Rows   []caseReport         `json:"results"`
 	Steps  map[string][]float64 `json:"quantization_steps,omitempty"` // additional tolerance of outputs computed from quantized values, by method
+	// By a signal or the time limit; only complete cases count.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // caseReport is the outcome of one test case.
@@ -79,14 +82,19 @@ func (v *verifyCommand) run(ctx context.Context, path string) error {
 		v.findSteps(sess.Program, report)
 	}
 	for _, s := range sess.Bundle().Suites {
-		if err := v.suite(ctx, sess, s, report); err != nil {
-			return err
+		if err = v.suite(ctx, sess, s, report); err != nil {
+			break
 		}
 	}
+	if err != nil && !(cancelled(err) && report.Cases > 0) {
+		return err
+	}
+	report.Interrupted = err != nil
 	if v.json {
-		if err := v.writeJSON(report); err != nil {
-			return err
-		}
+		err = errors.Join(err, v.writeJSON(report))
+	}
+	if err != nil {
+		return err
 	}
 	if report.Failed > 0 {
 		return fmt.Errorf("%w: %d of %s", errDiffer, report.Failed, count(report.Cases, "test case", "test cases"))

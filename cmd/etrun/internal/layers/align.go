@@ -53,9 +53,6 @@ type key struct {
 	text                       string
 }
 
-// alone is the key of a value without a counterpart.
-var alone = key{output: -1}
-
 // keyBySlot is for two runs of one program with any lowering: a slot of the value table is
 // the same value in both.
 func keyBySlot(w *Written) key {
@@ -101,43 +98,13 @@ func AlignKept(kept, b []Written) []Pair {
 	return align(kept, b, keys(kept), keys(b))
 }
 
-// AlignOther pairs values of different programs: those of operators outside delegates of
-// which both programs have equally many with the same name and result type, in order.
-func AlignOther(a, b []Written) []Pair {
-	ka, na := bySignature(a)
-	kb, nb := bySignature(b)
-	for i := range kb {
-		k := kb[i]
-		if k.round = 0; na[k] != nb[k] {
-			kb[i] = alone
-		}
-	}
-	return align(a, b, ka, kb)
-}
-
-// bySignature returns keys of operators and results, and the number of values of each key.
-func bySignature(list []Written) (keys []key, count map[key]int) {
-	keys, count = make([]key, len(list)), make(map[key]int)
-	for i := range list {
-		w := &list[i]
-		if keys[i] = alone; w.Delegate >= 0 || w.Operator == "MoveCall" {
-			continue
-		}
-		k := key{method: w.Method, call: w.Call, output: w.Output, text: w.Operator + " " + w.TypeName()}
-		keys[i] = k
-		keys[i].round = count[k]
-		count[k]++
-	}
-	return keys, count
-}
-
 func align(a, b []Written, ka, kb []key) (pairs []Pair) {
 	at := make(map[key]int, len(a))
 	for i := range a {
 		at[ka[i]] = i
 	}
 	for i := range b {
-		if k, ok := at[kb[i]]; ok && kb[i] != alone {
+		if k, ok := at[kb[i]]; ok {
 			pairs = append(pairs, Pair{&a[k], &b[i]})
 		}
 	}

@@ -2,6 +2,7 @@ package layers
 
 import (
 	"bytes"
+	"context"
 	"slices"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/diff"
@@ -26,10 +27,14 @@ type Result struct {
 	First    *Difference `json:"first_beyond_tolerance"` // in the order of execution, null for none
 }
 
-// Find compares pairs in order.
-func Find(pairs []Pair, tol kernels.Tolerance) *Result {
-	r := &Result{Compared: len(pairs)}
+// Find compares pairs in order. It returns the result of those before ctx ended.
+func Find(ctx context.Context, pairs []Pair, tol kernels.Tolerance) *Result {
+	r := &Result{}
 	for _, p := range pairs {
+		if ctx.Err() != nil {
+			break
+		}
+		r.Compared++
 		if sameBytes(p.A.Value, p.B.Value) {
 			r.Equal++
 			continue
@@ -56,4 +61,21 @@ func sameBytes(a, b *tensor.Value) bool {
 	}
 	x, y := a.Tensor, b.Tensor
 	return x.DType == y.DType && slices.Equal(x.Sizes, y.Sizes) && slices.Equal(x.DimOrder, y.DimOrder) && bytes.Equal(x.Data, y.Data)
+}
+
+// Add counts the values that were found by value and are in no pair.
+func (r *Result) Add(t *Traced, pairs []Pair) {
+	paired := make(map[*Written]bool, len(pairs))
+	for _, p := range pairs {
+		paired[p.B] = true
+	}
+	for w, equal := range t.found {
+		if paired[w] {
+			continue
+		}
+		r.Compared++
+		if equal {
+			r.Equal++
+		}
+	}
 }

@@ -2,9 +2,12 @@ package layers
 
 import (
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
@@ -61,17 +64,49 @@ func TestRecorderKeepsToItsLimit(t *testing.T) {
 func TestAlignOther(t *testing.T) {
 	list := func(names ...string) (list []Written) {
 		for i, n := range names {
-			v := tensor.IntValue(int64(i))
+			v := tensor.IntValue(7)
 			list = append(list, Written{Place: Place{Instruction: i, Delegate: -1, Node: -1, Operator: n}, Value: &v})
 		}
 		return list
 	}
 	a, b := list("add", "mul", "add", "relu"), list("relu", "add", "sub", "add", "mul", "mul")
 	var got [][2]int
-	for _, p := range AlignOther(a, b) {
+	for _, p := range AlignOther(t.Context(), a, b, kernels.Tolerance{}) {
 		got = append(got, [2]int{p.A.Instruction, p.B.Instruction})
 	}
 	if len(got) != 3 || got[0] != [2]int{3, 0} || got[1] != [2]int{0, 1} || got[2] != [2]int{2, 3} {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestAlignOtherFindsBranches orders the branches of one program differently, changes one value and swaps those of another: each
+// has its own counterpart.
+func TestAlignOtherFindsBranches(t *testing.T) {
+	const n = 40
+	r := rand.New(rand.NewPCG(1, 2))
+	order := r.Perm(n)
+	a, b := make([]Written, n), make([]Written, n)
+	for i := range a {
+		x := make([]float32, 8)
+		for k := range x {
+			x[k] = r.Float32()
+		}
+		v, w := tensor.TensorValue(tensor.Of(x, 8)), tensor.TensorValue(tensor.Of(slices.Clone(x), 8))
+		if i%5 == 0 {
+			w.Tensor.Data[3]++ // a little beyond the tolerance
+		}
+		place := Place{Instruction: i, Delegate: -1, Node: -1, Operator: "add"}
+		a[i] = Written{Place: place, Value: &v}
+		place.Instruction = 100 + i
+		b[order[i]] = Written{Place: place, Value: &w}
+	}
+	pairs := AlignOther(t.Context(), a, b, kernels.Tolerance{Abs: 1e-6})
+	for i, p := range pairs {
+		if p.A.Instruction+100 != p.B.Instruction || p.B != &b[i] {
+			t.Errorf("pair %d: %d and %d", i, p.A.Instruction, p.B.Instruction)
+		}
+	}
+	if len(pairs) != n {
+		t.Errorf("%d pairs, want %d", len(pairs), n)
 	}
 }

@@ -49,7 +49,20 @@ const (
 
 // New returns a profile of each method that ran without an error, in the order of their
 // first runs. Runs whose execute event is missing are ignored.
-func New(events []trace.Event) []*Profile {
+func New(events []trace.Event) []*Profile { return profiles(events, false) }
+
+// NewIncomplete returns a profile of each method that ended with an error: of the instructions that were
+// executed before. Runs is 0.
+func NewIncomplete(events []trace.Event) []*Profile {
+	list := profiles(events, true)
+	for _, p := range list {
+		p.Runs = 0
+	}
+	return list
+}
+
+// profiles returns the profiles of the runs that failed, or of those that did not.
+func profiles(events []trace.Event, failed bool) []*Profile {
 	var methods []string
 	runs := make(map[string][]*run)
 	open := make(map[int64]*run)
@@ -68,7 +81,7 @@ func New(events []trace.Event) []*Profile {
 			continue
 		}
 		delete(open, e.Run)
-		if r.whole = e.Duration(); e.Err != nil {
+		if r.whole = e.Duration(); (e.Err != nil) != failed {
 			continue
 		}
 		if runs[e.Method] == nil {

@@ -11,11 +11,7 @@ import (
 // WriteTable writes rows of the profile, those of [Profile.ByOperator] or p.Rows, with parts
 // below their row. printable makes names safe for a terminal.
 func (p *Profile) WriteTable(w io.Writer, rows []Row, printable func(string) string) error {
-	runs := "1 run"
-	if p.Runs != 1 {
-		runs = fmt.Sprintf("%d runs", p.Runs)
-	}
-	fmt.Fprintf(w, "method %s, %s: median %v, max %v\n", printable(p.Method), runs, round(p.Median), round(p.Max))
+	fmt.Fprintf(w, "method %s, %s: median %v, max %v\n", printable(p.Method), p.runs(), round(p.Median), round(p.Max))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "median\tmax\tshare\tcalls\tat\t  name")
 	for i := range rows {
@@ -25,6 +21,16 @@ func (p *Profile) WriteTable(w io.Writer, rows []Row, printable func(string) str
 		}
 	}
 	return t.Flush()
+}
+
+func (p *Profile) runs() string {
+	switch p.Runs {
+	case 0:
+		return "incomplete first run"
+	case 1:
+		return "1 run"
+	}
+	return fmt.Sprintf("%d runs", p.Runs)
 }
 
 func (r *Row) write(t io.Writer, indent string, printable func(string) string) {

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
+)
+
+// loopForever makes the method forward begin again at its end.
+func loopForever(p *pte.Program) {
+	for i := range p.Methods {
+		m := &p.Methods[i]
+		if m.Name != "forward" { // metadata of a language model
+			continue
+		}
+		m.Values = append(m.Values, pte.Value{Kind: tensor.KindBool})
+		c := &m.Chains[0]
+		c.Instructions = append(c.Instructions, pte.Instruction{Kind: pte.JumpFalseCall, Index: len(m.Values) - 1})
+	}
+}
+
+// loopingBundle writes a bundle whose program does not end.
+func loopingBundle(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile("../../testdata/pte/bundle.bpte")
+	must(t, err)
+	bundle, err := tree.Decode(data)
+	must(t, err)
+	p, err := pte.ParseBundle(data, pte.Limits{})
+	must(t, err)
+	dir := t.TempDir()
+	inner := filepath.Join(dir, "inner.pte")
+	write(t, inner, p.Program)
+	program, err := os.ReadFile(changedFile(t, inner, loopForever))
+	must(t, err)
+	bundle.Root.With("program", program)
+	path := filepath.Join(dir, "loop.bpte")
+	write(t, path, bundle.Bytes())
+	return path
+}
+
+// ended is a command that does not end, and what it prints when it is ended.
+type ended struct {
+	args   string
+	stdout []string // parts, in this order
+	stderr string
+}
+
+var endings = []ended{
+	{args: "LOOP"},
+	{args: "run LOOP --profile", stderr: "incomplete first run: "},
+	{args: "run LOOP --json", stdout: []string{`"class": "cancelled"`}},
+	{args: "run D/portable.pte -n 10000000", stdout: []string{"output 0", "forward  first "}},
+	{args: "run D/portable.pte -n 10000000 --json", stdout: []string{`"interrupted": true`}},
+	{args: "run LOOP --lower verify"},
+	{args: "profile LOOP", stdout: []string{"method forward, incomplete first run: ", "aten::convolution.out"}},
+	{args: "profile LOOP --json --trace trace.json", stdout: []string{`"runs": 0`, `"name": "aten::convolution.out"`, `"interrupted": true`}},
+	{args: "profile D/portable.pte --repeat 10000000", stdout: []string{"first run ", "method forward, ", " runs: median ", "aten::convolution.out"}},
+	{args: "compare D/portable.pte LOOP"},
+	{args: "compare LOOP D/portable.pte --layer"},
+	{args: "compare D/portable.pte LOOP --layer", stdout: []string{"layer: ", " values compared, "}},
+	{args: "compare D/portable.pte LOOP --layer --json", stdout: []string{`"compared": `, `"interrupted": true`}},
+	{args: "compare D/portable.pte LOOP --trap-nan"},
+	{args: "bench LOOP --duration 1h"},
+	{args: "bench D/portable.pte LOOP --duration 1h"},
+	{args: "bench --text LM --duration 1h"},
+	{args: "report LOOP --run"},
+	{args: "verify BUNDLE"},
+	{args: "verify BUNDLE --json", stdout: []string{`"class": "cancelled"`}},
+	{args: "generate LOOPLM --tokens 1,2,3"},
+	{args: "npu trace LOOPNPU", stdout: []string{"crc32"}},
+}
+
+// TestEnded ends each command by its time limit and by an interrupt: it ends at once, with exit code 8 and what there is.
+func TestEnded(t *testing.T) {
+	files := strings.NewReplacer("LOOPNPU", changedProgram(t, "../ethosu/programs/digits.pte", loopForever),
+		"LOOPLM", changedProgram(t, "../../text/testdata/dynamic.pte", loopForever),
+		"LOOP", changedProgram(t, "../digits/portable.pte", loopForever),
+		"BUNDLE", loopingBundle(t), "LM", textFile(t, "dynamic.pte"), "D/", filepath.Dir(digits(t, "portable.pte"))+"/")
+	t.Chdir(t.TempDir())
+	const running = 250 * time.Millisecond
+	for _, e := range endings {
+		args := strings.Fields(files.Replace(e.args))
+		t.Run(e.args+" --timeout", func(t *testing.T) {
+			e.check(t, append(args, "--timeout", running.String()), running, "timeout of 250ms")
+		})
+		t.Run(e.args, func(t *testing.T) {
+			timer := time.AfterFunc(running, func() {
+				if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+					t.Error(err)
+				}
+			})
+			defer timer.Stop()
+			e.check(t, args, running, "interrupt")
+		})
+	}
+}
+
+// check runs a command that is ended after some time.
+func (e *ended) check(t *testing.T, args []string, after time.Duration, reason string) {
+	t.Helper()
+	var out, notes bytes.Buffer
+	begun := time.Now()
+	code := run(args, strings.NewReader(""), &out, &notes)
+	if took := time.Since(begun) - after; code != 8 || took > 5*time.Second {
+		t.Errorf("exit code %d %v after the end, want 8 at once; stderr: %s", code, took, notes.String())
+	}
+	if !strings.Contains(notes.String(), reason) || !strings.Contains(notes.String(), e.stderr) {
+		t.Errorf("stderr %q, want %q and %q", notes.String(), e.stderr, reason)
+	}
+	checkParts(t, "stdout", out.String(), e.stdout)
+}

@@ -1,0 +1,74 @@
+package layers
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+// Inventory counts the values that methods compute, before they run.
+type Inventory struct {
+	operators map[string]int // values outside delegates, by operator and declared type
+	outside   int
+	inside    int // values of nodes inside delegates
+	delegates int
+}
+
+// NewInventory returns an empty inventory.
+func NewInventory() *Inventory { return &Inventory{operators: make(map[string]int)} }
+
+// Add counts the values of a method. Loops count once.
+func (v *Inventory) Add(m *etrun.Method) {
+	method := m.Plan().Method
+	for i := range method.Steps {
+		s := &method.Steps[i]
+		if s.Kind != ir.KernelCall && s.Kind != ir.DelegateCall {
+			continue
+		}
+		v.outside += len(s.Writes)
+		for _, w := range s.Writes {
+			if s.Kind == ir.KernelCall {
+				v.operators[method.StepName(s)+" "+typeName(&method.Values[w])]++
+			}
+		}
+	}
+	for _, d := range m.Delegates() {
+		v.delegates++
+		v.inside += len(d.Nodes)
+	}
+}
+
+func typeName(v *ir.Value) string {
+	if v.Kind == tensor.KindTensor && v.Tensor != nil {
+		return v.Tensor.DType.String() + " " + tensor.FormatSizes(v.Tensor.Sizes)
+	}
+	return v.Kind.String()
+}
+
+// String describes the inventory in words.
+func (v *Inventory) String() string {
+	s := plural(v.outside, "value")
+	if v.delegates > 0 {
+		s += fmt.Sprintf(", and %s in %s", plural(v.inside, "node"), plural(v.delegates, "delegate"))
+	}
+	return s
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Common returns how many values of a and b are of operators and types that both have equally often.
+func Common(a, b *Inventory) (n int) {
+	for k, x := range b.operators {
+		if a.operators[k] == x {
+			n += x
+		}
+	}
+	return n
+}
