@@ -19,7 +19,7 @@ type Memory struct {
 	Items       []Item      // per storage, then per block of working memory, alive in moments; zero for those outside the arenas
 	File        Arrangement // the file's plan, without state; incomplete if storages have no place in it
 	Own         Arrangement // planned by this package
-	LowerBound  int64       // no plan is smaller
+	LowerBound  int64       // most bytes alive at once: no plan of the arenas is smaller, whatever its alignment
 	Conflicts   []Conflict  // found by CheckFile: the file's plan is not used
 	StateBytes  int64       // state, outside the arenas
 	HeapBytes   int64       // initial bytes of unbounded tensors, and of views of constants

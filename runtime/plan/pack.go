@@ -73,9 +73,9 @@ func Pack(items []Item) Layout {
 	if len(items) > MaxItems {
 		return naive(items)
 	}
-	steps, live := profile(items)
+	steps, live, least := profile(items)
 	peaks, bound := peaks(items, steps, live), slices.Max(append(live, 0))
-	best := Layout{Size: math.MaxInt64, Bound: bound}
+	best := Layout{Size: math.MaxInt64, Bound: least}
 	p, work := newPacker(items), 0
 	sequences := make([][]int, len(orders))
 	keys := make([][2]float64, len(items))
@@ -282,35 +282,37 @@ func (p *packer) neighbours(i int) []int32 {
 	return p.all
 }
 
-// LowerBound returns the largest number of bytes live at one step: no plan is smaller.
+// LowerBound returns the largest number of bytes live at one step: no plan is smaller, whatever its alignment.
 func LowerBound(items []Item) int64 {
-	_, live := profile(items)
-	return slices.Max(append(live, 0))
+	_, _, least := profile(items)
+	return least
 }
 
 // profile returns the steps at which the set of live items changes, in order, and the live bytes
-// from there on.
-func profile(items []Item) (steps []int, live []int64) {
+// from there on, with the padding of each item; and the most live bytes without padding.
+func profile(items []Item) (steps []int, live []int64, least int64) {
 	type event struct {
-		step  int
-		bytes int64
+		step   int
+		bytes  int64
+		padded int64
 	}
 	events := make([]event, 0, 2*len(items))
 	for _, it := range items {
 		if it.Last >= it.First {
-			events = append(events, event{it.First, align(it.Bytes)}, event{it.Last + 1, -align(it.Bytes)})
+			events = append(events, event{it.First, it.Bytes, align(it.Bytes)}, event{it.Last + 1, -it.Bytes, -align(it.Bytes)})
 		}
 	}
 	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.step, b.step) })
 	steps, live = make([]int, 0, len(events)), make([]int64, 0, len(events)+1)
-	var now int64
+	var now, bytes int64
 	for i, e := range events {
-		now += e.bytes
+		now += e.padded
+		bytes += e.bytes
 		if i+1 == len(events) || events[i+1].step != e.step {
-			steps, live = append(steps, e.step), append(live, now)
+			steps, live, least = append(steps, e.step), append(live, now), max(least, bytes)
 		}
 	}
-	return steps, live
+	return steps, live, least
 }
 
 // peaks returns for each item the largest number of live bytes at any step of its life, from the

@@ -42,6 +42,38 @@ func TestPackManyAliveTogether(t *testing.T) {
 	}
 }
 
+// TestLowerBoundOfOtherPlans places random items at any offsets, as exporters with another alignment do: no sound plan is smaller
+// than the bound, and the bound is that of some step.
+func TestLowerBoundOfOtherPlans(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 22))
+	for round := range 300 {
+		items := randomItems(r, 1+r.IntN(12), 10)
+		places, size := make([]Place, len(items)), int64(0)
+		for i, it := range items { // at the lowest free offset
+			items[i].Bytes = int64(1 + r.IntN(40))
+			for len(Verify(items[:i+1], places[:i+1])) > 0 {
+				places[i].Offset++
+			}
+			if it.First <= it.Last {
+				size = max(size, places[i].Offset+items[i].Bytes)
+			}
+		}
+		bound, most := LowerBound(items), int64(0)
+		for step := -1; step <= 12; step++ {
+			sum := int64(0)
+			for _, it := range items {
+				if it.First <= step && step <= it.Last {
+					sum += it.Bytes
+				}
+			}
+			most = max(most, sum)
+		}
+		if bound > size || bound != most {
+			t.Fatalf("round %d: bound %d, a plan of %d bytes, %d bytes are live: %+v", round, bound, size, most, items)
+		}
+	}
+}
+
 func TestPackChains(t *testing.T) {
 	// A chain of equal layers needs two buffers, whatever its length.
 	var items []Item
