@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -430,6 +431,55 @@ func archiveText(t *testing.T, name string) string {
 		parts = append(parts, fmt.Sprintf("%s %s%v", a.Name, a.TypeName(), a.Sizes))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// TestFilesOfCalls opens every file that a run with several calls names: relative to output_dir, and those of outputs.json to its folder.
+func TestFilesOfCalls(t *testing.T) {
+	here, err := filepath.Abs("testdata")
+	must(t, err)
+	paths := strings.NewReplacer("HERE", here, "PTE", filepath.Join(here, "../../../testdata/pte"))
+	for _, args := range []string{"HERE/state.pte --input ones --next --input ones --next --input ones", "PTE/split_passthrough.pte --next --next"} {
+		var out, notes bytes.Buffer
+		t.Chdir(t.TempDir())
+		args = paths.Replace(args) + " --json --output-dir deep/o"
+		if code := run(strings.Fields(args), strings.NewReader(""), &out, &notes); code != 0 {
+			t.Fatalf("%s: exit code %d, %s", args, code, notes.String())
+		}
+		var r runReport
+		must(t, json.Unmarshal(out.Bytes(), &r))
+		seen := make(map[string]bool)
+		for k, c := range r.Calls {
+			checkFiles(t, r.OutputDir, c.Outputs, seen)
+			folder := r.OutputDir
+			if k > 0 {
+				folder = filepath.Join(folder, fmt.Sprintf("call%d", k))
+			}
+			text, err := os.ReadFile(filepath.Join(folder, "outputs.json"))
+			must(t, err)
+			var entries []output.Entry
+			must(t, json.Unmarshal(text, &entries))
+			checkFiles(t, folder, entries, make(map[string]bool))
+		}
+		if len(r.Calls) != 3 || len(seen) < 3 {
+			t.Errorf("%s: %d calls, files %v", args, len(r.Calls), seen)
+		}
+	}
+}
+
+// checkFiles requires that each file of entries is there and named once.
+func checkFiles(t *testing.T, folder string, entries []output.Entry, seen map[string]bool) {
+	t.Helper()
+	for _, e := range entries {
+		checkFiles(t, folder, e.Items, seen)
+		if e.File == "" {
+			continue
+		}
+		path := filepath.Join(folder, e.File)
+		if _, err := os.Stat(path); err != nil || seen[path] {
+			t.Errorf("%s: %v, named before: %v", path, err, seen[path])
+		}
+		seen[path] = true
+	}
 }
 
 // An interrupt must end a run with its own exit code, print the latency so far, and leave

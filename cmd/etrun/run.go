@@ -217,7 +217,7 @@ type runReport struct {
 	Threads     int          `json:"threads"`
 	Repeat      int          `json:"repeat"`
 	LoadMS      float64      `json:"load_ms"`
-	OutputDir   string       `json:"output_dir,omitempty"`
+	OutputDir   string       `json:"output_dir,omitempty"` // of --output-dir; files of outputs are relative to it
 	Calls       []callReport `json:"calls"`
 	Interrupted bool         `json:"interrupted,omitempty"` // by a signal or the time limit; only complete runs count, and no outputs were written
 }

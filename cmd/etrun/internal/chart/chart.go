@@ -22,7 +22,7 @@ type Chart struct {
 	// are set) to the end (outputs are read).
 	Starts []int
 	Bound  int64 // lower bound of the arena size of any plan
-	Peak   int   // moment with the most live arena bytes
+	Peak   int   // moment with the most live bytes
 	Plans  []Plan
 }
 

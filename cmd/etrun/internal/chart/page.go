@@ -22,7 +22,7 @@ body { margin: 12px; background: var(--paper); color: var(--ink); font: 14px/1.5
 p { max-width: 60em; }
 </style></head><body>
 <p>Each box is a storage: its width is the time it is alive, in instructions, its height its bytes. Point at a box for more.
-The red line is the size of the arenas, with state and scratch above it; the dashed line is the least that any plan needs; the
+The red line is the size of the arenas, with state and scratch above it; the dashed line is the lower bound of the arenas of any plan; the
 red band is the peak.</p>
 `
 

@@ -17,7 +17,7 @@ type Entry struct {
 	DType    string   `json:"dtype,omitempty"`
 	Shape    []int    `json:"shape,omitzero"`
 	DimOrder []int    `json:"dim_order,omitzero"`
-	File     string   `json:"file,omitempty"`  // raw little-endian elements in memory order
+	File     string   `json:"file,omitempty"`  // raw little-endian elements in memory order; relative to output_dir
 	Value    any      `json:"value,omitempty"` // scalars; NaN and infinities as text
 	Items    []Entry  `json:"items,omitzero"`  // lists
 	Summary  *Summary `json:"summary,omitempty"`

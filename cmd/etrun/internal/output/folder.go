@@ -64,8 +64,8 @@ func (f *Folder) makeAll(path string) error {
 	return nil
 }
 
-// Add stages the outputs of call k and returns their entries. Call 0 belongs to the folder
-// itself, call k to call<k>.
+// Add stages the outputs of call k and returns their entries, with files relative to the folder. Call 0 belongs to the folder
+// itself, call k to call<k>. The files of an outputs.json are relative to its own folder.
 func (f *Folder) Add(k int, outputs []*tensor.Value) ([]Entry, error) {
 	sub := "."
 	if k > 0 {
@@ -94,7 +94,18 @@ func (f *Folder) Add(k int, outputs []*tensor.Value) ([]Entry, error) {
 	if err != nil {
 		return nil, &Error{err}
 	}
+	within(sub, entries)
 	return entries, nil
+}
+
+// within makes the files of entries relative to the parent of their folder.
+func within(sub string, entries []Entry) {
+	for i := range entries {
+		if e := &entries[i]; e.File != "" {
+			e.File = filepath.Join(sub, e.File)
+		}
+		within(sub, entries[i].Items)
+	}
 }
 
 const index = "outputs.json"

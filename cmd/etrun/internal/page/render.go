@@ -129,7 +129,7 @@ func (w writer) profile(p *Profile) {
 
 const memoryHead = `<h3>memory</h3>
 <p>Each box is a storage: as wide as the time it is alive, as high as its bytes. The red line is the size of the arenas, with state and
-scratch above it; the dashed line is the least that any plan needs; the red band is the peak.</p>
+scratch above it; the dashed line is the lower bound of the arenas of any plan; the red band is the peak.</p>
 `
 
 func (w writer) memory(m *Method) {
@@ -153,7 +153,7 @@ func (w writer) peak(m *Method) {
 	if m.Peak.Step >= 0 {
 		when = "instruction " + m.Peak.String()
 	}
-	w.put("<h4>at the peak, %s: %s</h4>\n<table class=\"peak\">\n", when, bytesize.Format(m.PeakBytes))
+	w.put("<h4>at the peak, %s: %s with scratch</h4>\n<table class=\"peak\">\n", when, bytesize.Format(m.PeakBytes))
 	w.put("<thead><tr><th>name</th><th>type</th><th>bytes</th><th></th><th>alive</th></tr></thead>\n<tbody>\n")
 	for _, l := range m.AtPeak {
 		name := l.Name

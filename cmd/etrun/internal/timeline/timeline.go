@@ -19,13 +19,22 @@ import (
 
 // Timeline is the memory of a method over the steps of a run.
 type Timeline struct {
-	Peak      Moment // the first one with the most live arena bytes
-	PeakBytes int64  // live arena bytes at the peak
+	Peak      Moment // the first one with the most live bytes in the arenas and in scratch of delegates
+	PeakBytes int64  // these bytes
 
 	plan      *plan.Memory
 	moment    int // of the peak
 	delegates []delegate.Info
 	names     []string // by item of the plan
+	scratches []scratch
+}
+
+// scratch is working memory of a delegate outside the plan.
+type scratch struct {
+	name        string
+	bytes       int64
+	first, last int // moments
+	shared      bool
 }
 
 // Moment is a moment of a memory plan: an instruction, from -1 (inputs are set) to their number
@@ -59,11 +68,34 @@ func New(m *etrun.Method) *Timeline {
 	t.names = names(t.plan.Method)
 	for d := range t.delegates {
 		from, to := t.plan.Blocks(d)
-		t.names = append(t.names, slices.Repeat([]string{fmt.Sprintf("delegate %d scratch", d)}, to-from)...)
+		t.names = append(t.names, slices.Repeat([]string{scratchName(d)}, to-from)...)
 	}
+	t.findScratch()
 	t.findPeak()
 	return t
 }
+
+// findScratch lists the working memory of delegates outside the plan: first the private scratch of each, which is always
+// alive, then what they share, which is alive during their calls.
+func (t *Timeline) findScratch() {
+	starts := t.plan.Moments
+	for i := range t.delegates {
+		if own := t.delegates[i].Scratch - t.delegates[i].Shared; own > 0 {
+			t.scratches = append(t.scratches, scratch{scratchName(i), own, -1, starts[len(starts)-1], false})
+		}
+	}
+	for k := range t.plan.Method.Steps {
+		s := &t.plan.Method.Steps[k]
+		if s.Kind != ir.DelegateCall || s.Delegate >= len(t.delegates) {
+			continue
+		}
+		if shared := t.delegates[s.Delegate].Shared; shared > 0 {
+			t.scratches = append(t.scratches, scratch{scratchName(s.Delegate), shared, starts[k], starts[k+1] - 1, true})
+		}
+	}
+}
+
+func scratchName(delegate int) string { return fmt.Sprintf("delegate %d scratch", delegate) }
 
 // names returns the names of storages: from the file, as inputs, or by the operator that
 // writes them first.
@@ -105,6 +137,10 @@ func (t *Timeline) findPeak() {
 			change[it.Last+2] -= it.Bytes
 		}
 	}
+	for _, s := range t.scratches {
+		change[s.first+1] += s.bytes
+		change[s.last+2] -= s.bytes
+	}
 	alive := int64(0)
 	t.moment = -1
 	for i, bytes := range change[:len(change)-1] {
@@ -115,7 +151,7 @@ func (t *Timeline) findPeak() {
 	t.Peak = MomentOf(t.plan, t.moment)
 }
 
-// Live is a storage, or a block of working memory, that is alive at the peak.
+// Live is a storage, or working memory of a delegate, that is alive at the peak.
 type Live struct {
 	Name, Type, Kind string
 	Bytes            int64
@@ -127,6 +163,11 @@ func (t *Timeline) AtPeak() (list []Live) {
 	for i := range t.plan.Items {
 		if it := &t.plan.Items[i]; it.Bytes > 0 && it.First <= t.moment && t.moment <= it.Last {
 			list = append(list, t.live(i))
+		}
+	}
+	for _, s := range t.scratches {
+		if s.first <= t.moment && t.moment <= s.last {
+			list = append(list, Live{Name: s.name, Kind: "scratch", Bytes: s.bytes, First: MomentOf(t.plan, s.first), Last: MomentOf(t.plan, s.last)})
 		}
 	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].Bytes > list[j].Bytes })
@@ -253,27 +294,13 @@ func (t *Timeline) state(p chart.Plan) chart.Plan {
 // scratch adds the working memory of delegates at the top: first the private scratch of each,
 // above it the scratch that they share.
 func (t *Timeline) scratch(p chart.Plan) chart.Plan {
-	at, starts := p.Size+t.plan.StateBytes, t.plan.Moments
-	for i := range t.delegates {
-		if own := t.delegates[i].Scratch - t.delegates[i].Shared; own > 0 {
-			p.Boxes = append(p.Boxes, scratchBox(i, at, own, -1, starts[len(starts)-1]))
-			at += own
-		}
-	}
-	for k := range t.plan.Method.Steps {
-		s := &t.plan.Method.Steps[k]
-		if s.Kind != ir.DelegateCall || s.Delegate >= len(t.delegates) {
-			continue
-		}
-		if shared := t.delegates[s.Delegate].Shared; shared > 0 {
-			p.Boxes = append(p.Boxes, scratchBox(s.Delegate, at, shared, starts[k], starts[k+1]-1))
+	at := p.Size + t.plan.StateBytes
+	for _, s := range t.scratches {
+		p.Boxes = append(p.Boxes, chart.Box{First: s.first, Last: s.last, Offset: at, Bytes: s.bytes, Label: s.name, Class: "scratch",
+			Detail: s.name + "\n" + bytesize.Format(s.bytes)})
+		if !s.shared {
+			at += s.bytes
 		}
 	}
 	return p
-}
-
-func scratchBox(i int, offset, bytes int64, first, last int) chart.Box {
-	name := fmt.Sprintf("delegate %d scratch", i)
-	return chart.Box{First: first, Last: last, Offset: offset, Bytes: bytes, Label: name, Class: "scratch",
-		Detail: name + "\n" + bytesize.Format(bytes)}
 }
