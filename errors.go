@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -178,10 +179,10 @@ func (e *MissingError) Error() string {
 		parts = append(parts, fmt.Sprintf("%s without a kernel: %s", count(n, "operator"), strings.Join(names, ", ")))
 	}
 	if len(e.Backends) > 0 {
-		parts = append(parts, fmt.Sprintf("backends not available: %.200q (pass them with WithDelegates)", e.Backends))
+		parts = append(parts, fmt.Sprintf("backends not available: %.200q (%v)", e.Backends, advice.Backends))
 	}
 	if len(e.Data) > 0 {
-		parts = append(parts, fmt.Sprintf("external tensors in none of the .ptd files given: %.200q", e.Data))
+		parts = append(parts, fmt.Sprintf("external tensors in none of the .ptd files given: %.200q (%v)", e.Data, advice.Data))
 	}
 	return strings.Join(parts, "; ")
 }

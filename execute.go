@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -160,7 +161,7 @@ func (m *Method) run(ctx context.Context) (err error) {
 			return m.failed(pc, context.Cause(ctx))
 		}
 		if left == 0 {
-			return m.failed(pc, fmt.Errorf("limit of %d instructions reached (see Limits): %w", m.limit, ErrExecute))
+			return m.failed(pc, fmt.Errorf("limit of %d instructions reached (%v): %w", m.limit, advice.Endless, ErrExecute))
 		}
 		var next int
 		if observed {

@@ -19,10 +19,11 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/hal/ethosu"
+	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/scripts"
 )
 
-const staticBuild = "this build cannot open libXNNPACK, which makes programs faster; builds for Linux on amd64 and arm64 without the tag nodl can"
+const staticBuild = "this build cannot open libXNNPACK; builds for Linux on amd64 and arm64 without the tag nodl can; " + advice.GoEngine
 
 // cureOfBackend returns advice for a backend without its best engine.
 func cureOfBackend(id string, s delegate.Status) string {
@@ -35,7 +36,7 @@ func cureOfBackend(id string, s delegate.Status) string {
 	if xnn.Named("") {
 		return fmt.Sprintf("%s is set to a path without libXNNPACK: unset it, or install the library there", xnn.EnvPath)
 	}
-	return "etrun doctor --fix downloads libXNNPACK, which makes programs faster"
+	return advice.GoEngine + "; " + advice.Library.Command()
 }
 
 // cures are the instructions that make NPU drivers work.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/advice"
 )
 
 func main() {
@@ -83,13 +84,13 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	e := exitOf(err)
+	e, text := exitOf(err), advice.Command(err.Error())
 	a.json = a.json || hasFlag(args, "--json", "--json=true")         // the error may precede the flag
 	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, errUnlike) { // the reader closed the pipe
-		fmt.Fprintf(stderr, "etrun: %s\n", escaped(err.Error()))
+		fmt.Fprintf(stderr, "etrun: %s\n", escaped(text))
 	}
 	if a.json && !a.jsonWritten {
-		_ = a.writeJSON(failure{Schema: "etrun.error/1", Class: e.name, Exit: e.code, Message: err.Error()})
+		_ = a.writeJSON(failure{Schema: "etrun.error/1", Class: e.name, Exit: e.code, Message: text})
 	}
 	return e.code
 }
@@ -136,7 +137,7 @@ func (a *app) note(format string, args ...any) {
 	if a.quiet {
 		return
 	}
-	fmt.Fprintf(a.notes, "etrun: %s\n", escaped(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(a.notes, "etrun: %s\n", escaped(advice.Command(fmt.Sprintf(format, args...))))
 }
 
 // noteOnce returns a note that does not repeat messages, for facts that two programs share.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -364,13 +365,16 @@ func (g *graph) constantBytes() (n int64) {
 	return n
 }
 
-// libraryAdvice returns instructions for installing libXNNPACK.
-func libraryAdvice() string {
-	if !xnn.DynamicLoading {
-		return "builds for Linux on amd64 and arm64 without the tag nodl can open libXNNPACK"
+// withoutLibrary says what a missing library means, and how to install it.
+func withoutLibrary(err *xnn.OpenError) string {
+	reason := err.Error()
+	if err.Reason == xnn.ErrAbsent { // the places that were searched are in Probe
+		reason = err.Reason.Error()
 	}
-	return fmt.Sprintf("\"etrun doctor --fix\" downloads libXNNPACK into %s, \"make deps\" into a checkout; %s names another place",
-		cmp.Or(xnn.UserFolder(), "the home directory"), xnn.EnvPath)
+	if !xnn.DynamicLoading {
+		return fmt.Sprintf("%s: %s; builds for Linux on amd64 and arm64 without the tag nodl can open it", reason, advice.GoEngine)
+	}
+	return fmt.Sprintf("%s: %s; %v", reason, advice.GoEngine, advice.Library)
 }
 
 // Warnings reports a missing library, an unused folder for weights, and repairs of the payload.
@@ -381,7 +385,7 @@ func (m *image) Warnings() (list []delegate.Warning) {
 	}
 	if m.noLibrary != nil {
 		list = append(list, delegate.Warning{Class: delegate.WarnEngine,
-			Text: fmt.Sprintf("%s: the engine in Go runs, which is slower: %v; %s", ID, m.noLibrary, libraryAdvice())})
+			Text: ID + ": " + withoutLibrary(m.noLibrary)})
 	}
 	if why, unused := strings.CutPrefix(m.cacheNote, notKept); unused {
 		list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: ID + ": packed weights are not kept: " + why})

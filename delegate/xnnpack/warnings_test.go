@@ -6,6 +6,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/advice"
 )
 
 // TestNoLibraryWarning checks that the warning about a missing library names the remedies.
@@ -15,7 +16,7 @@ func TestNoLibraryWarning(t *testing.T) {
 	if len(list) != 1 || list[0].Class != delegate.WarnEngine {
 		t.Fatalf("got %q, want one warning of class %v", list, delegate.WarnEngine)
 	}
-	cures := []string{xnn.ErrAbsent.Error(), "make deps", "doctor --fix", xnn.EnvPath, xnn.UserFolder()}
+	cures := []string{xnn.ErrAbsent.Error(), "make deps", "doctor --fix", xnn.EnvPath, advice.GoEngine}
 	if !xnn.DynamicLoading {
 		cures = []string{xnn.ErrAbsent.Error(), "nodl"}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -176,16 +177,28 @@ func (s *Session) load(ctx context.Context, meta *etrun.MethodMeta) (Callee, err
 	return m, nil
 }
 
-// Cure adds advice to an error, if there is any.
+// Cure returns an error in the words of the command line, with advice if there is any.
 func Cure(err error) error {
-	if missing, ok := errors.AsType[*etrun.MissingError](err); ok && len(missing.Data) > 0 {
-		return fmt.Errorf("%w; pass --data FILE.ptd", err)
-	}
+	text := advice.Command(err.Error())
 	if _, ok := errors.AsType[*etrun.MemoryError](err); ok || errors.Is(err, delegate.ErrMemory) || tooLargeArena(err) {
-		return fmt.Errorf("%w; a larger --max-memory allows it", err)
+		text += "; " + advice.Memory.Command()
 	}
-	return err
+	if text == err.Error() {
+		return err
+	}
+	return &worded{text, err}
 }
+
+// worded is an error in the words of the command line.
+type worded struct {
+	text string
+	err  error
+}
+
+func (e *worded) Error() string { return e.text }
+
+// Unwrap returns the error of the library.
+func (e *worded) Unwrap() error { return e.err }
 
 // tooLargeArena reports whether a file declares more planned memory than the limit, the one limit of
 // the format that --max-memory raises.
