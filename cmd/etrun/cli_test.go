@@ -326,7 +326,7 @@ func TestVerifyFindsADifference(t *testing.T) {
 func TestOpsAndDoctor(t *testing.T) {
 	play(t, []script{
 		{name: "some", args: "ops aten::relu", stdout: []string{"aten::relu.out  exact; ", "    (Tensor self, *, Tensor(a!) out)", "operator"}},
-		{name: "none", args: "ops no_such_operator", stdout: []string{"0 operators"}},
+		{name: "none", args: "ops no_such_operator", code: 2, stderr: []string{"no operator with"}},
 		{name: "doctor", args: "doctor", stdout: []string{"version", "threads", "operators"}},
 	})
 }

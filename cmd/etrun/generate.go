@@ -54,7 +54,7 @@ func newGenerate(a *app) *cobra.Command {
 		ValidArgsFunction: completeModel,
 		RunE: func(c *cobra.Command, args []string) error {
 			g.asked = c.Flags().Changed("prompt")
-			return g.run(c.Context(), args[0])
+			return ofFlag(g.run(c.Context(), args[0]))
 		},
 	}
 	flags := c.Flags()

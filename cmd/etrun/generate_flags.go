@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -119,3 +121,31 @@ func (f *samplingFlags) sampling(seed uint64) (text.Options, error) {
 	}
 	return o, nil
 }
+
+// optionFlags are the flags of the options that package text checks.
+var optionFlags = map[string]string{
+	"temperature": "temperature", "top-k": "top-k", "top-p": "top-p", "min-p": "min-p", "repetition penalty": "repeat-penalty",
+	"penalty window": "repeat-window", "presence penalty": "presence-penalty", "frequency penalty": "frequency-penalty",
+	"bias": "logit-bias", "bias of a token": "logit-bias", "max tokens": "max-tokens", "lookup": "lookup", "top": "top-logprobs", "stop": "stop",
+	"context": "context", "tokenizer": "tokenizer",
+}
+
+// ofFlag returns the error of an option of a text as that of its flag.
+func ofFlag(err error) error {
+	e, ok := errors.AsType[*text.OptionError](err)
+	if !ok || optionFlags[e.Option] == "" {
+		return err
+	}
+	return &flagError{fmt.Sprintf("--%s: got %v, want %s", optionFlags[e.Option], e.Got, e.Want), err}
+}
+
+// flagError is the error of an option, in the words of its flag.
+type flagError struct {
+	text string
+	err  error
+}
+
+func (e *flagError) Error() string { return e.text }
+
+// Unwrap returns the error of the option.
+func (e *flagError) Unwrap() error { return e.err }

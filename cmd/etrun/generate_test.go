@@ -186,7 +186,7 @@ func TestGenerateErrors(t *testing.T) {
 		{"prompt beyond the context", "lm.pte --tokenizer bytes.json --prompt " + strings.Repeat("x", 40), 5, "32"},
 		{"token beyond the vocabulary", "lm.pte --tokens 1,5000", 5, "5000"},
 		{"temperature", "lm.pte --tokens 1 --temperature -1", 5, "temperature"},
-		{"penalty", "lm.pte --tokens 1 --presence-penalty NaN", 5, "presence penalty"},
+		{"penalty", "lm.pte --tokens 1 --presence-penalty NaN", 5, "presence-penalty"},
 		{"drafts", "lm.pte --tokens 1 --lookup 4", 2, "logits of all"},
 		{"negative drafts", "lm.pte --tokens 1 --lookup -1", 5, "lookup"},
 		{"echo of tokens", "lm.pte --tokens 1 --echo", 2, "--echo"},

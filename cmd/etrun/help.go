@@ -99,3 +99,17 @@ func wrap(text string) string {
 	}
 	return b.String()
 }
+
+// shortHelp is the help of etrun without arguments: what to type first.
+func shortHelp(c *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("etrun runs ExecuTorch programs.\n\n" +
+		"  etrun MODEL.pte -i x.npy    run a program on an input\n" +
+		"  etrun inspect MODEL.pte     show its inputs and outputs\n" +
+		"  etrun check MODEL.pte       find out whether it runs here\n" +
+		"  etrun doctor                check this machine\n\n")
+	names := strings.Join(commandNames(c), ", ")
+	b.WriteString(wrap("Commands: "+names+". All about one: etrun COMMAND --help; about running programs: etrun --help.") + "\n")
+	_, err := io.WriteString(c.OutOrStdout(), b.String())
+	return err
+}

@@ -33,7 +33,8 @@ func TestNPUCommands(t *testing.T) {
 		{"npu disasm P/external.pte", 4, []string{"pass the .ptd file"}},
 		{"npu trace P/digits.pte --input P/digits_in0.bin --dump " + dump, 0, []string{
 			"delegate 0     0  word    73  crc32 ", "NPU_OP_CONV", "word   216", "output 0: float32 1x10"}},
-		{"P/digits.pte --device nothing", 4, []string{"nothing: open: no such device"}},
+		{"P/digits.pte --device nothing", 2, []string{`--device "nothing", want one of auto`}},
+		{"P/digits.pte --device /dev/nothing", 4, []string{"nothing: open: no such device"}},
 		{"P/stale.pte", 3, []string{"declared float32, the NPU writes int8", "export the program again", "qparams"}},
 		{"P/stale.pte --qparams 0:0=0.018166271969676018,-3", 0, []string{"output 0: float32 1x20x9x11"}},
 		{"npu", 2, []string{"no command, want"}},

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
@@ -44,9 +47,13 @@ func newOps(a *app) *cobra.Command {
 			return etrun.DefaultOperators().Names(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			rows, err := operators(strings.Join(args, ""))
+			part := strings.Join(args, "")
+			rows, err := operators(part)
 			if err != nil {
 				return err
+			}
+			if len(rows) == 0 {
+				return noOperator(part)
 			}
 			if a.json {
 				return a.writeJSON(opsReport{"etrun.ops/1", rows})
@@ -68,6 +75,23 @@ func (r *opReport) print(w io.Writer) {
 	if r.Note != "" {
 		fmt.Fprintf(w, "    note: %s\n", r.Note)
 	}
+}
+
+// noOperator is the error of a part that no name contains, with the nearest name, if there is one.
+func noOperator(part string) error {
+	names := etrun.DefaultOperators().Names()
+	short := make(map[string]string) // aten::add.out without namespace and overload
+	for _, name := range names {
+		_, base, _ := strings.Cut(name, "::")
+		base, _, _ = strings.Cut(base, ".")
+		short[base] = name
+	}
+	near := cmp.Or(nearest.Name(part, names), short[nearest.Name(part, slices.Sorted(maps.Keys(short)))])
+	hint := ""
+	if near != "" {
+		hint = "; did you mean " + near + "?"
+	}
+	return session.Usage("no operator with %.100q in its name; etrun ops lists all %d%s", part, len(names), hint)
 }
 
 // operators lists the operators whose name contains part, by name.

@@ -79,6 +79,9 @@ func addVersion(a *app, root *cobra.Command) {
 		if asked {
 			return a.writeVersion()
 		}
+		if len(args) == 0 {
+			return shortHelp(c)
+		}
 		return run(c, args)
 	}
 }

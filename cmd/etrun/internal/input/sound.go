@@ -3,11 +3,13 @@ package input
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/wav"
 	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -58,7 +60,7 @@ func ParseSoundRecipe(text string) (r SoundRecipe, err error) {
 		key, value, _ := strings.Cut(field, "=")
 		set := soundKeys[key]
 		if set == nil {
-			return r, fmt.Errorf("unknown key %q, want one of rate, resample, channel, length", key)
+			return r, fmt.Errorf("unknown key %q, want one of rate, resample, channel, length%s", key, nearest.Hint(key, slices.Collect(maps.Keys(soundKeys))))
 		}
 		if err := set(&r, value); err != nil {
 			return r, fmt.Errorf("%s: %w", field, err)

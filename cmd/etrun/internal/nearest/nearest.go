@@ -24,6 +24,14 @@ func Name(name string, names []string) string {
 	return best
 }
 
+// Hint returns "; did you mean NAME?" with the nearest name, empty if none is near.
+func Hint(name string, names []string) string {
+	if other := Name(name, names); other != "" && name != "" {
+		return "; did you mean " + other + "?"
+	}
+	return ""
+}
+
 func cutLast(name string) (base string, dotted bool) {
 	if i := strings.LastIndexByte(name, '.'); i > 0 {
 		return name[:i], true

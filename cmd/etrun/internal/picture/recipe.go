@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 )
 
 // Layout is the position of a tensor's channels, in logical order.
@@ -97,7 +99,8 @@ func (r *Recipe) set(key string, values []string) (err error) {
 			err = notZero(r.Std)
 		}
 	default:
-		return errors.New("unknown key, want one of size (or resize), crop, mean, std, layout, orientation")
+		return fmt.Errorf("unknown key, want one of size (or resize), crop, mean, std, layout, orientation%s",
+			nearest.Hint(key, []string{"size", "resize", "crop", "mean", "std", "layout", "orientation"}))
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/ethosu"
@@ -158,16 +160,34 @@ type choice struct {
 func (o *Options) check() error {
 	for _, c := range o.choices() {
 		if c.value != "" && !slices.Contains(c.words, c.value) {
-			return Usage("--%s %q, want one of %s", c.flag, c.value, strings.Join(c.words, ", "))
+			return Usage("--%s %q, want one of %s%s", c.flag, c.value, strings.Join(c.words, ", "), nearest.Hint(c.value, c.words))
 		}
 	}
 	if o.Threads < 0 || o.Threads > cpu.MaxThreads {
 		return Usage("--threads %d, want 0 to %d", o.Threads, cpu.MaxThreads)
 	}
+	if err := o.checkDevice(); err != nil {
+		return err
+	}
 	if o.fvp != "" && o.Device != "auto" && o.Device != "fvp" {
 		return Usage("--fvp with --device %s", o.Device)
 	}
 	return nil
+}
+
+// checkDevice rejects what is neither the name of a driver nor a path.
+func (o *Options) checkDevice() error {
+	names := []string{"auto"}
+	for _, d := range hal.Drivers() {
+		names = append(names, d.Name)
+	}
+	if o.Device == "" || slices.Contains(names, o.Device) || strings.Contains(o.Device, "/") || strings.HasPrefix(o.Device, hal.FVPPrefix) {
+		return nil
+	}
+	if _, err := os.Stat(o.Device); err == nil {
+		return nil
+	}
+	return Usage("--device %q, want one of %s, or the path of an Ethos-U device%s", o.Device, strings.Join(names, ", "), nearest.Hint(o.Device, names))
 }
 
 // deviceName is the requested device.

@@ -14,6 +14,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
@@ -117,7 +118,7 @@ func TestSessionRefuses(t *testing.T) {
 }
 
 func TestCure(t *testing.T) {
-	const data, memory = "; pass --data FILE.ptd", "; a larger --max-memory allows it"
+	const memory = "; a larger --max-memory allows it"
 	arenas := "execution_plan[0].non_const_buffer_sizes[1]"
 	for _, c := range []struct {
 		name string
@@ -129,12 +130,12 @@ func TestCure(t *testing.T) {
 		{"arenas above the limit", &pte.FormatError{Reason: pte.ErrLimit, Path: arenas}, memory},
 		{"malformed arenas", &pte.FormatError{Reason: pte.ErrFormat, Path: arenas}, ""},
 		{"values above the limit", &pte.FormatError{Reason: pte.ErrLimit, Path: "execution_plan[0].values"}, ""},
-		{"missing weights", &etrun.MissingError{Data: []string{"w"}}, data},
+		{"missing weights", &etrun.MissingError{Data: []string{"w"}}, ""},
 		{"a missing operator", &etrun.MissingError{Operators: []etrun.MissingOperator{{Name: "aten::x"}}}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := fmt.Errorf("model.pte: %w", c.err)
-			if got, want := Cure(err).Error(), err.Error()+c.want; got != want {
+			if got, want := Cure(err).Error(), advice.Command(err.Error())+c.want; got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 			if !errors.Is(Cure(err), c.err) {
