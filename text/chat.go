@@ -28,11 +28,12 @@ type Message struct {
 type Template struct {
 	name   string
 	format format
-	begin  []segment
+	first  []segment // before the first message
 	before []segment // of each message, up to its text
 	after  []segment // of each message
 	reply  []segment // where the text of the reply begins
 	roles  map[string][]segment
+	forms  *thinking // nil for a template that does not distinguish them
 }
 
 // TemplateError reports a template that cannot be used, or messages that it does not accept.
@@ -108,7 +109,7 @@ func Templates() (names []string) {
 func NamedTemplate(name string) (*Template, error) {
 	for _, f := range families {
 		if f.name == name {
-			return f.format.template(f.name)
+			return f.template()
 		}
 	}
 	return nil, &TemplateError{name, fmt.Errorf("no such template; there are %s", strings.Join(Templates(), ", "))}
@@ -120,7 +121,7 @@ func FindTemplate(tok tokenizer.Tokenizer) (*Template, error) {
 	for _, f := range families {
 		missing := func(name string) bool { _, ok := tok.ID(name); return !ok }
 		if len(f.detect) > 0 && !slices.ContainsFunc(f.detect, missing) {
-			return f.format.template(f.name)
+			return f.template()
 		}
 	}
 	return nil, &TemplateError{"", errors.New("the tokenizer has the control tokens of no built-in template; name one or give a file")}
@@ -129,13 +130,33 @@ func FindTemplate(tok tokenizer.Tokenizer) (*Template, error) {
 // Name returns the template's name.
 func (t *Template) Name() string { return t.name }
 
-// render returns the prompt for a reply as segments. No two adjacent segments are text.
-func (t *Template) render(messages []Message) ([]segment, error) {
+// Thinking returns the built-in template of the same models whose replies begin with thoughts, or without. It fails for
+// templates that do not distinguish them.
+func (t *Template) Thinking(on bool) (*Template, error) {
+	if t.forms == nil {
+		return nil, &TemplateError{t.name, errors.New("it has no forms with and without thoughts")}
+	}
+	if on {
+		return NamedTemplate(t.forms.with)
+	}
+	return NamedTemplate(t.forms.without)
+}
+
+// render returns the prompt for a reply as segments. No two adjacent segments are text. If the last message is the
+// beginning of the reply, the prompt ends with it.
+func (t *Template) render(messages []Message, begun bool) ([]segment, error) {
+	last, opening := len(messages)-1, ""
+	if begun {
+		if last < 1 || messages[last].Role != assistant {
+			return nil, &TemplateError{t.name, errors.New("want a last message of the assistant, after another one, to continue it")}
+		}
+		messages, opening = messages[:last], t.begin(messages[last].Content)
+	}
 	messages, err := t.arrange(messages)
 	if err != nil {
 		return nil, err
 	}
-	p := prompt{segments: slices.Clone(t.begin)}
+	p := prompt{segments: slices.Clone(t.first)}
 	for _, m := range messages {
 		name, err := t.role(m.Role)
 		if err != nil {
@@ -151,6 +172,7 @@ func (t *Template) render(messages []Message) ([]segment, error) {
 	}
 	p.add(t.before, name)
 	p.add(t.reply, nil)
+	p.text(opening)
 	if p.size > maxRendered {
 		return nil, &TemplateError{t.name, fmt.Errorf("a prompt of %d bytes, at most %d are allowed", p.size, maxRendered)}
 	}
@@ -243,6 +265,15 @@ func (t *Template) clean(m *Message) string {
 	return s
 }
 
+// begin returns the text with which a reply begins.
+func (t *Template) begin(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if t.format.Trim {
+		s = strings.TrimFunc(s, isSpace)
+	}
+	return s
+}
+
 // isSpace reports whether templates trim a character: white space and, as in Python, the separators
 // of files, groups, records and units.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }
@@ -256,10 +287,20 @@ func isRole(s string) bool {
 // EncodeChat returns the prompt for the assistant's reply to messages, and the tokens that end the
 // reply: see Options.Ends. Text in messages never becomes a control token.
 func (m *Model) EncodeChat(t *Template, messages []Message) (prompt, ends []int, err error) {
+	return m.encodeChat(t, messages, false)
+}
+
+// EncodeContinued is EncodeChat for a reply that has begun: it begins with the text of the last message, which must be one
+// of the assistant.
+func (m *Model) EncodeContinued(t *Template, messages []Message) (prompt, ends []int, err error) {
+	return m.encodeChat(t, messages, true)
+}
+
+func (m *Model) encodeChat(t *Template, messages []Message, begun bool) (prompt, ends []int, err error) {
 	if m.tok == nil {
 		return nil, nil, errNoTokenizer()
 	}
-	rendered, err := t.render(messages)
+	rendered, err := t.render(messages, begun)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -48,7 +48,7 @@ func (f format) template(name string) (*Template, error) {
 		return nil, &TemplateError{name, fmt.Errorf("message %.100q, want {text} once", f.Message)}
 	}
 	t.before, t.after = message[:at], message[at+1:]
-	if t.begin, err = parsePattern("begin", f.Begin, false); err != nil {
+	if t.first, err = parsePattern("begin", f.Begin, false); err != nil {
 		return nil, &TemplateError{name, err}
 	}
 	if t.reply, err = parsePattern("reply", f.Reply, false); err != nil {

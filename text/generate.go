@@ -61,7 +61,7 @@ type Token struct {
 
 // Piece is a part of a generated text.
 type Piece struct {
-	Text string // valid UTF-8; empty only in the last piece, or without a tokenizer
+	Text string // valid UTF-8; empty only in the last piece, without a tokenizer, or if many tokens have no text yet
 	// Tokens are those generated since the last piece, valid until the next one. Their text can
 	// begin before the piece's or end after it, if a character consists of several tokens or the
 	// text may be the beginning of a stop string.
@@ -85,8 +85,8 @@ func (s *Session) Generate(ctx context.Context, prompt string, o Options) iter.S
 // others.
 //
 // The last piece has Finish and Stats. If ctx ends, its Finish is FinishCancelled, and the error is
-// the context's cause. Any other error comes with an empty piece and ends the iteration:
-// *PromptError, *TokenError, *OptionError, *LogitsError, those of the tokenizer and those of
+// the context's cause. Any other error ends the iteration, with a piece of the text and the tokens that were
+// generated before it and not yielded yet: *PromptError, *TokenError, *OptionError, *LogitsError, those of the tokenizer and those of
 // etrun.Method.Execute. Callers can end the iteration at any piece. In all cases the session remains
 // usable and holds the tokens that were computed.
 func (s *Session) GenerateTokens(ctx context.Context, prompt []int, o Options) iter.Seq2[Piece, error] {
@@ -107,7 +107,7 @@ func (s *Session) GenerateTokens(ctx context.Context, prompt []int, o Options) i
 			g.finish = FinishCancelled
 			g.end(context.Cause(ctx))
 		case err != nil:
-			yield(Piece{}, err)
+			g.fail(err)
 		default:
 			g.end(nil)
 		}

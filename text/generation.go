@@ -142,9 +142,12 @@ func (g *generation) add(id int) error {
 	if stopped {
 		g.finish = FinishStop
 	}
-	g.put(text, len(text) > 0)
+	g.put(text, len(text) > 0 || len(g.list) >= maxHeld)
 	return nil
 }
+
+// maxHeld bounds the tokens that are not yielded because they have no text yet.
+const maxHeld = 64
 
 // decode sets bytes to those of a token. At the beginning of a whole text, tokenizers drop one space.
 func (g *generation) decode(id int) (err error) {
@@ -184,6 +187,16 @@ func (g *generation) put(text []byte, any bool) {
 		g.left = true
 	}
 	g.list, g.top = g.list[:0], g.top[:0]
+}
+
+// fail yields an error, with what was generated before it.
+func (g *generation) fail(err error) {
+	if g.stats.Generated == 0 {
+		g.yield(Piece{}, err)
+		return
+	}
+	g.stats.Total = time.Since(g.began)
+	g.yield(Piece{Text: string(g.stream.flush()), Tokens: g.list, Stats: g.stats}, err)
 }
 
 // end yields the last piece.

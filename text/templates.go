@@ -7,6 +7,25 @@ type family struct {
 	format format
 }
 
+// template parses the format.
+func (f *family) template() (*Template, error) {
+	t, err := f.format.template(f.name)
+	if err != nil {
+		return nil, err
+	}
+	for i := range thinkers {
+		if k := &thinkers[i]; k.with == f.name || k.without == f.name {
+			t.forms = k
+		}
+	}
+	return t, nil
+}
+
+// thinking names two templates of the same models, whose replies begin with thoughts, and without.
+type thinking struct{ with, without string }
+
+var thinkers = []thinking{{"qwen3", "qwen3-nothink"}}
+
 // families is in the order in which FindTemplate tries them.
 var families = []family{
 	{"llama3.1", []string{"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>", "<|python_tag|>"}, format{

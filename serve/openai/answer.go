@@ -3,9 +3,12 @@ package openai
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
-	"strings"
+	"strconv"
 
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/text"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
@@ -16,10 +19,20 @@ type form interface {
 	prefix() string
 	// objects are the values of "object" in whole answers and in chunks.
 	objects() (whole, chunk string)
-	// whole returns a choice of an answer.
-	whole(c *choice) any
+	// collect adds tokens to the lists of a choice of a whole answer.
+	collect(c *choice, tokens []tokenItem, add func(list int, object any) error) error
+	// layout returns the form of a choice of a whole answer.
+	layout() *layout
 	// chunk returns a part of a choice of a stream; begin for its first one, finish for its last one only.
 	chunk(c *choice, text string, tokens []tokenItem, begin bool, finish *string) any
+}
+
+// layout is the JSON around the parts of a choice: before its text, after it, before each list of its tokens, and after
+// the last one.
+type layout struct {
+	before, after string
+	lists         []string
+	end           string
 }
 
 // choice is one of the texts of an answer.
@@ -28,9 +41,8 @@ type choice struct {
 	echo   string // precedes the generated text
 	offset int    // of the next token in the text, in bytes
 	begun  bool   // the beginning was sent to the stream
-	text   strings.Builder
-	tokens []tokenItem
-	finish string
+	text   pile   // without quotes
+	lists  [4]pile
 }
 
 // answerer answers one request, at its end or as a stream.
@@ -41,10 +53,12 @@ type answerer struct {
 	job       *job
 	tokenizer tokenizer.Tokenizer
 	head      header
+	hold      *serve.Hold // of the answer
 
 	begun   bool // the header of a stream was sent
 	choice  *choice
-	choices []any // whole ones
+	open    bool // the choice has not ended
+	choices pile // whole ones
 	usage   usage
 }
 
@@ -54,8 +68,18 @@ type header struct {
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	Model   string `json:"model"`
-	Choices []any  `json:"choices"`
-	Usage   *usage `json:"usage,omitempty"`
+}
+
+// chunk is an event of a stream.
+type chunk struct {
+	header
+	Choices []any `json:"choices"`
+}
+
+// countedChunk is an event of a stream whose last one has the usage.
+type countedChunk struct {
+	chunk
+	Usage *usage `json:"usage"`
 }
 
 // usage counts tokens.
@@ -79,36 +103,35 @@ func (u *usage) add(s *text.Stats, first bool) {
 }
 
 func (h *handler) newAnswerer(w http.ResponseWriter, model string, j *job) *answerer {
-	return &answerer{h: h, w: w, model: model, job: j, head: header{ID: newID(j.form.prefix()), Created: now(), Model: model}}
+	head := header{ID: newID(j.form.prefix()), Created: now(), Model: model}
+	return &answerer{h: h, w: w, model: model, job: j, head: head, hold: h.server.NewHold()}
 }
 
 // finishes are the reasons of the protocol.
 var finishes = map[text.Finish]string{text.FinishStop: "stop", text.FinishLength: "length", text.FinishContext: "length"}
 
 // next begins another choice.
-func (a *answerer) next(echo string) {
+func (a *answerer) next(echo string) error {
 	index := 0
 	if a.choice != nil {
 		index = a.choice.index + 1
 	}
-	a.choice = &choice{index: index, echo: echo}
+	a.choice, a.open = &choice{index: index, echo: echo}, true
+	if a.job.stream {
+		return nil
+	}
+	return a.grow(&a.choice.text, inside(echo))
 }
 
-// piece adds a piece of the current choice. first tells that it is the first one of its prompt.
+// piece adds a piece of the current choice. first means that it is the first one of its prompt.
 func (a *answerer) piece(p *text.Piece, first bool) error {
-	c, tokens := a.choice, a.items(p.Tokens)
-	if p.Finish != "" {
-		c.finish = finishes[p.Finish]
+	if p.Finish != "" || p.Stats.Generated > 0 {
 		a.usage.add(&p.Stats, first)
 	}
 	if !a.job.stream {
-		c.text.WriteString(p.Text)
-		c.tokens = append(c.tokens, tokens...)
-		if p.Finish != "" {
-			a.choices = append(a.choices, a.job.form.whole(c))
-		}
-		return nil
+		return a.collect(p)
 	}
+	c, tokens := a.choice, a.items(p.Tokens)
 	if err := a.begin(); err != nil {
 		return err
 	}
@@ -120,7 +143,84 @@ func (a *answerer) piece(p *text.Piece, first bool) error {
 	if p.Finish == "" {
 		return nil
 	}
-	return a.send(a.job.form.chunk(c, "", nil, false, &c.finish))
+	finish := finishes[p.Finish]
+	return a.send(a.job.form.chunk(c, "", nil, false, &finish))
+}
+
+// collect adds a piece to the current choice of a whole answer.
+func (a *answerer) collect(p *text.Piece) error {
+	c := a.choice
+	if err := a.grow(&c.text, inside(p.Text)); err != nil {
+		return err
+	}
+	err := a.job.form.collect(c, a.items(p.Tokens), func(list int, object any) error {
+		data, err := json.Marshal(object)
+		if err != nil {
+			return err
+		}
+		return c.lists[list].item(a.hold, string(data))
+	})
+	if err == nil {
+		err = a.checkSize()
+	}
+	if err != nil || p.Finish == "" {
+		return err
+	}
+	return a.endChoice(quoted(finishes[p.Finish]))
+}
+
+// grow adds bytes to a part of a whole answer, within the limit of its size.
+func (a *answerer) grow(p *pile, s string) error {
+	if err := p.add(a.hold, s); err != nil {
+		return err
+	}
+	return a.checkSize()
+}
+
+// checkSize ends an answer that is too large.
+func (a *answerer) checkSize() error {
+	if most := a.h.server.AnswerBytes(); a.hold.Size() > most {
+		return &requestError{etrun.ErrInput, "max_tokens", "", fmt.Sprintf("the answer exceeds %d bytes; want fewer texts, tokens or "+
+			"log-probabilities, or a stream", most)}
+	}
+	return nil
+}
+
+// endChoice moves the current choice to the answer. finish is JSON.
+func (a *answerer) endChoice(finish string) error {
+	c, l := a.choice, a.job.form.layout()
+	a.open = false
+	if err := a.choices.item(a.hold, fmt.Sprintf(`{"index":%d,%s`, c.index, l.before)); err != nil {
+		return err
+	}
+	a.choices.move(&c.text)
+	between := l.after
+	if !a.job.options.LogProbs {
+		return a.choices.add(a.hold, between+`"logprobs":null,"finish_reason":`+finish+"}")
+	}
+	for i, s := range l.lists {
+		if err := a.choices.add(a.hold, between+s); err != nil {
+			return err
+		}
+		between = ""
+		a.choices.move(&c.lists[i])
+	}
+	return a.choices.add(a.hold, l.end+`,"finish_reason":`+finish+"}")
+}
+
+// inside returns the JSON of a string without its quotes.
+func inside(s string) string {
+	s = quoted(s)
+	return s[1 : len(s)-1]
+}
+
+// quoted returns the JSON of a string.
+func quoted(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil { // cannot happen for strings
+		return `""`
+	}
+	return string(b)
 }
 
 // begin sends the header of a stream and the beginning of the choice.
@@ -141,11 +241,16 @@ func (a *answerer) begin() error {
 }
 
 // send sends a chunk with one choice.
-func (a *answerer) send(choice any) error {
-	head := a.head
-	_, head.Object = a.job.form.objects()
-	head.Choices = []any{choice}
-	return a.event(head)
+func (a *answerer) send(choice any) error { return a.sendChunk([]any{choice}, nil) }
+
+// sendChunk sends a chunk. If the stream ends with the usage, the other chunks have none by name.
+func (a *answerer) sendChunk(choices []any, u *usage) error {
+	c := chunk{a.head, choices}
+	_, c.Object = a.job.form.objects()
+	if a.job.usage {
+		return a.event(countedChunk{c, u})
+	}
+	return a.event(c)
 }
 
 // event sends an object as a server-sent event.
@@ -157,7 +262,7 @@ func (a *answerer) event(object any) error {
 	return a.write("data: " + string(data) + "\n\n")
 }
 
-// write sends text without delay. An error means that the client is gone.
+// write writes text without delay. An error means that the client is gone.
 func (a *answerer) write(s string) error {
 	a.h.server.WriteBy(a.w)
 	if _, err := a.w.Write([]byte(s)); err != nil {
@@ -174,16 +279,50 @@ func (a *answerer) end(err error) {
 		_, _, body := describe(a.w, err)
 		_ = a.event(body) // the client may be gone
 	case err != nil:
-		a.h.server.WriteBy(a.w) // the request may have waited longer than the limit
-		fail(a.w, err)
+		a.endFailed(err)
 	case a.job.stream:
 		a.endStream()
 	default:
-		head := a.head
-		head.Object, _ = a.job.form.objects()
-		head.Choices, head.Usage = a.choices, &a.usage
-		a.h.server.WriteBy(a.w)
-		answer(a.w, http.StatusOK, head)
+		a.endWhole(http.StatusOK, "{")
+	}
+}
+
+// endFailed answers with an error. What was generated before it follows in the form of an answer.
+func (a *answerer) endFailed(err error) {
+	a.h.server.WriteBy(a.w) // the request may have waited longer than the limit
+	if a.usage.Completion > 0 && a.open {
+		_ = a.endChoice("null") // it is left out if there is no memory for its end
+	}
+	if a.choices.size == 0 {
+		fail(a.w, err)
+		return
+	}
+	status, retry, body := describe(a.w, err)
+	if retry != "" {
+		a.w.Header().Set("Retry-After", retry)
+	}
+	text, _ := json.Marshal(body.Error) // cannot fail
+	a.endWhole(status, `{"error":`+string(text)+",")
+}
+
+// endWhole writes a whole answer, which begins with the given JSON. Its blocks are not copied.
+func (a *answerer) endWhole(status int, begin string) {
+	head := a.head
+	head.Object, _ = a.job.form.objects()
+	first, _ := json.Marshal(head) // these cannot fail
+	last, _ := json.Marshal(a.usage)
+	begin += string(first[1:len(first)-1]) + `,"choices":[`
+	end := `],"usage":` + string(last) + "}"
+	a.h.server.WriteBy(a.w)
+	h := a.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(begin)+a.choices.size+len(end)))
+	a.w.WriteHeader(status)
+	_, err := a.w.Write([]byte(begin))
+	for _, block := range append(a.choices.blocks, []byte(end)) {
+		if err == nil { // else the client is gone
+			_, err = a.w.Write(block)
+		}
 	}
 }
 
@@ -191,10 +330,7 @@ func (a *answerer) end(err error) {
 func (a *answerer) endStream() {
 	var err error
 	if a.job.usage {
-		head := a.head
-		_, head.Object = a.job.form.objects()
-		head.Choices, head.Usage = []any{}, &a.usage
-		err = a.event(head)
+		err = a.sendChunk([]any{}, &a.usage)
 	}
 	if err == nil {
 		_ = a.write("data: [DONE]\n\n")

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/text"
 )
 
 // Types of errors in the protocol.
@@ -36,6 +38,33 @@ func refused(param, format string, args ...any) error {
 	return &requestError{etrun.ErrInput, param, "", fmt.Sprintf(param+": "+format, args...)}
 }
 
+// missing returns an error about a member that must be given.
+func missing(param string) error {
+	return &requestError{etrun.ErrInput, param, "missing_required_parameter", param + ": missing"}
+}
+
+// modelError is a failure of the model in a request that was accepted. It is the server's fault, whatever its class: the
+// cause is not unwrapped.
+type modelError struct{ err error }
+
+func (e *modelError) Error() string { return e.err.Error() }
+
+// optionMembers are the members that set options.
+var optionMembers = map[string]string{"temperature": "temperature", "top-k": "top_k", "top-p": "top_p", "min-p": "min_p",
+	"repetition penalty": "repetition_penalty", "bias of a token": "logit_bias", "bias": "logit_bias", "stop": "stop"}
+
+// fault returns the error of a text: that of an option is the request's, others are the model's unless the request ended.
+func fault(ctx context.Context, err error) error {
+	if o, ok := errors.AsType[*text.OptionError](err); ok {
+		return &requestError{etrun.ErrInput, optionMembers[o.Option], "", err.Error()}
+	}
+	_, refused := errors.AsType[*requestError](err)
+	if refused || serve.IsBusy(err) || ctx.Err() != nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &modelError{err}
+}
+
 // quote quotes a name of a request, shortened.
 func quote(s string) string { return fmt.Sprintf("%.140q", s) }
 
@@ -57,20 +86,44 @@ func describe(w http.ResponseWriter, err error) (status int, retry string, body 
 	if after > 0 {
 		retry = serve.Seconds(after)
 	}
-	body.Error = errorBody{Message: text, Type: typeInvalid}
-	switch {
-	case status == http.StatusTooManyRequests:
-		body.Error.Type = typeLimit
-	case status >= 500:
-		body.Error.Type = typeServer
-	}
+	body.Error = errorBody{Message: text, Type: typeOf(status)}
+	code := statusCodes[status]
 	if e, ok := errors.AsType[*requestError](err); ok {
-		body.Error.Param = &e.param
-		if e.code != "" {
-			body.Error.Code = &e.code
+		if code = e.code; e.param != "" {
+			body.Error.Param = &e.param
 		}
 	}
+	if code != "" {
+		body.Error.Code = &code
+	}
 	return status, retry, body
+}
+
+// statusCodes are the codes of errors that only their status distinguishes.
+var statusCodes = map[int]string{
+	http.StatusUnauthorized:     "invalid_api_key",
+	http.StatusMethodNotAllowed: "method_not_supported",
+	http.StatusTooManyRequests:  "rate_limit_exceeded",
+}
+
+// Refuse answers a request below /v1 that another part of the server refuses, as this package would.
+func Refuse(w http.ResponseWriter, status int, message string) {
+	body := errorAnswer{errorBody{Message: message, Type: typeOf(status)}}
+	if code := statusCodes[status]; code != "" {
+		body.Error.Code = &code
+	}
+	answer(w, status, body)
+}
+
+// typeOf returns the type of errors with a status.
+func typeOf(status int) string {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return typeLimit
+	case status >= 500:
+		return typeServer
+	}
+	return typeInvalid
 }
 
 func fail(w http.ResponseWriter, err error) {

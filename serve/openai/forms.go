@@ -1,17 +1,23 @@
 package openai
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/etrun-go/etrun/text"
 )
 
-// tokenItem is a token with its probability.
+// candidate is a token with its probability.
+type candidate struct {
+	Token   string  `json:"token"`
+	LogProb float64 `json:"logprob"`
+	Bytes   []int   `json:"bytes"`
+}
+
+// tokenItem is a generated token, and the most likely ones.
 type tokenItem struct {
-	Token   string      `json:"token"`
-	LogProb float64     `json:"logprob"`
-	Bytes   []int       `json:"bytes"`
-	Top     []tokenItem `json:"top_logprobs,omitempty"`
+	candidate
+	Top []candidate `json:"top_logprobs"` // not nil
 }
 
 // items returns tokens with their probabilities, nil if they were not asked for.
@@ -20,22 +26,22 @@ func (a *answerer) items(tokens []text.Token) (list []tokenItem) {
 		return nil
 	}
 	for _, t := range tokens {
-		item := a.item(t.ID, t.LogProb)
-		for _, c := range t.Top {
-			item.Top = append(item.Top, a.item(c.ID, c.LogProb))
+		item := tokenItem{a.candidate(t.ID, t.LogProb), make([]candidate, len(t.Top))}
+		for i, c := range t.Top {
+			item.Top[i] = a.candidate(c.ID, c.LogProb)
 		}
 		list = append(list, item)
 	}
 	return list
 }
 
-func (a *answerer) item(id int, p float32) tokenItem {
+func (a *answerer) candidate(id int, p float32) candidate {
 	b, _ := a.tokenizer.Append(nil, id) // unknown tokens have no text
-	item := tokenItem{Token: string(b), LogProb: max(float64(p), -math.MaxFloat32), Bytes: make([]int, len(b))}
+	c := candidate{Token: string(b), LogProb: max(float64(p), -math.MaxFloat32), Bytes: make([]int, len(b))}
 	for i, x := range b {
-		item.Bytes[i] = int(x)
+		c.Bytes[i] = int(x)
 	}
-	return item
+	return c
 }
 
 // completionForm is the form of completions.
@@ -78,8 +84,21 @@ func (completionForm) probabilities(c *choice, t []tokenItem) *completionLP {
 	return l
 }
 
-func (f completionForm) whole(c *choice) any {
-	return completionChoice{c.index, c.echo + c.text.String(), f.probabilities(c, c.tokens), &c.finish}
+func (f completionForm) collect(c *choice, t []tokenItem, add func(list int, object any) error) error {
+	l := f.probabilities(c, t)
+	if l == nil {
+		return nil
+	}
+	for i := range l.Tokens {
+		if err := cmp.Or(add(0, l.Tokens[i]), add(1, l.Values[i]), add(2, l.Top[i]), add(3, l.Offsets[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (completionForm) layout() *layout {
+	return &layout{`"text":"`, `",`, []string{`"logprobs":{"tokens":[`, `],"token_logprobs":[`, `],"top_logprobs":[`, `],"text_offset":[`}, `]}`}
 }
 
 func (f completionForm) chunk(c *choice, s string, tokens []tokenItem, _ bool, finish *string) any {
@@ -88,20 +107,6 @@ func (f completionForm) chunk(c *choice, s string, tokens []tokenItem, _ bool, f
 
 // chatForm is the form of chat completions.
 type chatForm struct{}
-
-// chatChoice is a reply.
-type chatChoice struct {
-	Index    int       `json:"index"`
-	Message  chatReply `json:"message"`
-	LogProbs *chatLP   `json:"logprobs"`
-	Finish   *string   `json:"finish_reason"`
-}
-
-type chatReply struct {
-	Role    string  `json:"role"`
-	Content string  `json:"content"`
-	Refusal *string `json:"refusal"`
-}
 
 // chatChunk is a part of a reply.
 type chatChunk struct {
@@ -119,6 +124,7 @@ type chatDelta struct {
 // chatLP holds the probabilities of a reply's tokens.
 type chatLP struct {
 	Content []tokenItem `json:"content"`
+	Refusal []tokenItem `json:"refusal"` // always nil
 }
 
 func (chatForm) prefix() string            { return "chatcmpl" }
@@ -128,11 +134,20 @@ func chatList(tokens []tokenItem) *chatLP {
 	if tokens == nil {
 		return nil
 	}
-	return &chatLP{tokens}
+	return &chatLP{Content: tokens}
 }
 
-func (chatForm) whole(c *choice) any {
-	return chatChoice{c.index, chatReply{Role: "assistant", Content: c.text.String()}, chatList(c.tokens), &c.finish}
+func (chatForm) collect(_ *choice, t []tokenItem, add func(list int, object any) error) error {
+	for i := range t {
+		if err := add(0, &t[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (chatForm) layout() *layout {
+	return &layout{`"message":{"role":"assistant","content":"`, `","refusal":null},`, []string{`"logprobs":{"content":[`}, `],"refusal":null}`}
 }
 
 func (chatForm) chunk(c *choice, s string, tokens []tokenItem, begin bool, finish *string) any {

@@ -20,29 +20,29 @@ func FuzzRequest(f *testing.F) {
 	} {
 		f.Add([]byte(body))
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
+	f.Fuzz(func(t *testing.T, text []byte) {
 		var c completionRequest
 		var d chatRequest
 		for _, r := range []struct {
-			into any
-			job  func() (*job, error)
-		}{{&c, c.job}, {&d, d.job}} {
-			err := decode(body, r.into)
+			members object
+			into    body
+		}{{completionMembers, &c}, {chatMembers, &d}} {
+			err := decode(text, r.members, r.into)
 			var j *job
 			if err == nil {
-				j, err = r.job()
+				j, err = r.into.job()
 			}
 			if err != nil {
 				if !errors.Is(err, etrun.ErrInput) {
-					t.Errorf("%q: %v is not the client's fault", body, err)
+					t.Errorf("%q: %v is not the client's fault", text, err)
 				}
 				continue
 			}
 			if j.texts*len(j.prompts) < 1 || j.texts*len(j.prompts) > maxTexts {
-				t.Errorf("%q: %d texts of %d prompts", body, j.texts, len(j.prompts))
+				t.Errorf("%q: %d texts of %d prompts", text, j.texts, len(j.prompts))
 			}
 			if o := &j.options; o.MaxTokens < 0 || len(o.Stop) > maxStop || o.Top > maxCandidates || o.TopK < 0 {
-				t.Errorf("%q: options %+v", body, o)
+				t.Errorf("%q: options %+v", text, o)
 			}
 		}
 	})
@@ -53,7 +53,7 @@ func TestNestedPrompt(t *testing.T) {
 	body := `{"prompt":` + strings.Repeat("[", 9000) + strings.Repeat(" ", 1<<19) + strings.Repeat("]", 9000) + "}"
 	begin := time.Now()
 	var r completionRequest
-	if err := decode([]byte(body), &r); !errors.Is(err, etrun.ErrInput) || time.Since(begin) > 10*time.Second {
+	if err := decode([]byte(body), completionMembers, &r); !errors.Is(err, etrun.ErrInput) || time.Since(begin) > 10*time.Second {
 		t.Errorf("got %v after %v", err, time.Since(begin))
 	}
 }

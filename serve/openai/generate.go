@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +10,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/text"
-	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
 // seed returns the seed of a request, or a random one.
@@ -29,7 +30,8 @@ type job struct {
 	texts   int // for each prompt
 	form    form
 	stream  bool
-	usage   bool // in the stream
+	usage   bool   // in the stream
+	member  string // of the prompts in the request
 }
 
 // source gives the tokens of a prompt, and those that end its text.
@@ -42,8 +44,8 @@ type source struct {
 const maxTexts = 128
 
 // newJob returns a job without prompts.
-func (r *request) newJob(o text.Options, f form) *job {
-	j := &job{options: o, texts: 1, form: f, stream: r.Stream, usage: r.Streaming != nil && r.Streaming.Usage}
+func (r *request) newJob(o text.Options, f form, member string) *job {
+	j := &job{options: o, texts: 1, form: f, member: member, stream: r.Stream, usage: r.Streaming != nil && r.Streaming.Usage}
 	if r.N != nil {
 		j.texts = *r.N
 	}
@@ -54,35 +56,45 @@ func (r *request) newJob(o text.Options, f form) *job {
 const defaultTokens = 16
 
 func (h *handler) completions(w http.ResponseWriter, r *http.Request) {
-	var body completionRequest
-	if release := h.read(w, r, &body); release != nil {
-		defer release()
-		j, err := body.job()
-		h.run(w, r, body.Model, j, err)
-	}
+	body := &completionRequest{}
+	h.serve(w, r, completionMembers, body)
 }
 
 func (h *handler) chat(w http.ResponseWriter, r *http.Request) {
-	var body chatRequest
-	if release := h.read(w, r, &body); release != nil {
-		defer release()
-		j, err := body.job()
-		h.run(w, r, body.Model, j, err)
-	}
+	body := &chatRequest{}
+	h.serve(w, r, chatMembers, body)
 }
 
-// read reads the body of a request. If that fails, it answers with the error and returns nil. The
-// request counts toward the server's limit of bytes until release is called.
-func (h *handler) read(w http.ResponseWriter, r *http.Request, into any) (release func()) {
+// body is a request of one kind.
+type body interface {
+	// model returns the name of the model.
+	model() string
+	// job checks the request.
+	job() (*job, error)
+}
+
+// decodedShare is the memory of a decoded body relative to its bytes: a token takes two bytes, and eight when decoded.
+const decodedShare = 8
+
+// serve answers a request with the given members. Its body counts toward the server's limit of bytes until the end, and
+// so do what is decoded from it and the answer.
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, members object, into body) {
 	body, release, err := h.server.ReadBody(w, r, h.options.BodyBytes)
-	if err == nil {
-		if err = decode(body, into); err == nil {
-			return release
-		}
-		release()
+	if err != nil {
+		fail(w, err)
+		return
 	}
-	fail(w, err)
-	return nil
+	defer release()
+	decoded := h.server.NewHold()
+	defer decoded.Release()
+	if err = decoded.Grow(decodedShare * int64(len(body))); err == nil {
+		err = decode(body, members, into)
+	}
+	var j *job
+	if err == nil {
+		j, err = into.job()
+	}
+	h.run(w, r, into.model(), j, err)
 }
 
 // job checks a completion.
@@ -92,13 +104,11 @@ func (r *completionRequest) job() (*job, error) {
 	case err != nil:
 		return nil, err
 	case r.Prompt == nil:
-		return nil, refused("prompt", "missing")
+		return nil, missing("prompt")
 	case len(r.Prompt)*max(orZero(r.N), 1) > maxTexts:
 		return nil, refused("prompt", "%d prompts with n %d, at most %d texts are generated", len(r.Prompt), max(orZero(r.N), 1), maxTexts)
 	case r.BestOf != nil && *r.BestOf != max(orZero(r.N), 1):
 		return nil, refused("best_of", "%d, want n, or nothing", *r.BestOf)
-	case r.Suffix != nil && *r.Suffix != "":
-		return nil, refused("suffix", "not supported")
 	case r.Echo && slices.ContainsFunc(r.Prompt, func(p prompt) bool { return p.text == nil }):
 		return nil, refused("echo", "want prompts that are text")
 	case r.LogProbs != nil && (*r.LogProbs < 0 || *r.LogProbs > maxCandidates):
@@ -112,7 +122,7 @@ func (r *completionRequest) job() (*job, error) {
 	if r.LogProbs != nil {
 		o.LogProbs, o.Top = true, *r.LogProbs
 	}
-	j := r.newJob(o, completionForm{})
+	j := r.newJob(o, completionForm{}, "prompt")
 	for _, p := range r.Prompt {
 		s := source{tokens: p.encode}
 		if r.Echo {
@@ -138,6 +148,9 @@ const maxCandidates = 20
 // job checks a chat completion.
 func (r *chatRequest) job() (*job, error) {
 	if r.MaxCompletion != nil {
+		if r.MaxTokens != nil && *r.MaxTokens != *r.MaxCompletion {
+			return nil, refused("max_tokens", "%d, and max_completion_tokens %d: they mean the same", *r.MaxTokens, *r.MaxCompletion)
+		}
 		r.MaxTokens = r.MaxCompletion
 	}
 	o, err := r.options()
@@ -145,43 +158,69 @@ func (r *chatRequest) job() (*job, error) {
 	case err != nil:
 		return nil, err
 	case len(r.Messages) == 0:
-		return nil, refused("messages", "missing")
-	case isList(r.Tools):
-		return nil, refused("tools", "not supported")
-	case isList(r.Functions):
-		return nil, refused("functions", "not supported")
-	case len(r.Audio) > 0 && string(r.Audio) != "null" || len(r.Modalities) > 1 || len(r.Modalities) == 1 && r.Modalities[0] != "text":
-		return nil, refused("modalities", "want text only")
+		return nil, missing("messages")
 	case r.TopLogProbs < 0 || r.TopLogProbs > maxCandidates:
 		return nil, refused("top_logprobs", "%d, want a number from 0 to %d", r.TopLogProbs, maxCandidates)
 	case r.TopLogProbs > 0 && !r.LogProbs:
 		return nil, refused("top_logprobs", "only with logprobs")
 	}
 	o.LogProbs, o.Top = r.LogProbs, r.TopLogProbs
+	messages, err := r.texts()
+	if err != nil {
+		return nil, err
+	}
+	j := r.newJob(o, chatForm{}, "messages")
+	j.prompts = []source{{tokens: func(g *generator) ([]int, []int, error) { return r.encode(g, messages) }}}
+	return j, r.checkEnd()
+}
+
+// texts returns the messages.
+func (r *chatRequest) texts() ([]text.Message, error) {
 	messages := make([]text.Message, len(r.Messages))
 	for i, m := range r.Messages {
 		messages[i] = text.Message{Role: m.Role, Content: string(m.Content)}
-		if m.Role == "developer" { // the newer name of system
+		switch m.Role {
+		case "developer": // the newer name of system
 			messages[i].Role = "system"
+		case "tool", "function":
+			return nil, refused(fmt.Sprintf("messages[%d].role", i), "%s: not supported: %s", m.Role, noTools)
 		}
 	}
-	j := r.newJob(o, chatForm{})
-	j.prompts = []source{{tokens: func(g *generator) ([]int, []int, error) {
-		if g.template == nil {
-			return nil, nil, refused("messages", "%v", g.noChat)
+	return messages, nil
+}
+
+// checkEnd checks how the prompt ends: with the beginning of a reply, or within the last message.
+func (r *chatRequest) checkEnd() error {
+	last := r.Messages[len(r.Messages)-1].Role
+	switch {
+	case r.Continue && r.AddReply != nil && *r.AddReply:
+		return refused("add_generation_prompt", "true, want false with continue_final_message")
+	case r.Continue && last != "assistant":
+		return refused("continue_final_message", "the last message is of the role %s, want one of the assistant", quote(last))
+	case !r.Continue && r.AddReply != nil && !*r.AddReply:
+		return refused("add_generation_prompt", "false, want true, or continue_final_message")
+	}
+	return nil
+}
+
+// encode returns the tokens of the messages, and those that end the reply.
+func (r *chatRequest) encode(g *generator, messages []text.Message) (prompt, ends []int, err error) {
+	if g.template == nil {
+		return nil, nil, refused("messages", "%v", g.noChat)
+	}
+	t := g.template
+	if r.Template != nil && r.Template.Thinking != nil {
+		if t, err = t.Thinking(*r.Template.Thinking); err != nil {
+			return nil, nil, refused("chat_template_kwargs.enable_thinking", "%v", err)
 		}
-		return g.model.EncodeChat(g.template, messages)
-	}}}
-	return j, nil
+	}
+	if r.Continue {
+		return g.model.EncodeContinued(t, messages)
+	}
+	return g.model.EncodeChat(t, messages)
 }
 
-// isList reports whether an optional list has elements.
-func isList(raw []byte) bool {
-	s := string(raw)
-	return s != "" && s != "null" && s != "[]"
-}
-
-// run generates a text and answers the request.
+// run generates the texts of a job and answers the request.
 func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *job, err error) {
 	var m *serve.Model
 	if err == nil {
@@ -192,6 +231,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *jo
 		return
 	}
 	a := h.newAnswerer(w, name, j)
+	defer a.hold.Release()
 	err = m.Use(r.Context(), func(ctx context.Context, x serve.Attachment, began func()) error {
 		g, ok := x.(*generator)
 		if !ok {
@@ -202,30 +242,91 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *jo
 	a.end(err)
 }
 
-// generate generates the texts of a job, one after the other.
-func (h *handler) generate(ctx context.Context, g *generator, j *job, a *answerer, began func()) error {
-	a.tokenizer = g.model.Tokenizer()
-	type encoded struct{ prompt, ends []int }
+// encoded is a prompt as tokens, and the tokens that end its text.
+type encoded struct{ prompt, ends []int }
+
+// encode returns the tokens of all prompts.
+func (j *job) encode(g *generator) ([]encoded, error) {
+	for _, id := range j.options.Ends {
+		if n := g.model.Info().Vocabulary; id >= n {
+			return nil, refused("stop_token_ids", "%d, the model has tokens below %d", id, n)
+		}
+	}
 	list := make([]encoded, len(j.prompts))
-	for i, p := range j.prompts { // all of them before the first text
+	for i, p := range j.prompts {
 		var err error
 		list[i].prompt, list[i].ends, err = p.tokens(g)
-		if errors.Is(err, tokenizer.ErrText) {
-			err = inputError{err}
-		}
 		if err == nil {
 			err = g.model.CheckPrompt(list[i].prompt)
 		}
 		if err != nil {
-			return err
+			return nil, promptError(j.member, err)
 		}
+		list[i].ends = append(list[i].ends, j.options.Ends...)
+	}
+	return list, nil
+}
+
+// promptError returns the error of a prompt, with the code by which clients know that it is too long.
+func promptError(member string, err error) error {
+	if _, ok := errors.AsType[*requestError](err); ok {
+		return err
+	}
+	e := &requestError{etrun.ErrInput, member, "", err.Error()}
+	if long, ok := errors.AsType[*text.PromptError](err); ok && long.Tokens > long.Context {
+		e.code = "context_length_exceeded"
+	}
+	return e
+}
+
+// Estimates of an answer for the limit of its size: the fewest bytes in practice.
+const (
+	tokenBytes   = 4
+	logProbBytes = 32
+)
+
+// checkSize refuses a job whose answer would hold too many bytes until it is sent. Answers with longer tokens than
+// estimated end at the limit.
+func (h *handler) checkSize(g *generator, j *job, list []encoded) error {
+	if j.stream {
+		return nil
+	}
+	each := int64(tokenBytes)
+	if j.options.LogProbs {
+		each += int64(1+j.options.Top) * logProbBytes
+	}
+	size, longest := int64(0), 0
+	for i, e := range list {
+		n := g.model.Info().Context - len(e.prompt) + 1
+		if most := j.options.MaxTokens; most > 0 {
+			n = min(n, most)
+		}
+		longest = max(longest, n)
+		size += int64(j.texts) * (int64(len(j.prompts[i].echo)) + int64(n)*each)
+	}
+	if most := h.server.AnswerBytes(); size > most {
+		return &requestError{etrun.ErrInput, "max_tokens", "", fmt.Sprintf("%d texts of up to %d tokens and %d bytes each: an answer of %d bytes, "+
+			"at most %d are allowed; want fewer texts, tokens or log-probabilities, or a stream", len(list)*j.texts, longest, each, size, most)}
+	}
+	return nil
+}
+
+// generate generates the texts of a job, one after the other.
+func (h *handler) generate(ctx context.Context, g *generator, j *job, a *answerer, began func()) error {
+	a.tokenizer = g.model.Tokenizer()
+	list, err := j.encode(g)
+	if err == nil {
+		err = h.checkSize(g, j, list)
+	}
+	if err != nil {
+		return err
 	}
 	for i, e := range list {
 		s, err := g.take(ctx, e.prompt)
 		if err != nil {
-			return err
+			return fault(ctx, err)
 		}
-		err = h.choices(ctx, s, e.prompt, e.ends, j.prompts[i].echo, a, began)
+		err = h.choices(ctx, s, e, j.prompts[i].echo, a, began)
 		g.put(s)
 		if err != nil {
 			return err
@@ -236,21 +337,28 @@ func (h *handler) generate(ctx context.Context, g *generator, j *job, a *answere
 
 // choices generates the texts of a prompt, the first one with the seed of the request, each further
 // one with the next number.
-func (h *handler) choices(ctx context.Context, s *text.Session, prompt, ends []int, echo string, a *answerer, began func()) error {
+func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo string, a *answerer, began func()) error {
 	o := a.job.options
-	o.Ends = ends
+	o.Ends = e.ends
 	for n := range a.job.texts {
-		a.next(echo)
-		for p, err := range s.GenerateTokens(ctx, prompt, o) {
+		if err := a.next(echo); err != nil {
+			return err
+		}
+		for p, err := range s.GenerateTokens(ctx, e.prompt, o) {
 			if p.Finish != "" && h.options.Observe != nil {
 				h.options.Observe(a.model, p.Finish, p.Stats)
 			}
-			if err != nil {
+			if p.Finish == text.FinishCancelled {
 				return err
 			}
-			began()
-			if err := a.piece(&p, n == 0); err != nil {
-				return err
+			if err == nil {
+				began()
+			}
+			if err == nil || p.Text != "" || len(p.Tokens) > 0 { // what was generated before an error is answered
+				err = cmp.Or(a.piece(&p, n == 0), err)
+			}
+			if err != nil {
+				return fault(ctx, err)
 			}
 		}
 		o.Seed++

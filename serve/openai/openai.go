@@ -52,11 +52,11 @@ func New(s *serve.Server, o Options) http.Handler {
 		mux.HandleFunc(row.method+" "+path, row.f)
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", row.method)
-			answer(w, http.StatusMethodNotAllowed, errorAnswer{errorBody{Message: "method " + strings.ToValidUTF8(r.Method, "?") + ", want " + row.method, Type: typeInvalid}})
+			Refuse(w, http.StatusMethodNotAllowed, "method "+strings.ToValidUTF8(r.Method, "?")+", want "+row.method)
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, http.StatusNotFound, errorAnswer{errorBody{Message: "no such path", Type: typeInvalid}})
+		Refuse(w, http.StatusNotFound, "no such path: there are /v1/models, /v1/completions and /v1/chat/completions")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.WriteBy(w)

@@ -397,7 +397,7 @@ func TestRefusals(t *testing.T) {
 		{"completions", `{"model":"lm","prompt":["a",""]}`, 400, "empty"},
 		{"completions", `{"model":"lm","prompt":[]}`, 400, "empty"},
 		{"completions", `{"model":"lm","prompt":["a",[1,2000]],"stream":true}`, 400, "2000"},
-		{"completions", `{"model":"lm","prompt":[` + strings.Repeat(`"a",`, 128) + `"a"]}`, 400, "129 prompts"},
+		{"completions", `{"model":"lm","prompt":[` + strings.Repeat(`"a",`, 128) + `"a"]}`, 400, "128"},
 		{"completions", `{"model":"lm","prompt":["a","b"],"n":65}`, 400, "128"},
 		{"completions", `{"model":"lm","prompt":["a",[1]],"echo":true}`, 400, "echo"},
 		{"completions", `{"model":"lm","prompt":"a","echo":true,"logprobs":0}`, 400, "logprobs"},
@@ -427,7 +427,7 @@ func TestRefusals(t *testing.T) {
 		{"chat/completions", chat + `"tools":[{}]}`, 400, "tools"},
 		{"chat/completions", chat + `"modalities":["audio"]}`, 400, "modalities"},
 		{"chat/completions", chat + `"top_logprobs":2}`, 400, "top_logprobs"},
-		{"chat/completions", chat + `"pad":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "at most"},
+		{"chat/completions", chat + `"user":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "at most"},
 	} {
 		status, _, message := post(t, p, "/v1/"+c.path, c.body)
 		if status != c.status || !strings.Contains(message, c.want) {
@@ -448,7 +448,7 @@ func TestRefusals(t *testing.T) {
 func TestForms(t *testing.T) {
 	p := newPeer(t, serve.Config{})
 	for _, body := range []string{
-		`{"model":"lm","prompt":["x"],"stop":null,"user":"u","unknown":1}`,
+		`{"model":"lm","prompt":["x"],"stop":null,"user":"u","suffix":""}`,
 		`{"model":"lm","prompt":[[1,2,3]],"stop":"a","logprobs":0}`,
 		`{"model":"lm","prompt":["x","y",[1,2]],"n":2,"best_of":2,"presence_penalty":-2,"frequency_penalty":2}`,
 		`{"model":"lm","prompt":[[1,2],[3]],"n":2,"stream":true}`,

@@ -1,9 +1,7 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -30,10 +28,13 @@ type request struct {
 	Format      *typed             `json:"response_format"`
 
 	// Extensions that other servers have, too.
-	TopK      *int     `json:"top_k"`
-	MinP      *float64 `json:"min_p"`
-	Repeat    *float64 `json:"repetition_penalty"`
-	IgnoreEOS bool     `json:"ignore_eos"`
+	TopK        *int     `json:"top_k"`
+	MinP        *float64 `json:"min_p"`
+	Repeat      *float64 `json:"repetition_penalty"`
+	RepeatAlias *float64 `json:"repeat_penalty"`
+	RepeatLast  *int     `json:"repeat_last_n"`
+	IgnoreEOS   bool     `json:"ignore_eos"`
+	StopIDs     []int    `json:"stop_token_ids"`
 }
 
 type streamOptions struct {
@@ -51,7 +52,6 @@ type completionRequest struct {
 	Echo     bool    `json:"echo"`
 	LogProbs *int    `json:"logprobs"`
 	BestOf   *int    `json:"best_of"`
-	Suffix   *string `json:"suffix"`
 }
 
 // chatRequest is the body of a chat completion.
@@ -61,11 +61,18 @@ type chatRequest struct {
 	MaxCompletion *int            `json:"max_completion_tokens"`
 	LogProbs      bool            `json:"logprobs"`
 	TopLogProbs   int             `json:"top_logprobs"`
-	Tools         json.RawMessage `json:"tools"`
-	Functions     json.RawMessage `json:"functions"`
-	Modalities    []string        `json:"modalities"`
-	Audio         json.RawMessage `json:"audio"`
+	Continue      bool            `json:"continue_final_message"`
+	AddReply      *bool           `json:"add_generation_prompt"`
+	Template      *templateValues `json:"chat_template_kwargs"`
 }
+
+// templateValues are the values that a template knows.
+type templateValues struct {
+	Thinking *bool `json:"enable_thinking"`
+}
+
+func (r *completionRequest) model() string { return r.Model }
+func (r *chatRequest) model() string       { return r.Model }
 
 // prompt is a text or a list of tokens.
 type prompt struct {
@@ -155,18 +162,6 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// decode reads the body of a request. Unknown fields are ignored: clients send many.
-func decode(body []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(body))
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("body: %w", inputError{err})
-	}
-	if d.More() {
-		return &requestError{etrun.ErrInput, "", "", "body: bytes follow the object"}
-	}
-	return nil
-}
-
 // inputError is a JSON error in a request.
 type inputError struct{ err error }
 
@@ -175,52 +170,93 @@ func (e inputError) Error() string { return e.err.Error() }
 // Unwrap returns etrun.ErrInput and the cause.
 func (e inputError) Unwrap() []error { return []error{etrun.ErrInput, e.err} }
 
-// maxStop is the maximum number of stop strings, maxPenalty that of penalties.
-const (
-	maxStop    = 16
-	maxPenalty = 2
-)
+// maxPenalty is the maximum of penalties.
+const maxPenalty = 2
 
-// options returns the options of a text, or an error for fields that are not supported.
+// options returns the options of a text, or an error for values that are not supported.
 func (r *request) options() (o text.Options, err error) {
-	switch {
-	case r.N != nil && (*r.N < 1 || *r.N > maxTexts):
-		return o, refused("n", "%d, want 1 to %d", *r.N, maxTexts)
-	case math.Abs(orZero(r.Presence)) > maxPenalty:
-		return o, refused("presence_penalty", "%v, want a number from -%d to %d", *r.Presence, maxPenalty, maxPenalty)
-	case math.Abs(orZero(r.Frequency)) > maxPenalty:
-		return o, refused("frequency_penalty", "%v, want a number from -%d to %d", *r.Frequency, maxPenalty, maxPenalty)
-	case r.Format != nil && r.Format.Type != "text":
-		return o, refused("response_format", "type %s, want text", quote(r.Format.Type))
-	case r.MaxTokens != nil && *r.MaxTokens < 1:
-		return o, refused("max_tokens", "%d, want 1 or more", *r.MaxTokens)
-	case len(r.Stop) > maxStop:
-		return o, refused("stop", "%d strings, at most %d are accepted", len(r.Stop), maxStop)
-	case r.Streaming != nil && !r.Stream:
-		return o, refused("stream_options", "only with stream")
+	if err := r.check(); err != nil {
+		return o, err
 	}
-	o = text.Options{MaxTokens: orZero(r.MaxTokens), Stop: slices.Clone(r.Stop), IgnoreEOS: r.IgnoreEOS, Sampling: text.Sampling{
-		Temperature: 1, TopP: orZero(r.TopP), TopK: max(orZero(r.TopK), 0), MinP: orZero(r.MinP), RepetitionPenalty: orZero(r.Repeat),
-		PresencePenalty: orZero(r.Presence), FrequencyPenalty: orZero(r.Frequency)}}
+	o = text.Options{MaxTokens: orZero(r.MaxTokens), Stop: slices.Clone(r.Stop), Ends: r.StopIDs, IgnoreEOS: r.IgnoreEOS, Sampling: text.Sampling{
+		Temperature: 1, TopP: orZero(r.TopP), TopK: max(orZero(r.TopK), 0), MinP: orZero(r.MinP), PresencePenalty: orZero(r.Presence),
+		FrequencyPenalty: orZero(r.Frequency)}}
 	if r.Temperature != nil {
 		o.Temperature = *r.Temperature
 	}
 	o.Stop = slices.DeleteFunc(o.Stop, func(s string) bool { return s == "" })
 	o.Seed = seed(r.Seed)
+	if err := r.repetition(&o); err != nil {
+		return o, err
+	}
+	return o, r.bias(&o)
+}
+
+// check refuses values of the common members.
+func (r *request) check() error {
+	switch {
+	case r.N != nil && (*r.N < 1 || *r.N > maxTexts):
+		return refused("n", "%d, want 1 to %d", *r.N, maxTexts)
+	case math.Abs(orZero(r.Presence)) > maxPenalty:
+		return refused("presence_penalty", "%v, want a number from -%d to %d", *r.Presence, maxPenalty, maxPenalty)
+	case math.Abs(orZero(r.Frequency)) > maxPenalty:
+		return refused("frequency_penalty", "%v, want a number from -%d to %d", *r.Frequency, maxPenalty, maxPenalty)
+	case r.Format != nil && r.Format.Type != "text":
+		return refused("response_format", "type %s, want text", quote(r.Format.Type))
+	case r.MaxTokens != nil && *r.MaxTokens < 1:
+		return refused("max_tokens", "%d, want 1 or more", *r.MaxTokens)
+	case r.TopK != nil && *r.TopK < -1:
+		return refused("top_k", "%d, want 1 or more, or 0 or -1 for all tokens", *r.TopK)
+	case len(r.Stop) > maxStop:
+		return refused("stop", "%d strings, at most %d are accepted", len(r.Stop), maxStop)
+	case len(r.StopIDs) > maxStopIDs:
+		return refused("stop_token_ids", "%d tokens, at most %d are accepted", len(r.StopIDs), maxStopIDs)
+	case slices.ContainsFunc(r.StopIDs, func(id int) bool { return id < 0 }):
+		return refused("stop_token_ids", "%d, want tokens", slices.Min(r.StopIDs))
+	case r.Streaming != nil && !r.Stream:
+		return refused("stream_options", "only with stream")
+	}
+	return nil
+}
+
+// repetition sets the penalty of repetitions, which has two names.
+func (r *request) repetition(o *text.Options) error {
+	p, last := r.Repeat, orZero(r.RepeatLast)
+	switch {
+	case p == nil:
+		p = r.RepeatAlias
+	case r.RepeatAlias != nil && *r.RepeatAlias != *p:
+		return refused("repeat_penalty", "%v, and repetition_penalty %v: they mean the same", *r.RepeatAlias, *p)
+	}
+	switch {
+	case last < -1:
+		return refused("repeat_last_n", "%d, want 1 or more, 0 for none, or -1 for all", last)
+	case r.RepeatLast != nil && last == 0:
+		return nil // a penalty for none of the tokens
+	}
+	o.RepetitionPenalty, o.PenaltyWindow = orZero(p), max(last, 0)
+	return nil
+}
+
+// bias sets the biases of tokens.
+func (r *request) bias(o *text.Options) error {
 	for name, x := range r.Bias {
 		id, err := strconv.Atoi(name)
 		if err != nil || !(x >= -100 && x <= 100) {
-			return o, refused("logit_bias", "%s: %v, want a token and a number from -100 to 100", quote(name), x)
+			return refused("logit_bias", "%s: %v, want a token and a number from -100 to 100", quote(name), x)
 		}
 		if o.Bias == nil {
 			o.Bias = make(map[int]float32, len(r.Bias))
+		}
+		if _, twice := o.Bias[id]; twice {
+			return refused("logit_bias", "the token %d twice", id)
 		}
 		o.Bias[id] = float32(x)
 		if x == -100 { // excludes the token
 			o.Bias[id] = float32(math.Inf(-1))
 		}
 	}
-	return o, nil
+	return nil
 }
 
 func orZero[T any](p *T) (zero T) {

@@ -1,0 +1,124 @@
+package openai
+
+import (
+	"maps"
+	"reflect"
+	"strings"
+)
+
+// Limits on lists of a request.
+const (
+	maxStop     = 16
+	maxStopIDs  = 64
+	maxBias     = 1024
+	maxMessages = 4096
+)
+
+// Reasons of members that are refused.
+const (
+	noConstraint = "the form of a text cannot be prescribed"
+	noSampler    = "there is no such sampler; there are temperature, top_k, top_p, min_p and penalties"
+	noTools      = "there are no tools"
+	noMedia      = "want text"
+	noTemplate   = "the template is the server's, see --template"
+	noBeams      = "there is no beam search"
+	noDetail     = "the answer cannot contain it"
+)
+
+// common are the members of both kinds of requests. docs/serve.md lists all of them, which a test compares.
+var common = object{
+	"model": {}, "stream": {}, "temperature": {}, "top_p": {}, "seed": {}, "stop": {most: maxStop}, "logit_bias": {most: maxBias},
+	"max_tokens": {}, "n": {}, "presence_penalty": {}, "frequency_penalty": {}, "logprobs": {},
+	"top_k": {}, "min_p": {}, "repetition_penalty": {}, "repeat_penalty": {}, "repeat_last_n": {}, "ignore_eos": {},
+	"stop_token_ids":  {most: maxStopIDs},
+	"response_format": {inside: object{"type": {}, "json_schema": no(noConstraint), "schema": no(noConstraint), "grammar": no(noConstraint)}},
+	"stream_options": {inside: object{"include_usage": {}, "include_obfuscation": no("events are not padded", "false"),
+		"continuous_usage_stats": no("only the last event has them", "false")}},
+
+	"user": {use: inert}, "metadata": {use: inert}, "store": {use: inert}, "safety_identifier": {use: inert}, "request_id": {use: inert},
+	"prompt_cache_key": {use: inert}, "prompt_cache_retention": {use: inert}, "cache_prompt": {use: inert}, "keep_alive": {use: inert},
+	"prediction": {use: inert}, "mirostat_tau": {use: inert}, "mirostat_eta": {use: inert},
+
+	"grammar": no(noConstraint), "json_schema": no(noConstraint), "regex": no(noConstraint), "ebnf": no(noConstraint),
+	"structured_outputs": no(noConstraint), "guided_json": no(noConstraint), "guided_regex": no(noConstraint),
+	"guided_choice": no(noConstraint), "guided_grammar": no(noConstraint), "guided_decoding_backend": no(noConstraint),
+	"guided_whitespace_pattern": no(noConstraint), "structural_tag": no(noConstraint), "bad_words": no(noConstraint, "[]"),
+	"allowed_token_ids": no(noConstraint), "logits_processors": no(noConstraint, "[]"),
+
+	"mirostat": no(noSampler, "0"), "typical_p": no(noSampler, "1"), "tfs_z": no(noSampler, "1"), "top_a": no(noSampler, "0"),
+	"top_n_sigma": no(noSampler, "-1", "0"), "xtc_probability": no(noSampler, "0"), "dry_multiplier": no(noSampler, "0"),
+	"dynatemp_range": no(noSampler, "0"), "epsilon_cutoff": no(noSampler, "0"), "eta_cutoff": no(noSampler, "0"),
+	"samplers": no("the order of the samplers is fixed"), "min_tokens": no("see ignore_eos", "0"),
+
+	"use_beam_search": no(noBeams, "false"), "length_penalty": no(noBeams, "1"), "early_stopping": no(noBeams, "false"),
+	"prompt_logprobs": no(noDetail, "0"), "return_tokens_as_token_ids": no(noDetail, "false"), "timings_per_token": no(noDetail, "false"),
+	"skip_special_tokens": no("control tokens have no text", "true"), "spaces_between_special_tokens": no("control tokens have no text", "true"),
+	"include_stop_str_in_output": no("a text ends before the stop string", "false"), "cache_salt": no("texts with the same beginning share it"),
+	"truncate_prompt_tokens": no("shorten the prompt"), "n_predict": no("want max_tokens"), "options": no("want the members themselves"),
+	"service_tier": no("all requests have the same", `"auto"`, `"default"`), "priority": no("requests run in their order", "0"),
+}
+
+// completionMembers are those of completions.
+var completionMembers = with(object{
+	"prompt": {most: maxTexts}, "echo": {}, "best_of": {},
+	"suffix":             no("a text is continued at its end", `""`),
+	"add_special_tokens": no("a text begins with the model's first token", "true"),
+})
+
+// part are the members of a part of a message's text.
+var part = object{
+	"type": {}, "text": {}, "cache_control": {use: inert},
+	"image_url": no(noMedia), "video_url": no(noMedia), "audio_url": no(noMedia), "input_audio": no(noMedia), "file": no(noMedia),
+	"refusal": no(noMedia),
+}
+
+// messageMembers are those of a message.
+var messageMembers = object{
+	"role": {}, "content": {inside: part, most: maxMessages},
+	"name":       no("templates have no place for it; write it into the text"),
+	"tool_calls": no(noTools, "[]"), "tool_call_id": no(noTools), "function_call": no(noTools),
+	"refusal": no(noMedia, `""`), "audio": no(noMedia), "annotations": no(noMedia, "[]"),
+	"reasoning": no("thoughts are part of content", `""`), "reasoning_content": no("thoughts are part of content", `""`),
+	"prefix": no("want continue_final_message", "false"),
+}
+
+// chatMembers are those of chat completions.
+var chatMembers = with(object{
+	"messages": {inside: messageMembers, most: maxMessages}, "max_completion_tokens": {}, "top_logprobs": {},
+	"continue_final_message": {}, "add_generation_prompt": {}, "chat_template_kwargs": {inside: object{"enable_thinking": {}}},
+	"modalities": no(noMedia, `["text"]`, "[]"), "audio": no(noMedia), "parallel_tool_calls": {use: inert},
+	"tools": no(noTools, "[]"), "tool_choice": no(noTools, `"none"`, `"auto"`), "functions": no(noTools, "[]"),
+	"function_call": no(noTools, `"none"`, `"auto"`), "web_search_options": no(noTools),
+	"reasoning_effort": no("the model has no such levels"), "verbosity": no("the model has no such levels", `"medium"`),
+	"thinking": no("want chat_template_kwargs"), "enable_thinking": no("want chat_template_kwargs"), "think": no("want chat_template_kwargs"),
+	"chat_template": no(noTemplate), "documents": no(noTemplate, "[]"), "echo": no("the answer has the reply only", "false"),
+})
+
+// no is a member that is refused unless its value is one of those.
+func no(why string, neutral ...string) member { return member{use: unable, why: why, neutral: neutral} }
+
+// with adds the common members.
+func with(o object) object {
+	maps.Copy(o, common)
+	return o
+}
+
+// memberOf returns the path of a member of a request, without the Go type that it is embedded in.
+func memberOf(field string) string { return strings.TrimPrefix(field, "request.") }
+
+// kindOf names a kind of Go values as JSON does.
+func kindOf(k reflect.Kind) string {
+	switch k {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return "an integer"
+}

@@ -1,0 +1,49 @@
+package openai
+
+import "github.com/etrun-go/etrun/serve"
+
+// pile is a part of an answer: bytes in blocks, each of which is counted in the memory of requests in progress before it
+// is allocated. They are neither copied nor joined.
+type pile struct {
+	blocks [][]byte
+	size   int
+}
+
+// Sizes of blocks in bytes.
+const (
+	leastBlock = 1 << 9
+	mostBlock  = 1 << 16
+)
+
+// add appends bytes.
+func (p *pile) add(hold *serve.Hold, b string) error {
+	for b != "" {
+		last := len(p.blocks) - 1
+		if last < 0 || len(p.blocks[last]) == cap(p.blocks[last]) {
+			n := min(max(p.size, leastBlock), mostBlock)
+			if err := hold.Grow(int64(n)); err != nil {
+				return err
+			}
+			p.blocks, last = append(p.blocks, make([]byte, 0, n)), last+1
+		}
+		block := p.blocks[last]
+		n := min(cap(block)-len(block), len(b))
+		p.blocks[last] = append(block, b[:n]...)
+		b, p.size = b[n:], p.size+n
+	}
+	return nil
+}
+
+// item appends an element of a list.
+func (p *pile) item(hold *serve.Hold, b string) error {
+	if p.size > 0 {
+		b = "," + b
+	}
+	return p.add(hold, b)
+}
+
+// move appends the bytes of another pile, which loses them.
+func (p *pile) move(from *pile) {
+	p.blocks, p.size = append(p.blocks, from.blocks...), p.size+from.size
+	*from = pile{}
+}

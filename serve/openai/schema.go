@@ -1,0 +1,179 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/etrun-go/etrun"
+)
+
+// use is what becomes of a member of a request.
+type use int
+
+const (
+	honoured use = iota
+	inert        // accepted without effect
+	unable       // refused, unless its value asks for nothing
+)
+
+// member describes a member of a request.
+type member struct {
+	use     use
+	neutral []string // with unable: JSON values that ask for nothing, besides null
+	why     string   // with unable: the reason, or the way out
+	inside  object   // members of the object, or of the objects in the list
+	most    int      // maximum number of members of the object, or of elements of the list that are no numbers; 0 for any
+}
+
+// object lists the members of an object. Others are refused.
+type object map[string]member
+
+// checker checks the members of a request against their table.
+type checker struct{ dec *jsontext.Decoder }
+
+// checkMembers refuses a body that is not an object, has a member that the table does not list, has one twice, or has one that
+// is not supported.
+func checkMembers(body []byte, o object) error {
+	c := checker{jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(true))}
+	if kind := c.dec.PeekKind(); kind != '{' && kind != 0 {
+		return &requestError{etrun.ErrInput, "", "", fmt.Sprintf("body: %v, want an object", kind)}
+	}
+	if err := c.object("", member{inside: o}); err != nil {
+		return err
+	}
+	if _, err := c.dec.ReadToken(); err == nil {
+		return &requestError{etrun.ErrInput, "", "", "body: bytes follow the object"}
+	}
+	return nil
+}
+
+// object checks an object, or counts the members of one without a table.
+func (c *checker) object(place string, m member) error {
+	if _, err := c.dec.ReadToken(); err != nil {
+		return syntax(err)
+	}
+	for n := 1; c.dec.PeekKind() == '"'; n++ {
+		if m.most > 0 && n > m.most {
+			return refused(place, "more than %d members", m.most)
+		}
+		token, err := c.dec.ReadToken()
+		if err != nil {
+			return syntax(err)
+		}
+		name := token.String()
+		at, known := inner(place, name), member{}
+		if m.inside != nil {
+			var ok bool
+			if known, ok = m.inside[name]; !ok {
+				return &requestError{etrun.ErrInput, at, "unknown_parameter", at + ": unknown member; nothing is ignored, " +
+					"the documentation of etrun serve lists all members"}
+			}
+		}
+		if err := c.value(at, known); err != nil {
+			return err
+		}
+	}
+	_, err := c.dec.ReadToken()
+	return syntax(err)
+}
+
+// value checks the value of a member.
+func (c *checker) value(place string, m member) error {
+	kind := c.dec.PeekKind()
+	switch {
+	case m.use == unable:
+		return c.unable(place, m)
+	case kind == '{' && (m.inside != nil || m.most > 0):
+		return c.object(place, m)
+	case kind == '[' && (m.inside != nil || m.most > 0):
+		return c.list(place, m)
+	}
+	return syntax(c.dec.SkipValue())
+}
+
+// list checks the objects in a list, and counts the elements.
+func (c *checker) list(place string, m member) error {
+	if _, err := c.dec.ReadToken(); err != nil {
+		return syntax(err)
+	}
+	for i, n := 0, 0; ; i++ {
+		kind := c.dec.PeekKind()
+		if kind == ']' || kind == 0 {
+			break
+		}
+		if kind != '0' {
+			n++
+		}
+		if m.most > 0 && n > m.most {
+			return refused(place, "more than %d elements", m.most)
+		}
+		err := error(nil)
+		if kind == '{' && m.inside != nil {
+			err = c.object(fmt.Sprintf("%s[%d]", place, i), member{inside: m.inside})
+		} else {
+			err = syntax(c.dec.SkipValue())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := c.dec.ReadToken()
+	return syntax(err)
+}
+
+// unable refuses a member that asks for something.
+func (c *checker) unable(place string, m member) error {
+	raw, err := c.dec.ReadValue()
+	if err != nil {
+		return syntax(err)
+	}
+	if err := raw.Compact(); err != nil {
+		return syntax(err)
+	}
+	if string(raw) == "null" || slices.ContainsFunc(m.neutral, func(s string) bool { return same(string(raw), s) }) {
+		return nil
+	}
+	return &requestError{etrun.ErrInput, place, "unsupported_parameter", fmt.Sprintf("%s: %.80s: not supported: %s", place, raw, m.why)}
+}
+
+// same reports whether two JSON values are the same; numbers can differ in their form.
+func same(a, b string) bool {
+	x, err := strconv.ParseFloat(a, 64)
+	y, err2 := strconv.ParseFloat(b, 64)
+	return a == b || err == nil && err2 == nil && x == y
+}
+
+// inner returns the path of a member.
+func inner(place, name string) string {
+	name = fmt.Sprintf("%.140s", name)
+	if place == "" {
+		return name
+	}
+	return place + "." + name
+}
+
+// syntax returns an error of the JSON itself.
+func syntax(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("body: %w", inputError{err})
+}
+
+// decode reads the body of a request whose members the table lists.
+func decode(body []byte, o object, into any) error {
+	if err := checkMembers(body, o); err != nil {
+		return err
+	}
+	err := json.Unmarshal(body, into)
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
+		return refused(memberOf(e.Field), "%s, want %v", e.Value, kindOf(e.Type.Kind()))
+	}
+	return syntax(err)
+}
