@@ -43,7 +43,7 @@ func (m *Model) Attached() bool { return m.config.Attach != nil }
 
 // Use waits in the model's queue and calls f with the attachment of the current program, which stays
 // open until f returns. ctx ends at the model's time limit, unless f calls began first, which lifts
-// the limit. Errors are those of f, and those for which Failure has a status.
+// the limit. f calls began again whenever it continues. Errors are those of f, and those for which Failure has a status.
 func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachment, began func()) error) error {
 	v, err := m.acquire()
 	if err != nil {
@@ -70,8 +70,43 @@ func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachmen
 		return err
 	}
 	defer end()
-	return f(ctx, v.attached, func() { late.Stop() })
+	return f(ctx, v.attached, func() {
+		late.Stop()
+		m.steps.Add(1)
+	})
 }
+
+// errMoves ends the wait for a turn of a test.
+var errMoves = errors.New("requests in progress continue")
+
+// tryAttached tests the attachment in the queue of requests. Long requests in progress that continue are test enough: the
+// queue can be longer than the caller waits.
+func (m *Model) tryAttached(ctx context.Context, a Attachment) error {
+	wait, cancel := context.WithCancelCause(ctx)
+	before := m.steps.Load()
+	watch := time.AfterFunc(tryPatience, func() {
+		for wait.Err() == nil {
+			if m.steps.Load() != before {
+				cancel(errMoves)
+			}
+			time.Sleep(tryPatience)
+		}
+	})
+	end, err := m.queue.turn(wait)
+	watch.Stop()
+	cancel(nil)
+	switch {
+	case errors.Is(err, errMoves):
+		return nil
+	case err != nil:
+		return err
+	}
+	defer end()
+	return a.Try(ctx)
+}
+
+// tryPatience is how long a test waits before it looks whether requests continue.
+const tryPatience = 100 * time.Millisecond
 
 // ReadBody reads the body of a request for an attachment, at most limit bytes, within the server's
 // limits. The caller must call release when the body is no longer used. Failure has the status of

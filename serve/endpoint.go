@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -147,7 +148,10 @@ func (c *call) ask(r *oip.Request) error {
 		if w.output < 0 {
 			return requestError("no output %q; method %q has %s", o.Name, c.endpoint.method, namesOf(slots))
 		}
-		if _, given := o.Parameters["binary_data"]; given {
+		if slices.ContainsFunc(c.wanted, func(x wanted) bool { return x.output == w.output }) {
+			return requestError("output %q twice", o.Name)
+		}
+		if o.Parameters["binary_data"] != nil {
 			if w.binary, err = o.Parameters.Bool("binary_data"); err != nil {
 				return err
 			}

@@ -22,6 +22,13 @@ func (h *Hold) Grow(n int64) error {
 	return nil
 }
 
+// Shrink counts n bytes less, which were freed.
+func (h *Hold) Shrink(n int64) {
+	n = min(n, h.size)
+	h.server.budget.release(n)
+	h.size -= n
+}
+
 // Size returns the number of counted bytes.
 func (h *Hold) Size() int64 { return h.size }
 

@@ -195,8 +195,28 @@ func stepOf(request *oip.Request) (s step, err error) {
 	return s, nil
 }
 
+// holdAnswer counts the outputs and their form in the answer.
+func (s *Server) holdAnswer(c *call) (*Hold, error) {
+	size := int64(0)
+	for i := range c.outputs {
+		o := &c.outputs[i]
+		size = add(size, add(int64(len(o.Data)), o.MaxBytes()))
+	}
+	if size > s.options.BusyBytes {
+		return nil, &oip.Error{Class: oip.ErrInvalid, Err: fmt.Errorf("an answer of up to %d bytes, at most %d are allowed for all requests "+
+			"in progress; binary outputs take less", size, s.options.BusyBytes)}
+	}
+	h := s.NewHold()
+	return h, h.Grow(size)
+}
+
 // respond writes the outputs.
 func (s *Server) respond(w http.ResponseWriter, c *call, request *oip.Request) error {
+	hold, err := s.holdAnswer(c)
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
 	v := c.endpoint.version
 	response := oip.Response{Model: v.model.config.Name, Version: c.endpoint.method, ID: request.ID, Outputs: c.outputs}
 	size := headerBytes

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/etrun-go/etrun"
@@ -75,7 +76,8 @@ var (
 type Model struct {
 	config  Config
 	queue   *queue
-	loading sync.Mutex // held by Load and Unload
+	loading sync.Mutex   // held by Load and Unload
+	steps   atomic.Int64 // of uses of the attachment that have begun to answer
 
 	mu      sync.Mutex
 	state   State
@@ -226,23 +228,19 @@ func (m *Model) Try(ctx context.Context) error {
 		return nil
 	}
 	defer v.release()
-	tries := make([]func(context.Context) error, 0, len(v.endpoints)+1)
 	for _, e := range v.endpoints {
-		tries = append(tries, e.try)
-	}
-	if v.attached != nil {
-		tries = append(tries, v.attached.Try)
-	}
-	for _, try := range tries {
 		end, err := m.queue.turn(ctx)
 		if err != nil {
 			return err
 		}
-		err = try(ctx)
+		err = e.try(ctx)
 		end()
 		if err != nil {
 			return err
 		}
+	}
+	if v.attached != nil {
+		return m.tryAttached(ctx, v.attached)
 	}
 	return nil
 }

@@ -126,18 +126,40 @@ func TestBusyBytes(t *testing.T) {
 	g := newGate()
 	c := adder("m", g.hear)
 	c.Instances = 2
-	s := server(t, serve.Options{BusyBytes: 250}, c)
+	s := server(t, serve.Options{BusyBytes: 400}, c)
 	first := send(s, t.Context(), request(100, ""))
 	<-g.arrived
-	if w := <-send(s, t.Context(), request(1, "")+strings.Repeat(" ", 100)); w.Code != 429 || !strings.Contains(w.Body.String(), "bytes") {
+	if w := <-send(s, t.Context(), request(1, "")+strings.Repeat(" ", 200)); w.Code != 429 || !strings.Contains(w.Body.String(), "bytes") {
 		t.Errorf("got %d, %s", w.Code, w.Body)
 	}
 	close(g.open)
 	if w := <-first; w.Code != 200 {
 		t.Errorf("got %d, %s", w.Code, w.Body)
 	}
-	if w := <-send(s, t.Context(), request(1, "")+strings.Repeat(" ", 100)); w.Code != 200 {
+	if w := <-send(s, t.Context(), request(1, "")+strings.Repeat(" ", 200)); w.Code != 200 {
 		t.Errorf("got %d, %s", w.Code, w.Body)
+	}
+}
+
+// TestAnswerBytes checks that outputs and their form in an answer count as well, and that an output is sent once.
+func TestAnswerBytes(t *testing.T) {
+	body := request(1, "")
+	for _, c := range []struct {
+		limit int
+		body  string
+		code  int
+		want  string
+	}{
+		{len(body) + 100, body, 200, "outputs"},
+		{len(body) + 1, body, 429, "bytes"},
+		{1 << 20, strings.Replace(body, "{", `{"outputs":[{"name":"output_0"},{"name":"output_0"}],`, 1), 400, "twice"},
+	} {
+		s := server(t, serve.Options{BusyBytes: int64(c.limit)}, adder("m", func([]float32) {}))
+		for range 3 { // what is counted is released
+			if w := <-send(s, t.Context(), c.body); w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
+				t.Errorf("limit %d: got %d, %s, want %d and %q", c.limit, w.Code, w.Body, c.code, c.want)
+			}
+		}
 	}
 }
 

@@ -81,8 +81,19 @@ type Output struct {
 	Parameters Parameters
 }
 
-// Parameters are strings, bools, int64, larger uint64, or float64.
+// Parameters are strings, bools, int64, larger uint64, float64, nil for null, or Nested.
 type Parameters map[string]any
+
+// Nested is a parameter that is an array or an object, of which only the kind is kept: '[' or '{'. No parameter of this
+// version is one.
+type Nested byte
+
+func (n Nested) String() string {
+	if n == '[' {
+		return "an array"
+	}
+	return "an object"
+}
 
 // Bool returns a bool parameter, false if it is absent.
 func (p Parameters) Bool(name string) (value bool, err error) {

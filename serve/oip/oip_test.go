@@ -150,7 +150,9 @@ func TestReadRefuses(t *testing.T) {
 		{"a number among strings", input(`"shape":[1],"datatype":"BYTES","data":[1]`), "", ErrInvalid, "not a string"},
 		{"shared memory", input(`"shape":[1],"datatype":"FP32","parameters":{"shared_memory_region":"r"}`), "", ErrInvalid, "shared memory"},
 		{"binary without its header", input(`"shape":[1],"datatype":"FP32","parameters":{"binary_data_size":4}`), "", ErrInvalid, "without the header"},
-		{"parameter of another kind", `{"parameters":{"x":[1]}}`, "", ErrInvalid, "parameters.x"},
+		{"parameter of another kind", input(`"shape":[1],"datatype":"FP32","parameters":{"binary_data_size":[4]}`), "", ErrInvalid, "binary_data_size: an array"},
+		{"shape of null", input(`"shape":null,"datatype":"FP32","data":[1]`), "", ErrInvalid, "no shape"},
+		{"a null for an input", `{"inputs":[null]}`, "", ErrInvalid, "inputs[0]: null"},
 		{"header length", `{}`, "-1", ErrInvalid, HeaderLength},
 		{"no header", `{}`, "0", ErrInvalid, HeaderLength},
 		{"huge header", `{}`, "4097", ErrTooLarge, HeaderLength},
@@ -227,6 +229,24 @@ func TestResponse(t *testing.T) {
 	}
 }
 
+// TestMaxBytes checks the bound of answers with the longest numbers of each type.
+func TestMaxBytes(t *testing.T) {
+	longest := map[Datatype][]byte{"FP32": le(math.Float32frombits(0x80ffffff), float32(-1.17549435e-38), float32(-3.4028235e38)),
+		"FP64": le(-2.2250738585072014e-308, -1.7976931348623157e308, 5e-324), "INT64": le(int64(math.MinInt64)), "UINT64": le(uint64(math.MaxUint64)),
+		"INT32": le(int32(math.MinInt32)), "INT16": le(int16(math.MinInt16)), "INT8": {0x80}, "UINT8": {255}, "UINT16": {255, 255}, "UINT32": {255, 255, 255, 255}, "BOOL": {0}}
+	for d, data := range longest {
+		x := Tensor{Datatype: d, Data: data, Shape: []int{len(data) / formatOf(d).dtype.Size()}}
+		text, err := x.append(nil)
+		if from := bytes.LastIndexByte(text, '['); err != nil || int64(len(text)-from-2) > x.MaxBytes() {
+			t.Errorf("%s: %s has more than %d bytes (%v)", d, text[from:], x.MaxBytes(), err)
+		}
+	}
+	x := Tensor{Datatype: Bytes, Texts: [][]byte{[]byte("\x00\x01<>&"), nil}, Shape: []int{2}}
+	if text, err := x.append(nil); err != nil || int64(len(text)-bytes.LastIndexByte(text, '[')-2) > x.MaxBytes() {
+		t.Errorf("%s has more than %d bytes (%v)", text, x.MaxBytes(), err)
+	}
+}
+
 // FuzzRead checks for panics, memory within the limits, and that an encoded request decodes to the
 // same request.
 func FuzzRead(f *testing.F) {
@@ -259,7 +279,53 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
+func dropNested(p Parameters) {
+	maps.DeleteFunc(p, func(_ string, v any) bool { _, nested := v.(Nested); return nested })
+}
+
+// TestNulls checks that null in any optional member means that it is absent, for every member of a request, and that
+// parameters that are no scalars are ignored where they are unknown.
+func TestNulls(t *testing.T) {
+	const base = `{"inputs":[{"name":"a","shape":[1],"datatype":"INT8","data":[7]}],"outputs":[{"name":"o"}]}`
+	want, err := Read(strings.NewReader(base), "", limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	members := []string{`"id":null`, `"parameters":null`, `"parameters":{}`, `"unknown":null`, `"parameters":{"x":null}`, `"parameters":{"x":[1,{}],"y":{"z":[]}}`}
+	for i := range 1 << len(members) {
+		for at, place := range []string{`{"inputs"`, `{"name":"a"`, `{"name":"o"`} {
+			var list []string
+			for bit, m := range members {
+				if i>>bit&1 == 1 && (at == 0 || m != `"id":null`) && !(strings.Contains(m, "parameters") && strings.Contains(strings.Join(list, ""), "parameters")) {
+					list = append(list, m)
+				}
+			}
+			if len(list) == 0 {
+				continue
+			}
+			text := strings.Replace(base, place, "{"+strings.Join(list, ",")+","+place[1:], 1)
+			got, err := Read(strings.NewReader(text), "", limits)
+			if err != nil {
+				t.Errorf("%s: %v", text, err)
+				continue
+			}
+			got.Parameters, got.Outputs[0].Parameters = nil, nil
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: want -, got +\n%s", text, diff)
+			}
+		}
+	}
+	binary := `{"id":null,"inputs":[{"name":"a","shape":[1],"datatype":"INT8","data":null,"parameters":{"binary_data_size":1}}],"outputs":null}`
+	if r, err := Read(strings.NewReader(binary+"x"), strconv.Itoa(len(binary)), limits); err != nil || string(r.Inputs[0].Data) != "x" {
+		t.Errorf("%s: %v", binary, err)
+	}
+}
+
 func again(t *testing.T, r *Request) {
+	dropNested(r.Parameters)
+	for _, o := range r.Outputs {
+		dropNested(o.Parameters)
+	}
 	body, n, err := r.Append(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -179,7 +179,8 @@ func (p *parser) outputs(place string, r *Request) error {
 	})
 }
 
-// object reads an object. Unknown members are skipped.
+// object reads an object. Unknown members are skipped, and members that are null are absent: clients write all fields that
+// are not set as null.
 func (p *parser) object(place string, fields field) error {
 	if err := p.begin(place, '{', "an object"); err != nil {
 		return err
@@ -190,7 +191,7 @@ func (p *parser) object(place string, fields field) error {
 			return err
 		}
 		at := join(place, name)
-		if read := fields[name]; read != nil {
+		if read := fields[name]; read != nil && p.dec.PeekKind() != 'n' {
 			err = read(at)
 		} else if err = p.dec.SkipValue(); err != nil {
 			err = p.syntax(at, err)
@@ -265,7 +266,7 @@ func (p *parser) text(place string) (string, error) {
 	return s, nil
 }
 
-// parameters reads an object of scalars.
+// parameters reads an object of parameters.
 func (p *parser) parameters(place string) (Parameters, error) {
 	if err := p.begin(place, '{', "an object"); err != nil {
 		return nil, err
@@ -302,7 +303,7 @@ func (p *parser) scalar(place string) (any, error) {
 	case 0:
 		return nil, p.end(place)
 	default:
-		return nil, invalid(place, "%v, want a string, a number or a bool", kind)
+		return Nested(kind), p.syntax(place, p.dec.SkipValue())
 	}
 }
 

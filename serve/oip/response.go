@@ -31,6 +31,36 @@ func (r *Response) Append(dst []byte) (body []byte, headerLength int, err error)
 	return appendTensors(dst, first, `,"outputs":[`, "outputs", r.Outputs)
 }
 
+// Bytes of an element in JSON, with its separator.
+const (
+	jsonNumber = 26 // of a float64; other types have shorter ones
+	jsonShort  = 17 // of a float32
+	jsonByte   = 6  // of a byte of a string
+)
+
+// MaxBytes bounds the bytes of the tensor's elements in an answer.
+func (t *Tensor) MaxBytes() (n int64) {
+	each := int64(jsonByte)
+	if t.Binary {
+		each = 1
+	}
+	for _, s := range t.Texts {
+		n += int64(len(s))*each + jsonByte
+	}
+	f := formatOf(t.Datatype)
+	switch {
+	case f == nil:
+		return n
+	case t.Binary:
+		return n + int64(len(t.Data))
+	}
+	number := int64(jsonNumber)
+	if size := f.dtype.Size(); size <= 4 {
+		number = min(jsonShort, int64(size)*3+jsonByte)
+	}
+	return n + int64(len(t.Data)/f.dtype.Size())*number
+}
+
 // Append appends the request to dst like Response.Append.
 func (r *Request) Append(dst []byte) (body []byte, headerLength int, err error) {
 	first := len(dst)

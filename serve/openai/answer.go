@@ -193,7 +193,9 @@ func (a *answerer) endChoice(finish string) error {
 	if err := a.choices.item(a.hold, fmt.Sprintf(`{"index":%d,%s`, c.index, l.before)); err != nil {
 		return err
 	}
-	a.choices.move(&c.text)
+	if err := a.choices.move(a.hold, &c.text); err != nil {
+		return err
+	}
 	between := l.after
 	if !a.job.options.LogProbs {
 		return a.choices.add(a.hold, between+`"logprobs":null,"finish_reason":`+finish+"}")
@@ -203,7 +205,9 @@ func (a *answerer) endChoice(finish string) error {
 			return err
 		}
 		between = ""
-		a.choices.move(&c.lists[i])
+		if err := a.choices.move(a.hold, &c.lists[i]); err != nil {
+			return err
+		}
 	}
 	return a.choices.add(a.hold, l.end+`,"finish_reason":`+finish+"}")
 }

@@ -354,7 +354,7 @@ func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo 
 			if err == nil {
 				began()
 			}
-			if err == nil || p.Text != "" || len(p.Tokens) > 0 { // what was generated before an error is answered
+			if err == nil || p.Stats.Generated > 0 { // what was generated before an error is answered
 				err = cmp.Or(a.piece(&p, n == 0), err)
 			}
 			if err != nil {

@@ -44,12 +44,14 @@ func must(t testing.TB, err error) {
 }
 
 // open opens a model with 256 logits and 32 positions.
-func open(ctx context.Context) (*etrun.Program, error) {
+func open(ctx context.Context) (*etrun.Program, error) { return openWith(ctx) }
+
+func openWith(ctx context.Context, options ...etrun.Option) (*etrun.Program, error) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "text", "testdata", "dynamic.pte"))
 	if err != nil {
 		return nil, err
 	}
-	return etrun.OpenSource(ctx, etrun.Bytes("dynamic.pte", data), etrun.WithDelegates(all.Backends()...))
+	return etrun.OpenSource(ctx, etrun.Bytes("dynamic.pte", data), append(options, etrun.WithDelegates(all.Backends()...))...)
 }
 
 // peer is a running server and a client of it.
@@ -65,14 +67,20 @@ type peer struct {
 func newPeer(t testing.TB, c serve.Config) *peer { return newPeerOf(t, c, openai.Config{Sessions: 4}) }
 
 func newPeerOf(t testing.TB, c serve.Config, texts openai.Config) *peer {
+	return newPeerWith(t, serve.Options{}, c, texts)
+}
+
+func newPeerWith(t testing.TB, o serve.Options, c serve.Config, texts openai.Config) *peer {
 	t.Helper()
 	tmpl, err := text.NewTemplate("plain", `{"message": "{text}|", "roles": {"system": "", "user": "", "assistant": ""}}`)
 	must(t, err)
-	c.Name, c.Open = "lm", open
+	if c.Name = "lm"; c.Open == nil {
+		c.Open = open
+	}
 	texts.Tokenizer, texts.Template = bytesTokenizer(t), tmpl
 	c.Attach = openai.Attach(texts)
 	p := &peer{}
-	p.server, err = serve.New(serve.Options{}, c, serve.Config{Name: "plain", Open: func(context.Context) (*etrun.Program, error) {
+	p.server, err = serve.New(o, c, serve.Config{Name: "plain", Open: func(context.Context) (*etrun.Program, error) {
 		return nil, errors.New("not loaded in these tests")
 	}})
 	must(t, err)

@@ -11,7 +11,7 @@ type pile struct {
 
 // Sizes of blocks in bytes.
 const (
-	leastBlock = 1 << 9
+	leastBlock = 1 << 6
 	mostBlock  = 1 << 16
 )
 
@@ -42,8 +42,20 @@ func (p *pile) item(hold *serve.Hold, b string) error {
 	return p.add(hold, b)
 }
 
-// move appends the bytes of another pile, which loses them.
-func (p *pile) move(from *pile) {
-	p.blocks, p.size = append(p.blocks, from.blocks...), p.size+from.size
+// move appends the bytes of another pile, which loses them. Those of a small one are copied: its blocks would end the one
+// that is being filled.
+func (p *pile) move(hold *serve.Hold, from *pile) error {
+	if from.size > mostBlock {
+		p.blocks, p.size = append(p.blocks, from.blocks...), p.size+from.size
+		*from = pile{}
+		return nil
+	}
+	for _, b := range from.blocks {
+		if err := p.add(hold, string(b)); err != nil {
+			return err
+		}
+		hold.Shrink(int64(cap(b)))
+	}
 	*from = pile{}
+	return nil
 }

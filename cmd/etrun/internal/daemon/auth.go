@@ -14,6 +14,7 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/serve/openai"
 )
 
 // maxSecrets bounds files of keys, certificates and tokens.
@@ -142,7 +143,11 @@ func (k *secretStore) guard(next http.Handler) http.Handler {
 }
 
 func refusal(code int, text string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v1/") { // clients read errors of that protocol
+			openai.Refuse(w, code, text)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
 		fmt.Fprintf(w, `{"error":%q}`, text)

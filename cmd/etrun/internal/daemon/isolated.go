@@ -27,7 +27,7 @@ func (m *served) openIsolated(ctx context.Context) (serve.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := isolate.Options{Instances: m.Instances, Unbounded: m.body * int64(m.MaxBatch), Shared: int64(m.IsolateMemory), Grace: m.Timeout,
+	o := isolate.Options{Instances: m.Instances, Unbounded: m.body * int64(m.MaxBatch), Shared: int64(m.IsolateMemory), Grace: m.timeout(),
 		Observer: inside{m.metrics.Model(m.Name, m.known(""))},
 		Loaded:   func(digest string) { m.metrics.Model(m.Name, m.known(digest)) },
 		Ended:    func(error) { m.counts.exits.WithLabelValues(m.Name).Inc() }, Log: m.log.With("model", m.Name)}

@@ -49,7 +49,7 @@ func (m *served) config() serve.Config {
 	}
 	return serve.Config{Name: m.Name, Attach: attach, Start: start, Open: m.openObserved, Check: m.check, Loaded: m.loaded, Methods: m.Methods,
 		Observer: m.metrics.Model(m.Name, ""), Instances: m.Instances, Queue: queue,
-		Timeout: m.Timeout, MaxBatch: m.MaxBatch, BatchDelay: m.BatchDelay,
+		Timeout: m.timeout(), MaxBatch: m.MaxBatch, BatchDelay: m.BatchDelay,
 		Sequences: serve.SequenceLimits{Max: m.Sequences, Idle: m.SequenceIdle, Bytes: int64(m.SequenceMemory)}}
 }
 

@@ -97,7 +97,7 @@ type Limits struct {
 	Methods    []string
 	Instances  int
 	Queue      int
-	Timeout    time.Duration
+	Timeout    time.Duration // 0 for the default of the kind of model
 	MaxBatch   int
 	BatchDelay time.Duration
 	Trust      string
@@ -117,7 +117,7 @@ type Limits struct {
 
 // DefaultLimits returns the default limits.
 func DefaultLimits() Limits {
-	return Limits{Instances: 2, Queue: 64, Timeout: 10 * time.Second, MaxBatch: 1, BatchDelay: 2 * time.Millisecond,
+	return Limits{Instances: 2, Queue: 64, MaxBatch: 1, BatchDelay: 2 * time.Millisecond,
 		Sequences: 16, SequenceIdle: time.Minute, SequenceMemory: 1 << 30, Texts: 4, TextMemory: 1 << 30}
 }
 
@@ -126,7 +126,8 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&l.Methods, "method", l.Methods, "method to serve, `NAME`; may be repeated (default: all)")
 	flags.IntVar(&l.Instances, "instances", l.Instances, "requests of a model that run concurrently, `N`")
 	flags.IntVar(&l.Queue, "queue", l.Queue, "requests of a model that may wait, `N`; further ones get 429")
-	flags.DurationVar(&l.Timeout, "timeout", l.Timeout, "`TIME` limit for reading, waiting and running a request, then it gets 504")
+	flags.DurationVar(&l.Timeout, "timeout", l.Timeout,
+		"`TIME` limit for reading, waiting and running a request, then it gets 504 (default 10s, of a language model 10m)")
 	flags.IntVar(&l.MaxBatch, "max-batch", l.MaxBatch, "batch requests into runs of up to `N` rows; the first dimension must vary")
 	flags.DurationVar(&l.BatchDelay, "batch-delay", l.BatchDelay, "`TIME` that a batch waits for more requests")
 	flags.IntVar(&l.Sequences, "sequences", l.Sequences, "maximum number of open sequences of a model, `N`")
@@ -143,6 +144,24 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.Trust, "trust", l.Trust, "accept only files with a signature FILE.minisig of this minisign public `KEY`, or its file")
 }
 
+// Time limits of requests without --timeout. Texts wait for those before them, which take long, and most clients of
+// language models wait as long as that.
+const (
+	inferTimeout = 10 * time.Second
+	textTimeout  = 10 * time.Minute
+)
+
+// timeout returns the time limit of a request.
+func (l *Limits) timeout() time.Duration {
+	switch {
+	case l.Timeout > 0:
+		return l.Timeout
+	case l.Tokenizer != "":
+		return textTimeout
+	}
+	return inferTimeout
+}
+
 func (l *Limits) check() error {
 	switch {
 	case l.Tokenizer != "" && l.Isolate:
@@ -157,7 +176,7 @@ func (l *Limits) check() error {
 		return session.Usage("--isolate-memory %s, want at least %s", bytesize.Format(int64(l.IsolateMemory)), bytesize.Format(minIsolated))
 	}
 	return cmp.Or(
-		atLeast("instances", l.Instances, 1), atLeast("queue", l.Queue, 0), atLeast("timeout", l.Timeout, 1),
+		atLeast("instances", l.Instances, 1), atLeast("queue", l.Queue, 0), atLeast("timeout", l.Timeout, 0),
 		atLeast("texts", l.Texts, 1), atLeast("text-memory", int64(l.TextMemory), 1),
 		atLeast("max-batch", l.MaxBatch, 1), atLeast("batch-delay", l.BatchDelay, 0), atLeast("sequences", l.Sequences, 1),
 		atLeast("sequence-idle", l.SequenceIdle, 1), atLeast("sequence-memory", int64(l.SequenceMemory), 1))
