@@ -50,11 +50,11 @@ var light = []string{
 	"golang.org/x/sys", "github.com/google/flatbuffers", "github.com/ebitengine/purego", "github.com/x448/float16",
 }
 
-// heavy are modules that one library package may import, which in turn only programs, and packages
+// heavy are modules that one library package and those below it may import, which in turn only programs, and packages
 // above the root, may import.
 var heavy = map[string]string{
 	"github.com/prometheus/client_golang": "runtime/metrics",
-	"github.com/go-json-experiment/json":  "serve/oip",
+	"github.com/go-json-experiment/json":  "serve",
 	"golang.org/x/text":                   "text/tokenizer",
 	"google.golang.org/protobuf":          "text/tokenizer",
 }
@@ -131,7 +131,7 @@ func foreign(pkg, imported string) string {
 		return ""
 	}
 	for folder, only := range heavy {
-		if under(imported, folder) && pkg == only {
+		if under(imported, folder) && under(pkg, only) {
 			return ""
 		}
 	}

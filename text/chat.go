@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/modelfile"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
@@ -83,18 +85,33 @@ const (
 // token, so no message can contain one.
 func NewTemplate(name, source string) (*Template, error) {
 	if len(source) > maxTemplate || !utf8.ValidString(source) {
-		return nil, &TemplateError{name, fmt.Errorf("want valid UTF-8 of at most %d bytes, got %d bytes", maxTemplate, len(source))}
+		err := fmt.Errorf("want valid UTF-8 of at most %d bytes, got %d bytes", maxTemplate, len(source))
+		return nil, &TemplateError{name, cmp.Or(foreign(source), err)}
 	}
 	var f format
 	d := json.NewDecoder(strings.NewReader(source))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&f); err != nil {
-		return nil, &TemplateError{name, err}
+		return nil, &TemplateError{name, cmp.Or(foreign(source), err)}
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, &TemplateError{name, errors.New("text follows the JSON object")}
 	}
 	return f.template(name)
+}
+
+// foreign returns the error for a file that is not a template in the form of NewTemplate, nil if its kind is not known.
+func foreign(source string) error {
+	kind := modelfile.Identify([]byte(source))
+	switch kind {
+	case modelfile.Unknown, modelfile.Template:
+		return nil
+	case modelfile.Jinja, modelfile.TokenizerConfig, modelfile.ChatTemplate:
+		kind += ": Jinja templates are not supported"
+	default:
+		kind += ", not a chat template"
+	}
+	return fmt.Errorf("%s; want one of the built-in templates %s, or a file in the JSON form of docs/text.md", kind, strings.Join(Templates(), ", "))
 }
 
 // Templates returns the names of the built-in templates.
@@ -330,6 +347,43 @@ func (m *Model) encodeChat(t *Template, messages []Message, begun bool) (prompt,
 		}
 	}
 	return prompt, ends, nil
+}
+
+// CheckTemplate reports whether the tokenizer has the control tokens of a template. The error names those that are missing,
+// and the built-in templates that fit.
+func (m *Model) CheckTemplate(t *Template) error {
+	if m.tok == nil {
+		return errNoTokenizer()
+	}
+	missing := t.missing(m.tok)
+	if len(missing) == 0 {
+		return nil
+	}
+	fit := []string{}
+	for i := range families {
+		if other, err := families[i].template(); err == nil && len(other.missing(m.tok)) == 0 {
+			fit = append(fit, other.name)
+		}
+	}
+	way := "none of the built-in templates fits, give a file"
+	if len(fit) > 0 {
+		way = "the built-in templates " + strings.Join(fit, ", ") + " fit"
+	}
+	return &TemplateError{t.name, fmt.Errorf("the tokenizer does not have the control tokens %.300q; %s", missing, way)}
+}
+
+// missing returns the control tokens of the template that a tokenizer does not have.
+func (t *Template) missing(tok tokenizer.Tokenizer) (names []string) {
+	parts := [][]segment{t.first, t.before, t.after, t.reply}
+	for _, r := range slices.Sorted(maps.Keys(t.roles)) {
+		parts = append(parts, t.roles[r])
+	}
+	for _, s := range slices.Concat(parts...) {
+		if _, ok := tok.ID(s.text); s.kind == control && !ok && !slices.Contains(names, s.text) {
+			names = append(names, s.text)
+		}
+	}
+	return names
 }
 
 // strips reports whether the tokenizer drops white space after a control token.

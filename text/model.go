@@ -2,6 +2,7 @@ package text
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -35,6 +36,8 @@ type Model struct {
 	info    Info
 	choices int // number of tokens that can be chosen
 	ends    []int
+
+	warnings []string
 
 	mu    sync.Mutex
 	spare *etrun.Method // an instance that no session has used yet
@@ -98,6 +101,7 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 	if m.spare, err = prog.Load(ctx, l.method); err != nil {
 		return nil, err
 	}
+	m.boundVocabulary()
 	if err := m.setContext(&l, meta); err != nil {
 		m.spare.Close()
 		return nil, err
@@ -185,6 +189,9 @@ func (m *Model) onlyControl(prompt []int) bool {
 func (m *Model) setContext(l *loading, d *metadata) error {
 	state := m.spare.StateTensors()
 	n, err := m.call.contextOf(d, state)
+	if err == nil {
+		n = m.boundContext(d, n)
+	}
 	if l.context > 0 && (err != nil || l.context <= n) {
 		if err != nil {
 			n = l.context
@@ -216,6 +223,45 @@ func (m *Model) setContext(l *loading, d *metadata) error {
 	m.info.Layers = int(d.layers)
 	return nil
 }
+
+// boundContext returns the number of positions for which the program's tensors have places, and warns if the metadata
+// promise more.
+func (m *Model) boundContext(d *metadata, n int) int {
+	method := m.spare.Plan().Method
+	positions := counters(method)
+	if m.call.places > 0 {
+		positions = method.Inputs[1:2]
+	}
+	b := boundOf(method, positions...)
+	if b.most == 0 || b.most >= n {
+		return n
+	}
+	name := "the caches"
+	switch n {
+	case int(d.maxContext):
+		name = "metadata method get_max_context_len"
+	case int(d.maxSeq):
+		name = "metadata method get_max_seq_len"
+	}
+	m.warnings = append(m.warnings, fmt.Sprintf("%s: %d positions, but %s has %d: the context is %d", name, n, b.tensor, b.most, b.most))
+	return b.most
+}
+
+// boundVocabulary excludes tokens that the program's embedding does not have.
+func (m *Model) boundVocabulary() {
+	n := m.info.Vocabulary
+	method := m.spare.Plan().Method
+	b := boundOf(method, method.Inputs[0])
+	if b.most == 0 || b.most >= n {
+		return
+	}
+	m.warnings = append(m.warnings, fmt.Sprintf("the program has logits of %d tokens, but %s has %d: no others are chosen or accepted", n, b.tensor, b.most))
+	m.info.Vocabulary, m.choices = b.most, min(m.choices, b.most)
+}
+
+// Warnings returns contradictions of the program that do not prevent its use: the metadata promise more than its tensors
+// have places for.
+func (m *Model) Warnings() []string { return slices.Clone(m.warnings) }
 
 // exact reports whether the model accepts texts of one length only.
 func (m *Model) exact() bool {

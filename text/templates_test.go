@@ -1,8 +1,11 @@
 package text
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/etrun-go/etrun"
 )
 
 var (
@@ -190,4 +193,84 @@ func TestFindTemplate(t *testing.T) {
 			t.Errorf("%q: got %+v, %v, want %q", controls, tmpl, err, want)
 		}
 	}
+}
+
+// TestOtherFiles gives files of a model's folder in the place of a template.
+func TestOtherFiles(t *testing.T) {
+	for source, want := range map[string]string{
+		"{% for m in messages %}{{ m.role }}{% endfor %}":              "a Jinja template",
+		`{"chat_template":"{% if x %}{% endif %}","eos_token":"</s>"}`: "a tokenizer_config.json",
+		`{"chat_template":"{{ x }}"}`:                                  "a chat_template.json",
+		`{"a":0,"b":1}`:                                                "a vocab.json",
+		"\x1c\x00\x00\x00ET12\xff":                                     "an ExecuTorch program",
+	} {
+		_, err := NewTemplate("file", source)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "chatml") || !errors.Is(err, etrun.ErrInput) {
+			t.Errorf("%q: got %v, want %s and the names of templates", source, err, want)
+		}
+	}
+	if _, err := NewTemplate("file", `{"message":5}`); err == nil || !strings.Contains(err.Error(), "message") {
+		t.Errorf("a template in this form with a fault: %v", err)
+	}
+}
+
+// TestTemplatesThatDoNotFit checks all built-in templates against tokenizers of all families.
+func TestTemplatesThatDoNotFit(t *testing.T) {
+	fits := 0
+	for _, controls := range [][]string{llama3Controls, llama31Controls, chatMLControls, qwen3Controls, phi4Controls, gemmaControls, phi3Controls, nil} {
+		m := &Model{tok: &byteTokenizer{controls: controls}}
+		for _, name := range Templates() {
+			tmpl, err := NamedTemplate(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fit := m.CheckTemplate(tmpl)
+			_, _, err = m.EncodeChat(tmpl, []Message{{user, "b"}, {assistant, "c"}, {user, "d"}})
+			if (fit == nil) != (err == nil) || fit != nil && !strings.Contains(fit.Error(), "built-in templates") {
+				t.Errorf("%q with %s: got %v, but the prompt %v", controls, name, fit, err)
+			}
+			if fit == nil {
+				fits++
+			}
+			with, err := tmpl.Thinking(true)
+			if thinks := strings.HasPrefix(name, "qwen3"); thinks != (err == nil) || thinks && with.Name() != "qwen3" {
+				t.Errorf("%s with thoughts: %v", name, err)
+			}
+		}
+	}
+	if fits < 12 {
+		t.Errorf("%d pairs fit", fits)
+	}
+}
+
+// TestContinued checks that a reply that has begun follows the prompt of a reply.
+func TestContinued(t *testing.T) {
+	for _, name := range Templates() {
+		tmpl, err := NamedTemplate(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := tmpl.render([]Message{{user, "a"}}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := tmpl.render([]Message{{user, "a"}, {assistant, "The text"}}, true)
+		if err != nil || flat(got) != flat(whole)+"The text" {
+			t.Errorf("%s: got %q, %v, want %q and the text", name, flat(got), err, flat(whole))
+		}
+		for _, bad := range [][]Message{nil, {{assistant, "x"}}, {{user, "a"}, {user, "b"}}} {
+			if _, err := tmpl.render(bad, true); !errors.Is(err, etrun.ErrInput) {
+				t.Errorf("%s: %v: got %v", name, bad, err)
+			}
+		}
+	}
+}
+
+// flat returns the text of segments, with the names of control tokens.
+func flat(list []segment) string {
+	var b strings.Builder
+	for _, s := range list {
+		b.WriteString(s.text)
+	}
+	return b.String()
 }

@@ -42,7 +42,11 @@ func (c *chatFlags) find(ctx context.Context, m *text.Model) (*text.Template, er
 		}
 		return t, nil
 	}
-	return session.ChatTemplate(ctx, c.template, nil)
+	t, err := session.ChatTemplate(ctx, c.template, nil)
+	if err == nil {
+		err = m.CheckTemplate(t)
+	}
+	return t, err
 }
 
 // dialogue is a chat with its history.

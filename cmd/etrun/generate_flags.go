@@ -55,6 +55,9 @@ func (l *languageModel) open(ctx context.Context, path string, o *session.Option
 		return nil, nil, session.Cure(err)
 	}
 	s.Warn()
+	for _, w := range model.Warnings() {
+		o.Say("%s", w)
+	}
 	return s, model, nil
 }
 

@@ -307,7 +307,9 @@ func TestContinue(t *testing.T) {
 		"continue_final_message":true,"add_generation_prompt":false}`
 	status, text := ask(t, p, "POST", "/v1/chat/completions", body)
 	if !strings.Contains(string(text), fmt.Sprintf(`"content":%q`, expected)) && status == 200 {
-		var o struct{ Choices []struct{ Message struct{ Content string } } }
+		var o struct {
+			Choices []struct{ Message struct{ Content string } }
+		}
 		must(t, json.Unmarshal(text, &o))
 		if o.Choices[0].Message.Content != expected {
 			t.Errorf("got %s, want %q", text, expected)

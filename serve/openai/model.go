@@ -15,12 +15,14 @@ import (
 // Config configures a language model.
 type Config struct {
 	Tokenizer tokenizer.Tokenizer
-	Template  *text.Template // nil: the one of the tokenizer's control tokens, if there is one
+	Template  *text.Template // nil: the one of the tokenizer's control tokens, if there is one; one that does not fit is an error
 	Load      []text.Option
 	Sessions  int // texts that are kept for prompts with the same beginning, including those in progress; default 2
 	// Bytes bounds the memory of these sessions, default 1 GiB: fewer are kept if they are larger. A
 	// session in use is never closed, so that each running request has one.
 	Bytes int64
+	// Warn receives contradictions of the program: see text.Model.Warnings. It may be nil.
+	Warn func(warning string)
 	// Observe is called when sessions were opened or closed, or have grown, with the change of their
 	// number and of their memory in bytes; it may be nil. It must not block.
 	Observe func(sessions int, bytes int64)
@@ -34,8 +36,14 @@ func Attach(c Config) func(ctx context.Context, p *etrun.Program) (serve.Attachm
 			return nil, err
 		}
 		g := &generator{model: m, template: c.Template, max: max(c.Sessions, 2), limit: cmp.Or(c.Bytes, 1<<30), observe: c.Observe}
-		if g.template == nil {
-			g.template, g.noChat = text.FindTemplate(c.Tokenizer)
+		if err := g.setTemplate(c.Tokenizer); err != nil {
+			_ = m.Close() // frees memory only
+			return nil, err
+		}
+		for _, w := range m.Warnings() {
+			if c.Warn != nil {
+				c.Warn(w)
+			}
 		}
 		return g, nil
 	}
@@ -59,6 +67,20 @@ type generator struct {
 		sessions int
 		bytes    int64
 	}
+}
+
+// setTemplate checks the template, or finds one. Without one there are no chats.
+func (g *generator) setTemplate(tok tokenizer.Tokenizer) error {
+	if g.template != nil {
+		return g.model.CheckTemplate(g.template)
+	}
+	if g.template, g.noChat = text.FindTemplate(tok); g.noChat == nil {
+		g.noChat = g.model.CheckTemplate(g.template)
+	}
+	if g.noChat != nil {
+		g.template = nil
+	}
+	return nil
 }
 
 // most returns the number of sessions that may be kept.

@@ -5,11 +5,13 @@
 package tokenizer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 
+	"github.com/etrun-go/etrun/internal/modelfile"
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
@@ -78,12 +80,40 @@ func Parse(data []byte) (Tokenizer, error) {
 		return nil, unsupported("file", "%d bytes, at most %d are allowed", len(data), MaxBytes)
 	}
 	for _, k := range kinds {
-		if k.is(data) {
-			return k.parse(data)
+		if !k.is(data) {
+			continue
 		}
+		t, err := k.parse(data)
+		if err != nil {
+			err = cmp.Or(foreign(data), err)
+		}
+		return t, err
+	}
+	if err := foreign(data); err != nil {
+		return nil, err
 	}
 	return nil, unsupported("file", "not a tokenizer.json, SentencePiece model, tiktoken or llama2.c file; it starts with %.24q",
 		data[:min(len(data), 24)])
+}
+
+// instead are the ways out for other files of a model.
+var instead = map[string]string{
+	modelfile.Jinja:       "a chat template, not a tokenizer; want the tokenizer.json of the model",
+	modelfile.Template:    "not a tokenizer; want the tokenizer.json of the model",
+	modelfile.Tekken:      "not supported; want the tokenizer.json of the model in Hugging Face's form",
+	modelfile.Program:     "want the model's tokenizer here",
+	modelfile.Safetensors: "weights, not a tokenizer; want the tokenizer.json beside them",
+	modelfile.GGUF:        "weights in a form of other programs; want the tokenizer.json of the model",
+	modelfile.Zip:         "weights, not a tokenizer; want the tokenizer.json or tokenizer.model beside them",
+}
+
+// foreign returns the error for another file of a model, nil if it is none.
+func foreign(data []byte) error {
+	kind := modelfile.Identify(data)
+	if kind == modelfile.Unknown || kind == modelfile.TokenizerJSON {
+		return nil
+	}
+	return unsupported("file", "%s: %s", kind, cmp.Or(instead[kind], "want the tokenizer.json beside it"))
 }
 
 // vocabulary is the common part of all kinds.

@@ -254,3 +254,21 @@ func TestAppendSplitsCharacters(t *testing.T) {
 		t.Errorf("%q", b)
 	}
 }
+
+// TestOtherFiles gives files of a model's folder in the place of a tokenizer.
+func TestOtherFiles(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"chat_template":"{% if x %}{% endif %}","eos_token":"</s>"}`: "a tokenizer_config.json: want the tokenizer.json",
+		`{"a":0,"b":1}`: "a vocab.json or added_tokens.json: want the tokenizer.json",
+		"{% for m in messages %}{{ m.role }}{% endfor %}": "a Jinja template",
+		`{"config":{},"vocab":[]}`:                        "a tekken.json",
+		"\x1c\x00\x00\x00ET12":                            "an ExecuTorch program",
+		"PK\x03\x04":                                      "a zip archive",
+		`{"message":"{text}"}`:                            "a chat template",
+	} {
+		_, err := Parse([]byte(data))
+		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", data, err, want)
+		}
+	}
+}

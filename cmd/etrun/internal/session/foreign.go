@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/modelfile"
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
@@ -51,7 +52,7 @@ func foreignKind(start []byte, size int64) (name, cure string) {
 		}
 	}
 	if isText(start) {
-		return "a text file", ""
+		return textFile, ""
 	}
 	if len(start) < 16 {
 		return "", ""
@@ -129,5 +130,14 @@ func readForeign(ctx context.Context, path string) (name, cure string) {
 		return "", ""
 	}
 	size, _ := f.Size()
-	return foreignKind(start[:n], size)
+	if name, cure = foreignKind(start[:n], size); name != textFile {
+		return name, cure
+	}
+	rest, _ := io.ReadAll(io.LimitReader(f, textStart)) // its beginning is enough
+	return cmp.Or(modelfile.Identify(append(start[:n], rest...)), name), cure
 }
+
+// textStart is the number of bytes after the first ones by which text files are distinguished.
+const textStart = 1 << 18
+
+const textFile = "a text file"
