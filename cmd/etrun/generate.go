@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -164,7 +165,7 @@ func (g *generateCommand) generate(ctx context.Context, s *text.Session) error {
 	}
 	g.progress.say("computing the prompt")
 	end, err := w.copy(s.GenerateTokens(ctx, tokens, o))
-	if end.Finish == "" {
+	if end.Finish == "" && end.Stats.Generated == 0 {
 		return err
 	}
 	return g.report(w, tokens, end, err)
@@ -173,6 +174,7 @@ func (g *generateCommand) generate(ctx context.Context, s *text.Session) error {
 // report prints the statistics of a text that ended with err.
 func (g *generateCommand) report(w *textWriter, prompt []int, end text.Piece, err error) error {
 	w.finish()
+	end.Finish = cmp.Or(end.Finish, finishError)
 	g.note("%s", statistics(&end))
 	if !g.json {
 		return err

@@ -98,7 +98,7 @@ func (d *dialogue) answer(ctx context.Context, message string) error {
 	} else {
 		d.messages = append(d.messages, text.Message{Role: "assistant", Content: reply.String()})
 	}
-	if end.Finish == "" {
+	if end.Finish == "" && end.Stats.Generated == 0 {
 		return err
 	}
 	return d.report(w, prompt, end, err)

@@ -136,7 +136,11 @@ var finishWords = map[text.Finish]string{
 	text.FinishLength:    "ended by --max-tokens",
 	text.FinishContext:   "ended: the context is full",
 	text.FinishCancelled: "interrupted",
+	finishError:          "ended by an error",
 }
+
+// finishError is the end of a text by an error.
+const finishError text.Finish = "error"
 
 // generateReport is the JSON object of generate.
 type generateReport struct {
@@ -150,7 +154,7 @@ type generateReport struct {
 	Prompt    []int         `json:"prompt_tokens"`
 	Text      string        `json:"text"`   // without the prompt; empty without a tokenizer
 	Tokens    []tokenReport `json:"tokens"` // generated tokens, without the one that ends the text
-	Finish    text.Finish   `json:"finish"` // stop, length, context or cancelled
+	Finish    text.Finish   `json:"finish"` // stop, length, context, cancelled or error
 	Stats     textStats     `json:"stats"`
 }
 
