@@ -280,6 +280,9 @@ func TestAnswersAreBounded(t *testing.T) {
 					case status != 400 || !strings.Contains(string(text), fmt.Sprint(busy/16)):
 						t.Errorf("%s: got %d %.200s, want a refusal with the limit", body, status, text)
 					}
+					if n*min(tokens, 28)*(1+top)*32 > busy/16 && strings.Contains(string(text), "choices") {
+						t.Errorf("%s: refused after texts were generated", body)
+					}
 					if most := min(tokens, 28); status == 400 && n*(200+most*(1+top)*60) < busy/32 || status == 200 && n*most*(1+top)*32 > busy/16 {
 						t.Errorf("%s: got %d", body, status)
 					}
