@@ -126,9 +126,13 @@ func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (
 	case !s.budget.take(size):
 		return nil, nil, &busyError{"too many bytes of requests in progress", loadPatience}
 	}
-	s.readBy(w, s.options.BodyTimeout)
-	defer s.readBy(w, 0)
+	if _, limited := r.Body.(*limitedBody); !limited { // the caller does not use LimitBodies
+		b := newLimitedBody(w, r)
+		b.readBy(s.options.BodyTimeout)
+		r.Body = b
+	}
 	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	s.writeBy(w, 0) // reading may have taken all the time for writing
 	if err != nil {
 		s.budget.release(size)
 		class := oip.ErrRead

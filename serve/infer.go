@@ -75,20 +75,9 @@ func (s *Server) acquire(r *http.Request) (*Model, *version, error) {
 // that is still sending would not see the answer.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, limit int64, err error) {
 	if r.ContentLength <= limit {
-		s.readBy(w, s.options.BodyTimeout)
 		_, _ = io.CopyN(io.Discard, r.Body, limit+1) // it ends before that, or is too long
-		s.readBy(w, 0)
 	}
 	fail(w, err)
-}
-
-// readBy sets a time limit for reading the rest of the request, 0 for none.
-func (s *Server) readBy(w http.ResponseWriter, d time.Duration) {
-	var at time.Time
-	if d > 0 {
-		at = time.Now().Add(d)
-	}
-	_ = http.NewResponseController(w).SetReadDeadline(at) // not supported by all writers: those of tests have no slow clients
 }
 
 // lateError is an expired time limit.
@@ -101,12 +90,10 @@ func (e *lateError) Unwrap() error { return context.DeadlineExceeded }
 
 // inferIn reads, checks and executes a request with a version, and answers it.
 func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, limits oip.Limits, arrived time.Time) error {
-	s.readBy(w, s.options.BodyTimeout)
 	request, err := oip.Read(r.Body, r.Header.Get(oip.HeaderLength), limits)
 	if err != nil {
 		return err
 	}
-	s.readBy(w, 0)
 	// The goroutine with which net/http watches the connection begins here. Otherwise another thread
 	// takes it, often on the processor of the run.
 	runtime.Gosched()

@@ -225,8 +225,6 @@ func (s *Server) mayControl(w http.ResponseWriter, r *http.Request, ignored []st
 	if !s.options.Control {
 		return errControl
 	}
-	s.readBy(w, s.options.BodyTimeout)
-	defer s.readBy(w, 0)
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, headerBytes))
 	if err != nil {
 		return &oip.Error{Class: oip.ErrRead, Err: err}

@@ -81,12 +81,12 @@ func New(o Options, models ...Config) (*Server, error) {
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.writeBy(w, s.options.BodyTimeout+s.longest) // replaces the limit of the connection's previous request
-	s.mux.ServeHTTP(w, r)
+	limitBody(w, r, s.mux, s.options.BodyTimeout)
 }
 
 // writeBy sets a time limit for writing the answer.
 func (s *Server) writeBy(w http.ResponseWriter, after time.Duration) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(after + s.options.BodyTimeout)) // see readBy
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(after + s.options.BodyTimeout)) // not supported by all writers
 }
 
 // Model returns the model with this name, or nil.

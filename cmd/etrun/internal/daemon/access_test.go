@@ -331,7 +331,7 @@ func TestConnections(t *testing.T) {
 		}
 		defer c.Close()
 		if i%2 == 0 { // one request, then silence
-			if _, err := io.WriteString(c, "GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+			if _, err := io.WriteString(c, "GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -127,13 +127,14 @@ func (k *secretStore) known() bool { return k.settings.TokenFile != "" || k.sett
 var open = map[string]bool{"/v2/health/live": true, "/v2/health/ready": true}
 
 // guard refuses clients that are not authenticated, and browser requests from other origins.
-func (k *secretStore) guard(next http.Handler) http.Handler {
+func (k *secretStore) guard(next http.Handler, conns *connections) http.Handler {
 	browsers := http.NewCrossOriginProtection()
 	browsers.SetDenyHandler(refusal(http.StatusForbidden, "cross-origin request"))
 	unknown := refusal(http.StatusUnauthorized, "not authorized")
 	inside := browsers.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !open[r.URL.Path] && !k.now.Load().admit(r) {
+			conns.answered(r)
 			w.Header().Set("WWW-Authenticate", `Bearer realm="etrun"`)
 			unknown.ServeHTTP(w, r)
 			return

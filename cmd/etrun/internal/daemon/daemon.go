@@ -42,6 +42,8 @@ const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = time.Minute
 	headerBytes   = 16 << 10
+
+	debugConnections = 16
 )
 
 // Run serves until ctx ends, then waits up to Drain for requests in progress. At SIGHUP it reloads
@@ -120,15 +122,27 @@ func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 		}
 		d.server.ServeHTTP(w, r)
 	})
+	conns := newConnections(d.Connections)
+	h := d.bounded(conns, &access{next: conns.shed(d.secrets.guard(mux, conns)), log: d.log, counts: d.counts, verbose: d.AccessLog})
+	h.WriteTimeout = d.BodyTimeout // package serve extends it for inferences
+	return h
+}
+
+// bounded returns an HTTP server whose clients cannot hold connections, whichever handler answers.
+func (d *Daemon) bounded(conns *connections, next http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler:           &access{next: d.secrets.guard(mux), log: d.log, counts: d.counts, verbose: d.AccessLog},
-		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
-		WriteTimeout: d.BodyTimeout, // package serve extends it for inferences
-		ConnState:    newConnections(d.Connections).state,
-		ErrorLog:     slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
-		Protocols:    protocols,
+		Handler:                      conns.track(serve.LimitBodies(next, d.BodyTimeout)),
+		ReadHeaderTimeout:            headerTimeout,
+		ReadTimeout:                  headerTimeout + d.BodyTimeout, // until LimitBodies replaces it
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               headerBytes,
+		ConnState:                    conns.state,
+		ConnContext:                  conns.context,
+		DisableGeneralOptionsHandler: true, // it reads bodies
+		ErrorLog:                     slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+		Protocols:                    protocols,
 	}
 }
 
@@ -145,7 +159,7 @@ func (d *Daemon) serveDebug(ctx context.Context) (*http.Server, error) {
 		_ = l.Close()
 		return nil, session.Usage("--debug %v is reachable from other machines", l.Addr())
 	}
-	h := &http.Server{Handler: profiles(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: headerBytes}
+	h := d.bounded(newConnections(debugConnections), profiles())
 	d.log.Info("profiles", "address", l.Addr().String())
 	d.workers.Go(func() { d.ended <- h.Serve(l) })
 	return h, nil

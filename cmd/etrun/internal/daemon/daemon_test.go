@@ -264,7 +264,7 @@ func TestDrain(t *testing.T) {
 // begin sends a request's header and the first part of its body.
 func begin(t *testing.T, conn net.Conn, part string) {
 	t.Helper()
-	if _, err := io.WriteString(conn, "POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nContent-Length: "+
+	if _, err := io.WriteString(conn, "POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: "+
 		itoa(len(adderBody))+"\r\n\r\n"+part); err != nil {
 		t.Fatal(err)
 	}

@@ -327,7 +327,7 @@ func (e *exchange) overSocket(at net.Addr) arm {
 // client's work.
 func (e *exchange) prepared(at net.Addr) arm {
 	var request bytes.Buffer
-	fmt.Fprintf(&request, "POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n", len(e.body))
+	fmt.Fprintf(&request, "POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n", len(e.body))
 	if e.header != "" {
 		fmt.Fprintf(&request, "%s: %s\r\n", oip.HeaderLength, e.header)
 	}
