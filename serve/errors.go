@@ -21,10 +21,11 @@ func requestError(format string, args ...any) error {
 }
 
 var (
-	errRequest  = errors.New("request does not match the model")
-	errControl  = errors.New("loading and unloading by requests is disabled")
-	errEncoding = errors.New("content encoding is not supported")
-	errNoLoad   = errors.New("a load takes no parameters: the models are configured when the server starts")
+	errRequest     = errors.New("request does not match the model")
+	errControl     = errors.New("loading and unloading by requests is disabled")
+	errAnyNotReady = fmt.Errorf("%w: not all models are loaded", ErrNotReady)
+	errEncoding    = errors.New("content encoding is not supported")
+	errNoLoad      = errors.New("a load takes no parameters: the models are configured when the server starts")
 )
 
 // statusGone is logged if the client did not wait for the answer.

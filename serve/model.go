@@ -83,6 +83,7 @@ type Model struct {
 	state   State
 	reason  string // for Failed
 	current *version
+	resting bool // unloaded on purpose, and not loaded again since
 }
 
 func newModel(c Config) *Model {
@@ -114,6 +115,14 @@ func (m *Model) State() State {
 	defer m.mu.Unlock()
 	state, _ := m.now()
 	return state
+}
+
+// settled reports whether the model is as it should be: ready, or unloaded on purpose.
+func (m *Model) settled() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	state, _ := m.now()
+	return state == Ready || m.resting
 }
 
 // now returns the state, and the reason of a bad one. m.mu is held.
@@ -177,7 +186,10 @@ func (m *Model) Unload(ctx context.Context) error {
 
 // replace swaps versions and retires the old one, which it returns.
 func (m *Model) replace(v *version, state State) (old *version) {
-	m.change(func() { old, m.current, m.state, m.reason = m.current, v, state, "" })
+	m.change(func() {
+		old, m.current, m.state, m.reason = m.current, v, state, ""
+		m.resting = v == nil && (old != nil || m.resting)
+	})
 	if old != nil {
 		old.sequences.close()
 		old.release()

@@ -64,13 +64,11 @@ func (s *Server) routes() *http.ServeMux {
 // live reports that the process answers.
 func (s *Server) live(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 
-// ready reports whether all models are ready.
+// ready reports whether all models are ready. Its clients may be unknown: the answer names no model.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	for _, m := range s.models {
-		if state := m.State(); state != Ready {
-			fail(w, fmt.Errorf("%w: model %q: %s", ErrNotReady, m.config.Name, state))
-			return
-		}
+	if !s.Ready() {
+		fail(w, fmt.Errorf("%w: POST /v2/repository/index lists the models", errAnyNotReady))
+		return
 	}
 	w.WriteHeader(http.StatusOK)
 }

@@ -114,9 +114,9 @@ func (s *Server) LoadAll(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// Ready reports whether every model is loaded.
+// Ready reports whether every model is loaded, except those that were unloaded on purpose.
 func (s *Server) Ready() bool {
-	return !slices.ContainsFunc(s.models, func(m *Model) bool { return m.State() != Ready })
+	return !slices.ContainsFunc(s.models, func(m *Model) bool { return !m.settled() })
 }
 
 // Try runs each loaded model once, in its queue of requests.

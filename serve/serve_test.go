@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"cmp"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -320,19 +321,23 @@ func TestStates(t *testing.T) {
 		if got := s.Model("m").State(); got != want || w.Code != infer || infer == 503 && w.Header().Get("Retry-After") == "" {
 			t.Errorf("state %s, infer %d %s, want %s, %d", got, w.Code, w.Body, want, infer)
 		}
-		if w := ask(s, "GET", "/v2/health/ready", ""); w.Code != ready {
-			t.Errorf("%s: ready %d, want %d", want, w.Code, ready)
+		if w := ask(s, "GET", "/v2/health/ready", ""); w.Code != ready || strings.Contains(w.Body.String(), `\"m\"`) {
+			t.Errorf("%s: ready %d, want %d: %s", want, w.Code, ready, w.Body)
+		}
+		if w, one := ask(s, "GET", "/v2/models/m/ready", ""), map[int]int{400: 200}[infer]; w.Code != cmp.Or(one, infer) {
+			t.Errorf("%s: model ready %d, want %d", want, w.Code, cmp.Or(one, infer))
 		}
 		if w := ask(s, "GET", "/v2/health/live", ""); w.Code != 200 {
 			t.Errorf("%s: live %d", want, w.Code)
 		}
 	}
+	unloaded := false // on purpose
 	load := func(during serve.State, infer int) error {
 		opening, release = make(chan struct{}), make(chan struct{})
 		ended := make(chan error)
 		go func() { ended <- s.LoadAll(context.Background()) }()
 		<-opening
-		states(during, infer, map[bool]int{true: 200, false: 503}[during == serve.Ready])
+		states(during, infer, map[bool]int{true: 200, false: 503}[during == serve.Ready || unloaded])
 		close(release)
 		return <-ended
 	}
@@ -355,7 +360,17 @@ func TestStates(t *testing.T) {
 	if err := s.Model("m").Unload(t.Context()); err != nil {
 		t.Error(err)
 	}
-	states(serve.Unloaded, 404, 503)
+	unloaded = true // the server stays ready, also when the model cannot be loaded again
+	states(serve.Unloaded, 404, 200)
+	if err := load(serve.Loading, 503); err == nil {
+		t.Error("a broken model loads")
+	}
+	states(serve.Failed, 503, 200)
+	broken = false
+	if err := load(serve.Loading, 503); err != nil {
+		t.Error(err)
+	}
+	states(serve.Ready, 400, 200)
 }
 
 // TestPanic checks that answers contain no internal details.

@@ -32,6 +32,7 @@ type Daemon struct {
 	log     *slog.Logger
 	counts  *counts
 	secrets *secretStore
+	hosts   *hosts
 	server  *serve.Server
 	ended   chan error // of listeners that fail
 	workers sync.WaitGroup
@@ -92,6 +93,9 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 	if err := d.secrets.read(ctx); err != nil {
 		return err
 	}
+	if d.hosts, err = d.Settings.hosts(d.secrets.known()); err != nil {
+		return err
+	}
 	collector := metrics.New(metrics.Options{Version: d.Version, Backends: d.Backends})
 	d.counts = newCounts(collector)
 	var configs []serve.Config
@@ -123,8 +127,9 @@ func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 		d.server.ServeHTTP(w, r)
 	})
 	conns := newConnections(d.Connections)
-	h := d.bounded(conns, &access{next: conns.shed(d.secrets.guard(mux, conns)), log: d.log, counts: d.counts, verbose: d.AccessLog})
+	h := d.bounded(conns, &access{next: conns.shed(d.hosts.guard(d.secrets.guard(mux, conns), conns)), log: d.log, counts: d.counts, verbose: d.AccessLog})
 	h.WriteTimeout = d.BodyTimeout // package serve extends it for inferences
+	h.BaseContext = d.hosts.context
 	return h
 }
 
@@ -159,7 +164,10 @@ func (d *Daemon) serveDebug(ctx context.Context) (*http.Server, error) {
 		_ = l.Close()
 		return nil, session.Usage("--debug %v is reachable from other machines", l.Addr())
 	}
-	h := d.bounded(newConnections(debugConnections), profiles())
+	conns := newConnections(debugConnections)
+	names := &hosts{names: d.hosts.names} // no client authenticates
+	h := d.bounded(conns, names.guard(profiles(), conns))
+	h.BaseContext = names.context
 	d.log.Info("profiles", "address", l.Addr().String())
 	d.workers.Go(func() { d.ended <- h.Serve(l) })
 	return h, nil

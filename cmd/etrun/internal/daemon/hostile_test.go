@@ -94,7 +94,7 @@ func TestHostileRequests(t *testing.T) {
 		{"long headers", "GET /v2 HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 40000) + "\r\n\r\n", []int{431, 0}},
 		{"a long path", "GET /" + strings.Repeat("x", 40000) + " HTTP/1.1\r\nHost: localhost\r\n\r\n", []int{431, 0}},
 		{"no HTTP", "\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", []int{400}},
-		{"HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{505, 400, 0}},
+		{"HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{505, 421, 400, 0}},
 		{"a body that stops", posted(length(100), "{"), []int{408}},
 		{"another method", "TRACE /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\n\r\n", []int{405}},
 		{"out of the tree", "GET /v2/../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", []int{301, 307, 404}},

@@ -15,7 +15,8 @@ import (
 // Settings are the flags of the server. Limits apply by default.
 type Settings struct {
 	Listen     []string
-	Debug      string // address of profiles, empty for none
+	Host       []string // names of the server, in addition to those of Listen
+	Debug      string   // address of profiles, empty for none
 	Insecure   bool
 	SocketMode string
 
@@ -41,6 +42,9 @@ func Defaults() Settings {
 func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.Listen, "listen", s.Listen,
 		"`ADDRESS` to listen on: HOST:PORT, unix:PATH, or systemd for sockets that systemd opened; may be repeated")
+	flags.StringArrayVar(&s.Host, "host", s.Host,
+		"accept requests for this `NAME` of the server, and for IP addresses and localhost, but for no other name; may be repeated "+
+			"(default: any name, but none on local addresses without authentication)")
 	flags.StringVar(&s.SocketMode, "socket-mode", s.SocketMode, "permissions of unix sockets, `MODE` in octal digits")
 	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "listen to other machines without TLS or authentication")
 	flags.StringVar(&s.Cert, "tls-cert", s.Cert, "certificate chain, `FILE`.pem, reloaded at SIGHUP")

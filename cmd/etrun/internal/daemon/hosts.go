@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+)
+
+// hosts are the names of the server. A page whose name is made to resolve to this machine after it
+// was loaded has the origin of the server in the eyes of a browser; only its Host header differs.
+type hosts struct {
+	names map[string]bool
+	given bool // by --host: other names are refused on all listeners but unix sockets
+	known bool // clients authenticate, which such a page cannot
+}
+
+// hostForm is the form of --host.
+var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?$`)
+
+// hosts returns the names of localhost, --host and --listen.
+func (s *Settings) hosts(known bool) (*hosts, error) {
+	h := &hosts{names: map[string]bool{"localhost": true}, given: len(s.Host) > 0, known: known}
+	for _, name := range s.Host {
+		if !hostForm.MatchString(name) {
+			return nil, session.Usage("--host %.80q, want a name without a port", name)
+		}
+		h.names[plainHost(name)] = true
+	}
+	for _, address := range s.Listen {
+		name, _, err := net.SplitHostPort(address)
+		if err == nil && hostForm.MatchString(name) && !strings.HasPrefix(address, "unix:") {
+			h.names[plainHost(name)] = true
+		}
+	}
+	return h, nil
+}
+
+// plainHost returns the form in which names are compared.
+func plainHost(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+
+// checkedKey is the key of a listener's context: whether the Host header of its requests is checked.
+type checkedKey struct{}
+
+// context is http.Server.BaseContext.
+func (h *hosts) context(l net.Listener) context.Context {
+	_, tcp := l.Addr().(*net.TCPAddr)
+	checked := tcp && (h.given || local(l.Addr()) && !h.known)
+	return context.WithValue(context.Background(), checkedKey{}, checked)
+}
+
+// accept reports whether a Host header, or what replaces it, names this server: an IP address cannot
+// be made to resolve to another one.
+func (h *hosts) accept(host string) bool {
+	name := host
+	if bare, _, err := net.SplitHostPort(host); err == nil {
+		name = bare
+	} else if inside, ok := strings.CutPrefix(host, "["); ok {
+		name = strings.TrimSuffix(inside, "]")
+	}
+	_, err := netip.ParseAddr(name)
+	return err == nil || h.names[plainHost(name)]
+}
+
+// foreign reports whether a browser sent a request for a page of another origin. A link to this
+// server is followed.
+func foreign(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	if site == "same-origin" || site == "none" {
+		return false
+	}
+	for _, origin := range r.Header.Values("Origin") {
+		if u, err := url.Parse(origin); err != nil || !strings.EqualFold(u.Host, r.Host) {
+			return true
+		}
+	}
+	followed := r.Header.Get("Sec-Fetch-Mode") == "navigate" && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+	return site != "" && !followed
+}
+
+// guard refuses requests for other hosts and from other origins.
+func (h *hosts) guard(next http.Handler, conns *connections) http.Handler {
+	misdirected := refusal(http.StatusMisdirectedRequest, "the Host header names another server; etrun serve --host NAME adds a name")
+	crossing := refusal(http.StatusForbidden, "cross-origin request")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		checked, _ := r.Context().Value(checkedKey{}).(bool)
+		switch {
+		case checked && !h.accept(r.Host):
+			conns.answered(r)
+			misdirected.ServeHTTP(w, r)
+		case foreign(r):
+			conns.answered(r)
+			crossing.ServeHTTP(w, r)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
