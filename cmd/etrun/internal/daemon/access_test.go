@@ -319,7 +319,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestConnections checks that new connections replace idle ones.
+// TestConnections checks that connections with a request replace idle ones, and that new ones are
+// bounded, too.
 func TestConnections(t *testing.T) {
 	const most = 8
 	r := start(t, func(d *Daemon) { d.Connections = most }, model("m", adder))
@@ -342,6 +343,14 @@ func TestConnections(t *testing.T) {
 			t.Fatalf("with idle connections: %d, %s", code, text)
 		}
 	}
+	for range maxNew {
+		c, err := net.Dial("tcp", r.address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	r.ask("POST", "/v2/models/m/infer", adderBody)
 	closed := 0
 	for _, c := range idle {
 		_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))

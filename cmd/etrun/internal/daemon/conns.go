@@ -7,80 +7,103 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 )
 
-// connections bounds the number of connections. Those without a request in progress are idle: new
-// ones, also before and during their TLS handshake and while a header arrives, those that wait for
-// their next request, and those whose request was answered. At the limit, a new connection replaces
-// the one that has been idle longest.
+// connections bounds the number of connections. A connection is new until its first request has
+// arrived: before and during its TLS handshake, and while the header arrives. It is busy while a
+// handler answers a request, and idle after that. At the limit of new ones, and of the others, those
+// that have been new or idle longest are closed.
 //
-// If requests are in progress on nearly all connections, reserve more are accepted, for health
-// checks only: other requests on them are refused at once. So there is always room for that many
-// idle ones, and a client that connects has some time to send its request.
+// If all are busy, health checks on further connections are answered; other requests are refused at
+// once.
 type connections struct {
-	limit, reserve int
+	limit, news int
 
-	mu   sync.Mutex
-	all  map[net.Conn]*list.Element // nil during a request
-	idle list.List                  // of net.Conn, the longest idle first
+	mu    sync.Mutex
+	all   map[net.Conn]*connection
+	fresh list.List // of *connection, the oldest first
+	idle  list.List // of *connection, the longest idle first
+	busy  int
 }
 
-// maxReserve bounds the connections beyond the limit.
-const maxReserve = 64
+// connection is in at most one list; a busy one is in none.
+type connection struct {
+	net.Conn
+	list *list.List
+	at   *list.Element
+}
 
-func newConnections(limit int) *connections {
-	return &connections{limit: limit, reserve: min(maxReserve, 4+limit/8), all: make(map[net.Conn]*list.Element)}
+// Bounds of connections in addition to those of --max-connections.
+const (
+	maxNew  = 1024 // new ones, which are cheap
+	reserve = 256  // those on which only health checks are answered
+)
+
+func newConnections(limit, news int) *connections {
+	return &connections{limit: limit, news: news, all: make(map[net.Conn]*connection)}
 }
 
 // state is http.Server.ConnState.
 func (c *connections) state(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch state {
+	switch k := c.all[conn]; state {
 	case http.StateNew:
-		if len(c.all) < c.room() || c.dropIdle() {
-			c.all[conn] = c.idle.PushBack(conn)
-		} else {
-			abort(conn)
-		}
+		k = &connection{Conn: conn}
+		c.all[conn] = k
+		c.busy++
+		c.move(k, &c.fresh)
+		c.trim(&c.fresh, c.news)
 	case http.StateIdle:
-		c.rest(conn)
+		c.rest(k)
 	case http.StateClosed, http.StateHijacked:
-		if e := c.all[conn]; e != nil {
-			c.idle.Remove(e)
-		}
-		delete(c.all, conn)
+		c.forget(k)
 	}
 }
 
-// room returns how many connections there may be now. c.mu is held.
-func (c *connections) room() int {
-	return min(max(c.limit, c.busy()+c.reserve), c.limit+2*c.reserve)
-}
-
-// busy returns the number of connections with a request in progress. c.mu is held.
-func (c *connections) busy() int { return len(c.all) - c.idle.Len() }
-
-// rest makes a connection the one that has been idle for the shortest time. c.mu is held.
-func (c *connections) rest(conn net.Conn) {
-	switch e, known := c.all[conn]; {
-	case e != nil:
-		c.idle.MoveToBack(e)
-	case known:
-		c.all[conn] = c.idle.PushBack(conn)
+// move moves a connection to the end of a list, nil for none. c.mu is held.
+func (c *connections) move(k *connection, to *list.List) {
+	if k.list != nil {
+		k.list.Remove(k.at)
+		c.busy++
+	}
+	if k.list, k.at = to, nil; to != nil {
+		k.at = to.PushBack(k)
+		c.busy--
 	}
 }
 
-// dropIdle closes the connection that has been idle longest; it returns false if there is none.
-func (c *connections) dropIdle() bool {
-	first := c.idle.Front()
-	if first == nil {
-		return false
+// forget ends the count of a connection. c.mu is held.
+func (c *connections) forget(k *connection) {
+	if k == nil {
+		return
 	}
-	conn := c.idle.Remove(first).(net.Conn)
-	delete(c.all, conn)
-	abort(conn)
-	return true
+	c.move(k, nil)
+	c.busy--
+	delete(c.all, k.Conn)
+}
+
+// rest makes a connection idle. c.mu is held.
+func (c *connections) rest(k *connection) {
+	if k == nil {
+		return // it was closed
+	}
+	c.move(k, &c.idle)
+	room := c.limit - c.busy
+	if 2*c.busy >= c.limit { // answers on connections beyond the limit must arrive
+		room = max(room, reserve)
+	}
+	c.trim(&c.idle, room)
+}
+
+// trim closes the first connections of a list.
+func (c *connections) trim(l *list.List, room int) {
+	for l.Len() > room {
+		k := l.Front().Value.(*connection)
+		c.forget(k)
+		abort(k.Conn)
+	}
 }
 
 // abort closes a connection without the last message of TLS, which could block.
@@ -104,21 +127,23 @@ func (c *connections) context(ctx context.Context, conn net.Conn) context.Contex
 // the rest of the body, and waits before it closes.
 func (c *connections) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c.begun(r)
+		if !c.begun(r) {
+			panic(http.ErrAbortHandler)
+		}
 		defer c.answered(r)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// begun makes the connection of a request busy.
-func (c *connections) begun(r *http.Request) {
+// begun makes the connection of a request busy. It returns false if there are too many.
+func (c *connections) begun(r *http.Request) bool {
 	conn, _ := r.Context().Value(connKey{}).(net.Conn)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.all[conn]; e != nil {
-		c.idle.Remove(e)
-		c.all[conn] = nil
+	if k := c.all[conn]; k != nil {
+		c.move(k, nil)
 	}
+	return c.busy <= c.limit+reserve
 }
 
 // answered makes the connection of a request idle.
@@ -126,7 +151,7 @@ func (c *connections) answered(r *http.Request) {
 	conn, _ := r.Context().Value(connKey{}).(net.Conn)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rest(conn)
+	c.rest(c.all[conn])
 }
 
 // shed refuses requests beyond the limit, except health checks.
@@ -147,5 +172,14 @@ func (c *connections) shed(next http.Handler) http.Handler {
 func (c *connections) full() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.busy() > c.limit
+	return c.busy > c.limit
+}
+
+// openFiles returns how many files the process may open, 0 if that is unknown.
+func openFiles() int {
+	var limit syscall.Rlimit // Go has raised it as far as possible
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return int(min(uint64(limit.Cur), 1<<30))
 }

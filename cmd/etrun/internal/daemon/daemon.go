@@ -126,11 +126,29 @@ func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 		}
 		d.server.ServeHTTP(w, r)
 	})
-	conns := newConnections(d.Connections)
+	conns := d.connections()
 	h := d.bounded(conns, &access{next: conns.shed(d.hosts.guard(d.secrets.guard(mux, conns), conns)), log: d.log, counts: d.counts, verbose: d.AccessLog})
 	h.WriteTimeout = d.BodyTimeout // package serve extends it for inferences
 	h.BaseContext = d.hosts.context
 	return h
+}
+
+// otherFiles are open files that are not connections: models, libraries, processes, the log.
+const otherFiles = 128
+
+// connections returns the bounds of connections. A connection for which no file can be opened would
+// keep the server from accepting others.
+func (d *Daemon) connections() *connections {
+	limit, news := d.Connections, maxNew
+	if files := openFiles(); files > 0 && limit+reserve+news+otherFiles > files {
+		free := max(files-otherFiles, 16)
+		news = min(maxNew, free/4)
+		if most := max(free/2-news, 1); limit > most {
+			d.log.Warn("fewer connections than --max-connections: the limit of open files is low", "connections", most, "files", files)
+			limit = most
+		}
+	}
+	return newConnections(limit, news)
 }
 
 // bounded returns an HTTP server whose clients cannot hold connections, whichever handler answers.
@@ -164,7 +182,7 @@ func (d *Daemon) serveDebug(ctx context.Context) (*http.Server, error) {
 		_ = l.Close()
 		return nil, session.Usage("--debug %v is reachable from other machines", l.Addr())
 	}
-	conns := newConnections(debugConnections)
+	conns := newConnections(debugConnections, debugConnections)
 	names := &hosts{names: d.hosts.names} // no client authenticates
 	h := d.bounded(conns, names.guard(profiles(), conns))
 	h.BaseContext = names.context
