@@ -31,6 +31,7 @@ type reading struct {
 	limit int64 // bytes
 	mmap  bool
 	want  []pte.Format
+	check func(name string, data []byte) error // see WithFileCheck; may be nil
 }
 
 // checkSize returns an error for a size above the limit, before anything is allocated.

@@ -28,6 +28,7 @@ type config struct {
 	strict        bool
 	reuse         bool // of the inputs' memory
 	mmap          bool
+	check         func(name string, data []byte) error // see WithFileCheck
 	lowering      Lowering
 	minProfit     time.Duration
 	tuning        string
@@ -48,7 +49,7 @@ func (c *config) reading(used int64, want ...pte.Format) reading {
 	if c.maxMemory > 0 && !c.mmap {
 		limit = min(limit, max(c.maxMemory-used, 1))
 	}
-	return reading{limit: limit, mmap: c.mmap, want: want}
+	return reading{limit: limit, mmap: c.mmap, want: want, check: c.check}
 }
 
 // watch returns a watch for one load or free, nil if no observer subscribes to it.
@@ -141,6 +142,14 @@ func WithConstants() Option { return func(c *config) { c.keepConstants = true } 
 // WithMmap maps files into memory instead of reading them. The files must not change while the
 // program is open: if one is truncated, the process crashes.
 func WithMmap() Option { return func(c *config) { c.mmap = true } }
+
+// WithFileCheck calls check with the bytes of each file, the program's and those of external data, before
+// anything but their first bytes is read: they are the bytes that are used, also if the file is mapped. An
+// error ends the opening of the program, which returns it. name is that of the [Source]. check must not
+// change the bytes, and must not use them after it returns.
+func WithFileCheck(check func(name string, data []byte) error) Option {
+	return func(c *config) { c.check = check }
+}
 
 // WithObserver adds an observer that receives the program's events, from Open until everything is
 // closed.

@@ -23,7 +23,15 @@ func (s Source) read(ctx context.Context, r reading) (*file, error) {
 	if s.open == nil {
 		return nil, &LoadError{Class: ErrInput, Err: errors.New("empty Source: use File, FS, Bytes or ReaderAt")}
 	}
-	return s.open(ctx, r)
+	f, err := s.open(ctx, r)
+	if err != nil || r.check == nil {
+		return f, err
+	}
+	if err := r.check(s.name, f.data); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // File is a file of the operating system, or a pipe, which is read to the end.

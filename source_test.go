@@ -137,3 +137,56 @@ func TestParseCopies(t *testing.T) {
 		t.Errorf("got %x, want %x", got, want)
 	}
 }
+
+// TestFileCheck checks that WithFileCheck gets the bytes of each file before they are parsed, from every
+// kind of source, and that its error ends the opening.
+func TestFileCheck(t *testing.T) {
+	const path, weights = "testdata/pte/external_weights.pte", "testdata/pte/external_weights.ptd"
+	program, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := append(bytes.Clone(program[:64]), make([]byte, 64)...)
+	refused := errors.New("refused")
+	for _, c := range []struct {
+		name    string
+		source  etrun.Source
+		options []etrun.Option
+	}{
+		{"file", etrun.File(path), nil}, {"mapped", etrun.File(path), []etrun.Option{etrun.WithMmap()}}, {"bytes", etrun.Bytes(path, program), nil},
+		{"FS", etrun.FS(os.DirFS("."), path), nil}, {"reader", etrun.ReaderAt(path, bytes.NewReader(program), int64(len(program))), nil},
+	} {
+		var names []string
+		check := func(name string, b []byte) error {
+			names = append(names, name)
+			if want := map[string][]byte{path: program, weights: data}[name]; !bytes.Equal(b, want) {
+				t.Errorf("%s: %s: %d other bytes", c.name, name, len(b))
+			}
+			return nil
+		}
+		p, err := etrun.OpenSource(t.Context(), c.source, append(c.options, etrun.WithDataFiles(weights), etrun.WithFileCheck(check))...)
+		if err != nil || !slices.Equal(names, []string{path, weights}) {
+			t.Fatalf("%s: checked %q, %v", c.name, names, err)
+		}
+		p.Close()
+		for _, last := range []string{path, weights} {
+			check := func(name string, _ []byte) error {
+				if name == last {
+					return refused
+				}
+				return nil
+			}
+			if _, err := etrun.OpenSource(t.Context(), c.source, append(c.options, etrun.WithDataFiles(weights), etrun.WithFileCheck(check))...); !errors.Is(err, refused) {
+				t.Errorf("%s: %s is refused, got %v", c.name, last, err)
+			}
+		}
+	}
+	_, err = etrun.OpenSource(t.Context(), etrun.Bytes("x", broken), etrun.WithFileCheck(func(string, []byte) error { return refused }))
+	if !errors.Is(err, refused) {
+		t.Errorf("a broken file is parsed before it is checked: %v", err)
+	}
+}

@@ -309,7 +309,7 @@ func TestTrust(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p, err := m.open(t.Context())
+		p, err := m.open(t.Context(), &modelFiles{trust: m.Trust})
 		if (err == nil) != c.ok {
 			t.Errorf("%s: %v, want one that is taken %v", c.name, err, c.ok)
 		}

@@ -78,12 +78,13 @@ func (m *Model) complete() error {
 }
 
 // Models returns the models of the command line and of the configuration file, if any. The file's
-// flags are set unless the command line sets them.
+// flags are set unless the command line sets them. A key of the command line (--trust) also holds for
+// the file; one in the file cannot.
 func Models(ctx context.Context, flags *pflag.FlagSet, path string, arguments []string,
 	options *session.Options, limits *Limits) (models []*Model, err error) {
 	c := &config{}
 	if path != "" {
-		if c, err = readConfig(ctx, path); err != nil {
+		if c, err = readConfig(ctx, path, limits.Trust); err != nil {
 			return nil, err
 		}
 		if err := c.apply(flags); err != nil {

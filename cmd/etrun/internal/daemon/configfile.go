@@ -65,9 +65,12 @@ type configReader struct {
 	dec  *jsontext.Decoder
 }
 
-// readConfig reads a file. Its keys are flag names.
-func readConfig(ctx context.Context, path string) (*config, error) {
+// readConfig reads a file. Its keys are flag names. If trust is a key, the file needs a signature.
+func readConfig(ctx context.Context, path, trust string) (*config, error) {
 	text, err := openfile.ReadFile(ctx, path, openfile.Rules{Limit: maxConfig})
+	if err == nil {
+		err = verifySignature(ctx, trust, path, bytes.NewReader(text))
+	}
 	if err != nil {
 		return nil, err
 	}

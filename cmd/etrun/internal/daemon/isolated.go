@@ -23,10 +23,7 @@ const WorkerCommand = "__worker"
 
 // openIsolated opens the model's file and starts a process that loads it.
 func (m *served) openIsolated(ctx context.Context) (serve.Program, error) {
-	trusted, err := m.verifySignature(ctx)
-	if err != nil {
-		return nil, err
-	}
+	files := m.begin()
 	o := isolate.Options{Instances: m.Instances, Unbounded: m.body * int64(m.MaxBatch), Shared: int64(m.IsolateMemory), Grace: m.timeout(),
 		Observer: inside{m.metrics.Model(m.Name, m.known(""))},
 		Loaded:   func(digest string) { m.metrics.Model(m.Name, m.known(digest)) },
@@ -37,16 +34,13 @@ func (m *served) openIsolated(ctx context.Context) (serve.Program, error) {
 	if lib, err := xnn.Open(""); err == nil && filepath.IsAbs(lib.Path) {
 		o.Libraries = []string{filepath.Dir(lib.Path)}
 	}
-	if o.Args, o.Files, err = m.workerArgs(ctx); err != nil {
+	var err error
+	if o.Args, o.Files, err = m.workerArgs(ctx, files); err != nil {
 		return nil, err
 	}
 	p, err := isolate.Open(ctx, o)
 	if err != nil {
 		return nil, err
-	}
-	if trusted != "" && p.Digest() != trusted {
-		_ = p.Close()
-		return nil, fmt.Errorf("%s: the file changed after its signature was verified", m.Path)
 	}
 	m.warned.Do(func() {
 		for _, l := range isolate.Missing(p.Layers()) {
@@ -57,8 +51,9 @@ func (m *served) openIsolated(ctx context.Context) (serve.Program, error) {
 }
 
 // workerArgs returns the arguments of the model's process, and the files that they refer to. The
-// flags are followed by the paths that replace the files' names in messages.
-func (m *Model) workerArgs(ctx context.Context) (args []string, files []*os.File, err error) {
+// flags are followed by the paths that replace the files' names in messages. If signatures are
+// required, they are verified here, and the process is told the digests of the files.
+func (m *Model) workerArgs(ctx context.Context, checked *modelFiles) (args []string, files []*os.File, err error) {
 	var paths []string
 	replace := func(path string) string {
 		paths = append(paths, path)
@@ -81,6 +76,15 @@ func (m *Model) workerArgs(ctx context.Context) (args []string, files []*os.File
 			return nil, nil, err
 		}
 		files = append(files, f)
+		if checked.trust == "" {
+			continue
+		}
+		digest, err := checked.checkOpen(ctx, path, f)
+		if err != nil {
+			closeAll(files)
+			return nil, nil, err
+		}
+		args = append(args, "--"+verifiedFlag+"="+digest)
 	}
 	return append(append(args, "--"), paths...), files, nil
 }
@@ -93,6 +97,9 @@ func openRegular(ctx context.Context, path string) (*os.File, error) {
 	}
 	return f.OS(), nil
 }
+
+// verifiedFlag is the flag of a worker with the digest of each file that was verified, in their order.
+const verifiedFlag = "verified"
 
 func closeAll(files []*os.File) {
 	for _, f := range files {
@@ -107,6 +114,7 @@ func Work(args []string) error {
 	flags := pflag.NewFlagSet(WorkerCommand, pflag.ContinueOnError)
 	m.Options.AddFlags(flags)
 	m.Limits.AddFlags(flags)
+	verified := flags.StringArray(verifiedFlag, nil, "")
 	if err := flags.Parse(args); err != nil {
 		return session.Usage("%w", err)
 	}
@@ -114,20 +122,31 @@ func Work(args []string) error {
 	for i, path := range flags.Args() {
 		names[isolate.FilePath(i)] = path
 	}
+	var known map[string]string
+	for i, digest := range *verified {
+		if known == nil {
+			known = make(map[string]string)
+		}
+		known[isolate.FilePath(i)] = digest
+	}
 	for _, b := range all.Backends() {
 		b.Probe() // opens libraries while that is possible
 	}
-	return isolate.Work(&isolate.Job{Open: m.openHere, Methods: m.Methods, Instances: m.Instances,
+	return isolate.Work(&isolate.Job{Open: m.openHere(known), Methods: m.Methods, Instances: m.Instances,
 		Memory: int64(m.IsolateMemory), Names: names})
 }
 
-// openHere opens the model in its isolated process.
-func (m *Model) openHere(ctx context.Context, observer etrun.Observer) (serve.Program, string, error) {
-	p, err := m.open(ctx, etrun.WithObserver(observer))
-	if err != nil {
-		return nil, "", err
+// openHere returns the function that opens the model in its isolated process. known are the digests of
+// its files, if they were verified.
+func (m *Model) openHere(known map[string]string) func(context.Context, etrun.Observer) (serve.Program, string, error) {
+	return func(ctx context.Context, observer etrun.Observer) (serve.Program, string, error) {
+		files := &modelFiles{known: known}
+		p, err := m.open(ctx, files, etrun.WithObserver(observer))
+		if err != nil {
+			return nil, "", err
+		}
+		s := &served{Model: m}
+		s.note(p)
+		return serve.Local(p, s.check), files.digest(), nil
 	}
-	s := &served{Model: m}
-	s.note(p.Program)
-	return serve.Local(p.Program, s.check), p.digest, nil
 }

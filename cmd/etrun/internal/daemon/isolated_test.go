@@ -217,7 +217,7 @@ func TestIsolatedRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Options = *options
-		if _, _, err := m.workerArgs(t.Context()); !errors.Is(err, session.ErrUsage) {
+		if _, _, err := m.workerArgs(t.Context(), &modelFiles{}); !errors.Is(err, session.ErrUsage) {
 			t.Errorf("%v: %v", flags, err)
 		}
 	}

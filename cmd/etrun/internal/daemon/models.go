@@ -30,6 +30,7 @@ type served struct {
 
 	mu     sync.Mutex
 	digest string
+	files  *modelFiles                             // of the current load
 	steps  map[*etrun.Program]map[string][]float64 // see verify.OutputSteps
 }
 
@@ -60,16 +61,32 @@ type inside struct{ *metrics.Model }
 func (i inside) Wants() trace.Kinds { return i.Model.Wants() &^ trace.Pools }
 
 func (m *served) openObserved(ctx context.Context) (*etrun.Program, error) {
-	p, err := m.open(ctx, etrun.WithObserver(inside{m.metrics.Model(m.Name, m.known(""))}))
+	files := m.begin()
+	p, err := m.open(ctx, files, etrun.WithObserver(inside{m.metrics.Model(m.Name, m.known(""))}))
 	if err != nil {
 		return nil, err
 	}
-	m.metrics.Model(m.Name, m.known(p.digest))
-	m.note(p.Program)
-	return p.Program, nil
+	m.metrics.Model(m.Name, m.known(files.digest()))
+	m.note(p)
+	return p, nil
 }
 
-// known records the digest of the current program.
+// begin begins a load with no files.
+func (m *served) begin() *modelFiles {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files = &modelFiles{trust: m.Trust}
+	return m.files
+}
+
+// loading returns the files of the current load.
+func (m *served) loading() *modelFiles {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.files
+}
+
+// known records the digest of the current program's files.
 func (m *served) known(digest string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,5 +150,9 @@ func (m *served) loaded(err error) {
 		m.log.Error("model not loaded", "model", m.Name, "path", m.Path, "error", err)
 		return
 	}
-	m.log.Info("model loaded", "model", m.Name, "path", m.Path, "sha256", m.known(""))
+	attributes := []any{"model", m.Name, "path", m.Path, "sha256", m.known("")}
+	if files := m.loading(); len(files.paths) > 0 { // isolated ones are known here only if they are signed
+		attributes = append(attributes, "files", files.digests)
+	}
+	m.log.Info("model loaded", attributes...)
 }

@@ -3,9 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"aead.dev/minisign"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/etrun-go/etrun"
@@ -20,16 +18,18 @@ import (
 // openText makes a language model of an opened program. The tokenizer and the template are read
 // again at each load.
 func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachment, error) {
-	tok, err := m.openTokenizer(ctx)
+	files := m.loading()
+	tok, err := m.openTokenizer(ctx, files)
 	if err != nil {
 		return nil, err
 	}
 	c := openai.Config{Tokenizer: tok, Sessions: max(m.Texts, m.Instances), Bytes: int64(m.TextMemory),
 		Warn:    func(warning string) { m.log.Warn(warning, "model", m.Name) },
 		Observe: func(sessions int, bytes int64) { m.counts.texts.keep(m.Name, sessions, bytes) }}
-	if c.Template, err = m.openTemplate(ctx); err != nil {
+	if c.Template, err = m.openTemplate(ctx, files); err != nil {
 		return nil, err
 	}
+	m.metrics.Model(m.Name, m.known(files.digest()))
 	if len(m.Methods) > 1 {
 		return nil, session.Usage("model %s: --method is given %d times, a language model has one", m.Name, len(m.Methods))
 	}
@@ -40,10 +40,10 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 }
 
 // openTokenizer reads the tokenizer.
-func (m *Model) openTokenizer(ctx context.Context) (tokenizer.Tokenizer, error) {
+func (m *Model) openTokenizer(ctx context.Context, files *modelFiles) (tokenizer.Tokenizer, error) {
 	data, err := openfile.ReadFile(ctx, m.Tokenizer, openfile.Rules{Kinds: openfile.Pipes, Limit: tokenizer.MaxBytes})
 	if err == nil {
-		err = m.verifyBytes(ctx, m.Tokenizer, data)
+		err = files.check(ctx, m.Tokenizer, data)
 	}
 	if err != nil {
 		return nil, err
@@ -56,31 +56,11 @@ func (m *Model) openTokenizer(ctx context.Context) (tokenizer.Tokenizer, error) 
 }
 
 // openTemplate reads the chat template, nil if none is named.
-func (m *Model) openTemplate(ctx context.Context) (*text.Template, error) {
+func (m *Model) openTemplate(ctx context.Context, files *modelFiles) (*text.Template, error) {
 	if m.Template == "" {
 		return nil, nil
 	}
-	return session.ChatTemplate(ctx, m.Template, func(data []byte) error { return m.verifyBytes(ctx, m.Template, data) })
-}
-
-// verifyBytes verifies the detached signature of what was read from a file beside the model, if
-// signatures are required.
-func (m *Model) verifyBytes(ctx context.Context, path string, data []byte) error {
-	if m.Trust == "" {
-		return nil
-	}
-	key, err := publicKey(ctx, m.Trust)
-	if err != nil {
-		return err
-	}
-	signature, err := openfile.ReadFile(ctx, path+".minisig", openfile.Rules{Limit: maxSignature})
-	if err != nil {
-		return fmt.Errorf("--trust requires a signature: %w", err)
-	}
-	if !minisign.Verify(key, data, signature) {
-		return fmt.Errorf("%s: not a signature of the key %016X: %w", path, key.ID(), etrun.ErrFormat)
-	}
-	return nil
+	return session.ChatTemplate(ctx, m.Template, func(data []byte) error { return files.check(ctx, m.Template, data) })
 }
 
 // texts are the metrics of language models.

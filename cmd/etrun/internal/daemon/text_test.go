@@ -137,9 +137,10 @@ func TestTextTrust(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := lm.openTokenizer(t.Context())
+		files := &modelFiles{trust: lm.Trust}
+		_, err := lm.openTokenizer(t.Context(), files)
 		if err == nil {
-			_, err = lm.openTemplate(t.Context())
+			_, err = lm.openTemplate(t.Context(), files)
 		}
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)

@@ -34,11 +34,13 @@ type Options struct {
 	// are such quantizations; they precede those of the command line.
 	Calibrate func(*ethosu.Calibration) (delegate.Quantization, error)
 	QParams   []ethosu.Quantization
-	ELF       string                           // executor_runner that runs whole programs on Arm's model, or empty
-	Lower     string                           // see etrun.Lowering; empty for the default
-	Static    bool                             // check only: no packed weights, no open devices
-	Values    bool                             // observers receive values inside delegates, if exposed
-	Say       func(format string, args ...any) // writes one line to the user
+	ELF       string // executor_runner that runs whole programs on Arm's model, or empty
+	Lower     string // see etrun.Lowering; empty for the default
+	Static    bool   // check only: no packed weights, no open devices
+	Values    bool   // observers receive values inside delegates, if exposed
+	// Check checks the bytes of each file that determines results, before they are used; may be nil.
+	Check func(ctx context.Context, path string, data []byte) error
+	Say   func(format string, args ...any) // writes one line to the user
 
 	data []string
 
@@ -213,7 +215,7 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	quantizations, err := o.qparams.read(ctx)
+	quantizations, err := o.qparams.read(ctx, o.Check)
 	if err != nil {
 		return nil, err
 	}
@@ -221,6 +223,9 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	options = append(options, etrun.WithPlan(planModes[o.plan]), etrun.WithReusableInputs())
 	if o.Lower != "" {
 		options = append(options, etrun.WithLowering(etrun.Lowering(o.Lower)), etrun.WithMinProfit(o.minProfit), etrun.WithTuning(o.weights))
+	}
+	if o.Check != nil {
+		options = append(options, etrun.WithFileCheck(func(name string, data []byte) error { return o.Check(ctx, name, data) }))
 	}
 	if o.strict {
 		options = append(options, etrun.WithStrictPlan())

@@ -72,14 +72,14 @@ func parseQuantization(s string) (o ethosu.Quantization, err error) {
 }
 
 // read returns all outputs, including those of files, in the order of the command line.
-func (q quantizations) read(ctx context.Context) ([]ethosu.Quantization, error) {
+func (q quantizations) read(ctx context.Context, check func(context.Context, string, []byte) error) ([]ethosu.Quantization, error) {
 	var all []ethosu.Quantization
 	for i := range q {
 		if !q[i].isFile() {
 			all = append(all, q[i].output)
 			continue
 		}
-		outputs, err := readQuantizations(ctx, q[i].text)
+		outputs, err := readQuantizations(ctx, q[i].text, check)
 		if err != nil {
 			return nil, err
 		}
@@ -100,9 +100,12 @@ type quantizationJSON struct {
 	ZeroPoint *int64   `json:"zero_point"`
 }
 
-// readQuantizations reads a file: a JSON array of objects.
-func readQuantizations(ctx context.Context, path string) ([]ethosu.Quantization, error) {
+// readQuantizations reads a file: a JSON array of objects. Its bytes are checked first, unless check is nil.
+func readQuantizations(ctx context.Context, path string, check func(context.Context, string, []byte) error) ([]ethosu.Quantization, error) {
 	text, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: maxQuantizations})
+	if err == nil && check != nil {
+		err = check(ctx, path, text)
+	}
 	if err != nil {
 		return nil, err
 	}

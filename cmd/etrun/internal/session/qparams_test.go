@@ -55,7 +55,7 @@ func TestQuantizationFiles(t *testing.T) {
 		if err := q.Set(path); err != nil {
 			t.Fatal(err)
 		}
-		got, err := q.read(t.Context())
+		got, err := q.read(t.Context(), nil)
 		if (err != nil) != (c.want == nil) || err == nil && !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, %v, want %v", c.text, got, err, c.want)
 		}
