@@ -83,7 +83,9 @@ type Model struct {
 	state   State
 	reason  string // for Failed
 	current *version
-	resting bool // unloaded on purpose, and not loaded again since
+	next    *Model // what replaced it, for requests that found it before
+	resting bool   // unloaded on purpose, and not loaded again since
+	retired bool   // no longer one of the server's; read and set while loading is held
 }
 
 func newModel(c Config) *Model {
@@ -144,6 +146,9 @@ func (m *Model) Waiting() int { return m.queue.waiting() }
 func (m *Model) Load(ctx context.Context) (err error) {
 	m.loading.Lock()
 	defer m.loading.Unlock()
+	if m.retired {
+		return fmt.Errorf("%w: model %q", ErrUnknown, m.config.Name)
+	}
 	defer func() {
 		if m.config.Loaded != nil {
 			m.config.Loaded(err)
@@ -184,6 +189,14 @@ func (m *Model) Unload(ctx context.Context) error {
 	}
 }
 
+// retire is Unload for good.
+func (m *Model) retire() error {
+	m.loading.Lock()
+	m.retired = true
+	m.loading.Unlock()
+	return m.Unload(context.Background())
+}
+
 // replace swaps versions and retires the old one, which it returns.
 func (m *Model) replace(v *version, state State) (old *version) {
 	m.change(func() {
@@ -207,6 +220,9 @@ func (m *Model) change(f func()) {
 func (m *Model) acquire() (*version, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.current == nil && m.next != nil {
+		return m.next.acquire()
+	}
 	if state, _ := m.now(); state != Ready {
 		return nil, &stateError{m.config.Name, state}
 	}

@@ -175,7 +175,7 @@ type indexAnswer struct {
 
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	list := []indexAnswer{}
-	for _, m := range s.models {
+	for _, m := range s.Models() {
 		m.mu.Lock()
 		row, v := indexAnswer{Name: m.config.Name}, m.current
 		row.State, row.Reason = m.now()

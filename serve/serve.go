@@ -23,6 +23,8 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -45,12 +47,40 @@ type Options struct {
 // Server answers requests. It is safe for concurrent use.
 type Server struct {
 	options Options
-	models  []*Model // by name
+	models  atomic.Pointer[modelSet]
 	mux     *http.ServeMux
 	budget  budget
-	longest time.Duration   // longest time limit of a model
 	ctx     context.Context // for loads; canceled by Close
 	cancel  context.CancelFunc
+
+	applying sync.Mutex
+	retiring sync.WaitGroup
+}
+
+// modelSet are the models of a server at one time.
+type modelSet struct {
+	models  []*Model      // by name
+	longest time.Duration // longest time limit of a model
+}
+
+// newSet sorts the models.
+func newSet(models []*Model) *modelSet {
+	set := &modelSet{models: models}
+	slices.SortFunc(models, func(a, b *Model) int { return cmp.Compare(a.config.Name, b.config.Name) })
+	for _, m := range models {
+		set.longest = max(set.longest, m.config.Timeout)
+	}
+	return set
+}
+
+// find returns the model with a name, or nil.
+func (s *modelSet) find(name string) *Model {
+	for _, m := range s.models {
+		if m.config.Name == name {
+			return m
+		}
+	}
+	return nil
 }
 
 // names are the valid model names: they are part of a path.
@@ -63,24 +93,82 @@ func New(o Options, models ...Config) (*Server, error) {
 	o.BodyTimeout = cmp.Or(o.BodyTimeout, 30*time.Second)
 	s := &Server{options: o, budget: budget{limit: o.BusyBytes}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	for _, c := range models {
-		if !names.MatchString(c.Name) {
-			return nil, fmt.Errorf("model name %.140q, want letters, digits, dots, dashes and underscores", c.Name)
-		}
-		if s.Model(c.Name) != nil {
-			return nil, fmt.Errorf("two models with the name %q", c.Name)
-		}
-		m := newModel(c)
-		s.models, s.longest = append(s.models, m), max(s.longest, m.config.Timeout)
+	set, err := newModels(models)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(s.models, func(a, b *Model) int { return cmp.Compare(a.config.Name, b.config.Name) })
+	s.models.Store(newSet(set))
 	s.mux = s.routes()
 	return s, nil
 }
 
+// newModels returns the models of configurations, whose names must be valid and different.
+func newModels(configs []Config) (models []*Model, err error) {
+	known := make(map[string]bool)
+	for _, c := range configs {
+		if !names.MatchString(c.Name) {
+			return nil, fmt.Errorf("model name %.140q, want letters, digits, dots, dashes and underscores", c.Name)
+		}
+		if known[c.Name] {
+			return nil, fmt.Errorf("two models with the name %q", c.Name)
+		}
+		known[c.Name] = true
+		models = append(models, newModel(c))
+	}
+	return models, nil
+}
+
+// Apply replaces the configurations of all models. Each is opened and tested, one after the other, and
+// then replaces the model of its name, if there is one. A model that fails to load replaces none, and the
+// one of its name stays. Models without a configuration are removed. Those that are replaced or removed
+// are closed after their last request. The error joins those of all models that failed.
+func (s *Server) Apply(ctx context.Context, configs ...Config) error {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	models, err := newModels(configs)
+	if err != nil {
+		return err
+	}
+	var all []error
+	for _, m := range models {
+		if err := m.Load(ctx); err != nil {
+			all = append(all, fmt.Errorf("model %s: %w", m.config.Name, err))
+			continue
+		}
+		s.put(m)
+	}
+	for _, old := range s.Models() {
+		if !slices.ContainsFunc(models, func(m *Model) bool { return m.config.Name == old.config.Name }) {
+			s.models.Store(newSet(slices.DeleteFunc(s.Models(), func(m *Model) bool { return m == old })))
+			s.retire(old)
+		}
+	}
+	return errors.Join(all...)
+}
+
+// put adds a model, or replaces the one of its name.
+func (s *Server) put(m *Model) {
+	models, old := s.Models(), s.Model(m.config.Name)
+	if old == nil {
+		models = append(models, m)
+	} else {
+		models[slices.Index(models, old)] = m
+		old.change(func() { old.next = m })
+	}
+	s.models.Store(newSet(models))
+	if old != nil {
+		s.retire(old)
+	}
+}
+
+// retire closes a model that no request finds any more, after its last request.
+func (s *Server) retire(m *Model) {
+	s.retiring.Go(func() { _ = m.retire() }) // fails if it is not loaded
+}
+
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.writeBy(w, s.options.BodyTimeout+s.longest) // replaces the limit of the connection's previous request
+	s.writeBy(w, s.options.BodyTimeout+s.models.Load().longest) // replaces the limit of the connection's previous request
 	limitBody(w, r, s.mux, s.options.BodyTimeout)
 }
 
@@ -90,23 +178,16 @@ func (s *Server) writeBy(w http.ResponseWriter, after time.Duration) {
 }
 
 // Model returns the model with this name, or nil.
-func (s *Server) Model(name string) *Model {
-	for _, m := range s.models {
-		if m.config.Name == name {
-			return m
-		}
-	}
-	return nil
-}
+func (s *Server) Model(name string) *Model { return s.models.Load().find(name) }
 
 // Models returns all models, sorted by name.
-func (s *Server) Models() []*Model { return slices.Clone(s.models) }
+func (s *Server) Models() []*Model { return slices.Clone(s.models.Load().models) }
 
 // LoadAll loads or reloads every model, one after the other. The error joins those of all models
 // that failed, which stay unchanged.
 func (s *Server) LoadAll(ctx context.Context) error {
 	var all []error
-	for _, m := range s.models {
+	for _, m := range s.models.Load().models {
 		if err := m.Load(ctx); err != nil {
 			all = append(all, fmt.Errorf("model %s: %w", m.config.Name, err))
 		}
@@ -116,12 +197,12 @@ func (s *Server) LoadAll(ctx context.Context) error {
 
 // Ready reports whether every model is loaded, except those that were unloaded on purpose.
 func (s *Server) Ready() bool {
-	return !slices.ContainsFunc(s.models, func(m *Model) bool { return !m.settled() })
+	return !slices.ContainsFunc(s.models.Load().models, func(m *Model) bool { return !m.settled() })
 }
 
 // Try runs each loaded model once, in its queue of requests.
 func (s *Server) Try(ctx context.Context) error {
-	for _, m := range s.models {
+	for _, m := range s.models.Load().models {
 		if err := m.Try(ctx); err != nil {
 			return fmt.Errorf("model %s: %w", m.config.Name, err)
 		}
@@ -132,8 +213,11 @@ func (s *Server) Try(ctx context.Context) error {
 // Close cancels loads, unloads all models and waits for their requests.
 func (s *Server) Close() error {
 	s.cancel()
-	for _, m := range s.models {
+	s.applying.Lock() // an Apply in progress ends first
+	defer s.applying.Unlock()
+	for _, m := range s.Models() {
 		_ = m.Unload(context.Background()) // fails if it is not loaded
 	}
+	s.retiring.Wait()
 	return nil
 }

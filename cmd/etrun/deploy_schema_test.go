@@ -177,7 +177,7 @@ const (
 // directives are the settings that the units may use, by section, with the form of their values.
 var directives = map[string]map[string]string{
 	"Unit": {"Description": `.+`, "Documentation": `https?://.+`, "After": `[a-z-]+\.(target|socket|service)`},
-	"Service": {"Type": `simple|exec|notify|notify-reload`, "ExecStart": unitPath + `( .+)?`, "WatchdogSec": unitTime,
+	"Service": {"Type": `simple|exec|notify`, "ExecStart": unitPath + `( .+)?`, "ExecReload": unitPath + `( .+)?`, "WatchdogSec": unitTime,
 		"TimeoutStartSec": unitTime, "TimeoutStopSec": unitTime, "Restart": `no|always|on-failure|on-abnormal`, "RestartSec": unitTime,
 		"DynamicUser": unitBool, "RuntimeDirectory": unitName, "RuntimeDirectoryMode": unitMode, "ConfigurationDirectory": unitName,
 		"ReadOnlyPaths": unitPath, "UMask": unitMode, "CapabilityBoundingSet": `(CAP_[A-Z_]+ ?)*`, "AmbientCapabilities": `(CAP_[A-Z_]+ ?)*`,
@@ -293,7 +293,7 @@ func TestDeploySchemas(t *testing.T) {
 			{"      runtime: etrun\n", "      runtime: [etrun]\n"}, {"\n---\n", "\n"},
 		},
 		"etrun.service": {{"[Service]", "[Services]"}, {"WatchdogSec", "Watchdog"}, {"RestartSec=1s", "RestartSec=soon"},
-			{"Type=notify-reload", "Type=notify-reloads"},
+			{"Type=notify", "Type=notify-reload"},
 			{"PrivateTmp=yes", "PrivateTmp=1k"}, {"ExecStart=/", "ExecStart="}, {"UMask=0077", "UMask=77"}, {"AF_UNIX", "UNIX"},
 			{"Restart=on-failure\n", ""}},
 		"etrun.socket": {{"ListenStream=", "Listen="}, {"SocketMode=0660", "SocketMode=rw"}, {"[Install]\nWantedBy=sockets.target", ""}},

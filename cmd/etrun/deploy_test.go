@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -41,5 +42,23 @@ func TestUnitExposure(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=15", filepath.Join(root, "deploy", "etrun.service")).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v: above 1.5:\n%s", err, out)
+	}
+}
+
+// The units have no line that systemd ignores. Version 252 of Debian 12 is the oldest one supported.
+func TestUnitsVerify(t *testing.T) {
+	analyze := needs.Tool(t, "systemd-analyze", "systemd")
+	folder := t.TempDir()
+	for _, name := range []string{"etrun.service", "etrun.socket"} {
+		text := strings.ReplaceAll(readText(t, "deploy", name), "/usr/bin/etrun", "/bin/true") // etrun is not installed here
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"etrun.service", "etrun.socket"} {
+		out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", filepath.Join(folder, name)).CombinedOutput()
+		if err != nil || len(out) > 0 {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
 	}
 }

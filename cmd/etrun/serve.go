@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/daemon"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -46,12 +48,15 @@ func newServe(a *app) *cobra.Command {
 		ValidArgsFunction: completePrograms,
 		RunE:              func(c *cobra.Command, args []string) error { return s.run(c.Context(), c, args) },
 	}
-	flags := c.Flags()
+	s.addFlags(c.Flags())
+	return c
+}
+
+func (s *serveCommand) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.config, "config", "", "read flags and models from `FILE`.json")
 	s.Settings.AddFlags(flags)
 	s.Limits.AddFlags(flags)
 	s.Options.AddFlags(flags)
-	return c
 }
 
 // newWorker is the hidden command of an isolated model's process.
@@ -64,10 +69,30 @@ func (s *serveCommand) run(ctx context.Context, c *cobra.Command, args []string)
 	if s.json {
 		return session.Usage("--json: the log has a format of its own, --log-format json")
 	}
+	var given []string // the command line's flags, before those of the file are set
+	c.Flags().Visit(func(f *pflag.Flag) {
+		for _, word := range session.FlagWords(f) {
+			given = append(given, "--"+f.Name+"="+word)
+		}
+	})
 	models, err := daemon.Models(ctx, c.Flags(), s.config, args, &s.Options, &s.Limits)
 	if err != nil {
 		return err
 	}
 	d := &daemon.Daemon{Settings: s.Settings, Models: models, Version: version(), Backends: all.Backends(), Log: s.notes}
+	d.Reread = func(ctx context.Context) ([]*daemon.Model, bool, error) { return s.reread(ctx, given, args) }
 	return d.Run(ctx)
+}
+
+// reread reads the models again, and reports whether other settings have changed.
+func (s *serveCommand) reread(ctx context.Context, given, args []string) (models []*daemon.Model, others bool, err error) {
+	again := &serveCommand{app: s.app, Settings: daemon.Defaults(), Options: session.Options{Say: s.note}, Limits: daemon.DefaultLimits()}
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true // those of all commands
+	again.addFlags(flags)
+	if err := flags.Parse(given); err != nil {
+		return nil, false, err
+	}
+	models, err = daemon.Models(ctx, flags, again.config, args, &again.Options, &again.Limits)
+	return models, !reflect.DeepEqual(again.Settings, s.Settings), err
 }

@@ -128,7 +128,7 @@ const addInput = `{"inputs":[{"name":"input_0","shape":[4],"datatype":"FP32","da
 
 func (s *service) infer(model string) (int, string) {
 	s.t.Helper()
-	answer, err := s.client.Post("http://etrun/v2/models/"+model+"/infer", "application/json", strings.NewReader(addInput))
+	answer, err := s.client.Post("http://localhost/v2/models/"+model+"/infer", "application/json", strings.NewReader(addInput))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -293,6 +293,51 @@ func TestServeMemory(t *testing.T) {
 		t.Errorf("%d kB resident, %v", kB, err)
 	}
 	t.Logf("%d kB resident", kB)
+	s.signal(syscall.SIGTERM)
+	s.end(0)
+}
+
+// TestServeConfiguration checks that SIGHUP reads the configuration again: models are added, changed and
+// removed, and what fails stays as it was.
+func TestServeConfiguration(t *testing.T) {
+	first, second := modelFile(t), modelFile(t)
+	path := filepath.Join(t.TempDir(), "serve.json")
+	configure := func(text string) {
+		text = strings.NewReplacer("FIRST", first, "SECOND", second).Replace(text)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configure(`{"models": [{"name": "a", "path": "FIRST"}, {"name": "b", "path": "FIRST"}]}`)
+	s := startService(t, nil, nil, "--config", path, "--queue", "9")
+	s.waitForState("READY=1")
+	for _, c := range []struct {
+		text string
+		a, b int // statuses of requests
+		c    int
+		log  string
+	}{
+		{`{"models": [{"name": "a", "path": "FIRST", "method": ["none"]}, {"name": "c", "path": "SECOND"}]}`, 200, 404, 200, "model removed"},
+		{`{"models": [{"name": "a", "path": "FIRST"}, {"name": "c", "path": "missing"}, {"name": "b", "path": "missing"}]}`, 200, 404, 200, "missing"},
+		{`{"models": [`, 200, 404, 200, "configuration not reloaded"},
+		{`{"models": [{"name": "a", "path": "FIRST"}, {"name": "a", "path": "SECOND"}]}`, 200, 404, 200, "two models with the name"},
+		{`{"drain": "3s", "models": [{"name": "b", "path": "SECOND", "instances": 3}]}`, 404, 200, 404, "settings of the server have changed"},
+	} {
+		configure(c.text)
+		s.signal(syscall.SIGHUP)
+		s.waitForState("RELOADING=1")
+		s.waitForState("READY=1")
+		for name, want := range map[string]int{"a": c.a, "b": c.b, "c": c.c} {
+			if code, text := s.infer(name); code != want {
+				t.Errorf("%s: model %s: %d %s, want %d", c.text, name, code, text, want)
+			}
+		}
+		for end := time.Now().Add(10 * time.Second); !strings.Contains(s.text(), c.log); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: the log has no %q: %s", c.text, c.log, s.text())
+			}
+		}
+	}
 	s.signal(syscall.SIGTERM)
 	s.end(0)
 }

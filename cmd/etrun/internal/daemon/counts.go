@@ -40,13 +40,25 @@ func newCounts(models *metrics.Collector) *counts {
 	return c
 }
 
-// watch adds the gauges of a server's models.
+// watch sets the gauges of a server's current models.
 func (c *counts) watch(s *serve.Server, models *metrics.Collector) {
 	for _, m := range s.Models() {
 		models.Model(m.Name(), "").SetQueue(m.Waiting)
-		c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "etrun_sequences",
-			Help: "Open sequences.", ConstLabels: prometheus.Labels{"model": m.Name()}},
-			func() float64 { return float64(m.Sequences()) }))
+	}
+}
+
+// sequencesOf collects the open sequences of a server's models.
+type sequencesOf struct{ server *serve.Server }
+
+var openSequences = prometheus.NewDesc("etrun_sequences", "Open sequences.", []string{"model"}, nil)
+
+// Describe implements prometheus.Collector.
+func (s sequencesOf) Describe(to chan<- *prometheus.Desc) { to <- openSequences }
+
+// Collect implements prometheus.Collector.
+func (s sequencesOf) Collect(to chan<- prometheus.Metric) {
+	for _, m := range s.server.Models() {
+		to <- prometheus.MustNewConstMetric(openSequences, prometheus.GaugeValue, float64(m.Sequences()), m.Name())
 	}
 }
 

@@ -28,14 +28,20 @@ type Daemon struct {
 	Version  string
 	Backends []delegate.Backend
 	Log      io.Writer
+	// Reread returns the models again when the server reloads, and whether other settings have changed.
+	// If nil, Models are reloaded.
+	Reread func(ctx context.Context) (models []*Model, others bool, err error)
 
 	log     *slog.Logger
 	counts  *counts
+	metrics *metrics.Collector
 	secrets *secretStore
 	hosts   *hosts
 	server  *serve.Server
 	ended   chan error // of listeners that fail
 	workers sync.WaitGroup
+
+	reloading sync.Mutex
 }
 
 // Bounds of connections without flags.
@@ -96,21 +102,26 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 	if d.hosts, err = d.Settings.hosts(d.secrets.known()); err != nil {
 		return err
 	}
-	collector := metrics.New(metrics.Options{Version: d.Version, Backends: d.Backends})
-	d.counts = newCounts(collector)
-	var configs []serve.Config
-	for _, m := range d.Models {
-		m.Options.Say = func(format string, args ...any) { d.log.Warn(fmt.Sprintf(format, args...), "model", m.Name) }
-		s := &served{Model: m, metrics: collector, counts: d.counts, log: d.log, body: int64(d.Body)}
-		configs = append(configs, s.config())
-	}
+	d.metrics = metrics.New(metrics.Options{Version: d.Version, Backends: d.Backends})
+	d.counts = newCounts(d.metrics)
 	d.server, err = serve.New(serve.Options{Version: d.Version, BodyBytes: int64(d.Body), BusyBytes: int64(d.Busy),
-		BodyTimeout: d.BodyTimeout, Control: d.Control}, configs...)
+		BodyTimeout: d.BodyTimeout, Control: d.Control}, d.configs()...)
 	if err != nil {
 		return session.Usage("%w", err)
 	}
-	d.counts.watch(d.server, collector)
+	d.counts.watch(d.server, d.metrics)
+	d.counts.registry.MustRegister(sequencesOf{d.server})
 	return nil
+}
+
+// configs returns the configurations of the models for package serve.
+func (d *Daemon) configs() (configs []serve.Config) {
+	for _, m := range d.Models {
+		m.Options.Say = func(format string, args ...any) { d.log.Warn(fmt.Sprintf(format, args...), "model", m.Name) }
+		s := &served{Model: m, metrics: d.metrics, counts: d.counts, log: d.log, body: int64(d.Body)}
+		configs = append(configs, s.config())
+	}
+	return configs
 }
 
 // httpServer returns the HTTP server. After ctx ends it is not ready.
@@ -226,14 +237,43 @@ func (d *Daemon) work(ctx context.Context, hangups <-chan os.Signal) error {
 	}
 }
 
-// reload reloads secrets and models. What fails to load stays in use.
+// reload reloads secrets, the configuration of models, and models. What fails to load stays in use.
 func (d *Daemon) reload(ctx context.Context) {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
 	notify(d.log, reloading())
 	if err := d.secrets.read(ctx); err != nil {
 		d.log.Error("secrets not reloaded", "error", err)
 	}
-	_ = d.server.LoadAll(ctx) // each failure is logged
+	d.reread(ctx)
+	before := d.server.Models()
+	if err := d.server.Apply(ctx, d.configs()...); err != nil && ctx.Err() == nil {
+		d.log.Error("not all models reloaded", "error", err)
+	}
+	d.counts.watch(d.server, d.metrics)
+	for _, m := range before {
+		if d.server.Model(m.Name()) == nil {
+			d.log.Info("model removed", "model", m.Name())
+			d.metrics.Remove(m.Name())
+		}
+	}
 	notify(d.log, ready)
+}
+
+// reread reads the configuration of models again. If that fails it stays as it is.
+func (d *Daemon) reread(ctx context.Context) {
+	if d.Reread == nil {
+		return
+	}
+	models, others, err := d.Reread(ctx)
+	if err != nil {
+		d.log.Error("configuration not reloaded", "error", err)
+		return
+	}
+	d.Models = models
+	if others {
+		d.log.Warn("settings of the server have changed, which apply after a restart: only those of models are reloaded")
+	}
 }
 
 // closeTime is the time for closing programs after the requests have ended or timed out.

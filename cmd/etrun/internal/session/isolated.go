@@ -42,14 +42,19 @@ func (o *Options) Isolated(replace func(path string) string) (args []string, err
 
 // wordsOf are the words that give a flag its value, none for the default.
 func wordsOf(f *pflag.Flag) []string {
+	if _, size := f.Value.(*bytesize.Size); !size && f.Value.String() == f.DefValue {
+		return nil
+	}
+	return FlagWords(f)
+}
+
+// FlagWords are the words that give a flag its value, one for each time that it is given.
+func FlagWords(f *pflag.Flag) []string {
 	switch v := f.Value.(type) {
 	case interface{ GetSlice() []string }:
 		return v.GetSlice()
 	case *bytesize.Size:
 		return []string{strconv.FormatInt(int64(*v), 10)} // String rounds
-	}
-	if f.Value.String() == f.DefValue {
-		return nil
 	}
 	return []string{f.Value.String()}
 }

@@ -1,0 +1,76 @@
+package serve_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/serve"
+)
+
+// TestApply replaces the configurations of models during requests: no request fails.
+func TestApply(t *testing.T) {
+	config := func(name string, instances int) serve.Config {
+		return serve.Config{Name: name, Instances: instances, Queue: 100, Open: program("pte/initial_state.pte")}
+	}
+	s := server(t, serve.Options{}, config("m", 2), config("old", 1))
+	stop := make(chan struct{})
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, w := infer(t, s, "/v2/models/m/infer", four(1)); w.Code != 200 {
+					t.Errorf("%d, %s", w.Code, w.Body)
+					return
+				}
+			}
+		})
+	}
+	for i := range 20 {
+		if err := s.Apply(t.Context(), config("m", 1+i%3), config("new", 1)); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	callers.Wait()
+	for name, want := range map[string]int{"m": 200, "new": 200, "old": 404} {
+		if _, w := infer(t, s, "/v2/models/"+name+"/infer", four(1)); w.Code != want {
+			t.Errorf("%s: %d, want %d", name, w.Code, want)
+		}
+	}
+	broken := config("m", 1)
+	broken.Open = func(context.Context) (*etrun.Program, error) { return nil, errors.New("broken") }
+	added := broken
+	added.Name = "added"
+	held := s.Model("new")
+	if err := s.Apply(t.Context(), broken, added); err == nil {
+		t.Error("broken models load")
+	}
+	for name, want := range map[string]int{"m": 200, "added": 404, "new": 404} {
+		if _, w := infer(t, s, "/v2/models/"+name+"/infer", four(1)); w.Code != want {
+			t.Errorf("after broken models: %s: %d, want %d", name, w.Code, want)
+		}
+	}
+	for end := time.Now().Add(10 * time.Second); held.State() != serve.Unloaded; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a removed model is not closed")
+		}
+	}
+	if err := held.Load(t.Context()); !errors.Is(err, serve.ErrUnknown) {
+		t.Errorf("a removed model is loaded: %v", err)
+	}
+	if err := s.Apply(t.Context(), config("x", 1), config("x", 1)); err == nil || s.Model("m") == nil {
+		t.Errorf("two models of a name: %v", err)
+	}
+	if !s.Ready() {
+		t.Error("not ready")
+	}
+}
