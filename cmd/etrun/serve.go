@@ -28,7 +28,7 @@ A model is named after its file, unless it is given as NAME=PATH. Its methods ar
 whose keys are flag names, and "models", an array of objects with "path", "name" and flags of their own. Flags of the command line
 override those of the file.
 
-SIGHUP reloads certificates, tokens and models: a model that fails its self-test is not replaced. After SIGTERM requests in progress
+SIGHUP reloads certificates, tokens, the configuration of models, and models: a model that fails its self-test is not replaced. After SIGTERM requests in progress
 may take up to --drain.
 `
 

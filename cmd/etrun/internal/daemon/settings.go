@@ -55,7 +55,7 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(&s.Body, "max-body", "maximum size of a request")
 	flags.Var(&s.Busy, "max-busy", "maximum size of all requests in progress")
 	flags.DurationVar(&s.BodyTimeout, "body-timeout", s.BodyTimeout, "`TIME` limit for a client to send a body, and to receive an answer")
-	flags.IntVar(&s.Connections, "max-connections", s.Connections, "maximum number of connections, `N`; a new one replaces the longest idle one")
+	flags.IntVar(&s.Connections, "max-connections", s.Connections, "maximum number of connections with a request, `N`; a further one replaces the longest idle one")
 	flags.DurationVar(&s.Drain, "drain", s.Drain, "`TIME` limit for requests in progress after SIGTERM")
 	flags.BoolVar(&s.Control, "control", s.Control, "allow requests to load and unload models: POST /v2/repository/models/NAME/load")
 	flags.StringVar(&s.Debug, "debug", s.Debug, "serve profiles (/debug/pprof) on this local `ADDRESS`")
@@ -145,7 +145,7 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.Template, "template", l.Template, "chat template of the language model, `NAME` or FILE (default: found by the tokenizer's control tokens)")
 	flags.IntVar(&l.Texts, "texts", l.Texts, "texts `N` whose computed tokens a language model keeps for prompts with the same beginning")
 	flags.Var(&l.TextMemory, "text-memory", "maximum memory of these texts of a model, without its weights")
-	flags.StringVar(&l.Trust, "trust", l.Trust, "accept only files with a signature FILE.minisig of this minisign public `KEY`, or its file")
+	flags.StringVar(&l.Trust, "trust", l.Trust, "accept only files, of the model and beside it, with a signature FILE.minisig of this minisign public `KEY`, or its file")
 }
 
 // Time limits of requests without --timeout. Texts wait for those before them, which take long, and most clients of
