@@ -50,7 +50,7 @@ func TestApply(t *testing.T) {
 	broken.Open = func(context.Context) (*etrun.Program, error) { return nil, errors.New("broken") }
 	added := broken
 	added.Name = "added"
-	held := s.Model("new")
+	removed := s.Model("new")
 	if err := s.Apply(t.Context(), broken, added); err == nil {
 		t.Error("broken models load")
 	}
@@ -59,12 +59,12 @@ func TestApply(t *testing.T) {
 			t.Errorf("after broken models: %s: %d, want %d", name, w.Code, want)
 		}
 	}
-	for end := time.Now().Add(10 * time.Second); held.State() != serve.Unloaded; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); removed.State() != serve.Unloaded; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a removed model is not closed")
 		}
 	}
-	if err := held.Load(t.Context()); !errors.Is(err, serve.ErrUnknown) {
+	if err := removed.Load(t.Context()); !errors.Is(err, serve.ErrUnknown) {
 		t.Errorf("a removed model is loaded: %v", err)
 	}
 	if err := s.Apply(t.Context(), config("x", 1), config("x", 1)); err == nil || s.Model("m") == nil {

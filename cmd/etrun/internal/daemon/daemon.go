@@ -138,7 +138,8 @@ func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 		d.server.ServeHTTP(w, r)
 	})
 	conns := d.connections()
-	h := d.bounded(conns, &access{next: conns.shed(d.hosts.guard(d.secrets.guard(mux, conns), conns)), log: d.log, counts: d.counts, verbose: d.AccessLog})
+	checked := conns.shed(d.hosts.guard(d.secrets.guard(mux, conns), conns))
+	h := d.bounded(conns, &access{next: checked, log: d.log, counts: d.counts, verbose: d.AccessLog})
 	h.WriteTimeout = d.BodyTimeout // package serve extends it for inferences
 	h.BaseContext = d.hosts.context
 	return h
