@@ -50,7 +50,7 @@ func (m *Method) BindInput(i int, t *tensor.Tensor) error {
 	if len(s.Values) > 1 && int64(len(t.Data)) < s.Bytes {
 		return m.badInput(i, t.String(), fmt.Sprintf("all %d bytes of a tensor that other values share", s.Bytes))
 	}
-	if err := in.given.Tensor.Resize(t.Sizes); err != nil {
+	if err := in.given.Tensor.BindSized(t.Sizes, t.Data); err != nil {
 		return m.badInput(i, err.Error(), in.want())
 	}
 	m.bindInputs(storage, t.Data, true)
@@ -118,6 +118,9 @@ func (m *Method) binds(i int) bool {
 
 // bind sets the bytes of all values of a storage.
 func (m *Method) bind(storage int, b []byte) {
+	if m.plan.Callers[storage] {
+		m.memory.callers[storage] = b
+	}
 	for _, v := range m.ir.Storages[storage].Values {
 		m.values[v].Tensor.Bind(b)
 	}

@@ -11,14 +11,15 @@ import (
 
 // memory is the memory of a method instance.
 type memory struct {
-	arenas [][]byte
-	state  map[int][]byte // storage to bytes
-	heap   map[int][]byte // storage to the initial bytes of its members
+	arenas  [][]byte
+	state   map[int][]byte // storage to bytes
+	heap    map[int][]byte // storage to the initial bytes of its members
+	callers map[int][]byte // storage to the bytes that the caller has bound
 }
 
 // allocate makes zeroed memory for the plan; shared is state held by another instance.
 func allocate(p *plan.Memory, shared map[int][]byte) *memory {
-	mem := &memory{state: make(map[int][]byte), heap: make(map[int][]byte)}
+	mem := &memory{state: make(map[int][]byte), heap: make(map[int][]byte), callers: make(map[int][]byte)}
 	bytes := tensor.AlignedBytes
 	if hasDynamicInputs(p.Method) { // small inputs touch only part of it
 		bytes = smallPages
@@ -56,12 +57,12 @@ func smallPages(n int) []byte {
 	return b
 }
 
-// bytes returns the memory of a storage, nil if the caller provides it. The memory of a constant is
+// bytes returns the memory of a storage, nil if the caller has not provided it yet. The memory of a constant is
 // for views of it.
 func (mem *memory) bytes(p *plan.Memory, storage int) []byte {
 	s := &p.Method.Storages[storage]
 	if p.Callers[storage] {
-		return nil
+		return mem.callers[storage]
 	}
 	switch s.Kind {
 	case ir.State:
@@ -156,8 +157,7 @@ func (u *unbounded) clear() {
 func (u *unbounded) begin() error {
 	for i := range u.views {
 		v := &u.views[i]
-		v.tensor.Bind(v.bytes)
-		if err := v.tensor.Resize(v.sizes); err != nil {
+		if err := v.tensor.BindSized(v.sizes, v.bytes); err != nil {
 			return err
 		}
 	}

@@ -87,14 +87,10 @@ func (m *Method) Reset() error {
 		clear(b)
 	}
 	m.fillState(nil)
-	for v := range m.values { // dynamic tensors start at their bounds
-		if t := m.values[v].Tensor; m.ir.Values[v].Kind == tensor.KindTensor && t.Dynamism != tensor.Static && !t.Const {
-			if err := t.Resize(m.ir.Values[v].Tensor.Sizes); err != nil {
-				return err
-			}
-		}
-	}
 	m.unbindInputs()
+	if err := m.resetSizes(); err != nil {
+		return err
+	}
 	for i := range m.inputs {
 		in := &m.inputs[i]
 		in.set = in.bound == nil
@@ -105,6 +101,32 @@ func (m *Method) Reset() error {
 	m.executed = false
 	if m.reference != nil {
 		return m.reference.Reset()
+	}
+	return nil
+}
+
+// resetSizes sets tensors to their declared sizes, in the method's memory or in that of the outputs that
+// the caller has bound.
+func (m *Method) resetSizes() error {
+	for v := range m.values {
+		t, from := m.values[v].Tensor, &m.ir.Values[v]
+		if from.Kind != tensor.KindTensor || t.Const {
+			continue
+		}
+		var err error
+		b := m.memory.bytes(m.plan, from.Storage)
+		switch kind := m.ir.Storages[from.Storage].Kind; {
+		case kind == ir.Heap || kind == ir.Constant: // unbounded.begin has set the views
+			err = t.Resize(from.Tensor.Sizes)
+		case b == nil: // unused, or not bound yet
+			t.Bind(nil)
+			err = t.Resize(from.Tensor.Sizes)
+		default:
+			err = t.BindSized(from.Tensor.Sizes, b)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

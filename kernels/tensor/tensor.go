@@ -123,8 +123,8 @@ func (t *Tensor) Limit(n int) { t.capacity = max(n, t.Numel()) }
 func (t *Tensor) ChargeTo(b *Budget) { t.budget = b }
 
 // Bind sets the tensor's memory to b, which is not copied. b must be aligned to the element size
-// and have at least the current size; to grow, a bounded tensor needs its full capacity. Bind(nil)
-// detaches the memory.
+// and have at least the current size; a bounded tensor does not grow beyond it. Bind(nil) detaches the
+// memory.
 func (t *Tensor) Bind(b []byte) {
 	same := len(b) == len(t.store) && (len(b) == 0 || &b[0] == &t.store[0])
 	if same && len(t.Data) == t.NBytes() {
@@ -152,6 +152,38 @@ func (t *Tensor) Storage() []byte { return t.store }
 // its sizes and addresses is valid while the counter is unchanged.
 func (t *Tensor) Changes() uint64 { return t.changes }
 
+// BindSized is Bind with other sizes, which Resize must accept: the result of a view has the sizes and
+// the memory of its call. b must have at least the bytes of these sizes, and limits later calls of
+// Resize. It allocates nothing and leaves the tensor as it is if it fails.
+func (t *Tensor) BindSized(sizes []int, b []byte) error {
+	n, ok := Product(sizes)
+	same := slices.Equal(t.Sizes, sizes)
+	if !same && !t.accepts(sizes, n, ok) || n*t.DType.Size() > len(b) {
+		return t.resizeError(sizes, min(t.capacity, len(b)/t.DType.Size()))
+	}
+	if b == nil {
+		b = noBytes // bound to nothing, not unbound
+	}
+	if !same {
+		copy(t.Sizes, sizes)
+		t.setStrides()
+		t.changes++
+	}
+	t.Bind(b)
+	return nil
+}
+
+var noBytes = []byte{}
+
+// accepts reports whether a tensor may have other sizes, with n elements.
+func (t *Tensor) accepts(sizes []int, n int, ok bool) bool {
+	return len(sizes) == len(t.Sizes) && t.Dynamism != Static && ok && n <= t.capacity
+}
+
+func (t *Tensor) resizeError(sizes []int, capacity int) error {
+	return &ResizeError{From: slices.Clone(t.Sizes), To: slices.Clone(sizes), Dynamism: t.Dynamism, Capacity: capacity}
+}
+
 func (t *Tensor) slice() {
 	t.changes++
 	n := t.NBytes()
@@ -163,23 +195,27 @@ func (t *Tensor) slice() {
 }
 
 // Resize changes the sizes as ExecuTorch's resize_tensor does: the rank cannot change, a static
-// tensor cannot change at all, and a dynamic one accepts any sizes up to its capacity in elements.
-// The memory stays in place with unspecified contents. Resize allocates only if an unbounded tensor
-// grows.
+// tensor cannot change at all, and a dynamic one accepts any sizes up to its capacity in elements and,
+// if it is bounded, up to the memory that is bound. The memory stays in place with unspecified contents.
+// Resize allocates only if an unbounded tensor grows.
 func (t *Tensor) Resize(sizes []int) error {
 	missing := t.Dynamism == DynamicUnbound && len(t.Data) < t.NBytes() // freed, or never bound
 	if slices.Equal(t.Sizes, sizes) && !missing {
 		return nil
 	}
 	n, ok := Product(sizes)
-	if len(sizes) != len(t.Sizes) || t.Dynamism == Static || !ok || n > t.capacity {
-		return &ResizeError{From: slices.Clone(t.Sizes), To: slices.Clone(sizes), Dynamism: t.Dynamism, Capacity: t.capacity}
+	if !t.accepts(sizes, n, ok) {
+		return t.resizeError(sizes, t.capacity)
 	}
-	if bytes := n * t.DType.Size(); t.Dynamism == DynamicUnbound && bytes > len(t.store) {
+	switch bytes := n * t.DType.Size(); {
+	case bytes <= len(t.store):
+	case t.Dynamism == DynamicUnbound:
 		if !t.budget.take(int64(bytes)) {
-			return &ResizeError{From: slices.Clone(t.Sizes), To: slices.Clone(sizes), Dynamism: t.Dynamism, Capacity: int(t.budget.Left) / t.DType.Size()}
+			return t.resizeError(sizes, int(t.budget.Left)/t.DType.Size())
 		}
 		t.store = AlignedBytes(bytes)
+	case t.store != nil:
+		return t.resizeError(sizes, len(t.store)/t.DType.Size())
 	}
 	copy(t.Sizes, sizes)
 	t.setStrides()

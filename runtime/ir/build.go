@@ -42,7 +42,8 @@ type builder struct {
 	src   *pte.Method
 	links Links
 
-	relaid []bool // by value: it is copied from the value that it is an elided view of
+	relaid   []bool   // by value: it is copied from the value that it is an elided view of
+	followed []Relaid // elided views that share the bytes of values of varying sizes
 }
 
 // Build analyzes a method. Its time is linear in the method's size for methods without backward
@@ -67,6 +68,9 @@ func Build(src *pte.Method, links Links) (*Method, error) {
 	}
 	b.setRows()
 	b.setLifetimes()
+	if err := b.checkViews(); err != nil {
+		return nil, err
+	}
 	return b.Method, b.check()
 }
 

@@ -41,6 +41,9 @@ func (b *builder) joinElidedViews(acc []access, join *forest) error {
 		from := list[n-1]
 		if b.links.AsWritten || sameMemory(b.Values[from].Tensor, b.Values[v].Tensor) {
 			join.union(from, v)
+			if b.Values[from].Tensor.Dynamism != tensor.Static {
+				b.followed = append(b.followed, Relaid{v, from})
+			}
 			continue
 		}
 		if err := b.canRelay(from, v, acc[from].update); err != nil {
@@ -83,18 +86,19 @@ func (b *builder) canRelay(from, v int, updated bool) error {
 // elements, and their stride in logical order.
 type run struct{ size, stride int }
 
-// runs returns a tensor's dimensions in memory order, merged where possible.
-func (t *Tensor) runs() (list []run) {
-	strides := make([]int, len(t.Sizes)+1)
-	strides[len(t.Sizes)] = 1
-	for i := len(t.Sizes) - 1; i >= 0; i-- {
-		strides[i] = strides[i+1] * t.Sizes[i]
+// appendRuns appends the dimensions of a tensor in memory order, merged where possible. A nil order means
+// contiguous.
+func appendRuns(list []run, sizes []int, order []uint8) []run {
+	var strides [tensor.MaxRank + 1]int
+	strides[len(sizes)] = 1
+	for i := len(sizes) - 1; i >= 0; i-- {
+		strides[i] = strides[i+1] * sizes[i]
 	}
-	for i, size := range t.Sizes {
+	for i, size := range sizes {
 		d := i
-		if t.DimOrder != nil {
-			d = int(t.DimOrder[i])
-			size = t.Sizes[d]
+		if order != nil {
+			d = int(order[i])
+			size = sizes[d]
 		}
 		r := run{size, strides[d+1]}
 		if n := len(list); n > 0 && list[n-1].stride == r.size*r.stride {
@@ -106,39 +110,39 @@ func (t *Tensor) runs() (list []run) {
 	return list
 }
 
+func (t *Tensor) runs() []run { return appendRuns(nil, t.Sizes, t.DimOrder) }
+
 // sameMemory reports whether two tensors have each element, in logical order, at the same offset.
 func sameMemory(a, b *Tensor) bool { return slices.Equal(a.runs(), b.runs()) }
 
 // maxRelays bounds the copies of one method.
 const maxRelays = 1 << 14
 
-// addRelays inserts the copies after the steps that write their sources. A jump to the following
-// step skips them.
+// addRelays inserts the copies, and the steps that set the sizes of other elided views, after the steps
+// that write their sources. A jump to the following step skips them.
 func (b *builder) addRelays() error {
-	if len(b.Relaid) == 0 {
+	if len(b.Relaid)+len(b.followed) == 0 {
 		return nil
 	}
-	copies := make(map[int][]Step) // by source
-	for _, r := range b.Relaid {
-		s := Step{Kind: KernelCall, Op: b.links.View.Op, Sig: b.links.View.Sig, Args: []int{r.From, b.addSizes(r.Value), r.Value, r.Value}}
-		if err := b.setEffects(&s); err != nil {
-			return b.stepError(&s, err)
-		}
-		copies[r.From] = append(copies[r.From], s)
+	added, err := b.relays()
+	if err != nil {
+		return err
 	}
 	var steps []Step
 	for _, v := range b.Inputs {
-		steps = append(steps, copies[v]...)
+		steps = append(steps, added[v]...)
 	}
 	place := make([]int, len(b.Steps)+1)
 	for i := range b.Steps {
 		place[i] = len(steps)
 		s := b.Steps[i]
 		steps = append(steps, s)
-		for _, v := range s.Writes {
-			for _, c := range copies[v] {
-				c.Origin = s.Origin
-				steps = append(steps, c)
+		for _, list := range [...][]int{s.Writes, s.Updates} {
+			for _, v := range list {
+				for _, c := range added[v] {
+					c.Origin = s.Origin
+					steps = append(steps, c)
+				}
 			}
 		}
 		if len(steps) > len(b.Steps)+maxRelays {
@@ -153,6 +157,30 @@ func (b *builder) addRelays() error {
 	}
 	b.Steps = steps
 	return nil
+}
+
+// relays returns the steps to add, by the value that they read.
+func (b *builder) relays() (map[int][]Step, error) {
+	added := make(map[int][]Step)
+	add := func(from int, s Step) error {
+		if err := b.setEffects(&s); err != nil {
+			return b.stepError(&s, err)
+		}
+		added[from] = append(added[from], s)
+		return nil
+	}
+	for _, r := range b.Relaid {
+		s := Step{Kind: KernelCall, Op: b.links.View.Op, Sig: b.links.View.Sig, Args: []int{r.From, b.addSizes(r.Value), r.Value, r.Value}}
+		if err := add(r.From, s); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range b.followed {
+		if err := add(r.From, b.followStep(r.From, r.Value)); err != nil {
+			return nil, err
+		}
+	}
+	return added, nil
 }
 
 // addSizes adds the list of a value's sizes.

@@ -111,15 +111,14 @@ func view(c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	if err := kernels.ResizeOut(a, 2, sizes); err != nil {
-		return err
+	if err := out.BindSized(sizes, self.Data); err != nil {
+		return &kernels.OutError{Arg: 2, Err: err}
 	}
 	if !slices.Equal(out.Sizes, self.Sizes) || !slices.Equal(out.Strides, self.Strides) {
 		if !self.IsContiguous() || !out.IsContiguous() {
 			return kernels.Badf(0, "contiguous tensors", "dim order %v seen as %v", self.DimOrder, out.DimOrder)
 		}
 	}
-	out.Bind(self.Data)
 	c.Repeat(bound{})
 	return nil
 }

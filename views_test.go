@@ -1,0 +1,189 @@
+package etrun
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// TestViewsOfCalls runs each program with small sizes alone, and behind calls with larger ones: the answers
+// are equal, and refused without a panic where sizes do not agree.
+func TestViewsOfCalls(t *testing.T) {
+	for _, tt := range []struct {
+		file         string
+		large, small []int
+		class        error // of both, nil: they run
+	}{
+		{"elided_dynamic.pte", []int{1, 2, 8, 8}, []int{1, 2, 3, 4}, ErrInput},
+		{"view_unbounded.pte", []int{8, 8}, []int{2, 2}, nil},
+		{"view_written.pte", []int{8, 24, 6}, []int{8, 18, 6}, ErrInput},
+	} {
+		for name, mode := range everyPlan {
+			p, err := Open("testdata/views/"+tt.file, WithPlan(mode), WithLowering(LowerOff), WithThreads(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			alone, want := viewAnswer(t, p, 0, tt.small)
+			for _, fill := range []float32{1, 2} {
+				got, err := viewAnswer(t, p, fill, tt.large, tt.small)
+				if !slices.Equal(got, alone) || (err == nil) != (want == nil) {
+					t.Errorf("%s, plan %s: got %x, %v; alone %x, %v", tt.file, name, got, err, alone, want)
+				}
+			}
+			if errors.Is(want, ErrPanic) || tt.class != nil && !errors.Is(want, tt.class) {
+				t.Errorf("%s, plan %s: got %v, want class %v", tt.file, name, want, tt.class)
+			}
+		}
+	}
+}
+
+// viewAnswer returns the outputs of the last of several calls in one instance.
+func viewAnswer(t *testing.T, p *Program, fill float32, calls ...[]int) (answer []byte, err error) {
+	t.Helper()
+	m, err := p.Load(context.Background(), "")
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	for i, sizes := range calls {
+		x := tensor.New(tensor.Float32, sizes...)
+		for k := range tensor.Data[float32](x) {
+			if tensor.Data[float32](x)[k] = 1; i < len(calls)-1 {
+				tensor.Data[float32](x)[k] = fill
+			}
+		}
+		if err := m.SetInput(0, x); err != nil {
+			t.Fatal(err)
+		}
+		err = m.Execute(context.Background())
+	}
+	for i := 0; err == nil && i < m.NumOutputs(); i++ {
+		answer = append(answer, outputTensor(m, i).Data...)
+	}
+	return answer, err
+}
+
+// viewSeeds is the number of random programs of TestElidedViewsFollow.
+const viewSeeds = 3000
+
+// TestElidedViewsFollow runs random programs of a dynamic value and an elided view of it, at random sizes
+// below their bounds, one call after the other in one instance whose unwritten bytes are overwritten before
+// each. The view has the elements that the call wrote, or the call is refused.
+func TestElidedViewsFollow(t *testing.T) {
+	ran, refused := 0, 0
+	for seed := range uint64(viewSeeds) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		bound, view := randomView(r)
+		m := elidedMethod(t, bound, view, r)
+		for range 4 {
+			spoil(m, byte(r.Uint32()))
+			x := tensor.New(tensor.Float32, below(r, bound)...)
+			for k := range x.Data {
+				x.Data[k] = byte(r.Uint32())
+			}
+			if err := m.SetInput(0, x); err != nil {
+				t.Fatal(err)
+			}
+			err := m.Execute(context.Background())
+			switch out := (*tensor.Tensor)(nil); {
+			case errors.Is(err, ErrPanic) || err != nil && !errors.Is(err, ErrInput):
+				t.Fatalf("seed %d: %v viewed as %v, sizes %v: %v", seed, bound, view, x.Sizes, err)
+			case err != nil:
+				refused++
+			default:
+				ran++
+				if out = outputTensor(m, 0); !slices.Equal(out.Data, x.Data) {
+					t.Fatalf("seed %d: %v viewed as %v, sizes %v: got sizes %v and %d bytes, want %d", seed, bound, view, x.Sizes, out.Sizes, len(out.Data), len(x.Data))
+				}
+			}
+		}
+		m.Close()
+	}
+	if ran < viewSeeds || refused < viewSeeds/4 {
+		t.Errorf("%d calls ran, %d were refused", ran, refused)
+	}
+}
+
+// randomView returns the declared sizes of a value, and of a view of it.
+func randomView(r *rand.Rand) (bound, view []int) {
+	for range 1 + r.IntN(3) {
+		n, m := 1+r.IntN(4), 1+r.IntN(4)
+		switch r.IntN(4) {
+		case 0:
+			bound, view = append(bound, n*m), append(view, n, m)
+		case 1:
+			bound, view = append(bound, n, m), append(view, n*m)
+		case 2:
+			bound, view = append(bound, n, m), append(view, m, n)
+		default:
+			bound, view = append(bound, n), append(view, 1, n)
+		}
+	}
+	return bound, view
+}
+
+// below returns sizes within a bound, often the bound itself.
+func below(r *rand.Rand, bound []int) []int {
+	sizes := slices.Clone(bound)
+	for d := range sizes {
+		if r.IntN(2) == 0 {
+			sizes[d] = 1 + r.IntN(bound[d])
+		}
+	}
+	return sizes
+}
+
+// spoil overwrites the memory of an instance. The next call sets its input after that.
+func spoil(m *Method, with byte) {
+	for _, list := range [...][][]byte{m.memory.arenas, slicesOf(m.memory.heap)} {
+		for _, b := range list {
+			for i := range b {
+				b[i] = with
+			}
+		}
+	}
+}
+
+func slicesOf(m map[int][]byte) (list [][]byte) {
+	for _, b := range m {
+		list = append(list, b)
+	}
+	return list
+}
+
+// elidedMethod loads y = copy(x), then z = copy(view of y), where the view has no instruction.
+func elidedMethod(t *testing.T, bound, view []int, r *rand.Rand) *Method {
+	t.Helper()
+	offset, bytes := int64(0), int64(4)
+	for _, n := range bound {
+		bytes *= int64(n)
+	}
+	value := func(sizes []int, at int64, d tensor.Dynamism) pte.Value {
+		return pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: sizes, Dynamism: d,
+			DimOrder: tensor.ContiguousOrder(len(sizes)), Storage: pte.Planned, Offset: at}}
+	}
+	kind := tensor.DynamicBound
+	if r.IntN(8) == 0 {
+		kind = tensor.DynamicUnbound
+	}
+	next := (bytes + 63) &^ 63
+	spec := pte.Method{Name: "forward", Inputs: []int{0}, Outputs: []int{3}, Arenas: []pte.Arena{{Size: 3 * next}},
+		Values: []pte.Value{value(bound, offset, kind), value(bound, next, kind),
+			value(view, next, tensor.Dynamism(r.IntN(2))), value(view, 2*next, tensor.DynamicBound), {}},
+		Operators: []pte.Operator{{Name: "aten::clone", Overload: "out"}},
+		Chains:    []pte.Chain{{Instructions: []pte.Instruction{flowCall(0, 0, 4, 1, 1), flowCall(0, 2, 4, 3, 3)}}}}
+	p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet(portable.Ops())), WithLowering(LowerOff))
+	m, err := p.Load(context.Background(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
