@@ -22,8 +22,13 @@ func (m *Method) Plan() *plan.Memory { return m.plan }
 func (m *Method) Program() *Program { return m.program }
 
 // Delegates describes the method's compiled delegates: first those of the file, in file order, then
-// the regions compiled because of [WithLowering].
+// the regions compiled because of [WithLowering]. It returns nil once the program and all its methods are
+// closed.
 func (m *Method) Delegates() []delegate.Info {
+	if !m.program.keep() {
+		return nil
+	}
+	defer m.program.release()
 	infos := make([]delegate.Info, len(m.images))
 	for i, img := range m.images {
 		infos[i] = img.Info()
@@ -35,8 +40,13 @@ func (m *Method) Delegates() []delegate.Info {
 	return infos
 }
 
-// Repairs lists the exporter faults that were repaired at load, with their locations.
+// Repairs lists the exporter faults that were repaired at load, with their locations. It returns nil once
+// the program and all its methods are closed.
 func (m *Method) Repairs() (list []string) {
+	if !m.program.keep() {
+		return nil
+	}
+	defer m.program.release()
 	for i, img := range m.images {
 		for _, repair := range img.Info().Repairs {
 			list = append(list, fmt.Sprintf("delegate %d: %s", i, repair))

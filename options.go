@@ -140,7 +140,8 @@ func WithoutRepair() Option { return func(c *config) { c.asWritten = true } }
 func WithConstants() Option { return func(c *config) { c.keepConstants = true } }
 
 // WithMmap maps files into memory instead of reading them. The files must not change while the
-// program is open: if one is truncated, the process crashes.
+// program is open: if one is truncated, the process crashes. They are unmapped by Close, or when the
+// program and its methods are unreachable.
 func WithMmap() Option { return func(c *config) { c.mmap = true } }
 
 // WithFileCheck calls check with the bytes of each file, the program's and those of external data, before

@@ -87,6 +87,9 @@ func (p *Program) NewPool(method string, n int, options ...PoolOption) (*Pool, e
 	if err != nil {
 		return nil, err
 	}
+	if !p.isOpen() {
+		return nil, p.closedError()
+	}
 	n = max(n, 1)
 	pool := &Pool{program: p, method: p.spec.Methods[i].Name, config: poolConfig{queue: math.MaxInt},
 		turns: make(chan struct{}, n), warming: make(chan struct{}, 1), ended: make(chan struct{}), stats: PoolStats{Size: n}}

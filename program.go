@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -92,12 +93,31 @@ func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, err
 	}
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
+	p.cleanUp()
 	w.memory(trace.MemoryProgram, p.fileBytes())
 	if err := w.whole(trace.Open, f.path, p.fileBytes(), nil); err != nil {
 		p.Close()
 		return nil, loadError(f.path, "", err, ErrFormat)
 	}
 	return p, nil
+}
+
+// cleanUp unmaps the files of a program that is unreachable, with its methods, before it was closed.
+func (p *Program) cleanUp() {
+	var maps []*cpu.Mapping
+	for _, f := range p.files {
+		if f.mapped != nil {
+			maps = append(maps, f.mapped)
+		}
+	}
+	if len(maps) == 0 {
+		return
+	}
+	runtime.AddCleanup(p, func(maps []*cpu.Mapping) {
+		for _, m := range maps {
+			m.Close()
+		}
+	}, maps)
 }
 
 // path returns the path of the program's file, empty for bytes in memory.
@@ -177,8 +197,14 @@ func (p *Program) Spec() *pte.Program { return p.spec }
 func (p *Program) Bundle() *pte.Bundle { return p.bundle }
 
 // Named returns named data of the program and of its .ptd files. It implements delegate.NamedData.
-// The bytes are valid until Close, subject to the remark at [Program.Spec].
-func (p *Program) Named(key string) ([]byte, bool) { return p.data.Named(key) }
+// The bytes are valid until Close, subject to the remark at [Program.Spec]; then ok is false.
+func (p *Program) Named(key string) (data []byte, ok bool) {
+	if !p.keep() {
+		return nil, false
+	}
+	defer p.release()
+	return p.data.Named(key)
+}
 
 // NamedKeys returns the sorted keys of the named data of the program and of its .ptd files.
 func (p *Program) NamedKeys() []string { return slices.Sorted(maps.Keys(p.data.entries)) }
@@ -222,16 +248,37 @@ func (p *Program) acquire() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return &LoadError{Class: ErrClosed, Err: fmt.Errorf("program: %w", ErrClosed)}
+		return p.closedError()
 	}
 	p.open++
 	return nil
+}
+
+func (p *Program) isOpen() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.closed
+}
+
+func (p *Program) closedError() error {
+	return &LoadError{Class: ErrClosed, Err: fmt.Errorf("program: %w", ErrClosed)}
 }
 
 func (p *Program) retain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open++
+}
+
+// keep counts a user of the program's images and files, unless they are freed. Release undoes it.
+func (p *Program) keep() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.freed {
+		return false
+	}
+	p.open++
+	return true
 }
 
 func (p *Program) release() error {

@@ -13,8 +13,12 @@ import (
 )
 
 // Warnings returns, without duplicates, what the program ignored or runs slower than it could.
-// Loading a method may add warnings.
+// Loading a method may add warnings. It returns nil once the program and all its methods are closed.
 func (p *Program) Warnings() []delegate.Warning {
+	if !p.keep() {
+		return nil
+	}
+	defer p.release()
 	list := append(p.unusedBackends(), p.unusedData()...)
 	for i := range p.slots {
 		done := p.slots[i].ready()

@@ -45,15 +45,16 @@ type image struct {
 
 	int8 int8Store // of the Go engine
 
-	mu sync.Mutex // held while a runtime is created: runtimes share the weights
 	*holdings
 }
 
 // holdings are an image's library resources. They are freed by Close, or by a cleanup once the
 // image is unreachable.
 type holdings struct {
+	mu      sync.Mutex // held while a runtime is created: runtimes share the weights
+	packed  int64      // bytes of the weights, once they are freed
 	lib     *xnn.Library
-	weights *weights
+	weights *weights       // nil once they are freed
 	spare   compiled       // created by Compile, for the first unit
 	pin     runtime.Pinner // pins constants, whose addresses the library keeps
 }
@@ -278,6 +279,9 @@ func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32, w 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	lib := m.lib
+	if m.weights == nil {
+		return 0, delegate.Errorf(ID, delegate.ErrDevice, "", "the delegate is closed")
+	}
 	b := &builder{lib: lib, graph: m.graph, shapes: shapes}
 	defer func() {
 		if b.sub != 0 {
@@ -289,9 +293,9 @@ func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32, w 
 	}
 	m.weights.begin()
 	var rt xnn.Runtime
-	w.mu.Lock()
-	status := lib.CreateRuntime(b.sub, m.weights.cache.WeightsCache, w.handle, pool, flags|xnn.FlagNoFusion, &rt)
-	w.mu.Unlock()
+	status := w.create(func() xnn.Status {
+		return lib.CreateRuntime(b.sub, m.weights.cache.WeightsCache, w.handle, pool, flags|xnn.FlagNoFusion, &rt)
+	})
 	if m.weights.refused {
 		return 0, delegate.Errorf(ID, delegate.ErrDevice, "", "the library packs in another order than before; the filters were given back")
 	}
@@ -334,9 +338,12 @@ func (m *image) Close() error {
 
 // release frees all resources, once.
 func (h *holdings) release() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.weights == nil {
 		return
 	}
+	h.packed = h.weights.bytes()
 	h.spare.release()
 	h.weights.close()
 	h.weights = nil
@@ -347,11 +354,19 @@ func (h *holdings) release() {
 func (m *image) Needs() delegate.Needs {
 	n := delegate.Needs{Inputs: m.graph.Inputs, Scratch: m.needs.scratch, Shared: m.needs.shared, Profiling: m.needs.timed}
 	if n.PackedBytes = m.needs.weights; m.native {
-		m.mu.Lock()
-		n.PackedBytes = m.weights.bytes()
-		m.mu.Unlock()
+		n.PackedBytes = m.holdings.packedBytes()
 	}
 	return n
+}
+
+// packedBytes returns the size of the packed weights, also after Close.
+func (h *holdings) packedBytes() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.weights == nil {
+		return h.packed
+	}
+	return h.weights.bytes()
 }
 
 // constantBytes returns the size of the constants that nodes use.

@@ -104,6 +104,13 @@ func (w *workspace) delete(rt xnn.Runtime) {
 	w.lib.DeleteRuntime(rt)
 }
 
+// create makes a library call that creates a runtime in the workspace.
+func (w *workspace) create(call func() xnn.Status) xnn.Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return call()
+}
+
 // plan makes a library call that may grow the workspace.
 func (w *workspace) plan(name string, call func() xnn.Status) error {
 	w.mu.Lock()
