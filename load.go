@@ -34,6 +34,9 @@ func (p *Program) Load(ctx context.Context, name string, options ...MethodOption
 }
 
 func (p *Program) load(ctx context.Context, w *watch, index int, options []MethodOption) (*Method, error) {
+	if err := p.spec.Methods[index].Err; err != nil {
+		return nil, err
+	}
 	shared, err := p.slots[index].get(ctx, p)
 	if err != nil {
 		return nil, err

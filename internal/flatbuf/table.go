@@ -253,3 +253,12 @@ func (t Table) Vector(id int, name string, width int) Vector {
 	size := int(n) * width
 	return Vector{r: t.r, name: name, pos: at + 4, data: t.r.data[at+4:][:size:size], n: int(n), width: width, depth: t.depth}
 }
+
+// Forget returns the first error, and forgets it: the caller may read other tables. name and i are those
+// of the table's vector. The budget of tables and bytes stays as it is.
+func (t Table) Forget(name string, i int) error {
+	t.r.Within(name, i)
+	err := t.r.Err()
+	t.r.fault = nil
+	return err
+}

@@ -29,6 +29,9 @@ func (b *builder) addStorages() error {
 	if err := b.addRelays(); err != nil {
 		return err
 	}
+	if err := b.checkPlaces(); err != nil {
+		return err
+	}
 	b.collect(join)
 	for i := range b.Storages {
 		b.classify(&b.Storages[i])
@@ -81,14 +84,45 @@ func (b *builder) collect(join *forest) {
 			b.Values[v].Storage = len(b.Storages)
 			members = append(members, v)
 			n := len(members)
-			b.Storages = append(b.Storages, Storage{Values: members[n-1 : n : n], Bytes: b.Values[v].Tensor.NBytes()})
+			b.Storages = append(b.Storages, Storage{Values: members[n-1 : n : n], Bytes: b.bytes(v)})
 			continue
 		}
 		b.Values[v].Storage = b.Values[root].Storage
 		s := &b.Storages[b.Values[v].Storage]
 		s.Values = append(s.Values, v)
-		s.Bytes = max(s.Bytes, b.Values[v].Tensor.NBytes())
+		s.Bytes = max(s.Bytes, b.bytes(v))
 	}
+}
+
+// checkPlaces refuses values outside their arenas, except views that steps make.
+func (b *builder) checkPlaces() error {
+	views := b.Views()
+	for v := range b.Values {
+		if b.isOutside(v) && !views[v] {
+			t := b.src.Values[v].Tensor
+			return fmt.Errorf("value %d: %d bytes at offset %d, planned buffer %d has %d: %w",
+				v, t.NBytes(), t.Offset, t.Arena+1, b.Arenas[t.Arena], pte.ErrFormat)
+		}
+	}
+	return nil
+}
+
+// isOutside reports whether the file's place of a value ends outside its arena.
+func (b *builder) isOutside(v int) bool {
+	if !b.isPlanned(v) {
+		return false
+	}
+	t := b.src.Values[v].Tensor
+	return t.Arena < len(b.Arenas) && t.NBytes() > b.Arenas[t.Arena]-t.Offset
+}
+
+// bytes returns the bytes that a value needs of its storage. A view outside its arena is bounded by the
+// value that it is a view of.
+func (b *builder) bytes(v int) int64 {
+	if b.isOutside(v) {
+		return 0
+	}
+	return b.Values[v].Tensor.NBytes()
 }
 
 // classify sets a storage's kind from the file's declaration of its members; setLifetimes finds
@@ -167,7 +201,7 @@ func (b *builder) writersBySpot(acc []access) map[spot][]int {
 }
 
 func (b *builder) isPlanned(v int) bool {
-	return b.Values[v].Kind == tensor.KindTensor && b.src.Values[v].Tensor.Storage == pte.Planned
+	return v < len(b.src.Values) && b.Values[v].Kind == tensor.KindTensor && b.src.Values[v].Tensor.Storage == pte.Planned
 }
 
 // forest is a union-find over values; the smaller root wins.

@@ -13,34 +13,52 @@ type methodReader struct {
 	lists        []listItems
 	instructions int // in the chains read so far
 	length       int // number of instructions of the current chain
+
+	outside []outside // values whose places end outside their arenas
 }
 
-// required are the fields of an ExecutionPlan that every exporter writes.
+// required are the fields of an ExecutionPlan that every exporter writes, besides its name.
 var required = [...]struct {
 	id   int
 	name string
-}{{0, "name"}, {2, "values"}, {3, "inputs"}, {4, "outputs"}, {5, "chains"}, {8, "non_const_buffer_sizes"}}
+}{{2, "values"}, {3, "inputs"}, {4, "outputs"}, {5, "chains"}, {8, "non_const_buffer_sizes"}}
 
+// method reads the next method. An error behind its name is its own.
 func (p *programReader) method(t flatbuf.Table) Method {
+	i := p.methods
+	p.methods++
+	m := &methodReader{programReader: p, values: t.Vector(2, "values", 4).Len()}
+	t.Need(0, "name")
+	m.out.Name = m.name(t)
+	if !t.OK() {
+		return m.out
+	}
+	m.read(t)
+	if err := t.Forget("execution_plan", i); err != nil {
+		return Method{Name: m.out.Name, Err: formatError(err)}
+	}
+	return m.out
+}
+
+// read reads what is behind the name.
+func (m *methodReader) read(t flatbuf.Table) {
 	for _, f := range required {
 		t.Need(f.id, f.name)
 	}
-	m := &methodReader{programReader: p, values: t.Vector(2, "values", 4).Len()}
-	if m.values > p.limits.Values {
-		t.Failf(ErrLimit, 2, "values", "%d values, at most %d are allowed", m.values, p.limits.Values)
+	if m.values > m.limits.Values {
+		t.Failf(ErrLimit, 2, "values", "%d values, at most %d are allowed", m.values, m.limits.Values)
 	}
-	m.out.Name = m.name(t)
 	m.out.Arenas = m.arenas(t)
 	m.out.Values = flatbuf.List(t, 2, "values", m.value)
 	m.checkLists(t)
 	m.out.Inputs = m.indexes(t, 3, "inputs")
 	m.out.Outputs = m.indexes(t, 4, "outputs")
 	m.out.Operators = flatbuf.List(t, 6, "operators", operator)
-	m.out.Delegates = flatbuf.List(t, 7, "delegates", p.delegate)
+	m.out.Delegates = flatbuf.List(t, 7, "delegates", m.delegate)
 	m.out.Chains = flatbuf.List(t, 5, "chains", m.chain)
+	m.checkPlaces(t)
 	specs := flatbuf.One(t, 1, "container_meta_type", containerSpecs)
 	m.out.InSpec, m.out.OutSpec = specs[0], specs[1]
-	return m.out
 }
 
 func (m *methodReader) name(t flatbuf.Table) string {

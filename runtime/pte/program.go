@@ -2,8 +2,9 @@ package pte
 
 import "github.com/etrun-go/etrun/internal/flatbuf"
 
-// Parse reads and verifies a .pte program. The Program shares data's memory, which
-// must not change while it is in use. Errors are *[FormatError].
+// Parse reads and verifies a .pte program. The Program shares data's memory, which must not change while
+// it is in use. A method with a fault has an error of its own, if another method has none. Errors are
+// *[FormatError].
 func Parse(data []byte, limits Limits) (*Program, error) {
 	if err := checkIdentifier(data, FormatPTE); err != nil {
 		return nil, err
@@ -23,6 +24,9 @@ func Parse(data []byte, limits Limits) (*Program, error) {
 	if err := r.Err(); err != nil {
 		return nil, formatError(err)
 	}
+	if err := out.err(); err != nil {
+		return nil, err
+	}
 	out.Header, out.Size = header, int64(len(data))
 	return out, nil
 }
@@ -36,6 +40,7 @@ type programReader struct {
 	initial   []subsegments // mutable_data_segments
 	blobs     [][]byte      // backend_delegate_data
 	names     map[string]bool
+	methods   int // read so far
 	slab      []int
 }
 
@@ -53,6 +58,19 @@ func (p *programReader) program(t flatbuf.Table) *Program {
 	out.Named = p.named(t)
 	out.Methods = flatbuf.List(t, 1, "execution_plan", p.method)
 	return out
+}
+
+// err returns the error of the first method if all methods have one.
+func (p *Program) err() error {
+	for i := range p.Methods {
+		if p.Methods[i].Err == nil {
+			return nil
+		}
+	}
+	if len(p.Methods) == 0 {
+		return nil
+	}
+	return p.Methods[0].Err
 }
 
 // storage reads a table whose only field is bytes: Buffer, BackendDelegateInlineData.

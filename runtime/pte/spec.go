@@ -37,6 +37,7 @@ type Method struct {
 	Arenas    []Arena // arena k holds the tensors of memory_id k+1
 	InSpec    string  // encoded pytree of the inputs (ContainerMetadata), may be empty
 	OutSpec   string
+	Err       error // why the method cannot be loaded, a *[FormatError]; then it has only a name
 }
 
 // Arena is one planned buffer (non_const_buffer_sizes, without the reserved slot 0).
@@ -100,7 +101,7 @@ type Tensor struct {
 	Storage  Storage
 	Data     []byte // Constant, PlannedInit: exactly NBytes bytes, of any alignment
 	Arena    int    // Planned*: index of Method.Arenas
-	Offset   int64  // Planned*: offset in the arena
+	Offset   int64  // Planned*: offset in the arena. The end may be outside for the result of an et_view
 	Name     string // fully qualified name of a parameter or buffer, may be empty
 	Device   int8   // device_type of ExtraTensorInfo, 0 is the CPU
 }

@@ -90,7 +90,7 @@ func (m *methodReader) bind(t flatbuf.Table, out *Tensor, info extra) {
 		t.Failf(ErrFormat, 9, "extra_tensor_info.fully_qualified_name", "external tensor without a name")
 	}
 	if planned {
-		at := flatbuf.One(t, 6, "allocation_info", func(t flatbuf.Table) place { return m.place(t, out.NBytes()) })
+		at := flatbuf.One(t, 6, "allocation_info", func(t flatbuf.Table) place { return m.place(t, out) })
 		out.Arena, out.Offset = at.arena, at.offset
 	}
 	switch out.Storage {
@@ -107,8 +107,10 @@ type place struct {
 	offset int64
 }
 
-// place reads the AllocationDetails of n bytes and checks them against the arena.
-func (m *methodReader) place(t flatbuf.Table, n int64) place {
+// place reads the AllocationDetails of a tensor and checks them against the arena. The declared bound of a
+// view may be larger than what it is a view of, which bounds it.
+func (m *methodReader) place(t flatbuf.Table, out *Tensor) place {
+	n := out.NBytes()
 	id := t.Uint32(0, "memory_id", 0)
 	if id == 0 || uint64(id) > uint64(len(m.out.Arenas)) {
 		t.Failf(ErrFormat, 0, "memory_id", "memory id %d, want 1 to %d", id, len(m.out.Arenas))
@@ -116,10 +118,50 @@ func (m *methodReader) place(t flatbuf.Table, n int64) place {
 	}
 	low, high := t.Uint32(1, "memory_offset_low", 0), t.Uint32(2, "memory_offset_high", 0)
 	off, size := uint64(high)<<32|uint64(low), uint64(m.out.Arenas[id-1].Size)
-	if off > size || uint64(n) > size-off {
-		t.Failf(ErrFormat, 1, "memory_offset_low", "%d bytes at memory offset %d, planned buffer %d has %d", n, off, id, size)
+	if off <= size && uint64(n) > size-off && out.Storage == Planned {
+		m.outside = append(m.outside, outside{m.next, t, out})
+	} else if off > size || uint64(n) > size-off {
+		t.Failf(ErrFormat, 1, "memory_offset_low", notInside, n, off, id, size)
 	}
 	return place{int(id - 1), int64(off)}
+}
+
+// outside is a value whose place ends outside its arena, and the table of the place.
+type outside struct {
+	value  int
+	table  flatbuf.Table
+	tensor *Tensor
+}
+
+const notInside = "%d bytes at memory offset %d, planned buffer %d has %d"
+
+// checkPlaces refuses places outside arenas, except those of the results of et_view.
+func (m *methodReader) checkPlaces(t flatbuf.Table) {
+	if len(m.outside) == 0 || !t.OK() {
+		return
+	}
+	views := m.views()
+	for _, o := range m.outside {
+		if x := o.tensor; !views[o.value] {
+			o.table.Failf(ErrFormat, 1, "memory_offset_low", notInside, x.NBytes(), x.Offset, x.Arena+1, m.out.Arenas[x.Arena].Size)
+			t.Within("allocation_info", -1)
+			t.Within("values", o.value)
+			return
+		}
+	}
+}
+
+// views returns the results of et_view.
+func (m *methodReader) views() map[int]bool {
+	views := make(map[int]bool)
+	for c := range m.out.Chains {
+		for _, in := range m.out.Chains[c].Instructions {
+			if n := len(in.Args); in.Kind == KernelCall && n > 0 && m.out.Operators[in.Index].Name == "executorch_prim::et_view" {
+				views[in.Args[n-1]] = true
+			}
+		}
+	}
+	return views
 }
 
 // constant returns the bytes of a constant, in the constant segment or inline.
