@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -84,7 +85,8 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 
 // Execute runs the method on the inputs that were set. After the first run it allocates nothing,
 // except for the results of operators with unbounded output sizes. A canceled ctx ends the run
-// between instructions and inside devices; outputs are then undefined. Errors are *InstructionError
+// between instructions, inside the parallel loops of operators, and inside devices; outputs are then
+// undefined. Errors are *InstructionError
 // and *InputError.
 func (m *Method) Execute(ctx context.Context) error {
 	if err := m.beginAll(); err != nil {
@@ -148,7 +150,13 @@ func (m *Method) prepare() error {
 func (m *Method) run(ctx context.Context) (err error) {
 	pc, observed := 0, m.observed.wants.Any(ofInstructions)
 	defer func() {
-		if fault := recover(); fault != nil {
+		switch fault := recover(); fault {
+		case nil:
+		case cpu.Stopped{}:
+			if err = m.stopped(ctx, pc); observed {
+				m.tellInstruction(&m.steps[pc], err)
+			}
+		default:
 			m.poison = m.failed(pc, &PanicError{Value: fault, Stack: debug.Stack()})
 			if err = m.poison; observed {
 				m.tellInstruction(&m.steps[pc], err)
@@ -156,6 +164,7 @@ func (m *Method) run(ctx context.Context) (err error) {
 		}
 	}()
 	cancelled := ctx.Done()
+	m.ctx.StopWhen(cancelled)
 	for left := m.limit; pc < len(m.steps); left-- {
 		if cancelled != nil && ctx.Err() != nil {
 			return m.failed(pc, context.Cause(ctx))
@@ -175,6 +184,13 @@ func (m *Method) run(ctx context.Context) (err error) {
 		pc = next
 	}
 	return nil
+}
+
+// stopped ends an operator's loop that ctx has stopped. What the operator keeps may be incomplete.
+func (m *Method) stopped(ctx context.Context, pc int) error {
+	m.steps[pc].call.Reset()
+	m.ctx.Release()
+	return m.failed(pc, context.Cause(ctx))
 }
 
 // do executes one instruction and returns the index of the next.

@@ -51,6 +51,9 @@ func (k *Call) Args() Args { return k.args }
 // SetUnread says which outs have elements that nothing reads: bit i stands for argument i.
 func (k *Call) SetUnread(outs uint64) { k.unread = outs }
 
+// Reset drops what the operator has kept: after a panic it may be incomplete.
+func (k *Call) Reset() { k.state, k.replay = nil, nil }
+
 // Do executes the call. If the operator prepared a repetition and the argument shapes and buffers
 // are unchanged, only that is executed.
 func (k *Call) Do(c *Ctx) error {

@@ -27,6 +27,10 @@ type Ctx struct {
 	wanted  int
 }
 
+// StopWhen makes the loops of Parallel end with the panic [cpu.Stopped] once done is closed; nil means never.
+// The caller of operators recovers it, and resets the call ([Call.Reset]).
+func (c *Ctx) StopWhen(done <-chan struct{}) { c.run.StopWhen(done) }
+
 // NewCtx returns a context that uses the threads of pool; nil means one thread.
 func NewCtx(pool *cpu.Pool) *Ctx {
 	return &Ctx{pool: pool, State: new(any), Rand: rand.New(rand.NewPCG(0, 0))}

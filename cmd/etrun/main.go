@@ -54,6 +54,7 @@ type app struct {
 	jsonWritten bool
 	release     context.CancelFunc // of the time limit; nil for none
 	progress    *progress          // nil unless stderr is a terminal
+	abandon     func(cause error)  // ends the process
 }
 
 // run executes one command line and returns the exit code.
@@ -68,6 +69,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{in: stdin, out: out, notes: stderr, progress: p}
 	ctx, stop := interruptible()
 	defer stop()
+	a.abandon = func(cause error) {
+		os.Exit(a.fail(args, fmt.Errorf("%w; a run that could not be interrupted was abandoned", cause), stderr))
+	}
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -84,6 +88,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
+	return a.fail(args, err, stderr)
+}
+
+// fail reports an error and returns the exit code.
+func (a *app) fail(args []string, err error, stderr io.Writer) int {
 	e, text := exitOf(err), advice.Command(err.Error())
 	a.json = a.json || hasFlag(args, "--json", "--json=true")         // the error may precede the flag
 	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, errUnlike) { // the reader closed the pipe

@@ -61,6 +61,13 @@ func (a *app) prepare(c *cobra.Command) error {
 	}
 	ctx, release := session.Limit(c.Context(), c.Flags())
 	a.release = release
+	if a.abandon != nil {
+		stop := session.EndOverdue(ctx, a.abandon)
+		a.release = func() {
+			stop()
+			release()
+		}
+	}
 	c.SetContext(ctx)
 	return nil
 }

@@ -85,7 +85,28 @@ type Run struct {
 	chunk int
 	next  atomic.Int64
 	done  chan any // per helper: nil, or the panic that stopped it
+	stop  <-chan struct{}
 }
+
+// Stopped is the panic of [Pool.Do] in a loop whose Run was stopped.
+type Stopped struct{}
+
+// StopWhen makes loops end with the panic Stopped, after the ranges that run, once done is closed; nil means
+// never.
+func (r *Run) StopWhen(done <-chan struct{}) { r.stop = done }
+
+func (r *Run) stopped() bool {
+	select {
+	case <-r.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// stopRanges is the number of ranges of the least size, of 20 µs each, between two checks for a stop in a
+// loop on one thread.
+const stopRanges = 64
 
 // rangeTime is the time in picoseconds that one range of a parallel loop should take, about 20 µs, so that the cost of
 // waking a thread does not matter.
@@ -97,14 +118,14 @@ func Grain(units, cost int) int { return max(rangeTime/cost/max(units, 1), 1) }
 
 // Do calls body.Range over [0, n) in chunks of at least grain on the pool's threads, and returns
 // when all are done. A nil pool is one thread. Do does not allocate after the first use of r. It
-// re-panics a panic in body.
+// re-panics a panic in body. See [Run.StopWhen].
 func (p *Pool) Do(r *Run, n, grain int, body Body) {
 	if n <= 0 {
 		return
 	}
 	grain = max(grain, 1)
 	if p == nil || len(p.helpers) == 0 || n <= grain || p.closed.Load() {
-		body.Range(0, 0, n)
+		r.alone(n, grain, body)
 		return
 	}
 	p.once.Do(p.start)
@@ -120,6 +141,24 @@ func (p *Pool) Do(r *Run, n, grain int, body Body) {
 	r.body = nil
 	if fault != nil {
 		panic(fault)
+	}
+}
+
+// alone calls body.Range on the caller's thread.
+func (r *Run) alone(n, grain int, body Body) {
+	if r.stop == nil {
+		body.Range(0, 0, n)
+		return
+	}
+	step := n
+	if n/stopRanges > grain {
+		step = grain * stopRanges
+	}
+	for lo := 0; lo < n; lo += step {
+		if r.stopped() {
+			panic(Stopped{})
+		}
+		body.Range(0, lo, min(lo+step, n))
 	}
 }
 
@@ -210,6 +249,10 @@ func (r *Run) share(worker int) (fault any) {
 		lo := hi - r.chunk
 		if lo >= r.n {
 			return nil
+		}
+		if r.stop != nil && r.stopped() {
+			r.next.Store(int64(r.n))
+			return Stopped{}
 		}
 		r.body.Range(worker, lo, min(hi, r.n))
 	}

@@ -159,7 +159,7 @@ func (l *loop[C]) run(c *kernels.Ctx, cl *call, cost int) error {
 	l.grain, l.loaded = l.grainOf(cost), false
 	l.start(c, cl)
 	err := l.Repeat(c)
-	l.loaded = l.direct && l.kernel != nil && len(l.used) == 1
+	l.loaded = l.direct && l.kernel != nil && l.n <= l.grain
 	return err
 }
 

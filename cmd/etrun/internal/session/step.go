@@ -22,6 +22,8 @@ func (s *Step) Execute(ctx context.Context) error {
 			return err
 		}
 	}
+	executing.Add(1)
+	defer executing.Add(-1)
 	begun := time.Now()
 	err := s.Callee.Execute(ctx)
 	s.Took = append(s.Took, time.Since(begun))
