@@ -108,10 +108,13 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	if err == nil {
 		return img, nil
 	}
-	gone := img.holdings != nil && img.weights.gone
+	gone, failed := img.holdings != nil && img.weights.gone, img.native
 	img.Close()
-	if b.Engine == EngineNative || gone || xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing) {
+	switch {
+	case ctx.Err() != nil || gone, !failed && b.Engine == EngineNative, xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing):
 		return nil, err
+	case failed:
+		img.fail(err)
 	}
 	img.whyReference = err.Error()
 	img.noLibrary, _ = errors.AsType[*xnn.OpenError](err)

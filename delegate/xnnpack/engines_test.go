@@ -18,7 +18,12 @@ import (
 // compile compiles a payload for an engine.
 func compile(t testing.TB, data []byte, engine Engine) (delegate.Image, error) {
 	t.Helper()
-	return Backend{Engine: engine, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{Data: data})
+	img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{Data: data})
+	if err == nil && engine == EngineNative && !img.(*image).native {
+		img.Close()
+		return nil, unsupported("", "%s", img.(*image).whyReference)
+	}
+	return img, err
 }
 
 // arguments returns tensors for a graph's arguments. Inputs have random elements.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
@@ -23,13 +24,14 @@ type image struct {
 	cost         float64
 	threadCount  int // threads of the instances
 	limits       delegate.Limits
-	needs        needs          // at the declared sizes
-	native       bool           // else the reference engine runs it
-	inGo         bool           // the library does not pay off for the method's graphs, see survey
-	estimates    estimates      // used to choose the engine; zero if the choice did not need them
-	whyReference string         // why the native engine is not used; "" if it was not requested
-	noLibrary    *xnn.OpenError // set if the reason is a missing library
-	places       *places        // of values between nodes in the Go engine, at the declared sizes
+	needs        needs                  // at the declared sizes
+	native       bool                   // else the reference engine runs it
+	inGo         bool                   // the library does not pay off for the method's graphs, see survey
+	estimates    estimates              // used to choose the engine; zero if the choice did not need them
+	whyReference string                 // why the native engine is not used; "" if it was not requested
+	noLibrary    *xnn.OpenError         // set if the reason is a missing library
+	failure      atomic.Pointer[string] // of the library, after which the Go engine runs calls; nil for none
+	places       *places                // of values between nodes in the Go engine, at the declared sizes
 	packOnce     sync.Once
 	packed       []*floatFilter // filters of the Go engine, by node
 	memory       *filterMemory  // contains packed
@@ -96,27 +98,68 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	runtime.AddCleanup(m, (*holdings).release, m.holdings)
 	m.pinConstants()
 	m.weights.constants = m.releasable()
-	if b.WeightsCache == "" {
+	if b.WeightsCache == "" && m.weights.releasable() > keptBytes {
 		m.weights.release = m.release
 	}
-	err = m.useFile(ctx, b, func() (err error) {
-		if m.spare.workspace, err = workspaceIn(m.scratch, lib); err == nil {
-			m.small = m.smallShapes()
-			if m.spare.shapes = m.shapes; m.small != nil {
-				m.spare.shapes = m.small
-			}
-			m.spare.runtime, err = m.newRuntime(m.spare.shapes, 0, 0, m.spare.workspace)
-		}
-		return err
-	})
-	if err != nil || m.spare.runtime == 0 {
-		return err
+	if err = m.useFile(ctx, b, m.pack); err == nil && m.spare.runtime != 0 {
+		err = m.planSpare()
 	}
-	if err := m.planSpare(); err != nil {
-		return err
+	if err != nil && m.weights.gone && ctx.Err() == nil {
+		err = m.packAgain()
 	}
+	if err == nil && m.spare.runtime != 0 {
+		m.seal()
+	}
+	return err
+}
+
+// packAgain creates the first runtime once more after the library failed, in another workspace. All weights
+// must be packed already: filters are released.
+func (m *image) packAgain() (err error) {
 	m.seal()
-	return nil
+	shapes := m.spare.shapes
+	m.spare.release()
+	if m.spare.workspace, err = newWorkspace(m.lib); err != nil {
+		return err
+	}
+	m.spare.shapes = shapes
+	if m.spare.runtime, err = m.newRuntime(shapes, 0, 0, m.spare.workspace); err != nil {
+		return err
+	}
+	return m.planSpare()
+}
+
+// pack creates the first runtime, which packs the weights.
+func (m *image) pack() (err error) {
+	if m.spare.workspace, err = workspaceIn(m.scratch, m.lib); err != nil {
+		return err
+	}
+	m.small = m.smallShapes()
+	if m.spare.shapes = m.shapes; m.small != nil {
+		m.spare.shapes = m.small
+	}
+	if err := m.rehearse(); err != nil {
+		return err
+	}
+	m.spare.runtime, err = m.newRuntime(m.spare.shapes, 0, 0, m.spare.workspace)
+	return err
+}
+
+// rehearse creates and plans a runtime without packed weights, if filters are released while the first
+// runtime packs them: if the library fails after that, no other engine can run the graph.
+func (m *image) rehearse() (err error) {
+	w := m.weights
+	if w.release == nil {
+		return nil
+	}
+	w.rehearsal = tensor.AlignedBytes(tensor.Alignment)
+	defer func() { w.rehearsal = nil }()
+	if m.spare.runtime, err = m.newRuntime(m.spare.shapes, 0, 0, m.spare.workspace); err == nil {
+		err = m.planSpare()
+	}
+	m.spare.workspace.delete(m.spare.runtime)
+	m.spare.runtime, m.spare.planned = 0, false
+	return err
 }
 
 // planSpare plans the memory of the spare runtime. It skips this if that memory is large and is for
@@ -296,14 +339,14 @@ func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32, w 
 	status := w.create(func() xnn.Status {
 		return lib.CreateRuntime(b.sub, m.weights.cache.WeightsCache, w.handle, pool, flags|xnn.FlagNoFusion, &rt)
 	})
-	if m.weights.refused {
-		return 0, delegate.Errorf(ID, delegate.ErrDevice, "", "the library packs in another order than before; the filters were given back")
+	m.weights.end()
+	err := m.weights.fault()
+	if failed := status.Error("xnn_create_runtime_v4"); err == nil && failed != nil {
+		err = unsupported("", "%w", failed)
 	}
-	if m.weights.over {
-		return 0, delegate.Errorf(ID, delegate.ErrMemory, "", "packed weights of more than %d bytes, which the limit leaves", m.weights.limit)
-	}
-	if err := status.Error("xnn_create_runtime_v4"); err != nil {
-		return 0, unsupported("", "%w", err)
+	if err != nil {
+		w.delete(rt)
+		return 0, err
 	}
 	return rt, nil
 }
@@ -321,10 +364,33 @@ func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 }
 
 func (m *image) unit(in delegate.Instance) (delegate.Unit, error) {
-	if m.native {
-		return newNative(m, in)
+	if !m.native {
+		return newReference(m, in), nil
+	}
+	u, err := newNative(m, in)
+	if err == nil {
+		return u, nil
+	}
+	if !m.runsInGo(err) {
+		return nil, err
 	}
 	return newReference(m, in), nil
+}
+
+// runsInGo reports whether the Go engine can run calls after an error of the library, and stores the error
+// for Warnings. It cannot once filters are released.
+func (m *image) runsInGo(err error) bool {
+	if m.frozen {
+		return false
+	}
+	m.fail(err)
+	return true
+}
+
+// fail stores an error of the library for Warnings.
+func (m *image) fail(err error) {
+	text := err.Error()
+	m.failure.CompareAndSwap(nil, &text)
 }
 
 // Close frees the packed weights.
@@ -401,6 +467,10 @@ func (m *image) Warnings() (list []delegate.Warning) {
 	if m.noLibrary != nil {
 		list = append(list, delegate.Warning{Class: delegate.WarnEngine,
 			Text: ID + ": " + withoutLibrary(m.noLibrary)})
+	}
+	if why := m.failure.Load(); why != nil {
+		list = append(list, delegate.Warning{Class: delegate.WarnEngine,
+			Text: fmt.Sprintf("%s: libXNNPACK failed, the engine in Go runs instead, or fewer threads: %s", ID, *why)})
 	}
 	if why, unused := strings.CutPrefix(m.cacheNote, notKept); unused {
 		list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: ID + ": packed weights are not kept: " + why})

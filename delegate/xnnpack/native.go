@@ -34,6 +34,7 @@ type native struct {
 	// call.
 	other    *reference
 	useOther bool // other runs the shapes of the last call
+	lost     bool // the unit has no workspace in which the library could run
 }
 
 // instance is a runtime of the library, with its setup state for the last call of the unit.
@@ -122,12 +123,19 @@ func (u *native) begin(s *delegate.Scratch) (err error) {
 		return err
 	}
 	u.choose()
-	if spare.runtime == 0 || spare.workspace != u.workspace || u.now.threaded && !m.hasDynamicArgs() {
-		spare.release()
+	fits := spare.runtime != 0 && spare.workspace == u.workspace
+	if !fits || u.now.threaded && !m.hasDynamicArgs() {
 		if m.hasDynamicArgs() {
+			spare.release()
 			return nil
 		}
-		return u.create()
+		if err := u.create(); err == nil || !fits {
+			spare.release()
+			return err
+		} else {
+			m.fail(err)
+			u.useOneThread()
+		}
 	}
 	r := &u.plain[0]
 	r.take(spare.runtime, m.graph, spare.shapes)
@@ -136,7 +144,18 @@ func (u *native) begin(s *delegate.Scratch) (err error) {
 		return nil
 	}
 	r.planned = append(r.planned, spare.shapes...)
-	return u.checkShapes(r)
+	if u.checkShapes(r) == nil {
+		return nil
+	}
+	return u.create()
+}
+
+// useOneThread makes the unit run all calls on one thread.
+func (u *native) useOneThread() {
+	u.threads.release()
+	u.threads = nil
+	u.plain[1].threaded, u.timed[1].threaded = false, false
+	u.choose()
 }
 
 // choose selects the runtime for the sizes of the last call.
@@ -210,9 +229,12 @@ func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
 
 // follow sets the unit up for the arguments of a call.
 func (u *native) follow(args []*tensor.Value) error {
-	if u.workspace != nil && u.workspace.broken {
+	if u.workspace != nil && u.workspace.broken && !u.lost {
 		if err := u.renew(); err != nil {
-			return err
+			if u.bound = false; !u.image.runsInGo(err) {
+				return err
+			}
+			u.lost = true
 		}
 	}
 	if !u.bound || !sameArguments(u.args, args) {
@@ -222,11 +244,26 @@ func (u *native) follow(args []*tensor.Value) error {
 	}
 	if !u.useOther && !u.now.set {
 		if err := u.ready(); err != nil {
-			u.drop(u.now) // its operators may be in any state
-			u.bound = false
-			return err
+			return u.recover(err)
 		}
 	}
+	return nil
+}
+
+// recover sets the unit up with a new runtime after an error of the library. If that fails too, the Go engine
+// runs the call.
+func (u *native) recover(err error) error {
+	u.drop(u.now) // its operators may be in any state
+	again := !u.closed && (!u.workspace.broken || u.renew() == nil) && u.ready() == nil
+	if u.bound = again; again {
+		return nil
+	}
+	u.drop(u.now)
+	if u.closed || !u.image.runsInGo(err) {
+		return err
+	}
+	u.bound = true
+	u.useGo()
 	return nil
 }
 
@@ -334,6 +371,10 @@ func (u *native) setup(r *instance) error {
 func (u *native) chooseEngine() error {
 	u.useOther = false
 	m := u.image
+	if u.lost {
+		u.useGo()
+		return nil
+	}
 	if slices.Equal(u.shapes, m.shapes) || u.isPlanned() || m.graph.refuses(u.shapes) == "" &&
 		m.graph.miscomputed(m.lib.Soname, u.shapes, false) == "" && m.affords(u.shapes) {
 		return nil
@@ -341,11 +382,17 @@ func (u *native) chooseEngine() error {
 	if m.frozen {
 		return delegate.Errorf(ID, delegate.ErrArgument, "", "sizes beyond the declared ones, for which filters are packed in another form only")
 	}
+	u.useGo()
+	return nil
+}
+
+// useGo makes the Go engine run calls of the current shapes.
+func (u *native) useGo() {
 	u.useOther = true
 	if u.other == nil {
-		u.other = newReference(m, delegate.Instance{Pool: u.pool})
+		u.other = newReference(u.image, delegate.Instance{Pool: u.pool})
+		u.other.SetProfiling(u.profiling)
 	}
-	return nil
 }
 
 // isPlanned reports whether a runtime is planned for the current sizes.

@@ -21,7 +21,7 @@ func (u *native) SetProfiling(on bool) error {
 	u.profiling = on
 	u.choose()
 	if fit := u.bound && !u.useOther || slices.Equal(u.shapes, u.image.shapes); fit && u.now.runtime == 0 { // otherwise the next call does
-		if err := u.create(); err != nil {
+		if err := u.create(); err != nil && !u.image.runsInGo(err) { // else the next call tries again
 			u.now, u.profiling = old, !on
 			return err
 		}

@@ -10,14 +10,18 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// The memory of a filter is released as soon as the library has packed it, so that at most one
-// filter at a time is in memory twice. That requires that the filter is not read again: the library
+// The memory of filters is released once the library has packed them. If they are large, each is
+// released before the next is packed, so that at most one filter at a time is in memory twice. That requires that the filter is not read again: the library
 // packs for all runtimes of an image at once, the Go engine never runs what the native one does,
 // and no other node has the filter.
 const (
 	releaseBytes        = 16 << 10 // smaller filters are not released
 	maxReleaseConstants = 4096     // graphs with more constants are not searched for overlaps
 )
+
+// keptBytes is the size of filters that may be in memory twice while the library creates the first runtime: the
+// Go engine can run the graph if that fails. Tests set it.
+var keptBytes int64 = 64 << 20
 
 // releasable is a filter of which only the packed form is needed.
 type releasable struct {

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -34,6 +35,7 @@ type weights struct {
 	unscaled  []*value                   // constants whose scales were released
 	sealed    bool                       // the first runtime exists: if gone is set too, nothing can be packed any more
 	refused   bool                       // a request to pack failed because of that
+	rehearsal []byte                     // stands for packed weights while a runtime is created to see whether it can be
 	pin       runtime.Pinner
 	blocks    []*block
 	mapping   *cpu.Mapping // of the file that contains the entries
@@ -58,6 +60,9 @@ func (w *weights) begin() { w.next = 0 }
 // LookUp implements xnn.WeightsStore. If an entry is found, XNNPACK makes no further calls for it,
 // except Insert without data.
 func (w *weights) LookUp(key xnn.WeightsKey) xnn.Address {
+	if w.rehearsal != nil {
+		return xnn.AddressOf(w.rehearsal)
+	}
 	if w.next < len(w.entries) && w.entries[w.next].key == key {
 		w.next++
 		return w.entries[w.next-1].at
@@ -68,8 +73,7 @@ func (w *weights) LookUp(key xnn.WeightsKey) xnn.Address {
 // Reserve implements xnn.WeightsStore.
 func (w *weights) Reserve(size uint) xnn.Address {
 	if w.gone && w.sealed {
-		w.refused = true
-		return 0
+		return w.reserveAgain(size)
 	}
 	if size == 0 || size > math.MaxInt/4 || w.limit > 0 && w.bytes()+int64(size) > w.limit {
 		w.over = size > 0
@@ -79,6 +83,49 @@ func (w *weights) Reserve(size uint) xnn.Address {
 		w.allocate(int64(size))
 	}
 	return xnn.AddressOf(w.spare)
+}
+
+// reserveAgain returns memory for weights that are packed already. The library does not look up the
+// filters of transposed convolutions, but packs them for every runtime. Insert ignores what it packs from a
+// released filter.
+func (w *weights) reserveAgain(size uint) xnn.Address {
+	if w.next >= len(w.entries) || uint(len(w.entries[w.next].data)) != size {
+		w.refused = true
+		return 0
+	}
+	w.pin.Unpin()
+	w.spare = tensor.AlignedBytes(int(size))
+	w.pin.Pin(&w.spare[0])
+	return xnn.AddressOf(w.spare)
+}
+
+// again returns the entry of weights that were packed again from a released filter.
+func (w *weights) again(key xnn.WeightsKey, at xnn.Address) xnn.Address {
+	if w.next >= len(w.entries) || w.entries[w.next].key != key {
+		w.refused = true
+		return at // of a runtime that is not used
+	}
+	w.next++
+	return w.entries[w.next-1].at
+}
+
+// fault returns why packing failed, nil if it did not.
+func (w *weights) fault() error {
+	switch {
+	case w.over:
+		return delegate.Errorf(ID, delegate.ErrMemory, "", "packed weights of more than %d bytes, which the limit leaves", w.limit)
+	case w.refused:
+		return delegate.Errorf(ID, delegate.ErrDevice, "", "the library packs in another order than before; the filters were given back")
+	}
+	return nil
+}
+
+// end frees the memory of weights that were packed again, or for a rehearsal.
+func (w *weights) end() {
+	if w.gone && w.sealed || w.rehearsal != nil {
+		w.pin.Unpin()
+		w.spare = nil
+	}
 }
 
 // allocate reserves n bytes of a new slab, or of Go's heap if they are few.
@@ -100,8 +147,13 @@ const slabMargin = 8
 
 // Insert implements xnn.WeightsStore.
 func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Address {
-	if at == 0 && w.next > 0 {
+	switch {
+	case w.rehearsal != nil:
+		return xnn.AddressOf(w.rehearsal)
+	case at == 0 && w.next > 0:
 		return w.entries[w.next-1].at
+	case w.gone && w.sealed:
+		return w.again(key, at)
 	}
 	if w.next < len(w.entries) && w.entries[w.next].key == key && w.entries[w.next].agrees(w.spare[:size]) {
 		w.next++
@@ -116,6 +168,14 @@ func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Addr
 	w.next = len(w.entries)
 	w.releaseConstant(key.Kernel)
 	return b.at
+}
+
+// releasable returns the size of the constants that may be released.
+func (w *weights) releasable() (n int64) {
+	for _, c := range w.constants {
+		n += int64(len(c.value.Data))
+	}
+	return n
 }
 
 // releaseConstant releases the memory of a constant that was packed.

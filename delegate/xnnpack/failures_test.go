@@ -1,0 +1,152 @@
+package xnnpack
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// failing makes one call of one function of the library fail.
+type failing struct {
+	name  string // of the field of xnn.Functions
+	at    int    // the call that fails, from 0
+	after bool   // the call is made, but an error is reported
+	calls int
+}
+
+// inject replaces a function of the library, until the returned function is called.
+func (f *failing) inject(lib *xnn.Library) (restore func()) {
+	saved := lib.Functions
+	field := reflect.ValueOf(&lib.Functions).Elem().FieldByName(f.name)
+	original := reflect.ValueOf(saved).FieldByName(f.name)
+	field.Set(reflect.MakeFunc(field.Type(), func(args []reflect.Value) []reflect.Value {
+		f.calls++
+		if f.calls-1 != f.at {
+			return original.Call(args)
+		}
+		if f.after {
+			original.Call(args)
+		}
+		return []reflect.Value{reflect.ValueOf(xnn.Status(6))} // xnn_status_out_of_memory
+	}))
+	return func() { lib.Functions = saved }
+}
+
+// creationFunctions returns the functions that may fail before a graph runs.
+func creationFunctions() (names []string) {
+	t := reflect.TypeFor[xnn.Functions]()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch {
+		case f.Type.NumOut() != 1 || f.Type.Out(0) != reflect.TypeFor[xnn.Status]():
+		case strings.HasPrefix(f.Name, "Delete"), strings.HasPrefix(f.Name, "Release"), f.Name == "Initialize", f.Name == "InvokeRuntime", f.Name == "GetRuntimeProfilingInfo":
+		default:
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// TestCreationFails lets every call fail that creates, plans and sets up runtimes. The graph runs in the library or
+// in Go, with a warning, also if filters are released.
+func TestCreationFails(t *testing.T) {
+	lib := xnntest.Library(t)
+	pool := cpu.NewPool(2)
+	defer pool.Close()
+	floats := weighted{fp32, fp32, fp32, fp32}
+	graphs := map[string]*graph{"products": twoLayers(false), "transposed": newMaker(1).manyPixels("ConvTranspose2d", floats, 2, 2, 1)}
+	for name, g := range graphs {
+		want := newMaker(7).arguments(g)
+		u, _ := mustUnit(t, g, EngineReference, delegate.Instance{})
+		mustExecute(t, u, want)
+		for _, kept := range []int64{keptBytes, 0} {
+			for _, release := range []bool{false, true} {
+				for _, p := range []*cpu.Pool{nil, pool} {
+					c := creation{t: t, lib: lib, graph: g, want: want, pool: p, kept: kept, release: release,
+						name: fmt.Sprintf("%s, filters released %t, kept %d, threads %t", name, release, kept, p != nil)}
+					c.failEach()
+				}
+			}
+		}
+	}
+}
+
+// creation is a way to create a runtime.
+type creation struct {
+	t       *testing.T
+	name    string
+	lib     *xnn.Library
+	graph   *graph
+	want    []*tensor.Value
+	pool    *cpu.Pool
+	kept    int64
+	release bool
+}
+
+// failEach runs the graph once for each call of each function.
+func (c *creation) failEach() {
+	failed := 0
+	for _, name := range creationFunctions() {
+		for _, after := range []bool{false, true} {
+			for f := (failing{name: name, after: after}); ; f = (failing{name: name, after: after, at: f.at + 1}) {
+				inGo, warned, err := c.run(&f)
+				if f.calls <= f.at {
+					break
+				}
+				failed++
+				if err != nil {
+					c.t.Errorf("%s, call %d of %s, after it %t: %v", c.name, f.at, name, after, err)
+				}
+				if inGo && !warned {
+					c.t.Errorf("%s, call %d of %s: no warning", c.name, f.at, name)
+				}
+			}
+		}
+	}
+	if failed < 15 {
+		c.t.Errorf("%s: %d calls failed, want more", c.name, failed)
+	}
+}
+
+// run compiles and runs the graph with a call that fails. It reports whether that was in Go, or with fewer threads.
+func (c *creation) run(f *failing) (inGo, warned bool, err error) {
+	defer func(old int64) { keptBytes = old }(keptBytes)
+	keptBytes = c.kept
+	payload := &delegate.Payload{Data: encode(c.graph), Args: argSpecs(c.graph)}
+	if c.release {
+		payload.Release = func(data []byte) bool {
+			for i := range data {
+				data[i] = 0x7f
+			}
+			return true
+		}
+	}
+	restore := f.inject(c.lib)
+	defer restore()
+	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(), payload)
+	if err != nil {
+		return false, false, err
+	}
+	defer img.Close()
+	u, err := img.Unit(delegate.Instance{Pool: c.pool})
+	if err != nil {
+		return false, false, err
+	}
+	defer u.Close()
+	args := newMaker(7).arguments(c.graph)
+	if err := u.Execute(context.Background(), args); err != nil {
+		return false, false, err
+	}
+	n, ok := u.(*native)
+	inGo = !ok || n.useOther || c.pool != nil && n.threads == nil && parallel(n.image.cost, len(c.graph.Nodes))
+	s := sample{loose: 1e-5}
+	return inGo, len(img.(delegate.Warner).Warnings()) > 0, s.differ(args, c.want, c.graph)
+}

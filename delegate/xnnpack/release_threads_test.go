@@ -1,0 +1,129 @@
+package xnnpack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// packedSamples returns graphs of one node whose filter is released once it is packed, for every node type
+// and datatype row. They are large enough for several threads.
+func packedSamples() (list []sample) {
+	for i, types := range convolutionTypes {
+		for _, kind := range []string{"Conv2d", "ConvTranspose2d"} {
+			for _, side := range []int{1, 2, 3} {
+				for stride := 1; stride <= side; stride++ {
+					for groups := 1; groups <= 2; groups++ {
+						name := fmt.Sprintf("%s %v, %dx%d, stride %d, groups %d", kind, types, side, side, stride, groups)
+						g := newMaker(uint64(i)).manyPixels(kind, types, side, stride, groups)
+						list = append(list, sample{name: name, graph: g})
+					}
+				}
+			}
+		}
+	}
+	for i, types := range fullyConnectedTypes {
+		g := newMaker(uint64(i)).productSample(types, 150, 160, 256)
+		list = append(list, sample{name: "FullyConnected " + types.String(), graph: g})
+	}
+	return list
+}
+
+func (m *maker) manyPixels(kind string, types weighted, side, stride, groups int) *graph {
+	m.lo, m.hi = -1, 1
+	w := window{kernelH: side, kernelW: side, strideH: stride, strideW: stride, dilationH: 1, dilationW: 1,
+		groups: groups, groupIn: 128, groupOut: 136}
+	x := m.activations(types, 3, 1, 16, 15, groups*w.groupIn)
+	filter := m.constant(types.filter, 0, groups*w.groupOut, side, side, w.groupIn)
+	y := m.value(types.out, 1, 1, 1, groups*w.groupOut)
+	m.node(kind, []int{x, filter, m.constant(types.bias, 0, groups*w.groupOut)}, []int{y}, withWindow(w))
+	return m.fix(y)
+}
+
+// TestReleaseAllRows releases the filters of all datatype rows. Runtimes that are created later do not read them: for units with
+// threads, with profiling, and for further units.
+func TestReleaseAllRows(t *testing.T) {
+	xnntest.Library(t)
+	pool := cpu.NewPool(2)
+	defer pool.Close()
+	tried := 0
+	for _, s := range packedSamples() {
+		args := newMaker(7).arguments(s.graph)
+		img, err := compile(t, encode(s.graph), EngineNative)
+		if errors.Is(err, delegate.ErrUnsupported) {
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", s.name, err)
+			continue
+		}
+		tried++
+		want := mustRun(t, img, delegate.Instance{}, args, false)
+		img.Close()
+		released := compilePoisoned(t, s.graph, EngineNative)
+		for _, in := range []delegate.Instance{{Pool: pool}, {}, {Pool: pool}} {
+			for _, timed := range []bool{false, true} {
+				if got := mustRun(t, released, in, args, timed); !slices.Equal(got, want) {
+					t.Errorf("%s, threads %t, profiling %t: got %v, want %v", s.name, in.Pool != nil, timed, got[:4], want[:4])
+				}
+			}
+		}
+		released.Close()
+	}
+	if tried < 20 {
+		t.Errorf("got %d graphs for the library", tried)
+	}
+}
+
+// compilePoisoned compiles a graph and overwrites what it releases, which is at least one filter.
+func compilePoisoned(t *testing.T, g *graph, engine Engine) delegate.Image {
+	t.Helper()
+	got := 0
+	img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{
+		Data: encode(g), Args: argSpecs(g), Release: func(data []byte) bool {
+			got += len(data)
+			for i := range data {
+				data[i] = 0x7f
+			}
+			return true
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got == 0 {
+		t.Fatal("no filter was released")
+	}
+	return img
+}
+
+// argSpecs returns specs of a graph's arguments, which have fixed sizes.
+func argSpecs(g *graph) (args []*delegate.ArgSpec) {
+	for _, v := range g.Args {
+		x := &g.Values[v]
+		args = append(args, &delegate.ArgSpec{DType: x.Datatype.info().tensor, Sizes: x.Shape.dims()})
+	}
+	return args
+}
+
+// mustRun runs a new unit of an image once, and returns the first output.
+func mustRun(t *testing.T, img delegate.Image, in delegate.Instance, args []*tensor.Value, timed bool) []float64 {
+	t.Helper()
+	u, err := img.Unit(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	if err := u.(delegate.Profiler).SetProfiling(timed); err != nil {
+		t.Fatal(err)
+	}
+	clear(args[len(args)-1].Tensor.Data)
+	mustExecute(t, u, args)
+	return numbersOf(args[len(args)-1].Tensor)
+}
