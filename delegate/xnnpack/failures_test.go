@@ -62,13 +62,16 @@ func TestCreationFails(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
 	floats := weighted{fp32, fp32, fp32, fp32}
-	graphs := map[string]*graph{"products": twoLayers(false), "transposed": newMaker(1).manyPixels("ConvTranspose2d", floats, 2, 2, 1)}
+	graphs := map[string]*graph{"products": twoLayers(false), "transposed": newMaker(1).manyPixels("ConvTranspose2d", floats, 1, 1, 1)}
 	for name, g := range graphs {
 		want := newMaker(7).arguments(g)
 		u, _ := mustUnit(t, g, EngineReference, delegate.Instance{})
 		mustExecute(t, u, want)
 		for _, kept := range []int64{keptBytes, 0} {
 			for _, release := range []bool{false, true} {
+				if kept == 0 && !release {
+					continue // as if kept
+				}
 				for _, p := range []*cpu.Pool{nil, pool} {
 					c := creation{t: t, lib: lib, graph: g, want: want, pool: p, kept: kept, release: release,
 						name: fmt.Sprintf("%s, filters released %t, kept %d, threads %t", name, release, kept, p != nil)}
@@ -96,6 +99,9 @@ func (c *creation) failEach() {
 	failed := 0
 	for _, name := range creationFunctions() {
 		for _, after := range []bool{false, true} {
+			if after && strings.HasPrefix(name, "Define") {
+				continue
+			}
 			for f := (failing{name: name, after: after}); ; f = (failing{name: name, after: after, at: f.at + 1}) {
 				inGo, warned, err := c.run(&f)
 				if f.calls <= f.at {

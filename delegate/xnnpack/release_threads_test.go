@@ -18,14 +18,10 @@ import (
 func packedSamples() (list []sample) {
 	for i, types := range convolutionTypes {
 		for _, kind := range []string{"Conv2d", "ConvTranspose2d"} {
-			for _, side := range []int{1, 2, 3} {
-				for stride := 1; stride <= side; stride++ {
-					for groups := 1; groups <= 2; groups++ {
-						name := fmt.Sprintf("%s %v, %dx%d, stride %d, groups %d", kind, types, side, side, stride, groups)
-						g := newMaker(uint64(i)).manyPixels(kind, types, side, stride, groups)
-						list = append(list, sample{name: name, graph: g})
-					}
-				}
+			for _, shape := range []struct{ side, stride, groups int }{{1, 1, 1}, {1, 1, 2}, {2, 1, 1}, {2, 2, 1}, {2, 2, 2}} {
+				name := fmt.Sprintf("%s %v, %+v", kind, types, shape)
+				g := newMaker(uint64(i)).manyPixels(kind, types, shape.side, shape.stride, shape.groups)
+				list = append(list, sample{name: name, graph: g})
 			}
 		}
 	}
@@ -40,7 +36,7 @@ func (m *maker) manyPixels(kind string, types weighted, side, stride, groups int
 	m.lo, m.hi = -1, 1
 	w := window{kernelH: side, kernelW: side, strideH: stride, strideW: stride, dilationH: 1, dilationW: 1,
 		groups: groups, groupIn: 128, groupOut: 136}
-	x := m.activations(types, 3, 1, 16, 15, groups*w.groupIn)
+	x := m.activations(types, 3, 1, 15/side, 14/side, groups*w.groupIn)
 	filter := m.constant(types.filter, 0, groups*w.groupOut, side, side, w.groupIn)
 	y := m.value(types.out, 1, 1, 1, groups*w.groupOut)
 	m.node(kind, []int{x, filter, m.constant(types.bias, 0, groups*w.groupOut)}, []int{y}, withWindow(w))
@@ -68,7 +64,7 @@ func TestReleaseAllRows(t *testing.T) {
 		want := mustRun(t, img, delegate.Instance{}, args, false)
 		img.Close()
 		released := compilePoisoned(t, s.graph, EngineNative)
-		for _, in := range []delegate.Instance{{Pool: pool}, {}, {Pool: pool}} {
+		for _, in := range []delegate.Instance{{Pool: pool}, {}} {
 			for _, timed := range []bool{false, true} {
 				if got := mustRun(t, released, in, args, timed); !slices.Equal(got, want) {
 					t.Errorf("%s, threads %t, profiling %t: got %v, want %v", s.name, in.Pool != nil, timed, got[:4], want[:4])
