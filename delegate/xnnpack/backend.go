@@ -98,7 +98,7 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 		return nil, context.Cause(ctx)
 	}
 	img.cost = g.cost(img.shapes)
-	if b.Engine == EngineReference {
+	if b.Engine == EngineReference || img.region && g.hidesNaN() {
 		return img.openReference()
 	}
 	if done, err := b.choose(img); done || err != nil {

@@ -40,6 +40,7 @@ type image struct {
 	scratch      *delegate.Scratch
 	release      func([]byte) bool // see delegate.Payload.Release
 	region       bool              // the graph was lowered from operators
+	checked      bool              // arguments of calls are checked, see checksNumbers
 	frozen       bool              // filters were released: no other sizes, no further weights
 	calls        int               // the number of arguments of a call; observed values follow them
 	shown        bool              // units expose intermediate values
@@ -96,6 +97,7 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	}
 	m.native, m.holdings = true, &holdings{lib: lib, weights: newWeights(m.needs.weights, m.limits.Packed(m.needs.scratch))}
 	runtime.AddCleanup(m, (*holdings).release, m.holdings)
+	m.checked = m.checksNumbers()
 	m.pinConstants()
 	m.weights.constants = m.releasable()
 	if b.WeightsCache == "" && m.weights.releasable() > keptBytes {

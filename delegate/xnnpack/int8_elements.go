@@ -47,7 +47,7 @@ func (l *int8Elements) Range(_, lo, hi int) {
 	case lookUp:
 		simd.Lookup(l.out[lo:hi], l.in[lo:hi], l.table)
 	case quantizeAll:
-		l.q.Quantize(l.out[lo:hi], l.x[lo:hi], l.scale, true)
+		quantizeFixed(&l.q, l.out[lo:hi], l.x[lo:hi], l.scale)
 	case dequantizeAll:
 		l.q.Dequantize(l.y[lo:hi], l.in[lo:hi], l.scale)
 	case quantizeTokens:
@@ -87,7 +87,7 @@ func (e *reference) tableOf(n *node, in, out *simd.Quantized, f unaryFunc) *[256
 	}
 	in.Dequantize(x, table[:], e.graph.Values[n.In[0]].Quant.Scale)
 	f(n, y, x)
-	out.Quantize(table[:], y, e.graph.Values[n.Out[0]].Quant.Scale, true)
+	quantizeFixed(out, table[:], y, e.graph.Values[n.Out[0]].Quant.Scale)
 	return table
 }
 

@@ -216,10 +216,17 @@ func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
 	if u.useOther {
 		return u.other.Execute(ctx, args)
 	}
+	check, inputs := u.image.checked, u.image.graph.Inputs
+	if check && !u.areFinite(0, inputs) {
+		return u.repeat(ctx, args)
+	}
 	if u.now.runtime != 0 {
 		if status := u.lib.InvokeRuntime(u.now.runtime); status != xnn.Success {
 			return deviceError(status.Error("xnn_invoke_runtime"))
 		}
+	}
+	if check && !u.areFinite(inputs, len(u.args)) {
+		return u.repeat(ctx, args)
 	}
 	if u.finish {
 		finish(u.args)

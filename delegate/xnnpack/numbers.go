@@ -64,7 +64,20 @@ func (e *reference) encode(v int, src []float32) {
 		encodeBF16(tensor.View[uint16](b), src)
 	case qint8, quint8:
 		q, _ := x.bytesAs()
-		q.Quantize(b, src, x.Quant.Scale, true)
+		quantizeFixed(&q, b, src, x.Quant.Scale)
+	}
+}
+
+// quantizeFixed quantizes numbers with a scale of the file. NaN becomes the element 0, as in the operators.
+func quantizeFixed(q *simd.Quantized, dst []uint8, src []float32, scale float32) {
+	q.Quantize(dst, src, scale, true)
+	if sum := simd.Sum(src); sum == sum {
+		return
+	}
+	for i, x := range src {
+		if x != x {
+			dst[i] = 0
+		}
 	}
 }
 
@@ -131,6 +144,9 @@ func (e *reference) quantizeDynamic(v int, x []float32, half bool) {
 func dynamicToken(x []float32) token {
 	lo, hi := min(0, simd.Min(x)), max(0, simd.Max(x))
 	const qmin, qmax = -128, 127
+	if hi-lo-(hi-lo) != 0 { // no scale represents NaN or infinities: all elements become NaN
+		return token{scale: float32(math.NaN())}
+	}
 	scale := float32(1)
 	if lo != hi {
 		scale = (qmax - qmin) / (hi - lo)

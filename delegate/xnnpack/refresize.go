@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // resizePlanesNode is a node type of the Go engine only: a resize whose output is transposed to
@@ -47,8 +48,9 @@ type resizeLines struct {
 
 // resizedLines are two input lines, interpolated to the width of the output, and their indices.
 type resizedLines struct {
-	data [2][]float32
-	line [2]int
+	data    [2][]float32
+	line    [2]int
+	special [2]bool // they have NaN or infinities
 }
 
 // samplePoint is the position of an output pixel among input pixels: between lo and hi, at fraction
@@ -98,18 +100,26 @@ func (r *resizeLines) Range(worker, lo, hi int) {
 		image := line / r.out.dim[1] * r.in.dim[1]
 		if w.line[1] == image+s.lo { // the next input line
 			w.data[0], w.data[1] = w.data[1], w.data[0]
-			w.line = [2]int{w.line[1], -1}
+			w.line, w.special = [2]int{w.line[1], -1}, [2]bool{w.special[1], false}
 		}
 		from, to := r.resized(w, 0, image+s.lo), []float32(nil)
-		if s.weight != 0 {
+		special := w.special[0]
+		if s.weight != 0 || special || s.hi != s.lo && !isFinite(fp32, tensor.BytesOf(r.line(image+s.hi))) {
 			to = r.resized(w, 1, image+s.hi)
+			special = special || w.special[1]
 		}
-		r.write(line, from, to, s.weight)
+		r.write(line, from, to, s.weight, special)
 	}
 }
 
+// line returns a line of the input.
+func (r *resizeLines) line(i int) []float32 {
+	n := r.in.dim[2] * r.in.dim[3]
+	return r.x[i*n:][:n]
+}
+
 // write writes a line of the output between two resized lines, or the first if there is no other.
-func (r *resizeLines) write(line int, from, to []float32, weight float32) {
+func (r *resizeLines) write(line int, from, to []float32, weight float32, special bool) {
 	n, parts, step := len(from), 1, 0
 	at := line * n
 	if r.planes {
@@ -118,22 +128,50 @@ func (r *resizeLines) write(line int, from, to []float32, weight float32) {
 	}
 	for k := range parts {
 		y, a := r.y[at+k*step:][:n], from[k*n:][:n]
-		if to == nil {
+		switch {
+		case to == nil:
 			copy(y, a)
-			continue
+		case special:
+			for i, b := range to[k*n:][:n] {
+				y[i] = weigh(a[i], b, weight)
+			}
+		default:
+			simd.Lerp(y, a, to[k*n:][:n], weight)
 		}
-		simd.Lerp(y, a, to[k*n:][:n], weight)
 	}
 }
+
+// weigh interpolates as the operator does. NaN and infinities also have an effect where their weight is 0, and the
+// difference of two numbers, which is faster to use, has none of them.
+func weigh(a, b, weight float32) float32 { return float32(a*(1-weight)) + float32(b*weight) }
 
 // resized returns an input line, interpolated to the output width, in buffer k of a worker.
 func (r *resizeLines) resized(w *resizedLines, k, line int) []float32 {
 	to := w.data[k][:r.out.dim[2]*r.in.dim[3]]
 	if w.line[k] != line {
-		w.line[k] = line
-		r.interpolate(to, r.x[line*r.in.dim[2]*r.in.dim[3]:])
+		from := r.line(line)
+		w.line[k], w.special[k] = line, !isFinite(fp32, tensor.BytesOf(from))
+		if w.special[k] {
+			r.interpolateSpecial(to, from)
+		} else {
+			r.interpolate(to, from)
+		}
 	}
 	return to
+}
+
+// interpolateSpecial does what interpolate does, as the operator does.
+func (r *resizeLines) interpolateSpecial(y, from []float32) {
+	c := r.in.dim[3]
+	pixel, step := c, 1
+	if r.planes {
+		pixel, step = 1, len(r.columns)
+	}
+	for i, s := range r.columns {
+		for k := range c {
+			y[i*pixel+k*step] = weigh(from[s.lo*c+k], from[s.hi*c+k], s.weight)
+		}
+	}
 }
 
 // interpolate computes a line of the width of the output from one of the input.
@@ -160,6 +198,9 @@ func (r *resizeLines) interpolate(y, from []float32) {
 // sample returns the position of output pixel o among the input pixels, along a dimension of in input
 // pixels and m output pixels.
 func (n *node) sample(o, in, m int) samplePoint {
+	if in == m {
+		return samplePoint{o, o, 0}
+	}
 	scale := float32(in) / float32(m)
 	if n.Flags&flagAlignCorners != 0 && m != 1 {
 		scale = float32(in-1) / float32(m-1)

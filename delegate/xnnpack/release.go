@@ -31,7 +31,7 @@ type releasable struct {
 
 // releasable returns the filters of the image that may be released, by address.
 func (m *image) releasable() map[xnn.Address]releasable {
-	if !m.region && (len(m.args) == 0 || !areStatic(m.args) && !m.graph.staysNative()) {
+	if m.checked || !m.region && (len(m.args) == 0 || !areStatic(m.args) && !m.graph.staysNative()) {
 		return nil
 	}
 	return m.graph.ownFilters()

@@ -1,0 +1,119 @@
+package xnnpack
+
+import (
+	"context"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// The library turns NaN into numbers: in minima, maxima, bounds, pools and conversions, and into infinities in
+// products. It computes roots of infinity wrongly. A region that was lowered from operators must not
+// differ from them in that, so it runs in the library only as long as its numbers are finite: its
+// inputs are checked before a call and its outputs after it, and the Go engine repeats calls that are
+// not. A region whose nodes make NaN of finite numbers, and hide it from the outputs, always runs in Go.
+
+// checksNumbers reports whether calls of the image are checked.
+func (m *image) checksNumbers() bool {
+	if !m.region {
+		return false
+	}
+	for _, v := range m.graph.Args[:m.graph.Inputs] {
+		if m.graph.Values[v].Datatype.isFloat() {
+			return true
+		}
+	}
+	return false
+}
+
+// areFinite reports whether arguments [from, to) have only finite numbers. It may deny it for sums beyond the
+// range of float32.
+func (u *native) areFinite(from, to int) bool {
+	for _, a := range u.args[from:to] {
+		if !isFinite(a.value.Datatype, a.data) {
+			return false
+		}
+	}
+	return true
+}
+
+func isFinite(d datatype, data []byte) bool {
+	switch d {
+	case fp32:
+		s := simd.Sum(tensor.View[float32](data))
+		return s-s == 0
+	case fp16:
+		const exponent = 0x7c00
+		for _, h := range tensor.View[uint16](data) {
+			if h&exponent == exponent {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// repeat runs a call of a region in Go.
+func (u *native) repeat(ctx context.Context, args []*tensor.Value) error {
+	if u.other == nil {
+		u.other = newReference(u.image, delegate.Instance{Pool: u.pool})
+	}
+	return u.other.Execute(ctx, args)
+}
+
+// mayHide is what a value of a region may contain although its inputs are finite.
+type mayHide uint8
+
+const (
+	finite   mayHide = iota
+	mayBeNaN         // from the operands of a function outside of its domain
+	mayBeInf         // an infinity instead of NaN, from a product
+)
+
+// hidesNaN reports whether the library may compute finite outputs from finite inputs although the operators
+// compute NaN: a function of an operand outside of its domain precedes a node that turns NaN into numbers.
+func (g *graph) hidesNaN() bool {
+	state := make([]mayHide, len(g.Values))
+	for i := range g.Nodes {
+		n, most := &g.Nodes[i], finite
+		for _, v := range n.In {
+			if v != none {
+				most = max(most, state[v])
+			}
+		}
+		if most >= mayBeNaN && n.turnsNaN() || most == mayBeInf && n.Type.elements != nil {
+			return true
+		}
+		switch {
+		case n.multiplies() && most > finite:
+			most = mayBeInf
+		case g.hasDomain(n):
+			most = max(most, mayBeNaN)
+		}
+		for _, v := range n.Out {
+			state[v] = most
+		}
+	}
+	return false
+}
+
+// turnsNaN reports whether the library computes numbers from NaN in such nodes.
+func (n *node) turnsNaN() bool {
+	switch n.Type.name {
+	case "Minimum", "Maximum", "Clamp", "MaxPooling2d", "AvgPooling2d", "Convert":
+		return true
+	}
+	return n.Type.bounded && (n.Min > -inf || n.Max < inf)
+}
+
+// hasDomain reports whether the node computes NaN or infinities from some finite numbers.
+func (g *graph) hasDomain(n *node) bool {
+	switch n.Type.name {
+	case "SquareRoot", "ReciprocalSquareRoot", "Log":
+		return true
+	case "Div":
+		return !g.Values[n.In[1]].isConst()
+	}
+	return false
+}
