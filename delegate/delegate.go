@@ -284,7 +284,7 @@ type Needs struct {
 type Info struct {
 	Needs
 	Backend     string      // ID of the backend, filled in by the runtime
-	Engine      string      // "native", "reference", an NPU's name, …
+	Engine      string      // "native", "go", an NPU's name, …
 	Nodes       []Node      // operations in order, if the payload has any
 	WeightBytes int64       // constants that the payload contains or names
 	Repairs     []string    // repaired exporter faults, with their locations

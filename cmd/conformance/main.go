@@ -22,7 +22,7 @@ import (
 func main() {
 	corpus := flag.String("corpus", "", "folder of the corpus")
 	filter := flag.String("filter", "", "regular expression of cases to run")
-	engine := flag.String("xnnpack", "auto", "XNNPACK engine: auto, native or reference")
+	engine := flag.String("xnnpack", "auto", "XNNPACK engine: auto, native or go")
 	lower := flag.String("lower", string(etrun.LowerAuto), "lowering at load: auto, rewrite or off")
 	limit := flag.Duration("timeout", time.Minute, "time limit per case")
 	jobs := flag.Int("j", runtime.GOMAXPROCS(0), "number of parallel cases")

@@ -44,7 +44,7 @@ func newBench(a *app) *cobra.Command {
 		Short: "Measure load, latency and memory; compare two programs",
 		Long:  benchHelp,
 		Example: "  etrun bench model.pte\n  etrun bench old.pte new.pte --duration 10s\n" +
-			"  etrun bench model.pte --vs \"--xnnpack reference\"\n  etrun bench model.pte --threads 1,2 --json\n" +
+			"  etrun bench model.pte --vs \"--xnnpack go\"\n  etrun bench model.pte --threads 1,2 --json\n" +
 			"  etrun bench model.pte --format benchstat > before.txt",
 		Args:              oneOrTwo,
 		ValidArgsFunction: completePrograms,
@@ -55,7 +55,7 @@ func newBench(a *app) *cobra.Command {
 	flags.DurationVar(&b.plan.Duration, "duration", 3*time.Second, "measure the steady state for `TIME` in total")
 	flags.Float64Var(&b.plan.Rate, "rate", 0, "start `RUNS` per second (default: back to back)")
 	flags.IntSliceVar(&b.threads, "threads", nil, "thread counts to measure, a `LIST` such as 1,2 (default: the available processors)")
-	flags.StringVar(&b.vs, "vs", "", "also measure the last program with `FLAGS`, such as \"--xnnpack reference\"")
+	flags.StringVar(&b.vs, "vs", "", "also measure the last program with `FLAGS`, such as \"--xnnpack go\"")
 	flags.StringVar(&b.format, "format", "table", "output `FORMAT`: table, json or benchstat")
 	flags.BoolVar(&b.language.text, "text", false, "measure a language model: prefill and decode by the length of the prompt")
 	flags.IntSliceVar(&b.language.lengths, "lengths", nil, "with --text: prompts of these lengths, a `LIST` such as 16,256")

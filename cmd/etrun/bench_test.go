@@ -78,7 +78,7 @@ func TestBenchReport(t *testing.T) {
 
 // Two engines of one program are two alternating arms; the Go engine takes longer.
 func TestBenchCompares(t *testing.T) {
-	r := benched(t, digits(t, "portable.pte"), digits(t, "xnnpack.pte"), "--vs", "--xnnpack reference", "--threads", "1,2", "--duration", "200ms")
+	r := benched(t, digits(t, "portable.pte"), digits(t, "xnnpack.pte"), "--vs", "--xnnpack go", "--threads", "1,2", "--duration", "200ms")
 	if len(r.Arms) != 4 || len(r.Comparisons) != 2 {
 		t.Fatalf("%d arms, %d comparisons, want 4 and 2", len(r.Arms), len(r.Comparisons))
 	}
@@ -87,7 +87,7 @@ func TestBenchCompares(t *testing.T) {
 			t.Errorf("comparison %d: %+v", i, c)
 		}
 	}
-	if b := r.Arms[1]; b.Name != "B" || b.Engines[0] != "XnnpackBackend reference" || b.Flags != "--xnnpack reference" {
+	if b := r.Arms[1]; b.Name != "B" || b.Engines[0] != "XnnpackBackend go" || b.Flags != "--xnnpack go" {
 		t.Errorf("arm B: %+v", b)
 	}
 }

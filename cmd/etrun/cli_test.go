@@ -179,7 +179,7 @@ func TestUsage(t *testing.T) {
 		{name: "no command of a group", args: "npu foo", code: 2,
 			stderr: []string{`no command "foo", want one of calibrate, cycles, disasm, trace`}},
 		{name: "no shell", args: "completion xsh", code: 2, stderr: []string{`did you mean "etrun completion zsh"?`}},
-		{name: "engines to complete", args: "__complete HERE/add.pte --xnnpack =", stdout: []string{"auto", "native", "reference"}},
+		{name: "engines to complete", args: "__complete HERE/add.pte --xnnpack =", stdout: []string{"auto", "native", "go"}},
 		{name: "devices to complete", args: "__complete run --device =", stdout: []string{"auto", "npu"}},
 		{name: "methods of a plan to complete", args: "__complete plan PTE/two_methods.pte --method =", stdout: []string{"push", "read"}},
 		{name: "two parts of names", args: "ops a b", code: 2, stderr: []string{"2 arguments"}},

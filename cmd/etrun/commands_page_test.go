@@ -33,7 +33,7 @@ var pageExamples = map[string][]string{
 	"inspect":       {"inspect testdata/pte/two_conds.pte", "inspect testdata/digits/portable.pte --json"},
 	"diff":          {"diff testdata/pte/dynamic_pair.pte testdata/pte/dynamic_pair_xnnpack.pte"},
 	"repair":        {"repair testdata/pte/two_conds.pte fixed.pte"},
-	"plan":          {"plan testdata/pte/two_conds.pte", "plan testdata/digits/xnnpack.pte --xnnpack reference"},
+	"plan":          {"plan testdata/pte/two_conds.pte", "plan testdata/digits/xnnpack.pte --xnnpack go"},
 	"report":        {"report testdata/digits/portable.pte --output page.html"},
 	"npu disasm":    {"npu disasm testdata/ethosu/programs/digits.pte --summary", "npu disasm testdata/ethosu/programs/digits.pte"},
 	"npu cycles":    {"npu cycles testdata/ethosu/programs/digits.pte --clock 500"},

@@ -30,6 +30,8 @@ type compareCommand struct {
 	vs, against string
 	layer       bool
 	tolerance   kernels.Tolerance
+	special     bool // an output differs only in NaN or infinities
+	native      bool // libXNNPACK runs a part of a program
 }
 
 const compareHelp = `Run the same calls on two programs, or on one with two sets of flags (--vs), and
@@ -53,7 +55,7 @@ func newCompare(a *app) *cobra.Command {
 		Use:   "compare A.pte [B.pte]",
 		Short: "Compare the outputs of two programs, engines or plans",
 		Long:  compareHelp,
-		Example: "  etrun compare portable.pte xnnpack.pte\n  etrun compare model.pte --vs \"--xnnpack reference\"\n" +
+		Example: "  etrun compare portable.pte xnnpack.pte\n  etrun compare model.pte --vs \"--xnnpack go\"\n" +
 			"  etrun compare model.pte --vs \"--plan naive\" --atol 0 --rtol 0\n  etrun compare model.pte -i x.npy --against eager.npz\n" +
 			"  etrun compare good.pte bad.pte --layer",
 		Args:              oneOrTwo,
@@ -61,7 +63,7 @@ func newCompare(a *app) *cobra.Command {
 		RunE:              func(c *cobra.Command, args []string) error { return p.run(c.Context(), args) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&p.vs, "vs", "", "also run the last program with `FLAGS`, such as \"--xnnpack reference\"")
+	flags.StringVar(&p.vs, "vs", "", "also run the last program with `FLAGS`, such as \"--xnnpack go\"")
 	flags.StringVar(&p.against, "against", "",
 		"compare with the arrays in `FILE`.npz, or in .npy files of a folder: out0, out1, …, for further calls call1_out0, …")
 	flags.BoolVar(&p.layer, "layer", false, "find the first instruction, or node inside a delegate, beyond the tolerance")
@@ -138,6 +140,7 @@ func (p *compareCommand) run(ctx context.Context, paths []string) error {
 		return err
 	}
 	r.Interrupted = err != nil
+	p.native = p.native || runsNatively(a.Session)
 	return errors.Join(err, p.report(r))
 }
 
@@ -233,6 +236,7 @@ func (p *compareCommand) withProgram(ctx context.Context, r *compareReport, a *s
 	if err != nil && !cancelled(err) {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	p.native = runsNatively(b.Session)
 	if !p.layer {
 		return err
 	}
@@ -275,6 +279,7 @@ func (p *compareCommand) add(r *compareReport, k int, st *session.Step, wants []
 		v := comparedValue{k, st.Name(), i, kind, diff.Measure(got, wants[i], p.tolerance)}
 		if v.Differs != "" {
 			r.Differ++
+			p.special = p.special || diff.OnlySpecial(got, wants[i], p.tolerance)
 		}
 		r.Outputs = append(r.Outputs, v)
 	}
@@ -282,6 +287,9 @@ func (p *compareCommand) add(r *compareReport, k int, st *session.Step, wants []
 }
 
 func (p *compareCommand) report(r *compareReport) error {
+	if p.special && p.native {
+		p.Say(specialNote)
+	}
 	if p.json {
 		if err := p.writeJSON(r); err != nil {
 			return err

@@ -22,7 +22,7 @@ func TestCompareLayers(t *testing.T) {
 		{name: "the same", args: d("compare D/portable.pte D/portable.pte --layer"), stdout: []string{"layer: 18 of 18 values compared, 18 equal, all within the tolerance\n"}},
 		{name: "plans", args: d("compare D/portable.pte --vs --plan=naive --layer --atol 0 --rtol 0"), stdout: []string{"layer: 18 of 18 values compared, 18 equal"}},
 		{name: "lowered", args: d("compare D/portable.pte --vs --lower=rewrite --layer --atol 1e-4"), stdout: []string{"values compared", "first not equal: forward, chain 0, instruction 0 (aten::convolution.out), output 0 float32 1x16x8x8\n"}},
-		{name: "engines", args: d("compare D/xnnpack.pte --vs --xnnpack=reference --layer --atol 1e-4"), stdout: []string{"layer: 11 of 11 values compared"}},
+		{name: "engines", args: d("compare D/xnnpack.pte --vs --xnnpack=go --layer --atol 1e-4"), stdout: []string{"layer: 11 of 11 values compared"}},
 		{name: "loops", args: "compare PTE/map_loop.pte --vs --plan=naive --layer", stdout: []string{"all within the tolerance"}},
 		{name: "branches", args: "compare PTE/two_conds.pte --vs --plan=naive --layer -i zeros -i ones -i rand", stdout: []string{"all within the tolerance"}},
 		{name: "an NPU", args: "compare PTE/../ethosu/programs/digits.pte --vs --plan=naive --layer", stdout: []string{"layer: 8 of 8 values compared, 8 equal"}},

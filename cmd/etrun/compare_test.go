@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -22,7 +23,7 @@ func TestCompare(t *testing.T) {
 	d := func(args string) string { return strings.ReplaceAll(args, "D/", digits+"/") }
 	play(t, []script{
 		{name: "two programs", args: d("compare D/portable.pte D/xnnpack.pte"), stdout: []string{"forward, call 0, output 0 float32 1x10: ok; max abs", "cosine 1.0000"}},
-		{name: "two engines", args: d("compare D/xnnpack.pte --vs --xnnpack=reference --atol 1"), stdout: []string{"output 0 float32 1x10: "}},
+		{name: "two engines", args: d("compare D/xnnpack.pte --vs --xnnpack=go --atol 1"), stdout: []string{"output 0 float32 1x10: "}},
 		{name: "two plans", args: d("compare D/portable.pte --vs --plan=naive --atol 0 --rtol 0"), stdout: []string{"output 0 float32 1x10: equal\n"}},
 		{name: "one input", args: d("compare D/portable.pte D/xnnpack.pte --input zeros"), stdout: []string{": ok; "}},
 		{name: "every value of every call", args: "compare HERE/symint.pte --vs --plan=naive --input ones --input int:2 --next --input ones --input int:3",
@@ -37,6 +38,25 @@ func TestCompare(t *testing.T) {
 		{name: "no archive", args: "compare HERE/add.pte --against gone.npz", code: 2, stderr: []string{"gone.npz"}},
 		{name: "an archive of something else", args: "compare HERE/add.pte --against grids.npz", code: 6, stderr: []string{`no array "out0"`}},
 	})
+}
+
+// TestCompareNaN compares the engines on an image with NaN: the library turns them into numbers, which compare says.
+func TestCompareNaN(t *testing.T) {
+	xnntest.Library(t)
+	pixels := make([]float32, 64)
+	for i := range pixels {
+		pixels[i] = float32(math.NaN())
+	}
+	file := filepath.Join(t.TempDir(), "nan.bin")
+	if err := os.WriteFile(file, tensor.BytesOf(pixels), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, lower := range []string{"off", "auto"} {
+		script{args: "compare " + digits(t, "xnnpack.pte") + " --xnnpack native --vs --xnnpack=go --lower " + lower + " --input " + file, code: 6,
+			stderr: []string{"differs only in NaN", "--xnnpack go"}}.run(t)
+		script{args: "compare " + digits(t, "portable.pte") + " --xnnpack native --vs --lower=off --min-profit -1s --lower " + lower + " --input " + file,
+			stdout: []string{"equal"}}.run(t)
+	}
 }
 
 // Outputs are equal to their own archive, and not to a different one.

@@ -22,14 +22,14 @@ func TestCures(t *testing.T) {
 	if !xnn.DynamicLoading {
 		noLibrary, wrongPlace = staticBuild, staticBuild
 	}
-	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "reference"}); !strings.Contains(got, noLibrary) {
+	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "go"}); !strings.Contains(got, noLibrary) {
 		t.Errorf("no library: %q", got)
 	}
 	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "native"}); got != "" {
 		t.Errorf("a library: %q", got)
 	}
 	t.Setenv(xnn.EnvPath, "/nowhere")
-	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "reference"}); !strings.Contains(got, wrongPlace) {
+	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "go"}); !strings.Contains(got, wrongPlace) {
 		t.Errorf("a wrong place: %q", got)
 	}
 	for _, d := range ethosu.Drivers() {

@@ -14,7 +14,7 @@ func TestPlan(t *testing.T) {
 			"[0]     input               bool scalar  1      -1–0   32    16", "12–13"}},
 		{name: "state", args: "plan PTE/two_methods.pte --method push",
 			stdout: []string{"[0]     state               float32 4       16     -1–3   –     –    m.st"}},
-		{name: "moments and scratch", args: "plan PTE/../digits/xnnpack.pte --xnnpack reference", stdout: []string{
+		{name: "moments and scratch", args: "plan PTE/../digits/xnnpack.pte --xnnpack go", stdout: []string{
 			"[2]     input               float32 1x1x8x8  256    -1–0.0   0        0",
 			"[3]     activation, output  float32 1x10     40     0.8–1    256      0",
 			"–       scratch                              320    0.0–0.1  1:9216   9216   delegate 0"}},
@@ -32,8 +32,8 @@ func TestPlanReport(t *testing.T) {
 		{"PTE/conv_portable.pte --lower rewrite", false},
 		{"PTE/conv_portable.pte --min-profit=-1ns --xnnpack reference", true},
 		{"PTE/two_methods.pte --method push", false},
-		{"PTE/../digits/xnnpack.pte --xnnpack reference", true},
-		{"PTE/dynamic_pair_xnnpack.pte --xnnpack reference", true},
+		{"PTE/../digits/xnnpack.pte --xnnpack go", true},
+		{"PTE/dynamic_pair_xnnpack.pte --xnnpack go", true},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			var out, notes bytes.Buffer

@@ -38,7 +38,7 @@ func TestProfileReport(t *testing.T) {
 	}{{"portable.pte", 13, false}, {"xnnpack.pte", 2, true}} {
 		t.Run(c.program, func(t *testing.T) {
 			var out, notes bytes.Buffer
-			args := []string{"profile", digits(t, c.program), "--json", "--repeat", "5", "--xnnpack", "reference", "--lower", "off"}
+			args := []string{"profile", digits(t, c.program), "--json", "--repeat", "5", "--xnnpack", "go", "--lower", "off"}
 			if code := run(args, strings.NewReader(""), &out, &notes); code != 0 {
 				t.Fatalf("exit code %d: %s", code, notes.String())
 			}

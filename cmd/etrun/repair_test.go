@@ -96,7 +96,7 @@ func checkRepaired(t *testing.T, name, fixed string) {
 	if c := checked(t, fixed); c.Exit != 0 || len(c.Files[0].Findings) > 0 {
 		t.Errorf("%s: check: %+v", name, c.Files[0])
 	}
-	for _, args := range [][]string{{}, {"--vs", "--plan file"}, {"--vs", "--xnnpack reference --repair off"}} {
+	for _, args := range [][]string{{}, {"--vs", "--plan file"}, {"--vs", "--xnnpack go --repair off"}} {
 		var out, notes bytes.Buffer
 		line := append([]string{"compare", name, fixed, "--seed", "3"}, args...)
 		if len(args) < 2 || !strings.Contains(args[1], "xnnpack") { // engines round differently

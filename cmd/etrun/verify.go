@@ -116,8 +116,12 @@ func (v *verifyCommand) suite(ctx context.Context, sess *session.Session, s pte.
 			return err
 		}
 		row := caseReport{Method: s.Method, Case: i, Outputs: len(s.Cases[i].Outputs)}
-		if row.Differences, err = verify.Case(ctx, m, &s.Cases[i], v.tolerance, report.Steps[s.Method]); err != nil {
+		special := false
+		if row.Differences, special, err = verify.Case(ctx, m, &s.Cases[i], v.tolerance, report.Steps[s.Method]); err != nil {
 			return fmt.Errorf("case %d: %w", i, err)
+		}
+		if special && hasNative(m.Delegates()) {
+			v.Say(specialNote)
 		}
 		report.add(row)
 		if !v.json {

@@ -2,7 +2,7 @@
 // operations.
 //
 // A payload is parsed and completely validated in Go. Two engines run the resulting graph: the
-// native engine uses libXNNPACK, the reference engine computes in Go on any machine. A table has
+// native engine uses libXNNPACK, the other one computes in Go on any machine. A table has
 // one entry per kind of node, with its parser, checks, shape inference, XNNPACK definition and
 // reference implementation.
 //
@@ -23,17 +23,26 @@ import (
 type Engine string
 
 // Engines. EngineAuto selects the engine that is estimated to be faster for each graph. It uses the
-// reference engine if the library is not available or does not support the graph. With a
+// Go engine if the library is not available, does not support the graph, or fails. With a
 // WeightsCache, which stores the library's packed weights, it uses the native engine wherever
-// possible.
+// possible. EngineNative returns an error if the library is missing, does not support the graph or
+// computes it wrongly; if the library fails to create the graph, the Go engine runs it, with a warning. EngineGo
+// treats NaN, infinities and subnormal numbers as PyTorch does; the library does not.
 const (
-	EngineAuto      Engine = "auto"
-	EngineNative    Engine = "native"    // libXNNPACK
-	EngineReference Engine = "reference" // Go
+	EngineAuto   Engine = "auto"
+	EngineNative Engine = "native" // libXNNPACK
+	EngineGo     Engine = "go"
+	// EngineReference is EngineGo. The string "reference" is accepted, too.
+	//
+	// Deprecated: use EngineGo.
+	EngineReference = EngineGo
 )
 
 // Engines lists all engines.
-var Engines = []Engine{EngineAuto, EngineNative, EngineReference}
+var Engines = []Engine{EngineAuto, EngineNative, EngineGo}
+
+// formerName is the name of EngineGo in earlier versions.
+const formerName Engine = "reference"
 
 // Backend compiles payloads of the XNNPACK delegate. The zero value is ready to use.
 type Backend struct {
@@ -53,11 +62,11 @@ type Backend struct {
 // ID returns the name that identifies the backend in programs.
 func (Backend) ID() string { return ID }
 
-// Probe reports the available library; without one the reference engine runs.
+// Probe reports the available library; without one the Go engine runs.
 func (b Backend) Probe() delegate.Status {
 	lib, err := xnn.Open(b.Library)
 	if err != nil {
-		return delegate.Status{Loaded: true, Engine: string(EngineReference), Detail: err.Error()}
+		return delegate.Status{Loaded: true, Engine: string(EngineGo), Detail: err.Error()}
 	}
 	return delegate.Status{Loaded: true, Engine: string(EngineNative), Detail: describeLibrary(lib) + describeFaults(lib.Soname)}
 }
@@ -83,6 +92,9 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 
 // compile selects the engine of a planned image and prepares the image for it.
 func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error) {
+	if b.Engine == formerName {
+		b.Engine = EngineGo
+	}
 	if b.Engine != "" && !slices.Contains(Engines, b.Engine) {
 		return nil, unsupported("", "engine %q, want one of %q", b.Engine, Engines)
 	}
@@ -98,7 +110,7 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 		return nil, context.Cause(ctx)
 	}
 	img.cost = g.cost(img.shapes)
-	if b.Engine == EngineReference || img.region && g.hidesNaN() {
+	if b.Engine == EngineGo || img.region && g.hidesNaN() {
 		return img.openReference()
 	}
 	if done, err := b.choose(img); done || err != nil {

@@ -88,6 +88,9 @@ func (e estimates) String() string {
 	return fmt.Sprintf("%v in Go, %v in the library", e[byGo].Round(10*time.Nanosecond), e[byLibrary].Round(10*time.Nanosecond))
 }
 
+// isGo reports whether the Go engine runs every graph.
+func (b Backend) isGo() bool { return b.Engine == EngineGo || b.Engine == formerName }
+
 // automatic reports whether the engine is chosen for each graph. A folder for packed weights
 // holds those of the library, which then runs every graph that it supports.
 func (b Backend) automatic() bool {

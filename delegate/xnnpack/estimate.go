@@ -319,7 +319,7 @@ func (e *estimator) channels(n *node) (channels, tile int) {
 // Version implements delegate.Compiler. It identifies the engine and the library's build.
 func (b Backend) Version() string {
 	lib, err := xnn.Open(b.Library)
-	if b.Engine == EngineReference || err != nil {
+	if b.isGo() || err != nil {
 		return string(EngineReference)
 	}
 	return fmt.Sprintf("%s %s %x", b.Engine, lib.Soname.Name, lib.BuildIdentifier())
@@ -328,7 +328,7 @@ func (b Backend) Version() string {
 // engine returns the engine of graphs that the library supports. It does not open the library,
 // except in unusual places.
 func (b Backend) engine() int {
-	if b.Engine == EngineReference || !xnn.Expected(b.Library) {
+	if b.isGo() || !xnn.Expected(b.Library) {
 		return byGo
 	}
 	return byLibrary

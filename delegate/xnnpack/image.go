@@ -25,7 +25,7 @@ type image struct {
 	threadCount  int // threads of the instances
 	limits       delegate.Limits
 	needs        needs                  // at the declared sizes
-	native       bool                   // else the reference engine runs it
+	native       bool                   // else the Go engine runs it
 	inGo         bool                   // the library does not pay off for the method's graphs, see survey
 	estimates    estimates              // used to choose the engine; zero if the choice did not need them
 	whyReference string                 // why the native engine is not used; "" if it was not requested
@@ -86,7 +86,7 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 		return unsupported("", "%s: not for %s", reason, lib.Soname.Name)
 	}
 	if reason := m.graph.miscomputed(lib.Soname, m.shapes, m.hasDynamicArgs()); reason != "" {
-		return unsupported("", "%s (%s); the engines %q and %q do not", reason, lib.Soname.Name, EngineAuto, EngineReference)
+		return unsupported("", "%s (%s); the engines %q and %q do not", reason, lib.Soname.Name, EngineAuto, EngineGo)
 	}
 	m.needs = m.graph.nativeNeeds(lib.Soname, m.shapes, m.instanceThreads())
 	if m.hasDynamicArgs() { // large calls may use a second runtime
@@ -487,7 +487,7 @@ const notKept = "not kept: "
 func (m *image) Info() delegate.Info {
 	info := delegate.Info{Engine: string(EngineNative), Needs: m.Needs(), WeightBytes: m.graph.constantBytes(), Repairs: m.graph.repaired}
 	if !m.native {
-		info.Engine = string(EngineReference)
+		info.Engine = string(EngineGo)
 	}
 	if m.repaired != nil && m.release == nil { // otherwise constants may have been released
 		info.Repaired = m.repaired.payload(0)

@@ -66,9 +66,9 @@ func TestSurvey(t *testing.T) {
 		count   int
 		engine  string
 	}{
-		{"one short graph", magnitudes(4096), 1, "reference"},
+		{"one short graph", magnitudes(4096), 1, "go"},
 		{"one long graph", move(64, 64, 256), 1, "native"},
-		{"short graphs", magnitudes(4096), 5, "reference"},
+		{"short graphs", magnitudes(4096), 5, "go"},
 		{"short graphs much faster in the library", sum(2, 8), 5, "native"},
 		{"long graphs", move(64, 64, 256), 5, "native"},
 	} {

@@ -29,7 +29,7 @@ var engines = []struct {
 }{
 	{"portable operators", "portable.pte", nil},
 	{"XNNPACK, native", "xnnpack.pte", []etrun.Option{engine(xnnpack.EngineNative)}},
-	{"XNNPACK, reference", "xnnpack.pte", []etrun.Option{engine(xnnpack.EngineReference)}},
+	{"XNNPACK, in Go", "xnnpack.pte", []etrun.Option{engine(xnnpack.EngineGo)}},
 }
 
 func engine(e xnnpack.Engine) etrun.Option {

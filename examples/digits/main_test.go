@@ -23,7 +23,7 @@ func TestDigits(t *testing.T) {
 	if err := run("../../testdata/digits", &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range []string{`portable operators +99 of 100`, `XNNPACK, native +(99 of 100|not available)`, `XNNPACK, reference +99 of 100`} {
+	for _, row := range []string{`portable operators +99 of 100`, `XNNPACK, native +(99 of 100|not available)`, `XNNPACK, in Go +99 of 100`} {
 		if !regexp.MustCompile(row).MatchString(out.String()) {
 			t.Errorf("no row %q in\n%s", row, out.String())
 		}

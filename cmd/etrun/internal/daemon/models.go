@@ -119,7 +119,7 @@ func (m *served) check(ctx context.Context, method *etrun.Method) error {
 	steps := m.steps[method.Program()][method.Name()]
 	m.mu.Unlock()
 	for i := range cases {
-		differences, err := verify.Case(ctx, method, &cases[i], verify.Tolerance, steps)
+		differences, _, err := verify.Case(ctx, method, &cases[i], verify.Tolerance, steps)
 		if err == nil && len(differences) > 0 {
 			err = fmt.Errorf("%w: %s", errDiffers, strings.Join(differences, "; "))
 		}

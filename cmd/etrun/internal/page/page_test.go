@@ -58,7 +58,7 @@ func TestPages(t *testing.T) {
 		want         []string
 	}{
 		{"digits/portable.pte", 10, 0, 2, []string{"convolution", "float32 1x1x8x8", "computed at load", "in use"}},
-		{"digits/xnnpack.pte", 1, 9, 2, []string{"Conv2d", "payload of delegate 0", "reference"}},
+		{"digits/xnnpack.pte", 1, 9, 2, []string{"Conv2d", "payload of delegate 0", "go"}},
 		{"ethosu/programs/digits.pte", 3, 5, 2, []string{"CONV", "compiled for", "delegate 0 scratch"}},
 		{"pte/external_weights.pte", 2, 0, 0, []string{"does not run here", "l.weight"}},
 		{"pte/two_methods.pte", 0, 0, 0, []string{"method push", "method read", `class="box state"`}},

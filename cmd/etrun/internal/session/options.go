@@ -66,7 +66,7 @@ func (o *Options) isSet(flag string) bool { return o.flags != nil && o.flags.Cha
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.AddFileFlags(flags)
 	flags.Uint64Var(&o.Seed, "seed", 0, "seed `N` for random inputs and for operators with random numbers")
-	flags.StringVar(&o.xnnpack, "xnnpack", string(xnnpack.EngineAuto), "XNNPACK `ENGINE`: auto, native or reference")
+	flags.StringVar(&o.xnnpack, "xnnpack", string(xnnpack.EngineAuto), "XNNPACK `ENGINE`: auto, native (libXNNPACK) or go (the exact one: NaN and infinities as in PyTorch)")
 	flags.StringVar(&o.weights, "weights-cache", "",
 		"cache packed XNNPACK weights in `FOLDER`, private to this user; with --mmap processes share them")
 	flags.StringVar(&o.Device, "device", "auto",
@@ -137,6 +137,9 @@ func (o *Options) choices() []choice {
 	}
 }
 
+// formerGo is the value of --xnnpack that earlier versions had for the Go engine.
+const formerGo = "reference"
+
 // engineNames are the values of --xnnpack.
 func engineNames() (names []string) {
 	for _, e := range xnnpack.Engines {
@@ -160,6 +163,10 @@ type choice struct {
 }
 
 func (o *Options) check() error {
+	if o.xnnpack == formerGo {
+		o.Say("note: --xnnpack %s is called --xnnpack %s now", formerGo, xnnpack.EngineGo)
+		o.xnnpack = string(xnnpack.EngineGo)
+	}
 	for _, c := range o.choices() {
 		if c.value != "" && !slices.Contains(c.words, c.value) {
 			return Usage("--%s %q, want one of %s%s", c.flag, c.value, strings.Join(c.words, ", "), nearest.Hint(c.value, c.words))
@@ -255,7 +262,7 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 // backends returns the backends of this build, configured by the flags.
 func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backend {
 	if o.Static {
-		return append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference, KeepConstants: true},
+		return append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineGo, KeepConstants: true},
 			ethosu.Backend{QParams: quantizations, Device: "npu"})
 	}
 	x := xnnpack.Backend{WeightsCache: o.weights, MapWeights: o.mmap && o.weights != "", Values: o.Values}

@@ -76,9 +76,10 @@ func TestSessionSays(t *testing.T) {
 		want []string
 	}{
 		{"random inputs", []string{"--seed", "5"}, []string{"no --input: using random elements, seed 5"}},
-		{"an engine of lowering", []string{"--input", "ones", "--xnnpack", "reference"}, nil},
+		{"an engine of lowering", []string{"--input", "ones", "--xnnpack", "go"}, nil},
 		{"an unused engine", []string{"--input", "ones", "--xnnpack", "reference", "--lower", "rewrite"},
-			[]string{"warning: --xnnpack has no effect: the program has no delegate of XnnpackBackend"}},
+			[]string{"note: --xnnpack reference is called --xnnpack go now",
+				"warning: --xnnpack has no effect: the program has no delegate of XnnpackBackend"}},
 		{"a seed for nothing", []string{"--input", "ones", "--seed", "3"},
 			[]string{"warning: --seed has no effect: neither inputs nor operators are random"}},
 		{"a seed of an input", []string{"--input", "rand", "--seed", "3"}, nil},
