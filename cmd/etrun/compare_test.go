@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -43,6 +44,10 @@ func TestCompare(t *testing.T) {
 // TestCompareNaN compares the engines on an image with NaN: the library turns them into numbers, which compare says.
 func TestCompareNaN(t *testing.T) {
 	xnntest.Library(t)
+	if path := xnntest.Path(); path != "" {
+		t.Setenv(xnn.EnvPath, path)
+	}
+	program, portable := digits(t, "xnnpack.pte"), digits(t, "portable.pte")
 	pixels := make([]float32, 64)
 	for i := range pixels {
 		pixels[i] = float32(math.NaN())
@@ -52,9 +57,9 @@ func TestCompareNaN(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, lower := range []string{"off", "auto"} {
-		script{args: "compare " + digits(t, "xnnpack.pte") + " --xnnpack native --vs --xnnpack=go --lower " + lower + " --input " + file, code: 6,
+		script{args: "compare " + program + " --xnnpack native --vs --xnnpack=go --lower " + lower + " --input " + file, code: 6,
 			stderr: []string{"differs only in NaN", "--xnnpack go"}}.run(t)
-		script{args: "compare " + digits(t, "portable.pte") + " --xnnpack native --vs --lower=off --min-profit -1s --lower " + lower + " --input " + file,
+		script{args: "compare " + portable + " --xnnpack native --vs --lower=off --min-profit -1s --lower " + lower + " --input " + file,
 			stdout: []string{"equal"}}.run(t)
 	}
 }
