@@ -47,7 +47,8 @@ func creationFunctions() (names []string) {
 		f := t.Field(i)
 		switch {
 		case f.Type.NumOut() != 1 || f.Type.Out(0) != reflect.TypeFor[xnn.Status]():
-		case strings.HasPrefix(f.Name, "Delete"), strings.HasPrefix(f.Name, "Release"), f.Name == "Initialize", f.Name == "InvokeRuntime", f.Name == "GetRuntimeProfilingInfo":
+		case strings.HasPrefix(f.Name, "Delete"), strings.HasPrefix(f.Name, "Release"), f.Name == "Initialize",
+			f.Name == "InvokeRuntime", f.Name == "GetRuntimeProfilingInfo":
 		default:
 			names = append(names, f.Name)
 		}

@@ -14,7 +14,8 @@ import (
 )
 
 // specials are numbers that engines may treat in their own way.
-var specials = []float32{float32(math.NaN()), inf, -inf, 0, float32(math.Copysign(0, -1)), 0x1p-149, -0x1p-130, math.MaxFloat32, -math.MaxFloat32}
+var specials = []float32{float32(math.NaN()), inf, -inf, 0, float32(math.Copysign(0, -1)),
+	0x1p-149, -0x1p-130, math.MaxFloat32, -math.MaxFloat32}
 
 // specialRounds is the number of random programs; ETRUN_SPECIALS sets another one.
 func specialRounds() int {
