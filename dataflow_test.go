@@ -260,9 +260,9 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 	}
 }
 
-// flowMethods returns a program with methods of flowOps.
+// flowMethods returns a program with methods of flowOps. They may read state that nothing writes.
 func flowMethods(specs []pte.Method, options ...Option) *Program {
-	c := newConfig(append([]Option{WithOperatorSet(kernels.NewSet(flowOps)), WithThreads(1)}, options...))
+	c := newConfig(append([]Option{WithOperatorSet(kernels.NewSet(flowOps)), WithThreads(1), WithoutRepair()}, options...))
 	p := &Program{config: c, spec: &pte.Program{Methods: specs}}
 	p.makeSlots()
 	return p

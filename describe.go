@@ -52,10 +52,7 @@ func (m *Method) Repairs() (list []string) {
 			list = append(list, fmt.Sprintf("delegate %d: %s", i, repair))
 		}
 	}
-	for _, r := range m.ir.Relaid {
-		list = append(list, r.String())
-	}
-	return list
+	return append(list, m.program.fileRepairs(m.index, m.ir)...)
 }
 
 // Folded lists the instructions that were executed at load because they depend on constants only.

@@ -131,8 +131,10 @@ func WithStrictPlan() Option { return func(c *config) { c.strict = true } }
 // outputs. By default inputs keep their values until they are set again.
 func WithReusableInputs() Option { return func(c *config) { c.reuse = true } }
 
-// WithoutRepair disables the repair of known exporter faults. Two kinds are repaired by default:
-// faults in delegate payloads, and values that share memory with values of a different dim order.
+// WithoutRepair disables the repair of known exporter faults, and runs methods whose state is known
+// to be wrong. By default faults in delegate payloads, values that share memory with values of a
+// different dim order, and updates and initial contents of state are repaired where the file proves
+// how, and methods with other wrong state are refused.
 func WithoutRepair() Option { return func(c *config) { c.asWritten = true } }
 
 // WithConstants keeps the bytes of all constants readable, see [Program.Spec]. By default the memory

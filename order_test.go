@@ -18,7 +18,7 @@ var order = [][]string{
 	{"doc.go", "errors.go", "limits.go", "operators.go"},
 	{"file.go", "source.go", "named.go", "claims.go", "watch.go"},
 	{"options.go"},
-	{"link.go", "compile.go", "merging.go", "tuning.go", "lowering.go", "release.go", "prepared.go"}, // the description of a method to what its instances share
+	{"link.go", "unwritten.go", "compile.go", "merging.go", "tuning.go", "lowering.go", "release.go", "prepared.go"}, // the description of a method to what its instances share
 	{"slot.go"},
 	{"program.go", "data.go", "meta.go", "warnings.go"},
 	{"memory.go", "verify.go", "method.go", "inputs.go", "outputs.go", "run.go", "bind.go", "state.go", "execute.go", "observe.go", "values.go", "describe.go"}, // an instance

@@ -28,6 +28,7 @@ type prepared struct {
 	backends  []string              // IDs of the images' backends
 	plan      *plan.Memory          // for instances without bound memory
 	conflicts []plan.Conflict       // of the file's plan, before any edit
+	suspect   []string              // see checkStates
 	folded    []lower.Folded
 	rewritten []lower.Rewritten
 	released  int64                             // bytes of constants whose memory was released
@@ -194,6 +195,7 @@ func (p *prepared) memoryNeeded(on *plan.Memory, file int64) *MemoryError {
 // preparation prepares the data that the instances of a method share. One goroutine uses it at a
 // time.
 type preparation struct {
+	file       *pte.Program
 	spec       *pte.Method
 	config     *config
 	data       *dataMap
@@ -280,7 +282,11 @@ func (p *preparation) describe(ctx context.Context, w *watch) (done *prepared, e
 	if err := w.stage(trace.StageBuild, 0, p.placed(err)); err != nil {
 		return nil, err
 	}
-	done = &prepared{images: p.images[:count:count], needs: p.needs[:count:count], backends: backends, conflicts: plan.CheckFile(m)}
+	suspect, err := p.checkStates(m)
+	if err != nil {
+		return nil, err
+	}
+	done = &prepared{suspect: suspect, images: p.images[:count:count], needs: p.needs[:count:count], backends: backends, conflicts: plan.CheckFile(m)}
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}

@@ -157,7 +157,7 @@ func (p *Program) makeSlots() {
 func (p *Program) slotsOf(c *config) []slot {
 	slots := make([]slot, len(p.spec.Methods))
 	for i := range slots {
-		slots[i].preparation = preparation{digest: p.sum, spec: &p.spec.Methods[i], config: c, data: p.data, pool: p.pool,
+		slots[i].preparation = preparation{digest: p.sum, file: p.spec, spec: &p.spec.Methods[i], config: c, data: p.data, pool: p.pool,
 			size: p.spec.Size, fileBytes: p.fileBytes(), discard: p.discard, mayDiscard: p.mayDiscard}
 	}
 	return slots

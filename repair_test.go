@@ -75,3 +75,63 @@ func TestElidedViewOtherwise(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// calls runs a method of inputs of two float32 each once per element of inputs.
+func calls(t *testing.T, m *etrun.Method, inputs [][][]float32) (outs [][]float32) {
+	t.Helper()
+	for _, call := range inputs {
+		for i, x := range call {
+			if err := etrun.Set(m, i, x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.Execute(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		out, err := m.Output(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outs = append(outs, slices.Clone(tensor.View[float32](out.Tensor.Data)))
+	}
+	return outs
+}
+
+// TestLostUpdate checks that a delay line without one of its updates is refused, and runs unchanged
+// with a warning.
+func TestLostUpdate(t *testing.T) {
+	const file = "testdata/repair/refused/lost_update.pte"
+	p, err := etrun.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	_, err = p.Load(t.Context(), "")
+	if fault, ok := errors.AsType[*etrun.InstructionError](err); !ok || fault.Index != 4 || !errors.Is(err, etrun.ErrFormat) || !strings.Contains(err.Error(), "state value 1") {
+		t.Errorf("got %v", err)
+	}
+	m := load(t, file, etrun.WithoutRepair())
+	if list := m.Program().Warnings(); len(list) != 1 || list[0].Class != delegate.WarnFault {
+		t.Errorf("warnings %q", list)
+	}
+}
+
+// TestMistakenArgument checks that an update that is copied onto the argument of the state's name
+// is made to the state.
+func TestMistakenArgument(t *testing.T) {
+	inputs := [][][]float32{{{1, 2}, {5, 7}}, {{2, 3}, {6, 8}}, {{3, 4}, {7, 9}}, {{4, 5}, {8, 10}}}
+	for _, lowering := range []etrun.Lowering{etrun.LowerOff, etrun.LowerRewrite, etrun.LowerAuto} {
+		m := load(t, "testdata/repair/mistaken_argument.pte", etrun.WithLowering(lowering))
+		if got := calls(t, m, inputs); !slices.EqualFunc(got, [][]float32{{1, 2}, {52, 73}, {63, 84}, {74, 95}}, slices.Equal) {
+			t.Errorf("lowering %v: got %v", lowering, got)
+		}
+		list := m.Program().Warnings()
+		if len(m.Repairs()) != 1 || len(list) != 1 || list[0].Class != delegate.WarnRepair || !strings.Contains(m.Repairs()[0], "writes value 0") {
+			t.Errorf("repairs %q, warnings %q", m.Repairs(), list)
+		}
+	}
+	m := load(t, "testdata/repair/mistaken_argument.pte", etrun.WithoutRepair())
+	if list := m.Program().Warnings(); len(m.Repairs()) != 0 || len(list) != 2 || list[0].Class != delegate.WarnFault {
+		t.Errorf("unchanged: repairs %q, warnings %q", m.Repairs(), list)
+	}
+}

@@ -7,9 +7,6 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// sharedArena is the arena of state that several methods share (memory_id 2).
-const sharedArena = 1
-
 // stateKey identifies state across methods: by name or, if the file has no names, by its offset in
 // the shared arena; and by size and type.
 type stateKey struct {

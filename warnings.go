@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -40,9 +41,13 @@ func (p *Program) Warnings() []delegate.Warning {
 				list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: fault})
 			}
 		}
-		for _, r := range done.ir.Relaid {
+		for _, r := range p.fileRepairs(i, done.ir) {
 			list = append(list, delegate.Warning{Class: delegate.WarnRepair,
-				Text: fmt.Sprintf("method %.100q: repaired an exporter fault: %v", p.spec.Methods[i].Name, r)})
+				Text: fmt.Sprintf("method %.100q: repaired an exporter fault: %s", p.spec.Methods[i].Name, r)})
+		}
+		for _, text := range done.suspect {
+			list = append(list, delegate.Warning{Class: delegate.WarnFault,
+				Text: fmt.Sprintf("method %.100q: results may be wrong, because of an exporter fault that is not repaired: %s", p.spec.Methods[i].Name, text)})
 		}
 	}
 	var once []delegate.Warning
@@ -52,6 +57,17 @@ func (p *Program) Warnings() []delegate.Warning {
 		}
 	}
 	return once
+}
+
+// fileRepairs lists the repaired faults of a method outside its delegates.
+func (p *Program) fileRepairs(method int, m *ir.Method) (list []string) {
+	for _, r := range m.Relaid {
+		list = append(list, r.String())
+	}
+	for _, r := range m.Redirected {
+		list = append(list, r.String())
+	}
+	return list
 }
 
 // unusedBackends lists the configured backends (not zero values) that no delegate and no lowering

@@ -269,6 +269,7 @@ const (
 	WarnBackend WarningClass = "backend" // no delegate uses a backend
 	WarnData    WarningClass = "data"    // external data is not used
 	WarnRepair  WarningClass = "repair"  // an exporter fault was repaired
+	WarnFault   WarningClass = "fault"   // results may be wrong because of an exporter fault that is not repaired
 )
 
 // Needs contains the requirements of an image, in bytes unless stated otherwise.

@@ -41,8 +41,11 @@ func (f *fileCheck) program(ctx context.Context, s *session.Session) error {
 	}
 	f.Operators = len(operators)
 	for _, w := range s.Warnings() {
-		if w.Class == delegate.WarnData {
+		switch w.Class {
+		case delegate.WarnData:
 			f.note("surplus", "", w.Text)
+		case delegate.WarnFault:
+			f.note("fault", "", w.Text)
 		}
 	}
 	return nil

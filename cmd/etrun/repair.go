@@ -23,6 +23,7 @@ also runs correctly on ExecuTorch's own runtime:
 
   payload     mixed, misplaced or missing values in XNNPACK payloads
   view        missing views of values in channels-last order
+  update      updates of state that are copied onto an argument of the same name
   stale type  outputs of Ethos-U delegates that are declared with another type
   plan        memory plans in which live values share bytes, also because
               ExecuTorch's runtime relocates tensors by their address
@@ -183,7 +184,8 @@ func (r *repairCommand) faults(ctx context.Context, path string, data []byte) (l
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, &repair.Faults{Method: i, Spec: &s.Spec().Methods[i], Delegates: m.Delegates(), Views: m.Plan().Method.Relaid})
+		list = append(list, &repair.Faults{Method: i, Spec: &s.Spec().Methods[i], Delegates: m.Delegates(), Views: m.Plan().Method.Relaid,
+			Copies: m.Plan().Method.Redirected})
 	}
 	return list, nil
 }

@@ -31,6 +31,8 @@ func TestRepair(t *testing.T) {
 			"  forward, plan: value 12 moved from byte 0 to byte 64 of arena 0: it shared bytes with value 5 while both are alive\n"}},
 		{name: "a view", args: "repair PTE/elided_view.pte fixed.pte --json",
 			stdout: []string{`"schema": "etrun.repair/1"`, `"output": "fixed.pte"`, `"kind": "view"`}},
+		{name: "a lost update", args: "repair PTE/../repair/refused/lost_update.pte fixed.pte", code: 3, absent: []string{"fixed.pte"},
+			stderr: []string{"state value 1", "export again"}},
 		{name: "nothing", args: "repair PTE/conv_portable.pte fixed.pte",
 			stdout: []string{"conv_portable.pte: nothing to repair; copied to fixed.pte\n"}},
 		{name: "nothing in a bundle", args: "repair PTE/bundle.bpte fixed.bpte", stdout: []string{"nothing to repair"}},
@@ -84,7 +86,7 @@ func TestRepairedPrograms(t *testing.T) {
 		checkRepaired(t, name, fixed)
 	}
 	t.Logf("%d programs repaired, %v; %d had nothing to repair", repaired, kinds, clean)
-	for _, kind := range []string{"payload", "view", "stale type", "plan"} {
+	for _, kind := range []string{"payload", "view", "update", "stale type", "plan"} {
 		if kinds[kind] == 0 {
 			t.Errorf("no repair of kind %q", kind)
 		}

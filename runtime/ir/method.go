@@ -23,6 +23,10 @@ type Method struct {
 	Arenas    []int64
 	Delegates []string // by index, for messages: the delegate and its backend
 	Relaid    []Relaid // elided views that are copied because the file's place for them would be wrong
+	// States that the exporter's updates miss, found when the method was built.
+	Redirected []Redirected
+	Astray     []Astray
+	Unwritten  []Unwritten
 	// Coarse means that computing lifetimes was too much work, as for no exporter's method: every
 	// storage counts as live throughout, and some may be read before they are written.
 	Coarse bool

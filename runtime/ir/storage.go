@@ -26,6 +26,9 @@ func (b *builder) addStorages() error {
 	if err := b.joinElidedViews(b.accesses(), join); err != nil {
 		return err
 	}
+	if err := b.redirectCopies(join); err != nil {
+		return err
+	}
 	if err := b.addRelays(); err != nil {
 		return err
 	}
@@ -44,6 +47,7 @@ func (b *builder) addStorages() error {
 	for _, v := range b.tensors(nil, b.Outputs...) {
 		b.Storages[b.Values[v].Storage].Output = true
 	}
+	b.findUnwritten()
 	return nil
 }
 

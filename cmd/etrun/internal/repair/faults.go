@@ -16,11 +16,15 @@ type Faults struct {
 	Spec      *pte.Method
 	Delegates []delegate.Info // with Repaired and Conversions
 	Views     []ir.Relaid
+	Copies    []ir.Redirected
 }
 
 // Repair repairs the faults of a method except its memory plan, see [Program.Plan].
 func (p *Program) Repair(f *Faults) error {
 	m := p.method(f.Method)
+	for _, c := range f.Copies { // before instructions are inserted
+		m.redirect(c)
+	}
 	for i := range f.Delegates {
 		if err := m.payload(i, &f.Delegates[i]); err != nil {
 			return err
@@ -62,6 +66,20 @@ func (p *Program) addSegment(data []byte) int {
 	at := len(p.file.Tail)
 	p.file.Tail = append(p.file.Tail, data...)
 	return add(p.file.Root, "segments", tree.New("DataSegment").With("offset", tree.Scalar(at)).With("size", tree.Scalar(len(data))))
+}
+
+// redirect makes a copy onto an argument one onto the state for which it was meant.
+func (m *method) redirect(c ir.Redirected) {
+	in := nodes(nodes(m.plan, "chains")[c.Chain], "instructions")[c.Index]
+	body := in.Fields["instr_args"].(*tree.Node)
+	args := slices.Clone(numbers(body, "args"))
+	for _, k := range []int{0, len(args) - 1} { // the destination, and the result
+		if int(int32(args[k])) == c.From {
+			args[k] = tree.Scalar(c.To)
+		}
+	}
+	body.With("args", args)
+	m.note("update", m.name, "%v", c)
 }
 
 // spot is the position of an instruction in a chain.

@@ -24,7 +24,7 @@ func beyond(format string, args ...any) error {
 
 // Change is one change.
 type Change struct {
-	Kind   string `json:"kind"` // "payload", "stale type", "view", "plan"
+	Kind   string `json:"kind"` // "payload", "stale type", "view", "update", "state", "plan"
 	Method string `json:"method"`
 	Text   string `json:"text"`
 }

@@ -1,0 +1,274 @@
+package etrun
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// Files of some exporters miss updates of state, see docs/exporters.md. A method that would read
+// such state is refused, unless the program runs unchanged.
+
+// maxSuspects is the largest number of texts about state of one method.
+const maxSuspects = 16
+
+// checkStates refuses a method with state that nothing writes. It returns what is only suspect, and
+// the faults of a program that runs unchanged.
+func (p *preparation) checkStates(m *ir.Method) (suspect []string, err error) {
+	if len(m.Unwritten)+len(m.Astray) == 0 {
+		return nil, nil
+	}
+	others := p.elsewhere()
+	for i := range m.Unwritten {
+		u := &m.Unwritten[i]
+		if u.Filled && u.Output && p.trains() {
+			continue
+		}
+		text := p.unwrittenText(u)
+		switch others.writes(p.spec.Values[u.Value].Tensor) {
+		case surely:
+			continue
+		case never:
+			if !p.config.asWritten {
+				return nil, p.stateError(m, u.Reader, text+"; "+lostUpdate(m))
+			}
+		default:
+			text += " for certain"
+		}
+		suspect = append(suspect, text)
+	}
+	for i := range m.Astray {
+		a := &m.Astray[i]
+		text := astrayText(a)
+		if !a.Idle && !p.config.asWritten {
+			return nil, &InstructionError{Class: ErrFormat, Method: p.spec.Name, Chain: a.Chain, Index: a.Index, Op: "aten::copy_",
+				Err: errors.New(text + "; export again with another name for the argument, or turn repairs off to run the program unchanged")}
+		}
+		suspect = append(suspect, text)
+	}
+	return suspect[:min(len(suspect), maxSuspects)], nil
+}
+
+// lostUpdate returns the probable cause, and the way out.
+func lostUpdate(m *ir.Method) string {
+	loop := ""
+	if slices.ContainsFunc(m.Steps, func(s ir.Step) bool { return s.IsJump() }) {
+		loop = ", or of a view of what a loop carries"
+	}
+	return "the exporter left out its update, as it does if the new value is itself a buffer" + loop + "; export again with a copy of that value " +
+		"(clone it, or add 0) before copy_, or turn repairs off to run the program unchanged"
+}
+
+// trains reports whether an optimizer outside the program writes the method's parameters, which it
+// then returns.
+func (p *preparation) trains() bool {
+	return slices.ContainsFunc(p.file.Methods, func(m pte.Method) bool { return m.Name == "__et_training_parameters_index_"+p.spec.Name })
+}
+
+func (p *preparation) unwrittenText(u *ir.Unwritten) string {
+	t := p.spec.Values[u.Value].Tensor
+	name := fmt.Sprintf("value %d", u.Value)
+	if t.Name != "" {
+		name = fmt.Sprintf("%.100q (value %d)", t.Name, u.Value)
+	}
+	contents := "it has no initial contents"
+	if u.Filled {
+		contents = "it keeps its initial contents"
+	}
+	return fmt.Sprintf("state %s, %v of sizes %s, is read, %s, and no instruction of any method writes it", name, t.DType, tensor.FormatSizes(t.Sizes), contents)
+}
+
+func astrayText(a *ir.Astray) string {
+	to := "no state of its type and sizes lacks an update"
+	if len(a.States) > 0 {
+		to = fmt.Sprintf("it may belong to any state of the values %v", a.States[:min(len(a.States), maxSuspects)])
+	}
+	return fmt.Sprintf("an update is copied onto input %d (%s): the exporter mistook the argument for state of the same name, and %s",
+		a.Input, place(a.Chain, a.Index, "aten::copy_"), to)
+}
+
+// stateError is an error at the step that reads the state, if a step does.
+func (p *preparation) stateError(m *ir.Method, reader int, text string) error {
+	if reader >= len(m.Steps) {
+		return errors.New(text)
+	}
+	s := &m.Steps[reader]
+	return &InstructionError{Class: ErrFormat, Method: p.spec.Name, Chain: s.Origin.Chain, Index: s.Origin.Index, Op: m.StepName(s), Err: errors.New(text)}
+}
+
+// sharedArena is the arena of state that several methods share (memory_id 2).
+const sharedArena = 1
+
+// writing is how certain it is that an instruction of another method writes a tensor.
+type writing uint8
+
+const (
+	never   writing = iota
+	perhaps         // it is an argument of a delegate, or of an unknown operator
+	surely
+)
+
+// elsewhere is what other methods of the program write.
+type elsewhere struct {
+	names map[namedState]writing
+	spans []span // of the arena of shared state
+}
+
+// namedState identifies state across methods.
+type namedState struct {
+	name  string
+	dtype tensor.DType
+	bytes int64
+}
+
+// span is a range of bytes.
+type span struct {
+	from, to int64
+	writing
+}
+
+func (p *preparation) elsewhere() *elsewhere {
+	e := &elsewhere{names: make(map[namedState]writing)}
+	for i := range p.file.Methods {
+		if other := &p.file.Methods[i]; other != p.spec {
+			for v, w := range p.writings(other) {
+				if w != never {
+					e.add(other.Values[v].Tensor, w)
+				}
+			}
+		}
+	}
+	e.spans = union(e.spans)
+	return e
+}
+
+func (e *elsewhere) add(t *pte.Tensor, w writing) {
+	if t.Name != "" {
+		k := namedState{t.Name, t.DType, t.NBytes()}
+		e.names[k] = max(e.names[k], w)
+	}
+	if inSharedArena(t) {
+		e.spans = append(e.spans, span{t.Offset, t.Offset + t.NBytes(), w})
+	}
+}
+
+func inSharedArena(t *pte.Tensor) bool {
+	return (t.Storage == pte.Planned || t.Storage == pte.PlannedInit) && t.Arena == sharedArena
+}
+
+// union returns the union of the spans of each kind, in order.
+func union(list []span) (to []span) {
+	slices.SortFunc(list, func(a, b span) int { return cmp.Or(cmp.Compare(a.writing, b.writing), cmp.Compare(a.from, b.from)) })
+	for _, s := range list {
+		if n := len(to); n > 0 && to[n-1].writing == s.writing && s.from <= to[n-1].to {
+			to[n-1].to = max(to[n-1].to, s.to)
+			continue
+		}
+		to = append(to, s)
+	}
+	return to
+}
+
+// writes reports whether another method writes a state, by name or by its bytes.
+func (e *elsewhere) writes(t *pte.Tensor) (w writing) {
+	if t.Name != "" {
+		w = e.names[namedState{t.Name, t.DType, t.NBytes()}]
+	}
+	if !inSharedArena(t) {
+		return w
+	}
+	for _, kind := range [...]writing{perhaps, surely} {
+		end := span{t.Offset + t.NBytes(), 0, kind}
+		i, _ := slices.BinarySearchFunc(e.spans, end, func(a, b span) int {
+			return cmp.Or(cmp.Compare(a.writing, b.writing), cmp.Compare(a.from, b.from))
+		})
+		if i > 0 && e.spans[i-1].writing == kind && e.spans[i-1].to > t.Offset {
+			w = max(w, kind)
+		}
+	}
+	return w
+}
+
+// writings finds what the instructions of another method, which is not linked, write.
+func (p *preparation) writings(m *pte.Method) []writing {
+	f := &foreign{method: m, list: make([]writing, len(m.Values)), base: make([]int, len(m.Values)), known: make([]bool, len(m.Values))}
+	for v := range m.Values {
+		f.base[v] = v
+		t := m.Values[v].Tensor
+		f.known[v] = m.Values[v].Kind == tensor.KindTensor && (t.Storage == pte.Constant || t.Storage == pte.External || t.Storage == pte.PlannedInit)
+	}
+	for _, v := range m.Inputs {
+		f.known[v] = true
+	}
+	for c := range m.Chains {
+		for i := range m.Chains[c].Instructions {
+			f.add(p, &m.Chains[c].Instructions[i])
+		}
+	}
+	return f.list
+}
+
+// foreign collects the writes of a method.
+type foreign struct {
+	method *pte.Method
+	list   []writing
+	base   []int  // by value: the value that it is a view of, or itself
+	known  []bool // by value: it has contents before the next instruction
+}
+
+func (f *foreign) mark(w writing, vs ...int) {
+	for _, v := range vs {
+		items := f.method.Values[v].Items
+		if f.method.Values[v].Kind == tensor.KindTensor {
+			items = []int{v}
+		}
+		for _, v := range items {
+			if v >= 0 && f.method.Values[v].Kind == tensor.KindTensor {
+				f.list[f.base[v]] = max(f.list[f.base[v]], w)
+				f.known[v] = true
+			}
+		}
+	}
+}
+
+func (f *foreign) add(p *preparation, in *pte.Instruction) {
+	switch in.Kind {
+	case pte.KernelCall:
+		f.call(p, in)
+	case pte.MoveCall:
+		f.mark(surely, in.Target)
+	case pte.DelegateCall: // its inputs come first
+		outs := 0
+		for i, v := range in.Args {
+			if f.known[v] {
+				outs = i + 1
+			}
+		}
+		f.mark(perhaps, in.Args[outs:]...)
+	}
+}
+
+// call adds the writes of an operator; of an unknown one they are not known.
+func (f *foreign) call(p *preparation, in *pte.Instruction) {
+	_, sig, ok, err := p.config.operators.Lookup(f.method.Operators[in.Index].FullName())
+	switch {
+	case !ok || err != nil || len(in.Args) != sig.Slots():
+		f.mark(perhaps, in.Args...)
+		return
+	case sig.Result != nil && sig.Result.Alias: // a view
+		f.base[in.Args[len(in.Args)-1]] = f.base[in.Args[0]]
+		return
+	case f.method.Operators[in.Index].FullName() == "aten::copy_" && in.Args[0] == in.Args[1]:
+		return
+	}
+	for i := range sig.Args {
+		if sig.Args[i].Out || sig.Args[i].Mutated {
+			f.mark(surely, in.Args[i])
+		}
+	}
+}
