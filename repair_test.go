@@ -2,12 +2,16 @@ package etrun_test
 
 import (
 	"errors"
+	"fmt"
+	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -133,5 +137,36 @@ func TestMistakenArgument(t *testing.T) {
 	m := load(t, "testdata/repair/mistaken_argument.pte", etrun.WithoutRepair())
 	if list := m.Program().Warnings(); len(m.Repairs()) != 0 || len(list) != 2 || list[0].Class != delegate.WarnFault {
 		t.Errorf("unchanged: repairs %q, warnings %q", m.Repairs(), list)
+	}
+}
+
+// TestMissingTranspose checks the values of a convolution that is called twice, of which the first
+// output is returned: they are those of the model.
+func TestMissingTranspose(t *testing.T) {
+	read := func(name string) []float32 {
+		data, err := os.ReadFile("testdata/repair/missing_transpose." + name + ".bin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tensor.View[float32](data)
+	}
+	m := load(t, "testdata/repair/missing_transpose.pte", etrun.WithDelegates(all.Backends()...))
+	if err := etrun.Set(m, 0, read("in0")); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Execute(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		out, err := m.Output(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := tensor.View[float32](out.Tensor.Data), read(fmt.Sprintf("out%d", i))
+		for k := range want {
+			if d := math.Abs(float64(got[k] - want[k])); !(d < 0.06) {
+				t.Fatalf("output %d, element %d: got %v, want %v", i, k, got[k], want[k])
+			}
+		}
 	}
 }

@@ -18,6 +18,7 @@ type graph struct {
 
 	static    bool                // arguments always have their declared sizes
 	mayRepair bool                // repair known exporter faults
+	mixed     bool                // a node with weights had float and 8-bit operands
 	repaired  []string            // descriptions of repaired faults
 	own       [][]byte            // filters made by lowering, to which only the graph refers
 	specs     []*delegate.ArgSpec // the program's specifications of Args, nil for none

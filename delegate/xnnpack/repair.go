@@ -15,6 +15,9 @@ func (g *graph) repair() ([]shape, error) {
 	if err := g.repairLayout(); err != nil {
 		return nil, inPayload(err)
 	}
+	if err := g.transposeCalls(); err != nil {
+		return nil, inPayload(err)
+	}
 	g.splitDynamic()
 	g.widenFilters()
 	g.roundBounds()

@@ -17,6 +17,10 @@ func faultyGraphs() (list []*graph) {
 	for _, c := range weightCases {
 		list = append(list, c.build(&moduleCalls{maker: newMaker(3), faulty: true}))
 	}
+	for _, c := range callCases {
+		b := newImageCalls([3]int{4, 4, 4}, true)
+		list = append(list, c.build(b, b.input(fp32, b.image()...)))
+	}
 	return append(list, lostGraph(newMaker(3), true, 2, 3, 4, 5), lostGraph(newMaker(3), true, 1, 4, 4, 4))
 }
 

@@ -273,7 +273,7 @@ func (g *graph) insertTranspose(i int, perm []int) {
 	turned := g.Values[v]
 	turned.Shape, turned.Arg, turned.Input, turned.Output, turned.Data = turned.Shape.permuted(perm), none, false, false, nil
 	g.Values = append(g.Values, turned)
-	n.In = []int{len(g.Values) - 1}
+	n.In = append([]int{len(g.Values) - 1}, n.In[1:]...)
 	transpose := node{Type: nodeTypes[tagStaticTranspose], In: []int{v}, Out: []int{n.In[0]}, Min: -inf, Max: inf,
 		Params: &transposeParams{perm}, index: n.index, DebugHandle: n.DebugHandle}
 	g.Nodes = slices.Insert(g.Nodes, i, transpose)

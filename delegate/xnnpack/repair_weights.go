@@ -93,7 +93,10 @@ func (m *weightRepairer) repair(n *node) (after []node, err error) {
 		}
 		return nil, err
 	}
-	return m.toFloat(n)
+	wasIn, wasOut := n.In, n.Out
+	after, err = m.toFloat(n)
+	m.graph.mixed = m.graph.mixed || !slices.Equal(wasIn, n.In) || !slices.Equal(wasOut, n.Out)
+	return after, err
 }
 
 // operands returns the input, filter and bias of a node; bias is nil if there is none.

@@ -1,0 +1,199 @@
+package xnnpack
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// imageCalls builds graphs of one convolution that is called several times. If faulty, further calls
+// have a float filter with the integer bias, and read images in channels first order.
+type imageCalls struct {
+	layoutCase
+	filter, bias   int // of the first call
+	floats, widens int // the same as float32
+}
+
+func newImageCalls(size [3]int, faulty bool) *imageCalls {
+	return &imageCalls{layoutCase: *newLayoutCase(size, faulty)}
+}
+
+func (b *imageCalls) square(side int) window {
+	return window{kernelH: side, kernelW: side, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, top: side / 2, right: side / 2, bottom: side / 2,
+		left: side / 2, groups: 1, groupIn: b.c, groupOut: b.c}
+}
+
+// first adds the first call, of x, and returns its output in channels last order, quantized.
+func (b *imageCalls) first(x int) int {
+	q := b.value(qint8, b.image()...)
+	b.g.Values[q].Quant = quant{Scale: 0.02, ZeroPoint: 3}
+	b.node("Convert", []int{x}, []int{q})
+	in := b.transposedLike(q, toChannelsLast)
+	b.filter = b.constant(qcint8, 0, b.c, 3, 3, b.c)
+	m := &moduleCalls{maker: b.maker}
+	b.bias = b.constant(qcint32, 0, b.c)
+	for c := range b.c {
+		b.g.Values[b.bias].Quant.Scales[c] = float32(b.g.Values[q].scale(0) * b.g.Values[b.filter].scale(c))
+	}
+	b.floats, b.widens = m.floats(b.filter), m.floats(b.bias)
+	y := b.value(qint8, 1, b.h, b.w, b.c)
+	b.g.Values[y].Quant = quant{Scale: 0.05, ZeroPoint: -6}
+	b.node("Conv2d", []int{in, b.filter, b.bias}, []int{y}, withWindow(b.square(3)))
+	return y
+}
+
+// floating returns a quantized value as float32.
+func (b *imageCalls) floating(v int) int {
+	y := b.value(fp32, b.g.Values[v].Shape.dims()...)
+	b.node("Convert", []int{v}, []int{y})
+	return y
+}
+
+// again adds a further call, of v in channels first order, and returns its output in that order.
+func (b *imageCalls) again(v int) int {
+	bias := b.bias
+	if !b.faulty {
+		v, bias = b.transposed(v, toChannelsLast), b.widens
+	}
+	return b.againLast(v, bias)
+}
+
+// againLast is again for v in channels last order.
+func (b *imageCalls) againLast(v, bias int) int {
+	y := b.value(fp32, 1, b.h, b.w, b.c)
+	b.node("Conv2d", []int{v, b.floats, bias}, []int{y}, withWindow(b.square(3)))
+	return b.transposed(y, toChannelsFirst)
+}
+
+// pooled adds a pool of v in channels first order, and returns its output in channels last order.
+func (b *imageCalls) pooled(v int) int {
+	if !b.faulty {
+		v = b.transposed(v, toChannelsLast)
+	}
+	w := b.square(3)
+	w.groupIn, w.groupOut, w.groups = 0, 0, 0
+	y := b.value(fp32, 1, b.h, b.w, b.c)
+	b.node("MaxPooling2d", []int{v}, []int{y}, withWindow(w))
+	return y
+}
+
+var callCases = []struct {
+	name  string
+	build func(b *imageCalls, x int) *graph
+}{
+	{"the first output is returned", func(b *imageCalls, x int) *graph {
+		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
+		return b.done(y, b.again(y))
+	}},
+	{"three calls", func(b *imageCalls, x int) *graph {
+		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
+		z := b.again(y)
+		return b.done(y, z, b.again(z))
+	}},
+	{"two calls of one value", func(b *imageCalls, x int) *graph {
+		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
+		return b.done(b.again(y), y, b.again(b.unary("Abs", y, b.image()...)))
+	}},
+	{"of the input", func(b *imageCalls, x int) *graph {
+		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
+		return b.done(y, b.again(x))
+	}},
+	{"relu between", func(b *imageCalls, x int) *graph {
+		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
+		return b.done(y, b.again(b.unary("Clamp", y, b.image()...)))
+	}},
+	{"pool between", func(b *imageCalls, x int) *graph {
+		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
+		bias := b.pick(b.bias, b.widens)
+		return b.done(y, b.againLast(b.pooled(y), bias))
+	}},
+	{"sum of calls", func(b *imageCalls, x int) *graph {
+		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
+		sum := b.value(fp32, b.image()...)
+		b.node("Add", []int{y, b.again(y)}, []int{sum})
+		return b.done(b.again(sum))
+	}},
+	{"chain in channels last order", func(b *imageCalls, x int) *graph {
+		y := b.floating(b.first(x))
+		return b.done(b.againLast(y, b.pick(b.bias, b.widens)))
+	}},
+}
+
+func (b *imageCalls) pick(faulty, right int) int {
+	if b.faulty {
+		return faulty
+	}
+	return right
+}
+
+// callSizes are channels, height and width.
+var callSizes = [][3]int{{3, 6, 6}, {4, 4, 4}, {3, 3, 3}, {5, 4, 6}, {6, 6, 3}, {1, 4, 4}, {1, 1, 1}, {4, 1, 1}, {4, 4, 1}}
+
+// TestCallLayouts checks that further calls of a convolution read images in its order.
+func TestCallLayouts(t *testing.T) {
+	for _, engine := range []Engine{EngineReference, EngineAuto} {
+		for _, c := range callCases {
+			for _, size := range callSizes {
+				t.Run(fmt.Sprintf("%s/%s/%v", engine, c.name, size), func(t *testing.T) {
+					b := newImageCalls(size, false)
+					right := c.build(b, b.input(fp32, b.image()...))
+					want, repairs, err := runPayload(t, right, engine, false)
+					if err != nil || len(repairs) > 0 {
+						t.Fatalf("correct graph: got repairs %q, error %v, want none\n%s", repairs, err, dump(right))
+					}
+					b = newImageCalls(size, true)
+					faulty := c.build(b, b.input(fp32, b.image()...))
+					got, repairs, err := runPayload(t, faulty, engine, false)
+					if err != nil || len(repairs) == 0 {
+						t.Fatalf("faulty graph: got repairs %q, error %v\n%s", repairs, err, dump(faulty))
+					}
+					if err := (&sample{}).differ(got, want, right); err != nil {
+						t.Errorf("%v\n%q\n%s", err, repairs, dump(faulty))
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestCallLayoutsRefused checks that a call of a sum of both orders is refused.
+func TestCallLayoutsRefused(t *testing.T) {
+	for name, build := range map[string]func(b *imageCalls, y, last int) int{
+		"read by a call": func(b *imageCalls, y, last int) int {
+			sum := b.value(fp32, b.image()...)
+			b.node("Add", []int{y, last}, []int{sum})
+			return b.again(sum)
+		},
+		"an output": func(b *imageCalls, y, last int) int {
+			sum := b.value(fp32, b.image()...)
+			b.node("Add", []int{y, last}, []int{sum})
+			return sum
+		},
+	} {
+		b := newImageCalls([3]int{4, 4, 4}, true)
+		last := b.first(b.input(fp32, b.image()...))
+		y := b.floating(b.transposedLike(last, toChannelsFirst))
+		g := b.done(y, b.again(y), build(b, y, b.floating(last)))
+		_, _, err := runPayload(t, g, EngineReference, false)
+		if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "channels last order") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestSoundImagesStay checks that graphs without mixed operands are left alone, whatever their
+// orders seem to be.
+func TestSoundImagesStay(t *testing.T) {
+	b := newImageCalls([3]int{4, 4, 4}, true)
+	x := b.input(fp32, b.image()...)
+	y := b.value(fp32, b.image()...)
+	b.node("Conv2d", []int{x, b.constant(fp32, 0, 4, 3, 3, 4), b.constant(fp32, 0, 4)}, []int{y}, withWindow(b.square(3)))
+	_, repairs, err := runPayload(t, b.done(y), EngineReference, false)
+	if err != nil || slices.ContainsFunc(repairs, func(r string) bool { return strings.Contains(r, "transposed") }) {
+		t.Errorf("repairs %q, error %v", repairs, err)
+	}
+}
