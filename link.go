@@ -97,7 +97,27 @@ func (p *preparation) findData(missing *MissingError) (map[int][]byte, error) {
 			found[v] = data
 		}
 	}
+	if err := p.settleInitial(found); err != nil {
+		return nil, err
+	}
 	return found, p.alignConstants(found)
+}
+
+// settleInitial refuses state whose initial contents are not known. In a program that runs unchanged
+// they are those of the file's numbers.
+func (p *preparation) settleInitial(found map[int][]byte) error {
+	for _, f := range p.spec.Initial {
+		switch {
+		case !p.config.asWritten && f.Err != nil:
+			return f.Err
+		case !p.config.asWritten:
+		case f.Written == nil:
+			return fmt.Errorf("value %d: initial state %d, which the mutable data segment does not have: %w", f.Value, f.Index, ErrFormat)
+		default:
+			found[f.Value] = f.Written
+		}
+	}
+	return nil
 }
 
 // alignConstants copies the constants that are not aligned to their element size, each byte range

@@ -170,3 +170,31 @@ func TestMissingTranspose(t *testing.T) {
 		}
 	}
 }
+
+// TestStateFromConstant checks that a named state whose number is that of a constant begins with the
+// constant's bytes, also after a reset.
+func TestStateFromConstant(t *testing.T) {
+	const file = "testdata/repair/state_constant.pte"
+	m := load(t, file)
+	x := []float32{0, 1, 2, 3}
+	for range 2 {
+		got := calls(t, m, [][][]float32{{x}, {x}, {x}})
+		if !slices.EqualFunc(got, [][]float32{{6, 7, 8, 9}, {6, 8, 10, 12}, {6, 9, 12, 15}}, slices.Equal) {
+			t.Errorf("got %v", got)
+		}
+		if err := m.Reset(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list := m.Program().Warnings(); len(m.Repairs()) != 1 || len(list) != 1 || list[0].Class != delegate.WarnRepair {
+		t.Errorf("repairs %q, warnings %q", m.Repairs(), list)
+	}
+	p, err := etrun.Open(file, etrun.WithoutRepair())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, err := p.Load(t.Context(), ""); !errors.Is(err, etrun.ErrFormat) || !strings.Contains(err.Error(), "initial state 1") {
+		t.Errorf("unchanged: got %v", err)
+	}
+}

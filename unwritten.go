@@ -20,8 +20,13 @@ const maxSuspects = 16
 // checkStates refuses a method with state that nothing writes. It returns what is only suspect, and
 // the faults of a program that runs unchanged.
 func (p *preparation) checkStates(m *ir.Method) (suspect []string, err error) {
+	for _, f := range p.spec.Initial { // a method that is not unchanged has the right contents by now
+		if p.config.asWritten {
+			suspect = append(suspect, fmt.Sprintf("state %.100q (value %d) has the initial contents of number %d, which is not its own", f.Name, f.Value, f.Index))
+		}
+	}
 	if len(m.Unwritten)+len(m.Astray) == 0 {
-		return nil, nil
+		return suspect[:min(len(suspect), maxSuspects)], nil
 	}
 	others := p.elsewhere()
 	for i := range m.Unwritten {

@@ -67,6 +67,11 @@ func (p *Program) fileRepairs(method int, m *ir.Method) (list []string) {
 	for _, r := range m.Redirected {
 		list = append(list, r.String())
 	}
+	if !p.config.asWritten {
+		for _, f := range p.spec.Methods[method].Initial {
+			list = append(list, f.String())
+		}
+	}
 	return list
 }
 

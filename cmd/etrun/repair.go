@@ -24,6 +24,7 @@ also runs correctly on ExecuTorch's own runtime:
   payload     mixed, misplaced or missing values in XNNPACK payloads
   view        missing views of values in channels-last order
   update      updates of state that are copied onto an argument of the same name
+  state       initial contents of states that are looked up among the constants
   stale type  outputs of Ethos-U delegates that are declared with another type
   plan        memory plans in which live values share bytes, also because
               ExecuTorch's runtime relocates tensors by their address
@@ -194,6 +195,13 @@ func (r *repairCommand) faults(ctx context.Context, path string, data []byte) (l
 func repairData(data []byte, faults []*repair.Faults) (*repair.Program, error) {
 	p, err := repair.Open(data)
 	if err != nil {
+		return nil, err
+	}
+	var specs []*pte.Method
+	for _, f := range faults {
+		specs = append(specs, f.Spec)
+	}
+	if err := p.States(specs); err != nil {
 		return nil, err
 	}
 	for _, f := range faults {

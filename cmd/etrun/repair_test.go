@@ -86,7 +86,7 @@ func TestRepairedPrograms(t *testing.T) {
 		checkRepaired(t, name, fixed)
 	}
 	t.Logf("%d programs repaired, %v; %d had nothing to repair", repaired, kinds, clean)
-	for _, kind := range []string{"payload", "view", "update", "stale type", "plan"} {
+	for _, kind := range []string{"payload", "view", "update", "state", "stale type", "plan"} {
 		if kinds[kind] == 0 {
 			t.Errorf("no repair of kind %q", kind)
 		}

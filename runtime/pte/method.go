@@ -7,6 +7,7 @@ import (
 // methodReader reads one ExecutionPlan.
 type methodReader struct {
 	*programReader
+	number       int // of the method
 	out          Method
 	values       int // number of values
 	next         int // index of the current value
@@ -27,7 +28,8 @@ var required = [...]struct {
 func (p *programReader) method(t flatbuf.Table) Method {
 	i := p.methods
 	p.methods++
-	m := &methodReader{programReader: p, values: t.Vector(2, "values", 4).Len()}
+	states := len(p.states)
+	m := &methodReader{programReader: p, number: i, values: t.Vector(2, "values", 4).Len()}
 	t.Need(0, "name")
 	m.out.Name = m.name(t)
 	if !t.OK() {
@@ -35,6 +37,7 @@ func (p *programReader) method(t flatbuf.Table) Method {
 	}
 	m.read(t)
 	if err := t.Forget("execution_plan", i); err != nil {
+		p.states = p.states[:states]
 		return Method{Name: m.out.Name, Err: formatError(err)}
 	}
 	return m.out

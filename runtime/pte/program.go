@@ -24,6 +24,7 @@ func Parse(data []byte, limits Limits) (*Program, error) {
 	if err := r.Err(); err != nil {
 		return nil, formatError(err)
 	}
+	p.settleStates(out)
 	if err := out.err(); err != nil {
 		return nil, err
 	}
@@ -39,6 +40,7 @@ type programReader struct {
 	constants subsegments
 	initial   []subsegments // mutable_data_segments
 	blobs     [][]byte      // backend_delegate_data
+	states    []initial     // with initial contents, in the order of emission
 	names     map[string]bool
 	methods   int // read so far
 	slab      []int

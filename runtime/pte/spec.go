@@ -37,7 +37,8 @@ type Method struct {
 	Arenas    []Arena // arena k holds the tensors of memory_id k+1
 	InSpec    string  // encoded pytree of the inputs (ContainerMetadata), may be empty
 	OutSpec   string
-	Err       error // why the method cannot be loaded, a *[FormatError]; then it has only a name
+	Err       error          // why the method cannot be loaded, a *[FormatError]; then it has only a name
+	Initial   []InitialFault // named states whose initial contents are not where the file says
 }
 
 // Arena is one planned buffer (non_const_buffer_sizes, without the reserved slot 0).

@@ -97,7 +97,7 @@ func (m *methodReader) bind(t flatbuf.Table, out *Tensor, info extra) {
 	case Constant:
 		out.Data = m.constant(t, idx, out.NBytes())
 	case PlannedInit:
-		out.Data = m.initialState(t, idx, info.segment, out.NBytes())
+		out.Data = m.initialState(t, out, idx, info.segment)
 	}
 }
 
@@ -179,13 +179,4 @@ func (m *methodReader) constant(t flatbuf.Table, idx uint32, n int64) []byte {
 		return nil
 	}
 	return data[:n:n]
-}
-
-// initialState returns the initial bytes of a mutable buffer.
-func (m *methodReader) initialState(t flatbuf.Table, idx uint32, segment uint64, n int64) []byte {
-	if segment >= uint64(len(m.initial)) {
-		t.Failf(ErrFormat, bufferIdx, "data_buffer_idx", "initial state in mutable data segment %d, the file has %d", segment, len(m.initial))
-		return nil
-	}
-	return m.initial[segment].cut(t, idx, n)
 }

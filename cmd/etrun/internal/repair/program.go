@@ -253,3 +253,39 @@ func (m *method) insert(chain, at int, what *tree.Node) {
 		c.With("stacktrace", slices.Insert(slices.Clone(traces), at, tree.New("FrameList").With("items", []*tree.Node{})))
 	}
 }
+
+// States gives each initialized state of a program its own part of the mutable data segment, if any
+// refers to a constant instead.
+func (p *Program) States(specs []*pte.Method) error {
+	faults := 0
+	for i, spec := range specs {
+		for _, f := range spec.Initial {
+			faults++
+			p.note("state", p.method(i).name, "%v; copied to the mutable data segment", f)
+		}
+	}
+	if faults == 0 {
+		return nil
+	}
+	if p.file.Header == 0 {
+		return beyond("the file has no segments for initial states")
+	}
+	offsets, data := []tree.Scalar{0}, []byte(nil)
+	for i, spec := range specs {
+		m := p.method(i)
+		for v := range spec.Values {
+			t := spec.Values[v].Tensor
+			if spec.Values[v].Kind != tensor.KindTensor || t.Storage != pte.PlannedInit {
+				continue
+			}
+			m.tensor(v).With("data_buffer_idx", tree.Scalar(len(offsets)))
+			if info, ok := m.tensor(v).Fields["extra_tensor_info"].(*tree.Node); ok {
+				delete(info.Fields, "mutable_data_segments_idx")
+			}
+			offsets, data = append(offsets, tree.Scalar(len(data))), append(data, t.Data...)
+		}
+	}
+	segment := tree.New("SubsegmentOffsets").With("segment_index", tree.Scalar(p.addSegment(data))).With("offsets", offsets)
+	p.file.Root.With("mutable_data_segments", []*tree.Node{segment})
+	return nil
+}
