@@ -22,7 +22,8 @@ const maxSuspects = 16
 func (p *preparation) checkStates(m *ir.Method) (suspect []string, err error) {
 	for _, f := range p.spec.Initial { // a method that is not unchanged has the right contents by now
 		if p.config.asWritten {
-			suspect = append(suspect, fmt.Sprintf("state %.100q (value %d) has the initial contents of number %d, which is not its own", f.Name, f.Value, f.Index))
+			suspect = append(suspect, fmt.Sprintf("state %.100q (value %d) has the initial contents of number %d, which is not its own",
+				f.Name, f.Value, f.Index))
 		}
 	}
 	if len(m.Unwritten)+len(m.Astray) == 0 {
@@ -85,7 +86,8 @@ func (p *preparation) unwrittenText(u *ir.Unwritten) string {
 	if u.Filled {
 		contents = "it keeps its initial contents"
 	}
-	return fmt.Sprintf("state %s, %v of sizes %s, is read, %s, and no instruction of any method writes it", name, t.DType, tensor.FormatSizes(t.Sizes), contents)
+	return fmt.Sprintf("state %s, %v of sizes %s, is read, %s, and no instruction of any method writes it",
+		name, t.DType, tensor.FormatSizes(t.Sizes), contents)
 }
 
 func astrayText(a *ir.Astray) string {
@@ -103,7 +105,8 @@ func (p *preparation) stateError(m *ir.Method, reader int, text string) error {
 		return errors.New(text)
 	}
 	s := &m.Steps[reader]
-	return &InstructionError{Class: ErrFormat, Method: p.spec.Name, Chain: s.Origin.Chain, Index: s.Origin.Index, Op: m.StepName(s), Err: errors.New(text)}
+	return &InstructionError{Class: ErrFormat, Method: p.spec.Name, Chain: s.Origin.Chain, Index: s.Origin.Index,
+		Op: m.StepName(s), Err: errors.New(text)}
 }
 
 // sharedArena is the arena of state that several methods share (memory_id 2).
