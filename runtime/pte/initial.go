@@ -123,10 +123,12 @@ func (p *programReader) settleStates(out *Program) {
 func (p *programReader) cutFault(s *initial) error {
 	p.initial[0].cut(s.table, uint32(s.index), s.t.NBytes())
 	err := formatError(s.table.Forget("values", s.value))
-	if fault, ok := errors.AsType[*FormatError](err); ok {
-		fault.Path = fmt.Sprintf("execution_plan[%d].%s", s.method, fault.Path)
+	fault, ok := errors.AsType[*FormatError](err)
+	if !ok {
+		return p.unsettled(s)
 	}
-	return err
+	fault.Path = fmt.Sprintf("execution_plan[%d].%s", s.method, fault.Path)
+	return fault
 }
 
 func (p *programReader) unsettled(s *initial) error {
