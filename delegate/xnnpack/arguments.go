@@ -13,7 +13,9 @@ import (
 type argument struct {
 	value *value
 	// used are the nodes that use the bytes, as in [delegate.Workspace]; in the library all use them.
-	used  delegate.Span
+	used delegate.Span
+	// dims are the tensor's dimensions in the order of the value's, if that is not the tensor's own order; nil: it is.
+	dims  []uint8
 	from  *tensor.Tensor
 	dtype tensor.DType
 	at    xnn.Address // of the tensor's bytes
@@ -26,13 +28,54 @@ type argument struct {
 	after func(*argument)
 }
 
-func newArguments(g *graph) []*argument {
+// newArguments returns the arguments of a unit; shapes and specs are those that the program declares.
+func newArguments(g *graph, shapes []shape, specs []*delegate.ArgSpec) []*argument {
 	args, all := make([]*argument, len(g.Args)), make([]argument, len(g.Args))
 	for i, v := range g.Args {
 		args[i] = &all[i]
 		args[i].value = &g.Values[v]
+		if i < len(specs) && isDynamic(specs[i]) && specs[i] != nil {
+			args[i].dims = otherOrder(shapes[v], specs[i])
+		}
 	}
 	return args
+}
+
+// otherOrder returns the order of an argument's dimensions in which its sizes are those of a value, if that is not its
+// own: the recorded order of dimensions of size 1, which do not change the memory, is arbitrary. It returns nil if
+// there is no such order, or if it is the argument's own.
+func otherOrder(want shape, a *delegate.ArgSpec) (dims []uint8) {
+	if got := specShape(a); got == want || len(a.Sizes) != want.rank || got.squeezed() != want.squeezed() {
+		return nil
+	}
+	var some, ones []uint8 // dimensions by their size, in the order of memory
+	for i := range a.Sizes {
+		d := uint8(i)
+		if len(a.DimOrder) == len(a.Sizes) {
+			d = a.DimOrder[i]
+		}
+		if a.Sizes[d] == 1 {
+			ones = append(ones, d)
+		} else {
+			some = append(some, d)
+		}
+	}
+	for _, n := range want.dims() {
+		list := &some
+		if n == 1 {
+			list = &ones
+		}
+		dims, *list = append(dims, (*list)[0]), (*list)[1:]
+	}
+	return dims
+}
+
+// dimOrder returns the tensor's dimensions in the order of the value's.
+func (a *argument) dimOrder(t *tensor.Tensor) []uint8 {
+	if len(a.dims) == t.Rank() && a.dims != nil {
+		return a.dims
+	}
+	return t.DimOrder
 }
 
 func argumentPlace(g *graph, i int) string {
@@ -62,7 +105,7 @@ func bindArguments(g *graph, bound []*argument, args []*tensor.Value, s []shape,
 		}
 	}
 	for i, v := range g.Args[:g.Inputs] {
-		p, err := physical(g, i, args[i].Tensor)
+		p, err := bound[i].physical(g, i, args[i].Tensor)
 		if err != nil {
 			return false, err
 		}
@@ -77,7 +120,7 @@ func bindArguments(g *graph, bound []*argument, args []*tensor.Value, s []shape,
 	}
 	for i, v := range g.Args {
 		if !g.Values[v].Input {
-			if err := resizeOutput(g, i, args[i].Tensor, s[v]); err != nil {
+			if err := bound[i].resize(g, i, args[i].Tensor, s[v]); err != nil {
 				return reshaped, err
 			}
 		}
@@ -112,48 +155,75 @@ func (a *argument) checkDType(g *graph, i int, d tensor.DType) error {
 	return badArgument(g, i, "got %v, want %v (%v)", d, want, a.value.Datatype)
 }
 
-// physical returns the shape of an input in memory order. If it differs from the declared shape only
-// in dimensions of size 1, which do not change the memory, it returns the declared shape: the
-// recorded order of such a tensor is arbitrary.
-func physical(g *graph, i int, t *tensor.Tensor) (shape, error) {
+// physical returns the shape of an input in memory order. If the shape of one of fixed sizes differs from the declared
+// one only in dimensions of size 1, which do not change the memory, it returns the declared one.
+func (a *argument) physical(g *graph, i int, t *tensor.Tensor) (shape, error) {
 	if t.Rank() > xnn.MaxDims {
 		return shape{}, badArgument(g, i, "%d dimensions, at most %d", t.Rank(), xnn.MaxDims)
 	}
-	p := memoryShape(t)
+	p, ok := memoryShape(t, a.dimOrder(t))
 	if p.rank == 0 {
 		p = shapeOf(1)
 	}
-	if declared := g.Values[g.Args[i]].Shape; p != declared && p.squeezed() == declared.squeezed() {
-		p = declared
+	if declared := a.value.Shape; t.Dynamism == tensor.Static && p.squeezed() == declared.squeezed() {
+		p, ok = declared, true
 	}
 	if err := p.check(); err != nil {
 		return p, badArgument(g, i, "%w", err)
 	}
+	if !ok {
+		return p, badArgument(g, i, "sizes %v with dim order %v, declared with a size of 1", t.Sizes, t.DimOrder)
+	}
 	return p, nil
 }
 
-func memoryShape(t *tensor.Tensor) shape {
-	p := shape{rank: t.Rank()}
-	for j, d := range t.DimOrder {
+// memoryShape returns the sizes of a tensor in an order of its dimensions. ok is false if its memory has another order.
+func memoryShape(t *tensor.Tensor, order []uint8) (p shape, ok bool) {
+	p = shape{rank: t.Rank()}
+	for j, d := range order {
 		p.dim[j] = t.Sizes[d]
 	}
-	return p
+	return p, inOrder(t, order)
 }
 
-// resizeOutput resizes an output to the computed shape, which is in memory order.
-func resizeOutput(g *graph, i int, t *tensor.Tensor, want shape) error {
-	if t.Rank() <= xnn.MaxDims && memoryShape(t).squeezed() == want.squeezed() {
-		return nil
+// inOrder reports whether the dimensions of a tensor, apart from those of size 1, are in this order in memory.
+func inOrder(t *tensor.Tensor, order []uint8) bool {
+	j := 0
+	for _, d := range t.DimOrder {
+		if t.Sizes[d] == 1 {
+			continue
+		}
+		for j < len(order) && t.Sizes[order[j]] == 1 {
+			j++
+		}
+		if j == len(order) || order[j] != d {
+			return false
+		}
+		j++
+	}
+	return true
+}
+
+// resize resizes an output to the computed shape, which is in memory order. One of fixed sizes may differ from it in
+// dimensions of size 1. Its sizes before the call, those of the last one, do not matter.
+func (a *argument) resize(g *graph, i int, t *tensor.Tensor, want shape) error {
+	if t.Rank() <= xnn.MaxDims && (t.Dynamism == tensor.Static || t.Rank() == 0) {
+		if p, _ := memoryShape(t, t.DimOrder); p.squeezed() == want.squeezed() {
+			return nil
+		}
 	}
 	if t.Rank() != want.rank {
 		return badArgument(g, i, "sizes %v for a result of %v", t.Sizes, want)
 	}
 	var logical [xnn.MaxDims]int
-	for j, d := range t.DimOrder {
+	for j, d := range a.dimOrder(t) {
 		logical[d] = want.dim[j]
 	}
 	if err := t.Resize(logical[:t.Rank()]); err != nil {
 		return badArgument(g, i, "%w", err)
+	}
+	if !inOrder(t, a.dimOrder(t)) {
+		return badArgument(g, i, "sizes %v with dim order %v, declared with a size of 1", t.Sizes, t.DimOrder)
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 		u.timed[i].flags = xnn.FlagBasicProfiling
 	}
 	runtime.AddCleanup(u, (*handles).release, u.handles)
-	u.args = newArguments(m.graph)
+	u.args = newArguments(m.graph, m.shapes, m.args)
 	u.values = make([]xnn.ExternalValue, len(u.args))
 	if parallel(m.cost, len(m.graph.Nodes)) && !u.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
 		u.threads = acquireThreads(m.lib, in.Pool.Size())
