@@ -56,18 +56,14 @@ func (m *image) Workspace() *delegate.Workspace {
 	return w
 }
 
-// workBlock returns the block of the nodes' working memory, from the first to the last node that uses it.
-func (g *graph) workBlock(s []shape, threads int) (b delegate.Block) {
-	b.Bytes, b.First = g.workAt(s, threads).shared(threads), len(g.Nodes)-1
-	for i := range g.Nodes {
-		var own work
-		n := &g.Nodes[i]
-		if n.Type.work(&own, g, n, s, threads); own.shared(threads) > 0 {
-			b.First, b.Last = min(b.First, i), i
-		}
+// workBlock returns the block of the nodes' working memory, from the first to the last node that uses it
+// at the given shapes.
+func (g *graph) workBlock(s []shape, threads int) delegate.Block {
+	w, last := g.workAt(s, threads), len(g.Nodes)-1
+	if w.used.Last < w.used.First {
+		return delegate.Block{Span: delegate.Span{First: last, Last: last}}
 	}
-	b.Last = max(b.First, b.Last)
-	return b
+	return delegate.Block{Bytes: w.shared(threads), Span: w.used}
 }
 
 // argSpans returns the nodes between which the bytes of each argument are used: inputs from the first

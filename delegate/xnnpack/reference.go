@@ -26,6 +26,7 @@ type reference struct {
 	bytes   [][]byte       // of every value, including constants and arguments
 	blocks  [][]byte       // for the declared sizes, see image.Workspace; nil for none
 	planned *places        // of the blocks
+	worked  delegate.Span  // of the last block: the nodes that may use it
 	arena   *arena         // contains the bytes of values between nodes if no blocks do
 	places  *places        // of the current shapes, in the blocks or in the arena
 	apart   map[int][]byte // values with their own memory, set by tests
@@ -75,6 +76,9 @@ func newReference(m *image, in delegate.Instance) *reference {
 		filter8: &m.int8, states: make([]nodeState, len(m.graph.Nodes))}
 	if m.places != nil && !m.hasDynamicArgs() && e.blocks == nil {
 		e.arena.expect(m.needs.shared)
+	}
+	if m.places != nil && e.blocks != nil {
+		e.worked = m.graph.workBlock(m.places.shapes, m.instanceThreads()).Span
 	}
 	for i, used := range m.graph.argSpans() {
 		e.args[i].used = used
@@ -155,25 +159,60 @@ func (e *reference) threads() int {
 	return e.pool.Size()
 }
 
-// allocate sets the memory of values between nodes, and that of the nodes' loops: the blocks, or else
-// an arena.
+// allocate sets the memory of values between nodes, and that of the nodes' loops. Each of both is in the
+// blocks if these suit the shapes, or else in an arena: what is in blocks at the declared sizes, and when,
+// need not be enough at others.
 func (e *reference) allocate() error {
 	w := e.graph.workAt(e.shapes, e.threads())
-	blocks, work := e.blocks, []byte(nil)
-	if n := len(blocks) - 1; n >= 0 && w.shared(e.threads()) <= int64(len(blocks[n])) && e.planned.suit(e.graph, e.shapes, blocks[:n]) {
-		e.places, blocks, work = e.planned, blocks[:n], blocks[n]
-	} else {
-		if !e.places.fit(e.shapes) {
-			e.places = e.graph.placesFor(slices.Clone(e.shapes))
-		}
-		needs := e.graph.referenceNeeds(e.places, e.threads())
+	values, loops, inBlocks := e.suitable(w)
+	if !inBlocks && !e.places.fit(e.shapes) {
+		e.places = e.graph.placesFor(slices.Clone(e.shapes))
+	}
+	own := int64(0)
+	if !inBlocks {
+		own = lineUp(e.places.bytes)
+	}
+	at := own
+	if loops == nil {
+		own = plus(own, w.shared(e.threads()))
+	}
+	if own > 0 || !e.planned.fit(e.shapes) {
+		needs := e.graph.needsWith(w, e.shapes, e.places.bytes, e.threads())
 		if err := needs.check(e.limits); err != nil {
 			return err
 		}
-		memory := e.arena.take(needs.shared)
-		blocks, work = e.places.cut(memory), memory[lineUp(e.places.bytes):]
 	}
-	e.divide(w, work)
+	memory := e.arena.take(own)
+	if !inBlocks {
+		values = e.places.cut(memory)
+	}
+	if loops == nil {
+		loops = memory[at:]
+	}
+	e.divide(w, loops)
+	e.assign(values)
+	e.planInt8()
+	return nil
+}
+
+// suitable returns the blocks for the values, and whether they suit the current shapes; and the block for
+// the nodes' loops, nil if that does not.
+func (e *reference) suitable(w *work) (values [][]byte, loops []byte, inBlocks bool) {
+	n := len(e.blocks) - 1
+	if e.planned == nil || n != len(e.planned.items) {
+		return nil, nil, false
+	}
+	if inBlocks = e.planned.suit(e.graph, e.shapes, e.blocks[:n]); inBlocks {
+		e.places, values = e.planned, e.blocks[:n]
+	}
+	if w.suits(e.blocks[n], e.worked, e.threads()) {
+		loops = e.blocks[n]
+	}
+	return values, loops, inBlocks
+}
+
+// assign sets the bytes of the values between nodes, in the blocks of their items.
+func (e *reference) assign(blocks [][]byte) {
 	for v, at := range e.places.index {
 		if at == none {
 			continue
@@ -185,8 +224,6 @@ func (e *reference) allocate() error {
 		}
 		e.bytes[v] = blocks[at][: n : n+overread]
 	}
-	e.planInt8()
-	return nil
 }
 
 // SetProfiling implements delegate.Profiler.

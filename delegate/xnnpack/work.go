@@ -3,6 +3,7 @@ package xnnpack
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
@@ -11,13 +12,16 @@ import (
 
 // work is the memory of a unit of the Go engine in addition to values and packed filters, in bytes.
 // Nodes run one after the other, so they share it, except what they keep. Units of an instance
-// share all but tile and kept.
+// share all but tile and kept. What a node needs depends on the sizes, and may be more at smaller
+// ones: operands that are repeated, padded or packed.
 type work struct {
 	slots  [4]int64 // operands and output as float32, see load and result
 	staged int64    // an operand in the form that products read
 	line   int64    // rows or lines of floats, for each worker
 	tile   int64    // rows and sums of 8-bit products, for each worker
 	kept   int64    // what loops keep between runs
+	// used are the nodes from the first to the last one that uses the shared part; none if Last is before First.
+	used delegate.Span
 }
 
 // workFunc adds the work of a node to w.
@@ -25,12 +29,30 @@ type workFunc func(w *work, g *graph, n *node, s []shape, threads int)
 
 // workAt returns the work of a unit at the given shapes.
 func (g *graph) workAt(s []shape, threads int) *work {
-	w := new(work)
+	all, own := &work{used: delegate.Span{First: len(g.Nodes), Last: none}}, &work{}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		n.Type.work(w, g, n, s, threads)
+		*own = work{}
+		if n.Type.work(own, g, n, s, threads); own.shared(threads) > 0 {
+			all.used = delegate.Span{First: min(all.used.First, i), Last: i}
+		}
+		all.add(own)
 	}
-	return w
+	return all
+}
+
+// add adds the work of a node.
+func (w *work) add(own *work) {
+	for i, bytes := range own.slots {
+		w.slot(i, bytes)
+	}
+	w.staged, w.line, w.tile, w.kept = max(w.staged, own.staged), max(w.line, own.line), max(w.tile, own.tile), plus(w.kept, own.kept)
+}
+
+// suits reports whether the shared part fits in a block: in its bytes, and in the nodes that may use it.
+func (w *work) suits(block []byte, at delegate.Span, threads int) bool {
+	n := w.shared(threads)
+	return n == 0 || n <= int64(len(block)) && at.First <= w.used.First && w.used.Last <= at.Last
 }
 
 // shared returns the size of the part that units share; its parts are aligned.
@@ -333,11 +355,15 @@ func (g *graph) packedFloats(n *node, s []shape) int64 {
 	return bytes
 }
 
-// referenceNeeds returns the memory of an image and a unit of the Go engine.
+// referenceNeeds returns the memory of an image and a unit of the Go engine, with values in places.
 func (g *graph) referenceNeeds(p *places, threads int) needs {
-	w := g.workAt(p.shapes, threads)
-	n := needs{weights: g.packedForGo(p.shapes), timed: times(8, len(g.Nodes))}
-	n.shared = plus(lineUp(p.bytes), w.shared(threads))
+	return g.needsWith(g.workAt(p.shapes, threads), p.shapes, p.bytes, threads)
+}
+
+// needsWith returns the memory of an image and a unit with this work and this many bytes of values.
+func (g *graph) needsWith(w *work, s []shape, values int64, threads int) needs {
+	n := needs{weights: g.packedForGo(s), timed: times(8, len(g.Nodes))}
+	n.shared = plus(lineUp(values), w.shared(threads))
 	n.scratch = plus(plus(n.shared, w.kept), repeat(threads, w.tile))
 	return n
 }
