@@ -49,6 +49,11 @@ func checkAdd(a kernels.Args) error {
 			return kernels.Badf(i, fmt.Sprintf("bounds within [%d, %d]", lo, hi), "[%d, %d]", l, h)
 		}
 	}
+	for _, i := range [...]int{2, 7, 11} {
+		if err := wantZero(i, a.Int(i)); err != nil {
+			return err
+		}
+	}
 	return sameOrder(a, 0, 5)
 }
 

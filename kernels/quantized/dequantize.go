@@ -31,6 +31,9 @@ func DequantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
 // dequantizeFixed dequantizes with the constant parameters in arguments 1 and 2: the call can be
 // repeated.
 func dequantizeFixed[F float](c *kernels.Ctx, a kernels.Args, out int) error {
+	if err := wantZero(2, a.Int(2)); err != nil {
+		return err
+	}
 	if err := dequantize(c, a, 5, out, one[F](c, a.Float(1), a.Int(2), a.Tensor(0).Numel())); err != nil {
 		return err
 	}

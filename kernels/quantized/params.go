@@ -2,6 +2,7 @@ package quantized
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -172,11 +173,24 @@ func load[F float](c *kernels.Ctx, a kernels.Args, n, run int, inverse bool) (p 
 	p.run = max(run, 1)
 	if !a.IsNone(2) {
 		p.zero, err = vector[F](c, a, 2, n)
+		for i, z := range p.zero {
+			if !(z >= math.MinInt32 && z <= math.MaxInt32) {
+				return p, kernels.Badf(2, "zero points of int32", "%v at %d", z, i)
+			}
+		}
 		return p, err
 	}
 	p.zero = kernels.Scratch[F](c, n)
 	clear(p.zero)
 	return p, nil
+}
+
+// wantZero returns an error for a zero point, argument i, that is not an int32 number, which is its type in PyTorch.
+func wantZero(i int, zero int64) error {
+	if zero != int64(int32(zero)) {
+		return kernels.Badf(i, "a zero point of int32", "%d", zero)
+	}
+	return nil
 }
 
 // one returns the parameters of a whole tensor.
@@ -203,6 +217,9 @@ func ofTensor[F float](c *kernels.Ctx, a kernels.Args, inverse bool) (p params[F
 	}
 	scale, _ := tensor.Get[float64](a.Tensor(1).Data, a.Tensor(1).DType)
 	zero, _ := tensor.Get[int64](a.Tensor(2).Data, a.Tensor(2).DType)
+	if err := wantZero(2, zero); err != nil {
+		return p, err
+	}
 	if inverse {
 		scale = 1 / scale
 	}

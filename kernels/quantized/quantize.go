@@ -22,6 +22,9 @@ func quantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
 // QuantizePerTensor is quantizePerTensor for other namespaces, with their own rounding of the
 // reciprocal scale, factor.
 func QuantizePerTensor(c *kernels.Ctx, a kernels.Args, factor float32) error {
+	if err := wantZero(2, a.Int(2)); err != nil {
+		return err
+	}
 	if err := quantize(c, a, 6, false, one[float32](c, float64(factor), a.Int(2), a.Tensor(0).Numel())); err != nil {
 		return err
 	}
