@@ -83,7 +83,10 @@ func (l *lowering) known(v int) bool {
 
 // complete returns the checked graph with these inputs and outputs.
 func (l *lowering) complete(inputs, outputs []int) (*graph, error) {
-	values := l.outputs(outputs)
+	values, err := l.outputs(outputs)
+	if err != nil {
+		return nil, err
+	}
 	l.externals(l.inputValues(inputs), values)
 	g, err := l.finish()
 	if err == nil {

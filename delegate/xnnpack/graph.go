@@ -58,6 +58,7 @@ type node struct {
 	DebugHandle uint32
 	Params      any   // parameters of the node's family, see params.go; nil for none
 	then        *node // a function that is applied to each element of the output; in the Go engine, nil for none
+	exact       bool  // operands are not repeated: for the result of an operator that does not broadcast, see infer
 	index       int   // index in the payload
 	at          int   // index in the graph
 }

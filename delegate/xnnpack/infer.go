@@ -1,5 +1,7 @@
 package xnnpack
 
+import "slices"
+
 // infer computes the shape of every value, node by node, from the input shapes, which s already
 // contains. It returns an error for incompatible shapes.
 func (g *graph) infer(s []shape) error {
@@ -13,6 +15,9 @@ func (g *graph) infer(s []shape) error {
 		if err := n.Type.shape(g, n, s); err != nil {
 			return err
 		}
+		if n.exact && n.repeats(s) {
+			return n.fault("operands of sizes %v and %v, which the operator does not repeat", s[n.In[0]], s[n.In[1]])
+		}
 		for _, v := range n.Out {
 			if err := s[v].check(); err != nil {
 				return n.beyond("output of %w", err)
@@ -20,6 +25,15 @@ func (g *graph) infer(s []shape) error {
 		}
 	}
 	return nil
+}
+
+// repeats reports whether the first operand of a node of two is repeated or, if it multiplies matrices, one of both.
+func (n *node) repeats(s []shape) bool {
+	a, b, out := s[n.In[0]], s[n.In[1]], s[n.Out[0]]
+	if n.Type.tag != tagBatchMatrixMultiply {
+		return out != a
+	}
+	return a.rank != b.rank || !slices.Equal(a.dim[:a.rank-2], b.dim[:b.rank-2])
 }
 
 // declared returns the shapes of the values at the inputs' declared sizes, which are the largest.

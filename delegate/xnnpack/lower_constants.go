@@ -69,12 +69,18 @@ func (l *lowering) unread(n int) []byte {
 	return l.unwritten[:n:n]
 }
 
+// mayBecome reports whether a call's result can be replaced by constant x: it is declared as that, in any order that
+// values support. Nothing may be changed before.
+func (c *lowerCall) mayBecome(x *delegate.GraphValue) bool {
+	y := &c.vals[c.out()]
+	return y.DType == x.DType && slices.Equal(y.Sizes, x.Sizes) && checkTensor(y) == nil
+}
+
 // foldPermute permutes the dimensions of a constant. The bytes stay unchanged.
 func foldPermute(c *lowerCall, perm []int) bool {
-	c.own()
-	x, y := c.arg(0), &c.vals[c.out()]
+	x := c.arg(0)
 	rank := len(x.Sizes)
-	if !slices.Equal(slices.Sorted(slices.Values(perm)), contiguous.perm(rank)) || x.DType != y.DType {
+	if !slices.Equal(slices.Sorted(slices.Values(perm)), contiguous.perm(rank)) {
 		return false
 	}
 	at := inverse(perm)
@@ -90,20 +96,30 @@ func foldPermute(c *lowerCall, perm []int) bool {
 		}
 		seen.DimOrder[i] = uint8(at[d])
 	}
+	if !c.mayBecome(&seen) {
+		return false
+	}
 	if short := c.short[c.call.Args[0]]; short != nil {
 		turned := *short
 		turned.axis = at[short.axis]
 		c.short[c.out()] = &turned
 	}
-	*y = seen
+	c.own()
+	c.vals[c.out()] = seen
 	return true
+}
+
+// sameOrder reports whether two tensors of the same sizes declare the same dim order.
+func sameOrder(a, b *delegate.GraphValue) bool {
+	_, x := padDims(a, 0)
+	_, y := padDims(b, 0)
+	return slices.Equal(x, y)
 }
 
 // foldDequantize folds a dequantization. Constants with a nonzero zero point are not folded.
 func foldDequantize(c *lowerCall) bool {
-	c.own()
-	x, y := c.arg(0), &c.vals[c.out()]
-	if x.DType != tensor.Int8 || y.DType != tensor.Float32 || len(x.Sizes) == 0 {
+	x := c.arg(0)
+	if x.DType != tensor.Int8 || len(x.Sizes) == 0 || !c.isTyped() {
 		return false
 	}
 	short := &shortConstant{codes: x.Data}
@@ -128,11 +144,13 @@ func foldDequantize(c *lowerCall) bool {
 			return false
 		}
 	}
-	if !slices.Equal(x.Sizes, y.Sizes) {
+	numbers := *x
+	numbers.DType, numbers.Data = tensor.Float32, c.unread(4*len(x.Data)) // until numbers is called
+	if !c.mayBecome(&numbers) || !sameOrder(x, &c.vals[c.out()]) {
 		return false
 	}
-	*y = *x
-	y.DType, y.Data = tensor.Float32, c.unread(4*len(x.Data)) // until numbers is called
+	c.own()
+	c.vals[c.out()] = numbers
 	c.short[c.out()] = short
 	return true
 }

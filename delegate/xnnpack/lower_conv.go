@@ -154,7 +154,7 @@ func batchNormCall(c *lowerCall) error {
 	dims[0] = channels
 	in := c.value(x, contiguous)
 	product := c.graphBuilder.value(fp32, c.g.Values[in].Shape, quant{})
-	c.node(nodeTypes[tagMultiply], []int{in, c.floats(scale, dims...)}, product)
+	c.node(nodeTypes[tagMultiply], []int{in, c.floats(scale, dims...)}, product).exact = true
 	c.node(nodeNamed("Add"), []int{product, c.floats(shift, dims...)}, c.result(y, contiguous))
 	return nil
 }

@@ -23,7 +23,7 @@ func (c *lowerCall) multiply(a, b int) error {
 	if c.to != nil {
 		return refuse("a product of quantized elements")
 	}
-	c.node(nodeTypes[tagBatchMatrixMultiply], []int{c.value(a, contiguous), c.value(b, contiguous)}, c.result(c.out(), contiguous))
+	c.node(nodeTypes[tagBatchMatrixMultiply], []int{c.value(a, contiguous), c.value(b, contiguous)}, c.result(c.out(), contiguous)).exact = true
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (c *lowerCall) productAndSum(in, w int, flags uint32, added int) error {
 	y := c.out()
 	product := c.made(memoryShapeOf(&c.vals[y], contiguous))
 	c.node(nodeTypes[tagFullyConnected], []int{in, w, none}, product).Flags = flags
-	c.node(nodeNamed("Add"), []int{product, c.value(added, contiguous)}, c.result(y, contiguous))
+	c.node(nodeNamed("Add"), []int{product, c.value(added, contiguous)}, c.result(y, contiguous)).exact = true
 	return nil
 }
 

@@ -14,11 +14,11 @@ var moveLowerings = []lowerRow{
 	{op: "aten::_to_copy.out", emit: sameCall},
 	{op: "dim_order_ops::_to_dim_order_copy.out", emit: sameCall, codes: true},
 	{op: "dim_order_ops::_clone_dim_order.out", emit: sameCall, codes: true},
-	{op: "aten::expand_copy.out", emit: sameCall, codes: true},
+	{op: "aten::expand_copy.out", emit: expandCall, codes: true},
 
 	{op: "aten::permute_copy.out", emit: func(c *lowerCall) error { return c.permute(c.permutation()) }, codes: true, fold: foldsPermute},
-	{op: "aten::t_copy.out", emit: func(c *lowerCall) error { return c.permute(c.swap(0, 1)) }, codes: true,
-		fold: func(c *lowerCall) bool { return foldPermute(c, c.swap(0, 1)) }},
+	{op: "aten::t_copy.out", emit: func(c *lowerCall) error { return c.permute(c.matrix()) }, codes: true,
+		fold: func(c *lowerCall) bool { return foldPermute(c, c.matrix()) }},
 	{op: "aten::transpose_copy.int_out", emit: func(c *lowerCall) error { return c.permute(c.swap(c.int(1), c.int(2))) }, codes: true,
 		fold: func(c *lowerCall) bool { return foldPermute(c, c.swap(c.int(1), c.int(2))) }},
 
@@ -48,6 +48,20 @@ func sameCall(c *lowerCall) error {
 	return c.is(c.out(), c.call.Args[0])
 }
 
+// expandCall lowers a repetition that repeats nothing. If sizes may change, each must be left unchanged: those that are
+// declared are equal if a size of 1 is repeated at other sizes only.
+func expandCall(c *lowerCall) error {
+	x, y := c.call.Args[0], c.out()
+	if c.static(x, y) != nil {
+		for _, n := range c.ints(1) {
+			if n != -1 {
+				return refuse("dynamic sizes, repeated to %d", n)
+			}
+		}
+	}
+	return sameCall(c)
+}
+
 // swap returns the permutation that exchanges two dimensions, nil if one of them does not exist.
 func (c *lowerCall) swap(a, b int) []int {
 	rank := len(c.arg(0).Sizes)
@@ -57,6 +71,14 @@ func (c *lowerCall) swap(a, b int) []int {
 	}
 	perm[a], perm[b] = perm[b], perm[a]
 	return perm
+}
+
+// matrix returns the permutation that transposes a matrix, nil for other tensors.
+func (c *lowerCall) matrix() []int {
+	if len(c.arg(0).Sizes) != 2 {
+		return nil
+	}
+	return c.swap(0, 1)
 }
 
 // permutation returns the second argument with nonnegative dimensions.

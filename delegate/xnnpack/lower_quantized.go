@@ -2,8 +2,10 @@ package xnnpack
 
 import (
 	"math"
+	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -48,15 +50,30 @@ func fixedQuantization(g *delegate.Graph, i int) *quantization {
 	if c.Sig.Name == quantizeOp {
 		code = arg(len(c.Sig.Args) - 1)
 	}
-	q := &quantization{qint8, quant{Scale: float(arg(1)), ZeroPoint: int32(arg(2).Int)}}
+	q := &quantization{datatype: qint8}
 	if code.DType == tensor.Uint8 {
 		q.datatype = quint8
 	}
-	d := q.datatype.info()
-	if code.DType != d.tensor || arg(3).Int != int64(d.minZero) || arg(4).Int != int64(d.maxZero) {
+	d, zero := q.datatype.info(), arg(2).Int
+	if code.DType != d.tensor || arg(3).Int != int64(d.minZero) || arg(4).Int != int64(d.maxZero) || arg(5).Int != int64(d.tensor) {
 		return nil
 	}
+	if zero < int64(d.minZero) || zero > int64(d.maxZero) {
+		return nil
+	}
+	q.quant = quant{Scale: float(arg(1)), ZeroPoint: int32(zero)}
 	return q
+}
+
+// isTyped reports whether a dequantization of int8 states that type, that of its result if any, and bounds of the type,
+// as the operator requires.
+func (c *lowerCall) isTyped() bool {
+	at := slices.IndexFunc(c.call.Sig.Args, func(a kernels.Arg) bool { return a.Name == "dtype" })
+	if at < 2 || at+1 >= len(c.call.Sig.Args) || c.arg(at).Int != int64(tensor.Int8) {
+		return false
+	}
+	out := c.arg(at + 1)
+	return (out.Kind == tensor.None || out.Int == int64(tensor.Float32)) && c.arg(at-2).Int >= math.MinInt8 && c.arg(at-1).Int <= math.MaxInt8
 }
 
 // codeQuantization returns the quantization that all calls of the graph use for a tensor of codes,

@@ -450,7 +450,7 @@ func (l *lowering) follow(tensors ...int) order {
 
 // outputs makes tensors the outputs of the graph, each in its declared memory order. A value that
 // cannot be an output, because it is an input, a constant or another output, is copied.
-func (l *lowering) outputs(list []int) (values []int) {
+func (l *lowering) outputs(list []int) (values []int, err error) {
 	made := resized(l.made, len(l.g.Values)) // by a node, and not an output yet
 	for i := range l.g.Nodes {
 		for _, v := range l.g.Nodes[i].Out {
@@ -463,6 +463,9 @@ func (l *lowering) outputs(list []int) (values []int) {
 		}
 	}
 	for _, v := range list {
+		if err := checkTensor(&l.in.Values[v]); err != nil {
+			return nil, unsupported("", "%w", err)
+		}
 		o, _ := declaredOrder(&l.in.Values[v])
 		x := l.value(v, o)
 		if follow(); !made[x] {
@@ -475,7 +478,7 @@ func (l *lowering) outputs(list []int) (values []int) {
 		values = append(values, x)
 	}
 	l.made = made
-	return values
+	return values, nil
 }
 
 // madeBy reports whether the last node computes a value.
