@@ -1,0 +1,335 @@
+package etrun
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable"
+	"github.com/etrun-go/etrun/kernels/quantized"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// sizedOps are the operators of programs whose sizes vary.
+var sizedOps = kernels.NewSet(portable.Ops(), quantized.Ops())
+
+// settings are the calls at which a program is evaluated while it is generated: at the bounds of all sizes that vary, at about
+// half of them, and at 1.
+const settings = 3
+
+// sized generates programs of floats whose inputs have sizes that vary, with the calls of real ones.
+type sized struct {
+	flowProgram
+	bounds  []int   // of the sizes that vary; equal ones vary together, most of the time
+	dims    [][]int // by input: the indexes in bounds of the sizes that vary; -1-n for a size of n
+	tensors [settings]map[int]*tensor.Tensor
+	ops     map[string]int // index among the program's operators
+	read    map[int]bool   // values that calls read
+	codes   bool           // it may quantize
+}
+
+// val is a value of the program; the others are numbers, lists and so on.
+type val int
+
+// newSized returns a random program, and how its inputs' sizes vary.
+func newSized(r *rand.Rand) *sized {
+	s := &sized{flowProgram: flowProgram{r: r}, ops: make(map[string]int), read: make(map[int]bool)}
+	s.m.Name, s.m.Chains = "forward", make([]pte.Chain, 1)
+	for i := range s.tensors {
+		s.tensors[i] = make(map[int]*tensor.Tensor)
+	}
+	for range 1 + r.IntN(3) {
+		s.bounds = append(s.bounds, 2+r.IntN(7))
+		if r.IntN(3) == 0 { // sizes that are declared alike
+			s.bounds = append(s.bounds, s.bounds[0])
+		}
+	}
+	s.codes = r.IntN(4) == 0
+	s.inputs()
+	calls := 3 + r.IntN(20)
+	for tries := 0; tries < 3*calls && s.next() < calls; tries++ {
+		s.grow()
+	}
+	s.finish()
+	return s
+}
+
+// inputs adds up to three inputs, most of them of the same declared sizes or of parts of these.
+func (s *sized) inputs() {
+	for range 1 + s.r.IntN(3) {
+		dims, order := s.newDims(oneOf(s, 2, 2, 2, 3, 4, 4)), []uint8(nil)
+		if len(s.dims) > 0 && s.r.IntN(4) > 0 {
+			dims = s.likeDims(s.dims[0])
+		}
+		if len(dims) == 4 && s.r.IntN(3) == 0 {
+			order = []uint8{0, 2, 3, 1}
+		}
+		v := s.tensor(tensor.Float32, len(dims), order)
+		s.dims = append(s.dims, dims)
+		s.m.Inputs, s.defined = append(s.m.Inputs, v), append(s.defined, v)
+		for k := range settings {
+			s.tensors[k][v] = s.random(s.sizesAt(dims, k), order)
+		}
+	}
+}
+
+func (s *sized) newDims(rank int) []int {
+	dims := make([]int, rank)
+	for i := range dims {
+		if dims[i] = -1 - oneOf(s, 1, 2, 3, 4, 8); s.r.IntN(2) == 0 && (rank < 4 || i != 1) {
+			dims[i] = s.r.IntN(len(s.bounds))
+		}
+	}
+	return dims
+}
+
+// likeDims returns the dimensions of another input, some of them as others that are declared alike, or as 1.
+func (s *sized) likeDims(dims []int) []int {
+	dims = slices.Clone(dims)
+	for i, d := range dims {
+		switch other := s.r.IntN(len(s.bounds)); {
+		case s.r.IntN(8) == 0:
+			dims[i] = -2
+		case d >= 0 && s.bounds[other] == s.bounds[d]:
+			dims[i] = other
+		case d < 0 && s.bounds[other] == -1-d:
+			dims[i] = other
+		}
+	}
+	return dims
+}
+
+// sizesAt returns the sizes of an input in a setting.
+func (s *sized) sizesAt(dims []int, setting int) []int {
+	sizes := make([]int, len(dims))
+	for i, d := range dims {
+		if sizes[i] = -1 - d; d >= 0 {
+			sizes[i] = []int{s.bounds[d], (s.bounds[d] + 1) / 2, 1}[setting]
+		}
+	}
+	return sizes
+}
+
+// sizesOf returns the sizes of all inputs of a random call: within the bounds, and often at them.
+func (s *sized) sizesOf(r *rand.Rand) (list [][]int) {
+	at := make([]int, len(s.bounds))
+	for i, b := range s.bounds {
+		at[i] = []int{b, 1, 1 + r.IntN(b), 1 + r.IntN(b)}[r.IntN(4)]
+	}
+	for _, dims := range s.dims {
+		sizes := make([]int, len(dims))
+		for i, d := range dims {
+			switch {
+			case d < 0:
+				sizes[i] = -1 - d
+			case r.IntN(6) == 0:
+				sizes[i] = 1
+			default:
+				sizes[i] = at[d]
+			}
+		}
+		list = append(list, sizes)
+	}
+	return list
+}
+
+func (s *sized) random(sizes []int, order []uint8) *tensor.Tensor {
+	t := tensor.Make(tensor.Float32, sizes, order, tensor.Static)
+	t.Bind(tensor.AlignedBytes(t.NBytes()))
+	for i := range tensor.Data[float32](t) {
+		tensor.Data[float32](t)[i] = float32(4*s.r.Float64() - 2)
+	}
+	return t
+}
+
+// tensor adds a tensor whose sizes are set at the end.
+func (s *sized) tensor(d tensor.DType, rank int, order []uint8) int {
+	if order == nil {
+		order = []uint8{0, 1, 2, 3, 4, 5}[:rank]
+	}
+	s.m.Values = append(s.m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: d, Sizes: make([]int, rank), DimOrder: order}})
+	return len(s.m.Values) - 1
+}
+
+// constant adds a constant of random numbers.
+func (s *sized) constant(sizes ...int) val {
+	t := s.random(sizes, nil)
+	v := s.tensor(tensor.Float32, len(sizes), nil)
+	to := s.m.Values[v].Tensor
+	to.Sizes, to.Storage, to.Data = sizes, pte.Constant, t.Data
+	for k := range settings {
+		s.tensors[k][v] = t
+	}
+	return val(v)
+}
+
+// argument adds an argument of a call.
+func (s *sized) argument(a any) int {
+	v := pte.Value{}
+	switch a := a.(type) {
+	case val:
+		return int(a)
+	case nil:
+	case int:
+		v.Kind, v.Int = tensor.KindInt, int64(a)
+	case float64:
+		v.Kind, v.Double = tensor.KindDouble, a
+	case bool:
+		v.Kind, v.Bool = tensor.KindBool, a
+	case []int:
+		v.Kind = tensor.KindIntList
+		for _, n := range a {
+			v.Items = append(v.Items, s.argument(n))
+		}
+	case []val:
+		v.Kind = tensor.KindTensorList
+		for _, n := range a {
+			v.Items = append(v.Items, int(n))
+		}
+	default:
+		panic(fmt.Sprintf("argument of type %T", a))
+	}
+	s.m.Values = append(s.m.Values, v)
+	return len(s.m.Values) - 1
+}
+
+// in returns a value as an operator's argument in a setting.
+func (s *sized) in(setting, v int) *tensor.Value {
+	x := &s.m.Values[v]
+	switch x.Kind {
+	case tensor.KindTensor:
+		return new(tensor.TensorValue(s.tensors[setting][v]))
+	case tensor.KindIntList, tensor.KindTensorList:
+		items := make([]*tensor.Value, len(x.Items))
+		for i, item := range x.Items {
+			items[i] = s.in(setting, item)
+		}
+		return new(tensor.NewList(x.Kind, items))
+	}
+	return new(x.Scalar())
+}
+
+// out describes a result.
+type out struct {
+	rank  int
+	order []uint8
+	dtype tensor.DType // 0: float32
+}
+
+// do adds a call, unless it fails in a setting or its numbers are too large. Only the first result is read.
+func (s *sized) do(op string, outs []out, args ...any) (result val, ok bool) {
+	before := len(s.m.Values)
+	var list []int
+	for _, a := range args {
+		list = append(list, s.argument(a))
+	}
+	first := len(list)
+	for _, o := range outs {
+		if o.dtype == 0 {
+			o.dtype = tensor.Float32
+		}
+		list = append(list, s.tensor(o.dtype, o.rank, o.order))
+	}
+	results := list[first:]
+	if !s.evaluate(op, list, results) {
+		s.m.Values = s.m.Values[:before]
+		return 0, false
+	}
+	for _, v := range list[:first] {
+		s.read[v] = true
+		for _, item := range s.m.Values[v].Items {
+			s.read[item] = true
+		}
+	}
+	s.call(s.ops[op], s.withResult(op, list, results)...)
+	return val(results[0]), true
+}
+
+// withResult adds the slot of what an operator returns.
+func (s *sized) withResult(op string, list, results []int) []int {
+	_, sig, _, _ := sizedOps.Lookup(op)
+	switch {
+	case len(list) == sig.Slots():
+		return list
+	case len(results) == 1:
+		return append(slices.Clone(list), results[0])
+	}
+	s.m.Values = append(s.m.Values, pte.Value{Kind: tensor.KindTensorList, Items: results})
+	return append(slices.Clone(list), len(s.m.Values)-1)
+}
+
+// evaluate computes the results in all settings.
+func (s *sized) evaluate(op string, list, results []int) bool {
+	row, sig, ok, err := sizedOps.Lookup(op)
+	if !ok || err != nil {
+		panic("no operator " + op)
+	}
+	for k := range settings {
+		for _, v := range results {
+			t := s.m.Values[v].Tensor
+			s.tensors[k][v] = tensor.Make(t.DType, make([]int, len(t.Sizes)), t.DimOrder, tensor.DynamicUnbound)
+		}
+		var args kernels.Args
+		for _, v := range list {
+			args = append(args, s.in(k, v))
+		}
+		if len(args) < sig.Slots() {
+			args = append(args, args[len(args)-1])
+		}
+		if sig.Check(args) != nil || row.Func(kernels.NewCtx(nil), args) != nil || !s.good(k, results[0]) {
+			return false
+		}
+	}
+	if _, ok := s.ops[op]; !ok {
+		s.ops[op] = len(s.m.Operators)
+		name, overload := splitName(op)
+		s.m.Operators = append(s.m.Operators, pte.Operator{Name: name, Overload: overload})
+	}
+	return true
+}
+
+// good reports whether a result has elements, not too many, and no more than at the bounds.
+func (s *sized) good(setting, v int) bool {
+	t, most := s.tensors[setting][v], s.tensors[0][v]
+	for i, n := range t.Sizes {
+		if n < 1 || n > most.Sizes[i] {
+			return false
+		}
+	}
+	if t.Numel() > 20000 || t.DType != tensor.Float32 {
+		return t.Numel() <= 20000
+	}
+	return !slices.ContainsFunc(tensor.Data[float32](t), func(x float32) bool { return !(math.Abs(float64(x)) < 1e3) })
+}
+
+// try adds a call whose result later ones may read.
+func (s *sized) try(op string, o out, args ...any) {
+	if v, ok := s.do(op, []out{o}, args...); ok {
+		s.defined = append(s.defined, int(v))
+	}
+}
+
+// finish declares sizes and dynamism, and the outputs: what no call reads, and others.
+func (s *sized) finish() {
+	for v := range s.m.Values {
+		t := s.m.Values[v].Tensor
+		if t == nil || t.Storage == pte.Constant {
+			continue
+		}
+		t.Sizes = slices.Clone(s.tensors[0][v].Sizes)
+		for k := range settings {
+			if !slices.Equal(s.tensors[k][v].Sizes, t.Sizes) {
+				t.Dynamism = tensor.DynamicBound
+			}
+		}
+	}
+	made := s.defined[len(s.m.Inputs):]
+	for i, v := range made {
+		if s.r.IntN(4) == 0 || i == len(made)-1 || !s.read[v] {
+			s.m.Outputs = append(s.m.Outputs, v)
+		}
+	}
+}
