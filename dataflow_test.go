@@ -301,57 +301,95 @@ func flowInput(in *ValueMeta, i, run int) *tensor.Tensor {
 	return x
 }
 
-// poisonDead fills all arena bytes that no live storage uses before every kernel and delegate call.
-func poisonDead(m *Method, poison byte) {
+// poisonDead fills all arena bytes that no live storage uses before every kernel and delegate call. The guard finds calls
+// that write them.
+func poisonDead(m *Method, poison byte) *guard {
+	g := &guard{m: m, poison: poison}
 	for i := range m.steps {
 		s := &m.steps[i]
-		spoil := func() { poisonAt(m, m.plan.Moments[i], poison) }
+		at := m.plan.Moments[i]
 		switch s.kind {
 		case ir.KernelCall:
 			call := s.call
 			s.call = kernels.NewCall(func(c *kernels.Ctx, _ kernels.Args) error {
-				spoil()
+				g.spoil(at)
+				defer g.check(at)
 				return call.Do(c)
 			}, call.Args(), false)
 		case ir.DelegateCall:
-			s.unit = poisoned{s.unit, m, i, poison}
+			s.unit = poisoned{s.unit, g, i}
 		}
 	}
+	return g
+}
+
+// guard overwrites dead bytes of a method, and checks that they stay as they are.
+type guard struct {
+	m       *Method
+	poison  byte
+	written error // the first write to dead bytes
+}
+
+// spoil overwrites the bytes between the storages that are live at a moment.
+func (g *guard) spoil(moment int) {
+	eachDead(g.m, moment, func(dead []byte) {
+		for k := range dead {
+			dead[k] = g.poison
+		}
+	})
+}
+
+// check checks the bytes that spoil has overwritten.
+func (g *guard) check(moment int) {
+	eachDead(g.m, moment, func(dead []byte) {
+		if k := slices.IndexFunc(dead, func(b byte) bool { return b != g.poison }); k >= 0 && g.written == nil {
+			step := g.m.plan.Step(moment)
+			g.written = fmt.Errorf("step %d (%s), moment %d writes byte %d of %d that are not in use", step, g.m.steps[step].name, moment-g.m.plan.Moments[step], k, len(dead))
+		}
+	})
 }
 
 // poisoned is a unit before which, and before each moment of which, dead bytes are overwritten.
 type poisoned struct {
 	delegate.Unit
-	m      *Method
-	step   int
-	poison byte
+	*guard
+	step int
 }
 
 func (p poisoned) Execute(ctx context.Context, args []*tensor.Value) error {
-	plan := p.m.plan
-	poisonAt(p.m, plan.Moments[p.step], p.poison)
-	if plan.Moments[p.step+1] > plan.Moments[p.step]+1 {
-		ctx = &moments{ctx, p, plan.Moments[p.step]}
+	first, end := p.m.plan.Moments[p.step], p.m.plan.Moments[p.step+1]
+	p.spoil(first)
+	if end == first+1 {
+		defer p.check(first)
+		return p.Unit.Execute(ctx, args)
 	}
-	return p.Unit.Execute(ctx, args)
+	c := &moments{ctx, p.guard, first, first}
+	err := p.Unit.Execute(c, args)
+	if c.at > first {
+		p.check(c.at - 1)
+	}
+	return err
 }
 
 // moments is a context that overwrites the dead bytes of the next moment when its error is asked for:
 // units do that once before each.
 type moments struct {
 	context.Context
-	poisoned
-	at int
+	*guard
+	first, at int
 }
 
 func (c *moments) Err() error {
-	poisonAt(c.m, c.at, c.poison)
+	if c.at > c.first {
+		c.check(c.at - 1)
+	}
+	c.spoil(c.at)
 	c.at++
 	return c.Context.Err()
 }
 
-// poisonAt overwrites the bytes between the storages that are live at a moment.
-func poisonAt(m *Method, moment int, poison byte) {
+// eachDead calls do for the bytes between the storages that are live at a moment.
+func eachDead(m *Method, moment int, do func(dead []byte)) {
 	for arena, bytes := range m.memory.arenas {
 		var alive []int
 		for i, it := range m.plan.Items {
@@ -366,8 +404,8 @@ func poisonAt(m *Method, moment int, poison byte) {
 			if i >= 0 {
 				next = m.plan.Places[i].Offset
 			}
-			for k := end; k < next; k++ {
-				bytes[k] = poison
+			if end < next {
+				do(bytes[end:next])
 			}
 			if i >= 0 {
 				end = max(end, next+m.plan.Items[i].Bytes)

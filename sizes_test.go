@@ -66,6 +66,7 @@ func sizedWays() []way {
 type sizedMethod struct {
 	way
 	live       *Method
+	guard      *guard
 	own, fresh *Program
 }
 
@@ -87,8 +88,7 @@ func (s *sized) load(w way, options ...Option) (*sizedMethod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.name, err)
 	}
-	poisonDead(live, 0xAA)
-	return &sizedMethod{w, live, programs[0], programs[1]}, nil
+	return &sizedMethod{w, live, poisonDead(live, 0xAA), programs[0], programs[1]}, nil
 }
 
 // runSized runs the program of a seed.
@@ -136,7 +136,7 @@ func compareSized(list []*sizedMethod, sizes [][]int, seed uint64) (ran int, err
 		}
 		a, errA := callSized(m.live, sizes, seed)
 		b, errB := callSized(fresh, sizes, seed)
-		if err := fresh.Close(); err != nil {
+		if err := errors.Join(m.guard.written, fresh.Close()); err != nil {
 			return 0, fmt.Errorf("%s: %w", m.name, err)
 		}
 		if i == 0 {
