@@ -118,8 +118,8 @@ func (s *sized) expansion(x val, sizes []int) {
 			to[i] = -1
 		}
 	}
-	for k := 1; k < settings; k++ { // sizes between 1 and the bound can only stay
-		for i, n := range s.tensors[k][int(x)].Sizes {
+	for _, tensors := range s.tensors[1:] { // sizes between 1 and the bound can only stay
+		for i, n := range tensors[int(x)].Sizes {
 			if n != 1 && n != to[i] {
 				to[i] = -1
 			}
@@ -177,7 +177,7 @@ func (s *sized) product(x val, sizes []int) {
 	bias := oneOf[any](s, nil, s.constant(n))
 	switch {
 	case rank == 2 && s.r.IntN(3) == 0:
-		s.try("aten::mm.out", out{rank: 2}, x, s.constant(k, n))
+		s.try("aten::mm.out", out{rank: 2}, x, s.weights(k, n))
 	case rank == 2 && s.r.IntN(2) == 0:
 		added := oneOf(s, s.constant(n), s.constant(1, n))
 		if v := val(s.anyDefined()); s.r.IntN(3) == 0 {
@@ -187,6 +187,20 @@ func (s *sized) product(x val, sizes []int) {
 	default:
 		s.try("aten::linear.out", out{rank: rank}, x, s.constant(n, k), bias)
 	}
+}
+
+// weights returns a constant matrix, or one that is computed from a constant, in either order.
+func (s *sized) weights(k, n int) val {
+	if s.r.IntN(2) == 0 {
+		return s.constant(k, n)
+	}
+	w := s.constant(n, k)
+	v, ok := s.do("aten::permute_copy.out", []out{{rank: 2, order: oneOf(s, []uint8{0, 1}, []uint8{1, 0})}}, w, []int{1, 0})
+	if !ok {
+		return s.constant(k, n)
+	}
+	s.loose[int(v)] = s.r.IntN(2) == 0 // else it is computed at load
+	return v
 }
 
 // batches multiplies tensors.

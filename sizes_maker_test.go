@@ -16,18 +16,17 @@ import (
 // sizedOps are the operators of programs whose sizes vary.
 var sizedOps = kernels.NewSet(portable.Ops(), quantized.Ops())
 
-// settings are the calls at which a program is evaluated while it is generated: at the bounds of all sizes that vary, at about
-// half of them, and at 1.
-const settings = 3
-
 // sized generates programs of floats whose inputs have sizes that vary, with the calls of real ones.
 type sized struct {
 	flowProgram
-	bounds  []int   // of the sizes that vary; equal ones vary together, most of the time
-	dims    [][]int // by input: the indexes in bounds of the sizes that vary; -1-n for a size of n
-	tensors [settings]map[int]*tensor.Tensor
+	bounds []int   // of the sizes that vary; equal ones vary together, most of the time
+	dims   [][]int // by input: the indexes in bounds of the sizes that vary; -1-n for a size of n
+	// tensors are the values at the sizes at which a program is evaluated while it is generated: at the bounds of all sizes that
+	// vary, at 1, and at about half of the bounds. Without the last, calls may fail at all sizes between the first two.
+	tensors []map[int]*tensor.Tensor
 	ops     map[string]int // index among the program's operators
 	read    map[int]bool   // values that calls read
+	loose   map[int]bool   // values that are declared to vary although they do not
 	codes   bool           // it may quantize
 }
 
@@ -36,11 +35,7 @@ type val int
 
 // newSized returns a random program, and how its inputs' sizes vary.
 func newSized(r *rand.Rand) *sized {
-	s := &sized{flowProgram: flowProgram{r: r}, ops: make(map[string]int), read: make(map[int]bool)}
-	s.m.Name, s.m.Chains = "forward", make([]pte.Chain, 1)
-	for i := range s.tensors {
-		s.tensors[i] = make(map[int]*tensor.Tensor)
-	}
+	s := emptySized(r, 2+min(1, r.IntN(4)))
 	for range 1 + r.IntN(3) {
 		s.bounds = append(s.bounds, 2+r.IntN(7))
 		if r.IntN(3) == 0 { // sizes that are declared alike
@@ -57,6 +52,15 @@ func newSized(r *rand.Rand) *sized {
 	return s
 }
 
+func emptySized(r *rand.Rand, settings int) *sized {
+	s := &sized{flowProgram: flowProgram{r: r}, ops: make(map[string]int), read: make(map[int]bool), loose: make(map[int]bool)}
+	s.m.Name, s.m.Chains = "forward", make([]pte.Chain, 1)
+	for range settings {
+		s.tensors = append(s.tensors, make(map[int]*tensor.Tensor))
+	}
+	return s
+}
+
 // inputs adds up to three inputs, most of them of the same declared sizes or of parts of these.
 func (s *sized) inputs() {
 	for range 1 + s.r.IntN(3) {
@@ -67,13 +71,19 @@ func (s *sized) inputs() {
 		if len(dims) == 4 && s.r.IntN(3) == 0 {
 			order = []uint8{0, 2, 3, 1}
 		}
-		v := s.tensor(tensor.Float32, len(dims), order)
-		s.dims = append(s.dims, dims)
-		s.m.Inputs, s.defined = append(s.m.Inputs, v), append(s.defined, v)
-		for k := range settings {
-			s.tensors[k][v] = s.random(s.sizesAt(dims, k), order)
-		}
+		s.input(order, dims...)
 	}
+}
+
+// input adds an input; dims are as in s.dims.
+func (s *sized) input(order []uint8, dims ...int) val {
+	v := s.tensor(tensor.Float32, len(dims), order)
+	s.dims = append(s.dims, dims)
+	s.m.Inputs, s.defined = append(s.m.Inputs, v), append(s.defined, v)
+	for k := range s.tensors {
+		s.tensors[k][v] = s.random(s.sizesAt(dims, k), order)
+	}
+	return val(v)
 }
 
 func (s *sized) newDims(rank int) []int {
@@ -107,7 +117,7 @@ func (s *sized) sizesAt(dims []int, setting int) []int {
 	sizes := make([]int, len(dims))
 	for i, d := range dims {
 		if sizes[i] = -1 - d; d >= 0 {
-			sizes[i] = []int{s.bounds[d], (s.bounds[d] + 1) / 2, 1}[setting]
+			sizes[i] = []int{s.bounds[d], 1, (s.bounds[d] + 1) / 2}[setting]
 		}
 	}
 	return sizes
@@ -160,7 +170,7 @@ func (s *sized) constant(sizes ...int) val {
 	v := s.tensor(tensor.Float32, len(sizes), nil)
 	to := s.m.Values[v].Tensor
 	to.Sizes, to.Storage, to.Data = sizes, pte.Constant, t.Data
-	for k := range settings {
+	for k := range s.tensors {
 		s.tensors[k][v] = t
 	}
 	return val(v)
@@ -267,7 +277,7 @@ func (s *sized) evaluate(op string, list, results []int) bool {
 	if !ok || err != nil {
 		panic("no operator " + op)
 	}
-	for k := range settings {
+	for k := range s.tensors {
 		for _, v := range results {
 			t := s.m.Values[v].Tensor
 			s.tensors[k][v] = tensor.Make(t.DType, make([]int, len(t.Sizes)), t.DimOrder, tensor.DynamicUnbound)
@@ -312,24 +322,29 @@ func (s *sized) try(op string, o out, args ...any) {
 	}
 }
 
-// finish declares sizes and dynamism, and the outputs: what no call reads, and others.
+// finish declares sizes and outputs: what no call reads, and others.
 func (s *sized) finish() {
+	s.declare()
+	made := s.defined[len(s.m.Inputs):]
+	for i, v := range made {
+		if s.r.IntN(4) == 0 || i == len(made)-1 || !s.read[v] {
+			s.m.Outputs = append(s.m.Outputs, v)
+		}
+	}
+}
+
+// declare declares sizes and dynamism.
+func (s *sized) declare() {
 	for v := range s.m.Values {
 		t := s.m.Values[v].Tensor
 		if t == nil || t.Storage == pte.Constant {
 			continue
 		}
 		t.Sizes = slices.Clone(s.tensors[0][v].Sizes)
-		for k := range settings {
-			if !slices.Equal(s.tensors[k][v].Sizes, t.Sizes) {
+		for k := range s.tensors {
+			if s.loose[v] || !slices.Equal(s.tensors[k][v].Sizes, t.Sizes) {
 				t.Dynamism = tensor.DynamicBound
 			}
-		}
-	}
-	made := s.defined[len(s.m.Inputs):]
-	for i, v := range made {
-		if s.r.IntN(4) == 0 || i == len(made)-1 || !s.read[v] {
-			s.m.Outputs = append(s.m.Outputs, v)
 		}
 	}
 }

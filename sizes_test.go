@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -74,11 +75,10 @@ func (m *sizedMethod) close() error {
 	return errors.Join(m.live.Close(), m.own.Close(), m.fresh.Close())
 }
 
-func (s *sized) load(w way, options ...Option) (*sizedMethod, error) {
+func (w way) load(file []byte) (*sizedMethod, error) {
 	var programs [2]*Program
 	for i, mode := range []PlanMode{PlanOwn, PlanNaive} {
-		data := ptetest.Write(&pte.Program{Methods: []pte.Method{s.m}}, ptetest.Layout{})
-		p, err := Parse(data, slices.Concat(w.options, options, []Option{WithOperatorSet(sizedOps), WithPlan(mode)})...)
+		p, err := Parse(slices.Clone(file), slices.Concat(w.options, []Option{WithOperatorSet(sizedOps), WithPlan(mode)})...)
 		if err != nil {
 			return nil, err
 		}
@@ -91,6 +91,29 @@ func (s *sized) load(w way, options ...Option) (*sizedMethod, error) {
 	return &sizedMethod{w, live, poisonDead(live, 0xAA), programs[0], programs[1]}, nil
 }
 
+// loadSized loads a program in several ways.
+func loadSized(file []byte, ways []way) (list []*sizedMethod, err error) {
+	for _, w := range ways {
+		m, err := w.load(file)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+func closeSized(list []*sizedMethod) {
+	for _, m := range list {
+		m.close()
+	}
+}
+
+// file returns the program.
+func (s *sized) file() []byte {
+	return ptetest.Write(&pte.Program{Methods: []pte.Method{s.m}}, ptetest.Layout{})
+}
+
 // runSized runs the program of a seed.
 func runSized(seed uint64, ways []way, count func(counter int, n int)) error {
 	r := rand.New(rand.NewPCG(seed, 11))
@@ -98,17 +121,13 @@ func runSized(seed uint64, ways []way, count func(counter int, n int)) error {
 	if len(s.m.Outputs) == 0 {
 		return nil
 	}
-	var list []*sizedMethod
-	for _, w := range ways {
-		m, err := s.load(w)
-		if err != nil {
-			return err
-		}
-		defer m.close()
-		list = append(list, m)
-		if m.live.lowered != nil {
-			count(3, m.live.lowered.Taken())
-		}
+	list, err := loadSized(s.file(), ways)
+	defer closeSized(list)
+	if err != nil {
+		return err
+	}
+	for _, m := range list[1:] {
+		count(3, m.live.lowered.Taken())
 	}
 	for call := range 6 {
 		sizes := s.sizesOf(r)
@@ -224,4 +243,79 @@ func sameResults(got, want []*tensor.Tensor, tolerance float64) error {
 		}
 	}
 	return nil
+}
+
+// sizedCases are programs, and the sizes of calls, in which faults were found.
+var sizedCases = []struct {
+	name  string
+	file  string             // in testdata, or
+	build func(s *sized) val // of bounds 4, 5 and 5
+	calls [][][]int          // sizes of the inputs
+}{
+	{"operands that are repeated at the sizes of a call", "pte/dynamic_pair_xnnpack.pte", nil,
+		[][][]int{{{4, 3}, {4, 1}}, {{4, 1}, {4, 3}}, {{4, 3}, {1, 3}}, {{5, 3}, {5, 3}}, {{4, 3}, {4, 1}}}},
+	{"the same as operators", "pte/dynamic_pair.pte", nil, [][][]int{{{4, 3}, {4, 1}}, {{4, 1}, {4, 3}}, {{4, 3}, {1, 3}}}},
+	{"sizes that differ from those of the last call in ones", "pte/dynamic_pair_xnnpack.pte", nil,
+		[][][]int{{{3, 1}, {3, 1}}, {{1, 3}, {1, 3}}, {{3, 1}, {3, 1}}, {{1, 1}, {1, 1}}}},
+	{"a size of 1 that is repeated", "", func(s *sized) val {
+		x := s.input(nil, 0, -7)
+		return s.made("aten::sigmoid.out", 2, s.made("aten::expand_copy.out", 2, s.made("aten::tanh.out", 2, x), []int{4, 6}, false))
+	}, [][][]int{{{4, 6}}, {{1, 6}}, {{4, 6}}}},
+	{"a constant in another order than the one that it is declared in", "", func(s *sized) val {
+		x := s.input([]uint8{1, 0}, 0, -6)
+		w, _ := s.do("aten::permute_copy.out", []out{{rank: 2, order: []uint8{1, 0}}}, s.constant(5, 5), []int{1, 0})
+		s.loose[int(w)] = true
+		return s.made("aten::mm.out", 2, x, w)
+	}, [][][]int{{{2, 5}}, {{4, 5}}}},
+	{"the same, not square", "", func(s *sized) val {
+		x := s.input([]uint8{1, 0}, 0, -6)
+		w, _ := s.do("aten::permute_copy.out", []out{{rank: 2, order: []uint8{1, 0}}}, s.constant(3, 5), []int{1, 0})
+		s.loose[int(w)] = true
+		return s.made("aten::mm.out", 2, x, w)
+	}, [][][]int{{{2, 5}}, {{4, 5}}}},
+	{"batches of matrices that the operator does not repeat", "", func(s *sized) val {
+		return s.made("aten::bmm.out", 3, s.input(nil, 0, -3, -4), s.input(nil, 0, -4, -3))
+	}, [][][]int{{{4, 2, 3}, {4, 3, 2}}, {{4, 2, 3}, {1, 3, 2}}, {{1, 2, 3}, {4, 3, 2}}, {{2, 2, 3}, {2, 3, 2}}}},
+	{"a sum that the operator does not repeat", "", func(s *sized) val {
+		return s.made("aten::addmm.out", 2, s.input(nil, 0, -4), s.input(nil, 0, -3), s.constant(2, 3), 1, 1)
+	}, [][][]int{{{4, 3}, {4, 2}}, {{1, 3}, {4, 2}}, {{4, 3}, {1, 2}}, {{2, 3}, {2, 2}}}},
+}
+
+// made adds a call that does not fail.
+func (s *sized) made(op string, rank int, args ...any) val {
+	v, ok := s.do(op, []out{{rank: rank}}, args...)
+	if !ok {
+		panic(op + " fails")
+	}
+	s.defined = append(s.defined, int(v))
+	return v
+}
+
+// TestSizedCases runs programs in which faults were found.
+func TestSizedCases(t *testing.T) {
+	for _, c := range sizedCases {
+		t.Run(c.name, func(t *testing.T) {
+			file, err := os.ReadFile("testdata/" + c.file)
+			if c.build != nil {
+				s := emptySized(rand.New(rand.NewPCG(1, 13)), 2)
+				s.bounds = []int{4, 5, 5}
+				s.m.Outputs = []int{int(c.build(s))}
+				s.declare()
+				file, err = s.file(), nil
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := loadSized(file, sizedWays())
+			defer closeSized(list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, sizes := range c.calls {
+				if _, err := compareSized(list, sizes, 7); err != nil {
+					t.Errorf("call %d, sizes %v: %v", i, sizes, err)
+				}
+			}
+		})
+	}
 }
