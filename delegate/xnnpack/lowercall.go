@@ -102,7 +102,7 @@ func (c *lowerCall) float(i int) float32 { return float(c.arg(i)) }
 func float(x *delegate.GraphValue) float32 {
 	switch x.Kind {
 	case tensor.KindInt:
-		return float32(x.Int)
+		return float32(float64(x.Int)) // as the operators round it
 	case tensor.KindBool:
 		if x.Bool {
 			return 1

@@ -54,6 +54,11 @@ const (
 // nativeNeeds estimates the memory of a native unit at the given shapes, with a version of the
 // library.
 func (g *graph) nativeNeeds(lib *xnn.Soname, s []shape, threads int) needs {
+	return g.nativeNeedsWith(g.arenaBytes(s, threads), lib, s)
+}
+
+// nativeNeedsWith does that for an arena of so many bytes.
+func (g *graph) nativeNeedsWith(shared int64, lib *xnn.Soname, s []shape) needs {
 	n, example := needs{timed: times(valueBytes, len(g.Values))}, int64(0)
 	for i := range g.Nodes {
 		node := &g.Nodes[i]
@@ -66,7 +71,7 @@ func (g *graph) nativeNeeds(lib *xnn.Soname, s []shape, threads int) needs {
 			example = lib.TransposedExample
 		}
 	}
-	n.shared = g.arenaBytes(s, threads)
+	n.shared = shared
 	n.scratch = plus(plus(n.shared, n.timed), example)
 	return n
 }
@@ -479,19 +484,6 @@ func gap(live []item, bytes int64, apart bool) int64 {
 		return end
 	}
 	return best
-}
-
-// affords reports whether a native unit at the given shapes stays within the limits. It does if no
-// value is larger than at the declared sizes.
-func (m *image) affords(s []shape) bool {
-	for v := range s {
-		for i, d := range s[v].dims() {
-			if d > m.shapes[v].dim[i] {
-				return m.graph.nativeNeeds(m.lib.Soname, s, m.instanceThreads()).check(m.limits) == nil
-			}
-		}
-	}
-	return true
 }
 
 // check compares needs with the limits of the payload.

@@ -8,6 +8,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // TestNativeNeeds counts the library's allocations of units: they are at most the estimate, and all
@@ -73,4 +74,36 @@ func residuals(width int) *graph {
 	y := m.value(fp32, width, 4)
 	m.node("FullyConnected", []int{u, m.constant(fp32, 0, 4, 24), none}, []int{y})
 	return m.done(y)
+}
+
+// TestUnsharedBytes checks that an arena is never larger than one in which nothing shares memory, at declared and other sizes.
+func TestUnsharedBytes(t *testing.T) {
+	larger := 0
+	for _, c := range plannedGraphs() {
+		img, err := compile(t, encode(c.graph), EngineReference)
+		if err != nil {
+			continue
+		}
+		g := img.(*image).graph
+		for _, args := range [][]*tensor.Value{newMaker(3).arguments(g), newMaker(3).resized(g)} {
+			s := make([]shape, len(g.Values))
+			for i, v := range g.Args[:g.Inputs] {
+				s[v] = shapeOf(args[i].Tensor.Sizes...)
+			}
+			if g.infer(s) != nil {
+				continue
+			}
+			arena, all := g.arenaBytes(s, 2), g.unsharedBytes(s, 2)
+			if arena > all {
+				t.Errorf("%s: an arena of %d bytes, %d if nothing shares memory", c.name, arena, all)
+			}
+			if all > arena {
+				larger++
+			}
+		}
+		img.Close()
+	}
+	if larger == 0 {
+		t.Error("no memory is shared: the test shows nothing")
+	}
 }
