@@ -176,3 +176,24 @@ func TestLoweringRefusesDynamic(t *testing.T) {
 		})
 	}
 }
+
+// TestLoweringRefusesZeroPoints checks that a zero point is compared with those of the type, not with its low bits.
+func TestLoweringRefusesZeroPoints(t *testing.T) {
+	for _, test := range []struct {
+		zero     int64
+		accepted bool
+	}{{0, true}, {127, true}, {-128, true}, {128, false}, {1 << 32, false}, {-1 << 32, false}, {math.MaxInt64, false}, {math.MinInt64, false}} {
+		c := newCalls(5)
+		c.outputs(c.numbers(c.codes(c.input(2, 3), 0.1, 7), 0.1, 7))
+		for v := range c.g.Values {
+			if x := &c.g.Values[v]; x.Kind == tensor.KindInt && x.Int == 7 {
+				x.Int = test.zero
+			}
+		}
+		for i := range c.g.Calls {
+			if reason := (Backend{}).Accepts(c.g, i); (reason == "") != test.accepted {
+				t.Errorf("zero point %d, call %d: got %q, accepted: want %v", test.zero, i, reason, test.accepted)
+			}
+		}
+	}
+}
