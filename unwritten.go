@@ -123,8 +123,9 @@ const (
 
 // elsewhere is what other methods of the program write.
 type elsewhere struct {
-	names map[namedState]writing
-	spans []span // of the arena of shared state
+	names  map[namedState]writing
+	spans  []span // of the arena of shared state
+	unread bool   // a method has a fault: nothing is known of what it writes
 }
 
 // namedState identifies state across methods.
@@ -143,7 +144,9 @@ type span struct {
 func (p *preparation) elsewhere() *elsewhere {
 	e := &elsewhere{names: make(map[namedState]writing)}
 	for i := range p.file.Methods {
-		if other := &p.file.Methods[i]; other != p.spec {
+		if other := &p.file.Methods[i]; other.Err != nil {
+			e.unread = true
+		} else if other != p.spec {
 			for v, w := range p.writings(other) {
 				if w != never {
 					e.add(other.Values[v].Tensor, w)
@@ -184,8 +187,11 @@ func union(list []span) (to []span) {
 
 // writes reports whether another method writes a state, by name or by its bytes.
 func (e *elsewhere) writes(t *pte.Tensor) (w writing) {
+	if e.unread && (t.Name != "" || inSharedArena(t)) {
+		w = perhaps
+	}
 	if t.Name != "" {
-		w = e.names[namedState{t.Name, t.DType, t.NBytes()}]
+		w = max(w, e.names[namedState{t.Name, t.DType, t.NBytes()}])
 	}
 	if !inSharedArena(t) {
 		return w

@@ -91,7 +91,8 @@ func forward(t testing.TB, p serve.Program) serve.Runner {
 // library returns the output of the program in this process.
 func library(t testing.TB, path string, in []tensor.Value) []byte {
 	t.Helper()
-	p, err := etrun.OpenSource(t.Context(), etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
+	p, err := etrun.OpenSource(t.Context(), etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithLowering(etrun.LowerRewrite),
+		etrun.WithThreads(1)) // one engine in all processes: lowering selects by what is open already
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,8 @@ func work(args []string, act func() error) error {
 	memory, _ := strconv.ParseInt(args[0], 10, 64)
 	j := &Job{Instances: 2, Memory: memory, Names: map[string]string{FilePath(0): "the model"}}
 	j.Open = func(ctx context.Context, o etrun.Observer) (serve.Program, string, error) {
-		p, err := etrun.OpenSource(ctx, etrun.File(FilePath(0)), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1), etrun.WithObserver(o))
+		p, err := etrun.OpenSource(ctx, etrun.File(FilePath(0)), etrun.WithDelegates(all.Backends()...), etrun.WithLowering(etrun.LowerRewrite),
+			etrun.WithThreads(1), etrun.WithObserver(o))
 		if err != nil {
 			return nil, "", err
 		}

@@ -31,9 +31,9 @@ func open(t *testing.T, name string, more ...etrun.Option) *etrun.Program {
 	return p
 }
 
-func describe(t *testing.T, name string) *Page {
+func describe(t *testing.T, name string, options ...etrun.Option) *Page {
 	t.Helper()
-	p, err := New(t.Context(), open(t, name), name, "etrun test")
+	p, err := New(t.Context(), open(t, name, options...), name, "etrun test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestPages(t *testing.T) {
 		plans        int
 		want         []string
 	}{
-		{"digits/portable.pte", 10, 0, 2, []string{"convolution", "float32 1x1x8x8", "computed at load", "in use"}},
+		{"digits/portable.pte", 1, 10, 2, []string{"Conv2d", "float32 1x1x8x8", "in use"}},
 		{"digits/xnnpack.pte", 1, 9, 2, []string{"Conv2d", "payload of delegate 0", "go"}},
 		{"ethosu/programs/digits.pte", 3, 5, 2, []string{"CONV", "compiled for", "delegate 0 scratch"}},
 		{"pte/external_weights.pte", 2, 0, 0, []string{"does not run here", "l.weight"}},
@@ -77,6 +77,20 @@ func TestPages(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPageOfOperators describes a program that is not lowered.
+func TestPageOfOperators(t *testing.T) {
+	p := describe(t, "digits/portable.pte", etrun.WithLowering(etrun.LowerRewrite))
+	if n := len(p.Methods[0].Instructions); n != 10 {
+		t.Errorf("%d instructions, want 10", n)
+	}
+	got := text(t, p)
+	for _, want := range []string{"convolution", "computed at load"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q", want)
+		}
 	}
 }
 
