@@ -114,7 +114,7 @@ type view struct {
 	bytes  []byte
 }
 
-// findUnbounded lists the unbounded tensors and their views.
+// findUnbounded lists the tensors that runs change, the unbounded ones and their views.
 func (m *Method) findUnbounded() {
 	m.heap.limit = m.program.config.limits.PlannedBytes
 	views := m.ir.Views()
@@ -128,6 +128,9 @@ func (m *Method) findUnbounded() {
 			t.ChargeTo(&m.heap.budget)
 		}
 		storage := m.ir.Values[v].Storage
+		if views[v] || t.Dynamism != tensor.Static || m.plan.Callers[storage] {
+			m.varying = append(m.varying, v)
+		}
 		switch kind := m.ir.Storages[storage].Kind; {
 		case views[v] && (kind == ir.Heap || kind == ir.Constant):
 			m.heap.views = append(m.heap.views, view{t, m.ir.Values[v].Tensor.Sizes, m.memory.heap[storage]})

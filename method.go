@@ -26,6 +26,7 @@ type Method struct {
 	plan     *plan.Memory
 	memory   *memory
 	heap     unbounded
+	varying  []int   // tensors whose sizes or memory runs change
 	shares   *Method // the method whose state this one uses, nil for its own
 
 	values  []tensor.Value

@@ -102,14 +102,11 @@ func (m *Method) Reset() error {
 	return nil
 }
 
-// resetSizes sets tensors to their declared sizes, in the method's memory or in that of the outputs that
-// the caller has bound.
+// resetSizes sets the tensors that runs change to their declared sizes, in the method's memory or in that
+// of the outputs that the caller has bound.
 func (m *Method) resetSizes() error {
-	for v := range m.values {
+	for _, v := range m.varying {
 		t, from := m.values[v].Tensor, &m.ir.Values[v]
-		if from.Kind != tensor.KindTensor || t.Const {
-			continue
-		}
 		var err error
 		b := m.memory.bytes(m.plan, from.Storage)
 		switch kind := m.ir.Storages[from.Storage].Kind; {
