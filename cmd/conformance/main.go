@@ -40,7 +40,7 @@ func main() {
 	}
 	lowering := etrun.Lowering(*lower)
 	if !slices.Contains([]etrun.Lowering{etrun.LowerOff, etrun.LowerRewrite, etrun.LowerAuto}, lowering) {
-		fmt.Fprintf(os.Stderr, "conformance: -lower %q, want auto or off\n", *lower)
+		fmt.Fprintf(os.Stderr, "conformance: -lower %q, want auto, rewrite or off\n", *lower)
 		os.Exit(2)
 	}
 	r := runner{engine: *engine, lowering: lowering, limit: *limit}
