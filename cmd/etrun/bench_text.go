@@ -11,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
+	"github.com/etrun-go/etrun/internal/duration"
 )
 
 // write writes the report in the selected format.
@@ -46,14 +47,15 @@ func (a *arm) print(w io.Writer) {
 	for _, engine := range a.Engines {
 		fmt.Fprintf(w, ", %s engine", printable(engine))
 	}
-	fmt.Fprintf(w, "\n   load       %.4g ms:", a.LoadMS)
+	fmt.Fprintf(w, "\n   load       %s:", duration.FormatMS(a.LoadMS))
 	for _, s := range a.Stages {
-		fmt.Fprintf(w, " %s %.3g", s.Name, s.MS)
+		fmt.Fprintf(w, " %s %s", s.Name, duration.FormatMS(s.MS))
 	}
-	fmt.Fprintf(w, "\n   first run  %.4g ms, then %s\n", a.FirstMS, count(a.Warmup, "warm-up run", "warm-up runs"))
+	fmt.Fprintf(w, "\n   first run  %s, then %s\n", duration.FormatMS(a.FirstMS), count(a.Warmup, "warm-up run", "warm-up runs"))
 	l := &a.Latency
-	fmt.Fprintf(w, "   %-9s  min %.4g ms  p50 %.4g  p90 %.4g  p95 %.4g  p99 %.4g  max %.4g  MAD %.2g; %s\n",
-		count(l.N, "run", "runs"), l.Min, l.P50, l.P90, l.P95, l.P99, l.Max, l.MAD, count(l.Outliers, "outlier", "outliers"))
+	ms := duration.FormatMS
+	fmt.Fprintf(w, "   %-9s  min %-7s  p50 %-7s  p90 %-7s  p95 %-7s  p99 %-7s  max %-7s  MAD %s; %s\n", count(l.N, "run", "runs"),
+		ms(l.Min), ms(l.P50), ms(l.P90), ms(l.P95), ms(l.P99), ms(l.Max), ms(l.MAD), count(l.Outliers, "outlier", "outliers"))
 	m := &a.Memory
 	fmt.Fprintf(w, "   memory     planned %s, packed %s, scratch %s, load added %s to the process; %s per run\n", bytesize.Format(m.Planned),
 		bytesize.Format(m.Packed), bytesize.Format(m.Scratch), bytesize.Format(m.Resident),

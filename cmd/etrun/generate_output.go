@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
+	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/text"
 )
 
@@ -118,7 +119,7 @@ func statistics(p *text.Piece) string {
 	}
 	line += "; "
 	if s.FirstToken > 0 {
-		line += fmt.Sprintf("first token after %v; ", round(s.FirstToken))
+		line += fmt.Sprintf("first token after %s; ", duration.Format(s.FirstToken))
 	}
 	line += count(s.Generated, "token", "tokens")
 	if s.Drafted > 0 {

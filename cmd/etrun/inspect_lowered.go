@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/runtime/lower"
 )
 
@@ -58,11 +59,11 @@ func reportLowered(from *lower.Report) *loweredReport {
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// took formats an estimate, and the measured time if there is one.
+// took formats an estimate in microseconds, and the measured time if there is one.
 func took(estimated, measured float64) string {
-	text := fmt.Sprintf("about %.1f µs", estimated)
+	text := "about " + duration.FormatMS(estimated/1e3)
 	if measured > 0 {
-		text += fmt.Sprintf(", measured %.1f", measured)
+		text += ", measured " + duration.FormatMS(measured/1e3)
 	}
 	return text
 }

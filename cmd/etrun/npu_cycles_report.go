@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
+	"github.com/etrun-go/etrun/internal/duration"
 )
 
 // cyclesReport is the JSON object of npu cycles. All figures are estimates.
@@ -152,7 +153,7 @@ func kindsOf(costs []npu.Cost, t *npu.Timings) []kindCosts {
 func (d *delegateCycles) print(w io.Writer, clock float64) error {
 	fmt.Fprintf(w, "method %s, delegate %d, %s: about %.0f cycles", printable(d.Method), d.Delegate, d.NPU, d.Cycles)
 	if clock > 0 {
-		fmt.Fprintf(w, ", %.4g ms at %g MHz", d.Cycles/clock/1e3, clock)
+		fmt.Fprintf(w, ", %s at %g MHz", duration.FormatMS(d.Cycles/clock/1e3), clock)
 	}
 	fmt.Fprintf(w, "; %d MACs, %.1f %% of the peak\n", d.MACs, 100*d.Use)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -138,7 +138,7 @@ func (o *outcome) keep(s *session.Session, k int, st *session.Step) error {
 	case o.json:
 		entries, err = o.describe(outputs)
 	default:
-		fmt.Fprintf(o.out, "%s%s  %v\n", s.CallName(k), printable(st.Name()), round(st.Took[0]))
+		fmt.Fprintf(o.out, "%s%s  %s\n", s.CallName(k), printable(st.Name()), duration.Format(st.Took[0]))
 		for i, v := range outputs {
 			o.scores.Print(o.out, i, v)
 		}
@@ -188,14 +188,4 @@ func (o *outcome) describe(outputs []*tensor.Value) ([]output.Entry, error) {
 		entries = append(entries, e)
 	}
 	return entries, nil
-}
-
-// round keeps about four digits of a duration.
-func round(d time.Duration) time.Duration {
-	for unit := time.Hour; unit > 1; unit /= 10 {
-		if d >= unit {
-			return d.Round(unit / 1000)
-		}
-	}
-	return d
 }

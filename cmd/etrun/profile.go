@@ -12,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
+	"github.com/etrun-go/etrun/internal/duration"
 )
 
 // profileCommand shows the time of runs by operator.
@@ -146,7 +147,7 @@ func (p *profileCommand) report(s *session.Session, first time.Duration, interru
 		}
 		return p.writeJSON(r)
 	}
-	fmt.Fprintf(p.out, "load %v, first run %v, %s\n", round(s.Loaded), round(first), count(s.Threads(), "thread", "threads"))
+	fmt.Fprintf(p.out, "load %s, first run %s, %s\n", duration.Format(s.Loaded), duration.Format(first), count(s.Threads(), "thread", "threads"))
 	for _, m := range p.profiles() {
 		rows := m.Rows
 		if p.by == "operator" {

@@ -51,7 +51,7 @@ func (p *progress) show() {
 		return
 	}
 	p.shown = true
-	fmt.Fprintf(p.w, "%setrun: %s, %d s", clearLine, p.what, int(time.Since(p.begun).Seconds()))
+	fmt.Fprintf(p.w, "%setrun: %s, %v", clearLine, p.what, time.Since(p.begun).Truncate(time.Second))
 }
 
 // say sets the current activity.

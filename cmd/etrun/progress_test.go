@@ -37,7 +37,7 @@ func TestProgress(t *testing.T) {
 	var terminal locked
 	p := newProgress(&terminal, time.Millisecond, time.Millisecond)
 	p.say("run %d of 3", 2)
-	for !strings.Contains(terminal.String(), "run 2 of 3, 0 s") {
+	for !strings.Contains(terminal.String(), "run 2 of 3, 0s") {
 		time.Sleep(time.Millisecond)
 	}
 	fmt.Fprint(p.over(&terminal), "result\n")

@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
+	"github.com/etrun-go/etrun/internal/duration"
 )
 
 // runCommand is etrun MODEL: it runs calls and writes their outputs.
@@ -253,10 +254,11 @@ func (r *runCommand) print(s *session.Session, report *runReport) error {
 	if r.json {
 		return r.writeJSON(report)
 	}
-	fmt.Fprintf(r.out, "load %v, %s on %s\n", round(s.Loaded), count(report.Repeat, "run", "runs"), count(s.Threads(), "thread", "threads"))
+	fmt.Fprintf(r.out, "load %v, %s on %s\n", duration.Format(s.Loaded), count(report.Repeat, "run", "runs"), count(s.Threads(), "thread", "threads"))
+	ms := duration.FormatMS
 	for k, c := range report.Calls {
-		fmt.Fprintf(r.out, "%s%s  first %.4g ms, then min %.4g ms  p50 %.4g ms  p90 %.4g ms  max %.4g ms\n",
-			s.CallName(k), printable(c.Method), c.FirstMS, c.Latency.Min, c.Latency.P50, c.Latency.P90, c.Latency.Max)
+		fmt.Fprintf(r.out, "%s%s  first %s, then min %-7s  p50 %-7s  p90 %-7s  max %s\n", s.CallName(k), printable(c.Method),
+			ms(c.FirstMS), ms(c.Latency.Min), ms(c.Latency.P50), ms(c.Latency.P90), ms(c.Latency.Max))
 	}
 	return nil
 }

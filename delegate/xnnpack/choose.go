@@ -7,6 +7,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/duration"
 )
 
 // estimates are the approximate times of a run, by engine.
@@ -83,9 +84,9 @@ func (e estimates) of(b Backend) time.Duration {
 
 func (e estimates) String() string {
 	if e[byLibrary] >= never/2 {
-		return fmt.Sprintf("%v in Go, not in the library", e[byGo].Round(10*time.Nanosecond))
+		return fmt.Sprintf("%s in Go, not in the library", duration.Format(e[byGo]))
 	}
-	return fmt.Sprintf("%v in Go, %v in the library", e[byGo].Round(10*time.Nanosecond), e[byLibrary].Round(10*time.Nanosecond))
+	return fmt.Sprintf("%s in Go, %s in the library", duration.Format(e[byGo]), duration.Format(e[byLibrary]))
 }
 
 // isGo reports whether the Go engine runs every graph.

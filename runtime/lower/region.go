@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -329,7 +330,7 @@ func (l *lowering) refuse(c *candidate, kind []int) (again bool) {
 	case c.isPayload():
 		c.reason = "it is already a delegate"
 	case c.times.Portable < l.MinProfit:
-		c.reason = fmt.Sprintf("it takes about %v without lowering, and the minimum gain is %v", rounded(c.times.Portable), l.MinProfit)
+		c.reason = fmt.Sprintf("it takes about %s without lowering, and the minimum gain is %v", duration.Format(c.times.Portable), l.MinProfit)
 	default:
 		var err error
 		if c.times.Lowered, err = c.taker.Estimate(c.graph.Graph, 1); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/duration"
 )
 
 // The minimum saving relative to the present time of a region: estimates are no more accurate, and
@@ -48,7 +49,7 @@ func (l *lowering) loses(c *candidate, t Times, share float64, about string) str
 	if profit := t.Portable - t.Lowered; l.MinProfit < 0 || profit >= l.MinProfit && profit >= c.margin(share, t.Portable) {
 		return ""
 	}
-	return fmt.Sprintf("it would take %s%v, and %v without lowering", about, rounded(t.Lowered), rounded(t.Portable))
+	return fmt.Sprintf("it would take %s%s, and %s without lowering", about, duration.Format(t.Lowered), duration.Format(t.Portable))
 }
 
 // margin returns the minimum saving of a region that takes this long at present. The part of its
@@ -75,14 +76,6 @@ func (c *candidate) convolves() bool {
 	return slices.ContainsFunc(c.graph.Calls, func(call delegate.GraphCall) bool {
 		return call.Op != nil && strings.HasPrefix(call.Op.Schema, "aten::convolution.")
 	})
-}
-
-// rounded returns a duration with about three digits.
-func rounded(d time.Duration) time.Duration {
-	if d < 10*time.Microsecond {
-		return d.Round(10 * time.Nanosecond)
-	}
-	return d.Round(100 * time.Nanosecond)
 }
 
 // share returns the smallest share of varying sizes at which a region pays off that does at the

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/etrun-go/etrun/internal/duration"
 )
 
 // Row is the sum of the events with the same kind and name.
@@ -108,7 +110,7 @@ func (r *Recorder) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "time/run\tshare\tcalls\tkind\t  name")
 	for _, row := range r.Summary() {
-		fmt.Fprintf(t, "%v\t%.1f %%\t%d\t%v\t  %s%s\n", row.Total.Round(10*time.Nanosecond), 100*row.Share, row.Calls, row.Kind,
+		fmt.Fprintf(t, "%s\t%.1f %%\t%d\t%v\t  %s%s\n", duration.Format(row.Total), 100*row.Share, row.Calls, row.Kind,
 			strings.Repeat("  ", row.Depth), row.Name)
 	}
 	return t.Flush()

@@ -125,14 +125,6 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// took formats a time with three digits or more.
-func took(d time.Duration) string {
-	if d >= time.Millisecond {
-		return fmt.Sprintf("%.2f ms", float64(d)/1e6)
-	}
-	return fmt.Sprintf("%.1f µs", float64(d)/1e3)
-}
-
 // cut truncates a text from the file.
 func cut(text string) string {
 	if r := []rune(text[:min(len(text), 4*maxText)]); len(r) > maxText || len(text) > 4*maxText {

@@ -249,14 +249,6 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-func TestTook(t *testing.T) {
-	for d, want := range map[time.Duration]string{1234 * time.Nanosecond: "1.2 µs", 12345678 * time.Nanosecond: "12.35 ms"} {
-		if got := took(d); got != want {
-			t.Errorf("%v: got %q, want %q", d, got, want)
-		}
-	}
-}
-
 // The page in a real browser.
 func TestClicks(t *testing.T) {
 	p := describe(t, "ethosu/programs/digits.pte")

@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
+	"github.com/etrun-go/etrun/internal/duration"
 )
 
 // Markup is a part of the page that is written unchanged: drawings, style and script.
@@ -123,7 +124,7 @@ func (w writer) profile(p *Profile) {
 		return
 	}
 	w.put("<h3>where the time goes</h3>\n<p>%s, median %s, maximum %s.</p>\n<div class=\"fill\">%s</div>\n",
-		count(p.Runs, "run", "runs"), took(p.Median), took(p.Max), p.Flame)
+		count(p.Runs, "run", "runs"), duration.Format(p.Median), duration.Format(p.Max), p.Flame)
 	w.times(p.Rows, true)
 }
 
@@ -215,7 +216,7 @@ func (w writer) nodes(list []Node) {
 
 func (w writer) time(t *Time) {
 	if t != nil {
-		w.put(` <span class="time">%s</span> <meter value="%v" title="%s of the run"></meter>`, took(t.Median), t.Share, percent(t.Share))
+		w.put(` <span class="time">%s</span> <meter value="%v" title="%s of the run"></meter>`, duration.Format(t.Median), t.Share, percent(t.Share))
 	}
 }
 
@@ -236,7 +237,7 @@ func (w writer) times(rows []profile.Row, parts bool) {
 
 func (w writer) row(r *profile.Row, class string) {
 	w.put("<tr class=\"%s\"><td>%s</td><td>%s</td><td><meter value=\"%v\"></meter> %s</td><td>%s</td><td>%v</td></tr>\n",
-		class, r.Name, took(r.Median), r.Share, percent(r.Share), took(r.Max), r.Calls)
+		class, r.Name, duration.Format(r.Median), r.Share, percent(r.Share), duration.Format(r.Max), r.Calls)
 }
 
 func (w writer) weights(list *Weights) {

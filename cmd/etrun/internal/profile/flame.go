@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
+	"github.com/etrun-go/etrun/internal/duration"
 )
 
 // Sizes of the drawing, in pixels.
@@ -43,7 +44,7 @@ func (p *Profile) title() string {
 	if p.Runs != 1 {
 		runs = fmt.Sprintf("%d runs", p.Runs)
 	}
-	return fmt.Sprintf("%s, %s: median %v, max %v", p.Method, runs, round(p.Median), round(p.Max))
+	return fmt.Sprintf("%s, %s: median %s, max %s", p.Method, runs, duration.Format(p.Median), duration.Format(p.Max))
 }
 
 // FlameHeight is the height of the drawing of [Profile.Flame], in pixels.
@@ -84,7 +85,7 @@ func (r *Row) cell(left float64, row int) chart.Cell {
 		place = "instruction " + place
 	}
 	detail := strings.TrimSpace(cut(r.Name, 200)+"\n"+place) +
-		fmt.Sprintf("\nmedian %v, max %v, %.1f %%", round(r.Median), round(r.Max), 100*r.Share)
+		fmt.Sprintf("\nmedian %s, max %s, %.1f %%", duration.Format(r.Median), duration.Format(r.Max), 100*r.Share)
 	return chart.Cell{Left: 100 * left, Width: 100 * r.Share, Top: flameRow * float64(row), Height: flameRow,
 		Class: r.class(), Label: cut(chart.Short(r.Name), 200), Detail: detail}
 }

@@ -5,13 +5,14 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
+
+	"github.com/etrun-go/etrun/internal/duration"
 )
 
 // WriteTable writes rows of the profile, those of [Profile.ByOperator] or p.Rows, with parts
 // below their row. printable makes names safe for a terminal.
 func (p *Profile) WriteTable(w io.Writer, rows []Row, printable func(string) string) error {
-	fmt.Fprintf(w, "method %s, %s: median %v, max %v\n", printable(p.Method), p.runs(), round(p.Median), round(p.Max))
+	fmt.Fprintf(w, "method %s, %s: median %s, max %s\n", printable(p.Method), p.runs(), duration.Format(p.Median), duration.Format(p.Max))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "median\tmax\tshare\tcalls\tat\t  name")
 	for i := range rows {
@@ -34,11 +35,6 @@ func (p *Profile) runs() string {
 }
 
 func (r *Row) write(t io.Writer, indent string, printable func(string) string) {
-	fmt.Fprintf(t, "%s\t%s\t%.1f %%\t%d\t%s\t  %s%s\n", micros(r.Median), micros(r.Max), 100*r.Share, r.Calls,
+	fmt.Fprintf(t, "%s\t%s\t%.1f %%\t%d\t%s\t  %s%s\n", duration.Format(r.Median), duration.Format(r.Max), 100*r.Share, r.Calls,
 		strings.TrimPrefix(r.Place(), "node "), indent, printable(r.Name))
 }
-
-// micros formats a time in µs with enough digits for one clock tick.
-func micros(d time.Duration) string { return fmt.Sprintf("%.2f µs", float64(d)/1e3) }
-
-func round(d time.Duration) time.Duration { return d.Round(10 * time.Nanosecond) }
