@@ -15,13 +15,13 @@ func (c *config) apply(flags *pflag.FlagSet) error {
 	changed := make(map[string]bool)
 	flags.Visit(func(f *pflag.Flag) { changed[f.Name] = true })
 	for _, s := range c.flags {
-		if s.name == "config" {
+		if s.name == configKey {
 			return s.fault("not in a configuration")
 		}
 		if changed[s.name] {
 			continue
 		}
-		if err := s.set(flags); err != nil {
+		if err := s.set(flags, modelsKey); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func modelOf(object []setting, options *session.Options, limits *Limits) (*Model
 				others = append(others, "--"+s.name+"="+word)
 			}
 		}
-		if err := s.set(flags); err != nil {
+		if err := s.set(flags, keysOf(own)...); err != nil {
 			return nil, err
 		}
 	}

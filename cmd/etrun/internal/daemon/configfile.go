@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/pflag"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/internal/openfile"
 )
@@ -36,12 +37,12 @@ func (s *setting) fault(format string, args ...any) error {
 	return session.Usage("%s: %s: %w", s.place, s.name, fmt.Errorf(format, args...))
 }
 
-// set sets the flag.
-func (s *setting) set(flags *pflag.FlagSet) error {
+// set sets the flag. Others are keys that are valid beside the flags, for the suggestion of a misspelled one.
+func (s *setting) set(flags *pflag.FlagSet, others ...string) error {
 	f := flags.Lookup(s.name)
 	switch {
 	case f == nil:
-		return s.fault("no flag --%s", s.name)
+		return s.fault("no flag --%s%s", s.name, nearest.Hint(s.name, append(keysOf(flags), others...)))
 	case s.isBool != (f.Value.Type() == "bool"):
 		return s.fault("%.200q, want a value of the type %s", s.words, f.Value.Type())
 	case f.Value.Type() == "string" && !s.isText:
@@ -57,6 +58,22 @@ func (s *setting) set(flags *pflag.FlagSet) error {
 	}
 	return nil
 }
+
+// keysOf returns the names of flags that may be keys of a configuration.
+func keysOf(flags *pflag.FlagSet) (names []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != configKey {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// configKey is the flag of the configuration file, which is no key in it.
+const configKey = "config"
+
+// modelsKey is the key of the models, which is no flag.
+const modelsKey = "models"
 
 // configReader reads a configuration file.
 type configReader struct {
@@ -75,7 +92,7 @@ func readConfig(ctx context.Context, path, trust string) (*config, error) {
 		return nil, err
 	}
 	r, c := &configReader{path, text, jsontext.NewDecoder(bytes.NewBuffer(text))}, &config{}
-	if c.flags, err = r.object("the configuration", map[string]func() error{"models": func() error { return r.models(c) }}); err != nil {
+	if c.flags, err = r.object("the configuration", map[string]func() error{modelsKey: func() error { return r.models(c) }}); err != nil {
 		return nil, err
 	}
 	if _, err := r.dec.ReadToken(); err != io.EOF {

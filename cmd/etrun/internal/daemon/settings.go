@@ -4,6 +4,7 @@ package daemon
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -101,7 +102,7 @@ type Limits struct {
 	Methods    []string
 	Instances  int
 	Queue      int
-	Timeout    time.Duration // 0 for the default of the kind of model
+	Timeout    time.Duration // 0 if not given: the default of the kind of model
 	MaxBatch   int
 	BatchDelay time.Duration
 	Trust      string
@@ -130,7 +131,7 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&l.Methods, "method", l.Methods, "method to serve, `NAME`; may be repeated (default: all)")
 	flags.IntVar(&l.Instances, "instances", l.Instances, "requests of a model that run concurrently, `N`")
 	flags.IntVar(&l.Queue, "queue", l.Queue, "requests of a model that may wait, `N`; further ones get 429")
-	flags.DurationVar(&l.Timeout, "timeout", l.Timeout,
+	flags.Var((*requestLimit)(&l.Timeout), "timeout",
 		"`TIME` limit for reading, waiting and running a request, then it gets 504 (default 10s, of a language model 10m)")
 	flags.IntVar(&l.MaxBatch, "max-batch", l.MaxBatch, "batch requests into runs of up to `N` rows; the first dimension must vary")
 	flags.DurationVar(&l.BatchDelay, "batch-delay", l.BatchDelay, "`TIME` that a batch waits for more requests")
@@ -147,6 +148,32 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(&l.TextMemory, "text-memory", "maximum memory of these texts of a model, without its weights")
 	flags.StringVar(&l.Trust, "trust", l.Trust, "accept only files, of the model and beside it, with a signature FILE.minisig of this minisign public `KEY`, or its file")
 }
+
+// requestLimit is the value of --timeout. It cannot be set to 0, which is the value of a flag that is not given.
+type requestLimit time.Duration
+
+// Set implements pflag.Value.
+func (l *requestLimit) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("%v, want more than 0", d)
+	}
+	if err == nil {
+		*l = requestLimit(d)
+	}
+	return err
+}
+
+// String implements pflag.Value.
+func (l *requestLimit) String() string {
+	if *l == 0 {
+		return ""
+	}
+	return time.Duration(*l).String()
+}
+
+// Type implements pflag.Value.
+func (l *requestLimit) Type() string { return "duration" }
 
 // Time limits of requests without --timeout. Texts wait for those before them, which take long, and most clients of
 // language models wait as long as that.

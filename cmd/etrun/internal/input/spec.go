@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -237,13 +238,23 @@ func cutShape(text string) (rest string, shape *Shape, err error) {
 	}
 	d, err := tensor.ParseDType(text[m[2]:m[3]])
 	if err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("%w%s", err, nearest.Hint(text[m[2]:m[3]], dtypeNames()))
 	}
 	sizes, err := ParseSizes(text[m[4]:m[5]])
 	if err != nil {
 		return "", nil, err
 	}
 	return text[:m[0]], &Shape{DType: d, Sizes: sizes}, nil
+}
+
+// dtypeNames returns the names of all element types.
+func dtypeNames() (names []string) {
+	for d := range tensor.DType(tensor.NumDTypes) {
+		if d.Valid() {
+			names = append(names, d.String())
+		}
+	}
+	return names
 }
 
 // ParseSizes parses "1x3x224x224", or "scalar" for rank 0.
