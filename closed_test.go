@@ -25,7 +25,8 @@ type closable struct {
 
 func openClosable(t *testing.T, path string, engine xnnpack.Engine, options ...etrun.Option) *closable {
 	t.Helper()
-	p, err := etrun.Open(path, append(options, etrun.WithDelegates(xnnpack.Backend{Engine: engine}), etrun.WithThreads(1), etrun.WithLowering(etrun.LowerAuto))...)
+	p, err := etrun.Open(path, append(options, etrun.WithDelegates(xnnpack.Backend{Engine: engine}), etrun.WithThreads(1),
+		etrun.WithLowering(etrun.LowerAuto))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -344,7 +344,8 @@ func (g *guard) check(moment int) {
 	eachDead(g.m, moment, func(dead []byte) {
 		if k := slices.IndexFunc(dead, func(b byte) bool { return b != g.poison }); k >= 0 && g.written == nil {
 			step := g.m.plan.Step(moment)
-			g.written = fmt.Errorf("step %d (%s), moment %d writes byte %d of %d that are not in use", step, g.m.steps[step].name, moment-g.m.plan.Moments[step], k, len(dead))
+			g.written = fmt.Errorf("step %d (%s), moment %d writes byte %d of %d that are not in use", step, g.m.steps[step].name,
+				moment-g.m.plan.Moments[step], k, len(dead))
 		}
 	})
 }

@@ -286,7 +286,8 @@ func (p *preparation) describe(ctx context.Context, w *watch) (done *prepared, e
 	if err != nil {
 		return nil, err
 	}
-	done = &prepared{suspect: suspect, images: p.images[:count:count], needs: p.needs[:count:count], backends: backends, conflicts: plan.CheckFile(m)}
+	done = &prepared{suspect: suspect, images: p.images[:count:count], needs: p.needs[:count:count], backends: backends,
+		conflicts: plan.CheckFile(m)}
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}

@@ -111,7 +111,8 @@ func TestLostUpdate(t *testing.T) {
 	}
 	defer p.Close()
 	_, err = p.Load(t.Context(), "")
-	if fault, ok := errors.AsType[*etrun.InstructionError](err); !ok || fault.Index != 4 || !errors.Is(err, etrun.ErrFormat) || !strings.Contains(err.Error(), "state value 1") {
+	if fault, ok := errors.AsType[*etrun.InstructionError](err); !ok || fault.Index != 4 || !errors.Is(err, etrun.ErrFormat) ||
+		!strings.Contains(err.Error(), "state value 1") {
 		t.Errorf("got %v", err)
 	}
 	m := load(t, file, etrun.WithoutRepair())
@@ -130,7 +131,8 @@ func TestMistakenArgument(t *testing.T) {
 			t.Errorf("lowering %v: got %v", lowering, got)
 		}
 		list := m.Program().Warnings()
-		if len(m.Repairs()) != 1 || len(list) != 1 || list[0].Class != delegate.WarnRepair || !strings.Contains(m.Repairs()[0], "writes value 0") {
+		if len(m.Repairs()) != 1 || len(list) != 1 || list[0].Class != delegate.WarnRepair ||
+			!strings.Contains(m.Repairs()[0], "writes value 0") {
 			t.Errorf("repairs %q, warnings %q", m.Repairs(), list)
 		}
 	}

@@ -264,7 +264,8 @@ func rewriteProgram(seed uint64) *pte.Method {
 
 // loadFloats loads a method of ATen operators, which may read state that nothing writes.
 func loadFloats(spec *pte.Method, lowering Lowering) (*Method, error) {
-	p := &Program{config: newConfig([]Option{WithOperatorSet(kernels.NewSet(portable.Ops())), WithThreads(1), WithLowering(lowering), WithoutRepair()}),
+	p := &Program{config: newConfig([]Option{WithOperatorSet(kernels.NewSet(portable.Ops())), WithThreads(1), WithLowering(lowering),
+		WithoutRepair()}),
 		spec: &pte.Program{Methods: []pte.Method{*spec}}}
 	p.makeSlots()
 	p.slots[0].preparation.size = 1 << 20

@@ -8,9 +8,12 @@ import (
 
 // sizedCalls generate calls. Those that fail are left out.
 var sizedCalls = []func(s *sized, x val, sizes []int){
-	(*sized).elementwise, (*sized).elementwise, (*sized).withNumber, (*sized).sum, (*sized).sum, (*sized).sum, (*sized).permutation, (*sized).permutation, (*sized).expansion,
-	(*sized).flattening, (*sized).sizedView, (*sized).unit, (*sized).concatenation, (*sized).product, (*sized).product, (*sized).batches, (*sized).image, (*sized).image,
-	(*sized).window, (*sized).pixels, (*sized).normalization, (*sized).code, (*sized).code, (*sized).part, (*sized).copied, (*sized).notLowered,
+	(*sized).elementwise, (*sized).elementwise, (*sized).withNumber, (*sized).sum, (*sized).sum, (*sized).sum, (*sized).permutation,
+	(*sized).permutation, (*sized).expansion,
+	(*sized).flattening, (*sized).sizedView, (*sized).unit, (*sized).concatenation, (*sized).product, (*sized).product, (*sized).batches,
+	(*sized).image, (*sized).image,
+	(*sized).window, (*sized).pixels, (*sized).normalization, (*sized).code, (*sized).code, (*sized).part, (*sized).copied,
+	(*sized).notLowered,
 }
 
 // grow adds a random call.
@@ -38,7 +41,8 @@ func (s *sized) plain(x val) out { return out{rank: len(s.sizes(x))} }
 func oneOf[T any](s *sized, list ...T) T { return list[s.r.IntN(len(list))] }
 
 func (s *sized) elementwise(x val, _ []int) {
-	f := oneOf(s, []any{"abs"}, []any{"neg"}, []any{"sigmoid"}, []any{"tanh"}, []any{"relu"}, []any{"hardtanh", -0.5, 1.0}, []any{"clamp", nil, 0.7},
+	f := oneOf(s, []any{"abs"}, []any{"neg"}, []any{"sigmoid"}, []any{"tanh"}, []any{"relu"}, []any{"hardtanh", -0.5, 1.0},
+		[]any{"clamp", nil, 0.7},
 		[]any{"leaky_relu", 0.2}, []any{"elu", 1.0, 1, 1}, []any{"sin"}, []any{"silu"})
 	s.try("aten::"+f[0].(string)+".out", s.as(x), append([]any{x}, f[1:]...)...)
 }
@@ -232,7 +236,8 @@ func (s *sized) image(x val, sizes []int) {
 	if transposed {
 		shape = []int{in, to / groups, kernel[0], kernel[1]}
 	}
-	s.try("aten::convolution.out", s.as(x), x, s.constant(shape...), oneOf[any](s, nil, s.constant(to)), []int{1 + s.r.IntN(2), 1 + s.r.IntN(2)},
+	s.try("aten::convolution.out", s.as(x), x, s.constant(shape...), oneOf[any](s, nil, s.constant(to)),
+		[]int{1 + s.r.IntN(2), 1 + s.r.IntN(2)},
 		[]int{1 + s.r.IntN(2), 1 + s.r.IntN(2)}, []int{1, 1}, transposed, []int{0, 0}, groups)
 }
 
@@ -277,7 +282,8 @@ func (s *sized) normalization(x val, sizes []int) {
 		tensor.Data[float32](s.tensors[0][int(variance)])[i] = 0.5 + v*v
 	}
 	copy(s.m.Values[variance].Tensor.Data, s.tensors[0][int(variance)].Data)
-	if y, ok := s.do("aten::_native_batch_norm_legit_no_training.out", []out{s.as(x), {rank: 1}, {rank: 1}}, x, s.constant(n), s.constant(n), s.constant(n),
+	if y, ok := s.do("aten::_native_batch_norm_legit_no_training.out", []out{s.as(x), {rank: 1}, {rank: 1}}, x, s.constant(n), s.constant(n),
+		s.constant(n),
 		variance, 0.1, 1e-5); ok {
 		s.defined = append(s.defined, int(y))
 	}

@@ -160,7 +160,8 @@ func (s *sized) tensor(d tensor.DType, rank int, order []uint8) int {
 	if order == nil {
 		order = []uint8{0, 1, 2, 3, 4, 5}[:rank]
 	}
-	s.m.Values = append(s.m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: d, Sizes: make([]int, rank), DimOrder: order}})
+	s.m.Values = append(s.m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: d, Sizes: make([]int, rank),
+		DimOrder: order}})
 	return len(s.m.Values) - 1
 }
 

@@ -49,14 +49,16 @@ type way struct {
 
 // sizedWays returns the ways: without lowering first, then on each engine with one and two threads.
 func sizedWays() []way {
-	list := []way{{"operators", []Option{WithLowering(LowerOff), WithThreads(1), WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineReference})}}}
+	list := []way{{"operators", []Option{WithLowering(LowerOff), WithThreads(1),
+		WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineReference})}}}
 	engines := []xnnpack.Engine{xnnpack.EngineReference}
 	if _, err := xnn.Open(xnntest.Path()); err == nil {
 		engines = append(engines, xnnpack.EngineNative)
 	}
 	for _, engine := range engines {
 		for threads := 1; threads <= 2; threads++ {
-			list = append(list, way{fmt.Sprintf("%s engine, %d threads", engine, threads), []Option{WithLowering(LowerAuto), WithMinProfit(-1), WithThreads(threads),
+			list = append(list, way{fmt.Sprintf("%s engine, %d threads", engine, threads), []Option{WithLowering(LowerAuto), WithMinProfit(-1),
+				WithThreads(threads),
 				WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()})}})
 		}
 	}

@@ -157,7 +157,8 @@ func TestFileCheck(t *testing.T) {
 		source  etrun.Source
 		options []etrun.Option
 	}{
-		{"file", etrun.File(path), nil}, {"mapped", etrun.File(path), []etrun.Option{etrun.WithMmap()}}, {"bytes", etrun.Bytes(path, program), nil},
+		{"file", etrun.File(path), nil}, {"mapped", etrun.File(path), []etrun.Option{etrun.WithMmap()}},
+		{"bytes", etrun.Bytes(path, program), nil},
 		{"FS", etrun.FS(os.DirFS("."), path), nil}, {"reader", etrun.ReaderAt(path, bytes.NewReader(program), int64(len(program))), nil},
 	} {
 		var names []string
@@ -180,7 +181,8 @@ func TestFileCheck(t *testing.T) {
 				}
 				return nil
 			}
-			if _, err := etrun.OpenSource(t.Context(), c.source, append(c.options, etrun.WithDataFiles(weights), etrun.WithFileCheck(check))...); !errors.Is(err, refused) {
+			if _, err := etrun.OpenSource(t.Context(), c.source, append(c.options, etrun.WithDataFiles(weights),
+				etrun.WithFileCheck(check))...); !errors.Is(err, refused) {
 				t.Errorf("%s: %s is refused, got %v", c.name, last, err)
 			}
 		}

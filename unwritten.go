@@ -214,7 +214,8 @@ func (p *preparation) writings(m *pte.Method) []writing {
 	for v := range m.Values {
 		f.base[v] = v
 		t := m.Values[v].Tensor
-		f.known[v] = m.Values[v].Kind == tensor.KindTensor && (t.Storage == pte.Constant || t.Storage == pte.External || t.Storage == pte.PlannedInit)
+		f.known[v] = m.Values[v].Kind == tensor.KindTensor && (t.Storage == pte.Constant || t.Storage == pte.External ||
+			t.Storage == pte.PlannedInit)
 	}
 	for _, v := range m.Inputs {
 		f.known[v] = true

@@ -67,7 +67,8 @@ func newModule() *module {
 
 // tensor adds a planned tensor.
 func (m *module) tensor(size, arena int) int {
-	t := &pte.Tensor{DType: tensor.Float32, Sizes: []int{size}, DimOrder: []uint8{0}, Storage: pte.Planned, Arena: arena, Offset: m.offset[arena]}
+	t := &pte.Tensor{DType: tensor.Float32, Sizes: []int{size}, DimOrder: []uint8{0}, Storage: pte.Planned, Arena: arena,
+		Offset: m.offset[arena]}
 	m.offset[arena] += 64
 	m.spec.Values = append(m.spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: t})
 	return len(m.spec.Values) - 1
@@ -234,7 +235,8 @@ func (m *module) run(state [][]float32, x, names [][]float32) (out []float32) {
 }
 
 func portableProgram(methods []pte.Method, options ...Option) *Program {
-	p := &Program{config: newConfig(append([]Option{WithOperatorSet(kernels.NewSet(portable.Ops())), WithThreads(1), WithLowering(LowerRewrite)}, options...)),
+	p := &Program{config: newConfig(append([]Option{WithOperatorSet(kernels.NewSet(portable.Ops())), WithThreads(1),
+		WithLowering(LowerRewrite)}, options...)),
 		spec: &pte.Program{Methods: methods}, pool: cpu.NewPool(1), data: &dataMap{}}
 	p.makeSlots()
 	return p
@@ -357,17 +359,21 @@ func TestStateOfOtherMethods(t *testing.T) {
 		refused       bool
 		warnings      int
 	}{
-		"shared arena":               {method: delayLine("", 1), other: writer("", 1, true)},
-		"a name":                     {method: delayLine("s", 0), other: writer("s", 0, true)},
-		"another name":               {method: delayLine("s", 0), other: writer("t", 0, true), refused: true},
-		"arenas of their own":        {method: delayLine("", 0), other: writer("", 0, true), refused: true},
-		"nothing writes":             {method: delayLine("", 1), other: writer("", 1, false), refused: true},
-		"another offset":             {method: delayLine("", 1), other: writer("", 1, true), change: func(m *pte.Method) { m.Values[0].Tensor.Offset = 16 }, refused: true},
-		"in part":                    {method: delayLine("", 1), other: writer("", 1, true), change: func(m *pte.Method) { m.Values[0].Tensor.Offset = 8 }},
-		"a copy onto itself":         {method: delayLine("", 1), other: writer("", 1, true), change: func(m *pte.Method) { m.Chains[0].Instructions[1].Args[1] = 0 }, refused: true},
-		"an operator that is absent": {method: delayLine("", 1), other: writer("", 1, true), change: func(m *pte.Method) { m.Operators[1].Name = "own::copy_" }, warnings: 1},
-		"a delegate":                 {method: delayLine("", 1), other: writer("", 1, true), change: delegateCall(1, 0), warnings: 1},
-		"an input of a delegate":     {method: delayLine("", 1), other: writer("", 1, true), change: delegateCall(0, 1), refused: true},
+		"shared arena":        {method: delayLine("", 1), other: writer("", 1, true)},
+		"a name":              {method: delayLine("s", 0), other: writer("s", 0, true)},
+		"another name":        {method: delayLine("s", 0), other: writer("t", 0, true), refused: true},
+		"arenas of their own": {method: delayLine("", 0), other: writer("", 0, true), refused: true},
+		"nothing writes":      {method: delayLine("", 1), other: writer("", 1, false), refused: true},
+		"another offset": {method: delayLine("", 1), other: writer("", 1, true),
+			change: func(m *pte.Method) { m.Values[0].Tensor.Offset = 16 }, refused: true},
+		"in part": {method: delayLine("", 1), other: writer("", 1, true),
+			change: func(m *pte.Method) { m.Values[0].Tensor.Offset = 8 }},
+		"a copy onto itself": {method: delayLine("", 1), other: writer("", 1, true),
+			change: func(m *pte.Method) { m.Chains[0].Instructions[1].Args[1] = 0 }, refused: true},
+		"an operator that is absent": {method: delayLine("", 1), other: writer("", 1, true),
+			change: func(m *pte.Method) { m.Operators[1].Name = "own::copy_" }, warnings: 1},
+		"a delegate":             {method: delayLine("", 1), other: writer("", 1, true), change: delegateCall(1, 0), warnings: 1},
+		"an input of a delegate": {method: delayLine("", 1), other: writer("", 1, true), change: delegateCall(0, 1), refused: true},
 	} {
 		if c.change != nil {
 			c.change(&c.other.spec)
@@ -375,7 +381,8 @@ func TestStateOfOtherMethods(t *testing.T) {
 		p := portableProgram([]pte.Method{c.other.spec, c.method.spec})
 		_, err := p.Load(context.Background(), "")
 		fault, ok := errors.AsType[*InstructionError](err)
-		if refused := ok && fault.Index == 0 && errors.Is(err, ErrFormat) && strings.Contains(err.Error(), "value 0"); refused != c.refused || err != nil && !refused {
+		if refused := ok && fault.Index == 0 && errors.Is(err, ErrFormat) && strings.Contains(err.Error(), "value 0"); refused != c.refused ||
+			err != nil && !refused {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if list := p.Warnings(); len(list) != c.warnings || c.warnings > 0 && list[0].Class != delegate.WarnFault {
@@ -404,7 +411,8 @@ func TestLostUpdatesUnchanged(t *testing.T) {
 	filled.spec.Values[0].Tensor.Storage, filled.spec.Values[0].Tensor.Data = pte.PlannedInit, make([]byte, 16)
 	output.spec.Chains[0].Instructions, output.spec.Outputs = nil, []int{0}
 	for text, m := range map[string]*module{"no initial contents": delayLine("", 0), "keeps its initial contents": filled, "is read": output} {
-		if _, err := portableProgram([]pte.Method{m.spec}).Load(context.Background(), ""); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), text) {
+		if _, err := portableProgram([]pte.Method{m.spec}).Load(context.Background(), ""); !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(), text) {
 			t.Errorf("%s: got %v", text, err)
 		}
 		p := portableProgram([]pte.Method{m.spec}, WithoutRepair())
@@ -432,7 +440,8 @@ func TestReadsThatNeedNoContents(t *testing.T) {
 	trained.spec.Outputs = append(trained.spec.Outputs, 0)
 	index := writer("", 0, false)
 	index.spec.Name = "__et_training_parameters_index_forward"
-	for name, methods := range map[string][]pte.Method{"sizes": {sizes.spec}, "empty": {empty.spec}, "parameters": {trained.spec, index.spec}} {
+	for name, methods := range map[string][]pte.Method{"sizes": {sizes.spec}, "empty": {empty.spec},
+		"parameters": {trained.spec, index.spec}} {
 		p := portableProgram(methods)
 		if _, err := p.Load(context.Background(), ""); err != nil || len(p.Warnings()) > 0 {
 			t.Errorf("%s: %v, %v", name, err, p.Warnings())

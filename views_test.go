@@ -101,7 +101,8 @@ func TestElidedViewsFollow(t *testing.T) {
 			default:
 				ran++
 				if out = outputTensor(m, 0); !slices.Equal(out.Data, x.Data) {
-					t.Fatalf("seed %d: %v viewed as %v, sizes %v: got sizes %v and %d bytes, want %d", seed, bound, view, x.Sizes, out.Sizes, len(out.Data), len(x.Data))
+					t.Fatalf("seed %d: %v viewed as %v, sizes %v: got sizes %v and %d bytes, want %d", seed, bound, view, x.Sizes, out.Sizes,
+						len(out.Data), len(x.Data))
 				}
 			}
 		}

@@ -47,7 +47,8 @@ func (p *Program) Warnings() []delegate.Warning {
 		}
 		for _, text := range done.suspect {
 			list = append(list, delegate.Warning{Class: delegate.WarnFault,
-				Text: fmt.Sprintf("method %.100q: results may be wrong, because of an exporter fault that is not repaired: %s", p.spec.Methods[i].Name, text)})
+				Text: fmt.Sprintf("method %.100q: results may be wrong, because of an exporter fault that is not repaired: %s",
+					p.spec.Methods[i].Name, text)})
 		}
 	}
 	var once []delegate.Warning

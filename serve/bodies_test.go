@@ -72,7 +72,8 @@ func TestLimitBodies(t *testing.T) {
 func TestLimitBodiesNextRequest(t *testing.T) {
 	s := limited(t, 300*time.Millisecond, 0)
 	for _, path := range []string{"/", "/early"} {
-		for _, headers := range []string{"Content-Length: 1000\r\n", "Transfer-Encoding: chunked\r\n", "Expect: 100-continue\r\nContent-Length: 1000\r\n"} {
+		for _, headers := range []string{"Content-Length: 1000\r\n", "Transfer-Encoding: chunked\r\n",
+			"Expect: 100-continue\r\nContent-Length: 1000\r\n"} {
 			conn, err := net.Dial("tcp", s.Listener.Addr().String())
 			if err != nil {
 				t.Fatal(err)

@@ -55,8 +55,10 @@ var indexers = []indexer{
 
 // copies are the operators whose results are their numbers, or these plus others that are not negative.
 var copies = []string{
-	"aten::_local_scalar_dense", "aten::copy", "aten::select_copy", "aten::slice_copy", "aten::view_copy", "aten::squeeze_copy", "aten::unsqueeze_copy",
-	"aten::expand_copy", "aten::clone", "aten::_to_copy", "aten::alias_copy", "aten::permute_copy", "aten::repeat", "aten::add", "aten::arange",
+	"aten::_local_scalar_dense", "aten::copy", "aten::select_copy", "aten::slice_copy", "aten::view_copy", "aten::squeeze_copy",
+	"aten::unsqueeze_copy",
+	"aten::expand_copy", "aten::clone", "aten::_to_copy", "aten::alias_copy", "aten::permute_copy", "aten::repeat", "aten::add",
+	"aten::arange",
 	"executorch_prim::et_view", "executorch_prim::add", "dim_order_ops::_to_dim_order_copy", "dim_order_ops::_clone_dim_order",
 }
 

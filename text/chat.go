@@ -111,7 +111,8 @@ func foreign(source string) error {
 	default:
 		kind += ", not a chat template"
 	}
-	return fmt.Errorf("%s; want one of the built-in templates %s, or a file in the JSON form of docs/text.md", kind, strings.Join(Templates(), ", "))
+	return fmt.Errorf("%s; want one of the built-in templates %s, or a file in the JSON form of docs/text.md", kind,
+		strings.Join(Templates(), ", "))
 }
 
 // Templates returns the names of the built-in templates.

@@ -255,7 +255,8 @@ func (m *Model) boundVocabulary() {
 	if b.most == 0 || b.most >= n {
 		return
 	}
-	m.warnings = append(m.warnings, fmt.Sprintf("the program has logits of %d tokens, but %s has %d: no others are chosen or accepted", n, b.tensor, b.most))
+	m.warnings = append(m.warnings, fmt.Sprintf("the program has logits of %d tokens, but %s has %d: no others are chosen or accepted", n,
+		b.tensor, b.most))
 	m.info.Vocabulary, m.choices = b.most, min(m.choices, b.most)
 }
 

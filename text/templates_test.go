@@ -217,7 +217,8 @@ func TestOtherFiles(t *testing.T) {
 // TestTemplatesThatDoNotFit checks all built-in templates against tokenizers of all families.
 func TestTemplatesThatDoNotFit(t *testing.T) {
 	fits := 0
-	for _, controls := range [][]string{llama3Controls, llama31Controls, chatMLControls, qwen3Controls, phi4Controls, gemmaControls, phi3Controls, nil} {
+	for _, controls := range [][]string{llama3Controls, llama31Controls, chatMLControls, qwen3Controls, phi4Controls, gemmaControls,
+		phi3Controls, nil} {
 		m := &Model{tok: &byteTokenizer{controls: controls}}
 		for _, name := range Templates() {
 			tmpl, err := NamedTemplate(name)

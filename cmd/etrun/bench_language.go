@@ -230,11 +230,13 @@ func (r *languageReport) print(b *benchCommand) {
 	if len(r.Runs) > 0 {
 		fmt.Fprintf(b.out, "memory: %.4g GB/s read by %s\n", r.Runs[0].Bandwidth/1e9, count(r.Runs[0].Threads, "thread", "threads"))
 	}
-	fmt.Fprintf(b.out, "%8s %8s %14s %12s %14s %12s %10s %8s %6s %6s\n", "threads", "prompt", "prefill tok/s", "first", "decode tok/s", "per token",
+	fmt.Fprintf(b.out, "%8s %8s %14s %12s %14s %12s %10s %8s %6s %6s\n", "threads", "prompt", "prefill tok/s", "first", "decode tok/s",
+		"per token",
 		"MB/token", "GB/s", "share", "texts")
 	for i := range r.Runs {
 		run := &r.Runs[i]
 		fmt.Fprintf(b.out, "%8d %8d %14.4g %12s %14.4g %12s %10.4g %8.3g %5.0f%% %6d\n", run.Threads, run.Prompt, run.PrefillRate,
-			duration.FormatMS(run.First.P50), run.DecodeRate, duration.FormatMS(run.PerToken.P50), float64(run.TokenBytes)/1e6, run.ReadRate/1e9, 100*run.Share, run.Prefill.N)
+			duration.FormatMS(run.First.P50), run.DecodeRate, duration.FormatMS(run.PerToken.P50), float64(run.TokenBytes)/1e6, run.ReadRate/1e9,
+			100*run.Share, run.Prefill.N)
 	}
 }

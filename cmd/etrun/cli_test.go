@@ -438,7 +438,8 @@ func TestFilesOfCalls(t *testing.T) {
 	here, err := filepath.Abs("testdata")
 	must(t, err)
 	paths := strings.NewReplacer("HERE", here, "PTE", filepath.Join(here, "../../../testdata/pte"))
-	for _, args := range []string{"HERE/state.pte --input ones --next --input ones --next --input ones", "PTE/split_passthrough.pte --next --next"} {
+	for _, args := range []string{"HERE/state.pte --input ones --next --input ones --next --input ones",
+		"PTE/split_passthrough.pte --next --next"} {
 		var out, notes bytes.Buffer
 		t.Chdir(t.TempDir())
 		args = paths.Replace(args) + " --json --output-dir deep/o"

@@ -132,7 +132,8 @@ func (r *layerReport) printTraced(a *app) {
 	}
 	fmt.Fprintf(a.out, "    first one after it that does not: %s\n", printable(t.First.String()))
 	if c := t.Closest; c != nil {
-		fmt.Fprintf(a.out, "      closest to it: %s, output %d %s; %s\n", printable(c.Place.String()), c.Output, c.Type, distanceText(&c.Distance))
+		fmt.Fprintf(a.out, "      closest to it: %s, output %d %s; %s\n", printable(c.Place.String()), c.Output, c.Type,
+			distanceText(&c.Distance))
 	}
 }
 

@@ -129,7 +129,8 @@ func (f *samplingFlags) sampling(seed uint64) (text.Options, error) {
 var optionFlags = map[string]string{
 	"temperature": "temperature", "top-k": "top-k", "top-p": "top-p", "min-p": "min-p", "repetition penalty": "repeat-penalty",
 	"penalty window": "repeat-window", "presence penalty": "presence-penalty", "frequency penalty": "frequency-penalty",
-	"bias": "logit-bias", "bias of a token": "logit-bias", "max tokens": "max-tokens", "lookup": "lookup", "top": "top-logprobs", "stop": "stop",
+	"bias": "logit-bias", "bias of a token": "logit-bias", "max tokens": "max-tokens", "lookup": "lookup", "top": "top-logprobs",
+	"stop":    "stop",
 	"context": "context", "tokenizer": "tokenizer",
 }
 

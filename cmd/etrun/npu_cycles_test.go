@@ -14,7 +14,8 @@ import (
 func TestNPUCycles(t *testing.T) {
 	const digits = "PTE/../ethosu/programs/digits.pte"
 	play(t, []script{
-		{name: "table", args: "npu cycles " + digits + " --clock 500", stdout: []string{"method forward, delegate 0, ethos-u85-256: about ", " at 500 MHz; 24448 MACs", "CONV\n", "POOL MAX\n", "share"}},
+		{name: "table", args: "npu cycles " + digits + " --clock 500", stdout: []string{"method forward, delegate 0, ethos-u85-256: about ",
+			" at 500 MHz; 24448 MACs", "CONV\n", "POOL MAX\n", "share"}},
 		{name: "summary", args: "npu disasm " + digits + " --summary", stdout: []string{"5 operations", "3 CONV take ", "share", "POOL MAX"}},
 		{name: "no NPU", args: "npu cycles HERE/add.pte", code: 2, stderr: []string{"no delegate for EthosUBackend"}},
 		{name: "no NPU to sum up", args: "npu disasm HERE/add.pte --summary", code: 2, stderr: []string{"no delegate for EthosUBackend"}},

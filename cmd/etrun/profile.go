@@ -147,7 +147,8 @@ func (p *profileCommand) report(s *session.Session, first time.Duration, interru
 		}
 		return p.writeJSON(r)
 	}
-	fmt.Fprintf(p.out, "load %s, first run %s, %s\n", duration.Format(s.Loaded), duration.Format(first), count(s.Threads(), "thread", "threads"))
+	fmt.Fprintf(p.out, "load %s, first run %s, %s\n", duration.Format(s.Loaded), duration.Format(first),
+		count(s.Threads(), "thread", "threads"))
 	for _, m := range p.profiles() {
 		rows := m.Rows
 		if p.by == "operator" {

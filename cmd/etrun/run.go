@@ -254,7 +254,8 @@ func (r *runCommand) print(s *session.Session, report *runReport) error {
 	if r.json {
 		return r.writeJSON(report)
 	}
-	fmt.Fprintf(r.out, "load %v, %s on %s\n", duration.Format(s.Loaded), count(report.Repeat, "run", "runs"), count(s.Threads(), "thread", "threads"))
+	fmt.Fprintf(r.out, "load %v, %s on %s\n", duration.Format(s.Loaded), count(report.Repeat, "run", "runs"),
+		count(s.Threads(), "thread", "threads"))
 	ms := duration.FormatMS
 	for k, c := range report.Calls {
 		fmt.Fprintf(r.out, "%s%s  first %s, then min %-7s  p50 %-7s  p90 %-7s  max %s\n", s.CallName(k), printable(c.Method),

@@ -318,7 +318,8 @@ func TestServeConfiguration(t *testing.T) {
 		log  string
 	}{
 		{`{"models": [{"name": "a", "path": "FIRST", "method": ["none"]}, {"name": "c", "path": "SECOND"}]}`, 200, 404, 200, "model removed"},
-		{`{"models": [{"name": "a", "path": "FIRST"}, {"name": "c", "path": "missing"}, {"name": "b", "path": "missing"}]}`, 200, 404, 200, "missing"},
+		{`{"models": [{"name": "a", "path": "FIRST"}, {"name": "c", "path": "missing"}, {"name": "b", "path": "missing"}]}`, 200, 404, 200,
+			"missing"},
 		{`{"models": [`, 200, 404, 200, "configuration not reloaded"},
 		{`{"models": [{"name": "a", "path": "FIRST"}, {"name": "a", "path": "SECOND"}]}`, 200, 404, 200, "two models with the name"},
 		{`{"drain": "3s", "models": [{"name": "b", "path": "SECOND", "instances": 3}]}`, 404, 200, 404, "settings of the server have changed"},

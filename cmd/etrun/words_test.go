@@ -23,7 +23,8 @@ import (
 var ofLibrary = regexp.MustCompile(`\b(With(out)?[A-Z]\w+|Lower(Off|Rewrite|Auto|Tune|Verify)|Plan(Auto|File|Own|Naive)|Limits\b|make deps|ETRUN_XNNPACK)`)
 
 // libraryOnly are messages for callers of functions that no command calls.
-var libraryOnly = []string{"BindInput, because the method was loaded with", "the method was loaded without WithBoundOutputs", "WithStateOf: the method belongs"}
+var libraryOnly = []string{"BindInput, because the method was loaded with", "the method was loaded without WithBoundOutputs",
+	"WithStateOf: the method belongs"}
 
 // TestMessagesNameFlags reads every message of the packages under the command: what names the library is replaced in the words of the
 // command line.
@@ -34,7 +35,8 @@ func TestMessagesNameFlags(t *testing.T) {
 		switch top, _, _ := strings.Cut(rel, "/"); {
 		case err != nil:
 			return err
-		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2 || top == "examples" || top == "cmd" || top == "tools" || top == "testdata"):
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2 || top == "examples" || top == "cmd" || top == "tools" ||
+			top == "testdata"):
 			return fs.SkipDir
 		case d.IsDir() && (strings.HasSuffix(d.Name(), "test") || d.Name() == "needs"): // packages for tests
 			return fs.SkipDir
@@ -105,7 +107,8 @@ func TestErrorsNameFlags(t *testing.T) {
 			code := run(strings.Fields(c.args+json), strings.NewReader(""), &out, &notes)
 			text := out.String() + notes.String()
 			if code != c.code || !strings.Contains(text, c.want) || ofLibrary.MatchString(text) {
-				t.Errorf("%s: exit code %d, want %d and %q; %q of the library in %s", c.args+json, code, c.code, c.want, ofLibrary.FindString(text), text)
+				t.Errorf("%s: exit code %d, want %d and %q; %q of the library in %s", c.args+json, code, c.code, c.want, ofLibrary.FindString(text),
+					text)
 			}
 		}
 	}
@@ -136,7 +139,8 @@ func TestMissingLibrary(t *testing.T) {
 		t.Errorf("exit code %d, %d lines: %s", code, len(lines), notes.String())
 	}
 	for _, line := range lines {
-		if len(line) > 240 || !strings.Contains(line, advice.GoEngine) || !strings.Contains(line, "etrun doctor --fix") || ofLibrary.MatchString(line) {
+		if len(line) > 240 || !strings.Contains(line, advice.GoEngine) || !strings.Contains(line, "etrun doctor --fix") ||
+			ofLibrary.MatchString(line) {
 			t.Errorf("got %q", line)
 		}
 	}

@@ -23,7 +23,8 @@ func (c *lowerCall) multiply(a, b int) error {
 	if c.to != nil {
 		return refuse("a product of quantized elements")
 	}
-	c.node(nodeTypes[tagBatchMatrixMultiply], []int{c.value(a, contiguous), c.value(b, contiguous)}, c.result(c.out(), contiguous)).exact = true
+	c.node(nodeTypes[tagBatchMatrixMultiply], []int{c.value(a, contiguous), c.value(b, contiguous)},
+		c.result(c.out(), contiguous)).exact = true
 	return nil
 }
 

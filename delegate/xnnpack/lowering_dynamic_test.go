@@ -182,7 +182,8 @@ func TestLoweringRefusesZeroPoints(t *testing.T) {
 	for _, test := range []struct {
 		zero     int64
 		accepted bool
-	}{{0, true}, {127, true}, {-128, true}, {128, false}, {1 << 32, false}, {-1 << 32, false}, {math.MaxInt64, false}, {math.MinInt64, false}} {
+	}{{0, true}, {127, true}, {-128, true}, {128, false}, {1 << 32, false}, {-1 << 32, false}, {math.MaxInt64, false},
+		{math.MinInt64, false}} {
 		c := newCalls(5)
 		c.outputs(c.numbers(c.codes(c.input(2, 3), 0.1, 7), 0.1, 7))
 		for v := range c.g.Values {

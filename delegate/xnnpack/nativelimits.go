@@ -4,7 +4,8 @@ package xnnpack
 // about smaller ones, where values that share memory may need their own.
 func (m *image) affords(s []shape) bool {
 	g, threads := m.graph, m.instanceThreads()
-	return g.nativeNeedsWith(g.unsharedBytes(s, threads), m.lib.Soname, s).check(m.limits) == nil || g.nativeNeeds(m.lib.Soname, s, threads).check(m.limits) == nil
+	return g.nativeNeedsWith(g.unsharedBytes(s, threads), m.lib.Soname, s).check(m.limits) == nil ||
+		g.nativeNeeds(m.lib.Soname, s, threads).check(m.limits) == nil
 }
 
 // unsharedBytes returns the size of an arena in which nothing shares memory: an upper bound of arenaBytes that takes less time.

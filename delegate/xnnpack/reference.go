@@ -70,8 +70,9 @@ type token struct {
 
 func newReference(m *image, in delegate.Instance) *reference {
 	n := len(m.graph.Values)
-	e := &reference{packed: m.filters(), graph: m.graph, limits: m.limits, args: newArguments(m.graph, m.shapes, m.args), shapes: slices.Clone(m.shapes),
-		pool: in.Pool, arena: arenaIn(in.Scratch), blocks: in.Blocks, planned: m.places, places: m.places,
+	e := &reference{packed: m.filters(), graph: m.graph, limits: m.limits, args: newArguments(m.graph, m.shapes, m.args),
+		shapes: slices.Clone(m.shapes),
+		pool:   in.Pool, arena: arenaIn(in.Scratch), blocks: in.Blocks, planned: m.places, places: m.places,
 		bytes: make([][]byte, n), tokens: make([][]token, n), floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes)),
 		filter8: &m.int8, states: make([]nodeState, len(m.graph.Nodes))}
 	if m.places != nil && !m.hasDynamicArgs() && e.blocks == nil {

@@ -23,8 +23,9 @@ func newImageCalls(size [3]int, faulty bool) *imageCalls {
 }
 
 func (b *imageCalls) square(side int) window {
-	return window{kernelH: side, kernelW: side, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, top: side / 2, right: side / 2, bottom: side / 2,
-		left: side / 2, groups: 1, groupIn: b.c, groupOut: b.c}
+	return window{kernelH: side, kernelW: side, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, top: side / 2, right: side / 2,
+		bottom: side / 2,
+		left:   side / 2, groups: 1, groupIn: b.c, groupOut: b.c}
 }
 
 // first adds the first call, of x, and returns its output in channels last order, quantized.

@@ -55,7 +55,8 @@ func TestOf(t *testing.T) {
 				}
 			}
 		}
-		for name, bad := range map[string][]byte{"0": tags(order, 3, 0), "9": tags(order, 3, 9), "long": tags(order, 4, 6), "ascii": tags(order, 2, 6)} {
+		for name, bad := range map[string][]byte{"0": tags(order, 3, 0), "9": tags(order, 3, 9), "long": tags(order, 4, 6),
+			"ascii": tags(order, 2, 6)} {
 			if got := Of(jpegOf(bad)); got != Upright {
 				t.Errorf("%v, %s: got %d", order, name, got)
 			}

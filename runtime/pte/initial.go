@@ -25,7 +25,8 @@ type InitialFault struct {
 }
 
 func (f InitialFault) String() string {
-	return fmt.Sprintf("state %s (value %d): its initial contents are those of constant %d, whose index it has", quote(f.Name), f.Value, f.Index)
+	return fmt.Sprintf("state %s (value %d): its initial contents are those of constant %d, whose index it has", quote(f.Name), f.Value,
+		f.Index)
 }
 
 // initial is the use of a number by a state.

@@ -59,7 +59,8 @@ func segment(f *tree.File, list [][]byte) *tree.Node {
 	}
 	f.Tail = tree.Pad(f.Tail, tree.SegmentAlign)
 	segments, _ := f.Root.Fields["segments"].([]*tree.Node)
-	f.Root.With("segments", append(segments, tree.New("DataSegment").With("offset", tree.Scalar(len(f.Tail))).With("size", tree.Scalar(len(data)))))
+	f.Root.With("segments", append(segments, tree.New("DataSegment").With("offset", tree.Scalar(len(f.Tail))).With("size",
+		tree.Scalar(len(data)))))
 	f.Tail = append(f.Tail, data...)
 	return tree.New("SubsegmentOffsets").With("segment_index", tree.Scalar(len(segments))).With("offsets", offsets)
 }
@@ -118,7 +119,8 @@ func TestInitialStates(t *testing.T) {
 						t.Fatalf("seed %d, method %d, value %d: %v", seed, i, v, m.Initial[k].Err)
 					}
 				case !bytes.Equal(s.Data, e.want[at]):
-					t.Fatalf("seed %d, method %d, value %d: got %v, want %v of %v; constants %v, parts %v", seed, i, v, s.Data, e.want[at], e.want, e.constants, e.parts)
+					t.Fatalf("seed %d, method %d, value %d: got %v, want %v of %v; constants %v, parts %v", seed, i, v, s.Data, e.want[at], e.want,
+						e.constants, e.parts)
 				case k >= 0:
 					repaired++
 				default:

@@ -50,7 +50,8 @@ func options(t testing.TB, worker, path string, memory int64) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Options{Args: []string{"worker", worker, strconv.FormatInt(memory, 10)}, Files: []*os.File{f}, Instances: 2, Start: 20 * time.Second,
+	return Options{Args: []string{"worker", worker, strconv.FormatInt(memory, 10)}, Files: []*os.File{f}, Instances: 2,
+		Start:    20 * time.Second,
 		Backends: []string{"XnnpackBackend", "EthosUBackend"}}
 }
 

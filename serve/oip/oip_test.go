@@ -150,7 +150,8 @@ func TestReadRefuses(t *testing.T) {
 		{"a number among strings", input(`"shape":[1],"datatype":"BYTES","data":[1]`), "", ErrInvalid, "not a string"},
 		{"shared memory", input(`"shape":[1],"datatype":"FP32","parameters":{"shared_memory_region":"r"}`), "", ErrInvalid, "shared memory"},
 		{"binary without its header", input(`"shape":[1],"datatype":"FP32","parameters":{"binary_data_size":4}`), "", ErrInvalid, "without the header"},
-		{"parameter of another kind", input(`"shape":[1],"datatype":"FP32","parameters":{"binary_data_size":[4]}`), "", ErrInvalid, "binary_data_size: an array"},
+		{"parameter of another kind", input(`"shape":[1],"datatype":"FP32","parameters":{"binary_data_size":[4]}`), "", ErrInvalid,
+			"binary_data_size: an array"},
 		{"shape of null", input(`"shape":null,"datatype":"FP32","data":[1]`), "", ErrInvalid, "no shape"},
 		{"a null for an input", `{"inputs":[null]}`, "", ErrInvalid, "inputs[0]: null"},
 		{"header length", `{}`, "-1", ErrInvalid, HeaderLength},
@@ -232,8 +233,10 @@ func TestResponse(t *testing.T) {
 // TestMaxBytes checks the bound of answers with the longest numbers of each type.
 func TestMaxBytes(t *testing.T) {
 	longest := map[Datatype][]byte{"FP32": le(math.Float32frombits(0x80ffffff), float32(-1.17549435e-38), float32(-3.4028235e38)),
-		"FP64": le(-2.2250738585072014e-308, -1.7976931348623157e308, 5e-324), "INT64": le(int64(math.MinInt64)), "UINT64": le(uint64(math.MaxUint64)),
-		"INT32": le(int32(math.MinInt32)), "INT16": le(int16(math.MinInt16)), "INT8": {0x80}, "UINT8": {255}, "UINT16": {255, 255}, "UINT32": {255, 255, 255, 255}, "BOOL": {0}}
+		"FP64": le(-2.2250738585072014e-308, -1.7976931348623157e308, 5e-324), "INT64": le(int64(math.MinInt64)),
+		"UINT64": le(uint64(math.MaxUint64)),
+		"INT32":  le(int32(math.MinInt32)), "INT16": le(int16(math.MinInt16)), "INT8": {0x80}, "UINT8": {255}, "UINT16": {255, 255},
+		"UINT32": {255, 255, 255, 255}, "BOOL": {0}}
 	for d, data := range longest {
 		x := Tensor{Datatype: d, Data: data, Shape: []int{len(data) / formatOf(d).dtype.Size()}}
 		text, err := x.append(nil)
@@ -291,12 +294,14 @@ func TestNulls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	members := []string{`"id":null`, `"parameters":null`, `"parameters":{}`, `"unknown":null`, `"parameters":{"x":null}`, `"parameters":{"x":[1,{}],"y":{"z":[]}}`}
+	members := []string{`"id":null`, `"parameters":null`, `"parameters":{}`, `"unknown":null`, `"parameters":{"x":null}`,
+		`"parameters":{"x":[1,{}],"y":{"z":[]}}`}
 	for i := range 1 << len(members) {
 		for at, place := range []string{`{"inputs"`, `{"name":"a"`, `{"name":"o"`} {
 			var list []string
 			for bit, m := range members {
-				if i>>bit&1 == 1 && (at == 0 || m != `"id":null`) && !(strings.Contains(m, "parameters") && strings.Contains(strings.Join(list, ""), "parameters")) {
+				if i>>bit&1 == 1 && (at == 0 || m != `"id":null`) && !(strings.Contains(m, "parameters") && strings.Contains(strings.Join(list, ""),
+					"parameters")) {
 					list = append(list, m)
 				}
 			}

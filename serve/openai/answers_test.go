@@ -115,7 +115,8 @@ func TestRequiredMembers(t *testing.T) {
 		{"/v1/completions", `{"model":"lm","prompt":"hello"`},
 		{"/v1/chat/completions", `{"model":"lm","messages":[{"role":"user","content":"hi"}]`},
 	} {
-		logProbs := []string{"", `,"logprobs":true`, `,"logprobs":true,"top_logprobs":0`, `,"logprobs":true,"top_logprobs":3`, `,"logprobs":false`}
+		logProbs := []string{"", `,"logprobs":true`, `,"logprobs":true,"top_logprobs":0`, `,"logprobs":true,"top_logprobs":3`,
+			`,"logprobs":false`}
 		if kind.path == "/v1/completions" {
 			logProbs = []string{"", `,"logprobs":0`, `,"logprobs":2`}
 		}
@@ -154,16 +155,20 @@ func TestErrorForm(t *testing.T) {
 		kind, param, code  string
 	}{
 		{"POST", "/v1/completions", `{"model":"lm","prompt":"` + long + `"}`, 400, "invalid_request_error", "prompt", "context_length_exceeded"},
-		{"POST", "/v1/chat/completions", `{"model":"lm","messages":[{"role":"user","content":"` + long + `"}]}`, 400, "invalid_request_error", "messages", "context_length_exceeded"},
-		{"POST", "/v1/chat/completions", `{"model":"lm","stream":true,"messages":[{"role":"user","content":"` + long + `"}]}`, 400, "invalid_request_error", "messages", "context_length_exceeded"},
+		{"POST", "/v1/chat/completions", `{"model":"lm","messages":[{"role":"user","content":"` + long + `"}]}`, 400, "invalid_request_error",
+			"messages", "context_length_exceeded"},
+		{"POST", "/v1/chat/completions", `{"model":"lm","stream":true,"messages":[{"role":"user","content":"` + long + `"}]}`, 400,
+			"invalid_request_error", "messages", "context_length_exceeded"},
 		{"POST", "/v1/completions", `{"model":"lm","prompt":""}`, 400, "invalid_request_error", "prompt", ""},
 		{"POST", "/v1/completions", `{"model":"lm"}`, 400, "invalid_request_error", "prompt", "missing_required_parameter"},
 		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","max_tokens":"3"}`, 400, "invalid_request_error", "max_tokens", ""},
 		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","temperature":-1}`, 400, "invalid_request_error", "temperature", ""},
 		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","top_p":2}`, 400, "invalid_request_error", "top_p", ""},
 		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","stop_token_ids":[9999]}`, 400, "invalid_request_error", "stop_token_ids", ""},
-		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","grammar":"a"}`, 400, "invalid_request_error", "grammar", "unsupported_parameter"},
-		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","temprature":1}`, 400, "invalid_request_error", "temprature", "unknown_parameter"},
+		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","grammar":"a"}`, 400, "invalid_request_error", "grammar",
+			"unsupported_parameter"},
+		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","temprature":1}`, 400, "invalid_request_error", "temprature",
+			"unknown_parameter"},
 		{"POST", "/v1/completions", `{"model":"no","prompt":"x"}`, 404, "invalid_request_error", "model", "model_not_found"},
 		{"GET", "/v1/completions", "", 405, "invalid_request_error", "", "method_not_supported"},
 		{"GET", "/v1/none", "", 404, "invalid_request_error", "", ""},
@@ -229,8 +234,10 @@ func TestTextBeforeAnError(t *testing.T) {
 		if status != 500 || o.Error == nil || o.Error.Type != "server_error" || len(o.Choices) != 1 || o.Choices[0].Finish != nil {
 			t.Fatalf("after %d steps: got %d %s", steps, status, body)
 		}
-		if got := o.Choices[0]; !strings.HasPrefix(expected, got.Message.Content) || got.Message.Content == "" || len(got.LogProbs.Content) <= int(steps) {
-			t.Errorf("after %d steps: got %q and %d tokens, want the beginning of %q", steps, got.Message.Content, len(got.LogProbs.Content), expected)
+		if got := o.Choices[0]; !strings.HasPrefix(expected, got.Message.Content) || got.Message.Content == "" ||
+			len(got.LogProbs.Content) <= int(steps) {
+			t.Errorf("after %d steps: got %q and %d tokens, want the beginning of %q", steps, got.Message.Content, len(got.LogProbs.Content),
+				expected)
 		}
 		calls.Store(4 + 4*steps)
 		status, body = ask(t, p, "POST", "/v1/chat/completions", chat+`,"stream":true}`)
@@ -325,7 +332,8 @@ func TestContinue(t *testing.T) {
 		{`"max_tokens":5`, `"max_tokens":5,"chat_template_kwargs":{"enable_thinking":true}`, "enable_thinking"},
 		{`"user"`, `"tool"`, "messages[0].role"},
 	} {
-		if status, text := ask(t, p, "POST", "/v1/chat/completions", strings.Replace(body, c.change, c.to, 1)); status != 400 || !strings.Contains(string(text), c.want) {
+		if status, text := ask(t, p, "POST", "/v1/chat/completions", strings.Replace(body, c.change, c.to, 1)); status != 400 ||
+			!strings.Contains(string(text), c.want) {
 			t.Errorf("%s: got %d %s", c.to, status, text)
 		}
 	}

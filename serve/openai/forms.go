@@ -98,7 +98,8 @@ func (f completionForm) collect(c *choice, t []tokenItem, add func(list int, obj
 }
 
 func (completionForm) layout() *layout {
-	return &layout{`"text":"`, `",`, []string{`"logprobs":{"tokens":[`, `],"token_logprobs":[`, `],"top_logprobs":[`, `],"text_offset":[`}, `]}`}
+	return &layout{`"text":"`, `",`, []string{`"logprobs":{"tokens":[`, `],"token_logprobs":[`, `],"top_logprobs":[`, `],"text_offset":[`},
+		`]}`}
 }
 
 func (f completionForm) chunk(c *choice, s string, tokens []tokenItem, _ bool, finish *string) any {

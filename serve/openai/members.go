@@ -52,9 +52,11 @@ var common = object{
 
 	"use_beam_search": no(noBeams, "false"), "length_penalty": no(noBeams, "1"), "early_stopping": no(noBeams, "false"),
 	"prompt_logprobs": no(noDetail, "0"), "return_tokens_as_token_ids": no(noDetail, "false"), "timings_per_token": no(noDetail, "false"),
-	"skip_special_tokens": no("control tokens have no text", "true"), "spaces_between_special_tokens": no("control tokens have no text", "true"),
-	"include_stop_str_in_output": no("a text ends before the stop string", "false"), "cache_salt": no("texts with the same beginning share it"),
-	"truncate_prompt_tokens": no("shorten the prompt"), "n_predict": no("want max_tokens"), "options": no("want the members themselves"),
+	"skip_special_tokens": no("control tokens have no text", "true"), "spaces_between_special_tokens": no("control tokens have no text",
+		"true"),
+	"include_stop_str_in_output": no("a text ends before the stop string", "false"),
+	"cache_salt":                 no("texts with the same beginning share it"),
+	"truncate_prompt_tokens":     no("shorten the prompt"), "n_predict": no("want max_tokens"), "options": no("want the members themselves"),
 	"service_tier": no("all requests have the same", `"auto"`, `"default"`), "priority": no("requests run in their order", "0"),
 }
 

@@ -84,7 +84,8 @@ func checkAdded(t *testing.T, body, nth int, name string, value any) {
 	switch {
 	case want == "" && err != nil:
 		t.Errorf("%s: %v", text, err)
-	case want != "" && (e == nil || e.code != want || !strings.HasPrefix(e.param, inner(p.path, "")) || !strings.Contains(e.param+".", fmt.Sprintf("%.140s", name))):
+	case want != "" && (e == nil || e.code != want || !strings.HasPrefix(e.param, inner(p.path, "")) ||
+		!strings.Contains(e.param+".", fmt.Sprintf("%.140s", name))):
 		t.Errorf("%.300s: got %v (%+v), want the code %s with the member %q", text, err, e, want, inner(p.path, name))
 	}
 }
@@ -174,7 +175,8 @@ func TestMembersAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range []object{completionMembers, chatMembers, messageMembers, part, common["stream_options"].inside, common["response_format"].inside,
+	for _, o := range []object{completionMembers, chatMembers, messageMembers, part, common["stream_options"].inside,
+		common["response_format"].inside,
 		chatMembers["chat_template_kwargs"].inside} {
 		check(o)
 	}

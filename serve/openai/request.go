@@ -178,9 +178,10 @@ func (r *request) options() (o text.Options, err error) {
 	if err := r.check(); err != nil {
 		return o, err
 	}
-	o = text.Options{MaxTokens: orZero(r.MaxTokens), Stop: slices.Clone(r.Stop), Ends: r.StopIDs, IgnoreEOS: r.IgnoreEOS, Sampling: text.Sampling{
-		Temperature: 1, TopP: orZero(r.TopP), TopK: max(orZero(r.TopK), 0), MinP: orZero(r.MinP), PresencePenalty: orZero(r.Presence),
-		FrequencyPenalty: orZero(r.Frequency)}}
+	o = text.Options{MaxTokens: orZero(r.MaxTokens), Stop: slices.Clone(r.Stop), Ends: r.StopIDs, IgnoreEOS: r.IgnoreEOS,
+		Sampling: text.Sampling{
+			Temperature: 1, TopP: orZero(r.TopP), TopK: max(orZero(r.TopK), 0), MinP: orZero(r.MinP), PresencePenalty: orZero(r.Presence),
+			FrequencyPenalty: orZero(r.Frequency)}}
 	if r.Temperature != nil {
 		o.Temperature = *r.Temperature
 	}

@@ -15,7 +15,8 @@ import (
 
 // Ops lists the package's operators.
 func Ops() []kernels.Op {
-	return slices.Concat(arithOps, unaryOps, functionOps, activationOps, compareOps, bitOps, powerOps, selectOps, dropoutOps, complexOps, specialOps)
+	return slices.Concat(arithOps, unaryOps, functionOps, activationOps, compareOps, bitOps, powerOps, selectOps, dropoutOps, complexOps,
+		specialOps)
 }
 
 // Element types in the words of the operator tables.

@@ -8,8 +8,9 @@ import (
 )
 
 var (
-	fmax      = binary{rule: numeric, table: table{f32: largerNumber[float32], f64: largerNumber[float64], i32: largest.i32, i64: largest.i64}}
-	fmin      = binary{rule: numeric, table: table{f32: smallerNumber[float32], f64: smallerNumber[float64], i32: smallest.i32, i64: smallest.i64}}
+	fmax = binary{rule: numeric, table: table{f32: largerNumber[float32], f64: largerNumber[float64], i32: largest.i32, i64: largest.i64}}
+	fmin = binary{rule: numeric, table: table{f32: smallerNumber[float32], f64: smallerNumber[float64], i32: smallest.i32,
+		i64: smallest.i64}}
 	copysign  = binary{rule: floating, table: table{f32: withSignOf[float32], f64: withSignOf[float64]}}
 	xlogy     = binary{rule: floating, table: table{f32: xlogyOf[float32], f64: xlogyOf[float64], cost: byNumber}}
 	logAdd    = binary{rule: fractional, table: table{f32: logAddOf[float32], f64: logAddOf[float64], cost: byNumber}}
@@ -32,10 +33,13 @@ var specialOps = []kernels.Op{
 	{Schema: "aten::copysign.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: copysign.run, DTypes: all},
 	{Schema: "aten::copysign.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: copysign.run, DTypes: all},
 	{Schema: "aten::xlogy.OutTensor(Tensor self, Tensor other, *, Tensor(a!) out)", Func: xlogy.run, DTypes: all, Family: kernels.Pointwise},
-	{Schema: "aten::xlogy.OutScalar_Self(Scalar self, Tensor other, *, Tensor(a!) out)", Func: xlogy.run, DTypes: all, Family: kernels.Pointwise},
-	{Schema: "aten::xlogy.OutScalar_Other(Tensor self, Scalar other, *, Tensor(a!) out)", Func: xlogy.run, DTypes: all, Family: kernels.Pointwise},
+	{Schema: "aten::xlogy.OutScalar_Self(Scalar self, Tensor other, *, Tensor(a!) out)", Func: xlogy.run, DTypes: all,
+		Family: kernels.Pointwise},
+	{Schema: "aten::xlogy.OutScalar_Other(Tensor self, Scalar other, *, Tensor(a!) out)", Func: xlogy.run, DTypes: all,
+		Family: kernels.Pointwise},
 	{Schema: "aten::logaddexp.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logAdd.run, DTypes: floats, Family: kernels.Pointwise},
-	{Schema: "aten::logaddexp2.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logAdd2.run, DTypes: floats, Family: kernels.Pointwise},
+	{Schema: "aten::logaddexp2.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logAdd2.run, DTypes: floats,
+		Family: kernels.Pointwise},
 	{Schema: "aten::gcd.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: divisor.run, DTypes: integers},
 	{Schema: "aten::signbit.out(Tensor self, *, Tensor(a!) out)", Func: signbits.run, DTypes: all},
 	{Schema: "aten::frac.out(Tensor self, *, Tensor(a!) out)", Func: fraction.run, DTypes: floats, Family: kernels.Arith},

@@ -108,11 +108,16 @@ func TestCopy(t *testing.T) {
 		{Name: "complex to real", Op: "aten::_to_copy.out", Args: []any{of(2 + 3i), false, nil}, Want: []any{of[float32](2)}},
 		{Name: "to the device and back", Op: "et_copy::_h2d_copy.out", Args: []any{of[int8](2)}, Want: []any{of[int8](2)}},
 		{Name: "parts of complex", Op: "aten::view_as_real_copy.out", Args: []any{of[complex64](1+2i, 3)}, Want: []any{tensor.Of([]float32{1, 2, 3, 0}, 2, 2)}},
-		{Name: "complex of parts", Op: "aten::view_as_complex_copy.out", Args: []any{tensor.Of([]float32{1, 2, 3, -0.5}, 2, 2)}, Want: []any{of[complex64](1+2i, 3-0.5i)}},
-		{Name: "one complex number", Op: "aten::view_as_complex_copy.out", Args: []any{of[float64](1, 2)}, Want: []any{tensor.Of([]complex128{1 + 2i})}},
-		{Name: "complex of parts apart in memory", Op: "aten::view_as_complex_copy.out", Args: []any{ordered(tensor.Float32, []uint8{1, 0}, 3, 2)}, Want: []any{of[complex64](1i, 2+3i, 4+5i)}},
-		{Name: "complex of three parts", Op: "aten::view_as_complex_copy.out", Args: []any{of[float32](1, 2, 3)}, Outs: []any{tensor.New(tensor.Complex64)}, Refused: "a last dimension of size 2"},
-		{Name: "complex of integers", Op: "aten::view_as_complex_copy.out", Args: []any{of[int64](1, 2)}, Outs: []any{tensor.New(tensor.Complex64)}, Refused: "argument 1"},
+		{Name: "complex of parts", Op: "aten::view_as_complex_copy.out", Args: []any{tensor.Of([]float32{1, 2, 3, -0.5}, 2, 2)},
+			Want: []any{of[complex64](1+2i, 3-0.5i)}},
+		{Name: "one complex number", Op: "aten::view_as_complex_copy.out", Args: []any{of[float64](1, 2)},
+			Want: []any{tensor.Of([]complex128{1 + 2i})}},
+		{Name: "complex of parts apart in memory", Op: "aten::view_as_complex_copy.out",
+			Args: []any{ordered(tensor.Float32, []uint8{1, 0}, 3, 2)}, Want: []any{of[complex64](1i, 2+3i, 4+5i)}},
+		{Name: "complex of three parts", Op: "aten::view_as_complex_copy.out", Args: []any{of[float32](1, 2, 3)},
+			Outs: []any{tensor.New(tensor.Complex64)}, Refused: "a last dimension of size 2"},
+		{Name: "complex of integers", Op: "aten::view_as_complex_copy.out", Args: []any{of[int64](1, 2)},
+			Outs: []any{tensor.New(tensor.Complex64)}, Refused: "argument 1"},
 		{Name: "parts of real", Op: "aten::view_as_real_copy.out", Args: []any{of[float32](1)}, Outs: []any{tensor.New(tensor.Float32, 1, 2)}, Refused: "argument 0: got float32 1"},
 	}...)
 }
@@ -194,7 +199,8 @@ func TestPermutations(t *testing.T) {
 	}
 	kerneltest.Run(t, set, []kerneltest.Case{
 		{Name: "no numbers", Op: "aten::randperm.out", Args: []any{0}, Want: []any{tensor.New(tensor.Int64, 0)}},
-		{Name: "more than int8 counts", Op: "aten::randperm.out", Args: []any{200}, Outs: []any{tensor.New(tensor.Int8, 200)}, Refused: "int8 counts"},
+		{Name: "more than int8 counts", Op: "aten::randperm.out", Args: []any{200}, Outs: []any{tensor.New(tensor.Int8, 200)},
+			Refused: "int8 counts"},
 		{Name: "bools", Op: "aten::randperm.out", Args: []any{1}, Outs: []any{tensor.New(tensor.Bool, 1)}, Refused: "a number type"},
 	}...)
 }

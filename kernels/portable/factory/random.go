@@ -11,7 +11,8 @@ import (
 var randomOps = []kernels.Op{
 	{Schema: "aten::rand.out(SymInt[] size, *, Tensor(a!) out)", Func: uniform, DTypes: floats, Random: true, Note: randomNote},
 	{Schema: "aten::randn.out(SymInt[] size, *, Tensor(a!) out)", Func: normal, DTypes: floats, Random: true, Note: randomNote},
-	{Schema: "aten::randperm.out(SymInt n, *, Tensor(a!) out)", Func: permutation, DTypes: "integers, float, float16, bfloat16", Random: true, Note: randomNote},
+	{Schema: "aten::randperm.out(SymInt n, *, Tensor(a!) out)", Func: permutation, DTypes: "integers, float, float16, bfloat16",
+		Random: true, Note: randomNote},
 }
 
 const randomNote = "draws from the method's random source, not PyTorch's"

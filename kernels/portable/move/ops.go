@@ -26,7 +26,8 @@ func planAll(table []kernels.Op) []kernels.Op {
 
 var copies = []kernels.Op{
 	{Schema: "aten::view_copy.out(Tensor self, SymInt[] size, *, Tensor(a!) out)", Func: viewCopy, DTypes: anyType},
-	{Schema: "aten::_reshape_alias_copy.out(Tensor self, SymInt[] size, SymInt[] stride, *, Tensor(a!) out)", Func: viewCopy, DTypes: anyType, Note: "stride is ignored"},
+	{Schema: "aten::_reshape_alias_copy.out(Tensor self, SymInt[] size, SymInt[] stride, *, Tensor(a!) out)", Func: viewCopy,
+		DTypes: anyType, Note: "stride is ignored"},
 	{Schema: "aten::view_copy.dtype_out(Tensor self, ScalarType dtype, *, Tensor(a!) out)", Func: viewBytes, DTypes: "any"},
 	{Schema: "aten::squeeze_copy.out(Tensor self, *, Tensor(a!) out)", Func: copyOf(squeezeAll), DTypes: anyType},
 	{Schema: "aten::unsqueeze_copy.out(Tensor self, int dim, *, Tensor(a!) out)", Func: copyOf(unsqueeze), DTypes: anyType},

@@ -14,8 +14,9 @@ import (
 func adaptiveMaxOp(dims int) kernels.Op {
 	run := operand.Typed(0, "a number type", adaptiveMax[float32](dims), adaptiveMax[float64](dims), adaptiveMax[int64](dims))
 	return kernels.Op{
-		Schema: fmt.Sprintf("aten::adaptive_max_pool%dd.out(Tensor self, int[%d] output_size, *, Tensor(a!) out, Tensor(b!) indices)", dims, dims),
-		Func:   operand.SameType(run, 0, 2), DTypes: "integers, float16, bfloat16, float32, float64", Note: "NaN wins, as in PyTorch",
+		Schema: fmt.Sprintf("aten::adaptive_max_pool%dd.out(Tensor self, int[%d] output_size, *, Tensor(a!) out, Tensor(b!) indices)", dims,
+			dims),
+		Func: operand.SameType(run, 0, 2), DTypes: "integers, float16, bfloat16, float32, float64", Note: "NaN wins, as in PyTorch",
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 
 var columnOps = []kernels.Op{
 	{Schema: "aten::col2im.out(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride, *, Tensor(a!) out)",
-		Func:   operand.SameType(operand.Typed(0, "a number type", columnsToImage[float32], columnsToImage[float64], columnsToImage[int64]), 0, 6),
+		Func: operand.SameType(operand.Typed(0, "a number type", columnsToImage[float32], columnsToImage[float64], columnsToImage[int64]), 0,
+			6),
 		DTypes: "integers, float16, bfloat16, float32, float64", Family: kernels.Sum},
 }
 

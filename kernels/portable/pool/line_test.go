@@ -13,15 +13,20 @@ func TestLines(t *testing.T) {
 	kerneltest.Run(t, set,
 		kerneltest.Case{Name: "means of two", Op: "aten::avg_pool1d.out", Args: []any{x, []int{2}, []int{}, []int{0}, false, true},
 			Want: []any{tensor.Of([]float32{1.5, 3.5, 6.5, 8.5}, 1, 2, 2)}},
-		kerneltest.Case{Name: "with padding that counts, up to the end", Op: "aten::avg_pool1d.out", Args: []any{x, []int{3}, []int{2}, []int{1}, true, true},
+		kerneltest.Case{Name: "with padding that counts, up to the end", Op: "aten::avg_pool1d.out",
+			Args: []any{x, []int{3}, []int{2}, []int{1}, true, true},
 			Want: []any{tensor.Of([]float32{1, 3, 3, 13. / 3, 8, 19. / 3}, 1, 2, 3)}},
-		kerneltest.Case{Name: "with padding that does not", Op: "aten::avg_pool1d.out", Args: []any{x, []int{3}, []int{2}, []int{1}, false, false},
+		kerneltest.Case{Name: "with padding that does not", Op: "aten::avg_pool1d.out", Args: []any{x, []int{3}, []int{2}, []int{1}, false,
+			false},
 			Want: []any{tensor.Of([]float32{1.5, 3, 4.5, 6.5, 8, 9.5}, 1, 2, 3)}},
-		kerneltest.Case{Name: "without a batch", Op: "aten::adaptive_avg_pool1d.out", Args: []any{tensor.Of([]float64{1, 2, 3, 4, 5}, 1, 5), []int{2}},
+		kerneltest.Case{Name: "without a batch", Op: "aten::adaptive_avg_pool1d.out", Args: []any{tensor.Of([]float64{1, 2, 3, 4, 5}, 1, 5),
+			[]int{2}},
 			Want: []any{tensor.Of([]float64{2, 4}, 1, 2)}},
-		kerneltest.Case{Name: "a plane", Op: "aten::avg_pool1d.out", Args: []any{tensor.New(tensor.Float32, 1, 1, 2, 2), []int{1}, []int{1}, []int{0}, false, true},
+		kerneltest.Case{Name: "a plane", Op: "aten::avg_pool1d.out", Args: []any{tensor.New(tensor.Float32, 1, 1, 2, 2), []int{1}, []int{1},
+			[]int{0}, false, true},
 			Outs: []any{tensor.New(tensor.Float32, 1, 1, 2, 2)}, Refused: "rank 2 or 3"},
-		kerneltest.Case{Name: "two sizes", Op: "aten::adaptive_avg_pool1d.out", Args: []any{x, []int{2, 2}}, Outs: []any{tensor.New(tensor.Float32, 1, 2, 2)}, Refused: "1 entries"},
+		kerneltest.Case{Name: "two sizes", Op: "aten::adaptive_avg_pool1d.out", Args: []any{x, []int{2, 2}},
+			Outs: []any{tensor.New(tensor.Float32, 1, 2, 2)}, Refused: "1 entries"},
 	)
 }
 
@@ -39,9 +44,12 @@ func TestAdaptiveMax(t *testing.T) {
 	narrow.Refused = "want int64"
 	kerneltest.Run(t, set,
 		run("overlapping parts, the last NaN", two, x, []int{2, 2}, tensor.Of([]float32{nan, nan, nan, nan}, 1, 1, 2, 2), longs(7, 7, 7, 14)),
-		run("every point", two, tensor.Of([]int64{3, 1, 2, 4}, 1, 2, 2), []int{2, 2}, tensor.Of([]int64{3, 1, 2, 4}, 1, 2, 2), tensor.Of([]int64{0, 1, 2, 3}, 1, 2, 2)),
-		run("the first of equal ones", two, tensor.Of([]float64{2, 7, 7, 1}, 1, 1, 4), []int{1, 1}, tensor.Of([]float64{7}, 1, 1, 1), tensor.Of([]int64{1}, 1, 1, 1)),
-		run("a volume", three, tensor.Of([]float32{1, 2, 3, 4, 8, 7, 6, 5}, 1, 2, 2, 2), []int{2, 1, 1}, tensor.Of([]float32{4, 8}, 1, 2, 1, 1), tensor.Of([]int64{3, 4}, 1, 2, 1, 1)),
+		run("every point", two, tensor.Of([]int64{3, 1, 2, 4}, 1, 2, 2), []int{2, 2}, tensor.Of([]int64{3, 1, 2, 4}, 1, 2, 2),
+			tensor.Of([]int64{0, 1, 2, 3}, 1, 2, 2)),
+		run("the first of equal ones", two, tensor.Of([]float64{2, 7, 7, 1}, 1, 1, 4), []int{1, 1}, tensor.Of([]float64{7}, 1, 1, 1),
+			tensor.Of([]int64{1}, 1, 1, 1)),
+		run("a volume", three, tensor.Of([]float32{1, 2, 3, 4, 8, 7, 6, 5}, 1, 2, 2, 2), []int{2, 1, 1}, tensor.Of([]float32{4, 8}, 1, 2, 1, 1),
+			tensor.Of([]int64{3, 4}, 1, 2, 1, 1)),
 		bad, narrow,
 	)
 }
@@ -64,10 +72,12 @@ func TestColumns(t *testing.T) {
 	large.Refused = "a kernel that fits the image"
 	kerneltest.Run(t, set,
 		col("overlapping windows", tensor.Of(ones(16), 4, 4), []int{3, 3}, two, one, none, one, count),
-		col("a window of its own for each point", tensor.Of([]float32{1, 2, 3, 4}, 1, 1, 4), two, one, one, none, one, tensor.Of([]float32{1, 2, 3, 4}, 1, 1, 2, 2)),
+		col("a window of its own for each point", tensor.Of([]float32{1, 2, 3, 4}, 1, 1, 4), two, one, one, none, one,
+			tensor.Of([]float32{1, 2, 3, 4}, 1, 1, 2, 2)),
 		col("padding is cut off", tensor.Of([]int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, 4, 4), two, two, one, one, two,
 			tensor.Of([]int64{13, 10, 7, 4}, 1, 2, 2)),
-		col("dilation", tensor.Of([]float32{1, 2, 3, 4}, 4, 1), []int{3, 3}, two, two, none, one, tensor.Of([]float32{1, 0, 2, 0, 0, 0, 3, 0, 4}, 1, 3, 3)),
+		col("dilation", tensor.Of([]float32{1, 2, 3, 4}, 4, 1), []int{3, 3}, two, two, none, one,
+			tensor.Of([]float32{1, 0, 2, 0, 0, 0, 3, 0, 4}, 1, 3, 3)),
 		bad, large,
 	)
 }

@@ -18,7 +18,8 @@ func Ops() []kernels.Op { return slices.Concat(lineOps, ops(2), ops(3), columnOp
 var lineOps = []kernels.Op{
 	{Schema: "aten::avg_pool1d.out(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, " +
 		"bool count_include_pad=True, *, Tensor(a!) out)", Func: avgPool(1), DTypes: meanTypes, Family: kernels.Sum},
-	{Schema: "aten::adaptive_avg_pool1d.out(Tensor self, int[1] output_size, *, Tensor(a!) out)", Func: adaptiveAvgPool(1), DTypes: meanTypes, Family: kernels.Sum},
+	{Schema: "aten::adaptive_avg_pool1d.out(Tensor self, int[1] output_size, *, Tensor(a!) out)", Func: adaptiveAvgPool(1),
+		DTypes: meanTypes, Family: kernels.Sum},
 }
 
 const meanTypes = "int64, float16, bfloat16, float32, float64"

@@ -147,7 +147,8 @@ var attackers = []struct {
 		_, _ = io.Copy(io.Discard, conn)
 	}},
 	{"no reader", func(a *attack, conn net.Conn) {
-		_, _ = io.WriteString(conn, strings.Repeat(a.head(pick([]string{"GET /v2/openapi.json", "GET /metrics", "GET /v2/health/live"}), "localhost")+"\r\n", 500))
+		_, _ = io.WriteString(conn, strings.Repeat(a.head(pick([]string{"GET /v2/openapi.json", "GET /metrics", "GET /v2/health/live"}),
+			"localhost")+"\r\n", 500))
 		<-a.end
 	}},
 	{"no handshake", func(_ *attack, conn net.Conn) {
@@ -161,7 +162,8 @@ var attackers = []struct {
 	{"many requests", func(a *attack, conn net.Conn) {
 		reader := bufio.NewReader(conn)
 		for range 100 {
-			_, _ = io.WriteString(conn, a.head("POST /v2/models/m/infer", "localhost")+"Content-Length: "+strconv.Itoa(len(adderBody))+"\r\n\r\n"+adderBody)
+			_, _ = io.WriteString(conn, a.head("POST /v2/models/m/infer",
+				"localhost")+"Content-Length: "+strconv.Itoa(len(adderBody))+"\r\n\r\n"+adderBody)
 			answer, err := http.ReadResponse(reader, nil)
 			if err != nil {
 				return
@@ -275,7 +277,8 @@ func TestAttack(t *testing.T) {
 		name        string
 		auth, knows bool
 		tls         bool
-	}{{name: "open"}, {name: "no token", auth: true}, {name: "a token", auth: true, knows: true}, {name: "no token, TLS", auth: true, tls: true},
+	}{{name: "open"}, {name: "no token", auth: true}, {name: "a token", auth: true, knows: true},
+		{name: "no token, TLS", auth: true, tls: true},
 		{name: "a token, TLS", auth: true, knows: true, tls: true}} {
 		t.Run(c.name, func(t *testing.T) {
 			r := start(t, func(d *Daemon) {
@@ -328,7 +331,8 @@ func (r *running) attacked(a *attack, limit time.Duration) {
 		}
 	}
 	after := settled(t)
-	t.Logf("%d of %d probes failed, the longest took %v; memory %d MB before and %d MB after; %s", failed, probes, longest, before>>20, after>>20, said)
+	t.Logf("%d of %d probes failed, the longest took %v; memory %d MB before and %d MB after; %s", failed, probes, longest, before>>20,
+		after>>20, said)
 	if after > before+256<<20 {
 		t.Errorf("memory went from %d to %d MB", before>>20, after>>20)
 	}

@@ -38,11 +38,13 @@ func status(t *testing.T, address string, encrypted bool, method, target, header
 var (
 	evilHosts = []string{"evil.example", "evil.example:PORT", "localhost.evil.example", "127.0.0.1.evil.example", "evil.example.", "", ":PORT",
 		"localhost@evil.example", "[::1].evil.example", "[evil.example]", "127.1:PORT", "2130706433", "h", "localhost:80:80"}
-	goodHosts = []string{"localhost", "localhost:PORT", "LocalHost:PORT", "localhost.", "127.0.0.1", "127.0.0.1:PORT", "[::1]", "[::1]:PORT", "10.1.2.3:PORT"}
+	goodHosts = []string{"localhost", "localhost:PORT", "LocalHost:PORT", "localhost.", "127.0.0.1", "127.0.0.1:PORT", "[::1]", "[::1]:PORT",
+		"10.1.2.3:PORT"}
 )
 
 // hostPaths are requests to all kinds of handlers.
-var hostPaths = []string{"GET /v2/health/live", "GET /v2/health/ready", "GET /v2", "GET /v2/models/m", "POST /v2/models/m/infer", "GET /metrics",
+var hostPaths = []string{"GET /v2/health/live", "GET /v2/health/ready", "GET /v2", "GET /v2/models/m", "POST /v2/models/m/infer",
+	"GET /metrics",
 	"POST /v2/repository/index", "POST /v2/repository/models/m/load", "POST /v2/repository/models/m/unload", "GET /v1/models",
 	"POST /v1/chat/completions", "GET /none", "OPTIONS *", "GET //v2"}
 
@@ -58,7 +60,8 @@ func TestHosts(t *testing.T) {
 	}{
 		{name: "local"},
 		{name: "local, TLS", encrypted: true, change: func(d *Daemon) { d.Cert, d.Key = cert, key }},
-		{name: "with a name", change: func(d *Daemon) { d.Host = []string{"Mine.example"} }, more: []string{"mine.example", "MINE.example.:PORT"}},
+		{name: "with a name", change: func(d *Daemon) { d.Host = []string{"Mine.example"} },
+			more: []string{"mine.example", "MINE.example.:PORT"}},
 		{name: "authenticated", any: true, change: func(d *Daemon) { d.TokenFile = file(t, "tokens", "0123456789abcdef") }},
 		{name: "authenticated, with a name", change: func(d *Daemon) {
 			d.TokenFile, d.Host = file(t, "tokens", "0123456789abcdef"), []string{"mine.example"}
@@ -84,7 +87,8 @@ func TestHosts(t *testing.T) {
 							continue // all paths with two hosts, one path with the others
 						}
 						method, target, _ := strings.Cut(path, " ")
-						code := status(t, address, c.encrypted, method, target, "Host: "+strings.Replace(host, "PORT", port, 1)+"\r\nAuthorization: Bearer 0123456789abcdef\r\n")
+						code := status(t, address, c.encrypted, method, target, "Host: "+strings.Replace(host, "PORT", port,
+							1)+"\r\nAuthorization: Bearer 0123456789abcdef\r\n")
 						if code == 400 && strings.Contains(host, "@") {
 							continue // net/http refuses it
 						}
@@ -173,7 +177,8 @@ func TestModelNames(t *testing.T) {
 	r := start(t, func(d *Daemon) {
 		d.Control, d.TokenFile = true, file(t, "tokens", "0123456789abcdef")
 	}, model("hidden", adder), model("other", adder))
-	for _, request := range append(early, "GET /v2/models/hidden", "POST /v2/models/hidden/infer", "GET /v2/models/hidden/ready", "GET /v2/models/nothing/ready",
+	for _, request := range append(early, "GET /v2/models/hidden", "POST /v2/models/hidden/infer", "GET /v2/models/hidden/ready",
+		"GET /v2/models/nothing/ready",
 		"POST /v2/repository/models/hidden/unload", "GET /v2/health/ready/", "GET /v2/health/../models/hidden", "HEAD /v2/health/ready") {
 		method, path, _ := strings.Cut(request, " ")
 		conn, err := dialTo(r.address(), false)
@@ -188,11 +193,13 @@ func TestModelNames(t *testing.T) {
 		if err != nil || strings.Contains(string(text), "hidden") && !asked || strings.Contains(string(text), "other") {
 			t.Errorf("%s: %q, %v", request, text, err)
 		}
-		if open := strings.HasSuffix(path, "/health/live") || strings.HasSuffix(path, "/health/ready"); !open && !strings.HasPrefix(string(text), "HTTP/1.1 401") {
+		if open := strings.HasSuffix(path, "/health/live") || strings.HasSuffix(path, "/health/ready"); !open &&
+			!strings.HasPrefix(string(text), "HTTP/1.1 401") {
 			t.Errorf("%s: %q, want 401", request, text)
 		}
 	}
-	if code, text, _ := r.ask("GET", "/metrics", "", "Authorization", "Bearer 0123456789abcdef"); code != 200 || !strings.Contains(text, "hidden") {
+	if code, text, _ := r.ask("GET", "/metrics", "", "Authorization", "Bearer 0123456789abcdef"); code != 200 ||
+		!strings.Contains(text, "hidden") {
 		t.Errorf("with a token: %d", code)
 	}
 }

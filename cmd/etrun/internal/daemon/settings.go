@@ -56,7 +56,8 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(&s.Body, "max-body", "maximum size of a request")
 	flags.Var(&s.Busy, "max-busy", "maximum size of all requests in progress")
 	flags.DurationVar(&s.BodyTimeout, "body-timeout", s.BodyTimeout, "`TIME` limit for a client to send a body, and to receive an answer")
-	flags.IntVar(&s.Connections, "max-connections", s.Connections, "maximum number of connections with a request, `N`; a further one replaces the longest idle one")
+	flags.IntVar(&s.Connections, "max-connections", s.Connections,
+		"maximum number of connections with a request, `N`; a further one replaces the longest idle one")
 	flags.DurationVar(&s.Drain, "drain", s.Drain, "`TIME` limit for requests in progress after SIGTERM")
 	flags.BoolVar(&s.Control, "control", s.Control, "allow requests to load and unload models: POST /v2/repository/models/NAME/load")
 	flags.StringVar(&s.Debug, "debug", s.Debug, "serve profiles (/debug/pprof) on this local `ADDRESS`")

@@ -54,7 +54,8 @@ func TestTimeLimits(t *testing.T) {
 		tokenizer string
 		want      time.Duration
 	}{
-		{0, "", 10 * time.Second}, {0, byteTokenizer, 10 * time.Minute}, {3 * time.Second, "", 3 * time.Second}, {3 * time.Second, byteTokenizer, 3 * time.Second},
+		{0, "", 10 * time.Second}, {0, byteTokenizer, 10 * time.Minute}, {3 * time.Second, "", 3 * time.Second},
+		{3 * time.Second, byteTokenizer, 3 * time.Second},
 	} {
 		l := DefaultLimits()
 		l.Timeout, l.Tokenizer = c.given, c.tokenizer

@@ -79,7 +79,8 @@ func (s *signer) copied(folder, name, from string) string {
 // trusted returns a model with signed files, and all of them.
 func (s *signer) trusted(folder string, more ...string) (m *Model, files []string) {
 	s.t.Helper()
-	files = []string{s.copied(folder, "m.pte", externalProgram), s.copied(folder, "m.ptd", externalData), s.copied(folder, "again.ptd", externalData)}
+	files = []string{s.copied(folder, "m.pte", externalProgram), s.copied(folder, "m.ptd", externalData),
+		s.copied(folder, "again.ptd", externalData)}
 	words := []string{"--data", files[1], "--data", files[2]}
 	if !slices.Contains(more, "--isolate") {
 		s.write(filepath.Join(folder, "q.json"), []byte("[]"))
@@ -156,7 +157,8 @@ func TestTrustEachFile(t *testing.T) {
 			for _, f := range faults {
 				file, signature := s.read(path), s.read(path+".minisig")
 				f.make(s, path, files[(i+1)%len(files)])
-				if f.name == "with another file's signature" && bytes.Equal(s.read(path+".minisig"), signature) || i == 1 && f.name == "with another file's signature" {
+				if f.name == "with another file's signature" && bytes.Equal(s.read(path+".minisig"), signature) || i == 1 &&
+					f.name == "with another file's signature" {
 					s.write(path+".minisig", s.read(files[0]+".minisig")) // the two data files are equal
 				}
 				code, text, _ := r.ask("POST", "/v2/repository/models/m/load", "")
@@ -210,7 +212,8 @@ func TestTrustUsesWhatItChecks(t *testing.T) {
 	}
 	m := model("m", adder)
 	for _, known := range []map[string]string{{adder: strings.Repeat("0", 64)}, {"another": ""}, {}} {
-		if _, _, err := m.openHere(known)(t.Context(), trace.Func{}); err == nil || !strings.Contains(err.Error(), "changed after its signature") {
+		if _, _, err := m.openHere(known)(t.Context(), trace.Func{}); err == nil ||
+			!strings.Contains(err.Error(), "changed after its signature") {
 			t.Errorf("a file that is not what was verified: %v", err)
 		}
 	}

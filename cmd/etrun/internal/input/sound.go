@@ -60,7 +60,8 @@ func ParseSoundRecipe(text string) (r SoundRecipe, err error) {
 		key, value, _ := strings.Cut(field, "=")
 		set := soundKeys[key]
 		if set == nil {
-			return r, fmt.Errorf("unknown key %q, want one of rate, resample, channel, length%s", key, nearest.Hint(key, slices.Collect(maps.Keys(soundKeys))))
+			return r, fmt.Errorf("unknown key %q, want one of rate, resample, channel, length%s", key,
+				nearest.Hint(key, slices.Collect(maps.Keys(soundKeys))))
 		}
 		if err := set(&r, value); err != nil {
 			return r, fmt.Errorf("%s: %w", field, err)

@@ -96,7 +96,8 @@ func TestPageOfOperators(t *testing.T) {
 
 // The marked peak is the lower bound of the plan, and the scratch of delegates outside it.
 func TestPeakIsTheLowerBound(t *testing.T) {
-	for _, name := range []string{"digits/portable.pte", "digits/xnnpack.pte", "pte/two_methods.pte", "ethosu/programs/digits.pte", "pte/map_loop.pte", "pte/stack_traces.pte"} {
+	for _, name := range []string{"digits/portable.pte", "digits/xnnpack.pte", "pte/two_methods.pte", "ethosu/programs/digits.pte",
+		"pte/map_loop.pte", "pte/stack_traces.pte"} {
 		prog := open(t, name)
 		for _, method := range prog.MethodNames() {
 			m, err := prog.Load(t.Context(), method)
@@ -117,7 +118,8 @@ func TestPeakIsTheLowerBound(t *testing.T) {
 				own, shared = own+d.Scratch-d.Shared, max(shared, d.Shared)
 			}
 			if bound := m.Plan().LowerBound; sum != shown.PeakBytes || sum < bound+own || sum > bound+own+shared {
-				t.Errorf("%s, %s: %d bytes at the peak, %d listed, lower bound %d, scratch %d and %d", name, method, shown.PeakBytes, sum, bound, own, shared)
+				t.Errorf("%s, %s: %d bytes at the peak, %d listed, lower bound %d, scratch %d and %d", name, method, shown.PeakBytes, sum, bound, own,
+					shared)
 			}
 			if err := m.Close(); err != nil {
 				t.Error(err)

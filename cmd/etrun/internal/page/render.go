@@ -216,7 +216,8 @@ func (w writer) nodes(list []Node) {
 
 func (w writer) time(t *Time) {
 	if t != nil {
-		w.put(` <span class="time">%s</span> <meter value="%v" title="%s of the run"></meter>`, duration.Format(t.Median), t.Share, percent(t.Share))
+		w.put(` <span class="time">%s</span> <meter value="%v" title="%s of the run"></meter>`, duration.Format(t.Median), t.Share,
+			percent(t.Share))
 	}
 }
 

@@ -83,7 +83,8 @@ func TestOrientation(t *testing.T) {
 func checkBlocks(t *testing.T, name string, file []byte, o exif.Orientation) {
 	t.Helper()
 	for _, channels := range []int{1, 3} {
-		got, applied, err := Tensor(t.Context(), file, Recipe{Height: 2, Width: 3}, Want{DType: tensor.Uint8, Sizes: []int{1, 2, 3, channels}, Limit: testLimit})
+		got, applied, err := Tensor(t.Context(), file, Recipe{Height: 2, Width: 3}, Want{DType: tensor.Uint8, Sizes: []int{1, 2, 3, channels},
+			Limit: testLimit})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -143,7 +144,8 @@ func TestMalformedOrientation(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := exifTags(binary.LittleEndian, 6)
-	for _, tags := range [][]byte{nil, good[:5], good[:9], good[:15], exifTags(binary.BigEndian, 9), exifTags(binary.BigEndian, 0), bytes.Repeat([]byte{0xff}, 60000)} {
+	for _, tags := range [][]byte{nil, good[:5], good[:9], good[:15], exifTags(binary.BigEndian, 9), exifTags(binary.BigEndian, 0),
+		bytes.Repeat([]byte{0xff}, 60000)} {
 		got, _, err := Tensor(t.Context(), withTags(read(t, "smooth.jpg"), tags), Recipe{}, want)
 		if err != nil || !bytes.Equal(got.Data, plain.Data) {
 			t.Errorf("% x…: got %v, %v", tags[:min(len(tags), 20)], got, err)

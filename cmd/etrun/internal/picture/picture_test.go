@@ -164,7 +164,8 @@ func TestParseRecipe(t *testing.T) {
 	if r, err = ParseRecipe("resize=256,crop=224"); err != nil || r.Short != 256 || r.CropH != 224 || r.CropW != 224 {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	for _, text := range []string{"", "crop=0", "crop=3x0", "resize=-1", "size", "size=0", "size=3x", "size=3x4x5", "size=99999", "size=1,2", "mean=a", "std=0", "layout=chw", "color=red", "orientation=6", "224"} {
+	for _, text := range []string{"", "crop=0", "crop=3x0", "resize=-1", "size", "size=0", "size=3x", "size=3x4x5", "size=99999", "size=1,2",
+		"mean=a", "std=0", "layout=chw", "color=red", "orientation=6", "224"} {
 		if _, err := ParseRecipe(text); !errors.Is(err, ErrRecipe) {
 			t.Errorf("%q: got %v, want %v", text, err, ErrRecipe)
 		}

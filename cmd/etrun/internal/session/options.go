@@ -66,7 +66,8 @@ func (o *Options) isSet(flag string) bool { return o.flags != nil && o.flags.Cha
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.AddFileFlags(flags)
 	flags.Uint64Var(&o.Seed, "seed", 0, "seed `N` for random inputs and for operators with random numbers")
-	flags.StringVar(&o.xnnpack, "xnnpack", string(xnnpack.EngineAuto), "XNNPACK `ENGINE`: auto, native (libXNNPACK) or go (the exact one: NaN and infinities as in PyTorch)")
+	flags.StringVar(&o.xnnpack, "xnnpack", string(xnnpack.EngineAuto),
+		"XNNPACK `ENGINE`: auto, native (libXNNPACK) or go (the exact one: NaN and infinities as in PyTorch)")
 	flags.StringVar(&o.weights, "weights-cache", "",
 		"cache packed XNNPACK weights in `FOLDER`, private to this user; with --mmap processes share them")
 	flags.StringVar(&o.Device, "device", "auto",
@@ -196,7 +197,8 @@ func (o *Options) checkDevice() error {
 	if _, err := os.Stat(o.Device); err == nil {
 		return nil
 	}
-	return Usage("--device %q, want one of %s, or the path of an Ethos-U device%s", o.Device, strings.Join(names, ", "), nearest.Hint(o.Device, names))
+	return Usage("--device %q, want one of %s, or the path of an Ethos-U device%s", o.Device, strings.Join(names, ", "),
+		nearest.Hint(o.Device, names))
 }
 
 // deviceName is the requested device.

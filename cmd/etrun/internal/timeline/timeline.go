@@ -167,7 +167,8 @@ func (t *Timeline) AtPeak() (list []Live) {
 	}
 	for _, s := range t.scratches {
 		if s.first <= t.moment && t.moment <= s.last {
-			list = append(list, Live{Name: s.name, Kind: "scratch", Bytes: s.bytes, First: MomentOf(t.plan, s.first), Last: MomentOf(t.plan, s.last)})
+			list = append(list, Live{Name: s.name, Kind: "scratch", Bytes: s.bytes, First: MomentOf(t.plan, s.first),
+				Last: MomentOf(t.plan, s.last)})
 		}
 	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].Bytes > list[j].Bytes })
