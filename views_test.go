@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
@@ -183,6 +184,59 @@ func elidedMethod(t *testing.T, bound, view []int, r *rand.Rand) *Method {
 		Chains:    []pte.Chain{{Instructions: []pte.Instruction{flowCall(0, 0, 4, 1, 1), flowCall(0, 2, 4, 3, 3)}}}}
 	p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet(portable.Ops())), WithLowering(LowerOff))
 	m, err := p.Load(context.Background(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestViewsWrittenBeyondTheirBytes runs y = neg(z) into the result of a view of x, at random sizes of both.
+// A call is refused if the result has more bytes than x.
+func TestViewsWrittenBeyondTheirBytes(t *testing.T) {
+	late := time.AfterFunc(time.Minute, func() { panic("a call that writes beyond the bytes of a view does not end") })
+	defer late.Stop()
+	for name, mode := range everyPlan {
+		m := writtenView(t, WithPlan(mode))
+		ran, refused := 0, 0
+		for seed := range uint64(300) {
+			r := rand.New(rand.NewPCG(seed, 8))
+			x, z := tensor.New(tensor.Float32, 2*(1+r.IntN(4)), 8), tensor.New(tensor.Float32, 1+r.IntN(32), 2)
+			for k := range tensor.Data[float32](z) {
+				tensor.Data[float32](z)[k] = float32(k + 1)
+			}
+			err := errors.Join(m.SetInput(0, x), m.SetInput(1, z), m.Execute(context.Background()))
+			switch fits := z.Numel() <= x.Numel(); {
+			case !fits && !errors.Is(err, ErrInput), fits && err != nil:
+				t.Fatalf("plan %s, %v into a view of %v: %v", name, z.Sizes, x.Sizes, err)
+			case !fits:
+				refused++
+			default:
+				ran++
+				if got := outputTensor(m, 0); !slices.Equal(got.Sizes, z.Sizes) || tensor.Data[float32](got)[z.Numel()-1] != -float32(z.Numel()) {
+					t.Fatalf("plan %s, %v into a view of %v: got %v", name, z.Sizes, x.Sizes, tensor.Data[float32](got))
+				}
+			}
+		}
+		if m.Close(); ran < 50 || refused < 50 {
+			t.Errorf("plan %s: %d calls ran, %d were refused", name, ran, refused)
+		}
+	}
+}
+
+// writtenView loads y = view(x); neg(z) into y; copy(y).
+func writtenView(t *testing.T, options ...Option) *Method {
+	t.Helper()
+	value := func(at int64, sizes ...int) pte.Value {
+		return pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: sizes, Dynamism: tensor.DynamicBound,
+			DimOrder: tensor.ContiguousOrder(len(sizes)), Storage: pte.Planned, Offset: at}}
+	}
+	spec := pte.Method{Name: "forward", Inputs: []int{0, 1}, Outputs: []int{3}, Arenas: []pte.Arena{{Size: 768}},
+		Values: []pte.Value{value(0, 8, 8), value(256, 32, 2), value(0, 32, 2), value(512, 32, 2), {},
+			{Kind: tensor.KindInt, Int: -1}, {Kind: tensor.KindInt, Int: 2}, {Kind: tensor.KindIntList, Items: []int{5, 6}}},
+		Operators: []pte.Operator{{Name: "executorch_prim::et_view", Overload: "default"}, {Name: "aten::neg", Overload: "out"}, {Name: "aten::clone", Overload: "out"}},
+		Chains:    []pte.Chain{{Instructions: []pte.Instruction{flowCall(0, 0, 7, 2), flowCall(1, 1, 2, 2), flowCall(2, 2, 4, 3, 3)}}}}
+	options = append(options, WithOperatorSet(kernels.NewSet(portable.Ops())), WithLowering(LowerOff), WithThreads(1))
+	m, err := flowMethods([]pte.Method{spec}, options...).Load(context.Background(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

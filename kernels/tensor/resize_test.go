@@ -59,3 +59,22 @@ func TestResizeGivesAFreedTensorItsBytes(t *testing.T) {
 		t.Errorf("%d bytes of data, want 24", len(x.Data))
 	}
 }
+
+// TestResizeKeepsToBoundMemory resizes bounded tensors whose memory is shorter than their capacity, like
+// that of the result of a view.
+func TestResizeKeepsToBoundMemory(t *testing.T) {
+	x := Make(Float32, []int{4, 4}, nil, DynamicBound)
+	if err := x.BindSized([]int{2, 3}, make([]byte, 24)); err != nil {
+		t.Fatal(err)
+	}
+	for _, sizes := range [][]int{{1, 2}, {3, 2}, {4, 2}, {4, 4}, {6, 1}} {
+		err := x.Resize(sizes)
+		if fits := sizes[0]*sizes[1] <= 6; (err == nil) != fits || len(x.Data) != x.NBytes() {
+			t.Errorf("sizes %v in 24 bytes: %v, sizes %v with %d bytes", sizes, err, x.Sizes, len(x.Data))
+		}
+	}
+	x.Bind(nil)
+	if err := x.Resize([]int{4, 4}); err != nil {
+		t.Errorf("without memory: %v", err)
+	}
+}
