@@ -140,12 +140,24 @@ func rateOf(op *kernels.Op) timeOf {
 	return families[op.Family]
 }
 
-// argument returns a tensor argument, nil if it is none.
-func (o *operation) argument(k int) *delegate.GraphValue {
-	if k >= len(o.c.Args) || o.g.Values[o.c.Args[k]].Kind != tensor.KindTensor {
-		return nil
+// absent is an argument that a call does not have: an application's operator can have the name of
+// another one and other arguments.
+var absent delegate.GraphValue
+
+// value returns an argument.
+func (o *operation) value(k int) *delegate.GraphValue {
+	if k < 0 || k >= len(o.c.Args) || o.c.Args[k] < 0 {
+		return &absent
 	}
 	return &o.g.Values[o.c.Args[k]]
+}
+
+// argument returns a tensor argument, nil if it is none.
+func (o *operation) argument(k int) *delegate.GraphValue {
+	if v := o.value(k); v.Kind == tensor.KindTensor {
+		return v
+	}
+	return nil
 }
 
 // out returns the last tensor that the call writes, nil if that is a list.
@@ -153,7 +165,7 @@ func (o *operation) out() *delegate.GraphValue { return o.argument(len(o.c.Sig.A
 
 // ints returns a list argument.
 func (o *operation) ints(k int) (list []int) {
-	for _, v := range o.g.Values[o.c.Args[k]].Items {
+	for _, v := range o.value(k).Items {
 		list = append(list, int(o.g.Values[v].Int))
 	}
 	return list
@@ -177,7 +189,7 @@ func written(o *operation) (n float64) {
 		if t := o.argument(k); t != nil {
 			n += o.elements(t)
 		}
-		for _, item := range o.g.Values[o.c.Args[k]].Items {
+		for _, item := range o.value(k).Items {
 			if item >= 0 {
 				n += o.elements(&o.g.Values[item])
 			}

@@ -24,7 +24,7 @@ func joined(o *operation) float64 {
 	}
 	n := o.elements(y) * 0.09
 	rank := len(y.Sizes)
-	dim := int(o.g.Values[o.c.Args[1]].Int)
+	dim := int(o.value(1).Int)
 	if dim < 0 {
 		dim += rank
 	}
@@ -32,7 +32,7 @@ func joined(o *operation) float64 {
 		return n
 	}
 	inner, _ := tensor.Product(y.Sizes[dim:])
-	return n + o.elements(y)/float64(max(inner, 1))*float64(len(o.g.Values[o.c.Args[0]].Items))*0.65
+	return n + o.elements(y)/float64(max(inner, 1))*float64(len(o.value(0).Items))*0.65
 }
 
 // mean is a sum for each element of the result.
@@ -116,7 +116,7 @@ func (o *operation) moved(x *delegate.GraphValue) (row int) {
 
 // permutation returns the dimensions of a permute_copy or transpose_copy.
 func (o *operation) permutation(rank int) []int {
-	if o.g.Values[o.c.Args[1]].Items != nil {
+	if o.value(1).Items != nil {
 		perm := o.ints(1)
 		for i := range perm {
 			if perm[i] < 0 {
@@ -129,7 +129,7 @@ func (o *operation) permutation(rank int) []int {
 	for i := range perm {
 		perm[i] = i
 	}
-	a, b := int(o.g.Values[o.c.Args[1]].Int), int(o.g.Values[o.c.Args[2]].Int)
+	a, b := int(o.value(1).Int), int(o.value(2).Int)
 	if a, b = (a+rank)%max(rank, 1), (b+rank)%max(rank, 1); min(a, b) >= 0 && max(a, b) < rank {
 		perm[a], perm[b] = b, a
 	}

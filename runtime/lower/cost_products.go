@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -48,17 +49,28 @@ const start = 450
 // have one channel.
 func convolution(o *operation) float64 {
 	in, weight, y := o.argument(0), o.argument(1), o.out()
-	if in == nil || weight == nil || y == nil || len(weight.Sizes) < 3 || len(in.Sizes) != len(weight.Sizes) || weight.Sizes[0] == 0 {
+	if in == nil || weight == nil || y == nil || !sameRank(weight, in, y) || weight.Sizes[0] == 0 {
 		return written(o)
 	}
 	sum := o.elements(weight) / float64(weight.Sizes[0])
 	switch {
-	case o.g.Values[o.c.Args[6]].Bool: // transposed
+	case o.value(6).Bool: // transposed
 		return o.upsampled(sum)
 	case weight.Sizes[1] == 1 && in.Sizes[1] > 1:
 		return o.planes(sum)
 	}
 	return o.columns(sum)
+}
+
+// sameRank reports whether tensors have the rank of a filter. The declarations of a file can differ:
+// such a call fails when it runs.
+func sameRank(filter *delegate.GraphValue, list ...*delegate.GraphValue) bool {
+	for _, v := range list {
+		if len(filter.Sizes) < 3 || len(v.Sizes) != len(filter.Sizes) {
+			return false
+		}
+	}
+	return true
 }
 
 // upsampled is a transposed convolution: the product of a point and sum weights is added to the output.
@@ -84,7 +96,7 @@ func (o *operation) columns(sum float64) float64 {
 	}
 	time := start + images*channels*tiles*(2.6+sum*matrixColumns*each*speed.product) + out*0.02
 	time += o.elements(weight) * 0.02
-	groups := images * float64(max(o.g.Values[o.c.Args[8]].Int, 1))
+	groups := images * float64(max(o.value(8).Int, 1))
 	gathered := groups * sum * float64(points)
 	switch {
 	case o.isStrided():

@@ -3,6 +3,8 @@ package lower_test
 import (
 	"context"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -171,4 +173,43 @@ func addValue(g *delegate.Graph, a any) int {
 	}
 	g.Values = append(g.Values, v)
 	return len(g.Values) - 1
+}
+
+// TestEstimateAnyDeclarations estimates calls whose tensors have other ranks and sizes, whose numbers are
+// others, and which have fewer arguments.
+func TestEstimateAnyDeclarations(t *testing.T) {
+	set := kernels.NewSet(portable.Ops(), quantized.Ops())
+	for _, tt := range costCases {
+		op, sig, _, err := set.Lookup(tt.op)
+		if err != nil || op == nil {
+			t.Fatal(tt.op, err)
+		}
+		g, _ := oneCall(op, sig, tt.args)
+		values, args := g.Values, g.Calls[0].Args
+		for seed := range uint64(500) {
+			r := rand.New(rand.NewPCG(seed, 3))
+			g.Values, g.Calls[0].Args = slices.Clone(values), args
+			for range 1 + r.IntN(3) {
+				changeDeclaration(&g.Values[r.IntN(len(values))], r)
+			}
+			if r.IntN(4) == 0 {
+				g.Calls[0].Args = args[:r.IntN(len(args))]
+			}
+			if d := lower.Estimate(g, r.Float64()); d < 0 {
+				t.Fatalf("%s, seed %d: %v", tt.op, seed, d)
+			}
+		}
+	}
+}
+
+func changeDeclaration(v *delegate.GraphValue, r *rand.Rand) {
+	edges := []int{-1, 0, 1, 2, 3, 17, math.MaxInt64, math.MinInt64}
+	v.Int, v.Bool, v.Dynamism = int64(edges[r.IntN(len(edges))]), r.IntN(2) == 0, tensor.Dynamism(r.IntN(3))
+	if v.Kind != tensor.KindTensor {
+		return
+	}
+	v.Sizes = make([]int, r.IntN(6))
+	for i := range v.Sizes {
+		v.Sizes[i] = r.IntN(20)
+	}
 }
