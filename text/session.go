@@ -16,6 +16,7 @@ type Session struct {
 	model  *Model
 	method *etrun.Method
 	busy   atomic.Bool
+	closed atomic.Bool
 
 	tokens []int // computed, by position
 	logits []float32
@@ -49,6 +50,9 @@ func (s *Session) Model() *Model { return s.model }
 
 // enter claims the session for one call; leave releases it.
 func (s *Session) enter() error {
+	if s.closed.Load() {
+		return fmt.Errorf("text session: %w", etrun.ErrClosed)
+	}
 	if s.busy.CompareAndSwap(false, true) {
 		return nil
 	}
@@ -120,8 +124,12 @@ func (s *Session) rewind(n int) {
 	}
 }
 
-// Close frees the session. Closing twice is allowed.
-func (s *Session) Close() error { return s.method.Close() }
+// Close frees the session. A call in progress, and later ones except Model, return etrun.ErrClosed. Closing
+// twice is allowed.
+func (s *Session) Close() error {
+	s.closed.Store(true)
+	return s.method.Close()
+}
 
 // last returns the logits after the last token, nil if they are not available.
 func (s *Session) last() []float32 {
