@@ -85,7 +85,7 @@ type Model struct {
 	current *version
 	next    *Model // what replaced it, for requests that found it before
 	resting bool   // unloaded on purpose, and not loaded again since
-	retired bool   // no longer one of the server's; read and set while loading is held
+	retired error  // why it is never loaded again, nil otherwise; read and set while loading is held
 }
 
 func newModel(c Config) *Model {
@@ -146,8 +146,8 @@ func (m *Model) Waiting() int { return m.queue.waiting() }
 func (m *Model) Load(ctx context.Context) (err error) {
 	m.loading.Lock()
 	defer m.loading.Unlock()
-	if m.retired {
-		return fmt.Errorf("%w: model %q", ErrUnknown, m.config.Name)
+	if m.retired != nil {
+		return fmt.Errorf("%w: model %q", m.retired, m.config.Name)
 	}
 	defer func() {
 		if m.config.Loaded != nil {
@@ -189,12 +189,17 @@ func (m *Model) Unload(ctx context.Context) error {
 	}
 }
 
-// retire is Unload for good.
-func (m *Model) retire() error {
-	m.loading.Lock()
-	m.retired = true
-	m.loading.Unlock()
+// retire is Unload for good. Later loads return why.
+func (m *Model) retire(why error) error {
+	m.bar(why)
 	return m.Unload(context.Background())
+}
+
+// bar prevents later loads.
+func (m *Model) bar(why error) {
+	m.loading.Lock()
+	defer m.loading.Unlock()
+	m.retired = why
 }
 
 // replace swaps versions and retires the old one, which it returns.

@@ -26,6 +26,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/etrun-go/etrun"
 )
 
 // Options configures a server. Zero fields mean the defaults.
@@ -125,6 +127,9 @@ func newModels(configs []Config) (models []*Model, err error) {
 func (s *Server) Apply(ctx context.Context, configs ...Config) error {
 	s.applying.Lock()
 	defer s.applying.Unlock()
+	if s.isClosed() {
+		return errServerClosed()
+	}
 	models, err := newModels(configs)
 	if err != nil {
 		return err
@@ -163,7 +168,7 @@ func (s *Server) put(m *Model) {
 
 // retire closes a model that no request finds any more, after its last request.
 func (s *Server) retire(m *Model) {
-	s.retiring.Go(func() { _ = m.retire() }) // fails if it is not loaded
+	s.retiring.Go(func() { _ = m.retire(ErrUnknown) }) // fails if it is not loaded
 }
 
 // ServeHTTP answers a request.
@@ -186,6 +191,9 @@ func (s *Server) Models() []*Model { return slices.Clone(s.models.Load().models)
 // LoadAll loads or reloads every model, one after the other. The error joins those of all models
 // that failed, which stay unchanged.
 func (s *Server) LoadAll(ctx context.Context) error {
+	if s.isClosed() {
+		return errServerClosed()
+	}
 	var all []error
 	for _, m := range s.models.Load().models {
 		if err := m.Load(ctx); err != nil {
@@ -195,10 +203,16 @@ func (s *Server) LoadAll(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// Ready reports whether every model is loaded, except those that were unloaded on purpose.
+// Ready reports whether every model is loaded, except those that were unloaded on purpose. A closed server
+// is not ready.
 func (s *Server) Ready() bool {
-	return !slices.ContainsFunc(s.models.Load().models, func(m *Model) bool { return !m.settled() })
+	return !s.isClosed() && !slices.ContainsFunc(s.models.Load().models, func(m *Model) bool { return !m.settled() })
 }
+
+// isClosed reports whether Close was called.
+func (s *Server) isClosed() bool { return s.ctx.Err() != nil }
+
+func errServerClosed() error { return fmt.Errorf("server: %w", etrun.ErrClosed) }
 
 // Try runs each loaded model once, in its queue of requests.
 func (s *Server) Try(ctx context.Context) error {
@@ -210,13 +224,14 @@ func (s *Server) Try(ctx context.Context) error {
 	return nil
 }
 
-// Close cancels loads, unloads all models and waits for their requests.
+// Close cancels loads, unloads all models and waits for their requests. Later loads return etrun.ErrClosed,
+// and the server is not ready. Closing twice is allowed.
 func (s *Server) Close() error {
 	s.cancel()
 	s.applying.Lock() // an Apply in progress ends first
 	defer s.applying.Unlock()
 	for _, m := range s.Models() {
-		_ = m.Unload(context.Background()) // fails if it is not loaded
+		_ = m.retire(etrun.ErrClosed) // fails if it is not loaded
 	}
 	s.retiring.Wait()
 	return nil
