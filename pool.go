@@ -115,9 +115,7 @@ func (p *Pool) Do(ctx context.Context, fn func(*Method) error) error {
 		return err
 	}
 	defer p.give(m)
-	p.mu.Lock()
-	p.stats.Calls++
-	p.mu.Unlock()
+	p.change(func(s *PoolStats) { s.Calls++ })
 	return fn(m)
 }
 
@@ -158,12 +156,10 @@ func (p *Pool) enter(ctx context.Context, bound int) error {
 		return err
 	}
 	begun := time.Now()
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.stats.Waiting--
-		p.stats.WaitTime += time.Since(begun)
-	}()
+	defer p.change(func(s *PoolStats) {
+		s.Waiting--
+		s.WaitTime += time.Since(begun)
+	})
 	select {
 	case p.turns <- struct{}{}:
 		return nil
@@ -172,6 +168,13 @@ func (p *Pool) enter(ctx context.Context, bound int) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// change changes the counters.
+func (p *Pool) change(f func(s *PoolStats)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(&p.stats)
 }
 
 // queue counts a waiting caller.
@@ -191,25 +194,32 @@ func (p *Pool) queue(bound int) error {
 func (p *Pool) closedError() error { return fmt.Errorf("pool of method %q: %w", p.method, ErrClosed) }
 
 // take returns an idle instance or loads a new one.
-func (p *Pool) take(ctx context.Context) (*Method, error) {
-	p.mu.Lock()
-	p.stats.InUse++
-	if n := len(p.idle); n > 0 {
-		m := p.idle[n-1]
-		p.idle = p.idle[:n-1]
-		p.mu.Unlock()
+func (p *Pool) take(ctx context.Context) (m *Method, err error) {
+	if m = p.takeIdle(); m != nil {
 		return m, nil
 	}
-	p.mu.Unlock()
-	m, err := p.program.Load(ctx, p.method, p.config.methods...)
+	defer p.change(func(s *PoolStats) { // also if a method option panics
+		if m == nil {
+			s.InUse--
+		} else {
+			s.Created++
+		}
+	})
+	return p.program.Load(ctx, p.method, p.config.methods...)
+}
+
+// takeIdle counts an instance in use and returns an idle one, nil if there is none.
+func (p *Pool) takeIdle() *Method {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err != nil {
-		p.stats.InUse--
-		return nil, err
+	p.stats.InUse++
+	n := len(p.idle)
+	if n == 0 {
+		return nil
 	}
-	p.stats.Created++
-	return m, nil
+	m := p.idle[n-1]
+	p.idle = p.idle[:n-1]
+	return m
 }
 
 // give returns an instance to the pool in its initial state.
@@ -218,18 +228,25 @@ func (p *Pool) give(m *Method) {
 	if usable && !p.config.keep {
 		usable = m.Reset() == nil
 	}
-	p.mu.Lock()
-	p.stats.InUse--
-	closed := p.closed()
-	if usable && !closed {
-		p.idle = append(p.idle, m)
-	} else if !usable {
-		p.stats.Replaced++
-	}
-	p.mu.Unlock()
-	if !usable || closed {
+	if !p.keepIdle(m, usable) {
 		m.Close()
 	}
+}
+
+// keepIdle ends the use of an instance, and reports whether it is idle now: not if it is unusable or the
+// pool is closed.
+func (p *Pool) keepIdle(m *Method, usable bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stats.InUse--
+	if !usable {
+		p.stats.Replaced++
+	}
+	if !usable || p.closed() {
+		return false
+	}
+	p.idle = append(p.idle, m)
+	return true
 }
 
 // Warm loads all instances and, if fn is not nil, calls it with each, for example to run it on
@@ -291,18 +308,22 @@ func (p *Pool) closed() bool {
 // Close closes the pool. Waiting callers get ErrClosed. Idle instances are closed now, others when
 // their callers return; Close does not wait for them. Closing twice is allowed.
 func (p *Pool) Close() error {
-	p.mu.Lock()
-	if !p.closed() {
-		close(p.ended)
-	}
-	idle := p.idle
-	p.idle = nil
-	p.mu.Unlock()
 	var first error
-	for _, m := range idle {
+	for _, m := range p.end() {
 		if err := m.Close(); err != nil && first == nil {
 			first = err
 		}
 	}
 	return first
+}
+
+// end closes the pool to callers and returns the idle instances.
+func (p *Pool) end() (idle []*Method) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed() {
+		close(p.ended)
+	}
+	idle, p.idle = p.idle, nil
+	return idle
 }

@@ -89,11 +89,16 @@ func (s *slot) leave(a *attempt) (abandoned bool) {
 
 // attempt runs the preparation.
 func (s *slot) attempt(ctx context.Context, a *attempt, h holder) {
+	defer close(a.ended)
+	defer h.release()
 	a.result, a.err = s.preparation.run(ctx)
 	a.cancel()
+	s.end(a)
+}
+
+// end stores the result of the running attempt.
+func (s *slot) end(a *attempt) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.running, s.done = nil, a.result
-	s.mu.Unlock()
-	h.release()
-	close(a.ended)
 }
