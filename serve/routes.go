@@ -173,13 +173,19 @@ type indexAnswer struct {
 	Reason  string `json:"reason"`
 }
 
+// indexed returns the model's row, without a version, and its current version, nil if none.
+func (m *Model) indexed() (row indexAnswer, v *version) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	row.Name = m.config.Name
+	row.State, row.Reason = m.now()
+	return row, m.current
+}
+
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	list := []indexAnswer{}
 	for _, m := range s.Models() {
-		m.mu.Lock()
-		row, v := indexAnswer{Name: m.config.Name}, m.current
-		row.State, row.Reason = m.now()
-		m.mu.Unlock()
+		row, v := m.indexed()
 		if v == nil || len(v.endpoints) == 0 {
 			list = append(list, row)
 			continue

@@ -116,18 +116,23 @@ func (l *sequences) enter(ctx context.Context, s step) (*sequence, error) {
 // leave passes the sequence on to the next request. It ends the sequence if nothing was run in it,
 // or if its version was replaced.
 func (l *sequences) leave(q *sequence) {
+	defer func() { <-q.busy }()
+	if l.endUse(q) {
+		l.kill(q)
+	}
+}
+
+// endUse counts the end of a request; over reports whether the sequence ends with it.
+func (l *sequences) endUse(q *sequence) (over bool) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	q.waiting--
 	q.used = time.Now()
-	over := l.ended || len(q.methods) == 0 && q.waiting == 0
+	over = l.ended || len(q.methods) == 0 && q.waiting == 0
 	if over && l.live[q.id] == q {
 		delete(l.live, q.id)
 	}
-	l.mu.Unlock()
-	if over {
-		l.kill(q)
-	}
-	<-q.busy
+	return over
 }
 
 // method returns the sequence's instance of a method.
@@ -212,16 +217,21 @@ func (l *sequences) watch() {
 
 // expire ends sequences that were idle for the time limit.
 func (l *sequences) expire() {
+	for _, q := range l.expired() {
+		l.kill(q)
+	}
+}
+
+// expired removes the sequences to end, and schedules the next look.
+func (l *sequences) expired() (idle []*sequence) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.expiry = nil
-	idle := l.remove(func(q *sequence) bool { return time.Since(q.used) >= l.limits.Idle })
+	idle = l.remove(func(q *sequence) bool { return time.Since(q.used) >= l.limits.Idle })
 	if len(l.live) > 0 && !l.ended {
 		l.expiry = time.AfterFunc(max(l.limits.Idle/4, time.Millisecond), l.expire)
 	}
-	l.mu.Unlock()
-	for _, q := range idle {
-		l.kill(q)
-	}
+	return idle
 }
 
 // remove removes the unused sequences for which meant returns true. l.mu is held.
@@ -237,16 +247,20 @@ func (l *sequences) remove(meant func(*sequence) bool) (list []*sequence) {
 
 // close ends all sequences: idle ones now, the others after the current request.
 func (l *sequences) close() {
+	for _, q := range l.end() {
+		l.kill(q)
+	}
+}
+
+// end removes the unused sequences; later requests are refused.
+func (l *sequences) end() []*sequence {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.ended = true
 	if l.expiry != nil {
 		l.expiry.Stop()
 	}
-	idle := l.remove(func(*sequence) bool { return true })
-	l.mu.Unlock()
-	for _, q := range idle {
-		l.kill(q)
-	}
+	return l.remove(func(*sequence) bool { return true })
 }
 
 // Sequences returns the number of open sequences.
