@@ -167,7 +167,8 @@ func (m *callMutator) tensor(method *pte.Method, v *pte.Value) string {
 	case 0:
 		t.Dynamism = pick(m, tensor.Static, tensor.DynamicBound, tensor.DynamicUnbound)
 	case 1:
-		t.DType = pick(m, tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Float16, tensor.Float32, tensor.Float64, tensor.Bool, tensor.BFloat16)
+		t.DType = pick(m, tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64,
+			tensor.Float16, tensor.Float32, tensor.Float64, tensor.Bool, tensor.BFloat16)
 	case 2:
 		if rank > 1 {
 			i, j := m.IntN(rank), m.IntN(rank)

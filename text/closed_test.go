@@ -64,7 +64,8 @@ func (c *closable) callAll(t *testing.T, object any) map[string]error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := []any{context.Background(), "some text", []int{1, 2}, text.Options{MaxTokens: 2}, template, []text.Message{{Role: "user", Content: "text"}}}
+	known := []any{context.Background(), "some text", []int{1, 2}, text.Options{MaxTokens: 2}, template,
+		[]text.Message{{Role: "user", Content: "text"}}}
 	v, errs := reflect.ValueOf(object), make(map[string]error)
 	for i := range v.NumMethod() {
 		call, name := v.Method(i), v.Type().Method(i).Name
