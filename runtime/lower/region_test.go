@@ -264,7 +264,7 @@ func TestRegionsThatAreNotTaken(t *testing.T) {
 		profit  time.Duration
 		reasons []string // of the steps
 	}{
-		"none pays":     {slow, 0, []string{"it would take about 1s", "oracle: no", "it would take about 1s"}},
+		"none pays":     {slow, 0, []string{"it would take about 1.000s", "oracle: no", "it would take about 1.000s"}},
 		"all are taken": {slow, -1, []string{"", "oracle: no", ""}},
 		"none compiles": {fails, -1, []string{"no memory", "oracle: no", "no memory"}},
 	} {

@@ -115,7 +115,7 @@ func TestWriteTable(t *testing.T) {
 	if err := p.WriteTable(&b, p.ByOperator(), func(s string) string { return s }); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"method forward, 9 runs: median 100µs, max 500.09ms\n", " 70.0 %      1   2  delegate 0, X<&>\n", " 40.0 %      2        Conv\n",
+	for _, want := range []string{"method forward, 9 runs: median 100.0µs, max 500.1ms\n", " 70.0 %      1   2  delegate 0, X<&>\n", " 40.0 %      2        Conv\n",
 		" 20.0 %      3      aten::add.out\n", " 10.0 %      1      outside instructions\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
