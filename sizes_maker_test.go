@@ -26,6 +26,7 @@ type sized struct {
 	tensors []map[int]*tensor.Tensor
 	ops     map[string]int // index among the program's operators
 	read    map[int]bool   // values that calls read
+	results []int          // of calls
 	loose   map[int]bool   // values that are declared to vary although they do not
 	codes   bool           // it may quantize
 }
@@ -256,6 +257,7 @@ func (s *sized) do(op string, outs []out, args ...any) (result val, ok bool) {
 		}
 	}
 	s.call(s.ops[op], s.withResult(op, list, results)...)
+	s.results = append(s.results, results...)
 	return val(results[0]), true
 }
 
@@ -329,6 +331,11 @@ func (s *sized) finish() {
 	made := s.defined[len(s.m.Inputs):]
 	for i, v := range made {
 		if s.r.IntN(4) == 0 || i == len(made)-1 || !s.read[v] {
+			s.m.Outputs = append(s.m.Outputs, v)
+		}
+	}
+	for _, v := range s.results { // rewrites drop calls whose results are unused, and what they refuse
+		if !s.read[v] && !slices.Contains(s.m.Outputs, v) {
 			s.m.Outputs = append(s.m.Outputs, v)
 		}
 	}
