@@ -138,12 +138,15 @@ func (s *dmaSide) span(rows, planes, length int64) span {
 	return span{s.region, lo, hi}
 }
 
+// dmaRows is the number of rows between two checks of the context.
+const dmaRows = 64
+
 func (o *dma) run(r *Run, _ int) error {
 	for p := range o.planes {
-		if r.ctx.Err() != nil {
-			return nil // checked by Execute
-		}
 		for i := range o.rows {
+			if i%dmaRows == 0 && r.ctx.Err() != nil {
+				return nil // checked by Execute
+			}
 			from, to := int64(i), int64(i)
 			if o.src.indexed || o.dst.indexed {
 				n, err := o.number(r, p, i)
