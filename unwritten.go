@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -53,7 +54,7 @@ func (p *preparation) checkStates(m *ir.Method) (suspect []string, err error) {
 		text := astrayText(a)
 		if !a.Idle && !p.config.asWritten {
 			return nil, &InstructionError{Class: ErrFormat, Method: p.spec.Name, Chain: a.Chain, Index: a.Index, Op: "aten::copy_",
-				Err: errors.New(text + "; export again with another name for the argument, or turn repairs off to run the program unchanged")}
+				Err: errors.New(text + "; export again with another name for the argument; " + advice.Repair.String())}
 		}
 		suspect = append(suspect, text)
 	}
@@ -67,7 +68,7 @@ func lostUpdate(m *ir.Method) string {
 		loop = ", or of a view of what a loop carries"
 	}
 	return "the exporter left out its update, as it does if the new value is itself a buffer" + loop + "; export again with a copy of that value " +
-		"(clone it, or add 0) before copy_, or turn repairs off to run the program unchanged"
+		"(clone it, or add 0) before copy_; " + advice.Repair.String()
 }
 
 // trains reports whether an optimizer outside the program writes the method's parameters, which it

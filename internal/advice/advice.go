@@ -18,6 +18,7 @@ var (
 	Backends = &Advice{"pass them with WithDelegates", "this build has none of that name; etrun doctor lists its backends"}
 	Data     = &Advice{"pass their files with WithDataFiles", "pass --data FILE.ptd"}
 	Memory   = &Advice{"WithMaxMemory allows more", "a larger --max-memory allows it"}
+	Repair   = &Advice{"WithoutRepair runs the program unchanged", "--repair=off runs the program unchanged"}
 	Endless  = &Advice{"WithLimits allows more, Limits.Instructions", "the program probably never ends"}
 	Library  = &Advice{`"etrun doctor --fix" downloads it, "make deps" does in a checkout; ETRUN_XNNPACK names its folder`,
 		"etrun doctor --fix downloads it"}
@@ -25,7 +26,7 @@ var (
 
 var commands = func() *strings.Replacer {
 	var words []string
-	for _, a := range []*Advice{Backends, Data, Memory, Endless, Library} {
+	for _, a := range []*Advice{Backends, Data, Memory, Repair, Endless, Library} {
 		words = append(words, a.library, a.command)
 	}
 	return strings.NewReplacer(words...)
