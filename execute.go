@@ -86,8 +86,7 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 // Execute runs the method on the inputs that were set. After the first run it allocates nothing,
 // except for the results of operators with unbounded output sizes. A canceled ctx ends the run
 // between instructions, inside the parallel loops of operators, and inside devices; outputs are then
-// undefined. Errors are *InstructionError
-// and *InputError.
+// undefined. Errors are *InstructionError and *InputError.
 func (m *Method) Execute(ctx context.Context) error {
 	if err := m.beginAll(); err != nil {
 		return m.refused(ctx, err)

@@ -124,16 +124,9 @@ const (
 
 // elsewhere is what other methods of the program write.
 type elsewhere struct {
-	names  map[namedState]writing
+	names  map[stateKey]writing
 	spans  []span // of the arena of shared state
 	unread bool   // a method has a fault: nothing is known of what it writes
-}
-
-// namedState identifies state across methods.
-type namedState struct {
-	name  string
-	dtype tensor.DType
-	bytes int64
 }
 
 // span is a range of bytes.
@@ -143,7 +136,7 @@ type span struct {
 }
 
 func (p *preparation) elsewhere() *elsewhere {
-	e := &elsewhere{names: make(map[namedState]writing)}
+	e := &elsewhere{names: make(map[stateKey]writing)}
 	for i := range p.file.Methods {
 		if other := &p.file.Methods[i]; other.Err != nil {
 			e.unread = true
@@ -161,13 +154,15 @@ func (p *preparation) elsewhere() *elsewhere {
 
 func (e *elsewhere) add(t *pte.Tensor, w writing) {
 	if t.Name != "" {
-		k := namedState{t.Name, t.DType, t.NBytes()}
+		k := namedKey(t)
 		e.names[k] = max(e.names[k], w)
 	}
 	if inSharedArena(t) {
 		e.spans = append(e.spans, span{t.Offset, t.Offset + t.NBytes(), w})
 	}
 }
+
+func namedKey(t *pte.Tensor) stateKey { return stateKey{name: t.Name, bytes: t.NBytes(), dtype: t.DType} }
 
 func inSharedArena(t *pte.Tensor) bool {
 	return (t.Storage == pte.Planned || t.Storage == pte.PlannedInit) && t.Arena == sharedArena
@@ -192,7 +187,7 @@ func (e *elsewhere) writes(t *pte.Tensor) (w writing) {
 		w = perhaps
 	}
 	if t.Name != "" {
-		w = max(w, e.names[namedState{t.Name, t.DType, t.NBytes()}])
+		w = max(w, e.names[namedKey(t)])
 	}
 	if !inSharedArena(t) {
 		return w

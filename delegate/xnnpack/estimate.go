@@ -320,7 +320,7 @@ func (e *estimator) channels(n *node) (channels, tile int) {
 func (b Backend) Version() string {
 	lib, err := xnn.Open(b.Library)
 	if b.isGo() || err != nil {
-		return string(EngineReference)
+		return string(EngineGo)
 	}
 	return fmt.Sprintf("%s %s %x", b.Engine, lib.Soname.Name, lib.BuildIdentifier())
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // The memory of filters is released once the library has packed them. If they are large, each is
-// released before the next is packed, so that at most one filter at a time is in memory twice. That requires that the filter is not read again: the library
+// released before the next is packed, so that at most one filter at a time is in memory twice.
+// That requires that the filter is not read again: the library
 // packs for all runtimes of an image at once, the Go engine never runs what the native one does,
 // and no other node has the filter.
 const (
