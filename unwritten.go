@@ -162,7 +162,9 @@ func (e *elsewhere) add(t *pte.Tensor, w writing) {
 	}
 }
 
-func namedKey(t *pte.Tensor) stateKey { return stateKey{name: t.Name, bytes: t.NBytes(), dtype: t.DType} }
+func namedKey(t *pte.Tensor) stateKey {
+	return stateKey{name: t.Name, bytes: t.NBytes(), dtype: t.DType}
+}
 
 func inSharedArena(t *pte.Tensor) bool {
 	return (t.Storage == pte.Planned || t.Storage == pte.PlannedInit) && t.Arena == sharedArena
