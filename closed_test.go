@@ -92,7 +92,7 @@ var closedErrors = map[string]bool{"Meta": true, "CopyState": true}
 // TestClosedObjects calls every method of a closed program, method and pool.
 func TestClosedObjects(t *testing.T) {
 	calls := 0
-	for _, engine := range []xnnpack.Engine{xnnpack.EngineReference, xnnpack.EngineNative} {
+	for _, engine := range []xnnpack.Engine{xnnpack.EngineGo, xnnpack.EngineNative} {
 		for _, path := range []string{"testdata/digits/xnnpack.pte", "testdata/digits/portable.pte"} {
 			for _, option := range []etrun.Option{etrun.WithSeed(0), etrun.WithMmap(), etrun.WithLowering(etrun.LowerVerify)} {
 				c := openClosable(t, path, engine, option)
@@ -120,7 +120,7 @@ func TestClosedObjects(t *testing.T) {
 
 // TestCallsDuringClose does that while another goroutine closes the objects.
 func TestCallsDuringClose(t *testing.T) {
-	for _, engine := range []xnnpack.Engine{xnnpack.EngineReference, xnnpack.EngineNative} {
+	for _, engine := range []xnnpack.Engine{xnnpack.EngineGo, xnnpack.EngineNative} {
 		for round := range 20 {
 			c := openClosable(t, "testdata/digits/xnnpack.pte", engine, etrun.WithMmap())
 			if c == nil {
@@ -156,7 +156,7 @@ func TestUnmapsWithoutClose(t *testing.T) {
 		}
 		return strings.Count(string(data), "digits/portable.pte")
 	}
-	m := openClosable(t, "testdata/digits/portable.pte", xnnpack.EngineReference, etrun.WithMmap()).method
+	m := openClosable(t, "testdata/digits/portable.pte", xnnpack.EngineGo, etrun.WithMmap()).method
 	runtime.GC()
 	runtime.GC()
 	if maps() == 0 {

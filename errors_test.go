@@ -25,7 +25,7 @@ func TestSizesThatDoNotGoTogether(t *testing.T) {
 		option etrun.Option
 	}{
 		"portable":  {"testdata/pte/dynamic_pair.pte", etrun.WithThreads(1)},
-		"reference": {"testdata/pte/dynamic_pair_xnnpack.pte", etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineReference})},
+		"reference": {"testdata/pte/dynamic_pair_xnnpack.pte", etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo})},
 		"native":    {"testdata/pte/dynamic_pair_xnnpack.pte", etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineNative, Library: xnntest.Path()})},
 	} {
 		t.Run(name, func(t *testing.T) {

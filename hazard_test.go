@@ -182,7 +182,7 @@ func TestPoisonedRegions(t *testing.T) {
 	for name, data := range programs {
 		for plan, mode := range everyPlan {
 			p, err := Parse(data, WithPlan(mode), WithReusableInputs(), WithThreads(1), WithLowering(LowerAuto), WithMinProfit(-1),
-				WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineReference}))
+				WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}))
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

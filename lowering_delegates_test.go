@@ -50,7 +50,7 @@ func TestMergedDelegates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, engine := range []xnnpack.Engine{xnnpack.EngineReference, xnnpack.EngineAuto} {
+		for _, engine := range []xnnpack.Engine{xnnpack.EngineGo, xnnpack.EngineAuto} {
 			t.Run(path.Join(f.Name, string(engine)), func(t *testing.T) { checkMerged(t, f.Name, data, xnnpack.Backend{Engine: engine}) })
 		}
 	}

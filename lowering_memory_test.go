@@ -33,7 +33,7 @@ var libraryExcess = map[string]int64{
 // All regions of testdata are lowered. If the variable CORPUS names a folder, its models are added with
 // the regions that pay off; those that the library runs may need a quarter more.
 func TestLoweredMemory(t *testing.T) {
-	for _, engine := range []xnnpack.Engine{xnnpack.EngineReference, xnnpack.EngineNative} {
+	for _, engine := range []xnnpack.Engine{xnnpack.EngineGo, xnnpack.EngineNative} {
 		t.Run(string(engine), func(t *testing.T) {
 			if engine == xnnpack.EngineNative {
 				xnntest.Library(t)

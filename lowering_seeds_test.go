@@ -47,7 +47,7 @@ func TestSeeds(t *testing.T) {
 			want = 1
 		}
 		for name, by := range map[string]delegate.Backend{
-			"operators": delegatetest.Oracle{Poison: 0xAA}, "XNNPACK in Go": xnnpack.Backend{Engine: xnnpack.EngineReference}, "XNNPACK": xnnpack.Backend{},
+			"operators": delegatetest.Oracle{Poison: 0xAA}, "XNNPACK in Go": xnnpack.Backend{Engine: xnnpack.EngineGo}, "XNNPACK": xnnpack.Backend{},
 		} {
 			t.Run(path.Join(f.Name, name), func(t *testing.T) { checkSeed(t, data, by, want) })
 		}

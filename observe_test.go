@@ -29,7 +29,7 @@ func everything() *trace.Recorder { return &trace.Recorder{Kinds: trace.Everythi
 // the run.
 func TestEventsOfAnExecute(t *testing.T) {
 	for _, path := range append(observed, "testdata/ethosu/programs/digits.pte") {
-		for _, engine := range []xnnpack.Engine{xnnpack.EngineAuto, xnnpack.EngineReference} {
+		for _, engine := range []xnnpack.Engine{xnnpack.EngineAuto, xnnpack.EngineGo} {
 			t.Run(filepath.Base(path)+" "+string(engine), func(t *testing.T) {
 				r := everything()
 				m := load(t, path, etrun.WithDelegates(all.Backends()...), etrun.WithDelegates(xnnpack.Backend{Engine: engine}),

@@ -59,7 +59,7 @@ func TestRelease(t *testing.T) {
 	}{
 		"rewritten":       {"", []Option{WithLowering(LowerRewrite)}, false}, // nothing is folded
 		"library":         {xnnpack.EngineAuto, []Option{WithLowering(LowerAuto), WithMinProfit(-1)}, true},
-		"Go engine":       {xnnpack.EngineReference, []Option{WithLowering(LowerAuto), WithMinProfit(-1)}, true},
+		"Go engine":       {xnnpack.EngineGo, []Option{WithLowering(LowerAuto), WithMinProfit(-1)}, true},
 		"kept":            {"", []Option{WithLowering(LowerAuto), WithMinProfit(-1), WithConstants()}, false},
 		"verified":        {"", []Option{WithLowering(LowerVerify), WithMinProfit(-1)}, false},
 		"nothing lowered": {"", []Option{WithLowering(LowerAuto), WithMinProfit(1 << 40)}, false},

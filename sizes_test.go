@@ -50,8 +50,8 @@ type way struct {
 // sizedWays returns the ways: without lowering first, then on each engine with one and two threads.
 func sizedWays() []way {
 	list := []way{{"operators", []Option{WithLowering(LowerOff), WithThreads(1),
-		WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineReference})}}}
-	engines := []xnnpack.Engine{xnnpack.EngineReference}
+		WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo})}}}
+	engines := []xnnpack.Engine{xnnpack.EngineGo}
 	if _, err := xnn.Open(xnntest.Path()); err == nil {
 		engines = append(engines, xnnpack.EngineNative)
 	}

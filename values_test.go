@@ -46,7 +46,7 @@ func (o *viewer) Observe(e *trace.Event) {
 // and that values read equal those written before, in every execution mode.
 func TestValues(t *testing.T) {
 	modes := []etrun.Option{etrun.WithLowering(etrun.LowerOff), etrun.WithLowering(etrun.LowerRewrite), etrun.WithPlan(etrun.PlanNaive),
-		etrun.WithDelegates(xnnpack.Backend{Values: true}), etrun.WithDelegates(xnnpack.Backend{Values: true, Engine: xnnpack.EngineReference})}
+		etrun.WithDelegates(xnnpack.Backend{Values: true}), etrun.WithDelegates(xnnpack.Backend{Values: true, Engine: xnnpack.EngineGo})}
 	for _, path := range append(observed, "testdata/ethosu/programs/digits.pte", "testdata/pte/bundle.bpte") {
 		for i, mode := range modes {
 			t.Run(fmt.Sprint(filepath.Base(path), i), func(t *testing.T) {
@@ -117,7 +117,7 @@ func checkValues(t *testing.T, m *etrun.Method, list []seen) {
 // values, the last of which are the delegate's outputs.
 func TestValuesInsideDelegates(t *testing.T) {
 	var shown [2][]seen
-	for i, engine := range []xnnpack.Engine{xnnpack.EngineReference, xnnpack.EngineAuto} {
+	for i, engine := range []xnnpack.Engine{xnnpack.EngineGo, xnnpack.EngineAuto} {
 		o := &viewer{}
 		m := load(t, "testdata/digits/xnnpack.pte", etrun.WithDelegates(xnnpack.Backend{Engine: engine, Values: true}))
 		if err := m.Observe(o); err != nil {

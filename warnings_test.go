@@ -30,9 +30,9 @@ func TestWarnings(t *testing.T) {
 	}{
 		"backends of the build": {convProgram, []etrun.Option{own}, nil},
 		"a backend with fields": {convProgram, []etrun.Option{own, etrun.WithLowering(etrun.LowerRewrite),
-			etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineReference})}, []delegate.WarningClass{delegate.WarnBackend}},
-		"one for lowering":        {convProgram, []etrun.Option{own, etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineReference})}, nil},
-		"one that is asked for":   {"testdata/pte/named_data.pte", []etrun.Option{etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineReference})}, nil},
+			etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo})}, []delegate.WarningClass{delegate.WarnBackend}},
+		"one for lowering":        {convProgram, []etrun.Option{own, etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo})}, nil},
+		"one that is asked for":   {"testdata/pte/named_data.pte", []etrun.Option{etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo})}, nil},
 		"data":                    {externalProgram, []etrun.Option{data}, nil},
 		"data of another program": {convProgram, []etrun.Option{data}, []delegate.WarningClass{delegate.WarnData}},
 		"data and a delegate":     {"testdata/pte/named_data.pte", []etrun.Option{own, data}, []delegate.WarningClass{delegate.WarnData}},

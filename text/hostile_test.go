@@ -44,7 +44,7 @@ func tryProgram(data []byte, seed uint64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	limits := etrun.Limits{PlannedBytes: 64 << 20, Instructions: 1e5}
-	p, err := etrun.Parse(data, etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineReference}), etrun.WithLimits(limits))
+	p, err := etrun.Parse(data, etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}), etrun.WithLimits(limits))
 	if err != nil {
 		return err
 	}

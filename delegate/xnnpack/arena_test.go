@@ -27,7 +27,7 @@ func TestArena(t *testing.T) {
 		args := newMaker(1).arguments(g)
 		mustExecute(t, u, args)
 		got := numbersOf(args[1].Tensor)
-		alone, _ := mustUnit(t, g, EngineReference, delegate.Instance{})
+		alone, _ := mustUnit(t, g, EngineGo, delegate.Instance{})
 		mustExecute(t, alone, args)
 		if want := numbersOf(args[1].Tensor); !slices.Equal(got, want) {
 			t.Errorf("shared scratch: got %v, want %v", got, want)
@@ -36,7 +36,7 @@ func TestArena(t *testing.T) {
 	var units []delegate.Unit
 	graphs := []*graph{chainGraph(16), chainGraph(512), chainGraph(64)}
 	for _, g := range graphs {
-		u, _ := mustUnit(t, g, EngineReference, delegate.Instance{Scratch: scratch})
+		u, _ := mustUnit(t, g, EngineGo, delegate.Instance{Scratch: scratch})
 		units = append(units, u)
 	}
 	for range 2 {
@@ -52,14 +52,14 @@ func TestArena(t *testing.T) {
 		}
 	}
 	large := chainGraph(4096)
-	late, _ := mustUnit(t, large, EngineReference, delegate.Instance{Scratch: scratch})
+	late, _ := mustUnit(t, large, EngineGo, delegate.Instance{Scratch: scratch})
 	for range 2 {
 		check(t, late, large)
 		for i, u := range units {
 			check(t, u, graphs[i])
 		}
 	}
-	other, _ := mustUnit(t, graphs[0], EngineReference, delegate.Instance{Scratch: new(delegate.Scratch)})
+	other, _ := mustUnit(t, graphs[0], EngineGo, delegate.Instance{Scratch: new(delegate.Scratch)})
 	check(t, other, graphs[0])
 	if &other.(*reference).arena.bytes[0] == &units[0].(*reference).arena.bytes[0] {
 		t.Error("a unit with another scratch has the same memory")

@@ -140,7 +140,7 @@ func (t *trial) runEngines() error {
 // compileLarge checks that both engines reject a large graph, or compile it within the memory limit.
 func (t *trial) compileLarge() error {
 	xnnguard.Set(xnnguard.Options{Limit: attackLimit + attackSlack})
-	for _, engine := range []Engine{EngineReference, EngineNative} {
+	for _, engine := range []Engine{EngineGo, EngineNative} {
 		img, err := t.compile(engine)
 		if err == nil {
 			if img.Info().Scratch+img.Info().PackedBytes > attackLimit {
@@ -262,7 +262,7 @@ func (t *trial) runMerged() error {
 	if static {
 		p.Args, p.AsWritten = staticArgs(t.graph, false), true
 	}
-	img, err := Backend{Engine: EngineReference}.Compile(context.Background(), p)
+	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), p)
 	if err != nil {
 		return wantReason(err, delegate.ErrUnsupported, delegate.ErrMemory)
 	}

@@ -248,7 +248,7 @@ func TestChains(t *testing.T) {
 			continue
 		}
 		data := encode(g)
-		want, repaired, err := execute(t, data, EngineReference, 0, pool)
+		want, repaired, err := execute(t, data, EngineGo, 0, pool)
 		if err != nil {
 			t.Fatalf("seed %d: reference: %v", seed, err)
 		}
@@ -326,7 +326,7 @@ func TestDynamicChains(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		b, err := compile(t, data, EngineReference)
+		b, err := compile(t, data, EngineGo)
 		if err != nil {
 			t.Fatal(err)
 		}

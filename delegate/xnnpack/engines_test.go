@@ -133,7 +133,7 @@ func TestNodes(t *testing.T) {
 		}
 		t.Run(s.name, func(t *testing.T) {
 			data := encode(s.graph)
-			want, g, err := execute(t, data, EngineReference, s.lo, nil)
+			want, g, err := execute(t, data, EngineGo, s.lo, nil)
 			if err != nil {
 				t.Fatalf("reference: %v", err)
 			}

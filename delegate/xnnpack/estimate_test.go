@@ -124,7 +124,7 @@ func TestFusedForGo(t *testing.T) {
 	}
 	for name, g := range graphs {
 		payload := &delegate.Payload{Data: encode(g), Args: staticArgs(g, false), AsWritten: true}
-		img, err := Backend{Engine: EngineReference}.Compile(t.Context(), payload)
+		img, err := Backend{Engine: EngineGo}.Compile(t.Context(), payload)
 		if err != nil {
 			continue
 		}

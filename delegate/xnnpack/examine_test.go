@@ -55,7 +55,7 @@ func TestBackendNames(t *testing.T) {
 			t.Errorf("key %q is not in the program", key)
 		}
 	}
-	if _, err := (xnnpack.Backend{Engine: xnnpack.EngineReference}).Compile(context.Background(), &delegate.Payload{Data: payload}); !errors.Is(err, delegate.ErrMissing) {
+	if _, err := (xnnpack.Backend{Engine: xnnpack.EngineGo}).Compile(context.Background(), &delegate.Payload{Data: payload}); !errors.Is(err, delegate.ErrMissing) {
 		t.Errorf("without named data: got %v, want %v", err, delegate.ErrMissing)
 	}
 	own, _ := payloadOf(t, openArchive(t).read("addmul_bcast/xnnpack.pte"))
@@ -82,7 +82,7 @@ func TestRepairsOfPrograms(t *testing.T) {
 		{"linear/xnnpack_q8.pte", nil},
 	} {
 		payload, data := payloadOf(t, archive.read(c.program))
-		img, err := xnnpack.Backend{Engine: xnnpack.EngineReference}.Compile(context.Background(), &delegate.Payload{Data: payload, Named: data})
+		img, err := xnnpack.Backend{Engine: xnnpack.EngineGo}.Compile(context.Background(), &delegate.Payload{Data: payload, Named: data})
 		if err != nil {
 			t.Fatal(err)
 		}

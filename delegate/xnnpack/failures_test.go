@@ -66,7 +66,7 @@ func TestCreationFails(t *testing.T) {
 	graphs := map[string]*graph{"products": twoLayers(false), "transposed": newMaker(1).manyPixels("ConvTranspose2d", floats, 1, 1, 1)}
 	for name, g := range graphs {
 		want := newMaker(7).arguments(g)
-		u, _ := mustUnit(t, g, EngineReference, delegate.Instance{})
+		u, _ := mustUnit(t, g, EngineGo, delegate.Instance{})
 		mustExecute(t, u, want)
 		for _, kept := range []int64{keptBytes, 0} {
 			for _, release := range []bool{false, true} {

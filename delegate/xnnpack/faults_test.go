@@ -105,7 +105,7 @@ func compareEngines(t *testing.T, list []sample) {
 	rejected := 0
 	for _, s := range list {
 		data := encode(s.graph)
-		want, g, err := execute(t, data, EngineReference, 0, nil)
+		want, g, err := execute(t, data, EngineGo, 0, nil)
 		if err != nil {
 			t.Fatalf("%s: reference: %v", s.name, err)
 		}

@@ -13,7 +13,7 @@ import (
 func TestFilterMemory(t *testing.T) {
 	for _, cols := range []int{8, 512} {
 		g := chainGraph(cols)
-		img, err := compile(t, encode(g), EngineReference)
+		img, err := compile(t, encode(g), EngineGo)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestFilterMemory(t *testing.T) {
 // TestPanelElements checks that panelElements returns the size of the packed panels.
 func TestPanelElements(t *testing.T) {
 	for _, s := range samples(1) {
-		img, err := compile(t, encode(s.graph), EngineReference)
+		img, err := compile(t, encode(s.graph), EngineGo)
 		if err != nil {
 			continue
 		}

@@ -33,7 +33,7 @@ func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *grap
 			continue
 		}
 		data := encode(g)
-		want, _, err := execute(t, data, EngineReference, 0, nil)
+		want, _, err := execute(t, data, EngineGo, 0, nil)
 		if errors.Is(err, delegate.ErrPayload) {
 			continue
 		}
@@ -292,7 +292,7 @@ func TestPoolsBeyondTheTime(t *testing.T) {
 			m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(window{kernelH: 512, kernelW: 512, strideH: 32, strideW: 32, dilationH: 1, dilationW: 1}))
 			outs = append(outs, y)
 		}
-		_, err := compile(t, encode(m.fixed(outs...)), EngineReference)
+		_, err := compile(t, encode(m.fixed(outs...)), EngineGo)
 		if (err == nil) != (pools == 1) || err != nil && !errors.Is(err, delegate.ErrUnsupported) {
 			t.Errorf("%d pools: got %v, want success for 1, %v for 100", pools, err, delegate.ErrUnsupported)
 		}

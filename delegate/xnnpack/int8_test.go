@@ -42,7 +42,7 @@ func TestInt8(t *testing.T) {
 // outputs and returns the number of int8 products.
 func compareWithPlain(t *testing.T, s sample, pool *cpu.Pool) (products int) {
 	t.Helper()
-	img, err := Backend{Engine: EngineReference}.Compile(context.Background(), &delegate.Payload{Data: encode(s.graph)})
+	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: encode(s.graph)})
 	if err != nil {
 		t.Fatalf("%s: %v", s.name, err)
 	}
@@ -229,7 +229,7 @@ func TestFuseTables(t *testing.T) {
 // compareWithUnfused checks that a graph is fused into a table and compares the outputs.
 func compareWithUnfused(t *testing.T, name string, g *graph) {
 	t.Helper()
-	img, err := Backend{Engine: EngineReference}.Compile(context.Background(), &delegate.Payload{Data: encode(g)})
+	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: encode(g)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestLanguageModel(t *testing.T) {
 		engine  Engine
 		threads int
 		steps   []int
-	}{{EngineReference, 1, []int{6}}, {EngineReference, 1, []int{1, 4, 1}}, {EngineNative, 1, []int{6}}, {EngineNative, 2, []int{1, 1, 1, 1, 1, 1}}, {EngineNative, 1, []int{1, 4, 1}}, {EngineNative, 2, []int{5, 1}}} {
+	}{{EngineGo, 1, []int{6}}, {EngineGo, 1, []int{1, 4, 1}}, {EngineNative, 1, []int{6}}, {EngineNative, 2, []int{1, 1, 1, 1, 1, 1}}, {EngineNative, 1, []int{1, 4, 1}}, {EngineNative, 2, []int{5, 1}}} {
 		t.Run(fmt.Sprint(c.engine, " ", c.threads, " ", c.steps), func(t *testing.T) {
 			d, position := openDecoder(t, path, c.engine, c.threads), 0
 			for _, n := range c.steps {

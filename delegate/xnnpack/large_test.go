@@ -17,7 +17,7 @@ func TestLargeGraphs(t *testing.T) {
 	for name, live := range map[string]int{"a chain": 2, "a stack": manyNodes / 2, "waves": 1000} {
 		t.Run(name, func(t *testing.T) {
 			data := encode(waves(live))
-			for _, engine := range []Engine{EngineReference, EngineAuto} {
+			for _, engine := range []Engine{EngineGo, EngineAuto} {
 				img, err := compile(t, data, engine)
 				if err != nil {
 					t.Fatal(err)

@@ -231,7 +231,7 @@ func (c *calls) arguments() (args []*tensor.Value) {
 
 // compilers returns a backend per available engine.
 func compilers() (list []Backend) {
-	list = append(list, Backend{Engine: EngineReference})
+	list = append(list, Backend{Engine: EngineGo})
 	if _, err := xnn.Open(xnntest.Path()); err == nil {
 		list = append(list, Backend{Engine: EngineNative, Library: xnntest.Path()})
 	}

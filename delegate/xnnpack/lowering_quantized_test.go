@@ -53,7 +53,7 @@ func (c *calls) shortWeights(axis int, sizes ...int) val {
 // checkNodes compares the node types of the compiled graph.
 func (c *calls) checkNodes(t *testing.T, want string) {
 	t.Helper()
-	img, err := Backend{Engine: EngineReference}.CompileGraph(context.Background(), c.g)
+	img, err := Backend{Engine: EngineGo}.CompileGraph(context.Background(), c.g)
 	if err != nil {
 		t.Fatal(err)
 	}

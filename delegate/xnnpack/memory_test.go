@@ -80,7 +80,7 @@ func residuals(width int) *graph {
 func TestUnsharedBytes(t *testing.T) {
 	larger := 0
 	for _, c := range plannedGraphs() {
-		img, err := compile(t, encode(c.graph), EngineReference)
+		img, err := compile(t, encode(c.graph), EngineGo)
 		if err != nil {
 			continue
 		}

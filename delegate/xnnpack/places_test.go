@@ -36,7 +36,7 @@ func TestBlocks(t *testing.T) {
 	inBlocks, elsewhere := 0, 0
 	list := plannedGraphs()
 	for _, s := range list {
-		img, err := compile(t, encode(s.graph), EngineReference)
+		img, err := compile(t, encode(s.graph), EngineGo)
 		if err != nil {
 			continue
 		}
@@ -97,7 +97,7 @@ func TestOtherBlocks(t *testing.T) {
 	m.node("Square", []int{x}, []int{a})
 	m.node("Concatenate2", []int{a, a}, []int{b})
 	m.node("Softmax", []int{b}, []int{y})
-	img, err := compile(t, encode(m.done(y)), EngineReference)
+	img, err := compile(t, encode(m.done(y)), EngineGo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestWorkspaceSpans(t *testing.T) {
 	m.node("Add", []int{a, y}, []int{b})
 	m.node("Softmax", []int{b}, []int{c})
 	m.node("Softmax", []int{b}, []int{d})
-	img, err := compile(t, encode(m.done(b, c, d)), EngineReference)
+	img, err := compile(t, encode(m.done(b, c, d)), EngineGo)
 	if err != nil {
 		t.Fatal(err)
 	}

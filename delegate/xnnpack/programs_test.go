@@ -138,7 +138,7 @@ func number(d tensor.DType, b []byte, i int) float64 {
 func TestPrograms(t *testing.T) {
 	a := openArchive(t)
 	for _, p := range a.programs() {
-		for _, engine := range []xnnpack.Engine{xnnpack.EngineReference, xnnpack.EngineNative} {
+		for _, engine := range []xnnpack.Engine{xnnpack.EngineGo, xnnpack.EngineNative} {
 			for _, threads := range []int{1, 2} {
 				t.Run(p.Name+"/"+string(engine), func(t *testing.T) {
 					if engine == xnnpack.EngineNative {

@@ -238,7 +238,7 @@ const batchTime = 30 * time.Microsecond
 // BenchmarkRates times one node of each kind on one thread. It reports the shortest time of a run, the
 // average of a batch, and the ratio of the estimate to it.
 func BenchmarkRates(b *testing.B) {
-	for i, engine := range []Engine{byLibrary: EngineNative, byGo: EngineReference} {
+	for i, engine := range []Engine{byLibrary: EngineNative, byGo: EngineGo} {
 		for _, s := range rateSamples() {
 			b.Run(string(engine)+"/"+s.name, func(b *testing.B) {
 				m := newMaker(1)

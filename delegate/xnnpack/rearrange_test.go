@@ -95,7 +95,7 @@ func TestRearrange(t *testing.T) {
 		g := movesGraph(seed)
 		var results [2][]*tensor.Value
 		for i, specs := range [][]*delegate.ArgSpec{staticArgs(g, true), staticArgs(g, false)} {
-			img, err := Backend{Engine: EngineReference}.Compile(context.Background(), &delegate.Payload{Data: encode(g), Args: specs, AsWritten: true})
+			img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: encode(g), Args: specs, AsWritten: true})
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
@@ -145,7 +145,7 @@ func TestRearrangeShuffle(t *testing.T) {
 	transpose(split, turned, 0, 2, 1, 3, 4)
 	reshape(turned, y)
 	g := m.done(y)
-	img, err := Backend{Engine: EngineReference}.Compile(context.Background(), &delegate.Payload{Data: encode(g), Args: staticArgs(g, false), AsWritten: true})
+	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: encode(g), Args: staticArgs(g, false), AsWritten: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,8 @@ func planesGraph(c, h, v, height, width int, flags uint32, seen bool) *graph {
 func TestResizeToPlanes(t *testing.T) {
 	for _, flags := range []uint32{0, flagAlignCorners, flagLegacyResize} {
 		for _, s := range [][5]int{{1, 1, 1, 4, 4}, {3, 7, 5, 14, 15}, {8, 6, 6, 24, 24}, {17, 9, 9, 4, 5}, {6, 6, 6, 96, 96}, {24, 5, 7, 5, 7}} {
-			u, g := mustUnit(t, planesGraph(s[0], s[1], s[2], s[3], s[4], flags, false), EngineReference, delegate.Instance{})
-			both, other := mustUnit(t, planesGraph(s[0], s[1], s[2], s[3], s[4], flags, true), EngineReference, delegate.Instance{})
+			u, g := mustUnit(t, planesGraph(s[0], s[1], s[2], s[3], s[4], flags, false), EngineGo, delegate.Instance{})
+			both, other := mustUnit(t, planesGraph(s[0], s[1], s[2], s[3], s[4], flags, true), EngineGo, delegate.Instance{})
 			if len(g.Nodes) != 1 || len(other.Nodes) != 2 {
 				t.Fatalf("%v: %d and %d nodes, want 1 and 2", s, len(g.Nodes), len(other.Nodes))
 			}

@@ -74,7 +74,7 @@ func TestRelease(t *testing.T) {
 		{"group scales, dynamic sizes", groupLayer(), Backend{}, true, 128<<10 + 16<<10},
 		{"group scales, weights cache", groupLayer(), Backend{WeightsCache: t.TempDir()}, false, 128<<10 + 16<<10},
 		{"dynamic sizes that may not run in the library", rows, Backend{}, true, 0},
-		{"Go engine", plain, Backend{Engine: EngineReference}, false, 32<<10 + 64<<10},
+		{"Go engine", plain, Backend{Engine: EngineGo}, false, 32<<10 + 64<<10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for range 2 { // the second time, the weights are in the cache
@@ -123,7 +123,7 @@ func testRelease(t *testing.T, b Backend, g *graph, dynamic bool, want int) {
 			args := newMaker(7).arguments(g)
 			mustExecute(t, u, args)
 			for k, a := range args[g.Inputs:] {
-				if n := numbersOf(a.Tensor); !slices.Equal(n, outputs[k]) && b.Engine != EngineReference {
+				if n := numbersOf(a.Tensor); !slices.Equal(n, outputs[k]) && b.Engine != EngineGo {
 					t.Errorf("unit %d, profiling %v, output %d: got %v, want %v", i, timed, k, n[:4], outputs[k][:4])
 				}
 			}

@@ -136,7 +136,7 @@ var callSizes = [][3]int{{3, 6, 6}, {4, 4, 4}, {3, 3, 3}, {5, 4, 6}, {6, 6, 3}, 
 
 // TestCallLayouts checks that further calls of a convolution read images in its order.
 func TestCallLayouts(t *testing.T) {
-	for _, engine := range []Engine{EngineReference, EngineAuto} {
+	for _, engine := range []Engine{EngineGo, EngineAuto} {
 		for _, c := range callCases {
 			for _, size := range callSizes {
 				t.Run(fmt.Sprintf("%s/%s/%v", engine, c.name, size), func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestCallLayoutsRefused(t *testing.T) {
 		last := b.first(b.input(fp32, b.image()...))
 		y := b.floating(b.transposedLike(last, toChannelsFirst))
 		g := b.done(y, b.again(y), build(b, y, b.floating(last)))
-		_, _, err := runPayload(t, g, EngineReference, false)
+		_, _, err := runPayload(t, g, EngineGo, false)
 		if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "channels last order") {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -193,7 +193,7 @@ func TestSoundImagesStay(t *testing.T) {
 	x := b.input(fp32, b.image()...)
 	y := b.value(fp32, b.image()...)
 	b.node("Conv2d", []int{x, b.constant(fp32, 0, 4, 3, 3, 4), b.constant(fp32, 0, 4)}, []int{y}, withWindow(b.square(3)))
-	_, repairs, err := runPayload(t, b.done(y), EngineReference, false)
+	_, repairs, err := runPayload(t, b.done(y), EngineGo, false)
 	if err != nil || slices.ContainsFunc(repairs, func(r string) bool { return strings.Contains(r, "transposed") }) {
 		t.Errorf("repairs %q, error %v", repairs, err)
 	}

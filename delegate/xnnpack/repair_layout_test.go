@@ -182,7 +182,7 @@ func newLayoutCase(size [3]int, faulty bool) *layoutCase {
 // TestLayoutRepairs checks that graphs with misplaced transposes have the results of correct graphs,
 // and that correct graphs are not repaired.
 func TestLayoutRepairs(t *testing.T) {
-	for _, engine := range []Engine{EngineReference, EngineAuto} {
+	for _, engine := range []Engine{EngineGo, EngineAuto} {
 		for _, c := range layoutCases {
 			for _, size := range layoutSizes {
 				t.Run(fmt.Sprintf("%s/%s/%v", engine, c.name, size), func(t *testing.T) {
@@ -237,12 +237,12 @@ func TestLayoutRepairsRefused(t *testing.T) {
 			return b.done(b.unary("Sigmoid", y, 1, 5, 4, 6), b.convolved(y))
 		}},
 	} {
-		_, _, err := runPayload(t, c.build(newLayoutCase(size, true)), EngineReference, false)
+		_, _, err := runPayload(t, c.build(newLayoutCase(size, true)), EngineGo, false)
 		if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v, want …%s…", c.name, err, c.text)
 		}
 	}
-	_, _, err := runPayload(t, layoutCases[0].build(newLayoutCase(size, true)), EngineReference, true)
+	_, _, err := runPayload(t, layoutCases[0].build(newLayoutCase(size, true)), EngineGo, true)
 	if !errors.Is(err, delegate.ErrPayload) {
 		t.Errorf("as written: got %v, want %v", err, delegate.ErrPayload)
 	}

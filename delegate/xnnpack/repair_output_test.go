@@ -37,7 +37,7 @@ func (m *maker) transposedLike(v int, perm []int) int {
 
 // TestOutputRepairs checks that a missing output is restored from the only unread value.
 func TestOutputRepairs(t *testing.T) {
-	for _, engine := range []Engine{EngineReference, EngineAuto} {
+	for _, engine := range []Engine{EngineGo, EngineAuto} {
 		for _, dims := range [][]int{{2, 3, 4, 5}, {1, 4, 4, 4}} {
 			right, faulty := lostGraph(newMaker(3), false, dims...), lostGraph(newMaker(3), true, dims...)
 			specs := specsOf(right)
@@ -71,7 +71,7 @@ func TestOutputRepairsRefused(t *testing.T) {
 		m := newMaker(3)
 		g, specs := lostGraph(m, true, dims...), specsOf(lostGraph(newMaker(3), false, dims...))
 		change(m, g, specs)
-		_, _, err := runSpecs(t, g, specs, EngineReference)
+		_, _, err := runSpecs(t, g, specs, EngineGo)
 		if !errors.Is(err, delegate.ErrPayload) {
 			t.Errorf("%s: got %v, want %v", name, err, delegate.ErrPayload)
 		}
@@ -84,7 +84,7 @@ func TestOutputRepairsRefused(t *testing.T) {
 	m.transposedLike(q, toChannelsLast)
 	g := m.done(y)
 	g.Args = append(g.Args, none)
-	if _, _, err := runSpecs(t, g, specsOf(lostGraph(newMaker(3), false, 1, 4, 4, 4)), EngineReference); !errors.Is(err, delegate.ErrPayload) {
+	if _, _, err := runSpecs(t, g, specsOf(lostGraph(newMaker(3), false, 1, 4, 4, 4)), EngineGo); !errors.Is(err, delegate.ErrPayload) {
 		t.Errorf("ambiguous order: got %v, want %v", err, delegate.ErrPayload)
 	}
 }

@@ -125,7 +125,7 @@ var weightCases = []struct {
 
 // TestWeightRepairs checks that faulty graphs of shared modules have the results of the corrected graphs.
 func TestWeightRepairs(t *testing.T) {
-	for _, engine := range []Engine{EngineReference, EngineAuto} {
+	for _, engine := range []Engine{EngineGo, EngineAuto} {
 		for _, c := range weightCases {
 			t.Run(string(engine)+"/"+c.name, func(t *testing.T) {
 				right := c.build(&moduleCalls{maker: newMaker(3)})
@@ -181,7 +181,7 @@ func TestWeightRepairsRefused(t *testing.T) {
 		}},
 	} {
 		g := c.build(&moduleCalls{maker: newMaker(3), faulty: true})
-		_, _, err := runPayload(t, g, EngineReference, false)
+		_, _, err := runPayload(t, g, EngineGo, false)
 		if !errors.Is(err, c.reason) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v, want …%s…", c.name, err, c.text)
 		}
@@ -192,7 +192,7 @@ func TestWeightRepairsRefused(t *testing.T) {
 // if the payload is used as written or if no node has the declared scale.
 func TestWeightsAsWritten(t *testing.T) {
 	g := weightCases[0].build(&moduleCalls{maker: newMaker(3), faulty: true})
-	if _, repairs, err := runPayload(t, g, EngineReference, true); err != nil || len(repairs) > 0 {
+	if _, repairs, err := runPayload(t, g, EngineGo, true); err != nil || len(repairs) > 0 {
 		t.Errorf("as written: got repairs %q, error %v, want none", repairs, err)
 	}
 	for i := range g.Nodes {
@@ -202,7 +202,7 @@ func TestWeightsAsWritten(t *testing.T) {
 			}
 		}
 	}
-	if _, repairs, err := runPayload(t, g, EngineReference, false); err != nil || len(repairs) > 0 {
+	if _, repairs, err := runPayload(t, g, EngineGo, false); err != nil || len(repairs) > 0 {
 		t.Errorf("scale of no node: got repairs %q, error %v, want none", repairs, err)
 	}
 }

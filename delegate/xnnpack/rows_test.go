@@ -156,7 +156,7 @@ func TestBiasOfQuantizedFilter(t *testing.T) {
 			y := m.value(fp32, rows, cols)
 			m.node("FullyConnected", []int{x, f, b}, []int{y})
 			g := m.done(y)
-			for _, engine := range []Engine{EngineReference, EngineAuto} {
+			for _, engine := range []Engine{EngineGo, EngineAuto} {
 				u, _ := mustUnit(t, g, engine, delegate.Instance{})
 				args := newMaker(7).arguments(g)
 				mustExecute(t, u, args)

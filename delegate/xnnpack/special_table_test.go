@@ -64,7 +64,7 @@ func TestSpecialElements(t *testing.T) {
 		}
 		y := m.value(fp32, n)
 		m.node(name, list, []int{y}, set)
-		u, g := mustUnit(t, m.done(y), EngineReference, delegate.Instance{})
+		u, g := mustUnit(t, m.done(y), EngineGo, delegate.Instance{})
 		args := m.arguments(g)
 		for i := range n {
 			tensor.View[float32](args[0].Tensor.Data)[i] = specials[i%len(specials)]

@@ -19,7 +19,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-var engines = []Engine{EngineReference, EngineNative}
+var engines = []Engine{EngineGo, EngineNative}
 
 // forEngines runs a test on each engine.
 func forEngines(t *testing.T, f func(t *testing.T, engine Engine)) {
@@ -149,7 +149,7 @@ func TestDynamicShapes(t *testing.T) {
 	graph := m.done(y)
 	xnntest.Library(t)
 	native, g := mustUnit(t, graph, EngineNative, delegate.Instance{})
-	reference, _ := mustUnit(t, graph, EngineReference, delegate.Instance{})
+	reference, _ := mustUnit(t, graph, EngineGo, delegate.Instance{})
 	s := sample{loose: 1e-5}
 	for _, sizes := range [][]int{{1, 20, 20, 3}, {1, 5, 7, 3}, {25, 4, 4, 3}, {2, 3, 3, 3}, {1, 20, 20, 3}} {
 		got, want := dynamicArguments(g, []int{1, 40, 40, 4}, sizes...), dynamicArguments(g, []int{1, 40, 40, 4}, sizes...)
@@ -479,8 +479,8 @@ func TestEngines(t *testing.T) {
 				t.Errorf("%s: got %v, want %v", engine, err, delegate.ErrMissing)
 			}
 		}
-		b := Backend{Library: t.TempDir(), Engine: EngineReference}
-		if img, err := b.Compile(context.Background(), p); err != nil || img.Info().Engine != string(EngineReference) {
+		b := Backend{Library: t.TempDir(), Engine: EngineGo}
+		if img, err := b.Compile(context.Background(), p); err != nil || img.Info().Engine != string(EngineGo) {
 			t.Errorf("reference: got %v, %v", img, err)
 		}
 	})
@@ -490,7 +490,7 @@ func TestEngines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if info := img.Info(); info.Engine != string(EngineReference) {
+		if info := img.Info(); info.Engine != string(EngineGo) {
 			t.Errorf("got %+v", info)
 		}
 		if _, err := compile(t, brain, EngineNative); !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "bf16") {
@@ -506,7 +506,7 @@ func TestEngines(t *testing.T) {
 
 // TestInfo checks an image's inputs, nodes and weight bytes.
 func TestInfo(t *testing.T) {
-	img, err := compile(t, encode(convolutionGraph()), EngineReference)
+	img, err := compile(t, encode(convolutionGraph()), EngineGo)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestReferenceNeeds(t *testing.T) {
 	defer pool.Close()
 	held, estimated := int64(0), int64(0)
 	for _, s := range samples(1) {
-		img, err := compile(t, encode(s.graph), EngineReference)
+		img, err := compile(t, encode(s.graph), EngineGo)
 		if err != nil {
 			continue
 		}

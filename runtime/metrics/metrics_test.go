@@ -59,7 +59,7 @@ func number(m *dto.Metric) float64 {
 func run(t *testing.T, c *metrics.Collector, callers, n int) {
 	t.Helper()
 	model := c.Model("digits", "0123abcd")
-	prog, err := etrun.Open(digits, etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineReference}), etrun.WithObserver(model))
+	prog, err := etrun.Open(digits, etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}), etrun.WithObserver(model))
 	if err != nil {
 		t.Fatal(err)
 	}

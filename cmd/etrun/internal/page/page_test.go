@@ -22,7 +22,7 @@ import (
 // open opens a program of the module's tests, on engines available on every machine.
 func open(t *testing.T, name string, more ...etrun.Option) *etrun.Program {
 	t.Helper()
-	more = append(more, etrun.WithDelegates(append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference})...))
+	more = append(more, etrun.WithDelegates(append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineGo})...))
 	p, err := etrun.OpenSource(t.Context(), etrun.File(filepath.Join("../../../../testdata", name)), more...)
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func TestChart(t *testing.T) {
 		{"pte/two_methods.pte", "push", etrun.PlanOwn, "own plan, ", nil, []string{"state"}},
 	} {
 		prog, err := etrun.OpenSource(t.Context(), etrun.File("../../../../testdata/"+c.name), etrun.WithPlan(c.plan), etrun.WithReusableInputs(),
-			etrun.WithLowering(etrun.LowerOff), etrun.WithDelegates(append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference})...))
+			etrun.WithLowering(etrun.LowerOff), etrun.WithDelegates(append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineGo})...))
 		if err != nil {
 			t.Fatal(err)
 		}
