@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -110,38 +109,6 @@ func TestErrorsNameFlags(t *testing.T) {
 				t.Errorf("%s: exit code %d, want %d and %q; %q of the library in %s", c.args+json, code, c.code, c.want, ofLibrary.FindString(text),
 					text)
 			}
-		}
-	}
-}
-
-// TestMissingLibrary runs a program for XNNPACK without the library: one line says what it means.
-func TestMissingLibrary(t *testing.T) {
-	if !xnn.DynamicLoading {
-		t.Skip("the build cannot open the library")
-	}
-	xnn.Forget()
-	t.Cleanup(xnn.Forget)
-	t.Setenv(xnn.EnvPath, "")
-	t.Setenv("HOME", t.TempDir())
-	t.Setenv("XDG_DATA_HOME", "")
-	if _, err := xnn.Open(""); err == nil {
-		t.Skip("libXNNPACK is installed in the system")
-	}
-	var out, notes bytes.Buffer
-	code := run([]string{"run", digits(t, "xnnpack.pte"), "-i", "rand"}, strings.NewReader(""), &out, &notes)
-	var lines []string
-	for line := range strings.Lines(notes.String()) {
-		if strings.Contains(line, "libXNNPACK") {
-			lines = append(lines, line)
-		}
-	}
-	if code != 0 || len(lines) != 1 {
-		t.Errorf("exit code %d, %d lines: %s", code, len(lines), notes.String())
-	}
-	for _, line := range lines {
-		if len(line) > 240 || !strings.Contains(line, advice.GoEngine) || !strings.Contains(line, "etrun doctor --fix") ||
-			ofLibrary.MatchString(line) {
-			t.Errorf("got %q", line)
 		}
 	}
 }
