@@ -20,21 +20,26 @@ type hosts struct {
 	known bool // clients authenticate, which such a page cannot
 }
 
-// hostForm is the form of --host.
-var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?$`)
+// maxHost is the length of the longest name of a host.
+const maxHost = 253
+
+var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`) // every command compiles it: no repetition by number
+
+// isHost reports whether a name has the form of --host.
+func isHost(name string) bool { return len(name) <= maxHost && hostForm.MatchString(name) }
 
 // hosts returns the names of localhost, --host and --listen.
 func (s *Settings) hosts(known bool) (*hosts, error) {
 	h := &hosts{names: map[string]bool{"localhost": true}, given: len(s.Host) > 0, known: known}
 	for _, name := range s.Host {
-		if !hostForm.MatchString(name) {
+		if !isHost(name) {
 			return nil, session.Usage("--host %.80q, want a name without a port", name)
 		}
 		h.names[plainHost(name)] = true
 	}
 	for _, address := range s.Listen {
 		name, _, err := net.SplitHostPort(address)
-		if err == nil && hostForm.MatchString(name) && !strings.HasPrefix(address, "unix:") {
+		if err == nil && isHost(name) && !strings.HasPrefix(address, "unix:") {
 			h.names[plainHost(name)] = true
 		}
 	}
