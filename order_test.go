@@ -16,7 +16,7 @@ import (
 // on lines above it.
 var order = [][]string{
 	{"doc.go", "errors.go", "limits.go", "operators.go"},
-	{"file.go", "source.go", "named.go", "claims.go", "watch.go"},
+	{"file.go", "source.go", "named.go", "sharing.go", "claims.go", "watch.go"},
 	{"options.go"},
 	{"link.go", "unwritten.go", "compile.go", "merging.go", "tuning.go", "lowering.go", "release.go", "prepared.go"}, // the description of a method to what its instances share
 	{"slot.go"},

@@ -7,15 +7,6 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// stateKey identifies state across methods: by name or, if the file has no names, by its offset in
-// the shared arena; and by size and type.
-type stateKey struct {
-	name   string
-	offset int64
-	bytes  int64
-	dtype  tensor.DType
-}
-
 // stateKeyOf returns a storage's key; ok is false for state that other methods cannot refer to.
 func (m *Method) stateKeyOf(storage int) (k stateKey, ok bool) {
 	s := &m.ir.Storages[storage]

@@ -110,9 +110,6 @@ func (p *preparation) stateError(m *ir.Method, reader int, text string) error {
 		Op: m.StepName(s), Err: errors.New(text)}
 }
 
-// sharedArena is the arena of state that several methods share (memory_id 2).
-const sharedArena = 1
-
 // writing is how certain it is that an instruction of another method writes a tensor.
 type writing uint8
 
@@ -160,14 +157,6 @@ func (e *elsewhere) add(t *pte.Tensor, w writing) {
 	if inSharedArena(t) {
 		e.spans = append(e.spans, span{t.Offset, t.Offset + t.NBytes(), w})
 	}
-}
-
-func namedKey(t *pte.Tensor) stateKey {
-	return stateKey{name: t.Name, bytes: t.NBytes(), dtype: t.DType}
-}
-
-func inSharedArena(t *pte.Tensor) bool {
-	return (t.Storage == pte.Planned || t.Storage == pte.PlannedInit) && t.Arena == sharedArena
 }
 
 // union returns the union of the spans of each kind, in order.
