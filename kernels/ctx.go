@@ -31,6 +31,39 @@ type Ctx struct {
 // The caller of operators recovers it, and resets the call ([Call.Reset]).
 func (c *Ctx) StopWhen(done <-chan struct{}) { c.run.StopWhen(done) }
 
+// Poll ends the running operator as StopWhen says. Operators call it in loops that no Parallel divides, and in
+// ranges of Parallel that may be long, once per PollBlock elements or less. It may be called on any thread.
+func (c *Ctx) Poll() { c.run.Poll() }
+
+// PollBlock is the number of elements that a loop processes between two calls of Poll: some milliseconds even at
+// 100 ns for each.
+const PollBlock = 1 << 16
+
+// Blocks calls f for the ranges of [0, n) in order, of PollBlock elements or less, and polls before each.
+func (c *Ctx) Blocks(n int, f func(lo, hi int)) {
+	for lo := 0; lo < n; lo += PollBlock {
+		c.Poll()
+		f(lo, min(lo+PollBlock, n))
+	}
+}
+
+// Poller polls once per PollBlock of the elements that Done counts.
+type Poller struct {
+	c    *Ctx
+	done int
+}
+
+// Poller returns a Poller for a loop; each thread wants its own.
+func (c *Ctx) Poller() Poller { return Poller{c: c} }
+
+// Done counts n elements that the loop has processed.
+func (p *Poller) Done(n int) {
+	if p.done += n; p.done >= PollBlock {
+		p.done = 0
+		p.c.Poll()
+	}
+}
+
 // NewCtx returns a context that uses the threads of pool; nil means one thread.
 func NewCtx(pool *cpu.Pool) *Ctx {
 	return &Ctx{pool: pool, State: new(any), Rand: rand.New(rand.NewPCG(0, 0))}

@@ -83,6 +83,7 @@ type Run struct {
 	body  Body
 	n     int
 	chunk int
+	grain int
 	next  atomic.Int64
 	done  chan any // per helper: nil, or the panic that stopped it
 	stop  <-chan struct{}
@@ -95,6 +96,14 @@ type Stopped struct{}
 // never.
 func (r *Run) StopWhen(done <-chan struct{}) { r.stop = done }
 
+// Poll ends a loop with the panic Stopped once the channel of StopWhen is closed. Bodies of loops call it during
+// ranges that may take long, on any thread.
+func (r *Run) Poll() {
+	if r.stop != nil && r.stopped() {
+		panic(Stopped{})
+	}
+}
+
 func (r *Run) stopped() bool {
 	select {
 	case <-r.stop:
@@ -105,7 +114,7 @@ func (r *Run) stopped() bool {
 }
 
 // stopRanges is the number of ranges of the least size, of 20 µs each, between two checks for a stop in a
-// loop on one thread.
+// thread's part of a loop.
 const stopRanges = 64
 
 // rangeTime is the time in picoseconds that one range of a parallel loop should take, about 20 µs, so that the cost of
@@ -146,19 +155,23 @@ func (p *Pool) Do(r *Run, n, grain int, body Body) {
 
 // alone calls body.Range on the caller's thread.
 func (r *Run) alone(n, grain int, body Body) {
+	r.grain = grain
+	r.part(0, 0, n, body)
+}
+
+// part calls body.Range on [lo, hi), in a few ranges if the loop can be stopped.
+func (r *Run) part(worker, lo, hi int, body Body) {
 	if r.stop == nil {
-		body.Range(0, 0, n)
+		body.Range(worker, lo, hi)
 		return
 	}
-	step := n
-	if n/stopRanges > grain {
-		step = grain * stopRanges
+	step := hi - lo
+	if step/stopRanges > r.grain {
+		step = r.grain * stopRanges
 	}
-	for lo := 0; lo < n; lo += step {
-		if r.stopped() {
-			panic(Stopped{})
-		}
-		body.Range(0, lo, min(lo+step, n))
+	for ; lo < hi; lo += step {
+		r.Poll()
+		body.Range(worker, lo, min(lo+step, hi))
 	}
 }
 
@@ -232,7 +245,7 @@ func (r *Run) prepare(threads, n, grain int, body Body) {
 	if cap(r.done) < threads {
 		r.done = make(chan any, threads)
 	}
-	r.body, r.n = body, n
+	r.body, r.n, r.grain = body, n, grain
 	r.chunk = max(grain, n/(4*threads)) // a few chunks per thread: a slow core delays at most one
 	r.next.Store(0)
 }
@@ -250,10 +263,6 @@ func (r *Run) share(worker int) (fault any) {
 		if lo >= r.n {
 			return nil
 		}
-		if r.stop != nil && r.stopped() {
-			r.next.Store(int64(r.n))
-			return Stopped{}
-		}
-		r.body.Range(worker, lo, min(hi, r.n))
+		r.part(worker, lo, min(hi, r.n), r.body)
 	}
 }
