@@ -60,6 +60,7 @@ const runElements = 1 << 14
 // rows of output points; runs of points that are adjacent in the input are processed together.
 type depthwise struct {
 	images
+	c       *kernels.Ctx
 	xOffset int32 // added to codes of the input
 	codes   channels
 	weights layout
@@ -79,7 +80,7 @@ func (p *depthwise) Repeat(c *kernels.Ctx) error {
 	}
 	p.y = target[int8](c, &p.output)
 	p.widen(c)
-	p.sums = kernels.Scratch[int32](c, 2*p.run*p.channels*c.Threads())
+	p.c, p.sums = c, kernels.Scratch[int32](c, 2*p.run*p.channels*c.Threads())
 	const elements = 1 << 16 // of about 20 µs
 	c.Parallel(p.batch*p.Out[1], 1+elements/max(p.Out[2]*p.Kernel[1]*p.Kernel[2]*p.channels, 1), p)
 	store(c, &p.output, p.y)
@@ -116,6 +117,7 @@ func (p *depthwise) Range(worker, lo, hi int) {
 	sums := p.sums[2*worker*size:][:2*size]
 	for r := lo; r < hi; r++ {
 		for col := 0; col < p.Out[2]; col += p.run {
+			p.c.Poll()
 			n := min(p.run, p.Out[2]-col) * p.channels
 			p.start(sums[:n])
 			p.points(sums[:n], sums[size:], r, col)

@@ -10,6 +10,7 @@ import (
 // pooling is the state of an instruction. Its ranges are rows of output points.
 type pooling struct {
 	images
+	c           *kernels.Ctx
 	average     bool
 	least, most int8 // of a maximum
 	x, y        []int8
@@ -81,7 +82,7 @@ func (p *pooling) Repeat(c *kernels.Ctx) error {
 		return nil
 	}
 	p.x, p.y = load[int8](c, &p.input), target[int8](c, &p.output)
-	p.sums = kernels.Scratch[int32](c, p.channels*c.Threads())
+	p.c, p.sums = c, kernels.Scratch[int32](c, p.channels*c.Threads())
 	taps := min(p.Kernel[1], p.In[1]) * min(p.Kernel[2], p.In[2])
 	c.Parallel(p.batch*p.Out[1], 1+grain/max(p.Out[2]*p.channels*taps, 1), p)
 	store(c, &p.output, p.y)
@@ -95,6 +96,7 @@ func (p *pooling) Range(worker, lo, hi int) {
 		x := p.x[r/p.Out[1]*p.In[1]*p.In[2]*p.channels:]
 		y := p.y[r*p.Out[2]*p.channels:]
 		for i := range p.Out[2] {
+			p.c.Poll()
 			dst := y[i*p.channels:][:p.channels]
 			if p.average {
 				p.mean(dst, sums, x, r%p.Out[1], i)

@@ -70,6 +70,7 @@ type roles struct {
 // attention is the state of a call.
 type attention struct {
 	roles
+	c                               *kernels.Ctx
 	batches, heads, rows, keys, dim int
 	reps                            int // query heads for each key head
 	start                           int
@@ -199,6 +200,7 @@ func (p *attention) run(c *kernels.Ctx, a kernels.Args) error {
 	}
 	p.q, p.k, p.v = p.source(a, p.roles.query, 0), p.source(a, p.key, 2), p.source(a, p.value, 4)
 	p.out = sink{bytes: out.Data, size: out.DType.Size(), store: tensor.Storer[float32](out.DType), layout: p.layout(out)}
+	p.c = c
 	p.tile()
 	p.scratch = kernels.Scratch[float32](c, p.perWorker*c.Threads())
 	c.Parallel(p.batches*(p.heads/p.reps)*p.blocks, cpu.Grain(p.block*p.keys*p.dim, macCost), p)

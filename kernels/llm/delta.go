@@ -43,6 +43,7 @@ func gatedDeltaRule(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.ResizeOut(a, deltaFinal, a.Tensor(deltaState).Sizes); err != nil {
 		return err
 	}
+	p.c = c
 	p.bind(a)
 	copy(p.state, tensor.Data[float32](a.Tensor(deltaState)))
 	p.scratch = kernels.Scratch[float32](c, (p.k+p.v)*c.Threads())
@@ -52,6 +53,7 @@ func gatedDeltaRule(c *kernels.Ctx, a kernels.Args) error {
 
 // deltaRule is the loop over batches and key heads.
 type deltaRule struct {
+	c                                     *kernels.Ctx
 	batches, heads, kvHeads, tokens, k, v int
 	channels                              int // decays of a token: k or 1
 	sizes                                 []int
@@ -114,6 +116,7 @@ func (p *deltaRule) Range(worker, lo, hi int) {
 	for head := lo; head < hi; head++ {
 		state := p.state[head*p.k*p.v:][:p.k*p.v]
 		for t := range p.tokens {
+			p.c.Poll()
 			p.token(head*p.tokens+t, state, scratch[:p.k], scratch[p.k:])
 			p.read(head, t, state)
 		}

@@ -85,6 +85,7 @@ func (p *attention) attend(m *tileMemory, b, kvHead, first int) {
 		last = min(last, p.start+(first+rows-1)/p.reps+1)
 	}
 	for key := 0; key < last; key += keyBlock {
+		p.c.Poll()
 		n := min(keyBlock, last-key)
 		k, stride := p.k.rows(b, kvHead, key, n, m.kv)
 		gemm.MulTransposed(paddedRows(rows), n, p.dim, m.q, p.dim, k, stride, m.scores, n, m.work)

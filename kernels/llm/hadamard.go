@@ -38,6 +38,7 @@ func hadamard(c *kernels.Ctx, a kernels.Args) error {
 
 func transform[F float32 | float64](c *kernels.Ctx, x, out *tensor.Tensor) error {
 	h := kernels.Keep[hadamardRows[F]](c)
+	h.c = c
 	h.n = x.Sizes[x.Rank()-1]
 	h.parts = 1
 	if h.n%len(williamson) == 0 {
@@ -61,6 +62,7 @@ func transform[F float32 | float64](c *kernels.Ctx, x, out *tensor.Tensor) error
 
 // hadamardRows is the loop over rows.
 type hadamardRows[F float32 | float64] struct {
+	c        *kernels.Ctx
 	n, parts int // elements of a row, and powers of two in it
 	src, dst []byte
 	size     int
@@ -91,6 +93,7 @@ func (h *hadamardRows[F]) Range(worker, lo, hi int) {
 func (h *hadamardRows[F]) butterflies(v, other []F, size int) (result, spare []F) {
 	const short = 16 // steps that are not worth a call
 	for step := 1; step < size; step *= 2 {
+		h.c.Poll()
 		for i := 0; i < len(v); i += 2 * step {
 			x, y := v[i:i+step], v[i+step:i+2*step]
 			sum, difference := other[i:i+step], other[i+step:i+2*step]
@@ -116,6 +119,7 @@ func (h *hadamardRows[F]) butterflies(v, other []F, size int) (result, spare []F
 // mix multiplies the rows of v, each of size elements, by the 28×28 matrix.
 func (h *hadamardRows[F]) mix(dst, v []F, size int) {
 	for i, signs := range williamson {
+		h.c.Poll()
 		sum := dst[i*size : (i+1)*size]
 		clear(sum)
 		for j := range signs {

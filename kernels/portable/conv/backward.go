@@ -54,7 +54,7 @@ func backwardOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Bad(argGrad, grad.String(), fmt.Sprintf("the convolution's output sizes %v", slices.Clone(want)))
 	}
 	mask := a.Bools(argMask)
-	b.weight = w
+	b.c, b.weight = c, w
 	b.grad, b.x, b.w = operand.In[T](c, grad), operand.In[T](c, x), operand.In[T](c, w)
 	bias := [1]int{s.outChannels}
 	for i, g := range []struct {
@@ -83,6 +83,7 @@ func backwardOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 // gradients is a backward pass.
 type gradients[T tensor.Compute] struct {
 	shape
+	c          *kernels.Ctx
 	grad, x, w []T
 	weight     *tensor.Tensor
 	inputPass  pass[T]
@@ -127,7 +128,7 @@ func (b *gradients[T]) Range(worker, lo, hi int) {
 	f := &b.forward
 	taps, points, inPoints := window.Volume(f.Kernel), window.Volume(f.Out), window.Volume(f.In)
 	inGroup, outGroup := f.inChannels/f.groups, f.outChannels/f.groups
-	row := b.row[worker*points:][:points]
+	row, poll := b.row[worker*points:][:points], b.c.Poller()
 	for k := lo; k < hi; k++ {
 		channel, t := k/taps, k%taps
 		first := channel / inGroup * outGroup
@@ -142,6 +143,7 @@ func (b *gradients[T]) Range(worker, lo, hi int) {
 				fill(f, row[f.from(&whole):][:whole.rows*whole.cols], whole.cols, plane, &reads)
 			}
 			for m := first; m < first+outGroup; m++ {
+				poll.Done(points)
 				b.out[(m*inGroup+channel%inGroup)*taps+t] += b.dot(row, b.small[(n*f.outChannels+m)*points:])
 			}
 		}
@@ -149,10 +151,12 @@ func (b *gradients[T]) Range(worker, lo, hi int) {
 }
 
 // bias computes the gradient of the bias: sums of grad.
-func (b *gradients[T]) bias(_ *kernels.Ctx, out []T) {
+func (b *gradients[T]) bias(c *kernels.Ctx, out []T) {
 	clear(out)
 	points := window.Volume(b.shape.Out)
+	poll := c.Poller()
 	for i := range b.batch * b.outChannels {
+		poll.Done(points)
 		out[i%b.outChannels] = loops.Sum(out[i%b.outChannels], b.grad[i*points:][:points])
 	}
 }

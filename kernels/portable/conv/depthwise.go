@@ -80,7 +80,9 @@ type filtered struct{ *pass[float32] }
 // Range computes the output channels of input planes [lo, hi).
 func (p filtered) Range(_, lo, hi int) {
 	multiplier, taps, in, out := p.outChannels/p.groups, window.Volume(p.Kernel), window.Volume(p.In), window.Volume(p.Out)
+	poll := p.c.Poller()
 	for m := lo * multiplier; m < hi*multiplier; m++ {
+		poll.Done(out)
 		channel, bias := m%p.outChannels, float32(0)
 		if p.bias != nil {
 			bias = p.bias[channel]
@@ -111,6 +113,7 @@ func (p depthwise[T]) Range(worker, lo, hi int) {
 	clear(planes) // the padding beside rows stays as it is
 	for t := lo; t < hi; t++ {
 		for r := 0; r < p.Out[1]; r += b.rows {
+			p.c.Poll()
 			p.load(planes, p.x[t*window.Volume(p.In):][:window.Volume(p.In)], r)
 			p.tile(planes, sums, t, r, min(b.rows, p.Out[1]-r))
 		}

@@ -64,6 +64,7 @@ func (p *pass[T]) runCopied(c *kernels.Ctx) bool {
 // runLast computes y of x with channels last.
 func (p *pass[T]) runLast(c *kernels.Ctx, y, x []float32) {
 	q := any(p).(*pass[float32])
+	q.c = c
 	l, taps := &q.last, p.Kernel[1]*p.Kernel[2]
 	l.x, l.y = x, y
 	if l.w = l.weights.Get(p.weight); l.w == nil {
@@ -92,6 +93,7 @@ func (p channelRows) Range(worker, lo, hi int) {
 		x, y := l.x[i/p.Out[1]*size:][:size], l.y[i*p.Out[2]*ch:][:p.Out[2]*ch]
 		h0, h1, h2 := p.Taps(1, i%p.Out[1])
 		for j := 0; j < p.Out[2]; {
+			p.c.Poll()
 			w0, w1, w2 := p.Taps(2, j)
 			taps, run := 0, p.Alike(2, j, w2-w1)
 			for h := h1; h < h2; h++ {

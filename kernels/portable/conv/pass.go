@@ -11,6 +11,7 @@ import (
 // pass is the state of a convolution: its geometry, its dense operands (batch, channels, spatial) and its tiles.
 type pass[T tensor.Compute] struct {
 	shape
+	c             *kernels.Ctx
 	x, w, bias, y []T // bias may be nil
 	product       gemm.Product[T]
 	points        grid
@@ -44,7 +45,7 @@ const macsPerRange = gemm.MACsPerRange
 
 // run computes y. It has at least one element.
 func (p *pass[T]) run(c *kernels.Ctx) {
-	p.mul = simd.MulAddToOf[T]()
+	p.c, p.mul = c, simd.MulAddToOf[T]()
 	switch {
 	case p.transposed:
 		p.runTransposed(c)

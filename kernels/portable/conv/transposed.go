@@ -43,7 +43,9 @@ func (p *pass[T]) pack(c *kernels.Ctx) []T {
 	d := p.cachedPacked.New(c, p.weight, len(p.w))
 	perGroup, inGroup, taps := p.outChannels/p.groups, p.inChannels/p.groups, window.Volume(p.Kernel)
 	size := perGroup * inGroup * taps
+	poll := c.Poller()
 	for i, v := range p.w {
+		poll.Done(1)
 		t, m, k := i%taps, i/taps%perGroup, i%size/taps/perGroup
 		d[i/size*size+(t*perGroup+m)*inGroup+k] = v
 	}
@@ -155,6 +157,7 @@ func (p upsampled[T]) taps(sums []T, b *upsampledTile, f, t, row, top, bottom in
 		if n == width && n == p.In[2] { // rows lie side by side
 			rows, n = 1, n*rows
 		}
+		p.c.Poll()
 		for r := top; r < top+rows; r++ {
 			c := sums[r*width+lo:]
 			p.mul(b.channels, n, inGroup, a, inGroup, 1, x[(row+r)*p.In[2]+lo+shift:], points, c, size, c, size)

@@ -60,6 +60,7 @@ func fillBlocks[C float64 | int64](c *kernels.Ctx, out *tensor.Tensor, f func(b 
 	buf := kernels.Scratch[C](c, 512)
 	n := len(out.Data) / size
 	for i := 0; i < n; i += len(buf) {
+		c.Poll()
 		b := buf[:min(len(buf), n-i)]
 		f(b, i)
 		store(out.Data[i*size:], b)

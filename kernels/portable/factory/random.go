@@ -62,7 +62,9 @@ func permutation(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	order := operand.Out[int64](c, out)
+	poll := c.Poller()
 	for i := range order {
+		poll.Done(1)
 		j := c.Rand.IntN(i + 1)
 		order[i] = order[j]
 		order[j] = int64(i)

@@ -198,7 +198,7 @@ func (t *transform) copyOf(x *tensor.Tensor) *tensor.Tensor {
 }
 
 // planFor returns the cached or a new plan for a length.
-func (t *transform) planFor(n int) *plan {
+func (t *transform) planFor(c *kernels.Ctx, n int) *plan {
 	for _, p := range t.plans {
 		if p.n == n {
 			return p
@@ -207,7 +207,7 @@ func (t *transform) planFor(n int) *plan {
 	if len(t.plans) > 8 { // for a program whose sizes keep changing
 		t.plans = t.plans[:0]
 	}
-	p := newPlan(n)
+	p := newPlan(c, n)
 	t.plans = append(t.plans, p)
 	return p
 }

@@ -24,9 +24,9 @@ func TestPlanFollowsTheDefinition(t *testing.T) {
 		for i := range x {
 			x[i] = complex(r.NormFloat64(), r.NormFloat64())
 		}
-		p := newPlan(n)
+		p := newPlan(kernels.NewCtx(nil), n)
 		got := make([]complex128, n)
-		p.transform(got, x, make([]complex128, p.work()))
+		p.transform(kernels.NewCtx(nil), got, x, make([]complex128, p.work()))
 		for q := range n {
 			want := complex128(0)
 			for j, v := range x {

@@ -18,6 +18,7 @@ type line struct {
 	inSize, outSize int // of the dimension
 	inner           int // elements from one point to the next
 	plan            *plan
+	c               *kernels.Ctx
 	scratch         []complex128 // per thread: the points, their transform, working memory
 	perWorker       int
 }
@@ -25,11 +26,12 @@ type line struct {
 // lines transforms along dimension d.
 func (t *transform) lines(c *kernels.Ctx, d int, l line) {
 	t.line = l
+	t.c = c
 	t.inner = 1
 	for _, s := range l.in.Sizes[d+1:] {
 		t.inner *= s
 	}
-	t.plan = t.planFor(l.n)
+	t.plan = t.planFor(c, l.n)
 	t.perWorker = 2*l.n + t.plan.work()
 	t.scratch = kernels.Scratch[complex128](c, t.perWorker*c.Threads())
 	c.Parallel(l.in.Numel()/l.inSize, cpu.Grain(l.n, pointCost), t)
@@ -47,7 +49,7 @@ func (t *transform) Range(worker, lo, hi int) {
 				x[k] = cmplx.Conj(v)
 			}
 		}
-		t.plan.transform(y, x, work)
+		t.plan.transform(t.c, y, x, work)
 		t.write(y, outer*t.outSize*t.inner+inner)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/bits"
 	"math/cmplx"
+
+	"github.com/etrun-go/etrun/kernels"
 )
 
 // maxRadix is the largest prime factor that is transformed by the definition; lengths with a larger
@@ -23,14 +25,16 @@ type plan struct {
 	inner    *plan        // of the convolution's length, a power of two
 }
 
-func newPlan(n int) *plan {
+func newPlan(c *kernels.Ctx, n int) *plan {
 	p := &plan{n: n}
 	if p.factors = factorize(n); p.factors == nil {
-		p.convolve()
+		p.convolve(c)
 		return p
 	}
 	p.roots = make([]complex128, n)
+	poll := c.Poller()
 	for k := range p.roots {
+		poll.Done(1)
 		p.roots[k] = unit(float64(k) / float64(n))
 	}
 	return p
@@ -59,12 +63,14 @@ func factorize(n int) []int {
 
 // convolve prepares Bluestein's algorithm: with j·q = (j² + q² - (q-j)²)/2 the transform is a
 // convolution with a chirp.
-func (p *plan) convolve() {
+func (p *plan) convolve(c *kernels.Ctx) {
 	m := 1 << bits.Len(uint(2*p.n-2))
-	p.inner = newPlan(m)
+	p.inner = newPlan(c, m)
 	p.chirp = make([]complex128, p.n)
 	wrapped := make([]complex128, m)
+	poll := c.Poller()
 	for k := range p.chirp {
+		poll.Done(1)
 		// k² mod 2n preserves the precision of the angle.
 		hi, lo := bits.Mul64(uint64(k), uint64(k))
 		_, turn := bits.Div64(hi%uint64(2*p.n), lo, uint64(2*p.n))
@@ -75,7 +81,7 @@ func (p *plan) convolve() {
 		}
 	}
 	p.response = make([]complex128, m)
-	p.inner.transform(p.response, wrapped, nil)
+	p.inner.transform(c, p.response, wrapped, nil)
 }
 
 // work returns the number of elements of scratch memory that transform needs.
@@ -87,30 +93,33 @@ func (p *plan) work() int {
 }
 
 // transform transforms src to dst, which must not overlap. work is scratch memory.
-func (p *plan) transform(dst, src, work []complex128) {
+func (p *plan) transform(c *kernels.Ctx, dst, src, work []complex128) {
 	if p.inner == nil {
-		p.step(dst, src, p.n, 1, 0)
+		p.step(c, dst, src, p.n, 1, 0)
 		return
 	}
 	m := p.inner.n
 	a, b := work[:m], work[m:2*m]
-	for k, c := range p.chirp {
-		a[k] = src[k] * c
+	for k, v := range p.chirp {
+		a[k] = src[k] * v
 	}
 	clear(a[p.n:])
-	p.inner.transform(b, a, nil)
+	p.inner.transform(c, b, a, nil)
 	for k := range b { // the forward transform of the conjugate is the conjugate of the inverse transform
 		b[k] = cmplx.Conj(b[k] * p.response[k])
 	}
-	p.inner.transform(a, b, nil)
+	p.inner.transform(c, a, b, nil)
 	for k := range dst {
 		dst[k] = cmplx.Conj(a[k]) * p.chirp[k] / complex(float64(m), 0)
 	}
 }
 
+// joinBlock is the number of joins between two polls.
+const joinBlock = 1 << 14
+
 // step transforms n elements of src, stride apart: first those of each residue modulo the next
 // factor, then the residues with each other.
-func (p *plan) step(dst, src []complex128, n, stride, factor int) {
+func (p *plan) step(c *kernels.Ctx, dst, src []complex128, n, stride, factor int) {
 	if n == 1 {
 		dst[0] = src[0]
 		return
@@ -118,9 +127,12 @@ func (p *plan) step(dst, src []complex128, n, stride, factor int) {
 	r := p.factors[factor]
 	m := n / r
 	for j := range r {
-		p.step(dst[j*m:(j+1)*m], src[j*stride:], m, stride*r, factor+1)
+		p.step(c, dst[j*m:(j+1)*m], src[j*stride:], m, stride*r, factor+1)
 	}
 	for k := range m {
+		if k%joinBlock == joinBlock-1 {
+			c.Poll()
+		}
 		switch r {
 		case 2:
 			p.join2(dst, m, k, stride)

@@ -76,7 +76,7 @@ func (k *state) addMask(c *kernels.Ctx, self, mask *tensor.Tensor, d int) (next 
 	truth := operand.Rows(c, mask)
 	n := countTrue(truth)
 	found := kernels.Scratch[int64](c, n*rank)
-	writeIndices(found, truth, mask.Sizes)
+	writeIndices(c, found, truth, mask.Sizes)
 	for i := range rank {
 		column := kernels.Scratch[int64](c, n)
 		for j := range column {
@@ -294,11 +294,11 @@ func (k *state) write(c *kernels.Ctx, a kernels.Args, rows, values []byte) {
 	if d := a.Tensor(0).DType; a.Bool(3) {
 		operand.ByCompute(d, addGathered[float32], addGathered[float64], addGathered[int64])(k, c, d, rows, values)
 	} else {
-		k.gather.put(d.Size(), rows, values)
+		k.gather.put(c, d.Size(), rows, values)
 	}
 	k.gather.offsets, k.gather.rest = nil, nil
 }
 
 func addGathered[C tensor.Compute](k *state, c *kernels.Ctx, d tensor.DType, table, dense []byte) {
-	accumulate(c, d, table, dense, func(sums, x []C) { add(&k.gather, sums, x) })
+	accumulate(c, d, table, dense, func(sums, x []C) { add(c, &k.gather, sums, x) })
 }

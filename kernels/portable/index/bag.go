@@ -25,6 +25,7 @@ type bags struct {
 	reduced []byte  // of the compute type
 	sizes   []int64
 	sources []int64 // of maxima
+	c       *kernels.Ctx
 }
 
 // Modes of reduction.
@@ -63,7 +64,7 @@ func reduce(c *kernels.Ctx, a kernels.Args, more int) error {
 	}
 	weight, out := a.Tensor(0), a.Tensor(bagOut)
 	n := len(b.sizes)
-	b.rows = operand.Rows(c, weight)
+	b.rows, b.c = operand.Rows(c, weight), c
 	rows := operand.OutRows(c, out)
 	b.reduced, b.loaded, b.sources = rows, nil, nil
 	if b.mode == bagMax {
@@ -216,6 +217,7 @@ func addScaled64(sum, row []float64, factor float64) {
 }
 
 func reduceBags[C float32 | float64](b *bags, worker, lo, hi int, add func(sum, row []C, factor C)) {
+	poll := b.c.Poller()
 	for bag := lo; bag < hi; bag++ {
 		out := tensor.View[C](b.reduced)[bag*b.dim:][:b.dim]
 		clear(out)
@@ -225,6 +227,7 @@ func reduceBags[C float32 | float64](b *bags, worker, lo, hi int, add func(sum, 
 		count := 0
 		for i := b.offsets[bag]; i < b.offsets[bag+1]; i++ {
 			index := b.indices[i]
+			poll.Done(1 + b.dim)
 			if index == b.padding {
 				continue
 			}

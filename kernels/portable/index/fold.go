@@ -93,14 +93,14 @@ func foldAlong[C tensor.Compute](k *state, c *kernels.Ctx, d tensor.DType, table
 		foldRows(k, folds[C](k.fold.how), sums, x, counts)
 		if k.fold.how == foldMean {
 			wrapTo(d, sums, table)
-			divideMeans(sums, counts)
+			c.Blocks(len(sums), func(lo, hi int) { divideMeans(sums[lo:hi], counts[lo:hi]) })
 		}
 	})
 }
 
 func foldRows[C tensor.Compute](k *state, f func(a, b C) C, sums, x []C, counts []int64) {
 	step, next, each := k.row.step, k.row.next, k.fold.each
-	k.row.eachRow(k.strides[:], func(indices []int64, base, with int) {
+	k.row.eachRow(k.strides[:], each, func(indices []int64, base, with int) {
 		for i, v := range indices {
 			at := base + int(v)*step + i*next
 			value := x[with+i*each]

@@ -1,6 +1,8 @@
 package index
 
 import (
+	"slices"
+
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
@@ -16,6 +18,7 @@ type rowWalk struct {
 	strides    [tensor.MaxRank]int // of the table, 0 for d
 	step, next int
 	n          int // length of a row
+	c          *kernels.Ctx
 
 	elem         int
 	indices      []int64
@@ -64,20 +67,30 @@ func gatherRows[T tensor.Element](w *rowWalk, lo, hi int) {
 	dense, table := tensor.View[T](w.dense), tensor.View[T](w.table)
 	for r := lo; r < hi; r++ {
 		at, _ := w.start(r, w.strides[:])
-		indices := w.indices[r*w.n:][:w.n]
 		row := dense[r*w.n:][:w.n]
-		for i, v := range indices {
-			row[i] = table[at+int(v)*w.step+i*w.next]
+		for indices := range slices.Chunk(w.indices[r*w.n:][:w.n], kernels.PollBlock) {
+			if len(indices) == kernels.PollBlock {
+				w.c.Poll()
+			}
+			for i, v := range indices {
+				row[i] = table[at+int(v)*w.step+i*w.next]
+			}
+			row, at = row[len(indices):], at+len(indices)*w.next
 		}
 	}
 }
 
 // eachRow calls f for each row of indices: they name elements of the table from base
 // on, and go with those from with on in an array of the given strides.
-func (w *rowWalk) eachRow(strides []int, f func(indices []int64, base, with int)) {
+func (w *rowWalk) eachRow(strides []int, each int, f func(indices []int64, base, with int)) {
+	poll := w.c.Poller()
 	for r := range w.rows() {
 		base, with := w.start(r, strides)
-		f(w.indices[r*w.n:][:w.n], base, with)
+		for indices := range slices.Chunk(w.indices[r*w.n:][:w.n], kernels.PollBlock) {
+			f(indices, base, with)
+			base, with = base+len(indices)*w.next, with+len(indices)*each
+			poll.Done(len(indices))
+		}
 	}
 }
 
@@ -90,7 +103,7 @@ func (w *rowWalk) scatterRows(elem int, table, src []byte, strides []int, each i
 
 func scatterOf[T tensor.Element](w *rowWalk, table, src []byte, strides []int, each int) {
 	t, s := tensor.View[T](table), tensor.View[T](src)
-	w.eachRow(strides, func(indices []int64, base, with int) {
+	w.eachRow(strides, each, func(indices []int64, base, with int) {
 		step, next := w.step, w.next
 		for _, v := range indices {
 			t[base+int(v)*step] = s[with]
@@ -142,7 +155,7 @@ func (k *state) along(c *kernels.Ctx, a kernels.Args) error {
 			return kernels.Badf(2, "sizes within "+self.String(), "%v", index)
 		}
 	}
-	k.row.indices = indices
+	k.row.indices, k.row.c = indices, c
 	if index.Rank() == 0 || self.Rank() == 0 {
 		k.row.set([]int{len(indices)}, []int{n}, 0)
 	} else {
@@ -242,7 +255,7 @@ func scatterAdd(c *kernels.Ctx, a kernels.Args) error {
 
 func addAlong[C tensor.Compute](k *state, c *kernels.Ctx, d tensor.DType, table, dense []byte) {
 	accumulate(c, d, table, dense, func(sums, x []C) {
-		k.row.eachRow(k.strides[:], func(indices []int64, base, with int) {
+		k.row.eachRow(k.strides[:], 1, func(indices []int64, base, with int) {
 			step, next := k.row.step, k.row.next
 			for i, v := range indices {
 				sums[base+int(v)*step+i*next] += x[with+i]

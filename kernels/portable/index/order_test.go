@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -25,7 +26,7 @@ func TestSelectFirst(t *testing.T) {
 					keys[i] = r.Uint64N(kinds)
 					pairs[i] = pair[uint64]{keys[i], uint64(i)}
 				}
-				checkFirst(t, selectFirst(pairs, k, sorted), keys, sorted)
+				checkFirst(t, selectFirst(kernels.NewCtx(nil), pairs, k, sorted), keys, sorted)
 			}
 		}
 	}
@@ -79,7 +80,7 @@ func TestSelectionEnds(t *testing.T) {
 					keys[i] = key(i)
 					pairs[i] = pair[uint64]{keys[i], uint64(i)}
 				}
-				checkFirst(t, selectFirst(pairs, k, true), keys, true)
+				checkFirst(t, selectFirst(kernels.NewCtx(nil), pairs, k, true), keys, true)
 			}
 		})
 	}
@@ -96,7 +97,7 @@ func TestRadixSort(t *testing.T) {
 				keys[i], want[i] = r.Uint64N(kinds)*0x10001, int64(i)
 			}
 			slices.SortStableFunc(want, func(a, b int64) int { return cmp.Compare(keys[a], keys[b]) })
-			sortHalves(got, keys, make([]uint64, n), make([]uint64, n))
+			sortHalves(kernels.NewCtx(nil), got, keys, make([]uint64, n), make([]uint64, n))
 			if !slices.Equal(got, want) {
 				t.Fatalf("%d keys of %d kinds: got order %v, want %v", n, kinds, got, want)
 			}
@@ -118,11 +119,11 @@ func TestFewOfMany(t *testing.T) {
 					}
 				}
 				k := 1 + r.IntN(n/64)
-				s := sorter{dtype: d, n: n, k: k, descending: down, keys32: make([]uint32, n), pairs32: make([]pair[uint32], n), floats: make([]float32, n), wide: make([]int64, n)}
+				s := sorter{c: kernels.NewCtx(nil), dtype: d, n: n, k: k, descending: down, keys32: make([]uint32, n), pairs32: make([]pair[uint32], n), floats: make([]float32, n), wide: make([]int64, n)}
 				got, want := make([]int64, k), make([]int64, k)
 				s.few32(got, x.Data, span{0, n})
 				s.makeKeys32(s.keys32, x.Data, span{0, n})
-				first(want, s.pairs32, s.keys32, true)
+				first(kernels.NewCtx(nil), want, s.pairs32, s.keys32, true)
 				if !slices.Equal(got, want) {
 					t.Fatalf("%d of %d %v, down %v: got %v, want %v", k, n, d, down, got, want)
 				}

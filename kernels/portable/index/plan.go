@@ -66,14 +66,16 @@ func take[T tensor.Element](p *gatherPlan, lo, hi int) {
 }
 
 // put copies from dense to table; of equal offsets the last one wins.
-func (p *gatherPlan) put(elem int, table, dense []byte) {
+func (p *gatherPlan) put(c *kernels.Ctx, elem int, table, dense []byte) {
 	bytes, at := p.run*elem, 0
 	if p.elements() == 0 {
 		return
 	}
+	poll := c.Poller()
 	for o := range p.outer {
 		rows := table[o*p.stride*elem:]
 		for _, i := range p.offsets {
+			poll.Done(p.run * len(p.rest))
 			for _, r := range p.rest {
 				copy(rows[int(i+r)*elem:][:bytes], dense[at:])
 				at += bytes
@@ -83,12 +85,14 @@ func (p *gatherPlan) put(elem int, table, dense []byte) {
 }
 
 // add adds dense to table.
-func add[C tensor.Compute](p *gatherPlan, table, dense []C) {
+func add[C tensor.Compute](c *kernels.Ctx, p *gatherPlan, table, dense []C) {
 	if p.elements() == 0 {
 		return
 	}
+	poll := c.Poller()
 	for o := range p.outer {
 		for _, i := range p.offsets {
+			poll.Done(p.run * len(p.rest))
 			for _, r := range p.rest {
 				row := table[o*p.stride+int(i+r):][:p.run]
 				for j := range row {

@@ -53,9 +53,9 @@ func rank[K key](k *ranker, keys []K, pairs []pair[K]) K {
 	nan := ^K(0)
 	switch k.rule {
 	case ruleKth:
-		return quickSelect(pairs, k.kth)
+		return quickSelect(k.c, pairs, k.kth)
 	case ruleMode:
-		return mode(pairs, k.dtype.IsFloat())
+		return mode(k.c, pairs, k.dtype.IsFloat())
 	case ruleMedian:
 		if i := slices.Index(keys, nan); i >= 0 && k.dtype.IsFloat() {
 			return K(i)
@@ -66,7 +66,7 @@ func rank[K key](k *ranker, keys []K, pairs []pair[K]) K {
 		n -= count(keys, nan)
 	}
 	nth := max(n-1, 0) / 2
-	nthElement(pairs, nth)
+	nthElement(k.c, pairs, nth)
 	return pairs[nth].at
 }
 
@@ -80,8 +80,8 @@ func count[K key](keys []K, v K) (n int) {
 }
 
 // mode returns the index of the last of the most frequent keys in order. Every NaN is an element of its own.
-func mode[K key](s []pair[K], isFloat bool) (at K) {
-	introsort(s)
+func mode[K key](c *kernels.Ctx, s []pair[K], isFloat bool) (at K) {
+	introsort(c, s)
 	n, most := 0, 0
 	for i, p := range s {
 		n++
@@ -98,13 +98,14 @@ func mode[K key](s []pair[K], isFloat bool) (at K) {
 
 // quickSelect returns the index of the pair of rank k. It partitions as PyTorch does, whose time is quadratic for some
 // orders: from a limit on, it sorts.
-func quickSelect[K key](s []pair[K], k int) K {
+func quickSelect[K key](c *kernels.Ctx, s []pair[K], k int) K {
 	lo, hi := 0, len(s)-1
 	for left := 16 * len(s); hi > lo+1; left -= hi - lo {
 		if left < 0 {
-			introsort(s[lo : hi+1])
+			introsort(c, s[lo:hi+1])
 			break
 		}
+		c.Poll()
 		j := partitionAround(s, lo, hi)
 		if j <= k {
 			lo = j
@@ -239,6 +240,7 @@ func (k *ranker) find(c *kernels.Ctx, src, values []byte, indices []int64) {
 		return
 	}
 	all := c.Threads() * k.n
+	k.c = c
 	k.src, k.values, k.indices = src, values, indices
 	k.keyScratch(c, all)
 	if k.dtype.Size() == 8 {

@@ -97,7 +97,7 @@ func maskedSelect(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	rows, elem := operand.Expand(c, self, sizes), self.DType.Size()
-	eachRun(m, func(from, n, at int) { copy(out.Data[at*elem:], rows[from*elem:(from+n)*elem]) })
+	eachRun(c, m, func(from, n, at int) { copy(out.Data[at*elem:], rows[from*elem:(from+n)*elem]) })
 	return nil
 }
 
@@ -121,7 +121,7 @@ func maskedScatter(c *kernels.Ctx, a kernels.Args) error {
 	rows, elem := operand.OutRows(c, out), self.DType.Size()
 	operand.Broadcast(c, rows, self, sizes)
 	from := operand.Rows(c, source)
-	eachRun(m, func(to, n, at int) { copy(rows[to*elem:], from[at*elem:(at+n)*elem]) })
+	eachRun(c, m, func(to, n, at int) { copy(rows[to*elem:], from[at*elem:(at+n)*elem]) })
 	operand.StoreRows(c, out, rows)
 	return nil
 }
@@ -146,9 +146,10 @@ func countTrue(mask []byte) int {
 
 // eachRun calls f for each run of true elements, with its start, its length and the number of true elements before
 // it.
-func eachRun(mask []byte, f func(start, n, before int)) {
-	before := 0
+func eachRun(c *kernels.Ctx, mask []byte, f func(start, n, before int)) {
+	before, poll := 0, c.Poller()
 	for i := 0; i < len(mask); {
+		poll.Done(1)
 		if mask[i] == 0 {
 			i++
 			continue
@@ -185,18 +186,19 @@ func nonzero(c *kernels.Ctx, a kernels.Args) error {
 		return nil
 	}
 	rows := operand.OutRows(c, out)
-	writeIndices(tensor.View[int64](rows), truth, self.Sizes)
+	writeIndices(c, tensor.View[int64](rows), truth, self.Sizes)
 	operand.StoreRows(c, out, rows)
 	return nil
 }
 
 // writeIndices writes the indices of the true elements of an array of the given
 // sizes.
-func writeIndices(dst []int64, truth []byte, sizes []int) {
+func writeIndices(c *kernels.Ctx, dst []int64, truth []byte, sizes []int) {
 	var at [tensor.MaxRank]int64
 	last := len(sizes) - 1
-	n := sizes[last]
+	n, poll := sizes[last], c.Poller()
 	for ; len(truth) > 0; truth = truth[n:] {
+		poll.Done(n)
 		for i, b := range truth[:n] {
 			if b != 0 {
 				at[last] = int64(i)

@@ -19,6 +19,7 @@ type sorter struct {
 	dtype      tensor.DType
 	n, k       int
 	descending bool
+	c          *kernels.Ctx
 	some       bool // topk: PyTorch's order of equal elements
 	sorted     bool // topk: in order
 
@@ -64,7 +65,7 @@ func (s *sorter) order32(at []int64, row []byte, w span) {
 	}
 	s.makeKeys32(keys, row, w)
 	if s.some {
-		first(at, part(s.pairs32, w), keys, s.sorted)
+		first(s.c, at, part(s.pairs32, w), keys, s.sorted)
 		return
 	}
 	a := part(s.a, w)
@@ -77,7 +78,7 @@ func (s *sorter) order32(at []int64, row []byte, w span) {
 	case len(a) < fewKeys:
 		slices.Sort(a)
 	default:
-		a, _ = radixSort(a, part(s.b, w))
+		a, _ = radixSort(s.c, a, part(s.b, w))
 	}
 	for i, v := range a {
 		at[i] = int64(uint32(v))
@@ -89,11 +90,11 @@ func (s *sorter) order64(at []int64, row []byte, w span) {
 	s.makeKeys64(keys, row, w)
 	switch {
 	case s.some:
-		first(at, part(s.pairs64, w), keys, s.sorted)
+		first(s.c, at, part(s.pairs64, w), keys, s.sorted)
 	case len(keys) < fewKeys:
 		sortPairs(at, part(s.pairs64, w), keys)
 	default:
-		sortHalves(at, keys, part(s.a, w), part(s.b, w))
+		sortHalves(s.c, at, keys, part(s.a, w), part(s.b, w))
 	}
 }
 
@@ -123,26 +124,26 @@ func sortPairs(at []int64, pairs []pair[uint64], keys []uint64) {
 }
 
 // sortHalves sorts by the lower halves of keys, then by the upper ones.
-func sortHalves(at []int64, keys, a, b []uint64) {
+func sortHalves(c *kernels.Ctx, at []int64, keys, a, b []uint64) {
 	for i, k := range keys {
 		a[i] = k<<32 | uint64(i)
 	}
-	a, b = radixSort(a, b)
+	a, b = radixSort(c, a, b)
 	for i, v := range a {
 		a[i] = keys[uint32(v)]>>32<<32 | v&math.MaxUint32
 	}
-	a, _ = radixSort(a, b)
+	a, _ = radixSort(c, a, b)
 	for i, v := range a {
 		at[i] = int64(uint32(v))
 	}
 }
 
 // first finds the least keys, as topk does.
-func first[K key](at []int64, pairs []pair[K], keys []K, sorted bool) {
+func first[K key](c *kernels.Ctx, at []int64, pairs []pair[K], keys []K, sorted bool) {
 	for i, k := range keys {
 		pairs[i] = pair[K]{k, K(i)}
 	}
-	for i, p := range selectFirst(pairs, len(at), sorted) {
+	for i, p := range selectFirst(c, pairs, len(at), sorted) {
 		at[i] = int64(p.at)
 	}
 }
@@ -154,8 +155,10 @@ func (s *sorter) few32(at []int64, row []byte, w span) {
 	for i, k := range keys[:s.k] {
 		heap[i] = pair[uint32]{k, uint32(i)}
 	}
-	makeHeap(heap)
+	makeHeap(s.c, heap)
+	poll := s.c.Poller()
 	for i, n := s.k, 0; i < s.n; i += n {
+		poll.Done(n)
 		n = min(max(i/4, 16), 256, s.n-i) // the further on, the rarer is one to take
 		if s.beyond(row, i, n, int(heap[0].at)) {
 			continue
@@ -168,7 +171,7 @@ func (s *sorter) few32(at []int64, row []byte, w span) {
 			}
 		}
 	}
-	sortHeap(heap)
+	sortHeap(s.c, heap)
 	for i, p := range heap {
 		at[i] = int64(p.at)
 	}
@@ -191,7 +194,7 @@ const fewKeys = 160
 
 // radixSort sorts by the upper 32 bits, a byte at a time from the lowest; it is stable. b has the same length; the
 // result is in one of the two, and the other is returned as left.
-func radixSort(a, b []uint64) (sorted, left []uint64) {
+func radixSort(c *kernels.Ctx, a, b []uint64) (sorted, left []uint64) {
 	var counts [4][256]uint32
 	for _, v := range a {
 		counts[0][uint8(v>>32)]++
@@ -209,10 +212,13 @@ func radixSort(a, b []uint64) (sorted, left []uint64) {
 			places[i] = sum
 			sum += n
 		}
-		for _, v := range a {
-			p := &places[uint8(v>>shift)]
-			b[*p] = v
-			*p++
+		for from := range slices.Chunk(a, kernels.PollBlock) {
+			c.Poll()
+			for _, v := range from {
+				p := &places[uint8(v>>shift)]
+				b[*p] = v
+				*p++
+			}
 		}
 		a, b = b, a
 	}
@@ -221,7 +227,14 @@ func radixSort(a, b []uint64) (sorted, left []uint64) {
 
 // takeValues copies the elements of a row that at names.
 func (s *sorter) takeValues(dst, row []byte, at []int64) {
-	strided.BySize(s.dtype.Size(), pickEach[uint8], pickEach[uint16], pickEach[uint32], pickEach[uint64], nil)(dst, row, at)
+	elem := s.dtype.Size()
+	pick := strided.BySize(elem, pickEach[uint8], pickEach[uint16], pickEach[uint32], pickEach[uint64], nil)
+	for ; len(at) > kernels.PollBlock; at = at[kernels.PollBlock:] {
+		s.c.Poll()
+		pick(dst, row, at[:kernels.PollBlock])
+		dst = dst[kernels.PollBlock*elem:]
+	}
+	pick(dst, row, at)
 }
 
 func pickEach[T tensor.Element](dst, src []byte, at []int64) {
@@ -342,6 +355,7 @@ func viewDimLast(own, dense *strided.View, t *tensor.Tensor, d int, rows []byte)
 // sort sorts all rows.
 func (s *sorter) sort(c *kernels.Ctx) {
 	all := c.Threads() * s.n
+	s.c = c
 	s.keyScratch(c, all)
 	switch {
 	case !s.some && (s.n >= fewKeys || s.dtype.Size() < 8):

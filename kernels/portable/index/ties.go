@@ -1,12 +1,16 @@
 package index
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/etrun-go/etrun/kernels"
+)
 
 // PyTorch's topk leaves the order of equal elements to the C++ library's nth_element,
 // sort and partial_sort, which it was built with: libstdc++. Programs are exported
 // and checked with it, so topk here selects with the same algorithms (introselect,
 // introsort, heap select: O(n log n) at worst) and the same choices within them. They
-// compare keys only.
+// compare keys only. They poll often enough for rows of any length.
 
 // pair is a key and the index of its element.
 type pair[K key] struct{ key, at K }
@@ -14,14 +18,14 @@ type pair[K key] struct{ key, at K }
 func (p pair[K]) before(q pair[K]) bool { return p.key < q.key }
 
 // selectFirst moves the k least pairs to the front, in order if sorted, and returns them. k is at least 1.
-func selectFirst[K key](s []pair[K], k int, sorted bool) []pair[K] {
+func selectFirst[K key](c *kernels.Ctx, s []pair[K], k int, sorted bool) []pair[K] {
 	switch {
 	case heapSuffices(k, len(s)):
-		partialSort(s, k)
+		partialSort(c, s, k)
 	default:
-		nthElement(s, k-1)
+		nthElement(c, s, k-1)
 		if sorted {
-			introsort(s[:k-1])
+			introsort(c, s[:k-1])
 		}
 	}
 	return s[:k]
@@ -34,14 +38,14 @@ func heapSuffices(k, n int) bool { return k*64 <= n }
 func depthLimit(n int) int { return 2 * (bits.Len(uint(n)) - 1) }
 
 // nthElement places the pair of rank n, those before it before.
-func nthElement[K key](s []pair[K], n int) {
+func nthElement[K key](c *kernels.Ctx, s []pair[K], n int) {
 	for limit := depthLimit(len(s)); len(s) > 3; limit-- {
 		if limit == 0 {
-			heapSelect(s, n+1)
+			heapSelect(c, s, n+1)
 			s[0], s[n] = s[n], s[0]
 			return
 		}
-		if cut := partition(s); cut <= n {
+		if cut := partition(c, s); cut <= n {
 			s, n = s[cut:], n-cut
 		} else {
 			s = s[:cut]
@@ -53,32 +57,37 @@ func nthElement[K key](s []pair[K], n int) {
 // smallSort is the length up to which a range is sorted by insertion.
 const smallSort = 16
 
-func introsort[K key](s []pair[K]) {
+func introsort[K key](c *kernels.Ctx, s []pair[K]) {
 	if len(s) == 0 {
 		return
 	}
-	introsortLoop(s, depthLimit(len(s)))
+	introsortLoop(c, s, depthLimit(len(s)))
 	insertionSort(s[:min(len(s), smallSort)])
+	poll := c.Poller()
 	for i := smallSort; i < len(s); i++ {
+		poll.Done(1)
 		insertLast(s[:i+1])
 	}
 }
 
-func introsortLoop[K key](s []pair[K], limit int) {
+func introsortLoop[K key](c *kernels.Ctx, s []pair[K], limit int) {
 	for ; len(s) > smallSort; limit-- {
 		if limit == 0 {
-			partialSort(s, len(s))
+			partialSort(c, s, len(s))
 			return
 		}
-		cut := partition(s)
-		introsortLoop(s[cut:], limit-1)
+		cut := partition(c, s)
+		introsortLoop(c, s[cut:], limit-1)
 		s = s[:cut]
 	}
 }
 
 // partition splits s, of at least 4 pairs, by the median of three of them, which it
 // moves to the front.
-func partition[K key](s []pair[K]) int {
+func partition[K key](c *kernels.Ctx, s []pair[K]) int {
+	if len(s) >= kernels.PollBlock {
+		c.Poll()
+	}
 	medianFirst(s, 1, len(s)/2, len(s)-1)
 	lo, hi, pivot := 1, len(s), s[0]
 	for {
@@ -134,14 +143,16 @@ func insertLast[K key](s []pair[K]) {
 }
 
 // partialSort moves the k least pairs in order to the front.
-func partialSort[K key](s []pair[K], k int) {
-	heapSelect(s, k)
-	sortHeap(s[:k])
+func partialSort[K key](c *kernels.Ctx, s []pair[K], k int) {
+	heapSelect(c, s, k)
+	sortHeap(c, s[:k])
 }
 
 // sortHeap sorts a heap.
-func sortHeap[K key](s []pair[K]) {
+func sortHeap[K key](c *kernels.Ctx, s []pair[K]) {
+	poll := c.Poller()
 	for i := len(s) - 1; i > 0; i-- {
+		poll.Done(1)
 		p := s[i]
 		s[i] = s[0]
 		siftDown(s[:i], 0, p)
@@ -149,9 +160,11 @@ func sortHeap[K key](s []pair[K]) {
 }
 
 // heapSelect arranges the k least pairs as a heap with the greatest on top.
-func heapSelect[K key](s []pair[K], k int) {
-	makeHeap(s[:k])
+func heapSelect[K key](c *kernels.Ctx, s []pair[K], k int) {
+	makeHeap(c, s[:k])
+	poll := c.Poller()
 	for i := k; i < len(s); i++ {
+		poll.Done(1)
 		if s[i].before(s[0]) {
 			p := s[i]
 			s[i] = s[0]
@@ -160,8 +173,10 @@ func heapSelect[K key](s []pair[K], k int) {
 	}
 }
 
-func makeHeap[K key](s []pair[K]) {
+func makeHeap[K key](c *kernels.Ctx, s []pair[K]) {
+	poll := c.Poller()
 	for i := len(s)/2 - 1; i >= 0; i-- {
+		poll.Done(1)
 		siftDown(s, i, s[i])
 	}
 }

@@ -59,7 +59,7 @@ func sizeAt(t *tensor.Tensor, d int) int {
 func cdistOf[T float32 | float64](c *kernels.Ctx, a kernels.Args) error {
 	x, y, out := a.Tensor(0), a.Tensor(1), a.Tensor(4)
 	p := kernels.Keep[distances[T]](c)
-	p.norm, p.length = a.Float(2), x.Sizes[x.Rank()-1]
+	p.c, p.norm, p.length = c, a.Float(2), x.Sizes[x.Rank()-1]
 	p.rows, p.cols = sizeAt(x, -2), sizeAt(y, -2)
 	p.a, p.b, p.aSizes, p.bSizes, p.sizes = operand.In[T](c, x), operand.In[T](c, y), x, y, out.Sizes
 	dst := operand.Out[T](c, out)
@@ -75,6 +75,7 @@ const pairCost = 1000
 
 // distances is the state of a cdist.
 type distances[T float32 | float64] struct {
+	c                  *kernels.Ctx
 	norm               float64
 	length, rows, cols int
 	a, b, out          []T
@@ -84,12 +85,14 @@ type distances[T float32 | float64] struct {
 
 // Range computes rows [lo, hi) of the output, counted over all batches.
 func (p *distances[T]) Range(_, lo, hi int) {
+	poll := p.c.Poller()
 	for t := lo; t < hi; t++ {
 		batch, r := t/p.rows, t%p.rows
 		a := p.a[(p.batchOf(p.aSizes, batch)*p.rows+r)*p.length:][:p.length]
 		b := p.b[p.batchOf(p.bSizes, batch)*p.cols*p.length:]
 		for j := range p.cols {
-			p.out[t*p.cols+j] = distance(a, b[j*p.length:][:p.length], p.norm)
+			poll.Done(p.length + 1)
+			p.out[t*p.cols+j] = distance(p.c, a, b[j*p.length:][:p.length], p.norm)
 		}
 	}
 }
@@ -136,9 +139,11 @@ func pdistOf[T float32 | float64](c *kernels.Ctx, a kernels.Args) error {
 	x, out := a.Tensor(0), a.Tensor(2)
 	src, dst := operand.In[T](c, x), operand.Out[T](c, out)
 	n, k, at := x.Sizes[0], x.Sizes[1], 0
+	poll := c.Poller()
 	for i := range n {
 		for j := i + 1; j < n; j++ {
-			dst[at] = distance(src[i*k:][:k], src[j*k:][:k], a.Float(1))
+			poll.Done(k + 1)
+			dst[at] = distance(c, src[i*k:][:k], src[j*k:][:k], a.Float(1))
 			at++
 		}
 	}
@@ -147,7 +152,7 @@ func pdistOf[T float32 | float64](c *kernels.Ctx, a kernels.Args) error {
 }
 
 // distance computes the p-norm of a-b; for 0 the number of differences, for infinity the largest.
-func distance[T float32 | float64](a, b []T, p float64) T {
+func distance[T float32 | float64](c *kernels.Ctx, a, b []T, p float64) T {
 	b = b[:len(a)]
 	var s T
 	switch {
@@ -171,8 +176,9 @@ func distance[T float32 | float64](a, b []T, p float64) T {
 			s = max(s, abs(a[i]-b[i]))
 		}
 	default:
-		var sum float64
+		sum, poll := 0.0, c.Poller()
 		for i := range a {
+			poll.Done(1)
 			sum += math.Pow(float64(abs(a[i]-b[i])), p)
 		}
 		s = T(math.Pow(sum, 1/p))

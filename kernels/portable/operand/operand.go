@@ -79,7 +79,8 @@ func Load[T tensor.Compute](c *kernels.Ctx, d tensor.DType, elements []byte) []T
 		return tensor.View[T](elements)
 	}
 	loaded := kernels.Scratch[T](c, len(elements)/d.Size())
-	tensor.Loader[T](d)(loaded, elements)
+	load, size := tensor.Loader[T](d), d.Size()
+	c.Blocks(len(loaded), func(lo, hi int) { load(loaded[lo:hi], elements[lo*size:hi*size]) })
 	return loaded
 }
 
@@ -90,7 +91,9 @@ func Convert(c *kernels.Ctx, elements []byte, from, to tensor.DType) []byte {
 	}
 	n := len(elements) / from.Size()
 	converted := kernels.Scratch[uint8](c, n*to.Size())
-	tensor.CastBytes(converted, to, elements, from, n)
+	c.Blocks(n, func(lo, hi int) {
+		tensor.CastBytes(converted[lo*to.Size():hi*to.Size()], to, elements[lo*from.Size():], from, hi-lo)
+	})
 	return converted
 }
 
@@ -108,7 +111,7 @@ func Store[T tensor.Compute](c *kernels.Ctx, t *tensor.Tensor, d []T) {
 	rows := tensor.BytesOf(d)
 	if t.DType != tensor.TypeOf[T]() {
 		rows = OutRows(c, t)
-		tensor.Storer[T](t.DType)(rows, d)
+		storeBlocks(c, t.DType, rows, d)
 	}
 	StoreRows(c, t, rows)
 }
@@ -119,8 +122,14 @@ func Bytes[T tensor.Compute](c *kernels.Ctx, d tensor.DType, elements []T) []byt
 		return tensor.BytesOf(elements)
 	}
 	b := kernels.Scratch[uint8](c, len(elements)*d.Size())
-	tensor.Storer[T](d)(b, elements)
+	storeBlocks(c, d, b, elements)
 	return b
+}
+
+// storeBlocks converts elements to type d in dst.
+func storeBlocks[T tensor.Compute](c *kernels.Ctx, d tensor.DType, dst []byte, elements []T) {
+	store, size := tensor.Storer[T](d), d.Size()
+	c.Blocks(len(elements), func(lo, hi int) { store(dst[lo*size:], elements[lo:hi]) })
 }
 
 // InPlace reports whether In and Out return the tensors' own memory. It skips nil.

@@ -30,6 +30,7 @@ type maxParts[C tensor.Compute] struct {
 func adaptiveMax[C tensor.Compute](dims int) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
 		p := kernels.Keep[maxParts[C]](c)
+		p.c = c
 		self, out, indices := a.Tensor(0), a.Tensor(2), a.Tensor(3)
 		if err := p.input(0, self, dims); err != nil {
 			return err
@@ -75,11 +76,12 @@ func (w *pooling) part(d, o int) (lo, hi int) {
 
 // Range computes rows lo to hi of the output.
 func (p *maxParts[C]) Range(_, lo, hi int) {
-	volume := window.Volume(p.In)
+	volume, poll := window.Volume(p.In), p.c.Poller()
 	for r := lo; r < hi; r++ {
 		plane, d, h := p.point(r)
 		x := p.x[plane*volume:][:volume]
 		for w := range p.Out[2] {
+			poll.Done((p.In[0]/p.Out[0] + 1) * (p.In[1]/p.Out[1] + 1) * (p.In[2]/p.Out[2] + 1))
 			i := r*p.Out[2] + w
 			p.y[i], p.at[i] = p.largest(x, d, h, w)
 		}

@@ -42,6 +42,7 @@ func byMeanType(out int, f32, f64, i64 kernels.Func) kernels.Func {
 func avgPoolOf[T tensor.Compute](dims, out int) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
 		p := kernels.Keep[avgPass[T]](c)
+		p.c = c
 		if err := p.input(0, a.Tensor(0), dims); err != nil {
 			return err
 		}
@@ -66,6 +67,7 @@ func adaptiveAvgPool(dims int) kernels.Func {
 func adaptiveOf[T tensor.Compute](dims int) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
 		p := kernels.Keep[avgPass[T]](c)
+		p.c = c
 		if err := p.input(0, a.Tensor(0), dims); err != nil {
 			return err
 		}
@@ -306,8 +308,10 @@ func (p *avgPass[T]) row(worker, i int) {
 		off[t] = p.place(d0+t/(h1-h0), h0+t%(h1-h0), 0)
 	}
 	simd.SumTaps(scratch, x, off, 1, in, in, in)
+	poll := p.c.Poller()
 	for j, w := range p.along[2] {
 		w0, w1, _ := p.bounds(2, j)
+		poll.Done(1 + w1 - w0)
 		y[j] = sumOf(scratch[w0:max(w1, w0)]) / (tall * w)
 	}
 }

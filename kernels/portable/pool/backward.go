@@ -66,7 +66,9 @@ func scatter[T tensor.Compute](c *kernels.Ctx, a kernels.Args, w *pooling) error
 	dst := operand.Out[T](c, out)
 	clear(dst)
 	points, outPoints := window.Volume(w.In), window.Volume(w.Out)
+	poll := c.Poller()
 	for i, at := range index {
+		poll.Done(1)
 		if at < 0 || at >= int64(points) {
 			return kernels.Badf(backIndices, "indices into a plane of the input", "%d for %d elements", at, points)
 		}

@@ -21,12 +21,14 @@ var columnOps = []kernels.Op{
 type columns[C tensor.Compute] struct {
 	window.Shape
 	planes int
+	c      *kernels.Ctx
 	x, y   []C
 }
 
 // columnsToImage is aten::col2im: out[c][p] is the sum of the elements of the columns of channel c that cover point p.
 func columnsToImage[C tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[columns[C]](c)
+	k.c = c
 	self, out := a.Tensor(0), a.Tensor(6)
 	if err := k.read(a); err != nil {
 		return err
@@ -76,11 +78,12 @@ func (k *columns[C]) read(a kernels.Args) error {
 // Range sums planes lo to hi.
 func (k *columns[C]) Range(_, lo, hi int) {
 	image, windows := window.Volume(k.In), k.Out[1]*k.Out[2]
-	taps := k.Kernel[1] * k.Kernel[2]
+	taps, poll := k.Kernel[1]*k.Kernel[2], k.c.Poller()
 	for p := lo; p < hi; p++ {
 		plane := k.y[p*image:][:image]
 		clear(plane)
 		for t := range taps {
+			poll.Done(windows)
 			k.add(plane, k.x[(p*taps+t)*windows:][:windows], t/k.Kernel[2], t%k.Kernel[2])
 		}
 	}

@@ -48,6 +48,7 @@ func (p *maxPass[T]) lastRow(worker, i int) {
 	y, index, at := p.y[i*n:][:n], p.index[i*n:][:n], p.at[worker*n:][:n]
 	off, tag := p.off[worker*maxTaps:][:maxTaps], p.tag[worker*maxTaps:][:maxTaps]
 	for j := 0; j < p.Out[2]; {
+		p.c.Poll()
 		_, w0, w1 := p.Taps(2, j)
 		taps := p.places(tag, d, r, j)
 		for t, place := range tag[:taps] {
@@ -98,6 +99,7 @@ func (p *avgPass[T]) lastRow(worker, i int) {
 	d0, d1, _ := p.bounds(0, d)
 	h0, h1, _ := p.bounds(1, r)
 	for j := 0; j < p.Out[2]; {
+		p.c.Poll()
 		w0, w1, _ := p.bounds(2, j)
 		n, taps := 1, 0
 		if !p.adaptive {

@@ -47,6 +47,7 @@ func maxPoolOf[T tensor.Compute](dims int) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
 		x, out, indices := a.Tensor(0), a.Tensor(maxOut), a.Tensor(maxIndices)
 		p := kernels.Keep[maxPass[T]](c)
+		p.c = c
 		if err := p.input(0, x, dims); err != nil {
 			return err
 		}
@@ -206,6 +207,7 @@ func (p *maxPass[T]) row(i int) {
 	x, y, index := p.x[plane*points:][:points], p.y[i*p.Out[2]:][:p.Out[2]], p.index[i*p.Out[2]:]
 	d0, d1, d2 := p.Taps(0, d)
 	h0, h1, h2 := p.Taps(1, r)
+	poll := p.c.Poller()
 	for j := range y {
 		w0, w1, w2 := p.Taps(2, j)
 		best, at := p.lowest, p.first(d, r, j)
@@ -214,6 +216,7 @@ func (p *maxPass[T]) row(i int) {
 		}
 		for k := d1; k < d2; k++ {
 			for h := h1; h < h2; h++ {
+				poll.Done(1 + w2 - w1)
 				from := p.place(d0+k*p.Dilate[0], h0+h*p.Dilate[1], w0+w1*p.Dilate[2])
 				for range w2 - w1 {
 					if v := x[from]; v > best || v != v {

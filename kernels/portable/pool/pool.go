@@ -49,6 +49,7 @@ func ops(dims int) []kernels.Op {
 type pooling struct {
 	window.Shape
 	planes, rank, dims int
+	c                  *kernels.Ctx // for loops over large windows
 }
 
 // input checks argument i: channels and spatial dimensions, with or without a batch.

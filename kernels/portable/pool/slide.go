@@ -69,7 +69,7 @@ func (s *slide) plan(c *kernels.Ctx, w *pooling, e simd.SlideElement) bool {
 	if w.Dilate != [3]int{1, 1, 1} || window.Volume(w.In) > maxPoints || !w.tapped() || !s.columns.Plan(columns, e) {
 		return false
 	}
-	s.pooling = *w
+	s.pooling, s.c = *w, c
 	s.divide(c.Threads())
 	s.off = grow(s.off, c.Threads()*maxTaps)
 	return true
@@ -127,6 +127,7 @@ func (s *slide) tile(worker, plane, d, row, end int) {
 	at, last := plane*r.YP+(d*s.Out[1]+row)*cols, plane*r.YP+(r.Planes-1)*r.YP+(d*s.Out[1]+end)*cols
 	var tall float32
 	for row < end {
+		s.c.Poll()
 		taps, n := s.listRows(off, d, row)
 		r.Off, r.Rows = off[:taps], min(n, end-row)
 		y := s.y[at*s.size : last*s.size]

@@ -14,6 +14,7 @@ type running[C tensor.Compute] struct {
 	layout
 	src, dst []C
 	at       []int64 // indices of extremes
+	c        *kernels.Ctx
 	line     func(r *running[C], from int)
 }
 
@@ -29,7 +30,7 @@ func (r *running[C]) run(c *kernels.Ctx, self, out *tensor.Tensor, d int, line f
 	if self.Numel() == 0 { // its other sizes may be anything
 		return
 	}
-	r.layout, r.line = layoutAlong(self, d), line
+	r.c, r.layout, r.line = c, layoutAlong(self, d), line
 	r.src, r.dst = operand.In[C](c, self), operand.Out[C](c, out)
 	c.Parallel(r.outer*r.inner, cpu.Grain(r.n, 3000), r)
 	operand.Store(c, out, r.dst)
@@ -52,8 +53,9 @@ func cumprod(c *kernels.Ctx, a kernels.Args) error {
 }
 
 func products1[C tensor.Compute](r *running[C], from int) {
-	p := C(1)
+	p, poll := C(1), r.c.Poller()
 	for i := range r.n {
+		poll.Done(1)
 		p *= r.src[from+i*r.inner]
 		r.dst[from+i*r.inner] = p
 	}
@@ -80,8 +82,9 @@ func logCumSumExp(c *kernels.Ctx, a kernels.Args) error {
 }
 
 func logSums(r *running[float64], from int) {
-	sum := math.Inf(-1)
+	sum, poll := math.Inf(-1), r.c.Poller()
 	for i := range r.n {
+		poll.Done(1)
 		x := r.src[from+i*r.inner]
 		switch {
 		case math.IsInf(x, 0) && x == sum:
@@ -151,8 +154,9 @@ func minima1[C tensor.Compute](r *running[C], from int) {
 }
 
 func extremes[C tensor.Compute](r *running[C], from int, beats func(x, best C) bool) {
-	best, at := r.src[from], 0
+	best, at, poll := r.src[from], 0, r.c.Poller()
 	for i := range r.n {
+		poll.Done(1)
 		p := from + i*r.inner
 		if x := r.src[p]; x != x || best == best && beats(x, best) {
 			best, at = x, i

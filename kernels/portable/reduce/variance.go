@@ -69,6 +69,7 @@ func (k *dims) inFloat64(c *kernels.Ctx, a kernels.Args, o int) (*state[float64]
 
 // scanner computes running sums along n rows of inner cells.
 type scanner[C tensor.Compute] struct {
+	c      *kernels.Ctx
 	blocks int // of a row
 	layout
 	source[C]
@@ -119,7 +120,7 @@ func scan[C tensor.Compute](c *kernels.Ctx, self, out *tensor.Tensor, d int) {
 		return
 	}
 	s := kernels.Keep[scanner[C]](c)
-	s.layout = layoutAlong(self, d)
+	s.c, s.layout = c, layoutAlong(self, d)
 	s.source = newSource(c, operand.Rows(c, self), self.DType.Size(), tensor.Loader[C](self.DType))
 	s.dst, s.elem, s.store = operand.OutRows(c, out), out.DType.Size(), tensor.Storer[C](out.DType)
 	s.direct = directScanOf[C](self.DType, out.DType)
@@ -164,6 +165,7 @@ func (s *scanner[C]) scanRow(worker, o int) {
 		return
 	}
 	for i := 0; i < s.n; {
+		s.c.Poll()
 		x := s.cells(worker, o*s.n+i, s.n-i)
 		for j := range x {
 			sum += x[j]
@@ -178,7 +180,9 @@ func (s *scanner[C]) scanCols(worker, o, from int) {
 	n := min(block, s.inner-from)
 	sums := s.sums[worker*block:][:n]
 	clear(sums)
+	poll := s.c.Poller()
 	for r := range s.n {
+		poll.Done(n)
 		at := (o*s.n+r)*s.inner + from
 		if s.direct != nil {
 			s.direct.cols(s.dst, s.data, at, sums)

@@ -12,6 +12,7 @@ import (
 func bilinear[T real](c *kernels.Ctx, a kernels.Args) error {
 	x, out := a.Tensor(0), a.Tensor(4)
 	p := kernels.Keep[bilinearPass[T]](c)
+	p.c = c
 	if err := p.upsample(a, 3, 4); err != nil {
 		return err
 	}
@@ -32,6 +33,7 @@ func bilinear[T real](c *kernels.Ctx, a kernels.Args) error {
 
 type bilinearPass[T real] struct {
 	image
+	c       *kernels.Ctx
 	axes    [2]axis[T]
 	x, y    []T
 	scratch []T // two resized rows for each worker
@@ -68,6 +70,7 @@ func (s *axis[T]) plan(c *kernels.Ctx, m *image, d int, alignCorners bool) {
 // height.
 func (p *bilinearPass[T]) Range(worker, lo, hi int) {
 	n := p.out[1]
+	poll := p.c.Poller()
 	var wide [2]wideRow[T]
 	for i := range wide {
 		wide[i].row = p.scratch[(2*worker+i)*n:][:n]
@@ -76,6 +79,7 @@ func (p *bilinearPass[T]) Range(worker, lo, hi int) {
 		x, y := p.x[i*p.in[0]*p.in[1]:], p.y[i*p.out[0]*n:]
 		wide[0].from, wide[1].from = -1, -1
 		for r, h := range p.axes[0].weight {
+			poll.Done(n)
 			first, second := int(p.axes[0].first[r]), int(p.axes[0].second[r])
 			if wide[1].from == first {
 				wide[0], wide[1] = wide[1], wide[0]
@@ -141,7 +145,7 @@ func antialiased[T real](c *kernels.Ctx, a kernels.Args) error {
 	if out.Numel() == 0 {
 		return nil
 	}
-	p.step = [2]T{scale[T](&p.image, 0, a.Bool(2)), scale[T](&p.image, 1, a.Bool(2))}
+	p.c, p.step = c, [2]T{scale[T](&p.image, 0, a.Bool(2)), scale[T](&p.image, 1, a.Bool(2))}
 	p.perWorker = p.in[0]*p.out[1] + max(p.in[0], p.in[1])
 	p.scratch = kernels.Scratch[T](c, c.Threads()*p.perWorker)
 	y := operand.Out[T](c, out)
@@ -154,6 +158,7 @@ func antialiased[T real](c *kernels.Ctx, a kernels.Args) error {
 
 type triangles[T real] struct {
 	image
+	c         *kernels.Ctx
 	step      [2]T
 	x, y      []T
 	scratch   []T // for each worker: a plane resized along its width, and weights
@@ -164,11 +169,13 @@ type triangles[T real] struct {
 func (p *triangles[T]) Range(worker, lo, hi int) {
 	scratch := p.scratch[worker*p.perWorker:][:p.perWorker]
 	narrow, weights := scratch[:p.in[0]*p.out[1]], scratch[p.in[0]*p.out[1]:]
+	poll := p.c.Poller()
 	for i := lo; i < hi; i++ {
 		x := p.x[i*p.in[0]*p.in[1]:]
 		for j := range p.out[1] {
 			from, w := p.weights(weights, 1, j)
 			for r := range p.in[0] {
+				poll.Done(len(w))
 				narrow[r*p.out[1]+j] = weighted(w, x[r*p.in[1]+from:])
 			}
 		}
@@ -178,6 +185,7 @@ func (p *triangles[T]) Range(worker, lo, hi int) {
 			clear(row)
 			from, w := p.weights(weights, 0, r)
 			for k, v := range w {
+				poll.Done(len(row))
 				for j, x := range narrow[(from+k)*p.out[1]:][:len(row)] {
 					row[j] += v * x
 				}

@@ -48,7 +48,7 @@ func gridSampler(c *kernels.Ctx, a kernels.Args) error {
 func gridSamplerOf[T real](c *kernels.Ctx, a kernels.Args) error {
 	x, grid, out := a.Tensor(0), a.Tensor(1), a.Tensor(5)
 	p := kernels.Keep[sampler[T]](c)
-	p.channels, p.in, p.rows, p.cols = x.Sizes[1], [2]int(x.Sizes[2:]), grid.Sizes[1], grid.Sizes[2]
+	p.c, p.channels, p.in, p.rows, p.cols = c, x.Sizes[1], [2]int(x.Sizes[2:]), grid.Sizes[1], grid.Sizes[2]
 	p.mode, p.padding, p.align = a.Int(2), a.Int(3), a.Bool(4)
 	p.steps = x.DType
 	if p.mode == modeBilinear {
@@ -63,6 +63,7 @@ func gridSamplerOf[T real](c *kernels.Ctx, a kernels.Args) error {
 }
 
 type sampler[T real] struct {
+	c                    *kernels.Ctx
 	channels, rows, cols int
 	in                   [2]int // height, width
 	mode, padding        int64
@@ -87,9 +88,11 @@ func (s *stencil[T]) add(at int, weight T) {
 func (p *sampler[T]) Range(_, lo, hi int) {
 	points, outPoints := p.in[0]*p.in[1], p.rows*p.cols
 	var s stencil[T]
+	poll := p.c.Poller()
 	for t := lo; t < hi; t++ {
 		n, r := t/p.rows, t%p.rows
 		for j := range p.cols {
+			poll.Done(p.channels * len(s.at))
 			g := p.grid[(t*p.cols+j)*2:]
 			p.stencil(&s, p.unnormalize(g[0], 1), p.unnormalize(g[1], 0))
 			for ch := range p.channels {

@@ -19,6 +19,7 @@ func nearest[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	}
 	p.rows, p.cols = p.sources(c, 0), p.sources(c, 1)
 	y := operand.Out[T](c, out)
+	p.c = c
 	p.x, p.y = operand.In[T](c, x), y
 	c.Parallel(p.planes, cpu.Grain(p.out[0]*p.out[1], elementCost), p)
 	p.x, p.y, p.rows, p.cols = nil, nil, nil, nil
@@ -28,6 +29,7 @@ func nearest[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 
 type nearestPass[T tensor.Compute] struct {
 	image
+	c          *kernels.Ctx
 	rows, cols []int64 // the input index of each output index
 	x, y       []T
 }
@@ -52,10 +54,12 @@ func (m *image) sources(c *kernels.Ctx, d int) []int64 {
 
 // Range resizes planes [lo, hi).
 func (p *nearestPass[T]) Range(_, lo, hi int) {
+	poll := p.c.Poller()
 	for i := lo; i < hi; i++ {
 		x := p.x[i*p.in[0]*p.in[1]:]
 		y := p.y[i*p.out[0]*p.out[1]:]
 		for r, from := range p.rows {
+			poll.Done(len(p.cols))
 			src, dst := x[int(from)*p.in[1]:][:p.in[1]], y[r*p.out[1]:][:p.out[1]]
 			for j, at := range p.cols {
 				dst[j] = src[at]
