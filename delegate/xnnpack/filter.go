@@ -22,6 +22,7 @@ func (e *reference) prepared(n *node, groups, k, cols int, at func(g, k, n int) 
 	element := e.elements(v)
 	for g := range groups {
 		for i := range k {
+			e.run.Poll()
 			row := f.values[(g*k+i)*cols:][:cols]
 			for j := range row {
 				row[j] = element(at(g, i, j))
@@ -145,6 +146,7 @@ func (e *reference) batchMatrix(n *node) {
 	for batch := range out.leading(out.rank - 2) {
 		from := w[batchOffset(batch, out, b)*k*cols:][:k*cols]
 		for i := range k {
+			e.run.Poll()
 			for j := range cols {
 				if transposed {
 					f.values[i*cols+j] = from[j*k+i]

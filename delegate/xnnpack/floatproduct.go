@@ -83,6 +83,7 @@ func (p *floatProduct) multiply(worker, group, first, part int) {
 	}
 	start, lds, low, high := bias, 0, -inf, inf
 	for k := 0; k < m.K; k += gatheredDepth {
+		p.e.run.Poll()
 		n, a := min(gatheredDepth, m.K-k), p.e.lines[worker][:rows*min(gatheredDepth, m.K-k)]
 		p.source.gather(a, group, first, rows, k, n)
 		if k+n == m.K {

@@ -37,6 +37,7 @@ func (l *transposedLines) Range(_, lo, hi int) {
 			copy(y[at:], l.filter.bias)
 		}
 		for ky := range w.kernelH {
+			l.e.run.Poll()
 			if iy := upsampled(line%out.dim[1]+l.windows.top-ky*w.dilationH, w.strideH); iy >= 0 && iy < in.dim[1] {
 				l.taps(y, line/out.dim[1]*in.dim[1]+iy, ky)
 			}

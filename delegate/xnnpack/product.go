@@ -85,6 +85,7 @@ func (p *product) Range(worker, lo, hi int) {
 func (p *product) sum(w *rowTile, g, from, m int) {
 	if p.image != nil {
 		for i := range m {
+			p.e.run.Poll()
 			p.sumDepthwise(w, i, from+i)
 		}
 		return
@@ -105,6 +106,7 @@ func (p *product) sumFloats(w *rowTile, g, m int) {
 	f := p.filter
 	step := max(16, 1<<16/f.n)
 	for k := 0; k < f.k; k += step {
+		p.e.run.Poll()
 		rows := min(step, f.k-k)
 		simd.MulAdd(m, f.n, rows, w.rows[k:], f.k, 1, f.values[(g*f.k+k)*f.n:], f.n, w.sums, f.n)
 	}
@@ -119,6 +121,7 @@ func (p *product) sumWhole(w *rowTile, g, m int) {
 		step = min(step, f.block)
 	}
 	for k := 0; k < f.k; {
+		p.e.run.Poll()
 		rows := min(step, f.k-k)
 		if f.block > 0 {
 			rows = min(rows, f.block-k%f.block)

@@ -91,16 +91,23 @@ func newReference(m *image, in delegate.Instance) *reference {
 	return e
 }
 
-// Execute runs the graph. It checks ctx before each node.
-func (e *reference) Execute(ctx context.Context, args []*tensor.Value) error {
+// Execute runs the graph. It checks ctx before each node, and in the loops of a node.
+func (e *reference) Execute(ctx context.Context, args []*tensor.Value) (err error) {
 	if !e.bound || !sameArguments(e.args, args) {
 		if err := e.bind(args); err != nil {
 			return err
 		}
 	}
+	at := 0
+	e.run.StopWhen(ctx.Done())
+	defer func() {
+		if ctx.Err() != nil { // other panics keep their stack
+			err = e.stopped(ctx, at, err, recover())
+		}
+	}()
 	for i := range e.graph.Nodes {
 		n := &e.graph.Nodes[i]
-		if ctx.Err() != nil {
+		if at = i; ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if !e.timed {
@@ -115,6 +122,19 @@ func (e *reference) Execute(ctx context.Context, args []*tensor.Value) error {
 		finish(e.args)
 	}
 	return nil
+}
+
+// stopped returns the error of a run that ended with err or a panic after its ctx had ended. A node whose loop
+// was stopped prepares it again in the next run.
+func (e *reference) stopped(ctx context.Context, at int, err error, fault any) error {
+	switch fault {
+	case nil:
+		return err
+	case cpu.Stopped{}:
+		e.states[at], e.bound = nodeState{}, false
+		return context.Cause(ctx)
+	}
+	panic(fault)
 }
 
 // runNode runs a node. The plain loops do not apply merged functions.

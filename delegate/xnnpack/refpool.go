@@ -90,10 +90,12 @@ func (p *linePool) line(sums []float32, line int) {
 	image, pitch := line/p.out.dim[1]*p.in.dim[1], p.in.dim[2]*c
 	first := p.x[(image+rows.place(rows.lo))*pitch:][:pitch]
 	for ky := rows.lo + 1; ky < rows.hi; ky++ {
+		p.e.run.Poll()
 		p.combine(sums, first, p.x[(image+rows.place(ky))*pitch:][:pitch])
 		first = sums
 	}
 	for ox := 0; ox < width; {
+		p.e.run.Poll()
 		cols := tapsAt(ox*w.strideW-p.left, w.kernelW, w.dilationW, p.in.dim[2])
 		run := p.alike(ox, cols)
 		p.columns(y[ox*c:][:run*c], first, cols)
@@ -166,6 +168,7 @@ func (e *reference) argmaxPool(n *node) {
 	index := tensor.View[int32](e.bytes[n.Out[1]])
 	e.forWindows(n, func(out int, p *pooled) {
 		for i := range c {
+			e.run.Poll()
 			best, tap := lowest, -1
 			for kx := range p.v.len() {
 				for ky := p.h.lo; ky < p.h.hi; ky++ {
