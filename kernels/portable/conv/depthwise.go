@@ -80,14 +80,28 @@ type filtered struct{ *pass[float32] }
 // Range computes the output channels of input planes [lo, hi).
 func (p filtered) Range(_, lo, hi int) {
 	multiplier, taps, in, out := p.outChannels/p.groups, window.Volume(p.Kernel), window.Volume(p.In), window.Volume(p.Out)
-	poll := p.c.Poller()
 	for m := lo * multiplier; m < hi*multiplier; m++ {
-		poll.Done(out)
 		channel, bias := m%p.outChannels, float32(0)
 		if p.bias != nil {
 			bias = p.bias[channel]
 		}
-		p.filter.Apply(p.y[m*out:][:out], p.x[m/multiplier*in:][:in], p.w[channel*taps:][:taps], bias)
+		p.apply(p.y[m*out:][:out], p.x[m/multiplier*in:][:in], p.w[channel*taps:][:taps], bias)
+	}
+}
+
+// filterMACs is the number of MACs of a plane from which it is filtered in parts: a few milliseconds.
+const filterMACs = 1 << 26
+
+// apply filters a plane.
+func (p filtered) apply(y, x, w []float32, bias float32) {
+	f := p.filter
+	parts := 1 + f.Rows*f.Cols/(1+filterMACs/len(w))
+	for rows, left := (f.Rows+parts-1)/parts, f.Rows; left > 0; left -= rows {
+		p.c.Poll()
+		f.Rows = min(rows, left)
+		f.Apply(y, x, w, bias)
+		y = y[f.Rows*f.Cols:]
+		f.Top -= f.Rows * f.Stride
 	}
 }
 
