@@ -72,6 +72,7 @@ func (p *floatProduct) Range(worker, lo, hi int) {
 
 // multiply computes a part of the columns of a group, for the tile that starts at row first.
 func (p *floatProduct) multiply(worker, group, first, part int) {
+	p.e.run.Poll()
 	m, rows := p.filter.panels[group], min(p.tile, p.rows-first)
 	from, to := m.Panels()*part/p.parts, m.Panels()*(part+1)/p.parts
 	ldc := p.groups * m.N

@@ -115,7 +115,7 @@ func (r *Run) stopped() bool {
 
 // stopRanges is the number of ranges of the least size, of 20 µs each, between two checks for a stop in a
 // thread's part of a loop.
-const stopRanges = 64
+const stopRanges = 16
 
 // rangeTime is the time in picoseconds that one range of a parallel loop should take, about 20 µs, so that the cost of
 // waking a thread does not matter.

@@ -8,14 +8,9 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 )
 
-const (
-	stopAfter  = 15 * time.Millisecond
-	stopWithin = 2 * time.Second // of a case that takes longer by far, on any machine
-)
-
-// Stops stops each case in its loops, on one and on two threads. A long case, which would take several seconds, must
-// end soon; another one in half of its time.
-func Stops(t *testing.T, set *kernels.Set, long bool, cases ...Case) {
+// Stops stops each case in its loops, on one and on two threads, after a tenth of the time that it takes. It must end
+// in half of that time, once in a few attempts, because the machine may do other things meanwhile.
+func Stops(t *testing.T, set *kernels.Set, cases ...Case) {
 	t.Helper()
 	pool := cpu.NewPool(2)
 	t.Cleanup(pool.Close)
@@ -26,37 +21,34 @@ func Stops(t *testing.T, set *kernels.Set, long bool, cases ...Case) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				k.stops(t, kernels.NewCtx(p), long)
+				k.stops(t, kernels.NewCtx(p))
 			}
 		})
 	}
 }
 
-func (k *call) stops(t *testing.T, ctx *kernels.Ctx, long bool) {
+func (k *call) stops(t *testing.T, ctx *kernels.Ctx) {
 	t.Helper()
 	var took, all time.Duration
-	for range 5 { // the machine may do other things meanwhile
-		if took = k.stop(t, ctx); long && took < stopWithin {
+	for range 5 {
+		begun := time.Now()
+		if err := k.made.Do(ctx); err != nil {
+			t.Fatal(err)
+		}
+		all = time.Since(begun)
+		if took = k.stop(t, ctx, all/10); took < all/2 {
 			return
-		} else if !long {
-			begun := time.Now()
-			if err := k.made.Do(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if all = time.Since(begun); took < all/2 {
-				return
-			}
 		}
 	}
-	t.Errorf("%d threads: %v of %v until the stop after %v", ctx.Threads(), took, all, stopAfter)
+	t.Errorf("%d threads: stopped after %v of %v", ctx.Threads(), took, all)
 }
 
 // stop runs the call until it is stopped, and returns how long that took.
-func (k *call) stop(t *testing.T, ctx *kernels.Ctx) (took time.Duration) {
+func (k *call) stop(t *testing.T, ctx *kernels.Ctx, after time.Duration) (took time.Duration) {
 	t.Helper()
 	done := make(chan struct{})
 	ctx.StopWhen(done)
-	time.AfterFunc(stopAfter, func() { close(done) })
+	time.AfterFunc(after, func() { close(done) })
 	begun := time.Now()
 	defer func() {
 		if fault := recover(); fault != nil && fault != (cpu.Stopped{}) {
