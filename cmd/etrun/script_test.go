@@ -76,15 +76,21 @@ func play(t *testing.T, scripts []script) {
 
 func checkParts(t *testing.T, what, text string, parts []string) {
 	t.Helper()
-	rest := text
-	for _, part := range parts {
-		_, after, found := strings.Cut(rest, part)
-		if !found {
-			t.Errorf("%s: %q is not there, or not in its place, in\n%s", what, part, text)
-			return
-		}
-		rest = after
+	if part := missingPart(text, parts); part != "" {
+		t.Errorf("%s: %q is not there, or not in its place, in\n%s", what, part, text)
 	}
+}
+
+// missingPart returns the first part that does not follow the one before it in a text, "" if all do.
+func missingPart(text string, parts []string) string {
+	for _, part := range parts {
+		_, after, found := strings.Cut(text, part)
+		if !found {
+			return part
+		}
+		text = after
+	}
+	return ""
 }
 
 // inScriptFolder changes to a folder with input files.
