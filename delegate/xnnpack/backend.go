@@ -111,9 +111,9 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	}
 	img.cost = g.cost(img.shapes)
 	if b.Engine == EngineGo || img.region && g.hidesNaN() {
-		return img.openReference()
+		return img.openReference(ctx)
 	}
-	if done, err := b.choose(img); done || err != nil {
+	if done, err := b.choose(ctx, img); done || err != nil {
 		return img, err
 	}
 	err := img.openNative(ctx, b)
@@ -130,11 +130,11 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	}
 	img.whyReference = err.Error()
 	img.noLibrary, _ = errors.AsType[*xnn.OpenError](err)
-	return img.openReference()
+	return img.openReference(ctx)
 }
 
 // openReference prepares the image for the Go engine.
-func (m *image) openReference() (delegate.Image, error) {
+func (m *image) openReference(ctx context.Context) (_ delegate.Image, err error) {
 	m.native = false
 	m.graph.fuseTables(m.shapes)
 	m.graph.fuseFunctions(m.shapes)
@@ -146,6 +146,9 @@ func (m *image) openReference() (delegate.Image, error) {
 	if err := m.needs.check(m.limits); err != nil {
 		return nil, err
 	}
-	m.packOnce.Do(func() { m.packed, m.memory = m.graph.packFilters(m.shapes, m.releaseFilters()) })
+	m.packOnce.Do(func() { m.packed, err = m.graph.pack(ctx, m.shapes, m.instanceThreads(), m.releaseFilters()) })
+	if err != nil {
+		return nil, err
+	}
 	return m, nil
 }

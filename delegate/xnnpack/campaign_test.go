@@ -51,7 +51,7 @@ func startGraphs(t *testing.T, p *campaign.Process) func(seed uint64) error {
 	a.count = p.Count
 	return func(seed uint64) error {
 		err := a.run(pool.mutantOf(seed), seed)
-		if n := len(packed.by); n != 0 && err == nil {
+		if n := len(blocks.by); n != 0 && err == nil {
 			err = &campaign.Finding{Kind: "leak", Message: fmt.Sprint(n, " packed blocks are not freed")}
 		}
 		return err

@@ -1,6 +1,7 @@
 package xnnpack
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"time"
@@ -100,7 +101,7 @@ func (b Backend) automatic() bool {
 
 // choose prepares the image for the Go engine if that is faster; done is false if the library
 // should run it. A library whose location was specified must exist in any case.
-func (b Backend) choose(m *image) (done bool, err error) {
+func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 	if !b.automatic() {
 		return false, nil
 	}
@@ -115,6 +116,8 @@ func (b Backend) choose(m *image) (done bool, err error) {
 	if inGo := m.inGo || m.estimates.prefersGo() || m.region && m.estimates.regionInGo(); !inGo {
 		return false, nil
 	}
-	_, err = m.openReference()
+	if _, err = m.openReference(ctx); ctx.Err() != nil {
+		return false, err
+	}
 	return err == nil, nil
 }

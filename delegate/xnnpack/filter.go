@@ -6,33 +6,60 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// prepared returns the node's filter. A constant filter is prepared at the first call only. at
-// returns the index, in the filter's value, of the element in group g, row k and column n of the
-// products.
-func (e *reference) prepared(n *node, groups, k, cols int, at func(g, k, n int) int) *filter {
-	if f := e.filters[n.at]; f != nil && e.graph.Values[n.In[1]].isConst() {
-		e.prepareBias(f, n)
-		return f
+// prepared returns the node's filter: the image's with the unit's bias, or one of the operands of this call.
+func (e *reference) prepared(n *node) *filter {
+	f := e.filters[n.at]
+	if f == nil || !e.graph.Values[n.In[1]].isConst() {
+		f = new(filter)
+		if constant := e.packed.plain[n.at]; constant != nil {
+			*f = *constant
+		} else {
+			*f = *e.newFilter(n)
+		}
+		e.filters[n.at] = f
 	}
+	e.prepareBias(f, n)
+	return f
+}
+
+// newFilter decodes a node's filter, except its bias.
+func (e *reference) newFilter(n *node) *filter {
 	v := n.In[1]
-	x := &e.graph.Values[v]
-	f := &filter{groups: groups, k: k, n: cols, values: make([]float32, groups*k*cols)}
+	f, at := e.graph.filterOrder(n)
+	f.values = make([]float32, f.groups*f.k*f.n)
 	in := e.graph.Values[n.In[0]].Datatype
 	f.exact = in == qint8 || in == quint8 || in == qdint8
 	element := e.elements(v)
-	for g := range groups {
-		for i := range k {
+	for g := range f.groups {
+		for i := range f.k {
 			e.run.Poll()
-			row := f.values[(g*k+i)*cols:][:cols]
+			row := f.values[(g*f.k+i)*f.n:][:f.n]
 			for j := range row {
 				row[j] = element(at(g, i, j))
 			}
 		}
 	}
-	f.prepareScales(x)
-	e.prepareBias(f, n)
-	e.filters[n.at] = f
+	f.prepareScales(&e.graph.Values[v])
 	return f
+}
+
+// filterOrder returns a filter of the node's size, and a function that returns the index, in the filter's value, of
+// the element in group g, row i and column j of the products.
+func (g *graph) filterOrder(n *node) (f *filter, at func(g, i, j int) int) {
+	w := n.window()
+	switch {
+	case w == nil:
+		k, cols := n.inputChannels(g), n.outputChannels(g)
+		if n.Flags&flagTransposeWeights != 0 {
+			return &filter{groups: 1, k: k, n: cols}, func(_, i, j int) int { return i*cols + j }
+		}
+		return &filter{groups: 1, k: k, n: cols}, func(_, i, j int) int { return j*k + i }
+	case n.Type.tag == tagDepthwiseConv2d:
+		channels := w.groups * w.groupOut
+		return &filter{groups: 1, k: w.kernelH * w.kernelW, n: channels}, func(_, i, j int) int { return i*channels + j }
+	}
+	k := w.kernelH * w.kernelW * w.groupIn
+	return &filter{groups: w.groups, k: k, n: w.groupOut}, func(g, i, j int) int { return (g*w.groupOut+j)*k + i }
 }
 
 // elements returns a function that reads a filter. Quantized elements are integers, less the zero
@@ -103,16 +130,9 @@ func (e *reference) fullyConnected(n *node) {
 		e.floatFullyConnected(n)
 		return
 	}
-	k, cols := n.inputChannels(e.graph), n.outputChannels(e.graph)
-	transposed := n.Flags&flagTransposeWeights != 0
-	f := e.prepared(n, 1, k, cols, func(_, i, j int) int {
-		if transposed {
-			return i*cols + j
-		}
-		return j*k + i
-	})
-	e.rows = denseRows{e.whole(0, n.In[0]), k}
-	e.product = product{e: e, node: n, filter: f, source: &e.rows, rows: e.shapes[n.Out[0]].numel() / cols,
+	f := e.prepared(n)
+	e.rows = denseRows{e.whole(0, n.In[0]), f.k}
+	e.product = product{e: e, node: n, filter: f, source: &e.rows, rows: e.shapes[n.Out[0]].numel() / f.n,
 		out: n.Out[0], result: e.graph.requantizer(n), work: e.product.work}
 	e.product.multiply()
 }

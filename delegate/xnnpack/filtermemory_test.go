@@ -18,10 +18,10 @@ func TestFilterMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := img.(*image)
-		if own := m.memory != nil; own != (cols == 512) {
+		if own := m.packed.memory != nil; own != (cols == 512) {
 			t.Errorf("%d columns: separate pages: got %v, want %v", cols, own, cols == 512)
 		}
-		memory := m.memory
+		memory := m.packed.memory
 		u, err := img.Unit(delegate.Instance{})
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestPanelElements(t *testing.T) {
 		m := img.(*image)
 		for i := range m.graph.Nodes {
 			n, size := &m.graph.Nodes[i], 0
-			if f := m.packed[i]; f != nil {
+			if f := m.packed.floats[i]; f != nil {
 				for _, p := range f.panels {
 					size += p.Size()
 				}

@@ -11,7 +11,6 @@ type floatFilter struct {
 	panels []*gemm.Panels // by group
 	taps   []float32      // of a depthwise convolution: [kernel H · W, channels]
 	bias   []float32      // [output channels], zeros for none
-	memory *filterMemory  // memory of the panels, nil for the Go heap
 }
 
 // packer packs a node's filter, which is decoded as numbers; panels packs a matrix.
@@ -72,38 +71,13 @@ func packDepthwise(_ *graph, n *node, numbers []float32, panels packPanels) *flo
 // filterOf returns the node's packed filter: the image's, or one packed from the operands of this
 // call.
 func (e *reference) filterOf(n *node) *floatFilter {
-	if f := e.packed[n.at]; f != nil {
+	if f := e.packed.floats[n.at]; f != nil {
 		return f
 	}
 	v := n.In[1]
 	f := n.Type.pack(e.graph, n, e.load(2, v), gemm.Pack)
 	f.bias = e.biasOf(n)
 	return f
-}
-
-// packFilters packs the constant filters, for all instances. It calls done for each node as soon as
-// its original filter is not read any more.
-func (g *graph) packFilters(shapes []shape, done func(*node)) ([]*floatFilter, *filterMemory) {
-	size, packed := 0, make([]*floatFilter, len(g.Nodes))
-	e := &reference{graph: g, shapes: shapes, bytes: make([][]byte, len(g.Values))}
-	for v := range g.Values {
-		e.bytes[v] = g.Values[v].Data
-	}
-	for i := range g.Nodes {
-		if n := &g.Nodes[i]; g.packsFloats(n) {
-			size += g.panelElements(n, shapes)
-		}
-	}
-	memory, panels := newFilterMemory(size)
-	for i := range g.Nodes {
-		if n := &g.Nodes[i]; g.packsFloats(n) {
-			f := n.Type.pack(g, n, e.filterNumbers(n.In[1]), panels)
-			f.bias, f.memory = e.biasOf(n), memory
-			packed[i] = f
-			done(n)
-		}
-	}
-	return packed, memory
 }
 
 // packsFloats reports whether a node multiplies floats by a constant filter.

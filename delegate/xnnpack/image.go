@@ -33,9 +33,8 @@ type image struct {
 	failure      atomic.Pointer[string] // of the library, after which the Go engine runs calls; nil for none
 	places       *places                // of values between nodes in the Go engine, at the declared sizes
 	packOnce     sync.Once
-	packed       []*floatFilter // filters of the Go engine, by node
-	memory       *filterMemory  // contains packed
-	cacheNote    string         // state of the weights file, if one is requested
+	packed       *packed // constants of the Go engine; nil until they are packed
+	cacheNote    string  // state of the weights file, if one is requested
 	args         []*delegate.ArgSpec
 	scratch      *delegate.Scratch
 	release      func([]byte) bool // see delegate.Payload.Release
@@ -45,8 +44,6 @@ type image struct {
 	calls        int               // the number of arguments of a call; observed values follow them
 	shown        bool              // units expose intermediate values
 	repaired     *graph            // the graph before fusion, if exporter faults were repaired
-
-	int8 int8Store // of the Go engine
 
 	*holdings
 }
@@ -351,7 +348,9 @@ func (m *image) Close() error {
 	if m.holdings != nil {
 		m.holdings.release()
 	}
-	m.memory.close()
+	if m.packed != nil {
+		m.packed.memory.close()
+	}
 	return nil
 }
 
@@ -485,8 +484,11 @@ func (m *image) describeNode(n *node) delegate.Node {
 	return delegate.Node{Name: n.Type.name, Detail: sides[0] + " → " + sides[1], Constants: constants}
 }
 
-// filters returns the packed filters of the Go engine. The first call packs them.
-func (m *image) filters() []*floatFilter {
-	m.packOnce.Do(func() { m.packed, m.memory = m.graph.packFilters(m.shapes, func(*node) {}) })
+// constants returns the constants of the Go engine. Where the library runs the graph, they are packed for the first
+// call that it does not run.
+func (m *image) constants() *packed {
+	m.packOnce.Do(func() {
+		m.packed, _ = m.graph.pack(context.Background(), m.shapes, m.instanceThreads(), func(*node) {})
+	})
 	return m.packed
 }

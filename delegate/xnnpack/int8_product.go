@@ -49,7 +49,7 @@ func (e *reference) planInt8() {
 	if e.plain {
 		return
 	}
-	weights := e.filter8.of(e.graph)
+	weights := e.packed.bytes
 	if e.products == nil {
 		e.products = make([]*int8Product, len(weights))
 	}

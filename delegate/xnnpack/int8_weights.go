@@ -3,7 +3,6 @@ package xnnpack
 import (
 	"bytes"
 	"math"
-	"sync"
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -28,26 +27,6 @@ type int8Weights struct {
 	given        bool      // the bias is computed at run time
 }
 
-// int8Store contains the weights of an image's nodes, by node; nil for nodes that run the loops on
-// floats.
-type int8Store struct {
-	once  sync.Once
-	nodes []*int8Weights
-}
-
-// of returns the weights. The first call packs them.
-func (s *int8Store) of(g *graph) []*int8Weights {
-	s.once.Do(func() {
-		s.nodes = make([]*int8Weights, len(g.Nodes))
-		for i := range g.Nodes {
-			if g.takesInt8(&g.Nodes[i]) {
-				s.nodes[i] = g.packInt8(&g.Nodes[i])
-			}
-		}
-	})
-	return s.nodes
-}
-
 // takesInt8 reports whether a node's products are of 8-bit activations and a constant filter.
 func (g *graph) takesInt8(n *node) bool {
 	if !n.Type.packs {
@@ -62,21 +41,13 @@ func (g *graph) takesInt8(n *node) bool {
 	if !f.isConst() {
 		return false
 	}
-	if f.Datatype.info().bits == 4 && (f.Quant.ZeroPoint != 8 || n.nibbleRows(g) > simd.MaxNibbleRows) {
+	if f.Datatype.info().bits == 4 && (f.Quant.ZeroPoint != 8 || g.nibbleGroup(n) > simd.MaxNibbleRows) {
 		return false
 	}
 	if f.Datatype == quint8 && f.Quant.ZeroPoint == 0 && bytes.IndexByte(f.Data, 255) >= 0 {
 		return false // 255 is not a sum of two int8 values
 	}
 	return g.packedInt8(n) <= int64(16*f.Shape.numel()+1<<20) // otherwise it is mostly padding
-}
-
-// nibbleRows returns the number of rows of a 4-bit filter that share a scale.
-func (n *node) nibbleRows(g *graph) int {
-	if f := &g.Values[n.In[1]]; f.Datatype == qbint4 {
-		return f.Quant.GroupSize
-	}
-	return n.inputChannels(g)
 }
 
 // packedInt8 returns the approximate size of a node's packed weights in bytes.
@@ -99,7 +70,7 @@ func (g *graph) packedInt8(n *node) int64 {
 	k := f.Shape.numel() / (matrices * segments * columns) // rows of a segment
 	bytes := times(segments, roundUp(k, 4))
 	if f.Datatype.info().bits == 4 {
-		rows := n.nibbleRows(g)
+		rows := g.nibbleGroup(n)
 		bytes = times(k/rows, roundUp(rows, 8)/2+8)
 	}
 	if f.Datatype == quint8 {
@@ -108,29 +79,101 @@ func (g *graph) packedInt8(n *node) int64 {
 	return times(matrices, roundUp(columns, simd.DotCols), int(min(bytes, maxElements))+20)
 }
 
-// packInt8 packs a node's weights.
-func (g *graph) packInt8(n *node) *int8Weights {
-	in := &g.Values[n.In[0]]
-	w := &int8Weights{groups: 1, segments: 1, signed: in.Datatype != quint8, dynamic: in.Datatype == qdint8, result: g.requantizer(n)}
+// layoutInt8 returns weights without elements, and the number of their matrices: one for each group, or matrix of a
+// batch.
+func (g *graph) layoutInt8(n *node) (x *int8Weights, matrices int) {
+	in, f, o := &g.Values[n.In[0]], &g.Values[n.In[1]], n.window()
+	x = &int8Weights{groups: 1, segments: 1, signed: in.Datatype != quint8, dynamic: in.Datatype == qdint8, result: g.requantizer(n)}
+	x.split(f)
 	switch {
 	case n.Type.tag == tagBatchMatrixMultiply:
-		g.packMatrices(w, n)
-	case n.Type.tag == tagDepthwiseConv2d && n.window().groupOut == 1 && !w.dynamic:
-		g.packDepthwise(w, n)
-		return w
-	case n.Type.convolution:
-		g.packWindow(w, n)
-	case g.Values[n.In[1]].Datatype.info().bits == 4:
-		g.packNibbles(w, n)
+		x.k, x.n = f.Shape.fromEnd(1), f.Shape.fromEnd(0)
+		if n.Flags&flagTransposeWeights != 0 {
+			x.k, x.n = x.n, x.k
+		}
+		return x, f.Shape.leading(f.Shape.rank - 2)
+	case o != nil:
+		x.groups, x.n, x.k, x.segments = o.groups, o.groupOut, o.kernelH*o.kernelW*o.groupIn, o.kernelH*o.kernelW
+		if n.joined() {
+			x.segments = o.kernelH
+		}
+		return x, x.groups
+	}
+	x.k, x.n = n.inputChannels(g), n.outputChannels(g)
+	return x, 1
+}
+
+// byDepth reports whether the products of a node's bytes are those of a depthwise convolution.
+func (g *graph) byDepth(n *node) bool {
+	return n.Type.tag == tagDepthwiseConv2d && n.window().groupOut == 1 && g.Values[n.In[0]].Datatype != qdint8
+}
+
+// byNibbles reports whether a node has a matrix of 4-bit elements.
+func (g *graph) byNibbles(n *node) bool {
+	return n.window() == nil && g.Values[n.In[1]].Datatype.info().bits == 4
+}
+
+// panelBytes8 returns the size of the panels of a node's weights, each with the alignment of packWork.cut.
+func (g *graph) panelBytes8(n *node) int64 {
+	x, matrices := g.layoutInt8(n)
+	switch {
+	case g.byDepth(n):
+		return 0
+	case g.byNibbles(n):
+		groups := x.k / g.nibbleGroup(n)
+		return lineUp(int64(simd.NibblesSize(x.n, groups, x.k/groups)))
+	}
+	return int64(matrices) * lineUp(int64(simd.DotSize(x.n, x.parts(), x.k/x.segments)))
+}
+
+// parts returns the number of segments of a column.
+func (x *int8Weights) parts() int {
+	if x.twice {
+		return 2 * x.segments
+	}
+	return x.segments
+}
+
+// nibbleGroup returns the number of rows that share a scale in packed form: all if a column has one.
+func (g *graph) nibbleGroup(n *node) int {
+	if f := &g.Values[n.In[1]]; f.Datatype == qbint4 {
+		return f.Quant.GroupSize
+	}
+	return n.inputChannels(g)
+}
+
+// packInt8 packs a node's weights: those of panels by parts of w, the rest by the returned function, after them.
+func (g *graph) packInt8(w *packWork, n *node) (*int8Weights, func()) {
+	x, matrices := g.layoutInt8(n)
+	switch {
+	case g.byDepth(n):
+		return x, func() { g.packDepthwise(x, n) }
+	case g.byNibbles(n):
+		g.packNibbles(w, x, n)
 	default:
-		g.packConnected(w, n)
+		for m := range matrices {
+			g.packMatrix(w, x, n, m)
+		}
 	}
-	if w.dynamic {
-		g.dynamicScales(w, n)
-	} else {
-		g.staticScales(w, n)
+	if x.dynamic {
+		return x, func() { g.dynamicScales(x, n) }
 	}
-	return w
+	return x, func() { g.staticScales(x, n) }
+}
+
+// packMatrix packs matrix m of a batch, or the filter of a group: [groups·output channels, kernel H, kernel W, input
+// channels of a group], [output, input channels], or their transposes. Segments are the parts of a window that are
+// contiguous in the input.
+func (g *graph) packMatrix(w *packWork, x *int8Weights, n *node, m int) {
+	transposed := n.Flags&flagTransposeWeights != 0
+	switch {
+	case n.Type.tag == tagDepthwiseConv2d: // [1, kernel H, kernel W, groups·output channels]
+		x.pack(w, n.In[1], func(i, j int) int { return (i*x.groups+m)*x.n + j })
+	case n.window() != nil, transposed == (n.Type.tag == tagBatchMatrixMultiply):
+		x.packColumns(w, n.In[1], m*x.n*x.k)
+	default:
+		x.pack(w, n.In[1], func(i, j int) int { return (m*x.k+i)*x.n + j })
+	}
 }
 
 // wholeFilter returns a function that reads elements of a filter as integers.
@@ -144,37 +187,37 @@ func (g *graph) wholeFilter(v int) func(i int) int16 {
 }
 
 // pack packs a matrix of k rows and n columns. at returns the index of an element in the filter.
-func (w *int8Weights) pack(g *graph, v int, at func(i, j int) int) {
-	read := g.wholeFilter(v)
-	w.add(func(dst []int8, j int) {
-		for i := range w.k {
-			x := read(at(i, j))
-			first := max(-128, min(127, x))
-			if dst[i] = int8(first); w.twice {
-				dst[w.k+i] = int8(x - first)
+func (x *int8Weights) pack(w *packWork, v int, at func(i, j int) int) {
+	read := w.g.wholeFilter(v)
+	x.add(w, func(dst []int8, j int) []int8 {
+		for i := range x.k {
+			element := read(at(i, j))
+			first := max(-128, min(127, element))
+			if dst[i] = int8(first); x.twice {
+				dst[x.k+i] = int8(element - first)
 			}
 		}
+		return dst
 	})
 }
 
 // packColumns is pack for columns that are contiguous in the filter, starting at element from.
-func (w *int8Weights) packColumns(g *graph, v, from int) {
-	x := &g.Values[v]
-	if x.Datatype == quint8 {
-		w.pack(g, v, func(i, j int) int { return from + j*w.k + i })
+func (x *int8Weights) packColumns(w *packWork, v, from int) {
+	f := &w.g.Values[v]
+	if f.Datatype == quint8 {
+		x.pack(w, v, func(i, j int) int { return from + j*x.k + i })
 		return
 	}
-	elements := tensor.View[int8](x.Data)[from:]
-	w.add(func(dst []int8, j int) { copy(dst, elements[j*w.k:][:w.k]) })
+	elements := tensor.View[int8](f.Data)[from:]
+	x.add(w, func(_ []int8, j int) []int8 { return elements[j*x.k:][:x.k] })
 }
 
 // add packs a matrix in segments.
-func (w *int8Weights) add(column func(dst []int8, j int)) {
-	segments := w.segments
-	if w.twice {
-		segments *= 2
-	}
-	w.dot = append(w.dot, simd.PackDot(w.n, segments, w.k/w.segments, column))
+func (x *int8Weights) add(w *packWork, column func(buffer []int8, j int) []int8) {
+	segments, k := x.parts(), x.k/x.segments
+	dot := simd.NewDot(w.cut(simd.DotSize(x.n, segments, k)), x.n, segments, k)
+	x.dot = append(x.dot, dot)
+	w.parts(dot.Panels(), segments*k*simd.DotCols, func(from, to int) { dot.Pack(from, to, column) })
 }
 
 // split sets w.twice if elements of a filter do not fit int8.
@@ -185,54 +228,6 @@ func (w *int8Weights) split(x *value) {
 	for _, v := range x.Data {
 		q := int32(v) - x.Quant.ZeroPoint
 		w.twice = w.twice || q < -128 || q > 127
-	}
-}
-
-// packConnected packs [output, input channels] or its transpose.
-func (g *graph) packConnected(w *int8Weights, n *node) {
-	w.k, w.n = n.inputChannels(g), n.outputChannels(g)
-	w.split(&g.Values[n.In[1]])
-	if n.Flags&flagTransposeWeights == 0 {
-		w.packColumns(g, n.In[1], 0)
-		return
-	}
-	w.pack(g, n.In[1], func(i, j int) int { return i*w.n + j })
-}
-
-// packMatrices packs every matrix of a constant second operand.
-func (g *graph) packMatrices(w *int8Weights, n *node) {
-	s := g.Values[n.In[1]].Shape
-	w.k, w.n = s.fromEnd(1), s.fromEnd(0)
-	transposed := n.Flags&flagTransposeWeights != 0
-	if transposed {
-		w.k, w.n = w.n, w.k
-	}
-	for m := range s.leading(s.rank - 2) {
-		if transposed {
-			w.packColumns(g, n.In[1], m*w.n*w.k)
-			continue
-		}
-		w.pack(g, n.In[1], func(i, j int) int { return (m*w.k+i)*w.n + j })
-	}
-}
-
-// packWindow packs [groups·output channels, kernel H, kernel W, input channels of a group], or [1,
-// kernel H, kernel W, groups·output channels] for depthwise nodes. Segments are the parts of a
-// window that are contiguous in the input.
-func (g *graph) packWindow(w *int8Weights, n *node) {
-	o := n.window()
-	w.groups, w.n, w.k = o.groups, o.groupOut, o.kernelH*o.kernelW*o.groupIn
-	w.segments = o.kernelH * o.kernelW
-	if n.joined() {
-		w.segments = o.kernelH
-	}
-	w.split(&g.Values[n.In[1]])
-	for group := range w.groups {
-		if n.Type.tag != tagDepthwiseConv2d {
-			w.packColumns(g, n.In[1], group*w.n*w.k)
-			continue
-		}
-		w.pack(g, n.In[1], func(i, j int) int { return (i*w.groups+group)*w.n + j })
 	}
 }
 
@@ -262,24 +257,15 @@ func (g *graph) packDepthwise(w *int8Weights, n *node) {
 	w.depth = simd.PackDepthwise(channels, taps, func(t, c int) int16 { return read(t*channels + c) }, init, scales)
 }
 
-// packNibbles packs 4-bit rows of output channels.
-func (g *graph) packNibbles(w *int8Weights, n *node) {
-	x := &g.Values[n.In[1]]
-	w.k, w.n = n.inputChannels(g), n.outputChannels(g)
-	groups, row := 1, (w.k+1)/2
-	if x.Datatype == qbint4 {
-		groups = w.k / x.Quant.GroupSize
+// packNibbles packs 4-bit rows of output channels, whose elements have the zero point 8.
+func (g *graph) packNibbles(w *packWork, x *int8Weights, n *node) {
+	f, groups := &g.Values[n.In[1]], x.k/g.nibbleGroup(n)
+	scale := func(int, int) float32 { return 1 }
+	if f.Datatype == qbint4 {
+		scale = func(j, group int) float32 { return math.Float32frombits(uint32(f.Quant.Blocks[j*groups+group]) << 16) }
 	}
-	w.nibbles = simd.PackNibbles(w.n, groups, w.k/groups, func(dst []int8, scales []float32, j int) {
-		for i := range dst {
-			dst[i] = int8(x.Data[j*row+i/2]>>(4*(i&1))&15) - 8
-		}
-		for b := range scales {
-			if scales[b] = 1; x.Datatype == qbint4 {
-				scales[b] = math.Float32frombits(uint32(x.Quant.Blocks[j*groups+b]) << 16)
-			}
-		}
-	})
+	x.nibbles = simd.NewNibbles(w.cut(simd.NibblesSize(x.n, groups, x.k/groups)), x.n, groups, x.k/groups)
+	w.parts(x.nibbles.Panels(), x.k*simd.DotCols, func(from, to int) { x.nibbles.Pack(from, to, f.Data, scale) })
 }
 
 // filterScales returns the scales of the columns, which are 1 if groups of rows have their own.

@@ -10,10 +10,7 @@ func (e *reference) convolution(n *node) {
 		e.floatConvolution(n)
 		return
 	}
-	w := n.window()
-	k := w.kernelH * w.kernelW * w.groupIn
-	f := e.prepared(n, w.groups, k, w.groupOut, func(g, i, j int) int { return (g*w.groupOut+j)*k + i })
-	e.multiplyWindows(n, f, &e.patch)
+	e.multiplyWindows(n, e.prepared(n), &e.patch)
 }
 
 // transposed gathers, for each output pixel, the input pixels that contribute to it.
@@ -25,10 +22,7 @@ func (e *reference) transposed(n *node) {
 		e.floatTransposed(n)
 		return
 	}
-	w := n.window()
-	k := w.kernelH * w.kernelW * w.groupIn
-	f := e.prepared(n, w.groups, k, w.groupOut, func(g, i, j int) int { return (g*w.groupOut+j)*k + i })
-	e.multiplyWindows(n, f, (*transposedPatch)(&e.patch))
+	e.multiplyWindows(n, e.prepared(n), (*transposedPatch)(&e.patch))
 }
 
 // depthwise computes a convolution whose groups have one input channel. Its filter, [1, kernel H,
@@ -41,10 +35,7 @@ func (e *reference) depthwise(n *node) {
 		e.floatDepthwise(n)
 		return
 	}
-	w := n.window()
-	channels := w.groups * w.groupOut
-	f := e.prepared(n, 1, w.kernelH*w.kernelW, channels, func(_, i, j int) int { return i*channels + j })
-	e.setWindows(n, f)
+	e.setWindows(n, e.prepared(n))
 	e.product.image = &e.patch
 	e.product.multiply()
 }

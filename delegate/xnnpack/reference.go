@@ -38,14 +38,13 @@ type reference struct {
 
 	pool        *cpu.Pool
 	run         cpu.Run
-	plain       bool           // use only the plain loops, which tests compare with
-	packed      []*floatFilter // by node; nil if the filter is not a known constant
+	plain       bool // use only the plain loops, which tests compare with
+	packed      *packed
 	direct      []bool         // by node: its loop reads and writes the bytes of the values themselves
 	states      []nodeState    // by node
 	generation  uint64         // of the addresses and shapes of values
 	lines       [][]float32    // of the workers: rows or lines of floats, in the arena
 	repeats     []pieces       // of the workers: broadcast operands
-	filter8     *int8Store
 	products    []*int8Product // by node; nil if its products are of floats
 	work        []int8Work     // of the workers
 	staged      []uint8
@@ -53,7 +52,7 @@ type reference struct {
 	byteLoop    int8Elements
 	bytesBinary int8Binary
 	bytesPool   int8MaxPool
-	filters     []*filter // prepared, by node
+	filters     []*filter // of the plain loops, by node
 	product     product
 	rows        denseRows
 	patch       patch
@@ -70,11 +69,11 @@ type token struct {
 
 func newReference(m *image, in delegate.Instance) *reference {
 	n := len(m.graph.Values)
-	e := &reference{packed: m.filters(), graph: m.graph, limits: m.limits, args: newArguments(m.graph, m.shapes, m.args),
+	e := &reference{packed: m.constants(), graph: m.graph, limits: m.limits, args: newArguments(m.graph, m.shapes, m.args),
 		shapes: slices.Clone(m.shapes),
 		pool:   in.Pool, arena: arenaIn(in.Scratch), blocks: in.Blocks, planned: m.places, places: m.places,
 		bytes: make([][]byte, n), tokens: make([][]token, n), floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes)),
-		filter8: &m.int8, states: make([]nodeState, len(m.graph.Nodes))}
+		states: make([]nodeState, len(m.graph.Nodes))}
 	if m.places != nil && !m.hasDynamicArgs() && e.blocks == nil {
 		e.arena.expect(m.needs.shared)
 	}

@@ -318,7 +318,7 @@ func TestConcurrent(t *testing.T) {
 // TestWeightsShared checks that units and images with the same weights share the packed weights.
 func TestWeightsShared(t *testing.T) {
 	xnntest.Library(t)
-	others := len(packed.by)
+	others := len(blocks.by)
 	size := func(img delegate.Image) int { return int(img.(*image).weights.bytes()) }
 	a, err := compile(t, encode(linearGraph(fp32)), EngineNative)
 	if err != nil {
@@ -344,7 +344,7 @@ func TestWeightsShared(t *testing.T) {
 	}
 	a.Close()
 	b.Close()
-	if n := len(packed.by) - others; n != 0 {
+	if n := len(blocks.by) - others; n != 0 {
 		t.Errorf("after Close: got %d packed weights, want 0", n)
 	}
 }
@@ -387,7 +387,7 @@ func TestLeaks(t *testing.T) {
 // TestUnreachableImage checks that the garbage collector frees the packed weights of an image that was not closed.
 func TestUnreachableImage(t *testing.T) {
 	xnntest.Library(t)
-	before := len(packed.by)
+	before := len(blocks.by)
 	func() {
 		img, err := compile(t, encode(convolutionGraph()), EngineNative)
 		if err != nil {
@@ -401,9 +401,9 @@ func TestUnreachableImage(t *testing.T) {
 	}()
 	for range 100 {
 		runtime.GC()
-		packed.mu.Lock()
-		left := len(packed.by) - before
-		packed.mu.Unlock()
+		blocks.mu.Lock()
+		left := len(blocks.by) - before
+		blocks.mu.Unlock()
 		if left <= 0 {
 			return
 		}

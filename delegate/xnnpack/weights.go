@@ -159,7 +159,7 @@ func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Addr
 		w.next++
 		return w.entries[w.next-1].at
 	}
-	b := packed.share(w.spare[:size], w.slab)
+	b := blocks.share(w.spare[:size], w.slab)
 	if b.at == at {
 		w.spare = nil
 	}
@@ -204,7 +204,7 @@ func (w *weights) bytes() (n int64) {
 func (w *weights) close() {
 	w.cache.Delete()
 	for _, b := range w.blocks {
-		packed.release(b)
+		blocks.release(b)
 	}
 	w.blocks = nil
 	w.slab.release()
@@ -234,7 +234,7 @@ type sharedBlocks struct {
 	by   map[uint64][]*block // by sample, the hash of some bytes
 }
 
-var packed = sharedBlocks{seed: maphash.MakeSeed(), by: make(map[uint64][]*block)}
+var blocks = sharedBlocks{seed: maphash.MakeSeed(), by: make(map[uint64][]*block)}
 
 // share returns the block with these bytes: an existing one, or a new one that owns data. If from
 // is not nil, data must be its next bytes.

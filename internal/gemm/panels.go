@@ -78,9 +78,16 @@ func Pack(src []float32, k, n, run, row, col int) *Panels {
 
 // PackIn is Pack into the first [Size] elements of data, which the matrix retains.
 func PackIn(data, src []float32, k, n, run, row, col int) *Panels {
+	m := New(data, k, n, run)
+	m.Repack(src, row, col)
+	return m
+}
+
+// New returns a matrix in the first [Size] elements of data, which it retains; see [Pack]. [Panels.Repack] and
+// [Panels.RepackPart] set it.
+func New(data []float32, k, n, run int) *Panels {
 	m := layout(k, n, run)
 	m.data = data[:m.size()]
-	m.Repack(src, row, col)
 	return &m
 }
 
@@ -88,8 +95,11 @@ func PackIn(data, src []float32, k, n, run, row, col int) *Panels {
 func (m *Panels) Size() int { return len(m.data) }
 
 // Repack replaces the elements; see [Pack].
-func (m *Panels) Repack(src []float32, row, col int) {
-	for j := 0; j < min(m.N, m.wide); j += cols {
+func (m *Panels) Repack(src []float32, row, col int) { m.RepackPart(src, row, col, 0, m.Panels()) }
+
+// RepackPart replaces the elements of panels [from, to). Goroutines may replace different ones at once.
+func (m *Panels) RepackPart(src []float32, row, col, from, to int) {
+	for j := from * cols; j < min(to*cols, m.N, m.wide); j += cols {
 		panel, pitch := m.panel(j)
 		n := min(cols, m.N-j, m.wide-j)
 		if col == 1 {
@@ -98,7 +108,7 @@ func (m *Panels) Repack(src []float32, row, col int) {
 			transpose(panel, src[j*col:], n, m.K, pitch, col)
 		}
 	}
-	if m.mixed {
+	if m.mixed && to == m.Panels() {
 		simd.PackInterleaved(m.data[m.K*m.wide:], src[m.wide*col:], m.N-m.wide, m.K/m.run, m.run, row, col)
 	}
 }

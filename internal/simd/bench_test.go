@@ -125,8 +125,10 @@ func BenchmarkTaps(b *testing.B) {
 // with a plain loop.
 func BenchmarkDots(b *testing.B) {
 	const cols, k = 256, 256
-	dots := PackDot(cols, 1, k, func(dst []int8, j int) { dst[j%k] = int8(j) })
-	nibbles := PackNibbles(cols, k/32, 32, func(dst []int8, scales []float32, j int) { dst[j%k], scales[j%len(scales)] = 3, 1 })
+	dots, nibbles := NewDot(make([]uint8, DotSize(cols, 1, k)), cols, 1, k), NewNibbles(make([]uint8, NibblesSize(cols, k/32, 32)), cols, k/32, 32)
+	column, rows4 := make([]int8, k), make([]uint8, cols*k/2)
+	dots.Pack(0, dots.Panels(), func([]int8, int) []int8 { return column })
+	nibbles.Pack(0, nibbles.Panels(), rows4, func(int, int) float32 { return 1 })
 	weights := make([]int8, cols*k)
 	for _, n := range []int{1, 16} {
 		a, rows, zeros, sums, out := make([]uint8, n*k+16), make([]int, n), make([]int32, n), make([]int32, n*cols), make([]float32, n*cols)
@@ -145,6 +147,20 @@ func BenchmarkDots(b *testing.B) {
 		versus(b, named("Dot", n), n*cols*k, func() { dots.Multiply(sums, cols, a, rows, []int{0}, 0, cols/DotCols, true) }, plain)
 		versus(b, named("Nibbles", n), n*cols*k, func() { nibbles.Multiply(out, cols, a, rows, zeros, 0, cols/DotCols, true) }, plain)
 	}
+}
+
+// BenchmarkPack compares packing of weights with a copy of their bytes.
+func BenchmarkPack(b *testing.B) {
+	const cols, k = 512, 1024
+	src, dst := make([]uint8, cols*k), make([]uint8, cols*k)
+	dots, nibbles := NewDot(make([]uint8, DotSize(cols, 1, k)), cols, 1, k), NewNibbles(make([]uint8, NibblesSize(cols, k/32, 32)), cols, k/32, 32)
+	elements := make([]int8, cols*k)
+	versus(b, named("Dot", k), cols*k, func() {
+		dots.Pack(0, dots.Panels(), func(_ []int8, j int) []int8 { return elements[j*k:] })
+	}, func() { copy(dst, src) })
+	versus(b, named("Nibbles", k), cols*k, func() {
+		nibbles.Pack(0, nibbles.Panels(), src, func(int, int) float32 { return 1 })
+	}, func() { copy(dst, src[:len(src)/2]) })
 }
 
 // BenchmarkHalfRows compares with a conversion and the sums after it, BenchmarkQuantizeNumbers with one by one.

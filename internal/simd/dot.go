@@ -25,35 +25,6 @@ type DotWeights struct {
 	panels []int8
 }
 
-// PackDot makes weights. column fills dst, of segments·k elements, with those of column j.
-// segments and k are 1 at least.
-func PackDot(cols, segments, k int, column func(dst []int8, j int)) *DotWeights {
-	w := &DotWeights{Segments: segments, K: k, Cols: cols}
-	panels := w.Panels()
-	w.Sums, w.panels = make([]int32, panels*DotCols), make([]int8, panels*w.panel())
-	buffer, rows, size := make([]int8, segments*k), dotRows(), dotBytes()
-	for j := range cols {
-		column(buffer, j)
-		panel := w.panels[j/DotCols*w.panel():][:w.panel()]
-		at := dotHead + j%DotCols*rows*size
-		for s := range segments {
-			part := buffer[s*k:][:k]
-			for i := 0; i < w.groups()*dotGroup; i += rows {
-				putDot(panel[at:at+rows*size], part[min(i, k):min(i+rows, k)], size)
-				at += rows * size * DotCols
-			}
-		}
-		for _, v := range buffer {
-			w.Sums[j] += int32(v)
-		}
-		head := 128 * uint32(w.Sums[j])
-		for i := range 4 {
-			panel[j%DotCols*4+i] = int8(head >> (8 * i))
-		}
-	}
-	return w
-}
-
 // Panels is how many panels there are; the last one may have columns without weights.
 func (w *DotWeights) Panels() int { return (w.Cols + DotCols - 1) / DotCols }
 
@@ -72,17 +43,6 @@ func dotBytes() int {
 		return 2
 	}
 	return 1
-}
-
-// putDot stores weights in as many bytes each.
-func putDot(dst, weights []int8, size int) {
-	if size == 1 {
-		copy(dst, weights)
-		return
-	}
-	for i, v := range weights {
-		dst[2*i], dst[2*i+1] = v, v>>7
-	}
 }
 
 // Multiply computes the columns of panels lo to hi of a product:
@@ -168,30 +128,6 @@ type Nibbles struct {
 
 // MaxNibbleRows bounds the rows of a group: sums of 16 times the weights fit in 32 bits.
 const MaxNibbleRows = 1 << 15
-
-// PackNibbles makes weights. column fills dst, of groups·k elements from -8 to 7, and the
-// groups' scales with those of column j. k is 1 to MaxNibbleRows.
-func PackNibbles(cols, groups, k int, column func(dst []int8, scales []float32, j int)) *Nibbles {
-	w := &Nibbles{Groups: groups, K: k, Cols: cols}
-	w.panels = make([]uint8, w.Panels()*w.panel())
-	buffer, scales := make([]int8, groups*k), make([]float32, groups)
-	for j := range cols {
-		column(buffer, scales, j)
-		panel := w.panels[j/DotCols*w.panel():][:w.panel()]
-		for g := range groups {
-			group := panel[g*w.group():][:w.group()]
-			sum := int32(0)
-			for i, v := range buffer[g*k:][:k] {
-				sum += int32(v)
-				group[i/nibbleGroup*4*DotCols+j%DotCols*4+i%4] |= uint8(v&15) << (4 * (i / 4 % 2))
-			}
-			tail := group[len(group)-nibbleTail+j%DotCols*4:]
-			binary.LittleEndian.PutUint32(tail, uint32(16*sum))
-			binary.LittleEndian.PutUint32(tail[4*DotCols:], math.Float32bits(scales[g]/16))
-		}
-	}
-	return w
-}
 
 // Panels is how many panels there are; the last one may have columns without weights.
 func (w *Nibbles) Panels() int { return (w.Cols + DotCols - 1) / DotCols }

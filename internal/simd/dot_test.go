@@ -32,7 +32,10 @@ func TestDot(t *testing.T) {
 			m, n, k, segments := 1+r.IntN(19), 1+r.IntN(140), 1+r.IntN(40), 1+r.IntN(4)
 			signed := r.IntN(2) == 0
 			weights := fillBytes[int8](r, n*segments*k)
-			w := PackDot(n, segments, k, func(dst []int8, j int) { copy(dst, weights[j*segments*k:]) })
+			w := NewDot(make([]uint8, DotSize(n, segments, k)), n, segments, k)
+			for p := range w.Panels() {
+				w.Pack(p, p+1, func(_ []int8, j int) []int8 { return weights[j*segments*k:] })
+			}
 			a := fillBytes[uint8](r, 1000+k)
 			rows, off := make([]int, m), make([]int, segments)
 			for i := range rows {
@@ -74,6 +77,36 @@ func TestDot(t *testing.T) {
 	})
 }
 
+// pairs returns rows of n elements plus 8, two in a byte.
+func pairs(elements []int8, n int) (b []uint8) {
+	for ; len(elements) > 0; elements = elements[n:] {
+		for i := range n {
+			if i%2 == 0 {
+				b = append(b, 0)
+			}
+			b[len(b)-1] |= uint8(elements[i]+8) << (4 * (i % 2))
+		}
+	}
+	return b
+}
+
+// TestSumBytes sums bytes, extremes among them, that fill lanes.
+func TestSumBytes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := range 3000 {
+		x, want := fillBytes[int8](r, n), int32(0)
+		if n%5 == 0 {
+			x = slices.Repeat([]int8{127}, n)
+		}
+		for _, v := range x {
+			want += int32(v)
+		}
+		if got := sumBytes(x); got != want {
+			t.Fatalf("%d elements: got %d, want %d", n, got, want)
+		}
+	}
+}
+
 // TestNibbles compares products with 4-bit weights with the same sums group by group.
 func TestNibbles(t *testing.T) {
 	EachLevel(func(level string) {
@@ -88,10 +121,11 @@ func TestNibbles(t *testing.T) {
 			for i := range scales {
 				scales[i] = r.Float32()
 			}
-			w := PackNibbles(n, groups, k, func(dst []int8, s []float32, j int) {
-				copy(dst, weights[j*groups*k:])
-				copy(s, scales[j*groups:])
-			})
+			w := NewNibbles(make([]uint8, NibblesSize(n, groups, k)), n, groups, k)
+			src := pairs(weights, groups*k)
+			for p := range w.Panels() {
+				w.Pack(p, p+1, src, func(j, g int) float32 { return scales[j*groups+g] })
+			}
 			a := fillBytes[uint8](r, 1000)
 			rows, zeros := make([]int, m), make([]int32, m)
 			for i := range rows {

@@ -1,0 +1,206 @@
+package xnnpack
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/etrun-go/etrun/internal/gemm"
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// packed contains the constants of a graph as the loops of the Go engine read them, by node: filters of products of
+// floats, of bytes and 4-bit elements, and of the plain loops. A node has at most one of the first two. The image
+// owns it, and its units share it.
+type packed struct {
+	floats []*floatFilter
+	bytes  []*int8Weights
+	plain  []*filter
+	memory *filterMemory // of panels, nil for the Go heap
+}
+
+// packWork is the packing of a graph. Nodes are divided into parts, which goroutines pack in the order of the nodes.
+type packWork struct {
+	g      *graph
+	shapes []shape
+	to     *packed
+	free   []byte // for panels
+	nodes  []packedNode
+	last   *packedNode // to which parts are added
+	all    []packPart
+	total  int // elements of all parts
+	ended  sync.Mutex
+}
+
+// packedNode is a node, some of whose parts are not packed yet.
+type packedNode struct {
+	node   *node
+	left   atomic.Int32
+	finish func() // packs the rest after the parts
+}
+
+// packPart is a range of a node's panels.
+type packPart struct {
+	node *packedNode
+	pack func()
+}
+
+const (
+	// partElements is the number of elements of a part: fewer than a tenth of a millisecond.
+	partElements = 1 << 16
+	// goroutineElements is the number of elements for which another goroutine is started.
+	goroutineElements = 1 << 18
+)
+
+// pack packs the constants of a graph, on as many threads as pay. It calls done for each node as soon as its filter is
+// not read any more, for one at a time.
+func (g *graph) pack(ctx context.Context, shapes []shape, threads int, done func(*node)) (*packed, error) {
+	n := len(g.Nodes)
+	w := &packWork{g: g, shapes: shapes, to: &packed{make([]*floatFilter, n), make([]*int8Weights, n), make([]*filter, n), nil}}
+	w.to.memory, w.free = newFilterMemory(g.panelBytes(shapes))
+	w.nodes = make([]packedNode, n)
+	for i := range g.Nodes {
+		w.add(&w.nodes[i], &g.Nodes[i])
+	}
+	if err := w.run(ctx, threads, done); err != nil {
+		w.to.memory.close()
+		return nil, err
+	}
+	return w.to, nil
+}
+
+// panelBytes returns the size of the panels of all filters.
+func (g *graph) panelBytes(shapes []shape) (bytes int64) {
+	for i := range g.Nodes {
+		switch n := &g.Nodes[i]; {
+		case g.packsFloats(n):
+			bytes += lineUp(4 * int64(g.panelElements(n, shapes)))
+		case g.takesInt8(n):
+			bytes += g.panelBytes8(n)
+		}
+	}
+	return bytes
+}
+
+// add divides the packing of a node into parts.
+func (w *packWork) add(own *packedNode, n *node) {
+	g := w.g
+	own.node, own.finish, w.last = n, func() {}, own
+	switch {
+	case g.packsFloats(n):
+		w.addFloats(own)
+	case g.takesInt8(n):
+		if w.to.bytes[n.at], own.finish = g.packInt8(w, n); g.staysFloat(n, w.shapes) {
+			w.addPlain(n)
+		}
+	case n.Type.packs && n.Type.tag != tagBatchMatrixMultiply && g.hasQuantizedInput(n) && g.Values[n.In[1]].isConst():
+		w.addPlain(n)
+	default:
+		return
+	}
+	if own.left.Load() == 0 {
+		w.part(0, func() {})
+	}
+}
+
+// addFloats divides the packing of a filter of floats. Other elements are decoded first, in one part.
+func (w *packWork) addFloats(own *packedNode) {
+	n, e := own.node, w.unit()
+	free := tensor.View[float32](w.cut(4 * w.g.panelElements(n, w.shapes)))
+	in := func(k, cols, run int) *gemm.Panels {
+		m := gemm.New(free, k, cols, run)
+		free = free[m.Size():]
+		return m
+	}
+	if w.g.Values[n.In[1]].Datatype == fp32 {
+		f := n.Type.pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
+			m := in(k, cols, run)
+			w.parts(m.Panels(), k*min(cols, simd.PanelCols), func(from, to int) { m.RepackPart(src, row, col, from, to) })
+			return m
+		})
+		w.to.floats[n.at], own.finish = f, func() { f.bias = e.biasOf(n) }
+		return
+	}
+	w.part(w.shapes[n.In[1]].numel(), func() {
+		f := n.Type.pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
+			m := in(k, cols, run)
+			m.Repack(src, row, col)
+			return m
+		})
+		f.bias = e.biasOf(n)
+		w.to.floats[n.at] = f
+	})
+}
+
+// addPlain adds the filter of a node that runs the plain loops.
+func (w *packWork) addPlain(n *node) {
+	w.part(w.shapes[n.In[1]].numel(), func() { w.to.plain[n.at] = w.unit().newFilter(n) })
+}
+
+// unit returns a unit that decodes constants.
+func (w *packWork) unit() *reference {
+	e := &reference{graph: w.g, shapes: w.shapes, bytes: make([][]byte, len(w.g.Values))}
+	for v := range w.g.Values {
+		e.bytes[v] = w.g.Values[v].Data
+	}
+	return e
+}
+
+// cut returns the next n bytes of the memory for panels.
+func (w *packWork) cut(n int) []byte {
+	b := w.free[:n:n]
+	w.free = w.free[min(lineUp(int64(n)), int64(len(w.free))):]
+	return b
+}
+
+// parts divides panels of so many elements among parts of the last node.
+func (w *packWork) parts(panels, elements int, pack func(from, to int)) {
+	each := max(1, partElements/max(1, elements))
+	for from := 0; from < panels; from += each {
+		to := min(from+each, panels)
+		w.part((to-from)*elements, func() { pack(from, to) })
+	}
+}
+
+// part adds a part of the last node.
+func (w *packWork) part(elements int, pack func()) {
+	w.last.left.Add(1)
+	w.all, w.total = append(w.all, packPart{w.last, pack}), w.total+elements
+}
+
+// run packs all parts.
+func (w *packWork) run(ctx context.Context, threads int, done func(*node)) error {
+	var next atomic.Int64
+	work := func() {
+		for ctx.Err() == nil {
+			i := int(next.Add(1)) - 1
+			if i >= len(w.all) {
+				return
+			}
+			w.all[i].pack()
+			w.end(w.all[i].node, done)
+		}
+	}
+	var others sync.WaitGroup
+	for range min(threads, 1+w.total/goroutineElements, len(w.all)) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// end finishes a node after its last part.
+func (w *packWork) end(n *packedNode, done func(*node)) {
+	if n.left.Add(-1) > 0 {
+		return
+	}
+	n.finish()
+	w.ended.Lock()
+	defer w.ended.Unlock()
+	done(n.node)
+}

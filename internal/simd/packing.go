@@ -1,0 +1,200 @@
+package simd
+
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+)
+
+// Weights are packed column by column into words of four bytes, which is what a column has of each group of
+// rows; the words of a panel's columns are then transposed. All instruction sets have a loop for that.
+
+// DotSize returns the size in bytes of the panels of [DotWeights].
+func DotSize(cols, segments, k int) int {
+	w := DotWeights{Segments: segments, K: k, Cols: cols}
+	return w.Panels() * w.panel()
+}
+
+// NewDot returns weights that [DotWeights.Pack] sets. They retain data, of [DotSize] bytes, aligned to 4 bytes.
+// segments and k are at least 1.
+func NewDot(data []uint8, cols, segments, k int) *DotWeights {
+	w := &DotWeights{Segments: segments, K: k, Cols: cols}
+	w.Sums = make([]int32, w.Panels()*DotCols)
+	w.panels = unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(data))), w.Panels()*w.panel())
+	return w
+}
+
+// Pack sets the columns of panels [lo, hi). column returns the segments·k elements of column j, in buffer, which
+// has as many, or elsewhere. Goroutines may pack different panels at once.
+func (w *DotWeights) Pack(lo, hi int, column func(buffer []int8, j int) []int8) {
+	words := w.Segments * w.groups() * dotBytes()
+	columns, buffer := make([]uint32, DotCols*words), make([]int8, w.Segments*w.K)
+	for p := lo; p < hi; p++ {
+		panel := w.panels[p*w.panel():][:w.panel()]
+		for i := range DotCols {
+			to, j := columns[i*words:][:words], p*DotCols+i
+			if j >= w.Cols {
+				clear(to)
+				continue
+			}
+			elements := column(buffer, j)[:len(buffer)]
+			w.words(to, elements)
+			w.Sums[j] = sumBytes(elements)
+			binary.LittleEndian.PutUint32(bytesOf(panel[4*i:]), 128*uint32(w.Sums[j]))
+		}
+		transposeColumns(wordsOf(bytesOf(panel[dotHead:])), columns, words)
+	}
+}
+
+// words stores a column's elements, segment by segment in whole groups. dst has zeros where no element is stored.
+func (w *DotWeights) words(dst []uint32, elements []int8) {
+	if dotBytes() == 2 {
+		w.wideWords(dst, elements)
+		return
+	}
+	if w.K%dotGroup != 0 {
+		clear(dst)
+	}
+	to := bytesOf(dst)
+	for s := range w.Segments {
+		copy(to[s*w.groups()*dotGroup:], bytesOf(elements[s*w.K:][:w.K]))
+	}
+}
+
+// wideWords stores elements of two bytes.
+func (w *DotWeights) wideWords(dst []uint32, elements []int8) {
+	clear(dst)
+	each := 2 * w.groups()
+	for s := range w.Segments {
+		to, from := dst[s*each:][:each], elements[s*w.K:][:w.K]
+		for len(from) >= 2 {
+			to[0] = uint32(uint16(from[0])) | uint32(from[1])<<16
+			to, from = to[1:], from[2:]
+		}
+		if len(from) > 0 {
+			to[0] = uint32(uint16(from[0]))
+		}
+	}
+}
+
+// transposeColumns writes the n words of DotCols columns, row by row.
+func transposeColumns(dst, columns []uint32, n int) {
+	done := n &^ 7
+	Transpose(dst, columns, DotCols, done, DotCols, n)
+	for i := done; i < n; i++ {
+		for j := range DotCols {
+			dst[i*DotCols+j] = columns[j*n+i]
+		}
+	}
+}
+
+// sumBytes returns the sum of x, which wraps around. It adds 8 elements at a time, in lanes of 16 bits that have
+// room for 128 such sums.
+func sumBytes(x []int8) int32 {
+	const low, signs, most = 0x00ff00ff00ff00ff, 0x8080808080808080, 128
+	b, sum := bytesOf(x), int32(0)
+	for len(b) >= 8 {
+		n := min(len(b)/8, most)
+		lanes := uint64(0)
+		for i := 0; i < 8*n; i += 8 {
+			v := binary.LittleEndian.Uint64(b[i:]) ^ signs // elements plus 128
+			lanes += v&low + v>>8&low
+		}
+		sum += int32(lanes&0xffff+lanes>>16&0xffff+lanes>>32&0xffff+lanes>>48) - 128*8*int32(n)
+		b = b[8*n:]
+	}
+	for _, v := range b {
+		sum += int32(int8(v))
+	}
+	return sum
+}
+
+// NibblesSize returns the size in bytes of the panels of [Nibbles].
+func NibblesSize(cols, groups, k int) int {
+	w := Nibbles{Groups: groups, K: k, Cols: cols}
+	return w.Panels() * w.panel()
+}
+
+// NewNibbles returns weights that [Nibbles.Pack] sets. They retain data, of [NibblesSize] bytes, aligned to 4
+// bytes. k is 1 to MaxNibbleRows.
+func NewNibbles(data []uint8, cols, groups, k int) *Nibbles {
+	w := &Nibbles{Groups: groups, K: k, Cols: cols}
+	w.panels = data[:w.Panels()*w.panel()]
+	return w
+}
+
+// Pack sets the columns of panels [lo, hi) from rows of src, one for each column: groups·k elements plus 8, two in
+// a byte, the first in its lower half. A row begins at a byte. scale returns the scale of a column's group.
+// Goroutines may pack different panels at once.
+func (w *Nibbles) Pack(lo, hi int, src []uint8, scale func(j, group int) float32) {
+	row, words := (w.Groups*w.K+1)/2, w.blocks()
+	columns := make([]uint32, DotCols*words)
+	for p := lo; p < hi; p++ {
+		n := min(DotCols, w.Cols-p*DotCols)
+		clear(columns[n*words:])
+		for g := range w.Groups {
+			group := w.panels[p*w.panel()+g*w.group():][:w.group()]
+			tail := group[len(group)-nibbleTail:]
+			clear(tail)
+			for i := range n {
+				j := p*DotCols + i
+				sum := w.column(columns[i*words:][:words], src[j*row:][:row], g)
+				binary.LittleEndian.PutUint32(tail[4*i:], uint32(16*sum))
+				binary.LittleEndian.PutUint32(tail[4*DotCols+4*i:], math.Float32bits(scale(j, g)/16))
+			}
+			transposeColumns(wordsOf(group[:len(group)-nibbleTail]), columns, words)
+		}
+	}
+}
+
+// column stores the elements of a column's group, and returns their sum. The elements i and i+4 of eight share a
+// byte of a word.
+func (w *Nibbles) column(dst []uint32, row []uint8, group int) (sum int32) {
+	if w.K%nibbleGroup != 0 {
+		return w.oddColumn(dst, row, group)
+	}
+	const low = 0x0f0f0f0f0f0f0f0f
+	row = row[group*w.K/2:][:w.K/2]
+	total := uint64(0)
+	for len(dst) >= 2 {
+		v := binary.LittleEndian.Uint64(row)
+		total += (v&low + v>>4&low) * 0x0101010101010101 >> 56
+		v = (spread(v) | spread(v>>16)<<4) ^ 0x8888888888888888
+		dst[0], dst[1] = uint32(v), uint32(v>>32)
+		dst, row = dst[2:], row[8:]
+	}
+	if len(dst) > 0 {
+		v := uint64(binary.LittleEndian.Uint32(row))
+		total += (v&low + v>>4&low) * 0x0101010101010101 >> 56
+		dst[0] = uint32(spread(v)|spread(v>>16)<<4) ^ 0x88888888
+	}
+	return int32(total) - 8*int32(w.K)
+}
+
+// spread puts the four elements of the lower half of each word of v into the lower halves of four bytes.
+func spread(v uint64) uint64 {
+	v &= 0x0000ffff0000ffff
+	v = (v | v<<8) & 0x00ff00ff00ff00ff
+	return (v | v<<4) & 0x0f0f0f0f0f0f0f0f
+}
+
+// oddColumn is column for groups that are no multiple of eight rows.
+func (w *Nibbles) oddColumn(dst []uint32, row []uint8, group int) (sum int32) {
+	clear(dst)
+	for i := range w.K {
+		at := group*w.K + i
+		v := uint32(row[at/2]>>(4*(at&1))&15) ^ 8
+		sum += int32(v<<28) >> 28
+		dst[i/nibbleGroup] |= v << (8*(i%4) + 4*(i/4%2))
+	}
+	return sum
+}
+
+// bytesOf and wordsOf return the memory of a slice; that of words must be aligned.
+func bytesOf[T int8 | uint32](s []T) []uint8 {
+	return unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
+}
+
+func wordsOf(b []uint8) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
+}
