@@ -56,10 +56,10 @@ func (g *graph) refusesNode(n *node, s []shape) string {
 			}
 		}
 	}
-	if n.Type.native == nil {
+	if n.native().rule == nil {
 		return ""
 	}
-	return n.Type.native(g, n, s)
+	return n.native().rule(g, n, s)
 }
 
 // outside returns a reason if x is not within [lo, hi), else "".
@@ -319,6 +319,51 @@ func argmaxLimits(_ *graph, _ *node, _ []shape) string { return "argmax pool" }
 func meanLimits(_ *graph, n *node, _ []shape) string {
 	if n.Min > -inf || n.Max < inf {
 		return fmt.Sprintf("bounds %v to %v of a mean", n.Min, n.Max)
+	}
+	return ""
+}
+
+// convolutionRules are those of all convolutions.
+var convolutionRules = every(convolutionDatatypes, windowLimits, weightLimits, boundLimits)
+
+// convolutionDatatypes rejects the combinations of datatypes that the library does not support.
+func convolutionDatatypes(g *graph, n *node, _ []shape) string {
+	in, filter := g.Values[n.In[0]].Datatype, g.Values[n.In[1]].Datatype
+	switch {
+	case in == qdint8 && n.Type.tag == tagDepthwiseConv2d:
+		return "dynamically quantized depthwise convolution"
+	case in == qdint8 && n.Type.tag == tagConvTranspose2d && g.Values[n.Out[0]].Datatype == fp16:
+		return "dynamically quantized transposed convolution to fp16"
+	case filter == fp16:
+		return "fp16 filter of a convolution"
+	}
+	return ""
+}
+
+// fullyConnectedDatatypes returns the property of a node that the library does not support, "" if
+// it supports the node.
+func fullyConnectedDatatypes(g *graph, n *node, _ []shape) string {
+	f := &g.Values[n.In[1]]
+	switch {
+	case f.Datatype == bf16:
+		return "bf16 filter"
+	case f.Datatype.info().quant != plain && g.Values[n.In[0]].Datatype == fp32:
+		return "quantized filter of fp32 input" // the library would scale the bias as well
+	case f.Datatype.info().bits == 4 && f.Shape.dim[1]%2 != 0:
+		return "4-bit filter with an odd number of input channels"
+	case f.Datatype == qbint4 && f.Quant.GroupSize%32 != 0:
+		return "4-bit groups that are no multiple of 32"
+	case n.In[2] != none && !g.Values[n.In[2]].isConst() && f.isConst():
+		return "bias computed at run time"
+	}
+	return ""
+}
+
+// oneQuantizedMatrix rejects several matrices with scales: the library would read as many scales as a matrix has columns,
+// for each of them.
+func oneQuantizedMatrix(g *graph, n *node, _ []shape) string {
+	if b := &g.Values[n.In[1]]; b.Datatype == qcint8 && b.Shape.leading(b.Shape.rank-2) > 1 {
+		return "product with several quantized matrices"
 	}
 	return ""
 }

@@ -4,12 +4,6 @@ import (
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
-const (
-	tagConv2d          = 7
-	tagDepthwiseConv2d = 13
-	tagConvTranspose2d = 39
-)
-
 // flagSamePadding pads the input so that the output has the input's size divided by the stride,
 // rounded up (XNN_FLAG_TENSORFLOW_SAME_PADDING).
 const flagSamePadding = 4
@@ -18,28 +12,17 @@ const flagSamePadding = 4
 // kernel H, kernel W, input channels of a group]; a depthwise one is
 // [1, kernel H, kernel W, output channels].
 var convolutionNodes = []nodeType{
-	convolutionNode(nodeType{tag: tagConv2d, name: "Conv2d", check: checkConv2d, shape: convolutionShape,
-		native: nativeConvolution, cost: convolutionCost,
-		define: func(b *builder, n *node) call { return b.convolution(n) },
-		pack:   packConvolution, finishes: true, work: products(windowWork),
-		run: (*reference).convolution}),
+	convolutionNode(nodeType{tag: tagConv2d, name: "Conv2d", check: checkConv2d, shape: convolutionShape, cost: convolutionCost}),
 	convolutionNode(nodeType{tag: tagDepthwiseConv2d, name: "DepthwiseConv2d", check: checkDepthwise, shape: convolutionShape,
-		native: nativeConvolution, cost: convolutionCost,
-		define: func(b *builder, n *node) call { return b.depthwise(n) },
-		pack:   packDepthwise, finishes: true, work: products(depthwiseWork),
-		run: (*reference).depthwise}),
+		cost: convolutionCost}),
 	convolutionNode(nodeType{tag: tagConvTranspose2d, name: "ConvTranspose2d", check: checkConv2d, shape: transposedShape,
-		native: every(nativeConvolution, transposedLimits), bySize: true, cost: transposedCost,
-		define: func(b *builder, n *node) call { return b.deconvolution(n) },
-		pack:   packConvolution, work: products(windowWork),
-		run: (*reference).transposed}),
+		cost: transposedCost}),
 }
 
 // convolutionNode sets the fields that all convolutions share.
 func convolutionNode(t nodeType) nodeType {
 	t.read, t.params, t.optional = readConvolution, newParams[window], 2
 	t.convolution, t.packs, t.bounded = true, true, true
-	t.tables, t.scratch, t.layout = windowTables, windowScratch, imageChannels
 	t.widens = besideHalves
 	return t
 }
@@ -335,23 +318,4 @@ func convolutionCost(_ *graph, n *node, s []shape) int64 {
 func transposedCost(_ *graph, n *node, s []shape) int64 {
 	w := n.window()
 	return times(s[n.In[0]].numel(), w.kernelH, w.kernelW, w.groupOut)
-}
-
-// nativeConvolution is the rule for convolutions in the library.
-func nativeConvolution(g *graph, n *node, s []shape) string { return convolutionRules(g, n, s) }
-
-var convolutionRules = every(convolutionDatatypes, windowLimits, weightLimits, boundLimits)
-
-// convolutionDatatypes rejects the combinations of datatypes that the library does not support.
-func convolutionDatatypes(g *graph, n *node, _ []shape) string {
-	in, filter := g.Values[n.In[0]].Datatype, g.Values[n.In[1]].Datatype
-	switch {
-	case in == qdint8 && n.Type.tag == tagDepthwiseConv2d:
-		return "dynamically quantized depthwise convolution"
-	case in == qdint8 && n.Type.tag == tagConvTranspose2d && g.Values[n.Out[0]].Datatype == fp16:
-		return "dynamically quantized transposed convolution to fp16"
-	case filter == fp16:
-		return "fp16 filter of a convolution"
-	}
-	return ""
 }

@@ -42,7 +42,7 @@ func (b *builder) define() error {
 	}
 	for i := range b.graph.Nodes {
 		n := &b.graph.Nodes[i]
-		if err := n.Type.define(b, n).err(); err != nil {
+		if err := n.native().define(b, n).err(); err != nil {
 			return fmt.Errorf("%s: %w", n.place(), err)
 		}
 	}

@@ -75,14 +75,14 @@ func (e *reference) filterOf(n *node) *floatFilter {
 		return f
 	}
 	v := n.In[1]
-	f := n.Type.pack(e.graph, n, e.load(2, v), gemm.Pack)
+	f := n.inGo().pack(e.graph, n, e.load(2, v), gemm.Pack)
 	f.bias = e.biasOf(n)
 	return f
 }
 
 // packsFloats reports whether a node multiplies floats by a constant filter.
 func (g *graph) packsFloats(n *node) bool {
-	return n.Type.pack != nil && !g.hasQuantizedInput(n) && g.areConst(n.In[1:])
+	return n.inGo().pack != nil && !g.hasQuantizedInput(n) && g.areConst(n.In[1:])
 }
 
 // panelElements returns the number of elements in the panels of a node's filter.

@@ -8,10 +8,10 @@ import (
 )
 
 // siluNode is a node type of the Go engine only: elements multiplied by their sigmoids.
-var siluNode = nodeType{name: "SiLU", check: func(*graph, *node) error { return nil }, shape: sameShape, inPlace: true, cost: transcendental,
-	elements: siluElements, work: elementWork, run: func(e *reference, n *node) { e.mapUnary(n, 8, siluElements) }}
+var siluNode = nodeType{tag: tagSiLU, name: "SiLU", check: unchecked, shape: sameShape, inPlace: true, cost: transcendental}
 
-func siluElements(_ *node, dst, src []float32) { simd.SiLU(dst, src) }
+// unchecked is the check of nodes that the Go engine makes.
+func unchecked(*graph, *node) error { return nil }
 
 // fuseFunctions merges nodes for the Go engine, which computes the same results with fewer passes
 // over memory. The library has no such nodes.
@@ -51,11 +51,11 @@ func (f *fuser) silu(n *node) {
 
 // function merges a function of each element into the product or convolution before it.
 func (f *fuser) function(n *node) {
-	if n.Type.elements == nil || !f.between(n.In[0]) {
+	if n.inGo().elements == nil || !f.between(n.In[0]) {
 		return
 	}
 	p := f.values[n.In[0]].producer
-	if p == nil || p.then != nil || !p.Type.finishes || !f.all(fp32, p.In[0], p.Out[0], n.Out[0]) {
+	if p == nil || p.then != nil || !p.inGo().finishes || !f.all(fp32, p.In[0], p.Out[0], n.Out[0]) {
 		return
 	}
 	then := *n
@@ -76,12 +76,12 @@ func (n *node) finish(y []float32, rows, ld, from, cols int) {
 		return
 	}
 	if cols == ld {
-		n.then.Type.elements(n.then, y[:rows*ld], y)
+		n.then.inGo().elements(n.then, y[:rows*ld], y)
 		return
 	}
 	for i := range rows {
 		row := y[i*ld+from:][:cols]
-		n.then.Type.elements(n.then, row, row)
+		n.then.inGo().elements(n.then, row, row)
 	}
 }
 

@@ -184,7 +184,7 @@ func (m *image) smallShapes() (small []shape) {
 
 // hasImages reports whether the graph has sliding-window nodes.
 func (g *graph) hasImages() bool {
-	return slices.ContainsFunc(g.Nodes, func(n node) bool { return n.Type.convolution || n.Type.bySize })
+	return slices.ContainsFunc(g.Nodes, func(n node) bool { return n.Type.convolution || n.native().bySize })
 }
 
 // with returns the shapes in which every dynamic input size d is 1. It returns nil if the graph or

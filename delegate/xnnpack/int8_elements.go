@@ -144,7 +144,7 @@ type int8Binary struct {
 // byteChunk is the number of elements of a row that are computed at a time.
 const byteChunk = 4096
 
-var binaryOps = map[uint8]simd.BinaryOp{1: simd.BinaryAdd, tagMultiply: simd.BinaryMul, 16: simd.BinarySub}
+var binaryOps = map[uint8]simd.BinaryOp{tagAdd: simd.BinaryAdd, tagMultiply: simd.BinaryMul, tagSubtract: simd.BinarySub}
 
 // int8Binary computes a node of two byte operands. It reports false for other nodes.
 func (e *reference) int8Binary(n *node) bool {

@@ -12,9 +12,7 @@ import (
 const maxTableNodes = 8
 
 // tableNode is a node type of the Go engine only: each output byte is a function of one input byte.
-var tableNode = nodeType{name: "Table", check: func(*graph, *node) error { return nil }, shape: sameShape, inPlace: true,
-	work: noWork,
-	run:  func(e *reference, n *node) { e.lookUp(n, params[[256]uint8](n)) }}
+var tableNode = nodeType{tag: tagTable, name: "Table", check: unchecked, shape: sameShape, inPlace: true}
 
 // fuseTables replaces elementwise nodes between bytes and bytes with tables, such as x times its
 // sigmoid between conversions. The library's byte functions compute different results, so its
@@ -36,7 +34,7 @@ func (g *graph) fusedForGo(shapes []shape) *graph {
 
 // mayFuseForGo reports whether a node may become a part of another one, or of a table, in the Go engine.
 func (g *graph) mayFuseForGo(n node) bool {
-	return n.Type.elements != nil || n.Type.tag == tagResizeBilinear2D || g.endsTable(n)
+	return n.inGo().elements != nil || n.Type.tag == tagResizeBilinear2D || g.endsTable(n)
 }
 
 func (g *graph) fuseTablesBy(shapes []shape, compute func(r *tableRegion, out int) (*[256]uint8, error)) {

@@ -35,10 +35,10 @@ func imageScales(g *graph, v int, s []shape) (n int, ok bool) {
 
 // state returns the property of a node's shapes that must not change, 0 if everything may.
 func (n *node) state(s []shape) int {
-	if n.Type.layout == nil {
+	if n.native().layout == nil {
 		return 0
 	}
-	return n.Type.layout(n, s)
+	return n.native().layout(n, s)
 }
 
 // fullOperands returns a bit mask of the operands that are as large as the output.

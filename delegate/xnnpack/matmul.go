@@ -11,41 +11,21 @@ const flagTransposeWeights = 1
 // flagReshape2D means that the output is two-dimensional (XNN_FLAG_TENSORFLOW_RESHAPE_2D).
 const flagReshape2D = 4
 
-const (
-	tagFullyConnected      = 2
-	tagBatchMatrixMultiply = 37
-)
-
 // matmulNodes are the types of matrix products.
 var matmulNodes = []nodeType{
 	// filter [output channels, input channels], bias [output channels]
 	{tag: tagFullyConnected, name: "FullyConnected", read: readFullyConnected, check: checkFullyConnected,
 		optional: 2, packs: true, widens: func(in datatype) bool { return in == fp32 },
-		shape: fullyConnectedShape, native: every(fullyConnectedDatatypes, rowLimits, weightLimits, boundLimits),
-		scratch: fullyConnectedScratch, bounded: true,
+		shape: fullyConnectedShape, bounded: true,
 		cost: func(g *graph, n *node, s []shape) int64 {
 			return times(s[n.In[0]].numel(), n.outputChannels(g))
-		},
-		define: func(b *builder, n *node) call { return b.fullyConnected(n) },
-		pack:   packFullyConnected, finishes: true, work: products(connectedWork),
-		run: (*reference).fullyConnected},
+		}},
 	// [..., M, K] x [..., K, N]
 	{tag: tagBatchMatrixMultiply, name: "BatchMatrixMultiply", read: readBinary, check: checkBatchMatrix, shape: batchMatrixShape,
-		packs: true, layout: fullOperands,
-		scratch: productScratch,
-		native: func(g *graph, n *node, _ []shape) string {
-			// the library would read as many scales as a matrix has columns, for each matrix
-			if b := &g.Values[n.In[1]]; b.Datatype == qcint8 && b.Shape.leading(b.Shape.rank-2) > 1 {
-				return "product with several quantized matrices"
-			}
-			return ""
-		},
+		packs: true,
 		cost: func(g *graph, n *node, s []shape) int64 {
 			return times(s[n.Out[0]].numel(), s[n.In[0]].last())
-		},
-		define: func(b *builder, n *node) call { return b.batchMatrix(n) },
-		work:   products(batchWork),
-		run:    (*reference).batchMatrix},
+		}},
 }
 
 func readFullyConnected(r *reader, t flatbuf.Table, n *node) {
@@ -125,25 +105,6 @@ func fullyConnectedShape(g *graph, n *node, s []shape) error {
 	in.dim[in.rank-1] = n.outputChannels(g)
 	s[n.Out[0]] = in
 	return nil
-}
-
-// fullyConnectedDatatypes returns the property of a node that the library does not support, "" if
-// it supports the node.
-func fullyConnectedDatatypes(g *graph, n *node, _ []shape) string {
-	f := &g.Values[n.In[1]]
-	switch {
-	case f.Datatype == bf16:
-		return "bf16 filter"
-	case f.Datatype.info().quant != plain && g.Values[n.In[0]].Datatype == fp32:
-		return "quantized filter of fp32 input" // the library would scale the bias as well
-	case f.Datatype.info().bits == 4 && f.Shape.dim[1]%2 != 0:
-		return "4-bit filter with an odd number of input channels"
-	case f.Datatype == qbint4 && f.Quant.GroupSize%32 != 0:
-		return "4-bit groups that are no multiple of 32"
-	case n.In[2] != none && !g.Values[n.In[2]].isConst() && f.isConst():
-		return "bias computed at run time"
-	}
-	return ""
 }
 
 // batchMatrixTypes are the supported datatypes of the operands and the output.

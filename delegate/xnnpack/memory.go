@@ -63,8 +63,8 @@ func (g *graph) nativeNeedsWith(shared int64, lib *xnn.Soname, s []shape) needs 
 	for i := range g.Nodes {
 		node := &g.Nodes[i]
 		n.timed = plus(n.timed, g.descriptorBytes(node))
-		if node.Type.tables != nil {
-			n.timed = plus(n.timed, node.Type.tables(g, node, s))
+		if node.native().tables != nil {
+			n.timed = plus(n.timed, node.native().tables(g, node, s))
 		}
 		n.weights = plus(n.weights, g.weightBytes(node))
 		if node.Type.tag == tagConvTranspose2d {
@@ -79,9 +79,9 @@ func (g *graph) nativeNeedsWith(shared int64, lib *xnn.Soname, s []shape) needs 
 // descriptorBytes returns the size of the library's descriptors of a node: one for each operator.
 func (g *graph) descriptorBytes(n *node) int64 {
 	switch {
-	case n.Type.perInput:
+	case n.native().perInput:
 		return nodeBytes + operatorBytes*int64(len(n.In))
-	case n.Type.clampsApart && n.bounds(): // another node
+	case n.native().clampsApart && n.bounds(): // another node
 		return 2*(nodeBytes+operatorBytes) + valueBytes
 	}
 	return nodeBytes + operatorBytes
@@ -371,12 +371,12 @@ func (p *libraryPlan) add(n *node, threads int) {
 			}
 		}
 	}
-	if n.Type.scratch != nil {
-		if bytes := n.Type.scratch(p.graph, n, p.shapes, threads); bytes > 0 {
+	if n.native().scratch != nil {
+		if bytes := n.native().scratch(p.graph, n, p.shapes, threads); bytes > 0 {
 			p.new(2*len(p.Values)+p.at, bytes)
 		}
 	}
-	if n.Type.clampsApart && n.bounds() {
+	if n.native().clampsApart && n.bounds() {
 		if inner == none {
 			inner = p.new(len(p.Values)+p.at, p.valueBytes(n.Out[0], p.shapes))
 		}

@@ -13,17 +13,9 @@ const (
 // moveTypes are the datatypes that nodes that move elements support.
 var moveTypes = []datatype{fp32, fp16, qint8, quint8, bf16, plainInt32}
 
-const (
-	tagStaticTranspose   = 5
-	tagResizeBilinear2D  = 9
-	tagStaticConstantPad = 10
-	tagStaticReshape     = 20
-)
-
 // moveNodes are the types of nodes that move elements.
 var moveNodes = []nodeType{
-	{tag: tagStaticTranspose, name: "StaticTranspose", read: readTranspose, check: checkTranspose,
-		native: nativeMove, params: newParams[transposeParams],
+	{tag: tagStaticTranspose, name: "StaticTranspose", read: readTranspose, check: checkTranspose, params: newParams[transposeParams],
 		shape: func(g *graph, n *node, s []shape) error {
 			perm := params[transposeParams](n).perm
 			if err := wantRank(g, n, n.In[0], s, len(perm)); err != nil {
@@ -31,38 +23,19 @@ var moveNodes = []nodeType{
 			}
 			s[n.Out[0]] = s[n.In[0]].permuted(perm)
 			return nil
-		},
-		define: func(b *builder, n *node) call { return b.transpose(n) },
-		work:   noWork,
-		run:    (*reference).transpose},
-	{tag: tagStaticReshape, name: "StaticReshape", read: readReshape, shape: reshapeShape, inPlace: true,
-		native: nativeMove, params: newParams[reshapeParams],
-		check:  func(g *graph, n *node) error { return checkMove(g, n, moveTypes) },
-		define: func(b *builder, n *node) call { return b.reshape(n) },
-		work:   noWork,
-		run:    (*reference).copy},
-	{tag: tagCopy, name: "Copy", read: readUnary, shape: sameShape, inPlace: true, native: nativeMove,
-		check:  func(g *graph, n *node) error { return checkMove(g, n, moveTypes) },
-		define: func(b *builder, n *node) call { return b.copy(n) },
-		work:   noWork,
-		run:    (*reference).copy},
-	{tag: 35, name: "StaticSlice", read: readSlice, check: checkSlice, shape: sliceShape, native: nativeMove, params: newParams[sliceParams],
-		define: func(b *builder, n *node) call { return b.slice(n) },
-		work:   noWork,
-		run:    (*reference).slice},
-	{tag: tagStaticConstantPad, name: "StaticConstantPad", read: readPad, check: checkPad, shape: padShape, params: newParams[padParams],
-		native: every(nativeMove, finiteParam(func(n *node) float32 { return params[padParams](n).value })),
-		define: func(b *builder, n *node) call { return b.pad(n) },
-		work:   noWork,
-		run:    (*reference).pad},
-	concatenate(32, "Concatenate2", 2),
-	concatenate(33, "Concatenate3", 3),
-	concatenate(34, "Concatenate4", 4),
-	concatenate(38, "Concatenate5", 5),
+		}},
+	{tag: tagStaticReshape, name: "StaticReshape", read: readReshape, shape: reshapeShape, inPlace: true, params: newParams[reshapeParams],
+		check: func(g *graph, n *node) error { return checkMove(g, n, moveTypes) }},
+	{tag: tagCopy, name: "Copy", read: readUnary, shape: sameShape, inPlace: true,
+		check: func(g *graph, n *node) error { return checkMove(g, n, moveTypes) }},
+	{tag: tagStaticSlice, name: "StaticSlice", read: readSlice, check: checkSlice, shape: sliceShape, params: newParams[sliceParams]},
+	{tag: tagStaticConstantPad, name: "StaticConstantPad", read: readPad, check: checkPad, shape: padShape, params: newParams[padParams]},
+	concatenate(tagConcatenate2, "Concatenate2", 2),
+	concatenate(tagConcatenate3, "Concatenate3", 3),
+	concatenate(tagConcatenate4, "Concatenate4", 4),
+	concatenate(tagConcatenate5, "Concatenate5", 5),
 	// [N, H, W, C] to [N, new height, new width, C]
-	{tag: tagResizeBilinear2D, name: "StaticResizeBilinear2D", read: readResize, check: checkResize,
-		native: every(nativeMove, resizeLimits), bySize: true, tables: resizeTables,
-		params: newParams[resizeParams], layout: imageChannels,
+	{tag: tagResizeBilinear2D, name: "StaticResizeBilinear2D", read: readResize, check: checkResize, params: newParams[resizeParams],
 		shape: func(g *graph, n *node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err
@@ -70,10 +43,7 @@ var moveNodes = []nodeType{
 			s[n.Out[0]] = params[resizeParams](n).shape(s[n.In[0]])
 			return nil
 		},
-		cost:   func(g *graph, n *node, s []shape) int64 { return times(4, s[n.Out[0]].numel()) },
-		define: func(b *builder, n *node) call { return b.resize(n) },
-		work:   resizeWork,
-		run:    (*reference).resize},
+		cost: func(g *graph, n *node, s []shape) int64 { return times(4, s[n.Out[0]].numel()) }},
 }
 
 func readTranspose(r *reader, t flatbuf.Table, n *node) {
@@ -229,12 +199,9 @@ func padShape(g *graph, n *node, s []shape) error {
 
 // concatenate returns the type of a concatenation of k values.
 func concatenate(tag uint8, name string, k int) nodeType {
-	return nodeType{tag: tag, name: name, perInput: true, shape: concatenateShape, native: nativeMove, params: newParams[concatenateParams],
-		read:   func(_ *reader, t flatbuf.Table, n *node) { readConcatenate(t, n, k) },
-		check:  func(g *graph, n *node) error { return checkMove(g, n, moveTypes) },
-		define: func(b *builder, n *node) call { return b.concatenate(n) },
-		work:   noWork,
-		run:    (*reference).concatenate}
+	return nodeType{tag: tag, name: name, shape: concatenateShape, params: newParams[concatenateParams],
+		read:  func(_ *reader, t flatbuf.Table, n *node) { readConcatenate(t, n, k) },
+		check: func(g *graph, n *node) error { return checkMove(g, n, moveTypes) }}
 }
 
 func readConcatenate(t flatbuf.Table, n *node, k int) {

@@ -12,10 +12,10 @@ func (m *image) affords(s []shape) bool {
 func (g *graph) unsharedBytes(s []shape, threads int) (bytes int64) {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if n.Type.scratch != nil {
-			bytes = plus(bytes, n.Type.scratch(g, n, s, threads))
+		if n.native().scratch != nil {
+			bytes = plus(bytes, n.native().scratch(g, n, s, threads))
 		}
-		if n.Type.clampsApart && n.bounds() {
+		if n.native().clampsApart && n.bounds() {
 			bytes = plus(bytes, g.valueBytes(n.Out[0], s))
 		}
 		for _, v := range n.Out {

@@ -5,9 +5,10 @@ import (
 	"math"
 )
 
-// nodeType describes one kind of node. To add a node type, add its row to the table.
+// nodeType describes one kind of node to all parts of the package: its fields in payloads, its checks and its shapes.
+// The engines have tables of their own, nativeTypes and goTypes. To add a node type, add its row to each of the three.
 type nodeType struct {
-	tag  uint8 // in the payload's union XNodeUnion
+	tag  uint8 // in the payload's union XNodeUnion; of a type of the Go engine only, one above its tags
 	name string
 	// read reads the node's own fields into n.
 	read   func(r *reader, t flatbuf.Table, n *node)
@@ -15,7 +16,7 @@ type nodeType struct {
 	// optional is the index of the operand that may be absent, the bias; 0 if none may.
 	optional int
 	// convolution marks nodes with a window and a filter. packs marks all nodes whose constant
-	// operands, from the second on, the library packs.
+	// operands, from the second on, the engines pack.
 	convolution, packs bool
 	// widens reports whether 16-bit constants are converted to float32, which is exact, if the
 	// input has the datatype. The library supports more nodes that way. nil for never.
@@ -24,40 +25,12 @@ type nodeType struct {
 	check func(g *graph, n *node) error
 	// shape computes the shapes of the outputs from those of the inputs.
 	shape func(g *graph, n *node, s []shape) error
-	// native checks what the library requires to be safe; nil if it supports all that check
-	// accepts.
-	native rule
-	// bySize is set if native depends on sizes: a call may be rejected where others are not.
-	bySize bool
-	// tables returns the bytes that the library allocates for the node, in addition to its values
-	// and descriptors, and keeps; nil for none.
-	tables func(g *graph, n *node, s []shape) int64
-	// scratch returns the bytes of the workspace that the node needs while it runs; nil for none.
-	scratch func(g *graph, n *node, s []shape, threads int) int64
-	// layout returns, as a number, the part of the shapes that must not change during the lifetime
-	// of a library runtime; nil if all shapes may change.
-	layout func(n *node, s []shape) int
-	// perInput marks nodes for which the library has an operator for each input; clampsApart those
-	// whose bounds are another node of the library.
-	perInput, clampsApart bool
 	// bounded marks nodes that clamp their outputs to Min and Max; others have no bounds.
 	bounded bool
-	// inPlace marks nodes for which the library overwrites an operand of the output's size.
+	// inPlace marks nodes whose output may overwrite an operand of its size.
 	inPlace bool
-	// define adds the node to the library's subgraph.
-	define func(b *builder, n *node) call
 	// cost returns the approximate number of MACs of the node; nil for one per output element.
 	cost func(g *graph, n *node, s []shape) int64
-	// work adds the memory that the loops of the Go engine need for the node.
-	work workFunc
-	// pack packs the filter of the node for float32 products; nil if it has none.
-	pack packer
-	// elements computes a function of each float; nil for nodes that are no such function.
-	elements unaryFunc
-	// finishes is set if the loops over floats apply node.then.
-	finishes bool
-	// run is the reference implementation: it computes the outputs.
-	run func(e *reference, n *node)
 }
 
 // nodeTypes is the table, by tag. The rows refer to it, so init fills it.

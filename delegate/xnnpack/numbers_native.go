@@ -82,7 +82,7 @@ func (g *graph) hidesNaN() bool {
 				most = max(most, state[v])
 			}
 		}
-		if most >= mayBeNaN && n.turnsNaN() || most == mayBeInf && n.Type.elements != nil {
+		if most >= mayBeNaN && n.turnsNaN() || most == mayBeInf && n.inGo().elements != nil {
 			return true
 		}
 		switch {

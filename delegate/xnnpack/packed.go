@@ -114,7 +114,7 @@ func (w *packWork) addFloats(own *packedNode) {
 		return m
 	}
 	if w.g.Values[n.In[1]].Datatype == fp32 {
-		f := n.Type.pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
+		f := n.inGo().pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
 			m := in(k, cols, run)
 			w.parts(m.Panels(), k*min(cols, simd.PanelCols), func(from, to int) { m.RepackPart(src, row, col, from, to) })
 			return m
@@ -123,7 +123,7 @@ func (w *packWork) addFloats(own *packedNode) {
 		return
 	}
 	w.part(w.shapes[n.In[1]].numel(), func() {
-		f := n.Type.pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
+		f := n.inGo().pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
 			m := in(k, cols, run)
 			m.Repack(src, row, col)
 			return m

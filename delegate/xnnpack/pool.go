@@ -7,35 +7,18 @@ import (
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
-const (
-	tagAvgPooling2d       = 11
-	tagMaxPooling2d       = 14
-	tagGlobalAvgPooling2d = 19
-	tagArgMaxPooling2d    = 21
-)
-
 // poolNodes reduce windows or rows of a value.
 var poolNodes = []nodeType{
 	// over [N, H, W, C]; padding is excluded from the mean
-	{tag: tagAvgPooling2d, name: "AvgPooling2d", read: readAveragePool, params: newParams[window], layout: imageChannels,
-		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
-		native: every(windowLimits, averageLimits), bySize: true, tables: windowTables, scratch: windowScratch, bounded: true,
-		define: func(b *builder, n *node) call { return b.averagePool(n) },
-		work:   poolWork,
-		run:    (*reference).averagePool},
-	{tag: tagMaxPooling2d, name: "MaxPooling2d", read: readPool, params: newParams[window], layout: imageChannels,
-		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
-		native: every(windowLimits, poolLimits, boundLimits), tables: windowTables, bounded: true,
-		define: func(b *builder, n *node) call { return b.maxPool(n) },
-		work:   poolWork,
-		run:    (*reference).maxPool},
+	{tag: tagAvgPooling2d, name: "AvgPooling2d", read: readAveragePool, params: newParams[window],
+		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost, bounded: true},
+	{tag: tagMaxPooling2d, name: "MaxPooling2d", read: readPool, params: newParams[window],
+		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost, bounded: true},
 	// two outputs: the maxima, and their indices in the window
-	{tag: tagArgMaxPooling2d, name: "ArgMaxPooling2d", read: readArgmaxPool, params: newParams[window], layout: imageChannels,
-		check: checkArgmaxPool, shape: argmaxShape, cost: poolCost,
-		native: argmaxLimits, work: decodeWork,
-		run: (*reference).argmaxPool},
+	{tag: tagArgMaxPooling2d, name: "ArgMaxPooling2d", read: readArgmaxPool, params: newParams[window],
+		check: checkArgmaxPool, shape: argmaxShape, cost: poolCost},
 	// mean over H and W of [N, H, W, C], which become 1
-	{tag: tagGlobalAvgPooling2d, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, tables: reduceTables, scratch: reduceScratch, bounded: true, native: meanLimits,
+	{tag: tagGlobalAvgPooling2d, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, bounded: true,
 		shape: func(g *graph, n *node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err
@@ -44,21 +27,15 @@ var poolNodes = []nodeType{
 			s[n.Out[0]] = shapeOf(in.dim[0], 1, 1, in.dim[3])
 			return nil
 		},
-		cost:   func(g *graph, n *node, s []shape) int64 { return int64(s[n.In[0]].numel()) },
-		define: func(b *builder, n *node) call { return b.globalPool(n) },
-		work:   meanWork,
-		run:    (*reference).globalPool},
+		cost: func(g *graph, n *node, s []shape) int64 { return int64(s[n.In[0]].numel()) }},
 	// over the innermost dimension
-	{tag: 3, name: "Softmax", read: readUnary, shape: sameShape, inPlace: true, cost: transcendental,
+	{tag: tagSoftmax, name: "Softmax", read: readUnary, shape: sameShape, inPlace: true, cost: transcendental,
 		check: func(g *graph, n *node) error {
 			if err := wantDatatype(g, n, n.In[0], fp32, fp16, bf16); err != nil {
 				return err
 			}
 			return wantSame(g, n, n.In[0], n.Out[0])
-		},
-		define: func(b *builder, n *node) call { return b.softmax(n) },
-		work:   decodeWork,
-		run:    (*reference).softmax},
+		}},
 }
 
 func readPool(r *reader, t flatbuf.Table, n *node) {

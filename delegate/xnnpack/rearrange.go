@@ -8,8 +8,7 @@ import (
 
 // rearrangeNode is a node type of the Go engine only: transposes and reshapes one after the other, of an input or of the
 // concatenation of several, which are one strided copy of each input. Sizes must not change.
-var rearrangeNode = nodeType{name: "Rearrange", check: func(*graph, *node) error { return nil }, shape: rearrangeShape, work: noWork,
-	run: func(e *reference, n *node) { e.copyBoxes(n, planRearrange) }}
+var rearrangeNode = nodeType{tag: tagRearrange, name: "Rearrange", check: unchecked, shape: rearrangeShape}
 
 // rearrangeParams are the dimensions of the output as it is copied: some of those of its shape, split or merged.
 type rearrangeParams struct {

@@ -138,7 +138,7 @@ func (e *reference) stopped(ctx context.Context, at int, err error, fault any) e
 
 // runNode runs a node. The plain loops do not apply merged functions.
 func (e *reference) runNode(n *node) {
-	n.Type.run(e, n)
+	n.inGo().run(e, n)
 	if e.plain && n.then != nil {
 		y := e.result(n.Out[0])
 		n.finish(y, 1, len(y), 0, len(y))

@@ -9,8 +9,7 @@ import (
 
 // resizePlanesNode is a node type of the Go engine only: a resize whose output is transposed to
 // [N, C, H, W], without a copy in between.
-var resizePlanesNode = nodeType{name: "ResizeBilinearToPlanes", check: func(*graph, *node) error { return nil },
-	params: newParams[resizeParams], bySize: true, work: resizeWork, run: (*reference).resizePlanes,
+var resizePlanesNode = nodeType{tag: tagResizePlanes, name: "ResizeBilinearToPlanes", check: unchecked, params: newParams[resizeParams],
 	shape: func(g *graph, n *node, s []shape) error {
 		if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 			return err

@@ -157,7 +157,7 @@ func (t *nodeType) packsFilter() bool {
 func (g *graph) staysNative() bool {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if n.Type.bySize || n.Type.tag == tagFullyConnected && n.Flags&flagReshape2D != 0 {
+		if n.native().bySize || n.Type.tag == tagFullyConnected && n.Flags&flagReshape2D != 0 {
 			return false
 		}
 	}

@@ -33,7 +33,10 @@ func (g *graph) workAt(s []shape, threads int) *work {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		*own = work{}
-		if n.Type.work(own, g, n, s, threads); own.shared(threads) > 0 {
+		if f := n.inGo().work; f != nil {
+			f(own, g, n, s, threads)
+		}
+		if own.shared(threads) > 0 {
 			all.used = delegate.Span{First: min(all.used.First, i), Last: i}
 		}
 		all.add(own)
@@ -105,13 +108,10 @@ func (e *reference) reserve(floats int) {
 	}
 }
 
-// noWork is of nodes that move elements.
-func noWork(*work, *graph, *node, []shape, int) {}
-
 // decodeWork is of loops over floats. Packed filters are not read.
 func decodeWork(w *work, g *graph, n *node, s []shape, _ int) {
 	for k, v := range n.In {
-		if v != none && k < outSlot && !(k > 0 && n.Type.pack != nil && g.packsFloats(n)) {
+		if v != none && k < outSlot && !(k > 0 && n.inGo().pack != nil && g.packsFloats(n)) {
 			w.slot(k, g.numberBytes(v, s))
 		}
 	}
@@ -333,7 +333,7 @@ func (g *graph) packedForGo(s []shape) (n int64) {
 			if g.staysFloat(node, s) {
 				n = plus(n, times(4, s[node.In[1]].numel()))
 			}
-		case node.Type.pack != nil && g.packsFloats(node):
+		case node.inGo().pack != nil && g.packsFloats(node):
 			n = plus(n, g.packedFloats(node, s))
 		case g.hasQuantizedInput(node):
 			n = plus(n, plus(times(4, s[node.In[1]].numel()), times(8, s[node.Out[0]].last())))
