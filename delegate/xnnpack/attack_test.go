@@ -217,7 +217,7 @@ func wantReason(err error, reasons ...error) error {
 // runReference computes each set's results and bounds on the Go engine, with the graph as read and
 // intermediate values next to inaccessible pages.
 func (t *trial) runReference() error {
-	unit := newReference(&image{graph: t.graph, shapes: t.shapes}, delegate.Instance{})
+	unit := newReference(&goImage{compilation: &compilation{graph: t.graph, shapes: t.shapes}}, delegate.Instance{})
 	for k := range t.sets {
 		set := &t.sets[k]
 		if set.shapes != nil {

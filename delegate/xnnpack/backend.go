@@ -87,7 +87,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 			return nil, err
 		}
 	}
-	return b.compile(ctx, x.image(&image{limits: p.Limits, args: p.Args, release: p.Release, scratch: p.Scratch, threadCount: p.Threads, inGo: inGo}))
+	return b.compile(ctx, x.image(&compilation{limits: p.Limits, args: p.Args, release: p.Release, scratch: p.Scratch, threadCount: p.Threads}, inGo))
 }
 
 // compile selects the engine of a planned image and prepares the image for it.
@@ -111,44 +111,37 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	}
 	img.cost = g.cost(img.shapes)
 	if b.Engine == EngineGo || img.region && g.hidesNaN() {
-		return img.openReference(ctx)
+		return img.openGo(ctx)
 	}
 	if done, err := b.choose(ctx, img); done || err != nil {
 		return img, err
 	}
-	err := img.openNative(ctx, b)
-	if err == nil {
+	native := &nativeImage{compilation: img.compilation, cost: img.cost, inGo: &goImage{compilation: img.compilation}, fail: img.fail}
+	err := native.open(ctx, b)
+	if img.cacheNote = native.cacheNote; err == nil {
+		img.by = native
 		return img, nil
 	}
-	gone, failed := img.holdings != nil && img.weights.gone, img.native
-	img.Close()
+	opened := native.holdings != nil
+	gone := opened && native.weights.gone
+	native.close()
 	switch {
-	case ctx.Err() != nil || gone, !failed && b.Engine == EngineNative, xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing):
+	case ctx.Err() != nil || gone, !opened && b.Engine == EngineNative, xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing):
 		return nil, err
-	case failed:
+	case opened:
 		img.fail(err)
 	}
-	img.whyReference = err.Error()
+	img.notNative = err.Error()
 	img.noLibrary, _ = errors.AsType[*xnn.OpenError](err)
-	return img.openReference(ctx)
+	return img.openGo(ctx)
 }
 
-// openReference prepares the image for the Go engine.
-func (m *image) openReference(ctx context.Context) (_ delegate.Image, err error) {
-	m.native = false
-	m.graph.fuseTables(m.shapes)
-	m.graph.fuseFunctions(m.shapes)
-	if err := m.graph.checkPools(m.shapes); err != nil {
-		return nil, err
-	}
-	m.places = m.graph.placesFor(m.shapes)
-	m.needs = m.graph.referenceNeeds(m.places, m.instanceThreads())
-	if err := m.needs.check(m.limits); err != nil {
-		return nil, err
-	}
-	m.packOnce.Do(func() { m.packed, err = m.graph.pack(ctx, m.shapes, m.instanceThreads(), m.releaseFilters()) })
+// openGo compiles the graph for the Go engine.
+func (m *image) openGo(ctx context.Context) (delegate.Image, error) {
+	own, err := newGoImage(ctx, m.compilation)
 	if err != nil {
 		return nil, err
 	}
+	m.by = own
 	return m, nil
 }

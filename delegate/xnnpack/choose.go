@@ -116,7 +116,7 @@ func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 	if inGo := m.inGo || m.estimates.prefersGo() || m.region && m.estimates.regionInGo(); !inGo {
 		return false, nil
 	}
-	if _, err = m.openReference(ctx); ctx.Err() != nil {
+	if _, err = m.openGo(ctx); ctx.Err() != nil {
 		return false, err
 	}
 	return err == nil, nil

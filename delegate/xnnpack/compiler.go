@@ -218,14 +218,14 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	if slices.ContainsFunc(g.Inputs, func(v int) bool { return g.Values[v].Dynamism != tensor.Static }) {
 		release = nil // the calls remain
 	}
-	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, threadCount: g.Threads, release: made.graph.discardOr(release), region: true}))
+	img, err := b.compile(ctx, made.image(&compilation{limits: g.Limits, scratch: g.Scratch, threadCount: g.Threads, release: made.graph.discardOr(release), region: true}, false))
 	if err != nil {
 		return nil, err
 	}
 	m := img.(*image)
-	if m.whyReference != "" && expected == byLibrary { // the original calls are faster
+	if m.notNative != "" && expected == byLibrary { // the original calls are faster
 		m.Close()
-		return nil, unsupported("", "%s", m.whyReference)
+		return nil, unsupported("", "%s", m.notNative)
 	}
 	if release != nil && m.release != nil {
 		m.releaseUnread(g)

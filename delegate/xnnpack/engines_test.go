@@ -19,9 +19,9 @@ import (
 func compile(t testing.TB, data []byte, engine Engine) (delegate.Image, error) {
 	t.Helper()
 	img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{Data: data})
-	if err == nil && engine == EngineNative && !img.(*image).native {
+	if err == nil && engine == EngineNative && !isNative(img) {
 		img.Close()
-		return nil, unsupported("", "%s", img.(*image).whyReference)
+		return nil, unsupported("", "%s", img.(*image).notNative)
 	}
 	return img, err
 }
@@ -168,7 +168,7 @@ func runZeros(t *testing.T, g *graph, shapes []shape) {
 	if bytes > 1<<22 {
 		return
 	}
-	u := newReference(&image{graph: g, shapes: shapes}, delegate.Instance{})
+	u := newReference(&goImage{compilation: &compilation{graph: g, shapes: shapes}}, delegate.Instance{})
 	var args []*tensor.Value
 	for _, v := range g.Args {
 		value := tensor.TensorValue(tensor.New(g.Values[v].Datatype.info().tensor, shapes[v].dims()...))
@@ -178,3 +178,10 @@ func runZeros(t *testing.T, g *graph, shapes []shape) {
 		t.Fatal(err)
 	}
 }
+
+// isNative reports whether the library runs an image.
+func isNative(img delegate.Image) bool { return img.(*image).by.engine() == EngineNative }
+
+// nativeOf and goOf return an image as one of an engine, which must run it.
+func nativeOf(img delegate.Image) *nativeImage { return img.(*image).by.(*nativeImage) }
+func goOf(img delegate.Image) *goImage         { return img.(*image).by.(*goImage) }

@@ -17,7 +17,7 @@ func TestFilterMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := img.(*image)
+		m := goOf(img)
 		if own := m.packed.memory != nil; own != (cols == 512) {
 			t.Errorf("%d columns: separate pages: got %v, want %v", cols, own, cols == 512)
 		}
@@ -57,7 +57,7 @@ func TestPanelElements(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		m := img.(*image)
+		m := goOf(img)
 		for i := range m.graph.Nodes {
 			n, size := &m.graph.Nodes[i], 0
 			if f := m.packed.floats[i]; f != nil {

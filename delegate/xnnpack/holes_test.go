@@ -50,10 +50,10 @@ func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *grap
 		}
 		s := sample{steps: steps, loose: loose}
 		if err := s.differ(got, want, img.(*image).graph); err != nil {
-			t.Errorf("seed %d, native %v: %v", seed, img.(*image).native, err)
+			t.Errorf("seed %d, native %v: %v", seed, isNative(img), err)
 		}
 		ran++
-		if img.(*image).native {
+		if isNative(img) {
 			native++
 		}
 		img.Close()

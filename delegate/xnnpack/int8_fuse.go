@@ -117,7 +117,7 @@ func (t *nodeType) isIn(list []nodeType) bool {
 // compute runs the region's nodes on all 256 bytes and returns the results for value out.
 func (r *tableRegion) compute(out int) (*[256]uint8, error) {
 	g, index := r.graph()
-	m := &image{graph: g}
+	m := &goImage{compilation: &compilation{graph: g}}
 	var args []*tensor.Value
 	for i := range g.Values {
 		m.shapes = append(m.shapes, g.Values[i].Shape)

@@ -48,7 +48,7 @@ func compareWithPlain(t *testing.T, s sample, pool *cpu.Pool) (products int) {
 	}
 	g := img.(*image).graph
 	in := delegate.Instance{Pool: pool}
-	fast, plain := newReference(img.(*image), in), newReference(img.(*image), in)
+	fast, plain := newReference(goOf(img), in), newReference(goOf(img), in)
 	plain.plain = true
 	for seed := range uint64(2) {
 		got, want := newMaker(seed).arguments(g), newMaker(seed).arguments(g)
@@ -233,7 +233,7 @@ func compareWithUnfused(t *testing.T, name string, g *graph) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fused := img.(*image)
+	fused := goOf(img)
 	if n := len(fused.graph.Nodes); n != 1 || fused.graph.Nodes[0].Type != &tableNode {
 		t.Fatalf("%s: got %d nodes, want one table", name, n)
 	}
@@ -243,7 +243,7 @@ func compareWithUnfused(t *testing.T, name string, g *graph) {
 	}
 	got, want := newMaker(1).arguments(g), newMaker(1).arguments(g)
 	mustExecute(t, newReference(fused, delegate.Instance{}), got)
-	mustExecute(t, newReference(&image{graph: g, shapes: shapes}, delegate.Instance{}), want)
+	mustExecute(t, newReference(&goImage{compilation: &compilation{graph: g, shapes: shapes}}, delegate.Instance{}), want)
 	sameResult(t, name, got[1].Tensor, want[1].Tensor, true)
 }
 

@@ -43,10 +43,10 @@ func TestNativeNeeds(t *testing.T) {
 		}
 		mustExecute(t, u, newMaker(1).arguments(m.graph))
 		got := int64(xnnguard.Read(false).Bytes - before)
-		if got > m.needs.scratch {
-			t.Errorf("%s: the library allocated %d bytes, estimated %d, of which %d in the workspace", s.name, got, m.needs.scratch, m.needs.shared)
+		if got > m.by.needs().scratch {
+			t.Errorf("%s: the library allocated %d bytes, estimated %d, of which %d in the workspace", s.name, got, m.by.needs().scratch, m.by.needs().shared)
 		}
-		allocated, estimated = allocated+got, estimated+m.needs.scratch
+		allocated, estimated = allocated+got, estimated+m.by.needs().scratch
 		if m.graph.Nodes[len(m.graph.Nodes)-1].Type.tag == tagConvTranspose2d {
 			estimated -= lib.Soname.TransposedExample // allocated while the first one of a type is created
 		}

@@ -14,7 +14,7 @@ func TestMissingLibrary(t *testing.T) {
 		{Reason: xnn.ErrAbsent},
 		{Reason: xnn.ErrAbsent, Tried: []xnn.Attempt{{Path: "/usr/lib", Absent: true}}},
 	} {
-		list := (&image{graph: &graph{}, noLibrary: e}).Warnings()
+		list := (&image{compilation: &compilation{graph: &graph{}}, noLibrary: e}).Warnings()
 		if len(list) != 1 {
 			t.Fatalf("got %q, want one warning", list)
 		}

@@ -16,7 +16,7 @@ import (
 // call. Large calls, and profiled ones, have runtimes of their own, created by the first such
 // call.
 type native struct {
-	image *image
+	image *nativeImage
 	pool  *cpu.Pool
 	*handles
 	now       *instance // the current runtime, one of handles
@@ -90,7 +90,7 @@ func (h *handles) dropAll() {
 	}
 }
 
-func newNative(m *image, in delegate.Instance) (*native, error) {
+func newNative(m *nativeImage, in delegate.Instance) (*native, error) {
 	u := &native{image: m, pool: in.Pool, handles: &handles{lib: m.lib}, shapes: slices.Clone(m.shapes)}
 	for i := range u.timed {
 		u.timed[i].flags = xnn.FlagBasicProfiling
@@ -397,7 +397,7 @@ func (u *native) chooseEngine() error {
 func (u *native) useGo() {
 	u.useOther = true
 	if u.other == nil {
-		u.other = newReference(u.image, delegate.Instance{Pool: u.pool})
+		u.other = newReference(u.image.inGo, delegate.Instance{Pool: u.pool})
 		u.other.SetProfiling(u.profiling)
 	}
 }

@@ -2,7 +2,7 @@ package xnnpack
 
 // affords reports whether a native unit at the given shapes stays within the limits. Those of the declared sizes say nothing
 // about smaller ones, where values that share memory may need their own.
-func (m *image) affords(s []shape) bool {
+func (m *nativeImage) affords(s []shape) bool {
 	g, threads := m.graph, m.instanceThreads()
 	return g.nativeNeedsWith(g.unsharedBytes(s, threads), m.lib.Soname, s).check(m.limits) == nil ||
 		g.nativeNeeds(m.lib.Soname, s, threads).check(m.limits) == nil

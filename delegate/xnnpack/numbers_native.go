@@ -15,7 +15,7 @@ import (
 // not. A region whose nodes make NaN of finite numbers, and hide it from the outputs, always runs in Go.
 
 // checksNumbers reports whether calls of the image are checked.
-func (m *image) checksNumbers() bool {
+func (m *nativeImage) checksNumbers() bool {
 	if !m.region {
 		return false
 	}
@@ -57,7 +57,7 @@ func isFinite(d datatype, data []byte) bool {
 // repeat runs a call of a region in Go.
 func (u *native) repeat(ctx context.Context, args []*tensor.Value) error {
 	if u.other == nil {
-		u.other = newReference(u.image, delegate.Instance{Pool: u.pool})
+		u.other = newReference(u.image.inGo, delegate.Instance{Pool: u.pool})
 	}
 	return u.other.Execute(ctx, args)
 }

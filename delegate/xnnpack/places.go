@@ -44,8 +44,15 @@ const maxBlocks = 1 << 10
 // has a block, and the last block is the working memory of the nodes. Values that are shown are read
 // after the call.
 func (m *image) Workspace() *delegate.Workspace {
+	if own, ok := m.by.(*goImage); ok {
+		return own.workspace()
+	}
+	return nil
+}
+
+func (m *goImage) workspace() *delegate.Workspace {
 	p, g := m.places, m.graph
-	if m.native || m.shown || p == nil || len(g.Nodes) == 0 || len(p.items) >= maxBlocks {
+	if m.shown || len(g.Nodes) == 0 || len(p.items) >= maxBlocks {
 		return nil
 	}
 	w := &delegate.Workspace{Moments: len(g.Nodes), Blocks: make([]delegate.Block, 0, len(p.items)+1), Args: g.argSpans()}

@@ -67,7 +67,7 @@ type token struct {
 	zero  int32
 }
 
-func newReference(m *image, in delegate.Instance) *reference {
+func newReference(m *goImage, in delegate.Instance) *reference {
 	n := len(m.graph.Values)
 	e := &reference{packed: m.constants(), graph: m.graph, limits: m.limits, args: newArguments(m.graph, m.shapes, m.args),
 		shapes: slices.Clone(m.shapes),
@@ -75,7 +75,7 @@ func newReference(m *image, in delegate.Instance) *reference {
 		bytes: make([][]byte, n), tokens: make([][]token, n), floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes)),
 		states: make([]nodeState, len(m.graph.Nodes))}
 	if m.places != nil && !m.hasDynamicArgs() && e.blocks == nil {
-		e.arena.expect(m.needs.shared)
+		e.arena.expect(m.memory.shared)
 	}
 	if m.places != nil && e.blocks != nil {
 		e.worked = m.graph.workBlock(m.places.shapes, m.instanceThreads()).Span

@@ -31,7 +31,7 @@ type releasable struct {
 }
 
 // releasable returns the filters of the image that may be released, by address.
-func (m *image) releasable() map[xnn.Address]releasable {
+func (m *nativeImage) releasable() map[xnn.Address]releasable {
 	if m.checked || !m.region && (len(m.args) == 0 || !areStatic(m.args) && !m.graph.staysNative()) {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (m *image) releaseUnread(g *delegate.Graph) {
 
 // releaseFilters returns a function that releases the filter of a node that the Go engine has
 // packed.
-func (m *image) releaseFilters() func(*node) {
+func (m *goImage) releaseFilters() func(*node) {
 	if m.release == nil || len(m.args) == 0 && !m.region {
 		return func(*node) {}
 	}
@@ -163,9 +163,6 @@ func (g *graph) staysNative() bool {
 	}
 	return true
 }
-
-// areStatic reports whether all arguments always have the declared sizes.
-func areStatic(args []*delegate.ArgSpec) bool { return !slices.ContainsFunc(args, isDynamic) }
 
 func isDynamic(a *delegate.ArgSpec) bool { return a == nil || a.Dynamism != tensor.Static }
 

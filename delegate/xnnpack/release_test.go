@@ -185,7 +185,7 @@ func TestReleaseFails(t *testing.T) {
 		}
 		if err == nil {
 			img.Close()
-			if img.(*image).native {
+			if isNative(img) {
 				break
 			}
 		}

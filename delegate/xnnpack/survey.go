@@ -132,10 +132,10 @@ func planOf(g *graph) (*plan, error) {
 	return x, nil
 }
 
-// image moves the plan to m.
-func (x *plan) image(m *image) *image {
-	m.graph, m.repaired, m.shapes, m.estimates = x.graph, x.repaired, x.shapes, x.estimates
-	return m
+// image returns an image without an engine. c is of the calls; inGo says that the method is to run in the Go engine.
+func (x *plan) image(c *compilation, inGo bool) *image {
+	c.graph, c.shapes = x.graph, x.shapes
+	return &image{compilation: c, repaired: x.repaired, estimates: x.estimates, inGo: inGo}
 }
 
 // surveyOf returns the survey of a payload's method, nil if there was none.

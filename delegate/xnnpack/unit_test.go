@@ -319,7 +319,7 @@ func TestConcurrent(t *testing.T) {
 func TestWeightsShared(t *testing.T) {
 	xnntest.Library(t)
 	others := len(blocks.by)
-	size := func(img delegate.Image) int { return int(img.(*image).weights.bytes()) }
+	size := func(img delegate.Image) int { return int(nativeOf(img).weights.bytes()) }
 	a, err := compile(t, encode(linearGraph(fp32)), EngineNative)
 	if err != nil {
 		t.Fatal(err)
@@ -339,7 +339,7 @@ func TestWeightsShared(t *testing.T) {
 	if size(a) != before || before == 0 {
 		t.Errorf("after three units: got %d bytes, want %d", size(a), before)
 	}
-	if x, y := a.(*image).weights.blocks[0], b.(*image).weights.blocks[0]; x != y {
+	if x, y := nativeOf(a).weights.blocks[0], nativeOf(b).weights.blocks[0]; x != y {
 		t.Error("two images with the same weights have separate copies")
 	}
 	a.Close()

@@ -11,7 +11,7 @@ import (
 
 // TestNoLibraryWarning checks that the warning about a missing library names the remedies.
 func TestNoLibraryWarning(t *testing.T) {
-	img := &image{graph: &graph{}, noLibrary: &xnn.OpenError{Reason: xnn.ErrAbsent}}
+	img := &image{compilation: &compilation{graph: &graph{}}, noLibrary: &xnn.OpenError{Reason: xnn.ErrAbsent}}
 	list := img.Warnings()
 	if len(list) != 1 || list[0].Class != delegate.WarnEngine {
 		t.Fatalf("got %q, want one warning of class %v", list, delegate.WarnEngine)
@@ -25,7 +25,7 @@ func TestNoLibraryWarning(t *testing.T) {
 			t.Errorf("got %q, want %q in it", list[0].Text, cure)
 		}
 	}
-	if list := (&image{graph: &graph{}, whyReference: "the graph is not for it"}).Warnings(); len(list) > 0 {
+	if list := (&image{compilation: &compilation{graph: &graph{}}, notNative: "the graph is not for it"}).Warnings(); len(list) > 0 {
 		t.Errorf("graph not for the library: got %q, want no warning", list)
 	}
 }

@@ -38,7 +38,7 @@ const (
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // weightsName returns the name of the file with the image's weights.
-func (m *image) weightsName(ctx context.Context, mark markFunc) (string, error) {
+func (m *nativeImage) weightsName(ctx context.Context, mark markFunc) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.GOARCH, m.lib.Soname.Name)
 	h.Write(m.lib.BuildIdentifier())
@@ -111,7 +111,7 @@ func checkMagic(start []byte) error {
 
 // useFile reads the weights from a file. If that is not possible, it packs them and writes the
 // file. It records the result in cacheNote.
-func (m *image) useFile(ctx context.Context, b Backend, pack func() error) error {
+func (m *nativeImage) useFile(ctx context.Context, b Backend, pack func() error) error {
 	if b.WeightsCache == "" {
 		return pack()
 	}
@@ -129,7 +129,7 @@ func (m *image) useFile(ctx context.Context, b Backend, pack func() error) error
 // unusedFolder is the reason why a folder of weights is not used.
 type unusedFolder struct{ error }
 
-func (m *image) useFolder(ctx context.Context, b Backend, pack func() error) error {
+func (m *nativeImage) useFolder(ctx context.Context, b Backend, pack func() error) error {
 	folder, mark, err := openFolder(ctx, b.WeightsCache)
 	if err != nil {
 		return &unusedFolder{err}

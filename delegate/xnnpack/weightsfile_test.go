@@ -47,7 +47,7 @@ func openBackend(t *testing.T, b Backend, data []byte, between func()) (note str
 	for _, a := range args[m.graph.Inputs:] {
 		outputs = append(outputs, numbersOf(a.Tensor)...)
 	}
-	return m.cacheNote, len(m.weights.blocks), outputs
+	return m.cacheNote, len(nativeOf(img).weights.blocks), outputs
 }
 
 // TestWeightsFile checks that weights are packed for the first opening only, packed again if the file

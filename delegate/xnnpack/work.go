@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -366,12 +365,4 @@ func (g *graph) needsWith(w *work, s []shape, values int64, threads int) needs {
 	n.shared = plus(lineUp(values), w.shared(threads))
 	n.scratch = plus(plus(n.shared, w.kept), repeat(threads, w.tile))
 	return n
-}
-
-// instanceThreads returns the number of threads of the image's units.
-func (m *image) instanceThreads() int {
-	if m.threadCount == 0 {
-		return cpu.DefaultThreads()
-	}
-	return m.threadCount
 }

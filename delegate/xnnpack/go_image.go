@@ -1,0 +1,61 @@
+package xnnpack
+
+import (
+	"context"
+	"sync"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// goImage is a graph that the Go engine runs, or the calls that the library does not run.
+type goImage struct {
+	*compilation
+	places   *places // of values between nodes, at the declared sizes; nil if units plan their own
+	memory   needs   // at the declared sizes
+	packOnce sync.Once
+	packed   *packed // nil until the constants are packed
+}
+
+// newGoImage fuses the graph, plans its memory and packs its constants.
+func newGoImage(ctx context.Context, c *compilation) (*goImage, error) {
+	m := &goImage{compilation: c}
+	m.graph.fuseTables(m.shapes)
+	m.graph.fuseFunctions(m.shapes)
+	if err := m.graph.checkPools(m.shapes); err != nil {
+		return nil, err
+	}
+	m.places = m.graph.placesFor(m.shapes)
+	m.memory = m.graph.referenceNeeds(m.places, m.instanceThreads())
+	if err := m.memory.check(m.limits); err != nil {
+		return nil, err
+	}
+	packed, err := m.graph.pack(ctx, m.shapes, m.instanceThreads(), m.releaseFilters())
+	if err != nil {
+		return nil, err
+	}
+	m.packOnce.Do(func() { m.packed = packed })
+	return m, nil
+}
+
+// constants returns the packed constants. Where the library runs the graph, they are packed for the first call that it
+// does not run.
+func (m *goImage) constants() *packed {
+	m.packOnce.Do(func() {
+		m.packed, _ = m.graph.pack(context.Background(), m.shapes, m.instanceThreads(), func(*node) {})
+	})
+	return m.packed
+}
+
+func (m *goImage) engine() Engine { return EngineGo }
+
+func (m *goImage) unit(in delegate.Instance) (delegate.Unit, error) { return newReference(m, in), nil }
+
+func (m *goImage) needs() needs { return m.memory }
+
+func (m *goImage) facts() [][2]string { return nil }
+
+func (m *goImage) close() {
+	if m.packed != nil {
+		m.packed.memory.close()
+	}
+}
