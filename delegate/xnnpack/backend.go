@@ -71,13 +71,6 @@ func (b Backend) Probe() delegate.Status {
 	return delegate.Status{Loaded: true, Engine: string(EngineNative), Detail: describeLibrary(lib) + describeFaults(lib.Soname)}
 }
 
-func describeLibrary(lib *xnn.Library) string {
-	if lib.PoolStalls {
-		return lib.Path + ", one thread: its thread pool stalls on busy processors"
-	}
-	return lib.Path
-}
-
 // Compile validates the payload and compiles it for the selected engine.
 func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
 	x, inGo := b.surveyed(p)
@@ -117,7 +110,7 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 		return img, err
 	}
 	native := &nativeImage{compilation: img.compilation, cost: img.cost, inGo: &goImage{compilation: img.compilation}, fail: img.fail}
-	err := native.open(ctx, b)
+	err := native.open(ctx, nativeOptions{library: b.Library, weightsFolder: b.WeightsCache, mapWeights: b.MapWeights})
 	if img.cacheNote = native.cacheNote; err == nil {
 		img.by = native
 		return img, nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // compilation is what is compiled: a planned graph and what the caller says of its calls. The engines share it.
@@ -34,3 +35,5 @@ func (c *compilation) instanceThreads() int {
 
 // areStatic reports whether all arguments always have the declared sizes.
 func areStatic(args []*delegate.ArgSpec) bool { return !slices.ContainsFunc(args, isDynamic) }
+
+func isDynamic(a *delegate.ArgSpec) bool { return a == nil || a.Dynamism != tensor.Static }

@@ -29,7 +29,7 @@ func (b Backend) Unsupported(op *kernels.Op) string {
 // Accepts implements delegate.Compiler. It lowers the call alone, and checks whether the library
 // supports the result.
 func (b Backend) Accepts(g *delegate.Graph, i int) string {
-	l := newLowering(g, true)
+	l := lowerFor(g, true)
 	defer l.again()
 	if err := l.call(i); err != nil {
 		return reasonOf(err)
@@ -40,6 +40,9 @@ func (b Backend) Accepts(g *delegate.Graph, i int) string {
 	}
 	return x.refuses(shapes)
 }
+
+// lowerFor returns a lowering to graphs that the library may run.
+func lowerFor(g *delegate.Graph, dry bool) *lowering { return newLowering(g, dry, (*graph).refuses) }
 
 // reasonOf returns the text of an error without the backend's name.
 func reasonOf(err error) string {
@@ -204,7 +207,7 @@ func planRegion(g *delegate.Graph) (*plan, error) {
 		}
 		return k.plan, nil
 	}
-	return newLowering(g, false).plan()
+	return lowerFor(g, false).plan()
 }
 
 // CompileGraph implements delegate.Compiler.

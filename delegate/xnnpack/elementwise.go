@@ -116,3 +116,9 @@ func broadcastShape(g *graph, n *node, s []shape) error {
 	s[n.Out[0]] = out
 	return nil
 }
+
+// isFunction reports whether nodes of the type compute a function of each element, which is not a bound or a
+// conversion.
+func (t *nodeType) isFunction() bool {
+	return t.isIn(unaryNodes) && t.tag != tagClamp && t.tag != tagConvert
+}

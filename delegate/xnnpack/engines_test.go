@@ -180,7 +180,7 @@ func runZeros(t *testing.T, g *graph, shapes []shape) {
 }
 
 // isNative reports whether the library runs an image.
-func isNative(img delegate.Image) bool { return img.(*image).by.engine() == EngineNative }
+func isNative(img delegate.Image) bool { return img.(*image).by.name() == string(EngineNative) }
 
 // nativeOf and goOf return an image as one of an engine, which must run it.
 func nativeOf(img delegate.Image) *nativeImage { return img.(*image).by.(*nativeImage) }

@@ -339,7 +339,7 @@ func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, erro
 	if k, ok := g.Kept.(*keptPlan); ok {
 		return b.estimateOf(g, k.plan, share), nil
 	}
-	l := newLowering(g, true)
+	l := lowerFor(g, true)
 	defer l.again()
 	x, err := l.plan()
 	if err != nil {

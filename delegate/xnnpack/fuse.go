@@ -11,11 +11,12 @@ import "slices"
 //   - A clamp becomes the bounds of the node before it, if that supports bounds.
 //
 // Two nodes are merged only if the value between them is internal and has one reader, and if the
-// native engine accepts the merged node wherever it accepts the original one.
-func (g *graph) fuse(shapes []shape) {
+// native engine, which refuses nodes, accepts the merged node wherever it accepts the original one.
+func (g *graph) fuse(shapes []shape, refuses func(*node, []shape) string) {
 	g.dropCopies()
 	if slices.ContainsFunc(g.Nodes, node.mayMerge) {
 		f := newFuser(g, shapes)
+		f.refuses = refuses
 		f.merge((*fuser).copy, (*fuser).pad, (*fuser).clamp)
 		g.Nodes = slices.DeleteFunc(g.Nodes, func(n node) bool { return len(n.Out) == 0 })
 	}
@@ -52,6 +53,8 @@ type fuser struct {
 	g      *graph
 	shapes []shape
 	values []usage
+	// refuses returns the reason why the native engine does not run a node, "" if it does.
+	refuses func(*node, []shape) string
 }
 
 // usage is what computes and reads a value.
@@ -131,7 +134,7 @@ func (f *fuser) pad(n *node) {
 
 // takes reports whether the native engine accepts the merged node, or rejects the old one anyway.
 func (f *fuser) takes(merged, old *node) bool {
-	return f.g.refusesNode(merged, f.shapes) == "" || f.g.refusesNode(old, f.shapes) != ""
+	return f.refuses(merged, f.shapes) == "" || f.refuses(old, f.shapes) != ""
 }
 
 // padsZeros reports whether a node pads height and width of [N, H, W, C] with zeros.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 )
 
@@ -46,7 +47,7 @@ func (m *goImage) constants() *packed {
 	return m.packed
 }
 
-func (m *goImage) engine() Engine { return EngineGo }
+func (m *goImage) name() string { return "go" }
 
 func (m *goImage) unit(in delegate.Instance) (delegate.Unit, error) { return newReference(m, in), nil }
 
@@ -57,5 +58,19 @@ func (m *goImage) facts() [][2]string { return nil }
 func (m *goImage) close() {
 	if m.packed != nil {
 		m.packed.memory.close()
+	}
+}
+
+// releaseFilters returns a function that releases the filter of a node that the Go engine has
+// packed.
+func (m *goImage) releaseFilters() func(*node) {
+	if m.release == nil || len(m.args) == 0 && !m.region {
+		return func(*node) {}
+	}
+	own := m.graph.ownFilters()
+	return func(n *node) {
+		if r, ok := own[xnn.AddressOf(m.graph.Values[n.In[1]].Data)]; ok && n.Type.packsFilter() {
+			m.release(r.value.Data)
+		}
 	}
 }

@@ -95,3 +95,16 @@ func (g *graph) snapshot() *graph {
 	}
 	return &c
 }
+
+// readers returns how often each value is an operand.
+func (g *graph) readers() []int {
+	count := make([]int, len(g.Values))
+	for i := range g.Nodes {
+		for _, v := range g.Nodes[i].In {
+			if v != none {
+				count[v]++
+			}
+		}
+	}
+	return count
+}

@@ -3,11 +3,13 @@ package xnnpack
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -29,7 +31,7 @@ type image struct {
 
 // engine is a graph that is compiled for one of the engines.
 type engine interface {
-	engine() Engine
+	name() string // of the Engine
 	unit(delegate.Instance) (delegate.Unit, error)
 	needs() needs
 	facts() [][2]string // for Info
@@ -109,12 +111,9 @@ func (m *image) Warnings() (list []delegate.Warning) {
 	return list
 }
 
-// notKept starts the cacheNote of weights that are not in a file.
-const notKept = "not kept: "
-
 // Info lists the nodes with the shapes of their outputs at the declared sizes.
 func (m *image) Info() delegate.Info {
-	info := delegate.Info{Engine: string(m.by.engine()), Needs: m.Needs(), WeightBytes: m.graph.constantBytes(), Repairs: m.graph.repaired}
+	info := delegate.Info{Engine: m.by.name(), Needs: m.Needs(), WeightBytes: m.graph.constantBytes(), Repairs: m.graph.repaired}
 	if m.repaired != nil && m.release == nil { // otherwise constants may have been released
 		info.Repaired = m.repaired.payload(0)
 	}
@@ -155,4 +154,20 @@ func (m *image) describeNode(n *node) delegate.Node {
 		sides[i] = strings.Join(values, ", ")
 	}
 	return delegate.Node{Name: n.Type.name, Detail: sides[0] + " → " + sides[1], Constants: constants}
+}
+
+// releaseUnread releases the constants of a region's calls that the image does not read, because it
+// has its own copy of them.
+func (m *image) releaseUnread(g *delegate.Graph) {
+	read := m.graph.constantsRead(m.graph.readers())
+	if g.Release == nil || len(read) > maxReleaseConstants || len(g.Values) > 16*maxReleaseConstants {
+		return
+	}
+	for i := range g.Values {
+		v := &g.Values[i]
+		if v.Kind == tensor.KindTensor && len(v.Data) >= releaseBytes &&
+			!slices.ContainsFunc(read, func(b []byte) bool { return cpu.Overlap(b, v.Data) }) {
+			g.Release(v.Data)
+		}
+	}
 }

@@ -201,7 +201,7 @@ func (l *lowering) quantized(c *lowerCall) bool {
 
 // trial begins a dry lowering with the same constants. end makes it reusable.
 func (l *lowering) trial() (trial *lowering, end func()) {
-	trial = newLowering(l.in, true)
+	trial = newLowering(l.in, true, l.refuses)
 	own := trial.short
 	trial.vals, trial.short = l.vals, l.short
 	return trial, func() {
@@ -251,7 +251,7 @@ func (l *lowering) attempt(c *lowerCall, to *quantization) error {
 	if err != nil {
 		return err
 	}
-	if reason := g.refuses(s); reason != "" {
+	if reason := l.refuses(g, s); reason != "" {
 		return refuse("%s", reason)
 	}
 	return nil

@@ -39,6 +39,7 @@ type lowering struct {
 	// rows8 maps the latter to their quantized values.
 	dynamic, rows8 map[int]int
 	float32s       map[int]*delegate.GraphValue // float16 constants as float32
+	refuses        func(*graph, []shape) string
 }
 
 // held contains a tensor's values in the new graph, one for each memory order; none if there is no
@@ -154,13 +155,15 @@ const maxUnwritten = 1 << 16
 // dryLowerings contains dry lowerings for reuse: a method needs one for each of its calls.
 var dryLowerings sync.Pool
 
-func newLowering(g *delegate.Graph, dry bool) *lowering {
+// newLowering returns a lowering of a graph. refuses returns why the library does not run the lowered one, "" if it does.
+func newLowering(g *delegate.Graph, dry bool, refuses func(*graph, []shape) string) *lowering {
 	if dry {
 		if l, ok := dryLowerings.Get().(*lowering); ok {
+			l.refuses = refuses
 			return l.of(g)
 		}
 	}
-	l := &lowering{graphBuilder: newGraphBuilder(), dry: dry, short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
+	l := &lowering{graphBuilder: newGraphBuilder(), dry: dry, refuses: refuses, short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
 		dynamic: make(map[int]int), rows8: make(map[int]int), float32s: make(map[int]*delegate.GraphValue)}
 	return l.of(g)
 }

@@ -3,40 +3,13 @@ package xnnpack
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
-	"github.com/etrun-go/etrun/delegate"
 )
 
 // The memory of a unit is estimated from shapes before anything is allocated. The estimates are
 // upper bounds: a test compares them with the library's allocations.
-
-// needs is the memory of an image and one of its units, in bytes.
-type needs struct {
-	weights int64 // packed constants
-	scratch int64 // values between nodes, tables of pointers, working memory of nodes
-	timed   int64 // a second runtime, in the same workspace, that times its nodes
-	shared  int64 // the part of scratch for values between nodes, if units share a workspace
-}
-
-// times returns a product of sizes, or a huge number instead of overflowing.
-func times(factors ...int) int64 {
-	p := int64(1)
-	for _, f := range factors {
-		if f != 0 && p > math.MaxInt64/4/int64(f) {
-			return math.MaxInt64 / 4
-		}
-		p *= int64(f)
-	}
-	return p
-}
-
-// plus returns a sum, or a huge number instead of overflowing.
-func plus(a, b int64) int64 { return min(a, math.MaxInt64/4) + min(b, math.MaxInt64/4) }
-
-func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
 
 const (
 	nodeBytes     = 1024 // descriptor of a node
@@ -219,80 +192,6 @@ func productScratch(g *graph, n *node, s []shape, _ int) int64 {
 	return times(b.leading(b.rank-2), size, roundUp(cols, tileOut), roundUp(k, tile)+extra)
 }
 
-// item is a value between nodes, from the node that writes it to the last node that reads it.
-type item struct {
-	bytes       int64
-	first, last int
-	offset      int64
-	id          int // its index before items were sorted
-}
-
-// items lists the values between nodes, and by value the index of its item, or none. In the library, a
-// dynamically quantized value stores its scales after its elements. In the Go engine, as inPlace says,
-// the output of an elementwise node shares the item of an operand of the same size that nothing else
-// reads.
-func (g *graph) items(s []shape, inPlace bool) (list []item, index []int) {
-	list, index = make([]item, 0, len(g.Nodes)), slices.Repeat([]int{none}, len(g.Values))
-	var readers []int
-	if inPlace {
-		readers = g.readers()
-	}
-	for i := range g.Nodes {
-		n := &g.Nodes[i]
-		for _, v := range n.In {
-			if v != none && index[v] != none {
-				list[index[v]].last = i
-			}
-		}
-		for _, v := range n.Out {
-			if g.Values[v].Arg != none {
-				continue
-			}
-			bytes := g.valueBytes(v, s)
-			if inPlace {
-				bytes = lineUp(int64(g.Values[v].Datatype.bytes(s[v])) + overread)
-				if at := g.reused(n, v, s, index, readers); at != none && list[at].bytes == bytes {
-					index[v] = at
-					continue
-				}
-			}
-			index[v] = len(list)
-			list = append(list, item{bytes: bytes, first: i, last: i, id: len(list)})
-		}
-	}
-	return list, index
-}
-
-// reused returns the item of an operand of exactly the size of a node's output v, whose memory v
-// may use; none if there is no such item.
-func (g *graph) reused(n *node, v int, s []shape, index, readers []int) int {
-	if !n.Type.inPlace || readers[v] != 1 {
-		return none
-	}
-	for _, in := range n.In {
-		if in == none || index[in] == none || readers[in] != 1 {
-			continue
-		}
-		if g.Values[in].Datatype.bytes(s[in]) == g.Values[v].Datatype.bytes(s[v]) {
-			return index[in]
-		}
-	}
-	return none
-}
-
-// readers returns how often each value is an operand.
-func (g *graph) readers() []int {
-	count := make([]int, len(g.Values))
-	for i := range g.Nodes {
-		for _, v := range g.Nodes[i].In {
-			if v != none {
-				count[v]++
-			}
-		}
-	}
-	return count
-}
-
 func (g *graph) valueBytes(v int, s []shape) int64 {
 	x := &g.Values[v]
 	bytes := int64(roundUp(x.Datatype.bytes(s[v]), lineBytes)) + lineBytes
@@ -302,12 +201,9 @@ func (g *graph) valueBytes(v int, s []shape) int64 {
 	return bytes
 }
 
-// Bounds on the library's memory planner, whose time grows with the square of the number of values
-// and with the number of pairs of values that are alive together.
-const (
-	maxPlanned = 1 << 13
-	maxOverlap = 1 << 20
-)
+// maxOverlap bounds the time of the library's memory planner, which grows with the square of the number of values, and
+// with the number of pairs of values that are alive together.
+const maxOverlap = 1 << 20
 
 // planLimits returns why the library would need more than a fraction of a second to plan a graph,
 // or "" if it would not.
@@ -318,7 +214,7 @@ func (g *graph) planLimits(s []shape) string {
 	if n := int64(len(g.Values)); n*n <= maxOverlap {
 		return ""
 	}
-	items, _ := g.items(s, false)
+	items, _ := g.items(s, func(v int) int64 { return g.valueBytes(v, s) }, false)
 	started := make([]int, len(g.Nodes)+1)
 	ended := make([]int, len(g.Nodes)+1)
 	for _, it := range items {
@@ -405,86 +301,3 @@ func (p *libraryPlan) new(id int, bytes int64) int {
 func (p *libraryPlan) same(a, b int) bool {
 	return p.Values[a].Datatype.bytes(p.shapes[a]) == p.Values[b].Datatype.bytes(p.shapes[b])
 }
-
-// bySize and byFirst are orders of packing.
-func bySize(a, b item) int { return cmp.Compare(b.bytes, a.bytes) }
-func byFirst(a, b item) int {
-	return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.bytes, a.bytes))
-}
-
-// packedBest assigns the offsets for the Go engine: those of the better order. That takes quadratic
-// time, so lists that the library does not plan are packed in another way.
-func packedBest(list []item) (size int64) {
-	if len(list) > maxPlanned {
-		return packedInOrder(list)
-	}
-	other := slices.Clone(list)
-	size = packedBytes(list, bySize, false)
-	if n := packedBytes(other, byFirst, false); n < size {
-		copy(list, other)
-		return n
-	}
-	return size
-}
-
-// packedBytes assigns the offsets. The library uses no gap below the first item, as apart says.
-func packedBytes(list []item, order func(a, b item) int, apart bool) (size int64) {
-	slices.SortStableFunc(list, order)
-	var live []item
-	for i := range list {
-		live = live[:0]
-		for _, other := range list[:i] {
-			if other.first <= list[i].last && list[i].first <= other.last {
-				live = append(live, other)
-			}
-		}
-		list[i].offset = gap(live, list[i].bytes, apart)
-		size = max(size, plus(list[i].offset, list[i].bytes))
-	}
-	return size
-}
-
-// packedInOrder assigns offsets in the order of the nodes. An item takes the memory of one of the
-// same size whose life has ended, or else new memory.
-func packedInOrder(list []item) (size int64) {
-	begins, ends := make([]int, len(list)), make([]int, len(list))
-	for i := range list {
-		begins[i], ends[i] = i, i
-	}
-	slices.SortFunc(begins, func(a, b int) int { return list[a].first - list[b].first })
-	slices.SortFunc(ends, func(a, b int) int { return list[a].last - list[b].last })
-	free := map[int64][]int64{} // offsets, by size
-	for _, i := range begins {
-		it := &list[i]
-		for ; list[ends[0]].last < it.first; ends = ends[1:] {
-			over := &list[ends[0]]
-			free[over.bytes] = append(free[over.bytes], over.offset)
-		}
-		if same := free[it.bytes]; len(same) > 0 {
-			it.offset, free[it.bytes] = same[len(same)-1], same[:len(same)-1]
-			continue
-		}
-		it.offset, size = size, plus(size, it.bytes)
-	}
-	return size
-}
-
-// gap returns the offset of the smallest gap of at least bytes between live items, or the end of
-// the last item if there is none. If apart is set, it does not use the gap below the first item.
-func gap(live []item, bytes int64, apart bool) int64 {
-	slices.SortStableFunc(live, func(a, b item) int { return cmp.Compare(a.offset, b.offset) })
-	best, smallest, end := int64(-1), int64(math.MaxInt64), int64(0)
-	for i, it := range live {
-		if free := it.offset - end; (i > 0 || !apart) && free >= bytes && free < smallest {
-			best, smallest = end, free
-		}
-		end = max(end, it.offset+it.bytes)
-	}
-	if best < 0 {
-		return end
-	}
-	return best
-}
-
-// check compares needs with the limits of the payload.
-func (n needs) check(l delegate.Limits) error { return l.Check(ID, n.weights, n.scratch) }

@@ -57,7 +57,7 @@ func (o *opened) estimate() time.Duration {
 	if err != nil {
 		return 0
 	}
-	g.fuse(s)
+	g.fuse(s, g.refusesNode)
 	return o.backend.estimates(g, s, o.payload.Threads).of(o.backend)
 }
 

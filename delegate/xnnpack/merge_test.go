@@ -82,7 +82,7 @@ func (w *callMaker) payload(t *testing.T, from, to int) (c delegate.GraphCall, o
 			}
 		}
 	}
-	x, err := newLowering(part, false).whole()
+	x, err := lowerFor(part, false).whole()
 	if err != nil || len(part.Outputs) == 0 {
 		return c, false
 	}

@@ -32,9 +32,15 @@ type native struct {
 	need   uint // the size of times, as the library reports it
 	// other runs calls with shapes that the library does not support; nil until the first such
 	// call.
-	other    *reference
+	other    goUnit
 	useOther bool // other runs the shapes of the last call
 	lost     bool // the unit has no workspace in which the library could run
+}
+
+// goUnit is a unit of the Go engine.
+type goUnit interface {
+	delegate.Unit
+	delegate.Profiler
 }
 
 // instance is a runtime of the library, with its setup state for the last call of the unit.
@@ -270,8 +276,7 @@ func (u *native) recover(err error) error {
 		return err
 	}
 	u.bound = true
-	u.useGo()
-	return nil
+	return u.useGo()
 }
 
 // deviceError wraps an error of the library. It returns nil for nil.
@@ -379,8 +384,7 @@ func (u *native) chooseEngine() error {
 	u.useOther = false
 	m := u.image
 	if u.lost {
-		u.useGo()
-		return nil
+		return u.useGo()
 	}
 	if slices.Equal(u.shapes, m.shapes) || u.isPlanned() || m.graph.refuses(u.shapes) == "" &&
 		m.graph.miscomputed(m.lib.Soname, u.shapes, false) == "" && m.affords(u.shapes) {
@@ -389,17 +393,26 @@ func (u *native) chooseEngine() error {
 	if m.frozen {
 		return delegate.Errorf(ID, delegate.ErrArgument, "", "sizes beyond the declared ones, for which filters are packed in another form only")
 	}
-	u.useGo()
-	return nil
+	return u.useGo()
 }
 
 // useGo makes the Go engine run calls of the current shapes.
-func (u *native) useGo() {
+func (u *native) useGo() error {
 	u.useOther = true
-	if u.other == nil {
-		u.other = newReference(u.image.inGo, delegate.Instance{Pool: u.pool})
-		u.other.SetProfiling(u.profiling)
+	return u.makeOther()
+}
+
+// makeOther creates the unit of the Go engine, unless there is one.
+func (u *native) makeOther() error {
+	if u.other != nil {
+		return nil
 	}
+	other, err := u.image.inGo.unit(delegate.Instance{Pool: u.pool})
+	if err != nil {
+		return err
+	}
+	u.other = other.(goUnit)
+	return u.other.SetProfiling(u.profiling)
 }
 
 // isPlanned reports whether a runtime is planned for the current sizes.

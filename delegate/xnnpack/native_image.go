@@ -16,13 +16,13 @@ import (
 // nativeImage is a graph that the library runs.
 type nativeImage struct {
 	*compilation
-	cost      float64  // in MACs, at the declared sizes
-	small     []shape  // of the first runtime, see smallShapes; nil if it has the declared ones
-	memory    needs    // at the declared sizes
-	checked   bool     // arguments of calls are checked, see checksNumbers
-	frozen    bool     // filters were released: no other sizes, no further weights
-	cacheNote string   // state of the weights file, if one is requested
-	inGo      *goImage // runs calls that the library does not
+	cost      float64 // in MACs, at the declared sizes
+	small     []shape // of the first runtime, see smallShapes; nil if it has the declared ones
+	memory    needs   // at the declared sizes
+	checked   bool    // arguments of calls are checked, see checksNumbers
+	frozen    bool    // filters were released: no other sizes, no further weights
+	cacheNote string  // state of the weights file, if one is requested
+	inGo      engine  // runs calls that the library does not
 	// fail stores an error of the library, after which the Go engine runs calls.
 	fail func(error)
 
@@ -55,8 +55,8 @@ func (c *compiled) release() {
 }
 
 // open plans the graph for the library and packs the weights.
-func (m *nativeImage) open(ctx context.Context, b Backend) error {
-	lib, err := xnn.Open(b.Library)
+func (m *nativeImage) open(ctx context.Context, o nativeOptions) error {
+	lib, err := xnn.Open(o.library)
 	if err != nil {
 		return &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
 	}
@@ -64,7 +64,7 @@ func (m *nativeImage) open(ctx context.Context, b Backend) error {
 		return unsupported("", "%s: not for %s", reason, lib.Soname.Name)
 	}
 	if reason := m.graph.miscomputed(lib.Soname, m.shapes, m.hasDynamicArgs()); reason != "" {
-		return unsupported("", "%s (%s); the engines %q and %q do not", reason, lib.Soname.Name, EngineAuto, EngineGo)
+		return unsupported("", "%s (%s); the engines \"auto\" and \"go\" do not", reason, lib.Soname.Name)
 	}
 	m.memory = m.graph.nativeNeeds(lib.Soname, m.shapes, m.instanceThreads())
 	if m.hasDynamicArgs() { // large calls may use a second runtime
@@ -78,10 +78,10 @@ func (m *nativeImage) open(ctx context.Context, b Backend) error {
 	m.checked = m.checksNumbers()
 	m.pinConstants()
 	m.weights.constants = m.releasable()
-	if b.WeightsCache == "" && m.weights.releasable() > keptBytes {
+	if o.weightsFolder == "" && m.weights.releasable() > keptBytes {
 		m.weights.release = m.release
 	}
-	if err = m.useFile(ctx, b, m.pack); err == nil && m.spare.runtime != 0 {
+	if err = m.useFile(ctx, o, m.pack); err == nil && m.spare.runtime != 0 {
 		err = m.planSpare()
 	}
 	if err != nil && m.weights.gone && ctx.Err() == nil {
@@ -352,7 +352,14 @@ func (m *nativeImage) rehearse() (err error) {
 	return err
 }
 
-func (m *nativeImage) engine() Engine { return EngineNative }
+// nativeOptions are those of a [Backend] that concern the library.
+type nativeOptions struct {
+	library       string
+	weightsFolder string
+	mapWeights    bool
+}
+
+func (m *nativeImage) name() string { return "native" }
 
 func (m *nativeImage) unit(in delegate.Instance) (delegate.Unit, error) {
 	u, err := newNative(m, in)
@@ -362,7 +369,7 @@ func (m *nativeImage) unit(in delegate.Instance) (delegate.Unit, error) {
 	if !m.runsInGo(err) {
 		return nil, err
 	}
-	return newReference(m.inGo, in), nil
+	return m.inGo.unit(in)
 }
 
 // runsInGo reports whether the Go engine can run calls after an error of the library, and stores the error
@@ -391,4 +398,11 @@ func (m *nativeImage) close() {
 		m.free()
 	}
 	m.inGo.close()
+}
+
+func describeLibrary(lib *xnn.Library) string {
+	if lib.PoolStalls {
+		return lib.Path + ", one thread: its thread pool stalls on busy processors"
+	}
+	return lib.Path
 }

@@ -3,7 +3,6 @@ package xnnpack
 import (
 	"context"
 
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -56,8 +55,8 @@ func isFinite(d datatype, data []byte) bool {
 
 // repeat runs a call of a region in Go.
 func (u *native) repeat(ctx context.Context, args []*tensor.Value) error {
-	if u.other == nil {
-		u.other = newReference(u.image.inGo, delegate.Instance{Pool: u.pool})
+	if err := u.makeOther(); err != nil {
+		return err
 	}
 	return u.other.Execute(ctx, args)
 }
@@ -82,7 +81,7 @@ func (g *graph) hidesNaN() bool {
 				most = max(most, state[v])
 			}
 		}
-		if most >= mayBeNaN && n.turnsNaN() || most == mayBeInf && n.inGo().elements != nil {
+		if most >= mayBeNaN && n.turnsNaN() || most == mayBeInf && n.Type.isFunction() {
 			return true
 		}
 		switch {

@@ -16,7 +16,7 @@ type places struct {
 
 // placesFor computes the places at the given shapes.
 func (g *graph) placesFor(s []shape) *places {
-	packed, index := g.items(s, true)
+	packed, index := g.items(s, func(v int) int64 { return lineUp(int64(g.Values[v].Datatype.bytes(s[v])) + overread) }, true)
 	p := &places{shapes: s, index: index, items: make([]item, len(packed)), bytes: packedBest(packed)}
 	for _, it := range packed {
 		p.items[it.id] = it

@@ -128,7 +128,7 @@ func planOf(g *graph) (*plan, error) {
 	if len(g.repaired) > 0 {
 		x.repaired = g.snapshot()
 	}
-	g.fuse(shapes)
+	g.fuse(shapes, g.refusesNode)
 	return x, nil
 }
 

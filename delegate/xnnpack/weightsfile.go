@@ -111,11 +111,11 @@ func checkMagic(start []byte) error {
 
 // useFile reads the weights from a file. If that is not possible, it packs them and writes the
 // file. It records the result in cacheNote.
-func (m *nativeImage) useFile(ctx context.Context, b Backend, pack func() error) error {
-	if b.WeightsCache == "" {
+func (m *nativeImage) useFile(ctx context.Context, o nativeOptions, pack func() error) error {
+	if o.weightsFolder == "" {
 		return pack()
 	}
-	err := m.useFolder(ctx, b, pack)
+	err := m.useFolder(ctx, o, pack)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -129,8 +129,8 @@ func (m *nativeImage) useFile(ctx context.Context, b Backend, pack func() error)
 // unusedFolder is the reason why a folder of weights is not used.
 type unusedFolder struct{ error }
 
-func (m *nativeImage) useFolder(ctx context.Context, b Backend, pack func() error) error {
-	folder, mark, err := openFolder(ctx, b.WeightsCache)
+func (m *nativeImage) useFolder(ctx context.Context, o nativeOptions, pack func() error) error {
+	folder, mark, err := openFolder(ctx, o.weightsFolder)
 	if err != nil {
 		return &unusedFolder{err}
 	}
@@ -139,8 +139,8 @@ func (m *nativeImage) useFolder(ctx context.Context, b Backend, pack func() erro
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(b.WeightsCache, name)
-	found := m.weights.openFile(ctx, folder, name, m.graph, b.MapWeights)
+	path := filepath.Join(o.weightsFolder, name)
+	found := m.weights.openFile(ctx, folder, name, m.graph, o.mapWeights)
 	if found == nil {
 		m.cacheNote = "from " + path
 		return pack()
@@ -157,6 +157,9 @@ func (m *nativeImage) useFolder(ctx context.Context, b Backend, pack func() erro
 	}
 	return nil
 }
+
+// notKept starts the cacheNote of weights that are not in a file.
+const notKept = "not kept: "
 
 var errWeights = errors.New("damaged")
 

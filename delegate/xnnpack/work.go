@@ -1,8 +1,6 @@
 package xnnpack
 
 import (
-	"math"
-
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
@@ -64,16 +62,6 @@ func (w *work) shared(threads int) int64 {
 		n = plus(n, lineUp(slot))
 	}
 	return n
-}
-
-func lineUp(n int64) int64 { return (n + tensor.Alignment - 1) &^ (tensor.Alignment - 1) }
-
-// repeat returns the size of so many blocks of n bytes, or a huge number instead of overflowing.
-func repeat(blocks int, n int64) int64 {
-	if n > math.MaxInt64/4/int64(max(1, blocks)) {
-		return math.MaxInt64 / 4
-	}
-	return int64(blocks) * n
 }
 
 func (w *work) slot(i int, bytes int64) { w.slots[i] = max(w.slots[i], bytes) }
