@@ -38,7 +38,7 @@ if grep -q 'XnnpackBackend *loaded, native' "$out/doctor"; then
 	echo "goinstall: libXNNPACK is installed on this machine"
 	exit 0
 fi
-grep -q 'doctor --fix downloads libXNNPACK' "$out/doctor" || die "doctor does not tell how to get libXNNPACK"
+grep -q 'doctor --fix downloads it' "$out/doctor" || die "doctor does not tell how to get libXNNPACK"
 if [ -e lib/.complete ]; then
 	mkdir -p "$out/home/.local/share/etrun"
 	cp -r lib "$out/home/.local/share/etrun/lib"
