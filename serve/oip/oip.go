@@ -8,6 +8,8 @@ package oip
 import (
 	"errors"
 	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // HeaderLength is the HTTP header with the number of bytes of the JSON part, required if binary
@@ -88,12 +90,7 @@ type Parameters map[string]any
 // version is one.
 type Nested byte
 
-func (n Nested) String() string {
-	if n == '[' {
-		return "an array"
-	}
-	return "an object"
-}
+func (n Nested) String() string { return kindOf(jsontext.Kind(n)) }
 
 // Bool returns a bool parameter, false if it is absent.
 func (p Parameters) Bool(name string) (value bool, err error) {

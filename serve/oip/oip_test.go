@@ -114,7 +114,11 @@ func TestReadRefuses(t *testing.T) {
 		text               string
 	}{
 		{"nothing", "", "", ErrInvalid, "JSON truncated"},
-		{"no object", "[1]", "", ErrInvalid, "want an object"},
+		{"no object", "[1]", "", ErrInvalid, "an array, want an object"},
+		{"another kind", input(`"shape":[1],"datatype":"FP32","data":{}`), "", ErrInvalid, "inputs[0].data: an object, want an array"},
+		{"another kind of parameters", `{"parameters":[]}`, "", ErrInvalid, "parameters: an array, want an object"},
+		{"a number for the id", `{"id":5}`, "", ErrInvalid, "id: a number, want a string"},
+		{"no JSON", "NaN", "", ErrInvalid, "invalid JSON at byte 0: invalid character"},
 		{"cut", `{"inputs":[{"name":"a"`, "", ErrInvalid, "JSON truncated"},
 		{"bad token", `{"inputs":[nope]}`, "", ErrInvalid, "inputs[0]: "},
 		{"two objects", `{}{}`, "", ErrInvalid, "extra bytes after the JSON"},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -228,7 +229,7 @@ func (p *parser) array(place string, read func(place string) error) error {
 
 func (p *parser) begin(place string, kind jsontext.Kind, want string) error {
 	if got := p.dec.PeekKind(); got != kind && got != 0 {
-		return invalid(place, "%v, want %s", got, want)
+		return invalid(place, "%s, want %s", kindOf(got), want)
 	}
 	return p.end(place)
 }
@@ -247,13 +248,32 @@ func (p *parser) syntax(place string, err error) error {
 	case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
 		return invalid(place, "JSON truncated after %d bytes", p.dec.InputOffset())
 	}
-	return invalid(place, "invalid JSON at byte %d: %w", p.dec.InputOffset(), err)
+	return invalid(place, "invalid JSON at byte %d: %w", p.dec.InputOffset(), plain{err})
+}
+
+// plain is an error of the JSON decoder, without the name of its package.
+type plain struct{ err error }
+
+func (e plain) Error() string { return strings.TrimPrefix(e.err.Error(), "jsontext: ") }
+
+// Unwrap returns the decoder's error.
+func (e plain) Unwrap() error { return e.err }
+
+// kinds are the kinds of JSON values whose names are delimiters.
+var kinds = map[jsontext.Kind]string{'[': "an array", '{': "an object", '"': "a string", '0': "a number", 't': "true", 'f': "false", 'n': "null"}
+
+// kindOf names a kind of JSON values.
+func kindOf(k jsontext.Kind) string {
+	if name, ok := kinds[k]; ok {
+		return name
+	}
+	return k.String() // a delimiter that ends a value
 }
 
 // text reads a string.
 func (p *parser) text(place string) (string, error) {
 	if got := p.dec.PeekKind(); got != '"' && got != 0 {
-		return "", invalid(place, "%v, want a string", got)
+		return "", invalid(place, "%s, want a string", kindOf(got))
 	}
 	token, err := p.dec.ReadToken()
 	if err != nil {
