@@ -100,6 +100,11 @@ func TestLoadParameters(t *testing.T) {
 		{"m/load", `{"parameters":{"config":"{}"}}`, 400},
 		{"m/load", `{"parameters":{"file:1/model.pte":"AAAA"}}`, 400},
 		{"m/load", `[`, 400},
+		{"m/load", `{"parameters":{"config":null}}`, 200},
+		{"m/load", `{"parameters":null}`, 200},
+		{"m/load", `{"parameters":[]}`, 400},
+		{"m/load", `{"config":"{}"}`, 400},
+		{"m/load", `{} {}`, 400},
 		{"gone/load", ``, 404},
 		{"m/load", ``, 200},
 		{"m/unload", `{"parameters":{"unload_dependents":false}}`, 200},
@@ -108,6 +113,43 @@ func TestLoadParameters(t *testing.T) {
 	} {
 		if w := ask(s, "POST", "/v2/repository/models/"+c.path, c.body); w.Code != c.code {
 			t.Errorf("%s %s: %d, %s, want %d", c.path, c.body, w.Code, w.Body, c.code)
+		}
+	}
+}
+
+// TestIndex checks that the index lists the models that a request asks for, and that errors have the words of JSON.
+func TestIndex(t *testing.T) {
+	c := serve.Config{Name: "m", Open: program("digits/portable.pte")}
+	other := c
+	other.Name = "other"
+	s := server(t, serve.Options{Control: true}, c, other)
+	if w := ask(s, "POST", "/v2/repository/models/other/unload", ""); w.Code != 200 {
+		t.Fatal(w.Body)
+	}
+	for _, c := range []struct {
+		body string
+		code int
+		want string // of the answer
+		not  string
+	}{
+		{``, 200, `"other"`, ""},
+		{`{}`, 200, `"other"`, ""},
+		{`null`, 200, `"other"`, ""},
+		{`{"ready":null}`, 200, `"other"`, ""},
+		{`{"ready":false}`, 200, `"other"`, ""},
+		{`{"ready":true}`, 200, `"m"`, `"other"`},
+		{`{"ready":"yes"}`, 400, "ready: string, want true or false", ""},
+		{`{"ready":1}`, 400, "ready: number, want true or false", ""},
+		{`[]`, 400, "body: array, want an object", ""},
+		{`{"reedy":true}`, 400, "unknown field", ""},
+		{`x`, 400, "invalid character", ""},
+		{`{"ready":`, 400, "JSON truncated", ""},
+		{`{"ready":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "", ""},
+	} {
+		w := ask(s, "POST", "/v2/repository/index", c.body)
+		text := w.Body.String()
+		if w.Code != c.code || !strings.Contains(text, c.want) || c.not != "" && strings.Contains(text, c.not) || strings.Contains(text, "json:") {
+			t.Errorf("%.40s: got %d %s, want %d with %s and without %s", c.body, w.Code, text, c.code, c.want, c.not)
 		}
 	}
 }

@@ -1,11 +1,15 @@
 package serve
 
 import (
+	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -182,10 +186,18 @@ func (m *Model) indexed() (row indexAnswer, v *version) {
 	return row, m.current
 }
 
-func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) index(w http.ResponseWriter, r *http.Request) {
+	var body struct{ Ready bool } // only models that are ready
+	if err := readCommand(w, r, &body); err != nil {
+		fail(w, err)
+		return
+	}
 	list := []indexAnswer{}
 	for _, m := range s.Models() {
 		row, v := m.indexed()
+		if body.Ready && row.State != Ready {
+			continue
+		}
 		if v == nil || len(v.endpoints) == 0 {
 			list = append(list, row)
 			continue
@@ -229,21 +241,54 @@ func (s *Server) mayControl(w http.ResponseWriter, r *http.Request, ignored []st
 	if !s.options.Control {
 		return errControl
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, headerBytes))
-	if err != nil {
-		return &oip.Error{Class: oip.ErrRead, Err: err}
-	}
 	var body struct{ Parameters map[string]any }
-	if len(text) == 0 {
-		return nil
+	if err := readCommand(w, r, &body); err != nil {
+		return err
 	}
-	if err := json.Unmarshal(text, &body); err != nil {
-		return &oip.Error{Class: oip.ErrInvalid, Err: err}
-	}
-	for name := range body.Parameters {
-		if !slices.Contains(ignored, name) {
+	for name, value := range body.Parameters {
+		if value != nil && !slices.Contains(ignored, name) {
 			return fmt.Errorf("%w: %.40q", errNoLoad, name)
 		}
 	}
 	return nil
+}
+
+// readCommand reads the body of a request about the model repository: nothing, or an object with the members of into.
+func readCommand(w http.ResponseWriter, r *http.Request, into any) error {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, headerBytes))
+	if err != nil {
+		class := oip.ErrRead
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			class = oip.ErrTooLarge
+		}
+		return &oip.Error{Class: class, Err: err}
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err = dec.Decode(into); err == nil {
+		if _, err := dec.Token(); err == io.EOF {
+			return nil
+		}
+		return &oip.Error{Class: oip.ErrInvalid, Err: errors.New("extra bytes after the JSON object")}
+	}
+	return &oip.Error{Class: oip.ErrInvalid, Err: commandError(err)}
+}
+
+// commandError returns an error of the decoder without its names of packages and types of Go.
+func commandError(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		place := cmp.Or(strings.ToLower(wrong.Field), "body")
+		want := "an object"
+		if wrong.Type.Kind() == reflect.Bool {
+			want = "true or false"
+		}
+		return fmt.Errorf("%s: %s, want %s", place, wrong.Value, want)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("JSON truncated")
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }
