@@ -178,12 +178,17 @@ func (r *chatRequest) job() (*job, error) {
 func (r *chatRequest) texts() ([]text.Message, error) {
 	messages := make([]text.Message, len(r.Messages))
 	for i, m := range r.Messages {
-		messages[i] = text.Message{Role: m.Role, Content: string(m.Content)}
-		switch m.Role {
-		case "developer": // the newer name of system
+		messages[i] = text.Message{Role: m.Role, Content: string(orZero(m.Content))}
+		switch {
+		case m.Role == "developer": // the newer name of system
 			messages[i].Role = "system"
-		case "tool", "function":
+		case m.Role == "tool" || m.Role == "function":
 			return nil, refused(fmt.Sprintf("messages[%d].role", i), "%s: not supported: %s", m.Role, noTools)
+		case m.Role == "":
+			return nil, missing(fmt.Sprintf("messages[%d].role", i))
+		}
+		if m.Content == nil && m.Role != "assistant" { // whose turn may be empty
+			return nil, missing(fmt.Sprintf("messages[%d].content", i))
 		}
 	}
 	return messages, nil
@@ -223,7 +228,11 @@ func (r *chatRequest) encode(g *generator, messages []text.Message) (prompt, end
 // run generates the texts of a job and answers the request.
 func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *job, err error) {
 	var m *serve.Model
-	if err == nil {
+	switch {
+	case err != nil:
+	case name == "":
+		err = missing("model")
+	default:
 		m, err = h.find(name)
 	}
 	if err != nil {

@@ -108,6 +108,10 @@ func with(o object) object {
 // memberOf returns the path of a member of a request, without the Go type that it is embedded in.
 func memberOf(field string) string { return strings.TrimPrefix(field, "request.") }
 
+// valueKinds names kinds of JSON values that package json names otherwise.
+var valueKinds = map[string]string{"bool": "true or false", "array": "a list", "object": "an object", "string": "a string",
+	"number": "a number"}
+
 // kindOf names a kind of Go values as JSON does.
 func kindOf(k reflect.Kind) string {
 	switch k {

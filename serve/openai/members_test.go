@@ -74,7 +74,7 @@ func checkAdded(t *testing.T, body, nth int, name string, value any) {
 	neutral := string(raw) == "null" || slices.ContainsFunc(m.neutral, func(s string) bool { return same(string(raw), s) })
 	want := ""
 	switch {
-	case !listed:
+	case !listed && value != nil:
 		want = "unknown_parameter"
 	case m.use == unable && !neutral:
 		want = "unsupported_parameter"

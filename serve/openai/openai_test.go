@@ -432,6 +432,15 @@ func TestRefusals(t *testing.T) {
 		{"chat/completions", `{"model":"lm","messages":[]}`, 400, "messages"},
 		{"chat/completions", `{"model":"lm","messages":[{"role":"wizard","content":"x"}]}`, 400, "wizard"},
 		{"chat/completions", `{"model":"lm","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, 400, "image_url"},
+		{"chat/completions", `{"model":"lm","messages":[{"role":"user","content":[{"type":"text"}]}]}`, 400, "messages.content: part 0 without text"},
+		{"chat/completions", `{"model":"lm","messages":[{"role":"user","content":[{"type":"text","text":5}]}]}`, 400,
+			"messages.content.text: a number, want a string"},
+		{"chat/completions", `{"model":"lm","messages":[{"role":"user","content":["a"]}]}`, 400, "messages.content: a string, want an object"},
+		{"chat/completions", `{"model":"lm","messages":[{"role":"user","content":[null]}]}`, 400, `messages.content: part 0 of the type ""`},
+		{"chat/completions", `{"model":"lm","messages":[{"role":"user","content":{}}]}`, 400, "messages.content: an object, want a string"},
+		{"completions", lm + `"temperature":true}`, 400, "temperature: true or false, want a number"},
+		{"completions", lm + `"logit_bias":[]}`, 400, "logit_bias: a list, want an object"},
+		{"completions", lm + `"top_p":Infinity}`, 400, "body: invalid character"},
 		{"chat/completions", chat + `"tools":[{}]}`, 400, "tools"},
 		{"chat/completions", chat + `"modalities":["audio"]}`, 400, "modalities"},
 		{"chat/completions", chat + `"top_logprobs":2}`, 400, "top_logprobs"},
@@ -469,7 +478,7 @@ func TestForms(t *testing.T) {
 	}
 	for _, body := range []string{
 		`{"model":"lm","messages":[{"role":"developer","content":"x"},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],"max_completion_tokens":3,"tools":[]}`,
-		`{"model":"lm","messages":[{"role":"assistant","content":null},{"role":"user","content":"b"}],"max_tokens":3,"tools":null,"modalities":["text"]}`,
+		`{"model":"lm","messages":[{"role":"assistant","content":null},{"role":"user","content":"b"}],"max_tokens":3,"tools":null,"modalities":["text"],"unknown":null}`,
 	} {
 		if status, _, message := post(t, p, "/v1/chat/completions", body); status != 200 {
 			t.Errorf("%s: got %d %q", body, status, message)

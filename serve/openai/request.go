@@ -135,28 +135,34 @@ func (s *stops) UnmarshalJSON(b []byte) error {
 
 // message is a message of a dialogue.
 type message struct {
-	Role    string  `json:"role"`
-	Content content `json:"content"`
+	Role    string   `json:"role"`
+	Content *content `json:"content"`
 }
 
 // content is the text of a message.
 type content string
 
-// UnmarshalJSON accepts a string, null, and a list of parts of the type text.
+// UnmarshalJSON accepts a string, and a list of parts of the type text.
 func (c *content) UnmarshalJSON(b []byte) error {
 	if b[0] != '[' {
 		return json.Unmarshal(b, (*string)(c))
 	}
-	var parts []struct{ Type, Text string }
+	var parts []struct {
+		Type string  `json:"type"`
+		Text *string `json:"text"`
+	}
 	if err := json.Unmarshal(b, &parts); err != nil {
-		return refused("messages", "content: %v", err)
+		return err
 	}
 	var all strings.Builder
-	for _, p := range parts {
-		if p.Type != "text" {
-			return refused("messages", "content of the type %s, want text", quote(p.Type))
+	for i, p := range parts {
+		switch {
+		case p.Type != "text":
+			return refused("messages.content", "part %d of the type %s, want text", i, quote(p.Type))
+		case p.Text == nil:
+			return refused("messages.content", "part %d without text", i)
 		}
-		all.WriteString(p.Text)
+		all.WriteString(*p.Text)
 	}
 	*c = content(all.String())
 	return nil
@@ -165,7 +171,9 @@ func (c *content) UnmarshalJSON(b []byte) error {
 // inputError is a JSON error in a request.
 type inputError struct{ err error }
 
-func (e inputError) Error() string { return e.err.Error() }
+func (e inputError) Error() string {
+	return strings.TrimPrefix(strings.TrimPrefix(e.err.Error(), "jsontext: "), "json: ")
+}
 
 // Unwrap returns etrun.ErrInput and the cause.
 func (e inputError) Unwrap() []error { return []error{etrun.ErrInput, e.err} }

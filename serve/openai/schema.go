@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ type checker struct{ dec *jsontext.Decoder }
 func checkMembers(body []byte, o object) error {
 	c := checker{jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(true))}
 	if kind := c.dec.PeekKind(); kind != '{' && kind != 0 {
-		return &requestError{etrun.ErrInput, "", "", fmt.Sprintf("body: %v, want an object", kind)}
+		return &requestError{etrun.ErrInput, "", "", "body: want an object"}
 	}
 	if err := c.object("", member{inside: o}); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (c *checker) object(place string, m member) error {
 		at, known := inner(place, name), member{}
 		if m.inside != nil {
 			var ok bool
-			if known, ok = m.inside[name]; !ok {
+			if known, ok = m.inside[name]; !ok && c.dec.PeekKind() != 'n' { // null asks for nothing
 				return &requestError{etrun.ErrInput, at, "unknown_parameter", at + ": unknown member; nothing is ignored, " +
 					"the documentation of etrun serve lists all members"}
 			}
@@ -173,7 +174,10 @@ func decode(body []byte, o object, into any) error {
 	}
 	err := json.Unmarshal(body, into)
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
-		return refused(memberOf(e.Field), "%s, want %v", e.Value, kindOf(e.Type.Kind()))
+		return refused(memberOf(e.Field), "%s, want %v", cmp.Or(valueKinds[e.Value], e.Value), kindOf(e.Type.Kind()))
+	}
+	if _, ok := errors.AsType[*requestError](err); ok {
+		return err
 	}
 	return syntax(err)
 }
