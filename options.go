@@ -147,9 +147,10 @@ func WithConstants() Option { return func(c *config) { c.keepConstants = true } 
 func WithMmap() Option { return func(c *config) { c.mmap = true } }
 
 // WithFileCheck calls check with the bytes of each file, the program's and those of external data, before
-// anything but their first bytes is read: they are the bytes that are used, also if the file is mapped. An
-// error ends the opening of the program, which returns it. name is that of the [Source]. check must not
-// change the bytes, and must not use them after it returns.
+// anything but their first bytes is read: they are the bytes that are used. With [WithMmap] a file that is
+// changed in place afterwards changes them: do not map files whose signatures are checked. An error ends the
+// opening of the program, which returns it. name is that of the [Source]. check must not change the bytes, and
+// must not use them after it returns.
 func WithFileCheck(check func(name string, data []byte) error) Option {
 	return func(c *config) { c.check = check }
 }

@@ -15,5 +15,8 @@ func (m *Model) open(ctx context.Context, files *modelFiles, options ...etrun.Op
 	_ = f.Close() // nothing was read
 	with := m.Options
 	with.Check = files.check
+	if files.verifies() {
+		with.ReadFiles()
+	}
 	return with.OpenProgram(ctx, m.Path, etrun.File(m.Path), options...)
 }

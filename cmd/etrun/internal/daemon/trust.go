@@ -19,7 +19,7 @@ import (
 )
 
 // modelFiles are the files that a load of a model has used: each that determines its answers. Their
-// bytes are checked in memory, when nothing can replace them any more.
+// bytes are checked in memory. If signatures are required files are not mapped: nothing can replace the bytes any more.
 type modelFiles struct {
 	trust string            // the public key or its file; empty if no signature is required
 	known map[string]string // digests that were checked by another process, by path; nil for none
@@ -28,6 +28,9 @@ type modelFiles struct {
 	paths   []string // in the order of use
 	digests map[string]string
 }
+
+// verifies reports whether files must have signatures, here or in the process that has verified them.
+func (f *modelFiles) verifies() bool { return f.trust != "" || f.known != nil }
 
 // check records the digest of a file, and verifies its signature if one is required.
 func (f *modelFiles) check(ctx context.Context, path string, data []byte) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -217,6 +218,49 @@ func TestTrustUsesWhatItChecks(t *testing.T) {
 			t.Errorf("a file that is not what was verified: %v", err)
 		}
 	}
+}
+
+// TestTrustInPlace writes other weights over a file that was verified: answers do not change.
+func TestTrustInPlace(t *testing.T) {
+	for _, more := range [][]string{{"--mmap", "--lower", "off"}, {"--mmap"}, {"--mmap", "--isolate", "--lower", "off"}} {
+		s := newSigner(t)
+		m, files := s.trusted(t.TempDir(), more...)
+		r := start(t, func(*Daemon) {}, m)
+		_, before, _ := r.ask("POST", "/v2/models/m/infer", externalBody(r))
+		for _, path := range files {
+			b := s.read(path)
+			for i := len(b) / 2; i < len(b); i++ {
+				b[i] ^= 1
+			}
+			s.write(path, b) // os.WriteFile truncates
+		}
+		if code, after, _ := r.ask("POST", "/v2/models/m/infer", externalBody(r)); code != 200 || after != before {
+			t.Errorf("%v: %d %s, before the files changed %s", more, code, after, before)
+		}
+		r.stop()
+	}
+}
+
+// externalBody returns a request for the model with external data.
+func externalBody(r *running) string {
+	r.t.Helper()
+	var m struct {
+		Inputs []struct {
+			Name, Datatype string
+			Shape          []int
+		}
+	}
+	_, text, _ := r.ask("GET", "/v2/models/m", "")
+	if err := json.Unmarshal([]byte(text), &m); err != nil || len(m.Inputs) != 1 {
+		r.t.Fatalf("%v: %s", err, text)
+	}
+	n := 1
+	for _, size := range m.Inputs[0].Shape {
+		n *= size
+	}
+	shape, _ := json.Marshal(m.Inputs[0].Shape)
+	return fmt.Sprintf(`{"inputs":[{"name":%q,"datatype":%q,"shape":%s,"data":[%s1]}]}`, m.Inputs[0].Name, m.Inputs[0].Datatype, shape,
+		strings.Repeat("0.5,", n-1))
 }
 
 // TestTrustConfig checks that a key on the command line holds for the configuration, too.

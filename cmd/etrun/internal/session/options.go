@@ -284,6 +284,9 @@ func (o *Options) ProgramLimit() int64 { return cmp.Or(int64(o.maxMemory), 8<<30
 // Mmap reports whether files are mapped.
 func (o *Options) Mmap() bool { return o.mmap }
 
+// ReadFiles lets files be read, whether or not --mmap is given: later changes of a mapped file would change what was checked.
+func (o *Options) ReadFiles() { o.mmap = false }
+
 // InputLimit is the maximum memory of all inputs and their conversion.
 func (o *Options) InputLimit() int64 {
 	if o.maxMemory > 0 {
