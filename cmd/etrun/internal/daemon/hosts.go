@@ -62,30 +62,33 @@ func (h *hosts) context(l net.Listener) context.Context {
 // accept reports whether a Host header, or what replaces it, names this server: an IP address cannot
 // be made to resolve to another one.
 func (h *hosts) accept(host string) bool {
-	name := host
-	if bare, _, err := net.SplitHostPort(host); err == nil {
-		name = bare
-	} else if inside, ok := strings.CutPrefix(host, "["); ok {
-		name = strings.TrimSuffix(inside, "]")
-	}
-	_, err := netip.ParseAddr(name)
-	return err == nil || h.names[plainHost(name)]
-}
-
-// foreign reports whether a browser sent a request for a page of another origin. A link to this
-// server is followed.
-func foreign(r *http.Request) bool {
-	site := r.Header.Get("Sec-Fetch-Site")
-	if site == "same-origin" || site == "none" {
+	u, err := url.Parse("http://" + host)
+	if err != nil || u.Host != host {
 		return false
 	}
+	inBrackets := strings.HasPrefix(host, "[")
+	if address, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return address.Is6() == inBrackets
+	}
+	return !inBrackets && h.names[plainHost(u.Hostname())]
+}
+
+// foreign reports whether a browser sent a request for a page of another origin. A link to this server is
+// followed. A page of a browser has an origin of this server behind a proxy, too, where Host may be another name.
+func (h *hosts) foreign(r *http.Request, checked bool) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	same := site == "same-origin" || site == "none"
 	for _, origin := range r.Header.Values("Origin") {
-		if u, err := url.Parse(origin); err != nil || !strings.EqualFold(u.Host, r.Host) {
+		u, err := url.Parse(origin)
+		if err == nil && strings.EqualFold(u.Host, r.Host) {
+			continue
+		}
+		if !same || checked && (err != nil || !h.names[plainHost(u.Hostname())]) {
 			return true
 		}
 	}
 	followed := r.Header.Get("Sec-Fetch-Mode") == "navigate" && (r.Method == http.MethodGet || r.Method == http.MethodHead)
-	return site != "" && !followed
+	return site != "" && !same && !followed
 }
 
 // guard refuses requests for other hosts and from other origins.
@@ -98,7 +101,7 @@ func (h *hosts) guard(next http.Handler, conns *connections) http.Handler {
 		case checked && !h.accept(r.Host):
 			conns.answered(r)
 			misdirected.ServeHTTP(w, r)
-		case foreign(r):
+		case h.foreign(r, checked):
 			conns.answered(r)
 			crossing.ServeHTTP(w, r)
 		default:

@@ -37,9 +37,11 @@ func status(t *testing.T, address string, encrypted bool, method, target, header
 // of this server.
 var (
 	evilHosts = []string{"evil.example", "evil.example:PORT", "localhost.evil.example", "127.0.0.1.evil.example", "evil.example.", "", ":PORT",
-		"localhost@evil.example", "[::1].evil.example", "[evil.example]", "127.1:PORT", "2130706433", "h", "localhost:80:80"}
+		"localhost@evil.example", "[::1].evil.example", "[evil.example]", "127.1:PORT", "2130706433", "h", "localhost:80:80",
+		"[localhost]", "[localhost]:PORT", "[127.0.0.1]", "[127.0.0.1", "[::1", "::1]", "localhost:http", "localhost..",
+		"localhost,evil.example", "localhost%00"}
 	goodHosts = []string{"localhost", "localhost:PORT", "LocalHost:PORT", "localhost.", "127.0.0.1", "127.0.0.1:PORT", "[::1]", "[::1]:PORT",
-		"10.1.2.3:PORT"}
+		"10.1.2.3:PORT", "localhost:", "[::ffff:127.0.0.1]:PORT"}
 )
 
 // hostPaths are requests to all kinds of handlers.
@@ -151,6 +153,11 @@ func TestOrigins(t *testing.T) {
 		{"Origin: http://" + r.address() + "\r\nOrigin: http://evil.example\r\n", 403, 403, 403},
 		{"Sec-Fetch-Site: same-origin\r\n", 200, 200, 200},
 		{"Sec-Fetch-Site: none\r\n", 200, 200, 200},
+		{"Sec-Fetch-Site: same-origin\r\nOrigin: http://" + r.address() + "\r\n", 200, 200, 200},
+		{"Sec-Fetch-Site: same-origin\r\nOrigin: https://localhost:8443\r\n", 200, 200, 200}, // a proxy before the server
+		{"Sec-Fetch-Site: same-origin\r\nOrigin: http://evil.example\r\n", 403, 403, 403},
+		{"Sec-Fetch-Site: none\r\nOrigin: http://evil.example\r\n", 403, 403, 403},
+		{"Sec-Fetch-Site: same-origin\r\nOrigin: null\r\n", 403, 403, 403},
 		{"Sec-Fetch-Site: same-site\r\n", 403, 403, 200},
 		{"Sec-Fetch-Site: cross-site\r\n", 403, 403, 200},
 		{"Sec-Fetch-Site: cross-site\r\nOrigin: http://evil.example\r\n", 403, 403, 403},
