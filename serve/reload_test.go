@@ -138,12 +138,12 @@ func TestIndex(t *testing.T) {
 		{`{"ready":null}`, 200, `"other"`, ""},
 		{`{"ready":false}`, 200, `"other"`, ""},
 		{`{"ready":true}`, 200, `"m"`, `"other"`},
-		{`{"ready":"yes"}`, 400, "ready: string, want true or false", ""},
-		{`{"ready":1}`, 400, "ready: number, want true or false", ""},
-		{`[]`, 400, "body: array, want an object", ""},
+		{`{"ready":"yes"}`, 400, "ready: a string, want true or false", ""},
+		{`{"ready":1}`, 400, "ready: a number, want true or false", ""},
+		{`[]`, 400, "an array, want an object", ""},
 		{`{"reedy":true}`, 400, "unknown field", ""},
 		{`x`, 400, "invalid character", ""},
-		{`{"ready":`, 400, "JSON truncated", ""},
+		{`{"ready":`, 400, "unexpected end", ""},
 		{`{"ready":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "", ""},
 	} {
 		w := ask(s, "POST", "/v2/repository/index", c.body)

@@ -2,17 +2,16 @@ package serve
 
 import (
 	"bytes"
-	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/etrun-go/etrun/internal/jsonerror"
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
@@ -187,7 +186,9 @@ func (m *Model) indexed() (row indexAnswer, v *version) {
 }
 
 func (s *Server) index(w http.ResponseWriter, r *http.Request) {
-	var body struct{ Ready bool } // only models that are ready
+	var body struct {
+		Ready bool `json:"ready"` // only models that are ready
+	}
 	if err := readCommand(w, r, &body); err != nil {
 		fail(w, err)
 		return
@@ -241,7 +242,9 @@ func (s *Server) mayControl(w http.ResponseWriter, r *http.Request, ignored []st
 	if !s.options.Control {
 		return errControl
 	}
-	var body struct{ Parameters map[string]any }
+	var body struct {
+		Parameters map[string]any `json:"parameters"`
+	}
 	if err := readCommand(w, r, &body); err != nil {
 		return err
 	}
@@ -274,21 +277,5 @@ func readCommand(w http.ResponseWriter, r *http.Request, into any) error {
 		}
 		return &oip.Error{Class: oip.ErrInvalid, Err: errors.New("extra bytes after the JSON object")}
 	}
-	return &oip.Error{Class: oip.ErrInvalid, Err: commandError(err)}
-}
-
-// commandError returns an error of the decoder without its names of packages and types of Go.
-func commandError(err error) error {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		place := cmp.Or(strings.ToLower(wrong.Field), "body")
-		want := "an object"
-		if wrong.Type.Kind() == reflect.Bool {
-			want = "true or false"
-		}
-		return fmt.Errorf("%s: %s, want %s", place, wrong.Value, want)
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("JSON truncated")
-	}
-	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	return &oip.Error{Class: oip.ErrInvalid, Err: jsonerror.Plain(err)}
 }

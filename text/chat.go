@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/jsonerror"
 	"github.com/etrun-go/etrun/internal/modelfile"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
@@ -92,7 +93,7 @@ func NewTemplate(name, source string) (*Template, error) {
 	d := json.NewDecoder(strings.NewReader(source))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&f); err != nil {
-		return nil, &TemplateError{name, cmp.Or(foreign(source), err)}
+		return nil, &TemplateError{name, cmp.Or(foreign(source), jsonerror.Plain(err))}
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, &TemplateError{name, errors.New("text follows the JSON object")}

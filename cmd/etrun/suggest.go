@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -69,10 +68,7 @@ func flagFault(c *cobra.Command, err error) error {
 			hint = fmt.Sprintf("; did you mean --%s", name)
 		}
 	}
-	if number, ok := errors.AsType[*strconv.NumError](err); ok { // its text names a function of Go
-		err = fmt.Errorf("%s: %w", strings.TrimSuffix(err.Error(), ": "+number.Error()), number.Err)
-	}
-	return session.Usage("%w%s; see %s --help", err, hint, c.CommandPath())
+	return session.Usage("%w%s; see %s --help", session.FlagFault(err), hint, c.CommandPath())
 }
 
 // needsCommand is for commands that only group others.

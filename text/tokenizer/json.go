@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/etrun-go/etrun/internal/jsonerror"
 )
 
 // hugging is a tokenizer.json of Hugging Face's tokenizers library. Its post_processor is only read
@@ -76,9 +78,9 @@ func decode(data []byte, place string, to any) error {
 	d.DisallowUnknownFields()
 	if err := d.Decode(to); err != nil {
 		if bytes.Contains([]byte(err.Error()), []byte("unknown field")) {
-			return unsupported(place, "%.200s", err)
+			return unsupported(place, "%.200s", jsonerror.Plain(err))
 		}
-		return malformed(place, "%.200s", err)
+		return malformed(place, "%.200s", jsonerror.Plain(err))
 	}
 	if _, err := d.Token(); err == nil {
 		return malformed(place, "data after the end of the object")
@@ -104,7 +106,7 @@ func kindOf(data json.RawMessage, place string) (string, error) {
 	}
 	var head struct{ Type string }
 	if err := json.Unmarshal(data, &head); err != nil {
-		return "", malformed(place, "%.200s", err)
+		return "", malformed(place, "%.200s", jsonerror.Plain(err))
 	}
 	return head.Type, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/jsonerror"
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
@@ -53,7 +54,7 @@ func (s *setting) set(flags *pflag.FlagSet, others ...string) error {
 	}
 	for _, word := range s.words {
 		if err := flags.Set(s.name, word); err != nil {
-			return s.fault("%w", err)
+			return s.fault("%w", session.FlagFault(err))
 		}
 	}
 	return nil
@@ -117,7 +118,7 @@ func (r *configReader) token() (jsontext.Token, error) {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return t, r.fault("the file ends too early")
 	case err != nil:
-		return t, r.fault("%w", err)
+		return t, r.fault("%w", jsonerror.Plain(err))
 	}
 	return t, nil
 }

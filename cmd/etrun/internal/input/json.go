@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/jsonerror"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -49,10 +50,7 @@ func jsonMembers(text []byte) (list []member, ok bool, err error) {
 
 // plainJSON wraps an error of reading JSON as an error of the file.
 func plainJSON(err error) error {
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("JSON: %w", err)
+	return fmt.Errorf("JSON: %w", jsonerror.Plain(err))
 }
 
 // numbers is a nested list of JSON numbers being read.
@@ -177,7 +175,11 @@ func (n *numbers) element(token json.Token) error {
 	at := len(n.data)
 	n.data = append(n.data, make([]byte, size)...)
 	refuse := func() error {
-		return mismatch("JSON: element %d is %.40s, want %v", at/size, fmt.Sprint(token), n.dtype)
+		text, _ := json.Marshal(token) // as in the file
+		if d, ok := token.(json.Delim); ok && d == '{' {
+			text = []byte("an object")
+		}
+		return mismatch("JSON: element %d is %.40s, want %v", at/size, text, n.dtype)
 	}
 	switch v := token.(type) {
 	case bool:

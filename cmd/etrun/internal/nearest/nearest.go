@@ -39,26 +39,31 @@ func cutLast(name string) (base string, dotted bool) {
 	return name, false
 }
 
-// distance is the Levenshtein distance of two names, maxName if one is longer than that.
+// distance is the number of edits between two names, maxName if one is longer than that. Edits insert, remove or change
+// a byte, or exchange two adjacent ones.
 func distance(a, b string) int {
 	if len(a) > maxName || len(b) > maxName {
 		return maxName
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	var before []int // the row before the last one
+	last := make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
 	}
 	for i := range len(a) {
-		corner := row[0]
+		row := make([]int, len(b)+1)
 		row[0] = i + 1
 		for j := range len(b) {
-			change := corner
+			change := last[j]
 			if a[i] != b[j] {
 				change++
 			}
-			corner = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+			row[j+1] = min(change, row[j]+1, last[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
+		before, last = last, row
 	}
-	return row[len(b)]
+	return last[len(b)]
 }

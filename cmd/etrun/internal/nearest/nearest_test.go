@@ -24,6 +24,9 @@ func TestName(t *testing.T) {
 	if got := Name("instpect", []string{"inspect", "verify", "plan"}); got != "inspect" {
 		t.Errorf("got %q, want inspect", got)
 	}
+	if got := Name("rnu", []string{"bench", "run", "serve"}); got != "run" {
+		t.Errorf("got %q, want run", got)
+	}
 	if got := Name("inptu", []string{"input", "output", "next"}); got != "input" {
 		t.Errorf("got %q, want input", got)
 	}
@@ -36,7 +39,8 @@ func TestDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}} {
+	}{{"", "", 0}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}, {"rnu", "run", 1}, {"ab", "ba", 1}, {"abcd", "badc", 2},
+		{"ca", "abc", 3}} {
 		if got := distance(c.a, c.b); got != c.want {
 			t.Errorf("%q, %q: got %d, want %d", c.a, c.b, got, c.want)
 		}

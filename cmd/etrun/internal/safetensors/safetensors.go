@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
+	"github.com/etrun-go/etrun/internal/jsonerror"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -104,7 +105,7 @@ func readHeader(r io.ReaderAt, size int64) (entries []*named, begin int64, err e
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(text, &raw); err != nil {
-		return nil, 0, fmt.Errorf("%w: %w", ErrFormat, err)
+		return nil, 0, fmt.Errorf("%w: %w", ErrFormat, jsonerror.Plain(err))
 	}
 	if len(raw) > maxTensors {
 		return nil, 0, fmt.Errorf("%w: %d tensors, want at most %d", ErrUnsupported, len(raw), maxTensors)
@@ -116,7 +117,7 @@ func readHeader(r io.ReaderAt, size int64) (entries []*named, begin int64, err e
 		e := &named{name: name}
 		d := json.NewDecoder(bytes.NewReader(text))
 		if err := d.Decode(&e.entry); err != nil {
-			return nil, 0, fmt.Errorf("%w: %q: %w", ErrFormat, name, err)
+			return nil, 0, fmt.Errorf("%w: %q: %w", ErrFormat, name, jsonerror.Plain(err))
 		}
 		if len(e.Offsets) != 2 {
 			return nil, 0, fmt.Errorf("%w: %q: %d offsets, want 2", ErrFormat, name, len(e.Offsets))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/ethosu"
+	"github.com/etrun-go/etrun/internal/jsonerror"
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
@@ -113,7 +114,7 @@ func readQuantizations(ctx context.Context, path string, check func(context.Cont
 	d.DisallowUnknownFields()
 	var list []quantizationJSON
 	if err := d.Decode(&list); err != nil {
-		return nil, Usage("%s: %w", path, err)
+		return nil, Usage("%s: %w", path, jsonerror.Plain(err))
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, Usage("%s: more than one array", path)
