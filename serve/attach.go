@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/etrun-go/etrun"
@@ -72,7 +73,7 @@ func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachmen
 	defer end()
 	return f(ctx, v.attached, func() {
 		late.Stop()
-		m.steps.Add(1)
+		m.moves.note()
 	})
 }
 
@@ -83,13 +84,11 @@ var errMoves = errors.New("requests in progress continue")
 // queue can be longer than the caller waits.
 func (m *Model) tryAttached(ctx context.Context, a Attachment) error {
 	wait, cancel := context.WithCancelCause(ctx)
-	before := m.steps.Load()
 	watch := time.AfterFunc(tryPatience, func() {
-		for wait.Err() == nil {
-			if m.steps.Load() != before {
-				cancel(errMoves)
-			}
-			time.Sleep(tryPatience)
+		select {
+		case <-m.moves.next():
+			cancel(errMoves)
+		case <-wait.Done():
 		}
 	})
 	end, err := m.queue.turn(wait)
@@ -107,6 +106,32 @@ func (m *Model) tryAttached(ctx context.Context, a Attachment) error {
 
 // tryPatience is how long a test waits before it looks whether requests continue.
 const tryPatience = 100 * time.Millisecond
+
+// progress lets tests wait until a request continues.
+type progress struct {
+	mu      sync.Mutex
+	waiting chan struct{} // closed by the next note; nil if nothing waits
+}
+
+// note ends the waits for next.
+func (p *progress) note() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting != nil {
+		close(p.waiting)
+		p.waiting = nil
+	}
+}
+
+// next returns a channel that is closed by the next note.
+func (p *progress) next() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting == nil {
+		p.waiting = make(chan struct{})
+	}
+	return p.waiting
+}
 
 // ReadBody reads the body of a request for an attachment, at most limit bytes, within the server's
 // limits. The caller must call release when the body is no longer used. Failure has the status of

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/etrun-go/etrun"
@@ -76,8 +75,8 @@ var (
 type Model struct {
 	config  Config
 	queue   *queue
-	loading sync.Mutex   // held by Load and Unload
-	steps   atomic.Int64 // of uses of the attachment that have begun to answer
+	loading sync.Mutex // held by Load and Unload
+	moves   progress   // of uses of the attachment that have begun to answer
 
 	mu      sync.Mutex
 	state   State
@@ -262,13 +261,7 @@ func (m *Model) Try(ctx context.Context) error {
 	}
 	defer v.release()
 	for _, e := range v.endpoints {
-		end, err := m.queue.turn(ctx)
-		if err != nil {
-			return err
-		}
-		err = e.try(ctx)
-		end()
-		if err != nil {
+		if err := m.tryEndpoint(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -276,6 +269,15 @@ func (m *Model) Try(ctx context.Context) error {
 		return m.tryAttached(ctx, v.attached)
 	}
 	return nil
+}
+
+func (m *Model) tryEndpoint(ctx context.Context, e *endpoint) error {
+	end, err := m.queue.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return e.try(ctx)
 }
 
 // waited reports a wait to the observer.

@@ -86,22 +86,10 @@ func (l *sequences) run(ctx context.Context, c *call, s step) error {
 
 // enter finds or starts the sequence, and waits until no other request uses it.
 func (l *sequences) enter(ctx context.Context, s step) (*sequence, error) {
-	l.mu.Lock()
-	q := l.live[s.id]
-	switch {
-	case l.ended || q == nil && !s.start:
-		l.mu.Unlock()
-		return nil, fmt.Errorf("sequence %q: %w; start it with sequence_start", s.id, ErrEnded)
-	case q == nil && len(l.live) >= l.limits.Max:
-		l.mu.Unlock()
-		return nil, &busyError{fmt.Sprintf("%d sequences are open, the maximum", l.limits.Max), l.limits.Idle}
-	case q == nil:
-		q = &sequence{id: s.id, busy: make(chan struct{}, 1), methods: make(map[string]Instance)}
-		l.live[s.id] = q
-		l.watch()
+	q, err := l.join(s)
+	if err != nil {
+		return nil, err
 	}
-	q.waiting++
-	l.mu.Unlock()
 	select {
 	case q.busy <- struct{}{}:
 		return q, nil
@@ -111,6 +99,25 @@ func (l *sequences) enter(ctx context.Context, s step) (*sequence, error) {
 		q.waiting--
 		return nil, context.Cause(ctx)
 	}
+}
+
+// join returns the sequence of a request, which then waits for its turn in it.
+func (l *sequences) join(s step) (*sequence, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := l.live[s.id]
+	switch {
+	case l.ended || q == nil && !s.start:
+		return nil, fmt.Errorf("sequence %q: %w; start it with sequence_start", s.id, ErrEnded)
+	case q == nil && len(l.live) >= l.limits.Max:
+		return nil, &busyError{fmt.Sprintf("%d sequences are open, the maximum", l.limits.Max), l.limits.Idle}
+	case q == nil:
+		q = &sequence{id: s.id, busy: make(chan struct{}, 1), methods: make(map[string]Instance)}
+		l.live[s.id] = q
+		l.watch()
+	}
+	q.waiting++
+	return q, nil
 }
 
 // leave passes the sequence on to the next request. It ends the sequence if nothing was run in it,

@@ -144,25 +144,7 @@ func (g *generator) Close() error {
 // take returns a session for a prompt: the idle one with the longest common prefix. If it would lose
 // tokens of another text, and one more session is allowed, take returns a copy of it.
 func (g *generator) take(ctx context.Context, prompt []int) (*text.Session, error) {
-	g.mu.Lock()
-	best, common := -1, -1
-	for i, h := range g.idle {
-		n := commonPrefix(h.tokens, prompt)
-		if n > common || n == common && n == len(h.tokens) && n < len(g.idle[best].tokens) {
-			best, common = i, n
-		}
-	}
-	more := g.all < g.most()
-	if best < 0 || more && common < len(g.idle[best].tokens) {
-		g.all++ // even above the limit: the queue bounds the callers
-	}
-	var h *held
-	if best >= 0 {
-		h = g.idle[best]
-		g.idle = append(g.idle[:best], g.idle[best+1:]...)
-	}
-	g.tell()
-	g.mu.Unlock()
+	h, common, more := g.choose(prompt)
 	switch {
 	case h == nil:
 		return g.opened(g.model.NewSession(ctx))
@@ -174,6 +156,31 @@ func (g *generator) take(ctx context.Context, prompt []int) (*text.Session, erro
 		return g.opened(g.model.NewSession(ctx))
 	}
 	return g.opened(h.session.Fork(ctx))
+}
+
+// choose removes the idle session with the longest common prefix, nil if there is none, from the list. It counts a further
+// one that the caller opens: more reports whether one more is allowed.
+func (g *generator) choose(prompt []int) (h *held, common int, more bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	best := -1
+	common = -1
+	for i, h := range g.idle {
+		n := commonPrefix(h.tokens, prompt)
+		if n > common || n == common && n == len(h.tokens) && n < len(g.idle[best].tokens) {
+			best, common = i, n
+		}
+	}
+	more = g.all < g.most()
+	if best < 0 || more && common < len(g.idle[best].tokens) {
+		g.all++ // even above the limit: the queue bounds the callers
+	}
+	if best >= 0 {
+		h = g.idle[best]
+		g.idle = append(g.idle[:best], g.idle[best+1:]...)
+	}
+	g.tell()
+	return h, common, more
 }
 
 // opened counts a session that could not be opened.

@@ -115,9 +115,7 @@ func (m *served) check(ctx context.Context, method *etrun.Method) error {
 	if len(cases) == 0 {
 		return serve.TryMethod(ctx, method)
 	}
-	m.mu.Lock()
-	steps := m.steps[method.Program()][method.Name()]
-	m.mu.Unlock()
+	steps := m.stepsOf(method)
 	for i := range cases {
 		differences, _, err := verify.Case(ctx, method, &cases[i], verify.Tolerance, steps)
 		if err == nil && len(differences) > 0 {
@@ -128,6 +126,13 @@ func (m *served) check(ctx context.Context, method *etrun.Method) error {
 		}
 	}
 	return nil
+}
+
+// stepsOf returns the steps of a method's outputs.
+func (m *served) stepsOf(method *etrun.Method) []float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.steps[method.Program()][method.Name()]
 }
 
 // casesOf returns the test cases of a method.
