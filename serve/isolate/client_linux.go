@@ -149,7 +149,21 @@ func (c *client) take(m message) error {
 // end handles the end of the process: each pending call fails.
 func (c *client) end(err error) {
 	c.process.kill()
+	c.failCalls(err)
+	c.ledger.close(c.err)
+	_ = c.process.conn.Close()
+	_ = c.process.memory.Close()
+	close(c.dead)
+	for range c.attach.Lanes { // each is returned
+		<-c.lanes
+	}
+	detach(c.memory)
+}
+
+// failCalls records why the process has ended, and ends the waits for answers.
+func (c *client) failCalls(err error) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	why := c.process.ending()
 	if errors.Is(err, errProtocol) && c.fault == nil {
 		c.fault = err
@@ -162,24 +176,15 @@ func (c *client) end(err error) {
 		delete(c.calls, id)
 		close(waiting)
 	}
-	c.mu.Unlock()
-	c.ledger.close(c.err)
-	_ = c.process.conn.Close()
-	_ = c.process.memory.Close()
-	close(c.dead)
-	for range c.attach.Lanes { // each is returned
-		<-c.lanes
-	}
-	detach(c.memory)
 }
 
 // kill ends the process and records why.
 func (c *client) kill(why error) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.fault == nil {
 		c.fault = why
 	}
-	c.mu.Unlock()
 	_ = c.process.cmd.Process.Kill() // listen handles the end
 }
 
@@ -190,15 +195,10 @@ var errUnsent = errors.New("the model's process has ended")
 // and the process has some time to end it.
 func (c *client) call(ctx context.Context, build func(id uint64) message) (*reply, error) {
 	waiting := make(chan *reply, 1)
-	c.mu.Lock()
-	if c.err != nil {
-		c.mu.Unlock()
-		return nil, errUnsent
+	id, err := c.addCall(waiting)
+	if err != nil {
+		return nil, err
 	}
-	c.last++
-	id := c.last
-	c.calls[id] = waiting
-	c.mu.Unlock()
 	if err := c.send(build(id)); err != nil {
 		c.dropCall(id)
 		return nil, err
@@ -218,6 +218,18 @@ func (c *client) call(ctx context.Context, build func(id uint64) message) (*repl
 		err = context.Cause(ctx)
 	}
 	return answer, err
+}
+
+// addCall returns the id of a call that waits for its answer.
+func (c *client) addCall(waiting chan *reply) (id uint64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return 0, errUnsent
+	}
+	c.last++
+	c.calls[c.last] = waiting
+	return c.last, nil
 }
 
 // send sends a whole message, or ends the process.

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/etrun-go/etrun"
@@ -156,9 +157,7 @@ func (p *Program) Down() error {
 // client waits for a loaded process that has not ended.
 func (p *Program) client(ctx context.Context) (*client, error) {
 	for {
-		p.mu.Lock()
-		c, change := p.current, p.change
-		p.mu.Unlock()
+		c, change := p.now()
 		if c != nil && !c.ended() {
 			return c, nil
 		}
@@ -170,6 +169,13 @@ func (p *Program) client(ctx context.Context) (*client, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// now returns the current process, nil if there is none, and a channel that is closed by the next change.
+func (p *Program) now() (*client, chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current, p.change
 }
 
 func (c *client) ended() bool {
@@ -203,31 +209,52 @@ func (p *Program) Meta(name string) (*etrun.MethodMeta, error) {
 	return &p.hello.Methods[i], nil
 }
 
+// closedError returns etrun.ErrClosed for errors that are due to Close.
+func (p *Program) closedError(err error) error {
+	if p.ctx.Err() != nil && (errors.Is(err, errUnsent) || errors.Is(err, serve.ErrCrashed)) {
+		return fmt.Errorf("%w: %w", etrun.ErrClosed, err)
+	}
+	return err
+}
+
 // Pool returns the pool of the process, which has tested it.
 func (p *Program) Pool(_ context.Context, method string, _ int) (serve.Runner, error) {
+	if p.ctx.Err() != nil {
+		return nil, etrun.ErrClosed
+	}
 	i, err := p.hello.method(method)
-	return &pool{p, i}, err
+	if err != nil {
+		return nil, err
+	}
+	return &pool{program: p, method: i}, nil
 }
 
 // pool executes a method in the current process.
 type pool struct {
 	program *Program
 	method  int
+	closed  atomic.Bool
 }
 
-func (r *pool) Close() error { return nil }
+func (r *pool) Close() error {
+	r.closed.Store(true)
+	return nil
+}
 
 // Run executes the method in the process. A call that a process did not receive before it ended is
 // sent to the next one.
 func (r *pool) Run(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
 	for {
+		if r.closed.Load() {
+			return etrun.ErrClosed
+		}
 		c, err := r.program.client(ctx)
 		if err != nil {
 			return err
 		}
 		err = c.run(ctx, &run{Method: uint64(r.method), Outputs: outputs}, inputs, take)
 		if !errors.Is(err, errUnsent) {
-			return err
+			return r.program.closedError(err)
 		}
 		c.settle(ctx)
 	}
@@ -291,15 +318,20 @@ func (c *client) deliver(m *run, answer *reply, out *area, take func(k int, v *t
 
 // instance belongs to one process and ends with it.
 type instance struct {
-	client *client
-	method int
-	id     uint64
-	bytes  int64
+	program *Program
+	client  *client
+	method  int
+	id      uint64
+	bytes   int64
+	closed  atomic.Bool
 }
 
 // Instance creates an instance in the current process.
 func (p *Program) Instance(ctx context.Context, method string, sharing serve.Instance) (serve.Instance, error) {
 	index, err := p.hello.method(method)
+	if err == nil && p.ctx.Err() != nil {
+		err = etrun.ErrClosed
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -307,6 +339,9 @@ func (p *Program) Instance(ctx context.Context, method string, sharing serve.Ins
 	var c *client
 	if sharing != nil {
 		other := sharing.(*instance)
+		if other.closed.Load() {
+			return nil, etrun.ErrClosed
+		}
 		c, m.Sharing = other.client, other.id
 	} else if c, err = p.client(ctx); err != nil {
 		return nil, err
@@ -320,19 +355,19 @@ func (p *Program) Instance(ctx context.Context, method string, sharing serve.Ins
 		return p.Instance(ctx, method, nil)
 	}
 	if err != nil {
-		return nil, lost(err)
+		return nil, lost(p.closedError(err))
 	}
 	if answer.Bytes < 0 || answer.Bytes > maxMemory {
 		err := fmt.Errorf("%w: an instance of %d bytes", errProtocol, answer.Bytes)
 		c.kill(err)
 		return nil, fmt.Errorf("%w: %w", serve.ErrCrashed, err)
 	}
-	return &instance{c, index, m.ID, answer.Bytes}, nil
+	return &instance{program: p, client: c, method: index, id: m.ID, bytes: answer.Bytes}, nil
 }
 
 // lost returns the error of a call to an instance whose process has ended.
 func lost(err error) error {
-	if errors.Is(err, errUnsent) {
+	if errors.Is(err, errUnsent) && !errors.Is(err, etrun.ErrClosed) {
 		return fmt.Errorf("%w: %w", serve.ErrEnded, err)
 	}
 	return err
@@ -342,17 +377,27 @@ func (i *instance) Bytes() int64 { return i.bytes }
 
 // Run executes the instance's method.
 func (i *instance) Run(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
-	return lost(i.client.run(ctx, &run{Method: uint64(i.method), Instance: i.id, Outputs: outputs}, inputs, take))
+	if i.closed.Load() {
+		return etrun.ErrClosed
+	}
+	err := i.client.run(ctx, &run{Method: uint64(i.method), Instance: i.id, Outputs: outputs}, inputs, take)
+	return lost(i.program.closedError(err))
 }
 
 // Reset restores the instance's initial state.
 func (i *instance) Reset() error {
+	if i.closed.Load() {
+		return etrun.ErrClosed
+	}
 	_, err := i.client.call(context.Background(), func(id uint64) message { return &reset{id, i.id} })
-	return lost(err)
+	return lost(i.program.closedError(err))
 }
 
 // Close ends the instance.
 func (i *instance) Close() error {
+	if i.closed.Swap(true) {
+		return nil
+	}
 	_ = i.client.send(&drop{i.id}) // a process that has ended has no instances
 	return nil
 }

@@ -219,9 +219,7 @@ func (w *worker) start(ctx context.Context, id uint64, timeout int64, call func(
 	go func() {
 		answer := call(ctx)
 		cancel()
-		w.mu.Lock()
-		delete(w.calls, id)
-		w.mu.Unlock()
+		w.forget(id)
 		answer.ID = id
 		answer.Fault.Text = w.rename(answer.Fault.Text)
 		if err := w.link.write(answer); errors.Is(err, errTooLong) {
@@ -229,6 +227,13 @@ func (w *worker) start(ctx context.Context, id uint64, timeout int64, call func(
 		}
 	}()
 	return nil
+}
+
+// forget removes a call that has ended.
+func (w *worker) forget(id uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.calls, id)
 }
 
 func (w *worker) cancel(m *cancel) {
@@ -320,13 +325,18 @@ func (w *worker) reset(m *reset) *reply {
 	return failed(err)
 }
 
+// remove returns an instance that is no longer used, nil if there is none.
+func (w *worker) remove(id uint64) serve.Instance {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := w.instances[id]
+	delete(w.instances, id)
+	return i
+}
+
 // drop ends an instance.
 func (w *worker) drop(m *drop) {
-	w.mu.Lock()
-	i := w.instances[m.Instance]
-	delete(w.instances, m.Instance)
-	w.mu.Unlock()
-	if i != nil {
+	if i := w.remove(m.Instance); i != nil {
 		_ = i.Close() // frees memory only
 	}
 }
