@@ -16,16 +16,25 @@ import (
 	"github.com/etrun-go/etrun/delegate/all"
 )
 
+// Limits of sizes from callers: a slice cannot have more bytes than fit into the address space.
+const (
+	maxBytes = 1 << 46
+	maxFiles = 1 << 16
+)
+
 //export etrun_open
 func etrun_open(path *C.char, data **C.char, nData C.size_t, threads C.int, maxMemory C.int64_t,
 	program *C.etrun_program, text **C.char) C.int {
 	return call(text, func() error {
-		if path == nil || program == nil || data == nil && nData > 0 || threads < 0 {
-			return fmt.Errorf("%w of etrun_open: NULL, or a negative number of threads", errArgument)
+		if path == nil || program == nil || data == nil && nData > 0 || nData > maxFiles || threads < 0 {
+			return fmt.Errorf("%w of etrun_open: NULL, more than %d files, or a negative number of threads", errArgument, maxFiles)
 		}
 		*program = 0
 		options := []etrun.Option{etrun.WithDelegates(all.Backends()...), etrun.WithThreads(int(threads)), etrun.WithMaxMemory(int64(maxMemory))}
-		for _, name := range unsafe.Slice(data, nData) {
+		for k, name := range unsafe.Slice(data, nData) {
+			if name == nil {
+				return fmt.Errorf("%w of etrun_open: the name of file %d is NULL", errArgument, k)
+			}
 			options = append(options, etrun.WithDataFiles(C.GoString(name)))
 		}
 		p, err := etrun.Open(C.GoString(path), options...)
@@ -146,8 +155,8 @@ func etrun_output(method C.etrun_method, i C.size_t, info *C.etrun_info, text **
 func etrun_set(method C.etrun_method, i C.size_t, data unsafe.Pointer, bytes C.size_t,
 	sizes *C.int64_t, rank C.size_t, text **C.char) C.int {
 	return use(method, text, func(m *etrun.Method) error {
-		if data == nil && bytes > 0 || sizes == nil && rank > 0 || rank > C.ETRUN_MAX_RANK {
-			return fmt.Errorf("%w of etrun_set: NULL, or a rank above %d", errArgument, C.ETRUN_MAX_RANK)
+		if data == nil && bytes > 0 || bytes > maxBytes || sizes == nil && rank > 0 || rank > C.ETRUN_MAX_RANK {
+			return fmt.Errorf("%w of etrun_set: NULL, %d bytes, or a rank above %d", errArgument, uint64(bytes), C.ETRUN_MAX_RANK)
 		}
 		if uint64(i) >= uint64(m.NumInputs()) {
 			return fmt.Errorf("%w: input %d, the method has %d", errArgument, uint64(i), m.NumInputs())
@@ -160,8 +169,8 @@ func etrun_set(method C.etrun_method, i C.size_t, data unsafe.Pointer, bytes C.s
 func etrun_set_typed(method C.etrun_method, i C.size_t, dtype C.int32_t, sizes *C.int64_t, rank C.size_t,
 	data unsafe.Pointer, bytes C.size_t, text **C.char) C.int {
 	return use(method, text, func(m *etrun.Method) error {
-		if data == nil && bytes > 0 || sizes == nil && rank > 0 || rank > C.ETRUN_MAX_RANK {
-			return fmt.Errorf("%w of etrun_set_typed: NULL, or a rank above %d", errArgument, C.ETRUN_MAX_RANK)
+		if data == nil && bytes > 0 || bytes > maxBytes || sizes == nil && rank > 0 || rank > C.ETRUN_MAX_RANK {
+			return fmt.Errorf("%w of etrun_set_typed: NULL, %d bytes, or a rank above %d", errArgument, uint64(bytes), C.ETRUN_MAX_RANK)
 		}
 		if uint64(i) >= uint64(m.NumInputs()) {
 			return fmt.Errorf("%w: input %d, the method has %d", errArgument, uint64(i), m.NumInputs())
