@@ -43,6 +43,9 @@ func described(t *testing.T) *description {
 func TestOpenAPIRoutes(t *testing.T) {
 	var got, want []string
 	for path, item := range described(t).Paths {
+		if strings.HasPrefix(path, "/v1/") {
+			continue // package openai has a test of these
+		}
 		for method := range item {
 			if method != "parameters" {
 				got = append(got, strings.ToUpper(method)+" "+path)

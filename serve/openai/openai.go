@@ -40,15 +40,7 @@ func New(s *serve.Server, o Options) http.Handler {
 	o.BodyBytes = cmp.Or(o.BodyBytes, 1<<20)
 	h := &handler{server: s, options: o, created: time.Now().Unix()}
 	mux := http.NewServeMux()
-	for path, row := range map[string]struct {
-		method string
-		f      http.HandlerFunc
-	}{
-		"/v1/models":           {"GET", h.models},
-		"/v1/models/{model}":   {"GET", h.model},
-		"/v1/completions":      {"POST", h.completions},
-		"/v1/chat/completions": {"POST", h.chat},
-	} {
+	for path, row := range h.table() {
 		mux.HandleFunc(row.method+" "+path, row.f)
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", row.method)
@@ -62,6 +54,22 @@ func New(s *serve.Server, o Options) http.Handler {
 		s.WriteBy(w)
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// route is the method of a path and its handler.
+type route struct {
+	method string
+	f      http.HandlerFunc
+}
+
+// table returns the routes by path. A test compares them with package serve's description of the API.
+func (h *handler) table() map[string]route {
+	return map[string]route{
+		"/v1/models":           {"GET", h.models},
+		"/v1/models/{model}":   {"GET", h.model},
+		"/v1/completions":      {"POST", h.completions},
+		"/v1/chat/completions": {"POST", h.chat},
+	}
 }
 
 // modelAnswer is a model in the list.
