@@ -44,13 +44,14 @@ func Plain(err error) error {
 }
 
 // values are the names of kinds of JSON values that package json has others for.
-var values = map[string]string{"bool": "true or false", "array": "an array", "object": "an object", "string": "a string", "number": "a number"}
+var values = map[string]string{"bool": "true or false", "array": "an array", "object": "an object", "string": "a string",
+	"number": "a number"}
 
 func valueOf(name string) string { return cmp.Or(values[name], name) }
 
 // types are the JSON values for kinds of Go types; others are integers.
-var types = map[reflect.Kind]string{reflect.Bool: "true or false", reflect.String: "a string", reflect.Slice: "an array", reflect.Array: "an array",
-	reflect.Map: "an object", reflect.Struct: "an object", reflect.Float32: "a number", reflect.Float64: "a number"}
+var types = map[reflect.Kind]string{reflect.Bool: "true or false", reflect.String: "a string", reflect.Slice: "an array",
+	reflect.Array: "an array", reflect.Map: "an object", reflect.Struct: "an object", reflect.Float32: "a number", reflect.Float64: "a number"}
 
 func typeOf(t reflect.Type) string {
 	if t == nil {

@@ -260,7 +260,8 @@ func (e plain) Error() string { return strings.TrimPrefix(e.err.Error(), "jsonte
 func (e plain) Unwrap() error { return e.err }
 
 // kinds are the kinds of JSON values whose names are delimiters.
-var kinds = map[jsontext.Kind]string{'[': "an array", '{': "an object", '"': "a string", '0': "a number", 't': "true", 'f': "false", 'n': "null"}
+var kinds = map[jsontext.Kind]string{'[': "an array", '{': "an object", '"': "a string", '0': "a number", 't': "true", 'f': "false",
+	'n': "null"}
 
 // kindOf names a kind of JSON values.
 func kindOf(k jsontext.Kind) string {
