@@ -33,8 +33,8 @@ type step struct {
 	unit   delegate.Unit    // DelegateCall
 	check  delegate.Checker // SizesJump; nil accepts all sizes
 	inputs kernels.Args     // SizesJump: the inputs among args
-	value  *tensor.Value    // MoveCall: source; JumpFalseCall: condition; FreeCall
-	to     *tensor.Value    // MoveCall
+	value  *tensor.Value    // MoveCall: source; JumpFalseCall: condition
+	to     *tensor.Value    // MoveCall; FreeCall: nil if it has no effect
 
 	origin ir.Origin
 	name   string
@@ -77,6 +77,10 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 		s.delegate, s.backend = from.Delegate, m.backends[from.Delegate]
 	case ir.MoveCall:
 		s.value, s.to = &m.values[from.Args[0]], &m.values[from.Args[1]]
+	case ir.FreeCall:
+		if m.ir.Frees(from) {
+			s.to = &m.values[from.Args[0]]
+		}
 	default:
 		s.value = &m.values[from.Args[0]]
 	}
@@ -217,7 +221,9 @@ func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
 			return s.target, nil
 		}
 	case ir.FreeCall:
-		free(s.value)
+		if s.to != nil {
+			s.to.Tensor.Free()
+		}
 	}
 	return pc + 1, err
 }
@@ -284,13 +290,6 @@ func isTrue(v *tensor.Value) (bool, error) {
 		return true, nil
 	}
 	return false, errCondition
-}
-
-// free releases the bytes of an unbounded tensor. Others keep their memory.
-func free(v *tensor.Value) {
-	if v.Kind == tensor.KindTensor && v.Tensor.Dynamism == tensor.DynamicUnbound {
-		v.Tensor.Free()
-	}
 }
 
 // failed adds a step's position to an error that has none.

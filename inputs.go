@@ -59,7 +59,7 @@ func (m *Method) written() []bool {
 	marks := make([]bool, len(m.ir.Storages))
 	for i := range m.ir.Steps {
 		s := &m.ir.Steps[i]
-		if s.Kind == ir.FreeCall && m.ir.Values[s.Args[0]].Kind == tensor.KindTensor {
+		if m.ir.Frees(s) {
 			marks[m.ir.Values[s.Args[0]].Storage] = true
 		}
 		for _, list := range [...][]int{s.Writes, s.Updates} {

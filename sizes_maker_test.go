@@ -339,6 +339,16 @@ func (s *sized) finish() {
 			s.m.Outputs = append(s.m.Outputs, v)
 		}
 	}
+	s.free()
+}
+
+// free adds FreeCalls, which do nothing to values with bounds.
+func (s *sized) free() {
+	list := s.m.Chains[0].Instructions
+	for range s.r.IntN(4) {
+		list = slices.Insert(list, s.r.IntN(len(list)+1), pte.Instruction{Kind: pte.FreeCall, Index: oneOf(s, s.defined...)})
+	}
+	s.m.Chains[0].Instructions = list
 }
 
 // declare declares sizes and dynamism.

@@ -23,7 +23,7 @@ func (m *Method) check() error {
 			return m.stepError(&m.Steps[i], err)
 		}
 	}
-	return nil
+	return m.checkFreed()
 }
 
 // checkStep checks a step's effects on storages: constants are not written, the outs of an operator

@@ -132,18 +132,23 @@ func (f *flower) list(n int) []int {
 	return list
 }
 
-// findBlocks starts a block at each jump target and after each jump.
-func (f *flower) findBlocks() {
-	n := len(f.m.Steps)
+// blockStarts marks the steps at which straight-line code begins, and the end.
+func (m *Method) blockStarts() []bool {
+	n := len(m.Steps)
 	begins := make([]bool, n+1)
 	begins[0], begins[n] = true, true
-	for i := range f.m.Steps {
-		if s := &f.m.Steps[i]; s.IsJump() {
+	for i := range m.Steps {
+		if s := &m.Steps[i]; s.IsJump() {
 			begins[i+1], begins[s.Target] = true, true
 		}
 	}
-	from := 0
-	for i := 1; i <= n; i++ {
+	return begins
+}
+
+// findBlocks starts a block at each jump target and after each jump.
+func (f *flower) findBlocks() {
+	begins, from := f.m.blockStarts(), 0
+	for i := 1; i < len(begins); i++ {
 		if begins[i] {
 			f.Blocks = append(f.Blocks, Block{from, i})
 			from = i
@@ -171,10 +176,8 @@ func (f *flower) step(block, i int) {
 	for _, v := range s.Updates {
 		flow.Makes = append(flow.Makes, f.define(i, v, false))
 	}
-	if s.Kind == FreeCall {
-		for _, v := range f.m.tensors(nil, s.Args...) {
-			f.define(i, v, true)
-		}
+	if f.m.Frees(s) {
+		f.define(i, s.Args[0], true)
 	}
 }
 

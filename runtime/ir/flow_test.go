@@ -30,7 +30,6 @@ func flowText(m *Method) string {
 }
 
 func TestFlow(t *testing.T) {
-	free := func(v int) pte.Instruction { return pte.Instruction{Kind: pte.FreeCall, Index: v} }
 	move := func(from, to int) pte.Instruction {
 		return pte.Instruction{Kind: pte.MoveCall, Index: from, Target: to}
 	}
@@ -50,7 +49,6 @@ func TestFlow(t *testing.T) {
 			"-1:0[{0 0} {1 0}]* 0:1[{1 1}]>2 1:1[{2 1}]+ 2:3[]*"},
 		{"state", []pte.Instruction{call(unary, 1, 3, 3), call(unary, 0, 1, 1)}, "-1:1[{0 1}]>3 0:3[]* -1:0[{1 0}]* 1:1[]*"},
 		{"a move", []pte.Instruction{move(0, 1), move(1, 3)}, "-1:0[{0 0}]* 0:1[{1 1}] 1:3[]*"},
-		{"freed", []pte.Instruction{call(unary, 0, 1, 1), call(unary, 1, 3, 3), free(1)}, "-1:0[{0 0}]* 0:1[{1 1}]>3 1:3[]* 2:1[]"},
 		{"read by another block", []pte.Instruction{call(unary, 0, 1, 1), call(unary, 0, 2, 2), jump, call(unary, 1, 3, 3)},
 			"-1:0[{0 0}]* 0:1[]* -1:0[{1 0} {2 0}]* 1:2[] -1:1[{3 1}]* 3:3[]*"},
 	} {
