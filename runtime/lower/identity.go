@@ -237,22 +237,62 @@ func (p *pass) appendValue(key []byte, v int) []byte {
 }
 
 func (p *pass) tryIdentity(steps []int, x, y int) bool {
+	if !p.keepsElements(steps, x) {
+		return false
+	}
 	t := p.m.Values[x].Tensor
 	n, base := int(t.NBytes())/t.DType.Size(), digits(t.DType)
-	cost := p.trialBytes(steps, x)
 	for place := 1; ; place *= base {
-		if cost > maxTrial || cost/8 > p.left.Work {
-			return false
-		}
-		p.left.Work -= cost / 8
-		want := p.counted(x, place)
-		if got, ok := p.move(steps, x, y, want); !ok || !bytes.Equal(got, want[:t.NBytes()]) {
+		if !p.tryElements(steps, x, y, p.counted(x, place)) {
 			return false
 		}
 		if (n-1)/place < base { // that was the first digit of the last element
-			return true
+			break
 		}
 	}
+	other := p.counted(x, 1) // a constant that fills in for an element cannot equal both
+	flip(other, t.DType)
+	defer flip(other, t.DType)
+	return p.tryElements(steps, x, y, other)
+}
+
+// keepsElements reports whether no step converts elements to a type that has not all of those of x.
+func (p *pass) keepsElements(steps []int, x int) bool {
+	d := p.m.Values[x].Tensor.DType
+	return !slices.ContainsFunc(steps, func(i int) bool {
+		return slices.ContainsFunc(p.m.Steps[i].Writes, func(v int) bool { return !holds(p.m.Values[v].Tensor.DType, d) })
+	})
+}
+
+// holds reports whether each element of type d is one of type wide, too.
+func holds(wide, d tensor.DType) bool {
+	switch {
+	case wide == d:
+		return true
+	case d.IsFloat():
+		return wide.IsFloat() && wide.Epsilon() <= d.Epsilon() && wide.MaxFloat() >= d.MaxFloat()
+	case d == tensor.Bool:
+		return wide.IsInt() || wide.IsFloat()
+	case d.IsInt() && wide.IsInt():
+		lo, hi := d.IntRange()
+		least, most := wide.IntRange()
+		return least <= lo && hi <= most
+	case d.IsInt() && wide.IsFloat():
+		_, hi := d.IntRange()
+		return float64(hi) <= min(2/wide.Epsilon(), wide.MaxFloat())
+	}
+	return false
+}
+
+// tryElements reports whether steps copy the bytes of x in want to y.
+func (p *pass) tryElements(steps []int, x, y int, want []byte) bool {
+	cost := p.trialBytes(steps, x)
+	if cost > maxTrial || cost/8 > p.left.Work {
+		return false
+	}
+	p.left.Work -= cost / 8
+	got, ok := p.move(steps, x, y, want)
+	return ok && bytes.Equal(got, want[:p.m.Values[x].Tensor.NBytes()])
 }
 
 // maxTrial bounds the bytes of the tensors that a trial moves elements through.
@@ -323,6 +363,17 @@ func fill(b []byte, d tensor.DType, place int) {
 		left--
 		binary.LittleEndian.PutUint32(digit[:], uint32(n))
 		copy(b[i:i+size], digit[:])
+	}
+}
+
+// flip changes each element to another one, and back.
+func flip(b []byte, d tensor.DType) {
+	size, bit := d.Size(), byte(0x40)
+	if d == tensor.Bool {
+		bit = 1
+	}
+	for i := size - 1; i < len(b); i += size {
+		b[i] ^= bit
 	}
 }
 
