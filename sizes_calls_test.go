@@ -248,7 +248,7 @@ func (s *sized) window(x val, sizes []int) {
 	}
 	size, stride, pad := []int{2 + s.r.IntN(2), 2}, []int{1 + s.r.IntN(2), 1 + s.r.IntN(2)}, []int{1, 1}
 	if s.r.IntN(2) == 0 {
-		s.try("aten::avg_pool2d.out", s.as(x), x, size, stride, pad, false, s.r.IntN(2) == 0, nil)
+		s.try("aten::avg_pool2d.out", s.as(x), x, size, stride, pad, false, s.r.IntN(2) == 0, oneOf[any](s, nil, 2*size[0]))
 		return
 	}
 	indices := out{rank: 4, order: s.as(x).order, dtype: tensor.Int64}

@@ -42,11 +42,13 @@ func averagePoolCall(c *lowerCall) error {
 	if c.bool(4) {
 		return refuse("ceil_mode")
 	}
-	if x := c.arg(6); x.Kind != tensor.None && int(x.Int) != w.kernelH*w.kernelW {
+	x := c.arg(6)
+	divisor := x.Kind != tensor.None // of all windows, whatever count_include_pad is
+	if divisor && x.Int != int64(w.kernelH*w.kernelW) {
 		return refuse("a divisor of %d for windows of %dx%d", x.Int, w.kernelH, w.kernelW)
 	}
 	in := c.value(c.call.Args[0], channelsLast)
-	if c.bool(5) && w.top+w.left > 0 {
+	if (divisor || c.bool(5)) && w.top+w.left > 0 {
 		in = c.bordered(in, w.top, w.left)
 		w.top, w.bottom, w.left, w.right = 0, 0, 0, 0
 	}

@@ -313,7 +313,7 @@ func (w *callMaker) pool(x val, sizes []int) {
 	k, stride, pad := []int{1 + w.r.IntN(3), 2}, []int{1 + w.r.IntN(2), 1 + w.r.IntN(2)}, []int{w.r.IntN(2), w.r.IntN(2)}
 	switch w.r.IntN(3) {
 	case 0:
-		w.try("aten::avg_pool2d.out", w.like(x), x, k, stride, pad, false, w.r.IntN(2) == 0, nil)
+		w.try("aten::avg_pool2d.out", w.like(x), x, k, stride, pad, false, w.r.IntN(2) == 0, []any{nil, k[0] * k[1]}[w.r.IntN(2)])
 	case 1:
 		n := len(w.g.Calls)
 		indices := out{rank: 4, order: w.like(x).order, dtype: tensor.Int64}
