@@ -34,6 +34,12 @@ func (q *quantization) is(v *value) bool {
 	return v.Datatype == q.datatype && v.Quant.Scale == q.quant.Scale && v.Quant.ZeroPoint == q.quant.ZeroPoint
 }
 
+// hasCode reports whether a number is one of those of a quantized value, not only near to one.
+func (v *value) hasCode(x float32) bool {
+	d, code := v.Datatype.info(), float64(x)/float64(v.Quant.Scale)+float64(v.Quant.ZeroPoint)
+	return code >= float64(d.minZero) && code <= float64(d.maxZero) && math.Abs(code-math.RoundToEven(code)) < 0.01
+}
+
 func (q *quantization) equal(other *quantization) bool {
 	return q.datatype == other.datatype && q.quant.Scale == other.quant.Scale && q.quant.ZeroPoint == other.quant.ZeroPoint
 }

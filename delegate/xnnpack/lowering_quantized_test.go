@@ -162,6 +162,8 @@ func quantizedCases() (list []loweringCase) {
 	add("permute", "", one("aten::permute_copy.out", []int{2, 0, 1}))
 	add("slice", "", one("aten::slice_copy.Tensor_out", 2, 1, 5, 1))
 	add("pad", "", one("aten::constant_pad_nd.out", []int{1, 2}, 0))
+	add("pad by a number beyond the codes", "", one("aten::constant_pad_nd.out", []int{1, 2}, 100.0))
+	add("pad by a number between two codes", "", one("aten::constant_pad_nd.out", []int{1, 2}, 0.517))
 	add("cat", "", func(c *calls, x func(...int) val) val {
 		return c.do("aten::cat.out", 3, vals{x(2, 3, 7), c.quantized(c.input(2, 2, 7), 0.05, 7)}, 1)
 	})
