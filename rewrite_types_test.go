@@ -129,8 +129,8 @@ func TestRewritesKeepElements(t *testing.T) {
 	}
 }
 
-// TestRewritesKeepPlaces has parts of a tensor beside a number, or beside a constant of a small number, at the places of the others.
-func TestRewritesKeepPlaces(t *testing.T) {
+// TestRewritesKeepPositions replaces elements of a tensor by a number, or by a constant with the bits of a small number.
+func TestRewritesKeepPositions(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for k := range 24 * len(typedTypes) {
 		d, n, number := typedTypes[k%len(typedTypes)], []int{1, 2, 7, 300}[r.IntN(4)], r.IntN(2)

@@ -83,7 +83,9 @@ func poolCases() (list []loweringCase) {
 	}
 	add("avg_pool2d", func(c *calls) []val { return pool(c, []int{3, 2}, []int{2, 1}, []int{0, 0}, false, true, nil) })
 	add("avg_pool2d padded", func(c *calls) []val { return pool(c, []int{3, 3}, []int{2, 1}, []int{1, 1}, false, false, nil) })
-	add("avg_pool2d of padding that only its divisor counts", func(c *calls) []val { return pool(c, []int{1, 3}, []int{1, 2}, []int{0, 1}, false, false, 3) })
+	add("avg_pool2d of padding that only its divisor counts", func(c *calls) []val {
+		return pool(c, []int{1, 3}, []int{1, 2}, []int{0, 1}, false, false, 3)
+	})
 	add("avg_pool2d of padding", func(c *calls) []val { return pool(c, []int{3, 3}, []int{}, []int{1, 0}, false, true, 9) })
 	indices := out{rank: 4, dtype: tensor.Int64}
 	maxima := func(c *calls, args ...any) []val {
