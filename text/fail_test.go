@@ -2,6 +2,7 @@ package text
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ func TestTextBeforeAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	planted, left := errors.New("planted"), 1<<40
+	planted, left := errors.New("planted"), math.MaxInt
 	op := *row
 	op.Func = func(c *kernels.Ctx, a kernels.Args) error {
 		if left--; left < 0 {

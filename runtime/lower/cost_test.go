@@ -203,8 +203,8 @@ func TestEstimateAnyDeclarations(t *testing.T) {
 }
 
 func changeDeclaration(v *delegate.GraphValue, r *rand.Rand) {
-	edges := []int{-1, 0, 1, 2, 3, 17, math.MaxInt64, math.MinInt64}
-	v.Int, v.Bool, v.Dynamism = int64(edges[r.IntN(len(edges))]), r.IntN(2) == 0, tensor.Dynamism(r.IntN(3))
+	edges := []int64{-1, 0, 1, 2, 3, 17, math.MaxInt64, math.MinInt64}
+	v.Int, v.Bool, v.Dynamism = edges[r.IntN(len(edges))], r.IntN(2) == 0, tensor.Dynamism(r.IntN(3))
 	if v.Kind != tensor.KindTensor {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"io"
 	"net/http"
 	"slices"
@@ -278,7 +279,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	grown := 0
 	for _, n := range []int{1, 8, 64, 128} {
 		for _, top := range []int{-1, 0, 5, 20} {
-			for _, tokens := range []int{1, 10, 1 << 40} {
+			for _, tokens := range []int{1, 10, math.MaxInt / 4} {
 				for _, echo := range []bool{false, true} {
 					lp := ""
 					if top >= 0 {
