@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"strings"
 	"testing"
 
@@ -248,6 +249,9 @@ var rewriteCases = []struct {
 	{"times 2", func(c *sample) []int { return []int{c.neg(c.mul(c.x, c.scalar(2)))} }, nil},
 	{"by 1", func(c *sample) []int { return []int{c.neg(c.div(c.x, 1))} }, map[string]int{"neutral": 1}},
 	{"minus 0", func(c *sample) []int { return []int{c.neg(c.of("aten::sub.out", c.x, c.scalar(0), c.number(1)))} }, map[string]int{"neutral": 1}},
+	{"minus -0", func(c *sample) []int {
+		return []int{c.neg(c.of("aten::sub.out", c.x, c.scalar(float32(math.Copysign(0, -1))), c.number(1)))}
+	}, nil},
 	{"plus 0", func(c *sample) []int { return []int{c.neg(c.add(c.x, c.scalar(0)))} }, nil},
 	{"times ones", func(c *sample) []int {
 		return []int{c.neg(c.mul(c.x, c.constant([]float32{1, 1, 1, 1, 1, 1, 1, 1}, 2, 2, 2)))}
@@ -283,6 +287,12 @@ var rewriteCases = []struct {
 	}, map[string]int{"batch norm": 2, "identity": 1}},
 	{"batch norm of a scaled addmm", func(c *sample) []int {
 		y := c.to(c.sized(4, 2), "aten::addmm.out", c.constant([]float32{1, 2}, 2), c.matrix(c.neg(c.x)), c.constant([]float32{1, 2, 3, 4}, 2, 2), c.number(1), c.number(2))
+		return []int{c.normed(y, 1)}
+	}, map[string]int{"identity": 1}},
+	{"batch norm of addmm with a number per row", func(c *sample) []int {
+		rows := c.to(c.sized(2, 4), "aten::view_copy.out", c.neg(c.x), c.numbers(2, 4))
+		w := c.constant([]float32{1, 2, 3, 4, 5, 6, 7, 8}, 4, 2)
+		y := c.to(c.sized(2, 2), "aten::addmm.out", c.constant([]float32{1, 2}, 2, 1), rows, w, c.number(1), c.number(1))
 		return []int{c.normed(y, 1)}
 	}, map[string]int{"identity": 1}},
 	{"batch norm of linear", func(c *sample) []int {

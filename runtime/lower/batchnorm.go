@@ -114,14 +114,17 @@ func (p *pass) isFloats(v int) bool {
 	return t != nil && t.Const && t.DType == tensor.Float32
 }
 
-// vector returns an optional argument that is a float32 constant of n elements, or n times absent
-// if it was omitted.
+// vector returns an optional argument that is a float32 constant of n elements along its last
+// dimension, or n times absent if it was omitted.
 func (p *pass) vector(v, n int, absent float32) ([]float32, bool) {
 	if p.m.Values[v].Kind == tensor.None {
 		return slices.Repeat([]float32{absent}, n), true
 	}
 	if !p.isFloats(v) || p.m.Values[v].Tensor.NBytes() != int64(4*n) {
 		return nil, false
+	}
+	if sizes := p.m.Values[v].Tensor.Sizes; n > 1 && sizes[len(sizes)-1] != n {
+		return nil, false // an addend of one element per row
 	}
 	return p.floats(v), true
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -425,7 +426,8 @@ func dropNeutral(p *pass, i int) bool {
 	return true
 }
 
+// isNumber reports whether v is a number. 0 and -0 are different ones.
 func (p *pass) isNumber(v int, want float64) bool {
 	n, ok := p.number(v)
-	return ok && n == want
+	return ok && math.Float64bits(n) == math.Float64bits(want)
 }
