@@ -90,6 +90,9 @@ func (c *lowerCall) clamp(lo, hi float32) error {
 	}
 	o := c.follow(x)
 	in := c.value(x, o)
+	if err := c.checkBounds(&c.g.Values[in], lo, hi); err != nil {
+		return err
+	}
 	to := c.like(in, c.g.Values[in].Shape)
 	n := c.node(nodeTypes[tagClamp], []int{in}, to)
 	n.Min, n.Max = lo, hi

@@ -165,6 +165,9 @@ func resizeCall(c *lowerCall) error {
 		}
 	}
 	from := c.value(x, channelsLast)
+	if scale := c.g.Values[from].Quant.Scale; c.to != nil && scale > c.to.quant.Scale {
+		return refuse("a resize of scale %v to scale %v: the node rounds to the operand's", scale, c.to.quant.Scale)
+	}
 	to := c.like(from, memoryShapeOf(&c.vals[y], channelsLast))
 	n := c.node(nodeNamed("StaticResizeBilinear2D"), []int{from}, to)
 	*params[resizeParams](n) = resizeParams{out[2], out[3]}

@@ -29,15 +29,34 @@ type quantization struct {
 	quant    quant
 }
 
+// maxError is by how many of the result's codes a number of a quantized call may change.
+const maxError = 0.25
+
 // is reports whether a value has the quantization.
 func (q *quantization) is(v *value) bool {
 	return v.Datatype == q.datatype && v.Quant.Scale == q.quant.Scale && v.Quant.ZeroPoint == q.quant.ZeroPoint
 }
 
-// hasCode reports whether a number is one of those of a quantized value, not only near to one.
-func (v *value) hasCode(x float32) bool {
-	d, code := v.Datatype.info(), float64(x)/float64(v.Quant.Scale)+float64(v.Quant.ZeroPoint)
-	return code >= float64(d.minZero) && code <= float64(d.maxZero) && math.Abs(code-math.RoundToEven(code)) < 0.01
+// hasCode reports whether a number is one of those of a quantized value, up to an error that is small in the scale of to, too.
+func (v *value) hasCode(x float32, to *quantization) bool {
+	d, scale := v.Datatype.info(), float64(v.Quant.Scale)
+	code := float64(x)/scale + float64(v.Quant.ZeroPoint)
+	most := min(0.01, maxError*float64(to.quant.Scale)/scale)
+	return code >= float64(d.minZero) && code <= float64(d.maxZero) && math.Abs(code-math.RoundToEven(code)) < most
+}
+
+// checkBounds checks that the codes of an operand represent bounds as exactly as those of the result do: a clamp rounds its
+// bounds to the operand's codes. Bounds beyond all codes have no effect.
+func (c *lowerCall) checkBounds(in *value, lo, hi float32) error {
+	if c.to == nil || in.Quant.Scale <= c.to.quant.Scale {
+		return nil
+	}
+	d, q := in.Datatype.info(), &in.Quant
+	least, most := float32(d.minZero-q.ZeroPoint)*q.Scale, float32(d.maxZero-q.ZeroPoint)*q.Scale
+	if lo > least && !in.hasCode(lo, c.to) || hi < most && !in.hasCode(hi, c.to) {
+		return refuse("bounds %v to %v, which have no codes in the operand's scale", lo, hi)
+	}
+	return nil
 }
 
 func (q *quantization) equal(other *quantization) bool {
@@ -322,7 +341,8 @@ func multiples(row []float32, scale float32) bool {
 	return true
 }
 
-// wholeBias converts a bias to multiples of the scales of the sums.
+// wholeBias converts a bias to multiples of the scales of the sums. What that changes must be small
+// in the result's scale.
 func (c *lowerCall) wholeBias(list []float32, filter, in int) (int, error) {
 	q := quant{ChannelDim: 0}
 	data := allocPadded(4 * len(list))
@@ -331,6 +351,9 @@ func (c *lowerCall) wholeBias(list []float32, filter, in int) (int, error) {
 		n := math.RoundToEven(float64(x) / float64(scale))
 		if !(math.Abs(n) <= math.MaxInt32) || scale < 0x1p-126 {
 			return none, refuse("bias %v is outside int32 at scale %v", x, scale)
+		}
+		if d := math.Abs(n*float64(scale) - float64(x)); d > maxError*float64(c.to.quant.Scale) {
+			return none, refuse("bias %v is no multiple of scale %v of the sums", x, scale)
 		}
 		tensor.View[int32](data)[i] = int32(n)
 		q.Scales = append(q.Scales, scale)

@@ -164,6 +164,7 @@ func quantizedCases() (list []loweringCase) {
 	add("pad", "", one("aten::constant_pad_nd.out", []int{1, 2}, 0))
 	add("pad by a number beyond the codes", "", one("aten::constant_pad_nd.out", []int{1, 2}, 100.0))
 	add("pad by a number between two codes", "", one("aten::constant_pad_nd.out", []int{1, 2}, 0.517))
+	list = append(list, finerResults()...)
 	add("cat", "", func(c *calls, x func(...int) val) val {
 		return c.do("aten::cat.out", 3, vals{x(2, 3, 7), c.quantized(c.input(2, 2, 7), 0.05, 7)}, 1)
 	})
@@ -193,5 +194,49 @@ func quantizedCases() (list []loweringCase) {
 		c.allowed = 0.02
 		c.outputs(c.quantized(y, 1.0/256, -128), c.do("aten::exp.out", 2, y), x)
 	}})
+	return list
+}
+
+// finerResults are calls whose results have a smaller scale than their operands: nodes that round in the operands' scales
+// would be wrong by many codes of the results.
+func finerResults() (list []loweringCase) {
+	const scale = 0.01
+	add := func(name string, build func(c *calls, x func(sizes ...int) val) val) {
+		list = append(list, loweringCase{name: "finer " + name, build: func(c *calls) {
+			c.allowed = 1.01 * scale
+			c.outputs(c.quantized(build(c, func(sizes ...int) val { return c.quantized(c.input(sizes...), 1, 0) }), scale, 0))
+		}})
+	}
+	few := func(c *calls, scale float32, sizes ...int) val { // at most one element of a row is not 0
+		t := c.random(nil, sizes...)
+		w := tensor.View[float32](t.Data)
+		clear(w)
+		for i := 1; i < len(w); i += 2 * sizes[1] {
+			w[i] = scale
+		}
+		return c.constantOf(t)
+	}
+	bias := func(c *calls, n int) val {
+		t := c.random(nil, n)
+		for i := range tensor.View[float32](t.Data) {
+			tensor.View[float32](t.Data)[i] = 0.3
+		}
+		return c.constantOf(t)
+	}
+	add("linear with a bias", func(c *calls, x func(...int) val) val {
+		return c.do("aten::linear.out", 2, x(3, 7), few(c, 1, 4, 7), bias(c, 4))
+	})
+	add("addmm with a bias", func(c *calls, x func(...int) val) val {
+		return c.do("aten::addmm.out", 2, bias(c, 4), x(3, 7), c.do("aten::t_copy.out", 2, few(c, 1, 4, 7)), 1, 1)
+	})
+	add("convolution with a bias", func(c *calls, x func(...int) val) val {
+		return c.do("aten::convolution.out", 4, x(1, 3, 4, 5), few(c, 1, 4, 3, 1, 1), bias(c, 4), []int{1, 1}, []int{0, 0}, []int{1, 1},
+			false, []int{0, 0}, 1)
+	})
+	add("clamp", func(c *calls, x func(...int) val) val { return c.do("aten::clamp.out", 2, x(3, 7), 0.3, 0.7) })
+	add("relu6", func(c *calls, x func(...int) val) val { return c.do("aten::hardtanh.out", 2, x(3, 7), 0.0, 0.6) })
+	add("resize", func(c *calls, x func(...int) val) val {
+		return c.do("aten::upsample_bilinear2d.vec_out", 4, x(1, 3, 4, 5), []int{7, 9}, false, nil)
+	})
 	return list
 }
