@@ -100,7 +100,7 @@ func ofPNG(b []byte) Orientation {
 
 // ofTags reads the first directory of tags in TIFF's format.
 func ofTags(b []byte) Orientation {
-	const header, entry, orientation, short = 8, 12, 0x0112, 3
+	const header, entry, orientation = 8, 12, 0x0112
 	var order binary.ByteOrder = binary.LittleEndian
 	switch {
 	case len(b) < header:
@@ -119,13 +119,27 @@ func ofTags(b []byte) Orientation {
 		if len(entries) < entry {
 			break
 		}
-		if order.Uint16(entries) == orientation && order.Uint16(entries[2:]) == short && order.Uint32(entries[4:]) == 1 {
-			if o := order.Uint16(entries[8:]); o >= 1 && int(o) < len(parts) {
-				return Orientation(o)
-			}
-			break
+		if order.Uint16(entries) == orientation {
+			return valueOf(order, entries[2:entry])
 		}
 		entries = entries[entry:]
 	}
 	return Upright
+}
+
+// valueOf reads type, count and value of the tag: one SHORT, or a LONG, which some programs write.
+func valueOf(order binary.ByteOrder, b []byte) Orientation {
+	const short, long = 3, 4
+	value := uint32(0)
+	switch kind := order.Uint16(b); {
+	case order.Uint32(b[2:]) != 1:
+	case kind == short:
+		value = uint32(order.Uint16(b[6:]))
+	case kind == long:
+		value = order.Uint32(b[6:])
+	}
+	if value < 1 || value >= uint32(len(parts)) {
+		return Upright
+	}
+	return Orientation(value)
 }

@@ -8,23 +8,37 @@ import (
 	"testing"
 )
 
-// tags returns a directory of two tags, the second one the orientation.
-func tags(order binary.AppendByteOrder, kind, value uint16) []byte {
+// tags returns a directory of two tags, the second one the orientation, and a second directory, of a thumbnail that is
+// turned otherwise.
+func tags(order binary.AppendByteOrder, kind uint16, value uint32) []byte {
 	b := []byte("MM")
 	if order.String() == binary.LittleEndian.String() {
 		b = []byte("II")
 	}
 	b = order.AppendUint16(b, 42)
 	b = order.AppendUint32(b, 8)
-	b = order.AppendUint16(b, 2)
-	for _, tag := range []struct{ tag, kind, value uint16 }{{0x0100, 3, 7}, {0x0112, kind, value}} {
-		b = order.AppendUint16(b, tag.tag)
-		b = order.AppendUint16(b, tag.kind)
-		b = order.AppendUint32(b, 1)
-		b = order.AppendUint16(b, tag.value)
-		b = append(b, 0, 0)
+	for i, next := range []int{8 + 2 + 2*12 + 4, 0} {
+		b = order.AppendUint16(b, 2)
+		b = entry(b, order, 0x0100, 3, 7)
+		if i == 0 {
+			b = entry(b, order, 0x0112, kind, value)
+		} else {
+			b = entry(b, order, 0x0112, 3, 5)
+		}
+		b = order.AppendUint32(b, uint32(next))
 	}
-	return order.AppendUint32(b, 0)
+	return b
+}
+
+// entry appends a tag of one value.
+func entry(b []byte, order binary.AppendByteOrder, tag, kind uint16, value uint32) []byte {
+	b = order.AppendUint16(b, tag)
+	b = order.AppendUint16(b, kind)
+	b = order.AppendUint32(b, 1)
+	if kind == 4 {
+		return order.AppendUint32(b, value)
+	}
+	return append(order.AppendUint16(b, uint16(value)), 0, 0)
 }
 
 func segment(kind byte, data []byte) []byte {
@@ -48,14 +62,14 @@ func pngOf(tags []byte) []byte {
 
 func TestOf(t *testing.T) {
 	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
-		for o := uint16(1); o <= 8; o++ {
-			for _, file := range [][]byte{jpegOf(tags(order, 3, o)), pngOf(tags(order, 3, o))} {
+		for o := uint32(1); o <= 8; o++ {
+			for _, file := range [][]byte{jpegOf(tags(order, 3, o)), pngOf(tags(order, 3, o)), jpegOf(tags(order, 4, o))} {
 				if got := Of(file); got != Orientation(o) {
 					t.Errorf("%v, %q…: got %d, want %d", order, file[:4], got, o)
 				}
 			}
 		}
-		for name, bad := range map[string][]byte{"0": tags(order, 3, 0), "9": tags(order, 3, 9), "long": tags(order, 4, 6),
+		for name, bad := range map[string][]byte{"0": tags(order, 3, 0), "9": tags(order, 3, 9), "large": tags(order, 4, 6<<16+1),
 			"ascii": tags(order, 2, 6)} {
 			if got := Of(jpegOf(bad)); got != Upright {
 				t.Errorf("%v, %s: got %d", order, name, got)
