@@ -89,7 +89,7 @@ func TestRunInputsRefused(t *testing.T) {
 		{name: "zeros beyond the limit", args: "HERE/state.pte --max-memory 64MiB --input zeros:float32:100000000", code: 9,
 			stderr: []string{"400000000 bytes"}},
 		{name: "control characters", args: `HERE/state.pte --input json:["\u001b[2J\u202e"]`, code: 5,
-			stderr: []string{`element 0 is \x1b[2J\u202e, want float32`}},
+			stderr: []string{`element 0 is "\u001b[2J\u202e", want float32`}},
 		{name: "in a further call", args: "HERE/state.pte --input ones --next --input four.npy:float32:5", code: 5,
 			stderr: []string{"call 1: input 0"}},
 	})
