@@ -110,7 +110,8 @@ func checkTensor(t *testing.T, i int, m *pte.Method, x *pte.Tensor) {
 			t.Errorf("value %d: %d bytes at %d of %d", i, n, x.Offset, m.Arenas[x.Arena].Size)
 		}
 	}
-	if (x.Storage == pte.Constant || x.Storage == pte.PlannedInit) && int64(len(x.Data)) != n {
+	unknown := x.Data == nil && slices.ContainsFunc(m.Initial, func(f pte.InitialFault) bool { return f.Value == i && f.Err != nil })
+	if (x.Storage == pte.Constant || x.Storage == pte.PlannedInit) && int64(len(x.Data)) != n && !unknown {
 		t.Errorf("value %d: %d bytes of %d", i, len(x.Data), n)
 	}
 }
