@@ -78,7 +78,11 @@ func TestSpecialElements(t *testing.T) {
 		for i, got := range numbersOf(args[in].Tensor) {
 			a, b := specials[i%len(specials)], specials[i/len(specials)]
 			w := float64(float32(want(float64(a), float64(b))))
-			if got != w && !(math.IsNaN(got) && math.IsNaN(w)) && !(math.Abs(got-w) <= 1e-6*math.Abs(w)+0x1p-149) {
+			least := 0x1p-149
+			if name == "Gelu" { // its loop for AVX2 ends in a subnormal number instead of 0
+				least = 0x1p-126
+			}
+			if got != w && !(math.IsNaN(got) && math.IsNaN(w)) && !(math.Abs(got-w) <= 1e-6*math.Abs(w)+least) {
 				t.Errorf("%s of %v, %v at %d: got %v, want %v", name, a, b, i, got, w)
 			}
 		}
