@@ -2,11 +2,11 @@
 // operations.
 //
 // A payload is parsed and completely validated in Go. Two engines run the resulting graph: the
-// native engine uses libXNNPACK, the other one computes in Go on any machine. A table has
-// one entry per kind of node, with its parser, checks, shape inference, XNNPACK definition and
-// reference implementation.
+// native engine uses libXNNPACK, the other one computes in Go on any machine. Three tables have an
+// entry per kind of node: its parser, checks and shape inference; how libXNNPACK runs it; and how the
+// engine in Go does.
 //
-// Graphs of ATen operators from lowering are converted to the same graphs by a second table, with
+// Graphs of ATen operators from lowering are converted to the same graphs by another table, with
 // one entry per operator. The results are validated like payloads.
 package xnnpack
 

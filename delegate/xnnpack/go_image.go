@@ -42,7 +42,7 @@ func newGoImage(ctx context.Context, c *compilation) (*goImage, error) {
 // does not run.
 func (m *goImage) constants() *packed {
 	m.packOnce.Do(func() {
-		m.packed, _ = m.graph.pack(context.Background(), m.shapes, m.instanceThreads(), func(*node) {})
+		m.packed, _ = m.graph.pack(context.Background(), m.shapes, m.instanceThreads(), func(*node) bool { return false })
 	})
 	return m.packed
 }
@@ -61,16 +61,15 @@ func (m *goImage) close() {
 	}
 }
 
-// releaseFilters returns a function that releases the filter of a node that the Go engine has
-// packed.
-func (m *goImage) releaseFilters() func(*node) {
+// releaseFilters returns a function that releases the filter of a node that the Go engine has packed, and reports
+// whether it did.
+func (m *goImage) releaseFilters() func(*node) bool {
 	if m.release == nil || len(m.args) == 0 && !m.region {
-		return func(*node) {}
+		return func(*node) bool { return false }
 	}
 	own := m.graph.ownFilters()
-	return func(n *node) {
-		if r, ok := own[xnn.AddressOf(m.graph.Values[n.In[1]].Data)]; ok && n.Type.packsFilter() {
-			m.release(r.value.Data)
-		}
+	return func(n *node) bool {
+		r, ok := own[xnn.AddressOf(m.graph.Values[n.In[1]].Data)]
+		return ok && n.Type.packsFilter() && m.release(r.value.Data)
 	}
 }

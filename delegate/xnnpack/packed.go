@@ -25,12 +25,18 @@ type packWork struct {
 	g      *graph
 	shapes []shape
 	to     *packed
-	free   []byte // for panels
+	floats *reference // decodes filters of floats, which changes nothing in it
+	free   []byte     // for panels
 	nodes  []packedNode
 	last   *packedNode // to which parts are added
 	all    []packPart
 	total  int // elements of all parts
-	ended  sync.Mutex
+	next   atomic.Int64
+
+	mu      sync.Mutex
+	release func(*node) bool
+	gone    atomic.Bool // a filter was released
+	fault   any         // the first panic of a part
 }
 
 // packedNode is a node, some of whose parts are not packed yet.
@@ -53,17 +59,19 @@ const (
 	goroutineElements = 1 << 18
 )
 
-// pack packs the constants of a graph, on as many threads as pay. It calls done for each node as soon as its filter is
-// not read any more, for one at a time.
-func (g *graph) pack(ctx context.Context, shapes []shape, threads int, done func(*node)) (*packed, error) {
+// pack packs the constants of a graph, on as many threads as pay. It calls release for each node as soon as its filter is
+// not read any more, for one at a time. Once a filter is released, which release reports, packing no longer ends with ctx:
+// the graph could not be compiled again.
+func (g *graph) pack(ctx context.Context, shapes []shape, threads int, release func(*node) bool) (*packed, error) {
 	n := len(g.Nodes)
-	w := &packWork{g: g, shapes: shapes, to: &packed{make([]*floatFilter, n), make([]*int8Weights, n), make([]*filter, n), nil}}
+	w := &packWork{g: g, shapes: shapes, release: release, to: &packed{make([]*floatFilter, n), make([]*int8Weights, n), make([]*filter, n), nil}}
 	w.to.memory, w.free = newFilterMemory(g.panelBytes(shapes))
+	w.floats = w.unit()
 	w.nodes = make([]packedNode, n)
 	for i := range g.Nodes {
 		w.add(&w.nodes[i], &g.Nodes[i])
 	}
-	if err := w.run(ctx, threads, done); err != nil {
+	if err := w.run(ctx, threads); err != nil {
 		w.to.memory.close()
 		return nil, err
 	}
@@ -106,7 +114,7 @@ func (w *packWork) add(own *packedNode, n *node) {
 
 // addFloats divides the packing of a filter of floats. Other elements are decoded first, in one part.
 func (w *packWork) addFloats(own *packedNode) {
-	n, e := own.node, w.unit()
+	n, e := own.node, w.floats
 	free := tensor.View[float32](w.cut(4 * w.g.panelElements(n, w.shapes)))
 	in := func(k, cols, run int) *gemm.Panels {
 		m := gemm.New(free, k, cols, run)
@@ -169,38 +177,52 @@ func (w *packWork) part(elements int, pack func()) {
 	w.all, w.total = append(w.all, packPart{w.last, pack}), w.total+elements
 }
 
-// run packs all parts.
-func (w *packWork) run(ctx context.Context, threads int, done func(*node)) error {
-	var next atomic.Int64
-	work := func() {
-		for ctx.Err() == nil {
-			i := int(next.Add(1)) - 1
-			if i >= len(w.all) {
-				return
-			}
-			w.all[i].pack()
-			w.end(w.all[i].node, done)
-		}
-	}
+// run packs all parts. A panic of a part is one of the caller.
+func (w *packWork) run(ctx context.Context, threads int) error {
 	var others sync.WaitGroup
 	for range min(threads, 1+w.total/goroutineElements, len(w.all)) - 1 {
-		others.Go(work)
+		others.Go(func() { w.work(ctx) })
 	}
-	work()
+	w.work(ctx)
 	others.Wait()
-	if ctx.Err() != nil {
+	if w.fault != nil {
+		panic(w.fault)
+	}
+	if ctx.Err() != nil && !w.gone.Load() {
 		return context.Cause(ctx)
 	}
 	return nil
 }
 
+// work packs parts until none is left.
+func (w *packWork) work(ctx context.Context) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			w.next.Store(int64(len(w.all)))
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.fault = fault
+		}
+	}()
+	for ctx.Err() == nil || w.gone.Load() {
+		i := int(w.next.Add(1)) - 1
+		if i >= len(w.all) {
+			return
+		}
+		w.all[i].pack()
+		w.end(w.all[i].node)
+	}
+}
+
 // end finishes a node after its last part.
-func (w *packWork) end(n *packedNode, done func(*node)) {
+func (w *packWork) end(n *packedNode) {
 	if n.left.Add(-1) > 0 {
 		return
 	}
 	n.finish()
-	w.ended.Lock()
-	defer w.ended.Unlock()
-	done(n.node)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.release(n.node) {
+		w.gone.Store(true)
+	}
 }
