@@ -41,9 +41,18 @@ const (
 // is used if the library supports their graphs; its memory is between inaccessible pages.
 func TestPrograms(t *testing.T) {
 	c := &campaign.Campaign{Test: "TestPrograms", Usual: 1200, Memory: campaignMemory + 64<<20,
-		Counters: []string{"programs", "refused", "calls", "calls at smaller sizes"}, Start: startPrograms}
+		Counters: campaignCounters, Start: startPrograms(changedProgram)}
 	c.Run(t)
 }
+
+// TestProgramBytes is TestPrograms with modified fields and bytes only.
+func TestProgramBytes(t *testing.T) {
+	c := &campaign.Campaign{Test: "TestProgramBytes", Usual: 600, Memory: campaignMemory + 64<<20,
+		Counters: campaignCounters, Start: startPrograms(changedBytes)}
+	c.Run(t)
+}
+
+var campaignCounters = []string{"programs", "refused", "calls", "calls at smaller sizes"}
 
 // campaignProgram is a program of a file.
 type campaignProgram struct {
@@ -51,29 +60,32 @@ type campaignProgram struct {
 	data []byte
 }
 
-func startPrograms(t *testing.T, p *campaign.Process) func(seed uint64) error {
-	if lib, err := xnn.Open(xnntest.Path()); err == nil {
-		err = xnnguard.Install(lib)
-		t.Log("guard of the library: ", err)
-	}
-	list := campaignPrograms(t)
-	return func(seed uint64) error {
-		r := rand.New(rand.NewPCG(seed, 9))
-		from := list[r.IntN(len(list))]
-		data, changes := changedProgram(from.data, seed, r)
-		xnnguard.Set(xnnguard.Options{Poison: byte(seed), Underrun: seed%3 == 0})
-		p.Count(0, 1)
-		run := &programRun{seed: seed, operators: etrun.DefaultOperators()}
-		err := inTime(campaign.MaxTime, func() error { return run.all(data) })
-		p.Count(2, run.calls)
-		p.Count(3, run.smaller)
-		if run.calls == 0 {
-			p.Count(1, 1)
+// startPrograms returns the start of a campaign over programs that changed has modified.
+func startPrograms(changed func(data []byte, seed uint64, r *rand.Rand) ([]byte, []string)) func(*testing.T, *campaign.Process) func(uint64) error {
+	return func(t *testing.T, p *campaign.Process) func(seed uint64) error {
+		if lib, err := xnn.Open(xnntest.Path()); err == nil {
+			err = xnnguard.Install(lib)
+			t.Log("guard of the library: ", err)
 		}
-		if f, ok := errors.AsType[*campaign.Finding](err); ok {
-			f.Message = fmt.Sprintf("%s with %q: %s", from.name, changes, f.Message)
+		list := campaignPrograms(t)
+		return func(seed uint64) error {
+			r := rand.New(rand.NewPCG(seed, 9))
+			from := list[r.IntN(len(list))]
+			data, changes := changed(from.data, seed, r)
+			xnnguard.Set(xnnguard.Options{Poison: byte(seed), Underrun: seed%3 == 0})
+			p.Count(0, 1)
+			run := &programRun{seed: seed, operators: etrun.DefaultOperators()}
+			err := inTime(campaign.MaxTime, func() error { return run.all(data) })
+			p.Count(2, run.calls)
+			p.Count(3, run.smaller)
+			if run.calls == 0 {
+				p.Count(1, 1)
+			}
+			if f, ok := errors.AsType[*campaign.Finding](err); ok {
+				f.Message = fmt.Sprintf("%s with %q: %s", from.name, changes, f.Message)
+			}
+			return err
 		}
-		return err
 	}
 }
 
@@ -101,16 +113,20 @@ func campaignPrograms(t *testing.T) (list []campaignProgram) {
 
 // changedProgram changes fields or bytes of a file, or what the operators are called with.
 func changedProgram(data []byte, seed uint64, r *rand.Rand) ([]byte, []string) {
-	n := 1 + r.IntN(4)
 	p, err := pte.Parse(data, pte.Limits{})
 	if err != nil || seed%4 < 2 {
-		return ptetest.Mutate(data, seed, n)
+		return changedBytes(data, seed, r)
 	}
 	m := &callMutator{Rand: r, program: p}
-	for range n {
+	for range 1 + r.IntN(4) {
 		m.change()
 	}
 	return ptetest.Write(p, ptetest.Layout{}), m.log
+}
+
+// changedBytes changes fields or bytes of a file.
+func changedBytes(data []byte, seed uint64, r *rand.Rand) ([]byte, []string) {
+	return ptetest.Mutate(data, seed, 1+r.IntN(4))
 }
 
 // inTime returns a finding if f does not end within a limit. f's goroutine then remains.
