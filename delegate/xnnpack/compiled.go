@@ -37,3 +37,12 @@ func (c *compilation) instanceThreads() int {
 func areStatic(args []*delegate.ArgSpec) bool { return !slices.ContainsFunc(args, isDynamic) }
 
 func isDynamic(a *delegate.ArgSpec) bool { return a == nil || a.Dynamism != tensor.Static }
+
+// engine is a graph that is compiled for one of the engines.
+type engine interface {
+	name() string // of the Engine
+	unit(delegate.Instance) (delegate.Unit, error)
+	needs() needs
+	facts() [][2]string // for Info
+	close()
+}

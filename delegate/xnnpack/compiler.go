@@ -1,11 +1,13 @@
 package xnnpack
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"slices"
-	"sync"
+	"time"
 
+	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -14,8 +16,6 @@ import (
 var (
 	_ delegate.Compiler = Backend{}
 	_ delegate.Selector = Backend{}
-	_ delegate.Checker  = (*native)(nil)
-	_ delegate.Checker  = (*reference)(nil)
 )
 
 // Unsupported implements delegate.Selector.
@@ -44,108 +44,8 @@ func (b Backend) Accepts(g *delegate.Graph, i int) string {
 // lowerFor returns a lowering to graphs that the library may run.
 func lowerFor(g *delegate.Graph, dry bool) *lowering { return newLowering(g, dry, (*graph).refuses) }
 
-// reasonOf returns the text of an error without the backend's name.
-func reasonOf(err error) string {
-	if e, ok := errors.AsType[*delegate.Error](err); ok && e.Err != nil {
-		return e.Err.Error()
-	}
-	return err.Error()
-}
-
-// finishCall returns the graph of one call, whose tensors are its inputs and outputs, with the shapes
-// at the declared sizes.
-func (l *lowering) finishCall(i int) (*graph, []shape, error) {
-	var inputs, outputs []int
-	seen := make(map[int]bool)
-	for _, v := range l.in.Reads(nil, i) {
-		if x := &l.vals[v]; !seen[v] && !x.IsConst() && l.known(v) {
-			inputs = append(inputs, v)
-		}
-		seen[v] = true
-	}
-	for _, v := range l.in.Writes(nil, i) {
-		if l.known(v) {
-			outputs = append(outputs, v)
-		}
-	}
-	g, err := l.complete(inputs, outputs)
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := g.declared()
-	if err != nil {
-		return nil, nil, inPayload(err)
-	}
-	return g, s, l.checkOutputs(g, s, outputs)
-}
-
-// known reports whether the graph has a value for a tensor.
-func (l *lowering) known(v int) bool {
-	return *l.holds(v) != nothing
-}
-
-// complete returns the checked graph with these inputs and outputs.
-func (l *lowering) complete(inputs, outputs []int) (*graph, error) {
-	values, err := l.outputs(outputs)
-	if err != nil {
-		return nil, err
-	}
-	l.externals(l.inputValues(inputs), values)
-	g, err := l.finish()
-	if err == nil {
-		g.static = !slices.ContainsFunc(inputs, func(v int) bool { return l.vals[v].Dynamism != tensor.Static })
-	}
-	return g, err
-}
-
-// checkOutputs checks that the outputs have their declared sizes.
-func (l *lowering) checkOutputs(g *graph, s []shape, outputs []int) error {
-	for i, v := range outputs {
-		x, got := &l.in.Values[v], s[g.Args[g.Inputs+i]]
-		o, _ := declaredOrder(x)
-		if want := memoryShapeOf(x, o); x.Dynamism == tensor.Static && got != want {
-			return unsupported(argumentPlace(g, g.Inputs+i), "sizes %v, declared as %v", got, want)
-		}
-	}
-	return nil
-}
-
-// whole lowers all calls and returns their graph.
-func (l *lowering) whole() (*graph, error) {
-	g := l.in
-	l.g.Values, l.g.Nodes = slices.Grow(l.g.Values, len(g.Inputs)+2*len(g.Calls)), slices.Grow(l.g.Nodes, len(g.Calls))
-	for _, v := range g.Inputs {
-		if err := checkInput(g, v); err != nil {
-			return nil, unsupported("", "%w", err)
-		}
-		l.input(v)
-	}
-	for i := range g.Calls {
-		if err := l.call(i); err != nil {
-			return nil, unsupported(g.Calls[i].Place, "%w", err)
-		}
-	}
-	for _, v := range g.Outputs {
-		if !l.known(v) && !l.vals[v].IsConst() {
-			return nil, unsupported("", "an output that no call computes")
-		}
-	}
-	return l.complete(g.Inputs, g.Outputs)
-}
-
-func checkInput(g *delegate.Graph, v int) error {
-	x := &g.Values[v]
-	if x.Kind != tensor.KindTensor {
-		return refuse("the input is not a tensor")
-	}
-	if x.DType != tensor.Float32 && x.DType != tensor.Float16 && codeQuantization(g, v) == nil {
-		return refuse("an input of %v", x.DType)
-	}
-	return checkTensor(x)
-}
-
-// plan lowers all calls and plans their graph.
-func (l *lowering) plan() (*plan, error) {
+// planCalls lowers all calls and plans their graph.
+func planCalls(l *lowering, in *delegate.Graph) (*plan, error) {
 	g, err := l.whole()
 	if err != nil {
 		return nil, err
@@ -154,7 +54,7 @@ func (l *lowering) plan() (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x, l.checkOutputs(g, x.shapes, l.in.Outputs)
+	return x, l.checkOutputs(g, x.shapes, in.Outputs)
 }
 
 // keptPlan is the plan of a region, from its first estimate until it is compiled.
@@ -165,36 +65,19 @@ type keptPlan struct {
 }
 
 // keep keeps the plan of a dry lowering for the graph's next call, if only late constants are not
-// final. The lowering continues with another graph.
-func (l *lowering) keep(x *plan) {
-	if l.rough || x.repaired != nil {
+// final.
+func keep(l *lowering, in *delegate.Graph, x *plan) {
+	if x.repaired != nil {
 		return
 	}
-	l.in.Kept = &keptPlan{x, l.late, max(l.in.Threads, 1)}
-	l.g, l.copies = spareGraph(), nil // late constants refer to the copies
-}
-
-// spareGraphs contains empty graphs with memory.
-var spareGraphs sync.Pool
-
-func spareGraph() *graph {
-	if g, ok := spareGraphs.Get().(*graph); ok {
-		return g
+	if late, ok := l.detach(); ok {
+		in.Kept = &keptPlan{x, late, max(in.Threads, 1)}
 	}
-	return &graph{Version: identifiers[0]}
 }
 
 // Drop gives the memory of the plan to other lowerings.
 func (k *keptPlan) Drop() {
-	k.graph.empty()
-	spareGraphs.Put(k.graph)
-}
-
-// empty removes values, nodes and arguments.
-func (g *graph) empty() {
-	clear(g.Values)
-	clear(g.Nodes)
-	*g = graph{Version: g.Version, Values: g.Values[:0], Nodes: g.Nodes[:0], Args: g.Args[:0]}
+	recycle(k.graph)
 }
 
 // planRegion returns the plan of a region with all its constants. The graph no longer keeps it.
@@ -207,7 +90,7 @@ func planRegion(g *delegate.Graph) (*plan, error) {
 		}
 		return k.plan, nil
 	}
-	return lowerFor(g, false).plan()
+	return planCalls(lowerFor(g, false), g)
 }
 
 // CompileGraph implements delegate.Compiler.
@@ -236,22 +119,76 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	return img, nil
 }
 
-// Check implements delegate.Checker. It rejects sizes at which the library must not run the graph:
-// there the original calls are faster than the Go engine.
-func (u *native) Check(args []*tensor.Value) error {
-	if err := u.follow(args); err != nil {
-		return err
+// Version implements delegate.Compiler. It identifies the engine and the library's build.
+func (b Backend) Version() string {
+	lib, err := xnn.Open(b.Library)
+	if b.isGo() || err != nil {
+		return string(EngineGo)
 	}
-	if u.useOther {
-		return unsupported("", "sizes that the library may not have")
-	}
-	return nil
+	return fmt.Sprintf("%s %s %x", b.Engine, lib.Soname.Name, lib.BuildIdentifier())
 }
 
-// Check implements delegate.Checker.
-func (e *reference) Check(args []*tensor.Value) error {
-	if e.bound && sameArguments(e.args, args) {
-		return nil
+// engine returns the engine of graphs that the library supports. It does not open the library,
+// except in unusual places.
+func (b Backend) engine() int {
+	if b.isGo() || !xnn.Expected(b.Library) {
+		return byGo
 	}
-	return e.bind(args)
+	return byLibrary
+}
+
+// Estimate implements delegate.Compiler.
+func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, error) {
+	if k, ok := g.Kept.(*keptPlan); ok {
+		return b.estimateOf(g, k.plan, share), nil
+	}
+	l := lowerFor(g, true)
+	defer l.again()
+	x, err := planCalls(l, g)
+	if err != nil {
+		return 0, err
+	}
+	if why := cmp.Or(x.graph.planLimits(x.shapes), x.graph.refuses(x.shapes)); why != "" {
+		return 0, unsupported("", "%s", why)
+	}
+	time := b.estimateOf(g, x, share)
+	keep(l, g, x)
+	return time, nil
+}
+
+// estimateOf estimates the plan of a region, on the engine that is expected to be faster. The backend
+// runs the region in Go also if the library saves little, see regionInGo.
+func (b Backend) estimateOf(g *delegate.Graph, x *plan, share float64) time.Duration {
+	varies := make([]bool, len(g.Inputs))
+	for i, v := range g.Inputs {
+		varies[i] = share < 1 && g.Values[v].Dynamism != tensor.Static
+	}
+	engine := byGo
+	if b.automatic() {
+		if x.estimates == (estimates{}) {
+			x.estimates = b.estimates(x.graph, x.shapes, g.Threads)
+		}
+		e := x.estimates
+		if !e.prefersGo() {
+			engine = b.engine()
+		}
+		if !slices.Contains(varies, true) {
+			return e[engine]
+		}
+	} else {
+		engine = b.engine()
+	}
+	lib := xnn.Locate(b.Library)
+	if engine == byLibrary && x.graph.miscomputed(lib, x.shapes, slices.Contains(varies, true)) != "" {
+		return never
+	}
+	return estimateRun(x.graph, lib, x.shapes, engine, varies, share)
+}
+
+// estimateRun estimates a run of a graph on one of the engines. The Go engine fuses more nodes than the library.
+func estimateRun(g *graph, lib *xnn.Soname, s []shape, engine int, varies []bool, share float64) time.Duration {
+	if engine == byGo {
+		g = g.fusedForGo(s)
+	}
+	return g.estimate(lib, s, engine, varies, share)
 }

@@ -1,15 +1,10 @@
 package xnnpack
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
-	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // vectors returns the effect of the processor's vectors on products. slower is the time relative to
@@ -32,7 +27,6 @@ func (g *graph) estimate(lib *xnn.Soname, s []shape, engine int, varies []bool, 
 	slower, tile := vectors()
 	if engine == byGo {
 		tile /= 2
-		g = g.fusedForGo(s)
 	}
 	e := estimator{graph: g, shapes: s, engine: engine, slower: slower, tile: tile, part: make([]float64, len(g.Values)),
 		narrow: lib != nil && lib.NarrowProducts, tiles: engine == byLibrary && hasTiles(lib)}
@@ -314,70 +308,4 @@ func (e *estimator) channels(n *node) (channels, tile int) {
 		return e.shapes[n.Out[0]].last(), e.tile
 	}
 	return e.shapes[n.Out[0]].last(), max(e.tile/2, 8)
-}
-
-// Version implements delegate.Compiler. It identifies the engine and the library's build.
-func (b Backend) Version() string {
-	lib, err := xnn.Open(b.Library)
-	if b.isGo() || err != nil {
-		return string(EngineGo)
-	}
-	return fmt.Sprintf("%s %s %x", b.Engine, lib.Soname.Name, lib.BuildIdentifier())
-}
-
-// engine returns the engine of graphs that the library supports. It does not open the library,
-// except in unusual places.
-func (b Backend) engine() int {
-	if b.isGo() || !xnn.Expected(b.Library) {
-		return byGo
-	}
-	return byLibrary
-}
-
-// Estimate implements delegate.Compiler.
-func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, error) {
-	if k, ok := g.Kept.(*keptPlan); ok {
-		return b.estimateOf(g, k.plan, share), nil
-	}
-	l := lowerFor(g, true)
-	defer l.again()
-	x, err := l.plan()
-	if err != nil {
-		return 0, err
-	}
-	if why := cmp.Or(x.graph.planLimits(x.shapes), x.graph.refuses(x.shapes)); why != "" {
-		return 0, unsupported("", "%s", why)
-	}
-	time := b.estimateOf(g, x, share)
-	l.keep(x)
-	return time, nil
-}
-
-// estimateOf estimates the plan of a region, on the engine that is expected to be faster. The backend
-// runs the region in Go also if the library saves little, see regionInGo.
-func (b Backend) estimateOf(g *delegate.Graph, x *plan, share float64) time.Duration {
-	varies := make([]bool, len(g.Inputs))
-	for i, v := range g.Inputs {
-		varies[i] = share < 1 && g.Values[v].Dynamism != tensor.Static
-	}
-	engine := byGo
-	if b.automatic() {
-		if x.estimates == (estimates{}) {
-			x.estimates = b.estimates(x.graph, x.shapes, g.Threads)
-		}
-		e := x.estimates
-		if !e.prefersGo() {
-			engine = b.engine()
-		}
-		if !slices.Contains(varies, true) {
-			return e[engine]
-		}
-	} else {
-		engine = b.engine()
-	}
-	lib := xnn.Locate(b.Library)
-	if engine == byLibrary && x.graph.miscomputed(lib, x.shapes, slices.Contains(varies, true)) != "" {
-		return never
-	}
-	return x.graph.estimate(lib, x.shapes, engine, varies, share)
 }

@@ -1,7 +1,5 @@
 package xnnpack
 
-import "github.com/etrun-go/etrun/internal/gemm"
-
 // floatConvolution multiplies the windows of output pixels by the filter.
 func (e *reference) floatConvolution(n *node) {
 	l, stale := loopOf[windowProduct](e, n, e.direct[n.at])
@@ -42,54 +40,6 @@ func (l *windowProduct) set(e *reference, n *node) {
 	}
 }
 
-// contiguousTaps returns the number of taps of a row of the kernel that are contiguous in the input.
-func (w *window) contiguousTaps() int {
-	if w.dilationW == 1 && w.groups == 1 {
-		return w.kernelW
-	}
-	return 1
-}
-
-// isPointwise reports whether each window is one pixel, in order.
-func (s *windowRows) isPointwise() bool {
-	w := s.w
-	return w.kernelH*w.kernelW*w.strideH*w.strideW == 1 && s.in.dim[1] == s.out.dim[1] && s.in.dim[2] == s.out.dim[2] && s.top+s.left == 0
-}
-
-// Lines are computed one by one if they have at least longLine pixels, which suffice for tiles of
-// rows, or at least shortLine pixels and a filter of at most smallFilter elements, which stays in the
-// second-level cache from line to line. Contiguous taps must have at least shortRow elements.
-const longLine, shortLine, smallFilter, shortRow = 12, 4, 64 << 10, 3
-
-// padded returns the number of elements of an input line with the padding that windows cover.
-func (s *windowRows) padded() int {
-	return ((s.out.dim[2]-1)*s.w.strideW + (s.w.kernelW-1)*s.w.dilationW + 1) * s.in.dim[3]
-}
-
-// maxPadded limits the length of a padded copy, relative to the input.
-const maxPadded = 4
-
-// suitsLines reports whether a convolution is computed by lines.
-func (s *windowRows) suitsLines() bool {
-	w, width := s.w, s.out.dim[2]
-	if k := s.w.contiguousTaps() * w.groupIn; k < shortRow || w.groups > 1 && k < 4*shortRow {
-		return false
-	}
-	if s.padded() > maxPadded*s.in.dim[2]*s.in.dim[3] {
-		return false
-	}
-	return width >= longLine || width >= shortLine && w.kernelH*w.kernelW*w.groupIn*w.groupOut <= smallFilter
-}
-
-// copied returns the number of elements of a line that is copied because it needs padding, 0 if it
-// needs none.
-func (s *windowRows) copied() int {
-	if padded := s.padded(); s.left > 0 || padded > s.in.dim[2]*s.in.dim[3] {
-		return padded
-	}
-	return 0
-}
-
 // lineProduct computes lines of a convolution's output. For each row of the kernel, contiguous taps
 // in a line of the input are rows of a product, without gathering; those of all rows are the runs of
 // one product if the filter is small. Lines are copied only if they need padding.
@@ -98,38 +48,6 @@ type lineProduct struct {
 	*floatProduct
 	padding int // elements of a padded copy of a line, 0 for none
 	block   int // output lines whose input lines are copied together, 0 if the rows of the kernel are separate products
-}
-
-// maxBlock is the maximum of lineProduct.block, and maxCopied the maximum number of elements of
-// the copies of its lines.
-const maxBlock, maxCopied = 4, 16 << 10
-
-// block returns lineProduct.block.
-func (s *windowRows) block() int {
-	w := s.w
-	if w.groups > 1 || w.contiguousTaps() < w.kernelW || w.kernelH*w.kernelW*w.groupIn > gemm.Depth {
-		return 0
-	}
-	if s.copied() == 0 {
-		return maxBlock
-	}
-	for n := maxBlock; n > 0; n-- {
-		if s.linesOf(n)*s.copied() <= maxCopied {
-			return n
-		}
-	}
-	return 0
-}
-
-// linesOf returns the number of input lines that the windows of so many output lines span.
-func (s *windowRows) linesOf(n int) int { return (n-1)*s.w.strideH + (s.w.kernelH-1)*s.w.dilationH + 1 }
-
-// copies returns the number of elements of copied lines for a worker.
-func (s *windowRows) copies() int {
-	if n := s.block(); n > 0 {
-		return s.linesOf(n) * s.copied()
-	}
-	return s.copied()
 }
 
 // plan divides the work into lines, and lines into parts of the channels if lines are few.
@@ -249,32 +167,13 @@ func (l *lineProduct) inputLine(scratch []float32, line int) []float32 {
 // windowRows is a source of rows: the windows of a convolution's output pixels over an input
 // [N, H, W, groups·groupIn]. Elements outside of the input are 0.
 type windowRows struct {
-	w         *window
-	in, out   shape
-	top, left int
-	x         []float32
+	windowGrid
+	x []float32
 }
 
 // windowsOf returns the windows of a node over its first input.
 func (e *reference) windowsOf(n *node) windowRows {
-	s := n.windows(e.shapes[n.In[0]], e.shapes[n.Out[0]])
-	s.x = e.load(0, n.In[0])
-	return s
-}
-
-// windows returns the windows of a node over an input without elements. A column of pixels is
-// treated as a line.
-func (n *node) windows(in, out shape) windowRows {
-	top, left := n.padding(in.dim[1], in.dim[2])
-	s := windowRows{w: n.window(), in: in, out: out, top: top, left: left}
-	if in.dim[2] == 1 && out.dim[2] == 1 && s.w.kernelW == 1 && left == 0 {
-		w := *s.w
-		w.kernelH, w.kernelW, w.strideH, w.strideW = 1, w.kernelH, 1, w.strideH
-		w.dilationH, w.dilationW = 1, w.dilationH
-		s.w, s.top, s.left = &w, 0, top
-		s.in.dim[1], s.in.dim[2], s.out.dim[1], s.out.dim[2] = 1, in.dim[1], 1, out.dim[1]
-	}
-	return s
+	return windowRows{n.windows(e.shapes[n.In[0]], e.shapes[n.Out[0]]), e.load(0, n.In[0])}
 }
 
 func (s *windowRows) dense(int, int) ([]float32, int) { return nil, 0 }

@@ -50,16 +50,6 @@ type tapList struct {
 	rows, cols [2]int // the half-open ranges of taps in the list
 }
 
-// Lines of at most fewPixels, or of at most narrowLine if windows have more than manyWindowTaps taps, are computed from
-// a padded copy of the input. Without padding, nearly every pixel would read another part of its window.
-const fewPixels, narrowLine, manyWindowTaps = 7, 16, 25
-
-// isNarrow reports whether that is so for a line of the output.
-func (w *window) isNarrow(pixels int) bool {
-	taps := w.kernelH * w.kernelW
-	return taps > 1 && pixels <= fewPixels || taps > manyWindowTaps && pixels <= narrowLine
-}
-
 func (d *depthwiseLines) set(e *reference, n *node) {
 	d.windowRows = e.windowsOf(n)
 	d.node, d.filter, d.y = n, e.filterOf(n), e.result(n.Out[0])

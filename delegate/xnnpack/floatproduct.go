@@ -30,12 +30,7 @@ type floatRows interface {
 	gather(dst []float32, group, p, rows, k, n int)
 }
 
-const (
-	macsPerRange = gemm.MACsPerRange
-	// gatheredRows by gatheredDepth elements are gathered at a time. They stay in the second-level
-	// cache while they are multiplied by all panels.
-	gatheredRows, gatheredDepth = 64, 512
-)
+const macsPerRange = gemm.MACsPerRange
 
 // plan divides the work. The fields up to source must be set, except tile, tiles and parts.
 func (p *floatProduct) plan(e *reference) {

@@ -21,7 +21,7 @@ func (l *transposedLines) set(e *reference, n *node) {
 	w, in, out := n.window(), e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	l.e, l.node, l.filter, l.groups = e, n, e.filterOf(n), w.groups
 	l.x, l.y = e.load(0, n.In[0]), e.result(n.Out[0])
-	l.windows = windowRows{w: w, in: in, out: out, top: w.top, left: w.left}
+	l.windows = windowRows{windowGrid: windowGrid{w: w, in: in, out: out, top: w.top, left: w.left}}
 	l.units = out.leading(2)
 	m := l.filter.panels[0]
 	l.grain = 1 + macsPerRange/max(1, in.dim[2]*w.groups*m.N*m.K/w.strideH)

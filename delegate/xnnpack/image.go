@@ -29,15 +29,6 @@ type image struct {
 	repaired  *graph                 // the graph before fusion, if exporter faults were repaired
 }
 
-// engine is a graph that is compiled for one of the engines.
-type engine interface {
-	name() string // of the Engine
-	unit(delegate.Instance) (delegate.Unit, error)
-	needs() needs
-	facts() [][2]string // for Info
-	close()
-}
-
 // Unit creates an instance.
 func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 	u, err := m.by.unit(in)

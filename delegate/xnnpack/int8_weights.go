@@ -231,12 +231,6 @@ func (w *int8Weights) split(x *value) {
 	}
 }
 
-// joined reports whether the pixels of a kernel row are contiguous in the input.
-func (n *node) joined() bool {
-	w := n.window()
-	return n.Type.tag != tagConvTranspose2d && w.groups == 1 && (w.dilationW == 1 || w.kernelW == 1)
-}
-
 // packDepthwise packs [1, kernel H, kernel W, channels].
 func (g *graph) packDepthwise(w *int8Weights, n *node) {
 	o, in := n.window(), &g.Values[n.In[0]]

@@ -20,7 +20,7 @@ func TestKeptPlans(t *testing.T) {
 			c := newCalls(uint64(i))
 			c.float = floats
 			test.build(c)
-			want, err := lowerFor(c.g, false).plan()
+			want, err := planCalls(lowerFor(c.g, false), c.g)
 			if c.err != nil || err != nil {
 				continue // refused; other tests say which
 			}

@@ -5,15 +5,14 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var _ delegate.Merger = Backend{}
 
-// opened is a payload that was read and checked. Its graph can be merged into another one.
-type opened struct {
+// payload is one that was read and checked. Its graph can be merged into another one.
+type payload struct {
 	backend Backend
-	payload *delegate.Payload
+	of      *delegate.Payload
 	graph   *graph        // as read, or as planned by a survey; must not be modified
 	takes   time.Duration // cached result of Estimate
 }
@@ -22,26 +21,26 @@ type opened struct {
 func (b Backend) Open(p *delegate.Payload) (delegate.Opened, error) {
 	if s := b.surveyOf(p); s != nil {
 		if x := s.planned(p); x != nil {
-			return &opened{b, p, x.graph, x.estimates.of(b)}, nil
+			return &payload{b, p, x.graph, x.estimates.of(b)}, nil
 		}
 	}
 	g, err := b.read(p)
 	if err != nil {
 		return nil, err
 	}
-	return &opened{backend: b, payload: p, graph: g}, nil
+	return &payload{backend: b, of: p, graph: g}, nil
 }
 
 // Inputs implements delegate.Opened.
-func (o *opened) Inputs() int { return o.graph.Inputs }
+func (o *payload) Inputs() int { return o.graph.Inputs }
 
 // Compile implements delegate.Opened.
-func (o *opened) Compile(ctx context.Context) (delegate.Image, error) {
-	return o.backend.Compile(ctx, o.payload)
+func (o *payload) Compile(ctx context.Context) (delegate.Image, error) {
+	return o.backend.Compile(ctx, o.of)
 }
 
 // Estimate implements delegate.Opened.
-func (o *opened) Estimate() time.Duration {
+func (o *payload) Estimate() time.Duration {
 	if o.takes == 0 {
 		o.takes = o.estimate()
 	}
@@ -50,7 +49,7 @@ func (o *opened) Estimate() time.Duration {
 
 // estimate returns the run time on the engine that Compile would choose. It is 0 for graphs with
 // faults, which are not merged.
-func (o *opened) estimate() time.Duration {
+func (o *payload) estimate() time.Duration {
 	g := o.graph.snapshot()
 	g.prune()
 	s, err := g.declared()
@@ -58,113 +57,8 @@ func (o *opened) estimate() time.Duration {
 		return 0
 	}
 	g.fuse(s, g.refusesNode)
-	return o.backend.estimates(g, s, o.payload.Threads).of(o.backend)
+	return o.backend.estimates(g, s, o.of.Threads).of(o.backend)
 }
 
-// mergeable returns an error if a payload's graph cannot be merged into another one. A payload stays
-// separate if its repair would report faults, or move transposes.
-func (g *graph) mergeable() error {
-	if len(g.repaired) > 0 {
-		return refuse("the payload was repaired")
-	}
-	for i := range g.Nodes {
-		if n := &g.Nodes[i]; g.mayRepair && n.Type.convolution && g.Values[n.In[0]].Datatype == qdint8 {
-			return refuse("the payload has dynamically quantized convolutions")
-		}
-	}
-	return nil
-}
-
-// merge adds the nodes of a payload. Its arguments become existing values of the lowering, or
-// values that it adds; all others become new values. Constants keep their bytes.
-func (c *lowerCall) merge() error {
-	o, ok := c.call.Payload.(*opened)
-	if !ok {
-		return refuse("a payload of another backend")
-	}
-	g := o.graph
-	if err := g.mergeable(); err != nil {
-		return err
-	}
-	if len(c.call.Args) != len(g.Args) {
-		return refuse("%d arguments, the payload has %d", len(c.call.Args), len(g.Args))
-	}
-	at := make([]int, len(g.Values))
-	for v := range at {
-		at[v] = none
-	}
-	for k, v := range g.Args[:g.Inputs] {
-		t := c.call.Args[k]
-		order, err := c.fitsArgument(t, &g.Values[v])
-		if err != nil {
-			return err
-		}
-		at[v] = c.lowering.value(t, order)
-	}
-	for v := range g.Values {
-		if at[v] == none {
-			at[v] = c.merged(&g.Values[v])
-		}
-	}
-	for i := range g.Nodes {
-		c.mergeNode(&g.Nodes[i], at)
-	}
-	for k, v := range g.Args[g.Inputs:] {
-		t := c.call.Args[g.Inputs+k]
-		order, err := c.fitsArgument(t, &g.Values[v])
-		if err != nil {
-			return err
-		}
-		c.holds(t).at[order] = at[v]
-	}
-	return nil
-}
-
-// fitsArgument checks that a tensor matches the payload's argument, and returns its memory order.
-func (c *lowerCall) fitsArgument(t int, want *value) (order, error) {
-	x := &c.vals[t]
-	if err := checkTensor(x); err != nil {
-		return 0, err
-	}
-	o, ok := declaredOrder(x)
-	switch {
-	case x.DType != tensor.Float32 && x.DType != tensor.Float16:
-		return 0, refuse("a payload's argument of %v", x.DType)
-	case x.Dynamism != tensor.Static:
-		return 0, refuse("an argument of the payload has dynamic sizes")
-	case !ok || want.Datatype != floatOf(x) || want.Shape != memoryShapeOf(x, o):
-		return 0, refuse("an argument of %v%v, the payload has %v %v", x.DType, x.Sizes, want.Datatype, want.Shape)
-	}
-	return o, nil
-}
-
-// merged adds a value of a payload that is not an input.
-func (c *lowerCall) merged(from *value) int {
-	x := *from
-	x.ID, x.Arg, x.Input, x.Output = uint32(len(c.g.Values)), none, false, false
-	c.g.Values = append(c.g.Values, x)
-	return len(c.g.Values) - 1
-}
-
-// mergeNode adds a node of a payload. at maps the payload's values to those of the graph.
-func (c *lowerCall) mergeNode(from *node, at []int) {
-	n := *from
-	n.index = len(c.g.Nodes)
-	n.In, n.Out = moved(from.In, at), moved(from.Out, at)
-	if w := n.window(); w != nil {
-		own := *w
-		n.Params = &own
-	}
-	c.g.Nodes = append(c.g.Nodes, n)
-}
-
-// moved maps the values of a list by at. none stays none.
-func moved(list, at []int) []int {
-	to := make([]int, len(list))
-	for i, v := range list {
-		if to[i] = none; v != none {
-			to[i] = at[v]
-		}
-	}
-	return to
-}
+// Graph returns the graph for lowering, which does not modify it.
+func (o *payload) Graph() *graph { return o.graph }

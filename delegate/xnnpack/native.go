@@ -468,3 +468,17 @@ func (u *native) Close() error {
 	u.bound = false
 	return nil
 }
+
+var _ delegate.Checker = (*native)(nil)
+
+// Check implements delegate.Checker. It rejects sizes at which the library must not run the graph:
+// there the original calls are faster than the Go engine.
+func (u *native) Check(args []*tensor.Value) error {
+	if err := u.follow(args); err != nil {
+		return err
+	}
+	if u.useOther {
+		return unsupported("", "sizes that the library may not have")
+	}
+	return nil
+}

@@ -316,3 +316,13 @@ func grow[T any](s []T, n int) []T {
 	}
 	return s[:n]
 }
+
+var _ delegate.Checker = (*reference)(nil)
+
+// Check implements delegate.Checker.
+func (e *reference) Check(args []*tensor.Value) error {
+	if e.bound && sameArguments(e.args, args) {
+		return nil
+	}
+	return e.bind(args)
+}

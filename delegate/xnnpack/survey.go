@@ -14,10 +14,8 @@ const (
 	openTime    = 700 * time.Microsecond // once, to open the library
 	runtimeTime = 100 * time.Microsecond // to create the runtime of a graph
 	switchTime  = 150 * time.Nanosecond  // per run: to switch from other graphs to one of the library, in addition to the estimate
-	longTime    = time.Millisecond       // of a run: longer methods may gain more from the library than is estimated
 	paidRuns    = 250                    // runs in which the library must save as much time as its start costs
 	maxLoss     = 25                     // without the library a run may be slower by 1/maxLoss, as estimated
-	regionLoss  = 10                     // so may a region
 	minGain     = 150 * time.Nanosecond  // per run; the library is not opened for less
 )
 

@@ -218,7 +218,7 @@ func depthwiseWork(w *work, g *graph, n *node, s []shape, threads int) {
 		return
 	}
 	runtimeFilter(w, g, n, s)
-	d := depthwiseLines{windowRows: n.windows(s[n.In[0]], s[n.Out[0]])}
+	d := depthwiseLines{windowRows: windowRows{windowGrid: n.windows(s[n.In[0]], s[n.Out[0]])}}
 	taps := d.w.kernelH * d.w.kernelW
 	sides := d.listSides(taps)
 	w.kept = plus(w.kept, times(threads, sides[0]*sides[1], 16*taps))
