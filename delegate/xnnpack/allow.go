@@ -32,7 +32,7 @@ func every(rules ...rule) rule {
 
 // refuses returns the first reason why the library must not run the graph at the given shapes, or
 // "".
-func (g *graph) refuses(s []shape) string {
+func refuses(g *graph, s []shape) string {
 	for _, v := range g.Args {
 		if g.Values[v].Datatype.info().native == noNative {
 			return fmt.Sprintf("argument %s", g.describe(v))
@@ -40,7 +40,7 @@ func (g *graph) refuses(s []shape) string {
 	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if reason := g.refusesNode(n, s); reason != "" {
+		if reason := refusesNode(g, n, s); reason != "" {
 			return fmt.Sprintf("%s: %s", n.place(), reason)
 		}
 	}
@@ -48,7 +48,7 @@ func (g *graph) refuses(s []shape) string {
 }
 
 // refusesNode returns the first reason why the library must not run the node, or "".
-func (g *graph) refusesNode(n *node, s []shape) string {
+func refusesNode(g *graph, n *node, s []shape) string {
 	for _, list := range [2][]int{n.In, n.Out} {
 		for _, v := range list {
 			if v != none && g.Values[v].Datatype.info().native == noNative {
@@ -56,10 +56,10 @@ func (g *graph) refusesNode(n *node, s []shape) string {
 			}
 		}
 	}
-	if n.native().rule == nil {
+	if nativeTypeOf(n).rule == nil {
 		return ""
 	}
-	return n.native().rule(g, n, s)
+	return nativeTypeOf(n).rule(g, n, s)
 }
 
 // outside returns a reason if x is not within [lo, hi), else "".

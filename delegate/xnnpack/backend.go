@@ -94,7 +94,7 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	g := img.graph
 	img.calls, img.shown = len(g.Args), b.Values
 	if b.Values {
-		g.showValues()
+		showValues(g)
 	}
 	if b.Values || b.KeepConstants {
 		img.release = nil
@@ -103,21 +103,21 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 		return nil, context.Cause(ctx)
 	}
 	img.cost = g.cost(img.shapes)
-	if b.Engine == EngineGo || img.region && g.hidesNaN() {
+	if b.Engine == EngineGo || img.region && hidesNaN(g) {
 		return img.openGo(ctx)
 	}
 	if done, err := b.choose(ctx, img); done || err != nil {
 		return img, err
 	}
-	native := &nativeImage{compilation: img.compilation, cost: img.cost, inGo: &goImage{compilation: img.compilation}, fail: img.fail}
-	err := native.open(ctx, nativeOptions{library: b.Library, weightsFolder: b.WeightsCache, mapWeights: b.MapWeights})
-	if img.cacheNote = native.cacheNote; err == nil {
-		img.by = native
+	library := &nativeImage{compilation: img.compilation, cost: img.cost, inGo: &goImage{compilation: img.compilation}, fail: img.fail}
+	err := library.open(ctx, nativeOptions{library: b.Library, weightsFolder: b.WeightsCache, mapWeights: b.MapWeights})
+	if img.cacheNote = library.cacheNote; err == nil {
+		img.by = library
 		return img, nil
 	}
-	opened := native.holdings != nil
-	gone := opened && native.weights.gone
-	native.close()
+	opened := library.holdings != nil
+	gone := opened && library.weights.gone
+	library.close()
 	switch {
 	case ctx.Err() != nil || gone, !opened && b.Engine == EngineNative, xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing):
 		return nil, err

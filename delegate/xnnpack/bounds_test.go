@@ -173,7 +173,7 @@ func (b *bounds) node(n *node) {
 		e += b.flushed(n)
 	case !b.within(n, 0) || !b.regular(n, e) || math.IsInf(e, 1):
 		e = infinity
-	case n.takesWeights() || n.Type.name == "BatchMatrixMultiply":
+	case takesWeights(n) || n.Type.name == "BatchMatrixMultiply":
 		e = b.weighted(n, e)
 		exact = g.Values[n.In[0]].Datatype.info().quant == perTensor
 	case isBinary(n):
@@ -245,7 +245,7 @@ func (b *bounds) rounded(n *node, v int, e float64, exact bool) float64 {
 	}
 	most := 1e-3
 	for _, in := range n.In {
-		if in != none && !n.takesWeights() {
+		if in != none && !takesWeights(n) {
 			most = max(most, b.magnitude(in))
 		}
 	}
@@ -372,7 +372,7 @@ func (b *bounds) terms(n *node) float64 {
 func (b *bounds) rowSum(n *node) float64 {
 	f, w := b.e.shapes[n.In[1]], b.numbers(n.In[1])
 	transposed := n.Type.tag == tagFullyConnected && n.Flags&flagTransposeWeights != 0
-	if !n.takesWeights() {
+	if !takesWeights(n) {
 		return b.terms(n) * b.magnitude(n.In[1])
 	}
 	channels := f.dim[0]

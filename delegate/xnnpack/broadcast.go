@@ -165,7 +165,7 @@ func (l *binaryLoop) Range(worker, lo, hi int) {
 		y := l.y[(outer*l.rows+first)*l.n+at:][:(rows-1)*l.n+n]
 		l.f(y, l.operand(w, 0, outer, first, at, rows, n), l.operand(w, 1, outer, first, at, rows, n))
 		if l.node.Type.bounded {
-			l.node.bound(y)
+			boundFloats(l.node, y)
 		}
 	}
 }

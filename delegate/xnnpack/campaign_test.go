@@ -96,7 +96,7 @@ func (h *hunt) reduce(t *testing.T, g *graph, seed uint64, text, folder string) 
 	for again := true; again; {
 		again = false
 		for i := len(g.Nodes) - 1; i >= 0 && len(g.Nodes) > 1; i-- {
-			for _, smaller := range []*graph{g.without(i), g.bypassed(i)} {
+			for _, smaller := range []*graph{without(g, i), bypassed(g, i)} {
 				if len(smaller.Args) > smaller.Inputs && campaign.General(replay(t, smaller, seed, folder)) == text {
 					g, again = smaller, true
 					break
@@ -108,19 +108,19 @@ func (h *hunt) reduce(t *testing.T, g *graph, seed uint64, text, folder string) 
 }
 
 // without returns the graph without node i.
-func (g *graph) without(i int) *graph {
+func without(g *graph, i int) *graph {
 	chosen := make(map[int]bool)
 	for k := range g.Nodes {
 		chosen[k] = k != i
 	}
-	return g.part(chosen)
+	return partOf(g, chosen)
 }
 
 // bypassed returns the graph without node i; the readers of its output read its input.
-func (g *graph) bypassed(i int) *graph {
-	c := g.clone()
-	c.bypass(i)
-	c.compact()
+func bypassed(g *graph, i int) *graph {
+	c := cloneGraph(g)
+	bypass(c, i)
+	compact(c)
 	return c
 }
 

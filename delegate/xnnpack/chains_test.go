@@ -79,7 +79,7 @@ func (c *chain) unary(x int, v value) bool {
 	if name == "Floor" && v.Datatype != fp32 { // a small difference of the operand may change the result by 1
 		return false
 	}
-	y := c.add(name, []int{x}, v.Datatype, v.Shape, func(n *node) { n.setScalar(0.25) })
+	y := c.add(name, []int{x}, v.Datatype, v.Shape, func(n *node) { setScalar(n, 0.25) })
 	if name == "Clamp" {
 		n := &c.g.Nodes[len(c.g.Nodes)-1]
 		n.Min, n.Max = -0.5, 0.75

@@ -15,7 +15,7 @@ func (b Backend) estimates(g *graph, s []shape, threads int) (e estimates) {
 	for _, engine := range []int{byLibrary, byGo} {
 		e[engine] = estimateRun(g, lib, s, engine, varies, 1)
 	}
-	if g.miscomputed(lib, s, false) != "" {
+	if miscomputed(g, lib, s, false) != "" {
 		e[byLibrary] = never
 	}
 	if threads > 1 && parallel(g.cost(s), len(g.Nodes)) {
@@ -26,9 +26,9 @@ func (b Backend) estimates(g *graph, s []shape, threads int) (e estimates) {
 	return e
 }
 
-// of returns the estimate of the engine that a backend would choose for a payload on its own. The
+// estimateFor returns the estimate of the engine that a backend would choose for a payload on its own. The
 // survey of a method's payloads may choose the other one.
-func (e estimates) of(b Backend) time.Duration {
+func estimateFor(e estimates, b Backend) time.Duration {
 	if b.automatic() && e.prefersGo() {
 		return e[byGo]
 	}

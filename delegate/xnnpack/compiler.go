@@ -38,11 +38,11 @@ func (b Backend) Accepts(g *delegate.Graph, i int) string {
 	if err != nil {
 		return reasonOf(err)
 	}
-	return x.refuses(shapes)
+	return refuses(x, shapes)
 }
 
 // lowerFor returns a lowering to graphs that the library may run.
-func lowerFor(g *delegate.Graph, dry bool) *lowering { return newLowering(g, dry, (*graph).refuses) }
+func lowerFor(g *delegate.Graph, dry bool) *lowering { return newLowering(g, dry, refuses) }
 
 // planCalls lowers all calls and plans their graph.
 func planCalls(l *lowering, in *delegate.Graph) (*plan, error) {
@@ -84,7 +84,7 @@ func (k *keptPlan) Drop() {
 func planRegion(g *delegate.Graph) (*plan, error) {
 	if k, ok := g.Kept.(*keptPlan); ok {
 		g.Kept = nil
-		k.graph.fill(k.late)
+		fillConstants(k.graph, k.late)
 		if k.threads != max(g.Threads, 1) {
 			k.plan.estimates = estimates{}
 		}
@@ -148,7 +148,7 @@ func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, erro
 	if err != nil {
 		return 0, err
 	}
-	if why := cmp.Or(x.graph.planLimits(x.shapes), x.graph.refuses(x.shapes)); why != "" {
+	if why := cmp.Or(planLimits(x.graph, x.shapes), refuses(x.graph, x.shapes)); why != "" {
 		return 0, unsupported("", "%s", why)
 	}
 	time := b.estimateOf(g, x, share)
@@ -179,7 +179,7 @@ func (b Backend) estimateOf(g *delegate.Graph, x *plan, share float64) time.Dura
 		engine = b.engine()
 	}
 	lib := xnn.Locate(b.Library)
-	if engine == byLibrary && x.graph.miscomputed(lib, x.shapes, slices.Contains(varies, true)) != "" {
+	if engine == byLibrary && miscomputed(x.graph, lib, x.shapes, slices.Contains(varies, true)) != "" {
 		return never
 	}
 	return estimateRun(x.graph, lib, x.shapes, engine, varies, share)
@@ -188,7 +188,7 @@ func (b Backend) estimateOf(g *delegate.Graph, x *plan, share float64) time.Dura
 // estimateRun estimates a run of a graph on one of the engines. The Go engine fuses more nodes than the library.
 func estimateRun(g *graph, lib *xnn.Soname, s []shape, engine int, varies []bool, share float64) time.Duration {
 	if engine == byGo {
-		g = g.fusedForGo(s)
+		g = fusedForGo(g, s)
 	}
-	return g.estimate(lib, s, engine, varies, share)
+	return estimate(g, lib, s, engine, varies, share)
 }

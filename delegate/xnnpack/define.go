@@ -31,7 +31,7 @@ func (b *builder) define() error {
 		return err
 	}
 	b.ids = make([]uint32, len(b.graph.Values))
-	used := b.graph.used()
+	used := usedValues(b.graph)
 	for v := range b.graph.Values {
 		if !used[v] {
 			continue
@@ -42,15 +42,15 @@ func (b *builder) define() error {
 	}
 	for i := range b.graph.Nodes {
 		n := &b.graph.Nodes[i]
-		if err := n.native().define(b, n).err(); err != nil {
+		if err := nativeTypeOf(n).define(b, n).err(); err != nil {
 			return fmt.Errorf("%s: %w", n.place(), err)
 		}
 	}
 	return nil
 }
 
-// used reports for each value whether a node or argument refers to it.
-func (g *graph) used() []bool {
+// usedValues reports for each value whether a node or argument refers to it.
+func usedValues(g *graph) []bool {
 	used := make([]bool, len(g.Values))
 	for _, v := range g.Args {
 		used[v] = true

@@ -70,7 +70,7 @@ func numbersOf(t *tensor.Tensor) []float64 {
 func (s *sample) differ(got, want []*tensor.Value, g *graph) error {
 	for i := g.Inputs; i < len(g.Args); i++ {
 		a, b := got[i].Tensor, want[i].Tensor
-		if !shapeOf(a.Sizes...).equal(b.Sizes) {
+		if !equalShapes(shapeOf(a.Sizes...), b.Sizes) {
 			return fmt.Errorf("output %d: got sizes %v, want %v", i-g.Inputs, a.Sizes, b.Sizes)
 		}
 		x, y := numbersOf(a), numbersOf(b)
@@ -88,7 +88,7 @@ func (s *sample) differ(got, want []*tensor.Value, g *graph) error {
 	return nil
 }
 
-func (s shape) equal(sizes []int) bool { return s == shapeOf(sizes...) }
+func equalShapes(s shape, sizes []int) bool { return s == shapeOf(sizes...) }
 
 func largest(x []float64) float64 {
 	most := 0.0

@@ -23,7 +23,7 @@ func vectors() (slower float64, tile int) {
 // estimate returns the approximate time of a run of the graph on one thread. share is the fraction of
 // elements that inputs with varying sizes have. A library of unknown version is assumed to be
 // Debian's.
-func (g *graph) estimate(lib *xnn.Soname, s []shape, engine int, varies []bool, share float64) time.Duration {
+func estimate(g *graph, lib *xnn.Soname, s []shape, engine int, varies []bool, share float64) time.Duration {
 	slower, tile := vectors()
 	if engine == byGo {
 		tile /= 2

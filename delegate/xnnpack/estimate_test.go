@@ -133,7 +133,7 @@ func TestFusedForGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, want := x.graph.fusedForGo(x.shapes), img.(*image).graph
+		got, want := fusedForGo(x.graph, x.shapes), img.(*image).graph
 		if a, b := nodeNames(got), nodeNames(want); !slices.Equal(a, b) {
 			t.Errorf("%s: estimated %v, run %v", name, a, b)
 		}

@@ -117,7 +117,7 @@ func (e *estimator) libraryConvolution(n *node, w *window, out shape) float64 {
 		depth, tile, r = 8, max(e.tile/2, 8), &libraryShort
 	}
 	rows, taps, lines := out.leading(3)*w.groups, float64(w.kernelH*w.kernelW), 0
-	if phases := w.phases(); n.Type.tag == tagConvTranspose2d {
+	if phases := phases(w); n.Type.tag == tagConvTranspose2d {
 		switch {
 		case depth == 1 && w.groupOut < tile:
 			tile, r = 2, &libraryPairs
@@ -137,7 +137,7 @@ func (e *estimator) libraryConvolution(n *node, w *window, out shape) float64 {
 }
 
 // phases returns the number of convolutions into which the library divides a transposed one.
-func (w *window) phases() int {
+func phases(w *window) int {
 	if w.strideH > w.kernelH || w.strideW > w.kernelW || w.dilationH*w.dilationW > 1 {
 		return 1
 	}

@@ -37,7 +37,7 @@ func (e *estimator) tilesTime(n *node) float64 {
 	w := n.window()
 	taps, gathered, rows := w.kernelH*w.kernelW, 1, out.leading(3)*w.groups
 	tiles := out.dim[0] * w.groups * ceilDiv(out.dim[1]*out.dim[2], amxRows)
-	switch phases := w.phases(); {
+	switch phases := phases(w); {
 	case n.Type.tag == tagConvTranspose2d && phases > 1: // one convolution for each position in a stride, line by line
 		tiles = out.leading(2) * w.groups * w.strideW * ceilDiv(ceilDiv(out.dim[2], w.strideW), amxRows)
 		taps = ceilDiv(taps, phases)

@@ -58,7 +58,7 @@ var kernelFaults = []kernelFault{{
 	// half of 64 output channels in the wrong place.
 	selected: func(h cpu.Hardware) bool { return h.AVX512FP16 },
 	hits: func(g *graph, n *node, _ []shape, _ bool) bool {
-		return n.multiplies() && g.Values[n.Out[0]].Datatype == fp16 && g.Values[n.In[0]].Datatype == fp16
+		return multiplies(n) && g.Values[n.Out[0]].Datatype == fp16 && g.Values[n.In[0]].Datatype == fp16
 	},
 	nodes: "products in half precision",
 }, {
@@ -78,7 +78,7 @@ var kernelFaults = []kernelFault{{
 }}
 
 // multiplies reports whether the node multiplies matrices or windows by a filter.
-func (n *node) multiplies() bool {
+func multiplies(n *node) bool {
 	switch n.Type.tag {
 	case tagFullyConnected, tagBatchMatrixMultiply, tagConv2d, tagConvTranspose2d:
 		return true
@@ -109,7 +109,7 @@ func (f *kernelFault) on(lib *xnn.Soname) bool {
 const wrongly = " wrongly on this processor"
 
 // miscomputed returns what a version of the library computes wrongly in the graph, or "".
-func (g *graph) miscomputed(lib *xnn.Soname, s []shape, vary bool) string {
+func miscomputed(g *graph, lib *xnn.Soname, s []shape, vary bool) string {
 	for i := range kernelFaults {
 		if f := &kernelFaults[i]; f.on(lib) {
 			for k := range g.Nodes {

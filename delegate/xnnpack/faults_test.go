@@ -81,7 +81,7 @@ func TestElements(t *testing.T) {
 			for i := range unaryNodes {
 				if u := &unaryNodes[i]; u.tag != tagConvert {
 					add(u.name, []int{n}, func(x *node) {
-						if x.setScalar(0.3); u.name == "Clamp" {
+						if setScalar(x, 0.3); u.name == "Clamp" {
 							x.Min, x.Max = -0.5, 1.25
 						}
 					})
@@ -224,7 +224,7 @@ func TestKernelFaults(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		if got := c.g.miscomputed(c.lib, s, c.vary); (got != "") != c.want {
+		if got := miscomputed(c.g, c.lib, s, c.vary); (got != "") != c.want {
 			t.Errorf("%s: got %q, want a reason: %t", c.name, got, c.want)
 		}
 	}

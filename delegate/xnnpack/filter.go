@@ -25,7 +25,7 @@ func (e *reference) prepared(n *node) *filter {
 // newFilter decodes a node's filter, except its bias.
 func (e *reference) newFilter(n *node) *filter {
 	v := n.In[1]
-	f, at := e.graph.filterOrder(n)
+	f, at := filterOrder(e.graph, n)
 	f.values = make([]float32, f.groups*f.k*f.n)
 	in := e.graph.Values[n.In[0]].Datatype
 	f.exact = in == qint8 || in == quint8 || in == qdint8
@@ -45,7 +45,7 @@ func (e *reference) newFilter(n *node) *filter {
 
 // filterOrder returns a filter of the node's size, and a function that returns the index, in the filter's value, of
 // the element in group g, row i and column j of the products.
-func (g *graph) filterOrder(n *node) (f *filter, at func(g, i, j int) int) {
+func filterOrder(g *graph, n *node) (f *filter, at func(g, i, j int) int) {
 	w := n.window()
 	switch {
 	case w == nil:
@@ -126,14 +126,14 @@ func (e *reference) fullyConnected(n *node) {
 	if e.int8(n) {
 		return
 	}
-	if !e.plain && !e.graph.hasQuantizedInput(n) {
+	if !e.plain && !hasQuantizedInput(e.graph, n) {
 		e.floatFullyConnected(n)
 		return
 	}
 	f := e.prepared(n)
 	e.rows = denseRows{e.whole(0, n.In[0]), f.k}
 	e.product = product{e: e, node: n, filter: f, source: &e.rows, rows: e.shapes[n.Out[0]].numel() / f.n,
-		out: n.Out[0], result: e.graph.requantizer(n), work: e.product.work}
+		out: n.Out[0], result: requantizerOf(e.graph, n), work: e.product.work}
 	e.product.multiply()
 }
 
@@ -150,7 +150,7 @@ func (e *reference) batchMatrix(n *node) {
 	if e.int8(n) {
 		return
 	}
-	if !e.plain && !e.graph.hasQuantizedInput(n) && e.graph.Values[n.In[1]].Datatype.isFloat() {
+	if !e.plain && !hasQuantizedInput(e.graph, n) && e.graph.Values[n.In[1]].Datatype.isFloat() {
 		e.floatBatch(n)
 		return
 	}

@@ -64,7 +64,7 @@ func TestPanelElements(t *testing.T) {
 				for _, p := range f.panels {
 					size += p.Size()
 				}
-				if want := m.graph.panelElements(n, m.shapes); size != want {
+				if want := panelElements(m.graph, n, m.shapes); size != want {
 					t.Errorf("%s: got panels of %d elements, want %d", s.name, size, want)
 				}
 			}

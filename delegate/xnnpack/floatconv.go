@@ -104,7 +104,7 @@ func (l *lineProduct) lines(scratch []float32, line, n, part int) {
 		m.MulAddRuns(l.out.dim[2], rows.lo*run, runs, run, x[at:], w.strideW*c, w.dilationH*pitch,
 			l.filter.bias, 0, y, ldc, l.node.Min, l.node.Max, from, to)
 	}
-	l.node.finishPanels(m, l.y[line*l.out.dim[2]*ldc:], n*l.out.dim[2], ldc, from, to)
+	finishPanels(l.node, m, l.y[line*l.out.dim[2]*ldc:], n*l.out.dim[2], ldc, from, to)
 }
 
 // line computes a line, for a part of the channels of each group.
@@ -125,7 +125,7 @@ func (l *lineProduct) line(scratch []float32, line, part int) {
 		}
 	}
 	for g, m := range l.filter.panels {
-		l.node.finishPanels(m, l.y[line*l.out.dim[2]*l.out.dim[3]+g*m.N:], l.out.dim[2], l.out.dim[3], from, to)
+		finishPanels(l.node, m, l.y[line*l.out.dim[2]*l.out.dim[3]+g*m.N:], l.out.dim[2], l.out.dim[3], from, to)
 	}
 }
 

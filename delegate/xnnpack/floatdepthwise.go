@@ -139,7 +139,7 @@ func (d *depthwiseLines) Range(worker, lo, hi int) {
 		for line := lo; line < lo+n; line++ {
 			d.line(d.work[worker], line)
 		}
-		d.node.finish(d.y[lo*size:], n*d.out.dim[2], d.out.dim[3], 0, d.out.dim[3])
+		finishNode(d.node, d.y[lo*size:], n*d.out.dim[2], d.out.dim[3], 0, d.out.dim[3])
 	}
 }
 

@@ -35,7 +35,7 @@ func packConvolution(_ *graph, n *node, numbers []float32, panels packPanels) *f
 	w, f := n.window(), &floatFilter{}
 	k := w.kernelH * w.kernelW * w.groupIn
 	for i := range w.groups {
-		f.panels = append(f.panels, panels(numbers[i*w.groupOut*k:], k, w.groupOut, n.filterRun(), 1, k))
+		f.panels = append(f.panels, panels(numbers[i*w.groupOut*k:], k, w.groupOut, filterRun(n), 1, k))
 	}
 	return f
 }
@@ -43,7 +43,7 @@ func packConvolution(_ *graph, n *node, numbers []float32, panels packPanels) *f
 // filterRun returns the number of rows of a convolution's filter that products never divide, except at
 // multiples of [gemm.Part]: contiguous taps of a line, the taps that are gathered, or one tap. A column
 // of pixels that is treated as a line has products of several runs.
-func (n *node) filterRun() int {
+func filterRun(n *node) int {
 	switch w := n.window(); {
 	case n.Type.tag == tagConvTranspose2d:
 		return w.groupIn
@@ -63,7 +63,7 @@ func packDepthwise(_ *graph, n *node, numbers []float32, panels packPanels) *flo
 	}
 	f, k := &floatFilter{}, w.kernelH*w.kernelW
 	for i := range w.groups {
-		f.panels = append(f.panels, panels(numbers[i*w.groupOut:], k, w.groupOut, n.filterRun(), w.groups*w.groupOut, 1))
+		f.panels = append(f.panels, panels(numbers[i*w.groupOut:], k, w.groupOut, filterRun(n), w.groups*w.groupOut, 1))
 	}
 	return f
 }
@@ -75,18 +75,18 @@ func (e *reference) filterOf(n *node) *floatFilter {
 		return f
 	}
 	v := n.In[1]
-	f := n.inGo().pack(e.graph, n, e.load(2, v), gemm.Pack)
+	f := goTypeOf(n).pack(e.graph, n, e.load(2, v), gemm.Pack)
 	f.bias = e.biasOf(n)
 	return f
 }
 
 // packsFloats reports whether a node multiplies floats by a constant filter.
-func (g *graph) packsFloats(n *node) bool {
-	return n.inGo().pack != nil && !g.hasQuantizedInput(n) && g.areConst(n.In[1:])
+func packsFloats(g *graph, n *node) bool {
+	return goTypeOf(n).pack != nil && !hasQuantizedInput(g, n) && areConst(g, n.In[1:])
 }
 
 // panelElements returns the number of elements in the panels of a node's filter.
-func (g *graph) panelElements(n *node, shapes []shape) int {
+func panelElements(g *graph, n *node, shapes []shape) int {
 	w := n.window()
 	switch {
 	case w == nil:
@@ -95,13 +95,13 @@ func (g *graph) panelElements(n *node, shapes []shape) int {
 	case n.isDepthwise():
 		return 0
 	}
-	return w.groups * gemm.Size(shapes[n.In[1]].numel()/max(w.groups*w.groupOut, 1), w.groupOut, n.filterRun())
+	return w.groups * gemm.Size(shapes[n.In[1]].numel()/max(w.groups*w.groupOut, 1), w.groupOut, filterRun(n))
 }
 
 // hasQuantizedInput reports whether a node's first input is not floating-point.
-func (g *graph) hasQuantizedInput(n *node) bool { return !g.Values[n.In[0]].Datatype.isFloat() }
+func hasQuantizedInput(g *graph, n *node) bool { return !g.Values[n.In[0]].Datatype.isFloat() }
 
-func (g *graph) areConst(list []int) bool {
+func areConst(g *graph, list []int) bool {
 	for _, v := range list {
 		if v != none && !g.Values[v].isConst() {
 			return false

@@ -22,7 +22,7 @@ func unchecked(*graph, *node) error { return nil }
 //     are computed.
 //   - A resize and a transpose of its result become one node.
 //   - Concatenations, transposes and reshapes one after the other become one node.
-func (g *graph) fuseFunctions(shapes []shape) {
+func fuseFunctions(g *graph, shapes []shape) {
 	f := newFuser(g, shapes)
 	f.merge((*fuser).untransposed, (*fuser).silu, (*fuser).function, (*fuser).planes, (*fuser).rearrange)
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n node) bool { return len(n.Out) == 0 })
@@ -51,11 +51,11 @@ func (f *fuser) silu(n *node) {
 
 // function merges a function of each element into the product or convolution before it.
 func (f *fuser) function(n *node) {
-	if n.inGo().elements == nil || !f.between(n.In[0]) {
+	if goTypeOf(n).elements == nil || !f.between(n.In[0]) {
 		return
 	}
 	p := f.values[n.In[0]].producer
-	if p == nil || p.then != nil || !p.inGo().finishes || !f.all(fp32, p.In[0], p.Out[0], n.Out[0]) {
+	if p == nil || p.then != nil || !goTypeOf(p).finishes || !f.all(fp32, p.In[0], p.Out[0], n.Out[0]) {
 		return
 	}
 	then := *n
@@ -69,24 +69,24 @@ func (f *fuser) all(d datatype, values ...int) bool {
 	return !slices.ContainsFunc(values, func(v int) bool { return f.g.Values[v].Datatype != d })
 }
 
-// finish applies the function that is merged into a node, if any, to columns [from, from+cols) of
+// finishNode applies the function that is merged into a node, if any, to columns [from, from+cols) of
 // rows of ld elements.
-func (n *node) finish(y []float32, rows, ld, from, cols int) {
+func finishNode(n *node, y []float32, rows, ld, from, cols int) {
 	if n.then == nil || cols <= 0 {
 		return
 	}
 	if cols == ld {
-		n.then.inGo().elements(n.then, y[:rows*ld], y)
+		goTypeOf(n.then).elements(n.then, y[:rows*ld], y)
 		return
 	}
 	for i := range rows {
 		row := y[i*ld+from:][:cols]
-		n.then.inGo().elements(n.then, row, row)
+		goTypeOf(n.then).elements(n.then, row, row)
 	}
 }
 
 // finishPanels does that for the columns of panels [from, to) of a matrix.
-func (n *node) finishPanels(m *gemm.Panels, y []float32, rows, ld, from, to int) {
+func finishPanels(n *node, m *gemm.Panels, y []float32, rows, ld, from, to int) {
 	from *= simd.PanelCols
-	n.finish(y, rows, ld, from, min(to*simd.PanelCols, m.N)-from)
+	finishNode(n, y, rows, ld, from, min(to*simd.PanelCols, m.N)-from)
 }

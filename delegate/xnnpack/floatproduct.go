@@ -74,7 +74,7 @@ func (p *floatProduct) multiply(worker, group, first, part int) {
 	bias, y, lo, hi := p.filter.bias[group*m.N:], p.y[first*ldc+group*m.N:], p.node.Min, p.node.Max
 	if a, lda := p.source.dense(group, first); a != nil {
 		m.Mul(rows, a, lda, bias, y, ldc, lo, hi, from, to)
-		p.node.finishPanels(m, y, rows, ldc, from, to)
+		finishPanels(p.node, m, y, rows, ldc, from, to)
 		return
 	}
 	start, lds, low, high := bias, 0, -inf, inf
@@ -88,7 +88,7 @@ func (p *floatProduct) multiply(worker, group, first, part int) {
 		m.MulAdd(rows, k, n, a, n, start, lds, y, ldc, low, high, from, to)
 		start, lds = y, ldc
 	}
-	p.node.finishPanels(m, y, rows, ldc, from, to)
+	finishPanels(p.node, m, y, rows, ldc, from, to)
 }
 
 // matrix is a source of rows that are stored ld elements apart.

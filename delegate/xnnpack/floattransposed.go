@@ -42,7 +42,7 @@ func (l *transposedLines) Range(_, lo, hi int) {
 				l.taps(y, line/out.dim[1]*in.dim[1]+iy, ky)
 			}
 		}
-		l.node.bound(y)
+		boundFloats(l.node, y)
 	}
 }
 

@@ -12,9 +12,9 @@ import "slices"
 //
 // Two nodes are merged only if the value between them is internal and has one reader, and if the
 // native engine, which refuses nodes, accepts the merged node wherever it accepts the original one.
-func (g *graph) fuse(shapes []shape, refuses func(*node, []shape) string) {
-	g.dropCopies()
-	if slices.ContainsFunc(g.Nodes, node.mayMerge) {
+func fuse(g *graph, shapes []shape, refuses func(*graph, *node, []shape) string) {
+	dropCopies(g)
+	if slices.ContainsFunc(g.Nodes, mayMerge) {
 		f := newFuser(g, shapes)
 		f.refuses = refuses
 		f.merge((*fuser).copy, (*fuser).pad, (*fuser).clamp)
@@ -26,12 +26,12 @@ func (g *graph) fuse(shapes []shape, refuses func(*node, []shape) string) {
 }
 
 // mayMerge reports whether fuse may merge a node into another.
-func (n node) mayMerge() bool {
+func mayMerge(n node) bool {
 	return n.Type.tag == tagCopy || n.Type.tag == tagStaticConstantPad || n.Type.tag == tagClamp
 }
 
 // dropCopies removes copies into internal values; their readers read the original.
-func (g *graph) dropCopies() {
+func dropCopies(g *graph) {
 	original := make(map[int]int)
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n node) bool {
 		for i, v := range n.In {
@@ -54,7 +54,7 @@ type fuser struct {
 	shapes []shape
 	values []usage
 	// refuses returns the reason why the native engine does not run a node, "" if it does.
-	refuses func(*node, []shape) string
+	refuses func(*graph, *node, []shape) string
 }
 
 // usage is what computes and reads a value.
@@ -111,7 +111,7 @@ func (f *fuser) copy(n *node) {
 
 // pad merges a zero pad of height and width into the padding of the following convolution.
 func (f *fuser) pad(n *node) {
-	if n.Type.tag != tagStaticConstantPad || !f.between(n.Out[0]) || !f.g.padsZeros(n) {
+	if n.Type.tag != tagStaticConstantPad || !f.between(n.Out[0]) || !padsZeros(f.g, n) {
 		return
 	}
 	c := f.values[n.Out[0]].reader
@@ -134,11 +134,11 @@ func (f *fuser) pad(n *node) {
 
 // takes reports whether the native engine accepts the merged node, or rejects the old one anyway.
 func (f *fuser) takes(merged, old *node) bool {
-	return f.refuses(merged, f.shapes) == "" || f.refuses(old, f.shapes) != ""
+	return f.refuses(f.g, merged, f.shapes) == "" || f.refuses(f.g, old, f.shapes) != ""
 }
 
 // padsZeros reports whether a node pads height and width of [N, H, W, C] with zeros.
-func (g *graph) padsZeros(n *node) bool {
+func padsZeros(g *graph, n *node) bool {
 	p := params[padParams](n)
 	if len(p.before) != 4 || p.before[0]|p.before[3]|p.after[0]|p.after[3] != 0 {
 		return false

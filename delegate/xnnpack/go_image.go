@@ -20,17 +20,17 @@ type goImage struct {
 // newGoImage fuses the graph, plans its memory and packs its constants.
 func newGoImage(ctx context.Context, c *compilation) (*goImage, error) {
 	m := &goImage{compilation: c}
-	m.graph.fuseTables(m.shapes)
-	m.graph.fuseFunctions(m.shapes)
-	if err := m.graph.checkPools(m.shapes); err != nil {
+	fuseTables(m.graph, m.shapes)
+	fuseFunctions(m.graph, m.shapes)
+	if err := checkPools(m.graph, m.shapes); err != nil {
 		return nil, err
 	}
-	m.places = m.graph.placesFor(m.shapes)
-	m.memory = m.graph.referenceNeeds(m.places, m.instanceThreads())
+	m.places = placesFor(m.graph, m.shapes)
+	m.memory = referenceNeeds(m.graph, m.places, m.instanceThreads())
 	if err := m.memory.check(m.limits); err != nil {
 		return nil, err
 	}
-	packed, err := m.graph.pack(ctx, m.shapes, m.instanceThreads(), m.releaseFilters())
+	packed, err := packConstants(m.graph, ctx, m.shapes, m.instanceThreads(), m.releaseFilters())
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func newGoImage(ctx context.Context, c *compilation) (*goImage, error) {
 // does not run.
 func (m *goImage) constants() *packed {
 	m.packOnce.Do(func() {
-		m.packed, _ = m.graph.pack(context.Background(), m.shapes, m.instanceThreads(), func(*node) bool { return false })
+		m.packed, _ = packConstants(m.graph, context.Background(), m.shapes, m.instanceThreads(), func(*node) bool { return false })
 	})
 	return m.packed
 }

@@ -19,8 +19,8 @@ type goType struct {
 // goTypes is the Go engine's table, by tag. The rows refer to it, so init fills it.
 var goTypes [256]goType
 
-// inGo returns the row of the node's type.
-func (n *node) inGo() *goType { return &goTypes[n.Type.tag] }
+// goTypeOf returns the row of the node's type.
+func goTypeOf(n *node) *goType { return &goTypes[n.Type.tag] }
 
 func init() {
 	for tag, f := range map[uint8]func(dst, src []float32){tagSigmoid: simd.Sigmoid, tagFloor: simd.Floor, tagSquareRoot: simd.Sqrt,
@@ -86,8 +86,8 @@ func elu(dst, src []float32, alpha float32) { simd.ELU(dst, src, alpha, 1, 1) }
 
 func clampElements(n *node, dst, src []float32) { simd.Clamp(dst, src, n.Min, n.Max) }
 
-// bound clamps numbers to the node's bounds, in place.
-func (n *node) bound(x []float32) {
+// boundFloats clamps numbers to the node's bounds, in place.
+func boundFloats(n *node, x []float32) {
 	if n.Min == -inf && n.Max == inf {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 // does.
 func TestBuilderChecks(t *testing.T) {
 	for _, s := range samples(1) {
-		b := graphBuilder{s.graph.clone()}
+		b := graphBuilder{cloneGraph(s.graph)}
 		if _, err := b.finish(); err != nil {
 			t.Errorf("%s: %v", s.name, err)
 		}
@@ -31,7 +31,7 @@ func TestBuilderAgreesWithReader(t *testing.T) {
 	for _, test := range refusedGraphs() {
 		data := encode(test.graph)
 		_, want := readGraph(data, nil)
-		b := graphBuilder{test.graph.clone()}
+		b := graphBuilder{cloneGraph(test.graph)}
 		_, got := b.finish()
 		var x, y *delegate.Error
 		if errors.As(want, &x) && (!errors.As(got, &y) || y.Reason != x.Reason) {

@@ -60,8 +60,8 @@ func (m *image) Needs() delegate.Needs {
 }
 
 // constantBytes returns the size of the constants that nodes use.
-func (g *graph) constantBytes() (n int64) {
-	used := g.used()
+func constantBytes(g *graph) (n int64) {
+	used := usedValues(g)
 	for v := range g.Values {
 		if x := &g.Values[v]; used[v] && x.isConst() {
 			n += int64(len(x.Data) + 4*len(x.Quant.Scales) + 2*len(x.Quant.Blocks))
@@ -104,7 +104,7 @@ func (m *image) Warnings() (list []delegate.Warning) {
 
 // Info lists the nodes with the shapes of their outputs at the declared sizes.
 func (m *image) Info() delegate.Info {
-	info := delegate.Info{Engine: m.by.name(), Needs: m.Needs(), WeightBytes: m.graph.constantBytes(), Repairs: m.graph.repaired}
+	info := delegate.Info{Engine: m.by.name(), Needs: m.Needs(), WeightBytes: constantBytes(m.graph), Repairs: m.graph.repaired}
 	if m.repaired != nil && m.release == nil { // otherwise constants may have been released
 		info.Repaired = m.repaired.payload(0)
 	}

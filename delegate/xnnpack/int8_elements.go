@@ -8,7 +8,7 @@ import (
 
 // bytesAs returns the quantization of a value's bytes, and false if the value does not consist of
 // bytes with one scale.
-func (x *value) bytesAs() (simd.Quantized, bool) {
+func bytesAs(x *value) (simd.Quantized, bool) {
 	switch x.Datatype {
 	case qint8:
 		return simd.Quantized{Signed: true, Zero: x.Quant.ZeroPoint, Lo: -128, Hi: 127}, true
@@ -64,8 +64,8 @@ func (l *int8Elements) Range(_, lo, hi int) {
 // tabled computes an elementwise node from bytes to bytes with a table of all 256 results of f. It
 // reports false for other nodes.
 func (e *reference) tabled(n *node, f unaryFunc) bool {
-	in, ok := e.graph.Values[n.In[0]].bytesAs()
-	out, too := e.graph.Values[n.Out[0]].bytesAs()
+	in, ok := bytesAs(&e.graph.Values[n.In[0]])
+	out, too := bytesAs(&e.graph.Values[n.Out[0]])
 	if !ok || !too || e.plain {
 		return false
 	}
@@ -95,8 +95,8 @@ func (e *reference) tableOf(n *node, in, out *simd.Quantized, f unaryFunc) *[256
 // datatypes.
 func (e *reference) int8Convert(n *node) bool {
 	in, out := &e.graph.Values[n.In[0]], &e.graph.Values[n.Out[0]]
-	from, bytes := in.bytesAs()
-	to, toBytes := out.bytesAs()
+	from, bytes := bytesAs(in)
+	to, toBytes := bytesAs(out)
 	count := e.shapes[n.Out[0]].numel()
 	l := &e.byteLoop
 	switch {
@@ -149,7 +149,7 @@ var binaryOps = map[uint8]simd.BinaryOp{tagAdd: simd.BinaryAdd, tagMultiply: sim
 // int8Binary computes a node of two byte operands. It reports false for other nodes.
 func (e *reference) int8Binary(n *node) bool {
 	out := &e.graph.Values[n.Out[0]]
-	q, ok := out.bytesAs()
+	q, ok := bytesAs(out)
 	op, known := binaryOps[n.Type.tag]
 	if !ok || !known || e.plain {
 		return false
@@ -252,7 +252,7 @@ type int8MaxPool struct {
 // int8MaxPool computes a max pool of bytes, which keep their scale. It reports false for other
 // nodes, and for windows that are mostly padding.
 func (e *reference) int8MaxPool(n *node) bool {
-	q, ok := e.graph.Values[n.In[0]].bytesAs()
+	q, ok := bytesAs(&e.graph.Values[n.In[0]])
 	p, in, out := &e.bytesPool, e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	if !ok || e.plain || !p.stage.plan(n, in, out, -in.dim[3]&(simd.DotCols-1)) {
 		return false
@@ -285,7 +285,7 @@ func (p *int8MaxPool) Range(_, lo, hi int) {
 func (e *reference) boundBytes(n *node) {
 	y := e.result(n.Out[0])
 	e.decode(y, n.Out[0])
-	n.bound(y)
+	boundFloats(n, y)
 	e.store(n.Out[0])
 }
 

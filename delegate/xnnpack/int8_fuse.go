@@ -17,44 +17,44 @@ var tableNode = nodeType{tag: tagTable, name: "Table", check: unchecked, shape: 
 // fuseTables replaces elementwise nodes between bytes and bytes with tables, such as x times its
 // sigmoid between conversions. The library's byte functions compute different results, so its
 // graphs stay unchanged.
-func (g *graph) fuseTables(shapes []shape) { g.fuseTablesBy(shapes, (*tableRegion).compute) }
+func fuseTables(g *graph, shapes []shape) { fuseTablesBy(g, shapes, (*tableRegion).compute) }
 
 // fusedForGo returns the graph that the Go engine runs, with tables without contents, for estimates. It
 // shares the values and the contents of the nodes, or is the graph itself.
-func (g *graph) fusedForGo(shapes []shape) *graph {
-	if !slices.ContainsFunc(g.Nodes, g.mayFuseForGo) && !g.mayRearrange() {
+func fusedForGo(g *graph, shapes []shape) *graph {
+	if !slices.ContainsFunc(g.Nodes, func(n node) bool { return mayFuseForGo(g, n) }) && !mayRearrange(g) {
 		return g
 	}
 	c := *g
 	c.Nodes = slices.Clone(g.Nodes)
-	c.fuseTablesBy(shapes, func(*tableRegion, int) (*[256]uint8, error) { return nil, nil })
-	c.fuseFunctions(shapes)
+	fuseTablesBy(&c, shapes, func(*tableRegion, int) (*[256]uint8, error) { return nil, nil })
+	fuseFunctions(&c, shapes)
 	return &c
 }
 
 // mayFuseForGo reports whether a node may become a part of another one, or of a table, in the Go engine.
-func (g *graph) mayFuseForGo(n node) bool {
-	return n.inGo().elements != nil || n.Type.tag == tagResizeBilinear2D || g.endsTable(n)
+func mayFuseForGo(g *graph, n node) bool {
+	return goTypeOf(&n).elements != nil || n.Type.tag == tagResizeBilinear2D || endsTable(g, n)
 }
 
-func (g *graph) fuseTablesBy(shapes []shape, compute func(r *tableRegion, out int) (*[256]uint8, error)) {
-	if !slices.ContainsFunc(g.Nodes, g.endsTable) {
+func fuseTablesBy(g *graph, shapes []shape, compute func(r *tableRegion, out int) (*[256]uint8, error)) {
+	if !slices.ContainsFunc(g.Nodes, func(n node) bool { return endsTable(g, n) }) {
 		return
 	}
 	f := newFuser(g, shapes)
 	for i := range g.Nodes {
-		if g.endsTable(g.Nodes[i]) {
+		if endsTable(g, g.Nodes[i]) {
 			f.table(&g.Nodes[i], compute)
 		}
 	}
-	g.dropUnread()
+	dropUnread(g)
 	for i := range g.Nodes {
 		g.Nodes[i].at = i
 	}
 }
 
 // endsTable reports whether a node converts numbers to bytes: only such nodes become tables.
-func (g *graph) endsTable(n node) bool {
+func endsTable(g *graph, n node) bool {
 	return n.Type.tag == tagConvert && g.Values[n.Out[0]].quantized()
 }
 
@@ -165,7 +165,7 @@ func (r *tableRegion) graph() (g *graph, index map[int]int) {
 }
 
 // dropUnread removes elementwise nodes whose outputs are no longer read.
-func (g *graph) dropUnread() {
+func dropUnread(g *graph) {
 	readers := g.readers()
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
 		n := &g.Nodes[i]

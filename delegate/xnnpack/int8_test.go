@@ -56,7 +56,7 @@ func compareWithPlain(t *testing.T, s sample, pool *cpu.Pool) (products int) {
 		mustExecute(t, plain, want)
 		for i, v := range g.Args {
 			if g.Values[v].Output {
-				sameResult(t, s.name+", "+g.describe(v), got[i].Tensor, want[i].Tensor, g.multipliesBytes())
+				sameResult(t, s.name+", "+g.describe(v), got[i].Tensor, want[i].Tensor, multipliesBytes(g))
 			}
 		}
 	}
@@ -69,9 +69,9 @@ func compareWithPlain(t *testing.T, s sample, pool *cpu.Pool) (products int) {
 }
 
 // multipliesBytes reports whether all products of a graph have quantized inputs.
-func (g *graph) multipliesBytes() bool {
+func multipliesBytes(g *graph) bool {
 	for i := range g.Nodes {
-		if n := &g.Nodes[i]; n.Type.packs && !g.hasQuantizedInput(n) {
+		if n := &g.Nodes[i]; n.Type.packs && !hasQuantizedInput(g, n) {
 			return false
 		}
 	}
@@ -212,7 +212,7 @@ func TestFuseTables(t *testing.T) {
 				m := newMaker(uint64(i))
 				x, a, b, y := m.input(d, 3, 70), m.value(fp32, 3, 70), m.value(fp32, 3, 70), m.value(d, 3, 70)
 				m.node("Convert", []int{x}, []int{a})
-				m.node(kind.name, []int{a}, []int{b}, func(n *node) { n.setScalar(0.3) })
+				m.node(kind.name, []int{a}, []int{b}, func(n *node) { setScalar(n, 0.3) })
 				if product {
 					c, one, sum := m.value(fp32, 3, 70), m.constant(fp32, 0, 1), m.value(fp32, 3, 70)
 					m.node("Multiply", []int{b, a}, []int{c})

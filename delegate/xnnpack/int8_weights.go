@@ -28,7 +28,7 @@ type int8Weights struct {
 }
 
 // takesInt8 reports whether a node's products are of 8-bit activations and a constant filter.
-func (g *graph) takesInt8(n *node) bool {
+func takesInt8(g *graph, n *node) bool {
 	if !n.Type.packs {
 		return false
 	}
@@ -41,17 +41,17 @@ func (g *graph) takesInt8(n *node) bool {
 	if !f.isConst() {
 		return false
 	}
-	if f.Datatype.info().bits == 4 && (f.Quant.ZeroPoint != 8 || g.nibbleGroup(n) > simd.MaxNibbleRows) {
+	if f.Datatype.info().bits == 4 && (f.Quant.ZeroPoint != 8 || nibbleGroup(g, n) > simd.MaxNibbleRows) {
 		return false
 	}
 	if f.Datatype == quint8 && f.Quant.ZeroPoint == 0 && bytes.IndexByte(f.Data, 255) >= 0 {
 		return false // 255 is not a sum of two int8 values
 	}
-	return g.packedInt8(n) <= int64(16*f.Shape.numel()+1<<20) // otherwise it is mostly padding
+	return packedInt8(g, n) <= int64(16*f.Shape.numel()+1<<20) // otherwise it is mostly padding
 }
 
 // packedInt8 returns the approximate size of a node's packed weights in bytes.
-func (g *graph) packedInt8(n *node) int64 {
+func packedInt8(g *graph, n *node) int64 {
 	f := &g.Values[n.In[1]]
 	matrices, segments, columns := 1, 1, 0
 	switch o := n.window(); {
@@ -70,7 +70,7 @@ func (g *graph) packedInt8(n *node) int64 {
 	k := f.Shape.numel() / (matrices * segments * columns) // rows of a segment
 	bytes := times(segments, roundUp(k, 4))
 	if f.Datatype.info().bits == 4 {
-		rows := g.nibbleGroup(n)
+		rows := nibbleGroup(g, n)
 		bytes = times(k/rows, roundUp(rows, 8)/2+8)
 	}
 	if f.Datatype == quint8 {
@@ -81,9 +81,9 @@ func (g *graph) packedInt8(n *node) int64 {
 
 // layoutInt8 returns weights without elements, and the number of their matrices: one for each group, or matrix of a
 // batch.
-func (g *graph) layoutInt8(n *node) (x *int8Weights, matrices int) {
+func layoutInt8(g *graph, n *node) (x *int8Weights, matrices int) {
 	in, f, o := &g.Values[n.In[0]], &g.Values[n.In[1]], n.window()
-	x = &int8Weights{groups: 1, segments: 1, signed: in.Datatype != quint8, dynamic: in.Datatype == qdint8, result: g.requantizer(n)}
+	x = &int8Weights{groups: 1, segments: 1, signed: in.Datatype != quint8, dynamic: in.Datatype == qdint8, result: requantizerOf(g, n)}
 	x.split(f)
 	switch {
 	case n.Type.tag == tagBatchMatrixMultiply:
@@ -104,23 +104,23 @@ func (g *graph) layoutInt8(n *node) (x *int8Weights, matrices int) {
 }
 
 // byDepth reports whether the products of a node's bytes are those of a depthwise convolution.
-func (g *graph) byDepth(n *node) bool {
+func byDepth(g *graph, n *node) bool {
 	return n.Type.tag == tagDepthwiseConv2d && n.window().groupOut == 1 && g.Values[n.In[0]].Datatype != qdint8
 }
 
 // byNibbles reports whether a node has a matrix of 4-bit elements.
-func (g *graph) byNibbles(n *node) bool {
+func byNibbles(g *graph, n *node) bool {
 	return n.window() == nil && g.Values[n.In[1]].Datatype.info().bits == 4
 }
 
 // panelBytes8 returns the size of the panels of a node's weights, each with the alignment of packWork.cut.
-func (g *graph) panelBytes8(n *node) int64 {
-	x, matrices := g.layoutInt8(n)
+func panelBytes8(g *graph, n *node) int64 {
+	x, matrices := layoutInt8(g, n)
 	switch {
-	case g.byDepth(n):
+	case byDepth(g, n):
 		return 0
-	case g.byNibbles(n):
-		groups := x.k / g.nibbleGroup(n)
+	case byNibbles(g, n):
+		groups := x.k / nibbleGroup(g, n)
 		return lineUp(int64(simd.NibblesSize(x.n, groups, x.k/groups)))
 	}
 	return int64(matrices) * lineUp(int64(simd.DotSize(x.n, x.parts(), x.k/x.segments)))
@@ -135,7 +135,7 @@ func (x *int8Weights) parts() int {
 }
 
 // nibbleGroup returns the number of rows that share a scale in packed form: all if a column has one.
-func (g *graph) nibbleGroup(n *node) int {
+func nibbleGroup(g *graph, n *node) int {
 	if f := &g.Values[n.In[1]]; f.Datatype == qbint4 {
 		return f.Quant.GroupSize
 	}
@@ -143,28 +143,28 @@ func (g *graph) nibbleGroup(n *node) int {
 }
 
 // packInt8 packs a node's weights: those of panels by parts of w, the rest by the returned function, after them.
-func (g *graph) packInt8(w *packWork, n *node) (*int8Weights, func()) {
-	x, matrices := g.layoutInt8(n)
+func packInt8(g *graph, w *packWork, n *node) (*int8Weights, func()) {
+	x, matrices := layoutInt8(g, n)
 	switch {
-	case g.byDepth(n):
-		return x, func() { g.packDepthwise(x, n) }
-	case g.byNibbles(n):
-		g.packNibbles(w, x, n)
+	case byDepth(g, n):
+		return x, func() { packDepthwise8(g, x, n) }
+	case byNibbles(g, n):
+		packNibbles(g, w, x, n)
 	default:
 		for m := range matrices {
-			g.packMatrix(w, x, n, m)
+			packMatrix(g, w, x, n, m)
 		}
 	}
 	if x.dynamic {
-		return x, func() { g.dynamicScales(x, n) }
+		return x, func() { dynamicScales(g, x, n) }
 	}
-	return x, func() { g.staticScales(x, n) }
+	return x, func() { staticScales(g, x, n) }
 }
 
 // packMatrix packs matrix m of a batch, or the filter of a group: [groups·output channels, kernel H, kernel W, input
 // channels of a group], [output, input channels], or their transposes. Segments are the parts of a window that are
 // contiguous in the input.
-func (g *graph) packMatrix(w *packWork, x *int8Weights, n *node, m int) {
+func packMatrix(g *graph, w *packWork, x *int8Weights, n *node, m int) {
 	transposed := n.Flags&flagTransposeWeights != 0
 	switch {
 	case n.Type.tag == tagDepthwiseConv2d: // [1, kernel H, kernel W, groups·output channels]
@@ -177,7 +177,7 @@ func (g *graph) packMatrix(w *packWork, x *int8Weights, n *node, m int) {
 }
 
 // wholeFilter returns a function that reads elements of a filter as integers.
-func (g *graph) wholeFilter(v int) func(i int) int16 {
+func wholeFilter(g *graph, v int) func(i int) int16 {
 	x := &g.Values[v]
 	if x.Datatype == quint8 {
 		return func(i int) int16 { return int16(x.Data[i]) - int16(x.Quant.ZeroPoint) }
@@ -188,7 +188,7 @@ func (g *graph) wholeFilter(v int) func(i int) int16 {
 
 // pack packs a matrix of k rows and n columns. at returns the index of an element in the filter.
 func (x *int8Weights) pack(w *packWork, v int, at func(i, j int) int) {
-	read := w.g.wholeFilter(v)
+	read := wholeFilter(w.g, v)
 	x.add(w, func(dst []int8, j int) []int8 {
 		for i := range x.k {
 			element := read(at(i, j))
@@ -231,14 +231,14 @@ func (w *int8Weights) split(x *value) {
 	}
 }
 
-// packDepthwise packs [1, kernel H, kernel W, channels].
-func (g *graph) packDepthwise(w *int8Weights, n *node) {
+// packDepthwise8 packs [1, kernel H, kernel W, channels].
+func packDepthwise8(g *graph, w *int8Weights, n *node) {
 	o, in := n.window(), &g.Values[n.In[0]]
 	taps, channels := o.kernelH*o.kernelW, o.groups
 	w.n, w.k = channels, taps
-	read := g.wholeFilter(n.In[1])
-	init, scales := make([]int32, channels), g.filterScales(n, channels)
-	bias := g.wholeBias(n)
+	read := wholeFilter(g, n.In[1])
+	init, scales := make([]int32, channels), filterScales(g, n, channels)
+	bias := wholeBias(g, n)
 	for c := range channels {
 		for t := range taps {
 			init[c] -= in.Quant.ZeroPoint * int32(read(t*channels+c))
@@ -252,8 +252,8 @@ func (g *graph) packDepthwise(w *int8Weights, n *node) {
 }
 
 // packNibbles packs 4-bit rows of output channels, whose elements have the zero point 8.
-func (g *graph) packNibbles(w *packWork, x *int8Weights, n *node) {
-	f, groups := &g.Values[n.In[1]], x.k/g.nibbleGroup(n)
+func packNibbles(g *graph, w *packWork, x *int8Weights, n *node) {
+	f, groups := &g.Values[n.In[1]], x.k/nibbleGroup(g, n)
 	scale := func(int, int) float32 { return 1 }
 	if f.Datatype == qbint4 {
 		scale = func(j, group int) float32 { return math.Float32frombits(uint32(f.Quant.Blocks[j*groups+group]) << 16) }
@@ -263,7 +263,7 @@ func (g *graph) packNibbles(w *packWork, x *int8Weights, n *node) {
 }
 
 // filterScales returns the scales of the columns, which are 1 if groups of rows have their own.
-func (g *graph) filterScales(n *node, columns int) []float32 {
+func filterScales(g *graph, n *node, columns int) []float32 {
 	x, scales := &g.Values[n.In[1]], make([]float32, columns)
 	for i := range scales {
 		switch x.Datatype.info().quant {
@@ -279,7 +279,7 @@ func (g *graph) filterScales(n *node, columns int) []float32 {
 }
 
 // wholeBias returns the bias of quantized sums, nil if there is none.
-func (g *graph) wholeBias(n *node) []int32 {
+func wholeBias(g *graph, n *node) []int32 {
 	if len(n.In) < 3 || n.In[2] == none {
 		return nil
 	}
@@ -290,8 +290,8 @@ func (g *graph) wholeBias(n *node) []int32 {
 func (w *int8Weights) columns() int { return roundUp(w.n, simd.DotCols) }
 
 // staticScales computes the initial value and the scale of the sums of every column.
-func (g *graph) staticScales(w *int8Weights, n *node) {
-	bias, scales := g.wholeBias(n), g.filterScales(n, w.groups*w.n)
+func staticScales(g *graph, w *int8Weights, n *node) {
+	bias, scales := wholeBias(g, n), filterScales(g, n, w.groups*w.n)
 	w.init, w.scales = make([]int32, w.groups*w.columns()), make([]float32, w.groups*w.columns())
 	zero := w.unsigned(g.Values[n.In[0]].Quant.ZeroPoint)
 	for group := range w.groups {
@@ -315,9 +315,9 @@ func (w *int8Weights) unsigned(zero int32) int32 {
 }
 
 // dynamicScales copies the scales and bias of float outputs to the padded columns.
-func (g *graph) dynamicScales(w *int8Weights, n *node) {
+func dynamicScales(g *graph, w *int8Weights, n *node) {
 	w.scales, w.bias = make([]float32, w.groups*w.columns()), make([]float32, w.groups*w.columns())
-	scales := g.filterScales(n, w.groups*w.n)
+	scales := filterScales(g, n, w.groups*w.n)
 	var bias []float32
 	if len(n.In) > 2 && n.In[2] != none {
 		x := &g.Values[n.In[2]]

@@ -19,7 +19,7 @@ func (l *layout) set(g *graph, s []shape) {
 		}
 	}
 	for i := range g.Nodes {
-		l.states = append(l.states, g.Nodes[i].state(s))
+		l.states = append(l.states, state(&g.Nodes[i], s))
 	}
 }
 
@@ -34,11 +34,11 @@ func imageScales(g *graph, v int, s []shape) (n int, ok bool) {
 }
 
 // state returns the property of a node's shapes that must not change, 0 if everything may.
-func (n *node) state(s []shape) int {
-	if n.native().layout == nil {
+func state(n *node, s []shape) int {
+	if nativeTypeOf(n).layout == nil {
 		return 0
 	}
-	return n.native().layout(n, s)
+	return nativeTypeOf(n).layout(n, s)
 }
 
 // fullOperands returns a bit mask of the operands that are as large as the output.
@@ -60,7 +60,7 @@ func scalesOf(x *value, s shape) int { return s.leading(s.rank - x.Quant.Nonbatc
 // fits reports whether the runtime can be used for other shapes.
 func (l *layout) fits(g *graph, s []shape) bool {
 	for i := range g.Nodes {
-		if l.states[i] != g.Nodes[i].state(s) {
+		if l.states[i] != state(&g.Nodes[i], s) {
 			return false
 		}
 	}

@@ -402,7 +402,7 @@ func padCall(c *lowerCall) error {
 		return c.is(y, x)
 	}
 	in := c.value(x, o)
-	if v := &c.g.Values[in]; c.to != nil && !c.to.is(v) && !v.hasCode(c.float(2), c.to) {
+	if v := &c.g.Values[in]; c.to != nil && !c.to.is(v) && !hasCode(v, c.float(2), c.to) {
 		return refuse("padding by %v, which has no code in the operand's scale", c.float(2))
 	}
 	to := c.like(in, memoryShapeOf(&c.vals[y], o))

@@ -38,7 +38,7 @@ func (q *quantization) is(v *value) bool {
 }
 
 // hasCode reports whether a number is one of those of a quantized value, up to an error that is small in the scale of to, too.
-func (v *value) hasCode(x float32, to *quantization) bool {
+func hasCode(v *value, x float32, to *quantization) bool {
 	d, scale := v.Datatype.info(), float64(v.Quant.Scale)
 	code := float64(x)/scale + float64(v.Quant.ZeroPoint)
 	most := min(0.01, maxError*float64(to.quant.Scale)/scale)
@@ -53,7 +53,7 @@ func (c *lowerCall) checkBounds(in *value, lo, hi float32) error {
 	}
 	d, q := in.Datatype.info(), &in.Quant
 	least, most := float32(d.minZero-q.ZeroPoint)*q.Scale, float32(d.maxZero-q.ZeroPoint)*q.Scale
-	if lo > least && !in.hasCode(lo, c.to) || hi < most && !in.hasCode(hi, c.to) {
+	if lo > least && !hasCode(in, lo, c.to) || hi < most && !hasCode(in, hi, c.to) {
 		return refuse("bounds %v to %v, which have no codes in the operand's scale", lo, hi)
 	}
 	return nil

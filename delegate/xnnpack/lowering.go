@@ -184,7 +184,7 @@ func resized[T any](list []T, n int) []T {
 
 // again makes a dry lowering reusable. Its graph must not be used any more.
 func (l *lowering) again() {
-	l.g.empty()
+	emptyGraph(l.g)
 	clear(l.copies)
 	clear(l.calls)
 	if len(l.unwritten) > maxUnwritten {
@@ -379,8 +379,8 @@ func (l *lowering) postpone(c lateConstant) {
 	l.rough = l.rough || c.from.DType == tensor.Float16
 }
 
-// fill sets the data of the constants of a dry lowering.
-func (g *graph) fill(late []lateConstant) {
+// fillConstants sets the data of the constants of a dry lowering.
+func fillConstants(g *graph, late []lateConstant) {
 	for i := range late {
 		c := &late[i]
 		data, _ := relaid(c.from, c.dims, c.step, c.perm, false)

@@ -210,7 +210,7 @@ func (m *maker) unarySample(name string, d datatype) *graph {
 		m.g.Values[y].Quant = m.g.Values[x].Quant
 	}
 	m.node(name, []int{x}, []int{y}, func(n *node) {
-		n.setScalar(0.3)
+		setScalar(n, 0.3)
 		if name == "Clamp" {
 			n.Min, n.Max = -0.5, 1.25
 		}
@@ -257,7 +257,7 @@ func weightedSamples(seed uint64) []sample {
 					}
 					m := newMaker(seed + uint64(ti))
 					g := m.convolutionSample(kind, geometry.w, geometry.same, types, bias == 1)
-					list = append(list, sample{name: kind + " " + geometry.name + " " + types.String(), graph: g, loose: looseFor(types)})
+					list = append(list, sample{name: kind + " " + geometry.name + " " + weightedName(types), graph: g, loose: looseFor(types)})
 				}
 			}
 		}
@@ -268,7 +268,7 @@ func weightedSamples(seed uint64) []sample {
 				continue
 			}
 			m := newMaker(seed + uint64(ti))
-			list = append(list, sample{name: "FullyConnected " + types.String(), graph: m.fullyConnectedSample(types, flags), loose: looseFor(types)})
+			list = append(list, sample{name: "FullyConnected " + weightedName(types), graph: m.fullyConnectedSample(types, flags), loose: looseFor(types)})
 		}
 	}
 	for _, types := range batchMatrixTypes {
@@ -282,7 +282,7 @@ func weightedSamples(seed uint64) []sample {
 	return list
 }
 
-func (w weighted) String() string {
+func weightedName(w weighted) string {
 	return w.in.String() + "," + w.filter.String() + "," + w.out.String()
 }
 

@@ -26,20 +26,20 @@ const (
 
 // nativeNeeds estimates the memory of a native unit at the given shapes, with a version of the
 // library.
-func (g *graph) nativeNeeds(lib *xnn.Soname, s []shape, threads int) needs {
-	return g.nativeNeedsWith(g.arenaBytes(s, threads), lib, s)
+func nativeNeeds(g *graph, lib *xnn.Soname, s []shape, threads int) needs {
+	return nativeNeedsWith(g, arenaBytes(g, s, threads), lib, s)
 }
 
 // nativeNeedsWith does that for an arena of so many bytes.
-func (g *graph) nativeNeedsWith(shared int64, lib *xnn.Soname, s []shape) needs {
+func nativeNeedsWith(g *graph, shared int64, lib *xnn.Soname, s []shape) needs {
 	n, example := needs{timed: times(valueBytes, len(g.Values))}, int64(0)
 	for i := range g.Nodes {
 		node := &g.Nodes[i]
-		n.timed = plus(n.timed, g.descriptorBytes(node))
-		if node.native().tables != nil {
-			n.timed = plus(n.timed, node.native().tables(g, node, s))
+		n.timed = plus(n.timed, descriptorBytes(g, node))
+		if nativeTypeOf(node).tables != nil {
+			n.timed = plus(n.timed, nativeTypeOf(node).tables(g, node, s))
 		}
-		n.weights = plus(n.weights, g.weightBytes(node))
+		n.weights = plus(n.weights, weightBytes(g, node))
 		if node.Type.tag == tagConvTranspose2d {
 			example = lib.TransposedExample
 		}
@@ -50,21 +50,21 @@ func (g *graph) nativeNeedsWith(shared int64, lib *xnn.Soname, s []shape) needs 
 }
 
 // descriptorBytes returns the size of the library's descriptors of a node: one for each operator.
-func (g *graph) descriptorBytes(n *node) int64 {
+func descriptorBytes(g *graph, n *node) int64 {
 	switch {
-	case n.native().perInput:
+	case nativeTypeOf(n).perInput:
 		return nodeBytes + operatorBytes*int64(len(n.In))
-	case n.native().clampsApart && n.bounds(): // another node
+	case nativeTypeOf(n).clampsApart && outputBounds(n): // another node
 		return 2*(nodeBytes+operatorBytes) + valueBytes
 	}
 	return nodeBytes + operatorBytes
 }
 
-// bounds reports whether the node clamps its output.
-func (n *node) bounds() bool { return n.Min != -inf || n.Max != inf }
+// outputBounds reports whether the node clamps its output.
+func outputBounds(n *node) bool { return n.Min != -inf || n.Max != inf }
 
 // weightBytes returns the smallest size of a node's packed constants.
-func (g *graph) weightBytes(n *node) (bytes int64) {
+func weightBytes(g *graph, n *node) (bytes int64) {
 	if !n.Type.packs {
 		return 0
 	}
@@ -101,7 +101,7 @@ func windowEntries(n *node, out shape) int {
 	switch {
 	case n.Type.tag == tagConvTranspose2d: // tiles end with a row, for each position in a stride
 		places = out.dim[1] * (roundUp(out.dim[2], w.strideW) + w.strideW*tilePlaces)
-	case n.Type.tag == tagConv2d || n.Type.tag == tagDepthwiseConv2d && w.separates():
+	case n.Type.tag == tagConv2d || n.Type.tag == tagDepthwiseConv2d && separates(w):
 		places = roundUp(places, tilePlaces)
 	case w.dilationW <= 1: // windows share columns
 		return out.dim[1]*(taps+(out.dim[2]-1)*min(w.strideW, w.kernelW)*w.kernelH) + tilePlaces + places
@@ -111,7 +111,7 @@ func windowEntries(n *node, out shape) int {
 
 // separates reports whether each group of a depthwise convolution is a separate product: with more taps than the library's
 // kernels have, or with several outputs per channel.
-func (w *window) separates() bool { return w.kernelH*w.kernelW > 25 || w.groupOut > 1 }
+func separates(w *window) bool { return w.kernelH*w.kernelW > 25 || w.groupOut > 1 }
 
 // windowScratch returns the size of the accumulators of a depthwise convolution or average pool that
 // needs several passes.
@@ -135,7 +135,7 @@ func depthwiseWeights(g *graph, n *node) int64 {
 	if taps <= onePass && w.groupOut == 1 {
 		return times(roundUp(w.groups, tileChannels), onePass*size+8)
 	}
-	if !w.separates() {
+	if !separates(w) {
 		return times(roundUp(w.groups, tileChannels), 25*size+8)
 	}
 	return times(w.groups, roundUp(w.groupOut, tileOut), taps*tileIn/2+8)
@@ -163,7 +163,7 @@ func reduceTables(_ *graph, n *node, s []shape) int64 { return times(4, s[n.In[0
 // output before it is reshaped (see fullyConnected2D).
 func fullyConnectedScratch(g *graph, n *node, s []shape, threads int) (bytes int64) {
 	if n.Flags&flagReshape2D != 0 && s[n.In[0]].rank != 2 {
-		bytes = g.valueBytes(n.Out[0], s)
+		bytes = paddedBytes(g, n.Out[0], s)
 	}
 	if g.Values[n.Out[0]].Datatype == fp16 && g.Values[n.In[0]].Datatype == qdint8 { // computed as float32 by the newer library
 		bytes = plus(bytes, times(4, s[n.Out[0]].numel())+8*lineBytes)
@@ -192,7 +192,7 @@ func productScratch(g *graph, n *node, s []shape, _ int) int64 {
 	return times(b.leading(b.rank-2), size, roundUp(cols, tileOut), roundUp(k, tile)+extra)
 }
 
-func (g *graph) valueBytes(v int, s []shape) int64 {
+func paddedBytes(g *graph, v int, s []shape) int64 {
 	x := &g.Values[v]
 	bytes := int64(roundUp(x.Datatype.bytes(s[v]), lineBytes)) + lineBytes
 	if x.Datatype == qdint8 {
@@ -207,14 +207,14 @@ const maxOverlap = 1 << 20
 
 // planLimits returns why the library would need more than a fraction of a second to plan a graph,
 // or "" if it would not.
-func (g *graph) planLimits(s []shape) string {
+func planLimits(g *graph, s []shape) string {
 	if len(g.Nodes) > maxPlanned {
 		return fmt.Sprintf("%d nodes, at most %d", len(g.Nodes), maxPlanned)
 	}
 	if n := int64(len(g.Values)); n*n <= maxOverlap {
 		return ""
 	}
-	items, _ := g.items(s, func(v int) int64 { return g.valueBytes(v, s) }, false)
+	items, _ := g.items(s, func(v int) int64 { return paddedBytes(g, v, s) }, false)
 	started := make([]int, len(g.Nodes)+1)
 	ended := make([]int, len(g.Nodes)+1)
 	for _, it := range items {
@@ -234,7 +234,7 @@ func (g *graph) planLimits(s []shape) string {
 
 // arenaBytes returns the size of the arena that the library's planner allocates: values and
 // workspaces of nodes by decreasing size, each in the smallest gap between those alive with it.
-func (g *graph) arenaBytes(s []shape, threads int) int64 {
+func arenaBytes(g *graph, s []shape, threads int) int64 {
 	p := libraryPlan{graph: g, shapes: s, readers: g.readers(), index: slices.Repeat([]int{none}, len(g.Values))}
 	p.items = make([]item, 0, 2*len(g.Nodes))
 	for i := range g.Nodes {
@@ -267,14 +267,14 @@ func (p *libraryPlan) add(n *node, threads int) {
 			}
 		}
 	}
-	if n.native().scratch != nil {
-		if bytes := n.native().scratch(p.graph, n, p.shapes, threads); bytes > 0 {
+	if nativeTypeOf(n).scratch != nil {
+		if bytes := nativeTypeOf(n).scratch(p.graph, n, p.shapes, threads); bytes > 0 {
 			p.new(2*len(p.Values)+p.at, bytes)
 		}
 	}
-	if n.native().clampsApart && n.bounds() {
+	if nativeTypeOf(n).clampsApart && outputBounds(n) {
 		if inner == none {
-			inner = p.new(len(p.Values)+p.at, p.valueBytes(n.Out[0], p.shapes))
+			inner = p.new(len(p.Values)+p.at, paddedBytes(p.graph, n.Out[0], p.shapes))
 		}
 		p.at++
 		p.items[inner].last = p.at
@@ -285,7 +285,7 @@ func (p *libraryPlan) add(n *node, threads int) {
 		case inner != none && p.readers[v] == 1:
 			p.index[v], p.items[inner].last = inner, p.at
 		default:
-			p.index[v] = p.new(v, p.valueBytes(v, p.shapes))
+			p.index[v] = p.new(v, paddedBytes(p.graph, v, p.shapes))
 		}
 	}
 	p.at++

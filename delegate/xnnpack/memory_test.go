@@ -93,7 +93,7 @@ func TestUnsharedBytes(t *testing.T) {
 			if g.infer(s) != nil {
 				continue
 			}
-			arena, all := g.arenaBytes(s, 2), g.unsharedBytes(s, 2)
+			arena, all := arenaBytes(g, s, 2), unsharedBytes(g, s, 2)
 			if arena > all {
 				t.Errorf("%s: an arena of %d bytes, %d if nothing shares memory", c.name, arena, all)
 			}

@@ -21,7 +21,7 @@ type payload struct {
 func (b Backend) Open(p *delegate.Payload) (delegate.Opened, error) {
 	if s := b.surveyOf(p); s != nil {
 		if x := s.planned(p); x != nil {
-			return &payload{b, p, x.graph, x.estimates.of(b)}, nil
+			return &payload{b, p, x.graph, estimateFor(x.estimates, b)}, nil
 		}
 	}
 	g, err := b.read(p)
@@ -56,8 +56,8 @@ func (o *payload) estimate() time.Duration {
 	if err != nil {
 		return 0
 	}
-	g.fuse(s, g.refusesNode)
-	return o.backend.estimates(g, s, o.of.Threads).of(o.backend)
+	fuse(g, s, refusesNode)
+	return estimateFor(o.backend.estimates(g, s, o.of.Threads), o.backend)
 }
 
 // Graph returns the graph for lowering, which does not modify it.

@@ -7,7 +7,7 @@ type opened interface{ Graph() *graph }
 
 // mergeable returns an error if a payload's graph cannot be merged into another one. A payload stays
 // separate if its repair would report faults, or move transposes.
-func (g *graph) mergeable() error {
+func mergeable(g *graph) error {
 	if len(g.repaired) > 0 {
 		return refuse("the payload was repaired")
 	}
@@ -27,7 +27,7 @@ func (c *lowerCall) merge() error {
 		return refuse("a payload of another backend")
 	}
 	g := o.Graph()
-	if err := g.mergeable(); err != nil {
+	if err := mergeable(g); err != nil {
 		return err
 	}
 	if len(c.call.Args) != len(g.Args) {

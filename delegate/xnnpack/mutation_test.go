@@ -52,7 +52,7 @@ func runMutation(t *testing.T, data []byte) bool {
 		return false
 	}
 	shapes, err := g.repair()
-	if err != nil || g.cost(shapes) > 1e6 || g.planLimits(shapes) != "" || g.refuses(shapes) != "" {
+	if err != nil || g.cost(shapes) > 1e6 || planLimits(g, shapes) != "" || refuses(g, shapes) != "" {
 		return false
 	}
 	img, err := compile(t, data, EngineNative)

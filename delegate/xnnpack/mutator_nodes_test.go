@@ -29,7 +29,7 @@ func (m *mutator) changeType() {
 	for _, list := range families {
 		if slices.Contains(list, n.Type.name) {
 			if n.Type = typeNamed(one(m.r, list...)); n.Type.params == nil || reflect.TypeOf(n.Type.params()) != reflect.TypeOf(n.Params) {
-				n.Type.resetParams(n)
+				resetParams(n.Type, n)
 			}
 			return
 		}
@@ -181,11 +181,11 @@ func (m *mutator) growNode() {
 // removeNode removes a node; the readers of its output read its input.
 func (m *mutator) removeNode() {
 	i := m.r.IntN(len(m.g.Nodes))
-	m.g.bypass(i)
+	bypass(m.g, i)
 }
 
 // bypass removes node i; the readers of its outputs read its first input.
-func (g *graph) bypass(i int) {
+func bypass(g *graph, i int) {
 	n := g.Nodes[i]
 	g.Nodes = slices.Delete(g.Nodes, i, i+1)
 	for k := range g.Nodes {
@@ -209,7 +209,7 @@ func (m *mutator) retype() {
 	weights := make(map[int]bool)
 	for i := range m.g.Nodes {
 		n := &m.g.Nodes[i]
-		if n.takesWeights() {
+		if takesWeights(n) {
 			m.retypeWeights(n, to)
 			weights[n.In[1]] = true
 			if n.In[2] != none {
@@ -234,7 +234,7 @@ func (m *mutator) retype() {
 	}
 }
 
-func (n *node) takesWeights() bool {
+func takesWeights(n *node) bool {
 	return len(n.In) == 3 && (n.Type.convolution || n.Type.tag == tagFullyConnected)
 }
 

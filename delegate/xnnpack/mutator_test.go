@@ -30,8 +30,8 @@ type mutator struct {
 	wild bool // has changes after settle
 }
 
-// clone returns a copy of a graph that shares only the bytes of constants.
-func (g *graph) clone() *graph {
+// cloneGraph returns a copy of a graph that shares only the bytes of constants.
+func cloneGraph(g *graph) *graph {
 	c := *g
 	c.Args = slices.Clone(g.Args)
 	c.Values = slices.Clone(g.Values)
@@ -50,7 +50,7 @@ func (g *graph) clone() *graph {
 // mutate returns a changed copy of a graph. It changes a few fields and nodes and usually makes the
 // graph consistent again. Sometimes it then changes fields that remain inconsistent.
 func mutate(g *graph, r *rand.Rand) *graph {
-	m := &mutator{maker: &maker{graphBuilder: graphBuilder{g.clone()}, r: r, lo: -2, hi: 2}}
+	m := &mutator{maker: &maker{graphBuilder: graphBuilder{cloneGraph(g)}, r: r, lo: -2, hi: 2}}
 	if r.IntN(4) == 0 {
 		m.shrink()
 	}
@@ -60,7 +60,7 @@ func mutate(g *graph, r *rand.Rand) *graph {
 	if r.IntN(8) > 0 {
 		m.settle()
 	}
-	if m.g.compact(); r.IntN(3) == 0 {
+	if compact(m.g); r.IntN(3) == 0 {
 		m.wild = true
 		for range 1 + r.IntN(2) {
 			m.step(invalidChanges)
@@ -335,7 +335,7 @@ func (m *mutator) changeFlags() {
 
 func (m *mutator) changeParam() {
 	n := m.someNode()
-	n.setScalar(m.number32(&m.g.Values[n.Out[0]]))
+	setScalar(n, m.number32(&m.g.Values[n.Out[0]]))
 }
 
 func (m *mutator) changeAxis() {
@@ -347,7 +347,7 @@ func (m *mutator) changeAxis() {
 func (m *mutator) changeDims() {
 	for range 8 {
 		n := m.someNode()
-		lists := n.dimLists()
+		lists := dimLists(n)
 		if len(lists) == 0 {
 			continue
 		}

@@ -386,8 +386,8 @@ func (u *native) chooseEngine() error {
 	if u.lost {
 		return u.useGo()
 	}
-	if slices.Equal(u.shapes, m.shapes) || u.isPlanned() || m.graph.refuses(u.shapes) == "" &&
-		m.graph.miscomputed(m.lib.Soname, u.shapes, false) == "" && m.affords(u.shapes) {
+	if slices.Equal(u.shapes, m.shapes) || u.isPlanned() || refuses(m.graph, u.shapes) == "" &&
+		miscomputed(m.graph, m.lib.Soname, u.shapes, false) == "" && m.affords(u.shapes) {
 		return nil
 	}
 	if m.frozen {

@@ -60,13 +60,13 @@ func (m *nativeImage) open(ctx context.Context, o nativeOptions) error {
 	if err != nil {
 		return &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
 	}
-	if reason := cmp.Or(m.graph.planLimits(m.shapes), m.graph.refuses(m.shapes)); reason != "" {
+	if reason := cmp.Or(planLimits(m.graph, m.shapes), refuses(m.graph, m.shapes)); reason != "" {
 		return unsupported("", "%s: not for %s", reason, lib.Soname.Name)
 	}
-	if reason := m.graph.miscomputed(lib.Soname, m.shapes, m.hasDynamicArgs()); reason != "" {
+	if reason := miscomputed(m.graph, lib.Soname, m.shapes, m.hasDynamicArgs()); reason != "" {
 		return unsupported("", "%s (%s); the engines \"auto\" and \"go\" do not", reason, lib.Soname.Name)
 	}
-	m.memory = m.graph.nativeNeeds(lib.Soname, m.shapes, m.instanceThreads())
+	m.memory = nativeNeeds(m.graph, lib.Soname, m.shapes, m.instanceThreads())
 	if m.hasDynamicArgs() { // large calls may use a second runtime
 		m.memory.scratch = plus(m.memory.scratch, m.memory.timed)
 	}
@@ -141,7 +141,7 @@ const (
 // time. Graphs of images keep their sizes.
 func (m *nativeImage) smallShapes() (small []shape) {
 	least := m.memory.shared
-	if !m.hasDynamicArgs() || least < manyBytes || len(m.graph.Nodes) > maxTriedNodes || m.graph.hasImages() {
+	if !m.hasDynamicArgs() || least < manyBytes || len(m.graph.Nodes) > maxTriedNodes || hasImages(m.graph) {
 		return nil
 	}
 	tried := make(map[int]bool)
@@ -155,7 +155,7 @@ func (m *nativeImage) smallShapes() (small []shape) {
 			if s == nil {
 				continue
 			}
-			if n := m.graph.arenaBytes(s, m.instanceThreads()); n < least {
+			if n := arenaBytes(m.graph, s, m.instanceThreads()); n < least {
 				small, least = s, n
 			}
 		}
@@ -164,8 +164,8 @@ func (m *nativeImage) smallShapes() (small []shape) {
 }
 
 // hasImages reports whether the graph has sliding-window nodes.
-func (g *graph) hasImages() bool {
-	return slices.ContainsFunc(g.Nodes, func(n node) bool { return n.Type.convolution || n.native().bySize })
+func hasImages(g *graph) bool {
+	return slices.ContainsFunc(g.Nodes, func(n node) bool { return n.Type.convolution || nativeTypeOf(&n).bySize })
 }
 
 // with returns the shapes in which every dynamic input size d is 1. It returns nil if the graph or
@@ -182,7 +182,7 @@ func (m *nativeImage) with(d int) []shape {
 			}
 		}
 	}
-	if g.infer(s) != nil || g.refuses(s) != "" {
+	if g.infer(s) != nil || refuses(g, s) != "" {
 		return nil
 	}
 	var l layout

@@ -26,8 +26,8 @@ type nativeType struct {
 // nativeTypes is the library's table, by tag. The rows refer to it, so init fills it.
 var nativeTypes [256]nativeType
 
-// native returns the row of the node's type.
-func (n *node) native() *nativeType { return &nativeTypes[n.Type.tag] }
+// nativeTypeOf returns the row of the node's type.
+func nativeTypeOf(n *node) *nativeType { return &nativeTypes[n.Type.tag] }
 
 func init() {
 	for tag, op := range map[uint8]xnn.UnaryOperator{tagSigmoid: xnn.Sigmoid, tagFloor: xnn.Floor, tagSquareRoot: xnn.SquareRoot,

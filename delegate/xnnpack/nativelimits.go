@@ -4,22 +4,22 @@ package xnnpack
 // about smaller ones, where values that share memory may need their own.
 func (m *nativeImage) affords(s []shape) bool {
 	g, threads := m.graph, m.instanceThreads()
-	return g.nativeNeedsWith(g.unsharedBytes(s, threads), m.lib.Soname, s).check(m.limits) == nil ||
-		g.nativeNeeds(m.lib.Soname, s, threads).check(m.limits) == nil
+	return nativeNeedsWith(g, unsharedBytes(g, s, threads), m.lib.Soname, s).check(m.limits) == nil ||
+		nativeNeeds(g, m.lib.Soname, s, threads).check(m.limits) == nil
 }
 
 // unsharedBytes returns the size of an arena in which nothing shares memory: an upper bound of arenaBytes that takes less time.
-func (g *graph) unsharedBytes(s []shape, threads int) (bytes int64) {
+func unsharedBytes(g *graph, s []shape, threads int) (bytes int64) {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if n.native().scratch != nil {
-			bytes = plus(bytes, n.native().scratch(g, n, s, threads))
+		if nativeTypeOf(n).scratch != nil {
+			bytes = plus(bytes, nativeTypeOf(n).scratch(g, n, s, threads))
 		}
-		if n.native().clampsApart && n.bounds() {
-			bytes = plus(bytes, g.valueBytes(n.Out[0], s))
+		if nativeTypeOf(n).clampsApart && outputBounds(n) {
+			bytes = plus(bytes, paddedBytes(g, n.Out[0], s))
 		}
 		for _, v := range n.Out {
-			bytes = plus(bytes, g.valueBytes(v, s))
+			bytes = plus(bytes, paddedBytes(g, v, s))
 		}
 	}
 	return bytes

@@ -28,10 +28,10 @@ func (e *reference) directNodes() []bool {
 	direct := make([]bool, len(e.graph.Nodes))
 	for i := range e.graph.Nodes {
 		n := &e.graph.Nodes[i]
-		direct[i] = n.inGo().pack == nil || e.packed.floats[i] != nil
+		direct[i] = goTypeOf(n).pack == nil || e.packed.floats[i] != nil
 		for _, list := range [][]int{n.In, n.Out} {
 			for k, v := range list {
-				if packed := k > 0 && n.inGo().pack != nil; v != none && !packed {
+				if packed := k > 0 && goTypeOf(n).pack != nil; v != none && !packed {
 					direct[i] = direct[i] && e.graph.Values[v].Datatype == fp32
 				}
 			}

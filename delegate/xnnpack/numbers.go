@@ -16,7 +16,7 @@ func (e *reference) decode(dst []float32, v int) {
 	case fp16, bf16, fp32:
 		decodeFloats(dst, x.Datatype, b)
 	case qint8, quint8:
-		q, _ := x.bytesAs()
+		q, _ := bytesAs(x)
 		q.Dequantize(dst, b, x.Quant.Scale)
 	case plainInt32, qint32:
 		for i, q := range tensor.View[int32](b)[:len(dst)] {
@@ -63,7 +63,7 @@ func (e *reference) encode(v int, src []float32) {
 	case bf16:
 		encodeBF16(tensor.View[uint16](b), src)
 	case qint8, quint8:
-		q, _ := x.bytesAs()
+		q, _ := bytesAs(x)
 		quantizeFixed(&q, b, src, x.Quant.Scale)
 	}
 }

@@ -72,7 +72,7 @@ const (
 
 // hidesNaN reports whether the library may compute finite outputs from finite inputs although the operators
 // compute NaN: a function of an operand outside of its domain precedes a node that turns NaN into numbers.
-func (g *graph) hidesNaN() bool {
+func hidesNaN(g *graph) bool {
 	state := make([]mayHide, len(g.Values))
 	for i := range g.Nodes {
 		n, most := &g.Nodes[i], finite
@@ -81,13 +81,13 @@ func (g *graph) hidesNaN() bool {
 				most = max(most, state[v])
 			}
 		}
-		if most >= mayBeNaN && n.turnsNaN() || most == mayBeInf && n.Type.isFunction() {
+		if most >= mayBeNaN && turnsNaN(n) || most == mayBeInf && n.Type.isFunction() {
 			return true
 		}
 		switch {
-		case n.multiplies() && most > finite:
+		case multiplies(n) && most > finite:
 			most = mayBeInf
-		case g.hasDomain(n):
+		case hasDomain(g, n):
 			most = max(most, mayBeNaN)
 		}
 		for _, v := range n.Out {
@@ -98,7 +98,7 @@ func (g *graph) hidesNaN() bool {
 }
 
 // turnsNaN reports whether the library computes numbers from NaN in such nodes.
-func (n *node) turnsNaN() bool {
+func turnsNaN(n *node) bool {
 	switch n.Type.name {
 	case "Minimum", "Maximum", "Clamp", "MaxPooling2d", "AvgPooling2d", "Convert":
 		return true
@@ -107,7 +107,7 @@ func (n *node) turnsNaN() bool {
 }
 
 // hasDomain reports whether the node computes NaN or infinities from some finite numbers.
-func (g *graph) hasDomain(n *node) bool {
+func hasDomain(g *graph, n *node) bool {
 	switch n.Type.name {
 	case "SquareRoot", "ReciprocalSquareRoot", "Log":
 		return true

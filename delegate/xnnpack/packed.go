@@ -59,13 +59,13 @@ const (
 	goroutineElements = 1 << 18
 )
 
-// pack packs the constants of a graph, on as many threads as pay. It calls release for each node as soon as its filter is
+// packConstants packs the constants of a graph, on as many threads as pay. It calls release for each node as soon as its filter is
 // not read any more, for one at a time. Once a filter is released, which release reports, packing no longer ends with ctx:
 // the graph could not be compiled again.
-func (g *graph) pack(ctx context.Context, shapes []shape, threads int, release func(*node) bool) (*packed, error) {
+func packConstants(g *graph, ctx context.Context, shapes []shape, threads int, release func(*node) bool) (*packed, error) {
 	n := len(g.Nodes)
 	w := &packWork{g: g, shapes: shapes, release: release, to: &packed{make([]*floatFilter, n), make([]*int8Weights, n), make([]*filter, n), nil}}
-	w.to.memory, w.free = newFilterMemory(g.panelBytes(shapes))
+	w.to.memory, w.free = newFilterMemory(panelBytes(g, shapes))
 	w.floats = w.unit()
 	w.nodes = make([]packedNode, n)
 	for i := range g.Nodes {
@@ -79,13 +79,13 @@ func (g *graph) pack(ctx context.Context, shapes []shape, threads int, release f
 }
 
 // panelBytes returns the size of the panels of all filters.
-func (g *graph) panelBytes(shapes []shape) (bytes int64) {
+func panelBytes(g *graph, shapes []shape) (bytes int64) {
 	for i := range g.Nodes {
 		switch n := &g.Nodes[i]; {
-		case g.packsFloats(n):
-			bytes += lineUp(4 * int64(g.panelElements(n, shapes)))
-		case g.takesInt8(n):
-			bytes += g.panelBytes8(n)
+		case packsFloats(g, n):
+			bytes += lineUp(4 * int64(panelElements(g, n, shapes)))
+		case takesInt8(g, n):
+			bytes += panelBytes8(g, n)
 		}
 	}
 	return bytes
@@ -96,13 +96,13 @@ func (w *packWork) add(own *packedNode, n *node) {
 	g := w.g
 	own.node, own.finish, w.last = n, func() {}, own
 	switch {
-	case g.packsFloats(n):
+	case packsFloats(g, n):
 		w.addFloats(own)
-	case g.takesInt8(n):
-		if w.to.bytes[n.at], own.finish = g.packInt8(w, n); g.staysFloat(n, w.shapes) {
+	case takesInt8(g, n):
+		if w.to.bytes[n.at], own.finish = packInt8(g, w, n); staysFloat(g, n, w.shapes) {
 			w.addPlain(n)
 		}
-	case n.Type.packs && n.Type.tag != tagBatchMatrixMultiply && g.hasQuantizedInput(n) && g.Values[n.In[1]].isConst():
+	case n.Type.packs && n.Type.tag != tagBatchMatrixMultiply && hasQuantizedInput(g, n) && g.Values[n.In[1]].isConst():
 		w.addPlain(n)
 	default:
 		return
@@ -115,14 +115,14 @@ func (w *packWork) add(own *packedNode, n *node) {
 // addFloats divides the packing of a filter of floats. Other elements are decoded first, in one part.
 func (w *packWork) addFloats(own *packedNode) {
 	n, e := own.node, w.floats
-	free := tensor.View[float32](w.cut(4 * w.g.panelElements(n, w.shapes)))
+	free := tensor.View[float32](w.cut(4 * panelElements(w.g, n, w.shapes)))
 	in := func(k, cols, run int) *gemm.Panels {
 		m := gemm.New(free, k, cols, run)
 		free = free[m.Size():]
 		return m
 	}
 	if w.g.Values[n.In[1]].Datatype == fp32 {
-		f := n.inGo().pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
+		f := goTypeOf(n).pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
 			m := in(k, cols, run)
 			w.parts(m.Panels(), k*min(cols, simd.PanelCols), func(from, to int) { m.RepackPart(src, row, col, from, to) })
 			return m
@@ -131,7 +131,7 @@ func (w *packWork) addFloats(own *packedNode) {
 		return
 	}
 	w.part(w.shapes[n.In[1]].numel(), func() {
-		f := n.inGo().pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
+		f := goTypeOf(n).pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
 			m := in(k, cols, run)
 			m.Repack(src, row, col)
 			return m

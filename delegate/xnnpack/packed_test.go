@@ -85,13 +85,13 @@ func TestPackingEnds(t *testing.T) {
 			reason := errors.New("no longer wanted")
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(reason)
-			if p, err := g.pack(ctx, s, 2, func(*node) bool { return false }); p != nil || !errors.Is(err, reason) {
+			if p, err := packConstants(g, ctx, s, 2, func(*node) bool { return false }); p != nil || !errors.Is(err, reason) {
 				t.Errorf("got %v and %v, want %v", p, err, reason)
 			}
 			var outputs [2][]float64
 			for k, threads := range []int{1, 3} {
 				done := 0
-				p, err := g.pack(context.Background(), s, threads, func(*node) bool { done++; return false })
+				p, err := packConstants(g, context.Background(), s, threads, func(*node) bool { done++; return false })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -149,7 +149,7 @@ func TestPackingContinues(t *testing.T) {
 		}()
 		_ = w.run(context.Background(), 3)
 	}()
-	if p, err := g.pack(context.Background(), s, 2, func(*node) bool { return true }); err != nil || p == nil {
+	if p, err := packConstants(g, context.Background(), s, 2, func(*node) bool { return true }); err != nil || p == nil {
 		t.Error(err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // dimLists returns the lists of sizes in a node's parameters.
-func (n *node) dimLists() []*[]int {
+func dimLists(n *node) []*[]int {
 	switch p := n.Params.(type) {
 	case *transposeParams:
 		return []*[]int{&p.perm}
@@ -21,7 +21,7 @@ func (n *node) dimLists() []*[]int {
 }
 
 // setScalar sets the number in a node's parameters, if there is one.
-func (n *node) setScalar(x float32) {
+func setScalar(n *node, x float32) {
 	switch p := n.Params.(type) {
 	case *scalarParams:
 		p.value = x
@@ -31,7 +31,7 @@ func (n *node) setScalar(x float32) {
 }
 
 // resetParams sets the default parameters of type t after a change of the node's type.
-func (t *nodeType) resetParams(n *node) {
+func resetParams(t *nodeType, n *node) {
 	n.Params = nil
 	t.setParams(n)
 }
@@ -44,7 +44,7 @@ func cloneParams(old any) any {
 	fresh := reflect.New(reflect.TypeOf(old).Elem())
 	fresh.Elem().Set(reflect.ValueOf(old).Elem())
 	n := node{Params: fresh.Interface()}
-	for _, list := range n.dimLists() {
+	for _, list := range dimLists(&n) {
 		*list = slices.Clone(*list)
 	}
 	return n.Params

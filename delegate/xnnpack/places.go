@@ -15,7 +15,7 @@ type places struct {
 }
 
 // placesFor computes the places at the given shapes.
-func (g *graph) placesFor(s []shape) *places {
+func placesFor(g *graph, s []shape) *places {
 	packed, index := g.items(s, func(v int) int64 { return lineUp(int64(g.Values[v].Datatype.bytes(s[v])) + overread) }, true)
 	p := &places{shapes: s, index: index, items: make([]item, len(packed)), bytes: packedBest(packed)}
 	for _, it := range packed {
@@ -55,18 +55,18 @@ func (m *goImage) workspace() *delegate.Workspace {
 	if m.shown || len(g.Nodes) == 0 || len(p.items) >= maxBlocks {
 		return nil
 	}
-	w := &delegate.Workspace{Moments: len(g.Nodes), Blocks: make([]delegate.Block, 0, len(p.items)+1), Args: g.argSpans()}
+	w := &delegate.Workspace{Moments: len(g.Nodes), Blocks: make([]delegate.Block, 0, len(p.items)+1), Args: argSpans(g)}
 	for _, it := range p.items {
 		w.Blocks = append(w.Blocks, delegate.Block{Bytes: it.bytes, Span: delegate.Span{First: it.first, Last: it.last}})
 	}
-	w.Blocks = append(w.Blocks, g.workBlock(p.shapes, m.instanceThreads()))
+	w.Blocks = append(w.Blocks, workBlock(g, p.shapes, m.instanceThreads()))
 	return w
 }
 
 // workBlock returns the block of the nodes' working memory, from the first to the last node that uses it
 // at the given shapes.
-func (g *graph) workBlock(s []shape, threads int) delegate.Block {
-	w, last := g.workAt(s, threads), len(g.Nodes)-1
+func workBlock(g *graph, s []shape, threads int) delegate.Block {
+	w, last := workAt(g, s, threads), len(g.Nodes)-1
 	if w.used.Last < w.used.First {
 		return delegate.Block{Span: delegate.Span{First: last, Last: last}}
 	}
@@ -75,7 +75,7 @@ func (g *graph) workBlock(s []shape, threads int) delegate.Block {
 
 // argSpans returns the nodes between which the bytes of each argument are used: inputs from the first
 // node, outputs to the last.
-func (g *graph) argSpans() []delegate.Span {
+func argSpans(g *graph) []delegate.Span {
 	spans, last := make([]delegate.Span, len(g.Args)), len(g.Nodes)-1
 	for k, v := range g.Args {
 		if !g.Values[v].Input {

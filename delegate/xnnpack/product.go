@@ -210,7 +210,7 @@ func (p *product) finish(w *rowTile, g, i, at int) {
 			sums[j] += b
 		}
 	}
-	p.node.bound(sums)
+	boundFloats(p.node, sums)
 	p.storeFloats(first, sums, x.Datatype)
 }
 
@@ -269,8 +269,8 @@ type requantizer struct {
 
 func (r *requantizer) scale(filter float32) float32 { return float32(r.in*filter) / r.out }
 
-// requantizer returns the conversion of a node from the scale of its input to that of its output.
-func (g *graph) requantizer(n *node) requantizer {
+// requantizerOf returns the conversion of a node from the scale of its input to that of its output.
+func requantizerOf(g *graph, n *node) requantizer {
 	in, out := &g.Values[n.In[0]], &g.Values[n.Out[0]]
 	r := requantizer{in: in.Quant.Scale, out: out.Quant.Scale, zero: out.Quant.ZeroPoint}
 	switch out.Datatype {

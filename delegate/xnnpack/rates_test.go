@@ -22,7 +22,7 @@ func rateSamples() (list []rateSample) {
 			m.lo, m.hi = 0.1, 2
 			x, y := m.input(fp32, dims...), m.value(fp32, dims...)
 			m.node(name, []int{x}, []int{y}, func(n *node) {
-				n.setScalar(0.5)
+				setScalar(n, 0.5)
 				if name == "Clamp" {
 					n.Min, n.Max = 0, 1
 				}
@@ -132,7 +132,7 @@ func rateSamples() (list []rateSample) {
 	}
 	for _, size := range [][2]int{{1, 16}, {4, 64}, {16, 64}, {1, 768}, {4, 768}, {16, 768}, {197, 768}} {
 		for _, types := range []weighted{{fp32, fp32, fp32, fp32}, {qint8, qcint8, qcint32, qint8}} {
-			add("FullyConnected "+types.String(), func(m *maker) *graph {
+			add("FullyConnected "+weightedName(types), func(m *maker) *graph {
 				x, y := m.input(types.in, size[0], size[1]), m.value(types.out, size[0], size[1])
 				m.node("FullyConnected", []int{x, m.constant(types.filter, 0, size[1], size[1]), m.constant(types.bias, 0, size[1])}, []int{y})
 				return m.done(y)
@@ -266,7 +266,7 @@ func BenchmarkRates(b *testing.B) {
 				}
 				nanoseconds := float64(best) / float64(batch)
 				b.ReportMetric(nanoseconds, "best-ns")
-				b.ReportMetric(float64(g.estimate(xnntest.Library(b).Soname, shapes, i, make([]bool, g.Inputs), 1))/nanoseconds, "x-estimated")
+				b.ReportMetric(float64(estimate(g, xnntest.Library(b).Soname, shapes, i, make([]bool, g.Inputs), 1))/nanoseconds, "x-estimated")
 			})
 		}
 	}

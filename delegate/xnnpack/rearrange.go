@@ -24,7 +24,7 @@ const maxJoined = 5
 type dimension struct{ n, step int }
 
 // mayRearrange reports whether the graph has nodes that rearrange or untransposed may merge.
-func (g *graph) mayRearrange() bool {
+func mayRearrange(g *graph) bool {
 	moves, mergeable := 0, false
 	for i := range g.Nodes {
 		switch n := &g.Nodes[i]; {
@@ -48,7 +48,7 @@ func (f *fuser) rearrange(n *node) {
 		return
 	}
 	both, ok := f.rearranged(p)
-	if !ok || !both.follow(n, f.shapes[n.Out[0]]) || len(both.flat(make([]dimension, 0, manyDims))) > xnn.MaxDims {
+	if !ok || !follow(both, n, f.shapes[n.Out[0]]) || len(both.flat(make([]dimension, 0, manyDims))) > xnn.MaxDims {
 		return
 	}
 	old, apart := *p, f.time(p)+f.time(n)
@@ -132,7 +132,7 @@ func (f *fuser) rearranged(p *node) (*rearrangeParams, bool) {
 	}
 	in := f.shapes[p.In[0]]
 	r := &rearrangeParams{in: [maxJoined]shape{in}, dims: denseDims(in)}
-	return r, r.follow(p, f.shapes[p.Out[0]])
+	return r, follow(r, p, f.shapes[p.Out[0]])
 }
 
 // denseDims are the dimensions of a value in memory, without those of one index.
@@ -174,7 +174,7 @@ func gcd(a, b int) int {
 
 // follow appends a transpose or a reshape whose output has this shape. It returns false if a dimension would be split into
 // parts of different sizes, or the one along which inputs follow each other.
-func (r *rearrangeParams) follow(n *node, out shape) bool {
+func follow(r *rearrangeParams, n *node, out shape) bool {
 	if n.Type.tag == tagStaticTranspose {
 		var dims [xnn.MaxDims][]dimension
 		copy(dims[:], r.dims)

@@ -6,7 +6,7 @@ func (e *reference) convolution(n *node) {
 	if e.int8(n) {
 		return
 	}
-	if !e.plain && !e.graph.hasQuantizedInput(n) {
+	if !e.plain && !hasQuantizedInput(e.graph, n) {
 		e.floatConvolution(n)
 		return
 	}
@@ -18,7 +18,7 @@ func (e *reference) transposed(n *node) {
 	if e.int8(n) {
 		return
 	}
-	if !e.plain && !e.graph.hasQuantizedInput(n) {
+	if !e.plain && !hasQuantizedInput(e.graph, n) {
 		e.floatTransposed(n)
 		return
 	}
@@ -31,7 +31,7 @@ func (e *reference) depthwise(n *node) {
 	if e.int8(n) {
 		return
 	}
-	if !e.plain && !e.graph.hasQuantizedInput(n) {
+	if !e.plain && !hasQuantizedInput(e.graph, n) {
 		e.floatDepthwise(n)
 		return
 	}
@@ -58,7 +58,7 @@ func (e *reference) setWindows(n *node, f *filter) {
 	top, left := n.padding(in.dim[1], in.dim[2])
 	e.patch = patch{x: e.whole(0, n.In[0]), w: n.window(), in: in, out: out, top: top, left: left}
 	e.product = product{e: e, node: n, filter: f, rows: out.leading(3), out: n.Out[0],
-		result: e.graph.requantizer(n), work: e.product.work}
+		result: requantizerOf(e.graph, n), work: e.product.work}
 }
 
 // patch is the input of a convolution, [N, H, W, groups*groupIn], read window by window. Elements

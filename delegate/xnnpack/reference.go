@@ -78,9 +78,9 @@ func newReference(m *goImage, in delegate.Instance) *reference {
 		e.arena.expect(m.memory.shared)
 	}
 	if m.places != nil && e.blocks != nil {
-		e.worked = m.graph.workBlock(m.places.shapes, m.instanceThreads()).Span
+		e.worked = workBlock(m.graph, m.places.shapes, m.instanceThreads()).Span
 	}
-	for i, used := range m.graph.argSpans() {
+	for i, used := range argSpans(m.graph) {
 		e.args[i].used = used
 	}
 	e.direct = e.directNodes()
@@ -138,10 +138,10 @@ func (e *reference) stopped(ctx context.Context, at int, err error, fault any) e
 
 // runNode runs a node. The plain loops do not apply merged functions.
 func (e *reference) runNode(n *node) {
-	n.inGo().run(e, n)
+	goTypeOf(n).run(e, n)
 	if e.plain && n.then != nil {
 		y := e.result(n.Out[0])
-		n.finish(y, 1, len(y), 0, len(y))
+		finishNode(n, y, 1, len(y), 0, len(y))
 	}
 }
 
@@ -183,10 +183,10 @@ func (e *reference) threads() int {
 // blocks if these suit the shapes, or else in an arena: what is in blocks at the declared sizes, and when,
 // need not be enough at others.
 func (e *reference) allocate() error {
-	w := e.graph.workAt(e.shapes, e.threads())
+	w := workAt(e.graph, e.shapes, e.threads())
 	values, loops, inBlocks := e.suitable(w)
 	if !inBlocks && !e.places.fit(e.shapes) {
-		e.places = e.graph.placesFor(slices.Clone(e.shapes))
+		e.places = placesFor(e.graph, slices.Clone(e.shapes))
 	}
 	own := int64(0)
 	if !inBlocks {
@@ -197,7 +197,7 @@ func (e *reference) allocate() error {
 		own = plus(own, w.shared(e.threads()))
 	}
 	if own > 0 || !e.planned.fit(e.shapes) {
-		needs := e.graph.needsWith(w, e.shapes, e.places.bytes, e.threads())
+		needs := needsWith(e.graph, w, e.shapes, e.places.bytes, e.threads())
 		if err := needs.check(e.limits); err != nil {
 			return err
 		}

@@ -104,7 +104,7 @@ func (p *linePool) line(sums []float32, line int) {
 		}
 		ox += run
 	}
-	p.node.bound(y)
+	boundFloats(p.node, y)
 }
 
 // columns combines the columns of windows in a line.
@@ -129,7 +129,7 @@ func (p *linePool) empty(y []float32) {
 		value = 0
 	}
 	simd.Fill(y, value)
-	p.node.bound(y)
+	boundFloats(p.node, y)
 }
 
 // pooled is the input of a pool and one of its windows, with rows h and columns v.
@@ -188,7 +188,7 @@ func (e *reference) argmaxPool(n *node) {
 const maxPoolTime = 10 * time.Second
 
 // checkPools returns an error if the pools of a graph take too long.
-func (g *graph) checkPools(s []shape) error {
+func checkPools(g *graph, s []shape) error {
 	total := int64(0)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -241,7 +241,7 @@ func (p *globalMean) Range(_, lo, hi int) {
 		row := p.y[image*p.c:][:p.c]
 		simd.SumTaps(row, p.x[image*p.c*len(p.pixels):], p.pixels, 1, p.c, p.c, p.c)
 		simd.ScaleShift(row, row, 1/float32(len(p.pixels)), 0)
-		p.node.bound(row)
+		boundFloats(p.node, row)
 	}
 }
 

@@ -78,7 +78,7 @@ func (r *resizeLines) set(e *reference, n *node) {
 	r.x, r.y = e.load(0, n.In[0]), e.result(n.Out[0])
 	r.columns = grow(r.columns, r.out.dim[2])
 	for i := range r.columns {
-		r.columns[i] = n.sample(i, r.in.dim[2], r.out.dim[2])
+		r.columns[i] = resizeSample(n, i, r.in.dim[2], r.out.dim[2])
 	}
 	pitch := r.out.dim[2] * r.in.dim[3]
 	e.reserve(2 * pitch)
@@ -95,7 +95,7 @@ func (r *resizeLines) Range(worker, lo, hi int) {
 	w := &r.work[worker]
 	w.line = [2]int{-1, -1}
 	for line := lo; line < hi; line++ {
-		s := r.node.sample(line%r.out.dim[1], r.in.dim[1], r.out.dim[1])
+		s := resizeSample(r.node, line%r.out.dim[1], r.in.dim[1], r.out.dim[1])
 		image := line / r.out.dim[1] * r.in.dim[1]
 		if w.line[1] == image+s.lo { // the next input line
 			w.data[0], w.data[1] = w.data[1], w.data[0]
@@ -194,9 +194,9 @@ func (r *resizeLines) interpolate(y, from []float32) {
 	}
 }
 
-// sample returns the position of output pixel o among the input pixels, along a dimension of in input
+// resizeSample returns the position of output pixel o among the input pixels, along a dimension of in input
 // pixels and m output pixels.
-func (n *node) sample(o, in, m int) samplePoint {
+func resizeSample(n *node, o, in, m int) samplePoint {
 	if in == m {
 		return samplePoint{o, o, 0}
 	}

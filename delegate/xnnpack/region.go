@@ -131,12 +131,12 @@ func spareGraph() *graph {
 
 // recycle makes the memory of a graph available to other lowerings. It must not be used any longer.
 func recycle(g *graph) {
-	g.empty()
+	emptyGraph(g)
 	spareGraphs.Put(g)
 }
 
-// empty removes values, nodes and arguments.
-func (g *graph) empty() {
+// emptyGraph removes values, nodes and arguments.
+func emptyGraph(g *graph) {
 	clear(g.Values)
 	clear(g.Nodes)
 	*g = graph{Version: g.Version, Values: g.Values[:0], Nodes: g.Nodes[:0], Args: g.Args[:0]}

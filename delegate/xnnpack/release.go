@@ -18,7 +18,7 @@ var keptBytes int64 = 64 << 20
 
 // releasable returns the filters of the image that may be released, by address.
 func (m *nativeImage) releasable() map[xnn.Address]releasable {
-	if m.checked || !m.region && (len(m.args) == 0 || !areStatic(m.args) && !m.graph.staysNative()) {
+	if m.checked || !m.region && (len(m.args) == 0 || !areStatic(m.args) && !staysNative(m.graph)) {
 		return nil
 	}
 	return m.graph.ownFilters()
@@ -42,10 +42,10 @@ var standIn struct {
 
 // staysNative reports whether the library supports the graph at all sizes up to the declared ones
 // if it supports it at those.
-func (g *graph) staysNative() bool {
+func staysNative(g *graph) bool {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if n.native().bySize || n.Type.tag == tagFullyConnected && n.Flags&flagReshape2D != 0 {
+		if nativeTypeOf(n).bySize || n.Type.tag == tagFullyConnected && n.Flags&flagReshape2D != 0 {
 			return false
 		}
 	}

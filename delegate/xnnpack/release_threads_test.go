@@ -27,7 +27,7 @@ func packedSamples() (list []sample) {
 	}
 	for i, types := range fullyConnectedTypes {
 		g := newMaker(uint64(i)).productSample(types, 150, 160, 256)
-		list = append(list, sample{name: "FullyConnected " + types.String(), graph: g})
+		list = append(list, sample{name: "FullyConnected " + weightedName(types), graph: g})
 	}
 	return list
 }

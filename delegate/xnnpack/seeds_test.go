@@ -18,7 +18,7 @@ import (
 )
 
 // compact removes unused values and renumbers the arguments: inputs, then outputs.
-func (g *graph) compact() {
+func compact(g *graph) {
 	used := make([]bool, len(g.Values))
 	refer := func(list []int) {
 		for _, v := range list {
@@ -54,9 +54,9 @@ func (g *graph) compact() {
 	(&maker{graphBuilder: graphBuilder{g}}).done()
 }
 
-// cut returns a connected subgraph of up to size nodes around a node. Values read from the rest
+// cutGraph returns a connected subgraph of up to size nodes around a node. Values read from the rest
 // become inputs; values read by the rest become outputs.
-func (g *graph) cut(r *rand.Rand, around, size int) (part *graph, ok bool) {
+func cutGraph(g *graph, r *rand.Rand, around, size int) (part *graph, ok bool) {
 	chosen, order := map[int]bool{around: true}, []int{around}
 	producer := make(map[int]int)
 	for i := range g.Nodes {
@@ -86,7 +86,7 @@ func (g *graph) cut(r *rand.Rand, around, size int) (part *graph, ok bool) {
 			}
 		}
 	}
-	return g.part(chosen), true
+	return partOf(g, chosen), true
 }
 
 func touches(g *graph, chosen map[int]bool, i int) bool {
@@ -105,8 +105,8 @@ func touches(g *graph, chosen map[int]bool, i int) bool {
 	return false
 }
 
-// part returns the subgraph of the chosen nodes.
-func (g *graph) part(chosen map[int]bool) *graph {
+// partOf returns the subgraph of the chosen nodes.
+func partOf(g *graph, chosen map[int]bool) *graph {
 	p := &graph{Version: g.Version, Values: slices.Clone(g.Values)}
 	made, read := make(map[int]bool), make(map[int]bool)
 	for i := range g.Nodes {
@@ -133,8 +133,8 @@ func (g *graph) part(chosen map[int]bool) *graph {
 		x.Input = !made[v] && !x.isConst()
 		x.Output = made[v] && x.Datatype != qdint8 && (x.Output || read[v] || !inner[v])
 	}
-	p.compact()
-	return p.clone()
+	compact(p)
+	return cloneGraph(p)
 }
 
 // shrink reduces sizes; settle must be called afterwards.
@@ -279,16 +279,16 @@ func (s *seeds) addPayload(data []byte, named anyBytes) {
 	for range min(len(g.Nodes), 60) {
 		i := r.IntN(len(g.Nodes))
 		for _, size := range []int{2, 6} {
-			part, ok := g.cut(r, i, size)
-			if !ok || len(part.Args) == part.Inputs || s.known[part.signature()] {
+			part, ok := cutGraph(g, r, i, size)
+			if !ok || len(part.Args) == part.Inputs || s.known[signature(part)] {
 				continue
 			}
-			s.known[part.signature()] = true
+			s.known[signature(part)] = true
 			m := &mutator{maker: &maker{graphBuilder: graphBuilder{part}, r: r, lo: -2, hi: 2}}
 			m.shrink()
 			m.settle()
-			m.g.compact()
-			if m.g.seedBytes() > 1<<18 {
+			compact(m.g)
+			if seedBytes(m.g) > 1<<18 {
 				continue
 			}
 			if payload := encode(m.g); small(payload) {
@@ -298,7 +298,7 @@ func (s *seeds) addPayload(data []byte, named anyBytes) {
 	}
 }
 
-func (g *graph) seedBytes() (n int) {
+func seedBytes(g *graph) (n int) {
 	for v := range g.Values {
 		n += len(g.Values[v].Data)
 	}
@@ -316,7 +316,7 @@ func small(payload []byte) bool {
 }
 
 // signature identifies a graph by its nodes, flags, windows and datatypes.
-func (g *graph) signature() string {
+func signature(g *graph) string {
 	var b strings.Builder
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -329,7 +329,7 @@ func (g *graph) signature() string {
 			}
 		}
 		w, dims := n.geometry(), 0
-		if lists := n.dimLists(); len(lists) > 0 {
+		if lists := dimLists(n); len(lists) > 0 {
 			dims = len(*lists[0])
 		}
 		fmt.Fprint(&b, w.kernelH, w.kernelW, w.strideH, w.strideW, w.dilationH, w.top, w.left, w.bottom, min(w.groups, 2), dims, ";")

@@ -91,7 +91,7 @@ func TestSpecialElements(t *testing.T) {
 		u := &unaryNodes[i]
 		if f := unaryOf[u.name]; f != nil {
 			run(t, u.name, func(a, _ float64) float64 { return f(a) }, func(x *node) {
-				if x.setScalar(0.3); u.name == "Clamp" {
+				if setScalar(x, 0.3); u.name == "Clamp" {
 					x.Min, x.Max = -0.5, 1.25
 				}
 			}, 1)

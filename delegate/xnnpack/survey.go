@@ -126,7 +126,7 @@ func planOf(g *graph) (*plan, error) {
 	if len(g.repaired) > 0 {
 		x.repaired = g.snapshot()
 	}
-	g.fuse(shapes, g.refusesNode)
+	fuse(g, shapes, refusesNode)
 	return x, nil
 }
 

@@ -9,7 +9,7 @@ import (
 
 // showValues makes every value that a node computes an argument, with its own memory: the engines
 // write it like the outputs of the call. Dynamically quantized values cannot be arguments.
-func (g *graph) showValues() {
+func showValues(g *graph) {
 	for i := range g.Nodes {
 		for _, v := range g.Nodes[i].Out {
 			x := &g.Values[v]

@@ -66,7 +66,7 @@ func (m *nativeImage) weightsName(ctx context.Context, mark markFunc) (string, e
 // file have no effect. If mapped is set, it maps the file instead, and shares the memory with other
 // processes. The checksum is computed from the bytes that are used.
 func (w *weights) openFile(ctx context.Context, folder *os.Root, name string, g *graph, mapped bool) error {
-	most := g.maxPacked()
+	most := maxPacked(g)
 	if w.limit > 0 {
 		most = min(most, w.limit)
 	}

@@ -248,7 +248,7 @@ func TestMaxPacked(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		most := img.(*image).graph.maxPacked()
+		most := maxPacked(img.(*image).graph)
 		img.Close()
 		note, _, _ := openCached(t, encode(g), folder)
 		path, ok := strings.CutPrefix(note, "kept in ")

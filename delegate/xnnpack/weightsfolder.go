@@ -113,18 +113,18 @@ func (w *weights) writeFile(folder *os.Root, name string, g *graph) error {
 // maxPacked returns an upper bound for the size of a file of packed weights, computed from the
 // graph's constants: channels are padded to the largest tiles, and each element and channel needs
 // the largest number of bytes.
-func (g *graph) maxPacked() int64 {
+func maxPacked(g *graph) int64 {
 	most := int64(weightsHeader + 2*weightsAlign)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		if n.Type.packs && g.Values[n.In[1]].isConst() {
-			most = plus(most, plus(n.maxPacked(g.Values[n.In[1]].Shape), weightsEntry+2*weightsAlign))
+			most = plus(most, plus(maxPackedBytes(n, g.Values[n.In[1]].Shape), weightsEntry+2*weightsAlign))
 		}
 	}
 	return most
 }
 
-func (n *node) maxPacked(s shape) int64 {
+func maxPackedBytes(n *node, s shape) int64 {
 	const element, channel, kernels = 4, 32, 4 // in bytes; kernels for which one node may be packed
 	if w := n.window(); n.Type.convolution {
 		out := times(w.groups, roundUp(w.groupOut, tileOut))

@@ -25,12 +25,12 @@ type work struct {
 type workFunc func(w *work, g *graph, n *node, s []shape, threads int)
 
 // workAt returns the work of a unit at the given shapes.
-func (g *graph) workAt(s []shape, threads int) *work {
+func workAt(g *graph, s []shape, threads int) *work {
 	all, own := &work{used: delegate.Span{First: len(g.Nodes), Last: none}}, &work{}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		*own = work{}
-		if f := n.inGo().work; f != nil {
+		if f := goTypeOf(n).work; f != nil {
 			f(own, g, n, s, threads)
 		}
 		if own.shared(threads) > 0 {
@@ -98,15 +98,15 @@ func (e *reference) reserve(floats int) {
 // decodeWork is of loops over floats. Packed filters are not read.
 func decodeWork(w *work, g *graph, n *node, s []shape, _ int) {
 	for k, v := range n.In {
-		if v != none && k < outSlot && !(k > 0 && n.inGo().pack != nil && g.packsFloats(n)) {
-			w.slot(k, g.numberBytes(v, s))
+		if v != none && k < outSlot && !(k > 0 && goTypeOf(n).pack != nil && packsFloats(g, n)) {
+			w.slot(k, numberBytes(g, v, s))
 		}
 	}
-	w.slot(outSlot, g.numberBytes(n.Out[0], s))
+	w.slot(outSlot, numberBytes(g, n.Out[0], s))
 }
 
 // numberBytes returns the size of a value's float32 copy, 0 if it is float32 already.
-func (g *graph) numberBytes(v int, s []shape) int64 {
+func numberBytes(g *graph, v int, s []shape) int64 {
 	if g.Values[v].Datatype == fp32 {
 		return 0
 	}
@@ -115,8 +115,8 @@ func (g *graph) numberBytes(v int, s []shape) int64 {
 
 // elementWork is of functions of one operand, which are tables for bytes.
 func elementWork(w *work, g *graph, n *node, s []shape, threads int) {
-	_, from := g.Values[n.In[0]].bytesAs()
-	if _, to := g.Values[n.Out[0]].bytesAs(); from && to {
+	_, from := bytesAs(&g.Values[n.In[0]])
+	if _, to := bytesAs(&g.Values[n.Out[0]]); from && to {
 		w.kept = plus(w.kept, tableBytes)
 		return
 	}
@@ -128,11 +128,11 @@ const tableBytes = 256
 // convertWork is of conversions. A dynamically quantized value has a token for each group.
 func convertWork(w *work, g *graph, n *node, s []shape, threads int) {
 	in, out := &g.Values[n.In[0]], &g.Values[n.Out[0]]
-	_, from := in.bytesAs()
-	_, to := out.bytesAs()
+	_, from := bytesAs(in)
+	_, to := bytesAs(out)
 	switch {
 	case out.Datatype == qdint8:
-		w.slot(0, g.numberBytes(n.In[0], s))
+		w.slot(0, numberBytes(g, n.In[0], s))
 		w.kept = plus(w.kept, times(8, s[n.Out[0]].leading(max(0, s[n.Out[0]].rank-out.Quant.Nonbatch))))
 	case from && out.Datatype == fp32, in.Datatype == fp32 && to:
 	default:
@@ -144,7 +144,7 @@ func convertWork(w *work, g *graph, n *node, s []shape, threads int) {
 func binaryWork(w *work, g *graph, n *node, s []shape, threads int) {
 	out := s[n.Out[0]]
 	a, b := repeated(s[n.In[0]], out), repeated(s[n.In[1]], out)
-	_, bytes := g.Values[n.Out[0]].bytesAs()
+	_, bytes := bytesAs(&g.Values[n.Out[0]])
 	if _, known := binaryOps[n.Type.tag]; bytes && known {
 		w.tile = max(w.tile, 2*byteChunk)
 		return
@@ -159,20 +159,20 @@ func binaryWork(w *work, g *graph, n *node, s []shape, threads int) {
 
 // products returns the work of products and convolutions, whose loops over floats have their own.
 func products(floats workFunc) workFunc {
-	return func(w *work, g *graph, n *node, s []shape, threads int) { g.productWork(w, n, s, threads, floats) }
+	return func(w *work, g *graph, n *node, s []shape, threads int) { productWork(g, w, n, s, threads, floats) }
 }
 
-func (g *graph) productWork(w *work, n *node, s []shape, threads int, floats workFunc) {
+func productWork(g *graph, w *work, n *node, s []shape, threads int, floats workFunc) {
 	switch {
-	case g.takesInt8(n) && !g.staysFloat(n, s):
-		g.int8Work(w, n, s)
-	case g.hasQuantizedInput(n):
+	case takesInt8(g, n) && !staysFloat(g, n, s):
+		workInt8(g, w, n, s)
+	case hasQuantizedInput(g, n):
 		w.slot(0, times(4, s[n.In[0]].numel()))
 		if n.Type.tag == tagBatchMatrixMultiply {
-			w.slot(1, g.numberBytes(n.In[1], s))
+			w.slot(1, numberBytes(g, n.In[1], s))
 			w.kept = plus(w.kept, times(4, s[n.In[1]].numel()))
 		}
-		k, cols := g.filterRows(n, s), s[n.Out[0]].last()
+		k, cols := filterRows(g, n, s), s[n.Out[0]].last()
 		w.tile = max(w.tile, times(4*tileRows, k+3*cols))
 	default:
 		decodeWork(w, g, n, s, threads)
@@ -181,7 +181,7 @@ func (g *graph) productWork(w *work, n *node, s []shape, threads int, floats wor
 }
 
 // filterRows returns how many elements of a filter a column of its products has.
-func (g *graph) filterRows(n *node, s []shape) int {
+func filterRows(g *graph, n *node, s []shape) int {
 	if n.Type.tag == tagDepthwiseConv2d {
 		return n.window().kernelH * n.window().kernelW
 	}
@@ -191,8 +191,8 @@ func (g *graph) filterRows(n *node, s []shape) int {
 
 // runtimeFilter adds a filter that is packed in each run.
 func runtimeFilter(w *work, g *graph, n *node, s []shape) {
-	if !g.packsFloats(n) {
-		w.kept = plus(w.kept, times(4, g.panelElements(n, s)+s[n.Out[0]].last()))
+	if !packsFloats(g, n) {
+		w.kept = plus(w.kept, times(4, panelElements(g, n, s)+s[n.Out[0]].last()))
 	}
 }
 
@@ -240,7 +240,7 @@ func batchWork(w *work, _ *graph, n *node, s []shape, _ int) {
 func poolWork(w *work, g *graph, n *node, s []shape, threads int) {
 	in := s[n.In[0]]
 	var st stage
-	_, bytes := g.Values[n.In[0]].bytesAs()
+	_, bytes := bytesAs(&g.Values[n.In[0]])
 	if bytes && n.Type.tag == tagMaxPooling2d && st.plan(n, in, s[n.Out[0]], -in.dim[3]&(simd.DotCols-1)) {
 		w.staged = max(w.staged, st.bytes())
 		if n.Min == -inf && n.Max == inf {
@@ -265,10 +265,10 @@ func resizeWork(w *work, g *graph, n *node, s []shape, threads int) {
 	w.kept = plus(w.kept, times(24, out.dim[2]))
 }
 
-// int8Work adds the work of a product of bytes.
-func (g *graph) int8Work(w *work, n *node, s []shape) {
+// workInt8 adds the work of a product of bytes.
+func workInt8(g *graph, w *work, n *node, s []shape) {
 	in, out, segments := s[n.In[0]], s[n.Out[0]], 1
-	cols, k := s[n.Out[0]].last(), g.filterRows(n, s)
+	cols, k := s[n.Out[0]].last(), filterRows(g, n, s)
 	gathers := false
 	if o := n.window(); o != nil {
 		var st stage
@@ -304,25 +304,25 @@ func (g *graph) int8Work(w *work, n *node, s []shape) {
 
 // staysFloat reports whether the products of a depthwise convolution of bytes are computed in floats
 // because its input is mostly padding.
-func (g *graph) staysFloat(n *node, s []shape) bool {
+func staysFloat(g *graph, n *node, s []shape) bool {
 	var st stage
 	return n.isDepthwise() && g.Values[n.In[0]].Datatype != qdint8 && !st.plan(n, s[n.In[0]], s[n.Out[0]], simd.DotCols-1)
 }
 
 // packedForGo returns the size of the constants that the Go engine packs.
-func (g *graph) packedForGo(s []shape) (n int64) {
+func packedForGo(g *graph, s []shape) (n int64) {
 	for i := range g.Nodes {
 		node := &g.Nodes[i]
 		switch {
 		case !node.Type.packs:
-		case g.takesInt8(node):
-			n = plus(n, g.packedInt8(node))
-			if g.staysFloat(node, s) {
+		case takesInt8(g, node):
+			n = plus(n, packedInt8(g, node))
+			if staysFloat(g, node, s) {
 				n = plus(n, times(4, s[node.In[1]].numel()))
 			}
-		case node.inGo().pack != nil && g.packsFloats(node):
-			n = plus(n, g.packedFloats(node, s))
-		case g.hasQuantizedInput(node):
+		case goTypeOf(node).pack != nil && packsFloats(g, node):
+			n = plus(n, packedFloats(g, node, s))
+		case hasQuantizedInput(g, node):
 			n = plus(n, plus(times(4, s[node.In[1]].numel()), times(8, s[node.Out[0]].last())))
 		}
 	}
@@ -331,10 +331,10 @@ func (g *graph) packedForGo(s []shape) (n int64) {
 
 // packedFloats returns the size of a node's panels, or taps, and bias. Constants of floats are used
 // as they are, except in panels.
-func (g *graph) packedFloats(n *node, s []shape) int64 {
-	bytes := times(4, g.panelElements(n, s))
+func packedFloats(g *graph, n *node, s []shape) int64 {
+	bytes := times(4, panelElements(g, n, s))
 	if n.isDepthwise() {
-		bytes = g.numberBytes(n.In[1], s)
+		bytes = numberBytes(g, n.In[1], s)
 	}
 	if len(n.In) < 3 || n.In[2] == none || g.Values[n.In[2]].Datatype != fp32 {
 		bytes = plus(bytes, times(4, s[n.Out[0]].last()))
@@ -343,13 +343,13 @@ func (g *graph) packedFloats(n *node, s []shape) int64 {
 }
 
 // referenceNeeds returns the memory of an image and a unit of the Go engine, with values in places.
-func (g *graph) referenceNeeds(p *places, threads int) needs {
-	return g.needsWith(g.workAt(p.shapes, threads), p.shapes, p.bytes, threads)
+func referenceNeeds(g *graph, p *places, threads int) needs {
+	return needsWith(g, workAt(g, p.shapes, threads), p.shapes, p.bytes, threads)
 }
 
 // needsWith returns the memory of an image and a unit with this work and this many bytes of values.
-func (g *graph) needsWith(w *work, s []shape, values int64, threads int) needs {
-	n := needs{weights: g.packedForGo(s), timed: times(8, len(g.Nodes))}
+func needsWith(g *graph, w *work, s []shape, values int64, threads int) needs {
+	n := needs{weights: packedForGo(g, s), timed: times(8, len(g.Nodes))}
 	n.shared = plus(lineUp(values), w.shared(threads))
 	n.scratch = plus(plus(n.shared, w.kept), repeat(threads, w.tile))
 	return n

@@ -29,7 +29,7 @@ func TestReferenceNeeds(t *testing.T) {
 		}
 		mustExecute(t, u, newMaker(1).arguments(m.graph))
 		e := u.(*reference)
-		got, need := heldBytes(e), e.graph.referenceNeeds(e.places, pool.Size())
+		got, need := heldBytes(e), referenceNeeds(e.graph, e.places, pool.Size())
 		if want := need.scratch + need.weights; got > want+int64(smallNode*(1+len(m.graph.Nodes))) {
 			t.Errorf("%s: the unit holds %d bytes, estimated %d of scratch and %d of packed weights", s.name, got, need.scratch, need.weights)
 		}
