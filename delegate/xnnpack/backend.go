@@ -115,11 +115,10 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 		img.by = library
 		return img, nil
 	}
-	opened := library.holdings != nil
-	gone := opened && library.weights.gone
+	opened, released := library.isOpen(), library.hasReleased()
 	library.close()
 	switch {
-	case ctx.Err() != nil || gone, !opened && b.Engine == EngineNative, xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing):
+	case ctx.Err() != nil || released, !opened && b.Engine == EngineNative, xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing):
 		return nil, err
 	case opened:
 		img.fail(err)

@@ -93,6 +93,12 @@ func (m *nativeImage) open(ctx context.Context, o nativeOptions) error {
 	return err
 }
 
+// isOpen reports whether the library has been opened for the image.
+func (m *nativeImage) isOpen() bool { return m.holdings != nil }
+
+// hasReleased reports whether filters were released: only the library can run the graph.
+func (m *nativeImage) hasReleased() bool { return m.isOpen() && m.weights.gone }
+
 // planSpare plans the memory of the spare runtime. It skips this if that memory is large and is for
 // the largest of several sizes, which may never be used: the library clears what it plans. In that
 // case the first call plans for its own sizes.
