@@ -5,15 +5,17 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // chainGraph returns two fully connected nodes with an intermediate value of shape 2×cols.
-func chainGraph(cols int) *graph {
+func chainGraph(cols int) *graph.Graph {
 	m := newMaker(7)
-	x, a, b := m.input(fp32, 2, 64), m.constant(fp32, 0, cols, 64), m.constant(fp32, 0, 8, cols)
-	h, y := m.value(fp32, 2, cols), m.value(fp32, 2, 8)
-	m.node("FullyConnected", []int{x, a, none}, []int{h})
-	m.node("FullyConnected", []int{h, b, none}, []int{y})
+	x, a, b := m.input(graph.FP32, 2, 64), m.constant(graph.FP32, 0, cols, 64), m.constant(graph.FP32, 0, 8, cols)
+	h, y := m.value(graph.FP32, 2, cols), m.value(graph.FP32, 2, 8)
+	m.node("FullyConnected", []int{x, a, graph.None}, []int{h})
+	m.node("FullyConnected", []int{h, b, graph.None}, []int{y})
 	return m.done(y)
 }
 
@@ -22,7 +24,7 @@ func chainGraph(cols int) *graph {
 func TestArena(t *testing.T) {
 	scratch := new(delegate.Scratch)
 	defer scratch.Close()
-	check := func(t *testing.T, u delegate.Unit, g *graph) {
+	check := func(t *testing.T, u delegate.Unit, g *graph.Graph) {
 		t.Helper()
 		args := newMaker(1).arguments(g)
 		mustExecute(t, u, args)
@@ -34,7 +36,7 @@ func TestArena(t *testing.T) {
 		}
 	}
 	var units []delegate.Unit
-	graphs := []*graph{chainGraph(16), chainGraph(512), chainGraph(64)}
+	graphs := []*graph.Graph{chainGraph(16), chainGraph(512), chainGraph(64)}
 	for _, g := range graphs {
 		u, _ := mustUnit(t, g, EngineGo, delegate.Instance{Scratch: scratch})
 		units = append(units, u)
@@ -44,10 +46,10 @@ func TestArena(t *testing.T) {
 			check(t, u, graphs[i])
 		}
 	}
-	first := &units[0].(*reference).arena.bytes[0]
+	first := &units[0].(*goengine.Unit).Arena.Bytes[0]
 	for i, u := range units {
-		e := u.(*reference)
-		if v := e.graph.Nodes[0].Out[0]; &e.bytes[v][0] != first {
+		e := u.(*goengine.Unit)
+		if v := e.Graph.Nodes[0].Out[0]; &e.Bytes[v][0] != first {
 			t.Errorf("unit %d: the intermediate value is not in the shared scratch", i)
 		}
 	}
@@ -61,7 +63,7 @@ func TestArena(t *testing.T) {
 	}
 	other, _ := mustUnit(t, graphs[0], EngineGo, delegate.Instance{Scratch: new(delegate.Scratch)})
 	check(t, other, graphs[0])
-	if &other.(*reference).arena.bytes[0] == &units[0].(*reference).arena.bytes[0] {
+	if &other.(*goengine.Unit).Arena.Bytes[0] == &units[0].(*goengine.Unit).Arena.Bytes[0] {
 		t.Error("a unit with another scratch has the same memory")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnnguard"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/campaign"
 )
 
@@ -45,7 +46,7 @@ func TestAttackFindsFaults(t *testing.T) {
 		}
 		f.plant(a.lib)
 		m := newMaker(1)
-		x, y := m.input(fp32, 3, 5), m.value(fp32, 3, 5)
+		x, y := m.input(graph.FP32, 3, 5), m.value(graph.FP32, 3, 5)
 		m.node("Abs", []int{x}, []int{y})
 		g := m.done(y)
 		for seed := range uint64(5) {

@@ -13,6 +13,8 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnnguard"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/internal/guard"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -81,16 +83,16 @@ type trial struct {
 	r        *rand.Rand
 	data     []byte
 	named    anyBytes
-	graph    *graph  // as read, before nodes are merged
-	shapes   []shape // at the declared sizes
-	large    bool    // compiled, not run
+	graph    *graph.Graph  // as read, before nodes are merged
+	shapes   []graph.Shape // at the declared sizes
+	large    bool          // compiled, not run
 	underrun bool
 	sets     []callSet
 }
 
 // run runs a graph with inputs, sizes and guards derived from the seed. It returns nil or a
 // *campaign.Finding; an invalid access ends the process.
-func (a *attack) run(g *graph, seed uint64) (err error) {
+func (a *attack) run(g *graph.Graph, seed uint64) (err error) {
 	defer a.arena.Reset()
 	a.count(countGraphs, 1)
 	t := &trial{attack: a, r: rand.New(rand.NewPCG(seed, 77)), named: make(anyBytes)}
@@ -159,13 +161,13 @@ func (t *trial) compileLarge() error {
 
 // placeConstants moves constants into guarded memory. Their capacity exceeds the readable bytes, so
 // that the backend does not copy them to get padding. If one constant has the wrong size, none does.
-func (t *trial) placeConstants(g *graph) error {
+func (t *trial) placeConstants(g *graph.Graph) error {
 	claim := 64
 	for v := range g.Values {
-		if x := &g.Values[v]; x.isConst() && (!x.Datatype.Valid() || x.Shape.check() != nil || len(x.Data) != x.Datatype.bytes(x.Shape)) {
+		if x := &g.Values[v]; x.IsConst() && (!x.Datatype.Valid() || x.Shape.Check() != nil || len(x.Data) != x.Datatype.Bytes(x.Shape)) {
 			claim = 0
 		}
-		if n := len(g.Values[v].Quant.Blocks); n > 0 && g.Values[v].Shape.numel() != n*g.Values[v].Quant.GroupSize {
+		if n := len(g.Values[v].Quant.Blocks); n > 0 && g.Values[v].Shape.Numel() != n*g.Values[v].Quant.GroupSize {
 			claim = 0
 		}
 	}
@@ -186,9 +188,9 @@ func (t *trial) placeConstants(g *graph) error {
 // the rejection has one of the expected errors. Graphs too large to run are marked.
 func (t *trial) triage() (ok bool, err error) {
 	g, err := readGraph(t.data, t.named)
-	var shapes []shape
+	var shapes []graph.Shape
 	if err == nil {
-		shapes, err = g.repair()
+		shapes, err = g.Repair()
 	}
 	if err != nil {
 		t.count(countRefused, 1)
@@ -196,12 +198,12 @@ func (t *trial) triage() (ok bool, err error) {
 	}
 	total := 0
 	for v := range g.Values {
-		if shapes[v].rank > 0 {
-			total += g.Values[v].Datatype.bytes(shapes[v]) + len(g.Values[v].Data)
+		if shapes[v].Rank > 0 {
+			total += g.Values[v].Datatype.Bytes(shapes[v]) + len(g.Values[v].Data)
 		}
 	}
 	t.graph, t.shapes = g, shapes
-	t.large = total > largeBytes || g.cost(shapes) > largeCost
+	t.large = total > largeBytes || g.Cost(shapes) > largeCost
 	return true, nil
 }
 
@@ -217,7 +219,7 @@ func wantReason(err error, reasons ...error) error {
 // runReference computes each set's results and bounds on the Go engine, with the graph as read and
 // intermediate values next to inaccessible pages.
 func (t *trial) runReference() error {
-	unit := newReference(&goImage{compilation: &compilation{graph: t.graph, shapes: t.shapes}}, delegate.Instance{})
+	unit := goengine.NewUnit(&goengine.Image{Compilation: &graph.Compilation{Graph: t.graph, Shapes: t.shapes}}, delegate.Instance{})
 	for k := range t.sets {
 		set := &t.sets[k]
 		if set.shapes != nil {
@@ -237,17 +239,17 @@ func (t *trial) runReference() error {
 }
 
 // separate gives each value between nodes its own memory at the given shapes. Bounds read all values after the run.
-func (t *trial) separate(unit *reference, shapes []shape) error {
-	unit.apart = make(map[int][]byte)
+func (t *trial) separate(unit *goengine.Unit, shapes []graph.Shape) error {
+	unit.Apart = make(map[int][]byte)
 	for i := range t.graph.Nodes {
 		for _, v := range t.graph.Nodes[i].Out {
-			n := t.graph.Values[v].Datatype.bytes(shapes[v])
+			n := t.graph.Values[v].Datatype.Bytes(shapes[v])
 			m, err := t.arena.Take(n)
 			if err != nil {
 				return err
 			}
-			if unit.apart[v] = m.End(n, 0); t.underrun {
-				unit.apart[v] = m.Start(n, 0)
+			if unit.Apart[v] = m.End(n, 0); t.underrun {
+				unit.Apart[v] = m.Start(n, 0)
 			}
 		}
 	}
@@ -258,7 +260,7 @@ func (t *trial) separate(unit *reference, shapes []shape) error {
 // declared sizes, for which more nodes are merged.
 func (t *trial) runMerged() error {
 	p := t.payload()
-	static := len(t.graph.repaired) == 0 && t.r.IntN(2) == 0
+	static := len(t.graph.Repaired) == 0 && t.r.IntN(2) == 0
 	if static {
 		p.Args, p.AsWritten = staticArgs(t.graph, false), true
 	}

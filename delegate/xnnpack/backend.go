@@ -17,7 +17,13 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
+
+// ID identifies the backend in programs.
+const ID = graph.ID
 
 // Engine selects the implementation that runs graphs.
 type Engine string
@@ -68,7 +74,7 @@ func (b Backend) Probe() delegate.Status {
 	if err != nil {
 		return delegate.Status{Loaded: true, Engine: string(EngineGo), Detail: err.Error()}
 	}
-	return delegate.Status{Loaded: true, Engine: string(EngineNative), Detail: describeLibrary(lib) + describeFaults(lib.Soname)}
+	return delegate.Status{Loaded: true, Engine: string(EngineNative), Detail: native.DescribeLibrary(lib) + native.DescribeFaults(lib.Soname)}
 }
 
 // Compile validates the payload and compiles it for the selected engine.
@@ -80,7 +86,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 			return nil, err
 		}
 	}
-	return b.compile(ctx, x.image(&compilation{limits: p.Limits, args: p.Args, release: p.Release, scratch: p.Scratch, threadCount: p.Threads}, inGo))
+	return b.compile(ctx, x.image(&graph.Compilation{Limits: p.Limits, Args: p.Args, Release: p.Release, Scratch: p.Scratch, ThreadCount: p.Threads}, inGo))
 }
 
 // compile selects the engine of a planned image and prepares the image for it.
@@ -89,34 +95,34 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 		b.Engine = EngineGo
 	}
 	if b.Engine != "" && !slices.Contains(Engines, b.Engine) {
-		return nil, unsupported("", "engine %q, want one of %q", b.Engine, Engines)
+		return nil, graph.Unsupported("", "engine %q, want one of %q", b.Engine, Engines)
 	}
-	g := img.graph
-	img.calls, img.shown = len(g.Args), b.Values
+	g := img.Graph
+	img.calls, img.Shown = len(g.Args), b.Values
 	if b.Values {
 		showValues(g)
 	}
 	if b.Values || b.KeepConstants {
-		img.release = nil
+		img.Release = nil
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	img.cost = g.cost(img.shapes)
-	if b.Engine == EngineGo || img.region && hidesNaN(g) {
+	img.cost = g.Cost(img.Shapes)
+	if b.Engine == EngineGo || img.Region && native.HidesNaN(g) {
 		return img.openGo(ctx)
 	}
 	if done, err := b.choose(ctx, img); done || err != nil {
 		return img, err
 	}
-	library := &nativeImage{compilation: img.compilation, cost: img.cost, inGo: &goImage{compilation: img.compilation}, fail: img.fail}
-	err := library.open(ctx, nativeOptions{library: b.Library, weightsFolder: b.WeightsCache, mapWeights: b.MapWeights})
-	if img.cacheNote = library.cacheNote; err == nil {
+	library := &native.Image{Compilation: img.Compilation, Cost: img.cost, InGo: &goengine.Image{Compilation: img.Compilation}, Fail: img.fail}
+	err := library.Open(ctx, native.Options{Library: b.Library, WeightsFolder: b.WeightsCache, MapWeights: b.MapWeights})
+	if img.cacheNote = library.CacheNote; err == nil {
 		img.by = library
 		return img, nil
 	}
-	opened, released := library.isOpen(), library.hasReleased()
-	library.close()
+	opened, released := library.IsOpen(), library.HasReleased()
+	library.Close()
 	switch {
 	case ctx.Err() != nil || released, !opened && b.Engine == EngineNative, xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing):
 		return nil, err
@@ -130,10 +136,19 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 
 // openGo compiles the graph for the Go engine.
 func (m *image) openGo(ctx context.Context) (delegate.Image, error) {
-	own, err := newGoImage(ctx, m.compilation)
+	own, err := goengine.NewImage(ctx, m.Compilation)
 	if err != nil {
 		return nil, err
 	}
 	m.by = own
 	return m, nil
+}
+
+// OutputSteps returns, for each output of a payload, how much it may change if the quantized values
+// from which it is computed change by one step: the possible difference between two exact
+// implementations. It is 0 for an output that is not computed from quantized values, is itself
+// quantized, or for which the bound is unknown. named looks up the constants that the payload
+// refers to.
+func OutputSteps(payload []byte, named delegate.NamedData) ([]float64, error) {
+	return graph.OutputSteps(payload, named)
 }

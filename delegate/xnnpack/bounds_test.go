@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -17,7 +19,7 @@ import (
 // The bound is infinite, and nothing is compared, if a difference grows without limit (a logarithm
 // or quotient of inexact numbers), and after numbers that are not finite or whose sums may overflow.
 type bounds struct {
-	e     *reference // after a run
+	e     *goengine.Unit // after a run
 	err   []float64
 	most  []float64 // largest magnitude of a value's numbers, infinite if one is not finite
 	least []float64 // smallest number
@@ -28,38 +30,38 @@ type bounds struct {
 var infinity = math.Inf(1)
 
 // boundsOf computes the bounds of all values of the reference's last run.
-func boundsOf(e *reference) *bounds {
-	n := len(e.graph.Values)
+func boundsOf(e *goengine.Unit) *bounds {
+	n := len(e.Graph.Values)
 	b := &bounds{e: e, err: make([]float64, n), most: make([]float64, n), least: make([]float64, n), small: make([]float64, n), known: make([]bool, n)}
-	for i := range e.graph.Nodes {
-		b.node(&e.graph.Nodes[i])
+	for i := range e.Graph.Nodes {
+		b.node(&e.Graph.Nodes[i])
 	}
 	return b
 }
 
 // numbers returns a value's dequantized elements.
 func (b *bounds) numbers(v int) []float32 {
-	x := &b.e.graph.Values[v]
-	out := make([]float32, b.e.shapes[v].numel())
+	x := &b.e.Graph.Values[v]
+	out := make([]float32, b.e.Shapes[v].Numel())
 	switch x.Datatype {
-	case qdint8:
-		group := len(out) / max(1, len(b.e.tokens[v]))
-		for i, q := range tensor.View[int8](b.e.bytes[v])[:len(out)] {
-			t := b.e.tokens[v][i/group]
-			out[i] = float32(int32(q)-t.zero) * t.scale
+	case graph.QDInt8:
+		group := len(out) / max(1, len(b.e.Tokens[v]))
+		for i, q := range tensor.View[int8](b.e.Bytes[v])[:len(out)] {
+			t := b.e.Tokens[v][i/group]
+			out[i] = float32(int32(q)-t.Zero) * t.Scale
 		}
-	case qcint4:
+	case graph.QCInt4:
 		spread(out, 8*slices.Max(x.Quant.Scales))
-	case qbint4:
+	case graph.QBInt4:
 		for _, s := range x.Quant.Blocks {
 			spread(out, max(out[0], 8*math.Float32frombits(uint32(s)<<16)))
 		}
-	case qcint32:
+	case graph.QCInt32:
 		for i, q := range tensor.View[int32](x.Data)[:len(out)] {
 			out[i] = float32(q)
 		}
 	default:
-		b.e.decode(out, v)
+		b.e.Decode(out, v)
 	}
 	return out
 }
@@ -87,14 +89,14 @@ func (b *bounds) magnitude(v int) float64 {
 
 // within reports whether all numbers of a node's values, and sum, are far from the largest number of
 // their datatypes.
-func (b *bounds) within(n *node, sum float64) bool {
+func (b *bounds) within(n *graph.Node, sum float64) bool {
 	limit := 1e37
 	for _, list := range [2][]int{n.In, n.Out} {
 		for _, v := range list {
-			if v == none {
+			if v == graph.None {
 				continue
 			}
-			if b.e.graph.Values[v].Datatype == fp16 {
+			if b.e.Graph.Values[v].Datatype == graph.FP16 {
 				limit = min(limit, 6e4)
 			}
 			sum = max(sum, b.magnitude(v))
@@ -115,12 +117,12 @@ const denormal16 = 0x1p-14
 
 // flushed is the largest change of a selecting node's result if denormal numbers are treated as 0
 // or its bounds are rounded to half precision.
-func (b *bounds) flushed(n *node) float64 {
-	d := b.e.graph.Values[n.Out[0]].Datatype
-	if half := d == fp16 || d == bf16; selecting[n.Type.name] && half && (n.Min > -inf || n.Max < inf) {
+func (b *bounds) flushed(n *graph.Node) float64 {
+	d := b.e.Graph.Values[n.Out[0]].Datatype
+	if half := d == graph.FP16 || d == graph.BF16; selecting[n.Type.Name] && half && (n.Min > -graph.Inf || n.Max < graph.Inf) {
 		return roundings[d] * max(b.magnitude(n.Out[0]), denormal16)
 	}
-	if !selecting[n.Type.name] || d != fp32 {
+	if !selecting[n.Type.Name] || d != graph.FP32 {
 		return 0
 	}
 	for _, v := range append(slices.Clone(n.In), n.Out...) {
@@ -135,8 +137,8 @@ func (b *bounds) flushed(n *node) float64 {
 
 // regular reports whether a node's function is defined and continuous at its operands, with an error
 // of up to e. The library treats denormal numbers as 0.
-func (b *bounds) regular(n *node, e float64) bool {
-	switch n.Type.name {
+func (b *bounds) regular(n *graph.Node, e float64) bool {
+	switch n.Type.Name {
 	case "Floor", "Ceiling":
 		for _, x := range b.numbers(n.In[0]) {
 			if x != 0 && math.Abs(float64(x)) < denormal {
@@ -157,25 +159,25 @@ func (b *bounds) regular(n *node, e float64) bool {
 }
 
 // roundings are the tolerances of floats, relative to the largest number a node reads or writes.
-var roundings = map[datatype]float64{fp32: 8e-6, fp16: 8e-3, bf16: 1.6e-2}
+var roundings = map[graph.Datatype]float64{graph.FP32: 8e-6, graph.FP16: 8e-3, graph.BF16: 1.6e-2}
 
-func (b *bounds) node(n *node) {
+func (b *bounds) node(n *graph.Node) {
 	e, out := 0.0, n.Out[0]
 	for _, v := range n.In {
-		if v != none {
+		if v != graph.None {
 			e = max(e, b.err[v])
 		}
 	}
-	g := b.e.graph
+	g := b.e.Graph
 	exact := b.moves(n)
 	switch {
 	case exact:
 		e += b.flushed(n)
 	case !b.within(n, 0) || !b.regular(n, e) || math.IsInf(e, 1):
 		e = infinity
-	case takesWeights(n) || n.Type.name == "BatchMatrixMultiply":
+	case takesWeights(n) || n.Type.Name == "BatchMatrixMultiply":
 		e = b.weighted(n, e)
-		exact = g.Values[n.In[0]].Datatype.info().quant == perTensor
+		exact = g.Values[n.In[0]].Datatype.Info().Quant == graph.PerTensor
 	case isBinary(n):
 		e = b.binary(n)
 	default:
@@ -184,10 +186,10 @@ func (b *bounds) node(n *node) {
 	for _, v := range n.Out {
 		b.err[v] = b.rounded(n, v, e, exact)
 	}
-	if n.Type.name == "ArgMaxPooling2d" && e > 0 {
+	if n.Type.Name == "ArgMaxPooling2d" && e > 0 {
 		b.err[n.Out[1]] = infinity
 	}
-	if exact && g.Values[out].Datatype.info().quant != perTensor {
+	if exact && g.Values[out].Datatype.Info().Quant != graph.PerTensor {
 		b.err[out] = e
 	}
 }
@@ -199,16 +201,16 @@ var (
 )
 
 // moves reports whether a node moves or selects elements without changing them.
-func (b *bounds) moves(n *node) bool {
-	if strings.HasPrefix(n.Type.name, "Concatenate") {
+func (b *bounds) moves(n *graph.Node) bool {
+	if strings.HasPrefix(n.Type.Name, "Concatenate") {
 		return true
 	}
-	if moving[n.Type.name] {
+	if moving[n.Type.Name] {
 		return true
 	}
-	if selecting[n.Type.name] {
+	if selecting[n.Type.Name] {
 		for _, v := range n.In {
-			x, y := &b.e.graph.Values[v].Quant, &b.e.graph.Values[n.Out[0]].Quant
+			x, y := &b.e.Graph.Values[v].Quant, &b.e.Graph.Values[n.Out[0]].Quant
 			if x.Scale != y.Scale || x.ZeroPoint != y.ZeroPoint || !b.within(n, 0) {
 				return false
 			}
@@ -219,13 +221,13 @@ func (b *bounds) moves(n *node) bool {
 }
 
 // rounded adds a node's tolerance to the difference e of a result.
-func (b *bounds) rounded(n *node, v int, e float64, exact bool) float64 {
-	x := &b.e.graph.Values[v]
+func (b *bounds) rounded(n *graph.Node, v int, e float64, exact bool) float64 {
+	x := &b.e.Graph.Values[v]
 	if math.IsInf(e, 1) {
 		return e
 	}
-	switch x.Datatype.info().quant {
-	case perTensor:
+	switch x.Datatype.Info().Quant {
+	case graph.PerTensor:
 		steps := 1.0
 		if exact {
 			steps = 0
@@ -234,8 +236,8 @@ func (b *bounds) rounded(n *node, v int, e float64, exact bool) float64 {
 			steps += math.Floor(e/scale*1.0001) + 1
 		}
 		return steps * float64(x.Quant.Scale)
-	case perToken: // a step: a 255th of the range of the numbers
-		if e > 0 || b.e.graph.Values[n.In[0]].Datatype == fp16 {
+	case graph.PerToken: // a step: a 255th of the range of the numbers
+		if e > 0 || b.e.Graph.Values[n.In[0]].Datatype == graph.FP16 {
 			return e + 2*(b.magnitude(n.In[0])+e)/127
 		}
 		return 0
@@ -245,21 +247,21 @@ func (b *bounds) rounded(n *node, v int, e float64, exact bool) float64 {
 	}
 	most := 1e-3
 	for _, in := range n.In {
-		if in != none && !takesWeights(n) {
+		if in != graph.None && !takesWeights(n) {
 			most = max(most, b.magnitude(in))
 		}
 	}
-	if n.Type.tag == tagResizeBilinear2D || n.Type == &resizePlanesNode { // positions are computed in float32
-		in := b.e.shapes[n.In[0]]
-		e += 0x1p-20 * float64(max(in.dim[1], in.dim[2])) * most
+	if n.Type.Tag == graph.TagResizeBilinear2D || n.Type == &goengine.ResizePlanesNode { // positions are computed in float32
+		in := b.e.Shapes[n.In[0]]
+		e += 0x1p-20 * float64(max(in.Dim[1], in.Dim[2])) * most
 	}
 	return e + roundings[x.Datatype]*max(most, b.magnitude(v))
 }
 
 // amplify returns the largest difference between results of a function of one operand, if the
 // operands are up to most and differ by up to e.
-func amplify(n *node, e, most float64) float64 {
-	switch n.Type.name {
+func amplify(n *graph.Node, e, most float64) float64 {
+	switch n.Type.Name {
 	case "Sin", "Cos":
 		if most > 1e3 {
 			return infinity
@@ -276,7 +278,7 @@ func amplify(n *node, e, most float64) float64 {
 	case "Softmax":
 		return 2 * e
 	case "LeakyReLU", "ELU": // a small factor of a large one may become 0
-		return (e + denormal) * max(1, math.Abs(float64(params[scalarParams](n).value)))
+		return (e + denormal) * max(1, math.Abs(float64(graph.Params[graph.ScalarParams](n).Value)))
 	case "Square":
 		return e * (2*most + e)
 	case "Exp":
@@ -298,10 +300,10 @@ func amplify(n *node, e, most float64) float64 {
 	return e
 }
 
-func (b *bounds) binary(n *node) float64 {
+func (b *bounds) binary(n *graph.Node) float64 {
 	x, y := n.In[0], n.In[1]
 	ex, ey := b.err[x], b.err[y]
-	switch n.Type.name {
+	switch n.Type.Name {
 	case "Add", "Subtract":
 		return ex + ey
 	case "Multiply":
@@ -318,14 +320,14 @@ func (b *bounds) binary(n *node) float64 {
 
 // weighted returns the largest difference between sums of products if the inputs differ by up to e.
 // It includes the rounding errors of float sums.
-func (b *bounds) weighted(n *node, e float64) float64 {
-	g := b.e.graph
+func (b *bounds) weighted(n *graph.Node, e float64) float64 {
+	g := b.e.Graph
 	x, k, rows := b.magnitude(n.In[0]), b.terms(n), b.rowSum(n)
 	bias := 0.0
-	if len(n.In) == 3 && n.In[2] != none {
+	if len(n.In) == 3 && n.In[2] != graph.None {
 		bias = b.magnitude(n.In[2])
 	}
-	if g.Values[n.In[0]].Datatype.info().quant == perTensor { // int32 sums
+	if g.Values[n.In[0]].Datatype.Info().Quant == graph.PerTensor { // int32 sums
 		if sum := bias + k*255*255; max(1, b.ratio(n))*sum > math.MaxInt32 {
 			return infinity
 		}
@@ -336,19 +338,19 @@ func (b *bounds) weighted(n *node, e float64) float64 {
 		return infinity
 	}
 	unit := 4e-7
-	if g.Values[n.Out[0]].Datatype == fp16 || g.Values[n.In[0]].Datatype == fp16 {
+	if g.Values[n.Out[0]].Datatype == graph.FP16 || g.Values[n.In[0]].Datatype == graph.FP16 {
 		unit = 2e-3 // some processors accumulate in half precision
 	}
 	e = e*rows + b.err[n.In[1]]*k*(x+e) + unit*(k+8)*sum
-	if len(n.In) == 3 && n.In[2] != none {
+	if len(n.In) == 3 && n.In[2] != graph.None {
 		e += b.err[n.In[2]]
 	}
 	return e
 }
 
 // ratio is the largest factor from a node's int32 sums to its output's elements.
-func (b *bounds) ratio(n *node) float64 {
-	x, f, y := &b.e.graph.Values[n.In[0]].Quant, &b.e.graph.Values[n.In[1]].Quant, &b.e.graph.Values[n.Out[0]].Quant
+func (b *bounds) ratio(n *graph.Node) float64 {
+	x, f, y := &b.e.Graph.Values[n.In[0]].Quant, &b.e.Graph.Values[n.In[1]].Quant, &b.e.Graph.Values[n.Out[0]].Quant
 	largest := f.Scale
 	for _, s := range f.Scales {
 		largest = max(largest, s)
@@ -357,28 +359,28 @@ func (b *bounds) ratio(n *node) float64 {
 }
 
 // terms is the number of products per sum of a node with weights.
-func (b *bounds) terms(n *node) float64 {
-	f := b.e.shapes[n.In[1]]
+func (b *bounds) terms(n *graph.Node) float64 {
+	f := b.e.Shapes[n.In[1]]
 	switch {
-	case n.Type.tag == tagDepthwiseConv2d:
-		return float64(f.dim[1] * f.dim[2])
-	case n.Type.convolution:
-		return float64(f.trailing(1))
+	case n.Type.Tag == graph.TagDepthwiseConv2d:
+		return float64(f.Dim[1] * f.Dim[2])
+	case n.Type.Convolution:
+		return float64(f.Trailing(1))
 	}
-	return float64(b.e.shapes[n.In[0]].last())
+	return float64(b.e.Shapes[n.In[0]].Last())
 }
 
 // rowSum is the largest sum of the magnitudes of an output channel's weights.
-func (b *bounds) rowSum(n *node) float64 {
-	f, w := b.e.shapes[n.In[1]], b.numbers(n.In[1])
-	transposed := n.Type.tag == tagFullyConnected && n.Flags&flagTransposeWeights != 0
+func (b *bounds) rowSum(n *graph.Node) float64 {
+	f, w := b.e.Shapes[n.In[1]], b.numbers(n.In[1])
+	transposed := n.Type.Tag == graph.TagFullyConnected && n.Flags&graph.FlagTransposeWeights != 0
 	if !takesWeights(n) {
 		return b.terms(n) * b.magnitude(n.In[1])
 	}
-	channels := f.dim[0]
-	strided := transposed || n.Type.tag == tagDepthwiseConv2d
+	channels := f.Dim[0]
+	strided := transposed || n.Type.Tag == graph.TagDepthwiseConv2d
 	if strided {
-		channels = f.last()
+		channels = f.Last()
 	}
 	sums := make([]float64, channels)
 	for i, x := range w {
@@ -393,7 +395,7 @@ func (b *bounds) rowSum(n *node) float64 {
 
 // proven is the number of outputs with a finite bound.
 func (b *bounds) proven() (n int) {
-	for _, v := range b.e.graph.Args[b.e.graph.Inputs:] {
+	for _, v := range b.e.Graph.Args[b.e.Graph.Inputs:] {
 		if !math.IsInf(b.err[v], 1) {
 			n++
 		}
@@ -404,7 +406,7 @@ func (b *bounds) proven() (n int) {
 // compare returns an error for the first output element whose difference from the reference
 // exceeds the bound.
 func (b *bounds) compare(got, want []*tensor.Value) error {
-	g := b.e.graph
+	g := b.e.Graph
 	for i := g.Inputs; i < len(g.Args); i++ {
 		x, y := got[i].Tensor, want[i].Tensor
 		if !slices.Equal(x.Sizes, y.Sizes) {
@@ -415,7 +417,7 @@ func (b *bounds) compare(got, want []*tensor.Value) error {
 		if math.IsInf(allowed, 1) {
 			continue
 		}
-		if q := &g.Values[v].Quant; g.Values[v].Datatype.info().quant == perTensor && allowed > 0 {
+		if q := &g.Values[v].Quant; g.Values[v].Datatype.Info().Quant == graph.PerTensor && allowed > 0 {
 			allowed = math.Round(allowed / float64(q.Scale))
 		}
 		xs, ys := numbersOf(x), numbersOf(y)

@@ -11,14 +11,15 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // callSet is a call of the graph: shapes and bytes of the inputs.
 type callSet struct {
-	shapes []shape // of all values; nil if the input sizes are inconsistent
-	sizes  []shape // of the inputs
+	shapes []graph.Shape // of all values; nil if the input sizes are inconsistent
+	sizes  []graph.Shape // of the inputs
 	inputs [][]byte
 	want   []*tensor.Value
 	bounds *bounds
@@ -32,7 +33,7 @@ func (t *trial) makeSets() {
 	if t.r.IntN(3) == 0 {
 		count = 3
 	}
-	m := &maker{graphBuilder: graphBuilder{g}, r: t.r, lo: -2, hi: 2}
+	m := &maker{Builder: graph.Builder{Graph: g}, r: t.r, lo: -2, hi: 2}
 	switch t.r.IntN(8) {
 	case 0:
 		m.lo, m.hi = 0, 1
@@ -42,19 +43,19 @@ func (t *trial) makeSets() {
 		m.lo, m.hi = 1e-6, 2e-6
 	}
 	for k := range count {
-		set := callSet{shapes: make([]shape, len(g.Values))}
+		set := callSet{shapes: make([]graph.Shape, len(g.Values))}
 		for _, v := range g.Args[:g.Inputs] {
 			s := g.Values[v].Shape
 			if k == 1 {
-				for i := range s.dims() {
-					s.dim[i] = max(1, one(t.r, s.dim[i], s.dim[i], 1, s.dim[i]-1, s.dim[i]+1, s.dim[i]/2, 1+t.r.IntN(2*s.dim[i])))
+				for i := range s.Dims() {
+					s.Dim[i] = max(1, one(t.r, s.Dim[i], s.Dim[i], 1, s.Dim[i]-1, s.Dim[i]+1, s.Dim[i]/2, 1+t.r.IntN(2*s.Dim[i])))
 				}
 			}
 			set.shapes[v] = s
 			set.sizes = append(set.sizes, s)
 			set.inputs = append(set.inputs, t.inputBytes(m, &g.Values[v], s))
 		}
-		if g.infer(set.shapes) != nil || g.cost(set.shapes) > 4*largeCost {
+		if g.Infer(set.shapes) != nil || g.Cost(set.shapes) > 4*largeCost {
 			set.shapes = nil
 		}
 		t.sets = append(t.sets, set)
@@ -62,17 +63,17 @@ func (t *trial) makeSets() {
 }
 
 // inputBytes returns an input's elements, sometimes with special values such as NaN and infinity.
-func (t *trial) inputBytes(m *maker, v *value, s shape) []byte {
+func (t *trial) inputBytes(m *maker, v *graph.Value, s graph.Shape) []byte {
 	b := m.bytes(v.Datatype, s)
 	if len(b) == 0 || t.r.IntN(6) > 0 {
 		return b
 	}
 	for range 1 + t.r.IntN(4) {
-		i := t.r.IntN(s.numel())
+		i := t.r.IntN(s.Numel())
 		switch v.Datatype {
-		case fp32:
-			tensor.View[float32](b)[i] = one(t.r, inf, -inf, float32(math.NaN()), math.MaxFloat32, 0, 0x1p-149, -0x1p-130, 1e30)
-		case fp16, bf16:
+		case graph.FP32:
+			tensor.View[float32](b)[i] = one(t.r, graph.Inf, -graph.Inf, float32(math.NaN()), math.MaxFloat32, 0, 0x1p-149, -0x1p-130, 1e30)
+		case graph.FP16, graph.BF16:
 			tensor.View[uint16](b)[i] = uint16(t.r.Uint32())
 		default:
 			b[i] = one[byte](t.r, 0, 0x80, 0x7f, 0xff)
@@ -93,11 +94,11 @@ func (t *trial) arguments(set *callSet, slack int, poison byte) (args []*tensor.
 		} else if x.Input {
 			s = set.sizes[i]
 		}
-		dtype := x.Datatype.info().tensor
-		if x.Datatype == plainInt32 && !x.Input && len(g.Nodes)%2 == 0 {
+		dtype := x.Datatype.Info().Tensor
+		if x.Datatype == graph.Int32 && !x.Input && len(g.Nodes)%2 == 0 {
 			dtype = tensor.Int64
 		}
-		a := tensor.Make(dtype, s.dims(), nil, tensor.DynamicUnbound)
+		a := tensor.Make(dtype, s.Dims(), nil, tensor.DynamicUnbound)
 		n := a.NBytes()
 		m, err := t.arena.Take(n + 128)
 		if err != nil {
@@ -141,7 +142,7 @@ func (t *trial) wantExecute(engine Engine, set *callSet, err error) error {
 	switch {
 	case set.shapes == nil && errors.Is(err, delegate.ErrArgument):
 		return nil
-	case set.shapes == nil && (err == nil || errors.Is(err, delegate.ErrMemory)) && t.graph.infer(shapesOf(t.graph, set)) == nil:
+	case set.shapes == nil && (err == nil || errors.Is(err, delegate.ErrMemory)) && t.graph.Infer(shapesOf(t.graph, set)) == nil:
 		return nil // valid sizes, above the cost limit
 	case set.shapes != nil && err == nil:
 		return nil
@@ -149,8 +150,8 @@ func (t *trial) wantExecute(engine Engine, set *callSet, err error) error {
 	return &campaign.Finding{Kind: "execute", Message: fmt.Sprintf("%s engine, inputs of sizes %v: %v", engine, set.sizes, err)}
 }
 
-func shapesOf(g *graph, set *callSet) []shape {
-	s := make([]shape, len(g.Values))
+func shapesOf(g *graph.Graph, set *callSet) []graph.Shape {
+	s := make([]graph.Shape, len(g.Values))
 	for i, v := range g.Args[:g.Inputs] {
 		s[v] = set.sizes[i]
 	}
@@ -188,7 +189,7 @@ func (t *trial) again(unit delegate.Unit, args []*tensor.Value, edges [][2][]byt
 	return sameBytes(want, args, t.graph)
 }
 
-func sameBytes(a, b []*tensor.Value, g *graph) error {
+func sameBytes(a, b []*tensor.Value, g *graph.Graph) error {
 	if a == nil || b == nil {
 		return nil
 	}

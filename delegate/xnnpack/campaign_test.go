@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/internal/campaign"
 )
 
@@ -20,7 +22,7 @@ import (
 const envReplay = "ETRUN_CAMPAIGN_REPLAY"
 
 // mutantOf returns the mutated graph of a seed.
-func (s *seeds) mutantOf(seed uint64) *graph {
+func (s *seeds) mutantOf(seed uint64) *graph.Graph {
 	return mutate(s.pick(rand.New(rand.NewPCG(seed, 1))), rand.New(rand.NewPCG(seed, 2)))
 }
 
@@ -51,7 +53,7 @@ func startGraphs(t *testing.T, p *campaign.Process) func(seed uint64) error {
 	a.count = p.Count
 	return func(seed uint64) error {
 		err := a.run(pool.mutantOf(seed), seed)
-		if n := len(blocks.by); n != 0 && err == nil {
+		if n := len(native.Blocks.By); n != 0 && err == nil {
 			err = &campaign.Finding{Kind: "leak", Message: fmt.Sprint(n, " packed blocks are not freed")}
 		}
 		return err
@@ -92,11 +94,11 @@ func (h *hunt) found(t *testing.T, f *campaign.Finding, folder string) {
 }
 
 // reduce removes nodes as long as the smaller graph has the same finding.
-func (h *hunt) reduce(t *testing.T, g *graph, seed uint64, text, folder string) *graph {
+func (h *hunt) reduce(t *testing.T, g *graph.Graph, seed uint64, text, folder string) *graph.Graph {
 	for again := true; again; {
 		again = false
 		for i := len(g.Nodes) - 1; i >= 0 && len(g.Nodes) > 1; i-- {
-			for _, smaller := range []*graph{without(g, i), bypassed(g, i)} {
+			for _, smaller := range []*graph.Graph{without(g, i), bypassed(g, i)} {
 				if len(smaller.Args) > smaller.Inputs && campaign.General(replay(t, smaller, seed, folder)) == text {
 					g, again = smaller, true
 					break
@@ -108,7 +110,7 @@ func (h *hunt) reduce(t *testing.T, g *graph, seed uint64, text, folder string) 
 }
 
 // without returns the graph without node i.
-func without(g *graph, i int) *graph {
+func without(g *graph.Graph, i int) *graph.Graph {
 	chosen := make(map[int]bool)
 	for k := range g.Nodes {
 		chosen[k] = k != i
@@ -117,7 +119,7 @@ func without(g *graph, i int) *graph {
 }
 
 // bypassed returns the graph without node i; the readers of its output read its input.
-func bypassed(g *graph, i int) *graph {
+func bypassed(g *graph.Graph, i int) *graph.Graph {
 	c := cloneGraph(g)
 	bypass(c, i)
 	compact(c)
@@ -125,7 +127,7 @@ func bypassed(g *graph, i int) *graph {
 }
 
 // replay runs one graph in its own process and returns its finding or crash, or "".
-func replay(t *testing.T, g *graph, seed uint64, folder string) string {
+func replay(t *testing.T, g *graph.Graph, seed uint64, folder string) string {
 	name := filepath.Join(folder, "candidate")
 	if err := os.WriteFile(name, encode(g), 0o644); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -21,10 +22,10 @@ type chain struct {
 }
 
 // randomGraph returns a graph of up to size nodes.
-func randomGraph(seed uint64, size int) *graph {
+func randomGraph(seed uint64, size int) *graph.Graph {
 	c := &chain{maker: newMaker(seed)}
 	c.lo, c.hi = -1, 1
-	d := []datatype{fp32, fp32, fp16, qint8, quint8}[c.r.IntN(5)]
+	d := []graph.Datatype{graph.FP32, graph.FP32, graph.FP16, graph.QInt8, graph.QUInt8}[c.r.IntN(5)]
 	for range 1 + c.r.IntN(2) {
 		dims := []int{1 + c.r.IntN(2), 2 + c.r.IntN(7), 2 + c.r.IntN(7), 1 + c.r.IntN(20)}
 		c.ready = append(c.ready, c.input(d, dims...))
@@ -33,14 +34,14 @@ func randomGraph(seed uint64, size int) *graph {
 		c.grow()
 	}
 	read := make(map[int]bool)
-	for i := range c.g.Nodes {
-		for _, v := range c.g.Nodes[i].In {
+	for i := range c.Graph.Nodes {
+		for _, v := range c.Graph.Nodes[i].In {
 			read[v] = true
 		}
 	}
 	var outputs []int
 	for _, v := range c.ready {
-		if !c.g.Values[v].Input && (!read[v] || c.r.IntN(4) == 0) {
+		if !c.Graph.Values[v].Input && (!read[v] || c.r.IntN(4) == 0) {
 			outputs = append(outputs, v)
 		}
 	}
@@ -50,8 +51,8 @@ func randomGraph(seed uint64, size int) *graph {
 // grow adds a random node that accepts a random value.
 func (c *chain) grow() {
 	x := c.ready[c.r.IntN(len(c.ready))]
-	v := c.g.Values[x]
-	steps := []func(int, value) bool{c.unary, c.binary, c.move, c.convolve, c.pool, c.connect, c.join, c.transposed}
+	v := c.Graph.Values[x]
+	steps := []func(int, graph.Value) bool{c.unary, c.binary, c.move, c.convolve, c.pool, c.connect, c.join, c.transposed}
 	for range 20 {
 		if steps[c.r.IntN(len(steps))](x, v) {
 			return
@@ -60,8 +61,8 @@ func (c *chain) grow() {
 }
 
 // add appends a node whose output has the given shape, and returns the output.
-func (c *chain) add(name string, in []int, d datatype, s shape, set ...func(*node)) int {
-	y := c.value(d, s.dims()...)
+func (c *chain) add(name string, in []int, d graph.Datatype, s graph.Shape, set ...func(*graph.Node)) int {
+	y := c.value(d, s.Dims()...)
 	c.node(name, in, []int{y}, set...)
 	c.ready = append(c.ready, y)
 	return y
@@ -69,165 +70,167 @@ func (c *chain) add(name string, in []int, d datatype, s shape, set ...func(*nod
 
 // keep sets y's quantization to x's, as nodes that move data require.
 func (c *chain) keep(y, x int) bool {
-	c.g.Values[y].Quant = c.g.Values[x].Quant
+	c.Graph.Values[y].Quant = c.Graph.Values[x].Quant
 	return true
 }
 
-func (c *chain) unary(x int, v value) bool {
+func (c *chain) unary(x int, v graph.Value) bool {
 	names := []string{"Sigmoid", "Clamp", "Hardswish", "LeakyReLU", "Negate", "Square", "ELU", "Abs", "Tanh", "Gelu", "Floor"}
 	name := names[c.r.IntN(len(names))]
-	if name == "Floor" && v.Datatype != fp32 { // a small difference of the operand may change the result by 1
+	if name == "Floor" && v.Datatype != graph.FP32 { // a small difference of the operand may change the result by 1
 		return false
 	}
-	y := c.add(name, []int{x}, v.Datatype, v.Shape, func(n *node) { setScalar(n, 0.25) })
+	y := c.add(name, []int{x}, v.Datatype, v.Shape, func(n *graph.Node) { setScalar(n, 0.25) })
 	if name == "Clamp" {
-		n := &c.g.Nodes[len(c.g.Nodes)-1]
+		n := &c.Graph.Nodes[len(c.Graph.Nodes)-1]
 		n.Min, n.Max = -0.5, 0.75
 		return c.keep(y, x)
 	}
 	return true
 }
 
-func (c *chain) binary(x int, v value) bool {
+func (c *chain) binary(x int, v graph.Value) bool {
 	names := []string{"Add", "Subtract", "Multiply", "Minimum", "Maximum"}
 	other := c.ready[c.r.IntN(len(c.ready))]
 	if c.r.IntN(2) == 0 {
-		other = c.constant(v.Datatype, 0, v.Shape.last())
+		other = c.constant(v.Datatype, 0, v.Shape.Last())
 	}
-	out, ok := broadcast(v.Shape, c.g.Values[other].Shape)
-	if !ok || c.g.Values[other].Datatype != v.Datatype {
+	out, ok := graph.Broadcast(v.Shape, c.Graph.Values[other].Shape)
+	if !ok || c.Graph.Values[other].Datatype != v.Datatype {
 		return false
 	}
 	c.add(names[c.r.IntN(len(names))], []int{x, other}, v.Datatype, out)
 	return true
 }
 
-func (c *chain) move(x int, v value) bool {
+func (c *chain) move(x int, v graph.Value) bool {
 	s := v.Shape
 	switch c.r.IntN(4) {
 	case 0:
-		perm := c.r.Perm(s.rank)
-		return c.keep(c.add("StaticTranspose", []int{x}, v.Datatype, s.permuted(perm), func(n *node) { params[transposeParams](n).perm = perm }), x)
+		perm := c.r.Perm(s.Rank)
+		return c.keep(c.add("StaticTranspose", []int{x}, v.Datatype, s.Permuted(perm), func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = perm }), x)
 	case 1:
-		flat := shapeOf(s.dim[0], s.trailing(1))
-		return c.keep(c.add("StaticReshape", []int{x}, v.Datatype, flat, func(n *node) { params[reshapeParams](n).sizes = []int{flat.dim[0], flat.dim[1]} }), x)
+		flat := graph.ShapeOf(s.Dim[0], s.Trailing(1))
+		return c.keep(c.add("StaticReshape", []int{x}, v.Datatype, flat, func(n *graph.Node) { graph.Params[graph.ReshapeParams](n).Sizes = []int{flat.Dim[0], flat.Dim[1]} }), x)
 	case 2:
-		dims, before, after := s, make([]int, s.rank), make([]int, s.rank)
+		dims, before, after := s, make([]int, s.Rank), make([]int, s.Rank)
 		for i := range before {
 			before[i], after[i] = c.r.IntN(2), c.r.IntN(2)
-			dims.dim[i] += before[i] + after[i]
+			dims.Dim[i] += before[i] + after[i]
 		}
-		return c.keep(c.add("StaticConstantPad", []int{x}, v.Datatype, dims, func(n *node) { p := params[padParams](n); p.before, p.after = before, after }), x)
+		return c.keep(c.add("StaticConstantPad", []int{x}, v.Datatype, dims, func(n *graph.Node) { p := graph.Params[graph.PadParams](n); p.Before, p.After = before, after }), x)
 	}
-	offsets, sizes := make([]int, s.rank), make([]int, s.rank)
-	for i, d := range s.dims() {
+	offsets, sizes := make([]int, s.Rank), make([]int, s.Rank)
+	for i, d := range s.Dims() {
 		offsets[i] = c.r.IntN(d)
 		sizes[i] = 1 + c.r.IntN(d-offsets[i])
 	}
-	return c.keep(c.add("StaticSlice", []int{x}, v.Datatype, shapeOf(sizes...), func(n *node) { *params[sliceParams](n) = sliceParams{offsets, sizes} }), x)
+	return c.keep(c.add("StaticSlice", []int{x}, v.Datatype, graph.ShapeOf(sizes...), func(n *graph.Node) {
+		*graph.Params[graph.SliceParams](n) = graph.SliceParams{Offsets: offsets, Sizes: sizes}
+	}), x)
 }
 
 // types returns the datatypes of filter, bias and output for a weighted node's input.
-func (c *chain) types(d datatype) (w weighted, ok bool) {
+func (c *chain) types(d graph.Datatype) (w graph.Weighted, ok bool) {
 	switch d {
-	case fp32:
-		w = weighted{fp32, fp32, fp32, fp32}
-	case fp16:
-		w = weighted{fp16, fp32, fp32, fp16}
-	case qint8:
-		w = weighted{qint8, qcint8, qcint32, qint8}
-	case quint8:
-		w = weighted{quint8, quint8, qint32, quint8}
+	case graph.FP32:
+		w = graph.Weighted{In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}
+	case graph.FP16:
+		w = graph.Weighted{In: graph.FP16, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP16}
+	case graph.QInt8:
+		w = graph.Weighted{In: graph.QInt8, Filter: graph.QCInt8, Bias: graph.QCInt32, Out: graph.QInt8}
+	case graph.QUInt8:
+		w = graph.Weighted{In: graph.QUInt8, Filter: graph.QUInt8, Bias: graph.QInt32, Out: graph.QUInt8}
 	}
-	return w, w.in != 0
+	return w, w.In != 0
 }
 
-func (c *chain) convolve(x int, v value) bool {
+func (c *chain) convolve(x int, v graph.Value) bool {
 	t, ok := c.types(v.Datatype)
-	if !ok || v.Shape.rank != 4 {
+	if !ok || v.Shape.Rank != 4 {
 		return false
 	}
-	w := window{kernelH: 1 + c.r.IntN(3), kernelW: 1 + c.r.IntN(3), strideH: 1 + c.r.IntN(2), strideW: 1 + c.r.IntN(2), dilationH: 1, dilationW: 1,
-		top: c.r.IntN(2), left: c.r.IntN(2), bottom: c.r.IntN(2), right: c.r.IntN(2), groups: 1, groupIn: v.Shape.last(), groupOut: 1 + c.r.IntN(9)}
+	w := graph.Window{KernelH: 1 + c.r.IntN(3), KernelW: 1 + c.r.IntN(3), StrideH: 1 + c.r.IntN(2), StrideW: 1 + c.r.IntN(2), DilationH: 1, DilationW: 1,
+		Top: c.r.IntN(2), Left: c.r.IntN(2), Bottom: c.r.IntN(2), Right: c.r.IntN(2), Groups: 1, GroupIn: v.Shape.Last(), GroupOut: 1 + c.r.IntN(9)}
 	name := "Conv2d"
 	if c.r.IntN(3) == 0 {
-		name, w.groups, w.groupIn, w.groupOut = "DepthwiseConv2d", v.Shape.last(), 1, 1
+		name, w.Groups, w.GroupIn, w.GroupOut = "DepthwiseConv2d", v.Shape.Last(), 1, 1
 	}
-	n := node{Type: nodeTypes[tagConv2d], Params: &w}
-	out, err := windowShape(&n, v.Shape)
+	n := graph.Node{Type: graph.NodeTypes[graph.TagConv2d], Params: &w}
+	out, err := graph.WindowShape(&n, v.Shape)
 	if err != nil {
 		return false
 	}
-	out.dim[3] = w.groups * w.groupOut
-	if v.Datatype == fp32 && name == "Conv2d" && c.r.IntN(2) == 0 {
-		t = weighted{qdint8, qcint8, fp32, fp32}
+	out.Dim[3] = w.Groups * w.GroupOut
+	if v.Datatype == graph.FP32 && name == "Conv2d" && c.r.IntN(2) == 0 {
+		t = graph.Weighted{In: graph.QDInt8, Filter: graph.QCInt8, Bias: graph.FP32, Out: graph.FP32}
 		x = c.quantized(x, 3)
 	}
 	var filter int
 	if name == "Conv2d" {
-		filter = c.constant(t.filter, 0, out.dim[3], w.kernelH, w.kernelW, w.groupIn)
+		filter = c.constant(t.Filter, 0, out.Dim[3], w.KernelH, w.KernelW, w.GroupIn)
 	} else {
-		filter = c.constant(t.filter, 3, 1, w.kernelH, w.kernelW, out.dim[3])
+		filter = c.constant(t.Filter, 3, 1, w.KernelH, w.KernelW, out.Dim[3])
 	}
-	c.add(name, []int{x, filter, c.constant(t.bias, 0, out.dim[3])}, t.out, out, withWindow(w))
+	c.add(name, []int{x, filter, c.constant(t.Bias, 0, out.Dim[3])}, t.Out, out, withWindow(w))
 	return true
 }
 
-func (c *chain) transposed(x int, v value) bool {
+func (c *chain) transposed(x int, v graph.Value) bool {
 	t, ok := c.types(v.Datatype)
-	if !ok || v.Shape.rank != 4 || v.Shape.dim[1]*v.Shape.dim[2] > 200 {
+	if !ok || v.Shape.Rank != 4 || v.Shape.Dim[1]*v.Shape.Dim[2] > 200 {
 		return false
 	}
-	w := window{kernelH: 2 + c.r.IntN(2), kernelW: 2 + c.r.IntN(2), strideH: 1 + c.r.IntN(2), strideW: 1 + c.r.IntN(2), dilationH: 1, dilationW: 1,
-		groups: 1, groupIn: v.Shape.last(), groupOut: 1 + c.r.IntN(5)}
-	s := []shape{v.Shape, {}}
-	n := node{Type: nodeTypes[tagConvTranspose2d], Params: &w, In: []int{0}, Out: []int{1}}
-	if transposedShape(&graph{Values: make([]value, 2)}, &n, s) != nil {
+	w := graph.Window{KernelH: 2 + c.r.IntN(2), KernelW: 2 + c.r.IntN(2), StrideH: 1 + c.r.IntN(2), StrideW: 1 + c.r.IntN(2), DilationH: 1, DilationW: 1,
+		Groups: 1, GroupIn: v.Shape.Last(), GroupOut: 1 + c.r.IntN(5)}
+	s := []graph.Shape{v.Shape, {}}
+	n := graph.Node{Type: graph.NodeTypes[graph.TagConvTranspose2d], Params: &w, In: []int{0}, Out: []int{1}}
+	if graph.TransposedShape(&graph.Graph{Values: make([]graph.Value, 2)}, &n, s) != nil {
 		return false
 	}
-	filter := c.constant(t.filter, 0, w.groupOut, w.kernelH, w.kernelW, w.groupIn)
-	c.add("ConvTranspose2d", []int{x, filter, c.constant(t.bias, 0, w.groupOut)}, t.out, s[1], withWindow(w))
+	filter := c.constant(t.Filter, 0, w.GroupOut, w.KernelH, w.KernelW, w.GroupIn)
+	c.add("ConvTranspose2d", []int{x, filter, c.constant(t.Bias, 0, w.GroupOut)}, t.Out, s[1], withWindow(w))
 	return true
 }
 
-func (c *chain) pool(x int, v value) bool {
-	w := window{kernelH: 2, kernelW: 1 + c.r.IntN(2), strideH: 1 + c.r.IntN(2), strideW: 1, dilationH: 1, dilationW: 1, top: c.r.IntN(2)}
-	n := node{Type: nodeTypes[14], Params: &w}
-	if v.Shape.rank != 4 {
+func (c *chain) pool(x int, v graph.Value) bool {
+	w := graph.Window{KernelH: 2, KernelW: 1 + c.r.IntN(2), StrideH: 1 + c.r.IntN(2), StrideW: 1, DilationH: 1, DilationW: 1, Top: c.r.IntN(2)}
+	n := graph.Node{Type: graph.NodeTypes[14], Params: &w}
+	if v.Shape.Rank != 4 {
 		return false
 	}
-	out, err := windowShape(&n, v.Shape)
+	out, err := graph.WindowShape(&n, v.Shape)
 	if err != nil {
 		return false
 	}
-	if v.Datatype.isFloat() && c.r.IntN(2) == 0 {
+	if v.Datatype.IsFloat() && c.r.IntN(2) == 0 {
 		c.add("AvgPooling2d", []int{x}, v.Datatype, out, withWindow(w))
 		return true
 	}
 	return c.keep(c.add("MaxPooling2d", []int{x}, v.Datatype, out, withWindow(w)), x)
 }
 
-func (c *chain) connect(x int, v value) bool {
+func (c *chain) connect(x int, v graph.Value) bool {
 	t, ok := c.types(v.Datatype)
 	if !ok {
 		return false
 	}
 	out := v.Shape
-	out.dim[out.rank-1] = 1 + c.r.IntN(9)
-	if v.Datatype == fp32 && c.r.IntN(2) == 0 {
-		t = weighted{qdint8, qcint8, fp32, fp32}
+	out.Dim[out.Rank-1] = 1 + c.r.IntN(9)
+	if v.Datatype == graph.FP32 && c.r.IntN(2) == 0 {
+		t = graph.Weighted{In: graph.QDInt8, Filter: graph.QCInt8, Bias: graph.FP32, Out: graph.FP32}
 		x = c.quantized(x, 1)
 	}
-	filter := c.constant(t.filter, 0, out.last(), v.Shape.last())
-	c.add("FullyConnected", []int{x, filter, c.constant(t.bias, 0, out.last())}, t.out, out)
+	filter := c.constant(t.Filter, 0, out.Last(), v.Shape.Last())
+	c.add("FullyConnected", []int{x, filter, c.constant(t.Bias, 0, out.Last())}, t.Out, out)
 	return true
 }
 
-func (c *chain) join(x int, v value) bool {
+func (c *chain) join(x int, v graph.Value) bool {
 	out := v.Shape
-	axis := c.r.IntN(out.rank)
-	out.dim[axis] *= 2
-	return c.keep(c.add("Concatenate2", []int{x, x}, v.Datatype, out, func(n *node) { params[concatenateParams](n).axis = axis }), x)
+	axis := c.r.IntN(out.Rank)
+	out.Dim[axis] *= 2
+	return c.keep(c.add("Concatenate2", []int{x, x}, v.Datatype, out, func(n *graph.Node) { graph.Params[graph.ConcatenateParams](n).Axis = axis }), x)
 }
 
 // TestChains runs random graphs on both engines. Differences grow from node to node: the tolerance of
@@ -277,36 +280,36 @@ var exactNodes = map[string]bool{"Clamp": true, "StaticTranspose": true, "Static
 
 // stepsOf is the tolerance of quantized outputs: a step per node, and 64 steps if a node sums up
 // products of inexact elements.
-func stepsOf(g *graph) int {
+func stepsOf(g *graph.Graph) int {
 	inexact := false
 	for i := range g.Nodes {
 		t := g.Nodes[i].Type
-		if inexact && (t.convolution || t.tag == tagFullyConnected) {
+		if inexact && (t.Convolution || t.Tag == graph.TagFullyConnected) {
 			return 64
 		}
-		inexact = inexact || !exactNodes[t.name]
+		inexact = inexact || !exactNodes[t.Name]
 	}
 	return 1 + len(g.Nodes)
 }
 
-func looseOf(g *graph) float64 {
+func looseOf(g *graph.Graph) float64 {
 	loose := 1e-4
 	for v := range g.Values {
 		switch g.Values[v].Datatype {
-		case fp16:
+		case graph.FP16:
 			loose = max(loose, 0.02)
-		case qdint8:
+		case graph.QDInt8:
 			loose = max(loose, 0.03)
 		}
 	}
 	return loose
 }
 
-func nodeNames(g *graph) []string {
+func nodeNames(g *graph.Graph) []string {
 	var names []string
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		names = append(names, fmt.Sprintf("%s %v→%v", n.Type.name, n.In, n.Out))
+		names = append(names, fmt.Sprintf("%s %v→%v", n.Type.Name, n.In, n.Out))
 	}
 	return names
 }
@@ -340,7 +343,7 @@ func TestDynamicChains(t *testing.T) {
 }
 
 // runSizes runs a graph at several sizes on both engines and returns the number of valid ones.
-func runSizes(t *testing.T, seed uint64, source *graph, a, b delegate.Image) (ran int) {
+func runSizes(t *testing.T, seed uint64, source *graph.Graph, a, b delegate.Image) (ran int) {
 	native, err := a.Unit(delegate.Instance{})
 	if err != nil {
 		t.Fatal(err)
@@ -352,7 +355,7 @@ func runSizes(t *testing.T, seed uint64, source *graph, a, b delegate.Image) (ra
 	}
 	defer reference.Close()
 	m := newMaker(seed)
-	g := a.(*image).graph
+	g := a.(*image).Graph
 	for range 8 {
 		got := m.resized(g)
 		want := make([]*tensor.Value, len(got))
@@ -380,7 +383,7 @@ func runSizes(t *testing.T, seed uint64, source *graph, a, b delegate.Image) (ra
 
 // resized returns arguments whose inputs have up to twice the declared batch size, and heights and
 // widths up to the declared ones.
-func (m *maker) resized(g *graph) []*tensor.Value {
+func (m *maker) resized(g *graph.Graph) []*tensor.Value {
 	factor := [3]float64{2 * m.r.Float64(), m.r.Float64(), m.r.Float64()}
 	if m.r.IntN(3) == 0 {
 		factor[1], factor[2] = 1, 1
@@ -389,10 +392,10 @@ func (m *maker) resized(g *graph) []*tensor.Value {
 	for _, v := range g.Args {
 		x := &g.Values[v]
 		s := x.Shape
-		for i := range min(3, s.rank) {
-			s.dim[i] = max(1, int(float64(s.dim[i])*factor[i]+0.5))
+		for i := range min(3, s.Rank) {
+			s.Dim[i] = max(1, int(float64(s.Dim[i])*factor[i]+0.5))
 		}
-		t := tensor.Make(x.Datatype.info().tensor, s.dims(), nil, tensor.DynamicUnbound)
+		t := tensor.Make(x.Datatype.Info().Tensor, s.Dims(), nil, tensor.DynamicUnbound)
 		t.Bind(tensor.AlignedBytes(t.NBytes()))
 		if x.Input {
 			copy(t.Data, m.bytes(x.Datatype, s))

@@ -6,21 +6,24 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
 // estimates returns the estimates of a graph at its declared sizes, for the library that the backend
 // opens, with this number of threads.
-func (b Backend) estimates(g *graph, s []shape, threads int) (e estimates) {
+func (b Backend) estimates(g *graph.Graph, s []graph.Shape, threads int) (e cost.Estimates) {
 	varies, lib := make([]bool, g.Inputs), xnn.Locate(b.Library)
-	for _, engine := range []int{byLibrary, byGo} {
+	for _, engine := range []int{cost.ByLibrary, cost.ByGo} {
 		e[engine] = estimateRun(g, lib, s, engine, varies, 1)
 	}
-	if miscomputed(g, lib, s, false) != "" {
-		e[byLibrary] = never
+	if native.Miscomputed(g, lib, s, false) != "" {
+		e[cost.ByLibrary] = cost.Never
 	}
-	if threads > 1 && parallel(g.cost(s), len(g.Nodes)) {
+	if threads > 1 && graph.Parallel(g.Cost(s), len(g.Nodes)) {
 		for engine := range e {
-			e[engine] = time.Duration(threadedTime[engine]*float64(e[engine])) + threadedNode[engine]*time.Duration(len(g.Nodes))
+			e[engine] = time.Duration(cost.ThreadedTime[engine]*float64(e[engine])) + cost.ThreadedNode[engine]*time.Duration(len(g.Nodes))
 		}
 	}
 	return e
@@ -28,9 +31,9 @@ func (b Backend) estimates(g *graph, s []shape, threads int) (e estimates) {
 
 // estimateFor returns the estimate of the engine that a backend would choose for a payload on its own. The
 // survey of a method's payloads may choose the other one.
-func estimateFor(e estimates, b Backend) time.Duration {
-	if b.automatic() && e.prefersGo() {
-		return e[byGo]
+func estimateFor(e cost.Estimates, b Backend) time.Duration {
+	if b.automatic() && e.PrefersGo() {
+		return e[cost.ByGo]
 	}
 	return e[b.engine()]
 }
@@ -55,10 +58,10 @@ func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 			return false, &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
 		}
 	}
-	if m.estimates == (estimates{}) {
-		m.estimates = b.estimates(m.graph, m.shapes, m.threadCount)
+	if m.estimates == (cost.Estimates{}) {
+		m.estimates = b.estimates(m.Graph, m.Shapes, m.ThreadCount)
 	}
-	if inGo := m.inGo || m.estimates.prefersGo() || m.region && m.estimates.regionInGo(); !inGo {
+	if inGo := m.inGo || m.estimates.PrefersGo() || m.Region && m.estimates.RegionInGo(); !inGo {
 		return false, nil
 	}
 	if _, err = m.openGo(ctx); ctx.Err() != nil {

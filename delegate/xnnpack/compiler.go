@@ -9,6 +9,11 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -20,8 +25,8 @@ var (
 
 // Unsupported implements delegate.Selector.
 func (b Backend) Unsupported(op *kernels.Op) string {
-	if lowerings[op.Name()] == nil {
-		return noNode
+	if lowering.Lowerings[op.Name()] == nil {
+		return lowering.NoNode
 	}
 	return ""
 }
@@ -30,23 +35,25 @@ func (b Backend) Unsupported(op *kernels.Op) string {
 // supports the result.
 func (b Backend) Accepts(g *delegate.Graph, i int) string {
 	l := lowerFor(g, true)
-	defer l.again()
-	if err := l.call(i); err != nil {
-		return reasonOf(err)
+	defer l.Recycle()
+	if err := l.Call(i); err != nil {
+		return lowering.ReasonOf(err)
 	}
-	x, shapes, err := l.finishCall(i)
+	x, shapes, err := l.FinishCall(i)
 	if err != nil {
-		return reasonOf(err)
+		return lowering.ReasonOf(err)
 	}
-	return refuses(x, shapes)
+	return native.Refuses(x, shapes)
 }
 
 // lowerFor returns a lowering to graphs that the library may run.
-func lowerFor(g *delegate.Graph, dry bool) *lowering { return newLowering(g, dry, refuses) }
+func lowerFor(g *delegate.Graph, dry bool) *lowering.Lowering {
+	return lowering.New(g, dry, native.Refuses)
+}
 
 // planCalls lowers all calls and plans their graph.
-func planCalls(l *lowering, in *delegate.Graph) (*plan, error) {
-	g, err := l.whole()
+func planCalls(l *lowering.Lowering, in *delegate.Graph) (*plan, error) {
+	g, err := l.LowerAll()
 	if err != nil {
 		return nil, err
 	}
@@ -54,39 +61,39 @@ func planCalls(l *lowering, in *delegate.Graph) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x, l.checkOutputs(g, x.shapes, in.Outputs)
+	return x, l.CheckOutputs(g, x.shapes, in.Outputs)
 }
 
 // keptPlan is the plan of a region, from its first estimate until it is compiled.
 type keptPlan struct {
 	*plan
-	late    []lateConstant
+	late    []lowering.LateConstant
 	threads int // that it was estimated for
 }
 
 // keep keeps the plan of a dry lowering for the graph's next call, if only late constants are not
 // final.
-func keep(l *lowering, in *delegate.Graph, x *plan) {
+func keep(l *lowering.Lowering, in *delegate.Graph, x *plan) {
 	if x.repaired != nil {
 		return
 	}
-	if late, ok := l.detach(); ok {
+	if late, ok := l.Detach(); ok {
 		in.Kept = &keptPlan{x, late, max(in.Threads, 1)}
 	}
 }
 
 // Drop gives the memory of the plan to other lowerings.
 func (k *keptPlan) Drop() {
-	recycle(k.graph)
+	lowering.RecycleGraph(k.graph)
 }
 
 // planRegion returns the plan of a region with all its constants. The graph no longer keeps it.
 func planRegion(g *delegate.Graph) (*plan, error) {
 	if k, ok := g.Kept.(*keptPlan); ok {
 		g.Kept = nil
-		fillConstants(k.graph, k.late)
+		lowering.FillConstants(k.graph, k.late)
 		if k.threads != max(g.Threads, 1) {
-			k.plan.estimates = estimates{}
+			k.plan.estimates = cost.Estimates{}
 		}
 		return k.plan, nil
 	}
@@ -104,16 +111,16 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	if slices.ContainsFunc(g.Inputs, func(v int) bool { return g.Values[v].Dynamism != tensor.Static }) {
 		release = nil // the calls remain
 	}
-	img, err := b.compile(ctx, made.image(&compilation{limits: g.Limits, scratch: g.Scratch, threadCount: g.Threads, release: made.graph.discardOr(release), region: true}, false))
+	img, err := b.compile(ctx, made.image(&graph.Compilation{Limits: g.Limits, Scratch: g.Scratch, ThreadCount: g.Threads, Release: made.graph.DiscardOr(release), Region: true}, false))
 	if err != nil {
 		return nil, err
 	}
 	m := img.(*image)
-	if m.notNative != "" && expected == byLibrary { // the original calls are faster
+	if m.notNative != "" && expected == cost.ByLibrary { // the original calls are faster
 		m.Close()
-		return nil, unsupported("", "%s", m.notNative)
+		return nil, graph.Unsupported("", "%s", m.notNative)
 	}
-	if release != nil && m.release != nil {
+	if release != nil && m.Release != nil {
 		m.releaseUnread(g)
 	}
 	return img, nil
@@ -132,9 +139,9 @@ func (b Backend) Version() string {
 // except in unusual places.
 func (b Backend) engine() int {
 	if b.isGo() || !xnn.Expected(b.Library) {
-		return byGo
+		return cost.ByGo
 	}
-	return byLibrary
+	return cost.ByLibrary
 }
 
 // Estimate implements delegate.Compiler.
@@ -143,13 +150,13 @@ func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, erro
 		return b.estimateOf(g, k.plan, share), nil
 	}
 	l := lowerFor(g, true)
-	defer l.again()
+	defer l.Recycle()
 	x, err := planCalls(l, g)
 	if err != nil {
 		return 0, err
 	}
-	if why := cmp.Or(planLimits(x.graph, x.shapes), refuses(x.graph, x.shapes)); why != "" {
-		return 0, unsupported("", "%s", why)
+	if why := cmp.Or(native.PlanLimits(x.graph, x.shapes), native.Refuses(x.graph, x.shapes)); why != "" {
+		return 0, graph.Unsupported("", "%s", why)
 	}
 	time := b.estimateOf(g, x, share)
 	keep(l, g, x)
@@ -157,19 +164,19 @@ func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, erro
 }
 
 // estimateOf estimates the plan of a region, on the engine that is expected to be faster. The backend
-// runs the region in Go also if the library saves little, see regionInGo.
+// runs the region in Go also if the library saves little, see RegionInGo.
 func (b Backend) estimateOf(g *delegate.Graph, x *plan, share float64) time.Duration {
 	varies := make([]bool, len(g.Inputs))
 	for i, v := range g.Inputs {
 		varies[i] = share < 1 && g.Values[v].Dynamism != tensor.Static
 	}
-	engine := byGo
+	engine := cost.ByGo
 	if b.automatic() {
-		if x.estimates == (estimates{}) {
+		if x.estimates == (cost.Estimates{}) {
 			x.estimates = b.estimates(x.graph, x.shapes, g.Threads)
 		}
 		e := x.estimates
-		if !e.prefersGo() {
+		if !e.PrefersGo() {
 			engine = b.engine()
 		}
 		if !slices.Contains(varies, true) {
@@ -179,16 +186,16 @@ func (b Backend) estimateOf(g *delegate.Graph, x *plan, share float64) time.Dura
 		engine = b.engine()
 	}
 	lib := xnn.Locate(b.Library)
-	if engine == byLibrary && miscomputed(x.graph, lib, x.shapes, slices.Contains(varies, true)) != "" {
-		return never
+	if engine == cost.ByLibrary && native.Miscomputed(x.graph, lib, x.shapes, slices.Contains(varies, true)) != "" {
+		return cost.Never
 	}
 	return estimateRun(x.graph, lib, x.shapes, engine, varies, share)
 }
 
 // estimateRun estimates a run of a graph on one of the engines. The Go engine fuses more nodes than the library.
-func estimateRun(g *graph, lib *xnn.Soname, s []shape, engine int, varies []bool, share float64) time.Duration {
-	if engine == byGo {
-		g = fusedForGo(g, s)
+func estimateRun(g *graph.Graph, lib *xnn.Soname, s []graph.Shape, engine int, varies []bool, share float64) time.Duration {
+	if engine == cost.ByGo {
+		g = goengine.FusedForGo(g, s)
 	}
-	return estimate(g, lib, s, engine, varies, share)
+	return cost.Estimate(g, lib, s, engine, varies, share)
 }

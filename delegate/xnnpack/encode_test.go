@@ -4,26 +4,27 @@ import (
 	"fmt"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // firstID is the id of value 0 in payloads made by encode.
 const firstID = 100
 
 // encode writes a graph as a payload that contains the constants.
-func encode(g *graph) []byte { return g.payload(firstID) }
+func encode(g *graph.Graph) []byte { return g.Payload(firstID) }
 
 // encodeNamed is encode with the constants in named instead of in the payload, unless named is nil.
-func encodeNamed(g *graph, named map[string][]byte) []byte {
+func encodeNamed(g *graph.Graph, named map[string][]byte) []byte {
 	if named == nil {
 		return encode(g)
 	}
 	with := *g
-	with.Values = append([]value{}, g.Values...)
+	with.Values = append([]graph.Value{}, g.Values...)
 	for v := range with.Values {
-		if x := &with.Values[v]; x.isConst() {
+		if x := &with.Values[v]; x.IsConst() {
 			key := constantKey(len(named) + 1)
 			named[key] = x.Data
-			x.found = &foundData{key, x.Data}
+			x.Found = &graph.FoundData{Key: key, Data: x.Data}
 		}
 	}
 	return encode(&with)
@@ -34,13 +35,13 @@ func constantKey(i int) string { return fmt.Sprint("constant ", i) }
 
 // encodedID is the id of value v in payloads made by encode.
 func encodedID(v int) uint32 {
-	if v == none {
-		return noValue
+	if v == graph.None {
+		return graph.NoValue
 	}
 	return uint32(v + firstID)
 }
 
 // readGraph reads a payload without information from a program.
-func readGraph(data []byte, named delegate.NamedData) (*graph, error) {
-	return readPayload(&delegate.Payload{Data: data, Named: named}, true)
+func readGraph(data []byte, named delegate.NamedData) (*graph.Graph, error) {
+	return graph.ReadPayload(&delegate.Payload{Data: data, Named: named}, true)
 }

@@ -7,12 +7,14 @@ import (
 	"math"
 	"testing"
 
-	"github.com/x448/float16"
-
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/x448/float16"
 )
 
 // compile compiles a payload for an engine.
@@ -21,17 +23,17 @@ func compile(t testing.TB, data []byte, engine Engine) (delegate.Image, error) {
 	img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{Data: data})
 	if err == nil && engine == EngineNative && !isNative(img) {
 		img.Close()
-		return nil, unsupported("", "%s", img.(*image).notNative)
+		return nil, graph.Unsupported("", "%s", img.(*image).notNative)
 	}
 	return img, err
 }
 
 // arguments returns tensors for a graph's arguments. Inputs have random elements.
-func (m *maker) arguments(g *graph) []*tensor.Value {
+func (m *maker) arguments(g *graph.Graph) []*tensor.Value {
 	var args []*tensor.Value
 	for _, v := range g.Args {
 		x := &g.Values[v]
-		t := tensor.New(x.Datatype.info().tensor, x.Shape.dims()...)
+		t := tensor.New(x.Datatype.Info().Tensor, x.Shape.Dims()...)
 		if x.Input {
 			copy(t.Data, m.bytes(x.Datatype, x.Shape))
 		}
@@ -67,15 +69,15 @@ func numbersOf(t *tensor.Tensor) []float64 {
 
 // differ returns an error for the first output element whose difference exceeds the sample's
 // tolerance.
-func (s *sample) differ(got, want []*tensor.Value, g *graph) error {
+func (s *sample) differ(got, want []*tensor.Value, g *graph.Graph) error {
 	for i := g.Inputs; i < len(g.Args); i++ {
 		a, b := got[i].Tensor, want[i].Tensor
-		if !equalShapes(shapeOf(a.Sizes...), b.Sizes) {
+		if !equalShapes(graph.ShapeOf(a.Sizes...), b.Sizes) {
 			return fmt.Errorf("output %d: got sizes %v, want %v", i-g.Inputs, a.Sizes, b.Sizes)
 		}
 		x, y := numbersOf(a), numbersOf(b)
 		allowed := float64(s.steps)
-		if d := g.Values[g.Args[i]].Datatype; d.isFloat() {
+		if d := g.Values[g.Args[i]].Datatype; d.IsFloat() {
 			allowed = s.tolerance(d) * max(largest(y), 1e-3)
 		}
 		for j := range y {
@@ -88,7 +90,7 @@ func (s *sample) differ(got, want []*tensor.Value, g *graph) error {
 	return nil
 }
 
-func equalShapes(s shape, sizes []int) bool { return s == shapeOf(sizes...) }
+func equalShapes(s graph.Shape, sizes []int) bool { return s == graph.ShapeOf(sizes...) }
 
 func largest(x []float64) float64 {
 	most := 0.0
@@ -101,7 +103,7 @@ func largest(x []float64) float64 {
 }
 
 // execute runs a payload once on random arguments. Numbers are at least lo unless lo is 0.
-func execute(t testing.TB, data []byte, engine Engine, lo float32, pool *cpu.Pool) ([]*tensor.Value, *graph, error) {
+func execute(t testing.TB, data []byte, engine Engine, lo float32, pool *cpu.Pool) ([]*tensor.Value, *graph.Graph, error) {
 	t.Helper()
 	img, err := compile(t, data, engine)
 	if err != nil {
@@ -113,7 +115,7 @@ func execute(t testing.TB, data []byte, engine Engine, lo float32, pool *cpu.Poo
 		return nil, nil, err
 	}
 	defer u.Close()
-	g := img.(*image).graph
+	g := img.(*image).Graph
 	m := newMaker(7)
 	if lo > 0 {
 		m.lo = lo
@@ -129,7 +131,7 @@ func TestNodes(t *testing.T) {
 	var lacking []string
 	for _, s := range samples(1) {
 		for i := range s.graph.Nodes {
-			covered[s.graph.Nodes[i].Type.name] = true
+			covered[s.graph.Nodes[i].Type.Name] = true
 		}
 		t.Run(s.name, func(t *testing.T) {
 			data := encode(s.graph)
@@ -151,27 +153,27 @@ func TestNodes(t *testing.T) {
 			}
 		})
 	}
-	for _, n := range nodeTypes {
-		if n != nil && !covered[n.name] {
-			t.Errorf("got no sample of %s", n.name)
+	for _, n := range graph.NodeTypes {
+		if n != nil && !covered[n.Name] {
+			t.Errorf("got no sample of %s", n.Name)
 		}
 	}
 	t.Logf("not supported by the library: %q", lacking)
 }
 
 // runZeros runs a graph on the reference engine with inputs of zeros.
-func runZeros(t *testing.T, g *graph, shapes []shape) {
+func runZeros(t *testing.T, g *graph.Graph, shapes []graph.Shape) {
 	bytes := 0
 	for v := range shapes {
-		bytes += g.Values[v].Datatype.bytes(shapes[v])
+		bytes += g.Values[v].Datatype.Bytes(shapes[v])
 	}
 	if bytes > 1<<22 {
 		return
 	}
-	u := newReference(&goImage{compilation: &compilation{graph: g, shapes: shapes}}, delegate.Instance{})
+	u := goengine.NewUnit(&goengine.Image{Compilation: &graph.Compilation{Graph: g, Shapes: shapes}}, delegate.Instance{})
 	var args []*tensor.Value
 	for _, v := range g.Args {
-		value := tensor.TensorValue(tensor.New(g.Values[v].Datatype.info().tensor, shapes[v].dims()...))
+		value := tensor.TensorValue(tensor.New(g.Values[v].Datatype.Info().Tensor, shapes[v].Dims()...))
 		args = append(args, &value)
 	}
 	if err := u.Execute(context.Background(), args); err != nil && !errors.Is(err, delegate.ErrArgument) {
@@ -180,8 +182,8 @@ func runZeros(t *testing.T, g *graph, shapes []shape) {
 }
 
 // isNative reports whether the library runs an image.
-func isNative(img delegate.Image) bool { return img.(*image).by.name() == string(EngineNative) }
+func isNative(img delegate.Image) bool { return img.(*image).by.Name() == string(EngineNative) }
 
 // nativeOf and goOf return an image as one of an engine, which must run it.
-func nativeOf(img delegate.Image) *nativeImage { return img.(*image).by.(*nativeImage) }
-func goOf(img delegate.Image) *goImage         { return img.(*image).by.(*goImage) }
+func nativeOf(img delegate.Image) *native.Image { return img.(*image).by.(*native.Image) }
+func goOf(img delegate.Image) *goengine.Image   { return img.(*image).by.(*goengine.Image) }

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // TestEstimate checks the ratio of the estimated times of pairs of graphs.
@@ -47,10 +50,10 @@ func TestEstimate(t *testing.T) {
 // TestSmallGraphs checks which engine the estimates prefer for graphs with few elements per node.
 // The wanted engine was measured to be faster by a quarter or more.
 func TestSmallGraphs(t *testing.T) {
-	gates := func(m *maker) *graph {
-		x, cell := m.input(fp32, 2, 10), m.input(fp32, 2, 10)
+	gates := func(m *maker) *graph.Graph {
+		x, cell := m.input(graph.FP32, 2, 10), m.input(graph.FP32, 2, 10)
 		apply := func(name string, in ...int) int {
-			y := m.value(fp32, 2, 10)
+			y := m.value(graph.FP32, 2, 10)
 			m.node(name, in, []int{y})
 			return y
 		}
@@ -60,38 +63,38 @@ func TestSmallGraphs(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name  string
-		build func(m *maker) *graph
+		build func(m *maker) *graph.Graph
 		inGo  bool
 	}{
 		{"gates of a recurrent cell", gates, false},
-		{"addition of bytes", func(m *maker) *graph {
-			a, b, y := m.input(qint8, 2, 8), m.input(qint8, 2, 8), m.value(qint8, 2, 8)
+		{"addition of bytes", func(m *maker) *graph.Graph {
+			a, b, y := m.input(graph.QInt8, 2, 8), m.input(graph.QInt8, 2, 8), m.value(graph.QInt8, 2, 8)
 			m.node("Add", []int{a, b}, []int{y})
 			return m.done(y)
 		}, false},
-		{"swapped rows", func(m *maker) *graph {
-			x, y := m.input(fp32, 1, 31, 4, 16), m.value(fp32, 1, 4, 31, 16)
-			m.node("StaticTranspose", []int{x}, []int{y}, func(n *node) { params[transposeParams](n).perm = []int{0, 2, 1, 3} })
+		{"swapped rows", func(m *maker) *graph.Graph {
+			x, y := m.input(graph.FP32, 1, 31, 4, 16), m.value(graph.FP32, 1, 4, 31, 16)
+			m.node("StaticTranspose", []int{x}, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = []int{0, 2, 1, 3} })
 			return m.done(y)
 		}, true},
-		{"copies", func(m *maker) *graph {
-			x, y := m.input(fp32, 3, 4), m.value(fp32, 12)
-			m.node("StaticReshape", []int{x}, []int{y}, func(n *node) { params[reshapeParams](n).sizes = []int{12} })
+		{"copies", func(m *maker) *graph.Graph {
+			x, y := m.input(graph.FP32, 3, 4), m.value(graph.FP32, 12)
+			m.node("StaticReshape", []int{x}, []int{y}, func(n *graph.Node) { graph.Params[graph.ReshapeParams](n).Sizes = []int{12} })
 			return m.done(y)
 		}, true},
-		{"products of a batch", func(m *maker) *graph {
-			a, b, y := m.input(fp32, 4, 12, 16), m.input(fp32, 4, 16, 12), m.value(fp32, 4, 12, 12)
+		{"products of a batch", func(m *maker) *graph.Graph {
+			a, b, y := m.input(graph.FP32, 4, 12, 16), m.input(graph.FP32, 4, 16, 12), m.value(graph.FP32, 4, 12, 12)
 			m.node("BatchMatrixMultiply", []int{a, b}, []int{y})
 			return m.done(y)
 		}, true},
 	} {
 		g := test.build(newMaker(1))
-		s, err := g.declared()
+		s, err := g.Declared()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := (Backend{}).estimates(g, s, 1); e.prefersGo() != test.inGo {
-			t.Errorf("%s: %v, got Go %v, want %v", test.name, e, e.prefersGo(), test.inGo)
+		if e := (Backend{}).estimates(g, s, 1); e.PrefersGo() != test.inGo {
+			t.Errorf("%s: %v, got Go %v, want %v", test.name, e, e.PrefersGo(), test.inGo)
 		}
 	}
 }
@@ -108,8 +111,8 @@ func TestEngineOfRegions(t *testing.T) {
 		{10 * time.Millisecond, 9500 * time.Microsecond, false},
 		{10 * time.Millisecond, 11 * time.Millisecond, true},
 	} {
-		if e := (estimates{byLibrary: test.library, byGo: test.inGo}); e.regionInGo() != test.want {
-			t.Errorf("%v: got Go %v, want %v", e, e.regionInGo(), test.want)
+		if e := (cost.Estimates{cost.ByLibrary: test.library, cost.ByGo: test.inGo}); e.RegionInGo() != test.want {
+			t.Errorf("%v: got Go %v, want %v", e, e.RegionInGo(), test.want)
 		}
 	}
 }
@@ -117,7 +120,7 @@ func TestEngineOfRegions(t *testing.T) {
 // TestFusedForGo checks that estimates of the Go engine are of the nodes that it runs, and that the node
 // types of this engine only have rates.
 func TestFusedForGo(t *testing.T) {
-	graphs := map[string]*graph{"resize to planes": planesGraph(3, 7, 5, 14, 15, 0, false), "resize": planesGraph(3, 7, 5, 14, 15, 0, true)}
+	graphs := map[string]*graph.Graph{"resize to planes": planesGraph(3, 7, 5, 14, 15, 0, false), "resize": planesGraph(3, 7, 5, 14, 15, 0, true)}
 	for seed := range uint64(40) {
 		graphs[fmt.Sprint("seed ", seed)] = randomGraph(seed, 12)
 		graphs[fmt.Sprint("moves ", seed)] = movesGraph(seed)
@@ -133,27 +136,27 @@ func TestFusedForGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, want := fusedForGo(x.graph, x.shapes), img.(*image).graph
+		got, want := goengine.FusedForGo(x.graph, x.shapes), img.(*image).Graph
 		if a, b := nodeNames(got), nodeNames(want); !slices.Equal(a, b) {
 			t.Errorf("%s: estimated %v, run %v", name, a, b)
 		}
 	}
-	for _, n := range []*nodeType{&tableNode, &siluNode, &resizePlanesNode, &rearrangeNode} {
-		if r := rates[n.name]; r.element[byGo] == 0 && r.codes[byGo] == 0 {
-			t.Errorf("%s has no rate", n.name)
+	for _, n := range []*graph.NodeType{&goengine.TableNode, &goengine.SiLUNode, &goengine.ResizePlanesNode, &graph.RearrangeNode} {
+		if r := cost.Rates[n.Name]; r.Element[cost.ByGo] == 0 && r.Codes[cost.ByGo] == 0 {
+			t.Errorf("%s has no rate", n.Name)
 		}
 	}
 }
 
 // An axis that is counted from the innermost dimension is the same axis.
 func TestEstimatedAxis(t *testing.T) {
-	var got [2]estimates
+	var got [2]cost.Estimates
 	for i, axis := range []int{1, -3} {
 		m := newMaker(1)
-		x, y := m.input(fp32, 2, 3, 4, 5), m.value(fp32, 2, 6, 4, 5)
-		m.node("Concatenate2", []int{x, x}, []int{y}, func(n *node) { params[concatenateParams](n).axis = axis })
+		x, y := m.input(graph.FP32, 2, 3, 4, 5), m.value(graph.FP32, 2, 6, 4, 5)
+		m.node("Concatenate2", []int{x, x}, []int{y}, func(n *graph.Node) { graph.Params[graph.ConcatenateParams](n).Axis = axis })
 		g := m.done(y)
-		s, err := g.declared()
+		s, err := g.Declared()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,16 +171,16 @@ func TestEstimatedAxis(t *testing.T) {
 func TestEstimatesOnThreads(t *testing.T) {
 	for _, rows := range []int{2, 2000} {
 		m := newMaker(1)
-		x, w, y := m.input(fp32, rows, 64), m.constant(fp32, 0, 64, 64), m.value(fp32, rows, 64)
-		m.node("FullyConnected", []int{x, w, none}, []int{y})
+		x, w, y := m.input(graph.FP32, rows, 64), m.constant(graph.FP32, 0, 64, 64), m.value(graph.FP32, rows, 64)
+		m.node("FullyConnected", []int{x, w, graph.None}, []int{y})
 		g := m.done(y)
-		s, err := g.declared()
+		s, err := g.Declared()
 		if err != nil {
 			t.Fatal(err)
 		}
 		one, two := (Backend{}).estimates(g, s, 1), (Backend{}).estimates(g, s, 2)
-		if large := rows > 1000; large != (two[byLibrary] < one[byLibrary]) || large != (two[byGo] < one[byGo]) ||
-			large && two[byGo]*one[byLibrary] < two[byLibrary]*one[byGo] {
+		if large := rows > 1000; large != (two[cost.ByLibrary] < one[cost.ByLibrary]) || large != (two[cost.ByGo] < one[cost.ByGo]) ||
+			large && two[cost.ByGo]*one[cost.ByLibrary] < two[cost.ByLibrary]*one[cost.ByGo] {
 			t.Errorf("%d rows: %v on one thread, %v on two", rows, one, two)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -62,13 +64,13 @@ func TestCreationFails(t *testing.T) {
 	lib := xnntest.Library(t)
 	pool := cpu.NewPool(2)
 	defer pool.Close()
-	floats := weighted{fp32, fp32, fp32, fp32}
-	graphs := map[string]*graph{"products": twoLayers(false), "transposed": newMaker(1).manyPixels("ConvTranspose2d", floats, 1, 1, 1)}
+	floats := graph.Weighted{In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}
+	graphs := map[string]*graph.Graph{"products": twoLayers(false), "transposed": newMaker(1).manyPixels("ConvTranspose2d", floats, 1, 1, 1)}
 	for name, g := range graphs {
 		want := newMaker(7).arguments(g)
 		u, _ := mustUnit(t, g, EngineGo, delegate.Instance{})
 		mustExecute(t, u, want)
-		for _, kept := range []int64{keptBytes, 0} {
+		for _, kept := range []int64{native.KeptBytes, 0} {
 			for _, release := range []bool{false, true} {
 				if kept == 0 && !release {
 					continue // as if kept
@@ -88,7 +90,7 @@ type creation struct {
 	t       *testing.T
 	name    string
 	lib     *xnn.Library
-	graph   *graph
+	graph   *graph.Graph
 	want    []*tensor.Value
 	pool    *cpu.Pool
 	kept    int64
@@ -125,8 +127,8 @@ func (c *creation) failEach() {
 
 // run compiles and runs the graph with a call that fails. It reports whether that was in Go, or with fewer threads.
 func (c *creation) run(f *failing) (inGo, warned bool, err error) {
-	defer func(old int64) { keptBytes = old }(keptBytes)
-	keptBytes = c.kept
+	defer func(old int64) { native.KeptBytes = old }(native.KeptBytes)
+	native.KeptBytes = c.kept
 	payload := &delegate.Payload{Data: encode(c.graph), Args: argSpecs(c.graph)}
 	if c.release {
 		payload.Release = func(data []byte) bool {
@@ -152,8 +154,8 @@ func (c *creation) run(f *failing) (inGo, warned bool, err error) {
 	if err := u.Execute(context.Background(), args); err != nil {
 		return false, false, err
 	}
-	n, ok := u.(*native)
-	inGo = !ok || n.useOther || c.pool != nil && n.threads == nil && parallel(n.image.cost, len(c.graph.Nodes))
+	n, ok := u.(*native.Unit)
+	inGo = !ok || n.UseOther || c.pool != nil && n.Threads == nil && graph.Parallel(n.Image.Cost, len(c.graph.Nodes))
 	s := sample{loose: 1e-5}
 	return inGo, len(img.(delegate.Warner).Warnings()) > 0, s.differ(args, c.want, c.graph)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -131,7 +132,7 @@ func functionLines() (list []line) {
 				m := unaryMatch("aten::"+f.name+".out", f.node, naive, f.extra, n)
 				if f.node == "" { // two nodes in the library
 					m.node = func(g *maker, x []int, y int) {
-						s := g.value(fp32, n)
+						s := g.value(graph.FP32, n)
 						g.node("Sigmoid", x, []int{s})
 						g.node("Multiply", []int{x[0], s}, []int{y})
 					}
@@ -179,7 +180,7 @@ func unaryMatch(op, kind string, naive func(y, x []float32), extra []any, n int)
 	return &match{op: op, args: append([]any{x}, extra...), outs: []*tensor.Tensor{blank(tensor.Float32, n)}, units: n,
 		naive: func(y *tensor.Tensor) { naive(floats(y), floats(x)) },
 		node: func(g *maker, x []int, y int) {
-			g.node(kind, x, []int{y}, func(n *node) {
+			g.node(kind, x, []int{y}, func(n *graph.Node) {
 				if kind == "Clamp" {
 					n.Min = 0
 				}
@@ -228,7 +229,7 @@ func permutedMatch(sizes, dims []int) *match {
 			}
 		},
 		node: func(g *maker, x []int, y int) {
-			g.node("StaticTranspose", x, []int{y}, func(n *node) { params[transposeParams](n).perm = dims })
+			g.node("StaticTranspose", x, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = dims })
 		}}
 }
 
@@ -256,7 +257,9 @@ func sliceMatch(rows, cols, from, to int) *match {
 			}
 		},
 		node: func(g *maker, x []int, y int) {
-			g.node("StaticSlice", x, []int{y}, func(node *node) { *params[sliceParams](node) = sliceParams{[]int{0, from}, []int{rows, n}} })
+			g.node("StaticSlice", x, []int{y}, func(node *graph.Node) {
+				*graph.Params[graph.SliceParams](node) = graph.SliceParams{Offsets: []int{0, from}, Sizes: []int{rows, n}}
+			})
 		}}
 }
 
@@ -278,7 +281,9 @@ func paddedMatch(planes, size int) *match {
 			}
 		},
 		node: func(g *maker, x []int, y int) {
-			g.node("StaticConstantPad", x, []int{y}, func(n *node) { *params[padParams](n) = padParams{[]int{0, 1, 1}, []int{0, 1, 1}, 0.5} })
+			g.node("StaticConstantPad", x, []int{y}, func(n *graph.Node) {
+				*graph.Params[graph.PadParams](n) = graph.PadParams{Before: []int{0, 1, 1}, After: []int{0, 1, 1}, Value: 0.5}
+			})
 		}}
 }
 
@@ -302,7 +307,9 @@ func upsampledMatch(channels, in, out int) *match {
 			}
 		},
 		node: func(g *maker, x []int, y int) {
-			g.node("StaticResizeBilinear2D", x, []int{y}, func(n *node) { *params[resizeParams](n) = resizeParams{out, out} })
+			g.node("StaticResizeBilinear2D", x, []int{y}, func(n *graph.Node) {
+				*graph.Params[graph.ResizeParams](n) = graph.ResizeParams{Height: out, Width: out}
+			})
 		}}
 }
 
@@ -321,7 +328,7 @@ const quantizedScale, quantizedZero = 0.05, 3
 // withQuant sets the operators' scale and zero point for int8 values.
 func withQuant(g *maker, values ...int) {
 	for _, v := range values {
-		g.g.Values[v].Quant = quant{Scale: quantizedScale, ZeroPoint: quantizedZero}
+		g.Graph.Values[v].Quant = graph.Quant{Scale: quantizedScale, ZeroPoint: quantizedZero}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -72,8 +73,8 @@ func (p poolOp) String() string {
 // match has the indices of maxima read or not; the library computes the maxima alone. Means exclude padding.
 func (p poolOp) match() *match {
 	x, out, mean := noise(1, p.channels, p.size, p.size), (p.size+2*p.pad-p.kernel)/p.stride+1, p.kind == "avg"
-	window := window{top: p.pad, right: p.pad, bottom: p.pad, left: p.pad, kernelH: p.kernel, kernelW: p.kernel,
-		strideH: p.stride, strideW: p.stride, dilationH: 1, dilationW: 1}
+	window := graph.Window{Top: p.pad, Right: p.pad, Bottom: p.pad, Left: p.pad, KernelH: p.kernel, KernelW: p.kernel,
+		StrideH: p.stride, StrideW: p.stride, DilationH: 1, DilationW: 1}
 	d, order := p.dtype, []uint8(nil)
 	if d == 0 {
 		d = tensor.Float32

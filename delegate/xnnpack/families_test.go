@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/portable"
@@ -141,20 +142,20 @@ func (m *match) layout(t *tensor.Tensor) (logical, own *tensor.Tensor) {
 	return logical, own
 }
 
-func datatypeOf(t *tensor.Tensor) datatype {
+func datatypeOf(t *tensor.Tensor) graph.Datatype {
 	switch t.DType {
 	case tensor.Int8:
-		return qint8
+		return graph.QInt8
 	case tensor.Float16:
-		return fp16
+		return graph.FP16
 	}
-	return fp32
+	return graph.FP32
 }
 
 // given adds a constant with a tensor's data.
 func (m *maker) given(t *tensor.Tensor, dims ...int) int {
-	v := m.value(fp32, dims...)
-	m.g.Values[v].Data = t.Data
+	v := m.value(graph.FP32, dims...)
+	m.Graph.Values[v].Data = t.Data
 	return v
 }
 

@@ -3,6 +3,7 @@ package xnnpack
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -91,8 +92,8 @@ func (l *layer) node(g *maker, x, y, kh int, filter, bias *tensor.Tensor) {
 	if kh == 1 && l.kernel > 1 {
 		pad = 0
 	}
-	n := window{top: pad, right: l.pad, bottom: pad, left: l.pad, kernelH: kh, kernelW: l.kernel, strideH: l.stride, strideW: l.stride,
-		dilationH: 1, dilationW: 1, groups: l.groups, groupIn: l.in / l.groups, groupOut: l.out / l.groups}
+	n := graph.Window{Top: pad, Right: l.pad, Bottom: pad, Left: l.pad, KernelH: kh, KernelW: l.kernel, StrideH: l.stride, StrideW: l.stride,
+		DilationH: 1, DilationW: 1, Groups: l.groups, GroupIn: l.in / l.groups, GroupOut: l.out / l.groups}
 	kind, dims := "Conv2d", []int{l.out, kh, l.kernel, l.in / l.groups}
 	switch {
 	case l.transposed:
@@ -205,7 +206,7 @@ func matmulLines() []line {
 // unless op is mm.
 func productMatch(op string, m, k, n int) *match {
 	x, w, bias := noise(m, k), noiseWeights(k, n), noiseWeights(n)
-	flags, dims := uint32(flagTransposeWeights), []int{k, n}
+	flags, dims := uint32(graph.FlagTransposeWeights), []int{k, n}
 	t := &match{op: op, units: m * k * n, outs: []*tensor.Tensor{blank(tensor.Float32, m, n)}}
 	switch op {
 	case "aten::mm.out":
@@ -227,7 +228,7 @@ func productMatch(op string, m, k, n int) *match {
 		}
 	}
 	t.node = func(g *maker, v []int, y int) {
-		g.node("FullyConnected", []int{v[0], g.given(w, dims...), g.given(bias, n)}, []int{y}, func(n *node) { n.Flags = flags })
+		g.node("FullyConnected", []int{v[0], g.given(w, dims...), g.given(bias, n)}, []int{y}, func(n *graph.Node) { n.Flags = flags })
 	}
 	return t
 }

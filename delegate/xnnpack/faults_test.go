@@ -9,6 +9,8 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 )
 
@@ -17,9 +19,9 @@ import (
 func TestRows(t *testing.T) {
 	xnntest.Library(t)
 	var list []sample
-	for _, types := range fullyConnectedTypes {
+	for _, types := range graph.FullyConnectedTypes {
 		for rows := 1; rows <= 34; rows++ {
-			if types.in.info().bits == 32 && rows > 9 {
+			if types.In.Info().Bits == 32 && rows > 9 {
 				break
 			}
 			for _, k := range []int{32, 64, 160} {
@@ -31,9 +33,9 @@ func TestRows(t *testing.T) {
 			}
 		}
 	}
-	for _, types := range convolutionTypes {
+	for _, types := range graph.ConvolutionTypes {
 		for width := 1; width <= 34; width++ {
-			if types.in.info().bits == 32 && width > 9 {
+			if types.In.Info().Bits == 32 && width > 9 {
 				break
 			}
 			for _, channels := range []int{64, 72, 160} {
@@ -56,10 +58,10 @@ func TestRows(t *testing.T) {
 func TestElements(t *testing.T) {
 	xnntest.Library(t)
 	var list []sample
-	for _, d := range []datatype{fp32, fp16, qint8, quint8} {
-		loose := map[datatype]float64{fp32: 1e-5, fp16: 3e-3}[d]
+	for _, d := range []graph.Datatype{graph.FP32, graph.FP16, graph.QInt8, graph.QUInt8} {
+		loose := map[graph.Datatype]float64{graph.FP32: 1e-5, graph.FP16: 3e-3}[d]
 		for n := 1; n <= 70; n++ {
-			add := func(name string, x []int, parameters ...func(*node)) {
+			add := func(name string, x []int, parameters ...func(*graph.Node)) {
 				m := newMaker(uint64(n))
 				m.lo, m.hi = -2, 2
 				var in []int
@@ -67,28 +69,28 @@ func TestElements(t *testing.T) {
 					in = append(in, m.input(d, 3, columns))
 				}
 				y := m.value(d, 3, n)
-				switch first := &m.g.Values[in[0]].Quant; {
+				switch first := &m.Graph.Values[in[0]].Quant; {
 				case name == "Clamp":
-					m.g.Values[y].Quant = *first
-				case d == qint8 && (name == "Log" || strings.HasSuffix(name, "SquareRoot")): // NaN has no code
+					m.Graph.Values[y].Quant = *first
+				case d == graph.QInt8 && (name == "Log" || strings.HasSuffix(name, "SquareRoot")): // NaN has no code
 					first.ZeroPoint = -128
-				case d == quint8:
+				case d == graph.QUInt8:
 					first.ZeroPoint = 0
 				}
 				m.node(name, in, []int{y}, parameters...)
 				list = append(list, sample{name: fmt.Sprintf("%s of %v, %v columns", name, d, x), graph: m.done(y), steps: 1, loose: loose})
 			}
-			for i := range unaryNodes {
-				if u := &unaryNodes[i]; u.tag != tagConvert {
-					add(u.name, []int{n}, func(x *node) {
-						if setScalar(x, 0.3); u.name == "Clamp" {
+			for i := range graph.UnaryNodes {
+				if u := &graph.UnaryNodes[i]; u.Tag != graph.TagConvert {
+					add(u.Name, []int{n}, func(x *graph.Node) {
+						if setScalar(x, 0.3); u.Name == "Clamp" {
 							x.Min, x.Max = -0.5, 1.25
 						}
 					})
 				}
 			}
-			for i := range binaryNodes {
-				if name := binaryNodes[i].name; name != "Div" || d.isFloat() {
+			for i := range graph.BinaryNodes {
+				if name := graph.BinaryNodes[i].Name; name != "Div" || d.IsFloat() {
 					add(name, []int{n, n})
 					add(name, []int{n, 1})
 					add(name, []int{1, n})
@@ -133,98 +135,100 @@ func SkipFault(t testing.TB, err error) {
 }
 
 func isFault(err error) bool {
-	return errors.Is(err, delegate.ErrUnsupported) && strings.Contains(err.Error(), wrongly)
+	return errors.Is(err, delegate.ErrUnsupported) && strings.Contains(err.Error(), native.Wrongly)
 }
 
-func (m *maker) productSample(types weighted, rows, k, cols int) *graph {
+func (m *maker) productSample(types graph.Weighted, rows, k, cols int) *graph.Graph {
 	m.lo, m.hi = -1, 1
 	x := m.activations(types, 1, rows, k)
-	filter, bias := m.constant(types.filter, 0, cols, k), m.constant(types.bias, 0, cols)
-	y := m.value(types.out, rows, cols)
+	filter, bias := m.constant(types.Filter, 0, cols, k), m.constant(types.Bias, 0, cols)
+	y := m.value(types.Out, rows, cols)
 	m.node("FullyConnected", []int{x, filter, bias}, []int{y})
 	return m.done(y)
 }
 
 // pixelSample returns a convolution of two images of one line.
-func (m *maker) pixelSample(kind string, types weighted, width, channels, out, side int) *graph {
+func (m *maker) pixelSample(kind string, types graph.Weighted, width, channels, out, side int) *graph.Graph {
 	m.lo, m.hi = -1, 1
 	x := m.activations(types, 3, 2, 1, width, channels)
-	filter, bias := m.constant(types.filter, 0, out, side, side, channels), m.constant(types.bias, 0, out)
-	y := m.value(types.out, 2, 1, 1, out)
-	w := window{kernelH: side, kernelW: side, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: 1, groupIn: channels, groupOut: out}
-	w.top, w.left, w.bottom, w.right = side/2, side/2, side/2, side/2
+	filter, bias := m.constant(types.Filter, 0, out, side, side, channels), m.constant(types.Bias, 0, out)
+	y := m.value(types.Out, 2, 1, 1, out)
+	w := graph.Window{KernelH: side, KernelW: side, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Groups: 1, GroupIn: channels, GroupOut: out}
+	w.Top, w.Left, w.Bottom, w.Right = side/2, side/2, side/2, side/2
 	m.node(kind, []int{x, filter, bias}, []int{y}, withWindow(w))
 	return m.fix(y)
 }
 
 // activations returns an input of a weighted node, quantized at run time along the last dimensions if
 // the node takes such values.
-func (m *maker) activations(types weighted, dynamic int, dims ...int) int {
-	if types.in == qdint8 {
-		return m.quantized(m.input(types.out, dims...), dynamic)
+func (m *maker) activations(types graph.Weighted, dynamic int, dims ...int) int {
+	if types.In == graph.QDInt8 {
+		return m.quantized(m.input(types.Out, dims...), dynamic)
 	}
-	return m.input(types.in, dims...)
+	return m.input(types.In, dims...)
 }
 
 // TestKernelFaults checks which nodes the table of faults hits, on any processor.
 func TestKernelFaults(t *testing.T) {
-	tables := kernelFaults
-	t.Cleanup(func() { kernelFaults = tables })
-	kernelFaults = nil
+	tables := native.KernelFaults
+	t.Cleanup(func() { native.KernelFaults = tables })
+	native.KernelFaults = nil
 	for _, f := range tables {
-		f.selected = func(cpu.Hardware) bool { return true }
-		kernelFaults = append(kernelFaults, f)
+		f.Selected = func(cpu.Hardware) bool { return true }
+		native.KernelFaults = append(native.KernelFaults, f)
 	}
 	debian, newer := &xnn.Soname{Build: "4ea82e595b36"}, &xnn.Soname{Build: "92a7ad501b95"}
-	weights := func(in, filter, bias, out datatype) weighted { return weighted{in, filter, bias, out} }
-	statics, dynamic := weights(qint8, qcint8, qcint32, qint8), weights(qdint8, qcint8, fp32, fp32)
-	product := func(filter datatype, rows int) *graph {
-		return newMaker(1).productSample(weights(qdint8, filter, fp32, fp32), rows, 160, 7)
+	weights := func(in, filter, bias, out graph.Datatype) graph.Weighted {
+		return graph.Weighted{In: in, Filter: filter, Bias: bias, Out: out}
 	}
-	window := func(kind string, types weighted, width, channels, side int) *graph {
+	statics, dynamic := weights(graph.QInt8, graph.QCInt8, graph.QCInt32, graph.QInt8), weights(graph.QDInt8, graph.QCInt8, graph.FP32, graph.FP32)
+	product := func(filter graph.Datatype, rows int) *graph.Graph {
+		return newMaker(1).productSample(weights(graph.QDInt8, filter, graph.FP32, graph.FP32), rows, 160, 7)
+	}
+	window := func(kind string, types graph.Weighted, width, channels, side int) *graph.Graph {
 		return newMaker(1).pixelSample(kind, types, width, channels, 20, side)
 	}
-	pixels := func(kind string, types weighted, width, channels int) *graph {
+	pixels := func(kind string, types graph.Weighted, width, channels int) *graph.Graph {
 		return window(kind, types, width, channels, 3)
 	}
 	for _, c := range []struct {
 		name string
 		lib  *xnn.Soname
-		g    *graph
+		g    *graph.Graph
 		vary bool
 		want bool
 	}{
-		{"4-bit weights", debian, product(qcint4, 1), false, true},
-		{"4-bit weights, library of unknown version", nil, product(qcint4, 1), false, true},
-		{"4-bit weights, newer library", newer, product(qcint4, 1), false, false},
-		{"groups, one row", debian, product(qbint4, 1), false, false},
-		{"groups, two rows", debian, product(qbint4, 2), false, true},
-		{"groups, 17 rows", debian, product(qbint4, 17), false, true},
-		{"groups, 18 rows", debian, product(qbint4, 18), false, false},
-		{"groups, up to 18 rows", debian, product(qbint4, 18), true, true},
-		{"8-bit weights", debian, product(qcint8, 17), true, false},
+		{"4-bit weights", debian, product(graph.QCInt4, 1), false, true},
+		{"4-bit weights, library of unknown version", nil, product(graph.QCInt4, 1), false, true},
+		{"4-bit weights, newer library", newer, product(graph.QCInt4, 1), false, false},
+		{"groups, one row", debian, product(graph.QBInt4, 1), false, false},
+		{"groups, two rows", debian, product(graph.QBInt4, 2), false, true},
+		{"groups, 17 rows", debian, product(graph.QBInt4, 17), false, true},
+		{"groups, 18 rows", debian, product(graph.QBInt4, 18), false, false},
+		{"groups, up to 18 rows", debian, product(graph.QBInt4, 18), true, true},
+		{"8-bit weights", debian, product(graph.QCInt8, 17), true, false},
 		{"16 pixels", debian, pixels("Conv2d", statics, 16, 72), false, false},
 		{"17 pixels", debian, pixels("Conv2d", statics, 17, 72), false, true},
 		{"up to 16 pixels", debian, pixels("Conv2d", statics, 16, 72), true, true},
 		{"17 pixels of 64 channels", debian, pixels("Conv2d", statics, 17, 64), true, false},
 		{"17 pixels, quantized at run time", debian, pixels("Conv2d", dynamic, 17, 72), false, true},
-		{"17 pixels of floats", debian, pixels("Conv2d", weights(fp32, fp32, fp32, fp32), 17, 72), true, false},
-		{"pixels of halves", debian, pixels("Conv2d", weights(fp16, fp32, fp32, fp16), 1, 3), false, true},
-		{"roots of halves", debian, newMaker(1).unarySample("SquareRoot", fp16), false, true},
-		{"slopes of halves", debian, newMaker(1).binarySample("PReLU", fp16), false, true},
-		{"sums of halves", debian, newMaker(1).binarySample("Add", fp16), false, false},
-		{"rows of halves, newer library", newer, newMaker(1).productSample(weights(fp16, fp16, fp16, fp16), 1, 8, 7), false, true},
-		{"rows of halves", debian, newMaker(1).productSample(weights(fp16, fp16, fp16, fp16), 1, 8, 7), false, true},
+		{"17 pixels of floats", debian, pixels("Conv2d", weights(graph.FP32, graph.FP32, graph.FP32, graph.FP32), 17, 72), true, false},
+		{"pixels of halves", debian, pixels("Conv2d", weights(graph.FP16, graph.FP32, graph.FP32, graph.FP16), 1, 3), false, true},
+		{"roots of halves", debian, newMaker(1).unarySample("SquareRoot", graph.FP16), false, true},
+		{"slopes of halves", debian, newMaker(1).binarySample("PReLU", graph.FP16), false, true},
+		{"sums of halves", debian, newMaker(1).binarySample("Add", graph.FP16), false, false},
+		{"rows of halves, newer library", newer, newMaker(1).productSample(weights(graph.FP16, graph.FP16, graph.FP16, graph.FP16), 1, 8, 7), false, true},
+		{"rows of halves", debian, newMaker(1).productSample(weights(graph.FP16, graph.FP16, graph.FP16, graph.FP16), 1, 8, 7), false, true},
 		{"17 pixels by themselves", debian, window("Conv2d", statics, 17, 72, 1), true, false},
 		{"17 pixels by themselves, quantized at run time", debian, window("Conv2d", dynamic, 17, 72, 1), false, true},
 		{"16 pixels, transposed", debian, pixels("ConvTranspose2d", statics, 16, 72), false, false},
 		{"17 pixels, transposed", debian, pixels("ConvTranspose2d", statics, 17, 72), false, true},
 	} {
-		s, err := c.g.declared()
+		s, err := c.g.Declared()
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		if got := miscomputed(c.g, c.lib, s, c.vary); (got != "") != c.want {
+		if got := native.Miscomputed(c.g, c.lib, s, c.vary); (got != "") != c.want {
 			t.Errorf("%s: got %q, want a reason: %t", c.name, got, c.want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 )
 
 // TestFilterMemory checks that large filters have separate pages, which remain mapped while a unit
@@ -18,15 +19,15 @@ func TestFilterMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := goOf(img)
-		if own := m.packed.memory != nil; own != (cols == 512) {
+		if own := m.Packed.Memory != nil; own != (cols == 512) {
 			t.Errorf("%d columns: separate pages: got %v, want %v", cols, own, cols == 512)
 		}
-		memory := m.packed.memory
+		memory := m.Packed.Memory
 		u, err := img.Unit(delegate.Instance{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		args := newMaker(1).arguments(m.graph)
+		args := newMaker(1).arguments(m.Graph)
 		mustExecute(t, u, args)
 		want := numbersOf(args[1].Tensor)
 		img, m = nil, nil
@@ -39,18 +40,18 @@ func TestFilterMemory(t *testing.T) {
 			t.Errorf("%d columns: got %v, want %v", cols, got, want)
 		}
 		u.Close()
-		if memory != nil && len(memory.pages.Bytes()) == 0 {
+		if memory != nil && len(memory.Pages.Bytes()) == 0 {
 			t.Error("filter memory is unmapped while a unit uses it")
 		}
-		memory.close()
-		memory.close() // a second call has no effect
-		if memory != nil && memory.pages.Bytes() != nil {
+		memory.Close()
+		memory.Close() // a second call has no effect
+		if memory != nil && memory.Pages.Bytes() != nil {
 			t.Error("filter memory is still mapped after close")
 		}
 	}
 }
 
-// TestPanelElements checks that panelElements returns the size of the packed panels.
+// TestPanelElements checks that goengine.PanelElements returns the size of the packed panels.
 func TestPanelElements(t *testing.T) {
 	for _, s := range samples(1) {
 		img, err := compile(t, encode(s.graph), EngineGo)
@@ -58,13 +59,13 @@ func TestPanelElements(t *testing.T) {
 			continue
 		}
 		m := goOf(img)
-		for i := range m.graph.Nodes {
-			n, size := &m.graph.Nodes[i], 0
-			if f := m.packed.floats[i]; f != nil {
-				for _, p := range f.panels {
+		for i := range m.Graph.Nodes {
+			n, size := &m.Graph.Nodes[i], 0
+			if f := m.Packed.Floats[i]; f != nil {
+				for _, p := range f.Panels {
 					size += p.Size()
 				}
-				if want := panelElements(m.graph, n, m.shapes); size != want {
+				if want := goengine.PanelElements(m.Graph, n, m.Shapes); size != want {
 					t.Errorf("%s: got panels of %d elements, want %d", s.name, size, want)
 				}
 			}

@@ -4,31 +4,32 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 )
 
 // convolutionGraph32 returns a convolution of floats with a bias.
-func convolutionGraph32(name string, h, v int, w window, flags uint32) *graph {
+func convolutionGraph32(name string, h, v int, w graph.Window, flags uint32) *graph.Graph {
 	m := newMaker(13)
 	m.lo, m.hi = -0.25, 0.25
-	in, out := w.groups*w.groupIn, w.groups*w.groupOut
-	filter := []int{out, w.kernelH, w.kernelW, w.groupIn}
+	in, out := w.Groups*w.GroupIn, w.Groups*w.GroupOut
+	filter := []int{out, w.KernelH, w.KernelW, w.GroupIn}
 	if name == "DepthwiseConv2d" {
-		filter = []int{1, w.kernelH, w.kernelW, out}
+		filter = []int{1, w.KernelH, w.KernelW, out}
 	}
-	x, y := m.input(fp32, 2, h, v, in), m.value(fp32, 2, 1, 1, out)
-	f, b := m.constant(fp32, 0, filter...), m.constant(fp32, 0, out)
-	m.node(name, []int{x, f, b}, []int{y}, withWindow(w), func(n *node) { n.Flags = flags })
+	x, y := m.input(graph.FP32, 2, h, v, in), m.value(graph.FP32, 2, 1, 1, out)
+	f, b := m.constant(graph.FP32, 0, filter...), m.constant(graph.FP32, 0, out)
+	m.node(name, []int{x, f, b}, []int{y}, withWindow(w), func(n *graph.Node) { n.Flags = flags })
 	return m.fix(y)
 }
 
 // narrowKernel returns a k×1 kernel for images of one column, or a 1×k kernel for images of one line.
-func narrowKernel(column bool, k, stride, dilation, pad, groups, in, out int) window {
-	w := window{kernelH: k, kernelW: 1, strideH: stride, strideW: 1, dilationH: dilation, dilationW: 1, top: pad, bottom: pad}
+func narrowKernel(column bool, k, stride, dilation, pad, groups, in, out int) graph.Window {
+	w := graph.Window{KernelH: k, KernelW: 1, StrideH: stride, StrideW: 1, DilationH: dilation, DilationW: 1, Top: pad, Bottom: pad}
 	if !column {
-		w = window{kernelH: 1, kernelW: k, strideH: 1, strideW: stride, dilationH: 1, dilationW: dilation, left: pad, right: pad}
+		w = graph.Window{KernelH: 1, KernelW: k, StrideH: 1, StrideW: stride, DilationH: 1, DilationW: dilation, Left: pad, Right: pad}
 	}
-	w.groups, w.groupIn, w.groupOut = groups, in, out
+	w.Groups, w.GroupIn, w.GroupOut = groups, in, out
 	return w
 }
 
@@ -60,9 +61,9 @@ func TestDepthwiseMultiplied(t *testing.T) {
 	for _, k := range [][2]int{{1, 9}, {9, 1}, {3, 3}, {4, 5}, {9, 9}, {12, 8}, {21, 21}} {
 		for _, channels := range [][2]int{{1, 3}, {1, 19}, {1, 32}, {2, 3}, {5, 4}} {
 			for _, width := range []int{k[1], k[1] + 20} {
-				for _, flags := range []uint32{0, flagSamePadding} {
-					w := window{kernelH: k[0], kernelW: k[1], strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
-						groups: channels[0], groupIn: 1, groupOut: channels[1]}
+				for _, flags := range []uint32{0, graph.FlagSamePadding} {
+					w := graph.Window{KernelH: k[0], KernelW: k[1], StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+						Groups: channels[0], GroupIn: 1, GroupOut: channels[1]}
 					name := fmt.Sprintf("%dx%d, %d groups of %d outputs, width %d, flags %d", k[0], k[1], channels[0], channels[1], width, flags)
 					compareWithPlain(t, sample{name: name, graph: convolutionGraph32("DepthwiseConv2d", k[0]+3, width, w, flags)}, nil)
 				}

@@ -5,20 +5,21 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // TestBuilderChecks checks that the builder accepts every sample and random graphs, as the reader
 // does.
 func TestBuilderChecks(t *testing.T) {
 	for _, s := range samples(1) {
-		b := graphBuilder{cloneGraph(s.graph)}
-		if _, err := b.finish(); err != nil {
+		b := graph.Builder{Graph: cloneGraph(s.graph)}
+		if _, err := b.Finish(); err != nil {
 			t.Errorf("%s: %v", s.name, err)
 		}
 	}
 	for seed := range uint64(200) {
-		b := graphBuilder{randomGraph(seed, 7)}
-		if _, err := b.finish(); err != nil {
+		b := graph.Builder{Graph: randomGraph(seed, 7)}
+		if _, err := b.Finish(); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
@@ -31,8 +32,8 @@ func TestBuilderAgreesWithReader(t *testing.T) {
 	for _, test := range refusedGraphs() {
 		data := encode(test.graph)
 		_, want := readGraph(data, nil)
-		b := graphBuilder{cloneGraph(test.graph)}
-		_, got := b.finish()
+		b := graph.Builder{Graph: cloneGraph(test.graph)}
+		_, got := b.Finish()
 		var x, y *delegate.Error
 		if errors.As(want, &x) && (!errors.As(got, &y) || y.Reason != x.Reason) {
 			t.Errorf("%s: got %v from the builder, want the reader's %v", test.name, got, want)

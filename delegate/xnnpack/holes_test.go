@@ -8,6 +8,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -24,7 +25,7 @@ func classRounds() int {
 }
 
 // runClass runs graphs of a class on EngineAuto and on the Go engine and compares the results.
-func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *graph) {
+func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *graph.Graph) {
 	xnntest.Library(t)
 	ran, native := 0, 0
 	for seed := range classRounds() {
@@ -44,12 +45,12 @@ func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *grap
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		got := newMaker(7).arguments(img.(*image).graph)
+		got := newMaker(7).arguments(img.(*image).Graph)
 		if err := runOnce(img, got); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		s := sample{steps: steps, loose: loose}
-		if err := s.differ(got, want, img.(*image).graph); err != nil {
+		if err := s.differ(got, want, img.(*image).Graph); err != nil {
 			t.Errorf("seed %d, native %v: %v", seed, isNative(img), err)
 		}
 		ran++
@@ -77,20 +78,20 @@ func runOnce(img delegate.Image, args []*tensor.Value) error {
 func TestPoolGeometries(t *testing.T) {
 	for _, name := range []string{"MaxPooling2d", "AvgPooling2d"} {
 		t.Run(name, func(t *testing.T) {
-			runClass(t, 0, 1e-5, func(m *maker) *graph {
+			runClass(t, 0, 1e-5, func(m *maker) *graph.Graph {
 				n := func(k int) int { return 1 + m.r.IntN(k) }
-				w := window{kernelH: n(4), kernelW: n(4), strideH: n(3), strideW: n(3), dilationH: n(4), dilationW: n(4)}
+				w := graph.Window{KernelH: n(4), KernelW: n(4), StrideH: n(3), StrideW: n(3), DilationH: n(4), DilationW: n(4)}
 				if name == "AvgPooling2d" || m.r.IntN(3) == 0 {
-					w.dilationH, w.dilationW = 1, 1
+					w.DilationH, w.DilationW = 1, 1
 				}
 				same := m.r.IntN(4) == 0
-				if h, v := w.dilationH*(w.kernelH-1)+1, w.dilationW*(w.kernelW-1)+1; !same && m.r.IntN(3) > 0 {
-					w.top, w.bottom, w.left, w.right = m.r.IntN(h), m.r.IntN(h), m.r.IntN(v), m.r.IntN(v)
+				if h, v := w.DilationH*(w.KernelH-1)+1, w.DilationW*(w.KernelW-1)+1; !same && m.r.IntN(3) > 0 {
+					w.Top, w.Bottom, w.Left, w.Right = m.r.IntN(h), m.r.IntN(h), m.r.IntN(v), m.r.IntN(v)
 				}
-				x, y := m.input(fp32, n(2), n(9), n(9), n(20)), m.value(fp32, 1, 1, 1, 1)
-				m.node(name, []int{x}, []int{y}, withWindow(w), func(n *node) {
+				x, y := m.input(graph.FP32, n(2), n(9), n(9), n(20)), m.value(graph.FP32, 1, 1, 1, 1)
+				m.node(name, []int{x}, []int{y}, withWindow(w), func(n *graph.Node) {
 					if same {
-						n.Flags = flagSamePadding
+						n.Flags = graph.FlagSamePadding
 					}
 				})
 				return m.fixed(y)
@@ -100,9 +101,9 @@ func TestPoolGeometries(t *testing.T) {
 }
 
 // fixed is fix but returns nil if the shapes are inconsistent.
-func (m *maker) fixed(outputs ...int) *graph {
+func (m *maker) fixed(outputs ...int) *graph.Graph {
 	g := m.done(outputs...)
-	s, err := g.declared()
+	s, err := g.Declared()
 	if err != nil {
 		return nil
 	}
@@ -116,25 +117,25 @@ func (m *maker) fixed(outputs ...int) *graph {
 // and with bounds that are disjoint from the node's, equal, or outside the range of the datatype.
 func TestClampsAfter(t *testing.T) {
 	for _, kind := range []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d", "FullyConnected", "MaxPooling2d", "Clamp", "Add"} {
-		for _, d := range []datatype{fp32, qint8, quint8} {
+		for _, d := range []graph.Datatype{graph.FP32, graph.QInt8, graph.QUInt8} {
 			t.Run(kind+" "+d.String(), func(t *testing.T) {
-				runClass(t, 2, 1e-5, func(m *maker) *graph { return m.clampBehind(kind, d) })
+				runClass(t, 2, 1e-5, func(m *maker) *graph.Graph { return m.clampBehind(kind, d) })
 			})
 		}
 	}
 }
 
-func (m *maker) clampBehind(kind string, d datatype) *graph {
-	types := map[datatype]weighted{fp32: {fp32, fp32, fp32, fp32}, qint8: {qint8, qcint8, qcint32, qint8}, quint8: {quint8, quint8, qint32, quint8}}[d]
+func (m *maker) clampBehind(kind string, d graph.Datatype) *graph.Graph {
+	types := map[graph.Datatype]graph.Weighted{graph.FP32: {In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}, graph.QInt8: {In: graph.QInt8, Filter: graph.QCInt8, Bias: graph.QCInt32, Out: graph.QInt8}, graph.QUInt8: {In: graph.QUInt8, Filter: graph.QUInt8, Bias: graph.QInt32, Out: graph.QUInt8}}[d]
 	w := windows[m.r.IntN(3)].w
-	var g *graph
+	var g *graph.Graph
 	switch kind {
 	case "FullyConnected":
 		g = m.fullyConnectedSample(types, 0)
 	case "MaxPooling2d":
 		x, y := m.input(d, 1, 5, 5, 3), m.value(d, 1, 4, 4, 3)
-		m.g.Values[y].Quant = m.g.Values[x].Quant
-		m.node(kind, []int{x}, []int{y}, withWindow(window{kernelH: 2, kernelW: 2, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}))
+		m.Graph.Values[y].Quant = m.Graph.Values[x].Quant
+		m.node(kind, []int{x}, []int{y}, withWindow(graph.Window{KernelH: 2, KernelW: 2, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}))
 		g = m.done(y)
 	case "Clamp":
 		g = m.unarySample(kind, d)
@@ -153,26 +154,26 @@ func (m *maker) clampBehind(kind string, d datatype) *graph {
 }
 
 // clamp adds a clamp of output v, which becomes an intermediate value.
-func (m *maker) clamp(v int, d datatype) {
-	g := m.g
-	y := m.value(d, g.Values[v].Shape.dims()...)
+func (m *maker) clamp(v int, d graph.Datatype) {
+	g := m.Graph
+	y := m.value(d, g.Values[v].Shape.Dims()...)
 	x := &g.Values[v]
 	if m.r.IntN(2) == 0 {
 		g.Values[y].Quant = x.Quant
 	}
 	g.Values[y].Output, g.Values[y].Arg, g.Args[x.Arg] = true, x.Arg, y
-	x.Output, x.Arg = false, none
+	x.Output, x.Arg = false, graph.None
 	lo, hi := m.bounds(d)
-	m.node("Clamp", []int{v}, []int{y}, func(n *node) { n.Min, n.Max = lo, hi })
+	m.node("Clamp", []int{v}, []int{y}, func(n *graph.Node) { n.Min, n.Max = lo, hi })
 }
 
 // bounds returns bounds that are random, half open, equal, or outside the range of quantized elements.
-func (m *maker) bounds(d datatype) (lo, hi float32) {
+func (m *maker) bounds(d graph.Datatype) (lo, hi float32) {
 	switch m.r.IntN(6) {
 	case 0:
-		return -inf, inf
+		return -graph.Inf, graph.Inf
 	case 1:
-		return 0, inf
+		return 0, graph.Inf
 	case 2:
 		return 0.3, 0.3
 	case 3:
@@ -186,19 +187,19 @@ func (m *maker) bounds(d datatype) (lo, hi float32) {
 
 // TestRegroupedRows runs fully connected nodes that regroup the rows of a dynamically quantized input.
 func TestRegroupedRows(t *testing.T) {
-	runClass(t, 0, 2e-5, func(m *maker) *graph {
+	runClass(t, 0, 2e-5, func(m *maker) *graph.Graph {
 		k, cols := 2+m.r.IntN(5), 1+m.r.IntN(6)
 		dims := []int{1 + m.r.IntN(4), 1 + m.r.IntN(4), k}
 		if m.r.IntN(2) == 0 {
 			dims = []int{1 + m.r.IntN(3), k * (1 + m.r.IntN(8))}
 		}
-		x := m.input(fp32, dims...)
-		types := weighted{fp32, fp32, fp32, fp32}
+		x := m.input(graph.FP32, dims...)
+		types := graph.Weighted{In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}
 		if m.r.IntN(3) > 0 {
-			x, types = m.quantized(x, 1), weighted{qdint8, qcint8, fp32, fp32}
+			x, types = m.quantized(x, 1), graph.Weighted{In: graph.QDInt8, Filter: graph.QCInt8, Bias: graph.FP32, Out: graph.FP32}
 		}
-		filter, y := m.constant(types.filter, 0, cols, k), m.value(fp32, 1, cols)
-		m.node("FullyConnected", []int{x, filter, m.constant(fp32, 0, cols)}, []int{y}, func(n *node) { n.Flags = flagReshape2D })
+		filter, y := m.constant(types.Filter, 0, cols, k), m.value(graph.FP32, 1, cols)
+		m.node("FullyConnected", []int{x, filter, m.constant(graph.FP32, 0, cols)}, []int{y}, func(n *graph.Node) { n.Flags = graph.FlagReshape2D })
 		return m.fixed(y)
 	})
 }
@@ -209,7 +210,7 @@ func TestNeedsBeyondTheLimit(t *testing.T) {
 	xnntest.Library(t)
 	b := Backend{Engine: EngineNative, Library: xnntest.Path()}
 	limits := delegate.Limits{Scratch: 32 << 20, Memory: 64 << 20}
-	for name, build := range map[string]func(m *maker, size int) *graph{
+	for name, build := range map[string]func(m *maker, size int) *graph.Graph{
 		"value": (*maker).wideValue, "pool": (*maker).wideTable, "resize": (*maker).wideImage,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,24 +227,31 @@ func TestNeedsBeyondTheLimit(t *testing.T) {
 }
 
 // wideValue returns a graph with an intermediate value of size×size×8.
-func (m *maker) wideValue(size int) *graph {
-	x, wide, y := m.input(fp32, 1, 1, 1, 8), m.value(fp32, 1), m.value(fp32, 1)
-	m.node("StaticConstantPad", []int{x}, []int{wide}, func(n *node) { p := params[padParams](n); p.before, p.after = make([]int, 4), []int{0, size, size, 0} })
-	m.node("StaticSlice", []int{wide}, []int{y}, func(n *node) { *params[sliceParams](n) = sliceParams{make([]int, 4), []int{1, 1, 1, 1}} })
+func (m *maker) wideValue(size int) *graph.Graph {
+	x, wide, y := m.input(graph.FP32, 1, 1, 1, 8), m.value(graph.FP32, 1), m.value(graph.FP32, 1)
+	m.node("StaticConstantPad", []int{x}, []int{wide}, func(n *graph.Node) {
+		p := graph.Params[graph.PadParams](n)
+		p.Before, p.After = make([]int, 4), []int{0, size, size, 0}
+	})
+	m.node("StaticSlice", []int{wide}, []int{y}, func(n *graph.Node) {
+		*graph.Params[graph.SliceParams](n) = graph.SliceParams{Offsets: make([]int, 4), Sizes: []int{1, 1, 1, 1}}
+	})
 	return m.fixed(y)
 }
 
 // wideTable returns a graph with a 64x64 pool, which needs a pointer per window element.
-func (m *maker) wideTable(size int) *graph {
-	x, y := m.input(fp32, 1, size, size/4, 1), m.value(fp32, 1)
-	m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(window{kernelH: 64, kernelW: 64, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}))
+func (m *maker) wideTable(size int) *graph.Graph {
+	x, y := m.input(graph.FP32, 1, size, size/4, 1), m.value(graph.FP32, 1)
+	m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(graph.Window{KernelH: 64, KernelW: 64, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}))
 	return m.fixed(y)
 }
 
 // wideImage returns a graph that resizes a pixel to size×size.
-func (m *maker) wideImage(size int) *graph {
-	x, y := m.input(fp32, 1, 1, 1, 1), m.value(fp32, 1)
-	m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *node) { *params[resizeParams](n) = resizeParams{size, size} })
+func (m *maker) wideImage(size int) *graph.Graph {
+	x, y := m.input(graph.FP32, 1, 1, 1, 1), m.value(graph.FP32, 1)
+	m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *graph.Node) {
+		*graph.Params[graph.ResizeParams](n) = graph.ResizeParams{Height: size, Width: size}
+	})
 	return m.fixed(y)
 }
 
@@ -252,15 +260,15 @@ func (m *maker) wideImage(size int) *graph {
 func TestManyLiveValues(t *testing.T) {
 	for _, live := range []int{100, 2000} {
 		m := newMaker(1)
-		x := m.input(fp32, 4)
+		x := m.input(graph.FP32, 4)
 		var values []int
 		for range live {
-			values = append(values, m.value(fp32, 4))
+			values = append(values, m.value(graph.FP32, 4))
 			m.node("Negate", []int{x}, []int{values[len(values)-1]})
 		}
 		total := x
 		for _, v := range values {
-			y := m.value(fp32, 4)
+			y := m.value(graph.FP32, 4)
 			m.node("Add", []int{total, v}, []int{y})
 			total = y
 		}
@@ -286,10 +294,10 @@ func TestPoolsBeyondTheTime(t *testing.T) {
 	for _, pools := range []int{1, 100} {
 		m := newMaker(1)
 		var outs []int
-		x := m.input(fp32, 1, 1024, 1024, 1)
+		x := m.input(graph.FP32, 1, 1024, 1024, 1)
 		for range pools {
-			y := m.value(fp32, 1)
-			m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(window{kernelH: 512, kernelW: 512, strideH: 32, strideW: 32, dilationH: 1, dilationW: 1}))
+			y := m.value(graph.FP32, 1)
+			m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(graph.Window{KernelH: 512, KernelW: 512, StrideH: 32, StrideW: 32, DilationH: 1, DilationW: 1}))
 			outs = append(outs, y)
 		}
 		_, err := compile(t, encode(m.fixed(outs...)), EngineGo)

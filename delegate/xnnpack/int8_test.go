@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -46,21 +48,21 @@ func compareWithPlain(t *testing.T, s sample, pool *cpu.Pool) (products int) {
 	if err != nil {
 		t.Fatalf("%s: %v", s.name, err)
 	}
-	g := img.(*image).graph
+	g := img.(*image).Graph
 	in := delegate.Instance{Pool: pool}
-	fast, plain := newReference(goOf(img), in), newReference(goOf(img), in)
-	plain.plain = true
+	fast, plain := goengine.NewUnit(goOf(img), in), goengine.NewUnit(goOf(img), in)
+	plain.Plain = true
 	for seed := range uint64(2) {
 		got, want := newMaker(seed).arguments(g), newMaker(seed).arguments(g)
 		mustExecute(t, fast, got)
 		mustExecute(t, plain, want)
 		for i, v := range g.Args {
 			if g.Values[v].Output {
-				sameResult(t, s.name+", "+g.describe(v), got[i].Tensor, want[i].Tensor, multipliesBytes(g))
+				sameResult(t, s.name+", "+g.Describe(v), got[i].Tensor, want[i].Tensor, multipliesBytes(g))
 			}
 		}
 	}
-	for _, p := range fast.products {
+	for _, p := range fast.Products {
 		if p != nil {
 			products++
 		}
@@ -69,9 +71,9 @@ func compareWithPlain(t *testing.T, s sample, pool *cpu.Pool) (products int) {
 }
 
 // multipliesBytes reports whether all products of a graph have quantized inputs.
-func multipliesBytes(g *graph) bool {
+func multipliesBytes(g *graph.Graph) bool {
 	for i := range g.Nodes {
-		if n := &g.Nodes[i]; n.Type.packs && !hasQuantizedInput(g, n) {
+		if n := &g.Nodes[i]; n.Type.Packs && !goengine.HasQuantizedInput(g, n) {
 			return false
 		}
 	}
@@ -107,44 +109,44 @@ func (m *maker) upTo(n int) int {
 }
 
 // randomProduct returns a graph of one product of 8-bit activations, or nil if the shapes are invalid.
-func (m *maker) randomProduct() (string, *graph) {
+func (m *maker) randomProduct() (string, *graph.Graph) {
 	m.lo, m.hi = -1, 1
-	var types []weighted
-	for _, w := range append(convolutionTypes, fullyConnectedTypes...) {
-		if !w.in.isFloat() {
+	var types []graph.Weighted
+	for _, w := range append(graph.ConvolutionTypes, graph.FullyConnectedTypes...) {
+		if !w.In.IsFloat() {
 			types = append(types, w)
 		}
 	}
 	w := types[m.r.IntN(len(types))]
-	if w.filter.info().bits == 4 || m.r.IntN(3) == 0 {
+	if w.Filter.Info().Bits == 4 || m.r.IntN(3) == 0 {
 		return m.randomConnected(w)
 	}
 	return m.randomConvolution(w)
 }
 
-func (m *maker) randomConnected(w weighted) (string, *graph) {
+func (m *maker) randomConnected(w graph.Weighted) (string, *graph.Graph) {
 	rows, k, cols := m.upTo(80), m.upTo(200), m.upTo(150)
 	var x int
-	if w.in == qdint8 {
-		x = m.quantized(m.input(w.out, rows, k), 1)
+	if w.In == graph.QDInt8 {
+		x = m.quantized(m.input(w.Out, rows, k), 1)
 	} else {
-		x = m.input(w.in, rows, k)
+		x = m.input(w.In, rows, k)
 	}
-	filter, bias := 0, none
-	if filter = m.constant(w.filter, 0, cols, k); m.r.IntN(2) == 0 {
-		bias = m.constant(w.bias, 0, cols)
+	filter, bias := 0, graph.None
+	if filter = m.constant(w.Filter, 0, cols, k); m.r.IntN(2) == 0 {
+		bias = m.constant(w.Bias, 0, cols)
 	}
-	if w.filter == qbint4 {
+	if w.Filter == graph.QBInt4 {
 		m.regroup(filter, cols, k)
 	}
-	y := m.value(w.out, rows, cols)
+	y := m.value(w.Out, rows, cols)
 	m.node("FullyConnected", []int{x, filter, bias}, []int{y}, m.someBounds)
 	return fmt.Sprintf("%v of %d rows, %d to %d channels", w, rows, k, cols), m.done(y)
 }
 
 // regroup sets a random group size and scales of a 4-bit filter.
 func (m *maker) regroup(v, cols, k int) {
-	q := &m.g.Values[v].Quant
+	q := &m.Graph.Values[v].Quant
 	for q.GroupSize = m.upTo(k); k%q.GroupSize != 0; q.GroupSize-- {
 	}
 	q.Blocks = nil
@@ -153,45 +155,45 @@ func (m *maker) regroup(v, cols, k int) {
 	}
 }
 
-func (m *maker) someBounds(n *node) {
+func (m *maker) someBounds(n *graph.Node) {
 	if m.r.IntN(2) == 0 {
 		n.Min, n.Max = -1.5, 2
 	}
 }
 
-func (m *maker) randomConvolution(w weighted) (string, *graph) {
+func (m *maker) randomConvolution(w graph.Weighted) (string, *graph.Graph) {
 	kind := []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d"}[m.r.IntN(3)]
-	o := window{top: m.r.IntN(3), right: m.r.IntN(3), bottom: m.r.IntN(3), left: m.r.IntN(3), kernelH: m.upTo(5), kernelW: m.upTo(5),
-		strideH: m.upTo(3), strideW: m.upTo(3), dilationH: m.upTo(2), dilationW: m.upTo(2),
-		groups: m.upTo(4), groupIn: m.upTo(40), groupOut: m.upTo(50)}
+	o := graph.Window{Top: m.r.IntN(3), Right: m.r.IntN(3), Bottom: m.r.IntN(3), Left: m.r.IntN(3), KernelH: m.upTo(5), KernelW: m.upTo(5),
+		StrideH: m.upTo(3), StrideW: m.upTo(3), DilationH: m.upTo(2), DilationW: m.upTo(2),
+		Groups: m.upTo(4), GroupIn: m.upTo(40), GroupOut: m.upTo(50)}
 	if kind == "DepthwiseConv2d" {
-		o.groups, o.groupIn, o.groupOut = m.upTo(70), 1, max(1, m.upTo(9)-6)
+		o.Groups, o.GroupIn, o.GroupOut = m.upTo(70), 1, max(1, m.upTo(9)-6)
 	}
 	if m.r.IntN(3) == 0 { // 1x1: a product of the pixels
-		o = window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
-			groups: o.groups, groupIn: o.groupIn, groupOut: o.groupOut}
+		o = graph.Window{KernelH: 1, KernelW: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+			Groups: o.Groups, GroupIn: o.GroupIn, GroupOut: o.GroupOut}
 	}
-	dims, out := []int{m.upTo(2), m.upTo(14), m.upTo(14), o.groups * o.groupIn}, o.groups*o.groupOut
+	dims, out := []int{m.upTo(2), m.upTo(14), m.upTo(14), o.Groups * o.GroupIn}, o.Groups*o.GroupOut
 	var x int
-	if w.in == qdint8 {
-		x = m.quantized(m.input(w.out, dims...), 3)
+	if w.In == graph.QDInt8 {
+		x = m.quantized(m.input(w.Out, dims...), 3)
 	} else {
-		x = m.input(w.in, dims...)
+		x = m.input(w.In, dims...)
 	}
-	filter, bias := 0, none
+	filter, bias := 0, graph.None
 	if kind == "DepthwiseConv2d" {
-		filter = m.constant(w.filter, 3, 1, o.kernelH, o.kernelW, out)
+		filter = m.constant(w.Filter, 3, 1, o.KernelH, o.KernelW, out)
 	} else {
-		filter = m.constant(w.filter, 0, out, o.kernelH, o.kernelW, o.groupIn)
+		filter = m.constant(w.Filter, 0, out, o.KernelH, o.KernelW, o.GroupIn)
 	}
 	if m.r.IntN(2) == 0 {
-		bias = m.constant(w.bias, 0, out)
+		bias = m.constant(w.Bias, 0, out)
 	}
-	y := m.value(w.out, dims[0], 1, 1, out)
+	y := m.value(w.Out, dims[0], 1, 1, out)
 	m.node(kind, []int{x, filter, bias}, []int{y}, withWindow(o), m.someBounds)
 	name := fmt.Sprintf("%s %v %+v of %v", kind, w, o, dims)
 	g := m.done(y)
-	s, err := g.declared()
+	s, err := g.Declared()
 	if err != nil {
 		return name, nil
 	}
@@ -202,48 +204,48 @@ func (m *maker) randomConvolution(w weighted) (string, *graph) {
 // TestFuseTables compares elementwise nodes between conversions with the table into which they are
 // fused: functions f(x) of one operand, and x·f(x) + c.
 func TestFuseTables(t *testing.T) {
-	for i := range unaryNodes {
-		kind := &unaryNodes[i]
-		if kind.tag == tagConvert {
+	for i := range graph.UnaryNodes {
+		kind := &graph.UnaryNodes[i]
+		if kind.Tag == graph.TagConvert {
 			continue
 		}
-		for _, d := range []datatype{qint8, quint8} {
+		for _, d := range []graph.Datatype{graph.QInt8, graph.QUInt8} {
 			for _, product := range []bool{false, true} {
 				m := newMaker(uint64(i))
-				x, a, b, y := m.input(d, 3, 70), m.value(fp32, 3, 70), m.value(fp32, 3, 70), m.value(d, 3, 70)
+				x, a, b, y := m.input(d, 3, 70), m.value(graph.FP32, 3, 70), m.value(graph.FP32, 3, 70), m.value(d, 3, 70)
 				m.node("Convert", []int{x}, []int{a})
-				m.node(kind.name, []int{a}, []int{b}, func(n *node) { setScalar(n, 0.3) })
+				m.node(kind.Name, []int{a}, []int{b}, func(n *graph.Node) { setScalar(n, 0.3) })
 				if product {
-					c, one, sum := m.value(fp32, 3, 70), m.constant(fp32, 0, 1), m.value(fp32, 3, 70)
+					c, one, sum := m.value(graph.FP32, 3, 70), m.constant(graph.FP32, 0, 1), m.value(graph.FP32, 3, 70)
 					m.node("Multiply", []int{b, a}, []int{c})
 					m.node("Add", []int{c, one}, []int{sum})
 					b = sum
 				}
 				m.node("Convert", []int{b}, []int{y})
-				compareWithUnfused(t, kind.name+" "+d.String(), m.done(y))
+				compareWithUnfused(t, kind.Name+" "+d.String(), m.done(y))
 			}
 		}
 	}
 }
 
 // compareWithUnfused checks that a graph is fused into a table and compares the outputs.
-func compareWithUnfused(t *testing.T, name string, g *graph) {
+func compareWithUnfused(t *testing.T, name string, g *graph.Graph) {
 	t.Helper()
 	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: encode(g)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	fused := goOf(img)
-	if n := len(fused.graph.Nodes); n != 1 || fused.graph.Nodes[0].Type != &tableNode {
+	if n := len(fused.Graph.Nodes); n != 1 || fused.Graph.Nodes[0].Type != &goengine.TableNode {
 		t.Fatalf("%s: got %d nodes, want one table", name, n)
 	}
-	shapes, err := g.declared()
+	shapes, err := g.Declared()
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, want := newMaker(1).arguments(g), newMaker(1).arguments(g)
-	mustExecute(t, newReference(fused, delegate.Instance{}), got)
-	mustExecute(t, newReference(&goImage{compilation: &compilation{graph: g, shapes: shapes}}, delegate.Instance{}), want)
+	mustExecute(t, goengine.NewUnit(fused, delegate.Instance{}), got)
+	mustExecute(t, goengine.NewUnit(&goengine.Image{Compilation: &graph.Compilation{Graph: g, Shapes: shapes}}, delegate.Instance{}), want)
 	sameResult(t, name, got[1].Tensor, want[1].Tensor, true)
 }
 
@@ -253,7 +255,7 @@ func TestInt8Broadcast(t *testing.T) {
 	defer pool.Close()
 	for seed := range uint64(200) {
 		m := newMaker(seed)
-		d, kind := []datatype{qint8, quint8}[m.r.IntN(2)], []string{"Add", "Subtract", "Multiply"}[m.r.IntN(3)]
+		d, kind := []graph.Datatype{graph.QInt8, graph.QUInt8}[m.r.IntN(2)], []string{"Add", "Subtract", "Multiply"}[m.r.IntN(3)]
 		var a, b []int
 		for range 1 + m.r.IntN(4) {
 			size := m.upTo(20)
@@ -272,7 +274,7 @@ func TestInt8Broadcast(t *testing.T) {
 		z := m.value(d, 1)
 		m.node(kind, []int{x, y}, []int{z}, m.someBounds)
 		g := m.fix(z)
-		if g.Values[z].Shape.numel() > 1<<18 {
+		if g.Values[z].Shape.Numel() > 1<<18 {
 			continue
 		}
 		s := sample{name: fmt.Sprintf("seed %d: %s %v of %v and %v", seed, kind, d, a, b), graph: g}

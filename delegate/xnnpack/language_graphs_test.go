@@ -4,14 +4,15 @@ import (
 	"math"
 	"strings"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // normalized adds x / √(mean square + ε) times weights, dynamically quantized by row.
 func (w *languageWriter) normalized(m *maker, x, meanSquare int) int {
-	sum, root := m.value(fp32, 1, w.tokens, 1), m.value(fp32, 1, w.tokens, 1)
-	scaled, y := m.value(fp32, 1, w.tokens, w.dim), m.value(fp32, 1, w.tokens, w.dim)
+	sum, root := m.value(graph.FP32, 1, w.tokens, 1), m.value(graph.FP32, 1, w.tokens, 1)
+	scaled, y := m.value(graph.FP32, 1, w.tokens, w.dim), m.value(graph.FP32, 1, w.tokens, w.dim)
 	m.node("Add", []int{meanSquare, m.filled(1e-5, 1)}, []int{sum})
 	m.node("ReciprocalSquareRoot", []int{sum}, []int{root})
 	m.node("Multiply", []int{x, root}, []int{scaled})
@@ -21,16 +22,16 @@ func (w *languageWriter) normalized(m *maker, x, meanSquare int) int {
 
 // linear adds a product with a random filter.
 func (w *languageWriter) linear(m *maker, x, out int) int {
-	in := m.g.Values[x].Shape
-	dims := append(append([]int(nil), in.dims()[:in.rank-1]...), out)
-	y := m.value(fp32, dims...)
-	m.node("FullyConnected", []int{x, m.constant(qbint4, 0, out, in.last()), none}, []int{y})
+	in := m.Graph.Values[x].Shape
+	dims := append(append([]int(nil), in.Dims()[:in.Rank-1]...), out)
+	y := m.value(graph.FP32, dims...)
+	m.node("FullyConnected", []int{x, m.constant(graph.QBInt4, 0, out, in.Last()), graph.None}, []int{y})
 	return y
 }
 
 // projections returns the graph of products of the normalized x.
-func (w *languageWriter) projections(m *maker, sizes ...int) *graph {
-	x, mean := m.input(fp32, 1, w.tokens, w.dim), m.input(fp32, 1, w.tokens, 1)
+func (w *languageWriter) projections(m *maker, sizes ...int) *graph.Graph {
+	x, mean := m.input(graph.FP32, 1, w.tokens, w.dim), m.input(graph.FP32, 1, w.tokens, 1)
 	q := w.normalized(m, x, mean)
 	var outs []int
 	for _, n := range sizes {
@@ -40,23 +41,23 @@ func (w *languageWriter) projections(m *maker, sizes ...int) *graph {
 }
 
 // residual returns the graph that adds the product of the attention's output to x.
-func (w *languageWriter) residual(m *maker) *graph {
-	a, x := m.input(fp32, 1, w.tokens, w.dim), m.input(fp32, 1, w.tokens, w.dim)
-	u, y := w.linear(m, m.quantized(a, 1), w.dim), m.value(fp32, 1, w.tokens, w.dim)
+func (w *languageWriter) residual(m *maker) *graph.Graph {
+	a, x := m.input(graph.FP32, 1, w.tokens, w.dim), m.input(graph.FP32, 1, w.tokens, w.dim)
+	u, y := w.linear(m, m.quantized(a, 1), w.dim), m.value(graph.FP32, 1, w.tokens, w.dim)
 	m.node("Add", []int{u, x}, []int{y})
 	return m.done(y)
 }
 
 // feedForward returns the graph of x + down(silu(gate) · up).
-func (w *languageWriter) feedForward(m *maker) *graph {
-	x, mean := m.input(fp32, 1, w.tokens, w.dim), m.input(fp32, 1, w.tokens, 1)
+func (w *languageWriter) feedForward(m *maker) *graph.Graph {
+	x, mean := m.input(graph.FP32, 1, w.tokens, w.dim), m.input(graph.FP32, 1, w.tokens, 1)
 	q := w.normalized(m, x, mean)
 	gate, up := w.linear(m, q, w.hidden), w.linear(m, q, w.hidden)
-	s, g, p := m.value(fp32, 1, w.tokens, w.hidden), m.value(fp32, 1, w.tokens, w.hidden), m.value(fp32, 1, w.tokens, w.hidden)
+	s, g, p := m.value(graph.FP32, 1, w.tokens, w.hidden), m.value(graph.FP32, 1, w.tokens, w.hidden), m.value(graph.FP32, 1, w.tokens, w.hidden)
 	m.node("Sigmoid", []int{gate}, []int{s})
 	m.node("Multiply", []int{gate, s}, []int{g})
 	m.node("Multiply", []int{g, up}, []int{p})
-	down, y := w.linear(m, m.quantized(p, 1), w.dim), m.value(fp32, 1, w.tokens, w.dim)
+	down, y := w.linear(m, m.quantized(p, 1), w.dim), m.value(graph.FP32, 1, w.tokens, w.dim)
 	m.node("Add", []int{down, x}, []int{y})
 	return m.done(y)
 }
@@ -65,13 +66,13 @@ func (w *languageWriter) feedForward(m *maker) *graph {
 func (m *maker) filled(x float32, n int) int {
 	lo, hi := m.lo, m.hi
 	m.lo, m.hi = x, x
-	v := m.constant(fp32, 0, n)
+	v := m.constant(graph.FP32, 0, n)
 	m.lo, m.hi = lo, hi
 	return v
 }
 
 // delegate adds a call of a payload with the graph that build returns.
-func (w *languageWriter) delegate(build func(m *maker) *graph, inputs, outputs []int) {
+func (w *languageWriter) delegate(build func(m *maker) *graph.Graph, inputs, outputs []int) {
 	m := newMaker(uint64(len(w.m.Delegates)))
 	m.lo, m.hi = -0.5, 0.5
 	w.m.Delegates = append(w.m.Delegates, pte.Delegate{ID: ID, Data: encode(build(m))})

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
@@ -68,8 +69,8 @@ func (w *languageWriter) forward() {
 	last := w.tensor(tensor.Float32, false, 1, w.dim)
 	w.call("aten::select_copy.int_out", x, w.int(1), w.int(-1), last)
 	logits := w.tensor(tensor.Float32, false, 1, w.vocabulary)
-	w.delegate(func(m *maker) *graph {
-		v := m.input(fp32, 1, w.dim)
+	w.delegate(func(m *maker) *graph.Graph {
+		v := m.input(graph.FP32, 1, w.dim)
 		return m.done(w.linear(m, m.quantized(v, 1), w.vocabulary))
 	}, []int{last}, []int{logits})
 	w.m.Inputs, w.m.Outputs = []int{tokens, at}, []int{logits}
@@ -80,7 +81,7 @@ func (w *languageWriter) forward() {
 func (w *languageWriter) layer(x, position int) int {
 	kv, head := w.kvHeads*w.headDim(), w.headDim()
 	q, k, v := w.rows(w.dim), w.rows(kv), w.rows(kv)
-	w.delegate(func(m *maker) *graph { return w.projections(m, w.dim, kv, kv) }, []int{x, w.meanSquare(x)}, []int{q, k, v})
+	w.delegate(func(m *maker) *graph.Graph { return w.projections(m, w.dim, kv, kv) }, []int{x, w.meanSquare(x)}, []int{q, k, v})
 	query, out := w.view(q, w.heads, head), w.tensor(tensor.Float32, true, 1, w.tokens, w.heads, head)
 	keys := w.cache(w.view(k, w.kvHeads, head), position)
 	values := w.cache(w.view(v, w.kvHeads, head), position)
@@ -101,8 +102,8 @@ func (w *languageWriter) rows(n int) int {
 // meanSquare adds the mean square of each token's vector. As in exported programs, a delegate squares.
 func (w *languageWriter) meanSquare(x int) int {
 	squares, mean := w.rows(w.dim), w.rows(1)
-	w.delegate(func(m *maker) *graph {
-		v, y := m.input(fp32, 1, w.tokens, w.dim), m.value(fp32, 1, w.tokens, w.dim)
+	w.delegate(func(m *maker) *graph.Graph {
+		v, y := m.input(graph.FP32, 1, w.tokens, w.dim), m.value(graph.FP32, 1, w.tokens, w.dim)
 		m.node("Multiply", []int{v, v}, []int{y})
 		return m.done(y)
 	}, []int{x}, []int{squares})

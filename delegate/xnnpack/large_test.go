@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -22,7 +23,7 @@ func TestLargeGraphs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				args := newMaker(7).arguments(img.(*image).graph)
+				args := newMaker(7).arguments(img.(*image).Graph)
 				if err := runOnce(img, args); err != nil {
 					t.Fatal(err)
 				}
@@ -40,19 +41,19 @@ func TestLargeGraphs(t *testing.T) {
 
 // waves returns a graph that repeatedly computes live values, each from the one before, and then
 // their differences from the last one to the first.
-func waves(live int) *graph {
+func waves(live int) *graph.Graph {
 	m := newMaker(1)
-	x, step := m.input(fp32, 1, 4), m.given(tensor.New(tensor.Float32, 1), 1)
-	tensor.View[float32](m.g.Values[step].Data)[0] = 0.25
+	x, step := m.input(graph.FP32, 1, 4), m.given(tensor.New(tensor.Float32, 1), 1)
+	tensor.View[float32](m.Graph.Values[step].Data)[0] = 0.25
 	for range manyNodes / (2 * live) {
 		stack := make([]int, live)
 		for i := range stack {
-			stack[i] = m.value(fp32, 1, 4)
+			stack[i] = m.value(graph.FP32, 1, 4)
 			m.node("Add", []int{x, step}, []int{stack[i]})
 			x = stack[i]
 		}
 		for i := range stack {
-			out := m.value(fp32, 1, 4)
+			out := m.value(graph.FP32, 1, 4)
 			m.node("Subtract", []int{stack[live-1-i], x}, []int{out})
 			x = out
 		}
@@ -79,23 +80,23 @@ func waved(x float32, live int) float32 {
 func TestPackedInOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 500 {
-		list, live := make([]item, 1+r.IntN(100)), int64(0)
+		list, live := make([]graph.Item, 1+r.IntN(100)), int64(0)
 		for i := range list {
 			first := r.IntN(40)
-			list[i] = item{bytes: int64(1+r.IntN(4)) << 6, first: first, last: first + r.IntN(20), id: i}
-			live += list[i].bytes
+			list[i] = graph.Item{Bytes: int64(1+r.IntN(4)) << 6, First: first, Last: first + r.IntN(20), ID: i}
+			live += list[i].Bytes
 		}
-		size := packedInOrder(list)
+		size := graph.PackedInOrder(list)
 		if size > live {
 			t.Fatalf("round %d: %d bytes, want at most the sum, %d", round, size, live)
 		}
 		for i, a := range list {
-			if a.offset < 0 || a.offset+a.bytes > size {
-				t.Fatalf("round %d: item %d: bytes %d to %d of %d", round, i, a.offset, a.offset+a.bytes, size)
+			if a.Offset < 0 || a.Offset+a.Bytes > size {
+				t.Fatalf("round %d: item %d: bytes %d to %d of %d", round, i, a.Offset, a.Offset+a.Bytes, size)
 			}
 			for k, b := range list[:i] {
-				together := a.first <= b.last && b.first <= a.last
-				if together && a.offset < b.offset+b.bytes && b.offset < a.offset+a.bytes {
+				together := a.First <= b.Last && b.First <= a.Last
+				if together && a.Offset < b.Offset+b.Bytes && b.Offset < a.Offset+a.Bytes {
 					t.Fatalf("round %d: items %d and %d overlap: %+v, %+v", round, k, i, b, a)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -44,7 +45,7 @@ func TestLoweringHalves(t *testing.T) {
 			t.Run(test.name, func(t *testing.T) { c.check(t, halfTolerance) })
 		}
 	}
-	for op := range lowerings {
+	for op := range lowering.Lowerings {
 		if strings.HasPrefix(op, "quantized_decomposed::") {
 			continue
 		}

@@ -36,7 +36,7 @@ func TestKeptPlans(t *testing.T) {
 			if err != nil || c.g.Kept != nil {
 				t.Fatalf("%s: %v, kept %v", test.name, err, c.g.Kept)
 			}
-			if !bytes.Equal(got.graph.payload(0), want.graph.payload(0)) || len(got.graph.own) != len(want.graph.own) {
+			if !bytes.Equal(got.graph.Payload(0), want.graph.Payload(0)) || len(got.graph.Own) != len(want.graph.Own) {
 				t.Errorf("%s: the kept plan differs from the one that is compiled", test.name)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"testing"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -33,7 +34,7 @@ func TestLoweringRows(t *testing.T) {
 			}
 		})
 	}
-	for op := range lowerings {
+	for op := range lowering.Lowerings {
 		if !seen[op] {
 			t.Errorf("got no case for %s", op)
 		}

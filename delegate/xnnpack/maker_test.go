@@ -3,93 +3,93 @@ package xnnpack
 import (
 	"math/rand/v2"
 
-	"github.com/x448/float16"
-
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/x448/float16"
 )
 
 // maker builds graphs for tests, with random constants.
 type maker struct {
-	graphBuilder
+	graph.Builder
 	r *rand.Rand
 	// range of the numbers of inputs and constants
 	lo, hi float32
 }
 
 func newMaker(seed uint64) *maker {
-	return &maker{graphBuilder: newGraphBuilder(), r: rand.New(rand.NewPCG(seed, 1)), lo: -2, hi: 2}
+	return &maker{Builder: graph.NewBuilder(), r: rand.New(rand.NewPCG(seed, 1)), lo: -2, hi: 2}
 }
 
 // value adds a value of a datatype with typical quantization.
-func (m *maker) value(d datatype, dims ...int) int {
-	var q quant
-	switch d.info().quant {
-	case perTensor:
+func (m *maker) value(d graph.Datatype, dims ...int) int {
+	var q graph.Quant
+	switch d.Info().Quant {
+	case graph.PerTensor:
 		q.Scale = 0.02 + 0.01*m.r.Float32()
-		if d == quint8 {
+		if d == graph.QUInt8 {
 			q.ZeroPoint = 128 + m.r.Int32N(11) - 5
-		} else if d == qint8 {
+		} else if d == graph.QInt8 {
 			q.ZeroPoint = m.r.Int32N(11) - 5
 		}
-	case perToken:
+	case graph.PerToken:
 		q.Nonbatch = 1
 	}
-	v := m.graphBuilder.value(d, shapeOf(dims...), q)
-	m.g.Values[v].ID = encodedID(v)
+	v := m.Builder.Value(d, graph.ShapeOf(dims...), q)
+	m.Graph.Values[v].ID = encodedID(v)
 	return v
 }
 
 // input adds an input of the graph.
-func (m *maker) input(d datatype, dims ...int) int {
+func (m *maker) input(d graph.Datatype, dims ...int) int {
 	v := m.value(d, dims...)
-	m.g.Values[v].Input = true
+	m.Graph.Values[v].Input = true
 	return v
 }
 
 // constant adds a constant with random elements. Per-channel scales are along dimension channel.
-func (m *maker) constant(d datatype, channel int, dims ...int) int {
+func (m *maker) constant(d graph.Datatype, channel int, dims ...int) int {
 	v := m.value(d, dims...)
-	x := &m.g.Values[v]
+	x := &m.Graph.Values[v]
 	x.Data = m.bytes(d, x.Shape)
-	switch d.info().quant {
-	case perTensor:
-		if d != quint8 {
+	switch d.Info().Quant {
+	case graph.PerTensor:
+		if d != graph.QUInt8 {
 			x.Quant.ZeroPoint = 0
 		}
-	case perChannel:
+	case graph.PerChannel:
 		x.Quant.ChannelDim = channel
 		for range dims[channel] {
 			x.Quant.Scales = append(x.Quant.Scales, 0.004+0.002*m.r.Float32())
 		}
-		if d == qcint4 {
+		if d == graph.QCInt4 {
 			x.Quant.ZeroPoint = 8
 		}
-	case perGroup:
+	case graph.PerGroup:
 		x.Quant.GroupSize, x.Quant.ZeroPoint = 32, 8
 		for range dims[0] * dims[1] / 32 {
-			x.Quant.Blocks = append(x.Quant.Blocks, toBF16(0.05+0.02*m.r.Float32()))
+			x.Quant.Blocks = append(x.Quant.Blocks, graph.ToBF16(0.05+0.02*m.r.Float32()))
 		}
 	}
 	return v
 }
 
 // bytes returns random elements.
-func (m *maker) bytes(d datatype, s shape) []byte {
-	b := tensor.AlignedBytes(d.bytes(s))
+func (m *maker) bytes(d graph.Datatype, s graph.Shape) []byte {
+	b := tensor.AlignedBytes(d.Bytes(s))
 	switch d {
-	case fp32:
+	case graph.FP32:
 		for i := range tensor.View[float32](b) {
 			tensor.View[float32](b)[i] = m.number()
 		}
-	case fp16:
+	case graph.FP16:
 		for i := range tensor.View[uint16](b) {
 			tensor.View[uint16](b)[i] = float16.Fromfloat32(m.number()).Bits()
 		}
-	case bf16:
+	case graph.BF16:
 		for i := range tensor.View[uint16](b) {
-			tensor.View[uint16](b)[i] = toBF16(m.number())
+			tensor.View[uint16](b)[i] = graph.ToBF16(m.number())
 		}
-	case qint32, qcint32, plainInt32:
+	case graph.QInt32, graph.QCInt32, graph.Int32:
 		for i := range tensor.View[int32](b) {
 			tensor.View[int32](b)[i] = m.r.Int32N(2001) - 1000
 		}
@@ -104,8 +104,8 @@ func (m *maker) bytes(d datatype, s shape) []byte {
 func (m *maker) number() float32 { return m.lo + (m.hi-m.lo)*m.r.Float32() }
 
 // node adds a node of a type by name.
-func (m *maker) node(name string, in, out []int, set ...func(*node)) *node {
-	n := m.graphBuilder.node(typeNamed(name), in, out...)
+func (m *maker) node(name string, in, out []int, set ...func(*graph.Node)) *graph.Node {
+	n := m.Builder.Node(typeNamed(name), in, out...)
 	for _, f := range set {
 		f(n)
 	}
@@ -115,36 +115,36 @@ func (m *maker) node(name string, in, out []int, set ...func(*node)) *node {
 // quantized adds a node that quantizes v dynamically and returns its output. The nonbatch innermost
 // dimensions share a scale.
 func (m *maker) quantized(v, nonbatch int) int {
-	q := m.value(qdint8, m.g.Values[v].Shape.dims()...)
-	m.g.Values[q].Quant.Nonbatch = nonbatch
+	q := m.value(graph.QDInt8, m.Graph.Values[v].Shape.Dims()...)
+	m.Graph.Values[q].Quant.Nonbatch = nonbatch
 	m.node("Convert", []int{v}, []int{q})
 	return q
 }
 
 // done marks values as outputs of the graph, numbers the arguments and returns the graph.
-func (m *maker) done(outputs ...int) *graph {
+func (m *maker) done(outputs ...int) *graph.Graph {
 	for _, v := range outputs {
-		m.g.Values[v].Output = true
+		m.Graph.Values[v].Output = true
 	}
 	var lists [2][]int
-	for v := range m.g.Values {
-		if x := &m.g.Values[v]; x.Input {
+	for v := range m.Graph.Values {
+		if x := &m.Graph.Values[v]; x.Input {
 			lists[0] = append(lists[0], v)
 		} else if x.Output {
 			lists[1] = append(lists[1], v)
 		}
 	}
-	m.externals(lists[0], lists[1])
-	return m.g
+	m.Externals(lists[0], lists[1])
+	return m.Graph
 }
 
 // withWindow sets a convolution's or pool's geometry.
-func withWindow(w window) func(*node) { return func(n *node) { n.Params = &w } }
+func withWindow(w graph.Window) func(*graph.Node) { return func(n *graph.Node) { n.Params = &w } }
 
 // sample is a test graph with its tolerances.
 type sample struct {
 	name  string
-	graph *graph
+	graph *graph.Graph
 	// steps is the tolerance of quantized outputs, in steps.
 	steps int
 	// loose is the tolerance of floats, relative to the largest one, if above the default.
@@ -152,11 +152,11 @@ type sample struct {
 	lo    float32 // smallest number of the inputs, -2 if 0
 }
 
-func (s *sample) tolerance(d datatype) float64 {
+func (s *sample) tolerance(d graph.Datatype) float64 {
 	switch {
-	case d == fp16:
+	case d == graph.FP16:
 		return max(s.loose, 4e-3)
-	case d == bf16:
+	case d == graph.BF16:
 		return max(s.loose, 8e-3)
 	}
 	return max(s.loose, 2e-6)
@@ -165,31 +165,31 @@ func (s *sample) tolerance(d datatype) float64 {
 // samples returns graphs of one node for every node type and combination of datatypes.
 func samples(seed uint64) []sample {
 	var list []sample
-	add := func(name string, steps int, loose float64, build func(m *maker) *graph) {
+	add := func(name string, steps int, loose float64, build func(m *maker) *graph.Graph) {
 		m := newMaker(seed + uint64(len(list)))
 		list = append(list, sample{name: name, graph: build(m), steps: steps, loose: loose, lo: max(m.lo, 0)})
 	}
-	for i := range unaryNodes {
-		t := &unaryNodes[i]
-		if t.tag == tagConvert {
+	for i := range graph.UnaryNodes {
+		t := &graph.UnaryNodes[i]
+		if t.Tag == graph.TagConvert {
 			continue
 		}
-		for _, d := range elementwiseTypes {
-			add(t.name+" "+d.String(), 1, 0, func(m *maker) *graph { return m.unarySample(t.name, d) })
+		for _, d := range graph.ElementwiseTypes {
+			add(t.Name+" "+d.String(), 1, 0, func(m *maker) *graph.Graph { return m.unarySample(t.Name, d) })
 		}
 	}
-	for _, pair := range [][2]datatype{{fp32, fp16}, {fp16, fp32}, {fp32, qint8}, {fp32, quint8}, {qint8, fp32}, {quint8, fp32},
-		{fp16, qint8}, {qint8, fp16}, {qint8, qint8}, {fp32, bf16}, {bf16, fp32}} {
-		add("Convert "+pair[0].String()+" to "+pair[1].String(), 1, 1e-6, func(m *maker) *graph {
+	for _, pair := range [][2]graph.Datatype{{graph.FP32, graph.FP16}, {graph.FP16, graph.FP32}, {graph.FP32, graph.QInt8}, {graph.FP32, graph.QUInt8}, {graph.QInt8, graph.FP32}, {graph.QUInt8, graph.FP32},
+		{graph.FP16, graph.QInt8}, {graph.QInt8, graph.FP16}, {graph.QInt8, graph.QInt8}, {graph.FP32, graph.BF16}, {graph.BF16, graph.FP32}} {
+		add("Convert "+pair[0].String()+" to "+pair[1].String(), 1, 1e-6, func(m *maker) *graph.Graph {
 			x, y := m.input(pair[0], 2, 3, 7), m.value(pair[1], 2, 3, 7)
 			m.node("Convert", []int{x}, []int{y})
 			return m.done(y)
 		})
 	}
-	for i := range binaryNodes {
-		t := &binaryNodes[i]
-		for _, d := range elementwiseTypes {
-			add(t.name+" "+d.String(), 1, 0, func(m *maker) *graph { return m.binarySample(t.name, d) })
+	for i := range graph.BinaryNodes {
+		t := &graph.BinaryNodes[i]
+		for _, d := range graph.ElementwiseTypes {
+			add(t.Name+" "+d.String(), 1, 0, func(m *maker) *graph.Graph { return m.binarySample(t.Name, d) })
 		}
 	}
 	list = append(list, weightedSamples(seed)...)
@@ -197,19 +197,19 @@ func samples(seed uint64) []sample {
 	return append(list, moveSamples(seed)...)
 }
 
-func (m *maker) unarySample(name string, d datatype) *graph {
+func (m *maker) unarySample(name string, d graph.Datatype) *graph.Graph {
 	switch name {
 	case "SquareRoot", "ReciprocalSquareRoot", "Log":
 		m.lo = 0.1
 	}
 	x, y := m.input(d, 2, 3, 37), m.value(d, 2, 3, 37)
-	if m.lo > 0 && d.info().quant == perTensor { // only elements of non-negative numbers
-		m.g.Values[x].Quant.ZeroPoint = map[datatype]int32{qint8: -128, quint8: 0}[d]
+	if m.lo > 0 && d.Info().Quant == graph.PerTensor { // only elements of non-negative numbers
+		m.Graph.Values[x].Quant.ZeroPoint = map[graph.Datatype]int32{graph.QInt8: -128, graph.QUInt8: 0}[d]
 	}
 	if name == "Clamp" { // the library requires the same quantization
-		m.g.Values[y].Quant = m.g.Values[x].Quant
+		m.Graph.Values[y].Quant = m.Graph.Values[x].Quant
 	}
-	m.node(name, []int{x}, []int{y}, func(n *node) {
+	m.node(name, []int{x}, []int{y}, func(n *graph.Node) {
 		setScalar(n, 0.3)
 		if name == "Clamp" {
 			n.Min, n.Max = -0.5, 1.25
@@ -218,7 +218,7 @@ func (m *maker) unarySample(name string, d datatype) *graph {
 	return m.done(y)
 }
 
-func (m *maker) binarySample(name string, d datatype) *graph {
+func (m *maker) binarySample(name string, d graph.Datatype) *graph.Graph {
 	if name == "Div" {
 		m.lo = 0.5
 	}
@@ -228,7 +228,7 @@ func (m *maker) binarySample(name string, d datatype) *graph {
 		y = m.value(d, 2, 3, 1, 9)
 	}
 	m.node(name, []int{a, b}, []int{y})
-	if n := &m.g.Nodes[0]; name == "Add" || name == "Subtract" || name == "Multiply" {
+	if n := &m.Graph.Nodes[0]; name == "Add" || name == "Subtract" || name == "Multiply" {
 		n.Min, n.Max = -1, 1.5
 	}
 	return m.done(y)
@@ -237,22 +237,22 @@ func (m *maker) binarySample(name string, d datatype) *graph {
 // windows are the geometries of the sample convolutions.
 var windows = []struct {
 	name string
-	w    window
+	w    graph.Window
 	same bool
 }{
-	{"1x1", window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}, false},
-	{"3x3 padded", window{top: 1, right: 1, bottom: 1, left: 1, kernelH: 3, kernelW: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}, false},
-	{"3x2 stride 2 dilation 2", window{top: 2, left: 1, kernelH: 3, kernelW: 2, strideH: 2, strideW: 2, dilationH: 2, dilationW: 1}, false},
-	{"5x5 same stride 2", window{kernelH: 5, kernelW: 5, strideH: 2, strideW: 2, dilationH: 1, dilationW: 1}, true},
+	{"1x1", graph.Window{KernelH: 1, KernelW: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}, false},
+	{"3x3 padded", graph.Window{Top: 1, Right: 1, Bottom: 1, Left: 1, KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}, false},
+	{"3x2 stride 2 dilation 2", graph.Window{Top: 2, Left: 1, KernelH: 3, KernelW: 2, StrideH: 2, StrideW: 2, DilationH: 2, DilationW: 1}, false},
+	{"5x5 same stride 2", graph.Window{KernelH: 5, KernelW: 5, StrideH: 2, StrideW: 2, DilationH: 1, DilationW: 1}, true},
 }
 
 func weightedSamples(seed uint64) []sample {
 	var list []sample
 	for _, geometry := range windows {
-		for ti, types := range convolutionTypes {
+		for ti, types := range graph.ConvolutionTypes {
 			for bias := range 2 {
 				for _, kind := range []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d"} {
-					if kind == "ConvTranspose2d" && geometry.same || kind == "DepthwiseConv2d" && types.in == qdint8 && geometry.same {
+					if kind == "ConvTranspose2d" && geometry.same || kind == "DepthwiseConv2d" && types.In == graph.QDInt8 && geometry.same {
 						continue
 					}
 					m := newMaker(seed + uint64(ti))
@@ -262,16 +262,16 @@ func weightedSamples(seed uint64) []sample {
 			}
 		}
 	}
-	for ti, types := range fullyConnectedTypes {
-		for _, flags := range []uint32{0, flagTransposeWeights, flagReshape2D, flagTransposeWeights | flagReshape2D} {
-			if flags&flagTransposeWeights != 0 && types.filter.info().bits == 4 {
+	for ti, types := range graph.FullyConnectedTypes {
+		for _, flags := range []uint32{0, graph.FlagTransposeWeights, graph.FlagReshape2D, graph.FlagTransposeWeights | graph.FlagReshape2D} {
+			if flags&graph.FlagTransposeWeights != 0 && types.Filter.Info().Bits == 4 {
 				continue
 			}
 			m := newMaker(seed + uint64(ti))
 			list = append(list, sample{name: "FullyConnected " + weightedName(types), graph: m.fullyConnectedSample(types, flags), loose: looseFor(types)})
 		}
 	}
-	for _, types := range batchMatrixTypes {
+	for _, types := range graph.BatchMatrixTypes {
 		for _, batch := range []int{1, 3} {
 			for flags := range uint32(2) {
 				name := "BatchMatrixMultiply " + types[0].String() + " " + types[1].String()
@@ -282,50 +282,50 @@ func weightedSamples(seed uint64) []sample {
 	return list
 }
 
-func weightedName(w weighted) string {
-	return w.in.String() + "," + w.filter.String() + "," + w.out.String()
+func weightedName(w graph.Weighted) string {
+	return w.In.String() + "," + w.Filter.String() + "," + w.Out.String()
 }
 
 // looseFor returns the tolerance of floats. Some processors accumulate in half precision.
-func looseFor(t weighted) float64 {
+func looseFor(t graph.Weighted) float64 {
 	switch {
-	case t.out == fp16:
+	case t.Out == graph.FP16:
 		return 1e-2
-	case t.in == fp32 || t.in == qdint8:
+	case t.In == graph.FP32 || t.In == graph.QDInt8:
 		return 1e-5
 	}
 	return 0
 }
 
-func (m *maker) convolutionSample(kind string, w window, same bool, types weighted, bias bool) *graph {
-	w.groups, w.groupIn, w.groupOut = 2, 3, 5
+func (m *maker) convolutionSample(kind string, w graph.Window, same bool, types graph.Weighted, bias bool) *graph.Graph {
+	w.Groups, w.GroupIn, w.GroupOut = 2, 3, 5
 	if kind == "DepthwiseConv2d" {
-		w.groups, w.groupIn, w.groupOut = 7, 1, 1
+		w.Groups, w.GroupIn, w.GroupOut = 7, 1, 1
 	}
 	m.lo, m.hi = -1, 1
-	in, out := types.in, w.groups*w.groupOut
-	dims := []int{2, 9, 8, w.groups * w.groupIn}
+	in, out := types.In, w.Groups*w.GroupOut
+	dims := []int{2, 9, 8, w.Groups * w.GroupIn}
 	var x int
-	if in == qdint8 {
-		f := types.out
+	if in == graph.QDInt8 {
+		f := types.Out
 		x = m.quantized(m.input(f, dims...), 3)
 	} else {
 		x = m.input(in, dims...)
 	}
 	var filter int
 	if kind == "DepthwiseConv2d" {
-		filter = m.constant(types.filter, 3, 1, w.kernelH, w.kernelW, out)
+		filter = m.constant(types.Filter, 3, 1, w.KernelH, w.KernelW, out)
 	} else {
-		filter = m.constant(types.filter, 0, out, w.kernelH, w.kernelW, w.groupIn)
+		filter = m.constant(types.Filter, 0, out, w.KernelH, w.KernelW, w.GroupIn)
 	}
-	b := none
+	b := graph.None
 	if bias {
-		b = m.constant(types.bias, 0, out)
+		b = m.constant(types.Bias, 0, out)
 	}
-	y := m.value(types.out, 2, 1, 1, out)
-	m.node(kind, []int{x, filter, b}, []int{y}, withWindow(w), func(n *node) {
+	y := m.value(types.Out, 2, 1, 1, out)
+	m.node(kind, []int{x, filter, b}, []int{y}, withWindow(w), func(n *graph.Node) {
 		if same {
-			n.Flags = flagSamePadding
+			n.Flags = graph.FlagSamePadding
 		}
 		if bias {
 			n.Min, n.Max = -1.5, 2
@@ -335,9 +335,9 @@ func (m *maker) convolutionSample(kind string, w window, same bool, types weight
 }
 
 // fix finishes the graph and sets the shapes of the outputs to the inferred ones.
-func (m *maker) fix(outputs ...int) *graph {
+func (m *maker) fix(outputs ...int) *graph.Graph {
 	g := m.done(outputs...)
-	s, err := g.declared()
+	s, err := g.Declared()
 	if err != nil {
 		panic(err)
 	}
@@ -347,39 +347,39 @@ func (m *maker) fix(outputs ...int) *graph {
 	return g
 }
 
-func (m *maker) fullyConnectedSample(types weighted, flags uint32) *graph {
+func (m *maker) fullyConnectedSample(types graph.Weighted, flags uint32) *graph.Graph {
 	m.lo, m.hi = -1, 1
 	const rows, k, cols = 5, 64, 7
 	var x int
-	if types.in == qdint8 {
-		x = m.quantized(m.input(types.out, 2, rows, k), 1)
+	if types.In == graph.QDInt8 {
+		x = m.quantized(m.input(types.Out, 2, rows, k), 1)
 	} else {
-		x = m.input(types.in, 2, rows, k)
+		x = m.input(types.In, 2, rows, k)
 	}
 	dims, channel := []int{cols, k}, 0
-	if flags&flagTransposeWeights != 0 {
+	if flags&graph.FlagTransposeWeights != 0 {
 		dims, channel = []int{k, cols}, 1
 	}
-	filter := m.constant(types.filter, channel, dims...)
-	bias := m.constant(types.bias, 0, cols)
+	filter := m.constant(types.Filter, channel, dims...)
+	bias := m.constant(types.Bias, 0, cols)
 	out := []int{2, rows, cols}
-	if flags&flagReshape2D != 0 {
+	if flags&graph.FlagReshape2D != 0 {
 		out = []int{2 * rows, cols}
 	}
-	y := m.value(types.out, out...)
-	m.node("FullyConnected", []int{x, filter, bias}, []int{y}, func(n *node) { n.Flags = flags })
+	y := m.value(types.Out, out...)
+	m.node("FullyConnected", []int{x, filter, bias}, []int{y}, func(n *graph.Node) { n.Flags = flags })
 	return m.done(y)
 }
 
-func (m *maker) batchMatrixSample(types [3]datatype, batch int, flags uint32) *graph {
+func (m *maker) batchMatrixSample(types [3]graph.Datatype, batch int, flags uint32) *graph.Graph {
 	m.lo, m.hi = -1, 1
 	dims := []int{batch, 16, 5}
 	if flags != 0 {
 		dims = []int{batch, 5, 16}
 	}
 	var a, b int
-	if types[0] == qdint8 {
-		a = m.quantized(m.input(fp32, 2, 3, 4, 16), 1)
+	if types[0] == graph.QDInt8 {
+		a = m.quantized(m.input(graph.FP32, 2, 3, 4, 16), 1)
 		channel := 2
 		if flags != 0 {
 			channel = 1
@@ -389,22 +389,22 @@ func (m *maker) batchMatrixSample(types [3]datatype, batch int, flags uint32) *g
 		a, b = m.input(types[0], 2, 3, 4, 16), m.input(types[1], dims...)
 	}
 	y := m.value(types[2], 2, 3, 4, 5)
-	m.node("BatchMatrixMultiply", []int{a, b}, []int{y}, func(n *node) { n.Flags = flags })
+	m.node("BatchMatrixMultiply", []int{a, b}, []int{y}, func(n *graph.Node) { n.Flags = flags })
 	return m.done(y)
 }
 
 func poolSamples(seed uint64) []sample {
 	var list []sample
-	pool := window{top: 1, left: 1, kernelH: 3, kernelW: 2, strideH: 2, strideW: 1, dilationH: 1, dilationW: 1}
+	pool := graph.Window{Top: 1, Left: 1, KernelH: 3, KernelW: 2, StrideH: 2, StrideW: 1, DilationH: 1, DilationW: 1}
 	open := pool
-	open.top, open.left = 0, 0
+	open.Top, open.Left = 0, 0
 	dilated := pool
-	dilated.dilationH, dilated.top = 2, 2
-	for di, d := range elementwiseTypes {
-		same := func(name string, steps int, w window) {
+	dilated.DilationH, dilated.Top = 2, 2
+	for di, d := range graph.ElementwiseTypes {
+		same := func(name string, steps int, w graph.Window) {
 			m := newMaker(seed + uint64(di))
 			x, y := m.input(d, 2, 9, 8, 19), m.value(d, 2, 1, 1, 19)
-			m.g.Values[y].Quant = m.g.Values[x].Quant
+			m.Graph.Values[y].Quant = m.Graph.Values[x].Quant
 			m.node(name, []int{x}, []int{y}, withWindow(w))
 			list = append(list, sample{name: name + " " + d.String(), graph: m.fix(y), steps: steps})
 		}
@@ -412,49 +412,55 @@ func poolSamples(seed uint64) []sample {
 		same("AvgPooling2d", 1, open)
 		same("MaxPooling2d", 0, pool)
 		same("MaxPooling2d", 0, dilated)
-		same("GlobalAvgPooling2d", 1, window{})
+		same("GlobalAvgPooling2d", 1, graph.Window{})
 	}
-	for di, d := range []datatype{fp32, fp16, bf16} {
+	for di, d := range []graph.Datatype{graph.FP32, graph.FP16, graph.BF16} {
 		m := newMaker(seed + uint64(di))
 		x, y := m.input(d, 3, 4, 33), m.value(d, 3, 4, 33)
 		m.node("Softmax", []int{x}, []int{y})
 		list = append(list, sample{name: "Softmax " + d.String(), graph: m.done(y)})
 	}
 	m := newMaker(seed)
-	x, y, at := m.input(fp32, 2, 8, 6, 5), m.value(fp32, 2, 4, 2, 5), m.value(plainInt32, 2, 4, 2, 5)
-	m.node("ArgMaxPooling2d", []int{x}, []int{y, at}, withWindow(window{kernelH: 2, kernelW: 3, strideH: 2, strideW: 3, dilationH: 1, dilationW: 1}))
+	x, y, at := m.input(graph.FP32, 2, 8, 6, 5), m.value(graph.FP32, 2, 4, 2, 5), m.value(graph.Int32, 2, 4, 2, 5)
+	m.node("ArgMaxPooling2d", []int{x}, []int{y, at}, withWindow(graph.Window{KernelH: 2, KernelW: 3, StrideH: 2, StrideW: 3, DilationH: 1, DilationW: 1}))
 	return append(list, sample{name: "ArgMaxPooling2d", graph: m.done(y, at)})
 }
 
 func moveSamples(seed uint64) []sample {
 	var list []sample
-	for di, d := range elementwiseTypes {
-		add := func(name string, steps int, in []int, set func(*node)) {
+	for di, d := range graph.ElementwiseTypes {
+		add := func(name string, steps int, in []int, set func(*graph.Node)) {
 			m := newMaker(seed + uint64(di))
 			x := m.input(d, in...)
 			y := m.value(d, in...)
-			m.g.Values[y].Quant = m.g.Values[x].Quant
+			m.Graph.Values[y].Quant = m.Graph.Values[x].Quant
 			m.node(name, []int{x}, []int{y}, set)
 			list = append(list, sample{name: name + " " + d.String(), graph: m.fix(y), steps: steps})
 		}
-		add("Copy", 0, []int{2, 3, 5}, func(*node) {})
-		add("StaticTranspose", 0, []int{2, 3, 4, 5}, func(n *node) { params[transposeParams](n).perm = []int{2, 0, 3, 1} })
-		add("StaticReshape", 0, []int{2, 3, 4}, func(n *node) { params[reshapeParams](n).sizes = []int{6, 0} })
-		add("StaticSlice", 0, []int{4, 5, 6}, func(n *node) { *params[sliceParams](n) = sliceParams{[]int{1, 0, 2}, []int{2, 5, 3}} })
-		add("StaticConstantPad", 0, []int{2, 3, 4}, func(n *node) { *params[padParams](n) = padParams{[]int{1, 0, 2}, []int{0, 3, 1}, 0.7} })
-		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *node) { *params[resizeParams](n), n.Flags = resizeParams{9, 4}, flagAlignCorners })
-		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *node) { *params[resizeParams](n) = resizeParams{8, 13} })
+		add("Copy", 0, []int{2, 3, 5}, func(*graph.Node) {})
+		add("StaticTranspose", 0, []int{2, 3, 4, 5}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = []int{2, 0, 3, 1} })
+		add("StaticReshape", 0, []int{2, 3, 4}, func(n *graph.Node) { graph.Params[graph.ReshapeParams](n).Sizes = []int{6, 0} })
+		add("StaticSlice", 0, []int{4, 5, 6}, func(n *graph.Node) {
+			*graph.Params[graph.SliceParams](n) = graph.SliceParams{Offsets: []int{1, 0, 2}, Sizes: []int{2, 5, 3}}
+		})
+		add("StaticConstantPad", 0, []int{2, 3, 4}, func(n *graph.Node) {
+			*graph.Params[graph.PadParams](n) = graph.PadParams{Before: []int{1, 0, 2}, After: []int{0, 3, 1}, Value: 0.7}
+		})
+		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *graph.Node) {
+			*graph.Params[graph.ResizeParams](n), n.Flags = graph.ResizeParams{Height: 9, Width: 4}, graph.FlagAlignCorners
+		})
+		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *graph.Node) { *graph.Params[graph.ResizeParams](n) = graph.ResizeParams{Height: 8, Width: 13} })
 		for k := 2; k <= 5; k++ {
 			m := newMaker(seed + uint64(di))
 			var in []int
 			for i := range k {
 				in = append(in, m.input(d, 2, 1+i, 3))
-				m.g.Values[in[i]].Quant = m.g.Values[in[0]].Quant
+				m.Graph.Values[in[i]].Quant = m.Graph.Values[in[0]].Quant
 			}
 			y := m.value(d, 2, k*(k+1)/2, 3)
-			m.g.Values[y].Quant = m.g.Values[in[0]].Quant
+			m.Graph.Values[y].Quant = m.Graph.Values[in[0]].Quant
 			name := []string{"Concatenate2", "Concatenate3", "Concatenate4", "Concatenate5"}[k-2]
-			m.node(name, in, []int{y}, func(n *node) { params[concatenateParams](n).axis = 1 - 3*(k%2) })
+			m.node(name, in, []int{y}, func(n *graph.Node) { graph.Params[graph.ConcatenateParams](n).Axis = 1 - 3*(k%2) })
 			list = append(list, sample{name: name + " " + d.String(), graph: m.done(y)})
 		}
 	}

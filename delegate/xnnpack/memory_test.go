@@ -7,6 +7,8 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnnguard"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -41,13 +43,13 @@ func TestNativeNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExecute(t, u, newMaker(1).arguments(m.graph))
+		mustExecute(t, u, newMaker(1).arguments(m.Graph))
 		got := int64(xnnguard.Read(false).Bytes - before)
-		if got > m.by.needs().scratch {
-			t.Errorf("%s: the library allocated %d bytes, estimated %d, of which %d in the workspace", s.name, got, m.by.needs().scratch, m.by.needs().shared)
+		if got > m.by.Needs().Scratch {
+			t.Errorf("%s: the library allocated %d bytes, estimated %d, of which %d in the workspace", s.name, got, m.by.Needs().Scratch, m.by.Needs().Shared)
 		}
-		allocated, estimated = allocated+got, estimated+m.by.needs().scratch
-		if m.graph.Nodes[len(m.graph.Nodes)-1].Type.tag == tagConvTranspose2d {
+		allocated, estimated = allocated+got, estimated+m.by.Needs().Scratch
+		if m.Graph.Nodes[len(m.Graph.Nodes)-1].Type.Tag == graph.TagConvTranspose2d {
 			estimated -= lib.Soname.TransposedExample // allocated while the first one of a type is created
 		}
 		u.Close()
@@ -60,19 +62,19 @@ func TestNativeNeeds(t *testing.T) {
 }
 
 // residuals returns a chain of sums with bounds, whose operands live longer than the next node.
-func residuals(width int) *graph {
+func residuals(width int) *graph.Graph {
 	m := newMaker(3)
-	x := m.input(fp32, width, 24)
-	u := m.value(fp32, width, 24)
+	x := m.input(graph.FP32, width, 24)
+	u := m.value(graph.FP32, width, 24)
 	m.node("Sigmoid", []int{x}, []int{u})
 	for range 4 {
-		v, w := m.value(fp32, width, 24), m.value(fp32, width, 24)
-		m.node("FullyConnected", []int{u, m.constant(fp32, 0, 24, 24), none}, []int{v})
-		m.node("Add", []int{u, v}, []int{w}, func(n *node) { n.Min = 0 })
+		v, w := m.value(graph.FP32, width, 24), m.value(graph.FP32, width, 24)
+		m.node("FullyConnected", []int{u, m.constant(graph.FP32, 0, 24, 24), graph.None}, []int{v})
+		m.node("Add", []int{u, v}, []int{w}, func(n *graph.Node) { n.Min = 0 })
 		u = w
 	}
-	y := m.value(fp32, width, 4)
-	m.node("FullyConnected", []int{u, m.constant(fp32, 0, 4, 24), none}, []int{y})
+	y := m.value(graph.FP32, width, 4)
+	m.node("FullyConnected", []int{u, m.constant(graph.FP32, 0, 4, 24), graph.None}, []int{y})
 	return m.done(y)
 }
 
@@ -84,16 +86,16 @@ func TestUnsharedBytes(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		g := img.(*image).graph
+		g := img.(*image).Graph
 		for _, args := range [][]*tensor.Value{newMaker(3).arguments(g), newMaker(3).resized(g)} {
-			s := make([]shape, len(g.Values))
+			s := make([]graph.Shape, len(g.Values))
 			for i, v := range g.Args[:g.Inputs] {
-				s[v] = shapeOf(args[i].Tensor.Sizes...)
+				s[v] = graph.ShapeOf(args[i].Tensor.Sizes...)
 			}
-			if g.infer(s) != nil {
+			if g.Infer(s) != nil {
 				continue
 			}
-			arena, all := arenaBytes(g, s, 2), unsharedBytes(g, s, 2)
+			arena, all := native.ArenaBytes(g, s, 2), native.UnsharedBytes(g, s, 2)
 			if arena > all {
 				t.Errorf("%s: an arena of %d bytes, %d if nothing shares memory", c.name, arena, all)
 			}

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
 var _ delegate.Merger = Backend{}
@@ -13,7 +16,7 @@ var _ delegate.Merger = Backend{}
 type payload struct {
 	backend Backend
 	of      *delegate.Payload
-	graph   *graph        // as read, or as planned by a survey; must not be modified
+	graph   *graph.Graph  // as read, or as planned by a survey; must not be modified
 	takes   time.Duration // cached result of Estimate
 }
 
@@ -50,15 +53,15 @@ func (o *payload) Estimate() time.Duration {
 // estimate returns the run time on the engine that Compile would choose. It is 0 for graphs with
 // faults, which are not merged.
 func (o *payload) estimate() time.Duration {
-	g := o.graph.snapshot()
-	g.prune()
-	s, err := g.declared()
+	g := o.graph.Snapshot()
+	g.Prune()
+	s, err := g.Declared()
 	if err != nil {
 		return 0
 	}
-	fuse(g, s, refusesNode)
+	goengine.Fuse(g, s, native.RefusesNode)
 	return estimateFor(o.backend.estimates(g, s, o.of.Threads), o.backend)
 }
 
 // Graph returns the graph for lowering, which does not modify it.
-func (o *payload) Graph() *graph { return o.graph }
+func (o *payload) Graph() *graph.Graph { return o.graph }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -82,11 +83,11 @@ func (w *callMaker) payload(t *testing.T, from, to int) (c delegate.GraphCall, o
 			}
 		}
 	}
-	x, err := lowerFor(part, false).whole()
+	x, err := lowerFor(part, false).LowerAll()
 	if err != nil || len(part.Outputs) == 0 {
 		return c, false
 	}
-	o, err := Backend{}.Open(&delegate.Payload{Data: x.payload(uint32(from))})
+	o, err := Backend{}.Open(&delegate.Payload{Data: x.Payload(uint32(from))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +102,9 @@ func (w *callMaker) payload(t *testing.T, from, to int) (c delegate.GraphCall, o
 func TestMergeRefuses(t *testing.T) {
 	build := func(change func(g *delegate.Graph)) *delegate.Graph {
 		m := newMaker(1)
-		x, y := m.input(fp32, 1, 4, 6, 8), m.value(fp32, 1, 4, 6, 8)
+		x, y := m.input(graph.FP32, 1, 4, 6, 8), m.value(graph.FP32, 1, 4, 6, 8)
 		m.node("Abs", []int{x}, []int{y})
-		o, err := Backend{}.Open(&delegate.Payload{Data: m.done(y).payload(0)})
+		o, err := Backend{}.Open(&delegate.Payload{Data: m.done(y).Payload(0)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/advice"
 )
 
@@ -14,7 +15,7 @@ func TestMissingLibrary(t *testing.T) {
 		{Reason: xnn.ErrAbsent},
 		{Reason: xnn.ErrAbsent, Tried: []xnn.Attempt{{Path: "/usr/lib", Absent: true}}},
 	} {
-		list := (&image{compilation: &compilation{graph: &graph{}}, noLibrary: e}).Warnings()
+		list := (&image{Compilation: &graph.Compilation{Graph: &graph.Graph{}}, noLibrary: e}).Warnings()
 		if len(list) != 1 {
 			t.Fatalf("got %q, want one warning", list)
 		}

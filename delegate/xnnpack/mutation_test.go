@@ -10,6 +10,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
 // TestMutations changes random bytes of valid payloads. Payloads that are still accepted must also run
@@ -51,8 +52,8 @@ func runMutation(t *testing.T, data []byte) bool {
 	if err != nil {
 		return false
 	}
-	shapes, err := g.repair()
-	if err != nil || g.cost(shapes) > 1e6 || planLimits(g, shapes) != "" || refuses(g, shapes) != "" {
+	shapes, err := g.Repair()
+	if err != nil || g.Cost(shapes) > 1e6 || native.PlanLimits(g, shapes) != "" || native.Refuses(g, shapes) != "" {
 		return false
 	}
 	img, err := compile(t, data, EngineNative)
@@ -69,7 +70,7 @@ func runMutation(t *testing.T, data []byte) bool {
 		return false
 	}
 	defer u.Close()
-	args := newMaker(9).arguments(img.(*image).graph)
+	args := newMaker(9).arguments(img.(*image).Graph)
 	if err := u.Execute(context.Background(), args); err != nil && !errors.Is(err, delegate.ErrArgument) {
 		t.Errorf("execute: got %v, want no error or %v", err, delegate.ErrArgument)
 	}

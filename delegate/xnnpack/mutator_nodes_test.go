@@ -3,6 +3,8 @@ package xnnpack
 import (
 	"reflect"
 	"slices"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // families are groups of node types that can replace each other.
@@ -14,9 +16,9 @@ var families = [][]string{
 	{"AvgPooling2d", "MaxPooling2d"},
 }
 
-func typeNamed(name string) *nodeType {
-	for _, t := range nodeTypes {
-		if t != nil && t.name == name {
+func typeNamed(name string) *graph.NodeType {
+	for _, t := range graph.NodeTypes {
+		if t != nil && t.Name == name {
 			return t
 		}
 	}
@@ -27,8 +29,8 @@ func typeNamed(name string) *nodeType {
 func (m *mutator) changeType() {
 	n := m.someNode()
 	for _, list := range families {
-		if slices.Contains(list, n.Type.name) {
-			if n.Type = typeNamed(one(m.r, list...)); n.Type.params == nil || reflect.TypeOf(n.Type.params()) != reflect.TypeOf(n.Params) {
+		if slices.Contains(list, n.Type.Name) {
+			if n.Type = typeNamed(one(m.r, list...)); n.Type.Params == nil || reflect.TypeOf(n.Type.Params()) != reflect.TypeOf(n.Params) {
 				resetParams(n.Type, n)
 			}
 			return
@@ -38,50 +40,50 @@ func (m *mutator) changeType() {
 
 // between inserts a node that reads value v. All or some of v's readers read the new node's output
 // instead. It returns the new node, or nil if v is a constant, dynamically quantized or an index.
-func (m *mutator) between(name string, v int) *node {
+func (m *mutator) between(name string, v int) *graph.Node {
 	at := -1
-	for i := range m.g.Nodes {
-		if slices.Contains(m.g.Nodes[i].Out, v) {
+	for i := range m.Graph.Nodes {
+		if slices.Contains(m.Graph.Nodes[i].Out, v) {
 			at = i
 		}
 	}
-	x := m.g.Values[v]
-	if x.isConst() || x.Datatype == qdint8 || x.Datatype == plainInt32 {
+	x := m.Graph.Values[v]
+	if x.IsConst() || x.Datatype == graph.QDInt8 || x.Datatype == graph.Int32 {
 		return nil
 	}
 	y := x
-	y.ID, y.Arg, y.Input, y.Output = encodedID(len(m.g.Values)), none, false, false
-	fresh := len(m.g.Values)
-	m.g.Values = append(m.g.Values, y)
+	y.ID, y.Arg, y.Input, y.Output = encodedID(len(m.Graph.Values)), graph.None, false, false
+	fresh := len(m.Graph.Values)
+	m.Graph.Values = append(m.Graph.Values, y)
 	all := m.r.IntN(4) > 0
-	for i := at + 1; i < len(m.g.Nodes); i++ {
-		for j, in := range m.g.Nodes[i].In {
+	for i := at + 1; i < len(m.Graph.Nodes); i++ {
+		for j, in := range m.Graph.Nodes[i].In {
 			if in == v && (all || m.r.IntN(2) == 0) {
-				m.g.Nodes[i].In[j] = fresh
+				m.Graph.Nodes[i].In[j] = fresh
 			}
 		}
 	}
 	if x.Output && all {
-		m.g.Values[fresh].Output = true
-		m.g.Values[v].Output = m.r.IntN(4) == 0
+		m.Graph.Values[fresh].Output = true
+		m.Graph.Values[v].Output = m.r.IntN(4) == 0
 	}
-	n := node{Type: typeNamed(name), In: []int{v}, Out: []int{fresh}, Min: -inf, Max: inf}
-	n.Type.setParams(&n)
-	m.g.Nodes = slices.Insert(m.g.Nodes, at+1, n)
-	return &m.g.Nodes[at+1]
+	n := graph.Node{Type: typeNamed(name), In: []int{v}, Out: []int{fresh}, Min: -graph.Inf, Max: graph.Inf}
+	n.Type.SetParams(&n)
+	m.Graph.Nodes = slices.Insert(m.Graph.Nodes, at+1, n)
+	return &m.Graph.Nodes[at+1]
 }
 
 // insertClamp inserts a clamp after a value, with the same or another quantization.
 func (m *mutator) insertClamp() {
-	n := m.between("Clamp", m.r.IntN(len(m.g.Values)))
+	n := m.between("Clamp", m.r.IntN(len(m.Graph.Values)))
 	if n == nil {
 		return
 	}
-	out := &m.g.Values[n.Out[0]]
+	out := &m.Graph.Values[n.Out[0]]
 	if m.r.IntN(2) == 0 {
 		out.Quant.Scale = m.scale(out.Quant.Scale)
-		if d := out.Datatype.info(); m.r.IntN(2) == 0 && d.maxZero > d.minZero {
-			out.Quant.ZeroPoint = d.minZero + m.r.Int32N(d.maxZero-d.minZero+1)
+		if d := out.Datatype.Info(); m.r.IntN(2) == 0 && d.MaxZero > d.MinZero {
+			out.Quant.ZeroPoint = d.MinZero + m.r.Int32N(d.MaxZero-d.MinZero+1)
 		}
 	}
 	lo, hi := m.number32(out), m.number32(out)
@@ -99,38 +101,38 @@ func (m *mutator) insertPad() {
 	if pad == nil {
 		return
 	}
-	rank := m.g.Values[v].Shape.rank
-	p := params[padParams](pad)
-	p.before, p.after = make([]int, rank), make([]int, rank)
+	rank := m.Graph.Values[v].Shape.Rank
+	p := graph.Params[graph.PadParams](pad)
+	p.Before, p.After = make([]int, rank), make([]int, rank)
 	for i := range rank {
 		if (i == 1 || i == 2) == (m.r.IntN(8) > 0) {
-			p.before[i], p.after[i] = m.r.IntN(4), m.r.IntN(4)
+			p.Before[i], p.After[i] = m.r.IntN(4), m.r.IntN(4)
 		}
 	}
 	if m.r.IntN(4) == 0 {
-		p.value = m.number32(&m.g.Values[v])
+		p.Value = m.number32(&m.Graph.Values[v])
 	}
 }
 
 func (m *mutator) insertCopy() {
-	if n := m.between(one(m.r, "Copy", "Copy", "StaticReshape"), m.r.IntN(len(m.g.Values))); n != nil && n.Type.name == "StaticReshape" {
-		params[reshapeParams](n).sizes = slices.Clone(m.g.Values[n.In[0]].Shape.dims())
+	if n := m.between(one(m.r, "Copy", "Copy", "StaticReshape"), m.r.IntN(len(m.Graph.Values))); n != nil && n.Type.Name == "StaticReshape" {
+		graph.Params[graph.ReshapeParams](n).Sizes = slices.Clone(m.Graph.Values[n.In[0]].Shape.Dims())
 	}
 }
 
 // changeReader makes a node read another value of the same datatype and sizes.
 func (m *mutator) changeReader() {
-	i := m.r.IntN(len(m.g.Nodes))
-	n := &m.g.Nodes[i]
+	i := m.r.IntN(len(m.Graph.Nodes))
+	n := &m.Graph.Nodes[i]
 	j := m.r.IntN(len(n.In))
-	if n.In[j] == none {
+	if n.In[j] == graph.None {
 		return
 	}
-	x := m.g.Values[n.In[j]]
+	x := m.Graph.Values[n.In[j]]
 	for range 10 {
-		v := m.r.IntN(len(m.g.Values))
-		y := &m.g.Values[v]
-		if y.Datatype == x.Datatype && y.Shape == x.Shape && y.isConst() == x.isConst() && m.known(v, i) {
+		v := m.r.IntN(len(m.Graph.Values))
+		y := &m.Graph.Values[v]
+		if y.Datatype == x.Datatype && y.Shape == x.Shape && y.IsConst() == x.IsConst() && m.known(v, i) {
 			n.In[j] = v
 			return
 		}
@@ -139,11 +141,11 @@ func (m *mutator) changeReader() {
 
 // known reports whether value v is defined before node i.
 func (m *mutator) known(v, i int) bool {
-	if x := &m.g.Values[v]; x.Input || x.isConst() {
+	if x := &m.Graph.Values[v]; x.Input || x.IsConst() {
 		return true
 	}
-	for k := range m.g.Nodes[:i] {
-		if slices.Contains(m.g.Nodes[k].Out, v) {
+	for k := range m.Graph.Nodes[:i] {
+		if slices.Contains(m.Graph.Nodes[k].Out, v) {
 			return true
 		}
 	}
@@ -153,7 +155,7 @@ func (m *mutator) known(v, i int) bool {
 // changeOutput makes an intermediate value an output, or an output an intermediate value.
 func (m *mutator) changeOutput() {
 	n := m.someNode()
-	if v := &m.g.Values[n.Out[m.r.IntN(len(n.Out))]]; v.Datatype != qdint8 {
+	if v := &m.Graph.Values[n.Out[m.r.IntN(len(n.Out))]]; v.Datatype != graph.QDInt8 {
 		v.Output = !v.Output
 	}
 }
@@ -161,10 +163,10 @@ func (m *mutator) changeOutput() {
 // growNode adds a random node that reads one of the values, as in randomGraph.
 func (m *mutator) growNode() {
 	c := &chain{maker: m.maker}
-	for v := range m.g.Values {
-		x := &m.g.Values[v]
-		if !x.isConst() && x.Datatype != qdint8 && x.Datatype != plainInt32 && x.Shape.rank > 0 && x.Shape.check() == nil &&
-			m.known(v, len(m.g.Nodes)) && x.Shape.numel() < 1<<12 {
+	for v := range m.Graph.Values {
+		x := &m.Graph.Values[v]
+		if !x.IsConst() && x.Datatype != graph.QDInt8 && x.Datatype != graph.Int32 && x.Shape.Rank > 0 && x.Shape.Check() == nil &&
+			m.known(v, len(m.Graph.Nodes)) && x.Shape.Numel() < 1<<12 {
 			c.ready = append(c.ready, v)
 		}
 	}
@@ -174,18 +176,18 @@ func (m *mutator) growNode() {
 	from := len(c.ready)
 	c.grow()
 	for _, v := range c.ready[from:] {
-		m.g.Values[v].Output = true
+		m.Graph.Values[v].Output = true
 	}
 }
 
 // removeNode removes a node; the readers of its output read its input.
 func (m *mutator) removeNode() {
-	i := m.r.IntN(len(m.g.Nodes))
-	bypass(m.g, i)
+	i := m.r.IntN(len(m.Graph.Nodes))
+	bypass(m.Graph, i)
 }
 
 // bypass removes node i; the readers of its outputs read its first input.
-func bypass(g *graph, i int) {
+func bypass(g *graph.Graph, i int) {
 	n := g.Nodes[i]
 	g.Nodes = slices.Delete(g.Nodes, i, i+1)
 	for k := range g.Nodes {
@@ -196,7 +198,7 @@ func bypass(g *graph, i int) {
 		}
 	}
 	for _, v := range n.Out {
-		if g.Values[v].Output && !g.Values[n.In[0]].Input && !g.Values[n.In[0]].isConst() && g.Values[n.In[0]].Datatype != qdint8 {
+		if g.Values[v].Output && !g.Values[n.In[0]].Input && !g.Values[n.In[0]].IsConst() && g.Values[n.In[0]].Datatype != graph.QDInt8 {
 			g.Values[n.In[0]].Output = true
 		}
 		g.Values[v].Output = false
@@ -205,60 +207,60 @@ func bypass(g *graph, i int) {
 
 // retype changes the datatype of all values of a graph, including weights.
 func (m *mutator) retype() {
-	to := one(m.r, fp32, fp16, qint8, quint8, bf16)
+	to := one(m.r, graph.FP32, graph.FP16, graph.QInt8, graph.QUInt8, graph.BF16)
 	weights := make(map[int]bool)
-	for i := range m.g.Nodes {
-		n := &m.g.Nodes[i]
+	for i := range m.Graph.Nodes {
+		n := &m.Graph.Nodes[i]
 		if takesWeights(n) {
 			m.retypeWeights(n, to)
 			weights[n.In[1]] = true
-			if n.In[2] != none {
+			if n.In[2] != graph.None {
 				weights[n.In[2]] = true
 			}
 		}
 	}
-	for v := range m.g.Values {
-		x := &m.g.Values[v]
-		if weights[v] || !slices.Contains(elementwiseTypes, x.Datatype) || x.Datatype == to || len(x.Data) > 1<<20 {
+	for v := range m.Graph.Values {
+		x := &m.Graph.Values[v]
+		if weights[v] || !slices.Contains(graph.ElementwiseTypes, x.Datatype) || x.Datatype == to || len(x.Data) > 1<<20 {
 			continue
 		}
 		x.Datatype = to
 		if q := m.plausible(to); x.Quant.Scale == 0 {
 			x.Quant = q
-		} else if info := to.info(); info.quant == perTensor {
-			x.Quant.ZeroPoint = min(max(x.Quant.ZeroPoint, info.minZero), info.maxZero)
+		} else if info := to.Info(); info.Quant == graph.PerTensor {
+			x.Quant.ZeroPoint = min(max(x.Quant.ZeroPoint, info.MinZero), info.MaxZero)
 		}
-		if x.isConst() {
+		if x.IsConst() {
 			x.Data = m.bytes(to, x.Shape)
 		}
 	}
 }
 
-func takesWeights(n *node) bool {
-	return len(n.In) == 3 && (n.Type.convolution || n.Type.tag == tagFullyConnected)
+func takesWeights(n *graph.Node) bool {
+	return len(n.In) == 3 && (n.Type.Convolution || n.Type.Tag == graph.TagFullyConnected)
 }
 
 // plausible returns a typical quantization of a datatype.
-func (m *mutator) plausible(d datatype) (q quant) {
+func (m *mutator) plausible(d graph.Datatype) (q graph.Quant) {
 	v := m.value(d, 1)
-	q = m.g.Values[v].Quant
-	m.g.Values = m.g.Values[:v]
+	q = m.Graph.Values[v].Quant
+	m.Graph.Values = m.Graph.Values[:v]
 	return q
 }
 
 // retypeWeights replaces a node's weights by ones of datatypes that match the given input datatype.
-func (m *mutator) retypeWeights(n *node, to datatype) {
-	rows := convolutionTypes
-	if n.Type.tag == tagFullyConnected {
-		rows = fullyConnectedTypes
+func (m *mutator) retypeWeights(n *graph.Node, to graph.Datatype) {
+	rows := graph.ConvolutionTypes
+	if n.Type.Tag == graph.TagFullyConnected {
+		rows = graph.FullyConnectedTypes
 	}
 	in := to
-	if m.g.Values[n.In[0]].Datatype == qdint8 {
-		in = qdint8
+	if m.Graph.Values[n.In[0]].Datatype == graph.QDInt8 {
+		in = graph.QDInt8
 	}
-	var fit []weighted
+	var fit []graph.Weighted
 	for _, w := range rows {
-		if w.in == in && (in != qdint8 || w.out == to) {
+		if w.In == in && (in != graph.QDInt8 || w.Out == to) {
 			fit = append(fit, w)
 		}
 	}
@@ -266,8 +268,8 @@ func (m *mutator) retypeWeights(n *node, to datatype) {
 		return
 	}
 	w := one(m.r, fit...)
-	m.refit(n, 1, w.filter, m.g.Values[n.In[1]].Shape.dims()...)
-	if n.In[2] != none {
-		m.refit(n, 2, w.bias, m.g.Values[n.In[2]].Shape.dims()...)
+	m.refit(n, 1, w.Filter, m.Graph.Values[n.In[1]].Shape.Dims()...)
+	if n.In[2] != graph.None {
+		m.refit(n, 2, w.Bias, m.Graph.Values[n.In[2]].Shape.Dims()...)
 	}
 }

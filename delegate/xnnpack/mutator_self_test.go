@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // TestMutator checks that at least half of the mutants are valid, that they contain every node type,
@@ -21,16 +23,16 @@ func TestMutator(t *testing.T) {
 		}
 		accepted++
 		for i := range g.Nodes {
-			kinds[g.Nodes[i].Type.name]++
+			kinds[g.Nodes[i].Type.Name]++
 		}
 	}
 	t.Logf("%d of %d mutants are valid, %v each", accepted, rounds, time.Since(begun)/time.Duration(rounds))
 	if accepted < rounds/2 {
 		t.Errorf("got %d valid mutants of %d, want at least half", accepted, rounds)
 	}
-	for _, n := range nodeTypes {
-		if n != nil && kinds[n.name] < 2 {
-			t.Errorf("got %d nodes of type %s, want at least 2", kinds[n.name], n.name)
+	for _, n := range graph.NodeTypes {
+		if n != nil && kinds[n.Name] < 2 {
+			t.Errorf("got %d nodes of type %s, want at least 2", kinds[n.Name], n.Name)
 		}
 	}
 	for seed := range uint64(50) {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -31,7 +32,7 @@ type mutator struct {
 }
 
 // cloneGraph returns a copy of a graph that shares only the bytes of constants.
-func cloneGraph(g *graph) *graph {
+func cloneGraph(g *graph.Graph) *graph.Graph {
 	c := *g
 	c.Args = slices.Clone(g.Args)
 	c.Values = slices.Clone(g.Values)
@@ -49,8 +50,8 @@ func cloneGraph(g *graph) *graph {
 
 // mutate returns a changed copy of a graph. It changes a few fields and nodes and usually makes the
 // graph consistent again. Sometimes it then changes fields that remain inconsistent.
-func mutate(g *graph, r *rand.Rand) *graph {
-	m := &mutator{maker: &maker{graphBuilder: graphBuilder{cloneGraph(g)}, r: r, lo: -2, hi: 2}}
+func mutate(g *graph.Graph, r *rand.Rand) *graph.Graph {
+	m := &mutator{maker: &maker{Builder: graph.Builder{Graph: cloneGraph(g)}, r: r, lo: -2, hi: 2}}
 	if r.IntN(4) == 0 {
 		m.shrink()
 	}
@@ -60,13 +61,13 @@ func mutate(g *graph, r *rand.Rand) *graph {
 	if r.IntN(8) > 0 {
 		m.settle()
 	}
-	if compact(m.g); r.IntN(3) == 0 {
+	if compact(m.Graph); r.IntN(3) == 0 {
 		m.wild = true
 		for range 1 + r.IntN(2) {
 			m.step(invalidChanges)
 		}
 	}
-	return m.g
+	return m.Graph
 }
 
 // change is one way to change a graph, chosen with the given weight.
@@ -101,7 +102,7 @@ var changes = []change{
 // invalidChanges are applied at the end. They make most graphs invalid.
 var invalidChanges = []change{
 	{"sizes", 6, func(m *mutator) { m.changeSize(&m.someValue().Shape) }},
-	{"datatype", 2, func(m *mutator) { m.someValue().Datatype = datatype(1 + m.r.IntN(14)) }},
+	{"datatype", 2, func(m *mutator) { m.someValue().Datatype = graph.Datatype(1 + m.r.IntN(14)) }},
 	{"quantization", 4, (*mutator).changeQuant},
 	{"scales", 3, (*mutator).changeScales},
 	{"window", 3, (*mutator).changeWindow},
@@ -110,18 +111,18 @@ var invalidChanges = []change{
 	{"flags", 2, (*mutator).changeFlags},
 	{"dims", 3, (*mutator).changeDims},
 	{"node order", 2, func(m *mutator) {
-		i, j := m.r.IntN(len(m.g.Nodes)), m.r.IntN(len(m.g.Nodes))
-		m.g.Nodes[i], m.g.Nodes[j] = m.g.Nodes[j], m.g.Nodes[i]
+		i, j := m.r.IntN(len(m.Graph.Nodes)), m.r.IntN(len(m.Graph.Nodes))
+		m.Graph.Nodes[i], m.Graph.Nodes[j] = m.Graph.Nodes[j], m.Graph.Nodes[i]
 	}},
-	{"operand", 2, func(m *mutator) { n := m.someNode(); n.In[m.r.IntN(len(n.In))] = m.r.IntN(len(m.g.Values)+1) - 1 }},
-	{"result", 1, func(m *mutator) { n := m.someNode(); n.Out[m.r.IntN(len(n.Out))] = m.r.IntN(len(m.g.Values)) }},
-	{"argument", 1, func(m *mutator) { m.someValue().Arg = m.r.IntN(len(m.g.Args)+2) - 1 }},
+	{"operand", 2, func(m *mutator) { n := m.someNode(); n.In[m.r.IntN(len(n.In))] = m.r.IntN(len(m.Graph.Values)+1) - 1 }},
+	{"result", 1, func(m *mutator) { n := m.someNode(); n.Out[m.r.IntN(len(n.Out))] = m.r.IntN(len(m.Graph.Values)) }},
+	{"argument", 1, func(m *mutator) { m.someValue().Arg = m.r.IntN(len(m.Graph.Args)+2) - 1 }},
 	{"input or output", 1, func(m *mutator) {
 		v := m.someValue()
 		v.Input, v.Output = m.r.IntN(2) == 0, m.r.IntN(2) == 0
 	}},
 	{"constant's bytes", 1, func(m *mutator) {
-		if v := m.someValue(); v.isConst() {
+		if v := m.someValue(); v.IsConst() {
 			v.Data = v.Data[:m.r.IntN(len(v.Data)+1)]
 		}
 	}},
@@ -135,7 +136,7 @@ func (m *mutator) step(list []change) {
 	at := m.r.IntN(total)
 	for _, c := range list {
 		if at -= c.weight; at < 0 {
-			if len(m.g.Nodes) > 0 && len(m.g.Values) > 0 {
+			if len(m.Graph.Nodes) > 0 && len(m.Graph.Values) > 0 {
 				c.do(m)
 			}
 			return
@@ -143,8 +144,8 @@ func (m *mutator) step(list []change) {
 	}
 }
 
-func (m *mutator) someNode() *node   { return &m.g.Nodes[m.r.IntN(len(m.g.Nodes))] }
-func (m *mutator) someValue() *value { return &m.g.Values[m.r.IntN(len(m.g.Values))] }
+func (m *mutator) someNode() *graph.Node   { return &m.Graph.Nodes[m.r.IntN(len(m.Graph.Nodes))] }
+func (m *mutator) someValue() *graph.Value { return &m.Graph.Values[m.r.IntN(len(m.Graph.Values))] }
 
 // one returns a random element of a list.
 func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
@@ -168,18 +169,18 @@ func (m *mutator) extent(d int) int {
 	return 1 + m.r.IntN(6)
 }
 
-func (m *mutator) changeSize(s *shape) {
-	switch i := m.r.IntN(max(s.rank, 1)); m.r.IntN(6) {
+func (m *mutator) changeSize(s *graph.Shape) {
+	switch i := m.r.IntN(max(s.Rank, 1)); m.r.IntN(6) {
 	case 0:
-		s.rank = m.r.IntN(len(s.dim) + 1)
-		for j := range s.dim {
-			s.dim[j] = max(s.dim[j], 1)
+		s.Rank = m.r.IntN(len(s.Dim) + 1)
+		for j := range s.Dim {
+			s.Dim[j] = max(s.Dim[j], 1)
 		}
 	case 1:
-		j := m.r.IntN(max(s.rank, 1))
-		s.dim[i], s.dim[j] = s.dim[j], s.dim[i]
+		j := m.r.IntN(max(s.Rank, 1))
+		s.Dim[i], s.Dim[j] = s.Dim[j], s.Dim[i]
 	default:
-		s.dim[i] = m.extent(s.dim[i])
+		s.Dim[i] = m.extent(s.Dim[i])
 	}
 }
 
@@ -199,21 +200,21 @@ func (m *mutator) changeWindow() {
 	if n == nil {
 		return
 	}
-	w := n.window()
-	h, v := w.dilationH*(w.kernelH-1)+1, w.dilationW*(w.kernelW-1)+1
+	w := n.Window()
+	h, v := w.DilationH*(w.KernelH-1)+1, w.DilationW*(w.KernelW-1)+1
 	switch m.r.IntN(6) {
 	case 0:
-		w.top, w.bottom = m.padding(h), m.padding(h)
+		w.Top, w.Bottom = m.padding(h), m.padding(h)
 	case 1:
-		w.left, w.right = m.padding(v), m.padding(v)
+		w.Left, w.Right = m.padding(v), m.padding(v)
 	case 2:
-		w.top, w.bottom, w.left, w.right = 0, 0, 0, 0
-		n.Flags ^= flagSamePadding
+		w.Top, w.Bottom, w.Left, w.Right = 0, 0, 0, 0
+		n.Flags ^= graph.FlagSamePadding
 	case 3:
-		w.dilationH, w.dilationW = 1+m.r.IntN(5), 1+m.r.IntN(5)
+		w.DilationH, w.DilationW = 1+m.r.IntN(5), 1+m.r.IntN(5)
 	default:
-		*one(m.r, &w.top, &w.right, &w.bottom, &w.left, &w.kernelH, &w.kernelW, &w.strideH, &w.strideW,
-			&w.dilationH, &w.dilationW, &w.adjustH, &w.adjustW) = m.extent(3)
+		*one(m.r, &w.Top, &w.Right, &w.Bottom, &w.Left, &w.KernelH, &w.KernelW, &w.StrideH, &w.StrideW,
+			&w.DilationH, &w.DilationW, &w.AdjustH, &w.AdjustW) = m.extent(3)
 	}
 }
 
@@ -223,9 +224,9 @@ func (m *mutator) padding(h int) int {
 	return max(0, one(m.r, 0, 1, h/2, h-2, h-1, h, h+1, m.r.IntN(2*max(h, 0)+1)))
 }
 
-func (m *mutator) windowNode() *node {
+func (m *mutator) windowNode() *graph.Node {
 	for range 8 {
-		if n := m.someNode(); n.geometry().kernelH > 0 {
+		if n := m.someNode(); n.Geometry().KernelH > 0 {
 			return n
 		}
 	}
@@ -234,17 +235,17 @@ func (m *mutator) windowNode() *node {
 
 func (m *mutator) changeChannels() {
 	if n := m.windowNode(); n != nil {
-		w := n.window()
-		c := one(m.r, &w.groups, &w.groupIn, &w.groupOut)
+		w := n.Window()
+		c := one(m.r, &w.Groups, &w.GroupIn, &w.GroupOut)
 		*c = m.extent(*c)
 	}
 }
 
 // number32 returns a float at a limit, near a dequantized element of v, or random.
-func (m *mutator) number32(v *value) float32 {
+func (m *mutator) number32(v *graph.Value) float32 {
 	switch m.r.IntN(5) {
 	case 0:
-		return one(m.r, 0, 1, -1, 0.5, 6, inf, -inf, float32(math.NaN()), math.MaxFloat32, -math.MaxFloat32,
+		return one(m.r, 0, 1, -1, 0.5, 6, graph.Inf, -graph.Inf, float32(math.NaN()), math.MaxFloat32, -math.MaxFloat32,
 			0x1p-126, 0x1p-149, -0x1p-149, 65504, 65520, 1e-7, float32(math.Copysign(0, -1)))
 	case 1, 2:
 		if v.Quant.Scale > 0 {
@@ -257,7 +258,7 @@ func (m *mutator) number32(v *value) float32 {
 
 func (m *mutator) changeBounds() {
 	n := m.someNode()
-	out := &m.g.Values[n.Out[0]]
+	out := &m.Graph.Values[n.Out[0]]
 	lo, hi := m.number32(out), m.number32(out)
 	switch m.r.IntN(6) {
 	case 0:
@@ -267,7 +268,7 @@ func (m *mutator) changeBounds() {
 	case 2:
 		n.Min, n.Max = lo, lo
 	case 3:
-		n.Min, n.Max = 0, inf
+		n.Min, n.Max = 0, graph.Inf
 	default:
 		n.Min, n.Max = min(lo, hi), max(lo, hi)
 	}
@@ -281,7 +282,7 @@ func (m *mutator) scale(s float32) float32 {
 	case 1:
 		return s * one[float32](m.r, 0x1p-10, 0x1p-8, 0x1p7, 0x1p8, 0x1p-16, 0x1p-32, 0x1.FFFFFEp7, 1, 2, 0.5)
 	case 2:
-		return one(m.r, 0x1p-126, 0x1p-127, 0, -s, inf, float32(math.NaN()), math.MaxFloat32, 1, 1.0/256, 0x1p-24)
+		return one(m.r, 0x1p-126, 0x1p-127, 0, -s, graph.Inf, float32(math.NaN()), math.MaxFloat32, 1, 1.0/256, 0x1p-24)
 	}
 	return s * (0.5 + m.r.Float32())
 }
@@ -293,8 +294,8 @@ func (m *mutator) changeQuant() {
 	case 0:
 		q.Scale = m.scale(max(q.Scale, 0x1p-20))
 	case 1:
-		d := v.Datatype.info()
-		q.ZeroPoint = one(m.r, d.minZero, d.maxZero, 0, d.minZero+m.r.Int32N(d.maxZero-d.minZero+1), q.ZeroPoint+1, -129, 256)
+		d := v.Datatype.Info()
+		q.ZeroPoint = one(m.r, d.MinZero, d.MaxZero, 0, d.MinZero+m.r.Int32N(d.MaxZero-d.MinZero+1), q.ZeroPoint+1, -129, 256)
 	case 2:
 		if len(q.Scales) > 0 {
 			i := m.r.IntN(len(q.Scales))
@@ -303,7 +304,7 @@ func (m *mutator) changeQuant() {
 			q.Blocks[m.r.IntN(len(q.Blocks))] = uint16(m.r.Uint32())
 		}
 	case 3:
-		if v.Datatype == qdint8 {
+		if v.Datatype == graph.QDInt8 {
 			q.Nonbatch = m.r.IntN(7)
 		}
 	}
@@ -329,18 +330,18 @@ func (m *mutator) changeScales() {
 func (m *mutator) changeFlags() {
 	n := m.someNode()
 	if n.Flags ^= 1 << one(m.r, 0, 2, 2, 2, 3, 6, m.r.IntN(32)); m.r.IntN(2) == 0 {
-		n.Flags &= flagTransposeWeights | flagReshape2D | flagAlignCorners
+		n.Flags &= graph.FlagTransposeWeights | graph.FlagReshape2D | graph.FlagAlignCorners
 	}
 }
 
 func (m *mutator) changeParam() {
 	n := m.someNode()
-	setScalar(n, m.number32(&m.g.Values[n.Out[0]]))
+	setScalar(n, m.number32(&m.Graph.Values[n.Out[0]]))
 }
 
 func (m *mutator) changeAxis() {
-	if p, ok := m.someNode().Params.(*concatenateParams); ok {
-		p.axis = m.r.IntN(13) - 6
+	if p, ok := m.someNode().Params.(*graph.ConcatenateParams); ok {
+		p.Axis = m.r.IntN(13) - 6
 	}
 }
 
@@ -366,14 +367,14 @@ func (m *mutator) changeDims() {
 // changeConstant changes a constant's elements: some numbers, the same byte for all, or random bytes.
 func (m *mutator) changeConstant() {
 	v := m.someValue()
-	if !v.isConst() || len(v.Data) == 0 || len(v.Data) > 1<<20 {
+	if !v.IsConst() || len(v.Data) == 0 || len(v.Data) > 1<<20 {
 		return
 	}
 	data := tensor.AlignedBytes(len(v.Data))
 	copy(data, v.Data)
 	v.Data = data
 	switch {
-	case v.Datatype == fp32:
+	case v.Datatype == graph.FP32:
 		list := tensor.View[float32](data)
 		for range 1 + m.r.IntN(3) {
 			list[m.r.IntN(len(list))] = m.number32(v)

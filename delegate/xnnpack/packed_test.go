@@ -7,37 +7,39 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // largeFilters are graphs of one product with a filter of a million elements, one for each form in which filters are
 // packed.
-func largeFilters() map[string]*graph {
-	connected := func(in, filter, bias datatype) *graph {
+func largeFilters() map[string]*graph.Graph {
+	connected := func(in, filter, bias graph.Datatype) *graph.Graph {
 		m := newMaker(5)
-		x, f, b, y := m.input(fp32, 4, 1024), m.constant(filter, 0, 1024, 1024), m.constant(bias, 0, 1024), m.value(fp32, 1)
-		if in == qdint8 {
+		x, f, b, y := m.input(graph.FP32, 4, 1024), m.constant(filter, 0, 1024, 1024), m.constant(bias, 0, 1024), m.value(graph.FP32, 1)
+		if in == graph.QDInt8 {
 			x = m.quantized(x, 1)
 		}
 		m.node("FullyConnected", []int{x, f, b}, []int{y})
 		return m.fix(y)
 	}
-	return map[string]*graph{
-		"floats":                 connected(fp32, fp32, fp32),
-		"bytes":                  connected(qdint8, qcint8, fp32),
-		"4 bits":                 connected(qdint8, qcint4, fp32),
-		"4 bits in groups":       connected(qdint8, qbint4, fp32),
-		"floats by bytes":        connected(fp32, qcint8, fp32),
-		"floats by 4 bits":       connected(fp32, qcint4, fp32),
-		"floats by 16-bit ones":  connected(fp32, bf16, fp32),
+	return map[string]*graph.Graph{
+		"floats":                 connected(graph.FP32, graph.FP32, graph.FP32),
+		"bytes":                  connected(graph.QDInt8, graph.QCInt8, graph.FP32),
+		"4 bits":                 connected(graph.QDInt8, graph.QCInt4, graph.FP32),
+		"4 bits in groups":       connected(graph.QDInt8, graph.QBInt4, graph.FP32),
+		"floats by bytes":        connected(graph.FP32, graph.QCInt8, graph.FP32),
+		"floats by 4 bits":       connected(graph.FP32, graph.QCInt4, graph.FP32),
+		"floats by 16-bit ones":  connected(graph.FP32, graph.BF16, graph.FP32),
 		"a convolution of bytes": convolutionGraph8(),
 	}
 }
 
-func convolutionGraph8() *graph {
+func convolutionGraph8() *graph.Graph {
 	m := newMaker(5)
-	x, f, b, y := m.input(qint8, 1, 6, 6, 256), m.constant(qcint8, 0, 512, 3, 3, 256), m.constant(qcint32, 0, 512), m.value(qint8, 1)
-	m.node("Conv2d", []int{x, f, b}, []int{y}, func(n *node) {
-		*n.window() = window{kernelH: 3, kernelW: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: 1, groupIn: 256, groupOut: 512}
+	x, f, b, y := m.input(graph.QInt8, 1, 6, 6, 256), m.constant(graph.QCInt8, 0, 512, 3, 3, 256), m.constant(graph.QCInt32, 0, 512), m.value(graph.QInt8, 1)
+	m.node("Conv2d", []int{x, f, b}, []int{y}, func(n *graph.Node) {
+		*n.Window() = graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 256, GroupOut: 512}
 	})
 	return m.fix(y)
 }
@@ -52,7 +54,7 @@ func TestFirstRunPacksNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer img.Close()
-			args := newMaker(1).arguments(img.(*image).graph)
+			args := newMaker(1).arguments(img.(*image).Graph)
 			for range 2 {
 				u, err := img.Unit(delegate.Instance{})
 				if err != nil {
@@ -75,33 +77,33 @@ func TestFirstRunPacksNothing(t *testing.T) {
 func TestPackingEnds(t *testing.T) {
 	for name, g := range largeFilters() {
 		t.Run(name, func(t *testing.T) {
-			s, err := g.declared()
+			s, err := g.Declared()
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i := range g.Nodes {
-				g.Nodes[i].at = i
+				g.Nodes[i].At = i
 			}
 			reason := errors.New("no longer wanted")
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(reason)
-			if p, err := packConstants(g, ctx, s, 2, func(*node) bool { return false }); p != nil || !errors.Is(err, reason) {
+			if p, err := goengine.PackConstants(g, ctx, s, 2, func(*graph.Node) bool { return false }); p != nil || !errors.Is(err, reason) {
 				t.Errorf("got %v and %v, want %v", p, err, reason)
 			}
 			var outputs [2][]float64
 			for k, threads := range []int{1, 3} {
 				done := 0
-				p, err := packConstants(g, context.Background(), s, threads, func(*node) bool { done++; return false })
+				p, err := goengine.PackConstants(g, context.Background(), s, threads, func(*graph.Node) bool { done++; return false })
 				if err != nil {
 					t.Fatal(err)
 				}
 				if done == 0 {
 					t.Error("no filter is released")
 				}
-				m := &goImage{compilation: &compilation{graph: g, shapes: s}}
-				m.packOnce.Do(func() { m.packed = p })
+				m := &goengine.Image{Compilation: &graph.Compilation{Graph: g, Shapes: s}}
+				m.PackOnce.Do(func() { m.Packed = p })
 				args := newMaker(3).arguments(g)
-				mustExecute(t, newReference(m, delegate.Instance{}), args)
+				mustExecute(t, goengine.NewUnit(m, delegate.Instance{}), args)
 				outputs[k] = numbersOf(args[1].Tensor)
 			}
 			for i, want := range outputs[0] {
@@ -118,28 +120,28 @@ func TestPackingEnds(t *testing.T) {
 func TestPackingContinues(t *testing.T) {
 	g := largeFilters()["bytes"]
 	for i := range g.Nodes {
-		g.Nodes[i].at = i
+		g.Nodes[i].At = i
 	}
-	s, err := g.declared()
+	s, err := g.Declared()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &packWork{release: func(*node) bool { return true }}
+	w := &goengine.PackWork{Release: func(*graph.Node) bool { return true }}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	w.nodes, w.total = make([]packedNode, 2), 8*goroutineElements
+	w.Nodes, w.Total = make([]goengine.PackedNode, 2), 8*goengine.GoroutineElements
 	ran := 0
-	for i := range w.nodes {
-		w.nodes[i].finish, w.last = cancel, &w.nodes[i]
-		w.part(0, func() { ran++ })
+	for i := range w.Nodes {
+		w.Nodes[i].Finish, w.Last = cancel, &w.Nodes[i]
+		w.Part(0, func() { ran++ })
 	}
-	if err := w.run(ctx, 1); err != nil || ran != 2 {
+	if err := w.Run(ctx, 1); err != nil || ran != 2 {
 		t.Errorf("got %v after %d parts, want both: the first filter was released", err, ran)
 	}
-	w = &packWork{release: func(*node) bool { return false }, nodes: make([]packedNode, 1), total: 8 * goroutineElements}
-	w.last = &w.nodes[0]
+	w = &goengine.PackWork{Release: func(*graph.Node) bool { return false }, Nodes: make([]goengine.PackedNode, 1), Total: 8 * goengine.GoroutineElements}
+	w.Last = &w.Nodes[0]
 	for range 4 {
-		w.part(0, func() { panic("planted") })
+		w.Part(0, func() { panic("planted") })
 	}
 	func() {
 		defer func() {
@@ -147,9 +149,9 @@ func TestPackingContinues(t *testing.T) {
 				t.Errorf("got panic %v, want the part's", fault)
 			}
 		}()
-		_ = w.run(context.Background(), 3)
+		_ = w.Run(context.Background(), 3)
 	}()
-	if p, err := packConstants(g, context.Background(), s, 2, func(*node) bool { return true }); err != nil || p == nil {
+	if p, err := goengine.PackConstants(g, context.Background(), s, 2, func(*graph.Node) bool { return true }); err != nil || p == nil {
 		t.Error(err)
 	}
 }

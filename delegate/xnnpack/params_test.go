@@ -3,37 +3,39 @@ package xnnpack
 import (
 	"reflect"
 	"slices"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // dimLists returns the lists of sizes in a node's parameters.
-func dimLists(n *node) []*[]int {
+func dimLists(n *graph.Node) []*[]int {
 	switch p := n.Params.(type) {
-	case *transposeParams:
-		return []*[]int{&p.perm}
-	case *reshapeParams:
-		return []*[]int{&p.sizes}
-	case *sliceParams:
-		return []*[]int{&p.offsets, &p.sizes}
-	case *padParams:
-		return []*[]int{&p.before, &p.after}
+	case *graph.TransposeParams:
+		return []*[]int{&p.Perm}
+	case *graph.ReshapeParams:
+		return []*[]int{&p.Sizes}
+	case *graph.SliceParams:
+		return []*[]int{&p.Offsets, &p.Sizes}
+	case *graph.PadParams:
+		return []*[]int{&p.Before, &p.After}
 	}
 	return nil
 }
 
 // setScalar sets the number in a node's parameters, if there is one.
-func setScalar(n *node, x float32) {
+func setScalar(n *graph.Node, x float32) {
 	switch p := n.Params.(type) {
-	case *scalarParams:
-		p.value = x
-	case *padParams:
-		p.value = x
+	case *graph.ScalarParams:
+		p.Value = x
+	case *graph.PadParams:
+		p.Value = x
 	}
 }
 
 // resetParams sets the default parameters of type t after a change of the node's type.
-func resetParams(t *nodeType, n *node) {
+func resetParams(t *graph.NodeType, n *graph.Node) {
 	n.Params = nil
-	t.setParams(n)
+	t.SetParams(n)
 }
 
 // cloneParams returns a deep copy of a node's parameters.
@@ -43,7 +45,7 @@ func cloneParams(old any) any {
 	}
 	fresh := reflect.New(reflect.TypeOf(old).Elem())
 	fresh.Elem().Set(reflect.ValueOf(old).Elem())
-	n := node{Params: fresh.Interface()}
+	n := graph.Node{Params: fresh.Interface()}
 	for _, list := range dimLists(&n) {
 		*list = slices.Clone(*list)
 	}

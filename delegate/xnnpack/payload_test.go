@@ -11,60 +11,61 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // convolutionGraph returns one convolution: input [1,5,5,3], filter [4,3,3,3], bias [4].
-func convolutionGraph() *graph {
+func convolutionGraph() *graph.Graph {
 	m := newMaker(3)
-	x, f, b := m.input(fp32, 1, 5, 5, 3), m.constant(fp32, 0, 4, 3, 3, 3), m.constant(fp32, 0, 4)
-	y := m.value(fp32, 1, 3, 3, 4)
-	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(window{kernelH: 3, kernelW: 3, strideH: 1, strideW: 1,
-		dilationH: 1, dilationW: 1, groups: 1, groupIn: 3, groupOut: 4}))
+	x, f, b := m.input(graph.FP32, 1, 5, 5, 3), m.constant(graph.FP32, 0, 4, 3, 3, 3), m.constant(graph.FP32, 0, 4)
+	y := m.value(graph.FP32, 1, 3, 3, 4)
+	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1,
+		DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 3, GroupOut: 4}))
 	return m.done(y)
 }
 
 // linearGraph returns one fully connected node: input [2,64], filter [8,64] of the given datatype.
-func linearGraph(d datatype) *graph {
+func linearGraph(d graph.Datatype) *graph.Graph {
 	m := newMaker(4)
-	types := map[datatype]weighted{fp32: {fp32, fp32, fp32, fp32}, qcint8: {qdint8, qcint8, fp32, fp32},
-		qbint4: {qdint8, qbint4, fp32, fp32}, qint8: {qint8, qint8, qint32, qint8}}[d]
-	x := m.input(fp32, 2, 64)
-	switch types.in {
-	case qdint8:
+	types := map[graph.Datatype]graph.Weighted{graph.FP32: {In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}, graph.QCInt8: {In: graph.QDInt8, Filter: graph.QCInt8, Bias: graph.FP32, Out: graph.FP32},
+		graph.QBInt4: {In: graph.QDInt8, Filter: graph.QBInt4, Bias: graph.FP32, Out: graph.FP32}, graph.QInt8: {In: graph.QInt8, Filter: graph.QInt8, Bias: graph.QInt32, Out: graph.QInt8}}[d]
+	x := m.input(graph.FP32, 2, 64)
+	switch types.In {
+	case graph.QDInt8:
 		x = m.quantized(x, 1)
-	case qint8:
-		m.g.Values[x].Datatype = qint8
-		m.g.Values[x].Quant.Scale = 0.1
+	case graph.QInt8:
+		m.Graph.Values[x].Datatype = graph.QInt8
+		m.Graph.Values[x].Quant.Scale = 0.1
 	}
-	f, b, y := m.constant(types.filter, 0, 8, 64), m.constant(types.bias, 0, 8), m.value(types.out, 2, 8)
+	f, b, y := m.constant(types.Filter, 0, 8, 64), m.constant(types.Bias, 0, 8), m.value(types.Out, 2, 8)
 	m.node("FullyConnected", []int{x, f, b}, []int{y})
 	return m.done(y)
 }
 
 // binaryGraph returns the sum of two inputs.
-func binaryGraph() *graph {
+func binaryGraph() *graph.Graph {
 	m := newMaker(5)
-	a, b, y := m.input(fp32, 2, 3), m.input(fp32, 2, 3), m.value(fp32, 2, 3)
+	a, b, y := m.input(graph.FP32, 2, 3), m.input(graph.FP32, 2, 3), m.value(graph.FP32, 2, 3)
 	m.node("Add", []int{a, b}, []int{y})
 	return m.done(y)
 }
 
 // moveGraph returns one node with an input of sizes [2,3,4].
-func moveGraph(name string, set func(*node)) *graph {
+func moveGraph(name string, set func(*graph.Node)) *graph.Graph {
 	m := newMaker(6)
-	x, y := m.input(fp32, 2, 3, 4), m.value(fp32, 2, 3, 4)
+	x, y := m.input(graph.FP32, 2, 3, 4), m.value(graph.FP32, 2, 3, 4)
 	m.node(name, []int{x}, []int{y}, set)
 	return m.done(y)
 }
 
-func poolGraph(w window) *graph {
+func poolGraph(w graph.Window) *graph.Graph {
 	m := newMaker(6)
-	x, y := m.input(fp32, 1, 6, 6, 2), m.value(fp32, 1, 3, 3, 2)
+	x, y := m.input(graph.FP32, 1, 6, 6, 2), m.value(graph.FP32, 1, 3, 3, 2)
 	m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(w))
 	return m.done(y)
 }
 
-func with(g *graph, change func(*graph)) *graph {
+func with(g *graph.Graph, change func(*graph.Graph)) *graph.Graph {
 	change(g)
 	return g
 }
@@ -79,99 +80,106 @@ func TestRefused(t *testing.T) {
 
 type refusedGraph struct {
 	name   string
-	graph  *graph
+	graph  *graph.Graph
 	reason error
 	text   string // parts of the message, separated by " … "
 }
 
 func refusedGraphs() []refusedGraph {
-	most := fromUint32(math.MaxUint32)
+	most := graph.FromUint32(math.MaxUint32)
 	nan, infinity := float32(math.NaN()), float32(math.Inf(1))
 	return []refusedGraph{
-		{"undefined input", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[0] = 1 << 30 }), delegate.ErrPayload, "node 0 (Conv2d) … input 0 … no value has id"},
-		{"undefined filter", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[1] = 455 }), delegate.ErrPayload, "node 0 (Conv2d) … input 1 … 555"},
-		{"missing input", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[0] = none }), delegate.ErrPayload, "node 0 (Conv2d) … input 0"},
-		{"undefined output", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Out[0] = 77 }), delegate.ErrPayload, "node 0 (Conv2d) … output 0"},
-		{"kernel 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().kernelH = 0 }), delegate.ErrPayload, "kernel 0x3"},
-		{"stride 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().strideW = 0 }), delegate.ErrPayload, "stride 1x0"},
-		{"largest dilation", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().dilationH = most }), delegate.ErrPayload, "dilation"},
-		{"largest padding", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().left = most }), delegate.ErrPayload, "padding"},
-		{"groups 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groups = 0 }), delegate.ErrPayload, "0 groups"},
-		{"largest group input channels", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groupIn = most }), delegate.ErrPayload, "groups"},
-		{"output channels differ from the filter", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groupOut = 1_000_000 }), delegate.ErrPayload, "want sizes [1000000 3 3 3]"},
-		{"input channels differ from the filter", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(1, 5, 5, 4) }), delegate.ErrPayload, "want 3 channels"},
-		{"input of rank 3", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(5, 5, 3) }), delegate.ErrPayload, "3 dimensions, want 4"},
-		{"kernel larger than the input", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(1, 2, 2, 3) }), delegate.ErrPayload, "smaller than the 3x3 kernel"},
-		{"bias of another size", with(convolutionGraph(), func(g *graph) { g.Values[2].Shape = shapeOf(3) }), delegate.ErrPayload, "want 4 elements"},
-		{"bias of another type", with(convolutionGraph(), func(g *graph) { g.Values[2].Datatype = plainInt32 }), delegate.ErrUnsupported, "bias int32"},
-		{"computed filter", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[1] = 0 }), delegate.ErrPayload, "filter"},
-		{"unknown flags", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Flags = 0x10000 }), delegate.ErrPayload, "flags 0x10000"},
-		{"same and explicit padding", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Flags = 4; g.Nodes[0].window().top = 1 }), delegate.ErrPayload, "same padding"},
-		{"bounds reversed", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Min, g.Nodes[0].Max = 1, -1 }), delegate.ErrPayload, "bounds 1 to -1"},
-		{"NaN bound", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Min = nan; g.Nodes[0].Max = 0 }), delegate.ErrPayload, "bounds NaN"},
+		{"undefined input", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].In[0] = 1 << 30 }), delegate.ErrPayload, "node 0 (Conv2d) … input 0 … no value has id"},
+		{"undefined filter", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].In[1] = 455 }), delegate.ErrPayload, "node 0 (Conv2d) … input 1 … 555"},
+		{"missing input", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].In[0] = graph.None }), delegate.ErrPayload, "node 0 (Conv2d) … input 0"},
+		{"undefined output", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Out[0] = 77 }), delegate.ErrPayload, "node 0 (Conv2d) … output 0"},
+		{"kernel 0", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().KernelH = 0 }), delegate.ErrPayload, "kernel 0x3"},
+		{"stride 0", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().StrideW = 0 }), delegate.ErrPayload, "stride 1x0"},
+		{"largest dilation", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().DilationH = most }), delegate.ErrPayload, "dilation"},
+		{"largest padding", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().Left = most }), delegate.ErrPayload, "padding"},
+		{"groups 0", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().Groups = 0 }), delegate.ErrPayload, "0 groups"},
+		{"largest group input channels", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().GroupIn = most }), delegate.ErrPayload, "groups"},
+		{"output channels differ from the filter", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().GroupOut = 1_000_000 }), delegate.ErrPayload, "want sizes [1000000 3 3 3]"},
+		{"input channels differ from the filter", with(convolutionGraph(), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(1, 5, 5, 4) }), delegate.ErrPayload, "want 3 channels"},
+		{"input of rank 3", with(convolutionGraph(), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(5, 5, 3) }), delegate.ErrPayload, "3 dimensions, want 4"},
+		{"kernel larger than the input", with(convolutionGraph(), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(1, 2, 2, 3) }), delegate.ErrPayload, "smaller than the 3x3 kernel"},
+		{"bias of another size", with(convolutionGraph(), func(g *graph.Graph) { g.Values[2].Shape = graph.ShapeOf(3) }), delegate.ErrPayload, "want 4 elements"},
+		{"bias of another type", with(convolutionGraph(), func(g *graph.Graph) { g.Values[2].Datatype = graph.Int32 }), delegate.ErrUnsupported, "bias int32"},
+		{"computed filter", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].In[1] = 0 }), delegate.ErrPayload, "filter"},
+		{"unknown flags", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Flags = 0x10000 }), delegate.ErrPayload, "flags 0x10000"},
+		{"same and explicit padding", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Flags = 4; g.Nodes[0].Window().Top = 1 }), delegate.ErrPayload, "same padding"},
+		{"bounds reversed", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Min, g.Nodes[0].Max = 1, -1 }), delegate.ErrPayload, "bounds 1 to -1"},
+		{"NaN bound", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Min = nan; g.Nodes[0].Max = 0 }), delegate.ErrPayload, "bounds NaN"},
 
-		{"size 0", with(binaryGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(0, 3) }), delegate.ErrPayload, "value 100 … sizes [0 3]"},
-		{"sizes whose product overflows", with(binaryGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(most, most, most) }), delegate.ErrPayload, "value 100 … at most"},
-		{"datatype 13", with(binaryGraph(), func(g *graph) { g.Values[0].Datatype = 13 }), delegate.ErrUnsupported, "datatype 13"},
-		{"operands of two types", with(binaryGraph(), func(g *graph) { g.Values[1].Datatype = fp16 }), delegate.ErrPayload, "node 0 (Add) … fp16"},
-		{"operands that do not broadcast", with(binaryGraph(), func(g *graph) { g.Values[1].Shape = shapeOf(2, 4) }), delegate.ErrPayload, "do not broadcast"},
-		{"value computed twice", with(binaryGraph(), func(g *graph) { g.Nodes = append(g.Nodes, g.Nodes[0]) }), delegate.ErrPayload, "node 1 (Add) … another node's"},
-		{"computed input", with(binaryGraph(), func(g *graph) { g.Nodes[0].Out[0] = 0 }), delegate.ErrPayload, "value 100"},
-		{"value read before it is computed", with(binaryGraph(), func(g *graph) { g.Nodes[0].In[0] = 2 }), delegate.ErrPayload, "read before"},
-		{"output without a node", with(binaryGraph(), func(g *graph) { g.Nodes = nil }), delegate.ErrPayload, "output that no node computes"},
-		{"two values with one external id", with(binaryGraph(), func(g *graph) { g.Values[1].Arg = 0 }), delegate.ErrPayload, "external id 0 is value 100's too"},
-		{"external id above the count", with(binaryGraph(), func(g *graph) { g.Values[2].Arg = 3 }), delegate.ErrPayload, "external id 3 of 3"},
-		{"input after an output", with(binaryGraph(), func(g *graph) { g.Values[1].Arg, g.Values[2].Arg = 2, 1 }), delegate.ErrPayload, "behind outputs"},
-		{"no external values", with(binaryGraph(), func(g *graph) { g.Args = nil }), delegate.ErrPayload, "external id 0 of 0"},
+		{"size 0", with(binaryGraph(), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(0, 3) }), delegate.ErrPayload, "value 100 … sizes [0 3]"},
+		{"sizes whose product overflows", with(binaryGraph(), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(most, most, most) }), delegate.ErrPayload, "value 100 … at most"},
+		{"datatype 13", with(binaryGraph(), func(g *graph.Graph) { g.Values[0].Datatype = 13 }), delegate.ErrUnsupported, "datatype 13"},
+		{"operands of two types", with(binaryGraph(), func(g *graph.Graph) { g.Values[1].Datatype = graph.FP16 }), delegate.ErrPayload, "node 0 (Add) … fp16"},
+		{"operands that do not broadcast", with(binaryGraph(), func(g *graph.Graph) { g.Values[1].Shape = graph.ShapeOf(2, 4) }), delegate.ErrPayload, "do not broadcast"},
+		{"value computed twice", with(binaryGraph(), func(g *graph.Graph) { g.Nodes = append(g.Nodes, g.Nodes[0]) }), delegate.ErrPayload, "node 1 (Add) … another node's"},
+		{"computed input", with(binaryGraph(), func(g *graph.Graph) { g.Nodes[0].Out[0] = 0 }), delegate.ErrPayload, "value 100"},
+		{"value read before it is computed", with(binaryGraph(), func(g *graph.Graph) { g.Nodes[0].In[0] = 2 }), delegate.ErrPayload, "read before"},
+		{"output without a node", with(binaryGraph(), func(g *graph.Graph) { g.Nodes = nil }), delegate.ErrPayload, "output that no node computes"},
+		{"two values with one external id", with(binaryGraph(), func(g *graph.Graph) { g.Values[1].Arg = 0 }), delegate.ErrPayload, "external id 0 is value 100's too"},
+		{"external id above the count", with(binaryGraph(), func(g *graph.Graph) { g.Values[2].Arg = 3 }), delegate.ErrPayload, "external id 3 of 3"},
+		{"input after an output", with(binaryGraph(), func(g *graph.Graph) { g.Values[1].Arg, g.Values[2].Arg = 2, 1 }), delegate.ErrPayload, "behind outputs"},
+		{"no external values", with(binaryGraph(), func(g *graph.Graph) { g.Args = nil }), delegate.ErrPayload, "external id 0 of 0"},
 
-		{"scale 0", with(linearGraph(qint8), func(g *graph) { g.Values[0].Quant.Scale = 0 }), delegate.ErrPayload, "value 100 … scale 0"},
-		{"scale infinite", with(linearGraph(qint8), func(g *graph) { g.Values[0].Quant.Scale = infinity }), delegate.ErrPayload, "scale +Inf"},
-		{"scale subnormal", with(linearGraph(qint8), func(g *graph) { g.Values[0].Quant.Scale = 1e-40 }), delegate.ErrPayload, "scale 1e-40"},
-		{"zero point 200", with(linearGraph(qint8), func(g *graph) { g.Values[0].Quant.ZeroPoint = 200 }), delegate.ErrPayload, "zero point 200"},
-		{"filter with a zero point", with(linearGraph(qint8), func(g *graph) { g.Values[1].Quant.ZeroPoint = 3 }), delegate.ErrPayload, "zero point 3, want 0"},
-		{"too few channel scales", with(linearGraph(qcint8), func(g *graph) { g.Values[2].Quant.Scales = g.Values[2].Quant.Scales[:5] }), delegate.ErrPayload, "5 scales"},
-		{"channel scale negative", with(linearGraph(qcint8), func(g *graph) { g.Values[2].Quant.Scales[6] = -1 }), delegate.ErrPayload, "scale -1 of channel 6"},
-		{"channel dimension 2", with(linearGraph(qcint8), func(g *graph) { g.Values[2].Quant.ChannelDim = 2 }), delegate.ErrPayload, "channel dimension 2 of 2"},
-		{"scales along the input channels", with(linearGraph(qcint8), func(g *graph) {
+		{"scale 0", with(linearGraph(graph.QInt8), func(g *graph.Graph) { g.Values[0].Quant.Scale = 0 }), delegate.ErrPayload, "value 100 … scale 0"},
+		{"scale infinite", with(linearGraph(graph.QInt8), func(g *graph.Graph) { g.Values[0].Quant.Scale = infinity }), delegate.ErrPayload, "scale +Inf"},
+		{"scale subnormal", with(linearGraph(graph.QInt8), func(g *graph.Graph) { g.Values[0].Quant.Scale = 1e-40 }), delegate.ErrPayload, "scale 1e-40"},
+		{"zero point 200", with(linearGraph(graph.QInt8), func(g *graph.Graph) { g.Values[0].Quant.ZeroPoint = 200 }), delegate.ErrPayload, "zero point 200"},
+		{"filter with a zero point", with(linearGraph(graph.QInt8), func(g *graph.Graph) { g.Values[1].Quant.ZeroPoint = 3 }), delegate.ErrPayload, "zero point 3, want 0"},
+		{"too few channel scales", with(linearGraph(graph.QCInt8), func(g *graph.Graph) { g.Values[2].Quant.Scales = g.Values[2].Quant.Scales[:5] }), delegate.ErrPayload, "5 scales"},
+		{"channel scale negative", with(linearGraph(graph.QCInt8), func(g *graph.Graph) { g.Values[2].Quant.Scales[6] = -1 }), delegate.ErrPayload, "scale -1 of channel 6"},
+		{"channel dimension 2", with(linearGraph(graph.QCInt8), func(g *graph.Graph) { g.Values[2].Quant.ChannelDim = 2 }), delegate.ErrPayload, "channel dimension 2 of 2"},
+		{"scales along the input channels", with(linearGraph(graph.QCInt8), func(g *graph.Graph) {
 			g.Values[2].Quant.ChannelDim = 1
 			g.Values[2].Quant.Scales = make([]float32, 64)
 			for i := range g.Values[2].Quant.Scales {
 				g.Values[2].Quant.Scales[i] = 1
 			}
 		}), delegate.ErrPayload, "scales along dimension 1, want 0"},
-		{"group size 48", with(linearGraph(qbint4), func(g *graph) { g.Values[2].Quant.GroupSize = 48 }), delegate.ErrPayload, "groups of 48 of 64"},
-		{"too few group scales", with(linearGraph(qbint4), func(g *graph) { g.Values[2].Quant.Blocks = g.Values[2].Quant.Blocks[:9] }), delegate.ErrPayload, "constant"},
-		{"rows that share a scale", with(linearGraph(qcint8), func(g *graph) { g.Values[1].Quant.Nonbatch = 2 }), delegate.ErrPayload, "2 dimensions share a scale"},
-		{"no dimension shares a scale", with(linearGraph(qcint8), func(g *graph) { g.Values[1].Quant.Nonbatch = 0 }), delegate.ErrPayload, "0 dimensions share a scale"},
-		{"input with fewer dimensions than share a scale", with(linearGraph(qcint8), func(g *graph) {
-			g.Values[1].Shape, g.Values[1].Quant.Nonbatch = shapeOf(1, 1, 2, 64), 3
-			g.Nodes[1].Type, g.Nodes[1].In = nodeTypes[tagConv2d], []int{1, 2, none}
-			g.Values[2].Shape, g.Nodes[1].Params = shapeOf(8, 1, 1, 64), &window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: 1, groupIn: 64, groupOut: 8}
+		{"group size 48", with(linearGraph(graph.QBInt4), func(g *graph.Graph) { g.Values[2].Quant.GroupSize = 48 }), delegate.ErrPayload, "groups of 48 of 64"},
+		{"too few group scales", with(linearGraph(graph.QBInt4), func(g *graph.Graph) { g.Values[2].Quant.Blocks = g.Values[2].Quant.Blocks[:9] }), delegate.ErrPayload, "constant"},
+		{"rows that share a scale", with(linearGraph(graph.QCInt8), func(g *graph.Graph) { g.Values[1].Quant.Nonbatch = 2 }), delegate.ErrPayload, "2 dimensions share a scale"},
+		{"no dimension shares a scale", with(linearGraph(graph.QCInt8), func(g *graph.Graph) { g.Values[1].Quant.Nonbatch = 0 }), delegate.ErrPayload, "0 dimensions share a scale"},
+		{"input with fewer dimensions than share a scale", with(linearGraph(graph.QCInt8), func(g *graph.Graph) {
+			g.Values[1].Shape, g.Values[1].Quant.Nonbatch = graph.ShapeOf(1, 1, 2, 64), 3
+			g.Nodes[1].Type, g.Nodes[1].In = graph.NodeTypes[graph.TagConv2d], []int{1, 2, graph.None}
+			g.Values[2].Shape, g.Nodes[1].Params = graph.ShapeOf(8, 1, 1, 64), &graph.Window{KernelH: 1, KernelW: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 64, GroupOut: 8}
 		}), delegate.ErrPayload, "3 dimensions share a scale"},
-		{"dynamically quantized argument", with(linearGraph(qcint8), func(g *graph) { g.Values[1].Input, g.Values[1].Arg = true, 1 }), delegate.ErrUnsupported, "dynamically quantized argument"},
-		{"input of other channels", with(linearGraph(fp32), func(g *graph) { g.Values[0].Shape = shapeOf(2, 32) }), delegate.ErrPayload, "want 64 channels"},
-		{"constant too short", with(linearGraph(fp32), func(g *graph) { g.Values[1].Data = g.Values[1].Data[:100] }), delegate.ErrPayload, "100 bytes, want 2048"},
-		{"constant that is an argument", with(linearGraph(fp32), func(g *graph) { g.Values[1].Input, g.Values[1].Arg = true, 2 }), delegate.ErrPayload, "argument of the call too"},
+		{"dynamically quantized argument", with(linearGraph(graph.QCInt8), func(g *graph.Graph) { g.Values[1].Input, g.Values[1].Arg = true, 1 }), delegate.ErrUnsupported, "dynamically quantized argument"},
+		{"input of other channels", with(linearGraph(graph.FP32), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(2, 32) }), delegate.ErrPayload, "want 64 channels"},
+		{"constant too short", with(linearGraph(graph.FP32), func(g *graph.Graph) { g.Values[1].Data = g.Values[1].Data[:100] }), delegate.ErrPayload, "100 bytes, want 2048"},
+		{"constant that is an argument", with(linearGraph(graph.FP32), func(g *graph.Graph) { g.Values[1].Input, g.Values[1].Arg = true, 2 }), delegate.ErrPayload, "argument of the call too"},
 
-		{"permutation with a repeat", moveGraph("StaticTranspose", func(n *node) { params[transposeParams](n).perm = []int{0, 1, 1} }), delegate.ErrPayload, "permutation [0 1 1]"},
-		{"permutation beyond the rank", moveGraph("StaticTranspose", func(n *node) { params[transposeParams](n).perm = []int{0, 1, 7} }), delegate.ErrPayload, "permutation [0 1 7]"},
-		{"permutation of another rank", moveGraph("StaticTranspose", func(n *node) { params[transposeParams](n).perm = []int{1, 0} }), delegate.ErrPayload, "3 dimensions, want 2"},
-		{"reshape to more elements", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{5, 5} }), delegate.ErrPayload, "sizes [5 5]"},
-		{"reshape with two unknown sizes", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{0, 0} }), delegate.ErrPayload, "at most one to infer"},
-		{"reshape that does not divide", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{0, 7} }), delegate.ErrPayload, "sizes"},
-		{"reshape that overflows", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{most, most, 4} }), delegate.ErrPayload, "at most"},
-		{"slice beyond the end", moveGraph("StaticSlice", func(n *node) { *params[sliceParams](n) = sliceParams{[]int{0, 2, 0}, []int{2, 2, 4}} }), delegate.ErrPayload, "dimension 1: 2 elements at 2 of 3"},
-		{"largest slice offset", moveGraph("StaticSlice", func(n *node) { *params[sliceParams](n) = sliceParams{[]int{most, 0, 0}, []int{1, 3, 4}} }), delegate.ErrPayload, "dimension 0"},
-		{"slice without sizes", moveGraph("StaticSlice", func(n *node) { params[sliceParams](n).offsets = []int{0, 0, 0} }), delegate.ErrPayload, "3 offsets and 0 sizes"},
-		{"padding larger than memory", moveGraph("StaticConstantPad", func(n *node) { p := params[padParams](n); p.before, p.after = []int{most, 0, 0}, []int{0, 0, 0} }), delegate.ErrUnsupported, "output of sizes"},
-		{"resize of three dimensions", moveGraph("StaticResizeBilinear2D", func(n *node) { *params[resizeParams](n) = resizeParams{4, 4} }), delegate.ErrPayload, "3 dimensions, want 4"},
-		{"resize to 0", moveGraph("StaticResizeBilinear2D", func(n *node) { *params[resizeParams](n) = resizeParams{0, 4} }), delegate.ErrPayload, "new sizes [0 4]"},
-		{"axis 3", moveGraph("Concatenate2", func(n *node) { n.In = []int{0, 0}; params[concatenateParams](n).axis = 3 }), delegate.ErrPayload, "axis 3 of 3"},
-		{"axis −4", moveGraph("Concatenate2", func(n *node) { n.In = []int{0, 0}; params[concatenateParams](n).axis = -4 }), delegate.ErrPayload, "axis -4 of 3"},
+		{"permutation with a repeat", moveGraph("StaticTranspose", func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = []int{0, 1, 1} }), delegate.ErrPayload, "permutation [0 1 1]"},
+		{"permutation beyond the rank", moveGraph("StaticTranspose", func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = []int{0, 1, 7} }), delegate.ErrPayload, "permutation [0 1 7]"},
+		{"permutation of another rank", moveGraph("StaticTranspose", func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = []int{1, 0} }), delegate.ErrPayload, "3 dimensions, want 2"},
+		{"reshape to more elements", moveGraph("StaticReshape", func(n *graph.Node) { graph.Params[graph.ReshapeParams](n).Sizes = []int{5, 5} }), delegate.ErrPayload, "sizes [5 5]"},
+		{"reshape with two unknown sizes", moveGraph("StaticReshape", func(n *graph.Node) { graph.Params[graph.ReshapeParams](n).Sizes = []int{0, 0} }), delegate.ErrPayload, "at most one to infer"},
+		{"reshape that does not divide", moveGraph("StaticReshape", func(n *graph.Node) { graph.Params[graph.ReshapeParams](n).Sizes = []int{0, 7} }), delegate.ErrPayload, "sizes"},
+		{"reshape that overflows", moveGraph("StaticReshape", func(n *graph.Node) { graph.Params[graph.ReshapeParams](n).Sizes = []int{most, most, 4} }), delegate.ErrPayload, "at most"},
+		{"slice beyond the end", moveGraph("StaticSlice", func(n *graph.Node) {
+			*graph.Params[graph.SliceParams](n) = graph.SliceParams{Offsets: []int{0, 2, 0}, Sizes: []int{2, 2, 4}}
+		}), delegate.ErrPayload, "dimension 1: 2 elements at 2 of 3"},
+		{"largest slice offset", moveGraph("StaticSlice", func(n *graph.Node) {
+			*graph.Params[graph.SliceParams](n) = graph.SliceParams{Offsets: []int{most, 0, 0}, Sizes: []int{1, 3, 4}}
+		}), delegate.ErrPayload, "dimension 0"},
+		{"slice without sizes", moveGraph("StaticSlice", func(n *graph.Node) { graph.Params[graph.SliceParams](n).Offsets = []int{0, 0, 0} }), delegate.ErrPayload, "3 offsets and 0 sizes"},
+		{"padding larger than memory", moveGraph("StaticConstantPad", func(n *graph.Node) {
+			p := graph.Params[graph.PadParams](n)
+			p.Before, p.After = []int{most, 0, 0}, []int{0, 0, 0}
+		}), delegate.ErrUnsupported, "output of sizes"},
+		{"resize of three dimensions", moveGraph("StaticResizeBilinear2D", func(n *graph.Node) { *graph.Params[graph.ResizeParams](n) = graph.ResizeParams{Height: 4, Width: 4} }), delegate.ErrPayload, "3 dimensions, want 4"},
+		{"resize to 0", moveGraph("StaticResizeBilinear2D", func(n *graph.Node) { *graph.Params[graph.ResizeParams](n) = graph.ResizeParams{Height: 0, Width: 4} }), delegate.ErrPayload, "new sizes [0 4]"},
+		{"axis 3", moveGraph("Concatenate2", func(n *graph.Node) { n.In = []int{0, 0}; graph.Params[graph.ConcatenateParams](n).Axis = 3 }), delegate.ErrPayload, "axis 3 of 3"},
+		{"axis −4", moveGraph("Concatenate2", func(n *graph.Node) { n.In = []int{0, 0}; graph.Params[graph.ConcatenateParams](n).Axis = -4 }), delegate.ErrPayload, "axis -4 of 3"},
 
-		{"pool of 0", poolGraph(window{kernelH: 0, kernelW: 2, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "kernel 0x2"},
-		{"pool padding of a whole window", poolGraph(window{top: 2, kernelH: 2, kernelW: 2, strideH: 2, strideW: 2, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "padding 2+0"},
-		{"largest pool kernel", poolGraph(window{kernelH: most, kernelW: most, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "kernel"},
+		{"pool of 0", poolGraph(graph.Window{KernelH: 0, KernelW: 2, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}), delegate.ErrPayload, "kernel 0x2"},
+		{"pool padding of a whole window", poolGraph(graph.Window{Top: 2, KernelH: 2, KernelW: 2, StrideH: 2, StrideW: 2, DilationH: 1, DilationW: 1}), delegate.ErrPayload, "padding 2+0"},
+		{"largest pool kernel", poolGraph(graph.Window{KernelH: most, KernelW: most, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}), delegate.ErrPayload, "kernel"},
 	}
 }
 
@@ -180,7 +188,7 @@ func checkRefused(t *testing.T, data []byte, reason error, text string) {
 	t.Helper()
 	g, err := readGraph(data, nil)
 	if err == nil {
-		_, err = g.repair()
+		_, err = g.Repair()
 	}
 	var placed *delegate.Error
 	if !errors.Is(err, reason) || !errors.As(err, &placed) {
@@ -309,7 +317,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		for i := range g.Nodes {
 			a, b := &g.Nodes[i], &s.graph.Nodes[i]
-			if a.Type != b.Type || a.geometry() != b.geometry() && b.Type.convolution || a.Flags != b.Flags || a.Min != b.Min || a.Max != b.Max {
+			if a.Type != b.Type || a.Geometry() != b.Geometry() && b.Type.Convolution || a.Flags != b.Flags || a.Min != b.Min || a.Max != b.Max {
 				t.Errorf("%s: node %d: got %+v, want %+v", s.name, i, a, b)
 			}
 		}
@@ -326,8 +334,8 @@ func FuzzPayload(f *testing.F) {
 		g, err := readGraph(data, nil)
 		var placed *delegate.Error
 		if err == nil {
-			shapes, fault := g.repair()
-			if err = fault; err == nil && g.cost(shapes) < 1e7 {
+			shapes, fault := g.Repair()
+			if err = fault; err == nil && g.Cost(shapes) < 1e7 {
 				runZeros(t, g, shapes)
 			}
 		}

@@ -9,14 +9,16 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/delegatetest"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // plannedGraphs returns graphs of one node and some of more.
 func plannedGraphs() []sample {
 	list := samples(1)
-	for i, g := range []*graph{
-		chainGraph(16), chainGraph(512), linearGraph(fp32), planesGraph(3, 7, 5, 14, 15, 0, false), randomGraph(12, 7),
+	for i, g := range []*graph.Graph{
+		chainGraph(16), chainGraph(512), linearGraph(graph.FP32), planesGraph(3, 7, 5, 14, 15, 0, false), randomGraph(12, 7),
 	} {
 		list = append(list, sample{name: fmt.Sprint("graph ", i), graph: g})
 	}
@@ -45,7 +47,7 @@ func TestBlocks(t *testing.T) {
 		if w == nil {
 			continue
 		}
-		g, m := img.(*image).graph, newMaker(3)
+		g, m := img.(*image).Graph, newMaker(3)
 		calls := [][]*tensor.Value{m.arguments(g), m.resized(g), m.arguments(g), m.resized(g)}
 		if err := delegatetest.CheckPlanned(img.(delegate.Planned), nil, calls); err != nil {
 			t.Errorf("%s: %v", s.name, err)
@@ -58,7 +60,7 @@ func TestBlocks(t *testing.T) {
 			if err := u.Execute(context.Background(), args); err != nil && i%2 == 0 {
 				t.Fatalf("%s: %v", s.name, err)
 			}
-			if e := u.(*reference); e.places == e.planned {
+			if e := u.(*goengine.Unit); e.Places == e.Planned {
 				inBlocks++
 			} else {
 				elsewhere++
@@ -93,7 +95,7 @@ func TestOtherBlocks(t *testing.T) {
 		{"a short last", func(list [][]byte) [][]byte { return shorter(list, len(list)-1, 64) }, false},
 	}
 	m := newMaker(7)
-	x, a, b, y := m.input(fp16, 2, 4096), m.value(fp16, 2, 4096), m.value(fp16, 4, 4096), m.value(fp16, 4, 4096)
+	x, a, b, y := m.input(graph.FP16, 2, 4096), m.value(graph.FP16, 2, 4096), m.value(graph.FP16, 4, 4096), m.value(graph.FP16, 4, 4096)
 	m.node("Square", []int{x}, []int{a})
 	m.node("Concatenate2", []int{a, a}, []int{b})
 	m.node("Softmax", []int{b}, []int{y})
@@ -102,7 +104,7 @@ func TestOtherBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer img.Close()
-	w, g := img.(delegate.Planned).Workspace(), img.(*image).graph
+	w, g := img.(delegate.Planned).Workspace(), img.(*image).Graph
 	if len(w.Blocks) != 3 || w.Blocks[2].Bytes == 0 {
 		t.Fatalf("got blocks %v, want two of values and one of working memory", w.Blocks)
 	}
@@ -121,7 +123,7 @@ func TestOtherBlocks(t *testing.T) {
 		if !bytes.Equal(args[1].Tensor.Data, want[1].Tensor.Data) {
 			t.Errorf("%s: the output differs", c.name)
 		}
-		if got := u.(*reference).arena.bytes == nil; got != c.inBlocks {
+		if got := u.(*goengine.Unit).Arena.Bytes == nil; got != c.inBlocks {
 			t.Errorf("%s: values in blocks: got %v, want %v", c.name, got, c.inBlocks)
 		}
 	}
@@ -130,8 +132,8 @@ func TestOtherBlocks(t *testing.T) {
 // TestWorkspaceSpans checks when the arguments of a chain are used.
 func TestWorkspaceSpans(t *testing.T) {
 	m := newMaker(7)
-	x, y := m.input(fp32, 2, 64), m.input(fp32, 2, 64)
-	a, b, c, d := m.value(fp32, 2, 64), m.value(fp32, 2, 64), m.value(fp32, 2, 64), m.value(fp32, 2, 64)
+	x, y := m.input(graph.FP32, 2, 64), m.input(graph.FP32, 2, 64)
+	a, b, c, d := m.value(graph.FP32, 2, 64), m.value(graph.FP32, 2, 64), m.value(graph.FP32, 2, 64), m.value(graph.FP32, 2, 64)
 	m.node("Square", []int{x}, []int{a})
 	m.node("Add", []int{a, y}, []int{b})
 	m.node("Softmax", []int{b}, []int{c})

@@ -9,6 +9,8 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
 // TestProfilingInTurn switches profiling at random between runs of changing sizes. The outputs equal
@@ -17,11 +19,11 @@ import (
 func TestProfilingInTurn(t *testing.T) {
 	xnntest.Library(t)
 	m := newMaker(8)
-	x := m.input(fp32, 1, 12, 12, 3)
-	f, b, y := m.constant(fp32, 0, 4, 3, 3, 3), m.constant(fp32, 0, 4), m.value(fp32, 1, 10, 10, 4)
-	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(window{kernelH: 3, kernelW: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
-		groups: 1, groupIn: 3, groupOut: 4}))
-	z := m.value(fp32, 1, 10, 10, 4)
+	x := m.input(graph.FP32, 1, 12, 12, 3)
+	f, b, y := m.constant(graph.FP32, 0, 4, 3, 3, 3), m.constant(graph.FP32, 0, 4), m.value(graph.FP32, 1, 10, 10, 4)
+	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+		Groups: 1, GroupIn: 3, GroupOut: 4}))
+	z := m.value(graph.FP32, 1, 10, 10, 4)
 	m.node("Abs", []int{y}, []int{z})
 	graph := m.done(z)
 	timed, g := mustUnit(t, graph, EngineNative, delegate.Instance{})
@@ -46,11 +48,11 @@ func TestProfilingInTurn(t *testing.T) {
 		if times := timed.(delegate.Profiler).Profile(nil); len(times) != 0 != on {
 			t.Fatalf("round %d, profiling %v: got times %v", round, on, times)
 		}
-		u := timed.(*native)
-		if round > 20 && runtimes != [2]xnn.Runtime{u.plain[0].runtime, u.timed[0].runtime} {
+		u := timed.(*native.Unit)
+		if round > 20 && runtimes != [2]xnn.Runtime{u.Plain[0].Runtime, u.Timed[0].Runtime} {
 			t.Fatalf("round %d: a runtime was replaced", round)
 		}
-		runtimes = [2]xnn.Runtime{u.plain[0].runtime, u.timed[0].runtime}
+		runtimes = [2]xnn.Runtime{u.Plain[0].Runtime, u.Timed[0].Runtime}
 	}
 }
 
@@ -79,13 +81,13 @@ func TestProfilingAllocatesNothing(t *testing.T) {
 func TestProfilingFromTheStart(t *testing.T) {
 	xnntest.Library(t)
 	unit, g := mustUnit(t, convolutionGraph(), EngineNative, delegate.Instance{})
-	u := unit.(*native)
+	u := unit.(*native.Unit)
 	if err := u.SetProfiling(true); err != nil {
 		t.Fatal(err)
 	}
 	mustExecute(t, u, newMaker(1).arguments(g))
-	if u.plain[0].runtime != 0 || u.timed[0].runtime == 0 {
-		t.Errorf("got runtimes %#x and %#x, want only the second", u.plain[0].runtime, u.timed[0].runtime)
+	if u.Plain[0].Runtime != 0 || u.Timed[0].Runtime == 0 {
+		t.Errorf("got runtimes %#x and %#x, want only the second", u.Plain[0].Runtime, u.Timed[0].Runtime)
 	}
 }
 
@@ -94,9 +96,9 @@ func TestProfilingFromTheStart(t *testing.T) {
 func BenchmarkProfiling(b *testing.B) {
 	xnntest.Library(b)
 	m := newMaker(1)
-	v := m.input(fp32, 1, 64)
+	v := m.input(graph.FP32, 1, 64)
 	for range 10 {
-		next := m.value(fp32, 1, 64)
+		next := m.value(graph.FP32, 1, 64)
 		m.node("Abs", []int{v}, []int{next})
 		v = next
 	}

@@ -7,36 +7,38 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // rateSample is a graph whose time is compared with the estimate from the table of rates.
 type rateSample struct {
 	name  string
-	build func(m *maker) *graph
+	build func(m *maker) *graph.Graph
 }
 
 func rateSamples() (list []rateSample) {
-	add := func(name string, build func(m *maker) *graph) { list = append(list, rateSample{name, build}) }
+	add := func(name string, build func(m *maker) *graph.Graph) { list = append(list, rateSample{name, build}) }
 	unary := func(name string, dims ...int) {
-		add(name, func(m *maker) *graph {
+		add(name, func(m *maker) *graph.Graph {
 			m.lo, m.hi = 0.1, 2
-			x, y := m.input(fp32, dims...), m.value(fp32, dims...)
-			m.node(name, []int{x}, []int{y}, func(n *node) {
+			x, y := m.input(graph.FP32, dims...), m.value(graph.FP32, dims...)
+			m.node(name, []int{x}, []int{y}, func(n *graph.Node) {
 				setScalar(n, 0.5)
 				if name == "Clamp" {
 					n.Min, n.Max = 0, 1
 				}
-				if p, ok := n.Params.(*transposeParams); ok {
-					p.perm = []int{0, 3, 1, 2}
+				if p, ok := n.Params.(*graph.TransposeParams); ok {
+					p.Perm = []int{0, 3, 1, 2}
 				}
 			})
 			return m.fix(y)
 		})
 	}
 	elements := [][]int{{1, 1}, {1, 16}, {1, 1024}, {1, 28, 28, 96}}
-	for i := range unaryNodes {
+	for i := range graph.UnaryNodes {
 		for _, dims := range elements {
-			unary(unaryNodes[i].name, dims...)
+			unary(graph.UnaryNodes[i].Name, dims...)
 		}
 	}
 	for _, dims := range [][]int{{10, 7}, {16, 64}} {
@@ -52,32 +54,32 @@ func rateSamples() (list []rateSample) {
 	unary("StaticTranspose", 1, 7, 7, 320)
 	unary("GlobalAvgPooling2d", 1, 28, 28, 96)
 	binary := func(name string, a, b []int) {
-		add(name, func(m *maker) *graph {
+		add(name, func(m *maker) *graph.Graph {
 			m.lo, m.hi = 0.1, 2
-			x, z, y := m.input(fp32, a...), m.input(fp32, b...), m.value(fp32, a...)
+			x, z, y := m.input(graph.FP32, a...), m.input(graph.FP32, b...), m.value(graph.FP32, a...)
 			m.node(name, []int{x, z}, []int{y})
 			return m.done(y)
 		})
 	}
-	for i := range binaryNodes {
+	for i := range graph.BinaryNodes {
 		for _, dims := range elements {
-			binary(binaryNodes[i].name, dims, dims)
+			binary(graph.BinaryNodes[i].Name, dims, dims)
 		}
 	}
 	for _, b := range [][]int{{1}, {64}, {16, 1}} {
 		binary("Multiply", []int{16, 64}, b)
 	}
 	convolve := func(label, name string, size, in, to, k, stride, groups int) {
-		add(label, func(m *maker) *graph {
-			w := window{kernelH: k, kernelW: k, strideH: stride, strideW: stride, dilationH: 1, dilationW: 1, top: k / 2, bottom: k / 2, left: k / 2, right: k / 2,
-				groups: groups, groupIn: in / groups, groupOut: to / groups}
-			x := m.input(fp32, 1, size, size, in)
+		add(label, func(m *maker) *graph.Graph {
+			w := graph.Window{KernelH: k, KernelW: k, StrideH: stride, StrideW: stride, DilationH: 1, DilationW: 1, Top: k / 2, Bottom: k / 2, Left: k / 2, Right: k / 2,
+				Groups: groups, GroupIn: in / groups, GroupOut: to / groups}
+			x := m.input(graph.FP32, 1, size, size, in)
 			f := []int{to, k, k, in / groups}
 			if name == "DepthwiseConv2d" {
 				f = []int{1, k, k, to}
 			}
-			y := m.value(fp32, 1, 1, 1, to)
-			m.node(name, []int{x, m.constant(fp32, 0, f...), m.constant(fp32, 0, to)}, []int{y}, withWindow(w))
+			y := m.value(graph.FP32, 1, 1, 1, to)
+			m.node(name, []int{x, m.constant(graph.FP32, 0, f...), m.constant(graph.FP32, 0, to)}, []int{y}, withWindow(w))
 			return m.fix(y)
 		})
 	}
@@ -93,15 +95,15 @@ func rateSamples() (list []rateSample) {
 	}
 	convolve("ConvTranspose2d", "ConvTranspose2d", 28, 64, 64, 3, 2, 1)
 	codes := func(label, name string, size, in, to, k, groups int) {
-		add(label+" of codes", func(m *maker) *graph {
-			w := window{kernelH: k, kernelW: k, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, top: k / 2, bottom: k / 2, left: k / 2, right: k / 2,
-				groups: groups, groupIn: in / groups, groupOut: to / groups}
+		add(label+" of codes", func(m *maker) *graph.Graph {
+			w := graph.Window{KernelH: k, KernelW: k, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Top: k / 2, Bottom: k / 2, Left: k / 2, Right: k / 2,
+				Groups: groups, GroupIn: in / groups, GroupOut: to / groups}
 			f, channel := []int{to, k, k, in / groups}, 0
 			if name == "DepthwiseConv2d" {
 				f, channel = []int{1, k, k, to}, 3
 			}
-			x, y := m.input(qint8, 1, size, size, in), m.value(qint8, 1, 1, 1, to)
-			m.node(name, []int{x, m.constant(qcint8, channel, f...), m.constant(qcint32, 0, to)}, []int{y}, withWindow(w))
+			x, y := m.input(graph.QInt8, 1, size, size, in), m.value(graph.QInt8, 1, 1, 1, to)
+			m.node(name, []int{x, m.constant(graph.QCInt8, channel, f...), m.constant(graph.QCInt32, 0, to)}, []int{y}, withWindow(w))
 			return m.fix(y)
 		})
 	}
@@ -109,13 +111,13 @@ func rateSamples() (list []rateSample) {
 	codes("Conv2d 3x3", "Conv2d", 28, 64, 64, 3, 1)
 	codes("DepthwiseConv2d 3x3", "DepthwiseConv2d", 28, 96, 96, 3, 96)
 	for _, name := range []string{"Add", "Multiply", "Sigmoid", "Clamp"} {
-		add(name+" of codes", func(m *maker) *graph {
-			in := []int{m.input(qint8, 1, 28, 28, 96)}
+		add(name+" of codes", func(m *maker) *graph.Graph {
+			in := []int{m.input(graph.QInt8, 1, 28, 28, 96)}
 			if name == "Add" || name == "Multiply" {
-				in = append(in, m.input(qint8, 1, 28, 28, 96))
+				in = append(in, m.input(graph.QInt8, 1, 28, 28, 96))
 			}
-			y := m.value(qint8, 1, 28, 28, 96)
-			m.g.Values[y].Quant = m.g.Values[in[0]].Quant
+			y := m.value(graph.QInt8, 1, 28, 28, 96)
+			m.Graph.Values[y].Quant = m.Graph.Values[in[0]].Quant
 			n := m.node(name, in, []int{y})
 			if name == "Clamp" {
 				n.Min, n.Max = 0, 0.5
@@ -123,106 +125,113 @@ func rateSamples() (list []rateSample) {
 			return m.done(y)
 		})
 	}
-	for _, pair := range [][2]datatype{{fp32, qint8}, {qint8, fp32}} {
-		add("Convert to "+pair[1].String(), func(m *maker) *graph {
+	for _, pair := range [][2]graph.Datatype{{graph.FP32, graph.QInt8}, {graph.QInt8, graph.FP32}} {
+		add("Convert to "+pair[1].String(), func(m *maker) *graph.Graph {
 			x, y := m.input(pair[0], 1, 28, 28, 96), m.value(pair[1], 1, 28, 28, 96)
 			m.node("Convert", []int{x}, []int{y})
 			return m.done(y)
 		})
 	}
 	for _, size := range [][2]int{{1, 16}, {4, 64}, {16, 64}, {1, 768}, {4, 768}, {16, 768}, {197, 768}} {
-		for _, types := range []weighted{{fp32, fp32, fp32, fp32}, {qint8, qcint8, qcint32, qint8}} {
-			add("FullyConnected "+weightedName(types), func(m *maker) *graph {
-				x, y := m.input(types.in, size[0], size[1]), m.value(types.out, size[0], size[1])
-				m.node("FullyConnected", []int{x, m.constant(types.filter, 0, size[1], size[1]), m.constant(types.bias, 0, size[1])}, []int{y})
+		for _, types := range []graph.Weighted{{In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}, {In: graph.QInt8, Filter: graph.QCInt8, Bias: graph.QCInt32, Out: graph.QInt8}} {
+			add("FullyConnected "+weightedName(types), func(m *maker) *graph.Graph {
+				x, y := m.input(types.In, size[0], size[1]), m.value(types.Out, size[0], size[1])
+				m.node("FullyConnected", []int{x, m.constant(types.Filter, 0, size[1], size[1]), m.constant(types.Bias, 0, size[1])}, []int{y})
 				return m.done(y)
 			})
 		}
 	}
 	for _, size := range [][3]int{{4, 12, 16}, {8, 128, 64}} {
-		add("BatchMatrixMultiply", func(m *maker) *graph {
+		add("BatchMatrixMultiply", func(m *maker) *graph.Graph {
 			n, rows, k := size[0], size[1], size[2]
-			a, b, y := m.input(fp32, n, rows, k), m.input(fp32, n, k, rows), m.value(fp32, n, rows, rows)
+			a, b, y := m.input(graph.FP32, n, rows, k), m.input(graph.FP32, n, k, rows), m.value(graph.FP32, n, rows, rows)
 			m.node("BatchMatrixMultiply", []int{a, b}, []int{y})
 			return m.done(y)
 		})
 	}
 	for _, name := range []string{"AvgPooling2d", "MaxPooling2d"} {
 		for _, k := range []int{2, 3, 7} {
-			add(name, func(m *maker) *graph {
-				x, y := m.input(fp32, 1, 28, 28, 96), m.value(fp32, 1, 1, 1, 96)
-				m.node(name, []int{x}, []int{y}, withWindow(window{kernelH: k, kernelW: k, strideH: 2, strideW: 2, dilationH: 1, dilationW: 1}))
+			add(name, func(m *maker) *graph.Graph {
+				x, y := m.input(graph.FP32, 1, 28, 28, 96), m.value(graph.FP32, 1, 1, 1, 96)
+				m.node(name, []int{x}, []int{y}, withWindow(graph.Window{KernelH: k, KernelW: k, StrideH: 2, StrideW: 2, DilationH: 1, DilationW: 1}))
 				return m.fix(y)
 			})
 		}
 	}
-	add("Concatenate2", func(m *maker) *graph {
-		x, z, y := m.input(fp32, 1, 28, 28, 48), m.input(fp32, 1, 28, 28, 48), m.value(fp32, 1, 28, 28, 96)
-		m.node("Concatenate2", []int{x, z}, []int{y}, func(n *node) { params[concatenateParams](n).axis = 3 })
+	add("Concatenate2", func(m *maker) *graph.Graph {
+		x, z, y := m.input(graph.FP32, 1, 28, 28, 48), m.input(graph.FP32, 1, 28, 28, 48), m.value(graph.FP32, 1, 28, 28, 96)
+		m.node("Concatenate2", []int{x, z}, []int{y}, func(n *graph.Node) { graph.Params[graph.ConcatenateParams](n).Axis = 3 })
 		return m.done(y)
 	})
-	add("StaticSlice", func(m *maker) *graph {
-		x, y := m.input(fp32, 1, 28, 28, 96), m.value(fp32, 1, 28, 28, 48)
-		m.node("StaticSlice", []int{x}, []int{y}, func(n *node) { *params[sliceParams](n) = sliceParams{make([]int, 4), []int{1, 28, 28, 48}} })
+	add("StaticSlice", func(m *maker) *graph.Graph {
+		x, y := m.input(graph.FP32, 1, 28, 28, 96), m.value(graph.FP32, 1, 28, 28, 48)
+		m.node("StaticSlice", []int{x}, []int{y}, func(n *graph.Node) {
+			*graph.Params[graph.SliceParams](n) = graph.SliceParams{Offsets: make([]int, 4), Sizes: []int{1, 28, 28, 48}}
+		})
 		return m.done(y)
 	})
 	for _, channels := range []int{2, 4, 8, 16, 48} {
-		add("StaticSlice of rows", func(m *maker) *graph {
-			x, y := m.input(fp32, 1, 28, 28, 2*channels), m.value(fp32, 1, 28, 28, channels)
+		add("StaticSlice of rows", func(m *maker) *graph.Graph {
+			x, y := m.input(graph.FP32, 1, 28, 28, 2*channels), m.value(graph.FP32, 1, 28, 28, channels)
 			sizes := []int{1, 28, 28, channels}
-			m.node("StaticSlice", []int{x}, []int{y}, func(n *node) { *params[sliceParams](n) = sliceParams{make([]int, 4), sizes} })
+			m.node("StaticSlice", []int{x}, []int{y}, func(n *graph.Node) {
+				*graph.Params[graph.SliceParams](n) = graph.SliceParams{Offsets: make([]int, 4), Sizes: sizes}
+			})
 			return m.done(y)
 		})
 		for _, name := range []string{"Multiply", "PReLU"} {
-			add(name+" of channels", func(m *maker) *graph {
-				x, c, y := m.input(fp32, 1, 28, 28, channels), m.constant(fp32, 0, channels), m.value(fp32, 1, 28, 28, channels)
+			add(name+" of channels", func(m *maker) *graph.Graph {
+				x, c, y := m.input(graph.FP32, 1, 28, 28, channels), m.constant(graph.FP32, 0, channels), m.value(graph.FP32, 1, 28, 28, channels)
 				m.node(name, []int{x, c}, []int{y})
 				return m.done(y)
 			})
 		}
 	}
 	for _, dims := range [][]int{{1, 16, 8, 8}, {1, 28, 4, 32}, {4, 31, 8, 16}} {
-		add("StaticTranspose of rows", func(m *maker) *graph {
-			x, y := m.input(fp32, dims...), m.value(fp32, dims[0], dims[2], dims[1], dims[3])
-			m.node("StaticTranspose", []int{x}, []int{y}, func(n *node) { params[transposeParams](n).perm = []int{0, 2, 1, 3} })
+		add("StaticTranspose of rows", func(m *maker) *graph.Graph {
+			x, y := m.input(graph.FP32, dims...), m.value(graph.FP32, dims[0], dims[2], dims[1], dims[3])
+			m.node("StaticTranspose", []int{x}, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = []int{0, 2, 1, 3} })
 			return m.done(y)
 		})
 	}
-	for _, perm := range [][]int{toChannelsLast, toChannelsFirst} {
+	for _, perm := range [][]int{graph.ToChannelsLast, graph.ToChannelsFirst} {
 		for _, s := range [][2]int{{2, 28}, {3, 16}, {3, 56}, {3, 224}, {4, 28}, {16, 28}} {
-			add("StaticTranspose of images", func(m *maker) *graph {
-				in := shapeOf(1, s[0], s[1], s[1])
+			add("StaticTranspose of images", func(m *maker) *graph.Graph {
+				in := graph.ShapeOf(1, s[0], s[1], s[1])
 				if perm[1] == 3 {
-					in = shapeOf(1, s[1], s[1], s[0])
+					in = graph.ShapeOf(1, s[1], s[1], s[0])
 				}
-				x, y := m.input(fp32, in.dims()...), m.value(fp32, in.permuted(perm).dims()...)
-				m.node("StaticTranspose", []int{x}, []int{y}, func(n *node) { params[transposeParams](n).perm = perm })
+				x, y := m.input(graph.FP32, in.Dims()...), m.value(graph.FP32, in.Permuted(perm).Dims()...)
+				m.node("StaticTranspose", []int{x}, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = perm })
 				return m.done(y)
 			})
 		}
 	}
-	add("StaticConstantPad", func(m *maker) *graph {
-		x, y := m.input(fp32, 1, 28, 28, 96), m.value(fp32, 1, 30, 30, 96)
-		m.node("StaticConstantPad", []int{x}, []int{y}, func(n *node) { pad := []int{0, 1, 1, 0}; *params[padParams](n) = padParams{pad, pad, 0} })
+	add("StaticConstantPad", func(m *maker) *graph.Graph {
+		x, y := m.input(graph.FP32, 1, 28, 28, 96), m.value(graph.FP32, 1, 30, 30, 96)
+		m.node("StaticConstantPad", []int{x}, []int{y}, func(n *graph.Node) {
+			pad := []int{0, 1, 1, 0}
+			*graph.Params[graph.PadParams](n) = graph.PadParams{Before: pad, After: pad, Value: 0}
+		})
 		return m.done(y)
 	})
-	add("StaticResizeBilinear2D", func(m *maker) *graph {
-		x, y := m.input(fp32, 1, 28, 28, 96), m.value(fp32, 1, 56, 56, 96)
-		m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *node) { *params[resizeParams](n) = resizeParams{56, 56} })
+	add("StaticResizeBilinear2D", func(m *maker) *graph.Graph {
+		x, y := m.input(graph.FP32, 1, 28, 28, 96), m.value(graph.FP32, 1, 56, 56, 96)
+		m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *graph.Node) { *graph.Params[graph.ResizeParams](n) = graph.ResizeParams{Height: 56, Width: 56} })
 		return m.done(y)
 	})
 	for _, s := range [][4]int{{3, 112, 224, 224}, {24, 28, 56, 56}, {96, 28, 56, 56}, {21, 33, 129, 129}} {
-		add("ResizeBilinearToPlanes", func(*maker) *graph { return planesGraph(s[0], s[1], s[1], s[2], s[3], 0, false) })
+		add("ResizeBilinearToPlanes", func(*maker) *graph.Graph { return planesGraph(s[0], s[1], s[1], s[2], s[3], 0, false) })
 	}
-	add("Copy of one element", func(m *maker) *graph {
-		x, y := m.input(fp32, 1), m.value(fp32, 1)
+	add("Copy of one element", func(m *maker) *graph.Graph {
+		x, y := m.input(graph.FP32, 1), m.value(graph.FP32, 1)
 		m.node("Abs", []int{x}, []int{y})
 		return m.done(y)
 	})
-	add("five nodes of one element", func(m *maker) *graph {
-		x := m.input(fp32, 1)
+	add("five nodes of one element", func(m *maker) *graph.Graph {
+		x := m.input(graph.FP32, 1)
 		for range 5 {
-			y := m.value(fp32, 1)
+			y := m.value(graph.FP32, 1)
 			m.node("Abs", []int{x}, []int{y})
 			x = y
 		}
@@ -238,12 +247,12 @@ const batchTime = 30 * time.Microsecond
 // BenchmarkRates times one node of each kind on one thread. It reports the shortest time of a run, the
 // average of a batch, and the ratio of the estimate to it.
 func BenchmarkRates(b *testing.B) {
-	for i, engine := range []Engine{byLibrary: EngineNative, byGo: EngineGo} {
+	for i, engine := range []Engine{cost.ByLibrary: EngineNative, cost.ByGo: EngineGo} {
 		for _, s := range rateSamples() {
 			b.Run(string(engine)+"/"+s.name, func(b *testing.B) {
 				m := newMaker(1)
 				g := s.build(m)
-				shapes, err := g.declared()
+				shapes, err := g.Declared()
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -266,7 +275,7 @@ func BenchmarkRates(b *testing.B) {
 				}
 				nanoseconds := float64(best) / float64(batch)
 				b.ReportMetric(nanoseconds, "best-ns")
-				b.ReportMetric(float64(estimate(g, xnntest.Library(b).Soname, shapes, i, make([]bool, g.Inputs), 1))/nanoseconds, "x-estimated")
+				b.ReportMetric(float64(cost.Estimate(g, xnntest.Library(b).Soname, shapes, i, make([]bool, g.Inputs), 1))/nanoseconds, "x-estimated")
 			})
 		}
 	}

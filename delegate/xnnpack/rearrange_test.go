@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // movesGraph returns a random graph of transposes, reshapes, concatenations and functions of each element.
-func movesGraph(seed uint64) *graph {
+func movesGraph(seed uint64) *graph.Graph {
 	c := &chain{maker: newMaker(seed)}
-	d := []datatype{fp32, fp16, qint8}[c.r.IntN(3)]
+	d := []graph.Datatype{graph.FP32, graph.FP16, graph.QInt8}[c.r.IntN(3)]
 	dims := []int{1, 1 + c.r.IntN(6), 1 + c.r.IntN(6), 2 << c.r.IntN(5)}
 	x := c.input(d, dims...)
 	if c.r.IntN(2) == 0 {
@@ -26,34 +27,34 @@ func movesGraph(seed uint64) *graph {
 		x = c.joined(x, y, d, axis, dims)
 	}
 	for range 1 + c.r.IntN(7) {
-		s := c.g.Values[x].Shape
+		s := c.Graph.Values[x].Shape
 		switch c.r.IntN(4) {
 		case 0, 1:
-			perm := c.r.Perm(s.rank)
-			y := c.add("StaticTranspose", []int{x}, d, s.permuted(perm), func(n *node) { params[transposeParams](n).perm = perm })
+			perm := c.r.Perm(s.Rank)
+			y := c.add("StaticTranspose", []int{x}, d, s.Permuted(perm), func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = perm })
 			c.keep(y, x)
 			if c.r.IntN(3) == 0 {
-				y = c.add("Abs", []int{y}, d, s.permuted(perm))
+				y = c.add("Abs", []int{y}, d, s.Permuted(perm))
 				c.keep(y, x)
-				back := make([]int, s.rank)
+				back := make([]int, s.Rank)
 				for i, p := range perm {
 					back[p] = i
 				}
-				c.keep(c.add("StaticTranspose", []int{y}, d, s, func(n *node) { params[transposeParams](n).perm = back }), x)
-				y = len(c.g.Values) - 1
+				c.keep(c.add("StaticTranspose", []int{y}, d, s, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = back }), x)
+				y = len(c.Graph.Values) - 1
 			}
 			x = y
 		case 2:
 			sizes := c.sizesOf(s)
-			y := c.add("StaticReshape", []int{x}, d, shapeOf(sizes...), func(n *node) { params[reshapeParams](n).sizes = sizes })
+			y := c.add("StaticReshape", []int{x}, d, graph.ShapeOf(sizes...), func(n *graph.Node) { graph.Params[graph.ReshapeParams](n).Sizes = sizes })
 			c.keep(y, x)
 			x = y
 		default:
 			if c.r.IntN(3) > 0 {
 				continue
 			}
-			out := s.dims()
-			axis := c.r.IntN(s.rank)
+			out := s.Dims()
+			axis := c.r.IntN(s.Rank)
 			out[axis] *= 2
 			x = c.joined(x, x, d, axis, out)
 		}
@@ -61,15 +62,15 @@ func movesGraph(seed uint64) *graph {
 	return c.done(x)
 }
 
-func (c *chain) joined(x, y int, d datatype, axis int, dims []int) int {
-	z := c.add("Concatenate2", []int{x, y}, d, shapeOf(dims...), func(n *node) { params[concatenateParams](n).axis = axis })
+func (c *chain) joined(x, y int, d graph.Datatype, axis int, dims []int) int {
+	z := c.add("Concatenate2", []int{x, y}, d, graph.ShapeOf(dims...), func(n *graph.Node) { graph.Params[graph.ConcatenateParams](n).Axis = axis })
 	c.keep(z, x)
 	return z
 }
 
 // sizesOf splits and merges the sizes of a shape.
-func (c *chain) sizesOf(s shape) (sizes []int) {
-	for _, n := range s.dims() {
+func (c *chain) sizesOf(s graph.Shape) (sizes []int) {
+	for _, n := range s.Dims() {
 		if n%2 == 0 && c.r.IntN(3) == 0 && len(sizes) < 4 {
 			sizes = append(sizes, 2, n/2)
 			continue
@@ -83,7 +84,7 @@ func (c *chain) sizesOf(s shape) (sizes []int) {
 		}
 	}
 	if len(sizes) > 6 {
-		return []int{s.numel()}
+		return []int{s.Numel()}
 	}
 	return sizes
 }
@@ -99,12 +100,12 @@ func TestRearrange(t *testing.T) {
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			x := img.(*image).graph
+			x := img.(*image).Graph
 			results[i] = newMaker(seed).arguments(x)
 			if err := runOnce(img, results[i]); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			if slices.ContainsFunc(x.Nodes, func(n node) bool { return n.Type == &rearrangeNode }) {
+			if slices.ContainsFunc(x.Nodes, func(n graph.Node) bool { return n.Type == &graph.RearrangeNode }) {
 				if merged++; i == 0 {
 					t.Fatalf("seed %d: nodes are merged though sizes may change: %v", seed, nodeNames(x))
 				}
@@ -128,16 +129,16 @@ func TestRearrange(t *testing.T) {
 // TestRearrangeShuffle checks the nodes of the shuffle of channels after a concatenation.
 func TestRearrangeShuffle(t *testing.T) {
 	m := newMaker(1)
-	a, b := m.input(fp32, 1, 28, 28, 24), m.input(fp32, 1, 28, 28, 24)
-	both, planes, y := m.value(fp32, 1, 28, 28, 48), m.value(fp32, 1, 48, 28, 28), m.value(fp32, 1, 48, 28, 28)
-	split, turned := m.value(fp32, 1, 2, 24, 28, 28), m.value(fp32, 1, 24, 2, 28, 28)
-	m.node("Concatenate2", []int{a, b}, []int{both}, func(n *node) { params[concatenateParams](n).axis = 3 })
+	a, b := m.input(graph.FP32, 1, 28, 28, 24), m.input(graph.FP32, 1, 28, 28, 24)
+	both, planes, y := m.value(graph.FP32, 1, 28, 28, 48), m.value(graph.FP32, 1, 48, 28, 28), m.value(graph.FP32, 1, 48, 28, 28)
+	split, turned := m.value(graph.FP32, 1, 2, 24, 28, 28), m.value(graph.FP32, 1, 24, 2, 28, 28)
+	m.node("Concatenate2", []int{a, b}, []int{both}, func(n *graph.Node) { graph.Params[graph.ConcatenateParams](n).Axis = 3 })
 	transpose := func(x, y int, perm ...int) {
-		m.node("StaticTranspose", []int{x}, []int{y}, func(n *node) { params[transposeParams](n).perm = perm })
+		m.node("StaticTranspose", []int{x}, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = perm })
 	}
 	reshape := func(x, y int) {
-		m.node("StaticReshape", []int{x}, []int{y}, func(n *node) {
-			params[reshapeParams](n).sizes = slices.Clone(m.g.Values[y].Shape.dims())
+		m.node("StaticReshape", []int{x}, []int{y}, func(n *graph.Node) {
+			graph.Params[graph.ReshapeParams](n).Sizes = slices.Clone(m.Graph.Values[y].Shape.Dims())
 		})
 	}
 	transpose(both, planes, 0, 3, 1, 2)
@@ -150,8 +151,8 @@ func TestRearrangeShuffle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer img.Close()
-	x := img.(*image).graph
-	if len(x.Nodes) != 1 || x.Nodes[0].Type != &rearrangeNode {
+	x := img.(*image).Graph
+	if len(x.Nodes) != 1 || x.Nodes[0].Type != &graph.RearrangeNode {
 		t.Fatalf("nodes %v", nodeNames(x))
 	}
 	args := newMaker(2).arguments(x)

@@ -5,15 +5,18 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // planesGraph returns a resize and a transpose to [N, C, H, W]. If seen is set, the value between them
 // is an output too, so that they are not merged.
-func planesGraph(c, h, v, height, width int, flags uint32, seen bool) *graph {
+func planesGraph(c, h, v, height, width int, flags uint32, seen bool) *graph.Graph {
 	m := newMaker(11)
-	x, r, y := m.input(fp32, 2, h, v, c), m.value(fp32, 2, height, width, c), m.value(fp32, 2, c, height, width)
-	m.node("StaticResizeBilinear2D", []int{x}, []int{r}, func(n *node) { *params[resizeParams](n), n.Flags = resizeParams{height, width}, flags })
-	m.node("StaticTranspose", []int{r}, []int{y}, func(n *node) { params[transposeParams](n).perm = toChannelsFirst })
+	x, r, y := m.input(graph.FP32, 2, h, v, c), m.value(graph.FP32, 2, height, width, c), m.value(graph.FP32, 2, c, height, width)
+	m.node("StaticResizeBilinear2D", []int{x}, []int{r}, func(n *graph.Node) {
+		*graph.Params[graph.ResizeParams](n), n.Flags = graph.ResizeParams{Height: height, Width: width}, flags
+	})
+	m.node("StaticTranspose", []int{r}, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = graph.ToChannelsFirst })
 	if seen {
 		return m.done(r, y)
 	}
@@ -22,7 +25,7 @@ func planesGraph(c, h, v, height, width int, flags uint32, seen bool) *graph {
 
 // TestResizeToPlanes compares a resize that is merged with a transpose with the two nodes.
 func TestResizeToPlanes(t *testing.T) {
-	for _, flags := range []uint32{0, flagAlignCorners, flagLegacyResize} {
+	for _, flags := range []uint32{0, graph.FlagAlignCorners, graph.FlagLegacyResize} {
 		for _, s := range [][5]int{{1, 1, 1, 4, 4}, {3, 7, 5, 14, 15}, {8, 6, 6, 24, 24}, {17, 9, 9, 4, 5}, {6, 6, 6, 96, 96}, {24, 5, 7, 5, 7}} {
 			u, g := mustUnit(t, planesGraph(s[0], s[1], s[2], s[3], s[4], flags, false), EngineGo, delegate.Instance{})
 			both, other := mustUnit(t, planesGraph(s[0], s[1], s[2], s[3], s[4], flags, true), EngineGo, delegate.Instance{})

@@ -8,24 +8,26 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // twoLayers returns a graph of three fully connected nodes with filters of 32, 64 and 4 KiB. With
 // shared, a further node uses the second filter.
-func twoLayers(shared bool) *graph {
+func twoLayers(shared bool) *graph.Graph {
 	m := newMaker(6)
-	x := m.input(fp32, 3, 64)
-	a, b, c := m.constant(fp32, 0, 128, 64), m.constant(fp32, 0, 128, 128), m.constant(fp32, 0, 8, 128)
-	u, v, y := m.value(fp32, 3, 128), m.value(fp32, 3, 128), m.value(fp32, 3, 8)
-	m.node("FullyConnected", []int{x, a, none}, []int{u})
-	m.node("FullyConnected", []int{u, b, none}, []int{v})
-	m.node("FullyConnected", []int{v, c, none}, []int{y})
+	x := m.input(graph.FP32, 3, 64)
+	a, b, c := m.constant(graph.FP32, 0, 128, 64), m.constant(graph.FP32, 0, 128, 128), m.constant(graph.FP32, 0, 8, 128)
+	u, v, y := m.value(graph.FP32, 3, 128), m.value(graph.FP32, 3, 128), m.value(graph.FP32, 3, 8)
+	m.node("FullyConnected", []int{x, a, graph.None}, []int{u})
+	m.node("FullyConnected", []int{u, b, graph.None}, []int{v})
+	m.node("FullyConnected", []int{v, c, graph.None}, []int{y})
 	outputs := []int{y}
 	if shared {
-		w := m.value(fp32, 3, 128)
-		m.node("FullyConnected", []int{v, b, none}, []int{w})
+		w := m.value(graph.FP32, 3, 128)
+		m.node("FullyConnected", []int{v, b, graph.None}, []int{w})
 		outputs = append(outputs, w)
 	}
 	return m.done(outputs...)
@@ -33,18 +35,18 @@ func twoLayers(shared bool) *graph {
 
 // groupLayer returns a fully connected node with a blockwise quantized filter of 128 KiB and 16 KiB of
 // scales.
-func groupLayer() *graph {
+func groupLayer() *graph.Graph {
 	m := newMaker(9)
-	x := m.input(fp32, 3, 64)
-	y := m.value(fp32, 3, 4096)
-	m.node("FullyConnected", []int{m.quantized(x, 1), m.constant(qbint4, 0, 4096, 64), none}, []int{y})
+	x := m.input(graph.FP32, 3, 64)
+	y := m.value(graph.FP32, 3, 4096)
+	m.node("FullyConnected", []int{m.quantized(x, 1), m.constant(graph.QBInt4, 0, 4096, 64), graph.None}, []int{y})
 	return m.done(y)
 }
 
 // staticArgs returns specs of a graph's arguments, with fixed sizes unless dynamic is set.
-func staticArgs(g *graph, dynamic bool) (args []*delegate.ArgSpec) {
+func staticArgs(g *graph.Graph, dynamic bool) (args []*delegate.ArgSpec) {
 	for _, v := range g.Args {
-		a := &delegate.ArgSpec{DType: tensor.Float32, Sizes: g.Values[v].Shape.dims()}
+		a := &delegate.ArgSpec{DType: tensor.Float32, Sizes: g.Values[v].Shape.Dims()}
 		if dynamic {
 			a.Dynamism = tensor.DynamicBound
 		}
@@ -58,10 +60,10 @@ func staticArgs(g *graph, dynamic bool) (args []*delegate.ArgSpec) {
 func TestRelease(t *testing.T) {
 	xnntest.Library(t)
 	shared, plain, rows := twoLayers(true), twoLayers(false), twoLayers(false)
-	rows.Nodes[0].Flags = flagReshape2D
+	rows.Nodes[0].Flags = graph.FlagReshape2D
 	for _, c := range []struct {
 		name    string
-		graph   *graph
+		graph   *graph.Graph
 		backend Backend
 		dynamic bool
 		want    int // released bytes
@@ -85,7 +87,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-func testRelease(t *testing.T, b Backend, g *graph, dynamic bool, want int) {
+func testRelease(t *testing.T, b Backend, g *graph.Graph, dynamic bool, want int) {
 	args := newMaker(7).arguments(g)
 	reference, _ := mustUnit(t, g, EngineNative, delegate.Instance{})
 	mustExecute(t, reference, args)
@@ -135,7 +137,7 @@ func testRelease(t *testing.T, b Backend, g *graph, dynamic bool, want int) {
 // sameAtTwoRows compares the outputs of two units at sizes other than the declared ones.
 func sameAtTwoRows(t *testing.T, u, reference delegate.Unit, args []*tensor.Value) {
 	t.Helper()
-	if _, native := u.(*native); !native {
+	if _, native := u.(*native.Unit); !native {
 		return
 	}
 	var outputs [2][]float64
@@ -164,8 +166,8 @@ func sameAtTwoRows(t *testing.T, u, reference delegate.Unit, args []*tensor.Valu
 // the graph: it would release them again.
 func TestReleaseFails(t *testing.T) {
 	xnntest.Library(t)
-	defer func(old int64) { keptBytes = old }(keptBytes)
-	keptBytes = 0
+	defer func(old int64) { native.KeptBytes = old }(native.KeptBytes)
+	native.KeptBytes = 0
 	g, failures := twoLayers(false), 0
 	for limit := int64(64 << 10); ; limit += 512 {
 		released := make(map[*byte]int)

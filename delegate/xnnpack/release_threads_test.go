@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -16,7 +17,7 @@ import (
 // packedSamples returns graphs of one node whose filter is released once it is packed, for every node type
 // and datatype row. They are large enough for several threads.
 func packedSamples() (list []sample) {
-	for i, types := range convolutionTypes {
+	for i, types := range graph.ConvolutionTypes {
 		for _, kind := range []string{"Conv2d", "ConvTranspose2d"} {
 			for _, shape := range []struct{ side, stride, groups int }{{1, 1, 1}, {1, 1, 2}, {2, 1, 1}, {2, 2, 1}, {2, 2, 2}} {
 				name := fmt.Sprintf("%s %v, %+v", kind, types, shape)
@@ -25,21 +26,21 @@ func packedSamples() (list []sample) {
 			}
 		}
 	}
-	for i, types := range fullyConnectedTypes {
+	for i, types := range graph.FullyConnectedTypes {
 		g := newMaker(uint64(i)).productSample(types, 150, 160, 256)
 		list = append(list, sample{name: "FullyConnected " + weightedName(types), graph: g})
 	}
 	return list
 }
 
-func (m *maker) manyPixels(kind string, types weighted, side, stride, groups int) *graph {
+func (m *maker) manyPixels(kind string, types graph.Weighted, side, stride, groups int) *graph.Graph {
 	m.lo, m.hi = -1, 1
-	w := window{kernelH: side, kernelW: side, strideH: stride, strideW: stride, dilationH: 1, dilationW: 1,
-		groups: groups, groupIn: 128, groupOut: 136}
-	x := m.activations(types, 3, 1, 15/side, 14/side, groups*w.groupIn)
-	filter := m.constant(types.filter, 0, groups*w.groupOut, side, side, w.groupIn)
-	y := m.value(types.out, 1, 1, 1, groups*w.groupOut)
-	m.node(kind, []int{x, filter, m.constant(types.bias, 0, groups*w.groupOut)}, []int{y}, withWindow(w))
+	w := graph.Window{KernelH: side, KernelW: side, StrideH: stride, StrideW: stride, DilationH: 1, DilationW: 1,
+		Groups: groups, GroupIn: 128, GroupOut: 136}
+	x := m.activations(types, 3, 1, 15/side, 14/side, groups*w.GroupIn)
+	filter := m.constant(types.Filter, 0, groups*w.GroupOut, side, side, w.GroupIn)
+	y := m.value(types.Out, 1, 1, 1, groups*w.GroupOut)
+	m.node(kind, []int{x, filter, m.constant(types.Bias, 0, groups*w.GroupOut)}, []int{y}, withWindow(w))
 	return m.fix(y)
 }
 
@@ -79,7 +80,7 @@ func TestReleaseAllRows(t *testing.T) {
 }
 
 // compilePoisoned compiles a graph and overwrites what it releases, which is at least one filter.
-func compilePoisoned(t *testing.T, g *graph, engine Engine) delegate.Image {
+func compilePoisoned(t *testing.T, g *graph.Graph, engine Engine) delegate.Image {
 	t.Helper()
 	got := 0
 	img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{
@@ -100,10 +101,10 @@ func compilePoisoned(t *testing.T, g *graph, engine Engine) delegate.Image {
 }
 
 // argSpecs returns specs of a graph's arguments, which have fixed sizes.
-func argSpecs(g *graph) (args []*delegate.ArgSpec) {
+func argSpecs(g *graph.Graph) (args []*delegate.ArgSpec) {
 	for _, v := range g.Args {
 		x := &g.Values[v]
-		args = append(args, &delegate.ArgSpec{DType: x.Datatype.info().tensor, Sizes: x.Shape.dims()})
+		args = append(args, &delegate.ArgSpec{DType: x.Datatype.Info().Tensor, Sizes: x.Shape.Dims()})
 	}
 	return args
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // imageCalls builds graphs of one convolution that is called several times. If faulty, further calls
@@ -22,34 +23,34 @@ func newImageCalls(size [3]int, faulty bool) *imageCalls {
 	return &imageCalls{layoutCase: *newLayoutCase(size, faulty)}
 }
 
-func (b *imageCalls) square(side int) window {
-	return window{kernelH: side, kernelW: side, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, top: side / 2, right: side / 2,
-		bottom: side / 2,
-		left:   side / 2, groups: 1, groupIn: b.c, groupOut: b.c}
+func (b *imageCalls) square(side int) graph.Window {
+	return graph.Window{KernelH: side, KernelW: side, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Top: side / 2, Right: side / 2,
+		Bottom: side / 2,
+		Left:   side / 2, Groups: 1, GroupIn: b.c, GroupOut: b.c}
 }
 
 // first adds the first call, of x, and returns its output in channels last order, quantized.
 func (b *imageCalls) first(x int) int {
-	q := b.value(qint8, b.image()...)
-	b.g.Values[q].Quant = quant{Scale: 0.02, ZeroPoint: 3}
+	q := b.value(graph.QInt8, b.image()...)
+	b.Graph.Values[q].Quant = graph.Quant{Scale: 0.02, ZeroPoint: 3}
 	b.node("Convert", []int{x}, []int{q})
-	in := b.transposedLike(q, toChannelsLast)
-	b.filter = b.constant(qcint8, 0, b.c, 3, 3, b.c)
+	in := b.transposedLike(q, graph.ToChannelsLast)
+	b.filter = b.constant(graph.QCInt8, 0, b.c, 3, 3, b.c)
 	m := &moduleCalls{maker: b.maker}
-	b.bias = b.constant(qcint32, 0, b.c)
+	b.bias = b.constant(graph.QCInt32, 0, b.c)
 	for c := range b.c {
-		b.g.Values[b.bias].Quant.Scales[c] = float32(b.g.Values[q].scale(0) * b.g.Values[b.filter].scale(c))
+		b.Graph.Values[b.bias].Quant.Scales[c] = float32(b.Graph.Values[q].Scale(0) * b.Graph.Values[b.filter].Scale(c))
 	}
 	b.floats, b.widens = m.floats(b.filter), m.floats(b.bias)
-	y := b.value(qint8, 1, b.h, b.w, b.c)
-	b.g.Values[y].Quant = quant{Scale: 0.05, ZeroPoint: -6}
+	y := b.value(graph.QInt8, 1, b.h, b.w, b.c)
+	b.Graph.Values[y].Quant = graph.Quant{Scale: 0.05, ZeroPoint: -6}
 	b.node("Conv2d", []int{in, b.filter, b.bias}, []int{y}, withWindow(b.square(3)))
 	return y
 }
 
 // floating returns a quantized value as float32.
 func (b *imageCalls) floating(v int) int {
-	y := b.value(fp32, b.g.Values[v].Shape.dims()...)
+	y := b.value(graph.FP32, b.Graph.Values[v].Shape.Dims()...)
 	b.node("Convert", []int{v}, []int{y})
 	return y
 }
@@ -58,67 +59,67 @@ func (b *imageCalls) floating(v int) int {
 func (b *imageCalls) again(v int) int {
 	bias := b.bias
 	if !b.faulty {
-		v, bias = b.transposed(v, toChannelsLast), b.widens
+		v, bias = b.transposed(v, graph.ToChannelsLast), b.widens
 	}
 	return b.againLast(v, bias)
 }
 
 // againLast is again for v in channels last order.
 func (b *imageCalls) againLast(v, bias int) int {
-	y := b.value(fp32, 1, b.h, b.w, b.c)
+	y := b.value(graph.FP32, 1, b.h, b.w, b.c)
 	b.node("Conv2d", []int{v, b.floats, bias}, []int{y}, withWindow(b.square(3)))
-	return b.transposed(y, toChannelsFirst)
+	return b.transposed(y, graph.ToChannelsFirst)
 }
 
 // pooled adds a pool of v in channels first order, and returns its output in channels last order.
 func (b *imageCalls) pooled(v int) int {
 	if !b.faulty {
-		v = b.transposed(v, toChannelsLast)
+		v = b.transposed(v, graph.ToChannelsLast)
 	}
 	w := b.square(3)
-	w.groupIn, w.groupOut, w.groups = 0, 0, 0
-	y := b.value(fp32, 1, b.h, b.w, b.c)
+	w.GroupIn, w.GroupOut, w.Groups = 0, 0, 0
+	y := b.value(graph.FP32, 1, b.h, b.w, b.c)
 	b.node("MaxPooling2d", []int{v}, []int{y}, withWindow(w))
 	return y
 }
 
 var callCases = []struct {
 	name  string
-	build func(b *imageCalls, x int) *graph
+	build func(b *imageCalls, x int) *graph.Graph
 }{
-	{"the first output is returned", func(b *imageCalls, x int) *graph {
-		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
+	{"the first output is returned", func(b *imageCalls, x int) *graph.Graph {
+		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
 		return b.done(y, b.again(y))
 	}},
-	{"three calls", func(b *imageCalls, x int) *graph {
-		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
+	{"three calls", func(b *imageCalls, x int) *graph.Graph {
+		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
 		z := b.again(y)
 		return b.done(y, z, b.again(z))
 	}},
-	{"two calls of one value", func(b *imageCalls, x int) *graph {
-		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
+	{"two calls of one value", func(b *imageCalls, x int) *graph.Graph {
+		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
 		return b.done(b.again(y), y, b.again(b.unary("Abs", y, b.image()...)))
 	}},
-	{"of the input", func(b *imageCalls, x int) *graph {
-		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
+	{"of the input", func(b *imageCalls, x int) *graph.Graph {
+		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
 		return b.done(y, b.again(x))
 	}},
-	{"relu between", func(b *imageCalls, x int) *graph {
-		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
+	{"relu between", func(b *imageCalls, x int) *graph.Graph {
+		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
 		return b.done(y, b.again(b.unary("Clamp", y, b.image()...)))
 	}},
-	{"pool between", func(b *imageCalls, x int) *graph {
-		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
+	{"pool between", func(b *imageCalls, x int) *graph.Graph {
+		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
 		bias := b.pick(b.bias, b.widens)
 		return b.done(y, b.againLast(b.pooled(y), bias))
 	}},
-	{"sum of calls", func(b *imageCalls, x int) *graph {
-		y := b.floating(b.transposedLike(b.first(x), toChannelsFirst))
-		sum := b.value(fp32, b.image()...)
+	{"sum of calls", func(b *imageCalls, x int) *graph.Graph {
+		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
+		sum := b.value(graph.FP32, b.image()...)
 		b.node("Add", []int{y, b.again(y)}, []int{sum})
 		return b.done(b.again(sum))
 	}},
-	{"chain in channels last order", func(b *imageCalls, x int) *graph {
+	{"chain in channels last order", func(b *imageCalls, x int) *graph.Graph {
 		y := b.floating(b.first(x))
 		return b.done(b.againLast(y, b.pick(b.bias, b.widens)))
 	}},
@@ -141,13 +142,13 @@ func TestCallLayouts(t *testing.T) {
 			for _, size := range callSizes {
 				t.Run(fmt.Sprintf("%s/%s/%v", engine, c.name, size), func(t *testing.T) {
 					b := newImageCalls(size, false)
-					right := c.build(b, b.input(fp32, b.image()...))
+					right := c.build(b, b.input(graph.FP32, b.image()...))
 					want, repairs, err := runPayload(t, right, engine, false)
 					if err != nil || len(repairs) > 0 {
 						t.Fatalf("correct graph: got repairs %q, error %v, want none\n%s", repairs, err, dump(right))
 					}
 					b = newImageCalls(size, true)
-					faulty := c.build(b, b.input(fp32, b.image()...))
+					faulty := c.build(b, b.input(graph.FP32, b.image()...))
 					got, repairs, err := runPayload(t, faulty, engine, false)
 					if err != nil || len(repairs) == 0 {
 						t.Fatalf("faulty graph: got repairs %q, error %v\n%s", repairs, err, dump(faulty))
@@ -165,19 +166,19 @@ func TestCallLayouts(t *testing.T) {
 func TestCallLayoutsRefused(t *testing.T) {
 	for name, build := range map[string]func(b *imageCalls, y, last int) int{
 		"read by a call": func(b *imageCalls, y, last int) int {
-			sum := b.value(fp32, b.image()...)
+			sum := b.value(graph.FP32, b.image()...)
 			b.node("Add", []int{y, last}, []int{sum})
 			return b.again(sum)
 		},
 		"an output": func(b *imageCalls, y, last int) int {
-			sum := b.value(fp32, b.image()...)
+			sum := b.value(graph.FP32, b.image()...)
 			b.node("Add", []int{y, last}, []int{sum})
 			return sum
 		},
 	} {
 		b := newImageCalls([3]int{4, 4, 4}, true)
-		last := b.first(b.input(fp32, b.image()...))
-		y := b.floating(b.transposedLike(last, toChannelsFirst))
+		last := b.first(b.input(graph.FP32, b.image()...))
+		y := b.floating(b.transposedLike(last, graph.ToChannelsFirst))
 		g := b.done(y, b.again(y), build(b, y, b.floating(last)))
 		_, _, err := runPayload(t, g, EngineGo, false)
 		if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "channels last order") {
@@ -190,9 +191,9 @@ func TestCallLayoutsRefused(t *testing.T) {
 // orders seem to be.
 func TestSoundImagesStay(t *testing.T) {
 	b := newImageCalls([3]int{4, 4, 4}, true)
-	x := b.input(fp32, b.image()...)
-	y := b.value(fp32, b.image()...)
-	b.node("Conv2d", []int{x, b.constant(fp32, 0, 4, 3, 3, 4), b.constant(fp32, 0, 4)}, []int{y}, withWindow(b.square(3)))
+	x := b.input(graph.FP32, b.image()...)
+	y := b.value(graph.FP32, b.image()...)
+	b.node("Conv2d", []int{x, b.constant(graph.FP32, 0, 4, 3, 3, 4), b.constant(graph.FP32, 0, 4)}, []int{y}, withWindow(b.square(3)))
 	_, repairs, err := runPayload(t, b.done(y), EngineGo, false)
 	if err != nil || slices.ContainsFunc(repairs, func(r string) bool { return strings.Contains(r, "transposed") }) {
 		t.Errorf("repairs %q, error %v", repairs, err)

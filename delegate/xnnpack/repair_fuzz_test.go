@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // faultyGraphs returns graphs with each fault that the backend repairs.
-func faultyGraphs() (list []*graph) {
+func faultyGraphs() (list []*graph.Graph) {
 	for _, c := range layoutCases {
 		for _, size := range layoutSizes {
 			list = append(list, c.build(newLayoutCase(size, true)))
@@ -19,7 +20,7 @@ func faultyGraphs() (list []*graph) {
 	}
 	for _, c := range callCases {
 		b := newImageCalls([3]int{4, 4, 4}, true)
-		list = append(list, c.build(b, b.input(fp32, b.image()...)))
+		list = append(list, c.build(b, b.input(graph.FP32, b.image()...)))
 	}
 	return append(list, lostGraph(newMaker(3), true, 2, 3, 4, 5), lostGraph(newMaker(3), true, 1, 4, 4, 4))
 }
@@ -32,10 +33,10 @@ func FuzzRepairs(f *testing.F) {
 	for i, g := range graphs {
 		f.Add(encode(g), uint8(i), uint8(0))
 		args := g.Args[:len(g.Args):len(g.Args)]
-		if args[len(args)-1] == none { // a lost output
+		if args[len(args)-1] == graph.None { // a lost output
 			args = append(args[:len(args)-1:len(args)-1], args[0])
 		}
-		specs = append(specs, specsOf(&graph{Values: g.Values, Args: args}))
+		specs = append(specs, specsOf(&graph.Graph{Values: g.Values, Args: args}))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, which, order uint8) {
 		list := specs[int(which)%len(specs)]
@@ -47,11 +48,11 @@ func FuzzRepairs(f *testing.F) {
 			}
 			list[int(order)%len(list)] = &a
 		}
-		g, err := readPayload(&delegate.Payload{Data: data, Args: list}, true)
+		g, err := graph.ReadPayload(&delegate.Payload{Data: data, Args: list}, true)
 		var placed *delegate.Error
 		if err == nil {
-			shapes, fault := g.repair()
-			if err = fault; err == nil && g.cost(shapes) < 1e7 {
+			shapes, fault := g.Repair()
+			if err = fault; err == nil && g.Cost(shapes) < 1e7 {
 				runZeros(t, g, shapes)
 			}
 		}

@@ -10,14 +10,15 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // specsOf returns a program's specs of a graph's arguments: float32 in contiguous (channels first)
 // dim order.
-func specsOf(g *graph) (list []*delegate.ArgSpec) {
+func specsOf(g *graph.Graph) (list []*delegate.ArgSpec) {
 	for _, v := range g.Args {
-		a := &delegate.ArgSpec{DType: tensor.Float32, Sizes: g.Values[v].Shape.dims()}
+		a := &delegate.ArgSpec{DType: tensor.Float32, Sizes: g.Values[v].Shape.Dims()}
 		for d := range a.Sizes {
 			a.DimOrder = append(a.DimOrder, uint8(d))
 		}
@@ -27,13 +28,13 @@ func specsOf(g *graph) (list []*delegate.ArgSpec) {
 }
 
 // runPayload runs a graph once on an engine with random inputs. It returns arguments and repairs.
-func runPayload(t *testing.T, g *graph, engine Engine, asWritten bool) ([]*tensor.Value, []string, error) {
+func runPayload(t *testing.T, g *graph.Graph, engine Engine, asWritten bool) ([]*tensor.Value, []string, error) {
 	t.Helper()
 	return runWith(t, &delegate.Payload{Data: encode(g), Args: specsOf(g), AsWritten: asWritten}, engine)
 }
 
 // runSpecs is runPayload with the given specs of the arguments.
-func runSpecs(t *testing.T, g *graph, specs []*delegate.ArgSpec, engine Engine) ([]*tensor.Value, []string, error) {
+func runSpecs(t *testing.T, g *graph.Graph, specs []*delegate.ArgSpec, engine Engine) ([]*tensor.Value, []string, error) {
 	t.Helper()
 	return runWith(t, &delegate.Payload{Data: encode(g), Args: specs}, engine)
 }
@@ -45,7 +46,7 @@ func runWith(t *testing.T, p *delegate.Payload, engine Engine) ([]*tensor.Value,
 		return nil, nil, err
 	}
 	defer img.Close()
-	args := newMaker(7).arguments(img.(*image).graph)
+	args := newMaker(7).arguments(img.(*image).Graph)
 	return args, img.Info().Repairs, runOnce(img, args)
 }
 
@@ -61,19 +62,19 @@ func (b *layoutCase) image() []int { return []int{1, b.c, b.h, b.w} }
 
 // transposed adds a transpose of v and returns its output.
 func (b *layoutCase) transposed(v int, perm []int) int {
-	y := b.value(fp32, b.g.Values[v].Shape.permuted(perm).dims()...)
-	b.node("StaticTranspose", []int{v}, []int{y}, func(n *node) { *params[transposeParams](n) = transposeParams{perm} })
+	y := b.value(graph.FP32, b.Graph.Values[v].Shape.Permuted(perm).Dims()...)
+	b.node("StaticTranspose", []int{v}, []int{y}, func(n *graph.Node) { *graph.Params[graph.TransposeParams](n) = graph.TransposeParams{Perm: perm} })
 	return y
 }
 
 func (b *layoutCase) reshaped(v int, dims ...int) int {
-	y := b.value(fp32, dims...)
-	b.node("StaticReshape", []int{v}, []int{y}, func(n *node) { *params[reshapeParams](n) = reshapeParams{dims} })
+	y := b.value(graph.FP32, dims...)
+	b.node("StaticReshape", []int{v}, []int{y}, func(n *graph.Node) { *graph.Params[graph.ReshapeParams](n) = graph.ReshapeParams{Sizes: dims} })
 	return y
 }
 
 func (b *layoutCase) unary(name string, v int, dims ...int) int {
-	y := b.value(fp32, dims...)
+	y := b.value(graph.FP32, dims...)
 	b.node(name, []int{v}, []int{y})
 	return y
 }
@@ -90,84 +91,84 @@ func (b *layoutCase) early(x, copied int) int {
 // first. The exporter omits the transpose of v.
 func (b *layoutCase) convolved(v int) int {
 	if !b.faulty {
-		v = b.transposed(v, toChannelsLast)
+		v = b.transposed(v, graph.ToChannelsLast)
 	}
 	return b.convolvedLast(v, b.c)
 }
 
 // convolvedLast is convolved for a channels last value of c channels.
 func (b *layoutCase) convolvedLast(v, c int) int {
-	filter, bias := b.constant(qcint8, 0, 3, 1, 1, c), b.constant(fp32, 0, 3)
+	filter, bias := b.constant(graph.QCInt8, 0, 3, 1, 1, c), b.constant(graph.FP32, 0, 3)
 	q := b.quantized(v, 3)
-	y := b.value(fp32, 1, b.h, b.w, 3)
-	b.node("Conv2d", []int{q, filter, bias}, []int{y}, withWindow(window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1,
-		dilationH: 1, dilationW: 1, groups: 1, groupIn: c, groupOut: 3}))
-	return b.transposed(y, toChannelsFirst)
+	y := b.value(graph.FP32, 1, b.h, b.w, 3)
+	b.node("Conv2d", []int{q, filter, bias}, []int{y}, withWindow(graph.Window{KernelH: 1, KernelW: 1, StrideH: 1, StrideW: 1,
+		DilationH: 1, DilationW: 1, Groups: 1, GroupIn: c, GroupOut: 3}))
+	return b.transposed(y, graph.ToChannelsFirst)
 }
 
 var layoutCases = []struct {
 	name  string
-	build func(b *layoutCase) *graph
+	build func(b *layoutCase) *graph.Graph
 	vague [][3]int // sizes with an ambiguous order, which are rejected
 }{
-	{name: "reshape before a convolution", build: func(b *layoutCase) *graph {
-		x := b.input(fp32, b.image()...)
-		y := b.reshaped(b.early(x, b.transposed(x, toChannelsLast)), 1, b.c, b.h*b.w)
+	{name: "reshape before a convolution", build: func(b *layoutCase) *graph.Graph {
+		x := b.input(graph.FP32, b.image()...)
+		y := b.reshaped(b.early(x, b.transposed(x, graph.ToChannelsLast)), 1, b.c, b.h*b.w)
 		return b.done(b.convolved(b.reshaped(b.unary("Softmax", y, 1, b.c, b.h*b.w), b.image()...)))
 	}},
-	{name: "reshape parallel to a convolution", build: func(b *layoutCase) *graph {
-		x := b.input(fp32, b.image()...)
-		copied := b.transposed(x, toChannelsLast)
+	{name: "reshape parallel to a convolution", build: func(b *layoutCase) *graph.Graph {
+		x := b.input(graph.FP32, b.image()...)
+		copied := b.transposed(x, graph.ToChannelsLast)
 		y := b.reshaped(b.early(x, copied), b.c, b.h*b.w)
 		return b.done(y, b.convolvedLast(copied, b.c))
 	}},
-	{name: "elementwise result that is also an output", build: func(b *layoutCase) *graph {
-		x := b.input(fp32, b.image()...)
-		y := b.unary("Clamp", b.early(x, b.transposed(x, toChannelsLast)), b.image()...)
+	{name: "elementwise result that is also an output", build: func(b *layoutCase) *graph.Graph {
+		x := b.input(graph.FP32, b.image()...)
+		y := b.unary("Clamp", b.early(x, b.transposed(x, graph.ToChannelsLast)), b.image()...)
 		return b.done(y, b.convolved(y))
 	}},
-	{name: "product with per-channel factors", build: func(b *layoutCase) *graph {
-		x, factors := b.input(fp32, b.image()...), b.constant(fp32, 0, 1, b.c, 1, 1)
-		y := b.value(fp32, b.image()...)
-		b.node("Multiply", []int{b.early(x, b.transposed(x, toChannelsLast)), factors}, []int{y})
+	{name: "product with per-channel factors", build: func(b *layoutCase) *graph.Graph {
+		x, factors := b.input(graph.FP32, b.image()...), b.constant(graph.FP32, 0, 1, b.c, 1, 1)
+		y := b.value(graph.FP32, b.image()...)
+		b.node("Multiply", []int{b.early(x, b.transposed(x, graph.ToChannelsLast)), factors}, []int{y})
 		return b.done(b.convolved(y), b.reshaped(y, b.c*b.h*b.w))
 	}},
-	{name: "product of both orders", vague: [][3]int{{4, 4, 4}, {3, 3, 3}}, build: func(b *layoutCase) *graph {
-		x := b.input(fp32, b.image()...)
-		copied := b.transposed(x, toChannelsLast)
-		s := b.transposed(b.unary("Sigmoid", b.early(x, copied), b.image()...), toChannelsLast)
-		y := b.value(fp32, 1, b.h, b.w, b.c)
+	{name: "product of both orders", vague: [][3]int{{4, 4, 4}, {3, 3, 3}}, build: func(b *layoutCase) *graph.Graph {
+		x := b.input(graph.FP32, b.image()...)
+		copied := b.transposed(x, graph.ToChannelsLast)
+		s := b.transposed(b.unary("Sigmoid", b.early(x, copied), b.image()...), graph.ToChannelsLast)
+		y := b.value(graph.FP32, 1, b.h, b.w, b.c)
 		b.node("Multiply", []int{copied, s}, []int{y})
 		return b.done(b.convolvedLast(y, b.c))
 	}},
-	{name: "slice of channels", build: func(b *layoutCase) *graph {
-		x := b.input(fp32, 1, b.c+1, b.h, b.w)
-		y := b.value(fp32, b.image()...)
-		b.node("StaticSlice", []int{b.early(x, b.transposed(x, toChannelsLast))}, []int{y}, func(n *node) {
-			*params[sliceParams](n) = sliceParams{[]int{0, 1, 0, 0}, []int{1, b.c, b.h, b.w}}
+	{name: "slice of channels", build: func(b *layoutCase) *graph.Graph {
+		x := b.input(graph.FP32, 1, b.c+1, b.h, b.w)
+		y := b.value(graph.FP32, b.image()...)
+		b.node("StaticSlice", []int{b.early(x, b.transposed(x, graph.ToChannelsLast))}, []int{y}, func(n *graph.Node) {
+			*graph.Params[graph.SliceParams](n) = graph.SliceParams{Offsets: []int{0, 1, 0, 0}, Sizes: []int{1, b.c, b.h, b.w}}
 		})
 		return b.done(b.convolved(y), b.reshaped(y, b.c*b.h*b.w))
 	}},
-	{name: "transpose in the model", build: func(b *layoutCase) *graph {
-		x := b.input(fp32, b.image()...)
-		y := b.transposed(b.early(x, b.transposed(x, toChannelsLast)), toChannelsLast)
-		b.g.Values[y].Shape = shapeOf(1, b.h, b.w, b.c) // the declared shape is that of x transposed
-		z := b.transposed(b.reshaped(y, 1, b.h, b.w, b.c), toChannelsFirst)
+	{name: "transpose in the model", build: func(b *layoutCase) *graph.Graph {
+		x := b.input(graph.FP32, b.image()...)
+		y := b.transposed(b.early(x, b.transposed(x, graph.ToChannelsLast)), graph.ToChannelsLast)
+		b.Graph.Values[y].Shape = graph.ShapeOf(1, b.h, b.w, b.c) // the declared shape is that of x transposed
+		z := b.transposed(b.reshaped(y, 1, b.h, b.w, b.c), graph.ToChannelsFirst)
 		return b.done(b.convolved(b.reshaped(z, b.image()...)))
 	}},
-	{name: "after another convolution", vague: [][3]int{{3, 3, 3}}, build: func(b *layoutCase) *graph {
-		x, shift := b.input(fp32, b.image()...), b.constant(fp32, 0, 3, 1, 1)
-		between := b.convolvedLast(b.transposed(x, toChannelsLast), b.c)
+	{name: "after another convolution", vague: [][3]int{{3, 3, 3}}, build: func(b *layoutCase) *graph.Graph {
+		x, shift := b.input(graph.FP32, b.image()...), b.constant(graph.FP32, 0, 3, 1, 1)
+		between := b.convolvedLast(b.transposed(x, graph.ToChannelsLast), b.c)
 		b.c = 3
-		y := b.value(fp32, b.image()...)
+		y := b.value(graph.FP32, b.image()...)
 		b.node("Add", []int{between, shift}, []int{y})
 		return b.done(b.convolved(y))
 	}},
-	{name: "concatenation", build: func(b *layoutCase) *graph {
-		x := b.value(fp32, b.image()...)
-		b.node("Concatenate2", []int{b.input(fp32, 1, 1, b.h, b.w), b.input(fp32, 1, b.c-1, b.h, b.w)}, []int{x},
-			func(n *node) { params[concatenateParams](n).axis = 1 })
-		copied := b.transposed(x, toChannelsLast)
+	{name: "concatenation", build: func(b *layoutCase) *graph.Graph {
+		x := b.value(graph.FP32, b.image()...)
+		b.node("Concatenate2", []int{b.input(graph.FP32, 1, 1, b.h, b.w), b.input(graph.FP32, 1, b.c-1, b.h, b.w)}, []int{x},
+			func(n *graph.Node) { graph.Params[graph.ConcatenateParams](n).Axis = 1 })
+		copied := b.transposed(x, graph.ToChannelsLast)
 		return b.done(b.reshaped(b.early(x, copied), b.c, b.h*b.w), b.convolvedLast(copied, b.c))
 	}},
 }
@@ -216,24 +217,24 @@ func TestLayoutRepairsRefused(t *testing.T) {
 	size := [3]int{6, 4, 5}
 	for _, c := range []struct {
 		name, text string
-		build      func(b *layoutCase) *graph
+		build      func(b *layoutCase) *graph.Graph
 	}{
-		{"declared sizes match no order", "no order of its operands gives the declared sizes", func(b *layoutCase) *graph {
-			x := b.input(fp32, b.image()...)
-			y := b.unary("Clamp", b.transposed(x, toChannelsLast), 1, 5, 4, 6)
+		{"declared sizes match no order", "no order of its operands gives the declared sizes", func(b *layoutCase) *graph.Graph {
+			x := b.input(graph.FP32, b.image()...)
+			y := b.unary("Clamp", b.transposed(x, graph.ToChannelsLast), 1, 5, 4, 6)
 			return b.done(y, b.convolved(y))
 		}},
-		{"both orders", "read in channels first and channels last order", func(b *layoutCase) *graph {
+		{"both orders", "read in channels first and channels last order", func(b *layoutCase) *graph.Graph {
 			b.c, b.h, b.w = 4, 4, 4
-			x := b.input(fp32, b.image()...)
-			y := b.unary("Clamp", b.transposed(x, toChannelsLast), b.image()...)
-			pooled := b.value(fp32, 1, 1, 1, 4)
+			x := b.input(graph.FP32, b.image()...)
+			y := b.unary("Clamp", b.transposed(x, graph.ToChannelsLast), b.image()...)
+			pooled := b.value(graph.FP32, 1, 1, 1, 4)
 			b.node("GlobalAvgPooling2d", []int{y}, []int{pooled})
 			return b.done(b.reshaped(y, 64), b.convolved(y), pooled)
 		}},
-		{"reader declares other sizes", "the payload declares", func(b *layoutCase) *graph {
-			x := b.input(fp32, b.image()...)
-			y := b.unary("Clamp", b.transposed(x, toChannelsLast), b.image()...)
+		{"reader declares other sizes", "the payload declares", func(b *layoutCase) *graph.Graph {
+			x := b.input(graph.FP32, b.image()...)
+			y := b.unary("Clamp", b.transposed(x, graph.ToChannelsLast), b.image()...)
 			return b.done(b.unary("Sigmoid", y, 1, 5, 4, 6), b.convolved(y))
 		}},
 	} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -20,26 +21,28 @@ const callChannels = 5
 
 // call adds one input of the module, quantized with the given scale and zero point.
 func (b *moduleCalls) call(scale float32, zero int32) int {
-	x, q := b.input(fp32, 2, callChannels), b.value(qint8, 2, callChannels)
-	b.g.Values[q].Quant = quant{Scale: scale, ZeroPoint: zero}
+	x, q := b.input(graph.FP32, 2, callChannels), b.value(graph.QInt8, 2, callChannels)
+	b.Graph.Values[q].Quant = graph.Quant{Scale: scale, ZeroPoint: zero}
 	b.node("Convert", []int{x}, []int{q})
 	return q
 }
 
 // filter adds a filter of datatype d.
-func (b *moduleCalls) filter(d datatype) int { return b.constant(d, 0, callChannels, callChannels) }
+func (b *moduleCalls) filter(d graph.Datatype) int {
+	return b.constant(d, 0, callChannels, callChannels)
+}
 
 // bias adds a constant of the numbers 0, 0.25, 0.5, … in the product of the scales of in and filter.
 func (b *moduleCalls) bias(in, filter int) int {
-	d := qint32
-	if b.g.Values[filter].Datatype == qcint8 {
-		d = qcint32
+	d := graph.QInt32
+	if b.Graph.Values[filter].Datatype == graph.QCInt8 {
+		d = graph.QCInt32
 	}
 	v := b.constant(d, 0, callChannels)
-	x, f := &b.g.Values[v], &b.g.Values[filter]
+	x, f := &b.Graph.Values[v], &b.Graph.Values[filter]
 	for c := range callChannels {
-		scale := b.g.Values[in].scale(0) * f.scale(c)
-		if x.Quant.Scale = float32(scale); d == qcint32 {
+		scale := b.Graph.Values[in].Scale(0) * f.Scale(c)
+		if x.Quant.Scale = float32(scale); d == graph.QCInt32 {
 			x.Quant.Scales[c], x.Quant.Scale = float32(scale), 0
 		}
 		tensor.View[int32](x.Data)[c] = int32(math.RoundToEven(0.25 * float64(c) / scale))
@@ -49,21 +52,21 @@ func (b *moduleCalls) bias(in, filter int) int {
 
 // floats adds a float32 constant with v's dequantized elements.
 func (b *moduleCalls) floats(v int) int {
-	x := b.g.Values[v]
-	y := b.constant(fp32, 0, x.Shape.dims()...)
-	b.g.Values[y].Data = x.dequantized()
+	x := b.Graph.Values[v]
+	y := b.constant(graph.FP32, 0, x.Shape.Dims()...)
+	b.Graph.Values[y].Data = x.Dequantized()
 	return y
 }
 
 // connected adds a FullyConnected node and returns its output as float32.
-func (b *moduleCalls) connected(in, filter, bias int, out datatype) int {
+func (b *moduleCalls) connected(in, filter, bias int, out graph.Datatype) int {
 	y := b.value(out, 2, callChannels)
 	b.node("FullyConnected", []int{in, filter, bias}, []int{y})
-	if out == fp32 {
+	if out == graph.FP32 {
 		return y
 	}
-	b.g.Values[y].Quant = quant{Scale: 0.03, ZeroPoint: 3}
-	z := b.value(fp32, 2, callChannels)
+	b.Graph.Values[y].Quant = graph.Quant{Scale: 0.03, ZeroPoint: 3}
+	z := b.value(graph.FP32, 2, callChannels)
 	b.node("Convert", []int{y}, []int{z})
 	return z
 }
@@ -78,45 +81,45 @@ func (b *moduleCalls) pick(faulty, right int) int {
 // weightCases are pairs of graphs: as exporters write them, and corrected.
 var weightCases = []struct {
 	name, repair string
-	build        func(b *moduleCalls) *graph
+	build        func(b *moduleCalls) *graph.Graph
 }{
-	{"bias with another call's scale", "rescaled", func(b *moduleCalls) *graph {
-		x, y, f := b.call(0.02, 3), b.call(0.013, -20), b.filter(qcint8)
+	{"bias with another call's scale", "rescaled", func(b *moduleCalls) *graph.Graph {
+		x, y, f := b.call(0.02, 3), b.call(0.013, -20), b.filter(graph.QCInt8)
 		first, second := b.bias(x, f), b.bias(y, f)
-		return b.done(b.connected(x, f, first, qint8), b.connected(y, f, b.pick(first, second), qint8))
+		return b.done(b.connected(x, f, first, graph.QInt8), b.connected(y, f, b.pick(first, second), graph.QInt8))
 	}},
-	{"one scale for all channels", "rescaled", func(b *moduleCalls) *graph {
-		x, y, f := b.call(0.02, 3), b.call(0.041, -20), b.filter(qint8)
+	{"one scale for all channels", "rescaled", func(b *moduleCalls) *graph.Graph {
+		x, y, f := b.call(0.02, 3), b.call(0.041, -20), b.filter(graph.QInt8)
 		first, second := b.bias(x, f), b.bias(y, f)
-		return b.done(b.connected(y, f, b.pick(first, second), qint8), b.connected(x, f, first, qint8))
+		return b.done(b.connected(y, f, b.pick(first, second), graph.QInt8), b.connected(x, f, first, graph.QInt8))
 	}},
-	{"float bias", "quantized in the scale of its sums", func(b *moduleCalls) *graph {
-		x, f := b.call(0.02, 3), b.filter(qcint8)
+	{"float bias", "quantized in the scale of its sums", func(b *moduleCalls) *graph.Graph {
+		x, f := b.call(0.02, 3), b.filter(graph.QCInt8)
 		bias := b.bias(x, f)
-		return b.done(b.connected(x, f, b.pick(b.floats(bias), bias), qint8))
+		return b.done(b.connected(x, f, b.pick(b.floats(bias), bias), graph.QInt8))
 	}},
-	{"integer bias of a float node", "bias value", func(b *moduleCalls) *graph {
-		x, y, f := b.call(0.02, 3), b.input(fp32, 2, callChannels), b.filter(qcint8)
+	{"integer bias of a float node", "bias value", func(b *moduleCalls) *graph.Graph {
+		x, y, f := b.call(0.02, 3), b.input(graph.FP32, 2, callChannels), b.filter(graph.QCInt8)
 		bias := b.bias(x, f)
-		return b.done(b.connected(x, f, bias, qint8), b.connected(y, b.floats(f), b.pick(bias, b.floats(bias)), fp32))
+		return b.done(b.connected(x, f, bias, graph.QInt8), b.connected(y, b.floats(f), b.pick(bias, b.floats(bias)), graph.FP32))
 	}},
-	{"float filter", "input dequantized", func(b *moduleCalls) *graph {
-		x, f := b.call(0.02, 3), b.filter(qcint8)
+	{"float filter", "input dequantized", func(b *moduleCalls) *graph.Graph {
+		x, f := b.call(0.02, 3), b.filter(graph.QCInt8)
 		bias, floats := b.bias(x, f), b.floats(f)
 		in := x
 		if !b.faulty {
-			in = b.value(fp32, 2, callChannels)
+			in = b.value(graph.FP32, 2, callChannels)
 			b.node("Convert", []int{x}, []int{in})
 		}
-		return b.done(b.connected(x, f, bias, qint8), b.connected(in, floats, b.pick(bias, b.floats(bias)), fp32))
+		return b.done(b.connected(x, f, bias, graph.QInt8), b.connected(in, floats, b.pick(bias, b.floats(bias)), graph.FP32))
 	}},
-	{"quantized output of a float node", "output quantized behind it", func(b *moduleCalls) *graph {
-		y, f := b.input(fp32, 2, callChannels), b.floats(b.filter(qcint8))
+	{"quantized output of a float node", "output quantized behind it", func(b *moduleCalls) *graph.Graph {
+		y, f := b.input(graph.FP32, 2, callChannels), b.floats(b.filter(graph.QCInt8))
 		if b.faulty {
-			return b.done(b.connected(y, f, none, qint8))
+			return b.done(b.connected(y, f, graph.None, graph.QInt8))
 		}
-		sum, q, z := b.connected(y, f, none, fp32), b.value(qint8, 2, callChannels), b.value(fp32, 2, callChannels)
-		b.g.Values[q].Quant = quant{Scale: 0.03, ZeroPoint: 3}
+		sum, q, z := b.connected(y, f, graph.None, graph.FP32), b.value(graph.QInt8, 2, callChannels), b.value(graph.FP32, 2, callChannels)
+		b.Graph.Values[q].Quant = graph.Quant{Scale: 0.03, ZeroPoint: 3}
 		b.node("Convert", []int{sum}, []int{q})
 		b.node("Convert", []int{q}, []int{z})
 		return b.done(z)
@@ -150,34 +153,34 @@ func TestWeightRepairsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		reason     error
-		build      func(b *moduleCalls) *graph
+		build      func(b *moduleCalls) *graph.Graph
 	}{
-		{"too large for the other scale", "too large for the scale", delegate.ErrUnsupported, func(b *moduleCalls) *graph {
-			x, y, f := b.call(0.02, 3), b.call(1e-12, 0), b.filter(qcint8)
+		{"too large for the other scale", "too large for the scale", delegate.ErrUnsupported, func(b *moduleCalls) *graph.Graph {
+			x, y, f := b.call(0.02, 3), b.call(1e-12, 0), b.filter(graph.QCInt8)
 			bias := b.bias(x, f)
-			return b.done(b.connected(x, f, bias, qint8), b.connected(y, f, bias, qint8))
+			return b.done(b.connected(x, f, bias, graph.QInt8), b.connected(y, f, bias, graph.QInt8))
 		}},
-		{"NaN", "too large for the scale", delegate.ErrUnsupported, func(b *moduleCalls) *graph {
-			x, f := b.call(0.02, 3), b.filter(qcint8)
+		{"NaN", "too large for the scale", delegate.ErrUnsupported, func(b *moduleCalls) *graph.Graph {
+			x, f := b.call(0.02, 3), b.filter(graph.QCInt8)
 			bias := b.floats(b.bias(x, f))
-			tensor.View[float32](b.g.Values[bias].Data)[2] = float32(math.NaN())
-			return b.done(b.connected(x, f, bias, qint8))
+			tensor.View[float32](b.Graph.Values[bias].Data)[2] = float32(math.NaN())
+			return b.done(b.connected(x, f, bias, graph.QInt8))
 		}},
-		{"scale of no node", "no node has sums in the bias's scale", delegate.ErrUnsupported, func(b *moduleCalls) *graph {
-			x, y, f := b.call(0.02, 3), b.input(fp32, 2, callChannels), b.filter(qcint8)
+		{"scale of no node", "no node has sums in the bias's scale", delegate.ErrUnsupported, func(b *moduleCalls) *graph.Graph {
+			x, y, f := b.call(0.02, 3), b.input(graph.FP32, 2, callChannels), b.filter(graph.QCInt8)
 			bias := b.bias(x, f)
-			b.g.Values[bias].Quant.Scales[1] *= 1.001
-			return b.done(b.connected(x, f, bias, qint8), b.connected(y, b.floats(f), bias, fp32))
+			b.Graph.Values[bias].Quant.Scales[1] *= 1.001
+			return b.done(b.connected(x, f, bias, graph.QInt8), b.connected(y, b.floats(f), bias, graph.FP32))
 		}},
-		{"product of scales is not normal", "want a positive normal number", delegate.ErrUnsupported, func(b *moduleCalls) *graph {
-			x, f := b.call(1e-37, 3), b.filter(qcint8)
-			bias := b.constant(fp32, 0, callChannels)
-			clear(b.g.Values[bias].Data)
-			return b.done(b.connected(x, f, bias, qint8))
+		{"product of scales is not normal", "want a positive normal number", delegate.ErrUnsupported, func(b *moduleCalls) *graph.Graph {
+			x, f := b.call(1e-37, 3), b.filter(graph.QCInt8)
+			bias := b.constant(graph.FP32, 0, callChannels)
+			clear(b.Graph.Values[bias].Data)
+			return b.done(b.connected(x, f, bias, graph.QInt8))
 		}},
-		{"another number of channels", "with a filter of 5 channels", delegate.ErrPayload, func(b *moduleCalls) *graph {
-			x, f := b.call(0.02, 3), b.filter(qcint8)
-			return b.done(b.connected(x, f, b.constant(fp32, 0, callChannels+1), qint8))
+		{"another number of channels", "with a filter of 5 channels", delegate.ErrPayload, func(b *moduleCalls) *graph.Graph {
+			x, f := b.call(0.02, 3), b.filter(graph.QCInt8)
+			return b.done(b.connected(x, f, b.constant(graph.FP32, 0, callChannels+1), graph.QInt8))
 		}},
 	} {
 		g := c.build(&moduleCalls{maker: newMaker(3), faulty: true})
@@ -196,7 +199,7 @@ func TestWeightsAsWritten(t *testing.T) {
 		t.Errorf("as written: got repairs %q, error %v, want none", repairs, err)
 	}
 	for i := range g.Nodes {
-		if n := &g.Nodes[i]; n.Type.weighted() {
+		if n := &g.Nodes[i]; n.Type.Weighted() {
 			for c := range g.Values[n.In[2]].Quant.Scales {
 				g.Values[n.In[2]].Quant.Scales[c] = 1
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -25,24 +26,24 @@ func rowRounds() int {
 func TestDatatypeRows(t *testing.T) {
 	xnntest.Library(t)
 	var list []sample
-	add := func(name string, types weighted, seed int, build func(r *rowMaker) *graph) {
+	add := func(name string, types graph.Weighted, seed int, build func(r *rowMaker) *graph.Graph) {
 		r := &rowMaker{newMaker(uint64(seed)), types}
 		loose := looseFor(types)
-		if types.in == qdint8 { // rounding to another step changes sums
+		if types.In == graph.QDInt8 { // rounding to another step changes sums
 			loose = max(loose, 1e-4)
 		}
 		list = append(list, sample{name: fmt.Sprintf("%s %v, seed %d", name, types, seed), graph: build(r), steps: 1, loose: loose})
 	}
 	for seed := range rowRounds() {
-		for _, types := range fullyConnectedTypes {
-			if types.in != bf16 && types.filter != bf16 { // not for the library
+		for _, types := range graph.FullyConnectedTypes {
+			if types.In != graph.BF16 && types.Filter != graph.BF16 { // not for the library
 				add("FullyConnected", types, seed, (*rowMaker).product)
 			}
 		}
-		for _, types := range convolutionTypes {
+		for _, types := range graph.ConvolutionTypes {
 			for _, kind := range []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d"} {
-				if types.in != bf16 {
-					add(kind, types, seed, func(r *rowMaker) *graph { return r.convolution(kind) })
+				if types.In != graph.BF16 {
+					add(kind, types, seed, func(r *rowMaker) *graph.Graph { return r.convolution(kind) })
 				}
 			}
 		}
@@ -53,38 +54,38 @@ func TestDatatypeRows(t *testing.T) {
 // rowMaker makes random graphs of a datatype row.
 type rowMaker struct {
 	*maker
-	types weighted
+	types graph.Weighted
 }
 
-func (r *rowMaker) product() *graph {
+func (r *rowMaker) product() *graph.Graph {
 	r.lo, r.hi = -1, 1
 	k, cols := 32*(1+r.r.IntN(3)), 1+r.r.IntN(40)
 	x := r.activations(r.types, 1, 1+r.r.IntN(9), k)
 	dims, channel, flags := []int{cols, k}, 0, uint32(0)
-	if r.types.filter.info().bits != 4 && r.r.IntN(2) == 0 {
-		dims, channel, flags = []int{k, cols}, 1, flagTransposeWeights
+	if r.types.Filter.Info().Bits != 4 && r.r.IntN(2) == 0 {
+		dims, channel, flags = []int{k, cols}, 1, graph.FlagTransposeWeights
 	}
 	filter := r.filter(channel, dims...)
 	in := []int{x, filter, r.bias(x, filter, cols)}
 	y := r.output(1, cols)
-	r.g.Values[y].Shape.dim[0] = r.g.Values[x].Shape.dim[0]
-	r.node("FullyConnected", in, []int{y}, func(n *node) { n.Flags = flags }, r.bounds)
+	r.Graph.Values[y].Shape.Dim[0] = r.Graph.Values[x].Shape.Dim[0]
+	r.node("FullyConnected", in, []int{y}, func(n *graph.Node) { n.Flags = flags }, r.bounds)
 	return r.fix(y)
 }
 
-func (r *rowMaker) convolution(kind string) *graph {
+func (r *rowMaker) convolution(kind string) *graph.Graph {
 	r.lo, r.hi = -1, 1
-	w := window{kernelH: 1 + r.r.IntN(3), kernelW: 1 + r.r.IntN(3), strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
-		groups: 1 + r.r.IntN(3), groupIn: 1 + r.r.IntN(20), groupOut: 1 + r.r.IntN(20)}
+	w := graph.Window{KernelH: 1 + r.r.IntN(3), KernelW: 1 + r.r.IntN(3), StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+		Groups: 1 + r.r.IntN(3), GroupIn: 1 + r.r.IntN(20), GroupOut: 1 + r.r.IntN(20)}
 	if kind == "DepthwiseConv2d" {
-		w.groups, w.groupIn, w.groupOut = 1+r.r.IntN(40), 1, 1+r.r.IntN(2)
+		w.Groups, w.GroupIn, w.GroupOut = 1+r.r.IntN(40), 1, 1+r.r.IntN(2)
 	}
-	w.top, w.left = r.r.IntN(w.kernelH), r.r.IntN(w.kernelW)
-	out := w.groups * w.groupOut
-	x := r.activations(r.types, 3, 1+r.r.IntN(2), 3+r.r.IntN(6), 3+r.r.IntN(6), w.groups*w.groupIn)
-	channel, dims := 0, []int{out, w.kernelH, w.kernelW, w.groupIn}
+	w.Top, w.Left = r.r.IntN(w.KernelH), r.r.IntN(w.KernelW)
+	out := w.Groups * w.GroupOut
+	x := r.activations(r.types, 3, 1+r.r.IntN(2), 3+r.r.IntN(6), 3+r.r.IntN(6), w.Groups*w.GroupIn)
+	channel, dims := 0, []int{out, w.KernelH, w.KernelW, w.GroupIn}
 	if kind == "DepthwiseConv2d" {
-		channel, dims = 3, []int{1, w.kernelH, w.kernelW, out}
+		channel, dims = 3, []int{1, w.KernelH, w.KernelW, out}
 	}
 	filter := r.filter(channel, dims...)
 	y := r.output(1, 1, 1, out)
@@ -94,12 +95,12 @@ func (r *rowMaker) convolution(kind string) *graph {
 
 // filter adds a filter whose channels have very different scales.
 func (r *rowMaker) filter(channel int, dims ...int) int {
-	v := r.constant(r.types.filter, channel, dims...)
-	q := &r.g.Values[v].Quant
+	v := r.constant(r.types.Filter, channel, dims...)
+	q := &r.Graph.Values[v].Quant
 	for i := range q.Scales {
 		q.Scales[i] = float32(math.Exp2(-4 - 8*r.r.Float64()))
 	}
-	if r.types.filter == quint8 {
+	if r.types.Filter == graph.QUInt8 {
 		q.ZeroPoint = r.r.Int32N(256)
 	}
 	return v
@@ -108,15 +109,15 @@ func (r *rowMaker) filter(channel int, dims ...int) int {
 // bias returns a bias as large as the sums, or none.
 func (r *rowMaker) bias(x, filter, channels int) int {
 	if r.r.IntN(2) == 0 {
-		return none
+		return graph.None
 	}
-	v := r.constant(r.types.bias, 0, channels)
-	b := &r.g.Values[v]
-	q, f := &r.g.Values[x].Quant, &r.g.Values[filter].Quant
+	v := r.constant(r.types.Bias, 0, channels)
+	b := &r.Graph.Values[v]
+	q, f := &r.Graph.Values[x].Quant, &r.Graph.Values[filter].Quant
 	switch b.Datatype {
-	case qint32:
+	case graph.QInt32:
 		b.Quant.Scale, b.Quant.ZeroPoint = q.Scale*f.Scale, 0
-	case qcint32:
+	case graph.QCInt32:
 		for i := range b.Quant.Scales {
 			b.Quant.Scales[i] = q.Scale * f.Scales[i]
 		}
@@ -126,34 +127,34 @@ func (r *rowMaker) bias(x, filter, channels int) int {
 
 // output adds an output with any zero point.
 func (r *rowMaker) output(dims ...int) int {
-	v := r.value(r.types.out, dims...)
-	switch q := &r.g.Values[v].Quant; r.types.out {
-	case qint8:
+	v := r.value(r.types.Out, dims...)
+	switch q := &r.Graph.Values[v].Quant; r.types.Out {
+	case graph.QInt8:
 		q.Scale, q.ZeroPoint = 0.5, r.r.Int32N(256)-128
-	case quint8:
+	case graph.QUInt8:
 		q.Scale, q.ZeroPoint = 0.5, r.r.Int32N(256)
 	}
 	return v
 }
 
-func (r *rowMaker) bounds(n *node) {
+func (r *rowMaker) bounds(n *graph.Node) {
 	if r.r.IntN(2) == 0 {
-		n.Min, n.Max = [...]float32{0, -1.5, -inf}[r.r.IntN(3)], [...]float32{inf, 2.5, 6}[r.r.IntN(3)]
+		n.Min, n.Max = [...]float32{0, -1.5, -graph.Inf}[r.r.IntN(3)], [...]float32{graph.Inf, 2.5, 6}[r.r.IntN(3)]
 	}
 }
 
 // TestBiasOfQuantizedFilter checks the meaning of a bias of floats beside a filter with scales: it is added to
 // the scaled sums. The library scales it as well, so such nodes are not for the library.
 func TestBiasOfQuantizedFilter(t *testing.T) {
-	for _, filter := range []datatype{qcint8, qcint4} {
+	for _, filter := range []graph.Datatype{graph.QCInt8, graph.QCInt4} {
 		for _, bias := range []bool{false, true} {
 			m := newMaker(3)
 			const rows, k, cols = 3, 32, 5
-			x, f, b := m.input(fp32, rows, k), m.constant(filter, 0, cols, k), none
+			x, f, b := m.input(graph.FP32, rows, k), m.constant(filter, 0, cols, k), graph.None
 			if bias {
-				b = m.constant(fp32, 0, cols)
+				b = m.constant(graph.FP32, 0, cols)
 			}
-			y := m.value(fp32, rows, cols)
+			y := m.value(graph.FP32, rows, cols)
 			m.node("FullyConnected", []int{x, f, b}, []int{y})
 			g := m.done(y)
 			for _, engine := range []Engine{EngineGo, EngineAuto} {
@@ -172,17 +173,17 @@ func TestBiasOfQuantizedFilter(t *testing.T) {
 }
 
 // sumOf returns an output element of a product with a filter of int8 or 4-bit elements.
-func sumOf(g *graph, x []float32, f, b, channel int) (sum float64) {
+func sumOf(g *graph.Graph, x []float32, f, b, channel int) (sum float64) {
 	v := &g.Values[f]
 	for i := range x {
 		at := channel*len(x) + i
-		q := float64(int8(v.Data[at*v.Datatype.info().bits/8]))
-		if v.Datatype == qcint4 {
+		q := float64(int8(v.Data[at*v.Datatype.Info().Bits/8]))
+		if v.Datatype == graph.QCInt4 {
 			q = float64(v.Data[at/2]>>(4*(at%2))&15) - 8
 		}
 		sum += float64(x[i]) * q * float64(v.Quant.Scales[channel])
 	}
-	if b != none {
+	if b != graph.None {
 		sum += float64(tensor.View[float32](g.Values[b].Data)[channel])
 	}
 	return sum

@@ -14,15 +14,16 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // compact removes unused values and renumbers the arguments: inputs, then outputs.
-func compact(g *graph) {
+func compact(g *graph.Graph) {
 	used := make([]bool, len(g.Values))
 	refer := func(list []int) {
 		for _, v := range list {
-			if v != none {
+			if v != graph.None {
 				used[v] = true
 			}
 		}
@@ -31,9 +32,9 @@ func compact(g *graph) {
 		refer(g.Nodes[i].In)
 		refer(g.Nodes[i].Out)
 	}
-	to, values := make([]int, len(g.Values)), []value(nil)
+	to, values := make([]int, len(g.Values)), []graph.Value(nil)
 	for v := range g.Values {
-		if to[v] = none; used[v] {
+		if to[v] = graph.None; used[v] {
 			to[v] = len(values)
 			values = append(values, g.Values[v])
 		}
@@ -41,7 +42,7 @@ func compact(g *graph) {
 	for i := range g.Nodes {
 		for _, list := range [2][]int{g.Nodes[i].In, g.Nodes[i].Out} {
 			for j, v := range list {
-				if v != none {
+				if v != graph.None {
 					list[j] = to[v]
 				}
 			}
@@ -49,14 +50,14 @@ func compact(g *graph) {
 	}
 	g.Values, g.Args, g.Inputs = values, nil, 0
 	for v := range g.Values {
-		g.Values[v].Arg, g.Values[v].ID = none, encodedID(v)
+		g.Values[v].Arg, g.Values[v].ID = graph.None, encodedID(v)
 	}
-	(&maker{graphBuilder: graphBuilder{g}}).done()
+	(&maker{Builder: graph.Builder{Graph: g}}).done()
 }
 
 // cutGraph returns a connected subgraph of up to size nodes around a node. Values read from the rest
 // become inputs; values read by the rest become outputs.
-func cutGraph(g *graph, r *rand.Rand, around, size int) (part *graph, ok bool) {
+func cutGraph(g *graph.Graph, r *rand.Rand, around, size int) (part *graph.Graph, ok bool) {
 	chosen, order := map[int]bool{around: true}, []int{around}
 	producer := make(map[int]int)
 	for i := range g.Nodes {
@@ -80,7 +81,7 @@ func cutGraph(g *graph, r *rand.Rand, around, size int) (part *graph, ok bool) {
 	for i := range g.Nodes { // dynamically quantized values cannot be arguments
 		if chosen[i] {
 			for _, v := range g.Nodes[i].In {
-				if p, made := producer[v]; made && g.Values[v].Datatype == qdint8 {
+				if p, made := producer[v]; made && g.Values[v].Datatype == graph.QDInt8 {
 					chosen[p] = true
 				}
 			}
@@ -89,10 +90,10 @@ func cutGraph(g *graph, r *rand.Rand, around, size int) (part *graph, ok bool) {
 	return partOf(g, chosen), true
 }
 
-func touches(g *graph, chosen map[int]bool, i int) bool {
+func touches(g *graph.Graph, chosen map[int]bool, i int) bool {
 	for k := range chosen {
 		for _, v := range g.Nodes[i].In {
-			if v != none && !g.Values[v].isConst() && (slices.Contains(g.Nodes[k].Out, v) || slices.Contains(g.Nodes[k].In, v)) {
+			if v != graph.None && !g.Values[v].IsConst() && (slices.Contains(g.Nodes[k].Out, v) || slices.Contains(g.Nodes[k].In, v)) {
 				return true
 			}
 		}
@@ -106,8 +107,8 @@ func touches(g *graph, chosen map[int]bool, i int) bool {
 }
 
 // partOf returns the subgraph of the chosen nodes.
-func partOf(g *graph, chosen map[int]bool) *graph {
-	p := &graph{Version: g.Version, Values: slices.Clone(g.Values)}
+func partOf(g *graph.Graph, chosen map[int]bool) *graph.Graph {
+	p := &graph.Graph{Version: g.Version, Values: slices.Clone(g.Values)}
 	made, read := make(map[int]bool), make(map[int]bool)
 	for i := range g.Nodes {
 		for _, v := range g.Nodes[i].In {
@@ -130,8 +131,8 @@ func partOf(g *graph, chosen map[int]bool) *graph {
 	}
 	for v := range p.Values {
 		x := &p.Values[v]
-		x.Input = !made[v] && !x.isConst()
-		x.Output = made[v] && x.Datatype != qdint8 && (x.Output || read[v] || !inner[v])
+		x.Input = !made[v] && !x.IsConst()
+		x.Output = made[v] && x.Datatype != graph.QDInt8 && (x.Output || read[v] || !inner[v])
 	}
 	compact(p)
 	return cloneGraph(p)
@@ -140,38 +141,38 @@ func partOf(g *graph, chosen map[int]bool) *graph {
 // shrink reduces sizes; settle must be called afterwards.
 func (m *mutator) shrink() {
 	most := [4][]int{{2000}, {50, 40}, {3, 20, 40}, {2, 9, 9, 20}}
-	for v := range m.g.Values {
-		x := &m.g.Values[v]
+	for v := range m.Graph.Values {
+		x := &m.Graph.Values[v]
 		if !x.Input {
 			continue
 		}
-		for i := range x.Shape.dims() {
+		for i := range x.Shape.Dims() {
 			limit := 5
-			if x.Shape.rank <= 4 {
-				limit = most[x.Shape.rank-1][i]
+			if x.Shape.Rank <= 4 {
+				limit = most[x.Shape.Rank-1][i]
 			}
-			if x.Shape.dim[i] > limit {
-				x.Shape.dim[i] = 1 + m.r.IntN(limit)
+			if x.Shape.Dim[i] > limit {
+				x.Shape.Dim[i] = 1 + m.r.IntN(limit)
 			}
 		}
 	}
-	for i := range m.g.Nodes {
-		n := &m.g.Nodes[i]
+	for i := range m.Graph.Nodes {
+		n := &m.Graph.Nodes[i]
 		switch {
-		case n.Type.tag == tagFullyConnected && m.g.Values[n.In[1]].Shape.rank == 2:
-			f := m.g.Values[n.In[1]]
-			out := n.Flags & flagTransposeWeights // the dimension of the output channels
-			if f.Shape.dim[out] > 40 {
-				f.Shape.dim[out] = 1 + m.r.IntN(40)
-				f.Shape.dim[1-out] = min(f.Shape.dim[1-out], 64)
-				m.refit(n, 1, f.Datatype, f.Shape.dims()...)
+		case n.Type.Tag == graph.TagFullyConnected && m.Graph.Values[n.In[1]].Shape.Rank == 2:
+			f := m.Graph.Values[n.In[1]]
+			out := n.Flags & graph.FlagTransposeWeights // the dimension of the output channels
+			if f.Shape.Dim[out] > 40 {
+				f.Shape.Dim[out] = 1 + m.r.IntN(40)
+				f.Shape.Dim[1-out] = min(f.Shape.Dim[1-out], 64)
+				m.refit(n, 1, f.Datatype, f.Shape.Dims()...)
 			}
-		case n.Type.name == "StaticResizeBilinear2D":
-			p := params[resizeParams](n)
-			p.height, p.width = min(p.height, 20), min(p.width, 20)
-		case n.Type.name == "StaticSlice":
-			for j, offset := range params[sliceParams](n).offsets {
-				params[sliceParams](n).offsets[j] = min(offset, 3)
+		case n.Type.Name == "StaticResizeBilinear2D":
+			p := graph.Params[graph.ResizeParams](n)
+			p.Height, p.Width = min(p.Height, 20), min(p.Width, 20)
+		case n.Type.Name == "StaticSlice":
+			for j, offset := range graph.Params[graph.SliceParams](n).Offsets {
+				graph.Params[graph.SliceParams](n).Offsets[j] = min(offset, 3)
 			}
 		}
 	}
@@ -284,21 +285,21 @@ func (s *seeds) addPayload(data []byte, named anyBytes) {
 				continue
 			}
 			s.known[signature(part)] = true
-			m := &mutator{maker: &maker{graphBuilder: graphBuilder{part}, r: r, lo: -2, hi: 2}}
+			m := &mutator{maker: &maker{Builder: graph.Builder{Graph: part}, r: r, lo: -2, hi: 2}}
 			m.shrink()
 			m.settle()
-			compact(m.g)
-			if seedBytes(m.g) > 1<<18 {
+			compact(m.Graph)
+			if seedBytes(m.Graph) > 1<<18 {
 				continue
 			}
-			if payload := encode(m.g); small(payload) {
+			if payload := encode(m.Graph); small(payload) {
 				s.payloads = append(s.payloads, payload)
 			}
 		}
 	}
 }
 
-func seedBytes(g *graph) (n int) {
+func seedBytes(g *graph.Graph) (n int) {
 	for v := range g.Values {
 		n += len(g.Values[v].Data)
 	}
@@ -311,34 +312,34 @@ func small(payload []byte) bool {
 	if err != nil {
 		return false
 	}
-	shapes, err := g.repair()
-	return err == nil && g.cost(shapes) < 1e6
+	shapes, err := g.Repair()
+	return err == nil && g.Cost(shapes) < 1e6
 }
 
 // signature identifies a graph by its nodes, flags, windows and datatypes.
-func signature(g *graph) string {
+func signature(g *graph.Graph) string {
 	var b strings.Builder
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		fmt.Fprintf(&b, "%d/%d/%v%v", n.Type.tag, n.Flags, n.Min > -inf, n.Max < inf)
+		fmt.Fprintf(&b, "%d/%d/%v%v", n.Type.Tag, n.Flags, n.Min > -graph.Inf, n.Max < graph.Inf)
 		for _, list := range [2][]int{n.In, n.Out} {
 			for _, v := range list {
-				if v != none {
+				if v != graph.None {
 					fmt.Fprintf(&b, " %d.%d", g.Values[v].Datatype, v)
 				}
 			}
 		}
-		w, dims := n.geometry(), 0
+		w, dims := n.Geometry(), 0
 		if lists := dimLists(n); len(lists) > 0 {
 			dims = len(*lists[0])
 		}
-		fmt.Fprint(&b, w.kernelH, w.kernelW, w.strideH, w.strideW, w.dilationH, w.top, w.left, w.bottom, min(w.groups, 2), dims, ";")
+		fmt.Fprint(&b, w.KernelH, w.KernelW, w.StrideH, w.StrideW, w.DilationH, w.Top, w.Left, w.Bottom, min(w.Groups, 2), dims, ";")
 	}
 	return b.String()
 }
 
 // pick returns one of the graphs or a new random one.
-func (s *seeds) pick(r *rand.Rand) *graph {
+func (s *seeds) pick(r *rand.Rand) *graph.Graph {
 	if r.IntN(8) == 0 {
 		if g := randomGraph(r.Uint64(), 6); len(g.Args) > g.Inputs {
 			return g

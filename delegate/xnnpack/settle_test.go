@@ -3,53 +3,55 @@ package xnnpack
 import (
 	"slices"
 	"strings"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // settle makes a changed graph consistent again where possible. In node order, it fits the sizes of
 // constants and parameters to the inputs and sets the shapes of the outputs. It stops at the first
 // node that it cannot correct.
 func (m *mutator) settle() {
-	s := make([]shape, len(m.g.Values))
-	for v := range m.g.Values {
-		x := &m.g.Values[v]
+	s := make([]graph.Shape, len(m.Graph.Values))
+	for v := range m.Graph.Values {
+		x := &m.Graph.Values[v]
 		if x.Input {
-			if x.Shape.check() != nil || x.Shape.numel() > 1<<24 {
+			if x.Shape.Check() != nil || x.Shape.Numel() > 1<<24 {
 				return
 			}
 			s[v] = x.Shape
-		} else if x.isConst() {
+		} else if x.IsConst() {
 			s[v] = x.Shape
 		}
 	}
-	for i := range m.g.Nodes {
-		if !m.ready(&m.g.Nodes[i], s) {
+	for i := range m.Graph.Nodes {
+		if !m.ready(&m.Graph.Nodes[i], s) {
 			return
 		}
 		m.settleNode(i, s)
-		for len(s) < len(m.g.Values) {
-			s = append(s, m.g.Values[len(s)].Shape)
+		for len(s) < len(m.Graph.Values) {
+			s = append(s, m.Graph.Values[len(s)].Shape)
 		}
-		n := &m.g.Nodes[i]
-		if !m.ready(n, s) || n.Type.shape(m.g, n, s) != nil {
+		n := &m.Graph.Nodes[i]
+		if !m.ready(n, s) || n.Type.Shape(m.Graph, n, s) != nil {
 			return
 		}
 		for _, v := range n.Out {
-			if s[v].check() != nil {
+			if s[v].Check() != nil {
 				return
 			}
-			m.g.Values[v].Shape = s[v]
+			m.Graph.Values[v].Shape = s[v]
 			m.keepQuant(n, v)
 		}
 	}
 }
 
 // ready reports whether all inputs of a node have valid shapes.
-func (m *mutator) ready(n *node, s []shape) bool {
+func (m *mutator) ready(n *graph.Node, s []graph.Shape) bool {
 	for i, v := range n.In {
-		if v == none && i == 2 {
+		if v == graph.None && i == 2 {
 			continue
 		}
-		if v == none || s[v].rank == 0 || s[v].check() != nil {
+		if v == graph.None || s[v].Rank == 0 || s[v].Check() != nil {
 			return false
 		}
 	}
@@ -57,12 +59,12 @@ func (m *mutator) ready(n *node, s []shape) bool {
 }
 
 // keepQuant copies the input's quantization to the output of a node that moves elements, mostly.
-func (m *mutator) keepQuant(n *node, v int) {
-	moves := slices.ContainsFunc(moveNodes, func(t nodeType) bool { return t.tag == n.Type.tag }) || n.Type.name == "MaxPooling2d"
-	if x := &m.g.Values[n.In[0]]; moves && x.Datatype == m.g.Values[v].Datatype && m.r.IntN(16) > 0 {
-		m.g.Values[v].Quant = x.Quant
+func (m *mutator) keepQuant(n *graph.Node, v int) {
+	moves := slices.ContainsFunc(graph.MoveNodes, func(t graph.NodeType) bool { return t.Tag == n.Type.Tag }) || n.Type.Name == "MaxPooling2d"
+	if x := &m.Graph.Values[n.In[0]]; moves && x.Datatype == m.Graph.Values[v].Datatype && m.r.IntN(16) > 0 {
+		m.Graph.Values[v].Quant = x.Quant
 		for _, in := range n.In[1:] {
-			if y := &m.g.Values[in]; y.Datatype == x.Datatype {
+			if y := &m.Graph.Values[in]; y.Datatype == x.Datatype {
 				y.Quant = x.Quant
 			}
 		}
@@ -71,26 +73,26 @@ func (m *mutator) keepQuant(n *node, v int) {
 
 // refit replaces a node's constant operand j, which other nodes may read, by a new constant of the
 // given datatype and sizes.
-func (m *mutator) refit(n *node, j int, d datatype, dims ...int) {
-	x := m.g.Values[n.In[j]]
-	want := shapeOf(dims...)
-	if !x.isConst() || want.check() != nil || d.bytes(want) > 1<<16 || x.Shape == want && x.Datatype == d {
+func (m *mutator) refit(n *graph.Node, j int, d graph.Datatype, dims ...int) {
+	x := m.Graph.Values[n.In[j]]
+	want := graph.ShapeOf(dims...)
+	if !x.IsConst() || want.Check() != nil || d.Bytes(want) > 1<<16 || x.Shape == want && x.Datatype == d {
 		return
 	}
 	channel := 0
-	if n.Type.tag == tagDepthwiseConv2d && j == 1 {
+	if n.Type.Tag == graph.TagDepthwiseConv2d && j == 1 {
 		channel = 3
-	} else if n.Type.tag == tagFullyConnected && j == 1 && n.Flags&flagTransposeWeights != 0 {
+	} else if n.Type.Tag == graph.TagFullyConnected && j == 1 && n.Flags&graph.FlagTransposeWeights != 0 {
 		channel = 1
-	} else if n.Type.name == "BatchMatrixMultiply" {
-		channel = want.rank - 1 - int(n.Flags&flagTransposeWeights)
+	} else if n.Type.Name == "BatchMatrixMultiply" {
+		channel = want.Rank - 1 - int(n.Flags&graph.FlagTransposeWeights)
 	}
-	if d == qbint4 && want.dim[1]%32 != 0 {
+	if d == graph.QBInt4 && want.Dim[1]%32 != 0 {
 		return
 	}
 	old := x.Quant
-	n.In[j] = m.constant(d, min(channel, want.rank-1), dims...)
-	if y := &m.g.Values[n.In[j]]; d == x.Datatype && old.Scale > 0 {
+	n.In[j] = m.constant(d, min(channel, want.Rank-1), dims...)
+	if y := &m.Graph.Values[n.In[j]]; d == x.Datatype && old.Scale > 0 {
 		y.Quant.Scale, y.Quant.ZeroPoint = old.Scale, old.ZeroPoint
 	} else {
 		for c := range min(len(old.Scales), len(y.Quant.Scales)) {
@@ -99,117 +101,117 @@ func (m *mutator) refit(n *node, j int, d datatype, dims ...int) {
 	}
 }
 
-func (m *mutator) settleNode(i int, s []shape) {
-	n := &m.g.Nodes[i]
+func (m *mutator) settleNode(i int, s []graph.Shape) {
+	n := &m.Graph.Nodes[i]
 	x := s[n.In[0]]
 	switch {
-	case n.Type.convolution && x.rank == 4 && len(n.In) == 3 && n.geometry().kernelH > 0:
+	case n.Type.Convolution && x.Rank == 4 && len(n.In) == 3 && n.Geometry().KernelH > 0:
 		m.settleConvolution(n, x)
-	case n.Type.tag == tagFullyConnected:
+	case n.Type.Tag == graph.TagFullyConnected:
 		m.settleFullyConnected(n, x)
-	case n.Type.name == "BatchMatrixMultiply" && s[n.In[1]].rank >= 2:
+	case n.Type.Name == "BatchMatrixMultiply" && s[n.In[1]].Rank >= 2:
 		m.settleBatchMatrix(n, x, s[n.In[1]])
-	case n.geometry().kernelH > 0 && x.rank == 4:
+	case n.Geometry().KernelH > 0 && x.Rank == 4:
 		settleWindow(n, x)
-	case n.Type.tag == tagStaticTranspose && !permutes(params[transposeParams](n).perm, x.rank):
-		params[transposeParams](n).perm = m.r.Perm(x.rank)
-	case n.Type.name == "StaticReshape":
+	case n.Type.Tag == graph.TagStaticTranspose && !permutes(graph.Params[graph.TransposeParams](n).Perm, x.Rank):
+		graph.Params[graph.TransposeParams](n).Perm = m.r.Perm(x.Rank)
+	case n.Type.Name == "StaticReshape":
 		m.settleReshape(n, x)
-	case n.Type.name == "StaticSlice":
+	case n.Type.Name == "StaticSlice":
 		m.settleSlice(n, x)
-	case n.Type.name == "StaticConstantPad" && len(params[padParams](n).before) != x.rank:
-		p := params[padParams](n)
-		p.before, p.after = make([]int, x.rank), make([]int, x.rank)
-		p.before[m.r.IntN(x.rank)], p.after[m.r.IntN(x.rank)] = m.r.IntN(3), m.r.IntN(3)
-	case len(n.In) >= 2 && (isBinary(n) || strings.HasPrefix(n.Type.name, "Concatenate")):
+	case n.Type.Name == "StaticConstantPad" && len(graph.Params[graph.PadParams](n).Before) != x.Rank:
+		p := graph.Params[graph.PadParams](n)
+		p.Before, p.After = make([]int, x.Rank), make([]int, x.Rank)
+		p.Before[m.r.IntN(x.Rank)], p.After[m.r.IntN(x.Rank)] = m.r.IntN(3), m.r.IntN(3)
+	case len(n.In) >= 2 && (isBinary(n) || strings.HasPrefix(n.Type.Name, "Concatenate")):
 		m.settleOperands(n, s)
 	}
 }
 
-func isBinary(n *node) bool {
-	return slices.ContainsFunc(binaryNodes, func(t nodeType) bool { return t.tag == n.Type.tag })
+func isBinary(n *graph.Node) bool {
+	return slices.ContainsFunc(graph.BinaryNodes, func(t graph.NodeType) bool { return t.Tag == n.Type.Tag })
 }
 
 // settleOperands makes the operands of elementwise nodes and concatenations compatible.
-func (m *mutator) settleOperands(n *node, s []shape) {
+func (m *mutator) settleOperands(n *graph.Node, s []graph.Shape) {
 	x := s[n.In[0]]
 	if isBinary(n) {
-		if _, ok := broadcast(x, s[n.In[1]]); ok {
+		if _, ok := graph.Broadcast(x, s[n.In[1]]); ok {
 			return
 		}
 		for j, other := range []int{1, 0} {
-			if v := &m.g.Values[n.In[other]]; v.isConst() {
-				m.refit(n, other, v.Datatype, s[n.In[j]].last())
+			if v := &m.Graph.Values[n.In[other]]; v.IsConst() {
+				m.refit(n, other, v.Datatype, s[n.In[j]].Last())
 				return
 			}
 		}
 		n.In[1] = n.In[0]
 		return
 	}
-	axis, ok := params[concatenateParams](n).of(x.rank)
+	axis, ok := graph.Params[graph.ConcatenateParams](n).Of(x.Rank)
 	if !ok {
-		axis = m.r.IntN(x.rank)
-		params[concatenateParams](n).axis = axis
+		axis = m.r.IntN(x.Rank)
+		graph.Params[graph.ConcatenateParams](n).Axis = axis
 	}
 	for j, v := range n.In[1:] {
 		next := s[v]
-		if next.dim[axis] = x.dim[axis]; next != x {
+		if next.Dim[axis] = x.Dim[axis]; next != x {
 			n.In[1+j] = n.In[0]
 		}
 	}
 }
 
-func (m *mutator) settleConvolution(n *node, x shape) {
-	w := n.window()
-	c := x.dim[3]
+func (m *mutator) settleConvolution(n *graph.Node, x graph.Shape) {
+	w := n.Window()
+	c := x.Dim[3]
 	switch {
-	case n.Type.tag == tagDepthwiseConv2d:
-		w.groups, w.groupIn = c, 1
-		w.groupOut = min(max(w.groupOut, 1), 3)
-	case w.groups < 1 || c%w.groups != 0:
-		w.groups, w.groupIn = 1, c
+	case n.Type.Tag == graph.TagDepthwiseConv2d:
+		w.Groups, w.GroupIn = c, 1
+		w.GroupOut = min(max(w.GroupOut, 1), 3)
+	case w.Groups < 1 || c%w.Groups != 0:
+		w.Groups, w.GroupIn = 1, c
 	default:
-		w.groupIn = c / w.groups
+		w.GroupIn = c / w.Groups
 	}
-	if w.groupOut = max(w.groupOut, 1); w.groups*w.groupOut > 64 {
-		w.groupOut = max(1, 64/w.groups)
+	if w.GroupOut = max(w.GroupOut, 1); w.Groups*w.GroupOut > 64 {
+		w.GroupOut = max(1, 64/w.Groups)
 	}
 	settleWindow(n, x)
-	out := w.groups * w.groupOut
-	if n.Type.tag == tagDepthwiseConv2d {
-		m.refit(n, 1, m.g.Values[n.In[1]].Datatype, 1, w.kernelH, w.kernelW, out)
+	out := w.Groups * w.GroupOut
+	if n.Type.Tag == graph.TagDepthwiseConv2d {
+		m.refit(n, 1, m.Graph.Values[n.In[1]].Datatype, 1, w.KernelH, w.KernelW, out)
 	} else {
-		m.refit(n, 1, m.g.Values[n.In[1]].Datatype, out, w.kernelH, w.kernelW, w.groupIn)
+		m.refit(n, 1, m.Graph.Values[n.In[1]].Datatype, out, w.KernelH, w.KernelW, w.GroupIn)
 	}
-	if n.In[2] != none {
-		m.refit(n, 2, m.g.Values[n.In[2]].Datatype, out)
+	if n.In[2] != graph.None {
+		m.refit(n, 2, m.Graph.Values[n.In[2]].Datatype, out)
 	}
 }
 
 // settleWindow limits a window to its input and padding.
-func settleWindow(n *node, x shape) {
-	w := n.window()
-	for _, f := range []*int{&w.kernelH, &w.kernelW, &w.strideH, &w.strideW, &w.dilationH, &w.dilationW} {
+func settleWindow(n *graph.Node, x graph.Shape) {
+	w := n.Window()
+	for _, f := range []*int{&w.KernelH, &w.KernelW, &w.StrideH, &w.StrideW, &w.DilationH, &w.DilationW} {
 		*f = min(max(*f, 1), 1<<15)
 	}
-	if n.Type.name == "ArgMaxPooling2d" {
-		w.strideH, w.strideW, w.dilationH, w.dilationW = w.kernelH, w.kernelW, 1, 1
+	if n.Type.Name == "ArgMaxPooling2d" {
+		w.StrideH, w.StrideW, w.DilationH, w.DilationW = w.KernelH, w.KernelW, 1, 1
 	}
-	if n.Type.tag == tagConvTranspose2d {
-		n.Flags &^= flagSamePadding
-		w.adjustH, w.adjustW = min(w.adjustH, w.strideH-1), min(w.adjustW, w.strideW-1)
-		if w.strideH*x.dim[1] > 256 || w.strideW*x.dim[2] > 256 || w.dilationH*w.kernelH > 64 || w.dilationW*w.kernelW > 64 {
-			w.strideH, w.strideW, w.dilationH, w.dilationW, w.adjustH, w.adjustW = 2, 1, 1, 1, 0, 0
-			w.kernelH, w.kernelW = min(w.kernelH, 5), min(w.kernelW, 5)
+	if n.Type.Tag == graph.TagConvTranspose2d {
+		n.Flags &^= graph.FlagSamePadding
+		w.AdjustH, w.AdjustW = min(w.AdjustH, w.StrideH-1), min(w.AdjustW, w.StrideW-1)
+		if w.StrideH*x.Dim[1] > 256 || w.StrideW*x.Dim[2] > 256 || w.DilationH*w.KernelH > 64 || w.DilationW*w.KernelW > 64 {
+			w.StrideH, w.StrideW, w.DilationH, w.DilationW, w.AdjustH, w.AdjustW = 2, 1, 1, 1, 0, 0
+			w.KernelH, w.KernelW = min(w.KernelH, 5), min(w.KernelW, 5)
 		}
 		return
 	}
-	if n.Flags&flagSamePadding != 0 {
-		w.top, w.right, w.bottom, w.left = 0, 0, 0, 0
+	if n.Flags&graph.FlagSamePadding != 0 {
+		w.Top, w.Right, w.Bottom, w.Left = 0, 0, 0, 0
 		return
 	}
 	for _, side := range [2]struct{ size, before, after, kernel, dilation *int }{
-		{&x.dim[1], &w.top, &w.bottom, &w.kernelH, &w.dilationH}, {&x.dim[2], &w.left, &w.right, &w.kernelW, &w.dilationW},
+		{&x.Dim[1], &w.Top, &w.Bottom, &w.KernelH, &w.DilationH}, {&x.Dim[2], &w.Left, &w.Right, &w.KernelW, &w.DilationW},
 	} {
 		room := *side.size + *side.before + *side.after
 		if *side.dilation*(*side.kernel-1)+1 > room {
@@ -219,31 +221,31 @@ func settleWindow(n *node, x shape) {
 	}
 }
 
-func (m *mutator) settleFullyConnected(n *node, x shape) {
-	k, cols := x.last(), n.outputChannels(m.g)
-	if old := n.inputChannels(m.g); n.Flags&flagReshape2D != 0 && old > 0 && x.numel()%old == 0 {
+func (m *mutator) settleFullyConnected(n *graph.Node, x graph.Shape) {
+	k, cols := x.Last(), n.OutputChannels(m.Graph)
+	if old := n.InputChannels(m.Graph); n.Flags&graph.FlagReshape2D != 0 && old > 0 && x.Numel()%old == 0 {
 		k = old
 	}
 	dims := []int{cols, k}
-	if n.Flags&flagTransposeWeights != 0 {
+	if n.Flags&graph.FlagTransposeWeights != 0 {
 		dims = []int{k, cols}
 	}
-	m.refit(n, 1, m.g.Values[n.In[1]].Datatype, dims...)
-	if n.In[2] != none {
-		m.refit(n, 2, m.g.Values[n.In[2]].Datatype, cols)
+	m.refit(n, 1, m.Graph.Values[n.In[1]].Datatype, dims...)
+	if n.In[2] != graph.None {
+		m.refit(n, 2, m.Graph.Values[n.In[2]].Datatype, cols)
 	}
 }
 
-func (m *mutator) settleBatchMatrix(n *node, a, b shape) {
-	if a.rank < 2 {
+func (m *mutator) settleBatchMatrix(n *graph.Node, a, b graph.Shape) {
+	if a.Rank < 2 {
 		return
 	}
-	if n.Flags&flagTransposeWeights != 0 {
-		b.dim[b.rank-1] = a.last()
+	if n.Flags&graph.FlagTransposeWeights != 0 {
+		b.Dim[b.Rank-1] = a.Last()
 	} else {
-		b.dim[b.rank-2] = a.last()
+		b.Dim[b.Rank-2] = a.Last()
 	}
-	m.refit(n, 1, m.g.Values[n.In[1]].Datatype, b.dims()...)
+	m.refit(n, 1, m.Graph.Values[n.In[1]].Datatype, b.Dims()...)
 }
 
 func permutes(list []int, rank int) bool {
@@ -257,40 +259,40 @@ func permutes(list []int, rank int) bool {
 }
 
 // settleReshape keeps sizes that match the number of elements; otherwise it splits or joins dimensions.
-func (m *mutator) settleReshape(n *node, x shape) {
-	known, zeros, p := 1, 0, params[reshapeParams](n)
-	for _, d := range p.sizes {
+func (m *mutator) settleReshape(n *graph.Node, x graph.Shape) {
+	known, zeros, p := 1, 0, graph.Params[graph.ReshapeParams](n)
+	for _, d := range p.Sizes {
 		if d == 0 {
 			zeros++
 		} else if known < 1<<30 {
 			known *= d
 		}
 	}
-	if len(p.sizes) <= len(x.dim) && (zeros == 0 && known == x.numel() || zeros == 1 && known > 0 && x.numel()%known == 0) {
+	if len(p.Sizes) <= len(x.Dim) && (zeros == 0 && known == x.Numel() || zeros == 1 && known > 0 && x.Numel()%known == 0) {
 		return
 	}
 	switch m.r.IntN(4) {
 	case 0:
-		p.sizes = []int{x.numel()}
+		p.Sizes = []int{x.Numel()}
 	case 1:
-		p.sizes = []int{x.dim[0], 0}
+		p.Sizes = []int{x.Dim[0], 0}
 	case 2:
-		p.sizes = []int{0, x.last()}
+		p.Sizes = []int{0, x.Last()}
 	case 3:
-		p.sizes = []int{1, x.leading(x.rank - 1), 1, x.last()}
+		p.Sizes = []int{1, x.Leading(x.Rank - 1), 1, x.Last()}
 	}
 }
 
-func (m *mutator) settleSlice(n *node, x shape) {
-	p := params[sliceParams](n)
-	if len(p.offsets) != x.rank || len(p.sizes) != x.rank {
-		p.offsets, p.sizes = make([]int, x.rank), slices.Clone(x.dims())
+func (m *mutator) settleSlice(n *graph.Node, x graph.Shape) {
+	p := graph.Params[graph.SliceParams](n)
+	if len(p.Offsets) != x.Rank || len(p.Sizes) != x.Rank {
+		p.Offsets, p.Sizes = make([]int, x.Rank), slices.Clone(x.Dims())
 	}
-	for i, d := range x.dims() {
-		p.offsets[i] = min(p.offsets[i], d-1)
-		p.sizes[i] = min(p.sizes[i], d-p.offsets[i])
-		if p.sizes[i] < 1 && p.offsets[i] > 0 {
-			p.sizes[i] = 1
+	for i, d := range x.Dims() {
+		p.Offsets[i] = min(p.Offsets[i], d-1)
+		p.Sizes[i] = min(p.Sizes[i], d-p.Offsets[i])
+		if p.Sizes[i] < 1 && p.Offsets[i] > 0 {
+			p.Sizes[i] = 1
 		}
 	}
 }

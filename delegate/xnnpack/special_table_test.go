@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -56,13 +57,13 @@ var binaryOf = map[string]func(a, b float64) float64{
 // the elements behind them.
 func TestSpecialElements(t *testing.T) {
 	n := len(specials) * len(specials) // 81 elements
-	run := func(t *testing.T, name string, want func(a, b float64) float64, set func(*node), in int) {
+	run := func(t *testing.T, name string, want func(a, b float64) float64, set func(*graph.Node), in int) {
 		m := newMaker(1)
 		var list []int
 		for range in {
-			list = append(list, m.input(fp32, n))
+			list = append(list, m.input(graph.FP32, n))
 		}
-		y := m.value(fp32, n)
+		y := m.value(graph.FP32, n)
 		m.node(name, list, []int{y}, set)
 		u, g := mustUnit(t, m.done(y), EngineGo, delegate.Instance{})
 		args := m.arguments(g)
@@ -87,19 +88,19 @@ func TestSpecialElements(t *testing.T) {
 			}
 		}
 	}
-	for i := range unaryNodes {
-		u := &unaryNodes[i]
-		if f := unaryOf[u.name]; f != nil {
-			run(t, u.name, func(a, _ float64) float64 { return f(a) }, func(x *node) {
-				if setScalar(x, 0.3); u.name == "Clamp" {
+	for i := range graph.UnaryNodes {
+		u := &graph.UnaryNodes[i]
+		if f := unaryOf[u.Name]; f != nil {
+			run(t, u.Name, func(a, _ float64) float64 { return f(a) }, func(x *graph.Node) {
+				if setScalar(x, 0.3); u.Name == "Clamp" {
 					x.Min, x.Max = -0.5, 1.25
 				}
 			}, 1)
-		} else if u.tag != tagConvert {
-			t.Errorf("no expected values of %s", u.name)
+		} else if u.Tag != graph.TagConvert {
+			t.Errorf("no expected values of %s", u.Name)
 		}
 	}
-	for i := range binaryNodes {
-		run(t, binaryNodes[i].name, binaryOf[binaryNodes[i].name], func(*node) {}, 2)
+	for i := range graph.BinaryNodes {
+		run(t, graph.BinaryNodes[i].Name, binaryOf[graph.BinaryNodes[i].Name], func(*graph.Node) {}, 2)
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // specials are numbers that engines may treat in their own way.
-var specials = []float32{float32(math.NaN()), inf, -inf, 0, float32(math.Copysign(0, -1)),
+var specials = []float32{float32(math.NaN()), graph.Inf, -graph.Inf, 0, float32(math.Copysign(0, -1)),
 	0x1p-149, -0x1p-130, math.MaxFloat32, -math.MaxFloat32}
 
 // specialRounds is the number of random programs; ETRUN_SPECIALS sets another one.

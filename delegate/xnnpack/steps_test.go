@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -22,27 +23,27 @@ func TestThroughs(t *testing.T) {
 		"Add": func(a, b float64) float64 { return a + b }, "Subtract": func(a, b float64) float64 { return a - b },
 		"Multiply": func(a, b float64) float64 { return a * b }, "Maximum": math.Max, "Minimum": math.Min,
 	}
-	x := movement{lo: -6, hi: 4, by: 0.125}
-	y := movement{lo: -1, hi: 3, by: 0.25}
-	inside := func(t *testing.T, name string, m movement, from, to float64) {
+	x := graph.Movement{Lo: -6, Hi: 4, By: 0.125}
+	y := graph.Movement{Lo: -1, Hi: 3, By: 0.25}
+	inside := func(t *testing.T, name string, m graph.Movement, from, to float64) {
 		t.Helper()
 		const slack = 1e-12
-		if math.Abs(to-from) > m.by+slack || from < m.lo-slack || from > m.hi+slack {
-			t.Fatalf("%s: got a step from %v to %v, want at most %v within %v to %v", name, from, to, m.by, m.lo, m.hi)
+		if math.Abs(to-from) > m.By+slack || from < m.Lo-slack || from > m.Hi+slack {
+			t.Fatalf("%s: got a step from %v to %v, want at most %v within %v to %v", name, from, to, m.By, m.Lo, m.Hi)
 		}
 	}
 	for name, f := range one {
-		m := throughs[name]([]movement{x})
-		for v := x.lo; v < x.hi; v += 0.01 {
-			inside(t, name, m, f(v), f(min(v+x.by, x.hi)))
+		m := graph.Throughs[name]([]graph.Movement{x})
+		for v := x.Lo; v < x.Hi; v += 0.01 {
+			inside(t, name, m, f(v), f(min(v+x.By, x.Hi)))
 		}
 	}
 	for name, f := range two {
-		m := throughs[name]([]movement{x, y})
-		for a := x.lo; a <= x.hi; a += 0.1 {
-			for b := y.lo; b <= y.hi; b += 0.1 {
-				inside(t, name, m, f(a, b), f(min(a+x.by, x.hi), max(b-y.by, y.lo)))
-				inside(t, name, m, f(a, b), f(max(a-x.by, x.lo), max(b-y.by, y.lo)))
+		m := graph.Throughs[name]([]graph.Movement{x, y})
+		for a := x.Lo; a <= x.Hi; a += 0.1 {
+			for b := y.Lo; b <= y.Hi; b += 0.1 {
+				inside(t, name, m, f(a, b), f(min(a+x.By, x.Hi), max(b-y.By, y.Lo)))
+				inside(t, name, m, f(a, b), f(max(a-x.By, x.Lo), max(b-y.By, y.Lo)))
 			}
 		}
 	}
@@ -70,7 +71,7 @@ func TestOutputSteps(t *testing.T) {
 		}
 		scale := 0.0 // of the last quantized value
 		for _, n := range g.Nodes {
-			if v := &g.Values[n.Out[0]]; v.quantized() {
+			if v := &g.Values[n.Out[0]]; v.Quantized() {
 				scale = float64(v.Quant.Scale)
 			}
 		}

@@ -7,32 +7,33 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 )
 
 // longNodes are graphs of one node that takes far longer than the context.
-var longNodes = map[string]func(m *maker) *graph{
-	"a convolution": func(m *maker) *graph {
-		return convolutionGraph32("Conv2d", 96, 96, window{kernelH: 31, kernelW: 31, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
-			groups: 1, groupIn: 24, groupOut: 24}, 0)
+var longNodes = map[string]func(m *maker) *graph.Graph{
+	"a convolution": func(m *maker) *graph.Graph {
+		return convolutionGraph32("Conv2d", 96, 96, graph.Window{KernelH: 31, KernelW: 31, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+			Groups: 1, GroupIn: 24, GroupOut: 24}, 0)
 	},
-	"a depthwise convolution": func(m *maker) *graph {
-		return convolutionGraph32("DepthwiseConv2d", 160, 160, window{kernelH: 61, kernelW: 61, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
-			groups: 48, groupIn: 1, groupOut: 1}, 0)
+	"a depthwise convolution": func(m *maker) *graph.Graph {
+		return convolutionGraph32("DepthwiseConv2d", 160, 160, graph.Window{KernelH: 61, KernelW: 61, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+			Groups: 48, GroupIn: 1, GroupOut: 1}, 0)
 	},
-	"a fully connected node": func(m *maker) *graph {
-		x, f, b, y := m.input(fp32, 1<<12, 1024), m.constant(fp32, 0, 1024, 1024), m.constant(fp32, 0, 1024), m.value(fp32, 1)
+	"a fully connected node": func(m *maker) *graph.Graph {
+		x, f, b, y := m.input(graph.FP32, 1<<12, 1024), m.constant(graph.FP32, 0, 1024, 1024), m.constant(graph.FP32, 0, 1024), m.value(graph.FP32, 1)
 		m.node("FullyConnected", []int{x, f, b}, []int{y})
 		return m.fix(y)
 	},
-	"a quantized product": func(m *maker) *graph {
-		x, f, b := m.quantized(m.input(fp32, 1<<13, 512), 1), m.constant(qcint8, 0, 2048, 512), m.constant(fp32, 0, 2048)
-		y := m.value(fp32, 1)
+	"a quantized product": func(m *maker) *graph.Graph {
+		x, f, b := m.quantized(m.input(graph.FP32, 1<<13, 512), 1), m.constant(graph.QCInt8, 0, 2048, 512), m.constant(graph.FP32, 0, 2048)
+		y := m.value(graph.FP32, 1)
 		m.node("FullyConnected", []int{x, f, b}, []int{y})
 		return m.fix(y)
 	},
-	"a batch of products": func(m *maker) *graph {
-		x, w, y := m.input(fp32, 8, 1024, 512), m.input(fp32, 8, 512, 1024), m.value(fp32, 1)
+	"a batch of products": func(m *maker) *graph.Graph {
+		x, w, y := m.input(graph.FP32, 8, 1024, 512), m.input(graph.FP32, 8, 512, 1024), m.value(graph.FP32, 1)
 		m.node("BatchMatrixMultiply", []int{x, w}, []int{y})
 		return m.fix(y)
 	},
@@ -65,7 +66,7 @@ func stopInside(t *testing.T, img delegate.Image, p *cpu.Pool) {
 		t.Fatal(err)
 	}
 	defer u.Close()
-	args := newMaker(7).arguments(img.(*image).graph)
+	args := newMaker(7).arguments(img.(*image).Graph)
 	var took, all time.Duration
 	for range 5 {
 		begun := time.Now()

@@ -7,6 +7,10 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
 // Measured times of the library, and limits for the choice of the engine.
@@ -34,10 +38,10 @@ type survey struct {
 
 // plan is a checked graph, ready to be compiled.
 type plan struct {
-	graph     *graph
-	repaired  *graph // the graph before it was fused, if faults of the exporter were repaired
-	shapes    []shape
-	estimates estimates // zero before a survey
+	graph     *graph.Graph
+	repaired  *graph.Graph // the graph before it was fused, if faults of the exporter were repaired
+	shapes    []graph.Shape
+	estimates cost.Estimates // zero before a survey
 }
 
 // surveyKey is the key of the survey in a [delegate.Scratch].
@@ -58,26 +62,26 @@ func (b Backend) Survey(payloads []*delegate.Payload) error {
 		}
 		x.estimates = b.estimates(x.graph, x.shapes, p.Threads)
 		s.plans[p.Index] = x
-		if s.add(x.estimates); s.time > longTime {
+		if s.add(x.estimates); s.time > cost.LongTime {
 			break
 		}
 		if i > 0 && i == len(payloads)/2 && s.worth() { // the library will very likely run: open it meanwhile
 			go xnn.Open(b.Library)
 		}
 	}
-	s.inGo = s.time <= longTime && !s.worth()
+	s.inGo = s.time <= cost.LongTime && !s.worth()
 	_, err := payloads[0].Scratch.Part(surveyKey{b}, func() (io.Closer, error) { return s, nil })
 	return err
 }
 
 // add adds the estimates of a graph.
-func (s *survey) add(e estimates) {
-	s.time += e[byGo]
+func (s *survey) add(e cost.Estimates) {
+	s.time += e[cost.ByGo]
 	s.graphs++
-	if !e.prefersGo() {
-		s.gain += e[byGo] - e[byLibrary]
-		s.doubt += e.expected() - e[byGo]
-		s.saving += e[byGo] - e[byLibrary] - switchTime
+	if !e.PrefersGo() {
+		s.gain += e[cost.ByGo] - e[cost.ByLibrary]
+		s.doubt += e.Expected() - e[cost.ByGo]
+		s.saving += e[cost.ByGo] - e[cost.ByLibrary] - switchTime
 		s.library++
 	}
 }
@@ -96,13 +100,13 @@ func (s *survey) worth() bool {
 }
 
 // read reads and checks a payload.
-func (b Backend) read(p *delegate.Payload) (*graph, error) {
-	g, err := readPayload(p, !b.NoRepair && !p.AsWritten)
+func (b Backend) read(p *delegate.Payload) (*graph.Graph, error) {
+	g, err := graph.ReadPayload(p, !b.NoRepair && !p.AsWritten)
 	if err != nil {
 		return nil, err
 	}
 	if len(p.Args) > 0 && len(p.Args) != len(g.Args) {
-		return nil, payloadError("", "the call has %d arguments, the payload %d", len(p.Args), len(g.Args))
+		return nil, graph.PayloadError("", "the call has %d arguments, the payload %d", len(p.Args), len(g.Args))
 	}
 	return g, nil
 }
@@ -117,23 +121,23 @@ func (b Backend) plan(p *delegate.Payload) (*plan, error) {
 }
 
 // planOf repairs and fuses a graph, and returns its plan.
-func planOf(g *graph) (*plan, error) {
-	shapes, err := g.repair()
+func planOf(g *graph.Graph) (*plan, error) {
+	shapes, err := g.Repair()
 	if err != nil {
 		return nil, err
 	}
 	x := &plan{graph: g, shapes: shapes}
-	if len(g.repaired) > 0 {
-		x.repaired = g.snapshot()
+	if len(g.Repaired) > 0 {
+		x.repaired = g.Snapshot()
 	}
-	fuse(g, shapes, refusesNode)
+	goengine.Fuse(g, shapes, native.RefusesNode)
 	return x, nil
 }
 
-// image returns an image without an engine. c is of the calls; inGo says that the method is to run in the Go engine.
-func (x *plan) image(c *compilation, inGo bool) *image {
-	c.graph, c.shapes = x.graph, x.shapes
-	return &image{compilation: c, repaired: x.repaired, estimates: x.estimates, inGo: inGo}
+// image returns an image without an engine. c is of the calls; InGo says that the method is to run in the Go engine.
+func (x *plan) image(c *graph.Compilation, inGo bool) *image {
+	c.Graph, c.Shapes = x.graph, x.shapes
+	return &image{Compilation: c, repaired: x.repaired, estimates: x.estimates, inGo: inGo}
 }
 
 // surveyOf returns the survey of a payload's method, nil if there was none.

@@ -8,16 +8,18 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // TestSurveyWorth checks whether opening the library is worth its cost for estimated graphs.
 func TestSurveyWorth(t *testing.T) {
-	us := func(inGo, library float64) estimates {
-		return estimates{byLibrary: time.Duration(library * 1e3), byGo: time.Duration(inGo * 1e3)}
+	us := func(inGo, library float64) cost.Estimates {
+		return cost.Estimates{cost.ByLibrary: time.Duration(library * 1e3), cost.ByGo: time.Duration(inGo * 1e3)}
 	}
 	for _, test := range []struct {
 		name  string
-		graph estimates
+		graph cost.Estimates
 		count int
 		worth bool
 	}{
@@ -45,18 +47,18 @@ func TestSurvey(t *testing.T) {
 	xnntest.Library(t)
 	move := func(dims ...int) []byte {
 		m := newMaker(1)
-		x := m.input(fp32, dims...)
+		x := m.input(graph.FP32, dims...)
 		return encode(m.done(m.transposedLike(x, []int{1, 0, 2})))
 	}
 	magnitudes := func(n int) []byte {
 		m := newMaker(1)
-		x, y := m.input(fp32, 1, n), m.value(fp32, 1, n)
+		x, y := m.input(graph.FP32, 1, n), m.value(graph.FP32, 1, n)
 		m.node("Abs", []int{x}, []int{y})
 		return encode(m.done(y))
 	}
 	sum := func(dims ...int) []byte {
 		m := newMaker(1)
-		a, b, y := m.input(qint8, dims...), m.input(qint8, dims...), m.value(qint8, dims...)
+		a, b, y := m.input(graph.QInt8, dims...), m.input(graph.QInt8, dims...), m.value(graph.QInt8, dims...)
 		m.node("Add", []int{a, b}, []int{y})
 		return encode(m.done(y))
 	}
@@ -107,7 +109,7 @@ func engineOf(t *testing.T, b Backend, p *delegate.Payload) string {
 func TestSurveyOfFaults(t *testing.T) {
 	scratch := new(delegate.Scratch)
 	defer scratch.Close()
-	good, bad := &delegate.Payload{Data: encode(linearGraph(fp32)), Scratch: scratch}, &delegate.Payload{Index: 1, Data: []byte("no payload"), Scratch: scratch}
+	good, bad := &delegate.Payload{Data: encode(linearGraph(graph.FP32)), Scratch: scratch}, &delegate.Payload{Index: 1, Data: []byte("no payload"), Scratch: scratch}
 	b := Backend{Library: xnntest.Path()}
 	if err := b.Survey([]*delegate.Payload{good, bad}); err != nil {
 		t.Errorf("survey: got %v, want no error", err)

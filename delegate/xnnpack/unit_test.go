@@ -15,6 +15,8 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -34,7 +36,7 @@ func forEngines(t *testing.T, f func(t *testing.T, engine Engine)) {
 }
 
 // mustUnit compiles a graph and creates a unit, which is closed at the end of the test.
-func mustUnit(t testing.TB, g *graph, engine Engine, in delegate.Instance) (delegate.Unit, *graph) {
+func mustUnit(t testing.TB, g *graph.Graph, engine Engine, in delegate.Instance) (delegate.Unit, *graph.Graph) {
 	t.Helper()
 	img, err := compile(t, encode(g), engine)
 	SkipFault(t, err)
@@ -49,7 +51,7 @@ func mustUnit(t testing.TB, g *graph, engine Engine, in delegate.Instance) (dele
 		u.Close()
 		img.Close()
 	})
-	return u, img.(*image).graph
+	return u, img.(*image).Graph
 }
 
 func mustExecute(t testing.TB, u delegate.Unit, args []*tensor.Value) {
@@ -83,7 +85,7 @@ func TestNoAllocation(t *testing.T) {
 // TestOtherMemory runs a unit with arguments at different addresses: the output depends on the input only.
 func TestOtherMemory(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
-		u, g := mustUnit(t, linearGraph(fp32), engine, delegate.Instance{})
+		u, g := mustUnit(t, linearGraph(graph.FP32), engine, delegate.Instance{})
 		var first []float64
 		for round := range 4 {
 			args := newMaker(1).arguments(g)
@@ -106,10 +108,10 @@ func TestOtherMemory(t *testing.T) {
 // with separate memory.
 func TestOverlap(t *testing.T) {
 	m := newMaker(3)
-	x, f := m.input(fp32, 1, 6, 6, 2), m.constant(fp32, 0, 2, 3, 3, 2)
-	y := m.value(fp32, 1, 6, 6, 2)
-	m.node("Conv2d", []int{x, f, none}, []int{y}, withWindow(window{top: 1, left: 1, bottom: 1, right: 1, kernelH: 3, kernelW: 3,
-		strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: 1, groupIn: 2, groupOut: 2}))
+	x, f := m.input(graph.FP32, 1, 6, 6, 2), m.constant(graph.FP32, 0, 2, 3, 3, 2)
+	y := m.value(graph.FP32, 1, 6, 6, 2)
+	m.node("Conv2d", []int{x, f, graph.None}, []int{y}, withWindow(graph.Window{Top: 1, Left: 1, Bottom: 1, Right: 1, KernelH: 3, KernelW: 3,
+		StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 2, GroupOut: 2}))
 	graph := m.done(y)
 	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, graph, engine, delegate.Instance{})
@@ -128,10 +130,10 @@ func TestOverlap(t *testing.T) {
 }
 
 // dynamicArguments returns arguments of a graph with one input of the given sizes.
-func dynamicArguments(g *graph, output []int, sizes ...int) []*tensor.Value {
+func dynamicArguments(g *graph.Graph, output []int, sizes ...int) []*tensor.Value {
 	m := newMaker(1)
 	in := tensor.New(tensor.Float32, sizes...)
-	copy(in.Data, m.bytes(fp32, shapeOf(sizes...)))
+	copy(in.Data, m.bytes(graph.FP32, graph.ShapeOf(sizes...)))
 	out := tensor.Make(tensor.Float32, output, nil, tensor.DynamicBound)
 	out.Bind(tensor.AlignedBytes(out.NBytes()))
 	a, b := tensor.TensorValue(in), tensor.TensorValue(out)
@@ -142,10 +144,10 @@ func dynamicArguments(g *graph, output []int, sizes ...int) []*tensor.Value {
 // quantized graph: the library does not allocate space for their scales.
 func TestDynamicShapes(t *testing.T) {
 	m := newMaker(8)
-	x := m.quantized(m.input(fp32, 1, 20, 20, 3), 3)
-	f, b, y := m.constant(qcint8, 0, 4, 3, 3, 3), m.constant(fp32, 0, 4), m.value(fp32, 1, 18, 18, 4)
-	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(window{kernelH: 3, kernelW: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
-		groups: 1, groupIn: 3, groupOut: 4}))
+	x := m.quantized(m.input(graph.FP32, 1, 20, 20, 3), 3)
+	f, b, y := m.constant(graph.QCInt8, 0, 4, 3, 3, 3), m.constant(graph.FP32, 0, 4), m.value(graph.FP32, 1, 18, 18, 4)
+	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+		Groups: 1, GroupIn: 3, GroupOut: 4}))
 	graph := m.done(y)
 	xnntest.Library(t)
 	native, g := mustUnit(t, graph, EngineNative, delegate.Instance{})
@@ -167,7 +169,7 @@ func TestDynamicShapes(t *testing.T) {
 // TestBadArguments checks the errors of mismatched arguments, and that the unit still runs afterwards.
 func TestBadArguments(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
-		u, g := mustUnit(t, linearGraph(fp32), engine, delegate.Instance{})
+		u, g := mustUnit(t, linearGraph(graph.FP32), engine, delegate.Instance{})
 		good := newMaker(1).arguments(g)
 		none := tensor.Value{}
 		swap := func(i int, v *tensor.Value) []*tensor.Value {
@@ -205,7 +207,7 @@ func TestBadArguments(t *testing.T) {
 // TestWideIndices checks that argmax pooling writes the same indices as int32 and as int64, which
 // exporters declare.
 func TestWideIndices(t *testing.T) {
-	var graph *graph
+	var graph *graph.Graph
 	for _, s := range samples(1) {
 		if s.name == "ArgMaxPooling2d" {
 			graph = s.graph
@@ -229,10 +231,10 @@ func TestWideIndices(t *testing.T) {
 // each intermediate value has enough memory in every call.
 func TestGrowBack(t *testing.T) {
 	m := newMaker(1)
-	a, b := m.input(fp32, 2, 8), m.input(fp32, 6, 64)
-	outs := []int{m.value(fp32, 2, 8), m.value(fp32, 6, 64)}
+	a, b := m.input(graph.FP32, 2, 8), m.input(graph.FP32, 6, 64)
+	outs := []int{m.value(graph.FP32, 2, 8), m.value(graph.FP32, 6, 64)}
 	for i, in := range []int{a, b} {
-		middle := m.value(fp32, m.g.Values[in].Shape.dims()...)
+		middle := m.value(graph.FP32, m.Graph.Values[in].Shape.Dims()...)
 		m.node("Square", []int{in}, []int{middle})
 		m.node("Sigmoid", []int{middle}, []int{outs[i]})
 	}
@@ -247,7 +249,7 @@ func TestGrowBack(t *testing.T) {
 		for _, sizes := range steps {
 			var args []*tensor.Value
 			for i := range g.Args {
-				x := tensor.New(tensor.Float32, sizes[i%2], g.Values[g.Args[i]].Shape.last())
+				x := tensor.New(tensor.Float32, sizes[i%2], g.Values[g.Args[i]].Shape.Last())
 				for k := range tensor.Data[float32](x) {
 					tensor.Data[float32](x)[k] = float32(k%7) - 3
 				}
@@ -278,7 +280,7 @@ func TestConcurrent(t *testing.T) {
 		}
 		defer img.Close()
 		img.(*image).cost = 1e9 // large enough for threads
-		g := img.(*image).graph
+		g := img.(*image).Graph
 		var wait sync.WaitGroup
 		results := make([][]float64, 6)
 		for i := range results {
@@ -318,13 +320,13 @@ func TestConcurrent(t *testing.T) {
 // TestWeightsShared checks that units and images with the same weights share the packed weights.
 func TestWeightsShared(t *testing.T) {
 	xnntest.Library(t)
-	others := len(blocks.by)
-	size := func(img delegate.Image) int { return int(nativeOf(img).weights.bytes()) }
-	a, err := compile(t, encode(linearGraph(fp32)), EngineNative)
+	others := len(native.Blocks.By)
+	size := func(img delegate.Image) int { return int(nativeOf(img).Weights.Bytes()) }
+	a, err := compile(t, encode(linearGraph(graph.FP32)), EngineNative)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := compile(t, encode(linearGraph(fp32)), EngineNative)
+	b, err := compile(t, encode(linearGraph(graph.FP32)), EngineNative)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,12 +341,12 @@ func TestWeightsShared(t *testing.T) {
 	if size(a) != before || before == 0 {
 		t.Errorf("after three units: got %d bytes, want %d", size(a), before)
 	}
-	if x, y := nativeOf(a).weights.blocks[0], nativeOf(b).weights.blocks[0]; x != y {
+	if x, y := nativeOf(a).Weights.Blocks[0], nativeOf(b).Weights.Blocks[0]; x != y {
 		t.Error("two images with the same weights have separate copies")
 	}
 	a.Close()
 	b.Close()
-	if n := len(blocks.by) - others; n != 0 {
+	if n := len(native.Blocks.By) - others; n != 0 {
 		t.Errorf("after Close: got %d packed weights, want 0", n)
 	}
 }
@@ -368,7 +370,7 @@ func TestLeaks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExecute(t, u, newMaker(1).arguments(img.(*image).graph))
+		mustExecute(t, u, newMaker(1).arguments(img.(*image).Graph))
 		u.Close()
 		img.Close()
 	}
@@ -387,7 +389,7 @@ func TestLeaks(t *testing.T) {
 // TestUnreachableImage checks that the garbage collector frees the packed weights of an image that was not closed.
 func TestUnreachableImage(t *testing.T) {
 	xnntest.Library(t)
-	before := len(blocks.by)
+	before := len(native.Blocks.By)
 	func() {
 		img, err := compile(t, encode(convolutionGraph()), EngineNative)
 		if err != nil {
@@ -397,13 +399,13 @@ func TestUnreachableImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExecute(t, u, newMaker(1).arguments(img.(*image).graph))
+		mustExecute(t, u, newMaker(1).arguments(img.(*image).Graph))
 	}()
 	for range 100 {
 		runtime.GC()
-		blocks.mu.Lock()
-		left := len(blocks.by) - before
-		blocks.mu.Unlock()
+		native.Blocks.Mu.Lock()
+		left := len(native.Blocks.By) - before
+		native.Blocks.Mu.Unlock()
 		if left <= 0 {
 			return
 		}
@@ -426,7 +428,7 @@ func TestClosed(t *testing.T) {
 	u.Close()
 	u.Close()
 	img.Close()
-	if err := u.Execute(context.Background(), newMaker(1).arguments(img.(*image).graph)); !errors.Is(err, delegate.ErrDevice) {
+	if err := u.Execute(context.Background(), newMaker(1).arguments(img.(*image).Graph)); !errors.Is(err, delegate.ErrDevice) {
 		t.Errorf("got %v, want %v", err, delegate.ErrDevice)
 	}
 }
@@ -468,7 +470,7 @@ func TestProfile(t *testing.T) {
 // TestEngines checks the engine for each option, with and without a library that supports the graph.
 func TestEngines(t *testing.T) {
 	half := newMaker(1)
-	x, y := half.input(bf16, 4), half.value(bf16, 4)
+	x, y := half.input(graph.BF16, 4), half.value(graph.BF16, 4)
 	half.node("Abs", []int{x}, []int{y})
 	brain := encode(half.done(y))
 	t.Run("no library at the given path", func(t *testing.T) {
@@ -532,7 +534,7 @@ func BenchmarkOverhead(b *testing.B) {
 	})
 	b.Run("library", func(b *testing.B) {
 		for b.Loop() {
-			lib.InvokeRuntime(u.(*native).plain[0].runtime)
+			lib.InvokeRuntime(u.(*native.Unit).Plain[0].Runtime)
 		}
 	})
 }

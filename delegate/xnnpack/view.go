@@ -4,16 +4,17 @@ import (
 	"context"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // showValues makes every value that a node computes an argument, with its own memory: the engines
 // write it like the outputs of the call. Dynamically quantized values cannot be arguments.
-func showValues(g *graph) {
+func showValues(g *graph.Graph) {
 	for i := range g.Nodes {
 		for _, v := range g.Nodes[i].Out {
 			x := &g.Values[v]
-			if x.Arg != none || x.Datatype == qdint8 || len(g.Args) >= maxArgs {
+			if x.Arg != graph.None || x.Datatype == graph.QDInt8 || len(g.Args) >= graph.MaxArgs {
 				continue
 			}
 			x.Arg, x.Output = len(g.Args), true
@@ -26,7 +27,7 @@ func showValues(g *graph) {
 type viewed struct {
 	delegate.Unit
 	delegate.Profiler
-	graph  *graph
+	graph  *graph.Graph
 	args   []*tensor.Value // of the call, followed by shown
 	shown  []*tensor.Value
 	see    func(*delegate.NodeValues)
@@ -34,9 +35,9 @@ type viewed struct {
 }
 
 func newViewed(m *image, u delegate.Unit) *viewed {
-	w := &viewed{Unit: u, Profiler: u.(delegate.Profiler), graph: m.graph}
-	for _, v := range m.graph.Args[m.calls:] {
-		t := tensor.Make(m.graph.Values[v].Datatype.info().tensor, m.shapes[v].dims(), nil, tensor.DynamicUnbound)
+	w := &viewed{Unit: u, Profiler: u.(delegate.Profiler), graph: m.Graph}
+	for _, v := range m.Graph.Args[m.calls:] {
+		t := tensor.Make(m.Graph.Values[v].Datatype.Info().Tensor, m.Shapes[v].Dims(), nil, tensor.DynamicUnbound)
 		t.Bind(tensor.AlignedBytes(t.NBytes()))
 		value := tensor.TensorValue(t)
 		w.shown = append(w.shown, &value)
@@ -61,31 +62,31 @@ func (w *viewed) Execute(ctx context.Context, args []*tensor.Value) error {
 	return nil
 }
 
-func (w *viewed) tell(i int, n *node, values []int, written bool) {
+func (w *viewed) tell(i int, n *graph.Node, values []int, written bool) {
 	list := w.values.Values[:0]
 	for _, v := range values {
-		if v == none {
+		if v == graph.None {
 			continue
 		}
 		switch x := &w.graph.Values[v]; {
-		case x.Arg != none:
+		case x.Arg != graph.None:
 			list = append(list, delegate.NodeValue{Index: int(x.ID), Value: *w.args[x.Arg]})
-		case x.isConst():
+		case x.IsConst():
 			list = append(list, delegate.NodeValue{Index: int(x.ID), Value: constantTensor(x)})
 		}
 	}
-	w.values = delegate.NodeValues{Index: i, Name: n.Type.name, Written: written, Values: list}
+	w.values = delegate.NodeValues{Index: i, Name: n.Type.Name, Written: written, Values: list}
 	w.see(&w.values)
 }
 
 // constantTensor returns the tensor of a constant; 4-bit elements become the bytes that contain
 // them.
-func constantTensor(x *value) tensor.Value {
-	sizes := x.Shape.dims()
-	if x.Datatype.info().bits < 8 {
+func constantTensor(x *graph.Value) tensor.Value {
+	sizes := x.Shape.Dims()
+	if x.Datatype.Info().Bits < 8 {
 		sizes = []int{len(x.Data)}
 	}
-	t := tensor.Make(x.Datatype.info().tensor, sizes, nil, tensor.Static)
+	t := tensor.Make(x.Datatype.Info().Tensor, sizes, nil, tensor.Static)
 	t.Const, t.Data = true, x.Data[:t.NBytes():t.NBytes()]
 	return tensor.TensorValue(t)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
 // openCached compiles a payload with a weights cache folder and runs it.
@@ -42,12 +43,12 @@ func openBackend(t *testing.T, b Backend, data []byte, between func()) (note str
 	if between != nil {
 		between()
 	}
-	args := newMaker(1).arguments(m.graph)
+	args := newMaker(1).arguments(m.Graph)
 	mustExecute(t, u, args)
-	for _, a := range args[m.graph.Inputs:] {
+	for _, a := range args[m.Graph.Inputs:] {
 		outputs = append(outputs, numbersOf(a.Tensor)...)
 	}
-	return m.cacheNote, len(nativeOf(img).weights.blocks), outputs
+	return m.cacheNote, len(nativeOf(img).Weights.Blocks), outputs
 }
 
 // TestWeightsFile checks that weights are packed for the first opening only, packed again if the file
@@ -96,7 +97,7 @@ func TestWeightsFile(t *testing.T) {
 	if note, _, _ := openCached(t, encode(convolutionGraph()), filepath.Join(folder, "new", "folder")); !strings.HasPrefix(note, "kept in ") {
 		t.Errorf("missing folder: got note %q, want %q", note, "kept in …")
 	}
-	if note, _, _ := openCached(t, encode(convolutionGraph()), filepath.Join(folder, folderKey, "below")); !strings.HasPrefix(note, "not kept: ") {
+	if note, _, _ := openCached(t, encode(convolutionGraph()), filepath.Join(folder, native.FolderKey, "below")); !strings.HasPrefix(note, "not kept: ") {
 		t.Errorf("folder below a file: got note %q, want %q", note, "not kept: …")
 	}
 }
@@ -218,7 +219,7 @@ func TestWeightsFolderIsTrusted(t *testing.T) {
 		t.Run(c.of+" "+c.what, func(t *testing.T) {
 			dir := t.TempDir()
 			path, want := kept(t, data, dir)
-			at := map[string]string{"folder": dir, "key": filepath.Join(dir, folderKey), "file": path}[c.of]
+			at := map[string]string{"folder": dir, "key": filepath.Join(dir, native.FolderKey), "file": path}[c.of]
 			if err := c.change(at); errors.Is(err, fs.ErrPermission) {
 				t.Skipf("not allowed: %v", err)
 			} else if err != nil {
@@ -238,7 +239,7 @@ func TestWeightsFolderIsTrusted(t *testing.T) {
 	}
 }
 
-// TestMaxPacked checks that the weights files of many graphs are not larger than maxPacked.
+// TestMaxPacked checks that the weights files of many graphs are not larger than native.MaxPacked.
 func TestMaxPacked(t *testing.T) {
 	xnntest.Library(t)
 	folder, files := t.TempDir(), 0
@@ -248,7 +249,7 @@ func TestMaxPacked(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		most := maxPacked(img.(*image).graph)
+		most := native.MaxPacked(img.(*image).Graph)
 		img.Close()
 		note, _, _ := openCached(t, encode(g), folder)
 		path, ok := strings.CutPrefix(note, "kept in ")
@@ -288,20 +289,20 @@ func TestWeightsFileShared(t *testing.T) {
 	}
 }
 
-// FuzzWeightsFile checks that parseWeights returns an error or non-empty entries.
+// FuzzWeightsFile checks that native.ParseWeights returns an error or non-empty entries.
 func FuzzWeightsFile(f *testing.F) {
-	f.Add([]byte(weightsMagic+"\x00\x00\x00\x00\x01\x00\x00\x00"+strings.Repeat("\x00", 200)), true)
+	f.Add([]byte(native.WeightsMagic+"\x00\x00\x00\x00\x01\x00\x00\x00"+strings.Repeat("\x00", 200)), true)
 	g := convolutionGraph()
 	f.Fuzz(func(t *testing.T, data []byte, sum bool) {
-		if len(data) < weightsHeader {
+		if len(data) < native.WeightsHeader {
 			return
 		}
 		if sum {
-			sealWeights(data)
+			native.SealWeights(data)
 		}
-		entries, err := parseWeights(data, g)
+		entries, err := native.ParseWeights(data, g)
 		for _, e := range entries {
-			if err == nil && len(e.data) == 0 {
+			if err == nil && len(e.Data) == 0 {
 				t.Fatal("empty entry")
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 )
 
@@ -27,13 +29,13 @@ func TestReferenceNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExecute(t, u, newMaker(1).arguments(m.graph))
-		e := u.(*reference)
-		got, need := heldBytes(e), referenceNeeds(e.graph, e.places, pool.Size())
-		if want := need.scratch + need.weights; got > want+int64(smallNode*(1+len(m.graph.Nodes))) {
-			t.Errorf("%s: the unit holds %d bytes, estimated %d of scratch and %d of packed weights", s.name, got, need.scratch, need.weights)
+		mustExecute(t, u, newMaker(1).arguments(m.Graph))
+		e := u.(*goengine.Unit)
+		got, need := heldBytes(e), goengine.NeedsOf(e.Graph, e.Places, pool.Size())
+		if want := need.Scratch + need.Weights; got > want+int64(smallNode*(1+len(m.Graph.Nodes))) {
+			t.Errorf("%s: the unit holds %d bytes, estimated %d of scratch and %d of packed weights", s.name, got, need.Scratch, need.Weights)
 		}
-		held, estimated = held+got, estimated+need.scratch+need.weights
+		held, estimated = held+got, estimated+need.Scratch+need.Weights
 		img.Close()
 	}
 	t.Logf("held %d bytes, estimated %d", held, estimated)
@@ -47,7 +49,7 @@ type memoryRange struct{ from, to uintptr }
 
 // heldBytes returns the size of the memory that a unit refers to, except its arguments and the
 // constants of the graph.
-func heldBytes(e *reference) (n int64) {
+func heldBytes(e *goengine.Unit) (n int64) {
 	w := walker{seen: make(map[uintptr]bool)}
 	own := reflect.ValueOf(e).Elem()
 	for i := range own.NumField() {
@@ -58,8 +60,8 @@ func heldBytes(e *reference) (n int64) {
 		}
 	}
 	var not walker
-	for v, b := range e.bytes {
-		if e.graph.Values[v].isConst() || e.graph.Values[v].Arg != none {
+	for v, b := range e.Bytes {
+		if e.Graph.Values[v].IsConst() || e.Graph.Values[v].Arg != graph.None {
 			not.add(reflect.ValueOf(b))
 		}
 	}
@@ -122,8 +124,8 @@ func (w *walker) walk(v reflect.Value) {
 }
 
 // notHeld are the types that belong to the graph or to the system.
-var notHeld = []reflect.Type{reflect.TypeFor[*graph](), reflect.TypeFor[*node](), reflect.TypeFor[*window](), reflect.TypeFor[*cpu.Pool](),
-	reflect.TypeFor[*cpu.Mapping](), reflect.TypeFor[*places]()}
+var notHeld = []reflect.Type{reflect.TypeFor[*graph.Graph](), reflect.TypeFor[*graph.Node](), reflect.TypeFor[*graph.Window](), reflect.TypeFor[*cpu.Pool](),
+	reflect.TypeFor[*cpu.Mapping](), reflect.TypeFor[*goengine.Places]()}
 
 func hasPointers(t reflect.Type) bool {
 	switch t.Kind() {

@@ -11,26 +11,28 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // rowGraphs returns graphs over a variable number of rows with intermediate values of several widths.
 // One is dynamically quantized.
-func rowGraphs() []*graph {
-	var list []*graph
+func rowGraphs() []*graph.Graph {
+	var list []*graph.Graph
 	for i, width := range []int{8, 64, 200} {
 		m := newMaker(uint64(i))
-		x := m.input(fp32, 4, 16)
+		x := m.input(graph.FP32, 4, 16)
 		from := x
 		if i == 1 {
 			from = m.quantized(x, 1)
 		}
-		filter := m.constant(fp32, 0, width, 16)
+		filter := m.constant(graph.FP32, 0, width, 16)
 		if i == 1 {
-			filter = m.constant(qcint8, 0, width, 16)
+			filter = m.constant(graph.QCInt8, 0, width, 16)
 		}
-		u, v, y := m.value(fp32, 4, width), m.value(fp32, 4, width), m.value(fp32, 4, width)
-		m.node("FullyConnected", []int{from, filter, none}, []int{u})
+		u, v, y := m.value(graph.FP32, 4, width), m.value(graph.FP32, 4, width), m.value(graph.FP32, 4, width)
+		m.node("FullyConnected", []int{from, filter, graph.None}, []int{u})
 		m.node("Sigmoid", []int{u}, []int{v})
 		m.node("Multiply", []int{u, v}, []int{y})
 		list = append(list, m.done(y))
@@ -59,7 +61,7 @@ func TestSharedWorkspace(t *testing.T) {
 			t.Fatal(err)
 		}
 		units = append(units, u)
-		if u.(*native).workspace != units[0].(*native).workspace {
+		if u.(*native.Unit).Workspace != units[0].(*native.Unit).Workspace {
 			t.Fatalf("unit %d does not share the workspace", i)
 		}
 	}
@@ -67,7 +69,7 @@ func TestSharedWorkspace(t *testing.T) {
 	for round := range classRounds() {
 		k := r.IntN(len(units))
 		rows := 1 + r.IntN(40)
-		args := rowArguments(images[k%3].(*image).graph, r, rows)
+		args := rowArguments(images[k%3].(*image).Graph, r, rows)
 		if err := units[k].(delegate.Profiler).SetProfiling(r.IntN(8) == 0); err != nil {
 			t.Fatal(err)
 		}
@@ -78,29 +80,29 @@ func TestSharedWorkspace(t *testing.T) {
 			t.Fatalf("round %d, unit %d, %d rows: got %v…, want %v…", round, k, rows, got[:4], want[:4])
 		}
 	}
-	w := units[0].(*native).workspace
+	w := units[0].(*native.Unit).Workspace
 	for i := range units {
 		units[i].Close()
 	}
 	for _, img := range images {
 		img.Close()
 	}
-	if w.uses != 1 {
-		t.Errorf("units closed: got %d uses of the workspace, want 1, the scratch's", w.uses)
+	if w.Uses != 1 {
+		t.Errorf("units closed: got %d uses of the workspace, want 1, the scratch's", w.Uses)
 	}
 	scratch.Close()
 	scratch.Close()
-	if w.uses != 0 {
-		t.Errorf("scratch closed: got %d uses of the workspace, want 0", w.uses)
+	if w.Uses != 0 {
+		t.Errorf("scratch closed: got %d uses of the workspace, want 0", w.Uses)
 	}
 }
 
-func rowArguments(g *graph, r *rand.Rand, rows int) []*tensor.Value {
+func rowArguments(g *graph.Graph, r *rand.Rand, rows int) []*tensor.Value {
 	x := tensor.New(tensor.Float32, rows, 16)
 	for i := range tensor.Data[float32](x) {
 		tensor.Data[float32](x)[i] = r.Float32()*4 - 2
 	}
-	y := tensor.Make(tensor.Float32, []int{40, g.Values[g.Args[1]].Shape.last()}, nil, tensor.DynamicBound)
+	y := tensor.Make(tensor.Float32, []int{40, g.Values[g.Args[1]].Shape.Last()}, nil, tensor.DynamicBound)
 	y.Bind(tensor.AlignedBytes(y.NBytes()))
 	a, b := tensor.TensorValue(x), tensor.TensorValue(y)
 	return []*tensor.Value{&a, &b}
@@ -125,31 +127,31 @@ func TestBrokenWorkspace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var units []*native
+	var units []*native.Unit
 	for range 2 {
 		u, err := img.Unit(delegate.Instance{Scratch: scratch})
 		if err != nil {
 			t.Fatal(err)
 		}
-		units = append(units, u.(*native))
+		units = append(units, u.(*native.Unit))
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	args := rowArguments(img.(*image).graph, r, 5)
+	args := rowArguments(img.(*image).Graph, r, 5)
 	mustExecute(t, units[0], args)
 	want := fmt.Sprint(numbersOf(args[1].Tensor))
-	shared := units[0].workspace
-	shared.broken = true
+	shared := units[0].Workspace
+	shared.Broken = true
 	for i, u := range units {
 		mustExecute(t, u, args)
 		if got := fmt.Sprint(numbersOf(args[1].Tensor)); got != want {
 			t.Errorf("unit %d: got %.60s, want %.60s", i, got, want)
 		}
-		if u.workspace == shared {
+		if u.Workspace == shared {
 			t.Errorf("unit %d runs in the broken workspace", i)
 		}
 	}
 	late, err := img.Unit(delegate.Instance{Scratch: scratch})
-	if err != nil || late.(*native).workspace == shared {
+	if err != nil || late.(*native.Unit).Workspace == shared {
 		t.Errorf("new unit: got error %v, in the broken workspace: %v", err, err == nil)
 	}
 	late.Close()
@@ -158,8 +160,8 @@ func TestBrokenWorkspace(t *testing.T) {
 	}
 	img.Close()
 	scratch.Close()
-	if shared.uses != 0 {
-		t.Errorf("got %d uses of the broken workspace, want 0", shared.uses)
+	if shared.Uses != 0 {
+		t.Errorf("got %d uses of the broken workspace, want 0", shared.Uses)
 	}
 }
 
@@ -169,11 +171,11 @@ func TestPlansForCalls(t *testing.T) {
 	xnntest.Library(t)
 	const rows, width = 1 << 16, 256
 	m := newMaker(10)
-	x := m.input(fp32, rows, 16)
-	u, v, y := m.value(fp32, rows, width), m.value(fp32, rows, width), m.value(fp32, rows, 1)
-	m.node("FullyConnected", []int{x, m.constant(fp32, 0, width, 16), none}, []int{u})
+	x := m.input(graph.FP32, rows, 16)
+	u, v, y := m.value(graph.FP32, rows, width), m.value(graph.FP32, rows, width), m.value(graph.FP32, rows, 1)
+	m.node("FullyConnected", []int{x, m.constant(graph.FP32, 0, width, 16), graph.None}, []int{u})
 	m.node("Sigmoid", []int{u}, []int{v})
-	m.node("FullyConnected", []int{v, m.constant(fp32, 0, 1, width), none}, []int{y})
+	m.node("FullyConnected", []int{v, m.constant(graph.FP32, 0, 1, width), graph.None}, []int{y})
 	g := m.done(y)
 	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(),
 		&delegate.Payload{Data: encode(g), Args: staticArgs(g, true)})
@@ -236,16 +238,16 @@ func resident(t *testing.T) (bytes int64) {
 func TestBroadcastOperands(t *testing.T) {
 	xnntest.Library(t)
 	m := newMaker(11)
-	x, y := m.input(fp32, 4, 16), m.input(fp32, 4, 16)
-	u, v := m.value(fp32, 4, 16), m.value(fp32, 4, 16)
+	x, y := m.input(graph.FP32, 4, 16), m.input(graph.FP32, 4, 16)
+	u, v := m.value(graph.FP32, 4, 16), m.value(graph.FP32, 4, 16)
 	m.node("Sigmoid", []int{x}, []int{u})
 	m.node("Tanh", []int{y}, []int{v})
-	sum, product, both := m.value(fp32, 4, 16), m.value(fp32, 4, 16), m.value(fp32, 4, 16)
+	sum, product, both := m.value(graph.FP32, 4, 16), m.value(graph.FP32, 4, 16), m.value(graph.FP32, 4, 16)
 	m.node("Add", []int{u, v}, []int{sum})
-	m.node("Multiply", []int{sum, m.constant(fp32, 0, 16)}, []int{product})
+	m.node("Multiply", []int{sum, m.constant(graph.FP32, 0, 16)}, []int{product})
 	m.node("Subtract", []int{product, m.sigmoid(x)}, []int{both})
-	last := m.value(fp32, 4, 8)
-	m.node("FullyConnected", []int{m.quantized(both, 1), m.constant(qcint8, 0, 8, 16), none}, []int{last})
+	last := m.value(graph.FP32, 4, 8)
+	m.node("FullyConnected", []int{m.quantized(both, 1), m.constant(graph.QCInt8, 0, 8, 16), graph.None}, []int{last})
 	g := m.done(last)
 	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{Data: encode(g)})
 	if err != nil {
@@ -269,14 +271,14 @@ func TestBroadcastOperands(t *testing.T) {
 		if rows[0] != rows[1] && min(rows[0], rows[1]) != 1 {
 			continue
 		}
-		args := rowArguments(img.(*image).graph, r, rows[0])
-		other := rowArguments(img.(*image).graph, r, rows[1])
+		args := rowArguments(img.(*image).Graph, r, rows[0])
+		other := rowArguments(img.(*image).Graph, r, rows[1])
 		call := []*tensor.Value{args[0], other[0], args[1]}
 		mustExecute(t, unit, call)
-		if n := unit.(*native); n.useOther || round > 0 && n.plain[0].runtime != first {
-			t.Fatalf("round %d: outside the library: %v, want the library and the same runtime", round, n.useOther)
+		if n := unit.(*native.Unit); n.UseOther || round > 0 && n.Plain[0].Runtime != first {
+			t.Fatalf("round %d: outside the library: %v, want the library and the same runtime", round, n.UseOther)
 		}
-		first = unit.(*native).plain[0].runtime
+		first = unit.(*native.Unit).Plain[0].Runtime
 		got := numbersOf(call[2].Tensor)
 		fresh, err := img.Unit(delegate.Instance{})
 		if err != nil {
@@ -292,7 +294,7 @@ func TestBroadcastOperands(t *testing.T) {
 
 // sigmoid adds a Sigmoid node that reads x and returns its output.
 func (m *maker) sigmoid(x int) int {
-	v := m.value(fp32, m.g.Values[x].Shape.dims()...)
+	v := m.value(graph.FP32, m.Graph.Values[x].Shape.Dims()...)
 	m.node("Sigmoid", []int{x}, []int{v})
 	return v
 }

@@ -1,0 +1,54 @@
+package goengine
+
+import (
+	"io"
+	"sync"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// arena is the memory of intermediate values in the Go engine, and of its loops, for units that have
+// no blocks of the method's memory plan that are large enough. The units of an instance share one,
+// since only one of them runs at a time. When a unit enlarges it, bound units continue to use the
+// old memory.
+type arena struct {
+	mu    sync.Mutex
+	want  int64 // minimum to allocate: the need of the largest unit at its declared sizes
+	Bytes []byte
+}
+
+// arenaKey is the key of the arena in a [delegate.Scratch].
+type arenaKey struct{}
+
+// arenaIn returns the arena of a scratch, or a new one without a scratch.
+func arenaIn(s *delegate.Scratch) *arena {
+	if s == nil {
+		return &arena{}
+	}
+	part, err := s.Part(arenaKey{}, func() (io.Closer, error) { return &arena{}, nil })
+	if err != nil {
+		return &arena{}
+	}
+	return part.(*arena)
+}
+
+// Close does nothing: units hold references to the memory they use.
+func (*arena) Close() error { return nil }
+
+// expect announces a unit that will need so many bytes.
+func (a *arena) expect(bytes int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.want = max(a.want, bytes)
+}
+
+// take returns at least so many bytes, the same memory for all units as long as it is large enough.
+func (a *arena) take(bytes int64) []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if int64(len(a.Bytes)) < bytes {
+		a.Bytes = tensor.AlignedBytes(int(max(bytes, a.want)))
+	}
+	return a.Bytes
+}

@@ -1,0 +1,212 @@
+package goengine
+
+import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/simd"
+)
+
+// Loops over elements. A binary loop iterates over rows of the output; dimensions along which both
+// operands are contiguous are merged first. An operand that is repeated along a row, or from row to
+// row, is expanded for as many rows as one call of the function computes.
+
+// pieceLen is the number of elements per call of a function, which stay in the first-level cache.
+const pieceLen = 2048
+
+// elementsPerRange is the minimum work for a thread, about 20 µs.
+const elementsPerRange = 64 << 10
+
+// unaryLoop applies a function element by element.
+type unaryLoop struct {
+	node *graph.Node
+	f    unaryFunc
+	x, y []float32
+}
+
+// unaryFunc computes elements for a node.
+type unaryFunc func(n *graph.Node, dst, src []float32)
+
+// Range computes elements [lo, hi).
+func (l *unaryLoop) Range(_, lo, hi int) {
+	for ; lo < hi; lo += pieceLen {
+		end := min(lo+pieceLen, hi)
+		l.f(l.node, l.y[lo:end], l.x[lo:end])
+	}
+}
+
+// mapUnary applies a function to each element. cost is the cost of one element, in additions.
+func (e *Unit) mapUnary(n *graph.Node, cost int, f unaryFunc) {
+	if e.tabled(n, f) {
+		return
+	}
+	l, stale := loopOf[unaryLoop](e, n, e.direct[n.At])
+	if stale {
+		*l = unaryLoop{node: n, f: f, x: e.load(0, n.In[0]), y: e.result(n.Out[0])}
+	}
+	e.Parallel(len(l.y), elementsPerRange/cost, l)
+	e.store(n.Out[0])
+}
+
+// binaryLoop applies a function to two operands.
+type binaryLoop struct {
+	f      func(dst, a, b []float32)
+	node   *graph.Node
+	x      [2][]float32
+	y      []float32
+	outer  graph.Shape    // dimensions outside of the rows
+	step   [2]graph.Steps // strides of the operands along outer
+	rows   int            // consecutive rows of the output
+	n      int            // elements of a row
+	row    [2]int         // row strides of the operands
+	one    [2]int         // element strides: 1, or 0 for a repeated element
+	chunk  int            // rows at a time
+	chunks int
+	piece  int // elements of a row at a time
+	pieces int
+
+	e            *Unit
+	units, grain int  // of the parallel loop
+	repeats      bool // operands are expanded
+}
+
+// pieces contains expanded operands of one worker.
+type pieces struct {
+	data [2][]float32
+	at   [2]int // index of the first element in the operand, -1 for none
+	rows [2]int // number of expanded rows
+}
+
+func (e *Unit) mapBinary(n *graph.Node, f func(dst, a, b []float32)) {
+	if e.int8Binary(n) {
+		return
+	}
+	l, stale := loopOf[binaryLoop](e, n, e.direct[n.At])
+	if stale {
+		l.e, l.f, l.node, l.y = e, f, n, e.result(n.Out[0])
+		l.x[0], l.x[1] = e.load(0, n.In[0]), e.load(1, n.In[1])
+		out := e.Shapes[n.Out[0]]
+		l.plan(out, repeated(e.Shapes[n.In[0]], out), repeated(e.Shapes[n.In[1]], out))
+	}
+	if l.repeats {
+		e.forgetRepeats(l)
+	}
+	e.Parallel(l.units, l.grain, l)
+	e.store(n.Out[0])
+}
+
+// forgetRepeats resets the expanded operands, of which each worker has its own.
+func (e *Unit) forgetRepeats(l *binaryLoop) {
+	a, b := l.expanded(0), l.expanded(1)
+	e.reserve(a + b)
+	e.repeats = grow(e.repeats, e.threads())
+	for i := range e.repeats {
+		e.repeats[i] = pieces{data: [2][]float32{e.lines[i][:a], e.lines[i][a : a+b]}, at: [2]int{-1, -1}}
+	}
+}
+
+// expanded returns the number of elements of an operand that are expanded at a time, 0 if none are.
+func (l *binaryLoop) expanded(i int) int {
+	if l.runsOn(i) {
+		return 0
+	}
+	return max(l.chunk*l.n, l.piece)
+}
+
+// plan merges dimensions, and splits the rows for threads and caches.
+func (l *binaryLoop) plan(out graph.Shape, a, b graph.Steps) {
+	dims, sa, sb := merged(out, a, b)
+	last := dims.Rank - 1
+	l.n, l.one = dims.Dim[last], [2]int{sa[last], sb[last]}
+	l.rows, l.row, l.outer = 1, [2]int{}, graph.Shape{}
+	if last > 0 {
+		l.rows, l.row = dims.Dim[last-1], [2]int{sa[last-1], sb[last-1]}
+		l.outer.Rank = last - 1
+		copy(l.outer.Dim[:], dims.Dim[:last-1])
+	}
+	l.step = [2]graph.Steps{sa, sb}
+	l.chunk, l.piece = min(l.rows, max(1, pieceLen/max(1, l.n))), max(1, min(l.n, pieceLen))
+	l.chunks, l.pieces = graph.CeilDiv(l.rows, l.chunk), graph.CeilDiv(l.n, l.piece)
+	l.units, l.grain = l.outer.Numel()*l.chunks*l.pieces, 1+elementsPerRange/(l.chunk*l.piece)
+	l.repeats = !l.runsOn(0) || !l.runsOn(1)
+}
+
+// runsOn reports whether the rows of a chunk of an operand are always contiguous.
+func (l *binaryLoop) runsOn(i int) bool { return l.one[i] == 1 && (l.chunk == 1 || l.row[i] == l.n) }
+
+// merged drops dimensions of size 1, and merges adjacent ones along which both operands are
+// contiguous or repeated.
+func merged(out graph.Shape, a, b graph.Steps) (dims graph.Shape, sa, sb graph.Steps) {
+	for i := range out.Rank {
+		size := out.Dim[i]
+		if size == 1 {
+			continue
+		}
+		if up := dims.Rank - 1; up >= 0 && sa[up] == a[i]*size && sb[up] == b[i]*size {
+			dims.Dim[up] *= size
+			sa[up], sb[up] = a[i], b[i]
+			continue
+		}
+		dims.Dim[dims.Rank], sa[dims.Rank], sb[dims.Rank] = size, a[i], b[i]
+		dims.Rank++
+	}
+	if dims.Rank == 0 {
+		dims = graph.ShapeOf(1)
+	}
+	return dims, sa, sb
+}
+
+// Range computes chunks of rows, or pieces of a row, [lo, hi).
+func (l *binaryLoop) Range(worker, lo, hi int) {
+	var w *pieces
+	if l.repeats {
+		w = &l.e.repeats[worker]
+	}
+	for t := lo; t < hi; t++ {
+		at, first, outer := t%l.pieces*l.piece, t/l.pieces%l.chunks*l.chunk, t/l.pieces/l.chunks
+		rows, n := min(l.chunk, l.rows-first), min(l.piece, l.n-at)
+		y := l.y[(outer*l.rows+first)*l.n+at:][:(rows-1)*l.n+n]
+		l.f(y, l.operand(w, 0, outer, first, at, rows, n), l.operand(w, 1, outer, first, at, rows, n))
+		if l.node.Type.Bounded {
+			boundFloats(l.node, y)
+		}
+	}
+}
+
+// operand returns contiguous rows of an operand: its own memory, or an expanded copy.
+func (l *binaryLoop) operand(w *pieces, i, outer, first, at, rows, n int) []float32 {
+	from := first*l.row[i] + at*l.one[i]
+	for d := l.outer.Rank - 1; d >= 0; d-- {
+		from += outer % l.outer.Dim[d] * l.step[i][d]
+		outer /= l.outer.Dim[d]
+	}
+	if l.runsOn(i) {
+		return l.x[i][from:][:rows*n]
+	}
+	dst := w.data[i][:rows*n]
+	if w.at[i] == from && w.rows[i] >= rows && l.row[i] == 0 {
+		return dst
+	}
+	w.at[i], w.rows[i] = from, rows
+	for r := range rows {
+		l.writeRow(dst[r*n:][:n], i, from+r*l.row[i])
+	}
+	return dst
+}
+
+func (l *binaryLoop) writeRow(dst []float32, i, from int) {
+	if l.one[i] == 0 {
+		simd.Fill(dst, l.x[i][from])
+	} else {
+		copy(dst, l.x[i][from:])
+	}
+}
+
+// repeated returns the strides of an operand along the output's dimensions, 0 where it is repeated.
+func repeated(in, out graph.Shape) (s graph.Steps) {
+	own := graph.Strides(in)
+	for i := range in.Rank {
+		if in.Dim[i] > 1 {
+			s[out.Rank-in.Rank+i] = own[i]
+		}
+	}
+	return s
+}

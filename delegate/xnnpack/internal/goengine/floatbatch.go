@@ -1,0 +1,89 @@
+package goengine
+
+import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/gemm"
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// floatBatch multiplies batches of matrices. Outer dimensions of size 1 are broadcast.
+func (e *Unit) floatBatch(n *graph.Node) {
+	p, stale := loopOf[batchProduct](e, n, e.direct[n.At])
+	if stale {
+		p.set(e, n)
+	}
+	if p.transposed && !p.byDots {
+		e.Parallel(len(p.packed), 1+elementsPerRange/max(1, p.k*p.n), (*packing)(p))
+	}
+	e.Parallel(p.batches*p.tiles, p.grain, p)
+	e.store(n.Out[0])
+}
+
+// batchProduct computes products of matrices [m, k] and [k, n], or [n, k] if transposed.
+type batchProduct struct {
+	x, w, y    []float32
+	m, k, n    int
+	batches    int
+	xAt, wAt   []int // index of the operand's matrix for each matrix of the output
+	transposed bool
+	byDots     bool          // few rows: the second matrix is read once, unpacked
+	packed     []gemm.Panels // of w, if it is transposed and not byDots
+	zeros      []float32     // [n]
+	tile       int           // rows at a time
+	tiles      int
+	grain      int
+}
+
+func (p *batchProduct) set(e *Unit, n *graph.Node) {
+	a, b, out := e.Shapes[n.In[0]], e.Shapes[n.In[1]], e.Shapes[n.Out[0]]
+	p.m, p.n, p.k = out.FromEnd(1), out.FromEnd(0), a.FromEnd(0)
+	p.x, p.w, p.y = e.load(0, n.In[0]), e.load(1, n.In[1]), e.result(n.Out[0])
+	p.batches = out.Leading(out.Rank - 2)
+	p.xAt, p.wAt = grow(p.xAt, p.batches), grow(p.wAt, p.batches)
+	for i := range p.batches {
+		p.xAt[i], p.wAt[i] = batchOffset(i, out, a), batchOffset(i, out, b)
+	}
+	p.transposed = n.Flags&graph.FlagTransposeWeights != 0
+	p.byDots = p.transposed && p.m <= gemm.FewRows
+	if p.transposed && !p.byDots {
+		p.packed = grow(p.packed, b.Leading(b.Rank-2))
+		size := gemm.Size(p.k, p.n, p.k)
+		e.staged = grow(e.staged, 4*size*len(p.packed))
+		staged := tensor.View[float32](e.staged)
+		for i := range p.packed {
+			p.packed[i] = gemm.Place(staged[i*size:][:size], p.k, p.n)
+		}
+	}
+	p.zeros = grow(p.zeros, p.n)
+	p.tile = max(1, min(graph.GatheredRows, p.m))
+	p.tiles = graph.CeilDiv(p.m, p.tile)
+	p.grain = 1 + macsPerRange/max(1, p.tile*p.n*p.k)
+}
+
+// packing is the parallel loop that packs the second matrices of a batchProduct.
+type packing batchProduct
+
+// Range packs matrices [lo, hi).
+func (p *packing) Range(_, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		p.packed[i].Repack(p.w[i*p.k*p.n:], 1, p.k)
+	}
+}
+
+// Range computes tiles [lo, hi), counted over all matrices.
+func (p *batchProduct) Range(_, lo, hi int) {
+	for t := lo; t < hi; t++ {
+		batch, first := t/p.tiles, t%p.tiles*p.tile
+		rows := min(p.tile, p.m-first)
+		x, y := p.x[(p.xAt[batch]*p.m+first)*p.k:], p.y[(batch*p.m+first)*p.n:]
+		switch at := p.wAt[batch]; {
+		case p.byDots:
+			gemm.MulTransposed(rows, p.n, p.k, x, p.k, p.w[at*p.k*p.n:], p.k, y, p.n, nil)
+		case p.transposed:
+			p.packed[at].Mul(rows, x, p.k, p.zeros, y, p.n, -graph.Inf, graph.Inf, 0, p.packed[at].Panels())
+		default:
+			simd.MulAddTo(rows, p.n, p.k, x, p.k, 1, p.w[at*p.k*p.n:], p.n, p.zeros, 0, y, p.n)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package goengine
+
+import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+
+// floatConvolution multiplies the windows of output pixels by the filter.
+func (e *Unit) floatConvolution(n *graph.Node) {
+	l, stale := loopOf[windowProduct](e, n, e.direct[n.At])
+	if stale {
+		l.set(e, n)
+	}
+	if l.byLine {
+		e.Parallel(l.units, l.grain, &l.lines)
+	} else {
+		l.run()
+	}
+	e.store(n.Out[0])
+}
+
+// windowProduct computes a convolution as a product whose rows are windows.
+type windowProduct struct {
+	floatProduct
+	pixels  matrix // the source if windows are pixels
+	windows windowRows
+	lines   lineProduct
+	byLine  bool
+}
+
+func (l *windowProduct) set(e *Unit, n *graph.Node) {
+	p := &l.floatProduct
+	l.windows = e.windowsOf(n)
+	p.node, p.filter, p.groups = n, e.filterOf(n), l.windows.W.Groups
+	p.x, p.y, p.rows = l.windows.x, e.result(n.Out[0]), l.windows.Out.Leading(3)
+	p.source = &l.windows
+	if l.windows.IsPointwise() {
+		l.pixels = matrix{x: p.x, ld: l.windows.In.Dim[3], k: l.windows.W.GroupIn}
+		p.source = &l.pixels
+	}
+	p.plan(e)
+	if l.byLine = p.source == &l.windows && l.windows.SuitsLines(); l.byLine {
+		l.lines.windowRows, l.lines.floatProduct = &l.windows, p
+		l.lines.plan(e)
+	}
+}
+
+// lineProduct computes lines of a convolution's output. For each row of the kernel, contiguous taps
+// in a line of the input are rows of a product, without gathering; those of all rows are the runs of
+// one product if the filter is small. Lines are copied only if they need padding.
+type lineProduct struct {
+	*windowRows
+	*floatProduct
+	padding int // elements of a padded copy of a line, 0 for none
+	block   int // output lines whose input lines are copied together, 0 if the rows of the kernel are separate products
+}
+
+// plan divides the work into lines, and lines into parts of the channels if lines are few.
+func (l *lineProduct) plan(e *Unit) {
+	p, m, w := l.floatProduct, l.filter.Panels[0], l.W
+	p.tiles, p.parts = l.Out.Leading(2), 1
+	macs := max(1, l.Out.Dim[2]*m.N*m.K*w.Groups)
+	if p.tiles < 2*e.threads() {
+		p.parts = min(m.Panels(), 2*e.threads())
+	}
+	p.units, p.grain = p.tiles*p.parts, 1+macsPerRange*p.parts/macs
+	l.padding, l.block = l.Copied(), l.windowRows.Block()
+	e.reserve(l.Copies())
+}
+
+// Range computes lines [lo, hi).
+func (l *lineProduct) Range(worker, lo, hi int) {
+	scratch := l.e.lines[worker]
+	for n, t := 1, lo; t < hi; t += n {
+		line, part := t/l.parts, t%l.parts
+		if l.block == 0 {
+			l.line(scratch, line, part)
+			continue
+		}
+		if l.parts == 1 {
+			n = min(l.block, hi-t, l.Out.Dim[1]-line%l.Out.Dim[1])
+		}
+		l.lines(scratch, line, n, part)
+	}
+}
+
+// lines computes n lines of an image, for a part of the channels.
+func (l *lineProduct) lines(scratch []float32, line, n, part int) {
+	w, m, c := l.W, l.filter.Panels[0], l.In.Dim[3]
+	from, to := m.Panels()*part/l.parts, m.Panels()*(part+1)/l.parts
+	image, oy, pitch, ldc := line/l.Out.Dim[1]*l.In.Dim[1], line%l.Out.Dim[1], l.In.Dim[2]*c, l.Out.Dim[3]
+	x, first := l.windowRows.x[image*pitch:], 0 // x starts with this line of the image
+	if l.padding > 0 {
+		first, pitch = oy*w.StrideH-l.Top, l.padding
+		scratch = scratch[:l.LinesOf(n)*pitch]
+		for y := max(0, first); y < min(l.In.Dim[1], first+l.LinesOf(n)); y++ {
+			l.inputLine(scratch[(y-first)*pitch:], image+y)
+		}
+		x = scratch
+	}
+	for i := range n {
+		rows := tapsAt((oy+i)*w.StrideH-l.Top, w.KernelH, w.DilationH, l.In.Dim[1])
+		y, run, runs, at := l.y[(line+i)*l.Out.Dim[2]*ldc:], w.KernelW*w.GroupIn, rows.len(), 0
+		if runs == 0 {
+			run, runs = 0, 1
+		} else {
+			at = (rows.place(rows.lo) - first) * pitch
+		}
+		m.MulAddRuns(l.Out.Dim[2], rows.lo*run, runs, run, x[at:], w.StrideW*c, w.DilationH*pitch,
+			l.filter.bias, 0, y, ldc, l.node.Min, l.node.Max, from, to)
+	}
+	finishPanels(l.node, m, l.y[line*l.Out.Dim[2]*ldc:], n*l.Out.Dim[2], ldc, from, to)
+}
+
+// line computes a line, for a part of the channels of each group.
+func (l *lineProduct) line(scratch []float32, line, part int) {
+	w, m := l.W, l.filter.Panels[0]
+	from, to := m.Panels()*part/l.parts, m.Panels()*(part+1)/l.parts
+	rows := tapsAt(line%l.Out.Dim[1]*w.StrideH-l.Top, w.KernelH, w.DilationH, l.In.Dim[1])
+	for ky := rows.lo; ky < rows.hi; ky++ {
+		x := l.inputLine(scratch, line/l.Out.Dim[1]*l.In.Dim[1]+rows.place(ky))
+		for g := range w.Groups {
+			l.multiply(x, line, g, ky, ky == rows.lo, ky == rows.hi-1, from, to)
+		}
+	}
+	if rows.len() == 0 {
+		y := l.y[line*l.Out.Dim[2]*l.Out.Dim[3]:]
+		for g, m := range l.filter.Panels {
+			m.MulAdd(l.Out.Dim[2], 0, 0, nil, 0, l.filter.bias[g*m.N:], 0, y[g*m.N:], l.Out.Dim[3], l.node.Min, l.node.Max, from, to)
+		}
+	}
+	for g, m := range l.filter.Panels {
+		finishPanels(l.node, m, l.y[line*l.Out.Dim[2]*l.Out.Dim[3]+g*m.N:], l.Out.Dim[2], l.Out.Dim[3], from, to)
+	}
+}
+
+// multiply adds the taps of row ky of the kernel for a group. The first row is added to the bias; the
+// last result is clamped.
+func (l *lineProduct) multiply(x []float32, line, group, ky int, first, last bool, from, to int) {
+	w, m, c, ldc := l.W, l.filter.Panels[group], l.In.Dim[3], l.Out.Dim[3]
+	y := l.y[line*l.Out.Dim[2]*ldc+group*m.N:]
+	start, lds := y, ldc
+	if first {
+		start, lds = l.filter.bias[group*m.N:], 0
+	}
+	run, lo, hi := w.ContiguousTaps(), -graph.Inf, graph.Inf
+	for kx := 0; kx < w.KernelW; kx += run {
+		if last && kx+run == w.KernelW {
+			lo, hi = l.node.Min, l.node.Max
+		}
+		m.MulAdd(l.Out.Dim[2], (ky*w.KernelW+kx)*w.GroupIn, run*w.GroupIn, x[kx*w.DilationW*c+group*w.GroupIn:], w.StrideW*c,
+			start, lds, y, ldc, lo, hi, from, to)
+		start, lds = y, ldc
+	}
+}
+
+// inputLine returns a line of the input with its padding, copied to scratch if it has any.
+func (l *lineProduct) inputLine(scratch []float32, line int) []float32 {
+	c, pitch := l.In.Dim[3], l.In.Dim[2]*l.In.Dim[3]
+	x := l.windowRows.x[line*pitch:][:pitch]
+	if l.padding == 0 {
+		return x
+	}
+	scratch = scratch[:l.padding]
+	left := min(l.Left*c, l.padding)
+	clear(scratch[:left])
+	n := copy(scratch[left:], x)
+	clear(scratch[left+n:])
+	return scratch
+}
+
+// windowRows is a source of rows: the windows of a convolution's output pixels over an input
+// [N, H, W, groups·GroupIn]. Elements outside of the input are 0.
+type windowRows struct {
+	graph.WindowGrid
+	x []float32
+}
+
+// windowsOf returns the windows of a node over its first input.
+func (e *Unit) windowsOf(n *graph.Node) windowRows {
+	return windowRows{n.Windows(e.Shapes[n.In[0]], e.Shapes[n.Out[0]]), e.load(0, n.In[0])}
+}
+
+func (s *windowRows) dense(int, int) ([]float32, int) { return nil, 0 }
+
+// gather copies elements [k, k+n) of windows, which may start or end within a tap.
+func (s *windowRows) gather(dst []float32, group, p, rows, k, n int) {
+	whole := s.W.Groups == 1 && s.W.DilationW == 1 && n == s.W.KernelH*s.W.KernelW*s.W.GroupIn
+	for i := range rows {
+		if whole {
+			s.wholeWindow(dst[i*n:][:n], p+i)
+		} else {
+			s.window(dst[i*n:][:n], group, p+i, k)
+		}
+	}
+}
+
+// wholeWindow copies the window of an output pixel, line by line.
+func (s *windowRows) wholeWindow(dst []float32, at int) {
+	w, c := s.W, s.In.Dim[3]
+	ox, rest := at%s.Out.Dim[2], at/s.Out.Dim[2]
+	rows := tapsAt(rest%s.Out.Dim[1]*w.StrideH-s.Top, w.KernelH, w.DilationH, s.In.Dim[1])
+	cols := tapsAt(ox*w.StrideW-s.Left, w.KernelW, 1, s.In.Dim[2])
+	n := cols.len() * c
+	if rows.len() < w.KernelH || cols.len() < w.KernelW {
+		clear(dst)
+	}
+	if n == 0 {
+		return
+	}
+	from := s.x[(rest/s.Out.Dim[1]*s.In.Dim[1]*s.In.Dim[2]+cols.place(cols.lo))*c:]
+	for ky := rows.lo; ky < rows.hi; ky++ {
+		to, src := dst[(ky*w.KernelW+cols.lo)*c:][:n], from[rows.place(ky)*s.In.Dim[2]*c:][:n]
+		copyFew(to, src)
+	}
+}
+
+// copyFew is copy of as many floats, without a call for at most 8.
+func copyFew(dst, src []float32) {
+	switch n := len(dst); {
+	case n > 8:
+		copy(dst, src)
+	case n >= 4:
+		first, last := *(*[4]float32)(src), *(*[4]float32)(src[n-4:])
+		*(*[4]float32)(dst), *(*[4]float32)(dst[n-4:]) = first, last
+	default:
+		for i := range dst {
+			dst[i] = src[i]
+		}
+	}
+}
+
+// window copies elements [k, k+len(dst)) of the window of an output pixel. Contiguous taps in the
+// input are copied together.
+func (s *windowRows) window(dst []float32, group, at, k int) {
+	w, c := s.W, s.In.Dim[3]
+	ox, rest := at%s.Out.Dim[2], at/s.Out.Dim[2]
+	image, y0, x0 := rest/s.Out.Dim[1], rest%s.Out.Dim[1]*w.StrideH-s.Top, ox*w.StrideW-s.Left
+	for len(dst) > 0 {
+		tap, from := k/w.GroupIn, k%w.GroupIn
+		ky, kx := tap/w.KernelW, tap%w.KernelW
+		y, x := y0+ky*w.DilationH, x0+kx*w.DilationW
+		n := min(w.GroupIn-from, len(dst))
+		switch {
+		case uint(y) >= uint(s.In.Dim[1]): // the rest of a row of taps
+			n = min((w.KernelW-kx)*w.GroupIn-from, len(dst))
+			clear(dst[:n])
+		case uint(x) >= uint(s.In.Dim[2]):
+			clear(dst[:n])
+		default:
+			if w.DilationW == 1 && w.Groups == 1 {
+				n = min(min(w.KernelW-kx, s.In.Dim[2]-x)*c-from, len(dst))
+			}
+			copy(dst[:n], s.x[((image*s.In.Dim[1]+y)*s.In.Dim[2]+x)*c+group*w.GroupIn+from:])
+		}
+		dst, k = dst[n:], k+n
+	}
+}
+
+// alike returns the number of pixels, starting with ox, whose windows have the same taps in the
+// input, cols.
+func (s *windowRows) alike(ox int, cols taps) int {
+	w := s.W
+	if cols.len() < w.KernelW {
+		return 1
+	}
+	// The last tap stays in the input up to this pixel.
+	last := (s.In.Dim[2] - 1 - (w.KernelW-1)*w.DilationW + s.Left) / w.StrideW
+	return max(1, min(last, s.Out.Dim[2]-1)-ox+1)
+}

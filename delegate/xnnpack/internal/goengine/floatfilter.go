@@ -1,0 +1,147 @@
+package goengine
+
+import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/gemm"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// floatFilter contains the constants of a node, packed for products of floats. The instances of an
+// image share it.
+type floatFilter struct {
+	Panels []*gemm.Panels // by group
+	taps   []float32      // of a depthwise convolution: [kernel H · W, channels]
+	bias   []float32      // [output channels], zeros for none
+}
+
+// packer packs a node's filter, which is decoded as numbers; panels packs a matrix.
+type packer func(g *graph.Graph, n *graph.Node, numbers []float32, panels packPanels) *floatFilter
+
+// packPanels packs a matrix, as [gemm.Pack] does.
+type packPanels func(src []float32, k, n, run, row, col int) *gemm.Panels
+
+// packFullyConnected packs a filter [output channels, input channels], or its transpose.
+func packFullyConnected(g *graph.Graph, n *graph.Node, numbers []float32, panels packPanels) *floatFilter {
+	k, cols := n.InputChannels(g), n.OutputChannels(g)
+	row, col := 1, k
+	if n.Flags&graph.FlagTransposeWeights != 0 {
+		row, col = cols, 1
+	}
+	return &floatFilter{Panels: []*gemm.Panels{panels(numbers, k, cols, k, row, col)}}
+}
+
+// packConvolution packs a filter [output channels, kernel H, kernel W, input channels of a group],
+// group by group.
+func packConvolution(_ *graph.Graph, n *graph.Node, numbers []float32, panels packPanels) *floatFilter {
+	w, f := n.Window(), &floatFilter{}
+	k := w.KernelH * w.KernelW * w.GroupIn
+	for i := range w.Groups {
+		f.Panels = append(f.Panels, panels(numbers[i*w.GroupOut*k:], k, w.GroupOut, filterRun(n), 1, k))
+	}
+	return f
+}
+
+// filterRun returns the number of rows of a convolution's filter that products never divide, except at
+// multiples of [gemm.Part]: contiguous taps of a line, the taps that are gathered, or one tap. A column
+// of pixels that is treated as a line has products of several runs.
+func filterRun(n *graph.Node) int {
+	switch w := n.Window(); {
+	case n.Type.Tag == graph.TagConvTranspose2d:
+		return w.GroupIn
+	case n.Type.Tag == graph.TagDepthwiseConv2d && w.Groups > 1: // always gathered
+		return w.KernelH * w.KernelW
+	default:
+		return w.ContiguousTaps() * w.GroupIn
+	}
+}
+
+// packDepthwise returns a filter [1, kernel H, kernel W, output channels] unchanged. With several
+// output channels per input channel it is packed, group by group.
+func packDepthwise(_ *graph.Graph, n *graph.Node, numbers []float32, panels packPanels) *floatFilter {
+	w := n.Window()
+	if w.GroupOut == 1 {
+		return &floatFilter{taps: numbers}
+	}
+	f, k := &floatFilter{}, w.KernelH*w.KernelW
+	for i := range w.Groups {
+		f.Panels = append(f.Panels, panels(numbers[i*w.GroupOut:], k, w.GroupOut, filterRun(n), w.Groups*w.GroupOut, 1))
+	}
+	return f
+}
+
+// FilterOf returns the node's packed filter: the image's, or one packed from the operands of this
+// call.
+func (e *Unit) filterOf(n *graph.Node) *floatFilter {
+	if f := e.packed.Floats[n.At]; f != nil {
+		return f
+	}
+	v := n.In[1]
+	f := typeOf(n).pack(e.Graph, n, e.load(2, v), gemm.Pack)
+	f.bias = e.biasOf(n)
+	return f
+}
+
+// packsFloats reports whether a node multiplies floats by a constant filter.
+func packsFloats(g *graph.Graph, n *graph.Node) bool {
+	return typeOf(n).pack != nil && !HasQuantizedInput(g, n) && areConst(g, n.In[1:])
+}
+
+// PanelElements returns the number of elements in the panels of a node's filter.
+func PanelElements(g *graph.Graph, n *graph.Node, shapes []graph.Shape) int {
+	w := n.Window()
+	switch {
+	case w == nil:
+		k := n.InputChannels(g)
+		return gemm.Size(k, n.OutputChannels(g), k)
+	case n.IsDepthwise():
+		return 0
+	}
+	return w.Groups * gemm.Size(shapes[n.In[1]].Numel()/max(w.Groups*w.GroupOut, 1), w.GroupOut, filterRun(n))
+}
+
+// HasQuantizedInput reports whether a node's first input is not floating-point.
+func HasQuantizedInput(g *graph.Graph, n *graph.Node) bool {
+	return !g.Values[n.In[0]].Datatype.IsFloat()
+}
+
+func areConst(g *graph.Graph, list []int) bool {
+	for _, v := range list {
+		if v != graph.None && !g.Values[v].IsConst() {
+			return false
+		}
+	}
+	return true
+}
+
+// filterNumbers returns the numbers of a filter, in memory that must not be modified.
+func (e *Unit) filterNumbers(v int) []float32 {
+	x := &e.Graph.Values[v]
+	n := e.Shapes[v].Numel()
+	if x.Datatype == graph.FP32 {
+		return tensor.View[float32](e.Bytes[v])[:n]
+	}
+	numbers := make([]float32, n)
+	if x.Datatype == graph.QCInt4 {
+		element, cols := e.elements(v), x.Shape.Last()
+		for i := range numbers {
+			numbers[i] = element(i) * x.Quant.Scales[i/cols]
+		}
+	} else {
+		e.Decode(numbers, v)
+	}
+	return numbers
+}
+
+// biasOf returns the node's bias as floats, zeros for none.
+func (e *Unit) biasOf(n *graph.Node) []float32 {
+	channels := e.Shapes[n.Out[0]].Last()
+	if len(n.In) < 3 || n.In[2] == graph.None {
+		return make([]float32, channels)
+	}
+	if v := n.In[2]; e.Graph.Values[v].Datatype == graph.FP32 {
+		return tensor.View[float32](e.Bytes[v])[:channels]
+	}
+	numbers := make([]float32, channels)
+	e.Decode(numbers, n.In[2])
+	return numbers
+}

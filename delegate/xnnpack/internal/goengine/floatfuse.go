@@ -1,0 +1,90 @@
+package goengine
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/gemm"
+	"github.com/etrun-go/etrun/internal/simd"
+)
+
+// SiLUNode is a node type of the Go engine only: elements multiplied by their sigmoids.
+var SiLUNode = graph.NodeType{Tag: graph.TagSiLU, Name: "SiLU", Check: graph.Unchecked, Shape: graph.SameShape, InPlace: true, Cost: graph.Transcendental}
+
+// fuseFunctions merges nodes for the Go engine, which computes the same results with fewer passes
+// over memory. The library has no such nodes.
+//
+//   - A transpose that undoes another one is dropped with it.
+//   - A product of a value and its sigmoid becomes one node.
+//   - A function of each element of a product or convolution is applied to parts of it as soon as they
+//     are computed.
+//   - A resize and a transpose of its result become one node.
+//   - Concatenations, transposes and reshapes one after the other become one node.
+func fuseFunctions(g *graph.Graph, shapes []graph.Shape) {
+	f := newFuser(g, shapes)
+	f.merge((*fuser).untransposed, (*fuser).silu, (*fuser).function, (*fuser).planes, (*fuser).rearrange)
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n graph.Node) bool { return len(n.Out) == 0 })
+	for i := range g.Nodes {
+		g.Nodes[i].At = i
+	}
+}
+
+// silu replaces a product of a value and its sigmoid.
+func (f *fuser) silu(n *graph.Node) {
+	if n.Type.Tag != graph.TagMultiply || n.Min != -graph.Inf || n.Max != graph.Inf {
+		return
+	}
+	for i, v := range n.In {
+		x, s := n.In[1-i], f.values[v].producer
+		if s == nil || s.Type.Tag != graph.TagSigmoid || s.In[0] != x || !f.between(v) || f.g.Values[x].Datatype != graph.FP32 || f.g.Values[n.Out[0]].Datatype != graph.FP32 {
+			continue
+		}
+		n.Type, n.In, n.Params = &SiLUNode, []int{x}, nil
+		s.Out = nil
+		f.values[x].readers--
+		f.values[x].reader = n
+		return
+	}
+}
+
+// function merges a function of each element into the product or convolution before it.
+func (f *fuser) function(n *graph.Node) {
+	if typeOf(n).elements == nil || !f.between(n.In[0]) {
+		return
+	}
+	p := f.values[n.In[0]].producer
+	if p == nil || p.Then != nil || !typeOf(p).finishes || !f.all(graph.FP32, p.In[0], p.Out[0], n.Out[0]) {
+		return
+	}
+	then := *n
+	p.Then, p.Out = &then, n.Out
+	f.values[n.Out[0]].producer = p
+	n.Out = nil
+}
+
+// all reports whether values have a datatype.
+func (f *fuser) all(d graph.Datatype, values ...int) bool {
+	return !slices.ContainsFunc(values, func(v int) bool { return f.g.Values[v].Datatype != d })
+}
+
+// finishNode applies the function that is merged into a node, if any, to columns [from, from+cols) of
+// rows of ld elements.
+func finishNode(n *graph.Node, y []float32, rows, ld, from, cols int) {
+	if n.Then == nil || cols <= 0 {
+		return
+	}
+	if cols == ld {
+		typeOf(n.Then).elements(n.Then, y[:rows*ld], y)
+		return
+	}
+	for i := range rows {
+		row := y[i*ld+from:][:cols]
+		typeOf(n.Then).elements(n.Then, row, row)
+	}
+}
+
+// finishPanels does that for the columns of panels [from, to) of a matrix.
+func finishPanels(n *graph.Node, m *gemm.Panels, y []float32, rows, ld, from, to int) {
+	from *= simd.PanelCols
+	finishNode(n, y, rows, ld, from, min(to*simd.PanelCols, m.N)-from)
+}

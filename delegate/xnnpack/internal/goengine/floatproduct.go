@@ -1,0 +1,125 @@
+package goengine
+
+import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/gemm"
+)
+
+// floatProduct multiplies rows of floats by a packed filter, in tiles of rows. Tiles are divided into
+// parts of the columns if there are too few of them for all threads.
+type floatProduct struct {
+	node       *graph.Node
+	filter     *floatFilter
+	x, y       []float32
+	rows, tile int // rows of y and of a tile
+	tiles      int // number of tiles
+	parts      int // number of parts of the panels of a group
+	groups     int
+	source     floatRows
+	e          *Unit
+	units      int // of the parallel loop
+	grain      int
+}
+
+// floatRows is a source of rows, which are multiplied by a filter.
+type floatRows interface {
+	// dense returns the rows of a group, starting with row p, and their distance in elements. It
+	// returns nil if rows must be gathered.
+	dense(group, p int) ([]float32, int)
+	// gather writes elements [k, k+n) of rows [p, p+rows) of a group to dst, with rows n apart.
+	gather(dst []float32, group, p, rows, k, n int)
+}
+
+const macsPerRange = gemm.MACsPerRange
+
+// plan divides the work. The fields up to source must be set, except tile, tiles and parts.
+func (p *floatProduct) plan(e *Unit) {
+	threads, m := e.threads(), p.filter.Panels[0]
+	p.tile, p.parts, p.e = max(1, min(graph.GatheredRows, p.rows)), 1, e
+	p.tiles = graph.CeilDiv(p.rows, p.tile)
+	macs := max(1, gemm.Work(p.tile, m.N, m.K))
+	if p.tiles*p.groups < 2*threads && gemm.Work(p.rows, m.N, m.K) >= 2*macsPerRange/p.groups {
+		p.parts = min(m.Panels(), 2*threads)
+	}
+	p.units, p.grain = p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs
+}
+
+// run computes y.
+func (p *floatProduct) run() {
+	if p.rows == 0 {
+		return
+	}
+	if a, _ := p.source.dense(0, 0); a == nil {
+		p.e.reserve(p.tile * min(graph.GatheredDepth, p.filter.Panels[0].K))
+	}
+	p.e.Parallel(p.units, p.grain, p)
+}
+
+var _ cpu.Body = (*floatProduct)(nil)
+
+// Range computes parts of tiles [lo, hi).
+func (p *floatProduct) Range(worker, lo, hi int) {
+	for t := lo; t < hi; t++ {
+		part, rest := t%p.parts, t/p.parts
+		p.multiply(worker, rest/p.tiles, rest%p.tiles*p.tile, part)
+	}
+}
+
+// multiply computes a part of the columns of a group, for the tile that starts at row first.
+func (p *floatProduct) multiply(worker, group, first, part int) {
+	p.e.run.Poll()
+	m, rows := p.filter.Panels[group], min(p.tile, p.rows-first)
+	from, to := m.Panels()*part/p.parts, m.Panels()*(part+1)/p.parts
+	ldc := p.groups * m.N
+	bias, y, lo, hi := p.filter.bias[group*m.N:], p.y[first*ldc+group*m.N:], p.node.Min, p.node.Max
+	if a, lda := p.source.dense(group, first); a != nil {
+		m.Mul(rows, a, lda, bias, y, ldc, lo, hi, from, to)
+		finishPanels(p.node, m, y, rows, ldc, from, to)
+		return
+	}
+	start, lds, low, high := bias, 0, -graph.Inf, graph.Inf
+	for k := 0; k < m.K; k += graph.GatheredDepth {
+		p.e.run.Poll()
+		n, a := min(graph.GatheredDepth, m.K-k), p.e.lines[worker][:rows*min(graph.GatheredDepth, m.K-k)]
+		p.source.gather(a, group, first, rows, k, n)
+		if k+n == m.K {
+			low, high = lo, hi
+		}
+		m.MulAdd(rows, k, n, a, n, start, lds, y, ldc, low, high, from, to)
+		start, lds = y, ldc
+	}
+	finishPanels(p.node, m, y, rows, ldc, from, to)
+}
+
+// matrix is a source of rows that are stored ld elements apart.
+type matrix struct {
+	x  []float32
+	ld int
+	k  int // of a group
+}
+
+func (m *matrix) dense(group, p int) ([]float32, int) { return m.x[p*m.ld+group*m.k:], m.ld }
+
+func (m *matrix) gather([]float32, int, int, int, int, int) {}
+
+// floatFullyConnected multiplies rows of the input by the filter.
+func (e *Unit) floatFullyConnected(n *graph.Node) {
+	l, stale := loopOf[denseProduct](e, n, e.direct[n.At])
+	if p, k := &l.floatProduct, n.InputChannels(e.Graph); stale {
+		p.node, p.filter, p.groups = n, e.filterOf(n), 1
+		p.x, p.y = e.load(0, n.In[0]), e.result(n.Out[0])
+		p.rows = len(p.y) / p.filter.Panels[0].N
+		l.rows = matrix{x: p.x, ld: k, k: k}
+		p.source = &l.rows
+		p.plan(e)
+	}
+	l.run()
+	e.store(n.Out[0])
+}
+
+// denseProduct is a product whose source is a matrix.
+type denseProduct struct {
+	floatProduct
+	rows matrix
+}

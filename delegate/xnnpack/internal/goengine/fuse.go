@@ -1,0 +1,171 @@
+package goengine
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+)
+
+// Fuse merges nodes, so that both engines run fewer of them. libXNNPACK would merge the same nodes
+// itself, but after the checks. Its fusion is therefore disabled, and it runs exactly the graph that
+// was checked. shapes are those at the declared sizes.
+//
+//   - A copy of a value, or into an internal value, is dropped.
+//   - A zero pad of height and width becomes padding of the convolution that reads it.
+//   - A clamp becomes the bounds of the node before it, if that supports bounds.
+//
+// Two nodes are merged only if the value between them is internal and has one reader, and if the
+// native engine, which refuses nodes, accepts the merged node wherever it accepts the original one.
+func Fuse(g *graph.Graph, shapes []graph.Shape, refuses func(*graph.Graph, *graph.Node, []graph.Shape) string) {
+	dropCopies(g)
+	if slices.ContainsFunc(g.Nodes, mayMerge) {
+		f := newFuser(g, shapes)
+		f.refuses = refuses
+		f.merge((*fuser).copy, (*fuser).pad, (*fuser).clamp)
+		g.Nodes = slices.DeleteFunc(g.Nodes, func(n graph.Node) bool { return len(n.Out) == 0 })
+	}
+	for i := range g.Nodes {
+		g.Nodes[i].At = i
+	}
+}
+
+// mayMerge reports whether fuse may merge a node into another.
+func mayMerge(n graph.Node) bool {
+	return n.Type.Tag == graph.TagCopy || n.Type.Tag == graph.TagStaticConstantPad || n.Type.Tag == graph.TagClamp
+}
+
+// dropCopies removes copies into internal values; their readers read the original.
+func dropCopies(g *graph.Graph) {
+	original := make(map[int]int)
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n graph.Node) bool {
+		for i, v := range n.In {
+			if from, ok := original[v]; ok {
+				n.In[i] = from
+			}
+		}
+		if n.Type.Tag != graph.TagCopy || g.Values[n.Out[0]].Arg != graph.None || g.Values[n.In[0]].IsConst() {
+			return false
+		}
+		original[n.Out[0]] = n.In[0]
+		return true
+	})
+}
+
+// fuser contains the producer and the readers of each value. A node that has been merged into another
+// has no outputs.
+type fuser struct {
+	g      *graph.Graph
+	shapes []graph.Shape
+	values []usage
+	// refuses returns the reason why the native engine does not run a node, "" if it does.
+	refuses func(*graph.Graph, *graph.Node, []graph.Shape) string
+}
+
+// usage is what computes and reads a value.
+type usage struct {
+	producer, reader *graph.Node // reader is the last one
+	readers          int         // number of operands that are the value
+}
+
+func newFuser(g *graph.Graph, shapes []graph.Shape) *fuser {
+	f := &fuser{g: g, shapes: shapes, values: make([]usage, len(g.Values))}
+	for i := range g.Nodes {
+		node := &g.Nodes[i]
+		for _, v := range node.Out {
+			f.values[v].producer = node
+		}
+		for _, v := range node.In {
+			if v != graph.None {
+				f.values[v].readers++
+				f.values[v].reader = node
+			}
+		}
+	}
+	return f
+}
+
+// merge applies one rule after the other to all nodes.
+func (f *fuser) merge(rules ...func(f *fuser, n *graph.Node)) {
+	for _, rule := range rules {
+		for i := range f.g.Nodes {
+			if n := &f.g.Nodes[i]; len(n.Out) > 0 {
+				rule(f, n)
+			}
+		}
+	}
+}
+
+// between reports whether a value is internal and has one reader.
+func (f *fuser) between(v int) bool {
+	x := &f.g.Values[v]
+	return x.Arg == graph.None && !x.IsConst() && f.values[v].readers == 1
+}
+
+// copy removes a copy: the node before it writes the copy's output.
+func (f *fuser) copy(n *graph.Node) {
+	from, to := n.In[0], n.Out[0]
+	if n.Type.Tag != graph.TagCopy || !f.between(from) {
+		return
+	}
+	p := f.values[from].producer
+	p.Out[slices.Index(p.Out, from)] = to
+	f.values[to].producer = p
+	n.Out = nil
+}
+
+// pad merges a zero pad of height and width into the padding of the following convolution.
+func (f *fuser) pad(n *graph.Node) {
+	if n.Type.Tag != graph.TagStaticConstantPad || !f.between(n.Out[0]) || !padsZeros(f.g, n) {
+		return
+	}
+	c := f.values[n.Out[0]].reader
+	if c.Type.Tag != graph.TagConv2d && c.Type.Tag != graph.TagDepthwiseConv2d || c.In[0] != n.Out[0] || c.Flags&graph.FlagSamePadding != 0 {
+		return
+	}
+	merged := *c
+	w, p := *c.Window(), graph.Params[graph.PadParams](n)
+	w.Top, w.Bottom, w.Left, w.Right = w.Top+p.Before[1], w.Bottom+p.After[1], w.Left+p.Before[2], w.Right+p.After[2]
+	merged.Params = &w
+	merged.In = slices.Clone(c.In)
+	merged.In[0] = n.In[0]
+	if !f.takes(&merged, c) {
+		return
+	}
+	*c = merged
+	f.values[n.In[0]].reader = c
+	n.Out = nil
+}
+
+// takes reports whether the native engine accepts the merged node, or rejects the old one anyway.
+func (f *fuser) takes(merged, old *graph.Node) bool {
+	return f.refuses(f.g, merged, f.shapes) == "" || f.refuses(f.g, old, f.shapes) != ""
+}
+
+// padsZeros reports whether a node pads height and width of [N, H, W, C] with zeros.
+func padsZeros(g *graph.Graph, n *graph.Node) bool {
+	p := graph.Params[graph.PadParams](n)
+	if len(p.Before) != 4 || p.Before[0]|p.Before[3]|p.After[0]|p.After[3] != 0 {
+		return false
+	}
+	return p.Value == 0 // exact for quantized values too: the zero point represents 0
+}
+
+// clamp merges a clamp into the bounds of the node before it.
+func (f *fuser) clamp(n *graph.Node) {
+	if n.Type.Tag != graph.TagClamp || !f.between(n.In[0]) || graph.WantSame(f.g, n, n.In[0], n.Out[0]) != nil {
+		return
+	}
+	p := f.values[n.In[0]].producer
+	if p == nil || !p.Type.Bounded {
+		return
+	}
+	merged := *p
+	merged.Min, merged.Max = max(p.Min, n.Min), min(p.Max, n.Max)
+	if merged.Min >= merged.Max || !f.takes(&merged, p) {
+		return
+	}
+	p.Min, p.Max = merged.Min, merged.Max
+	p.Out = n.Out
+	f.values[n.Out[0]].producer = p
+	n.Out = nil
+}

@@ -1,0 +1,76 @@
+package goengine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+)
+
+// Image is a graph that the Go engine runs, or the calls that the library does not run.
+type Image struct {
+	*graph.Compilation
+	places   *Places     // of values between nodes, at the declared sizes; nil if units plan their own
+	memory   graph.Needs // at the declared sizes
+	PackOnce sync.Once
+	Packed   *packed // nil until the constants are packed
+}
+
+// NewImage fuses the graph, plans its memory and packs its constants.
+func NewImage(ctx context.Context, c *graph.Compilation) (*Image, error) {
+	m := &Image{Compilation: c}
+	fuseTables(m.Graph, m.Shapes)
+	fuseFunctions(m.Graph, m.Shapes)
+	if err := checkPools(m.Graph, m.Shapes); err != nil {
+		return nil, err
+	}
+	m.places = placesFor(m.Graph, m.Shapes)
+	m.memory = NeedsOf(m.Graph, m.places, m.InstanceThreads())
+	if err := m.memory.Check(m.Limits); err != nil {
+		return nil, err
+	}
+	packed, err := PackConstants(m.Graph, ctx, m.Shapes, m.InstanceThreads(), m.releaseFilters())
+	if err != nil {
+		return nil, err
+	}
+	m.PackOnce.Do(func() { m.Packed = packed })
+	return m, nil
+}
+
+// constants returns the packed constants. Where the library runs the graph, they are packed for the first call that it
+// does not run.
+func (m *Image) constants() *packed {
+	m.PackOnce.Do(func() {
+		m.Packed, _ = PackConstants(m.Graph, context.Background(), m.Shapes, m.InstanceThreads(), func(*graph.Node) bool { return false })
+	})
+	return m.Packed
+}
+
+func (m *Image) Name() string { return "go" }
+
+func (m *Image) Unit(in delegate.Instance) (delegate.Unit, error) { return NewUnit(m, in), nil }
+
+func (m *Image) Needs() graph.Needs { return m.memory }
+
+func (m *Image) Facts() [][2]string { return nil }
+
+func (m *Image) Close() {
+	if m.Packed != nil {
+		m.Packed.Memory.Close()
+	}
+}
+
+// releaseFilters returns a function that releases the filter of a node that the Go engine has packed, and reports
+// whether it did.
+func (m *Image) releaseFilters() func(*graph.Node) bool {
+	if m.Release == nil || len(m.Args) == 0 && !m.Region {
+		return func(*graph.Node) bool { return false }
+	}
+	own := m.Graph.OwnFilters()
+	return func(n *graph.Node) bool {
+		r, ok := own[xnn.AddressOf(m.Graph.Values[n.In[1]].Data)]
+		return ok && n.Type.PacksFilter() && m.Release(r.Value.Data)
+	}
+}

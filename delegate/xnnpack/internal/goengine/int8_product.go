@@ -1,0 +1,493 @@
+package goengine
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/gemm"
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// int8Product is the planned products of a node with 8-bit activations, for the shapes of a unit:
+// rows of activations times weights. The rows are in the input, staged, or gathered.
+type int8Product struct {
+	e    *Unit
+	node *graph.Node
+	*int8Weights
+	stage  stage
+	window *graph.Window // nil for matrices
+	// gather copies the segments of output row at, if they are not contiguous in the input or in a
+	// stage; nil if they are.
+	gather func(dst []uint8, group, at int)
+	rows   int
+	row    int   // bytes between rows of activations
+	table  []int // offsets of rows, unless there are too many
+	off    []int // offsets of segments within a row
+	out    graph.Shape
+	a      []uint8   // contains the rows
+	added  []float32 // the bias of float outputs
+
+	first, matrix int // of one product of a batch: its first output row, and the index of its weights
+	token         int // index of the first output row's group of dynamically quantized elements
+	tile, panels  int // rows and panels per task
+	tasksPerTile  int // for each tile of rows
+}
+
+// int8Work is a worker's working memory for a task.
+type int8Work struct {
+	rows     []int // offsets of rows: in places, or in the product's table
+	places   []int
+	sums     []int32
+	floats   []float32
+	zeros    []int32
+	factors  []float32
+	gathered []uint8
+}
+
+// planInt8 plans the products of all nodes that have 8-bit products.
+func (e *Unit) planInt8() {
+	if e.Plain {
+		return
+	}
+	weights := e.packed.bytes
+	if e.Products == nil {
+		e.Products = make([]*int8Product, len(weights))
+	}
+	for len(e.work) < e.threads() {
+		e.work = append(e.work, int8Work{})
+	}
+	for i, w := range weights {
+		if w == nil {
+			continue
+		}
+		p := e.Products[i]
+		if p == nil {
+			p = &int8Product{e: e, node: &e.Graph.Nodes[i], int8Weights: w}
+		}
+		if e.Products[i] = nil; p.plan() {
+			e.Products[i] = p
+		}
+	}
+}
+
+// int8 runs a node by 8-bit products, and reports whether it is planned to.
+func (e *Unit) int8(n *graph.Node) bool {
+	if e.Products == nil || e.Products[n.At] == nil {
+		return false
+	}
+	e.Products[n.At].run()
+	return true
+}
+
+// plan plans the product for the unit's shapes. It reports false if the loops on floats are faster.
+func (p *int8Product) plan() bool {
+	n, in := p.node, p.e.Shapes[p.node.In[0]]
+	p.out, p.window, p.gather, p.off = p.e.Shapes[n.Out[0]], nil, nil, p.off[:0]
+	if p.added = p.bias; p.given {
+		p.added = slices.Clone(p.bias)
+	}
+	switch {
+	case n.Type.Tag == graph.TagBatchMatrixMultiply:
+		p.planDense(p.out.FromEnd(1))
+	case !n.Type.Convolution:
+		p.planDense(p.out.Numel() / p.n)
+	default:
+		p.window = n.Window()
+		p.rows = p.out.Leading(3)
+		if !p.planWindow(in) {
+			return false
+		}
+	}
+	p.splitTasks()
+	p.tabulate()
+	return true
+}
+
+// maxTable is the largest number of rows whose offsets are tabulated.
+const maxTable = 1 << 18
+
+// tabulate computes the table of row offsets.
+func (p *int8Product) tabulate() {
+	if p.table = p.table[:0]; p.depth != nil || p.gather != nil || p.rows > maxTable {
+		return
+	}
+	p.table = grow(p.table, p.rows)
+	p.find(p.table, 0)
+}
+
+// tail returns the number of bytes that tiles read past the elements that they use.
+func (p *int8Product) tail() int {
+	switch {
+	case p.depth != nil:
+		return -p.n & (simd.DotCols - 1)
+	case p.nibbles != nil:
+		return -p.nibbles.K & 7
+	}
+	return -p.dot[0].K & 3
+}
+
+func (p *int8Product) planDense(rows int) {
+	p.rows, p.row = rows, p.k
+	in := p.e.Shapes[p.node.In[0]].Numel()
+	p.stage = stage{n: 1, h: 1, w: 1, c: in, rows: 1, cols: 1, needed: p.tail() > 0, padding: p.stage.padding}
+	p.off = append(p.off, 0)
+	if p.twice {
+		p.off = append(p.off, 0)
+	}
+}
+
+func (p *int8Product) planWindow(in graph.Shape) bool {
+	if p.node.Type.Tag == graph.TagConvTranspose2d || !p.stage.plan(p.node, in, p.out, p.tail()) {
+		p.planGather()
+		return p.depth == nil
+	}
+	p.off = p.stage.offsets(p.off, p.window, p.depth == nil && p.node.Joined())
+	if p.twice {
+		p.off = append(p.off, p.off...)
+	}
+	if p.depth != nil && len(p.off)%2 == 1 {
+		p.off = append(p.off, p.off[len(p.off)-1])
+	}
+	return true
+}
+
+// planGather plans to copy every row of activations, segment by segment.
+func (p *int8Product) planGather() {
+	p.stage.needed = false
+	segment := graph.RoundUp(p.k/p.segments, 4)
+	p.row = p.segments * segment
+	for s := range p.segments {
+		p.off = append(p.off, s*segment)
+	}
+	if p.twice {
+		p.off = append(p.off, p.off...)
+	}
+	p.gather = p.gatherWindow
+	if p.node.Type.Tag == graph.TagConvTranspose2d {
+		p.gather = p.gatherTransposed
+	}
+}
+
+// tileSums is the number of sums that a task computes at once. taskWork is the number of MACs that
+// justify a separate task.
+const (
+	tileSums = 4096
+	taskWork = 1 << 20
+)
+
+// splitTasks splits the product into tasks: tiles of rows times ranges of panels.
+func (p *int8Product) splitTasks() {
+	if p.depth != nil {
+		return
+	}
+	all := p.columns() / simd.DotCols
+	p.tile = max(1, min(p.rows, 64))
+	p.panels = min(max(tileSums/simd.DotCols/p.tile, 2)&^1, all)
+	if p.tile == p.rows && p.e.threads() > 1 { // a single tile: threads share the columns
+		p.panels = min(p.panels, max(4, graph.RoundUp(all/(4*p.e.threads()), 4)))
+	}
+	p.tasksPerTile = (all + p.panels - 1) / p.panels
+}
+
+// run computes the node.
+func (p *int8Product) run() {
+	p.loadInput()
+	if p.given {
+		p.copyBias()
+	}
+	p.first, p.matrix, p.token = 0, 0, 0
+	if p.depth != nil {
+		p.e.pool.Do(&p.e.run, p.out.Leading(2), max(1, taskWork/16/max(1, p.out.Dim[2]*p.n*p.k)), p)
+		return
+	}
+	if p.node.Type.Tag != graph.TagBatchMatrixMultiply {
+		p.multiply()
+		return
+	}
+	a, b := p.e.Shapes[p.node.In[0]], p.e.Shapes[p.node.In[1]]
+	all := p.a
+	for batch := range p.out.Leading(p.out.Rank - 2) {
+		p.first, p.matrix, p.token = batch*p.rows, batchOffset(batch, p.out, b), batchOffset(batch, p.out, a)*p.rows
+		p.a = all[p.token*p.k:]
+		p.multiply()
+	}
+}
+
+// multiply computes the rows of one product.
+func (p *int8Product) multiply() {
+	work := gemm.Work(p.tile, p.panels*simd.DotCols, p.k) * p.groups
+	p.e.pool.Do(&p.e.run, (p.rows+p.tile-1)/p.tile*p.tasksPerTile, max(1, taskWork/max(1, work)), p)
+}
+
+// copyBias copies a bias that is computed at run time to the padded columns.
+func (p *int8Product) copyBias() {
+	bias := tensor.View[float32](p.e.Bytes[p.node.In[2]])
+	for g := range p.groups {
+		copy(p.added[g*p.columns():], bias[g*p.n:][:p.n])
+	}
+}
+
+// loadInput sets p.a to the activations: the input, or its staged copy.
+func (p *int8Product) loadInput() {
+	v := p.node.In[0]
+	src := p.e.Bytes[v]
+	tail := p.tail()
+	if p.stage.needed && p.stage.rows == p.stage.h && p.stage.cols == p.stage.w && cap(src)-len(src) >= tail {
+		p.a = src[:len(src)+tail] // the bytes past the end are readable
+		return
+	}
+	if !p.stage.needed {
+		p.a = src
+		return
+	}
+	p.e.staged = grow(p.e.staged, int(p.stage.bytes()))
+	p.a = p.e.staged
+	p.stage.fill(p.a, src, p.zeroByte)
+}
+
+// zeroByte returns the element that represents 0 in an image.
+func (p *int8Product) zeroByte(image int) uint8 {
+	if !p.dynamic {
+		return uint8(p.e.Graph.Values[p.node.In[0]].Quant.ZeroPoint)
+	}
+	if t := p.e.Tokens[p.node.In[0]]; p.window != nil {
+		return uint8(t[image].Zero)
+	}
+	return 0
+}
+
+// Range computes tasks, or lines of a depthwise convolution.
+func (p *int8Product) Range(worker, lo, hi int) {
+	if p.depth != nil {
+		p.depthwise(lo, hi)
+		return
+	}
+	w := &p.e.work[worker]
+	p.prepare(w)
+	for task := lo; task < hi; task++ {
+		from, panel := task/p.tasksPerTile*p.tile, task%p.tasksPerTile*p.panels
+		m := min(p.tile, p.rows-from)
+		if p.rowsFrom(w, from, m); p.dynamic {
+			p.findTokens(w, from)
+		}
+		for g := range p.groups {
+			p.compute(w, g, from, m, panel)
+		}
+	}
+}
+
+// prepare allocates a worker's memory. Its floats contain a task's results, and also the sums if
+// those are floats.
+func (p *int8Product) prepare(w *int8Work) {
+	ldc := p.panels * simd.DotCols
+	switch {
+	case p.nibbles != nil:
+		w.floats = grow(w.floats, 2*p.tile*ldc)
+		return
+	case p.dynamic:
+		w.floats = grow(w.floats, p.tile*ldc)
+	}
+	w.sums = grow(w.sums, p.tile*ldc)
+}
+
+// rowsFrom sets w.rows to the offsets of m rows, starting at row from.
+func (p *int8Product) rowsFrom(w *int8Work, from, m int) {
+	if len(p.table) > 0 {
+		w.rows = p.table[from : from+m]
+		return
+	}
+	w.places = grow(w.places, m)
+	w.rows = w.places
+	p.find(w.rows, from)
+}
+
+// find sets rows to the offsets of the rows starting at row from.
+func (p *int8Product) find(rows []int, from int) {
+	if p.window == nil || p.gather != nil {
+		if p.gather != nil {
+			from = 0
+		}
+		for i := range rows {
+			rows[i] = (from + i) * p.row
+		}
+		return
+	}
+	x, y := from%p.out.Dim[2], from/p.out.Dim[2]
+	image := y / p.out.Dim[1]
+	y %= p.out.Dim[1]
+	for i := range rows {
+		rows[i] = p.stage.pixel(image, y, x, p.window)
+		if x++; x == p.out.Dim[2] {
+			x, y = 0, y+1
+		}
+		if y == p.out.Dim[1] {
+			y, image = 0, image+1
+		}
+	}
+}
+
+// compute multiplies and stores m rows of a group, starting at a panel.
+func (p *int8Product) compute(w *int8Work, g, from, m, panel int) {
+	a := p.a
+	switch {
+	case p.gather != nil:
+		w.gathered = grow(w.gathered, p.tile*p.row)
+		a = w.gathered
+		for i := range m {
+			p.gather(a[i*p.row:][:p.row], g, from+i)
+		}
+	case p.window != nil:
+		a = a[g*p.window.GroupIn:]
+	}
+	to := min(panel+p.panels, p.columns()/simd.DotCols)
+	ldc := p.panels * simd.DotCols
+	if p.nibbles != nil {
+		p.computeNibbles(w, a, from, panel, to)
+		return
+	}
+	weights := p.dot[g+p.matrix]
+	weights.Multiply(w.sums, ldc, a, w.rows, p.off, panel, to, p.signed)
+	if p.dynamic {
+		p.storeDynamic(w, weights.Sums, g, from, panel)
+		return
+	}
+	column := panel * simd.DotCols
+	at := g*p.columns() + column
+	q := p.result.quantized(p.signed)
+	q.Requantize(p.e.Bytes[p.node.Out[0]][(from*p.groups+g)*p.n+column:], p.groups*p.n, w.sums, ldc, p.init[at:], p.scales[at:],
+		m, min(ldc, p.n-column))
+}
+
+func (r *requantizer) quantized(signed bool) simd.Quantized {
+	return simd.Quantized{Signed: signed, Zero: r.zero, Lo: r.lo, Hi: r.hi}
+}
+
+// tokenAt returns the token of the dynamically quantized elements that output row at reads.
+func (p *int8Product) tokenAt(at int) token {
+	tokens := p.e.Tokens[p.node.In[0]]
+	if p.node.Type.Tag == graph.TagBatchMatrixMultiply {
+		return tokens[p.token+at]
+	}
+	if len(tokens) == p.rows {
+		return tokens[at]
+	}
+	return tokens[at*len(tokens)/p.rows]
+}
+
+// findTokens sets the zero points and scales of the rows starting at row from.
+func (p *int8Product) findTokens(w *int8Work, from int) {
+	w.zeros, w.factors = grow(w.zeros, len(w.rows)), grow(w.factors, len(w.rows))
+	if tokens := p.e.Tokens[p.node.In[0]]; len(tokens) == 1 {
+		t := tokens[0]
+		simd.Fill(w.factors, t.Scale)
+		simd.Fill(w.zeros, p.unsigned(t.Zero))
+		return
+	}
+	for i := range w.rows {
+		t := p.tokenAt(from + i)
+		w.zeros[i], w.factors[i] = p.unsigned(t.Zero), t.Scale
+	}
+}
+
+// storeDynamic scales rows of sums to floats and stores them.
+func (p *int8Product) storeDynamic(w *int8Work, sums []int32, g, from, panel int) {
+	column, ldc := panel*simd.DotCols, p.panels*simd.DotCols
+	n, at := min(ldc, p.n-column), g*p.columns()+column
+	dst, ldd := p.place(w, g, from, column)
+	simd.ScaleSums(dst, ldd, w.sums, ldc, sums[column:], p.scales[at:], p.added[at:], w.zeros, w.factors, n, p.node.Min, p.node.Max)
+	p.keep(dst, ldd, g, from, column, n, len(w.rows))
+}
+
+// computeNibbles is compute for 4-bit weights.
+func (p *int8Product) computeNibbles(w *int8Work, a []uint8, from, panel, to int) {
+	column, ldc := panel*simd.DotCols, p.panels*simd.DotCols
+	n, sums := min(ldc, p.n-column), w.floats[p.tile*ldc:]
+	p.nibbles.Multiply(sums, ldc, a, w.rows, w.zeros, panel, to, p.signed)
+	dst, ldd := p.place(w, 0, from, column)
+	simd.ScaleFloats(dst, ldd, sums, ldc, p.scales[column:], p.added[column:], w.factors, n, p.node.Min, p.node.Max)
+	p.keep(dst, ldd, 0, from, column, n, len(w.rows))
+}
+
+// element returns the index of a column in an output row of a group.
+func (p *int8Product) element(g, row, column int) int {
+	return ((p.first+row)*p.groups+g)*p.n + column
+}
+
+// place returns the destination of the floats of output rows, starting at a column, and the
+// distance between its rows. It is the output, or a buffer that keep copies to the output.
+func (p *int8Product) place(w *int8Work, g, row, column int) (dst []float32, ldd int) {
+	if v := p.node.Out[0]; p.e.Graph.Values[v].Datatype == graph.FP32 {
+		return tensor.View[float32](p.e.Bytes[v])[p.element(g, row, column):], p.groups * p.n
+	}
+	return w.floats, p.panels * simd.DotCols
+}
+
+// keep rounds n columns of m rows of place's buffer to the output's halves. It does nothing if the
+// output is float32.
+func (p *int8Product) keep(x []float32, ldx, g, row, column, n, m int) {
+	v := p.node.Out[0]
+	if p.e.Graph.Values[v].Datatype == graph.FP32 {
+		return
+	}
+	for i := range m {
+		dst, src := p.e.Bytes[v][2*p.element(g, row+i, column):], x[i*ldx:][:n]
+		done := simd.FloatToHalf(dst, src)
+		graph.EncodeFP16(tensor.View[uint16](dst)[done:], src[done:])
+	}
+}
+
+// depthwise computes lines of the output.
+func (p *int8Product) depthwise(lo, hi int) {
+	q := p.result.quantized(p.signed)
+	for line := lo; line < hi; line++ {
+		image, y := line/p.out.Dim[1], line%p.out.Dim[1]
+		p.depth.Row(&q, p.e.Bytes[p.node.Out[0]][line*p.out.Dim[2]*p.n:], p.n, p.a, p.stage.pixel(image, y, 0, p.window),
+			p.window.StrideW*p.stage.c, p.off, p.out.Dim[2])
+	}
+}
+
+// gatherWindow copies the segments of a window, which are pixels or kernel rows.
+func (p *int8Product) gatherWindow(dst []uint8, group, at int) {
+	w, s := p.window, &p.stage
+	image, oy, ox := p.split(at)
+	for ky := range w.KernelH {
+		y := oy*w.StrideH - s.top + ky*w.DilationH
+		for kx := range w.KernelW {
+			p.gatherPixel(dst, group, ky*w.KernelW+kx, image, y, ox*w.StrideW-s.left+kx*w.DilationW)
+		}
+	}
+}
+
+// gatherTransposed copies the input pixels that contribute to an output pixel.
+func (p *int8Product) gatherTransposed(dst []uint8, group, at int) {
+	w := p.window
+	image, oy, ox := p.split(at)
+	for ky := range w.KernelH {
+		y := upsampled(oy+w.Top-ky*w.DilationH, w.StrideH)
+		for kx := range w.KernelW {
+			p.gatherPixel(dst, group, ky*w.KernelW+kx, image, y, upsampled(ox+w.Left-kx*w.DilationW, w.StrideW))
+		}
+	}
+}
+
+// split returns the image, line and column of an output row.
+func (p *int8Product) split(at int) (image, y, x int) {
+	x, y = at%p.out.Dim[2], at/p.out.Dim[2]
+	return y / p.out.Dim[1], y % p.out.Dim[1], x
+}
+
+// gatherPixel copies a tap's pixel of a group, or the image's zero points outside the input.
+func (p *int8Product) gatherPixel(dst []uint8, group, tap, image, y, x int) {
+	n, in := p.window.GroupIn, p.e.Shapes[p.node.In[0]]
+	taps := p.window.KernelH * p.window.KernelW / p.segments // taps per segment
+	to := dst[tap/taps*graph.RoundUp(taps*n, 4)+tap%taps*n:][:n]
+	if uint(y) < uint(in.Dim[1]) && uint(x) < uint(in.Dim[2]) {
+		copy(to, p.e.Bytes[p.node.In[0]][((image*in.Dim[1]+y)*in.Dim[2]+x)*in.Dim[3]+group*n:])
+		return
+	}
+	zero := p.zeroByte(image)
+	for i := range to {
+		to[i] = zero
+	}
+}

@@ -1,0 +1,339 @@
+package goengine
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// int8Weights are the filter of a node with 8-bit activations, packed for products: one of dot for
+// each group or matrix, or nibbles, or depth. The units of an image share them.
+type int8Weights struct {
+	dot     []*simd.DotWeights
+	nibbles *simd.Nibbles
+	depth   *simd.Depthwise
+
+	signed       bool // the activations are signed
+	groups, k, n int  // k and n are per group: elements of a row, and output channels
+	segments     int  // number of equally long segments in a row
+	twice        bool // the filter is stored as a sum of two, one after the other
+	result       requantizer
+	init         []int32   // static: initial values of the sums, padded to whole panels per group
+	scales       []float32 // static: scales of the sums; dynamic: scales of the filter; padded likewise
+	bias         []float32 // dynamic: bias, padded likewise
+	dynamic      bool      // scales and zero points of the activations are found at run time
+	given        bool      // the bias is computed at run time
+}
+
+// takesInt8 reports whether a node's products are of 8-bit activations and a constant filter.
+func takesInt8(g *graph.Graph, n *graph.Node) bool {
+	if !n.Type.Packs {
+		return false
+	}
+	in, f := &g.Values[n.In[0]], &g.Values[n.In[1]]
+	switch in.Datatype {
+	case graph.QInt8, graph.QUInt8, graph.QDInt8:
+	default:
+		return false
+	}
+	if !f.IsConst() {
+		return false
+	}
+	if f.Datatype.Info().Bits == 4 && (f.Quant.ZeroPoint != 8 || nibbleGroup(g, n) > simd.MaxNibbleRows) {
+		return false
+	}
+	if f.Datatype == graph.QUInt8 && f.Quant.ZeroPoint == 0 && bytes.IndexByte(f.Data, 255) >= 0 {
+		return false // 255 is not a sum of two int8 values
+	}
+	return packedInt8(g, n) <= int64(16*f.Shape.Numel()+1<<20) // otherwise it is mostly padding
+}
+
+// packedInt8 returns the approximate size of a node's packed weights in bytes.
+func packedInt8(g *graph.Graph, n *graph.Node) int64 {
+	f := &g.Values[n.In[1]]
+	matrices, segments, columns := 1, 1, 0
+	switch o := n.Window(); {
+	case n.Type.Tag == graph.TagBatchMatrixMultiply:
+		matrices, columns = f.Shape.Leading(f.Shape.Rank-2), f.Shape.FromEnd(0)
+		if n.Flags&graph.FlagTransposeWeights != 0 {
+			columns = f.Shape.FromEnd(1)
+		}
+	case o != nil && n.Type.Tag == graph.TagDepthwiseConv2d && o.GroupOut == 1:
+		return graph.Times(graph.RoundUp(o.Groups, simd.DotCols), 4, o.KernelH*o.KernelW/2+3)
+	case o != nil:
+		matrices, segments, columns = o.Groups, o.KernelH*o.KernelW, o.GroupOut
+	default:
+		columns = n.OutputChannels(g)
+	}
+	k := f.Shape.Numel() / (matrices * segments * columns) // rows of a segment
+	bytes := graph.Times(segments, graph.RoundUp(k, 4))
+	if f.Datatype.Info().Bits == 4 {
+		rows := nibbleGroup(g, n)
+		bytes = graph.Times(k/rows, graph.RoundUp(rows, 8)/2+8)
+	}
+	if f.Datatype == graph.QUInt8 {
+		bytes = graph.Times(2, int(min(bytes, graph.MaxElements)))
+	}
+	return graph.Times(matrices, graph.RoundUp(columns, simd.DotCols), int(min(bytes, graph.MaxElements))+20)
+}
+
+// layoutInt8 returns weights without elements, and the number of their matrices: one for each group, or matrix of a
+// batch.
+func layoutInt8(g *graph.Graph, n *graph.Node) (x *int8Weights, matrices int) {
+	in, f, o := &g.Values[n.In[0]], &g.Values[n.In[1]], n.Window()
+	x = &int8Weights{groups: 1, segments: 1, signed: in.Datatype != graph.QUInt8, dynamic: in.Datatype == graph.QDInt8, result: requantizerOf(g, n)}
+	x.split(f)
+	switch {
+	case n.Type.Tag == graph.TagBatchMatrixMultiply:
+		x.k, x.n = f.Shape.FromEnd(1), f.Shape.FromEnd(0)
+		if n.Flags&graph.FlagTransposeWeights != 0 {
+			x.k, x.n = x.n, x.k
+		}
+		return x, f.Shape.Leading(f.Shape.Rank - 2)
+	case o != nil:
+		x.groups, x.n, x.k, x.segments = o.Groups, o.GroupOut, o.KernelH*o.KernelW*o.GroupIn, o.KernelH*o.KernelW
+		if n.Joined() {
+			x.segments = o.KernelH
+		}
+		return x, x.groups
+	}
+	x.k, x.n = n.InputChannels(g), n.OutputChannels(g)
+	return x, 1
+}
+
+// byDepth reports whether the products of a node's bytes are those of a depthwise convolution.
+func byDepth(g *graph.Graph, n *graph.Node) bool {
+	return n.Type.Tag == graph.TagDepthwiseConv2d && n.Window().GroupOut == 1 && g.Values[n.In[0]].Datatype != graph.QDInt8
+}
+
+// byNibbles reports whether a node has a matrix of 4-bit elements.
+func byNibbles(g *graph.Graph, n *graph.Node) bool {
+	return n.Window() == nil && g.Values[n.In[1]].Datatype.Info().Bits == 4
+}
+
+// panelBytes8 returns the size of the panels of a node's weights, each with the alignment of PackWork.cut.
+func panelBytes8(g *graph.Graph, n *graph.Node) int64 {
+	x, matrices := layoutInt8(g, n)
+	switch {
+	case byDepth(g, n):
+		return 0
+	case byNibbles(g, n):
+		groups := x.k / nibbleGroup(g, n)
+		return graph.AlignUp(int64(simd.NibblesSize(x.n, groups, x.k/groups)))
+	}
+	return int64(matrices) * graph.AlignUp(int64(simd.DotSize(x.n, x.parts(), x.k/x.segments)))
+}
+
+// parts returns the number of segments of a column.
+func (x *int8Weights) parts() int {
+	if x.twice {
+		return 2 * x.segments
+	}
+	return x.segments
+}
+
+// nibbleGroup returns the number of rows that share a scale in packed form: all if a column has one.
+func nibbleGroup(g *graph.Graph, n *graph.Node) int {
+	if f := &g.Values[n.In[1]]; f.Datatype == graph.QBInt4 {
+		return f.Quant.GroupSize
+	}
+	return n.InputChannels(g)
+}
+
+// packInt8 packs a node's weights: those of panels by parts of w, the rest by the returned function, after them.
+func packInt8(g *graph.Graph, w *PackWork, n *graph.Node) (*int8Weights, func()) {
+	x, matrices := layoutInt8(g, n)
+	switch {
+	case byDepth(g, n):
+		return x, func() { packDepthwise8(g, x, n) }
+	case byNibbles(g, n):
+		packNibbles(g, w, x, n)
+	default:
+		for m := range matrices {
+			packMatrix(g, w, x, n, m)
+		}
+	}
+	if x.dynamic {
+		return x, func() { dynamicScales(g, x, n) }
+	}
+	return x, func() { staticScales(g, x, n) }
+}
+
+// packMatrix packs matrix m of a batch, or the filter of a group: [groups·output channels, kernel H, kernel W, input
+// channels of a group], [output, input channels], or their transposes. Segments are the parts of a window that are
+// contiguous in the input.
+func packMatrix(g *graph.Graph, w *PackWork, x *int8Weights, n *graph.Node, m int) {
+	transposed := n.Flags&graph.FlagTransposeWeights != 0
+	switch {
+	case n.Type.Tag == graph.TagDepthwiseConv2d: // [1, kernel H, kernel W, groups·output channels]
+		x.pack(w, n.In[1], func(i, j int) int { return (i*x.groups+m)*x.n + j })
+	case n.Window() != nil, transposed == (n.Type.Tag == graph.TagBatchMatrixMultiply):
+		x.packColumns(w, n.In[1], m*x.n*x.k)
+	default:
+		x.pack(w, n.In[1], func(i, j int) int { return (m*x.k+i)*x.n + j })
+	}
+}
+
+// wholeFilter returns a function that reads elements of a filter as integers.
+func wholeFilter(g *graph.Graph, v int) func(i int) int16 {
+	x := &g.Values[v]
+	if x.Datatype == graph.QUInt8 {
+		return func(i int) int16 { return int16(x.Data[i]) - int16(x.Quant.ZeroPoint) }
+	}
+	elements := tensor.View[int8](x.Data)
+	return func(i int) int16 { return int16(elements[i]) }
+}
+
+// pack packs a matrix of k rows and n columns. at returns the index of an element in the filter.
+func (x *int8Weights) pack(w *PackWork, v int, at func(i, j int) int) {
+	read := wholeFilter(w.g, v)
+	x.add(w, func(dst []int8, j int) []int8 {
+		for i := range x.k {
+			element := read(at(i, j))
+			first := max(-128, min(127, element))
+			if dst[i] = int8(first); x.twice {
+				dst[x.k+i] = int8(element - first)
+			}
+		}
+		return dst
+	})
+}
+
+// packColumns is pack for columns that are contiguous in the filter, starting at element from.
+func (x *int8Weights) packColumns(w *PackWork, v, from int) {
+	f := &w.g.Values[v]
+	if f.Datatype == graph.QUInt8 {
+		x.pack(w, v, func(i, j int) int { return from + j*x.k + i })
+		return
+	}
+	elements := tensor.View[int8](f.Data)[from:]
+	x.add(w, func(_ []int8, j int) []int8 { return elements[j*x.k:][:x.k] })
+}
+
+// add packs a matrix in segments.
+func (x *int8Weights) add(w *PackWork, column func(buffer []int8, j int) []int8) {
+	segments, k := x.parts(), x.k/x.segments
+	dot := simd.NewDot(w.cut(simd.DotSize(x.n, segments, k)), x.n, segments, k)
+	x.dot = append(x.dot, dot)
+	w.parts(dot.Panels(), segments*k*simd.DotCols, func(from, to int) { dot.Pack(from, to, column) })
+}
+
+// split sets w.twice if elements of a filter do not fit int8.
+func (w *int8Weights) split(x *graph.Value) {
+	if x.Datatype != graph.QUInt8 {
+		return
+	}
+	for _, v := range x.Data {
+		q := int32(v) - x.Quant.ZeroPoint
+		w.twice = w.twice || q < -128 || q > 127
+	}
+}
+
+// packDepthwise8 packs [1, kernel H, kernel W, channels].
+func packDepthwise8(g *graph.Graph, w *int8Weights, n *graph.Node) {
+	o, in := n.Window(), &g.Values[n.In[0]]
+	taps, channels := o.KernelH*o.KernelW, o.Groups
+	w.n, w.k = channels, taps
+	read := wholeFilter(g, n.In[1])
+	init, scales := make([]int32, channels), filterScales(g, n, channels)
+	bias := wholeBias(g, n)
+	for c := range channels {
+		for t := range taps {
+			init[c] -= in.Quant.ZeroPoint * int32(read(t*channels+c))
+		}
+		if bias != nil {
+			init[c] += bias[c]
+		}
+		scales[c] = w.result.scale(scales[c])
+	}
+	w.depth = simd.PackDepthwise(channels, taps, func(t, c int) int16 { return read(t*channels + c) }, init, scales)
+}
+
+// packNibbles packs 4-bit rows of output channels, whose elements have the zero point 8.
+func packNibbles(g *graph.Graph, w *PackWork, x *int8Weights, n *graph.Node) {
+	f, groups := &g.Values[n.In[1]], x.k/nibbleGroup(g, n)
+	scale := func(int, int) float32 { return 1 }
+	if f.Datatype == graph.QBInt4 {
+		scale = func(j, group int) float32 { return math.Float32frombits(uint32(f.Quant.Blocks[j*groups+group]) << 16) }
+	}
+	x.nibbles = simd.NewNibbles(w.cut(simd.NibblesSize(x.n, groups, x.k/groups)), x.n, groups, x.k/groups)
+	w.parts(x.nibbles.Panels(), x.k*simd.DotCols, func(from, to int) { x.nibbles.Pack(from, to, f.Data, scale) })
+}
+
+// filterScales returns the scales of the columns, which are 1 if groups of rows have their own.
+func filterScales(g *graph.Graph, n *graph.Node, columns int) []float32 {
+	x, scales := &g.Values[n.In[1]], make([]float32, columns)
+	for i := range scales {
+		switch x.Datatype.Info().Quant {
+		case graph.PerTensor:
+			scales[i] = x.Quant.Scale
+		case graph.PerChannel:
+			scales[i] = x.Quant.Scales[i]
+		default:
+			scales[i] = 1
+		}
+	}
+	return scales
+}
+
+// wholeBias returns the bias of quantized sums, nil if there is none.
+func wholeBias(g *graph.Graph, n *graph.Node) []int32 {
+	if len(n.In) < 3 || n.In[2] == graph.None {
+		return nil
+	}
+	return tensor.View[int32](g.Values[n.In[2]].Data)
+}
+
+// columns returns the distance between the columns of groups, in whole panels.
+func (w *int8Weights) columns() int { return graph.RoundUp(w.n, simd.DotCols) }
+
+// staticScales computes the initial value and the scale of the sums of every column.
+func staticScales(g *graph.Graph, w *int8Weights, n *graph.Node) {
+	bias, scales := wholeBias(g, n), filterScales(g, n, w.groups*w.n)
+	w.init, w.scales = make([]int32, w.groups*w.columns()), make([]float32, w.groups*w.columns())
+	zero := w.unsigned(g.Values[n.In[0]].Quant.ZeroPoint)
+	for group := range w.groups {
+		for j := range w.n {
+			to, from := group*w.columns()+j, group*w.n+j
+			w.init[to] = -zero * w.dot[group].Sums[j]
+			if bias != nil {
+				w.init[to] += bias[from]
+			}
+			w.scales[to] = w.result.scale(scales[from])
+		}
+	}
+}
+
+// unsigned returns a zero point of the activations in the unsigned form that products use.
+func (w *int8Weights) unsigned(zero int32) int32 {
+	if w.signed {
+		zero += 128
+	}
+	return zero
+}
+
+// dynamicScales copies the scales and bias of float outputs to the padded columns.
+func dynamicScales(g *graph.Graph, w *int8Weights, n *graph.Node) {
+	w.scales, w.bias = make([]float32, w.groups*w.columns()), make([]float32, w.groups*w.columns())
+	scales := filterScales(g, n, w.groups*w.n)
+	var bias []float32
+	if len(n.In) > 2 && n.In[2] != graph.None {
+		x := &g.Values[n.In[2]]
+		if w.given = !x.IsConst(); !w.given {
+			bias = make([]float32, w.groups*w.n)
+			graph.DecodeFloats(bias, x.Datatype, x.Data)
+		}
+	}
+	for i := range w.bias {
+		w.bias[i] = float32(math.Copysign(0, -1)) // adding -0 keeps every x, zeros as well
+	}
+	for group := range w.groups {
+		copy(w.scales[group*w.columns():], scales[group*w.n:][:w.n])
+		if bias != nil {
+			copy(w.bias[group*w.columns():], bias[group*w.n:][:w.n])
+		}
+	}
+}

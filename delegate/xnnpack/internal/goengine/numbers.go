@@ -1,0 +1,109 @@
+package goengine
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Decode converts the elements of value v to float32 numbers.
+func (e *Unit) Decode(dst []float32, v int) {
+	x, b := &e.Graph.Values[v], e.Bytes[v]
+	switch x.Datatype {
+	case graph.FP16, graph.BF16, graph.FP32:
+		graph.DecodeFloats(dst, x.Datatype, b)
+	case graph.QInt8, graph.QUInt8:
+		q, _ := bytesAs(x)
+		q.Dequantize(dst, b, x.Quant.Scale)
+	case graph.Int32, graph.QInt32:
+		for i, q := range tensor.View[int32](b)[:len(dst)] {
+			dst[i] = float32(q)
+		}
+	case graph.QCInt8:
+		e.decodeChannels(dst, v)
+	}
+}
+
+// decodeChannels is like decode, for int8 with one scale per channel.
+func (e *Unit) decodeChannels(dst []float32, v int) {
+	x := &e.Graph.Values[v]
+	inner, channels := e.Shapes[v].Trailing(x.Quant.ChannelDim+1), e.Shapes[v].Dim[x.Quant.ChannelDim]
+	for i, q := range tensor.View[int8](e.Bytes[v])[:len(dst)] {
+		dst[i] = float32(q) * x.Quant.Scales[i/inner%channels]
+	}
+}
+
+// encode rounds numbers to the elements of value v: 16-bit floats to nearest even, quantized
+// elements to the nearest within the range of the type.
+func (e *Unit) encode(v int, src []float32) {
+	x, b := &e.Graph.Values[v], e.Bytes[v]
+	switch x.Datatype {
+	case graph.FP16:
+		graph.EncodeFP16(tensor.View[uint16](b), src)
+	case graph.BF16:
+		graph.EncodeBF16(tensor.View[uint16](b), src)
+	case graph.QInt8, graph.QUInt8:
+		q, _ := bytesAs(x)
+		quantizeFixed(&q, b, src, x.Quant.Scale)
+	}
+}
+
+// quantizeFixed quantizes numbers with a scale of the file. NaN becomes the element 0, as in the operators.
+func quantizeFixed(q *simd.Quantized, dst []uint8, src []float32, scale float32) {
+	q.Quantize(dst, src, scale, true)
+	if sum := simd.Sum(src); sum == sum {
+		return
+	}
+	for i, x := range src {
+		if x != x {
+			dst[i] = 0
+		}
+	}
+}
+
+// quantizeDynamic computes scale and zero point of each group of inner dimensions from its minimum,
+// its maximum and 0, and quantizes the group. If half is set, it multiplies by a scale that is
+// rounded to float16 too.
+func (e *Unit) quantizeDynamic(v int, x []float32, half bool) {
+	if !e.Plain {
+		e.quantizeRows(v, x, half)
+		return
+	}
+	s := e.Shapes[v]
+	groups := s.Leading(s.Rank - e.Graph.Values[v].Quant.Nonbatch)
+	e.Tokens[v] = grow(e.Tokens[v], groups)
+	out := tensor.View[int8](e.Bytes[v])
+	n := len(x) / groups
+	for g := range groups {
+		t := dynamicToken(x[g*n : (g+1)*n])
+		e.Tokens[v][g] = t
+		scale := reciprocal(t, half)
+		for i, f := range x[g*n : (g+1)*n] {
+			out[g*n+i] = int8(graph.Quantize(f*scale, t.Zero, -128, 127))
+		}
+	}
+}
+
+// dynamicToken maps int8 to the range of x, extended to contain 0, so that an element represents 0
+// exactly (xnn_f32_qd8_asymmetric_quantization_params).
+func dynamicToken(x []float32) token {
+	lo, hi := min(0, simd.Min(x)), max(0, simd.Max(x))
+	const qmin, qmax = -128, 127
+	if hi-lo-(hi-lo) != 0 { // no scale represents NaN or infinities: all elements become NaN
+		return token{Scale: float32(math.NaN())}
+	}
+	scale := float32(1)
+	if lo != hi {
+		scale = (qmax - qmin) / (hi - lo)
+	}
+	fromMin, fromMax := float32(lo*scale), float32(hi*scale)
+	zero := float32(qmin - fromMin)
+	if float32(qmin+fromMin)+float32(qmax+fromMax) <= 0 {
+		zero = qmax - fromMax
+	}
+	zero = max(zero, qmin)
+	zero = min(zero, qmax)
+	return token{Scale: 1 / scale, Zero: int32(math.RoundToEven(float64(zero)))}
+}

@@ -1,0 +1,229 @@
+package goengine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/gemm"
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// packed contains the constants of a graph as the loops of the Go engine read them, by node: filters of products of
+// floats, of bytes and 4-bit elements, and of the plain loops. A node has at most one of the first two. The image
+// owns it, and its units share it.
+type packed struct {
+	Floats []*floatFilter
+	bytes  []*int8Weights
+	plain  []*filter
+	Memory *filterMemory // of panels, nil for the Go heap
+}
+
+// PackWork is the packing of a graph. Nodes are divided into parts, which goroutines pack in the order of the nodes.
+type PackWork struct {
+	g      *graph.Graph
+	shapes []graph.Shape
+	to     *packed
+	floats *Unit  // decodes filters of floats, which changes nothing in it
+	free   []byte // for panels
+	Nodes  []PackedNode
+	Last   *PackedNode // to which parts are added
+	all    []packPart
+	Total  int // elements of all parts
+	next   atomic.Int64
+
+	mu      sync.Mutex
+	Release func(*graph.Node) bool
+	gone    atomic.Bool // a filter was released
+	fault   any         // the first panic of a part
+}
+
+// PackedNode is a node, some of whose parts are not packed yet.
+type PackedNode struct {
+	node   *graph.Node
+	left   atomic.Int32
+	Finish func() // packs the rest after the parts
+}
+
+// packPart is a range of a node's panels.
+type packPart struct {
+	node *PackedNode
+	pack func()
+}
+
+const (
+	// partElements is the number of elements of a part: fewer than a tenth of a millisecond.
+	partElements = 1 << 16
+	// GoroutineElements is the number of elements for which another goroutine is started.
+	GoroutineElements = 1 << 18
+)
+
+// PackConstants packs the constants of a graph, on as many threads as pay. It calls release for each node as soon as its filter is
+// not read any more, for one at a time. Once a filter is released, which release reports, packing no longer ends with ctx:
+// the graph could not be compiled again.
+func PackConstants(g *graph.Graph, ctx context.Context, shapes []graph.Shape, threads int, release func(*graph.Node) bool) (*packed, error) {
+	n := len(g.Nodes)
+	w := &PackWork{g: g, shapes: shapes, Release: release, to: &packed{make([]*floatFilter, n), make([]*int8Weights, n), make([]*filter, n), nil}}
+	w.to.Memory, w.free = newFilterMemory(panelBytes(g, shapes))
+	w.floats = w.unit()
+	w.Nodes = make([]PackedNode, n)
+	for i := range g.Nodes {
+		w.add(&w.Nodes[i], &g.Nodes[i])
+	}
+	if err := w.Run(ctx, threads); err != nil {
+		w.to.Memory.Close()
+		return nil, err
+	}
+	return w.to, nil
+}
+
+// panelBytes returns the size of the panels of all filters.
+func panelBytes(g *graph.Graph, shapes []graph.Shape) (bytes int64) {
+	for i := range g.Nodes {
+		switch n := &g.Nodes[i]; {
+		case packsFloats(g, n):
+			bytes += graph.AlignUp(4 * int64(PanelElements(g, n, shapes)))
+		case takesInt8(g, n):
+			bytes += panelBytes8(g, n)
+		}
+	}
+	return bytes
+}
+
+// add divides the packing of a node into parts.
+func (w *PackWork) add(own *PackedNode, n *graph.Node) {
+	g := w.g
+	own.node, own.Finish, w.Last = n, func() {}, own
+	switch {
+	case packsFloats(g, n):
+		w.addFloats(own)
+	case takesInt8(g, n):
+		if w.to.bytes[n.At], own.Finish = packInt8(g, w, n); staysFloat(g, n, w.shapes) {
+			w.addPlain(n)
+		}
+	case n.Type.Packs && n.Type.Tag != graph.TagBatchMatrixMultiply && HasQuantizedInput(g, n) && g.Values[n.In[1]].IsConst():
+		w.addPlain(n)
+	default:
+		return
+	}
+	if own.left.Load() == 0 {
+		w.Part(0, func() {})
+	}
+}
+
+// addFloats divides the packing of a filter of floats. Other elements are decoded first, in one part.
+func (w *PackWork) addFloats(own *PackedNode) {
+	n, e := own.node, w.floats
+	free := tensor.View[float32](w.cut(4 * PanelElements(w.g, n, w.shapes)))
+	in := func(k, cols, run int) *gemm.Panels {
+		m := gemm.New(free, k, cols, run)
+		free = free[m.Size():]
+		return m
+	}
+	if w.g.Values[n.In[1]].Datatype == graph.FP32 {
+		f := typeOf(n).pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
+			m := in(k, cols, run)
+			w.parts(m.Panels(), k*min(cols, simd.PanelCols), func(from, to int) { m.RepackPart(src, row, col, from, to) })
+			return m
+		})
+		w.to.Floats[n.At], own.Finish = f, func() { f.bias = e.biasOf(n) }
+		return
+	}
+	w.Part(w.shapes[n.In[1]].Numel(), func() {
+		f := typeOf(n).pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
+			m := in(k, cols, run)
+			m.Repack(src, row, col)
+			return m
+		})
+		f.bias = e.biasOf(n)
+		w.to.Floats[n.At] = f
+	})
+}
+
+// addPlain adds the filter of a node that runs the plain loops.
+func (w *PackWork) addPlain(n *graph.Node) {
+	w.Part(w.shapes[n.In[1]].Numel(), func() { w.to.plain[n.At] = w.unit().newFilter(n) })
+}
+
+// unit returns a unit that decodes constants.
+func (w *PackWork) unit() *Unit {
+	e := &Unit{Graph: w.g, Shapes: w.shapes, Bytes: make([][]byte, len(w.g.Values))}
+	for v := range w.g.Values {
+		e.Bytes[v] = w.g.Values[v].Data
+	}
+	return e
+}
+
+// cut returns the next n bytes of the memory for panels.
+func (w *PackWork) cut(n int) []byte {
+	b := w.free[:n:n]
+	w.free = w.free[min(graph.AlignUp(int64(n)), int64(len(w.free))):]
+	return b
+}
+
+// parts divides panels of so many elements among parts of the last node.
+func (w *PackWork) parts(panels, elements int, pack func(from, to int)) {
+	each := max(1, partElements/max(1, elements))
+	for from := 0; from < panels; from += each {
+		to := min(from+each, panels)
+		w.Part((to-from)*elements, func() { pack(from, to) })
+	}
+}
+
+// Part adds a part of the last node.
+func (w *PackWork) Part(elements int, pack func()) {
+	w.Last.left.Add(1)
+	w.all, w.Total = append(w.all, packPart{w.Last, pack}), w.Total+elements
+}
+
+// Run packs all parts. A panic of a part is one of the caller.
+func (w *PackWork) Run(ctx context.Context, threads int) error {
+	var others sync.WaitGroup
+	for range min(threads, 1+w.Total/GoroutineElements, len(w.all)) - 1 {
+		others.Go(func() { w.work(ctx) })
+	}
+	w.work(ctx)
+	others.Wait()
+	if w.fault != nil {
+		panic(w.fault)
+	}
+	if ctx.Err() != nil && !w.gone.Load() {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// work packs parts until none is left.
+func (w *PackWork) work(ctx context.Context) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			w.next.Store(int64(len(w.all)))
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.fault = fault
+		}
+	}()
+	for ctx.Err() == nil || w.gone.Load() {
+		i := int(w.next.Add(1)) - 1
+		if i >= len(w.all) {
+			return
+		}
+		w.all[i].pack()
+		w.end(w.all[i].node)
+	}
+}
+
+// end finishes a node after its last part.
+func (w *PackWork) end(n *PackedNode) {
+	if n.left.Add(-1) > 0 {
+		return
+	}
+	n.Finish()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.Release(n.node) {
+		w.gone.Store(true)
+	}
+}

@@ -1,0 +1,110 @@
+package goengine
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+)
+
+// Places contains the items of intermediate values and their offsets in an arena.
+type Places struct {
+	shapes []graph.Shape // for which it was computed
+	index  []int         // by value: its item, or none for values stored elsewhere
+	items  []graph.Item
+	bytes  int64
+}
+
+// placesFor computes the places at the given shapes.
+func placesFor(g *graph.Graph, s []graph.Shape) *Places {
+	packed, index := g.Items(s, func(v int) int64 { return graph.AlignUp(int64(g.Values[v].Datatype.Bytes(s[v])) + overread) }, true)
+	p := &Places{shapes: s, index: index, items: make([]graph.Item, len(packed)), bytes: graph.PackedBest(packed)}
+	for _, it := range packed {
+		p.items[it.ID] = it
+	}
+	return p
+}
+
+// fit reports whether the places are for the given shapes.
+func (p *Places) fit(s []graph.Shape) bool { return p != nil && slices.Equal(p.shapes, s) }
+
+// cut returns the bytes of the items in an arena.
+func (p *Places) cut(arena []byte) [][]byte {
+	list := make([][]byte, len(p.items))
+	for i, it := range p.items {
+		list[i] = arena[it.Offset:][:it.Bytes]
+	}
+	return list
+}
+
+// maxBlocks is the largest number of intermediate values for which the method's memory plan has
+// places.
+const maxBlocks = 1 << 10
+
+func (m *Image) Workspace() *delegate.Workspace {
+	p, g := m.places, m.Graph
+	if m.Shown || len(g.Nodes) == 0 || len(p.items) >= maxBlocks {
+		return nil
+	}
+	w := &delegate.Workspace{Moments: len(g.Nodes), Blocks: make([]delegate.Block, 0, len(p.items)+1), Args: argSpans(g)}
+	for _, it := range p.items {
+		w.Blocks = append(w.Blocks, delegate.Block{Bytes: it.Bytes, Span: delegate.Span{First: it.First, Last: it.Last}})
+	}
+	w.Blocks = append(w.Blocks, workBlock(g, p.shapes, m.InstanceThreads()))
+	return w
+}
+
+// workBlock returns the block of the nodes' working memory, from the first to the last node that uses it
+// at the given shapes.
+func workBlock(g *graph.Graph, s []graph.Shape, threads int) delegate.Block {
+	w, last := workAt(g, s, threads), len(g.Nodes)-1
+	if w.used.Last < w.used.First {
+		return delegate.Block{Span: delegate.Span{First: last, Last: last}}
+	}
+	return delegate.Block{Bytes: w.shared(threads), Span: w.used}
+}
+
+// argSpans returns the nodes between which the bytes of each argument are used: inputs from the first
+// node, outputs to the last.
+func argSpans(g *graph.Graph) []delegate.Span {
+	spans, last := make([]delegate.Span, len(g.Args)), len(g.Nodes)-1
+	for k, v := range g.Args {
+		if !g.Values[v].Input {
+			spans[k] = delegate.Span{First: last, Last: last}
+		}
+	}
+	for i := range g.Nodes {
+		for _, v := range g.Nodes[i].In {
+			if v != graph.None && g.Values[v].Arg != graph.None && g.Values[v].Input {
+				spans[g.Values[v].Arg].Last = i
+			}
+		}
+		for _, v := range g.Nodes[i].Out {
+			if k := g.Values[v].Arg; k != graph.None {
+				spans[k].First = min(spans[k].First, i)
+			}
+		}
+	}
+	return spans
+}
+
+// suit reports whether blocks suit a unit at shapes s: there is one for each item, values fit in them
+// and values that share a block have the same size. The caller of the unit may provide fewer or
+// shorter blocks than declared.
+func (p *Places) suit(g *graph.Graph, s []graph.Shape, blocks [][]byte) bool {
+	if p == nil || len(blocks) != len(p.items) {
+		return false
+	}
+	sizes := make([]int, len(p.items))
+	for v, at := range p.index {
+		if at == graph.None {
+			continue
+		}
+		n := g.Values[v].Datatype.Bytes(s[v])
+		if sizes[at] > 0 && sizes[at] != n || n+overread > len(blocks[at]) {
+			return false
+		}
+		sizes[at] = n
+	}
+	return true
+}

@@ -1,0 +1,215 @@
+package goengine
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+)
+
+// mayRearrange reports whether the graph has nodes that rearrange or untransposed may merge.
+func mayRearrange(g *graph.Graph) bool {
+	moves, mergeable := 0, false
+	for i := range g.Nodes {
+		switch n := &g.Nodes[i]; {
+		case n.Type.Tag == graph.TagStaticTranspose || n.Type.Tag == graph.TagStaticReshape:
+			moves, mergeable = moves+1, true
+		case n.IsConcatenate():
+			moves++
+		}
+	}
+	return moves > 1 && mergeable
+}
+
+// rearrange merges a transpose or a reshape into the node before it, which is another one or a concatenation, if a copy of
+// both takes no longer than the two.
+func (f *fuser) rearrange(n *graph.Node) {
+	if !f.g.Static || n.Type.Tag != graph.TagStaticTranspose && n.Type.Tag != graph.TagStaticReshape || !f.between(n.In[0]) {
+		return
+	}
+	p := f.values[n.In[0]].producer
+	if p == nil {
+		return
+	}
+	both, ok := f.rearranged(p)
+	if !ok || !follow(both, n, f.shapes[n.Out[0]]) || len(both.Flat(make([]graph.Dimension, 0, graph.ManyDims))) > xnn.MaxDims {
+		return
+	}
+	old, apart := *p, f.time(p)+f.time(n)
+	*p = graph.Node{Type: &graph.RearrangeNode, In: p.In, Out: n.Out, Params: both, Index: p.Index, DebugHandle: p.DebugHandle, Min: -graph.Inf, Max: graph.Inf}
+	if f.time(p) > apart {
+		*p = old
+		return
+	}
+	f.values[n.Out[0]].producer = p
+	n.Out = nil
+}
+
+// untransposed removes a transpose that undoes an earlier one, where the function of each element between them can be
+// computed in either order.
+func (f *fuser) untransposed(n *graph.Node) {
+	if n.Type.Tag != graph.TagStaticTranspose || !f.between(n.In[0]) {
+		return
+	}
+	op := f.values[n.In[0]].producer
+	if op == nil {
+		return
+	}
+	at := f.elementOperand(op)
+	if at == graph.None || !f.between(op.In[at]) {
+		return
+	}
+	first := f.values[op.In[at]].producer
+	if first == nil || first.Type.Tag != graph.TagStaticTranspose || !undoes(graph.Params[graph.TransposeParams](n).Perm, graph.Params[graph.TransposeParams](first).Perm) {
+		return
+	}
+	op.In, op.Out = slices.Clone(op.In), n.Out // estimates share the slices of the graph
+	op.In[at] = first.In[0]
+	f.values[n.Out[0]].producer, f.values[first.In[0]].reader = op, op
+	first.Out, n.Out = nil, nil
+}
+
+// elementOperand returns the index of the operand, of the size of the output, of a function of each element of it; none if
+// it depends on the order of the elements.
+func (f *fuser) elementOperand(n *graph.Node) int {
+	switch {
+	case n.Type.IsIn(graph.UnaryNodes) && f.g.Values[n.Out[0]].Datatype != graph.QDInt8:
+		return 0
+	case n.Type.IsIn(graph.BinaryNodes):
+		for i, v := range n.In {
+			fixed := f.g.Static || f.g.Values[v].IsConst()
+			if fixed && f.shapes[v].Numel() == 1 && f.shapes[v].Rank <= f.shapes[n.In[1-i]].Rank {
+				return 1 - i
+			}
+		}
+	}
+	return graph.None
+}
+
+// undoes reports whether a permutation is the inverse of another one.
+func undoes(a, b []int) bool {
+	for i, p := range a {
+		if b[p] != i {
+			return false
+		}
+	}
+	return true
+}
+
+// time estimates a node of the Go engine.
+func (f *fuser) time(n *graph.Node) float64 {
+	e := cost.Estimator{Graph: f.g, Shapes: f.shapes, Engine: cost.ByGo}
+	return cost.NodeTime[cost.ByGo] + e.RateTime(n, e.RateOf(n))
+}
+
+// rearranged returns a node as a rearrangement.
+func (f *fuser) rearranged(p *graph.Node) (*graph.RearrangeParams, bool) {
+	switch {
+	case p.Type == &graph.RearrangeNode:
+		r := *graph.Params[graph.RearrangeParams](p)
+		r.Dims = slices.Clone(r.Dims)
+		return &r, true
+	case p.IsConcatenate():
+		return f.joined(p)
+	case p.Type.Tag != graph.TagStaticTranspose && p.Type.Tag != graph.TagStaticReshape:
+		return nil, false
+	}
+	in := f.shapes[p.In[0]]
+	r := &graph.RearrangeParams{In: [graph.MaxJoined]graph.Shape{in}, Dims: denseDims(in)}
+	return r, follow(r, p, f.shapes[p.Out[0]])
+}
+
+// denseDims are the dimensions of a value in memory, without those of one index.
+func denseDims(s graph.Shape) [][]graph.Dimension {
+	dims, all, steps := make([][]graph.Dimension, s.Rank), make([]graph.Dimension, s.Rank), graph.Strides(s)
+	for i, n := range s.Dims() {
+		if all[i] = (graph.Dimension{N: n, Step: steps[i]}); n > 1 {
+			dims[i] = all[i : i+1 : i+1]
+		}
+	}
+	return dims
+}
+
+// joined returns a concatenation as a rearrangement. Its axis is split into parts of a size that divides those of the
+// inputs.
+func (f *fuser) joined(p *graph.Node) (*graph.RearrangeParams, bool) {
+	out := f.shapes[p.Out[0]]
+	axis, _ := graph.Params[graph.ConcatenateParams](p).Of(out.Rank)
+	r, part := &graph.RearrangeParams{Dims: denseDims(out)}, 0
+	for i, v := range p.In {
+		r.In[i] = f.shapes[v]
+		part = gcd(f.shapes[v].Dim[axis], part)
+	}
+	step := graph.Strides(out)[axis]
+	r.Axis = part * step
+	r.Dims[axis] = []graph.Dimension{{N: out.Dim[axis] / part, Step: r.Axis}}
+	if part > 1 {
+		r.Dims[axis] = append(r.Dims[axis], graph.Dimension{N: part, Step: step})
+	}
+	return r, true
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// follow appends a transpose or a reshape whose output has this shape. It returns false if a dimension would be split into
+// parts of different sizes, or the one along which inputs follow each other.
+func follow(r *graph.RearrangeParams, n *graph.Node, out graph.Shape) bool {
+	if n.Type.Tag == graph.TagStaticTranspose {
+		var dims [xnn.MaxDims][]graph.Dimension
+		copy(dims[:], r.Dims)
+		for i, p := range graph.Params[graph.TransposeParams](n).Perm {
+			r.Dims[i] = dims[p]
+		}
+		return true
+	}
+	flat := r.Flat(make([]graph.Dimension, 0, graph.ManyDims))
+	r.Dims = make([][]graph.Dimension, out.Rank)
+	all := make([]graph.Dimension, 0, len(flat)+out.Rank)
+	for i, size := range out.Dims() {
+		from := len(all)
+		for size > 1 {
+			d := flat[0]
+			flat = flat[1:]
+			if size%d.N != 0 {
+				if d.N%size != 0 || d.Step == r.Axis {
+					return false
+				}
+				inner := d.N / size
+				flat = slices.Insert(flat, 0, graph.Dimension{N: inner, Step: d.Step})
+				d = graph.Dimension{N: size, Step: d.Step * inner}
+			}
+			all, size = append(all, d), size/d.N
+		}
+		r.Dims[i] = all[from:len(all):len(all)]
+	}
+	return true
+}
+
+func planRearrange(e *Unit, n *graph.Node, c *copies) {
+	r := graph.Params[graph.RearrangeParams](n)
+	flat := r.Flat(make([]graph.Dimension, 0, graph.ManyDims))
+	whole, order := graph.Source(flat)
+	perm := order[:len(flat)]
+	to, at := graph.Strides(whole.Permuted(perm)), 0
+	for i, v := range n.In {
+		in := whole
+		c.box = graph.Box{To: to}
+		if axis := slices.IndexFunc(flat, func(d graph.Dimension) bool { return d.Step == r.Axis }); axis >= 0 {
+			count := r.In[i].Numel() * flat[axis].N / whole.Numel()
+			in.Dim[perm[axis]], c.box.Into = count, at*to[axis]
+			at += count
+		}
+		from := graph.Strides(in)
+		for j, p := range perm {
+			c.box.From[j] = from[p]
+		}
+		c.box.Sizes = in.Permuted(perm)
+		c.copy(e, n, v)
+	}
+}

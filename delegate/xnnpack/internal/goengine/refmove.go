@@ -1,0 +1,104 @@
+package goengine
+
+import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/strided"
+)
+
+// Copies of elements of any datatype, by element size.
+
+func (e *Unit) elementSize(v int) int { return e.Graph.Values[v].Datatype.Info().Bits / 8 }
+
+func (e *Unit) copy(n *graph.Node) { copy(e.Bytes[n.Out[0]], e.Bytes[n.In[0]]) }
+
+// copies are the copies that a node makes.
+type copies struct {
+	box    graph.Box
+	copier strided.Copier
+	plans  strided.Plans
+}
+
+// copyBoxes replays the copies of a node. If they are not planned for the current addresses, it
+// calls plan instead, which plans and makes them.
+func (e *Unit) copyBoxes(n *graph.Node, plan func(e *Unit, n *graph.Node, c *copies)) {
+	c, stale := loopOf[copies](e, n, true)
+	if !stale {
+		c.plans.Repeat(e)
+		return
+	}
+	c.plans.Reset()
+	plan(e, n, c)
+}
+
+// copy copies the box from a value to the output of the node.
+func (c *copies) copy(e *Unit, n *graph.Node, from int) {
+	c.plans.Copy(e, &c.copier, e.elementSize(from), c.box.Shape(),
+		strided.Buffer{Data: e.Bytes[n.Out[0]], Offset: c.box.Into}, strided.Buffer{Data: e.Bytes[from], Offset: c.box.FirstFrom})
+}
+
+func (e *Unit) transpose(n *graph.Node) { e.copyBoxes(n, planTranspose) }
+
+func planTranspose(e *Unit, n *graph.Node, c *copies) {
+	out := e.Shapes[n.Out[0]]
+	c.box = graph.Box{Sizes: out, To: graph.Strides(out)}
+	step := graph.Strides(e.Shapes[n.In[0]])
+	for i, p := range graph.Params[graph.TransposeParams](n).Perm {
+		c.box.From[i] = step[p]
+	}
+	c.copy(e, n, n.In[0])
+}
+
+func (e *Unit) slice(n *graph.Node) { e.copyBoxes(n, planSlice) }
+
+func planSlice(e *Unit, n *graph.Node, c *copies) {
+	out := e.Shapes[n.Out[0]]
+	c.box = graph.Box{Sizes: out, To: graph.Strides(out), From: graph.Strides(e.Shapes[n.In[0]])}
+	for i, offset := range graph.Params[graph.SliceParams](n).Offsets {
+		c.box.FirstFrom += offset * c.box.From[i]
+	}
+	c.copy(e, n, n.In[0])
+}
+
+// pad fills the output with the padding value, then copies the input into it.
+func (e *Unit) pad(n *graph.Node) {
+	e.fill(n.Out[0], graph.Params[graph.PadParams](n).Value)
+	e.copyBoxes(n, planPad)
+}
+
+func planPad(e *Unit, n *graph.Node, c *copies) {
+	in := e.Shapes[n.In[0]]
+	c.box = graph.Box{Sizes: in, To: graph.Strides(e.Shapes[n.Out[0]]), From: graph.Strides(in)}
+	for i, before := range graph.Params[graph.PadParams](n).Before {
+		c.box.Into += before * c.box.To[i]
+	}
+	c.copy(e, n, n.In[0])
+}
+
+// fill sets every element of a value to x.
+func (e *Unit) fill(v int, x float32) {
+	dst, size := e.Bytes[v], e.elementSize(v)
+	one := [1]float32{x}
+	if e.Graph.Values[v].Datatype == graph.FP32 {
+		e.result(v)[0] = x
+	} else {
+		e.encode(v, one[:])
+	}
+	for done := size; done < len(dst); done *= 2 {
+		copy(dst[done:], dst[:done])
+	}
+}
+
+// concatenate copies each input to its offset along the axis.
+func (e *Unit) concatenate(n *graph.Node) { e.copyBoxes(n, planConcatenate) }
+
+func planConcatenate(e *Unit, n *graph.Node, c *copies) {
+	out := e.Shapes[n.Out[0]]
+	axis, _ := graph.Params[graph.ConcatenateParams](n).Of(out.Rank)
+	at := 0
+	for _, v := range n.In {
+		c.box = graph.Box{Sizes: e.Shapes[v], To: graph.Strides(out), From: graph.Strides(e.Shapes[v])}
+		c.box.Into = at * c.box.To[axis]
+		c.copy(e, n, v)
+		at += c.box.Sizes.Dim[axis]
+	}
+}

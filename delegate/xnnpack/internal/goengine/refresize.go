@@ -1,0 +1,215 @@
+package goengine
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// ResizePlanesNode is a node type of the Go engine only: a resize whose output is transposed to
+// [N, C, H, W], without a copy in between.
+var ResizePlanesNode = graph.NodeType{Tag: graph.TagResizePlanes, Name: "ResizeBilinearToPlanes", Check: graph.Unchecked, Params: graph.NewParams[graph.ResizeParams],
+	Shape: func(g *graph.Graph, n *graph.Node, s []graph.Shape) error {
+		if err := graph.WantRank(g, n, n.In[0], s, 4); err != nil {
+			return err
+		}
+		s[n.Out[0]] = graph.Params[graph.ResizeParams](n).Shape(s[n.In[0]]).Permuted(graph.ToChannelsFirst)
+		return nil
+	},
+	Cost: func(g *graph.Graph, n *graph.Node, s []graph.Shape) int64 { return graph.Times(4, s[n.Out[0]].Numel()) }}
+
+// planes merges a transpose into the resize before it.
+func (f *fuser) planes(n *graph.Node) {
+	if !n.IsTranspose(graph.ToChannelsFirst) || !f.between(n.In[0]) {
+		return
+	}
+	p := f.values[n.In[0]].producer
+	if p == nil || p.Type.Tag != graph.TagResizeBilinear2D || !f.all(graph.FP32, p.In[0], n.Out[0]) {
+		return
+	}
+	p.Type, p.Out = &ResizePlanesNode, n.Out
+	f.values[n.Out[0]].producer = p
+	n.Out = nil
+}
+
+// resizeLines interpolates lines of the output: first between pixels of two lines of the input,
+// which the next output line often shares, then between these two lines.
+type resizeLines struct {
+	node         *graph.Node
+	x, y         []float32
+	in, out      graph.Shape // [N, H, W, C]
+	planes       bool        // the output is transposed to [N, C, H, W]
+	columns      []samplePoint
+	work         []resizedLines
+	lines, grain int
+}
+
+// resizedLines are two input lines, interpolated to the width of the output, and their indices.
+type resizedLines struct {
+	data    [2][]float32
+	line    [2]int
+	special [2]bool // they have NaN or infinities
+}
+
+// samplePoint is the position of an output pixel among input pixels: between lo and hi, at fraction
+// weight from lo.
+type samplePoint struct {
+	lo, hi int
+	weight float32
+}
+
+func (e *Unit) resize(n *graph.Node)       { e.resizeTo(n, false) }
+func (e *Unit) resizePlanes(n *graph.Node) { e.resizeTo(n, true) }
+
+func (e *Unit) resizeTo(n *graph.Node, planes bool) {
+	r, stale := loopOf[resizeLines](e, n, e.direct[n.At])
+	if stale {
+		r.planes = planes
+		r.set(e, n)
+	}
+	e.Parallel(r.lines, r.grain, r)
+	e.store(n.Out[0])
+}
+
+func (r *resizeLines) set(e *Unit, n *graph.Node) {
+	r.node, r.in = n, e.Shapes[n.In[0]]
+	r.out = graph.Params[graph.ResizeParams](n).Shape(r.in)
+	r.x, r.y = e.load(0, n.In[0]), e.result(n.Out[0])
+	r.columns = grow(r.columns, r.out.Dim[2])
+	for i := range r.columns {
+		r.columns[i] = resizeSample(n, i, r.in.Dim[2], r.out.Dim[2])
+	}
+	pitch := r.out.Dim[2] * r.in.Dim[3]
+	e.reserve(2 * pitch)
+	r.work = grow(r.work, e.threads())
+	for i := range r.work {
+		r.work[i].data = [2][]float32{e.lines[i][:pitch], e.lines[i][pitch : 2*pitch]}
+	}
+	r.lines = r.out.Leading(2)
+	r.grain = 1 + elementsPerRange/max(1, 2*r.out.Dim[2]*r.in.Dim[3])
+}
+
+// Range computes lines [lo, hi) of the output, counted over all images.
+func (r *resizeLines) Range(worker, lo, hi int) {
+	w := &r.work[worker]
+	w.line = [2]int{-1, -1}
+	for line := lo; line < hi; line++ {
+		s := resizeSample(r.node, line%r.out.Dim[1], r.in.Dim[1], r.out.Dim[1])
+		image := line / r.out.Dim[1] * r.in.Dim[1]
+		if w.line[1] == image+s.lo { // the next input line
+			w.data[0], w.data[1] = w.data[1], w.data[0]
+			w.line, w.special = [2]int{w.line[1], -1}, [2]bool{w.special[1], false}
+		}
+		from, to := r.resized(w, 0, image+s.lo), []float32(nil)
+		special := w.special[0]
+		if s.weight != 0 || special || s.hi != s.lo && !graph.IsFinite(graph.FP32, tensor.BytesOf(r.line(image+s.hi))) {
+			to = r.resized(w, 1, image+s.hi)
+			special = special || w.special[1]
+		}
+		r.write(line, from, to, s.weight, special)
+	}
+}
+
+// line returns a line of the input.
+func (r *resizeLines) line(i int) []float32 {
+	n := r.in.Dim[2] * r.in.Dim[3]
+	return r.x[i*n:][:n]
+}
+
+// write writes a line of the output between two resized lines, or the first if there is no other.
+func (r *resizeLines) write(line int, from, to []float32, weight float32, special bool) {
+	n, parts, step := len(from), 1, 0
+	at := line * n
+	if r.planes {
+		n, parts, step = r.out.Dim[2], r.out.Dim[3], r.out.Dim[1]*r.out.Dim[2]
+		at = line/r.out.Dim[1]*parts*step + line%r.out.Dim[1]*n
+	}
+	for k := range parts {
+		y, a := r.y[at+k*step:][:n], from[k*n:][:n]
+		switch {
+		case to == nil:
+			copy(y, a)
+		case special:
+			for i, b := range to[k*n:][:n] {
+				y[i] = weigh(a[i], b, weight)
+			}
+		default:
+			simd.Lerp(y, a, to[k*n:][:n], weight)
+		}
+	}
+}
+
+// weigh interpolates as the operator does. NaN and infinities also have an effect where their weight is 0, and the
+// difference of two numbers, which is faster to use, has none of them.
+func weigh(a, b, weight float32) float32 { return float32(a*(1-weight)) + float32(b*weight) }
+
+// resized returns an input line, interpolated to the output width, in buffer k of a worker.
+func (r *resizeLines) resized(w *resizedLines, k, line int) []float32 {
+	to := w.data[k][:r.out.Dim[2]*r.in.Dim[3]]
+	if w.line[k] != line {
+		from := r.line(line)
+		w.line[k], w.special[k] = line, !graph.IsFinite(graph.FP32, tensor.BytesOf(from))
+		if w.special[k] {
+			r.interpolateSpecial(to, from)
+		} else {
+			r.interpolate(to, from)
+		}
+	}
+	return to
+}
+
+// interpolateSpecial does what interpolate does, as the operator does.
+func (r *resizeLines) interpolateSpecial(y, from []float32) {
+	c := r.in.Dim[3]
+	pixel, step := c, 1
+	if r.planes {
+		pixel, step = 1, len(r.columns)
+	}
+	for i, s := range r.columns {
+		for k := range c {
+			y[i*pixel+k*step] = weigh(from[s.lo*c+k], from[s.hi*c+k], s.weight)
+		}
+	}
+}
+
+// interpolate computes a line of the width of the output from one of the input.
+func (r *resizeLines) interpolate(y, from []float32) {
+	c := r.in.Dim[3]
+	if c >= 8 && !r.planes {
+		for i, s := range r.columns {
+			simd.Lerp(y[i*c:][:c], from[s.lo*c:], from[s.hi*c:], s.weight)
+		}
+		return
+	}
+	pixel, step := c, 1
+	if r.planes {
+		pixel, step = 1, len(r.columns)
+	}
+	for i, s := range r.columns {
+		to, a, b := y[i*pixel:], from[s.lo*c:][:c], from[s.hi*c:][:c]
+		for k := range a {
+			to[k*step] = a[k] + float32(s.weight*float32(b[k]-a[k]))
+		}
+	}
+}
+
+// resizeSample returns the position of output pixel o among the input pixels, along a dimension of in input
+// pixels and m output pixels.
+func resizeSample(n *graph.Node, o, in, m int) samplePoint {
+	if in == m {
+		return samplePoint{o, o, 0}
+	}
+	scale := float32(in) / float32(m)
+	if n.Flags&graph.FlagAlignCorners != 0 && m != 1 {
+		scale = float32(in-1) / float32(m-1)
+	}
+	at := float32(o) * scale
+	if n.Flags&(graph.FlagAlignCorners|graph.FlagLegacyResize) == 0 {
+		at = max(0, float32((float32(o)+0.5)*scale)-0.5)
+	}
+	floor := float32(math.Floor(float64(at)))
+	lo := min(int(floor), in-1)
+	return samplePoint{lo, min(lo+1, in-1), at - floor}
+}

@@ -1,0 +1,48 @@
+package graph
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Compilation is what is compiled: a planned graph and what the caller says of its calls. The engines share it.
+type Compilation struct {
+	Graph   *Graph
+	Shapes  []Shape // at the declared sizes
+	Args    []*delegate.ArgSpec
+	Limits  delegate.Limits
+	Scratch *delegate.Scratch
+	Release func([]byte) bool // see delegate.Payload.Release
+	Region  bool              // the graph was lowered from operators
+	Shown   bool              // units expose intermediate values
+	// ThreadCount is the number of threads of the instances, 0 for the default.
+	ThreadCount int
+}
+
+// HasDynamicArgs reports whether calls are known to have their own sizes.
+func (c *Compilation) HasDynamicArgs() bool { return len(c.Args) > 0 && !AreStatic(c.Args) }
+
+// InstanceThreads returns the number of threads of the units.
+func (c *Compilation) InstanceThreads() int {
+	if c.ThreadCount == 0 {
+		return cpu.DefaultThreads()
+	}
+	return c.ThreadCount
+}
+
+// AreStatic reports whether all arguments always have the declared sizes.
+func AreStatic(args []*delegate.ArgSpec) bool { return !slices.ContainsFunc(args, IsDynamic) }
+
+func IsDynamic(a *delegate.ArgSpec) bool { return a == nil || a.Dynamism != tensor.Static }
+
+// Engine is a graph that is compiled for one of the engines.
+type Engine interface {
+	Name() string // of the Engine
+	Unit(delegate.Instance) (delegate.Unit, error)
+	Needs() Needs
+	Facts() [][2]string // for Info
+	Close()
+}

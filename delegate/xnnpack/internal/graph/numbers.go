@@ -1,0 +1,77 @@
+package graph
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/x448/float16"
+)
+
+func DecodeFloats(dst []float32, d Datatype, b []byte) {
+	switch d {
+	case FP16:
+		done := simd.HalfToFloat(dst, b)
+		for i, h := range tensor.View[uint16](b)[done:len(dst)] {
+			dst[done+i] = float16.Frombits(h).Float32()
+		}
+	case BF16:
+		done := simd.BFloatToFloat(dst, b)
+		for i, h := range tensor.View[uint16](b)[done:len(dst)] {
+			dst[done+i] = math.Float32frombits(uint32(h) << 16)
+		}
+	case FP32:
+		copy(dst, tensor.View[float32](b))
+	}
+}
+
+func EncodeFP16(dst []uint16, src []float32) {
+	done := simd.FloatToHalf(tensor.BytesOf(dst), src)
+	for i, f := range src[done:] {
+		dst[done+i] = float16.Fromfloat32(f).Bits()
+	}
+}
+
+func EncodeBF16(dst []uint16, src []float32) {
+	done := simd.FloatToBFloat(tensor.BytesOf(dst), src)
+	for i, f := range src[done:] {
+		dst[done+i] = ToBF16(f)
+	}
+}
+
+func ToBF16(f float32) uint16 {
+	u := math.Float32bits(f)
+	if f != f {
+		return 0x7fc0
+	}
+	return uint16((u + 0x7fff + u>>16&1) >> 16)
+}
+
+// Quantize rounds x half to even, adds the zero point and clamps to [lo, hi], which are byte
+// bounds. It returns lo for NaN.
+func Quantize(x float32, zero, lo, hi int32) int32 {
+	if !(x > float32(lo-zero)) {
+		return lo
+	}
+	if x >= float32(hi-zero) {
+		return hi
+	}
+	const whole = 3 << 22 // adding it leaves no fraction bits
+	return int32(float32(x+whole)-whole) + zero
+}
+
+func IsFinite(d Datatype, data []byte) bool {
+	switch d {
+	case FP32:
+		s := simd.Sum(tensor.View[float32](data))
+		return s-s == 0
+	case FP16:
+		const exponent = 0x7c00
+		for _, h := range tensor.View[uint16](data) {
+			if h&exponent == exponent {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,501 @@
+package lowering
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/strided"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Lowering translates a graph of operators to a graph of nodes, call by call. Each tensor has one
+// value in the new graph, or two: one in each memory order that its readers need. The second is
+// computed from the first by a transpose, once.
+type Lowering struct {
+	graph.Builder
+	in   *delegate.Graph
+	vals []delegate.GraphValue // of the graph, and constants that replace results of calls
+	// copies is memory for vals if they differ from the graph's, unwritten for the data of constants that is not read.
+	copies    []delegate.GraphValue
+	unwritten []byte
+	calls     []lowerCall            // memory for calls
+	made      []bool                 // memory of outputs
+	held      []*held                // by tensor, see holds
+	slab      []held                 // memory for further entries of held
+	short     map[int]*shortConstant // quantized constants
+	// dry lowerings compute only shapes: constants keep their own bytes, in any order, and nothing
+	// of the size of weights is computed. late are the constants in another order; rough is set if
+	// other constants or their scales are not final.
+	dry, rough bool
+	late       []LateConstant
+	padded     map[paddedConstant]int // constants with leading dimensions of size 1
+	done       []bool                 // by call: it is lowered
+	lists      []int                  // tensors that calls read and write
+	// dynamic maps tensors that were dequantized at run time to the tensors before quantization;
+	// rows8 maps the latter to their quantized values.
+	dynamic, rows8 map[int]int
+	float32s       map[int]*delegate.GraphValue // float16 constants as float32
+	refuses        func(*graph.Graph, []graph.Shape) string
+}
+
+// held contains a tensor's values in the new graph, one for each memory order; none if there is no
+// such value yet.
+type held struct {
+	at [orders]int
+	// codes are values of quantized elements that represent the same numbers.
+	codes [orders]int
+}
+
+type paddedConstant struct {
+	value, rank int
+	order       order
+}
+
+// order is an order of a tensor's dimensions in memory.
+type order uint8
+
+const (
+	contiguous   order = iota // in ATen's order
+	channelsLast              // dimension 1 innermost, for three or four dimensions
+	orders
+)
+
+func (o order) other() order { return 1 - o }
+
+// perms are the permutations of dimensions in memory, by order and rank.
+var perms = func() (p [orders][xnn.MaxDims + 1][]int) {
+	for rank := range xnn.MaxDims + 1 {
+		for i := range rank {
+			p[contiguous][rank] = append(p[contiguous][rank], i)
+		}
+		p[channelsLast][rank] = p[contiguous][rank]
+	}
+	p[channelsLast][3], p[channelsLast][4] = []int{0, 2, 1}, graph.ToChannelsLast
+	return p
+}()
+
+// perm returns the dimensions from the outermost in memory to the innermost. Callers must not
+// modify it.
+func (o order) perm(rank int) []int { return perms[o][rank] }
+
+// inverse returns the inverse of a permutation.
+func inverse(perm []int) []int {
+	out := make([]int, len(perm))
+	for i, p := range perm {
+		out[p] = i
+	}
+	return out
+}
+
+// declaredOrder returns a tensor's memory order. ok is false if values do not support it.
+func declaredOrder(v *delegate.GraphValue) (o order, ok bool) {
+	for _, o := range []order{contiguous, channelsLast} {
+		same := len(v.DimOrder) == 0 || len(v.DimOrder) == len(v.Sizes)
+		for i, d := range v.DimOrder {
+			same = same && int(d) == o.perm(len(v.Sizes))[i]
+		}
+		if same {
+			return o, true
+		}
+	}
+	return 0, false
+}
+
+// memoryShapeOf returns the shape of a tensor's value in a memory order. Tensors without dimensions
+// have one dimension of size 1.
+func memoryShapeOf(v *delegate.GraphValue, o order) graph.Shape {
+	if len(v.Sizes) == 0 {
+		return graph.ShapeOf(1)
+	}
+	return graph.ShapeOf(v.Sizes...).Permuted(o.perm(len(v.Sizes)))
+}
+
+// nothing is the entry of a tensor that has no values yet.
+var nothing = held{at: [orders]int{graph.None, graph.None}, codes: [orders]int{graph.None, graph.None}}
+
+// holds returns a tensor's entry. Entries are added on demand, since a lowering of one call uses
+// few of a graph's tensors.
+func (l *Lowering) holds(v int) *held {
+	h := l.held[v]
+	if h == nil {
+		if len(l.slab) == cap(l.slab) {
+			l.slab = make([]held, 0, 16+cap(l.slab))
+		}
+		l.slab = append(l.slab, nothing)
+		h = &l.slab[len(l.slab)-1]
+		l.held[v] = h
+	}
+	return h
+}
+
+// owns records a filter that is a copy of a constant, and that is not needed once it is packed.
+func (l *Lowering) owns(data, constant []byte) {
+	if len(data) > 0 && !cpu.Overlap(data, constant) {
+		l.Graph.Own = append(l.Graph.Own, data)
+	}
+}
+
+// NoNode is the error text for operators without a lowering.
+const NoNode = "no XNNPACK node for it"
+
+// refusal is the reason why a call cannot be lowered.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+
+// maxUnwritten is how many bytes that are not written a lowering keeps for the next graph.
+const maxUnwritten = 1 << 16
+
+// dryLowerings contains dry lowerings for reuse: a method needs one for each of its calls.
+var dryLowerings sync.Pool
+
+// New returns a lowering of a graph. refuses returns why the library does not run the lowered one, "" if it does.
+func New(g *delegate.Graph, dry bool, refuses func(*graph.Graph, []graph.Shape) string) *Lowering {
+	if dry {
+		if l, ok := dryLowerings.Get().(*Lowering); ok {
+			l.refuses = refuses
+			return l.of(g)
+		}
+	}
+	l := &Lowering{Builder: graph.NewBuilder(), dry: dry, refuses: refuses, short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
+		dynamic: make(map[int]int), rows8: make(map[int]int), float32s: make(map[int]*delegate.GraphValue)}
+	return l.of(g)
+}
+
+// of sets the graph of a new or cleared lowering.
+func (l *Lowering) of(g *delegate.Graph) *Lowering {
+	l.in, l.vals = g, g.Values
+	l.held, l.done = resized(l.held, len(g.Values)), resized(l.done, len(g.Calls))
+	return l
+}
+
+// resized returns a cleared list of n elements, in the memory of list if it has enough.
+func resized[T any](list []T, n int) []T {
+	list = slices.Grow(list[:0], n)[:n]
+	clear(list)
+	return list
+}
+
+// Recycle makes a dry lowering reusable. Its graph must not be used any more.
+func (l *Lowering) Recycle() {
+	emptyGraph(l.Graph)
+	clear(l.copies)
+	clear(l.calls)
+	if len(l.unwritten) > maxUnwritten {
+		l.unwritten = nil
+	}
+	l.in, l.vals, l.slab, l.calls = nil, nil, l.slab[:0], l.calls[:0]
+	l.rough, l.late = false, nil
+	l.lists = l.lists[:0]
+	clear(l.short)
+	clear(l.padded)
+	clear(l.dynamic)
+	clear(l.rows8)
+	clear(l.float32s)
+	dryLowerings.Put(l)
+}
+
+// Call lowers call i of the graph.
+func (l *Lowering) Call(i int) error {
+	if l.done[i] {
+		return nil
+	}
+	l.done[i] = true
+	c := l.newCall(i, nil)
+	if c.call.Payload != nil {
+		return c.merge()
+	}
+	if l.prepare(c); l.folds(c) {
+		return nil
+	}
+	switch {
+	case c.call.View:
+		return c.emit(&viewLowering)
+	case c.call.Op == nil:
+		return refuse("no operator is called")
+	}
+	row, ok := Lowerings[c.call.Sig.Name]
+	if !ok {
+		return refuse(NoNode)
+	}
+	if row.codes && l.quantized(c) {
+		return nil
+	}
+	return c.emit(row)
+}
+
+// input makes a tensor an input of the graph, in the memory order that it declares.
+func (l *Lowering) input(v int) {
+	x := &l.vals[v]
+	o, _ := declaredOrder(x)
+	q := &quantization{datatype: floatOf(x)}
+	if x.DType != tensor.Float32 && x.DType != tensor.Float16 {
+		q = codeQuantization(l.in, v)
+	}
+	l.holds(v).at[o] = l.Builder.Value(q.datatype, memoryShapeOf(x, o), q.quant)
+}
+
+// floatOf returns the datatype of a tensor of floats.
+func floatOf(x *delegate.GraphValue) graph.Datatype {
+	if x.DType == tensor.Float16 {
+		return graph.FP16
+	}
+	return graph.FP32
+}
+
+// value returns a tensor's value in a memory order.
+func (l *Lowering) value(v int, o order) int {
+	h, x := l.holds(v), &l.vals[v]
+	if h.at[o] != graph.None {
+		return h.at[o]
+	}
+	if x.IsConst() {
+		h.at[o] = l.constantIn(l.numbers(v), o, len(x.Sizes))
+		return h.at[o]
+	}
+	switch other := o.other(); {
+	case h.at[other] != graph.None:
+		h.at[o] = l.reordered(h.at[other], x, o)
+	case h.codes != [orders]int{graph.None, graph.None}:
+		h.at[o] = l.converted(l.codes(v, o), graph.FP32, graph.Quant{})
+	default:
+		if l.input(v); h.at[o] == graph.None {
+			h.at[o] = l.reordered(h.at[other], x, o)
+		}
+	}
+	return h.at[o]
+}
+
+// codes returns a tensor's value of quantized elements in a memory order.
+func (l *Lowering) codes(v int, o order) int {
+	h := l.holds(v)
+	if h.codes[o] == graph.None {
+		h.codes[o] = l.reordered(h.codes[o.other()], &l.vals[v], o)
+	}
+	return h.codes[o]
+}
+
+// converted adds a value converted to another datatype or quantization.
+func (l *Lowering) converted(from int, d graph.Datatype, q graph.Quant) int {
+	to := l.Builder.Value(d, l.Graph.Values[from].Shape, q)
+	l.Node(graph.NodeTypes[graph.TagConvert], []int{from}, to)
+	return to
+}
+
+// reordered adds value from of a tensor converted to memory order o.
+func (l *Lowering) reordered(from int, x *delegate.GraphValue, o order) int {
+	rank := len(x.Sizes)
+	was := inverse(o.other().perm(rank))
+	perm := make([]int, rank)
+	for i, d := range o.perm(rank) {
+		perm[i] = was[d]
+	}
+	if x.Dynamism == tensor.Static && keepsMemory(perm, l.Graph.Values[from].Shape) {
+		return l.reshaped(from, memoryShapeOf(x, o))
+	}
+	return l.transposed(from, perm)
+}
+
+// keepsMemory reports whether a permutation moves only dimensions of size 1.
+func keepsMemory(perm []int, s graph.Shape) bool {
+	return slices.IsSorted(slices.DeleteFunc(slices.Clone(perm), func(p int) bool { return s.Dim[p] == 1 }))
+}
+
+// like adds a value with the same datatype and quantization as another one.
+func (l *Lowering) like(v int, s graph.Shape) int {
+	return l.Builder.Value(l.Graph.Values[v].Datatype, s, l.Graph.Values[v].Quant)
+}
+
+func (l *Lowering) transposed(from int, perm []int) int {
+	to := l.like(from, l.Graph.Values[from].Shape.Permuted(perm))
+	graph.Params[graph.TransposeParams](l.Node(graph.NodeTypes[graph.TagStaticTranspose], []int{from}, to)).Perm = perm
+	return to
+}
+
+// reshaped returns a value of static sizes with other sizes.
+func (l *Lowering) reshaped(from int, s graph.Shape) int {
+	if l.Graph.Values[from].Shape == s {
+		return from
+	}
+	to := l.like(from, s)
+	graph.Params[graph.ReshapeParams](l.Node(graph.NodeTypes[graph.TagStaticReshape], []int{from}, to)).Sizes = slices.Clone(s.Dims())
+	return to
+}
+
+// constantIn adds a constant in a memory order, with at least the given rank.
+func (l *Lowering) constantIn(x *delegate.GraphValue, o order, rank int) int {
+	dims, strides := padDims(x, rank)
+	perm := o.perm(len(dims))
+	s := graph.ShapeOf(1)
+	if len(dims) > 0 {
+		s = graph.ShapeOf(dims...).Permuted(perm)
+	}
+	data, same := relaid(x, dims, strides, perm, l.dry)
+	v := l.Builder.Constant(floatOf(x), s, graph.Quant{}, data)
+	if !same && l.dry {
+		l.postpone(LateConstant{v, x, dims, strides, perm, false})
+	}
+	return v
+}
+
+// padDims returns the sizes and the strides in elements of a dense tensor, with leading dimensions
+// of size 1 up to a rank.
+func padDims(x *delegate.GraphValue, rank int) (dims, step []int) {
+	more := max(0, rank-len(x.Sizes))
+	dims, step = make([]int, more+len(x.Sizes)), make([]int, more+len(x.Sizes))
+	for i := range more {
+		dims[i] = 1
+	}
+	copy(dims[more:], x.Sizes)
+	stride := 1
+	for i := len(x.Sizes) - 1; i >= 0; i-- {
+		d := i
+		if len(x.DimOrder) > 0 {
+			d = int(x.DimOrder[i])
+		}
+		step[more+d] = stride
+		stride *= x.Sizes[d]
+	}
+	return dims, step
+}
+
+// LateConstant is a constant of a dry lowering, with its dimensions in another memory order.
+type LateConstant struct {
+	value            int // of the new graph
+	from             *delegate.GraphValue
+	dims, step, perm []int
+	filter           bool // not needed once it is packed
+}
+
+// postpone adds a late constant. Repairs may copy those of 16 bits.
+func (l *Lowering) postpone(c LateConstant) {
+	l.late = append(l.late, c)
+	l.rough = l.rough || c.from.DType == tensor.Float16
+}
+
+// FillConstants sets the data of the constants of a dry lowering.
+func FillConstants(g *graph.Graph, late []LateConstant) {
+	for i := range late {
+		c := &late[i]
+		data, _ := relaid(c.from, c.dims, c.step, c.perm, false)
+		if g.Values[c.value].Data = data; c.filter {
+			g.Own = append(g.Own, data)
+		}
+	}
+}
+
+// relaid returns the data of a constant with its dimensions in another memory order. It is the
+// constant's own data if the order makes no difference, or if dry is set.
+func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) (data []byte, same bool) {
+	b := graph.Box{Sizes: graph.Shape{Rank: len(perm)}}
+	for i, p := range perm {
+		b.Sizes.Dim[i], b.From[i] = dims[p], step[p]
+	}
+	b.To = graph.Strides(b.Sizes)
+	same = true
+	for i, d := range b.Sizes.Dims() {
+		same = same && (d == 1 || b.From[i] == b.To[i])
+	}
+	size := x.DType.Size()
+	n := b.Sizes.Numel() * size
+	if same || dry {
+		return x.Data[:n:n], same
+	}
+	out := allocPadded(n)
+	new(strided.Copier).Copy(strided.Serial{}, size, b.Shape(), strided.Buffer{Data: out}, strided.Buffer{Data: x.Data})
+	return out, false
+}
+
+// allocPadded allocates n bytes that vectors may read past, see readableBehind.
+func allocPadded(n int) []byte { return tensor.AlignedBytes(n + graph.ReadBehind)[:n] }
+
+// floats adds a float32 constant.
+func (l *Lowering) floats(list []float32, dims ...int) int {
+	b := allocPadded(4 * len(list))
+	copy(tensor.View[float32](b), list)
+	return l.Builder.Constant(graph.FP32, graph.ShapeOf(dims...), graph.Quant{}, b)
+}
+
+// follow returns the memory order that needs the fewest elements of the tensors to be transposed.
+// Constants do not count. It returns contiguous for tensors of different ranks.
+func (l *Lowering) follow(tensors ...int) order {
+	turn, rank := [orders]int{}, graph.None
+	for _, v := range tensors {
+		x, h := &l.vals[v], l.holds(v)
+		if x.IsConst() {
+			continue
+		}
+		if rank == graph.None {
+			rank = len(x.Sizes)
+		}
+		if n := len(x.Sizes); n != rank || n != 3 && n != 4 {
+			return contiguous
+		}
+		o, _ := declaredOrder(x)
+		for _, way := range []order{contiguous, channelsLast} {
+			unknown := h.at[way] == graph.None && h.at[way.other()] == graph.None && h.codes[way] == graph.None && h.codes[way.other()] == graph.None
+			if unknown && o != way || !unknown && h.at[way] == graph.None && h.codes[way] == graph.None {
+				turn[way] += memoryShapeOf(x, way).Numel()
+			}
+		}
+	}
+	if turn[channelsLast] < turn[contiguous] || turn[channelsLast] == turn[contiguous] && turn[contiguous] > 0 {
+		return channelsLast
+	}
+	return contiguous
+}
+
+// outputs makes tensors the outputs of the graph, each in its declared memory order. A value that
+// cannot be an output, because it is an input, a constant or another output, is copied.
+func (l *Lowering) outputs(list []int) (values []int, err error) {
+	made := resized(l.made, len(l.Graph.Values)) // by a node, and not an output yet
+	for i := range l.Graph.Nodes {
+		for _, v := range l.Graph.Nodes[i].Out {
+			made[v] = true
+		}
+	}
+	follow := func() {
+		for v := len(made); v < len(l.Graph.Values); v++ {
+			made = append(made, l.madeBy(v))
+		}
+	}
+	for _, v := range list {
+		if err := checkTensor(&l.in.Values[v]); err != nil {
+			return nil, graph.Unsupported("", "%w", err)
+		}
+		o, _ := declaredOrder(&l.in.Values[v])
+		x := l.value(v, o)
+		if follow(); !made[x] {
+			y := l.like(x, l.Graph.Values[x].Shape)
+			l.Node(graph.NodeTypes[graph.TagCopy], []int{x}, y)
+			follow()
+			x = y
+		}
+		made[x] = false
+		values = append(values, x)
+	}
+	l.made = made
+	return values, nil
+}
+
+// madeBy reports whether the last node computes a value.
+func (l *Lowering) madeBy(v int) bool {
+	n := len(l.Graph.Nodes)
+	return n > 0 && slices.Contains(l.Graph.Nodes[n-1].Out, v)
+}
+
+// inputValues returns the values of tensors that input was called for.
+func (l *Lowering) inputValues(list []int) (values []int) {
+	for _, v := range list {
+		o, _ := declaredOrder(&l.vals[v])
+		values = append(values, l.holds(v).at[o])
+	}
+	return values
+}

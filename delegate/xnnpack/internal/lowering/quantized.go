@@ -1,0 +1,363 @@
+package lowering
+
+import (
+	"math"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Operators that convert between numbers and codes with one scale and zero point.
+const (
+	QuantizeOp   = "quantized_decomposed::quantize_per_tensor.out"
+	DequantizeOp = "quantized_decomposed::dequantize_per_tensor.out"
+)
+
+var quantizedLowerings = []lowerRow{
+	{op: QuantizeOp, emit: quantizeCall, anyType: true},
+	{op: DequantizeOp, emit: dequantizeCall, anyType: true, fold: foldDequantize},
+	{op: "quantized_decomposed::dequantize_per_channel.out", anyType: true, fold: foldDequantize, emit: func(*lowerCall) error {
+		return refuse("per-channel scales of a tensor that is not constant, or zero points other than 0")
+	}},
+}
+
+// quantization is the datatype, scale and zero point of quantized elements.
+type quantization struct {
+	datatype graph.Datatype
+	quant    graph.Quant
+}
+
+// maxError is by how many of the result's codes a number of a quantized call may change.
+const maxError = 0.25
+
+// is reports whether a value has the quantization.
+func (q *quantization) is(v *graph.Value) bool {
+	return v.Datatype == q.datatype && v.Quant.Scale == q.quant.Scale && v.Quant.ZeroPoint == q.quant.ZeroPoint
+}
+
+// hasCode reports whether a number is one of those of a quantized value, up to an error that is small in the scale of to, too.
+func hasCode(v *graph.Value, x float32, to *quantization) bool {
+	d, scale := v.Datatype.Info(), float64(v.Quant.Scale)
+	code := float64(x)/scale + float64(v.Quant.ZeroPoint)
+	most := min(0.01, maxError*float64(to.quant.Scale)/scale)
+	return code >= float64(d.MinZero) && code <= float64(d.MaxZero) && math.Abs(code-math.RoundToEven(code)) < most
+}
+
+// checkBounds checks that the codes of an operand represent bounds as exactly as those of the result do: a clamp rounds its
+// bounds to the operand's codes. Bounds beyond all codes have no effect.
+func (c *lowerCall) checkBounds(in *graph.Value, lo, hi float32) error {
+	if c.to == nil || in.Quant.Scale <= c.to.quant.Scale {
+		return nil
+	}
+	d, q := in.Datatype.Info(), &in.Quant
+	least, most := float32(d.MinZero-q.ZeroPoint)*q.Scale, float32(d.MaxZero-q.ZeroPoint)*q.Scale
+	if lo > least && !hasCode(in, lo, c.to) || hi < most && !hasCode(in, hi, c.to) {
+		return refuse("bounds %v to %v, which have no codes in the operand's scale", lo, hi)
+	}
+	return nil
+}
+
+func (q *quantization) equal(other *quantization) bool {
+	return q.datatype == other.datatype && q.quant.Scale == other.quant.Scale && q.quant.ZeroPoint == other.quant.ZeroPoint
+}
+
+// fixedQuantization returns the quantization of a call that quantizes or dequantizes a tensor with
+// constant parameters, nil for other calls.
+func fixedQuantization(g *delegate.Graph, i int) *quantization {
+	c := &g.Calls[i]
+	if c.Sig == nil || c.Sig.Name != QuantizeOp && c.Sig.Name != DequantizeOp {
+		return nil
+	}
+	arg := func(k int) *delegate.GraphValue { return &g.Values[c.Args[k]] }
+	code := arg(0)
+	if c.Sig.Name == QuantizeOp {
+		code = arg(len(c.Sig.Args) - 1)
+	}
+	q := &quantization{datatype: graph.QInt8}
+	if code.DType == tensor.Uint8 {
+		q.datatype = graph.QUInt8
+	}
+	d, zero := q.datatype.Info(), arg(2).Int
+	if code.DType != d.Tensor || arg(3).Int != int64(d.MinZero) || arg(4).Int != int64(d.MaxZero) || arg(5).Int != int64(d.Tensor) {
+		return nil
+	}
+	if zero < int64(d.MinZero) || zero > int64(d.MaxZero) {
+		return nil
+	}
+	q.quant = graph.Quant{Scale: float(arg(1)), ZeroPoint: int32(zero)}
+	return q
+}
+
+// isTyped reports whether a dequantization of int8 states that type, that of its result if any, and bounds of the type,
+// as the operator requires.
+func (c *lowerCall) isTyped() bool {
+	at := slices.IndexFunc(c.call.Sig.Args, func(a kernels.Arg) bool { return a.Name == "dtype" })
+	if at < 2 || at+1 >= len(c.call.Sig.Args) || c.arg(at).Int != int64(tensor.Int8) {
+		return false
+	}
+	out := c.arg(at + 1)
+	return (out.Kind == tensor.None || out.Int == int64(tensor.Float32)) && c.arg(at-2).Int >= math.MinInt8 && c.arg(at-1).Int <= math.MaxInt8
+}
+
+// codeQuantization returns the quantization that all calls of the graph use for a tensor of codes,
+// nil if they disagree.
+func codeQuantization(g *delegate.Graph, v int) (q *quantization) {
+	calls := g.Readers(v)
+	if w := g.Writer(v); w >= 0 {
+		calls = append([]int{w}, calls...)
+	}
+	for _, i := range calls {
+		other := fixedQuantization(g, i)
+		if other == nil || q != nil && !q.equal(other) {
+			return nil
+		}
+		q = other
+	}
+	return q
+}
+
+// checkCodes checks that float is a float32 tensor and that all calls use the same quantization for
+// codes, which it returns.
+func (c *lowerCall) checkCodes(float, codes int) (*quantization, error) {
+	if d := c.vals[float].DType; d != tensor.Float32 {
+		return nil, refuse("%v tensors", d)
+	}
+	q := codeQuantization(c.in, codes)
+	if q == nil {
+		return nil, refuse("quantized elements of an unsupported type or range, or with several quantizations")
+	}
+	if err := (&graph.Value{Datatype: q.datatype, Quant: q.quant}).CheckPerTensor(""); err != nil {
+		return nil, refuse("%s", ReasonOf(err))
+	}
+	return q, nil
+}
+
+// quantizeCall lowers a quantization. It reuses codes that the tensor already has.
+func quantizeCall(c *lowerCall) error {
+	x, y := c.call.Args[0], c.out()
+	q, err := c.checkCodes(x, y)
+	if err != nil {
+		return err
+	}
+	o := c.follow(x)
+	h := c.holds(x)
+	if h.codes != [orders]int{graph.None, graph.None} {
+		if from := c.codes(x, o); q.is(&c.Graph.Values[from]) {
+			c.holds(y).at[o] = from
+			return nil
+		}
+	}
+	c.holds(y).at[o] = c.converted(c.value(x, o), q.datatype, q.quant)
+	return nil
+}
+
+// dequantizeCall adds no node: readers use the codes, or dequantize them.
+func dequantizeCall(c *lowerCall) error {
+	x, y := c.call.Args[0], c.out()
+	if _, err := c.checkCodes(y, x); err != nil {
+		return err
+	}
+	o := c.follow(x)
+	c.holds(y).codes[o] = c.value(x, o)
+	return nil
+}
+
+// target returns the quantization of a tensor if all calls that read it quantize it in the same
+// way, directly or after a clamp or a view. Otherwise it returns nil.
+func (l *Lowering) target(v int) (q *quantization) {
+	for _, i := range l.in.Readers(v) {
+		other := fixedQuantization(l.in, i)
+		if other == nil && (l.in.Calls[i].View || clamps(&l.in.Calls[i])) {
+			other = l.target(l.in.Writes(nil, i)[0])
+		}
+		if other == nil || q != nil && !q.equal(other) {
+			return nil
+		}
+		q = other
+	}
+	for _, out := range l.in.Outputs {
+		if out == v {
+			return nil
+		}
+	}
+	return q
+}
+
+// clamps reports whether a call restricts quantized elements to bounds.
+func clamps(call *delegate.GraphCall) bool {
+	if call.Sig == nil {
+		return false
+	}
+	switch call.Sig.Name {
+	case "aten::relu.out", "aten::hardtanh.out", "aten::clamp.out":
+		return true
+	}
+	return false
+}
+
+// quantized lowers a call to nodes of quantized elements, if its operands have codes and its result
+// is only quantized. It reports whether it did.
+func (l *Lowering) quantized(c *lowerCall) bool {
+	read, outs := c.ins(), c.outs()
+	if len(outs) > 1 {
+		outs = outs[:1]
+	}
+	to := l.target(outs[0])
+	if to == nil || !l.codesAt(read, Lowerings[c.call.Sig.Name].weights) {
+		return false
+	}
+	trial, end := l.trial()
+	defer end()
+	for _, v := range read {
+		for o, x := range l.holds(v).codes {
+			if x != graph.None {
+				from := &l.Graph.Values[x]
+				trial.holds(v).codes[o] = trial.Builder.Value(from.Datatype, from.Shape, from.Quant)
+			}
+		}
+	}
+	if trial.attempt(c, to) != nil {
+		return false
+	}
+	return l.newCall(c.index, to).emit(Lowerings[c.call.Sig.Name]) == nil
+}
+
+// trial begins a dry lowering with the same constants. end makes it reusable.
+func (l *Lowering) trial() (trial *Lowering, end func()) {
+	trial = New(l.in, true, l.refuses)
+	own := trial.short
+	trial.vals, trial.short = l.vals, l.short
+	return trial, func() {
+		trial.short = own
+		trial.Recycle()
+	}
+}
+
+// codesAt reports whether all tensors except weights have codes, and at least one does.
+func (l *Lowering) codesAt(read []int, weights bool) bool {
+	some := false
+	for _, v := range read {
+		if l.vals[v].IsConst() && weights {
+			continue
+		}
+		if some = true; l.holds(v).codes == [orders]int{graph.None, graph.None} {
+			return false
+		}
+	}
+	return some
+}
+
+// attempt lowers one call on codes, and checks the resulting graph.
+func (l *Lowering) attempt(c *lowerCall, to *quantization) error {
+	inputs := make([]int, len(l.Graph.Values))
+	for v := range inputs {
+		inputs[v] = v
+	}
+	if err := l.newCall(c.index, to).emit(Lowerings[c.call.Sig.Name]); err != nil {
+		return err
+	}
+	y := c.outs()[0]
+	o := contiguous
+	if l.holds(y).codes[o] == graph.None {
+		o = channelsLast
+	}
+	out := l.holds(y).codes[o]
+	if out < len(inputs) {
+		return nil
+	}
+	l.Externals(inputs, []int{out})
+	g, err := l.Finish()
+	if err != nil {
+		return err
+	}
+	s, err := g.Declared()
+	if err != nil {
+		return err
+	}
+	if reason := l.refuses(g, s); reason != "" {
+		return refuse("%s", reason)
+	}
+	return nil
+}
+
+// sampled is the number of channels of weights that a dry lowering checks.
+const sampled = 4
+
+// shortWeights converts weights that are multiples of a scale per channel to int8.
+func (c *lowerCall) shortWeights(s graph.Shape, channel int, data []byte) (int, error) {
+	w := tensor.View[float32](data)
+	channels, inner := s.Dim[channel], s.Trailing(channel+1)
+	codes, scales := allocPadded(s.Numel()), make([]float32, channels)
+	row := make([]float32, 0, s.Numel()/channels)
+	for k := range channels {
+		if c.dry && k >= sampled {
+			c.rough = true
+			scales[k] = scales[0]
+			continue
+		}
+		row = row[:0]
+		for i := 0; i < len(w); i += channels * inner {
+			row = append(row, w[i+k*inner:][:inner]...)
+		}
+		if scales[k] = commonScale(row); scales[k] == 0 {
+			return graph.None, refuse("weights that are not quantized")
+		}
+		for i := range row {
+			codes[(i/inner*channels+k)*inner+i%inner] = byte(int8(math.RoundToEven(float64(row[i] / scales[k]))))
+		}
+	}
+	return c.Builder.Constant(graph.QCInt8, s, graph.Quant{Scales: scales, ChannelDim: channel}, codes), nil
+}
+
+// commonScale returns a scale of which all numbers are multiples, from -128 to 127 times, up to
+// rounding. It returns 0 if there is none.
+func commonScale(row []float32) float32 {
+	var most float32
+	for _, x := range row {
+		if most = max(most, x, -x); x != x || most > math.MaxFloat32 {
+			return 0
+		}
+	}
+	if most == 0 {
+		return 1
+	}
+	for k := 128; k > 0; k-- {
+		if scale := most / float32(k); scale >= 0x1p-126 && multiples(row, scale) {
+			return scale
+		}
+	}
+	return 0
+}
+
+func multiples(row []float32, scale float32) bool {
+	for _, x := range row {
+		q := float32(math.RoundToEven(float64(x / scale)))
+		if d := q*scale - x; q > 127 || q < -128 || max(d, -d) > max(x, -x)*0x1p-21 {
+			return false
+		}
+	}
+	return true
+}
+
+// wholeBias converts a bias to multiples of the scales of the sums. What that changes must be small
+// in the result's scale.
+func (c *lowerCall) wholeBias(list []float32, filter, in int) (int, error) {
+	q := graph.Quant{ChannelDim: 0}
+	data := allocPadded(4 * len(list))
+	for i, x := range list {
+		scale := c.Graph.Values[in].Quant.Scale * c.Graph.Values[filter].Quant.Scales[i]
+		n := math.RoundToEven(float64(x) / float64(scale))
+		if !(math.Abs(n) <= math.MaxInt32) || scale < 0x1p-126 {
+			return graph.None, refuse("bias %v is outside int32 at scale %v", x, scale)
+		}
+		if d := math.Abs(n*float64(scale) - float64(x)); d > maxError*float64(c.to.quant.Scale) {
+			return graph.None, refuse("bias %v is no multiple of scale %v of the sums", x, scale)
+		}
+		tensor.View[int32](data)[i] = int32(n)
+		q.Scales = append(q.Scales, scale)
+	}
+	return c.Builder.Constant(graph.QCInt32, graph.ShapeOf(len(list)), q, data), nil
+}

@@ -1,0 +1,144 @@
+package lowering
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// ReasonOf returns the text of an error without the backend's name.
+func ReasonOf(err error) string {
+	if e, ok := errors.AsType[*delegate.Error](err); ok && e.Err != nil {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
+// FinishCall returns the graph of one call, whose tensors are its inputs and outputs, with the shapes
+// at the declared sizes.
+func (l *Lowering) FinishCall(i int) (*graph.Graph, []graph.Shape, error) {
+	var inputs, outputs []int
+	seen := make(map[int]bool)
+	for _, v := range l.in.Reads(nil, i) {
+		if x := &l.vals[v]; !seen[v] && !x.IsConst() && l.known(v) {
+			inputs = append(inputs, v)
+		}
+		seen[v] = true
+	}
+	for _, v := range l.in.Writes(nil, i) {
+		if l.known(v) {
+			outputs = append(outputs, v)
+		}
+	}
+	g, err := l.complete(inputs, outputs)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := g.Declared()
+	if err != nil {
+		return nil, nil, graph.InPayload(err)
+	}
+	return g, s, l.CheckOutputs(g, s, outputs)
+}
+
+// known reports whether the graph has a value for a tensor.
+func (l *Lowering) known(v int) bool {
+	return *l.holds(v) != nothing
+}
+
+// complete returns the checked graph with these inputs and outputs.
+func (l *Lowering) complete(inputs, outputs []int) (*graph.Graph, error) {
+	values, err := l.outputs(outputs)
+	if err != nil {
+		return nil, err
+	}
+	l.Externals(l.inputValues(inputs), values)
+	g, err := l.Finish()
+	if err == nil {
+		g.Static = !slices.ContainsFunc(inputs, func(v int) bool { return l.vals[v].Dynamism != tensor.Static })
+	}
+	return g, err
+}
+
+// CheckOutputs checks that the outputs have their declared sizes.
+func (l *Lowering) CheckOutputs(g *graph.Graph, s []graph.Shape, outputs []int) error {
+	for i, v := range outputs {
+		x, got := &l.in.Values[v], s[g.Args[g.Inputs+i]]
+		o, _ := declaredOrder(x)
+		if want := memoryShapeOf(x, o); x.Dynamism == tensor.Static && got != want {
+			return graph.Unsupported(graph.ArgumentLocation(g, g.Inputs+i), "sizes %v, declared as %v", got, want)
+		}
+	}
+	return nil
+}
+
+// LowerAll lowers all calls and returns their graph.
+func (l *Lowering) LowerAll() (*graph.Graph, error) {
+	g := l.in
+	l.Graph.Values, l.Graph.Nodes = slices.Grow(l.Graph.Values, len(g.Inputs)+2*len(g.Calls)), slices.Grow(l.Graph.Nodes, len(g.Calls))
+	for _, v := range g.Inputs {
+		if err := checkInput(g, v); err != nil {
+			return nil, graph.Unsupported("", "%w", err)
+		}
+		l.input(v)
+	}
+	for i := range g.Calls {
+		if err := l.Call(i); err != nil {
+			return nil, graph.Unsupported(g.Calls[i].Place, "%w", err)
+		}
+	}
+	for _, v := range g.Outputs {
+		if !l.known(v) && !l.vals[v].IsConst() {
+			return nil, graph.Unsupported("", "an output that no call computes")
+		}
+	}
+	return l.complete(g.Inputs, g.Outputs)
+}
+
+func checkInput(g *delegate.Graph, v int) error {
+	x := &g.Values[v]
+	if x.Kind != tensor.KindTensor {
+		return refuse("the input is not a tensor")
+	}
+	if x.DType != tensor.Float32 && x.DType != tensor.Float16 && codeQuantization(g, v) == nil {
+		return refuse("an input of %v", x.DType)
+	}
+	return checkTensor(x)
+}
+
+// Detach returns the constants of a dry lowering's graph that are not final. The lowering continues with
+// another graph. ok is false if others are not final, either.
+func (l *Lowering) Detach() (late []LateConstant, ok bool) {
+	if l.rough {
+		return nil, false
+	}
+	l.Graph, l.copies = spareGraph(), nil // late constants refer to the copies
+	return l.late, true
+}
+
+// spareGraphs contains empty graphs with memory.
+var spareGraphs sync.Pool
+
+func spareGraph() *graph.Graph {
+	if g, ok := spareGraphs.Get().(*graph.Graph); ok {
+		return g
+	}
+	return &graph.Graph{Version: graph.Identifiers[0]}
+}
+
+// RecycleGraph makes the memory of a graph available to other lowerings. It must not be used any longer.
+func RecycleGraph(g *graph.Graph) {
+	emptyGraph(g)
+	spareGraphs.Put(g)
+}
+
+// emptyGraph removes values, nodes and arguments.
+func emptyGraph(g *graph.Graph) {
+	clear(g.Values)
+	clear(g.Nodes)
+	*g = graph.Graph{Version: g.Version, Values: g.Values[:0], Nodes: g.Nodes[:0], Args: g.Args[:0]}
+}

@@ -1,0 +1,102 @@
+package native
+
+import (
+	"context"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// The library turns NaN into numbers: in minima, maxima, bounds, pools and conversions, and into infinities in
+// products. It computes roots of infinity wrongly. A region that was lowered from operators must not
+// differ from them in that, so it runs in the library only as long as its numbers are finite: its
+// inputs are checked before a call and its outputs after it, and the Go engine repeats calls that are
+// not. A region whose nodes make NaN of finite numbers, and hide it from the outputs, always runs in Go.
+
+// checksNumbers reports whether calls of the image are checked.
+func (m *Image) checksNumbers() bool {
+	if !m.Region {
+		return false
+	}
+	for _, v := range m.Graph.Args[:m.Graph.Inputs] {
+		if m.Graph.Values[v].Datatype.IsFloat() {
+			return true
+		}
+	}
+	return false
+}
+
+// areFinite reports whether arguments [from, to) have only finite numbers. It may deny it for sums beyond the
+// range of float32.
+func (u *Unit) areFinite(from, to int) bool {
+	for _, a := range u.args[from:to] {
+		if !graph.IsFinite(a.Value.Datatype, a.Data) {
+			return false
+		}
+	}
+	return true
+}
+
+// repeat runs a call of a region in Go.
+func (u *Unit) repeat(ctx context.Context, args []*tensor.Value) error {
+	if err := u.makeOther(); err != nil {
+		return err
+	}
+	return u.other.Execute(ctx, args)
+}
+
+// mayHide is what a value of a region may contain although its inputs are finite.
+type mayHide uint8
+
+const (
+	finite   mayHide = iota
+	mayBeNaN         // from the operands of a function outside of its domain
+	mayBeInf         // an infinity instead of NaN, from a product
+)
+
+// HidesNaN reports whether the library may compute finite outputs from finite inputs although the operators
+// compute NaN: a function of an operand outside of its domain precedes a node that turns NaN into numbers.
+func HidesNaN(g *graph.Graph) bool {
+	state := make([]mayHide, len(g.Values))
+	for i := range g.Nodes {
+		n, most := &g.Nodes[i], finite
+		for _, v := range n.In {
+			if v != graph.None {
+				most = max(most, state[v])
+			}
+		}
+		if most >= mayBeNaN && turnsNaN(n) || most == mayBeInf && n.Type.IsFunction() {
+			return true
+		}
+		switch {
+		case multiplies(n) && most > finite:
+			most = mayBeInf
+		case hasDomain(g, n):
+			most = max(most, mayBeNaN)
+		}
+		for _, v := range n.Out {
+			state[v] = most
+		}
+	}
+	return false
+}
+
+// turnsNaN reports whether the library computes numbers from NaN in such nodes.
+func turnsNaN(n *graph.Node) bool {
+	switch n.Type.Name {
+	case "Minimum", "Maximum", "Clamp", "MaxPooling2d", "AvgPooling2d", "Convert":
+		return true
+	}
+	return n.Type.Bounded && (n.Min > -graph.Inf || n.Max < graph.Inf)
+}
+
+// hasDomain reports whether the node computes NaN or infinities from some finite numbers.
+func hasDomain(g *graph.Graph, n *graph.Node) bool {
+	switch n.Type.Name {
+	case "SquareRoot", "ReciprocalSquareRoot", "Log":
+		return true
+	case "Div":
+		return !g.Values[n.In[1]].IsConst()
+	}
+	return false
+}

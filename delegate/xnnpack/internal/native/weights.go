@@ -1,0 +1,298 @@
+package native
+
+import (
+	"bytes"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// weights are the packed weights of an image's runtimes. XNNPACK packs node by node, always in the
+// same order, so all runtimes have the entries of the first one: the n-th request of a later
+// runtime returns the n-th entry, if its key is the same. Keys alone do not distinguish filters
+// with equal bytes and different scales.
+type weights struct {
+	cache   *xnn.StoreCache
+	entries []entry
+	next    int    // entry of the next request
+	spare   []byte // reserved and not yet used
+	slab    *slab  // contains spare, its next bytes; or nil
+	want    int64  // bytes of the constants to pack: the packed ones need at least as many
+	limit   int64  // in bytes, of all packed weights; 0 for none
+	over    bool   // a request exceeded the limit
+
+	constants map[xnn.Address]graph.Releasable // may be released once they are packed
+	release   func([]byte) bool                // releases constants; nil if none may be released
+	gone      bool                             // constants were released
+	unscaled  []*graph.Value                   // constants whose scales were released
+	sealed    bool                             // the first runtime exists: if gone is set too, nothing can be packed any more
+	refused   bool                             // a request to pack failed because of that
+	rehearsal []byte                           // stands for packed weights while a runtime is created to see whether it can be
+	pin       runtime.Pinner
+	Blocks    []*block
+	mapping   *cpu.Mapping // of the file that contains the entries
+}
+
+type entry struct {
+	key  xnn.WeightsKey
+	at   xnn.Address
+	Data []byte // at that address
+}
+
+// newWeights returns empty packed weights, for constants of want bytes in total.
+func newWeights(want, limit int64) *weights {
+	w := &weights{want: want, limit: limit}
+	w.cache = xnn.NewWeightsCache(w)
+	return w
+}
+
+// begin starts the requests of another runtime. The caller must hold the image's lock.
+func (w *weights) begin() { w.next = 0 }
+
+// LookUp implements xnn.WeightsStore. If an entry is found, XNNPACK makes no further calls for it,
+// except Insert without data.
+func (w *weights) LookUp(key xnn.WeightsKey) xnn.Address {
+	if w.rehearsal != nil {
+		return xnn.AddressOf(w.rehearsal)
+	}
+	if w.next < len(w.entries) && w.entries[w.next].key == key {
+		w.next++
+		return w.entries[w.next-1].at
+	}
+	return 0
+}
+
+// Reserve implements xnn.WeightsStore.
+func (w *weights) Reserve(size uint) xnn.Address {
+	if w.gone && w.sealed {
+		return w.reserveAgain(size)
+	}
+	if size == 0 || size > math.MaxInt/4 || w.limit > 0 && w.Bytes()+int64(size) > w.limit {
+		w.over = size > 0
+		return 0
+	}
+	if w.spare = w.slab.next(int(size)); w.spare == nil {
+		w.allocate(int64(size))
+	}
+	return xnn.AddressOf(w.spare)
+}
+
+// reserveAgain returns memory for weights that are packed already. The library does not look up the
+// filters of transposed convolutions, but packs them for every runtime. Insert ignores what it packs from a
+// released filter.
+func (w *weights) reserveAgain(size uint) xnn.Address {
+	if w.next >= len(w.entries) || uint(len(w.entries[w.next].Data)) != size {
+		w.refused = true
+		return 0
+	}
+	w.pin.Unpin()
+	w.spare = tensor.AlignedBytes(int(size))
+	w.pin.Pin(&w.spare[0])
+	return xnn.AddressOf(w.spare)
+}
+
+// again returns the entry of weights that were packed again from a released filter.
+func (w *weights) again(key xnn.WeightsKey, at xnn.Address) xnn.Address {
+	if w.next >= len(w.entries) || w.entries[w.next].key != key {
+		w.refused = true
+		return at // of a runtime that is not used
+	}
+	w.next++
+	return w.entries[w.next-1].at
+}
+
+// fault returns why packing failed, nil if it did not.
+func (w *weights) fault() error {
+	switch {
+	case w.over:
+		return delegate.Errorf(graph.ID, delegate.ErrMemory, "", "packed weights of more than %d bytes, which the limit leaves", w.limit)
+	case w.refused:
+		return delegate.Errorf(graph.ID, delegate.ErrDevice, "", "the library packs in another order than before; the filters were given back")
+	}
+	return nil
+}
+
+// end frees the memory of weights that were packed again, or for a rehearsal.
+func (w *weights) end() {
+	if w.gone && w.sealed || w.rehearsal != nil {
+		w.pin.Unpin()
+		w.spare = nil
+	}
+}
+
+// allocate reserves n bytes of a new slab, or of Go's heap if they are few.
+func (w *weights) allocate(n int64) {
+	w.slab.release()
+	need := n + tensor.Padding
+	rest := w.want - w.Bytes()
+	if w.slab = newSlab(max(need, rest+rest/slabMargin), max(n, rest)); w.slab != nil {
+		w.spare = w.slab.next(int(n))
+		return
+	}
+	w.pin.Unpin()
+	w.spare = tensor.AlignedBytes(int(n))
+	w.pin.Pin(&w.spare[0])
+}
+
+// slabMargin is the inverse of the fraction by which packed constants are expected to be larger.
+const slabMargin = 8
+
+// Insert implements xnn.WeightsStore.
+func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Address {
+	switch {
+	case w.rehearsal != nil:
+		return xnn.AddressOf(w.rehearsal)
+	case at == 0 && w.next > 0:
+		return w.entries[w.next-1].at
+	case w.gone && w.sealed:
+		return w.again(key, at)
+	}
+	if w.next < len(w.entries) && w.entries[w.next].key == key && w.entries[w.next].agrees(w.spare[:size]) {
+		w.next++
+		return w.entries[w.next-1].at
+	}
+	b := Blocks.share(w.spare[:size], w.slab)
+	if b.at == at {
+		w.spare = nil
+	}
+	w.Blocks = append(w.Blocks, b)
+	w.entries = append(w.entries, entry{key, b.at, b.data})
+	w.next = len(w.entries)
+	w.releaseConstant(key.Kernel)
+	return b.at
+}
+
+// releasable returns the size of the constants that may be released.
+func (w *weights) releasable() (n int64) {
+	for _, c := range w.constants {
+		n += int64(len(c.Value.Data))
+	}
+	return n
+}
+
+// releaseConstant releases the memory of a constant that was packed.
+func (w *weights) releaseConstant(at xnn.Address) {
+	c, ok := w.constants[at]
+	if !ok || w.release == nil || !w.release(c.Value.Data) {
+		return
+	}
+	w.gone = true
+	if len(c.Scales) > 0 && w.release(c.Scales) {
+		w.unscaled = append(w.unscaled, c.Value)
+	}
+}
+
+// Bytes returns the size of all packed weights.
+func (w *weights) Bytes() (n int64) {
+	for _, b := range w.Blocks {
+		n += int64(len(b.data))
+	}
+	if w.mapping != nil {
+		n += int64(len(w.mapping.Bytes()))
+	}
+	return n
+}
+
+func (w *weights) close() {
+	w.cache.Delete()
+	for _, b := range w.Blocks {
+		Blocks.release(b)
+	}
+	w.Blocks = nil
+	w.slab.release()
+	w.slab = nil
+	if w.mapping != nil {
+		w.mapping.Close()
+	}
+	w.pin.Unpin()
+}
+
+// block is the packed weights of one node, or of several nodes with equal ones.
+type block struct {
+	data []byte
+	at   xnn.Address
+	key  uint64 // its index in sharedBlocks.by
+	full uint64 // hash of all bytes, 0 until it is needed
+	uses int
+	slab *slab // contains data; nil for Go's heap
+	pin  runtime.Pinner
+}
+
+// sharedBlocks holds every block of the process once, for all images, methods and nodes that use
+// it.
+type sharedBlocks struct {
+	Mu   sync.Mutex
+	seed maphash.Seed
+	By   map[uint64][]*block // by sample, the hash of some bytes
+}
+
+var Blocks = sharedBlocks{seed: maphash.MakeSeed(), By: make(map[uint64][]*block)}
+
+// share returns the block with these bytes: an existing one, or a new one that owns data. If from
+// is not nil, data must be its next bytes.
+func (s *sharedBlocks) share(data []byte, from *slab) *block {
+	key := s.sample(data)
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	b := &block{data: data, at: xnn.AddressOf(data), key: key, uses: 1, slab: from}
+	for _, other := range s.By[key] {
+		if s.hash(other) == s.hash(b) && bytes.Equal(other.data, data) {
+			other.uses++
+			return other
+		}
+	}
+	if from != nil {
+		from.take(len(data))
+	} else {
+		b.pin.Pin(&data[0])
+	}
+	s.By[key] = append(s.By[key], b)
+	return b
+}
+
+// sample hashes the size, the first and the last bytes: enough to distinguish most blocks, at
+// almost no cost.
+func (s *sharedBlocks) sample(data []byte) uint64 {
+	const part = 1024
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	fmt.Fprint(&h, len(data))
+	h.Write(data[:min(part, len(data))])
+	h.Write(data[max(0, len(data)-part):])
+	return h.Sum64()
+}
+
+func (s *sharedBlocks) hash(b *block) uint64 {
+	if b.full == 0 {
+		b.full = max(maphash.Bytes(s.seed, b.data), 1)
+	}
+	return b.full
+}
+
+func (s *sharedBlocks) release(b *block) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if b.uses--; b.uses > 0 {
+		return
+	}
+	b.pin.Unpin()
+	b.slab.release()
+	list := s.By[b.key]
+	if at := slices.Index(list, b); at >= 0 {
+		list = slices.Delete(list, at, at+1)
+	}
+	if len(list) == 0 {
+		delete(s.By, b.key)
+	} else {
+		s.By[b.key] = list
+	}
+}

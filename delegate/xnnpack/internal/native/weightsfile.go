@@ -1,0 +1,244 @@
+package native
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/cachefolder"
+	"github.com/etrun-go/etrun/internal/openfile"
+)
+
+// A weights file stores the packed weights of a payload for later processes. Its name is a digest
+// of all that they depend on: the constants (by their tags, see markFunc), the graph, the library's
+// sources, and the processor. All numbers are little-endian:
+//
+//	magic, u32 CRC-32C of the rest, u32 number of entries
+//	entries: u32 seed, i32 kernel, i32 bias (values of the graph, -1 for none), u32 0,
+//	         u64 offset from the file's start, u64 size
+//	blocks at multiples of 64, and padding that vectors may read after the last one
+const (
+	WeightsMagic  = "ETRUNXW1"
+	WeightsHeader = 16
+	weightsEntry  = 32
+	weightsAlign  = 64
+)
+
+// castagnoli is not a variable: most processes need no table, which takes a quarter of a millisecond.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+// weightsName returns the name of the file with the image's weights.
+func (m *Image) weightsName(ctx context.Context, mark markFunc) (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, runtime.GOARCH, m.lib.Soname.Name)
+	h.Write(m.lib.BuildIdentifier())
+	fmt.Fprintln(h, cpu.Processor())
+	for v := range m.Graph.Values {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		x := &m.Graph.Values[v]
+		q := &x.Quant
+		fmt.Fprintln(h, v, x.Datatype, x.Shape, len(x.Data), q.Scale, q.ZeroPoint, q.ChannelDim, q.GroupSize, q.Nonbatch, len(q.Scales), len(q.Blocks))
+		for _, list := range []any{q.Scales, q.Blocks} { // long lists are hashed in binary form
+			_ = binary.Write(h, binary.LittleEndian, list) // writing to a digest does not fail
+		}
+		h.Write(mark(v, x.Data))
+	}
+	for i := range m.Graph.Nodes {
+		n := &m.Graph.Nodes[i]
+		fmt.Fprintln(h, n.Type.Tag, n.In, n.Out, n.Flags, n.Geometry())
+	}
+	return fmt.Sprintf("%x.xnnweights", h.Sum(nil)), nil
+}
+
+// openFile reads the weights from a file, if it exists and is intact, so that later changes of the
+// file have no effect. If mapped is set, it maps the file instead, and shares the memory with other
+// processes. The checksum is computed from the bytes that are used.
+func (w *weights) openFile(ctx context.Context, folder *os.Root, name string, g *graph.Graph, mapped bool) error {
+	most := MaxPacked(g)
+	if w.limit > 0 {
+		most = min(most, w.limit)
+	}
+	f, err := openfile.OpenIn(ctx, folder, name, openfile.Rules{Limit: most, Start: len(WeightsMagic), Check: checkMagic})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := openfile.CheckOwner(f.Info(), cachefolder.OthersWrite); err != nil {
+		return err
+	}
+	mapping, err := mapWeights(f, mapped)
+	if err != nil {
+		return err
+	}
+	if w.entries, err = ParseWeights(mapping.Bytes(), g); err != nil {
+		mapping.Close()
+		return err
+	}
+	w.mapping = mapping
+	return nil
+}
+
+// mapWeights maps the pages of the file, or reads the file into new pages.
+func mapWeights(f *openfile.File, mapped bool) (*cpu.Mapping, error) {
+	size, _ := f.Size()
+	if mapped {
+		return cpu.MapFile(f.OS(), size)
+	}
+	return cpu.FillMapping(size, func(b []byte) error {
+		_, err := f.ReadAll(func(int) []byte { return b })
+		return err
+	})
+}
+
+func checkMagic(start []byte) error {
+	if string(start) != WeightsMagic {
+		return errWeights
+	}
+	return nil
+}
+
+// useFile reads the weights from a file. If that is not possible, it packs them and writes the
+// file. It records the result in CacheNote.
+func (m *Image) useFile(ctx context.Context, o Options, pack func() error) error {
+	if o.WeightsFolder == "" {
+		return pack()
+	}
+	err := m.useFolder(ctx, o, pack)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if unused, ok := errors.AsType[*unusedFolder](err); ok {
+		m.CacheNote = NotKept + unused.Error()
+		return pack()
+	}
+	return err
+}
+
+// unusedFolder is the reason why a folder of weights is not used.
+type unusedFolder struct{ error }
+
+func (m *Image) useFolder(ctx context.Context, o Options, pack func() error) error {
+	folder, mark, err := openFolder(ctx, o.WeightsFolder)
+	if err != nil {
+		return &unusedFolder{err}
+	}
+	defer folder.Close()
+	name, err := m.weightsName(ctx, mark)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(o.WeightsFolder, name)
+	found := m.Weights.openFile(ctx, folder, name, m.Graph, o.MapWeights)
+	if found == nil {
+		m.CacheNote = "from " + path
+		return pack()
+	}
+	if err := pack(); err != nil {
+		return err
+	}
+	m.CacheNote = "kept in " + path
+	if !errors.Is(found, fs.ErrNotExist) {
+		m.CacheNote += ", the file that was there was not used: " + found.Error()
+	}
+	if err := m.Weights.writeFile(folder, name, m.Graph); err != nil {
+		m.CacheNote = NotKept + err.Error()
+	}
+	return nil
+}
+
+// NotKept starts the CacheNote of weights that are not in a file.
+const NotKept = "not kept: "
+
+var errWeights = errors.New("damaged")
+
+// ParseWeights checks a file of packed weights and returns its entries.
+func ParseWeights(data []byte, g *graph.Graph) ([]entry, error) {
+	le := binary.LittleEndian
+	if len(data) < WeightsHeader || string(data[:8]) != WeightsMagic || le.Uint32(data[8:]) != crc32.Checksum(data[12:], castagnoli()) {
+		return nil, errWeights
+	}
+	n := uint64(le.Uint32(data[12:]))
+	if n > uint64(len(data)-WeightsHeader)/weightsEntry {
+		return nil, errWeights
+	}
+	entries := make([]entry, n)
+	for i := range entries {
+		e := data[WeightsHeader+i*weightsEntry:]
+		kernel, ok1 := constantAddress(g, int32(le.Uint32(e[4:])))
+		bias, ok2 := constantAddress(g, int32(le.Uint32(e[8:])))
+		offset, size := le.Uint64(e[16:]), le.Uint64(e[24:])
+		if !ok1 || !ok2 || offset%weightsAlign != 0 || size == 0 || offset > uint64(len(data)) || size+weightsAlign > uint64(len(data))-offset {
+			return nil, errWeights
+		}
+		block := data[offset : offset+size : offset+size]
+		entries[i] = entry{xnn.WeightsKey{Seed: le.Uint32(e), Kernel: kernel, Bias: bias}, xnn.AddressOf(block), block}
+	}
+	return entries, nil
+}
+
+func constantAddress(g *graph.Graph, v int32) (xnn.Address, bool) {
+	if v == graph.None {
+		return 0, true
+	}
+	if v < 0 || int(v) >= len(g.Values) || !g.Values[v].IsConst() {
+		return 0, false
+	}
+	return xnn.AddressOf(g.Values[v].Data), true
+}
+
+func (w *weights) encode(g *graph.Graph) ([]byte, error) {
+	values := map[xnn.Address]int32{0: graph.None}
+	for v := range g.Values {
+		if x := &g.Values[v]; x.IsConst() {
+			values[xnn.AddressOf(x.Data)] = int32(v)
+		}
+	}
+	le := binary.LittleEndian
+	out := append([]byte(WeightsMagic), make([]byte, WeightsHeader-len(WeightsMagic)+weightsEntry*len(w.entries))...)
+	le.PutUint32(out[12:], uint32(len(w.entries)))
+	places := make(map[xnn.Address]int)
+	for i, e := range w.entries {
+		kernel, ok1 := values[e.key.Kernel]
+		bias, ok2 := values[e.key.Bias]
+		if !ok1 || !ok2 {
+			return nil, errors.New("weights that are not made of constants")
+		}
+		at, ok := places[e.at]
+		if !ok {
+			out = append(out, make([]byte, -len(out)&(weightsAlign-1))...)
+			at = len(out)
+			places[e.at] = at
+			out = append(out, e.Data...)
+		}
+		head := out[WeightsHeader+i*weightsEntry:]
+		le.PutUint32(head, e.key.Seed)
+		le.PutUint32(head[4:], uint32(kernel))
+		le.PutUint32(head[8:], uint32(bias))
+		le.PutUint64(head[16:], uint64(at))
+		le.PutUint64(head[24:], uint64(len(e.Data)))
+	}
+	out = append(out, make([]byte, 2*weightsAlign)...)
+	SealWeights(out)
+	return out, nil
+}
+
+// SealWeights writes the checksum to the header of a file.
+func SealWeights(file []byte) {
+	binary.LittleEndian.PutUint32(file[8:], crc32.Checksum(file[12:], castagnoli()))
+}
+
+// agrees reports whether packed equals the data of the entry.
+func (e *entry) agrees(packed []byte) bool { return bytes.Equal(e.Data, packed) }
