@@ -1,12 +1,12 @@
 // Package xnnpack is the delegate for ExecuTorch's XNNPACK payloads: graphs of neural network
 // operations.
 //
-// A payload is parsed and completely validated in Go. Two engines run the resulting graph: the
-// native engine uses libXNNPACK, the other one computes in Go on any machine. Three tables have an
-// entry per kind of node: its parser, checks and shape inference; how libXNNPACK runs it; and how the
-// engine in Go does.
+// A payload is parsed and completely validated in Go, by the package graph in the folder internal. Two
+// engines run the resulting graph: the package native uses libXNNPACK, goengine computes in Go on any
+// machine. Each of the three has a table with an entry per kind of node: its parser, checks and shape
+// inference; how libXNNPACK runs it; and how the engine in Go does.
 //
-// Graphs of ATen operators from lowering are converted to the same graphs by another table, with
+// Graphs of ATen operators are converted to the same graphs by the package lowering, whose table has
 // one entry per operator. The results are validated like payloads.
 package xnnpack
 

@@ -1,2 +1,2 @@
-// Package cost estimates the time of a run of a graph on each engine.
+// Package cost (no compatibility promise) estimates the time of a run of a graph on each engine.
 package cost

@@ -60,6 +60,7 @@ func (e Estimates) RegionInGo() bool {
 	return e.PrefersGo() || e[ByGo] <= LongTime && (e[ByGo]-e[ByLibrary])*regionLoss < e[ByGo]
 }
 
+// String returns the estimates for messages.
 func (e Estimates) String() string {
 	if e[ByLibrary] >= Never/2 {
 		return fmt.Sprintf("%s in Go, not in the library", duration.Format(e[ByGo]))

@@ -56,6 +56,7 @@ func (e *Estimator) tileProducts(rows, tiles, taps, channels, columns, gathered 
 	return q.times(&libraryTiles)
 }
 
+// UsesTiles reports whether the library selects kernels for AMX on a processor.
 func UsesTiles(h cpu.Hardware) bool { return h.AMXInt8 }
 
 // DebianBuild is the build of Debian's version, see xnn.Soname.

@@ -48,14 +48,19 @@ func (m *Image) constants() *packed {
 	return m.Packed
 }
 
+// Name returns the name of the engine.
 func (m *Image) Name() string { return "go" }
 
+// Unit creates a unit.
 func (m *Image) Unit(in delegate.Instance) (delegate.Unit, error) { return NewUnit(m, in), nil }
 
+// Needs returns the memory at the declared sizes.
 func (m *Image) Needs() graph.Needs { return m.memory }
 
+// Facts returns nothing: the engine has no facts of its own.
 func (m *Image) Facts() [][2]string { return nil }
 
+// Close frees the packed constants.
 func (m *Image) Close() {
 	if m.Packed != nil {
 		m.Packed.Memory.Close()

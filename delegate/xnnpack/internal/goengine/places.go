@@ -41,6 +41,8 @@ func (p *Places) cut(arena []byte) [][]byte {
 // places.
 const maxBlocks = 1 << 10
 
+// Workspace implements delegate.Planned: it returns the values between nodes for the method's memory plan, nil if units plan
+// their own.
 func (m *Image) Workspace() *delegate.Workspace {
 	p, g := m.places, m.Graph
 	if m.Shown || len(g.Nodes) == 0 || len(p.items) >= maxBlocks {

@@ -68,6 +68,7 @@ type token struct {
 	Zero  int32
 }
 
+// NewUnit creates a unit of an image.
 func NewUnit(m *Image, in delegate.Instance) *Unit {
 	n := len(m.Graph.Values)
 	e := &Unit{packed: m.constants(), Graph: m.Graph, limits: m.Limits, args: graph.NewArguments(m.Graph, m.Shapes, m.Args),

@@ -78,6 +78,7 @@ func (a *Argument) dimOrder(t *tensor.Tensor) []uint8 {
 	return t.DimOrder
 }
 
+// ArgumentLocation names an argument of the call for messages.
 func ArgumentLocation(g *Graph, i int) string {
 	if i < g.Inputs {
 		return fmt.Sprintf("input %d", i)

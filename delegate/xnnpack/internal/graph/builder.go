@@ -8,6 +8,7 @@ type Builder struct {
 	Graph *Graph
 }
 
+// NewBuilder returns a builder of an empty graph.
 func NewBuilder() Builder { return Builder{&Graph{Version: Identifiers[0]}} }
 
 // Value adds an intermediate value, which externals may make an argument, and returns its index.

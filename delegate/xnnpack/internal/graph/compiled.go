@@ -36,6 +36,7 @@ func (c *Compilation) InstanceThreads() int {
 // AreStatic reports whether all arguments always have the declared sizes.
 func AreStatic(args []*delegate.ArgSpec) bool { return !slices.ContainsFunc(args, IsDynamic) }
 
+// IsDynamic reports whether calls may have their own sizes of an argument.
 func IsDynamic(a *delegate.ArgSpec) bool { return a == nil || a.Dynamism != tensor.Static }
 
 // Engine is a graph that is compiled for one of the engines.

@@ -29,6 +29,7 @@ type constantPlace struct {
 	Key          string // name in the program's named data, for which offset is unused
 }
 
+// Read reads the table.
 func (c *constantTable) Read(root flatbuf.Table) {
 	c.aligned = make(map[uint32][]byte)
 	c.Places = flatbuf.List(root, 8, "constant_data", func(t flatbuf.Table) constantPlace {

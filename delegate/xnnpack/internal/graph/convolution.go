@@ -269,6 +269,7 @@ func WindowShape(n *Node, in Shape) (Shape, error) {
 	return out, nil
 }
 
+// CeilDiv returns a/b, rounded up.
 func CeilDiv(a, b int) int { return (a + b - 1) / b }
 
 // Padding returns the node's padding at the top and left of an input of height h and width w.

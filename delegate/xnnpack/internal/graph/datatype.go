@@ -51,6 +51,7 @@ type datatypeInfo struct {
 	MaxZero int32
 }
 
+// NoNative is the number of datatypes that the library does not have.
 const NoNative = -1
 
 var datatypes = [...]datatypeInfo{
@@ -71,6 +72,7 @@ var datatypes = [...]datatypeInfo{
 // Valid reports whether the element type is supported.
 func (d Datatype) Valid() bool { return int(d) < len(datatypes) && datatypes[d].Bits > 0 }
 
+// String returns the name.
 func (d Datatype) String() string {
 	if !d.Valid() {
 		return fmt.Sprintf("datatype %d", uint8(d))
@@ -78,6 +80,7 @@ func (d Datatype) String() string {
 	return datatypes[d].name
 }
 
+// Info returns the properties of the datatype, which must not be modified.
 func (d Datatype) Info() *datatypeInfo { return &datatypes[d] }
 
 // IsFloat reports whether elements are floating-point numbers.

@@ -2,6 +2,7 @@ package graph
 
 import "math"
 
+// Inf is infinity.
 var Inf = float32(math.Inf(1))
 
 // UnaryNodes are functions of one operand, element by element.
@@ -74,6 +75,7 @@ func checkUnary(g *Graph, n *Node) error {
 	return wantDatatype(g, n, n.Out[0], g.Values[n.In[0]].Datatype)
 }
 
+// SameShape sets the shape of the output to that of the first input.
 func SameShape(_ *Graph, n *Node, s []Shape) error {
 	s[n.Out[0]] = s[n.In[0]]
 	return nil

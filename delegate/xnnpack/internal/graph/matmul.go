@@ -75,6 +75,7 @@ func checkFullyConnected(g *Graph, n *Node) error {
 	return checkFilter(g, n, dim, FullyConnectedTypes)
 }
 
+// InputChannels returns the number of input channels of a fully connected node.
 func (n *Node) InputChannels(g *Graph) int {
 	f := g.Values[n.In[1]].Shape
 	if n.Flags&FlagTransposeWeights != 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/x448/float16"
 )
 
+// DecodeFloats converts the elements of a float datatype to dst.
 func DecodeFloats(dst []float32, d Datatype, b []byte) {
 	switch d {
 	case FP16:
@@ -25,6 +26,7 @@ func DecodeFloats(dst []float32, d Datatype, b []byte) {
 	}
 }
 
+// EncodeFP16 rounds to half precision.
 func EncodeFP16(dst []uint16, src []float32) {
 	done := simd.FloatToHalf(tensor.BytesOf(dst), src)
 	for i, f := range src[done:] {
@@ -32,6 +34,7 @@ func EncodeFP16(dst []uint16, src []float32) {
 	}
 }
 
+// EncodeBF16 rounds to bfloat16.
 func EncodeBF16(dst []uint16, src []float32) {
 	done := simd.FloatToBFloat(tensor.BytesOf(dst), src)
 	for i, f := range src[done:] {
@@ -39,6 +42,7 @@ func EncodeBF16(dst []uint16, src []float32) {
 	}
 }
 
+// ToBF16 rounds a number to bfloat16, half to even.
 func ToBF16(f float32) uint16 {
 	u := math.Float32bits(f)
 	if f != f {
@@ -60,6 +64,7 @@ func Quantize(x float32, zero, lo, hi int32) int32 {
 	return int32(float32(x+whole)-whole) + zero
 }
 
+// IsFinite reports whether no element of a float datatype is infinite or NaN.
 func IsFinite(d Datatype, data []byte) bool {
 	switch d {
 	case FP32:

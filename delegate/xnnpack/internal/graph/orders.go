@@ -161,6 +161,7 @@ func (g *Graph) producer(v int) *Node {
 	return nil
 }
 
+// IsTranspose reports whether a node transposes by this permutation.
 func (n *Node) IsTranspose(perm []int) bool {
 	return n.Type.Tag == TagStaticTranspose && slices.Equal(Params[TransposeParams](n).Perm, perm)
 }

@@ -37,10 +37,12 @@ type Reader struct {
 	lost      []int        // external IDs that no value has
 }
 
+// PayloadError returns an error of an invalid payload.
 func PayloadError(place, format string, args ...any) error {
 	return delegate.Errorf(ID, delegate.ErrPayload, place, format, args...)
 }
 
+// Unsupported returns an error of a valid payload that is not supported.
 func Unsupported(place, format string, args ...any) error {
 	return delegate.Errorf(ID, delegate.ErrUnsupported, place, format, args...)
 }

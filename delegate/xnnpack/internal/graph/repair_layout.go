@@ -102,6 +102,7 @@ func (m *layoutRepairer) isRoot(v int) bool {
 	return m.producer[v] == None || m.g.Nodes[m.producer[v]].IsConcatenate()
 }
 
+// IsConcatenate reports whether a node concatenates its inputs.
 func (n *Node) IsConcatenate() bool {
 	_, ok := n.Params.(*ConcatenateParams)
 	return ok

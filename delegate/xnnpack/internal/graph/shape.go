@@ -16,14 +16,17 @@ type Shape struct {
 	Dim  [xnn.MaxDims]int
 }
 
+// ShapeOf returns the shape of these sizes, at most xnn.MaxDims.
 func ShapeOf(dims ...int) Shape {
 	s := Shape{Rank: len(dims)}
 	copy(s.Dim[:], dims)
 	return s
 }
 
+// Dims returns the sizes, in the memory of a copy of the shape.
 func (s Shape) Dims() []int { return s.Dim[:s.Rank] }
 
+// String returns the sizes for messages.
 func (s Shape) String() string { return fmt.Sprint(s.Dim[:s.Rank]) }
 
 // Numel returns the number of elements of a shape that passed check.

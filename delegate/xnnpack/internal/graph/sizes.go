@@ -22,8 +22,10 @@ func Times(factors ...int) int64 {
 // Plus returns a sum, or a huge number instead of overflowing.
 func Plus(a, b int64) int64 { return min(a, math.MaxInt64/4) + min(b, math.MaxInt64/4) }
 
+// RoundUp returns the next multiple.
 func RoundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
 
+// AlignUp returns the next multiple of the alignment of tensors.
 func AlignUp(n int64) int64 { return (n + tensor.Alignment - 1) &^ (tensor.Alignment - 1) }
 
 // Repeat returns the size of so many blocks of n bytes, or a huge number instead of overflowing.

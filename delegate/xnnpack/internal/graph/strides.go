@@ -20,6 +20,7 @@ type Box struct {
 	FirstFrom, Into int
 }
 
+// Shape returns the box as package strided has it.
 func (b *Box) Shape() strided.Shape {
 	n := b.Sizes.Rank
 	return strided.Shape{Sizes: b.Sizes.Dim[:n], Dst: b.To[:n], Src: b.From[:n]}

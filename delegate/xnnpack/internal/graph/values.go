@@ -139,6 +139,7 @@ func (r *Reader) readPerTensor(v *Value, t flatbuf.Table, place string) error {
 	return v.CheckPerTensor(place)
 }
 
+// CheckPerTensor checks the scale and the zero point of a value that has one of each.
 func (v *Value) CheckPerTensor(place string) error {
 	d := v.Datatype.Info()
 	if v.Quant.ZeroPoint < d.MinZero || v.Quant.ZeroPoint > d.MaxZero {

@@ -363,8 +363,10 @@ type Options struct {
 	MapWeights    bool
 }
 
+// Name returns the name of the engine.
 func (m *Image) Name() string { return "native" }
 
+// Unit creates a unit, of the Go engine if the library fails and filters were not released.
 func (m *Image) Unit(in delegate.Instance) (delegate.Unit, error) {
 	u, err := newUnit(m, in)
 	if err == nil {
@@ -393,10 +395,12 @@ func (m *Image) Needs() graph.Needs {
 	return n
 }
 
+// Facts describes the library and the packed weights.
 func (m *Image) Facts() [][2]string {
 	return [][2]string{{"library", DescribeLibrary(m.lib)}, {"packed weights", fmt.Sprintf("%d bytes", m.packedBytes())}}
 }
 
+// Close frees the resources of the library and of the Go engine.
 func (m *Image) Close() {
 	if m.holdings != nil {
 		m.free()
@@ -404,6 +408,7 @@ func (m *Image) Close() {
 	m.InGo.Close()
 }
 
+// DescribeLibrary returns the path of a library, and what it does not do.
 func DescribeLibrary(lib *xnn.Library) string {
 	if lib.PoolStalls {
 		return lib.Path + ", one thread: its thread pool stalls on busy processors"

@@ -13,6 +13,7 @@ import (
 // That requires that the filter is not read again: the library
 // packs for all runtimes of an image at once, the Go engine never runs what the native one does,
 // and no other node has the filter.
+
 // KeptBytes is the size of filters that may be in memory twice while the library creates the first runtime: the
 // Go engine can run the graph if that fails. Tests set it.
 var KeptBytes int64 = 64 << 20

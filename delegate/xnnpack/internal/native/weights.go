@@ -235,6 +235,7 @@ type sharedBlocks struct {
 	By   map[uint64][]*block // by sample, the hash of some bytes
 }
 
+// Blocks are the blocks of the process.
 var Blocks = sharedBlocks{seed: maphash.MakeSeed(), By: make(map[uint64][]*block)}
 
 // share returns the block with these bytes: an existing one, or a new one that owns data. If from

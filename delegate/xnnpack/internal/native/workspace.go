@@ -66,6 +66,7 @@ func newShare(lib *xnn.Library) (*share, error) {
 	return s, nil
 }
 
+// Close implements io.Closer.
 func (s *share) Close() error {
 	s.once.Do(s.workspace.release)
 	return nil
