@@ -86,7 +86,8 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 			return nil, err
 		}
 	}
-	return b.compile(ctx, x.image(&graph.Compilation{Limits: p.Limits, Args: p.Args, Release: p.Release, Scratch: p.Scratch, ThreadCount: p.Threads}, inGo))
+	return b.compile(ctx, x.image(&graph.Compilation{Limits: p.Limits, Args: p.Args, Release: p.Release, Scratch: p.Scratch,
+		ThreadCount: p.Threads}, inGo))
 }
 
 // compile selects the engine of a planned image and prepares the image for it.

@@ -111,7 +111,8 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	if slices.ContainsFunc(g.Inputs, func(v int) bool { return g.Values[v].Dynamism != tensor.Static }) {
 		release = nil // the calls remain
 	}
-	img, err := b.compile(ctx, made.image(&graph.Compilation{Limits: g.Limits, Scratch: g.Scratch, ThreadCount: g.Threads, Release: made.graph.DiscardOr(release), Region: true}, false))
+	img, err := b.compile(ctx, made.image(&graph.Compilation{Limits: g.Limits, Scratch: g.Scratch, ThreadCount: g.Threads,
+		Release: made.graph.DiscardOr(release), Region: true}, false))
 	if err != nil {
 		return nil, err
 	}

@@ -87,13 +87,13 @@ func TestPackingEnds(t *testing.T) {
 			reason := errors.New("no longer wanted")
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(reason)
-			if p, err := goengine.PackConstants(g, ctx, s, 2, func(*graph.Node) bool { return false }); p != nil || !errors.Is(err, reason) {
+			if p, err := goengine.PackConstants(ctx, g, s, 2, func(*graph.Node) bool { return false }); p != nil || !errors.Is(err, reason) {
 				t.Errorf("got %v and %v, want %v", p, err, reason)
 			}
 			var outputs [2][]float64
 			for k, threads := range []int{1, 3} {
 				done := 0
-				p, err := goengine.PackConstants(g, context.Background(), s, threads, func(*graph.Node) bool { done++; return false })
+				p, err := goengine.PackConstants(context.Background(), g, s, threads, func(*graph.Node) bool { done++; return false })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -151,7 +151,7 @@ func TestPackingContinues(t *testing.T) {
 		}()
 		_ = w.Run(context.Background(), 3)
 	}()
-	if p, err := goengine.PackConstants(g, context.Background(), s, 2, func(*graph.Node) bool { return true }); err != nil || p == nil {
+	if p, err := goengine.PackConstants(context.Background(), g, s, 2, func(*graph.Node) bool { return true }); err != nil || p == nil {
 		t.Error(err)
 	}
 }

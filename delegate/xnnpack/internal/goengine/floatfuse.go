@@ -9,7 +9,8 @@ import (
 )
 
 // SiLUNode is a node type of the Go engine only: elements multiplied by their sigmoids.
-var SiLUNode = graph.NodeType{Tag: graph.TagSiLU, Name: "SiLU", Check: graph.Unchecked, Shape: graph.SameShape, InPlace: true, Cost: graph.Transcendental}
+var SiLUNode = graph.NodeType{Tag: graph.TagSiLU, Name: "SiLU", Check: graph.Unchecked, Shape: graph.SameShape, InPlace: true,
+	Cost: graph.Transcendental}
 
 // fuseFunctions merges nodes for the Go engine, which computes the same results with fewer passes
 // over memory. The library has no such nodes.
@@ -36,7 +37,8 @@ func (f *fuser) silu(n *graph.Node) {
 	}
 	for i, v := range n.In {
 		x, s := n.In[1-i], f.values[v].producer
-		if s == nil || s.Type.Tag != graph.TagSigmoid || s.In[0] != x || !f.between(v) || f.g.Values[x].Datatype != graph.FP32 || f.g.Values[n.Out[0]].Datatype != graph.FP32 {
+		if s == nil || s.Type.Tag != graph.TagSigmoid || s.In[0] != x || !f.between(v) || f.g.Values[x].Datatype != graph.FP32 ||
+			f.g.Values[n.Out[0]].Datatype != graph.FP32 {
 			continue
 		}
 		n.Type, n.In, n.Params = &SiLUNode, []int{x}, nil

@@ -31,7 +31,7 @@ func NewImage(ctx context.Context, c *graph.Compilation) (*Image, error) {
 	if err := m.memory.Check(m.Limits); err != nil {
 		return nil, err
 	}
-	packed, err := PackConstants(m.Graph, ctx, m.Shapes, m.InstanceThreads(), m.releaseFilters())
+	packed, err := PackConstants(ctx, m.Graph, m.Shapes, m.InstanceThreads(), m.releaseFilters())
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func NewImage(ctx context.Context, c *graph.Compilation) (*Image, error) {
 // does not run.
 func (m *Image) constants() *packed {
 	m.PackOnce.Do(func() {
-		m.Packed, _ = PackConstants(m.Graph, context.Background(), m.Shapes, m.InstanceThreads(), func(*graph.Node) bool { return false })
+		m.Packed, _ = PackConstants(context.Background(), m.Graph, m.Shapes, m.InstanceThreads(), func(*graph.Node) bool { return false })
 	})
 	return m.Packed
 }

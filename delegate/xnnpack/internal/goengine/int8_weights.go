@@ -84,7 +84,8 @@ func packedInt8(g *graph.Graph, n *graph.Node) int64 {
 // batch.
 func layoutInt8(g *graph.Graph, n *graph.Node) (x *int8Weights, matrices int) {
 	in, f, o := &g.Values[n.In[0]], &g.Values[n.In[1]], n.Window()
-	x = &int8Weights{groups: 1, segments: 1, signed: in.Datatype != graph.QUInt8, dynamic: in.Datatype == graph.QDInt8, result: requantizerOf(g, n)}
+	x = &int8Weights{groups: 1, segments: 1, signed: in.Datatype != graph.QUInt8, dynamic: in.Datatype == graph.QDInt8,
+		result: requantizerOf(g, n)}
 	x.split(f)
 	switch {
 	case n.Type.Tag == graph.TagBatchMatrixMultiply:

@@ -26,10 +26,14 @@ var Types [256]nodeType
 func typeOf(n *graph.Node) *nodeType { return &Types[n.Type.Tag] }
 
 func init() {
-	for tag, f := range map[uint8]func(dst, src []float32){graph.TagSigmoid: simd.Sigmoid, graph.TagFloor: simd.Floor, graph.TagSquareRoot: simd.Sqrt,
-		graph.TagCeiling: simd.Ceil, graph.TagHardswish: simd.HardswishProduct, graph.TagNegate: simd.Neg, graph.TagSquare: square, graph.TagAbs: simd.Abs,
-		graph.TagReciprocalSquareRoot: simd.Rsqrt, graph.TagLog: simd.Log, graph.TagGelu: simd.GELU, graph.TagTanh: simd.Tanh, graph.TagExp: simd.Exp,
-		graph.TagSin: simd.Sin, graph.TagCos: simd.Cos, graph.TagSiLU: simd.SiLU} {
+	for tag, f := range map[uint8]func(dst, src []float32){
+		graph.TagSigmoid: simd.Sigmoid, graph.TagFloor: simd.Floor, graph.TagSquareRoot: simd.Sqrt,
+		graph.TagCeiling: simd.Ceil, graph.TagHardswish: simd.HardswishProduct, graph.TagNegate: simd.Neg,
+		graph.TagSquare: square, graph.TagAbs: simd.Abs, graph.TagReciprocalSquareRoot: simd.Rsqrt,
+		graph.TagLog: simd.Log, graph.TagGelu: simd.GELU, graph.TagTanh: simd.Tanh,
+		graph.TagExp: simd.Exp, graph.TagSin: simd.Sin, graph.TagCos: simd.Cos,
+		graph.TagSiLU: simd.SiLU,
+	} {
 		Types[tag] = unary(8, func(_ *graph.Node, dst, src []float32) { f(dst, src) })
 	}
 	for tag, f := range map[uint8]func(dst, a, b []float32){graph.TagAdd: simd.Add, graph.TagSubtract: simd.Sub, graph.TagMultiply: simd.Mul,

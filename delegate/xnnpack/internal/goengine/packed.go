@@ -63,9 +63,11 @@ const (
 // PackConstants packs the constants of a graph, on as many threads as pay. It calls release for each node as soon as its filter is
 // not read any more, for one at a time. Once a filter is released, which release reports, packing no longer ends with ctx:
 // the graph could not be compiled again.
-func PackConstants(g *graph.Graph, ctx context.Context, shapes []graph.Shape, threads int, release func(*graph.Node) bool) (*packed, error) {
+func PackConstants(ctx context.Context, g *graph.Graph, shapes []graph.Shape, threads int,
+	release func(*graph.Node) bool) (*packed, error) {
 	n := len(g.Nodes)
-	w := &PackWork{g: g, shapes: shapes, Release: release, to: &packed{make([]*floatFilter, n), make([]*int8Weights, n), make([]*filter, n), nil}}
+	w := &PackWork{g: g, shapes: shapes, Release: release,
+		to: &packed{make([]*floatFilter, n), make([]*int8Weights, n), make([]*filter, n), nil}}
 	w.to.Memory, w.free = newFilterMemory(panelBytes(g, shapes))
 	w.floats = w.unit()
 	w.Nodes = make([]PackedNode, n)

@@ -37,7 +37,8 @@ func (f *fuser) rearrange(n *graph.Node) {
 		return
 	}
 	old, apart := *p, f.time(p)+f.time(n)
-	*p = graph.Node{Type: &graph.RearrangeNode, In: p.In, Out: n.Out, Params: both, Index: p.Index, DebugHandle: p.DebugHandle, Min: -graph.Inf, Max: graph.Inf}
+	*p = graph.Node{Type: &graph.RearrangeNode, In: p.In, Out: n.Out, Params: both, Index: p.Index,
+		DebugHandle: p.DebugHandle, Min: -graph.Inf, Max: graph.Inf}
 	if f.time(p) > apart {
 		*p = old
 		return
@@ -61,7 +62,8 @@ func (f *fuser) untransposed(n *graph.Node) {
 		return
 	}
 	first := f.values[op.In[at]].producer
-	if first == nil || first.Type.Tag != graph.TagStaticTranspose || !undoes(graph.Params[graph.TransposeParams](n).Perm, graph.Params[graph.TransposeParams](first).Perm) {
+	if first == nil || first.Type.Tag != graph.TagStaticTranspose ||
+		!undoes(graph.Params[graph.TransposeParams](n).Perm, graph.Params[graph.TransposeParams](first).Perm) {
 		return
 	}
 	op.In, op.Out = slices.Clone(op.In), n.Out // estimates share the slices of the graph

@@ -74,8 +74,9 @@ func NewUnit(m *Image, in delegate.Instance) *Unit {
 	e := &Unit{packed: m.constants(), Graph: m.Graph, limits: m.Limits, args: graph.NewArguments(m.Graph, m.Shapes, m.Args),
 		Shapes: slices.Clone(m.Shapes),
 		pool:   in.Pool, Arena: arenaIn(in.Scratch), blocks: in.Blocks, Planned: m.places, Places: m.places,
-		Bytes: make([][]byte, n), Tokens: make([][]token, n), floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.Graph.Nodes)),
-		states: make([]nodeState, len(m.Graph.Nodes))}
+		Bytes: make([][]byte, n), Tokens: make([][]token, n), floats: make([][]float32, n), floated: make([]bool, n),
+		filters: make([]*filter, len(m.Graph.Nodes)),
+		states:  make([]nodeState, len(m.Graph.Nodes))}
 	if m.places != nil && !m.HasDynamicArgs() && e.blocks == nil {
 		e.Arena.expect(m.memory.Shared)
 	}

@@ -10,7 +10,8 @@ import (
 
 // ResizePlanesNode is a node type of the Go engine only: a resize whose output is transposed to
 // [N, C, H, W], without a copy in between.
-var ResizePlanesNode = graph.NodeType{Tag: graph.TagResizePlanes, Name: "ResizeBilinearToPlanes", Check: graph.Unchecked, Params: graph.NewParams[graph.ResizeParams],
+var ResizePlanesNode = graph.NodeType{Tag: graph.TagResizePlanes, Name: "ResizeBilinearToPlanes", Check: graph.Unchecked,
+	Params: graph.NewParams[graph.ResizeParams],
 	Shape: func(g *graph.Graph, n *graph.Node, s []graph.Shape) error {
 		if err := graph.WantRank(g, n, n.In[0], s, 4); err != nil {
 			return err

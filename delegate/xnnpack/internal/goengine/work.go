@@ -212,7 +212,8 @@ func windowWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, _ int) 
 	case r.SuitsLines():
 		w.line = max(w.line, graph.Times(4, r.Copies()))
 	default:
-		w.line = max(w.line, graph.Times(4, min(graph.GatheredRows, max(1, r.Out.Leading(3))), min(graph.GatheredDepth, r.W.KernelH*r.W.KernelW*r.W.GroupIn)))
+		w.line = max(w.line, graph.Times(4, min(graph.GatheredRows, max(1, r.Out.Leading(3))),
+			min(graph.GatheredDepth, r.W.KernelH*r.W.KernelW*r.W.GroupIn)))
 	}
 }
 

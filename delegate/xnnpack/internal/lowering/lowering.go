@@ -164,7 +164,8 @@ func New(g *delegate.Graph, dry bool, refuses func(*graph.Graph, []graph.Shape) 
 			return l.of(g)
 		}
 	}
-	l := &Lowering{Builder: graph.NewBuilder(), dry: dry, refuses: refuses, short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
+	l := &Lowering{Builder: graph.NewBuilder(), dry: dry, refuses: refuses,
+		short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
 		dynamic: make(map[int]int), rows8: make(map[int]int), float32s: make(map[int]*delegate.GraphValue)}
 	return l.of(g)
 }

@@ -407,7 +407,8 @@ func padCall(c *lowerCall) error {
 		return refuse("padding by %v, which has no code in the operand's scale", c.float(2))
 	}
 	to := c.like(in, memoryShapeOf(&c.vals[y], o))
-	*graph.Params[graph.PadParams](c.Node(graph.NodeTypes[graph.TagStaticConstantPad], []int{in}, to)) = graph.PadParams{Before: before, After: after, Value: c.float(2)}
+	n := c.Node(graph.NodeTypes[graph.TagStaticConstantPad], []int{in}, to)
+	*graph.Params[graph.PadParams](n) = graph.PadParams{Before: before, After: after, Value: c.float(2)}
 	c.put(y, o, to)
 	return nil
 }

@@ -63,7 +63,8 @@ func (c *lowerCall) bordered(in, rows, columns int) int {
 	s.Dim[1], s.Dim[2] = s.Dim[1]+2*rows, s.Dim[2]+2*columns
 	y := c.like(in, s)
 	pad := []int{0, rows, columns, 0}
-	*graph.Params[graph.PadParams](c.Node(graph.NodeTypes[graph.TagStaticConstantPad], []int{in}, y)) = graph.PadParams{Before: pad, After: pad}
+	n := c.Node(graph.NodeTypes[graph.TagStaticConstantPad], []int{in}, y)
+	*graph.Params[graph.PadParams](n) = graph.PadParams{Before: pad, After: pad}
 	return y
 }
 

@@ -392,7 +392,8 @@ func (u *Unit) chooseEngine() error {
 		return nil
 	}
 	if m.frozen {
-		return delegate.Errorf(graph.ID, delegate.ErrArgument, "", "sizes beyond the declared ones, for which filters are packed in another form only")
+		return delegate.Errorf(graph.ID, delegate.ErrArgument, "",
+			"sizes beyond the declared ones, for which filters are packed in another form only")
 	}
 	return u.useGo()
 }

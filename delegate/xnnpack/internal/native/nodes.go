@@ -33,10 +33,13 @@ var Types [256]nodeType
 func typeOf(n *graph.Node) *nodeType { return &Types[n.Type.Tag] }
 
 func init() {
-	for tag, op := range map[uint8]xnn.UnaryOperator{graph.TagSigmoid: xnn.Sigmoid, graph.TagFloor: xnn.Floor, graph.TagSquareRoot: xnn.SquareRoot,
-		graph.TagCeiling: xnn.Ceiling, graph.TagHardswish: xnn.Hardswish, graph.TagNegate: xnn.Negate, graph.TagSquare: xnn.Square, graph.TagAbs: xnn.Abs,
-		graph.TagReciprocalSquareRoot: xnn.ReciprocalSquareRoot, graph.TagLog: xnn.Log, graph.TagGelu: xnn.Gelu, graph.TagTanh: xnn.Tanh, graph.TagExp: xnn.Exp,
-		graph.TagSin: xnn.Sine, graph.TagCos: xnn.Cosine} {
+	for tag, op := range map[uint8]xnn.UnaryOperator{
+		graph.TagSigmoid: xnn.Sigmoid, graph.TagFloor: xnn.Floor, graph.TagSquareRoot: xnn.SquareRoot,
+		graph.TagCeiling: xnn.Ceiling, graph.TagHardswish: xnn.Hardswish, graph.TagNegate: xnn.Negate,
+		graph.TagSquare: xnn.Square, graph.TagAbs: xnn.Abs, graph.TagReciprocalSquareRoot: xnn.ReciprocalSquareRoot,
+		graph.TagLog: xnn.Log, graph.TagGelu: xnn.Gelu, graph.TagTanh: xnn.Tanh,
+		graph.TagExp: xnn.Exp, graph.TagSin: xnn.Sine, graph.TagCos: xnn.Cosine,
+	} {
 		Types[tag] = nodeType{Define: func(b *builder, n *graph.Node) call { return b.unary(op, nil, n) }}
 	}
 	for tag, t := range map[uint8]nodeType{
