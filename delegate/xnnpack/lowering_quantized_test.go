@@ -36,7 +36,7 @@ func (c *calls) weights(sizes ...int) val {
 	return c.constantOf(t)
 }
 
-// shortWeights adds int8 weights and the call that dequantizes them.
+// int8Weights adds int8 weights and the call that dequantizes them.
 func (c *calls) shortWeights(axis int, sizes ...int) val {
 	t := tensor.New(tensor.Int8, sizes...)
 	for i := range t.Data {

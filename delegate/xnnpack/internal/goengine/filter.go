@@ -114,7 +114,7 @@ func (e *Unit) prepareBias(f *filter, n *graph.Node) {
 	}
 	switch e.Graph.Values[n.In[2]].Datatype {
 	case graph.QInt32, graph.QCInt32:
-		f.wholeBias = tensor.View[int32](e.Bytes[n.In[2]])
+		f.int32Bias = tensor.View[int32](e.Bytes[n.In[2]])
 	case graph.FP32:
 		f.bias = tensor.View[float32](e.Bytes[n.In[2]])
 	default:
@@ -132,7 +132,7 @@ func (e *Unit) fullyConnected(n *graph.Node) {
 		return
 	}
 	f := e.prepared(n)
-	e.rows = denseRows{e.whole(0, n.In[0]), f.k}
+	e.rows = denseRows{e.factors(0, n.In[0]), f.k}
 	e.product = product{e: e, node: n, filter: f, source: &e.rows, rows: e.Shapes[n.Out[0]].Numel() / f.n,
 		out: n.Out[0], result: requantizerOf(e.Graph, n), work: e.product.work}
 	e.product.multiply()
@@ -158,10 +158,10 @@ func (e *Unit) batchMatrix(n *graph.Node) {
 	a, b, out := e.Shapes[n.In[0]], e.Shapes[n.In[1]], e.Shapes[n.Out[0]]
 	m, cols, k := out.FromEnd(1), out.FromEnd(0), a.FromEnd(0)
 	transposed := n.Flags&graph.FlagTransposeWeights != 0
-	x := e.whole(0, n.In[0])
-	w := e.whole(1, n.In[1])
+	x := e.factors(0, n.In[0])
+	w := e.factors(1, n.In[1])
 	if e.Graph.Values[n.In[1]].Datatype == graph.QCInt8 {
-		w = e.wholeConstant(n.In[1])
+		w = e.differences(n.In[1])
 	}
 	f := e.matrix(n, k, cols)
 	for batch := range out.Leading(out.Rank - 2) {
@@ -197,8 +197,8 @@ func (e *Unit) matrix(n *graph.Node, k, cols int) *filter {
 	return f
 }
 
-// wholeConstant returns the elements of an int8 constant as floats, converted once.
-func (e *Unit) wholeConstant(v int) []float32 {
+// differences returns the elements of an int8 constant as floats, converted once.
+func (e *Unit) differences(v int) []float32 {
 	if e.floats[v] == nil {
 		for _, q := range tensor.View[int8](e.Bytes[v]) {
 			e.floats[v] = append(e.floats[v], float32(q))

@@ -182,18 +182,18 @@ func (s *windowRows) dense(int, int) ([]float32, int) { return nil, 0 }
 
 // gather copies elements [k, k+n) of windows, which may start or end within a tap.
 func (s *windowRows) gather(dst []float32, group, p, rows, k, n int) {
-	whole := s.W.Groups == 1 && s.W.DilationW == 1 && n == s.W.KernelH*s.W.KernelW*s.W.GroupIn
+	all := s.W.Groups == 1 && s.W.DilationW == 1 && n == s.W.KernelH*s.W.KernelW*s.W.GroupIn
 	for i := range rows {
-		if whole {
-			s.wholeWindow(dst[i*n:][:n], p+i)
+		if all {
+			s.allTaps(dst[i*n:][:n], p+i)
 		} else {
 			s.window(dst[i*n:][:n], group, p+i, k)
 		}
 	}
 }
 
-// wholeWindow copies the window of an output pixel, line by line.
-func (s *windowRows) wholeWindow(dst []float32, at int) {
+// allTaps copies the window of an output pixel, line by line.
+func (s *windowRows) allTaps(dst []float32, at int) {
 	w, c := s.W, s.In.Dim[3]
 	ox, rest := at%s.Out.Dim[2], at/s.Out.Dim[2]
 	rows := tapsAt(rest%s.Out.Dim[1]*w.StrideH-s.Top, w.KernelH, w.DilationH, s.In.Dim[1])

@@ -178,8 +178,8 @@ func packMatrix(g *graph.Graph, w *PackWork, x *int8Weights, n *graph.Node, m in
 	}
 }
 
-// wholeFilter returns a function that reads elements of a filter as integers.
-func wholeFilter(g *graph.Graph, v int) func(i int) int16 {
+// int32Filter returns a function that reads elements of a filter as integers.
+func int32Filter(g *graph.Graph, v int) func(i int) int16 {
 	x := &g.Values[v]
 	if x.Datatype == graph.QUInt8 {
 		return func(i int) int16 { return int16(x.Data[i]) - int16(x.Quant.ZeroPoint) }
@@ -190,7 +190,7 @@ func wholeFilter(g *graph.Graph, v int) func(i int) int16 {
 
 // pack packs a matrix of k rows and n columns. at returns the index of an element in the filter.
 func (x *int8Weights) pack(w *PackWork, v int, at func(i, j int) int) {
-	read := wholeFilter(w.g, v)
+	read := int32Filter(w.g, v)
 	x.add(w, func(dst []int8, j int) []int8 {
 		for i := range x.k {
 			element := read(at(i, j))
@@ -238,9 +238,9 @@ func packDepthwise8(g *graph.Graph, w *int8Weights, n *graph.Node) {
 	o, in := n.Window(), &g.Values[n.In[0]]
 	taps, channels := o.KernelH*o.KernelW, o.Groups
 	w.n, w.k = channels, taps
-	read := wholeFilter(g, n.In[1])
+	read := int32Filter(g, n.In[1])
 	init, scales := make([]int32, channels), filterScales(g, n, channels)
-	bias := wholeBias(g, n)
+	bias := int32Bias(g, n)
 	for c := range channels {
 		for t := range taps {
 			init[c] -= in.Quant.ZeroPoint * int32(read(t*channels+c))
@@ -280,8 +280,8 @@ func filterScales(g *graph.Graph, n *graph.Node, columns int) []float32 {
 	return scales
 }
 
-// wholeBias returns the bias of quantized sums, nil if there is none.
-func wholeBias(g *graph.Graph, n *graph.Node) []int32 {
+// int32Bias returns the bias of quantized sums, nil if there is none.
+func int32Bias(g *graph.Graph, n *graph.Node) []int32 {
 	if len(n.In) < 3 || n.In[2] == graph.None {
 		return nil
 	}
@@ -293,7 +293,7 @@ func (w *int8Weights) columns() int { return graph.RoundUp(w.n, simd.DotCols) }
 
 // staticScales computes the initial value and the scale of the sums of every column.
 func staticScales(g *graph.Graph, w *int8Weights, n *graph.Node) {
-	bias, scales := wholeBias(g, n), filterScales(g, n, w.groups*w.n)
+	bias, scales := int32Bias(g, n), filterScales(g, n, w.groups*w.n)
 	w.init, w.scales = make([]int32, w.groups*w.columns()), make([]float32, w.groups*w.columns())
 	zero := w.unsigned(g.Values[n.In[0]].Quant.ZeroPoint)
 	for group := range w.groups {

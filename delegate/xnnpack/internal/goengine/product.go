@@ -24,7 +24,7 @@ type filter struct {
 	block        int       // number of rows that share blockScales; 0 for none
 	blockScales  []float32 // [k/block][n]
 	bias         []float32 // of float sums, [groups*n], or nil
-	wholeBias    []int32   // of quantized sums
+	int32Bias    []int32   // of quantized sums
 }
 
 // rowSource fills dst with the k numbers of which output row p of a group is computed.
@@ -48,7 +48,7 @@ type product struct {
 
 type rowTile struct {
 	rows, sums, part []float32
-	whole            []int32
+	int32s           []int32
 }
 
 // tileRows is the number of output rows that are computed at once.
@@ -68,7 +68,7 @@ func (p *product) multiply() {
 func (p *product) Range(worker, lo, hi int) {
 	w, f := &p.work[worker], p.filter
 	w.rows, w.sums = grow(w.rows, tileRows*f.k), grow(w.sums, tileRows*f.n)
-	w.part, w.whole = grow(w.part, tileRows*f.n), grow(w.whole, tileRows*f.n)
+	w.part, w.int32s = grow(w.part, tileRows*f.n), grow(w.int32s, tileRows*f.n)
 	for tile := lo; tile < hi; tile++ {
 		from := tile * tileRows
 		m := min(tileRows, p.rows-from)
@@ -96,7 +96,7 @@ func (p *product) sum(w *rowTile, g, from, m int) {
 		p.source.row(w.rows[i*k:(i+1)*k], g, from+i)
 	}
 	if p.filter.exact {
-		p.sumWhole(w, g, m)
+		p.sumInt32(w, g, m)
 	} else {
 		p.sumFloats(w, g, m)
 	}
@@ -113,10 +113,10 @@ func (p *product) sumFloats(w *rowTile, g, m int) {
 	}
 }
 
-// sumWhole adds integer products exactly. It scales the sum of each block before it adds it.
-func (p *product) sumWhole(w *rowTile, g, m int) {
+// sumInt32 adds integer products exactly. It scales the sum of each block before it adds it.
+func (p *product) sumInt32(w *rowTile, g, m int) {
 	f := p.filter
-	clear(w.whole[:m*f.n])
+	clear(w.int32s[:m*f.n])
 	step := exactTerms
 	if f.block > 0 {
 		step = min(step, f.block)
@@ -138,7 +138,7 @@ func (p *product) sumWhole(w *rowTile, g, m int) {
 			}
 		} else {
 			for i, x := range w.part[:m*f.n] {
-				w.whole[i] += int32(x)
+				w.int32s[i] += int32(x)
 			}
 		}
 		k += rows
@@ -148,8 +148,8 @@ func (p *product) sumWhole(w *rowTile, g, m int) {
 // sumDepthwise adds the pixels of a window, each times its row of the filter, per channel.
 func (p *product) sumDepthwise(w *rowTile, i, at int) {
 	f, src := p.filter, p.image
-	sums, whole := w.sums[i*f.n:][:f.n], w.whole[i*f.n:][:f.n]
-	clear(whole)
+	sums, int32s := w.sums[i*f.n:][:f.n], w.int32s[i*f.n:][:f.n]
+	clear(int32s)
 	image, oy, ox := src.pixel(at)
 	terms := 0
 	for tap := range f.k {
@@ -161,7 +161,7 @@ func (p *product) sumDepthwise(w *rowTile, i, at int) {
 		if terms++; f.exact && (terms == exactTerms || tap == f.k-1) {
 			terms = 0
 			for j, x := range sums {
-				whole[j] += int32(x)
+				int32s[j] += int32(x)
 			}
 			clear(sums)
 		}
@@ -187,19 +187,19 @@ func addScaled(sums, x, w []float32) {
 func (p *product) finish(w *rowTile, g, i, at int) {
 	f := p.filter
 	first := p.first + (at*f.groups+g)*f.n
-	sums, whole := w.sums[i*f.n:][:f.n], w.whole[i*f.n:][:f.n]
+	sums, int32s := w.sums[i*f.n:][:f.n], w.int32s[i*f.n:][:f.n]
 	x := &p.e.Graph.Values[p.out]
 	if x.Datatype == graph.QInt8 || x.Datatype == graph.QUInt8 {
-		for j, sum := range whole {
-			if f.wholeBias != nil {
-				sum += f.wholeBias[g*f.n+j]
+		for j, sum := range int32s {
+			if f.int32Bias != nil {
+				sum += f.int32Bias[g*f.n+j]
 			}
-			p.storeWhole(first+j, float32(sum)*p.result.scale(f.scales[g*f.n+j]), x.Datatype)
+			p.storeInt32(first+j, float32(sum)*p.result.scale(f.scales[g*f.n+j]), x.Datatype)
 		}
 		return
 	}
 	if f.exact && f.block == 0 {
-		for j, sum := range whole {
+		for j, sum := range int32s {
 			sums[j] = float32(sum)
 		}
 	}
@@ -241,7 +241,7 @@ func (p *product) totalRows() int {
 	return p.e.Shapes[p.out].Numel() / (p.filter.groups * p.filter.n)
 }
 
-func (p *product) storeWhole(i int, x float32, d graph.Datatype) {
+func (p *product) storeInt32(i int, x float32, d graph.Datatype) {
 	q := graph.Quantize(x, p.result.zero, p.result.lo, p.result.hi)
 	if d == graph.QInt8 {
 		tensor.View[int8](p.e.Bytes[p.out])[i] = int8(q)
@@ -292,9 +292,9 @@ func requantizerOf(g *graph.Graph, n *graph.Node) requantizer {
 	return r
 }
 
-// whole returns the elements of a value as floats for products: the numbers of float values, and
+// factors returns the elements of a value as floats for products: the numbers of float values, and
 // the differences from the zero point for quantized ones.
-func (e *Unit) whole(slot, v int) []float32 {
+func (e *Unit) factors(slot, v int) []float32 {
 	x := &e.Graph.Values[v]
 	n := e.Shapes[v].Numel()
 	switch x.Datatype {

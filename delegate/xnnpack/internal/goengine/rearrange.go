@@ -196,14 +196,14 @@ func follow(r *graph.RearrangeParams, n *graph.Node, out graph.Shape) bool {
 func planRearrange(e *Unit, n *graph.Node, c *copies) {
 	r := graph.Params[graph.RearrangeParams](n)
 	flat := r.Flat(make([]graph.Dimension, 0, graph.ManyDims))
-	whole, order := graph.Source(flat)
+	sizes, order := graph.Source(flat)
 	perm := order[:len(flat)]
-	to, at := graph.Strides(whole.Permuted(perm)), 0
+	to, at := graph.Strides(sizes.Permuted(perm)), 0
 	for i, v := range n.In {
-		in := whole
+		in := sizes
 		c.box = graph.Box{To: to}
 		if axis := slices.IndexFunc(flat, func(d graph.Dimension) bool { return d.Step == r.Axis }); axis >= 0 {
-			count := r.In[i].Numel() * flat[axis].N / whole.Numel()
+			count := r.In[i].Numel() * flat[axis].N / sizes.Numel()
 			in.Dim[perm[axis]], c.box.Into = count, at*to[axis]
 			at += count
 		}

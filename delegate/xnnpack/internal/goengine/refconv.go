@@ -58,7 +58,7 @@ func (e *Unit) multiplyWindows(n *graph.Node, f *filter, source rowSource) {
 func (e *Unit) setWindows(n *graph.Node, f *filter) {
 	in, out := e.Shapes[n.In[0]], e.Shapes[n.Out[0]]
 	top, left := n.Padding(in.Dim[1], in.Dim[2])
-	e.patch = patch{x: e.whole(0, n.In[0]), w: n.Window(), in: in, out: out, top: top, left: left}
+	e.patch = patch{x: e.factors(0, n.In[0]), w: n.Window(), in: in, out: out, top: top, left: left}
 	e.product = product{e: e, node: n, filter: f, rows: out.Leading(3), out: n.Out[0],
 		result: requantizerOf(e.Graph, n), work: e.product.work}
 }

@@ -60,8 +60,8 @@ func Quantize(x float32, zero, lo, hi int32) int32 {
 	if x >= float32(hi-zero) {
 		return hi
 	}
-	const whole = 3 << 22 // adding it leaves no fraction bits
-	return int32(float32(x+whole)-whole) + zero
+	const rounder = 3 << 22 // adding it leaves no fraction bits
+	return int32(float32(x+rounder)-rounder) + zero
 }
 
 // IsFinite reports whether no element of a float datatype is infinite or NaN.

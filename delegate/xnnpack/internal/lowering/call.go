@@ -11,14 +11,14 @@ import (
 
 // lowerRow is the lowering of an operator. emit returns an error for calls that no node supports.
 type lowerRow struct {
-	op      string
-	emit    func(c *lowerCall) error
-	anyType bool // emit checks the element types; otherwise all tensors must be float32, or all float16
-	several bool // several results may be read
-	scalars bool // constants without dimensions may have types other than float32
-	single  bool // float16 tensors are not supported
-	codes   bool // the nodes can also compute on quantized elements
-	weights bool // if they do, their constants are weights, which are quantized, too
+	op        string
+	emit      func(c *lowerCall) error
+	anyType   bool // emit checks the element types; otherwise all tensors must be float32, or all float16
+	several   bool // several results may be read
+	scalars   bool // constants without dimensions may have types other than float32
+	single    bool // float16 tensors are not supported
+	quantizes bool // the nodes can also compute on quantized elements
+	weights   bool // if they do, their constants are weights, which are quantized, too
 	// fold replaces the result with a constant if the first argument is one; nil: never.
 	fold func(c *lowerCall) bool
 }
@@ -76,7 +76,7 @@ func (c *lowerCall) checkResult(v int) error {
 	y, h := &c.vals[v], c.holds(v)
 	for _, o := range []order{contiguous, channelsLast} {
 		want := memoryShapeOf(y, o)
-		for _, x := range [2]int{h.at[o], h.codes[o]} {
+		for _, x := range [2]int{h.at[o], h.int8At[o]} {
 			if x == graph.None {
 				continue
 			}
@@ -241,7 +241,7 @@ func (c *lowerCall) static(list ...int) error {
 // value returns the value of a tensor that the call reads, in a memory order.
 func (c *lowerCall) value(v int, o order) int {
 	if c.to != nil {
-		return c.Lowering.codes(v, o)
+		return c.Lowering.int8Value(v, o)
 	}
 	return c.Lowering.value(v, o)
 }
@@ -249,7 +249,7 @@ func (c *lowerCall) value(v int, o order) int {
 // values returns a tensor's values with the kind of elements that the call computes on.
 func (c *lowerCall) values(v int) *[orders]int {
 	if c.to != nil {
-		return &c.holds(v).codes
+		return &c.holds(v).int8At
 	}
 	return &c.holds(v).at
 }
@@ -288,7 +288,7 @@ func (c *lowerCall) is(v, same int) error {
 		c.put(v, o, c.value(same, o))
 		return nil
 	}
-	if c.holds(same).codes == [orders]int{graph.None, graph.None} {
+	if c.holds(same).int8At == [orders]int{graph.None, graph.None} {
 		c.value(same, o)
 	}
 	*c.holds(v) = *c.holds(same)

@@ -12,9 +12,9 @@ import (
 // permutation of dimensions. Such calls become no node. Their results are constants of the
 // lowering, which are dequantized when a node needs floats.
 
-// shortConstant is the int8 data of a quantized constant, in the constant's own memory order.
-type shortConstant struct {
-	codes  []byte    // int8, with zero point 0
+// int8Constant is the int8 data of a quantized constant, in the constant's own memory order.
+type int8Constant struct {
+	int8s  []byte    // int8, with zero point 0
 	scales []float32 // one for each index along axis, or one for all
 	axis   int
 	filled bool // the constant's data is dequantized
@@ -100,10 +100,10 @@ func foldPermute(c *lowerCall, perm []int) bool {
 	if !c.mayBecome(&seen) {
 		return false
 	}
-	if short := c.short[c.call.Args[0]]; short != nil {
+	if short := c.int8Constants[c.call.Args[0]]; short != nil {
 		turned := *short
 		turned.axis = at[short.axis]
-		c.short[c.out()] = &turned
+		c.int8Constants[c.out()] = &turned
 	}
 	c.own()
 	c.vals[c.out()] = seen
@@ -123,7 +123,7 @@ func foldDequantize(c *lowerCall) bool {
 	if x.DType != tensor.Int8 || len(x.Sizes) == 0 || !c.isTyped() {
 		return false
 	}
-	short := &shortConstant{codes: x.Data}
+	short := &int8Constant{int8s: x.Data}
 	if c.call.Sig.Name == DequantizeOp {
 		if c.int(2) != 0 {
 			return false
@@ -152,7 +152,7 @@ func foldDequantize(c *lowerCall) bool {
 	}
 	c.own()
 	c.vals[c.out()] = numbers
-	c.short[c.out()] = short
+	c.int8Constants[c.out()] = short
 	return true
 }
 
@@ -162,7 +162,7 @@ func allZero(x *delegate.GraphValue) bool {
 
 // numbers returns a constant with its data. Quantized constants are dequantized by the first call.
 func (l *Lowering) numbers(v int) *delegate.GraphValue {
-	x, short := &l.vals[v], l.short[v]
+	x, short := &l.vals[v], l.int8Constants[v]
 	if short == nil || short.filled {
 		return x
 	}
@@ -171,10 +171,10 @@ func (l *Lowering) numbers(v int) *delegate.GraphValue {
 		return x
 	}
 	short.filled = true
-	x.Data = allocPadded(4 * len(short.codes))
+	x.Data = allocPadded(4 * len(short.int8s))
 	_, step := padDims(x, 0)
 	out := tensor.View[float32](x.Data)
-	for i, q := range tensor.View[int8](short.codes) {
+	for i, q := range tensor.View[int8](short.int8s) {
 		out[i] = float32(q) * short.scales[i/step[short.axis]%x.Sizes[short.axis]%len(short.scales)]
 	}
 	return x
@@ -200,10 +200,10 @@ func (l *Lowering) asFloat32(v int) *delegate.GraphValue {
 	return l.float32s[v]
 }
 
-// shortFilter returns a filter of int8 codes in its node's layout. It returns none if the constant
+// int8Filter returns a filter of int8 codes in its node's layout. It returns none if the constant
 // has no codes, or has scales along another dimension.
-func (c *lowerCall) shortFilter(v, axis int, s graph.Shape, channel int, dims, step, perm []int) int {
-	short := c.short[v]
+func (c *lowerCall) int8Filter(v, axis int, s graph.Shape, channel int, dims, step, perm []int) int {
+	short := c.int8Constants[v]
 	if short == nil || len(short.scales) > 1 && short.axis != axis {
 		return graph.None
 	}
@@ -211,11 +211,11 @@ func (c *lowerCall) shortFilter(v, axis int, s graph.Shape, channel int, dims, s
 	if len(scales) == 1 {
 		scales = slices.Repeat(scales, s.Dim[channel])
 	}
-	codes := delegate.GraphValue{DType: tensor.Int8, Data: short.codes}
-	data, same := relaid(&codes, dims, step, perm, c.dry)
+	int8s := delegate.GraphValue{DType: tensor.Int8, Data: short.int8s}
+	data, same := relaid(&int8s, dims, step, perm, c.dry)
 	v = c.Constant(graph.QCInt8, s, graph.Quant{Scales: scales, ChannelDim: channel}, data)
 	if !same && c.dry {
-		c.postpone(LateConstant{v, &codes, dims, step, perm, false})
+		c.postpone(LateConstant{v, &int8s, dims, step, perm, false})
 	}
 	return v
 }

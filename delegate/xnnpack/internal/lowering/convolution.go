@@ -8,7 +8,7 @@ import (
 )
 
 var convolutionLowerings = []lowerRow{
-	{op: "aten::convolution.out", emit: convolutionCall, codes: true, weights: true},
+	{op: "aten::convolution.out", emit: convolutionCall, quantizes: true, weights: true},
 	{op: "aten::_native_batch_norm_legit_no_training.out", emit: batchNormCall},
 }
 
@@ -112,7 +112,7 @@ func (c *lowerCall) filter(t *graph.NodeType, v int, w graph.Window) (int, error
 		perm, axis = []int{0, 2, 3, 4, 1}, graph.None
 	}
 	if c.to != nil {
-		if short := c.shortFilter(v, axis, s, channel, dims, step, perm); short != graph.None {
+		if short := c.int8Filter(v, axis, s, channel, dims, step, perm); short != graph.None {
 			return short, nil
 		}
 	}

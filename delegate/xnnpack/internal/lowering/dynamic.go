@@ -36,7 +36,7 @@ func dynamicCall(c *lowerCall) error {
 		return err
 	}
 	for _, i := range p.products {
-		if err := c.shortProduct(i, p.numbers); err != nil {
+		if err := c.int8Product(i, p.numbers); err != nil {
 			return err
 		}
 	}
@@ -125,9 +125,9 @@ func readersOf(g *delegate.Graph, list []int, is func(i int) bool) (calls []int,
 	return calls, nil
 }
 
-// shortProduct checks, by a trial lowering, that a product multiplies numbers of the pattern with
+// int8Product checks, by a trial lowering, that a product multiplies numbers of the pattern with
 // weights that are codes, or multiples of scales.
-func (c *lowerCall) shortProduct(i int, numbers []int) error {
+func (c *lowerCall) int8Product(i int, numbers []int) error {
 	at := 0
 	if isCall(c.in, i, "aten::addmm.out") {
 		at = 1

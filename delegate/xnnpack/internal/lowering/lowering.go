@@ -21,13 +21,13 @@ type Lowering struct {
 	in   *delegate.Graph
 	vals []delegate.GraphValue // of the graph, and constants that replace results of calls
 	// copies is memory for vals if they differ from the graph's, unwritten for the data of constants that is not read.
-	copies    []delegate.GraphValue
-	unwritten []byte
-	calls     []lowerCall            // memory for calls
-	made      []bool                 // memory of outputs
-	held      []*held                // by tensor, see holds
-	slab      []held                 // memory for further entries of held
-	short     map[int]*shortConstant // quantized constants
+	copies        []delegate.GraphValue
+	unwritten     []byte
+	calls         []lowerCall           // memory for calls
+	made          []bool                // memory of outputs
+	held          []*held               // by tensor, see holds
+	slab          []held                // memory for further entries of held
+	int8Constants map[int]*int8Constant // quantized constants
 	// dry lowerings compute only shapes: constants keep their own bytes, in any order, and nothing
 	// of the size of weights is computed. late are the constants in another order; rough is set if
 	// other constants or their scales are not final.
@@ -47,8 +47,8 @@ type Lowering struct {
 // such value yet.
 type held struct {
 	at [orders]int
-	// codes are values of quantized elements that represent the same numbers.
-	codes [orders]int
+	// haveInt8 are values of quantized elements that represent the same numbers.
+	int8At [orders]int
 }
 
 type paddedConstant struct {
@@ -116,7 +116,7 @@ func memoryShapeOf(v *delegate.GraphValue, o order) graph.Shape {
 }
 
 // nothing is the entry of a tensor that has no values yet.
-var nothing = held{at: [orders]int{graph.None, graph.None}, codes: [orders]int{graph.None, graph.None}}
+var nothing = held{at: [orders]int{graph.None, graph.None}, int8At: [orders]int{graph.None, graph.None}}
 
 // holds returns a tensor's entry. Entries are added on demand, since a lowering of one call uses
 // few of a graph's tensors.
@@ -165,7 +165,7 @@ func New(g *delegate.Graph, dry bool, refuses func(*graph.Graph, []graph.Shape) 
 		}
 	}
 	l := &Lowering{Builder: graph.NewBuilder(), dry: dry, refuses: refuses,
-		short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
+		int8Constants: make(map[int]*int8Constant), padded: make(map[paddedConstant]int),
 		dynamic: make(map[int]int), rows8: make(map[int]int), float32s: make(map[int]*delegate.GraphValue)}
 	return l.of(g)
 }
@@ -195,7 +195,7 @@ func (l *Lowering) Recycle() {
 	l.in, l.vals, l.slab, l.calls = nil, nil, l.slab[:0], l.calls[:0]
 	l.rough, l.late = false, nil
 	l.lists = l.lists[:0]
-	clear(l.short)
+	clear(l.int8Constants)
 	clear(l.padded)
 	clear(l.dynamic)
 	clear(l.rows8)
@@ -226,7 +226,7 @@ func (l *Lowering) Call(i int) error {
 	if !ok {
 		return refuse(NoNode)
 	}
-	if row.codes && l.quantized(c) {
+	if row.quantizes && l.quantized(c) {
 		return nil
 	}
 	return c.emit(row)
@@ -264,8 +264,8 @@ func (l *Lowering) value(v int, o order) int {
 	switch other := o.other(); {
 	case h.at[other] != graph.None:
 		h.at[o] = l.reordered(h.at[other], x, o)
-	case h.codes != [orders]int{graph.None, graph.None}:
-		h.at[o] = l.converted(l.codes(v, o), graph.FP32, graph.Quant{})
+	case h.int8At != [orders]int{graph.None, graph.None}:
+		h.at[o] = l.converted(l.int8Value(v, o), graph.FP32, graph.Quant{})
 	default:
 		if l.input(v); h.at[o] == graph.None {
 			h.at[o] = l.reordered(h.at[other], x, o)
@@ -274,13 +274,13 @@ func (l *Lowering) value(v int, o order) int {
 	return h.at[o]
 }
 
-// codes returns a tensor's value of quantized elements in a memory order.
-func (l *Lowering) codes(v int, o order) int {
+// int8Value returns a tensor's value of quantized elements in a memory order.
+func (l *Lowering) int8Value(v int, o order) int {
 	h := l.holds(v)
-	if h.codes[o] == graph.None {
-		h.codes[o] = l.reordered(h.codes[o.other()], &l.vals[v], o)
+	if h.int8At[o] == graph.None {
+		h.int8At[o] = l.reordered(h.int8At[o.other()], &l.vals[v], o)
 	}
-	return h.codes[o]
+	return h.int8At[o]
 }
 
 // converted adds a value converted to another datatype or quantization.
@@ -441,8 +441,8 @@ func (l *Lowering) follow(tensors ...int) order {
 		}
 		o, _ := declaredOrder(x)
 		for _, way := range []order{contiguous, channelsLast} {
-			unknown := h.at[way] == graph.None && h.at[way.other()] == graph.None && h.codes[way] == graph.None && h.codes[way.other()] == graph.None
-			if unknown && o != way || !unknown && h.at[way] == graph.None && h.codes[way] == graph.None {
+			unknown := h.at[way] == graph.None && h.at[way.other()] == graph.None && h.int8At[way] == graph.None && h.int8At[way.other()] == graph.None
+			if unknown && o != way || !unknown && h.at[way] == graph.None && h.int8At[way] == graph.None {
 				turn[way] += memoryShapeOf(x, way).Numel()
 			}
 		}

@@ -9,11 +9,11 @@ import (
 )
 
 var matmulLowerings = []lowerRow{
-	{op: "aten::mm.out", codes: true, weights: true, emit: func(c *lowerCall) error {
+	{op: "aten::mm.out", quantizes: true, weights: true, emit: func(c *lowerCall) error {
 		return c.product(c.call.Args[0], c.call.Args[1], graph.None, true)
 	}},
-	{op: "aten::addmm.out", emit: addmmCall, codes: true, weights: true},
-	{op: "aten::linear.out", emit: linearCall, codes: true, weights: true},
+	{op: "aten::addmm.out", emit: addmmCall, quantizes: true, weights: true},
+	{op: "aten::linear.out", emit: linearCall, quantizes: true, weights: true},
 	{op: "aten::bmm.out", emit: func(c *lowerCall) error {
 		return c.multiply(c.call.Args[0], c.call.Args[1])
 	}},
@@ -118,7 +118,7 @@ func (c *lowerCall) rows(filter int, flipped, short bool) (v int, flags uint32, 
 		if flipped {
 			axis = 1
 		}
-		if v = c.shortFilter(filter, axis, graph.ShapeOf(sizes...), channel, dims, step, perm); v != graph.None {
+		if v = c.int8Filter(filter, axis, graph.ShapeOf(sizes...), channel, dims, step, perm); v != graph.None {
 			return v, flags, nil
 		}
 	}
@@ -138,7 +138,7 @@ func isBias(x *delegate.GraphValue, channels int) bool {
 // weights returns a constant filter of float32, or of 8-bit elements if short is set.
 func (c *lowerCall) weights(s graph.Shape, channel int, data []byte, short bool) (int, error) {
 	if short {
-		return c.shortWeights(s, channel, data)
+		return c.int8Weights(s, channel, data)
 	}
 	return c.Builder.Constant(graph.FP32, s, graph.Quant{}, data), nil
 }
@@ -161,7 +161,7 @@ func (c *lowerCall) bias(v, filter, in, channels int) (int, error) {
 		}
 	}
 	if c.to != nil {
-		return c.wholeBias(tensor.View[float32](data)[:channels], filter, in)
+		return c.int32Bias(tensor.View[float32](data)[:channels], filter, in)
 	}
 	return c.Builder.Constant(graph.FP32, graph.ShapeOf(channels), graph.Quant{}, data), nil
 }

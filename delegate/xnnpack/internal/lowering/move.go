@@ -8,34 +8,34 @@ import (
 )
 
 var moveLowerings = []lowerRow{
-	{op: "aten::clone.out", emit: sameCall, codes: true},
-	{op: "aten::alias_copy.out", emit: sameCall, codes: true},
+	{op: "aten::clone.out", emit: sameCall, quantizes: true},
+	{op: "aten::alias_copy.out", emit: sameCall, quantizes: true},
 	{op: "aten::detach_copy.out", emit: sameCall},
 	{op: "aten::lift_fresh_copy.out", emit: sameCall},
 	{op: "aten::_to_copy.out", emit: sameCall},
-	{op: "dim_order_ops::_to_dim_order_copy.out", emit: sameCall, codes: true},
-	{op: "dim_order_ops::_clone_dim_order.out", emit: sameCall, codes: true},
-	{op: "aten::expand_copy.out", emit: expandCall, codes: true},
+	{op: "dim_order_ops::_to_dim_order_copy.out", emit: sameCall, quantizes: true},
+	{op: "dim_order_ops::_clone_dim_order.out", emit: sameCall, quantizes: true},
+	{op: "aten::expand_copy.out", emit: expandCall, quantizes: true},
 
-	{op: "aten::permute_copy.out", emit: func(c *lowerCall) error { return c.permute(c.permutation()) }, codes: true, fold: foldsPermute},
-	{op: "aten::t_copy.out", emit: func(c *lowerCall) error { return c.permute(c.matrix()) }, codes: true,
+	{op: "aten::permute_copy.out", emit: func(c *lowerCall) error { return c.permute(c.permutation()) }, quantizes: true, fold: foldsPermute},
+	{op: "aten::t_copy.out", emit: func(c *lowerCall) error { return c.permute(c.matrix()) }, quantizes: true,
 		fold: func(c *lowerCall) bool { return foldPermute(c, c.matrix()) }},
-	{op: "aten::transpose_copy.int_out", emit: func(c *lowerCall) error { return c.permute(c.swap(c.int(1), c.int(2))) }, codes: true,
+	{op: "aten::transpose_copy.int_out", emit: func(c *lowerCall) error { return c.permute(c.swap(c.int(1), c.int(2))) }, quantizes: true,
 		fold: func(c *lowerCall) bool { return foldPermute(c, c.swap(c.int(1), c.int(2))) }},
 
-	{op: "aten::view_copy.out", emit: viewCopyCall, codes: true},
-	{op: "aten::unsqueeze_copy.out", emit: reshapeCall, codes: true},
-	{op: "aten::squeeze_copy.dim_out", emit: reshapeCall, codes: true},
-	{op: "aten::squeeze_copy.dims_out", emit: reshapeCall, codes: true},
+	{op: "aten::view_copy.out", emit: viewCopyCall, quantizes: true},
+	{op: "aten::unsqueeze_copy.out", emit: reshapeCall, quantizes: true},
+	{op: "aten::squeeze_copy.dim_out", emit: reshapeCall, quantizes: true},
+	{op: "aten::squeeze_copy.dims_out", emit: reshapeCall, quantizes: true},
 
-	{op: "aten::cat.out", emit: catCall, codes: true},
-	{op: "aten::slice_copy.Tensor_out", emit: sliceCall, codes: true},
-	{op: "aten::narrow_copy.out", emit: narrowCall, codes: true},
-	{op: "aten::select_copy.int_out", emit: selectCall, codes: true},
+	{op: "aten::cat.out", emit: catCall, quantizes: true},
+	{op: "aten::slice_copy.Tensor_out", emit: sliceCall, quantizes: true},
+	{op: "aten::narrow_copy.out", emit: narrowCall, quantizes: true},
+	{op: "aten::select_copy.int_out", emit: selectCall, quantizes: true},
 	{op: "aten::split_copy.Tensor_out", emit: func(c *lowerCall) error { return c.split(c.int(2)) }},
 	{op: "aten::split_with_sizes_copy.out", emit: func(c *lowerCall) error { return c.split(c.int(2)) }},
 	{op: "aten::unbind_copy.int_out", emit: func(c *lowerCall) error { return c.split(c.int(1)) }},
-	{op: "aten::constant_pad_nd.out", emit: padCall, codes: true},
+	{op: "aten::constant_pad_nd.out", emit: padCall, quantizes: true},
 }
 
 // viewLowering lowers views without an operator: the same bytes with other sizes.
@@ -151,8 +151,8 @@ func (c *lowerCall) view() error {
 	if a, b := memoryShapeOf(c.arg(0), from), memoryShapeOf(c.arg(1), to); a.Numel() != b.Numel() {
 		return refuse("sizes %v for an input of sizes %v", b, a)
 	}
-	if c.holds(x).codes != nothing.codes {
-		c.holds(y).codes[to] = c.reshaped(c.codes(x, from), memoryShapeOf(&c.vals[y], to))
+	if c.holds(x).int8At != nothing.int8At {
+		c.holds(y).int8At[to] = c.reshaped(c.int8Value(x, from), memoryShapeOf(&c.vals[y], to))
 		return nil
 	}
 	c.put(y, to, c.reshaped(c.value(x, from), memoryShapeOf(&c.vals[y], to)))

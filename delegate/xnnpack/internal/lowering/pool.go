@@ -9,10 +9,10 @@ import (
 
 var poolLowerings = []lowerRow{
 	{op: "aten::avg_pool2d.out", emit: averagePoolCall},
-	{op: "aten::max_pool2d_with_indices.out", emit: maxPoolCall, codes: true},
-	{op: "aten::mean.out", emit: meanCall, codes: true},
-	{op: "aten::_adaptive_avg_pool2d.out", emit: adaptivePoolCall, codes: true},
-	{op: "aten::upsample_bilinear2d.vec_out", emit: resizeCall, codes: true},
+	{op: "aten::max_pool2d_with_indices.out", emit: maxPoolCall, quantizes: true},
+	{op: "aten::mean.out", emit: meanCall, quantizes: true},
+	{op: "aten::_adaptive_avg_pool2d.out", emit: adaptivePoolCall, quantizes: true},
+	{op: "aten::upsample_bilinear2d.vec_out", emit: resizeCall, quantizes: true},
 }
 
 // poolWindow reads size, stride and padding of a pool of [N, C, H, W].

@@ -119,13 +119,13 @@ func codeQuantization(g *delegate.Graph, v int) (q *quantization) {
 	return q
 }
 
-// checkCodes checks that float is a float32 tensor and that all calls use the same quantization for
+// checkInt8 checks that float is a float32 tensor and that all calls use the same quantization for
 // codes, which it returns.
-func (c *lowerCall) checkCodes(float, codes int) (*quantization, error) {
+func (c *lowerCall) checkInt8(float, int8s int) (*quantization, error) {
 	if d := c.vals[float].DType; d != tensor.Float32 {
 		return nil, refuse("%v tensors", d)
 	}
-	q := codeQuantization(c.in, codes)
+	q := codeQuantization(c.in, int8s)
 	if q == nil {
 		return nil, refuse("quantized elements of an unsupported type or range, or with several quantizations")
 	}
@@ -138,14 +138,14 @@ func (c *lowerCall) checkCodes(float, codes int) (*quantization, error) {
 // quantizeCall lowers a quantization. It reuses codes that the tensor already has.
 func quantizeCall(c *lowerCall) error {
 	x, y := c.call.Args[0], c.out()
-	q, err := c.checkCodes(x, y)
+	q, err := c.checkInt8(x, y)
 	if err != nil {
 		return err
 	}
 	o := c.follow(x)
 	h := c.holds(x)
-	if h.codes != [orders]int{graph.None, graph.None} {
-		if from := c.codes(x, o); q.is(&c.Graph.Values[from]) {
+	if h.int8At != [orders]int{graph.None, graph.None} {
+		if from := c.int8Value(x, o); q.is(&c.Graph.Values[from]) {
 			c.holds(y).at[o] = from
 			return nil
 		}
@@ -157,11 +157,11 @@ func quantizeCall(c *lowerCall) error {
 // dequantizeCall adds no node: readers use the codes, or dequantize them.
 func dequantizeCall(c *lowerCall) error {
 	x, y := c.call.Args[0], c.out()
-	if _, err := c.checkCodes(y, x); err != nil {
+	if _, err := c.checkInt8(y, x); err != nil {
 		return err
 	}
 	o := c.follow(x)
-	c.holds(y).codes[o] = c.value(x, o)
+	c.holds(y).int8At[o] = c.value(x, o)
 	return nil
 }
 
@@ -206,16 +206,16 @@ func (l *Lowering) quantized(c *lowerCall) bool {
 		outs = outs[:1]
 	}
 	to := l.target(outs[0])
-	if to == nil || !l.codesAt(read, Lowerings[c.call.Sig.Name].weights) {
+	if to == nil || !l.haveInt8(read, Lowerings[c.call.Sig.Name].weights) {
 		return false
 	}
 	trial, end := l.trial()
 	defer end()
 	for _, v := range read {
-		for o, x := range l.holds(v).codes {
+		for o, x := range l.holds(v).int8At {
 			if x != graph.None {
 				from := &l.Graph.Values[x]
-				trial.holds(v).codes[o] = trial.Builder.Value(from.Datatype, from.Shape, from.Quant)
+				trial.holds(v).int8At[o] = trial.Builder.Value(from.Datatype, from.Shape, from.Quant)
 			}
 		}
 	}
@@ -228,22 +228,22 @@ func (l *Lowering) quantized(c *lowerCall) bool {
 // trial begins a dry lowering with the same constants. end makes it reusable.
 func (l *Lowering) trial() (trial *Lowering, end func()) {
 	trial = New(l.in, true, l.refuses)
-	own := trial.short
-	trial.vals, trial.short = l.vals, l.short
+	own := trial.int8Constants
+	trial.vals, trial.int8Constants = l.vals, l.int8Constants
 	return trial, func() {
-		trial.short = own
+		trial.int8Constants = own
 		trial.Recycle()
 	}
 }
 
-// codesAt reports whether all tensors except weights have codes, and at least one does.
-func (l *Lowering) codesAt(read []int, weights bool) bool {
+// haveInt8 reports whether all tensors except weights have codes, and at least one does.
+func (l *Lowering) haveInt8(read []int, weights bool) bool {
 	some := false
 	for _, v := range read {
 		if l.vals[v].IsConst() && weights {
 			continue
 		}
-		if some = true; l.holds(v).codes == [orders]int{graph.None, graph.None} {
+		if some = true; l.holds(v).int8At == [orders]int{graph.None, graph.None} {
 			return false
 		}
 	}
@@ -261,10 +261,10 @@ func (l *Lowering) attempt(c *lowerCall, to *quantization) error {
 	}
 	y := c.outs()[0]
 	o := contiguous
-	if l.holds(y).codes[o] == graph.None {
+	if l.holds(y).int8At[o] == graph.None {
 		o = channelsLast
 	}
-	out := l.holds(y).codes[o]
+	out := l.holds(y).int8At[o]
 	if out < len(inputs) {
 		return nil
 	}
@@ -286,11 +286,11 @@ func (l *Lowering) attempt(c *lowerCall, to *quantization) error {
 // sampled is the number of channels of weights that a dry lowering checks.
 const sampled = 4
 
-// shortWeights converts weights that are multiples of a scale per channel to int8.
-func (c *lowerCall) shortWeights(s graph.Shape, channel int, data []byte) (int, error) {
+// int8Weights converts weights that are multiples of a scale per channel to int8.
+func (c *lowerCall) int8Weights(s graph.Shape, channel int, data []byte) (int, error) {
 	w := tensor.View[float32](data)
 	channels, inner := s.Dim[channel], s.Trailing(channel+1)
-	codes, scales := allocPadded(s.Numel()), make([]float32, channels)
+	int8s, scales := allocPadded(s.Numel()), make([]float32, channels)
 	row := make([]float32, 0, s.Numel()/channels)
 	for k := range channels {
 		if c.dry && k >= sampled {
@@ -306,10 +306,10 @@ func (c *lowerCall) shortWeights(s graph.Shape, channel int, data []byte) (int, 
 			return graph.None, refuse("weights that are not quantized")
 		}
 		for i := range row {
-			codes[(i/inner*channels+k)*inner+i%inner] = byte(int8(math.RoundToEven(float64(row[i] / scales[k]))))
+			int8s[(i/inner*channels+k)*inner+i%inner] = byte(int8(math.RoundToEven(float64(row[i] / scales[k]))))
 		}
 	}
-	return c.Builder.Constant(graph.QCInt8, s, graph.Quant{Scales: scales, ChannelDim: channel}, codes), nil
+	return c.Builder.Constant(graph.QCInt8, s, graph.Quant{Scales: scales, ChannelDim: channel}, int8s), nil
 }
 
 // commonScale returns a scale of which all numbers are multiples, from -128 to 127 times, up to
@@ -342,9 +342,9 @@ func multiples(row []float32, scale float32) bool {
 	return true
 }
 
-// wholeBias converts a bias to multiples of the scales of the sums. What that changes must be small
+// int32Bias converts a bias to multiples of the scales of the sums. What that changes must be small
 // in the result's scale.
-func (c *lowerCall) wholeBias(list []float32, filter, in int) (int, error) {
+func (c *lowerCall) int32Bias(list []float32, filter, in int) (int, error) {
 	q := graph.Quant{ChannelDim: 0}
 	data := allocPadded(4 * len(list))
 	for i, x := range list {
