@@ -47,8 +47,8 @@ func (b Backend) Accepts(g *delegate.Graph, i int) string {
 }
 
 // lowerFor returns a lowering to graphs that the library may run.
-func lowerFor(g *delegate.Graph, dry bool) *lowering.Lowering {
-	return lowering.New(g, dry, native.Refuses)
+func lowerFor(g *delegate.Graph, shapeOnly bool) *lowering.Lowering {
+	return lowering.New(g, shapeOnly, native.Refuses)
 }
 
 // planCalls lowers all calls and plans their graph.
@@ -67,18 +67,18 @@ func planCalls(l *lowering.Lowering, in *delegate.Graph) (*plan, error) {
 // keptPlan is the plan of a region, from its first estimate until it is compiled.
 type keptPlan struct {
 	*plan
-	late    []lowering.LateConstant
-	threads int // that it was estimated for
+	deferred []lowering.DeferredConstant
+	threads  int // that it was estimated for
 }
 
-// keep keeps the plan of a dry lowering for the graph's next call, if only late constants are not
+// keep keeps the plan of a lowering of shapes only for the graph's next call, if only deferred constants are not
 // final.
 func keep(l *lowering.Lowering, in *delegate.Graph, x *plan) {
 	if x.repaired != nil {
 		return
 	}
-	if late, ok := l.Detach(); ok {
-		in.Kept = &keptPlan{x, late, max(in.Threads, 1)}
+	if deferred, ok := l.Detach(); ok {
+		in.Kept = &keptPlan{x, deferred, max(in.Threads, 1)}
 	}
 }
 
@@ -91,7 +91,7 @@ func (k *keptPlan) Drop() {
 func planRegion(g *delegate.Graph) (*plan, error) {
 	if k, ok := g.Kept.(*keptPlan); ok {
 		g.Kept = nil
-		lowering.FillConstants(k.graph, k.late)
+		lowering.FillConstants(k.graph, k.deferred)
 		if k.threads != max(g.Threads, 1) {
 			k.plan.estimates = cost.Estimates{}
 		}
@@ -122,7 +122,7 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 		return nil, graph.Unsupported("", "%s", m.notNative)
 	}
 	if release != nil && m.Release != nil {
-		m.releaseUnread(g)
+		m.releaseCopied(g)
 	}
 	return img, nil
 }

@@ -150,9 +150,9 @@ func (m *image) describeNode(n *graph.Node) delegate.Node {
 	return delegate.Node{Name: n.Type.Name, Detail: sides[0] + " → " + sides[1], Constants: constants}
 }
 
-// releaseUnread releases the constants of a region's calls that the image does not read, because it
+// releaseCopied releases the constants of a region's calls that the image does not read, because it
 // has its own copy of them.
-func (m *image) releaseUnread(g *delegate.Graph) {
+func (m *image) releaseCopied(g *delegate.Graph) {
 	read := m.Graph.ConstantsRead(m.Graph.Readers())
 	if g.Release == nil || len(read) > graph.MaxReleaseConstants || len(g.Values) > 16*graph.MaxReleaseConstants {
 		return

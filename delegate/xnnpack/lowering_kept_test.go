@@ -31,7 +31,7 @@ func TestKeptPlans(t *testing.T) {
 			if !ok {
 				continue
 			}
-			kept, late = kept+1, late+len(k.late)
+			kept, late = kept+1, late+len(k.deferred)
 			got, err := planRegion(c.g)
 			if err != nil || c.g.Kept != nil {
 				t.Fatalf("%s: %v, kept %v", test.name, err, c.g.Kept)
@@ -42,6 +42,6 @@ func TestKeptPlans(t *testing.T) {
 		}
 	}
 	if kept < 300 || late < 40 {
-		t.Errorf("%d plans kept with %d late constants, want 300 and 40 at least", kept, late)
+		t.Errorf("%d plans kept with %d deferred constants, want 300 and 40 at least", kept, late)
 	}
 }

@@ -148,7 +148,7 @@ func (m *mutator) settleOperands(n *graph.Node, s []graph.Shape) {
 		n.In[1] = n.In[0]
 		return
 	}
-	axis, ok := graph.Params[graph.ConcatenateParams](n).Of(x.Rank)
+	axis, ok := graph.Params[graph.ConcatenateParams](n).Dim(x.Rank)
 	if !ok {
 		axis = m.r.IntN(x.Rank)
 		graph.Params[graph.ConcatenateParams](n).Axis = axis

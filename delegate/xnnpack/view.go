@@ -56,13 +56,13 @@ func (w *viewed) Execute(ctx context.Context, args []*tensor.Value) error {
 	}
 	for i := range w.graph.Nodes {
 		n := &w.graph.Nodes[i]
-		w.tell(i, n, n.In, false)
-		w.tell(i, n, n.Out, true)
+		w.emit(i, n, n.In, false)
+		w.emit(i, n, n.Out, true)
 	}
 	return nil
 }
 
-func (w *viewed) tell(i int, n *graph.Node, values []int, written bool) {
+func (w *viewed) emit(i int, n *graph.Node, values []int, written bool) {
 	list := w.values.Values[:0]
 	for _, v := range values {
 		if v == graph.None {

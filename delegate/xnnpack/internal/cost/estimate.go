@@ -220,7 +220,7 @@ func transposeRuns(in graph.Shape, perm []int) (rows, matrices, shorter int, few
 
 // pieces returns the number of contiguous copies of a concatenation.
 func (e *Estimator) pieces(n *graph.Node, y graph.Shape) int {
-	axis, _ := graph.Params[graph.ConcatenateParams](n).Of(y.Rank)
+	axis, _ := graph.Params[graph.ConcatenateParams](n).Dim(y.Rank)
 	return y.Leading(axis) * len(n.In)
 }
 

@@ -182,7 +182,7 @@ func (e *Estimator) goFloats(n *graph.Node) float64 {
 	switch {
 	case s.IsPointwise():
 		return q.times(&goPixels) + goLate(rows, w.GroupIn, w.GroupOut)
-	case s.SuitsLines() && s.Block() > 0:
+	case s.ByLines() && s.Block() > 0:
 		lines := s.Out.Leading(2)
 		q.call, q.copied = float64(lines), 0
 		q.work *= linePixels(s.Out.Dim[2])
@@ -191,7 +191,7 @@ func (e *Estimator) goFloats(n *graph.Node) float64 {
 			q.copied = q.line * float64(s.Copied())
 		}
 		return q.times(&goBlocks)
-	case s.SuitsLines():
+	case s.ByLines():
 		q.line = float64(s.Out.Leading(2))
 		q.call, q.tile = q.line*float64(calls*w.Groups), q.tile*float64(calls)*narrow(w)
 		return q.times(&goLines)

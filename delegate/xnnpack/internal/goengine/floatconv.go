@@ -36,7 +36,7 @@ func (l *windowProduct) set(e *Unit, n *graph.Node) {
 		p.source = &l.pixels
 	}
 	p.plan(e)
-	if l.byLine = p.source == &l.windows && l.windows.SuitsLines(); l.byLine {
+	if l.byLine = p.source == &l.windows && l.windows.ByLines(); l.byLine {
 		l.lines.windowRows, l.lines.floatProduct = &l.windows, p
 		l.lines.plan(e)
 	}

@@ -50,7 +50,7 @@ func fuseTablesBy(g *graph.Graph, shapes []graph.Shape, compute func(r *tableReg
 			f.table(&g.Nodes[i], compute)
 		}
 	}
-	dropUnread(g)
+	dropUnused(g)
 	for i := range g.Nodes {
 		g.Nodes[i].At = i
 	}
@@ -162,8 +162,8 @@ func (r *tableRegion) graph() (g *graph.Graph, index map[int]int) {
 	return g, index
 }
 
-// dropUnread removes elementwise nodes whose outputs are no longer read.
-func dropUnread(g *graph.Graph) {
+// dropUnused removes elementwise nodes whose outputs are no longer read.
+func dropUnused(g *graph.Graph) {
 	readers := g.Readers()
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
 		n := &g.Nodes[i]

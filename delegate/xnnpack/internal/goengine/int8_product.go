@@ -84,7 +84,7 @@ func (e *Unit) int8(n *graph.Node) bool {
 func (p *int8Product) plan() bool {
 	n, in := p.node, p.e.Shapes[p.node.In[0]]
 	p.out, p.window, p.gather, p.off = p.e.Shapes[n.Out[0]], nil, nil, p.off[:0]
-	if p.added = p.bias; p.given {
+	if p.added = p.bias; p.runtimeBias {
 		p.added = slices.Clone(p.bias)
 	}
 	switch {
@@ -132,7 +132,7 @@ func (p *int8Product) planDense(rows int) {
 	in := p.e.Shapes[p.node.In[0]].Numel()
 	p.stage = stage{n: 1, h: 1, w: 1, c: in, rows: 1, cols: 1, needed: p.tail() > 0, padding: p.stage.padding}
 	p.off = append(p.off, 0)
-	if p.twice {
+	if p.isSplit {
 		p.off = append(p.off, 0)
 	}
 }
@@ -143,7 +143,7 @@ func (p *int8Product) planWindow(in graph.Shape) bool {
 		return p.depth == nil
 	}
 	p.off = p.stage.offsets(p.off, p.window, p.depth == nil && p.node.Joined())
-	if p.twice {
+	if p.isSplit {
 		p.off = append(p.off, p.off...)
 	}
 	if p.depth != nil && len(p.off)%2 == 1 {
@@ -160,7 +160,7 @@ func (p *int8Product) planGather() {
 	for s := range p.segments {
 		p.off = append(p.off, s*segment)
 	}
-	if p.twice {
+	if p.isSplit {
 		p.off = append(p.off, p.off...)
 	}
 	p.gather = p.gatherWindow
@@ -193,7 +193,7 @@ func (p *int8Product) splitTasks() {
 // run computes the node.
 func (p *int8Product) run() {
 	p.loadInput()
-	if p.given {
+	if p.runtimeBias {
 		p.copyBias()
 	}
 	p.first, p.matrix, p.token = 0, 0, 0

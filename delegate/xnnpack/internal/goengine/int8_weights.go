@@ -19,13 +19,13 @@ type int8Weights struct {
 	signed       bool // the activations are signed
 	groups, k, n int  // k and n are per group: elements of a row, and output channels
 	segments     int  // number of equally long segments in a row
-	twice        bool // the filter is stored as a sum of two, one after the other
+	isSplit      bool // the filter is stored as a sum of two, one after the other
 	result       requantizer
 	init         []int32   // static: initial values of the sums, padded to whole panels per group
 	scales       []float32 // static: scales of the sums; dynamic: scales of the filter; padded likewise
 	bias         []float32 // dynamic: bias, padded likewise
 	dynamic      bool      // scales and zero points of the activations are found at run time
-	given        bool      // the bias is computed at run time
+	runtimeBias  bool      // the bias is computed at run time
 }
 
 // takesInt8 reports whether a node's products are of 8-bit activations and a constant filter.
@@ -130,7 +130,7 @@ func panelBytes8(g *graph.Graph, n *graph.Node) int64 {
 
 // parts returns the number of segments of a column.
 func (x *int8Weights) parts() int {
-	if x.twice {
+	if x.isSplit {
 		return 2 * x.segments
 	}
 	return x.segments
@@ -195,7 +195,7 @@ func (x *int8Weights) pack(w *PackWork, v int, at func(i, j int) int) {
 		for i := range x.k {
 			element := read(at(i, j))
 			first := max(-128, min(127, element))
-			if dst[i] = int8(first); x.twice {
+			if dst[i] = int8(first); x.isSplit {
 				dst[x.k+i] = int8(element - first)
 			}
 		}
@@ -222,14 +222,14 @@ func (x *int8Weights) add(w *PackWork, column func(buffer []int8, j int) []int8)
 	w.parts(dot.Panels(), segments*k*simd.DotCols, func(from, to int) { dot.Pack(from, to, column) })
 }
 
-// split sets w.twice if elements of a filter do not fit int8.
+// split sets isSplit if elements of a filter do not fit int8.
 func (w *int8Weights) split(x *graph.Value) {
 	if x.Datatype != graph.QUInt8 {
 		return
 	}
 	for _, v := range x.Data {
 		q := int32(v) - x.Quant.ZeroPoint
-		w.twice = w.twice || q < -128 || q > 127
+		w.isSplit = w.isSplit || q < -128 || q > 127
 	}
 }
 
@@ -323,7 +323,7 @@ func dynamicScales(g *graph.Graph, w *int8Weights, n *graph.Node) {
 	var bias []float32
 	if len(n.In) > 2 && n.In[2] != graph.None {
 		x := &g.Values[n.In[2]]
-		if w.given = !x.IsConst(); !w.given {
+		if w.runtimeBias = !x.IsConst(); !w.runtimeBias {
 			bias = make([]float32, w.groups*w.n)
 			graph.DecodeFloats(bias, x.Datatype, x.Data)
 		}

@@ -34,10 +34,10 @@ type PackWork struct {
 	Total  int // elements of all parts
 	next   atomic.Int64
 
-	mu      sync.Mutex
-	Release func(*graph.Node) bool
-	gone    atomic.Bool // a filter was released
-	fault   any         // the first panic of a part
+	mu       sync.Mutex
+	Release  func(*graph.Node) bool
+	released atomic.Bool // a filter was released
+	fault    any         // the first panic of a part
 }
 
 // PackedNode is a node, some of whose parts are not packed yet.
@@ -191,7 +191,7 @@ func (w *PackWork) Run(ctx context.Context, threads int) error {
 	if w.fault != nil {
 		panic(w.fault)
 	}
-	if ctx.Err() != nil && !w.gone.Load() {
+	if ctx.Err() != nil && !w.released.Load() {
 		return context.Cause(ctx)
 	}
 	return nil
@@ -207,7 +207,7 @@ func (w *PackWork) work(ctx context.Context) {
 			w.fault = fault
 		}
 	}()
-	for ctx.Err() == nil || w.gone.Load() {
+	for ctx.Err() == nil || w.released.Load() {
 		i := int(w.next.Add(1)) - 1
 		if i >= len(w.all) {
 			return
@@ -226,6 +226,6 @@ func (w *PackWork) end(n *PackedNode) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.Release(n.node) {
-		w.gone.Store(true)
+		w.released.Store(true)
 	}
 }

@@ -25,8 +25,8 @@ func placesFor(g *graph.Graph, s []graph.Shape) *Places {
 	return p
 }
 
-// fit reports whether the places are for the given shapes.
-func (p *Places) fit(s []graph.Shape) bool { return p != nil && slices.Equal(p.shapes, s) }
+// isFor reports whether the places are for the given shapes.
+func (p *Places) isFor(s []graph.Shape) bool { return p != nil && slices.Equal(p.shapes, s) }
 
 // cut returns the bytes of the items in an arena.
 func (p *Places) cut(arena []byte) [][]byte {
@@ -90,10 +90,10 @@ func argSpans(g *graph.Graph) []delegate.Span {
 	return spans
 }
 
-// suit reports whether blocks suit a unit at shapes s: there is one for each item, values fit in them
+// matches reports whether blocks suit a unit at shapes s: there is one for each item, values fit in them
 // and values that share a block have the same size. The caller of the unit may provide fewer or
 // shorter blocks than declared.
-func (p *Places) suit(g *graph.Graph, s []graph.Shape, blocks [][]byte) bool {
+func (p *Places) matches(g *graph.Graph, s []graph.Shape, blocks [][]byte) bool {
 	if p == nil || len(blocks) != len(p.items) {
 		return false
 	}

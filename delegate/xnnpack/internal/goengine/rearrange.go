@@ -137,7 +137,7 @@ func denseDims(s graph.Shape) [][]graph.Dimension {
 // inputs.
 func (f *fuser) joined(p *graph.Node) (*graph.RearrangeParams, bool) {
 	out := f.shapes[p.Out[0]]
-	axis, _ := graph.Params[graph.ConcatenateParams](p).Of(out.Rank)
+	axis, _ := graph.Params[graph.ConcatenateParams](p).Dim(out.Rank)
 	r, part := &graph.RearrangeParams{Dims: denseDims(out)}, 0
 	for i, v := range p.In {
 		r.In[i] = f.shapes[v]

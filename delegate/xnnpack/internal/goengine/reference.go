@@ -187,8 +187,8 @@ func (e *Unit) threads() int {
 // need not be enough at others.
 func (e *Unit) allocate() error {
 	w := workAt(e.Graph, e.Shapes, e.threads())
-	values, loops, inBlocks := e.suitable(w)
-	if !inBlocks && !e.Places.fit(e.Shapes) {
+	values, loops, inBlocks := e.matchingBlocks(w)
+	if !inBlocks && !e.Places.isFor(e.Shapes) {
 		e.Places = placesFor(e.Graph, slices.Clone(e.Shapes))
 	}
 	own := int64(0)
@@ -199,7 +199,7 @@ func (e *Unit) allocate() error {
 	if loops == nil {
 		own = graph.Plus(own, w.shared(e.threads()))
 	}
-	if own > 0 || !e.Planned.fit(e.Shapes) {
+	if own > 0 || !e.Planned.isFor(e.Shapes) {
 		needs := needsWith(e.Graph, w, e.Shapes, e.Places.bytes, e.threads())
 		if err := needs.Check(e.limits); err != nil {
 			return err
@@ -218,17 +218,17 @@ func (e *Unit) allocate() error {
 	return nil
 }
 
-// suitable returns the blocks for the values, and whether they suit the current shapes; and the block for
+// matchingBlocks returns the blocks for the values, and whether they suit the current shapes; and the block for
 // the nodes' loops, nil if that does not.
-func (e *Unit) suitable(w *work) (values [][]byte, loops []byte, inBlocks bool) {
+func (e *Unit) matchingBlocks(w *work) (values [][]byte, loops []byte, inBlocks bool) {
 	n := len(e.blocks) - 1
 	if e.Planned == nil || n != len(e.Planned.items) {
 		return nil, nil, false
 	}
-	if inBlocks = e.Planned.suit(e.Graph, e.Shapes, e.blocks[:n]); inBlocks {
+	if inBlocks = e.Planned.matches(e.Graph, e.Shapes, e.blocks[:n]); inBlocks {
 		e.Places, values = e.Planned, e.blocks[:n]
 	}
-	if w.suits(e.blocks[n], e.worked, e.threads()) {
+	if w.fitsIn(e.blocks[n], e.worked, e.threads()) {
 		loops = e.blocks[n]
 	}
 	return values, loops, inBlocks

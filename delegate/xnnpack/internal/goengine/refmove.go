@@ -93,7 +93,7 @@ func (e *Unit) concatenate(n *graph.Node) { e.copyBoxes(n, planConcatenate) }
 
 func planConcatenate(e *Unit, n *graph.Node, c *copies) {
 	out := e.Shapes[n.Out[0]]
-	axis, _ := graph.Params[graph.ConcatenateParams](n).Of(out.Rank)
+	axis, _ := graph.Params[graph.ConcatenateParams](n).Dim(out.Rank)
 	at := 0
 	for _, v := range n.In {
 		c.box = graph.Box{Sizes: e.Shapes[v], To: graph.Strides(out), From: graph.Strides(e.Shapes[v])}

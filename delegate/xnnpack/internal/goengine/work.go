@@ -50,8 +50,8 @@ func (w *work) add(own *work) {
 	w.staged, w.line, w.tile, w.kept = max(w.staged, own.staged), max(w.line, own.line), max(w.tile, own.tile), graph.Plus(w.kept, own.kept)
 }
 
-// suits reports whether the shared part fits in a block: in its bytes, and in the nodes that may use it.
-func (w *work) suits(block []byte, at delegate.Span, threads int) bool {
+// fitsIn reports whether the shared part fits in a block: in its bytes, and in the nodes that may use it.
+func (w *work) fitsIn(block []byte, at delegate.Span, threads int) bool {
 	n := w.shared(threads)
 	return n == 0 || n <= int64(len(block)) && at.First <= w.used.First && w.used.Last <= at.Last
 }
@@ -209,7 +209,7 @@ func windowWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, _ int) 
 	r := n.Windows(s[n.In[0]], s[n.Out[0]])
 	switch {
 	case n.Type.Tag == graph.TagConvTranspose2d || r.IsPointwise():
-	case r.SuitsLines():
+	case r.ByLines():
 		w.line = max(w.line, graph.Times(4, r.Copies()))
 	default:
 		w.line = max(w.line, graph.Times(4, min(graph.GatheredRows, max(1, r.Out.Leading(3))),

@@ -65,8 +65,8 @@ type FoundData struct {
 	Data []byte
 }
 
-// of returns the key if data is still the slice that was found, else "". f may be nil.
-func (f *FoundData) of(data []byte) string {
+// keyOf returns the key if data is still the slice that was found, else "". f may be nil.
+func (f *FoundData) keyOf(data []byte) string {
 	if f == nil || len(data) == 0 || len(f.Data) != len(data) || &f.Data[0] != &data[0] {
 		return ""
 	}

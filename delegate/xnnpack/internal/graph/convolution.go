@@ -174,7 +174,7 @@ func checkWeighted(g *Graph, n *Node, allowed []Weighted) error {
 	if bias != None {
 		text = "bias " + got.Bias.String()
 	}
-	return n.beyond("input %v, filter %v, %s, output %v", got.In, got.Filter, text, got.Out)
+	return n.unsupported("input %v, filter %v, %s, output %v", got.In, got.Filter, text, got.Out)
 }
 
 // checkTokens checks the number of scales of a dynamically quantized input: convolutions require one

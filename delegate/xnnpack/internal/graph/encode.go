@@ -157,7 +157,7 @@ func (w *writer) value(v int, x *Value) flatbuffers.UOffsetT {
 	dims := w.numbers(x.Shape.Dims())
 	buffer := uint32(0)
 	if x.IsConst() {
-		buffer = w.constant(x.Data, x.Found.of(x.Data))
+		buffer = w.constant(x.Data, x.Found.keyOf(x.Data))
 	}
 	quantTag, quant := w.quant(x)
 	fields := w.table(func(t *tableWriter) {

@@ -10,9 +10,9 @@ import (
 // nodeError is an error at a node. The caller adds whether the payload or a call's arguments caused
 // it, see InPayload and inCall.
 type nodeError struct {
-	place  string
-	beyond bool // well formed, but not supported
-	err    error
+	place       string
+	unsupported bool // well formed, but not supported
+	err         error
 }
 
 func (e *nodeError) Error() string { return e.place + ": " + e.err.Error() }
@@ -22,9 +22,9 @@ func (n *Node) fault(format string, args ...any) error {
 	return &nodeError{place: n.Location(), err: fmt.Errorf(format, args...)}
 }
 
-// beyond returns an error for a node that this package does not support.
-func (n *Node) beyond(format string, args ...any) error {
-	return &nodeError{place: n.Location(), beyond: true, err: fmt.Errorf(format, args...)}
+// unsupported returns an error for a node that this package does not support.
+func (n *Node) unsupported(format string, args ...any) error {
+	return &nodeError{place: n.Location(), unsupported: true, err: fmt.Errorf(format, args...)}
 }
 
 // InPayload converts a nodeError to an error of the payload. It returns other errors unchanged.
@@ -33,7 +33,7 @@ func InPayload(err error) error {
 	if !ok {
 		return err
 	}
-	if e.beyond {
+	if e.unsupported {
 		return Unsupported(e.place, "%w", e.err)
 	}
 	return PayloadError(e.place, "%w", e.err)

@@ -20,7 +20,7 @@ func (g *Graph) Infer(s []Shape) error {
 		}
 		for _, v := range n.Out {
 			if err := s[v].Check(); err != nil {
-				return n.beyond("output of %w", err)
+				return n.unsupported("output of %w", err)
 			}
 		}
 	}

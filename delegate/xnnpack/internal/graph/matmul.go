@@ -66,7 +66,7 @@ func checkFullyConnected(g *Graph, n *Node) error {
 	}
 	transposed := n.Flags&FlagTransposeWeights != 0
 	if transposed && f.Datatype.Info().Bits == 4 {
-		return n.beyond("transposed filter %s", g.Describe(n.In[1]))
+		return n.unsupported("transposed filter %s", g.Describe(n.In[1]))
 	}
 	dim := 0
 	if transposed {
@@ -129,7 +129,7 @@ func checkBatchMatrix(g *Graph, n *Node) error {
 		}
 		return checkBatchScales(g, n)
 	}
-	return n.beyond("operands %v and %v, output %v", got[0], got[1], got[2])
+	return n.unsupported("operands %v and %v, output %v", got[0], got[1], got[2])
 }
 
 // checkBatchScales checks that the second operand is constant with scales along its columns.

@@ -115,7 +115,7 @@ func checkTranspose(g *Graph, n *Node) error {
 func reshapeShape(g *Graph, n *Node, s []Shape) error {
 	in, want := s[n.In[0]], Params[ReshapeParams](n).Sizes
 	if len(want) > len(in.Dim) {
-		return n.beyond("%d dimensions, at most %d", len(want), len(in.Dim))
+		return n.unsupported("%d dimensions, at most %d", len(want), len(in.Dim))
 	}
 	out := ShapeOf(want...)
 	if out.Rank == 0 {
@@ -214,9 +214,9 @@ func readConcatenate(t flatbuf.Table, n *Node, k int) {
 	}
 }
 
-// Of returns the dimension along which values of rank r are concatenated. ok is false if they have
+// Dim returns the dimension along which values of rank r are concatenated. ok is false if they have
 // no such dimension.
-func (p *ConcatenateParams) Of(r int) (int, bool) {
+func (p *ConcatenateParams) Dim(r int) (int, bool) {
 	a := p.Axis
 	if a < 0 {
 		a += r
@@ -226,7 +226,7 @@ func (p *ConcatenateParams) Of(r int) (int, bool) {
 
 func concatenateShape(g *Graph, n *Node, s []Shape) error {
 	out, p := s[n.In[0]], Params[ConcatenateParams](n)
-	axis, ok := p.Of(out.Rank)
+	axis, ok := p.Dim(out.Rank)
 	if !ok {
 		return n.fault("axis %d of %d dimensions", p.Axis, out.Rank)
 	}

@@ -35,18 +35,19 @@ var nodeOrders = map[uint8]imageOrder{
 // nodes without an order of their own form a class, which has one order. Transposes connect
 // nothing: they may change the order or be part of the model.
 type imageOrders struct {
-	g      *Graph
-	parent []int
-	found  []imageOrder // by root
-	turned []bool       // by root: a member is transposed to channels last order
-	back   []bool       // by root: a member is the output of a transpose to channels first order
-	copies map[int]int
+	g          *Graph
+	parent     []int
+	found      []imageOrder // by root
+	transposed []bool       // by root: a member is transposed to channels last order
+	back       []bool       // by root: a member is the output of a transpose to channels first order
+	copies     map[int]int
 }
 
 // findOrders determines the orders. The keys of copies are outputs of copies, which are read in
 // either order, so they belong to no class.
 func (g *Graph) findOrders(copies map[int]int) *imageOrders {
-	o := &imageOrders{g: g, parent: make([]int, len(g.Values)), found: make([]imageOrder, len(g.Values)), turned: make([]bool, len(g.Values)),
+	o := &imageOrders{g: g, parent: make([]int, len(g.Values)), found: make([]imageOrder, len(g.Values)),
+		transposed: make([]bool, len(g.Values)),
 		back: make([]bool, len(g.Values)), copies: copies}
 	for v := range o.parent {
 		o.parent[v] = v
@@ -60,7 +61,7 @@ func (g *Graph) findOrders(copies map[int]int) *imageOrders {
 			o.set(n.In[0], own)
 			o.set(n.Out[0], own)
 		} else if n.IsTranspose(ToChannelsLast) {
-			o.turned[o.find(n.In[0])] = true
+			o.transposed[o.find(n.In[0])] = true
 		} else if n.IsTranspose(ToChannelsFirst) {
 			o.back[o.find(n.Out[0])] = true
 		}
@@ -107,8 +108,8 @@ func (o *imageOrders) set(v int, own imageOrder) {
 	}
 }
 
-// of returns the order of a value's class.
-func (o *imageOrders) of(v int) imageOrder { return o.found[o.find(v)] }
+// order returns the order of a value's class.
+func (o *imageOrders) order(v int) imageOrder { return o.found[o.find(v)] }
 
 // specOrder returns the order of an argument of the program.
 func specOrder(a *delegate.ArgSpec) imageOrder {
@@ -144,7 +145,7 @@ func (g *Graph) provesOrder(v int, a *delegate.ArgSpec) bool {
 	if s.Rank != 4 || s.Permuted(ToChannelsLast).squeezed() != s.squeezed() {
 		return true
 	}
-	own := g.findOrders(nil).of(v)
+	own := g.findOrders(nil).order(v)
 	if n := g.producer(v); own == orderUnknown && n != nil && n.IsTranspose(ToChannelsFirst) {
 		own = orderFirst
 	}

@@ -34,7 +34,7 @@ type Reader struct {
 	Table     constantTable
 	views     map[int]int  // float values that nodes read quantized, and their quantized views
 	viewed    map[int]bool // views whose nodes have been added
-	lost      []int        // external IDs that no value has
+	missing   []int        // external IDs that no value has
 }
 
 // PayloadError returns an error of an invalid payload.
@@ -205,7 +205,7 @@ func (r *Reader) collectArgs(externs int) error {
 			return lostArgument(i, externs)
 		}
 		if v == None {
-			r.lost = append(r.lost, i)
+			r.missing = append(r.missing, i)
 			continue
 		}
 		if g.Values[v].Input {

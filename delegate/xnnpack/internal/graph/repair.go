@@ -23,7 +23,7 @@ func (g *Graph) Repair() ([]Shape, error) {
 	g.roundBounds()
 	shapes, err := g.Declared()
 	if err == nil {
-		err = g.checkMended(shapes)
+		err = g.checkRepaired(shapes)
 	}
 	for i := range g.Nodes {
 		g.Nodes[i].At = i
@@ -41,17 +41,17 @@ func (g *Graph) note(place, format string, args ...any) {
 	}
 }
 
-// checkMended checks that the values of a repaired graph have the sizes that the payload declares.
+// checkRepaired checks that the values of a repaired graph have the sizes that the payload declares.
 // Otherwise the payload has another fault. Exporters declare the sizes of dynamically quantized
 // values before their layout pass, so those are not checked.
-func (g *Graph) checkMended(s []Shape) error {
+func (g *Graph) checkRepaired(s []Shape) error {
 	if len(g.Repaired) == 0 {
 		return nil
 	}
 	for i := range g.Nodes {
 		for _, v := range g.Nodes[i].Out {
 			if x := &g.Values[v]; x.Datatype != QDInt8 && s[v] != x.Shape {
-				return g.Nodes[i].beyond("output of sizes %v, the payload declares %v; repaired so far: %s", s[v], x.Shape, strings.Join(g.Repaired, "; "))
+				return g.Nodes[i].unsupported("output of sizes %v, the payload declares %v; repaired so far: %s", s[v], x.Shape, strings.Join(g.Repaired, "; "))
 			}
 		}
 	}

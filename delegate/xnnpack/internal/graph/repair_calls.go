@@ -16,8 +16,8 @@ func (g *Graph) transposeCalls() error {
 	made := g.madeOrders()
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if _, own := nodeOrders[n.Type.Tag]; !own && made.isImage(n.Out[0]) && made.of(n.Out[0]) == orderBoth {
-			return n.beyond("operands in channels first and in channels last order")
+		if _, own := nodeOrders[n.Type.Tag]; !own && made.isImage(n.Out[0]) && made.order(n.Out[0]) == orderBoth {
+			return n.unsupported("operands in channels first and in channels last order")
 		}
 	}
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
@@ -26,14 +26,14 @@ func (g *Graph) transposeCalls() error {
 		if nodeOrders[n.Type.Tag] != orderLast || !made.isImage(v) {
 			continue
 		}
-		switch is := made.of(v); {
+		switch is := made.order(v); {
 		case is == orderFirst:
 			g.note(n.Location(), "%s transposed to channels last order", g.Describe(v))
 			g.insertTranspose(i, ToChannelsLast)
 		case is == orderBoth:
-			return n.beyond("%s is in channels first and channels last order", g.Describe(v))
+			return n.unsupported("%s is in channels first and channels last order", g.Describe(v))
 		case is == orderUnknown && g.Values[v].Shape.Permuted(ToChannelsLast) == g.Values[v].Shape:
-			return n.beyond("the order of %s cannot be determined from the payload", g.Describe(v))
+			return n.unsupported("the order of %s cannot be determined from the payload", g.Describe(v))
 		}
 	}
 	return nil

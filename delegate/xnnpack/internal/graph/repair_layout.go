@@ -51,7 +51,7 @@ func (g *Graph) repairLayout() error {
 	}
 	m.orders = g.findOrders(m.copies)
 	for _, i := range m.conversions() {
-		m.orders.set(g.Nodes[i].In[0], m.placed(&g.Nodes[i]))
+		m.orders.set(g.Nodes[i].In[0], m.orderBySizes(&g.Nodes[i]))
 	}
 	if err := m.redirect(); err != nil {
 		return err
@@ -78,10 +78,10 @@ func (m *layoutRepairer) quantizes(n *Node) bool {
 // transpose to channels last, that is the one that the exporter inserted.
 func (m *layoutRepairer) findCopy(conversion *Node) {
 	v := conversion.In[0]
-	if m.orders.of(v) == orderLast {
+	if m.orders.order(v) == orderLast {
 		return // no transpose was needed
 	}
-	placed := m.placed(conversion) != orderFirst // a transpose directly before the conversion is the one
+	placed := m.orderBySizes(conversion) != orderFirst // a transpose directly before the conversion is the one
 	for ; m.producer[v] != None; placed = false {
 		n := &m.g.Nodes[m.producer[v]]
 		if n.IsConcatenate() {
@@ -108,10 +108,10 @@ func (n *Node) IsConcatenate() bool {
 	return ok
 }
 
-// placed returns the order of the value that a node quantizes for a convolution, derived from
+// orderBySizes returns the order of the value that a node quantizes for a convolution, derived from
 // sizes: the order in which the convolution's output has the declared sizes. It is unknown if both
 // or neither do.
-func (m *layoutRepairer) placed(conversion *Node) imageOrder {
+func (m *layoutRepairer) orderBySizes(conversion *Node) imageOrder {
 	from := m.g.Values[conversion.In[0]].Shape
 	if from.Rank != 4 {
 		return orderUnknown
@@ -181,7 +181,7 @@ func (m *layoutRepairer) reads(n *Node) (imageOrder, error) {
 	last, first := m.matches(n, orderLast), m.matches(n, orderFirst)
 	switch {
 	case !first && !last:
-		return orderUnknown, n.beyond("no order of its operands gives the declared sizes %v", m.g.Values[n.Out[0]].Shape)
+		return orderUnknown, n.unsupported("no order of its operands gives the declared sizes %v", m.g.Values[n.Out[0]].Shape)
 	case !last:
 		return orderFirst, nil
 	case !first:
@@ -189,12 +189,12 @@ func (m *layoutRepairer) reads(n *Node) (imageOrder, error) {
 	case n.Type.Tag == TagStaticTranspose:
 		return m.transposeReads(n)
 	}
-	own := m.orders.of(n.Out[0])
+	own := m.orders.order(n.Out[0])
 	switch {
 	case own == orderBoth:
-		return own, n.beyond("%s is read in channels first and channels last order", m.g.Describe(n.Out[0]))
-	case own == orderUnknown && m.orders.turned[m.orders.find(n.Out[0])]:
-		return own, n.beyond("the order of %s cannot be determined from the payload", m.g.Describe(n.Out[0]))
+		return own, n.unsupported("%s is read in channels first and channels last order", m.g.Describe(n.Out[0]))
+	case own == orderUnknown && m.orders.transposed[m.orders.find(n.Out[0])]:
+		return own, n.unsupported("the order of %s cannot be determined from the payload", m.g.Describe(n.Out[0]))
 	}
 	return own, nil
 }
@@ -222,10 +222,10 @@ func (m *layoutRepairer) transposeReads(n *Node) (imageOrder, error) {
 	switch {
 	case n.IsTranspose(ToChannelsFirst):
 		return orderLast, nil
-	case m.orders.of(n.Out[0]) == orderFirst:
+	case m.orders.order(n.Out[0]) == orderFirst:
 		return orderFirst, nil
 	}
-	return orderUnknown, n.beyond("the order of its operand cannot be determined from the payload")
+	return orderUnknown, n.unsupported("the order of its operand cannot be determined from the payload")
 }
 
 // transposeImages transposes values that are quantized for convolutions and are in channels first
@@ -252,15 +252,15 @@ func (m *layoutRepairer) imageOrder(n *Node) (imageOrder, error) {
 	if m.isCopy(v) || m.g.Values[v].Shape.Rank != 4 {
 		return orderUnknown, nil
 	}
-	if is := m.placed(n); is != orderUnknown {
+	if is := m.orderBySizes(n); is != orderUnknown {
 		return is, nil
 	}
-	is, from := m.orders.of(v), m.producer[v]
+	is, from := m.orders.order(v), m.producer[v]
 	switch {
 	case is == orderBoth:
-		return is, n.beyond("%s is read in channels first and channels last order", m.g.Describe(v))
+		return is, n.unsupported("%s is read in channels first and channels last order", m.g.Describe(v))
 	case is == orderUnknown && m.orders.back[m.orders.find(v)] && !m.g.Nodes[from].IsTranspose(ToChannelsFirst):
-		return is, n.beyond("the order of %s cannot be determined from the payload", m.g.Describe(v))
+		return is, n.unsupported("the order of %s cannot be determined from the payload", m.g.Describe(v))
 	}
 	return is, nil
 }

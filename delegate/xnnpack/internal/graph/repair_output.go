@@ -18,15 +18,15 @@ const maxLost = 8
 // repairOutputs makes unread values the missing outputs if the program's types and sizes of the
 // arguments determine which value is which output.
 func (r *Reader) repairOutputs() error {
-	if len(r.lost) == 0 {
+	if len(r.missing) == 0 {
 		return nil
 	}
 	g := r.graph
 	leaves := g.leaves()
-	if len(r.lost) > maxLost || len(g.specs) != len(g.Args) || len(leaves) != len(r.lost) {
-		return lostArgument(r.lost[0], len(g.Args))
+	if len(r.missing) > maxLost || len(g.specs) != len(g.Args) || len(leaves) != len(r.missing) {
+		return lostArgument(r.missing[0], len(g.Args))
 	}
-	for _, arg := range r.lost {
+	for _, arg := range r.missing {
 		fits := func(v int) bool { return g.fitsArgument(v, g.specs[arg]) }
 		i := slices.IndexFunc(leaves, fits)
 		if i < 0 || slices.ContainsFunc(leaves[i+1:], fits) {

@@ -168,7 +168,7 @@ func (m *weightRepairer) setBias(n *Node, how string) error {
 			v.Datatype, v.Quant.Scales = QCInt32, make([]float32, count)
 		}
 		if err := fillSums(&v, in, filter, bias); err != nil {
-			return n.beyond("bias %s: %w", m.graph.Describe(n.In[2]), err)
+			return n.unsupported("bias %s: %w", m.graph.Describe(n.In[2]), err)
 		}
 		made = m.addValue(v)
 		m.rescale[key] = made
@@ -212,7 +212,7 @@ func (m *weightRepairer) toFloat(n *Node) (after []Node, err error) {
 	dynamic := in.Datatype == QDInt8
 	if bias != nil && bias.Datatype.isSum() {
 		if !m.proven[n.In[2]] {
-			return nil, n.beyond("input %v, filter %v, bias %v, output %v: no node has sums in the bias's scale, which may be wrong",
+			return nil, n.unsupported("input %v, filter %v, bias %v, output %v: no node has sums in the bias's scale, which may be wrong",
 				in.Datatype, filter.Datatype, bias.Datatype, out.Datatype)
 		}
 		if err := m.setFloat(n, 2, "bias"); err != nil {

@@ -17,9 +17,9 @@ func OutputSteps(payload []byte, named delegate.NamedData) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	moves := make([]Movement, len(g.Values))
+	moves := make([]Interval, len(g.Values))
 	for i := range g.Values {
-		moves[i] = Movement{Lo: math.Inf(-1), Hi: math.Inf(1)}
+		moves[i] = Interval{Lo: math.Inf(-1), Hi: math.Inf(1)}
 		if g.Values[i].Quantized() {
 			moves[i] = g.Values[i].step()
 		}
@@ -38,8 +38,8 @@ func OutputSteps(payload []byte, named delegate.NamedData) ([]float64, error) {
 	return steps, nil
 }
 
-// Movement is the range of a value's elements and the change that one step causes.
-type Movement struct {
+// Interval is the range of a value's elements and the change that one step causes.
+type Interval struct {
 	Lo, Hi, By float64
 	unknown    bool // the value changes, but by an unknown amount
 }
@@ -48,18 +48,18 @@ type Movement struct {
 func (v *Value) Quantized() bool { return v.Datatype == QInt8 || v.Datatype == QUInt8 }
 
 // step returns the movement of a quantized value.
-func (v *Value) step() Movement {
+func (v *Value) step() Interval {
 	lo, hi := -128.0, 127.0
 	if v.Datatype == QUInt8 {
 		lo, hi = 0, 255
 	}
 	scale, zero := float64(v.Quant.Scale), float64(v.Quant.ZeroPoint)
-	return Movement{Lo: (lo - zero) * scale, Hi: (hi - zero) * scale, By: scale}
+	return Interval{Lo: (lo - zero) * scale, Hi: (hi - zero) * scale, By: scale}
 }
 
 // move computes the movement of a node's outputs from those of its inputs.
-func (g *Graph) move(moves []Movement, n *Node) {
-	in := make([]Movement, 0, len(n.In))
+func (g *Graph) move(moves []Interval, n *Node) {
+	in := make([]Interval, 0, len(n.In))
 	moved := false
 	for _, v := range n.In {
 		if v == None {
@@ -69,8 +69,8 @@ func (g *Graph) move(moves []Movement, n *Node) {
 		dynamic := g.Values[v].Datatype == QDInt8 // its scale is computed during the run
 		moved = moved || moves[v].By > 0 || moves[v].unknown || dynamic
 	}
-	out := Movement{Lo: math.Inf(-1), Hi: math.Inf(1), unknown: moved}
-	if through := Throughs[strings.TrimRight(n.Type.Name, "0123456789")]; moved && through != nil {
+	out := Interval{Lo: math.Inf(-1), Hi: math.Inf(1), unknown: moved}
+	if through := Intervals[strings.TrimRight(n.Type.Name, "0123456789")]; moved && through != nil {
 		out = through(in)
 		for _, m := range in {
 			out.unknown = out.unknown || m.unknown
@@ -85,8 +85,8 @@ func (g *Graph) move(moves []Movement, n *Node) {
 	}
 }
 
-// Throughs are the nodes whose outputs change by a known multiple of their inputs' changes.
-var Throughs = map[string]func(in []Movement) Movement{
+// Intervals are the nodes whose outputs change by a known multiple of their inputs' changes.
+var Intervals = map[string]func(in []Interval) Interval{
 	"Convert": together, "Copy": together, "StaticTranspose": together, "StaticReshape": together, "StaticSlice": together,
 	"Concatenate": together, "MaxPooling2d": together, "AvgPooling2d": together, "GlobalAvgPooling2d": together,
 	"StaticResizeBilinear2D": together, "Maximum": together, "Minimum": together, "Clamp": together,
@@ -98,14 +98,14 @@ var Throughs = map[string]func(in []Movement) Movement{
 	"Hardswish": slope(1.5, -0.375, math.Inf(1)),
 	"Gelu":      slope(1.13, -0.17, math.Inf(1)),
 	"Add":       sum,
-	"Subtract": func(in []Movement) Movement {
-		return sum([]Movement{in[0], {Lo: -in[1].Hi, Hi: -in[1].Lo, By: in[1].By}})
+	"Subtract": func(in []Interval) Interval {
+		return sum([]Interval{in[0], {Lo: -in[1].Hi, Hi: -in[1].Lo, By: in[1].By}})
 	},
 	"Multiply": multiply,
 }
 
 // together is for nodes whose output elements are input elements or between them.
-func together(in []Movement) Movement {
+func together(in []Interval) Interval {
 	out := in[0]
 	for _, m := range in[1:] {
 		out.Lo, out.Hi, out.By = min(out.Lo, m.Lo), max(out.Hi, m.Hi), max(out.By, m.By)
@@ -115,21 +115,21 @@ func together(in []Movement) Movement {
 
 // slope is for functions of one operand whose slope is at most s and which, for operands up to x in
 // magnitude, are between lo and min(hi, x).
-func slope(s, lo, hi float64) func(in []Movement) Movement {
-	return func(in []Movement) Movement {
+func slope(s, lo, hi float64) func(in []Interval) Interval {
+	return func(in []Interval) Interval {
 		m := in[0]
 		most := max(math.Abs(m.Lo), math.Abs(m.Hi))
-		return Movement{Lo: max(lo, -most), Hi: min(hi, max(most, 0)), By: s * m.By}
+		return Interval{Lo: max(lo, -most), Hi: min(hi, max(most, 0)), By: s * m.By}
 	}
 }
 
-func sum(in []Movement) Movement {
-	return Movement{Lo: in[0].Lo + in[1].Lo, Hi: in[0].Hi + in[1].Hi, By: in[0].By + in[1].By}
+func sum(in []Interval) Interval {
+	return Interval{Lo: in[0].Lo + in[1].Lo, Hi: in[0].Hi + in[1].Hi, By: in[0].By + in[1].By}
 }
 
 // multiply changes by the change of each factor times the magnitude of the other, plus the product
 // of the changes.
-func multiply(in []Movement) Movement {
+func multiply(in []Interval) Interval {
 	a, b := max(math.Abs(in[0].Lo), math.Abs(in[0].Hi)), max(math.Abs(in[1].Lo), math.Abs(in[1].Hi))
 	by := in[0].By * in[1].By
 	if in[1].By > 0 {
@@ -138,5 +138,5 @@ func multiply(in []Movement) Movement {
 	if in[0].By > 0 {
 		by += b * in[0].By
 	}
-	return Movement{Lo: -a * b, Hi: a * b, By: by}
+	return Interval{Lo: -a * b, Hi: a * b, By: by}
 }

@@ -51,8 +51,8 @@ func (s *WindowGrid) padded() int {
 // MaxPadded limits the length of a padded copy, relative to the input.
 const MaxPadded = 4
 
-// SuitsLines reports whether a convolution is computed by lines.
-func (s *WindowGrid) SuitsLines() bool {
+// ByLines reports whether a convolution is computed by lines.
+func (s *WindowGrid) ByLines() bool {
 	w, width := s.W, s.Out.Dim[2]
 	if k := s.W.ContiguousTaps() * w.GroupIn; k < shortRow || w.Groups > 1 && k < 4*shortRow {
 		return false

@@ -62,8 +62,8 @@ func (l *Lowering) own() {
 	}
 }
 
-// unread returns n bytes that are neither read nor written.
-func (l *Lowering) unread(n int) []byte {
+// placeholder returns n bytes that are neither read nor written.
+func (l *Lowering) placeholder(n int) []byte {
 	if len(l.unwritten) < n {
 		l.unwritten = make([]byte, n)
 	}
@@ -146,7 +146,7 @@ func foldDequantize(c *lowerCall) bool {
 		}
 	}
 	numbers := *x
-	numbers.DType, numbers.Data = tensor.Float32, c.unread(4*len(x.Data)) // until numbers is called
+	numbers.DType, numbers.Data = tensor.Float32, c.placeholder(4*len(x.Data)) // until numbers is called
 	if !c.mayBecome(&numbers) || !sameOrder(x, &c.vals[c.out()]) {
 		return false
 	}
@@ -166,8 +166,8 @@ func (l *Lowering) numbers(v int) *delegate.GraphValue {
 	if short == nil || short.filled {
 		return x
 	}
-	if l.dry {
-		l.rough = true
+	if l.shapeOnly {
+		l.partial = true
 		return x
 	}
 	short.filled = true
@@ -189,8 +189,8 @@ func (l *Lowering) asFloat32(v int) *delegate.GraphValue {
 	if l.float32s[v] == nil {
 		y := *x
 		y.DType = tensor.Float32
-		if l.dry {
-			y.Data, l.rough = l.unread(2*len(x.Data)), true
+		if l.shapeOnly {
+			y.Data, l.partial = l.placeholder(2*len(x.Data)), true
 		} else {
 			y.Data = allocPadded(2 * len(x.Data))
 			tensor.Loader[float32](tensor.Float16)(tensor.View[float32](y.Data), x.Data)
@@ -212,10 +212,10 @@ func (c *lowerCall) int8Filter(v, axis int, s graph.Shape, channel int, dims, st
 		scales = slices.Repeat(scales, s.Dim[channel])
 	}
 	int8s := delegate.GraphValue{DType: tensor.Int8, Data: short.int8s}
-	data, same := relaid(&int8s, dims, step, perm, c.dry)
+	data, same := relaid(&int8s, dims, step, perm, c.shapeOnly)
 	v = c.Constant(graph.QCInt8, s, graph.Quant{Scales: scales, ChannelDim: channel}, data)
-	if !same && c.dry {
-		c.postpone(LateConstant{v, &int8s, dims, step, perm, false})
+	if !same && c.shapeOnly {
+		c.postpone(DeferredConstant{v, &int8s, dims, step, perm, false})
 	}
 	return v
 }

@@ -117,11 +117,11 @@ func (c *lowerCall) filter(t *graph.NodeType, v int, w graph.Window) (int, error
 		}
 	}
 	x = c.asFloat32(v)
-	data, same := relaid(x, dims, step, perm, c.dry && c.to == nil)
+	data, same := relaid(x, dims, step, perm, c.shapeOnly && c.to == nil)
 	c.owns(data, c.vals[v].Data)
 	filter, err := c.weights(s, channel, data, c.to != nil)
-	if !same && c.dry && c.to == nil {
-		c.postpone(LateConstant{filter, x, dims, step, perm, true})
+	if !same && c.shapeOnly && c.to == nil {
+		c.postpone(DeferredConstant{filter, x, dims, step, perm, true})
 	}
 	return filter, err
 }

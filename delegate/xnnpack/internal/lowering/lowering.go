@@ -25,17 +25,17 @@ type Lowering struct {
 	unwritten     []byte
 	calls         []lowerCall           // memory for calls
 	made          []bool                // memory of outputs
-	held          []*held               // by tensor, see holds
-	slab          []held                // memory for further entries of held
+	byLayout      []*layouts            // by tensor, see holds
+	slab          []layouts             // memory for further entries of byLayout
 	int8Constants map[int]*int8Constant // quantized constants
-	// dry lowerings compute only shapes: constants keep their own bytes, in any order, and nothing
-	// of the size of weights is computed. late are the constants in another order; rough is set if
+	// shapeOnly lowerings compute only shapes: constants keep their own bytes, in any order, and nothing
+	// of the size of weights is computed. deferred are the constants in another order; partial is set if
 	// other constants or their scales are not final.
-	dry, rough bool
-	late       []LateConstant
-	padded     map[paddedConstant]int // constants with leading dimensions of size 1
-	done       []bool                 // by call: it is lowered
-	lists      []int                  // tensors that calls read and write
+	shapeOnly, partial bool
+	deferred           []DeferredConstant
+	padded             map[paddedConstant]int // constants with leading dimensions of size 1
+	done               []bool                 // by call: it is lowered
+	lists              []int                  // tensors that calls read and write
 	// dynamic maps tensors that were dequantized at run time to the tensors before quantization;
 	// rows8 maps the latter to their quantized values.
 	dynamic, rows8 map[int]int
@@ -43,9 +43,9 @@ type Lowering struct {
 	refuses        func(*graph.Graph, []graph.Shape) string
 }
 
-// held contains a tensor's values in the new graph, one for each memory order; none if there is no
+// layouts contains a tensor's values in the new graph, one for each memory order; none if there is no
 // such value yet.
-type held struct {
+type layouts struct {
 	at [orders]int
 	// haveInt8 are values of quantized elements that represent the same numbers.
 	int8At [orders]int
@@ -116,19 +116,19 @@ func memoryShapeOf(v *delegate.GraphValue, o order) graph.Shape {
 }
 
 // nothing is the entry of a tensor that has no values yet.
-var nothing = held{at: [orders]int{graph.None, graph.None}, int8At: [orders]int{graph.None, graph.None}}
+var nothing = layouts{at: [orders]int{graph.None, graph.None}, int8At: [orders]int{graph.None, graph.None}}
 
 // holds returns a tensor's entry. Entries are added on demand, since a lowering of one call uses
 // few of a graph's tensors.
-func (l *Lowering) holds(v int) *held {
-	h := l.held[v]
+func (l *Lowering) holds(v int) *layouts {
+	h := l.byLayout[v]
 	if h == nil {
 		if len(l.slab) == cap(l.slab) {
-			l.slab = make([]held, 0, 16+cap(l.slab))
+			l.slab = make([]layouts, 0, 16+cap(l.slab))
 		}
 		l.slab = append(l.slab, nothing)
 		h = &l.slab[len(l.slab)-1]
-		l.held[v] = h
+		l.byLayout[v] = h
 	}
 	return h
 }
@@ -153,27 +153,27 @@ func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(forma
 // maxUnwritten is how many bytes that are not written a lowering keeps for the next graph.
 const maxUnwritten = 1 << 16
 
-// dryLowerings contains dry lowerings for reuse: a method needs one for each of its calls.
-var dryLowerings sync.Pool
+// shapeOnlyLowerings contains lowerings of shapes only for reuse: a method needs one for each of its calls.
+var shapeOnlyLowerings sync.Pool
 
 // New returns a lowering of a graph. refuses returns why the library does not run the lowered one, "" if it does.
-func New(g *delegate.Graph, dry bool, refuses func(*graph.Graph, []graph.Shape) string) *Lowering {
-	if dry {
-		if l, ok := dryLowerings.Get().(*Lowering); ok {
+func New(g *delegate.Graph, shapeOnly bool, refuses func(*graph.Graph, []graph.Shape) string) *Lowering {
+	if shapeOnly {
+		if l, ok := shapeOnlyLowerings.Get().(*Lowering); ok {
 			l.refuses = refuses
-			return l.of(g)
+			return l.reset(g)
 		}
 	}
-	l := &Lowering{Builder: graph.NewBuilder(), dry: dry, refuses: refuses,
+	l := &Lowering{Builder: graph.NewBuilder(), shapeOnly: shapeOnly, refuses: refuses,
 		int8Constants: make(map[int]*int8Constant), padded: make(map[paddedConstant]int),
 		dynamic: make(map[int]int), rows8: make(map[int]int), float32s: make(map[int]*delegate.GraphValue)}
-	return l.of(g)
+	return l.reset(g)
 }
 
-// of sets the graph of a new or cleared lowering.
-func (l *Lowering) of(g *delegate.Graph) *Lowering {
+// reset sets the graph of a new or cleared lowering.
+func (l *Lowering) reset(g *delegate.Graph) *Lowering {
 	l.in, l.vals = g, g.Values
-	l.held, l.done = resized(l.held, len(g.Values)), resized(l.done, len(g.Calls))
+	l.byLayout, l.done = resized(l.byLayout, len(g.Values)), resized(l.done, len(g.Calls))
 	return l
 }
 
@@ -184,7 +184,7 @@ func resized[T any](list []T, n int) []T {
 	return list
 }
 
-// Recycle makes a dry lowering reusable. Its graph must not be used any more.
+// Recycle makes a lowering of shapes only reusable. Its graph must not be used any more.
 func (l *Lowering) Recycle() {
 	emptyGraph(l.Graph)
 	clear(l.copies)
@@ -193,14 +193,14 @@ func (l *Lowering) Recycle() {
 		l.unwritten = nil
 	}
 	l.in, l.vals, l.slab, l.calls = nil, nil, l.slab[:0], l.calls[:0]
-	l.rough, l.late = false, nil
+	l.partial, l.deferred = false, nil
 	l.lists = l.lists[:0]
 	clear(l.int8Constants)
 	clear(l.padded)
 	clear(l.dynamic)
 	clear(l.rows8)
 	clear(l.float32s)
-	dryLowerings.Put(l)
+	shapeOnlyLowerings.Put(l)
 }
 
 // Call lowers call i of the graph.
@@ -338,10 +338,10 @@ func (l *Lowering) constantIn(x *delegate.GraphValue, o order, rank int) int {
 	if len(dims) > 0 {
 		s = graph.ShapeOf(dims...).Permuted(perm)
 	}
-	data, same := relaid(x, dims, strides, perm, l.dry)
+	data, same := relaid(x, dims, strides, perm, l.shapeOnly)
 	v := l.Builder.Constant(floatOf(x), s, graph.Quant{}, data)
-	if !same && l.dry {
-		l.postpone(LateConstant{v, x, dims, strides, perm, false})
+	if !same && l.shapeOnly {
+		l.postpone(DeferredConstant{v, x, dims, strides, perm, false})
 	}
 	return v
 }
@@ -367,24 +367,24 @@ func padDims(x *delegate.GraphValue, rank int) (dims, step []int) {
 	return dims, step
 }
 
-// LateConstant is a constant of a dry lowering, with its dimensions in another memory order.
-type LateConstant struct {
+// DeferredConstant is a constant of a lowering of shapes only, with its dimensions in another memory order.
+type DeferredConstant struct {
 	value            int // of the new graph
 	from             *delegate.GraphValue
 	dims, step, perm []int
 	filter           bool // not needed once it is packed
 }
 
-// postpone adds a late constant. Repairs may copy those of 16 bits.
-func (l *Lowering) postpone(c LateConstant) {
-	l.late = append(l.late, c)
-	l.rough = l.rough || c.from.DType == tensor.Float16
+// postpone adds a deferred constants. Repairs may copy those of 16 bits.
+func (l *Lowering) postpone(c DeferredConstant) {
+	l.deferred = append(l.deferred, c)
+	l.partial = l.partial || c.from.DType == tensor.Float16
 }
 
-// FillConstants sets the data of the constants of a dry lowering.
-func FillConstants(g *graph.Graph, late []LateConstant) {
-	for i := range late {
-		c := &late[i]
+// FillConstants sets the data of the constants of a lowering of shapes only.
+func FillConstants(g *graph.Graph, deferred []DeferredConstant) {
+	for i := range deferred {
+		c := &deferred[i]
 		data, _ := relaid(c.from, c.dims, c.step, c.perm, false)
 		if g.Values[c.value].Data = data; c.filter {
 			g.Own = append(g.Own, data)
@@ -393,8 +393,8 @@ func FillConstants(g *graph.Graph, late []LateConstant) {
 }
 
 // relaid returns the data of a constant with its dimensions in another memory order. It is the
-// constant's own data if the order makes no difference, or if dry is set.
-func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) (data []byte, same bool) {
+// constant's own data if the order makes no difference, or if shapeOnly is set.
+func relaid(x *delegate.GraphValue, dims, step, perm []int, shapeOnly bool) (data []byte, same bool) {
 	b := graph.Box{Sizes: graph.Shape{Rank: len(perm)}}
 	for i, p := range perm {
 		b.Sizes.Dim[i], b.From[i] = dims[p], step[p]
@@ -406,7 +406,7 @@ func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) (data []by
 	}
 	size := x.DType.Size()
 	n := b.Sizes.Numel() * size
-	if same || dry {
+	if same || shapeOnly {
 		return x.Data[:n:n], same
 	}
 	out := allocPadded(n)
@@ -441,7 +441,8 @@ func (l *Lowering) follow(tensors ...int) order {
 		}
 		o, _ := declaredOrder(x)
 		for _, way := range []order{contiguous, channelsLast} {
-			unknown := h.at[way] == graph.None && h.at[way.other()] == graph.None && h.int8At[way] == graph.None && h.int8At[way.other()] == graph.None
+			unknown := h.at[way] == graph.None && h.at[way.other()] == graph.None &&
+				h.int8At[way] == graph.None && h.int8At[way.other()] == graph.None
 			if unknown && o != way || !unknown && h.at[way] == graph.None && h.int8At[way] == graph.None {
 				turn[way] += memoryShapeOf(x, way).Numel()
 			}

@@ -225,7 +225,7 @@ func (l *Lowering) quantized(c *lowerCall) bool {
 	return l.newCall(c.index, to).emit(Lowerings[c.call.Sig.Name]) == nil
 }
 
-// trial begins a dry lowering with the same constants. end makes it reusable.
+// trial begins a lowering of shapes only with the same constants. end makes it reusable.
 func (l *Lowering) trial() (trial *Lowering, end func()) {
 	trial = New(l.in, true, l.refuses)
 	own := trial.int8Constants
@@ -283,7 +283,7 @@ func (l *Lowering) attempt(c *lowerCall, to *quantization) error {
 	return nil
 }
 
-// sampled is the number of channels of weights that a dry lowering checks.
+// sampled is the number of channels of weights that a lowering of shapes only checks.
 const sampled = 4
 
 // int8Weights converts weights that are multiples of a scale per channel to int8.
@@ -293,8 +293,8 @@ func (c *lowerCall) int8Weights(s graph.Shape, channel int, data []byte) (int, e
 	int8s, scales := allocPadded(s.Numel()), make([]float32, channels)
 	row := make([]float32, 0, s.Numel()/channels)
 	for k := range channels {
-		if c.dry && k >= sampled {
-			c.rough = true
+		if c.shapeOnly && k >= sampled {
+			c.partial = true
 			scales[k] = scales[0]
 			continue
 		}

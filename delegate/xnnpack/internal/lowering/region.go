@@ -110,14 +110,14 @@ func checkInput(g *delegate.Graph, v int) error {
 	return checkTensor(x)
 }
 
-// Detach returns the constants of a dry lowering's graph that are not final. The lowering continues with
+// Detach returns the constants of a lowering of shapes only's graph that are not final. The lowering continues with
 // another graph. ok is false if others are not final, either.
-func (l *Lowering) Detach() (late []LateConstant, ok bool) {
-	if l.rough {
+func (l *Lowering) Detach() (deferred []DeferredConstant, ok bool) {
+	if l.partial {
 		return nil, false
 	}
-	l.Graph, l.copies = spareGraph(), nil // late constants refer to the copies
-	return l.late, true
+	l.Graph, l.copies = spareGraph(), nil // deferred constants refer to the copies
+	return l.deferred, true
 }
 
 // spareGraphs contains empty graphs with memory.

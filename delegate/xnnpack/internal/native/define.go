@@ -237,7 +237,7 @@ func (b *builder) resize(n *graph.Node) call {
 }
 
 func (b *builder) concatenate(n *graph.Node) call {
-	axis, _ := graph.Params[graph.ConcatenateParams](n).Of(b.shapes[n.Out[0]].Rank)
+	axis, _ := graph.Params[graph.ConcatenateParams](n).Dim(b.shapes[n.Out[0]].Rank)
 	a, out := int32(axis), b.out(n, 0)
 	in := func(i int) uint32 { return b.in(n, i) }
 	switch len(n.In) {

@@ -85,7 +85,7 @@ func (m *Image) Open(ctx context.Context, o Options) error {
 	if err = m.useFile(ctx, o, m.pack); err == nil && m.spare.runtime != 0 {
 		err = m.planSpare()
 	}
-	if err != nil && m.Weights.gone && ctx.Err() == nil {
+	if err != nil && m.Weights.released && ctx.Err() == nil {
 		err = m.packAgain()
 	}
 	if err == nil && m.spare.runtime != 0 {
@@ -98,7 +98,7 @@ func (m *Image) Open(ctx context.Context, o Options) error {
 func (m *Image) IsOpen() bool { return m.holdings != nil }
 
 // HasReleased reports whether filters were released: only the library can run the graph.
-func (m *Image) HasReleased() bool { return m.IsOpen() && m.Weights.gone }
+func (m *Image) HasReleased() bool { return m.IsOpen() && m.Weights.released }
 
 // planSpare plans the memory of the spare runtime. It skips this if that memory is large and is for
 // the largest of several sizes, which may never be used: the library clears what it plans. In that
@@ -128,10 +128,10 @@ func (m *Image) seal() {
 		}
 	}
 	for _, x := range w.unscaled {
-		x.Quant.Blocks = standInScales(len(x.Quant.Blocks))
+		x.Quant.Blocks = placeholderScales(len(x.Quant.Blocks))
 		m.pin.Pin(&x.Quant.Blocks[0])
 	}
-	w.unscaled, m.frozen = nil, w.gone
+	w.unscaled, m.frozen = nil, w.released
 }
 
 const (
@@ -193,7 +193,7 @@ func (m *Image) with(d int) []graph.Shape {
 		return nil
 	}
 	var l layout
-	if l.set(g, s); !l.fits(g, m.Shapes) {
+	if l.set(g, s); !l.matches(g, m.Shapes) {
 		return nil
 	}
 	return s

@@ -56,8 +56,8 @@ func fullOperands(n *graph.Node, s []graph.Shape) (state int) {
 // imageChannels returns the number of channels of the images.
 func imageChannels(n *graph.Node, s []graph.Shape) int { return s[n.In[0]].Last() }
 
-// fits reports whether the runtime can be used for other shapes.
-func (l *layout) fits(g *graph.Graph, s []graph.Shape) bool {
+// matches reports whether the runtime can be used for other shapes.
+func (l *layout) matches(g *graph.Graph, s []graph.Shape) bool {
 	for i := range g.Nodes {
 		if l.states[i] != state(&g.Nodes[i], s) {
 			return false

@@ -33,9 +33,9 @@ type Unit struct {
 	need   uint // the size of times, as the library reports it
 	// other runs calls with shapes that the library does not support; nil until the first such
 	// call.
-	other    goUnit
-	UseOther bool // other runs the shapes of the last call
-	lost     bool // the unit has no workspace in which the library could run
+	other       goUnit
+	UseOther    bool // other runs the shapes of the last call
+	noWorkspace bool // the unit has no workspace in which the library could run
 }
 
 // goUnit is a unit of the Go engine.
@@ -243,12 +243,12 @@ func (u *Unit) Execute(ctx context.Context, args []*tensor.Value) error {
 
 // follow sets the unit up for the arguments of a call.
 func (u *Unit) follow(args []*tensor.Value) error {
-	if u.Workspace != nil && u.Workspace.Broken && !u.lost {
+	if u.Workspace != nil && u.Workspace.Broken && !u.noWorkspace {
 		if err := u.renew(); err != nil {
 			if u.bound = false; !u.Image.runsInGo(err) {
 				return err
 			}
-			u.lost = true
+			u.noWorkspace = true
 		}
 	}
 	if !u.bound || !graph.SameArguments(u.args, args) {
@@ -344,7 +344,7 @@ func (u *Unit) ready() error {
 	case u.closed:
 		return delegate.Errorf(graph.ID, delegate.ErrDevice, "", "unit is closed")
 	}
-	if r.Runtime == 0 || !slices.Equal(r.planned, u.shapes) && !r.layout.fits(g, u.shapes) {
+	if r.Runtime == 0 || !slices.Equal(r.planned, u.shapes) && !r.layout.matches(g, u.shapes) {
 		if err := u.create(); err != nil {
 			return err
 		}
@@ -384,7 +384,7 @@ func (u *Unit) setup(r *instance) error {
 func (u *Unit) chooseEngine() error {
 	u.UseOther = false
 	m := u.Image
-	if u.lost {
+	if u.noWorkspace {
 		return u.useGo()
 	}
 	if slices.Equal(u.shapes, m.Shapes) || u.isPlanned() || Refuses(m.Graph, u.shapes) == "" &&

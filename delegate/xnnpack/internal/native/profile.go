@@ -20,7 +20,8 @@ func (u *Unit) SetProfiling(on bool) error {
 	old := u.now
 	u.profiling = on
 	u.choose()
-	if fit := u.bound && !u.UseOther || slices.Equal(u.shapes, u.Image.Shapes); fit && u.now.Runtime == 0 { // otherwise the next call does
+	matches := u.bound && !u.UseOther || slices.Equal(u.shapes, u.Image.Shapes)
+	if matches && u.now.Runtime == 0 { // otherwise the next call does
 		if err := u.create(); err != nil && !u.Image.runsInGo(err) { // else the next call tries again
 			u.now, u.profiling = old, !on
 			return err

@@ -26,18 +26,18 @@ func (m *Image) releasable() map[xnn.Address]graph.Releasable {
 	return m.Graph.OwnFilters()
 }
 
-// standInScales returns n group scales, all 1. The library reads the scales of every filter that is
+// placeholderScales returns n group scales, all 1. The library reads the scales of every filter that is
 // defined, although it uses the packed filter unchanged.
-func standInScales(n int) []uint16 {
-	standIn.Lock()
-	defer standIn.Unlock()
-	if len(standIn.ones) < n {
-		standIn.ones = slices.Repeat([]uint16{0x3f80}, n) // bfloat16
+func placeholderScales(n int) []uint16 {
+	placeholders.Lock()
+	defer placeholders.Unlock()
+	if len(placeholders.ones) < n {
+		placeholders.ones = slices.Repeat([]uint16{0x3f80}, n) // bfloat16
 	}
-	return standIn.ones[:n:n]
+	return placeholders.ones[:n:n]
 }
 
-var standIn struct {
+var placeholders struct {
 	sync.Mutex
 	ones []uint16
 }

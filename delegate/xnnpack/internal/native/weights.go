@@ -32,7 +32,7 @@ type weights struct {
 
 	constants map[xnn.Address]graph.Releasable // may be released once they are packed
 	release   func([]byte) bool                // releases constants; nil if none may be released
-	gone      bool                             // constants were released
+	released  bool                             // constants were released
 	unscaled  []*graph.Value                   // constants whose scales were released
 	sealed    bool                             // the first runtime exists: if gone is set too, nothing can be packed any more
 	refused   bool                             // a request to pack failed because of that
@@ -73,7 +73,7 @@ func (w *weights) LookUp(key xnn.WeightsKey) xnn.Address {
 
 // Reserve implements xnn.WeightsStore.
 func (w *weights) Reserve(size uint) xnn.Address {
-	if w.gone && w.sealed {
+	if w.released && w.sealed {
 		return w.reserveAgain(size)
 	}
 	if size == 0 || size > math.MaxInt/4 || w.limit > 0 && w.Bytes()+int64(size) > w.limit {
@@ -100,8 +100,8 @@ func (w *weights) reserveAgain(size uint) xnn.Address {
 	return xnn.AddressOf(w.spare)
 }
 
-// again returns the entry of weights that were packed again from a released filter.
-func (w *weights) again(key xnn.WeightsKey, at xnn.Address) xnn.Address {
+// repacked returns the entry of weights that were packed again from a released filter.
+func (w *weights) repacked(key xnn.WeightsKey, at xnn.Address) xnn.Address {
 	if w.next >= len(w.entries) || w.entries[w.next].key != key {
 		w.refused = true
 		return at // of a runtime that is not used
@@ -123,7 +123,7 @@ func (w *weights) fault() error {
 
 // end frees the memory of weights that were packed again, or for a rehearsal.
 func (w *weights) end() {
-	if w.gone && w.sealed || w.rehearsal != nil {
+	if w.released && w.sealed || w.rehearsal != nil {
 		w.pin.Unpin()
 		w.spare = nil
 	}
@@ -153,8 +153,8 @@ func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Addr
 		return xnn.AddressOf(w.rehearsal)
 	case at == 0 && w.next > 0:
 		return w.entries[w.next-1].at
-	case w.gone && w.sealed:
-		return w.again(key, at)
+	case w.released && w.sealed:
+		return w.repacked(key, at)
 	}
 	if w.next < len(w.entries) && w.entries[w.next].key == key && w.entries[w.next].agrees(w.spare[:size]) {
 		w.next++
@@ -185,7 +185,7 @@ func (w *weights) releaseConstant(at xnn.Address) {
 	if !ok || w.release == nil || !w.release(c.Value.Data) {
 		return
 	}
-	w.gone = true
+	w.released = true
 	if len(c.Scales) > 0 && w.release(c.Scales) {
 		w.unscaled = append(w.unscaled, c.Value)
 	}
