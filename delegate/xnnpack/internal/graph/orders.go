@@ -48,7 +48,7 @@ type imageOrders struct {
 func (g *Graph) findOrders(copies map[int]int) *imageOrders {
 	o := &imageOrders{g: g, parent: make([]int, len(g.Values)), found: make([]imageOrder, len(g.Values)),
 		transposed: make([]bool, len(g.Values)),
-		back: make([]bool, len(g.Values)), copies: copies}
+		back:       make([]bool, len(g.Values)), copies: copies}
 	for v := range o.parent {
 		o.parent[v] = v
 	}
