@@ -7,16 +7,17 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
 // chainGraph returns two fully connected nodes with an intermediate value of shape 2×cols.
 func chainGraph(cols int) *graph.Graph {
-	m := newMaker(7)
-	x, a, b := m.input(graph.FP32, 2, 64), m.constant(graph.FP32, 0, cols, 64), m.constant(graph.FP32, 0, 8, cols)
-	h, y := m.value(graph.FP32, 2, cols), m.value(graph.FP32, 2, 8)
-	m.node("FullyConnected", []int{x, a, graph.None}, []int{h})
-	m.node("FullyConnected", []int{h, b, graph.None}, []int{y})
-	return m.done(y)
+	m := graphtest.NewMaker(7)
+	x, a, b := m.Input(graph.FP32, 2, 64), m.Constant(graph.FP32, 0, cols, 64), m.Constant(graph.FP32, 0, 8, cols)
+	h, y := m.Value(graph.FP32, 2, cols), m.Value(graph.FP32, 2, 8)
+	m.Node("FullyConnected", []int{x, a, graph.None}, []int{h})
+	m.Node("FullyConnected", []int{h, b, graph.None}, []int{y})
+	return m.Done(y)
 }
 
 // TestArena runs several units with one scratch. Units created before the first is bound share its
@@ -26,12 +27,12 @@ func TestArena(t *testing.T) {
 	defer scratch.Close()
 	check := func(t *testing.T, u delegate.Unit, g *graph.Graph) {
 		t.Helper()
-		args := newMaker(1).arguments(g)
+		args := graphtest.NewMaker(1).Arguments(g)
 		mustExecute(t, u, args)
-		got := numbersOf(args[1].Tensor)
+		got := graphtest.NumbersOf(args[1].Tensor)
 		alone, _ := mustUnit(t, g, EngineGo, delegate.Instance{})
 		mustExecute(t, alone, args)
-		if want := numbersOf(args[1].Tensor); !slices.Equal(got, want) {
+		if want := graphtest.NumbersOf(args[1].Tensor); !slices.Equal(got, want) {
 			t.Errorf("shared scratch: got %v, want %v", got, want)
 		}
 	}

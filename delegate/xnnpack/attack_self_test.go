@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnnguard"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/internal/campaign"
 )
 
@@ -45,10 +46,10 @@ func TestAttackFindsFaults(t *testing.T) {
 			continue // without the guarded heap, the library's allocations are not counted
 		}
 		f.plant(a.lib)
-		m := newMaker(1)
-		x, y := m.input(graph.FP32, 3, 5), m.value(graph.FP32, 3, 5)
-		m.node("Abs", []int{x}, []int{y})
-		g := m.done(y)
+		m := graphtest.NewMaker(1)
+		x, y := m.Input(graph.FP32, 3, 5), m.Value(graph.FP32, 3, 5)
+		m.Node("Abs", []int{x}, []int{y})
+		g := m.Done(y)
 		for seed := range uint64(5) {
 			var found *campaign.Finding
 			err := a.run(g, seed)

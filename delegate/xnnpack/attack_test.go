@@ -15,6 +15,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/internal/guard"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -96,7 +97,7 @@ func (a *attack) run(g *graph.Graph, seed uint64) (err error) {
 	defer a.arena.Reset()
 	a.count(countGraphs, 1)
 	t := &trial{attack: a, r: rand.New(rand.NewPCG(seed, 77)), named: make(anyBytes)}
-	t.data = encodeNamed(g, t.named)
+	t.data = graphtest.EncodeNamed(g, t.named)
 	if err := t.placeConstants(g); err != nil {
 		return err
 	}
@@ -187,7 +188,7 @@ func (t *trial) placeConstants(g *graph.Graph) error {
 // triage reads the graph as the backend does. ok is false if the graph is rejected. err is nil if
 // the rejection has one of the expected errors. Graphs too large to run are marked.
 func (t *trial) triage() (ok bool, err error) {
-	g, err := readGraph(t.data, t.named)
+	g, err := graphtest.ReadGraph(t.data, t.named)
 	var shapes []graph.Shape
 	if err == nil {
 		shapes, err = g.Repair()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -420,7 +421,7 @@ func (b *bounds) compare(got, want []*tensor.Value) error {
 		if q := &g.Values[v].Quant; g.Values[v].Datatype.Info().Quant == graph.PerTensor && allowed > 0 {
 			allowed = math.Round(allowed / float64(q.Scale))
 		}
-		xs, ys := numbersOf(x), numbersOf(y)
+		xs, ys := graphtest.NumbersOf(x), graphtest.NumbersOf(y)
 		for j := range ys {
 			if xs[j] == ys[j] || math.Abs(xs[j]-ys[j]) <= allowed || math.IsNaN(xs[j]) && math.IsNaN(ys[j]) {
 				continue

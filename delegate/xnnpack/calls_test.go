@@ -12,6 +12,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -33,14 +34,14 @@ func (t *trial) makeSets() {
 	if t.r.IntN(3) == 0 {
 		count = 3
 	}
-	m := &maker{Builder: graph.Builder{Graph: g}, r: t.r, lo: -2, hi: 2}
+	m := &graphtest.Maker{Builder: graph.Builder{Graph: g}, R: t.r, Lo: -2, Hi: 2}
 	switch t.r.IntN(8) {
 	case 0:
-		m.lo, m.hi = 0, 1
+		m.Lo, m.Hi = 0, 1
 	case 1:
-		m.lo, m.hi = -1000, 1000
+		m.Lo, m.Hi = -1000, 1000
 	case 2:
-		m.lo, m.hi = 1e-6, 2e-6
+		m.Lo, m.Hi = 1e-6, 2e-6
 	}
 	for k := range count {
 		set := callSet{shapes: make([]graph.Shape, len(g.Values))}
@@ -63,8 +64,8 @@ func (t *trial) makeSets() {
 }
 
 // inputBytes returns an input's elements, sometimes with special values such as NaN and infinity.
-func (t *trial) inputBytes(m *maker, v *graph.Value, s graph.Shape) []byte {
-	b := m.bytes(v.Datatype, s)
+func (t *trial) inputBytes(m *graphtest.Maker, v *graph.Value, s graph.Shape) []byte {
+	b := m.Bytes(v.Datatype, s)
 	if len(b) == 0 || t.r.IntN(6) > 0 {
 		return b
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/internal/campaign"
 )
@@ -87,7 +88,7 @@ func (h *hunt) found(t *testing.T, f *campaign.Finding, folder string) {
 	}
 	h.distinct[signature] = true
 	name := filepath.Join(folder, fmt.Sprintf("%s-%d.xnn", f.Kind, f.Seed))
-	if err := os.WriteFile(name, encode(g), 0o644); err != nil {
+	if err := os.WriteFile(name, graphtest.Encode(g), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Errorf("seed %d: %v\n%s\n%s", f.Seed, f, name, dump(g))
@@ -120,7 +121,7 @@ func without(g *graph.Graph, i int) *graph.Graph {
 
 // bypassed returns the graph without node i; the readers of its output read its input.
 func bypassed(g *graph.Graph, i int) *graph.Graph {
-	c := cloneGraph(g)
+	c := graphtest.CloneGraph(g)
 	bypass(c, i)
 	compact(c)
 	return c
@@ -129,7 +130,7 @@ func bypassed(g *graph.Graph, i int) *graph.Graph {
 // replay runs one graph in its own process and returns its finding or crash, or "".
 func replay(t *testing.T, g *graph.Graph, seed uint64, folder string) string {
 	name := filepath.Join(folder, "candidate")
-	if err := os.WriteFile(name, encode(g), 0o644); err != nil {
+	if err := os.WriteFile(name, graphtest.Encode(g), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestGraphs$", "-test.v", "-test.timeout=2m")
@@ -150,7 +151,7 @@ func runStored(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := readGraph(data, nil)
+	g, err := graphtest.ReadGraph(data, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

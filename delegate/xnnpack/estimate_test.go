@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
 // TestEstimate checks the ratio of the estimated times of pairs of graphs.
@@ -50,45 +51,45 @@ func TestEstimate(t *testing.T) {
 // TestSmallGraphs checks which engine the estimates prefer for graphs with few elements per node.
 // The wanted engine was measured to be faster by a quarter or more.
 func TestSmallGraphs(t *testing.T) {
-	gates := func(m *maker) *graph.Graph {
-		x, cell := m.input(graph.FP32, 2, 10), m.input(graph.FP32, 2, 10)
+	gates := func(m *graphtest.Maker) *graph.Graph {
+		x, cell := m.Input(graph.FP32, 2, 10), m.Input(graph.FP32, 2, 10)
 		apply := func(name string, in ...int) int {
-			y := m.value(graph.FP32, 2, 10)
-			m.node(name, in, []int{y})
+			y := m.Value(graph.FP32, 2, 10)
+			m.Node(name, in, []int{y})
 			return y
 		}
 		forget, in, out := apply("Sigmoid", x), apply("Sigmoid", x), apply("Sigmoid", x)
 		next := apply("Add", apply("Multiply", forget, cell), apply("Multiply", in, apply("Tanh", x)))
-		return m.done(next, apply("Multiply", out, apply("Tanh", next)))
+		return m.Done(next, apply("Multiply", out, apply("Tanh", next)))
 	}
 	for _, test := range []struct {
 		name  string
-		build func(m *maker) *graph.Graph
+		build func(m *graphtest.Maker) *graph.Graph
 		inGo  bool
 	}{
 		{"gates of a recurrent cell", gates, false},
-		{"addition of bytes", func(m *maker) *graph.Graph {
-			a, b, y := m.input(graph.QInt8, 2, 8), m.input(graph.QInt8, 2, 8), m.value(graph.QInt8, 2, 8)
-			m.node("Add", []int{a, b}, []int{y})
-			return m.done(y)
+		{"addition of bytes", func(m *graphtest.Maker) *graph.Graph {
+			a, b, y := m.Input(graph.QInt8, 2, 8), m.Input(graph.QInt8, 2, 8), m.Value(graph.QInt8, 2, 8)
+			m.Node("Add", []int{a, b}, []int{y})
+			return m.Done(y)
 		}, false},
-		{"swapped rows", func(m *maker) *graph.Graph {
-			x, y := m.input(graph.FP32, 1, 31, 4, 16), m.value(graph.FP32, 1, 4, 31, 16)
-			m.node("StaticTranspose", []int{x}, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = []int{0, 2, 1, 3} })
-			return m.done(y)
+		{"swapped rows", func(m *graphtest.Maker) *graph.Graph {
+			x, y := m.Input(graph.FP32, 1, 31, 4, 16), m.Value(graph.FP32, 1, 4, 31, 16)
+			m.Node("StaticTranspose", []int{x}, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = []int{0, 2, 1, 3} })
+			return m.Done(y)
 		}, true},
-		{"copies", func(m *maker) *graph.Graph {
-			x, y := m.input(graph.FP32, 3, 4), m.value(graph.FP32, 12)
-			m.node("StaticReshape", []int{x}, []int{y}, func(n *graph.Node) { graph.Params[graph.ReshapeParams](n).Sizes = []int{12} })
-			return m.done(y)
+		{"copies", func(m *graphtest.Maker) *graph.Graph {
+			x, y := m.Input(graph.FP32, 3, 4), m.Value(graph.FP32, 12)
+			m.Node("StaticReshape", []int{x}, []int{y}, func(n *graph.Node) { graph.Params[graph.ReshapeParams](n).Sizes = []int{12} })
+			return m.Done(y)
 		}, true},
-		{"products of a batch", func(m *maker) *graph.Graph {
-			a, b, y := m.input(graph.FP32, 4, 12, 16), m.input(graph.FP32, 4, 16, 12), m.value(graph.FP32, 4, 12, 12)
-			m.node("BatchMatrixMultiply", []int{a, b}, []int{y})
-			return m.done(y)
+		{"products of a batch", func(m *graphtest.Maker) *graph.Graph {
+			a, b, y := m.Input(graph.FP32, 4, 12, 16), m.Input(graph.FP32, 4, 16, 12), m.Value(graph.FP32, 4, 12, 12)
+			m.Node("BatchMatrixMultiply", []int{a, b}, []int{y})
+			return m.Done(y)
 		}, true},
 	} {
-		g := test.build(newMaker(1))
+		g := test.build(graphtest.NewMaker(1))
 		s, err := g.Declared()
 		if err != nil {
 			t.Fatal(err)
@@ -122,11 +123,11 @@ func TestEngineOfRegions(t *testing.T) {
 func TestFusedForGo(t *testing.T) {
 	graphs := map[string]*graph.Graph{"resize to planes": planesGraph(3, 7, 5, 14, 15, 0, false), "resize": planesGraph(3, 7, 5, 14, 15, 0, true)}
 	for seed := range uint64(40) {
-		graphs[fmt.Sprint("seed ", seed)] = randomGraph(seed, 12)
+		graphs[fmt.Sprint("seed ", seed)] = graphtest.RandomGraph(seed, 12)
 		graphs[fmt.Sprint("moves ", seed)] = movesGraph(seed)
 	}
 	for name, g := range graphs {
-		payload := &delegate.Payload{Data: encode(g), Args: staticArgs(g, false), AsWritten: true}
+		payload := &delegate.Payload{Data: graphtest.Encode(g), Args: staticArgs(g, false), AsWritten: true}
 		img, err := Backend{Engine: EngineGo}.Compile(t.Context(), payload)
 		if err != nil {
 			continue
@@ -152,10 +153,10 @@ func TestFusedForGo(t *testing.T) {
 func TestEstimatedAxis(t *testing.T) {
 	var got [2]cost.Estimates
 	for i, axis := range []int{1, -3} {
-		m := newMaker(1)
-		x, y := m.input(graph.FP32, 2, 3, 4, 5), m.value(graph.FP32, 2, 6, 4, 5)
-		m.node("Concatenate2", []int{x, x}, []int{y}, func(n *graph.Node) { graph.Params[graph.ConcatenateParams](n).Axis = axis })
-		g := m.done(y)
+		m := graphtest.NewMaker(1)
+		x, y := m.Input(graph.FP32, 2, 3, 4, 5), m.Value(graph.FP32, 2, 6, 4, 5)
+		m.Node("Concatenate2", []int{x, x}, []int{y}, func(n *graph.Node) { graph.Params[graph.ConcatenateParams](n).Axis = axis })
+		g := m.Done(y)
 		s, err := g.Declared()
 		if err != nil {
 			t.Fatal(err)
@@ -170,10 +171,10 @@ func TestEstimatedAxis(t *testing.T) {
 // Threads shorten the runs of large graphs only, those of the library more.
 func TestEstimatesOnThreads(t *testing.T) {
 	for _, rows := range []int{2, 2000} {
-		m := newMaker(1)
-		x, w, y := m.input(graph.FP32, rows, 64), m.constant(graph.FP32, 0, 64, 64), m.value(graph.FP32, rows, 64)
-		m.node("FullyConnected", []int{x, w, graph.None}, []int{y})
-		g := m.done(y)
+		m := graphtest.NewMaker(1)
+		x, w, y := m.Input(graph.FP32, rows, 64), m.Constant(graph.FP32, 0, 64, 64), m.Value(graph.FP32, rows, 64)
+		m.Node("FullyConnected", []int{x, w, graph.None}, []int{y})
+		g := m.Done(y)
 		s, err := g.Declared()
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -65,9 +66,9 @@ func TestCreationFails(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
 	floats := graph.Weighted{In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}
-	graphs := map[string]*graph.Graph{"products": twoLayers(false), "transposed": newMaker(1).manyPixels("ConvTranspose2d", floats, 1, 1, 1)}
+	graphs := map[string]*graph.Graph{"products": twoLayers(false), "transposed": graphtest.NewMaker(1).ManyPixels("ConvTranspose2d", floats, 1, 1, 1)}
 	for name, g := range graphs {
-		want := newMaker(7).arguments(g)
+		want := graphtest.NewMaker(7).Arguments(g)
 		u, _ := mustUnit(t, g, EngineGo, delegate.Instance{})
 		mustExecute(t, u, want)
 		for _, kept := range []int64{native.KeptBytes, 0} {
@@ -129,7 +130,7 @@ func (c *creation) failEach() {
 func (c *creation) run(f *failing) (inGo, warned bool, err error) {
 	defer func(old int64) { native.KeptBytes = old }(native.KeptBytes)
 	native.KeptBytes = c.kept
-	payload := &delegate.Payload{Data: encode(c.graph), Args: argSpecs(c.graph)}
+	payload := &delegate.Payload{Data: graphtest.Encode(c.graph), Args: argSpecs(c.graph)}
 	if c.release {
 		payload.Release = func(data []byte) bool {
 			for i := range data {
@@ -150,12 +151,12 @@ func (c *creation) run(f *failing) (inGo, warned bool, err error) {
 		return false, false, err
 	}
 	defer u.Close()
-	args := newMaker(7).arguments(c.graph)
+	args := graphtest.NewMaker(7).Arguments(c.graph)
 	if err := u.Execute(context.Background(), args); err != nil {
 		return false, false, err
 	}
 	n, ok := u.(*native.Unit)
 	inGo = !ok || n.UseOther || c.pool != nil && n.Threads == nil && graph.Parallel(n.Image.Cost, len(c.graph.Nodes))
-	s := sample{loose: 1e-5}
-	return inGo, len(img.(delegate.Warner).Warnings()) > 0, s.differ(args, c.want, c.graph)
+	s := graphtest.Sample{Loose: 1e-5}
+	return inGo, len(img.(delegate.Warner).Warnings()) > 0, s.Differ(args, c.want, c.graph)
 }

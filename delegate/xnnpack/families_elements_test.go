@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -75,7 +76,7 @@ func broadcastMatch(op, node string, naive func(y, a, b []float32), extra []any,
 	a, b := noise(sizes...), noise(other...)
 	in := []any{kerneltest.FromDense(d, sizes, nil, kerneltest.Dense(a)), kerneltest.FromDense(d, other, nil, kerneltest.Dense(b))}
 	m := &match{op: op, args: append(in, extra...), outs: []*tensor.Tensor{blank(d, sizes...)}, units: a.Numel(), images: len(sizes) == 4,
-		node: func(g *maker, x []int, y int) { g.node(node, x, []int{y}) }}
+		node: func(g *graphtest.Maker, x []int, y int) { g.Node(node, x, []int{y}) }}
 	if d == tensor.Float32 {
 		m.naive = func(y *tensor.Tensor) { naiveBroadcast(floats(y), floats(a), floats(b), sizes, other, naive) }
 	}
@@ -131,10 +132,10 @@ func functionLines() (list []line) {
 			list = append(list, line{name, func() *match {
 				m := unaryMatch("aten::"+f.name+".out", f.node, naive, f.extra, n)
 				if f.node == "" { // two nodes in the library
-					m.node = func(g *maker, x []int, y int) {
-						s := g.value(graph.FP32, n)
-						g.node("Sigmoid", x, []int{s})
-						g.node("Multiply", []int{x[0], s}, []int{y})
+					m.node = func(g *graphtest.Maker, x []int, y int) {
+						s := g.Value(graph.FP32, n)
+						g.Node("Sigmoid", x, []int{s})
+						g.Node("Multiply", []int{x[0], s}, []int{y})
 					}
 				}
 				return m
@@ -172,15 +173,15 @@ func binaryMatch(op, node string, naive func(y, a, b []float32), extra []any, si
 	a, b := noise(sizes...), noise(sizes...)
 	return &match{op: op, args: append([]any{a, b}, extra...), outs: []*tensor.Tensor{blank(tensor.Float32, sizes...)}, units: a.Numel(),
 		naive: func(y *tensor.Tensor) { naive(floats(y), floats(a), floats(b)) },
-		node:  func(g *maker, x []int, y int) { g.node(node, x, []int{y}) }}
+		node:  func(g *graphtest.Maker, x []int, y int) { g.Node(node, x, []int{y}) }}
 }
 
 func unaryMatch(op, kind string, naive func(y, x []float32), extra []any, n int) *match {
 	x := noise(n)
 	return &match{op: op, args: append([]any{x}, extra...), outs: []*tensor.Tensor{blank(tensor.Float32, n)}, units: n,
 		naive: func(y *tensor.Tensor) { naive(floats(y), floats(x)) },
-		node: func(g *maker, x []int, y int) {
-			g.node(kind, x, []int{y}, func(n *graph.Node) {
+		node: func(g *graphtest.Maker, x []int, y int) {
+			g.Node(kind, x, []int{y}, func(n *graph.Node) {
 				if kind == "Clamp" {
 					n.Min = 0
 				}
@@ -228,8 +229,8 @@ func permutedMatch(sizes, dims []int) *match {
 				}
 			}
 		},
-		node: func(g *maker, x []int, y int) {
-			g.node("StaticTranspose", x, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = dims })
+		node: func(g *graphtest.Maker, x []int, y int) {
+			g.Node("StaticTranspose", x, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = dims })
 		}}
 }
 
@@ -242,7 +243,7 @@ func catMatch(n int) *match {
 				y[i], y[n+i] = a[i], b[i]
 			}
 		},
-		node: func(g *maker, x []int, y int) { g.node("Concatenate2", x, []int{y}) }}
+		node: func(g *graphtest.Maker, x []int, y int) { g.Node("Concatenate2", x, []int{y}) }}
 }
 
 func sliceMatch(rows, cols, from, to int) *match {
@@ -256,8 +257,8 @@ func sliceMatch(rows, cols, from, to int) *match {
 				}
 			}
 		},
-		node: func(g *maker, x []int, y int) {
-			g.node("StaticSlice", x, []int{y}, func(node *graph.Node) {
+		node: func(g *graphtest.Maker, x []int, y int) {
+			g.Node("StaticSlice", x, []int{y}, func(node *graph.Node) {
 				*graph.Params[graph.SliceParams](node) = graph.SliceParams{Offsets: []int{0, from}, Sizes: []int{rows, n}}
 			})
 		}}
@@ -280,8 +281,8 @@ func paddedMatch(planes, size int) *match {
 				}
 			}
 		},
-		node: func(g *maker, x []int, y int) {
-			g.node("StaticConstantPad", x, []int{y}, func(n *graph.Node) {
+		node: func(g *graphtest.Maker, x []int, y int) {
+			g.Node("StaticConstantPad", x, []int{y}, func(n *graph.Node) {
 				*graph.Params[graph.PadParams](n) = graph.PadParams{Before: []int{0, 1, 1}, After: []int{0, 1, 1}, Value: 0.5}
 			})
 		}}
@@ -306,8 +307,8 @@ func upsampledMatch(channels, in, out int) *match {
 				y[i] = (1-v)*((1-u)*p[h0*in+w0]+u*p[h0*in+w1]) + v*((1-u)*p[h1*in+w0]+u*p[h1*in+w1])
 			}
 		},
-		node: func(g *maker, x []int, y int) {
-			g.node("StaticResizeBilinear2D", x, []int{y}, func(n *graph.Node) {
+		node: func(g *graphtest.Maker, x []int, y int) {
+			g.Node("StaticResizeBilinear2D", x, []int{y}, func(n *graph.Node) {
 				*graph.Params[graph.ResizeParams](n) = graph.ResizeParams{Height: out, Width: out}
 			})
 		}}
@@ -326,7 +327,7 @@ func quantizedLines() []line {
 const quantizedScale, quantizedZero = 0.05, 3
 
 // withQuant sets the operators' scale and zero point for int8 values.
-func withQuant(g *maker, values ...int) {
+func withQuant(g *graphtest.Maker, values ...int) {
 	for _, v := range values {
 		g.Graph.Values[v].Quant = graph.Quant{Scale: quantizedScale, ZeroPoint: quantizedZero}
 	}
@@ -346,9 +347,9 @@ func quantizationMatch(n int) *match {
 				q[i] = naiveQuantize(v)
 			}
 		},
-		node: func(g *maker, x []int, y int) {
+		node: func(g *graphtest.Maker, x []int, y int) {
 			withQuant(g, y)
-			g.node("Convert", x, []int{y})
+			g.Node("Convert", x, []int{y})
 		}}
 }
 
@@ -371,9 +372,9 @@ func dequantizationMatch(n int) *match {
 				y[i] = float32(int(v)-quantizedZero) * quantizedScale
 			}
 		},
-		node: func(g *maker, x []int, y int) {
+		node: func(g *graphtest.Maker, x []int, y int) {
 			withQuant(g, x[0])
-			g.node("Convert", x, []int{y})
+			g.Node("Convert", x, []int{y})
 		}}
 }
 
@@ -389,8 +390,8 @@ func quantizedAddMatch(n int) *match {
 				y[i] = naiveQuantize(sum)
 			}
 		},
-		node: func(g *maker, x []int, y int) {
+		node: func(g *graphtest.Maker, x []int, y int) {
 			withQuant(g, x[0], x[1], y)
-			g.node("Add", x, []int{y})
+			g.Node("Add", x, []int{y})
 		}}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -97,11 +98,11 @@ func (p poolOp) match() *match {
 	if d == tensor.Float32 {
 		m.naive = func(y *tensor.Tensor) { naivePool(floats(y), floats(x), p.size, out, p.kernel, p.stride, p.pad, mean) }
 	}
-	m.node = func(g *maker, x []int, y int) {
+	m.node = func(g *graphtest.Maker, x []int, y int) {
 		if d == tensor.Int8 {
 			withQuant(g, x[0], y)
 		}
-		g.node(kind, x, []int{y}, withWindow(window))
+		g.Node(kind, x, []int{y}, graphtest.WithWindow(window))
 	}
 	return m
 }
@@ -147,7 +148,7 @@ func softmaxMatch(rows, n int) *match {
 				naiveSoftmax(floats(x)[i*n:][:n], floats(y)[i*n:][:n])
 			}
 		},
-		node: func(g *maker, x []int, y int) { g.node("Softmax", x, []int{y}) }}
+		node: func(g *graphtest.Maker, x []int, y int) { g.Node("Softmax", x, []int{y}) }}
 }
 
 func naiveSoftmax(x, y []float32) {
@@ -252,7 +253,7 @@ func imageMeanMatch(op string, channels, size int, d tensor.DType, order []uint8
 	x, points := noise(1, channels, size, size), size*size
 	m := &match{op: op, outs: []*tensor.Tensor{blankOrdered(d, []int{1, channels, 1, 1}, order)}, images: true, units: channels * points,
 		args: []any{kerneltest.FromDense(d, x.Sizes, order, kerneltest.Dense(x))},
-		node: func(g *maker, x []int, y int) { g.node("GlobalAvgPooling2d", x, []int{y}) }}
+		node: func(g *graphtest.Maker, x []int, y int) { g.Node("GlobalAvgPooling2d", x, []int{y}) }}
 	if m.args = append(m.args, []int{1, 1}); op == "aten::mean.out" {
 		m.args = append(m.args[:1], []int{2, 3}, true, nil)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/portable"
@@ -69,7 +70,7 @@ type match struct {
 	naive func(y *tensor.Tensor)
 	// node adds the node that computes y from x, the operator's non-constant tensors; nil if the
 	// library has no such node.
-	node   func(m *maker, x []int, y int)
+	node   func(m *graphtest.Maker, x []int, y int)
 	images bool // the library's tensors are channels last
 }
 
@@ -92,18 +93,18 @@ func (m *match) implementations(b *testing.B, set *kernels.Set, library bool) []
 
 // library returns the implementation that runs a graph of one node.
 func (m *match) library(b *testing.B) kerneltest.Implementation {
-	g := newMaker(1)
+	g := graphtest.NewMaker(1)
 	var values []int
 	var args []*tensor.Value
 	for _, t := range m.inputs() {
 		_, own := m.layout(t)
-		values = append(values, g.input(datatypeOf(t), own.Sizes...))
+		values = append(values, g.Input(datatypeOf(t), own.Sizes...))
 		args = append(args, new(tensor.TensorValue(own)))
 	}
 	result, own := m.layout(m.outs[0])
-	y := g.value(datatypeOf(own), own.Sizes...)
+	y := g.Value(datatypeOf(own), own.Sizes...)
 	m.node(g, values, y)
-	u, _ := mustUnit(b, g.done(y), EngineNative, delegate.Instance{})
+	u, _ := mustUnit(b, g.Done(y), EngineNative, delegate.Instance{})
 	args = append(args, new(tensor.TensorValue(own)))
 	ctx := context.Background()
 	return kerneltest.Implementation{Name: "xnnpack", Run: func() error { return u.Execute(ctx, args) }, Result: result}
@@ -150,13 +151,6 @@ func datatypeOf(t *tensor.Tensor) graph.Datatype {
 		return graph.FP16
 	}
 	return graph.FP32
-}
-
-// given adds a constant with a tensor's data.
-func (m *maker) given(t *tensor.Tensor, dims ...int) int {
-	v := m.value(graph.FP32, dims...)
-	m.Graph.Values[v].Data = t.Data
-	return v
 }
 
 // noise returns random numbers, the same for the same sizes.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -82,12 +83,12 @@ func (l layer) match() *match {
 			l.gather(floats(y), floats(input), floats(filter), floats(bias), kh, rows, out)
 		}
 	}
-	m.node = func(g *maker, x []int, y int) { l.node(g, x[0], y, kh, filter, bias) }
+	m.node = func(g *graphtest.Maker, x []int, y int) { l.node(g, x[0], y, kh, filter, bias) }
 	return m
 }
 
 // node adds the convolution with the weights in the library's layout.
-func (l *layer) node(g *maker, x, y, kh int, filter, bias *tensor.Tensor) {
+func (l *layer) node(g *graphtest.Maker, x, y, kh int, filter, bias *tensor.Tensor) {
 	pad := l.pad
 	if kh == 1 && l.kernel > 1 {
 		pad = 0
@@ -103,7 +104,7 @@ func (l *layer) node(g *maker, x, y, kh int, filter, bias *tensor.Tensor) {
 	}
 	f := tensor.New(tensor.Float32, dims...)
 	l.arrange(floats(f), floats(filter), kh*l.kernel)
-	g.node(kind, []int{x, g.given(f, dims...), g.given(bias, l.out)}, []int{y}, withWindow(n))
+	g.Node(kind, []int{x, g.Given(f, dims...), g.Given(bias, l.out)}, []int{y}, graphtest.WithWindow(n))
 }
 
 // arrange copies filters to the library's layout: output channel, tap, input channel of the group.
@@ -227,8 +228,8 @@ func productMatch(op string, m, k, n int) *match {
 			naiveProduct(floats(y), floats(x), floats(w), floats(bias), m, k, n)
 		}
 	}
-	t.node = func(g *maker, v []int, y int) {
-		g.node("FullyConnected", []int{v[0], g.given(w, dims...), g.given(bias, n)}, []int{y}, func(n *graph.Node) { n.Flags = flags })
+	t.node = func(g *graphtest.Maker, v []int, y int) {
+		g.Node("FullyConnected", []int{v[0], g.Given(w, dims...), g.Given(bias, n)}, []int{y}, func(n *graph.Node) { n.Flags = flags })
 	}
 	return t
 }
@@ -241,7 +242,7 @@ func batchProductMatch(batch, m, k, n int) *match {
 				naiveProduct(floats(y)[i*m*n:], floats(a)[i*m*k:], floats(b)[i*k*n:], none, m, k, n)
 			}
 		},
-		node: func(g *maker, x []int, y int) { g.node("BatchMatrixMultiply", x, []int{y}) }}
+		node: func(g *graphtest.Maker, x []int, y int) { g.Node("BatchMatrixMultiply", x, []int{y}) }}
 }
 
 func naiveProduct(y, a, b, bias []float32, m, k, n int) {

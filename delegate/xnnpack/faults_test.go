@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 )
@@ -18,7 +19,7 @@ import (
 // rows in the last tile of the library's kernels. The library computes or rejects each.
 func TestRows(t *testing.T) {
 	xnntest.Library(t)
-	var list []sample
+	var list []graphtest.Sample
 	for _, types := range graph.FullyConnectedTypes {
 		for rows := 1; rows <= 34; rows++ {
 			if types.In.Info().Bits == 32 && rows > 9 {
@@ -26,9 +27,9 @@ func TestRows(t *testing.T) {
 			}
 			for _, k := range []int{32, 64, 160} {
 				for _, cols := range []int{7, 70} {
-					m := newMaker(uint64(rows))
+					m := graphtest.NewMaker(uint64(rows))
 					name := fmt.Sprintf("%d rows of %d channels by %d, %v", rows, k, cols, types)
-					list = append(list, sample{name: name, graph: m.productSample(types, rows, k, cols), loose: looseFor(types)})
+					list = append(list, graphtest.Sample{Name: name, Graph: m.ProductSample(types, rows, k, cols), Loose: graphtest.LooseFor(types)})
 				}
 			}
 		}
@@ -42,9 +43,9 @@ func TestRows(t *testing.T) {
 				for _, kind := range []string{"Conv2d", "ConvTranspose2d"} {
 					for _, side := range []int{1, 3} {
 						out := 20 + 50*(width&1)
-						m := newMaker(uint64(width))
+						m := graphtest.NewMaker(uint64(width))
 						name := fmt.Sprintf("%s %dx%d, %d pixels of %d channels to %d, %v", kind, side, side, width, channels, out, types)
-						list = append(list, sample{name: name, graph: m.pixelSample(kind, types, width, channels, out, side), loose: looseFor(types)})
+						list = append(list, graphtest.Sample{Name: name, Graph: m.PixelSample(kind, types, width, channels, out, side), Loose: graphtest.LooseFor(types)})
 					}
 				}
 			}
@@ -57,18 +58,18 @@ func TestRows(t *testing.T) {
 // the library's kernels.
 func TestElements(t *testing.T) {
 	xnntest.Library(t)
-	var list []sample
+	var list []graphtest.Sample
 	for _, d := range []graph.Datatype{graph.FP32, graph.FP16, graph.QInt8, graph.QUInt8} {
 		loose := map[graph.Datatype]float64{graph.FP32: 1e-5, graph.FP16: 3e-3}[d]
 		for n := 1; n <= 70; n++ {
 			add := func(name string, x []int, parameters ...func(*graph.Node)) {
-				m := newMaker(uint64(n))
-				m.lo, m.hi = -2, 2
+				m := graphtest.NewMaker(uint64(n))
+				m.Lo, m.Hi = -2, 2
 				var in []int
 				for _, columns := range x {
-					in = append(in, m.input(d, 3, columns))
+					in = append(in, m.Input(d, 3, columns))
 				}
-				y := m.value(d, 3, n)
+				y := m.Value(d, 3, n)
 				switch first := &m.Graph.Values[in[0]].Quant; {
 				case name == "Clamp":
 					m.Graph.Values[y].Quant = *first
@@ -77,13 +78,13 @@ func TestElements(t *testing.T) {
 				case d == graph.QUInt8:
 					first.ZeroPoint = 0
 				}
-				m.node(name, in, []int{y}, parameters...)
-				list = append(list, sample{name: fmt.Sprintf("%s of %v, %v columns", name, d, x), graph: m.done(y), steps: 1, loose: loose})
+				m.Node(name, in, []int{y}, parameters...)
+				list = append(list, graphtest.Sample{Name: fmt.Sprintf("%s of %v, %v columns", name, d, x), Graph: m.Done(y), Steps: 1, Loose: loose})
 			}
 			for i := range graph.UnaryNodes {
 				if u := &graph.UnaryNodes[i]; u.Tag != graph.TagConvert {
 					add(u.Name, []int{n}, func(x *graph.Node) {
-						if setScalar(x, 0.3); u.Name == "Clamp" {
+						if graphtest.SetScalar(x, 0.3); u.Name == "Clamp" {
 							x.Min, x.Max = -0.5, 1.25
 						}
 					})
@@ -102,22 +103,22 @@ func TestElements(t *testing.T) {
 }
 
 // compareEngines runs graphs on both engines. The library must accept most of them.
-func compareEngines(t *testing.T, list []sample) {
+func compareEngines(t *testing.T, list []graphtest.Sample) {
 	t.Helper()
 	rejected := 0
 	for _, s := range list {
-		data := encode(s.graph)
+		data := graphtest.Encode(s.Graph)
 		want, g, err := execute(t, data, EngineGo, 0, nil)
 		if err != nil {
-			t.Fatalf("%s: reference: %v", s.name, err)
+			t.Fatalf("%s: reference: %v", s.Name, err)
 		}
 		got, _, err := execute(t, data, EngineNative, 0, nil)
 		if errors.Is(err, delegate.ErrUnsupported) {
 			rejected++
 		} else if err != nil {
-			t.Errorf("%s: native: %v", s.name, err)
-		} else if err := s.differ(got, want, g); err != nil {
-			t.Errorf("%s: %v", s.name, err)
+			t.Errorf("%s: native: %v", s.Name, err)
+		} else if err := s.Differ(got, want, g); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
 		}
 	}
 	t.Logf("%d graphs, not for the library: %d", len(list), rejected)
@@ -138,36 +139,6 @@ func isFault(err error) bool {
 	return errors.Is(err, delegate.ErrUnsupported) && strings.Contains(err.Error(), native.Wrongly)
 }
 
-func (m *maker) productSample(types graph.Weighted, rows, k, cols int) *graph.Graph {
-	m.lo, m.hi = -1, 1
-	x := m.activations(types, 1, rows, k)
-	filter, bias := m.constant(types.Filter, 0, cols, k), m.constant(types.Bias, 0, cols)
-	y := m.value(types.Out, rows, cols)
-	m.node("FullyConnected", []int{x, filter, bias}, []int{y})
-	return m.done(y)
-}
-
-// pixelSample returns a convolution of two images of one line.
-func (m *maker) pixelSample(kind string, types graph.Weighted, width, channels, out, side int) *graph.Graph {
-	m.lo, m.hi = -1, 1
-	x := m.activations(types, 3, 2, 1, width, channels)
-	filter, bias := m.constant(types.Filter, 0, out, side, side, channels), m.constant(types.Bias, 0, out)
-	y := m.value(types.Out, 2, 1, 1, out)
-	w := graph.Window{KernelH: side, KernelW: side, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Groups: 1, GroupIn: channels, GroupOut: out}
-	w.Top, w.Left, w.Bottom, w.Right = side/2, side/2, side/2, side/2
-	m.node(kind, []int{x, filter, bias}, []int{y}, withWindow(w))
-	return m.fix(y)
-}
-
-// activations returns an input of a weighted node, quantized at run time along the last dimensions if
-// the node takes such values.
-func (m *maker) activations(types graph.Weighted, dynamic int, dims ...int) int {
-	if types.In == graph.QDInt8 {
-		return m.quantized(m.input(types.Out, dims...), dynamic)
-	}
-	return m.input(types.In, dims...)
-}
-
 // TestKernelFaults checks which nodes the table of faults hits, on any processor.
 func TestKernelFaults(t *testing.T) {
 	tables := native.KernelFaults
@@ -183,10 +154,10 @@ func TestKernelFaults(t *testing.T) {
 	}
 	statics, dynamic := weights(graph.QInt8, graph.QCInt8, graph.QCInt32, graph.QInt8), weights(graph.QDInt8, graph.QCInt8, graph.FP32, graph.FP32)
 	product := func(filter graph.Datatype, rows int) *graph.Graph {
-		return newMaker(1).productSample(weights(graph.QDInt8, filter, graph.FP32, graph.FP32), rows, 160, 7)
+		return graphtest.NewMaker(1).ProductSample(weights(graph.QDInt8, filter, graph.FP32, graph.FP32), rows, 160, 7)
 	}
 	window := func(kind string, types graph.Weighted, width, channels, side int) *graph.Graph {
-		return newMaker(1).pixelSample(kind, types, width, channels, 20, side)
+		return graphtest.NewMaker(1).PixelSample(kind, types, width, channels, 20, side)
 	}
 	pixels := func(kind string, types graph.Weighted, width, channels int) *graph.Graph {
 		return window(kind, types, width, channels, 3)
@@ -214,11 +185,11 @@ func TestKernelFaults(t *testing.T) {
 		{"17 pixels, quantized at run time", debian, pixels("Conv2d", dynamic, 17, 72), false, true},
 		{"17 pixels of floats", debian, pixels("Conv2d", weights(graph.FP32, graph.FP32, graph.FP32, graph.FP32), 17, 72), true, false},
 		{"pixels of halves", debian, pixels("Conv2d", weights(graph.FP16, graph.FP32, graph.FP32, graph.FP16), 1, 3), false, true},
-		{"roots of halves", debian, newMaker(1).unarySample("SquareRoot", graph.FP16), false, true},
-		{"slopes of halves", debian, newMaker(1).binarySample("PReLU", graph.FP16), false, true},
-		{"sums of halves", debian, newMaker(1).binarySample("Add", graph.FP16), false, false},
-		{"rows of halves, newer library", newer, newMaker(1).productSample(weights(graph.FP16, graph.FP16, graph.FP16, graph.FP16), 1, 8, 7), false, true},
-		{"rows of halves", debian, newMaker(1).productSample(weights(graph.FP16, graph.FP16, graph.FP16, graph.FP16), 1, 8, 7), false, true},
+		{"roots of halves", debian, graphtest.NewMaker(1).UnarySample("SquareRoot", graph.FP16), false, true},
+		{"slopes of halves", debian, graphtest.NewMaker(1).BinarySample("PReLU", graph.FP16), false, true},
+		{"sums of halves", debian, graphtest.NewMaker(1).BinarySample("Add", graph.FP16), false, false},
+		{"rows of halves, newer library", newer, graphtest.NewMaker(1).ProductSample(weights(graph.FP16, graph.FP16, graph.FP16, graph.FP16), 1, 8, 7), false, true},
+		{"rows of halves", debian, graphtest.NewMaker(1).ProductSample(weights(graph.FP16, graph.FP16, graph.FP16, graph.FP16), 1, 8, 7), false, true},
 		{"17 pixels by themselves", debian, window("Conv2d", statics, 17, 72, 1), true, false},
 		{"17 pixels by themselves, quantized at run time", debian, window("Conv2d", dynamic, 17, 72, 1), false, true},
 		{"16 pixels, transposed", debian, pixels("ConvTranspose2d", statics, 16, 72), false, false},

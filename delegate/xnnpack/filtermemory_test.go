@@ -7,6 +7,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
 // TestFilterMemory checks that large filters have separate pages, which remain mapped while a unit
@@ -14,7 +15,7 @@ import (
 func TestFilterMemory(t *testing.T) {
 	for _, cols := range []int{8, 512} {
 		g := chainGraph(cols)
-		img, err := compile(t, encode(g), EngineGo)
+		img, err := compile(t, graphtest.Encode(g), EngineGo)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,16 +28,16 @@ func TestFilterMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		args := newMaker(1).arguments(m.Graph)
+		args := graphtest.NewMaker(1).Arguments(m.Graph)
 		mustExecute(t, u, args)
-		want := numbersOf(args[1].Tensor)
+		want := graphtest.NumbersOf(args[1].Tensor)
 		img, m = nil, nil
 		for range 3 {
 			runtime.GC()
 		}
 		clear(args[1].Tensor.Data)
 		mustExecute(t, u, args)
-		if got := numbersOf(args[1].Tensor); !slices.Equal(got, want) {
+		if got := graphtest.NumbersOf(args[1].Tensor); !slices.Equal(got, want) {
 			t.Errorf("%d columns: got %v, want %v", cols, got, want)
 		}
 		u.Close()
@@ -53,8 +54,8 @@ func TestFilterMemory(t *testing.T) {
 
 // TestPanelElements checks that goengine.PanelElements returns the size of the packed panels.
 func TestPanelElements(t *testing.T) {
-	for _, s := range samples(1) {
-		img, err := compile(t, encode(s.graph), EngineGo)
+	for _, s := range graphtest.Samples(1) {
+		img, err := compile(t, graphtest.Encode(s.Graph), EngineGo)
 		if err != nil {
 			continue
 		}
@@ -66,7 +67,7 @@ func TestPanelElements(t *testing.T) {
 					size += p.Size()
 				}
 				if want := goengine.PanelElements(m.Graph, n, m.Shapes); size != want {
-					t.Errorf("%s: got panels of %d elements, want %d", s.name, size, want)
+					t.Errorf("%s: got panels of %d elements, want %d", s.Name, size, want)
 				}
 			}
 		}

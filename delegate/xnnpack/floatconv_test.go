@@ -5,22 +5,23 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
 )
 
 // convolutionGraph32 returns a convolution of floats with a bias.
 func convolutionGraph32(name string, h, v int, w graph.Window, flags uint32) *graph.Graph {
-	m := newMaker(13)
-	m.lo, m.hi = -0.25, 0.25
+	m := graphtest.NewMaker(13)
+	m.Lo, m.Hi = -0.25, 0.25
 	in, out := w.Groups*w.GroupIn, w.Groups*w.GroupOut
 	filter := []int{out, w.KernelH, w.KernelW, w.GroupIn}
 	if name == "DepthwiseConv2d" {
 		filter = []int{1, w.KernelH, w.KernelW, out}
 	}
-	x, y := m.input(graph.FP32, 2, h, v, in), m.value(graph.FP32, 2, 1, 1, out)
-	f, b := m.constant(graph.FP32, 0, filter...), m.constant(graph.FP32, 0, out)
-	m.node(name, []int{x, f, b}, []int{y}, withWindow(w), func(n *graph.Node) { n.Flags = flags })
-	return m.fix(y)
+	x, y := m.Input(graph.FP32, 2, h, v, in), m.Value(graph.FP32, 2, 1, 1, out)
+	f, b := m.Constant(graph.FP32, 0, filter...), m.Constant(graph.FP32, 0, out)
+	m.Node(name, []int{x, f, b}, []int{y}, graphtest.WithWindow(w), func(n *graph.Node) { n.Flags = flags })
+	return m.Fix(y)
 }
 
 // narrowKernel returns a k×1 kernel for images of one column, or a 1×k kernel for images of one line.
@@ -48,7 +49,7 @@ func TestNarrowImages(t *testing.T) {
 						h, v = v, h
 					}
 					name := fmt.Sprintf("%+v, groups and channels %v, %dx%d", c, channels, h, v)
-					compareWithPlain(t, sample{name: name, graph: convolutionGraph32("Conv2d", h, v, w, 0)}, pool)
+					compareWithPlain(t, graphtest.Sample{Name: name, Graph: convolutionGraph32("Conv2d", h, v, w, 0)}, pool)
 				}
 			}
 		}
@@ -65,7 +66,7 @@ func TestDepthwiseMultiplied(t *testing.T) {
 					w := graph.Window{KernelH: k[0], KernelW: k[1], StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
 						Groups: channels[0], GroupIn: 1, GroupOut: channels[1]}
 					name := fmt.Sprintf("%dx%d, %d groups of %d outputs, width %d, flags %d", k[0], k[1], channels[0], channels[1], width, flags)
-					compareWithPlain(t, sample{name: name, graph: convolutionGraph32("DepthwiseConv2d", k[0]+3, width, w, flags)}, nil)
+					compareWithPlain(t, graphtest.Sample{Name: name, Graph: convolutionGraph32("DepthwiseConv2d", k[0]+3, width, w, flags)}, nil)
 				}
 			}
 		}

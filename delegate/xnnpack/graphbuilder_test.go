@@ -6,19 +6,20 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
 // TestBuilderChecks checks that the builder accepts every sample and random graphs, as the reader
 // does.
 func TestBuilderChecks(t *testing.T) {
-	for _, s := range samples(1) {
-		b := graph.Builder{Graph: cloneGraph(s.graph)}
+	for _, s := range graphtest.Samples(1) {
+		b := graph.Builder{Graph: graphtest.CloneGraph(s.Graph)}
 		if _, err := b.Finish(); err != nil {
-			t.Errorf("%s: %v", s.name, err)
+			t.Errorf("%s: %v", s.Name, err)
 		}
 	}
 	for seed := range uint64(200) {
-		b := graph.Builder{Graph: randomGraph(seed, 7)}
+		b := graph.Builder{Graph: graphtest.RandomGraph(seed, 7)}
 		if _, err := b.Finish(); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
@@ -30,9 +31,9 @@ func TestBuilderChecks(t *testing.T) {
 func TestBuilderAgreesWithReader(t *testing.T) {
 	refused := 0
 	for _, test := range refusedGraphs() {
-		data := encode(test.graph)
-		_, want := readGraph(data, nil)
-		b := graph.Builder{Graph: cloneGraph(test.graph)}
+		data := graphtest.Encode(test.graph)
+		_, want := graphtest.ReadGraph(data, nil)
+		b := graph.Builder{Graph: graphtest.CloneGraph(test.graph)}
 		_, got := b.Finish()
 		var x, y *delegate.Error
 		if errors.As(want, &x) && (!errors.As(got, &y) || y.Reason != x.Reason) {

@@ -3,12 +3,12 @@ package xnnpack
 import (
 	"context"
 	"errors"
-	"math"
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -25,15 +25,15 @@ func classRounds() int {
 }
 
 // runClass runs graphs of a class on EngineAuto and on the Go engine and compares the results.
-func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *graph.Graph) {
+func runClass(t *testing.T, steps int, loose float64, build func(m *graphtest.Maker) *graph.Graph) {
 	xnntest.Library(t)
 	ran, native := 0, 0
 	for seed := range classRounds() {
-		g := build(newMaker(uint64(seed)))
+		g := build(graphtest.NewMaker(uint64(seed)))
 		if g == nil {
 			continue
 		}
-		data := encode(g)
+		data := graphtest.Encode(g)
 		want, _, err := execute(t, data, EngineGo, 0, nil)
 		if errors.Is(err, delegate.ErrPayload) {
 			continue
@@ -45,12 +45,12 @@ func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *grap
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		got := newMaker(7).arguments(img.(*image).Graph)
+		got := graphtest.NewMaker(7).Arguments(img.(*image).Graph)
 		if err := runOnce(img, got); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		s := sample{steps: steps, loose: loose}
-		if err := s.differ(got, want, img.(*image).Graph); err != nil {
+		s := graphtest.Sample{Steps: steps, Loose: loose}
+		if err := s.Differ(got, want, img.(*image).Graph); err != nil {
 			t.Errorf("seed %d, native %v: %v", seed, isNative(img), err)
 		}
 		ran++
@@ -78,39 +78,26 @@ func runOnce(img delegate.Image, args []*tensor.Value) error {
 func TestPoolGeometries(t *testing.T) {
 	for _, name := range []string{"MaxPooling2d", "AvgPooling2d"} {
 		t.Run(name, func(t *testing.T) {
-			runClass(t, 0, 1e-5, func(m *maker) *graph.Graph {
-				n := func(k int) int { return 1 + m.r.IntN(k) }
+			runClass(t, 0, 1e-5, func(m *graphtest.Maker) *graph.Graph {
+				n := func(k int) int { return 1 + m.R.IntN(k) }
 				w := graph.Window{KernelH: n(4), KernelW: n(4), StrideH: n(3), StrideW: n(3), DilationH: n(4), DilationW: n(4)}
-				if name == "AvgPooling2d" || m.r.IntN(3) == 0 {
+				if name == "AvgPooling2d" || m.R.IntN(3) == 0 {
 					w.DilationH, w.DilationW = 1, 1
 				}
-				same := m.r.IntN(4) == 0
-				if h, v := w.DilationH*(w.KernelH-1)+1, w.DilationW*(w.KernelW-1)+1; !same && m.r.IntN(3) > 0 {
-					w.Top, w.Bottom, w.Left, w.Right = m.r.IntN(h), m.r.IntN(h), m.r.IntN(v), m.r.IntN(v)
+				same := m.R.IntN(4) == 0
+				if h, v := w.DilationH*(w.KernelH-1)+1, w.DilationW*(w.KernelW-1)+1; !same && m.R.IntN(3) > 0 {
+					w.Top, w.Bottom, w.Left, w.Right = m.R.IntN(h), m.R.IntN(h), m.R.IntN(v), m.R.IntN(v)
 				}
-				x, y := m.input(graph.FP32, n(2), n(9), n(9), n(20)), m.value(graph.FP32, 1, 1, 1, 1)
-				m.node(name, []int{x}, []int{y}, withWindow(w), func(n *graph.Node) {
+				x, y := m.Input(graph.FP32, n(2), n(9), n(9), n(20)), m.Value(graph.FP32, 1, 1, 1, 1)
+				m.Node(name, []int{x}, []int{y}, graphtest.WithWindow(w), func(n *graph.Node) {
 					if same {
 						n.Flags = graph.FlagSamePadding
 					}
 				})
-				return m.fixed(y)
+				return m.Fixed(y)
 			})
 		})
 	}
-}
-
-// fixed is fix but returns nil if the shapes are inconsistent.
-func (m *maker) fixed(outputs ...int) *graph.Graph {
-	g := m.done(outputs...)
-	s, err := g.Declared()
-	if err != nil {
-		return nil
-	}
-	for _, v := range outputs {
-		g.Values[v].Shape = s[v]
-	}
-	return g
 }
 
 // TestClampsAfter runs clamps after nodes into which they can be fused: with another quantization,
@@ -119,88 +106,28 @@ func TestClampsAfter(t *testing.T) {
 	for _, kind := range []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d", "FullyConnected", "MaxPooling2d", "Clamp", "Add"} {
 		for _, d := range []graph.Datatype{graph.FP32, graph.QInt8, graph.QUInt8} {
 			t.Run(kind+" "+d.String(), func(t *testing.T) {
-				runClass(t, 2, 1e-5, func(m *maker) *graph.Graph { return m.clampBehind(kind, d) })
+				runClass(t, 2, 1e-5, func(m *graphtest.Maker) *graph.Graph { return m.ClampBehind(kind, d) })
 			})
 		}
 	}
 }
 
-func (m *maker) clampBehind(kind string, d graph.Datatype) *graph.Graph {
-	types := map[graph.Datatype]graph.Weighted{graph.FP32: {In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}, graph.QInt8: {In: graph.QInt8, Filter: graph.QCInt8, Bias: graph.QCInt32, Out: graph.QInt8}, graph.QUInt8: {In: graph.QUInt8, Filter: graph.QUInt8, Bias: graph.QInt32, Out: graph.QUInt8}}[d]
-	w := windows[m.r.IntN(3)].w
-	var g *graph.Graph
-	switch kind {
-	case "FullyConnected":
-		g = m.fullyConnectedSample(types, 0)
-	case "MaxPooling2d":
-		x, y := m.input(d, 1, 5, 5, 3), m.value(d, 1, 4, 4, 3)
-		m.Graph.Values[y].Quant = m.Graph.Values[x].Quant
-		m.node(kind, []int{x}, []int{y}, withWindow(graph.Window{KernelH: 2, KernelW: 2, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}))
-		g = m.done(y)
-	case "Clamp":
-		g = m.unarySample(kind, d)
-	case "Add":
-		g = m.binarySample(kind, d)
-	default:
-		g = m.convolutionSample(kind, w, false, types, m.r.IntN(2) == 0)
-	}
-	last := &g.Nodes[len(g.Nodes)-1]
-	last.Min, last.Max = m.bounds(d)
-	m.clamp(last.Out[0], d)
-	if m.r.IntN(3) == 0 {
-		m.clamp(len(g.Values)-1, d)
-	}
-	return g
-}
-
-// clamp adds a clamp of output v, which becomes an intermediate value.
-func (m *maker) clamp(v int, d graph.Datatype) {
-	g := m.Graph
-	y := m.value(d, g.Values[v].Shape.Dims()...)
-	x := &g.Values[v]
-	if m.r.IntN(2) == 0 {
-		g.Values[y].Quant = x.Quant
-	}
-	g.Values[y].Output, g.Values[y].Arg, g.Args[x.Arg] = true, x.Arg, y
-	x.Output, x.Arg = false, graph.None
-	lo, hi := m.bounds(d)
-	m.node("Clamp", []int{v}, []int{y}, func(n *graph.Node) { n.Min, n.Max = lo, hi })
-}
-
-// bounds returns bounds that are random, half open, equal, or outside the range of quantized elements.
-func (m *maker) bounds(d graph.Datatype) (lo, hi float32) {
-	switch m.r.IntN(6) {
-	case 0:
-		return -graph.Inf, graph.Inf
-	case 1:
-		return 0, graph.Inf
-	case 2:
-		return 0.3, 0.3
-	case 3:
-		return 6, 128
-	case 4:
-		return -500, -100
-	}
-	lo = m.number()
-	return lo, lo + float32(math.Abs(float64(m.number())))
-}
-
 // TestRegroupedRows runs fully connected nodes that regroup the rows of a dynamically quantized input.
 func TestRegroupedRows(t *testing.T) {
-	runClass(t, 0, 2e-5, func(m *maker) *graph.Graph {
-		k, cols := 2+m.r.IntN(5), 1+m.r.IntN(6)
-		dims := []int{1 + m.r.IntN(4), 1 + m.r.IntN(4), k}
-		if m.r.IntN(2) == 0 {
-			dims = []int{1 + m.r.IntN(3), k * (1 + m.r.IntN(8))}
+	runClass(t, 0, 2e-5, func(m *graphtest.Maker) *graph.Graph {
+		k, cols := 2+m.R.IntN(5), 1+m.R.IntN(6)
+		dims := []int{1 + m.R.IntN(4), 1 + m.R.IntN(4), k}
+		if m.R.IntN(2) == 0 {
+			dims = []int{1 + m.R.IntN(3), k * (1 + m.R.IntN(8))}
 		}
-		x := m.input(graph.FP32, dims...)
+		x := m.Input(graph.FP32, dims...)
 		types := graph.Weighted{In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}
-		if m.r.IntN(3) > 0 {
-			x, types = m.quantized(x, 1), graph.Weighted{In: graph.QDInt8, Filter: graph.QCInt8, Bias: graph.FP32, Out: graph.FP32}
+		if m.R.IntN(3) > 0 {
+			x, types = m.Quantized(x, 1), graph.Weighted{In: graph.QDInt8, Filter: graph.QCInt8, Bias: graph.FP32, Out: graph.FP32}
 		}
-		filter, y := m.constant(types.Filter, 0, cols, k), m.value(graph.FP32, 1, cols)
-		m.node("FullyConnected", []int{x, filter, m.constant(graph.FP32, 0, cols)}, []int{y}, func(n *graph.Node) { n.Flags = graph.FlagReshape2D })
-		return m.fixed(y)
+		filter, y := m.Constant(types.Filter, 0, cols, k), m.Value(graph.FP32, 1, cols)
+		m.Node("FullyConnected", []int{x, filter, m.Constant(graph.FP32, 0, cols)}, []int{y}, func(n *graph.Node) { n.Flags = graph.FlagReshape2D })
+		return m.Fixed(y)
 	})
 }
 
@@ -210,14 +137,14 @@ func TestNeedsBeyondTheLimit(t *testing.T) {
 	xnntest.Library(t)
 	b := Backend{Engine: EngineNative, Library: xnntest.Path()}
 	limits := delegate.Limits{Scratch: 32 << 20, Memory: 64 << 20}
-	for name, build := range map[string]func(m *maker, size int) *graph.Graph{
-		"value": (*maker).wideValue, "pool": (*maker).wideTable, "resize": (*maker).wideImage,
+	for name, build := range map[string]func(m *graphtest.Maker, size int) *graph.Graph{
+		"value": (*graphtest.Maker).WideValue, "pool": (*graphtest.Maker).WideTable, "resize": (*graphtest.Maker).WideImage,
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range classRounds() {
-				m := newMaker(uint64(seed))
-				size := 1500 + m.r.IntN(1501)
-				_, err := b.Compile(context.Background(), &delegate.Payload{Data: encode(build(m, size)), Limits: limits})
+				m := graphtest.NewMaker(uint64(seed))
+				size := 1500 + m.R.IntN(1501)
+				_, err := b.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(build(m, size)), Limits: limits})
 				if !errors.Is(err, delegate.ErrMemory) {
 					t.Fatalf("seed %d, size %d: got %v, want %v", seed, size, err, delegate.ErrMemory)
 				}
@@ -226,53 +153,24 @@ func TestNeedsBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// wideValue returns a graph with an intermediate value of size×size×8.
-func (m *maker) wideValue(size int) *graph.Graph {
-	x, wide, y := m.input(graph.FP32, 1, 1, 1, 8), m.value(graph.FP32, 1), m.value(graph.FP32, 1)
-	m.node("StaticConstantPad", []int{x}, []int{wide}, func(n *graph.Node) {
-		p := graph.Params[graph.PadParams](n)
-		p.Before, p.After = make([]int, 4), []int{0, size, size, 0}
-	})
-	m.node("StaticSlice", []int{wide}, []int{y}, func(n *graph.Node) {
-		*graph.Params[graph.SliceParams](n) = graph.SliceParams{Offsets: make([]int, 4), Sizes: []int{1, 1, 1, 1}}
-	})
-	return m.fixed(y)
-}
-
-// wideTable returns a graph with a 64x64 pool, which needs a pointer per window element.
-func (m *maker) wideTable(size int) *graph.Graph {
-	x, y := m.input(graph.FP32, 1, size, size/4, 1), m.value(graph.FP32, 1)
-	m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(graph.Window{KernelH: 64, KernelW: 64, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}))
-	return m.fixed(y)
-}
-
-// wideImage returns a graph that resizes a pixel to size×size.
-func (m *maker) wideImage(size int) *graph.Graph {
-	x, y := m.input(graph.FP32, 1, 1, 1, 1), m.value(graph.FP32, 1)
-	m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *graph.Node) {
-		*graph.Params[graph.ResizeParams](n) = graph.ResizeParams{Height: size, Width: size}
-	})
-	return m.fixed(y)
-}
-
 // TestManyLiveValues checks that a graph for which the library would plan memory for minutes runs on
 // the Go engine.
 func TestManyLiveValues(t *testing.T) {
 	for _, live := range []int{100, 2000} {
-		m := newMaker(1)
-		x := m.input(graph.FP32, 4)
+		m := graphtest.NewMaker(1)
+		x := m.Input(graph.FP32, 4)
 		var values []int
 		for range live {
-			values = append(values, m.value(graph.FP32, 4))
-			m.node("Negate", []int{x}, []int{values[len(values)-1]})
+			values = append(values, m.Value(graph.FP32, 4))
+			m.Node("Negate", []int{x}, []int{values[len(values)-1]})
 		}
 		total := x
 		for _, v := range values {
-			y := m.value(graph.FP32, 4)
-			m.node("Add", []int{total, v}, []int{y})
+			y := m.Value(graph.FP32, 4)
+			m.Node("Add", []int{total, v}, []int{y})
 			total = y
 		}
-		data := encode(m.done(total))
+		data := graphtest.Encode(m.Done(total))
 		img, err := compile(t, data, EngineAuto)
 		if err != nil {
 			t.Fatal(err)
@@ -292,15 +190,15 @@ func TestManyLiveValues(t *testing.T) {
 // TestPoolsBeyondTheTime checks that small payloads with pools that are too slow are rejected.
 func TestPoolsBeyondTheTime(t *testing.T) {
 	for _, pools := range []int{1, 100} {
-		m := newMaker(1)
+		m := graphtest.NewMaker(1)
 		var outs []int
-		x := m.input(graph.FP32, 1, 1024, 1024, 1)
+		x := m.Input(graph.FP32, 1, 1024, 1024, 1)
 		for range pools {
-			y := m.value(graph.FP32, 1)
-			m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(graph.Window{KernelH: 512, KernelW: 512, StrideH: 32, StrideW: 32, DilationH: 1, DilationW: 1}))
+			y := m.Value(graph.FP32, 1)
+			m.Node("MaxPooling2d", []int{x}, []int{y}, graphtest.WithWindow(graph.Window{KernelH: 512, KernelW: 512, StrideH: 32, StrideW: 32, DilationH: 1, DilationW: 1}))
 			outs = append(outs, y)
 		}
-		_, err := compile(t, encode(m.fixed(outs...)), EngineGo)
+		_, err := compile(t, graphtest.Encode(m.Fixed(outs...)), EngineGo)
 		if (err == nil) != (pools == 1) || err != nil && !errors.Is(err, delegate.ErrUnsupported) {
 			t.Errorf("%d pools: got %v, want success for 1, %v for 100", pools, err, delegate.ErrUnsupported)
 		}

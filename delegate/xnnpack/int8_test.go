@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -18,15 +19,15 @@ import (
 func TestInt8(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
-	list := samples(7)
+	list := graphtest.Samples(7)
 	rounds := uint64(400)
 	if testing.Short() {
 		rounds = 80
 	}
 	for seed := range rounds {
-		m := newMaker(seed)
-		if name, g := m.randomProduct(); g != nil {
-			list = append(list, sample{name: fmt.Sprintf("seed %d: %s", seed, name), graph: g})
+		m := graphtest.NewMaker(seed)
+		if name, g := m.RandomProduct(); g != nil {
+			list = append(list, graphtest.Sample{Name: fmt.Sprintf("seed %d: %s", seed, name), Graph: g})
 		}
 	}
 	products := 0
@@ -42,23 +43,23 @@ func TestInt8(t *testing.T) {
 
 // compareWithPlain runs a graph with int8 loops and with plain loops on two inputs, compares the
 // outputs and returns the number of int8 products.
-func compareWithPlain(t *testing.T, s sample, pool *cpu.Pool) (products int) {
+func compareWithPlain(t *testing.T, s graphtest.Sample, pool *cpu.Pool) (products int) {
 	t.Helper()
-	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: encode(s.graph)})
+	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(s.Graph)})
 	if err != nil {
-		t.Fatalf("%s: %v", s.name, err)
+		t.Fatalf("%s: %v", s.Name, err)
 	}
 	g := img.(*image).Graph
 	in := delegate.Instance{Pool: pool}
 	fast, plain := goengine.NewUnit(goOf(img), in), goengine.NewUnit(goOf(img), in)
 	plain.Plain = true
 	for seed := range uint64(2) {
-		got, want := newMaker(seed).arguments(g), newMaker(seed).arguments(g)
+		got, want := graphtest.NewMaker(seed).Arguments(g), graphtest.NewMaker(seed).Arguments(g)
 		mustExecute(t, fast, got)
 		mustExecute(t, plain, want)
 		for i, v := range g.Args {
 			if g.Values[v].Output {
-				sameResult(t, s.name+", "+g.Describe(v), got[i].Tensor, want[i].Tensor, multipliesBytes(g))
+				sameResult(t, s.Name+", "+g.Describe(v), got[i].Tensor, want[i].Tensor, multipliesBytes(g))
 			}
 		}
 	}
@@ -84,7 +85,7 @@ func multipliesBytes(g *graph.Graph) bool {
 // another summation order.
 func sameResult(t *testing.T, name string, got, want *tensor.Tensor, exact bool) {
 	t.Helper()
-	a, b := numbersOf(got), numbersOf(want)
+	a, b := graphtest.NumbersOf(got), graphtest.NumbersOf(want)
 	for i, w := range b {
 		tolerance := 0.0
 		switch {
@@ -100,107 +101,6 @@ func sameResult(t *testing.T, name string, got, want *tensor.Tensor, exact bool)
 	}
 }
 
-// upTo returns a random number from 1 to n, often a small one.
-func (m *maker) upTo(n int) int {
-	if m.r.IntN(3) == 0 {
-		return 1 + m.r.IntN(min(n, 3))
-	}
-	return 1 + m.r.IntN(n)
-}
-
-// randomProduct returns a graph of one product of 8-bit activations, or nil if the shapes are invalid.
-func (m *maker) randomProduct() (string, *graph.Graph) {
-	m.lo, m.hi = -1, 1
-	var types []graph.Weighted
-	for _, w := range append(graph.ConvolutionTypes, graph.FullyConnectedTypes...) {
-		if !w.In.IsFloat() {
-			types = append(types, w)
-		}
-	}
-	w := types[m.r.IntN(len(types))]
-	if w.Filter.Info().Bits == 4 || m.r.IntN(3) == 0 {
-		return m.randomConnected(w)
-	}
-	return m.randomConvolution(w)
-}
-
-func (m *maker) randomConnected(w graph.Weighted) (string, *graph.Graph) {
-	rows, k, cols := m.upTo(80), m.upTo(200), m.upTo(150)
-	var x int
-	if w.In == graph.QDInt8 {
-		x = m.quantized(m.input(w.Out, rows, k), 1)
-	} else {
-		x = m.input(w.In, rows, k)
-	}
-	filter, bias := 0, graph.None
-	if filter = m.constant(w.Filter, 0, cols, k); m.r.IntN(2) == 0 {
-		bias = m.constant(w.Bias, 0, cols)
-	}
-	if w.Filter == graph.QBInt4 {
-		m.regroup(filter, cols, k)
-	}
-	y := m.value(w.Out, rows, cols)
-	m.node("FullyConnected", []int{x, filter, bias}, []int{y}, m.someBounds)
-	return fmt.Sprintf("%v of %d rows, %d to %d channels", w, rows, k, cols), m.done(y)
-}
-
-// regroup sets a random group size and scales of a 4-bit filter.
-func (m *maker) regroup(v, cols, k int) {
-	q := &m.Graph.Values[v].Quant
-	for q.GroupSize = m.upTo(k); k%q.GroupSize != 0; q.GroupSize-- {
-	}
-	q.Blocks = nil
-	for range cols * (k / q.GroupSize) {
-		q.Blocks = append(q.Blocks, uint16(math.Float32bits(m.r.Float32()*0.05+0.001)>>16))
-	}
-}
-
-func (m *maker) someBounds(n *graph.Node) {
-	if m.r.IntN(2) == 0 {
-		n.Min, n.Max = -1.5, 2
-	}
-}
-
-func (m *maker) randomConvolution(w graph.Weighted) (string, *graph.Graph) {
-	kind := []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d"}[m.r.IntN(3)]
-	o := graph.Window{Top: m.r.IntN(3), Right: m.r.IntN(3), Bottom: m.r.IntN(3), Left: m.r.IntN(3), KernelH: m.upTo(5), KernelW: m.upTo(5),
-		StrideH: m.upTo(3), StrideW: m.upTo(3), DilationH: m.upTo(2), DilationW: m.upTo(2),
-		Groups: m.upTo(4), GroupIn: m.upTo(40), GroupOut: m.upTo(50)}
-	if kind == "DepthwiseConv2d" {
-		o.Groups, o.GroupIn, o.GroupOut = m.upTo(70), 1, max(1, m.upTo(9)-6)
-	}
-	if m.r.IntN(3) == 0 { // 1x1: a product of the pixels
-		o = graph.Window{KernelH: 1, KernelW: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
-			Groups: o.Groups, GroupIn: o.GroupIn, GroupOut: o.GroupOut}
-	}
-	dims, out := []int{m.upTo(2), m.upTo(14), m.upTo(14), o.Groups * o.GroupIn}, o.Groups*o.GroupOut
-	var x int
-	if w.In == graph.QDInt8 {
-		x = m.quantized(m.input(w.Out, dims...), 3)
-	} else {
-		x = m.input(w.In, dims...)
-	}
-	filter, bias := 0, graph.None
-	if kind == "DepthwiseConv2d" {
-		filter = m.constant(w.Filter, 3, 1, o.KernelH, o.KernelW, out)
-	} else {
-		filter = m.constant(w.Filter, 0, out, o.KernelH, o.KernelW, o.GroupIn)
-	}
-	if m.r.IntN(2) == 0 {
-		bias = m.constant(w.Bias, 0, out)
-	}
-	y := m.value(w.Out, dims[0], 1, 1, out)
-	m.node(kind, []int{x, filter, bias}, []int{y}, withWindow(o), m.someBounds)
-	name := fmt.Sprintf("%s %v %+v of %v", kind, w, o, dims)
-	g := m.done(y)
-	s, err := g.Declared()
-	if err != nil {
-		return name, nil
-	}
-	g.Values[y].Shape = s[y]
-	return name, g
-}
-
 // TestFuseTables compares elementwise nodes between conversions with the table into which they are
 // fused: functions f(x) of one operand, and x·f(x) + c.
 func TestFuseTables(t *testing.T) {
@@ -211,18 +111,18 @@ func TestFuseTables(t *testing.T) {
 		}
 		for _, d := range []graph.Datatype{graph.QInt8, graph.QUInt8} {
 			for _, product := range []bool{false, true} {
-				m := newMaker(uint64(i))
-				x, a, b, y := m.input(d, 3, 70), m.value(graph.FP32, 3, 70), m.value(graph.FP32, 3, 70), m.value(d, 3, 70)
-				m.node("Convert", []int{x}, []int{a})
-				m.node(kind.Name, []int{a}, []int{b}, func(n *graph.Node) { setScalar(n, 0.3) })
+				m := graphtest.NewMaker(uint64(i))
+				x, a, b, y := m.Input(d, 3, 70), m.Value(graph.FP32, 3, 70), m.Value(graph.FP32, 3, 70), m.Value(d, 3, 70)
+				m.Node("Convert", []int{x}, []int{a})
+				m.Node(kind.Name, []int{a}, []int{b}, func(n *graph.Node) { graphtest.SetScalar(n, 0.3) })
 				if product {
-					c, one, sum := m.value(graph.FP32, 3, 70), m.constant(graph.FP32, 0, 1), m.value(graph.FP32, 3, 70)
-					m.node("Multiply", []int{b, a}, []int{c})
-					m.node("Add", []int{c, one}, []int{sum})
+					c, one, sum := m.Value(graph.FP32, 3, 70), m.Constant(graph.FP32, 0, 1), m.Value(graph.FP32, 3, 70)
+					m.Node("Multiply", []int{b, a}, []int{c})
+					m.Node("Add", []int{c, one}, []int{sum})
 					b = sum
 				}
-				m.node("Convert", []int{b}, []int{y})
-				compareWithUnfused(t, kind.Name+" "+d.String(), m.done(y))
+				m.Node("Convert", []int{b}, []int{y})
+				compareWithUnfused(t, kind.Name+" "+d.String(), m.Done(y))
 			}
 		}
 	}
@@ -231,7 +131,7 @@ func TestFuseTables(t *testing.T) {
 // compareWithUnfused checks that a graph is fused into a table and compares the outputs.
 func compareWithUnfused(t *testing.T, name string, g *graph.Graph) {
 	t.Helper()
-	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: encode(g)})
+	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +143,7 @@ func compareWithUnfused(t *testing.T, name string, g *graph.Graph) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, want := newMaker(1).arguments(g), newMaker(1).arguments(g)
+	got, want := graphtest.NewMaker(1).Arguments(g), graphtest.NewMaker(1).Arguments(g)
 	mustExecute(t, goengine.NewUnit(fused, delegate.Instance{}), got)
 	mustExecute(t, goengine.NewUnit(&goengine.Image{Compilation: &graph.Compilation{Graph: g, Shapes: shapes}}, delegate.Instance{}), want)
 	sameResult(t, name, got[1].Tensor, want[1].Tensor, true)
@@ -254,30 +154,30 @@ func TestInt8Broadcast(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
 	for seed := range uint64(200) {
-		m := newMaker(seed)
-		d, kind := []graph.Datatype{graph.QInt8, graph.QUInt8}[m.r.IntN(2)], []string{"Add", "Subtract", "Multiply"}[m.r.IntN(3)]
+		m := graphtest.NewMaker(seed)
+		d, kind := []graph.Datatype{graph.QInt8, graph.QUInt8}[m.R.IntN(2)], []string{"Add", "Subtract", "Multiply"}[m.R.IntN(3)]
 		var a, b []int
-		for range 1 + m.r.IntN(4) {
-			size := m.upTo(20)
-			if m.r.IntN(6) == 0 {
-				size = m.upTo(900)
+		for range 1 + m.R.IntN(4) {
+			size := m.UpTo(20)
+			if m.R.IntN(6) == 0 {
+				size = m.UpTo(900)
 			}
 			a, b = append(a, size), append(b, size)
-			switch m.r.IntN(5) {
+			switch m.R.IntN(5) {
 			case 0:
 				a[len(a)-1] = 1
 			case 1:
 				b[len(b)-1] = 1
 			}
 		}
-		x, y := m.input(d, a...), m.input(d, b...)
-		z := m.value(d, 1)
-		m.node(kind, []int{x, y}, []int{z}, m.someBounds)
-		g := m.fix(z)
+		x, y := m.Input(d, a...), m.Input(d, b...)
+		z := m.Value(d, 1)
+		m.Node(kind, []int{x, y}, []int{z}, m.SomeBounds)
+		g := m.Fix(z)
 		if g.Values[z].Shape.Numel() > 1<<18 {
 			continue
 		}
-		s := sample{name: fmt.Sprintf("seed %d: %s %v of %v and %v", seed, kind, d, a, b), graph: g}
+		s := graphtest.Sample{Name: fmt.Sprintf("seed %d: %s %v of %v and %v", seed, kind, d, a, b), Graph: g}
 		compareWithPlain(t, s, nil)
 		compareWithPlain(t, s, pool)
 	}

@@ -5,77 +5,69 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // normalized adds x / √(mean square + ε) times weights, dynamically quantized by row.
-func (w *languageWriter) normalized(m *maker, x, meanSquare int) int {
-	sum, root := m.value(graph.FP32, 1, w.tokens, 1), m.value(graph.FP32, 1, w.tokens, 1)
-	scaled, y := m.value(graph.FP32, 1, w.tokens, w.dim), m.value(graph.FP32, 1, w.tokens, w.dim)
-	m.node("Add", []int{meanSquare, m.filled(1e-5, 1)}, []int{sum})
-	m.node("ReciprocalSquareRoot", []int{sum}, []int{root})
-	m.node("Multiply", []int{x, root}, []int{scaled})
-	m.node("Multiply", []int{scaled, m.filled(1, w.dim)}, []int{y})
-	return m.quantized(y, 1)
+func (w *languageWriter) normalized(m *graphtest.Maker, x, meanSquare int) int {
+	sum, root := m.Value(graph.FP32, 1, w.tokens, 1), m.Value(graph.FP32, 1, w.tokens, 1)
+	scaled, y := m.Value(graph.FP32, 1, w.tokens, w.dim), m.Value(graph.FP32, 1, w.tokens, w.dim)
+	m.Node("Add", []int{meanSquare, m.Filled(1e-5, 1)}, []int{sum})
+	m.Node("ReciprocalSquareRoot", []int{sum}, []int{root})
+	m.Node("Multiply", []int{x, root}, []int{scaled})
+	m.Node("Multiply", []int{scaled, m.Filled(1, w.dim)}, []int{y})
+	return m.Quantized(y, 1)
 }
 
 // linear adds a product with a random filter.
-func (w *languageWriter) linear(m *maker, x, out int) int {
+func (w *languageWriter) linear(m *graphtest.Maker, x, out int) int {
 	in := m.Graph.Values[x].Shape
 	dims := append(append([]int(nil), in.Dims()[:in.Rank-1]...), out)
-	y := m.value(graph.FP32, dims...)
-	m.node("FullyConnected", []int{x, m.constant(graph.QBInt4, 0, out, in.Last()), graph.None}, []int{y})
+	y := m.Value(graph.FP32, dims...)
+	m.Node("FullyConnected", []int{x, m.Constant(graph.QBInt4, 0, out, in.Last()), graph.None}, []int{y})
 	return y
 }
 
 // projections returns the graph of products of the normalized x.
-func (w *languageWriter) projections(m *maker, sizes ...int) *graph.Graph {
-	x, mean := m.input(graph.FP32, 1, w.tokens, w.dim), m.input(graph.FP32, 1, w.tokens, 1)
+func (w *languageWriter) projections(m *graphtest.Maker, sizes ...int) *graph.Graph {
+	x, mean := m.Input(graph.FP32, 1, w.tokens, w.dim), m.Input(graph.FP32, 1, w.tokens, 1)
 	q := w.normalized(m, x, mean)
 	var outs []int
 	for _, n := range sizes {
 		outs = append(outs, w.linear(m, q, n))
 	}
-	return m.done(outs...)
+	return m.Done(outs...)
 }
 
 // residual returns the graph that adds the product of the attention's output to x.
-func (w *languageWriter) residual(m *maker) *graph.Graph {
-	a, x := m.input(graph.FP32, 1, w.tokens, w.dim), m.input(graph.FP32, 1, w.tokens, w.dim)
-	u, y := w.linear(m, m.quantized(a, 1), w.dim), m.value(graph.FP32, 1, w.tokens, w.dim)
-	m.node("Add", []int{u, x}, []int{y})
-	return m.done(y)
+func (w *languageWriter) residual(m *graphtest.Maker) *graph.Graph {
+	a, x := m.Input(graph.FP32, 1, w.tokens, w.dim), m.Input(graph.FP32, 1, w.tokens, w.dim)
+	u, y := w.linear(m, m.Quantized(a, 1), w.dim), m.Value(graph.FP32, 1, w.tokens, w.dim)
+	m.Node("Add", []int{u, x}, []int{y})
+	return m.Done(y)
 }
 
 // feedForward returns the graph of x + down(silu(gate) · up).
-func (w *languageWriter) feedForward(m *maker) *graph.Graph {
-	x, mean := m.input(graph.FP32, 1, w.tokens, w.dim), m.input(graph.FP32, 1, w.tokens, 1)
+func (w *languageWriter) feedForward(m *graphtest.Maker) *graph.Graph {
+	x, mean := m.Input(graph.FP32, 1, w.tokens, w.dim), m.Input(graph.FP32, 1, w.tokens, 1)
 	q := w.normalized(m, x, mean)
 	gate, up := w.linear(m, q, w.hidden), w.linear(m, q, w.hidden)
-	s, g, p := m.value(graph.FP32, 1, w.tokens, w.hidden), m.value(graph.FP32, 1, w.tokens, w.hidden), m.value(graph.FP32, 1, w.tokens, w.hidden)
-	m.node("Sigmoid", []int{gate}, []int{s})
-	m.node("Multiply", []int{gate, s}, []int{g})
-	m.node("Multiply", []int{g, up}, []int{p})
-	down, y := w.linear(m, m.quantized(p, 1), w.dim), m.value(graph.FP32, 1, w.tokens, w.dim)
-	m.node("Add", []int{down, x}, []int{y})
-	return m.done(y)
-}
-
-// filled adds a constant of n equal elements.
-func (m *maker) filled(x float32, n int) int {
-	lo, hi := m.lo, m.hi
-	m.lo, m.hi = x, x
-	v := m.constant(graph.FP32, 0, n)
-	m.lo, m.hi = lo, hi
-	return v
+	s, g, p := m.Value(graph.FP32, 1, w.tokens, w.hidden), m.Value(graph.FP32, 1, w.tokens, w.hidden), m.Value(graph.FP32, 1, w.tokens, w.hidden)
+	m.Node("Sigmoid", []int{gate}, []int{s})
+	m.Node("Multiply", []int{gate, s}, []int{g})
+	m.Node("Multiply", []int{g, up}, []int{p})
+	down, y := w.linear(m, m.Quantized(p, 1), w.dim), m.Value(graph.FP32, 1, w.tokens, w.dim)
+	m.Node("Add", []int{down, x}, []int{y})
+	return m.Done(y)
 }
 
 // delegate adds a call of a payload with the graph that build returns.
-func (w *languageWriter) delegate(build func(m *maker) *graph.Graph, inputs, outputs []int) {
-	m := newMaker(uint64(len(w.m.Delegates)))
-	m.lo, m.hi = -0.5, 0.5
-	w.m.Delegates = append(w.m.Delegates, pte.Delegate{ID: ID, Data: encode(build(m))})
+func (w *languageWriter) delegate(build func(m *graphtest.Maker) *graph.Graph, inputs, outputs []int) {
+	m := graphtest.NewMaker(uint64(len(w.m.Delegates)))
+	m.Lo, m.Hi = -0.5, 0.5
+	w.m.Delegates = append(w.m.Delegates, pte.Delegate{ID: ID, Data: graphtest.Encode(build(m))})
 	w.chain.Instructions = append(w.chain.Instructions, pte.Instruction{Kind: pte.DelegateCall,
 		Index: len(w.m.Delegates) - 1, Args: append(append([]int(nil), inputs...), outputs...)})
 }

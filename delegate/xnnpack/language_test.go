@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
@@ -69,9 +70,9 @@ func (w *languageWriter) forward() {
 	last := w.tensor(tensor.Float32, false, 1, w.dim)
 	w.call("aten::select_copy.int_out", x, w.int(1), w.int(-1), last)
 	logits := w.tensor(tensor.Float32, false, 1, w.vocabulary)
-	w.delegate(func(m *maker) *graph.Graph {
-		v := m.input(graph.FP32, 1, w.dim)
-		return m.done(w.linear(m, m.quantized(v, 1), w.vocabulary))
+	w.delegate(func(m *graphtest.Maker) *graph.Graph {
+		v := m.Input(graph.FP32, 1, w.dim)
+		return m.Done(w.linear(m, m.Quantized(v, 1), w.vocabulary))
 	}, []int{last}, []int{logits})
 	w.m.Inputs, w.m.Outputs = []int{tokens, at}, []int{logits}
 	w.m.Chains = []pte.Chain{w.chain}
@@ -81,7 +82,7 @@ func (w *languageWriter) forward() {
 func (w *languageWriter) layer(x, position int) int {
 	kv, head := w.kvHeads*w.headDim(), w.headDim()
 	q, k, v := w.rows(w.dim), w.rows(kv), w.rows(kv)
-	w.delegate(func(m *maker) *graph.Graph { return w.projections(m, w.dim, kv, kv) }, []int{x, w.meanSquare(x)}, []int{q, k, v})
+	w.delegate(func(m *graphtest.Maker) *graph.Graph { return w.projections(m, w.dim, kv, kv) }, []int{x, w.meanSquare(x)}, []int{q, k, v})
 	query, out := w.view(q, w.heads, head), w.tensor(tensor.Float32, true, 1, w.tokens, w.heads, head)
 	keys := w.cache(w.view(k, w.kvHeads, head), position)
 	values := w.cache(w.view(v, w.kvHeads, head), position)
@@ -102,10 +103,10 @@ func (w *languageWriter) rows(n int) int {
 // meanSquare adds the mean square of each token's vector. As in exported programs, a delegate squares.
 func (w *languageWriter) meanSquare(x int) int {
 	squares, mean := w.rows(w.dim), w.rows(1)
-	w.delegate(func(m *maker) *graph.Graph {
-		v, y := m.input(graph.FP32, 1, w.tokens, w.dim), m.value(graph.FP32, 1, w.tokens, w.dim)
-		m.node("Multiply", []int{v, v}, []int{y})
-		return m.done(y)
+	w.delegate(func(m *graphtest.Maker) *graph.Graph {
+		v, y := m.Input(graph.FP32, 1, w.tokens, w.dim), m.Value(graph.FP32, 1, w.tokens, w.dim)
+		m.Node("Multiply", []int{v, v}, []int{y})
+		return m.Done(y)
 	}, []int{x}, []int{squares})
 	w.call("aten::mean.out", squares, w.ints(-1), w.value(pte.Value{Kind: tensor.KindBool, Bool: true}), w.none(), mean)
 	return mean

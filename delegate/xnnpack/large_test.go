@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -17,13 +18,13 @@ const manyNodes = 200_000
 func TestLargeGraphs(t *testing.T) {
 	for name, live := range map[string]int{"a chain": 2, "a stack": manyNodes / 2, "waves": 1000} {
 		t.Run(name, func(t *testing.T) {
-			data := encode(waves(live))
+			data := graphtest.Encode(waves(live))
 			for _, engine := range []Engine{EngineGo, EngineAuto} {
 				img, err := compile(t, data, engine)
 				if err != nil {
 					t.Fatal(err)
 				}
-				args := newMaker(7).arguments(img.(*image).Graph)
+				args := graphtest.NewMaker(7).Arguments(img.(*image).Graph)
 				if err := runOnce(img, args); err != nil {
 					t.Fatal(err)
 				}
@@ -42,23 +43,23 @@ func TestLargeGraphs(t *testing.T) {
 // waves returns a graph that repeatedly computes live values, each from the one before, and then
 // their differences from the last one to the first.
 func waves(live int) *graph.Graph {
-	m := newMaker(1)
-	x, step := m.input(graph.FP32, 1, 4), m.given(tensor.New(tensor.Float32, 1), 1)
+	m := graphtest.NewMaker(1)
+	x, step := m.Input(graph.FP32, 1, 4), m.Given(tensor.New(tensor.Float32, 1), 1)
 	tensor.View[float32](m.Graph.Values[step].Data)[0] = 0.25
 	for range manyNodes / (2 * live) {
 		stack := make([]int, live)
 		for i := range stack {
-			stack[i] = m.value(graph.FP32, 1, 4)
-			m.node("Add", []int{x, step}, []int{stack[i]})
+			stack[i] = m.Value(graph.FP32, 1, 4)
+			m.Node("Add", []int{x, step}, []int{stack[i]})
 			x = stack[i]
 		}
 		for i := range stack {
-			out := m.value(graph.FP32, 1, 4)
-			m.node("Subtract", []int{stack[live-1-i], x}, []int{out})
+			out := m.Value(graph.FP32, 1, 4)
+			m.Node("Subtract", []int{stack[live-1-i], x}, []int{out})
 			x = out
 		}
 	}
-	return m.done(x)
+	return m.Done(x)
 }
 
 // waved returns the result of waves for an element x.

@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
@@ -277,7 +278,7 @@ func (c *calls) run(img delegate.Image, tolerance float64) error {
 	}
 	for i, v := range c.g.Outputs {
 		if c.allowed > 0 {
-			tolerance = c.allowed / max(1, largest(numbersOf(c.tensors[v])))
+			tolerance = c.allowed / max(1, graphtest.Largest(graphtest.NumbersOf(c.tensors[v])))
 		}
 		if err := near(args[len(c.g.Inputs)+i].Tensor, c.tensors[v], tolerance); err != nil {
 			return fmt.Errorf("output %d: %w", i, err)
@@ -291,8 +292,8 @@ func near(got, want *tensor.Tensor, tolerance float64) error {
 	if !slices.Equal(got.Sizes, want.Sizes) || !slices.Equal(got.DimOrder, want.DimOrder) {
 		return fmt.Errorf("got %v, want %v", got, want)
 	}
-	x, y := numbersOf(got), numbersOf(want)
-	allowed := tolerance * max(1, largest(y))
+	x, y := graphtest.NumbersOf(got), graphtest.NumbersOf(want)
+	allowed := tolerance * max(1, graphtest.Largest(y))
 	for i := range y {
 		if d := math.Abs(x[i] - y[i]); x[i] != y[i] && !(d <= allowed) && !(math.IsNaN(x[i]) && math.IsNaN(y[i])) {
 			return fmt.Errorf("element %d of %v: got %v, want %v, difference %g, allowed %g", i, want.Sizes, x[i], y[i], d, allowed)

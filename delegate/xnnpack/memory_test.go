@@ -8,6 +8,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -28,13 +29,13 @@ func TestNativeNeeds(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
 	allocated, estimated := int64(0), int64(0)
-	list := samples(1)
+	list := graphtest.Samples(1)
 	for _, width := range []int{8, 64} {
-		list = append(list, sample{name: "residuals", graph: residuals(width)})
+		list = append(list, graphtest.Sample{Name: "residuals", Graph: residuals(width)})
 	}
 	for _, s := range list {
 		before := xnnguard.Read(true).Bytes
-		img, err := compile(t, encode(s.graph), EngineNative)
+		img, err := compile(t, graphtest.Encode(s.Graph), EngineNative)
 		if err != nil {
 			continue
 		}
@@ -43,10 +44,10 @@ func TestNativeNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExecute(t, u, newMaker(1).arguments(m.Graph))
+		mustExecute(t, u, graphtest.NewMaker(1).Arguments(m.Graph))
 		got := int64(xnnguard.Read(false).Bytes - before)
 		if got > m.by.Needs().Scratch {
-			t.Errorf("%s: the library allocated %d bytes, estimated %d, of which %d in the workspace", s.name, got, m.by.Needs().Scratch, m.by.Needs().Shared)
+			t.Errorf("%s: the library allocated %d bytes, estimated %d, of which %d in the workspace", s.Name, got, m.by.Needs().Scratch, m.by.Needs().Shared)
 		}
 		allocated, estimated = allocated+got, estimated+m.by.Needs().Scratch
 		if m.Graph.Nodes[len(m.Graph.Nodes)-1].Type.Tag == graph.TagConvTranspose2d {
@@ -63,31 +64,31 @@ func TestNativeNeeds(t *testing.T) {
 
 // residuals returns a chain of sums with bounds, whose operands live longer than the next node.
 func residuals(width int) *graph.Graph {
-	m := newMaker(3)
-	x := m.input(graph.FP32, width, 24)
-	u := m.value(graph.FP32, width, 24)
-	m.node("Sigmoid", []int{x}, []int{u})
+	m := graphtest.NewMaker(3)
+	x := m.Input(graph.FP32, width, 24)
+	u := m.Value(graph.FP32, width, 24)
+	m.Node("Sigmoid", []int{x}, []int{u})
 	for range 4 {
-		v, w := m.value(graph.FP32, width, 24), m.value(graph.FP32, width, 24)
-		m.node("FullyConnected", []int{u, m.constant(graph.FP32, 0, 24, 24), graph.None}, []int{v})
-		m.node("Add", []int{u, v}, []int{w}, func(n *graph.Node) { n.Min = 0 })
+		v, w := m.Value(graph.FP32, width, 24), m.Value(graph.FP32, width, 24)
+		m.Node("FullyConnected", []int{u, m.Constant(graph.FP32, 0, 24, 24), graph.None}, []int{v})
+		m.Node("Add", []int{u, v}, []int{w}, func(n *graph.Node) { n.Min = 0 })
 		u = w
 	}
-	y := m.value(graph.FP32, width, 4)
-	m.node("FullyConnected", []int{u, m.constant(graph.FP32, 0, 4, 24), graph.None}, []int{y})
-	return m.done(y)
+	y := m.Value(graph.FP32, width, 4)
+	m.Node("FullyConnected", []int{u, m.Constant(graph.FP32, 0, 4, 24), graph.None}, []int{y})
+	return m.Done(y)
 }
 
 // TestUnsharedBytes checks that an arena is never larger than one in which nothing shares memory, at declared and other sizes.
 func TestUnsharedBytes(t *testing.T) {
 	larger := 0
 	for _, c := range plannedGraphs() {
-		img, err := compile(t, encode(c.graph), EngineGo)
+		img, err := compile(t, graphtest.Encode(c.Graph), EngineGo)
 		if err != nil {
 			continue
 		}
 		g := img.(*image).Graph
-		for _, args := range [][]*tensor.Value{newMaker(3).arguments(g), newMaker(3).resized(g)} {
+		for _, args := range [][]*tensor.Value{graphtest.NewMaker(3).Arguments(g), graphtest.NewMaker(3).Resized(g)} {
 			s := make([]graph.Shape, len(g.Values))
 			for i, v := range g.Args[:g.Inputs] {
 				s[v] = graph.ShapeOf(args[i].Tensor.Sizes...)
@@ -97,7 +98,7 @@ func TestUnsharedBytes(t *testing.T) {
 			}
 			arena, all := native.ArenaBytes(g, s, 2), native.UnsharedBytes(g, s, 2)
 			if arena > all {
-				t.Errorf("%s: an arena of %d bytes, %d if nothing shares memory", c.name, arena, all)
+				t.Errorf("%s: an arena of %d bytes, %d if nothing shares memory", c.Name, arena, all)
 			}
 			if all > arena {
 				larger++

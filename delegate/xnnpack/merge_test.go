@@ -10,6 +10,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -101,10 +102,10 @@ func (w *callMaker) payload(t *testing.T, from, to int) (c delegate.GraphCall, o
 // TestMergeRefuses checks the reasons why Accepts rejects payload calls.
 func TestMergeRefuses(t *testing.T) {
 	build := func(change func(g *delegate.Graph)) *delegate.Graph {
-		m := newMaker(1)
-		x, y := m.input(graph.FP32, 1, 4, 6, 8), m.value(graph.FP32, 1, 4, 6, 8)
-		m.node("Abs", []int{x}, []int{y})
-		o, err := Backend{}.Open(&delegate.Payload{Data: m.done(y).Payload(0)})
+		m := graphtest.NewMaker(1)
+		x, y := m.Input(graph.FP32, 1, 4, 6, 8), m.Value(graph.FP32, 1, 4, 6, 8)
+		m.Node("Abs", []int{x}, []int{y})
+		o, err := Backend{}.Open(&delegate.Payload{Data: m.Done(y).Payload(0)})
 		if err != nil {
 			t.Fatal(err)
 		}

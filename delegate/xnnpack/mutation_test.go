@@ -10,6 +10,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
@@ -21,15 +22,15 @@ func TestMutations(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("ETRUN_MUTATIONS")); err == nil {
 		rounds = n
 	}
-	list := samples(1)
+	list := graphtest.Samples(1)
 	r := rand.New(rand.NewPCG(uint64(rounds), 2))
 	accepted := 0
 	for range rounds {
-		g := list[r.IntN(len(list))].graph
+		g := list[r.IntN(len(list))].Graph
 		if r.IntN(2) == 0 {
-			g = randomGraph(r.Uint64N(1000), 4)
+			g = graphtest.RandomGraph(r.Uint64N(1000), 4)
 		}
-		data := encode(g)
+		data := graphtest.Encode(g)
 		end := 32 + int(uint32(data[14])|uint32(data[15])<<8) // of the FlatBuffer
 		for range 1 + r.IntN(3) {
 			at := 32 + r.IntN(end-32)
@@ -48,7 +49,7 @@ func TestMutations(t *testing.T) {
 
 // runMutation runs a payload in the library if it is valid and not too large. It reports whether it ran.
 func runMutation(t *testing.T, data []byte) bool {
-	g, err := readGraph(data, nil)
+	g, err := graphtest.ReadGraph(data, nil)
 	if err != nil {
 		return false
 	}
@@ -70,7 +71,7 @@ func runMutation(t *testing.T, data []byte) bool {
 		return false
 	}
 	defer u.Close()
-	args := newMaker(9).arguments(img.(*image).Graph)
+	args := graphtest.NewMaker(9).Arguments(img.(*image).Graph)
 	if err := u.Execute(context.Background(), args); err != nil && !errors.Is(err, delegate.ErrArgument) {
 		t.Errorf("execute: got %v, want no error or %v", err, delegate.ErrArgument)
 	}

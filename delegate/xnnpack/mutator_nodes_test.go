@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
 // families are groups of node types that can replace each other.
@@ -16,22 +17,13 @@ var families = [][]string{
 	{"AvgPooling2d", "MaxPooling2d"},
 }
 
-func typeNamed(name string) *graph.NodeType {
-	for _, t := range graph.NodeTypes {
-		if t != nil && t.Name == name {
-			return t
-		}
-	}
-	panic("no node type " + name)
-}
-
 // changeType changes a node's type to another of the same group.
 func (m *mutator) changeType() {
 	n := m.someNode()
 	for _, list := range families {
 		if slices.Contains(list, n.Type.Name) {
-			if n.Type = typeNamed(one(m.r, list...)); n.Type.Params == nil || reflect.TypeOf(n.Type.Params()) != reflect.TypeOf(n.Params) {
-				resetParams(n.Type, n)
+			if n.Type = graphtest.TypeNamed(one(m.R, list...)); n.Type.Params == nil || reflect.TypeOf(n.Type.Params()) != reflect.TypeOf(n.Params) {
+				graphtest.ResetParams(n.Type, n)
 			}
 			return
 		}
@@ -52,22 +44,22 @@ func (m *mutator) between(name string, v int) *graph.Node {
 		return nil
 	}
 	y := x
-	y.ID, y.Arg, y.Input, y.Output = encodedID(len(m.Graph.Values)), graph.None, false, false
+	y.ID, y.Arg, y.Input, y.Output = graphtest.EncodedID(len(m.Graph.Values)), graph.None, false, false
 	fresh := len(m.Graph.Values)
 	m.Graph.Values = append(m.Graph.Values, y)
-	all := m.r.IntN(4) > 0
+	all := m.R.IntN(4) > 0
 	for i := at + 1; i < len(m.Graph.Nodes); i++ {
 		for j, in := range m.Graph.Nodes[i].In {
-			if in == v && (all || m.r.IntN(2) == 0) {
+			if in == v && (all || m.R.IntN(2) == 0) {
 				m.Graph.Nodes[i].In[j] = fresh
 			}
 		}
 	}
 	if x.Output && all {
 		m.Graph.Values[fresh].Output = true
-		m.Graph.Values[v].Output = m.r.IntN(4) == 0
+		m.Graph.Values[v].Output = m.R.IntN(4) == 0
 	}
-	n := graph.Node{Type: typeNamed(name), In: []int{v}, Out: []int{fresh}, Min: -graph.Inf, Max: graph.Inf}
+	n := graph.Node{Type: graphtest.TypeNamed(name), In: []int{v}, Out: []int{fresh}, Min: -graph.Inf, Max: graph.Inf}
 	n.Type.SetParams(&n)
 	m.Graph.Nodes = slices.Insert(m.Graph.Nodes, at+1, n)
 	return &m.Graph.Nodes[at+1]
@@ -75,15 +67,15 @@ func (m *mutator) between(name string, v int) *graph.Node {
 
 // insertClamp inserts a clamp after a value, with the same or another quantization.
 func (m *mutator) insertClamp() {
-	n := m.between("Clamp", m.r.IntN(len(m.Graph.Values)))
+	n := m.between("Clamp", m.R.IntN(len(m.Graph.Values)))
 	if n == nil {
 		return
 	}
 	out := &m.Graph.Values[n.Out[0]]
-	if m.r.IntN(2) == 0 {
+	if m.R.IntN(2) == 0 {
 		out.Quant.Scale = m.scale(out.Quant.Scale)
-		if d := out.Datatype.Info(); m.r.IntN(2) == 0 && d.MaxZero > d.MinZero {
-			out.Quant.ZeroPoint = d.MinZero + m.r.Int32N(d.MaxZero-d.MinZero+1)
+		if d := out.Datatype.Info(); m.R.IntN(2) == 0 && d.MaxZero > d.MinZero {
+			out.Quant.ZeroPoint = d.MinZero + m.R.Int32N(d.MaxZero-d.MinZero+1)
 		}
 	}
 	lo, hi := m.number32(out), m.number32(out)
@@ -105,32 +97,32 @@ func (m *mutator) insertPad() {
 	p := graph.Params[graph.PadParams](pad)
 	p.Before, p.After = make([]int, rank), make([]int, rank)
 	for i := range rank {
-		if (i == 1 || i == 2) == (m.r.IntN(8) > 0) {
-			p.Before[i], p.After[i] = m.r.IntN(4), m.r.IntN(4)
+		if (i == 1 || i == 2) == (m.R.IntN(8) > 0) {
+			p.Before[i], p.After[i] = m.R.IntN(4), m.R.IntN(4)
 		}
 	}
-	if m.r.IntN(4) == 0 {
+	if m.R.IntN(4) == 0 {
 		p.Value = m.number32(&m.Graph.Values[v])
 	}
 }
 
 func (m *mutator) insertCopy() {
-	if n := m.between(one(m.r, "Copy", "Copy", "StaticReshape"), m.r.IntN(len(m.Graph.Values))); n != nil && n.Type.Name == "StaticReshape" {
+	if n := m.between(one(m.R, "Copy", "Copy", "StaticReshape"), m.R.IntN(len(m.Graph.Values))); n != nil && n.Type.Name == "StaticReshape" {
 		graph.Params[graph.ReshapeParams](n).Sizes = slices.Clone(m.Graph.Values[n.In[0]].Shape.Dims())
 	}
 }
 
 // changeReader makes a node read another value of the same datatype and sizes.
 func (m *mutator) changeReader() {
-	i := m.r.IntN(len(m.Graph.Nodes))
+	i := m.R.IntN(len(m.Graph.Nodes))
 	n := &m.Graph.Nodes[i]
-	j := m.r.IntN(len(n.In))
+	j := m.R.IntN(len(n.In))
 	if n.In[j] == graph.None {
 		return
 	}
 	x := m.Graph.Values[n.In[j]]
 	for range 10 {
-		v := m.r.IntN(len(m.Graph.Values))
+		v := m.R.IntN(len(m.Graph.Values))
 		y := &m.Graph.Values[v]
 		if y.Datatype == x.Datatype && y.Shape == x.Shape && y.IsConst() == x.IsConst() && m.known(v, i) {
 			n.In[j] = v
@@ -155,34 +147,34 @@ func (m *mutator) known(v, i int) bool {
 // changeOutput makes an intermediate value an output, or an output an intermediate value.
 func (m *mutator) changeOutput() {
 	n := m.someNode()
-	if v := &m.Graph.Values[n.Out[m.r.IntN(len(n.Out))]]; v.Datatype != graph.QDInt8 {
+	if v := &m.Graph.Values[n.Out[m.R.IntN(len(n.Out))]]; v.Datatype != graph.QDInt8 {
 		v.Output = !v.Output
 	}
 }
 
-// growNode adds a random node that reads one of the values, as in randomGraph.
+// growNode adds a random node that reads one of the values, as in graphtest.RandomGraph.
 func (m *mutator) growNode() {
-	c := &chain{maker: m.maker}
+	c := &graphtest.Chain{Maker: m.Maker}
 	for v := range m.Graph.Values {
 		x := &m.Graph.Values[v]
 		if !x.IsConst() && x.Datatype != graph.QDInt8 && x.Datatype != graph.Int32 && x.Shape.Rank > 0 && x.Shape.Check() == nil &&
 			m.known(v, len(m.Graph.Nodes)) && x.Shape.Numel() < 1<<12 {
-			c.ready = append(c.ready, v)
+			c.Ready = append(c.Ready, v)
 		}
 	}
-	if len(c.ready) == 0 {
+	if len(c.Ready) == 0 {
 		return
 	}
-	from := len(c.ready)
-	c.grow()
-	for _, v := range c.ready[from:] {
+	from := len(c.Ready)
+	c.Grow()
+	for _, v := range c.Ready[from:] {
 		m.Graph.Values[v].Output = true
 	}
 }
 
 // removeNode removes a node; the readers of its output read its input.
 func (m *mutator) removeNode() {
-	i := m.r.IntN(len(m.Graph.Nodes))
+	i := m.R.IntN(len(m.Graph.Nodes))
 	bypass(m.Graph, i)
 }
 
@@ -207,7 +199,7 @@ func bypass(g *graph.Graph, i int) {
 
 // retype changes the datatype of all values of a graph, including weights.
 func (m *mutator) retype() {
-	to := one(m.r, graph.FP32, graph.FP16, graph.QInt8, graph.QUInt8, graph.BF16)
+	to := one(m.R, graph.FP32, graph.FP16, graph.QInt8, graph.QUInt8, graph.BF16)
 	weights := make(map[int]bool)
 	for i := range m.Graph.Nodes {
 		n := &m.Graph.Nodes[i]
@@ -231,7 +223,7 @@ func (m *mutator) retype() {
 			x.Quant.ZeroPoint = min(max(x.Quant.ZeroPoint, info.MinZero), info.MaxZero)
 		}
 		if x.IsConst() {
-			x.Data = m.bytes(to, x.Shape)
+			x.Data = m.Bytes(to, x.Shape)
 		}
 	}
 }
@@ -242,7 +234,7 @@ func takesWeights(n *graph.Node) bool {
 
 // plausible returns a typical quantization of a datatype.
 func (m *mutator) plausible(d graph.Datatype) (q graph.Quant) {
-	v := m.value(d, 1)
+	v := m.Value(d, 1)
 	q = m.Graph.Values[v].Quant
 	m.Graph.Values = m.Graph.Values[:v]
 	return q
@@ -267,7 +259,7 @@ func (m *mutator) retypeWeights(n *graph.Node, to graph.Datatype) {
 	if len(fit) == 0 {
 		return
 	}
-	w := one(m.r, fit...)
+	w := one(m.R, fit...)
 	m.refit(n, 1, w.Filter, m.Graph.Values[n.In[1]].Shape.Dims()...)
 	if n.In[2] != graph.None {
 		m.refit(n, 2, w.Bias, m.Graph.Values[n.In[2]].Shape.Dims()...)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
 // TestMutator checks that at least half of the mutants are valid, that they contain every node type,
@@ -18,7 +19,7 @@ func TestMutator(t *testing.T) {
 	begun = time.Now()
 	for seed := range uint64(rounds) {
 		g := mutate(s.pick(rand.New(rand.NewPCG(seed, 1))), rand.New(rand.NewPCG(seed, 2)))
-		if !small(encode(g)) {
+		if !small(graphtest.Encode(g)) {
 			continue
 		}
 		accepted++
@@ -37,7 +38,7 @@ func TestMutator(t *testing.T) {
 	}
 	for seed := range uint64(50) {
 		write := func() []byte {
-			return encode(mutate(s.pick(rand.New(rand.NewPCG(seed, 1))), rand.New(rand.NewPCG(seed, 2))))
+			return graphtest.Encode(mutate(s.pick(rand.New(rand.NewPCG(seed, 1))), rand.New(rand.NewPCG(seed, 2))))
 		}
 		if first, second := write(), write(); string(first) != string(second) {
 			t.Errorf("seed %d: got two different mutants, want the same", seed)

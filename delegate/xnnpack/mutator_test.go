@@ -3,9 +3,9 @@ package xnnpack
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -27,31 +27,14 @@ func (s *bytesSource) Uint64() uint64 {
 
 // mutator changes fields of a graph's values and nodes.
 type mutator struct {
-	*maker
+	*graphtest.Maker
 	wild bool // has changes after settle
-}
-
-// cloneGraph returns a copy of a graph that shares only the bytes of constants.
-func cloneGraph(g *graph.Graph) *graph.Graph {
-	c := *g
-	c.Args = slices.Clone(g.Args)
-	c.Values = slices.Clone(g.Values)
-	for v := range c.Values {
-		q := &c.Values[v].Quant
-		q.Scales, q.Blocks = slices.Clone(q.Scales), slices.Clone(q.Blocks)
-	}
-	c.Nodes = slices.Clone(g.Nodes)
-	for i := range c.Nodes {
-		n := &c.Nodes[i]
-		n.In, n.Out, n.Params = slices.Clone(n.In), slices.Clone(n.Out), cloneParams(n.Params)
-	}
-	return &c
 }
 
 // mutate returns a changed copy of a graph. It changes a few fields and nodes and usually makes the
 // graph consistent again. Sometimes it then changes fields that remain inconsistent.
 func mutate(g *graph.Graph, r *rand.Rand) *graph.Graph {
-	m := &mutator{maker: &maker{Builder: graph.Builder{Graph: cloneGraph(g)}, r: r, lo: -2, hi: 2}}
+	m := &mutator{Maker: &graphtest.Maker{Builder: graph.Builder{Graph: graphtest.CloneGraph(g)}, R: r, Lo: -2, Hi: 2}}
 	if r.IntN(4) == 0 {
 		m.shrink()
 	}
@@ -102,7 +85,7 @@ var changes = []change{
 // invalidChanges are applied at the end. They make most graphs invalid.
 var invalidChanges = []change{
 	{"sizes", 6, func(m *mutator) { m.changeSize(&m.someValue().Shape) }},
-	{"datatype", 2, func(m *mutator) { m.someValue().Datatype = graph.Datatype(1 + m.r.IntN(14)) }},
+	{"datatype", 2, func(m *mutator) { m.someValue().Datatype = graph.Datatype(1 + m.R.IntN(14)) }},
 	{"quantization", 4, (*mutator).changeQuant},
 	{"scales", 3, (*mutator).changeScales},
 	{"window", 3, (*mutator).changeWindow},
@@ -111,19 +94,19 @@ var invalidChanges = []change{
 	{"flags", 2, (*mutator).changeFlags},
 	{"dims", 3, (*mutator).changeDims},
 	{"node order", 2, func(m *mutator) {
-		i, j := m.r.IntN(len(m.Graph.Nodes)), m.r.IntN(len(m.Graph.Nodes))
+		i, j := m.R.IntN(len(m.Graph.Nodes)), m.R.IntN(len(m.Graph.Nodes))
 		m.Graph.Nodes[i], m.Graph.Nodes[j] = m.Graph.Nodes[j], m.Graph.Nodes[i]
 	}},
-	{"operand", 2, func(m *mutator) { n := m.someNode(); n.In[m.r.IntN(len(n.In))] = m.r.IntN(len(m.Graph.Values)+1) - 1 }},
-	{"result", 1, func(m *mutator) { n := m.someNode(); n.Out[m.r.IntN(len(n.Out))] = m.r.IntN(len(m.Graph.Values)) }},
-	{"argument", 1, func(m *mutator) { m.someValue().Arg = m.r.IntN(len(m.Graph.Args)+2) - 1 }},
+	{"operand", 2, func(m *mutator) { n := m.someNode(); n.In[m.R.IntN(len(n.In))] = m.R.IntN(len(m.Graph.Values)+1) - 1 }},
+	{"result", 1, func(m *mutator) { n := m.someNode(); n.Out[m.R.IntN(len(n.Out))] = m.R.IntN(len(m.Graph.Values)) }},
+	{"argument", 1, func(m *mutator) { m.someValue().Arg = m.R.IntN(len(m.Graph.Args)+2) - 1 }},
 	{"input or output", 1, func(m *mutator) {
 		v := m.someValue()
-		v.Input, v.Output = m.r.IntN(2) == 0, m.r.IntN(2) == 0
+		v.Input, v.Output = m.R.IntN(2) == 0, m.R.IntN(2) == 0
 	}},
 	{"constant's bytes", 1, func(m *mutator) {
 		if v := m.someValue(); v.IsConst() {
-			v.Data = v.Data[:m.r.IntN(len(v.Data)+1)]
+			v.Data = v.Data[:m.R.IntN(len(v.Data)+1)]
 		}
 	}},
 }
@@ -133,7 +116,7 @@ func (m *mutator) step(list []change) {
 	for _, c := range list {
 		total += c.weight
 	}
-	at := m.r.IntN(total)
+	at := m.R.IntN(total)
 	for _, c := range list {
 		if at -= c.weight; at < 0 {
 			if len(m.Graph.Nodes) > 0 && len(m.Graph.Values) > 0 {
@@ -144,40 +127,40 @@ func (m *mutator) step(list []change) {
 	}
 }
 
-func (m *mutator) someNode() *graph.Node   { return &m.Graph.Nodes[m.r.IntN(len(m.Graph.Nodes))] }
-func (m *mutator) someValue() *graph.Value { return &m.Graph.Values[m.r.IntN(len(m.Graph.Values))] }
+func (m *mutator) someNode() *graph.Node   { return &m.Graph.Nodes[m.R.IntN(len(m.Graph.Nodes))] }
+func (m *mutator) someValue() *graph.Value { return &m.Graph.Values[m.R.IntN(len(m.Graph.Values))] }
 
 // one returns a random element of a list.
 func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // extent returns a size near d, a common one, or one at a limit.
 func (m *mutator) extent(d int) int {
-	switch m.r.IntN(8) {
+	switch m.R.IntN(8) {
 	case 0:
 		return d + 1
 	case 1:
 		return max(0, d-1)
 	case 2:
-		return one(m.r, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)
+		return one(m.R, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)
 	case 3:
-		return one(m.r, 0, 1, 2*d, d/2, 127, 128, 255, 257, 1<<12)
+		return one(m.R, 0, 1, 2*d, d/2, 127, 128, 255, 257, 1<<12)
 	case 4:
-		if m.r.IntN(8) == 0 {
-			return one(m.r, 1<<14, 1<<15, 1<<15+1, 1<<16, 1<<20, 1<<24, 1<<30, 1<<31-1, math.MaxInt/2, math.MaxInt)
+		if m.R.IntN(8) == 0 {
+			return one(m.R, 1<<14, 1<<15, 1<<15+1, 1<<16, 1<<20, 1<<24, 1<<30, 1<<31-1, math.MaxInt/2, math.MaxInt)
 		}
 	}
-	return 1 + m.r.IntN(6)
+	return 1 + m.R.IntN(6)
 }
 
 func (m *mutator) changeSize(s *graph.Shape) {
-	switch i := m.r.IntN(max(s.Rank, 1)); m.r.IntN(6) {
+	switch i := m.R.IntN(max(s.Rank, 1)); m.R.IntN(6) {
 	case 0:
-		s.Rank = m.r.IntN(len(s.Dim) + 1)
+		s.Rank = m.R.IntN(len(s.Dim) + 1)
 		for j := range s.Dim {
 			s.Dim[j] = max(s.Dim[j], 1)
 		}
 	case 1:
-		j := m.r.IntN(max(s.Rank, 1))
+		j := m.R.IntN(max(s.Rank, 1))
 		s.Dim[i], s.Dim[j] = s.Dim[j], s.Dim[i]
 	default:
 		s.Dim[i] = m.extent(s.Dim[i])
@@ -202,7 +185,7 @@ func (m *mutator) changeWindow() {
 	}
 	w := n.Window()
 	h, v := w.DilationH*(w.KernelH-1)+1, w.DilationW*(w.KernelW-1)+1
-	switch m.r.IntN(6) {
+	switch m.R.IntN(6) {
 	case 0:
 		w.Top, w.Bottom = m.padding(h), m.padding(h)
 	case 1:
@@ -211,9 +194,9 @@ func (m *mutator) changeWindow() {
 		w.Top, w.Bottom, w.Left, w.Right = 0, 0, 0, 0
 		n.Flags ^= graph.FlagSamePadding
 	case 3:
-		w.DilationH, w.DilationW = 1+m.r.IntN(5), 1+m.r.IntN(5)
+		w.DilationH, w.DilationW = 1+m.R.IntN(5), 1+m.R.IntN(5)
 	default:
-		*one(m.r, &w.Top, &w.Right, &w.Bottom, &w.Left, &w.KernelH, &w.KernelW, &w.StrideH, &w.StrideW,
+		*one(m.R, &w.Top, &w.Right, &w.Bottom, &w.Left, &w.KernelH, &w.KernelW, &w.StrideH, &w.StrideW,
 			&w.DilationH, &w.DilationW, &w.AdjustH, &w.AdjustW) = m.extent(3)
 	}
 }
@@ -221,7 +204,7 @@ func (m *mutator) changeWindow() {
 // padding returns a padding for a window of size h, valid or near the limit.
 func (m *mutator) padding(h int) int {
 	h = min(h, 1<<30) // windows may be larger than any image
-	return max(0, one(m.r, 0, 1, h/2, h-2, h-1, h, h+1, m.r.IntN(2*max(h, 0)+1)))
+	return max(0, one(m.R, 0, 1, h/2, h-2, h-1, h, h+1, m.R.IntN(2*max(h, 0)+1)))
 }
 
 func (m *mutator) windowNode() *graph.Node {
@@ -236,31 +219,31 @@ func (m *mutator) windowNode() *graph.Node {
 func (m *mutator) changeChannels() {
 	if n := m.windowNode(); n != nil {
 		w := n.Window()
-		c := one(m.r, &w.Groups, &w.GroupIn, &w.GroupOut)
+		c := one(m.R, &w.Groups, &w.GroupIn, &w.GroupOut)
 		*c = m.extent(*c)
 	}
 }
 
 // number32 returns a float at a limit, near a dequantized element of v, or random.
 func (m *mutator) number32(v *graph.Value) float32 {
-	switch m.r.IntN(5) {
+	switch m.R.IntN(5) {
 	case 0:
-		return one(m.r, 0, 1, -1, 0.5, 6, graph.Inf, -graph.Inf, float32(math.NaN()), math.MaxFloat32, -math.MaxFloat32,
+		return one(m.R, 0, 1, -1, 0.5, 6, graph.Inf, -graph.Inf, float32(math.NaN()), math.MaxFloat32, -math.MaxFloat32,
 			0x1p-126, 0x1p-149, -0x1p-149, 65504, 65520, 1e-7, float32(math.Copysign(0, -1)))
 	case 1, 2:
 		if v.Quant.Scale > 0 {
-			q := one(m.r, -129, -128, -127, -1, 0, 1, 127, 128, 254, 255, 256, m.r.Int32N(256)-128)
-			return float32(q-v.Quant.ZeroPoint) * v.Quant.Scale * one(m.r, float32(1), 1, 1.001, 0.999)
+			q := one(m.R, -129, -128, -127, -1, 0, 1, 127, 128, 254, 255, 256, m.R.Int32N(256)-128)
+			return float32(q-v.Quant.ZeroPoint) * v.Quant.Scale * one(m.R, float32(1), 1, 1.001, 0.999)
 		}
 	}
-	return float32(m.r.NormFloat64()) * one(m.r, float32(1), 1, 0.01, 100)
+	return float32(m.R.NormFloat64()) * one(m.R, float32(1), 1, 0.01, 100)
 }
 
 func (m *mutator) changeBounds() {
 	n := m.someNode()
 	out := &m.Graph.Values[n.Out[0]]
 	lo, hi := m.number32(out), m.number32(out)
-	switch m.r.IntN(6) {
+	switch m.R.IntN(6) {
 	case 0:
 		n.Min = lo
 	case 1:
@@ -276,36 +259,36 @@ func (m *mutator) changeBounds() {
 
 // scale returns a quantization scale near s or at a limit.
 func (m *mutator) scale(s float32) float32 {
-	switch m.r.IntN(5) {
+	switch m.R.IntN(5) {
 	case 0:
-		return s * float32(math.Ldexp(1, m.r.IntN(81)-40))
+		return s * float32(math.Ldexp(1, m.R.IntN(81)-40))
 	case 1:
-		return s * one[float32](m.r, 0x1p-10, 0x1p-8, 0x1p7, 0x1p8, 0x1p-16, 0x1p-32, 0x1.FFFFFEp7, 1, 2, 0.5)
+		return s * one[float32](m.R, 0x1p-10, 0x1p-8, 0x1p7, 0x1p8, 0x1p-16, 0x1p-32, 0x1.FFFFFEp7, 1, 2, 0.5)
 	case 2:
-		return one(m.r, 0x1p-126, 0x1p-127, 0, -s, graph.Inf, float32(math.NaN()), math.MaxFloat32, 1, 1.0/256, 0x1p-24)
+		return one(m.R, 0x1p-126, 0x1p-127, 0, -s, graph.Inf, float32(math.NaN()), math.MaxFloat32, 1, 1.0/256, 0x1p-24)
 	}
-	return s * (0.5 + m.r.Float32())
+	return s * (0.5 + m.R.Float32())
 }
 
 func (m *mutator) changeQuant() {
 	v := m.someValue()
 	q := &v.Quant
-	switch m.r.IntN(4) {
+	switch m.R.IntN(4) {
 	case 0:
 		q.Scale = m.scale(max(q.Scale, 0x1p-20))
 	case 1:
 		d := v.Datatype.Info()
-		q.ZeroPoint = one(m.r, d.MinZero, d.MaxZero, 0, d.MinZero+m.r.Int32N(d.MaxZero-d.MinZero+1), q.ZeroPoint+1, -129, 256)
+		q.ZeroPoint = one(m.R, d.MinZero, d.MaxZero, 0, d.MinZero+m.R.Int32N(d.MaxZero-d.MinZero+1), q.ZeroPoint+1, -129, 256)
 	case 2:
 		if len(q.Scales) > 0 {
-			i := m.r.IntN(len(q.Scales))
+			i := m.R.IntN(len(q.Scales))
 			q.Scales[i] = m.scale(q.Scales[i])
 		} else if len(q.Blocks) > 0 {
-			q.Blocks[m.r.IntN(len(q.Blocks))] = uint16(m.r.Uint32())
+			q.Blocks[m.R.IntN(len(q.Blocks))] = uint16(m.R.Uint32())
 		}
 	case 3:
 		if v.Datatype == graph.QDInt8 {
-			q.Nonbatch = m.r.IntN(7)
+			q.Nonbatch = m.R.IntN(7)
 		}
 	}
 }
@@ -313,15 +296,15 @@ func (m *mutator) changeQuant() {
 // changeScales changes the number of scales, their dimension or the group size.
 func (m *mutator) changeScales() {
 	q := &m.someValue().Quant
-	switch m.r.IntN(4) {
+	switch m.R.IntN(4) {
 	case 0:
 		if len(q.Scales) > 1 {
-			q.Scales = q.Scales[:m.r.IntN(len(q.Scales))]
+			q.Scales = q.Scales[:m.R.IntN(len(q.Scales))]
 		}
 	case 1:
 		q.Scales = append(q.Scales, 0.01)
 	case 2:
-		q.ChannelDim = m.r.IntN(8) - 1
+		q.ChannelDim = m.R.IntN(8) - 1
 	case 3:
 		q.GroupSize = m.extent(q.GroupSize)
 	}
@@ -329,35 +312,35 @@ func (m *mutator) changeScales() {
 
 func (m *mutator) changeFlags() {
 	n := m.someNode()
-	if n.Flags ^= 1 << one(m.r, 0, 2, 2, 2, 3, 6, m.r.IntN(32)); m.r.IntN(2) == 0 {
+	if n.Flags ^= 1 << one(m.R, 0, 2, 2, 2, 3, 6, m.R.IntN(32)); m.R.IntN(2) == 0 {
 		n.Flags &= graph.FlagTransposeWeights | graph.FlagReshape2D | graph.FlagAlignCorners
 	}
 }
 
 func (m *mutator) changeParam() {
 	n := m.someNode()
-	setScalar(n, m.number32(&m.Graph.Values[n.Out[0]]))
+	graphtest.SetScalar(n, m.number32(&m.Graph.Values[n.Out[0]]))
 }
 
 func (m *mutator) changeAxis() {
 	if p, ok := m.someNode().Params.(*graph.ConcatenateParams); ok {
-		p.Axis = m.r.IntN(13) - 6
+		p.Axis = m.R.IntN(13) - 6
 	}
 }
 
 func (m *mutator) changeDims() {
 	for range 8 {
 		n := m.someNode()
-		lists := dimLists(n)
+		lists := graphtest.DimLists(n)
 		if len(lists) == 0 {
 			continue
 		}
-		list := *one(m.r, lists...)
+		list := *one(m.R, lists...)
 		if len(list) == 0 {
 			continue
 		}
-		i, j := m.r.IntN(len(list)), m.r.IntN(len(list))
-		if list[i], list[j] = list[j], list[i]; m.r.IntN(3) > 0 {
+		i, j := m.R.IntN(len(list)), m.R.IntN(len(list))
+		if list[i], list[j] = list[j], list[i]; m.R.IntN(3) > 0 {
 			list[i] = m.extent(list[i])
 		}
 		return
@@ -376,17 +359,17 @@ func (m *mutator) changeConstant() {
 	switch {
 	case v.Datatype == graph.FP32:
 		list := tensor.View[float32](data)
-		for range 1 + m.r.IntN(3) {
-			list[m.r.IntN(len(list))] = m.number32(v)
+		for range 1 + m.R.IntN(3) {
+			list[m.R.IntN(len(list))] = m.number32(v)
 		}
-	case m.r.IntN(2) == 0:
-		b := one[byte](m.r, 0, 0x7f, 0x80, 0xff)
+	case m.R.IntN(2) == 0:
+		b := one[byte](m.R, 0, 0x7f, 0x80, 0xff)
 		for i := range data {
 			data[i] = b
 		}
 	default:
 		for i := range data {
-			data[i] = uint8(m.r.Uint32())
+			data[i] = uint8(m.R.Uint32())
 		}
 	}
 }

@@ -9,19 +9,20 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
 // largeFilters are graphs of one product with a filter of a million elements, one for each form in which filters are
 // packed.
 func largeFilters() map[string]*graph.Graph {
 	connected := func(in, filter, bias graph.Datatype) *graph.Graph {
-		m := newMaker(5)
-		x, f, b, y := m.input(graph.FP32, 4, 1024), m.constant(filter, 0, 1024, 1024), m.constant(bias, 0, 1024), m.value(graph.FP32, 1)
+		m := graphtest.NewMaker(5)
+		x, f, b, y := m.Input(graph.FP32, 4, 1024), m.Constant(filter, 0, 1024, 1024), m.Constant(bias, 0, 1024), m.Value(graph.FP32, 1)
 		if in == graph.QDInt8 {
-			x = m.quantized(x, 1)
+			x = m.Quantized(x, 1)
 		}
-		m.node("FullyConnected", []int{x, f, b}, []int{y})
-		return m.fix(y)
+		m.Node("FullyConnected", []int{x, f, b}, []int{y})
+		return m.Fix(y)
 	}
 	return map[string]*graph.Graph{
 		"floats":                 connected(graph.FP32, graph.FP32, graph.FP32),
@@ -36,12 +37,12 @@ func largeFilters() map[string]*graph.Graph {
 }
 
 func convolutionGraph8() *graph.Graph {
-	m := newMaker(5)
-	x, f, b, y := m.input(graph.QInt8, 1, 6, 6, 256), m.constant(graph.QCInt8, 0, 512, 3, 3, 256), m.constant(graph.QCInt32, 0, 512), m.value(graph.QInt8, 1)
-	m.node("Conv2d", []int{x, f, b}, []int{y}, func(n *graph.Node) {
+	m := graphtest.NewMaker(5)
+	x, f, b, y := m.Input(graph.QInt8, 1, 6, 6, 256), m.Constant(graph.QCInt8, 0, 512, 3, 3, 256), m.Constant(graph.QCInt32, 0, 512), m.Value(graph.QInt8, 1)
+	m.Node("Conv2d", []int{x, f, b}, []int{y}, func(n *graph.Node) {
 		*n.Window() = graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 256, GroupOut: 512}
 	})
-	return m.fix(y)
+	return m.Fix(y)
 }
 
 // TestFirstRunPacksNothing checks that the first run of a unit allocates less than a filter has bytes: all filters were
@@ -49,12 +50,12 @@ func convolutionGraph8() *graph.Graph {
 func TestFirstRunPacksNothing(t *testing.T) {
 	for name, g := range largeFilters() {
 		t.Run(name, func(t *testing.T) {
-			img, err := compile(t, encode(g), EngineGo)
+			img, err := compile(t, graphtest.Encode(g), EngineGo)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer img.Close()
-			args := newMaker(1).arguments(img.(*image).Graph)
+			args := graphtest.NewMaker(1).Arguments(img.(*image).Graph)
 			for range 2 {
 				u, err := img.Unit(delegate.Instance{})
 				if err != nil {
@@ -102,9 +103,9 @@ func TestPackingEnds(t *testing.T) {
 				}
 				m := &goengine.Image{Compilation: &graph.Compilation{Graph: g, Shapes: s}}
 				m.PackOnce.Do(func() { m.Packed = p })
-				args := newMaker(3).arguments(g)
+				args := graphtest.NewMaker(3).Arguments(g)
 				mustExecute(t, goengine.NewUnit(m, delegate.Instance{}), args)
-				outputs[k] = numbersOf(args[1].Tensor)
+				outputs[k] = graphtest.NumbersOf(args[1].Tensor)
 			}
 			for i, want := range outputs[0] {
 				if got := outputs[1][i]; got != want && want == want {

@@ -12,57 +12,58 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
 // convolutionGraph returns one convolution: input [1,5,5,3], filter [4,3,3,3], bias [4].
 func convolutionGraph() *graph.Graph {
-	m := newMaker(3)
-	x, f, b := m.input(graph.FP32, 1, 5, 5, 3), m.constant(graph.FP32, 0, 4, 3, 3, 3), m.constant(graph.FP32, 0, 4)
-	y := m.value(graph.FP32, 1, 3, 3, 4)
-	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1,
+	m := graphtest.NewMaker(3)
+	x, f, b := m.Input(graph.FP32, 1, 5, 5, 3), m.Constant(graph.FP32, 0, 4, 3, 3, 3), m.Constant(graph.FP32, 0, 4)
+	y := m.Value(graph.FP32, 1, 3, 3, 4)
+	m.Node("Conv2d", []int{x, f, b}, []int{y}, graphtest.WithWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1,
 		DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 3, GroupOut: 4}))
-	return m.done(y)
+	return m.Done(y)
 }
 
 // linearGraph returns one fully connected node: input [2,64], filter [8,64] of the given datatype.
 func linearGraph(d graph.Datatype) *graph.Graph {
-	m := newMaker(4)
+	m := graphtest.NewMaker(4)
 	types := map[graph.Datatype]graph.Weighted{graph.FP32: {In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}, graph.QCInt8: {In: graph.QDInt8, Filter: graph.QCInt8, Bias: graph.FP32, Out: graph.FP32},
 		graph.QBInt4: {In: graph.QDInt8, Filter: graph.QBInt4, Bias: graph.FP32, Out: graph.FP32}, graph.QInt8: {In: graph.QInt8, Filter: graph.QInt8, Bias: graph.QInt32, Out: graph.QInt8}}[d]
-	x := m.input(graph.FP32, 2, 64)
+	x := m.Input(graph.FP32, 2, 64)
 	switch types.In {
 	case graph.QDInt8:
-		x = m.quantized(x, 1)
+		x = m.Quantized(x, 1)
 	case graph.QInt8:
 		m.Graph.Values[x].Datatype = graph.QInt8
 		m.Graph.Values[x].Quant.Scale = 0.1
 	}
-	f, b, y := m.constant(types.Filter, 0, 8, 64), m.constant(types.Bias, 0, 8), m.value(types.Out, 2, 8)
-	m.node("FullyConnected", []int{x, f, b}, []int{y})
-	return m.done(y)
+	f, b, y := m.Constant(types.Filter, 0, 8, 64), m.Constant(types.Bias, 0, 8), m.Value(types.Out, 2, 8)
+	m.Node("FullyConnected", []int{x, f, b}, []int{y})
+	return m.Done(y)
 }
 
 // binaryGraph returns the sum of two inputs.
 func binaryGraph() *graph.Graph {
-	m := newMaker(5)
-	a, b, y := m.input(graph.FP32, 2, 3), m.input(graph.FP32, 2, 3), m.value(graph.FP32, 2, 3)
-	m.node("Add", []int{a, b}, []int{y})
-	return m.done(y)
+	m := graphtest.NewMaker(5)
+	a, b, y := m.Input(graph.FP32, 2, 3), m.Input(graph.FP32, 2, 3), m.Value(graph.FP32, 2, 3)
+	m.Node("Add", []int{a, b}, []int{y})
+	return m.Done(y)
 }
 
 // moveGraph returns one node with an input of sizes [2,3,4].
 func moveGraph(name string, set func(*graph.Node)) *graph.Graph {
-	m := newMaker(6)
-	x, y := m.input(graph.FP32, 2, 3, 4), m.value(graph.FP32, 2, 3, 4)
-	m.node(name, []int{x}, []int{y}, set)
-	return m.done(y)
+	m := graphtest.NewMaker(6)
+	x, y := m.Input(graph.FP32, 2, 3, 4), m.Value(graph.FP32, 2, 3, 4)
+	m.Node(name, []int{x}, []int{y}, set)
+	return m.Done(y)
 }
 
 func poolGraph(w graph.Window) *graph.Graph {
-	m := newMaker(6)
-	x, y := m.input(graph.FP32, 1, 6, 6, 2), m.value(graph.FP32, 1, 3, 3, 2)
-	m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(w))
-	return m.done(y)
+	m := graphtest.NewMaker(6)
+	x, y := m.Input(graph.FP32, 1, 6, 6, 2), m.Value(graph.FP32, 1, 3, 3, 2)
+	m.Node("MaxPooling2d", []int{x}, []int{y}, graphtest.WithWindow(w))
+	return m.Done(y)
 }
 
 func with(g *graph.Graph, change func(*graph.Graph)) *graph.Graph {
@@ -74,7 +75,7 @@ func with(g *graph.Graph, change func(*graph.Graph)) *graph.Graph {
 // before the payload reaches an engine.
 func TestRefused(t *testing.T) {
 	for _, test := range refusedGraphs() {
-		t.Run(test.name, func(t *testing.T) { checkRefused(t, encode(test.graph), test.reason, test.text) })
+		t.Run(test.name, func(t *testing.T) { checkRefused(t, graphtest.Encode(test.graph), test.reason, test.text) })
 	}
 }
 
@@ -186,7 +187,7 @@ func refusedGraphs() []refusedGraph {
 // checkRefused reads a payload as Compile does before it uses an engine, and checks the error.
 func checkRefused(t *testing.T, data []byte, reason error, text string) {
 	t.Helper()
-	g, err := readGraph(data, nil)
+	g, err := graphtest.ReadGraph(data, nil)
 	if err == nil {
 		_, err = g.Repair()
 	}
@@ -236,7 +237,7 @@ func TestLibraryCallsAreCounted(t *testing.T) {
 		n++
 		return create(externalValueIDs, flags, out)
 	}
-	img, err := compile(t, encode(convolutionGraph()), EngineNative)
+	img, err := compile(t, graphtest.Encode(convolutionGraph()), EngineNative)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,14 +270,14 @@ func TestRefusedBytes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			checkRefused(t, test.edit(encode(convolutionGraph())), delegate.ErrPayload, test.text)
+			checkRefused(t, test.edit(graphtest.Encode(convolutionGraph())), delegate.ErrPayload, test.text)
 		})
 	}
 }
 
 // TestNewerVersion checks the error of a payload with a newer schema.
 func TestNewerVersion(t *testing.T) {
-	data := encode(convolutionGraph())
+	data := graphtest.Encode(convolutionGraph())
 	copy(data[36:], "XN02")
 	checkRefused(t, data, delegate.ErrUnsupported, `"XN02", the newest known is "XN01": written by a newer exporter`)
 }
@@ -285,10 +286,10 @@ func TestNewerVersion(t *testing.T) {
 func TestBareFlatbuffer(t *testing.T) {
 	g := binaryGraph()
 	g.Version = "XN00"
-	data := encode(g)
+	data := graphtest.Encode(g)
 	le := binary.LittleEndian
 	bare := data[le.Uint32(data[10:]):][:le.Uint32(data[14:])]
-	read, err := readGraph(bare, nil)
+	read, err := graphtest.ReadGraph(bare, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,26 +300,26 @@ func TestBareFlatbuffer(t *testing.T) {
 
 // TestRoundTrip encodes every sample graph and checks that reading it returns the same graph.
 func TestRoundTrip(t *testing.T) {
-	for _, s := range samples(1) {
-		g, err := readGraph(encode(s.graph), nil)
+	for _, s := range graphtest.Samples(1) {
+		g, err := graphtest.ReadGraph(graphtest.Encode(s.Graph), nil)
 		if err != nil {
-			t.Errorf("%s: %v", s.name, err)
+			t.Errorf("%s: %v", s.Name, err)
 			continue
 		}
-		if len(g.Values) != len(s.graph.Values) || len(g.Nodes) != len(s.graph.Nodes) {
-			t.Errorf("%s: got %d values, %d nodes, want %d, %d", s.name, len(g.Values), len(g.Nodes), len(s.graph.Values), len(s.graph.Nodes))
+		if len(g.Values) != len(s.Graph.Values) || len(g.Nodes) != len(s.Graph.Nodes) {
+			t.Errorf("%s: got %d values, %d nodes, want %d, %d", s.Name, len(g.Values), len(g.Nodes), len(s.Graph.Values), len(s.Graph.Nodes))
 			continue
 		}
 		for v := range g.Values {
-			a, b := &g.Values[v], &s.graph.Values[v]
+			a, b := &g.Values[v], &s.Graph.Values[v]
 			if a.Datatype != b.Datatype || a.Shape != b.Shape || a.Arg != b.Arg || !bytes.Equal(a.Data, b.Data) || a.Quant.Scale != b.Quant.Scale {
-				t.Errorf("%s: value %d: got %+v, want %+v", s.name, v, a, b)
+				t.Errorf("%s: value %d: got %+v, want %+v", s.Name, v, a, b)
 			}
 		}
 		for i := range g.Nodes {
-			a, b := &g.Nodes[i], &s.graph.Nodes[i]
+			a, b := &g.Nodes[i], &s.Graph.Nodes[i]
 			if a.Type != b.Type || a.Geometry() != b.Geometry() && b.Type.Convolution || a.Flags != b.Flags || a.Min != b.Min || a.Max != b.Max {
-				t.Errorf("%s: node %d: got %+v, want %+v", s.name, i, a, b)
+				t.Errorf("%s: node %d: got %+v, want %+v", s.Name, i, a, b)
 			}
 		}
 	}
@@ -327,11 +328,11 @@ func TestRoundTrip(t *testing.T) {
 // FuzzPayload checks that a payload either fails with a *delegate.Error or runs on the reference,
 // without a panic.
 func FuzzPayload(f *testing.F) {
-	for _, s := range samples(1) {
-		f.Add(encode(s.graph))
+	for _, s := range graphtest.Samples(1) {
+		f.Add(graphtest.Encode(s.Graph))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		g, err := readGraph(data, nil)
+		g, err := graphtest.ReadGraph(data, nil)
 		var placed *delegate.Error
 		if err == nil {
 			shapes, fault := g.Repair()

@@ -11,16 +11,17 @@ import (
 	"github.com/etrun-go/etrun/delegate/delegatetest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // plannedGraphs returns graphs of one node and some of more.
-func plannedGraphs() []sample {
-	list := samples(1)
+func plannedGraphs() []graphtest.Sample {
+	list := graphtest.Samples(1)
 	for i, g := range []*graph.Graph{
-		chainGraph(16), chainGraph(512), linearGraph(graph.FP32), planesGraph(3, 7, 5, 14, 15, 0, false), randomGraph(12, 7),
+		chainGraph(16), chainGraph(512), linearGraph(graph.FP32), planesGraph(3, 7, 5, 14, 15, 0, false), graphtest.RandomGraph(12, 7),
 	} {
-		list = append(list, sample{name: fmt.Sprint("graph ", i), graph: g})
+		list = append(list, graphtest.Sample{Name: fmt.Sprint("graph ", i), Graph: g})
 	}
 	return list
 }
@@ -38,7 +39,7 @@ func TestBlocks(t *testing.T) {
 	inBlocks, elsewhere := 0, 0
 	list := plannedGraphs()
 	for _, s := range list {
-		img, err := compile(t, encode(s.graph), EngineGo)
+		img, err := compile(t, graphtest.Encode(s.Graph), EngineGo)
 		if err != nil {
 			continue
 		}
@@ -47,10 +48,10 @@ func TestBlocks(t *testing.T) {
 		if w == nil {
 			continue
 		}
-		g, m := img.(*image).Graph, newMaker(3)
-		calls := [][]*tensor.Value{m.arguments(g), m.resized(g), m.arguments(g), m.resized(g)}
+		g, m := img.(*image).Graph, graphtest.NewMaker(3)
+		calls := [][]*tensor.Value{m.Arguments(g), m.Resized(g), m.Arguments(g), m.Resized(g)}
 		if err := delegatetest.CheckPlanned(img.(delegate.Planned), nil, calls); err != nil {
-			t.Errorf("%s: %v", s.name, err)
+			t.Errorf("%s: %v", s.Name, err)
 		}
 		u, err := img.Unit(delegate.Instance{Blocks: allocated(w)})
 		if err != nil {
@@ -58,7 +59,7 @@ func TestBlocks(t *testing.T) {
 		}
 		for i, args := range calls {
 			if err := u.Execute(context.Background(), args); err != nil && i%2 == 0 {
-				t.Fatalf("%s: %v", s.name, err)
+				t.Fatalf("%s: %v", s.Name, err)
 			}
 			if e := u.(*goengine.Unit); e.Places == e.Planned {
 				inBlocks++
@@ -94,12 +95,12 @@ func TestOtherBlocks(t *testing.T) {
 		{"an empty first", func(list [][]byte) [][]byte { return shorter(list, 0, 1<<30) }, false},
 		{"a short last", func(list [][]byte) [][]byte { return shorter(list, len(list)-1, 64) }, false},
 	}
-	m := newMaker(7)
-	x, a, b, y := m.input(graph.FP16, 2, 4096), m.value(graph.FP16, 2, 4096), m.value(graph.FP16, 4, 4096), m.value(graph.FP16, 4, 4096)
-	m.node("Square", []int{x}, []int{a})
-	m.node("Concatenate2", []int{a, a}, []int{b})
-	m.node("Softmax", []int{b}, []int{y})
-	img, err := compile(t, encode(m.done(y)), EngineGo)
+	m := graphtest.NewMaker(7)
+	x, a, b, y := m.Input(graph.FP16, 2, 4096), m.Value(graph.FP16, 2, 4096), m.Value(graph.FP16, 4, 4096), m.Value(graph.FP16, 4, 4096)
+	m.Node("Square", []int{x}, []int{a})
+	m.Node("Concatenate2", []int{a, a}, []int{b})
+	m.Node("Softmax", []int{b}, []int{y})
+	img, err := compile(t, graphtest.Encode(m.Done(y)), EngineGo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestOtherBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args, want := newMaker(5).arguments(g), newMaker(5).arguments(g)
+	args, want := graphtest.NewMaker(5).Arguments(g), graphtest.NewMaker(5).Arguments(g)
 	mustExecute(t, alone, want)
 	for _, c := range changes {
 		u, err := img.Unit(delegate.Instance{Blocks: c.change(allocated(w))})
@@ -131,14 +132,14 @@ func TestOtherBlocks(t *testing.T) {
 
 // TestWorkspaceSpans checks when the arguments of a chain are used.
 func TestWorkspaceSpans(t *testing.T) {
-	m := newMaker(7)
-	x, y := m.input(graph.FP32, 2, 64), m.input(graph.FP32, 2, 64)
-	a, b, c, d := m.value(graph.FP32, 2, 64), m.value(graph.FP32, 2, 64), m.value(graph.FP32, 2, 64), m.value(graph.FP32, 2, 64)
-	m.node("Square", []int{x}, []int{a})
-	m.node("Add", []int{a, y}, []int{b})
-	m.node("Softmax", []int{b}, []int{c})
-	m.node("Softmax", []int{b}, []int{d})
-	img, err := compile(t, encode(m.done(b, c, d)), EngineGo)
+	m := graphtest.NewMaker(7)
+	x, y := m.Input(graph.FP32, 2, 64), m.Input(graph.FP32, 2, 64)
+	a, b, c, d := m.Value(graph.FP32, 2, 64), m.Value(graph.FP32, 2, 64), m.Value(graph.FP32, 2, 64), m.Value(graph.FP32, 2, 64)
+	m.Node("Square", []int{x}, []int{a})
+	m.Node("Add", []int{a, y}, []int{b})
+	m.Node("Softmax", []int{b}, []int{c})
+	m.Node("Softmax", []int{b}, []int{d})
+	img, err := compile(t, graphtest.Encode(m.Done(b, c, d)), EngineGo)
 	if err != nil {
 		t.Fatal(err)
 	}

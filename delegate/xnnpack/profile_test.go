@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
@@ -18,14 +19,14 @@ import (
 // replaced.
 func TestProfilingInTurn(t *testing.T) {
 	xnntest.Library(t)
-	m := newMaker(8)
-	x := m.input(graph.FP32, 1, 12, 12, 3)
-	f, b, y := m.constant(graph.FP32, 0, 4, 3, 3, 3), m.constant(graph.FP32, 0, 4), m.value(graph.FP32, 1, 10, 10, 4)
-	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+	m := graphtest.NewMaker(8)
+	x := m.Input(graph.FP32, 1, 12, 12, 3)
+	f, b, y := m.Constant(graph.FP32, 0, 4, 3, 3, 3), m.Constant(graph.FP32, 0, 4), m.Value(graph.FP32, 1, 10, 10, 4)
+	m.Node("Conv2d", []int{x, f, b}, []int{y}, graphtest.WithWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
 		Groups: 1, GroupIn: 3, GroupOut: 4}))
-	z := m.value(graph.FP32, 1, 10, 10, 4)
-	m.node("Abs", []int{y}, []int{z})
-	graph := m.done(z)
+	z := m.Value(graph.FP32, 1, 10, 10, 4)
+	m.Node("Abs", []int{y}, []int{z})
+	graph := m.Done(z)
 	timed, g := mustUnit(t, graph, EngineNative, delegate.Instance{})
 	plain, _ := mustUnit(t, graph, EngineNative, delegate.Instance{})
 	r := rand.New(rand.NewPCG(1, 1))
@@ -42,7 +43,7 @@ func TestProfilingInTurn(t *testing.T) {
 			mustExecute(t, timed, got)
 		}
 		mustExecute(t, plain, want)
-		if a, b := numbersOf(got[1].Tensor), numbersOf(want[1].Tensor); !slices.Equal(a, b) {
+		if a, b := graphtest.NumbersOf(got[1].Tensor), graphtest.NumbersOf(want[1].Tensor); !slices.Equal(a, b) {
 			t.Fatalf("round %d, profiling %v, sizes %v: outputs differ from those without profiling", round, on, size)
 		}
 		if times := timed.(delegate.Profiler).Profile(nil); len(times) != 0 != on {
@@ -60,7 +61,7 @@ func TestProfilingInTurn(t *testing.T) {
 func TestProfilingAllocatesNothing(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, convolutionGraph(), engine, delegate.Instance{})
-		args := newMaker(1).arguments(g)
+		args := graphtest.NewMaker(1).Arguments(g)
 		p := u.(delegate.Profiler)
 		var times []delegate.NodeTime
 		cycle := func() {
@@ -85,7 +86,7 @@ func TestProfilingFromTheStart(t *testing.T) {
 	if err := u.SetProfiling(true); err != nil {
 		t.Fatal(err)
 	}
-	mustExecute(t, u, newMaker(1).arguments(g))
+	mustExecute(t, u, graphtest.NewMaker(1).Arguments(g))
 	if u.Plain[0].Runtime != 0 || u.Timed[0].Runtime == 0 {
 		t.Errorf("got runtimes %#x and %#x, want only the second", u.Plain[0].Runtime, u.Timed[0].Runtime)
 	}
@@ -95,15 +96,15 @@ func TestProfilingFromTheStart(t *testing.T) {
 // profiling switched on and off around each run.
 func BenchmarkProfiling(b *testing.B) {
 	xnntest.Library(b)
-	m := newMaker(1)
-	v := m.input(graph.FP32, 1, 64)
+	m := graphtest.NewMaker(1)
+	v := m.Input(graph.FP32, 1, 64)
 	for range 10 {
-		next := m.value(graph.FP32, 1, 64)
-		m.node("Abs", []int{v}, []int{next})
+		next := m.Value(graph.FP32, 1, 64)
+		m.Node("Abs", []int{v}, []int{next})
 		v = next
 	}
-	u, g := mustUnit(b, m.done(v), EngineNative, delegate.Instance{})
-	args := newMaker(1).arguments(g)
+	u, g := mustUnit(b, m.Done(v), EngineNative, delegate.Instance{})
+	args := graphtest.NewMaker(1).Arguments(g)
 	p := u.(delegate.Profiler)
 	for _, c := range []struct {
 		name      string

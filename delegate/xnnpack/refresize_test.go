@@ -6,21 +6,22 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
 // planesGraph returns a resize and a transpose to [N, C, H, W]. If seen is set, the value between them
 // is an output too, so that they are not merged.
 func planesGraph(c, h, v, height, width int, flags uint32, seen bool) *graph.Graph {
-	m := newMaker(11)
-	x, r, y := m.input(graph.FP32, 2, h, v, c), m.value(graph.FP32, 2, height, width, c), m.value(graph.FP32, 2, c, height, width)
-	m.node("StaticResizeBilinear2D", []int{x}, []int{r}, func(n *graph.Node) {
+	m := graphtest.NewMaker(11)
+	x, r, y := m.Input(graph.FP32, 2, h, v, c), m.Value(graph.FP32, 2, height, width, c), m.Value(graph.FP32, 2, c, height, width)
+	m.Node("StaticResizeBilinear2D", []int{x}, []int{r}, func(n *graph.Node) {
 		*graph.Params[graph.ResizeParams](n), n.Flags = graph.ResizeParams{Height: height, Width: width}, flags
 	})
-	m.node("StaticTranspose", []int{r}, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = graph.ToChannelsFirst })
+	m.Node("StaticTranspose", []int{r}, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = graph.ToChannelsFirst })
 	if seen {
-		return m.done(r, y)
+		return m.Done(r, y)
 	}
-	return m.done(y)
+	return m.Done(y)
 }
 
 // TestResizeToPlanes compares a resize that is merged with a transpose with the two nodes.
@@ -32,11 +33,11 @@ func TestResizeToPlanes(t *testing.T) {
 			if len(g.Nodes) != 1 || len(other.Nodes) != 2 {
 				t.Fatalf("%v: %d and %d nodes, want 1 and 2", s, len(g.Nodes), len(other.Nodes))
 			}
-			got, want := newMaker(5).arguments(g), newMaker(5).arguments(other)
+			got, want := graphtest.NewMaker(5).Arguments(g), graphtest.NewMaker(5).Arguments(other)
 			mustExecute(t, u, got)
 			mustExecute(t, both, want)
 			if !bytes.Equal(got[1].Tensor.Data, want[2].Tensor.Data) {
-				t.Errorf("flags %d, %v: got %v, want %v", flags, s, numbersOf(got[1].Tensor), numbersOf(want[2].Tensor))
+				t.Errorf("flags %d, %v: got %v, want %v", flags, s, graphtest.NumbersOf(got[1].Tensor), graphtest.NumbersOf(want[2].Tensor))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -17,30 +18,30 @@ import (
 // twoLayers returns a graph of three fully connected nodes with filters of 32, 64 and 4 KiB. With
 // shared, a further node uses the second filter.
 func twoLayers(shared bool) *graph.Graph {
-	m := newMaker(6)
-	x := m.input(graph.FP32, 3, 64)
-	a, b, c := m.constant(graph.FP32, 0, 128, 64), m.constant(graph.FP32, 0, 128, 128), m.constant(graph.FP32, 0, 8, 128)
-	u, v, y := m.value(graph.FP32, 3, 128), m.value(graph.FP32, 3, 128), m.value(graph.FP32, 3, 8)
-	m.node("FullyConnected", []int{x, a, graph.None}, []int{u})
-	m.node("FullyConnected", []int{u, b, graph.None}, []int{v})
-	m.node("FullyConnected", []int{v, c, graph.None}, []int{y})
+	m := graphtest.NewMaker(6)
+	x := m.Input(graph.FP32, 3, 64)
+	a, b, c := m.Constant(graph.FP32, 0, 128, 64), m.Constant(graph.FP32, 0, 128, 128), m.Constant(graph.FP32, 0, 8, 128)
+	u, v, y := m.Value(graph.FP32, 3, 128), m.Value(graph.FP32, 3, 128), m.Value(graph.FP32, 3, 8)
+	m.Node("FullyConnected", []int{x, a, graph.None}, []int{u})
+	m.Node("FullyConnected", []int{u, b, graph.None}, []int{v})
+	m.Node("FullyConnected", []int{v, c, graph.None}, []int{y})
 	outputs := []int{y}
 	if shared {
-		w := m.value(graph.FP32, 3, 128)
-		m.node("FullyConnected", []int{v, b, graph.None}, []int{w})
+		w := m.Value(graph.FP32, 3, 128)
+		m.Node("FullyConnected", []int{v, b, graph.None}, []int{w})
 		outputs = append(outputs, w)
 	}
-	return m.done(outputs...)
+	return m.Done(outputs...)
 }
 
 // groupLayer returns a fully connected node with a blockwise quantized filter of 128 KiB and 16 KiB of
 // scales.
 func groupLayer() *graph.Graph {
-	m := newMaker(9)
-	x := m.input(graph.FP32, 3, 64)
-	y := m.value(graph.FP32, 3, 4096)
-	m.node("FullyConnected", []int{m.quantized(x, 1), m.constant(graph.QBInt4, 0, 4096, 64), graph.None}, []int{y})
-	return m.done(y)
+	m := graphtest.NewMaker(9)
+	x := m.Input(graph.FP32, 3, 64)
+	y := m.Value(graph.FP32, 3, 4096)
+	m.Node("FullyConnected", []int{m.Quantized(x, 1), m.Constant(graph.QBInt4, 0, 4096, 64), graph.None}, []int{y})
+	return m.Done(y)
 }
 
 // staticArgs returns specs of a graph's arguments, with fixed sizes unless dynamic is set.
@@ -88,15 +89,15 @@ func TestRelease(t *testing.T) {
 }
 
 func testRelease(t *testing.T, b Backend, g *graph.Graph, dynamic bool, want int) {
-	args := newMaker(7).arguments(g)
+	args := graphtest.NewMaker(7).Arguments(g)
 	reference, _ := mustUnit(t, g, EngineNative, delegate.Instance{})
 	mustExecute(t, reference, args)
 	var outputs [][]float64
 	for _, a := range args[g.Inputs:] {
-		outputs = append(outputs, numbersOf(a.Tensor))
+		outputs = append(outputs, graphtest.NumbersOf(a.Tensor))
 	}
 	got := 0
-	img, err := b.Compile(context.Background(), &delegate.Payload{Data: encode(g), Args: staticArgs(g, dynamic), Release: func(data []byte) bool {
+	img, err := b.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g), Args: staticArgs(g, dynamic), Release: func(data []byte) bool {
 		got += len(data)
 		for i := range data {
 			data[i] = 0x7f
@@ -122,10 +123,10 @@ func testRelease(t *testing.T, b Backend, g *graph.Graph, dynamic bool, want int
 			if err := u.(delegate.Profiler).SetProfiling(timed); err != nil {
 				t.Fatal(err)
 			}
-			args := newMaker(7).arguments(g)
+			args := graphtest.NewMaker(7).Arguments(g)
 			mustExecute(t, u, args)
 			for k, a := range args[g.Inputs:] {
-				if n := numbersOf(a.Tensor); !slices.Equal(n, outputs[k]) && b.Engine != EngineGo {
+				if n := graphtest.NumbersOf(a.Tensor); !slices.Equal(n, outputs[k]) && b.Engine != EngineGo {
 					t.Errorf("unit %d, profiling %v, output %d: got %v, want %v", i, timed, k, n[:4], outputs[k][:4])
 				}
 			}
@@ -154,7 +155,7 @@ func sameAtTwoRows(t *testing.T, u, reference delegate.Unit, args []*tensor.Valu
 			call = append(call, &v)
 		}
 		mustExecute(t, u, call)
-		outputs[i] = numbersOf(call[1].Tensor)
+		outputs[i] = graphtest.NumbersOf(call[1].Tensor)
 	}
 	if !slices.Equal(outputs[0], outputs[1]) {
 		t.Errorf("two rows: got %v, want %v", outputs[0], outputs[1])
@@ -171,7 +172,7 @@ func TestReleaseFails(t *testing.T) {
 	g, failures := twoLayers(false), 0
 	for limit := int64(64 << 10); ; limit += 512 {
 		released := make(map[*byte]int)
-		p := &delegate.Payload{Data: encode(g), Args: staticArgs(g, false), Limits: delegate.Limits{Memory: limit},
+		p := &delegate.Payload{Data: graphtest.Encode(g), Args: staticArgs(g, false), Limits: delegate.Limits{Memory: limit},
 			Release: func(b []byte) bool { released[&b[0]]++; return true }}
 		img, err := Backend{Library: xnntest.Path()}.Compile(context.Background(), p)
 		for _, times := range released {
@@ -200,7 +201,7 @@ func TestReleaseFails(t *testing.T) {
 // TestNames checks the keys of the named constants of a payload.
 func TestNames(t *testing.T) {
 	named := make(map[string][]byte)
-	keys, err := Backend{}.Names(encodeNamed(twoLayers(false), named))
+	keys, err := Backend{}.Names(graphtest.EncodeNamed(twoLayers(false), named))
 	if err != nil || len(keys) != len(named) || len(keys) == 0 {
 		t.Fatalf("got %q, %v, want the keys of %d constants", keys, err, len(named))
 	}
@@ -209,7 +210,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("got key %q, which is not a constant's", k)
 		}
 	}
-	if keys, err := (Backend{}).Names(encode(twoLayers(false))); len(keys) != 0 || err != nil {
+	if keys, err := (Backend{}).Names(graphtest.Encode(twoLayers(false))); len(keys) != 0 || err != nil {
 		t.Errorf("constants in the payload: got %q, %v, want no keys", keys, err)
 	}
 	if _, err := (Backend{}).Names([]byte{1}); err == nil {

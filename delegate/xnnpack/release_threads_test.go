@@ -10,38 +10,28 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // packedSamples returns graphs of one node whose filter is released once it is packed, for every node type
 // and datatype row. They are large enough for several threads.
-func packedSamples() (list []sample) {
+func packedSamples() (list []graphtest.Sample) {
 	for i, types := range graph.ConvolutionTypes {
 		for _, kind := range []string{"Conv2d", "ConvTranspose2d"} {
 			for _, shape := range []struct{ side, stride, groups int }{{1, 1, 1}, {1, 1, 2}, {2, 1, 1}, {2, 2, 1}, {2, 2, 2}} {
 				name := fmt.Sprintf("%s %v, %+v", kind, types, shape)
-				g := newMaker(uint64(i)).manyPixels(kind, types, shape.side, shape.stride, shape.groups)
-				list = append(list, sample{name: name, graph: g})
+				g := graphtest.NewMaker(uint64(i)).ManyPixels(kind, types, shape.side, shape.stride, shape.groups)
+				list = append(list, graphtest.Sample{Name: name, Graph: g})
 			}
 		}
 	}
 	for i, types := range graph.FullyConnectedTypes {
-		g := newMaker(uint64(i)).productSample(types, 150, 160, 256)
-		list = append(list, sample{name: "FullyConnected " + weightedName(types), graph: g})
+		g := graphtest.NewMaker(uint64(i)).ProductSample(types, 150, 160, 256)
+		list = append(list, graphtest.Sample{Name: "FullyConnected " + graphtest.WeightedName(types), Graph: g})
 	}
 	return list
-}
-
-func (m *maker) manyPixels(kind string, types graph.Weighted, side, stride, groups int) *graph.Graph {
-	m.lo, m.hi = -1, 1
-	w := graph.Window{KernelH: side, KernelW: side, StrideH: stride, StrideW: stride, DilationH: 1, DilationW: 1,
-		Groups: groups, GroupIn: 128, GroupOut: 136}
-	x := m.activations(types, 3, 1, 15/side, 14/side, groups*w.GroupIn)
-	filter := m.constant(types.Filter, 0, groups*w.GroupOut, side, side, w.GroupIn)
-	y := m.value(types.Out, 1, 1, 1, groups*w.GroupOut)
-	m.node(kind, []int{x, filter, m.constant(types.Bias, 0, groups*w.GroupOut)}, []int{y}, withWindow(w))
-	return m.fix(y)
 }
 
 // TestReleaseAllRows releases the filters of all datatype rows. Runtimes that are created later do not read them: for units with
@@ -52,23 +42,23 @@ func TestReleaseAllRows(t *testing.T) {
 	defer pool.Close()
 	tried := 0
 	for _, s := range packedSamples() {
-		args := newMaker(7).arguments(s.graph)
-		img, err := compile(t, encode(s.graph), EngineNative)
+		args := graphtest.NewMaker(7).Arguments(s.Graph)
+		img, err := compile(t, graphtest.Encode(s.Graph), EngineNative)
 		if errors.Is(err, delegate.ErrUnsupported) {
 			continue
 		}
 		if err != nil {
-			t.Errorf("%s: %v", s.name, err)
+			t.Errorf("%s: %v", s.Name, err)
 			continue
 		}
 		tried++
 		want := mustRun(t, img, delegate.Instance{}, args, false)
 		img.Close()
-		released := compilePoisoned(t, s.graph, EngineNative)
+		released := compilePoisoned(t, s.Graph, EngineNative)
 		for _, in := range []delegate.Instance{{Pool: pool}, {}} {
 			for _, timed := range []bool{false, true} {
 				if got := mustRun(t, released, in, args, timed); !slices.Equal(got, want) {
-					t.Errorf("%s, threads %t, profiling %t: got %v, want %v", s.name, in.Pool != nil, timed, got[:4], want[:4])
+					t.Errorf("%s, threads %t, profiling %t: got %v, want %v", s.Name, in.Pool != nil, timed, got[:4], want[:4])
 				}
 			}
 		}
@@ -84,7 +74,7 @@ func compilePoisoned(t *testing.T, g *graph.Graph, engine Engine) delegate.Image
 	t.Helper()
 	got := 0
 	img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{
-		Data: encode(g), Args: argSpecs(g), Release: func(data []byte) bool {
+		Data: graphtest.Encode(g), Args: argSpecs(g), Release: func(data []byte) bool {
 			got += len(data)
 			for i := range data {
 				data[i] = 0x7f
@@ -122,5 +112,5 @@ func mustRun(t *testing.T, img delegate.Image, in delegate.Instance, args []*ten
 	}
 	clear(args[len(args)-1].Tensor.Data)
 	mustExecute(t, u, args)
-	return numbersOf(args[len(args)-1].Tensor)
+	return graphtest.NumbersOf(args[len(args)-1].Tensor)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
 // imageCalls builds graphs of one convolution that is called several times. If faulty, further calls
@@ -31,27 +32,27 @@ func (b *imageCalls) square(side int) graph.Window {
 
 // first adds the first call, of x, and returns its output in channels last order, quantized.
 func (b *imageCalls) first(x int) int {
-	q := b.value(graph.QInt8, b.image()...)
+	q := b.Value(graph.QInt8, b.image()...)
 	b.Graph.Values[q].Quant = graph.Quant{Scale: 0.02, ZeroPoint: 3}
-	b.node("Convert", []int{x}, []int{q})
-	in := b.transposedLike(q, graph.ToChannelsLast)
-	b.filter = b.constant(graph.QCInt8, 0, b.c, 3, 3, b.c)
-	m := &moduleCalls{maker: b.maker}
-	b.bias = b.constant(graph.QCInt32, 0, b.c)
+	b.Node("Convert", []int{x}, []int{q})
+	in := b.TransposedLike(q, graph.ToChannelsLast)
+	b.filter = b.Constant(graph.QCInt8, 0, b.c, 3, 3, b.c)
+	m := &moduleCalls{Maker: b.Maker}
+	b.bias = b.Constant(graph.QCInt32, 0, b.c)
 	for c := range b.c {
 		b.Graph.Values[b.bias].Quant.Scales[c] = float32(b.Graph.Values[q].Scale(0) * b.Graph.Values[b.filter].Scale(c))
 	}
 	b.floats, b.widens = m.floats(b.filter), m.floats(b.bias)
-	y := b.value(graph.QInt8, 1, b.h, b.w, b.c)
+	y := b.Value(graph.QInt8, 1, b.h, b.w, b.c)
 	b.Graph.Values[y].Quant = graph.Quant{Scale: 0.05, ZeroPoint: -6}
-	b.node("Conv2d", []int{in, b.filter, b.bias}, []int{y}, withWindow(b.square(3)))
+	b.Node("Conv2d", []int{in, b.filter, b.bias}, []int{y}, graphtest.WithWindow(b.square(3)))
 	return y
 }
 
 // floating returns a quantized value as float32.
 func (b *imageCalls) floating(v int) int {
-	y := b.value(graph.FP32, b.Graph.Values[v].Shape.Dims()...)
-	b.node("Convert", []int{v}, []int{y})
+	y := b.Value(graph.FP32, b.Graph.Values[v].Shape.Dims()...)
+	b.Node("Convert", []int{v}, []int{y})
 	return y
 }
 
@@ -66,8 +67,8 @@ func (b *imageCalls) again(v int) int {
 
 // againLast is again for v in channels last order.
 func (b *imageCalls) againLast(v, bias int) int {
-	y := b.value(graph.FP32, 1, b.h, b.w, b.c)
-	b.node("Conv2d", []int{v, b.floats, bias}, []int{y}, withWindow(b.square(3)))
+	y := b.Value(graph.FP32, 1, b.h, b.w, b.c)
+	b.Node("Conv2d", []int{v, b.floats, bias}, []int{y}, graphtest.WithWindow(b.square(3)))
 	return b.transposed(y, graph.ToChannelsFirst)
 }
 
@@ -78,8 +79,8 @@ func (b *imageCalls) pooled(v int) int {
 	}
 	w := b.square(3)
 	w.GroupIn, w.GroupOut, w.Groups = 0, 0, 0
-	y := b.value(graph.FP32, 1, b.h, b.w, b.c)
-	b.node("MaxPooling2d", []int{v}, []int{y}, withWindow(w))
+	y := b.Value(graph.FP32, 1, b.h, b.w, b.c)
+	b.Node("MaxPooling2d", []int{v}, []int{y}, graphtest.WithWindow(w))
 	return y
 }
 
@@ -88,40 +89,40 @@ var callCases = []struct {
 	build func(b *imageCalls, x int) *graph.Graph
 }{
 	{"the first output is returned", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
-		return b.done(y, b.again(y))
+		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
+		return b.Done(y, b.again(y))
 	}},
 	{"three calls", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
+		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
 		z := b.again(y)
-		return b.done(y, z, b.again(z))
+		return b.Done(y, z, b.again(z))
 	}},
 	{"two calls of one value", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
-		return b.done(b.again(y), y, b.again(b.unary("Abs", y, b.image()...)))
+		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
+		return b.Done(b.again(y), y, b.again(b.unary("Abs", y, b.image()...)))
 	}},
 	{"of the input", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
-		return b.done(y, b.again(x))
+		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
+		return b.Done(y, b.again(x))
 	}},
 	{"relu between", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
-		return b.done(y, b.again(b.unary("Clamp", y, b.image()...)))
+		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
+		return b.Done(y, b.again(b.unary("Clamp", y, b.image()...)))
 	}},
 	{"pool between", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
+		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
 		bias := b.pick(b.bias, b.widens)
-		return b.done(y, b.againLast(b.pooled(y), bias))
+		return b.Done(y, b.againLast(b.pooled(y), bias))
 	}},
 	{"sum of calls", func(b *imageCalls, x int) *graph.Graph {
-		y := b.floating(b.transposedLike(b.first(x), graph.ToChannelsFirst))
-		sum := b.value(graph.FP32, b.image()...)
-		b.node("Add", []int{y, b.again(y)}, []int{sum})
-		return b.done(b.again(sum))
+		y := b.floating(b.TransposedLike(b.first(x), graph.ToChannelsFirst))
+		sum := b.Value(graph.FP32, b.image()...)
+		b.Node("Add", []int{y, b.again(y)}, []int{sum})
+		return b.Done(b.again(sum))
 	}},
 	{"chain in channels last order", func(b *imageCalls, x int) *graph.Graph {
 		y := b.floating(b.first(x))
-		return b.done(b.againLast(y, b.pick(b.bias, b.widens)))
+		return b.Done(b.againLast(y, b.pick(b.bias, b.widens)))
 	}},
 }
 
@@ -142,18 +143,18 @@ func TestCallLayouts(t *testing.T) {
 			for _, size := range callSizes {
 				t.Run(fmt.Sprintf("%s/%s/%v", engine, c.name, size), func(t *testing.T) {
 					b := newImageCalls(size, false)
-					right := c.build(b, b.input(graph.FP32, b.image()...))
+					right := c.build(b, b.Input(graph.FP32, b.image()...))
 					want, repairs, err := runPayload(t, right, engine, false)
 					if err != nil || len(repairs) > 0 {
 						t.Fatalf("correct graph: got repairs %q, error %v, want none\n%s", repairs, err, dump(right))
 					}
 					b = newImageCalls(size, true)
-					faulty := c.build(b, b.input(graph.FP32, b.image()...))
+					faulty := c.build(b, b.Input(graph.FP32, b.image()...))
 					got, repairs, err := runPayload(t, faulty, engine, false)
 					if err != nil || len(repairs) == 0 {
 						t.Fatalf("faulty graph: got repairs %q, error %v\n%s", repairs, err, dump(faulty))
 					}
-					if err := (&sample{}).differ(got, want, right); err != nil {
+					if err := (&graphtest.Sample{}).Differ(got, want, right); err != nil {
 						t.Errorf("%v\n%q\n%s", err, repairs, dump(faulty))
 					}
 				})
@@ -166,20 +167,20 @@ func TestCallLayouts(t *testing.T) {
 func TestCallLayoutsRefused(t *testing.T) {
 	for name, build := range map[string]func(b *imageCalls, y, last int) int{
 		"read by a call": func(b *imageCalls, y, last int) int {
-			sum := b.value(graph.FP32, b.image()...)
-			b.node("Add", []int{y, last}, []int{sum})
+			sum := b.Value(graph.FP32, b.image()...)
+			b.Node("Add", []int{y, last}, []int{sum})
 			return b.again(sum)
 		},
 		"an output": func(b *imageCalls, y, last int) int {
-			sum := b.value(graph.FP32, b.image()...)
-			b.node("Add", []int{y, last}, []int{sum})
+			sum := b.Value(graph.FP32, b.image()...)
+			b.Node("Add", []int{y, last}, []int{sum})
 			return sum
 		},
 	} {
 		b := newImageCalls([3]int{4, 4, 4}, true)
-		last := b.first(b.input(graph.FP32, b.image()...))
-		y := b.floating(b.transposedLike(last, graph.ToChannelsFirst))
-		g := b.done(y, b.again(y), build(b, y, b.floating(last)))
+		last := b.first(b.Input(graph.FP32, b.image()...))
+		y := b.floating(b.TransposedLike(last, graph.ToChannelsFirst))
+		g := b.Done(y, b.again(y), build(b, y, b.floating(last)))
 		_, _, err := runPayload(t, g, EngineGo, false)
 		if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "channels last order") {
 			t.Errorf("%s: got %v", name, err)
@@ -191,10 +192,10 @@ func TestCallLayoutsRefused(t *testing.T) {
 // orders seem to be.
 func TestSoundImagesStay(t *testing.T) {
 	b := newImageCalls([3]int{4, 4, 4}, true)
-	x := b.input(graph.FP32, b.image()...)
-	y := b.value(graph.FP32, b.image()...)
-	b.node("Conv2d", []int{x, b.constant(graph.FP32, 0, 4, 3, 3, 4), b.constant(graph.FP32, 0, 4)}, []int{y}, withWindow(b.square(3)))
-	_, repairs, err := runPayload(t, b.done(y), EngineGo, false)
+	x := b.Input(graph.FP32, b.image()...)
+	y := b.Value(graph.FP32, b.image()...)
+	b.Node("Conv2d", []int{x, b.Constant(graph.FP32, 0, 4, 3, 3, 4), b.Constant(graph.FP32, 0, 4)}, []int{y}, graphtest.WithWindow(b.square(3)))
+	_, repairs, err := runPayload(t, b.Done(y), EngineGo, false)
 	if err != nil || slices.ContainsFunc(repairs, func(r string) bool { return strings.Contains(r, "transposed") }) {
 		t.Errorf("repairs %q, error %v", repairs, err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
 // faultyGraphs returns graphs with each fault that the backend repairs.
@@ -16,13 +17,13 @@ func faultyGraphs() (list []*graph.Graph) {
 		}
 	}
 	for _, c := range weightCases {
-		list = append(list, c.build(&moduleCalls{maker: newMaker(3), faulty: true}))
+		list = append(list, c.build(&moduleCalls{Maker: graphtest.NewMaker(3), faulty: true}))
 	}
 	for _, c := range callCases {
 		b := newImageCalls([3]int{4, 4, 4}, true)
-		list = append(list, c.build(b, b.input(graph.FP32, b.image()...)))
+		list = append(list, c.build(b, b.Input(graph.FP32, b.image()...)))
 	}
-	return append(list, lostGraph(newMaker(3), true, 2, 3, 4, 5), lostGraph(newMaker(3), true, 1, 4, 4, 4))
+	return append(list, lostGraph(graphtest.NewMaker(3), true, 2, 3, 4, 5), lostGraph(graphtest.NewMaker(3), true, 1, 4, 4, 4))
 }
 
 // FuzzRepairs changes bytes of payloads with faults. A payload either fails with a *delegate.Error
@@ -31,7 +32,7 @@ func FuzzRepairs(f *testing.F) {
 	graphs := faultyGraphs()
 	var specs [][]*delegate.ArgSpec
 	for i, g := range graphs {
-		f.Add(encode(g), uint8(i), uint8(0))
+		f.Add(graphtest.Encode(g), uint8(i), uint8(0))
 		args := g.Args[:len(g.Args):len(g.Args)]
 		if args[len(args)-1] == graph.None { // a lost output
 			args = append(args[:len(args)-1:len(args)-1], args[0])

@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -30,13 +31,13 @@ func specsOf(g *graph.Graph) (list []*delegate.ArgSpec) {
 // runPayload runs a graph once on an engine with random inputs. It returns arguments and repairs.
 func runPayload(t *testing.T, g *graph.Graph, engine Engine, asWritten bool) ([]*tensor.Value, []string, error) {
 	t.Helper()
-	return runWith(t, &delegate.Payload{Data: encode(g), Args: specsOf(g), AsWritten: asWritten}, engine)
+	return runWith(t, &delegate.Payload{Data: graphtest.Encode(g), Args: specsOf(g), AsWritten: asWritten}, engine)
 }
 
 // runSpecs is runPayload with the given specs of the arguments.
 func runSpecs(t *testing.T, g *graph.Graph, specs []*delegate.ArgSpec, engine Engine) ([]*tensor.Value, []string, error) {
 	t.Helper()
-	return runWith(t, &delegate.Payload{Data: encode(g), Args: specs}, engine)
+	return runWith(t, &delegate.Payload{Data: graphtest.Encode(g), Args: specs}, engine)
 }
 
 func runWith(t *testing.T, p *delegate.Payload, engine Engine) ([]*tensor.Value, []string, error) {
@@ -46,14 +47,14 @@ func runWith(t *testing.T, p *delegate.Payload, engine Engine) ([]*tensor.Value,
 		return nil, nil, err
 	}
 	defer img.Close()
-	args := newMaker(7).arguments(img.(*image).Graph)
+	args := graphtest.NewMaker(7).Arguments(img.(*image).Graph)
 	return args, img.Info().Repairs, runOnce(img, args)
 }
 
 // layoutCase builds a graph with correct layouts or, if faulty, as the exporter's layout pass writes
 // it.
 type layoutCase struct {
-	*maker
+	*graphtest.Maker
 	c, h, w int
 	faulty  bool
 }
@@ -62,20 +63,20 @@ func (b *layoutCase) image() []int { return []int{1, b.c, b.h, b.w} }
 
 // transposed adds a transpose of v and returns its output.
 func (b *layoutCase) transposed(v int, perm []int) int {
-	y := b.value(graph.FP32, b.Graph.Values[v].Shape.Permuted(perm).Dims()...)
-	b.node("StaticTranspose", []int{v}, []int{y}, func(n *graph.Node) { *graph.Params[graph.TransposeParams](n) = graph.TransposeParams{Perm: perm} })
+	y := b.Value(graph.FP32, b.Graph.Values[v].Shape.Permuted(perm).Dims()...)
+	b.Node("StaticTranspose", []int{v}, []int{y}, func(n *graph.Node) { *graph.Params[graph.TransposeParams](n) = graph.TransposeParams{Perm: perm} })
 	return y
 }
 
 func (b *layoutCase) reshaped(v int, dims ...int) int {
-	y := b.value(graph.FP32, dims...)
-	b.node("StaticReshape", []int{v}, []int{y}, func(n *graph.Node) { *graph.Params[graph.ReshapeParams](n) = graph.ReshapeParams{Sizes: dims} })
+	y := b.Value(graph.FP32, dims...)
+	b.Node("StaticReshape", []int{v}, []int{y}, func(n *graph.Node) { *graph.Params[graph.ReshapeParams](n) = graph.ReshapeParams{Sizes: dims} })
 	return y
 }
 
 func (b *layoutCase) unary(name string, v int, dims ...int) int {
-	y := b.value(graph.FP32, dims...)
-	b.node(name, []int{v}, []int{y})
+	y := b.Value(graph.FP32, dims...)
+	b.Node(name, []int{v}, []int{y})
 	return y
 }
 
@@ -98,10 +99,10 @@ func (b *layoutCase) convolved(v int) int {
 
 // convolvedLast is convolved for a channels last value of c channels.
 func (b *layoutCase) convolvedLast(v, c int) int {
-	filter, bias := b.constant(graph.QCInt8, 0, 3, 1, 1, c), b.constant(graph.FP32, 0, 3)
-	q := b.quantized(v, 3)
-	y := b.value(graph.FP32, 1, b.h, b.w, 3)
-	b.node("Conv2d", []int{q, filter, bias}, []int{y}, withWindow(graph.Window{KernelH: 1, KernelW: 1, StrideH: 1, StrideW: 1,
+	filter, bias := b.Constant(graph.QCInt8, 0, 3, 1, 1, c), b.Constant(graph.FP32, 0, 3)
+	q := b.Quantized(v, 3)
+	y := b.Value(graph.FP32, 1, b.h, b.w, 3)
+	b.Node("Conv2d", []int{q, filter, bias}, []int{y}, graphtest.WithWindow(graph.Window{KernelH: 1, KernelW: 1, StrideH: 1, StrideW: 1,
 		DilationH: 1, DilationW: 1, Groups: 1, GroupIn: c, GroupOut: 3}))
 	return b.transposed(y, graph.ToChannelsFirst)
 }
@@ -112,64 +113,64 @@ var layoutCases = []struct {
 	vague [][3]int // sizes with an ambiguous order, which are rejected
 }{
 	{name: "reshape before a convolution", build: func(b *layoutCase) *graph.Graph {
-		x := b.input(graph.FP32, b.image()...)
+		x := b.Input(graph.FP32, b.image()...)
 		y := b.reshaped(b.early(x, b.transposed(x, graph.ToChannelsLast)), 1, b.c, b.h*b.w)
-		return b.done(b.convolved(b.reshaped(b.unary("Softmax", y, 1, b.c, b.h*b.w), b.image()...)))
+		return b.Done(b.convolved(b.reshaped(b.unary("Softmax", y, 1, b.c, b.h*b.w), b.image()...)))
 	}},
 	{name: "reshape parallel to a convolution", build: func(b *layoutCase) *graph.Graph {
-		x := b.input(graph.FP32, b.image()...)
+		x := b.Input(graph.FP32, b.image()...)
 		copied := b.transposed(x, graph.ToChannelsLast)
 		y := b.reshaped(b.early(x, copied), b.c, b.h*b.w)
-		return b.done(y, b.convolvedLast(copied, b.c))
+		return b.Done(y, b.convolvedLast(copied, b.c))
 	}},
 	{name: "elementwise result that is also an output", build: func(b *layoutCase) *graph.Graph {
-		x := b.input(graph.FP32, b.image()...)
+		x := b.Input(graph.FP32, b.image()...)
 		y := b.unary("Clamp", b.early(x, b.transposed(x, graph.ToChannelsLast)), b.image()...)
-		return b.done(y, b.convolved(y))
+		return b.Done(y, b.convolved(y))
 	}},
 	{name: "product with per-channel factors", build: func(b *layoutCase) *graph.Graph {
-		x, factors := b.input(graph.FP32, b.image()...), b.constant(graph.FP32, 0, 1, b.c, 1, 1)
-		y := b.value(graph.FP32, b.image()...)
-		b.node("Multiply", []int{b.early(x, b.transposed(x, graph.ToChannelsLast)), factors}, []int{y})
-		return b.done(b.convolved(y), b.reshaped(y, b.c*b.h*b.w))
+		x, factors := b.Input(graph.FP32, b.image()...), b.Constant(graph.FP32, 0, 1, b.c, 1, 1)
+		y := b.Value(graph.FP32, b.image()...)
+		b.Node("Multiply", []int{b.early(x, b.transposed(x, graph.ToChannelsLast)), factors}, []int{y})
+		return b.Done(b.convolved(y), b.reshaped(y, b.c*b.h*b.w))
 	}},
 	{name: "product of both orders", vague: [][3]int{{4, 4, 4}, {3, 3, 3}}, build: func(b *layoutCase) *graph.Graph {
-		x := b.input(graph.FP32, b.image()...)
+		x := b.Input(graph.FP32, b.image()...)
 		copied := b.transposed(x, graph.ToChannelsLast)
 		s := b.transposed(b.unary("Sigmoid", b.early(x, copied), b.image()...), graph.ToChannelsLast)
-		y := b.value(graph.FP32, 1, b.h, b.w, b.c)
-		b.node("Multiply", []int{copied, s}, []int{y})
-		return b.done(b.convolvedLast(y, b.c))
+		y := b.Value(graph.FP32, 1, b.h, b.w, b.c)
+		b.Node("Multiply", []int{copied, s}, []int{y})
+		return b.Done(b.convolvedLast(y, b.c))
 	}},
 	{name: "slice of channels", build: func(b *layoutCase) *graph.Graph {
-		x := b.input(graph.FP32, 1, b.c+1, b.h, b.w)
-		y := b.value(graph.FP32, b.image()...)
-		b.node("StaticSlice", []int{b.early(x, b.transposed(x, graph.ToChannelsLast))}, []int{y}, func(n *graph.Node) {
+		x := b.Input(graph.FP32, 1, b.c+1, b.h, b.w)
+		y := b.Value(graph.FP32, b.image()...)
+		b.Node("StaticSlice", []int{b.early(x, b.transposed(x, graph.ToChannelsLast))}, []int{y}, func(n *graph.Node) {
 			*graph.Params[graph.SliceParams](n) = graph.SliceParams{Offsets: []int{0, 1, 0, 0}, Sizes: []int{1, b.c, b.h, b.w}}
 		})
-		return b.done(b.convolved(y), b.reshaped(y, b.c*b.h*b.w))
+		return b.Done(b.convolved(y), b.reshaped(y, b.c*b.h*b.w))
 	}},
 	{name: "transpose in the model", build: func(b *layoutCase) *graph.Graph {
-		x := b.input(graph.FP32, b.image()...)
+		x := b.Input(graph.FP32, b.image()...)
 		y := b.transposed(b.early(x, b.transposed(x, graph.ToChannelsLast)), graph.ToChannelsLast)
 		b.Graph.Values[y].Shape = graph.ShapeOf(1, b.h, b.w, b.c) // the declared shape is that of x transposed
 		z := b.transposed(b.reshaped(y, 1, b.h, b.w, b.c), graph.ToChannelsFirst)
-		return b.done(b.convolved(b.reshaped(z, b.image()...)))
+		return b.Done(b.convolved(b.reshaped(z, b.image()...)))
 	}},
 	{name: "after another convolution", vague: [][3]int{{3, 3, 3}}, build: func(b *layoutCase) *graph.Graph {
-		x, shift := b.input(graph.FP32, b.image()...), b.constant(graph.FP32, 0, 3, 1, 1)
+		x, shift := b.Input(graph.FP32, b.image()...), b.Constant(graph.FP32, 0, 3, 1, 1)
 		between := b.convolvedLast(b.transposed(x, graph.ToChannelsLast), b.c)
 		b.c = 3
-		y := b.value(graph.FP32, b.image()...)
-		b.node("Add", []int{between, shift}, []int{y})
-		return b.done(b.convolved(y))
+		y := b.Value(graph.FP32, b.image()...)
+		b.Node("Add", []int{between, shift}, []int{y})
+		return b.Done(b.convolved(y))
 	}},
 	{name: "concatenation", build: func(b *layoutCase) *graph.Graph {
-		x := b.value(graph.FP32, b.image()...)
-		b.node("Concatenate2", []int{b.input(graph.FP32, 1, 1, b.h, b.w), b.input(graph.FP32, 1, b.c-1, b.h, b.w)}, []int{x},
+		x := b.Value(graph.FP32, b.image()...)
+		b.Node("Concatenate2", []int{b.Input(graph.FP32, 1, 1, b.h, b.w), b.Input(graph.FP32, 1, b.c-1, b.h, b.w)}, []int{x},
 			func(n *graph.Node) { graph.Params[graph.ConcatenateParams](n).Axis = 1 })
 		copied := b.transposed(x, graph.ToChannelsLast)
-		return b.done(b.reshaped(b.early(x, copied), b.c, b.h*b.w), b.convolvedLast(copied, b.c))
+		return b.Done(b.reshaped(b.early(x, copied), b.c, b.h*b.w), b.convolvedLast(copied, b.c))
 	}},
 }
 
@@ -177,7 +178,7 @@ var layoutCases = []struct {
 var layoutSizes = [][3]int{{6, 4, 5}, {8, 8, 3}, {4, 3, 4}, {3, 5, 5}, {4, 4, 4}, {3, 3, 3}}
 
 func newLayoutCase(size [3]int, faulty bool) *layoutCase {
-	return &layoutCase{maker: newMaker(5), c: size[0], h: size[1], w: size[2], faulty: faulty}
+	return &layoutCase{Maker: graphtest.NewMaker(5), c: size[0], h: size[1], w: size[2], faulty: faulty}
 }
 
 // TestLayoutRepairs checks that graphs with misplaced transposes have the results of correct graphs,
@@ -203,7 +204,7 @@ func TestLayoutRepairs(t *testing.T) {
 					if err != nil || len(repairs) == 0 {
 						t.Fatalf("faulty graph: got repairs %q, error %v\n%s", repairs, err, dump(faulty))
 					}
-					if err := (&sample{}).differ(got, want, right); err != nil {
+					if err := (&graphtest.Sample{}).Differ(got, want, right); err != nil {
 						t.Errorf("%v\n%q\n%s", err, repairs, dump(faulty))
 					}
 				})
@@ -220,22 +221,22 @@ func TestLayoutRepairsRefused(t *testing.T) {
 		build      func(b *layoutCase) *graph.Graph
 	}{
 		{"declared sizes match no order", "no order of its operands gives the declared sizes", func(b *layoutCase) *graph.Graph {
-			x := b.input(graph.FP32, b.image()...)
+			x := b.Input(graph.FP32, b.image()...)
 			y := b.unary("Clamp", b.transposed(x, graph.ToChannelsLast), 1, 5, 4, 6)
-			return b.done(y, b.convolved(y))
+			return b.Done(y, b.convolved(y))
 		}},
 		{"both orders", "read in channels first and channels last order", func(b *layoutCase) *graph.Graph {
 			b.c, b.h, b.w = 4, 4, 4
-			x := b.input(graph.FP32, b.image()...)
+			x := b.Input(graph.FP32, b.image()...)
 			y := b.unary("Clamp", b.transposed(x, graph.ToChannelsLast), b.image()...)
-			pooled := b.value(graph.FP32, 1, 1, 1, 4)
-			b.node("GlobalAvgPooling2d", []int{y}, []int{pooled})
-			return b.done(b.reshaped(y, 64), b.convolved(y), pooled)
+			pooled := b.Value(graph.FP32, 1, 1, 1, 4)
+			b.Node("GlobalAvgPooling2d", []int{y}, []int{pooled})
+			return b.Done(b.reshaped(y, 64), b.convolved(y), pooled)
 		}},
 		{"reader declares other sizes", "the payload declares", func(b *layoutCase) *graph.Graph {
-			x := b.input(graph.FP32, b.image()...)
+			x := b.Input(graph.FP32, b.image()...)
 			y := b.unary("Clamp", b.transposed(x, graph.ToChannelsLast), b.image()...)
-			return b.done(b.unary("Sigmoid", y, 1, 5, 4, 6), b.convolved(y))
+			return b.Done(b.unary("Sigmoid", y, 1, 5, 4, 6), b.convolved(y))
 		}},
 	} {
 		_, _, err := runPayload(t, c.build(newLayoutCase(size, true)), EngineGo, false)

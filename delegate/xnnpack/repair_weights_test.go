@@ -8,12 +8,13 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // moduleCalls builds graphs of one module that is called several times.
 type moduleCalls struct {
-	*maker
+	*graphtest.Maker
 	faulty bool
 }
 
@@ -21,15 +22,15 @@ const callChannels = 5
 
 // call adds one input of the module, quantized with the given scale and zero point.
 func (b *moduleCalls) call(scale float32, zero int32) int {
-	x, q := b.input(graph.FP32, 2, callChannels), b.value(graph.QInt8, 2, callChannels)
+	x, q := b.Input(graph.FP32, 2, callChannels), b.Value(graph.QInt8, 2, callChannels)
 	b.Graph.Values[q].Quant = graph.Quant{Scale: scale, ZeroPoint: zero}
-	b.node("Convert", []int{x}, []int{q})
+	b.Node("Convert", []int{x}, []int{q})
 	return q
 }
 
 // filter adds a filter of datatype d.
 func (b *moduleCalls) filter(d graph.Datatype) int {
-	return b.constant(d, 0, callChannels, callChannels)
+	return b.Constant(d, 0, callChannels, callChannels)
 }
 
 // bias adds a constant of the numbers 0, 0.25, 0.5, … in the product of the scales of in and filter.
@@ -38,7 +39,7 @@ func (b *moduleCalls) bias(in, filter int) int {
 	if b.Graph.Values[filter].Datatype == graph.QCInt8 {
 		d = graph.QCInt32
 	}
-	v := b.constant(d, 0, callChannels)
+	v := b.Constant(d, 0, callChannels)
 	x, f := &b.Graph.Values[v], &b.Graph.Values[filter]
 	for c := range callChannels {
 		scale := b.Graph.Values[in].Scale(0) * f.Scale(c)
@@ -53,21 +54,21 @@ func (b *moduleCalls) bias(in, filter int) int {
 // floats adds a float32 constant with v's dequantized elements.
 func (b *moduleCalls) floats(v int) int {
 	x := b.Graph.Values[v]
-	y := b.constant(graph.FP32, 0, x.Shape.Dims()...)
+	y := b.Constant(graph.FP32, 0, x.Shape.Dims()...)
 	b.Graph.Values[y].Data = x.Dequantized()
 	return y
 }
 
 // connected adds a FullyConnected node and returns its output as float32.
 func (b *moduleCalls) connected(in, filter, bias int, out graph.Datatype) int {
-	y := b.value(out, 2, callChannels)
-	b.node("FullyConnected", []int{in, filter, bias}, []int{y})
+	y := b.Value(out, 2, callChannels)
+	b.Node("FullyConnected", []int{in, filter, bias}, []int{y})
 	if out == graph.FP32 {
 		return y
 	}
 	b.Graph.Values[y].Quant = graph.Quant{Scale: 0.03, ZeroPoint: 3}
-	z := b.value(graph.FP32, 2, callChannels)
-	b.node("Convert", []int{y}, []int{z})
+	z := b.Value(graph.FP32, 2, callChannels)
+	b.Node("Convert", []int{y}, []int{z})
 	return z
 }
 
@@ -86,43 +87,43 @@ var weightCases = []struct {
 	{"bias with another call's scale", "rescaled", func(b *moduleCalls) *graph.Graph {
 		x, y, f := b.call(0.02, 3), b.call(0.013, -20), b.filter(graph.QCInt8)
 		first, second := b.bias(x, f), b.bias(y, f)
-		return b.done(b.connected(x, f, first, graph.QInt8), b.connected(y, f, b.pick(first, second), graph.QInt8))
+		return b.Done(b.connected(x, f, first, graph.QInt8), b.connected(y, f, b.pick(first, second), graph.QInt8))
 	}},
 	{"one scale for all channels", "rescaled", func(b *moduleCalls) *graph.Graph {
 		x, y, f := b.call(0.02, 3), b.call(0.041, -20), b.filter(graph.QInt8)
 		first, second := b.bias(x, f), b.bias(y, f)
-		return b.done(b.connected(y, f, b.pick(first, second), graph.QInt8), b.connected(x, f, first, graph.QInt8))
+		return b.Done(b.connected(y, f, b.pick(first, second), graph.QInt8), b.connected(x, f, first, graph.QInt8))
 	}},
 	{"float bias", "quantized in the scale of its sums", func(b *moduleCalls) *graph.Graph {
 		x, f := b.call(0.02, 3), b.filter(graph.QCInt8)
 		bias := b.bias(x, f)
-		return b.done(b.connected(x, f, b.pick(b.floats(bias), bias), graph.QInt8))
+		return b.Done(b.connected(x, f, b.pick(b.floats(bias), bias), graph.QInt8))
 	}},
 	{"integer bias of a float node", "bias value", func(b *moduleCalls) *graph.Graph {
-		x, y, f := b.call(0.02, 3), b.input(graph.FP32, 2, callChannels), b.filter(graph.QCInt8)
+		x, y, f := b.call(0.02, 3), b.Input(graph.FP32, 2, callChannels), b.filter(graph.QCInt8)
 		bias := b.bias(x, f)
-		return b.done(b.connected(x, f, bias, graph.QInt8), b.connected(y, b.floats(f), b.pick(bias, b.floats(bias)), graph.FP32))
+		return b.Done(b.connected(x, f, bias, graph.QInt8), b.connected(y, b.floats(f), b.pick(bias, b.floats(bias)), graph.FP32))
 	}},
 	{"float filter", "input dequantized", func(b *moduleCalls) *graph.Graph {
 		x, f := b.call(0.02, 3), b.filter(graph.QCInt8)
 		bias, floats := b.bias(x, f), b.floats(f)
 		in := x
 		if !b.faulty {
-			in = b.value(graph.FP32, 2, callChannels)
-			b.node("Convert", []int{x}, []int{in})
+			in = b.Value(graph.FP32, 2, callChannels)
+			b.Node("Convert", []int{x}, []int{in})
 		}
-		return b.done(b.connected(x, f, bias, graph.QInt8), b.connected(in, floats, b.pick(bias, b.floats(bias)), graph.FP32))
+		return b.Done(b.connected(x, f, bias, graph.QInt8), b.connected(in, floats, b.pick(bias, b.floats(bias)), graph.FP32))
 	}},
 	{"quantized output of a float node", "output quantized behind it", func(b *moduleCalls) *graph.Graph {
-		y, f := b.input(graph.FP32, 2, callChannels), b.floats(b.filter(graph.QCInt8))
+		y, f := b.Input(graph.FP32, 2, callChannels), b.floats(b.filter(graph.QCInt8))
 		if b.faulty {
-			return b.done(b.connected(y, f, graph.None, graph.QInt8))
+			return b.Done(b.connected(y, f, graph.None, graph.QInt8))
 		}
-		sum, q, z := b.connected(y, f, graph.None, graph.FP32), b.value(graph.QInt8, 2, callChannels), b.value(graph.FP32, 2, callChannels)
+		sum, q, z := b.connected(y, f, graph.None, graph.FP32), b.Value(graph.QInt8, 2, callChannels), b.Value(graph.FP32, 2, callChannels)
 		b.Graph.Values[q].Quant = graph.Quant{Scale: 0.03, ZeroPoint: 3}
-		b.node("Convert", []int{sum}, []int{q})
-		b.node("Convert", []int{q}, []int{z})
-		return b.done(z)
+		b.Node("Convert", []int{sum}, []int{q})
+		b.Node("Convert", []int{q}, []int{z})
+		return b.Done(z)
 	}},
 }
 
@@ -131,16 +132,16 @@ func TestWeightRepairs(t *testing.T) {
 	for _, engine := range []Engine{EngineGo, EngineAuto} {
 		for _, c := range weightCases {
 			t.Run(string(engine)+"/"+c.name, func(t *testing.T) {
-				right := c.build(&moduleCalls{maker: newMaker(3)})
+				right := c.build(&moduleCalls{Maker: graphtest.NewMaker(3)})
 				want, repairs, err := runPayload(t, right, engine, false)
 				if err != nil || len(repairs) > 0 {
 					t.Fatalf("corrected graph: got repairs %q, error %v, want none\n%s", repairs, err, dump(right))
 				}
-				got, repairs, err := runPayload(t, c.build(&moduleCalls{maker: newMaker(3), faulty: true}), engine, false)
+				got, repairs, err := runPayload(t, c.build(&moduleCalls{Maker: graphtest.NewMaker(3), faulty: true}), engine, false)
 				if err != nil || !strings.Contains(strings.Join(repairs, "; "), c.repair) {
 					t.Fatalf("got repairs %q, error %v, want a repair with %q", repairs, err, c.repair)
 				}
-				if err := (&sample{}).differ(got, want, right); err != nil {
+				if err := (&graphtest.Sample{}).Differ(got, want, right); err != nil {
 					t.Error(err)
 				}
 			})
@@ -158,32 +159,32 @@ func TestWeightRepairsRefused(t *testing.T) {
 		{"too large for the other scale", "too large for the scale", delegate.ErrUnsupported, func(b *moduleCalls) *graph.Graph {
 			x, y, f := b.call(0.02, 3), b.call(1e-12, 0), b.filter(graph.QCInt8)
 			bias := b.bias(x, f)
-			return b.done(b.connected(x, f, bias, graph.QInt8), b.connected(y, f, bias, graph.QInt8))
+			return b.Done(b.connected(x, f, bias, graph.QInt8), b.connected(y, f, bias, graph.QInt8))
 		}},
 		{"NaN", "too large for the scale", delegate.ErrUnsupported, func(b *moduleCalls) *graph.Graph {
 			x, f := b.call(0.02, 3), b.filter(graph.QCInt8)
 			bias := b.floats(b.bias(x, f))
 			tensor.View[float32](b.Graph.Values[bias].Data)[2] = float32(math.NaN())
-			return b.done(b.connected(x, f, bias, graph.QInt8))
+			return b.Done(b.connected(x, f, bias, graph.QInt8))
 		}},
 		{"scale of no node", "no node has sums in the bias's scale", delegate.ErrUnsupported, func(b *moduleCalls) *graph.Graph {
-			x, y, f := b.call(0.02, 3), b.input(graph.FP32, 2, callChannels), b.filter(graph.QCInt8)
+			x, y, f := b.call(0.02, 3), b.Input(graph.FP32, 2, callChannels), b.filter(graph.QCInt8)
 			bias := b.bias(x, f)
 			b.Graph.Values[bias].Quant.Scales[1] *= 1.001
-			return b.done(b.connected(x, f, bias, graph.QInt8), b.connected(y, b.floats(f), bias, graph.FP32))
+			return b.Done(b.connected(x, f, bias, graph.QInt8), b.connected(y, b.floats(f), bias, graph.FP32))
 		}},
 		{"product of scales is not normal", "want a positive normal number", delegate.ErrUnsupported, func(b *moduleCalls) *graph.Graph {
 			x, f := b.call(1e-37, 3), b.filter(graph.QCInt8)
-			bias := b.constant(graph.FP32, 0, callChannels)
+			bias := b.Constant(graph.FP32, 0, callChannels)
 			clear(b.Graph.Values[bias].Data)
-			return b.done(b.connected(x, f, bias, graph.QInt8))
+			return b.Done(b.connected(x, f, bias, graph.QInt8))
 		}},
 		{"another number of channels", "with a filter of 5 channels", delegate.ErrPayload, func(b *moduleCalls) *graph.Graph {
 			x, f := b.call(0.02, 3), b.filter(graph.QCInt8)
-			return b.done(b.connected(x, f, b.constant(graph.FP32, 0, callChannels+1), graph.QInt8))
+			return b.Done(b.connected(x, f, b.Constant(graph.FP32, 0, callChannels+1), graph.QInt8))
 		}},
 	} {
-		g := c.build(&moduleCalls{maker: newMaker(3), faulty: true})
+		g := c.build(&moduleCalls{Maker: graphtest.NewMaker(3), faulty: true})
 		_, _, err := runPayload(t, g, EngineGo, false)
 		if !errors.Is(err, c.reason) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v, want …%s…", c.name, err, c.text)
@@ -194,7 +195,7 @@ func TestWeightRepairsRefused(t *testing.T) {
 // TestWeightsAsWritten checks that a bias is read in the scale of the sums, as the library reads it,
 // if the payload is used as written or if no node has the declared scale.
 func TestWeightsAsWritten(t *testing.T) {
-	g := weightCases[0].build(&moduleCalls{maker: newMaker(3), faulty: true})
+	g := weightCases[0].build(&moduleCalls{Maker: graphtest.NewMaker(3), faulty: true})
 	if _, repairs, err := runPayload(t, g, EngineGo, true); err != nil || len(repairs) > 0 {
 		t.Errorf("as written: got repairs %q, error %v, want none", repairs, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -25,14 +26,14 @@ func rowRounds() int {
 // without bias, groups and bounds, with scales of very different channels and all zero points.
 func TestDatatypeRows(t *testing.T) {
 	xnntest.Library(t)
-	var list []sample
+	var list []graphtest.Sample
 	add := func(name string, types graph.Weighted, seed int, build func(r *rowMaker) *graph.Graph) {
-		r := &rowMaker{newMaker(uint64(seed)), types}
-		loose := looseFor(types)
+		r := &rowMaker{graphtest.NewMaker(uint64(seed)), types}
+		loose := graphtest.LooseFor(types)
 		if types.In == graph.QDInt8 { // rounding to another step changes sums
 			loose = max(loose, 1e-4)
 		}
-		list = append(list, sample{name: fmt.Sprintf("%s %v, seed %d", name, types, seed), graph: build(r), steps: 1, loose: loose})
+		list = append(list, graphtest.Sample{Name: fmt.Sprintf("%s %v, seed %d", name, types, seed), Graph: build(r), Steps: 1, Loose: loose})
 	}
 	for seed := range rowRounds() {
 		for _, types := range graph.FullyConnectedTypes {
@@ -53,65 +54,65 @@ func TestDatatypeRows(t *testing.T) {
 
 // rowMaker makes random graphs of a datatype row.
 type rowMaker struct {
-	*maker
+	*graphtest.Maker
 	types graph.Weighted
 }
 
 func (r *rowMaker) product() *graph.Graph {
-	r.lo, r.hi = -1, 1
-	k, cols := 32*(1+r.r.IntN(3)), 1+r.r.IntN(40)
-	x := r.activations(r.types, 1, 1+r.r.IntN(9), k)
+	r.Lo, r.Hi = -1, 1
+	k, cols := 32*(1+r.R.IntN(3)), 1+r.R.IntN(40)
+	x := r.Activations(r.types, 1, 1+r.R.IntN(9), k)
 	dims, channel, flags := []int{cols, k}, 0, uint32(0)
-	if r.types.Filter.Info().Bits != 4 && r.r.IntN(2) == 0 {
+	if r.types.Filter.Info().Bits != 4 && r.R.IntN(2) == 0 {
 		dims, channel, flags = []int{k, cols}, 1, graph.FlagTransposeWeights
 	}
 	filter := r.filter(channel, dims...)
 	in := []int{x, filter, r.bias(x, filter, cols)}
 	y := r.output(1, cols)
 	r.Graph.Values[y].Shape.Dim[0] = r.Graph.Values[x].Shape.Dim[0]
-	r.node("FullyConnected", in, []int{y}, func(n *graph.Node) { n.Flags = flags }, r.bounds)
-	return r.fix(y)
+	r.Node("FullyConnected", in, []int{y}, func(n *graph.Node) { n.Flags = flags }, r.bounds)
+	return r.Fix(y)
 }
 
 func (r *rowMaker) convolution(kind string) *graph.Graph {
-	r.lo, r.hi = -1, 1
-	w := graph.Window{KernelH: 1 + r.r.IntN(3), KernelW: 1 + r.r.IntN(3), StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
-		Groups: 1 + r.r.IntN(3), GroupIn: 1 + r.r.IntN(20), GroupOut: 1 + r.r.IntN(20)}
+	r.Lo, r.Hi = -1, 1
+	w := graph.Window{KernelH: 1 + r.R.IntN(3), KernelW: 1 + r.R.IntN(3), StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+		Groups: 1 + r.R.IntN(3), GroupIn: 1 + r.R.IntN(20), GroupOut: 1 + r.R.IntN(20)}
 	if kind == "DepthwiseConv2d" {
-		w.Groups, w.GroupIn, w.GroupOut = 1+r.r.IntN(40), 1, 1+r.r.IntN(2)
+		w.Groups, w.GroupIn, w.GroupOut = 1+r.R.IntN(40), 1, 1+r.R.IntN(2)
 	}
-	w.Top, w.Left = r.r.IntN(w.KernelH), r.r.IntN(w.KernelW)
+	w.Top, w.Left = r.R.IntN(w.KernelH), r.R.IntN(w.KernelW)
 	out := w.Groups * w.GroupOut
-	x := r.activations(r.types, 3, 1+r.r.IntN(2), 3+r.r.IntN(6), 3+r.r.IntN(6), w.Groups*w.GroupIn)
+	x := r.Activations(r.types, 3, 1+r.R.IntN(2), 3+r.R.IntN(6), 3+r.R.IntN(6), w.Groups*w.GroupIn)
 	channel, dims := 0, []int{out, w.KernelH, w.KernelW, w.GroupIn}
 	if kind == "DepthwiseConv2d" {
 		channel, dims = 3, []int{1, w.KernelH, w.KernelW, out}
 	}
 	filter := r.filter(channel, dims...)
 	y := r.output(1, 1, 1, out)
-	r.node(kind, []int{x, filter, r.bias(x, filter, out)}, []int{y}, withWindow(w), r.bounds)
-	return r.fix(y)
+	r.Node(kind, []int{x, filter, r.bias(x, filter, out)}, []int{y}, graphtest.WithWindow(w), r.bounds)
+	return r.Fix(y)
 }
 
 // filter adds a filter whose channels have very different scales.
 func (r *rowMaker) filter(channel int, dims ...int) int {
-	v := r.constant(r.types.Filter, channel, dims...)
+	v := r.Constant(r.types.Filter, channel, dims...)
 	q := &r.Graph.Values[v].Quant
 	for i := range q.Scales {
-		q.Scales[i] = float32(math.Exp2(-4 - 8*r.r.Float64()))
+		q.Scales[i] = float32(math.Exp2(-4 - 8*r.R.Float64()))
 	}
 	if r.types.Filter == graph.QUInt8 {
-		q.ZeroPoint = r.r.Int32N(256)
+		q.ZeroPoint = r.R.Int32N(256)
 	}
 	return v
 }
 
 // bias returns a bias as large as the sums, or none.
 func (r *rowMaker) bias(x, filter, channels int) int {
-	if r.r.IntN(2) == 0 {
+	if r.R.IntN(2) == 0 {
 		return graph.None
 	}
-	v := r.constant(r.types.Bias, 0, channels)
+	v := r.Constant(r.types.Bias, 0, channels)
 	b := &r.Graph.Values[v]
 	q, f := &r.Graph.Values[x].Quant, &r.Graph.Values[filter].Quant
 	switch b.Datatype {
@@ -127,19 +128,19 @@ func (r *rowMaker) bias(x, filter, channels int) int {
 
 // output adds an output with any zero point.
 func (r *rowMaker) output(dims ...int) int {
-	v := r.value(r.types.Out, dims...)
+	v := r.Value(r.types.Out, dims...)
 	switch q := &r.Graph.Values[v].Quant; r.types.Out {
 	case graph.QInt8:
-		q.Scale, q.ZeroPoint = 0.5, r.r.Int32N(256)-128
+		q.Scale, q.ZeroPoint = 0.5, r.R.Int32N(256)-128
 	case graph.QUInt8:
-		q.Scale, q.ZeroPoint = 0.5, r.r.Int32N(256)
+		q.Scale, q.ZeroPoint = 0.5, r.R.Int32N(256)
 	}
 	return v
 }
 
 func (r *rowMaker) bounds(n *graph.Node) {
-	if r.r.IntN(2) == 0 {
-		n.Min, n.Max = [...]float32{0, -1.5, -graph.Inf}[r.r.IntN(3)], [...]float32{graph.Inf, 2.5, 6}[r.r.IntN(3)]
+	if r.R.IntN(2) == 0 {
+		n.Min, n.Max = [...]float32{0, -1.5, -graph.Inf}[r.R.IntN(3)], [...]float32{graph.Inf, 2.5, 6}[r.R.IntN(3)]
 	}
 }
 
@@ -148,20 +149,20 @@ func (r *rowMaker) bounds(n *graph.Node) {
 func TestBiasOfQuantizedFilter(t *testing.T) {
 	for _, filter := range []graph.Datatype{graph.QCInt8, graph.QCInt4} {
 		for _, bias := range []bool{false, true} {
-			m := newMaker(3)
+			m := graphtest.NewMaker(3)
 			const rows, k, cols = 3, 32, 5
-			x, f, b := m.input(graph.FP32, rows, k), m.constant(filter, 0, cols, k), graph.None
+			x, f, b := m.Input(graph.FP32, rows, k), m.Constant(filter, 0, cols, k), graph.None
 			if bias {
-				b = m.constant(graph.FP32, 0, cols)
+				b = m.Constant(graph.FP32, 0, cols)
 			}
-			y := m.value(graph.FP32, rows, cols)
-			m.node("FullyConnected", []int{x, f, b}, []int{y})
-			g := m.done(y)
+			y := m.Value(graph.FP32, rows, cols)
+			m.Node("FullyConnected", []int{x, f, b}, []int{y})
+			g := m.Done(y)
 			for _, engine := range []Engine{EngineGo, EngineAuto} {
 				u, _ := mustUnit(t, g, engine, delegate.Instance{})
-				args := newMaker(7).arguments(g)
+				args := graphtest.NewMaker(7).Arguments(g)
 				mustExecute(t, u, args)
-				for i, got := range numbersOf(args[1].Tensor) {
+				for i, got := range graphtest.NumbersOf(args[1].Tensor) {
 					want := sumOf(g, tensor.View[float32](args[0].Tensor.Data)[i/cols*k:][:k], f, b, i%cols)
 					if math.Abs(got-want) > 1e-5 {
 						t.Errorf("%s, bias %t, %v, element %d: got %v, want %v", engine, bias, filter, i, got, want)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -50,9 +51,9 @@ func compact(g *graph.Graph) {
 	}
 	g.Values, g.Args, g.Inputs = values, nil, 0
 	for v := range g.Values {
-		g.Values[v].Arg, g.Values[v].ID = graph.None, encodedID(v)
+		g.Values[v].Arg, g.Values[v].ID = graph.None, graphtest.EncodedID(v)
 	}
-	(&maker{Builder: graph.Builder{Graph: g}}).done()
+	(&graphtest.Maker{Builder: graph.Builder{Graph: g}}).Done()
 }
 
 // cutGraph returns a connected subgraph of up to size nodes around a node. Values read from the rest
@@ -116,7 +117,7 @@ func partOf(g *graph.Graph, chosen map[int]bool) *graph.Graph {
 		}
 		if chosen[i] {
 			n := g.Nodes[i]
-			n.In, n.Out, n.Params = slices.Clone(n.In), slices.Clone(n.Out), cloneParams(n.Params)
+			n.In, n.Out, n.Params = slices.Clone(n.In), slices.Clone(n.Out), graphtest.CloneParams(n.Params)
 			p.Nodes = append(p.Nodes, n)
 			for _, v := range n.Out {
 				made[v] = true
@@ -135,7 +136,7 @@ func partOf(g *graph.Graph, chosen map[int]bool) *graph.Graph {
 		x.Output = made[v] && x.Datatype != graph.QDInt8 && (x.Output || read[v] || !inner[v])
 	}
 	compact(p)
-	return cloneGraph(p)
+	return graphtest.CloneGraph(p)
 }
 
 // shrink reduces sizes; settle must be called afterwards.
@@ -152,7 +153,7 @@ func (m *mutator) shrink() {
 				limit = most[x.Shape.Rank-1][i]
 			}
 			if x.Shape.Dim[i] > limit {
-				x.Shape.Dim[i] = 1 + m.r.IntN(limit)
+				x.Shape.Dim[i] = 1 + m.R.IntN(limit)
 			}
 		}
 	}
@@ -163,7 +164,7 @@ func (m *mutator) shrink() {
 			f := m.Graph.Values[n.In[1]]
 			out := n.Flags & graph.FlagTransposeWeights // the dimension of the output channels
 			if f.Shape.Dim[out] > 40 {
-				f.Shape.Dim[out] = 1 + m.r.IntN(40)
+				f.Shape.Dim[out] = 1 + m.R.IntN(40)
 				f.Shape.Dim[1-out] = min(f.Shape.Dim[1-out], 64)
 				m.refit(n, 1, f.Datatype, f.Shape.Dims()...)
 			}
@@ -187,14 +188,14 @@ type seeds struct {
 // baseSeeds returns the graphs of this package's tests and of the programs in testdata.
 func baseSeeds(tb testing.TB) *seeds {
 	s := &seeds{known: make(map[string]bool)}
-	for _, list := range [][]sample{samples(1), samples(2)} {
+	for _, list := range [][]graphtest.Sample{graphtest.Samples(1), graphtest.Samples(2)} {
 		for _, x := range list {
-			s.payloads = append(s.payloads, encode(x.graph))
+			s.payloads = append(s.payloads, graphtest.Encode(x.Graph))
 		}
 	}
 	for seed := range uint64(300) {
-		if g := randomGraph(seed, 6); len(g.Args) > g.Inputs {
-			s.payloads = append(s.payloads, encode(g))
+		if g := graphtest.RandomGraph(seed, 6); len(g.Args) > g.Inputs {
+			s.payloads = append(s.payloads, graphtest.Encode(g))
 		}
 	}
 	s.addFolder(tb, "../../testdata")
@@ -272,7 +273,7 @@ func (s *seeds) addProgram(data []byte) {
 
 // addPayload adds small subgraphs around some of the nodes if their signature is new.
 func (s *seeds) addPayload(data []byte, named anyBytes) {
-	g, err := readGraph(data, named)
+	g, err := graphtest.ReadGraph(data, named)
 	if err != nil || len(g.Nodes) == 0 || len(g.Values) > 1<<14 {
 		return
 	}
@@ -285,14 +286,14 @@ func (s *seeds) addPayload(data []byte, named anyBytes) {
 				continue
 			}
 			s.known[signature(part)] = true
-			m := &mutator{maker: &maker{Builder: graph.Builder{Graph: part}, r: r, lo: -2, hi: 2}}
+			m := &mutator{Maker: &graphtest.Maker{Builder: graph.Builder{Graph: part}, R: r, Lo: -2, Hi: 2}}
 			m.shrink()
 			m.settle()
 			compact(m.Graph)
 			if seedBytes(m.Graph) > 1<<18 {
 				continue
 			}
-			if payload := encode(m.Graph); small(payload) {
+			if payload := graphtest.Encode(m.Graph); small(payload) {
 				s.payloads = append(s.payloads, payload)
 			}
 		}
@@ -308,7 +309,7 @@ func seedBytes(g *graph.Graph) (n int) {
 
 // small reports whether a payload is valid and fast to run.
 func small(payload []byte) bool {
-	g, err := readGraph(payload, nil)
+	g, err := graphtest.ReadGraph(payload, nil)
 	if err != nil {
 		return false
 	}
@@ -330,7 +331,7 @@ func signature(g *graph.Graph) string {
 			}
 		}
 		w, dims := n.Geometry(), 0
-		if lists := dimLists(n); len(lists) > 0 {
+		if lists := graphtest.DimLists(n); len(lists) > 0 {
 			dims = len(*lists[0])
 		}
 		fmt.Fprint(&b, w.KernelH, w.KernelW, w.StrideH, w.StrideW, w.DilationH, w.Top, w.Left, w.Bottom, min(w.Groups, 2), dims, ";")
@@ -341,11 +342,11 @@ func signature(g *graph.Graph) string {
 // pick returns one of the graphs or a new random one.
 func (s *seeds) pick(r *rand.Rand) *graph.Graph {
 	if r.IntN(8) == 0 {
-		if g := randomGraph(r.Uint64(), 6); len(g.Args) > g.Inputs {
+		if g := graphtest.RandomGraph(r.Uint64(), 6); len(g.Args) > g.Inputs {
 			return g
 		}
 	}
-	g, err := readGraph(s.payloads[r.IntN(len(s.payloads))], nil)
+	g, err := graphtest.ReadGraph(s.payloads[r.IntN(len(s.payloads))], nil)
 	if err != nil {
 		panic(err)
 	}

@@ -61,7 +61,7 @@ func (m *mutator) ready(n *graph.Node, s []graph.Shape) bool {
 // keepQuant copies the input's quantization to the output of a node that moves elements, mostly.
 func (m *mutator) keepQuant(n *graph.Node, v int) {
 	moves := slices.ContainsFunc(graph.MoveNodes, func(t graph.NodeType) bool { return t.Tag == n.Type.Tag }) || n.Type.Name == "MaxPooling2d"
-	if x := &m.Graph.Values[n.In[0]]; moves && x.Datatype == m.Graph.Values[v].Datatype && m.r.IntN(16) > 0 {
+	if x := &m.Graph.Values[n.In[0]]; moves && x.Datatype == m.Graph.Values[v].Datatype && m.R.IntN(16) > 0 {
 		m.Graph.Values[v].Quant = x.Quant
 		for _, in := range n.In[1:] {
 			if y := &m.Graph.Values[in]; y.Datatype == x.Datatype {
@@ -91,7 +91,7 @@ func (m *mutator) refit(n *graph.Node, j int, d graph.Datatype, dims ...int) {
 		return
 	}
 	old := x.Quant
-	n.In[j] = m.constant(d, min(channel, want.Rank-1), dims...)
+	n.In[j] = m.Constant(d, min(channel, want.Rank-1), dims...)
 	if y := &m.Graph.Values[n.In[j]]; d == x.Datatype && old.Scale > 0 {
 		y.Quant.Scale, y.Quant.ZeroPoint = old.Scale, old.ZeroPoint
 	} else {
@@ -114,7 +114,7 @@ func (m *mutator) settleNode(i int, s []graph.Shape) {
 	case n.Geometry().KernelH > 0 && x.Rank == 4:
 		settleWindow(n, x)
 	case n.Type.Tag == graph.TagStaticTranspose && !permutes(graph.Params[graph.TransposeParams](n).Perm, x.Rank):
-		graph.Params[graph.TransposeParams](n).Perm = m.r.Perm(x.Rank)
+		graph.Params[graph.TransposeParams](n).Perm = m.R.Perm(x.Rank)
 	case n.Type.Name == "StaticReshape":
 		m.settleReshape(n, x)
 	case n.Type.Name == "StaticSlice":
@@ -122,7 +122,7 @@ func (m *mutator) settleNode(i int, s []graph.Shape) {
 	case n.Type.Name == "StaticConstantPad" && len(graph.Params[graph.PadParams](n).Before) != x.Rank:
 		p := graph.Params[graph.PadParams](n)
 		p.Before, p.After = make([]int, x.Rank), make([]int, x.Rank)
-		p.Before[m.r.IntN(x.Rank)], p.After[m.r.IntN(x.Rank)] = m.r.IntN(3), m.r.IntN(3)
+		p.Before[m.R.IntN(x.Rank)], p.After[m.R.IntN(x.Rank)] = m.R.IntN(3), m.R.IntN(3)
 	case len(n.In) >= 2 && (isBinary(n) || strings.HasPrefix(n.Type.Name, "Concatenate")):
 		m.settleOperands(n, s)
 	}
@@ -150,7 +150,7 @@ func (m *mutator) settleOperands(n *graph.Node, s []graph.Shape) {
 	}
 	axis, ok := graph.Params[graph.ConcatenateParams](n).Dim(x.Rank)
 	if !ok {
-		axis = m.r.IntN(x.Rank)
+		axis = m.R.IntN(x.Rank)
 		graph.Params[graph.ConcatenateParams](n).Axis = axis
 	}
 	for j, v := range n.In[1:] {
@@ -271,7 +271,7 @@ func (m *mutator) settleReshape(n *graph.Node, x graph.Shape) {
 	if len(p.Sizes) <= len(x.Dim) && (zeros == 0 && known == x.Numel() || zeros == 1 && known > 0 && x.Numel()%known == 0) {
 		return
 	}
-	switch m.r.IntN(4) {
+	switch m.R.IntN(4) {
 	case 0:
 		p.Sizes = []int{x.Numel()}
 	case 1:

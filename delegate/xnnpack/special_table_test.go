@@ -7,6 +7,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -58,15 +59,15 @@ var binaryOf = map[string]func(a, b float64) float64{
 func TestSpecialElements(t *testing.T) {
 	n := len(specials) * len(specials) // 81 elements
 	run := func(t *testing.T, name string, want func(a, b float64) float64, set func(*graph.Node), in int) {
-		m := newMaker(1)
+		m := graphtest.NewMaker(1)
 		var list []int
 		for range in {
-			list = append(list, m.input(graph.FP32, n))
+			list = append(list, m.Input(graph.FP32, n))
 		}
-		y := m.value(graph.FP32, n)
-		m.node(name, list, []int{y}, set)
-		u, g := mustUnit(t, m.done(y), EngineGo, delegate.Instance{})
-		args := m.arguments(g)
+		y := m.Value(graph.FP32, n)
+		m.Node(name, list, []int{y}, set)
+		u, g := mustUnit(t, m.Done(y), EngineGo, delegate.Instance{})
+		args := m.Arguments(g)
 		for i := range n {
 			tensor.View[float32](args[0].Tensor.Data)[i] = specials[i%len(specials)]
 			if in > 1 {
@@ -76,7 +77,7 @@ func TestSpecialElements(t *testing.T) {
 		if err := u.Execute(context.Background(), args); err != nil {
 			t.Fatal(err)
 		}
-		for i, got := range numbersOf(args[in].Tensor) {
+		for i, got := range graphtest.NumbersOf(args[in].Tensor) {
 			a, b := specials[i%len(specials)], specials[i/len(specials)]
 			w := float64(float32(want(float64(a), float64(b))))
 			least := 0x1p-149
@@ -92,7 +93,7 @@ func TestSpecialElements(t *testing.T) {
 		u := &graph.UnaryNodes[i]
 		if f := unaryOf[u.Name]; f != nil {
 			run(t, u.Name, func(a, _ float64) float64 { return f(a) }, func(x *graph.Node) {
-				if setScalar(x, 0.3); u.Name == "Clamp" {
+				if graphtest.SetScalar(x, 0.3); u.Name == "Clamp" {
 					x.Min, x.Max = -0.5, 1.25
 				}
 			}, 1)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -71,7 +72,7 @@ func (c *calls) runSpecial(b Backend, tolerance float64) error {
 }
 
 func sameNumbers(got, want *tensor.Tensor, tolerance float64) error {
-	x, y := numbersOf(got), numbersOf(want)
+	x, y := graphtest.NumbersOf(got), graphtest.NumbersOf(want)
 	for i := range y {
 		same := x[i] == y[i] || math.IsNaN(x[i]) && math.IsNaN(y[i]) || math.Abs(x[i]-y[i]) <= tolerance*max(1, math.Abs(y[i]), 100)
 		if !same {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -65,7 +66,7 @@ func TestOutputSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, d := range p.Methods[0].Delegates {
-		g, err := readGraph(d.Data, anyBytes(p.Named))
+		g, err := graphtest.ReadGraph(d.Data, anyBytes(p.Named))
 		if err != nil {
 			t.Fatal(err)
 		}

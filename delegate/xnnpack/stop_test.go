@@ -8,34 +8,35 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
 )
 
 // longNodes are graphs of one node that takes far longer than the context.
-var longNodes = map[string]func(m *maker) *graph.Graph{
-	"a convolution": func(m *maker) *graph.Graph {
+var longNodes = map[string]func(m *graphtest.Maker) *graph.Graph{
+	"a convolution": func(m *graphtest.Maker) *graph.Graph {
 		return convolutionGraph32("Conv2d", 96, 96, graph.Window{KernelH: 31, KernelW: 31, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
 			Groups: 1, GroupIn: 24, GroupOut: 24}, 0)
 	},
-	"a depthwise convolution": func(m *maker) *graph.Graph {
+	"a depthwise convolution": func(m *graphtest.Maker) *graph.Graph {
 		return convolutionGraph32("DepthwiseConv2d", 160, 160, graph.Window{KernelH: 61, KernelW: 61, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
 			Groups: 48, GroupIn: 1, GroupOut: 1}, 0)
 	},
-	"a fully connected node": func(m *maker) *graph.Graph {
-		x, f, b, y := m.input(graph.FP32, 1<<12, 1024), m.constant(graph.FP32, 0, 1024, 1024), m.constant(graph.FP32, 0, 1024), m.value(graph.FP32, 1)
-		m.node("FullyConnected", []int{x, f, b}, []int{y})
-		return m.fix(y)
+	"a fully connected node": func(m *graphtest.Maker) *graph.Graph {
+		x, f, b, y := m.Input(graph.FP32, 1<<12, 1024), m.Constant(graph.FP32, 0, 1024, 1024), m.Constant(graph.FP32, 0, 1024), m.Value(graph.FP32, 1)
+		m.Node("FullyConnected", []int{x, f, b}, []int{y})
+		return m.Fix(y)
 	},
-	"a quantized product": func(m *maker) *graph.Graph {
-		x, f, b := m.quantized(m.input(graph.FP32, 1<<13, 512), 1), m.constant(graph.QCInt8, 0, 2048, 512), m.constant(graph.FP32, 0, 2048)
-		y := m.value(graph.FP32, 1)
-		m.node("FullyConnected", []int{x, f, b}, []int{y})
-		return m.fix(y)
+	"a quantized product": func(m *graphtest.Maker) *graph.Graph {
+		x, f, b := m.Quantized(m.Input(graph.FP32, 1<<13, 512), 1), m.Constant(graph.QCInt8, 0, 2048, 512), m.Constant(graph.FP32, 0, 2048)
+		y := m.Value(graph.FP32, 1)
+		m.Node("FullyConnected", []int{x, f, b}, []int{y})
+		return m.Fix(y)
 	},
-	"a batch of products": func(m *maker) *graph.Graph {
-		x, w, y := m.input(graph.FP32, 8, 1024, 512), m.input(graph.FP32, 8, 512, 1024), m.value(graph.FP32, 1)
-		m.node("BatchMatrixMultiply", []int{x, w}, []int{y})
-		return m.fix(y)
+	"a batch of products": func(m *graphtest.Maker) *graph.Graph {
+		x, w, y := m.Input(graph.FP32, 8, 1024, 512), m.Input(graph.FP32, 8, 512, 1024), m.Value(graph.FP32, 1)
+		m.Node("BatchMatrixMultiply", []int{x, w}, []int{y})
+		return m.Fix(y)
 	},
 }
 
@@ -45,7 +46,7 @@ func TestStopsInsideNodes(t *testing.T) {
 	defer pool.Close()
 	for name, make := range longNodes {
 		t.Run(name, func(t *testing.T) {
-			img, err := compile(t, encode(make(newMaker(3))), EngineReference)
+			img, err := compile(t, graphtest.Encode(make(graphtest.NewMaker(3))), EngineReference)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +67,7 @@ func stopInside(t *testing.T, img delegate.Image, p *cpu.Pool) {
 		t.Fatal(err)
 	}
 	defer u.Close()
-	args := newMaker(7).arguments(img.(*image).Graph)
+	args := graphtest.NewMaker(7).Arguments(img.(*image).Graph)
 	var took, all time.Duration
 	for range 5 {
 		begun := time.Now()

@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
 
 // TestSurveyWorth checks whether opening the library is worth its cost for estimated graphs.
@@ -46,21 +47,21 @@ func TestSurveyWorth(t *testing.T) {
 func TestSurvey(t *testing.T) {
 	xnntest.Library(t)
 	move := func(dims ...int) []byte {
-		m := newMaker(1)
-		x := m.input(graph.FP32, dims...)
-		return encode(m.done(m.transposedLike(x, []int{1, 0, 2})))
+		m := graphtest.NewMaker(1)
+		x := m.Input(graph.FP32, dims...)
+		return graphtest.Encode(m.Done(m.TransposedLike(x, []int{1, 0, 2})))
 	}
 	magnitudes := func(n int) []byte {
-		m := newMaker(1)
-		x, y := m.input(graph.FP32, 1, n), m.value(graph.FP32, 1, n)
-		m.node("Abs", []int{x}, []int{y})
-		return encode(m.done(y))
+		m := graphtest.NewMaker(1)
+		x, y := m.Input(graph.FP32, 1, n), m.Value(graph.FP32, 1, n)
+		m.Node("Abs", []int{x}, []int{y})
+		return graphtest.Encode(m.Done(y))
 	}
 	sum := func(dims ...int) []byte {
-		m := newMaker(1)
-		a, b, y := m.input(graph.QInt8, dims...), m.input(graph.QInt8, dims...), m.value(graph.QInt8, dims...)
-		m.node("Add", []int{a, b}, []int{y})
-		return encode(m.done(y))
+		m := graphtest.NewMaker(1)
+		a, b, y := m.Input(graph.QInt8, dims...), m.Input(graph.QInt8, dims...), m.Value(graph.QInt8, dims...)
+		m.Node("Add", []int{a, b}, []int{y})
+		return graphtest.Encode(m.Done(y))
 	}
 	for _, test := range []struct {
 		name    string
@@ -109,7 +110,7 @@ func engineOf(t *testing.T, b Backend, p *delegate.Payload) string {
 func TestSurveyOfFaults(t *testing.T) {
 	scratch := new(delegate.Scratch)
 	defer scratch.Close()
-	good, bad := &delegate.Payload{Data: encode(linearGraph(graph.FP32)), Scratch: scratch}, &delegate.Payload{Index: 1, Data: []byte("no payload"), Scratch: scratch}
+	good, bad := &delegate.Payload{Data: graphtest.Encode(linearGraph(graph.FP32)), Scratch: scratch}, &delegate.Payload{Index: 1, Data: []byte("no payload"), Scratch: scratch}
 	b := Backend{Library: xnntest.Path()}
 	if err := b.Survey([]*delegate.Payload{good, bad}); err != nil {
 		t.Errorf("survey: got %v, want no error", err)

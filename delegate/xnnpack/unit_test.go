@@ -16,6 +16,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -38,7 +39,7 @@ func forEngines(t *testing.T, f func(t *testing.T, engine Engine)) {
 // mustUnit compiles a graph and creates a unit, which is closed at the end of the test.
 func mustUnit(t testing.TB, g *graph.Graph, engine Engine, in delegate.Instance) (delegate.Unit, *graph.Graph) {
 	t.Helper()
-	img, err := compile(t, encode(g), engine)
+	img, err := compile(t, graphtest.Encode(g), engine)
 	SkipFault(t, err)
 	if err != nil {
 		t.Fatal(err)
@@ -66,17 +67,17 @@ func TestNoAllocation(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
 	forEngines(t, func(t *testing.T, engine Engine) {
-		for _, s := range samples(1) {
-			img, err := compile(t, encode(s.graph), engine)
+		for _, s := range graphtest.Samples(1) {
+			img, err := compile(t, graphtest.Encode(s.Graph), engine)
 			if err != nil {
 				continue
 			}
 			img.Close()
-			u, g := mustUnit(t, s.graph, engine, delegate.Instance{Pool: pool})
-			args := newMaker(1).arguments(g)
+			u, g := mustUnit(t, s.Graph, engine, delegate.Instance{Pool: pool})
+			args := graphtest.NewMaker(1).Arguments(g)
 			mustExecute(t, u, args)
 			if n := testing.AllocsPerRun(10, func() { u.Execute(context.Background(), args) }); n != 0 {
-				t.Errorf("%s: got %v allocations per run, want 0", s.name, n)
+				t.Errorf("%s: got %v allocations per run, want 0", s.Name, n)
 			}
 		}
 	})
@@ -88,12 +89,12 @@ func TestOtherMemory(t *testing.T) {
 		u, g := mustUnit(t, linearGraph(graph.FP32), engine, delegate.Instance{})
 		var first []float64
 		for round := range 4 {
-			args := newMaker(1).arguments(g)
+			args := graphtest.NewMaker(1).Arguments(g)
 			if round%2 == 1 {
 				args[0].Tensor.Data[3] ^= 0x10 // a different input
 			}
 			mustExecute(t, u, args)
-			got := numbersOf(args[1].Tensor)
+			got := graphtest.NumbersOf(args[1].Tensor)
 			if round == 0 {
 				first = got
 			}
@@ -107,20 +108,20 @@ func TestOtherMemory(t *testing.T) {
 // TestOverlap runs a convolution whose output shares the input's memory: the result is the same as
 // with separate memory.
 func TestOverlap(t *testing.T) {
-	m := newMaker(3)
-	x, f := m.input(graph.FP32, 1, 6, 6, 2), m.constant(graph.FP32, 0, 2, 3, 3, 2)
-	y := m.value(graph.FP32, 1, 6, 6, 2)
-	m.node("Conv2d", []int{x, f, graph.None}, []int{y}, withWindow(graph.Window{Top: 1, Left: 1, Bottom: 1, Right: 1, KernelH: 3, KernelW: 3,
+	m := graphtest.NewMaker(3)
+	x, f := m.Input(graph.FP32, 1, 6, 6, 2), m.Constant(graph.FP32, 0, 2, 3, 3, 2)
+	y := m.Value(graph.FP32, 1, 6, 6, 2)
+	m.Node("Conv2d", []int{x, f, graph.None}, []int{y}, graphtest.WithWindow(graph.Window{Top: 1, Left: 1, Bottom: 1, Right: 1, KernelH: 3, KernelW: 3,
 		StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 2, GroupOut: 2}))
-	graph := m.done(y)
+	graph := m.Done(y)
 	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, graph, engine, delegate.Instance{})
-		apart := newMaker(1).arguments(g)
+		apart := graphtest.NewMaker(1).Arguments(g)
 		mustExecute(t, u, apart)
-		shared := newMaker(1).arguments(g)
+		shared := graphtest.NewMaker(1).Arguments(g)
 		shared[1].Tensor.Bind(shared[0].Tensor.Data)
 		mustExecute(t, u, shared)
-		want, got := numbersOf(apart[1].Tensor), numbersOf(shared[1].Tensor)
+		want, got := graphtest.NumbersOf(apart[1].Tensor), graphtest.NumbersOf(shared[1].Tensor)
 		for i := range want {
 			if got[i] != want[i] {
 				t.Fatalf("element %d: got %v, want %v", i, got[i], want[i])
@@ -131,9 +132,9 @@ func TestOverlap(t *testing.T) {
 
 // dynamicArguments returns arguments of a graph with one input of the given sizes.
 func dynamicArguments(g *graph.Graph, output []int, sizes ...int) []*tensor.Value {
-	m := newMaker(1)
+	m := graphtest.NewMaker(1)
 	in := tensor.New(tensor.Float32, sizes...)
-	copy(in.Data, m.bytes(graph.FP32, graph.ShapeOf(sizes...)))
+	copy(in.Data, m.Bytes(graph.FP32, graph.ShapeOf(sizes...)))
 	out := tensor.Make(tensor.Float32, output, nil, tensor.DynamicBound)
 	out.Bind(tensor.AlignedBytes(out.NBytes()))
 	a, b := tensor.TensorValue(in), tensor.TensorValue(out)
@@ -143,16 +144,16 @@ func dynamicArguments(g *graph.Graph, output []int, sizes ...int) []*tensor.Valu
 // TestDynamicShapes changes the sizes between calls, also to more but smaller images in a dynamically
 // quantized graph: the library does not allocate space for their scales.
 func TestDynamicShapes(t *testing.T) {
-	m := newMaker(8)
-	x := m.quantized(m.input(graph.FP32, 1, 20, 20, 3), 3)
-	f, b, y := m.constant(graph.QCInt8, 0, 4, 3, 3, 3), m.constant(graph.FP32, 0, 4), m.value(graph.FP32, 1, 18, 18, 4)
-	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+	m := graphtest.NewMaker(8)
+	x := m.Quantized(m.Input(graph.FP32, 1, 20, 20, 3), 3)
+	f, b, y := m.Constant(graph.QCInt8, 0, 4, 3, 3, 3), m.Constant(graph.FP32, 0, 4), m.Value(graph.FP32, 1, 18, 18, 4)
+	m.Node("Conv2d", []int{x, f, b}, []int{y}, graphtest.WithWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
 		Groups: 1, GroupIn: 3, GroupOut: 4}))
-	graph := m.done(y)
+	graph := m.Done(y)
 	xnntest.Library(t)
 	native, g := mustUnit(t, graph, EngineNative, delegate.Instance{})
 	reference, _ := mustUnit(t, graph, EngineGo, delegate.Instance{})
-	s := sample{loose: 1e-5}
+	s := graphtest.Sample{Loose: 1e-5}
 	for _, sizes := range [][]int{{1, 20, 20, 3}, {1, 5, 7, 3}, {25, 4, 4, 3}, {2, 3, 3, 3}, {1, 20, 20, 3}} {
 		got, want := dynamicArguments(g, []int{1, 40, 40, 4}, sizes...), dynamicArguments(g, []int{1, 40, 40, 4}, sizes...)
 		mustExecute(t, native, got)
@@ -160,7 +161,7 @@ func TestDynamicShapes(t *testing.T) {
 		if n := sizes[0]; got[1].Tensor.Sizes[0] != n {
 			t.Errorf("sizes %v: got output sizes %v, want %d images", sizes, got[1].Tensor.Sizes, n)
 		}
-		if err := s.differ(got, want, g); err != nil {
+		if err := s.Differ(got, want, g); err != nil {
 			t.Errorf("sizes %v: %v", sizes, err)
 		}
 	}
@@ -170,7 +171,7 @@ func TestDynamicShapes(t *testing.T) {
 func TestBadArguments(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, linearGraph(graph.FP32), engine, delegate.Instance{})
-		good := newMaker(1).arguments(g)
+		good := graphtest.NewMaker(1).Arguments(g)
 		none := tensor.Value{}
 		swap := func(i int, v *tensor.Value) []*tensor.Value {
 			args := append([]*tensor.Value{}, good...)
@@ -208,19 +209,19 @@ func TestBadArguments(t *testing.T) {
 // exporters declare.
 func TestWideIndices(t *testing.T) {
 	var graph *graph.Graph
-	for _, s := range samples(1) {
-		if s.name == "ArgMaxPooling2d" {
-			graph = s.graph
+	for _, s := range graphtest.Samples(1) {
+		if s.Name == "ArgMaxPooling2d" {
+			graph = s.Graph
 		}
 	}
 	u, g := mustUnit(t, graph, EngineAuto, delegate.Instance{})
-	args := newMaker(1).arguments(g)
+	args := graphtest.NewMaker(1).Arguments(g)
 	mustExecute(t, u, args)
-	narrow := numbersOf(args[2].Tensor)
+	narrow := graphtest.NumbersOf(args[2].Tensor)
 	wide := tensor.TensorValue(tensor.New(tensor.Int64, args[2].Tensor.Sizes...))
 	args[2] = &wide
 	mustExecute(t, u, args)
-	for i, x := range numbersOf(wide.Tensor) {
+	for i, x := range graphtest.NumbersOf(wide.Tensor) {
 		if x != narrow[i] {
 			t.Fatalf("element %d: got %v as int64, want %v as for int32", i, x, narrow[i])
 		}
@@ -230,15 +231,15 @@ func TestWideIndices(t *testing.T) {
 // TestGrowBack changes the sizes of two inputs independently, above and below the declared ones:
 // each intermediate value has enough memory in every call.
 func TestGrowBack(t *testing.T) {
-	m := newMaker(1)
-	a, b := m.input(graph.FP32, 2, 8), m.input(graph.FP32, 6, 64)
-	outs := []int{m.value(graph.FP32, 2, 8), m.value(graph.FP32, 6, 64)}
+	m := graphtest.NewMaker(1)
+	a, b := m.Input(graph.FP32, 2, 8), m.Input(graph.FP32, 6, 64)
+	outs := []int{m.Value(graph.FP32, 2, 8), m.Value(graph.FP32, 6, 64)}
 	for i, in := range []int{a, b} {
-		middle := m.value(graph.FP32, m.Graph.Values[in].Shape.Dims()...)
-		m.node("Square", []int{in}, []int{middle})
-		m.node("Sigmoid", []int{middle}, []int{outs[i]})
+		middle := m.Value(graph.FP32, m.Graph.Values[in].Shape.Dims()...)
+		m.Node("Square", []int{in}, []int{middle})
+		m.Node("Sigmoid", []int{middle}, []int{outs[i]})
 	}
-	graph := m.done(outs...)
+	graph := m.Done(outs...)
 	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, graph, engine, delegate.Instance{})
 		steps := [][2]int{{2, 6}, {40, 1}, {2, 6}, {1, 3}, {40, 6}}
@@ -274,7 +275,7 @@ func TestConcurrent(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
 	forEngines(t, func(t *testing.T, engine Engine) {
-		img, err := compile(t, encode(randomGraph(12, 1)), engine)
+		img, err := compile(t, graphtest.Encode(graphtest.RandomGraph(12, 1)), engine)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,13 +298,13 @@ func TestConcurrent(t *testing.T) {
 					return
 				}
 				defer u.Close()
-				args := newMaker(1).arguments(g)
+				args := graphtest.NewMaker(1).Arguments(g)
 				for range 20 {
 					if err := u.Execute(context.Background(), args); err != nil {
 						t.Error(err)
 					}
 				}
-				results[i] = numbersOf(args[g.Inputs].Tensor)
+				results[i] = graphtest.NumbersOf(args[g.Inputs].Tensor)
 			}()
 		}
 		wait.Wait()
@@ -322,11 +323,11 @@ func TestWeightsShared(t *testing.T) {
 	xnntest.Library(t)
 	others := len(native.Blocks.By)
 	size := func(img delegate.Image) int { return int(nativeOf(img).Weights.Bytes()) }
-	a, err := compile(t, encode(linearGraph(graph.FP32)), EngineNative)
+	a, err := compile(t, graphtest.Encode(linearGraph(graph.FP32)), EngineNative)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := compile(t, encode(linearGraph(graph.FP32)), EngineNative)
+	b, err := compile(t, graphtest.Encode(linearGraph(graph.FP32)), EngineNative)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +361,7 @@ func TestLeaks(t *testing.T) {
 		t.Skip("needs a build without the race detector, whose own memory grows")
 	}
 	xnntest.Library(t)
-	data := encode(convolutionGraph())
+	data := graphtest.Encode(convolutionGraph())
 	cycle := func() {
 		img, err := compile(t, data, EngineNative)
 		if err != nil {
@@ -370,7 +371,7 @@ func TestLeaks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExecute(t, u, newMaker(1).arguments(img.(*image).Graph))
+		mustExecute(t, u, graphtest.NewMaker(1).Arguments(img.(*image).Graph))
 		u.Close()
 		img.Close()
 	}
@@ -391,7 +392,7 @@ func TestUnreachableImage(t *testing.T) {
 	xnntest.Library(t)
 	before := len(native.Blocks.By)
 	func() {
-		img, err := compile(t, encode(convolutionGraph()), EngineNative)
+		img, err := compile(t, graphtest.Encode(convolutionGraph()), EngineNative)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -399,7 +400,7 @@ func TestUnreachableImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExecute(t, u, newMaker(1).arguments(img.(*image).Graph))
+		mustExecute(t, u, graphtest.NewMaker(1).Arguments(img.(*image).Graph))
 	}()
 	for range 100 {
 		runtime.GC()
@@ -417,7 +418,7 @@ func TestUnreachableImage(t *testing.T) {
 // TestClosed checks that a closed unit returns ErrDevice.
 func TestClosed(t *testing.T) {
 	xnntest.Library(t)
-	img, err := compile(t, encode(binaryGraph()), EngineNative)
+	img, err := compile(t, graphtest.Encode(binaryGraph()), EngineNative)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +429,7 @@ func TestClosed(t *testing.T) {
 	u.Close()
 	u.Close()
 	img.Close()
-	if err := u.Execute(context.Background(), newMaker(1).arguments(img.(*image).Graph)); !errors.Is(err, delegate.ErrDevice) {
+	if err := u.Execute(context.Background(), graphtest.NewMaker(1).Arguments(img.(*image).Graph)); !errors.Is(err, delegate.ErrDevice) {
 		t.Errorf("got %v, want %v", err, delegate.ErrDevice)
 	}
 }
@@ -453,7 +454,7 @@ func TestProfile(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, convolutionGraph(), engine, delegate.Instance{})
 		p := u.(delegate.Profiler)
-		args := newMaker(1).arguments(g)
+		args := graphtest.NewMaker(1).Arguments(g)
 		for _, on := range []bool{false, true, false} {
 			if err := p.SetProfiling(on); err != nil {
 				t.Fatal(err)
@@ -469,12 +470,12 @@ func TestProfile(t *testing.T) {
 
 // TestEngines checks the engine for each option, with and without a library that supports the graph.
 func TestEngines(t *testing.T) {
-	half := newMaker(1)
-	x, y := half.input(graph.BF16, 4), half.value(graph.BF16, 4)
-	half.node("Abs", []int{x}, []int{y})
-	brain := encode(half.done(y))
+	half := graphtest.NewMaker(1)
+	x, y := half.Input(graph.BF16, 4), half.Value(graph.BF16, 4)
+	half.Node("Abs", []int{x}, []int{y})
+	brain := graphtest.Encode(half.Done(y))
 	t.Run("no library at the given path", func(t *testing.T) {
-		p := &delegate.Payload{Data: encode(binaryGraph())}
+		p := &delegate.Payload{Data: graphtest.Encode(binaryGraph())}
 		for _, engine := range []Engine{EngineAuto, EngineNative} {
 			b := Backend{Library: t.TempDir(), Engine: engine}
 			if _, err := b.Compile(context.Background(), p); !errors.Is(err, delegate.ErrMissing) {
@@ -508,7 +509,7 @@ func TestEngines(t *testing.T) {
 
 // TestInfo checks an image's inputs, nodes and weight bytes.
 func TestInfo(t *testing.T) {
-	img, err := compile(t, encode(convolutionGraph()), EngineGo)
+	img, err := compile(t, graphtest.Encode(convolutionGraph()), EngineGo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -525,7 +526,7 @@ func TestInfo(t *testing.T) {
 func BenchmarkOverhead(b *testing.B) {
 	lib := xnntest.Library(b)
 	u, g := mustUnit(b, binaryGraph(), EngineNative, delegate.Instance{})
-	args := newMaker(1).arguments(g)
+	args := graphtest.NewMaker(1).Arguments(g)
 	mustExecute(b, u, args)
 	b.Run("unit", func(b *testing.B) {
 		for b.Loop() {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
@@ -43,10 +44,10 @@ func openBackend(t *testing.T, b Backend, data []byte, between func()) (note str
 	if between != nil {
 		between()
 	}
-	args := newMaker(1).arguments(m.Graph)
+	args := graphtest.NewMaker(1).Arguments(m.Graph)
 	mustExecute(t, u, args)
 	for _, a := range args[m.Graph.Inputs:] {
-		outputs = append(outputs, numbersOf(a.Tensor)...)
+		outputs = append(outputs, graphtest.NumbersOf(a.Tensor)...)
 	}
 	return m.cacheNote, len(nativeOf(img).Weights.Blocks), outputs
 }
@@ -57,7 +58,7 @@ func TestWeightsFile(t *testing.T) {
 	xnntest.Library(t)
 	folder := t.TempDir()
 	for seed := range uint64(12) {
-		data := encode(randomGraph(100+seed, 7))
+		data := graphtest.Encode(graphtest.RandomGraph(100+seed, 7))
 		img, err := compile(t, data, EngineNative)
 		if err != nil {
 			continue
@@ -94,10 +95,10 @@ func TestWeightsFile(t *testing.T) {
 		os.WriteFile(path, file[:len(file)/2], 0o644)
 		check("truncated", "kept in ", 1000)
 	}
-	if note, _, _ := openCached(t, encode(convolutionGraph()), filepath.Join(folder, "new", "folder")); !strings.HasPrefix(note, "kept in ") {
+	if note, _, _ := openCached(t, graphtest.Encode(convolutionGraph()), filepath.Join(folder, "new", "folder")); !strings.HasPrefix(note, "kept in ") {
 		t.Errorf("missing folder: got note %q, want %q", note, "kept in …")
 	}
-	if note, _, _ := openCached(t, encode(convolutionGraph()), filepath.Join(folder, native.FolderKey, "below")); !strings.HasPrefix(note, "not kept: ") {
+	if note, _, _ := openCached(t, graphtest.Encode(convolutionGraph()), filepath.Join(folder, native.FolderKey, "below")); !strings.HasPrefix(note, "not kept: ") {
 		t.Errorf("folder below a file: got note %q, want %q", note, "not kept: …")
 	}
 }
@@ -105,7 +106,7 @@ func TestWeightsFile(t *testing.T) {
 // TestWeightsFileOfAnotherFolder copies a file to a folder with another key: it is not used.
 func TestWeightsFileOfAnotherFolder(t *testing.T) {
 	xnntest.Library(t)
-	data, from, to := encode(convolutionGraph()), t.TempDir(), t.TempDir()
+	data, from, to := graphtest.Encode(convolutionGraph()), t.TempDir(), t.TempDir()
 	note, _, _ := openCached(t, data, from)
 	file, err := os.ReadFile(strings.TrimPrefix(note, "kept in "))
 	if err != nil {
@@ -133,7 +134,7 @@ func kept(t *testing.T, data []byte, folder string) (path string, outputs []floa
 // TestWeightsFileShrinks truncates the file of an open image: its run is not affected.
 func TestWeightsFileShrinks(t *testing.T) {
 	xnntest.Library(t)
-	folder, data := t.TempDir(), encode(convolutionGraph())
+	folder, data := t.TempDir(), graphtest.Encode(convolutionGraph())
 	path, want := kept(t, data, folder)
 	note, packed, got := openBackend(t, Backend{WeightsCache: folder}, data, func() {
 		if err := os.Truncate(path, 0); err != nil {
@@ -148,7 +149,7 @@ func TestWeightsFileShrinks(t *testing.T) {
 // TestWeightsFileMapped checks that MapWeights maps the file.
 func TestWeightsFileMapped(t *testing.T) {
 	xnntest.Library(t)
-	folder, data := t.TempDir(), encode(convolutionGraph())
+	folder, data := t.TempDir(), graphtest.Encode(convolutionGraph())
 	path, want := kept(t, data, folder)
 	note, packed, got := openBackend(t, Backend{WeightsCache: folder, MapWeights: true}, data, func() {
 		maps, err := os.ReadFile("/proc/self/maps")
@@ -165,7 +166,7 @@ func TestWeightsFileMapped(t *testing.T) {
 // could have created or can change are not used, and the results are the same.
 func TestWeightsFolderIsTrusted(t *testing.T) {
 	xnntest.Library(t)
-	data := encode(convolutionGraph())
+	data := graphtest.Encode(convolutionGraph())
 	replace := func(make func(path string) error) func(string) error {
 		return func(path string) error { return errors.Join(os.RemoveAll(path), make(path)) }
 	}
@@ -244,14 +245,14 @@ func TestMaxPacked(t *testing.T) {
 	xnntest.Library(t)
 	folder, files := t.TempDir(), 0
 	for seed := range uint64(60) {
-		g := randomGraph(300+seed, 5)
-		img, err := compile(t, encode(g), EngineNative)
+		g := graphtest.RandomGraph(300+seed, 5)
+		img, err := compile(t, graphtest.Encode(g), EngineNative)
 		if err != nil {
 			continue
 		}
 		most := native.MaxPacked(img.(*image).Graph)
 		img.Close()
-		note, _, _ := openCached(t, encode(g), folder)
+		note, _, _ := openCached(t, graphtest.Encode(g), folder)
 		path, ok := strings.CutPrefix(note, "kept in ")
 		if !ok {
 			continue // equal to an earlier one
@@ -273,7 +274,7 @@ func TestMaxPacked(t *testing.T) {
 // TestWeightsFileShared opens one payload in several goroutines concurrently: there is one file.
 func TestWeightsFileShared(t *testing.T) {
 	xnntest.Library(t)
-	folder, data := t.TempDir(), encode(convolutionGraph())
+	folder, data := t.TempDir(), graphtest.Encode(convolutionGraph())
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Add(1)

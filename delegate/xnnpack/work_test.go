@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
 )
 
@@ -19,8 +20,8 @@ func TestReferenceNeeds(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
 	held, estimated := int64(0), int64(0)
-	for _, s := range samples(1) {
-		img, err := compile(t, encode(s.graph), EngineGo)
+	for _, s := range graphtest.Samples(1) {
+		img, err := compile(t, graphtest.Encode(s.Graph), EngineGo)
 		if err != nil {
 			continue
 		}
@@ -29,11 +30,11 @@ func TestReferenceNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExecute(t, u, newMaker(1).arguments(m.Graph))
+		mustExecute(t, u, graphtest.NewMaker(1).Arguments(m.Graph))
 		e := u.(*goengine.Unit)
 		got, need := heldBytes(e), goengine.NeedsOf(e.Graph, e.Places, pool.Size())
 		if want := need.Scratch + need.Weights; got > want+int64(smallNode*(1+len(m.Graph.Nodes))) {
-			t.Errorf("%s: the unit holds %d bytes, estimated %d of scratch and %d of packed weights", s.name, got, need.Scratch, need.Weights)
+			t.Errorf("%s: the unit holds %d bytes, estimated %d of scratch and %d of packed weights", s.Name, got, need.Scratch, need.Weights)
 		}
 		held, estimated = held+got, estimated+need.Scratch+need.Weights
 		img.Close()

@@ -12,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -21,21 +22,21 @@ import (
 func rowGraphs() []*graph.Graph {
 	var list []*graph.Graph
 	for i, width := range []int{8, 64, 200} {
-		m := newMaker(uint64(i))
-		x := m.input(graph.FP32, 4, 16)
+		m := graphtest.NewMaker(uint64(i))
+		x := m.Input(graph.FP32, 4, 16)
 		from := x
 		if i == 1 {
-			from = m.quantized(x, 1)
+			from = m.Quantized(x, 1)
 		}
-		filter := m.constant(graph.FP32, 0, width, 16)
+		filter := m.Constant(graph.FP32, 0, width, 16)
 		if i == 1 {
-			filter = m.constant(graph.QCInt8, 0, width, 16)
+			filter = m.Constant(graph.QCInt8, 0, width, 16)
 		}
-		u, v, y := m.value(graph.FP32, 4, width), m.value(graph.FP32, 4, width), m.value(graph.FP32, 4, width)
-		m.node("FullyConnected", []int{from, filter, graph.None}, []int{u})
-		m.node("Sigmoid", []int{u}, []int{v})
-		m.node("Multiply", []int{u, v}, []int{y})
-		list = append(list, m.done(y))
+		u, v, y := m.Value(graph.FP32, 4, width), m.Value(graph.FP32, 4, width), m.Value(graph.FP32, 4, width)
+		m.Node("FullyConnected", []int{from, filter, graph.None}, []int{u})
+		m.Node("Sigmoid", []int{u}, []int{v})
+		m.Node("Multiply", []int{u, v}, []int{y})
+		list = append(list, m.Done(y))
 	}
 	return list
 }
@@ -49,7 +50,7 @@ func TestSharedWorkspace(t *testing.T) {
 	var units []delegate.Unit
 	for _, g := range graphs {
 		img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(),
-			&delegate.Payload{Data: encode(g), Scratch: scratch})
+			&delegate.Payload{Data: graphtest.Encode(g), Scratch: scratch})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +75,7 @@ func TestSharedWorkspace(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustExecute(t, units[k], args)
-		got := numbersOf(args[1].Tensor)
+		got := graphtest.NumbersOf(args[1].Tensor)
 		want := alone(t, images[k%3], args)
 		if !slices.Equal(got, want) {
 			t.Fatalf("round %d, unit %d, %d rows: got %v…, want %v…", round, k, rows, got[:4], want[:4])
@@ -116,14 +117,14 @@ func alone(t *testing.T, img delegate.Image, args []*tensor.Value) []float64 {
 	}
 	defer u.Close()
 	mustExecute(t, u, args)
-	return numbersOf(args[1].Tensor)
+	return graphtest.NumbersOf(args[1].Tensor)
 }
 
 // TestBrokenWorkspace marks a shared workspace as broken: its units and new ones use another.
 func TestBrokenWorkspace(t *testing.T) {
 	xnntest.Library(t)
 	g, scratch := rowGraphs()[0], new(delegate.Scratch)
-	img, err := compile(t, encode(g), EngineNative)
+	img, err := compile(t, graphtest.Encode(g), EngineNative)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,12 +139,12 @@ func TestBrokenWorkspace(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	args := rowArguments(img.(*image).Graph, r, 5)
 	mustExecute(t, units[0], args)
-	want := fmt.Sprint(numbersOf(args[1].Tensor))
+	want := fmt.Sprint(graphtest.NumbersOf(args[1].Tensor))
 	shared := units[0].Workspace
 	shared.Broken = true
 	for i, u := range units {
 		mustExecute(t, u, args)
-		if got := fmt.Sprint(numbersOf(args[1].Tensor)); got != want {
+		if got := fmt.Sprint(graphtest.NumbersOf(args[1].Tensor)); got != want {
 			t.Errorf("unit %d: got %.60s, want %.60s", i, got, want)
 		}
 		if u.Workspace == shared {
@@ -170,15 +171,15 @@ func TestBrokenWorkspace(t *testing.T) {
 func TestPlansForCalls(t *testing.T) {
 	xnntest.Library(t)
 	const rows, width = 1 << 16, 256
-	m := newMaker(10)
-	x := m.input(graph.FP32, rows, 16)
-	u, v, y := m.value(graph.FP32, rows, width), m.value(graph.FP32, rows, width), m.value(graph.FP32, rows, 1)
-	m.node("FullyConnected", []int{x, m.constant(graph.FP32, 0, width, 16), graph.None}, []int{u})
-	m.node("Sigmoid", []int{u}, []int{v})
-	m.node("FullyConnected", []int{v, m.constant(graph.FP32, 0, 1, width), graph.None}, []int{y})
-	g := m.done(y)
+	m := graphtest.NewMaker(10)
+	x := m.Input(graph.FP32, rows, 16)
+	u, v, y := m.Value(graph.FP32, rows, width), m.Value(graph.FP32, rows, width), m.Value(graph.FP32, rows, 1)
+	m.Node("FullyConnected", []int{x, m.Constant(graph.FP32, 0, width, 16), graph.None}, []int{u})
+	m.Node("Sigmoid", []int{u}, []int{v})
+	m.Node("FullyConnected", []int{v, m.Constant(graph.FP32, 0, 1, width), graph.None}, []int{y})
+	g := m.Done(y)
 	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(),
-		&delegate.Payload{Data: encode(g), Args: staticArgs(g, true)})
+		&delegate.Payload{Data: graphtest.Encode(g), Args: staticArgs(g, true)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestPlansForCalls(t *testing.T) {
 	for _, n := range []int{3, 40, rows, 3, 40} {
 		args := rowsOf(n, rows)
 		mustExecute(t, unit, args)
-		got := numbersOf(args[1].Tensor)
+		got := graphtest.NumbersOf(args[1].Tensor)
 		if want[n] == nil {
 			want[n] = alone(t, img, args)
 		}
@@ -237,19 +238,19 @@ func resident(t *testing.T) (bytes int64) {
 // one. The runtime is not replaced.
 func TestBroadcastOperands(t *testing.T) {
 	xnntest.Library(t)
-	m := newMaker(11)
-	x, y := m.input(graph.FP32, 4, 16), m.input(graph.FP32, 4, 16)
-	u, v := m.value(graph.FP32, 4, 16), m.value(graph.FP32, 4, 16)
-	m.node("Sigmoid", []int{x}, []int{u})
-	m.node("Tanh", []int{y}, []int{v})
-	sum, product, both := m.value(graph.FP32, 4, 16), m.value(graph.FP32, 4, 16), m.value(graph.FP32, 4, 16)
-	m.node("Add", []int{u, v}, []int{sum})
-	m.node("Multiply", []int{sum, m.constant(graph.FP32, 0, 16)}, []int{product})
-	m.node("Subtract", []int{product, m.sigmoid(x)}, []int{both})
-	last := m.value(graph.FP32, 4, 8)
-	m.node("FullyConnected", []int{m.quantized(both, 1), m.constant(graph.QCInt8, 0, 8, 16), graph.None}, []int{last})
-	g := m.done(last)
-	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{Data: encode(g)})
+	m := graphtest.NewMaker(11)
+	x, y := m.Input(graph.FP32, 4, 16), m.Input(graph.FP32, 4, 16)
+	u, v := m.Value(graph.FP32, 4, 16), m.Value(graph.FP32, 4, 16)
+	m.Node("Sigmoid", []int{x}, []int{u})
+	m.Node("Tanh", []int{y}, []int{v})
+	sum, product, both := m.Value(graph.FP32, 4, 16), m.Value(graph.FP32, 4, 16), m.Value(graph.FP32, 4, 16)
+	m.Node("Add", []int{u, v}, []int{sum})
+	m.Node("Multiply", []int{sum, m.Constant(graph.FP32, 0, 16)}, []int{product})
+	m.Node("Subtract", []int{product, m.Sigmoid(x)}, []int{both})
+	last := m.Value(graph.FP32, 4, 8)
+	m.Node("FullyConnected", []int{m.Quantized(both, 1), m.Constant(graph.QCInt8, 0, 8, 16), graph.None}, []int{last})
+	g := m.Done(last)
+	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,22 +280,15 @@ func TestBroadcastOperands(t *testing.T) {
 			t.Fatalf("round %d: outside the library: %v, want the library and the same runtime", round, n.UseOther)
 		}
 		first = unit.(*native.Unit).Plain[0].Runtime
-		got := numbersOf(call[2].Tensor)
+		got := graphtest.NumbersOf(call[2].Tensor)
 		fresh, err := img.Unit(delegate.Instance{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		mustExecute(t, fresh, call)
 		fresh.Close()
-		if want := numbersOf(call[2].Tensor); !slices.Equal(got, want) {
+		if want := graphtest.NumbersOf(call[2].Tensor); !slices.Equal(got, want) {
 			t.Fatalf("round %d, %d and %d rows: got %v…, want %v…", round, rows[0], rows[1], got[:4], want[:4])
 		}
 	}
-}
-
-// sigmoid adds a Sigmoid node that reads x and returns its output.
-func (m *maker) sigmoid(x int) int {
-	v := m.value(graph.FP32, m.Graph.Values[x].Shape.Dims()...)
-	m.node("Sigmoid", []int{x}, []int{v})
-	return v
 }

@@ -1,4 +1,4 @@
-package xnnpack
+package graphtest
 
 import (
 	"reflect"
@@ -7,8 +7,8 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
-// dimLists returns the lists of sizes in a node's parameters.
-func dimLists(n *graph.Node) []*[]int {
+// DimLists returns the lists of sizes in a node's parameters.
+func DimLists(n *graph.Node) []*[]int {
 	switch p := n.Params.(type) {
 	case *graph.TransposeParams:
 		return []*[]int{&p.Perm}
@@ -22,8 +22,8 @@ func dimLists(n *graph.Node) []*[]int {
 	return nil
 }
 
-// setScalar sets the number in a node's parameters, if there is one.
-func setScalar(n *graph.Node, x float32) {
+// SetScalar sets the number in a node's parameters, if there is one.
+func SetScalar(n *graph.Node, x float32) {
 	switch p := n.Params.(type) {
 	case *graph.ScalarParams:
 		p.Value = x
@@ -32,21 +32,21 @@ func setScalar(n *graph.Node, x float32) {
 	}
 }
 
-// resetParams sets the default parameters of type t after a change of the node's type.
-func resetParams(t *graph.NodeType, n *graph.Node) {
+// ResetParams sets the default parameters of type t after a change of the node's type.
+func ResetParams(t *graph.NodeType, n *graph.Node) {
 	n.Params = nil
 	t.SetParams(n)
 }
 
-// cloneParams returns a deep copy of a node's parameters.
-func cloneParams(old any) any {
+// CloneParams returns a deep copy of a node's parameters.
+func CloneParams(old any) any {
 	if old == nil {
 		return nil
 	}
 	fresh := reflect.New(reflect.TypeOf(old).Elem())
 	fresh.Elem().Set(reflect.ValueOf(old).Elem())
 	n := graph.Node{Params: fresh.Interface()}
-	for _, list := range dimLists(&n) {
+	for _, list := range DimLists(&n) {
 		*list = slices.Clone(*list)
 	}
 	return n.Params

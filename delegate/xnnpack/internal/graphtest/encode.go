@@ -1,4 +1,4 @@
-package xnnpack
+package graphtest
 
 import (
 	"fmt"
@@ -10,13 +10,13 @@ import (
 // firstID is the id of value 0 in payloads made by encode.
 const firstID = 100
 
-// encode writes a graph as a payload that contains the constants.
-func encode(g *graph.Graph) []byte { return g.Payload(firstID) }
+// Encode writes a graph as a payload that contains the constants.
+func Encode(g *graph.Graph) []byte { return g.Payload(firstID) }
 
-// encodeNamed is encode with the constants in named instead of in the payload, unless named is nil.
-func encodeNamed(g *graph.Graph, named map[string][]byte) []byte {
+// EncodeNamed is encode with the constants in named instead of in the payload, unless named is nil.
+func EncodeNamed(g *graph.Graph, named map[string][]byte) []byte {
 	if named == nil {
-		return encode(g)
+		return Encode(g)
 	}
 	with := *g
 	with.Values = append([]graph.Value{}, g.Values...)
@@ -27,21 +27,21 @@ func encodeNamed(g *graph.Graph, named map[string][]byte) []byte {
 			x.Found = &graph.FoundData{Key: key, Data: x.Data}
 		}
 	}
-	return encode(&with)
+	return Encode(&with)
 }
 
 // constantKey is the name of a payload's i-th constant among named data.
 func constantKey(i int) string { return fmt.Sprint("constant ", i) }
 
-// encodedID is the id of value v in payloads made by encode.
-func encodedID(v int) uint32 {
+// EncodedID is the id of value v in payloads made by encode.
+func EncodedID(v int) uint32 {
 	if v == graph.None {
 		return graph.NoValue
 	}
 	return uint32(v + firstID)
 }
 
-// readGraph reads a payload without information from a program.
-func readGraph(data []byte, named delegate.NamedData) (*graph.Graph, error) {
+// ReadGraph reads a payload without information from a program.
+func ReadGraph(data []byte, named delegate.NamedData) (*graph.Graph, error) {
 	return graph.ReadPayload(&delegate.Payload{Data: data, Named: named}, true)
 }

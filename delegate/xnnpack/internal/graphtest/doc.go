@@ -1,0 +1,2 @@
+// Package graphtest (no compatibility promise) makes graphs, payloads and arguments for tests.
+package graphtest
