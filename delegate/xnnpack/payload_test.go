@@ -1,7 +1,6 @@
 package xnnpack
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -14,16 +13,6 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 )
-
-// convolutionGraph returns one convolution: input [1,5,5,3], filter [4,3,3,3], bias [4].
-func convolutionGraph() *graph.Graph {
-	m := graphtest.NewMaker(3)
-	x, f, b := m.Input(graph.FP32, 1, 5, 5, 3), m.Constant(graph.FP32, 0, 4, 3, 3, 3), m.Constant(graph.FP32, 0, 4)
-	y := m.Value(graph.FP32, 1, 3, 3, 4)
-	m.Node("Conv2d", []int{x, f, b}, []int{y}, graphtest.WithWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1,
-		DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 3, GroupOut: 4}))
-	return m.Done(y)
-}
 
 // linearGraph returns one fully connected node: input [2,64], filter [8,64] of the given datatype.
 func linearGraph(d graph.Datatype) *graph.Graph {
@@ -90,27 +79,27 @@ func refusedGraphs() []refusedGraph {
 	most := graph.FromUint32(math.MaxUint32)
 	nan, infinity := float32(math.NaN()), float32(math.Inf(1))
 	return []refusedGraph{
-		{"undefined input", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].In[0] = 1 << 30 }), delegate.ErrPayload, "node 0 (Conv2d) … input 0 … no value has id"},
-		{"undefined filter", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].In[1] = 455 }), delegate.ErrPayload, "node 0 (Conv2d) … input 1 … 555"},
-		{"missing input", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].In[0] = graph.None }), delegate.ErrPayload, "node 0 (Conv2d) … input 0"},
-		{"undefined output", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Out[0] = 77 }), delegate.ErrPayload, "node 0 (Conv2d) … output 0"},
-		{"kernel 0", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().KernelH = 0 }), delegate.ErrPayload, "kernel 0x3"},
-		{"stride 0", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().StrideW = 0 }), delegate.ErrPayload, "stride 1x0"},
-		{"largest dilation", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().DilationH = most }), delegate.ErrPayload, "dilation"},
-		{"largest padding", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().Left = most }), delegate.ErrPayload, "padding"},
-		{"groups 0", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().Groups = 0 }), delegate.ErrPayload, "0 groups"},
-		{"largest group input channels", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().GroupIn = most }), delegate.ErrPayload, "groups"},
-		{"output channels differ from the filter", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().GroupOut = 1_000_000 }), delegate.ErrPayload, "want sizes [1000000 3 3 3]"},
-		{"input channels differ from the filter", with(convolutionGraph(), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(1, 5, 5, 4) }), delegate.ErrPayload, "want 3 channels"},
-		{"input of rank 3", with(convolutionGraph(), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(5, 5, 3) }), delegate.ErrPayload, "3 dimensions, want 4"},
-		{"kernel larger than the input", with(convolutionGraph(), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(1, 2, 2, 3) }), delegate.ErrPayload, "smaller than the 3x3 kernel"},
-		{"bias of another size", with(convolutionGraph(), func(g *graph.Graph) { g.Values[2].Shape = graph.ShapeOf(3) }), delegate.ErrPayload, "want 4 elements"},
-		{"bias of another type", with(convolutionGraph(), func(g *graph.Graph) { g.Values[2].Datatype = graph.Int32 }), delegate.ErrUnsupported, "bias int32"},
-		{"computed filter", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].In[1] = 0 }), delegate.ErrPayload, "filter"},
-		{"unknown flags", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Flags = 0x10000 }), delegate.ErrPayload, "flags 0x10000"},
-		{"same and explicit padding", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Flags = 4; g.Nodes[0].Window().Top = 1 }), delegate.ErrPayload, "same padding"},
-		{"bounds reversed", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Min, g.Nodes[0].Max = 1, -1 }), delegate.ErrPayload, "bounds 1 to -1"},
-		{"NaN bound", with(convolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Min = nan; g.Nodes[0].Max = 0 }), delegate.ErrPayload, "bounds NaN"},
+		{"undefined input", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].In[0] = 1 << 30 }), delegate.ErrPayload, "node 0 (Conv2d) … input 0 … no value has id"},
+		{"undefined filter", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].In[1] = 455 }), delegate.ErrPayload, "node 0 (Conv2d) … input 1 … 555"},
+		{"missing input", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].In[0] = graph.None }), delegate.ErrPayload, "node 0 (Conv2d) … input 0"},
+		{"undefined output", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Out[0] = 77 }), delegate.ErrPayload, "node 0 (Conv2d) … output 0"},
+		{"kernel 0", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().KernelH = 0 }), delegate.ErrPayload, "kernel 0x3"},
+		{"stride 0", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().StrideW = 0 }), delegate.ErrPayload, "stride 1x0"},
+		{"largest dilation", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().DilationH = most }), delegate.ErrPayload, "dilation"},
+		{"largest padding", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().Left = most }), delegate.ErrPayload, "padding"},
+		{"groups 0", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().Groups = 0 }), delegate.ErrPayload, "0 groups"},
+		{"largest group input channels", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().GroupIn = most }), delegate.ErrPayload, "groups"},
+		{"output channels differ from the filter", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Window().GroupOut = 1_000_000 }), delegate.ErrPayload, "want sizes [1000000 3 3 3]"},
+		{"input channels differ from the filter", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(1, 5, 5, 4) }), delegate.ErrPayload, "want 3 channels"},
+		{"input of rank 3", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(5, 5, 3) }), delegate.ErrPayload, "3 dimensions, want 4"},
+		{"kernel larger than the input", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(1, 2, 2, 3) }), delegate.ErrPayload, "smaller than the 3x3 kernel"},
+		{"bias of another size", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Values[2].Shape = graph.ShapeOf(3) }), delegate.ErrPayload, "want 4 elements"},
+		{"bias of another type", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Values[2].Datatype = graph.Int32 }), delegate.ErrUnsupported, "bias int32"},
+		{"computed filter", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].In[1] = 0 }), delegate.ErrPayload, "filter"},
+		{"unknown flags", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Flags = 0x10000 }), delegate.ErrPayload, "flags 0x10000"},
+		{"same and explicit padding", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Flags = 4; g.Nodes[0].Window().Top = 1 }), delegate.ErrPayload, "same padding"},
+		{"bounds reversed", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Min, g.Nodes[0].Max = 1, -1 }), delegate.ErrPayload, "bounds 1 to -1"},
+		{"NaN bound", with(graphtest.ConvolutionGraph(), func(g *graph.Graph) { g.Nodes[0].Min = nan; g.Nodes[0].Max = 0 }), delegate.ErrPayload, "bounds NaN"},
 
 		{"size 0", with(binaryGraph(), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(0, 3) }), delegate.ErrPayload, "value 100 … sizes [0 3]"},
 		{"sizes whose product overflows", with(binaryGraph(), func(g *graph.Graph) { g.Values[0].Shape = graph.ShapeOf(most, most, most) }), delegate.ErrPayload, "value 100 … at most"},
@@ -237,7 +226,7 @@ func TestLibraryCallsAreCounted(t *testing.T) {
 		n++
 		return create(externalValueIDs, flags, out)
 	}
-	img, err := compile(t, graphtest.Encode(convolutionGraph()), EngineNative)
+	img, err := compile(t, graphtest.Encode(graphtest.ConvolutionGraph()), EngineNative)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,14 +259,14 @@ func TestRefusedBytes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			checkRefused(t, test.edit(graphtest.Encode(convolutionGraph())), delegate.ErrPayload, test.text)
+			checkRefused(t, test.edit(graphtest.Encode(graphtest.ConvolutionGraph())), delegate.ErrPayload, test.text)
 		})
 	}
 }
 
 // TestNewerVersion checks the error of a payload with a newer schema.
 func TestNewerVersion(t *testing.T) {
-	data := graphtest.Encode(convolutionGraph())
+	data := graphtest.Encode(graphtest.ConvolutionGraph())
 	copy(data[36:], "XN02")
 	checkRefused(t, data, delegate.ErrUnsupported, `"XN02", the newest known is "XN01": written by a newer exporter`)
 }
@@ -295,33 +284,6 @@ func TestBareFlatbuffer(t *testing.T) {
 	}
 	if read.Version != "XN00" || len(read.Nodes) != 1 || read.Inputs != 2 {
 		t.Errorf("got %+v, want version XN00, 1 node, 2 inputs", read)
-	}
-}
-
-// TestRoundTrip encodes every sample graph and checks that reading it returns the same graph.
-func TestRoundTrip(t *testing.T) {
-	for _, s := range graphtest.Samples(1) {
-		g, err := graphtest.ReadGraph(graphtest.Encode(s.Graph), nil)
-		if err != nil {
-			t.Errorf("%s: %v", s.Name, err)
-			continue
-		}
-		if len(g.Values) != len(s.Graph.Values) || len(g.Nodes) != len(s.Graph.Nodes) {
-			t.Errorf("%s: got %d values, %d nodes, want %d, %d", s.Name, len(g.Values), len(g.Nodes), len(s.Graph.Values), len(s.Graph.Nodes))
-			continue
-		}
-		for v := range g.Values {
-			a, b := &g.Values[v], &s.Graph.Values[v]
-			if a.Datatype != b.Datatype || a.Shape != b.Shape || a.Arg != b.Arg || !bytes.Equal(a.Data, b.Data) || a.Quant.Scale != b.Quant.Scale {
-				t.Errorf("%s: value %d: got %+v, want %+v", s.Name, v, a, b)
-			}
-		}
-		for i := range g.Nodes {
-			a, b := &g.Nodes[i], &s.Graph.Nodes[i]
-			if a.Type != b.Type || a.Geometry() != b.Geometry() && b.Type.Convolution || a.Flags != b.Flags || a.Min != b.Min || a.Max != b.Max {
-				t.Errorf("%s: node %d: got %+v, want %+v", s.Name, i, a, b)
-			}
-		}
 	}
 }
 

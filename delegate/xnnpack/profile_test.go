@@ -60,7 +60,7 @@ func TestProfilingInTurn(t *testing.T) {
 // TestProfilingAllocatesNothing switches profiling on and off between runs: nothing is allocated.
 func TestProfilingAllocatesNothing(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
-		u, g := mustUnit(t, convolutionGraph(), engine, delegate.Instance{})
+		u, g := mustUnit(t, graphtest.ConvolutionGraph(), engine, delegate.Instance{})
 		args := graphtest.NewMaker(1).Arguments(g)
 		p := u.(delegate.Profiler)
 		var times []delegate.NodeTime
@@ -81,7 +81,7 @@ func TestProfilingAllocatesNothing(t *testing.T) {
 // TestProfilingFromTheStart enables profiling before the first run: only the timed runtime is created.
 func TestProfilingFromTheStart(t *testing.T) {
 	xnntest.Library(t)
-	unit, g := mustUnit(t, convolutionGraph(), EngineNative, delegate.Instance{})
+	unit, g := mustUnit(t, graphtest.ConvolutionGraph(), EngineNative, delegate.Instance{})
 	u := unit.(*native.Unit)
 	if err := u.SetProfiling(true); err != nil {
 		t.Fatal(err)

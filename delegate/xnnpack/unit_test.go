@@ -361,7 +361,7 @@ func TestLeaks(t *testing.T) {
 		t.Skip("needs a build without the race detector, whose own memory grows")
 	}
 	xnntest.Library(t)
-	data := graphtest.Encode(convolutionGraph())
+	data := graphtest.Encode(graphtest.ConvolutionGraph())
 	cycle := func() {
 		img, err := compile(t, data, EngineNative)
 		if err != nil {
@@ -392,7 +392,7 @@ func TestUnreachableImage(t *testing.T) {
 	xnntest.Library(t)
 	before := len(native.Blocks.By)
 	func() {
-		img, err := compile(t, graphtest.Encode(convolutionGraph()), EngineNative)
+		img, err := compile(t, graphtest.Encode(graphtest.ConvolutionGraph()), EngineNative)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -452,7 +452,7 @@ func residentPages(t *testing.T) int {
 // TestProfile checks that a profile has one entry per node while profiling is on, and none otherwise.
 func TestProfile(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
-		u, g := mustUnit(t, convolutionGraph(), engine, delegate.Instance{})
+		u, g := mustUnit(t, graphtest.ConvolutionGraph(), engine, delegate.Instance{})
 		p := u.(delegate.Profiler)
 		args := graphtest.NewMaker(1).Arguments(g)
 		for _, on := range []bool{false, true, false} {
@@ -509,7 +509,7 @@ func TestEngines(t *testing.T) {
 
 // TestInfo checks an image's inputs, nodes and weight bytes.
 func TestInfo(t *testing.T) {
-	img, err := compile(t, graphtest.Encode(convolutionGraph()), EngineGo)
+	img, err := compile(t, graphtest.Encode(graphtest.ConvolutionGraph()), EngineGo)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,10 +95,10 @@ func TestWeightsFile(t *testing.T) {
 		os.WriteFile(path, file[:len(file)/2], 0o644)
 		check("truncated", "kept in ", 1000)
 	}
-	if note, _, _ := openCached(t, graphtest.Encode(convolutionGraph()), filepath.Join(folder, "new", "folder")); !strings.HasPrefix(note, "kept in ") {
+	if note, _, _ := openCached(t, graphtest.Encode(graphtest.ConvolutionGraph()), filepath.Join(folder, "new", "folder")); !strings.HasPrefix(note, "kept in ") {
 		t.Errorf("missing folder: got note %q, want %q", note, "kept in …")
 	}
-	if note, _, _ := openCached(t, graphtest.Encode(convolutionGraph()), filepath.Join(folder, native.FolderKey, "below")); !strings.HasPrefix(note, "not kept: ") {
+	if note, _, _ := openCached(t, graphtest.Encode(graphtest.ConvolutionGraph()), filepath.Join(folder, native.FolderKey, "below")); !strings.HasPrefix(note, "not kept: ") {
 		t.Errorf("folder below a file: got note %q, want %q", note, "not kept: …")
 	}
 }
@@ -106,7 +106,7 @@ func TestWeightsFile(t *testing.T) {
 // TestWeightsFileOfAnotherFolder copies a file to a folder with another key: it is not used.
 func TestWeightsFileOfAnotherFolder(t *testing.T) {
 	xnntest.Library(t)
-	data, from, to := graphtest.Encode(convolutionGraph()), t.TempDir(), t.TempDir()
+	data, from, to := graphtest.Encode(graphtest.ConvolutionGraph()), t.TempDir(), t.TempDir()
 	note, _, _ := openCached(t, data, from)
 	file, err := os.ReadFile(strings.TrimPrefix(note, "kept in "))
 	if err != nil {
@@ -134,7 +134,7 @@ func kept(t *testing.T, data []byte, folder string) (path string, outputs []floa
 // TestWeightsFileShrinks truncates the file of an open image: its run is not affected.
 func TestWeightsFileShrinks(t *testing.T) {
 	xnntest.Library(t)
-	folder, data := t.TempDir(), graphtest.Encode(convolutionGraph())
+	folder, data := t.TempDir(), graphtest.Encode(graphtest.ConvolutionGraph())
 	path, want := kept(t, data, folder)
 	note, packed, got := openBackend(t, Backend{WeightsCache: folder}, data, func() {
 		if err := os.Truncate(path, 0); err != nil {
@@ -149,7 +149,7 @@ func TestWeightsFileShrinks(t *testing.T) {
 // TestWeightsFileMapped checks that MapWeights maps the file.
 func TestWeightsFileMapped(t *testing.T) {
 	xnntest.Library(t)
-	folder, data := t.TempDir(), graphtest.Encode(convolutionGraph())
+	folder, data := t.TempDir(), graphtest.Encode(graphtest.ConvolutionGraph())
 	path, want := kept(t, data, folder)
 	note, packed, got := openBackend(t, Backend{WeightsCache: folder, MapWeights: true}, data, func() {
 		maps, err := os.ReadFile("/proc/self/maps")
@@ -166,7 +166,7 @@ func TestWeightsFileMapped(t *testing.T) {
 // could have created or can change are not used, and the results are the same.
 func TestWeightsFolderIsTrusted(t *testing.T) {
 	xnntest.Library(t)
-	data := graphtest.Encode(convolutionGraph())
+	data := graphtest.Encode(graphtest.ConvolutionGraph())
 	replace := func(make func(path string) error) func(string) error {
 		return func(path string) error { return errors.Join(os.RemoveAll(path), make(path)) }
 	}
@@ -274,7 +274,7 @@ func TestMaxPacked(t *testing.T) {
 // TestWeightsFileShared opens one payload in several goroutines concurrently: there is one file.
 func TestWeightsFileShared(t *testing.T) {
 	xnntest.Library(t)
-	folder, data := t.TempDir(), graphtest.Encode(convolutionGraph())
+	folder, data := t.TempDir(), graphtest.Encode(graphtest.ConvolutionGraph())
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Add(1)
@@ -288,24 +288,4 @@ func TestWeightsFileShared(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Errorf("got %d files, error %v, want 1 file", len(files), err)
 	}
-}
-
-// FuzzWeightsFile checks that native.ParseWeights returns an error or non-empty entries.
-func FuzzWeightsFile(f *testing.F) {
-	f.Add([]byte(native.WeightsMagic+"\x00\x00\x00\x00\x01\x00\x00\x00"+strings.Repeat("\x00", 200)), true)
-	g := convolutionGraph()
-	f.Fuzz(func(t *testing.T, data []byte, sum bool) {
-		if len(data) < native.WeightsHeader {
-			return
-		}
-		if sum {
-			native.SealWeights(data)
-		}
-		entries, err := native.ParseWeights(data, g)
-		for _, e := range entries {
-			if err == nil && len(e.Data) == 0 {
-				t.Fatal("empty entry")
-			}
-		}
-	})
 }

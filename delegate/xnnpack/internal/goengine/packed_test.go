@@ -1,0 +1,97 @@
+package goengine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
+)
+
+// TestPackingEnds checks that packing ends with its context, with the cause, and that several threads pack the same as one.
+func TestPackingEnds(t *testing.T) {
+	for name, g := range graphtest.LargeFilters() {
+		t.Run(name, func(t *testing.T) {
+			s, err := g.Declared()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range g.Nodes {
+				g.Nodes[i].At = i
+			}
+			reason := errors.New("no longer wanted")
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cancel(reason)
+			if p, err := goengine.PackConstants(ctx, g, s, 2, func(*graph.Node) bool { return false }); p != nil || !errors.Is(err, reason) {
+				t.Errorf("got %v and %v, want %v", p, err, reason)
+			}
+			var outputs [2][]float64
+			for k, threads := range []int{1, 3} {
+				done := 0
+				p, err := goengine.PackConstants(context.Background(), g, s, threads, func(*graph.Node) bool { done++; return false })
+				if err != nil {
+					t.Fatal(err)
+				}
+				if done == 0 {
+					t.Error("no filter is released")
+				}
+				m := &goengine.Image{Compilation: &graph.Compilation{Graph: g, Shapes: s}}
+				m.PackOnce.Do(func() { m.Packed = p })
+				args := graphtest.NewMaker(3).Arguments(g)
+				if err := goengine.NewUnit(m, delegate.Instance{}).Execute(t.Context(), args); err != nil {
+					t.Fatal(err)
+				}
+				outputs[k] = graphtest.NumbersOf(args[1].Tensor)
+			}
+			for i, want := range outputs[0] {
+				if got := outputs[1][i]; got != want && want == want {
+					t.Fatalf("element %d: %v packed by three threads, %v by one", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestPackingContinues checks that packing ends all the same once a filter is released, although its context ends, and
+// that a panic in another goroutine is one of the caller.
+func TestPackingContinues(t *testing.T) {
+	g := graphtest.LargeFilters()["bytes"]
+	for i := range g.Nodes {
+		g.Nodes[i].At = i
+	}
+	s, err := g.Declared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &goengine.PackWork{Release: func(*graph.Node) bool { return true }}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w.Nodes, w.Total = make([]goengine.PackedNode, 2), 8*goengine.GoroutineElements
+	ran := 0
+	for i := range w.Nodes {
+		w.Nodes[i].Finish, w.Last = cancel, &w.Nodes[i]
+		w.Part(0, func() { ran++ })
+	}
+	if err := w.Run(ctx, 1); err != nil || ran != 2 {
+		t.Errorf("got %v after %d parts, want both: the first filter was released", err, ran)
+	}
+	w = &goengine.PackWork{Release: func(*graph.Node) bool { return false }, Nodes: make([]goengine.PackedNode, 1), Total: 8 * goengine.GoroutineElements}
+	w.Last = &w.Nodes[0]
+	for range 4 {
+		w.Part(0, func() { panic("planted") })
+	}
+	func() {
+		defer func() {
+			if fault := recover(); fault != "planted" {
+				t.Errorf("got panic %v, want the part's", fault)
+			}
+		}()
+		_ = w.Run(context.Background(), 3)
+	}()
+	if p, err := goengine.PackConstants(context.Background(), g, s, 2, func(*graph.Node) bool { return true }); err != nil || p == nil {
+		t.Error(err)
+	}
+}

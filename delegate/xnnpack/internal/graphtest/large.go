@@ -1,0 +1,47 @@
+package graphtest
+
+import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+
+// LargeFilters are graphs of one product with a filter of a million elements, one for each form in which filters are
+// packed.
+func LargeFilters() map[string]*graph.Graph {
+	connected := func(in, filter, bias graph.Datatype) *graph.Graph {
+		m := NewMaker(5)
+		x, f, b, y := m.Input(graph.FP32, 4, 1024), m.Constant(filter, 0, 1024, 1024), m.Constant(bias, 0, 1024), m.Value(graph.FP32, 1)
+		if in == graph.QDInt8 {
+			x = m.Quantized(x, 1)
+		}
+		m.Node("FullyConnected", []int{x, f, b}, []int{y})
+		return m.Fix(y)
+	}
+	return map[string]*graph.Graph{
+		"floats":                 connected(graph.FP32, graph.FP32, graph.FP32),
+		"bytes":                  connected(graph.QDInt8, graph.QCInt8, graph.FP32),
+		"4 bits":                 connected(graph.QDInt8, graph.QCInt4, graph.FP32),
+		"4 bits in groups":       connected(graph.QDInt8, graph.QBInt4, graph.FP32),
+		"floats by bytes":        connected(graph.FP32, graph.QCInt8, graph.FP32),
+		"floats by 4 bits":       connected(graph.FP32, graph.QCInt4, graph.FP32),
+		"floats by 16-bit ones":  connected(graph.FP32, graph.BF16, graph.FP32),
+		"a convolution of bytes": ConvolutionGraph8(),
+	}
+}
+
+// ConvolutionGraph8 is a convolution of bytes with a large filter.
+func ConvolutionGraph8() *graph.Graph {
+	m := NewMaker(5)
+	x, f, b, y := m.Input(graph.QInt8, 1, 6, 6, 256), m.Constant(graph.QCInt8, 0, 512, 3, 3, 256), m.Constant(graph.QCInt32, 0, 512), m.Value(graph.QInt8, 1)
+	m.Node("Conv2d", []int{x, f, b}, []int{y}, func(n *graph.Node) {
+		*n.Window() = graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 256, GroupOut: 512}
+	})
+	return m.Fix(y)
+}
+
+// ConvolutionGraph returns one convolution: input [1,5,5,3], filter [4,3,3,3], bias [4].
+func ConvolutionGraph() *graph.Graph {
+	m := NewMaker(3)
+	x, f, b := m.Input(graph.FP32, 1, 5, 5, 3), m.Constant(graph.FP32, 0, 4, 3, 3, 3), m.Constant(graph.FP32, 0, 4)
+	y := m.Value(graph.FP32, 1, 3, 3, 4)
+	m.Node("Conv2d", []int{x, f, b}, []int{y}, WithWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1,
+		DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 3, GroupOut: 4}))
+	return m.Done(y)
+}
