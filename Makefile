@@ -9,7 +9,7 @@ RACETEST ?= . ./cmd/... ./delegate/... ./hal/... ./runtime/... ./serve/... ./tex
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
 
-.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance texts docs bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
+.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance texts docs rates bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -73,6 +73,11 @@ texts: lib/.complete ## compare the texts of a trained model with PyTorch's: COR
 docs: ## write docs/operators.md from the operators' tables
 	$(GO) run ./cmd/opsdoc
 	$(GO) test ./cmd/etrun -run '^(TestJSONPage|TestCommandPages)$$' -update
+
+rates: lib/.complete ## measure the rates of this processor's instruction set, which choose between the engines of XNNPACK: CORPUS=folder
+	$(GO) test ./delegate/xnnpack -count 1 -run '^TestMeasureRates$$' -measure-rates
+	$(GO) test ./delegate/xnnpack/internal/cost -count 1 -run '^TestRates$$' -fit-rates
+	$(GO) test ./delegate/xnnpack -count 1 -run '^TestDecisions$$' -measure-programs '$(if $(CORPUS),$(abspath $(CORPUS)/models):$(abspath $(CORPUS)/fresh))' -v
 
 bench: lib/.complete ## run the benchmarks: BENCH=regexp BENCHTIME=1s
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...

@@ -79,15 +79,12 @@ func (b Backend) Probe() delegate.Status {
 
 // Compile validates the payload and compiles it for the selected engine.
 func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
-	x, inGo := b.surveyed(p)
-	if x == nil {
-		var err error
-		if x, err = b.plan(p); err != nil {
-			return nil, err
-		}
+	x, err := b.plan(p)
+	if err != nil {
+		return nil, err
 	}
 	return b.compile(ctx, x.image(&graph.Compilation{Limits: p.Limits, Args: p.Args, Release: p.Release, Scratch: p.Scratch,
-		ThreadCount: p.Threads}, inGo))
+		ThreadCount: p.Threads}))
 }
 
 // compile selects the engine of a planned image and prepares the image for it.

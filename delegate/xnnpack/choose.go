@@ -2,40 +2,49 @@ package xnnpack
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
-// estimates returns the estimates of a graph at its declared sizes, for the library that the backend
-// opens, with this number of threads.
-func (b Backend) estimates(g *graph.Graph, s []graph.Shape, threads int) (e cost.Estimates) {
-	varies, lib := make([]bool, g.Inputs), xnn.Locate(b.Library)
-	for _, engine := range []int{cost.ByLibrary, cost.ByGo} {
-		e[engine] = estimateRun(g, lib, s, engine, varies, 1)
-	}
-	if native.Miscomputed(g, lib, s, false) != "" {
-		e[cost.ByLibrary] = cost.Never
-	}
-	if threads > 1 && graph.Parallel(g.Cost(s), len(g.Nodes)) {
-		for engine := range e {
-			e[engine] = time.Duration(cost.ThreadedTime[engine]*float64(e[engine])) + cost.ThreadedNode[engine]*time.Duration(len(g.Nodes))
+// estimates returns the estimates of a graph, for the library that the backend opens, with this number of threads. share is
+// the part of the elements that inputs with varying sizes have.
+func (b Backend) estimates(g *graph.Graph, s []graph.Shape, threads int, varies []bool, share float64) (e cost.Estimates) {
+	miscomputed := native.Miscomputed(g, xnn.Locate(b.Library), s, slices.Contains(varies, true)) != ""
+	parallel := threads > 1 && graph.Parallel(g.Cost(s), len(g.Nodes))
+	for engine, r := range cost.Selected {
+		if engine == cost.ByGo {
+			g = goengine.FusedForGo(g, s)
 		}
+		ns := cost.LoadOf(g, s, r, engine, varies, share).Nanoseconds(&r.Rates)
+		e[engine] = time.Duration(ns)
+		if parallel {
+			e[engine] = time.Duration(cost.ThreadedTime[engine]*ns) + cost.ThreadedNode[engine]*time.Duration(len(g.Nodes))
+		}
+	}
+	if miscomputed {
+		e[cost.ByLibrary] = cost.Never
 	}
 	return e
 }
 
-// estimateFor returns the estimate of the engine that a backend would choose for a payload on its own. The
-// survey of a method's payloads may choose the other one.
-func estimateFor(e cost.Estimates, b Backend) time.Duration {
+// declaredEstimates are the estimates at the declared sizes.
+func (b Backend) declaredEstimates(g *graph.Graph, s []graph.Shape, threads int) cost.Estimates {
+	return b.estimates(g, s, threads, make([]bool, g.Inputs), 1)
+}
+
+// choice returns the engine that runs a graph with these estimates.
+func (b Backend) choice(e cost.Estimates) int {
 	if b.automatic() && e.PrefersGo() {
-		return e[cost.ByGo]
+		return cost.ByGo
 	}
-	return e[b.engine()]
+	return b.engine()
 }
 
 // isGo reports whether the Go engine runs every graph.
@@ -59,9 +68,9 @@ func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 		}
 	}
 	if m.estimates == (cost.Estimates{}) {
-		m.estimates = b.estimates(m.Graph, m.Shapes, m.ThreadCount)
+		m.estimates = b.declaredEstimates(m.Graph, m.Shapes, m.ThreadCount)
 	}
-	if inGo := m.inGo || m.estimates.PrefersGo() || m.Region && m.estimates.RegionInGo(); !inGo {
+	if !m.estimates.PrefersGo() {
 		return false, nil
 	}
 	if _, err = m.openGo(ctx); ctx.Err() != nil {

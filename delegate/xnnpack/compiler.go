@@ -10,7 +10,6 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
@@ -112,7 +111,7 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 		release = nil // the calls remain
 	}
 	img, err := b.compile(ctx, made.image(&graph.Compilation{Limits: g.Limits, Scratch: g.Scratch, ThreadCount: g.Threads,
-		Release: made.graph.DiscardOr(release), Region: true}, false))
+		Release: made.graph.DiscardOr(release), Region: true}))
 	if err != nil {
 		return nil, err
 	}
@@ -164,39 +163,17 @@ func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, erro
 	return time, nil
 }
 
-// estimateOf estimates the plan of a region, on the engine that is expected to be faster. The backend
-// runs the region in Go also if the library saves little, see RegionInGo.
+// estimateOf estimates the plan of a region on the engine that runs it.
 func (b Backend) estimateOf(g *delegate.Graph, x *plan, share float64) time.Duration {
-	varies := make([]bool, len(g.Inputs))
+	if x.estimates == (cost.Estimates{}) {
+		x.estimates = b.declaredEstimates(x.graph, x.shapes, g.Threads)
+	}
+	engine, varies := b.choice(x.estimates), make([]bool, len(g.Inputs))
 	for i, v := range g.Inputs {
 		varies[i] = share < 1 && g.Values[v].Dynamism != tensor.Static
 	}
-	engine := cost.ByGo
-	if b.automatic() {
-		if x.estimates == (cost.Estimates{}) {
-			x.estimates = b.estimates(x.graph, x.shapes, g.Threads)
-		}
-		e := x.estimates
-		if !e.PrefersGo() {
-			engine = b.engine()
-		}
-		if !slices.Contains(varies, true) {
-			return e[engine]
-		}
-	} else {
-		engine = b.engine()
+	if !slices.Contains(varies, true) {
+		return x.estimates[engine]
 	}
-	lib := xnn.Locate(b.Library)
-	if engine == cost.ByLibrary && native.Miscomputed(x.graph, lib, x.shapes, slices.Contains(varies, true)) != "" {
-		return cost.Never
-	}
-	return estimateRun(x.graph, lib, x.shapes, engine, varies, share)
-}
-
-// estimateRun estimates a run of a graph on one of the engines. The Go engine fuses more nodes than the library.
-func estimateRun(g *graph.Graph, lib *xnn.Soname, s []graph.Shape, engine int, varies []bool, share float64) time.Duration {
-	if engine == cost.ByGo {
-		g = goengine.FusedForGo(g, s)
-	}
-	return cost.Estimate(g, lib, s, engine, varies, share)
+	return b.estimates(x.graph, x.shapes, g.Threads, varies, share)[engine]
 }

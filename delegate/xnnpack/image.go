@@ -22,7 +22,6 @@ type image struct {
 	*graph.Compilation
 	by        graph.Engine // runs the graph
 	cost      float64
-	inGo      bool                   // the library does not pay off for the method's graphs, see survey
 	estimates cost.Estimates         // used to choose the engine; zero if the choice did not need them
 	notNative string                 // why the native engine is not used; "" if it was not requested
 	noLibrary *xnn.OpenError         // set if the reason is a missing library

@@ -16,17 +16,12 @@ var _ delegate.Merger = Backend{}
 type payload struct {
 	backend Backend
 	of      *delegate.Payload
-	graph   *graph.Graph  // as read, or as planned by a survey; must not be modified
+	graph   *graph.Graph  // as read; must not be modified
 	takes   time.Duration // cached result of Estimate
 }
 
 // Open implements delegate.Merger.
 func (b Backend) Open(p *delegate.Payload) (delegate.Opened, error) {
-	if s := b.surveyOf(p); s != nil {
-		if x := s.planned(p); x != nil {
-			return &payload{b, p, x.graph, estimateFor(x.estimates, b)}, nil
-		}
-	}
 	g, err := b.read(p)
 	if err != nil {
 		return nil, err
@@ -60,7 +55,8 @@ func (o *payload) estimate() time.Duration {
 		return 0
 	}
 	goengine.Fuse(g, s, native.RefusesNode)
-	return estimateFor(o.backend.estimates(g, s, o.of.Threads), o.backend)
+	e := o.backend.declaredEstimates(g, s, o.of.Threads)
+	return e[o.backend.choice(e)]
 }
 
 // Graph returns the graph for lowering, which does not modify it.

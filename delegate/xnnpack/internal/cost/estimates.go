@@ -8,13 +8,6 @@ import (
 	"github.com/etrun-go/etrun/internal/duration"
 )
 
-const (
-	// LongTime is the time of a run above which methods may gain more from the library than is estimated.
-	LongTime = time.Millisecond
-	// regionLoss limits by how much a region may be slower without the library: by 1/regionLoss, as estimated.
-	regionLoss = 10
-)
-
 // Estimates are the approximate times of a run, by engine.
 type Estimates [2]time.Duration
 
@@ -28,36 +21,13 @@ var (
 	ThreadedNode = [...]time.Duration{ByLibrary: 2300 * time.Nanosecond, ByGo: 1500 * time.Nanosecond}
 )
 
-// goFactors correct the Go engine's estimates of graphs, by their time, and include a margin. Nodes
-// run faster in a graph than alone, because their operands are in the cache; those of large graphs
-// read weights from memory. Measured over estimated times: 0.8 to 1 from 50 µs to 1 ms, up to 1.2
-// above. Shorter runs depend on more than rates: their factors are larger margins.
-var goFactors = [...]struct {
-	upTo   time.Duration
-	factor float64
-}{
-	{20 * time.Microsecond, 1.12},
-	{50 * time.Microsecond, 1.05},
-	{time.Millisecond, 0.97},
-	{math.MaxInt64, 1.07},
-}
+// The library must save this part of the Go engine's time, and this much of a run: it takes about a thousand times as long
+// to open it.
+const margin, leastGain = 0.04, time.Microsecond
 
-// Expected returns the corrected estimate of the Go engine.
-func (e Estimates) Expected() time.Duration {
-	i := 0
-	for e[ByGo] > goFactors[i].upTo {
-		i++
-	}
-	return time.Duration(goFactors[i].factor * float64(e[ByGo]))
-}
-
-// PrefersGo reports whether the Go engine probably runs a graph faster than the library.
-func (e Estimates) PrefersGo() bool { return e.Expected() < e[ByLibrary] }
-
-// RegionInGo reports whether the Go engine should run a region. The library must save 1/regionLoss of
-// the time: its memory is not in the method's plan, and it needs time to start.
-func (e Estimates) RegionInGo() bool {
-	return e.PrefersGo() || e[ByGo] <= LongTime && (e[ByGo]-e[ByLibrary])*regionLoss < e[ByGo]
+// PrefersGo reports whether the Go engine is to run a graph.
+func (e Estimates) PrefersGo() bool {
+	return e[ByGo]-e[ByLibrary] < max(time.Duration(margin*float64(e[ByGo])), leastGain)
 }
 
 // String returns the estimates for messages.

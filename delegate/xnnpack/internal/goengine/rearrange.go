@@ -101,8 +101,7 @@ func undoes(a, b []int) bool {
 
 // time estimates a node of the Go engine.
 func (f *fuser) time(n *graph.Node) float64 {
-	e := cost.Estimator{Graph: f.g, Shapes: f.shapes, Engine: cost.ByGo}
-	return cost.NodeTime[cost.ByGo] + e.RateTime(n, e.RateOf(n))
+	return cost.NodeTime(f.g, f.shapes, cost.Selected[cost.ByGo], n)
 }
 
 // rearranged returns a node as a rearrangement.

@@ -30,6 +30,12 @@ func (r *RearrangeParams) Flat(list []Dimension) []Dimension {
 // ManyDims is as many dimensions as most rearrangements have.
 const ManyDims = xnn.MaxDims + 2
 
+// Moves returns the sizes in the order of the input's memory, and for each dimension of the output its index among them.
+func (r *RearrangeParams) Moves() (in Shape, perm []int) {
+	in, order := Source(r.Flat(make([]Dimension, 0, ManyDims)))
+	return in, order[:in.Rank]
+}
+
 // Source returns the sizes in the order of the inputs' memory, and for each dimension of flat its index among them.
 func Source(flat []Dimension) (sizes Shape, perm [xnn.MaxDims]int) {
 	sizes.Rank = len(flat)

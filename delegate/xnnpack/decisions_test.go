@@ -1,0 +1,164 @@
+package xnnpack_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+var programsFlag = flag.String("measure-programs", "", "measure the XNNPACK programs below these folders, separated as in PATH, for TestDecisions")
+
+// worst limits the loss of a single program.
+const worst = 1.7
+
+// shortest is the time from which programs count: shorter ones depend on more than the rates.
+const shortest = 20000
+
+// TestDecisions compares the engine that the rates choose for each payload of many programs with the faster one, as
+// measured on each instruction set. "make rates CORPUS=..." measures again.
+func TestDecisions(t *testing.T) {
+	if *programsFlag != "" {
+		measurePrograms(t)
+	}
+	for set, limit := range map[string]float64{"avx512": 1.03, "avx2": 1.04, "neon": 1.05, "neon_dotprod": 1.05} {
+		data, err := os.ReadFile(filepath.Join(xnnpack.RatesFolder, set+"_programs.tsv"))
+		if os.IsNotExist(err) {
+			continue
+		}
+		sum, count := 0.0, 0
+		for line := range strings.Lines(string(data)) {
+			f := strings.Split(strings.TrimSpace(line), "\t")
+			var library, inGo float64
+			fmt.Sscan(f[1]+" "+f[2], &library, &inGo)
+			chosen := library
+			if xnnpack.PrefersGo(set, f[3]) {
+				chosen = inGo
+			}
+			loss := chosen / min(library, inGo)
+			if loss > 1.25 {
+				t.Logf("%s, %s: %.0f ns in the library, %.0f in Go: the slower engine is chosen", set, f[0], library, inGo)
+			}
+			if loss > worst {
+				t.Errorf("%s, %s: the chosen engine takes %.2f times as long", set, f[0], loss)
+			}
+			sum, count = sum+math.Log(loss), count+1
+		}
+		mean := math.Exp(sum / float64(count))
+		t.Logf("%s: time over that of the faster engine %.3f in the geometric mean over %d programs", set, mean, count)
+		if mean > limit {
+			t.Errorf("%s: %.3f, want at most %v", set, mean, limit)
+		}
+	}
+}
+
+// payloads records the loads of the payloads that a program compiles.
+type payloads struct {
+	xnnpack.Backend
+	list *[]string
+}
+
+func (p payloads) Compile(ctx context.Context, x *delegate.Payload) (delegate.Image, error) {
+	*p.list = append(*p.list, xnnpack.Loads(x))
+	return p.Backend.Compile(ctx, x)
+}
+
+func (p payloads) Open(x *delegate.Payload) (delegate.Opened, error) {
+	*p.list = append(*p.list, xnnpack.Loads(x))
+	return p.Backend.Open(x)
+}
+
+// measurePrograms writes the times and loads of programs, for the instruction set of this processor.
+func measurePrograms(t *testing.T) {
+	var b bytes.Buffer
+	for _, folder := range filepath.SplitList(*programsFlag) {
+		files, err := filepath.Glob(filepath.Join(folder, "*", "*xnnpack*.pte"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			name := filepath.Base(filepath.Dir(file)) + "/" + strings.TrimSuffix(filepath.Base(file), ".pte")
+			if line := measureProgram(t, file); line != "" {
+				fmt.Fprintf(&b, "%s\t%s\n", name, line)
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(xnnpack.RatesFolder, xnnpack.InstructionSet()+"_programs.tsv"), b.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// measureProgram returns the times of a program on both engines and the loads of its payloads, "" for a short program and
+// one that an engine does not run.
+func measureProgram(t *testing.T, file string) string {
+	var run [2]func(n int) time.Duration
+	var list []string
+	for i, engine := range []xnnpack.Engine{xnnpack.EngineNative, xnnpack.EngineGo} {
+		list = nil
+		if run[i] = programRunner(t, file, payloads{xnnpack.Backend{Engine: engine, Library: xnntest.Path()}, &list}); run[i] == nil {
+			return ""
+		}
+	}
+	first := run[0](1) + run[1](1)
+	batch, best := 1+int(100*time.Microsecond/first), [2]float64{math.Inf(1), math.Inf(1)}
+	for range max(9, min(40, int(100*time.Millisecond/first))) {
+		for i := range run {
+			best[i] = min(best[i], float64(run[i](batch))/float64(batch))
+		}
+	}
+	if min(best[0], best[1]) < shortest || len(list) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f\t%.0f\t%s", best[0], best[1], strings.Join(list, ";"))
+}
+
+// programRunner returns a function that runs a program n times, nil if it cannot run.
+func programRunner(t *testing.T, file string, b delegate.Backend) func(n int) time.Duration {
+	p, err := etrun.Open(file, etrun.WithThreads(1), etrun.WithLowering(etrun.LowerOff), etrun.WithDelegates(b))
+	if err != nil {
+		return nil
+	}
+	t.Cleanup(func() { p.Close() })
+	ctx := context.Background()
+	m, err := p.Load(ctx, "")
+	if err != nil {
+		return nil
+	}
+	t.Cleanup(func() { m.Close() })
+	r := rand.New(rand.NewPCG(1, 1))
+	for k, in := range m.Meta().Inputs {
+		x := in.NewTensor()
+		if in.Kind == tensor.KindTensor && in.DType.IsFloat() {
+			x = kerneltest.Noise(r, in.DType, in.Sizes, nil)
+		}
+		if x != nil && m.SetInput(k, x) != nil {
+			return nil
+		}
+	}
+	if m.Execute(ctx) != nil {
+		return nil
+	}
+	return func(n int) time.Duration {
+		start := time.Now()
+		for range n {
+			if err := m.Execute(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return time.Since(start)
+	}
+}

@@ -1,0 +1,142 @@
+package cost
+
+import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+
+// product returns the class and amounts of a fully connected node or a convolution.
+func (c *counter) product(n *graph.Node) (class, amounts) {
+	bits, filter := c.bits(n.In[0]), c.bits(n.In[1])
+	t, p := c.floats, c.shapeOfProduct(n)
+	kind := [...]class{classProduct32, classDepthwise32, classTransposed32}[p.form]
+	switch {
+	case c.engine == ByLibrary && bits == 16 && p.form != depthwise:
+		kind = classProduct16
+	case c.engine == ByLibrary && bits == 32 && n.Type.Tag == graph.TagFullyConnected && p.columns < t.columns:
+		kind, t = classNarrow32, tile{narrowColumns, narrowDepth}
+	case c.engine == ByGo && bits != 8 && p.form == dense && p.groups == 1 && p.columns < 16:
+		kind, t = classNarrow32, tile{8, 1}
+		p.gathered = p.taps > 1
+	case bits != 8 && p.form == dense && p.groups > 1:
+		kind = classGroups32
+	case bits != 8 && p.form == dense && p.taps > 1:
+		kind = classWindow32
+	case bits == 8:
+		t, kind = c.bytes, [...]class{classProduct8, classDepthwise8, classTransposed8}[p.form]
+		if filter == 4 {
+			kind = classDynamic4
+		} else if c.Values[n.In[0]].Datatype == graph.QDInt8 && p.form == dense {
+			kind = classDynamic8
+		}
+	}
+	return kind, p.amounts(t)
+}
+
+// The library computes narrow products of floats in tiles of two columns and four terms.
+const narrowColumns, narrowDepth = 2, 4
+
+// The forms of products.
+const (
+	dense = iota
+	depthwise
+	transposed
+)
+
+// productShape is the geometry of a product with constant weights.
+type productShape struct {
+	form     int
+	rows     int // of the output, of each group
+	groups   int
+	taps     int  // of the window; 1 if each window is one pixel, in order
+	depth    int  // input channels of a group
+	columns  int  // output channels of a group
+	gathered bool // each window is addressed or copied
+	sums     int  // products that are added up to one, row by row
+}
+
+// gathers reports whether the Go engine copies the window of each output pixel of a line.
+func gathers(w *graph.Window, pixels int) bool {
+	run := w.GroupIn
+	if w.Groups == 1 && w.DilationW == 1 {
+		run *= w.KernelW
+	}
+	return pixels < 4 || run < 3 || w.Groups > 1 && run < 12
+}
+
+// farElements are as many floats as the cache of a processor's core has.
+const farElements = 1 << 17
+
+// deepest is the largest window that the Go engine multiplies at once. Of others each row is a product.
+const deepest = 384
+
+// mostTaps is the size of the largest window that the library has a depthwise kernel for.
+const mostTaps = 25
+
+// shapeOfProduct returns a node's geometry.
+func (c *counter) shapeOfProduct(n *graph.Node) productShape {
+	in, out := c.shapes[n.In[0]], c.shapes[n.Out[0]]
+	if n.Type.Tag == graph.TagFullyConnected {
+		return productShape{rows: out.Numel() / max(out.Last(), 1), groups: 1, taps: 1, depth: in.Last(), columns: out.Last(), sums: 1}
+	}
+	w := n.Window()
+	p := productShape{rows: out.Leading(3), groups: w.Groups, taps: w.KernelH * w.KernelW, depth: w.GroupIn, columns: w.GroupOut,
+		gathered: w.KernelH*w.KernelW*w.StrideH*w.StrideW > 1, sums: 1}
+	switch {
+	case n.Type.Tag == graph.TagConvTranspose2d:
+		p.form = transposed
+		if scatters := c.engine == ByLibrary || c.bits(n.In[0]) != 8; scatters && w.StrideH <= w.KernelH && w.StrideW <= w.KernelW && w.DilationH*w.DilationW == 1 {
+			p.taps = max(p.taps/(w.StrideH*w.StrideW), 1) // one convolution for each position in the stride
+		}
+	case c.engine == ByGo && !gathers(w, out.Dim[2]):
+		p.gathered = false
+		if p.taps*p.depth > deepest {
+			p.sums = w.KernelH
+		}
+	}
+	if n.Type.Tag == graph.TagDepthwiseConv2d && w.GroupOut == 1 && (c.engine == ByGo || p.taps <= mostTaps) {
+		p.form = depthwise
+	}
+	return p
+}
+
+// amounts returns the amounts of a product in tiles. A depthwise convolution computes a tile's columns of channels at once.
+func (p *productShape) amounts(t tile) amounts {
+	rows, taps := float64(p.rows*p.groups), float64(p.taps)
+	if p.form == depthwise {
+		rows = float64(p.rows)
+		return amounts{termStart: 1, termRow: rows, termTap: rows * taps, termWork: rows * taps * float64(graph.RoundUp(p.groups, t.columns)),
+			termElement: rows * float64(p.groups)}
+	}
+	passes, depth := graph.CeilDiv(p.columns, t.columns), graph.RoundUp(p.depth, t.depth)
+	a := amounts{termStart: float64(p.groups), termRow: rows * float64(passes*p.sums), termElement: rows * float64(p.columns)}
+	a[termWork] = rows * taps * float64(depth*passes*t.columns)
+	if in := p.rows * p.depth; p.taps == 1 && in > farElements { // read again for each tile of columns
+		a[termTap] = float64(in * p.groups * passes)
+	}
+	a[termWeight] = p.weights()
+	if p.gathered {
+		a[termTap] = rows * taps * float64(passes)
+	}
+	return a
+}
+
+// weights returns the number of elements of the filter that are read from memory. A filter that does not stay in the cache
+// is read again for each tile of rows.
+func (p *productShape) weights() float64 {
+	n := p.taps * p.depth * p.columns * p.groups
+	if n > farElements {
+		n *= graph.CeilDiv(p.rows, filterRows)
+	}
+	return float64(n)
+}
+
+// filterRows is about as many rows as products compute at once.
+const filterRows = 16
+
+// batchProduct returns the amounts of a product of two variable matrices: its rows are products.
+func (c *counter) batchProduct(n *graph.Node) amounts {
+	in, out := c.shapes[n.In[0]], c.shapes[n.Out[0]]
+	columns, passes := out.Last(), graph.CeilDiv(out.Last(), c.floats.columns)
+	a := amounts{termStart: 1, termRow: float64(out.Leading(max(out.Rank-2, 0))), termElement: float64(out.Numel())}
+	a[termTap] = float64(c.shapes[n.In[1]].Numel()) // elements of the second matrix, which are packed
+	a[termWork] = float64(out.Numel()/max(columns, 1)) * float64(in.Last()*passes*c.floats.columns)
+	return a
+}
