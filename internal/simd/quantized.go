@@ -70,9 +70,9 @@ func (q *Quantized) Quantize(dst []uint8, src []float32, scale float32, divide b
 // front of a block with NaN or of the last, incomplete one; 0 if there is no vector loop. It panics where dst is shorter
 // than src.
 func (q *Quantized) QuantizeNumbers(dst []uint8, src []float32, scale float32) int {
-	const block, far = 64, 1 << 14 // words saturate before the zero point is added
+	const block = 64 // words saturate before the zero point is added
 	n := len(src) / block
-	if dst = dst[:len(src):len(dst)]; n == 0 || !avx512 || q.Zero > far || q.Zero < -far {
+	if dst = dst[:len(src):len(dst)]; n == 0 || !avx512 || !q.words() {
 		return 0
 	}
 	_, hi := q.bounds()
@@ -105,7 +105,7 @@ func ScaleSums(dst []float32, ldd int, src []int32, lds int, sums []int32, scale
 	whole := (n + DotCols - 1) &^ (DotCols - 1)
 	sums, scale, bias, factors = sums[:whole:len(sums)], scale[:whole:len(scale)], bias[:whole:len(bias)], factors[:m:len(factors)]
 	_, _ = dst[(m-1)*ldd+n-1], src[(m-1)*lds+whole-1]
-	if avx2() {
+	if vector {
 		scaleSumsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &sums[0], &scale[0], &bias[0], &zeros[0], &factors[0], lo, hi, &masks[7-(n-1)%8])
 		return
 	}
@@ -131,7 +131,7 @@ func ScaleFloats(dst []float32, ldd int, src []float32, lds int, scale, bias, fa
 	whole := (n + DotCols - 1) &^ (DotCols - 1)
 	scale, bias = scale[:whole:len(scale)], bias[:whole:len(bias)]
 	_, _ = dst[(m-1)*ldd+n-1], src[(m-1)*lds+whole-1]
-	if avx2() {
+	if vector {
 		scaleFloatsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &scale[0], &bias[0], &factors[0], lo, hi, &masks[7-(n-1)%8])
 		return
 	}
@@ -163,8 +163,13 @@ type Binary struct {
 	Scale    float32 // of the result
 	Out      Quantized
 
-	words binaryParams // for the loops
+	// for the loops
+	words binaryParams
+	last  [2][binaryBlock]uint8 // operands of a last, incomplete block
 }
+
+// binaryBlock is how many elements a loop of Binary for NEON takes at a time.
+const binaryBlock = 16
 
 // Operand is how elements of an operand stand for numbers.
 type Operand struct {
@@ -219,13 +224,32 @@ type Depthwise struct {
 	Channels, Taps int
 
 	// blocks are DotCols channels each: what the sums start with, the weights of pairs of
-	// taps as 16-bit halves, and scales, in the order that depthwiseOrder has.
+	// taps as 16-bit halves, see depthwiseWeight, and scales, in the order that depthwiseOrder has.
 	blocks []int32
 }
 
-// depthwiseOrder is the channels of a block in the order of their sums: that in which AVX2
-// unpacks bytes.
-var depthwiseOrder = [DotCols]int{0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15}
+// depthwiseOrder is the channels of a block in the order of their sums.
+func depthwiseOrder() *[DotCols]int {
+	if neon {
+		return &inOrder
+	}
+	return &unpackedOrder
+}
+
+// unpackedOrder is that in which AVX2 unpacks bytes.
+var (
+	unpackedOrder = [DotCols]int{0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15}
+	inOrder       = [DotCols]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+)
+
+// depthwiseWeight is where the weight of a tap for the i-th sum of a block lies: a word of the block, and bits of it. AVX2
+// multiplies the two weights of a word at once, NEON those of a tap.
+func depthwiseWeight(tap, i int) (word, shift int) {
+	if neon {
+		return DotCols*(1+tap/2) + tap%2*DotCols/2 + i/2, i % 2 * 16
+	}
+	return DotCols*(1+tap/2) + i, tap % 2 * 16
+}
 
 // PackDepthwise makes weights: weight is that of a tap and channel, -255 to 255, init what a
 // channel's sum starts with and scale what it is multiplied by.
@@ -234,13 +258,14 @@ func PackDepthwise(channels, taps int, weight func(tap, channel int) int16, init
 	d.blocks = make([]int32, (channels+DotCols-1)/DotCols*d.block())
 	for c := 0; c < channels; c += DotCols {
 		block := d.blocks[c/DotCols*d.block():][:d.block()]
-		for i, at := range depthwiseOrder {
+		for i, at := range depthwiseOrder() {
 			if c+at >= channels {
 				continue
 			}
 			block[i] = init[c+at]
 			for t := range taps {
-				block[DotCols*(1+t/2)+i] |= int32(uint32(uint16(weight(t, c+at))) << (16 * (t % 2)))
+				word, shift := depthwiseWeight(t, i)
+				block[word] |= int32(uint32(uint16(weight(t, c+at))) << shift)
 			}
 			block[d.block()-DotCols+i] = int32(math.Float32bits(scale[c+at]))
 		}
@@ -289,13 +314,14 @@ func (d *Depthwise) Row(q *Quantized, dst []uint8, ldd int, a []uint8, at, step 
 // pixel computes the channels from one on of a pixel, a block of them at most.
 func (d *Depthwise) pixel(q *Quantized, dst, a []uint8, off []int, from int) {
 	block := d.blocks[from/DotCols*d.block():][:d.block()]
-	for i, c := range depthwiseOrder {
+	for i, c := range depthwiseOrder() {
 		if from+c >= d.Channels {
 			continue
 		}
 		sum := block[i]
 		for t := range d.Taps {
-			sum += q.number(a[off[t]+from+c]) * int32(int16(block[DotCols*(1+t/2)+i]>>(16*(t%2))))
+			word, shift := depthwiseWeight(t, i)
+			sum += q.number(a[off[t]+from+c]) * int32(int16(block[word]>>shift))
 		}
 		dst[from+c] = q.element(float32(float32(sum) * math.Float32frombits(uint32(block[d.block()-DotCols+i]))))
 	}
@@ -319,7 +345,7 @@ func MaximumRow(signed bool, dst []uint8, ldd int, a []uint8, at, step int, off 
 	_ = dst[(pixels-1)*ldd+channels-1]
 	_ = a[:at+(pixels-1)*step+most+(channels+DotCols-1)&^(DotCols-1)]
 	q := Quantized{Signed: signed}
-	if avx2() {
+	if vector {
 		q.windows(nil, dst, ldd, a[at:], step, off, pixels, channels)
 		return
 	}

@@ -282,6 +282,8 @@ func logicalXorInt32Lanes(n int, dst *uint8, a, b *int32)
 //go:noescape
 func lookup512(n int, dst, src, table *uint8)
 
+func lookupLanes(n int, dst, src, table *uint8) {}
+
 //go:noescape
 func madd1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
@@ -410,15 +412,11 @@ func quantize512Uint8(n int, dst *uint8, src *float32, scale, hi float32, zero, 
 //go:noescape
 func quantizeDivInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
 
-func quantizeDivLanes(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
-
 //go:noescape
 func quantizeDivUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
 
 //go:noescape
 func quantizeMulInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
-
-func quantizeMulLanes(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
 
 //go:noescape
 func quantizeMulUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
@@ -431,9 +429,6 @@ func requantize512(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int
 
 //go:noescape
 func requantizeInt8(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32)
-
-func requantizeLanes(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32) {
-}
 
 //go:noescape
 func requantizeUint8(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32)

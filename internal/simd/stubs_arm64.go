@@ -17,7 +17,8 @@ func addFloat64x8(n int, sums *float64, x *float32) {}
 //go:noescape
 func addInt32Lanes(n int, dst, a, b *int32)
 
-func addInt8(n int, dst, a, b *uint8, q *binaryParams) {}
+//go:noescape
+func addInt8(n int, dst, a, b *uint8, q *binaryParams)
 
 //go:noescape
 func addLanes(n int, dst, a, b *float32)
@@ -30,7 +31,8 @@ func addScaledLanes(n int, dst, a, b *float32, alpha float32)
 
 func addSquaresFloat64x8(n int, sums *float64, x *float32, mean *float64) {}
 
-func addUint8(n int, dst, a, b *uint8, q *binaryParams) {}
+//go:noescape
+func addUint8(n int, dst, a, b *uint8, q *binaryParams)
 
 //go:noescape
 func bFloatToFloatLanes(n int, dst *float32, src *byte)
@@ -276,6 +278,9 @@ func logicalXorInt32Lanes(n int, dst *uint8, a, b *int32)
 
 func lookup512(n int, dst, src, table *uint8) {}
 
+//go:noescape
+func lookupLanes(n int, dst, src, table *uint8)
+
 func madd1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
 }
 
@@ -313,12 +318,14 @@ func maxTaps4(rows, n int, y, x *float32, off *int, taps, ys, xs, last int)
 
 func maxTaps8(rows, n int, y, x *float32, off *int, taps, ys, xs int, mask *int32) {}
 
-func maximumInt8(pixels int, a *uint8, step int, off *int, taps int, dst *uint8, ldd int) {}
+//go:noescape
+func maximumInt8(pixels int, a *uint8, step int, off *int, taps int, dst *uint8, ldd int)
 
 //go:noescape
 func maximumLanes(n int, dst, a, b *float32)
 
-func maximumUint8(pixels int, a *uint8, step int, off *int, taps int, dst *uint8, ldd int) {}
+//go:noescape
+func maximumUint8(pixels int, a *uint8, step int, off *int, taps int, dst *uint8, ldd int)
 
 //go:noescape
 func minInt32Lanes(n int, dst, a, b *int32)
@@ -332,7 +339,8 @@ func minimumLanes(n int, dst, a, b *float32)
 //go:noescape
 func mulInt32Lanes(n int, dst, a, b *int32)
 
-func mulInt8(n int, dst, a, b *uint8, q *binaryParams) {}
+//go:noescape
+func mulInt8(n int, dst, a, b *uint8, q *binaryParams)
 
 //go:noescape
 func mulLanes(n int, dst, a, b *float32)
@@ -340,7 +348,8 @@ func mulLanes(n int, dst, a, b *float32)
 //go:noescape
 func mulRows(rows, n int, dst, a, b *float32)
 
-func mulUint8(n int, dst, a, b *uint8, q *binaryParams) {}
+//go:noescape
+func mulUint8(n int, dst, a, b *uint8, q *binaryParams)
 
 //go:noescape
 func negInt32Lanes(n int, dst, src *int32)
@@ -398,19 +407,17 @@ func quantize512Uint8(n int, dst *uint8, src *float32, scale, hi float32, zero, 
 	return
 }
 
-func quantizeDivInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
+//go:noescape
+func quantizeDivInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
 
 //go:noescape
-func quantizeDivLanes(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
-
-func quantizeDivUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
-
-func quantizeMulInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
+func quantizeDivUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
 
 //go:noescape
-func quantizeMulLanes(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
+func quantizeMulInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
 
-func quantizeMulUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
+//go:noescape
+func quantizeMulUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
 
 //go:noescape
 func reciprocalLanes(n int, dst, src *float32)
@@ -418,14 +425,11 @@ func reciprocalLanes(n int, dst, src *float32)
 func requantize512(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32) {
 }
 
-func requantizeInt8(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32) {
-}
+//go:noescape
+func requantizeInt8(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32)
 
 //go:noescape
-func requantizeLanes(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32)
-
-func requantizeUint8(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32) {
-}
+func requantizeUint8(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32)
 
 //go:noescape
 func roundLanes(n int, dst, src *float32)
@@ -438,14 +442,14 @@ func rowPanels512(k int, a, b *float32, panel int, from, c *float32, lo, hi floa
 //go:noescape
 func rsqrtLanes(n int, dst, src *float32)
 
-func scaleFloatsRows(m, n int, dst *float32, ldd int, src *float32, lds int, scale, bias, factors *float32, lo, hi float32, mask *int32) {
-}
+//go:noescape
+func scaleFloatsRows(m, n int, dst *float32, ldd int, src *float32, lds int, scale, bias, factors *float32, lo, hi float32, mask *int32)
 
 //go:noescape
 func scaleShiftLanes(n int, dst, src *float32, scale, shift float32)
 
-func scaleSumsRows(m, n int, dst *float32, ldd int, src *int32, lds int, sums *int32, scale, bias *float32, zeros *int32, factors *float32, lo, hi float32, mask *int32) {
-}
+//go:noescape
+func scaleSumsRows(m, n int, dst *float32, ldd int, src *int32, lds int, sums *int32, scale, bias *float32, zeros *int32, factors *float32, lo, hi float32, mask *int32)
 
 //go:noescape
 func sdot1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
@@ -492,7 +496,8 @@ func stride2Rows(rows, n int, dst, src *float32, ds, ss int) {}
 //go:noescape
 func subInt32Lanes(n int, dst, a, b *int32)
 
-func subInt8(n int, dst, a, b *uint8, q *binaryParams) {}
+//go:noescape
+func subInt8(n int, dst, a, b *uint8, q *binaryParams)
 
 //go:noescape
 func subLanes(n int, dst, a, b *float32)
@@ -500,7 +505,8 @@ func subLanes(n int, dst, a, b *float32)
 //go:noescape
 func subRows(rows, n int, dst, a, b *float32)
 
-func subUint8(n int, dst, a, b *uint8, q *binaryParams) {}
+//go:noescape
+func subUint8(n int, dst, a, b *uint8, q *binaryParams)
 
 func sumHalfRows8(rows, n int, dst *float32, x *byte, stride, back int, mask *int32) {}
 

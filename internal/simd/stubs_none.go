@@ -213,6 +213,8 @@ func logicalXorInt32Lanes(n int, dst *uint8, a, b *int32) {}
 
 func lookup512(n int, dst, src, table *uint8) {}
 
+func lookupLanes(n int, dst, src, table *uint8) {}
+
 func madd1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
 }
 
@@ -321,13 +323,9 @@ func quantize512Uint8(n int, dst *uint8, src *float32, scale, hi float32, zero, 
 
 func quantizeDivInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
 
-func quantizeDivLanes(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
-
 func quantizeDivUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
 
 func quantizeMulInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
-
-func quantizeMulLanes(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
 
 func quantizeMulUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
 
@@ -337,9 +335,6 @@ func requantize512(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int
 }
 
 func requantizeInt8(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32) {
-}
-
-func requantizeLanes(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32) {
 }
 
 func requantizeUint8(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32) {
