@@ -156,7 +156,7 @@ func (w *Nibbles) Multiply(c []float32, ldc int, a []uint8, rows []int, zeros []
 	zeros = zeros[:len(rows):len(zeros)]
 	checkReach(a, rows, nil, (w.Groups-1)*w.K+w.blocks()*nibbleGroup)
 	_, _ = c[(len(rows)-1)*ldc+(hi-lo)*DotCols-1], w.panels[hi*w.panel()-1]
-	if !nibbles() {
+	if !vector {
 		w.multiplyGo(c, ldc, a, rows, zeros, lo, hi, signed)
 		return
 	}

@@ -111,12 +111,17 @@ func TestSumBytes(t *testing.T) {
 func TestNibbles(t *testing.T) {
 	EachLevel(func(level string) {
 		r := rand.New(rand.NewPCG(5, 6))
-		for range 300 {
+		for round := range 300 {
 			m, n, k, groups := 1+r.IntN(9), 1+r.IntN(140), 1+r.IntN(40), 1+r.IntN(4)
-			signed := r.IntN(2) == 0
+			signed, extreme := r.IntN(2) == 0, round%8 == 1
+			if round%8 < 2 {
+				k, groups = 1+r.IntN(300), 1
+			}
 			weights, scales := fillBytes[int8](r, n*groups*k), make([]float32, n*groups)
 			for i := range weights {
-				weights[i] = weights[i] << 4 >> 4
+				if weights[i] = weights[i] << 4 >> 4; extreme {
+					weights[i] = -8
+				}
 			}
 			for i := range scales {
 				scales[i] = r.Float32()
@@ -126,7 +131,12 @@ func TestNibbles(t *testing.T) {
 			for p := range w.Panels() {
 				w.Pack(p, p+1, src, func(j, g int) float32 { return scales[j*groups+g] })
 			}
-			a := fillBytes[uint8](r, 1000)
+			a := fillBytes[uint8](r, 1016)
+			if extreme { // the least activation, 0 or -128
+				for i := range a {
+					a[i] = uint8(flip(signed))
+				}
+			}
 			rows, zeros := make([]int, m), make([]int32, m)
 			for i := range rows {
 				rows[i], zeros[i] = r.IntN(700), int32(r.IntN(256))

@@ -11,9 +11,6 @@ func vnni256() bool { return avxVNNI && avx2() && !vnni() }
 // dotProducts reports NEON's dot products.
 func dotProducts() bool { return neon && cpu.ARM64.HasASIMDDP }
 
-// nibbles reports that products with 4-bit weights have a vector loop.
-func nibbles() bool { return avx2() || dotProducts() }
-
 type (
 	dotFunc    func(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 	nibbleFunc func(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
@@ -31,7 +28,7 @@ var (
 		1: {{6, dot256x6x16}, {4, dot256x4x16}, {2, dot256x2x16}, {1, dot256x1x16}},
 	}
 	maddTiles   = [][]tileOf[dotFunc]{1: {{4, madd4x16}, {2, madd2x16}, {1, madd1x16}}}
-	sdotTiles   = [][]tileOf[dotFunc]{1: {{4, sdot4x16}, {1, sdot1x16}}}
+	sdotTiles   = [][]tileOf[dotFunc]{1: {{4, sdot4x16}, {3, sdot3x16}, {2, sdot2x16}, {1, sdot1x16}}}
 	smullTiles  = [][]tileOf[dotFunc]{1: {{2, smull2x16}, {1, smull1x16}}}
 	nibbleTiles = [...][]tileOf[nibbleFunc]{
 		4: {{1, nibble512x1x64}},
@@ -40,6 +37,8 @@ var (
 	}
 	nibble256Tiles = [][]tileOf[nibbleFunc]{1: {{2, nibble256x2x16}, {1, nibble256x1x16}}}
 	nibbleRows     = [][]tileOf[nibbleFunc]{1: {{1, nibble1x16}}}
+	nibbleDots     = [][]tileOf[nibbleFunc]{1: {{2, nibble2x16}, {1, nibble1x16}}}
+	nibbleProducts = [][]tileOf[nibbleFunc]{1: {{1, smullNibble1x16}}}
 )
 
 // dotTiles are the tiles for this processor.
@@ -97,6 +96,10 @@ func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, zeros []
 		tiles = nibbleTiles[:]
 	case vnni256():
 		tiles = nibble256Tiles
+	case dotProducts():
+		tiles = nibbleDots
+	case neon:
+		tiles = nibbleProducts
 	}
 	for p := lo; p < hi; {
 		n := width(len(rows), hi-p, false)

@@ -370,6 +370,9 @@ func nibble256x1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, 
 //go:noescape
 func nibble256x2x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
 
+func nibble2x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
+}
+
 //go:noescape
 func nibble512x1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
 
@@ -457,6 +460,12 @@ func scaleSumsRows(m, n int, dst *float32, ldd int, src *int32, lds int, sums *i
 func sdot1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
 }
 
+func sdot2x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func sdot3x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
 func sdot4x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
 }
 
@@ -479,6 +488,9 @@ func smull1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int3
 }
 
 func smull2x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func smullNibble1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
 }
 
 //go:noescape

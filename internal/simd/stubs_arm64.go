@@ -366,6 +366,9 @@ func nibble256x1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, 
 func nibble256x2x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
 }
 
+//go:noescape
+func nibble2x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
+
 func nibble512x1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
 }
 
@@ -455,6 +458,12 @@ func scaleSumsRows(m, n int, dst *float32, ldd int, src *int32, lds int, sums *i
 func sdot1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 //go:noescape
+func sdot2x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
+
+//go:noescape
+func sdot3x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
+
+//go:noescape
 func sdot4x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 //go:noescape
@@ -477,6 +486,9 @@ func smull1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int3
 
 //go:noescape
 func smull2x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
+
+//go:noescape
+func smullNibble1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
 
 func softmaxRows512(rows, n int, dst, src *float32) {}
 

@@ -35,7 +35,7 @@ var dotSets = []set{
 	{"dot_amd64", "Tiles of products of 8-bit elements for AVX2.",
 		dotTiles("madd", maddTile, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
 	{"dot_arm64", "Tiles of products of 8-bit elements for NEON, with its dot products and without.",
-		append(dotTiles("sdot", sdotTile, dotTile{4, 1}, dotTile{1, 1}), dotTiles("smull", smullTile, dotTile{2, 1}, dotTile{1, 1})...)},
+		append(dotTiles("sdot", sdotTile, dotTile{4, 1}, dotTile{3, 1}, dotTile{2, 1}, dotTile{1, 1}), dotTiles("smull", smullTile, dotTile{2, 1}, dotTile{1, 1})...)},
 }
 
 // amd64RowPointers are the rows of a, to which AX, where a segment begins, is added.
@@ -155,8 +155,9 @@ func maddTile(d dotTile, f *frame) string {
 
 // neonDot is what the tiles of NEON have in common: R8 and on point to rows, R4 to the
 // panel; start makes the sums, row adds the products of activations in V20 and weights in
-// V16 to V19, and end leaves four registers of sums of a row behind each other from V0 on.
-func neonDot(d dotTile, f *frame, start string, row func(r int) string, end func(r int) string) string {
+// V16 to V19, and end leaves four registers of sums of a row behind each other from V0 on. four
+// adds those of four groups of rows of weights.
+func neonDot(d dotTile, f *frame, start, four string, row func(r int) string, end func(r int) string) string {
 	before := f.arguments("MOVD", "a", "R1", "rows", "R2", "off", "R3", "t", "R5", "b", "R4", "ldb", "R14", "c", "R6", "ldc", "R7") +
 		f.arguments("MOVWU", "flip", "R0") + "EOR $0x80808080, R0, R0\nVDUP R0, V21.S4\n" + start
 	segment, product, after := "MOVD.P 8(R3), R12\nADD R1, R12, R12\n"+f.arguments("MOVD", "k", "R0"), "VLD1.P 64(R4), [V16.B16, V17.B16, V18.B16, V19.B16]\n", ""
@@ -165,16 +166,30 @@ func neonDot(d dotTile, f *frame, start string, row func(r int) string, end func
 		product += fmt.Sprintf("VLD1R.P 4(R%d), [V20.S4]\nVEOR V21.B16, V20.B16, V20.B16\n", 8+r) + row(r)
 		after += end(r) + "ADD R7, R6\n"
 	}
+	if four != "" {
+		segment += "SUBS $4, R0\nBLT rest\n\nfour:\n" + encoded(four) + "SUBS $4, R0\nBGE four\n\nrest:\nADDS $4, R0\nBEQ next\n"
+	}
 	return lines(before) + "\nsegment:\n" + lines(segment) + "\nloop:\n" +
-		lines(encoded(lines(product)), "SUBS $1, R0", "BNE loop", "SUBS $1, R5", "BNE segment") + "\n" + lines(encoded(lines(after)), "RET")
+		lines(encoded(lines(product)), "SUBS $1, R0", "BNE loop") + "\nnext:\n" + lines("SUBS $1, R5", "BNE segment") + "\n" + lines(encoded(lines(after)), "RET")
 }
 
+// sdotTile multiplies lanes of a row's next sixteen activations, in V24 and on, and one group of the last ones at a time.
 func sdotTile(d dotTile, f *frame) string {
 	start := "VLD1.P 64(R4), [V0.S4, V1.S4, V2.S4, V3.S4]\n"
 	for i := 4; i < 4*d.rows; i++ {
 		start += moved(fmt.Sprint(i%4), fmt.Sprint(i))
 	}
-	return neonDot(d, f, start, func(r int) (text string) {
+	four := ""
+	for r := range d.rows {
+		four += fmt.Sprintf("FMOVQ.P 16(R%d), F%d\nVEOR V21.B16, V%[2]d.B16, V%[2]d.B16\n", 8+r, 24+r)
+	}
+	for g := range 4 {
+		four += "VLD1.P 64(R4), [V16.B16, V17.B16, V18.B16, V19.B16]\n"
+		for i := range 4 * d.rows {
+			four += fmt.Sprintf("SDOT%d(%d, %d, %d)\n", g, i, 16+i%4, 24+i/4)
+		}
+	}
+	return neonDot(d, f, start, four, func(r int) (text string) {
 		for v := range 4 {
 			text += fmt.Sprintf("SDOT(%d, %d, 20)\n", 4*r+v, 16+v)
 		}
@@ -189,7 +204,7 @@ func smullTile(d dotTile, f *frame) string {
 	for i := range 8 * d.rows {
 		start += fmt.Sprintf("VEOR V%d.B16, V%[1]d.B16, V%[1]d.B16\n", i)
 	}
-	return neonDot(d, f, start, func(r int) (text string) {
+	return neonDot(d, f, start, "", func(r int) (text string) {
 		for v := range 4 {
 			text += fmt.Sprintf("SMULL(22, %d, 20)\nSMULL2(23, %[1]d, 20)\nSADALP(%[2]d, 22)\nSADALP(%[3]d, 23)\n", 16+v, 8*r+2*v, 8*r+2*v+1)
 		}

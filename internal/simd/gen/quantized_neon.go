@@ -9,8 +9,6 @@ import (
 
 var quantizedNeonSets = []set{
 	{"quantized_arm64", "Loops over quantized elements.", neonQuantizedRoutines()},
-	{"nibble_arm64", "Tiles of products with 4-bit weights for NEON with dot products.",
-		nibbleTiles("nibble", nibbleNeon, dotTile{1, 1})},
 }
 
 // neonSign is the instructions for signed bytes or for others.
@@ -250,25 +248,4 @@ func neonLookup(f *frame) string {
 		}
 	}
 	return lines(before) + "\nloop:\n" + lines(encoded(lines(body)), "VST1.P [V1.B16], 16(R1)\nSUBS $1, R0\nBNE loop\nRET")
-}
-
-// nibbleNeon has whole sums in V0 to V3 and float ones in V4 to V7. R12 is where a group
-// begins.
-func nibbleNeon(_ dotTile, f *frame) string {
-	before := f.arguments("MOVD", "a", "R1", "rows", "R2", "zeros", "R3", "groups", "R5", "step", "R7", "b", "R4", "ldb", "R8", "ldc", "R9", "c", "R6") +
-		"MOVD (R2), R2\nADD R1, R2, R12\nMOVW (R3), R3\nSUBW $128, R3, R3\nVDUP R3, V24.S4\n" +
-		f.arguments("MOVWU", "flip", "R0") + "EOR $0x80808080, R0, R0\nVDUP R0, V25.S4\nMOVD $0xf0f0f0f0, R0\nVDUP R0, V26.S4\n"
-	start := "MOVD R12, R1\n" + f.arguments("MOVD", "k", "R0")
-	product := "VLD1.P 64(R4), [V16.B16, V17.B16, V18.B16, V19.B16]\nVLD1R.P 4(R1), [V20.S4]\nVEOR V25.B16, V20.B16, V20.B16\n" +
-		"VLD1R.P 4(R1), [V21.S4]\nVEOR V25.B16, V21.B16, V21.B16\n"
-	finish, after := "VLD1.P 64(R4), "+registers(16, 4)+"\nVLD1.P 64(R4), "+registers(20, 4)+"\n", "VST1 "+registers(4, 4)+", (R6)\n"
-	for v := range 4 {
-		before += fmt.Sprintf("VEOR V%d.B16, V%[1]d.B16, V%[1]d.B16\n", 4+v)
-		start += fmt.Sprintf("VEOR V%d.B16, V%[1]d.B16, V%[1]d.B16\n", v)
-		product += fmt.Sprintf("VSHL $4, V%d.B16, V22.B16\nVAND V26.B16, V%[1]d.B16, V23.B16\nSDOT(%[2]d, 22, 20)\nSDOT(%[2]d, 23, 21)\n", 16+v, v)
-		finish += fmt.Sprintf("MUL(%d, %[1]d, 24)\nVSUB V%[1]d.S4, V%[2]d.S4, V%[2]d.S4\nSCVTF(%[2]d, %[2]d)\nFMUL(%[2]d, %[2]d, %[3]d)\nFADD(%[4]d, %[4]d, %[2]d)\n",
-			16+v, v, 20+v, 4+v)
-	}
-	return lines(before) + "\ngroup:\n" + lines(start) + "\nloop:\n" + lines(encoded(lines(product)), "SUBS $1, R0\nBNE loop") + "\n" +
-		lines(encoded(lines(finish)), "ADD R7, R12\nSUBS $1, R5\nBNE group") + "\n" + lines(after, "RET")
 }
