@@ -19,19 +19,28 @@ type (
 	tileFunc   func(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
 	maskedFunc func(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
 		mask *int32)
+	neonFunc func(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
 	colsFunc func(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
 		cols uint32)
 )
 
 var (
-	tiles16     = []tileOf[tileFunc]{{6, tile6x16}, {4, tile4x16}, {2, tile2x16}, {1, tile1x16}}
-	tiles16NEON = []tileOf[tileFunc]{{6, tile6x16}, {2, tile2x16}, {1, tile1x16}}
-	tiles8      = []tileOf[maskedFunc]{{6, tile6x8}, {2, tile2x8}, {1, tile1x8}}
-	tiles4      = []tileOf[tileFunc]{{6, tile6x4}, {1, tile1x4}}
-	cols32      = []tileOf[colsFunc]{{8, tile8x32}, {6, tile6x32}, {4, tile4x32}, {2, tile2x32}, {1, tile1x32}}
-	cols8       = []tileOf[colsFunc]{{12, tile12x8cols}, {8, tile8x8cols}, {4, tile4x8cols}, {1, tile1x8cols}}
-	cols16      = []tileOf[colsFunc]{{12, tile12x16cols}, {8, tile8x16cols}, {6, tile6x16cols}, {4, tile4x16cols}, {2, tile2x16cols}, {1, tile1x16cols}}
+	tiles16 = []tileOf[tileFunc]{{6, tile6x16}, {4, tile4x16}, {2, tile2x16}, {1, tile1x16}}
+	tiles8  = []tileOf[maskedFunc]{{6, tile6x8}, {2, tile2x8}, {1, tile1x8}}
+	cols32  = []tileOf[colsFunc]{{8, tile8x32}, {6, tile6x32}, {4, tile4x32}, {2, tile2x32}, {1, tile1x32}}
+	cols8   = []tileOf[colsFunc]{{12, tile12x8cols}, {8, tile8x8cols}, {4, tile4x8cols}, {1, tile1x8cols}}
+	cols16  = []tileOf[colsFunc]{{12, tile12x16cols}, {8, tile8x16cols}, {6, tile6x16cols}, {4, tile4x16cols}, {2, tile2x16cols}, {1, tile1x16cols}}
 )
+
+// neonTiles are those for NEON by their columns.
+var neonTiles = [...][]tileOf[neonFunc]{
+	1:  {{8, neon8x1}, {1, neon1x1}},
+	2:  {{8, neon8x2}, {1, neon1x2}},
+	3:  {{8, neon8x3}, {1, neon1x3}},
+	4:  {{8, neon8x4}, {4, neon4x4}, {1, neon1x4}},
+	8:  {{8, neon8x8}, {4, neon4x8}, {2, neon2x8}, {1, neon1x8}},
+	16: {{4, neon4x16}, {3, neon3x16}, {2, neon2x16}, {1, neon1x16}},
+}
 
 // masks[8-n:] starts with n lanes that are on.
 var masks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
@@ -44,7 +53,7 @@ func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from
 		mulAddTo512(m, n, 1, k, a, ars, acs, 0, b, ldb, from, ldf, c, ldc, lo, hi)
 		return
 	case neon:
-		mulAddToNEON(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
+		mulAddToNEON(m, n, 1, k, a, ars, acs, 0, b, ldb, from, ldf, c, ldc, lo, hi)
 		return
 	case !vector:
 		mulAddClampGo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
@@ -79,16 +88,26 @@ func strip(tiles []tileOf[tileFunc], m, k int, a []float32, ars, acs int, b []fl
 	}
 }
 
-func mulAddToNEON(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
-	j := 0
-	for ; j+16 <= n; j += 16 {
-		strip(tiles16NEON, m, k, a, ars, acs, b[j:], ldb, from[j:], ldf, c[j:], ldc, lo, hi)
-	}
-	for ; j+4 <= n; j += 4 {
-		strip(tiles4, m, k, a, ars, acs, b[j:], ldb, from[j:], ldf, c[j:], ldc, lo, hi)
-	}
-	if j < n {
-		mulAddClampGo(m, n-j, k, a, ars, acs, b[j:], ldb, from[j:], ldf, c[j:], ldc, lo, hi)
+// mulAddToNEON is mulAddTo by strips of 16 columns, and of fewer for the last ones. Rows of a have runs of k elements.
+func mulAddToNEON(m, n, runs, k int, a []float32, ars, acs, run int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int,
+	lo, hi float32) {
+	for j := 0; j < n; {
+		width := n - j
+		switch {
+		case width >= 16:
+			width = 16
+		case width >= 8:
+			width = 8
+		case width >= 4:
+			width = 4
+		}
+		for i := 0; i < m; {
+			t := largest(neonTiles[width], m-i)
+			count := (m - i) / t.rows
+			t.f(count, runs, k, &a[i*ars], 4*ars, 4*acs, 4*(run-k*acs), &b[j], 4*ldb, &from[i*ldf+j], 4*ldf, &c[i*ldc+j], 4*ldc, lo, hi)
+			i += count * t.rows
+		}
+		j += width
 	}
 }
 

@@ -7,12 +7,16 @@ package simd
 //
 // runs must not be 0.
 func MulAddRuns(m, n, runs, k int, a []float32, ars, run int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
-	if avx512 && m >= 4 && k > 0 && m*n*k >= few {
+	if (avx512 && m >= 4 || neon) && k > 0 && m*n*k >= few {
 		_ = a[(m-1)*ars+(runs-1)*run+k-1]
 		_ = b[(runs*k-1)*ldb+n-1]
 		_ = from[(m-1)*ldf+n-1]
 		_ = c[(m-1)*ldc+n-1]
-		mulAddTo512(m, n, runs, k, a, ars, 1, run, b, ldb, from, ldf, c, ldc, lo, hi)
+		if neon {
+			mulAddToNEON(m, n, runs, k, a, ars, 1, run, b, ldb, from, ldf, c, ldc, lo, hi)
+		} else {
+			mulAddTo512(m, n, runs, k, a, ars, 1, run, b, ldb, from, ldf, c, ldc, lo, hi)
+		}
 		return
 	}
 	for r := range runs {

@@ -5,9 +5,6 @@ import "unsafe"
 // Level names the instruction set in use: "avx512", "avx2", "neon" or "go".
 func Level() string { return level }
 
-// few products are not worth a vector.
-const few = 128
-
 // whole is the number of elements in whole blocks of lanes, 0 without vectors.
 func whole(n int) int {
 	if !vector {

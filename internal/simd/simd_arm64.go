@@ -4,6 +4,7 @@ package simd
 
 const (
 	lanes     = 4
+	few       = 24 // products are not worth a vector
 	tapsBlock = 16
 )
 

@@ -32,8 +32,9 @@ var tileSets = []set{
 		slices.Concat(
 			tiles(avx512Tile, columns(32)...), tiles(avx512Narrow, tile{12, 16, columnsThere}), tiles(avx512Narrow, columns(16)...), tiles(avx512Narrow, tile{12, 8, columnsThere}, tile{8, 8, columnsThere}, tile{4, 8, columnsThere}, tile{1, 8, columnsThere}),
 			[]routine{avx512Panels()}, interleavedTiles())},
-	{"tiles_arm64", "Tiles of a matrix product for NEON.",
-		append(tiles(neonTile, tile{6, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{6, 4, ""}, tile{1, 4, ""}), neonRow())},
+	{"tiles_arm64", "Tiles of a matrix product for NEON, one below the other. Rows of a are runs of k elements; skip is from the end " +
+		"of a run to the next, in bytes.",
+		append(neonTiles(), neonRow())},
 }
 
 // columnsThere is the last argument of tiles for AVX-512.
@@ -280,27 +281,6 @@ func arm64Clamp(f *frame, n int) string {
 		text += fmt.Sprintf("FMAX(%[1]d, %[1]d, 29)\nFMIN(%[1]d, %[1]d, 30)\n", v)
 	}
 	return lines(encoded(text))
-}
-
-// neonTile has a row of the tile in cols/4 registers from V0 on, a row of b in V24 and on.
-// R8 to R13 point to the rows of a.
-func neonTile(t tile) string {
-	vectors := t.cols / 4
-	arguments := t.frame().arguments("MOVD", "k", "R0", "a", "R8", "ars", "R2", "acs", "R3", "b", "R4", "ldb", "R5", "c", "R6", "ldc", "R7",
-		"from", "R14", "ldf", "R15")
-	product := fmt.Sprintf("VLD1 (R4), %s\nADD R5, R4\n", registers(24, vectors))
-	for r := range t.rows {
-		if r > 0 {
-			arguments += fmt.Sprintf("ADD R2, R%d, R%d\n", 7+r, 8+r)
-		}
-		product += fmt.Sprintf("VLD1R (R%d), [V28.S4]\nADD R3, R%[1]d\n", 8+r)
-		for v := range vectors {
-			product += fmt.Sprintf("VFMLA V%d.S4, V28.S4, V%d.S4\n", 24+v, r*vectors+v)
-		}
-	}
-	return lines(arguments, t.each(1, "ADD R15, R14", func(r, _ int) string { return "VLD1 (R14), " + registers(r*vectors, vectors) })) + "\nloop:\n" +
-		lines(product, "SUBS $1, R0\nBNE loop") + "\n" + arm64Clamp(t.frame(), t.rows*vectors) +
-		lines(t.each(1, "ADD R7, R6", func(r, _ int) string { return "VST1 " + registers(r*vectors, vectors) + ", (R6)" }), "RET")
 }
 
 // registers is a list of words of vector registers.
