@@ -13,6 +13,22 @@ TEXT ·addLanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x4E24D400 // FADD V0, V0, V4
+	WORD $0x4E25D421 // FADD V1, V1, V5
+	WORD $0x4E26D442 // FADD V2, V2, V6
+	WORD $0x4E27D463 // FADD V3, V3, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -20,6 +36,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func addScaledLanes(n int, dst, a, b *float32, alpha float32)
@@ -31,6 +49,26 @@ TEXT ·addScaledLanes(SB), NOSPLIT, $0-36
 	MOVWU alpha+32(FP), R6
 	VDUP R6, V8.S4
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6E28DC84 // FMUL V4, V4, V8
+	WORD $0x6E28DCA5 // FMUL V5, V5, V8
+	WORD $0x6E28DCC6 // FMUL V6, V6, V8
+	WORD $0x6E28DCE7 // FMUL V7, V7, V8
+	WORD $0x4E24D400 // FADD V0, V0, V4
+	WORD $0x4E25D421 // FADD V1, V1, V5
+	WORD $0x4E26D442 // FADD V2, V2, V6
+	WORD $0x4E27D463 // FADD V3, V3, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -39,6 +77,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func lerpLanes(n int, dst, a, b *float32, weight float32)
@@ -50,6 +90,30 @@ TEXT ·lerpLanes(SB), NOSPLIT, $0-36
 	MOVWU weight+32(FP), R6
 	VDUP R6, V8.S4
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x4EA0D484 // FSUB V4, V4, V0
+	WORD $0x4EA1D4A5 // FSUB V5, V5, V1
+	WORD $0x4EA2D4C6 // FSUB V6, V6, V2
+	WORD $0x4EA3D4E7 // FSUB V7, V7, V3
+	WORD $0x6E28DC84 // FMUL V4, V4, V8
+	WORD $0x6E28DCA5 // FMUL V5, V5, V8
+	WORD $0x6E28DCC6 // FMUL V6, V6, V8
+	WORD $0x6E28DCE7 // FMUL V7, V7, V8
+	WORD $0x4E24D400 // FADD V0, V0, V4
+	WORD $0x4E25D421 // FADD V1, V1, V5
+	WORD $0x4E26D442 // FADD V2, V2, V6
+	WORD $0x4E27D463 // FADD V3, V3, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -59,6 +123,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func blendLanes(n int, dst, a, b *float32, first, second float32)
@@ -72,6 +138,30 @@ TEXT ·blendLanes(SB), NOSPLIT, $0-40
 	MOVWU second+36(FP), R6
 	VDUP R6, V9.S4
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6E28DC00 // FMUL V0, V0, V8
+	WORD $0x6E28DC21 // FMUL V1, V1, V8
+	WORD $0x6E28DC42 // FMUL V2, V2, V8
+	WORD $0x6E28DC63 // FMUL V3, V3, V8
+	WORD $0x6E29DC84 // FMUL V4, V4, V9
+	WORD $0x6E29DCA5 // FMUL V5, V5, V9
+	WORD $0x6E29DCC6 // FMUL V6, V6, V9
+	WORD $0x6E29DCE7 // FMUL V7, V7, V9
+	WORD $0x4E24D400 // FADD V0, V0, V4
+	WORD $0x4E25D421 // FADD V1, V1, V5
+	WORD $0x4E26D442 // FADD V2, V2, V6
+	WORD $0x4E27D463 // FADD V3, V3, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -81,6 +171,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func subLanes(n int, dst, a, b *float32)
@@ -90,6 +182,22 @@ TEXT ·subLanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x4EA4D400 // FSUB V0, V0, V4
+	WORD $0x4EA5D421 // FSUB V1, V1, V5
+	WORD $0x4EA6D442 // FSUB V2, V2, V6
+	WORD $0x4EA7D463 // FSUB V3, V3, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -97,6 +205,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func mulLanes(n int, dst, a, b *float32)
@@ -106,6 +216,22 @@ TEXT ·mulLanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6E24DC00 // FMUL V0, V0, V4
+	WORD $0x6E25DC21 // FMUL V1, V1, V5
+	WORD $0x6E26DC42 // FMUL V2, V2, V6
+	WORD $0x6E27DC63 // FMUL V3, V3, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -113,6 +239,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func divLanes(n int, dst, a, b *float32)
@@ -122,6 +250,22 @@ TEXT ·divLanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6E24FC00 // FDIV V0, V0, V4
+	WORD $0x6E25FC21 // FDIV V1, V1, V5
+	WORD $0x6E26FC42 // FDIV V2, V2, V6
+	WORD $0x6E27FC63 // FDIV V3, V3, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -129,6 +273,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func maximumLanes(n int, dst, a, b *float32)
@@ -138,6 +284,22 @@ TEXT ·maximumLanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x4E24F400 // FMAX V0, V0, V4
+	WORD $0x4E25F421 // FMAX V1, V1, V5
+	WORD $0x4E26F442 // FMAX V2, V2, V6
+	WORD $0x4E27F463 // FMAX V3, V3, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -145,6 +307,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func minimumLanes(n int, dst, a, b *float32)
@@ -154,6 +318,22 @@ TEXT ·minimumLanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x4EA4F400 // FMIN V0, V0, V4
+	WORD $0x4EA5F421 // FMIN V1, V1, V5
+	WORD $0x4EA6F442 // FMIN V2, V2, V6
+	WORD $0x4EA7F463 // FMIN V3, V3, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -161,6 +341,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func clampLanes(n int, dst, src *float32, low, high float32)
@@ -173,6 +355,25 @@ TEXT ·clampLanes(SB), NOSPLIT, $0-32
 	MOVWU high+28(FP), R6
 	VDUP R6, V9.S4
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4E28F400 // FMAX V0, V0, V8
+	WORD $0x4E28F421 // FMAX V1, V1, V8
+	WORD $0x4E28F442 // FMAX V2, V2, V8
+	WORD $0x4E28F463 // FMAX V3, V3, V8
+	WORD $0x4EA9F400 // FMIN V0, V0, V9
+	WORD $0x4EA9F421 // FMIN V1, V1, V9
+	WORD $0x4EA9F442 // FMIN V2, V2, V9
+	WORD $0x4EA9F463 // FMIN V3, V3, V9
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x4E28F400 // FMAX V0, V0, V8
@@ -180,6 +381,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func leakyReLULanes(n int, dst, src *float32, slope float32)
@@ -190,6 +393,29 @@ TEXT ·leakyReLULanes(SB), NOSPLIT, $0-28
 	MOVWU slope+24(FP), R6
 	VDUP R6, V8.S4
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6E28DC04 // FMUL V4, V0, V8
+	WORD $0x6E28DC25 // FMUL V5, V1, V8
+	WORD $0x6E28DC46 // FMUL V6, V2, V8
+	WORD $0x6E28DC67 // FMUL V7, V3, V8
+	WORD $0x4EA0A809 // CMLT0 V9, V0
+	WORD $0x4EA0A82A // CMLT0 V10, V1
+	WORD $0x4EA0A84B // CMLT0 V11, V2
+	WORD $0x4EA0A86C // CMLT0 V12, V3
+	WORD $0x6EA91C80 // BIT V0, V4, V9
+	WORD $0x6EAA1CA1 // BIT V1, V5, V10
+	WORD $0x6EAB1CC2 // BIT V2, V6, V11
+	WORD $0x6EAC1CE3 // BIT V3, V7, V12
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x6E28DC01 // FMUL V1, V0, V8
@@ -198,6 +424,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func hardswishLanes(n int, dst, src *float32)
@@ -211,6 +439,37 @@ TEXT ·hardswishLanes(SB), NOSPLIT, $0-24
 	VDUP R6, V9.S4
 	VEOR V10.B16, V10.B16, V10.B16
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4E28D404 // FADD V4, V0, V8
+	WORD $0x4E28D425 // FADD V5, V1, V8
+	WORD $0x4E28D446 // FADD V6, V2, V8
+	WORD $0x4E28D467 // FADD V7, V3, V8
+	WORD $0x4E2AF484 // FMAX V4, V4, V10
+	WORD $0x4E2AF4A5 // FMAX V5, V5, V10
+	WORD $0x4E2AF4C6 // FMAX V6, V6, V10
+	WORD $0x4E2AF4E7 // FMAX V7, V7, V10
+	WORD $0x4EA9F484 // FMIN V4, V4, V9
+	WORD $0x4EA9F4A5 // FMIN V5, V5, V9
+	WORD $0x4EA9F4C6 // FMIN V6, V6, V9
+	WORD $0x4EA9F4E7 // FMIN V7, V7, V9
+	WORD $0x6E24DC00 // FMUL V0, V0, V4
+	WORD $0x6E25DC21 // FMUL V1, V1, V5
+	WORD $0x6E26DC42 // FMUL V2, V2, V6
+	WORD $0x6E27DC63 // FMUL V3, V3, V7
+	WORD $0x6E29FC00 // FDIV V0, V0, V9
+	WORD $0x6E29FC21 // FDIV V1, V1, V9
+	WORD $0x6E29FC42 // FDIV V2, V2, V9
+	WORD $0x6E29FC63 // FDIV V3, V3, V9
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x4E28D401 // FADD V1, V0, V8
@@ -221,6 +480,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func hardswishProductLanes(n int, dst, src *float32)
@@ -236,6 +497,37 @@ TEXT ·hardswishProductLanes(SB), NOSPLIT, $0-24
 	VDUP R6, V11.S4
 	VEOR V10.B16, V10.B16, V10.B16
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4E28D404 // FADD V4, V0, V8
+	WORD $0x4E28D425 // FADD V5, V1, V8
+	WORD $0x4E28D446 // FADD V6, V2, V8
+	WORD $0x4E28D467 // FADD V7, V3, V8
+	WORD $0x4E2AF484 // FMAX V4, V4, V10
+	WORD $0x4E2AF4A5 // FMAX V5, V5, V10
+	WORD $0x4E2AF4C6 // FMAX V6, V6, V10
+	WORD $0x4E2AF4E7 // FMAX V7, V7, V10
+	WORD $0x4EA9F484 // FMIN V4, V4, V9
+	WORD $0x4EA9F4A5 // FMIN V5, V5, V9
+	WORD $0x4EA9F4C6 // FMIN V6, V6, V9
+	WORD $0x4EA9F4E7 // FMIN V7, V7, V9
+	WORD $0x6E2BDC00 // FMUL V0, V0, V11
+	WORD $0x6E2BDC21 // FMUL V1, V1, V11
+	WORD $0x6E2BDC42 // FMUL V2, V2, V11
+	WORD $0x6E2BDC63 // FMUL V3, V3, V11
+	WORD $0x6E24DC00 // FMUL V0, V0, V4
+	WORD $0x6E25DC21 // FMUL V1, V1, V5
+	WORD $0x6E26DC42 // FMUL V2, V2, V6
+	WORD $0x6E27DC63 // FMUL V3, V3, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x4E28D401 // FADD V1, V0, V8
@@ -246,6 +538,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func pReLULanes(n int, dst, a, b *float32)
@@ -254,6 +548,30 @@ TEXT ·pReLULanes(SB), NOSPLIT, $0-32
 	MOVD dst+8(FP), R1
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
+
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6E24DC04 // FMUL V4, V0, V4
+	WORD $0x6E25DC25 // FMUL V5, V1, V5
+	WORD $0x6E26DC46 // FMUL V6, V2, V6
+	WORD $0x6E27DC67 // FMUL V7, V3, V7
+	WORD $0x4EA0A808 // CMLT0 V8, V0
+	WORD $0x4EA0A829 // CMLT0 V9, V1
+	WORD $0x4EA0A84A // CMLT0 V10, V2
+	WORD $0x4EA0A86B // CMLT0 V11, V3
+	WORD $0x6EA81C80 // BIT V0, V4, V8
+	WORD $0x6EA91CA1 // BIT V1, V5, V9
+	WORD $0x6EAA1CC2 // BIT V2, V6, V10
+	WORD $0x6EAB1CE3 // BIT V3, V7, V11
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
 
 loop:
 	VLD1.P 16(R2), [V0.S4]
@@ -264,6 +582,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func absLanes(n int, dst, src *float32)
@@ -272,12 +592,29 @@ TEXT ·absLanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4EA0F800 // FABS V0, V0
+	WORD $0x4EA0F821 // FABS V1, V1
+	WORD $0x4EA0F842 // FABS V2, V2
+	WORD $0x4EA0F863 // FABS V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x4EA0F800 // FABS V0, V0
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func negLanes(n int, dst, src *float32)
@@ -286,12 +623,29 @@ TEXT ·negLanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6EA0F800 // FNEG V0, V0
+	WORD $0x6EA0F821 // FNEG V1, V1
+	WORD $0x6EA0F842 // FNEG V2, V2
+	WORD $0x6EA0F863 // FNEG V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x6EA0F800 // FNEG V0, V0
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func signLanes(n int, dst, src *float32)
@@ -301,6 +655,37 @@ TEXT ·signLanes(SB), NOSPLIT, $0-24
 	MOVD src+16(FP), R2
 	MOVD $0x3f800000, R6
 	VDUP R6, V8.S4
+
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4EA0C804 // FCMGT0 V4, V0
+	WORD $0x4EA0C825 // FCMGT0 V5, V1
+	WORD $0x4EA0C846 // FCMGT0 V6, V2
+	WORD $0x4EA0C867 // FCMGT0 V7, V3
+	WORD $0x4EA0E809 // FCMLT0 V9, V0
+	WORD $0x4EA0E82A // FCMLT0 V10, V1
+	WORD $0x4EA0E84B // FCMLT0 V11, V2
+	WORD $0x4EA0E86C // FCMLT0 V12, V3
+	VAND V8.B16, V4.B16, V4.B16
+	VAND V8.B16, V5.B16, V5.B16
+	VAND V8.B16, V6.B16, V6.B16
+	VAND V8.B16, V7.B16, V7.B16
+	VAND V8.B16, V9.B16, V9.B16
+	VAND V8.B16, V10.B16, V10.B16
+	VAND V8.B16, V11.B16, V11.B16
+	VAND V8.B16, V12.B16, V12.B16
+	WORD $0x4EA9D480 // FSUB V0, V4, V9
+	WORD $0x4EAAD4A1 // FSUB V1, V5, V10
+	WORD $0x4EABD4C2 // FSUB V2, V6, V11
+	WORD $0x4EACD4E3 // FSUB V3, V7, V12
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
 
 loop:
 	VLD1.P 16(R2), [V0.S4]
@@ -312,6 +697,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func floorLanes(n int, dst, src *float32)
@@ -320,12 +707,29 @@ TEXT ·floorLanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4E219800 // FRINTM V0, V0
+	WORD $0x4E219821 // FRINTM V1, V1
+	WORD $0x4E219842 // FRINTM V2, V2
+	WORD $0x4E219863 // FRINTM V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x4E219800 // FRINTM V0, V0
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func ceilLanes(n int, dst, src *float32)
@@ -334,12 +738,29 @@ TEXT ·ceilLanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4EA18800 // FRINTP V0, V0
+	WORD $0x4EA18821 // FRINTP V1, V1
+	WORD $0x4EA18842 // FRINTP V2, V2
+	WORD $0x4EA18863 // FRINTP V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x4EA18800 // FRINTP V0, V0
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func truncLanes(n int, dst, src *float32)
@@ -348,12 +769,29 @@ TEXT ·truncLanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4EA19800 // FRINTZ V0, V0
+	WORD $0x4EA19821 // FRINTZ V1, V1
+	WORD $0x4EA19842 // FRINTZ V2, V2
+	WORD $0x4EA19863 // FRINTZ V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x4EA19800 // FRINTZ V0, V0
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func roundLanes(n int, dst, src *float32)
@@ -362,12 +800,29 @@ TEXT ·roundLanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4E218800 // FRINTN V0, V0
+	WORD $0x4E218821 // FRINTN V1, V1
+	WORD $0x4E218842 // FRINTN V2, V2
+	WORD $0x4E218863 // FRINTN V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x4E218800 // FRINTN V0, V0
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func reciprocalLanes(n int, dst, src *float32)
@@ -378,12 +833,29 @@ TEXT ·reciprocalLanes(SB), NOSPLIT, $0-24
 	MOVD $0x3f800000, R6
 	VDUP R6, V8.S4
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6E20FD00 // FDIV V0, V8, V0
+	WORD $0x6E21FD01 // FDIV V1, V8, V1
+	WORD $0x6E22FD02 // FDIV V2, V8, V2
+	WORD $0x6E23FD03 // FDIV V3, V8, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x6E20FD00 // FDIV V0, V8, V0
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func sqrtLanes(n int, dst, src *float32)
@@ -392,12 +864,29 @@ TEXT ·sqrtLanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6EA1F800 // FSQRT V0, V0
+	WORD $0x6EA1F821 // FSQRT V1, V1
+	WORD $0x6EA1F842 // FSQRT V2, V2
+	WORD $0x6EA1F863 // FSQRT V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x6EA1F800 // FSQRT V0, V0
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func rsqrtLanes(n int, dst, src *float32)
@@ -408,6 +897,25 @@ TEXT ·rsqrtLanes(SB), NOSPLIT, $0-24
 	MOVD $0x3f800000, R6
 	VDUP R6, V8.S4
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6EA1F800 // FSQRT V0, V0
+	WORD $0x6EA1F821 // FSQRT V1, V1
+	WORD $0x6EA1F842 // FSQRT V2, V2
+	WORD $0x6EA1F863 // FSQRT V3, V3
+	WORD $0x6E20FD00 // FDIV V0, V8, V0
+	WORD $0x6E21FD01 // FDIV V1, V8, V1
+	WORD $0x6E22FD02 // FDIV V2, V8, V2
+	WORD $0x6E23FD03 // FDIV V3, V8, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x6EA1F800 // FSQRT V0, V0
@@ -415,6 +923,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func selectLanes(n int, dst *uint32, mask *uint8, a, b *uint32)
@@ -424,6 +934,38 @@ TEXT ·selectLanes(SB), NOSPLIT, $0-40
 	MOVD mask+16(FP), R2
 	MOVD a+24(FP), R3
 	MOVD b+32(FP), R5
+
+blocks:
+	SUBS $4, R0
+	BLT rest
+	FMOVS.P 4(R2), F0
+	VUSHLL $0, V0.B8, V0.H8
+	VUSHLL $0, V0.H4, V0.S4
+	FMOVS.P 4(R2), F1
+	VUSHLL $0, V1.B8, V1.H8
+	VUSHLL $0, V1.H4, V1.S4
+	FMOVS.P 4(R2), F2
+	VUSHLL $0, V2.B8, V2.H8
+	VUSHLL $0, V2.H4, V2.S4
+	FMOVS.P 4(R2), F3
+	VUSHLL $0, V3.B8, V3.H8
+	VUSHLL $0, V3.H4, V3.S4
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VLD1.P 64(R5), [V8.S4, V9.S4, V10.S4, V11.S4]
+	WORD $0x4EA09800 // CMEQ0 V0, V0
+	WORD $0x4EA09821 // CMEQ0 V1, V1
+	WORD $0x4EA09842 // CMEQ0 V2, V2
+	WORD $0x4EA09863 // CMEQ0 V3, V3
+	WORD $0x6E641D00 // BSL V0, V8, V4
+	WORD $0x6E651D21 // BSL V1, V9, V5
+	WORD $0x6E661D42 // BSL V2, V10, V6
+	WORD $0x6E671D63 // BSL V3, V11, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
 
 loop:
 	FMOVS.P 4(R2), F0
@@ -436,4 +978,6 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET

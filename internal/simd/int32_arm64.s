@@ -13,6 +13,22 @@ TEXT ·addInt32Lanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VADD V4.S4, V0.S4, V0.S4
+	VADD V5.S4, V1.S4, V1.S4
+	VADD V6.S4, V2.S4, V2.S4
+	VADD V7.S4, V3.S4, V3.S4
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -20,6 +36,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func subInt32Lanes(n int, dst, a, b *int32)
@@ -29,6 +47,22 @@ TEXT ·subInt32Lanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VSUB V4.S4, V0.S4, V0.S4
+	VSUB V5.S4, V1.S4, V1.S4
+	VSUB V6.S4, V2.S4, V2.S4
+	VSUB V7.S4, V3.S4, V3.S4
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -36,6 +70,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func mulInt32Lanes(n int, dst, a, b *int32)
@@ -45,6 +81,22 @@ TEXT ·mulInt32Lanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x4EA49C00 // MUL V0, V0, V4
+	WORD $0x4EA59C21 // MUL V1, V1, V5
+	WORD $0x4EA69C42 // MUL V2, V2, V6
+	WORD $0x4EA79C63 // MUL V3, V3, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -52,6 +104,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func maxInt32Lanes(n int, dst, a, b *int32)
@@ -61,6 +115,22 @@ TEXT ·maxInt32Lanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x4EA46400 // SMAX V0, V0, V4
+	WORD $0x4EA56421 // SMAX V1, V1, V5
+	WORD $0x4EA66442 // SMAX V2, V2, V6
+	WORD $0x4EA76463 // SMAX V3, V3, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -68,6 +138,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func minInt32Lanes(n int, dst, a, b *int32)
@@ -77,6 +149,22 @@ TEXT ·minInt32Lanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x4EA46C00 // SMIN V0, V0, V4
+	WORD $0x4EA56C21 // SMIN V1, V1, V5
+	WORD $0x4EA66C42 // SMIN V2, V2, V6
+	WORD $0x4EA76C63 // SMIN V3, V3, V7
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -84,6 +172,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func bitAndInt32Lanes(n int, dst, a, b *int32)
@@ -93,6 +183,22 @@ TEXT ·bitAndInt32Lanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VAND V4.B16, V0.B16, V0.B16
+	VAND V5.B16, V1.B16, V1.B16
+	VAND V6.B16, V2.B16, V2.B16
+	VAND V7.B16, V3.B16, V3.B16
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -100,6 +206,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func bitOrInt32Lanes(n int, dst, a, b *int32)
@@ -109,6 +217,22 @@ TEXT ·bitOrInt32Lanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VORR V4.B16, V0.B16, V0.B16
+	VORR V5.B16, V1.B16, V1.B16
+	VORR V6.B16, V2.B16, V2.B16
+	VORR V7.B16, V3.B16, V3.B16
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -116,6 +240,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func bitXorInt32Lanes(n int, dst, a, b *int32)
@@ -125,6 +251,22 @@ TEXT ·bitXorInt32Lanes(SB), NOSPLIT, $0-32
 	MOVD a+16(FP), R2
 	MOVD b+24(FP), R3
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VEOR V4.B16, V0.B16, V0.B16
+	VEOR V5.B16, V1.B16, V1.B16
+	VEOR V6.B16, V2.B16, V2.B16
+	VEOR V7.B16, V3.B16, V3.B16
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	VLD1.P 16(R3), [V1.S4]
@@ -132,6 +274,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func clampInt32Lanes(n int, dst, src *int32, low, high int32)
@@ -144,6 +288,25 @@ TEXT ·clampInt32Lanes(SB), NOSPLIT, $0-32
 	MOVWU high+28(FP), R6
 	VDUP R6, V9.S4
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4EA86400 // SMAX V0, V0, V8
+	WORD $0x4EA86421 // SMAX V1, V1, V8
+	WORD $0x4EA86442 // SMAX V2, V2, V8
+	WORD $0x4EA86463 // SMAX V3, V3, V8
+	WORD $0x4EA96C00 // SMIN V0, V0, V9
+	WORD $0x4EA96C21 // SMIN V1, V1, V9
+	WORD $0x4EA96C42 // SMIN V2, V2, V9
+	WORD $0x4EA96C63 // SMIN V3, V3, V9
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x4EA86400 // SMAX V0, V0, V8
@@ -151,6 +314,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func absInt32Lanes(n int, dst, src *int32)
@@ -159,12 +324,29 @@ TEXT ·absInt32Lanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4EA0B800 // ABS V0, V0
+	WORD $0x4EA0B821 // ABS V1, V1
+	WORD $0x4EA0B842 // ABS V2, V2
+	WORD $0x4EA0B863 // ABS V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x4EA0B800 // ABS V0, V0
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func negInt32Lanes(n int, dst, src *int32)
@@ -173,10 +355,27 @@ TEXT ·negInt32Lanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+blocks:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6EA0B800 // NEG V0, V0
+	WORD $0x6EA0B821 // NEG V1, V1
+	WORD $0x6EA0B842 // NEG V2, V2
+	WORD $0x6EA0B863 // NEG V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B blocks
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x6EA0B800 // NEG V0, V0
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET

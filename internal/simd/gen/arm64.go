@@ -39,30 +39,38 @@ var words = map[string]uint32{
 	"SSHR1": 0x4F3F0400, "SSHR23": 0x4F290400, "XTN16": 0x0E612800, "XTN8": 0x0E212800, "SXTL8": 0x0F08A400, "SXTL16": 0x0F10A400, "SXTL32": 0x0F20A400, "SXTL32_2": 0x4F20A400,
 }
 
-var wordText = regexp.MustCompile(`^([A-Z0-9_]+)\((\d+)(?:, (\d+))?(?:, (\d+))?\)$`)
+var wordText = regexp.MustCompile(`^([A-Z0-9_]+)\((\d+)(?:, (\d+))?(?:, (\d+))?(?:, (\d+))?\)$`)
 
-// pseudo are the generator's own instructions: COPY(d, n) is d = n, HORNER(x, c) is
-// V3 = V3·x + c by V4, NEXT(d) loads the next constant from R10, and STEP(x) is HORNER with it.
+// pseudo are the generator's own instructions: COPY(d, n) is d = n, HORNER(d, a, x, c) is d = a·x + c,
+// NEXT(d) loads the next constant from R10, and STEP(d, a, x) is HORNER with it.
 var pseudo = map[string]func(registers []string) string{
 	"COPY": func(r []string) string { return moved(r[1], r[0]) },
 	"HORNER": func(r []string) string {
-		return moved(r[1], "4") + "VFMLA V3.S4, V" + r[0] + ".S4, V4.S4\n" + moved("4", "3")
+		return moved(r[3], r[0]) + "VFMLA V" + r[2] + ".S4, V" + r[1] + ".S4, V" + r[0] + ".S4\n"
 	},
 	"NEXT": func(r []string) string { return "VLD1R.P 4(R10), [V" + r[0] + ".S4]\n" },
+	"STEP": func(r []string) string {
+		return "VLD1R.P 4(R10), [V" + r[0] + ".S4]\nVFMLA V" + r[2] + ".S4, V" + r[1] + ".S4, V" + r[0] + ".S4\n"
+	},
 }
 
-func init() {
-	pseudo["STEP"] = func(r []string) string { return pseudo["NEXT"]([]string{"8"}) + pseudo["HORNER"]([]string{r[0], "8"}) }
+// expandedPseudo replaces the generator's own instructions.
+func expandedPseudo(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if m := wordText.FindStringSubmatch(strings.TrimSpace(line)); m != nil && pseudo[m[1]] != nil {
+			line = pseudo[m[1]](m[2:])
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 // encoded writes instructions of words as such: OP(d, n, m) with the numbers of the registers.
 func encoded(text string) string {
 	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if m := wordText.FindStringSubmatch(strings.TrimSpace(line)); m == nil {
-		} else if p, ok := pseudo[m[1]]; ok {
-			line = p(m[2:])
-		} else {
+	for line := range strings.Lines(expandedPseudo(text)) {
+		if m := wordText.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 			line = word(m[1], m[2:]) + "\n"
 		}
 		b.WriteString(line)
@@ -76,6 +84,9 @@ func word(op string, registers []string) string {
 		panic("no instruction " + op)
 	}
 	var names []string
+	if registers[3] != "" {
+		panic(op + ": four registers")
+	}
 	for i, shift := range []int{0, 5, 16} {
 		if registers[i] == "" {
 			continue
@@ -125,22 +136,42 @@ func arm64Arguments(l *loop) string {
 	return text
 }
 
-// eachARM64 is a loop over blocks of four elements, one result for each.
+// eachARM64 is a loop over blocks of four elements, one result for each: of several blocks at a time, and of one for the rest.
 func eachARM64(l *loop) string {
-	loads := ""
+	c := unrolled(lines(expandedPseudo(l.arm64.body)), len(l.kind.operands), l.arm64.out, 4, l.arm64.finish)
+	one := neonBlock(l, copies{n: 1}) + "SUBS $1, R0\nBNE loop\n"
+	before, behind := lines(arm64Arguments(l), l.arm64.setup), lines(results(l, l.arm64.finish), "RET")
+	if c.n == 1 {
+		return before + "\nloop:\n" + lines(one) + behind
+	}
+	return before + "\nblocks:\n" + lines(fmt.Sprintf("SUBS $%d, R0\nBLT rest", c.n), neonBlock(l, c), "B blocks") +
+		"\nrest:\n" + lines(fmt.Sprintf("ADDS $%d, R0\nBEQ done", c.n)) + "\nloop:\n" + lines(one) + "\ndone:\n" + behind
+}
+
+// neonBlock loads, computes and stores as many blocks as there are copies.
+func neonBlock(l *loop, c copies) (text string) {
 	for i, o := range l.kind.operands {
-		if o.elem == "uint8" {
-			loads += fmt.Sprintf("FMOVS.P 4(%s), F%d\nVUSHLL $0, V%[2]d.B8, V%[2]d.H8\nVUSHLL $0, V%[2]d.H4, V%[2]d.S4\n", arm64Pointers[i], i)
-		} else {
-			loads += fmt.Sprintf("VLD1.P 16(%s), [V%d.S4]\n", arm64Pointers[i], i)
+		if list, _ := c.list(i); o.elem != "uint8" {
+			text += fmt.Sprintf("VLD1.P %d(%s), %s\n", 16*c.n, arm64Pointers[i], list)
+			continue
+		}
+		for _, r := range c.registers(i) {
+			text += fmt.Sprintf("FMOVS.P 4(%s), F%d\nVUSHLL $0, V%[2]d.B8, V%[2]d.H8\nVUSHLL $0, V%[2]d.H4, V%[2]d.S4\n", arm64Pointers[i], r)
 		}
 	}
-	store := fmt.Sprintf("VST1.P [V%d.S4], 16(R1)", l.arm64.out)
-	if l.kind.dst == "uint8" {
-		store = "VUSHR $31, V0.S4, V0.S4\nXTN16(0, 0)\nXTN8(0, 0)\nFMOVS.P F0, 4(R1)"
+	text += c.body(l.arm64.body)
+	out, together := c.list(l.arm64.out)
+	if l.kind.dst != "uint8" && together {
+		return text + fmt.Sprintf("VST1.P %s, %d(R1)\n", out, 16*c.n)
 	}
-	return lines(arm64Arguments(l), l.arm64.setup) + "\nloop:\n" +
-		lines(loads, l.arm64.body, store, "SUBS $1, R0", "BNE loop", results(l, l.arm64.finish), "RET")
+	for _, r := range c.registers(l.arm64.out) {
+		if l.kind.dst == "uint8" {
+			text += fmt.Sprintf("VUSHR $31, V%d.S4, V%[1]d.S4\nXTN16(%[1]d, %[1]d)\nXTN8(%[1]d, %[1]d)\nFMOVS.P F%[1]d, 4(R1)\n", r)
+		} else {
+			text += fmt.Sprintf("VST1.P [V%d.S4], 16(R1)\n", r)
+		}
+	}
+	return text
 }
 
 // reduceARM64 gathers blocks in V0 to V3, four at a time, and adds them up. In body, X

@@ -10,12 +10,12 @@ const arm64ExpParts = `
 	FRINTN(1, 1)
 	VFMLS V1.S4, V15.S4, V0.S4
 	VFMLS V1.S4, V16.S4, V0.S4
-	COPY(3, 17)
-	HORNER(0, 18)
-	HORNER(0, 19)
-	HORNER(0, 20)
-	HORNER(0, 21)
-	HORNER(0, 22)
+	COPY(4, 17)
+	HORNER(3, 4, 0, 18)
+	HORNER(4, 3, 0, 19)
+	HORNER(3, 4, 0, 20)
+	HORNER(4, 3, 0, 21)
+	HORNER(3, 4, 0, 22)
 	FMUL(4, 0, 0)
 	COPY(2, 0)
 	VFMLA V4.S4, V3.S4, V2.S4
@@ -59,12 +59,12 @@ const arm64GELUTanh = `
 	FMUL(0, 0, 7)
 `
 
-// arm64Erfc makes V3 = erfc(V5), V5 ≥ 0. R10 points to erfcP. It clobbers V0 to V2, V4,
-// V6 and V8.
+// arm64Erfc makes V3 = erfc(V5), V5 ≥ 0. R10 points to erfcP. It clobbers V0 to V2, V4
+// and V6.
 const arm64Erfc = `
-	NEXT(8)
+	NEXT(4)
 	COPY(6, 23)
-	VFMLA V5.S4, V8.S4, V6.S4
+	VFMLA V5.S4, V4.S4, V6.S4
 	FDIV(6, 23, 6)
 	FMUL(0, 5, 5)
 	FNEG(0, 0)
@@ -73,14 +73,14 @@ const arm64Erfc = `
 	FADD(2, 2, 23)
 	FMUL(2, 2, 1)
 	NEXT(3)
-	STEP(6)
-	STEP(6)
-	STEP(6)
-	STEP(6)
-	STEP(6)
-	STEP(6)
-	STEP(6)
-	STEP(6)
+	STEP(4, 3, 6)
+	STEP(3, 4, 6)
+	STEP(4, 3, 6)
+	STEP(3, 4, 6)
+	STEP(4, 3, 6)
+	STEP(3, 4, 6)
+	STEP(4, 3, 6)
+	STEP(3, 4, 6)
 	FMUL(3, 3, 6)
 	FMUL(3, 3, 2)
 `
@@ -90,10 +90,10 @@ const arm64GELU = `
 	TABLE R10 geluMax sqrtHalf erfcP erfc8 erfc7 erfc6 erfc5 erfc4 erfc3 erfc2 erfc1 erfc0
 	COPY(7, 0)
 	FABS(9, 0)
-	NEXT(8)
-	FMIN(9, 9, 8)
-	NEXT(8)
-	FMUL(5, 9, 8)
+	NEXT(6)
+	FMIN(9, 9, 6)
+	NEXT(6)
+	FMUL(5, 9, 6)
 ` + arm64Erfc + `
 	FMUL(9, 9, 27)
 	VEOR V0.B16, V0.B16, V0.B16
@@ -111,12 +111,12 @@ const arm64Erf = `
 	BIT(9, 7, 11)
 	FMUL(0, 7, 7)
 	NEXT(3)
-	STEP(0)
-	STEP(0)
-	STEP(0)
-	STEP(0)
-	STEP(0)
-	STEP(0)
+	STEP(4, 3, 0)
+	STEP(3, 4, 0)
+	STEP(4, 3, 0)
+	STEP(3, 4, 0)
+	STEP(4, 3, 0)
+	STEP(3, 4, 0)
 	FMUL(3, 3, 7)
 	FCMGE(4, 0, 23)
 	COPY(0, 3)
@@ -162,14 +162,14 @@ const arm64Log = `
 	FSUB(1, 1, 5)
 	FSUB(0, 0, 17)
 	COPY(3, 21)
-	HORNER(0, 22)
-	HORNER(0, 23)
-	HORNER(0, 24)
-	HORNER(0, 25)
-	HORNER(0, 26)
-	HORNER(0, 27)
-	HORNER(0, 28)
-	HORNER(0, 29)
+	HORNER(4, 3, 0, 22)
+	HORNER(3, 4, 0, 23)
+	HORNER(4, 3, 0, 24)
+	HORNER(3, 4, 0, 25)
+	HORNER(4, 3, 0, 26)
+	HORNER(3, 4, 0, 27)
+	HORNER(4, 3, 0, 28)
+	HORNER(3, 4, 0, 29)
 	FMUL(5, 0, 0)
 	FMUL(3, 3, 0)
 	FMUL(3, 3, 5)
@@ -217,10 +217,10 @@ const arm64Sine = `
 	VFMLS V1.S4, V18.S4, V0.S4
 	VFMLS V1.S4, V19.S4, V0.S4
 	FMUL(5, 0, 0)
-	COPY(3, 20)
-	HORNER(5, 21)
-	HORNER(5, 22)
-	HORNER(5, 23)
+	COPY(4, 20)
+	HORNER(3, 4, 5, 21)
+	HORNER(4, 3, 5, 22)
+	HORNER(3, 4, 5, 23)
 	FMUL(5, 5, 0)
 	VFMLA V5.S4, V3.S4, V0.S4
 	VEOR V2.B16, V0.B16, V0.B16
@@ -233,12 +233,12 @@ const arm64Exponential = `
 	FRINTN(1, 1)
 	VFMLS V1.S4, V19.S4, V0.S4
 	VFMLS V1.S4, V20.S4, V0.S4
-	COPY(3, 21)
-	HORNER(0, 22)
-	HORNER(0, 23)
-	HORNER(0, 24)
-	HORNER(0, 25)
-	HORNER(0, 26)
+	COPY(4, 21)
+	HORNER(3, 4, 0, 22)
+	HORNER(4, 3, 0, 23)
+	HORNER(3, 4, 0, 24)
+	HORNER(4, 3, 0, 25)
+	HORNER(3, 4, 0, 26)
 	FMUL(4, 0, 0)
 	FADD(0, 0, 27)
 	VFMLA V4.S4, V3.S4, V0.S4
