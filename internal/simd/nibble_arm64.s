@@ -14,7 +14,9 @@ TEXT ·nibble2x16(SB), NOSPLIT, $0-84
 	MOVD groups+32(FP), R5
 	MOVD step+40(FP), R7
 	MOVD b+48(FP), R4
+	MOVD ldb+56(FP), R14
 	MOVD c+64(FP), R6
+	MOVD ldc+72(FP), R13
 	MOVWU flip+80(FP), R0
 	EOR $0x80808080, R0, R0
 	VDUP R0, V29.S4
@@ -125,8 +127,7 @@ loop:
 	BNE group
 
 	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
-	MOVD ldc+72(FP), R0
-	ADD R0, R6
+	ADD R13, R6
 	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R6)
 	RET
 
@@ -138,7 +139,9 @@ TEXT ·nibble1x16(SB), NOSPLIT, $0-84
 	MOVD groups+32(FP), R5
 	MOVD step+40(FP), R7
 	MOVD b+48(FP), R4
+	MOVD ldb+56(FP), R14
 	MOVD c+64(FP), R6
+	MOVD ldc+72(FP), R13
 	MOVWU flip+80(FP), R0
 	EOR $0x80808080, R0, R0
 	VDUP R0, V29.S4
@@ -218,7 +221,9 @@ TEXT ·smullNibble1x16(SB), NOSPLIT, $0-84
 	MOVD groups+32(FP), R5
 	MOVD step+40(FP), R7
 	MOVD b+48(FP), R4
+	MOVD ldb+56(FP), R14
 	MOVD c+64(FP), R6
+	MOVD ldc+72(FP), R13
 	MOVWU flip+80(FP), R0
 	EOR $0x80808080, R0, R0
 	VDUP R0, V29.S4

@@ -1444,6 +1444,7 @@ TEXT ·scaleSumsRows(SB), NOSPLIT, $0-104
 	MOVD src+32(FP), R10
 	MOVD lds+40(FP), R11
 	MOVD factors+80(FP), R13
+	MOVD mask+96(FP), R12
 	MOVWU lo+88(FP), R6
 	VDUP R6, V10.S4
 	MOVWU hi+92(FP), R6
@@ -1564,6 +1565,7 @@ TEXT ·scaleFloatsRows(SB), NOSPLIT, $0-88
 	MOVD src+32(FP), R10
 	MOVD lds+40(FP), R11
 	MOVD factors+64(FP), R13
+	MOVD mask+80(FP), R12
 	MOVWU lo+72(FP), R6
 	VDUP R6, V10.S4
 	MOVWU hi+76(FP), R6

@@ -12,6 +12,23 @@ TEXT ·int8ToInt32Lanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+four:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 16(R2), [V0.B16]
+	WORD $0x4F08A402 // SXTL8_2 V2, V0
+	WORD $0x0F08A400 // SXTL8 V0, V0
+	WORD $0x4F10A443 // SXTL16_2 V3, V2
+	WORD $0x0F10A442 // SXTL16 V2, V2
+	WORD $0x4F10A401 // SXTL16_2 V1, V0
+	WORD $0x0F10A400 // SXTL16 V0, V0
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B four
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	FMOVS.P 4(R2), F0
 	WORD $0x0F08A400 // SXTL8 V0, V0
@@ -19,6 +36,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func uint8ToInt32Lanes(n int, dst *int32, src *byte)
@@ -27,6 +46,23 @@ TEXT ·uint8ToInt32Lanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+four:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 16(R2), [V0.B16]
+	WORD $0x6F08A402 // UXTL8_2 V2, V0
+	WORD $0x2F08A400 // UXTL8 V0, V0
+	WORD $0x6F10A443 // UXTL16_2 V3, V2
+	WORD $0x2F10A442 // UXTL16 V2, V2
+	WORD $0x6F10A401 // UXTL16_2 V1, V0
+	WORD $0x2F10A400 // UXTL16 V0, V0
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B four
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	FMOVS.P 4(R2), F0
 	VUSHLL $0, V0.B8, V0.H8
@@ -34,6 +70,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func boolToInt32Lanes(n int, dst *int32, src *byte)
@@ -53,6 +91,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func int16ToInt32Lanes(n int, dst *int32, src *byte)
@@ -61,12 +101,29 @@ TEXT ·int16ToInt32Lanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+four:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 32(R2), [V0.H8, V1.H8]
+	WORD $0x4F10A423 // SXTL16_2 V3, V1
+	WORD $0x0F10A422 // SXTL16 V2, V1
+	WORD $0x4F10A401 // SXTL16_2 V1, V0
+	WORD $0x0F10A400 // SXTL16 V0, V0
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B four
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 8(R2), [V0.H4]
 	WORD $0x0F10A400 // SXTL16 V0, V0
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func uint16ToInt32Lanes(n int, dst *int32, src *byte)
@@ -75,12 +132,29 @@ TEXT ·uint16ToInt32Lanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+four:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 32(R2), [V0.H8, V1.H8]
+	WORD $0x6F10A423 // UXTL16_2 V3, V1
+	WORD $0x2F10A422 // UXTL16 V2, V1
+	WORD $0x6F10A401 // UXTL16_2 V1, V0
+	WORD $0x2F10A400 // UXTL16 V0, V0
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B four
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 8(R2), [V0.H4]
 	VUSHLL $0, V0.H4, V0.S4
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func int8ToFloatLanes(n int, dst *float32, src *byte)
@@ -88,6 +162,27 @@ TEXT ·int8ToFloatLanes(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
+
+four:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 16(R2), [V0.B16]
+	WORD $0x4F08A402 // SXTL8_2 V2, V0
+	WORD $0x0F08A400 // SXTL8 V0, V0
+	WORD $0x4F10A443 // SXTL16_2 V3, V2
+	WORD $0x0F10A442 // SXTL16 V2, V2
+	WORD $0x4F10A401 // SXTL16_2 V1, V0
+	WORD $0x0F10A400 // SXTL16 V0, V0
+	WORD $0x4E21D800 // SCVTF V0, V0
+	WORD $0x4E21D821 // SCVTF V1, V1
+	WORD $0x4E21D842 // SCVTF V2, V2
+	WORD $0x4E21D863 // SCVTF V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B four
+
+rest:
+	ADDS $4, R0
+	BEQ done
 
 loop:
 	FMOVS.P 4(R2), F0
@@ -97,6 +192,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func uint8ToFloatLanes(n int, dst *float32, src *byte)
@@ -104,6 +201,27 @@ TEXT ·uint8ToFloatLanes(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
+
+four:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 16(R2), [V0.B16]
+	WORD $0x6F08A402 // UXTL8_2 V2, V0
+	WORD $0x2F08A400 // UXTL8 V0, V0
+	WORD $0x6F10A443 // UXTL16_2 V3, V2
+	WORD $0x2F10A442 // UXTL16 V2, V2
+	WORD $0x6F10A401 // UXTL16_2 V1, V0
+	WORD $0x2F10A400 // UXTL16 V0, V0
+	WORD $0x4E21D800 // SCVTF V0, V0
+	WORD $0x4E21D821 // SCVTF V1, V1
+	WORD $0x4E21D842 // SCVTF V2, V2
+	WORD $0x4E21D863 // SCVTF V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B four
+
+rest:
+	ADDS $4, R0
+	BEQ done
 
 loop:
 	FMOVS.P 4(R2), F0
@@ -113,6 +231,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func boolToFloatLanes(n int, dst *float32, src *byte)
@@ -133,6 +253,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func int16ToFloatLanes(n int, dst *float32, src *byte)
@@ -141,6 +263,25 @@ TEXT ·int16ToFloatLanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+four:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 32(R2), [V0.H8, V1.H8]
+	WORD $0x4F10A423 // SXTL16_2 V3, V1
+	WORD $0x0F10A422 // SXTL16 V2, V1
+	WORD $0x4F10A401 // SXTL16_2 V1, V0
+	WORD $0x0F10A400 // SXTL16 V0, V0
+	WORD $0x4E21D800 // SCVTF V0, V0
+	WORD $0x4E21D821 // SCVTF V1, V1
+	WORD $0x4E21D842 // SCVTF V2, V2
+	WORD $0x4E21D863 // SCVTF V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B four
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 8(R2), [V0.H4]
 	WORD $0x0F10A400 // SXTL16 V0, V0
@@ -148,6 +289,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func uint16ToFloatLanes(n int, dst *float32, src *byte)
@@ -156,6 +299,25 @@ TEXT ·uint16ToFloatLanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+four:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 32(R2), [V0.H8, V1.H8]
+	WORD $0x6F10A423 // UXTL16_2 V3, V1
+	WORD $0x2F10A422 // UXTL16 V2, V1
+	WORD $0x6F10A401 // UXTL16_2 V1, V0
+	WORD $0x2F10A400 // UXTL16 V0, V0
+	WORD $0x4E21D800 // SCVTF V0, V0
+	WORD $0x4E21D821 // SCVTF V1, V1
+	WORD $0x4E21D842 // SCVTF V2, V2
+	WORD $0x4E21D863 // SCVTF V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B four
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 8(R2), [V0.H4]
 	VUSHLL $0, V0.H4, V0.S4
@@ -163,6 +325,8 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func int32ToFloatLanes(n int, dst *float32, src *byte)
@@ -171,12 +335,29 @@ TEXT ·int32ToFloatLanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+four:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4E21D800 // SCVTF V0, V0
+	WORD $0x4E21D821 // SCVTF V1, V1
+	WORD $0x4E21D842 // SCVTF V2, V2
+	WORD $0x4E21D863 // SCVTF V3, V3
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B four
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 16(R2), [V0.S4]
 	WORD $0x4E21D800 // SCVTF V0, V0
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func halfToFloatLanes(n int, dst *float32, src *byte)
@@ -185,12 +366,29 @@ TEXT ·halfToFloatLanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+four:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 32(R2), [V0.H8, V1.H8]
+	WORD $0x4E217823 // FCVTL_2 V3, V1
+	WORD $0x0E217822 // FCVTL V2, V1
+	WORD $0x4E217801 // FCVTL_2 V1, V0
+	WORD $0x0E217800 // FCVTL V0, V0
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B four
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 8(R2), [V0.H4]
 	WORD $0x0E217800 // FCVTL V0, V0
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET
 
 // func bFloatToFloatLanes(n int, dst *float32, src *byte)
@@ -199,6 +397,25 @@ TEXT ·bFloatToFloatLanes(SB), NOSPLIT, $0-24
 	MOVD dst+8(FP), R1
 	MOVD src+16(FP), R2
 
+four:
+	SUBS $4, R0
+	BLT rest
+	VLD1.P 32(R2), [V0.H8, V1.H8]
+	WORD $0x6F10A423 // UXTL16_2 V3, V1
+	WORD $0x2F10A422 // UXTL16 V2, V1
+	WORD $0x6F10A401 // UXTL16_2 V1, V0
+	WORD $0x2F10A400 // UXTL16 V0, V0
+	VSHL $16, V0.S4, V0.S4
+	VSHL $16, V1.S4, V1.S4
+	VSHL $16, V2.S4, V2.S4
+	VSHL $16, V3.S4, V3.S4
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)
+	B four
+
+rest:
+	ADDS $4, R0
+	BEQ done
+
 loop:
 	VLD1.P 8(R2), [V0.H4]
 	VUSHLL $0, V0.H4, V0.S4
@@ -206,4 +423,6 @@ loop:
 	VST1.P [V0.S4], 16(R1)
 	SUBS $1, R0
 	BNE loop
+
+done:
 	RET

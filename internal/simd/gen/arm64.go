@@ -19,6 +19,7 @@ var words = map[string]uint32{
 	"FADDP": 0x6E20D400, "FMAXP": 0x6E20F400, "FMINP": 0x6EA0F400, "FSQRT": 0x6EA1F800, "FNEG": 0x6EA0F800, "FABS": 0x4EA0F800,
 	"FRINTN": 0x4E218800, "FRINTM": 0x4E219800, "FRINTP": 0x4EA18800, "FRINTZ": 0x4EA19800,
 	"FCVTNS": 0x4E21A800, "FCVTZS": 0x4EA1B800, "SCVTF": 0x4E21D800, "FCVTL": 0x0E217800, "FCVTN": 0x0E216800,
+	"FCVTL_2": 0x4E217800, "FCVTN_2": 0x4E216800, "UXTL16": 0x2F10A400, "UXTL16_2": 0x6F10A400,
 	"FCMEQ": 0x4E20E400, "FCMGE": 0x6E20E400, "FCMGT": 0x6EA0E400,
 	"FCMEQ0": 0x4EA0D800, "FCMGE0": 0x6EA0C800, "FCMGT0": 0x4EA0C800, "FCMLT0": 0x4EA0E800,
 	"CMEQ": 0x6EA08C00, "CMGT": 0x4EA03400, "CMGE": 0x4EA03C00, "CMEQ0": 0x4EA09800, "CMLT0": 0x4EA0A800, "CMEQ0_8": 0x0E209800,
@@ -236,7 +237,11 @@ func (t *tables) data() string {
 	return b.String()
 }
 
-// convertARM64 is a loop over blocks of four elements whose body loads and stores them.
+// convertARM64 is a loop over blocks of four elements whose body loads and stores them, or over four of those and the rest.
 func convertARM64(l *loop) string {
-	return lines(arm64Arguments(l), l.arm64.setup) + "\nloop:\n" + lines(l.arm64.body, "SUBS $1, R0", "BNE loop", "RET")
+	before, four := lines(arm64Arguments(l), l.arm64.setup), ""
+	if l.arm64.four != "" {
+		four = "\nfour:\n" + lines("SUBS $4, R0\nBLT rest", l.arm64.four, "B four") + "\nrest:\n" + lines("ADDS $4, R0\nBEQ done")
+	}
+	return before + four + "\nloop:\n" + lines(l.arm64.body, "SUBS $1, R0", "BNE loop") + "\ndone:\n" + lines("RET")
 }

@@ -74,23 +74,35 @@ func avx512Channels(rows int) routine {
 			"SUBQ $32, R10", "JG block", "VZEROUPPER", "RET")}
 }
 
-// neonChannels has a block of pixel r in V(r), the weights in V8.
+// neonChannels has sixteen channels of pixel r in V(4r) and on, or four in V(4r), the weights in V16 and on, and an element of
+// each of a pixel in V20 and on. The bounds are in V28 and V29.
 func neonChannels(rows int) routine {
 	signature := fmt.Sprintf("func channels%d%s)", rows, channelsParams)
 	f := frameOf(signature)
-	load, product, store := "VLD1.P 16(R8), [V0.S4]\n", "", "MOVD R2, R12\n"
+	return routine{signature, lines(neonScalars(f, 28, "lo", "hi"), f.arguments("MOVD", "n", "R0", "y", "R2", "x", "R3", "xo", "R4", "w", "R5",
+		"wo", "R6", "t", "R7", "bias", "R8", "ys", "R9", "xs", "R10"), "SUBS $4, R0", "BLT rest") +
+		"\nfour:\n" + neonChannelBlock(rows, 4, "fourTaps") + lines("SUBS $4, R0", "BGE four") +
+		"\nrest:\n" + lines("ADDS $4, R0", "BEQ end") +
+		"\nblock:\n" + neonChannelBlock(rows, 1, "taps") + lines("SUBS $1, R0", "BNE block") + "\nend:\n" + lines("RET")}
+}
+
+// neonChannelBlock sums taps for so many vectors of channels of every pixel.
+func neonChannelBlock(rows, vectors int, label string) string {
+	begin, product, end := load("R8", 0, vectors), "", ""
 	for r := range rows {
-		if r > 0 {
-			load += fmt.Sprintf("VORR V0.B16, V0.B16, V%d.B16\n", r)
-			product += "ADD R10, R12\n"
-			store += "ADD R9, R12\n"
+		product += fmt.Sprintf("VLD1.P (R12)(R10), %s\n", registers(20, vectors))
+		for v := range vectors {
+			if r > 0 {
+				begin += moved(fmt.Sprint(v), fmt.Sprint(4*r+v))
+			}
+			product += fmt.Sprintf("VFMLA V%d.S4, V%d.S4, V%d.S4\n", 16+v, 20+v, 4*r+v)
+			end += fmt.Sprintf("FMAX(%d, %[1]d, 28)\nFMIN(%[1]d, %[1]d, 29)\n", 4*r+v)
 		}
-		product += fmt.Sprintf("VLD1 (R12), [V9.S4]\nVFMLA V8.S4, V9.S4, V%d.S4\n", r)
-		store += fmt.Sprintf("VST1 [V%d.S4], (R12)\n", r)
+		end += fmt.Sprintf("VST1.P %s, (R12)(R9)\n", registers(4*r, vectors))
 	}
-	return routine{signature, lines(f.arguments("MOVD", "n", "R0", "y", "R2", "x", "R3", "xo", "R4", "w", "R5", "wo", "R6", "t", "R7",
-		"bias", "R8", "ys", "R9", "xs", "R10")) + "\nblock:\n" + lines(load, "MOVD R4, R13", "MOVD R6, R14", "MOVD R7, R15") + "\ntap:\n" +
-		lines("MOVD.P 8(R14), R12", "ADD R12<<2, R5, R12", "VLD1 (R12), [V8.S4]", "MOVD.P 8(R13), R12", "ADD R12<<2, R3, R12", product,
-			"SUBS $1, R15", "BNE tap") + "\n" +
-		arm64Clamp(f, rows) + lines(store, "ADD $16, R2", "ADD $16, R3", "ADD $16, R5", "SUBS $1, R0", "BNE block", "RET")}
+	step := 16 * vectors
+	return lines(begin, "MOVD R4, R13", "MOVD R6, R14", "MOVD R7, R15") + "\n" + label + ":\n" +
+		lines("MOVD.P 8(R14), R12", "ADD R12<<2, R5, R12", "VLD1 (R12), "+registers(16, vectors), "MOVD.P 8(R13), R12", "ADD R12<<2, R3, R12",
+			product, "SUBS $1, R15", "BNE "+label) + "\n" +
+		lines("MOVD R2, R12", encoded(lines(end)), fmt.Sprintf("ADD $%d, R2\nADD $%[1]d, R3\nADD $%[1]d, R5", step))
 }

@@ -40,6 +40,7 @@ var narrowings = family{name: "narrow", about: "Conversions to bytes." + haveF16
 type step struct {
 	avx2, avx512, neon string
 	setup              string // on NEON
+	four               string // on NEON, of four blocks in V0 to V3
 	size               int    // bytes of a stored element
 }
 
@@ -62,21 +63,45 @@ func conversion(name, doc string, k *kind, load, turn, store step) loop {
 	k.amd64, k.arm64, k.wrapper = convertAMD64, convertARM64, conversionWrapper
 	return loop{name: name, doc: doc, kind: k,
 		amd64: code{body: lines(load.avx2, turn.avx2, store.avx2), pair: lines(load.pair(), turn.pair(), store.pair())},
-		arm64: code{setup: load.setup + turn.setup, body: lines(load.neon, turn.neon, store.neon)}}
+		arm64: code{setup: load.setup + turn.setup, body: lines(load.neon, turn.neon, store.neon), four: fourBlocks(load, turn, store)}}
+}
+
+// fourBlocks are the instructions for four blocks on NEON in V0 to V3, "" where a part of them has none.
+func fourBlocks(load, turn, store step) (text string) {
+	if load.four == "" || store.four == "" {
+		return ""
+	}
+	text = load.four
+	for i := range 4 {
+		text += "\n" + copies{1, map[int]int{0: i, 1: 4, 2: 16}}.body(lines(turn.neon))
+	}
+	return lines(text, store.four)
 }
 
 const (
 	load4Bytes  = "FMOVS.P 4(R2), F0\n"
 	load4Halves = "VLD1.P 8(R2), [V0.H4]\n"
+	load8Halves = "VLD1.P 32(R2), [V0.H8, V1.H8]\n"
 )
 
+// widened loads sixteen bytes and makes words of them.
+func widened(bytes, halves string) string {
+	return "VLD1.P 16(R2), [V0.B16] \n" + bytes + "_2(2, 0) \n" + bytes + "(0, 0) \n" +
+		halves + "_2(3, 2) \n" + halves + "(2, 2) \n" + halves + "_2(1, 0) \n" + halves + "(0, 0)"
+}
+
+// narrowed makes halves of words and stores sixteen.
+func narrowed(op string) string {
+	return op + "(0, 0) \n" + op + "_2(0, 1) \n" + op + "(1, 2) \n" + op + "_2(1, 3) \n VST1.P [V0.H8, V1.H8], 32(R1)"
+}
+
 var (
-	loadInt8   = step{size: 1, avx2: "VPMOVSXBD (SI)(AX*1), Y0", neon: load4Bytes + "SXTL8(0, 0) \n SXTL16(0, 0)"}
-	loadUint8  = step{size: 1, avx2: "VPMOVZXBD (SI)(AX*1), Y0", neon: load4Bytes + "VUSHLL $0, V0.B8, V0.H8 \n VUSHLL $0, V0.H4, V0.S4"}
-	loadInt16  = step{size: 2, avx2: "VPMOVSXWD (SI)(AX*2), Y0", neon: load4Halves + "SXTL16(0, 0)"}
-	loadUint16 = step{size: 2, avx2: "VPMOVZXWD (SI)(AX*2), Y0", neon: load4Halves + "VUSHLL $0, V0.H4, V0.S4"}
-	loadWord   = step{size: 4, avx2: "VMOVUPS (SI)(AX*4), Y0", neon: "VLD1.P 16(R2), [V0.S4]"}
-	loadHalf   = step{size: 2, avx2: "VCVTPH2PS (SI)(AX*2), Y0", neon: load4Halves + "FCVTL(0, 0)"}
+	loadInt8   = step{four: widened("SXTL8", "SXTL16"), size: 1, avx2: "VPMOVSXBD (SI)(AX*1), Y0", neon: load4Bytes + "SXTL8(0, 0) \n SXTL16(0, 0)"}
+	loadUint8  = step{four: widened("UXTL8", "UXTL16"), size: 1, avx2: "VPMOVZXBD (SI)(AX*1), Y0", neon: load4Bytes + "VUSHLL $0, V0.B8, V0.H8 \n VUSHLL $0, V0.H4, V0.S4"}
+	loadInt16  = step{four: load8Halves + "SXTL16_2(3, 1) \n SXTL16(2, 1) \n SXTL16_2(1, 0) \n SXTL16(0, 0)", size: 2, avx2: "VPMOVSXWD (SI)(AX*2), Y0", neon: load4Halves + "SXTL16(0, 0)"}
+	loadUint16 = step{four: load8Halves + "UXTL16_2(3, 1) \n UXTL16(2, 1) \n UXTL16_2(1, 0) \n UXTL16(0, 0)", size: 2, avx2: "VPMOVZXWD (SI)(AX*2), Y0", neon: load4Halves + "VUSHLL $0, V0.H4, V0.S4"}
+	loadWord   = step{four: "VLD1.P 64(R2), [V0.S4, V1.S4, V2.S4, V3.S4]", size: 4, avx2: "VMOVUPS (SI)(AX*4), Y0", neon: "VLD1.P 16(R2), [V0.S4]"}
+	loadHalf   = step{four: load8Halves + "FCVTL_2(3, 1) \n FCVTL(2, 1) \n FCVTL_2(1, 0) \n FCVTL(0, 0)", size: 2, avx2: "VCVTPH2PS (SI)(AX*2), Y0", neon: load4Halves + "FCVTL(0, 0)"}
 	// On NEON the bytes become 0 and 1 here, before they are widened.
 	loadBool = step{size: 1, avx2: loadUint8.avx2, neon: load4Bytes + "CMEQ0_8(0, 0) \n SXTL8(0, 0) \n SXTL16(0, 0) \n BIC(0, 7, 0)",
 		setup: constant("lowBit", 7)}
@@ -128,17 +153,17 @@ var (
 			BIF(0, 5, 1)`,
 		setup: constant("quiet", 5) + constant("almostHalf", 6) + constant("lowBit", 7)}
 
-	store32 = step{size: 4, avx2: "VMOVUPS Y0, (DI)(AX*4)", neon: "VST1.P [V0.S4], 16(R1)"}
-	store16 = step{size: 2,
+	store32 = step{four: "VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R1)", size: 4, avx2: "VMOVUPS Y0, (DI)(AX*4)", neon: "VST1.P [V0.S4], 16(R1)"}
+	store16 = step{four: narrowed("XTN16"), size: 2,
 		avx2:   "VPAND lowHalf<>(SB), Y0, Y0 \n VEXTRACTI128 $1, Y0, X1 \n VPACKUSDW X1, X0, X0 \n VMOVDQU X0, (DI)(AX*2)",
 		avx512: "VPMOVDW Z0, (DI)(AX*2)",
 		neon:   "XTN16(0, 0) \n VST1.P [V0.H4], 8(R1)"}
-	store8 = step{size: 1,
+	store8 = step{four: "XTN16(0, 0) \n XTN16_2(0, 1) \n XTN16(1, 2) \n XTN16_2(1, 3) \n XTN8(0, 0) \n XTN8_2(0, 1) \n VST1.P [V0.B16], 16(R1)", size: 1,
 		avx2: "VPAND lowByte<>(SB), Y0, Y0 \n VEXTRACTI128 $1, Y0, X1 \n VPACKUSDW X1, X0, X0 \n VPACKUSWB X0, X0, X0 \n" +
 			"VMOVQ X0, (DI)(AX*1)",
 		avx512: "VPMOVDB Z0, (DI)(AX*1)",
 		neon:   "XTN16(0, 0) \n XTN8(0, 0) \n FMOVS.P F0, 4(R1)"}
-	storeHalf = step{size: 2, avx2: "VCVTPS2PH $0, Y0, (DI)(AX*2)", neon: "FCVTN(0, 0) \n VST1.P [V0.H4], 8(R1)"}
+	storeHalf = step{four: narrowed("FCVTN"), size: 2, avx2: "VCVTPS2PH $0, Y0, (DI)(AX*2)", neon: "FCVTN(0, 0) \n VST1.P [V0.H4], 8(R1)"}
 )
 
 // Truths of integers: 1 for all but 0.

@@ -10,7 +10,7 @@ var nibbleNeonSets = []set{{"nibble_arm64", "Tiles of products with 4-bit weight
 // neonGroups wraps the loop over the rows of groups: R8 and on point to where rows of a begin in the next group, R10 and on to
 // their next elements. The rows' zero points are in V26 and on, what signed bytes are flipped by in V29.
 func neonGroups(d dotTile, f *frame, before, start, product, finish, after string) string {
-	arguments := f.arguments("MOVD", "a", "R1", "rows", "R2", "zeros", "R3", "groups", "R5", "step", "R7", "b", "R4", "c", "R6") +
+	arguments := f.arguments("MOVD", "a", "R1", "rows", "R2", "zeros", "R3", "groups", "R5", "step", "R7", "b", "R4", "ldb", "R14", "c", "R6", "ldc", "R13") +
 		f.arguments("MOVWU", "flip", "R0") + "EOR $0x80808080, R0, R0\nVDUP R0, V29.S4\n"
 	first, next, end := "", "", ""
 	for r := range d.rows {
@@ -18,7 +18,7 @@ func neonGroups(d dotTile, f *frame, before, start, product, finish, after strin
 		first += fmt.Sprintf("MOVD R%d, R%d\n", 8+r, 10+r)
 		next += fmt.Sprintf("ADD R7, R%d\n", 8+r)
 		if r > 0 {
-			end += f.arguments("MOVD", "ldc", "R0") + "ADD R0, R6\n"
+			end += "ADD R13, R6\n"
 		}
 		end += "VST1 " + registers(8+4*r, 4) + ", (R6)\n"
 	}

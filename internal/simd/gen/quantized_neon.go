@@ -182,7 +182,7 @@ func (s neonSign) requantize(f *frame) string {
 // neonScaleRows is the loop of simd.ScaleSums, or of floats. Rows' factors are in V8, their zeros in V9.
 func neonScaleRows(whole bool) func(f *frame) string {
 	return func(f *frame) string {
-		before := f.arguments("MOVD", "m", "R7", "dst", "R8", "ldd", "R9", "src", "R10", "lds", "R11", "factors", "R13") + neonScalars(f, 10, "lo", "hi")
+		before := f.arguments("MOVD", "m", "R7", "dst", "R8", "ldd", "R9", "src", "R10", "lds", "R11", "factors", "R13", "mask", "R12") + neonScalars(f, 10, "lo", "hi")
 		row := "MOVD R8, R1\nMOVD R10, R2\nVLD1R.P 4(R13), [V8.S4]\n" + f.arguments("MOVD", "n", "R0", "scale", "R3", "bias", "R4")
 		block, number := load("R2", 0, 4)+load("R3", 16, 4)+load("R4", 20, 4), ""
 		if whole {

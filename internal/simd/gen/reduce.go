@@ -164,15 +164,35 @@ func amd64Extreme(op string) string {
 		VMOVSS       X0, RESULT`
 }
 
-// arm64Extreme is the same; FMAX and FMIN hand a NaN on.
+// arm64Extreme is the same; FMAX and FMIN hand a NaN on. V0 to V3 gather four blocks at a time.
 func arm64Extreme(op string) string {
 	return `
-		VLD1 (R2), [V0.S4]
+		VLD1R (R2), [V0.S4]
+		VORR V0.B16, V0.B16, V1.B16
+		VORR V0.B16, V0.B16, V2.B16
+		VORR V0.B16, V0.B16, V3.B16
+		SUBS   $4, R0
+		BLT    rest
+	four:
+		VLD1.P 64(R2), [V4.S4, V5.S4, V6.S4, V7.S4]
+		` + op + `(0, 0, 4)
+		` + op + `(1, 1, 5)
+		` + op + `(2, 2, 6)
+		` + op + `(3, 3, 7)
+		SUBS   $4, R0
+		BGE    four
+		` + op + `(0, 0, 1)
+		` + op + `(2, 2, 3)
+		` + op + `(0, 0, 2)
+	rest:
+		ADDS   $4, R0
+		BEQ    done
 	loop:
 		VLD1.P 16(R2), [V1.S4]
 		` + op + `(0, 0, 1)
 		SUBS   $1, R0
 		BNE    loop
+	done:
 		` + op + `P(0, 0, 0)
 		` + op + `P(0, 0, 0)
 		FMOVS  F0, RESULT`
