@@ -12,6 +12,9 @@ func vnni256() bool { return avxVNNI && avx2() && !vnni() }
 func dotProducts() bool { return neon && cpu.ARM64.HasASIMDDP }
 
 type (
+	// those of NEON do several tiles below each other
+	neonDotFunc func(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
+
 	dotFunc    func(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 	nibbleFunc func(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
 )
@@ -28,8 +31,8 @@ var (
 		1: {{6, dot256x6x16}, {4, dot256x4x16}, {2, dot256x2x16}, {1, dot256x1x16}},
 	}
 	maddTiles   = [][]tileOf[dotFunc]{1: {{4, madd4x16}, {2, madd2x16}, {1, madd1x16}}}
-	sdotTiles   = [][]tileOf[dotFunc]{1: {{4, sdot4x16}, {3, sdot3x16}, {2, sdot2x16}, {1, sdot1x16}}}
-	smullTiles  = [][]tileOf[dotFunc]{1: {{2, smull2x16}, {1, smull1x16}}}
+	sdotTiles   = []tileOf[neonDotFunc]{{4, sdot4x16}, {3, sdot3x16}, {2, sdot2x16}, {1, sdot1x16}}
+	smullTiles  = []tileOf[neonDotFunc]{{2, smull2x16}, {1, smull1x16}}
 	nibbleTiles = [...][]tileOf[nibbleFunc]{
 		4: {{1, nibble512x1x64}},
 		2: {{4, nibble512x4x32}, {1, nibble512x1x32}},
@@ -48,10 +51,6 @@ func dotTiles() [][]tileOf[dotFunc] {
 		return vnniTiles[:]
 	case vnni256():
 		return dot256Tiles[:]
-	case dotProducts():
-		return sdotTiles
-	case neon:
-		return smullTiles
 	}
 	return maddTiles
 }
@@ -77,6 +76,10 @@ func dotRows() int {
 
 // multiply goes panel by panel, so that a panel stays in cache while all rows pass over it.
 func (w *DotWeights) multiply(c []int32, ldc int, a []uint8, rows, off []int, lo, hi int, flip uint32) {
+	if neon {
+		w.multiplyNEON(c, ldc, a, rows, off, lo, hi, flip)
+		return
+	}
 	groups, size, tiles := w.groups(), w.panel(), dotTiles()
 	for p := lo; p < hi; {
 		n := width(len(rows), hi-p, true)
@@ -86,6 +89,21 @@ func (w *DotWeights) multiply(c []int32, ldc int, a []uint8, rows, off []int, lo
 			i += t.rows
 		}
 		p += n
+	}
+}
+
+func (w *DotWeights) multiplyNEON(c []int32, ldc int, a []uint8, rows, off []int, lo, hi int, flip uint32) {
+	groups, size, tiles := w.groups(), w.panel(), smullTiles
+	if dotProducts() {
+		tiles = sdotTiles
+	}
+	for p := lo; p < hi; p++ {
+		for i := 0; i < len(rows); {
+			t := largest(tiles, len(rows)-i)
+			count := (len(rows) - i) / t.rows
+			t.f(count, groups, &a[0], &rows[i], &off[0], len(off), &w.panels[p*size], size, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
+			i += count * t.rows
+		}
 	}
 }
 

@@ -506,16 +506,16 @@ func scaleShiftLanes(n int, dst, src *float32, scale, shift float32)
 func scaleSumsRows(m, n int, dst *float32, ldd int, src *int32, lds int, sums *int32, scale, bias *float32, zeros *int32, factors *float32, lo, hi float32, mask *int32)
 
 //go:noescape
-func sdot1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
+func sdot1x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 //go:noescape
-func sdot2x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
+func sdot2x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 //go:noescape
-func sdot3x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
+func sdot3x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 //go:noescape
-func sdot4x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
+func sdot4x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 //go:noescape
 func selectLanes(n int, dst *uint32, mask *uint8, a, b *uint32)
@@ -533,10 +533,10 @@ func signLanes(n int, dst, src *float32)
 func sineLanes(n int, dst, src *float32, shift float32) (beyond int32)
 
 //go:noescape
-func smull1x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
+func smull1x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 //go:noescape
-func smull2x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
+func smull2x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 //go:noescape
 func smullNibble1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)

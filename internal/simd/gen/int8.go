@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 )
 
 // Tiles of products of 8-bit elements, see simd.Dot. A panel is 16 columns: their sums of
@@ -15,6 +16,15 @@ const dotParams = "(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c 
 
 func (d dotTile) signature(name string) string {
 	return fmt.Sprintf("func %s%dx%d%s", name, d.rows, 16*d.panels, dotParams)
+}
+
+// neonDotTiles makes routines of the tiles of NEON, which do several below each other.
+func neonDotTiles(name string, write func(d dotTile, f *frame) string, list ...dotTile) (routines []routine) {
+	for _, d := range list {
+		s := strings.Replace(d.signature(name), "(k int", "(tiles, k int", 1)
+		routines = append(routines, routine{s, write(d, frameOf(s))})
+	}
+	return routines
 }
 
 // dotTiles makes routines of the tiles of an instruction set.
@@ -35,7 +45,7 @@ var dotSets = []set{
 	{"dot_amd64", "Tiles of products of 8-bit elements for AVX2.",
 		dotTiles("madd", maddTile, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
 	{"dot_arm64", "Tiles of products of 8-bit elements for NEON, with its dot products and without.",
-		append(dotTiles("sdot", sdotTile, dotTile{4, 1}, dotTile{3, 1}, dotTile{2, 1}, dotTile{1, 1}), dotTiles("smull", smullTile, dotTile{2, 1}, dotTile{1, 1})...)},
+		append(neonDotTiles("sdot", sdotTile, dotTile{4, 1}, dotTile{3, 1}, dotTile{2, 1}, dotTile{1, 1}), neonDotTiles("smull", smullTile, dotTile{2, 1}, dotTile{1, 1})...)},
 }
 
 // amd64RowPointers are the rows of a, to which AX, where a segment begins, is added.
@@ -153,24 +163,30 @@ func maddTile(d dotTile, f *frame) string {
 	return amd64Segments(lines(before), lines(product), lines(after, "VZEROUPPER\nRET"), 128)
 }
 
-// neonDot is what the tiles of NEON have in common: R8 and on point to rows, R4 to the
+// neonDot is what the tiles of NEON have in common, several below each other: R8 and on point to rows, R4 to the
 // panel; start makes the sums, row adds the products of activations in V20 and weights in
 // V16 to V19, and end leaves four registers of sums of a row behind each other from V0 on. four
-// adds those of four groups of rows of weights.
+// adds those of four groups of rows of weights, of the row in R8 and on in V24 and on.
 func neonDot(d dotTile, f *frame, start, four string, row func(r int) string, end func(r int) string) string {
-	before := f.arguments("MOVD", "a", "R1", "rows", "R2", "off", "R3", "t", "R5", "b", "R4", "ldb", "R14", "c", "R6", "ldc", "R7") +
-		f.arguments("MOVWU", "flip", "R0") + "EOR $0x80808080, R0, R0\nVDUP R0, V21.S4\n" + start
+	before := f.arguments("MOVD", "tiles", "R13", "a", "R1", "rows", "R2", "ldb", "R14", "c", "R6", "ldc", "R7") +
+		f.arguments("MOVWU", "flip", "R15") + "EOR $0x80808080, R15, R15\nVDUP R15, V21.S4\n"
+	tile := f.arguments("MOVD", "off", "R3", "t", "R5", "b", "R4") + start
 	segment, product, after := "MOVD.P 8(R3), R12\nADD R1, R12, R12\n"+f.arguments("MOVD", "k", "R0"), "VLD1.P 64(R4), [V16.B16, V17.B16, V18.B16, V19.B16]\n", ""
+	loads, flips := "", ""
 	for r := range d.rows {
 		segment += fmt.Sprintf("MOVD %d(R2), R%d\nADD R12, R%[2]d, R%[2]d\n", 8*r, 8+r)
+		loads += fmt.Sprintf("FMOVQ.P 16(R%d), F%d\n", 8+r, 24+r)
+		flips += fmt.Sprintf("VEOR V21.B16, V%d.B16, V%[1]d.B16\n", 24+r)
 		product += fmt.Sprintf("VLD1R.P 4(R%d), [V20.S4]\nVEOR V21.B16, V20.B16, V20.B16\n", 8+r) + row(r)
 		after += end(r) + "ADD R7, R6\n"
 	}
 	if four != "" {
-		segment += "SUBS $4, R0\nBLT rest\n\nfour:\n" + encoded(four) + "SUBS $4, R0\nBGE four\n\nrest:\nADDS $4, R0\nBEQ next\n"
+		segment += "SUBS $4, R0\nBLT rest\nCBZ R15, same\n\nfour:\n" + loads + flips + encoded(four) + "SUBS $4, R0\nBGE four\nB rest\n\n" +
+			"same:\n" + loads + encoded(four) + "SUBS $4, R0\nBGE same\n\nrest:\nADDS $4, R0\nBEQ next\n"
 	}
-	return lines(before) + "\nsegment:\n" + lines(segment) + "\nloop:\n" +
-		lines(encoded(lines(product)), "SUBS $1, R0", "BNE loop") + "\nnext:\n" + lines("SUBS $1, R5", "BNE segment") + "\n" + lines(encoded(lines(after)), "RET")
+	return lines(before) + "\ntile:\n" + lines(tile) + "\nsegment:\n" + lines(segment) + "\nloop:\n" +
+		lines(encoded(lines(product)), "SUBS $1, R0", "BNE loop") + "\nnext:\n" + lines("SUBS $1, R5", "BNE segment") + "\n" +
+		lines(encoded(lines(after)), fmt.Sprintf("ADD $%d, R2", 8*d.rows), "SUBS $1, R13", "BNE tile", "RET")
 }
 
 // sdotTile multiplies lanes of a row's next sixteen activations, in V24 and on, and one group of the last ones at a time.
@@ -180,9 +196,6 @@ func sdotTile(d dotTile, f *frame) string {
 		start += moved(fmt.Sprint(i%4), fmt.Sprint(i))
 	}
 	four := ""
-	for r := range d.rows {
-		four += fmt.Sprintf("FMOVQ.P 16(R%d), F%d\nVEOR V21.B16, V%[2]d.B16, V%[2]d.B16\n", 8+r, 24+r)
-	}
 	for g := range 4 {
 		four += "VLD1.P 64(R4), [V16.B16, V17.B16, V18.B16, V19.B16]\n"
 		for i := range 4 * d.rows {
