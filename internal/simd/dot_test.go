@@ -262,8 +262,9 @@ func depthwiseResult(r *rand.Rand, q Quantized) []uint8 {
 		init[i], scale[i] = int32(r.IntN(2001)-1000), r.Float32()/50
 	}
 	weights := make([]int16, channels*taps)
+	most := []int{255, 127}[r.IntN(2)]
 	for i := range weights {
-		weights[i] = int16(r.IntN(511) - 255)
+		weights[i] = int16(r.IntN(2*most+1) - most)
 	}
 	d := PackDepthwise(channels, taps, func(tap, c int) int16 { return weights[tap*channels+c] }, init, scale)
 	off := make([]int, (taps+1)&^1)
@@ -398,8 +399,9 @@ func checkDepthwise(t *testing.T, r *rand.Rand, q Quantized) {
 	for i := range init {
 		init[i], scale[i] = int32(r.IntN(2001)-1000), r.Float32()/500
 	}
+	most := []int{255, 127}[r.IntN(2)]
 	for i := range weights {
-		weights[i] = int16(r.IntN(511) - 255)
+		weights[i] = int16(r.IntN(2*most+1) - most)
 	}
 	d := PackDepthwise(channels, taps, func(tap, c int) int16 { return weights[tap*channels+c] }, init, scale)
 	off, a, dst := make([]int, (taps+1)&^1), fillBytes[uint8](r, 2000), make([]uint8, pixels*channels)

@@ -224,8 +224,9 @@ type Depthwise struct {
 	Channels, Taps int
 
 	// blocks are DotCols channels each: what the sums start with, the weights of pairs of
-	// taps as 16-bit halves, see depthwiseWeight, and scales, in the order that depthwiseOrder has.
+	// taps, see place, and scales, in the order that depthwiseOrder has.
 	blocks []int32
+	bits   int // of a weight
 }
 
 // depthwiseOrder is the channels of a block in the order of their sums.
@@ -242,19 +243,41 @@ var (
 	inOrder       = [DotCols]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 )
 
-// depthwiseWeight is where the weight of a tap for the i-th sum of a block lies: a word of the block, and bits of it. AVX2
-// multiplies the two weights of a word at once, NEON those of a tap.
-func depthwiseWeight(tap, i int) (word, shift int) {
+// place is where the weight of a tap for the i-th sum of a block lies: a word of the block, and bits of it. AVX2 multiplies the
+// two weights of a word at once, NEON those of a tap.
+func (d *Depthwise) place(tap, i int) (word, shift int) {
 	if neon {
-		return DotCols*(1+tap/2) + tap%2*DotCols/2 + i/2, i % 2 * 16
+		i += tap % 2 * DotCols
+		return DotCols + (tap/2*2*DotCols+i)*d.bits/32, i * d.bits % 32
 	}
 	return DotCols*(1+tap/2) + i, tap % 2 * 16
+}
+
+// weight is the weight there.
+func (d *Depthwise) weight(block []int32, tap, i int) int32 {
+	word, shift := d.place(tap, i)
+	return block[word] >> shift << (32 - d.bits) >> (32 - d.bits)
+}
+
+// weightBits is the bits of a weight: 8 where that pays and they fit, without -128, so that the sum of two products fits in 16.
+func weightBits(channels, taps int, weight func(tap, channel int) int16) int {
+	if !neon {
+		return 16
+	}
+	for t := range taps {
+		for c := range channels {
+			if w := weight(t, c); w < -127 || w > 127 {
+				return 16
+			}
+		}
+	}
+	return 8
 }
 
 // PackDepthwise makes weights: weight is that of a tap and channel, -255 to 255, init what a
 // channel's sum starts with and scale what it is multiplied by.
 func PackDepthwise(channels, taps int, weight func(tap, channel int) int16, init []int32, scale []float32) *Depthwise {
-	d := &Depthwise{Channels: channels, Taps: taps}
+	d := &Depthwise{Channels: channels, Taps: taps, bits: weightBits(channels, taps, weight)}
 	d.blocks = make([]int32, (channels+DotCols-1)/DotCols*d.block())
 	for c := 0; c < channels; c += DotCols {
 		block := d.blocks[c/DotCols*d.block():][:d.block()]
@@ -264,8 +287,8 @@ func PackDepthwise(channels, taps int, weight func(tap, channel int) int16, init
 			}
 			block[i] = init[c+at]
 			for t := range taps {
-				word, shift := depthwiseWeight(t, i)
-				block[word] |= int32(uint32(uint16(weight(t, c+at))) << shift)
+				word, shift := d.place(t, i)
+				block[word] |= int32(uint32(weight(t, c+at)) & (1<<d.bits - 1) << shift)
 			}
 			block[d.block()-DotCols+i] = int32(math.Float32bits(scale[c+at]))
 		}
@@ -277,7 +300,7 @@ func PackDepthwise(channels, taps int, weight func(tap, channel int) int16, init
 func (d *Depthwise) pairs() int { return (d.Taps + 1) / 2 }
 
 // block is the words of a block.
-func (d *Depthwise) block() int { return DotCols * (d.pairs() + 2) }
+func (d *Depthwise) block() int { return DotCols*d.pairs()*d.bits/16 + 2*DotCols }
 
 // Bytes is the memory that the weights take.
 func (d *Depthwise) Bytes() int { return 4 * len(d.blocks) }
@@ -320,8 +343,7 @@ func (d *Depthwise) pixel(q *Quantized, dst, a []uint8, off []int, from int) {
 		}
 		sum := block[i]
 		for t := range d.Taps {
-			word, shift := depthwiseWeight(t, i)
-			sum += q.number(a[off[t]+from+c]) * int32(int16(block[word]>>shift))
+			sum += q.number(a[off[t]+from+c]) * d.weight(block, t, i)
 		}
 		dst[from+c] = q.element(float32(float32(sum) * math.Float32frombits(uint32(block[d.block()-DotCols+i]))))
 	}

@@ -129,6 +129,10 @@ func (q *Quantized) window(d *Depthwise, dst *uint8, ldd int, a *uint8, step int
 		maximumInt8(pixels, a, step, &off[0], len(off), dst, ldd)
 	case d == nil:
 		maximumUint8(pixels, a, step, &off[0], len(off), dst, ldd)
+	case d.bits == 8 && q.Signed:
+		depthwiseNarrowInt8(pixels, a, step, &off[0], d.pairs(), &d.blocks[c/DotCols*d.block()], dst, ldd, lo, hi, q.Zero)
+	case d.bits == 8:
+		depthwiseNarrowUint8(pixels, a, step, &off[0], d.pairs(), &d.blocks[c/DotCols*d.block()], dst, ldd, lo, hi, q.Zero)
 	case q.Signed:
 		depthwiseInt8(pixels, a, step, &off[0], d.pairs(), &d.blocks[c/DotCols*d.block()], dst, ldd, lo, hi, q.Zero)
 	default:

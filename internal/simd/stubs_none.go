@@ -73,6 +73,12 @@ func cumSumx4(n int, dst, src *float32) (sum float64) { return }
 func depthwiseInt8(pixels int, a *uint8, step int, off *int, pairs int, w *int32, dst *uint8, ldd int, lo, hi float32, zero int32) {
 }
 
+func depthwiseNarrowInt8(pixels int, a *uint8, step int, off *int, pairs int, w *int32, dst *uint8, ldd int, lo, hi float32, zero int32) {
+}
+
+func depthwiseNarrowUint8(pixels int, a *uint8, step int, off *int, pairs int, w *int32, dst *uint8, ldd int, lo, hi float32, zero int32) {
+}
+
 func depthwiseUint8(pixels int, a *uint8, step int, off *int, pairs int, w *int32, dst *uint8, ldd int, lo, hi float32, zero int32) {
 }
 

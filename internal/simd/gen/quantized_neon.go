@@ -121,6 +121,7 @@ func neonQuantizedRoutines() (list []routine) {
 		}
 		add("func dequantize"+s.name+"(n int, dst *float32, src *uint8, zero int32, scale float32)", s.dequantize)
 		add("func depthwise"+s.name+"(pixels int, a *uint8, step int, off *int, pairs int, w *int32, dst *uint8, ldd int, lo, hi float32, zero int32)", s.depthwise)
+		add("func depthwiseNarrow"+s.name+"(pixels int, a *uint8, step int, off *int, pairs int, w *int32, dst *uint8, ldd int, lo, hi float32, zero int32)", s.depthwiseNarrow)
 		add("func maximum"+s.name+"(pixels int, a *uint8, step int, off *int, taps int, dst *uint8, ldd int)", s.maximum)
 		for _, op := range []string{"Add", "Sub", "Mul"} {
 			add("func "+lower(op)+s.name+"(n int, dst, a, b *uint8, q *binaryParams)", func(f *frame) string { return s.binary(f, op) })
@@ -226,6 +227,53 @@ func (s neonSign) depthwise(f *frame) string {
 		"\npixel:\n" + lines("MOVD R5, R8", f.arguments("MOVD", "off", "R9", "pairs", "R11"), "VLD1.P 64(R8), "+registers(0, 4)) + "\npair:\n" +
 		lines(encoded(lines("VLD1.P 64(R8), [V4.H8, V5.H8, V6.H8, V7.H8]", tap(4), tap(6))), "SUBS $1, R11\nBNE pair") + "\n" +
 		lines(encoded(lines(finish+s.bytes(4)+"VST1 [V0.B16], (R1)")), "ADD R3, R2\nADD R7, R1\nSUBS $1, R0\nBNE pixel\nRET")
+}
+
+// depthwiseNarrow is depthwise of weights of 8 bits, those of a pair of taps in V24 and V25, for two pixels at a time.
+func (s neonSign) depthwiseNarrow(f *frame) string {
+	return lines(f.arguments("MOVD", "pixels", "R0", "a", "R2", "step", "R3", "w", "R5", "dst", "R1", "ldd", "R7")+s.bounds(f)) +
+		"\npixels:\n" + lines("SUBS $2, R0\nBLT rest\nADD R3, R2, R4\nADD R7, R1, R6") + s.narrowPixels(f, 2, "pairs") +
+		lines("ADD R3<<1, R2, R2\nADD R7<<1, R1, R1\nB pixels") + "\nrest:\n" + lines("ADDS $2, R0\nBEQ done") + s.narrowPixels(f, 1, "pair") +
+		"\ndone:\n" + lines("RET")
+}
+
+// narrowPixels has the sums of pixel i in V(4i) and on, its elements in V(16+4i) and on. It begins at R2 or R4, and at R1 or R6.
+func (s neonSign) narrowPixels(f *frame, pixels int, label string) string {
+	begin := "MOVD R5, R8\n" + f.arguments("MOVD", "off", "R9", "pairs", "R11") + load("R8", 0, 4)
+	product, finish := "VLD1.P 32(R8), [V24.B16, V25.B16]\nMOVD.P 8(R9), R10\nMOVD.P 8(R9), R12\n", load("R8", 16, 4)
+	if s.name == "Uint8" {
+		product += "SXTL8(26, 24)\nSXTL8_2(27, 24)\nSXTL8(28, 25)\nSXTL8_2(29, 25)\n"
+	}
+	for i := range pixels {
+		sum, element := 4*i, 16+4*i
+		if i > 0 {
+			for v := range 4 {
+				begin += moved(fmt.Sprint(v), fmt.Sprint(sum+v))
+			}
+		}
+		product += fmt.Sprintf("LDRQ(%d, %d, 10)\nLDRQ(%d, %[2]d, 12)\n", element, 2+2*i, element+1) + s.narrowProducts(sum, element)
+		for v := range 4 {
+			finish += fmt.Sprintf("SCVTF(%d, %[1]d)\nFMUL(%[1]d, %[1]d, %d)\n", sum+v, 16+v)
+		}
+		finish += copies{1, map[int]int{0: sum, 1: sum + 1, 2: sum + 2, 3: sum + 3}}.body(lines(s.bytes(4))) +
+			fmt.Sprintf("VST1 [V%d.B16], (R%d)\n", sum, 1+5*i)
+	}
+	return lines(begin) + "\n" + label + ":\n" + lines(encoded(lines(product)), "SUBS $1, R11\nBNE "+label) + "\n" + lines(encoded(lines(finish)))
+}
+
+// narrowProducts adds those of two taps. Of signed bytes they fit in 16 bits, as no weight is -128.
+func (s neonSign) narrowProducts(sum, element int) (text string) {
+	if s.name == "Int8" {
+		return fmt.Sprintf("SMULL(%[2]d, %[1]d, 24)\nSMULL2(%[3]d, %[1]d, 24)\nSMLAL8(%[2]d, %[4]d, 25)\nSMLAL8_2(%[3]d, %[4]d, 25)\n",
+			element, element+2, element+3, element+1) +
+			fmt.Sprintf("SADDW(%d, %[1]d, %[5]d)\nSADDW2(%[2]d, %[2]d, %[5]d)\nSADDW(%[3]d, %[3]d, %[6]d)\nSADDW2(%[4]d, %[4]d, %[6]d)\n",
+				sum, sum+1, sum+2, sum+3, element+2, element+3)
+	}
+	for tap := range 2 {
+		text += fmt.Sprintf("UXTL8(%d, %d)\nUXTL8_2(%d, %[2]d)\nSMLAL(%[4]d, %[1]d, %[5]d)\nSMLAL2(%[6]d, %[1]d, %[5]d)\nSMLAL(%[7]d, %[3]d, %[8]d)\nSMLAL2(%[9]d, %[3]d, %[8]d)\n",
+			element+2, element+tap, element+3, sum, 26+2*tap, sum+1, sum+2, 27+2*tap, sum+3)
+	}
+	return text
 }
 
 // maximum has the largest of 16 channels of every pixel's taps.
