@@ -750,11 +750,23 @@ func vnni8x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32
 //go:noescape
 func vnni8x32(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
+func zip2Bytes(n int, dst, src *byte, stride int) {}
+
+func zip2Halves(n int, dst, src *byte, stride int) {}
+
 //go:noescape
 func zip2Rows(rows, n int, dst, a, b *float32, ds, ss int)
 
 //go:noescape
 func zip2Rows16(rows, n int, dst, a, b *float32, ds, ss int)
 
+func zip3Bytes(n int, dst, src *byte, stride int) {}
+
+func zip3Halves(n int, dst, src *byte, stride int) {}
+
 //go:noescape
 func zip3Lanes(n int, dst, a, b, c *float32)
+
+func zip4Bytes(n int, dst, src *byte, stride int) {}
+
+func zip4Halves(n int, dst, src *byte, stride int) {}

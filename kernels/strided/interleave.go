@@ -16,7 +16,11 @@ func interleaves(p, q dim) bool {
 
 // interleave copies such a plane in one pass: dst[i·rows + j] = src[j·stride + i].
 func interleave[T tensor.Element](dst, src []T, n, rows, stride int) {
-	dst = dst[:n*rows] // the returns below spare bounds checks, and are never taken
+	done := simd.Interleave(dst, src, n, rows, stride)
+	if n -= done; n == 0 {
+		return
+	}
+	dst, src = dst[done*rows:][:n*rows], src[done:] // the returns below spare bounds checks, and are never taken
 	a, b := src[:n], src[stride:stride+n]
 	switch rows {
 	case 2:
