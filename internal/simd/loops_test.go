@@ -242,6 +242,57 @@ var structured = []loop{
 			m.result(float32(q.QuantizeNumbers(m.bytes(n), m.floats(n), 30)))
 		}
 	}},
+	{name: "bytes", align: 1, least: 1, step: 6, run: func(m *memory, n int) {
+		for _, signed := range []bool{false, true} {
+			q := someBounds(signed)
+			f := simd.Binary{A: simd.Operand{Zero: 3, Scale: .5}, B: simd.Operand{Zero: -7, Scale: .25}, Min: -40, Max: 50, Scale: .75, Out: q}
+			for op := simd.BinaryAdd; op <= simd.BinaryMul; op++ {
+				f.Apply(op, m.bytes(n), m.bytes(n), m.bytes(n))
+			}
+			a, off := m.bytes(3*n+2*16+20), []int{0, 7, 20}
+			simd.MaximumRow(signed, m.bytes(3*n), n, a[:len(a):len(a)], 0, n, off, 3, n)
+		}
+		table := (*[256]uint8)(m.bytes(256))
+		simd.Lookup(m.bytes(n), m.bytes(n), table)
+	}},
+	{name: "rows put together", align: 2, least: 1, step: 4, converts: 1, run: func(m *memory, n int) {
+		for rows := 2; rows <= 4; rows++ {
+			simd.Interleave(m.bytes(rows*n), m.bytes((rows-1)*(n+3)+n), n, rows, n+3)
+			halves := func(n int) []uint16 { return vec(m, n, func(r *rand.Rand) uint16 { return uint16(r.Uint32()) }) }
+			simd.Interleave(halves(rows*n), halves((rows-1)*(n+1)+n), n, rows, n+1)
+		}
+	}},
+	{name: "numbers and bytes", align: 4, least: 1, step: 5, run: func(m *memory, n int) {
+		const rows = 3
+		blocks := (n + simd.DotCols - 1) / simd.DotCols * simd.DotCols
+		words := func(n int) []int32 { return vec(m, n, func(r *rand.Rand) int32 { return int32(r.Uint32()) >> 16 }) }
+		for _, signed := range []bool{false, true} {
+			q := someBounds(signed)
+			q.Quantize(m.bytes(n), m.floats(n), 90, false)
+			q.Quantize(m.bytes(n), m.floats(n), 1/128., true)
+			q.Dequantize(m.floats(n), m.bytes(n), .125)
+			q.Requantize(m.bytes((rows-1)*(n+1)+n), n+1, words(rows*blocks), blocks, words(blocks), m.floats(blocks), rows, n)
+		}
+		simd.ScaleSums(m.floats((rows-1)*(n+1)+n), n+1, words(rows*blocks), blocks, words(blocks), m.floats(blocks), m.floats(blocks),
+			words(rows), m.floats(rows), n, -90, 80)
+		simd.ScaleFloats(m.floats((rows-1)*(n+1)+n), n+1, m.floats(rows*blocks), blocks, m.floats(blocks), m.floats(blocks), m.floats(rows), n, -.1, .2)
+	}},
+	{name: "products of bytes", align: 16, least: 1, step: 9, converts: 1, run: func(m *memory, n int) {
+		const cols, segments = 37, 2
+		for _, rows := range []int{1, 2, 3, 9} {
+			at, zeros := make([]int, rows), make([]int32, rows)
+			for i := range at {
+				at[i], zeros[i] = i*(n+1), int32(i)
+			}
+			dot := simd.NewDot(m.bytes(simd.DotSize(cols, segments, n)), cols, segments, n)
+			dot.Pack(0, dot.Panels(), func(buffer []int8, j int) []int8 { return buffer })
+			c := vec(m, rows*dot.Panels()*simd.DotCols, anyInt)
+			dot.Multiply(c, dot.Panels()*simd.DotCols, m.bytes(at[rows-1]+5+(n+3)&^3), at, []int{0, 5}, 0, dot.Panels(), true)
+			four := simd.NewNibbles(m.bytes(simd.NibblesSize(cols, 1, n)), cols, 1, n)
+			sums := m.floats(rows * four.Panels() * simd.DotCols)
+			four.Multiply(sums, four.Panels()*simd.DotCols, m.bytes(at[rows-1]+(n+7)&^7), at, zeros, 0, four.Panels(), false)
+		}
+	}},
 	{name: "sums of rows of float16", align: 2, converts: 1, run: func(m *memory, n int) {
 		simd.SumHalfRows(m.floats(7), m.bytes(2*7*n), n)
 	}},
@@ -251,6 +302,13 @@ var structured = []loop{
 		transposed(m, n, anyWord)
 		transposed(m, n, func(r *rand.Rand) uint64 { return r.Uint64() })
 	}},
+}
+
+func someBounds(signed bool) simd.Quantized {
+	if signed {
+		return simd.Quantized{Signed: true, Zero: -5, Lo: -100, Hi: 127}
+	}
+	return simd.Quantized{Zero: 117, Lo: 3, Hi: 250}
 }
 
 // eachWindow calls f for windows of n results in two rows of three planes, which read so many points.
