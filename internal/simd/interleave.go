@@ -2,7 +2,7 @@ package simd
 
 import "unsafe"
 
-// Interleave puts up to four rows together, an element of each in turn:
+// Interleave puts up to four rows together, one element of each after the other:
 //
 //	dst[rows*i+j] = src[j*stride+i]    i < n, j < rows
 //

@@ -168,7 +168,7 @@ type Binary struct {
 	last  [2][binaryBlock]uint8 // operands of a last, incomplete block
 }
 
-// binaryBlock is how many elements a loop of Binary for NEON takes at a time.
+// binaryBlock is how many elements a loop of Binary for NEON computes at a time.
 const binaryBlock = 16
 
 // Operand is how elements of an operand stand for numbers.
@@ -224,7 +224,7 @@ type Depthwise struct {
 	Channels, Taps int
 
 	// blocks are DotCols channels each: what the sums start with, the weights of pairs of
-	// taps, see place, and scales, in the order that depthwiseOrder has.
+	// taps, see position, and scales, in the order that depthwiseOrder has.
 	blocks []int32
 	bits   int // of a weight
 }
@@ -243,9 +243,9 @@ var (
 	inOrder       = [DotCols]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 )
 
-// place is where the weight of a tap for the i-th sum of a block lies: a word of the block, and bits of it. AVX2 multiplies the
+// position is where the weight of a tap for the i-th sum of a block lies: a word of the block, and bits of it. AVX2 multiplies the
 // two weights of a word at once, NEON those of a tap.
-func (d *Depthwise) place(tap, i int) (word, shift int) {
+func (d *Depthwise) position(tap, i int) (word, shift int) {
 	if neon {
 		i += tap % 2 * DotCols
 		return DotCols + (tap/2*2*DotCols+i)*d.bits/32, i * d.bits % 32
@@ -255,7 +255,7 @@ func (d *Depthwise) place(tap, i int) (word, shift int) {
 
 // weight is the weight there.
 func (d *Depthwise) weight(block []int32, tap, i int) int32 {
-	word, shift := d.place(tap, i)
+	word, shift := d.position(tap, i)
 	return block[word] >> shift << (32 - d.bits) >> (32 - d.bits)
 }
 
@@ -287,7 +287,7 @@ func PackDepthwise(channels, taps int, weight func(tap, channel int) int16, init
 			}
 			block[i] = init[c+at]
 			for t := range taps {
-				word, shift := d.place(t, i)
+				word, shift := d.position(t, i)
 				block[word] |= int32(uint32(weight(t, c+at)) & (1<<d.bits - 1) << shift)
 			}
 			block[d.block()-DotCols+i] = int32(math.Float32bits(scale[c+at]))

@@ -4,7 +4,7 @@ package simd
 
 const (
 	lanes     = 4
-	few       = 24 // products are not worth a vector
+	few       = 24 // products are computed without vectors
 	tapsBlock = 16
 )
 

@@ -4,7 +4,7 @@ package simd
 
 const (
 	lanes     = 1
-	few       = 128 // products are not worth a vector
+	few       = 128 // products are computed without vectors
 	tapsBlock = 1
 	level     = "go"
 

@@ -24,7 +24,7 @@ func (s neonSign) bounds(f *frame) string {
 		"ADDW R12, R6, R6\nVDUP R6, V11.B16\nVDUP R12, V12.H8\n"
 }
 
-// bytes turns the numbers in V0 and on, four registers or one, into bytes in V0. Words saturate before the zero point is
+// bytes makes of the numbers in V0 and on, four registers or one, bytes in V0. Words saturate before the zero point is
 // added and bytes behind that, so that hi has to bound the bytes alone. NaN becomes lo.
 func (s neonSign) bytes(registers int) (text string) {
 	for i := range registers {

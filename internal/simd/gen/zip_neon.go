@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Rows of bytes or halves put together, an element of each in turn.
+// Rows of bytes or halves put together, one element of each after the other.
 
 var zipSets = []set{{"zip_arm64", "Two, three or four rows of bytes and halves put together, n blocks of 16 bytes of each. Strides are in bytes.", neonZips()}}
 
