@@ -69,14 +69,14 @@ func TestRelease(t *testing.T) {
 		dynamic bool
 		want    int // released bytes
 	}{
-		{"two filters", plain, Backend{}, false, 32<<10 + 64<<10},
+		{"two filters", plain, Backend{Engine: EngineNative}, false, 32<<10 + 64<<10},
 		{"weights cache", plain, Backend{WeightsCache: t.TempDir()}, false, 32<<10 + 64<<10},
-		{"two readers of a filter", shared, Backend{}, false, 32 << 10},
-		{"dynamic sizes", plain, Backend{}, true, 32<<10 + 64<<10},
-		{"group scales", groupLayer(), Backend{}, false, 128<<10 + 16<<10},
-		{"group scales, dynamic sizes", groupLayer(), Backend{}, true, 128<<10 + 16<<10},
+		{"two readers of a filter", shared, Backend{Engine: EngineNative}, false, 32 << 10},
+		{"dynamic sizes", plain, Backend{Engine: EngineNative}, true, 32<<10 + 64<<10},
+		{"group scales", groupLayer(), Backend{Engine: EngineNative}, false, 128<<10 + 16<<10},
+		{"group scales, dynamic sizes", groupLayer(), Backend{Engine: EngineNative}, true, 128<<10 + 16<<10},
 		{"group scales, weights cache", groupLayer(), Backend{WeightsCache: t.TempDir()}, false, 128<<10 + 16<<10},
-		{"dynamic sizes that may not run in the library", rows, Backend{}, true, 0},
+		{"dynamic sizes that may not run in the library", rows, Backend{Engine: EngineNative}, true, 0},
 		{"Go engine", plain, Backend{Engine: EngineGo}, false, 32<<10 + 64<<10},
 	} {
 		t.Run(c.name, func(t *testing.T) {

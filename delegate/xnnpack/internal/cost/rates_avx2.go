@@ -2,7 +2,7 @@
 
 package cost
 
-// ratesAVX2 are nanoseconds on AMD EPYC, November 2026, libXNNPACK.so.0.20241108.
+// ratesAVX2 are nanoseconds on an AMD EPYC (Zen 5) whose library used no AVX-512, November 2026, libXNNPACK.so.0.20241108.
 var ratesAVX2 = [2]EngineRates{
 	ByLibrary: {floats: tile{16, 1}, bytes: tile{8, 8}, Rates: RateTable{
 		classGraph:        {termStart: 38.1},

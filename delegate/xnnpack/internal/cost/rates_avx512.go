@@ -2,7 +2,7 @@
 
 package cost
 
-// ratesAVX512 are nanoseconds on AMD EPYC, November 2026, libXNNPACK.so.0.20241108.
+// ratesAVX512 are nanoseconds on an AMD EPYC (Zen 5), November 2026, libXNNPACK.so.0.20241108.
 var ratesAVX512 = [2]EngineRates{
 	ByLibrary: {floats: tile{32, 1}, bytes: tile{16, 8}, Rates: RateTable{
 		classGraph:        {termStart: 39.3},

@@ -2,7 +2,7 @@
 
 package cost
 
-// ratesNone are nanoseconds on AMD EPYC, November 2026, libXNNPACK.so.0.20241108.
+// ratesNone are nanoseconds on an AMD EPYC (Zen 5) whose library used no AVX-512 and the Go engine no vectors, November 2026, libXNNPACK.so.0.20241108.
 var ratesNone = [2]EngineRates{
 	ByLibrary: {floats: tile{8, 1}, bytes: tile{8, 1}, Rates: RateTable{
 		classGraph:        {termStart: 52},
