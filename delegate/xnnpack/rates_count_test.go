@@ -16,8 +16,8 @@ var countsFlag = flag.String("rate-counts", "", "with -measure-rates under qemu-
 // System calls that no kernel has: the plugin sets its counts to zero, and writes them.
 const callZero, callWrite = 7001, 7002
 
-// nanosecondsOf converts executed instructions: those of two per cycle at 2 GHz.
-const nanosecondsOf = 0.25
+// nanosecondsOf converts executed instructions: four per cycle at 2 GHz, which is about what the estimates of operators assume.
+const nanosecondsOf = 0.125
 
 // countRuns counts the instructions of a run and returns them as nanoseconds. Counts repeat, so one is enough.
 func countRuns(t *testing.T, run func(n int)) float64 {
