@@ -22,11 +22,11 @@ type transformer struct {
 }
 
 // program writes and opens it.
-func (c transformer) program(t testing.TB) *etrun.Program {
+func (c transformer) program(t testing.TB, options ...etrun.Option) *etrun.Program {
 	t.Helper()
 	w := &transformerWriter{transformer: c, r: rand.New(rand.NewPCG(c.seed, 1)), operators: make(map[string]int)}
 	w.forward()
-	p, err := etrun.Parse(ptetest.Write(&pte.Program{Methods: []pte.Method{w.m}}, ptetest.Layout{}), etrun.WithDelegates(all.Backends()...))
+	p, err := etrun.Parse(ptetest.Write(&pte.Program{Methods: []pte.Method{w.m}}, ptetest.Layout{}), append(options, etrun.WithDelegates(all.Backends()...))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func (w *transformerWriter) call(name string, args ...int) {
 // TestFootprint compares the sizes of a program with its description.
 func TestFootprint(t *testing.T) {
 	c := transformer{layers: 3, dim: 32, heads: 2, vocabulary: 96, context: 48}
-	s := newSession(t, c.program(t))
+	s := newSession(t, c.program(t, etrun.WithLowering(etrun.LowerOff))) // lowering adds packed weights
 	got, err := s.Footprint()
 	const float = 4
 	weights := int64(c.layers*(4+2+2)*c.dim*c.dim+c.dim*c.vocabulary+2*c.dim) * float

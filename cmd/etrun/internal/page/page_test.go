@@ -19,10 +19,10 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// open opens a program of the module's tests, on engines available on every machine.
+// open opens a program of the module's tests, on engines available on every machine, and lowers it whatever the estimates say.
 func open(t *testing.T, name string, more ...etrun.Option) *etrun.Program {
 	t.Helper()
-	more = append(more, etrun.WithDelegates(append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineGo})...))
+	more = append(more, etrun.WithDelegates(append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineGo})...), etrun.WithMinProfit(-1))
 	p, err := etrun.OpenSource(t.Context(), etrun.File(filepath.Join("../../../../testdata", name)), more...)
 	if err != nil {
 		t.Fatal(err)
