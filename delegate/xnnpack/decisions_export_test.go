@@ -51,4 +51,4 @@ func PrefersGo(set, loads string) bool {
 func InstructionSet() string { return cost.GoSet() }
 
 // RatesFolder has the measurements of rates and programs.
-const RatesFolder = ratesFolder
+const RatesFolder = "internal/cost/testdata/rates"

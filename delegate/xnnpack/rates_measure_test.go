@@ -1,3 +1,5 @@
+//go:build linux
+
 package xnnpack
 
 import (
@@ -28,9 +30,6 @@ const (
 	batchTime       = 30 * time.Microsecond // of runs that are measured together: reading the clock takes as long as a short run
 	switched        = 64                    // units that run in turns where the time of a graph is measured: programs run others between two runs of one
 )
-
-// ratesFolder has the measurements.
-const ratesFolder = "internal/cost/testdata/rates"
 
 // sampleTime is the measured time of a graph of [graphtest.RateGraph], in nanoseconds, by engine. It is 0 if an engine does
 // not run it.
@@ -67,7 +66,7 @@ func measureRates(t *testing.T) {
 			fmt.Fprintf(&b, "%s\t%d\t%.4g\t%.4g\n", kind, seed, s.ns[cost.ByLibrary], s.ns[cost.ByGo])
 		}
 	}
-	if err := os.WriteFile(filepath.Join(ratesFolder, cost.GoSet()+".tsv"), b.Bytes(), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(RatesFolder, cost.GoSet()+".tsv"), b.Bytes(), 0o666); err != nil {
 		t.Fatal(err)
 	}
 }
