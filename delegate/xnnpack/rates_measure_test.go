@@ -47,6 +47,9 @@ func TestMeasureRates(t *testing.T) {
 		measureRates(t)
 		return
 	}
+	if testing.Short() {
+		t.Skip("measures times")
+	}
 	for _, kind := range graphtest.RateClasses {
 		s := sampleTime{kind: kind, seed: 1}
 		if s.measure(t); s.ns[cost.ByGo] <= 0 {

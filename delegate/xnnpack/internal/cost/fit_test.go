@@ -140,6 +140,9 @@ func descend(products *[unknowns][unknowns]float64, right *[unknowns]float64) (x
 
 // TestFitRates fits exact times of two classes.
 func TestFitRates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes under the race detector")
+	}
 	want := RateTable{classGraph: {termStart: 30, termRow: 10}, classCopy32: {termStart: 60, termElement: 1}}
 	var loads []*Load
 	var ns []float64

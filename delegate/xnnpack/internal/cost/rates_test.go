@@ -28,6 +28,9 @@ type sampleTime struct {
 // TestRates checks that the rates of each instruction set are those that fit its measurements best. "make rates" measures
 // again.
 func TestRates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits ten tables, which takes minutes under the race detector")
+	}
 	for set, want := range RatesOf {
 		head, list := readSamples(t, filepath.Join("testdata", "rates", set+".tsv"))
 		if list == nil {
