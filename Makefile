@@ -62,7 +62,7 @@ machines: ## vet and build for the machines of the second tier, test 32 bits, ru
 	scripts/machines.sh
 
 race: lib/.complete ## run the tests of what is concurrent under the race detector
-	$(GO) test -race -short $(RACETEST)
+	$(GO) test -race -short -timeout 20m $(RACETEST)
 
 conformance: lib/.complete ## run a corpus of programs with expected outputs: CORPUS=folder
 	$(GO) run ./cmd/conformance -table -corpus '$(CORPUS)'
