@@ -38,12 +38,6 @@ func (c *counter) conversion(n *graph.Node) class {
 	return classConvert
 }
 
-// mover is implemented by parameters of nodes that move elements: it returns the sizes in the order of the input, and their
-// permutation.
-type mover interface {
-	Moves() (in graph.Shape, perm []int)
-}
-
 // elements returns the amounts of a node that computes elements one by one, or moves them.
 func (c *counter) elements(n *graph.Node, kind class) amounts {
 	y := c.shapes[n.Out[0]]
@@ -58,7 +52,7 @@ func (c *counter) elements(n *graph.Node, kind class) amounts {
 	case n.Type.Tag == graph.TagStaticTranspose:
 		a[termElement], a[termRow], a[termTap] = amountsOfMove(c.shapes[n.In[0]], y, graph.Params[graph.TransposeParams](n).Perm)
 	case n.Type.Tag == graph.TagRearrange:
-		in, perm := n.Params.(mover).Moves()
+		in, perm := graph.Params[graph.RearrangeParams](n).Moves()
 		a[termElement], a[termRow], a[termTap] = amountsOfMove(in, y, perm)
 	default:
 		a[termRow] = float64(c.rows(n, y))
