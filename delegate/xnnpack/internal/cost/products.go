@@ -1,6 +1,9 @@
 package cost
 
-import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/gemm"
+)
 
 // product returns the class and amounts of a fully connected node or a convolution.
 func (c *counter) product(n *graph.Node) (class, amounts) {
@@ -64,9 +67,6 @@ func gathers(w *graph.Window, pixels int) bool {
 // farElements are as many floats as the cache of a processor's core has.
 const farElements = 1 << 17
 
-// deepest is the largest window that the Go engine multiplies at once. Of others each row is a product.
-const deepest = 384
-
 // mostTaps is the size of the largest window that the library has a depthwise kernel for.
 const mostTaps = 25
 
@@ -87,7 +87,7 @@ func (c *counter) shapeOfProduct(n *graph.Node) productShape {
 		}
 	case c.engine == ByGo && !gathers(w, out.Dim[2]):
 		p.gathered = false
-		if p.taps*p.depth > deepest {
+		if p.taps*p.depth > gemm.Depth { // each row of the window is a product
 			p.sums = w.KernelH
 		}
 	}
