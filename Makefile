@@ -31,7 +31,9 @@ build: ## build bin/etrun
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/etrun ./cmd/etrun
 
 libetrun: lib/.complete ## build bin/libetrun.so, the library for C and other languages, and its header
-	$(GO) build -buildmode=c-shared -trimpath -ldflags '-s -w' -o bin/libetrun.so ./cbindings/libetrun
+	$(GO) build -buildmode=c-shared -trimpath -ldflags "$(LDFLAGS) -extldflags '-Wl,-soname,libetrun.so.2'" \
+		-o bin/libetrun.so.2 ./cbindings/libetrun
+	ln -sf libetrun.so.2 bin/libetrun.so
 	cp cbindings/libetrun/etrun.h bin/
 
 test: lib/.complete ## run the tests

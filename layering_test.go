@@ -115,7 +115,7 @@ func verdict(pkg, imported string, test bool) string {
 		return foreign(pkg, imported)
 	}
 	for _, only := range heavy {
-		if own == only && !under(pkg, "cmd", "examples", "serve", "text") {
+		if own == only && !under(pkg, "cmd", "cbindings/libetrun", "examples", "serve", "text") {
 			return "only for programs that ask for it"
 		}
 	}
@@ -205,6 +205,8 @@ func TestVerdict(t *testing.T) {
 		{"cbindings/xnn", "C", false, false},
 		{"cbindings/xnn", module, false, true},
 		{"cbindings/libetrun", module, false, false},
+		{"cbindings/libetrun", module + "/text/tokenizer", false, false},
+		{"cbindings/xnn", module + "/text/tokenizer", false, true},
 		{".", "unsafe", false, true},
 		{".", "unsafe", true, true},
 		{"kernels/tensor", "unsafe", false, false},

@@ -1,13 +1,14 @@
 #!/bin/sh
 # Installs the missing tools for building and checking, in addition to Go: a C compiler for
-# cgo and one for the other architecture of a release; python3, curl and systemd-analyze for
-# tests of the shared library, the server and its unit; qemu-user with a C library to run arm
+# cgo and one for the other architecture of a release; g++, python3 with NumPy, curl and
+# systemd-analyze for tests of the shared library, the Python package, the server and its unit; qemu-user with a C library to run arm
 # and arm64 programs; debootstrap for a bare root; for the firmware of Arm's Ethos-U models a
 # compiler and a machine to run it on. As root, or with sudo.
 set -eu
 
 missing=""
 command -v gcc >/dev/null || missing="$missing gcc libc6-dev"
+command -v g++ >/dev/null || missing="$missing g++"
 case $(uname -m) in
 aarch64) other=x86_64 packages="gcc-x86-64-linux-gnu libc6-dev-amd64-cross" ;;
 *) other=aarch64 packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;
@@ -16,7 +17,8 @@ command -v $other-linux-gnu-gcc >/dev/null || missing="$missing $packages"
 command -v debootstrap >/dev/null || missing="$missing debootstrap"
 command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || missing="$missing qemu-user"
 [ -e /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1 ] || missing="$missing libc6-arm64-cross"
-command -v python3 >/dev/null || missing="$missing python3"
+command -v /usr/bin/python3 >/dev/null || missing="$missing python3"
+/usr/bin/python3 -c 'import numpy' 2>/dev/null || missing="$missing python3-numpy"
 command -v curl >/dev/null || missing="$missing curl"
 command -v systemd-analyze >/dev/null || missing="$missing systemd"
 command -v arm-none-eabi-gcc >/dev/null || missing="$missing gcc-arm-none-eabi"

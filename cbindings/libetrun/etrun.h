@@ -1,12 +1,20 @@
 /* libetrun runs ExecuTorch programs (.pte). It is a shared library written in Go.
  *
- * Functions return ETRUN_OK or an error class. If error is not NULL, it is set to the error
- * message, which must be freed with etrun_free, or to NULL on success. No function terminates
- * the process or unwinds through its caller, provided that all pointers are valid.
+ * Results. Functions return ETRUN_OK or an error class. If error is not NULL, it is set to the
+ * message, which must be freed with etrun_free, or to NULL on success. A function that fails writes
+ * nothing else, except handles, which are set to 0. No function terminates the process or unwinds
+ * through its caller, provided that all pointers are valid.
  *
- * Threads. Any number of threads may use a program concurrently. A method may be used by any
- * thread, but only by one at a time: a call during another call returns ETRUN_BUSY and changes
- * nothing. A closed handle returns ETRUN_CLOSED; handles are not reused.
+ * Handles. A handle is a number, never 0 and never reused. A handle that is 0, closed or of another
+ * kind is an error, ETRUN_CLOSED. A program may be closed before its methods and texts.
+ *
+ * Threads. Any number of threads may use a program concurrently, each with its own methods and texts:
+ * those of one program share its weights. A method or text may be used by any thread, but only by one
+ * at a time: a call during another call returns ETRUN_BUSY and changes nothing. Threads that share a
+ * method hold a lock of their own from etrun_set to etrun_get.
+ *
+ * Structures. Options that are all zeros are the defaults: etrun_options options = {0}. Fields named
+ * reserved must be zero, and are set to zero in results.
  *
  * Signals. The Go runtime in the library installs handlers for SIGSEGV, SIGBUS, SIGFPE,
  * SIGPROF, SIGURG and some others, on an alternate stack. Signals that do not belong to Go code
@@ -24,24 +32,37 @@
 extern "C" {
 #endif
 
-/* Error classes: the exit codes of the etrun command, and three more. */
+/* The version of this interface. A library with another one does not fit this header: see etrun_abi. */
+#define ETRUN_ABI 2
+
+/* Error classes: the exit codes of the etrun command, and more. */
 enum {
 	ETRUN_OK = 0,
 	ETRUN_FAILURE = 1,   /* any other failure at run time */
 	ETRUN_FILE = 2,      /* a file cannot be read */
-	ETRUN_MODEL = 3,     /* invalid or unsafe model */
-	ETRUN_MISSING = 4,   /* operator, backend or external data missing */
+	ETRUN_MODEL = 3,     /* invalid or unsafe model, or tokenizer */
+	ETRUN_MISSING = 4,   /* operator, backend or external data missing, or not supported */
 	ETRUN_INPUT = 5,     /* an argument, an input, or a request for an output does not match */
 	ETRUN_DEVICE = 7,    /* device failure */
-	ETRUN_CANCELLED = 8, /* time limit reached */
+	ETRUN_CANCELLED = 8, /* time limit reached, or cancelled */
 	ETRUN_MEMORY = 9,    /* memory limit */
-	ETRUN_BUSY = 10,     /* another thread is using the method */
-	ETRUN_CLOSED = 11,   /* no such handle */
+	ETRUN_BUSY = 10,     /* another thread is using the method or text */
+	ETRUN_CLOSED = 11,   /* the handle is 0, closed, or of another kind */
 	ETRUN_PANIC = 12     /* an operator, a backend or the library panicked */
 };
 
-/* Kinds of inputs and outputs. A number is one int64_t or double, a bool one byte. */
-enum { ETRUN_NONE = 0, ETRUN_TENSOR = 1, ETRUN_STRING = 2, ETRUN_DOUBLE = 3, ETRUN_INT = 4, ETRUN_BOOL = 5 };
+/* Kinds of inputs and outputs: ExecuTorch's tags. */
+enum {
+	ETRUN_NONE = 0,
+	ETRUN_TENSOR = 1,
+	ETRUN_STRING = 2,
+	ETRUN_DOUBLE = 3,
+	ETRUN_INT = 4,
+	ETRUN_BOOL = 5,
+	ETRUN_BOOL_LIST = 6,
+	ETRUN_DOUBLE_LIST = 7,
+	ETRUN_INT_LIST = 8
+};
 
 #define ETRUN_MAX_RANK 16
 
@@ -55,6 +76,8 @@ enum {
 	ETRUN_TYPE_FLOAT16 = 5,
 	ETRUN_TYPE_FLOAT32 = 6,
 	ETRUN_TYPE_FLOAT64 = 7,
+	ETRUN_TYPE_COMPLEX64 = 9,
+	ETRUN_TYPE_COMPLEX128 = 10,
 	ETRUN_TYPE_BOOL = 11,
 	ETRUN_TYPE_BFLOAT16 = 15,
 	ETRUN_TYPE_UINT16 = 27,
@@ -62,72 +85,222 @@ enum {
 	ETRUN_TYPE_UINT64 = 29
 };
 
+typedef uint64_t etrun_program; /* an open file */
+typedef uint64_t etrun_method;  /* a loaded instance of a method, with its own state */
+typedef uint64_t etrun_text;    /* a text of a language model, with its own cache */
+
+typedef struct {
+	const void *data;
+	size_t bytes;
+} etrun_bytes;
+
+/* Options of a program. Strings that are NULL are the defaults. */
+typedef struct {
+	const char *const *data_files; /* paths of n_data_files files (.ptd) with external weights */
+	size_t n_data_files;
+	const etrun_bytes *data_bytes; /* the same from memory, which is copied */
+	size_t n_data_bytes;
+	int32_t threads;               /* 0: the processors available to the process */
+	int32_t map;                   /* 1: map files instead of reading them; they must not change */
+	int64_t max_memory;            /* limit in bytes, 0: the default limits */
+	uint64_t seed;                 /* of operators that draw random numbers */
+	const char *lowering;          /* optimizations at load: "auto" (default), "off", "rewrite", "tune" */
+	const char *xnnpack;           /* engine: "auto" (default), "native" (libXNNPACK), "go" */
+	const char *xnnpack_library;   /* path of libXNNPACK or its folder */
+	const char *weights_cache;     /* folder for packed weights and measurements, of this user only */
+	const char *device;            /* of Ethos-U delegates: "auto" (default), "npu" (software), a path */
+	const char *delegates;         /* IDs of the allowed delegates, separated by commas; NULL: all */
+	const char *repair;            /* known faults of exporters: "auto" (default) repairs them, "off" */
+	uint64_t reserved[8];
+} etrun_options;
+
+/* Description of an input or output. Its elements are little-endian and in logical order: the last
+ * dimension varies fastest. Scalars have rank 0: an int is INT64, a double FLOAT64, a bool BOOL. A
+ * string is UINT8 of rank 1, a list of ints INT64 of rank 1, and so on. */
 typedef struct {
 	int32_t kind;
-	int32_t dtype;                 /* of a tensor: ETRUN_TYPE_… */
+	int32_t dtype;                  /* ETRUN_TYPE_…; -1 for ETRUN_NONE */
 	int32_t rank;
-	int32_t dynamic;               /* 1 if sizes may vary; sizes are upper bounds unless unbounded */
-	int64_t sizes[ETRUN_MAX_RANK];
-	uint64_t bytes;                /* of all elements */
+	int32_t dynamic;                /* 0: the shape is fixed; 1: it is the largest one; 2: any sizes */
+	int64_t shape[ETRUN_MAX_RANK];
+	uint64_t bytes;                 /* of all elements */
+	const char *name;               /* "" if the file has none; valid until the handle is closed */
+	int64_t int_value;              /* of an input of kind INT or BOOL, as fixed by the exporter */
+	double double_value;            /* of an input of kind DOUBLE, as fixed by the exporter */
+	uint64_t reserved[4];
 } etrun_info;
 
-typedef uintptr_t etrun_program;
-typedef uintptr_t etrun_method;
+/* Options of etrun_text_open. */
+typedef struct {
+	const char *tokenizer;      /* path of its file; NULL if data has it, or for tokens only */
+	etrun_bytes tokenizer_data; /* the file's content, which is copied */
+	const char *method;         /* that takes tokens and returns logits; NULL: "forward" */
+	const char *chat_template;  /* name of a built-in template, or one in JSON; NULL: by the tokenizer */
+	int32_t context;            /* maximum number of positions, 0: the program's */
+	int32_t has_bos;            /* 1: bos is the token that begins texts, -1 for none; 0: the program's */
+	int32_t bos;
+	int32_t reserved_1;
+	const int32_t *eos;         /* n_eos tokens that end texts; 0: those of program and tokenizer */
+	size_t n_eos;
+	uint64_t reserved[8];
+} etrun_text_options;
+
+/* Options of one generated text: zeros select the most likely token up to the end of the text. */
+typedef struct {
+	double temperature;         /* divides the logits; 0: the most likely token */
+	double top_p, min_p;
+	double repetition_penalty, presence_penalty, frequency_penalty;
+	uint64_t seed;
+	int32_t top_k;
+	int32_t penalty_window;
+	int32_t max_tokens;         /* 0: up to the end of the context */
+	int32_t ignore_eos;
+	int32_t lookup;             /* maximum length of a draft from earlier parts of the text */
+	int32_t log_probs;          /* 1: pieces have log_probs */
+	const char *const *stop;    /* n_stop strings: the text ends before the first of them */
+	size_t n_stop;
+	uint64_t reserved[8];
+} etrun_sampling;
+
+/* A message of a chat. content has content_bytes bytes of UTF-8. */
+typedef struct {
+	const char *role;           /* such as "system", "user" and "assistant" */
+	const char *content;
+	size_t content_bytes;
+} etrun_message;
+
+/* Reasons why a text ended. */
+enum { ETRUN_FINISH_NONE = 0, ETRUN_FINISH_STOP = 1, ETRUN_FINISH_LENGTH = 2, ETRUN_FINISH_CONTEXT = 3 };
+
+/* A part of a generated text. Its memory is valid until the next call with the text's handle. */
+typedef struct {
+	const char *text;           /* bytes of UTF-8 and a NUL, which does not count */
+	size_t bytes;
+	const int32_t *tokens;
+	const float *log_probs;     /* n_tokens natural logarithms; NULL without the option */
+	size_t n_tokens;
+	int32_t finish;             /* ETRUN_FINISH_…: not 0 in the last piece */
+	int32_t reserved_1;
+	uint64_t prompt_tokens, reused_tokens, generated_tokens; /* of the last piece, as the times are */
+	double prefill_seconds, decode_seconds;
+	uint64_t reserved[4];
+} etrun_piece;
 
 #ifndef ETRUN_TYPES_ONLY
 
-/* etrun_version returns the version of the library. The string is valid until the process ends. */
+/* ---- Library ---- */
+
+/* etrun_abi returns the ETRUN_ABI of the library. Programs that open it at run time compare it. */
+int32_t etrun_abi(void);
+
+/* etrun_version returns the version of the library, etrun_class the name of an error class, such as
+ * "ETRUN_INPUT". The strings are valid until the process ends. */
 const char *etrun_version(void);
+const char *etrun_class(int class_number);
 
-/* etrun_free frees a string returned by the library. NULL is allowed. */
-void etrun_free(char *text);
+/* etrun_free frees a message or another string that a function returns as char **. NULL is allowed. */
+void etrun_free(char *string);
 
-/* etrun_open reads and verifies a .pte or .bpte file. data names n_data files (.ptd) with
- * external weights. threads is the number of threads, 0 for the processors available to the
- * process. max_memory is the memory limit in bytes, 0 for the default limits. */
-int etrun_open(const char *path, const char *const *data, size_t n_data, int threads, int64_t max_memory,
-               etrun_program *program, char **error);
+/* ---- Programs ---- */
+
+/* etrun_open reads and verifies a .pte or .bpte file, etrun_open_memory the content of one, which is
+ * copied. options may be NULL. Neither it nor what it points to is used after the call. */
+int etrun_open(const char *path, const etrun_options *options, etrun_program *program, char **error);
+int etrun_open_memory(const void *data, size_t bytes, const etrun_options *options, etrun_program *program, char **error);
 
 /* etrun_close closes a program. Memory shared by its methods is freed with the last of them. */
 int etrun_close(etrun_program program, char **error);
 
-/* etrun_method_name returns the name of method i, NULL after the last one. Free it with etrun_free. */
-int etrun_method_name(etrun_program program, size_t i, char **name, char **error);
+/* etrun_method_name returns the name of method i, NULL after the last one. It is valid until the
+ * program is closed. */
+int etrun_method_name(etrun_program program, size_t i, const char **name, char **error);
+
+/* The numbers of inputs and outputs of a method, and their declarations, without loading it. A NULL
+ * or empty name means "forward". */
+int etrun_declared_counts(etrun_program program, const char *method, size_t *inputs, size_t *outputs, char **error);
+int etrun_declared_input(etrun_program program, const char *method, size_t i, etrun_info *info, char **error);
+int etrun_declared_output(etrun_program program, const char *method, size_t i, etrun_info *info, char **error);
+
+/* etrun_backend_name returns the ID of backend i of the library, NULL after the last one. The string
+ * is valid until the process ends. */
+const char *etrun_backend_name(size_t i);
+
+/* etrun_warning returns warning i: what the program does not use, or runs slower than it could. It is
+ * NULL after the last one. Loading a method may add warnings. Free it with etrun_free. */
+int etrun_warning(etrun_program program, size_t i, char **warning, char **error);
+
+/* ---- Methods ---- */
 
 /* etrun_load loads a method. A NULL or empty name means "forward". */
 int etrun_load(etrun_program program, const char *name, etrun_method *method, char **error);
+
+/* etrun_unload waits for a call in progress, then frees the method. */
 int etrun_unload(etrun_method method, char **error);
 
-/* etrun_counts returns the numbers of inputs and outputs. */
+/* etrun_counts returns the numbers of inputs and outputs. Either pointer may be NULL. */
 int etrun_counts(etrun_method method, size_t *inputs, size_t *outputs, char **error);
 
 /* etrun_input describes an input as declared, etrun_output an output of the last run. */
 int etrun_input(etrun_method method, size_t i, etrun_info *info, char **error);
 int etrun_output(etrun_method method, size_t i, etrun_info *info, char **error);
 
-/* etrun_set_typed copies an input: elements of type dtype in logical order (the last dimension
- * varies fastest), little-endian. sizes are the rank sizes of data, bytes is its length. A type, sizes
- * or a length other than the input's are an error, ETRUN_INPUT, and leave the input as it was; the
- * message states what the input expects and what it was given. A scalar has rank 0: an int is
- * ETRUN_TYPE_INT64, a double ETRUN_TYPE_FLOAT64, a bool ETRUN_TYPE_BOOL. A string is ETRUN_TYPE_UINT8
- * of rank 1. An input keeps its value until it is set again. data is not used after the call. */
-int etrun_set_typed(etrun_method method, size_t i, int32_t dtype, const int64_t *sizes, size_t rank, const void *data, size_t bytes,
-                    char **error);
+/* etrun_set copies the elements of an input. dtype and shape must be those of the input, and bytes
+ * the size of all elements; anything else is an error, ETRUN_INPUT, which states what data is and
+ * what the input is, and the input keeps its value. An input keeps its value until it is set again.
+ * data may be unaligned, and is not used after the call. For rank 0 shape may be NULL. */
+int etrun_set(etrun_method method, size_t i, int32_t dtype, const int64_t *shape, size_t rank, const void *data, size_t bytes,
+              char **error);
 
-/* etrun_set is etrun_set_typed without a type: only the number of bytes is compared with the
- * input's. An array of int32_t for a float input of as many elements is accepted, and its bytes are
- * read as floats: prefer etrun_set_typed. If sizes is NULL and rank 0, the declared sizes are used. */
-int etrun_set(etrun_method method, size_t i, const void *data, size_t bytes, const int64_t *sizes, size_t rank, char **error);
+/* etrun_input_memory returns memory that the method reads input i from, without a copy: the caller
+ * writes its elements there before each run. The first elements are zeros. The memory belongs to the
+ * method. It may be written between runs, never during one, until the input is set with etrun_set,
+ * its memory is requested again, or the method is reset or unloaded; after that it must not be used.
+ * If the program itself updates the input, a run changes the elements. An input that has no such
+ * memory is an error, ETRUN_INPUT: scalars, inputs of unlimited size, those that are state, and those
+ * whose elements are not in logical order. */
+int etrun_input_memory(etrun_method method, size_t i, int32_t dtype, const int64_t *shape, size_t rank, void **data, size_t *bytes,
+                       char **error);
 
 /* etrun_run runs the method. After timeout_ms it stops between two instructions; 0 means no limit. */
 int etrun_run(etrun_method method, int64_t timeout_ms, char **error);
 
-/* etrun_get copies a whole output of the last run in logical order. bytes is the size of buffer,
- * which must be at least that of the output. */
-int etrun_get(etrun_method method, size_t i, void *buffer, size_t bytes, char **error);
+/* etrun_get copies an output of the last run. dtype and shape must be those of the output, see
+ * etrun_output, and bytes the size of all elements; if not, nothing is written to data. */
+int etrun_get(etrun_method method, size_t i, int32_t dtype, const int64_t *shape, size_t rank, void *data, size_t bytes,
+              char **error);
+
+/* etrun_output_memory returns the memory of an output of the last run, without a copy unless its
+ * elements are in another order than the logical one. It must not be written. It is valid until the
+ * next call of etrun_run, etrun_set, etrun_input_memory, etrun_reset or etrun_unload for the method. */
+int etrun_output_memory(etrun_method method, size_t i, int32_t dtype, const void **data, size_t *bytes, char **error);
 
 /* etrun_reset returns a method to the state after etrun_load: state, inputs and outputs are reset. */
 int etrun_reset(etrun_method method, char **error);
+
+/* ---- Texts of language models ---- */
+
+/* etrun_text_open opens a text of a program that takes tokens and returns logits. options may be
+ * NULL, for tokens instead of strings. The program may be closed afterwards. */
+int etrun_text_open(etrun_program program, const etrun_text_options *options, etrun_text *text, char **error);
+
+/* etrun_text_close ends a text in progress and frees it. It waits for a call in progress. */
+int etrun_text_close(etrun_text text, char **error);
+
+/* These start the generation of a continuation: of a string, of tokens, or of a chat. They end the one
+ * before. The prompt is the whole text from its beginning; what it shares with the text of the last
+ * call is not computed again. sampling may be NULL. Nothing is computed before etrun_text_next. */
+int etrun_text_prompt(etrun_text text, const char *prompt, size_t bytes, const etrun_sampling *sampling, char **error);
+int etrun_text_tokens(etrun_text text, const int32_t *tokens, size_t n, const etrun_sampling *sampling, char **error);
+int etrun_text_chat(etrun_text text, const etrun_message *messages, size_t n, const etrun_sampling *sampling, char **error);
+
+/* etrun_text_next waits for the next piece. The last one has a finish; a call after it is an error,
+ * ETRUN_INPUT. A call that fails sets piece to the text generated before the failure, often none,
+ * and ends the text; the handle remains usable. */
+int etrun_text_next(etrun_text text, etrun_piece *piece, char **error);
+
+/* etrun_text_cancel ends the text in progress, if any, from any thread: etrun_text_next returns
+ * ETRUN_CANCELLED. */
+int etrun_text_cancel(etrun_text text, char **error);
 
 #endif
 #ifdef __cplusplus

@@ -8,6 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/etrun-go/etrun/internal/needs"
@@ -17,8 +21,22 @@ const (
 	model    = "../../testdata/digits/xnnpack.pte"
 	scalars  = "../../testdata/pte/scalar_inputs.pte"
 	pictures = "../../testdata/digits/images.f32.bin"
+	language = "../../text/testdata/dynamic.pte"
+	tokens   = "../../text/testdata/bytes.json"
 	images   = 20
 )
+
+var work string // folder of what the tests build
+
+func TestMain(m *testing.M) {
+	var err error
+	if work, err = os.MkdirTemp("", "libetrun"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(work)
+	os.Exit(code)
+}
 
 // run runs a program and returns what it prints.
 func run(t *testing.T, name string, args ...string) []byte {
@@ -30,24 +48,116 @@ func run(t *testing.T, name string, args ...string) []byte {
 	return b
 }
 
-// build builds the library, and the command, whose results the library must reproduce.
-func build(t *testing.T) (library, command string) {
+// long skips tests that build the library.
+func long(t *testing.T) {
 	t.Helper()
-	dir := t.TempDir()
-	library, command = filepath.Join(dir, "libetrun.so"), filepath.Join(dir, "etrun")
-	run(t, "go", "build", "-buildmode=c-shared", "-o", library, ".")
-	run(t, "go", "build", "-o", command, "../../cmd/etrun")
-	return library, command
+	if testing.Short() {
+		t.Skip("short: building the shared library takes a minute")
+	}
+}
+
+var builds sync.Map // by name: functions that build once
+
+// build builds the library into a folder of its own, once for all tests, and returns the folder.
+func build(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	folder := filepath.Join(work, name)
+	once, _ := builds.LoadOrStore(name, sync.OnceFunc(func() {
+		args := append([]string{"build", "-buildmode=c-shared", "-ldflags", "-extldflags -Wl,-soname,libetrun.so.2"}, flags...)
+		run(t, "go", append(args, "-o", filepath.Join(folder, "libetrun.so.2"), ".")...)
+		if err := os.Symlink("libetrun.so.2", filepath.Join(folder, "libetrun.so")); err != nil {
+			t.Fatal(err)
+		}
+	}))
+	once.(func())()
+	return folder
+}
+
+var strict = []string{"-Wall", "-Wextra", "-pedantic", "-Werror", "-I."}
+
+// compile compiles a program in C and returns its path.
+func compile(t *testing.T, source, library string, flags ...string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(source), ".c"))
+	args := append(slices.Concat([]string{"-std=c99", "-g", "-O1"}, strict, flags), "-o", program, source, "-L"+library, "-letrun", "-lpthread",
+		"-Wl,-rpath,"+library)
+	run(t, needs.Tool(t, "gcc", "gcc"), args...)
+	return program
+}
+
+func TestHeaderCompiles(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "header")
+	for _, c := range []struct{ compiler, suffix, standard string }{
+		{"gcc", ".c", "c99"}, {"gcc", ".c", "c11"}, {"gcc", ".c", "c17"}, {"g++", ".cc", "c++11"}, {"g++", ".cc", "c++17"}, {"g++", ".cc", "c++20"},
+	} {
+		text := "#include \"etrun.h\"\n#include \"etrun.h\"\nint main(void) { return etrun_abi() != ETRUN_ABI; }\n"
+		if err := os.WriteFile(source+c.suffix, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t, needs.Tool(t, c.compiler, c.compiler), append(strict, "-std="+c.standard, "-fsyntax-only", source+c.suffix)...)
+	}
+}
+
+var prototype = regexp.MustCompile(`(?m)^(?:extern )?((?:const )?\w+(?: \*|\* ?| ))(etrun_\w+)\(([^;]*)\);`)
+
+// prototypes returns the functions of a header with their types, without names of parameters and const.
+func prototypes(t *testing.T, path string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := make(map[string]string)
+	for _, m := range prototype.FindAllStringSubmatch(string(text), -1) {
+		types := []string{plainType(m[1] + "x")}
+		for parameter := range strings.SplitSeq(m[3], ",") {
+			types = append(types, plainType(parameter))
+		}
+		list[m[2]] = strings.Join(types, ", ")
+	}
+	return list
+}
+
+// plainType returns the type of a parameter.
+func plainType(parameter string) string {
+	text := strings.ReplaceAll(strings.ReplaceAll(parameter, "const", " "), "*", " * ")
+	fields := strings.Fields(text)
+	if len(fields) > 1 && fields[len(fields)-1] != "*" {
+		fields = fields[:len(fields)-1]
+	}
+	return strings.Join(fields, " ")
+}
+
+// TestHeaderIsComplete compares the functions of the header with those that cgo declares.
+func TestHeaderIsComplete(t *testing.T) {
+	long(t)
+	exported := prototypes(t, filepath.Join(build(t, "plain"), "libetrun.so.h"))
+	promised := prototypes(t, "etrun.h")
+	if len(promised) < 25 {
+		t.Fatalf("%d functions found", len(promised))
+	}
+	for name, types := range promised {
+		if exported[name] != types {
+			t.Errorf("%s: exported with %q, want %q", name, exported[name], types)
+		}
+	}
+	for name := range exported {
+		if promised[name] == "" {
+			t.Errorf("%s: not in the header", name)
+		}
+	}
 }
 
 // commandScores returns the command line's results for the images.
-func commandScores(t *testing.T, command string) (scores []byte) {
+func commandScores(t *testing.T) (scores []byte) {
 	t.Helper()
 	all, err := os.ReadFile(pictures)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
+	command := filepath.Join(dir, "etrun")
+	run(t, "go", "build", "-o", command, "../../cmd/etrun")
 	for i := range images {
 		in, out := filepath.Join(dir, "in.bin"), filepath.Join(dir, fmt.Sprint(i))
 		if err := os.WriteFile(in, all[i*256:][:256], 0o600); err != nil {
@@ -63,26 +173,38 @@ func commandScores(t *testing.T, command string) (scores []byte) {
 	return scores
 }
 
-// TestLibrary checks that a C program and a Python program get the same bytes as the command line.
-func TestLibrary(t *testing.T) {
-	if testing.Short() {
-		t.Skip("short: building the shared library takes a minute")
+// TestSameBytes checks that a program in C gets the same bytes as the command line.
+func TestSameBytes(t *testing.T) {
+	long(t)
+	want, out := commandScores(t), filepath.Join(t.TempDir(), "out")
+	run(t, compile(t, "testdata/digits.c", build(t, "plain")), model, pictures, out)
+	got, err := os.ReadFile(out)
+	if err != nil || !bytes.Equal(got[:min(len(want), len(got))], want) || len(want) != images*40 {
+		t.Errorf("%v, %d bytes, other than the command's %d", err, len(got), len(want))
 	}
-	library, command := build(t)
-	want := commandScores(t, command)
-	program, out := filepath.Join(t.TempDir(), "digits"), filepath.Join(t.TempDir(), "out")
-	run(t, "gcc", "-Wall", "-Wextra", "-Werror", "-I.", "-o", program, "testdata/digits.c", library, "-lpthread", "-Wl,-rpath,"+filepath.Dir(library))
-	run(t, program, model, pictures, out)
-	compare(t, "C", out, want)
-	run(t, needs.Tool(t, "python3", "python3"), "testdata/digits.py", library, model, pictures, out)
-	compare(t, "Python", out, want)
-	run(t, needs.Tool(t, "python3", "python3"), "testdata/scalars.py", library, scalars)
 }
 
-func compare(t *testing.T, language, path string, want []byte) {
-	t.Helper()
-	got, err := os.ReadFile(path)
-	if err != nil || !bytes.Equal(got, want) || len(want) != images*40 {
-		t.Errorf("%s: %v, %d bytes, other than the command's %d", language, err, len(got), len(want))
+// TestContract checks what the library refuses, from one thread and from two.
+func TestContract(t *testing.T) {
+	long(t)
+	library := build(t, "plain")
+	run(t, compile(t, "testdata/contract.c", library), model, pictures, scalars)
+	run(t, compile(t, "testdata/text.c", library), language, tokens)
+}
+
+// TestAddressSanitizer runs the same programs under the address sanitizer, with a library in which
+// accesses of Go to memory of C are checked, too.
+func TestAddressSanitizer(t *testing.T) {
+	long(t)
+	probe := filepath.Join(t.TempDir(), "probe.c")
+	if err := os.WriteFile(probe, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	sanitizers := "-fsanitize=address,undefined"
+	if b, err := exec.CommandContext(t.Context(), needs.Tool(t, "gcc", "gcc"), sanitizers, "-o", probe+".out", probe).CombinedOutput(); err != nil {
+		needs.Missing(t, "gcc's address sanitizer: %v\n%s", err, b)
+	}
+	library := build(t, "asan", "-asan")
+	run(t, compile(t, "testdata/contract.c", library, sanitizers), model, pictures, scalars)
+	run(t, compile(t, "testdata/text.c", library, sanitizers), language, tokens)
 }

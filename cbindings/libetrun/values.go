@@ -7,47 +7,147 @@ package main
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"unsafe"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// scalarBytes are the sizes of kinds other than tensors.
-var scalarBytes = map[tensor.Kind]int{tensor.KindInt: 8, tensor.KindDouble: 8, tensor.KindBool: 1}
-
-// declared describes an input as declared.
-func declared(meta *etrun.ValueMeta) C.etrun_info {
-	info := C.etrun_info{kind: C.int32_t(meta.Kind), bytes: C.uint64_t(scalarBytes[meta.Kind])}
-	if meta.Kind == tensor.KindTensor {
-		describe(&info, meta.DType, meta.Sizes)
-		if meta.Dynamism != tensor.Static {
-			info.dynamic = 1
-		}
-	}
-	return info
+// elements are the elements of a value of any kind, as C sees them.
+type elements struct {
+	kind  tensor.Kind
+	dtype tensor.DType
+	shape []int
+	from  *tensor.Value
 }
 
-// described describes an output.
-func described(v *tensor.Value) C.etrun_info {
-	info := C.etrun_info{kind: C.int32_t(v.Kind), bytes: C.uint64_t(scalarBytes[v.Kind])}
+// elementTypes are the element types of kinds other than tensors.
+var elementTypes = map[tensor.Kind]tensor.DType{
+	tensor.KindInt: tensor.Int64, tensor.KindDouble: tensor.Float64, tensor.KindBool: tensor.Bool, tensor.KindString: tensor.Uint8,
+	tensor.KindIntList: tensor.Int64, tensor.KindDoubleList: tensor.Float64, tensor.KindBoolList: tensor.Bool,
+}
+
+// elementsOf returns the elements of a value. Those of None have no type.
+func elementsOf(v *tensor.Value) (e elements, err error) {
+	e = elements{v.Kind, tensor.NoDType, nil, v}
+	d, ok := elementTypes[v.Kind]
+	switch {
+	case v.Kind == tensor.KindTensor:
+		e.dtype, e.shape = v.Tensor.DType, v.Tensor.Sizes
+	case ok:
+		e.dtype, e.shape = d, lengthOf(v)
+	case v.Kind != tensor.None:
+		return e, fmt.Errorf("%w: a value of kind %v", etrun.ErrUnsupported, v.Kind)
+	}
+	return e, nil
+}
+
+// lengthOf returns the shape of a value that is not a tensor: none for a scalar.
+func lengthOf(v *tensor.Value) []int {
 	switch v.Kind {
-	case tensor.KindTensor:
-		describe(&info, v.Tensor.DType, v.Tensor.Sizes)
 	case tensor.KindString:
-		info.bytes = C.uint64_t(len(v.Str))
+		return []int{len(v.Str)}
+	case tensor.KindIntList:
+		return []int{len(v.Items)}
+	case tensor.KindDoubleList:
+		return []int{len(v.Doubles)}
+	case tensor.KindBoolList:
+		return []int{len(v.Bools)}
+	}
+	return nil
+}
+
+func (e *elements) String() string {
+	if e.dtype == tensor.NoDType {
+		return "None"
+	}
+	return fmt.Sprintf("%v %s", e.dtype, tensor.FormatSizes(e.shape))
+}
+
+// bytes is the size of all elements.
+func (e *elements) bytes() int {
+	if e.dtype == tensor.NoDType {
+		return 0
+	}
+	n, _ := tensor.Product(e.shape) // checked at load
+	return n * e.dtype.Size()
+}
+
+// data returns the elements in logical order. They share the value's memory where it has that order.
+func (e *elements) data() []byte {
+	switch v := e.from; v.Kind {
+	case tensor.KindTensor:
+		return v.Tensor.Logical()
+	case tensor.KindInt:
+		return tensor.BytesOf([]int64{v.Int})
+	case tensor.KindDouble:
+		return tensor.BytesOf([]float64{v.Double})
+	case tensor.KindBool:
+		return tensor.BytesOf([]bool{v.Bool})
+	case tensor.KindString:
+		return []byte(v.Str)
+	case tensor.KindIntList:
+		return tensor.BytesOf(slices.Clone(v.IntList()))
+	case tensor.KindDoubleList:
+		return tensor.BytesOf(v.Doubles)
+	case tensor.KindBoolList:
+		return tensor.BytesOf(v.Bools)
+	}
+	return nil
+}
+
+// check compares the elements of output i with what a caller asks for.
+func (e *elements) check(i int, d tensor.DType, shape []int) error {
+	if d != e.dtype || !slices.Equal(shape, e.shape) {
+		return argument("output %d: got %v %s, want %v", i, d, tensor.FormatSizes(shape), e)
+	}
+	return nil
+}
+
+// output returns the elements of output i of the last run.
+func (m *method) output(i C.size_t) (e elements, err error) {
+	if err := checkIndex("output", i, m.NumOutputs()); err != nil {
+		return e, err
+	}
+	v, err := m.Output(int(i))
+	if err != nil {
+		return e, err
+	}
+	if e, err = elementsOf(&v); err != nil {
+		err = fmt.Errorf("output %d: %w", i, err)
+	}
+	return e, err
+}
+
+// declared describes an input or output as declared.
+func declared(meta *etrun.ValueMeta, s *cStrings) C.etrun_info {
+	scalar := meta.Scalar
+	if meta.Kind == tensor.KindTensor {
+		scalar = tensor.TensorValue(&tensor.Tensor{DType: meta.DType, Sizes: meta.Sizes})
+	}
+	e, _ := elementsOf(&scalar) // other kinds are described without elements
+	info := described(&e, s.of(meta.Name))
+	info.dynamic, info.double_value = C.int32_t(meta.Dynamism), C.double(scalar.Double)
+	switch {
+	case scalar.Kind == tensor.KindInt:
+		info.int_value = C.int64_t(scalar.Int)
+	case scalar.Bool:
+		info.int_value = 1
 	}
 	return info
 }
 
-func describe(info *C.etrun_info, d tensor.DType, sizes []int) {
-	info.dtype, info.rank = C.int32_t(d), C.int32_t(len(sizes))
-	elements, _ := tensor.Product(sizes) // checked at load
-	info.bytes = C.uint64_t(elements * d.Size())
-	for i, n := range sizes {
-		info.sizes[i] = C.int64_t(n)
+// described describes elements.
+func described(e *elements, name *C.char) C.etrun_info {
+	info := C.etrun_info{kind: C.int32_t(e.kind), dtype: C.int32_t(e.dtype), rank: C.int32_t(len(e.shape)), bytes: C.uint64_t(e.bytes()), name: name}
+	for i, n := range e.shape {
+		info.shape[i] = C.int64_t(n)
 	}
+	return info
 }
 
 // elementType converts a type, which comes from a caller.
@@ -55,44 +155,25 @@ func elementType(dtype C.int32_t) (tensor.DType, error) {
 	if d := tensor.DType(dtype); dtype >= 0 && dtype < tensor.NumDTypes && d.Valid() {
 		return d, nil
 	}
-	return 0, fmt.Errorf("%w of etrun_set_typed: %d is no element type", errArgument, int32(dtype))
+	return 0, argument("dtype is %d, which is not an element type", int32(dtype))
 }
 
-// set copies an input from a caller's memory, which need not be aligned.
-func set(m *etrun.Method, i int, data []byte, sizes []C.int64_t) error {
-	meta := &m.Meta().Inputs[i]
-	if meta.Kind != tensor.KindTensor {
-		return setScalar(m, i, meta.Kind, data)
-	}
-	shape := meta.Sizes
-	if len(sizes) > 0 {
-		shape = shapeOf(sizes)
-	}
-	return setTensor(m, i, meta.DType, shape, data)
-}
-
-// scalarTypes are the element types of kinds other than tensors.
-var scalarTypes = map[tensor.Kind]tensor.DType{
-	tensor.KindInt: tensor.Int64, tensor.KindDouble: tensor.Float64, tensor.KindBool: tensor.Bool, tensor.KindString: tensor.Uint8,
-}
-
-// setTyped is set for data of a stated type and sizes.
-func setTyped(m *etrun.Method, i int, d tensor.DType, data []byte, sizes []C.int64_t) error {
-	kind, shape := m.Meta().Inputs[i].Kind, shapeOf(sizes)
-	if kind == tensor.KindTensor {
-		return setTensor(m, i, d, shape, data)
-	}
-	want, rank := scalarTypes[kind], 0
-	if kind == tensor.KindString {
-		rank = 1
-	}
+// request converts the type and the shape of a caller's elements.
+func (m *method) request(dtype C.int32_t, shape *C.int64_t, rank C.size_t) (tensor.DType, []int, error) {
+	d, err := elementType(dtype)
 	switch {
-	case d != want || len(shape) != rank:
-		return fmt.Errorf("%w: input %d: got %v of rank %d, want %v of rank %d for %v", errArgument, i, d, len(shape), want, rank, kind)
-	case rank == 1 && shape[0] != len(data):
-		return fmt.Errorf("%w: input %d: got %d bytes, want %d", errArgument, i, len(data), shape[0])
+	case err != nil:
+		return 0, nil, err
+	case rank > C.ETRUN_MAX_RANK:
+		return 0, nil, argument("rank is %d, at most %d", uint64(rank), C.ETRUN_MAX_RANK)
+	case shape == nil && rank > 0:
+		return 0, nil, argument("shape is NULL, with rank %d", uint64(rank))
 	}
-	return setScalar(m, i, kind, data)
+	sizes := shapeOf(unsafe.Slice(shape, rank))
+	if err := tensor.CheckShape(sizes, tensor.ContiguousOrder(len(sizes))); err != nil {
+		return 0, nil, argument("shape: %v", err)
+	}
+	return d, sizes, nil
 }
 
 // shapeOf converts sizes to int. Those that do not fit become the largest one, which no tensor has.
@@ -104,64 +185,110 @@ func shapeOf(sizes []C.int64_t) []int {
 	return shape
 }
 
-// setTensor copies elements of type d.
-func setTensor(m *etrun.Method, i int, d tensor.DType, shape []int, data []byte) error {
-	if err := tensor.CheckShape(shape, tensor.ContiguousOrder(len(shape))); err != nil {
-		return fmt.Errorf("%w: input %d: %w", errArgument, i, err)
+// set copies an input from a caller's memory, which need not be aligned.
+func (m *method) set(i int, d tensor.DType, shape []int, data []byte) error {
+	given := elements{dtype: d, shape: shape}
+	if want := given.bytes(); len(data) != want {
+		return argument("input %d: got %d bytes for %v, want %d", i, len(data), &given, want)
 	}
-	t := tensor.Make(d, shape, nil, tensor.Static)
-	if len(data) != t.NBytes() {
-		return fmt.Errorf("%w: input %d: got %d bytes, want %d of %v", errArgument, i, len(data), t.NBytes(), t)
+	if m.Meta().Inputs[i].Kind != tensor.KindTensor {
+		return m.setScalar(i, &given, data)
 	}
-	if len(data) > 0 && !tensor.Aligned(data, tensor.Alignment) {
+	t := m.inputs[i].given
+	if t == nil || t.DType != d || !slices.Equal(t.Sizes, shape) {
+		t = tensor.Make(d, shape, nil, tensor.Static)
+	}
+	if len(data) > 0 && !tensor.Aligned(data, min(d.Size(), 8)) {
 		data = append(tensor.AlignedBytes(len(data))[:0], data...)
 	}
 	t.Bind(data)
-	return m.SetInput(i, t)
+	err := m.SetInput(i, t)
+	t.Bind(nil)
+	if err == nil {
+		m.inputs[i].given = t
+	}
+	return err
 }
 
-func setScalar(m *etrun.Method, i int, kind tensor.Kind, data []byte) error {
+// setScalar sets an input that is not a tensor.
+func (m *method) setScalar(i int, given *elements, data []byte) error {
+	meta := &m.Meta().Inputs[i]
+	kind := meta.Kind
+	if kind == tensor.None { // takes a value of any kind
+		kind = kindOf(given)
+	}
+	d, ok := elementTypes[kind]
+	rank := 0
 	if kind == tensor.KindString {
-		return m.SetValue(i, tensor.StringValue(string(data)))
+		rank = 1
 	}
-	if want, ok := scalarBytes[kind]; !ok || len(data) != want {
-		return fmt.Errorf("%w: input %d: got %d bytes, want %d of %v", errArgument, i, len(data), want, kind)
+	switch {
+	case !ok || kind > tensor.KindBool:
+		return argument("input %d: got %v, but a value of kind %v cannot be set", i, given, meta.Kind)
+	case d != given.dtype || len(given.shape) != rank:
+		return argument("input %d: got %v, want %v of rank %d, for a value of kind %v", i, given, d, rank, kind)
 	}
-	data = append(tensor.AlignedBytes(len(data))[:0], data...)
+	return m.SetValue(i, valueOf(kind, append(tensor.AlignedBytes(len(data))[:0], data...)))
+}
+
+// kindOf returns the kind of value that elements of a caller are.
+func kindOf(given *elements) tensor.Kind {
+	switch {
+	case given.dtype == tensor.Uint8 && len(given.shape) == 1:
+		return tensor.KindString
+	case given.dtype == tensor.Float64:
+		return tensor.KindDouble
+	case given.dtype == tensor.Bool:
+		return tensor.KindBool
+	}
+	return tensor.KindInt
+}
+
+// valueOf makes a value of bytes that have its size.
+func valueOf(kind tensor.Kind, data []byte) tensor.Value {
 	switch kind {
-	case tensor.KindInt:
-		return m.SetValue(i, tensor.IntValue(tensor.View[int64](data)[0]))
-	case tensor.KindDouble:
-		return m.SetValue(i, tensor.DoubleValue(tensor.View[float64](data)[0]))
-	}
-	return m.SetValue(i, tensor.BoolValue(data[0] != 0))
-}
-
-func output(m *etrun.Method, i C.size_t) (v tensor.Value, err error) {
-	if uint64(i) >= uint64(m.NumOutputs()) {
-		return v, fmt.Errorf("%w: output %d, the method has %d", errArgument, uint64(i), m.NumOutputs())
-	}
-	return m.Output(int(i))
-}
-
-// get copies an output to a caller's memory, which need not be aligned.
-func get(to []byte, v *tensor.Value) {
-	switch v.Kind {
-	case tensor.KindTensor:
-		from := v.Tensor
-		if !from.IsContiguous() {
-			from = tensor.Make(v.Tensor.DType, v.Tensor.Sizes, nil, tensor.Static)
-			from.Bind(tensor.AlignedBytes(from.NBytes()))
-			tensor.CopyLayout(from, v.Tensor)
-		}
-		copy(to, from.Data)
-	case tensor.KindInt:
-		copy(to, tensor.BytesOf([]int64{v.Int}))
-	case tensor.KindDouble:
-		copy(to, tensor.BytesOf([]float64{v.Double}))
-	case tensor.KindBool:
-		copy(to, tensor.BytesOf([]bool{v.Bool}))
 	case tensor.KindString:
-		copy(to, v.Str)
+		return tensor.StringValue(string(data))
+	case tensor.KindInt:
+		return tensor.IntValue(tensor.View[int64](data)[0])
+	case tensor.KindDouble:
+		return tensor.DoubleValue(tensor.View[float64](data)[0])
 	}
+	return tensor.BoolValue(data[0] != 0)
+}
+
+// lend makes the method read an input from memory that C writes, and returns it.
+func (m *method) lend(i int, d tensor.DType, shape []int) ([]byte, error) {
+	meta, in := &m.Meta().Inputs[i], &m.inputs[i]
+	if meta.Kind != tensor.KindTensor || meta.Dynamism == tensor.DynamicUnbound {
+		return nil, argument("input %d has no memory to write to: it is a value of kind %v, or of unlimited size; use etrun_set", i, meta.Kind)
+	}
+	t := tensor.Make(d, shape, nil, tensor.Static)
+	if !slices.Equal(meta.DimOrder, tensor.ContiguousOrder(len(meta.Sizes))) {
+		return nil, argument("input %d has no memory to write to: its elements are in dim order %v; use etrun_set", i, meta.DimOrder)
+	}
+	memory := in.memory
+	if memory == nil {
+		n, _ := tensor.Product(meta.Sizes) // the largest sizes, checked at load
+		memory = tensor.AlignedBytes(n * meta.DType.Size())
+	}
+	if t.NBytes() <= len(memory) { // if not, the sizes are refused
+		t.Bind(memory)
+	}
+	if err := m.BindInput(i, t); err != nil {
+		return nil, bindingFault(i, err)
+	}
+	if in.memory == nil && len(memory) > 0 {
+		in.memory = memory
+		in.pinned.Pin(unsafe.SliceData(memory))
+	}
+	return memory[:t.NBytes()], nil
+}
+
+// bindingFault returns an error of [etrun.Method.BindInput] in the words of C.
+func bindingFault(i int, err error) error {
+	if e, ok := errors.AsType[*etrun.InputError](err); ok && e.Got == "BindInput" {
+		return argument("input %d has no memory to write to: it is state, or shares memory with other values; use etrun_set", i)
+	}
+	return err
 }

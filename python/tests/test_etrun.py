@@ -1,0 +1,330 @@
+"""Tests of the package: python3 -m unittest discover -s python/tests, with ETRUN_LIBRARY and PYTHONPATH."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import io
+import json
+import subprocess
+import sys
+import threading
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+import etrun
+from etrun import DType, _library, dtypes
+
+DATA = Path(__file__).parents[2] / "testdata"
+TEXTS = Path(__file__).parents[2] / "text" / "testdata"
+DIGITS = DATA / "digits" / "xnnpack.pte"
+IMAGES = np.fromfile(DATA / "digits" / "images.f32.bin", np.float32).reshape(-1, 1, 1, 8, 8)
+LABELS = np.fromfile(DATA / "digits" / "labels.u8.bin", np.uint8)
+
+
+class RuntimeTest(unittest.TestCase):
+    def test_names_of_executorch(self) -> None:
+        runtime = etrun.Runtime.get()
+        self.assertIs(runtime, etrun.Runtime.get())
+        self.assertTrue(runtime.backend_registry.is_available("XnnpackBackend"))
+        program = runtime.load_program(DIGITS, verification=etrun.Verification.Minimal)
+        self.assertEqual(program.method_names, {"forward"})
+        method = program.load_method("forward")
+        meta = method.metadata
+        self.assertEqual((meta.name(), meta.num_inputs(), meta.num_outputs()), ("forward", 1, 1))
+        info = meta.input_tensor_meta(0)
+        self.assertEqual((info.sizes(), info.dtype(), info.nbytes()), ((1, 1, 8, 8), DType.FLOAT32, 256))
+        self.assertEqual(repr(meta), "MethodMeta(forward(float32 1x1x8x8) -> float32 1x10)")
+        (scores,) = method.execute([IMAGES[0]])
+        self.assertEqual((scores.shape, scores.dtype), ((1, 10), np.float32))
+        self.assertIsInstance(program.warnings, list)
+
+    def test_digits(self) -> None:
+        model = etrun.load(str(DIGITS), threads=1)
+        right = sum(int(model(image).argmax()) == label for image, label in zip(IMAGES, LABELS))
+        self.assertGreater(right / len(LABELS), 0.9)
+
+    def test_sources(self) -> None:
+        content = DIGITS.read_bytes()
+        want = etrun.load(DIGITS)(IMAGES[0])
+        for source in (str(DIGITS), content, bytearray(content), memoryview(content), io.BytesIO(content)):
+            np.testing.assert_array_equal(etrun.load(source)(IMAGES[0]), want)
+        weights = DATA / "pte" / "external_weights.ptd"
+        outputs = []
+        for data in ([weights], [str(weights)], [weights.read_bytes()]):
+            model = etrun.load(DATA / "pte" / "external_weights.pte", data_files=data)
+            info = model.metadata.inputs[0]
+            outputs.append(model(np.ones(info.sizes(), np.float32)))
+        np.testing.assert_array_equal(outputs[0], outputs[1])
+        np.testing.assert_array_equal(outputs[0], outputs[2])
+
+    def test_errors(self) -> None:
+        cases = [
+            (etrun.FileError, "no such file", lambda: etrun.load("/no/such.pte")),
+            (OSError, "no such file", lambda: etrun.load("/no/such.pte")),
+            (etrun.ModelError, "", lambda: etrun.load(b"not a program, but long enough to be one")),
+            (etrun.ModelError, "", lambda: etrun.load(b"")),
+            (etrun.MissingError, "option data_files", lambda: etrun.load(DATA / "pte" / "external_weights.pte")),
+            (etrun.MissingError, "option delegates", lambda: etrun.load(DIGITS, delegates=[])),
+            (etrun.InputError, "options.lowering", lambda: etrun.load(DIGITS, lowering="fast")),
+            (etrun.InputError, "options.delegates", lambda: etrun.load(DIGITS, delegates=["CoreML"])),
+            (etrun.InputError, "gone", lambda: etrun.load(DIGITS, "gone")),
+            (etrun.MemoryLimitError, "", lambda: etrun.load(DIGITS, max_memory=100)),
+            (MemoryError, "", lambda: etrun.load(DIGITS, max_memory=100)),
+            (TypeError, "speed", lambda: etrun.load(DIGITS, speed=1)),
+            (OverflowError, "threads", lambda: etrun.load(DIGITS, threads=1 << 32)),
+            (ValueError, "null", lambda: etrun.load("a\0b")),
+            (ValueError, "null", lambda: etrun.load(DIGITS, "forward\0")),
+            (etrun.MissingError, "", lambda: etrun.load_text(DIGITS)),
+        ]
+        for error, text, function in cases:
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                function()
+
+    def test_closed(self) -> None:
+        program = etrun.Runtime.get().load_program(DIGITS)
+        with program, program.load_method() as method:
+            method(IMAGES[0])
+        program.close()
+        for function in (lambda: method(IMAGES[0]), method.reset, lambda: method.input_array(0), program.load_method, lambda: program.method_names):
+            with self.assertRaises(etrun.ClosedError):
+                function()
+        kept = etrun.load(DIGITS)
+        memory = kept.input_array(0)
+        kept.close()
+        memory[...] = 1  # is still there
+        self.assertEqual(memory.sum(), 64)
+
+    def test_threads(self) -> None:
+        model = etrun.load(DIGITS)
+        want = [model(image) for image in IMAGES[:8]]
+        faults = []
+
+        def work() -> None:
+            for image, scores in zip(IMAGES, want):
+                if not np.array_equal(model(image), scores):
+                    faults.append("other scores")
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(faults, [])
+
+
+class InputTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.model = etrun.load(DIGITS)
+        self.want = self.model(IMAGES[1])
+
+    def test_kinds_of_arrays(self) -> None:
+        image = IMAGES[1]
+        wide = np.zeros((1, 1, 8, 16), np.float32)
+        wide[..., ::2] = image
+        flat = memoryview(array.array("f", image.ravel())).cast("B").cast("f", image.shape)
+
+        class Exchange:  # an array of another library
+            def __dlpack__(self, **options: object) -> object:
+                return image.__dlpack__(**options)
+
+            def __dlpack_device__(self) -> object:
+                return image.__dlpack_device__()
+
+        for value in (image, wide[..., ::2], image.astype(">f4"), flat, flat.toreadonly(), memoryview(image), Exchange()):
+            np.testing.assert_array_equal(self.model(value), self.want)
+        readonly = image.copy()
+        readonly.flags.writeable = False
+        np.testing.assert_array_equal(self.model(readonly), self.want)
+
+    def test_refusals(self) -> None:
+        cases = [
+            (etrun.InputError, "got int32 1x1x8x8, want float32 1x1x8x8", IMAGES[1].astype(np.int32)),
+            (etrun.InputError, "got float64 1x1x8x8, want float32 1x1x8x8", IMAGES[1].astype(np.float64)),
+            (etrun.InputError, "got float32 64", IMAGES[1].ravel()),
+            (etrun.InputError, "got float64 scalar", 1.0),
+            (etrun.InputError, "got int64 scalar", 1),
+            (etrun.InputError, "got uint8 3", "abc"),
+            (etrun.InputError, "got uint8 256", IMAGES[1].tobytes()),
+            (TypeError, "got list", IMAGES[1].tolist()),
+            (TypeError, "object", np.array([None])),
+            (TypeError, "datetime", np.array(["2020"], "datetime64[s]")),
+            (OverflowError, "64 bits", 1 << 64),
+        ]
+        for error, text, value in cases:
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                self.model(value)
+        with self.assertRaisesRegex(etrun.InputError, "got 2 inputs, the method has 1"):
+            self.model(IMAGES[1], IMAGES[1])
+        np.testing.assert_array_equal(self.model(), self.want)  # no refusal changed the input
+
+    def test_input_array(self) -> None:
+        memory = self.model.input_array(0)
+        self.assertEqual((memory.shape, memory.dtype), ((1, 1, 8, 8), np.float32))
+        for image in IMAGES[:5]:
+            memory[...] = image
+            scores = self.model()
+            np.testing.assert_array_equal(scores, etrun.load(DIGITS)(image))
+        with self.assertRaisesRegex(etrun.InputError, "1x1x8x8"):
+            self.model.input_array(0, (1, 64))
+        self.model.reset()
+        with self.assertRaises(etrun.InputError):
+            self.model()
+
+    def test_out(self) -> None:
+        out = np.zeros((1, 10), np.float32)
+        (got,) = self.model.execute([IMAGES[1]], out=[out])
+        self.assertIs(got, out)
+        np.testing.assert_array_equal(out, self.want)
+        buffer = bytearray(40)
+        self.model.execute(out=[memoryview(buffer).cast("f", (1, 10))])
+        self.assertEqual(buffer, self.want.tobytes())
+        refused = [(ValueError, np.zeros((10, 2), np.float32).T), (etrun.InputError, np.zeros((1, 10))), (etrun.InputError, np.zeros(10, np.float32))]
+        for error, wrong in refused:
+            with self.assertRaises(error):
+                self.model.execute(out=[wrong])
+            self.assertFalse(wrong.any())
+
+    def test_timeout(self) -> None:
+        self.model.execute([IMAGES[0]], timeout=60)
+        with self.assertRaises(OverflowError):
+            self.model.execute(timeout=1e30)
+
+    def test_scalars(self) -> None:
+        model = etrun.load(DATA / "pte" / "scalar_inputs.pte")
+        kinds = [(i.kind, i.value) for i in model.metadata.inputs[1:4]]
+        self.assertEqual(kinds, [(etrun.Kind.INT, 3), (etrun.Kind.DOUBLE, 0.5), (etrun.Kind.BOOL, True)])
+        first = model.metadata.inputs[0]
+        x = np.ones(first.sizes(), dtypes.numpy_dtype(first.dtype()))
+        a = model.execute([x])
+        b = model.execute([x, 3, 0.5, True])
+        for left, right in zip(a, b):
+            np.testing.assert_array_equal(left, right)
+        for value in (4, 3.0, "3", True, np.int32(3)):
+            with self.assertRaisesRegex(etrun.InputError, "input 1"):
+                model.execute([None, value])
+
+    def test_dynamic(self) -> None:
+        model = etrun.load(DATA / "pte" / "dynamic_pair.pte")
+        infos = model.metadata.inputs
+        self.assertTrue(any(i.dynamic for i in infos))
+        for n in (1, 2, 1):
+            shapes = [(n, *i.sizes()[1:]) if i.dynamic else i.sizes() for i in infos]
+            outputs = model.execute([np.ones(s, dtypes.numpy_dtype(i.dtype())) for s, i in zip(shapes, infos)])
+            arrays = [model.input_array(k, s) for k, s in enumerate(shapes)]
+            for a in arrays:
+                a[...] = 1
+            for left, right in zip(outputs, model.execute()):
+                np.testing.assert_array_equal(left, right)
+
+
+class TypeTest(unittest.TestCase):
+    def test_all_types(self) -> None:
+        for dtype in DType:
+            with self.subTest(dtype.name):
+                made, to = dtypes.empty(dtype, (2, 3))
+                self.assertEqual((to.nbytes, made.shape), (6 * dtype.itemsize, (2, 3)))
+                found = dtypes.elements(made, dtype, "input 0")
+                self.assertEqual((found.dtype, found.shape, found.nbytes), (dtype, (2, 3), to.nbytes))
+
+    def test_bits(self) -> None:
+        bits = np.array([0x3F80, 0x4000], np.uint16)
+        self.assertEqual(dtypes.elements(bits, DType.BFLOAT16, "x").dtype, DType.BFLOAT16)
+        self.assertEqual(dtypes.elements(bits, DType.FLOAT16, "x").dtype, DType.UINT16)
+        self.assertEqual(dtypes.elements(bits, DType.UINT16, "x").dtype, DType.UINT16)
+        self.assertEqual(dtypes.elements(bits.view(np.int16), DType.BFLOAT16, "x").dtype, DType.INT16)
+        with mock.patch.object(dtypes, "_ml_dtypes", lambda: None):
+            self.assertEqual(dtypes.numpy_dtype(DType.BFLOAT16), np.uint16)
+
+    def test_empty(self) -> None:
+        self.assertEqual(dtypes.elements(np.zeros((0, 3), np.int8), DType.INT8, "x")[:2], (DType.INT8, (0, 3)))
+
+
+class TextTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.model = etrun.load_text(TEXTS / "dynamic.pte", TEXTS / "bytes.json", chat_template='{"message": "{role}: {text} "}')
+
+    def test_tokens(self) -> None:
+        pieces = list(self.model.generate([1, 40, 50], max_tokens=8))
+        self.assertEqual([n for p in pieces for n in p.tokens], [105, 5, 84, 203, 119, 112, 155, 141])
+        self.assertEqual((pieces[-1].finish, pieces[-1].generated_tokens), ("length", 8))
+        (first, *_) = self.model.generate([1, 40, 50], max_tokens=2, log_probs=True)
+        self.assertLess(first.log_probs[0], 0)
+
+    def test_strings(self) -> None:
+        options = {"max_tokens": 6, "temperature": 0.9, "seed": 5, "stop": ["no"]}
+        first = "".join(map(str, self.model.generate("hello", **options)))
+        self.assertEqual("".join(map(str, self.model.generate("hello", **options))), first)
+        self.assertTrue(list(self.model.chat([{"role": "user", "content": "hi"}], **options)))
+
+    def test_early_end(self) -> None:
+        old = self.model.generate([1])
+        next(old)
+        new = self.model.generate([1, 40, 50], max_tokens=8)
+        self.assertEqual(next(new).tokens, [105])
+        with self.assertRaisesRegex(etrun.InputError, "another text"):
+            next(old)
+        self.model.cancel()
+        with self.assertRaises(etrun.CancelledError):
+            list(new)
+        with self.model:
+            pass
+        with self.assertRaises(etrun.ClosedError):
+            self.model.generate([1])
+
+    def test_refusals(self) -> None:
+        cases = [
+            (etrun.InputError, "1000000", lambda: self.model.generate([1000000])),
+            (OverflowError, "tokens", lambda: self.model.generate([1 << 40])),
+            (OverflowError, "top_k", lambda: self.model.generate([1], top_k=1 << 40)),
+            (TypeError, "speed", lambda: self.model.generate([1], speed=1)),
+            (etrun.InputError, "temperature", lambda: list(self.model.generate([1], temperature=-1))),
+            (etrun.MissingError, "", lambda: etrun.load_text(TEXTS / "dynamic.pte", b"{}")),
+            (etrun.InputError, "gone", lambda: etrun.load_text(TEXTS / "dynamic.pte", TEXTS / "bytes.json", chat_template="gone")),
+        ]
+        for error, text, function in cases:
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                function()
+
+
+WITHOUT_NUMPY = """
+import sys
+sys.modules["numpy"] = None
+import etrun
+images = open(sys.argv[2], "rb").read()
+model = etrun.load(sys.argv[1])
+scores = model(memoryview(images[:256]).cast("f", (1, 1, 8, 8)))
+memory = model.input_array(0)
+memory.cast("B")[:] = images[:256]
+assert model().tolist() == scores.tolist()
+print(scores.format, scores.shape, scores.tolist())
+"""
+
+
+class PackageTest(unittest.TestCase):
+    def test_without_numpy(self) -> None:
+        arguments = [sys.executable, "-c", WITHOUT_NUMPY, str(DIGITS), str(DATA / "digits" / "images.f32.bin")]
+        out = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
+        scores = np.array(json.loads(out[out.index("[") :]), np.float32)
+        self.assertIn("f (1, 10)", out)
+        np.testing.assert_array_equal(scores, etrun.load(DIGITS)(IMAGES[0]))
+
+    def test_library_of_another_interface(self) -> None:
+        for path in ("/no/such.so", "libc.so.6"):
+            with mock.patch.dict("os.environ", ETRUN_LIBRARY=path):
+                done = subprocess.run([sys.executable, "-c", "import etrun"], capture_output=True, text=True, check=False)
+            self.assertIn("ImportError", done.stderr)
+            self.assertIn("ETRUN_LIBRARY", done.stderr)
+
+    def test_sizes_of_structures(self) -> None:
+        """Prints the sizes for the test in Go, which compares them with the header's."""
+        names = ("bytes", "options", "info", "text_options", "sampling", "message", "piece")
+        kinds = {n: getattr(_library, "".join(map(str.capitalize, n.split("_")))) for n in names}
+        print("sizes", *(f"{n}={ctypes.sizeof(kind)}" for n, kind in kinds.items()), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
