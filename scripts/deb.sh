@@ -1,6 +1,8 @@
 #!/bin/sh
-# Installs the package of dist/ into a bare root, runs it there, and removes it again: nothing
-# may stay. The root is made by debootstrap, of the suite and the archive of this machine.
+# Installs the packages of dist/ into a bare root, runs them there, and removes them again:
+# nothing may stay. Then a program in C is compiled with the library's package for compilers,
+# and the wheel runs with Debian's NumPy. The root is made by debootstrap, of the suite and the
+# archive of this machine.
 #
 # Needs: root or sudo, debootstrap, the archive, and permission to chroot, which containers
 # give by default. Where mounts are not permitted, the package is tested without /proc. There
@@ -33,6 +35,10 @@ debootstrap --variant=minbase ${archive% *} "$root" "${archive#* }" >"$root.log"
 rm -f "$root.log"
 mkdir "$root/test"
 cp "$package" "$root/test/etrun.deb"
+cp dist/libetrun2_*_"$arch".deb "$root/test/libetrun2.deb"
+cp dist/libetrun-dev_*_"$arch".deb "$root/test/libetrun-dev.deb"
+cp dist/etrun-*_"$(uname -m)".whl "$root/test"
+cp testdata/digits/images.f32.bin cbindings/libetrun/testdata/digits.c "$root/test"
 cp testdata/digits/portable.pte testdata/digits/xnnpack.pte testdata/pte/bundle.bpte "$root/test"
 cat >"$root/test/run" <<'RUN'
 set -eu
@@ -59,6 +65,25 @@ apt-get -qq purge --yes etrun >/test/log 2>&1 || { cat /test/log; exit 1; }
 files >/test/after
 diff /test/before /test/after || { echo "deb: files stayed after purge"; exit 1; }
 [ -z "$(dpkg-query --show etrun 2>/dev/null)" ] || { echo "deb: dpkg still knows the package"; exit 1; }
+# The library for C, and Python.
+apt-get -qq install --yes --no-install-recommends /test/libetrun2.deb /test/libetrun-dev.deb gcc libc6-dev pkg-config python3-numpy >/test/log 2>&1 ||
+	{ cat /test/log; exit 1; }
+# shellcheck disable=SC2046 # flags
+gcc -Wall -Werror -o digits digits.c $(pkg-config --cflags --libs etrun)
+./digits xnnpack.pte images.f32.bin scores.bin
+python3 -m zipfile -e etrun-*.whl site
+cat >wheel.py <<'PY'
+import etrun, numpy
+images = numpy.fromfile("images.f32.bin", "f4").reshape(-1, 1, 1, 8, 8)
+model = etrun.load("xnnpack.pte", threads=1)
+scores = numpy.concatenate([model(image) for image in images])
+assert etrun.__file__.startswith("/test/site"), etrun.__file__
+assert scores.tobytes() == open("scores.bin", "rb").read(), "Python and C have other scores"
+print("etrun", etrun.__version__, "runs in Python with NumPy", numpy.__version__)
+PY
+PYTHONPATH=site python3 wheel.py
+apt-get -qq purge --yes libetrun-dev libetrun2 >/test/log 2>&1 || { cat /test/log; exit 1; }
+[ -z "$(find /usr/lib /usr/include /usr/share/doc -name '*etrun*')" ] || { echo "deb: files of libetrun stayed after purge"; exit 1; }
 RUN
 echo "deb: installing, running and removing $package"
 unshare=""
