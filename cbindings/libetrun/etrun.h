@@ -134,7 +134,7 @@ typedef struct {
 typedef struct {
 	const char *tokenizer;      /* path of its file; NULL if data has it, or for tokens only */
 	etrun_bytes tokenizer_data; /* the file's content, which is copied */
-	const char *method;         /* that takes tokens and returns logits; NULL: "forward" */
+	const char *method;         /* from tokens to logits; NULL: "forward" */
 	const char *chat_template;  /* name of a built-in template, or one in JSON; NULL: by the tokenizer */
 	int32_t context;            /* maximum number of positions, 0: the program's */
 	int32_t has_bos;            /* 1: bos is the token that begins texts, -1 for none; 0: the program's */
@@ -279,7 +279,7 @@ int etrun_reset(etrun_method method, char **error);
 
 /* ---- Texts of language models ---- */
 
-/* etrun_text_open opens a text of a program that takes tokens and returns logits. options may be
+/* etrun_text_open opens a text of a program with a method from tokens to logits. options may be
  * NULL, for tokens instead of strings. The program may be closed afterwards. */
 int etrun_text_open(etrun_program program, const etrun_text_options *options, etrun_text *text, char **error);
 
@@ -287,7 +287,7 @@ int etrun_text_open(etrun_program program, const etrun_text_options *options, et
 int etrun_text_close(etrun_text text, char **error);
 
 /* These start the generation of a continuation: of a string, of tokens, or of a chat. They end the one
- * before. The prompt is the whole text from its beginning; what it shares with the text of the last
+ * before. The prompt is the complete text from its beginning; what it shares with the text of the last
  * call is not computed again. sampling may be NULL. Nothing is computed before etrun_text_next. */
 int etrun_text_prompt(etrun_text text, const char *prompt, size_t bytes, const etrun_sampling *sampling, char **error);
 int etrun_text_tokens(etrun_text text, const int32_t *tokens, size_t n, const etrun_sampling *sampling, char **error);

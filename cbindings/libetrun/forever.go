@@ -9,8 +9,8 @@ package main
 // static void keep(char *text) { kept[n_kept++] = text; }
 import "C"
 
-// forever returns a string that is valid until the process ends. C code refers to it, too: leak
-// detectors do not see references of Go.
+// forever returns a string that is valid until the process ends. It is reachable from C, too:
+// leak detectors do not see references of Go.
 func forever(text string) *C.char {
 	s := C.CString(text)
 	C.keep(s)

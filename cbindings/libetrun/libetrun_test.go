@@ -79,8 +79,8 @@ var strict = []string{"-Wall", "-Wextra", "-pedantic", "-Werror", "-I."}
 func compile(t *testing.T, source, library string, flags ...string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(source), ".c"))
-	args := append(slices.Concat([]string{"-std=c99", "-g", "-O1"}, strict, flags), "-o", program, source, "-L"+library, "-letrun", "-lpthread",
-		"-Wl,-rpath,"+library)
+	args := append(slices.Concat([]string{"-std=c99", "-g", "-O1"}, strict, flags), "-o", program, source)
+	args = append(args, "-L"+library, "-letrun", "-lpthread", "-Wl,-rpath,"+library)
 	run(t, needs.Tool(t, "gcc", "gcc"), args...)
 	return program
 }
@@ -88,13 +88,14 @@ func compile(t *testing.T, source, library string, flags ...string) string {
 func TestHeaderCompiles(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "header")
 	for _, c := range []struct{ compiler, suffix, standard string }{
-		{"gcc", ".c", "c99"}, {"gcc", ".c", "c11"}, {"gcc", ".c", "c17"}, {"g++", ".cc", "c++11"}, {"g++", ".cc", "c++17"}, {"g++", ".cc", "c++20"},
+		{"gcc", ".c", "c99"}, {"gcc", ".c", "c11"}, {"gcc", ".c", "c17"},
+		{"g++", ".cc", "c++11"}, {"g++", ".cc", "c++17"}, {"g++", ".cc", "c++20"},
 	} {
 		text := "#include \"etrun.h\"\n#include \"etrun.h\"\nint main(void) { return etrun_abi() != ETRUN_ABI; }\n"
 		if err := os.WriteFile(source+c.suffix, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		run(t, needs.Tool(t, c.compiler, c.compiler), append(strict, "-std="+c.standard, "-fsyntax-only", source+c.suffix)...)
+		run(t, needs.Tool(t, c.compiler, c.compiler), append(slices.Clone(strict), "-std="+c.standard, "-fsyntax-only", source+c.suffix)...)
 	}
 }
 
@@ -200,8 +201,8 @@ func TestAddressSanitizer(t *testing.T) {
 	if err := os.WriteFile(probe, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sanitizers := "-fsanitize=address,undefined"
-	if b, err := exec.CommandContext(t.Context(), needs.Tool(t, "gcc", "gcc"), sanitizers, "-o", probe+".out", probe).CombinedOutput(); err != nil {
+	gcc, sanitizers := needs.Tool(t, "gcc", "gcc"), "-fsanitize=address,undefined"
+	if b, err := exec.CommandContext(t.Context(), gcc, sanitizers, "-o", probe+".out", probe).CombinedOutput(); err != nil {
 		needs.Missing(t, "gcc's address sanitizer: %v\n%s", err, b)
 	}
 	library := build(t, "asan", "-asan")

@@ -28,7 +28,7 @@ type method struct {
 
 // input is what a method keeps for an input.
 type input struct {
-	given  *tensor.Tensor // of the last elements that were copied
+	last   *tensor.Tensor // of the elements that were copied last
 	memory []byte         // that C writes, nil without
 	pinned runtime.Pinner
 }

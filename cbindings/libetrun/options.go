@@ -93,6 +93,9 @@ func checkReserved(reserved []C.uint64_t) error {
 	return nil
 }
 
+// lowerings are the modes of lowering, the default first.
+var lowerings = []string{string(etrun.LowerAuto), string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerTune)}
+
 // optionsOf converts the options of a program.
 func optionsOf(o *C.etrun_options) ([]etrun.Option, error) {
 	if o == nil {
@@ -101,7 +104,7 @@ func optionsOf(o *C.etrun_options) ([]etrun.Option, error) {
 	if err := checkOptions(o); err != nil {
 		return nil, err
 	}
-	lowering, err := choice("lowering", o.lowering, string(etrun.LowerAuto), string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerTune))
+	lowering, err := choice("lowering", o.lowering, lowerings...)
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +121,9 @@ func optionsOf(o *C.etrun_options) ([]etrun.Option, error) {
 		return nil, err
 	}
 	options := []etrun.Option{
-		etrun.WithDelegates(backends...), etrun.WithData(data...), etrun.WithThreads(int(o.threads)), etrun.WithMaxMemory(int64(o.max_memory)),
-		etrun.WithSeed(uint64(o.seed)), etrun.WithLowering(etrun.Lowering(lowering)), etrun.WithTuning(textOf(o.weights_cache)),
+		etrun.WithDelegates(backends...), etrun.WithData(data...), etrun.WithThreads(int(o.threads)),
+		etrun.WithMaxMemory(int64(o.max_memory)), etrun.WithSeed(uint64(o.seed)),
+		etrun.WithLowering(etrun.Lowering(lowering)), etrun.WithTuning(textOf(o.weights_cache)),
 	}
 	if o._map != 0 {
 		options = append(options, etrun.WithMmap())

@@ -56,7 +56,8 @@ func TestPython(t *testing.T) {
 	}
 	compareSizes(t, out)
 	folder := t.TempDir()
-	run(t, "go", "run", "../../scripts/wheel", "-version", "v1.2.3-4-gabc", "-library", library, "-license", "../../LICENSE", "-out", folder, "../../python/etrun")
+	run(t, "go", "run", "../../scripts/wheel", "-version", "v1.2.3-4-gabc", "-library", library, "-license", "../../LICENSE", "-out", folder,
+		"../../python/etrun")
 	wheels, _ := filepath.Glob(filepath.Join(folder, "etrun-1.2.3.post4+gabc-py3-none-*linux_*.whl"))
 	if len(wheels) != 1 {
 		t.Fatalf("wheels %q", wheels)
@@ -87,7 +88,8 @@ func checkC(t *testing.T, text string) {
 	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if b, err := exec.CommandContext(t.Context(), needs.Tool(t, "gcc", "gcc"), append(strict, "-std=c11", "-fsyntax-only", source)...).CombinedOutput(); err != nil {
+	args := append(slices.Clone(strict), "-std=c11", "-fsyntax-only", source)
+	if b, err := exec.CommandContext(t.Context(), needs.Tool(t, "gcc", "gcc"), args...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s\n%s", err, b, text)
 	}
 }

@@ -287,8 +287,8 @@ func samplingOf(s *C.etrun_sampling) (o text.Options, err error) {
 	if err := checkReserved(s.reserved[:]); err != nil {
 		return o, err
 	}
-	o = text.Options{Sampling: text.Sampling{Temperature: float64(s.temperature), TopK: int(s.top_k), TopP: float64(s.top_p), MinP: float64(s.min_p),
-		Seed: uint64(s.seed), RepetitionPenalty: float64(s.repetition_penalty), PenaltyWindow: int(s.penalty_window),
+	o = text.Options{Sampling: text.Sampling{Temperature: float64(s.temperature), TopK: int(s.top_k), TopP: float64(s.top_p),
+		MinP: float64(s.min_p), Seed: uint64(s.seed), RepetitionPenalty: float64(s.repetition_penalty), PenaltyWindow: int(s.penalty_window),
 		PresencePenalty: float64(s.presence_penalty), FrequencyPenalty: float64(s.frequency_penalty)},
 		MaxTokens: int(s.max_tokens), IgnoreEOS: s.ignore_eos != 0, Lookup: int(s.lookup), LogProbs: s.log_probs != 0}
 	o.Stop, err = stringsOf("sampling.stop", s.stop, s.n_stop)

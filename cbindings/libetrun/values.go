@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/etrun-go/etrun"
@@ -143,7 +144,8 @@ func declared(meta *etrun.ValueMeta, s *cStrings) C.etrun_info {
 
 // described describes elements.
 func described(e *elements, name *C.char) C.etrun_info {
-	info := C.etrun_info{kind: C.int32_t(e.kind), dtype: C.int32_t(e.dtype), rank: C.int32_t(len(e.shape)), bytes: C.uint64_t(e.bytes()), name: name}
+	info := C.etrun_info{kind: C.int32_t(e.kind), dtype: C.int32_t(e.dtype), rank: C.int32_t(len(e.shape)), name: name}
+	info.bytes = C.uint64_t(e.bytes())
 	for i, n := range e.shape {
 		info.shape[i] = C.int64_t(n)
 	}
@@ -187,14 +189,14 @@ func shapeOf(sizes []C.int64_t) []int {
 
 // set copies an input from a caller's memory, which need not be aligned.
 func (m *method) set(i int, d tensor.DType, shape []int, data []byte) error {
-	given := elements{dtype: d, shape: shape}
-	if want := given.bytes(); len(data) != want {
-		return argument("input %d: got %d bytes for %v, want %d", i, len(data), &given, want)
+	from := elements{dtype: d, shape: shape}
+	if want := from.bytes(); len(data) != want {
+		return argument("input %d: got %d bytes for %v, want %d", i, len(data), &from, want)
 	}
 	if m.Meta().Inputs[i].Kind != tensor.KindTensor {
-		return m.setScalar(i, &given, data)
+		return m.setScalar(i, &from, data)
 	}
-	t := m.inputs[i].given
+	t := m.inputs[i].last
 	if t == nil || t.DType != d || !slices.Equal(t.Sizes, shape) {
 		t = tensor.Make(d, shape, nil, tensor.Static)
 	}
@@ -205,17 +207,17 @@ func (m *method) set(i int, d tensor.DType, shape []int, data []byte) error {
 	err := m.SetInput(i, t)
 	t.Bind(nil)
 	if err == nil {
-		m.inputs[i].given = t
+		m.inputs[i].last = t
 	}
 	return err
 }
 
 // setScalar sets an input that is not a tensor.
-func (m *method) setScalar(i int, given *elements, data []byte) error {
+func (m *method) setScalar(i int, from *elements, data []byte) error {
 	meta := &m.Meta().Inputs[i]
 	kind := meta.Kind
-	if kind == tensor.None { // takes a value of any kind
-		kind = kindOf(given)
+	if kind == tensor.None { // accepts a value of any kind
+		kind = kindOf(from)
 	}
 	d, ok := elementTypes[kind]
 	rank := 0
@@ -224,21 +226,21 @@ func (m *method) setScalar(i int, given *elements, data []byte) error {
 	}
 	switch {
 	case !ok || kind > tensor.KindBool:
-		return argument("input %d: got %v, but a value of kind %v cannot be set", i, given, meta.Kind)
-	case d != given.dtype || len(given.shape) != rank:
-		return argument("input %d: got %v, want %v of rank %d, for a value of kind %v", i, given, d, rank, kind)
+		return argument("input %d: got %v, but a value of kind %v cannot be set", i, from, meta.Kind)
+	case d != from.dtype || len(from.shape) != rank:
+		return argument("input %d: got %v, want %v of rank %d, for a value of kind %v", i, from, d, rank, kind)
 	}
 	return m.SetValue(i, valueOf(kind, append(tensor.AlignedBytes(len(data))[:0], data...)))
 }
 
 // kindOf returns the kind of value that elements of a caller are.
-func kindOf(given *elements) tensor.Kind {
+func kindOf(from *elements) tensor.Kind {
 	switch {
-	case given.dtype == tensor.Uint8 && len(given.shape) == 1:
+	case from.dtype == tensor.Uint8 && len(from.shape) == 1:
 		return tensor.KindString
-	case given.dtype == tensor.Float64:
+	case from.dtype == tensor.Float64:
 		return tensor.KindDouble
-	case given.dtype == tensor.Bool:
+	case from.dtype == tensor.Bool:
 		return tensor.KindBool
 	}
 	return tensor.KindInt
@@ -287,7 +289,7 @@ func (m *method) lend(i int, d tensor.DType, shape []int) ([]byte, error) {
 
 // bindingFault returns an error of [etrun.Method.BindInput] in the words of C.
 func bindingFault(i int, err error) error {
-	if e, ok := errors.AsType[*etrun.InputError](err); ok && e.Got == "BindInput" {
+	if e, ok := errors.AsType[*etrun.InputError](err); ok && (e.Got == "BindInput" || strings.HasSuffix(e.Want, "other values share")) {
 		return argument("input %d has no memory to write to: it is state, or shares memory with other values; use etrun_set", i)
 	}
 	return err

@@ -228,7 +228,7 @@ def c_list(kind: Any, items: list[Any]) -> Any:
 
 
 class Handle:
-    """A handle of the library, closed when nothing refers to this object any more."""
+    """A handle of the library, closed when this object is no longer used."""
 
     def __init__(self, close: str, number: int) -> None:
         self.number = number

@@ -91,7 +91,14 @@ _LAYOUTS = {
 }
 _CASTS = "BbhiqfdHIQ?"  # formats that memoryview casts to
 _BY_LAYOUT = {(kind, size): dtype for dtype, (kind, size, _) in _LAYOUTS.items()}
-_FORMAT_KINDS = {**dict.fromkeys("bhilqn", "i"), **dict.fromkeys("BHILQN", "u"), **dict.fromkeys("efd", "f"), "?": "b", "Zf": "c", "Zd": "c"}
+_FORMAT_KINDS = {
+    **dict.fromkeys("bhilqn", "i"),
+    **dict.fromkeys("BHILQN", "u"),
+    **dict.fromkeys("efd", "f"),
+    "?": "b",
+    "Zf": "c",
+    "Zd": "c",
+}
 
 
 def numpy() -> Any:
@@ -187,8 +194,8 @@ def _of_buffer(value: Any, what: str) -> Elements:
     try:
         view = memoryview(value)
     except TypeError:
-        name = type(value).__name__
-        raise TypeError(f"{what}: got {name}, want an array of NumPy or one with the buffer or DLPack protocol, a number, a bool or a str") from None
+        want = "an array of NumPy or one with the buffer or DLPack protocol, a number, a bool or a str"
+        raise TypeError(f"{what}: got {type(value).__name__}, want {want}") from None
     kind = _FORMAT_KINDS.get(view.format.lstrip("@=<"), "")
     dtype = _BY_LAYOUT.get((kind, view.itemsize))
     if dtype is None:

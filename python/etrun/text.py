@@ -69,7 +69,7 @@ class TextModel(Closable):
         """Opens a text of a program.
 
         tokenizer is a path or the content of its file; without one only tokens are accepted and
-        returned. method takes tokens and returns logits. chat_template is the name of a built-in
+        returned. method is the one from tokens to logits. chat_template is the name of a built-in
         template, or one in JSON. context is the maximum number of tokens, bos the token that begins
         texts, -1 for none, and eos those that end them; the defaults are those of the program.
         """
@@ -94,9 +94,9 @@ class TextModel(Closable):
         self._started = 0
 
     def generate(self, prompt: Union[str, Sequence[int]], **options: Any) -> Iterator[Piece]:
-        """Continues a text, given as a string or as tokens, and yields the continuation in pieces.
+        """Continues a text, a string or tokens, and yields the continuation in pieces.
 
-        The prompt is the whole text from its beginning. options are max_tokens, temperature, top_k,
+        The prompt is the complete text from its beginning. options are max_tokens, temperature, top_k,
         top_p, min_p, seed, repetition_penalty, penalty_window, presence_penalty, frequency_penalty,
         stop (strings), ignore_eos, lookup and log_probs. By default the most likely token is chosen.
         """

@@ -71,7 +71,7 @@ class RuntimeTest(unittest.TestCase):
             (etrun.MissingError, "option delegates", lambda: etrun.load(DIGITS, delegates=[])),
             (etrun.InputError, "options.lowering", lambda: etrun.load(DIGITS, lowering="fast")),
             (etrun.InputError, "options.delegates", lambda: etrun.load(DIGITS, delegates=["CoreML"])),
-            (etrun.InputError, "gone", lambda: etrun.load(DIGITS, "gone")),
+            (etrun.InputError, "absent", lambda: etrun.load(DIGITS, "absent")),
             (etrun.MemoryLimitError, "", lambda: etrun.load(DIGITS, max_memory=100)),
             (MemoryError, "", lambda: etrun.load(DIGITS, max_memory=100)),
             (TypeError, "speed", lambda: etrun.load(DIGITS, speed=1)),
@@ -89,7 +89,8 @@ class RuntimeTest(unittest.TestCase):
         with program, program.load_method() as method:
             method(IMAGES[0])
         program.close()
-        for function in (lambda: method(IMAGES[0]), method.reset, lambda: method.input_array(0), program.load_method, lambda: program.method_names):
+        of_method = (lambda: method(IMAGES[0]), method.reset, lambda: method.input_array(0))
+        for function in (*of_method, program.load_method, lambda: program.method_names):
             with self.assertRaises(etrun.ClosedError):
                 function()
         kept = etrun.load(DIGITS)
@@ -182,8 +183,8 @@ class InputTest(unittest.TestCase):
         buffer = bytearray(40)
         self.model.execute(out=[memoryview(buffer).cast("f", (1, 10))])
         self.assertEqual(buffer, self.want.tobytes())
-        refused = [(ValueError, np.zeros((10, 2), np.float32).T), (etrun.InputError, np.zeros((1, 10))), (etrun.InputError, np.zeros(10, np.float32))]
-        for error, wrong in refused:
+        refused = [np.zeros((10, 2), np.float32).T, np.zeros((1, 10)), np.zeros(10, np.float32)]
+        for error, wrong in zip((ValueError, etrun.InputError, etrun.InputError), refused):
             with self.assertRaises(error):
                 self.model.execute(out=[wrong])
             self.assertFalse(wrong.any())
@@ -283,7 +284,7 @@ class TextTest(unittest.TestCase):
             (TypeError, "speed", lambda: self.model.generate([1], speed=1)),
             (etrun.InputError, "temperature", lambda: list(self.model.generate([1], temperature=-1))),
             (etrun.MissingError, "", lambda: etrun.load_text(TEXTS / "dynamic.pte", b"{}")),
-            (etrun.InputError, "gone", lambda: etrun.load_text(TEXTS / "dynamic.pte", TEXTS / "bytes.json", chat_template="gone")),
+            (etrun.InputError, "absent", lambda: etrun.load_text(TEXTS / "dynamic.pte", TEXTS / "bytes.json", chat_template="absent")),
         ]
         for error, text, function in cases:
             with self.subTest(text), self.assertRaisesRegex(error, text):

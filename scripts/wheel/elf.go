@@ -20,7 +20,8 @@ var machines = map[elf.Machine]string{elf.EM_X86_64: "x86_64", elf.EM_AARCH64: "
 
 // policy are the libraries that every system of a manylinux tag has.
 var policy = []string{
-	"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "libresolv.so.2", "libutil.so.1", "libgcc_s.so.1", "libstdc++.so.6",
+	"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "libresolv.so.2", "libutil.so.1",
+	"libgcc_s.so.1", "libstdc++.so.6",
 	"ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
 }
 

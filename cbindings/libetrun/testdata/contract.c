@@ -123,8 +123,8 @@ static void handles(void)
 	FAILS(ETRUN_CLOSED, "not a handle", "", etrun_run(UINT64_MAX, 0, &error));
 	FAILS(ETRUN_CLOSED, "not a handle", "", etrun_input(1u << 20 | 2, 0, &info, &error));
 	FAILS(ETRUN_INPUT, "method is NULL", "", etrun_load(program, NULL, NULL, &error));
-	FAILS(ETRUN_INPUT, "gone", "", etrun_load(program, "gone", &closed, &error));
-	FAILS(ETRUN_INPUT, "gone", "", etrun_declared_counts(program, "gone", NULL, NULL, &error));
+	FAILS(ETRUN_INPUT, "absent", "", etrun_load(program, "absent", &closed, &error));
+	FAILS(ETRUN_INPUT, "absent", "", etrun_declared_counts(program, "absent", NULL, NULL, &error));
 	FAILS(ETRUN_MISSING, "", "", etrun_text_open(program, NULL, &t, &error));
 	WANT(closed == 0 && t == 0);
 	WANT(etrun_run(0, 0, NULL) == ETRUN_CLOSED); /* no memory for the message */
@@ -164,19 +164,21 @@ static void metadata(etrun_method m)
 /* inputs are refused in every way; the input keeps its value. */
 static void inputs(etrun_method m)
 {
-	int64_t flat[1] = {64}, turned[4] = {8, 8, 1, 1}, huge[4] = {INT64_MAX, INT64_MAX, 2, 2}, negative[4] = {1, 1, -8, -8}, none[4] = {0, 1, 8, 8};
+	int64_t flat[1] = {64}, swapped[4] = {8, 8, 1, 1}, negative[4] = {1, 1, -8, -8}, none[4] = {0, 1, 8, 8};
+	int64_t huge[4] = {INT64_MAX, INT64_MAX, 2, 2};
 	int32_t *numbers = calloc(PIXELS, sizeof *numbers);
 	float *before = filled(score_bytes), *after = filled(score_bytes);
 	char *unaligned = malloc(image_bytes + 1);
 	WANT(numbers != NULL && unaligned != NULL);
 	run_image(m, pixels, before);
 	FAILS(ETRUN_INPUT, "got int32 1x1x8x8", "want float32 1x1x8x8", etrun_set(m, 0, ETRUN_TYPE_INT32, image, 4, numbers, image_bytes, &error));
-	FAILS(ETRUN_INPUT, "got 256 bytes for float64 1x1x8x8", "want 512", etrun_set(m, 0, ETRUN_TYPE_FLOAT64, image, 4, pixels, image_bytes, &error));
+	FAILS(ETRUN_INPUT, "got 256 bytes for float64 1x1x8x8", "want 512",
+	      etrun_set(m, 0, ETRUN_TYPE_FLOAT64, image, 4, pixels, image_bytes, &error));
 	FAILS(ETRUN_INPUT, "dtype is 262", "", etrun_set(m, 0, 262, image, 4, pixels, image_bytes, &error));
 	FAILS(ETRUN_INPUT, "dtype is 18", "", etrun_set(m, 0, 18, image, 4, pixels, image_bytes, &error));
 	FAILS(ETRUN_INPUT, "dtype is -1", "", etrun_set(m, 0, -1, image, 4, pixels, image_bytes, &error));
 	FAILS(ETRUN_INPUT, "got float32 64", "1x1x8x8", etrun_set(m, 0, F32, flat, 1, pixels, image_bytes, &error));
-	FAILS(ETRUN_INPUT, "8x8x1x1", "1x1x8x8", etrun_set(m, 0, F32, turned, 4, pixels, image_bytes, &error));
+	FAILS(ETRUN_INPUT, "8x8x1x1", "1x1x8x8", etrun_set(m, 0, F32, swapped, 4, pixels, image_bytes, &error));
 	FAILS(ETRUN_INPUT, "0x1x8x8", "1x1x8x8", etrun_set(m, 0, F32, none, 4, NULL, 0, &error));
 	FAILS(ETRUN_INPUT, "scalar", "1x1x8x8", etrun_set(m, 0, F32, NULL, 0, pixels, 4, &error));
 	FAILS(ETRUN_INPUT, "got 255 bytes", "want 256", etrun_set(m, 0, F32, image, 4, pixels, 255, &error));
@@ -207,13 +209,13 @@ static void inputs(etrun_method m)
 /* outputs are refused in every way; nothing is written. */
 static void outputs(etrun_method m)
 {
-	int64_t turned[2] = {CLASSES, 1};
+	int64_t swapped[2] = {CLASSES, 1};
 	float *out = filled(score_bytes);
 	const void *data = NULL;
 	size_t bytes = 0;
 	FAILS(ETRUN_INPUT, "got int32 1x10", "want float32 1x10", etrun_get(m, 0, ETRUN_TYPE_INT32, scores, 2, out, score_bytes, &error));
 	FAILS(ETRUN_INPUT, "got float64 1x10", "want float32 1x10", etrun_get(m, 0, ETRUN_TYPE_FLOAT64, scores, 2, out, score_bytes, &error));
-	FAILS(ETRUN_INPUT, "got float32 10x1", "want float32 1x10", etrun_get(m, 0, F32, turned, 2, out, score_bytes, &error));
+	FAILS(ETRUN_INPUT, "got float32 10x1", "want float32 1x10", etrun_get(m, 0, F32, swapped, 2, out, score_bytes, &error));
 	FAILS(ETRUN_INPUT, "scalar", "want float32 1x10", etrun_get(m, 0, F32, NULL, 0, out, 4, &error));
 	FAILS(ETRUN_INPUT, "39 bytes", "want 40", etrun_get(m, 0, F32, scores, 2, out, 39, &error));
 	FAILS(ETRUN_INPUT, "41 bytes", "want 40", etrun_get(m, 0, F32, scores, 2, out, 41, &error));

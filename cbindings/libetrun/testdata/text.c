@@ -89,14 +89,14 @@ static void refusals(etrun_program p, const char *tokenizer)
 	const int32_t eos[1] = {-5};
 	char junk[3] = "{}";
 	etrun_text_options both = {.tokenizer = tokenizer, .tokenizer_data = {junk, 2}}, none = {.tokenizer = "/no/such"},
-			   bad = {.tokenizer_data = {junk, 2}}, method = {.method = "gone"}, context = {.context = 1 << 30},
-			   template = {.tokenizer = tokenizer, .chat_template = "gone"}, later = {.reserved = {1}}, end = {.eos = eos, .n_eos = 1};
+			   bad = {.tokenizer_data = {junk, 2}}, method = {.method = "absent"}, context = {.context = 1 << 30},
+			   template = {.tokenizer = tokenizer, .chat_template = "absent"}, later = {.reserved = {1}}, end = {.eos = eos, .n_eos = 1};
 	FAILS(ETRUN_INPUT, "both tokenizer and tokenizer_data", "", etrun_text_open(p, &both, &t, &error));
 	FAILS(ETRUN_FILE, "/no/such", "", etrun_text_open(p, &none, &t, &error));
 	FAILS(ETRUN_MISSING, "", "", etrun_text_open(p, &bad, &t, &error));
-	FAILS(ETRUN_MISSING, "gone", "", etrun_text_open(p, &method, &t, &error));
+	FAILS(ETRUN_MISSING, "absent", "", etrun_text_open(p, &method, &t, &error));
 	FAILS(ETRUN_INPUT, "context", "", etrun_text_open(p, &context, &t, &error));
-	FAILS(ETRUN_INPUT, "gone", "", etrun_text_open(p, &template, &t, &error));
+	FAILS(ETRUN_INPUT, "absent", "", etrun_text_open(p, &template, &t, &error));
 	FAILS(ETRUN_INPUT, "reserved[0]", "", etrun_text_open(p, &later, &t, &error));
 	FAILS(ETRUN_INPUT, "-5", "", etrun_text_open(p, &end, &t, &error));
 	FAILS(ETRUN_INPUT, "text is NULL", "", etrun_text_open(p, NULL, NULL, &error));
