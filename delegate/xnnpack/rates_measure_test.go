@@ -1,43 +1,25 @@
-//go:build linux
-
 package xnnpack
 
 import (
-	"bytes"
 	"context"
 	"flag"
-	"fmt"
-	"math"
-	"os"
 	"path/filepath"
-	"runtime/debug"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
+	"github.com/etrun-go/etrun/internal/ratetest"
 )
 
 var measureFlag = flag.Bool("measure-rates", false, "measure the rates of this processor's instruction set, see make rates")
 
 const (
 	samplesPerClass = 60
-	sampleRounds    = 15
-	batchTime       = 30 * time.Microsecond // of runs that are measured together: reading the clock takes as long as a short run
-	switched        = 64                    // units that run in turns where the time of a graph is measured: programs run others between two runs of one
+	switched        = 64 // units that run in turns where the time of a graph is measured: programs run others between two runs of one
 )
-
-// sampleTime is the measured time of a graph of [graphtest.RateGraph], in nanoseconds, by engine. It is 0 if an engine does
-// not run it.
-type sampleTime struct {
-	kind string
-	seed uint64
-	ns   [2]float64
-}
 
 // TestMeasureRates measures a few samples, or with -measure-rates all, and then writes the times to the file of the
 // instruction set.
@@ -51,8 +33,7 @@ func TestMeasureRates(t *testing.T) {
 		t.Skip("measures times")
 	}
 	for _, kind := range graphtest.RateClasses {
-		s := sampleTime{kind: kind, seed: 1}
-		if s.measure(t); s.ns[cost.ByGo] <= 0 {
+		if ns := measureSample(t, kind, 1); ns[cost.ByGo] <= 0 {
 			t.Errorf("%s: no time", kind)
 		}
 	}
@@ -60,28 +41,16 @@ func TestMeasureRates(t *testing.T) {
 
 // measureRates measures all samples and writes them to the file of the instruction set.
 func measureRates(t *testing.T) {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s, %s, %s\n", processorName(), time.Now().Format("January 2006"), libraryName(t))
+	table := ratetest.NewTable(libraryName(t))
 	for _, kind := range graphtest.RateClasses {
 		for seed := range uint64(samplesPerClass) {
-			s := sampleTime{kind: kind, seed: seed}
-			s.measure(t)
-			fmt.Fprintf(&b, "%s\t%d\t%.4g\t%.4g\n", kind, seed, s.ns[cost.ByLibrary], s.ns[cost.ByGo])
+			ns := measureSample(t, kind, seed)
+			table.Add(kind, seed, ns[cost.ByLibrary], ns[cost.ByGo])
 		}
 	}
-	if err := os.WriteFile(filepath.Join(RatesFolder, cost.GoSet()+".tsv"), b.Bytes(), 0o666); err != nil {
+	if err := table.Write(filepath.Join(RatesFolder, cost.GoSet()+".tsv")); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func processorName() string {
-	data, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(data)) {
-		if name, ok := strings.CutPrefix(line, "model name"); ok {
-			return strings.TrimLeft(strings.TrimSpace(name), ":\t ")
-		}
-	}
-	return "a processor without a name"
 }
 
 func libraryName(t *testing.T) string {
@@ -92,48 +61,34 @@ func libraryName(t *testing.T) string {
 	return lib.Soname.Name
 }
 
-// measure measures the shortest time of a run, averaged over batches, in turns on both engines.
-func (s *sampleTime) measure(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	var run [2]func(n int) time.Duration
-	var batch [2]int
-	for engine, name := range []Engine{cost.ByLibrary: EngineNative, cost.ByGo: EngineGo} {
-		if run[engine] = s.runner(t, name); run[engine] == nil {
-			*s = sampleTime{kind: s.kind, seed: s.seed}
-			return
+// measureSample returns the time of a graph of [graphtest.RateGraph] in nanoseconds, by engine. It is 0 if an engine does not
+// run it.
+func measureSample(t *testing.T, kind string, seed uint64) []float64 {
+	var runs []ratetest.Run
+	for _, engine := range []Engine{cost.ByLibrary: EngineNative, cost.ByGo: EngineGo} {
+		run := sampleRun(t, kind, seed, engine)
+		if run == nil {
+			return make([]float64, 2)
 		}
-		run[engine](2)
-		if *countsFlag != "" {
-			s.ns[engine] = countRuns(t, func(n int) { run[engine](n) })
-			continue
-		}
-		batch[engine] = 1
-		for range 2 {
-			batch[engine] = 1 + int(batchTime*time.Duration(batch[engine])/(run[engine](batch[engine])+1))
-		}
+		runs = append(runs, run)
 	}
-	if *countsFlag != "" {
-		return
+	ns, err := ratetest.Measure(runs...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	best := [2]float64{math.Inf(1), math.Inf(1)}
-	for range sampleRounds {
-		for engine, n := range batch {
-			best[engine] = min(best[engine], float64(run[engine](n))/float64(n))
-		}
-	}
-	s.ns = best
+	return ns
 }
 
-// runner returns a function that runs the sample's graph n times on an engine, nil if the engine refuses it.
-func (s *sampleTime) runner(t *testing.T, engine Engine) func(n int) time.Duration {
-	g := graphtest.RateGraph(s.kind, s.seed)
+// sampleRun returns a function that runs a graph n times on an engine, nil if the engine refuses it.
+func sampleRun(t *testing.T, kind string, seed uint64, engine Engine) ratetest.Run {
+	g := graphtest.RateGraph(kind, seed)
 	img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(t.Context(), &delegate.Payload{Data: graphtest.Encode(g), AsWritten: true})
 	if err != nil {
-		t.Logf("%s %d: %v", s.kind, s.seed, err)
+		t.Logf("%s %d: %v", kind, seed, err)
 		return nil
 	}
 	count := 1
-	if s.kind == "graph" {
+	if kind == "graph" {
 		count = switched
 	}
 	units := make([]delegate.Unit, count)
@@ -149,13 +104,11 @@ func (s *sampleTime) runner(t *testing.T, engine Engine) func(n int) time.Durati
 		img.Close()
 	})
 	args, ctx := graphtest.NewMaker(1).Arguments(g), context.Background()
-	return func(n int) time.Duration {
-		start := time.Now()
+	return func(n int) {
 		for i := range n {
 			if err := units[i%count].Execute(ctx, args); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return time.Since(start)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
+	"github.com/etrun-go/etrun/internal/ratetest"
 )
 
 var fitFlag = flag.Bool("fit-rates", false, "write the rates of all instruction sets from their measurements")
@@ -20,7 +20,7 @@ var fitFlag = flag.Bool("fit-rates", false, "write the rates of all instruction 
 // sampleTime is the measured time of a graph of [graphtest.RateGraph], in nanoseconds, by engine. It is 0 if an engine does
 // not run it.
 type sampleTime struct {
-	kind class
+	kind string
 	seed uint64
 	ns   [2]float64
 }
@@ -41,12 +41,12 @@ func TestRates(t *testing.T) {
 		}
 		var fitted [2]RateTable
 		for engine := range fitted {
-			loads, ns := loadsOf(t, &want[engine], engine, list)
+			samples := samplesOf(t, &want[engine], engine, list)
 			if *fitFlag {
-				fitted[engine] = fitRates(loads, ns)
+				fitted[engine] = tableOf(samples.Fit())
 				continue
 			}
-			fitted[engine] = fitRobustly(loads, ns, absent(&want[engine].Rates))
+			fitted[engine] = tableOf(samples.FitWithout(absent(&want[engine].Rates)))
 			compareRates(t, set, engine, &want[engine].Rates, &fitted[engine])
 		}
 		if *fitFlag {
@@ -69,51 +69,63 @@ func compareRates(t *testing.T, set string, engine int, want, got *RateTable) {
 
 // readSamples returns the first line of a file of measurements, and the measurements. It returns none if there is no file.
 func readSamples(t *testing.T, path string) (head string, list []sampleTime) {
-	data, err := os.ReadFile(path)
+	table, err := ratetest.Read(path)
 	if os.IsNotExist(err) {
 		return "", nil
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, rest, _ := strings.Cut(string(data), "\n")
-	for line := range strings.Lines(rest) {
+	for _, row := range table.Rows {
 		var s sampleTime
-		var name string
-		if _, err := fmt.Sscan(line, &name, &s.seed, &s.ns[ByLibrary], &s.ns[ByGo]); err != nil {
-			t.Fatalf("%s: %q: %v", path, line, err)
+		if _, err := fmt.Sscan(strings.Join(row, " "), &s.kind, &s.seed, &s.ns[ByLibrary], &s.ns[ByGo]); err != nil {
+			t.Fatalf("%s: %q: %v", path, row, err)
 		}
-		s.kind = class(slices.Index(graphtest.RateClasses, name))
 		list = append(list, s)
 	}
-	return strings.TrimPrefix(head, "# "), list
+	return table.Head, list
+}
+
+// flat returns the amounts of a load in one list, and tableOf the table of such a list.
+func flat(l *Load) (list []float64) {
+	for c := range l {
+		list = append(list, l[c][:]...)
+	}
+	return list
+}
+
+func tableOf(list []float64) (r RateTable) {
+	for j, v := range list {
+		r[j/int(terms)][j%int(terms)] = v
+	}
+	return r
 }
 
 // absent returns the terms that have no rate.
-func absent(r *RateTable) (without *[classes][terms]bool) {
-	without = new([classes][terms]bool)
+func absent(r *RateTable) (without []bool) {
 	for c := range r {
-		for k, v := range r[c] {
-			without[c][k] = v == 0
+		for _, v := range r[c] {
+			without = append(without, v == 0)
 		}
 	}
 	return without
 }
 
-// loadsOf returns the loads of the samples on an engine, and their times.
-func loadsOf(t *testing.T, r *EngineRates, engine int, list []sampleTime) (loads []*Load, ns []float64) {
+// samplesOf returns the loads of the samples on an engine, and their times.
+func samplesOf(t *testing.T, r *EngineRates, engine int, list []sampleTime) *ratetest.Samples {
+	samples := &ratetest.Samples{Terms: int(terms)}
 	for _, s := range list {
 		if s.ns[engine] == 0 {
 			continue
 		}
-		g := graphtest.RateGraph(graphtest.RateClasses[s.kind], s.seed)
+		g := graphtest.RateGraph(s.kind, s.seed)
 		shapes, err := g.Declared()
 		if err != nil {
 			t.Fatal(err)
 		}
-		loads, ns = append(loads, LoadOf(g, shapes, r, engine, make([]bool, g.Inputs), 1)), append(ns, s.ns[engine])
+		samples.Add(flat(LoadOf(g, shapes, r, engine, make([]bool, g.Inputs), 1)), s.ns[engine])
 	}
-	return loads, ns
+	return samples
 }
 
 // writeRates writes the Go file of an instruction set.

@@ -1,0 +1,118 @@
+package ratetest
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// Run does what is measured n times.
+type Run func(n int)
+
+const (
+	rounds    = 15
+	batchTime = 30 * time.Microsecond // of runs that are measured together: reading the clock takes as long as a short run
+)
+
+// Measure returns the shortest time of each run in nanoseconds, averaged over batches and measured in turns. With
+// -rate-counts it counts instructions instead.
+func Measure(runs ...Run) (ns []float64, err error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	if *countsFlag != "" {
+		return countAll(runs)
+	}
+	batches := make([]int, len(runs))
+	for i, run := range runs {
+		run(2)
+		batches[i] = 1
+		for range 2 {
+			batches[i] = 1 + int(batchTime*time.Duration(batches[i])/(timeOf(run, batches[i])+1))
+		}
+		ns = append(ns, math.Inf(1))
+	}
+	for range rounds {
+		for i, run := range runs {
+			ns[i] = min(ns[i], float64(timeOf(run, batches[i]))/float64(batches[i]))
+		}
+	}
+	return ns, nil
+}
+
+func countAll(runs []Run) (ns []float64, err error) {
+	for _, run := range runs {
+		run(2)
+		n, err := countOf(run)
+		if err != nil {
+			return nil, err
+		}
+		ns = append(ns, n)
+	}
+	return ns, nil
+}
+
+func timeOf(run Run, n int) time.Duration {
+	start := time.Now()
+	run(n)
+	return time.Since(start)
+}
+
+// Table is a file of measurements: a line that says where and when they were made, and a line for each.
+type Table struct {
+	Head string
+	Rows [][]string
+}
+
+// Add appends a row. Times are rounded to four digits.
+func (t *Table) Add(cells ...any) {
+	var row []string
+	for _, c := range cells {
+		if f, ok := c.(float64); ok {
+			c = fmt.Sprintf("%.4g", f)
+		}
+		row = append(row, fmt.Sprint(c))
+	}
+	t.Rows = append(t.Rows, row)
+}
+
+// NewTable returns a table that is measured on this machine now. with names what else the times depend on.
+func NewTable(with ...string) *Table {
+	return &Table{Head: strings.Join(append([]string{processorName(), time.Now().Format("January 2006")}, with...), ", ")}
+}
+
+// Write writes a table to a file.
+func (t *Table) Write(path string) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# %s\n", t.Head)
+	for _, row := range t.Rows {
+		fmt.Fprintln(&b, strings.Join(row, "\t"))
+	}
+	return os.WriteFile(path, b.Bytes(), 0o666)
+}
+
+// Read reads a table from a file.
+func Read(path string) (*Table, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	head, rest, _ := strings.Cut(string(data), "\n")
+	t := &Table{Head: strings.TrimPrefix(head, "# ")}
+	for line := range strings.Lines(rest) {
+		t.Rows = append(t.Rows, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
+	}
+	return t, nil
+}
+
+func processorName() string {
+	data, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(data)) {
+		if name, ok := strings.CutPrefix(line, "model name"); ok {
+			return strings.TrimLeft(strings.TrimSpace(name), ":\t ")
+		}
+	}
+	return "a processor without a name"
+}
