@@ -13,10 +13,6 @@ import (
 // A depthwise convolution computes all channels of a point at a time if they are adjacent in memory: in tensors of
 // dim order [0, 2, 3, 1], and in copies of images whose rows are too narrow for vectors.
 
-// narrowRow is the row width from which planes are computed one by one. Copies pay from narrowChannels channels on, and
-// from channelsOfPoint for each point of a row.
-const narrowRow, narrowChannels, channelsOfPoint = 12, 16, 5
-
 // lastPass is the state of a convolution with channels last.
 type lastPass struct {
 	weights operand.Cached[float32] // [taps, channels]
@@ -46,7 +42,7 @@ func channelsLast(ts ...*tensor.Tensor) bool {
 // runCopied computes the convolution on copies with channels last, if that is faster.
 func (p *pass[T]) runCopied(c *kernels.Ctx) bool {
 	q, ok := any(p).(*pass[float32])
-	if !ok || p.Out[2] >= narrowRow || p.In[2] >= 2*narrowRow || p.groups < max(narrowChannels, channelsOfPoint*p.Out[2]) || !p.lastDepthwise() {
+	if !ok || !window.ByPixels(p.In[2], p.Out[2], p.groups) || !p.lastDepthwise() {
 		return false
 	}
 	in, out := window.Volume(p.In), window.Volume(p.Out)
