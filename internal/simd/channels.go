@@ -31,21 +31,31 @@ var (
 	channelTiles512 = []tileOf[channelFunc]{{4, channels4x512}, {2, channels2x512}, {1, channels1x512}}
 )
 
-// channelTaps computes the channels of whole blocks and tells how many those are.
+// channelTaps computes the channels, or none if there are fewer than a block has, and returns how many. Those that remain
+// after whole blocks are computed by a block that ends with them.
 func channelTaps(y, x, w, bias []float32, xo, wo []int, rows, n, ys, xs int, lo, hi float32) int {
-	tiles, blocks, done := channelTiles, n/lanes, whole(n)
 	if avx512 {
-		tiles, blocks, done = channelTiles512, n, n
+		channelBlocks(channelTiles512, n, 0, y, x, w, bias, xo, wo, rows, ys, xs, lo, hi)
+		return n
 	}
+	done := whole(n)
 	if done == 0 {
 		return 0
 	}
+	channelBlocks(channelTiles, n/lanes, 0, y, x, w, bias, xo, wo, rows, ys, xs, lo, hi)
+	if done < n {
+		channelBlocks(channelTiles, 1, n-lanes, y, x, w, bias, xo, wo, rows, ys, xs, lo, hi)
+	}
+	return n
+}
+
+// channelBlocks computes blocks of channels from one on.
+func channelBlocks(tiles []tileOf[channelFunc], blocks, from int, y, x, w, bias []float32, xo, wo []int, rows, ys, xs int, lo, hi float32) {
 	for i := 0; i < rows; {
 		t := largest(tiles, rows-i)
-		t.f(blocks, &y[i*ys], &x[i*xs], &xo[0], &w[0], &wo[0], len(xo), &bias[0], 4*ys, 4*xs, lo, hi)
+		t.f(blocks, &y[i*ys+from], &x[i*xs+from], &xo[0], &w[from], &wo[0], len(xo), &bias[from], 4*ys, 4*xs, lo, hi)
 		i += t.rows
 	}
-	return done
 }
 
 // channelTapsGo computes channels [from, n).
