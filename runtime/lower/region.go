@@ -288,7 +288,7 @@ func (l *lowering) candidates(p *partition, kind []int, known []*candidate) (lis
 		if len(g.Calls) == 0 {
 			continue
 		}
-		c := &candidate{steps: steps, graph: g, kind: taker, taker: l.Compilers[taker], times: Times{Portable: asTheyAre(g.Graph, 1)},
+		c := &candidate{steps: steps, graph: g, kind: taker, taker: l.Compilers[taker], times: Times{Portable: baseline(g.Graph, 1)},
 			inputs: len(g.Inputs), outputs: len(g.Outputs)}
 		again = l.refuse(c, kind) || again
 		if c.reason != "" {
@@ -342,7 +342,7 @@ func (l *lowering) refuse(c *candidate, kind []int) (again bool) {
 	case c.outputs == 0:
 		c.reason = "no step reads its results"
 	case l.Measure == nil:
-		c.reason = l.loses(c, c.times, c.marginOf(c.times.Portable), "about ")
+		c.reason = l.loses(c, c.times, margin, "about ")
 	}
 	return false
 }

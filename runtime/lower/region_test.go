@@ -221,9 +221,9 @@ func TestRegionsOfVaryingSizes(t *testing.T) {
 		least  int // elements of both inputs
 	}{
 		"it always pays":            {func(share float64) float64 { return 0.5 * (none + share*(whole-none)) }, 0, 0},
-		"from half the sizes on":    {func(float64) float64 { return (1 - unsureMargin) * (none + whole) / 2 }, 0, size},
+		"from half the sizes on":    {func(float64) float64 { return (1 - margin) * (none + whole) / 2 }, 0, size},
 		"whatever it costs":         {func(float64) float64 { return 1e9 }, -1, 0},
-		"from a quarter of them on": {func(float64) float64 { return (1 - unsureMargin) * (none + (whole-none)/4) }, 0, size / 2},
+		"from a quarter of them on": {func(float64) float64 { return (1 - margin) * (none + (whole-none)/4) }, 0, size / 2},
 	} {
 		by := all
 		by.Cost = func(_ *delegate.Graph, share float64) time.Duration { return time.Duration(tt.cost(share)) }
@@ -336,29 +336,5 @@ func TestRegionsAreDeterministic(t *testing.T) {
 	}
 	if script(a) != script(b) || !slices.EqualFunc(reportA.Calls, reportB.Calls, func(a, b Call) bool { return a == b }) || len(first) != len(second) {
 		t.Errorf("%s\n%s", script(a), script(b))
-	}
-}
-
-// TestMarginOf checks how much a region must gain by its time and its operators.
-func TestMarginOf(t *testing.T) {
-	region := func(schema string) *candidate {
-		return &candidate{graph: &graph{Graph: &delegate.Graph{Calls: []delegate.GraphCall{{View: true}, {Op: &kernels.Op{Schema: schema}}}}}}
-	}
-	light, heavy := region("aten::add.out(...)"), region("aten::convolution.out(...)")
-	for _, tt := range []struct {
-		name  string
-		c     *candidate
-		takes time.Duration
-		want  float64
-	}{
-		{"a short sum", light, unsureTime - 1, unsureMargin},
-		{"a short convolution", heavy, unsureTime - 1, margin},
-		{"a sum", light, unsureTime, margin},
-		{"long sums", light, surerTime, surerMargin},
-		{"a long convolution", heavy, surerTime, surerMargin},
-	} {
-		if got := tt.c.marginOf(tt.takes); got != tt.want {
-			t.Errorf("%s: margin %v, want %v", tt.name, got, tt.want)
-		}
 	}
 }
