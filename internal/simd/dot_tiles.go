@@ -11,6 +11,9 @@ func vnni256() bool { return avxVNNI && avx2() && !vnni() }
 // dotProducts reports NEON's dot products.
 func dotProducts() bool { return neon && cpu.ARM64.HasASIMDDP }
 
+// matrixProducts reports NEON's products of matrices of bytes.
+func matrixProducts() bool { return neon && cpu.ARM64.HasI8MM }
+
 type (
 	// those of NEON do several tiles below each other
 	neonDotFunc func(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
@@ -32,6 +35,7 @@ var (
 	}
 	maddTiles   = [][]tileOf[dotFunc]{1: {{4, madd4x16}, {2, madd2x16}, {1, madd1x16}}}
 	sdotTiles   = []tileOf[neonDotFunc]{{4, sdot4x16}, {3, sdot3x16}, {2, sdot2x16}, {1, sdot1x16}}
+	smmlaTiles  = []tileOf[neonDotFunc]{{4, smmla4x16}, {3, smmla3x16}, {2, smmla2x16}, {1, smmla1x16}}
 	smullTiles  = []tileOf[neonDotFunc]{{2, smull2x16}, {1, smull1x16}}
 	nibbleTiles = [...][]tileOf[nibbleFunc]{
 		4: {{1, nibble512x1x64}},
@@ -41,6 +45,7 @@ var (
 	nibble256Tiles = [][]tileOf[nibbleFunc]{1: {{2, nibble256x2x16}, {1, nibble256x1x16}}}
 	nibbleRows     = [][]tileOf[nibbleFunc]{1: {{1, nibble1x16}}}
 	nibbleDots     = [][]tileOf[nibbleFunc]{1: {{2, nibble2x16}, {1, nibble1x16}}}
+	nibbleMatrices = [][]tileOf[nibbleFunc]{1: {{2, smmlaNibble2x16}, {1, smmlaNibble1x16}}}
 	nibbleProducts = [][]tileOf[nibbleFunc]{1: {{1, smullNibble1x16}}}
 )
 
@@ -94,7 +99,10 @@ func (w *DotWeights) multiply(c []int32, ldc int, a []uint8, rows, off []int, lo
 
 func (w *DotWeights) multiplyNEON(c []int32, ldc int, a []uint8, rows, off []int, lo, hi int, flip uint32) {
 	groups, size, tiles := w.groups(), w.panel(), smullTiles
-	if dotProducts() {
+	switch {
+	case matrixProducts():
+		tiles = smmlaTiles
+	case dotProducts():
 		tiles = sdotTiles
 	}
 	for p := lo; p < hi; p++ {
@@ -114,6 +122,8 @@ func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, zeros []
 		tiles = nibbleTiles[:]
 	case vnni256():
 		tiles = nibble256Tiles
+	case matrixProducts():
+		tiles = nibbleMatrices
 	case dotProducts():
 		tiles = nibbleDots
 	case neon:

@@ -43,6 +43,23 @@ func (w *DotWeights) Pack(lo, hi int, column func(buffer []int8, j int) []int8) 
 			binary.LittleEndian.PutUint32(bytesOf(panel[4*i:]), 128*uint32(w.Sums[j]))
 		}
 		transposeColumns(wordsOf(bytesOf(panel[dotHead:])), columns, words)
+		if matrixProducts() {
+			w.pairGroups(wordsOf(bytesOf(panel[dotHead:])))
+		}
+	}
+}
+
+// pairGroups puts the words of a column next to each other, of two groups of rows of a segment at a time.
+func (w *DotWeights) pairGroups(panel []uint32) {
+	for range w.Segments {
+		for range w.groups() / 2 {
+			first, second := [DotCols]uint32(panel), [DotCols]uint32(panel[DotCols:])
+			for j := range DotCols {
+				panel[2*j], panel[2*j+1] = first[j], second[j]
+			}
+			panel = panel[2*DotCols:]
+		}
+		panel = panel[w.groups()%2*DotCols:]
 	}
 }
 
@@ -142,8 +159,22 @@ func (w *Nibbles) Pack(lo, hi int, src []uint8, scale func(j, group int) float32
 				binary.LittleEndian.PutUint32(tail[4*i:], uint32(16*sum))
 				binary.LittleEndian.PutUint32(tail[4*DotCols+4*i:], math.Float32bits(scale(j, g)/16))
 			}
-			transposeColumns(wordsOf(group[:len(group)-nibbleTail]), columns, words)
+			to := wordsOf(group[:len(group)-nibbleTail])
+			if transposeColumns(to, columns, words); matrixProducts() {
+				pairColumns(to)
+			}
 		}
+	}
+}
+
+// pairColumns puts the eight elements of each of four columns, a word each, into halves of bytes: those of the first two into
+// lower ones, and of the other two into upper ones.
+func pairColumns(words []uint32) {
+	const low, high = 0x0f0f0f0f, 0xf0f0f0f0
+	for ; len(words) >= 4; words = words[4:] {
+		a, b, c, d := words[0], words[1], words[2], words[3]
+		words[0], words[1] = a&low|c&low<<4, a>>4&low|c&high
+		words[2], words[3] = b&low|d&low<<4, b>>4&low|d&high
 	}
 }
 

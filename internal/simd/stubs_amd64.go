@@ -541,6 +541,24 @@ func signLanes(n int, dst, src *float32)
 //go:noescape
 func sineLanes(n int, dst, src *float32, shift float32) (beyond int32)
 
+func smmla1x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func smmla2x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func smmla3x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func smmla4x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
+}
+
+func smmlaNibble1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
+}
+
+func smmlaNibble2x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
+}
+
 func smull1x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32) {
 }
 

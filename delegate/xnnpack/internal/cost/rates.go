@@ -19,12 +19,13 @@ const (
 	setAVX2    = "avx2"
 	setNEON    = "neon"
 	setDotprod = "neon_dotprod"
-	setNone    = "none" // no vectors
+	setI8MM    = "neon_i8mm" // dot products, and products of matrices of bytes
+	setNone    = "none"      // no vectors
 )
 
 // RatesOf has the rates of the library and of the Go engine by instruction set.
 var RatesOf = map[string]*[2]EngineRates{setAVX512: &ratesAVX512, setAMX: &ratesAMX, setAVX2: &ratesAVX2, setNEON: &ratesNEON,
-	setDotprod: &ratesDotprod, setNone: &ratesNone}
+	setDotprod: &ratesDotprod, setI8MM: &ratesDotprod, setNone: &ratesNone} // until those of products of matrices are measured
 
 // Selected are the rates of the engines on this processor. The library selects its kernels itself.
 var Selected = [2]*EngineRates{ByLibrary: &RatesOf[librarySet()][ByLibrary], ByGo: &RatesOf[GoSet()][ByGo]}
@@ -41,6 +42,8 @@ func librarySet() string {
 
 func GoSet() string {
 	switch level := simd.Level(); {
+	case level == "neon" && cpu.Has("i8mm"):
+		return setI8MM
 	case level == "neon" && cpu.Has("asimddp"):
 		return setDotprod
 	case RatesOf[level] != nil:
