@@ -21,7 +21,8 @@ type machineReport struct {
 	Schema     string            `json:"schema"`
 	Version    string            `json:"version"`
 	CPU        string            `json:"cpu,omitempty"`
-	Processors int               `json:"processors"` // available to the process
+	Cores      []coresReport     `json:"cores,omitempty"` // of Arm
+	Processors int               `json:"processors"`      // available to the process
 	Quota      string            `json:"cgroup_quota,omitempty"`
 	Threads    int               `json:"threads"` // default number of threads
 	Features   []string          `json:"features"`
@@ -30,6 +31,13 @@ type machineReport struct {
 	Backends   []backendReport   `json:"backends"`
 	NPUs       []npuReport       `json:"npus"`
 	Isolation  []isolationReport `json:"isolation"` // of etrun serve --isolate
+}
+
+// coresReport are processors of one kind.
+type coresReport struct {
+	Name    string `json:"name"`
+	Count   int    `json:"count"`
+	InOrder bool   `json:"in_order"` // executes instructions in the order of the program
 }
 
 // isolationReport is a layer that confines the processes of isolated models.
@@ -89,6 +97,9 @@ func examine() *machineReport {
 	r := &machineReport{Schema: "etrun.doctor/1", Version: version(), CPU: processorName(), Processors: cpu.Allowed(),
 		Quota: quota(), Threads: cpu.DefaultThreads(), Features: []string{}, Absent: []string{},
 		Operators: len(etrun.DefaultOperators().Names()), Backends: []backendReport{}}
+	for _, c := range cpu.AllCores() {
+		r.Cores = append(r.Cores, coresReport(c))
+	}
 	for _, f := range cpu.Features() {
 		if f.Has {
 			r.Features = append(r.Features, f.Name)
@@ -119,6 +130,9 @@ func (r *machineReport) print(a *app) error {
 	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "version\t%s\n", r.Version)
 	fmt.Fprintf(t, "processor\t%s\n", orDash(r.CPU))
+	if list := cpu.AllCores(); len(list) > 0 {
+		fmt.Fprintf(t, "cores\t%s\n", cpu.DescribeCores(list))
+	}
 	fmt.Fprintf(t, "threads\t%d by default (%d processors available, cgroup quota %s)\n", r.Threads, r.Processors, orDash(r.Quota))
 	fmt.Fprintf(t, "features\t%s\n", orDash(strings.Join(r.Features, " ")))
 	fmt.Fprintf(t, "without\t%s\n", orDash(strings.Join(r.Absent, " ")))
