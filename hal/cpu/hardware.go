@@ -1,7 +1,8 @@
 package cpu
 
-// Hardware is what C libraries select x86 kernels by, as the processor reports it: GODEBUG has no effect.
+// Hardware is what C libraries select kernels by, as the processor reports it: GODEBUG has no effect.
 type Hardware struct {
 	AVX512VNNI, AVX512FP16, GFNI, AMXInt8 bool
 	Zen4                                  bool // of AMD
+	NEONFP16                              bool // arithmetic of half precision on arm64
 }

@@ -60,11 +60,18 @@ var KernelFaults = []kernelFault{{
 }, {
 	// Sums are of half precision, whose errors add up over the layers of a model. Debian's version also stores
 	// half of 64 output channels in the wrong place.
-	Selected: func(h cpu.Hardware) bool { return h.AVX512FP16 },
+	Selected: func(h cpu.Hardware) bool { return h.AVX512FP16 || h.NEONFP16 },
 	hits: func(g *graph.Graph, n *graph.Node, _ []graph.Shape, _ bool) bool {
 		return multiplies(n) && g.Values[n.Out[0]].Datatype == graph.FP16 && g.Values[n.In[0]].Datatype == graph.FP16
 	},
 	nodes: "products in half precision",
+}, {
+	// Elements are multiplied by a scale of half precision: some are rounded to the step beside the right one.
+	Selected: func(h cpu.Hardware) bool { return h.NEONFP16 },
+	hits: func(g *graph.Graph, n *graph.Node, _ []graph.Shape, _ bool) bool {
+		return n.Type.Tag == graph.TagConvert && g.Values[n.In[0]].Datatype == graph.FP16 && g.Values[n.Out[0]].Datatype == graph.QDInt8
+	},
+	nodes: "quantization of half precision at run time",
 }, {
 	// Of 17 to 31 elements at the end of a row with one slope, those from the 17th on are wrong.
 	build: cost.DebianBuild, Selected: func(h cpu.Hardware) bool { return h.AVX512FP16 },

@@ -61,6 +61,8 @@ func TestKernelFaults(t *testing.T) {
 		{"sums of halves", debian, graphtest.NewMaker(1).BinarySample("Add", graph.FP16), false, false},
 		{"rows of halves, newer library", newer, graphtest.NewMaker(1).ProductSample(weights(graph.FP16, graph.FP16, graph.FP16, graph.FP16), 1, 8, 7), false, true},
 		{"rows of halves", debian, graphtest.NewMaker(1).ProductSample(weights(graph.FP16, graph.FP16, graph.FP16, graph.FP16), 1, 8, 7), false, true},
+		{"rows of halves, quantized at run time", newer, graphtest.NewMaker(1).ProductSample(weights(graph.QDInt8, graph.QCInt8, graph.FP32, graph.FP16), 1, 8, 7), false, true},
+		{"rows quantized at run time", newer, graphtest.NewMaker(1).ProductSample(weights(graph.QDInt8, graph.QCInt8, graph.FP32, graph.FP32), 1, 8, 7), false, false},
 		{"17 pixels by themselves", debian, window("Conv2d", statics, 17, 72, 1), true, false},
 		{"17 pixels by themselves, quantized at run time", debian, window("Conv2d", dynamic, 17, 72, 1), false, true},
 		{"16 pixels, transposed", debian, pixels("ConvTranspose2d", statics, 16, 72), false, false},
