@@ -4,7 +4,7 @@ package simd
 
 // wholeFloat64 is the number of elements in whole blocks of eight, 0 where there is no loop.
 func wholeFloat64(n int) int {
-	if !avx2() {
+	if !vector {
 		return 0
 	}
 	return n &^ 7
@@ -54,7 +54,7 @@ func AddSquaresFloat64(sums []float64, x []float32, mean []float64) {
 func CumSum(dst, src []float32) {
 	src = src[:len(dst):len(src)]
 	n, sum := len(dst)&^3, 0.0
-	if n > 0 && avx2() {
+	if n > 0 && vector {
 		sum = cumSumx4(n/4, &dst[0], &src[0])
 		dst, src = dst[n:], src[n:]
 	}

@@ -8,7 +8,7 @@ import (
 
 func TestFloat64(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
-	for n := range 70 {
+	for n := range 201 {
 		x := newGuarded(r, n).data
 		all := make([]float64, 3*(n+2))
 		for i := range all {

@@ -12,7 +12,8 @@ func absInt32Lanes(n int, dst, src *int32)
 //go:noescape
 func absLanes(n int, dst, src *float32)
 
-func addFloat64x8(n int, sums *float64, x *float32) {}
+//go:noescape
+func addFloat64x8(n int, sums *float64, x *float32)
 
 //go:noescape
 func addInt32Lanes(n int, dst, a, b *int32)
@@ -29,7 +30,8 @@ func addRows(rows, n int, dst, a, b *float32)
 //go:noescape
 func addScaledLanes(n int, dst, a, b *float32, alpha float32)
 
-func addSquaresFloat64x8(n int, sums *float64, x *float32, mean *float64) {}
+//go:noescape
+func addSquaresFloat64x8(n int, sums *float64, x *float32, mean *float64)
 
 //go:noescape
 func addUint8(n int, dst, a, b *uint8, q *binaryParams)
@@ -88,7 +90,8 @@ func clampLanes(n int, dst, src *float32, low, high float32)
 //go:noescape
 func copyRowsLanes(rows, blocks, last int, dst *byte, ds int, src *byte, ss int)
 
-func cumSumx4(n int, dst, src *float32) (sum float64) { return }
+//go:noescape
+func cumSumx4(n int, dst, src *float32) (sum float64)
 
 //go:noescape
 func depthwiseInt8(pixels int, a *uint8, step int, off *int, pairs int, w *int32, dst *uint8, ldd int, lo, hi float32, zero int32)
@@ -613,7 +616,8 @@ func sumSlide16Half(planes, rows, blocks int, y, x *byte, off *int, taps, kernel
 func sumSlide8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32) {
 }
 
-func sumSquaresFloat64x8(n int, x *float32, mean float64) (sum, squares float64) { return }
+//go:noescape
+func sumSquaresFloat64x8(n int, x *float32, mean float64) (sum, squares float64)
 
 func sumTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int) {}
 
