@@ -21,6 +21,8 @@ func SoftmaxRows(dst, src []float32, n int) {
 	switch {
 	case avx512:
 		softmaxRows512(len(dst)/n, n, &dst[0], &src[0])
+	case neon && n >= lanes:
+		softmaxRows4(len(dst)/n, n, &dst[0], &src[0], blockLanes(n))
 	case !avx2() || n >= longRow && n%8 == 0:
 		softmaxByRow(dst, src, n)
 	default:
@@ -48,12 +50,19 @@ func NormRows(dst, src []float32, n int, mean, rstd, weight, bias []float32, eps
 	if bias != nil {
 		bias = bias[:n:len(bias)]
 	}
-	if !avx2() || weight == nil || bias == nil || n >= longRow {
+	if weight == nil || bias == nil || !avx2() && !neon || neon && n < lanes || n >= longRow {
 		normByRow(dst, src, n, mean, rstd, weight, bias, eps)
+		return
+	}
+	if neon {
+		normRows4(len(mean), n, &dst[0], &src[0], blockLanes(n), &weight[0], &bias[0], &mean[0], &rstd[0], float32(n), eps)
 		return
 	}
 	normRows8(len(mean), n/8, &dst[0], &src[0], 4*n, &masks[8-n%8], &weight[0], &bias[0], &mean[0], &rstd[0], float32(n), eps)
 }
+
+// blockLanes are the lanes of the last four elements of a row that are in whole blocks of four.
+func blockLanes(n int) *int32 { return &masks[4+n%4] }
 
 // The norms row by row, out of the row kernels.
 

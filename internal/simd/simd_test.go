@@ -228,7 +228,7 @@ func TestRows(t *testing.T) {
 func TestNormRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	lengths := []int{127, 128, 255, 256, 257, 264} // around longRow
-	for n := 1; n < 70; n++ {
+	for n := 1; n <= 200; n++ {
 		lengths = append(lengths, n)
 	}
 	for _, n := range lengths {
@@ -241,6 +241,9 @@ func TestNormRows(t *testing.T) {
 		softmaxByRow(want, x.data, n)
 		near(t, "softmax "+name, soft.data, want, n)
 		soft.check(t, name)
+		copy(soft.data, x.data)
+		SoftmaxRows(soft.data, soft.data, n)
+		near(t, "softmax in place, "+name, soft.data, want, n)
 
 		y, mean, rstd := newGuarded(r, rows*n), newGuarded(r, rows), newGuarded(r, rows)
 		wantMean, wantRstd := make([]float32, rows), make([]float32, rows)
@@ -252,6 +255,9 @@ func TestNormRows(t *testing.T) {
 		for _, g := range []guarded{y, mean, rstd} {
 			g.check(t, name)
 		}
+		copy(y.data, x.data)
+		NormRows(y.data, y.data, n, mean.data, rstd.data, w.data, b.data, 0.1)
+		near(t, "norm in place, "+name, y.data, want, n)
 	}
 }
 

@@ -445,6 +445,9 @@ func nibble512x4x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, 
 //go:noescape
 func nibble512x4x32(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
 
+func normRows4(rows, n int, dst, src *float32, mask *int32, weight, bias, mean, rstd *float32, size, eps float32) {
+}
+
 //go:noescape
 func normRows8(rows, n int, dst, src *float32, stride int, mask *int32, weight, bias, mean, rstd *float32, size, eps float32)
 
@@ -568,6 +571,8 @@ func smull2x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, 
 func smullNibble1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
 }
 
+func softmaxRows4(rows, n int, dst, src *float32, mask *int32) {}
+
 //go:noescape
 func softmaxRows512(rows, n int, dst, src *float32)
 
@@ -609,6 +614,8 @@ func sumLanes(n int, x *float32) (ret float32)
 
 //go:noescape
 func sumRows16(rows, n int, dst, x *float32)
+
+func sumRows4(rows, n int, dst, x *float32, mask *int32) {}
 
 //go:noescape
 func sumRows8(rows, n int, dst, x *float32, stride int, mask *int32)

@@ -444,6 +444,9 @@ func nibble512x4x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, 
 func nibble512x4x32(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32) {
 }
 
+//go:noescape
+func normRows4(rows, n int, dst, src *float32, mask *int32, weight, bias, mean, rstd *float32, size, eps float32)
+
 func normRows8(rows, n int, dst, src *float32, stride int, mask *int32, weight, bias, mean, rstd *float32, size, eps float32) {
 }
 
@@ -568,6 +571,9 @@ func smull2x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, 
 //go:noescape
 func smullNibble1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
 
+//go:noescape
+func softmaxRows4(rows, n int, dst, src *float32, mask *int32)
+
 func softmaxRows512(rows, n int, dst, src *float32) {}
 
 func softmaxRows8(rows, n int, dst, src *float32, stride int, mask *int32) {}
@@ -581,7 +587,8 @@ func squaresLanes(n int, x *float32, mean float32) (ret float32)
 //go:noescape
 func stride2Lanes(n int, dst, src *float32)
 
-func stride2Rows(rows, n int, dst, src *float32, ds, ss int) {}
+//go:noescape
+func stride2Rows(rows, n int, dst, src *float32, ds, ss int)
 
 //go:noescape
 func subInt32Lanes(n int, dst, a, b *int32)
@@ -604,6 +611,9 @@ func sumHalfRows8(rows, n int, dst *float32, x *byte, stride, back int, mask *in
 func sumLanes(n int, x *float32) (ret float32)
 
 func sumRows16(rows, n int, dst, x *float32) {}
+
+//go:noescape
+func sumRows4(rows, n int, dst, x *float32, mask *int32)
 
 func sumRows8(rows, n int, dst, x *float32, stride int, mask *int32) {}
 

@@ -22,10 +22,15 @@ func SumRows(dst, x []float32, n int) {
 		}
 	}
 	fours := len(dst) &^ 3
-	if fours > 0 && avx2() {
+	switch {
+	case fours > 0 && avx2():
 		sumRows8(fours, n/8, &dst[0], &x[0], 4*n, &masks[8-n%8])
-		dst, x = dst[fours:], x[fours*n:]
+	case fours > 0 && neon && n >= lanes:
+		sumRows4(fours, n, &dst[0], &x[0], blockLanes(n))
+	default:
+		fours = 0
 	}
+	dst, x = dst[fours:], x[fours*n:]
 	for i := range dst {
 		dst[i] = Sum(x[i*n:][:n])
 	}

@@ -79,7 +79,7 @@ func Stride2Rows[T any](dst, src []T, rows, n, ds, ss int) {
 		return
 	}
 	_, _ = dst[(rows-1)*ds+n-1], src[(rows-1)*ss+2*n-2]
-	if d, ok := any(dst).([]float32); ok && avx512 {
+	if d, ok := any(dst).([]float32); ok && (avx512 || neon && n > lanes) {
 		stride2Rows(rows, n, &d[0], &any(src).([]float32)[0], 4*ds, 4*ss)
 		return
 	}
