@@ -4,7 +4,7 @@
 
 #include "textflag.h"
 
-// Norms, softmax, sums and every second element of rows, for NEON.
+// Norms, softmax, sums, every second element, and interpolation of rows, for NEON.
 
 // func normRows4(rows, n int, dst, src *float32, mask *int32, weight, bias, mean, rstd *float32, size, eps float32)
 TEXT ·normRows4(SB), NOSPLIT, $0-80
@@ -571,4 +571,59 @@ last:
 	ADD R6, R3
 	SUBS $1, R0
 	BNE row
+	RET
+
+// func interpolate4(n int, dst, src *float32, size int, first, second *int32, weight *float32) (done int)
+TEXT ·interpolate4(SB), NOSPLIT, $0-64
+	MOVD n+0(FP), R0
+	MOVD dst+8(FP), R1
+	MOVD src+16(FP), R2
+	MOVD size+24(FP), R3
+	MOVD first+32(FP), R4
+	MOVD second+40(FP), R5
+	MOVD weight+48(FP), R6
+	MOVD ZR, R7
+	FMOVS $1.0, F31
+	VDUP V31.S[0], V31.S4
+
+block:
+	VLD1 (R4), [V0.S4]
+	VLD1 (R5), [V1.S4]
+	WORD $0x6EA16400 // UMAX V0, V0, V1
+	WORD $0x6EB0A800 // UMAXV V0, V0
+	VMOV V0.S[0], R8
+	CMP R3, R8
+	BHS done
+	LDPW 0(R4), (R8, R9)
+	LDPW 8(R4), (R10, R11)
+	FMOVS (R2)(R8<<2), F4
+	FMOVS (R2)(R9<<2), F5
+	FMOVS (R2)(R10<<2), F6
+	FMOVS (R2)(R11<<2), F7
+	VZIP1 V5.S4, V4.S4, V4.S4
+	VZIP1 V7.S4, V6.S4, V6.S4
+	VZIP1 V6.D2, V4.D2, V4.D2
+	LDPW 0(R5), (R12, R13)
+	LDPW 8(R5), (R14, R15)
+	FMOVS (R2)(R12<<2), F16
+	FMOVS (R2)(R13<<2), F17
+	FMOVS (R2)(R14<<2), F18
+	FMOVS (R2)(R15<<2), F19
+	VZIP1 V17.S4, V16.S4, V16.S4
+	VZIP1 V19.S4, V18.S4, V18.S4
+	VZIP1 V18.D2, V16.D2, V16.D2
+	ADD $16, R4
+	ADD $16, R5
+	VLD1.P 16(R6), [V2.S4]
+	WORD $0x4EA2D7E3 // FSUB V3, V31, V2
+	WORD $0x6E24DC63 // FMUL V3, V3, V4
+	WORD $0x6E30DC42 // FMUL V2, V2, V16
+	WORD $0x4E22D463 // FADD V3, V3, V2
+	VST1.P [V3.S4], 16(R1)
+	ADD $4, R7
+	SUBS $1, R0
+	BNE block
+
+done:
+	MOVD R7, done+56(FP)
 	RET

@@ -245,6 +245,9 @@ func interleaved1x4(tiles, runs, k int, a *float32, ars, skip int, b *float32, f
 func interleaved8x4(tiles, runs, k int, a *float32, ars, skip int, b *float32, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32) {
 }
 
+//go:noescape
+func interpolate4(n int, dst, src *float32, size int, first, second *int32, weight *float32) (done int)
+
 func interpolate512(n int, dst, src *float32, size int, first, second *int32, weight *float32) (done int) {
 	return
 }

@@ -6,8 +6,8 @@ import "fmt"
 // last four elements, which are loaded before anything of the row is stored: dst may be src. The mask, in V30, is of the
 // lanes of these that whole blocks have had.
 
-var rowsNeonSets = []set{{"rows_arm64", "Norms, softmax, sums and every second element of rows, for NEON.",
-	[]routine{neonNormRows, neonSoftmaxRows, neonSumRows, neonStride2Rows}}}
+var rowsNeonSets = []set{{"rows_arm64", "Norms, softmax, sums, every second element, and interpolation of rows, for NEON.",
+	[]routine{neonNormRows, neonSoftmaxRows, neonSumRows, neonStride2Rows, neonInterpolate}}}
 
 // neonAlong goes over the whole blocks of a row of R1 elements, from R3 on, R9 being the place of the next, and in R2 and
 // R10: over several of them at a time, and over single ones.
@@ -124,4 +124,27 @@ var neonStride2Rows = func() routine {
 		"\nrest:\n" + lines("ADDS $8, R11\nBLE last") +
 		"\none:\n" + lines("VLD2.P 32(R9), [V0.S4, V1.S4]\nVST1.P [V0.S4], 16(R10)\nSUBS $4, R11\nBGT one") +
 		"\nlast:\n" + lines("ADD R13, R3, R9\nADD R12, R2, R10\nVLD2 (R9), [V0.S4, V1.S4]\nVST1 [V1.S4], (R10)\nADD R5, R2\nADD R6, R3\nSUBS $1, R0\nBNE row\nRET")}
+}()
+
+// neonInterpolate loads the points of four elements one by one. It stops at a block with an index outside of src, and returns how
+// many elements are done. n is the number of blocks, and V31 has ones.
+var neonInterpolate = func() routine {
+	signature := "func interpolate4" + interpolateParams
+	f := frameOf(signature)
+	points := func(indices string, at, to int) (text string) {
+		for i := 0; i < 4; i += 2 {
+			text += fmt.Sprintf("LDPW %d(%s), (R%d, R%d)\n", 4*i, indices, at+i, at+i+1)
+		}
+		for i := range 4 {
+			text += fmt.Sprintf("FMOVS (R2)(R%d<<2), F%d\n", at+i, to+i)
+		}
+		return text + fmt.Sprintf("VZIP1 V%[2]d.S4, V%[1]d.S4, V%[1]d.S4\nVZIP1 V%[4]d.S4, V%[3]d.S4, V%[3]d.S4\nVZIP1 V%[3]d.D2, V%[1]d.D2, V%[1]d.D2\n",
+			to, to+1, to+2, to+3)
+	}
+	return routine{signature, lines(f.arguments("MOVD", "n", "R0", "dst", "R1", "src", "R2", "size", "R3", "first", "R4", "second", "R5", "weight", "R6"),
+		"MOVD ZR, R7\nFMOVS $1.0, F31\nVDUP V31.S[0], V31.S4") +
+		"\nblock:\n" + encoded(lines("VLD1 (R4), [V0.S4]\nVLD1 (R5), [V1.S4]\nUMAX(0, 0, 1)\nUMAXV(0, 0)\nVMOV V0.S[0], R8\nCMP R3, R8\nBHS done",
+		points("R4", 8, 4), points("R5", 12, 16), "ADD $16, R4\nADD $16, R5\nVLD1.P 16(R6), [V2.S4]\nFSUB(3, 31, 2)\nFMUL(3, 3, 4)\nFMUL(2, 2, 16)\nFADD(3, 3, 2)",
+		"VST1.P [V3.S4], 16(R1)\nADD $4, R7\nSUBS $1, R0\nBNE block")) +
+		"\ndone:\n" + lines("MOVD R7, "+f.at("done"), "RET")}
 }()
