@@ -51,13 +51,10 @@ func smmlaTile(d dotTile, f *frame) string {
 			last += fmt.Sprintf("SMMLA(%d, %d, 20)\nSMMLA(%d, %[2]d, 21)\n", 8*p+2*v, 24+p, 8*p+2*v+1)
 		}
 	}
-	eight := ""
-	for half := range 2 {
-		eight += load("R4", 16+4*half, 4)
-		for v := range 4 {
-			for p := range pairs {
-				eight += fmt.Sprintf("SMMLA(%d, %d, %d)\n", 8*p+4*half+v, 24+p, 16+4*half+v)
-			}
+	eight := load("R4", 16, 4) + load("R4", 20, 4)
+	for v := range 8 {
+		for p := range pairs {
+			eight += fmt.Sprintf("SMMLA(%d, %d, %d)\n", 8*p+v, 24+p, 16+v)
 		}
 	}
 	return lines(f.arguments("MOVD", "tiles", "R13", "a", "R1", "rows", "R2", "ldb", "R14", "c", "R6", "ldc", "R7"),
