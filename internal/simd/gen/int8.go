@@ -164,20 +164,22 @@ func maddTile(d dotTile, f *frame) string {
 }
 
 // neonDot is what the tiles of NEON have in common, several below each other: R8 and on point to rows, R4 to the
-// panel; start makes the sums, row adds the products of activations in V20 and weights in
+// panel; start makes the sums, row adds the products of a row's activations, in registers from one on, and weights in
 // V16 to V19, and end leaves four registers of sums of a row behind each other from V0 on. four
 // adds those of four groups of rows of weights, of the row in R8 and on in V24 and on.
-func neonDot(d dotTile, f *frame, start, four string, row func(r int) string, end func(r int) string) string {
+func neonDot(d dotTile, f *frame, activations int, start, four string, row func(r int) string, end func(r int) string) string {
 	before := f.arguments("MOVD", "tiles", "R13", "a", "R1", "rows", "R2", "ldb", "R14", "c", "R6", "ldc", "R7") +
 		f.arguments("MOVWU", "flip", "R15") + "EOR $0x80808080, R15, R15\nVDUP R15, V21.S4\n"
 	tile := f.arguments("MOVD", "off", "R3", "t", "R5", "b", "R4") + start
-	segment, product, after := "MOVD.P 8(R3), R12\nADD R1, R12, R12\n"+f.arguments("MOVD", "k", "R0"), "VLD1.P 64(R4), [V16.B16, V17.B16, V18.B16, V19.B16]\n", ""
-	loads, flips := "", ""
+	segment, rows, after := "MOVD.P 8(R3), R12\nADD R1, R12, R12\n"+f.arguments("MOVD", "k", "R0"), "", ""
+	loads, flips, singles, singleFlips := "", "", "", ""
 	for r := range d.rows {
 		segment += fmt.Sprintf("MOVD %d(R2), R%d\nADD R12, R%[2]d, R%[2]d\n", 8*r, 8+r)
 		loads += fmt.Sprintf("FMOVQ.P 16(R%d), F%d\n", 8+r, 24+r)
 		flips += fmt.Sprintf("VEOR V21.B16, V%d.B16, V%[1]d.B16\n", 24+r)
-		product += fmt.Sprintf("VLD1R.P 4(R%d), [V20.S4]\nVEOR V21.B16, V20.B16, V20.B16\n", 8+r) + row(r)
+		singles += fmt.Sprintf("VLD1R.P 4(R%d), [V%d.S4]\n", 8+r, activations+r)
+		singleFlips += fmt.Sprintf("VEOR V21.B16, V%d.B16, V%[1]d.B16\n", activations+r)
+		rows += row(r)
 		after += end(r) + "ADD R7, R6\n"
 	}
 	if four != "" {
@@ -185,7 +187,7 @@ func neonDot(d dotTile, f *frame, start, four string, row func(r int) string, en
 			"same:\n" + loads + encoded(four) + "SUBS $4, R0\nBGE same\n\nrest:\nADDS $4, R0\nBEQ next\n"
 	}
 	return lines(before) + "\ntile:\n" + lines(tile) + "\nsegment:\n" + lines(segment) + "\nloop:\n" +
-		lines(encoded(lines(product)), "SUBS $1, R0", "BNE loop") + "\nnext:\n" + lines("SUBS $1, R5", "BNE segment") + "\n" +
+		lines(singles, "VLD1.P 64(R4), [V16.B16, V17.B16, V18.B16, V19.B16]", singleFlips, encoded(lines(rows)), "SUBS $1, R0", "BNE loop") + "\nnext:\n" + lines("SUBS $1, R5", "BNE segment") + "\n" +
 		lines(encoded(lines(after)), fmt.Sprintf("ADD $%d, R2", 8*d.rows), "SUBS $1, R13", "BNE tile", "RET")
 }
 
@@ -202,27 +204,33 @@ func sdotTile(d dotTile, f *frame) string {
 			four += fmt.Sprintf("SDOT%d(%d, %d, %d)\n", g, i, 16+i%4, 24+i/4)
 		}
 	}
-	return neonDot(d, f, start, four, func(r int) (text string) {
+	return neonDot(d, f, 24, start, four, func(r int) (text string) {
 		for v := range 4 {
-			text += fmt.Sprintf("SDOT(%d, %d, 20)\n", 4*r+v, 16+v)
+			text += fmt.Sprintf("SDOT(%d, %d, %d)\n", 4*r+v, 16+v, 24+r)
 		}
 		return text
 	}, func(r int) string { return "VST1 " + registers(4*r, 4) + ", (R6)\n" })
 }
 
 // smullTile has eight registers of sums for a row, each of two columns' first and second
-// two weights.
+// two weights. All products of a row are in registers, V22 and on, before the first one is added: a core that executes in order
+// would wait for each.
 func smullTile(d dotTile, f *frame) string {
-	start := "VLD1.P 64(R4), " + registers(24, 4) + "\n"
+	start := "ADD $64, R4\n"
 	for i := range 8 * d.rows {
 		start += fmt.Sprintf("VEOR V%d.B16, V%[1]d.B16, V%[1]d.B16\n", i)
 	}
-	return neonDot(d, f, start, "", func(r int) (text string) {
+	return neonDot(d, f, 30, start, "", func(r int) string {
+		products, sums := "", ""
 		for v := range 4 {
-			text += fmt.Sprintf("SMULL(22, %d, 20)\nSMULL2(23, %[1]d, 20)\nSADALP(%[2]d, 22)\nSADALP(%[3]d, 23)\n", 16+v, 8*r+2*v, 8*r+2*v+1)
+			products += fmt.Sprintf("SMULL(%d, %d, %d)\nSMULL2(%d, %[2]d, %[3]d)\n", 22+2*v, 16+v, 30+r, 23+2*v)
+			sums += fmt.Sprintf("SADALP(%d, %d)\nSADALP(%d, %d)\n", 8*r+2*v, 22+2*v, 8*r+2*v+1, 23+2*v)
 		}
-		return text
+		return products + sums
 	}, func(r int) (text string) {
+		if r == 0 {
+			text = f.arguments("MOVD", "b", "R4") + load("R4", 24, 4)
+		}
 		for v := range 4 {
 			text += fmt.Sprintf("ADDP(%d, %d, %d)\nVADD V%d.S4, V%[1]d.S4, V%[1]d.S4\n", 8*r+v, 8*r+2*v, 8*r+2*v+1, 24+v)
 		}
