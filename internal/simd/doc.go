@@ -4,8 +4,9 @@
 //
 // Every loop is written in Go first: that is its definition, what runs without vectors,
 // and what tests compare with. Where the processor has AVX2 and FMA, or NEON, assembly
-// takes its place, and AVX-512 for matrix products, conversions and activations. The tag
-// purego leaves assembly out.
+// takes its place, and AVX-512 for matrix products, conversions and activations. Products of
+// bytes also have forms for dot products and, on arm64, products of matrices. The tag purego
+// leaves assembly out.
 //
 // An exported function chooses among the loops of all processors. gen declares the assembly,
 // and gives what a build lacks an empty body, which nothing calls.
