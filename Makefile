@@ -77,8 +77,8 @@ docs: ## write docs/operators.md from the operators' tables
 	$(GO) test ./cmd/etrun -run '^(TestJSONPage|TestCommandPages)$$' -update
 
 rates: lib/.complete ## measure the rates of this processor's instruction set, which choose between the engines of XNNPACK and operators: CORPUS=folder
-	$(GO) test ./delegate/xnnpack ./runtime/lower -p 1 -count 1 -run '^TestMeasureRates$$' -measure-rates
-	$(GO) test ./delegate/xnnpack/internal/cost ./runtime/lower -count 1 -run '^TestRates$$' -fit-rates
+	$(GO) test ./delegate/xnnpack ./runtime/lower -p 1 -count 1 -run '^TestMeasure(Rates|Threads)$$' -measure-rates
+	$(GO) test ./delegate/xnnpack/internal/cost ./runtime/lower -count 1 -run '^Test(Rates|Threads)$$' -fit-rates
 	$(GO) test ./delegate/xnnpack -count 1 -run '^TestDecisions$$' -measure-programs '$(if $(CORPUS),$(abspath $(CORPUS)/models):$(abspath $(CORPUS)/fresh))' -v
 
 bench: lib/.complete ## run the benchmarks: BENCH=regexp BENCHTIME=1s

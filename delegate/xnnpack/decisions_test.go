@@ -23,8 +23,12 @@ import (
 
 var programsFlag = flag.String("measure-programs", "", "measure the XNNPACK programs below these folders, separated as in PATH, for TestDecisions")
 
-// worst limits the loss of a single program.
-const worst = 1.7
+// worst limits the loss of a single program. Exceptions have a limit of their own.
+const worst = 1.25
+
+var exceptions = map[string]float64{
+	"avx2 centernet/xnnpack": 1.7, // a depthwise convolution of three channels has no vectors with AVX2; the library is faster than estimated
+}
 
 // shortest is the time from which programs count: shorter ones depend on more than the rates.
 const shortest = 20000
@@ -50,11 +54,8 @@ func TestDecisions(t *testing.T) {
 				chosen = inGo
 			}
 			loss := chosen / min(library, inGo)
-			if loss > 1.25 {
-				t.Logf("%s, %s: %.0f ns in the library, %.0f in Go: the slower engine is chosen", set, f[0], library, inGo)
-			}
-			if loss > worst {
-				t.Errorf("%s, %s: the chosen engine takes %.2f times as long", set, f[0], loss)
+			if loss > max(worst, exceptions[set+" "+f[0]]) {
+				t.Errorf("%s, %s: %.0f ns in the library, %.0f in Go: the chosen engine takes %.2f times as long", set, f[0], library, inGo, loss)
 			}
 			sum, count = sum+math.Log(loss), count+1
 		}

@@ -10,7 +10,9 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/ratetest"
 )
 
@@ -53,6 +55,45 @@ func measureRates(t *testing.T) {
 	}
 }
 
+// threadedKinds are the kinds of graphs that are measured with two threads.
+var threadedKinds = []string{"weights", "product32", "window32", "product8", "dynamic8", "batch", "depthwise32"}
+
+// TestMeasureThreads measures graphs that are large enough for two threads, or with -measure-rates all, and then writes the
+// times with one and two threads to a file.
+func TestMeasureThreads(t *testing.T) {
+	xnntest.Library(t)
+	if testing.Short() {
+		t.Skip("measures times")
+	}
+	table := ratetest.NewTable(libraryName(t))
+	for _, kind := range threadedKinds {
+		for seed := range uint64(samplesPerClass) {
+			g := graphtest.RateGraph(kind, seed)
+			shapes, err := g.Declared()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !graph.Parallel(g.Cost(shapes), len(g.Nodes)) {
+				continue
+			}
+			ns, err := ratetest.Measure(sampleRun(t, kind, seed, EngineNative, 1), sampleRun(t, kind, seed, EngineNative, 2),
+				sampleRun(t, kind, seed, EngineGo, 1), sampleRun(t, kind, seed, EngineGo, 2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			table.Add(kind, seed, len(g.Nodes), ns[0], ns[1], ns[2], ns[3])
+			if !*measureFlag {
+				break
+			}
+		}
+	}
+	if *measureFlag {
+		if err := table.Write(filepath.Join(RatesFolder, "threads.tsv")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func libraryName(t *testing.T) string {
 	lib, err := xnn.Open(xnntest.Path())
 	if err != nil {
@@ -65,8 +106,8 @@ func libraryName(t *testing.T) string {
 // run it.
 func measureSample(t *testing.T, kind string, seed uint64) []float64 {
 	var runs []ratetest.Run
-	for _, engine := range []Engine{cost.ByLibrary: EngineNative, cost.ByGo: EngineGo} {
-		run := sampleRun(t, kind, seed, engine)
+	for _, engine := range engineNames {
+		run := sampleRun(t, kind, seed, engine, 1)
 		if run == nil {
 			return make([]float64, 2)
 		}
@@ -79,10 +120,12 @@ func measureSample(t *testing.T, kind string, seed uint64) []float64 {
 	return ns
 }
 
+var engineNames = [...]Engine{cost.ByLibrary: EngineNative, cost.ByGo: EngineGo}
+
 // sampleRun returns a function that runs a graph n times on an engine, nil if the engine refuses it.
-func sampleRun(t *testing.T, kind string, seed uint64, engine Engine) ratetest.Run {
+func sampleRun(t *testing.T, kind string, seed uint64, engine Engine, threads int) ratetest.Run {
 	g := graphtest.RateGraph(kind, seed)
-	img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(t.Context(), &delegate.Payload{Data: graphtest.Encode(g), AsWritten: true})
+	img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(t.Context(), &delegate.Payload{Data: graphtest.Encode(g), AsWritten: true, Threads: threads})
 	if err != nil {
 		t.Logf("%s %d: %v", kind, seed, err)
 		return nil
@@ -91,9 +134,10 @@ func sampleRun(t *testing.T, kind string, seed uint64, engine Engine) ratetest.R
 	if kind == "graph" {
 		count = switched
 	}
+	pool := cpu.NewPool(threads)
 	units := make([]delegate.Unit, count)
 	for i := range units {
-		if units[i], err = img.Unit(delegate.Instance{}); err != nil {
+		if units[i], err = img.Unit(delegate.Instance{Pool: pool}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,6 +146,7 @@ func sampleRun(t *testing.T, kind string, seed uint64, engine Engine) ratetest.R
 			u.Close()
 		}
 		img.Close()
+		pool.Close()
 	})
 	args, ctx := graphtest.NewMaker(1).Arguments(g), context.Background()
 	return func(n int) {

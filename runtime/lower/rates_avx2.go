@@ -2,7 +2,7 @@
 
 package lower
 
-// ratesAVX2 are nanoseconds on AMD EPYC (Zen 5) without AVX-512, November 2026.
+// ratesAVX2 are nanoseconds on an AMD EPYC (Zen 5) without AVX-512, November 2026.
 var ratesAVX2 = rateTable{
 	classCall:          {termStart: 18.6},
 	classHalf:          {termElement: 0.0899},

@@ -2,7 +2,7 @@
 
 package lower
 
-// ratesAVX512 are nanoseconds on AMD EPYC (Zen 5), November 2026.
+// ratesAVX512 are nanoseconds on an AMD EPYC (Zen 5), November 2026.
 var ratesAVX512 = rateTable{
 	classCall:          {termStart: 13.9},
 	classHalf:          {termElement: 0.0535},

@@ -2,7 +2,7 @@
 
 package lower
 
-// ratesNone are nanoseconds on AMD EPYC (Zen 5) without vectors, November 2026.
+// ratesNone are nanoseconds on an AMD EPYC (Zen 5) without vectors, November 2026.
 var ratesNone = rateTable{
 	classCall:          {termStart: 13.9},
 	classHalf:          {termElement: 1.64},

@@ -50,10 +50,10 @@ func (c *counter) elements(n *graph.Node, kind class) amounts {
 		in := c.shapes[n.In[0]]
 		a[termWork] = float64(in.Numel() / max(in.Last(), 1) * graph.RoundUp(in.Last(), meanChannels))
 	case n.Type.Tag == graph.TagStaticTranspose:
-		a[termElement], a[termRow], a[termTap] = amountsOfMove(c.shapes[n.In[0]], y, graph.Params[graph.TransposeParams](n).Perm)
+		a = c.move(n, c.shapes[n.In[0]], graph.Params[graph.TransposeParams](n).Perm)
 	case n.Type.Tag == graph.TagRearrange:
 		in, perm := graph.Params[graph.RearrangeParams](n).Moves()
-		a[termElement], a[termRow], a[termTap] = amountsOfMove(in, y, perm)
+		a = c.move(n, in, perm)
 	default:
 		a[termRow] = float64(c.rows(n, y))
 		if kind == classResize {
@@ -84,17 +84,22 @@ func (c *counter) bytesOf(n *graph.Node) (sum int) {
 	return sum
 }
 
-// moved returns the amounts of a transpose: elements that move in contiguous rows, rows or matrices, and elements that move
-// one by one.
-func amountsOfMove(in, y graph.Shape, perm []int) (element, row, tap float64) {
-	n := float64(y.Numel())
+// move returns the amounts of a transpose: elements that move in contiguous rows, rows or matrices, elements that move
+// one by one, and those that do not stay in the cache of a core.
+func (c *counter) move(n *graph.Node, in graph.Shape, perm []int) amounts {
+	y := c.shapes[n.Out[0]]
+	count := float64(y.Numel())
+	a := amounts{termStart: 1, termRow: 1, termElement: count}
 	switch rows, matrices, shorter := transposedRuns(in, perm); {
 	case rows > 0:
-		return n, float64(rows), 0
+		a[termRow] = float64(rows)
 	case matrices > 0:
-		return 0, float64(matrices), n / float64(shorter) * float64(graph.RoundUp(shorter, shortMatrix))
+		a[termElement], a[termRow], a[termTap] = 0, float64(matrices), count/float64(shorter)*float64(graph.RoundUp(shorter, shortMatrix))
 	}
-	return n, 1, 0
+	if c.bytesOf(n) > 4*farElements {
+		a[termWork] = count
+	}
+	return a
 }
 
 // transposedRuns classifies a transpose. It returns the number of rows that stay contiguous, or the

@@ -14,13 +14,6 @@ type Estimates [2]time.Duration
 // Never is the estimate of an engine that does not run a graph.
 const Never = time.Duration(math.MaxInt64 / 4)
 
-// Times of a run on two threads of graphs that several threads compute in the library: relative to one thread, and in
-// addition for each node, after which threads synchronize. Measured on 17 models, within 0.15 of the ratios of both.
-var (
-	ThreadedTime = [...]float64{ByLibrary: 0.6, ByGo: 0.7}
-	ThreadedNode = [...]time.Duration{ByLibrary: 2300 * time.Nanosecond, ByGo: 1500 * time.Nanosecond}
-)
-
 // The library must save this part of the Go engine's time, and this much of a run: it takes 0.7 ms to open it.
 const margin, leastGain = 0.04, 150 * time.Nanosecond
 

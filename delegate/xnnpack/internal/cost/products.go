@@ -15,8 +15,8 @@ func (c *counter) product(n *graph.Node) (class, amounts) {
 		kind = classProduct16
 	case c.engine == ByLibrary && bits == 32 && n.Type.Tag == graph.TagFullyConnected && p.columns < t.columns:
 		kind, t = classNarrow32, tile{narrowColumns, narrowDepth}
-	case c.engine == ByGo && bits != 8 && p.form == dense && p.groups == 1 && p.columns < 16:
-		kind, t = classNarrow32, tile{8, 1}
+	case c.engine == ByGo && bits != 8 && p.form == dense && p.groups == 1 && p.columns <= fewColumns:
+		kind, t = classNarrow32, tile{fewColumns, 1}
 		p.gathered = p.taps > 1
 	case bits != 8 && p.form == dense && p.groups > 1:
 		kind = classGroups32
@@ -36,6 +36,9 @@ func (c *counter) product(n *graph.Node) (class, amounts) {
 // The library computes narrow products of floats in tiles of two columns and four terms.
 const narrowColumns, narrowDepth = 2, 4
 
+// fewColumns is the number of columns that the Go engine has narrower tiles for.
+const fewColumns = 4
+
 // The forms of products.
 const (
 	dense = iota
@@ -53,6 +56,7 @@ type productShape struct {
 	columns  int  // output channels of a group
 	gathered bool // each window is addressed or copied
 	sums     int  // products that are added up to one, row by row
+	lines    int  // products of lines of the output, one for each row of the window; 0 if all is one product
 }
 
 // gathers reports whether the Go engine copies the window of each output pixel of a line.
@@ -66,6 +70,9 @@ func gathers(w *graph.Window, pixels int) bool {
 
 // farElements are as many floats as the cache of a processor's core has.
 const farElements = 1 << 17
+
+// fewChannels is the number of channels below which depthwise convolutions may have no vectors.
+const fewChannels = 8
 
 // mostTaps is the size of the largest window that the library has a depthwise kernel for.
 const mostTaps = 25
@@ -86,7 +93,7 @@ func (c *counter) shapeOfProduct(n *graph.Node) productShape {
 			p.taps = max(p.taps/(w.StrideH*w.StrideW), 1) // one convolution for each position in the stride
 		}
 	case c.engine == ByGo && !gathers(w, out.Dim[2]):
-		p.gathered = false
+		p.gathered, p.lines = false, out.Leading(2)*w.KernelH
 		if p.taps*p.depth > gemm.Depth { // each row of the window is a product
 			p.sums = w.KernelH
 		}
@@ -102,8 +109,12 @@ func (p *productShape) amounts(t tile) amounts {
 	rows, taps := float64(p.rows*p.groups), float64(p.taps)
 	if p.form == depthwise {
 		rows = float64(p.rows)
-		return amounts{termStart: 1, termRow: rows, termTap: rows * taps, termWork: rows * taps * float64(graph.RoundUp(p.groups, t.columns)),
+		a := amounts{termStart: 1, termRow: rows, termTap: rows * taps, termWork: rows * taps * float64(graph.RoundUp(p.groups, t.columns)),
 			termElement: rows * float64(p.groups)}
+		if p.groups < fewChannels {
+			a[termWeight] = rows * taps * float64(p.groups)
+		}
+		return a
 	}
 	passes, depth := graph.CeilDiv(p.columns, t.columns), graph.RoundUp(p.depth, t.depth)
 	a := amounts{termStart: float64(p.groups), termRow: rows * float64(passes*p.sums), termElement: rows * float64(p.columns)}
@@ -112,8 +123,11 @@ func (p *productShape) amounts(t tile) amounts {
 		a[termTap] = float64(in * p.groups * passes)
 	}
 	a[termWeight] = p.weights()
-	if p.gathered {
+	switch {
+	case p.gathered:
 		a[termTap] = rows * taps * float64(passes)
+	case p.lines > 0:
+		a[termTap] = float64(p.lines * p.groups * passes)
 	}
 	return a
 }

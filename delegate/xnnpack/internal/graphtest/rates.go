@@ -188,8 +188,13 @@ func (s *sizer) pixels(types graph.Weighted) *graph.Graph {
 
 func (s *sizer) windows(types graph.Weighted, kernel int) *graph.Graph {
 	stride := s.one(1, 1, 2)
-	if s.IntN(4) == 0 { // deep in a model: few pixels, many channels
+	switch s.IntN(6) {
+	case 0: // deep in a model: few pixels, many channels
 		return s.convolution("Conv2d", types, s.between(4, 8), s.between(128, 384), s.between(128, 384), min(kernel, 3), stride, 1)
+	case 1: // the first layer
+		return s.convolution("Conv2d", types, s.between(16, 112), s.one(1, 3, 3, 4), s.between(8, 48), kernel, stride, 1)
+	case 2: // a small model
+		return s.convolution("Conv2d", types, s.between(4, 16), s.between(3, 32), s.between(8, 64), kernel, stride, 1)
 	}
 	for {
 		size, in, to := s.between(4, 112), s.between(3, 512), s.between(4, 512)
@@ -202,6 +207,9 @@ func (s *sizer) windows(types graph.Weighted, kernel int) *graph.Graph {
 func (s *sizer) depthwise(types graph.Weighted) *graph.Graph {
 	size := s.between(4, 112)
 	c := s.between(8, max(16, min(1024, 1<<19/(size*size))))
+	if s.IntN(8) == 0 { // of an image
+		c = s.between(1, 7)
+	}
 	return s.convolution("DepthwiseConv2d", types, size, c, c, s.one(3, 3, 5, 7), s.one(1, 1, 2), c)
 }
 
@@ -344,6 +352,9 @@ func (s *sizer) binary(d graph.Datatype, names ...string) *graph.Graph {
 
 func (s *sizer) transpose(d graph.Datatype) *graph.Graph {
 	dims := s.image()
+	if s.IntN(4) == 0 { // beyond the caches
+		dims = []int{1, s.between(64, 512), s.between(64, 512), s.between(8, 16)}
+	}
 	perm := [][]int{graph.ToChannelsLast, graph.ToChannelsFirst, {0, 2, 1, 3}}[s.IntN(3)]
 	x, y := s.Input(d, dims...), s.Value(d, graph.ShapeOf(dims...).Permuted(perm).Dims()...)
 	s.Graph.Values[y].Quant = s.Graph.Values[x].Quant
