@@ -20,12 +20,15 @@ type memory struct {
 // allocate makes zeroed memory for the plan; shared is state held by another instance.
 func allocate(p *plan.Memory, shared map[int][]byte) *memory {
 	mem := &memory{state: make(map[int][]byte), heap: make(map[int][]byte), callers: make(map[int][]byte)}
-	bytes := tensor.AlignedBytes
-	if hasDynamicInputs(p.Method) { // small inputs touch only part of it
+	bytes, dynamic := tensor.AlignedBytes, hasDynamicInputs(p.Method)
+	if dynamic { // small inputs touch only part of it
 		bytes = smallPages
 	}
 	for _, size := range p.Arenas {
 		mem.arenas = append(mem.arenas, bytes(int(size)))
+		if !dynamic { // every run uses it all
+			cpu.Populate(mem.arenas[len(mem.arenas)-1])
+		}
 	}
 	for i := range p.Method.Storages {
 		s := &p.Method.Storages[i]

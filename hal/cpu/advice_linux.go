@@ -29,6 +29,17 @@ func advisePages(b []byte, advice int) {
 // mapping of a file, as the file's contents.
 func Discard(b []byte) { advise(b, unix.MADV_DONTNEED) }
 
+// Populate allocates the whole pages within b, which the caller is about to write: one call takes a fraction of the time of
+// a fault for each page. It is only a hint, which kernels before 5.14 ignore.
+func Populate(b []byte) {
+	if p := wholePages(b); len(p) >= populateBytes {
+		_ = unix.Madvise(p, unix.MADV_POPULATE_WRITE)
+	}
+}
+
+// populateBytes is the size from which a call is faster than faults.
+const populateBytes = 16 << 10
+
 // advise applies to the whole pages within b. It is only a hint: on failure the memory is
 // unchanged.
 func advise(b []byte, advice int) {

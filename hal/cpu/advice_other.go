@@ -2,11 +2,14 @@
 
 package cpu
 
-// UseLargePages, UseSmallPages and Discard have an effect on Linux only.
+// UseLargePages, UseSmallPages, Populate and Discard have an effect on Linux only.
 func UseLargePages([]byte) {}
 
 // UseSmallPages does nothing.
 func UseSmallPages([]byte) {}
+
+// Populate does nothing.
+func Populate([]byte) {}
 
 // Discard does nothing: the bytes are unchanged.
 func Discard([]byte) {}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/etrun-go/etrun/hal/cpu"
 )
 
 const (
@@ -113,7 +115,9 @@ func (f *File) readRegular(b []byte) error {
 		if at = int(min(data, int64(len(b)))); at == len(b) {
 			return nil
 		}
-		n, err := f.ReadAt(b[at:min(len(b), at+part)], int64(at))
+		to := b[at:min(len(b), at+part)]
+		cpu.Populate(to)
+		n, err := f.ReadAt(to, int64(at))
 		if err == io.EOF && n < min(len(b)-at, part) {
 			err = f.fault("read", ErrChanged)
 		}

@@ -3,6 +3,8 @@ package simd
 import (
 	"encoding/binary"
 	"math"
+	"slices"
+	"sync"
 	"unsafe"
 )
 
@@ -27,8 +29,9 @@ func NewDot(data []uint8, cols, segments, k int) *DotWeights {
 // Pack sets the columns of panels [lo, hi). column returns the segments·k elements of column j, in buffer, which
 // has as many, or elsewhere. Goroutines may pack different panels at once.
 func (w *DotWeights) Pack(lo, hi int, column func(buffer []int8, j int) []int8) {
-	words := w.Segments * w.groups() * dotBytes()
-	columns, buffer := make([]uint32, DotCols*words), make([]int8, w.Segments*w.K)
+	words, own := w.Segments*w.groups()*dotBytes(), packBuffers.Get().(*packBuffer)
+	defer packBuffers.Put(own)
+	columns, buffer := own.columns(DotCols*words), own.column(w.Segments*w.K)
 	for p := lo; p < hi; p++ {
 		panel := w.panels[p*w.panel():][:w.panel()]
 		for i := range DotCols {
@@ -61,6 +64,25 @@ func (w *DotWeights) pairGroups(panel []uint32) {
 		}
 		panel = panel[w.groups()%2*DotCols:]
 	}
+}
+
+// packBuffer is the memory of a call of Pack: the words of a panel's columns, and the elements of one.
+type packBuffer struct {
+	words    []uint32
+	elements []int8
+}
+
+// packBuffers are reused: filters are packed in many parts.
+var packBuffers = sync.Pool{New: func() any { return new(packBuffer) }}
+
+func (b *packBuffer) columns(n int) []uint32 {
+	b.words = slices.Grow(b.words[:0], n)
+	return b.words[:n]
+}
+
+func (b *packBuffer) column(n int) []int8 {
+	b.elements = slices.Grow(b.elements[:0], n)
+	return b.elements[:n]
 }
 
 // words stores a column's elements, segment by segment in whole groups. dst has zeros where no element is stored.
@@ -145,7 +167,9 @@ func NewNibbles(data []uint8, cols, groups, k int) *Nibbles {
 // Goroutines may pack different panels at once.
 func (w *Nibbles) Pack(lo, hi int, src []uint8, scale func(j, group int) float32) {
 	row, words := (w.Groups*w.K+1)/2, w.blocks()
-	columns := make([]uint32, DotCols*words)
+	own := packBuffers.Get().(*packBuffer)
+	defer packBuffers.Put(own)
+	columns := own.columns(DotCols * words)
 	for p := lo; p < hi; p++ {
 		n := min(DotCols, w.Cols-p*DotCols)
 		clear(columns[n*words:])

@@ -217,9 +217,10 @@ func (x *int8Weights) packColumns(w *PackWork, v, from int) {
 // add packs a matrix in segments.
 func (x *int8Weights) add(w *PackWork, column func(buffer []int8, j int) []int8) {
 	segments, k := x.parts(), x.k/x.segments
-	dot := simd.NewDot(w.cut(simd.DotSize(x.n, segments, k)), x.n, segments, k)
+	memory := w.cut(simd.DotSize(x.n, segments, k))
+	dot := simd.NewDot(memory, x.n, segments, k)
 	x.dot = append(x.dot, dot)
-	w.parts(dot.Panels(), segments*k*simd.DotCols, func(from, to int) { dot.Pack(from, to, column) })
+	w.parts(memory, dot.Panels(), segments*k*simd.DotCols, func(from, to int) { dot.Pack(from, to, column) })
 }
 
 // split sets isSplit if elements of a filter do not fit int8.
@@ -260,8 +261,9 @@ func packNibbles(g *graph.Graph, w *PackWork, x *int8Weights, n *graph.Node) {
 	if f.Datatype == graph.QBInt4 {
 		scale = func(j, group int) float32 { return math.Float32frombits(uint32(f.Quant.Blocks[j*groups+group]) << 16) }
 	}
-	x.nibbles = simd.NewNibbles(w.cut(simd.NibblesSize(x.n, groups, x.k/groups)), x.n, groups, x.k/groups)
-	w.parts(x.nibbles.Panels(), x.k*simd.DotCols, func(from, to int) { x.nibbles.Pack(from, to, f.Data, scale) })
+	memory := w.cut(simd.NibblesSize(x.n, groups, x.k/groups))
+	x.nibbles = simd.NewNibbles(memory, x.n, groups, x.k/groups)
+	w.parts(memory, x.nibbles.Panels(), x.k*simd.DotCols, func(from, to int) { x.nibbles.Pack(from, to, f.Data, scale) })
 }
 
 // filterScales returns the scales of the columns, which are 1 if groups of rows have their own.

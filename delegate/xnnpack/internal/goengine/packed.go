@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -118,24 +119,26 @@ func (w *PackWork) add(own *PackedNode, n *graph.Node) {
 // addFloats divides the packing of a filter of floats. Other elements are decoded first, in one part.
 func (w *PackWork) addFloats(own *PackedNode) {
 	n, e := own.node, w.floats
-	free := tensor.View[float32](w.cut(4 * PanelElements(w.g, n, w.shapes)))
-	in := func(k, cols, run int) *gemm.Panels {
-		m := gemm.New(free, k, cols, run)
-		free = free[m.Size():]
-		return m
+	memory := w.cut(4 * PanelElements(w.g, n, w.shapes))
+	free := memory
+	in := func(k, cols, run int) (m *gemm.Panels, own []byte) {
+		m = gemm.New(tensor.View[float32](free), k, cols, run)
+		own, free = free[:4*m.Size()], free[4*m.Size():]
+		return m, own
 	}
 	if w.g.Values[n.In[1]].Datatype == graph.FP32 {
 		f := typeOf(n).pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
-			m := in(k, cols, run)
-			w.parts(m.Panels(), k*min(cols, simd.PanelCols), func(from, to int) { m.RepackPart(src, row, col, from, to) })
+			m, own := in(k, cols, run)
+			w.parts(own, m.Panels(), k*min(cols, simd.PanelCols), func(from, to int) { m.RepackPart(src, row, col, from, to) })
 			return m
 		})
 		w.to.Floats[n.At], own.Finish = f, func() { f.bias = e.biasOf(n) }
 		return
 	}
 	w.Part(w.shapes[n.In[1]].Numel(), func() {
+		cpu.Populate(memory)
 		f := typeOf(n).pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
-			m := in(k, cols, run)
+			m, _ := in(k, cols, run)
 			m.Repack(src, row, col)
 			return m
 		})
@@ -165,12 +168,15 @@ func (w *PackWork) cut(n int) []byte {
 	return b
 }
 
-// parts divides panels of so many elements among parts of the last node.
-func (w *PackWork) parts(panels, elements int, pack func(from, to int)) {
+// parts divides the panels in memory, of so many elements each, among parts of the last node.
+func (w *PackWork) parts(memory []byte, panels, elements int, pack func(from, to int)) {
 	each := max(1, partElements/max(1, elements))
 	for from := 0; from < panels; from += each {
 		to := min(from+each, panels)
-		w.Part((to-from)*elements, func() { pack(from, to) })
+		w.Part((to-from)*elements, func() {
+			cpu.Populate(memory[len(memory)*from/panels : len(memory)*to/panels])
+			pack(from, to)
+		})
 	}
 }
 
