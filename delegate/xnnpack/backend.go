@@ -29,9 +29,7 @@ const ID = graph.ID
 type Engine string
 
 // Engines. EngineAuto selects the engine that is estimated to be faster for each graph. It uses the
-// Go engine if the library is not available, does not support the graph, or fails. With a
-// WeightsCache, which stores the library's packed weights, it uses the native engine wherever
-// possible. EngineNative returns an error if the library is missing, does not support the graph or
+// Go engine if the library is not available, does not support the graph, or fails. EngineNative returns an error if the library is missing, does not support the graph or
 // computes it wrongly; if the library fails to create the graph, the Go engine runs it, with a warning. EngineGo
 // treats NaN, infinities and subnormal numbers as PyTorch does; the library does not.
 const (
@@ -108,13 +106,13 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	}
 	img.cost = g.Cost(img.Shapes)
 	if b.Engine == EngineGo || img.Region && native.HidesNaN(g) {
-		return img.openGo(ctx)
+		return b.openGo(ctx, img)
 	}
 	if done, err := b.choose(ctx, img); done || err != nil {
 		return img, err
 	}
 	library := &native.Image{Compilation: img.Compilation, Cost: img.cost, InGo: &goengine.Image{Compilation: img.Compilation}, Fail: img.fail}
-	err := library.Open(ctx, native.Options{Library: b.Library, WeightsFolder: b.WeightsCache, MapWeights: b.MapWeights})
+	err := library.Open(ctx, native.Options{Library: b.Library, Cache: b.cache()})
 	if img.cacheNote = library.CacheNote; err == nil {
 		img.by = library
 		return img, nil
@@ -129,17 +127,22 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	}
 	img.notNative = err.Error()
 	img.noLibrary, _ = errors.AsType[*xnn.OpenError](err)
-	return img.openGo(ctx)
+	return b.openGo(ctx, img)
 }
 
 // openGo compiles the graph for the Go engine.
-func (m *image) openGo(ctx context.Context) (delegate.Image, error) {
-	own, err := goengine.NewImage(ctx, m.Compilation)
+func (b Backend) openGo(ctx context.Context, m *image) (delegate.Image, error) {
+	own, err := goengine.NewImage(ctx, m.Compilation, b.cache())
 	if err != nil {
 		return nil, err
 	}
-	m.by = own
+	m.by, m.cacheNote = own, own.CacheNote
 	return m, nil
+}
+
+// cache returns the cache of packed weights.
+func (b Backend) cache() graph.WeightsCache {
+	return graph.WeightsCache{Folder: b.WeightsCache, Map: b.MapWeights}
 }
 
 // OutputSteps returns, for each output of a payload, how much it may change if the quantized values

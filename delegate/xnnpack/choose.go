@@ -50,11 +50,8 @@ func (b Backend) choice(e cost.Estimates) int {
 // isGo reports whether the Go engine runs every graph.
 func (b Backend) isGo() bool { return b.Engine == EngineGo || b.Engine == formerName }
 
-// automatic reports whether the engine is chosen for each graph. A folder for packed weights
-// holds those of the library, which then runs every graph that it supports.
-func (b Backend) automatic() bool {
-	return (b.Engine == "" || b.Engine == EngineAuto) && b.WeightsCache == ""
-}
+// automatic reports whether the engine is chosen for each graph.
+func (b Backend) automatic() bool { return b.Engine == "" || b.Engine == EngineAuto }
 
 // choose prepares the image for the Go engine if that is faster; done is false if the library
 // should run it. A library whose location was specified must exist in any case.
@@ -73,7 +70,7 @@ func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 	if !m.estimates.PrefersGo() {
 		return false, nil
 	}
-	if _, err = m.openGo(ctx); ctx.Err() != nil {
+	if _, err = b.openGo(ctx, m); ctx.Err() != nil {
 		return false, err
 	}
 	return err == nil, nil

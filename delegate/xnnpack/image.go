@@ -11,7 +11,6 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -98,7 +97,7 @@ func (m *image) Warnings() (list []delegate.Warning) {
 		list = append(list, delegate.Warning{Class: delegate.WarnEngine,
 			Text: fmt.Sprintf("%s: libXNNPACK failed, the engine in Go runs instead, or fewer threads: %s", ID, *why)})
 	}
-	if why, unused := strings.CutPrefix(m.cacheNote, native.NotKept); unused {
+	if why, unused := strings.CutPrefix(m.cacheNote, graph.NotKept); unused {
 		list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: ID + ": packed weights are not kept: " + why})
 	}
 	return list

@@ -46,20 +46,24 @@ func check(folder *os.Root) error {
 	return openfile.CheckOwner(info, forbidden)
 }
 
-// Replace writes or replaces a file atomically.
-func Replace(folder *os.Root, name string, data []byte) error {
-	return Write(folder, 0o644, data, func(hidden string) error { return folder.Rename(hidden, name) })
+// Replace writes or replaces a file atomically. Its contents are parts, one after the other.
+func Replace(folder *os.Root, name string, parts ...[]byte) error {
+	return Write(folder, 0o644, parts, func(hidden string) error { return folder.Rename(hidden, name) })
 }
 
 // Write writes a file under a temporary name; place renames it.
-func Write(folder *os.Root, mode fs.FileMode, data []byte, place func(hidden string) error) error {
+func Write(folder *os.Root, mode fs.FileMode, parts [][]byte, place func(hidden string) error) error {
 	hidden := ".etrun-" + rand.Text()
 	f, err := folder.OpenFile(hidden, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	defer folder.Remove(hidden)
-	_, err = f.Write(data)
+	for _, part := range parts {
+		if _, err = f.Write(part); err != nil {
+			break
+		}
+	}
 	if err == nil {
 		err = f.Chmod(mode)
 	}

@@ -2,6 +2,7 @@ package simd
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -11,18 +12,23 @@ import (
 // Weights are packed column by column into words of four bytes, which is what a column has of each group of
 // rows; the words of a panel's columns are then transposed. All instruction sets have a loop for that.
 
-// DotSize returns the size in bytes of the panels of [DotWeights].
+// PackedLayout identifies the layouts of packed weights on this processor. They are the same wherever it is the same.
+func PackedLayout() string { return fmt.Sprint(level, " ", dotBytes(), " ", Interleaves()) }
+
+// DotSize returns the size in bytes of [DotWeights]: of their panels and Sums.
 func DotSize(cols, segments, k int) int {
 	w := DotWeights{Segments: segments, K: k, Cols: cols}
-	return w.Panels() * w.panel()
+	return w.Panels() * (w.panel() + 4*DotCols)
 }
 
 // NewDot returns weights that [DotWeights.Pack] sets. They retain data, of [DotSize] bytes, aligned to 4 bytes.
 // segments and k are at least 1.
 func NewDot(data []uint8, cols, segments, k int) *DotWeights {
 	w := &DotWeights{Segments: segments, K: k, Cols: cols}
-	w.Sums = make([]int32, w.Panels()*DotCols)
-	w.panels = unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(data))), w.Panels()*w.panel())
+	panels, sums := w.Panels()*w.panel(), w.Panels()*DotCols
+	data = data[:panels+4*sums]
+	w.panels = unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(data))), panels)
+	w.Sums = unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(data[panels:]))), sums)
 	return w
 }
 
@@ -38,6 +44,7 @@ func (w *DotWeights) Pack(lo, hi int, column func(buffer []int8, j int) []int8) 
 			to, j := columns[i*words:][:words], p*DotCols+i
 			if j >= w.Cols {
 				clear(to)
+				w.Sums[j] = 0
 				continue
 			}
 			elements := column(buffer, j)[:len(buffer)]

@@ -18,12 +18,17 @@ type filterMemory struct{ Pages *cpu.Mapping }
 func newFilterMemory(size int64) (*filterMemory, []byte) {
 	if size >= graph.OwnPages {
 		if pages, err := cpu.MapMemory(size); err == nil {
-			m := &filterMemory{pages}
-			runtime.AddCleanup(m, (*cpu.Mapping).Close, pages)
-			return m, pages.Bytes()
+			return ownedBy(pages), pages.Bytes()
 		}
 	}
 	return nil, tensor.AlignedBytes(int(size))
+}
+
+// ownedBy returns pages as memory of filters.
+func ownedBy(pages *cpu.Mapping) *filterMemory {
+	m := &filterMemory{pages}
+	runtime.AddCleanup(m, (*cpu.Mapping).Close, pages)
+	return m
 }
 
 // Close frees the memory; m may be nil. Filters in it must not be used afterwards.

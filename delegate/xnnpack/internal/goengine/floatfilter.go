@@ -14,29 +14,29 @@ type floatFilter struct {
 	bias   []float32      // [output channels], zeros for none
 }
 
-// packer packs a node's filter, which is decoded as numbers; panels packs a matrix.
-type packer func(g *graph.Graph, n *graph.Node, numbers []float32, panels packPanels) *floatFilter
+// packer packs a node's filter; panels packs a matrix. Those of depthwise convolutions may have none, see setTaps.
+type packer func(g *graph.Graph, n *graph.Node, panels packPanels) *floatFilter
 
-// packPanels packs a matrix, as [gemm.Pack] does.
-type packPanels func(src []float32, k, n, run, row, col int) *gemm.Panels
+// packPanels packs the matrix that starts at an element of the filter, as [gemm.Pack] does.
+type packPanels func(from, k, n, run, row, col int) *gemm.Panels
 
 // packFullyConnected packs a filter [output channels, input channels], or its transpose.
-func packFullyConnected(g *graph.Graph, n *graph.Node, numbers []float32, panels packPanels) *floatFilter {
+func packFullyConnected(g *graph.Graph, n *graph.Node, panels packPanels) *floatFilter {
 	k, cols := n.InputChannels(g), n.OutputChannels(g)
 	row, col := 1, k
 	if n.Flags&graph.FlagTransposeWeights != 0 {
 		row, col = cols, 1
 	}
-	return &floatFilter{Panels: []*gemm.Panels{panels(numbers, k, cols, k, row, col)}}
+	return &floatFilter{Panels: []*gemm.Panels{panels(0, k, cols, k, row, col)}}
 }
 
 // packConvolution packs a filter [output channels, kernel H, kernel W, input channels of a group],
 // group by group.
-func packConvolution(_ *graph.Graph, n *graph.Node, numbers []float32, panels packPanels) *floatFilter {
+func packConvolution(_ *graph.Graph, n *graph.Node, panels packPanels) *floatFilter {
 	w, f := n.Window(), &floatFilter{}
 	k := w.KernelH * w.KernelW * w.GroupIn
 	for i := range w.Groups {
-		f.Panels = append(f.Panels, panels(numbers[i*w.GroupOut*k:], k, w.GroupOut, filterRun(n), 1, k))
+		f.Panels = append(f.Panels, panels(i*w.GroupOut*k, k, w.GroupOut, filterRun(n), 1, k))
 	}
 	return f
 }
@@ -55,18 +55,25 @@ func filterRun(n *graph.Node) int {
 	}
 }
 
-// packDepthwise returns a filter [1, kernel H, kernel W, output channels] unchanged. With several
-// output channels per input channel it is packed, group by group.
-func packDepthwise(_ *graph.Graph, n *graph.Node, numbers []float32, panels packPanels) *floatFilter {
+// packDepthwise returns a filter [1, kernel H, kernel W, output channels] without matrices. With several
+// output channels per input channel it has one for each group.
+func packDepthwise(_ *graph.Graph, n *graph.Node, panels packPanels) *floatFilter {
 	w := n.Window()
-	if w.GroupOut == 1 {
-		return &floatFilter{taps: numbers}
-	}
 	f, k := &floatFilter{}, w.KernelH*w.KernelW
+	if w.GroupOut == 1 {
+		return f
+	}
 	for i := range w.Groups {
-		f.Panels = append(f.Panels, panels(numbers[i*w.GroupOut:], k, w.GroupOut, filterRun(n), w.Groups*w.GroupOut, 1))
+		f.Panels = append(f.Panels, panels(i*w.GroupOut, k, w.GroupOut, filterRun(n), w.Groups*w.GroupOut, 1))
 	}
 	return f
+}
+
+// setTaps sets the numbers of a depthwise convolution's filter, which are used unchanged.
+func (f *floatFilter) setTaps(n *graph.Node, numbers []float32) {
+	if n.IsDepthwise() {
+		f.taps = numbers
+	}
 }
 
 // FilterOf returns the node's packed filter: the image's, or one packed from the operands of this
@@ -76,7 +83,11 @@ func (e *Unit) filterOf(n *graph.Node) *floatFilter {
 		return f
 	}
 	v := n.In[1]
-	f := typeOf(n).pack(e.Graph, n, e.load(2, v), gemm.Pack)
+	numbers := e.load(2, v)
+	f := typeOf(n).pack(e.Graph, n, func(from, k, cols, run, row, col int) *gemm.Panels {
+		return gemm.Pack(numbers[from:], k, cols, run, row, col)
+	})
+	f.setTaps(n, numbers)
 	f.bias = e.biasOf(n)
 	return f
 }

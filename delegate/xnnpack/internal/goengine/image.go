@@ -12,14 +12,15 @@ import (
 // Image is a graph that the Go engine runs, or the calls that the library does not run.
 type Image struct {
 	*graph.Compilation
-	places   *Places     // of values between nodes, at the declared sizes; nil if units plan their own
-	memory   graph.Needs // at the declared sizes
-	PackOnce sync.Once
-	Packed   *packed // nil until the constants are packed
+	places    *Places     // of values between nodes, at the declared sizes; nil if units plan their own
+	memory    graph.Needs // at the declared sizes
+	PackOnce  sync.Once
+	Packed    *packed // nil until the constants are packed
+	CacheNote string  // where the packed constants are, if a cache is requested
 }
 
-// NewImage fuses the graph, plans its memory and packs its constants.
-func NewImage(ctx context.Context, c *graph.Compilation) (*Image, error) {
+// NewImage fuses the graph, plans its memory and packs its constants, or reads them from the cache.
+func NewImage(ctx context.Context, c *graph.Compilation, cache graph.WeightsCache) (*Image, error) {
 	m := &Image{Compilation: c}
 	fuseTables(m.Graph, m.Shapes)
 	fuseFunctions(m.Graph, m.Shapes)
@@ -31,10 +32,11 @@ func NewImage(ctx context.Context, c *graph.Compilation) (*Image, error) {
 	if err := m.memory.Check(m.Limits); err != nil {
 		return nil, err
 	}
-	packed, err := PackConstants(ctx, m.Graph, m.Shapes, m.InstanceThreads(), m.releaseFilters())
+	packed, note, err := m.packCached(ctx, cache)
 	if err != nil {
 		return nil, err
 	}
+	m.CacheNote = note
 	m.PackOnce.Do(func() { m.Packed = packed })
 	return m, nil
 }

@@ -28,7 +28,10 @@ type PackWork struct {
 	shapes []graph.Shape
 	to     *packed
 	floats *Unit  // decodes filters of floats, which changes nothing in it
-	free   []byte // for panels
+	size   int64  // of the memory for panels
+	memory []byte // for panels, node by node
+	free   []byte // the rest of it
+	stored bool   // the memory has the packed panels of an earlier process
 	Nodes  []PackedNode
 	Last   *PackedNode // to which parts are added
 	all    []packPart
@@ -66,14 +69,26 @@ const (
 // the graph could not be compiled again.
 func PackConstants(ctx context.Context, g *graph.Graph, shapes []graph.Shape, threads int,
 	release func(*graph.Node) bool) (*packed, error) {
+	return newPacking(g, shapes, release).pack(ctx, threads)
+}
+
+// newPacking returns the packing of a graph.
+func newPacking(g *graph.Graph, shapes []graph.Shape, release func(*graph.Node) bool) *PackWork {
 	n := len(g.Nodes)
-	w := &PackWork{g: g, shapes: shapes, Release: release,
+	return &PackWork{g: g, shapes: shapes, Release: release, size: panelBytes(g, shapes),
 		to: &packed{make([]*floatFilter, n), make([]*int8Weights, n), make([]*filter, n), nil}}
-	w.to.Memory, w.free = newFilterMemory(panelBytes(g, shapes))
+}
+
+// pack packs the constants, except the panels that are stored.
+func (w *PackWork) pack(ctx context.Context, threads int) (*packed, error) {
+	if !w.stored {
+		w.to.Memory, w.memory = newFilterMemory(w.size)
+	}
+	w.free = w.memory
 	w.floats = w.unit()
-	w.Nodes = make([]PackedNode, n)
-	for i := range g.Nodes {
-		w.add(&w.Nodes[i], &g.Nodes[i])
+	w.Nodes = make([]PackedNode, len(w.g.Nodes))
+	for i := range w.g.Nodes {
+		w.add(&w.Nodes[i], &w.g.Nodes[i])
 	}
 	if err := w.Run(ctx, threads); err != nil {
 		w.to.Memory.Close()
@@ -116,35 +131,43 @@ func (w *PackWork) add(own *PackedNode, n *graph.Node) {
 	}
 }
 
+// floatMatrix is a matrix of a filter to pack: its first element in the filter, and the strides of rows and columns.
+type floatMatrix struct {
+	*gemm.Panels
+	memory         []byte
+	from, row, col int
+}
+
 // addFloats divides the packing of a filter of floats. Other elements are decoded first, in one part.
 func (w *PackWork) addFloats(own *PackedNode) {
-	n, e := own.node, w.floats
-	memory := w.cut(4 * PanelElements(w.g, n, w.shapes))
-	free := memory
-	in := func(k, cols, run int) (m *gemm.Panels, own []byte) {
-		m = gemm.New(tensor.View[float32](free), k, cols, run)
-		own, free = free[:4*m.Size()], free[4*m.Size():]
-		return m, own
-	}
-	if w.g.Values[n.In[1]].Datatype == graph.FP32 {
-		f := typeOf(n).pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
-			m, own := in(k, cols, run)
-			w.parts(own, m.Panels(), k*min(cols, simd.PanelCols), func(from, to int) { m.RepackPart(src, row, col, from, to) })
-			return m
-		})
-		w.to.Floats[n.At], own.Finish = f, func() { f.bias = e.biasOf(n) }
-		return
-	}
-	w.Part(w.shapes[n.In[1]].Numel(), func() {
-		cpu.Populate(memory)
-		f := typeOf(n).pack(w.g, n, e.filterNumbers(n.In[1]), func(src []float32, k, cols, run, row, col int) *gemm.Panels {
-			m, _ := in(k, cols, run)
-			m.Repack(src, row, col)
-			return m
-		})
-		f.bias = e.biasOf(n)
-		w.to.Floats[n.At] = f
+	n, e, v := own.node, w.floats, own.node.In[1]
+	free := w.cut(4 * PanelElements(w.g, n, w.shapes))
+	var list []floatMatrix
+	f := typeOf(n).pack(w.g, n, func(from, k, cols, run, row, col int) *gemm.Panels {
+		m := gemm.New(tensor.View[float32](free), k, cols, run)
+		list = append(list, floatMatrix{m, free[:4*m.Size()], from, row, col})
+		free = free[4*m.Size():]
+		return m
 	})
+	w.to.Floats[n.At], own.Finish = f, func() { f.bias = e.biasOf(n) }
+	switch {
+	case w.stored && !n.IsDepthwise():
+	case w.g.Values[v].Datatype == graph.FP32:
+		f.setTaps(n, e.filterNumbers(v))
+		for _, m := range list {
+			src := e.filterNumbers(v)[m.from:]
+			w.parts(m.memory, m.Panels.Panels(), m.K*min(m.N, simd.PanelCols), func(from, to int) { m.RepackPart(src, m.row, m.col, from, to) })
+		}
+	default:
+		w.Part(w.shapes[v].Numel(), func() {
+			numbers := e.filterNumbers(v)
+			f.setTaps(n, numbers)
+			for _, m := range list {
+				cpu.Populate(m.memory)
+				m.Repack(numbers[m.from:], m.row, m.col)
+			}
+		})
+	}
 }
 
 // addPlain adds the filter of a node that runs the plain loops.
@@ -168,8 +191,11 @@ func (w *PackWork) cut(n int) []byte {
 	return b
 }
 
-// parts divides the panels in memory, of so many elements each, among parts of the last node.
+// parts divides the panels in memory, of so many elements each, among parts of the last node, unless they are stored.
 func (w *PackWork) parts(memory []byte, panels, elements int, pack func(from, to int)) {
+	if w.stored {
+		return
+	}
 	each := max(1, partElements/max(1, elements))
 	for from := 0; from < panels; from += each {
 		to := min(from+each, panels)

@@ -79,10 +79,10 @@ func (m *Image) Open(ctx context.Context, o Options) error {
 	m.checked = m.checksNumbers()
 	m.pinConstants()
 	m.Weights.constants = m.releasable()
-	if o.WeightsFolder == "" && m.Weights.releasable() > KeptBytes {
+	if o.Cache.Folder == "" && m.Weights.releasable() > KeptBytes {
 		m.Weights.release = m.Release
 	}
-	if err = m.useFile(ctx, o, m.pack); err == nil && m.spare.runtime != 0 {
+	if err = m.useFile(ctx, o.Cache, m.pack); err == nil && m.spare.runtime != 0 {
 		err = m.planSpare()
 	}
 	if err != nil && m.Weights.released && ctx.Err() == nil {
@@ -358,9 +358,8 @@ func (m *Image) rehearse() (err error) {
 
 // Options are those of a [Backend] that concern the library.
 type Options struct {
-	Library       string
-	WeightsFolder string
-	MapWeights    bool
+	Library string
+	Cache   graph.WeightsCache
 }
 
 // Name returns the name of the engine.

@@ -3,25 +3,21 @@ package native
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io/fs"
+	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
-	"github.com/etrun-go/etrun/internal/cachefolder"
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
 // A weights file stores the packed weights of a payload for later processes. Its name is a digest
-// of all that they depend on: the constants (by their tags, see markFunc), the graph, the library's
+// of all that they depend on: the constants (by their tags, see [graph.WeightsCache]), the graph, the library's
 // sources, and the processor. All numbers are little-endian:
 //
 //	magic, u32 CRC-32C of the rest, u32 number of entries
@@ -35,32 +31,11 @@ const (
 	weightsAlign  = 64
 )
 
-// castagnoli is not a variable: most processes need no table, which takes a quarter of a millisecond.
-func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
-
-// weightsName returns the name of the file with the image's weights.
-func (m *Image) weightsName(ctx context.Context, mark markFunc) (string, error) {
-	h := sha256.New()
+// dependsOn writes what the file depends on besides the graph.
+func (m *Image) dependsOn(h io.Writer) {
 	fmt.Fprintln(h, runtime.GOARCH, m.lib.Soname.Name)
 	h.Write(m.lib.BuildIdentifier())
 	fmt.Fprintln(h, cpu.Processor())
-	for v := range m.Graph.Values {
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
-		}
-		x := &m.Graph.Values[v]
-		q := &x.Quant
-		fmt.Fprintln(h, v, x.Datatype, x.Shape, len(x.Data), q.Scale, q.ZeroPoint, q.ChannelDim, q.GroupSize, q.Nonbatch, len(q.Scales), len(q.Blocks))
-		for _, list := range []any{q.Scales, q.Blocks} { // long lists are hashed in binary form
-			_ = binary.Write(h, binary.LittleEndian, list) // writing to a digest does not fail
-		}
-		h.Write(mark(v, x.Data))
-	}
-	for i := range m.Graph.Nodes {
-		n := &m.Graph.Nodes[i]
-		fmt.Fprintln(h, n.Type.Tag, n.In, n.Out, n.Flags, n.Geometry())
-	}
-	return fmt.Sprintf("%x.xnnweights", h.Sum(nil)), nil
 }
 
 // openFile reads the weights from a file, if it exists and is intact, so that later changes of the
@@ -71,15 +46,7 @@ func (w *weights) openFile(ctx context.Context, folder *os.Root, name string, g 
 	if w.limit > 0 {
 		most = min(most, w.limit)
 	}
-	f, err := openfile.OpenIn(ctx, folder, name, openfile.Rules{Limit: most, Start: len(WeightsMagic), Check: checkMagic})
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := openfile.CheckOwner(f.Info(), cachefolder.OthersWrite); err != nil {
-		return err
-	}
-	mapping, err := mapWeights(f, mapped)
+	mapping, err := graph.MapWeights(ctx, folder, name, openfile.Rules{Limit: most, Start: len(WeightsMagic), Check: checkMagic}, mapped)
 	if err != nil {
 		return err
 	}
@@ -91,18 +58,6 @@ func (w *weights) openFile(ctx context.Context, folder *os.Root, name string, g 
 	return nil
 }
 
-// mapWeights maps the pages of the file, or reads the file into new pages.
-func mapWeights(f *openfile.File, mapped bool) (*cpu.Mapping, error) {
-	size, _ := f.Size()
-	if mapped {
-		return cpu.MapFile(f.OS(), size)
-	}
-	return cpu.FillMapping(size, func(b []byte) error {
-		_, err := f.ReadAll(func(int) []byte { return b })
-		return err
-	})
-}
-
 func checkMagic(start []byte) error {
 	if string(start) != WeightsMagic {
 		return errWeights
@@ -112,62 +67,20 @@ func checkMagic(start []byte) error {
 
 // useFile reads the weights from a file. If that is not possible, it packs them and writes the
 // file. It records the result in CacheNote.
-func (m *Image) useFile(ctx context.Context, o Options, pack func() error) error {
-	if o.WeightsFolder == "" {
-		return pack()
-	}
-	err := m.useFolder(ctx, o, pack)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if unused, ok := errors.AsType[*unusedFolder](err); ok {
-		m.CacheNote = NotKept + unused.Error()
-		return pack()
-	}
+func (m *Image) useFile(ctx context.Context, c graph.WeightsCache, pack func() error) (err error) {
+	m.CacheNote, err = c.Use(ctx, m.Graph, graph.WeightsFile{Suffix: ".xnnweights", DependsOn: m.dependsOn,
+		Open:  func(folder *os.Root, name string) error { return m.Weights.openFile(ctx, folder, name, m.Graph, c.Map) },
+		Pack:  pack,
+		Write: func(folder *os.Root, name string) error { return m.Weights.writeFile(folder, name, m.Graph) }})
 	return err
 }
-
-// unusedFolder is the reason why a folder of weights is not used.
-type unusedFolder struct{ error }
-
-func (m *Image) useFolder(ctx context.Context, o Options, pack func() error) error {
-	folder, mark, err := openFolder(ctx, o.WeightsFolder)
-	if err != nil {
-		return &unusedFolder{err}
-	}
-	defer folder.Close()
-	name, err := m.weightsName(ctx, mark)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(o.WeightsFolder, name)
-	found := m.Weights.openFile(ctx, folder, name, m.Graph, o.MapWeights)
-	if found == nil {
-		m.CacheNote = "from " + path
-		return pack()
-	}
-	if err := pack(); err != nil {
-		return err
-	}
-	m.CacheNote = "kept in " + path
-	if !errors.Is(found, fs.ErrNotExist) {
-		m.CacheNote += ", the file that was there was not used: " + found.Error()
-	}
-	if err := m.Weights.writeFile(folder, name, m.Graph); err != nil {
-		m.CacheNote = NotKept + err.Error()
-	}
-	return nil
-}
-
-// NotKept starts the CacheNote of weights that are not in a file.
-const NotKept = "not kept: "
 
 var errWeights = errors.New("damaged")
 
 // ParseWeights checks a file of packed weights and returns its entries.
 func ParseWeights(data []byte, g *graph.Graph) ([]entry, error) {
 	le := binary.LittleEndian
-	if len(data) < WeightsHeader || string(data[:8]) != WeightsMagic || le.Uint32(data[8:]) != crc32.Checksum(data[12:], castagnoli()) {
+	if len(data) < WeightsHeader || string(data[:8]) != WeightsMagic || le.Uint32(data[8:]) != graph.Checksum(data[12:]) {
 		return nil, errWeights
 	}
 	n := uint64(le.Uint32(data[12:]))
@@ -237,7 +150,7 @@ func (w *weights) encode(g *graph.Graph) ([]byte, error) {
 
 // SealWeights writes the checksum to the header of a file.
 func SealWeights(file []byte) {
-	binary.LittleEndian.PutUint32(file[8:], crc32.Checksum(file[12:], castagnoli()))
+	binary.LittleEndian.PutUint32(file[8:], graph.Checksum(file[12:]))
 }
 
 // agrees reports whether packed equals the data of the entry.

@@ -1,0 +1,87 @@
+package goengine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/cachefolder"
+	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/internal/simd"
+)
+
+// A packed file stores the memory for panels of a graph, which has the same layout in every process: the sizes follow from the
+// graph. All numbers are little-endian:
+//
+//	magic, u32 CRC-32C of the rest, u32 0, u64 size of the panels, zeros
+//	from PackedHeader on: the panels
+//
+// Vectors such as biases and scales are made from the program in every process.
+const (
+	PackedMagic  = "ETRUNGO1"
+	PackedHeader = 64
+	// PackedVersion is increased with every change of what panels contain.
+	PackedVersion = 1
+	// PackedLeast is the size of panels from which reading a file is faster than packing.
+	PackedLeast = 64 << 10
+)
+
+// packCached packs the constants of an image, or reads the panels from a file of the cache. The note says where they are.
+func (m *Image) packCached(ctx context.Context, c graph.WeightsCache) (p *packed, note string, err error) {
+	w := newPacking(m.Graph, m.Shapes, m.releaseFilters())
+	pack := func() (err error) {
+		p, err = w.pack(ctx, m.InstanceThreads())
+		return err
+	}
+	if w.size < PackedLeast {
+		c.Folder = ""
+	}
+	note, err = c.Use(ctx, m.Graph, graph.WeightsFile{Suffix: ".gopacked", DependsOn: packedFor, Pack: pack,
+		Open:  func(folder *os.Root, name string) error { return w.open(ctx, folder, name, c.Map) },
+		Write: w.write})
+	return p, note, err
+}
+
+// packedFor writes what panels depend on besides the graph.
+func packedFor(h io.Writer) {
+	fmt.Fprintln(h, "go engine", PackedVersion, runtime.GOARCH, simd.PackedLayout())
+}
+
+var errPacked = errors.New("damaged")
+
+// open reads the panels from a file, or maps it.
+func (w *PackWork) open(ctx context.Context, folder *os.Root, name string, mapped bool) error {
+	size := PackedHeader + w.size
+	pages, err := graph.MapWeights(ctx, folder, name, openfile.Rules{Limit: size, Start: len(PackedMagic), Check: checkPackedMagic}, mapped)
+	if err != nil {
+		return err
+	}
+	data, le := pages.Bytes(), binary.LittleEndian
+	if int64(len(data)) != size || int64(le.Uint64(data[16:])) != w.size || le.Uint32(data[8:]) != graph.Checksum(data[12:]) {
+		pages.Close()
+		return errPacked
+	}
+	w.to.Memory, w.memory, w.stored = ownedBy(pages), data[PackedHeader:], true
+	return nil
+}
+
+func checkPackedMagic(start []byte) error {
+	if string(start) != PackedMagic {
+		return errPacked
+	}
+	return nil
+}
+
+// write stores the panels. The file appears complete or not at all.
+func (w *PackWork) write(folder *os.Root, name string) error {
+	head := make([]byte, PackedHeader)
+	copy(head, PackedMagic)
+	binary.LittleEndian.PutUint64(head[16:], uint64(w.size))
+	binary.LittleEndian.PutUint32(head[8:], graph.Checksum(head[12:], w.memory))
+	return cachefolder.Replace(folder, name, head, w.memory)
+}
