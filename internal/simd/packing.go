@@ -13,7 +13,7 @@ import (
 // rows; the words of a panel's columns are then transposed. All instruction sets have a loop for that.
 
 // PackedLayout identifies the layouts of packed weights on this processor. They are the same wherever it is the same.
-func PackedLayout() string { return fmt.Sprint(level, " ", dotBytes(), " ", Interleaves()) }
+func PackedLayout() string { return fmt.Sprint(level, " ", dotBytes(), " ", Interleaves() || matrixProducts()) }
 
 // DotSize returns the size in bytes of [DotWeights]: of their panels and Sums.
 func DotSize(cols, segments, k int) int {
@@ -173,26 +173,23 @@ func NewNibbles(data []uint8, cols, groups, k int) *Nibbles {
 // a byte, the first in its lower half. A row begins at a byte. scale returns the scale of a column's group.
 // Goroutines may pack different panels at once.
 func (w *Nibbles) Pack(lo, hi int, src []uint8, scale func(j, group int) float32) {
-	row, words := (w.Groups*w.K+1)/2, w.blocks()
-	own := packBuffers.Get().(*packBuffer)
-	defer packBuffers.Put(own)
-	columns := own.columns(DotCols * words)
+	row := (w.Groups*w.K + 1) / 2
 	for p := lo; p < hi; p++ {
 		n := min(DotCols, w.Cols-p*DotCols)
-		clear(columns[n*words:])
 		for g := range w.Groups {
 			group := w.panels[p*w.panel()+g*w.group():][:w.group()]
-			tail := group[len(group)-nibbleTail:]
-			clear(tail)
+			tail, words := group[len(group)-nibbleTail:], wordsOf(group[:len(group)-nibbleTail])
+			if n < DotCols {
+				clear(group)
+			}
 			for i := range n {
 				j := p*DotCols + i
-				sum := w.column(columns[i*words:][:words], src[j*row:][:row], g)
+				sum := w.column(words[i:], src[j*row:][:row], g)
 				binary.LittleEndian.PutUint32(tail[4*i:], uint32(16*sum))
 				binary.LittleEndian.PutUint32(tail[4*DotCols+4*i:], math.Float32bits(scale(j, g)/16))
 			}
-			to := wordsOf(group[:len(group)-nibbleTail])
-			if transposeColumns(to, columns, words); matrixProducts() {
-				pairColumns(to)
+			if matrixProducts() {
+				pairColumns(words)
 			}
 		}
 	}
@@ -209,26 +206,26 @@ func pairColumns(words []uint32) {
 	}
 }
 
-// column stores the elements of a column's group, and returns their sum. The elements i and i+4 of eight share a
-// byte of a word.
+// column stores the elements of a column's group, DotCols words apart, and returns their sum. The elements i and i+4 of eight
+// share a byte of a word.
 func (w *Nibbles) column(dst []uint32, row []uint8, group int) (sum int32) {
 	if w.K%nibbleGroup != 0 {
 		return w.oddColumn(dst, row, group)
 	}
 	const low = 0x0f0f0f0f0f0f0f0f
 	row = row[group*w.K/2:][:w.K/2]
-	total := uint64(0)
-	for len(dst) >= 2 {
+	total, at := uint64(0), 0
+	for len(row) >= 8 {
 		v := binary.LittleEndian.Uint64(row)
 		total += (v&low + v>>4&low) * 0x0101010101010101 >> 56
 		v = (spread(v) | spread(v>>16)<<4) ^ 0x8888888888888888
-		dst[0], dst[1] = uint32(v), uint32(v>>32)
-		dst, row = dst[2:], row[8:]
+		dst[at], dst[at+DotCols] = uint32(v), uint32(v>>32)
+		at, row = at+2*DotCols, row[8:]
 	}
-	if len(dst) > 0 {
+	if len(row) > 0 {
 		v := uint64(binary.LittleEndian.Uint32(row))
 		total += (v&low + v>>4&low) * 0x0101010101010101 >> 56
-		dst[0] = uint32(spread(v)|spread(v>>16)<<4) ^ 0x88888888
+		dst[at] = uint32(spread(v)|spread(v>>16)<<4) ^ 0x88888888
 	}
 	return int32(total) - 8*int32(w.K)
 }
@@ -242,12 +239,15 @@ func spread(v uint64) uint64 {
 
 // oddColumn is column for groups that are no multiple of eight rows.
 func (w *Nibbles) oddColumn(dst []uint32, row []uint8, group int) (sum int32) {
-	clear(dst)
-	for i := range w.K {
-		at := group*w.K + i
-		v := uint32(row[at/2]>>(4*(at&1))&15) ^ 8
-		sum += int32(v<<28) >> 28
-		dst[i/nibbleGroup] |= v << (8*(i%4) + 4*(i/4%2))
+	for b := range w.blocks() {
+		word := uint32(0)
+		for i := range min(nibbleGroup, w.K-b*nibbleGroup) {
+			at := group*w.K + b*nibbleGroup + i
+			v := uint32(row[at/2]>>(4*(at&1))&15) ^ 8
+			sum += int32(v<<28) >> 28
+			word |= v << (8*(i%4) + 4*(i/4))
+		}
+		dst[b*DotCols] = word
 	}
 	return sum
 }
