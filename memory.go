@@ -27,7 +27,7 @@ func allocate(p *plan.Memory, shared map[int][]byte) *memory {
 	for _, size := range p.Arenas {
 		mem.arenas = append(mem.arenas, bytes(int(size)))
 		if !dynamic { // every run uses it all
-			cpu.Populate(mem.arenas[len(mem.arenas)-1])
+			cpu.Touch(mem.arenas[len(mem.arenas)-1])
 		}
 	}
 	for i := range p.Method.Storages {

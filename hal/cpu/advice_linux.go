@@ -37,6 +37,14 @@ func Populate(b []byte) {
 	}
 }
 
+// Touch allocates the pages of b and writes to each of them, so that the first use of b, which must be zeros, takes no faults.
+func Touch(b []byte) {
+	Populate(b)
+	for i := 0; i < len(b); i += int(pageSize) {
+		b[i] = 0
+	}
+}
+
 // populateBytes is the size from which a call is faster than faults.
 const populateBytes = 16 << 10
 

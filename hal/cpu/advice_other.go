@@ -2,7 +2,7 @@
 
 package cpu
 
-// UseLargePages, UseSmallPages, Populate and Discard have an effect on Linux only.
+// UseLargePages, UseSmallPages, Populate, Touch and Discard have an effect on Linux only.
 func UseLargePages([]byte) {}
 
 // UseSmallPages does nothing.
@@ -10,6 +10,9 @@ func UseSmallPages([]byte) {}
 
 // Populate does nothing.
 func Populate([]byte) {}
+
+// Touch does nothing.
+func Touch([]byte) {}
 
 // Discard does nothing: the bytes are unchanged.
 func Discard([]byte) {}

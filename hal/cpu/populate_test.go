@@ -14,4 +14,11 @@ func TestPopulate(t *testing.T) {
 	if n := bytes.Count(memory, []byte{7}); n != len(memory) {
 		t.Errorf("%d bytes changed", len(memory)-n)
 	}
+	clear(memory)
+	for _, b := range [][]byte{nil, memory[:0], memory[1:], memory[5000:5001]} {
+		Touch(b)
+	}
+	if n := bytes.Count(memory, []byte{0}); n != len(memory) {
+		t.Errorf("%d bytes changed", len(memory)-n)
+	}
 }

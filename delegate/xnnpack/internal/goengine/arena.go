@@ -16,6 +16,7 @@ type arena struct {
 	mu    sync.Mutex
 	want  int64 // minimum to allocate: the need of the largest unit at its declared sizes
 	Bytes []byte
+	work  []int8Work // of the workers
 }
 
 // arenaKey is the key of the arena in a [delegate.Scratch].
@@ -31,6 +32,16 @@ func arenaIn(s *delegate.Scratch) *arena {
 		return &arena{}
 	}
 	return part.(*arena)
+}
+
+// workers returns the working memory of at least n workers for products of bytes.
+func (a *arena) workers(n int) []int8Work {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.work) < n {
+		a.work = make([]int8Work, n)
+	}
+	return a.work
 }
 
 // Close does nothing: units hold references to the memory they use.

@@ -54,9 +54,7 @@ func (e *Unit) planInt8() {
 	if e.Products == nil {
 		e.Products = make([]*int8Product, len(weights))
 	}
-	for len(e.work) < e.threads() {
-		e.work = append(e.work, int8Work{})
-	}
+	e.work = e.Arena.workers(e.threads())
 	for i, w := range weights {
 		if w == nil {
 			continue

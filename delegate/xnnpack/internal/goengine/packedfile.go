@@ -25,10 +25,13 @@ import (
 const (
 	PackedMagic  = "ETRUNGO1"
 	PackedHeader = 64
-	// PackedVersion is increased with every change of what panels contain.
-	PackedVersion = 1
-	// PackedLeast is the size of panels from which reading a file is faster than packing.
-	PackedLeast = 64 << 10
+)
+
+// PackedVersion is increased with every change of what panels contain. PackedLeast is the size of panels from which reading a file
+// is faster than packing. Tests set them.
+var (
+	PackedVersion       = 1
+	PackedLeast   int64 = 64 << 10
 )
 
 // packCached packs the constants of an image, or reads the panels from a file of the cache. The note says where they are.

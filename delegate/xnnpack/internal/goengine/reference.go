@@ -22,6 +22,7 @@ type Unit struct {
 	args   []*graph.Argument
 	Shapes []graph.Shape
 	bound  bool
+	ready  bool // memory and products are planned for Shapes
 	finish bool // arguments must be finished after the last node
 
 	Bytes   [][]byte       // of every value, including constants and arguments
@@ -90,6 +91,9 @@ func NewUnit(m *Image, in delegate.Instance) *Unit {
 	for v := range m.Graph.Values {
 		e.Bytes[v] = m.Graph.Values[v].Data
 	}
+	if len(m.Args) > 0 && !m.HasDynamicArgs() && !m.Shown {
+		e.ready = e.allocate() == nil // otherwise the first call has the error
+	}
 	return e
 }
 
@@ -153,11 +157,13 @@ func (e *Unit) runNode(n *graph.Node) {
 func (e *Unit) bind(args []*tensor.Value) error {
 	rebind := !e.bound
 	e.bound = false
+	ready := e.ready
+	e.ready = false
 	reshaped, err := graph.BindArguments(e.Graph, e.args, args, e.Shapes, rebind)
 	if err != nil {
 		return err
 	}
-	if reshaped || rebind {
+	if reshaped || rebind && !ready {
 		if err := e.allocate(); err != nil {
 			return err
 		}
