@@ -1,0 +1,35 @@
+package goengine_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
+	"github.com/etrun-go/etrun/internal/simd"
+)
+
+// packedDigests are digests of the panels of graphtest.LargeFilters, by layout. Whoever changes one increases goengine.PackedVersion:
+// files of earlier versions of the program must not be used.
+var packedDigests = map[string]string{
+	"avx512 1 true": "c5bec58099d8f9b4", "avx512 2 true": "465b4ea874fcc465", "avx2 1 false": "c5bec58099d8f9b4", "avx2 2 false": "465b4ea874fcc465",
+	"neon 1 false": "ca748a3987ff61dd", "go 1 false": "c5bec58099d8f9b4",
+}
+
+// TestPackedVersion checks that panels are those of this version.
+func TestPackedVersion(t *testing.T) {
+	h := sha256.New()
+	list := graphtest.LargeFilters()
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		m, _ := openPacked(t, list[name], graph.WeightsCache{})
+		h.Write(goengine.Panels(m))
+	}
+	got := hex.EncodeToString(h.Sum(nil))[:16]
+	if want, known := packedDigests[simd.PackedLayout()]; !known || got != want {
+		t.Errorf("%q: panels with digest %s, want %q: increase PackedVersion, and set the digest", simd.PackedLayout(), got, want)
+	}
+}
