@@ -9,7 +9,7 @@ RACETEST ?= . ./cmd/... ./delegate/... ./hal/... ./runtime/... ./serve/... ./tex
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
 
-.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance texts docs rates bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
+.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance texts docs rates firstruns bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -80,6 +80,9 @@ rates: lib/.complete ## measure the rates of this processor's instruction set, w
 	$(GO) test ./delegate/xnnpack ./runtime/lower -p 1 -count 1 -run '^TestMeasure(Rates|Threads)$$' -measure-rates
 	$(GO) test ./delegate/xnnpack/internal/cost ./runtime/lower -count 1 -run '^Test(Rates|Threads)$$' -fit-rates
 	$(GO) test ./delegate/xnnpack -count 1 -run '^TestDecisions$$' -measure-programs '$(if $(CORPUS),$(abspath $(CORPUS)/models):$(abspath $(CORPUS)/fresh))' -v
+
+firstruns: lib/.complete ## measure the processor time of loads, first runs and later runs of XNNPACK programs: CORPUS=folder
+	$(GO) test . -count 1 -run '^TestFirstRuns$$' -timeout 30m -first-runs '$(abspath $(CORPUS))/models:$(abspath $(CORPUS))/fresh'
 
 bench: lib/.complete ## run the benchmarks: BENCH=regexp BENCHTIME=1s
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...

@@ -70,14 +70,15 @@ func TestRelease(t *testing.T) {
 		want    int // released bytes
 	}{
 		{"two filters", plain, Backend{Engine: EngineNative}, false, 32<<10 + 64<<10},
-		{"weights cache", plain, Backend{WeightsCache: t.TempDir()}, false, 32<<10 + 64<<10},
+		{"weights cache", plain, Backend{Engine: EngineNative, WeightsCache: t.TempDir()}, false, 32<<10 + 64<<10},
 		{"two readers of a filter", shared, Backend{Engine: EngineNative}, false, 32 << 10},
 		{"dynamic sizes", plain, Backend{Engine: EngineNative}, true, 32<<10 + 64<<10},
 		{"group scales", groupLayer(), Backend{Engine: EngineNative}, false, 128<<10 + 16<<10},
 		{"group scales, dynamic sizes", groupLayer(), Backend{Engine: EngineNative}, true, 128<<10 + 16<<10},
-		{"group scales, weights cache", groupLayer(), Backend{WeightsCache: t.TempDir()}, false, 128<<10 + 16<<10},
+		{"group scales, weights cache", groupLayer(), Backend{Engine: EngineNative, WeightsCache: t.TempDir()}, false, 128<<10 + 16<<10},
 		{"dynamic sizes that may not run in the library", rows, Backend{Engine: EngineNative}, true, 0},
 		{"Go engine", plain, Backend{Engine: EngineGo}, false, 32<<10 + 64<<10},
+		{"Go engine, weights cache", plain, Backend{Engine: EngineGo, WeightsCache: t.TempDir()}, false, 32<<10 + 64<<10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for range 2 { // the second time, the weights are in the cache

@@ -26,9 +26,6 @@ func (s *Session) warnOfFlags() {
 	if s.options.isSet("min-profit") && !slices.Contains(measuredModes, s.options.Lower) {
 		s.warn("--min-profit has no effect with --lower " + s.options.Lower)
 	}
-	if s.options.isSet("weights-cache") && s.options.xnnpack == string(xnnpack.EngineGo) {
-		s.warn("--weights-cache has no effect with --xnnpack go")
-	}
 	if s.options.isSet("seed") && !s.random && !s.drawsNumbers() {
 		s.warn("--seed has no effect: neither inputs nor operators are random")
 	}

@@ -13,8 +13,12 @@ import (
 )
 
 // packed contains the constants of a graph as the loops of the Go engine read them, by node: filters of products of
-// floats, of bytes and 4-bit elements, and of the plain loops. A node has at most one of the first two. The image
-// owns it, and its units share it.
+// floats, of bytes and 4-bit elements, and of the plain loops. A node has at most one of the first two.
+//
+// It is made when the image is compiled, by [PackWork], or by the first call that the library cannot run. The image owns it, and
+// its units share it and change nothing in it. The panels of all filters are in one block of memory, node by node, whose layout
+// follows from the graph; the block may be a file of the weights cache. After the last part of a filter is packed, its bytes
+// in the program are released. The memory is freed when the image is closed, or is unreachable with its units.
 type packed struct {
 	Floats []*floatFilter
 	bytes  []*int8Weights
