@@ -3,6 +3,7 @@ package goengine_test
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -93,5 +94,36 @@ func TestPackingContinues(t *testing.T) {
 	}()
 	if p, err := goengine.PackConstants(context.Background(), g, s, 2, func(*graph.Node) bool { return true }); err != nil || p == nil {
 		t.Error(err)
+	}
+}
+
+// TestPackingLimits checks for all kinds of filters that packed ones are counted in full, and that nothing is packed, or
+// stored, beyond a limit.
+func TestPackingLimits(t *testing.T) {
+	for name, g := range graphtest.LargeFilters() {
+		own := compilation(t, g)
+		m, err := goengine.NewImage(t.Context(), own, graph.WeightsCache{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		needs := m.Needs()
+		if n := int64(len(goengine.Panels(m))); n > needs.Weights || n < needs.Weights/4 {
+			t.Errorf("%s: panels of %d bytes, counted as %d", name, n, needs.Weights)
+		}
+		for _, less := range []int64{0, 1} {
+			own.Limits, own.Release = delegate.Limits{Memory: needs.Weights + needs.Scratch - less}, func([]byte) bool { return true }
+			folder := t.TempDir()
+			m, err := goengine.NewImage(t.Context(), own, graph.WeightsCache{Folder: folder})
+			if less == 0 && err != nil || less > 0 && !errors.Is(err, delegate.ErrMemory) {
+				t.Errorf("%s: a limit of %d bytes less than needed: %v", name, less, err)
+			}
+			if files, _ := os.ReadDir(folder); less > 0 && len(files) > 0 {
+				t.Errorf("%s: a graph beyond the limit has files %v", name, files)
+			}
+			if m != nil {
+				m.Close()
+			}
+		}
 	}
 }
