@@ -36,7 +36,8 @@ func TestWarnings(t *testing.T) {
 		"data":                    {externalProgram, []etrun.Option{data}, nil},
 		"data of another program": {convProgram, []etrun.Option{data}, []delegate.WarningClass{delegate.WarnData}},
 		"data and a delegate":     {"testdata/pte/named_data.pte", []etrun.Option{own, data}, []delegate.WarningClass{delegate.WarnData}},
-		"no folder": {"testdata/pte/named_data.pte", []etrun.Option{etrun.WithDelegates(xnnpack.Backend{Library: xnntest.Path(), WeightsCache: filepath.Join(file, "x")})},
+		"no folder": {"testdata/pte/named_data.pte", []etrun.Option{etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineNative, Library: xnntest.Path(),
+			WeightsCache: filepath.Join(file, "x")})},
 			[]delegate.WarningClass{delegate.WarnCache}},
 	} {
 		var got []delegate.WarningClass
