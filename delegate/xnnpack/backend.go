@@ -29,9 +29,10 @@ const ID = graph.ID
 type Engine string
 
 // Engines. EngineAuto selects the engine that is estimated to be faster for each graph. It uses the
-// Go engine if the library is not available, does not support the graph, or fails. EngineNative returns an error if the library is missing, does not support the graph or
-// computes it wrongly; if the library fails to create the graph, the Go engine runs it, with a warning. EngineGo
-// treats NaN, infinities and subnormal numbers as PyTorch does; the library does not.
+// Go engine if the library is not available, does not support the graph, or fails. EngineNative
+// returns an error if the library is missing, does not support the graph or computes it wrongly; if
+// the library fails to create the graph, the Go engine runs it, with a warning. EngineGo treats NaN,
+// infinities and subnormal numbers as PyTorch does; the library does not.
 const (
 	EngineAuto   Engine = "auto"
 	EngineNative Engine = "native" // libXNNPACK

@@ -8,6 +8,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // TestFirstRunPlansNothing checks that a unit of static sizes plans its products when it is created: its first run allocates less
@@ -27,8 +28,12 @@ func TestFirstRunPlansNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer own.Close()
+	var blocks [][]byte
+	for _, b := range own.Workspace().Blocks {
+		blocks = append(blocks, tensor.AlignedBytes(int(b.Bytes)))
+	}
 	for range 2 {
-		u, args := goengine.NewUnit(own, delegate.Instance{}), graphtest.NewMaker(3).Arguments(own.Graph)
+		u, args := goengine.NewUnit(own, delegate.Instance{Blocks: blocks}), graphtest.NewMaker(3).Arguments(own.Graph)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		err := u.Execute(t.Context(), args)

@@ -200,11 +200,11 @@ func (w *PackWork) parts(memory []byte, panels, elements int, pack func(from, to
 	if w.stored {
 		return
 	}
-	each := max(1, partElements/max(1, elements))
+	each, bytes := max(1, partElements/max(1, elements)), len(memory)/max(1, panels)
 	for from := 0; from < panels; from += each {
 		to := min(from+each, panels)
 		w.Part((to-from)*elements, func() {
-			cpu.Populate(memory[len(memory)*from/panels : len(memory)*to/panels])
+			cpu.Populate(memory[bytes*from : bytes*to])
 			pack(from, to)
 		})
 	}

@@ -92,9 +92,19 @@ func NewUnit(m *Image, in delegate.Instance) *Unit {
 		e.Bytes[v] = m.Graph.Values[v].Data
 	}
 	if len(m.Args) > 0 && !m.HasDynamicArgs() && !m.Shown {
-		e.ready = e.allocate() == nil // otherwise the first call has the error
+		e.prepare()
 	}
 	return e
+}
+
+// prepare plans a unit of static sizes before its first call. An arena is left to that call: the units of an instance announce
+// what they need first.
+func (e *Unit) prepare() {
+	if e.blocks == nil {
+		e.planInt8()
+		return
+	}
+	e.ready = e.allocate() == nil // otherwise the first call has the error
 }
 
 // Execute runs the graph. It checks ctx before each node, and in the loops of a node.
