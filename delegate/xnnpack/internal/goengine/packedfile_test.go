@@ -57,7 +57,8 @@ func TestPackedFile(t *testing.T) {
 			clear(file[goengine.PackedHeader:])
 			seal(file)
 			replaceFile(t, path, file)
-			if m, got := openPacked(t, g, graph.WeightsCache{Folder: folder, Map: true}); sameNumbers(got, want) || !strings.HasPrefix(m.CacheNote, "from ") {
+			m, got := openPacked(t, g, graph.WeightsCache{Folder: folder, Map: true})
+			if sameNumbers(got, want) || !strings.HasPrefix(m.CacheNote, "from ") {
 				t.Errorf("%q: zeros in the file change no result: the filter is packed again", m.CacheNote)
 			}
 		})
@@ -202,7 +203,8 @@ func TestPackedFileFolders(t *testing.T) {
 	openPacked(t, g, graph.WeightsCache{Folder: folder})
 	check := func(what, folder, prefix string) {
 		t.Helper()
-		if m, got := openPacked(t, g, graph.WeightsCache{Folder: folder, Map: true}); !strings.HasPrefix(m.CacheNote, prefix) || !sameNumbers(got, want) {
+		m, got := openPacked(t, g, graph.WeightsCache{Folder: folder, Map: true})
+		if !strings.HasPrefix(m.CacheNote, prefix) || !sameNumbers(got, want) {
 			t.Errorf("%s: %q, want %q; same results: %v", what, m.CacheNote, prefix, sameNumbers(got, want))
 		}
 	}

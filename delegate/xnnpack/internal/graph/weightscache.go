@@ -94,7 +94,8 @@ func (g *Graph) weightsName(ctx context.Context, mark cachefolder.Mark, f Weight
 		}
 		x := &g.Values[v]
 		q := &x.Quant
-		fmt.Fprintln(h, v, x.Datatype, x.Shape, len(x.Data), q.Scale, q.ZeroPoint, q.ChannelDim, q.GroupSize, q.Nonbatch, len(q.Scales), len(q.Blocks))
+		fmt.Fprintln(h, v, x.Datatype, x.Shape, len(x.Data), q.Scale, q.ZeroPoint, q.ChannelDim, q.GroupSize, q.Nonbatch,
+			len(q.Scales), len(q.Blocks))
 		for _, list := range []any{q.Scales, q.Blocks} { // long lists are hashed in binary form
 			_ = binary.Write(h, binary.LittleEndian, list) // writing to a digest does not fail
 		}
