@@ -13,7 +13,9 @@ import (
 // rows; the words of a panel's columns are then transposed. All instruction sets have a loop for that.
 
 // PackedLayout identifies the layouts of packed weights on this processor. They are the same wherever it is the same.
-func PackedLayout() string { return fmt.Sprint(level, " ", dotBytes(), " ", Interleaves() || matrixProducts()) }
+func PackedLayout() string {
+	return fmt.Sprint(level, " ", dotBytes(), " ", Interleaves() || matrixProducts())
+}
 
 // DotSize returns the size in bytes of [DotWeights]: of their panels and Sums.
 func DotSize(cols, segments, k int) int {
