@@ -7,6 +7,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/prepare"
 )
 
 // Name returns the method's name.
@@ -29,12 +30,12 @@ func (m *Method) Delegates() []delegate.Info {
 		return nil
 	}
 	defer m.program.release()
-	infos := make([]delegate.Info, len(m.images))
-	for i, img := range m.images {
+	infos := make([]delegate.Info, len(m.shared.Images))
+	for i, img := range m.shared.Images {
 		infos[i] = img.Info()
-		infos[i].Backend = m.backends[i]
-		if m.work[i] != nil {
-			infos[i].Needs = unplanned(infos[i].Needs)
+		infos[i].Backend = m.shared.Backends[i]
+		if m.shared.Work[i] != nil {
+			infos[i].Needs = prepare.Unplanned(infos[i].Needs)
 		}
 	}
 	return infos
@@ -47,7 +48,7 @@ func (m *Method) Repairs() (list []string) {
 		return nil
 	}
 	defer m.program.release()
-	for i, img := range m.images {
+	for i, img := range m.shared.Images {
 		for _, repair := range img.Info().Repairs {
 			list = append(list, fmt.Sprintf("delegate %d: %s", i, repair))
 		}
@@ -57,15 +58,15 @@ func (m *Method) Repairs() (list []string) {
 
 // Folded lists the instructions that were executed at load because they depend on constants only.
 // All instances of the method share the results.
-func (m *Method) Folded() []lower.Folded { return slices.Clone(m.folded) }
+func (m *Method) Folded() []lower.Folded { return slices.Clone(m.shared.Folded) }
 
 // Rewritten lists the instructions that lowering removed or changed.
-func (m *Method) Rewritten() []lower.Rewritten { return slices.Clone(m.rewritten) }
+func (m *Method) Rewritten() []lower.Rewritten { return slices.Clone(m.shared.Rewritten) }
 
 // Lowered returns the lowering decision for each region of the method, nil unless the program was
 // opened with LowerAuto, LowerTune or LowerVerify. It must not be changed.
-func (m *Method) Lowered() *lower.Report { return m.lowered }
+func (m *Method) Lowered() *lower.Report { return m.shared.Lowered }
 
 // ReleasedBytes returns the size of the constants, of files and computed at load, whose memory was
 // given back because nothing reads them any more. See [WithConstants].
-func (m *Method) ReleasedBytes() int64 { return m.released }
+func (m *Method) ReleasedBytes() int64 { return m.shared.Released }

@@ -12,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -93,7 +94,7 @@ func TestEditedExecutionEqualsOriginal(t *testing.T) {
 		m, images := randomly(t, rand.New(rand.NewPCG(seed, 3)), original.ir)
 		changed += len(m.Steps) - len(original.ir.Steps) + len(images)
 		p := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn))
-		p.slots[0].done = &prepared{ir: m, images: images, backends: slices.Repeat([]string{"add"}, len(images)), plan: plan.Make(m, nil, nil, p.config.planning())}
+		p.slots[0].done = &prepare.Method{IR: m, Images: images, Work: make([]*delegate.Workspace, len(images)), Backends: slices.Repeat([]string{"add"}, len(images)), Plan: plan.Make(m, nil, nil, p.config.planning())}
 		p.spec.Methods[0].Name = "forward"
 		edited, err := p.Load(context.Background(), "")
 		if err != nil {
@@ -139,7 +140,7 @@ func TestFoldedExecutionEqualsOriginal(t *testing.T) {
 		spec.Name = "forward"
 		load := func(budget int64) *Method {
 			p := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn), WithLowering(LowerOff))
-			p.slots[0].preparation.size = budget
+			p.slots[0].preparation.Size = budget
 			m, err := p.Load(context.Background(), "")
 			if err != nil {
 				t.Fatal(err)
@@ -147,10 +148,10 @@ func TestFoldedExecutionEqualsOriginal(t *testing.T) {
 			return m
 		}
 		m, reference := load(1<<20), load(0)
-		if len(reference.folded) > 0 || len(m.ir.Steps)+len(m.folded) != len(reference.ir.Steps) {
-			t.Fatalf("seed %d: %d steps, %d folded, of %d", seed, len(m.ir.Steps), len(m.folded), len(reference.ir.Steps))
+		if len(reference.shared.Folded) > 0 || len(m.ir.Steps)+len(m.shared.Folded) != len(reference.ir.Steps) {
+			t.Fatalf("seed %d: %d steps, %d folded, of %d", seed, len(m.ir.Steps), len(m.shared.Folded), len(reference.ir.Steps))
 		}
-		folded += len(m.folded)
+		folded += len(m.shared.Folded)
 		poisonDead(m, 0xAA)
 		compareFlows(t, seed, m, reference)
 	}
@@ -197,7 +198,7 @@ func TestNotFolded(t *testing.T) {
 			tt.mark(&spec)
 		}
 		p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet(flowOps, []kernels.Op{tt.op})), WithLowering(LowerOff))
-		p.slots[0].preparation.size = 1 << 20
+		p.slots[0].preparation.Size = 1 << 20
 		m, err := p.Load(context.Background(), "")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -9,6 +9,8 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -114,14 +116,8 @@ func (e *InstructionError) Error() string {
 }
 
 // text is the message without method and code.
-func (e *InstructionError) text() string { return place(e.Chain, e.Index, e.Op) + ": " + e.Err.Error() }
-
-// place formats the position of an instruction in the file.
-func place(chain, index int, name string) string {
-	if chain > 0 {
-		return fmt.Sprintf("chain %d, instruction %d (%s)", chain, index, name)
-	}
-	return fmt.Sprintf("instruction %d (%s)", index, name)
+func (e *InstructionError) text() string {
+	return ir.Origin{Chain: e.Chain, Index: e.Index}.Place(e.Op) + ": " + e.Err.Error()
 }
 
 // Unwrap returns the class and the cause.
@@ -211,13 +207,11 @@ type MemoryPart struct {
 }
 
 func (e *MemoryError) Error() string {
-	var parts []string
-	for _, p := range e.Parts {
-		if p.Bytes > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", p.Name, p.Bytes))
-		}
+	needs := prepare.MemoryError{Want: e.Want, Limit: e.Limit}
+	for _, part := range e.Parts {
+		needs.Parts = append(needs.Parts, prepare.Part(part))
 	}
-	return fmt.Sprintf("%d bytes needed (%s), the limit is %d", e.Want, strings.Join(parts, ", "), e.Limit)
+	return needs.Error()
 }
 
 // Unwrap makes errors.Is(err, ErrMemory) true.

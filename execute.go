@@ -13,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
@@ -69,12 +70,12 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 		}
 	case ir.DelegateCall:
 		s.unit, s.args = m.units[from.Delegate], m.slots(from.Args)
-		s.delegate, s.backend = from.Delegate, m.backends[from.Delegate]
+		s.delegate, s.backend = from.Delegate, m.shared.Backends[from.Delegate]
 	case ir.SizesJump:
 		s.check, _ = m.units[from.Delegate].(delegate.Checker)
 		s.args = m.slots(from.Args)
 		s.inputs = s.args[:from.Inputs]
-		s.delegate, s.backend = from.Delegate, m.backends[from.Delegate]
+		s.delegate, s.backend = from.Delegate, m.shared.Backends[from.Delegate]
 	case ir.MoveCall:
 		s.value, s.to = &m.values[from.Args[0]], &m.values[from.Args[1]]
 	case ir.FreeCall:
@@ -242,7 +243,7 @@ func (m *Method) takes(s *step) bool {
 	}
 	err := s.check.Check(s.args)
 	if err != nil {
-		m.refusal.CompareAndSwap(nil, &regionError{s.origin, err})
+		m.shared.Refusal.CompareAndSwap(nil, &prepare.Refusal{Origin: s.origin, Err: err})
 	}
 	return err == nil
 }

@@ -60,7 +60,8 @@ func TestFold(t *testing.T) {
 	if foldedValues == 0 {
 		t.Fatal("nothing was folded")
 	}
-	p.slots[0].done, p.slots[0].preparation.size = nil, 0 // the size is the budget
+	p.makeSlots()
+	p.slots[0].preparation.Size = 0 // the size is the budget
 	plain, want := run()
 	if string(got) != string(want) || string(again) != string(want) {
 		t.Errorf("folded programs compute something else: %x, %x, want %x", got, again, want)

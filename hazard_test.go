@@ -189,7 +189,7 @@ func TestPoisonedRegions(t *testing.T) {
 			ran += comparePoisoned(t, fmt.Sprintf("%s, plan %s", name, plan), p)
 			for i := range p.slots {
 				if done := p.slots[i].done; done != nil {
-					blocks += len(done.plan.Items) - len(done.ir.Storages)
+					blocks += len(done.Plan.Items) - len(done.IR.Storages)
 				}
 			}
 			p.Close()

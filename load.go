@@ -3,6 +3,7 @@ package etrun
 import (
 	"context"
 
+	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
@@ -41,8 +42,8 @@ func (p *Program) load(ctx context.Context, w *watch, index int, options []Metho
 	if err != nil {
 		return nil, err
 	}
-	m := &Method{program: p, index: index, prepared: shared, limit: p.config.limits.Instructions, planning: p.config.planning()}
-	m.observed = *newWatch(context.Background(), p.config.watchers, shared.ir.Name)
+	m := p.newMethod(index, shared)
+	m.observed = *newWatch(context.Background(), p.config.watchers, shared.IR.Name)
 	if w != nil {
 		w.instance, w.mark = m.observed.instance, m.observed.mark
 	}
@@ -51,7 +52,7 @@ func (p *Program) load(ctx context.Context, w *watch, index int, options []Metho
 	}
 	err = m.build(ctx, w)
 	if err == nil && p.plain != nil {
-		var plain *prepared
+		var plain *prepare.Method
 		if plain, err = p.plain[index].get(ctx, p); err == nil {
 			err = m.refer(ctx, plain)
 		}

@@ -63,7 +63,7 @@ func loweredLoad(b *testing.B, path string) {
 		for stage, micros := range now {
 			taken[stage] = append(taken[stage], micros)
 		}
-		steps = len(m.lowered.Calls)
+		steps = len(m.shared.Lowered.Calls)
 		m.Close()
 		p.Close()
 	}

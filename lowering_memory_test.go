@@ -120,9 +120,9 @@ func methodMemories(t *testing.T, name string, data []byte, engine xnnpack.Engin
 			continue
 		}
 		runOnZeros(m)
-		r := methodMemory{lowered: m.lowered != nil && m.lowered.Taken() > 0, planned: m.plan.Bytes(), folded: m.foldedBytes(),
-			operators: int64(m.ctx.ScratchBytes()), released: m.released}
-		for _, n := range m.needs {
+		r := methodMemory{lowered: m.shared.Lowered != nil && m.shared.Lowered.Taken() > 0, planned: m.plan.Bytes(), folded: m.shared.FoldedBytes(),
+			operators: int64(m.ctx.ScratchBytes()), released: m.shared.Released}
+		for _, n := range m.shared.Needs {
 			r.packed, r.shared, r.tables = r.packed+n.PackedBytes, max(r.shared, n.Shared), r.tables+n.Scratch-n.Shared
 		}
 		list = append(list, r)

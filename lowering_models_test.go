@@ -102,7 +102,7 @@ func lowerModel(path string, by delegatetest.Oracle) (regions int, err error) {
 				return regions, fmt.Errorf("method %q, run %d: %w", name, run, err)
 			}
 		}
-		regions += m.lowered.Taken()
+		regions += m.shared.Lowered.Taken()
 		if err := errors.Join(m.Close(), reference.Close()); err != nil {
 			return regions, err
 		}

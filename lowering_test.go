@@ -87,13 +87,13 @@ func lowerMix(seed uint64) (n mixed, err error) {
 			return n, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, listing(m), listing(reference))
 		}
 	}
-	for i := range m.lowered.Regions {
-		if r := &m.lowered.Regions[i]; r.Delegate >= 0 {
+	for i := range m.shared.Lowered.Regions {
+		if r := &m.shared.Lowered.Regions[i]; r.Delegate >= 0 {
 			n.regions++
 			n.payloads += len(r.Merged)
 		}
 	}
-	n.rejected = m.refusal.Load() != nil
+	n.rejected = m.shared.Refusal.Load() != nil
 	return n, nil
 }
 
@@ -193,8 +193,8 @@ func TestVerifyLowering(t *testing.T) {
 					t.Errorf("%s, run %d: %d distances, number %d of output %d", name, run, len(m.Distances()), i, d.Output)
 				}
 			}
-			if m.lowered.Taken() == 0 || differs != by.differs || len(m.Distances()) != len(spec.Outputs) {
-				t.Errorf("%s, run %d: %d regions, distances %v", name, run, m.lowered.Taken(), m.Distances())
+			if m.shared.Lowered.Taken() == 0 || differs != by.differs || len(m.Distances()) != len(spec.Outputs) {
+				t.Errorf("%s, run %d: %d regions, distances %v", name, run, m.shared.Lowered.Taken(), m.Distances())
 			}
 		}
 		if err := errors.Join(m.Reset(), m.Close()); err != nil {
@@ -255,13 +255,13 @@ func TestLoweringThatFails(t *testing.T) {
 		t.Fatalf("cancelled: %v after %d graphs", err, compiled)
 	}
 	m, err := p.Load(context.Background(), "")
-	if err != nil || m.lowered.Taken() < 3 || len(m.images) != len(spec.Delegates)+m.lowered.Taken() {
+	if err != nil || m.shared.Lowered.Taken() < 3 || len(m.shared.Images) != len(spec.Delegates)+m.shared.Lowered.Taken() {
 		t.Fatalf("second attempt: %v", err)
 	}
 	fails = true
 	q := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(by))
 	plain, err := q.Load(context.Background(), "")
-	if err != nil || plain.lowered.Taken() != 0 || len(plain.images) != len(spec.Delegates) {
+	if err != nil || plain.shared.Lowered.Taken() != 0 || len(plain.shared.Images) != len(spec.Delegates) {
 		t.Fatalf("nothing compiles: %v", err)
 	}
 	for run := range 3 {
@@ -283,7 +283,7 @@ func checkNoRoom(t *testing.T, spec *pte.Method, plain int64) {
 		if err != nil {
 			t.Fatalf("%d bytes, of which %d without lowering: %v", limit, plain, err)
 		}
-		if m.lowered.Taken() < len(m.lowered.Regions) {
+		if m.shared.Lowered.Taken() < len(m.shared.Lowered.Regions) {
 			dropped++
 		}
 	}

@@ -87,7 +87,7 @@ func (mem *memory) owns(b []byte) bool {
 			return true
 		}
 	}
-	return overlapsAny(mem.arenas, b)
+	return slices.ContainsFunc(mem.arenas, func(arena []byte) bool { return cpu.Overlap(arena, b) })
 }
 
 // blocks returns the blocks of a delegate's workspace, nil if it has none. Loops over vectors may read

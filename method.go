@@ -12,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
@@ -19,9 +20,10 @@ import (
 // Only one goroutine may use it at a time: a call during another call returns ErrBusy and changes
 // nothing.
 type Method struct {
-	program *Program
-	index   int // in the program
-	*prepared
+	program  *Program
+	index    int // in the program
+	ir       *ir.Method
+	shared   *prepare.Method // with the other instances
 	planning plan.Options
 	plan     *plan.Memory
 	memory   *memory
@@ -74,14 +76,19 @@ type MethodOption func(*Method)
 // offset of the file's second arena. The other method must outlive this one.
 func WithStateOf(other *Method) MethodOption { return func(m *Method) { m.shares = other } }
 
+// newMethod returns an instance that is not yet built.
+func (p *Program) newMethod(index int, shared *prepare.Method) *Method {
+	return &Method{program: p, index: index, ir: shared.IR, shared: shared, limit: p.config.limits.Instructions, planning: p.config.planning()}
+}
+
 // build creates the instance from the shared preparation.
 func (m *Method) build(ctx context.Context, w *watch) error {
 	if m.shares != nil && m.shares.program != m.program {
 		return fmt.Errorf("WithStateOf: the method belongs to another program: %w", ErrInput)
 	}
-	m.plan = m.planFor(m.planning)
-	if err := m.checkMemory(m.plan, &m.program.config, m.program.spec.Size); err != nil {
-		return w.stage(trace.StageAllocate, 0, err)
+	m.plan = m.shared.PlanFor(m.planning)
+	if err := m.shared.CheckMemory(m.plan, m.program.config.memoryLimits(), m.program.spec.Size); err != nil {
+		return w.stage(trace.StageAllocate, 0, preparationError(m.ir.Name, err))
 	}
 	shared := m.sharedState()
 	m.memory = allocate(m.plan, shared)
@@ -108,7 +115,7 @@ func (m *Method) build(ctx context.Context, w *watch) error {
 // hold reports the instance's memory to observers.
 func (m *Method) hold(w *watch) {
 	m.held[0] = m.plan.Bytes()
-	m.held[1] = scratchBytes(m.needs, math.MaxInt64-1)
+	m.held[1] = prepare.ScratchBytes(m.shared.Needs, math.MaxInt64-1)
 	w.memory(trace.MemoryPlanned, m.held[0])
 	w.memory(trace.MemoryScratch, m.held[1])
 }
@@ -155,8 +162,8 @@ func (m *Method) makeTensor(s *ir.Value) *tensor.Tensor {
 }
 
 func (m *Method) makeUnits(ctx context.Context) error {
-	m.units, m.scratch = make([]delegate.Unit, len(m.images)), m.takeScratch()
-	for i, img := range m.images {
+	m.units, m.scratch = make([]delegate.Unit, len(m.shared.Images)), m.shared.TakeScratch()
+	for i, img := range m.shared.Images {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

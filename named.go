@@ -33,8 +33,8 @@ func (d *dataMap) Named(key string) ([]byte, bool) {
 	return e.Data, ok
 }
 
-// tensorData returns the bytes of an external tensor, after comparing its layout with t.
-func (d *dataMap) tensorData(t *pte.Tensor) ([]byte, bool, error) {
+// TensorData implements prepare.Data: it returns the bytes of an external tensor, after comparing its layout with t.
+func (d *dataMap) TensorData(t *pte.Tensor) ([]byte, bool, error) {
 	e, ok := d.entries[t.Name]
 	if !ok {
 		return nil, false, nil

@@ -58,10 +58,10 @@ func (m *Method) affordsProfiling(on bool) error {
 	if !on || limit == 0 {
 		return nil
 	}
-	e := m.memoryNeeded(m.plan, m.program.spec.Size)
+	e := memoryError(m.shared.MemoryNeeded(m.plan, m.program.spec.Size))
 	more := int64(0)
-	for i := range m.needs {
-		more += m.needs[i].Profiling
+	for i := range m.shared.Needs {
+		more += m.shared.Needs[i].Profiling
 	}
 	if e.Want += more; e.Want <= limit {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
@@ -157,8 +158,9 @@ func (p *Program) makeSlots() {
 func (p *Program) slotsOf(c *config) []slot {
 	slots := make([]slot, len(p.spec.Methods))
 	for i := range slots {
-		slots[i].preparation = preparation{digest: p.sum, file: p.spec, spec: &p.spec.Methods[i], config: c, data: p.data, pool: p.pool,
-			size: p.spec.Size, fileBytes: p.fileBytes(), discard: p.discard, mayDiscard: p.mayDiscard}
+		slots[i].preparation.config = c
+		slots[i].preparation.Source = prepare.Source{Options: c.preparing(), File: p.spec, Method: &p.spec.Methods[i], Data: p.data, Pool: p.pool,
+			Size: p.spec.Size, FileBytes: p.fileBytes(), Digest: p.sum, Discard: p.discard, MayDiscard: p.mayDiscard}
 	}
 	return slots
 }

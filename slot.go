@@ -3,6 +3,8 @@ package etrun
 import (
 	"context"
 	"sync"
+
+	"github.com/etrun-go/etrun/runtime/prepare"
 )
 
 // slot holds the data that the instances of one method share, from the first load on.
@@ -10,7 +12,7 @@ type slot struct {
 	preparation preparation // used by the running attempt
 
 	mu      sync.Mutex
-	done    *prepared
+	done    *prepare.Method
 	running *attempt // nil if none
 }
 
@@ -22,7 +24,7 @@ type attempt struct {
 	waiting   int           // guarded by slot.mu
 	abandoned bool          // canceled; guarded by slot.mu
 	ended     chan struct{} // closed when result and err are set
-	result    *prepared
+	result    *prepare.Method
 	err       error
 }
 
@@ -34,7 +36,7 @@ type holder interface {
 
 // get returns the prepared data. It waits for the running attempt, or starts one, no longer than
 // ctx allows. The caller holds h.
-func (s *slot) get(ctx context.Context, h holder) (*prepared, error) {
+func (s *slot) get(ctx context.Context, h holder) (*prepare.Method, error) {
 	for ctx.Err() == nil {
 		done, a := s.join(ctx, h)
 		if done != nil {
@@ -53,14 +55,14 @@ func (s *slot) get(ctx context.Context, h holder) (*prepared, error) {
 }
 
 // ready returns the prepared data, nil if there is none yet.
-func (s *slot) ready() *prepared {
+func (s *slot) ready() *prepare.Method {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.done
 }
 
 // join returns the prepared data if there is any, else the running attempt or a new one.
-func (s *slot) join(ctx context.Context, h holder) (*prepared, *attempt) {
+func (s *slot) join(ctx context.Context, h holder) (*prepare.Method, *attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done != nil {

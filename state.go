@@ -8,7 +8,7 @@ import (
 )
 
 // stateKeyOf returns a storage's key; ok is false for state that other methods cannot refer to.
-func (m *Method) stateKeyOf(storage int) (k stateKey, ok bool) {
+func (m *Method) stateKeyOf(storage int) (k ir.StateKey, ok bool) {
 	s := &m.ir.Storages[storage]
 	t := m.ir.Values[s.Values[0]].Tensor
 	for _, v := range s.Values {
@@ -17,10 +17,10 @@ func (m *Method) stateKeyOf(storage int) (k stateKey, ok bool) {
 			break
 		}
 	}
-	k = stateKey{name: t.Name, bytes: t.NBytes(), dtype: t.DType}
+	k = ir.StateKey{Name: t.Name, Bytes: t.NBytes(), DType: t.DType}
 	if t.Name == "" {
-		k.offset = s.Offset
-		return k, s.Planned && s.Arena == sharedArena
+		k.Offset = s.Offset
+		return k, s.Planned && s.Arena == ir.SharedArena
 	}
 	return k, true
 }
@@ -31,7 +31,7 @@ func (m *Method) sharedState() map[int][]byte {
 	if m.shares == nil {
 		return found
 	}
-	theirs := make(map[stateKey][]byte)
+	theirs := make(map[ir.StateKey][]byte)
 	for i, b := range m.shares.memory.state {
 		if k, ok := m.shares.stateKeyOf(i); ok {
 			theirs[k] = b
@@ -148,7 +148,7 @@ func (m *Method) CopyState(from *Method) error {
 	if m == from {
 		return nil
 	}
-	if from.prepared != m.prepared {
+	if from.shared != m.shared {
 		return fmt.Errorf("method %q: state of a method of another program, or of another method: %w", m.ir.Name, ErrInput)
 	}
 	if err := m.beginAll(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/prepare"
 )
 
 // Distance is the largest difference between an output of a lowered method and the same output
@@ -24,8 +25,8 @@ func (m *Method) Distances() []Distance { return slices.Clone(m.distances) }
 
 // refer makes m compare itself with the same method without lowering, which has its own inputs and
 // state.
-func (m *Method) refer(ctx context.Context, to *prepared) error {
-	r := &Method{program: m.program, index: m.index, prepared: to, limit: m.limit, planning: m.program.config.planning()}
+func (m *Method) refer(ctx context.Context, to *prepare.Method) error {
+	r := m.program.newMethod(m.index, to)
 	if m.shares != nil {
 		r.shares = m.shares.reference
 	}

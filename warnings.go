@@ -26,26 +26,24 @@ func (p *Program) Warnings() []delegate.Warning {
 		if done == nil {
 			continue
 		}
-		for _, img := range done.images {
+		for _, img := range done.Images {
 			if w, ok := img.(delegate.Warner); ok {
 				list = append(list, w.Warnings()...)
 			}
 		}
-		if e := done.refusal.Load(); e != nil {
+		if e := done.Refusal.Load(); e != nil {
 			list = append(list, delegate.Warning{Class: delegate.WarnEngine, Text: fmt.Sprintf(
 				"method %.100q: the region that ends at chain %d, instruction %d runs on operators at some sizes, because its delegate rejected them: %v",
-				p.spec.Methods[i].Name, e.origin.Chain, e.origin.Index, e.err)})
+				p.spec.Methods[i].Name, e.Origin.Chain, e.Origin.Index, e.Err)})
 		}
-		if t := done.tuning; t != nil {
-			for _, fault := range t.faults {
-				list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: fault})
-			}
+		for _, fault := range done.Faults {
+			list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: fault})
 		}
-		for _, r := range p.fileRepairs(i, done.ir) {
+		for _, r := range p.fileRepairs(i, done.IR) {
 			list = append(list, delegate.Warning{Class: delegate.WarnRepair,
 				Text: fmt.Sprintf("method %.100q: repaired an exporter fault: %s", p.spec.Methods[i].Name, r)})
 		}
-		for _, text := range done.suspect {
+		for _, text := range done.Suspect {
 			list = append(list, delegate.Warning{Class: delegate.WarnFault,
 				Text: fmt.Sprintf("method %.100q: results may be wrong, because of an exporter fault that is not repaired: %s",
 					p.spec.Methods[i].Name, text)})

@@ -222,6 +222,14 @@ func (m *Method) Alignment(s *Storage) int {
 	return size
 }
 
+// Place formats the position of an instruction in the file.
+func (o Origin) Place(name string) string {
+	if o.Chain > 0 {
+		return fmt.Sprintf("chain %d, instruction %d (%s)", o.Chain, o.Index, name)
+	}
+	return fmt.Sprintf("instruction %d (%s)", o.Index, name)
+}
+
 // StepError is an error at a step.
 type StepError struct {
 	Origin Origin

@@ -1,4 +1,4 @@
-package etrun
+package prepare
 
 import (
 	"testing"
@@ -22,15 +22,15 @@ func TestPlannedWork(t *testing.T) {
 	for _, c := range []struct{ storages, images, want int }{
 		{100, 1, 1}, {100, 3, 2}, {plan.MaxItems - 1024, 2, 1}, {plan.MaxItems - 1023, 1, 0}, {plan.MaxItems + 1, 1, 0},
 	} {
-		p := &prepared{ir: &ir.Method{Storages: make([]ir.Storage, c.storages)}}
+		p := &Method{IR: &ir.Method{Storages: make([]ir.Storage, c.storages)}}
 		for range c.images {
-			p.images, p.needs = append(p.images, working{workspace: blocks}), append(p.needs, delegate.Needs{})
+			p.Images, p.Needs = append(p.Images, working{workspace: blocks}), append(p.Needs, delegate.Needs{})
 		}
 		if err := p.planWork(); err != nil {
 			t.Fatal(err)
 		}
 		planned := 0
-		for _, w := range p.work {
+		for _, w := range p.Work {
 			if w != nil {
 				planned++
 			}
@@ -56,7 +56,7 @@ func TestFaultyWorkspaces(t *testing.T) {
 		{Moments: 2, Blocks: block(-1, 0, 0)},
 		{Moments: 2, Blocks: block(1, 0, 2)},
 	} {
-		p := &prepared{ir: &ir.Method{}, images: []delegate.Image{working{workspace: w}}, needs: make([]delegate.Needs, 1), backends: []string{"B"}}
+		p := &Method{IR: &ir.Method{}, Images: []delegate.Image{working{workspace: w}}, Needs: make([]delegate.Needs, 1), Backends: []string{"B"}}
 		if err := p.planWork(); err == nil {
 			t.Errorf("%+v: accepted", w)
 		}

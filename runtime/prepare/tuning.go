@@ -1,4 +1,4 @@
-package etrun
+package prepare
 
 import (
 	"context"
@@ -59,17 +59,17 @@ var (
 )
 
 // newTuning reads the measurements of earlier processes.
-func (p *preparation) newTuning(ctx context.Context) *tuning {
-	t := &tuning{times: make(map[uint64]lower.Times), folder: p.config.tuning}
+func (l *load) newTuning(ctx context.Context) *tuning {
+	t := &tuning{times: make(map[uint64]lower.Times), folder: l.Options.Tuning}
 	if t.folder == "" {
 		return t
 	}
 	h := sha256.New()
-	fmt.Fprintln(h, tuningMagic, p.spec.Name, p.pool.Size(), cpu.Processor(), moduleOfThis())
-	for _, c := range p.config.compilers() {
+	fmt.Fprintln(h, tuningMagic, l.Method.Name, l.Pool.Size(), cpu.Processor(), moduleOfThis())
+	for _, c := range l.compilers() {
 		fmt.Fprintln(h, c.ID(), c.Version())
 	}
-	h.Write(p.digest)
+	h.Write(l.Digest)
 	t.name = fmt.Sprintf("%x.tuning", h.Sum(nil))
 	if err := t.read(ctx); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.faults = append(t.faults, "stored measurements were not used: "+err.Error())

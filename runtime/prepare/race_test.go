@@ -1,5 +1,5 @@
 //go:build race
 
-package etrun
+package prepare
 
 func init() { raceDetector = true }

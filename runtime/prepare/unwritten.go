@@ -1,4 +1,4 @@
-package etrun
+package prepare
 
 import (
 	"cmp"
@@ -20,9 +20,9 @@ const maxSuspects = 16
 
 // checkStates refuses a method with state that nothing writes. It returns what is only suspect, and
 // the faults of a program that runs unchanged.
-func (p *preparation) checkStates(m *ir.Method) (suspect []string, err error) {
-	for _, f := range p.spec.Initial { // a method that is not unchanged has the right contents by now
-		if p.config.asWritten {
+func (l *load) checkStates(m *ir.Method) (suspect []string, err error) {
+	for _, f := range l.Method.Initial { // a method that is not unchanged has the right contents by now
+		if l.AsWritten {
 			suspect = append(suspect, fmt.Sprintf("state %.100q (value %d) has the initial contents of number %d, which is not its own",
 				f.Name, f.Value, f.Index))
 		}
@@ -30,19 +30,19 @@ func (p *preparation) checkStates(m *ir.Method) (suspect []string, err error) {
 	if len(m.Unwritten)+len(m.Astray) == 0 {
 		return suspect[:min(len(suspect), maxSuspects)], nil
 	}
-	others := p.elsewhere()
+	others := l.elsewhere()
 	for i := range m.Unwritten {
 		u := &m.Unwritten[i]
-		if u.Filled && u.Output && p.trains() {
+		if u.Filled && u.Output && l.trains() {
 			continue
 		}
-		text := p.unwrittenText(u)
-		switch others.writes(p.spec.Values[u.Value].Tensor) {
+		text := l.unwrittenText(u)
+		switch others.writes(l.Method.Values[u.Value].Tensor) {
 		case surely:
 			continue
 		case never:
-			if !p.config.asWritten {
-				return nil, p.stateError(m, u.Reader, text+"; "+lostUpdate(m))
+			if !l.AsWritten {
+				return nil, l.stateError(m, u.Reader, text+"; "+lostUpdate(m))
 			}
 		default:
 			text += " for certain"
@@ -52,8 +52,8 @@ func (p *preparation) checkStates(m *ir.Method) (suspect []string, err error) {
 	for i := range m.Astray {
 		a := &m.Astray[i]
 		text := astrayText(a)
-		if !a.Idle && !p.config.asWritten {
-			return nil, &InstructionError{Class: ErrFormat, Method: p.spec.Name, Chain: a.Chain, Index: a.Index, Op: "aten::copy_",
+		if !a.Idle && !l.AsWritten {
+			return nil, &ir.StepError{Origin: a.Origin, Name: "aten::copy_",
 				Err: errors.New(text + "; export again with another name for the argument; " + advice.Repair.String())}
 		}
 		suspect = append(suspect, text)
@@ -73,12 +73,12 @@ func lostUpdate(m *ir.Method) string {
 
 // trains reports whether an optimizer outside the program writes the method's parameters, which it
 // then returns.
-func (p *preparation) trains() bool {
-	return slices.ContainsFunc(p.file.Methods, func(m pte.Method) bool { return m.Name == "__et_training_parameters_index_"+p.spec.Name })
+func (l *load) trains() bool {
+	return slices.ContainsFunc(l.File.Methods, func(m pte.Method) bool { return m.Name == "__et_training_parameters_index_"+l.Method.Name })
 }
 
-func (p *preparation) unwrittenText(u *ir.Unwritten) string {
-	t := p.spec.Values[u.Value].Tensor
+func (l *load) unwrittenText(u *ir.Unwritten) string {
+	t := l.Method.Values[u.Value].Tensor
 	name := fmt.Sprintf("value %d", u.Value)
 	if t.Name != "" {
 		name = fmt.Sprintf("%.100q (value %d)", t.Name, u.Value)
@@ -97,17 +97,16 @@ func astrayText(a *ir.Astray) string {
 		to = fmt.Sprintf("it may belong to any state of the values %v", a.States[:min(len(a.States), maxSuspects)])
 	}
 	return fmt.Sprintf("an update is copied onto input %d (%s): the exporter mistook the argument for state of the same name, and %s",
-		a.Input, place(a.Chain, a.Index, "aten::copy_"), to)
+		a.Input, a.Place("aten::copy_"), to)
 }
 
 // stateError is an error at the step that reads the state, if a step does.
-func (p *preparation) stateError(m *ir.Method, reader int, text string) error {
+func (l *load) stateError(m *ir.Method, reader int, text string) error {
 	if reader >= len(m.Steps) {
 		return errors.New(text)
 	}
 	s := &m.Steps[reader]
-	return &InstructionError{Class: ErrFormat, Method: p.spec.Name, Chain: s.Origin.Chain, Index: s.Origin.Index,
-		Op: m.StepName(s), Err: errors.New(text)}
+	return &ir.StepError{Origin: s.Origin, Name: m.StepName(s), Err: errors.New(text)}
 }
 
 // writing is how certain it is that an instruction of another method writes a tensor.
@@ -121,7 +120,7 @@ const (
 
 // elsewhere is what other methods of the program write.
 type elsewhere struct {
-	names  map[stateKey]writing
+	names  map[ir.StateKey]writing
 	spans  []span // of the arena of shared state
 	unread bool   // a method has a fault: nothing is known of what it writes
 }
@@ -132,13 +131,13 @@ type span struct {
 	writing
 }
 
-func (p *preparation) elsewhere() *elsewhere {
-	e := &elsewhere{names: make(map[stateKey]writing)}
-	for i := range p.file.Methods {
-		if other := &p.file.Methods[i]; other.Err != nil {
+func (l *load) elsewhere() *elsewhere {
+	e := &elsewhere{names: make(map[ir.StateKey]writing)}
+	for i := range l.File.Methods {
+		if other := &l.File.Methods[i]; other.Err != nil {
 			e.unread = true
-		} else if other != p.spec {
-			for v, w := range p.writings(other) {
+		} else if other != l.Method {
+			for v, w := range l.writings(other) {
 				if w != never {
 					e.add(other.Values[v].Tensor, w)
 				}
@@ -151,10 +150,10 @@ func (p *preparation) elsewhere() *elsewhere {
 
 func (e *elsewhere) add(t *pte.Tensor, w writing) {
 	if t.Name != "" {
-		k := namedKey(t)
+		k := ir.NamedKey(t)
 		e.names[k] = max(e.names[k], w)
 	}
-	if inSharedArena(t) {
+	if ir.InSharedArena(t) {
 		e.spans = append(e.spans, span{t.Offset, t.Offset + t.NBytes(), w})
 	}
 }
@@ -174,13 +173,13 @@ func union(list []span) (to []span) {
 
 // writes reports whether another method writes a state, by name or by its bytes.
 func (e *elsewhere) writes(t *pte.Tensor) (w writing) {
-	if e.unread && (t.Name != "" || inSharedArena(t)) {
+	if e.unread && (t.Name != "" || ir.InSharedArena(t)) {
 		w = perhaps
 	}
 	if t.Name != "" {
-		w = max(w, e.names[namedKey(t)])
+		w = max(w, e.names[ir.NamedKey(t)])
 	}
-	if !inSharedArena(t) {
+	if !ir.InSharedArena(t) {
 		return w
 	}
 	for _, kind := range [...]writing{perhaps, surely} {
@@ -196,7 +195,7 @@ func (e *elsewhere) writes(t *pte.Tensor) (w writing) {
 }
 
 // writings finds what the instructions of another method, which is not linked, write.
-func (p *preparation) writings(m *pte.Method) []writing {
+func (l *load) writings(m *pte.Method) []writing {
 	f := &foreign{method: m, list: make([]writing, len(m.Values)), base: make([]int, len(m.Values)), known: make([]bool, len(m.Values))}
 	for v := range m.Values {
 		f.base[v] = v
@@ -209,7 +208,7 @@ func (p *preparation) writings(m *pte.Method) []writing {
 	}
 	for c := range m.Chains {
 		for i := range m.Chains[c].Instructions {
-			f.add(p, &m.Chains[c].Instructions[i])
+			f.add(l, &m.Chains[c].Instructions[i])
 		}
 	}
 	return f.list
@@ -238,10 +237,10 @@ func (f *foreign) mark(w writing, vs ...int) {
 	}
 }
 
-func (f *foreign) add(p *preparation, in *pte.Instruction) {
+func (f *foreign) add(l *load, in *pte.Instruction) {
 	switch in.Kind {
 	case pte.KernelCall:
-		f.call(p, in)
+		f.call(l, in)
 	case pte.MoveCall:
 		f.mark(surely, in.Target)
 	case pte.DelegateCall: // its inputs come first
@@ -256,8 +255,8 @@ func (f *foreign) add(p *preparation, in *pte.Instruction) {
 }
 
 // call adds the writes of an operator; of an unknown one they are not known.
-func (f *foreign) call(p *preparation, in *pte.Instruction) {
-	_, sig, ok, err := p.config.operators.Lookup(f.method.Operators[in.Index].FullName())
+func (f *foreign) call(l *load, in *pte.Instruction) {
+	_, sig, ok, err := l.Options.Operators.Lookup(f.method.Operators[in.Index].FullName())
 	switch {
 	case !ok || err != nil || len(in.Args) != sig.Slots():
 		f.mark(perhaps, in.Args...)

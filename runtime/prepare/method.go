@@ -1,0 +1,207 @@
+package prepare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/lower"
+	"github.com/etrun-go/etrun/runtime/plan"
+)
+
+// Method is what the instances of a method share. It is immutable.
+type Method struct {
+	IR        *ir.Method
+	Images    []delegate.Image      // of the file's delegates, then of regions
+	Needs     []delegate.Needs      // of the images, after compilation, without what the plan has memory for
+	Work      []*delegate.Workspace // of the images; nil for those that have only memory of their own
+	Backends  []string              // IDs of the images' backends
+	Plan      *plan.Memory          // for instances without bound memory
+	Conflicts []plan.Conflict       // of the file's plan, before any edit
+	Suspect   []string              // state that may be wrong, for warnings
+	Folded    []lower.Folded
+	Rewritten []lower.Rewritten
+	Released  int64         // bytes of constants whose memory was released
+	Lowered   *lower.Report // nil if lowering was off
+	Faults    []string      // why measurements were not read or stored
+	// Refusal is the first region that its delegate rejected in a run.
+	Refusal atomic.Pointer[Refusal]
+
+	read    readByImages
+	scratch atomic.Pointer[delegate.Scratch] // that the images were compiled for, until an instance uses it
+}
+
+// Refusal is why a delegate rejected a region at some sizes.
+type Refusal struct {
+	Origin ir.Origin
+	Err    error
+}
+
+// TakeScratch returns the scratch of the next instance. The first takes the one that the delegates
+// have prepared.
+func (m *Method) TakeScratch() *delegate.Scratch {
+	if s := m.scratch.Swap(nil); s != nil {
+		return s
+	}
+	return new(delegate.Scratch)
+}
+
+// ScratchBytes returns the working memory of an instance's units, counting the shared part once.
+// The result is at most limit+1, if there is a limit.
+func ScratchBytes(needs []delegate.Needs, limit int64) int64 {
+	own, shared := int64(0), int64(0)
+	for i := range needs {
+		own += min(needs[i].Scratch-needs[i].Shared, limit-own+1) // sums must not overflow
+		shared = max(shared, needs[i].Shared)
+	}
+	return own + min(shared, limit-own+1)
+}
+
+// FoldedBytes returns the size of the constants that were computed at load.
+func (m *Method) FoldedBytes() int64 { return foldedBytes(m.Folded) + rewrittenBytes(m.Rewritten) }
+
+// PlanFor returns the plan of an instance.
+func (m *Method) PlanFor(o plan.Options) *plan.Memory {
+	if o == m.Plan.Options {
+		return m.Plan
+	}
+	return plan.Make(m.IR, m.Work, m.Conflicts, o)
+}
+
+// plan plans the memory of instances.
+func (l *load) plan(c *compiled) (*Method, error) {
+	m := &Method{IR: c.ir, Images: c.images, Needs: c.needs, Backends: c.backends, Conflicts: c.base.conflicts, Suspect: c.base.suspect,
+		Folded: c.base.folded, Rewritten: c.base.rewrites, Released: c.base.released, Lowered: c.report, read: c.read}
+	if c.tuning != nil {
+		m.Faults = c.tuning.faults
+	}
+	if err := m.planWork(); err != nil {
+		return nil, err
+	}
+	m.Plan = plan.Make(m.IR, m.Work, m.Conflicts, l.Plan)
+	return m, nil
+}
+
+// maxBlocks is the largest number of blocks of working memory in a plan: planning takes quadratic time.
+const maxBlocks = plan.MaxItems / 4
+
+// planWork passes the workspaces of images to the plan, as long as it can share bytes between all items.
+func (m *Method) planWork() error {
+	m.Work, m.Needs = make([]*delegate.Workspace, len(m.Images)), slices.Clone(m.Needs)
+	blocks, most := 0, min(maxBlocks, plan.MaxItems-len(m.IR.Storages))
+	for i, img := range m.Images {
+		planned, ok := img.(delegate.Planned)
+		if !ok {
+			continue
+		}
+		w := planned.Workspace()
+		if w == nil || blocks+len(w.Blocks) > most {
+			continue
+		}
+		if err := checkWorkspace(w); err != nil {
+			return fmt.Errorf("backend %q: workspace of an image: %w", m.Backends[i], err)
+		}
+		blocks += len(w.Blocks)
+		m.Work[i] = w
+		m.Needs[i] = Unplanned(m.Needs[i])
+	}
+	return nil
+}
+
+// checkWorkspace checks what a backend declares: wrong lives would make live values share bytes.
+func checkWorkspace(w *delegate.Workspace) error {
+	inside := func(s delegate.Span) bool { return s.First >= 0 && s.First <= s.Last && s.Last < w.Moments }
+	for i, s := range w.Args {
+		if !inside(s) {
+			return fmt.Errorf("argument %d is used from moment %d to %d of %d", i, s.First, s.Last, w.Moments)
+		}
+	}
+	for i, b := range w.Blocks {
+		if !inside(b.Span) || b.Bytes < 0 {
+			return fmt.Errorf("block %d has %d bytes, used from moment %d to %d of %d", i, b.Bytes, b.First, b.Last, w.Moments)
+		}
+	}
+	if w.Moments < 1 {
+		return fmt.Errorf("%d moments, want at least 1", w.Moments)
+	}
+	return nil
+}
+
+// Unplanned returns the needs of an image without what the plan has a memory for.
+func Unplanned(n delegate.Needs) delegate.Needs {
+	n.Scratch, n.Shared = n.Scratch-n.Shared, 0
+	return n
+}
+
+// Limits bound the memory of an instance, in bytes.
+type Limits struct {
+	Planned int64 // arenas, state and working memory of delegates
+	Total   int64 // with the program and constants; 0 means no limit
+}
+
+// MemoryError reports memory above a limit, in bytes.
+type MemoryError struct {
+	Want, Limit int64
+	Parts       []Part
+}
+
+// Part is one component of a memory requirement.
+type Part struct {
+	Name  string
+	Bytes int64
+}
+
+func (e *MemoryError) Error() string {
+	var parts []string
+	for _, p := range e.Parts {
+		if p.Bytes > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", p.Name, p.Bytes))
+		}
+	}
+	return fmt.Sprintf("%d bytes needed (%s), the limit is %d", e.Want, strings.Join(parts, ", "), e.Limit)
+}
+
+// CheckMemory refuses an instance whose plan is too large, before anything is allocated. file is
+// the program's size.
+func (m *Method) CheckMemory(on *plan.Memory, limits Limits, file int64) error {
+	for i := range m.IR.Storages { // one by one first: their sum could overflow
+		s := &m.IR.Storages[i]
+		n := s.Bytes
+		if s.Kind == ir.Constant {
+			n = on.StartBytes(i)
+		}
+		if n > limits.Planned {
+			return &MemoryError{Want: n, Limit: limits.Planned, Parts: []Part{{fmt.Sprintf("value %d", s.Values[0]), n}}}
+		}
+	}
+	arenas, scratch := on.Bytes(), ScratchBytes(m.Needs, limits.Planned)
+	if arenas > limits.Planned || scratch > limits.Planned-arenas {
+		return &MemoryError{Want: arenas + scratch, Limit: limits.Planned,
+			Parts: []Part{{"arenas", arenas - on.StateBytes}, {"state", on.StateBytes}, {"delegate scratch", scratch}}}
+	}
+	if limit := limits.Total; limit > 0 {
+		if e := m.MemoryNeeded(on, file); e.Want > limit {
+			e.Limit = limit
+			return e
+		}
+	}
+	return nil
+}
+
+// MemoryNeeded returns the memory of an instance by kind.
+func (m *Method) MemoryNeeded(on *plan.Memory, file int64) *MemoryError {
+	e := &MemoryError{Parts: []Part{{"file", file}, {"arenas", on.Bytes() - on.StateBytes}, {"state", on.StateBytes}}}
+	scratch, weights := ScratchBytes(m.Needs, math.MaxInt64-1), int64(0)
+	for i := range m.Needs {
+		weights += m.Needs[i].PackedBytes
+	}
+	e.Parts = append(e.Parts, Part{"folded constants", m.FoldedBytes()}, Part{"packed weights", weights}, Part{"delegate scratch", scratch})
+	for _, part := range e.Parts {
+		e.Want += part.Bytes
+	}
+	return e
+}

@@ -1,0 +1,139 @@
+package prepare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/lower"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// openedPayload is a payload that lowering may merge with the calls around it.
+type openedPayload struct {
+	delegate.Opened
+	payload *delegate.Payload
+}
+
+// merger returns the backend of a delegate if its payloads are opened first, and compiled when the
+// method is rewritten and lowered: the backend may open its library meanwhile. It is nil if they are
+// compiled at once, as in a method without other calls.
+func (l *load) merger(id string) delegate.Merger {
+	b, ok := l.Backends[id].(delegate.Merger)
+	if !ok {
+		return nil
+	}
+	calls := 0
+	for c := range l.Method.Chains {
+		for i := range l.Method.Chains[c].Instructions {
+			if k := l.Method.Chains[c].Instructions[i].Kind; k == pte.DelegateCall || k == pte.KernelCall {
+				calls++
+			}
+		}
+	}
+	if calls < 2 {
+		return nil
+	}
+	return b
+}
+
+// openPayload stores payload i after checking it, and returns a placeholder for its image.
+func (l *load) openPayload(i int, by delegate.Merger, payload *delegate.Payload) (delegate.Image, error) {
+	o, err := by.Open(payload)
+	if err != nil {
+		return nil, err
+	}
+	if l.files.opened == nil {
+		l.files.opened = make([]*openedPayload, len(l.Method.Delegates))
+	}
+	l.files.opened[i] = &openedPayload{o, payload}
+	return mergedImage{o.Inputs()}, nil
+}
+
+// payloads returns the payloads that lowering may merge.
+func (l *load) payloads() []lower.Payload {
+	list := make([]lower.Payload, len(l.files.opened))
+	for i, o := range l.files.opened {
+		if o != nil {
+			list[i] = lower.Payload{Opened: o.Opened, Backend: l.Method.Delegates[i].ID}
+		}
+	}
+	return list
+}
+
+// compiled is a method with the images of all delegates, of the file and of regions.
+type compiled struct {
+	*lowered
+	images   []delegate.Image
+	needs    []delegate.Needs
+	backends []string // IDs
+}
+
+// compile compiles the opened payloads, except those that were merged into regions.
+func (l *load) compile(ctx context.Context, low *lowered) (*compiled, error) {
+	merged := l.merged(low.base.ir, low.ir)
+	for d, o := range l.files.opened {
+		if o == nil || merged[d] {
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		img, err := l.image(d, o.payload, l.limits(low.needs...), func() (delegate.Image, error) { return o.Compile(ctx) })
+		if err != nil {
+			return nil, l.report.Compiled(d, l.Method.Delegates[d].ID, 0, err)
+		}
+		l.files.opened[d] = nil
+		if err := l.setImage(d, img); err != nil {
+			return nil, err
+		}
+	}
+	c := &compiled{lowered: low, images: slices.Concat(l.files.images, low.images), needs: slices.Concat(l.files.needs, low.needs)}
+	for i := range l.Method.Delegates {
+		c.backends = append(c.backends, l.Method.Delegates[i].ID)
+	}
+	c.backends = append(c.backends, low.backends...)
+	return c, nil
+}
+
+// merged reports which delegates of the file the lowered method does not call, while the method before lowering does.
+func (l *load) merged(before, after *ir.Method) []bool {
+	merged := make([]bool, len(l.Method.Delegates))
+	for k, method := range [...]*ir.Method{before, after} {
+		for i := range method.Steps {
+			if s := &method.Steps[i]; s.Kind == ir.DelegateCall && s.Delegate < len(merged) {
+				merged[s.Delegate] = k == 0
+			}
+		}
+	}
+	return merged
+}
+
+// mergedImage is the placeholder of a payload that was merged into a region and is no longer called.
+type mergedImage struct{ inputs int }
+
+func (m mergedImage) Needs() delegate.Needs { return delegate.Needs{Inputs: m.inputs} }
+
+func (m mergedImage) Info() delegate.Info {
+	return delegate.Info{Needs: m.Needs(), Facts: [][2]string{{"merged", "into a region"}}}
+}
+
+func (mergedImage) Unit(delegate.Instance) (delegate.Unit, error) { return mergedUnit{}, nil }
+
+func (mergedImage) Close() error { return nil }
+
+type mergedUnit struct{}
+
+func (mergedUnit) Execute(context.Context, []*tensor.Value) error {
+	return fmt.Errorf("%w: the payload was merged into a region", delegate.ErrArgument)
+}
+
+func (mergedUnit) Close() error { return nil }
+
+// hasPayload reports whether a graph contains a payload, so that operators cannot execute it.
+func hasPayload(g *delegate.Graph) bool {
+	return slices.ContainsFunc(g.Calls, func(c delegate.GraphCall) bool { return c.Payload != nil })
+}
