@@ -65,7 +65,7 @@ func transposeConv2d(c *kernels.Ctx, a kernels.Args) error {
 	r.pair(&p.outPad, convPad+1, 0)
 	for d, n := range p.outPad {
 		if n > 0 && n >= max(p.Stride[d], p.Dilate[d]) {
-			r.bad(convPad+1, "less than the stride or the dilation", "%v", p.outPad)
+			r.bad(convPad+1, "%v", "less than the stride or the dilation", p.outPad)
 		}
 	}
 	return p.convolve(c, &r, transposedTail)
@@ -79,7 +79,7 @@ func (p *product) convolve(c *kernels.Ctx, r *reader, t tail) error {
 	w := r.Tensor(convWeights)
 	inGroup := w.Sizes[3]
 	if p.outChannels = w.Sizes[0]; p.channels%inGroup != 0 || p.outChannels%(p.channels/inGroup) != 0 {
-		return kernels.Badf(convWeights, fmt.Sprintf("channels that divide an input of %d in groups", p.channels), "%v", w)
+		return kernels.Badf(convWeights, "%v", fmt.Sprintf("channels that divide an input of %d in groups", p.channels), w)
 	}
 	p.groups = p.channels / inGroup
 	p.xOffset = t.finish(r, &p.images, &p.codes, p.outChannels)

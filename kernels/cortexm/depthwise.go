@@ -36,7 +36,7 @@ func (w *images) depthGeometry(r *reader, multiplier int) {
 		return
 	}
 	if t := r.Tensor(convWeights); t.Sizes[0] != 1 || t.Sizes[3] != w.channels*multiplier {
-		r.bad(convWeights, fmt.Sprintf("[1, height, width, %d]", w.channels*multiplier), "%v", t)
+		r.bad(convWeights, "%v", fmt.Sprintf("[1, height, width, %d]", w.channels*multiplier), t)
 	}
 }
 

@@ -31,14 +31,14 @@ func divide[T int8 | int16](c *kernels.Ctx, a kernels.Args) error {
 	}
 	self, other := a.Tensor(divSelf), a.Tensor(divOther)
 	if !slices.Equal(self.Sizes, other.Sizes) {
-		r.bad(divOther, fmt.Sprintf("the sizes of the dividend, %v", self), "%v", other)
+		r.bad(divOther, "%v", fmt.Sprintf("the sizes of the dividend, %v", self), other)
 	}
 	lo, hi := tensor.TypeOf[T]().IntRange()
 	p.first, p.second = r.int32(divSelf+1), r.int32(divOther+1)
 	p.zero, p.least, p.most = float32(r.int32(divZero)), float32(lo), float32(hi)
 	p.scale = float32(a.Float(divScale))
 	if p.scale-p.scale != 0 {
-		r.bad(divScale, "a finite float32", "%v", a.Float(divScale))
+		r.bad(divScale, "%v", "a finite float32", a.Float(divScale))
 	}
 	return p.begin(c, &r, divSelf, divOther, divOut, self.Sizes, p)
 }

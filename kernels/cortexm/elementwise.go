@@ -65,7 +65,7 @@ func (r *reader) equalOrChannels(i, j int) []int {
 	case perChannel(x.Sizes):
 		return y.Sizes
 	}
-	r.bad(j, fmt.Sprintf("the sizes of the other operand, %v, or one of the two [1, C, 1, 1]", x), "%v", y)
+	r.bad(j, "%v", fmt.Sprintf("the sizes of the other operand, %v, or one of the two [1, C, 1, 1]", x), y)
 	return nil
 }
 
@@ -148,7 +148,7 @@ func choose(c *kernels.Ctx, a kernels.Args, least bool) error {
 	r.int8(0, 1, 2)
 	sizes, ok := strided.Broadcast(append(p.sizes[:0], a.Tensor(0).Sizes...), a.Tensor(1).Sizes)
 	if !ok {
-		r.bad(1, fmt.Sprintf("sizes that broadcast with %v", a.Tensor(0)), "%v", a.Tensor(1))
+		r.bad(1, "%v", fmt.Sprintf("sizes that broadcast with %v", a.Tensor(0)), a.Tensor(1))
 	}
 	p.least = least
 	return p.begin(c, &r, 0, 1, 2, sizes, p)

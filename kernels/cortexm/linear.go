@@ -67,11 +67,11 @@ func (p *linear) read(r *reader) {
 	r.int8(linearInput, linearWeights, linearOut)
 	in, w := r.Tensor(linearInput), r.Tensor(linearWeights)
 	if w.Rank() != 2 || w.Numel() == 0 {
-		r.bad(linearWeights, "[out, in], both at least 1", "%v", w)
+		r.bad(linearWeights, "%v", "[out, in], both at least 1", w)
 		return
 	}
 	if n := in.Rank(); n == 0 || in.Sizes[n-1] != w.Sizes[1] {
-		r.bad(linearInput, fmt.Sprintf("rows of %d", w.Sizes[1]), "%v", in)
+		r.bad(linearInput, "%v", fmt.Sprintf("rows of %d", w.Sizes[1]), in)
 	}
 	p.weights.offset, p.xOffset = r.weightOffset(linearWOffset), r.inputOffset(linearXOffset)
 	bias, q := linearBias, &p.codes
@@ -90,7 +90,7 @@ func (p *linear) read(r *reader) {
 func (r *reader) single(i int, lo, hi int64) int32 {
 	list := r.Ints(i)
 	if len(list) != 1 || list[0] < lo || list[0] > hi {
-		r.bad(i, fmt.Sprintf("one entry in [%d, %d]", lo, hi), "%v", list)
+		r.bad(i, "%v", fmt.Sprintf("one entry in [%d, %d]", lo, hi), list)
 		return 0
 	}
 	return int32(list[0])
@@ -124,11 +124,11 @@ func (p *product) readMatmul(r *reader) {
 	r.bytes(matmulScratch)
 	left, right := r.Tensor(matmulLeft), r.Tensor(matmulRight)
 	if left.Rank() != 3 || left.Sizes[2] == 0 {
-		r.bad(matmulLeft, "[B, M, K], K at least 1", "%v", left)
+		r.bad(matmulLeft, "%v", "[B, M, K], K at least 1", left)
 		return
 	}
 	if right.Rank() != 3 || right.Sizes[0] != left.Sizes[0] || right.Sizes[2] != left.Sizes[2] {
-		r.bad(matmulRight, fmt.Sprintf("[%d, N, %d]", left.Sizes[0], left.Sizes[2]), "%v", right)
+		r.bad(matmulRight, "%v", fmt.Sprintf("[%d, N, %d]", left.Sizes[0], left.Sizes[2]), right)
 	}
 	p.xOffset, p.weights.offset = r.inputOffset(matmulLeft+1), r.weightOffset(matmulRight+1)
 	p.codes.codes, p.codes.one = wholeRange(r.int32(matmulZero)), r.scale(matmulScale)

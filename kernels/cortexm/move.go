@@ -16,7 +16,7 @@ func quantizedActivation(c *kernels.Ctx, a kernels.Args) error {
 	p, r := kernels.Keep[lookup](c), reader{Args: a}
 	r.int8(0, 1, 2)
 	if t := a.Tensor(1); t.Numel() != len(p.table) || !t.IsContiguous() {
-		r.bad(1, "256 elements", "%v", t)
+		r.bad(1, "%v", "256 elements", t)
 	}
 	if r.resize(2, a.Tensor(0).Sizes); r.err != nil {
 		return r.err
@@ -81,7 +81,7 @@ func transpose(c *kernels.Ctx, a kernels.Args) error {
 	r.int8(0, 2)
 	in, perm := a.Tensor(0), a.Ints(1)
 	if len(perm) != in.Rank() {
-		return kernels.Badf(1, fmt.Sprintf("%d dimensions", in.Rank()), "%v", perm)
+		return kernels.Badf(1, "%v", fmt.Sprintf("%d dimensions", in.Rank()), perm)
 	}
 	seen := uint32(0)
 	for i, v := range perm {
@@ -90,7 +90,7 @@ func transpose(c *kernels.Ctx, a kernels.Args) error {
 			return err
 		}
 		if seen&(1<<d) != 0 {
-			return kernels.Badf(1, "each dimension once", "%v", perm)
+			return kernels.Badf(1, "%v", "each dimension once", perm)
 		}
 		seen |= 1 << d
 		p.sizes[i], p.src[i] = in.Sizes[d], in.Strides[d]
@@ -111,7 +111,7 @@ func pad(c *kernels.Ctx, a kernels.Args) error {
 	r.int8(0, 4)
 	in := a.Tensor(0)
 	if n := in.Rank(); n < 1 || n > padDims {
-		return kernels.Badf(0, "rank 1 to 4", "%v", in)
+		return kernels.Badf(0, "%v", "rank 1 to 4", in)
 	}
 	p.fill, p.value, p.at = true, int8(r.code(3)), 0
 	before, after := r.padding(1, in), r.padding(2, in)
@@ -136,13 +136,13 @@ const padDims, maxPad = 4, 1<<min(31, bits.UintSize-4) - 1
 func (r *reader) padding(i int, in *tensor.Tensor) (dst [padDims]int) {
 	list := r.Ints(i)
 	if len(list) != padDims {
-		r.bad(i, "4 entries", "%v", list)
+		r.bad(i, "%v", "4 entries", list)
 		return dst
 	}
 	missing := padDims - in.Rank()
 	for k, v := range list {
 		if v < 0 || v > maxPad || v > 0 && k < missing {
-			r.bad(i, fmt.Sprintf("entries in [0, %d], 0 for the %d missing dimensions", maxPad, missing), "%v", list)
+			r.bad(i, "%v", fmt.Sprintf("entries in [0, %d], 0 for the %d missing dimensions", maxPad, missing), list)
 		}
 		if d := k - missing; d >= 0 {
 			dst[d] = int(v)

@@ -16,8 +16,8 @@ type reader struct {
 }
 
 // bad reports argument i, as [kernels.Badf].
-func (r *reader) bad(i int, want, got string, args ...any) {
-	r.keep(kernels.Badf(i, want, got, args...))
+func (r *reader) bad(i int, got, want string, args ...any) {
+	r.keep(kernels.Badf(i, got, want, args...))
 }
 
 // keep keeps the first error.
@@ -31,7 +31,7 @@ func (r *reader) keep(err error) {
 func (r *reader) within(i int, lo, hi int64) int32 {
 	v := r.Int(i)
 	if v < lo || v > hi {
-		r.bad(i, fmt.Sprintf("a number in [%d, %d]", lo, hi), "%d", v)
+		r.bad(i, "%d", fmt.Sprintf("a number in [%d, %d]", lo, hi), v)
 	}
 	return int32(v)
 }
@@ -54,7 +54,7 @@ func (r *reader) weightOffset(i int) int32 { return r.within(i, -maxWeightOffset
 // bounds reads the minimum and maximum of an output.
 func (r *reader) bounds(least, most int) (lo, hi int32) {
 	if lo, hi = r.code(least), r.code(most); lo > hi {
-		r.bad(least, fmt.Sprintf("at most %d, the largest", hi), "%d", lo)
+		r.bad(least, "%d", fmt.Sprintf("at most %d, the largest", hi), lo)
 	}
 	return lo, hi
 }
@@ -78,7 +78,7 @@ func (r *reader) bytes(i int) { r.keep(kernels.WantDType(i, r.Tensor(i), tensor.
 func (r *reader) perChannel(i, n int) *tensor.Tensor {
 	t := r.Tensor(i)
 	if t.DType != tensor.Int32 || t.Numel() != n || !t.IsContiguous() {
-		r.bad(i, fmt.Sprintf("int32, one for each of %d channels", n), "%v", t)
+		r.bad(i, "%v", fmt.Sprintf("int32, one for each of %d channels", n), t)
 	}
 	return t
 }
@@ -89,7 +89,7 @@ func (r *reader) resize(i int, sizes []int) {
 		return
 	}
 	if _, ok := tensor.Product(sizes); !ok {
-		r.bad(i, "sizes whose product fits", "%v", append([]int(nil), sizes...))
+		r.bad(i, "%v", "sizes whose product fits", append([]int(nil), sizes...))
 		return
 	}
 	r.keep(kernels.ResizeOut(r.Args, i, sizes))

@@ -27,11 +27,11 @@ func (p *pooling) finish(c *kernels.Ctx, r *reader, ceil bool, out int) error {
 	r.pair(&p.Pad, poolPad, 0)
 	for d, n := range p.Pad {
 		if n >= p.Kernel[d] {
-			r.bad(poolPad, fmt.Sprintf("less than the kernel, %v", p.Kernel[1:]), "%v", p.Pad[1:])
+			r.bad(poolPad, "%v", fmt.Sprintf("less than the kernel, %v", p.Kernel[1:]), p.Pad[1:])
 		}
 	}
 	if p.average && p.Kernel[1]*p.Kernel[2] > limit {
-		r.bad(poolKernel, "fewer than 2^31 elements", "%v", p.Kernel[1:])
+		r.bad(poolKernel, "%v", "fewer than 2^31 elements", p.Kernel[1:])
 	}
 	if p.place(r, poolKernel, ceil, out, p.channels); r.err != nil {
 		return r.err
@@ -66,13 +66,13 @@ func maxPool(c *kernels.Ctx, a kernels.Args) error {
 func checkMax(r *reader) {
 	dilate := ones
 	if r.pair(&dilate, 4, 1); dilate != ones {
-		r.bad(4, "[1 1]", "%v", dilate[1:])
+		r.bad(4, "%v", "[1 1]", dilate[1:])
 	}
 	if r.Bool(5) {
-		r.bad(5, "false", "true")
+		r.bad(5, "true", "false")
 	}
 	if zero := r.code(6); r.Int(7) != int64(zero) {
-		r.bad(7, fmt.Sprintf("the input's, %d", zero), "%d", r.Int(7))
+		r.bad(7, "%d", fmt.Sprintf("the input's, %d", zero), r.Int(7))
 	}
 }
 

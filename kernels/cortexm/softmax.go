@@ -21,7 +21,7 @@ func softmax(c *kernels.Ctx, a kernels.Args) error {
 	in := a.Tensor(0)
 	d, err := kernels.WrapDim(1, a.Int(1), in.Rank())
 	if r.keep(err); d != max(in.Rank(), 1)-1 {
-		r.bad(1, "the last dimension", "%d", d)
+		r.bad(1, "%d", "the last dimension", d)
 	}
 	if p.n = 1; in.Rank() > 0 {
 		p.n = in.Sizes[in.Rank()-1]
@@ -48,7 +48,7 @@ type softmaxPass struct {
 func (p *softmaxPass) read(r *reader) {
 	r.int32(2)
 	if z := r.Int(3); z != math.MinInt8 {
-		r.bad(3, "-128", "%d", z)
+		r.bad(3, "%d", "-128", z)
 	}
 	multiplier, shift, least := r.int32(4), r.within(5, 0, maxShift), r.int32(6)
 	if r.err != nil {

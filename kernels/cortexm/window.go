@@ -24,7 +24,7 @@ func (w *images) setInput(r *reader, i int) {
 	t := r.Tensor(i)
 	r.sized(i)
 	if t.Rank() != 4 || t.Sizes[1] < 1 || t.Sizes[2] < 1 || t.Sizes[3] < 1 {
-		r.bad(i, "an image [N, C, H, W], C, H and W at least 1", "%v", t)
+		r.bad(i, "%v", "an image [N, C, H, W], C, H and W at least 1", t)
 		return
 	}
 	w.batch, w.channels, w.In = t.Sizes[0], t.Sizes[1], window.Spatial(t.Sizes, 2)
@@ -37,7 +37,7 @@ var ones = [3]int{1, 1, 1}
 func (r *reader) sized(i int) {
 	for _, n := range r.Tensor(i).Sizes {
 		if n > limit {
-			r.bad(i, "sizes of at most 2^31-1", "%v", r.Tensor(i))
+			r.bad(i, "%v", "sizes of at most 2^31-1", r.Tensor(i))
 		}
 	}
 }
@@ -46,7 +46,7 @@ func (r *reader) sized(i int) {
 func (w *images) setKernel(r *reader, i int) {
 	t := r.Tensor(i)
 	if t.Rank() != 4 || t.Numel() == 0 {
-		r.bad(i, "4 dimensions of at least 1", "%v", t)
+		r.bad(i, "%v", "4 dimensions of at least 1", t)
 		return
 	}
 	w.Kernel = window.Spatial(t.Sizes[:3], 2)
@@ -57,9 +57,9 @@ func (w *images) setKernel(r *reader, i int) {
 func (r *reader) pair(dst *[3]int, i int, least int64) {
 	switch list := r.Ints(i); {
 	case len(list) != 2:
-		r.bad(i, "2 entries", "%v", list)
+		r.bad(i, "%v", "2 entries", list)
 	case max(list[0], list[1]) > limit:
-		r.bad(i, fmt.Sprintf("entries in [%d, 2^31-1]", least), "%v", list)
+		r.bad(i, "%v", fmt.Sprintf("entries in [%d, 2^31-1]", least), list)
 	default:
 		r.keep(window.Read(dst, r.Args, i, 2, least, nil))
 	}
@@ -86,7 +86,7 @@ func (w *images) slide(r *reader, arg int, ceil bool) {
 			w.Slide(d, ceil)
 		}
 		if w.Out[d] < 1 || w.Out[d] > limit {
-			r.bad(arg, "a kernel that fits the input", "extent %d, padding %d and stride %d for size %d",
+			r.bad(arg, "extent %d, padding %d and stride %d for size %d", "a kernel that fits the input",
 				w.Extent(d), w.Pad[d], w.Stride[d], w.In[d])
 		}
 	}

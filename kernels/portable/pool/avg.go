@@ -72,7 +72,7 @@ func adaptiveOf[T tensor.Compute](dims int) kernels.Func {
 			return err
 		}
 		if n := len(a.Ints(1)); n != dims {
-			return kernels.Badf(1, fmt.Sprintf("%d entries", dims), "%d", n)
+			return kernels.Badf(1, "%d", fmt.Sprintf("%d entries", dims), n)
 		}
 		if err := window.Read(&p.Out, a, 1, dims, 0, nil); err != nil {
 			return err

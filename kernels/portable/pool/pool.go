@@ -99,10 +99,10 @@ func (w *pooling) slide(a kernels.Args, first, dilation int, ceil bool) error {
 	for i := range 3 {
 		extent := w.Extent(i)
 		if w.Pad[i] > extent/2 {
-			return kernels.Badf(first+2, fmt.Sprintf("at most half of the kernel's extent %d", extent), "%d", w.Pad[i])
+			return kernels.Badf(first+2, "%d", fmt.Sprintf("at most half of the kernel's extent %d", extent), w.Pad[i])
 		}
 		if w.Slide(i, ceil); w.Out[i] < 1 {
-			return kernels.Badf(first, "a kernel that fits the input", "extent %d for size %d and padding %d", extent, w.In[i], w.Pad[i])
+			return kernels.Badf(first, "extent %d for size %d and padding %d", "a kernel that fits the input", extent, w.In[i], w.Pad[i])
 		}
 	}
 	return nil
