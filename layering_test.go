@@ -58,7 +58,7 @@ var roomImports = map[string][]string{
 // confined are imports allowed only in some folders.
 var confined = map[string][]string{
 	"C":      {"cbindings"},
-	"unsafe": {"cbindings", "kernels/tensor", "hal", "internal/simd"},
+	"unsafe": {"cbindings", "kernels/tensor", "hal", "internal/simd", "internal/sandbox"},
 }
 
 // light are the modules that library packages may import; others are for cmd and for tests.

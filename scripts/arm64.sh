@@ -33,4 +33,4 @@ for cpu in cortex-a53 cortex-a76 max; do
 	go test -tags levels -short -run "^(TestQuantized|TestDot|TestNibbles|TestMulAdd|TestMulAddRuns|TestChannelTaps|TestInterleave)$" -exec "$qemu -cpu $cpu" ./internal/simd
 done
 go test -tags nodl -short -run '^TestInt8$' -exec "$qemu" ./delegate/xnnpack
-go test -tags nodl -run '^TestFilterNumbers$' -exec "$qemu" ./hal/confine
+go test -tags nodl -run '^TestFilterNumbers$' -exec "$qemu" ./internal/sandbox

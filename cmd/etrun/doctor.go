@@ -11,9 +11,9 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
-	"github.com/etrun-go/etrun/hal/confine"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/hal/ethosu"
+	"github.com/etrun-go/etrun/internal/sandbox"
 )
 
 // machineReport describes what this machine supports.
@@ -116,7 +116,7 @@ func examine() *machineReport {
 		paths := slices.DeleteFunc(found.Paths, func(p string) bool { return p == "" })
 		r.NPUs = append(r.NPUs, npuReport{d.Name, d.Doc, found.State.String(), found.Reason, paths, cureOfDriver(d.Name, found.State)})
 	}
-	for _, l := range confine.Available() {
+	for _, l := range sandbox.Available() {
 		row := isolationReport{Layer: l.Name, Available: l.Err == nil}
 		if l.Err != nil {
 			row.Reason = l.Err.Error()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun"
-	"github.com/etrun-go/etrun/hal/confine"
+	"github.com/etrun-go/etrun/internal/sandbox"
 	"github.com/etrun-go/etrun/serve"
 )
 
@@ -29,7 +29,7 @@ type client struct {
 	attach  attach
 	lanes   chan uint64 // the free ones
 	ledger  *ledger
-	layers  []confine.Layer
+	layers  []sandbox.Layer
 	dead    chan struct{} // closed when the process has ended and no call is pending
 
 	mu    sync.Mutex

@@ -2,7 +2,7 @@
 // and returns a serve.Program, [Work] is the process's side. Tensors are passed in shared memory
 // with a sealed size, everything else in small messages over a socket.
 //
-// The process starts without privileges ([confine.Thread]) and drops the right to open files before
+// The process starts without privileges ([sandbox.Thread]) and drops the right to open files before
 // it serves. Its messages are not trusted: it is killed if it violates the protocol. When it ends,
 // each pending call fails with serve.ErrCrashed, its instances are gone, and another process
 // replaces it after a delay that grows while processes keep ending.
@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun"
-	"github.com/etrun-go/etrun/hal/confine"
+	"github.com/etrun-go/etrun/internal/sandbox"
 	"github.com/etrun-go/etrun/serve"
 )
 
@@ -79,7 +79,7 @@ type Job struct {
 }
 
 // Missing returns the layers of confinement that could not be applied.
-func Missing(layers []confine.Layer) (list []confine.Layer) {
+func Missing(layers []sandbox.Layer) (list []sandbox.Layer) {
 	for _, l := range layers {
 		if l.Err != nil {
 			list = append(list, l)

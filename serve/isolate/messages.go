@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun"
-	"github.com/etrun-go/etrun/hal/confine"
+	"github.com/etrun-go/etrun/internal/sandbox"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
@@ -98,14 +98,14 @@ func (m *cancel) code(c *coder) { c.number(&m.ID) }
 type hello struct {
 	Fault   fault
 	Digest  string
-	Layers  []confine.Layer
+	Layers  []sandbox.Layer
 	Methods []etrun.MethodMeta
 }
 
 func (m *hello) code(c *coder) {
 	m.Fault.code(c)
 	c.text(&m.Digest, maxText)
-	list(c, &m.Layers, maxList, func(l *confine.Layer) {
+	list(c, &m.Layers, maxList, func(l *sandbox.Layer) {
 		why := ""
 		if l.Err != nil {
 			why = clip(l.Err.Error())

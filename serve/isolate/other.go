@@ -5,7 +5,7 @@ package isolate
 import (
 	"context"
 
-	"github.com/etrun-go/etrun/hal/confine"
+	"github.com/etrun-go/etrun/internal/sandbox"
 	"github.com/etrun-go/etrun/serve"
 )
 
@@ -16,7 +16,7 @@ type Program struct{ serve.Program }
 func (p *Program) Digest() string { return "" }
 
 // Layers returns nil.
-func (p *Program) Layers() []confine.Layer { return nil }
+func (p *Program) Layers() []sandbox.Layer { return nil }
 
 // Open returns ErrPlatform.
 func Open(context.Context, Options) (*Program, error) { return nil, ErrPlatform }

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/etrun-go/etrun/hal/confine"
+	"github.com/etrun-go/etrun/internal/sandbox"
 )
 
 // process is a started process.
@@ -23,7 +23,7 @@ type process struct {
 	cmd    *exec.Cmd
 	conn   net.Conn
 	memory *os.File
-	layers []confine.Layer
+	layers []sandbox.Layer
 	ended  chan struct{} // closed after Wait
 	err    error         // the result of Wait, after ended
 	last   atomic.Pointer[string]
@@ -87,13 +87,13 @@ func (p *process) start(o *Options, socket *os.File) error {
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = null, null, stderr
 	p.cmd.ExtraFiles = append([]*os.File{socket, p.memory}, o.Files...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	files := confine.Files{Read: readable, Execute: append(append([]string{}, code...), o.Libraries...)}
+	files := sandbox.Files{Read: readable, Execute: append(append([]string{}, code...), o.Libraries...)}
 	for _, f := range o.Files {
 		files.Open = append(files.Open, f.Fd())
 	}
 	started, heard := make(chan error), make(chan struct{})
-	go confine.OwnThread(func() {
-		p.layers = confine.Thread(files)
+	go sandbox.OwnThread(func() {
+		p.layers = sandbox.Thread(files)
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {

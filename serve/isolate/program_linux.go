@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun"
-	"github.com/etrun-go/etrun/hal/confine"
+	"github.com/etrun-go/etrun/internal/sandbox"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/serve"
 )
@@ -23,7 +23,7 @@ import (
 type Program struct {
 	options Options
 	hello   *hello
-	layers  []confine.Layer
+	layers  []sandbox.Layer
 	ctx     context.Context // canceled by Close
 	cancel  context.CancelFunc
 	closed  chan struct{} // closed when the last process has ended
@@ -71,7 +71,7 @@ func closeAll(files []*os.File) {
 func (p *Program) Digest() string { return p.hello.Digest }
 
 // Layers returns how the process is confined.
-func (p *Program) Layers() []confine.Layer { return p.layers }
+func (p *Program) Layers() []sandbox.Layer { return p.layers }
 
 // PID returns the process's id, 0 while there is none.
 func (p *Program) PID() int {

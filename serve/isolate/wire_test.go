@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun"
-	"github.com/etrun-go/etrun/hal/confine"
+	"github.com/etrun-go/etrun/internal/sandbox"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
@@ -26,7 +26,7 @@ var samplesOf = []struct {
 		&begin{1, 2, 3, 4}, &reset{1, 2}, &drop{3}, &cancel{4},
 	}},
 	{fromWorker, []message{
-		&hello{Digest: "d", Layers: []confine.Layer{{Name: "a"}, {Name: "b", Err: errors.New("no")}}, Methods: []etrun.MethodMeta{
+		&hello{Digest: "d", Layers: []sandbox.Layer{{Name: "a"}, {Name: "b", Err: errors.New("no")}}, Methods: []etrun.MethodMeta{
 			{Name: "forward", Inputs: []etrun.ValueMeta{{Name: "x", Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: []int{1, 8}, Dynamism: tensor.DynamicBound},
 				{Kind: tensor.KindInt, Scalar: tensor.IntValue(7)}, {Kind: tensor.KindIntList, Scalar: tensor.Value{Kind: tensor.KindIntList}}}}, {Name: "other"}}},
 		&hello{Fault: fault{2, "no program"}},

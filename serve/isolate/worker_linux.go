@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/etrun-go/etrun/hal/confine"
+	"github.com/etrun-go/etrun/internal/sandbox"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/trace"
 	"github.com/etrun-go/etrun/serve"
@@ -85,7 +85,7 @@ func (w *worker) load(ctx context.Context) (*hello, error) {
 	if err := limitMemory(w.job.Memory); err != nil {
 		return nil, fmt.Errorf("memory limit of %d bytes: %w", w.job.Memory, err)
 	}
-	confine.Filter(confine.Load) // the filter of Serve reports the same missing layers
+	sandbox.Filter(sandbox.Load) // the filter of Serve reports the same missing layers
 	p, digest, err := w.job.Open(ctx, trace.Func{Kinds: trace.Executes | trace.Delegates | trace.Loads | trace.Memories, Do: w.observe})
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (w *worker) load(ctx context.Context) (*hello, error) {
 		w.pools, h.Methods = append(w.pools, pool), append(h.Methods, *meta)
 	}
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // no process of this user may inspect it
-	h.Layers = []confine.Layer{confine.Filter(confine.Serve)}
+	h.Layers = []sandbox.Layer{sandbox.Filter(sandbox.Serve)}
 	return h, nil
 }
 

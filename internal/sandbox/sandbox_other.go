@@ -1,6 +1,6 @@
 //go:build !linux || !(amd64 || arm64)
 
-package confine
+package sandbox
 
 // Thread has no effect on this platform.
 func Thread(Files) []Layer {

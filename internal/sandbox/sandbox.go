@@ -1,11 +1,11 @@
-// Package confine (no compatibility promise) irrevocably restricts the rights of a process that
+// Package sandbox (no compatibility promise) irrevocably restricts the rights of a process that
 // reads untrusted files.
 //
 // First a thread is confined: the process that it starts has no capabilities, and Landlock
 // restricts its use of files, sockets and signals. That process then restricts its own system
 // calls: [Filter] allows those needed for computation and for communication over open descriptors.
 // Layers that the kernel does not support are omitted and reported.
-package confine
+package sandbox
 
 import (
 	"errors"
