@@ -1,6 +1,6 @@
-// Package delegatetest (no compatibility promise) provides checks of graphs and images, and a backend
-// that compiles graphs and executes their calls with the program's own operators. It tests lowering:
-// results must be identical.
+// Package delegatetest (no compatibility promise) provides the conformance suite of backends, [Run]; checks of graphs
+// and images; and a backend that compiles graphs and executes their calls with the program's own operators. It tests
+// lowering: results must be identical.
 package delegatetest
 
 import (

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/delegatetest"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
 func TestEmptyPayload(t *testing.T) {
@@ -23,4 +26,14 @@ func Example() {
 	}
 	main()
 	// Output: 10 calls of XnnpackBackend
+}
+
+// TestSuite runs the conformance suite of backends.
+func TestSuite(t *testing.T) {
+	program, err := os.ReadFile("../../testdata/digits/xnnpack.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := counting{xnnpack.Backend{}, new(atomic.Int64), new(atomic.Int64)}
+	delegatetest.Run(t, b, ptetest.Payloads(t, program, b.ID())...)
 }
