@@ -26,7 +26,11 @@ func TestClip(t *testing.T) {
 	kerneltest.NoAllocs(t, set, cases[0], cases[1])
 }
 
-func TestTable(t *testing.T)       { kerneltest.Table(t, set) }
+func TestTable(t *testing.T) {
+	kerneltest.Table(t, set, kerneltest.Case{Op: "demo::clip.out", Args: []any{tensor.Of([]float32{-1, 0.5, 2}, 3)},
+		Want: []any{tensor.Of([]float32{0, 0.5, 1}, 3)}})
+}
+
 func TestRandomCalls(t *testing.T) { kerneltest.Random(t, set, 500) }
 
 func FuzzClip(f *testing.F) { kerneltest.Fuzz(f, set) }

@@ -194,7 +194,10 @@ func TestTable(t *testing.T) {
 		{kernels.Op{Schema: "a::b(Tensor self) -> SymInt", Func: twice, DTypes: "all"}, ""},
 		{kernels.Op{Schema: "a::b(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", Func: twice, DTypes: "all"}, "both"},
 	} {
-		err := checkRow(kernels.NewSet([]kernels.Op{c.op}), "a::b")
+		op, sig, _, err := kernels.NewSet([]kernels.Op{c.op}).Lookup("a::b")
+		if err == nil {
+			err = checkRow(op, sig)
+		}
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want %q", c.op.Schema, err, c.says)
 		}
@@ -220,6 +223,32 @@ func TestAgree(t *testing.T) {
 	} {
 		if err := agree(c.got, c.want); (err == nil) != c.agree {
 			t.Errorf("%s: agreement is %v, error %v", c.name, c.agree, err)
+		}
+	}
+}
+
+// TestExpectedIsDemanded checks that a row without an expected value, and one that computes something else, are errors.
+func TestExpectedIsDemanded(t *testing.T) {
+	x := tensor.Of([]float32{1, 2}, 2)
+	for _, c := range []struct {
+		schema string
+		cases  []Case
+		says   string
+	}{
+		{"a::twice.out(Tensor self, *, Tensor(a!) out)", nil, "no expected value"},
+		{"a::twice.out(Tensor self, *, Tensor(a!) out)", []Case{{Op: "a::twice.out", Args: []any{x}, Refused: "no"}}, "no expected value"},
+		{"a::twice.out(Tensor self, *, Tensor(a!) out)", []Case{{Op: "a::twice.out", Args: []any{x}, Want: []any{tensor.Of([]float32{2, 4}, 2)}}}, ""},
+		{"aten::_neg_view_copy.out(Tensor self, *, Tensor(a!) out)", nil, "differ"},
+	} {
+		set := kernels.NewSet([]kernels.Op{{Schema: c.schema, Func: twice, DTypes: "all"}})
+		name := set.Names()[0]
+		_, sig, _, err := set.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = checkExpected(set, name, sig, c.cases)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want %q", c.schema, err, c.says)
 		}
 	}
 }

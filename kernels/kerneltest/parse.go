@@ -14,7 +14,7 @@ import (
 //
 // A tensor is its type and sizes, then order[…] for a dim order, max n for a bounded tensor of n
 // elements, and {…} for elements in memory order, all without spaces in between. Items of lists are
-// separated by spaces. Floats have a point or an exponent, or are NaN or ±Inf. Names of arguments
+// separated by spaces. Floats have a point or an exponent, or are NaN or ±Inf; complex elements are like 1.5-2i. Names of arguments
 // are optional.
 func ParseCall(line string) (op string, args []any, err error) {
 	op, rest, ok := strings.Cut(line, "(")
@@ -182,6 +182,12 @@ func (p *parser) elements(t *tensor.Tensor) error {
 		return fmt.Errorf("%d elements for %v", len(words), t)
 	}
 	for i, w := range words {
+		if t.DType.IsComplex() {
+			if err := putComplex(t, i, w); err != nil {
+				return err
+			}
+			continue
+		}
 		v, err := scalar(w)
 		if err != nil {
 			return err
@@ -193,6 +199,20 @@ func (p *parser) elements(t *tensor.Tensor) error {
 		case float64:
 			tensor.Put(b, t.DType, v)
 		}
+	}
+	return nil
+}
+
+// putComplex parses an element such as 1.5-2i.
+func putComplex(t *tensor.Tensor, i int, word string) error {
+	v, err := strconv.ParseComplex(word, 128)
+	if err != nil {
+		return err
+	}
+	if t.DType == tensor.Complex64 {
+		tensor.Data[complex64](t)[i] = complex64(v)
+	} else {
+		tensor.Data[complex128](t)[i] = v
 	}
 	return nil
 }

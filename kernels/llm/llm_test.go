@@ -140,7 +140,9 @@ func half(t *tensor.Tensor, d tensor.DType) *tensor.Tensor {
 	return u
 }
 
-func TestTable(t *testing.T) { kerneltest.Table(t, set) }
+func TestTable(t *testing.T) {
+	kerneltest.Table(t, set, moeCase("sigmoid, a bias", 5, 4, 2, 32, 48, 4, "sigmoid", true))
+}
 
 func TestAttention(t *testing.T) {
 	cases := []kerneltest.Case{}
