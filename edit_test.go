@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -94,7 +95,7 @@ func TestEditedExecutionEqualsOriginal(t *testing.T) {
 		m, images := randomly(t, rand.New(rand.NewPCG(seed, 3)), original.ir)
 		changed += len(m.Steps) - len(original.ir.Steps) + len(images)
 		p := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn))
-		p.slots[0].done = &prepare.Method{IR: m, Images: images, Work: make([]*delegate.Workspace, len(images)), Backends: slices.Repeat([]string{"add"}, len(images)), Plan: plan.Make(m, nil, nil, p.config.planning())}
+		p.slots[0].done = &prepare.Method{IR: m, Images: images, Work: make([]*lowering.Workspace, len(images)), Backends: slices.Repeat([]string{"add"}, len(images)), Plan: plan.Make(m, nil, nil, p.config.planning())}
 		p.spec.Methods[0].Name = "forward"
 		edited, err := p.Load(context.Background(), "")
 		if err != nil {

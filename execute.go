@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels"
@@ -32,7 +33,7 @@ type step struct {
 
 	args   kernels.Args     // DelegateCall and SizesJump
 	unit   delegate.Unit    // DelegateCall
-	check  delegate.Checker // SizesJump; nil accepts all sizes
+	check  lowering.Checker // SizesJump; nil accepts all sizes
 	inputs kernels.Args     // SizesJump: the inputs among args
 	value  *tensor.Value    // MoveCall: source; JumpFalseCall: condition
 	to     *tensor.Value    // MoveCall; FreeCall: nil if it has no effect
@@ -72,7 +73,7 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 		s.unit, s.args = m.units[from.Delegate], m.slots(from.Args)
 		s.delegate, s.backend = from.Delegate, m.shared.Backends[from.Delegate]
 	case ir.SizesJump:
-		s.check, _ = m.units[from.Delegate].(delegate.Checker)
+		s.check, _ = m.units[from.Delegate].(lowering.Checker)
 		s.args = m.slots(from.Args)
 		s.inputs = s.args[:from.Inputs]
 		s.delegate, s.backend = from.Delegate, m.shared.Backends[from.Delegate]

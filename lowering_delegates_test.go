@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -179,7 +180,7 @@ type greedy struct {
 
 type greedyImage struct{ delegate.Image }
 
-func (g greedy) CompileGraph(ctx context.Context, from *delegate.Graph) (delegate.Image, error) {
+func (g greedy) CompileGraph(ctx context.Context, from *lowering.Graph) (delegate.Image, error) {
 	img, err := g.Backend.CompileGraph(ctx, from)
 	if err != nil || !g.on {
 		return img, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/delegatetest"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -25,7 +26,7 @@ func mask(seed uint64, share uint64, hard bool) delegatetest.Oracle {
 		return h.Sum64() >> 11
 	}
 	return delegatetest.Oracle{Poison: 0xAA, Payload: mixPayload,
-		Accept: func(g *delegate.Graph, i int) string {
+		Accept: func(g *lowering.Graph, i int) string {
 			c := &g.Calls[i]
 			if chance(c.Place)%10 >= share {
 				return "by chance"
@@ -35,13 +36,13 @@ func mask(seed uint64, share uint64, hard bool) delegatetest.Oracle {
 			}
 			return ""
 		},
-		Refuse: func(g *delegate.Graph) error {
+		Refuse: func(g *lowering.Graph) error {
 			if hard && chance(g.Calls[0].Place+"?")%4 == 0 {
 				return errors.New("by chance")
 			}
 			return nil
 		},
-		Reject: func(g *delegate.Graph, args []*tensor.Value) error {
+		Reject: func(g *lowering.Graph, args []*tensor.Value) error {
 			text := g.Calls[0].Place
 			for _, a := range args[:len(g.Inputs)] {
 				text += fmt.Sprint(a.Tensor.Sizes)
@@ -206,7 +207,7 @@ func TestVerifyLowering(t *testing.T) {
 // liar is an oracle whose regions add one to their outputs.
 type liar struct{ delegatetest.Oracle }
 
-func (l liar) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.Image, error) {
+func (l liar) CompileGraph(ctx context.Context, g *lowering.Graph) (delegate.Image, error) {
 	img, err := l.Oracle.CompileGraph(ctx, g)
 	return lyingImage{img, len(g.Inputs)}, err
 }
@@ -241,7 +242,7 @@ func TestLoweringThatFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	compiled, fails := 0, false
 	by := mask(1, 6, false)
-	by.Refuse = func(*delegate.Graph) error {
+	by.Refuse = func(*lowering.Graph) error {
 		switch compiled++; {
 		case fails:
 			return errors.New("no")

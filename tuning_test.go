@@ -11,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/delegatetest"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/lower"
 )
@@ -25,7 +26,7 @@ type pacer struct {
 	open     int // images
 }
 
-func (p *pacer) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.Image, error) {
+func (p *pacer) CompileGraph(ctx context.Context, g *lowering.Graph) (delegate.Image, error) {
 	p.compiled++
 	img, err := p.Oracle.CompileGraph(ctx, g)
 	if err == nil {
@@ -91,7 +92,7 @@ func tune(t *testing.T, p *pacer, options ...Option) (*lower.Report, []delegate.
 // TestTune checks that regions are taken if they are measured to be faster, regardless of
 // estimates.
 func TestTune(t *testing.T) {
-	hour := func(*delegate.Graph, float64) time.Duration { return time.Hour }
+	hour := func(*lowering.Graph, float64) time.Duration { return time.Hour }
 	for name, tt := range map[string]struct {
 		p     pacer
 		taken bool

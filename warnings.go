@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -78,7 +79,7 @@ func (p *Program) fileRepairs(method int, m *ir.Method) (list []string) {
 // uses.
 func (p *Program) unusedBackends() (list []delegate.Warning) {
 	for _, id := range slices.Sorted(maps.Keys(p.config.backends)) {
-		if _, ok := p.config.backends[id].(delegate.Compiler); ok && p.config.lowering.lowers() {
+		if _, ok := p.config.backends[id].(lowering.Compiler); ok && p.config.lowering.lowers() {
 			continue
 		}
 		if reflect.ValueOf(p.config.backends[id]).IsZero() || p.asksFor(id) {

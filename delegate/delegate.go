@@ -191,7 +191,7 @@ type Image interface {
 type Instance struct {
 	Pool    *cpu.Pool // threads, nil for one
 	Scratch *Scratch  // shared by the instance's units, nil for none: see [Payload]
-	// Blocks are the blocks of the image's workspace ([Planned]), aligned to 64 bytes and of the
+	// Blocks are the blocks of the image's workspace (see lowering.Planned), aligned to 64 bytes and of the
 	// declared sizes. The unit uses them during its calls only. nil: it has memory of its own.
 	Blocks [][]byte
 }
@@ -277,7 +277,7 @@ type Needs struct {
 	Inputs      int   // number of leading arguments that are inputs
 	PackedBytes int64 // constants that the image keeps in packed form
 	Scratch     int64 // working memory of a unit in addition to its arguments, an upper estimate
-	Shared      int64 // part of Scratch in the instance's scratch memory, which units share, or in the memory plan ([Planned])
+	Shared      int64 // part of Scratch in the instance's scratch memory, which units share, or in the memory plan
 	Profiling   int64 // additional memory of a unit for measuring its operations
 }
 

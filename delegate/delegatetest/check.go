@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/interpreter"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Check returns an error if a graph violates the rules of [delegate.Graph].
-func Check(g *delegate.Graph) error {
+// Check returns an error if a graph violates the rules of [lowering.Graph].
+func Check(g *lowering.Graph) error {
 	known := make([]bool, len(g.Values))
 	for v := range g.Values {
 		known[v] = g.Values[v].Kind != tensor.KindTensor || g.Values[v].IsConst()
@@ -35,7 +35,7 @@ func Check(g *delegate.Graph) error {
 }
 
 // checkCall checks that every value a call reads is known, and marks those it writes as known.
-func checkCall(g *delegate.Graph, i int, known []bool) error {
+func checkCall(g *lowering.Graph, i int, known []bool) error {
 	c := &g.Calls[i]
 	if want := 2; c.View && len(c.Args) != want || !c.View && len(c.Args) != c.Sig.Slots() {
 		return fmt.Errorf("%d arguments", len(c.Args))

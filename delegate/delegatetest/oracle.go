@@ -11,21 +11,22 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/interpreter"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // Oracle is the test backend.
 type Oracle struct {
 	// Accept returns the reason why call i of a graph is not supported; nil accepts every call.
-	Accept func(g *delegate.Graph, i int) string
+	Accept func(g *lowering.Graph, i int) string
 	// Refuse returns an error for a graph that cannot be compiled after all; nil compiles every
 	// graph.
-	Refuse func(g *delegate.Graph) error
+	Refuse func(g *lowering.Graph) error
 	// Cost is the result of Estimate; nil means 0.
-	Cost func(g *delegate.Graph, share float64) time.Duration
+	Cost func(g *lowering.Graph, share float64) time.Duration
 	// Reject returns an error for the arguments of a run that a unit does not support; nil accepts
 	// all.
-	Reject func(g *delegate.Graph, args []*tensor.Value) error
+	Reject func(g *lowering.Graph, args []*tensor.Value) error
 	// Payload returns how many arguments of a payload's calls are inputs, and what they compute;
 	// nil: no payload is supported.
 	Payload func(data []byte) (inputs int, do func(args []*tensor.Tensor) error)
@@ -41,7 +42,7 @@ func (Oracle) ID() string { return "oracle" }
 func (Oracle) Probe() delegate.Status { return delegate.Status{Loaded: true} }
 
 // Accepts calls Accept.
-func (o Oracle) Accepts(g *delegate.Graph, i int) string {
+func (o Oracle) Accepts(g *lowering.Graph, i int) string {
 	if o.Accept == nil {
 		return ""
 	}
@@ -49,7 +50,7 @@ func (o Oracle) Accepts(g *delegate.Graph, i int) string {
 }
 
 // Estimate calls Accept for each call, and then Cost.
-func (o Oracle) Estimate(g *delegate.Graph, share float64) (time.Duration, error) {
+func (o Oracle) Estimate(g *lowering.Graph, share float64) (time.Duration, error) {
 	for i := range g.Calls {
 		if why := o.Accepts(g, i); why != "" {
 			return 0, errors.New(why)
@@ -65,7 +66,7 @@ func (o Oracle) Estimate(g *delegate.Graph, share float64) (time.Duration, error
 func (Oracle) Version() string { return "" }
 
 // CompileGraph checks that a graph satisfies the rules of lowering, and compiles it.
-func (o Oracle) CompileGraph(_ context.Context, g *delegate.Graph) (delegate.Image, error) {
+func (o Oracle) CompileGraph(_ context.Context, g *lowering.Graph) (delegate.Image, error) {
 	whole := merged(g)
 	if err := Check(whole); err != nil {
 		return nil, err
@@ -81,9 +82,9 @@ func (o Oracle) CompileGraph(_ context.Context, g *delegate.Graph) (delegate.Ima
 
 // image is an unmodified graph.
 type image struct {
-	g      *delegate.Graph
+	g      *lowering.Graph
 	poison byte
-	reject func(g *delegate.Graph, args []*tensor.Value) error
+	reject func(g *lowering.Graph, args []*tensor.Value) error
 }
 
 func (m *image) Needs() delegate.Needs {

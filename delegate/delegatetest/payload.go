@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-var _ delegate.Merger = Oracle{}
+var _ lowering.Merger = Oracle{}
 
 // Compile compiles a payload that Payload reads.
 func (o Oracle) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
@@ -23,8 +24,8 @@ func (o Oracle) Compile(ctx context.Context, p *delegate.Payload) (delegate.Imag
 	return x.Compile(ctx)
 }
 
-// Open implements delegate.Merger. A payload is the call of an operator of its own.
-func (o Oracle) Open(p *delegate.Payload) (delegate.Opened, error) {
+// Open implements lowering.Merger. A payload is the call of an operator of its own.
+func (o Oracle) Open(p *delegate.Payload) (lowering.Opened, error) {
 	if o.Payload == nil {
 		return nil, delegate.Errorf("oracle", delegate.ErrUnsupported, "", "it takes graphs only")
 	}
@@ -67,9 +68,9 @@ func (*opened) Estimate() time.Duration { return time.Microsecond }
 
 // Compile makes an image of the call alone.
 func (x *opened) Compile(context.Context) (delegate.Image, error) {
-	g := &delegate.Graph{Calls: []delegate.GraphCall{{Payload: x, Place: "payload"}}}
+	g := &lowering.Graph{Calls: []lowering.GraphCall{{Payload: x, Place: "payload"}}}
 	for v, a := range x.args {
-		g.Values = append(g.Values, delegate.GraphValue{Kind: tensor.KindTensor, DType: a.DType, Sizes: a.Sizes, DimOrder: a.DimOrder, Dynamism: a.Dynamism})
+		g.Values = append(g.Values, lowering.GraphValue{Kind: tensor.KindTensor, DType: a.DType, Sizes: a.Sizes, DimOrder: a.DimOrder, Dynamism: a.Dynamism})
 		g.Calls[0].Args = append(g.Calls[0].Args, v)
 		if v < x.inputs {
 			g.Inputs = append(g.Inputs, v)
@@ -81,8 +82,8 @@ func (x *opened) Compile(context.Context) (delegate.Image, error) {
 }
 
 // merged is a graph with the operators of its payloads.
-func merged(g *delegate.Graph) *delegate.Graph {
-	m := &delegate.Graph{Method: g.Method, Index: g.Index, Values: slices.Clone(g.Values), Calls: slices.Clone(g.Calls),
+func merged(g *lowering.Graph) *lowering.Graph {
+	m := &lowering.Graph{Method: g.Method, Index: g.Index, Values: slices.Clone(g.Values), Calls: slices.Clone(g.Calls),
 		Inputs: g.Inputs, Outputs: g.Outputs, Limits: g.Limits}
 	for i := range m.Calls {
 		c := &m.Calls[i]
@@ -94,7 +95,7 @@ func merged(g *delegate.Graph) *delegate.Graph {
 		result := c.Args[len(c.Args)-1]
 		if outs := c.Args[x.inputs:]; len(outs) > 1 {
 			result = len(m.Values)
-			m.Values = append(m.Values, delegate.GraphValue{Kind: tensor.KindTensorList, Items: outs})
+			m.Values = append(m.Values, lowering.GraphValue{Kind: tensor.KindTensorList, Items: outs})
 		}
 		c.Args = append(slices.Clone(c.Args), result)
 	}

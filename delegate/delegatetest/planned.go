@@ -7,17 +7,18 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// CheckPlanned returns an error if the units of an image violate the rules of [delegate.Planned]. It runs
+// CheckPlanned returns an error if the units of an image violate the rules of [lowering.Planned]. It runs
 // each call with a unit that has memory of its own, and twice with a unit in blocks, which contain other
 // data before each run: results must be equal, or all must fail, and bytes outside of the blocks must not
 // change. This is repeated in blocks that share bytes if they are used at different moments. calls are the
 // arguments of calls, at the declared sizes or at others; their outputs are overwritten. An image without
 // a workspace passes.
-func CheckPlanned(img delegate.Planned, pool *cpu.Pool, calls [][]*tensor.Value) error {
+func CheckPlanned(img lowering.Planned, pool *cpu.Pool, calls [][]*tensor.Value) error {
 	w := img.Workspace()
 	if w == nil {
 		return nil
@@ -43,7 +44,7 @@ type blocks struct {
 const guard, poison, guardBytes = 0xA5, 0xFF, tensor.Alignment
 
 // placeBlocks allocates the blocks one after the other, or with shared bytes if no moment is common.
-func placeBlocks(w *delegate.Workspace, share bool) *blocks {
+func placeBlocks(w *lowering.Workspace, share bool) *blocks {
 	b, size, at := &blocks{shared: share}, 0, make([]int, len(w.Blocks))
 	end := func(i int) int {
 		return (at[i] + int(w.Blocks[i].Bytes) + guardBytes + tensor.Alignment - 1) &^ (tensor.Alignment - 1)
@@ -87,7 +88,7 @@ func (b *blocks) intact() error {
 }
 
 // check runs the calls.
-func (b *blocks) check(img delegate.Planned, pool *cpu.Pool, calls [][]*tensor.Value) error {
+func (b *blocks) check(img lowering.Planned, pool *cpu.Pool, calls [][]*tensor.Value) error {
 	alone, err := img.Unit(delegate.Instance{Pool: pool})
 	if err != nil {
 		return err

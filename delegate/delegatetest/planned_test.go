@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -18,9 +19,9 @@ type planned struct {
 
 func (planned) Needs() delegate.Needs { return delegate.Needs{Inputs: 1} }
 
-func (planned) Workspace() *delegate.Workspace {
-	return &delegate.Workspace{Moments: 2, Args: make([]delegate.Span, 2), Blocks: []delegate.Block{
-		{Bytes: 100, Span: delegate.Span{First: 0, Last: 0}}, {Bytes: 100, Span: delegate.Span{First: 1, Last: 1}}}}
+func (planned) Workspace() *lowering.Workspace {
+	return &lowering.Workspace{Moments: 2, Args: make([]lowering.Span, 2), Blocks: []lowering.Block{
+		{Bytes: 100, Span: lowering.Span{First: 0, Last: 0}}, {Bytes: 100, Span: lowering.Span{First: 1, Last: 1}}}}
 }
 
 func (p planned) Unit(in delegate.Instance) (delegate.Unit, error) {

@@ -1,13 +1,13 @@
 package delegatetest
 
 import (
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // checkWorkspace is CheckPlanned, if units leave working memory to the plan.
 func (s *subject) checkWorkspace() error {
-	img, ok := s.img.(delegate.Planned)
+	img, ok := s.img.(lowering.Planned)
 	if !ok {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -16,7 +17,7 @@ import (
 // Unit executes a graph. It has its own memory for tensors that are not arguments; tensors with
 // disjoint lifetimes share it. One goroutine uses it at a time.
 type Unit struct {
-	graph  *delegate.Graph
+	graph  *lowering.Graph
 	ctx    *kernels.Ctx
 	values []tensor.Value
 	args   []int // the values passed as arguments
@@ -25,7 +26,7 @@ type Unit struct {
 }
 
 // Bytes returns the size of a unit's own memory.
-func Bytes(g *delegate.Graph) (n int64) {
+func Bytes(g *lowering.Graph) (n int64) {
 	for _, size := range place(g).sizes {
 		n += size
 	}
@@ -33,7 +34,7 @@ func Bytes(g *delegate.Graph) (n int64) {
 }
 
 // New returns a unit of a graph without payloads. The operators must accept its calls.
-func New(g *delegate.Graph, pool *cpu.Pool) *Unit {
+func New(g *lowering.Graph, pool *cpu.Pool) *Unit {
 	u := &Unit{graph: g, ctx: kernels.NewCtx(pool), values: make([]tensor.Value, len(g.Values)), args: slices.Concat(g.Inputs, g.Outputs)}
 	places := place(g)
 	for _, size := range places.sizes {
@@ -60,7 +61,7 @@ func New(g *delegate.Graph, pool *cpu.Pool) *Unit {
 }
 
 // tensor creates a constant, or a tensor in a block of the unit's memory; a view has no block.
-func (u *Unit) tensor(from *delegate.GraphValue, block int) *tensor.Tensor {
+func (u *Unit) tensor(from *lowering.GraphValue, block int) *tensor.Tensor {
 	t := tensor.Make(from.DType, from.Sizes, from.DimOrder, from.Dynamism)
 	switch {
 	case from.Data != nil:
@@ -110,7 +111,7 @@ func (u *Unit) Execute(_ context.Context, args []*tensor.Value) error {
 }
 
 // Name returns the name of a call's operator.
-func Name(c *delegate.GraphCall) string {
+func Name(c *lowering.GraphCall) string {
 	switch {
 	case c.View:
 		return "view"

@@ -3,7 +3,7 @@ package interpreter
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 )
 
 // places assigns tensors to blocks of a unit's memory.
@@ -15,7 +15,7 @@ type places struct {
 // place assigns a block to each tensor that a call writes and that is not an argument: the smallest
 // free block that is large enough, else the largest free one, which grows, else a new one. A block
 // is free after the last call that reads the tensor or a view of it.
-func place(g *delegate.Graph) places {
+func place(g *lowering.Graph) places {
 	p := placer{places: places{block: make([]int, len(g.Values))}, g: g, last: make([]int, len(g.Values)), root: make([]int, len(g.Values))}
 	p.setLast()
 	var ends []int // tensors with a block
@@ -39,7 +39,7 @@ func place(g *delegate.Graph) places {
 
 type placer struct {
 	places
-	g    *delegate.Graph
+	g    *lowering.Graph
 	last []int // by tensor: the last call that needs its bytes
 	root []int // by tensor: the tensor whose memory it uses, itself if its own
 	free []int // blocks

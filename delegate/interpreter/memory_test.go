@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -20,9 +20,9 @@ func TestPlace(t *testing.T) {
 	shared := 0
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		g := &delegate.Graph{Inputs: []int{0, 1}}
+		g := &lowering.Graph{Inputs: []int{0, 1}}
 		size := func() int {
-			g.Values = append(g.Values, delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Int8, Sizes: []int{r.IntN(40)}})
+			g.Values = append(g.Values, lowering.GraphValue{Kind: tensor.KindTensor, DType: tensor.Int8, Sizes: []int{r.IntN(40)}})
 			return len(g.Values) - 1
 		}
 		size()
@@ -30,12 +30,12 @@ func TestPlace(t *testing.T) {
 		for range 3 + r.IntN(20) {
 			a, b := r.IntN(len(g.Values)), r.IntN(len(g.Values))
 			y := size()
-			if c := (delegate.GraphCall{Sig: sig, Args: []int{a, b, y, y}}); r.IntN(4) > 0 {
+			if c := (lowering.GraphCall{Sig: sig, Args: []int{a, b, y, y}}); r.IntN(4) > 0 {
 				g.Calls = append(g.Calls, c)
 				continue
 			}
 			g.Values[y].Sizes = g.Values[a].Sizes
-			g.Calls = append(g.Calls, delegate.GraphCall{View: true, Args: []int{a, y}})
+			g.Calls = append(g.Calls, lowering.GraphCall{View: true, Args: []int{a, y}})
 		}
 		g.Outputs = []int{len(g.Values) - 1}
 		p := place(g)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	regions "github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/lowering"
@@ -18,11 +19,11 @@ import (
 )
 
 var (
-	_ delegate.Compiler = Backend{}
-	_ delegate.Selector = Backend{}
+	_ regions.Compiler = Backend{}
+	_ regions.Selector = Backend{}
 )
 
-// Unsupported implements delegate.Selector.
+// Unsupported implements regions.Selector.
 func (b Backend) Unsupported(op *kernels.Op) string {
 	if lowering.Lowerings[op.Name()] == nil {
 		return lowering.NoNode
@@ -30,9 +31,9 @@ func (b Backend) Unsupported(op *kernels.Op) string {
 	return ""
 }
 
-// Accepts implements delegate.Compiler. It lowers the call alone, and checks whether the library
+// Accepts implements regions.Compiler. It lowers the call alone, and checks whether the library
 // supports the result.
-func (b Backend) Accepts(g *delegate.Graph, i int) string {
+func (b Backend) Accepts(g *regions.Graph, i int) string {
 	l := lowerFor(g, true)
 	defer l.Recycle()
 	if err := l.Call(i); err != nil {
@@ -46,12 +47,12 @@ func (b Backend) Accepts(g *delegate.Graph, i int) string {
 }
 
 // lowerFor returns a lowering to graphs that the library may run.
-func lowerFor(g *delegate.Graph, shapeOnly bool) *lowering.Lowering {
+func lowerFor(g *regions.Graph, shapeOnly bool) *lowering.Lowering {
 	return lowering.New(g, shapeOnly, native.Refuses)
 }
 
 // planCalls lowers all calls and plans their graph.
-func planCalls(l *lowering.Lowering, in *delegate.Graph) (*plan, error) {
+func planCalls(l *lowering.Lowering, in *regions.Graph) (*plan, error) {
 	g, err := l.LowerAll()
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ type keptPlan struct {
 
 // keep keeps the plan of a lowering of shapes only for the graph's next call, if only deferred constants are not
 // final.
-func keep(l *lowering.Lowering, in *delegate.Graph, x *plan) {
+func keep(l *lowering.Lowering, in *regions.Graph, x *plan) {
 	if x.repaired != nil {
 		return
 	}
@@ -87,7 +88,7 @@ func (k *keptPlan) Drop() {
 }
 
 // planRegion returns the plan of a region with all its constants. The graph no longer keeps it.
-func planRegion(g *delegate.Graph) (*plan, error) {
+func planRegion(g *regions.Graph) (*plan, error) {
 	if k, ok := g.Kept.(*keptPlan); ok {
 		g.Kept = nil
 		lowering.FillConstants(k.graph, k.deferred)
@@ -99,8 +100,8 @@ func planRegion(g *delegate.Graph) (*plan, error) {
 	return planCalls(lowerFor(g, false), g)
 }
 
-// CompileGraph implements delegate.Compiler.
-func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.Image, error) {
+// CompileGraph implements regions.Compiler.
+func (b Backend) CompileGraph(ctx context.Context, g *regions.Graph) (delegate.Image, error) {
 	expected := b.engine() // as estimated
 	made, err := planRegion(g)
 	if err != nil {
@@ -126,7 +127,7 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	return img, nil
 }
 
-// Version implements delegate.Compiler. It identifies the engine and the library's build.
+// Version implements regions.Compiler. It identifies the engine and the library's build.
 func (b Backend) Version() string {
 	lib, err := xnn.Open(b.Library)
 	if b.isGo() || err != nil {
@@ -144,8 +145,8 @@ func (b Backend) engine() int {
 	return cost.ByLibrary
 }
 
-// Estimate implements delegate.Compiler.
-func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, error) {
+// Estimate implements regions.Compiler.
+func (b Backend) Estimate(g *regions.Graph, share float64) (time.Duration, error) {
 	if k, ok := g.Kept.(*keptPlan); ok {
 		return b.estimateOf(g, k.plan, share), nil
 	}
@@ -164,7 +165,7 @@ func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, erro
 }
 
 // estimateOf estimates the plan of a region on the engine that runs it.
-func (b Backend) estimateOf(g *delegate.Graph, x *plan, share float64) time.Duration {
+func (b Backend) estimateOf(g *regions.Graph, x *plan, share float64) time.Duration {
 	if x.estimates == (cost.Estimates{}) {
 		x.estimates = b.declaredEstimates(x.graph, x.shapes, g.Threads)
 	}

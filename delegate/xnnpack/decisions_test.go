@@ -16,6 +16,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -78,7 +79,7 @@ func (p payloads) Compile(ctx context.Context, x *delegate.Payload) (delegate.Im
 	return p.Backend.Compile(ctx, x)
 }
 
-func (p payloads) Open(x *delegate.Payload) (delegate.Opened, error) {
+func (p payloads) Open(x *delegate.Payload) (lowering.Opened, error) {
 	*p.list = append(*p.list, xnnpack.Loads(x))
 	return p.Backend.Open(x)
 }

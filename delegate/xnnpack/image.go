@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -150,7 +151,7 @@ func (m *image) describeNode(n *graph.Node) delegate.Node {
 
 // releaseCopied releases the constants of a region's calls that the image does not read, because it
 // has its own copy of them.
-func (m *image) releaseCopied(g *delegate.Graph) {
+func (m *image) releaseCopied(g *lowering.Graph) {
 	read := m.Graph.ConstantsRead(m.Graph.Readers())
 	if g.Release == nil || len(read) > graph.MaxReleaseConstants || len(g.Values) > 16*graph.MaxReleaseConstants {
 		return

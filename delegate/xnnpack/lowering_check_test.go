@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -40,7 +41,7 @@ func TestCheck(t *testing.T) {
 			}
 			a, y := tensor.TensorValue(in), tensor.TensorValue(out)
 			args := []*tensor.Value{&a, &y}
-			if err := unit.(delegate.Checker).Check(args); (err == nil) != tt.fits {
+			if err := unit.(lowering.Checker).Check(args); (err == nil) != tt.fits {
 				t.Fatalf("%s, call %d of %v: got %v, want success %v", b.Engine, i, tt.sizes, err, tt.fits)
 			}
 			for k := range bytes {

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -59,7 +59,7 @@ func (w *callMaker) settle(n int, results vals) {
 
 // renew copies the graph to discard its index of readers.
 func (w *callMaker) renew() {
-	w.g = &delegate.Graph{Method: w.g.Method, Values: w.g.Values, Calls: w.g.Calls, Inputs: w.g.Inputs, Outputs: w.g.Outputs}
+	w.g = &lowering.Graph{Method: w.g.Method, Values: w.g.Values, Calls: w.g.Calls, Inputs: w.g.Inputs, Outputs: w.g.Outputs}
 }
 
 // like describes a result with the rank and dim order of a tensor.

@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
@@ -24,7 +25,7 @@ var portableSet = kernels.NewSet(portable.Ops(), quantized.Ops())
 // calls builds a graph of operators for tests. Each call runs the portable kernel immediately, which
 // determines the sizes and the expected elements of its results.
 type calls struct {
-	g       *delegate.Graph
+	g       *lowering.Graph
 	r       *rand.Rand
 	tensors []*tensor.Tensor // by value; nil if it is not a tensor
 	lo, hi  float64
@@ -41,17 +42,17 @@ type (
 )
 
 func newCalls(seed uint64) *calls {
-	return &calls{g: &delegate.Graph{Method: "forward"}, r: rand.New(rand.NewPCG(seed, 7)), lo: -2, hi: 2, float: tensor.Float32}
+	return &calls{g: &lowering.Graph{Method: "forward"}, r: rand.New(rand.NewPCG(seed, 7)), lo: -2, hi: 2, float: tensor.Float32}
 }
 
-func (c *calls) add(v delegate.GraphValue, t *tensor.Tensor) val {
+func (c *calls) add(v lowering.GraphValue, t *tensor.Tensor) val {
 	c.g.Values, c.tensors = append(c.g.Values, v), append(c.tensors, t)
 	return val(len(c.g.Values) - 1)
 }
 
 // tensor adds a tensor value.
 func (c *calls) tensor(t *tensor.Tensor) val {
-	return c.add(delegate.GraphValue{Kind: tensor.KindTensor, DType: t.DType, Sizes: slices.Clone(t.Sizes), DimOrder: t.DimOrder}, t)
+	return c.add(lowering.GraphValue{Kind: tensor.KindTensor, DType: t.DType, Sizes: slices.Clone(t.Sizes), DimOrder: t.DimOrder}, t)
 }
 
 func (c *calls) random(order []uint8, sizes ...int) *tensor.Tensor {
@@ -104,7 +105,7 @@ func (c *calls) argument(a any) (val, *tensor.Value) {
 	default:
 		panic(fmt.Sprintf("argument of type %T", a))
 	}
-	return c.add(delegate.GraphValue{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double, Str: v.Str, Doubles: v.Doubles}, nil), &v
+	return c.add(lowering.GraphValue{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double, Str: v.Str, Doubles: v.Doubles}, nil), &v
 }
 
 func (c *calls) list(a any) (val, *tensor.Value) {
@@ -126,7 +127,7 @@ func (c *calls) list(a any) (val, *tensor.Value) {
 			one(x)
 		}
 	}
-	return c.add(delegate.GraphValue{Kind: kind, Items: items}, nil), new(tensor.NewList(kind, values))
+	return c.add(lowering.GraphValue{Kind: kind, Items: items}, nil), new(tensor.NewList(kind, values))
 }
 
 // out describes the tensors that a call computes.
@@ -189,7 +190,7 @@ func (c *calls) call(op string, outs []out, args ...any) vals {
 	for _, v := range results {
 		c.g.Values[v].Sizes = slices.Clone(c.tensors[v].Sizes)
 	}
-	c.g.Calls = append(c.g.Calls, delegate.GraphCall{Op: row, Sig: sig, Args: slots, Place: fmt.Sprintf("call %d (%s)", len(c.g.Calls), op)})
+	c.g.Calls = append(c.g.Calls, lowering.GraphCall{Op: row, Sig: sig, Args: slots, Place: fmt.Sprintf("call %d (%s)", len(c.g.Calls), op)})
 	return results
 }
 
@@ -203,7 +204,7 @@ func (c *calls) view(x val, sizes ...int) val {
 	t := tensor.Make(c.float, sizes, nil, tensor.Static)
 	t.Bind(c.tensors[x].Data)
 	v := c.tensor(t)
-	c.g.Calls = append(c.g.Calls, delegate.GraphCall{View: true, Args: []int{int(x), int(v)}, Place: fmt.Sprintf("call %d (view)", len(c.g.Calls))})
+	c.g.Calls = append(c.g.Calls, lowering.GraphCall{View: true, Args: []int{int(x), int(v)}, Place: fmt.Sprintf("call %d (view)", len(c.g.Calls))})
 	return v
 }
 

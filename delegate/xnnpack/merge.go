@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
-var _ delegate.Merger = Backend{}
+var _ lowering.Merger = Backend{}
 
 // payload is one that was read and checked. Its graph can be merged into another one.
 type payload struct {
@@ -20,8 +21,8 @@ type payload struct {
 	takes   time.Duration // cached result of Estimate
 }
 
-// Open implements delegate.Merger.
-func (b Backend) Open(p *delegate.Payload) (delegate.Opened, error) {
+// Open implements lowering.Merger.
+func (b Backend) Open(p *delegate.Payload) (lowering.Opened, error) {
 	g, err := b.read(p)
 	if err != nil {
 		return nil, err
@@ -29,15 +30,15 @@ func (b Backend) Open(p *delegate.Payload) (delegate.Opened, error) {
 	return &payload{backend: b, of: p, graph: g}, nil
 }
 
-// Inputs implements delegate.Opened.
+// Inputs implements lowering.Opened.
 func (o *payload) Inputs() int { return o.graph.Inputs }
 
-// Compile implements delegate.Opened.
+// Compile implements lowering.Opened.
 func (o *payload) Compile(ctx context.Context) (delegate.Image, error) {
 	return o.backend.Compile(ctx, o.of)
 }
 
-// Estimate implements delegate.Opened.
+// Estimate implements lowering.Opened.
 func (o *payload) Estimate() time.Duration {
 	if o.takes == 0 {
 		o.takes = o.estimate()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -53,7 +54,7 @@ func TestMergeFuzz(t *testing.T) {
 
 // makePayloads replaces some sequences of calls by payload calls.
 func (w *callMaker) makePayloads(t *testing.T) {
-	var list []delegate.GraphCall
+	var list []lowering.GraphCall
 	for from := 0; from < len(w.g.Calls); {
 		to := min(from+1+w.r.IntN(4), len(w.g.Calls))
 		if c, ok := w.payload(t, from, to); ok && w.r.IntN(3) > 0 {
@@ -63,12 +64,12 @@ func (w *callMaker) makePayloads(t *testing.T) {
 		}
 		from = to
 	}
-	w.g = &delegate.Graph{Method: w.g.Method, Values: w.g.Values, Calls: list, Inputs: w.g.Inputs, Outputs: w.g.Outputs}
+	w.g = &lowering.Graph{Method: w.g.Method, Values: w.g.Values, Calls: list, Inputs: w.g.Inputs, Outputs: w.g.Outputs}
 }
 
 // payload returns a payload call for calls from to to-1. ok is false if they cannot be a payload.
-func (w *callMaker) payload(t *testing.T, from, to int) (c delegate.GraphCall, ok bool) {
-	part := &delegate.Graph{Method: w.g.Method, Values: w.g.Values, Calls: w.g.Calls[from:to]}
+func (w *callMaker) payload(t *testing.T, from, to int) (c lowering.GraphCall, ok bool) {
+	part := &lowering.Graph{Method: w.g.Method, Values: w.g.Values, Calls: w.g.Calls[from:to]}
 	for i := range part.Calls {
 		for _, v := range part.Reads(nil, i) {
 			if x := &w.g.Values[v]; x.DType != tensor.Float32 || x.IsConst() && w.g.Writer(v) >= 0 {
@@ -101,7 +102,7 @@ func (w *callMaker) payload(t *testing.T, from, to int) (c delegate.GraphCall, o
 
 // TestMergeRefuses checks the reasons why Accepts rejects payload calls.
 func TestMergeRefuses(t *testing.T) {
-	build := func(change func(g *delegate.Graph)) *delegate.Graph {
+	build := func(change func(g *lowering.Graph)) *lowering.Graph {
 		m := graphtest.NewMaker(1)
 		x, y := m.Input(graph.FP32, 1, 4, 6, 8), m.Value(graph.FP32, 1, 4, 6, 8)
 		m.Node("Abs", []int{x}, []int{y})
@@ -109,30 +110,30 @@ func TestMergeRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		image := delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: []int{1, 8, 4, 6}, DimOrder: nhwc}
-		g := &delegate.Graph{Values: []delegate.GraphValue{image, image}, Calls: []delegate.GraphCall{{Payload: o, Args: []int{0, 1}}},
+		image := lowering.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: []int{1, 8, 4, 6}, DimOrder: nhwc}
+		g := &lowering.Graph{Values: []lowering.GraphValue{image, image}, Calls: []lowering.GraphCall{{Payload: o, Args: []int{0, 1}}},
 			Inputs: []int{0}, Outputs: []int{1}}
 		change(g)
 		return g
 	}
 	const otherSizes = "an argument of float32[1 8 4 6], the payload has fp32 [1 4 6 8]"
-	foreign := struct{ delegate.Opened }{build(func(*delegate.Graph) {}).Calls[0].Payload}
+	foreign := struct{ lowering.Opened }{build(func(*lowering.Graph) {}).Calls[0].Payload}
 	for name, tt := range map[string]struct {
-		change func(g *delegate.Graph)
+		change func(g *lowering.Graph)
 		why    string
 	}{
-		"unchanged": {func(*delegate.Graph) {}, ""},
-		"other sizes": {func(g *delegate.Graph) { g.Values[1].Sizes = []int{1, 8, 6, 4} },
+		"unchanged": {func(*lowering.Graph) {}, ""},
+		"other sizes": {func(g *lowering.Graph) { g.Values[1].Sizes = []int{1, 8, 6, 4} },
 			"an argument of float32[1 8 6 4], the payload has fp32 [1 4 6 8]"},
-		"other order": {func(g *delegate.Graph) { g.Values[0].DimOrder = nil }, otherSizes},
-		"no order":    {func(g *delegate.Graph) { g.Values[0].DimOrder = []uint8{3, 2, 1, 0} }, "a tensor of dim order [3 2 1 0]"},
-		"other type":  {func(g *delegate.Graph) { g.Values[0].DType = tensor.Int32 }, "a payload's argument of int32"},
-		"half as long": {func(g *delegate.Graph) { g.Values[0].DType = tensor.Float16 },
+		"other order": {func(g *lowering.Graph) { g.Values[0].DimOrder = nil }, otherSizes},
+		"no order":    {func(g *lowering.Graph) { g.Values[0].DimOrder = []uint8{3, 2, 1, 0} }, "a tensor of dim order [3 2 1 0]"},
+		"other type":  {func(g *lowering.Graph) { g.Values[0].DType = tensor.Int32 }, "a payload's argument of int32"},
+		"half as long": {func(g *lowering.Graph) { g.Values[0].DType = tensor.Float16 },
 			"an argument of float16[1 8 4 6], the payload has fp32 [1 4 6 8]"},
-		"sizes that vary": {func(g *delegate.Graph) { g.Values[1].Dynamism = tensor.DynamicBound },
+		"sizes that vary": {func(g *lowering.Graph) { g.Values[1].Dynamism = tensor.DynamicBound },
 			"an argument of the payload has dynamic sizes"},
-		"another backend's": {func(g *delegate.Graph) { g.Calls[0].Payload = foreign }, "a payload of another backend"},
-		"too few arguments": {func(g *delegate.Graph) { g.Calls[0].Args, g.Outputs = []int{0}, nil }, "1 arguments, the payload has 2"},
+		"another backend's": {func(g *lowering.Graph) { g.Calls[0].Payload = foreign }, "a payload of another backend"},
+		"too few arguments": {func(g *lowering.Graph) { g.Calls[0].Args, g.Outputs = []int{0}, nil }, "1 arguments, the payload has 2"},
 	} {
 		g := build(tt.change)
 		if why := (Backend{}).Accepts(g, 0); why != tt.why {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/delegatetest"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
@@ -27,7 +28,7 @@ func plannedGraphs() []graphtest.Sample {
 }
 
 // allocated returns memory for the blocks of a workspace. It has no capacity beyond the blocks.
-func allocated(w *delegate.Workspace) (blocks [][]byte) {
+func allocated(w *lowering.Workspace) (blocks [][]byte) {
 	for _, b := range w.Blocks {
 		blocks = append(blocks, slices.Clip(tensor.AlignedBytes(int(b.Bytes))))
 	}
@@ -44,13 +45,13 @@ func TestBlocks(t *testing.T) {
 			continue
 		}
 		defer img.Close()
-		w := img.(delegate.Planned).Workspace()
+		w := img.(lowering.Planned).Workspace()
 		if w == nil {
 			continue
 		}
 		g, m := img.(*image).Graph, graphtest.NewMaker(3)
 		calls := [][]*tensor.Value{m.Arguments(g), m.Resized(g), m.Arguments(g), m.Resized(g)}
-		if err := delegatetest.CheckPlanned(img.(delegate.Planned), nil, calls); err != nil {
+		if err := delegatetest.CheckPlanned(img.(lowering.Planned), nil, calls); err != nil {
 			t.Errorf("%s: %v", s.Name, err)
 		}
 		u, err := img.Unit(delegate.Instance{Blocks: allocated(w)})
@@ -105,7 +106,7 @@ func TestOtherBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer img.Close()
-	w, g := img.(delegate.Planned).Workspace(), img.(*image).Graph
+	w, g := img.(lowering.Planned).Workspace(), img.(*image).Graph
 	if len(w.Blocks) != 3 || w.Blocks[2].Bytes == 0 {
 		t.Fatalf("got blocks %v, want two of values and one of working memory", w.Blocks)
 	}
@@ -144,7 +145,7 @@ func TestWorkspaceSpans(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer img.Close()
-	w := img.(delegate.Planned).Workspace()
+	w := img.(lowering.Planned).Workspace()
 	if got, want := fmt.Sprint(w.Moments, w.Args), "4 [{0 0} {0 1} {1 3} {2 3} {3 3}]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -3,7 +3,7 @@ package lower
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate"
+	regions "github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -45,7 +45,7 @@ func planes(c class) amountsOf {
 }
 
 // firstOut returns the first result.
-func (o *operation) firstOut() *delegate.GraphValue {
+func (o *operation) firstOut() *regions.GraphValue {
 	for k, a := range o.c.Sig.Args {
 		if a.Out {
 			return o.value(k)
@@ -144,7 +144,7 @@ func broadcast(o *operation) (class, amounts) {
 
 // run returns how many innermost elements of y take consecutive elements, or one element, of each
 // operand.
-func run(y, a, b *delegate.GraphValue) int {
+func run(y, a, b *regions.GraphValue) int {
 	n, goesOn := 1, [2]bool{}
 	for back, size := range slices.Backward(y.Sizes) {
 		if size == 1 {
@@ -160,7 +160,7 @@ func run(y, a, b *delegate.GraphValue) int {
 }
 
 // has reports whether v's dimension back from the end has this size.
-func has(v *delegate.GraphValue, back, size int) bool {
+func has(v *regions.GraphValue, back, size int) bool {
 	return v != nil && back <= len(v.Sizes) && v.Sizes[len(v.Sizes)-back] == size
 }
 
@@ -186,7 +186,7 @@ func permuted(o *operation) (class, amounts) {
 }
 
 // moved returns how many elements stay contiguous in a permutation, 0 for all.
-func (o *operation) moved(x *delegate.GraphValue) (row int) {
+func (o *operation) moved(x *regions.GraphValue) (row int) {
 	perm := o.permutation(len(x.Sizes))
 	row, at := 1, len(x.Sizes)
 	for i := len(perm) - 1; i >= 0; i-- {

@@ -3,7 +3,7 @@ package lower
 import (
 	"strings"
 
-	"github.com/etrun-go/etrun/delegate"
+	regions "github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/kernels/window"
 )
@@ -59,7 +59,7 @@ func convolution(o *operation) (class, amounts) {
 
 // sameRank reports whether tensors have the rank of a filter. The declarations of a file can differ:
 // such a call fails when it runs.
-func sameRank(filter *delegate.GraphValue, list ...*delegate.GraphValue) bool {
+func sameRank(filter *regions.GraphValue, list ...*regions.GraphValue) bool {
 	for _, v := range list {
 		if len(filter.Sizes) < 3 || len(v.Sizes) != len(filter.Sizes) {
 			return false

@@ -3,24 +3,24 @@ package lower
 import (
 	"time"
 
-	"github.com/etrun-go/etrun/delegate"
+	regions "github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // operation is a call and its graph.
 type operation struct {
-	g     *delegate.Graph
-	c     *delegate.GraphCall
+	g     *regions.Graph
+	c     *regions.GraphCall
 	share float64 // of the elements of tensors with varying sizes
 }
 
 // Estimate returns the approximate time of a run of a graph on operators, on one thread. share is
 // the fraction of the declared elements that tensors of varying sizes have. Views cost nothing.
-func Estimate(g *delegate.Graph, share float64) time.Duration {
+func Estimate(g *regions.Graph, share float64) time.Duration {
 	return time.Duration(min(timeBy(selected, g, share), float64(1<<60)))
 }
 
-func timeBy(r *rateTable, g *delegate.Graph, share float64) (sum float64) {
+func timeBy(r *rateTable, g *regions.Graph, share float64) (sum float64) {
 	for c, row := range loadOf(g, share) {
 		for t, n := range row {
 			sum += n * r[c][t]
@@ -30,7 +30,7 @@ func timeBy(r *rateTable, g *delegate.Graph, share float64) (sum float64) {
 }
 
 // loadOf returns the sums of the amounts of a graph's calls, by class.
-func loadOf(g *delegate.Graph, share float64) *rateTable {
+func loadOf(g *regions.Graph, share float64) *rateTable {
 	load, o := new(rateTable), operation{g: g, share: share}
 	for i := range g.Calls {
 		if o.c = &g.Calls[i]; o.c.Op == nil {
@@ -51,12 +51,12 @@ const callOfDelegate = 20 * time.Nanosecond
 
 // baseline estimates the time of a graph's calls on one thread, one by one, on operators and as
 // separate delegates.
-func baseline(g *delegate.Graph, share float64) time.Duration {
+func baseline(g *regions.Graph, share float64) time.Duration {
 	return Estimate(g, share) + inPayloads(g)
 }
 
 // inPayloads returns the part of that time spent in payloads.
-func inPayloads(g *delegate.Graph) (t time.Duration) {
+func inPayloads(g *regions.Graph) (t time.Duration) {
 	for i := range g.Calls {
 		if p := g.Calls[i].Payload; p != nil {
 			t += callOfDelegate + p.Estimate()
@@ -67,10 +67,10 @@ func inPayloads(g *delegate.Graph) (t time.Duration) {
 
 // absent is an argument that a call does not have: an application's operator can have the name of
 // another one and other arguments.
-var absent delegate.GraphValue
+var absent regions.GraphValue
 
 // value returns an argument.
-func (o *operation) value(k int) *delegate.GraphValue {
+func (o *operation) value(k int) *regions.GraphValue {
 	if k < 0 || k >= len(o.c.Args) || o.c.Args[k] < 0 {
 		return &absent
 	}
@@ -78,7 +78,7 @@ func (o *operation) value(k int) *delegate.GraphValue {
 }
 
 // argument returns a tensor argument, nil if it is none.
-func (o *operation) argument(k int) *delegate.GraphValue {
+func (o *operation) argument(k int) *regions.GraphValue {
 	if v := o.value(k); v.Kind == tensor.KindTensor {
 		return v
 	}
@@ -86,7 +86,7 @@ func (o *operation) argument(k int) *delegate.GraphValue {
 }
 
 // out returns the last tensor that the call writes, nil if that is a list.
-func (o *operation) out() *delegate.GraphValue { return o.argument(len(o.c.Sig.Args) - 1) }
+func (o *operation) out() *regions.GraphValue { return o.argument(len(o.c.Sig.Args) - 1) }
 
 // ints returns a list argument.
 func (o *operation) ints(k int) (list []int) {
@@ -97,7 +97,7 @@ func (o *operation) ints(k int) (list []int) {
 }
 
 // elements returns the number of elements of a tensor.
-func (o *operation) elements(v *delegate.GraphValue) float64 {
+func (o *operation) elements(v *regions.GraphValue) float64 {
 	n, _ := tensor.Product(v.Sizes)
 	if v.Dynamism != tensor.Static {
 		return float64(n) * o.share
@@ -134,7 +134,7 @@ func (o *operation) written() (n float64) {
 }
 
 // last returns a tensor's innermost size, at least 1.
-func last(v *delegate.GraphValue) int {
+func last(v *regions.GraphValue) int {
 	if len(v.Sizes) == 0 {
 		return 1
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/etrun-go/etrun/delegate"
+	regions "github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -152,9 +152,9 @@ func (f *flow) refusesView(i int) string {
 	return ""
 }
 
-// graph is a delegate.Graph under construction, of some steps of a block.
+// graph is a regions.Graph under construction, of some steps of a block.
 type graph struct {
-	*delegate.Graph
+	*regions.Graph
 	*building
 	f       *flow
 	steps   []int
@@ -166,13 +166,13 @@ type graph struct {
 
 // building is what the making of a graph needs, for one graph after the other.
 type building struct {
-	values []delegate.GraphValue // of the graph
-	calls  []delegate.GraphCall  // of the graph
-	known  versions              // of the graph's values
-	sees   []int                 // by tensor that the call reads: the graph's value
-	makes  []int                 // the same of what it writes, outside for what no other step may read
-	lists  chunks                // for arguments and items
-	places []byte                // of the graph's calls
+	values []regions.GraphValue // of the graph
+	calls  []regions.GraphCall  // of the graph
+	known  versions             // of the graph's values
+	sees   []int                // by tensor that the call reads: the graph's value
+	makes  []int                // the same of what it writes, outside for what no other step may read
+	lists  chunks               // for arguments and items
+	places []byte               // of the graph's calls
 }
 
 // The least numbers to allocate together: small graphs have fewer.
@@ -183,10 +183,10 @@ func (f *flow) start(steps []int) {
 	f.values, f.calls = f.values[len(f.values):], f.calls[len(f.calls):]
 	f.lists.keep()
 	if want := f.most(steps); cap(f.values) < want {
-		f.values = make([]delegate.GraphValue, 0, max(want, someValues))
+		f.values = make([]regions.GraphValue, 0, max(want, someValues))
 	}
 	if want := len(steps) + len(steps)/4; cap(f.calls) < want { // with some views
-		f.calls = make([]delegate.GraphCall, 0, max(want, someCalls))
+		f.calls = make([]regions.GraphCall, 0, max(want, someCalls))
 	}
 	f.known.reset()
 }
@@ -225,7 +225,7 @@ func (f *flow) most(steps []int) (n int) {
 // newGraph builds the graph of some steps, in order. inside reports the same steps.
 func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
 	f.start(steps)
-	g := &graph{Graph: &delegate.Graph{Method: f.m.Name}, building: &f.building, f: f, steps: steps, inside: inside,
+	g := &graph{Graph: &regions.Graph{Method: f.m.Name}, building: &f.building, f: f, steps: steps, inside: inside,
 		of: make([]int, 0, len(steps))}
 	for _, i := range steps {
 		g.call(i)
@@ -268,7 +268,7 @@ func (g *graph) call(i int) {
 		}
 		return
 	}
-	c := delegate.GraphCall{Op: s.Op, Sig: s.Sig, Payload: g.f.payload(s).Opened, Args: g.lists.list(len(s.Args))}
+	c := regions.GraphCall{Op: s.Op, Sig: s.Sig, Payload: g.f.payload(s).Opened, Args: g.lists.list(len(s.Args))}
 	g.makes, g.sees = g.makes[:0], g.sees[:0]
 	for k, v := range s.Writes {
 		def := g.f.makes(i)[k]
@@ -318,7 +318,7 @@ func (g *graph) place() {
 // view appends a reshape without a copy that step i makes or needs.
 func (g *graph) view(i, from int, to version) int {
 	v := g.add(to)
-	g.calls = append(g.calls, delegate.GraphCall{View: true, Args: append(g.lists.list(2), from, v)})
+	g.calls = append(g.calls, regions.GraphCall{View: true, Args: append(g.lists.list(2), from, v)})
 	g.of = append(g.of, i)
 	return v
 }
@@ -349,7 +349,7 @@ func (g *graph) tensor(i, v, def int) int {
 
 func (g *graph) add(at version) int {
 	t := g.f.m.Values[at.value].Tensor
-	g.values = append(g.values, delegate.GraphValue{Kind: tensor.KindTensor,
+	g.values = append(g.values, regions.GraphValue{Kind: tensor.KindTensor,
 		DType: t.DType, Sizes: t.Sizes, DimOrder: t.DimOrder, Dynamism: t.Dynamism})
 	g.known.set(at, len(g.values)-1)
 	return len(g.values) - 1
@@ -372,7 +372,7 @@ func (g *graph) argument(v int, tensors, of []int) int {
 		return n
 	}
 	s := value.Scalar()
-	from := delegate.GraphValue{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools, Doubles: s.Doubles}
+	from := regions.GraphValue{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools, Doubles: s.Doubles}
 	if items := value.Items(); len(items) > 0 {
 		from.Items = g.lists.list(len(items))
 		for _, item := range items {
@@ -389,7 +389,7 @@ func (g *graph) argument(v int, tensors, of []int) int {
 
 // varies reports whether sizes depend on the inputs of a run.
 func (g *graph) varies() bool {
-	return slices.ContainsFunc(g.Values, func(v delegate.GraphValue) bool {
+	return slices.ContainsFunc(g.Values, func(v regions.GraphValue) bool {
 		return v.Kind == tensor.KindTensor && v.Dynamism != tensor.Static
 	})
 }
@@ -405,7 +405,7 @@ func (g *graph) least(share float64) (n int) {
 
 // none returns the slot of a result that names no tensor of its call.
 func (g *graph) none() int {
-	g.values = append(g.values, delegate.GraphValue{})
+	g.values = append(g.values, regions.GraphValue{})
 	return len(g.values) - 1
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/delegatetest"
+	regions "github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/internal/ratetest"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
@@ -33,7 +34,7 @@ const samplesPerKind = 50
 var allOps = kernels.NewSet(portable.Ops(), quantized.Ops())
 
 // sampleGraph returns the graph of a sample, and the arguments of its unit.
-func sampleGraph(t *testing.T, kind string, seed uint64) (*delegate.Graph, []*tensor.Value) {
+func sampleGraph(t *testing.T, kind string, seed uint64) (*regions.Graph, []*tensor.Value) {
 	name, args := sampleCall(kind, seed)
 	op, sig, _, err := allOps.Lookup(name)
 	if err != nil || op == nil {
@@ -232,7 +233,7 @@ func TestEstimateAnyDeclarations(t *testing.T) {
 	}
 }
 
-func changeDeclaration(v *delegate.GraphValue, r *rand.Rand) {
+func changeDeclaration(v *regions.GraphValue, r *rand.Rand) {
 	edges := []int64{-1, 0, 1, 2, 3, 17, math.MaxInt64, math.MinInt64}
 	v.Int, v.Bool, v.Dynamism = edges[r.IntN(len(edges))], r.IntN(2) == 0, tensor.Dynamism(r.IntN(3))
 	if v.Kind != tensor.KindTensor {

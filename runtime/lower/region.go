@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/etrun-go/etrun/delegate"
+	regions "github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -14,7 +14,7 @@ import (
 
 // Backends configures which compilers may take regions of a method, and when.
 type Backends struct {
-	Compilers []delegate.Compiler // the first one that accepts a call takes it
+	Compilers []regions.Compiler // the first one that accepts a call takes it
 	// MinProfit is the minimum saving of a region over its calls on operators, estimated for one
 	// run; a share of their time is required in addition. If negative, every region is taken.
 	MinProfit time.Duration
@@ -24,16 +24,16 @@ type Backends struct {
 	Dataflow *ir.Flow // of the method, nil if it is not known
 	// Compile makes the image of delegate g.Index of the method. After an error that does not come
 	// from ctx the region's calls stay unchanged.
-	Compile func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error
+	Compile func(ctx context.Context, c regions.Compiler, g *regions.Graph) error
 	// Measure times a graph before it is compiled, unless MinProfit is negative; ok is false if
 	// only estimates are available. Errors are those of Compile. If nil, all regions are judged by
 	// estimates.
-	Measure func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) (t Times, ok bool, err error)
+	Measure func(ctx context.Context, c regions.Compiler, g *regions.Graph) (t Times, ok bool, err error)
 }
 
 // Payload is one that its backend has opened, or the zero value.
 type Payload struct {
-	delegate.Opened
+	regions.Opened
 	Backend string // ID
 }
 
@@ -225,7 +225,7 @@ func (l *lowering) taker(i int) (k int, why string) {
 
 // unsupported is why compiler k takes no call of an operator, "" if it may take some.
 func (l *lowering) unsupported(k int, op *kernels.Op) string {
-	if c, ok := l.Compilers[k].(delegate.Selector); ok {
+	if c, ok := l.Compilers[k].(regions.Selector); ok {
 		return c.Unsupported(op)
 	}
 	return ""
@@ -266,7 +266,7 @@ type candidate struct {
 	steps   []int  // of the block
 	graph   *graph // nil if it cannot be taken
 	kind    int    // of its steps
-	taker   delegate.Compiler
+	taker   regions.Compiler
 	times   Times  // estimated
 	reason  string // why it cannot be taken
 	inputs  int

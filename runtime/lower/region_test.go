@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/delegatetest"
+	regions "github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -96,7 +96,7 @@ func (k sketch) build(t testing.TB) *ir.Method {
 }
 
 // all accepts everything but opNo.
-var all = delegatetest.Oracle{Accept: func(g *delegate.Graph, i int) string {
+var all = delegatetest.Oracle{Accept: func(g *regions.Graph, i int) string {
 	if c := &g.Calls[i]; c.Op != nil && c.Op.Name() == "test::no.out" {
 		return "no"
 	}
@@ -104,8 +104,8 @@ var all = delegatetest.Oracle{Accept: func(g *delegate.Graph, i int) string {
 }}
 
 // compiled lowers regions to a backend and records their graphs.
-func compiled(c delegatetest.Oracle, graphs *[]*delegate.Graph) Backends {
-	return Backends{Compilers: []delegate.Compiler{c}, MinProfit: -1, Compile: func(ctx context.Context, by delegate.Compiler, g *delegate.Graph) error {
+func compiled(c delegatetest.Oracle, graphs *[]*regions.Graph) Backends {
+	return Backends{Compilers: []regions.Compiler{c}, MinProfit: -1, Compile: func(ctx context.Context, by regions.Compiler, g *regions.Graph) error {
 		img, err := by.CompileGraph(ctx, g)
 		if err == nil {
 			*graphs = append(*graphs, g)
@@ -186,7 +186,7 @@ func TestTopology(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := tt.build(t)
-			var graphs []*delegate.Graph
+			var graphs []*regions.Graph
 			got, _, err := Regions(context.Background(), m, compiled(all, &graphs))
 			if err != nil {
 				t.Fatal(err)
@@ -203,9 +203,9 @@ func TestTopology(t *testing.T) {
 func TestRegionsOfVaryingSizes(t *testing.T) {
 	k := sketch{values: 7, varies: true, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opNo, 5, 6, 6)}, outputs: []int{6}}
 	portable := func(share float64) float64 { // two sums of size elements
-		g := delegate.Graph{}
-		_, _, err := Regions(context.Background(), k.build(t), Backends{MinProfit: 0, Compilers: []delegate.Compiler{all},
-			Compile: func(_ context.Context, _ delegate.Compiler, from *delegate.Graph) error {
+		g := regions.Graph{}
+		_, _, err := Regions(context.Background(), k.build(t), Backends{MinProfit: 0, Compilers: []regions.Compiler{all},
+			Compile: func(_ context.Context, _ regions.Compiler, from *regions.Graph) error {
 				g.Values, g.Calls = from.Values, from.Calls
 				return nil
 			}})
@@ -226,8 +226,8 @@ func TestRegionsOfVaryingSizes(t *testing.T) {
 		"from a quarter of them on": {func(float64) float64 { return (1 - margin) * (none + (whole-none)/4) }, 0, size / 2},
 	} {
 		by := all
-		by.Cost = func(_ *delegate.Graph, share float64) time.Duration { return time.Duration(tt.cost(share)) }
-		backends := compiled(by, new([]*delegate.Graph))
+		by.Cost = func(_ *regions.Graph, share float64) time.Duration { return time.Duration(tt.cost(share)) }
+		backends := compiled(by, new([]*regions.Graph))
 		backends.MinProfit = tt.profit
 		got, report, err := Regions(context.Background(), k.build(t), backends)
 		if err != nil || report.Taken() != 1 {
@@ -252,10 +252,10 @@ func TestRegionsThatAreNotTaken(t *testing.T) {
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	slow, fails := all, all
-	slow.Cost = func(*delegate.Graph, float64) time.Duration { return time.Second }
-	fails.Refuse = func(*delegate.Graph) error { return errors.New("no memory") }
+	slow.Cost = func(*regions.Graph, float64) time.Duration { return time.Second }
+	fails.Refuse = func(*regions.Graph) error { return errors.New("no memory") }
 	misfit := sketch{values: 6, lists: map[int][]int{4: {0}}, steps: steps{do(opAdd, 4, 1, 5, 5)}, outputs: []int{5}}
-	_, report, err := Regions(context.Background(), misfit.build(t), compiled(all, new([]*delegate.Graph)))
+	_, report, err := Regions(context.Background(), misfit.build(t), compiled(all, new([]*regions.Graph)))
 	if err != nil || report.Calls[0].Reason != "its arguments do not match its schema" {
 		t.Errorf("a list for a tensor: %v, %q", err, report.Calls[0].Reason)
 	}
@@ -269,7 +269,7 @@ func TestRegionsThatAreNotTaken(t *testing.T) {
 		"none compiles": {fails, -1, []string{"no memory", "oracle: no", "no memory"}},
 	} {
 		m := k.build(t)
-		var graphs []*delegate.Graph
+		var graphs []*regions.Graph
 		by := compiled(tt.by, &graphs)
 		by.MinProfit = tt.profit
 		got, report, err := Regions(context.Background(), m, by)
@@ -301,7 +301,7 @@ func TestLongMethod(t *testing.T) {
 			last = i + 4
 		}
 		m := k.build(t)
-		var graphs []*delegate.Graph
+		var graphs []*regions.Graph
 		begun := time.Now()
 		got, report, err := Regions(context.Background(), m, compiled(all, &graphs))
 		if err != nil {
@@ -328,7 +328,7 @@ func TestRegionsAreDeterministic(t *testing.T) {
 		}
 	}
 	m := k.build(t)
-	var first, second []*delegate.Graph
+	var first, second []*regions.Graph
 	a, reportA, errA := Regions(context.Background(), m, compiled(all, &first))
 	b, reportB, errB := Regions(context.Background(), m, compiled(all, &second))
 	if err := errors.Join(errA, errB); err != nil {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/etrun-go/etrun/delegate"
+	regions "github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -296,9 +296,9 @@ func (s *sizer) batch() (string, arguments) {
 }
 
 // oneCall returns a graph of one call, and its arguments.
-func oneCall(op *kernels.Op, sig *kernels.Signature, args arguments) (*delegate.Graph, []*tensor.Value) {
-	g := new(delegate.Graph)
-	c := delegate.GraphCall{Op: op, Sig: sig}
+func oneCall(op *kernels.Op, sig *kernels.Signature, args arguments) (*regions.Graph, []*tensor.Value) {
+	g := new(regions.Graph)
+	c := regions.GraphCall{Op: op, Sig: sig}
 	for k, a := range args {
 		v := addValue(g, a)
 		c.Args = append(c.Args, v)
@@ -313,7 +313,7 @@ func oneCall(op *kernels.Op, sig *kernels.Signature, args arguments) (*delegate.
 			g.Inputs = append(g.Inputs, g.Values[v].Items...)
 		}
 	}
-	g.Calls = []delegate.GraphCall{c}
+	g.Calls = []regions.GraphCall{c}
 	g.Calls[0].Args = append(c.Args, c.Args[len(c.Args)-1])
 	var values []*tensor.Value
 	for _, v := range append(append(ints{}, g.Inputs...), g.Outputs...) {
@@ -334,26 +334,26 @@ func wave(x []float32) {
 }
 
 // addValue adds a Go value as a graph value.
-func addValue(g *delegate.Graph, a any) int {
-	var v delegate.GraphValue
+func addValue(g *regions.Graph, a any) int {
+	var v regions.GraphValue
 	switch a := a.(type) {
 	case dims:
-		v = delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: a}
+		v = regions.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: a}
 	case fixed:
 		n, _ := tensor.Product(a)
-		v = delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: a, Data: tensor.AlignedBytes(4 * n)}
+		v = regions.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: a, Data: tensor.AlignedBytes(4 * n)}
 		t := tensor.New(tensor.Float32, a...)
 		wave(tensor.Data[float32](t))
 		copy(v.Data, t.Data)
 	case halves:
-		v = delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float16, Sizes: a}
+		v = regions.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float16, Sizes: a}
 	case fixedHalves:
 		n, _ := tensor.Product(a)
-		v = delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float16, Sizes: a, Data: tensor.AlignedBytes(2 * n)}
+		v = regions.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float16, Sizes: a, Data: tensor.AlignedBytes(2 * n)}
 	case int8s:
-		v = delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Int8, Sizes: a}
+		v = regions.GraphValue{Kind: tensor.KindTensor, DType: tensor.Int8, Sizes: a}
 	case int64s:
-		v = delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Int64, Sizes: a}
+		v = regions.GraphValue{Kind: tensor.KindTensor, DType: tensor.Int64, Sizes: a}
 	case []dims:
 		v.Kind = tensor.KindTensorList
 		for _, s := range a {
@@ -365,13 +365,13 @@ func addValue(g *delegate.Graph, a any) int {
 			v.Items = append(v.Items, addValue(g, n))
 		}
 	case int:
-		v = delegate.GraphValue{Kind: tensor.KindInt, Int: int64(a)}
+		v = regions.GraphValue{Kind: tensor.KindInt, Int: int64(a)}
 	case float64:
-		v = delegate.GraphValue{Kind: tensor.KindDouble, Double: a}
+		v = regions.GraphValue{Kind: tensor.KindDouble, Double: a}
 	case bool:
-		v = delegate.GraphValue{Kind: tensor.KindBool, Bool: a}
+		v = regions.GraphValue{Kind: tensor.KindBool, Bool: a}
 	case string:
-		v = delegate.GraphValue{Kind: tensor.KindString, Str: a}
+		v = regions.GraphValue{Kind: tensor.KindString, Str: a}
 	}
 	g.Values = append(g.Values, v)
 	return len(g.Values) - 1

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -25,7 +25,7 @@ type Memory struct {
 	HeapBytes   int64       // initial bytes of unbounded tensors, and of views of constants
 	Callers     []bool      // per storage: the caller provides its bytes
 
-	work   []*delegate.Workspace // per delegate; nil for some, and behind the end
+	work   []*lowering.Workspace // per delegate; nil for some, and behind the end
 	starts []int                 // per entry of work: its first item; and behind the last one
 }
 
@@ -70,7 +70,7 @@ type Options struct {
 
 // Make chooses a plan for the method's storages and for the workspaces of its delegates; work may be
 // shorter than their list. conflicts are those of the file's plan before any edit.
-func Make(m *ir.Method, work []*delegate.Workspace, conflicts []Conflict, o Options) *Memory {
+func Make(m *ir.Method, work []*lowering.Workspace, conflicts []Conflict, o Options) *Memory {
 	n := len(m.Storages)
 	p := &Memory{Method: m, Options: o, Conflicts: conflicts, Items: make([]Item, n), Callers: make([]bool, n), work: work}
 	p.setMoments()

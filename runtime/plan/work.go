@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -25,7 +25,7 @@ func (p *Memory) setMoments() {
 }
 
 // workOf returns the workspace of a step, nil if it has none.
-func (p *Memory) workOf(s *ir.Step) *delegate.Workspace {
+func (p *Memory) workOf(s *ir.Step) *lowering.Workspace {
 	if s.Kind != ir.DelegateCall || s.Delegate >= len(p.work) || p.work[s.Delegate] == nil || len(p.work[s.Delegate].Args) != len(s.Args) {
 		return nil
 	}
@@ -68,11 +68,11 @@ func (p *Memory) narrow() {
 		if w == nil || slices.ContainsFunc(s.Args, func(v int) bool { return p.Method.Values[v].Kind != tensor.KindTensor }) {
 			continue
 		}
-		spans := make(map[int]delegate.Span)
+		spans := make(map[int]lowering.Span)
 		for k, v := range s.Args {
 			storage, span := p.Method.Values[v].Storage, w.Args[k]
 			if other, ok := spans[storage]; ok {
-				span = delegate.Span{First: min(span.First, other.First), Last: max(span.Last, other.Last)}
+				span = lowering.Span{First: min(span.First, other.First), Last: max(span.Last, other.Last)}
 			}
 			spans[storage] = span
 		}
@@ -83,7 +83,7 @@ func (p *Memory) narrow() {
 }
 
 // limit limits the life of a storage to its span in a step, if it begins or ends there.
-func (p *Memory) limit(storage, step int, span delegate.Span) {
+func (p *Memory) limit(storage, step int, span lowering.Span) {
 	it, s := &p.Items[storage], &p.Method.Storages[storage]
 	if it.Bytes == 0 {
 		return

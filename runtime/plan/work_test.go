@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -35,38 +35,38 @@ func call(d, inputs int, args ...int) ir.Step {
 	return ir.Step{Kind: ir.DelegateCall, Delegate: d, Inputs: inputs, Args: args}
 }
 
-func block(kib, first, last int) delegate.Block {
-	return delegate.Block{Bytes: int64(kib) << 10, Span: delegate.Span{First: first, Last: last}}
+func block(kib, first, last int) lowering.Block {
+	return lowering.Block{Bytes: int64(kib) << 10, Span: lowering.Span{First: first, Last: last}}
 }
 
 // TestWorkspaces plans calls of one input and one output, each of 4 KiB, whose blocks are used at three
 // moments.
 func TestWorkspaces(t *testing.T) {
-	use := &delegate.Workspace{Moments: 3, Blocks: []delegate.Block{block(4, 0, 1), block(4, 1, 2)},
-		Args: []delegate.Span{{First: 0, Last: 0}, {First: 2, Last: 2}}}
-	whole := &delegate.Workspace{Moments: 1, Blocks: []delegate.Block{block(4, 0, 0)}, Args: make([]delegate.Span, 2)}
+	use := &lowering.Workspace{Moments: 3, Blocks: []lowering.Block{block(4, 0, 1), block(4, 1, 2)},
+		Args: []lowering.Span{{First: 0, Last: 0}, {First: 2, Last: 2}}}
+	whole := &lowering.Workspace{Moments: 1, Blocks: []lowering.Block{block(4, 0, 0)}, Args: make([]lowering.Span, 2)}
 	coarse := workMethod(4, call(0, 1, 0, 1))
 	coarse.Coarse = true
 	for _, c := range []struct {
 		name    string
 		m       *ir.Method
-		work    []*delegate.Workspace
+		work    []*lowering.Workspace
 		options Options
 		own     int // KiB
 		file    int
 	}{
 		{"none", workMethod(4, call(0, 1, 0, 1)), nil, Options{}, 8, 8},
-		{"two at each moment", workMethod(4, call(0, 1, 0, 1)), []*delegate.Workspace{use}, Options{}, 8, 16},
-		{"naive", workMethod(4, call(0, 1, 0, 1)), []*delegate.Workspace{use}, Options{Mode: Naive}, 16, 16},
-		{"the input is kept", workMethod(4, call(0, 1, 0, 1)), []*delegate.Workspace{use}, Options{Preserve: true}, 12, 16},
-		{"the caller's input", workMethod(4, call(0, 1, 0, 1)), []*delegate.Workspace{use}, Options{BoundInputs: true}, 8, 16},
-		{"lives are not known", coarse, []*delegate.Workspace{use}, Options{}, 16, 16},
-		{"other arguments", workMethod(4, call(0, 1, 0, 1, 2)), []*delegate.Workspace{use}, Options{}, 12, 12},
-		{"one moment", workMethod(4, call(0, 1, 0, 1)), []*delegate.Workspace{whole}, Options{}, 12, 12},
-		{"two delegates", workMethod(4, call(0, 1, 0, 1), call(1, 1, 1, 2)), []*delegate.Workspace{use, use}, Options{}, 8, 20},
-		{"two calls", workMethod(4, call(0, 1, 0, 1), call(0, 1, 1, 2)), []*delegate.Workspace{use}, Options{}, 12, 20},
-		{"the first has none", workMethod(4, call(0, 1, 0, 1), call(1, 1, 1, 2)), []*delegate.Workspace{nil, use}, Options{}, 8, 20},
-		{"not called", workMethod(4, call(0, 1, 0, 1)), []*delegate.Workspace{nil, use}, Options{}, 8, 8},
+		{"two at each moment", workMethod(4, call(0, 1, 0, 1)), []*lowering.Workspace{use}, Options{}, 8, 16},
+		{"naive", workMethod(4, call(0, 1, 0, 1)), []*lowering.Workspace{use}, Options{Mode: Naive}, 16, 16},
+		{"the input is kept", workMethod(4, call(0, 1, 0, 1)), []*lowering.Workspace{use}, Options{Preserve: true}, 12, 16},
+		{"the caller's input", workMethod(4, call(0, 1, 0, 1)), []*lowering.Workspace{use}, Options{BoundInputs: true}, 8, 16},
+		{"lives are not known", coarse, []*lowering.Workspace{use}, Options{}, 16, 16},
+		{"other arguments", workMethod(4, call(0, 1, 0, 1, 2)), []*lowering.Workspace{use}, Options{}, 12, 12},
+		{"one moment", workMethod(4, call(0, 1, 0, 1)), []*lowering.Workspace{whole}, Options{}, 12, 12},
+		{"two delegates", workMethod(4, call(0, 1, 0, 1), call(1, 1, 1, 2)), []*lowering.Workspace{use, use}, Options{}, 8, 20},
+		{"two calls", workMethod(4, call(0, 1, 0, 1), call(0, 1, 1, 2)), []*lowering.Workspace{use}, Options{}, 12, 20},
+		{"the first has none", workMethod(4, call(0, 1, 0, 1), call(1, 1, 1, 2)), []*lowering.Workspace{nil, use}, Options{}, 8, 20},
+		{"not called", workMethod(4, call(0, 1, 0, 1)), []*lowering.Workspace{nil, use}, Options{}, 8, 8},
 	} {
 		p := Make(c.m, c.work, nil, c.options)
 		if own, file := p.Own.Size()>>10, p.File.Size()>>10; own != int64(c.own) || file != int64(c.file) {
@@ -101,8 +101,8 @@ func checkPlaces(t *testing.T, name string, p *Memory) {
 
 // An input whose bytes become those of a block, or of an output, is clobbered.
 func TestWorkspaceClobbersInputs(t *testing.T) {
-	use := &delegate.Workspace{Moments: 2, Blocks: []delegate.Block{block(4, 1, 1)}, Args: []delegate.Span{{First: 0, Last: 0}, {First: 0, Last: 1}}}
-	p := Make(workMethod(4, call(0, 1, 0, 1)), []*delegate.Workspace{use}, nil, Options{Mode: Own})
+	use := &lowering.Workspace{Moments: 2, Blocks: []lowering.Block{block(4, 1, 1)}, Args: []lowering.Span{{First: 0, Last: 0}, {First: 0, Last: 1}}}
+	p := Make(workMethod(4, call(0, 1, 0, 1)), []*lowering.Workspace{use}, nil, Options{Mode: Own})
 	marks := make([]bool, 2)
 	if p.MarkShared(marks); !marks[0] {
 		t.Errorf("not marked: %v at %v", p.Items, p.Places)
@@ -111,16 +111,16 @@ func TestWorkspaceClobbersInputs(t *testing.T) {
 
 // A delegate that no step calls has no blocks: the file's plan may have no arena for them.
 func TestWorkspaceOfNoCall(t *testing.T) {
-	use := &delegate.Workspace{Moments: 1, Blocks: []delegate.Block{block(4, 0, 0)}}
-	p := Make(&ir.Method{}, []*delegate.Workspace{use}, nil, Options{Mode: File})
+	use := &lowering.Workspace{Moments: 1, Blocks: []lowering.Block{block(4, 0, 0)}}
+	p := Make(&ir.Method{}, []*lowering.Workspace{use}, nil, Options{Mode: File})
 	if from, to := p.Blocks(0); p.Source != "file" || from != to {
 		t.Errorf("%s plan: got blocks %d to %d, want none", p.Source, from, to)
 	}
 }
 
 func TestStepsOfMoments(t *testing.T) {
-	use := &delegate.Workspace{Moments: 3, Args: make([]delegate.Span, 2)}
-	p := Make(workMethod(4, call(1, 1, 0, 1), call(0, 1, 1, 2), call(1, 1, 2, 3)), []*delegate.Workspace{use}, nil, Options{})
+	use := &lowering.Workspace{Moments: 3, Args: make([]lowering.Span, 2)}
+	p := Make(workMethod(4, call(1, 1, 0, 1), call(0, 1, 1, 2), call(1, 1, 2, 3)), []*lowering.Workspace{use}, nil, Options{})
 	var got []int
 	for k := -1; k <= 5; k++ {
 		got = append(got, p.Step(k))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -77,7 +78,7 @@ type regions struct {
 // regionImage is the image of a graph.
 type regionImage struct {
 	delegate.Image
-	graph  *delegate.Graph
+	graph  *lowering.Graph
 	packed [][]byte // constants that it does not need
 }
 
@@ -101,7 +102,7 @@ func (r *regions) dropMeasured() {
 }
 
 // compileGraph makes the image of a region, unless it was made for a measurement.
-func (r *regions) compileGraph(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error {
+func (r *regions) compileGraph(ctx context.Context, c lowering.Compiler, g *lowering.Graph) error {
 	img := r.measured
 	if img.Image != nil && img.graph == g {
 		r.measured = regionImage{}
@@ -119,7 +120,7 @@ func (r *regions) compileGraph(ctx context.Context, c delegate.Compiler, g *dele
 }
 
 // graphImage compiles a graph.
-func (r *regions) graphImage(ctx context.Context, c delegate.Compiler, g *delegate.Graph) (done regionImage, err error) {
+func (r *regions) graphImage(ctx context.Context, c lowering.Compiler, g *lowering.Graph) (done regionImage, err error) {
 	if err := r.report.Stage(trace.StageLower, 0, nil); err != nil { // the time before is not part of compiling
 		return done, err
 	}
@@ -150,7 +151,7 @@ func (r *regions) graphImage(ctx context.Context, c delegate.Compiler, g *delega
 
 // measure returns the measured times of a graph, from an earlier measurement or a new one. ok is
 // false if the run fails: other inputs may still work.
-func (r *regions) measure(ctx context.Context, c delegate.Compiler, g *delegate.Graph) (times lower.Times, ok bool, err error) {
+func (r *regions) measure(ctx context.Context, c lowering.Compiler, g *lowering.Graph) (times lower.Times, ok bool, err error) {
 	t, digest := r.to.tuning, regionDigest(c, g)
 	if times, ok := t.times[digest]; ok {
 		return times, true, nil

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/plan"
@@ -18,7 +19,7 @@ type Method struct {
 	IR        *ir.Method
 	Images    []delegate.Image      // of the file's delegates, then of regions
 	Needs     []delegate.Needs      // of the images, after compilation, without what the plan has memory for
-	Work      []*delegate.Workspace // of the images; nil for those that have only memory of their own
+	Work      []*lowering.Workspace // of the images; nil for those that have only memory of their own
 	Backends  []string              // IDs of the images' backends
 	Plan      *plan.Memory          // for instances without bound memory
 	Conflicts []plan.Conflict       // of the file's plan, before any edit
@@ -91,10 +92,10 @@ const maxBlocks = plan.MaxItems / 4
 
 // planWork passes the workspaces of images to the plan, as long as it can share bytes between all items.
 func (m *Method) planWork() error {
-	m.Work, m.Needs = make([]*delegate.Workspace, len(m.Images)), slices.Clone(m.Needs)
+	m.Work, m.Needs = make([]*lowering.Workspace, len(m.Images)), slices.Clone(m.Needs)
 	blocks, most := 0, min(maxBlocks, plan.MaxItems-len(m.IR.Storages))
 	for i, img := range m.Images {
-		planned, ok := img.(delegate.Planned)
+		planned, ok := img.(lowering.Planned)
 		if !ok {
 			continue
 		}
@@ -113,8 +114,8 @@ func (m *Method) planWork() error {
 }
 
 // checkWorkspace checks what a backend declares: wrong lives would make live values share bytes.
-func checkWorkspace(w *delegate.Workspace) error {
-	inside := func(s delegate.Span) bool { return s.First >= 0 && s.First <= s.Last && s.Last < w.Moments }
+func checkWorkspace(w *lowering.Workspace) error {
+	inside := func(s lowering.Span) bool { return s.First >= 0 && s.First <= s.Last && s.Last < w.Moments }
 	for i, s := range w.Args {
 		if !inside(s) {
 			return fmt.Errorf("argument %d is used from moment %d to %d of %d", i, s.First, s.Last, w.Moments)

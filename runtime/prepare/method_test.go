@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
 )
@@ -11,14 +12,14 @@ import (
 // working is an image with a workspace.
 type working struct {
 	delegate.Image
-	workspace *delegate.Workspace
+	workspace *lowering.Workspace
 }
 
-func (w working) Workspace() *delegate.Workspace { return w.workspace }
+func (w working) Workspace() *lowering.Workspace { return w.workspace }
 
 // TestPlannedWork checks which workspaces are planned: as many as the plan can share bytes between.
 func TestPlannedWork(t *testing.T) {
-	blocks := &delegate.Workspace{Moments: 1, Blocks: make([]delegate.Block, 1024)}
+	blocks := &lowering.Workspace{Moments: 1, Blocks: make([]lowering.Block, 1024)}
 	for _, c := range []struct{ storages, images, want int }{
 		{100, 1, 1}, {100, 3, 2}, {plan.MaxItems - 1024, 2, 1}, {plan.MaxItems - 1023, 1, 0}, {plan.MaxItems + 1, 1, 0},
 	} {
@@ -43,11 +44,11 @@ func TestPlannedWork(t *testing.T) {
 
 // TestFaultyWorkspaces checks that wrong declarations of a backend are errors.
 func TestFaultyWorkspaces(t *testing.T) {
-	span := func(first, last int) []delegate.Span { return []delegate.Span{{First: first, Last: last}} }
-	block := func(bytes int64, first, last int) []delegate.Block {
-		return []delegate.Block{{Bytes: bytes, Span: delegate.Span{First: first, Last: last}}}
+	span := func(first, last int) []lowering.Span { return []lowering.Span{{First: first, Last: last}} }
+	block := func(bytes int64, first, last int) []lowering.Block {
+		return []lowering.Block{{Bytes: bytes, Span: lowering.Span{First: first, Last: last}}}
 	}
-	for _, w := range []*delegate.Workspace{
+	for _, w := range []*lowering.Workspace{
 		{},
 		{Moments: -1},
 		{Moments: 2, Args: span(0, 2)},

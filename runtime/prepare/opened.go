@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
@@ -14,15 +15,15 @@ import (
 
 // openedPayload is a payload that lowering may merge with the calls around it.
 type openedPayload struct {
-	delegate.Opened
+	lowering.Opened
 	payload *delegate.Payload
 }
 
 // merger returns the backend of a delegate if its payloads are opened first, and compiled when the
 // method is rewritten and lowered: the backend may open its library meanwhile. It is nil if they are
 // compiled at once, as in a method without other calls.
-func (l *load) merger(id string) delegate.Merger {
-	b, ok := l.Backends[id].(delegate.Merger)
+func (l *load) merger(id string) lowering.Merger {
+	b, ok := l.Backends[id].(lowering.Merger)
 	if !ok {
 		return nil
 	}
@@ -41,7 +42,7 @@ func (l *load) merger(id string) delegate.Merger {
 }
 
 // openPayload stores payload i after checking it, and returns a placeholder for its image.
-func (l *load) openPayload(i int, by delegate.Merger, payload *delegate.Payload) (delegate.Image, error) {
+func (l *load) openPayload(i int, by lowering.Merger, payload *delegate.Payload) (delegate.Image, error) {
 	o, err := by.Open(payload)
 	if err != nil {
 		return nil, err
@@ -134,6 +135,6 @@ func (mergedUnit) Execute(context.Context, []*tensor.Value) error {
 func (mergedUnit) Close() error { return nil }
 
 // hasPayload reports whether a graph contains a payload, so that operators cannot execute it.
-func hasPayload(g *delegate.Graph) bool {
-	return slices.ContainsFunc(g.Calls, func(c delegate.GraphCall) bool { return c.Payload != nil })
+func hasPayload(g *lowering.Graph) bool {
+	return slices.ContainsFunc(g.Calls, func(c lowering.GraphCall) bool { return c.Payload != nil })
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
@@ -104,5 +105,5 @@ func regionSearch(t testing.TB, path string) (*rewritten, lower.Backends) {
 		t.Fatal(err)
 	}
 	return base, lower.Backends{Compilers: p.compilers(), MinProfit: p.MinProfit, Dataflow: base.flow,
-		Compile: func(context.Context, delegate.Compiler, *delegate.Graph) error { return nil }}
+		Compile: func(context.Context, lowering.Compiler, *lowering.Graph) error { return nil }}
 }

@@ -3,7 +3,7 @@ package prepare
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -40,7 +40,7 @@ type readByImages struct {
 }
 
 // add lists the constants of a graph. Its image does not need those in packed.
-func (r *readByImages) add(g *delegate.Graph, packed [][]byte) {
+func (r *readByImages) add(g *lowering.Graph, packed [][]byte) {
 	unused := make(map[*byte]int, len(packed))
 	for _, data := range packed {
 		unused[&data[0]] = len(data)

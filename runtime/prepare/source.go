@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -56,9 +57,9 @@ type Options struct {
 }
 
 // compilers returns the backends that compile graphs, by ID.
-func (o *Options) compilers() (list []delegate.Compiler) {
+func (o *Options) compilers() (list []lowering.Compiler) {
 	for _, id := range slices.Sorted(maps.Keys(o.Backends)) {
-		if b, ok := o.Backends[id].(delegate.Compiler); ok {
+		if b, ok := o.Backends[id].(lowering.Compiler); ok {
 			list = append(list, b)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/interpreter"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/cachefolder"
 	"github.com/etrun-go/etrun/internal/openfile"
@@ -150,7 +151,7 @@ func (t *tuning) keep() {
 }
 
 // regionDigest identifies a region within its method.
-func regionDigest(by delegate.Compiler, g *delegate.Graph) uint64 {
+func regionDigest(by lowering.Compiler, g *lowering.Graph) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintln(h, by.ID(), g.Inputs, g.Outputs)
 	for i := range g.Calls {
@@ -173,7 +174,7 @@ const (
 )
 
 // tuningBytes is the memory for measuring a graph, in addition to its image.
-func tuningBytes(g *delegate.Graph) int64 {
+func tuningBytes(g *lowering.Graph) int64 {
 	n := interpreter.Bytes(g)
 	for _, v := range slices.Concat(g.Inputs, g.Outputs, g.Outputs) {
 		n += g.Values[v].NBytes()
@@ -183,7 +184,7 @@ func tuningBytes(g *delegate.Graph) int64 {
 
 // measure runs a graph alternately on operators and on a unit of its image, with random inputs, and
 // returns the minimum time of each.
-func measure(ctx context.Context, g *delegate.Graph, pool *cpu.Pool, lowered delegate.Unit) (t lower.Times, err error) {
+func measure(ctx context.Context, g *lowering.Graph, pool *cpu.Pool, lowered delegate.Unit) (t lower.Times, err error) {
 	sides := [2]tuned{{unit: interpreter.New(g, pool)}, {unit: lowered}}
 	inputs := tuningInputs(g)
 	for i := range sides {
@@ -239,7 +240,7 @@ func (s *tuned) round(ctx context.Context) error {
 }
 
 // tuningTensors allocates arguments of the declared sizes.
-func tuningTensors(g *delegate.Graph, list []int) (args []*tensor.Value) {
+func tuningTensors(g *lowering.Graph, list []int) (args []*tensor.Value) {
 	for _, v := range list {
 		x := &g.Values[v]
 		t := tensor.Make(x.DType, x.Sizes, x.DimOrder, x.Dynamism)
@@ -251,7 +252,7 @@ func tuningTensors(g *delegate.Graph, list []int) (args []*tensor.Value) {
 }
 
 // tuningInputs returns pseudorandom inputs from a fixed seed; floats are between -1 and 1.
-func tuningInputs(g *delegate.Graph) []*tensor.Value {
+func tuningInputs(g *lowering.Graph) []*tensor.Value {
 	args := tuningTensors(g, g.Inputs)
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, a := range args {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -28,7 +29,7 @@ type Unit struct {
 	Bytes   [][]byte       // of every value, including constants and arguments
 	blocks  [][]byte       // for the declared sizes, see image.Workspace; nil for none
 	Planned *Places        // of the blocks
-	worked  delegate.Span  // of the last block: the nodes that may use it
+	worked  lowering.Span  // of the last block: the nodes that may use it
 	Arena   *arena         // contains the bytes of values between nodes if no blocks do
 	Places  *Places        // of the current shapes, in the blocks or in the arena
 	Apart   map[int][]byte // values with their own memory, set by tests
@@ -336,9 +337,9 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-var _ delegate.Checker = (*Unit)(nil)
+var _ lowering.Checker = (*Unit)(nil)
 
-// Check implements delegate.Checker.
+// Check implements lowering.Checker.
 func (e *Unit) Check(args []*tensor.Value) error {
 	if e.bound && graph.SameArguments(e.args, args) {
 		return nil

@@ -1,7 +1,7 @@
 package goengine
 
 import (
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
@@ -19,7 +19,7 @@ type work struct {
 	tile   int64    // rows and sums of 8-bit products, for each worker
 	kept   int64    // what loops keep between runs
 	// used are the nodes from the first to the last one that uses the shared part; none if Last is before First.
-	used delegate.Span
+	used lowering.Span
 }
 
 // workFunc adds the work of a node to w.
@@ -27,7 +27,7 @@ type workFunc func(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, thre
 
 // workAt returns the work of a unit at the given shapes.
 func workAt(g *graph.Graph, s []graph.Shape, threads int) *work {
-	all, own := &work{used: delegate.Span{First: len(g.Nodes), Last: graph.None}}, &work{}
+	all, own := &work{used: lowering.Span{First: len(g.Nodes), Last: graph.None}}, &work{}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		*own = work{}
@@ -35,7 +35,7 @@ func workAt(g *graph.Graph, s []graph.Shape, threads int) *work {
 			f(own, g, n, s, threads)
 		}
 		if own.shared(threads) > 0 {
-			all.used = delegate.Span{First: min(all.used.First, i), Last: i}
+			all.used = lowering.Span{First: min(all.used.First, i), Last: i}
 		}
 		all.add(own)
 	}
@@ -51,7 +51,7 @@ func (w *work) add(own *work) {
 }
 
 // fitsIn reports whether the shared part fits in a block: in its bytes, and in the nodes that may use it.
-func (w *work) fitsIn(block []byte, at delegate.Span, threads int) bool {
+func (w *work) fitsIn(block []byte, at lowering.Span, threads int) bool {
 	n := w.shared(threads)
 	return n == 0 || n <= int64(len(block)) && at.First <= w.used.First && w.used.Last <= at.Last
 }

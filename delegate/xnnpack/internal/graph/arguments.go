@@ -6,14 +6,15 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // Argument is one argument of a unit, as bound by the last call.
 type Argument struct {
 	Value *Value
-	// Used are the nodes that use the bytes, as in [delegate.Workspace]; in the library all use them.
-	Used delegate.Span
+	// Used are the nodes that use the bytes, as in [lowering.Workspace]; in the library all use them.
+	Used lowering.Span
 	// dims are the tensor's dimensions in the order of the value's, if that is not the tensor's own order; nil: it is.
 	dims  []uint8
 	from  *tensor.Tensor

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -39,7 +39,7 @@ func init() {
 // lowerCall is a call that is being lowered. Its arguments are numbered as in the schema.
 type lowerCall struct {
 	*Lowering
-	call  *delegate.GraphCall
+	call  *lowering.GraphCall
 	index int
 	to    *quantization // quantization of the results; nil if floats are computed from floats
 	half  bool          // the floats are float16
@@ -89,7 +89,7 @@ func (c *lowerCall) checkResult(v int) error {
 }
 
 // arg returns an argument's value.
-func (c *lowerCall) arg(i int) *delegate.GraphValue { return &c.vals[c.call.Args[i]] }
+func (c *lowerCall) arg(i int) *lowering.GraphValue { return &c.vals[c.call.Args[i]] }
 
 func (c *lowerCall) none(i int) bool { return c.arg(i).Kind == tensor.None }
 
@@ -100,7 +100,7 @@ func (c *lowerCall) int(i int) int { return int(c.arg(i).Int) }
 func (c *lowerCall) float(i int) float32 { return float(c.arg(i)) }
 
 // float returns a number of any kind.
-func float(x *delegate.GraphValue) float32 {
+func float(x *lowering.GraphValue) float32 {
 	switch x.Kind {
 	case tensor.KindInt:
 		return float32(float64(x.Int)) // as the operators round it
@@ -211,7 +211,7 @@ func (c *lowerCall) returnsList() bool {
 	return false
 }
 
-func checkTensor(x *delegate.GraphValue) error {
+func checkTensor(x *lowering.GraphValue) error {
 	if len(x.Sizes) > xnn.MaxDims {
 		return refuse("%d dimensions, at most %d", len(x.Sizes), xnn.MaxDims)
 	}

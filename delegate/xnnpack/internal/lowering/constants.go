@@ -3,7 +3,7 @@ package lowering
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -72,7 +72,7 @@ func (l *Lowering) placeholder(n int) []byte {
 
 // mayBecome reports whether a call's result can be replaced by constant x: it is declared as that, in any order that
 // values support. Nothing may be changed before.
-func (c *lowerCall) mayBecome(x *delegate.GraphValue) bool {
+func (c *lowerCall) mayBecome(x *lowering.GraphValue) bool {
 	y := &c.vals[c.out()]
 	return y.DType == x.DType && slices.Equal(y.Sizes, x.Sizes) && checkTensor(y) == nil
 }
@@ -111,7 +111,7 @@ func foldPermute(c *lowerCall, perm []int) bool {
 }
 
 // sameOrder reports whether two tensors of the same sizes declare the same dim order.
-func sameOrder(a, b *delegate.GraphValue) bool {
+func sameOrder(a, b *lowering.GraphValue) bool {
 	_, x := padDims(a, 0)
 	_, y := padDims(b, 0)
 	return slices.Equal(x, y)
@@ -156,12 +156,12 @@ func foldDequantize(c *lowerCall) bool {
 	return true
 }
 
-func allZero(x *delegate.GraphValue) bool {
+func allZero(x *lowering.GraphValue) bool {
 	return x.Kind == tensor.None || x.IsConst() && !slices.ContainsFunc(x.Data, func(b byte) bool { return b != 0 })
 }
 
 // numbers returns a constant with its data. Quantized constants are dequantized by the first call.
-func (l *Lowering) numbers(v int) *delegate.GraphValue {
+func (l *Lowering) numbers(v int) *lowering.GraphValue {
 	x, short := &l.vals[v], l.int8Constants[v]
 	if short == nil || short.filled {
 		return x
@@ -181,7 +181,7 @@ func (l *Lowering) numbers(v int) *delegate.GraphValue {
 }
 
 // asFloat32 returns a constant as float32, which is the type of weights in nodes of float16.
-func (l *Lowering) asFloat32(v int) *delegate.GraphValue {
+func (l *Lowering) asFloat32(v int) *lowering.GraphValue {
 	x := l.numbers(v)
 	if x.DType != tensor.Float16 {
 		return x
@@ -211,7 +211,7 @@ func (c *lowerCall) int8Filter(v, axis int, s graph.Shape, channel int, dims, st
 	if len(scales) == 1 {
 		scales = slices.Repeat(scales, s.Dim[channel])
 	}
-	int8s := delegate.GraphValue{DType: tensor.Int8, Data: short.int8s}
+	int8s := lowering.GraphValue{DType: tensor.Int8, Data: short.int8s}
 	data, same := relaid(&int8s, dims, step, perm, c.shapeOnly)
 	v = c.Constant(graph.QCInt8, s, graph.Quant{Scales: scales, ChannelDim: channel}, data)
 	if !same && c.shapeOnly {

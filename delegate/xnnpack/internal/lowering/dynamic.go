@@ -3,7 +3,7 @@ package lowering
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -53,13 +53,13 @@ type dynamicTensor struct {
 	products []int // the calls that read numbers
 }
 
-func isCall(g *delegate.Graph, i int, op string) bool {
+func isCall(g *lowering.Graph, i int, op string) bool {
 	return i >= 0 && g.Calls[i].Sig != nil && g.Calls[i].Sig.Name == op
 }
 
 // dynamicPattern follows the results of a call that chooses scale and zero point. It returns an
 // error if one of them is read outside the pattern.
-func dynamicPattern(g *delegate.Graph, choose int) (p dynamicTensor, err error) {
+func dynamicPattern(g *lowering.Graph, choose int) (p dynamicTensor, err error) {
 	if !isCall(g, choose, ChooseOp) {
 		return p, refuse("scale and zero point do not come from choose_qparams")
 	}
@@ -108,7 +108,7 @@ func dynamicPattern(g *delegate.Graph, choose int) (p dynamicTensor, err error) 
 
 // readersOf lists the calls that read the tensors of a list. It returns an error if is reports
 // false for one of the calls, or if one of the tensors is an output.
-func readersOf(g *delegate.Graph, list []int, is func(i int) bool) (calls []int, err error) {
+func readersOf(g *lowering.Graph, list []int, is func(i int) bool) (calls []int, err error) {
 	for _, v := range list {
 		if slices.Contains(g.Outputs, v) {
 			return nil, refuse("a result of dynamic quantization is also read elsewhere")

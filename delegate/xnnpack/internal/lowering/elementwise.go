@@ -3,7 +3,7 @@ package lowering
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -218,7 +218,7 @@ func (c *lowerCall) operand(v int, o order, rank int) int {
 }
 
 // scalar returns a constant of any type without dimensions, as float32.
-func (c *lowerCall) scalar(x *delegate.GraphValue) int {
+func (c *lowerCall) scalar(x *lowering.GraphValue) int {
 	var number [1]float32
 	tensor.Loader[float32](x.DType)(number[:], x.Data)
 	return c.floats(number[:], 1)

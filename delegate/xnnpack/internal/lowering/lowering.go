@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/strided"
@@ -18,10 +18,10 @@ import (
 // computed from the first by a transpose, once.
 type Lowering struct {
 	graph.Builder
-	in   *delegate.Graph
-	vals []delegate.GraphValue // of the graph, and constants that replace results of calls
+	in   *lowering.Graph
+	vals []lowering.GraphValue // of the graph, and constants that replace results of calls
 	// copies is memory for vals if they differ from the graph's, unwritten for the data of constants that is not read.
-	copies        []delegate.GraphValue
+	copies        []lowering.GraphValue
 	unwritten     []byte
 	calls         []lowerCall           // memory for calls
 	made          []bool                // memory of outputs
@@ -39,7 +39,7 @@ type Lowering struct {
 	// dynamic maps tensors that were dequantized at run time to the tensors before quantization;
 	// rows8 maps the latter to their quantized values.
 	dynamic, rows8 map[int]int
-	float32s       map[int]*delegate.GraphValue // float16 constants as float32
+	float32s       map[int]*lowering.GraphValue // float16 constants as float32
 	refuses        func(*graph.Graph, []graph.Shape) string
 }
 
@@ -93,7 +93,7 @@ func inverse(perm []int) []int {
 }
 
 // declaredOrder returns a tensor's memory order. ok is false if values do not support it.
-func declaredOrder(v *delegate.GraphValue) (o order, ok bool) {
+func declaredOrder(v *lowering.GraphValue) (o order, ok bool) {
 	for _, o := range []order{contiguous, channelsLast} {
 		same := len(v.DimOrder) == 0 || len(v.DimOrder) == len(v.Sizes)
 		for i, d := range v.DimOrder {
@@ -108,7 +108,7 @@ func declaredOrder(v *delegate.GraphValue) (o order, ok bool) {
 
 // memoryShapeOf returns the shape of a tensor's value in a memory order. Tensors without dimensions
 // have one dimension of size 1.
-func memoryShapeOf(v *delegate.GraphValue, o order) graph.Shape {
+func memoryShapeOf(v *lowering.GraphValue, o order) graph.Shape {
 	if len(v.Sizes) == 0 {
 		return graph.ShapeOf(1)
 	}
@@ -157,7 +157,7 @@ const maxUnwritten = 1 << 16
 var shapeOnlyLowerings sync.Pool
 
 // New returns a lowering of a graph. refuses returns why the library does not run the lowered one, "" if it does.
-func New(g *delegate.Graph, shapeOnly bool, refuses func(*graph.Graph, []graph.Shape) string) *Lowering {
+func New(g *lowering.Graph, shapeOnly bool, refuses func(*graph.Graph, []graph.Shape) string) *Lowering {
 	if shapeOnly {
 		if l, ok := shapeOnlyLowerings.Get().(*Lowering); ok {
 			l.refuses = refuses
@@ -166,12 +166,12 @@ func New(g *delegate.Graph, shapeOnly bool, refuses func(*graph.Graph, []graph.S
 	}
 	l := &Lowering{Builder: graph.NewBuilder(), shapeOnly: shapeOnly, refuses: refuses,
 		int8Constants: make(map[int]*int8Constant), padded: make(map[paddedConstant]int),
-		dynamic: make(map[int]int), rows8: make(map[int]int), float32s: make(map[int]*delegate.GraphValue)}
+		dynamic: make(map[int]int), rows8: make(map[int]int), float32s: make(map[int]*lowering.GraphValue)}
 	return l.reset(g)
 }
 
 // reset sets the graph of a new or cleared lowering.
-func (l *Lowering) reset(g *delegate.Graph) *Lowering {
+func (l *Lowering) reset(g *lowering.Graph) *Lowering {
 	l.in, l.vals = g, g.Values
 	l.byLayout, l.done = resized(l.byLayout, len(g.Values)), resized(l.done, len(g.Calls))
 	return l
@@ -244,7 +244,7 @@ func (l *Lowering) input(v int) {
 }
 
 // floatOf returns the datatype of a tensor of floats.
-func floatOf(x *delegate.GraphValue) graph.Datatype {
+func floatOf(x *lowering.GraphValue) graph.Datatype {
 	if x.DType == tensor.Float16 {
 		return graph.FP16
 	}
@@ -291,7 +291,7 @@ func (l *Lowering) converted(from int, d graph.Datatype, q graph.Quant) int {
 }
 
 // reordered adds value from of a tensor converted to memory order o.
-func (l *Lowering) reordered(from int, x *delegate.GraphValue, o order) int {
+func (l *Lowering) reordered(from int, x *lowering.GraphValue, o order) int {
 	rank := len(x.Sizes)
 	was := inverse(o.other().perm(rank))
 	perm := make([]int, rank)
@@ -331,7 +331,7 @@ func (l *Lowering) reshaped(from int, s graph.Shape) int {
 }
 
 // constantIn adds a constant in a memory order, with at least the given rank.
-func (l *Lowering) constantIn(x *delegate.GraphValue, o order, rank int) int {
+func (l *Lowering) constantIn(x *lowering.GraphValue, o order, rank int) int {
 	dims, strides := padDims(x, rank)
 	perm := o.perm(len(dims))
 	s := graph.ShapeOf(1)
@@ -348,7 +348,7 @@ func (l *Lowering) constantIn(x *delegate.GraphValue, o order, rank int) int {
 
 // padDims returns the sizes and the strides in elements of a dense tensor, with leading dimensions
 // of size 1 up to a rank.
-func padDims(x *delegate.GraphValue, rank int) (dims, step []int) {
+func padDims(x *lowering.GraphValue, rank int) (dims, step []int) {
 	more := max(0, rank-len(x.Sizes))
 	dims, step = make([]int, more+len(x.Sizes)), make([]int, more+len(x.Sizes))
 	for i := range more {
@@ -370,7 +370,7 @@ func padDims(x *delegate.GraphValue, rank int) (dims, step []int) {
 // DeferredConstant is a constant of a lowering of shapes only, with its dimensions in another memory order.
 type DeferredConstant struct {
 	value            int // of the new graph
-	from             *delegate.GraphValue
+	from             *lowering.GraphValue
 	dims, step, perm []int
 	filter           bool // not needed once it is packed
 }
@@ -394,7 +394,7 @@ func FillConstants(g *graph.Graph, deferred []DeferredConstant) {
 
 // relaid returns the data of a constant with its dimensions in another memory order. It is the
 // constant's own data if the order makes no difference, or if shapeOnly is set.
-func relaid(x *delegate.GraphValue, dims, step, perm []int, shapeOnly bool) (data []byte, same bool) {
+func relaid(x *lowering.GraphValue, dims, step, perm []int, shapeOnly bool) (data []byte, same bool) {
 	b := graph.Box{Sizes: graph.Shape{Rank: len(perm)}}
 	for i, p := range perm {
 		b.Sizes.Dim[i], b.From[i] = dims[p], step[p]

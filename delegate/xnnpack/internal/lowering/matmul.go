@@ -3,7 +3,7 @@ package lowering
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -129,7 +129,7 @@ func (c *lowerCall) rows(filter int, flipped, short bool) (v int, flags uint32, 
 }
 
 // isBias reports whether x is a constant of one element per channel, or of one element for all.
-func isBias(x *delegate.GraphValue, channels int) bool {
+func isBias(x *lowering.GraphValue, channels int) bool {
 	s := memoryShapeOf(x, contiguous)
 	float := x.DType == tensor.Float32 || x.DType == tensor.Float16
 	return x.IsConst() && float && (s.Numel() == 1 || s.Numel() == channels && s.Last() == channels)

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -66,12 +66,12 @@ func (q *quantization) equal(other *quantization) bool {
 
 // fixedQuantization returns the quantization of a call that quantizes or dequantizes a tensor with
 // constant parameters, nil for other calls.
-func fixedQuantization(g *delegate.Graph, i int) *quantization {
+func fixedQuantization(g *lowering.Graph, i int) *quantization {
 	c := &g.Calls[i]
 	if c.Sig == nil || c.Sig.Name != QuantizeOp && c.Sig.Name != DequantizeOp {
 		return nil
 	}
-	arg := func(k int) *delegate.GraphValue { return &g.Values[c.Args[k]] }
+	arg := func(k int) *lowering.GraphValue { return &g.Values[c.Args[k]] }
 	code := arg(0)
 	if c.Sig.Name == QuantizeOp {
 		code = arg(len(c.Sig.Args) - 1)
@@ -104,7 +104,7 @@ func (c *lowerCall) isTyped() bool {
 
 // codeQuantization returns the quantization that all calls of the graph use for a tensor of codes,
 // nil if they disagree.
-func codeQuantization(g *delegate.Graph, v int) (q *quantization) {
+func codeQuantization(g *lowering.Graph, v int) (q *quantization) {
 	calls := g.Readers(v)
 	if w := g.Writer(v); w >= 0 {
 		calls = append([]int{w}, calls...)
@@ -187,7 +187,7 @@ func (l *Lowering) target(v int) (q *quantization) {
 }
 
 // clamps reports whether a call restricts quantized elements to bounds.
-func clamps(call *delegate.GraphCall) bool {
+func clamps(call *lowering.GraphCall) bool {
 	if call.Sig == nil {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -99,7 +100,7 @@ func (l *Lowering) LowerAll() (*graph.Graph, error) {
 	return l.complete(g.Inputs, g.Outputs)
 }
 
-func checkInput(g *delegate.Graph, v int) error {
+func checkInput(g *lowering.Graph, v int) error {
 	x := &g.Values[v]
 	if x.Kind != tensor.KindTensor {
 		return refuse("the input is not a tensor")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -471,9 +472,9 @@ func (u *Unit) Close() error {
 	return nil
 }
 
-var _ delegate.Checker = (*Unit)(nil)
+var _ lowering.Checker = (*Unit)(nil)
 
-// Check implements delegate.Checker. It rejects sizes at which the library must not run the graph:
+// Check implements lowering.Checker. It rejects sizes at which the library must not run the graph:
 // there the original calls are faster than the Go engine.
 func (u *Unit) Check(args []*tensor.Value) error {
 	if err := u.follow(args); err != nil {

@@ -1,4 +1,4 @@
-package delegate
+package lowering
 
 import (
 	"math/rand/v2"

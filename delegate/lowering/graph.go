@@ -1,10 +1,14 @@
-package delegate
+// Package lowering (no compatibility promise) defines what the runtime and the backends of this module exchange when
+// parts of a method that the exporter did not lower are lowered at load: graphs of operators, and working memory in the
+// memory plan.
+package lowering
 
 import (
 	"context"
 	"sync"
 	"time"
 
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -17,14 +21,14 @@ type Graph struct {
 	Method  string // the method it belongs to
 	Index   int    // the delegate's index in the method that calls it
 	Values  []GraphValue
-	Calls   []GraphCall // in the order of execution
-	Inputs  []int       // values that the caller provides, in the order of the arguments
-	Outputs []int       // values returned to the caller, as the arguments after the inputs; distinct, and none is an input
-	Limits  Limits      // memory limits of the image
-	Scratch *Scratch    // see Payload
-	Threads int         // see Payload
+	Calls   []GraphCall       // in the order of execution
+	Inputs  []int             // values that the caller provides, in the order of the arguments
+	Outputs []int             // values returned to the caller, as the arguments after the inputs; distinct, and none is an input
+	Limits  delegate.Limits   // memory limits of the image
+	Scratch *delegate.Scratch // see delegate.Payload
+	Threads int               // see delegate.Payload
 	// Release frees the memory of constants of the graph and of its payloads that the image no longer
-	// needs, see Payload. They are still read until the method calls the graph's image. nil: nothing
+	// needs, see delegate.Payload. They are still read until the method calls the graph's image. nil: nothing
 	// is freed.
 	Release func(data []byte) bool
 	// Kept is what the compiler keeps of the graph from one call to the next, such as its own form of
@@ -211,7 +215,7 @@ type Merger interface {
 	Compiler
 	// Open reads and checks a payload as Compile does. Its Limits, Release and Scratch are
 	// set before the image is made.
-	Open(p *Payload) (Opened, error)
+	Open(p *delegate.Payload) (Opened, error)
 }
 
 // Opened is a payload that its backend has checked, before it has an image.
@@ -220,8 +224,8 @@ type Opened interface {
 	Inputs() int
 	// Estimate returns the approximate single-threaded duration of a call.
 	Estimate() time.Duration
-	// Compile makes the image, like Backend.Compile.
-	Compile(ctx context.Context) (Image, error)
+	// Compile makes the image, like delegate.Backend.Compile.
+	Compile(ctx context.Context) (delegate.Image, error)
 }
 
 // Selector is implemented by compilers that support few operators. They are offered only graphs of
@@ -233,7 +237,7 @@ type Selector interface {
 
 // Compiler is implemented by backends that take graphs.
 type Compiler interface {
-	Backend
+	delegate.Backend
 	// Accepts returns the reason why the backend does not support call i of a graph, "" if it does.
 	// It may examine the call and the calls that compute and read its values, but must not depend
 	// on the rest of the graph, which may be a whole method instead of a region.
@@ -249,5 +253,5 @@ type Compiler interface {
 	// CompileGraph compiles a graph. The arguments of its units are the inputs, then the outputs,
 	// as for payloads. An *Error with ErrUnsupported or ErrMemory means that the graph cannot be
 	// compiled after all: its calls then run on operators.
-	CompileGraph(ctx context.Context, g *Graph) (Image, error)
+	CompileGraph(ctx context.Context, g *Graph) (delegate.Image, error)
 }

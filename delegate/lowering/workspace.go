@@ -1,10 +1,12 @@
-package delegate
+package lowering
+
+import "github.com/etrun-go/etrun/delegate"
 
 // Planned is implemented by images whose units take working memory from the memory plan of the
 // method instance. There it shares bytes with values that other instructions use, and with inputs
 // and outputs of the call outside the moments of their use.
 type Planned interface {
-	Image
+	delegate.Image
 	// Workspace describes the working memory of a unit; nil if units have only memory of their own.
 	// The result does not change, and must not be changed.
 	Workspace() *Workspace
