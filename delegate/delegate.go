@@ -287,6 +287,7 @@ type Info struct {
 	Backend     string      // ID of the backend, filled in by the runtime
 	Engine      string      // "native", "go", an NPU's name, …
 	Nodes       []Node      // operations in order, if the payload has any
+	Operands    []Operand   // values of the operations, if the payload lists them
 	WeightBytes int64       // constants that the payload contains or names
 	Repairs     []string    // repaired exporter faults, with their locations
 	Repaired    []byte      // the repaired payload, if the backend can write it and the constants have not been released
@@ -308,6 +309,16 @@ type Node struct {
 	// Constants are the constants that the operation reads, if the payload provides them and none
 	// have been released (see Payload.Release). They are valid until the image is closed.
 	Constants []*tensor.Tensor
+	// Reads and Writes are indexes of Info.Operands, in the order of the payload. They must not be changed.
+	Reads, Writes []int
+}
+
+// Operand is a value that operations inside a payload read or write.
+type Operand struct {
+	Type     string // element type and sizes, for people: "fp32 1x5x5x3"
+	Bytes    int64  // at the declared sizes
+	Arg      int    // the argument of the delegate that it is, inputs first; -1 for none
+	Constant bool
 }
 
 // Reasons of an Error; match them with errors.Is.

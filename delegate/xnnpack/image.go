@@ -121,6 +121,11 @@ func (m *image) Info() delegate.Info {
 	if m.cacheNote != "" {
 		info.Facts = append(info.Facts, [2]string{"weights file", m.cacheNote})
 	}
+	for v := range m.Graph.Values {
+		x := &m.Graph.Values[v]
+		info.Operands = append(info.Operands, delegate.Operand{Type: m.typeOf(v), Bytes: int64(x.Datatype.Bytes(m.Shapes[v])),
+			Arg: x.Arg, Constant: x.IsConst()})
+	}
 	for i := range m.Graph.Nodes {
 		info.Nodes = append(info.Nodes, m.describeNode(&m.Graph.Nodes[i]))
 	}
@@ -137,16 +142,26 @@ func (m *image) describeNode(n *graph.Node) delegate.Node {
 			if v == graph.None {
 				continue
 			}
-			x := &m.Graph.Values[v]
-			sizes := strings.ReplaceAll(strings.Trim(m.Shapes[v].String(), "[]"), " ", "x")
-			values = append(values, x.Datatype.String()+" "+cmp.Or(sizes, "scalar"))
-			if x.IsConst() && m.Release == nil {
+			values = append(values, m.typeOf(v))
+			if x := &m.Graph.Values[v]; x.IsConst() && m.Release == nil {
 				constants = append(constants, constantTensor(x).Tensor)
 			}
 		}
 		sides[i] = strings.Join(values, ", ")
 	}
-	return delegate.Node{Name: n.Type.Name, Detail: sides[0] + " → " + sides[1], Constants: constants}
+	return delegate.Node{Name: n.Type.Name, Detail: sides[0] + " → " + sides[1], Constants: constants,
+		Reads: present(n.In), Writes: present(n.Out)}
+}
+
+// present returns a copy of a list of values without absent ones.
+func present(list []int) []int {
+	return slices.DeleteFunc(slices.Clone(list), func(v int) bool { return v == graph.None })
+}
+
+// typeOf formats a value's element type and sizes.
+func (m *image) typeOf(v int) string {
+	sizes := strings.ReplaceAll(strings.Trim(m.Shapes[v].String(), "[]"), " ", "x")
+	return m.Graph.Values[v].Datatype.String() + " " + cmp.Or(sizes, "scalar")
 }
 
 // releaseCopied releases the constants of a region's calls that the image does not read, because it
