@@ -56,18 +56,9 @@ var memoryNames = map[string]isa.RegionKind{"constants": isa.Constants, "scratch
 // regionOf is the region in which compilers place each kind of memory.
 var regionOf = map[isa.RegionKind]int{isa.Constants: 0, isa.Scratch: 1, isa.Fast: 2}
 
-// timings returns the memory timings of an NPU: the defaults of Vela, with those of the
-// command line. The scratch of programs with fast scratch is in slow memory.
+// timings returns the memory timings of an NPU: the defaults, with those of the command line.
 func (n *npuCycles) timings(f isa.Family, fast bool) (npu.Timings, error) {
-	flash, sram := npu.Timing{Rate: 1.875, Latency: 500, Burst: 128}, npu.Timing{Rate: 8, Latency: 32, Burst: 32}
-	t := npu.Timings{flash, sram, sram, sram, sram}
-	if f != isa.U55 {
-		flash.Rate, sram.Rate = 3.75, 16
-		t = npu.Timings{flash, sram, sram, sram, sram}
-	}
-	if fast {
-		t[1] = t[0]
-	}
+	t := npu.DefaultTimings(f, fast)
 	for _, text := range n.memories {
 		name, values, ok := strings.Cut(text, "=")
 		kind, known := memoryNames[name]

@@ -57,6 +57,20 @@ func (m *Timings) Wait(c *Cost) (most float64) {
 	return most
 }
 
+// DefaultTimings returns the memory timings of Vela for an NPU. The scratch of programs with fast scratch is in slow
+// memory.
+func DefaultTimings(f isa.Family, fast bool) Timings {
+	flash, sram := Timing{Rate: 1.875, Latency: 500, Burst: 128}, Timing{Rate: 8, Latency: 32, Burst: 32}
+	if f != isa.U55 {
+		flash.Rate, sram.Rate = 3.75, 16
+	}
+	t := Timings{flash, sram, sram, sram, sram}
+	if fast {
+		t[1] = t[0]
+	}
+	return t
+}
+
 // Timeline returns the time spans of operations. Each starts after the previous one of its kind,
 // and after the operations that the stream waits for; DMA runs in parallel with the others.
 func Timeline(costs []Cost, m *Timings) []Span {
