@@ -15,6 +15,7 @@ type Cell struct {
 	Class       string // CSS class
 	Label       string // truncated to fit
 	Detail      string // tooltip
+	Item        string // data-item, for scripts; empty for none
 }
 
 // charWidth is the width of a character of a label, in pixels.
@@ -23,9 +24,9 @@ const charWidth = 6.2
 // write draws the cell. Its label fits a drawing of the given width in pixels; data-label has
 // the full text for scripts that know the real width.
 func (c *Cell) write(b *strings.Builder, width float64) {
-	fmt.Fprintf(b, `<svg class="cell" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f" data-label="%s"><title>%s</title>`+
+	fmt.Fprintf(b, `<svg class="cell" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f" data-label="%s"%s><title>%s</title>`+
 		`<rect class="box %s" width="100%%" height="100%%"/>`,
-		c.Left, c.Top, c.Width, c.Height, attribute(c.Label), attribute(c.Detail), c.Class)
+		c.Left, c.Top, c.Width, c.Height, attribute(c.Label), c.item(), attribute(c.Detail), c.Class)
 	w := c.Width / 100 * width
 	along, up := fit(c.Label, w-8), fit(c.Label, c.Height-8)
 	switch {
@@ -36,6 +37,13 @@ func (c *Cell) write(b *strings.Builder, width float64) {
 			`<text class="label" transform="translate(4 %.1f) rotate(-90)">%s</text></svg>`, c.Height-4, attribute(up))
 	}
 	b.WriteString("</svg>\n")
+}
+
+func (c *Cell) item() string {
+	if c.Item == "" {
+		return ""
+	}
+	return ` data-item="` + attribute(c.Item) + `"`
 }
 
 // WriteArea draws cells as an element of the given size in pixels. A page with [Style] may

@@ -14,14 +14,14 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 )
 
-// Chart is a drawing of several plans of one method, one below the other, on one scale:
-// time from left to right, addresses upward, one box per storage.
+// Chart is a drawing of several plans of one method, one below the other: time from left to right, addresses upward, one
+// box per storage. The first plan fills its panel; the others have its scale, unless they are larger.
 type Chart struct {
 	Title string
 	// Starts are the first moments of the instructions, and the end. Time goes from moment -1 (inputs
 	// are set) to the end (outputs are read).
 	Starts []int
-	Bound  int64 // lower bound of the arena size of any plan
+	Bound  int64 // most bytes of storages alive at one moment
 	Peak   int   // moment with the most live bytes
 	Plans  []Plan
 }
@@ -41,6 +41,7 @@ type Box struct {
 	Detail        string // tooltip
 	Class         string // one of Classes
 	Conflict      bool   // shares bytes with another box at the same time
+	Item          string // of the memory plan, for scripts; empty for none
 }
 
 // Classes are the kinds of boxes, and their CSS classes.
@@ -81,9 +82,9 @@ func (c *Chart) WriteSVG(w io.Writer) error {
 		fmt.Fprintf(&b, `<svg y="%d" width="%d" height="%d"><text x="8" y="18" class="name">%s</text></svg>`+"\n",
 			at, Width, nameHeight, html.EscapeString(c.Plans[i].Name))
 		fmt.Fprintf(&b, `<svg y="%d" width="%d" height="%d">`+"\n", at+nameHeight, axisWidth, plotHeight+panelFoot)
-		c.axis(&b)
+		c.axis(&b, c.top(i))
 		fmt.Fprintf(&b, `</svg><svg x="%d" y="%d" width="%d" height="%d">`+"\n", axisWidth, at+nameHeight, areaWidth, plotHeight+panelFoot)
-		c.area(&b, &c.Plans[i])
+		c.area(&b, i)
 		b.WriteString("</svg>\n")
 	}
 	fmt.Fprintf(&b, `<svg y="%d" width="%d" height="%d">`, height-legendFoot, Width, legendFoot)
@@ -98,17 +99,18 @@ func (c *Chart) WriteSVG(w io.Writer) error {
 func (c *Chart) Panel(i int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<div class="plan"><svg class="chart axis" width="%d" height="%d">`+"\n", axisWidth, plotHeight+panelFoot)
-	c.axis(&b)
+	c.axis(&b, c.top(i))
 	fmt.Fprintf(&b, `</svg><svg class="chart area" width="%d" height="%d">`+"\n", areaWidth, plotHeight+panelFoot)
-	c.area(&b, &c.Plans[i])
+	c.area(&b, i)
 	b.WriteString("</svg></div>\n")
 	return b.String()
 }
 
-// top returns the number of bytes at the upper edge of all plans.
-func (c *Chart) top() int64 {
+// top returns the number of bytes at the upper edge of a plan.
+func (c *Chart) top(i int) int64 {
 	top := max(c.Bound, 1)
-	for _, p := range c.Plans {
+	for _, k := range []int{0, i} {
+		p := &c.Plans[k]
 		top = max(top, p.Size)
 		for i := range p.Boxes {
 			top = max(top, p.Boxes[i].Offset+p.Boxes[i].Bytes)
@@ -138,7 +140,7 @@ func (c *Chart) legend(b *strings.Builder) {
 			x, class, x+17, class)
 		x += 46 + int(charWidth*float64(len(class)))
 	}
-	fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="11" y2="11" class="bound"/><text x="%d" y="15" class="tick">lower bound %s</text>`+"\n",
+	fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="11" y2="11" class="bound"/><text x="%d" y="15" class="tick">alive at most %s</text>`+"\n",
 		x, x+24, x+30, bytesize.Format(c.Bound))
 }
 
@@ -147,12 +149,11 @@ func (c *Chart) x(moment int) float64 {
 	return 100 * float64(moment+1) / float64(c.Starts[len(c.Starts)-1]+2)
 }
 
-// y returns the vertical position of an address in pixels from the top.
-func (c *Chart) y(bytes int64) float64 { return plotHeight * (1 - float64(bytes)/float64(c.top())) }
+// y returns the vertical position of an address in pixels from the upper edge, which is at top.
+func y(bytes, top int64) float64 { return plotHeight * (1 - float64(bytes)/float64(top)) }
 
 // ticks returns round addresses.
-func (c *Chart) ticks() (list []int64) {
-	top := c.top()
+func ticks(top int64) (list []int64) {
 	for at, step := int64(0), round(float64(top)/6); at <= top; at += step {
 		list = append(list, at)
 	}
@@ -160,26 +161,27 @@ func (c *Chart) ticks() (list []int64) {
 }
 
 // axis draws the address axis.
-func (c *Chart) axis(b *strings.Builder) {
-	for _, at := range c.ticks() {
+func (c *Chart) axis(b *strings.Builder, top int64) {
+	for _, at := range ticks(top) {
 		fmt.Fprintf(b, `<text x="%d" y="%.1f" class="tick" text-anchor="end">%s</text>`+"\n",
-			axisWidth-6, min(max(c.y(at)+4, 9), plotHeight), bytesize.Format(at))
+			axisWidth-6, min(max(y(at, top)+4, 9), plotHeight), bytesize.Format(at))
 	}
 }
 
 // area draws the boxes of a plan and the time axis.
-func (c *Chart) area(b *strings.Builder, p *Plan) {
+func (c *Chart) area(b *strings.Builder, i int) {
+	p, top := &c.Plans[i], c.top(i)
 	fmt.Fprintf(b, `<rect width="100%%" height="%d" class="ground"/>`+"\n", plotHeight)
-	for _, at := range c.ticks() {
-		across(b, c.y(at), "grid")
+	for _, at := range ticks(top) {
+		across(b, y(at, top), "grid")
 	}
 	for _, box := range largest(p.Boxes) {
-		c.cell(&box).write(b, areaWidth)
+		c.cell(&box, top).write(b, areaWidth)
 	}
 	fmt.Fprintf(b, `<rect x="%.3f%%" width="%.3f%%" height="%d" class="peak"/>`+"\n",
 		c.x(c.Peak), max(c.x(c.Peak+1)-c.x(c.Peak), 0.2), plotHeight)
-	across(b, c.y(p.Size), "size")
-	across(b, c.y(c.Bound), "bound")
+	across(b, y(p.Size, top), "size")
+	across(b, y(c.Bound, top), "bound")
 	c.steps(b)
 }
 
@@ -195,10 +197,10 @@ func largest(boxes []Box) []Box {
 	return boxes[:min(len(boxes), maxBoxes)]
 }
 
-func (c *Chart) cell(box *Box) *Cell {
-	cell := &Cell{Left: c.x(box.First), Top: c.y(box.Offset + box.Bytes),
-		Class: box.Class, Label: box.Label, Detail: box.Detail}
-	cell.Width, cell.Height = c.x(box.Last+1)-cell.Left, max(c.y(box.Offset)-cell.Top, .8)
+func (c *Chart) cell(box *Box, top int64) *Cell {
+	cell := &Cell{Left: c.x(box.First), Top: y(box.Offset+box.Bytes, top),
+		Class: box.Class, Label: box.Label, Detail: box.Detail, Item: box.Item}
+	cell.Width, cell.Height = c.x(box.Last+1)-cell.Left, max(y(box.Offset, top)-cell.Top, .8)
 	if box.Conflict {
 		cell.Class += " conflict"
 	}

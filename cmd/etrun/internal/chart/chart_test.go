@@ -58,7 +58,7 @@ func TestWellFormed(t *testing.T) {
 			t.Errorf("%s: %d, want %d", class, got[class], want)
 		}
 	}
-	for _, want := range []string{"a &#34;model&#34; &lt;of&gt; mine", "lower bound 3.0 KiB", "&lt;b&gt;?",
+	for _, want := range []string{"a &#34;model&#34; &lt;of&gt; mine", "alive at most 3.0 KiB", "&lt;b&gt;?",
 		">a &#34;long&#34; &lt;label&gt;<", ">cache<"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q", want)
@@ -73,7 +73,7 @@ func TestNothingBeyondTheWidth(t *testing.T) {
 		t.Errorf("the end is at %g %%", at)
 	}
 	for _, box := range c.Plans[0].Boxes {
-		cell := c.cell(&box)
+		cell := c.cell(&box, c.top(0))
 		if cell.Left < 0 || cell.Left+cell.Width > 100.0001 {
 			t.Errorf("%s: from %g to %g %%", box.Label, cell.Left, cell.Left+cell.Width)
 		}
@@ -87,7 +87,7 @@ func TestMoments(t *testing.T) {
 		first, last int
 		left, width float64
 	}{{-1, -1, 0, 12.5}, {0, 0, 12.5, 12.5}, {1, 4, 25, 50}, {2, 3, 37.5, 25}, {5, 6, 75, 25}} {
-		if cell := c.cell(&Box{First: tt.first, Last: tt.last}); cell.Left != tt.left || cell.Width != tt.width {
+		if cell := c.cell(&Box{First: tt.first, Last: tt.last}, c.top(0)); cell.Left != tt.left || cell.Width != tt.width {
 			t.Errorf("moments %d to %d: at %g %%, %g %% wide, want %g and %g", tt.first, tt.last, cell.Left, cell.Width, tt.left, tt.width)
 		}
 	}
@@ -104,10 +104,24 @@ func TestMoments(t *testing.T) {
 func TestHugeSizes(t *testing.T) {
 	c := sample()
 	c.Plans[1].Size, c.Bound = math.MaxInt64, math.MaxInt64
-	if n := len(c.ticks()); n < 2 || n > 20 {
+	if n := len(ticks(c.top(1))); n < 2 || n > 20 {
 		t.Errorf("%d ticks", n)
 	}
 	elements(t, "<x>"+c.Panel(1)+"</x>")
+}
+
+// A large plan that is not in use does not make that in use small.
+func TestScale(t *testing.T) {
+	c := sample()
+	first := c.top(0)
+	c.Plans[1].Size = 1 << 30
+	if c.top(0) != first || c.top(1) < 1<<30 {
+		t.Errorf("upper edges %d, %d, before %d", c.top(0), c.top(1), first)
+	}
+	c.Plans[1].Size = 1
+	if c.top(1) != first {
+		t.Errorf("the upper edge of a smaller plan is %d, want %d", c.top(1), first)
+	}
 }
 
 func TestDrawsTheLargest(t *testing.T) {

@@ -22,8 +22,8 @@ body { margin: 12px; background: var(--paper); color: var(--ink); font: 14px/1.5
 p { max-width: 60em; }
 </style></head><body>
 <p>Each box is a storage: its width is the time it is alive, in instructions, its height its bytes. Point at a box for more.
-The red line is the size of the arenas, with state and scratch above it; the dashed line is the lower bound of the arenas of any plan; the
-red band is the peak.</p>
+The red line is the size of the arenas, with state and scratch above it; the dashed line is the most bytes of storages that are alive at once, which
+is the lower bound of the arenas for these lifetimes: only operators that write over their inputs would need less. The red band is the peak.</p>
 `
 
 // WriteHTML writes a self-contained page with the chart.
@@ -46,7 +46,7 @@ func (c *Chart) Legend() string {
 	for _, class := range c.classes() {
 		fmt.Fprintf(&b, `<svg class="chart" width="12" height="12"><rect width="12" height="12" class="%s"/></svg> %s `, class, class)
 	}
-	fmt.Fprintf(&b, `<svg class="chart" width="24" height="12"><line x2="24" y1="7" y2="7" class="bound"/></svg> lower bound %s</p>`+"\n",
+	fmt.Fprintf(&b, `<svg class="chart" width="24" height="12"><line x2="24" y1="7" y2="7" class="bound"/></svg> alive at most %s</p>`+"\n",
 		bytesize.Format(c.Bound))
 	return b.String()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/etrun-go/etrun"
@@ -266,7 +267,9 @@ func (t *Timeline) box(i int, offset int64) chart.Box {
 	if i < len(t.plan.Method.Storages) {
 		values = fmt.Sprintf(", values %v", t.plan.Method.Storages[i].Values)
 	}
-	return t.boxOf(l, offset, it.First, it.Last, values)
+	box := t.boxOf(l, offset, it.First, it.Last, values)
+	box.Item = strconv.Itoa(i)
+	return box
 }
 
 // boxOf returns the box of something that is alive from one moment to another.
@@ -285,7 +288,9 @@ func (t *Timeline) state(p chart.Plan) chart.Plan {
 		if s := &m.Storages[i]; s.Kind == ir.State && len(s.Values) > 0 {
 			end := len(m.Steps)
 			l := Live{t.names[i], typeOf(m, s), class(s), s.Bytes, Moment{Step: -1}, Moment{Step: end}}
-			p.Boxes = append(p.Boxes, t.boxOf(l, at, -1, t.plan.Moments[end], fmt.Sprintf(", values %v", s.Values)))
+			box := t.boxOf(l, at, -1, t.plan.Moments[end], fmt.Sprintf(", values %v", s.Values))
+			box.Item = strconv.Itoa(i)
+			p.Boxes = append(p.Boxes, box)
 			at += s.Bytes
 		}
 	}
