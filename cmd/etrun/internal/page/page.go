@@ -20,6 +20,7 @@ type Page struct {
 	Notes   []string // warnings
 	Methods []*Method
 	Weights Weights
+	Graph   Markup // see graph.Element; empty for none
 }
 
 // Fact is a row of a table.

@@ -18,17 +18,17 @@
     boxes.forEach((box, i) => box.classList.toggle("dim", !words.every((word) => details[i].includes(word))));
     one("found").textContent = words.length ? `${found} found` : "";
   }
-  one("search").addEventListener("input", search);
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "/" && document.activeElement !== one("search")) {
+  if (one("search")) one("search").addEventListener("input", search);
+  if (one("search")) document.addEventListener("keydown", (event) => {
+    if (event.key === "/" && !/^(INPUT|SELECT)$/.test(document.activeElement.tagName)) {
       event.preventDefault();
       one("search").focus();
     }
   });
 
   const all = (open) => document.querySelectorAll("details").forEach((d) => { d.open = open; });
-  one("unfold").addEventListener("click", () => all(true));
-  one("fold").addEventListener("click", () => all(false));
+  if (one("unfold")) one("unfold").addEventListener("click", () => all(true));
+  if (one("fold")) one("fold").addEventListener("click", () => all(false));
 
   one("theme").addEventListener("click", () => {
     const root = document.documentElement;

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/browsertest"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
@@ -22,7 +22,7 @@ import (
 // open opens a program of the module's tests, on engines available on every machine.
 func open(t *testing.T, name string, more ...etrun.Option) *etrun.Program {
 	t.Helper()
-	more = append(more, etrun.WithDelegates(append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineGo})...))
+	more = append(more, etrun.WithDelegates(append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineGo, KeepConstants: true})...))
 	p, err := etrun.OpenSource(t.Context(), etrun.File(filepath.Join("../../../../testdata", name)), more...)
 	if err != nil {
 		t.Fatal(err)
@@ -262,10 +262,10 @@ func TestClicks(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text(t, p)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b := openBrowser(t, path, 400)
+	b := browsertest.Open(t, path, 400)
 	const shown = "[...document.querySelectorAll('%')].filter(e => e.checkVisibility()).length"
 	count := func(selector string) string { return strings.ReplaceAll(shown, "%", selector) }
-	for _, step := range []struct{ what, do, see, want string }{
+	b.Play([]browsertest.Step{
 		{"nothing of a hostile text runs", "", "document.images.length", "0"},
 		{"fits a telephone", "", "document.documentElement.scrollWidth <= innerWidth", "true"},
 		{"delegates are unfolded", "", count(".nodes li"), "5"},
@@ -281,16 +281,5 @@ func TestClicks(t *testing.T) {
 			" || document.querySelector('.detail').textContent.includes('scratch')", "true"},
 		{"dark", "document.getElementById('theme').click()", "document.documentElement.dataset.theme + ' ' + getComputedStyle(document.body).backgroundColor", "dark rgb(20, 23, 26)"},
 		{"light again", "document.getElementById('theme').click()", "document.documentElement.dataset.theme + ' ' + getComputedStyle(document.body).backgroundColor", "light rgb(255, 255, 255)"},
-	} {
-		if step.do != "" {
-			b.eval(step.do)
-		}
-		got := b.eval(step.see)
-		for end := time.Now().Add(5 * time.Second); got != step.want && time.Now().Before(end); got = b.eval(step.see) {
-			time.Sleep(50 * time.Millisecond) // the page may still be laid out
-		}
-		if got != step.want {
-			t.Errorf("%s: got %s, want %s", step.what, got, step.want)
-		}
-	}
+	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/graph"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
 	"github.com/etrun-go/etrun/internal/duration"
 )
@@ -23,11 +24,15 @@ type writer struct{ to *bufio.Writer }
 func (p *Page) Write(to io.Writer) error {
 	w := writer{bufio.NewWriter(to)}
 	w.header(p)
+	if p.Graph != "" {
+		w.put("<section id=\"graph\">\n<h2>graph</h2>\n%s</section>\n", p.Graph)
+	}
 	for i, m := range p.Methods {
 		w.method(i, m)
 	}
 	w.weights(&p.Weights)
-	w.put("</main>\n<footer>made by %s</footer>\n<script>%s</script>\n</body>\n</html>\n", p.Version, Markup(chart.Script+pageJS))
+	w.put("</main>\n<footer>made by %s</footer>\n<script>%s</script>\n</body>\n</html>\n", p.Version,
+		Markup(chart.Script+pageJS+graph.Script()))
 	return w.to.Flush() // with the first error of any write
 }
 
@@ -67,7 +72,10 @@ const pageHead = `<!doctype html>
 `
 
 func (w writer) header(p *Page) {
-	w.put(pageHead, p.Name, Markup(chart.Style+pageCSS))
+	w.put(pageHead, p.Name, Markup(chart.Style+pageCSS+graph.Style))
+	if p.Graph != "" {
+		w.put("<a href=\"#graph\">graph</a>\n")
+	}
 	for i, m := range p.Methods {
 		w.put(`<a href="#method%d">%s</a>`+"\n", i, m.Name)
 	}
@@ -100,7 +108,7 @@ func (w writer) method(i int, m *Method) {
 	}
 	w.facts(m.Facts)
 	w.profile(m.Profile)
-	w.memory(m)
+	w.memory(m, fmt.Sprintf("0/%d", i))
 	w.put("<h3>%s", count(len(m.Instructions), "instruction", "instructions"))
 	if m.Nodes > 0 {
 		w.put(", %s in delegates", count(m.Nodes, "node", "nodes"))
@@ -130,20 +138,23 @@ func (w writer) profile(p *Profile) {
 
 const memoryHead = `<h3>memory</h3>
 <p>Each box is a storage: as wide as the time it is alive, as high as its bytes. The red line is the size of the arenas, with state and
-scratch above it; the dashed line is the lower bound of the arenas of any plan; the red band is the peak.</p>
+scratch above it; the dashed line is the most bytes of storages that are alive at once, the lower bound of the arenas for these lifetimes: only
+operators that write over their inputs would need less. The red band is the peak.</p>
 `
 
-func (w writer) memory(m *Method) {
+// memory writes the plans. name is that of the method's graph for scripts: program/method.
+func (w writer) memory(m *Method, name string) {
 	if len(m.Plans) == 0 {
 		return
 	}
 	w.put(memoryHead)
 	open := " open"
+	w.put("<div data-plan=\"%s\">\n", name)
 	for _, plan := range m.Plans {
 		w.put("<details class=\"other\"%s><summary><span class=\"op\">%s</span></summary>%s</details>\n", Markup(open), plan.Name, plan.Drawing)
 		open = ""
 	}
-	w.put("%s\n<p class=\"detail\" aria-live=\"polite\">Point at a box, or press on it, for more.</p>\n", m.Legend)
+	w.put("</div>\n%s\n<p class=\"detail\" aria-live=\"polite\">Point at a box, or press on it, for more.</p>\n", m.Legend)
 	if len(m.AtPeak) > 0 {
 		w.peak(m)
 	}

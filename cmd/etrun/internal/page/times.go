@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/graph"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
 )
 
@@ -47,21 +48,19 @@ func (m *Method) timed(from *profile.Profile) {
 	}
 }
 
-// timeNodes adds times to the nodes of a delegate. XNNPACK's engine measures its own
-// operators, which are then a separate list.
+// timeNodes adds times to the nodes of a delegate. What an engine measures in addition, or under names of its own, is
+// a list of its own.
 func (in *Instruction) timeNodes(parts []profile.Row) {
-	same := func(r *profile.Row) bool {
-		return r.Node < len(in.Nodes) && (r.Node < 0 || strings.HasSuffix(r.Name, in.Nodes[r.Node].Name))
+	names := make([]string, len(in.Nodes))
+	for k := range in.Nodes {
+		names[k] = in.Nodes[k].Name
 	}
-	for k := range parts {
-		if !same(&parts[k]) {
-			in.Measured = parts
-			return
-		}
-	}
-	for k := range parts {
-		if at := parts[k].Node; at >= 0 {
+	for k, at := range graph.MatchNodes(parts, names) {
+		if at >= 0 {
 			in.Nodes[at].Time = timeOf(&parts[k])
+		}
+		if at < 0 && parts[k].Node >= 0 || at >= 0 && !strings.HasSuffix(parts[k].Name, names[at]) {
+			in.Measured = parts
 		}
 	}
 }

@@ -37,6 +37,7 @@ type Options struct {
 	ELF       string // executor_runner that runs whole programs on Arm's model, or empty
 	Lower     string // see etrun.Lowering; empty for the default
 	Static    bool   // check only: no packed weights, no open devices
+	Constants bool   // keep the bytes of all constants readable
 	Values    bool   // observers receive values inside delegates, if exposed
 	// Check checks the bytes of each file that determines results, before they are used; may be nil.
 	Check func(ctx context.Context, path string, data []byte) error
@@ -245,7 +246,7 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	if o.mmap {
 		options = append(options, etrun.WithMmap())
 	}
-	if o.Static {
+	if o.Static || o.Constants {
 		options = append(options, etrun.WithConstants())
 	}
 	var data []string
@@ -267,7 +268,7 @@ func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backe
 		return append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineGo, KeepConstants: true},
 			ethosu.Backend{QParams: quantizations, Device: "npu"})
 	}
-	x := xnnpack.Backend{WeightsCache: o.weights, MapWeights: o.mmap && o.weights != "", Values: o.Values}
+	x := xnnpack.Backend{WeightsCache: o.weights, MapWeights: o.mmap && o.weights != "", Values: o.Values, KeepConstants: o.Constants}
 	if o.xnnpack != "" && o.xnnpack != string(xnnpack.EngineAuto) {
 		x.Engine = xnnpack.Engine(o.xnnpack)
 	}

@@ -1,0 +1,223 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// New describes a program. A method that does not load here is described as it is in the file. The only error is that
+// of ctx.
+func New(ctx context.Context, prog *etrun.Program, path string) (*Program, error) {
+	p := &Program{Name: cut(filepath.Base(path)), Methods: []*Method{}, Constants: []Constant{}}
+	spec := prog.Spec()
+	nodes, seen := maxNodes, make(map[*byte]int)
+	for i := range spec.Methods {
+		b := &builder{prog: prog, p: p, spec: &spec.Methods[i], out: &Method{Name: cut(spec.Methods[i].Name)}, left: &nodes, seen: seen}
+		if err := b.build(ctx); err != nil {
+			return nil, err
+		}
+		p.Methods = append(p.Methods, b.out)
+	}
+	return p, nil
+}
+
+// builder builds the graph of a method.
+type builder struct {
+	prog  *etrun.Program
+	p     *Program
+	spec  *pte.Method
+	out   *Method
+	left  *int // remaining nodes of the program
+	seen  map[*byte]int
+	m     *ir.Method // nil if the method does not load
+	infos []delegate.Info
+	top   sheet
+	inner []sheet
+	steps []int // by step: its node, -1 for none
+	live  []int64
+	queue []Node // insides of the delegate that is added next
+}
+
+// link is an edge between nodes of the method.
+type link struct {
+	from, to int
+	kind     string // of a jump; empty for a value
+}
+
+// sheet is a sheet that is not drawn yet.
+type sheet struct {
+	nodes []int
+	bands []int
+	links []link
+}
+
+func (b *builder) build(ctx context.Context) error {
+	m, err := b.prog.Load(ctx, b.spec.Name)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		b.out.Fault = cut(session.Cure(err).Error())
+		b.inFile()
+	default:
+		defer m.Close()
+		b.loaded(m)
+	}
+	b.draw()
+	return nil
+}
+
+// add adds a node to the method's sheet.
+func (b *builder) add(n Node, band int) int {
+	b.out.Nodes = append(b.out.Nodes, n)
+	b.top.nodes, b.top.bands = append(b.top.nodes, len(b.out.Nodes)-1), append(b.top.bands, band)
+	*b.left--
+	at := len(b.out.Nodes) - 1
+	b.out.Nodes, b.queue = append(b.out.Nodes, b.queue...), nil
+	return at
+}
+
+// link adds an edge to the method's sheet. Nodes with a negative index are not shown.
+func (b *builder) link(from, to int, kind string) {
+	if from >= 0 && to >= 0 && len(b.top.links) < maxEdges {
+		b.top.links = append(b.top.links, link{from, to, kind})
+	}
+}
+
+// loaded describes the steps of a loaded method.
+func (b *builder) loaded(m *etrun.Method) {
+	mp := m.Plan()
+	b.m, b.infos = mp.Method, m.Delegates()
+	b.live = live(mp)
+	flow := b.m.Flow()
+	inputs := make([]int, len(b.m.Inputs))
+	for k, v := range b.m.Inputs {
+		n := Node{ID: fmt.Sprintf("input%d", k), Kind: Input, Name: fmt.Sprintf("input %d", k), Result: b.valueType(v)}
+		if s := b.m.Values[v].Storage; s >= 0 {
+			n.Bytes, n.Items = b.m.Storages[s].Bytes, []int{s}
+		}
+		inputs[k] = b.add(n, 0)
+	}
+	b.steps = make([]int, len(b.m.Steps))
+	for i := range b.m.Steps {
+		b.steps[i] = -1
+		switch s := &b.m.Steps[i]; {
+		case s.IsView():
+			b.out.Joined++
+		case s.Kind == ir.FreeCall: // no value depends on it
+		case *b.left <= 0:
+			b.out.Left++
+		default:
+			b.steps[i] = b.add(b.step(mp, i), flow.Steps[i].Block)
+		}
+	}
+	b.connect(flow, inputs)
+	b.blocks(flow)
+}
+
+// step describes a step.
+func (b *builder) step(mp *plan.Memory, i int) Node {
+	s := &b.m.Steps[i]
+	name := b.m.StepName(s)
+	n := Node{ID: fmt.Sprint(i), Kind: stepKinds[s.Kind], Name: cut(chart.Short(name)), Full: cut(name), At: at(s.Origin), Live: b.live[i]}
+	n.Class = classOf(n.Name)
+	b.locate(&n, s.Origin)
+	b.arguments(&n, s)
+	for _, v := range slices.Concat(s.Writes, s.Updates) {
+		value := &b.m.Values[v]
+		if value.Kind != tensor.KindTensor {
+			continue
+		}
+		n.Bytes += value.Tensor.NBytes()
+		n.Items = append(n.Items, value.Storage)
+		if n.Result == "" {
+			n.Result, n.size = b.valueType(v), value.Tensor.NBytes()
+		}
+	}
+	n.sign = n.Full + " " + n.Result + fmt.Sprint(n.Args)
+	if s.Kind == ir.DelegateCall && s.Delegate < len(b.infos) {
+		from, to := mp.Blocks(s.Delegate)
+		for k := from; k < to; k++ {
+			n.Items = append(n.Items, k)
+		}
+		b.unfold(&n, s, len(b.out.Nodes))
+	}
+	return n
+}
+
+var stepKinds = map[ir.StepKind]string{
+	ir.KernelCall: Operator, ir.DelegateCall: Delegate, ir.MoveCall: Move, ir.JumpFalseCall: Jump, ir.SizesJump: Jump, ir.FreeCall: Free,
+}
+
+func at(o ir.Origin) string {
+	if o.Chain > 0 {
+		return fmt.Sprintf("%d:%d", o.Chain, o.Index)
+	}
+	return fmt.Sprint(o.Index)
+}
+
+// locate adds the place in the program that was exported.
+func (b *builder) locate(n *Node, o ir.Origin) {
+	if o.Chain >= len(b.spec.Chains) || o.Index >= len(b.spec.Chains[o.Chain].Stacks) {
+		return
+	}
+	if frames := b.spec.Chains[o.Chain].Stacks[o.Index]; len(frames) > 0 {
+		f := frames[len(frames)-1]
+		n.Source = cut(fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Context))
+	}
+}
+
+// arguments lists the arguments of a step: constants apart from the others.
+func (b *builder) arguments(n *Node, s *ir.Step) {
+	for i, v := range s.Args {
+		if i == maxArgs {
+			n.Args = append(n.Args, Fact{"", fmt.Sprintf("%d more", len(s.Args)-i)})
+			break
+		}
+		name := argName(s, i)
+		if _, writes := s.Uses(i); writes && s.Kind == ir.KernelCall && i == len(s.Sig.Args) {
+			continue // the result repeats an argument
+		}
+		if c := b.constantOf(v, name); c >= 0 {
+			n.Constants = append(n.Constants, Use{name, c})
+			continue
+		}
+		n.Args = append(n.Args, Fact{name, b.text(v, 0)})
+	}
+}
+
+// constantOf adds a value that is a constant, and returns its index, else -1.
+func (b *builder) constantOf(v int, name string) int {
+	if v < 0 || b.m.Values[v].Kind != tensor.KindTensor {
+		return -1
+	}
+	s := &b.m.Storages[b.m.Values[v].Storage]
+	if t := b.m.Values[v].Tensor; s.Kind.IsConstant() && t.NBytes() <= int64(len(s.Data)) {
+		return b.p.constant(b.seen, t.Name, t.DType, t.Sizes, s.Data[:t.NBytes()])
+	}
+	return -1
+}
+
+// argName is the name of an argument, empty if the instruction has no names.
+func argName(s *ir.Step, i int) string {
+	switch {
+	case s.Kind == ir.KernelCall && i < len(s.Sig.Args):
+		return s.Sig.Args[i].Name
+	case s.Kind == ir.DelegateCall && i < s.Inputs:
+		return fmt.Sprintf("input %d", i)
+	case s.Kind == ir.DelegateCall:
+		return fmt.Sprintf("output %d", i-s.Inputs)
+	}
+	return ""
+}

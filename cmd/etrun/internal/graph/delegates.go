@@ -1,0 +1,193 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/ethosu"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+// unfold adds the operations of a delegate as a sheet of their own. node is the delegate's index.
+func (b *builder) unfold(n *Node, s *ir.Step, node int) {
+	info := &b.infos[s.Delegate]
+	n.Name = cut(fmt.Sprintf("%s, %d operations", info.Backend, len(info.Nodes)))
+	for _, f := range info.Facts[:min(len(info.Facts), maxFacts)] {
+		n.Facts = append(n.Facts, Fact{cut(f[0]), cut(f[1])})
+	}
+	if info.Engine != "" {
+		n.Facts = append(n.Facts, Fact{"engine", cut(info.Engine)})
+	}
+	if len(info.Nodes) == 0 || len(info.Nodes)+len(s.Args) > *b.left {
+		b.out.Left += len(info.Nodes)
+		return
+	}
+	*b.left -= len(info.Nodes) + len(s.Args)
+	b.inner = append(b.inner, sheet{})
+	n.Sheet = len(b.inner)
+	u := &unfolder{builder: b, s: s, info: info, id: n.ID, base: node + 1, sheet: &b.inner[n.Sheet-1]}
+	u.nodes()
+}
+
+// unfolder fills the sheet of a delegate. Its nodes follow that of the delegate: inputs, operations, outputs.
+type unfolder struct {
+	*builder
+	s     *ir.Step
+	info  *delegate.Info
+	id    string
+	base  int // index of the first node
+	sheet *sheet
+	list  []Node
+}
+
+func (u *unfolder) nodes() {
+	npu := u.commands()
+	for k := range u.s.Inputs {
+		u.list = append(u.list, u.port(k, Input, k))
+	}
+	for k := range u.info.Nodes {
+		n := &u.info.Nodes[k]
+		list := Node{ID: fmt.Sprintf("%s.%d", u.id, k), Kind: Inner, Name: cut(n.Name), Class: classOf(n.Name), Source: cut(n.Detail)}
+		if _, result, ok := strings.Cut(n.Detail, " → "); ok {
+			list.Result = cut(result)
+		}
+		u.operands(&list, n)
+		list.sign = n.Name + " " + n.Detail
+		u.list = append(u.list, list)
+	}
+	for k := u.s.Inputs; k < len(u.s.Args); k++ {
+		u.list = append(u.list, u.port(k, Output, k-u.s.Inputs))
+	}
+	if npu != nil {
+		u.connectCommands(npu)
+	} else {
+		u.connectOperands()
+	}
+	u.pending()
+}
+
+// port is a node for an argument of the delegate.
+func (u *unfolder) port(arg int, kind string, k int) Node {
+	n := Node{ID: fmt.Sprintf("%s.%s%d", u.id, kind, k), Kind: kind, Name: fmt.Sprintf("%s %d", kind, k)}
+	if v := u.s.Args[arg]; v >= 0 {
+		n.Result = u.valueType(v)
+		if s := u.m.Values[v].Storage; s >= 0 {
+			n.Items, n.Bytes = []int{s}, u.m.Storages[s].Bytes
+		}
+		if c := u.constantOf(v, ""); c >= 0 {
+			n.Constants = []Use{{"", c}}
+		}
+	}
+	return n
+}
+
+// operands adds the constants of an operation, and the bytes that it writes.
+func (u *unfolder) operands(to *Node, n *delegate.Node) {
+	k := 0
+	for i, v := range n.Reads {
+		if v < 0 || v >= len(u.info.Operands) || !u.info.Operands[v].Constant {
+			continue
+		}
+		c := -1
+		if k < len(n.Constants) {
+			t := n.Constants[k]
+			c = u.p.constant(u.seen, "", t.DType, t.Sizes, t.Data)
+			k++
+		}
+		name := [...]string{"operand", "filter", "bias"}[min(i, 2)]
+		if c >= 0 {
+			to.Constants = append(to.Constants, Use{name, c})
+		} else {
+			to.Facts = append(to.Facts, Fact{name, cut(u.info.Operands[v].Type)})
+		}
+	}
+	for _, v := range n.Writes {
+		if v < 0 || v >= len(u.info.Operands) {
+			continue
+		}
+		if to.Bytes == 0 {
+			to.size = u.info.Operands[v].Bytes
+		}
+		to.Bytes += u.info.Operands[v].Bytes
+	}
+}
+
+// connectOperands adds the edges of values that a payload lists; without a list, those of the order.
+func (u *unfolder) connectOperands() {
+	if len(u.info.Operands) == 0 {
+		u.chain()
+		return
+	}
+	writer := make(map[int]int)
+	inputs, outputs := 0, u.s.Inputs+len(u.info.Nodes)
+	for v := range u.info.Operands {
+		if arg := u.info.Operands[v].Arg; arg >= 0 && arg < u.s.Inputs {
+			writer[v] = inputs + arg
+		}
+	}
+	for k := range u.info.Nodes {
+		n := &u.info.Nodes[k]
+		for _, v := range n.Reads {
+			if from, ok := writer[v]; ok {
+				u.edge(from, u.s.Inputs+k)
+			}
+		}
+		for _, v := range n.Writes {
+			writer[v] = u.s.Inputs + k
+		}
+	}
+	for v := range u.info.Operands {
+		arg := u.info.Operands[v].Arg
+		if from, ok := writer[v]; ok && arg >= u.s.Inputs && arg < len(u.s.Args) {
+			u.edge(from, outputs+arg-u.s.Inputs)
+		}
+	}
+}
+
+// chain connects the operations in their order, the first with all inputs, the last with all outputs.
+func (u *unfolder) chain() {
+	first, last := u.s.Inputs, u.s.Inputs+len(u.info.Nodes)-1
+	for k := range u.s.Inputs {
+		u.edge(k, first)
+	}
+	for k := first; k < last; k++ {
+		u.edge(k, k+1)
+	}
+	for k := last + 1; k < len(u.list); k++ {
+		u.edge(last, k)
+	}
+}
+
+func (u *unfolder) edge(from, to int) {
+	if len(u.sheet.links) < maxEdges {
+		u.sheet.links = append(u.sheet.links, link{from, to, ""})
+	}
+}
+
+// pending makes the list the nodes of the sheet. They are appended once the delegate's own node is.
+func (u *unfolder) pending() {
+	for k := range u.list {
+		u.sheet.nodes = append(u.sheet.nodes, u.base+k)
+	}
+	for i := range u.sheet.links {
+		u.sheet.links[i].from += u.base
+		u.sheet.links[i].to += u.base
+	}
+	u.queue = append(u.queue, u.list...)
+}
+
+// npuPayload returns the payload of an Ethos-U delegate of the file; nil for others.
+func (b *builder) npuPayload(index int) []byte {
+	if index < len(b.spec.Delegates) && b.spec.Delegates[index].ID == ethosu.ID {
+		return b.spec.Delegates[index].Data
+	}
+	return nil
+}
+
+// unique returns a list without repetitions, in order.
+func unique(list []int) []int {
+	slices.Sort(list)
+	return slices.Compact(list)
+}

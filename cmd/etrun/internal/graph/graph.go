@@ -1,0 +1,138 @@
+// Package graph describes programs as graphs that a page draws: the dataflow of methods with aliases joined, their jumps,
+// and the insides of delegates.
+package graph
+
+import (
+	"math"
+	"time"
+)
+
+// Program is the graphs of one program.
+type Program struct {
+	Name      string     `json:"name"`
+	Methods   []*Method  `json:"methods"`
+	Constants []Constant `json:"constants"`
+}
+
+// Method is the graph of a method.
+type Method struct {
+	Name   string  `json:"name"`
+	Fault  string  `json:"fault,omitempty"` // why it does not load here; the graph is then that of the file
+	Nodes  []Node  `json:"nodes"`
+	Sheets []Sheet `json:"sheets"` // the method, then the insides of delegates
+	Blocks []Block `json:"blocks,omitempty"`
+	Joined int     `json:"joined,omitempty"` // views that are joined with the values that they show
+	Left   int     `json:"left,omitempty"`   // operations that are not shown
+	Runs   int     `json:"runs,omitempty"`
+
+	places map[string]int // nodes by location in the file
+}
+
+// Node is an operation, an input or an output.
+type Node struct {
+	ID        string        `json:"id"` // input0, 12 (an instruction), 12.5 (an operation of its delegate), output0
+	Kind      string        `json:"kind"`
+	Class     string        `json:"class,omitempty"` // of an operation: product, activation, …
+	Name      string        `json:"name"`
+	Full      string        `json:"full,omitempty"`
+	Layer     string        `json:"layer,omitempty"` // module path
+	Source    string        `json:"source,omitempty"`
+	At        string        `json:"at,omitempty"` // location in the file
+	Result    string        `json:"result,omitempty"`
+	Fault     string        `json:"fault,omitempty"`
+	Args      []Fact        `json:"args,omitempty"`
+	Facts     []Fact        `json:"facts,omitempty"`
+	Constants []Use         `json:"constants,omitempty"`
+	Sheet     int           `json:"sheet,omitempty"` // of a delegate
+	Bytes     int64         `json:"bytes,omitempty"` // of the results
+	Live      int64         `json:"live,omitempty"`  // alive in the memory plan
+	Items     []int         `json:"items,omitempty"` // of the memory plan: those that it writes
+	Time      time.Duration `json:"time,omitempty"`  // median
+	Share     float64       `json:"share,omitempty"` // of the run
+	Cycles    float64       `json:"cycles,omitempty"`
+	Mark      string        `json:"mark,omitempty"`  // in a comparison: changed or only
+	Peer      string        `json:"peer,omitempty"`  // in a comparison: the node of the other program
+	Error     *float64      `json:"error,omitempty"` // largest difference from the other program
+
+	sign string // what a comparison compares
+	size int64  // of the first result
+}
+
+// Fact is a name with a text.
+type Fact struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// Use is a constant that a node reads.
+type Use struct {
+	Name string `json:"name"` // of the operand
+	At   int    `json:"at"`   // index in Program.Constants
+}
+
+// Constant is a constant with its distribution.
+type Constant struct {
+	Name      string     `json:"name,omitempty"`
+	Type      string     `json:"type"`
+	Bytes     int64      `json:"bytes"`
+	Histogram *Histogram `json:"histogram,omitempty"`
+
+	sum uint64
+}
+
+// Block is straight-line code of a method with jumps.
+type Block struct {
+	Name  string `json:"name"`
+	Ranks [2]int `json:"ranks"` // of the first sheet, inclusive
+}
+
+// Sheet is a drawing of nodes.
+type Sheet struct {
+	Nodes []int     `json:"nodes"` // indexes in Method.Nodes
+	Edges []Edge    `json:"edges"`
+	Ranks int       `json:"ranks"`
+	Rank  []int     `json:"rank"` // by node of the sheet
+	X     []float64 `json:"x"`    // centres
+	Width float64   `json:"width"`
+}
+
+// Edge leads from a node of a sheet to another.
+type Edge struct {
+	From  int     `json:"from"` // index in Sheet.Nodes
+	To    int     `json:"to"`
+	Kind  string  `json:"kind,omitempty"` // true or false of a jump; empty for a value
+	Route int     `json:"route,omitempty"`
+	Bends []int32 `json:"bends,omitempty"`
+}
+
+// Kinds of nodes.
+const (
+	Input    = "input"
+	Output   = "output"
+	Operator = "operator"
+	Delegate = "delegate"
+	Inner    = "node"
+	Move     = "move"
+	Jump     = "jump"
+	Free     = "free"
+)
+
+// Limits of a program's graphs.
+const (
+	maxNodes     = 200_000
+	maxEdges     = 600_000
+	maxConstants = 100_000
+	maxText      = 300 // characters of a text of the file
+	maxArgs      = 64  // listed of one node
+	maxFacts     = 40
+)
+
+// cut truncates a text of the file.
+func cut(text string) string {
+	if r := []rune(text[:min(len(text), 4*maxText)]); len(r) > maxText || len(text) > 4*maxText {
+		return string(r[:min(len(r), maxText)]) + "…"
+	}
+	return text
+}
+
+func round(x float64) float64 { return math.Round(x*10) / 10 }

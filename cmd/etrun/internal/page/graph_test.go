@@ -1,0 +1,139 @@
+//go:build unix
+
+package page
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/browsertest"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/graph"
+)
+
+// view returns the page of the graphs of programs.
+func view(t *testing.T, names []string, options ...etrun.Option) string {
+	t.Helper()
+	v := &View{Version: "etrun test"}
+	var programs []*graph.Program
+	for _, name := range names {
+		p := open(t, name, options...)
+		described, err := New(t.Context(), p, name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := graph.New(t.Context(), p, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Pages, programs = append(v.Pages, described), append(programs, g)
+	}
+	if len(programs) == 2 {
+		graph.Compare(programs[0], programs[1])
+	}
+	element, err := graph.Element(programs, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Graph = Markup(element)
+	var b strings.Builder
+	if err := v.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// openText opens a page in a browser.
+func openText(t *testing.T, text string, width int) *browsertest.Browser {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return browsertest.Open(t, path, width)
+}
+
+// Parts of steps.
+const (
+	chosen   = "document.querySelector('canvas').dataset.selected"
+	panel    = "document.querySelector('.graph-side').textContent"
+	search   = "(w => { const s = document.querySelector('[data-graph=search]'); s.value = w; s.dispatchEvent(new Event('input')) })"
+	key      = "(k => document.querySelector('canvas').dispatchEvent(new KeyboardEvent('keydown', {key: k, cancelable: true})))"
+	enter    = "document.querySelector('[data-graph=search]').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'}))"
+	fits     = "document.documentElement.scrollWidth <= innerWidth"
+	isMarked = "document.querySelectorAll('.cell.picked').length"
+)
+
+func TestGraphInBrowser(t *testing.T) {
+	for _, width := range []int{1280, 390} {
+		b := openText(t, view(t, []string{"digits/xnnpack.pte"}), width)
+		b.Play([]browsertest.Step{
+			{"the page is ready", "", "document.querySelector('.graph').dataset.ready", "yes"},
+			{"fits the window", "", fits, "true"},
+			{"the first nodes are drawn", "", "Number(document.querySelector('canvas').dataset.drawn) > 3", "true"},
+			{"nothing is selected", "", panel + ".includes('method forward')", "true"},
+			{"search", search + "('conv2d')", "Number(document.querySelector('[data-graph=found]').textContent.split(' ')[0])", "4"},
+			{"the first hit", enter, chosen, "0.1"},
+			{"its constants", "", panel + ".includes('filter float32')", "true"},
+			{"a histogram", "document.querySelector('.graph-constant').open = true", "document.querySelectorAll('.graph-histogram rect').length", "32"},
+			{"a link to it", "", "location.hash", "#node=0/0/0.1"},
+			{"the next hit", enter, chosen, "0.2"},
+			{"down along the value", key + "('ArrowDown')", chosen, "0.3"},
+			{"up again", key + "('ArrowUp')", chosen, "0.2"},
+			{"a link", "location.hash = '#node=0/0/0'", chosen, "0"},
+			{"its boxes in the plan", "", isMarked + " > 0", "true"},
+			{"the panel leads to the box", "[...document.querySelectorAll('.graph-side .graph-link')].find(b => b.textContent.includes('1x10')).click()",
+				"document.querySelector('main .detail').textContent.includes('bytes')", "true"},
+			{"fold", key + "('Enter')", "Number(document.querySelector('canvas').dataset.drawn)", "3"},
+			{"unfold", key + "('Enter')", "Number(document.querySelector('canvas').dataset.drawn) > 3", "true"},
+			{"a link to nothing", "location.hash = '#node=7/x/%E0'", chosen, "0"},
+			{"no selection", key + "('Escape')", chosen, ""},
+			{"everything", "document.querySelector('[data-graph=fit]').click()", "Number(document.querySelector('canvas').dataset.drawn)", "14"},
+			{"dark", "document.getElementById('theme').click()", "getComputedStyle(document.querySelector('.graph-side')).backgroundColor", "rgb(20, 23, 26)"},
+		})
+		b.Play([]browsertest.Step{{"a node in the middle", search + "('conv2d'); " + enter, chosen, "0.1"}, {"nothing selected", key + "('Escape')", chosen, ""}})
+		b.Drag("canvas", [2]float64{.5, .5})
+		b.Play([]browsertest.Step{{"press on it", "", chosen, "0.1"}})
+	}
+}
+
+func TestTwoGraphsInBrowser(t *testing.T) {
+	for _, width := range []int{1280, 390} {
+		b := openText(t, view(t, []string{"digits/portable.pte", "digits/xnnpack.pte"}, etrun.WithLowering(etrun.LowerOff)), width)
+		b.Play([]browsertest.Step{
+			{"fits the window", "", fits, "true"},
+			{"two drawings", "", "[...document.querySelectorAll('canvas')].filter(c => c.dataset.drawn > 0).length", "2"},
+			{"differences are counted", "", panel + ".includes('only here')", "true"},
+			{"the next change", "document.querySelector('[data-graph=change]').click()", chosen + " !== ''", "true"},
+			{"a counterpart is selected with it", search + "('convolution'); " + enter, "document.querySelectorAll('canvas')[1].dataset.selected", "0.1"},
+		})
+	}
+}
+
+// Names of a file are text on the page.
+func TestHostileGraph(t *testing.T) {
+	p := &graph.Program{Name: hostile, Constants: []graph.Constant{{Name: hostile, Type: hostile}}, Methods: []*graph.Method{{Name: hostile, Fault: hostile,
+		Nodes: []graph.Node{{ID: hostile, Kind: hostile, Class: hostile, Name: hostile, Full: hostile, Layer: hostile, Source: hostile, Result: hostile,
+			Args: []graph.Fact{{Name: hostile, Text: hostile}}, Facts: []graph.Fact{{Name: hostile, Text: hostile}}, Constants: []graph.Use{{Name: hostile}}}},
+		Sheets: []graph.Sheet{{Nodes: []int{0}, Edges: []graph.Edge{}, Ranks: 1, Rank: []int{0}, X: []float64{50}, Width: 100}}}}}
+	element, err := graph.Element([]*graph.Program{p, p}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := (&View{Version: hostile, Pages: []*Page{{Name: hostile}}, Graph: Markup(element)}).Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"<img", "</script></style>", "<!--"} {
+		if strings.Contains(b.String(), bad) {
+			t.Errorf("%q is there", bad)
+		}
+	}
+	openText(t, b.String(), 800).Play([]browsertest.Step{
+		{"the page is ready", "", "document.querySelector('.graph').dataset.ready", "yes"},
+		{"its texts are shown", search + "('img'); " + enter, panel + ".includes('onerror')", "true"},
+		{"and nothing else", "document.querySelectorAll('details').forEach(d => d.open = true)", "document.images.length", "0"},
+	})
+}
