@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/webpage"
 	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/serve/openai"
 )
@@ -126,12 +127,16 @@ func (k *secretStore) known() bool { return k.settings.TokenFile != "" || k.sett
 // open are the paths without authentication, for probes.
 var open = map[string]bool{"/v2/health/live": true, "/v2/health/ready": true}
 
-// guard refuses clients that are not authenticated.
+// guard refuses clients that are not authenticated. They get the page, which asks for a token: it names no model.
 func (k *secretStore) guard(next http.Handler, conns *connections) http.Handler {
 	unknown := refusal(http.StatusUnauthorized, "not authorized")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !open[r.URL.Path] && !k.now.Load().admit(r) {
 			conns.answered(r)
+			if !k.settings.NoPage && webpage.Serves(r) {
+				next.ServeHTTP(w, r)
+				return
+			}
 			w.Header().Set("WWW-Authenticate", `Bearer realm="etrun"`)
 			unknown.ServeHTTP(w, r)
 			return

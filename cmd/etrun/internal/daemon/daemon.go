@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/webpage"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/runtime/metrics"
 	"github.com/etrun-go/etrun/serve"
@@ -130,6 +131,11 @@ func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 	mux.Handle("/", d.server)
 	mux.Handle("/v1/", openai.New(d.server, openai.Options{Observe: d.counts.texts.observe}))
 	mux.Handle("GET /metrics", d.counts.handler())
+	if !d.NoPage {
+		page := webpage.Handler()
+		mux.Handle("GET /{$}", page)
+		mux.Handle("GET "+webpage.Prefix, page)
+	}
 	mux.HandleFunc("GET /v2/health/ready", func(w http.ResponseWriter, r *http.Request) {
 		if ctx.Err() != nil {
 			refusal(http.StatusServiceUnavailable, "the server is shutting down").ServeHTTP(w, r)

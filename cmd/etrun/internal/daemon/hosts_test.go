@@ -46,7 +46,7 @@ var (
 
 // hostPaths are requests to all kinds of handlers.
 var hostPaths = []string{"GET /v2/health/live", "GET /v2/health/ready", "GET /v2", "GET /v2/models/m", "POST /v2/models/m/infer",
-	"GET /metrics",
+	"GET /metrics", "GET /", "GET /page/page.js",
 	"POST /v2/repository/index", "POST /v2/repository/models/m/load", "POST /v2/repository/models/m/unload", "GET /v1/models",
 	"POST /v1/chat/completions", "GET /none", "OPTIONS *", "GET //v2"}
 

@@ -31,6 +31,7 @@ type Settings struct {
 
 	LogFormat string
 	AccessLog bool
+	NoPage    bool // no page at /
 }
 
 // Defaults returns the default settings.
@@ -61,6 +62,7 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.Drain, "drain", s.Drain, "`TIME` limit for requests in progress after SIGTERM")
 	flags.BoolVar(&s.Control, "control", s.Control, "allow requests to load and unload models: POST /v2/repository/models/NAME/load")
 	flags.StringVar(&s.Debug, "debug", s.Debug, "serve profiles (/debug/pprof) on this local `ADDRESS`")
+	flags.BoolVar(&s.NoPage, "no-page", s.NoPage, "do not serve the page at / for browsers")
 	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`FORMAT` of the log on standard error: text or json")
 	flags.BoolVar(&s.AccessLog, "access-log", s.AccessLog, "log every request")
 }

@@ -1,0 +1,127 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/browsertest"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/webpage"
+)
+
+// pageFiles are files of the page, with a part of each.
+var pageFiles = map[string]string{"/": `<script src="/page/page.js">`, "/page/page.css": "--paper", "/page/api.js": "sessionStorage", "/page/try.js": "run"}
+
+func TestWebPage(t *testing.T) {
+	r := start(t, nil, model("m", adder))
+	for path, part := range pageFiles {
+		code, text, h := r.ask("GET", path, "")
+		if code != 200 || !strings.Contains(text, part) || h.Get("Content-Security-Policy") != webpage.Policy || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: status %d, headers %v", path, code, h)
+		}
+	}
+	for _, tt := range []struct {
+		method, path string
+		code         int
+		header       []string
+	}{
+		{"GET", "/page/none.js", 404, nil}, {"GET", "/index.html", 404, nil}, {"POST", "/", 404, nil},
+		{"HEAD", "/", 200, nil}, {"GET", "/", 403, []string{"Origin", "http://evil.example"}}, {"GET", "/page/api.js", 403, []string{"Sec-Fetch-Site", "cross-site"}},
+	} {
+		if code, text, _ := r.ask(tt.method, tt.path, "", tt.header...); code != tt.code {
+			t.Errorf("%s %s %q: status %d, want %d: %.100s", tt.method, tt.path, tt.header, code, tt.code, text)
+		}
+	}
+}
+
+// The page refers to files of the server only, and has no scripts or styles inside.
+func TestWebPageIsStrict(t *testing.T) {
+	r := start(t, nil, model("m", adder))
+	for path := range pageFiles {
+		_, text, _ := r.ask("GET", path, "")
+		for _, bad := range []string{"http://", "https://", " style=\"", " onclick", "innerHTML", "insertAdjacentHTML", "document.write", "eval(", "<script>", "@import"} {
+			if strings.Contains(strings.ReplaceAll(text, "http://www.w3.org/2000/svg", ""), bad) {
+				t.Errorf("%s: %q", path, bad)
+			}
+		}
+	}
+}
+
+func TestNoWebPage(t *testing.T) {
+	r := start(t, func(d *Daemon) { d.NoPage = true }, model("m", adder))
+	for path := range pageFiles {
+		if code, text, _ := r.ask("GET", path, ""); code != 404 || !strings.Contains(text, "error") {
+			t.Errorf("%s: status %d", path, code)
+		}
+	}
+}
+
+// Clients that are not authenticated get the page but no figure of the server.
+func TestWebPageAsksForAToken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, func(d *Daemon) { d.TokenFile = file }, model("secret-model", adder))
+	for path := range pageFiles {
+		if code, text, _ := r.ask("GET", path, ""); code != 200 || strings.Contains(text, "secret-model") {
+			t.Errorf("%s: status %d", path, code)
+		}
+	}
+	for _, path := range []string{"/v2", "/metrics", "/v1/models"} {
+		if code, _, _ := r.ask("GET", path, ""); code != 401 {
+			t.Errorf("%s: status %d, want 401", path, code)
+		}
+	}
+	b := browsertest.Open(t, r.url+"/", 390)
+	const shown = "getComputedStyle(document.getElementById('login')).display != 'none'"
+	b.Play([]browsertest.Step{
+		{"the login", "", shown, "true"},
+		{"a wrong token", "document.getElementById('token').value = 'wrong'; document.querySelector('#login button').click()", "document.getElementById('login-fault').textContent", "the server does not know this token"},
+		{"the token", "document.getElementById('token').value = '0123456789abcdef'; document.querySelector('#login button').click()", "document.querySelectorAll('#model-list .card').length + ' ' + document.querySelector('#model-list h3')?.textContent", "1 secret-model"},
+		{"no login any more", "", shown, "false"},
+	})
+}
+
+// drawn are the strokes of a 3, in parts of the pad.
+var drawn = [][2]float64{{.35, .2}, {.5, .2}, {.65, .2}, {.68, .3}, {.6, .4}, {.5, .47}, {.6, .52}, {.7, .6}, {.67, .72}, {.6, .8}, {.5, .8}, {.35, .8}}
+
+func TestWebPageInBrowser(t *testing.T) {
+	text := model("words", "../../../../text/testdata/dynamic.pte")
+	text.Tokenizer = "../../../../text/testdata/bytes.json"
+	for _, width := range []int{1280, 390} {
+		r := start(t, func(d *Daemon) { d.Control = true }, model("digits", digits), model("sums", adder), text)
+		b := browsertest.Open(t, r.url+"/", width)
+		const fits = "document.documentElement.scrollWidth <= innerWidth"
+		state := "[...document.querySelectorAll('#model-list .card')].map(c => c.querySelector('h3').textContent + ' ' + c.querySelector('p span').textContent).join(', ')"
+		press := func(model, button string) string {
+			return "[...document.querySelectorAll('#model-list .card')].find(c => c.querySelector('h3').textContent === '" + model +
+				"').querySelectorAll('button').forEach(b => { if (b.textContent === '" + button + "') b.click() })"
+		}
+		b.Play([]browsertest.Step{
+			{"models", "", state, "digits ready, sums ready, words ready"},
+			{"their types", "", "document.getElementById('model-list').textContent.includes('FP32 1×1×8×8')", "true"},
+			{"fits", "", fits, "true"},
+			{"unload", press("sums", "unload"), state + ".includes('sums unloaded')", "true"},
+			{"load", press("sums", "load"), state, "digits ready, sums ready, words ready"},
+			{"try", "location.hash = '#try'", "document.querySelectorAll('canvas.pad').length", "1"},
+		})
+		b.Drag("canvas.pad", drawn...)
+		b.Play([]browsertest.Step{
+			{"the digit", "", "document.querySelector('.bars tbody td')?.textContent", "3"},
+			{"a plot", "", "document.querySelectorAll('canvas.plot').length", "1"},
+			{"fits", "", fits, "true"},
+			{"too few numbers", "(t => { t.value = '1 2'; t.dispatchEvent(new Event('input')) })(document.querySelector('#try-inputs textarea')); document.getElementById('try-run').click()", "document.getElementById('try-fault').textContent", "input_0: 2 elements, want 64"},
+			{"sums", "(s => { s.value = 'sums'; s.dispatchEvent(new Event('change')) })(document.getElementById('try-model'))", "document.querySelector('#try-inputs h3')?.textContent", "input_0: FP32 4"},
+			{"a sum", "(t => { t.value = '1, 2.5 3 4'; t.dispatchEvent(new Event('input')) })(document.querySelector('#try-inputs textarea')); document.getElementById('try-run').click()", "document.querySelector('#try-outputs code')?.textContent.split(' ').length", "4"},
+			{"chat", "location.hash = '#chat'", "document.getElementById('chat-model').value", "words"},
+			{"a text", "document.getElementById('chat-form').value = 'text'; document.getElementById('chat-max').value = 8; document.getElementById('chat-text').value = 'Hi'; document.getElementById('chat-send').click()", "document.getElementById('chat-rate').textContent.includes('ended by')", "true"},
+			{"fits", "", fits, "true"},
+			{"figures", "location.hash = '#figures'", "[...document.querySelectorAll('#figure-list .card > h3:first-child')].map(h => h.textContent).join()", "digits,sums,words"},
+			{"a histogram", "", "document.querySelectorAll('svg.histogram rect').length > 2", "true"},
+			{"fits", "", fits, "true"},
+			{"dark", "document.documentElement.dataset.theme = 'light'; document.getElementById('theme').click()", "getComputedStyle(document.body).backgroundColor", "rgb(20, 23, 26)"},
+		})
+	}
+}
