@@ -35,6 +35,7 @@ var pageExamples = map[string][]string{
 	"repair":        {"repair testdata/pte/two_conds.pte fixed.pte"},
 	"plan":          {"plan testdata/pte/two_conds.pte", "plan testdata/digits/xnnpack.pte --xnnpack go"},
 	"report":        {"report testdata/digits/portable.pte --output page.html"},
+	"view":          {"view testdata/digits/portable.pte --output graph.html", "view testdata/digits/portable.pte testdata/digits/xnnpack.pte -o two.html --json"},
 	"npu disasm":    {"npu disasm testdata/ethosu/programs/digits.pte --summary", "npu disasm testdata/ethosu/programs/digits.pte"},
 	"npu cycles":    {"npu cycles testdata/ethosu/programs/digits.pte --clock 500"},
 	"npu trace":     {"npu trace testdata/ethosu/programs/digits.pte --input rand"},
@@ -94,6 +95,14 @@ func TestCommandPages(t *testing.T) {
 	}
 }
 
+// helpFlag is the flag for the whole help of a command.
+func helpFlag(name string) string {
+	if _, ok := brief[name]; ok {
+		return " --help-all"
+	}
+	return " --help"
+}
+
 // pageCommands returns the commands with a page of their own, in the order of the help.
 func pageCommands(c *cobra.Command) (list []*cobra.Command) {
 	for _, sub := range c.Commands() {
@@ -132,7 +141,7 @@ func commandIndex(c *cobra.Command) string {
 func commandPage(t *testing.T, c *cobra.Command, checkout string) string {
 	var b strings.Builder
 	name := commandName(c)
-	fmt.Fprintf(&b, "# etrun %s\n\n%s.\n\n%s\n## Help\n\n```text\n%s```\n", name, c.Short, pageNote, printed(t, name+" --help"))
+	fmt.Fprintf(&b, "# etrun %s\n\n%s.\n\n%s\n## Help\n\n```text\n%s```\n", name, c.Short, pageNote, printed(t, name+helpFlag(name)))
 	examples, ok := pageExamples[name]
 	if !ok {
 		t.Errorf("%s: a command without a row in pageExamples", name)

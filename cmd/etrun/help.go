@@ -26,6 +26,19 @@ func formatHelp(c *cobra.Command) {
 // which adds two megabytes to the binary.
 func usage(w io.Writer, c *cobra.Command) error {
 	var b strings.Builder
+	writeUse(&b, c)
+	writeCommands(&b, c)
+	writeFlags(&b, "Flags", c.LocalFlags())
+	writeFlags(&b, "Global Flags", c.InheritedFlags())
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n\nUse \"%s [command] --help\" for more information about a command.", c.CommandPath())
+	}
+	_, err := io.WriteString(w, b.String()+"\n")
+	return err
+}
+
+// writeUse writes how a command is called, with examples.
+func writeUse(b *strings.Builder, c *cobra.Command) {
 	b.WriteString("Usage:")
 	if c.Runnable() {
 		b.WriteString("\n  " + c.UseLine())
@@ -36,14 +49,6 @@ func usage(w io.Writer, c *cobra.Command) error {
 	if c.HasExample() {
 		b.WriteString("\n\nExamples:\n" + c.Example)
 	}
-	writeCommands(&b, c)
-	writeFlags(&b, "Flags", c.LocalFlags())
-	writeFlags(&b, "Global Flags", c.InheritedFlags())
-	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n\nUse \"%s [command] --help\" for more information about a command.", c.CommandPath())
-	}
-	_, err := io.WriteString(w, b.String()+"\n")
-	return err
 }
 
 // writeCommands lists the subcommands of c, by group if there are groups.
@@ -107,6 +112,7 @@ func shortHelp(c *cobra.Command) error {
 		"  etrun MODEL.pte -i x.npy    run a program on an input\n" +
 		"  etrun inspect MODEL.pte     show its inputs and outputs\n" +
 		"  etrun check MODEL.pte       find out whether it runs here\n" +
+		"  etrun view MODEL.pte        see its graph in the browser\n" +
 		"  etrun doctor                check this machine\n\n")
 	names := strings.Join(commandNames(c), ", ")
 	b.WriteString(wrap("Commands: "+names+". All about one: etrun COMMAND --help; about running programs: etrun --help.") + "\n")

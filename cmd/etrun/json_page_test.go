@@ -35,6 +35,7 @@ var jsonObjects = []struct {
 	{"bench --text", "etrun.bench.text/1", languageReport{}},
 	{"profile", "etrun.profile/1", profileReport{}},
 	{"report", "etrun.report/1", pageReport{}},
+	{"view", "etrun.view/1", viewReport{}},
 	{"diff", "etrun.diff/1", diffReport{}},
 	{"repair", "etrun.repair/1", repairReport{}},
 	{"npu disasm", "etrun.disasm/1", disasmReport{}},

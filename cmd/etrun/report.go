@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/graph"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/page"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -32,7 +33,7 @@ the file.
 `
 
 func newReport(a *app) *cobra.Command {
-	r := &reportCommand{app: a, Options: session.Options{Say: a.note}}
+	r := &reportCommand{app: a, Options: session.Options{Say: a.note, Constants: true}}
 	c := &cobra.Command{
 		Use:   "report MODEL.pte",
 		Short: "Write an HTML page about a program",
@@ -97,14 +98,24 @@ func (r *reportCommand) make(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	g, err := graph.New(ctx, s.Program, path)
+	if err != nil {
+		return err
+	}
 	if r.run {
 		if err := r.time(ctx, s); err != nil {
 			return err
 		}
 		p.Timed(r.profiles())
+		g.Timed(r.profiles())
 	} else {
 		s.Warn()
 	}
+	element, err := graph.Element([]*graph.Program{g}, false)
+	if err != nil {
+		return err
+	}
+	p.Graph = page.Markup(element)
 	if err := file.Fill(p.Write); err != nil {
 		return err
 	}

@@ -16,7 +16,8 @@ var commands = []struct {
 	make  func(*app) *cobra.Command
 }{
 	{"run", newRun}, {"run", newGenerate}, {"run", newServe}, {"run", newVerify}, {"run", newCompare}, {"run", newBench}, {"run", newProfile},
-	{"look", newCheck}, {"look", newInspect}, {"look", newDiff}, {"look", newRepair}, {"look", newPlan}, {"look", newReport}, {"look", newNPU},
+	{"look", newCheck}, {"look", newInspect}, {"look", newDiff}, {"look", newRepair}, {"look", newPlan}, {"look", newReport}, {"look", newView},
+	{"look", newNPU},
 	{"here", newOps}, {"here", newDoctor}, {"here", newVersion},
 }
 
@@ -42,6 +43,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetHelpCommand(newHelp())
 	root.SetHelpCommandGroupID("here")
 	root.SetCompletionCommandGroupID("here")
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { _ = help(c.OutOrStdout(), c) }) // results keeps the error
 	root.SetUsageFunc(func(c *cobra.Command) error { return usage(c.OutOrStderr(), c) })
 	formatHelp(root)
 	addVersion(a, root)
@@ -50,6 +52,12 @@ func newRoot(a *app) *cobra.Command {
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "write only errors to stderr")
 	root.SetFlagErrorFunc(flagFault)
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return a.prepare(c) }
+	addHelpAll(root)
+	for _, c := range root.Commands() {
+		if _, ok := brief[c.Name()]; ok {
+			addHelpAll(c)
+		}
+	}
 	completeFlags(root)
 	return root
 }

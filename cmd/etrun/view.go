@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/graph"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/layers"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/loopback"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/page"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// viewCommand shows the graph of a program, or of two.
+type viewCommand struct {
+	reportCommand
+	noOpen     bool
+	difference bool
+	kept       []*layers.Recorder // by program, with difference
+	specs      []*pte.Program
+}
+
+const viewHelp = `Show the graph of a program in the browser: its dataflow with aliases joined, jumps,
+the operations inside delegates, constants with their distribution, and the memory
+plan. With --run or inputs nodes are coloured by time. Two programs are shown side by
+side, with their differences marked. The page is served on this machine only, until an
+interrupt; with -o it is written to a file that works offline.
+
+With --difference both programs run on the same inputs, and the nodes whose values both
+have are coloured by the largest difference.
+`
+
+func newView(a *app) *cobra.Command {
+	v := &viewCommand{reportCommand: reportCommand{app: a, Options: session.Options{Say: a.note, Constants: true}}}
+	c := &cobra.Command{
+		Use:   "view MODEL.pte [OTHER.pte]",
+		Short: "Show the graph of a program in the browser",
+		Long:  viewHelp,
+		Example: "  etrun view model.pte\n  etrun view model.pte --run -o graph.html\n" +
+			"  etrun view a.pte b.pte --lower off",
+		Args:              oneOrTwo,
+		ValidArgsFunction: completePrograms,
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, flag := range []string{"input", "next", "method", "repeat"} {
+				v.run = v.run || c.Flags().Changed(flag)
+			}
+			return v.show(c.Context(), args)
+		},
+	}
+	flags := c.Flags()
+	flags.StringVarP(&v.path, "output", "o", "", "write the page to `FILE`.html instead of showing it")
+	flags.BoolVar(&v.noOpen, "no-open", false, "print the address of the page without opening a browser")
+	flags.BoolVar(&v.run, "run", false, "run the program and show its times (implied by inputs)")
+	flags.BoolVar(&v.difference, "difference", false, "run two programs on the same inputs, and colour nodes by the difference of their results")
+	flags.IntVar(&v.repeat, "repeat", 30, "run the calls `N` times after the first, each from the initial state")
+	v.calls.AddFlags(flags)
+	v.AddFlags(flags)
+	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
+	return c
+}
+
+// viewReport is the JSON object of view.
+type viewReport struct {
+	Schema  string         `json:"schema"`
+	Models  []string       `json:"models"`
+	Page    string         `json:"page"`
+	Methods []viewedMethod `json:"methods"`
+}
+
+// viewedMethod counts the nodes of a method's graph, those inside delegates included, and, in a comparison, those that differ.
+type viewedMethod struct {
+	Model     string `json:"model"`
+	Name      string `json:"name"`
+	Nodes     int    `json:"nodes"`
+	Changed   int    `json:"changed"`
+	OnlyHere  int    `json:"only_here"`
+	LoadError string `json:"load_error,omitempty"`
+}
+
+func (v *viewCommand) show(ctx context.Context, paths []string) error {
+	if err := checkRepeat(v.repeat); err != nil {
+		return err
+	}
+	if v.json && v.path == "" {
+		return session.Usage("--json: the page is shown until an interrupt; write it to a file with -o")
+	}
+	if v.difference && len(paths) != 2 {
+		return session.Usage("--difference, want two programs")
+	}
+	if err := v.leaveStdout(v.path); err != nil {
+		return err
+	}
+	if v.difference {
+		v.ShowValues()
+	}
+	out := &page.View{Version: version()}
+	var programs []*graph.Program
+	for _, path := range paths {
+		p, g, err := v.describe(ctx, path)
+		if err != nil {
+			return err
+		}
+		out.Pages, programs = append(out.Pages, p), append(programs, g)
+	}
+	if len(programs) == 2 {
+		graph.Compare(programs[0], programs[1])
+	}
+	if v.difference {
+		v.differences(ctx, programs)
+	}
+	element, err := graph.Element(programs, true)
+	if err != nil {
+		return err
+	}
+	out.Graph = page.Markup(element)
+	if v.path == "" {
+		return v.serve(ctx, out)
+	}
+	if err := output.WriteFile(ctx, v.path, out.Write); err != nil {
+		return err
+	}
+	return v.summary(paths, programs)
+}
+
+// describe opens one of the programs, runs it if that is requested, and describes it.
+func (v *viewCommand) describe(ctx context.Context, path string) (*page.Page, *graph.Program, error) {
+	v.profileFlags = profileFlags{table: v.run && !v.difference} // of this program
+	options := v.profileFlags.options()
+	if v.difference {
+		v.kept = append(v.kept, &layers.Recorder{Limit: v.InputLimit()})
+		options = append(options, etrun.WithObserver(v.kept[len(v.kept)-1]))
+	}
+	s, err := session.Open(ctx, path, &v.Options, options...)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer s.Close()
+	g, err := graph.New(ctx, s.Program, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := page.New(ctx, s.Program, path, version())
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case v.difference:
+		v.specs = append(v.specs, s.Spec())
+		return p, g, v.values(ctx, s)
+	case !v.run:
+		s.Warn()
+		return p, g, nil
+	}
+	if err := v.time(ctx, s); err != nil {
+		return nil, nil, err
+	}
+	g.Timed(v.profiles())
+	return p, g, nil
+}
+
+// serve shows the page until ctx ends.
+func (v *viewCommand) serve(ctx context.Context, p *page.View) error {
+	var text bytes.Buffer
+	if err := p.Write(&text); err != nil {
+		return err
+	}
+	s, err := loopback.Listen(ctx, text.Bytes())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(v.out, s.URL)
+	if !v.noOpen {
+		if err := loopback.Open(s.URL); err != nil {
+			v.note("open the address in a browser: %v", err)
+		}
+	}
+	v.note("the page is shown until an interrupt (Ctrl+C)")
+	return s.Serve(ctx)
+}
+
+// summary reports the file of the page.
+func (v *viewCommand) summary(paths []string, programs []*graph.Program) error {
+	r := viewReport{Schema: "etrun.view/1", Models: paths, Page: v.path, Methods: []viewedMethod{}}
+	for i, p := range programs {
+		for _, m := range p.Methods {
+			changed, only := m.Marks()
+			r.Methods = append(r.Methods, viewedMethod{paths[i], m.Name, len(m.Nodes), changed, only, m.Fault})
+		}
+	}
+	if v.json {
+		return v.writeJSON(r)
+	}
+	if cmp.Or(v.path, output.Stdout) == output.Stdout {
+		return nil
+	}
+	_, err := fmt.Fprintln(v.out, strings.TrimSpace(v.path))
+	return err
+}
