@@ -167,7 +167,7 @@ func at(o ir.Origin) string {
 	return fmt.Sprint(o.Index)
 }
 
-// locate adds the place in the program that was exported.
+// locate adds the location in the program that was exported.
 func (b *builder) locate(n *Node, o ir.Origin) {
 	if o.Chain >= len(b.spec.Chains) || o.Index >= len(b.spec.Chains[o.Chain].Stacks) {
 		return

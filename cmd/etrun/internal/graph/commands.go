@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/etrun-go/etrun/delegate/ethosu"
-	"github.com/etrun-go/etrun/hal/ethosu/isa"
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
@@ -12,7 +11,6 @@ import (
 type stream struct {
 	operations []npu.Operation
 	cycles     []float64
-	regions    []isa.RegionKind
 }
 
 // maxBack is the number of earlier writes that are compared with a read.

@@ -25,7 +25,7 @@ type Method struct {
 	Left   int     `json:"left,omitempty"`   // operations that are not shown
 	Runs   int     `json:"runs,omitempty"`
 
-	places map[string]int // nodes by location in the file
+	byLocation map[string]int // nodes by location in the file
 }
 
 // Node is an operation, an input or an output.

@@ -196,17 +196,17 @@
   function control(canvas, view) {
     const fingers = new Map();
     let moved = 0, strip = false, apart = 0;
-    const place = (e) => [e.offsetX, e.offsetY];
+    const position = (e) => [e.offsetX, e.offsetY];
     canvas.addEventListener("keydown", (event) => key(view, event));
     canvas.addEventListener("wheel", (event) => {
       if (!full && !event.ctrlKey && document.activeElement !== canvas) return;
       event.preventDefault();
-      if (event.ctrlKey || event.metaKey) view.zoom(Math.exp(-event.deltaY * 0.01), ...place(event));
+      if (event.ctrlKey || event.metaKey) view.zoom(Math.exp(-event.deltaY * 0.01), ...position(event));
       else event.shiftKey ? view.pan(event.deltaY, 0) : view.pan(event.deltaX, event.deltaY);
     }, { passive: false });
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
-      fingers.set(event.pointerId, place(event));
+      fingers.set(event.pointerId, position(event));
       moved = apart = 0;
       strip = view.stripped && event.offsetX > view.size().width - 14;
       if (strip) scroll(event.offsetY);
@@ -218,10 +218,10 @@
     canvas.addEventListener("pointermove", (event) => {
       const before = fingers.get(event.pointerId);
       if (!before) {
-        canvas.style.cursor = view.at(...place(event)) >= 0 ? "pointer" : "grab";
+        canvas.style.cursor = view.at(...position(event)) >= 0 ? "pointer" : "grab";
         return;
       }
-      const now = place(event);
+      const now = position(event);
       moved += Math.abs(now[0] - before[0]) + Math.abs(now[1] - before[1]);
       fingers.set(event.pointerId, now);
       if (strip) return scroll(now[1]);
@@ -235,13 +235,13 @@
     });
     const end = (event) => {
       const known = fingers.delete(event.pointerId);
-      if (known && event.type === "pointerup" && moved <= 4 && !strip && !fingers.size) view.select(view.at(...place(event)));
+      if (known && event.type === "pointerup" && moved <= 4 && !strip && !fingers.size) view.select(view.at(...position(event)));
       if (fingers.size < 2) apart = 0;
     };
     canvas.addEventListener("pointerup", end);
     canvas.addEventListener("pointercancel", end);
     canvas.addEventListener("dblclick", (event) => {
-      const n = view.at(...place(event));
+      const n = view.at(...position(event));
       if (n >= 0 && view.method.nodes[n].sheet) view.fold(n);
     });
   }

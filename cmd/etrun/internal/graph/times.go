@@ -138,24 +138,24 @@ func (p *Program) Differs(method string, chain, instruction, node int, by float6
 		if m.Name != cut(method) {
 			continue
 		}
-		k := m.place(at, node)
+		k := m.locate(at, node)
 		if k >= 0 && (m.Nodes[k].Error == nil || *m.Nodes[k].Error < by) {
 			m.Nodes[k].Error = &by
 		}
 	}
 }
 
-// place returns the node of an instruction of the file, or of an operation of its delegate; -1 for none.
-func (m *Method) place(at string, inner int) int {
-	if m.places == nil {
-		m.places = make(map[string]int)
+// locate returns the node of an instruction of the file, or of an operation of its delegate; -1 for none.
+func (m *Method) locate(at string, inner int) int {
+	if m.byLocation == nil {
+		m.byLocation = make(map[string]int)
 		for i := range m.Nodes {
 			if n := &m.Nodes[i]; n.At != "" {
-				m.places[n.At] = i
+				m.byLocation[n.At] = i
 			}
 		}
 	}
-	k, ok := m.places[at]
+	k, ok := m.byLocation[at]
 	switch {
 	case !ok:
 		return -1

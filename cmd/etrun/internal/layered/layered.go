@@ -57,7 +57,7 @@ func Make(g *Graph) *Layout {
 	d.rank()
 	d.addBends()
 	d.order()
-	d.place()
+	d.position()
 	return d.out
 }
 

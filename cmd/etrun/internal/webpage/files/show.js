@@ -105,10 +105,10 @@ const show = (function () {
     label.append(" softmax");
     const sum = values.reduce((a, b) => a + b, 0);
     box.checked = Math.abs(sum - 1) > 0.01 || values.some((x) => x < 0);
-    const place = element("div", null, card, { class: "top" });
+    const list = element("div", null, card, { class: "top" });
     const draw = () => {
-      place.replaceChildren();
-      top(values, place, box.checked);
+      list.replaceChildren();
+      top(values, list, box.checked);
     };
     box.addEventListener("change", draw);
     draw();

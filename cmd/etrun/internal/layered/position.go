@@ -1,8 +1,8 @@
 package layered
 
-// place sets the horizontal positions: those of each rank are the ones nearest to the means of the neighbours that keep
+// position sets the horizontal positions: those of each rank are the ones nearest to the means of the neighbours that keep
 // the order and the gaps.
-func (d *drawing) place() {
+func (d *drawing) position() {
 	n := len(d.g.Widths)
 	for r := range d.ranks {
 		d.spread(d.ranks[r])
@@ -25,7 +25,7 @@ func (d *drawing) place() {
 // apart is the distance of the centres of neighbours in a rank.
 func (d *drawing) apart(a, b int32) float64 { return (d.widths[a]+d.widths[b])/2 + gap }
 
-// spread places a rank around 0.
+// spread puts a rank around 0.
 func (d *drawing) spread(rank []int32) {
 	at := 0.0
 	for i, v := range rank {
