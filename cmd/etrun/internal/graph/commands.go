@@ -11,10 +11,14 @@ import (
 type stream struct {
 	operations []npu.Operation
 	cycles     []float64
+	looked     int // operations that were compared with reads
 }
 
-// maxBack is the number of earlier writes that are compared with a read.
-const maxBack = 4096
+// Limits of the search for the operations that wrote the bytes of a read: of one, and of all of a stream.
+const (
+	maxBack   = 4096
+	maxLooked = 1 << 24
+)
 
 // commands decodes the command stream of an Ethos-U delegate; nil for others.
 func (u *unfolder) commands() *stream {
@@ -50,7 +54,7 @@ func (u *unfolder) connectCommands(s *stream) {
 		outside := false
 		for _, r := range op.Reads {
 			node.Facts = append(node.Facts, Fact{"reads " + r.What, fmt.Sprintf("region %d, bytes %d to %d", r.Region, r.Lo, r.Hi)})
-			list := writers(s.operations[:k], r)
+			list := s.writers(k, r)
 			outside = outside || len(list) == 0 && r.Region != constantRegion
 			froms = append(froms, list...)
 		}
@@ -81,11 +85,12 @@ func (u *unfolder) ends(read []bool) {
 	}
 }
 
-// writers returns the last operations that wrote parts of a range.
-func writers(before []npu.Operation, r npu.Range) (list []int) {
-	left := r.Hi - r.Lo
-	for k := len(before) - 1; k >= max(len(before)-maxBack, 0) && left > 0; k-- {
-		for _, w := range before[k].Writes {
+// writers returns the last operations before operation k that wrote parts of a range.
+func (s *stream) writers(k int, r npu.Range) (list []int) {
+	left, end := r.Hi-r.Lo, max(k-maxBack, 0)
+	for k--; k >= end && left > 0 && s.looked < maxLooked; k-- {
+		s.looked++
+		for _, w := range s.operations[k].Writes {
 			if n := min(w.Hi, r.Hi) - max(w.Lo, r.Lo); w.Region == r.Region && n > 0 {
 				list = append(list, k)
 				left -= n

@@ -22,9 +22,12 @@ type connecter struct {
 	found  map[[2]int][]int
 }
 
+// maxWork is the number of definitions and blocks that are searched: exporters' methods need a small part of it.
+const maxWork = 1 << 22
+
 // connect adds the edges of dataflow.
 func (b *builder) connect(flow *ir.Flow, inputs []int) {
-	c := &connecter{builder: b, flow: flow, inputs: make(map[int]int), slots: make(map[int]int), work: 1 << 20, found: make(map[[2]int][]int)}
+	c := &connecter{builder: b, flow: flow, inputs: make(map[int]int), slots: make(map[int]int), work: maxWork, found: make(map[[2]int][]int)}
 	for k, v := range b.m.Inputs {
 		if s := b.m.Values[v].Storage; s >= 0 {
 			c.inputs[s] = inputs[k]
@@ -98,6 +101,9 @@ func (c *connecter) sources(def *ir.Def) []int {
 
 // search finds the definitions that reach the beginning of a block.
 func (c *connecter) search(def *ir.Def) (nodes []int) {
+	if c.work -= len(c.last[def.Storage]); c.work < 0 {
+		return nil
+	}
 	defs := make(map[int]int, len(c.last[def.Storage])) // by block
 	for _, d := range c.last[def.Storage] {
 		defs[c.flow.Defs[d].Block] = c.flow.Defs[d].Step
