@@ -69,7 +69,7 @@ func (c *counter) elements(n *graph.Node, kind class) amounts {
 const (
 	meanChannels = 16       // that a global average pool adds up at once
 	nearBytes    = 32 << 10 // of the nearest cache
-	shortMatrix  = 8        // rows or columns that a transpose moves at once
+	shortMatrix  = 8        // rows and columns of a tile that a transpose moves at once
 )
 
 // bytesOf returns the number of bytes that a node reads and writes.
@@ -84,17 +84,18 @@ func (c *counter) bytesOf(n *graph.Node) (sum int) {
 	return sum
 }
 
-// move returns the amounts of a transpose: elements that move in contiguous rows, rows or matrices, elements that move
-// one by one, and those that do not stay in the cache of a core.
+// move returns the amounts of a transpose: elements that move in contiguous rows and these rows; or matrices, elements in tiles
+// of these and elements beside tiles; and the elements that do not stay in the cache of a core.
 func (c *counter) move(n *graph.Node, in graph.Shape, perm []int) amounts {
 	y := c.shapes[n.Out[0]]
 	count := float64(y.Numel())
 	a := amounts{termStart: 1, termRow: 1, termElement: count}
-	switch rows, matrices, shorter := transposedRuns(in, perm); {
+	switch rows, matrices, sides := transposedRuns(in, perm); {
 	case rows > 0:
 		a[termRow] = float64(rows)
 	case matrices > 0:
-		a[termElement], a[termRow], a[termTap] = 0, float64(matrices), count/float64(shorter)*float64(graph.RoundUp(shorter, shortMatrix))
+		tiles := float64(matrices * (sides[0] &^ (shortMatrix - 1)) * (sides[1] &^ (shortMatrix - 1)))
+		a[termElement], a[termWeight], a[termTap], a[termRow] = 0, float64(matrices), tiles, count-tiles
 	}
 	if c.bytesOf(n) > 4*farElements {
 		a[termWork] = count
@@ -103,8 +104,8 @@ func (c *counter) move(n *graph.Node, in graph.Shape, perm []int) amounts {
 }
 
 // transposedRuns classifies a transpose. It returns the number of rows that stay contiguous, or the
-// number of transposed matrices. Both are 0 if no element moves.
-func transposedRuns(in graph.Shape, perm []int) (rows, matrices, shorter int) {
+// number of transposed matrices and their sides. Both are 0 if no element moves.
+func transposedRuns(in graph.Shape, perm []int) (rows, matrices int, sides [2]int) {
 	type run struct{ first, last, size int } // of input dimensions
 	var memory [xnn.MaxDims]run
 	list := memory[:0]
@@ -123,7 +124,7 @@ func transposedRuns(in graph.Shape, perm []int) (rows, matrices, shorter int) {
 		}
 	}
 	if len(list) < 2 {
-		return 0, 0, 0
+		return 0, 0, sides
 	}
 	inner, outer := list[len(list)-1], list[0]
 	for _, r := range list {
@@ -132,9 +133,9 @@ func transposedRuns(in graph.Shape, perm []int) (rows, matrices, shorter int) {
 		}
 	}
 	if inner == outer {
-		return in.Numel() / inner.size, 0, 0
+		return in.Numel() / inner.size, 0, sides
 	}
-	return 0, in.Numel() / (inner.size * outer.size), min(inner.size, outer.size)
+	return 0, in.Numel() / (inner.size * outer.size), [2]int{inner.size, outer.size}
 }
 
 // rows returns the number of runs of elements that a node computes one after the other. A run is a

@@ -52,7 +52,7 @@ const (
 	termTap                 // elements or rows of a window that are addressed one by one
 	termWork                // MACs, with rows and channels rounded up to tiles
 	termElement             // of the output
-	termWeight              // elements of the filter
+	termWeight              // elements of the filter; matrices that are transposed; elements without vectors
 	terms
 )
 
@@ -142,7 +142,7 @@ func (c *counter) add(n *graph.Node) {
 	}
 	kind, a := c.amounts(n)
 	c.sum(kind, a, part)
-	if len(n.In) > 1 {
+	if len(n.In) > 1 && kind != classDepthwise32 && kind != classDepthwise8 {
 		c.weights += a[termWeight] * float64(c.bits(n.In[1])) / 8
 	}
 	if c.engine != ByGo {

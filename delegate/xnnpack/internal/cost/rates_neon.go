@@ -35,8 +35,8 @@ var ratesNEON = [2]EngineRates{
 		classQuantize:     {termStart: 61, termElement: 0.161},
 		classQuantizeRows: {termStart: 52.3, termRow: 25.4, termElement: 0.0888},
 		classConvert:      {termStart: 27.6, termElement: 0.161},
-		classTranspose32:  {termStart: 72.9, termRow: 2.59, termTap: 0.313, termElement: 0.0618},
-		classTranspose8:   {termStart: 150, termRow: 0.232, termTap: 0.0834, termElement: 0.0304},
+		classTranspose32:  {termStart: 203, termRow: 0.596, termTap: 0.314, termElement: 0.101},
+		classTranspose8:   {termStart: 120, termRow: 0.415, termTap: 0.095, termWork: 0.0735, termElement: 0.0264},
 	}},
 	ByGo: {floats: tile{4, 1}, bytes: tile{16, 4}, Rates: RateTable{
 		classGraph:        {termStart: 130},
@@ -67,7 +67,7 @@ var ratesNEON = [2]EngineRates{
 		classQuantize:     {termStart: 33.9, termElement: 0.28},
 		classQuantizeRows: {termStart: 78.5, termRow: 50.5, termElement: 0.386},
 		classConvert:      {termElement: 0.169},
-		classTranspose32:  {termStart: 167, termRow: 0.805, termTap: 0.24, termElement: 0.0966},
-		classTranspose8:   {termStart: 184, termTap: 0.125, termElement: 0.0266},
+		classTranspose32:  {termStart: 158, termRow: 1.17, termTap: 0.248, termElement: 0.0916, termWeight: 49.5},
+		classTranspose8:   {termStart: 163, termRow: 0.235, termTap: 0.124, termWeight: 87.8},
 	}},
 }

@@ -42,6 +42,7 @@ func TestRates(t *testing.T) {
 		var fitted [2]RateTable
 		for engine := range fitted {
 			samples := samplesOf(t, &want[engine], engine, list)
+			addPrograms(t, samples, set, engine)
 			if *fitFlag {
 				fitted[engine] = tableOf(samples.Fit())
 				continue
@@ -126,6 +127,39 @@ func samplesOf(t *testing.T, r *EngineRates, engine int, list []sampleTime) *rat
 		samples.Add(flat(LoadOf(g, shapes, r, engine, make([]bool, g.Inputs), 1)), s.ns[engine])
 	}
 	return samples
+}
+
+// programWeight is how much a program counts relative to a sample.
+const programWeight = 8
+
+// addPrograms adds the measured programs of an instruction set, if there are any: nodes take longer in programs than where
+// they run alone.
+func addPrograms(t *testing.T, s *ratetest.Samples, set string, engine int) {
+	data, err := os.ReadFile(filepath.Join("testdata", "rates", set+"_programs.tsv"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		var ns [2]float64
+		if _, err := fmt.Sscan(f[1]+" "+f[2], &ns[ByLibrary], &ns[ByGo]); err != nil {
+			t.Fatal(f[0], err)
+		}
+		l := new(Load)
+		for _, part := range strings.FieldsFunc(f[3], func(r rune) bool { return r == ' ' || r == ';' }) {
+			var e, c, k int
+			var n float64
+			if _, err := fmt.Sscanf(part, "%d,%d,%d=%g", &e, &c, &k, &n); err != nil {
+				t.Fatal(f[0], err)
+			}
+			if e == engine {
+				l[c][k] += n
+			}
+		}
+		for range programWeight {
+			s.Add(flat(l), ns[engine])
+		}
+	}
 }
 
 // writeRates writes the Go file of an instruction set.

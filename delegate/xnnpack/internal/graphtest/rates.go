@@ -355,7 +355,7 @@ func (s *sizer) transpose(d graph.Datatype) *graph.Graph {
 	if s.IntN(4) == 0 { // beyond the caches
 		dims = []int{1, s.between(64, 512), s.between(64, 512), s.between(8, 16)}
 	}
-	perm := [][]int{graph.ToChannelsLast, graph.ToChannelsFirst, {0, 2, 1, 3}}[s.IntN(3)]
+	perm := [][]int{graph.ToChannelsLast, graph.ToChannelsFirst, {0, 2, 1, 3}, {0, 1, 3, 2}}[s.IntN(4)]
 	x, y := s.Input(d, dims...), s.Value(d, graph.ShapeOf(dims...).Permuted(perm).Dims()...)
 	s.Graph.Values[y].Quant = s.Graph.Values[x].Quant
 	s.Node("StaticTranspose", []int{x}, []int{y}, func(n *graph.Node) { graph.Params[graph.TransposeParams](n).Perm = perm })
