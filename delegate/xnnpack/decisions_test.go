@@ -11,13 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/internal/ratetest"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -32,7 +32,7 @@ var exceptions = map[string]float64{
 	"avx2 centernet/xnnpack": 1.7, // a depthwise convolution of three channels has no vectors with AVX2; the library is faster than estimated
 }
 
-// shortest is the time from which programs count: shorter ones depend on more than the rates.
+// shortest is the time from which programs are judged, in nanoseconds: shorter ones depend on more than the rates.
 const shortest = 20000
 
 // TestDecisions compares the engine that the rates choose for each payload of many programs with the faster one, as
@@ -51,6 +51,9 @@ func TestDecisions(t *testing.T) {
 			f := strings.Split(strings.TrimSpace(line), "\t")
 			var library, inGo float64
 			fmt.Sscan(f[1]+" "+f[2], &library, &inGo)
+			if min(library, inGo) < shortest {
+				continue
+			}
 			chosen := library
 			if xnnpack.PrefersGo(set, f[3]) {
 				chosen = inGo
@@ -105,32 +108,31 @@ func measurePrograms(t *testing.T) {
 	}
 }
 
-// measureProgram returns the times of a program on both engines and the loads of its payloads, "" for a short program and
-// one that an engine does not run.
+// measureProgram returns the times of a program on both engines and the loads of its payloads, "" for one
+// without payloads and one that an engine does not run.
 func measureProgram(t *testing.T, file string) string {
-	var run [2]func(n int) time.Duration
+	var runs []ratetest.Run
 	var list []string
-	for i, engine := range []xnnpack.Engine{xnnpack.EngineNative, xnnpack.EngineGo} {
+	for _, engine := range []xnnpack.Engine{xnnpack.EngineNative, xnnpack.EngineGo} {
 		list = nil
-		if run[i] = programRunner(t, file, payloads{xnnpack.Backend{Engine: engine, Library: xnntest.Path()}, &list}); run[i] == nil {
+		run := programRunner(t, file, payloads{xnnpack.Backend{Engine: engine, Library: xnntest.Path()}, &list})
+		if run == nil {
 			return ""
 		}
+		runs = append(runs, run)
 	}
-	first := run[0](1) + run[1](1)
-	batch, best := 1+int(100*time.Microsecond/first), [2]float64{math.Inf(1), math.Inf(1)}
-	for range max(9, min(40, int(100*time.Millisecond/first))) {
-		for i := range run {
-			best[i] = min(best[i], float64(run[i](batch))/float64(batch))
-		}
+	ns, err := ratetest.Measure(runs...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if min(best[0], best[1]) < shortest || len(list) == 0 {
+	if len(list) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.0f\t%.0f\t%s", best[0], best[1], strings.Join(list, ";"))
+	return fmt.Sprintf("%.0f\t%.0f\t%s", ns[0], ns[1], strings.Join(list, ";"))
 }
 
 // programRunner returns a function that runs a program n times, nil if it cannot run.
-func programRunner(t *testing.T, file string, b delegate.Backend) func(n int) time.Duration {
+func programRunner(t *testing.T, file string, b delegate.Backend) ratetest.Run {
 	p, err := etrun.Open(file, etrun.WithThreads(1), etrun.WithLowering(etrun.LowerOff), etrun.WithDelegates(b))
 	if err != nil {
 		return nil
@@ -155,13 +157,11 @@ func programRunner(t *testing.T, file string, b delegate.Backend) func(n int) ti
 	if m.Execute(ctx) != nil {
 		return nil
 	}
-	return func(n int) time.Duration {
-		start := time.Now()
+	return func(n int) {
 		for range n {
 			if err := m.Execute(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return time.Since(start)
 	}
 }

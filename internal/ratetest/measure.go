@@ -15,7 +15,7 @@ type Run func(n int)
 
 const (
 	rounds    = 15
-	batchTime = 30 * time.Microsecond // of runs that are measured together: reading the clock takes as long as a short run
+	batchTime = 200 * time.Microsecond // of runs that are measured together: the first ones after another graph take longer
 )
 
 // Measure returns the shortest time of each run in nanoseconds, averaged over batches and measured in turns. With

@@ -130,7 +130,7 @@ func samplesOf(t *testing.T, r *EngineRates, engine int, list []sampleTime) *rat
 }
 
 // programWeight is how much a program counts relative to a sample.
-const programWeight = 8
+const programWeight = 3
 
 // addPrograms adds the measured programs of an instruction set, if there are any: nodes take longer in programs than where
 // they run alone.
