@@ -57,7 +57,7 @@ func Open(t *testing.T, url string, width int) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe",
+	c := exec.Command(program, "--headless=new", "--no-sandbox", "--disable-gpu", "--force-prefers-reduced-motion", "--disable-dev-shm-usage", "--remote-debugging-pipe",
 		"--user-data-dir="+profile, "about:blank")
 	c.ExtraFiles = []*os.File{theirs, theirOut}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

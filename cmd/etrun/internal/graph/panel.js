@@ -117,7 +117,7 @@ const GraphPanel = (function () {
       b.addEventListener("pointerleave", () => mark(false));
       b.addEventListener("click", () => {
         cells[0].closest("details").open = true;
-        cells[0].scrollIntoView({ block: "center", behavior: "smooth" });
+        cells[0].scrollIntoView({ block: "center", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
         cells[0].dispatchEvent(new Event("click"));
       });
     }

@@ -142,7 +142,7 @@ func TestCompareConstants(t *testing.T) {
 }
 
 func TestCycles(t *testing.T) {
-	m := describe(t, "ethosu/programs/digits.pte").Methods[0]
+	m := describe(t, "ethosu/programs/digits.pte", off...).Methods[0]
 	inner := 0
 	for i := range m.Nodes {
 		if n := &m.Nodes[i]; n.Kind == Inner {

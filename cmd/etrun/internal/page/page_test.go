@@ -20,8 +20,10 @@ import (
 )
 
 // open opens a program of the module's tests, on engines available on every machine.
+// open opens a program, as written if no option says otherwise: what is lowered depends on the processor's rates.
 func open(t *testing.T, name string, more ...etrun.Option) *etrun.Program {
 	t.Helper()
+	more = append([]etrun.Option{etrun.WithLowering(etrun.LowerOff)}, more...)
 	more = append(more, etrun.WithDelegates(append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineGo, KeepConstants: true})...))
 	p, err := etrun.OpenSource(t.Context(), etrun.File(filepath.Join("../../../../testdata", name)), more...)
 	if err != nil {
@@ -59,7 +61,7 @@ func TestPages(t *testing.T) {
 		options      []etrun.Option
 	}{
 		// lowered whatever the estimates say on this processor
-		{"digits/portable.pte", 1, 10, 2, []string{"Conv2d", "float32 1x1x8x8", "in use"}, []etrun.Option{etrun.WithMinProfit(-1)}},
+		{"digits/portable.pte", 1, 10, 2, []string{"Conv2d", "float32 1x1x8x8", "in use"}, []etrun.Option{etrun.WithLowering(etrun.LowerAuto), etrun.WithMinProfit(-1)}},
 		{"digits/xnnpack.pte", 1, 9, 2, []string{"Conv2d", "payload of delegate 0", "go"}, nil},
 		{"ethosu/programs/digits.pte", 3, 5, 2, []string{"CONV", "compiled for", "delegate 0 scratch"}, nil},
 		{"pte/external_weights.pte", 2, 0, 0, []string{"does not run here", "l.weight"}, nil},
