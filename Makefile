@@ -5,7 +5,7 @@ CORPUS   ?=
 BENCH    ?= .
 BENCHTIME ?= 1s
 FUZZTIME ?= 10m
-RACETEST ?= . ./cmd/... ./delegate/... ./hal/... ./runtime/... ./serve/... ./text/...
+RACETEST ?= . ./cmd/etrun/internal/... ./delegate/... ./hal/... ./runtime/... ./serve/... ./text/...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
 

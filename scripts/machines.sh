@@ -25,16 +25,16 @@ else
 fi
 go build -modfile=tools/go.mod -o "$out/staticcheck" honnef.co/go/tools/cmd/staticcheck
 
-# What only the first tier uses is unused here (U1000).
 analyze() { # OS ARCH
-	echo "machines: vet and staticcheck $1/$2"
+	echo "machines: vet $1/$2"
 	GOOS=$1 GOARCH=$2 GOARM=7 go vet ./...
-	GOOS=$1 GOARCH=$2 GOARM=7 "$out/staticcheck" -tests=false -checks inherit,-U1000 ./...
 }
 analyze darwin arm64
 analyze linux riscv64
 analyze linux arm
 analyze wasip1 wasm
+# One of them stands for all: 32 bits, without assembly. What only the first tier uses is unused here (U1000).
+GOOS=linux GOARCH=arm GOARM=7 "$out/staticcheck" -tests=false -checks inherit,-U1000 ./...
 
 build() { # OS ARCH TAGS
 	echo "machines: build $1/$2"

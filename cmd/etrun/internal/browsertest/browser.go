@@ -32,6 +32,9 @@ type Step [4]string
 // Open starts Chromium with a page, a path or an address, in a window of a width. Without Chromium the test is skipped.
 func Open(t *testing.T, url string, width int) *Browser {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("drives a browser")
+	}
 	program := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if found, err := exec.LookPath(name); err == nil {
