@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,18 @@ func TestWebPage(t *testing.T) {
 	} {
 		if code, text, _ := r.ask(tt.method, tt.path, "", tt.header...); code != tt.code {
 			t.Errorf("%s %s %q: status %d, want %d: %.100s", tt.method, tt.path, tt.header, code, tt.code, text)
+		}
+	}
+}
+
+// Names that no file has are quoted in the error, which is JSON.
+func TestWebPageNames(t *testing.T) {
+	r := start(t, nil, model("m", adder))
+	for _, path := range []string{"/page/none.js", "/page/%22%7d%3cscript%3e%07", "/page/%C3%A9%FF", "/page/" + strings.Repeat("%22", 300)} {
+		code, text, _ := r.ask("GET", path, "")
+		var answer struct{ Error string }
+		if err := json.Unmarshal([]byte(text), &answer); code != 404 || err != nil || answer.Error == "" {
+			t.Errorf("%.40s: status %d, %v: %.100s", path, code, err, text)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -57,7 +58,8 @@ func Handler() http.Handler {
 		if !ok {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprintf(w, `{"error":"no such file of the page: %.140s"}`, strconv.QuoteToASCII(r.URL.Path)[1:])
+			text, _ := json.Marshal(map[string]string{"error": fmt.Sprintf("no such file of the page: %.140q", r.URL.Path)}) // strings do not fail
+			_, _ = w.Write(text)
 			return
 		}
 		f.write(w, r)
