@@ -44,7 +44,7 @@ func Measure(runs ...Run) (ns []float64, err error) {
 
 func countAll(runs []Run) (ns []float64, err error) {
 	for _, run := range runs {
-		run(2)
+		run(4) // of units that run in turns, each must have planned its work
 		n, err := countOf(run)
 		if err != nil {
 			return nil, err
