@@ -149,6 +149,11 @@ func sampleRun(t *testing.T, kind string, seed uint64, engine Engine, threads in
 		pool.Close()
 	})
 	args, ctx := graphtest.NewMaker(1).Arguments(g), context.Background()
+	for _, u := range units {
+		if err := u.Execute(ctx, args); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return func(n int) {
 		for i := range n {
 			if err := units[i%count].Execute(ctx, args); err != nil {

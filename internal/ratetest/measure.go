@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Run does what is measured n times.
+// Run does what is measured n times. Where units run in turns, each has run once before: first runs plan their work.
 type Run func(n int)
 
 const (
@@ -44,7 +44,7 @@ func Measure(runs ...Run) (ns []float64, err error) {
 
 func countAll(runs []Run) (ns []float64, err error) {
 	for _, run := range runs {
-		run(4) // of units that run in turns, each must have planned its work
+		run(2)
 		n, err := countOf(run)
 		if err != nil {
 			return nil, err

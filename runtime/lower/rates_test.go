@@ -63,6 +63,9 @@ func measureSample(t *testing.T, kind string, seed uint64) float64 {
 		}
 		defer units[i].Close()
 		args[i] = values
+		if err := units[i].Execute(t.Context(), values); err != nil {
+			t.Fatalf("%s, seed %d: %v", kind, seed, err)
+		}
 	}
 	at := 0
 	ns, err := ratetest.Measure(func(n int) {
