@@ -25,7 +25,7 @@ type chatFlags struct {
 }
 
 func (c *chatFlags) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&c.chat, "chat", false, "hold a dialogue, or with --prompt answer one message")
+	flags.BoolVar(&c.chat, "chat", false, "chat: answer each line of the input, or with --prompt one message")
 	// A TEXT may be empty, see session.RejectEmpty.
 	flags.StringVar(&c.system, "system", "", "with --chat: begin with the system message `TEXT`")
 	flags.StringVar(&c.template, "template", "",

@@ -27,19 +27,6 @@ var AllCores = sync.OnceValue(func() []Cores {
 	return readCores(os.DirFS("/"))
 })
 
-// InOrder reports whether all cores are known to execute instructions in the order of the program. A thread may move between
-// cores of different kinds.
-func InOrder() bool { return allInOrder(AllCores()) }
-
-func allInOrder(list []Cores) bool {
-	for _, c := range list {
-		if !c.InOrder {
-			return false
-		}
-	}
-	return len(list) > 0
-}
-
 // DescribeCores lists kinds of cores for a reader.
 func DescribeCores(list []Cores) string {
 	var parts []string
