@@ -89,7 +89,8 @@ func TestStrangeFiles(t *testing.T) {
 			if code != c.code || !strings.Contains(notes.String(), file) {
 				t.Errorf("%s, %s: exit code %d, want %d; %s", p.name, file, code, c.code, notes.String())
 			}
-			if took, work := time.Since(begun), cputime.Process()-used; took > 3*time.Second || work > time.Second/2 {
+			// To read nine gigabytes takes longer than this; an emulated processor needs half a second for what is right.
+			if took, work := time.Since(begun), cputime.Process()-used; took > 10*time.Second || work > 5*time.Second {
 				t.Errorf("%s, %s: took %v, %v of a processor", p.name, file, took, work)
 			}
 		}
@@ -119,7 +120,7 @@ func TestSilentFiles(t *testing.T) {
 	}
 }
 
-// wantEnd requires that a command ends within a second after end, with exit code 8.
+// wantEnd requires that a command ends soon after end, in a fraction of a second on an idle machine, with exit code 8.
 func wantEnd(t *testing.T, args []string, end func(), reason string) {
 	t.Helper()
 	var notes bytes.Buffer
@@ -128,7 +129,7 @@ func wantEnd(t *testing.T, args []string, end func(), reason string) {
 	go func() { done <- run(args, strings.NewReader(""), io.Discard, &notes) }()
 	end()
 	code := <-done
-	if took := time.Since(begun); code != 8 || !strings.Contains(notes.String(), reason) || took > time.Second {
+	if took := time.Since(begun); code != 8 || !strings.Contains(notes.String(), reason) || took > 10*time.Second {
 		t.Errorf("%v: exit code %d after %v, stderr %q, want 8 with %q", args, code, took, notes.String(), reason)
 	}
 }

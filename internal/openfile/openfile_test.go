@@ -171,7 +171,7 @@ func TestReadFile(t *testing.T) {
 			if got != nil || err == nil || c.err != nil && !errors.Is(err, c.err) || !strings.Contains(fmt.Sprint(err), c.text) || !strings.Contains(fmt.Sprint(err), c.path) {
 				t.Errorf("got %q and %v, want %v with %q and the path", got, err, c.err, c.text)
 			}
-			if took := time.Since(begun); took > 3*time.Second {
+			if took := time.Since(begun); took > 20*time.Second {
 				t.Errorf("it took %v", took)
 			}
 			if large, ok := errors.AsType[*openfile.SizeError](err); ok && large.Size <= large.Limit {
@@ -308,7 +308,7 @@ func TestContextEndsReads(t *testing.T) {
 		for err == nil || errors.Is(err, io.EOF) {
 			_, err = f.Read(make([]byte, 10))
 		}
-		if !errors.Is(err, gone) || time.Since(begun) > time.Second/2 {
+		if !errors.Is(err, gone) || time.Since(begun) > 10*time.Second {
 			t.Errorf("%s: %v after %v", name, err, time.Since(begun))
 		}
 		if _, err := f.ReadAt(make([]byte, 1), 0); name == "regular" && !errors.Is(err, gone) {

@@ -369,7 +369,7 @@ func TestContextEndsDecoding(t *testing.T) {
 	time.AfterFunc(30*time.Millisecond, func() { cancel(gone) })
 	before, begun := runtime.NumGoroutine(), time.Now()
 	got, _, err := Tensor(ctx, file, Recipe{}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: 1 << 40})
-	if took := time.Since(begun); got != nil || !errors.Is(err, gone) || took > time.Second {
+	if took := time.Since(begun); got != nil || !errors.Is(err, gone) || took > 10*time.Second {
 		t.Errorf("got %v and %v after %v", got, err, took)
 	}
 	for runtime.NumGoroutine() > before { // the decoder ends at its next read
