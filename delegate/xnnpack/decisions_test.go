@@ -20,6 +20,7 @@ import (
 	"github.com/etrun-go/etrun/internal/ratetest"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 var programsFlag = flag.String("measure-programs", "", "measure the XNNPACK programs below these folders, separated as in PATH, for TestDecisions")
@@ -108,8 +109,8 @@ func measurePrograms(t *testing.T) {
 	}
 }
 
-// measureProgram returns the times of a program on both engines and the loads of its payloads, "" for one
-// without payloads and one that an engine does not run.
+// measureProgram returns the times of a program on both engines, the loads of its payloads and how many other instructions
+// it has; "" for one without payloads and one that an engine does not run.
 func measureProgram(t *testing.T, file string) string {
 	var runs []ratetest.Run
 	var list []string
@@ -128,7 +129,27 @@ func measureProgram(t *testing.T, file string) string {
 	if len(list) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.0f\t%.0f\t%s", ns[0], ns[1], strings.Join(list, ";"))
+	return fmt.Sprintf("%.0f\t%.0f\t%s\t%d", ns[0], ns[1], strings.Join(list, ";"), otherInstructions(t, file))
+}
+
+// otherInstructions returns how many instructions of the program do not call a delegate.
+func otherInstructions(t *testing.T, file string) (n int) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pte.Parse(data, pte.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, chain := range p.Methods[0].Chains {
+		for _, i := range chain.Instructions {
+			if i.Kind != pte.DelegateCall {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // programRunner returns a function that runs a program n times, nil if it cannot run.

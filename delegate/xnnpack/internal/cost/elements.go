@@ -70,6 +70,7 @@ const (
 	meanChannels = 16       // that a global average pool adds up at once
 	nearBytes    = 32 << 10 // of the nearest cache
 	shortMatrix  = 8        // rows and columns of a tile that a transpose moves at once
+	interleaved  = 4        // rows or columns of a matrix that are put together, or taken apart, in one pass
 )
 
 // bytesOf returns the number of bytes that a node reads and writes.
@@ -85,7 +86,7 @@ func (c *counter) bytesOf(n *graph.Node) (sum int) {
 }
 
 // move returns the amounts of a transpose: elements that move in contiguous rows and these rows; or matrices, elements in tiles
-// of these and elements beside tiles; and the elements that do not stay in the cache of a core.
+// of these, or that are interleaved, and elements beside tiles; and the elements that do not stay in the cache of a core.
 func (c *counter) move(n *graph.Node, in graph.Shape, perm []int) amounts {
 	y := c.shapes[n.Out[0]]
 	count := float64(y.Numel())
@@ -95,6 +96,9 @@ func (c *counter) move(n *graph.Node, in graph.Shape, perm []int) amounts {
 		a[termRow] = float64(rows)
 	case matrices > 0:
 		tiles := float64(matrices * (sides[0] &^ (shortMatrix - 1)) * (sides[1] &^ (shortMatrix - 1)))
+		if c.engine == ByGo && min(sides[0], sides[1]) <= interleaved {
+			tiles = count
+		}
 		a[termElement], a[termWeight], a[termTap], a[termRow] = 0, float64(matrices), tiles, count-tiles
 	}
 	if c.bytesOf(n) > 4*farElements {

@@ -15,7 +15,7 @@ type Estimates [2]time.Duration
 const Never = time.Duration(math.MaxInt64 / 4)
 
 // The library must save this part of the Go engine's time, and this much of a run: it takes 0.7 ms to open it.
-const margin, leastGain = 0.04, 40 * time.Nanosecond
+const margin, leastGain = 0.02, 20 * time.Nanosecond
 
 // PrefersGo reports whether the Go engine is to run a graph.
 func (e Estimates) PrefersGo() bool {

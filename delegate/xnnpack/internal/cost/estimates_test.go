@@ -11,11 +11,20 @@ func TestMargin(t *testing.T) {
 		library, inGo time.Duration
 		want          bool
 	}{
-		{90, 100, false}, {95, 100, false}, {97, 100, true}, {100, 100, true}, {120, 100, true}, {Never / time.Microsecond, 100, true}, {1, 3, false},
+		{90, 100, false}, {95, 100, false}, {97, 100, false}, {99, 100, true}, {100, 100, true}, {120, 100, true}, {Never / time.Microsecond, 100, true}, {1, 3, false},
 		{9, 10, false}, {1, 2, false},
 	} {
 		if e := (Estimates{ByLibrary: test.library * time.Microsecond, ByGo: test.inGo * time.Microsecond}); e.PrefersGo() != test.want {
 			t.Errorf("%v: got Go %v, want %v", e, e.PrefersGo(), test.want)
+		}
+	}
+}
+
+// TestLeastGain checks that the library must save some time at all: the runs of a process have to pay for opening it.
+func TestLeastGain(t *testing.T) {
+	for library, want := range map[time.Duration]bool{75: false, 81: true} {
+		if e := (Estimates{ByLibrary: library, ByGo: 100}); e.PrefersGo() != want {
+			t.Errorf("%v: got Go %v, want %v", e, e.PrefersGo(), want)
 		}
 	}
 }

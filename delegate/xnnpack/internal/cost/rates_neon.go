@@ -67,7 +67,7 @@ var ratesNEON = [2]EngineRates{
 		classQuantize:     {termStart: 79.8, termElement: 0.275},
 		classQuantizeRows: {termStart: 173, termRow: 49.8, termElement: 0.367},
 		classConvert:      {termStart: 66.3, termElement: 0.163},
-		classTranspose32:  {termStart: 141, termRow: 0.872, termTap: 0.246, termElement: 0.107, termWeight: 74.5},
-		classTranspose8:   {termStart: 296, termTap: 0.122, termElement: 0.025, termWeight: 163},
+		classTranspose32:  {termStart: 168, termRow: 1.26, termTap: 0.243, termElement: 0.0904, termWeight: 81.6},
+		classTranspose8:   {termStart: 360, termRow: 0.223, termTap: 0.121, termWeight: 142},
 	}},
 }

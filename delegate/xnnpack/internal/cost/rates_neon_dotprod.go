@@ -65,7 +65,7 @@ var ratesDotprod = [2]EngineRates{
 		classQuantize:     {termStart: 179, termElement: 0.268},
 		classQuantizeRows: {termStart: 55.9, termRow: 48.5, termElement: 0.351},
 		classConvert:      {termStart: 119, termElement: 0.179},
-		classTranspose32:  {termStart: 254, termRow: 1.04, termTap: 0.25, termElement: 0.0947, termWeight: 55.1},
-		classTranspose8:   {termTap: 0.128, termElement: 0.033, termWeight: 88.2},
+		classTranspose32:  {termStart: 257, termRow: 1.29, termTap: 0.249, termElement: 0.0839, termWeight: 60.1},
+		classTranspose8:   {termTap: 0.128, termElement: 0.033, termWeight: 85.4},
 	}},
 }

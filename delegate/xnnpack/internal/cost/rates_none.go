@@ -68,7 +68,7 @@ var ratesNone = [2]EngineRates{
 		classQuantize:     {termStart: 30.5, termElement: 1.53},
 		classQuantizeRows: {termRow: 22.8, termElement: 7.78},
 		classConvert:      {termStart: 24.5, termElement: 0.844},
-		classTranspose32:  {termStart: 53.2, termRow: 0.487, termTap: 0.355, termWork: 0.0565, termElement: 0.0736},
-		classTranspose8:   {termStart: 75.3, termRow: 0.26, termTap: 0.339, termElement: 0.0183, termWeight: 23.3},
+		classTranspose32:  {termStart: 52.9, termRow: 0.509, termTap: 0.344, termWork: 0.0614, termElement: 0.0734, termWeight: 19},
+		classTranspose8:   {termStart: 81.8, termRow: 0.411, termTap: 0.333, termWeight: 18.9},
 	}},
 }

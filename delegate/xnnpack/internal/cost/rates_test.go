@@ -132,8 +132,8 @@ func samplesOf(t *testing.T, r *EngineRates, engine int, list []sampleTime) *rat
 // programWeight is how much a program counts relative to a sample.
 const programWeight = 3
 
-// addPrograms adds the measured programs of an instruction set, if there are any: nodes take longer in programs than where
-// they run alone.
+// addPrograms adds the measured programs of an instruction set that only call delegates, if there are any: nodes take longer in
+// programs than where they run alone.
 func addPrograms(t *testing.T, s *ratetest.Samples, set string, engine int) {
 	data, err := os.ReadFile(filepath.Join("testdata", "rates", set+"_programs.tsv"))
 	if err != nil && !os.IsNotExist(err) {
@@ -142,8 +142,12 @@ func addPrograms(t *testing.T, s *ratetest.Samples, set string, engine int) {
 	for line := range strings.Lines(string(data)) {
 		f := strings.Split(strings.TrimSpace(line), "\t")
 		var ns [2]float64
-		if _, err := fmt.Sscan(f[1]+" "+f[2], &ns[ByLibrary], &ns[ByGo]); err != nil {
+		others := 0
+		if _, err := fmt.Sscan(f[1]+" "+f[2]+" "+f[4], &ns[ByLibrary], &ns[ByGo], &others); err != nil {
 			t.Fatal(f[0], err)
+		}
+		if others > 0 {
+			continue
 		}
 		l := new(Load)
 		for _, part := range strings.FieldsFunc(f[3], func(r rune) bool { return r == ' ' || r == ';' }) {

@@ -150,8 +150,11 @@ var binaryOps = map[uint8]simd.BinaryOp{graph.TagAdd: simd.BinaryAdd, graph.TagM
 func (e *Unit) int8Binary(n *graph.Node) bool {
 	out := &e.Graph.Values[n.Out[0]]
 	q, ok := bytesAs(out)
-	op, known := binaryOps[n.Type.Tag]
-	if !ok || !known || e.Plain {
+	if !ok || e.Plain {
+		return false
+	}
+	op, ok := binaryOps[n.Type.Tag]
+	if !ok {
 		return false
 	}
 	a, b, l := &e.Graph.Values[n.In[0]].Quant, &e.Graph.Values[n.In[1]].Quant, &e.bytesBinary
