@@ -63,3 +63,14 @@ func (a *arena) take(bytes int64) []byte {
 	}
 	return a.Bytes
 }
+
+// int8Work is a worker's working memory for a task.
+type int8Work struct {
+	rows     []int // offsets of rows: in places, or in the product's table
+	places   []int
+	sums     []int32
+	floats   []float32
+	zeros    []int32
+	factors  []float32
+	gathered []uint8
+}

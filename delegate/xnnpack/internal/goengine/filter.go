@@ -138,14 +138,6 @@ func (e *Unit) fullyConnected(n *graph.Node) {
 	e.product.multiply()
 }
 
-// denseRows is a source of the rows of a matrix.
-type denseRows struct {
-	x []float32
-	k int
-}
-
-func (r *denseRows) row(dst []float32, _, p int) { copy(dst, r.x[p*r.k:(p+1)*r.k]) }
-
 // batchMatrix multiplies batches of matrices. Outer dimensions of size 1 are broadcast.
 func (e *Unit) batchMatrix(n *graph.Node) {
 	if e.int8(n) {
@@ -205,18 +197,4 @@ func (e *Unit) differences(v int) []float32 {
 		}
 	}
 	return e.floats[v]
-}
-
-// batchOffset returns the index of the operand's matrix for matrix i of the output.
-func batchOffset(i int, out, operand graph.Shape) int {
-	at, stride := 0, 1
-	for d := 2; d < out.Rank; d++ {
-		index := i % out.FromEnd(d)
-		i /= out.FromEnd(d)
-		if size := operand.FromEnd(d); size > 1 {
-			at += index * stride
-			stride *= size
-		}
-	}
-	return at
 }

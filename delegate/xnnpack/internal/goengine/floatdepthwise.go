@@ -181,3 +181,19 @@ func (d *depthwiseLines) list(lists tapLists, rows, cols taps) *tapList {
 	}
 	return l
 }
+
+// depthwiseWork is of depthwise convolutions: lists of taps, and a padded copy of the input.
+func depthwiseWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
+	if n.Window().GroupOut > 1 {
+		windowWork(w, g, n, s, threads)
+		return
+	}
+	runtimeFilter(w, g, n, s)
+	d := depthwiseLines{windowRows: windowRows{WindowGrid: n.Windows(s[n.In[0]], s[n.Out[0]])}}
+	taps := d.W.KernelH * d.W.KernelW
+	sides := d.listSides(taps)
+	w.kept = graph.Plus(w.kept, graph.Times(threads, sides[0]*sides[1], 16*taps))
+	if h, v, ok := d.paddedSize(); ok {
+		w.staged = max(w.staged, graph.Times(4, d.In.Dim[0], h, v, d.In.Dim[3]))
+	}
+}

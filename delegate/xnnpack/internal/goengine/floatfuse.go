@@ -12,24 +12,6 @@ import (
 var SiLUNode = graph.NodeType{Tag: graph.TagSiLU, Name: "SiLU", Check: graph.Unchecked, Shape: graph.SameShape, InPlace: true,
 	Cost: graph.Transcendental}
 
-// fuseFunctions merges nodes for the Go engine, which computes the same results with fewer passes
-// over memory. The library has no such nodes.
-//
-//   - A transpose that undoes another one is dropped with it.
-//   - A product of a value and its sigmoid becomes one node.
-//   - A function of each element of a product or convolution is applied to parts of it as soon as they
-//     are computed.
-//   - A resize and a transpose of its result become one node.
-//   - Concatenations, transposes and reshapes one after the other become one node.
-func fuseFunctions(g *graph.Graph, shapes []graph.Shape) {
-	f := newFuser(g, shapes)
-	f.merge((*fuser).untransposed, (*fuser).silu, (*fuser).function, (*fuser).planes, (*fuser).rearrange)
-	g.Nodes = slices.DeleteFunc(g.Nodes, func(n graph.Node) bool { return len(n.Out) == 0 })
-	for i := range g.Nodes {
-		g.Nodes[i].At = i
-	}
-}
-
 // silu replaces a product of a value and its sigmoid.
 func (f *fuser) silu(n *graph.Node) {
 	if n.Type.Tag != graph.TagMultiply || n.Min != -graph.Inf || n.Max != graph.Inf {

@@ -2,10 +2,13 @@ package goengine
 
 import (
 	"context"
+	"os"
+	"slices"
 	"sync"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
@@ -80,4 +83,81 @@ func (m *Image) releaseFilters() func(*graph.Node) bool {
 		r, ok := own[xnn.AddressOf(m.Graph.Values[n.In[1]].Data)]
 		return ok && n.Type.PacksFilter() && m.Release(r.Value.Data)
 	}
+}
+
+// fuseFunctions merges nodes for the Go engine, which computes the same results with fewer passes
+// over memory. The library has no such nodes.
+//
+//   - A transpose that undoes another one is dropped with it.
+//   - A product of a value and its sigmoid becomes one node.
+//   - A function of each element of a product or convolution is applied to parts of it as soon as they
+//     are computed.
+//   - A resize and a transpose of its result become one node.
+//   - Concatenations, transposes and reshapes one after the other become one node.
+func fuseFunctions(g *graph.Graph, shapes []graph.Shape) {
+	f := newFuser(g, shapes)
+	f.merge((*fuser).untransposed, (*fuser).silu, (*fuser).function, (*fuser).planes, (*fuser).rearrange)
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n graph.Node) bool { return len(n.Out) == 0 })
+	for i := range g.Nodes {
+		g.Nodes[i].At = i
+	}
+}
+
+// Workspace implements lowering.Planned: it returns the values between nodes for the method's memory plan, nil if units plan
+// their own.
+func (m *Image) Workspace() *lowering.Workspace {
+	p, g := m.places, m.Graph
+	if m.Shown || len(g.Nodes) == 0 || len(p.items) >= maxBlocks {
+		return nil
+	}
+	w := &lowering.Workspace{Moments: len(g.Nodes), Blocks: make([]lowering.Block, 0, len(p.items)+1), Args: argSpans(g)}
+	for _, it := range p.items {
+		w.Blocks = append(w.Blocks, lowering.Block{Bytes: it.Bytes, Span: lowering.Span{First: it.First, Last: it.Last}})
+	}
+	w.Blocks = append(w.Blocks, workBlock(g, p.shapes, m.InstanceThreads()))
+	return w
+}
+
+// packCached packs the constants of an image, or reads the panels from a file of the cache. The note says where they are.
+func (m *Image) packCached(ctx context.Context, c graph.WeightsCache) (p *packed, note string, err error) {
+	w := newPacking(m.Graph, m.Shapes, m.releaseFilters())
+	pack := func() (err error) {
+		p, err = w.pack(ctx, m.InstanceThreads())
+		return err
+	}
+	if w.size < PackedLeast {
+		c.Folder = ""
+	}
+	note, err = c.Use(ctx, m.Graph, graph.WeightsFile{Suffix: ".gopacked", DependsOn: packedFor, Pack: pack,
+		Open:  func(folder *os.Root, name string) error { return w.open(ctx, folder, name, c.Map) },
+		Write: w.write})
+	return p, note, err
+}
+
+// NewUnit creates a unit of an image.
+func NewUnit(m *Image, in delegate.Instance) *Unit {
+	n := len(m.Graph.Values)
+	e := &Unit{packed: m.constants(), Graph: m.Graph, limits: m.Limits, args: graph.NewArguments(m.Graph, m.Shapes, m.Args),
+		Shapes: slices.Clone(m.Shapes),
+		pool:   in.Pool, Arena: arenaIn(in.Scratch), blocks: in.Blocks, Planned: m.places, Places: m.places,
+		Bytes: make([][]byte, n), Tokens: make([][]token, n), floats: make([][]float32, n), floated: make([]bool, n),
+		filters: make([]*filter, len(m.Graph.Nodes)),
+		states:  make([]nodeState, len(m.Graph.Nodes))}
+	if m.places != nil && !m.HasDynamicArgs() && e.blocks == nil {
+		e.Arena.expect(m.memory.Shared)
+	}
+	if m.places != nil && e.blocks != nil {
+		e.worked = workBlock(m.Graph, m.places.shapes, m.InstanceThreads()).Span
+	}
+	for i, used := range argSpans(m.Graph) {
+		e.args[i].Used = used
+	}
+	e.direct = e.directNodes()
+	for v := range m.Graph.Values {
+		e.Bytes[v] = m.Graph.Values[v].Data
+	}
+	if len(m.Args) > 0 && !m.HasDynamicArgs() && !m.Shown {
+		e.prepare()
+	}
+	return e
 }

@@ -177,10 +177,3 @@ func dropUnused(g *graph.Graph) {
 	}
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n graph.Node) bool { return len(n.Out) == 0 })
 }
-
-// lookUp computes a node from bytes to bytes.
-func (e *Unit) lookUp(n *graph.Node, table *[256]uint8) {
-	count := e.Shapes[n.Out[0]].Numel()
-	e.byteLoop = int8Elements{op: lookUp, table: table, in: e.Bytes[n.In[0]][:count], out: e.Bytes[n.Out[0]][:count]}
-	e.Parallel(count, elementsPerRange, &e.byteLoop)
-}

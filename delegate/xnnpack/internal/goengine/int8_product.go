@@ -34,17 +34,6 @@ type int8Product struct {
 	tasksPerTile  int // for each tile of rows
 }
 
-// int8Work is a worker's working memory for a task.
-type int8Work struct {
-	rows     []int // offsets of rows: in places, or in the product's table
-	places   []int
-	sums     []int32
-	floats   []float32
-	zeros    []int32
-	factors  []float32
-	gathered []uint8
-}
-
 // planInt8 plans the products of all nodes that have 8-bit products.
 func (e *Unit) planInt8() {
 	if e.Plain {
@@ -488,4 +477,18 @@ func (p *int8Product) gatherPixel(dst []uint8, group, tap, image, y, x int) {
 	for i := range to {
 		to[i] = zero
 	}
+}
+
+// batchOffset returns the index of the operand's matrix for matrix i of the output.
+func batchOffset(i int, out, operand graph.Shape) int {
+	at, stride := 0, 1
+	for d := 2; d < out.Rank; d++ {
+		index := i % out.FromEnd(d)
+		i /= out.FromEnd(d)
+		if size := operand.FromEnd(d); size > 1 {
+			at += index * stride
+			stride *= size
+		}
+	}
+	return at
 }

@@ -5,26 +5,6 @@ import (
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
-// nodeType says how the Go engine runs one kind of node.
-type nodeType struct {
-	// Run computes the outputs.
-	Run func(e *Unit, n *graph.Node)
-	// work adds the memory that the loops need for the node; nil if they need none.
-	work workFunc
-	// pack packs the filter of the node for products of floats; nil if it has none.
-	pack packer
-	// elements computes a function of each float; nil for nodes that are no such function.
-	elements unaryFunc
-	// finishes is set if the loops over floats apply node.then.
-	finishes bool
-}
-
-// Types is the Go engine's table, by tag. The rows refer to it, so init fills it.
-var Types [256]nodeType
-
-// typeOf returns the row of the node's type.
-func typeOf(n *graph.Node) *nodeType { return &Types[n.Type.Tag] }
-
 func init() {
 	for tag, f := range map[uint8]func(dst, src []float32){
 		graph.TagSigmoid: simd.Sigmoid, graph.TagFloor: simd.Floor, graph.TagSquareRoot: simd.Sqrt,
@@ -92,14 +72,6 @@ func square(dst, src []float32) { simd.Mul(dst, src, src) }
 func elu(dst, src []float32, alpha float32) { simd.ELU(dst, src, alpha, 1, 1) }
 
 func clampElements(n *graph.Node, dst, src []float32) { simd.Clamp(dst, src, n.Min, n.Max) }
-
-// boundFloats clamps numbers to the node's bounds, in place.
-func boundFloats(n *graph.Node, x []float32) {
-	if n.Min == -graph.Inf && n.Max == graph.Inf {
-		return
-	}
-	simd.Clamp(x, x, n.Min, n.Max)
-}
 
 // convert converts between datatypes.
 func (e *Unit) convert(n *graph.Node) {

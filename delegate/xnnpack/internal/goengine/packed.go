@@ -265,3 +265,22 @@ func (w *PackWork) end(n *PackedNode) {
 		w.released.Store(true)
 	}
 }
+
+// filterNumbers returns the numbers of a filter, in memory that must not be modified.
+func (e *Unit) filterNumbers(v int) []float32 {
+	x := &e.Graph.Values[v]
+	n := e.Shapes[v].Numel()
+	if x.Datatype == graph.FP32 {
+		return tensor.View[float32](e.Bytes[v])[:n]
+	}
+	numbers := make([]float32, n)
+	if x.Datatype == graph.QCInt4 {
+		element, cols := e.elements(v), x.Shape.Last()
+		for i := range numbers {
+			numbers[i] = element(i) * x.Quant.Scales[i/cols]
+		}
+	} else {
+		e.Decode(numbers, v)
+	}
+	return numbers
+}

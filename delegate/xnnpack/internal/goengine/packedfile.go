@@ -34,22 +34,6 @@ var (
 	PackedLeast   int64 = 64 << 10
 )
 
-// packCached packs the constants of an image, or reads the panels from a file of the cache. The note says where they are.
-func (m *Image) packCached(ctx context.Context, c graph.WeightsCache) (p *packed, note string, err error) {
-	w := newPacking(m.Graph, m.Shapes, m.releaseFilters())
-	pack := func() (err error) {
-		p, err = w.pack(ctx, m.InstanceThreads())
-		return err
-	}
-	if w.size < PackedLeast {
-		c.Folder = ""
-	}
-	note, err = c.Use(ctx, m.Graph, graph.WeightsFile{Suffix: ".gopacked", DependsOn: packedFor, Pack: pack,
-		Open:  func(folder *os.Root, name string) error { return w.open(ctx, folder, name, c.Map) },
-		Write: w.write})
-	return p, note, err
-}
-
 // packedFor writes what panels depend on besides the graph.
 func packedFor(h io.Writer) {
 	fmt.Fprintln(h, "go engine", PackedVersion, runtime.GOARCH, simd.PackedLayout())

@@ -41,31 +41,6 @@ func (p *Places) cut(arena []byte) [][]byte {
 // places.
 const maxBlocks = 1 << 10
 
-// Workspace implements lowering.Planned: it returns the values between nodes for the method's memory plan, nil if units plan
-// their own.
-func (m *Image) Workspace() *lowering.Workspace {
-	p, g := m.places, m.Graph
-	if m.Shown || len(g.Nodes) == 0 || len(p.items) >= maxBlocks {
-		return nil
-	}
-	w := &lowering.Workspace{Moments: len(g.Nodes), Blocks: make([]lowering.Block, 0, len(p.items)+1), Args: argSpans(g)}
-	for _, it := range p.items {
-		w.Blocks = append(w.Blocks, lowering.Block{Bytes: it.Bytes, Span: lowering.Span{First: it.First, Last: it.Last}})
-	}
-	w.Blocks = append(w.Blocks, workBlock(g, p.shapes, m.InstanceThreads()))
-	return w
-}
-
-// workBlock returns the block of the nodes' working memory, from the first to the last node that uses it
-// at the given shapes.
-func workBlock(g *graph.Graph, s []graph.Shape, threads int) lowering.Block {
-	w, last := workAt(g, s, threads), len(g.Nodes)-1
-	if w.used.Last < w.used.First {
-		return lowering.Block{Span: lowering.Span{First: last, Last: last}}
-	}
-	return lowering.Block{Bytes: w.shared(threads), Span: w.used}
-}
-
 // argSpans returns the nodes between which the bytes of each argument are used: inputs from the first
 // node, outputs to the last.
 func argSpans(g *graph.Graph) []lowering.Span {

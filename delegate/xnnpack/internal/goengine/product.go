@@ -319,3 +319,26 @@ func (e *Unit) factors(slot, v int) []float32 {
 	}
 	return e.slots[slot]
 }
+
+// boundFloats clamps numbers to the node's bounds, in place.
+func boundFloats(n *graph.Node, x []float32) {
+	if n.Min == -graph.Inf && n.Max == graph.Inf {
+		return
+	}
+	simd.Clamp(x, x, n.Min, n.Max)
+}
+
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// reserve makes sure that each worker has so many floats in e.lines. Only loops that work cannot
+// know, those of tests, allocate.
+func (e *Unit) reserve(floats int) {
+	for i := range e.lines {
+		e.lines[i] = grow(e.lines[i], floats)
+	}
+}

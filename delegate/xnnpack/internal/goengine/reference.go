@@ -70,34 +70,6 @@ type token struct {
 	Zero  int32
 }
 
-// NewUnit creates a unit of an image.
-func NewUnit(m *Image, in delegate.Instance) *Unit {
-	n := len(m.Graph.Values)
-	e := &Unit{packed: m.constants(), Graph: m.Graph, limits: m.Limits, args: graph.NewArguments(m.Graph, m.Shapes, m.Args),
-		Shapes: slices.Clone(m.Shapes),
-		pool:   in.Pool, Arena: arenaIn(in.Scratch), blocks: in.Blocks, Planned: m.places, Places: m.places,
-		Bytes: make([][]byte, n), Tokens: make([][]token, n), floats: make([][]float32, n), floated: make([]bool, n),
-		filters: make([]*filter, len(m.Graph.Nodes)),
-		states:  make([]nodeState, len(m.Graph.Nodes))}
-	if m.places != nil && !m.HasDynamicArgs() && e.blocks == nil {
-		e.Arena.expect(m.memory.Shared)
-	}
-	if m.places != nil && e.blocks != nil {
-		e.worked = workBlock(m.Graph, m.places.shapes, m.InstanceThreads()).Span
-	}
-	for i, used := range argSpans(m.Graph) {
-		e.args[i].Used = used
-	}
-	e.direct = e.directNodes()
-	for v := range m.Graph.Values {
-		e.Bytes[v] = m.Graph.Values[v].Data
-	}
-	if len(m.Args) > 0 && !m.HasDynamicArgs() && !m.Shown {
-		e.prepare()
-	}
-	return e
-}
-
 // prepare plans a unit of static sizes before its first call. An arena is left to that call: the units of an instance announce
 // what they need first.
 func (e *Unit) prepare() {
@@ -330,13 +302,6 @@ func (e *Unit) store(v int) {
 	}
 }
 
-func grow[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}
-
 var _ lowering.Checker = (*Unit)(nil)
 
 // Check implements lowering.Checker.
@@ -345,4 +310,29 @@ func (e *Unit) Check(args []*tensor.Value) error {
 		return nil
 	}
 	return e.bind(args)
+}
+
+// denseRows is a source of the rows of a matrix.
+type denseRows struct {
+	x []float32
+	k int
+}
+
+func (r *denseRows) row(dst []float32, _, p int) { copy(dst, r.x[p*r.k:(p+1)*r.k]) }
+
+// lookUp computes a node from bytes to bytes.
+func (e *Unit) lookUp(n *graph.Node, table *[256]uint8) {
+	count := e.Shapes[n.Out[0]].Numel()
+	e.byteLoop = int8Elements{op: lookUp, table: table, in: e.Bytes[n.In[0]][:count], out: e.Bytes[n.Out[0]][:count]}
+	e.Parallel(count, elementsPerRange, &e.byteLoop)
+}
+
+// workBlock returns the block of the nodes' working memory, from the first to the last node that uses it
+// at the given shapes.
+func workBlock(g *graph.Graph, s []graph.Shape, threads int) lowering.Block {
+	w, last := workAt(g, s, threads), len(g.Nodes)-1
+	if w.used.Last < w.used.First {
+		return lowering.Block{Span: lowering.Span{First: last, Last: last}}
+	}
+	return lowering.Block{Bytes: w.shared(threads), Span: w.used}
 }

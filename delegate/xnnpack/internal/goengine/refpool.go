@@ -6,24 +6,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	geometry "github.com/etrun-go/etrun/kernels/window"
 )
-
-// taps are the elements [lo, hi) of a window, those inside the input, along one dimension. Element
-// k is at position from + k·step.
-type taps struct{ from, step, lo, hi int }
-
-// tapsAt clips a window of n elements at distance step, which begins at position from of an input
-// of the given size.
-func tapsAt(from, n, step, size int) taps {
-	lo, hi := geometry.Inside(n, size, from, step)
-	return taps{from, step, lo, hi}
-}
-
-func (t taps) len() int { return max(t.hi-t.lo, 0) }
-
-// place returns the position of element k.
-func (t taps) place(k int) int { return t.from + k*t.step }
 
 // linePool computes lines of a pool's output. It first combines the rows of a line's windows, over
 // their whole length, then the columns.

@@ -88,14 +88,6 @@ func (e *Unit) divide(w *work, memory []byte) {
 	}
 }
 
-// reserve makes sure that each worker has so many floats in e.lines. Only loops that work cannot
-// know, those of tests, allocate.
-func (e *Unit) reserve(floats int) {
-	for i := range e.lines {
-		e.lines[i] = grow(e.lines[i], floats)
-	}
-}
-
 // decodeWork is of loops over floats. Packed filters are not read.
 func decodeWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, _ int) {
 	for k, v := range n.In {
@@ -214,22 +206,6 @@ func windowWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, _ int) 
 	default:
 		w.line = max(w.line, graph.Times(4, min(graph.GatheredRows, max(1, r.Out.Leading(3))),
 			min(graph.GatheredDepth, r.W.KernelH*r.W.KernelW*r.W.GroupIn)))
-	}
-}
-
-// depthwiseWork is of depthwise convolutions: lists of taps, and a padded copy of the input.
-func depthwiseWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
-	if n.Window().GroupOut > 1 {
-		windowWork(w, g, n, s, threads)
-		return
-	}
-	runtimeFilter(w, g, n, s)
-	d := depthwiseLines{windowRows: windowRows{WindowGrid: n.Windows(s[n.In[0]], s[n.Out[0]])}}
-	taps := d.W.KernelH * d.W.KernelW
-	sides := d.listSides(taps)
-	w.kept = graph.Plus(w.kept, graph.Times(threads, sides[0]*sides[1], 16*taps))
-	if h, v, ok := d.paddedSize(); ok {
-		w.staged = max(w.staged, graph.Times(4, d.In.Dim[0], h, v, d.In.Dim[3]))
 	}
 }
 

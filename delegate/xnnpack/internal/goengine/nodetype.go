@@ -1,0 +1,23 @@
+package goengine
+
+import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+
+// nodeType says how the Go engine runs one kind of node.
+type nodeType struct {
+	// Run computes the outputs.
+	Run func(e *Unit, n *graph.Node)
+	// work adds the memory that the loops need for the node; nil if they need none.
+	work workFunc
+	// pack packs the filter of the node for products of floats; nil if it has none.
+	pack packer
+	// elements computes a function of each float; nil for nodes that are no such function.
+	elements unaryFunc
+	// finishes is set if the loops over floats apply node.then.
+	finishes bool
+}
+
+// Types is the Go engine's table, by tag. The rows refer to it, so init fills it.
+var Types [256]nodeType
+
+// typeOf returns the row of the node's type.
+func typeOf(n *graph.Node) *nodeType { return &Types[n.Type.Tag] }
