@@ -47,12 +47,6 @@ func (b Backend) choice(e cost.Estimates) int {
 	return b.engine()
 }
 
-// isGo reports whether the Go engine runs every graph.
-func (b Backend) isGo() bool { return b.Engine == EngineGo || b.Engine == formerName }
-
-// automatic reports whether the engine is chosen for each graph.
-func (b Backend) automatic() bool { return b.Engine == "" || b.Engine == EngineAuto }
-
 // choose prepares the image for the Go engine if that is faster; done is false if the library
 // should run it. A library whose location was specified must exist in any case.
 func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
@@ -74,4 +68,14 @@ func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 		return false, err
 	}
 	return err == nil, nil
+}
+
+// openGo compiles the graph for the Go engine.
+func (b Backend) openGo(ctx context.Context, m *image) (delegate.Image, error) {
+	own, err := goengine.NewImage(ctx, m.Compilation, b.cache())
+	if err != nil {
+		return nil, err
+	}
+	m.by, m.cacheNote = own, own.CacheNote
+	return m, nil
 }

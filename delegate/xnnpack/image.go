@@ -179,3 +179,14 @@ func (m *image) releaseCopied(g *lowering.Graph) {
 		}
 	}
 }
+
+func newViewed(m *image, u delegate.Unit) *viewed {
+	w := &viewed{Unit: u, Profiler: u.(delegate.Profiler), graph: m.Graph}
+	for _, v := range m.Graph.Args[m.calls:] {
+		t := tensor.Make(m.Graph.Values[v].Datatype.Info().Tensor, m.Shapes[v].Dims(), nil, tensor.DynamicUnbound)
+		t.Bind(tensor.AlignedBytes(t.NBytes()))
+		value := tensor.TensorValue(t)
+		w.shown = append(w.shown, &value)
+	}
+	return w
+}

@@ -34,17 +34,6 @@ type viewed struct {
 	values delegate.NodeValues
 }
 
-func newViewed(m *image, u delegate.Unit) *viewed {
-	w := &viewed{Unit: u, Profiler: u.(delegate.Profiler), graph: m.Graph}
-	for _, v := range m.Graph.Args[m.calls:] {
-		t := tensor.Make(m.Graph.Values[v].Datatype.Info().Tensor, m.Shapes[v].Dims(), nil, tensor.DynamicUnbound)
-		t.Bind(tensor.AlignedBytes(t.NBytes()))
-		value := tensor.TensorValue(t)
-		w.shown = append(w.shown, &value)
-	}
-	return w
-}
-
 // Execute runs the graph, then passes the values that its nodes read and wrote to the callback.
 func (w *viewed) Execute(ctx context.Context, args []*tensor.Value) error {
 	if len(args)+len(w.shown) != len(w.graph.Args) {

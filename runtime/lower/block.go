@@ -1,8 +1,10 @@
 package lower
 
 import (
+	"fmt"
 	"slices"
 
+	regions "github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -31,9 +33,6 @@ func blocks(m *ir.Method, f *ir.Flow) (list []block) {
 	}
 	return list
 }
-
-// outside stands for definitions before a block, and for a missing step or compiler.
-const outside = -1
 
 // flow is the dataflow of one block at a time, with storages in static single assignment, see
 // [ir.Flow]. Its tables are allocated once per method.
@@ -249,4 +248,170 @@ func (f *flow) visitSlots(values []int, touch func(v int)) {
 		}
 		f.visitSlots(f.m.Values[v].Items(), touch)
 	}
+}
+
+// building is what the making of a graph needs, for one graph after the other.
+type building struct {
+	values []regions.GraphValue // of the graph
+	calls  []regions.GraphCall  // of the graph
+	known  versions             // of the graph's values
+	sees   []int                // by tensor that the call reads: the graph's value
+	makes  []int                // the same of what it writes, outside for what no other step may read
+	lists  chunks               // for arguments and items
+	places []byte               // of the graph's calls
+}
+
+// forget gives the memory of the graph that was made last to the next one.
+func (b *building) forget() {
+	clear(b.values)
+	clear(b.calls)
+	b.values, b.calls = b.values[:0], b.calls[:0]
+	b.lists.forget()
+}
+
+// refusal returns why no graph can contain step i of the block, "" if one can.
+func (f *flow) refusal(i int) string {
+	s := f.step(i)
+	switch {
+	case f.payload(s).Opened != nil:
+		return f.refusesPayload(i)
+	case s.Kind != ir.KernelCall:
+		return "not an operator's call"
+	case s.Own:
+		return "its operator is a custom one"
+	case !s.Op.Pure:
+		return "its operator has side effects"
+	case len(s.Updates) > 0:
+		return "it changes an argument"
+	case s.Sig.Result != nil && !s.IsView():
+		return "its result is a number"
+	case len(s.Writes) == 0:
+		return "it has no result"
+	case !f.fits(s):
+		return "its arguments do not match its schema"
+	case f.m.Changing(s.Args):
+		return "the program computes an argument that is not a tensor"
+	}
+	return f.refusesTensors(i)
+}
+
+// refusesPayload returns why no graph can contain step i, which calls a payload.
+func (f *flow) refusesPayload(i int) string {
+	s := f.step(i)
+	written := make(map[int]bool, len(s.Writes))
+	for _, v := range s.Writes {
+		if written[v] {
+			return fmt.Sprintf("value %d occurs twice among its results", v)
+		}
+		written[v] = true
+	}
+	if len(s.Reads)+len(s.Writes) < len(s.Args) {
+		return "an argument is not a tensor"
+	}
+	return f.refusesTensors(i)
+}
+
+// refusesTensors returns why no graph can contain the tensors that step i reads or writes.
+func (f *flow) refusesTensors(i int) string {
+	s := f.step(i)
+	for k, v := range s.Reads {
+		if why := f.refusesRead(v, f.sees(i, k)); why != "" {
+			return why
+		}
+	}
+	for _, v := range s.Writes {
+		if why := f.refusesWrite(i, v); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// fits reports whether the arguments have the kinds that the operator's schema requires.
+func (f *flow) fits(s *ir.Step) bool {
+	for k := range s.Sig.Args {
+		a, v := &s.Sig.Args[k], &f.m.Values[s.Args[k]]
+		if !a.Kinds.Has(v.Kind) {
+			return false
+		}
+		for _, item := range v.Items() {
+			kind := tensor.None
+			if item >= 0 {
+				kind = f.m.Values[item].Kind
+			}
+			if a.Items != 0 && !a.Items.Has(kind) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// refusesRead returns why a graph cannot contain v at definition def. v must be the written value,
+// a view that a step made of it, or a view of one size without a step.
+func (f *flow) refusesRead(v, def int) string {
+	t := f.m.Values[v].Tensor
+	if t.Dynamism == tensor.DynamicUnbound || f.m.Storages[f.m.Values[v].Storage].Kind == ir.Heap {
+		return fmt.Sprintf("value %d is of unbounded size", v)
+	}
+	if def == outside || f.Defs[def].Value == v || sameBytes(t, f.m.Values[f.Defs[def].Value].Tensor) {
+		return ""
+	}
+	if f.views[v] {
+		if by := f.makesView(v); by.round == f.number && f.refused[by.index] == "" {
+			return ""
+		}
+	}
+	return fmt.Sprintf("value %d is a view of value %d with other sizes", v, f.Defs[def].Value)
+}
+
+// sameBytes reports whether two tensors always have the same type and number of elements.
+func sameBytes(a, b *ir.Tensor) bool {
+	return a.Dynamism == tensor.Static && b.Dynamism == tensor.Static && a.DType == b.DType && a.NBytes() == b.NBytes()
+}
+
+// refusesWrite returns why v cannot be a graph's result. It must cover its whole storage, and no
+// other value except views made by steps may have sizes that vary with it.
+func (f *flow) refusesWrite(i, v int) string {
+	s, t, storage := f.step(i), f.m.Values[v].Tensor, &f.m.Storages[f.m.Values[v].Storage]
+	switch {
+	case t.Dynamism == tensor.DynamicUnbound || storage.Kind == ir.Heap:
+		return fmt.Sprintf("value %d is of unbounded size", v)
+	case s.IsView():
+		return f.refusesView(i)
+	case storage.Kind != ir.Activation:
+		return fmt.Sprintf("value %d is %v", v, storage.Kind)
+	case f.views[v] || t.NBytes() != storage.Bytes:
+		return fmt.Sprintf("value %d is a part of a tensor", v)
+	}
+	for _, other := range storage.Values {
+		o := f.m.Values[other].Tensor
+		if other != v && !f.views[other] && !sameBytes(o, t) {
+			return fmt.Sprintf("value %d shares its bytes with value %d of other sizes", v, other)
+		}
+	}
+	return ""
+}
+
+// refusesView returns why no graph can contain a view. A view of varying sizes may be made again
+// where the graph runs, and must then find the same bytes.
+func (f *flow) refusesView(i int) string {
+	s := f.step(i)
+	from, to := f.m.Values[s.Reads[0]].Tensor, f.m.Values[s.Writes[0]].Tensor
+	next := f.Defs[f.Steps[f.from+i].Reads[0]].Next
+	switch {
+	case sameBytes(from, to):
+		return ""
+	case from.Dynamism == tensor.Static && to.Dynamism == tensor.Static:
+		return fmt.Sprintf("value %d is only a part of value %d", s.Writes[0], s.Reads[0])
+	case next != ir.None && f.Defs[next].Step < f.to:
+		return fmt.Sprintf("value %d is written again after value %d became a view of it", s.Reads[0], s.Writes[0])
+	}
+	return ""
+}
+
+// Payload is one that its backend has opened, or the zero value.
+type Payload struct {
+	regions.Opened
+	Backend string // ID
 }

@@ -99,26 +99,6 @@ func (p *pass) mayBeOutput(a, b int) bool {
 	return from.Kind == ir.Activation && !from.Output && !p.joined[a] && from.Bytes == to.Bytes && p.shape[a].alignment == p.shape[b].alignment
 }
 
-// shape is what the values of a storage have in common.
-type shape struct {
-	static    bool // their sizes are fixed
-	alignment int  // of the largest element
-}
-
-// appendShapes appends those of all storages.
-func appendShapes(list []shape, m *ir.Method) []shape {
-	list = slices.Grow(list, len(m.Storages))
-	for i := range m.Storages {
-		s := &m.Storages[i]
-		x := shape{static: true, alignment: m.Alignment(s)}
-		for _, v := range s.Values {
-			x.static = x.static && m.Values[v].Tensor.Dynamism == tensor.Static
-		}
-		list = append(list, x)
-	}
-	return list
-}
-
 // isUntouched reports whether no rewrite of this round replaced a definition.
 func (p *pass) isUntouched(def *ir.Def) bool {
 	return !p.gone[def.Storage] && (def.Step == ir.Entry || !p.taken[def.Step])
@@ -145,33 +125,6 @@ func (p *pass) swap(d, i int) {
 	p.change().Join(a, b)
 	p.joined[a], p.gone[b] = true, true
 	p.drop(i)
-}
-
-// trials caches the outcome of chains over all rounds, and holds the memory that trials reuse.
-type trials struct {
-	same  map[string]bool         // outcome by chain
-	key   []byte                  // of the last chain
-	bytes map[tensor.DType][]byte // elements in ascending order
-	spare [][]byte                // for results
-	used  int                     // of spare, in this trial
-}
-
-func newTrials() *trials {
-	return &trials{same: make(map[string]bool), bytes: make(map[tensor.DType][]byte)}
-}
-
-// take returns n zeroed bytes, valid until the next trial.
-func (t *trials) take(n int) []byte {
-	if t.used == len(t.spare) {
-		t.spare = append(t.spare, nil)
-	}
-	b := &t.spare[t.used]
-	if t.used++; len(*b) < n {
-		*b = tensor.AlignedBytes(n)
-	} else {
-		clear((*b)[:n])
-	}
-	return (*b)[:n]
 }
 
 // isIdentity reports whether steps, the last one first, copy the bytes of x to y unchanged. It

@@ -1,7 +1,6 @@
 package lower
 
 import (
-	"context"
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
@@ -26,73 +25,12 @@ type rewrite struct {
 	apply func(p *pass, i int) bool
 }
 
-// rewrites are tried at each step in this order.
-var rewrites = []rewrite{
-	{"identity", movements, dropIdentity},
-	{"neutral", neutralOps(), dropNeutral},
-	{"permutations", permuteOps(), joinPermutations},
-	{"batch norm", []string{batchNormOp}, foldBatchNorm},
-	{"silu", names(products), fuseSiLU},
-	{"hardswish", names(quotients), fuseHardswish},
-}
-
-// byLastOp holds the rows by operator.
-var byLastOp = func() map[string][]*rewrite {
-	rows := make(map[string][]*rewrite)
-	for i := range rewrites {
-		for _, op := range rewrites[i].ops {
-			rows[op] = append(rows[op], &rewrites[i])
-		}
-	}
-	return rows
-}()
-
 // Bounds of the work. No exporter's method reaches them.
 const (
 	maxRounds  = 8
 	maxOperand = 1 << 20 // arguments of all steps, with the items of lists
 	maxResults = 4       // of a step inside a pattern
 )
-
-// Rewrite applies the canonical rewrites, which help every engine, until none applies: it removes
-// dead steps and steps that only copy, folds batch norms into the constants of the preceding layer,
-// and fuses chains that have an operator of their own. Results are bit-identical, except after a
-// batch norm, where sums are rounded differently. A dead step is removed even if its operator would
-// refuse it. ops holds the operators that chains are fused to; left bounds what is computed at
-// load; ctx ends the work between two steps. It returns the dataflow of the result, too, nil if that
-// was not computed.
-func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget) (*ir.Method, *ir.Flow, []Rewritten, error) {
-	if m.Coarse || operands(m) > maxOperand {
-		return m, nil, nil, nil
-	}
-	p := &pass{ops: ops, flow: new(ir.Flow), left: left, tried: newTrials()}
-	p.evaluator = newEvaluator(m, k, p.tried.take)
-	for range maxRounds {
-		before := len(p.done)
-		p.begin(m)
-		if err := p.run(ctx); err != nil {
-			return nil, nil, nil, err
-		}
-		if len(p.done) == before {
-			return m, p.flow, p.done, nil
-		}
-		next, err := p.change().Apply()
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		m = next
-	}
-	return m, nil, p.done, nil
-}
-
-// operands counts what all steps read and write.
-func operands(m *ir.Method) (n int) {
-	for i := range m.Steps {
-		s := &m.Steps[i]
-		n += len(s.Reads) + len(s.Writes) + len(s.Updates)
-	}
-	return n
-}
 
 // pass holds the rounds. The patterns of one round share no step.
 type pass struct {
@@ -127,35 +65,6 @@ func (p *pass) change() *ir.Edit {
 		p.edit = p.m.Edit()
 	}
 	return p.edit
-}
-
-func (p *pass) run(ctx context.Context) error {
-	p.dropDead()
-	for i := range p.m.Steps {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if s := &p.m.Steps[i]; s.Kind == ir.KernelCall && !p.taken[i] {
-			p.rewrite(i, byLastOp[s.Op.Name()])
-		}
-	}
-	return nil
-}
-
-// rewrite tries rows at step i.
-func (p *pass) rewrite(i int, rows []*rewrite) {
-	if len(rows) == 0 || !p.fits(i) {
-		return
-	}
-	for _, row := range rows {
-		first := len(p.done)
-		if row.apply(p, i) {
-			for n := range p.done[first:] {
-				p.done[first+n].Rewrite = row.name
-			}
-			return
-		}
-	}
 }
 
 // take records that a rewrite removes or changes steps. bytes is the size of the constants made for
@@ -267,4 +176,51 @@ func (p *pass) call(i int, name string, args ...int) bool {
 	p.change().Drop(i)
 	p.change().Insert(i, ir.Step{Kind: ir.KernelCall, Op: op, Sig: sig, Args: args, Origin: p.m.Steps[i].Origin})
 	return true
+}
+
+// shape is what the values of a storage have in common.
+type shape struct {
+	static    bool // their sizes are fixed
+	alignment int  // of the largest element
+}
+
+// appendShapes appends those of all storages.
+func appendShapes(list []shape, m *ir.Method) []shape {
+	list = slices.Grow(list, len(m.Storages))
+	for i := range m.Storages {
+		s := &m.Storages[i]
+		x := shape{static: true, alignment: m.Alignment(s)}
+		for _, v := range s.Values {
+			x.static = x.static && m.Values[v].Tensor.Dynamism == tensor.Static
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// trials caches the outcome of chains over all rounds, and holds the memory that trials reuse.
+type trials struct {
+	same  map[string]bool         // outcome by chain
+	key   []byte                  // of the last chain
+	bytes map[tensor.DType][]byte // elements in ascending order
+	spare [][]byte                // for results
+	used  int                     // of spare, in this trial
+}
+
+func newTrials() *trials {
+	return &trials{same: make(map[string]bool), bytes: make(map[tensor.DType][]byte)}
+}
+
+// take returns n zeroed bytes, valid until the next trial.
+func (t *trials) take(n int) []byte {
+	if t.used == len(t.spare) {
+		t.spare = append(t.spare, nil)
+	}
+	b := &t.spare[t.used]
+	if t.used++; len(*b) < n {
+		*b = tensor.AlignedBytes(n)
+	} else {
+		clear((*b)[:n])
+	}
+	return (*b)[:n]
 }

@@ -79,3 +79,6 @@ func (c *chunks) list(n int) []int {
 func (c *chunks) keep() { c.marked = c.free }
 
 func (c *chunks) forget() { c.free = c.marked }
+
+// outside stands for definitions before a block, and for a missing step or compiler.
+const outside = -1

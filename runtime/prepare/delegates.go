@@ -7,31 +7,14 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
-
-// files are the delegates of the file, by index. They are compiled once for all runs of a preparation.
-type files struct {
-	images []delegate.Image // placeholders for those that are only opened
-	needs  []delegate.Needs
-	opened []*openedPayload // nil for those that are compiled
-	lost   error            // a delegate failed after its weights were released
-}
-
-// close frees the images.
-func (f *files) close() (first error) {
-	for _, img := range f.images {
-		if err := img.Close(); err != nil && first == nil {
-			first = err
-		}
-	}
-	f.images = nil
-	return first
-}
 
 // opened is a linked method whose delegates' numbers of inputs are known.
 type opened struct{ links ir.Links }
@@ -250,4 +233,55 @@ func known(list []delegate.QuantUse, u delegate.QuantUse) bool {
 		}
 	}
 	return n > 1
+}
+
+// merger returns the backend of a delegate if its payloads are opened first, and compiled when the
+// method is rewritten and lowered: the backend may open its library meanwhile. It is nil if they are
+// compiled at once, as in a method without other calls.
+func (l *load) merger(id string) lowering.Merger {
+	b, ok := l.Backends[id].(lowering.Merger)
+	if !ok {
+		return nil
+	}
+	calls := 0
+	for c := range l.Method.Chains {
+		for i := range l.Method.Chains[c].Instructions {
+			if k := l.Method.Chains[c].Instructions[i].Kind; k == pte.DelegateCall || k == pte.KernelCall {
+				calls++
+			}
+		}
+	}
+	if calls < 2 {
+		return nil
+	}
+	return b
+}
+
+// openPayload stores payload i after checking it, and returns a placeholder for its image.
+func (l *load) openPayload(i int, by lowering.Merger, payload *delegate.Payload) (delegate.Image, error) {
+	o, err := by.Open(payload)
+	if err != nil {
+		return nil, err
+	}
+	if l.files.opened == nil {
+		l.files.opened = make([]*openedPayload, len(l.Method.Delegates))
+	}
+	l.files.opened[i] = &openedPayload{o, payload}
+	return mergedImage{o.Inputs()}, nil
+}
+
+// payloads returns the payloads that lowering may merge.
+func (l *load) payloads() []lower.Payload {
+	list := make([]lower.Payload, len(l.files.opened))
+	for i, o := range l.files.opened {
+		if o != nil {
+			list[i] = lower.Payload{Opened: o.Opened, Backend: l.Method.Delegates[i].ID}
+		}
+	}
+	return list
+}
+
+// hasPayload reports whether a graph contains a payload, so that operators cannot execute it.
+func hasPayload(g *lowering.Graph) bool {
+	return slices.ContainsFunc(g.Calls, func(c lowering.GraphCall) bool { return c.Payload != nil })
 }

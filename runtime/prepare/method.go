@@ -5,42 +5,12 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/runtime/ir"
-	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/plan"
 )
-
-// Method is what the instances of a method share. It is immutable.
-type Method struct {
-	IR        *ir.Method
-	Images    []delegate.Image      // of the file's delegates, then of regions
-	Needs     []delegate.Needs      // of the images, after compilation, without what the plan has memory for
-	Work      []*lowering.Workspace // of the images; nil for those that have only memory of their own
-	Backends  []string              // IDs of the images' backends
-	Plan      *plan.Memory          // for instances without bound memory
-	Conflicts []plan.Conflict       // of the file's plan, before any edit
-	Suspect   []string              // state that may be wrong, for warnings
-	Folded    []lower.Folded
-	Rewritten []lower.Rewritten
-	Released  int64         // bytes of constants whose memory was released
-	Lowered   *lower.Report // nil if lowering was off
-	Faults    []string      // why measurements were not read or stored
-	// Refusal is the first region that its delegate rejected in a run.
-	Refusal atomic.Pointer[Refusal]
-
-	read    readByImages
-	scratch atomic.Pointer[delegate.Scratch] // that the images were compiled for, until an instance uses it
-}
-
-// Refusal is why a delegate rejected a region at some sizes.
-type Refusal struct {
-	Origin ir.Origin
-	Err    error
-}
 
 // TakeScratch returns the scratch of the next instance. The first takes the one that the delegates
 // have prepared.
@@ -136,12 +106,6 @@ func checkWorkspace(w *lowering.Workspace) error {
 func Unplanned(n delegate.Needs) delegate.Needs {
 	n.Scratch, n.Shared = n.Scratch-n.Shared, 0
 	return n
-}
-
-// Limits bound the memory of an instance, in bytes.
-type Limits struct {
-	Planned int64 // arenas, state and working memory of delegates
-	Total   int64 // with the program and constants; 0 means no limit
 }
 
 // MemoryError reports memory above a limit, in bytes.

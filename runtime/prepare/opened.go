@@ -6,64 +6,9 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
-	"github.com/etrun-go/etrun/runtime/lower"
-	"github.com/etrun-go/etrun/runtime/pte"
 )
-
-// openedPayload is a payload that lowering may merge with the calls around it.
-type openedPayload struct {
-	lowering.Opened
-	payload *delegate.Payload
-}
-
-// merger returns the backend of a delegate if its payloads are opened first, and compiled when the
-// method is rewritten and lowered: the backend may open its library meanwhile. It is nil if they are
-// compiled at once, as in a method without other calls.
-func (l *load) merger(id string) lowering.Merger {
-	b, ok := l.Backends[id].(lowering.Merger)
-	if !ok {
-		return nil
-	}
-	calls := 0
-	for c := range l.Method.Chains {
-		for i := range l.Method.Chains[c].Instructions {
-			if k := l.Method.Chains[c].Instructions[i].Kind; k == pte.DelegateCall || k == pte.KernelCall {
-				calls++
-			}
-		}
-	}
-	if calls < 2 {
-		return nil
-	}
-	return b
-}
-
-// openPayload stores payload i after checking it, and returns a placeholder for its image.
-func (l *load) openPayload(i int, by lowering.Merger, payload *delegate.Payload) (delegate.Image, error) {
-	o, err := by.Open(payload)
-	if err != nil {
-		return nil, err
-	}
-	if l.files.opened == nil {
-		l.files.opened = make([]*openedPayload, len(l.Method.Delegates))
-	}
-	l.files.opened[i] = &openedPayload{o, payload}
-	return mergedImage{o.Inputs()}, nil
-}
-
-// payloads returns the payloads that lowering may merge.
-func (l *load) payloads() []lower.Payload {
-	list := make([]lower.Payload, len(l.files.opened))
-	for i, o := range l.files.opened {
-		if o != nil {
-			list[i] = lower.Payload{Opened: o.Opened, Backend: l.Method.Delegates[i].ID}
-		}
-	}
-	return list
-}
 
 // compiled is a method with the images of all delegates, of the file and of regions.
 type compiled struct {
@@ -133,8 +78,3 @@ func (mergedUnit) Execute(context.Context, []*tensor.Value) error {
 }
 
 func (mergedUnit) Close() error { return nil }
-
-// hasPayload reports whether a graph contains a payload, so that operators cannot execute it.
-func hasPayload(g *lowering.Graph) bool {
-	return slices.ContainsFunc(g.Calls, func(c lowering.GraphCall) bool { return c.Payload != nil })
-}

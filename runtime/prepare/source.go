@@ -3,6 +3,7 @@ package prepare
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -104,4 +105,63 @@ func (l *load) hold(kind string, bytes int64) {
 	}
 	l.reported[kind] += bytes
 	l.report.Memory(kind, bytes)
+}
+
+// Method is what the instances of a method share. It is immutable.
+type Method struct {
+	IR        *ir.Method
+	Images    []delegate.Image      // of the file's delegates, then of regions
+	Needs     []delegate.Needs      // of the images, after compilation, without what the plan has memory for
+	Work      []*lowering.Workspace // of the images; nil for those that have only memory of their own
+	Backends  []string              // IDs of the images' backends
+	Plan      *plan.Memory          // for instances without bound memory
+	Conflicts []plan.Conflict       // of the file's plan, before any edit
+	Suspect   []string              // state that may be wrong, for warnings
+	Folded    []lower.Folded
+	Rewritten []lower.Rewritten
+	Released  int64         // bytes of constants whose memory was released
+	Lowered   *lower.Report // nil if lowering was off
+	Faults    []string      // why measurements were not read or stored
+	// Refusal is the first region that its delegate rejected in a run.
+	Refusal atomic.Pointer[Refusal]
+
+	read    readByImages
+	scratch atomic.Pointer[delegate.Scratch] // that the images were compiled for, until an instance uses it
+}
+
+// Refusal is why a delegate rejected a region at some sizes.
+type Refusal struct {
+	Origin ir.Origin
+	Err    error
+}
+
+// Limits bound the memory of an instance, in bytes.
+type Limits struct {
+	Planned int64 // arenas, state and working memory of delegates
+	Total   int64 // with the program and constants; 0 means no limit
+}
+
+// files are the delegates of the file, by index. They are compiled once for all runs of a preparation.
+type files struct {
+	images []delegate.Image // placeholders for those that are only opened
+	needs  []delegate.Needs
+	opened []*openedPayload // nil for those that are compiled
+	lost   error            // a delegate failed after its weights were released
+}
+
+// close frees the images.
+func (f *files) close() (first error) {
+	for _, img := range f.images {
+		if err := img.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	f.images = nil
+	return first
+}
+
+// openedPayload is a payload that lowering may merge with the calls around it.
+type openedPayload struct {
+	lowering.Opened
+	payload *delegate.Payload
 }

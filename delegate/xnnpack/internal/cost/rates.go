@@ -5,12 +5,6 @@ import (
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
-// Engines, as indices.
-const (
-	ByLibrary = iota
-	ByGo
-)
-
 // instructionSets have a file of rates each. The files are made by "make rates", which measures the graphs of
 // rateGraphs on one thread.
 const (

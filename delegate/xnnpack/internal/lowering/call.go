@@ -3,7 +3,6 @@ package lowering
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -21,19 +20,6 @@ type lowerRow struct {
 	weights   bool // if they do, their constants are weights, which are quantized, too
 	// fold replaces the result with a constant if the first argument is one; nil: never.
 	fold func(c *lowerCall) bool
-}
-
-// Lowerings are the rows by operator. The rows refer to the map, so init fills it.
-var Lowerings map[string]*lowerRow
-
-func init() {
-	Lowerings = make(map[string]*lowerRow)
-	for _, rows := range [][]lowerRow{elementwiseLowerings, moveLowerings, matmulLowerings, convolutionLowerings, poolLowerings,
-		quantizedLowerings, dynamicLowerings} {
-		for i := range rows {
-			Lowerings[rows[i].op] = &rows[i]
-		}
-	}
 }
 
 // lowerCall is a call that is being lowered. Its arguments are numbered as in the schema.
@@ -98,21 +84,6 @@ func (c *lowerCall) bool(i int) bool { return c.arg(i).Bool }
 func (c *lowerCall) int(i int) int { return int(c.arg(i).Int) }
 
 func (c *lowerCall) float(i int) float32 { return float(c.arg(i)) }
-
-// float returns a number of any kind.
-func float(x *lowering.GraphValue) float32 {
-	switch x.Kind {
-	case tensor.KindInt:
-		return float32(float64(x.Int)) // as the operators round it
-	case tensor.KindBool:
-		if x.Bool {
-			return 1
-		}
-		return 0
-	default:
-		return float32(x.Double)
-	}
-}
 
 // ints returns a list of numbers, nil for None.
 func (c *lowerCall) ints(i int) (list []int) {
@@ -211,23 +182,6 @@ func (c *lowerCall) returnsList() bool {
 	return false
 }
 
-func checkTensor(x *lowering.GraphValue) error {
-	if len(x.Sizes) > xnn.MaxDims {
-		return refuse("%d dimensions, at most %d", len(x.Sizes), xnn.MaxDims)
-	}
-	if _, ok := declaredOrder(x); !ok && !x.IsConst() {
-		return refuse("a tensor of dim order %v", x.DimOrder)
-	}
-	s := memoryShapeOf(x, contiguous)
-	if err := s.Check(); err != nil {
-		return refuse("a tensor of %v", err)
-	}
-	if want := s.Numel() * x.DType.Size(); x.IsConst() && len(x.Data) != want {
-		return refuse("a constant of %d bytes, want %d", len(x.Data), want)
-	}
-	return nil
-}
-
 // static returns an error if the sizes of a tensor may change.
 func (c *lowerCall) static(list ...int) error {
 	for _, v := range list {
@@ -294,3 +248,6 @@ func (c *lowerCall) is(v, same int) error {
 	*c.holds(v) = *c.holds(same)
 	return nil
 }
+
+// Lowerings are the rows by operator. The rows refer to the map, so init fills it.
+var Lowerings map[string]*lowerRow

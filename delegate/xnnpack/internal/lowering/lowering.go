@@ -1,11 +1,13 @@
 package lowering
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -201,35 +203,6 @@ func (l *Lowering) Recycle() {
 	clear(l.rows8)
 	clear(l.float32s)
 	shapeOnlyLowerings.Put(l)
-}
-
-// Call lowers call i of the graph.
-func (l *Lowering) Call(i int) error {
-	if l.done[i] {
-		return nil
-	}
-	l.done[i] = true
-	c := l.newCall(i, nil)
-	if c.call.Payload != nil {
-		return c.merge()
-	}
-	if l.prepare(c); l.folds(c) {
-		return nil
-	}
-	switch {
-	case c.call.View:
-		return c.emit(&viewLowering)
-	case c.call.Op == nil:
-		return refuse("no operator is called")
-	}
-	row, ok := Lowerings[c.call.Sig.Name]
-	if !ok {
-		return refuse(NoNode)
-	}
-	if row.quantizes && l.quantized(c) {
-		return nil
-	}
-	return c.emit(row)
 }
 
 // input makes a tensor an input of the graph, in the memory order that it declares.
@@ -501,3 +474,56 @@ func (l *Lowering) inputValues(list []int) (values []int) {
 	}
 	return values
 }
+
+// wrap converts a dimension that may be negative to one counted from the outermost. It returns none
+// if there is no such dimension.
+func wrap(d, rank int) int {
+	if d < 0 {
+		d += rank
+	}
+	if d < 0 || d >= rank {
+		return graph.None
+	}
+	return d
+}
+
+// ReasonOf returns the text of an error without the backend's name.
+func ReasonOf(err error) string {
+	if e, ok := errors.AsType[*delegate.Error](err); ok && e.Err != nil {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
+func checkTensor(x *lowering.GraphValue) error {
+	if len(x.Sizes) > xnn.MaxDims {
+		return refuse("%d dimensions, at most %d", len(x.Sizes), xnn.MaxDims)
+	}
+	if _, ok := declaredOrder(x); !ok && !x.IsConst() {
+		return refuse("a tensor of dim order %v", x.DimOrder)
+	}
+	s := memoryShapeOf(x, contiguous)
+	if err := s.Check(); err != nil {
+		return refuse("a tensor of %v", err)
+	}
+	if want := s.Numel() * x.DType.Size(); x.IsConst() && len(x.Data) != want {
+		return refuse("a constant of %d bytes, want %d", len(x.Data), want)
+	}
+	return nil
+}
+
+// emptyGraph removes values, nodes and arguments.
+func emptyGraph(g *graph.Graph) {
+	clear(g.Values)
+	clear(g.Nodes)
+	*g = graph.Graph{Version: g.Version, Values: g.Values[:0], Nodes: g.Nodes[:0], Args: g.Args[:0]}
+}
+
+// RecycleGraph makes the memory of a graph available to other lowerings. It must not be used any longer.
+func RecycleGraph(g *graph.Graph) {
+	emptyGraph(g)
+	spareGraphs.Put(g)
+}
+
+// spareGraphs contains empty graphs with memory.
+var spareGraphs sync.Pool

@@ -92,18 +92,6 @@ func (c *lowerCall) permutation() (perm []int) {
 
 func foldsPermute(c *lowerCall) bool { return foldPermute(c, c.permutation()) }
 
-// wrap converts a dimension that may be negative to one counted from the outermost. It returns none
-// if there is no such dimension.
-func wrap(d, rank int) int {
-	if d < 0 {
-		d += rank
-	}
-	if d < 0 || d >= rank {
-		return graph.None
-	}
-	return d
-}
-
 // permute transposes a value that the argument already has. A permutation between the memory orders
 // adds no node.
 func (c *lowerCall) permute(perm []int) error {

@@ -361,3 +361,18 @@ func (c *lowerCall) int32Bias(list []float32, filter, in int) (int, error) {
 	}
 	return c.Builder.Constant(graph.QCInt32, graph.ShapeOf(len(list)), q, data), nil
 }
+
+// float returns a number of any kind.
+func float(x *lowering.GraphValue) float32 {
+	switch x.Kind {
+	case tensor.KindInt:
+		return float32(float64(x.Int)) // as the operators round it
+	case tensor.KindBool:
+		if x.Bool {
+			return 1
+		}
+		return 0
+	default:
+		return float32(x.Double)
+	}
+}

@@ -1,23 +1,12 @@
 package lowering
 
 import (
-	"errors"
 	"slices"
-	"sync"
 
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
-
-// ReasonOf returns the text of an error without the backend's name.
-func ReasonOf(err error) string {
-	if e, ok := errors.AsType[*delegate.Error](err); ok && e.Err != nil {
-		return e.Err.Error()
-	}
-	return err.Error()
-}
 
 // FinishCall returns the graph of one call, whose tensors are its inputs and outputs, with the shapes
 // at the declared sizes.
@@ -121,9 +110,6 @@ func (l *Lowering) Detach() (deferred []DeferredConstant, ok bool) {
 	return l.deferred, true
 }
 
-// spareGraphs contains empty graphs with memory.
-var spareGraphs sync.Pool
-
 func spareGraph() *graph.Graph {
 	if g, ok := spareGraphs.Get().(*graph.Graph); ok {
 		return g
@@ -131,15 +117,31 @@ func spareGraph() *graph.Graph {
 	return &graph.Graph{Version: graph.Identifiers[0]}
 }
 
-// RecycleGraph makes the memory of a graph available to other lowerings. It must not be used any longer.
-func RecycleGraph(g *graph.Graph) {
-	emptyGraph(g)
-	spareGraphs.Put(g)
-}
-
-// emptyGraph removes values, nodes and arguments.
-func emptyGraph(g *graph.Graph) {
-	clear(g.Values)
-	clear(g.Nodes)
-	*g = graph.Graph{Version: g.Version, Values: g.Values[:0], Nodes: g.Nodes[:0], Args: g.Args[:0]}
+// Call lowers call i of the graph.
+func (l *Lowering) Call(i int) error {
+	if l.done[i] {
+		return nil
+	}
+	l.done[i] = true
+	c := l.newCall(i, nil)
+	if c.call.Payload != nil {
+		return c.merge()
+	}
+	if l.prepare(c); l.folds(c) {
+		return nil
+	}
+	switch {
+	case c.call.View:
+		return c.emit(&viewLowering)
+	case c.call.Op == nil:
+		return refuse("no operator is called")
+	}
+	row, ok := Lowerings[c.call.Sig.Name]
+	if !ok {
+		return refuse(NoNode)
+	}
+	if row.quantizes && l.quantized(c) {
+		return nil
+	}
+	return c.emit(row)
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -365,18 +368,6 @@ type Options struct {
 // Name returns the name of the engine.
 func (m *Image) Name() string { return "native" }
 
-// Unit creates a unit, of the Go engine if the library fails and filters were not released.
-func (m *Image) Unit(in delegate.Instance) (delegate.Unit, error) {
-	u, err := newUnit(m, in)
-	if err == nil {
-		return u, nil
-	}
-	if !m.runsInGo(err) {
-		return nil, err
-	}
-	return m.InGo.Unit(in)
-}
-
 // runsInGo reports whether the Go engine can run calls after an error of the library, and stores the error
 // for Warnings. It cannot once filters are released.
 func (m *Image) runsInGo(err error) bool {
@@ -413,4 +404,42 @@ func DescribeLibrary(lib *xnn.Library) string {
 		return lib.Path + ", one thread: its thread pool stalls on busy processors"
 	}
 	return lib.Path
+}
+
+// dependsOn writes what the file depends on besides the graph.
+func (m *Image) dependsOn(h io.Writer) {
+	fmt.Fprintln(h, runtime.GOARCH, m.lib.Soname.Name)
+	h.Write(m.lib.BuildIdentifier())
+	fmt.Fprintln(h, cpu.Processor())
+}
+
+// useFile reads the weights from a file. If that is not possible, it packs them and writes the
+// file. It records the result in CacheNote.
+func (m *Image) useFile(ctx context.Context, c graph.WeightsCache, pack func() error) (err error) {
+	m.CacheNote, err = c.Use(ctx, m.Graph, graph.WeightsFile{Suffix: ".xnnweights", DependsOn: m.dependsOn,
+		Open:  func(folder *os.Root, name string) error { return m.Weights.openFile(ctx, folder, name, m.Graph, c.Map) },
+		Pack:  pack,
+		Write: func(folder *os.Root, name string) error { return m.Weights.writeFile(folder, name, m.Graph) }})
+	return err
+}
+
+// releasable returns the filters of the image that may be released, by address.
+func (m *Image) releasable() map[xnn.Address]graph.Releasable {
+	if m.checked || !m.Region && (len(m.Args) == 0 || !graph.AreStatic(m.Args) && !staysNative(m.Graph)) {
+		return nil
+	}
+	return m.Graph.OwnFilters()
+}
+
+// checksNumbers reports whether calls of the image are checked.
+func (m *Image) checksNumbers() bool {
+	if !m.Region {
+		return false
+	}
+	for _, v := range m.Graph.Args[:m.Graph.Inputs] {
+		if m.Graph.Values[v].Datatype.IsFloat() {
+			return true
+		}
+	}
+	return false
 }

@@ -281,14 +281,6 @@ func (u *Unit) recover(err error) error {
 	return u.useGo()
 }
 
-// deviceError wraps an error of the library. It returns nil for nil.
-func deviceError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &delegate.Error{Backend: graph.ID, Reason: delegate.ErrDevice, Err: err}
-}
-
 // bind checks the arguments and stores their sizes and addresses. It does not set up a runtime.
 func (u *Unit) bind(args []*tensor.Value) error {
 	rebind := !u.bound
@@ -484,4 +476,35 @@ func (u *Unit) Check(args []*tensor.Value) error {
 		return graph.Unsupported("", "sizes that the library may not have")
 	}
 	return nil
+}
+
+// Unit creates a unit, of the Go engine if the library fails and filters were not released.
+func (m *Image) Unit(in delegate.Instance) (delegate.Unit, error) {
+	u, err := newUnit(m, in)
+	if err == nil {
+		return u, nil
+	}
+	if !m.runsInGo(err) {
+		return nil, err
+	}
+	return m.InGo.Unit(in)
+}
+
+// areFinite reports whether arguments [from, to) have only finite numbers. It may deny it for sums beyond the
+// range of float32.
+func (u *Unit) areFinite(from, to int) bool {
+	for _, a := range u.args[from:to] {
+		if !graph.IsFinite(a.Value.Datatype, a.Data) {
+			return false
+		}
+	}
+	return true
+}
+
+// repeat runs a call of a region in Go.
+func (u *Unit) repeat(ctx context.Context, args []*tensor.Value) error {
+	if err := u.makeOther(); err != nil {
+		return err
+	}
+	return u.other.Execute(ctx, args)
 }

@@ -5,33 +5,6 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
-// nodeType says how the library runs one kind of node.
-type nodeType struct {
-	// Define adds the node to the library's subgraph; nil if the library has no such node.
-	Define func(b *builder, n *graph.Node) call
-	// Rule checks what the library requires to be safe; nil if it supports all that the node's check accepts.
-	Rule rule
-	// graph.BySize is set if rule depends on sizes: a call may be rejected where others are not.
-	bySize bool
-	// tables returns the bytes that the library allocates for the node, in addition to its values
-	// and descriptors, and keeps; nil for none.
-	tables func(g *graph.Graph, n *graph.Node, s []graph.Shape) int64
-	// scratch returns the bytes of the workspace that the node needs while it runs; nil for none.
-	scratch func(g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) int64
-	// layout returns, as a number, the part of the shapes that must not change during the lifetime
-	// of a library runtime; nil if all shapes may change.
-	layout func(n *graph.Node, s []graph.Shape) int
-	// perInput marks nodes for which the library has an operator for each input; clampsApart those
-	// whose bounds are another node of the library.
-	perInput, clampsApart bool
-}
-
-// Types is the library's table, by tag. The rows refer to it, so init fills it.
-var Types [256]nodeType
-
-// typeOf returns the row of the node's type.
-func typeOf(n *graph.Node) *nodeType { return &Types[n.Type.Tag] }
-
 func init() {
 	for tag, op := range map[uint8]xnn.UnaryOperator{
 		graph.TagSigmoid: xnn.Sigmoid, graph.TagFloor: xnn.Floor, graph.TagSquareRoot: xnn.SquareRoot,

@@ -1,49 +1,12 @@
 package native
 
-import (
-	"context"
-
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
-	"github.com/etrun-go/etrun/kernels/tensor"
-)
+import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 
 // The library turns NaN into numbers: in minima, maxima, bounds, pools and conversions, and into infinities in
 // products. It computes roots of infinity wrongly. A region that was lowered from operators must not
 // differ from them in that, so it runs in the library only as long as its numbers are finite: its
 // inputs are checked before a call and its outputs after it, and the Go engine repeats calls that are
 // not. A region whose nodes make NaN of finite numbers, and hide it from the outputs, always runs in Go.
-
-// checksNumbers reports whether calls of the image are checked.
-func (m *Image) checksNumbers() bool {
-	if !m.Region {
-		return false
-	}
-	for _, v := range m.Graph.Args[:m.Graph.Inputs] {
-		if m.Graph.Values[v].Datatype.IsFloat() {
-			return true
-		}
-	}
-	return false
-}
-
-// areFinite reports whether arguments [from, to) have only finite numbers. It may deny it for sums beyond the
-// range of float32.
-func (u *Unit) areFinite(from, to int) bool {
-	for _, a := range u.args[from:to] {
-		if !graph.IsFinite(a.Value.Datatype, a.Data) {
-			return false
-		}
-	}
-	return true
-}
-
-// repeat runs a call of a region in Go.
-func (u *Unit) repeat(ctx context.Context, args []*tensor.Value) error {
-	if err := u.makeOther(); err != nil {
-		return err
-	}
-	return u.other.Execute(ctx, args)
-}
 
 // mayHide is what a value of a region may contain although its inputs are finite.
 type mayHide uint8

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
@@ -17,14 +16,6 @@ import (
 // KeptBytes is the size of filters that may be in memory twice while the library creates the first runtime: the
 // Go engine can run the graph if that fails. Tests set it.
 var KeptBytes int64 = 64 << 20
-
-// releasable returns the filters of the image that may be released, by address.
-func (m *Image) releasable() map[xnn.Address]graph.Releasable {
-	if m.checked || !m.Region && (len(m.Args) == 0 || !graph.AreStatic(m.Args) && !staysNative(m.Graph)) {
-		return nil
-	}
-	return m.Graph.OwnFilters()
-}
 
 // placeholderScales returns n group scales, all 1. The library reads the scales of every filter that is
 // defined, although it uses the packed filter unchanged.

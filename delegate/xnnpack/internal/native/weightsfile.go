@@ -5,14 +5,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"runtime"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
-	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
@@ -30,13 +26,6 @@ const (
 	weightsEntry  = 32
 	weightsAlign  = 64
 )
-
-// dependsOn writes what the file depends on besides the graph.
-func (m *Image) dependsOn(h io.Writer) {
-	fmt.Fprintln(h, runtime.GOARCH, m.lib.Soname.Name)
-	h.Write(m.lib.BuildIdentifier())
-	fmt.Fprintln(h, cpu.Processor())
-}
 
 // openFile reads the weights from a file, if it exists and is intact, so that later changes of the
 // file have no effect. If mapped is set, it maps the file instead, and shares the memory with other
@@ -63,16 +52,6 @@ func checkMagic(start []byte) error {
 		return errWeights
 	}
 	return nil
-}
-
-// useFile reads the weights from a file. If that is not possible, it packs them and writes the
-// file. It records the result in CacheNote.
-func (m *Image) useFile(ctx context.Context, c graph.WeightsCache, pack func() error) (err error) {
-	m.CacheNote, err = c.Use(ctx, m.Graph, graph.WeightsFile{Suffix: ".xnnweights", DependsOn: m.dependsOn,
-		Open:  func(folder *os.Root, name string) error { return m.Weights.openFile(ctx, folder, name, m.Graph, c.Map) },
-		Pack:  pack,
-		Write: func(folder *os.Root, name string) error { return m.Weights.writeFile(folder, name, m.Graph) }})
-	return err
 }
 
 var errWeights = errors.New("damaged")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // workspace is the memory of values between nodes. Runtimes that never run at the same time share
@@ -119,4 +120,12 @@ func (w *workspace) plan(name string, call func() xnn.Status) error {
 	err := call().Error(name)
 	w.Broken = w.Broken || err != nil
 	return err
+}
+
+// deviceError wraps an error of the library. It returns nil for nil.
+func deviceError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &delegate.Error{Backend: graph.ID, Reason: delegate.ErrDevice, Err: err}
 }

@@ -1,0 +1,98 @@
+package lower
+
+import (
+	"context"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+// rewrites are tried at each step in this order.
+var rewrites = []rewrite{
+	{"identity", movements, dropIdentity},
+	{"neutral", neutralOps(), dropNeutral},
+	{"permutations", permuteOps(), joinPermutations},
+	{"batch norm", []string{batchNormOp}, foldBatchNorm},
+	{"silu", names(products), fuseSiLU},
+	{"hardswish", names(quotients), fuseHardswish},
+}
+
+// byLastOp holds the rows by operator.
+var byLastOp = func() map[string][]*rewrite {
+	rows := make(map[string][]*rewrite)
+	for i := range rewrites {
+		for _, op := range rewrites[i].ops {
+			rows[op] = append(rows[op], &rewrites[i])
+		}
+	}
+	return rows
+}()
+
+// Rewrite applies the canonical rewrites, which help every engine, until none applies: it removes
+// dead steps and steps that only copy, folds batch norms into the constants of the preceding layer,
+// and fuses chains that have an operator of their own. Results are bit-identical, except after a
+// batch norm, where sums are rounded differently. A dead step is removed even if its operator would
+// refuse it. ops holds the operators that chains are fused to; left bounds what is computed at
+// load; ctx ends the work between two steps. It returns the dataflow of the result, too, nil if that
+// was not computed.
+func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget) (*ir.Method, *ir.Flow, []Rewritten, error) {
+	if m.Coarse || operands(m) > maxOperand {
+		return m, nil, nil, nil
+	}
+	p := &pass{ops: ops, flow: new(ir.Flow), left: left, tried: newTrials()}
+	p.evaluator = newEvaluator(m, k, p.tried.take)
+	for range maxRounds {
+		before := len(p.done)
+		p.begin(m)
+		if err := p.run(ctx); err != nil {
+			return nil, nil, nil, err
+		}
+		if len(p.done) == before {
+			return m, p.flow, p.done, nil
+		}
+		next, err := p.change().Apply()
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		m = next
+	}
+	return m, nil, p.done, nil
+}
+
+func (p *pass) run(ctx context.Context) error {
+	p.dropDead()
+	for i := range p.m.Steps {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if s := &p.m.Steps[i]; s.Kind == ir.KernelCall && !p.taken[i] {
+			p.rewrite(i, byLastOp[s.Op.Name()])
+		}
+	}
+	return nil
+}
+
+// rewrite tries rows at step i.
+func (p *pass) rewrite(i int, rows []*rewrite) {
+	if len(rows) == 0 || !p.fits(i) {
+		return
+	}
+	for _, row := range rows {
+		first := len(p.done)
+		if row.apply(p, i) {
+			for n := range p.done[first:] {
+				p.done[first+n].Rewrite = row.name
+			}
+			return
+		}
+	}
+}
+
+// operands counts what all steps read and write.
+func operands(m *ir.Method) (n int) {
+	for i := range m.Steps {
+		s := &m.Steps[i]
+		n += len(s.Reads) + len(s.Writes) + len(s.Updates)
+	}
+	return n
+}
