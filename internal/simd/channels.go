@@ -6,7 +6,8 @@ package simd
 //	y[i*ys+j] = clamp(bias[j] + Σ_t w[wo[t]+j] · x[xo[t]+i*xs+j])    i < rows, j < n, t < len(xo)
 //
 // clamped to [lo, hi]; a NaN stays. It panics where a slice ends before an element that the
-// sum wants, and where wo is shorter than xo.
+// sum wants, and where wo is shorter than xo. Fewer channels than [ChannelLanes] have vectors too if bias and each row of w
+// have that many elements, whatever these are, and pixels of y are next to each other.
 func ChannelTaps(y, x, w, bias []float32, xo, wo []int, rows, n, ys, xs int, lo, hi float32) {
 	if rows <= 0 || n <= 0 {
 		return
@@ -15,13 +16,37 @@ func ChannelTaps(y, x, w, bias []float32, xo, wo []int, rows, n, ys, xs int, lo,
 	for t, o := range xo {
 		_, _ = x[o:][(rows-1)*xs+n-1], w[wo[t]:][n-1]
 	}
-	done := 0
+	done, pixels := 0, 0
 	if len(xo) > 0 {
-		done = channelTaps(y, x, w, bias, xo, wo, rows, n, ys, xs, lo, hi)
+		if done = channelTaps(y, x, w, bias, xo, wo, rows, n, ys, xs, lo, hi); done == 0 {
+			pixels = narrowPixels(x, w, bias, xo, wo, rows, n, ys, xs)
+			channelBlocks(channelTiles, 1, 0, y, x, w, bias, xo, wo, pixels, ys, xs, lo, hi)
+		}
 	}
-	if done < n {
-		channelTapsGo(y, x, w, bias, xo, wo, rows, done, n, ys, xs, lo, hi)
+	if done < n && pixels < rows {
+		channelTapsGo(y[pixels*ys:], x[pixels*xs:], w, bias, xo, wo, rows-pixels, done, n, ys, xs, lo, hi)
 	}
+}
+
+// ChannelLanes is the largest number of channels in a block of any vector loop that needs a block of them.
+const ChannelLanes = 8
+
+// narrowPixels returns how many pixels of fewer channels than a block has a vector loop computes: the next pixels overwrite
+// the elements in excess. Blocks of the last ones would end behind x, or behind what belongs to y.
+func narrowPixels(x, w, bias []float32, xo, wo []int, rows, n, ys, xs int) int {
+	end := (rows-1)*ys + n - lanes
+	if !vector || ys != n || xs <= 0 || end < 0 || len(bias) < lanes {
+		return 0
+	}
+	pixels := end/ys + 1
+	for t, o := range xo {
+		left := len(x) - o - lanes
+		if left < 0 || wo[t]+lanes > len(w) {
+			return 0
+		}
+		pixels = min(pixels, left/xs+1)
+	}
+	return pixels
 }
 
 type channelFunc func(n int, y, x *float32, xo *int, w *float32, wo *int, t int, bias *float32, ys, xs int, lo, hi float32)

@@ -61,3 +61,24 @@ func TestChannelTaps(t *testing.T) {
 		y.check(t, name)
 	}
 }
+
+// TestNarrowChannelTaps is of fewer channels than vectors have lanes, with weights and bias of at least as many elements.
+func TestNarrowChannelTaps(t *testing.T) {
+	r := rand.New(rand.NewPCG(24, 2))
+	for range 4000 {
+		rows, n, taps := 1+r.IntN(30), 1+r.IntN(ChannelLanes), 1+r.IntN(12)
+		ys, xs := n+r.IntN(8)/7, 1+r.IntN(3*n)
+		w, bias := newGuarded(r, 20+n+r.IntN(ChannelLanes+1)), newGuarded(r, n+r.IntN(ChannelLanes+1))
+		x, y := newGuarded(r, 30+(rows-1)*xs+n+r.IntN(3)*r.IntN(9)), newGuarded(r, (rows-1)*ys+n)
+		xo, wo := make([]int, taps), make([]int, taps)
+		for i := range xo {
+			xo[i], wo[i] = r.IntN(31), r.IntN(21)
+		}
+		want := append([]float32(nil), y.data...)
+		channelTapsGo(want, x.data, w.data, bias.data, xo, wo, rows, 0, n, ys, xs, 0.1, 2)
+		ChannelTaps(y.data, x.data, w.data, bias.data, xo, wo, rows, n, ys, xs, 0.1, 2)
+		name := fmt.Sprintf("rows=%d n=%d taps=%d ys=%d xs=%d", rows, n, taps, ys, xs)
+		near(t, name, y.data, want, taps)
+		y.check(t, name)
+	}
+}

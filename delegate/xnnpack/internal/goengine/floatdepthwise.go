@@ -26,7 +26,9 @@ func (e *Unit) floatDepthwise(n *graph.Node) {
 type depthwiseLines struct {
 	windowRows
 	node   *graph.Node
-	filter *floatFilter
+	taps   []float32 // of the filter, and its bias: of few channels, copies that vector loops can read behind
+	bias   []float32
+	longer [2][]float32 // these copies
 	y      []float32
 	work   []tapLists
 	sides  [2]int     // the number of lists is their product
@@ -53,7 +55,8 @@ type tapList struct {
 
 func (d *depthwiseLines) set(e *Unit, n *graph.Node) {
 	d.windowRows = e.windowsOf(n)
-	d.node, d.filter, d.y = n, e.filterOf(n), e.result(n.Out[0])
+	d.node, d.y = n, e.result(n.Out[0])
+	d.setFilter(e.filterOf(n))
 	taps := d.W.KernelH * d.W.KernelW
 	d.copyPadded(e)
 	d.sides = d.listSides(taps)
@@ -66,6 +69,18 @@ func (d *depthwiseLines) set(e *Unit, n *graph.Node) {
 		}
 	}
 	d.lines, d.grain = d.Out.Leading(2), 1+macsPerRange/8/max(1, d.Out.Dim[2]*d.Out.Dim[3]*taps)
+}
+
+// setFilter refers to the taps and the bias of a filter.
+func (d *depthwiseLines) setFilter(f *floatFilter) {
+	d.taps, d.bias = f.taps, f.bias
+	if d.Out.Dim[3] < simd.ChannelLanes {
+		var behind [simd.ChannelLanes]float32
+		for i, list := range [][]float32{f.taps, f.bias} {
+			d.longer[i] = append(append(d.longer[i][:0], list...), behind[:]...)
+		}
+		d.taps, d.bias = d.longer[0], d.longer[1]
+	}
 }
 
 // listSides returns the value of sides for so many taps.
@@ -157,7 +172,7 @@ func (d *depthwiseLines) line(lists tapLists, line int) {
 			at = ((first+rows.place(rows.lo))*d.In.Dim[2] + cols.place(cols.lo)) * c
 		}
 		list := d.list(lists, rows, cols)
-		simd.ChannelTaps(d.y[(line*width+ox)*c:], d.x[at:], d.filter.taps, d.filter.bias, list.x, list.w,
+		simd.ChannelTaps(d.y[(line*width+ox)*c:], d.x[at:], d.taps, d.bias, list.x, list.w,
 			run, c, c, w.StrideW*c, d.node.Min, d.node.Max)
 		ox += run
 	}
