@@ -30,7 +30,7 @@ done
 go test -tags nodl -short -skip '^(TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestStdin|TestStdout|TestServeSignals|TestServeEndsAtOnce|TestServeWatchdog|TestServeSocketActivation|TestServeMemory|TestServeDocument|TestDocumentSnippets|TestReportThroughPipes|TestIsolated|TestIsolatedCrash|TestIsolatedUnderLoad|TestIsolatedOrphan|TestIdleConnections|TestServeConfiguration|TestAttack|TestUnsentBodies|TestKeptConnection|TestTrustEachFile|TestTrustInPlace|TestEndOverdue)$' -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun/...
 # The loops of every instruction set against those in Go, on processors with dot products and without.
 for cpu in cortex-a53 cortex-a76 max; do
-	go test -tags levels -short -run "^(TestQuantized|TestDot|TestNibbles|TestMulAdd|TestMulAddRuns|TestChannelTaps|TestInterleave)$" -exec "$qemu -cpu $cpu" ./internal/simd
+	go test -tags levels -short -run "^(TestQuantized|TestDot|TestNibbles|TestMulAdd|TestMulAddRuns|TestChannelTaps|TestNarrowChannelTaps|TestSlider.*|TestInterleave)$" -exec "$qemu -cpu $cpu" ./internal/simd
 done
 go test -tags nodl -short -run '^TestInt8$' -exec "$qemu" ./delegate/xnnpack
 go test -tags nodl -run '^TestFilterNumbers$' -exec "$qemu" ./internal/sandbox

@@ -54,11 +54,16 @@ type Slider struct {
 
 // slideBlock is windows that a vector loop computes together, in one lane each, from two vectors of columns: masks of the
 // columns in both, and of the results of both planes. From is the first column, At the first window. The loops know the
-// layout.
+// layout. NEON has no masks for loads: it loads four registers of four columns each from columns that the row has, and moves
+// those by Moves bytes.
 type slideBlock struct {
 	Masks    [4]uint32
 	From, At int
+	Moves    [4]int8
 }
+
+// neonColumns is the number of columns in a register of NEON.
+const neonColumns = 4
 
 // slideIndex is the first column of the window in each lane: in both vectors, 16 or 32 words, and in its own row, for
 // types of 16 lanes.
@@ -83,7 +88,7 @@ func (e SlideElement) lanes() int {
 		return 32
 	case avx512:
 		return 16
-	case avx2():
+	case avx2(), neon:
 		return 8
 	}
 	return 0
@@ -99,7 +104,7 @@ func (s *Slider) Plan(w Windows, e SlideElement) bool {
 	_, s.end = w.window(w.N - 1)
 	lanes := e.lanes()
 	most := min(lanes, (2*lanes-w.Kernel)/w.Stride+1)
-	if w.Kernel > columns || most < least || w.Width >= 1<<30 || e != SlideFloat32 && !avx512 {
+	if w.Kernel > columns || most < least || w.Width >= 1<<30 || e != SlideFloat32 && !avx512 || neon && w.Width < neonColumns {
 		return false
 	}
 	for at := 0; at < w.N; at += most {
@@ -114,8 +119,13 @@ func (s *Slider) Plan(w Windows, e SlideElement) bool {
 		s.pair[0], s.pairIndex = w.block(0, w.N, lanes), s.index
 		s.pairIndex.Second = 0
 		s.pair[0].Masks[1], s.pair[0].Masks[3] = s.pair[0].Masks[0], s.pair[0].Masks[2]<<w.N
+		copy(s.pair[0].Moves[2:], s.pair[0].Moves[:2])
+		first := w.N // lane of the second plane
+		if neon {
+			first = lanes / 2
+		}
 		for i := range w.N {
-			s.pairIndex.set(w.N+i, lanes+i*w.Stride, i*w.Stride, e.words())
+			s.pairIndex.set(first+i, lanes+i*w.Stride, i*w.Stride, e.words())
 		}
 	}
 	return true
@@ -126,12 +136,16 @@ func (s *Slider) Plan(w Windows, e SlideElement) bool {
 func (w *Windows) blockEnd(at, n, lanes int) int {
 	from := at*w.Stride - w.Pad
 	if at+n == w.N {
-		return min(from+(n-1)*w.Stride+w.Kernel, w.Width)
+		end := from + (n-1)*w.Stride + w.Kernel
+		if neon {
+			end = max(end, neonColumns)
+		}
+		return min(end, w.Width)
 	}
 	return min(from+2*lanes, w.Width)
 }
 
-// block is n windows from at on. Where lanes more follow, AVX2 stores all lanes: the next block overwrites those in excess.
+// block is n windows from at on. Where lanes more follow, loops of 8 lanes store all: the next block overwrites those in excess.
 func (w *Windows) block(at, n, lanes int) slideBlock {
 	from, end := at*w.Stride-w.Pad, w.blockEnd(at, n, lanes)
 	if lanes == 8 && at+lanes <= w.N {
@@ -139,7 +153,14 @@ func (w *Windows) block(at, n, lanes int) slideBlock {
 	}
 	columns := (uint64(1)<<max(end-from, 0) - 1) &^ (uint64(1)<<max(-from, 0) - 1)
 	one := uint64(1)<<lanes - 1
-	return slideBlock{[4]uint32{uint32(columns & one), uint32(columns >> lanes & one), uint32(1)<<n - 1}, from, at}
+	b := slideBlock{[4]uint32{uint32(columns & one), uint32(columns >> lanes & one), uint32(1)<<n - 1}, from, at, [4]int8{}}
+	for i := range b.Moves {
+		if neon {
+			column := from + i*neonColumns
+			b.Moves[i] = int8(4 * (column - min(max(column, 0), end-neonColumns)))
+		}
+	}
+	return b
 }
 
 // Sum sums windows, each of which is scaled, scale[j] being that of window j of each row:

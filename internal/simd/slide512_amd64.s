@@ -109,7 +109,7 @@ store:
 	VMOVUPS Z5, K4, (BX)(AX*1)
 
 next:
-	ADDQ $32, DX
+	ADDQ $40, DX
 	DECQ R11
 	JNZ block
 	ADDQ ys+64(FP), DI
@@ -230,7 +230,7 @@ store:
 	VCVTPS2PH $0, Z5, K4, (BX)(AX*1)
 
 next:
-	ADDQ $32, DX
+	ADDQ $40, DX
 	DECQ R11
 	JNZ block
 	ADDQ ys+64(FP), DI
@@ -362,7 +362,7 @@ store:
 	VMOVUPS Z5, K4, (BX)(AX*1)
 
 next:
-	ADDQ $32, DX
+	ADDQ $40, DX
 	DECQ R11
 	JNZ block
 	ADDQ ys+64(FP), DI
@@ -494,7 +494,7 @@ store:
 	VCVTPS2PH $0, Z5, K4, (BX)(AX*1)
 
 next:
-	ADDQ $32, DX
+	ADDQ $40, DX
 	DECQ R11
 	JNZ block
 	ADDQ ys+64(FP), DI
@@ -617,7 +617,7 @@ store:
 	VPMOVWB Z5, K4, (BX)(AX*1)
 
 next:
-	ADDQ $32, DX
+	ADDQ $40, DX
 	DECQ R11
 	JNZ block
 	ADDQ ys+64(FP), DI
@@ -740,7 +740,7 @@ store:
 	VPMOVWB Z5, K4, (BX)(AX*1)
 
 next:
-	ADDQ $32, DX
+	ADDQ $40, DX
 	DECQ R11
 	JNZ block
 	ADDQ ys+64(FP), DI
@@ -1009,7 +1009,7 @@ store:
 	VMOVDQU64 Z5, K6, 64(R12)(AX*2)
 
 next:
-	ADDQ $32, DX
+	ADDQ $40, DX
 	DECQ R11
 	JNZ block
 	ADDQ ys+64(FP), DI

@@ -135,7 +135,7 @@ part:
 	VMASKMOVPS Y5, Y4, (BX)(AX*1)
 
 next:
-	ADDQ $32, DX
+	ADDQ $40, DX
 	DECQ R11
 	JNZ block
 	ADDQ ys+64(FP), DI
@@ -288,7 +288,7 @@ part:
 	VMASKMOVPS Y5, Y4, (BX)(AX*1)
 
 next:
-	ADDQ $32, DX
+	ADDQ $40, DX
 	DECQ R11
 	JNZ block
 	ADDQ ys+64(FP), DI

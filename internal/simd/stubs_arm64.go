@@ -320,8 +320,8 @@ func maxSlide16Int8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel
 func maxSlide16Uint8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
 }
 
-func maxSlide8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
-}
+//go:noescape
+func maxSlide8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32)
 
 func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int) {}
 
@@ -626,8 +626,8 @@ func sumSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys
 func sumSlide16Half(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32) {
 }
 
-func sumSlide8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32) {
-}
+//go:noescape
+func sumSlide8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32)
 
 //go:noescape
 func sumSquaresFloat64x8(n int, x *float32, mean float64) (sum, squares float64)

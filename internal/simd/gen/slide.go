@@ -33,7 +33,7 @@ var (
 const slideColumns = 8
 
 // Offsets of the fields of slideBlock, and its size.
-const slideFrom, slideAt, slideBlockSize = 16, 24, 32
+const slideFrom, slideAt, slideBlockSize = 16, 24, 40
 
 func slideSignature(op, suffix, more string) string {
 	return fmt.Sprintf("func %sSlide%s(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, "+
