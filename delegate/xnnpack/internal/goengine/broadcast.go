@@ -186,10 +186,28 @@ func (l *binaryLoop) operand(w *pieces, i, outer, first, at, rows, n int) []floa
 		return dst
 	}
 	w.at[i], w.rows[i] = from, rows
+	if l.one[i] == 0 && n <= shortRow {
+		repeatElements(dst, l.x[i][from:], n, l.row[i])
+		return dst
+	}
 	for r := range rows {
 		l.writeRow(dst[r*n:][:n], i, from+r*l.row[i])
 	}
 	return dst
+}
+
+// shortRow is the length of rows up to which a call for each of them takes longer than its elements.
+const shortRow = 16
+
+// repeatElements writes rows of n elements, each of one element of x, which are step apart.
+func repeatElements(dst, x []float32, n, step int) {
+	for at := 0; len(dst) > 0; at += step {
+		row, v := dst[:n], x[at]
+		for j := range row {
+			row[j] = v
+		}
+		dst = dst[n:]
+	}
 }
 
 func (l *binaryLoop) writeRow(dst []float32, i, from int) {
