@@ -28,8 +28,11 @@ done
 # TestFVP, TestDiskFull, TestHoles, TestStdin, TestStdout, TestEndOverdue, tests of serve, of isolated models and the campaigns start the test
 # binary itself, which the kernel cannot do here, or takes too long.
 go test -tags nodl -short -skip '^(TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestStdin|TestStdout|TestServeSignals|TestServeEndsAtOnce|TestServeWatchdog|TestServeSocketActivation|TestServeMemory|TestServeDocument|TestDocumentSnippets|TestReportThroughPipes|TestIsolated|TestIsolatedCrash|TestIsolatedUnderLoad|TestIsolatedOrphan|TestIdleConnections|TestServeConfiguration|TestAttack|TestUnsentBodies|TestKeptConnection|TestTrustEachFile|TestTrustInPlace|TestEndOverdue)$' -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun/...
-# The loops of every instruction set against those in Go, on processors with dot products and without.
+# Programs against the outputs of PyTorch, and the loops of every instruction set against those in Go, on processors with dot
+# products and without.
 for cpu in cortex-a53 cortex-a76 max; do
+	go test -tags nodl -run "^(TestSeeds|TestMergedDelegates)$" -exec "$qemu -cpu $cpu" .
+	go test -tags nodl -run "^TestPrograms$" -exec "$qemu -cpu $cpu" ./delegate/xnnpack
 	go test -tags levels -short -run "^(TestQuantized|TestDot|TestNibbles|TestMulAdd|TestMulAddRuns|TestChannelTaps|TestNarrowChannelTaps|TestSlider.*|TestInterleave)$" -exec "$qemu -cpu $cpu" ./internal/simd
 done
 go test -tags nodl -short -run '^TestInt8$' -exec "$qemu" ./delegate/xnnpack
