@@ -19,7 +19,7 @@ const (
 
 // RatesOf has the rates of the library and of the Go engine by instruction set.
 var RatesOf = map[string]*[2]EngineRates{setAVX512: &ratesAVX512, setAMX: &ratesAMX, setAVX2: &ratesAVX2, setNEON: &ratesNEON,
-	setDotprod: &ratesDotprod, setI8MM: &ratesDotprod, setNone: &ratesNone} // until those of products of matrices are measured
+	setDotprod: &ratesDotprod, setI8MM: &ratesI8MM, setNone: &ratesNone}
 
 // Selected are the rates of the engines on this processor. The library selects its kernels itself.
 var Selected = [2]*EngineRates{ByLibrary: &RatesOf[librarySet()][ByLibrary], ByGo: &RatesOf[GoSet()][ByGo]}
