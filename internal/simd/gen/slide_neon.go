@@ -53,7 +53,8 @@ func neonSlideSetup(f *frame) string {
 
 // neonSlideTaps combines the rows of a block in V0 to V3. R20 to R23 are where their first elements lie for a tap at offset 0.
 func neonSlideTaps(op string) string {
-	address, first, each := fmt.Sprintf("MOVD %d(R14), R6\nADD R6<<2, R2, R20\nADD $16, R20, R21\nADD R13, R20, R22\nADD $16, R22, R23\n", slideFrom), "", ""
+	first, each := "", ""
+	address := fmt.Sprintf("MOVD %d(R14), R6\nADD R6<<2, R2, R20\n", slideFrom) + "ADD $16, R20, R21\nADD R13, R20, R22\nADD $16, R22, R23\n"
 	for v := range 4 {
 		address += fmt.Sprintf("MOVB %d(R14), R6\nSUB R6, R%d\n", slideMoves+v, 20+v)
 		first += fmt.Sprintf("LDRQ(%d, %d, 6)\n", v, 20+v)
@@ -79,7 +80,8 @@ func neonSlideCombine(op string, x, best int) string {
 func neonSlideMoves() string {
 	text := fmt.Sprintf("MOVWU %d(R14), R6\nCBZ R6, columns\nADD $%[1]d, R14, R7\n", slideMoves)
 	for v := range 4 {
-		text += "VLD1R.P 1(R7), [V24.B16]\nVADD V29.B16, V24.B16, V24.B16\n" + moved("28", "25") + fmt.Sprintf("TBX1(25, %d, 24)\n", v) + moved("25", fmt.Sprint(v))
+		text += "VLD1R.P 1(R7), [V24.B16]\nVADD V29.B16, V24.B16, V24.B16\n" + moved("28", "25") +
+			fmt.Sprintf("TBX1(25, %d, 24)\n", v) + moved("25", fmt.Sprint(v))
 	}
 	return "\nmove:\n" + encoded(lines(text))
 }
