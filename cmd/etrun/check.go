@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -56,12 +57,7 @@ func newCheck(a *app) *cobra.Command {
 			"The exit code is 0 if all programs run, 4 if something is missing, 3 if a program is invalid.",
 		Example: "  etrun check model.pte\n  etrun check model.pte --data weights.ptd\n" +
 			"  etrun check *.pte --json | jq '.files[] | select(.exit != 0) | .model'",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return session.Usage("no arguments, want FILE.pte...; see %s --help", c.CommandPath())
-			}
-			return nil
-		},
+		Args:              someFiles,
 		ValidArgsFunction: completePrograms,
 		RunE:              func(c *cobra.Command, args []string) error { return a.check(c.Context(), &o, args) },
 	}
@@ -100,26 +96,37 @@ var verdicts = []error{errFile, etrun.ErrMemory, etrun.ErrFormat, etrun.ErrDevic
 
 // verdict returns the worst error, nil if all programs run.
 func verdict(files []fileCheck) error {
+	errs := make([]error, len(files))
+	for i := range files {
+		errs[i] = files[i].err
+	}
+	class, n := worst(errs)
+	switch {
+	case n == 0:
+		return class
+	case len(files) == 1:
+		return fmt.Errorf("%s does not run here: %w", files[0].Model, class)
+	}
+	return fmt.Errorf("%w: %d of %s", class, n, count(len(files), "file", "files"))
+}
+
+// worst returns the worst class of errors, and how many are of it; 0 and the first error if they have none of the classes.
+func worst(errs []error) (class error, n int) {
 	for _, class := range verdicts {
-		n := 0
-		for i := range files {
-			if err := files[i].err; err != nil && exitOf(err).code == exitOf(class).code {
+		for _, err := range errs {
+			if err != nil && exitOf(err).code == exitOf(class).code {
 				n++
 			}
 		}
-		if n > 0 && len(files) == 1 {
-			return fmt.Errorf("%s does not run here: %w", files[0].Model, class)
-		}
 		if n > 0 {
-			return fmt.Errorf("%w: %d of %s", class, n, count(len(files), "file", "files"))
+			return class, n
 		}
 	}
-	for i := range files {
-		if files[i].err != nil {
-			return files[i].err
-		}
+	at := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	if at < 0 {
+		return nil, 0
 	}
-	return nil
+	return errs[at], 0
 }
 
 // checkFile checks one program. An error ends the whole check.

@@ -295,6 +295,13 @@ func TestInspect(t *testing.T) {
 		{name: "several methods", args: "inspect HERE/methods.pte -v",
 			stdout: []string{"method decode", "method get_dim: 0 instructions", "no inputs"}},
 		{name: "no program", args: "inspect noise.pte", code: 3},
+		{name: "several files", args: "inspect HERE/add.pte PTE/two_methods.pte",
+			stdout: []string{"add.pte: ", "method forward: 1 instruction", "\n\n", "two_methods.pte: "}},
+		{name: "a file of several does not exist", args: "inspect gone.pte HERE/add.pte", code: 2,
+			stdout: []string{"gone.pte: cannot be inspected: open gone.pte: no such file", "method forward"}, stderr: []string{"cannot be opened: 1 of 2 files"}},
+		{name: "the worst of several", args: "inspect HERE/add.pte noise.pte noise.pte", code: 3,
+			stdout: []string{"method forward", "noise.pte: cannot be inspected"}, stderr: []string{"2 of 3 files"}},
+		{name: "no files", args: "inspect", code: 2, stderr: []string{"no arguments, want FILE.pte..."}},
 	})
 }
 
@@ -359,6 +366,9 @@ func TestJSON(t *testing.T) {
 		{"profile HERE/add.pte --json --repeat 2", "etrun.profile/1", 0},
 		{"profile HERE/add.pte --json --repeat 0", "etrun.error/1", 2},
 		{"inspect HERE/add.pte --json", "etrun.inspect/1", 0},
+		{"inspect HERE/add.pte HERE/add.pte --json", "etrun.inspect.files/1", 0},
+		{"inspect gone.pte HERE/add.pte --json", "etrun.inspect.files/1", 2},
+		{"inspect gone.pte --json", "etrun.error/1", 2},
 		{"verify PTE/bundle.bpte --json", "etrun.verify/1", 0},
 		{"ops --json", "etrun.ops/1", 0},
 		{"npu disasm PTE/../ethosu/programs/digits.pte --json", "etrun.disasm/1", 0},

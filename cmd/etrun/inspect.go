@@ -111,29 +111,25 @@ func newInspect(a *app) *cobra.Command {
 	o := session.Options{Say: a.note}
 	var lowered, all bool
 	c := &cobra.Command{
-		Use:   "inspect MODEL.pte",
-		Short: "Show the contents of a program, and whether it runs here",
-		Long: "Show the methods of a program: inputs, outputs, operators and whether this build supports them, delegates and memory.\n" +
-			"The exit code is 0 for every readable program, whether it runs here or not.",
-		Example: "  etrun inspect model.pte\n  etrun inspect model.pte --data weights.ptd\n" +
-			"  etrun inspect model.pte --json | jq '.methods[].operators[].name'",
-		Args:              oneModel,
-		ValidArgsFunction: completeModel,
+		Use:   "inspect FILE.pte...",
+		Short: "Show the contents of programs, and whether they run here",
+		Long: "Show the methods of programs: inputs, outputs, operators and whether this build supports them, delegates and memory.\n" +
+			"The exit code is 0 for every readable program, whether it runs here or not. Of several files each has a part of the\n" +
+			"output, in their order. A file that is not readable does not end the others; the exit code is the worst one.",
+		Example: "  etrun inspect model.pte\n  etrun inspect model.pte --data weights.ptd\n  etrun inspect *.pte\n" +
+			"  etrun inspect model.pte --json | jq '.methods[].operators[].name'\n" +
+			"  etrun inspect *.pte --json | jq '.files[].program.methods[].name'",
+		Args:              someFiles,
+		ValidArgsFunction: completePrograms,
 		RunE: func(c *cobra.Command, args []string) error {
 			if lowered && o.Lower != string(etrun.LowerTune) {
 				o.Lower = string(etrun.LowerAuto)
 			}
-			report, err := inspect(c.Context(), &o, args[0])
-			if err != nil {
-				return err
+			i := inspection{a, &o, lowered, all}
+			if len(args) == 1 {
+				return i.one(c.Context(), args[0])
 			}
-			if !lowered {
-				report.omitInstructions()
-			}
-			if a.json {
-				return a.writeJSON(report)
-			}
-			return report.print(a.out, all)
+			return i.several(c.Context(), args)
 		},
 	}
 	c.Flags().BoolVarP(&all, "verbose", "v", false, "show all methods and delegates, also constant methods and identical delegates")

@@ -30,6 +30,7 @@ var jsonObjects = []struct {
 	{"verify", "etrun.verify/1", verifyReport{}},
 	{"compare", "etrun.compare/1", compareReport{}},
 	{"inspect", "etrun.inspect/1", programReport{}},
+	{"inspect of several files", "etrun.inspect.files/1", programsReport{}},
 	{"plan", "etrun.plan/1", planReport{}},
 	{"bench", "etrun.bench/1", benchReport{}},
 	{"bench --text", "etrun.bench.text/1", languageReport{}},

@@ -109,6 +109,14 @@ func oneModel(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// someFiles accepts one program or more.
+func someFiles(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return session.Usage("no arguments, want FILE.pte...; see %s --help", c.CommandPath())
+	}
+	return nil
+}
+
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return session.Usage("argument %q, want none; see %s --help", args[0], c.CommandPath())
