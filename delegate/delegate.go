@@ -311,6 +311,9 @@ type Node struct {
 	Constants []*tensor.Tensor
 	// Reads and Writes are indexes of Info.Operands, in the order of the payload. They must not be changed.
 	Reads, Writes []int
+	// DebugHandle is the exporter's number of the operator that the operation comes from, 0 for none. It occurs
+	// in the ETRecord of the export.
+	DebugHandle uint32
 }
 
 // Operand is a value that operations inside a payload read or write.

@@ -30,8 +30,10 @@ type compareCommand struct {
 	vs, against string
 	layer       bool
 	tolerance   kernels.Tolerance
-	special     bool // an output differs only in NaN or infinities
-	native      bool // libXNNPACK runs a part of a program
+	special     bool       // an output differs only in NaN or infinities
+	native      bool       // libXNNPACK runs a part of a program
+	names       layerNames // of the last program
+	namesA      layerNames // of the first of two
 }
 
 const compareHelp = `Run the same calls on two programs, or on one with two sets of flags (--vs), and
@@ -43,10 +45,18 @@ With --layer, the results of all instructions are compared too, and those of nod
 inside delegates if the engine or device exposes them. compare prints the first
 value beyond the tolerance, and the first that is not equal. This turns rewrites
 off, unless --lower is set. --against may then have the values of instructions, with
-names as in --dump-intermediates. Of programs with different instructions, such as a
-portable one and one for XNNPACK, it compares the values that both compute: those of
-one operator and type, and floats of the same sizes with equal elements. There only
-the outputs decide about the exit code.
+names as in --dump-intermediates. Places have the module of the model that they come
+from: from the ETRecord of the last program's export (--etrecord), else the line of the
+model's source, if the file has stack traces.
+
+Of programs with different instructions, such as a portable one and one for XNNPACK, it
+compares the values that both compute: those of one operator and type, and floats that
+the other program computes, too. A value of B is found in A if a value there has the
+same sizes, in the same or in channels-last order, equal elements within the tolerance,
+and depends on the values in which those were found that B's value is computed from, or
+those before them. Values with fewer than 8 elements, or with all elements equal, prove
+nothing about others. The first value that is not found, and from which nothing is computed that is
+found, is the first different layer. There only the outputs decide about the exit code.
 `
 
 func newCompare(a *app) *cobra.Command {
@@ -69,6 +79,7 @@ func newCompare(a *app) *cobra.Command {
 	flags.BoolVar(&p.layer, "layer", false, "find the first instruction, or node inside a delegate, beyond the tolerance")
 	flags.Float64Var(&p.tolerance.Abs, "atol", 1e-5, "absolute tolerance `TOL` for floats")
 	flags.Float64Var(&p.tolerance.Rel, "rtol", 1e-3, "relative tolerance `TOL` for floats")
+	p.names.addFlag(flags)
 	p.intermediates.addFlags(flags)
 	p.calls.AddFlags(flags)
 	p.AddFlags(flags)
@@ -122,6 +133,8 @@ func (p *compareCommand) run(ctx context.Context, paths []string) error {
 	}
 	if p.layer {
 		p.ShowValues()
+	} else if p.names.path != "" {
+		return session.Usage("--etrecord requires --layer")
 	}
 	a, err := p.open(ctx, paths[0], &p.Options, p.place("a"))
 	if err != nil {
@@ -218,6 +231,9 @@ func (p *compareCommand) withProgram(ctx context.Context, r *compareReport, a *s
 		return err
 	}
 	defer b.close()
+	if err := p.readNames(ctx, a, b); err != nil {
+		return err
+	}
 	for k := range b.Steps {
 		b.Steps[k].Values = a.Steps[k].Values
 	}
@@ -244,6 +260,17 @@ func (p *compareCommand) withProgram(ctx context.Context, r *compareReport, a *s
 	defer stop()
 	r.Layer = p.layers(later, a, b)
 	return cmp.Or(err, context.Cause(ctx))
+}
+
+// readNames reads the names of layers, before anything runs.
+func (p *compareCommand) readNames(ctx context.Context, a, b *side) error {
+	if !p.layer {
+		return nil
+	}
+	if err := p.namesA.read(ctx, a.Session, p.app); err != nil {
+		return err
+	}
+	return p.names.read(ctx, b.Session, p.app)
 }
 
 // ending is the time for a comparison of what has been computed when a signal or the time limit ends the runs.

@@ -34,6 +34,9 @@ func (p *compareCommand) withArchive(ctx context.Context, r *compareReport, a *s
 		return session.Usage("%s: no array has the name of an instruction, such as \"0_0012_0\" for output 0 of instruction 12 of chain 0",
 			p.against)
 	}
+	if err := p.readNames(ctx, a, a); err != nil {
+		return err
+	}
 	partial := p.layer && len(named) == 0
 	err = a.once(func(k int, st *session.Step) error {
 		outputs, err := st.Outputs()

@@ -30,15 +30,33 @@ func (p *compareCommand) layers(ctx context.Context, a, b *side) *layerReport {
 	}
 	r.Result = layers.Find(ctx, pairs, p.tolerance)
 	if r.Values = len(b.kept.List); r.Compared < r.Values && (r.other || p.vs != "") {
-		r.Traced = layers.Trace(ctx, a.kept.List, b.kept.List, p.tolerance)
+		r.Traced = layers.Trace(ctx, a.kept, b.kept, p.tolerance)
 		r.Add(r.Traced, pairs)
+		r.Earlier(r.Traced, b.kept.List)
 	}
+	r.name(p, a, b)
 	r.hide(b.kept.List)
 	if left := r.Values - r.Compared; r.other && left > 0 && ctx.Err() == nil {
 		r.Note = fmt.Sprintf("%s no counterpart in the other program: neither one of the same operator and type, nor one with equal elements "+
-			"(of floats, from %d elements on)", count(left, "value has", "values have"), layers.MinElements)
+			"that is computed from the same values", count(left, "value has", "values have"))
 	}
 	return r
+}
+
+// name adds the layers of the places that are reported.
+func (r *layerReport) name(p *compareCommand, a, b *side) {
+	for _, d := range []*layers.Difference{r.First, r.Unequal} {
+		if d != nil {
+			p.names.addToPlace(&d.Place, b.Session)
+		}
+	}
+	if t := r.Traced; t != nil {
+		p.names.addToPlace(t.Last, b.Session)
+		p.names.addToPlace(t.First, b.Session)
+		if t.Closest != nil {
+			p.namesA.addToPlace(&t.Closest.Place, a.Session)
+		}
+	}
 }
 
 // outlook notes before the runs what two programs with different instructions have in common.
@@ -80,6 +98,7 @@ func (p *compareCommand) keptLayers(ctx context.Context, a *side, named map[stri
 	})
 	r := &layerReport{Result: layers.Find(ctx, pairs, p.tolerance)}
 	r.Values = len(a.kept.List)
+	r.name(p, a, a)
 	if n := len(named) - len(pairs); n > 0 {
 		r.Note = fmt.Sprintf("no instruction writes as many elements as %s of %s", count(n, "array", "arrays"), p.against)
 	}
@@ -127,10 +146,10 @@ func (r *layerReport) printTraced(a *app) {
 	if t.First == nil {
 		return
 	}
+	fmt.Fprintf(a.out, "    first one that does not: %s\n", printable(t.First.String()))
 	if t.Last != nil {
-		fmt.Fprintf(a.out, "    last one: %s\n", printable(t.Last.String()))
+		fmt.Fprintf(a.out, "      computed from one that does: %s\n", printable(t.Last.String()))
 	}
-	fmt.Fprintf(a.out, "    first one after it that does not: %s\n", printable(t.First.String()))
 	if c := t.Closest; c != nil {
 		fmt.Fprintf(a.out, "      closest to it: %s, output %d %s; %s\n", printable(c.Place.String()), c.Output, c.Type,
 			distanceText(&c.Distance))

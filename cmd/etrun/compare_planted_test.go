@@ -151,7 +151,7 @@ func TestPlantedLayers(t *testing.T) {
 		}
 		found++
 		p := report.Layer.Unequal.Place
-		p.Call, p.Operator, p.Backend, p.NodeName = 0, "", "", ""
+		p.Call, p.Operator, p.Backend, p.NodeName, p.Layer = 0, "", "", "", ""
 		var want []layers.Place // a row of a table is found in the file, too
 		for _, other := range uses {
 			if other.lo < u.hi && u.lo < other.hi {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/modules"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/repair"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -35,7 +36,7 @@ var exits = []exit{
 	{9, "memory", "memory limit, or a file or picture above its limit", []error{etrun.ErrMemory, input.ErrMemory, openfile.ErrSize}},
 	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported,
 		tokenizer.ErrUnsupported}},
-	{3, "model", "invalid or unsafe model, or tokenizer", []error{etrun.ErrFormat, delegate.ErrPayload, repair.ErrBeyond, tokenizer.ErrFormat}},
+	{3, "model", "invalid or unsafe model, or tokenizer", []error{etrun.ErrFormat, delegate.ErrPayload, repair.ErrBeyond, modules.ErrRecord, tokenizer.ErrFormat}},
 	{5, "input", "inputs do not fit the model", []error{etrun.ErrInput, input.ErrMismatch, tokenizer.ErrText, tokenizer.ErrToken}},
 	{6, "differ", "results differ (verify, compare)", []error{errDiffer}},
 	{7, "device", "device failure", []error{etrun.ErrDevice}},

@@ -23,12 +23,16 @@ type profileCommand struct {
 	calls  session.Calls
 	repeat int
 	by     string
+	names  layerNames
 }
 
 const profileHelp = `Run a program several times and show the time of each operator, with the nodes of each
 delegate below it, or of each instruction. Times are medians and maxima over the runs
 after the first; repeated executions in one run are added up. Shares add up to 100 %,
-those of nodes to the share of their delegate. Profiling has a cost, so a run takes a
+those of nodes to the share of their delegate. Instructions and nodes have the types and
+sizes of their results, and the module of the model that they come from: from the
+ETRecord of the export (--etrecord), else the line of the model's source, if the file
+has stack traces. Profiling has a cost, so a run takes a
 little longer than in bench. An interrupt ends the runs: the profile so far is shown
 and written, if the first run has not ended, of what it has executed.
 `
@@ -40,6 +44,7 @@ func newProfile(a *app) *cobra.Command {
 		Short: "Show the time of each operator or instruction",
 		Long:  profileHelp,
 		Example: "  etrun profile model.pte\n  etrun profile model.pte --by instruction --repeat 200\n" +
+			"  etrun profile model.pte --by instruction --etrecord etrecord.bin --lower off\n" +
 			"  etrun profile model.pte --trace trace.json --flame model.svg\n" +
 			"  etrun profile model.pte --json | jq '.methods[].operators[0]'",
 		Args:              oneModel,
@@ -49,6 +54,7 @@ func newProfile(a *app) *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&p.by, "by", "operator", "table `ROWS`: operator or instruction")
 	flags.IntVar(&p.repeat, "repeat", 30, "run the calls `N` times after the first, each from the initial state")
+	p.names.addFlag(flags)
 	p.addFiles(flags)
 	p.calls.AddFlags(flags)
 	p.AddFlags(flags)
@@ -74,6 +80,9 @@ func (p *profileCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer s.Close()
+	if err := p.names.read(ctx, s, p.app); err != nil {
+		return err
+	}
 	if err := s.Prepare(ctx, p.calls); err != nil {
 		return err
 	}
@@ -130,7 +139,9 @@ type methodProfile struct {
 type profileRow struct {
 	Kind     string       `json:"kind"`
 	Name     string       `json:"name"`
-	At       string       `json:"at,omitempty"` // instruction, chain:instruction, or node N
+	At       string       `json:"at,omitempty"`     // instruction, chain:instruction, or node N
+	Layer    string       `json:"layer,omitempty"`  // module of the model, or the line of its source
+	Result   string       `json:"result,omitempty"` // types and sizes of results, at the declared sizes
 	Calls    int          `json:"calls"`
 	MedianMS float64      `json:"median_ms"`
 	MaxMS    float64      `json:"max_ms"`
@@ -139,9 +150,13 @@ type profileRow struct {
 }
 
 func (p *profileCommand) report(s *session.Session, first time.Duration, interrupted bool) error {
+	profiles := p.profiles()
+	for _, m := range profiles {
+		p.names.addTo(m, s)
+	}
 	if p.json {
 		r := profileReport{"etrun.profile/1", s.Path, s.Threads(), stats.MS(s.Loaded), stats.MS(first), []methodProfile{}, interrupted}
-		for _, m := range p.profiles() {
+		for _, m := range profiles {
 			r.Methods = append(r.Methods, methodProfile{m.Method, m.Runs, stats.MS(m.Median), stats.MS(m.Max),
 				profileRows(m.ByOperator()), profileRows(m.Rows)})
 		}
@@ -149,7 +164,7 @@ func (p *profileCommand) report(s *session.Session, first time.Duration, interru
 	}
 	fmt.Fprintf(p.out, "load %s, first run %s, %s\n", duration.Format(s.Loaded), duration.Format(first),
 		count(s.Threads(), "thread", "threads"))
-	for _, m := range p.profiles() {
+	for _, m := range profiles {
 		rows := m.Rows
 		if p.by == "operator" {
 			rows = m.ByOperator()
@@ -165,7 +180,7 @@ func profileRows(rows []profile.Row) []profileRow {
 	list := slices.Grow([]profileRow{}, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		list = append(list, profileRow{r.Kind, r.Name, r.Place(), r.Calls, stats.MS(r.Median), stats.MS(r.Max), r.Share, nil})
+		list = append(list, profileRow{r.Kind, r.Name, r.Place(), r.Layer, r.Result, r.Calls, stats.MS(r.Median), stats.MS(r.Max), r.Share, nil})
 		if len(r.Parts) > 0 {
 			list[i].Parts = profileRows(r.Parts)
 		}

@@ -31,7 +31,8 @@ func (v *viewCommand) differences(ctx context.Context, programs []*graph.Program
 	if layers.Same(v.specs[0], v.specs[1]) {
 		pairs = layers.Align(a, b)
 	} else {
-		pairs = layers.AlignOther(ctx, a, b, kernels.Tolerance{Abs: 1e-3, Rel: 1e-3})
+		near := kernels.Tolerance{Abs: 1e-3, Rel: 1e-3}
+		pairs = append(layers.AlignOther(ctx, a, b, near), layers.Trace(ctx, v.kept[0], v.kept[1], near).Pairs(b)...)
 	}
 	for _, p := range pairs {
 		if p.A.Value.Kind != tensor.KindTensor || p.B.Value.Kind != tensor.KindTensor || ctx.Err() != nil {

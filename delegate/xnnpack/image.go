@@ -150,7 +150,7 @@ func (m *image) describeNode(n *graph.Node) delegate.Node {
 		sides[i] = strings.Join(values, ", ")
 	}
 	return delegate.Node{Name: n.Type.Name, Detail: sides[0] + " → " + sides[1], Constants: constants,
-		Reads: present(n.In), Writes: present(n.Out)}
+		Reads: present(n.In), Writes: present(n.Out), DebugHandle: n.DebugHandle}
 }
 
 // present returns a copy of a list of values without absent ones.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/diff"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -13,74 +12,40 @@ import (
 // programs with different instructions, such as a portable one and its delegated one, whose
 // nodes compute several operators.
 type Traced struct {
-	Looked int    `json:"looked"`          // values of B with the element count of a value of A
-	Found  int    `json:"found"`           // those equal to a value of A within the tolerance
-	Last   *Place `json:"last_found"`      // last value of B that also occurs in A, in the order of execution, null for none
-	First  *Place `json:"first_not_found"` // first value of B after it that does not, null for none
+	Looked int `json:"looked"` // values of B with the element count of a value of A
+	Found  int `json:"found"`  // those equal to a value of A within the tolerance
+	// Last is the last value of B that also occurs in A, of those from which First is computed; null for none.
+	Last *Place `json:"last_found"`
+	// First is the first value of B, in the order of execution, that does not occur in A, and from which nothing is computed that
+	// does; null for none.
+	First *Place `json:"first_not_found"`
 	// Closest is the value of A that is the closest to First, with First's distance from it.
 	Closest *Difference `json:"closest,omitempty"`
 
-	found map[*Written]bool // of B, those found: whether all elements are equal
+	found map[*tensor.Value]match // of B, those found
+	first *Written                // of First
 }
 
-// MinElements is the minimum number of elements that identify a value.
-const MinElements = 8
+// match is a value of A that a value of B is equal to.
+type match struct {
+	of    *Written
+	equal bool // all elements are equal
+}
+
+// minElements is the minimum number of elements that identify a value.
+const minElements = 8
 
 // Trace searches for the values of b among those of a: floats of the same sizes, in the same
-// or in channels-last order. It returns what it has found when ctx ends.
-func Trace(ctx context.Context, a, b []Written, tol kernels.Tolerance) *Traced {
-	t := &Traced{found: make(map[*Written]bool)}
-	bySize := make(map[int][]*candidate)
-	var first *candidate
-	for i := range a {
-		if c := newCandidate(&a[i]); c != nil {
-			bySize[len(c.numbers)] = append(bySize[len(c.numbers)], c)
-		}
-	}
-	for i := range b {
+// or in channels-last order, that are computed from the same values (see search). It returns what it has found when ctx ends.
+func Trace(ctx context.Context, a, b *Recorder, tol kernels.Tolerance) *Traced {
+	s := newSearch(a, b, tol)
+	for i := range b.all {
 		if ctx.Err() != nil {
 			break
 		}
-		c := newCandidate(&b[i])
-		if c == nil || len(bySize[len(c.numbers)]) == 0 {
-			continue
-		}
-		t.Looked++
-		if c.among(bySize[len(c.numbers)], tol, t) {
-			t.Last, t.First = &c.of.Place, nil
-		} else if t.First == nil {
-			t.First, first = &c.of.Place, c
-		}
+		s.look(i)
 	}
-	if t.Found = len(t.found); t.First != nil {
-		t.Closest = first.closest(bySize[len(first.numbers)], tol)
-	}
-	return t
-}
-
-// among reports whether a value of a list is equal within the tolerance, and records it.
-func (c *candidate) among(list []*candidate, tol kernels.Tolerance, t *Traced) bool {
-	at := slices.IndexFunc(list, func(want *candidate) bool { return c.is(want, tol) })
-	if at < 0 {
-		return false
-	}
-	t.found[c.of] = slices.Equal(c.numbers, list[at].numbers) || slices.Equal(c.numbers, list[at].last)
-	return true
-}
-
-// closest returns the distance from the closest value of a list, nil if none has the same sizes.
-func (c *candidate) closest(list []*candidate, tol kernels.Tolerance) (best *Difference) {
-	for _, want := range list {
-		numbers := c.order(want)
-		if numbers == nil {
-			continue
-		}
-		d := Difference{want.of.Place, want.of.Output, want.of.TypeName(), diff.Measure(vector(c.numbers), vector(numbers), tol)}
-		if best == nil || d.MeanAbs < best.MeanAbs {
-			best = &d
-		}
-	}
-	return best
+	return s.result()
 }
 
 func vector(x []float32) *tensor.Value {
@@ -94,33 +59,44 @@ type candidate struct {
 	sizes   []int
 	numbers []float32
 	last    []float32 // in channels-last order, for images; computed on demand
+	weak    bool      // few elements, or all equal: others may be so by chance
 }
 
 func newCandidate(w *Written) *candidate {
 	t := w.Value.Tensor
-	if w.Value.Kind != tensor.KindTensor || !t.DType.IsFloat() || t.Numel() < MinElements {
+	if w.Value.Kind != tensor.KindTensor || !t.DType.IsFloat() || t.Numel() == 0 {
 		return nil
 	}
 	c := &candidate{of: w, sizes: t.Sizes, numbers: make([]float32, t.Numel())}
 	tensor.Loader[float32](t.DType)(c.numbers, t.Logical())
+	c.weak = len(c.numbers) < minElements || !slices.ContainsFunc(c.numbers, func(x float32) bool { return x != c.numbers[0] })
 	return c
 }
 
-// is reports whether c equals want, in the same or in channels-last order.
+// is reports whether c equals want, in the same order, or one of them in channels-last order.
 func (c *candidate) is(want *candidate, tol kernels.Tolerance) bool {
 	if squeezed(c.sizes, nil) == squeezed(want.sizes, nil) && near(c.numbers, want.numbers, tol) {
 		return true
 	}
-	last := c.lastOf(want)
-	return last != nil && near(c.numbers, last, tol)
+	if last := c.lastOf(want); last != nil && near(c.numbers, last, tol) {
+		return true
+	}
+	last := want.lastOf(c)
+	return last != nil && near(last, want.numbers, tol)
 }
 
-// order returns the elements of want in c's order, nil if the sizes differ.
-func (c *candidate) order(want *candidate) []float32 {
+// order returns the elements of both in one order, nil if the sizes differ.
+func (c *candidate) order(want *candidate) (got, wanted []float32) {
 	if squeezed(c.sizes, nil) == squeezed(want.sizes, nil) {
-		return want.numbers
+		return c.numbers, want.numbers
 	}
-	return c.lastOf(want)
+	if last := c.lastOf(want); last != nil {
+		return c.numbers, last
+	}
+	if last := want.lastOf(c); last != nil {
+		return last, want.numbers
+	}
+	return nil, nil
 }
 
 // lastOf returns the elements of want in channels-last order if these are c's sizes, else nil.

@@ -65,17 +65,38 @@ func sameBytes(a, b *tensor.Value) bool {
 
 // Add counts the values that were found by value and are in no pair.
 func (r *Result) Add(t *Traced, pairs []Pair) {
-	paired := make(map[*Written]bool, len(pairs))
+	paired := make(map[*tensor.Value]bool, len(pairs))
 	for _, p := range pairs {
-		paired[p.B] = true
+		paired[p.B.Value] = true
 	}
-	for w, equal := range t.found {
-		if paired[w] {
+	for v, m := range t.found {
+		if paired[v] {
 			continue
 		}
 		r.Compared++
-		if equal {
+		if m.equal {
 			r.Equal++
 		}
 	}
+}
+
+// Earlier makes the first value that was not found the first one beyond the tolerance if it precedes that in b.
+func (r *Result) Earlier(t *Traced, b []Written) {
+	if r.First == nil || t.First == nil || t.Closest == nil {
+		return
+	}
+	at := func(p *Place) int { return slices.IndexFunc(b, func(w Written) bool { return w.Place == *p }) }
+	if at(t.First) < at(&r.First.Place) {
+		r.First = &Difference{*t.First, t.first.Output, t.first.TypeName(), t.Closest.Distance}
+	}
+}
+
+// Pairs returns the found values with their matches, in the order of b.
+func (t *Traced) Pairs(b []Written) (pairs []Pair) {
+	for i := range b {
+		if m, ok := t.found[b[i].Value]; ok {
+			pairs = append(pairs, Pair{m.of, &b[i]})
+		}
+	}
+	return pairs
 }

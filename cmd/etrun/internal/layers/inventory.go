@@ -30,7 +30,7 @@ func (v *Inventory) Add(m *etrun.Method) {
 		v.outside += len(s.Writes)
 		for _, w := range s.Writes {
 			if s.Kind == ir.KernelCall {
-				v.operators[method.StepName(s)+" "+typeName(&method.Values[w])]++
+				v.operators[method.StepName(s)+" "+TypeName(&method.Values[w])]++
 			}
 		}
 	}
@@ -40,7 +40,8 @@ func (v *Inventory) Add(m *etrun.Method) {
 	}
 }
 
-func typeName(v *ir.Value) string {
+// TypeName formats the declared type and sizes of a value.
+func TypeName(v *ir.Value) string {
 	if v.Kind == tensor.KindTensor && v.Tensor != nil {
 		return v.Tensor.DType.String() + " " + tensor.FormatSizes(v.Tensor.Sizes)
 	}

@@ -27,6 +27,7 @@ type Place struct {
 	Backend     string `json:"backend,omitempty"`
 	Node        int    `json:"node"` // -1 for the instruction itself
 	NodeName    string `json:"node_name,omitempty"`
+	Layer       string `json:"layer,omitempty"` // module of the model, or the line of its source
 }
 
 func placeOf(e *trace.Event, call int) Place {
@@ -54,6 +55,9 @@ func (p *Place) String() string {
 	if p.Node >= 0 {
 		s += fmt.Sprintf(", node %d (%s)", p.Node, p.NodeName)
 	}
+	if p.Layer != "" {
+		s += ", layer " + p.Layer
+	}
 	switch {
 	case p.Call == AtLoad:
 		s += ", computed at load"
@@ -70,6 +74,8 @@ type Written struct {
 	Slot   int // index in the method's value table, or in the delegate's payload
 	Round  int // number of earlier writes of the place in the call
 	Value  *tensor.Value
+
+	from []int // what it is computed from: indexes of Recorder.all
 }
 
 // TypeName formats the value's type and sizes.
@@ -117,42 +123,59 @@ type Recorder struct {
 	Stop  func(error) // called once when the limit is exceeded; may be nil
 	List  []Written
 	tracker
+	flow
 	over bool
 }
 
 // ofEntry is the approximate overhead of an entry in bytes.
 const ofEntry = 512
 
-// Wants selects written values and the beginnings of calls.
-func (r *Recorder) Wants() trace.Kinds { return 1<<trace.Written | 1<<trace.Begin }
+// Wants selects values and the beginnings of calls.
+func (r *Recorder) Wants() trace.Kinds { return trace.Values | 1<<trace.Begin }
 
-// Observe keeps copies of values.
+// Observe keeps copies of values, and what they are computed from.
 func (r *Recorder) Observe(e *trace.Event) {
-	if e.Kind == trace.Begin {
+	switch {
+	case e.Kind == trace.Begin:
 		r.begin()
-		return
+		r.forget()
+	case e.Chain < 0 || r.over: // outputs are already written by an instruction
+	case e.Kind == trace.Read:
+		r.read(e)
+	default:
+		r.write(e)
 	}
+}
+
+// write keeps the values that a place has written.
+func (r *Recorder) write(e *trace.Event) {
 	for k := range e.Values {
-		if e.Chain < 0 { // outputs, already written by an instruction
-			continue
-		}
 		w := r.written(e, k)
-		r.Limit -= ofEntry
-		if t := w.Value; t.Kind == tensor.KindTensor {
-			r.Limit -= int64(t.Tensor.NBytes())
-		}
-		if r.Limit < 0 && !r.over {
-			r.over, r.List = true, nil
-			if r.Stop != nil {
-				r.Stop(r.Err())
-			}
-		}
-		if r.over {
+		if !r.fits(w.Value) {
 			return
 		}
 		w.Value = session.Clone(w.Value)
+		w.from = r.sources(e, w.Value)
 		r.List = append(r.List, w)
+		r.wrote(e, &e.Values[k], len(r.all))
+		r.all = append(r.all, w)
 	}
+}
+
+// fits counts a value that is kept, and reports whether all of them are within the limit.
+func (r *Recorder) fits(v *tensor.Value) bool {
+	r.Limit -= ofEntry
+	if v.Kind == tensor.KindTensor {
+		r.Limit -= int64(v.Tensor.NBytes())
+	}
+	if r.Limit >= 0 {
+		return true
+	}
+	r.over, r.List, r.flow = true, nil, flow{}
+	if r.Stop != nil {
+		r.Stop(r.Err())
+	}
+	return false
 }
 
 // errLimit means that the values exceed the limit.

@@ -25,10 +25,12 @@ type Profile struct {
 type Row struct {
 	Kind        string // as in trace.Kind; "outside" for the time outside instructions or nodes
 	Name        string
-	Chain       int // -1 for a row of several instructions, or of none
-	Instruction int // -1 likewise
-	Node        int // index in its delegate, else -1
-	Calls       int // median per run
+	Chain       int    // -1 for a row of several instructions, or of none
+	Instruction int    // -1 likewise
+	Node        int    // index in its delegate, else -1
+	Layer       string // module of the model, or the line of its source; empty if unknown or for a row of several
+	Result      string // types and sizes of results at the declared sizes; likewise
+	Calls       int    // median per run
 	Median      time.Duration
 	Max         time.Duration
 	Share       float64 // of the run: those of Rows add up to 1, those of Parts to that of their row
@@ -151,7 +153,7 @@ func merge(rows []Row) []Row {
 			continue
 		}
 		sum := &list[at]
-		sum.Chain, sum.Instruction, sum.Node = -1, -1, -1
+		sum.Chain, sum.Instruction, sum.Node, sum.Layer, sum.Result = -1, -1, -1, "", ""
 		sum.Calls += r.Calls
 		for k := range sum.took {
 			sum.took[k] += r.took[k]

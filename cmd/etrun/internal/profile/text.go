@@ -35,6 +35,12 @@ func (p *Profile) runs() string {
 }
 
 func (r *Row) write(t io.Writer, indent string, printable func(string) string) {
-	fmt.Fprintf(t, "%s\t%s\t%.1f %%\t%d\t%s\t  %s%s\n", duration.Format(r.Median), duration.Format(r.Max), 100*r.Share, r.Calls,
-		strings.TrimPrefix(r.Place(), "node "), indent, printable(r.Name))
+	name := indent + printable(r.Name)
+	for _, more := range []string{r.Result, r.Layer} {
+		if more != "" {
+			name += "  " + printable(more)
+		}
+	}
+	fmt.Fprintf(t, "%s\t%s\t%.1f %%\t%d\t%s\t  %s\n", duration.Format(r.Median), duration.Format(r.Max), 100*r.Share, r.Calls,
+		strings.TrimPrefix(r.Place(), "node "), name)
 }
