@@ -12,12 +12,12 @@ import (
 
 // flow follows which values an instruction, or a node inside a delegate, reads.
 type flow struct {
-	all   []Written       // the written values, and the inputs, as they are first read
-	outer map[slotKey]int // index of the last value of a slot in a method
-	inner map[int]int     // the same inside the running delegate
+	all      []Written       // the written values, and the inputs, as they are first read
+	outer    map[slotKey]int // index of the last value of a slot in a method
+	inner    map[int]int     // the same inside the running delegate
 	memory   []memory        // what instructions have written, in order
 	operands []int           // what the running instruction reads
-	nodes []int           // what the running node reads
+	nodes    []int           // what the running node reads
 }
 
 // memory is the memory of a value when it was written.
