@@ -25,7 +25,9 @@ var jsonObjects = []struct {
 	object          any
 }{
 	{"run", "etrun.run/1", runReport{}},
+	{"run --jsonl, for each line", "etrun.run.line/1", lineReport{}},
 	{"generate", "etrun.generate/1", generateReport{}},
+	{"eval", "etrun.eval/1", evalReport{}},
 	{"check", "etrun.check/1", checkReport{}},
 	{"verify", "etrun.verify/1", verifyReport{}},
 	{"compare", "etrun.compare/1", compareReport{}},

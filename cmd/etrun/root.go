@@ -15,7 +15,7 @@ var commands = []struct {
 	group string
 	make  func(*app) *cobra.Command
 }{
-	{"run", newRun}, {"run", newGenerate}, {"run", newServe}, {"run", newVerify}, {"run", newCompare}, {"run", newBench}, {"run", newProfile},
+	{"run", newRun}, {"run", newGenerate}, {"run", newServe}, {"run", newEval}, {"run", newVerify}, {"run", newCompare}, {"run", newBench}, {"run", newProfile},
 	{"look", newCheck}, {"look", newInspect}, {"look", newDiff}, {"look", newRepair}, {"look", newPlan}, {"look", newReport}, {"look", newView},
 	{"look", newNPU},
 	{"here", newOps}, {"here", newDoctor}, {"here", newVersion},

@@ -22,6 +22,7 @@ type runCommand struct {
 	intermediates
 	calls  session.Calls
 	repeat int
+	lines  bool // inputs are lines of standard input
 }
 
 const runExamples = `  etrun model.pte                               random inputs, output summary
@@ -32,6 +33,7 @@ const runExamples = `  etrun model.pte                               random inpu
     --labels classes.txt --softmax --top-k 3
   etrun model.pte -i speech.wav:resample=16000 -o y.json -o 1=y.png
   etrun kv.pte -i a.bin --next -i b.bin         two calls; state persists
+  ls *.npy | jq -R . | etrun model.pte --jsonl  many inputs, a line each
   etrun model.pte -n 100 --threads 2            latency
   etrun model.pte --profile --trace trace.json  time by operator`
 
@@ -53,6 +55,9 @@ Inputs are assigned in the order of the method, or by index or name (0=x.bin):
   int:5 float:0.5 bool:true str:text none
   zeros ones rand         each also with :sizes or :dtype:sizes
 The format is detected by content, then by extension. - is standard input.
+
+With --jsonl each line of standard input is a run: a JSON text as after --input
+("x.npy"), a list of them, or what json: accepts. The program is loaded once.
 `
 
 // newRun returns the command that runs a program; the root command is one, too.
@@ -73,6 +78,7 @@ func newRun(a *app) *cobra.Command {
 	flags.StringVar(&r.ELF, "fvp-elf", "", "run the whole program on Arm's model, with the executor_runner `ELF` built for its board")
 	r.outcome.addFlags(flags)
 	flags.IntVarP(&r.repeat, "repeat", "n", 1, "run the calls `N` times, each from the initial state, and report latency")
+	flags.BoolVar(&r.lines, "jsonl", false, "run once for each line of standard input, a JSON value with the inputs, and write a line of JSON for each")
 	flags.BoolVar(&r.table, "profile", false, "print the time of each operator, and of each node inside delegates, to stderr")
 	r.addFiles(flags)
 	r.intermediates.addFlags(flags)
@@ -106,6 +112,9 @@ func checkRepeat(n int) error {
 func (r *runCommand) run(ctx context.Context, path string) error {
 	if err := checkRepeat(r.repeat); err != nil {
 		return err
+	}
+	if r.lines {
+		return r.runLines(ctx, path)
 	}
 	if r.repeat > 1 && r.dump != "" {
 		return session.Usage("--repeat %d with --dump-intermediates, which records one run", r.repeat)

@@ -2,6 +2,7 @@ package output
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"image"
 	"image/color"
@@ -54,6 +55,13 @@ func writeJSON(w io.Writer, _ *Target, v *tensor.Value) error {
 	}
 	b.WriteByte('\n')
 	return b.Flush()
+}
+
+// JSON returns a value as JSON: tensors as nested lists, NaN and infinities as text.
+func JSON(v *tensor.Value) ([]byte, error) {
+	var b bytes.Buffer
+	err := writeJSON(&b, nil, v)
+	return bytes.TrimSpace(b.Bytes()), err
 }
 
 // jsonWriter writes elements in sequence.

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/evaluate"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// evalCommand runs a classifier on labelled samples.
+type evalCommand struct {
+	*app
+	session.Options
+	method, labels, recipe string
+	classes                outcome // of --classes
+	scores                 int     // index of the output
+}
+
+const evalHelp = `Run a classifier on labelled files, and count how often the class has the highest score
+(top-1), or one of the five highest (top-5), with the accuracy of each class, the most
+frequent confusions and the time.
+
+The files are in a folder per class, FOLDER/CLASS/FILE, or listed in the rows "file,label"
+of a CSV file (--labels), relative to FOLDER: pictures, .npy, .wav or raw elements. Labels
+are the numbers or the names of classes. The names are in the order of the scores: the
+lines of --classes; without it numbers stand for themselves, and names are in alphabetical
+order. --options apply to each file, as after its name in --input.
+`
+
+func newEval(a *app) *cobra.Command {
+	e := &evalCommand{app: a, Options: session.Options{Say: a.noteOnce()}, classes: outcome{app: a}}
+	c := &cobra.Command{
+		Use:   "eval MODEL.pte FOLDER",
+		Short: "Measure the accuracy of a classifier on labelled files",
+		Long:  evalHelp,
+		Example: "  etrun eval testdata/digits/xnnpack.pte testdata/digits/samples\n" +
+			"  etrun eval model.pte val --labels val.csv --classes names.txt --options resize=256,mean=imagenet,std=imagenet\n" +
+			"  etrun eval model.pte val --json | jq '.classes[] | select(.top1 < .samples)'",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return session.Usage("%s, want MODEL.pte FOLDER; see %s --help", count(len(args), "argument", "arguments"), c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return e.run(c.Context(), args[0], args[1]) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&e.method, "method", "", `method to run (default "forward")`)
+	flags.StringVar(&e.labels, "labels", "", "labels of the files in `FILE`.csv, with the columns file and label")
+	flags.StringVar(&e.classes.labels, "classes", "", "names of the classes in the lines of `FILE`, or a JSON list")
+	flags.StringVar(&e.recipe, "options", "", "options of each file `KEY=VALUE,…`, such as resize=256,mean=imagenet,std=imagenet")
+	flags.IntVar(&e.scores, "scores", 0, "output `N` has the scores")
+	e.AddFlags(flags)
+	return c
+}
+
+func (e *evalCommand) run(ctx context.Context, path, folder string) error {
+	samples, err := e.samples(ctx, folder)
+	if err != nil {
+		return err
+	}
+	if err := e.classes.readLabels(ctx); err != nil {
+		return err
+	}
+	names, err := evaluate.Classes(samples, e.classes.scores.Labels)
+	if err != nil {
+		return err
+	}
+	s, err := session.Open(ctx, path, &e.Options)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.PrepareToFeed(ctx, e.method); err != nil {
+		return err
+	}
+	t := evaluate.NewTally(len(names))
+	begun := time.Now()
+	err = e.all(ctx, s, samples, t)
+	if err != nil && (!cancelled(err) || t.Samples == 0) {
+		return err
+	}
+	return errors.Join(err, e.report(newEvalReport(s, t, names, time.Since(begun), err != nil)))
+}
+
+func (e *evalCommand) samples(ctx context.Context, folder string) ([]evaluate.Sample, error) {
+	if e.labels != "" {
+		return evaluate.Table(ctx, e.labels, folder)
+	}
+	return evaluate.Folder(ctx, folder)
+}
+
+// spec returns the input of a file with the options for all files.
+func (e *evalCommand) spec(path string) (input.Spec, error) {
+	text := path
+	if !filepath.IsAbs(text) {
+		text = "./" + text
+	}
+	if e.recipe != "" {
+		text += ":" + e.recipe
+	}
+	return input.Parse(text)
+}
+
+// all runs all samples, each from the initial state.
+func (e *evalCommand) all(ctx context.Context, s *session.Session, samples []evaluate.Sample, t *evaluate.Tally) error {
+	for i := range samples {
+		e.progress.say("file %d of %d", i+1, len(samples))
+		if err := e.sample(ctx, s, &samples[i], t); err != nil {
+			return fmt.Errorf("%s: %w", samples[i].Path, err)
+		}
+	}
+	return nil
+}
+
+func (e *evalCommand) sample(ctx context.Context, s *session.Session, of *evaluate.Sample, t *evaluate.Tally) error {
+	spec, err := e.spec(of.Path)
+	if err != nil {
+		return err
+	}
+	if err := s.Feed(ctx, []input.Spec{spec}, e.say(t.Samples)); err != nil {
+		return err
+	}
+	return s.Once(ctx, func(_ int, st *session.Step) error {
+		scores, err := e.scoresOf(st)
+		switch {
+		case err != nil:
+			return err
+		case of.Class >= len(scores):
+			return fmt.Errorf("%w: label %.100q is class %d, output %d has %d scores", evaluate.ErrSamples, of.Label, of.Class, e.scores, len(scores))
+		}
+		t.Add(of.Class, scores)
+		return nil
+	})
+}
+
+// say returns the notes of a sample: only the first one explains how files are read.
+func (e *evalCommand) say(sample int) func(string, ...any) {
+	if sample == 0 {
+		return e.Say
+	}
+	return func(string, ...any) {}
+}
+
+// scoresOf returns the elements of the output with the scores.
+func (e *evalCommand) scoresOf(st *session.Step) ([]float64, error) {
+	outputs, err := st.Outputs()
+	if err != nil {
+		return nil, err
+	}
+	if e.scores < 0 || e.scores >= len(outputs) {
+		return nil, session.Usage("--scores %d, the method has %s", e.scores, count(len(outputs), "output", "outputs"))
+	}
+	v := outputs[e.scores]
+	if v.Kind != tensor.KindTensor || tensor.Loader[float64](v.Tensor.DType) == nil || v.Tensor.Numel() == 0 {
+		return nil, session.Usage("output %d is %s, want a tensor of scores; choose another one with --scores", e.scores, strings.TrimSpace(typeOf(v)))
+	}
+	if rows := v.Tensor.Sizes; len(rows) > 0 && v.Tensor.Numel() != largest(rows) {
+		return nil, session.Usage("output %d is %s, want one row of scores; choose another one with --scores", e.scores, typeOf(v))
+	}
+	scores := make([]float64, v.Tensor.Numel())
+	tensor.Loader[float64](v.Tensor.DType)(scores, v.Tensor.Logical())
+	return scores, nil
+}
+
+func typeOf(v *tensor.Value) string {
+	if v.Kind == tensor.KindTensor {
+		return v.Tensor.String()
+	}
+	return v.Kind.String()
+}
+
+func largest(sizes []int) (most int) {
+	for _, n := range sizes {
+		most = max(most, n)
+	}
+	return most
+}

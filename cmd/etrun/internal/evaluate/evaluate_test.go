@@ -1,0 +1,87 @@
+package evaluate
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestTally compares counts with those of sorted scores.
+func TestTally(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 9))
+	const classes = 9
+	got, want, invalid := NewTally(classes), [2]int{}, 0
+	for range 2000 {
+		scores := make([]float64, classes+r.IntN(3))
+		order := make([]int, len(scores))
+		for i := range scores {
+			scores[i], order[i] = float64(r.IntN(6)), i
+		}
+		class := r.IntN(classes)
+		if r.IntN(20) == 0 {
+			scores[r.IntN(len(scores))] = math.NaN()
+			if invalid++; got.Add(class, scores) != -1 {
+				t.Fatal("NaN has a class")
+			}
+			continue
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return int(scores[b] - scores[a]) })
+		if best := got.Add(class, scores); best != order[0] {
+			t.Fatalf("%v: best %d", scores, best)
+		}
+		if order[0] == class {
+			want[0]++
+		}
+		if slices.Contains(order[:5], class) {
+			want[1]++
+		}
+	}
+	if got.Top1 != want[0] || got.Top5 != want[1] || got.Invalid != invalid || got.Samples != 2000 {
+		t.Errorf("got %+v, want %v and %d without a class", got, want, invalid)
+	}
+	sum := got.Top1 + got.Invalid
+	for _, c := range got.Confusions() {
+		sum += c.Samples
+	}
+	if sum != 2000 {
+		t.Errorf("%d samples are right, wrong or invalid", sum)
+	}
+}
+
+func TestClasses(t *testing.T) {
+	for _, c := range []struct {
+		labels, names []string
+		want          []int
+		n             int
+	}{
+		{[]string{"3", "0"}, nil, []int{3, 0}, 4},
+		{[]string{"dog", "cat", "dog"}, nil, []int{1, 0, 1}, 2},
+		{[]string{"cat", "1"}, []string{"cat", "dog"}, []int{0, 1}, 2},
+		{[]string{"1"}, []string{"5", "1"}, []int{1}, 2},
+		{[]string{"99999999999"}, nil, []int{0}, 1},
+		{[]string{"bird"}, []string{"cat"}, nil, 0},
+		{[]string{"-1"}, []string{"cat"}, nil, 0},
+	} {
+		list := make([]Sample, len(c.labels))
+		for i, label := range c.labels {
+			list[i].Label = label
+		}
+		names, err := Classes(list, c.names)
+		if c.want == nil {
+			if !errors.Is(err, ErrSamples) {
+				t.Errorf("%q: %v", c.labels, err)
+			}
+			continue
+		}
+		for i := range list {
+			if list[i].Class != c.want[i] {
+				t.Errorf("%q: class %d", c.labels, list[i].Class)
+			}
+		}
+		if err != nil || len(names) != c.n {
+			t.Errorf("%q: %q, %v", c.labels, names, err)
+		}
+	}
+}
