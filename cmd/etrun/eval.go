@@ -43,7 +43,8 @@ func newEval(a *app) *cobra.Command {
 		Short: "Measure the accuracy of a classifier on labelled files",
 		Long:  evalHelp,
 		Example: "  etrun eval testdata/digits/xnnpack.pte testdata/digits/samples\n" +
-			"  etrun eval model.pte val --labels val.csv --classes names.txt --options resize=256,mean=imagenet,std=imagenet\n" +
+			"  etrun eval model.pte val --labels val.csv --classes names.txt \\\n" +
+			"    --options resize=256,mean=imagenet,std=imagenet\n" +
 			"  etrun eval model.pte val --json | jq '.classes[] | select(.top1 < .samples)'",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
