@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,21 +121,32 @@ func TestWebPageInBrowser(t *testing.T) {
 			{"load", press("sums", "load"), state, "digits ready, sums ready, words ready"},
 			{"try", "location.hash = '#try'", "document.querySelectorAll('canvas.pad').length", "1"},
 		})
+		shot := func(name string) { b.Shot(fmt.Sprintf("server-%s-%d", name, width)) }
 		b.Drag("canvas.pad", drawn...)
 		b.Play([]browsertest.Step{
 			{"the digit", "", "document.querySelector('.bars tbody td')?.textContent", "3"},
 			{"a plot", "", "document.querySelectorAll('canvas.plot').length", "1"},
 			{"fits", "", fits, "true"},
+			{"controls stay in their box", "", "[...document.querySelectorAll('#try-inputs input, #try-inputs select')].every(e => e.getBoundingClientRect().right <= document.getElementById('try-inputs').getBoundingClientRect().right)", "true"},
+		})
+		shot("digit")
+		b.Play([]browsertest.Step{
 			{"too few numbers", "(t => { t.value = '1 2'; t.dispatchEvent(new Event('input')) })(document.querySelector('#try-inputs textarea')); document.getElementById('try-run').click()", "document.getElementById('try-fault').textContent", "input_0: 2 elements, want 64"},
 			{"sums", "(s => { s.value = 'sums'; s.dispatchEvent(new Event('change')) })(document.getElementById('try-model'))", "document.querySelector('#try-inputs h3')?.textContent", "input_0: FP32 4"},
 			{"a sum", "(t => { t.value = '1, 2.5 3 4'; t.dispatchEvent(new Event('input')) })(document.querySelector('#try-inputs textarea')); document.getElementById('try-run').click()", "document.querySelector('#try-outputs code')?.textContent.split(' ').length", "4"},
 			{"chat", "location.hash = '#chat'", "document.getElementById('chat-model').value", "words"},
 			{"a text", "document.getElementById('chat-form').value = 'text'; document.getElementById('chat-max').value = 8; document.getElementById('chat-text').value = 'Hi'; document.getElementById('chat-send').click()", "document.getElementById('chat-rate').textContent.includes('ended by')", "true"},
 			{"fits", "", fits, "true"},
+		})
+		shot("chat")
+		b.Play([]browsertest.Step{
 			{"figures", "location.hash = '#figures'", "[...document.querySelectorAll('#figure-list .card > h3:first-child')].map(h => h.textContent).join()", "digits,sums,words"},
 			{"a histogram", "", "document.querySelectorAll('svg.histogram rect').length > 2", "true"},
 			{"fits", "", fits, "true"},
 			{"dark", "document.documentElement.dataset.theme = 'light'; document.getElementById('theme').click()", "getComputedStyle(document.body).backgroundColor", "rgb(20, 23, 26)"},
 		})
+		shot("figures-dark")
+		b.Play([]browsertest.Step{{"models, dark", "location.hash = '#models'", state + ".includes('sums ready')", "true"}})
+		shot("models-dark")
 	}
 }

@@ -186,8 +186,8 @@ func (b *builder) arguments(n *Node, s *ir.Step) {
 			break
 		}
 		name := argName(s, i)
-		if _, writes := s.Uses(i); writes && s.Kind == ir.KernelCall && i == len(s.Sig.Args) {
-			continue // the result repeats an argument
+		if s.Kind == ir.KernelCall && i >= len(s.Sig.Args) {
+			continue // results repeat arguments
 		}
 		if c := b.constantOf(v, name); c >= 0 {
 			n.Constants = append(n.Constants, Use{name, c})
