@@ -100,7 +100,7 @@ func verdict(files []fileCheck) error {
 	for i := range files {
 		errs[i] = files[i].err
 	}
-	class, n := worst(errs)
+	n, class := worst(errs)
 	switch {
 	case n == 0:
 		return class
@@ -110,8 +110,8 @@ func verdict(files []fileCheck) error {
 	return fmt.Errorf("%w: %d of %s", class, n, count(len(files), "file", "files"))
 }
 
-// worst returns the worst class of errors, and how many are of it; 0 and the first error if they have none of the classes.
-func worst(errs []error) (class error, n int) {
+// worst returns how many errors are of the worst class, and that class; 0 and the first error if they have none of the classes.
+func worst(errs []error) (n int, class error) {
 	for _, class := range verdicts {
 		for _, err := range errs {
 			if err != nil && exitOf(err).code == exitOf(class).code {
@@ -119,14 +119,14 @@ func worst(errs []error) (class error, n int) {
 			}
 		}
 		if n > 0 {
-			return class, n
+			return n, class
 		}
 	}
 	at := slices.IndexFunc(errs, func(err error) bool { return err != nil })
 	if at < 0 {
-		return nil, 0
+		return 0, nil
 	}
-	return errs[at], 0
+	return 0, errs[at]
 }
 
 // checkFile checks one program. An error ends the whole check.

@@ -26,7 +26,7 @@ func TestCompareLayers(t *testing.T) {
 		{name: "loops", args: "compare PTE/map_loop.pte --vs --plan=naive --layer", stdout: []string{"all within the tolerance"}},
 		{name: "branches", args: "compare PTE/two_conds.pte --vs --plan=naive --layer -i zeros -i ones -i rand", stdout: []string{"all within the tolerance"}},
 		{name: "an NPU", args: "compare PTE/../ethosu/programs/digits.pte --vs --plan=naive --layer", stdout: []string{"layer: 8 of 8 values compared, 8 equal"}},
-		{name: "other programs", args: d("compare D/portable.pte D/xnnpack.pte --layer --atol 1e-3"), stdout: []string{"layer: 11 of 11 values compared, 1 equal, all within the tolerance\n  by value: 11 of 11 values also occur in the other program\n"},
+		{name: "other programs", args: d("compare D/portable.pte D/xnnpack.pte --layer --atol 1e-3"), stdout: []string{"layer: 11 of 11 values compared, ", "all within the tolerance\n  by value: 11 of 11 values also occur in the other program\n"},
 			stderr: []string{"the programs have different instructions: the first computes 17 values, the second 1 value, and 10 nodes in 1 delegate; 0 values have the same operator and type in both"}},
 		{name: "nothing kept", args: "compare HERE/add.pte --against grids.npz --layer", code: 2, stderr: []string{"no array has the name of an instruction"}},
 		{name: "two programs to standard output", args: d("compare D/portable.pte D/portable.pte --dump-intermediates -"), code: 2},

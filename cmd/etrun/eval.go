@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -163,7 +162,7 @@ func (e *evalCommand) scoresOf(st *session.Step) ([]float64, error) {
 	}
 	v := outputs[e.scores]
 	if v.Kind != tensor.KindTensor || tensor.Loader[float64](v.Tensor.DType) == nil || v.Tensor.Numel() == 0 {
-		return nil, session.Usage("output %d is %s, want a tensor of scores; choose another one with --scores", e.scores, strings.TrimSpace(typeOf(v)))
+		return nil, session.Usage("output %d is %s, want a tensor of scores; choose another one with --scores", e.scores, typeOf(v))
 	}
 	if rows := v.Tensor.Sizes; len(rows) > 0 && v.Tensor.Numel() != largest(rows) {
 		return nil, session.Usage("output %d is %s, want one row of scores; choose another one with --scores", e.scores, typeOf(v))

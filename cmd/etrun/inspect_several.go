@@ -67,7 +67,7 @@ func (i *inspection) several(ctx context.Context, paths []string) error {
 		}
 		report.Files, errs = append(report.Files, *f), append(errs, f.err)
 	}
-	err, n := worst(errs)
+	n, err := worst(errs)
 	if n > 0 {
 		err = fmt.Errorf("%w: %d of %s", err, n, count(len(paths), "file", "files"))
 	}

@@ -78,7 +78,8 @@ func newRun(a *app) *cobra.Command {
 	flags.StringVar(&r.ELF, "fvp-elf", "", "run the whole program on Arm's model, with the executor_runner `ELF` built for its board")
 	r.outcome.addFlags(flags)
 	flags.IntVarP(&r.repeat, "repeat", "n", 1, "run the calls `N` times, each from the initial state, and report latency")
-	flags.BoolVar(&r.lines, "jsonl", false, "run once for each line of standard input, a JSON value with the inputs, and write a line of JSON for each")
+	flags.BoolVar(&r.lines, "jsonl", false,
+		"run once for each line of standard input, a JSON value with the inputs, and write a line of JSON for each")
 	flags.BoolVar(&r.table, "profile", false, "print the time of each operator, and of each node inside delegates, to stderr")
 	r.addFiles(flags)
 	r.intermediates.addFlags(flags)

@@ -44,7 +44,8 @@ func (r *runCommand) checkLines() error {
 		return session.Usage("--jsonl reads the inputs from standard input; remove --input and --next")
 	}
 	if r.repeat > 1 || r.json || len(r.targets) > 0 || r.dir != "" || r.npz != "" || r.profileFlags.wanted() || r.intermediates.wanted() {
-		return session.Usage("--jsonl writes a line with the outputs for each line of inputs; remove --repeat, --json, --output and the flags of profiles")
+		return session.Usage("--jsonl writes a line with the outputs for each line of inputs; remove --repeat, --json, --output and the flags " +
+			"of profiles")
 	}
 	return nil
 }
