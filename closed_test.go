@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/internal/await"
 )
 
 // closable are the objects of a program, to be called after or while they are closed.
@@ -166,9 +166,5 @@ func TestUnmapsWithoutClose(t *testing.T) {
 		t.Error(err)
 	}
 	m = nil
-	for end := time.Now().Add(20 * time.Second); maps() > 0; time.Sleep(time.Millisecond) {
-		if runtime.GC(); time.Now().After(end) {
-			t.Fatal("the file of an unreachable program is still mapped")
-		}
-	}
+	await.True(t, "the file of an unreachable program is not mapped", func() bool { runtime.GC(); return maps() == 0 })
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -79,11 +80,7 @@ func slowProgram(t *testing.T, methods ...string) (*Program, *slowBackend) {
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-		for deadline := time.Now().Add(10 * time.Second); b.images.Load() != 0; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%d images are open after the program was closed", b.images.Load())
-			}
-		}
+		await.True(t, "no image is open after the program was closed", func() bool { return b.images.Load() == 0 })
 	})
 	return p, b
 }
@@ -180,9 +177,7 @@ func TestWaiterTakesOver(t *testing.T) {
 	first := beginLoad(p, "m")
 	<-b.begun
 	second := beginLoad(p, "m")
-	for waiting(p) < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	await.True(t, "both wait", func() bool { return waiting(p) == 2 })
 	first.leave(t)
 	b.proceed["m"] <- nil
 	<-b.begun // the second delegate: nothing was canceled
@@ -227,9 +222,7 @@ func TestFailedCompile(t *testing.T) {
 	p, b := slowProgram(t, "m")
 	failure := errors.New("no such payload")
 	loads := []*loading{beginLoad(p, "m"), beginLoad(p, "m"), beginLoad(p, "m")}
-	for waiting(p) < len(loads) {
-		time.Sleep(time.Millisecond)
-	}
+	await.True(t, "all wait", func() bool { return waiting(p) == len(loads) })
 	b.proceed["m"] <- failure
 	for _, l := range loads {
 		<-l.done

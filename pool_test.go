@@ -12,6 +12,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -128,9 +129,7 @@ func TestPoolBoundsItsQueue(t *testing.T) {
 		})
 	}
 	<-entered
-	for pool.Stats().Waiting == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	await.True(t, "a caller waits", func() bool { return pool.Stats().Waiting > 0 })
 	err := pool.Do(t.Context(), use)
 	full, ok := errors.AsType[*etrun.QueueError](err)
 	if !ok || !errors.Is(err, etrun.ErrBusy) || full.Queue != 1 || full.Size != 1 {
@@ -192,9 +191,7 @@ func TestPoolWaitsEnd(t *testing.T) {
 			}
 		}
 		go func() { waited <- pool.Do(context.Background(), func(*etrun.Method) error { return nil }) }()
-		for pool.Stats().Waiting == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		await.True(t, "a caller waits", func() bool { return pool.Stats().Waiting > 0 })
 		return pool.Close()
 	})
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/serve"
 )
 
@@ -59,11 +59,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("after broken models: %s: %d, want %d", name, w.Code, want)
 		}
 	}
-	for end := time.Now().Add(10 * time.Second); removed.State() != serve.Unloaded; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("a removed model is not closed")
-		}
-	}
+	await.True(t, "a removed model is closed", func() bool { return removed.State() == serve.Unloaded })
 	if err := removed.Load(t.Context()); !errors.Is(err, serve.ErrUnknown) {
 		t.Errorf("a removed model is loaded: %v", err)
 	}

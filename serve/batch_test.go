@@ -16,6 +16,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
@@ -75,10 +76,10 @@ func TestBatchForms(t *testing.T) {
 	}
 	gone, leave := context.WithCancel(t.Context())
 	alone := send(s, gone, body)
-	time.Sleep(10 * time.Millisecond)
+	await.True(t, "it is in a batch", func() bool { return s.Model("m").Waiting() > 0 })
 	leave()
 	<-alone
-	waitFor(t, "the batch without members ends", func() bool { return s.Model("m").Waiting() == 0 })
+	await.True(t, "the batch without members ends", func() bool { return s.Model("m").Waiting() == 0 })
 	if n := executes.Load() - before; n != 1 {
 		t.Errorf("%d runs, want 1", n)
 	}

@@ -74,22 +74,25 @@ func TestLimitBodiesNextRequest(t *testing.T) {
 	for _, path := range []string{"/", "/early"} {
 		for _, headers := range []string{"Content-Length: 1000\r\n", "Transfer-Encoding: chunked\r\n",
 			"Expect: 100-continue\r\nContent-Length: 1000\r\n"} {
-			conn, err := net.Dial("tcp", s.Listener.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			next := "GET /next HTTP/1.1\r\nHost: h\r\n\r\n"
-			_, _ = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: h\r\n"+headers+"\r\n"+strings.Repeat("x", 10))
-			for range 10 {
-				time.Sleep(50 * time.Millisecond)
-				_, _ = io.WriteString(conn, next) // the server may have closed
-			}
-			_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-			text, _ := io.ReadAll(conn) // may end with a reset
-			if n := strings.Count(string(text), "HTTP/1.1 200") + strings.Count(string(text), "HTTP/1.1 4"); n > 1 {
-				t.Errorf("%s, %q: %d answers: %q", path, headers, n, text)
-			}
-			conn.Close()
+			t.Run(path+" "+headers, func(t *testing.T) {
+				t.Parallel()
+				conn, err := net.Dial("tcp", s.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				next := "GET /next HTTP/1.1\r\nHost: h\r\n\r\n"
+				_, _ = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: h\r\n"+headers+"\r\n"+strings.Repeat("x", 10))
+				for range 10 {
+					time.Sleep(50 * time.Millisecond)
+					_, _ = io.WriteString(conn, next) // the server may have closed
+				}
+				_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+				text, _ := io.ReadAll(conn) // may end with a reset
+				if n := strings.Count(string(text), "HTTP/1.1 200") + strings.Count(string(text), "HTTP/1.1 4"); n > 1 {
+					t.Errorf("%s, %q: %d answers: %q", path, headers, n, text)
+				}
+				conn.Close()
+			})
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/runtime/trace"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/oip"
@@ -52,15 +53,6 @@ func request(x float32, parameters string) string {
 	return `{"parameters":{` + parameters + `},"inputs":[{"name":"input_0","shape":[4],"datatype":"FP32","data":[` + text + `,1,1,1]}]}`
 }
 
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 10 s", what)
-		}
-	}
-}
-
 // TestQueue runs one request, queues two and refuses the next; deadlines of client and server end
 // waits.
 func TestQueue(t *testing.T) {
@@ -77,13 +69,13 @@ func TestQueue(t *testing.T) {
 	first := send(s, t.Context(), request(100, ""))
 	<-g.arrived
 	second := send(s, t.Context(), request(1, ""))
-	waitFor(t, "the second waits", func() bool { return s.Model("m").Waiting() == 1 })
+	await.True(t, "the second waits", func() bool { return s.Model("m").Waiting() == 1 })
 	if w := <-send(s, t.Context(), request(1, `"timeout":20000`)); w.Code != 504 || !strings.Contains(w.Body.String(), "20ms") {
 		t.Errorf("the client's deadline: %d, %s", w.Code, w.Body)
 	}
 	gone, leave := context.WithCancel(t.Context())
 	third := send(s, gone, request(1, ""))
-	waitFor(t, "the third waits", func() bool { return s.Model("m").Waiting() == 2 })
+	await.True(t, "the third waits", func() bool { return s.Model("m").Waiting() == 2 })
 	w := <-send(s, t.Context(), request(1, ""))
 	if after, err := strconv.Atoi(w.Header().Get("Retry-After")); w.Code != 429 || err != nil || after < 1 {
 		t.Errorf("a full queue: %d, Retry-After %d, %s", w.Code, after, w.Body)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/serve"
 )
 
@@ -61,7 +62,7 @@ func TestReload(t *testing.T) {
 		w := ask(s, "POST", "/v2/repository/models/m/load", "{}")
 		codes[w.Code]++
 		if before := answers.Load(); w.Code == 500 {
-			waitFor(t, "requests continue", func() bool { return answers.Load() > before })
+			await.True(t, "requests continue", func() bool { return answers.Load() > before })
 		}
 	}
 	close(stop)
@@ -180,7 +181,7 @@ func TestUnloadDrains(t *testing.T) {
 	if w := <-busy; w.Code != 200 {
 		t.Errorf("the request before it: %d, %s", w.Code, w.Body)
 	}
-	waitFor(t, "the program is closed", func() bool {
+	await.True(t, "the program is closed", func() bool {
 		_, err := open.Load().Load(t.Context(), "")
 		return errors.Is(err, etrun.ErrClosed)
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/oip"
 )
@@ -120,7 +121,7 @@ func TestSequenceLimits(t *testing.T) {
 	if a, b, c := start("a"), start("b"), start("c"); a == "429" || b == "429" || c != "429" {
 		t.Errorf("three sequences, two allowed: %s, %s, %s", a, b, c)
 	}
-	waitFor(t, "idle sequences end", func() bool { return s.Model("m").Sequences() == 0 })
+	await.True(t, "idle sequences end", func() bool { return s.Model("m").Sequences() == 0 })
 	if got := sum(t, s, 1, `"sequence_id":"a"`); got != "410" {
 		t.Errorf("an idle sequence: %s", got)
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/etrun-go/etrun/internal/await"
 )
 
 // locked is a buffer that is safe for concurrent use.
@@ -37,9 +39,7 @@ func TestProgress(t *testing.T) {
 	var terminal locked
 	p := newProgress(&terminal, time.Millisecond, time.Millisecond)
 	p.say("run %d of 3", 2)
-	for !strings.Contains(terminal.String(), "run 2 of 3, 0s") {
-		time.Sleep(time.Millisecond)
-	}
+	await.True(t, "the line appears", func() bool { return strings.Contains(terminal.String(), "run 2 of 3, 0s") })
 	fmt.Fprint(p.over(&terminal), "result\n")
 	p.close()
 	if text := terminal.String(); !strings.Contains(text, clearLine+"result\n") || strings.LastIndex(text, "run 2") > strings.LastIndex(text, clearLine) {

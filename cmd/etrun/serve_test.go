@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/etrun-go/etrun/internal/await"
 )
 
 // service is etrun serve in a separate process, started like systemd does.
@@ -102,6 +104,13 @@ func (s *service) waitForState(want string) {
 	}
 }
 
+func (s *service) waitForLog(want string) {
+	s.t.Helper()
+	if !await.Until(func() bool { return strings.Contains(s.text(), want) }) {
+		s.t.Fatalf("the log has no %q: %s", want, s.text())
+	}
+}
+
 func (s *service) signal(number syscall.Signal) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(number); err != nil {
@@ -172,11 +181,7 @@ func TestServeSignals(t *testing.T) {
 	if code, text := s.infer("m"); code != 200 || text != first {
 		t.Errorf("after a load of a broken file: %d, %s", code, text)
 	}
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(s.text(), "model not loaded"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the broken file is not in the log: %s", s.text())
-		}
-	}
+	s.waitForLog("model not loaded")
 	s.signal(syscall.SIGTERM)
 	s.waitForState("STOPPING=1")
 	s.end(0)
@@ -333,11 +338,7 @@ func TestServeConfiguration(t *testing.T) {
 				t.Errorf("%s: model %s: %d %s, want %d", c.text, name, code, text, want)
 			}
 		}
-		for end := time.Now().Add(10 * time.Second); !strings.Contains(s.text(), c.log); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: the log has no %q: %s", c.text, c.log, s.text())
-			}
-		}
+		s.waitForLog(c.log)
 	}
 	s.signal(syscall.SIGTERM)
 	s.end(0)

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/etrun-go/etrun/internal/await"
 )
 
 func TestView(t *testing.T) {
@@ -63,12 +64,7 @@ func TestViewOnThisMachine(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- c.ExecuteContext(ctx) }()
 	url := ""
-	for end := time.Now().Add(time.Minute); url == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		url = address.FindString(out.String())
-	}
-	if url == "" {
-		t.Fatal("no address")
-	}
+	await.True(t, "there is an address", func() bool { url = address.FindString(out.String()); return url != "" })
 	for _, tt := range []struct {
 		name, host, origin, site, path string
 		code                           int

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
@@ -19,6 +18,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -402,17 +402,12 @@ func TestUnreachableImage(t *testing.T) {
 		}
 		mustExecute(t, u, graphtest.NewMaker(1).Arguments(img.(*image).Graph))
 	}()
-	for range 100 {
+	await.True(t, "the packed weights of an unreachable image are freed", func() bool {
 		runtime.GC()
 		native.Blocks.Mu.Lock()
-		left := len(native.Blocks.By) - before
-		native.Blocks.Mu.Unlock()
-		if left <= 0 {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Error("the packed weights of an unreachable image are not freed")
+		defer native.Blocks.Mu.Unlock()
+		return len(native.Blocks.By) <= before
+	})
 }
 
 // TestClosed checks that a closed unit returns ErrDevice.

@@ -5,7 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/etrun-go/etrun/internal/await"
 )
 
 // counter counts visits per element, and checks worker numbers.
@@ -117,7 +118,7 @@ func (f faulty) Range(_, lo, hi int) {
 	if lo <= f.at && f.at < hi {
 		panic(f)
 	}
-	time.Sleep(10 * time.Microsecond)
+	runtime.Gosched() // others have ranges, too
 }
 
 func TestPanicReachesTheCaller(t *testing.T) {
@@ -166,13 +167,7 @@ func TestCloseEndsTheHelpers(t *testing.T) {
 		p.Do(new(Run), 100, 1, newCounter(p, 100))
 		p.Close()
 	}
-	for range 500 {
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+	await.True(t, "the helpers end", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // sleeper holds its first range until released.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/internal/needs"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -390,12 +391,7 @@ func TestLeaks(t *testing.T) {
 			t.Errorf("process %d is there: %v", pid, err)
 		}
 	}
-	for end := time.Now().Add(5 * time.Second); count() > before && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
-	if after := count(); after > before {
-		t.Errorf("%d descriptors and 1000 times mappings before, %d after", before, after)
-	}
+	await.True(t, "there are no more descriptors and mappings than before", func() bool { return count() <= before })
 }
 
 // TestEvents checks that events reach the observer, and are balanced when a process ends.

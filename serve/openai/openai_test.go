@@ -22,6 +22,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/openai"
 	"github.com/etrun-go/etrun/text"
@@ -505,9 +506,7 @@ func TestQueue(t *testing.T) {
 		status, _, _ := post(t, p, "/v1/completions", `{"model":"lm","prompt":"x"}`)
 		waiting <- status
 	}()
-	for p.server.Model("lm").Waiting() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	await.True(t, "a request waits", func() bool { return p.server.Model("lm").Waiting() > 0 })
 	if status, header, _ := post(t, p, "/v1/completions", `{"model":"lm","prompt":"x"}`); status != 429 || header.Get("Retry-After") == "" {
 		t.Errorf("got %d, Retry-After %q, want 429 with one", status, header.Get("Retry-After"))
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/ethosutest"
 	"github.com/etrun-go/etrun/hal/ethosu/fvp"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/internal/await"
 )
 
 func TestMain(m *testing.M) {
@@ -216,30 +217,27 @@ func TestKillsItsOwn(t *testing.T) {
 		t.Fatalf("got %v, want %v", err, context.Canceled)
 	}
 	for _, name := range []string{"self", "child"} {
-		if b, err := os.ReadFile(filepath.Join(folder, name)); err != nil || running(t, string(b)) {
-			t.Errorf("the model's %s (%s) still runs, %v", name, strings.TrimSpace(string(b)), err)
+		b, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			t.Fatal(err)
 		}
+		await.True(t, "the model's "+name+" ends", func() bool { return !running(t, string(b)) })
 	}
 	if !running(t, strconv.Itoa(other.Process.Pid)) {
 		t.Error("another process was killed")
 	}
 }
 
-// running reports whether a process exists and is not a zombie, after a short wait for its end.
+// running reports whether a process exists and is not a zombie.
 func running(t *testing.T, pid string) bool {
 	n, err := strconv.Atoi(strings.TrimSpace(pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 20 {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n))
-		if err != nil || syscall.Kill(n, 0) != nil {
-			return false
-		}
-		if _, after, ok := strings.Cut(string(stat), ") "); ok && strings.HasPrefix(after, "Z") {
-			return false
-		}
-		time.Sleep(10 * time.Millisecond)
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n))
+	if err != nil || syscall.Kill(n, 0) != nil {
+		return false
 	}
-	return true
+	_, after, ok := strings.Cut(string(stat), ") ")
+	return !ok || !strings.HasPrefix(after, "Z")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
@@ -23,7 +24,9 @@ func fake(order *strings.Builder, name string, took, warm time.Duration) *Arm {
 	}}
 }
 
-func TestMeasure(t *testing.T) {
+func TestMeasure(t *testing.T) { synctest.Test(t, measure) }
+
+func measure(t *testing.T) {
 	var order strings.Builder
 	arms := []*Arm{fake(&order, "A", 9*time.Second, time.Second), fake(&order, "B", 9*time.Second, 2*time.Second)}
 	if err := (Plan{Duration: 20 * time.Millisecond}).Measure(t.Context(), arms); err != nil {
@@ -43,7 +46,9 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-func TestMeasureStopsWarmingUp(t *testing.T) {
+func TestMeasureStopsWarmingUp(t *testing.T) { synctest.Test(t, measureStopsWarmingUp) }
+
+func measureStopsWarmingUp(t *testing.T) {
 	var order strings.Builder
 	a := fake(&order, "A", time.Millisecond, time.Millisecond)
 	if err := (Plan{Duration: time.Second}).Measure(t.Context(), []*Arm{a}); err != nil {
@@ -55,7 +60,9 @@ func TestMeasureStopsWarmingUp(t *testing.T) {
 }
 
 // The measurements before an interrupt are kept.
-func TestMeasureInterrupted(t *testing.T) {
+func TestMeasureInterrupted(t *testing.T) { synctest.Test(t, measureInterrupted) }
+
+func measureInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("enough")
 	n := 0
@@ -73,7 +80,9 @@ func TestMeasureInterrupted(t *testing.T) {
 	}
 }
 
-func TestRate(t *testing.T) {
+func TestRate(t *testing.T) { synctest.Test(t, rate) }
+
+func rate(t *testing.T) {
 	var starts []time.Time
 	a := &Arm{Run: func(context.Context) (time.Duration, error) {
 		starts = append(starts, time.Now())

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/etrun-go/etrun/internal/await"
 )
 
 // Browser is a headless Chromium, controlled over a pipe with the DevTools protocol.
@@ -84,14 +86,10 @@ func Open(t *testing.T, url string, width int) *Browser {
 	b.session = target.SessionID
 	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
 	b.Call("Page.navigate", map[string]any{"url": url}, nil)
-	for range 3000 {
-		if b.Eval("document.readyState + ' ' + document.querySelectorAll('main').length") == "complete 1" {
-			return b
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal("the page does not come")
-	return nil
+	await.True(t, "the page is there", func() bool {
+		return b.Eval("document.readyState + ' ' + document.querySelectorAll('main').length") == "complete 1"
+	})
+	return b
 }
 
 // Call calls a method of the protocol and waits for the response.
@@ -159,11 +157,8 @@ func (b *Browser) Play(steps []Step) {
 		if do != "" {
 			b.Eval(do)
 		}
-		got := b.Eval(see)
-		for end := time.Now().Add(20 * time.Second); got != want && time.Now().Before(end); got = b.Eval(see) {
-			time.Sleep(50 * time.Millisecond)
-		}
-		if got != want {
+		got := ""
+		if !await.Until(func() bool { got = b.Eval(see); return got == want }) {
 			b.t.Fatalf("%s: got %s, want %s", what, got, want)
 		}
 	}

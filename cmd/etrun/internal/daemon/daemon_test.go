@@ -21,6 +21,7 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/internal/await"
 )
 
 func TestMain(m *testing.M) {
@@ -127,10 +128,8 @@ func (r *running) stop() error {
 
 func (r *running) wait(what string, ok func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			r.t.Fatalf("%s: not within 20 s\n%s", what, r.log.text.String())
-		}
+	if !await.Until(ok) {
+		r.t.Fatalf("%s: not within a minute\n%s", what, r.log.text.String())
 	}
 }
 

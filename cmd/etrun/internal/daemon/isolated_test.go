@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/await"
 )
 
 func isolated(name, path string) *Model {
@@ -197,15 +198,10 @@ func TestIsolatedOrphan(t *testing.T) {
 	if err == nil || !ok || pid == 0 {
 		t.Fatalf("%v, %s", err, out)
 	}
-	for end := time.Now().Add(5 * time.Second); syscall.Kill(pid, 0) == nil && time.Now().Before(end); {
-		if text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); strings.Contains(string(text), ") Z ") {
-			return // no process waits for orphans here
-		}
-		time.Sleep(time.Millisecond)
-	}
-	if err := syscall.Kill(pid, 0); err == nil {
-		t.Errorf("process %d is still running", pid)
-	}
+	await.True(t, "the worker ends", func() bool {
+		text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		return syscall.Kill(pid, 0) != nil || strings.Contains(string(text), ") Z ") // here, no process may wait for orphans
+	})
 }
 
 // TestIsolatedRefusals checks that options that do not work with isolation are refused.

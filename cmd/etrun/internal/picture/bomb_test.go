@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/internal/cputime"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -372,12 +373,7 @@ func TestContextEndsDecoding(t *testing.T) {
 	if took := time.Since(begun); got != nil || !errors.Is(err, gone) || took > 10*time.Second {
 		t.Errorf("got %v and %v after %v", got, err, took)
 	}
-	for runtime.NumGoroutine() > before { // the decoder ends at its next read
-		if time.Since(begun) > 20*time.Second {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	await.True(t, "the decoder ends at its next read", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // FuzzExamine requires that decoding every accepted image takes no longer than estimated.
