@@ -8,6 +8,8 @@ FUZZTIME ?= 10m
 RACETEST ?= . ./cmd/etrun/internal/... ./delegate/... ./hal/... ./runtime/... ./serve/... ./text/...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
+# Tests are analysed once, by vet.
+TEST     := $(GO) test -vet=off
 
 .PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance texts docs rates firstruns bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
 .DEFAULT_GOAL := help
@@ -28,16 +30,16 @@ demo: lib/.complete build ## build, and classify handwritten digits on every eng
 	bin/digits
 
 build: ## build bin/etrun
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/etrun ./cmd/etrun
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/etrun ./cmd/etrun
 
 libetrun: lib/.complete ## build bin/libetrun.so, the library for C and other languages, and its header
-	$(GO) build -buildmode=c-shared -trimpath -ldflags "$(LDFLAGS) -extldflags '-Wl,-soname,libetrun.so.2'" \
+	$(GO) build -buildmode=c-shared -ldflags "$(LDFLAGS) -extldflags '-Wl,-soname,libetrun.so.2'" \
 		-o bin/libetrun.so.2 ./cbindings/libetrun
 	ln -sf libetrun.so.2 bin/libetrun.so
 	cp cbindings/libetrun/etrun.h bin/
 
 test: lib/.complete ## run the tests
-	$(GO) test ./...
+	$(TEST) ./...
 
 check: format vet staticcheck levels arm64 machines ## format, vet, staticcheck, tests at lower vector levels, arm64 build run under qemu, other machines
 
@@ -47,9 +49,8 @@ format:
 
 vet:
 	$(GO) vet ./...
-	CGO_ENABLED=0 $(GO) vet ./...
-	$(GO) vet -tags purego ./internal/... ./kernels/...
-	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet ./...
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet -trimpath ./... # all that is without cgo, too
+	$(GO) vet -tags purego ./internal/simd/...
 
 staticcheck:
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
@@ -63,8 +64,9 @@ arm64:
 machines: ## vet and build for the machines of the second tier, test 32 bits, run linux/arm and WASI builds
 	scripts/machines.sh
 
-race: lib/.complete ## run the tests of what is concurrent under the race detector
-	$(GO) test -race -short -timeout 20m $(RACETEST)
+race: lib/.complete ## run the tests of what is concurrent under the race detector, and of the library for C under the address sanitizer
+	$(TEST) -race -short -timeout 20m $(RACETEST)
+	$(TEST) ./cbindings/libetrun -run '^TestAddressSanitizer$$' -sanitize
 
 conformance: lib/.complete ## run a corpus of programs with expected outputs: CORPUS=folder
 	$(GO) run ./cmd/conformance -table -corpus '$(CORPUS)'

@@ -26,7 +26,7 @@ cache=$(go env GOMODCACHE)
 proxies=file://$out/proxy,file://$cache/cache/download,$(go env GOPROXY)
 (
 	cd "$out"
-	GOPROXY=$proxies GONOSUMDB=$module GOMODCACHE=$out/modules GOBIN=$out/bin GOFLAGS=-modcacherw go install $module/cmd/etrun@$version
+	GOPROXY=$proxies GONOSUMDB=$module GOMODCACHE=$out/modules GOBIN=$out/bin GOFLAGS="-modcacherw -trimpath" go install $module/cmd/etrun@$version
 )
 etrun() { env -u ETRUN_XNNPACK -u XDG_DATA_HOME HOME="$out/home" "$out/bin/etrun" "$@"; }
 etrun version

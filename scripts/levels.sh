@@ -7,20 +7,23 @@ set -eu
 cd "$(dirname "$0")/.."
 packages="./internal/simd/... ./internal/math32/... ./kernels/..."
 
-run() {
+run() { # LIST VARIABLE...
+	list=$1
+	shift
 	echo "levels: $*"
 	# shellcheck disable=SC2086 # a list of packages
-	env "$@" go test -short -count=1 $packages
-	env "$@" go test -short -count=1 -run '^TestInt8$' ./delegate/xnnpack
+	env "$@" go test -vet=off -short -count=1 $list
+	env "$@" go test -vet=off -short -count=1 -run '^TestInt8$' ./delegate/xnnpack
 }
 
 if [ "$(go env GOARCH)" = amd64 ]; then
 	if grep -qw avx2 /proc/cpuinfo; then
-		run GODEBUG=cpu.avx512f=off ETRUN_WANT_LEVEL=avx2
+		run "$packages" GODEBUG=cpu.avx512f=off ETRUN_WANT_LEVEL=avx2
 		if grep -qw avx_vnni /proc/cpuinfo; then
-			run GODEBUG=cpu.avx512f=off,cpu.avxvnni=off ETRUN_WANT_LEVEL=avx2
+			run "$packages" GODEBUG=cpu.avx512f=off,cpu.avxvnni=off ETRUN_WANT_LEVEL=avx2
 		fi
 	fi
-	run GODEBUG=cpu.avx2=off ETRUN_WANT_LEVEL=go
+	run "$packages" GODEBUG=cpu.avx2=off ETRUN_WANT_LEVEL=go
 fi
-run GOFLAGS="${GOFLAGS:-} -tags=purego" ETRUN_WANT_LEVEL=go
+# The kernels run the same loops in Go as above.
+run "./internal/simd/... ./internal/math32/..." GOFLAGS="${GOFLAGS:-} -tags=purego" ETRUN_WANT_LEVEL=go

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,6 +26,8 @@ const (
 	tokens   = "../../text/testdata/bytes.json"
 	images   = 20
 )
+
+var sanitize = flag.Bool("sanitize", false, "run TestAddressSanitizer, for which everything is compiled once more")
 
 var work string // folder of what the tests build
 
@@ -63,7 +66,7 @@ func build(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	folder := filepath.Join(work, name)
 	once, _ := builds.LoadOrStore(name, sync.OnceFunc(func() {
-		args := append([]string{"build", "-buildmode=c-shared", "-ldflags", "-extldflags -Wl,-soname,libetrun.so.2"}, flags...)
+		args := append([]string{"build", "-buildmode=c-shared", "-ldflags", "-s -w -extldflags -Wl,-soname,libetrun.so.2"}, flags...)
 		run(t, "go", append(args, "-o", filepath.Join(folder, "libetrun.so.2"), ".")...)
 		if err := os.Symlink("libetrun.so.2", filepath.Join(folder, "libetrun.so")); err != nil {
 			t.Fatal(err)
@@ -158,7 +161,7 @@ func commandScores(t *testing.T) (scores []byte) {
 	}
 	dir := t.TempDir()
 	command := filepath.Join(dir, "etrun")
-	run(t, "go", "build", "-o", command, "../../cmd/etrun")
+	run(t, "go", "build", "-ldflags", "-s -w", "-o", command, "../../cmd/etrun")
 	for i := range images {
 		in, out := filepath.Join(dir, "in.bin"), filepath.Join(dir, fmt.Sprint(i))
 		if err := os.WriteFile(in, all[i*256:][:256], 0o600); err != nil {
@@ -196,7 +199,9 @@ func TestContract(t *testing.T) {
 // TestAddressSanitizer runs the same programs under the address sanitizer, with a library in which
 // accesses of Go to memory of C are checked, too.
 func TestAddressSanitizer(t *testing.T) {
-	long(t)
+	if !*sanitize {
+		t.Skip("-sanitize runs it; everything is compiled once more")
+	}
 	probe := filepath.Join(t.TempDir(), "probe.c")
 	if err := os.WriteFile(probe, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {
 		t.Fatal(err)
