@@ -1,3 +1,5 @@
+// Package plan (no compatibility promise) places storages in one arena so that those alive at the
+// same time do not overlap, and checks other plans.
 package plan
 
 import (
@@ -5,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -16,7 +19,7 @@ type Memory struct {
 	Method      *ir.Method
 	Options     Options
 	Moments     []int       // per step: its first moment; and behind the last step
-	Items       []Item      // per storage, then per block of working memory, alive in moments; zero for those outside the arenas
+	Items       []pack.Item // per storage, then per block of working memory, alive in moments; zero for those outside the arenas
 	File        Arrangement // the file's plan, without state; incomplete if storages have no place in it
 	Own         Arrangement // planned by this package
 	LowerBound  int64       // most bytes alive at once: no plan of the arenas is smaller, whatever its alignment
@@ -72,7 +75,7 @@ type Options struct {
 // shorter than their list. conflicts are those of the file's plan before any edit.
 func Make(m *ir.Method, work []*lowering.Workspace, conflicts []Conflict, o Options) *Memory {
 	n := len(m.Storages)
-	p := &Memory{Method: m, Options: o, Conflicts: conflicts, Items: make([]Item, n), Callers: make([]bool, n), work: work}
+	p := &Memory{Method: m, Options: o, Conflicts: conflicts, Items: make([]pack.Item, n), Callers: make([]bool, n), work: work}
 	p.setMoments()
 	inArena := p.sort()
 	p.narrow()
@@ -92,7 +95,7 @@ func Make(m *ir.Method, work []*lowering.Workspace, conflicts []Conflict, o Opti
 // the unedited method: edits may change lifetimes.
 func CheckFile(m *ir.Method) []Conflict {
 	n := len(m.Storages)
-	p := &Memory{Method: m, Items: make([]Item, n), Callers: make([]bool, n)}
+	p := &Memory{Method: m, Items: make([]pack.Item, n), Callers: make([]bool, n)}
 	p.setMoments()
 	_, conflicts := p.readFile(p.sort())
 	return conflicts
@@ -118,7 +121,7 @@ func (p *Memory) sort() (inArena []int) {
 		case s.Kind == ir.Heap || s.Kind == ir.Constant:
 			p.HeapBytes += p.StartBytes(i)
 		case s.Kind == ir.Activation || s.Kind == ir.Input:
-			it := Item{Bytes: s.Bytes, First: p.begins(s.First), Last: p.ends(s.Last)}
+			it := pack.Item{Bytes: s.Bytes, First: p.begins(s.First), Last: p.ends(s.Last)}
 			if s.Last < s.First { // never used: any place outside the others' lives is valid
 				it.First, it.Last = end, end
 			}
@@ -145,13 +148,13 @@ func (p *Memory) StartBytes(storage int) (n int64) {
 
 // arrange packs the storages into one arena.
 func (p *Memory) arrange(inArena []int) Arrangement {
-	items := make([]Item, len(inArena))
+	items := make([]pack.Item, len(inArena))
 	for n, i := range inArena {
 		items[n] = p.Items[i]
 	}
-	l := naive(items)
+	l := pack.Naive(items)
 	if p.Options.Mode != Naive {
-		l = Pack(items)
+		l = pack.Pack(items)
 	}
 	p.LowerBound = l.Bound
 	a := p.arrangement("own (" + l.Order + ")")
@@ -172,7 +175,7 @@ func (p *Memory) readFile(inArena []int) (Arrangement, []Conflict) {
 	a := p.arrangement("file")
 	a.Arenas, a.Whole = p.Method.Arenas, true
 	n := len(inArena)
-	items, places, index := make([]Item, 0, n), make([]Place, 0, n), make([]int, 0, n)
+	items, places, index := make([]pack.Item, 0, n), make([]Place, 0, n), make([]int, 0, n)
 	for _, i := range inArena {
 		s := &p.Method.Storages[i]
 		if !s.Planned || a.Arenas[s.Arena]-s.Offset < s.Bytes || s.Offset%int64(p.Method.Alignment(s)) != 0 {
@@ -182,7 +185,7 @@ func (p *Memory) readFile(inArena []int) (Arrangement, []Conflict) {
 		a.Places[i], a.Placed[i] = Place{Arena: s.Arena, Offset: s.Offset}, true
 		items, places, index = append(items, p.Items[i]), append(places, a.Places[i]), append(index, i)
 	}
-	if len(items) > MaxItems {
+	if len(items) > pack.MaxItems {
 		a.Whole = false
 		return a, nil
 	}
@@ -204,7 +207,7 @@ func (p *Memory) MarkShared(marks []bool) {
 			placed = append(placed, i)
 		}
 	}
-	if len(placed) > MaxItems {
+	if len(placed) > pack.MaxItems {
 		return
 	}
 	for _, i := range placed {

@@ -4,43 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/etrun-go/etrun/internal/pack"
 )
-
-func TestPackIsSafeAndTight(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for round := range 200 {
-		items := randomItems(r, 1+r.IntN(60), 40)
-		l := Pack(items)
-		if a, b, ok := overlap(items, l.Offsets); !ok {
-			t.Fatalf("round %d: items %d %+v at %d and %d %+v at %d overlap", round, a, items[a], l.Offsets[a], b, items[b], l.Offsets[b])
-		}
-		for i, it := range items {
-			if l.Offsets[i]%max(it.Align, Alignment) != 0 || l.Offsets[i] < 0 || l.Offsets[i]+it.Bytes > l.Size {
-				t.Fatalf("round %d: item %d at %d of an arena of %d", round, i, l.Offsets[i], l.Size)
-			}
-		}
-		bound := LowerBound(items)
-		if naive := naive(items).Size; l.Size < bound || l.Size > naive {
-			t.Fatalf("round %d: size %d, want %d to %d", round, l.Size, bound, naive)
-		}
-	}
-}
-
-// TestPackManyAliveTogether packs items that are all live together: too many pairs to list.
-func TestPackManyAliveTogether(t *testing.T) {
-	r := rand.New(rand.NewPCG(11, 12))
-	items := make([]Item, 3000)
-	for i := range items {
-		items[i] = Item{Bytes: int64(1 + r.IntN(100)), First: r.IntN(1500), Last: 1000 + i}
-	}
-	l := Pack(items)
-	if a, b, ok := overlap(items, l.Offsets); !ok {
-		t.Fatalf("items %d and %d overlap", a, b)
-	}
-	if bound := LowerBound(items); l.Size < bound || l.Size > bound+bound/4 {
-		t.Errorf("size %d, lower bound %d", l.Size, bound)
-	}
-}
 
 // TestLowerBoundOfOtherPlans places random items at any offsets, as exporters with another alignment do: no sound plan is smaller
 // than the bound, and the bound is that of some step.
@@ -58,7 +24,7 @@ func TestLowerBoundOfOtherPlans(t *testing.T) {
 				size = max(size, places[i].Offset+items[i].Bytes)
 			}
 		}
-		bound, most := LowerBound(items), int64(0)
+		bound, most := pack.LowerBound(items), int64(0)
 		for step := -1; step <= 12; step++ {
 			sum := int64(0)
 			for _, it := range items {
@@ -71,27 +37,6 @@ func TestLowerBoundOfOtherPlans(t *testing.T) {
 		if bound > size || bound != most {
 			t.Fatalf("round %d: bound %d, a plan of %d bytes, %d bytes are live: %+v", round, bound, size, most, items)
 		}
-	}
-}
-
-func TestPackChains(t *testing.T) {
-	// A chain of equal layers needs two buffers, whatever its length.
-	var items []Item
-	for i := range 100 {
-		items = append(items, Item{Bytes: 1024, First: i, Last: i + 1})
-	}
-	if l := Pack(items); l.Size != 2048 {
-		t.Errorf("size %d, want 2048", l.Size)
-	}
-	if got := LowerBound(items); got != 2048 {
-		t.Errorf("lower bound %d, want 2048", got)
-	}
-}
-
-func TestPackManyItemsIsNotQuadratic(t *testing.T) {
-	items := randomItems(rand.New(rand.NewPCG(3, 4)), 300_000, 1000)
-	if l := Pack(items); l.Size < LowerBound(items) {
-		t.Errorf("size %d below the lower bound", l.Size)
 	}
 }
 
@@ -113,7 +58,7 @@ func TestVerifyAgreesWithBruteForce(t *testing.T) {
 }
 
 func TestVerifyNamesTheConflict(t *testing.T) {
-	items := []Item{{Bytes: 64, Last: 5}, {Bytes: 64, First: 3, Last: 9}, {Bytes: 64, First: 6, Last: 9}}
+	items := []pack.Item{{Bytes: 64, Last: 5}, {Bytes: 64, First: 3, Last: 9}, {Bytes: 64, First: 6, Last: 9}}
 	places := []Place{{0, 0}, {0, 32}, {0, 128}}
 	got := fmt.Sprint(Verify(items, places))
 	if want := "[storages 0 and 1 share bytes 32–64 of arena 0 at step 3]"; got != want {
@@ -121,31 +66,24 @@ func TestVerifyNamesTheConflict(t *testing.T) {
 	}
 }
 
-func randomItems(r *rand.Rand, n, steps int) []Item {
-	items := make([]Item, n)
+func randomItems(r *rand.Rand, n, steps int) []pack.Item {
+	items := make([]pack.Item, n)
 	for i := range items {
 		first := r.IntN(steps) - 1
-		items[i] = Item{Bytes: int64(r.IntN(100)), First: first, Last: first + r.IntN(8), Align: int64(r.IntN(2)) * 64}
+		items[i] = pack.Item{Bytes: int64(r.IntN(100)), First: first, Last: first + r.IntN(8), Align: int64(r.IntN(2)) * 64}
 	}
 	return items
 }
 
 // overlap looks at every pair: the slow and obvious check.
-func overlap(items []Item, offsets []int64) (a, b int, ok bool) {
+func overlap(items []pack.Item, offsets []int64) (a, b int, ok bool) {
 	for a := range items {
 		for b := range a {
-			if items[a].Bytes > 0 && items[b].Bytes > 0 && items[a].overlaps(items[b]) &&
+			if items[a].Bytes > 0 && items[b].Bytes > 0 && items[a].Overlaps(items[b]) &&
 				offsets[a] < offsets[b]+items[b].Bytes && offsets[b] < offsets[a]+items[a].Bytes {
 				return a, b, false
 			}
 		}
 	}
 	return 0, 0, true
-}
-
-func BenchmarkPack(b *testing.B) {
-	items := randomItems(rand.New(rand.NewPCG(7, 8)), 1000, 1000)
-	for b.Loop() {
-		Pack(items)
-	}
 }

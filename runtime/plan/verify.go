@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/etrun-go/etrun/internal/pack"
 )
 
 // Place is the place of an item in a given plan.
@@ -30,7 +32,7 @@ const maxConflicts = 16
 
 // Verify finds at most maxConflicts items of a plan that overlap in place and in time. There must
 // be at most MaxItems items.
-func Verify(items []Item, places []Place) []Conflict {
+func Verify(items []pack.Item, places []Place) []Conflict {
 	seq := make([]int, 0, len(items))
 	for i, it := range items {
 		if it.Bytes > 0 && it.Last >= it.First {
@@ -47,7 +49,7 @@ func Verify(items []Item, places []Place) []Conflict {
 			if places[b].Arena != places[a].Arena || places[b].Offset >= end {
 				break
 			}
-			if !items[a].overlaps(items[b]) {
+			if !items[a].Overlaps(items[b]) {
 				continue
 			}
 			found = append(found, Conflict{A: a, B: b, Arena: places[a].Arena, Lo: places[b].Offset,

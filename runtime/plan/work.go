@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -113,7 +114,7 @@ func (p *Memory) addBlocks() (list []int) {
 		}
 		from, n := p.begins(calls[d][0]), len(calls[d])
 		for _, b := range w.Blocks {
-			it := Item{Bytes: b.Bytes, First: from + b.First, Last: from + b.Last, Align: tensor.Alignment}
+			it := pack.Item{Bytes: b.Bytes, First: from + b.First, Last: from + b.Last, Align: tensor.Alignment}
 			if n > 1 {
 				it.First, it.Last = from, p.ends(calls[d][n-1])
 			}
@@ -129,11 +130,11 @@ func (p *Memory) addArena(a *Arrangement, blocks []int) {
 	if len(blocks) == 0 {
 		return
 	}
-	items := make([]Item, len(blocks))
+	items := make([]pack.Item, len(blocks))
 	for n, i := range blocks {
 		items[n] = p.Items[i]
 	}
-	l := Pack(items)
+	l := pack.Pack(items)
 	for n, i := range blocks {
 		a.Places[i], a.Placed[i] = Place{Arena: len(a.Arenas), Offset: l.Offsets[n]}, true
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
 )
@@ -58,12 +59,12 @@ func (l *load) plan(c *compiled) (*Method, error) {
 }
 
 // maxBlocks is the largest number of blocks of working memory in a plan: planning takes quadratic time.
-const maxBlocks = plan.MaxItems / 4
+const maxBlocks = pack.MaxItems / 4
 
 // planWork passes the workspaces of images to the plan, as long as it can share bytes between all items.
 func (m *Method) planWork() error {
 	m.Work, m.Needs = make([]*lowering.Workspace, len(m.Images)), slices.Clone(m.Needs)
-	blocks, most := 0, min(maxBlocks, plan.MaxItems-len(m.IR.Storages))
+	blocks, most := 0, min(maxBlocks, pack.MaxItems-len(m.IR.Storages))
 	for i, img := range m.Images {
 		planned, ok := img.(lowering.Planned)
 		if !ok {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/runtime/ir"
-	"github.com/etrun-go/etrun/runtime/plan"
 )
 
 // working is an image with a workspace.
@@ -21,7 +21,7 @@ func (w working) Workspace() *lowering.Workspace { return w.workspace }
 func TestPlannedWork(t *testing.T) {
 	blocks := &lowering.Workspace{Moments: 1, Blocks: make([]lowering.Block, 1024)}
 	for _, c := range []struct{ storages, images, want int }{
-		{100, 1, 1}, {100, 3, 2}, {plan.MaxItems - 1024, 2, 1}, {plan.MaxItems - 1023, 1, 0}, {plan.MaxItems + 1, 1, 0},
+		{100, 1, 1}, {100, 3, 2}, {pack.MaxItems - 1024, 2, 1}, {pack.MaxItems - 1023, 1, 0}, {pack.MaxItems + 1, 1, 0},
 	} {
 		p := &Method{IR: &ir.Method{Storages: make([]ir.Storage, c.storages)}}
 		for range c.images {

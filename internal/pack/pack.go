@@ -1,7 +1,6 @@
-// Package plan (no compatibility promise) places storages in one arena so that those alive at the
-// same time do not overlap, and checks other plans. It is pure: it maps intervals and sizes to
-// offsets.
-package plan
+// Package pack places items in one arena so that those alive at the same time do not overlap. It is
+// pure: it maps intervals and sizes to offsets.
+package pack
 
 import (
 	"cmp"
@@ -14,7 +13,7 @@ import (
 // for every element type.
 const Alignment = 16
 
-// Item is a storage or block to place: Bytes bytes that are live from moment First to Last, inclusive.
+// Item is a number of bytes to place. They are live from moment First to Last, inclusive.
 type Item struct {
 	Bytes       int64
 	First, Last int
@@ -29,7 +28,8 @@ func (a Item) up(at int64) int64 {
 	return (at + a.Align - 1) &^ (a.Align - 1)
 }
 
-func (a Item) overlaps(b Item) bool { return a.First <= b.Last && b.First <= a.Last }
+// Overlaps reports whether the items are live at the same moment.
+func (a Item) Overlaps(b Item) bool { return a.First <= b.Last && b.First <= a.Last }
 
 // Layout is a placement of items.
 type Layout struct {
@@ -71,7 +71,7 @@ const maxRepairs = 48
 // highest end earlier, within the work bound.
 func Pack(items []Item) Layout {
 	if len(items) > MaxItems {
-		return naive(items)
+		return Naive(items)
 	}
 	steps, live, least := profile(items)
 	peaks, bound := peaks(items, steps, live), slices.Max(append(live, 0))
@@ -125,8 +125,8 @@ func promote(seq []int, i int) {
 	seq[i/2] = v
 }
 
-// naive places every item after the previous one.
-func naive(items []Item) Layout {
+// Naive places every item after the previous one.
+func Naive(items []Item) Layout {
 	l := Layout{Offsets: make([]int64, len(items)), Bound: LowerBound(items), Order: "naive"}
 	for i, it := range items {
 		l.Offsets[i] = it.up(l.Size)
@@ -199,7 +199,7 @@ func overlappingPairs(items []Item, seq []int32) iter.Seq2[int32, int32] {
 				if items[b].First > items[a].Last {
 					break
 				}
-				if items[a].overlaps(items[b]) && !yield(a, b) {
+				if items[a].Overlaps(items[b]) && !yield(a, b) {
 					return
 				}
 			}
@@ -275,7 +275,7 @@ func (p *packer) neighbours(i int) []int32 {
 	}
 	p.all = p.all[:0]
 	for _, o := range p.order {
-		if p.items[o].Bytes > 0 && p.items[o].overlaps(p.items[i]) {
+		if p.items[o].Bytes > 0 && p.items[o].Overlaps(p.items[i]) {
 			p.all = append(p.all, o)
 		}
 	}
