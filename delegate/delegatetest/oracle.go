@@ -134,10 +134,9 @@ func (u *unit) Execute(ctx context.Context, args []*tensor.Value) error {
 
 // spoil fills the unit's own memory. It fails if an output shares memory with an input.
 func (u *unit) spoil() error {
-	for _, b := range u.Blocks() {
-		for i := range b {
-			b[i] = u.poison
-		}
+	own := u.Memory()
+	for i := range own {
+		own[i] = u.poison
 	}
 	before := u.sum()
 	u.flipOutputs()

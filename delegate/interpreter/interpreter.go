@@ -21,25 +21,18 @@ type Unit struct {
 	ctx    *kernels.Ctx
 	values []tensor.Value
 	args   []int // the values passed as arguments
-	blocks [][]byte
+	memory []byte
 	calls  []kernels.Call // for the last arguments
 }
 
 // Bytes returns the size of a unit's own memory.
-func Bytes(g *lowering.Graph) (n int64) {
-	for _, size := range place(g).sizes {
-		n += size
-	}
-	return n
-}
+func Bytes(g *lowering.Graph) (n int64) { return place(g).layout.Size }
 
 // New returns a unit of a graph without payloads. The operators must accept its calls.
 func New(g *lowering.Graph, pool *cpu.Pool) *Unit {
 	u := &Unit{graph: g, ctx: kernels.NewCtx(pool), values: make([]tensor.Value, len(g.Values)), args: slices.Concat(g.Inputs, g.Outputs)}
 	places := place(g)
-	for _, size := range places.sizes {
-		u.blocks = append(u.blocks, tensor.AlignedBytes(int(size)))
-	}
+	u.memory = tensor.AlignedBytes(int(places.layout.Size))
 	external := make(map[int]bool)
 	for _, v := range u.args {
 		external[v] = true
@@ -48,7 +41,7 @@ func New(g *lowering.Graph, pool *cpu.Pool) *Unit {
 		from := &g.Values[v]
 		u.values[v] = from.Scalar()
 		if from.Kind == tensor.KindTensor && !external[v] {
-			u.values[v].Tensor = u.tensor(from, places.block[v])
+			u.values[v].Tensor = newTensor(from, places.cut(u.memory, v))
 		}
 	}
 	for v := range g.Values {
@@ -60,15 +53,15 @@ func New(g *lowering.Graph, pool *cpu.Pool) *Unit {
 	return u
 }
 
-// tensor creates a constant, or a tensor in a block of the unit's memory; a view has no block.
-func (u *Unit) tensor(from *lowering.GraphValue, block int) *tensor.Tensor {
+// newTensor creates a constant, or a tensor in a unit's memory; a view has none.
+func newTensor(from *lowering.GraphValue, memory []byte) *tensor.Tensor {
 	t := tensor.Make(from.DType, from.Sizes, from.DimOrder, from.Dynamism)
 	switch {
 	case from.Data != nil:
 		t.Const = true
 		t.Bind(from.Data)
-	case block >= 0:
-		t.Bind(u.blocks[block][:from.NBytes()])
+	case memory != nil:
+		t.Bind(memory)
 	}
 	return t
 }
@@ -85,8 +78,8 @@ func (u *Unit) slots(items []int) []*tensor.Value {
 	return list
 }
 
-// Blocks returns the unit's own memory. Its contents are not preserved between calls of Execute.
-func (u *Unit) Blocks() [][]byte { return u.blocks }
+// Memory returns the unit's own memory. Its contents are not preserved between calls of Execute.
+func (u *Unit) Memory() []byte { return u.memory }
 
 // Value returns a value of the graph after the last Execute. A tensor's memory may have been
 // reused.

@@ -4,37 +4,41 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/internal/pack"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// places assigns tensors to blocks of a unit's memory.
+// places are the places of tensors in a unit's memory.
 type places struct {
-	sizes []int64 // of the blocks
-	block []int   // by value, -1 for none
+	items  []pack.Item
+	item   []int // by value, -1 for none
+	layout pack.Layout
 }
 
-// place assigns a block to each tensor that a call writes and that is not an argument: the smallest
-// free block that is large enough, else the largest free one, which grows, else a new one. A block
-// is free after the last call that reads the tensor or a view of it.
+// place places each tensor that a call writes and that is not an argument. It is live until the last
+// call that reads it or a view of it.
 func place(g *lowering.Graph) places {
-	p := placer{places: places{block: make([]int, len(g.Values))}, g: g, last: make([]int, len(g.Values)), root: make([]int, len(g.Values))}
+	p := placer{places: places{item: slices.Repeat([]int{-1}, len(g.Values))}, g: g, last: make([]int, len(g.Values)), root: make([]int, len(g.Values))}
 	p.setLast()
-	var ends []int // tensors with a block
 	for i := range g.Calls {
 		for _, v := range g.Writes(nil, i) {
-			if p.root[v] == v && p.block[v] == -1 && !slices.Contains(g.Outputs, v) {
-				p.take(v)
-				ends = append(ends, v)
+			if p.root[v] == v && p.item[v] == -1 && !slices.Contains(g.Outputs, v) {
+				p.item[v] = len(p.items)
+				p.items = append(p.items, pack.Item{Bytes: g.Values[v].NBytes(), First: i, Last: p.last[v], Align: tensor.Alignment})
 			}
 		}
-		ends = slices.DeleteFunc(ends, func(v int) bool {
-			if p.last[v] > i {
-				return false
-			}
-			p.free = append(p.free, p.block[v])
-			return true
-		})
 	}
+	p.layout = pack.Pack(p.items)
 	return p.places
+}
+
+// cut returns the memory of a value, nil if it has none.
+func (p *places) cut(memory []byte, v int) []byte {
+	i := p.item[v]
+	if i < 0 {
+		return nil
+	}
+	return memory[p.layout.Offsets[i]:][:p.items[i].Bytes:p.items[i].Bytes]
 }
 
 type placer struct {
@@ -42,13 +46,12 @@ type placer struct {
 	g    *lowering.Graph
 	last []int // by tensor: the last call that needs its bytes
 	root []int // by tensor: the tensor whose memory it uses, itself if its own
-	free []int // blocks
 }
 
 // setLast computes the last use of each tensor's memory.
 func (p *placer) setLast() {
 	for v := range p.g.Values {
-		p.block[v], p.root[v] = -1, v
+		p.root[v] = v
 	}
 	for i := range p.g.Calls {
 		c := &p.g.Calls[i]
@@ -60,30 +63,4 @@ func (p *placer) setLast() {
 			p.last[p.root[v]] = i
 		}
 	}
-}
-
-// take assigns a block to a tensor.
-func (p *placer) take(v int) {
-	want := p.g.Values[v].NBytes()
-	best := -1
-	for k, b := range p.free {
-		switch {
-		case best < 0:
-			best = k
-		case p.sizes[b] >= want:
-			if old := p.sizes[p.free[best]]; old < want || old > p.sizes[b] {
-				best = k
-			}
-		case p.sizes[p.free[best]] < p.sizes[b]:
-			best = k
-		}
-	}
-	if best < 0 {
-		p.block[v] = len(p.sizes)
-		p.sizes = append(p.sizes, want)
-		return
-	}
-	b := p.free[best]
-	p.free = slices.Delete(p.free, best, best+1)
-	p.block[v], p.sizes[b] = b, max(p.sizes[b], want)
 }
