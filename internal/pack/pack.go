@@ -56,8 +56,8 @@ var orders = []order{
 
 func (a Item) length() float64 { return float64(a.Last - a.First + 1) }
 
-// MaxItems is the number of items above which packing and verification, which are quadratic, are
-// skipped: no exporter writes so many.
+// MaxItems is the number of items above which InOrder packs them, since Pack, and the verification of
+// plans, are quadratic: no exporter writes so many.
 const MaxItems = 8192
 
 // maxWork bounds all packing attempts together, in comparisons: about 20 ms.
@@ -71,7 +71,7 @@ const maxRepairs = 48
 // highest end earlier, within the work bound.
 func Pack(items []Item) Layout {
 	if len(items) > MaxItems {
-		return Naive(items)
+		return InOrder(items)
 	}
 	steps, live, least := profile(items)
 	peaks, bound := peaks(items, steps, live), slices.Max(append(live, 0))
@@ -129,6 +129,36 @@ func promote(seq []int, i int) {
 func Naive(items []Item) Layout {
 	l := Layout{Offsets: make([]int64, len(items)), Bound: LowerBound(items), Order: "naive"}
 	for i, it := range items {
+		l.Offsets[i] = it.up(l.Size)
+		l.Size = l.Offsets[i] + align(it.Bytes)
+	}
+	return l
+}
+
+// InOrder places items in the order of their lives. An item has the offset of one of the same size and
+// alignment whose life has ended, or else an offset of its own.
+func InOrder(items []Item) Layout {
+	l := Layout{Offsets: make([]int64, len(items)), Bound: LowerBound(items), Order: "start"}
+	begins, ends := make([]int, len(items)), make([]int, len(items))
+	for i := range items {
+		begins[i], ends[i] = i, i
+	}
+	slices.SortStableFunc(begins, func(a, b int) int { return cmp.Compare(items[a].First, items[b].First) })
+	slices.SortStableFunc(ends, func(a, b int) int { return cmp.Compare(items[a].Last, items[b].Last) })
+	type kind struct{ bytes, align int64 }
+	free := make(map[kind][]int64) // offsets
+	for _, i := range begins {
+		it := &items[i]
+		for ; len(ends) > 0 && items[ends[0]].Last < it.First; ends = ends[1:] {
+			if over := items[ends[0]]; over.First <= over.Last {
+				free[kind{over.Bytes, over.Align}] = append(free[kind{over.Bytes, over.Align}], l.Offsets[ends[0]])
+			}
+		}
+		k := kind{it.Bytes, it.Align}
+		if same := free[k]; len(same) > 0 {
+			l.Offsets[i], free[k] = same[len(same)-1], same[:len(same)-1]
+			continue
+		}
 		l.Offsets[i] = it.up(l.Size)
 		l.Size = l.Offsets[i] + align(it.Bytes)
 	}

@@ -41,6 +41,36 @@ func TestPackManyAliveTogether(t *testing.T) {
 	}
 }
 
+// TestInOrder packs as if there were too many items for Pack.
+func TestInOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for round := range 500 {
+		items := randomItems(r, 1+r.IntN(100), 40)
+		for i := range items {
+			items[i].Bytes, items[i].Last = int64(r.IntN(4))*64, items[i].Last-r.IntN(2)
+		}
+		l := InOrder(items)
+		if a, b, ok := overlap(items, l.Offsets); !ok {
+			t.Fatalf("round %d: items %+v at %d and %+v at %d overlap", round, items[a], l.Offsets[a], items[b], l.Offsets[b])
+		}
+		for i, it := range items {
+			if l.Offsets[i]%max(it.Align, Alignment) != 0 || l.Offsets[i]+it.Bytes > l.Size {
+				t.Fatalf("round %d: item %d at %d of an arena of %d", round, i, l.Offsets[i], l.Size)
+			}
+		}
+		if naive := Naive(items).Size; l.Size < l.Bound || l.Size > naive {
+			t.Fatalf("round %d: size %d, want %d to %d", round, l.Size, l.Bound, naive)
+		}
+	}
+	chain := make([]Item, MaxItems+1)
+	for i := range chain {
+		chain[i] = Item{Bytes: 1024, First: i, Last: i + 1}
+	}
+	if l := Pack(chain); l.Size != 2048 {
+		t.Errorf("a chain of %d items needs %d bytes, want 2048", len(chain), l.Size)
+	}
+}
+
 func TestPackChains(t *testing.T) {
 	// A chain of equal layers needs two buffers, whatever its length.
 	var items []Item

@@ -153,7 +153,7 @@ func (p *Memory) arrange(inArena []int) Arrangement {
 		items[n] = p.Items[i]
 	}
 	l := pack.Naive(items)
-	if p.Options.Mode != Naive {
+	if p.Options.Mode != Naive && len(items) <= pack.MaxItems { // more than that are not verified, and share nothing
 		l = pack.Pack(items)
 	}
 	p.LowerBound = l.Bound

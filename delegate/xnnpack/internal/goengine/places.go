@@ -1,10 +1,13 @@
 package goengine
 
 import (
+	"math"
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/internal/pack"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // Places contains the items of intermediate values and their offsets in an arena.
@@ -17,12 +20,27 @@ type Places struct {
 
 // placesFor computes the places at the given shapes.
 func placesFor(g *graph.Graph, s []graph.Shape) *Places {
-	packed, index := g.Items(s, func(v int) int64 { return graph.AlignUp(int64(g.Values[v].Datatype.Bytes(s[v])) + overread) }, true)
-	p := &Places{shapes: s, index: index, items: make([]graph.Item, len(packed)), bytes: graph.PackedBest(packed)}
-	for _, it := range packed {
-		p.items[it.ID] = it
-	}
+	list, index := g.Items(s, func(v int) int64 { return graph.AlignUp(int64(g.Values[v].Datatype.Bytes(s[v])) + overread) }, true)
+	p := &Places{shapes: s, index: index, items: list}
+	p.bytes = p.pack()
 	return p
+}
+
+// pack assigns the offsets. Sizes whose sum is close to the largest number are not packed: no limit permits them.
+func (p *Places) pack() (size int64) {
+	items := make([]pack.Item, len(p.items))
+	for i, it := range p.items {
+		items[i] = pack.Item{Bytes: it.Bytes, First: it.First, Last: it.Last, Align: tensor.Alignment}
+		size = graph.Plus(size, it.Bytes)
+	}
+	if size >= math.MaxInt64/4 {
+		return size
+	}
+	layout := pack.Pack(items)
+	for i, offset := range layout.Offsets {
+		p.items[i].Offset = offset
+	}
+	return layout.Size
 }
 
 // isFor reports whether the places are for the given shapes.

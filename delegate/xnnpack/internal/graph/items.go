@@ -65,33 +65,13 @@ func (g *Graph) reused(n *Node, v int, s []Shape, index, readers []int) int {
 	return None
 }
 
-// MaxPlanned is the number of values up to which their memory is planned in quadratic time.
+// MaxPlanned is the number of nodes up to which the library's plan, which takes quadratic time, is computed.
 const MaxPlanned = 1 << 13
 
-// BySize and byFirst are orders of packing.
-func BySize(a, b Item) int { return cmp.Compare(b.Bytes, a.Bytes) }
-func byFirst(a, b Item) int {
-	return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(b.Bytes, a.Bytes))
-}
-
-// PackedBest assigns the offsets for the Go engine: those of the better order. That takes quadratic
-// time, so lists that the library does not plan are packed in another way.
-func PackedBest(list []Item) (size int64) {
-	if len(list) > MaxPlanned {
-		return PackedInOrder(list)
-	}
-	other := slices.Clone(list)
-	size = PackedBytes(list, BySize, false)
-	if n := PackedBytes(other, byFirst, false); n < size {
-		copy(list, other)
-		return n
-	}
-	return size
-}
-
-// PackedBytes assigns the offsets. The library uses no gap below the first item, as apart says.
-func PackedBytes(list []Item, order func(a, b Item) int, apart bool) (size int64) {
-	slices.SortStableFunc(list, order)
+// PlannedBytes assigns the offsets as the library does: the largest item first, each in the smallest gap. Its arena is
+// as large as that plan, which is larger than one of internal/pack.
+func PlannedBytes(list []Item) (size int64) {
+	slices.SortStableFunc(list, func(a, b Item) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	var live []Item
 	for i := range list {
 		live = live[:0]
@@ -100,44 +80,19 @@ func PackedBytes(list []Item, order func(a, b Item) int, apart bool) (size int64
 				live = append(live, other)
 			}
 		}
-		list[i].Offset = gap(live, list[i].Bytes, apart)
+		list[i].Offset = gap(live, list[i].Bytes)
 		size = max(size, Plus(list[i].Offset, list[i].Bytes))
 	}
 	return size
 }
 
-// PackedInOrder assigns offsets in the order of the nodes. An item takes the memory of one of the
-// same size whose life has ended, or else new memory.
-func PackedInOrder(list []Item) (size int64) {
-	begins, ends := make([]int, len(list)), make([]int, len(list))
-	for i := range list {
-		begins[i], ends[i] = i, i
-	}
-	slices.SortFunc(begins, func(a, b int) int { return list[a].First - list[b].First })
-	slices.SortFunc(ends, func(a, b int) int { return list[a].Last - list[b].Last })
-	free := map[int64][]int64{} // offsets, by size
-	for _, i := range begins {
-		it := &list[i]
-		for ; list[ends[0]].Last < it.First; ends = ends[1:] {
-			over := &list[ends[0]]
-			free[over.Bytes] = append(free[over.Bytes], over.Offset)
-		}
-		if same := free[it.Bytes]; len(same) > 0 {
-			it.Offset, free[it.Bytes] = same[len(same)-1], same[:len(same)-1]
-			continue
-		}
-		it.Offset, size = size, Plus(size, it.Bytes)
-	}
-	return size
-}
-
 // gap returns the offset of the smallest gap of at least bytes between live items, or the end of
-// the last item if there is none. If apart is set, it does not use the gap below the first item.
-func gap(live []Item, bytes int64, apart bool) int64 {
+// the last item if there is none. The library does not use the gap below the first item.
+func gap(live []Item, bytes int64) int64 {
 	slices.SortStableFunc(live, func(a, b Item) int { return cmp.Compare(a.Offset, b.Offset) })
 	best, smallest, end := int64(-1), int64(math.MaxInt64), int64(0)
 	for i, it := range live {
-		if free := it.Offset - end; (i > 0 || !apart) && free >= bytes && free < smallest {
+		if free := it.Offset - end; i > 0 && free >= bytes && free < smallest {
 			best, smallest = end, free
 		}
 		end = max(end, it.Offset+it.Bytes)

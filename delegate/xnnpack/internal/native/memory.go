@@ -239,7 +239,7 @@ func ArenaBytes(g *graph.Graph, s []graph.Shape, threads int) int64 {
 		p.add(&g.Nodes[i], threads)
 	}
 	slices.SortStableFunc(p.items, func(a, b graph.Item) int { return cmp.Compare(a.ID, b.ID) })
-	return graph.PackedBytes(p.items, graph.BySize, true)
+	return graph.PlannedBytes(p.items)
 }
 
 // libraryPlan lists what the library plans. Its nodes are those of the graph, and the bounds of some
