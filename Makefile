@@ -5,7 +5,9 @@ CORPUS   ?=
 BENCH    ?= .
 BENCHTIME ?= 1s
 FUZZTIME ?= 10m
-RACETEST ?= . ./cmd/etrun/internal/... ./delegate/... ./hal/... ./runtime/... ./serve/... ./text/...
+RACETEST ?= . ./cmd/etrun/internal/daemon ./cmd/etrun/internal/output ./cmd/etrun/internal/session ./delegate/delegatetest \
+	./delegate/ethosu ./delegate/lowering ./delegate/xnnpack ./delegate/xnnpack/internal/goengine ./delegate/xnnpack/internal/native \
+	./hal/cpu ./hal/ethosu ./runtime/metrics ./runtime/prepare ./runtime/trace ./serve/... ./text/...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
 # Tests are analysed once, by vet.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
@@ -23,10 +21,7 @@ func TestChains(t *testing.T) {
 	xnntest.Library(t)
 	pool := cpu.NewPool(2)
 	defer pool.Close()
-	rounds := 200
-	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
-		rounds = n
-	}
+	rounds := rounds(200)
 	ran := 0
 	for seed := range uint64(rounds) {
 		g := graphtest.RandomGraph(seed, 7)
@@ -95,10 +90,7 @@ func nodeNames(g *graph.Graph) []string {
 // TestDynamicChains runs each random graph on one unit with different input sizes.
 func TestDynamicChains(t *testing.T) {
 	xnntest.Library(t)
-	rounds := 60
-	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
-		rounds = n
-	}
+	rounds := rounds(60)
 	ran := 0
 	for seed := range uint64(rounds) {
 		g := graphtest.RandomGraph(seed, 5)

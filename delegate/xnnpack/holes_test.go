@@ -3,6 +3,8 @@ package xnnpack
 import (
 	"context"
 	"errors"
+	"os"
+	"strconv"
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
@@ -13,15 +15,22 @@ import (
 )
 
 // These tests run classes of graphs on which the library of 2024 crashes, aborts or reads out of
-// bounds, or which exceed a limit. Tests that use runClass create a thousand graphs of a class:
+// bounds, or which exceed a limit. Tests that use runClass create hundreds of graphs of a class:
 // EngineAuto must run them with the results of the Go engine.
 
 // classRounds is the number of graphs of a class per test.
-func classRounds() int {
-	if testing.Short() {
-		return 100
+func classRounds() int { return rounds(300) }
+
+// rounds returns the number of generated cases of a test: that of the variable ETRUN_CHAINS, or the usual one, with -short a
+// quarter of it.
+func rounds(usual int) int {
+	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
+		return n
 	}
-	return 1000
+	if testing.Short() {
+		return usual / 4
+	}
+	return usual
 }
 
 // runClass runs graphs of a class on EngineAuto and on the Go engine and compares the results.

@@ -10,7 +10,7 @@ import (
 
 // manyNodes is the number of nodes of graphs that no exporter makes. An algorithm of quadratic time
 // would take minutes for them.
-const manyNodes = 200_000
+const manyNodes = 100_000
 
 // TestLargeGraphs compiles and runs large graphs with few and with many values that are alive
 // together.

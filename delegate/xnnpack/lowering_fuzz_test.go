@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/lowering"
@@ -402,10 +400,7 @@ func TestLoweringFuzz(t *testing.T) {
 		tolerance float64
 	}{{"floats", false, 1e-4}, {"quantized", true, 0.4}} {
 		t.Run(test.name, func(t *testing.T) {
-			rounds := 300
-			if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
-				rounds = n
-			}
+			rounds := rounds(150)
 			ran, ops := 0, make(map[string]int)
 			for seed := range uint64(rounds) {
 				w := randomCalls(seed, 12, test.short)
@@ -463,10 +458,7 @@ func (w *callMaker) String() (s string) {
 // TestLoweringHostile changes numbers, sizes and arguments of random graphs. Invalid calls or graphs
 // are rejected without a panic.
 func TestLoweringHostile(t *testing.T) {
-	rounds := 1500
-	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
-		rounds = n
-	}
+	rounds := rounds(700)
 	accepted, compiled := 0, 0
 	for seed := range uint64(rounds) {
 		w := randomCalls(seed, 8, seed%2 == 0)

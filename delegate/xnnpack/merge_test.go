@@ -3,9 +3,7 @@ package xnnpack
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -18,10 +16,7 @@ import (
 // TestMergeFuzz replaces parts of random graphs by payloads, as an exporter does, and compiles the
 // graphs: both engines must have the results of the operators.
 func TestMergeFuzz(t *testing.T) {
-	rounds := 300
-	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
-		rounds = n
-	}
+	rounds := rounds(150)
 	merged := 0
 	for seed := range uint64(rounds) {
 		w := randomCalls(seed+1<<20, 12, false)

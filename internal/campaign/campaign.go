@@ -81,7 +81,7 @@ func (c *Campaign) Run(t *testing.T) {
 	}
 	begun := time.Now()
 	r.deadline = begun.Add(time.Duration(Number(EnvSeconds, 1<<30)) * time.Second)
-	first, count := Number(EnvSeed, 1), Number(EnvRuns, c.Usual)
+	first, count := Number(EnvSeed, 1), Number(EnvRuns, c.usual())
 	for seed := first; seed < first+count && time.Now().Before(r.deadline); {
 		seed = r.one(seed, first+count)
 	}
@@ -93,6 +93,14 @@ func (c *Campaign) Run(t *testing.T) {
 	for text, n := range r.found {
 		t.Logf("%d times: %s", n, text)
 	}
+}
+
+// usual returns the number of seeds without the variable: with -short, a quarter.
+func (c *Campaign) usual() uint64 {
+	if testing.Short() && c.Usual > 100 {
+		return c.Usual / 4
+	}
+	return c.Usual
 }
 
 // Number returns a number from the environment, otherwise if it is not set.

@@ -293,7 +293,7 @@ func TestRegionsThatAreNotTaken(t *testing.T) {
 // Lowering a long method takes a time in proportion to its length, and may leave some of it.
 func TestLongMethod(t *testing.T) {
 	var times []time.Duration
-	for _, tt := range []struct{ steps, least int }{{20_000, 20_000 / maxBlock}, {400_000, 1}} {
+	for _, tt := range []struct{ steps, least int }{{10_000, 10_000 / maxBlock}, {200_000, 1}} {
 		k := sketch{values: tt.steps + 4, outputs: []int{tt.steps + 3}}
 		last := 0
 		for i := range tt.steps {

@@ -288,7 +288,7 @@ func TestDrainEnds(t *testing.T) {
 // TestKeptConnection checks that time limits of a request do not affect the next one on its
 // connection.
 func TestKeptConnection(t *testing.T) {
-	r := start(t, func(d *Daemon) { d.BodyTimeout = 500 * time.Millisecond }, model("m", adder))
+	r := start(t, func(d *Daemon) { d.BodyTimeout = 300 * time.Millisecond }, model("m", adder))
 	r.client.Transport = &http.Transport{MaxConnsPerHost: 1}
 	for range 2 {
 		for _, c := range []struct {
@@ -298,7 +298,7 @@ func TestKeptConnection(t *testing.T) {
 			if code, text, _ := r.ask(c.method, c.path, c.body); code != c.code {
 				t.Errorf("%s: %d, %s", c.path, code, text)
 			}
-			time.Sleep(600 * time.Millisecond)
+			time.Sleep(350 * time.Millisecond) // longer than that
 		}
 	}
 	if n := len(r.log.lines("request")); n != 8 {
