@@ -6,21 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/runtime/trace"
 	"github.com/etrun-go/etrun/serve/oip"
 )
-
-// Attachment answers requests for a model in a protocol other than this package's.
-type Attachment interface {
-	// Try runs a small request, as a self-test.
-	Try(ctx context.Context) error
-	// Close is called after the last use, before the program is closed.
-	Close() error
-}
 
 // attach opens the attachment of a program of this process.
 func (v *version) attach(ctx context.Context) error {
@@ -107,32 +98,6 @@ func (m *Model) tryAttached(ctx context.Context, a Attachment) error {
 // tryPatience is how long a test waits before it looks whether requests continue.
 const tryPatience = 100 * time.Millisecond
 
-// progress lets tests wait until a request continues.
-type progress struct {
-	mu      sync.Mutex
-	waiting chan struct{} // closed by the next note; nil if nothing waits
-}
-
-// note ends the waits for next.
-func (p *progress) note() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.waiting != nil {
-		close(p.waiting)
-		p.waiting = nil
-	}
-}
-
-// next returns a channel that is closed by the next note.
-func (p *progress) next() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.waiting == nil {
-		p.waiting = make(chan struct{})
-	}
-	return p.waiting
-}
-
 // ReadBody reads the body of a request for an attachment, at most limit bytes, within the server's
 // limits. The caller must call release when the body is no longer used. Failure has the status of
 // errors.
@@ -171,22 +136,3 @@ func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (
 
 // WriteBy sets a time limit for the next write of an answer: the server's BodyTimeout from now on.
 func (s *Server) WriteBy(w http.ResponseWriter) { s.writeBy(w, 0) }
-
-// Failure returns the answer to a request that failed: its status, when to retry (0 for no advice)
-// and its text, without details of internal errors. It reports the error to the log.
-func Failure(w http.ResponseWriter, err error) (status int, retry time.Duration, text string) {
-	status, text = statusOf(err), err.Error()
-	if note, ok := w.(interface{ Fault(error) }); ok {
-		note.Fault(err)
-	}
-	busy, full := errors.AsType[*busyError](err)
-	switch {
-	case full:
-		retry = max(busy.after, time.Second)
-	case status == http.StatusServiceUnavailable:
-		retry = loadPatience
-	case status == http.StatusInternalServerError:
-		text = "internal error, see the server's log"
-	}
-	return status, retry, text
-}

@@ -118,3 +118,30 @@ func failControl(w http.ResponseWriter, err error) {
 	}
 	answer(w, http.StatusInternalServerError, errorAnswer{err.Error()})
 }
+
+// Failure returns the answer to a request that failed: its status, when to retry (0 for no advice)
+// and its text, without details of internal errors. It reports the error to the log.
+func Failure(w http.ResponseWriter, err error) (status int, retry time.Duration, text string) {
+	status, text = statusOf(err), err.Error()
+	if note, ok := w.(interface{ Fault(error) }); ok {
+		note.Fault(err)
+	}
+	busy, full := errors.AsType[*busyError](err)
+	switch {
+	case full:
+		retry = max(busy.after, time.Second)
+	case status == http.StatusServiceUnavailable:
+		retry = loadPatience
+	case status == http.StatusInternalServerError:
+		text = "internal error, see the server's log"
+	}
+	return status, retry, text
+}
+
+// lateError is an expired time limit.
+type lateError struct{ limit time.Duration }
+
+func (e *lateError) Error() string { return fmt.Sprintf("no answer within %v", e.limit) }
+
+// Unwrap returns context.DeadlineExceeded.
+func (e *lateError) Unwrap() error { return context.DeadlineExceeded }

@@ -80,14 +80,6 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, limit int64, err
 	fail(w, err)
 }
 
-// lateError is an expired time limit.
-type lateError struct{ limit time.Duration }
-
-func (e *lateError) Error() string { return fmt.Sprintf("no answer within %v", e.limit) }
-
-// Unwrap returns context.DeadlineExceeded.
-func (e *lateError) Unwrap() error { return context.DeadlineExceeded }
-
 // inferIn reads, checks and executes a request with a version, and answers it.
 func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, limits oip.Limits, arrived time.Time) error {
 	request, err := oip.Read(r.Body, r.Header.Get(oip.HeaderLength), limits)

@@ -252,34 +252,6 @@ func (e *stateError) Unwrap() error {
 	return ErrNotReady
 }
 
-// Try runs each method once on random inputs, in the queue of requests. It skips a model that is
-// not loaded.
-func (m *Model) Try(ctx context.Context) error {
-	v, err := m.acquire()
-	if err != nil {
-		return nil
-	}
-	defer v.release()
-	for _, e := range v.endpoints {
-		if err := m.tryEndpoint(ctx, e); err != nil {
-			return err
-		}
-	}
-	if v.attached != nil {
-		return m.tryAttached(ctx, v.attached)
-	}
-	return nil
-}
-
-func (m *Model) tryEndpoint(ctx context.Context, e *endpoint) error {
-	end, err := m.queue.turn(ctx)
-	if err != nil {
-		return err
-	}
-	defer end()
-	return e.try(ctx)
-}
-
 // waited reports a wait to the observer.
 func (m *Model) waited(ctx context.Context, method string, begun time.Duration, err error) {
 	if o := m.config.Observer; o != nil && o.Wants().Has(trace.Wait) {
@@ -302,4 +274,38 @@ func reasonOf(err error) string {
 		return "canceled"
 	}
 	return "other"
+}
+
+// Attachment answers requests for a model in a protocol other than this package's.
+type Attachment interface {
+	// Try runs a small request, as a self-test.
+	Try(ctx context.Context) error
+	// Close is called after the last use, before the program is closed.
+	Close() error
+}
+
+// progress lets tests wait until a request continues.
+type progress struct {
+	mu      sync.Mutex
+	waiting chan struct{} // closed by the next note; nil if nothing waits
+}
+
+// note ends the waits for next.
+func (p *progress) note() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting != nil {
+		close(p.waiting)
+		p.waiting = nil
+	}
+}
+
+// next returns a channel that is closed by the next note.
+func (p *progress) next() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting == nil {
+		p.waiting = make(chan struct{})
+	}
+	return p.waiting
 }

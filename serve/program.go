@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -153,4 +154,15 @@ func samples(inputs []etrun.ValueMeta) []tensor.Value {
 		}
 	}
 	return values
+}
+
+func randomize(t *tensor.Tensor, seed uint64) {
+	r := rand.New(rand.NewPCG(1, seed))
+	for rest := t.Data; len(rest) > 0; rest = rest[t.DType.Size():] {
+		x := r.Float64()
+		if !t.DType.IsFloat() {
+			x = float64(r.IntN(2))
+		}
+		tensor.Put(rest, t.DType, x) // what operators do not compute on stays zero
+	}
 }

@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 
@@ -139,15 +138,4 @@ func (v *version) alloc(n int) []byte {
 		return b
 	}
 	return tensor.AlignedBytes(n)
-}
-
-func randomize(t *tensor.Tensor, seed uint64) {
-	r := rand.New(rand.NewPCG(1, seed))
-	for rest := t.Data; len(rest) > 0; rest = rest[t.DType.Size():] {
-		x := r.Float64()
-		if !t.DType.IsFloat() {
-			x = float64(r.IntN(2))
-		}
-		tensor.Put(rest, t.DType, x) // what operators do not compute on stays zero
-	}
 }

@@ -2,7 +2,6 @@ package text
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -142,9 +141,4 @@ func (s *Session) convert(t *tensor.Tensor, float func(uint16) float32) {
 		s.rows[i] = float(x)
 	}
 	s.logits = s.rows
-}
-
-// isCanceled reports whether err is the error of a context that ended.
-func isCanceled(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()))
 }

@@ -1,7 +1,10 @@
 package text
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/etrun-go/etrun"
 )
@@ -113,3 +116,10 @@ func (e *LogitsError) Error() string {
 
 // Unwrap makes errors.Is(err, etrun.ErrExecute) true.
 func (e *LogitsError) Unwrap() error { return etrun.ErrExecute }
+
+func decimal(n int) string { return strconv.Itoa(n) }
+
+// isCanceled reports whether err is the error of a context that ended.
+func isCanceled(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err()))
+}

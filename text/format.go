@@ -36,36 +36,6 @@ const (
 	content      // placeholder of a message's text
 )
 
-// template parses the patterns of a format.
-func (f format) template(name string) (*Template, error) {
-	t := &Template{name: name, format: f}
-	message, err := parsePattern("message", f.Message, true)
-	if err != nil {
-		return nil, &TemplateError{name, err}
-	}
-	at := indexContent(message)
-	if at < 0 || indexContent(message[at+1:]) >= 0 {
-		return nil, &TemplateError{name, fmt.Errorf("message %.100q, want {text} once", f.Message)}
-	}
-	t.before, t.after = message[:at], message[at+1:]
-	if t.first, err = parsePattern("begin", f.Begin, false); err != nil {
-		return nil, &TemplateError{name, err}
-	}
-	if t.reply, err = parsePattern("reply", f.Reply, false); err != nil {
-		return nil, &TemplateError{name, err}
-	}
-	if f.Roles == nil {
-		return t, nil
-	}
-	t.roles = make(map[string][]segment, len(f.Roles))
-	for r, pattern := range f.Roles {
-		if t.roles[r], err = parsePattern("role "+r, pattern, false); err != nil {
-			return nil, &TemplateError{name, err}
-		}
-	}
-	return t, nil
-}
-
 func indexContent(list []segment) int {
 	for i := range list {
 		if list[i].kind == content {

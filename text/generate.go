@@ -1,11 +1,5 @@
 package text
 
-import (
-	"context"
-	"iter"
-	"strconv"
-)
-
 // Options configures one call of [Session.Generate].
 type Options struct {
 	Sampling
@@ -48,8 +42,6 @@ func (o *Options) check(vocabulary int) error {
 	return o.Sampling.check(vocabulary)
 }
 
-func decimal(n int) string { return strconv.Itoa(n) }
-
 // Token is a generated token.
 type Token struct {
 	ID int
@@ -68,50 +60,6 @@ type Piece struct {
 	Tokens []Token
 	Finish Finish // why the text ended; empty except in the last piece
 	Stats  Stats  // of the last piece only
-}
-
-// Generate continues a text and yields the continuation in pieces. The prompt is the whole text from
-// its beginning. It is [Session.GenerateTokens] for the tokens of [Model.Encode].
-func (s *Session) Generate(ctx context.Context, prompt string, o Options) iter.Seq2[Piece, error] {
-	ids, err := s.model.Encode(prompt)
-	if err != nil {
-		return func(yield func(Piece, error) bool) { yield(Piece{}, err) }
-	}
-	return s.GenerateTokens(ctx, ids, o)
-}
-
-// GenerateTokens continues the text of the given tokens and yields the continuation in pieces. The
-// session reuses the computed tokens that it shares with the beginning of the prompt, and drops the
-// others.
-//
-// The last piece has Finish and Stats. If ctx ends, its Finish is FinishCancelled, and the error is
-// the context's cause. Any other error ends the iteration, with a piece of the text and the tokens that were
-// generated before it and not yielded yet: *PromptError, *TokenError, *OptionError, *LogitsError, those of the tokenizer and those of
-// etrun.Method.Execute. Callers can end the iteration at any piece. In all cases the session remains
-// usable and holds the tokens that were computed.
-func (s *Session) GenerateTokens(ctx context.Context, prompt []int, o Options) iter.Seq2[Piece, error] {
-	return func(yield func(Piece, error) bool) {
-		if err := s.enter(); err != nil {
-			yield(Piece{}, err)
-			return
-		}
-		defer s.leave()
-		g := s.start(o, yield)
-		err := s.checkCall(prompt, &o)
-		if err == nil {
-			err = g.run(ctx, prompt)
-		}
-		switch {
-		case g.left:
-		case err != nil && isCanceled(ctx, err):
-			g.finish = FinishCancelled
-			g.end(context.Cause(ctx))
-		case err != nil:
-			g.fail(err)
-		default:
-			g.end(nil)
-		}
-	}
 }
 
 // CheckPrompt reports whether a session can continue a prompt: the error is a *PromptError or a

@@ -2,6 +2,7 @@ package text
 
 import (
 	"context"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -203,4 +204,48 @@ func (g *generation) fail(err error) {
 func (g *generation) end(err error) {
 	g.stats.Total = time.Since(g.began)
 	g.yield(Piece{Text: string(g.stream.flush()), Tokens: g.list, Finish: g.finish, Stats: g.stats}, err)
+}
+
+// Generate continues a text and yields the continuation in pieces. The prompt is the whole text from
+// its beginning. It is [Session.GenerateTokens] for the tokens of [Model.Encode].
+func (s *Session) Generate(ctx context.Context, prompt string, o Options) iter.Seq2[Piece, error] {
+	ids, err := s.model.Encode(prompt)
+	if err != nil {
+		return func(yield func(Piece, error) bool) { yield(Piece{}, err) }
+	}
+	return s.GenerateTokens(ctx, ids, o)
+}
+
+// GenerateTokens continues the text of the given tokens and yields the continuation in pieces. The
+// session reuses the computed tokens that it shares with the beginning of the prompt, and drops the
+// others.
+//
+// The last piece has Finish and Stats. If ctx ends, its Finish is FinishCancelled, and the error is
+// the context's cause. Any other error ends the iteration, with a piece of the text and the tokens that were
+// generated before it and not yielded yet: *PromptError, *TokenError, *OptionError, *LogitsError, those of the tokenizer and those of
+// etrun.Method.Execute. Callers can end the iteration at any piece. In all cases the session remains
+// usable and holds the tokens that were computed.
+func (s *Session) GenerateTokens(ctx context.Context, prompt []int, o Options) iter.Seq2[Piece, error] {
+	return func(yield func(Piece, error) bool) {
+		if err := s.enter(); err != nil {
+			yield(Piece{}, err)
+			return
+		}
+		defer s.leave()
+		g := s.start(o, yield)
+		err := s.checkCall(prompt, &o)
+		if err == nil {
+			err = g.run(ctx, prompt)
+		}
+		switch {
+		case g.left:
+		case err != nil && isCanceled(ctx, err):
+			g.finish = FinishCancelled
+			g.end(context.Cause(ctx))
+		case err != nil:
+			g.fail(err)
+		default:
+			g.end(nil)
+		}
+	}
 }

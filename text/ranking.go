@@ -110,3 +110,14 @@ func (r *ranking) sort() {
 }
 
 func digit(key uint64, shift int) uint64 { return key >> shift & (1<<digitBits - 1) }
+
+// argmax returns the first of the highest numbers.
+func argmax(logits []float32) (at int) {
+	top := logits[0]
+	for i, x := range logits {
+		if x > top {
+			at, top = i, x
+		}
+	}
+	return at
+}

@@ -92,17 +92,6 @@ func (s *sampler) choose(logits []float32, text []int) (id int, ok bool) {
 	return s.draw(), true
 }
 
-// argmax returns the first of the highest numbers.
-func argmax(logits []float32) (at int) {
-	top := logits[0]
-	for i, x := range logits {
-		if x > top {
-			at, top = i, x
-		}
-	}
-	return at
-}
-
 // draw returns one of the kept tokens.
 func (s *sampler) draw() (id int) {
 	x := float64(s.random.Uint64()>>11) / (1 << 53) * total(s.weight)
