@@ -41,8 +41,6 @@ var indexers = []indexer{
 	{"aten::select_copy", "self", "dim", 0, []string{"index"}},
 	{"aten::select_scatter", "self", "dim", 0, []string{"index"}},
 	{"aten::index_select", "self", "dim", 0, []string{"index"}},
-	{"aten::index_copy", "self", "dim", 0, []string{"index"}},
-	{"aten::index_copy_", "self", "dim", 0, []string{"index"}},
 	{"aten::gather", "self", "dim", 0, []string{"index"}},
 	{"aten::index", "self", "each", 0, []string{"indices"}},
 	{"aten::index_put", "self", "each", 0, []string{"indices"}},

@@ -17,7 +17,7 @@ import (
 var movements = []string{
 	"aten::alias_copy.out", "aten::clone.out", "aten::detach_copy.out", "aten::lift_fresh_copy.out", "aten::_to_copy.out",
 	"dim_order_ops::_clone_dim_order.out", "dim_order_ops::_to_dim_order_copy.out",
-	"aten::expand_copy.out", "aten::view_copy.out", "aten::_unsafe_view.out", "aten::_reshape_copy.out",
+	"aten::expand_copy.out", "aten::view_copy.out",
 	"aten::unsqueeze_copy.out", "aten::squeeze_copy.out", "aten::squeeze_copy.dim_out", "aten::squeeze_copy.dims_out",
 	"aten::permute_copy.out", "aten::transpose_copy.int_out", "aten::t_copy.out", "aten::slice_copy.Tensor_out",
 	"aten::select_copy.int_out", "aten::constant_pad_nd.out", "aten::cat.out", "aten::repeat.out", "aten::flip.out",

@@ -300,7 +300,7 @@ func (h *holdings) free() {
 	h.pin.Unpin()
 }
 
-// graph.PackedBytes returns the size of the packed weights, also after Close.
+// packedBytes returns the size of the packed weights, also after Close.
 func (h *holdings) packedBytes() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,7 +8,7 @@ type nodeType struct {
 	Define func(b *builder, n *graph.Node) call
 	// Rule checks what the library requires to be safe; nil if it supports all that the node's check accepts.
 	Rule rule
-	// graph.BySize is set if rule depends on sizes: a call may be rejected where others are not.
+	// bySize is set if Rule depends on sizes: a call may be rejected where others are not.
 	bySize bool
 	// tables returns the bytes that the library allocates for the node, in addition to its values
 	// and descriptors, and keeps; nil for none.
