@@ -22,9 +22,13 @@ const (
 
 // Random calls every operator of the set with arguments that once broke one, and then n times with
 // arguments derived at random from its schema and from calls of real programs, most of them
-// invalid, and checks the contract of [kernels.Func]. The calls are the same in every run.
+// invalid, and checks the contract of [kernels.Func]. The calls are the same in every run; with -short
+// there are a quarter of them.
 func Random(t *testing.T, set *kernels.Set, n int) {
 	t.Helper()
+	if testing.Short() {
+		n /= 4
+	}
 	names := set.Names()
 	slices.Sort(names)
 	for _, name := range names {

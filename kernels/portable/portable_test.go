@@ -13,6 +13,7 @@ func TestTable(t *testing.T) { kerneltest.Table(t, set) }
 
 func TestCalls(t *testing.T) { kerneltest.Calls(t, set) }
 
-func TestRandomCalls(t *testing.T) { kerneltest.Random(t, set, 100) }
+// TestRandomCalls has the operators of all packages below: calls depend on the name of the operator alone.
+func TestRandomCalls(t *testing.T) { kerneltest.Random(t, set, 200) }
 
 func FuzzOps(f *testing.F) { kerneltest.Fuzz(f, set) }

@@ -53,6 +53,5 @@ func TestAllclose(t *testing.T) {
 	kerneltest.NoAllocs(t, set, cases[24])
 }
 
-func TestTable(t *testing.T)       { kerneltest.Table(t, set) }
-func TestCalls(t *testing.T)       { kerneltest.Calls(t, set) }
-func TestRandomCalls(t *testing.T) { kerneltest.Random(t, set, 500) }
+func TestTable(t *testing.T) { kerneltest.Table(t, set) }
+func TestCalls(t *testing.T) { kerneltest.Calls(t, set) }

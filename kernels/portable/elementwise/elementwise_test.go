@@ -17,8 +17,6 @@ var set = kernels.NewSet(Ops())
 
 func TestTable(t *testing.T) { kerneltest.Table(t, set) }
 
-func TestRandomCalls(t *testing.T) { kerneltest.Random(t, set, 400) }
-
 func FuzzCalls(f *testing.F) { kerneltest.Fuzz(f, set) }
 
 var infinity, notANumber = math.Inf(1), math.NaN()

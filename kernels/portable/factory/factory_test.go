@@ -15,8 +15,6 @@ var set = kernels.NewSet(Ops())
 
 func TestTable(t *testing.T) { kerneltest.Table(t, set) }
 
-func TestRandomCalls(t *testing.T) { kerneltest.Random(t, set, 400) }
-
 func FuzzCalls(f *testing.F) { kerneltest.Fuzz(f, set) }
 
 func of[T tensor.Element](v ...T) *tensor.Tensor { return tensor.Of(v, len(v)) }

@@ -14,8 +14,6 @@ var set = kernels.NewSet(Ops())
 
 func TestTable(t *testing.T) { kerneltest.Table(t, set) }
 
-func TestRandomCalls(t *testing.T) { kerneltest.Random(t, set, 400) }
-
 func FuzzCalls(f *testing.F) { kerneltest.Fuzz(f, set) }
 
 func TestNumbers(t *testing.T) {
