@@ -335,9 +335,9 @@ func setCubes(m *Method, seed uint64, run int) {
 // TestRewrittenExecutionEqualsOriginal compares random programs with and without rewrites.
 func TestRewrittenExecutionEqualsOriginal(t *testing.T) {
 	counts := make(map[string]int)
-	programs := uint64(2000)
+	programs := uint64(600)
 	if testing.Short() {
-		programs = 200
+		programs = 100
 	}
 	for seed := range programs {
 		if err := checkRewritten(seed, counts); err != nil {
