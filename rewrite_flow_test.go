@@ -337,7 +337,7 @@ func TestRewrittenExecutionEqualsOriginal(t *testing.T) {
 	counts := make(map[string]int)
 	programs := uint64(600)
 	if testing.Short() {
-		programs = 100
+		programs = 200
 	}
 	for seed := range programs {
 		if err := checkRewritten(seed, counts); err != nil {
