@@ -69,7 +69,12 @@ const maxRepairs = 48
 // Pack places items in each of several orders, each at the lowest gap that is free throughout its
 // life, and returns the smallest result. Orders are then improved by placing the item with the
 // highest end earlier, within the work bound.
-func Pack(items []Item) Layout {
+func Pack(items []Item) Layout { return pack(items, maxRepairs) }
+
+// Quick is Pack without improvements, for plans that are made while a program runs.
+func Quick(items []Item) Layout { return pack(items, 1) }
+
+func pack(items []Item, rounds int64) Layout {
 	if len(items) > MaxItems {
 		return InOrder(items)
 	}
@@ -79,7 +84,7 @@ func Pack(items []Item) Layout {
 	p, work := newPacker(items), 0
 	sequences := make([][]int, len(orders))
 	keys := make([][2]float64, len(items))
-	for round := range int64(maxRepairs) {
+	for round := range rounds {
 		goal := bound + bound/256*(2+round) // under a percent at first; each repair accepts a larger excess
 		for k, o := range orders {
 			if sequences[k] == nil {

@@ -9,7 +9,10 @@ func TestPackIsSafeAndTight(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for round := range 200 {
 		items := randomItems(r, 1+r.IntN(60), 40)
-		l := Pack(items)
+		l, quick := Pack(items), Quick(items)
+		if l.Size > quick.Size {
+			t.Fatalf("round %d: %d bytes with improvements, %d without", round, l.Size, quick.Size)
+		}
 		if a, b, ok := overlap(items, l.Offsets); !ok {
 			t.Fatalf("round %d: items %d %+v at %d and %d %+v at %d overlap", round, a, items[a], l.Offsets[a], b, items[b], l.Offsets[b])
 		}

@@ -36,7 +36,7 @@ func (p *Places) pack() (size int64) {
 	if size >= math.MaxInt64/4 {
 		return size
 	}
-	layout := pack.Pack(items)
+	layout := pack.Quick(items)
 	for i, offset := range layout.Offsets {
 		p.items[i].Offset = offset
 	}
