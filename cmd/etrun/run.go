@@ -33,7 +33,7 @@ const runExamples = `  etrun model.pte                               random inpu
     --labels classes.txt --softmax --top-k 3
   etrun model.pte -i speech.wav:resample=16000 -o y.json -o 1=y.png
   etrun kv.pte -i a.bin --next -i b.bin         two calls; state persists
-  ls *.npy | jq -R . | etrun model.pte --jsonl  many inputs, a line each
+  etrun model.pte --jsonl < lines.jsonl         many inputs, a line each
   etrun model.pte -n 100 --threads 2            latency
   etrun model.pte --profile --trace trace.json  time by operator`
 

@@ -18,7 +18,7 @@ const callZero, callWrite = 7001, 7002
 // nanosecondsOf converts executed instructions: four per cycle at 2 GHz.
 const nanosecondsOf = 0.125
 
-// countOf counts the instructions of a run and returns them as nanoseconds. Counts repeat, so one is enough.
+// countOf counts the instructions of a run, by all threads, and returns them as nanoseconds.
 func countOf(run Run) (float64, error) {
 	const runs, id = 2, 1
 	syscall.Syscall(callZero, 0, 0, 0)

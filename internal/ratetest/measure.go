@@ -15,6 +15,7 @@ type Run func(n int)
 
 const (
 	rounds    = 15
+	counts    = 3                      // of instructions: those of the Go runtime's threads are among them
 	batchTime = 200 * time.Microsecond // of runs that are measured together: the first ones after another graph take longer
 )
 
@@ -45,11 +46,15 @@ func Measure(runs ...Run) (ns []float64, err error) {
 func countAll(runs []Run) (ns []float64, err error) {
 	for _, run := range runs {
 		run(2)
-		n, err := countOf(run)
-		if err != nil {
-			return nil, err
+		least := math.Inf(1)
+		for range counts {
+			n, err := countOf(run)
+			if err != nil {
+				return nil, err
+			}
+			least = min(least, n)
 		}
-		ns = append(ns, n)
+		ns = append(ns, least)
 	}
 	return ns, nil
 }

@@ -75,9 +75,9 @@ func (d *depthwiseLines) set(e *Unit, n *graph.Node) {
 func (d *depthwiseLines) setFilter(f *floatFilter) {
 	d.taps, d.bias = f.taps, f.bias
 	if d.Out.Dim[3] < simd.ChannelLanes {
-		var behind [simd.ChannelLanes]float32
 		for i, list := range [][]float32{f.taps, f.bias} {
-			d.longer[i] = append(append(d.longer[i][:0], list...), behind[:]...)
+			d.longer[i] = grow(d.longer[i], len(list)+simd.ChannelLanes)
+			copy(d.longer[i], list)
 		}
 		d.taps, d.bias = d.longer[0], d.longer[1]
 	}
@@ -197,7 +197,8 @@ func (d *depthwiseLines) list(lists tapLists, rows, cols taps) *tapList {
 	return l
 }
 
-// depthwiseWork is of depthwise convolutions: lists of taps, and a padded copy of the input.
+// depthwiseWork is of depthwise convolutions: lists of taps, copies of the filter and bias of few channels, and a padded copy
+// of the input.
 func depthwiseWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
 	if n.Window().GroupOut > 1 {
 		windowWork(w, g, n, s, threads)
@@ -208,6 +209,9 @@ func depthwiseWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, thre
 	taps := d.W.KernelH * d.W.KernelW
 	sides := d.listSides(taps)
 	w.kept = graph.Plus(w.kept, graph.Times(threads, sides[0]*sides[1], 16*taps))
+	if c := d.Out.Dim[3]; c < simd.ChannelLanes {
+		w.kept = graph.Plus(w.kept, graph.Times(4, (taps+1)*c+2*simd.ChannelLanes))
+	}
 	if h, v, ok := d.paddedSize(); ok {
 		w.staged = max(w.staged, graph.Times(4, d.In.Dim[0], h, v, d.In.Dim[3]))
 	}
