@@ -39,15 +39,18 @@ func TestRates(t *testing.T) {
 			}
 			continue
 		}
+		var samples [2]*ratetest.Samples
+		for engine := range samples {
+			samples[engine] = samplesOf(t, &want[engine], engine, list)
+		}
+		addPrograms(&samples, readPrograms(t, set))
 		var fitted [2]RateTable
-		for engine := range fitted {
-			samples := samplesOf(t, &want[engine], engine, list)
-			addPrograms(t, samples, set, engine)
+		for engine, s := range samples {
 			if *fitFlag {
-				fitted[engine] = tableOf(samples.Fit())
+				fitted[engine] = tableOf(s.Fit())
 				continue
 			}
-			fitted[engine] = tableOf(samples.FitWithout(absent(&want[engine].Rates)))
+			fitted[engine] = tableOf(s.FitWithout(absent(&want[engine].Rates)))
 			compareRates(t, set, engine, &want[engine].Rates, &fitted[engine])
 		}
 		if *fitFlag {
@@ -129,41 +132,74 @@ func samplesOf(t *testing.T, r *EngineRates, engine int, list []sampleTime) *rat
 	return samples
 }
 
-// programWeight is how much a program counts relative to a sample.
-const programWeight = 3
+// programTime is the measured time of a program, in nanoseconds, by engine, and the loads of its delegates.
+type programTime struct {
+	ns     [2]float64
+	loads  [2]Load
+	others bool // it has instructions that do not call a delegate
+}
 
-// addPrograms adds the measured programs of an instruction set that only call delegates, if there are any: nodes take longer in
-// programs than where they run alone. On arm64, where instructions are counted, all programs are added: with fewer, rates of
-// rare amounts fit nothing else.
-func addPrograms(t *testing.T, s *ratetest.Samples, set string, engine int) {
+// readPrograms returns the measured programs of an instruction set, if there are any: nodes take longer in programs than
+// where they run alone.
+func readPrograms(t *testing.T, set string) (list []programTime) {
 	data, err := os.ReadFile(filepath.Join("testdata", "rates", set+"_programs.tsv"))
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(data)) {
 		f := strings.Split(strings.TrimSpace(line), "\t")
-		var ns [2]float64
-		others := 0
-		if _, err := fmt.Sscan(f[1]+" "+f[2]+" "+f[4], &ns[ByLibrary], &ns[ByGo], &others); err != nil {
+		p := programTime{others: f[4] != "0"}
+		if _, err := fmt.Sscan(f[1]+" "+f[2], &p.ns[ByLibrary], &p.ns[ByGo]); err != nil {
 			t.Fatal(f[0], err)
 		}
-		if others > 0 && !strings.HasPrefix(set, setNEON) {
-			continue
-		}
-		l := new(Load)
 		for _, part := range strings.FieldsFunc(f[3], func(r rune) bool { return r == ' ' || r == ';' }) {
 			var e, c, k int
 			var n float64
 			if _, err := fmt.Sscanf(part, "%d,%d,%d=%g", &e, &c, &k, &n); err != nil {
 				t.Fatal(f[0], err)
 			}
-			if e == engine {
-				l[c][k] += n
+			p.loads[e][c][k] += n
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// programWeight is how much a program counts relative to a sample.
+const programWeight = 3
+
+// addPrograms adds programs to the samples of both engines: first those that only call delegates. By the rates that fit then,
+// the other instructions of the rest take what is left of its time on the engine with less left. The remainder is that of the
+// delegates, and counts if it is most of the time.
+func addPrograms(samples *[2]*ratetest.Samples, list []programTime) {
+	var first [2]RateTable
+	for engine, s := range samples {
+		for _, p := range list {
+			if !p.others {
+				addProgram(s, &p.loads[engine], p.ns[engine])
 			}
 		}
-		for range programWeight {
-			s.Add(flat(l), ns[engine])
+		first[engine] = tableOf(s.FitWithout(make([]bool, int(classes)*int(terms))))
+	}
+	for _, p := range list {
+		if !p.others {
+			continue
 		}
+		left := math.Inf(1)
+		for engine := range samples {
+			left = min(left, p.ns[engine]-p.loads[engine].Nanoseconds(&first[engine]))
+		}
+		for engine, s := range samples {
+			if own := p.ns[engine] - max(left, 0); own > p.ns[engine]/2 {
+				addProgram(s, &p.loads[engine], own)
+			}
+		}
+	}
+}
+
+func addProgram(s *ratetest.Samples, l *Load, ns float64) {
+	for range programWeight {
+		s.Add(flat(l), ns)
 	}
 }
 
