@@ -87,6 +87,7 @@ type Run struct {
 	next  atomic.Int64
 	done  chan any // per helper: nil, or the panic that stopped it
 	stop  <-chan struct{}
+	short uint // number of loops of one range on the caller's thread
 }
 
 // Stopped is the panic of [Pool.Do] in a loop whose Run was stopped.
@@ -153,8 +154,15 @@ func (p *Pool) Do(r *Run, n, grain int, body Body) {
 	}
 }
 
-// alone calls body.Range on the caller's thread.
+// alone calls body.Range on the caller's thread. Loops of one range, which may take less time than a check for a stop, are
+// checked once in a while.
 func (r *Run) alone(n, grain int, body Body) {
+	if n <= grain {
+		if r.short++; r.short%stopRanges != 0 {
+			body.Range(0, 0, n)
+			return
+		}
+	}
 	r.grain = grain
 	r.part(0, 0, n, body)
 }
