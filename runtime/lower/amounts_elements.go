@@ -139,7 +139,12 @@ func broadcast(o *operation) (class, amounts) {
 		return o.unknown()
 	}
 	n := o.elements(y)
-	return classBinary, elementwise(n, n/float64(run(y, o.argument(0), o.argument(1))))
+	first, second := o.argument(0), o.argument(1)
+	a := elementwise(n, n/float64(run(y, first, second)))
+	if first != nil && second != nil && slices.Equal(first.Sizes, second.Sizes) {
+		return classPair, a
+	}
+	return classBinary, a
 }
 
 // run returns how many innermost elements of y take consecutive elements, or one element, of each

@@ -22,7 +22,8 @@ const (
 	classMean                       //
 	classSoftmax                    //
 	classResize                     // bilinear
-	classBinary                     // functions of two tensors
+	classBinary                     // functions of two tensors, or of one and a number
+	classPair                       // functions of two tensors of one shape
 	classJoin                       // concatenations
 	classMoveRows                   // permutations in which runs of elements stay contiguous
 	classMoveElements               // other permutations

@@ -208,7 +208,7 @@ func writeRates(t *testing.T, set, head string, rates []float64) {
 var (
 	rateVariables = map[string]string{"avx512": "ratesAVX512", "avx2": "ratesAVX2", "neon": "ratesNEON", "go": "ratesNone"}
 	classNames    = [classes]string{"classCall", "classHalf", "classPoint", "classWindow", "classStrided", "classPlanes", "classPlanesStrided", "classPixels", "classTransposed",
-		"classLinear", "classMatrix", "classBatch", "classMaximum", "classAverage", "classMean", "classSoftmax", "classResize", "classBinary", "classJoin",
+		"classLinear", "classMatrix", "classBatch", "classMaximum", "classAverage", "classMean", "classSoftmax", "classResize", "classBinary", "classPair", "classJoin",
 		"classMoveRows", "classMoveElements", "classCopy", "classQuantize", "classDequantize", "classLayerNorm", "classBatchNorm", "classGelu", "classSigmoid",
 		"classTanh", "classExact", "classArith", "classPointwise", "classSum", "classLoose"}
 	termNames = [terms]string{"termStart", "termRow", "termPlane", "termTap", "termLine", "termWork", "termElement", "termWeight"}
