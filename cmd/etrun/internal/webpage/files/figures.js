@@ -61,7 +61,7 @@ const figures = (function () {
       for (let i = 0; i < bounds.length; i++) if ((sum += counts[i]) >= q * total) return time(bounds[i]);
       return "";
     };
-    element("p", `${total} times, from ${time(lo ? bounds[lo - 1] : 0)} to ${time(bounds[hi])}; half within ${quantile(0.5)}, 99 of 100 within ${quantile(0.99)}`,
+    element("p", `${total === 1 ? "1 time" : total + " times"}, from ${time(lo ? bounds[lo - 1] : 0)} to ${time(bounds[hi])}; half within ${quantile(0.5)}, 99 of 100 within ${quantile(0.99)}`,
       card, { class: "soft" });
   }
 
