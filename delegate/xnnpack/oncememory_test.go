@@ -33,6 +33,9 @@ func anonymousBytes(t *testing.T) (n int64) {
 // TestWeightsInMemoryOnce checks that packing a filter and the first run need no more memory than the released filter had, for each
 // width, and with a mapped weights file much less.
 func TestWeightsInMemoryOnce(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector needs memory for each page that is touched first")
+	}
 	for name, types := range map[string][2]graph.Datatype{
 		"floats": {graph.FP32, graph.FP32}, "bytes": {graph.QDInt8, graph.QCInt8}, "4 bits": {graph.QDInt8, graph.QCInt4},
 	} {
