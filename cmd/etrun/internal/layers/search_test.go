@@ -9,9 +9,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// twins are two programs of the same model: B has only some of the values of A, in another order of branches, some
+// programPair has two programs of the same model: B has only some of the values of A, in another order of branches, some
 // in channels-last order, and one of its operators may be different.
-type twins struct {
+type programPair struct {
 	*rand.Rand
 	a, b  Recorder
 	kept  []int        // indexes in B of A's values, -1 for none
@@ -21,7 +21,7 @@ type twins struct {
 // sizesOf is the shape of all values, an image.
 var sizesOf = []int{1, 3, 2, 4}
 
-func (x *twins) value(numbers []float32, last bool) *tensor.Value {
+func (x *programPair) value(numbers []float32, last bool) *tensor.Value {
 	t := tensor.Of(numbers, sizesOf...)
 	if last {
 		c := &candidate{sizes: []int{1, 2, 4, 3}}
@@ -31,9 +31,9 @@ func (x *twins) value(numbers []float32, last bool) *tensor.Value {
 	return &v
 }
 
-// newTwins makes n operators, of which planted is different in B.
-func newTwins(seed uint64, n, planted int) *twins {
-	x := &twins{Rand: rand.New(rand.NewPCG(seed, 7)), taint: make(map[int]bool)}
+// newProgramPair makes n operators, of which planted is different in B.
+func newProgramPair(seed uint64, n, planted int) *programPair {
+	x := &programPair{Rand: rand.New(rand.NewPCG(seed, 7)), taint: make(map[int]bool)}
 	var as, bs [][]float32
 	for i := range n {
 		from := x.sources(i)
@@ -60,7 +60,7 @@ func newTwins(seed uint64, n, planted int) *twins {
 }
 
 // sources are one or two of the last values, so that branches are common.
-func (x *twins) sources(i int) (from []int) {
+func (x *programPair) sources(i int) (from []int) {
 	if i == 0 {
 		return nil
 	}
@@ -84,7 +84,7 @@ func compute(weights []float32, values [][]float32, from []int, more float32) []
 }
 
 // add adds a value to A, and to B if it is kept there.
-func (x *twins) add(i int, from []int, a, b []float32, keep bool) {
+func (x *programPair) add(i int, from []int, a, b []float32, keep bool) {
 	place := Place{Instruction: i, Delegate: -1, Node: -1}
 	x.a.all = append(x.a.all, Written{Place: place, Value: x.value(a, false), from: from})
 	if x.kept = append(x.kept, -1); !keep {
@@ -95,7 +95,7 @@ func (x *twins) add(i int, from []int, a, b []float32, keep bool) {
 }
 
 // through replaces values that B does not have by what they are computed from.
-func (x *twins) through(from []int) (list []int) {
+func (x *programPair) through(from []int) (list []int) {
 	for _, f := range from {
 		if x.kept[f] >= 0 {
 			list = append(list, x.kept[f])
@@ -116,7 +116,7 @@ func TestTraceFindsThePlantedOperator(t *testing.T) {
 		if seed%4 == 0 {
 			planted = n // none
 		}
-		x := newTwins(seed, n, planted)
+		x := newProgramPair(seed, n, planted)
 		got := Trace(t.Context(), &x.a, &x.b, tol)
 		name := fmt.Sprintf("seed %d, %d operators, %d different", seed, n, planted)
 		if planted == n {
@@ -140,7 +140,7 @@ func TestTraceFindsThePlantedOperator(t *testing.T) {
 
 // Values that are equal by chance, here zeros, do not hide the layer before them.
 func TestTraceIsNotMisledByZeros(t *testing.T) {
-	x := &twins{Rand: rand.New(rand.NewPCG(1, 1))}
+	x := &programPair{Rand: rand.New(rand.NewPCG(1, 1))}
 	one, zero, other, last := make([]float32, 24), make([]float32, 24), make([]float32, 24), make([]float32, 24)
 	for i := range one {
 		one[i], other[i], last[i] = float32(i), float32(2*i+1), float32(i*i)

@@ -328,6 +328,7 @@ func boundFloats(n *graph.Node, x []float32) {
 	simd.Clamp(x, x, n.Min, n.Max)
 }
 
+// grow returns a slice of n elements, in the memory of s if it is large enough. Their values are not specified.
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
