@@ -10,16 +10,17 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 )
 
-// Loads returns the loads of a payload as a text: amounts by engine, class and term. It is "" for a payload that cannot be
-// planned.
-func Loads(p *delegate.Payload) string {
+// Loads returns the loads of a payload with the tiles of an instruction set, as a text: amounts by engine, class and term. It
+// is "" for a payload that cannot be planned.
+func Loads(set string, p *delegate.Payload) string {
 	x, err := (Backend{}).plan(p)
 	if err != nil {
 		return ""
 	}
 	var b strings.Builder
 	g := x.graph
-	for engine, r := range cost.Selected {
+	for engine := range cost.RatesOf[set] {
+		r := &cost.RatesOf[set][engine]
 		if engine == cost.ByGo {
 			g = goengine.FusedForGo(g, x.shapes)
 		}

@@ -23,7 +23,10 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-var programsFlag = flag.String("measure-programs", "", "measure the XNNPACK programs below these folders, separated as in PATH, for TestDecisions")
+var (
+	programsFlag = flag.String("measure-programs", "", "measure the XNNPACK programs below these folders, separated as in PATH, for TestDecisions")
+	countFlag    = flag.String("count-programs", "", "count the loads of the measured programs again, which are below these folders, for TestDecisions")
+)
 
 // worst limits the loss of a single program. Exceptions have a limit of their own.
 const worst = 1.25
@@ -40,6 +43,9 @@ const shortest = 20000
 func TestDecisions(t *testing.T) {
 	if *programsFlag != "" {
 		measurePrograms(t)
+	}
+	if *countFlag != "" {
+		countPrograms(t)
 	}
 	for set, limit := range map[string]float64{"avx512": 1.03, "avx2": 1.04, "neon": 1.05, "neon_dotprod": 1.05, "neon_i8mm": 1.05} {
 		data, err := os.ReadFile(filepath.Join(xnnpack.RatesFolder, set+"_programs.tsv"))
@@ -72,19 +78,20 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// payloads records the loads of the payloads that a program compiles.
+// payloads records the loads of the payloads that a program compiles, with the tiles of an instruction set.
 type payloads struct {
 	xnnpack.Backend
+	set  string
 	list *[]string
 }
 
 func (p payloads) Compile(ctx context.Context, x *delegate.Payload) (delegate.Image, error) {
-	*p.list = append(*p.list, xnnpack.Loads(x))
+	*p.list = append(*p.list, xnnpack.Loads(p.set, x))
 	return p.Backend.Compile(ctx, x)
 }
 
 func (p payloads) Open(x *delegate.Payload) (lowering.Opened, error) {
-	*p.list = append(*p.list, xnnpack.Loads(x))
+	*p.list = append(*p.list, xnnpack.Loads(p.set, x))
 	return p.Backend.Open(x)
 }
 
@@ -108,6 +115,50 @@ func measurePrograms(t *testing.T) {
 	}
 }
 
+// countPrograms counts the loads of the measured programs of all instruction sets, after a change of what the cost model counts.
+// The times remain.
+func countPrograms(t *testing.T) {
+	tables, err := filepath.Glob(filepath.Join(xnnpack.RatesFolder, "*_programs.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		data, err := os.ReadFile(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		for line := range strings.Lines(string(data)) {
+			f := strings.Split(strings.TrimSpace(line), "\t")
+			if loads := countProgram(t, f[0], strings.TrimSuffix(filepath.Base(table), "_programs.tsv")); loads != "" {
+				f[3] = loads
+			} else {
+				t.Logf("%s: %s is not counted", table, f[0])
+			}
+			fmt.Fprintln(&b, strings.Join(f, "\t"))
+		}
+		if err := os.WriteFile(table, b.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// countProgram returns the loads of a program of -count-programs, "" if it is not found or does not run.
+func countProgram(t *testing.T, name, set string) string {
+	for _, folder := range filepath.SplitList(*countFlag) {
+		file := filepath.Join(folder, name+".pte")
+		if _, err := os.Stat(file); err != nil {
+			continue
+		}
+		var list []string
+		if programRunner(t, file, payloads{xnnpack.Backend{Engine: xnnpack.EngineGo}, set, &list}) == nil {
+			return ""
+		}
+		return strings.Join(list, ";")
+	}
+	return ""
+}
+
 // measureProgram returns the times of a program on both engines, the loads of its payloads and how many other instructions
 // it has; "" for one without payloads and one that an engine does not run.
 func measureProgram(t *testing.T, file string) string {
@@ -115,7 +166,7 @@ func measureProgram(t *testing.T, file string) string {
 	var list []string
 	for _, engine := range []xnnpack.Engine{xnnpack.EngineNative, xnnpack.EngineGo} {
 		list = nil
-		run := programRunner(t, file, payloads{xnnpack.Backend{Engine: engine, Library: xnntest.Path()}, &list})
+		run := programRunner(t, file, payloads{xnnpack.Backend{Engine: engine, Library: xnntest.Path()}, xnnpack.InstructionSet(), &list})
 		if run == nil {
 			return ""
 		}

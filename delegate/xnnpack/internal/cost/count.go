@@ -5,7 +5,7 @@ import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 // LoadOf returns the load of a run of a graph on an engine, as the engine runs it: fused. share is the part of the elements
 // that inputs with varying sizes have.
 func LoadOf(g *graph.Graph, s []graph.Shape, r *EngineRates, engine int, varies []bool, share float64) *Load {
-	c := counter{Graph: g, shapes: s, floats: r.floats, bytes: r.bytes, engine: engine, part: make([]float64, len(g.Values))}
+	c := counter{Graph: g, shapes: s, tiles: r.tiles, engine: engine, part: make([]float64, len(g.Values))}
 	for v := range c.part {
 		c.part[v] = 1
 	}
@@ -26,7 +26,7 @@ func LoadOf(g *graph.Graph, s []graph.Shape, r *EngineRates, engine int, varies 
 
 // NodeTime returns the time of a node in the Go engine, in nanoseconds.
 func NodeTime(g *graph.Graph, s []graph.Shape, r *EngineRates, n *graph.Node) float64 {
-	c := counter{Graph: g, shapes: s, floats: r.floats, bytes: r.bytes, engine: ByGo}
+	c := counter{Graph: g, shapes: s, tiles: r.tiles, engine: ByGo}
 	var l Load
 	kind, a := c.amounts(n)
 	l[classGraph][termRow], l[kind] = 1, a

@@ -69,6 +69,7 @@ func (c *counter) elements(n *graph.Node, kind class) amounts {
 const (
 	meanChannels = 16       // that a global average pool adds up at once
 	nearBytes    = 32 << 10 // of the nearest cache
+	farBytes     = 4 << 20  // of the caches of a core, and its part of the shared one
 	shortMatrix  = 8        // rows and columns of a tile that a transpose moves at once
 	interleaved  = 4        // rows or columns of a matrix that are put together, or taken apart, in one pass
 )
@@ -101,7 +102,7 @@ func (c *counter) move(n *graph.Node, in graph.Shape, perm []int) amounts {
 		}
 		a[termElement], a[termWeight], a[termTap], a[termRow] = 0, float64(matrices), tiles, count-tiles
 	}
-	if c.bytesOf(n) > 4*farElements {
+	if c.bytesOf(n) > farBytes {
 		a[termWork] = count
 	}
 	return a

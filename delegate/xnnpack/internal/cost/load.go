@@ -78,21 +78,24 @@ func (l *Load) Nanoseconds(r *RateTable) (sum float64) {
 // tile is how many columns and terms of sums a product computes at once. Fewer take as long.
 type tile struct{ columns, depth int }
 
+// tiles are those of products by the size of their elements.
+type tiles struct{ floats, halves, bytes tile }
+
 // EngineRates are the rates of one engine with one instruction set.
 type EngineRates struct {
-	Rates         RateTable
-	floats, bytes tile
+	Rates RateTable
+	tiles
 }
 
 // counter sums up the amounts of nodes.
 type counter struct {
 	*graph.Graph
-	shapes        []graph.Shape
-	floats, bytes tile
-	engine        int
-	part          []float64 // by value: of its elements
-	load          Load
-	weights       float64 // bytes
+	tiles
+	shapes  []graph.Shape
+	engine  int
+	part    []float64 // by value: of its elements
+	load    Load
+	weights float64 // bytes
 }
 
 // nearWeights is the size of the cache of a processor's core.

@@ -12,7 +12,7 @@ func (c *counter) product(n *graph.Node) (class, amounts) {
 	kind := [...]class{classProduct32, classDepthwise32, classTransposed32}[p.form]
 	switch {
 	case c.engine == ByLibrary && bits == 16 && p.form != depthwise:
-		kind = classProduct16
+		kind, t = classProduct16, c.halves
 	case c.engine == ByLibrary && bits == 32 && n.Type.Tag == graph.TagFullyConnected && p.columns < t.columns:
 		kind, t = classNarrow32, tile{narrowColumns, narrowDepth}
 	case c.engine == ByGo && bits != 8 && p.form == dense && p.groups == 1 && p.columns <= fewColumns:

@@ -4,7 +4,7 @@ package cost
 
 // ratesNone are nanoseconds on an AMD EPYC (Zen 5) whose library used no AVX-512 and the Go engine no vectors, November 2026, libXNNPACK.so.0.20241108.
 var ratesNone = [2]EngineRates{
-	ByLibrary: {floats: tile{8, 1}, bytes: tile{8, 1}, Rates: RateTable{
+	ByLibrary: {tiles: tiles{floats: tile{8, 1}, halves: tile{8, 1}, bytes: tile{8, 1}}, Rates: RateTable{
 		classGraph:        {termStart: 38.2},
 		classWeights:      {termWeight: 0.00441},
 		classProduct32:    {termWork: 0.0413, termWeight: 0.0227},
@@ -35,10 +35,10 @@ var ratesNone = [2]EngineRates{
 		classQuantize:     {termStart: 15.1, termTap: 0.0055, termElement: 0.0382},
 		classQuantizeRows: {termRow: 19.6, termElement: 0.102},
 		classConvert:      {termStart: 12.6, termTap: 0.00433, termElement: 0.0482},
-		classTranspose32:  {termStart: 27.7, termRow: 0.155, termTap: 0.0751, termWork: 0.0262, termElement: 0.0666},
-		classTranspose8:   {termStart: 37.9, termRow: 0.383, termTap: 0.0545, termWork: 0.0775, termElement: 0.0135},
+		classTranspose32:  {termStart: 29.6, termRow: 0.159, termTap: 0.0848, termWork: 0.0395, termElement: 0.0457},
+		classTranspose8:   {termStart: 36.4, termRow: 0.371, termTap: 0.0665, termElement: 0.0136},
 	}},
-	ByGo: {floats: tile{8, 1}, bytes: tile{8, 1}, Rates: RateTable{
+	ByGo: {tiles: tiles{floats: tile{8, 1}, halves: tile{8, 1}, bytes: tile{8, 1}}, Rates: RateTable{
 		classGraph:        {termRow: 18.8},
 		classWeights:      {termWeight: 0.00396},
 		classProduct32:    {termStart: 57, termTap: 41.3, termWork: 0.312},
@@ -68,7 +68,7 @@ var ratesNone = [2]EngineRates{
 		classQuantize:     {termStart: 30.5, termElement: 1.53},
 		classQuantizeRows: {termRow: 22.8, termElement: 7.78},
 		classConvert:      {termStart: 24.5, termElement: 0.844},
-		classTranspose32:  {termStart: 52.9, termRow: 0.509, termTap: 0.344, termWork: 0.0614, termElement: 0.0734, termWeight: 19},
+		classTranspose32:  {termStart: 55.8, termRow: 0.529, termTap: 0.378, termWork: 0.031, termElement: 0.0676},
 		classTranspose8:   {termStart: 81.8, termRow: 0.411, termTap: 0.333, termWeight: 18.9},
 	}},
 }

@@ -16,12 +16,13 @@ var (
 	dynamicBytes = graph.Weighted{In: graph.QDInt8, Filter: graph.QCInt8, Bias: graph.FP32, Out: graph.FP32}
 )
 
-// RateClasses are the names of the classes.
+// RateClasses are the names of the classes, and of more graphs for some of these.
 var RateClasses = []string{
 	"graph", "weights", "product32", "window32", "groups32", "product16", "narrow32", "product8",
 	"dynamic8", "dynamic4", "batch", "depthwise32", "depthwise8", "transposed32", "transposed8", "pool32",
 	"pool8", "mean", "softmax", "resize", "copy32", "copy8", "binary32", "binary8",
 	"function32", "logarithm", "table8", "quantize", "quantizeRows", "convert", "transpose32", "transpose8",
+	"large",
 }
 
 // RateGraph returns a random graph of about one node of a class of the cost model, of sizes that models have.
@@ -163,6 +164,12 @@ var rateGraphs = map[string]func(s *sizer) *graph.Graph{
 	},
 	"transpose32": func(s *sizer) *graph.Graph { return s.transpose(graph.FP32) },
 	"transpose8":  func(s *sizer) *graph.Graph { return s.transpose(graph.QInt8) },
+	"large": func(s *sizer) *graph.Graph {
+		batch, channels := s.between(1, 32), s.one(1, 2, 4)
+		side := 1 << 20 / (batch * channels)
+		rows := s.between(16, 256)
+		return s.transposeOf(graph.FP32, batch, channels, rows, s.between(side/2, 2*side)/rows)
+	},
 }
 
 // maxMACs bounds the size of products.
@@ -355,6 +362,10 @@ func (s *sizer) transpose(d graph.Datatype) *graph.Graph {
 	if s.IntN(4) == 0 { // beyond the caches
 		dims = []int{1, s.between(64, 512), s.between(64, 512), s.between(8, 16)}
 	}
+	return s.transposeOf(d, dims...)
+}
+
+func (s *sizer) transposeOf(d graph.Datatype, dims ...int) *graph.Graph {
 	perm := [][]int{graph.ToChannelsLast, graph.ToChannelsFirst, {0, 2, 1, 3}, {0, 1, 3, 2}}[s.IntN(4)]
 	x, y := s.Input(d, dims...), s.Value(d, graph.ShapeOf(dims...).Permuted(perm).Dims()...)
 	s.Graph.Values[y].Quant = s.Graph.Values[x].Quant
