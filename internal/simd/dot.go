@@ -111,15 +111,15 @@ func (w *DotWeights) multiplyGo(c []int32, ldc int, a []uint8, rows, off []int, 
 	}
 }
 
-// nibbleGroup is how many rows a panel of 4-bit weights holds together, nibbleTail the bytes
-// behind a group's weights.
+// nibbleGroup is how many rows a panel of 4-bit weights holds together. Groups of more than wideRows rows have sums that may
+// not fit in 16 bits.
 const (
 	nibbleGroup = 8
-	nibbleTail  = 8 * DotCols
+	wideRows    = 4095
 )
 
 // Nibbles are 4-bit weights: a matrix of Groups·K rows and Cols columns, whose sums of a
-// group have a scale a column. Goroutines may use them at once.
+// group have a scale a column, a bfloat16 number of at least 2⁻¹²². Goroutines may use them at once.
 type Nibbles struct {
 	Groups, K, Cols int
 
@@ -139,8 +139,17 @@ func (w *Nibbles) Bytes() int { return len(w.panels) }
 func (w *Nibbles) blocks() int { return (w.K + nibbleGroup - 1) / nibbleGroup }
 
 // group and panel are their bytes.
-func (w *Nibbles) group() int { return w.blocks()*4*DotCols + nibbleTail }
+func (w *Nibbles) group() int { return w.blocks()*4*DotCols + w.tail() }
 func (w *Nibbles) panel() int { return w.Groups * w.group() }
+
+// tail is how many bytes stand behind a group's weights: the scales of its columns, 1/16 of them in 16 bits, and the sums of their
+// weights: in 16 bits, or 16 times them in 32 bits.
+func (w *Nibbles) tail() int {
+	if w.K > wideRows {
+		return 6 * DotCols
+	}
+	return 4 * DotCols
+}
 
 // Multiply computes the columns of panels lo to hi of a product whose groups are scaled:
 //
@@ -179,13 +188,33 @@ func (w *Nibbles) multiplyGo(c []float32, ldc int, a []uint8, rows []int, zeros 
 
 // addGroup adds a group's scaled sums to a panel's columns.
 func (w *Nibbles) addGroup(out *[DotCols]float32, group, a []uint8, flip byte, zero int32) {
-	tail := group[len(group)-nibbleTail:]
+	tail := group[len(group)-w.tail():]
 	for j := range out {
-		sum := -zero * int32(binary.LittleEndian.Uint32(tail[4*j:]))
+		sum := -zero * w.sum(tail, j)
 		for p, v := range a {
 			pair := group[p/nibbleGroup*4*DotCols+4*j+p%4]
 			sum += int32(v^flip) * int32(int8(pair>>(4*(p/4%2))<<4))
 		}
-		out[j] += float32(float32(sum) * math.Float32frombits(binary.LittleEndian.Uint32(tail[4*DotCols+4*j:])))
+		out[j] += float32(float32(sum) * math.Float32frombits(uint32(binary.LittleEndian.Uint16(tail[2*j:]))<<16))
 	}
+}
+
+// sum returns 16 times the sum of a column's weights in a group.
+func (w *Nibbles) sum(tail []uint8, j int) int32 {
+	tail = tail[2*DotCols:]
+	if w.K > wideRows {
+		return int32(binary.LittleEndian.Uint32(tail[4*j:]))
+	}
+	return 16 * int32(int16(binary.LittleEndian.Uint16(tail[2*j:])))
+}
+
+// setTail stores a column's scale and the sum of its weights.
+func (w *Nibbles) setTail(tail []uint8, j int, sum int32, scale float32) {
+	binary.LittleEndian.PutUint16(tail[2*j:], uint16(math.Float32bits(scale/16)>>16))
+	tail = tail[2*DotCols:]
+	if w.K > wideRows {
+		binary.LittleEndian.PutUint32(tail[4*j:], uint32(16*sum))
+		return
+	}
+	binary.LittleEndian.PutUint16(tail[2*j:], uint16(sum))
 }

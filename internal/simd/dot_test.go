@@ -117,21 +117,24 @@ func TestNibbles(t *testing.T) {
 			if round%8 < 2 {
 				k, groups = 1+r.IntN(300), 1
 			}
+			if round%32 == 3 { // sums of 16 bits, and of 32
+				n, k, groups = 1+r.IntN(70), wideRows-8+r.IntN(20), 1+r.IntN(2)
+			}
 			weights, scales := fillBytes[int8](r, n*groups*k), make([]float32, n*groups)
 			for i := range weights {
-				if weights[i] = weights[i] << 4 >> 4; extreme {
+				if weights[i] = weights[i] << 4 >> 4; extreme || round%64 == 3 {
 					weights[i] = -8
 				}
 			}
 			for i := range scales {
-				scales[i] = r.Float32()
+				scales[i] = math.Float32frombits(math.Float32bits(r.Float32()) &^ 0xffff)
 			}
 			w := NewNibbles(make([]uint8, NibblesSize(n, groups, k)), n, groups, k)
 			src := pairs(weights, groups*k)
 			for p := range w.Panels() {
 				w.Pack(p, p+1, src, func(j, g int) float32 { return scales[j*groups+g] })
 			}
-			a := fillBytes[uint8](r, 1016)
+			a := fillBytes[uint8](r, 708+groups*k)
 			if extreme { // the least activation, 0 or -128
 				for i := range a {
 					a[i] = uint8(flip(signed))

@@ -3,7 +3,6 @@ package simd
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"unsafe"
@@ -172,7 +171,7 @@ func NewNibbles(data []uint8, cols, groups, k int) *Nibbles {
 }
 
 // Pack sets the columns of panels [lo, hi) from rows of src, one for each column: groups·k elements plus 8, two in
-// a byte, the first in its lower half. A row begins at a byte. scale returns the scale of a column's group.
+// a byte, the first in its lower half. A row begins at a byte. scale returns the scale of a column's group, see [Nibbles].
 // Goroutines may pack different panels at once.
 func (w *Nibbles) Pack(lo, hi int, src []uint8, scale func(j, group int) float32) {
 	row := (w.Groups*w.K + 1) / 2
@@ -180,15 +179,14 @@ func (w *Nibbles) Pack(lo, hi int, src []uint8, scale func(j, group int) float32
 		n := min(DotCols, w.Cols-p*DotCols)
 		for g := range w.Groups {
 			group := w.panels[p*w.panel()+g*w.group():][:w.group()]
-			tail, words := group[len(group)-nibbleTail:], wordsOf(group[:len(group)-nibbleTail])
+			tail, words := group[len(group)-w.tail():], wordsOf(group[:len(group)-w.tail()])
 			if n < DotCols {
 				clear(group)
 			}
 			for i := range n {
 				j := p*DotCols + i
 				sum := w.column(words[i:], src[j*row:][:row], g)
-				binary.LittleEndian.PutUint32(tail[4*i:], uint32(16*sum))
-				binary.LittleEndian.PutUint32(tail[4*DotCols+4*i:], math.Float32bits(scale(j, g)/16))
+				w.setTail(tail, i, sum, scale(j, g))
 			}
 			if matrixProducts() {
 				pairColumns(words)

@@ -4,8 +4,12 @@ import "fmt"
 
 // Tiles of products with 4-bit weights, see simd.Nibbles. A panel is 16 columns: for every
 // group of rows, eight of them in 64 bytes, column by column four bytes whose lower halves
-// are the first four weights and whose upper halves are the next; behind them 16 sums of
-// the group's weights and 16 scales. Weights count 16 times what they are.
+// are the first four weights and whose upper halves are the next; behind them 16 scales, the upper halves of float32, and 16
+// sums of the group's weights, of 16 bits in a group of wideRows at most and else of 32. Weights count 16 times what they are,
+// sums of 32 bits as well.
+
+// wideRows is that of package simd.
+const wideRows = 4095
 
 const nibbleParams = "(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)"
 
@@ -28,7 +32,12 @@ var nibbleSets = []set{
 func nibbleGroups(before, start, product, finish, after string) string {
 	return before + "\ngroup:\n" + lines(start, "MOVQ R15, AX", "MOVQ k+0(FP), CX") + align + "\nloop:\n" +
 		lines(product, "ADDQ $64, DI", "ADDQ $8, AX", "DECQ CX", "JNZ loop") + "\n" +
-		lines(finish, "ADDQ $128, DI", "ADDQ BX, R15", "DECQ DX", "JNZ group") + "\n" + after
+		lines(finish, "ADDQ $64, DI", "ADDQ BX, R15", "DECQ DX", "JNZ group") + "\n" + after
+}
+
+// nibbleSums loads the sums of a group: narrow ones, or wide ones, which take 32 bytes more.
+func nibbleSums(narrow, wide string) string {
+	return fmt.Sprintf("CMPQ BX, $%d\nJGT wide\n%sJMP ready\nwide:\n%sADDQ $32, DI\nready:\n", wideRows, narrow, wide)
 }
 
 func nibbleArguments(f *frame, rows int) string {
@@ -44,7 +53,11 @@ func nibble512(d dotTile, f *frame) string {
 		before += "LEAQ (SI)(SI*2), R12\n"
 	}
 	start, product, finish, after := "", "", "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
+	scales, narrow, wide := "", "", ""
 	for p := range d.panels {
+		scales += fmt.Sprintf("VPMOVZXWD %s, Z%d\nVPSLLD $16, Z%[2]d, Z%[2]d\n", panelAddress(p), 20+p)
+		narrow += fmt.Sprintf("VPMOVSXWD 32%s, Z%d\nVPSLLD $4, Z%[2]d, Z%[2]d\n", panelAddress(p), 16+p)
+		wide += fmt.Sprintf("VMOVDQU32 32%s, Z%d\n", panelAddress(p), 16+p)
 		product += fmt.Sprintf("VMOVDQU32 %s, Z%d\nVPANDD Z30, Z%[2]d, Z%d\nVPSLLD $4, Z%[2]d, Z%[2]d\nVPANDD Z30, Z%[2]d, Z%[2]d\n",
 			panelAddress(p), 16+p, 20+p)
 	}
@@ -56,15 +69,15 @@ func nibble512(d dotTile, f *frame) string {
 			before += fmt.Sprintf("VPXORD Z%d, Z%[1]d, Z%[1]d\n", acc)
 			start += fmt.Sprintf("VPXORD Z%d, Z%[1]d, Z%[1]d\n", 8+acc)
 			product += fmt.Sprintf("VPDPBUSD Z%d, Z24, Z%d\nVPDPBUSD Z%d, Z25, Z%[2]d\n", 16+p, 8+acc, 20+p)
-			finish += fmt.Sprintf("VPMULLD %s, Z24, Z25\nVPSUBD Z25, Z%d, Z%[2]d\nVCVTDQ2PS Z%[2]d, Z%[2]d\nVMULPS 64%[1]s, Z%[2]d, Z%[2]d\n"+
-				"VADDPS Z%[2]d, Z%d, Z%[3]d\n", panelAddress(p), 8+acc, acc)
+			finish += fmt.Sprintf("VPMULLD Z%d, Z24, Z25\nVPSUBD Z25, Z%d, Z%[2]d\nVCVTDQ2PS Z%[2]d, Z%[2]d\nVMULPS Z%d, Z%[2]d, Z%[2]d\n"+
+				"VADDPS Z%[2]d, Z%[4]d, Z%[4]d\n", 16+p, 8+acc, 20+p, acc)
 			after += fmt.Sprintf("VMOVUPS Z%d, %s(DX)\n", acc, offset(64*p))
 		}
 		if r < d.rows-1 {
 			after += "ADDQ R8, DX\n"
 		}
 	}
-	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"))
+	return nibbleGroups(lines(before), start, product, scales+nibbleSums(narrow, wide)+finish, lines(after, "VZEROUPPER\nRET"))
 }
 
 // nibble256 has two registers of float sums for each row from Y0 on, of whole ones from Y4 on, and weights from Y8 on: lower
@@ -72,6 +85,7 @@ func nibble512(d dotTile, f *frame) string {
 func nibble256(d dotTile, f *frame) string {
 	before := nibbleArguments(f, d.rows) + "VBROADCASTSS " + f.at("flip") + ", Y15\nMOVL $0xf0f0f0f0, AX\nVMOVD AX, X14\nVPBROADCASTD X14, Y14\n"
 	start, product, finish, after := "", "", "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
+	scales, narrow, wide := nibbleTail256(10, 8)
 	for v := range 2 {
 		product += fmt.Sprintf("VMOVDQU %d(DI), Y%d\nVPAND Y14, Y%[2]d, Y%d\nVPSLLD $4, Y%[2]d, Y%[2]d\nVPAND Y14, Y%[2]d, Y%[2]d\n", 32*v, 8+v, 10+v)
 	}
@@ -83,15 +97,25 @@ func nibble256(d dotTile, f *frame) string {
 			before += fmt.Sprintf("VXORPS Y%d, Y%[1]d, Y%[1]d\n", acc)
 			start += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", 4+acc)
 			product += vexDot(8+v, 12, 4+acc) + vexDot(10+v, 13, 4+acc)
-			finish += fmt.Sprintf("VPMULLD %d(DI), Y12, Y13\nVPSUBD Y13, Y%d, Y%[2]d\nVCVTDQ2PS Y%[2]d, Y%[2]d\nVMULPS %d(DI), Y%[2]d, Y%[2]d\n"+
-				"VADDPS Y%[2]d, Y%[4]d, Y%[4]d\n", 32*v, 4+acc, 64+32*v, acc)
+			finish += fmt.Sprintf("VPMULLD Y%d, Y12, Y13\nVPSUBD Y13, Y%d, Y%[2]d\nVCVTDQ2PS Y%[2]d, Y%[2]d\nVMULPS Y%d, Y%[2]d, Y%[2]d\n"+
+				"VADDPS Y%[2]d, Y%[4]d, Y%[4]d\n", 8+v, 4+acc, 10+v, acc)
 			after += fmt.Sprintf("VMOVUPS Y%d, %s(DX)\n", acc, offset(32*v))
 		}
 		if r < d.rows-1 {
 			after += "ADDQ R8, DX\n"
 		}
 	}
-	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"))
+	return nibbleGroups(lines(before), start, product, scales+nibbleSums(narrow, wide)+finish, lines(after, "VZEROUPPER\nRET"))
+}
+
+// nibbleTail256 loads the scales of a group, and its sums, to two registers of 256 bits each.
+func nibbleTail256(scale, sum int) (scales, narrow, wide string) {
+	for v := range 2 {
+		scales += fmt.Sprintf("VPMOVZXWD %d(DI), Y%d\nVPSLLD $16, Y%[2]d, Y%[2]d\n", 16*v, scale+v)
+		narrow += fmt.Sprintf("VPMOVSXWD %d(DI), Y%d\nVPSLLD $4, Y%[2]d, Y%[2]d\n", 32+16*v, sum+v)
+		wide += fmt.Sprintf("VMOVDQU %d(DI), Y%d\n", 32+32*v, sum+v)
+	}
+	return scales, narrow, wide
 }
 
 // nibbleAVX2 has float sums in Y4 and Y5, and whole ones in Y0 to Y3 as maddTile has.
@@ -123,13 +147,14 @@ func nibbleAVX2(_ dotTile, f *frame) string {
 	for v := range 2 {
 		finish += fmt.Sprintf(`VPHADDD Y%d, Y%d, Y%[2]d
 			VPERMQ    $0xd8, Y%[2]d, Y%[2]d
-			VPMULLD   %[3]d(DI), Y8, Y9
+			VPMULLD   Y%[3]d, Y8, Y9
 			VPSUBD    Y9, Y%[2]d, Y%[2]d
 			VCVTDQ2PS Y%[2]d, Y%[2]d
-			VMULPS    %[4]d(DI), Y%[2]d, Y%[2]d
+			VMULPS    Y%[4]d, Y%[2]d, Y%[2]d
 			VADDPS    Y%[2]d, Y%[5]d, Y%[5]d
-		`, 2*v+1, 2*v, 32*v, 64+32*v, 4+v)
+		`, 2*v+1, 2*v, 6+v, 10+v, 4+v)
 	}
+	scales, narrow, wide := nibbleTail256(10, 6)
 	after := f.arguments("MOVQ", "c", "DX", "ldc", "R8") + "VMOVUPS Y4, (DX)\nVMOVUPS Y5, 32(DX)\n"
-	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"))
+	return nibbleGroups(lines(before), start, product, scales+nibbleSums(narrow, wide)+finish, lines(after, "VZEROUPPER\nRET"))
 }

@@ -35,7 +35,15 @@ func cleared(v int) string { return fmt.Sprintf("VEOR V%d.B16, V%[1]d.B16, V%[1]
 
 // scaled adds a group's scaled sums, in V0 and on, to the float ones in V8 and on.
 func scaled(rows int) string {
-	text := load("R4", 16, 4) + load("R4", 20, 4)
+	text := load("R4", 16, 2)
+	for v := range 2 {
+		text += fmt.Sprintf("SHLL16(%d, %d)\nSHLL16_2(%d, %[2]d)\n", 20+2*v, 16+v, 21+2*v)
+	}
+	text += fmt.Sprintf("CMP $%d, R7\nBGT wide\n", wideRows) + load("R4", 18, 2)
+	for v := range 2 {
+		text += fmt.Sprintf("SSHLL4(%d, %d)\nSSHLL4_2(%d, %[2]d)\n", 16+2*v, 18+v, 17+2*v)
+	}
+	text += "B ready\nwide:\n" + load("R4", 16, 4) + "ready:\n"
 	for i := range 4 * rows {
 		text += fmt.Sprintf("MLS(%d, %d, %d)\nSCVTF(%[1]d, %[1]d)\nFMUL(%[1]d, %[1]d, %[4]d)\nFADD(%[5]d, %[5]d, %[1]d)\n", i, 16+i%4, 26+i/4, 20+i%4, 8+i)
 	}
