@@ -16,7 +16,7 @@ import (
 
 // benchCommand measures one program, or compares several.
 type benchCommand struct {
-	*app
+	*App
 	session.Options
 	plan    bench.Plan
 	calls   session.Calls
@@ -37,8 +37,8 @@ dropped; outliers are counted. An interrupt ends the measurement and prints the
 figures so far.
 `
 
-func newBench(a *app) *cobra.Command {
-	b := &benchCommand{app: a, Options: session.Options{Say: a.noteOnce()}}
+func newBench(a *App) *cobra.Command {
+	b := &benchCommand{App: a, Options: session.Options{Say: a.noteOnce()}}
 	c := &cobra.Command{
 		Use:   "bench A.pte [B.pte]",
 		Short: "Measure load, latency and memory; compare two programs",
@@ -51,7 +51,6 @@ func newBench(a *app) *cobra.Command {
 		RunE:              func(c *cobra.Command, args []string) error { return b.run(c.Context(), args) },
 	}
 	flags := c.Flags()
-	b.language.flags = flags
 	flags.DurationVar(&b.plan.Duration, "duration", 3*time.Second, "measure the steady state for `TIME` in total")
 	flags.Float64Var(&b.plan.Rate, "rate", 0, "start `RUNS` per second (default: back to back)")
 	flags.IntSliceVar(&b.threads, "threads", nil, "thread counts to measure, a `LIST` such as 1,2 (default: the available processors)")
@@ -136,7 +135,7 @@ func (b *benchCommand) run(ctx context.Context, paths []string) error {
 	if err != nil {
 		return err
 	}
-	b.report = newBenchReport(b.plan)
+	b.report = newBenchReport(b.version, b.plan)
 	for _, g := range groups {
 		if err = b.measure(ctx, g); err != nil {
 			break

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func (l *languageBench) check(b *benchCommand, paths []string) error {
 // measureText measures a language model with each number of threads.
 func (b *benchCommand) measureText(ctx context.Context, path string) error {
 	b.language.method = b.calls[0].Method
-	r := &languageReport{Schema: "etrun.bench.text/1", Environment: newEnvironment(), Model: path}
+	r := &languageReport{Schema: "etrun.bench.text/1", Environment: newEnvironment(b.version), Model: path}
 	var err error
 	for _, n := range b.threads {
 		o := b.Options
@@ -225,7 +226,7 @@ func last(pieces iter.Seq2[text.Piece, error]) (end text.Piece, err error) {
 
 func (r *languageReport) print(b *benchCommand) {
 	e := &r.Environment
-	fmt.Fprintf(b.out, "%s; %s, %s; load average %.2f\n", e.Version, orDash(e.CPU), count(e.Processors, "processor", "processors"), e.LoadBefore)
+	fmt.Fprintf(b.out, "%s; %s, %s; load average %.2f\n", e.Version, cmp.Or(e.CPU, "–"), count(e.Processors, "processor", "processors"), e.LoadBefore)
 	fmt.Fprintf(b.out, "%s: %s, at most %s a call; medians\n", printable(r.Model), count(r.Context, "position", "positions"), count(r.Chunk, "token", "tokens"))
 	if len(r.Runs) > 0 {
 		fmt.Fprintf(b.out, "memory: %.4g GB/s read by %s\n", r.Runs[0].Bandwidth/1e9, count(r.Runs[0].Threads, "thread", "threads"))

@@ -54,13 +54,13 @@ type environment struct {
 	Backends   []backendReport `json:"backends"`
 }
 
-func newBenchReport(p bench.Plan) *benchReport {
-	return &benchReport{Schema: "etrun.bench/1", Environment: newEnvironment(), DurationS: p.Duration.Seconds(), Rate: p.Rate,
+func newBenchReport(version string, p bench.Plan) *benchReport {
+	return &benchReport{Schema: "etrun.bench/1", Environment: newEnvironment(version), DurationS: p.Duration.Seconds(), Rate: p.Rate,
 		Arms: []*arm{}, Comparisons: []comparison{}}
 }
 
-func newEnvironment() environment {
-	e := environment{Version: version(), CPU: processorName(), Features: []string{}, Processors: cpu.Allowed(), Quota: quota(),
+func newEnvironment(version string) environment {
+	e := environment{Version: version, CPU: processorName(), Features: []string{}, Processors: cpu.Allowed(), Quota: quota(),
 		GoMaxProcs: runtime.GOMAXPROCS(0), LoadBefore: loadAverage()}
 	for _, f := range cpu.Features() {
 		if f.Has {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -28,7 +29,7 @@ func (b *benchCommand) write() error {
 
 func (r *benchReport) print(w io.Writer) {
 	e := &r.Environment
-	fmt.Fprintf(w, "%s; %s, %s; load average %.2f\n", e.Version, orDash(e.CPU), count(e.Processors, "processor", "processors"), e.LoadBefore)
+	fmt.Fprintf(w, "%s; %s, %s; load average %.2f\n", e.Version, cmp.Or(e.CPU, "–"), count(e.Processors, "processor", "processors"), e.LoadBefore)
 	for _, a := range r.Arms {
 		a.print(w)
 	}

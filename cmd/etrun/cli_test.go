@@ -216,7 +216,7 @@ func TestUsage(t *testing.T) {
 
 // The help of every command fits a usual terminal.
 func TestHelpIsNarrow(t *testing.T) {
-	a := &app{out: io.Discard, notes: io.Discard}
+	a := &app{App: App{out: io.Discard, notes: io.Discard}}
 	var check func(c *cobra.Command)
 	check = func(c *cobra.Command) {
 		args := append(strings.Fields(c.CommandPath())[1:], "--help")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/layers"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -23,7 +25,7 @@ import (
 // compareCommand runs the same calls on two programs, or compares one program with stored
 // outputs, and measures the differences.
 type compareCommand struct {
-	*app
+	*App
 	session.Options
 	intermediates
 	calls       session.Calls
@@ -59,8 +61,8 @@ nothing about others. The first value that is not found, and from which nothing 
 found, is the first different layer. There only the outputs decide about the exit code.
 `
 
-func newCompare(a *app) *cobra.Command {
-	p := &compareCommand{app: a, Options: session.Options{Say: a.noteOnce()}}
+func newCompare(a *App) *cobra.Command {
+	p := &compareCommand{App: a, Options: session.Options{Say: a.noteOnce()}}
 	c := &cobra.Command{
 		Use:   "compare A.pte [B.pte]",
 		Short: "Compare the outputs of two programs, engines or plans",
@@ -84,14 +86,6 @@ func newCompare(a *app) *cobra.Command {
 	p.calls.AddFlags(flags)
 	p.AddFlags(flags)
 	return c
-}
-
-// oneOrTwo accepts one or two programs.
-func oneOrTwo(c *cobra.Command, args []string) error {
-	if len(args) < 1 || len(args) > 2 {
-		return session.Usage("%s, want A.pte or A.pte B.pte; see %s --help", count(len(args), "argument", "arguments"), c.CommandPath())
-	}
-	return nil
 }
 
 // compareReport is the JSON object of compare.
@@ -267,10 +261,10 @@ func (p *compareCommand) readNames(ctx context.Context, a, b *side) error {
 	if !p.layer {
 		return nil
 	}
-	if err := p.namesA.read(ctx, a.Session, p.app); err != nil {
+	if err := p.namesA.read(ctx, a.Session, p.App); err != nil {
 		return err
 	}
-	return p.names.read(ctx, b.Session, p.app)
+	return p.names.read(ctx, b.Session, p.App)
 }
 
 // ending is the time for a comparison of what has been computed when a signal or the time limit ends the runs.
@@ -323,10 +317,10 @@ func (p *compareCommand) report(r *compareReport) error {
 		}
 	} else {
 		for i := range r.Outputs {
-			r.Outputs[i].print(p.app)
+			r.Outputs[i].print(p.App)
 		}
 		if r.Layer != nil {
-			r.Layer.print(p.app)
+			r.Layer.print(p.App)
 		}
 	}
 	switch {
@@ -338,7 +332,7 @@ func (p *compareCommand) report(r *compareReport) error {
 	return nil
 }
 
-func (v *comparedValue) print(a *app) {
+func (v *comparedValue) print(a *App) {
 	verdict := "ok"
 	switch {
 	case v.Differs != "":
@@ -359,4 +353,12 @@ func (v *comparedValue) print(a *app) {
 func distanceText(d *diff.Distance) string {
 	return fmt.Sprintf("max abs %v, mean abs %v, max rel %v, max ULP %d, cosine %.9f",
 		d.MaxAbs, d.MeanAbs, d.MaxRel, d.MaxULP, float64(d.Cosine))
+}
+
+// runsNatively reports whether libXNNPACK runs a part of a program.
+func runsNatively(s *session.Session) bool {
+	return slices.ContainsFunc(s.Steps, func(st *session.Step) bool {
+		m, ok := st.Callee.(interface{ Delegates() []delegate.Info })
+		return ok && hasNative(m.Delegates())
+	})
 }

@@ -119,7 +119,7 @@ func (r *layerReport) hide(list []layers.Written) {
 	r.Note = fmt.Sprintf("the nodes of delegate %d are not visible on this device", r.First.Delegate)
 }
 
-func (r *layerReport) print(a *app) {
+func (r *layerReport) print(a *App) {
 	fmt.Fprintf(a.out, "layer: %d of %s compared, %d equal", r.Compared, count(r.Values, "value", "values"), r.Equal)
 	if r.First == nil && r.Compared > 0 && (r.Traced == nil || r.Traced.First == nil) {
 		fmt.Fprint(a.out, ", all within the tolerance")
@@ -140,7 +140,7 @@ func (r *layerReport) print(a *app) {
 }
 
 // printTraced reports which values of one program occur in the other.
-func (r *layerReport) printTraced(a *app) {
+func (r *layerReport) printTraced(a *App) {
 	t := r.Traced
 	fmt.Fprintf(a.out, "  by value: %d of %s also occur in the other program\n", t.Found, count(t.Looked, "value", "values"))
 	if t.First == nil {
@@ -156,7 +156,7 @@ func (r *layerReport) printTraced(a *app) {
 	}
 }
 
-func printDifference(a *app, what string, d *layers.Difference) {
+func printDifference(a *App, what string, d *layers.Difference) {
 	fmt.Fprintf(a.out, "  %s: %s, output %d %s\n    %s\n", what, printable(d.Place.String()), d.Output, d.Type, distanceText(&d.Distance))
 	if d.Differs != "" {
 		fmt.Fprintf(a.out, "    %s\n", d.Differs)

@@ -2,18 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
-
-// errUnlike means that two programs differ, as in diff(1).
-var errUnlike = errors.New("the programs differ")
 
 const diffHelp = `Show the differences between two programs: methods, inputs and outputs, instructions
 with operators and arguments, the memory plan, constants by name and value, and
@@ -21,8 +16,8 @@ delegates with the nodes and constants of their payloads. The programs do not ru
 with diff(1), the exit code is 0 if the programs are equal, and 1 if they differ.
 `
 
-func newDiff(a *app) *cobra.Command {
-	d := &differ{app: a, Options: session.Options{Say: a.noteOnce(), Static: true}}
+func newDiff(a *App) *cobra.Command {
+	d := &differ{App: a, Options: session.Options{Say: a.noteOnce(), Static: true}}
 	c := &cobra.Command{
 		Use:               "diff A.pte B.pte",
 		Short:             "Show the differences between two programs",
@@ -46,7 +41,7 @@ func twoPrograms(c *cobra.Command, args []string) error {
 
 // differ collects differences.
 type differ struct {
-	*app
+	*App
 	session.Options
 	report diffReport
 	method string // current method, empty for the program
@@ -187,12 +182,5 @@ func (d *differ) print() {
 		default:
 			fmt.Fprintf(d.out, "  - %s: %s\n  + %s: %s\n", printable(x.Item), legible(x.A), printable(x.Item), legible(x.B))
 		}
-	}
-}
-
-// hide removes flags from the help that have no effect on a command.
-func hide(flags *pflag.FlagSet, names ...string) {
-	for _, name := range names {
-		_ = flags.MarkHidden(name)
 	}
 }

@@ -54,27 +54,27 @@ func TestDiffFindsChanges(t *testing.T) {
 		want   difference
 	}{
 		{"a weight", func(p *pte.Program) { tensor.View[float32](weight(p).Data)[3] += 2 },
-			difference{Section: inConstants, Item: "value 0", Detail: "1 of 144 elements differ, first at [0 0 1 0]"}},
+			difference{Section: "constants", Item: "value 0", Detail: "1 of 144 elements differ, first at [0 0 1 0]"}},
 		{"its name", func(p *pte.Program) { weight(p).Name = "conv.weight" }, difference{}},
 		{"its type", func(p *pte.Program) { weight(p).DType = tensor.Int32 },
-			difference{Section: inConstants, Item: "value 0", A: "float32 16x1x3x3, constant", B: "int32 16x1x3x3, constant"}},
+			difference{Section: "constants", Item: "value 0", A: "float32 16x1x3x3, constant", B: "int32 16x1x3x3, constant"}},
 		{"an operator", func(p *pte.Program) { p.Methods[0].Operators[2].Name = "aten::gelu" },
-			difference{Section: inOperators, Item: "aten::gelu.out", B: "3 calls"}},
+			difference{Section: "operators", Item: "aten::gelu.out", B: "3 calls"}},
 		{"an argument", func(p *pte.Program) {
 			values := p.Methods[0].Values
 			values[slices.IndexFunc(values, func(v pte.Value) bool { return v.Kind == tensor.KindDouble })].Double = 0.25
-		}, difference{Section: inInstructions, Item: "chain 0, instruction 1", B: "aten::_native_batch_norm_legit_no_training.out(float32 1x16x8x8"}},
+		}, difference{Section: "instructions", Item: "chain 0, instruction 1", B: "aten::_native_batch_norm_legit_no_training.out(float32 1x16x8x8"}},
 		{"a place", func(p *pte.Program) {
 			values := p.Methods[0].Values
 			values[slices.IndexFunc(values, func(v pte.Value) bool {
 				return v.Tensor != nil && v.Tensor.Storage == pte.Planned && v.Tensor.Offset > 0
 			})].Tensor.Offset += 16
-		}, difference{Section: inPlan, Item: "1 value", Detail: "moved, the first is value"}},
+		}, difference{Section: "plan", Item: "1 value", Detail: "moved, the first is value"}},
 		{"an arena", func(p *pte.Program) { p.Methods[0].Arenas[0].Size += 64 },
-			difference{Section: inPlan, Item: "arena 0", A: "16384 bytes", B: "16448 bytes"}},
+			difference{Section: "plan", Item: "arena 0", A: "16384 bytes", B: "16448 bytes"}},
 		{"an input", func(p *pte.Program) {
 			p.Methods[0].Values[p.Methods[0].Inputs[0]].Tensor.Dynamism = tensor.DynamicBound
-		}, difference{Section: inInputs, Item: "0", B: "float32 1x1x8x8 at most, contiguous (NCHW), planned"}},
+		}, difference{Section: "inputs", Item: "0", B: "float32 1x1x8x8 at most, contiguous (NCHW), planned"}},
 	} {
 		found := diffed(t, "digits/portable.pte", c.change)
 		if c.want.Item == "" && len(found) == 0 {
@@ -99,7 +99,7 @@ func TestDiffUnfoldsPayloads(t *testing.T) {
 			}
 		}
 	})
-	if len(found) != 1 || found[0].Section != inDelegates || found[0].Item != "delegate 0, node 8 (FullyConnected), constant 0" ||
+	if len(found) != 1 || found[0].Section != "delegates" || found[0].Item != "delegate 0, node 8 (FullyConnected), constant 0" ||
 		!strings.Contains(found[0].Detail, "float32 10x32: 1 of 320 elements differ, first at [0 2]: got 1, want ") {
 		t.Errorf("got %+v", found)
 	}

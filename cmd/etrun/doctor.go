@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -45,14 +45,6 @@ type isolationReport struct {
 	Layer     string `json:"layer"`
 	Available bool   `json:"available"`
 	Reason    string `json:"reason,omitempty"`
-}
-
-type backendReport struct {
-	ID     string `json:"id"`
-	Loaded bool   `json:"loaded"`
-	Engine string `json:"engine,omitempty"`
-	Detail string `json:"detail,omitempty"`
-	Cure   string `json:"cure,omitempty"` // how to improve it
 }
 
 // npuReport is the result of probing one Ethos-U driver.
@@ -129,13 +121,13 @@ func examine() *machineReport {
 func (r *machineReport) print(a *app) error {
 	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "version\t%s\n", r.Version)
-	fmt.Fprintf(t, "processor\t%s\n", orDash(r.CPU))
+	fmt.Fprintf(t, "processor\t%s\n", cmp.Or(r.CPU, "–"))
 	if list := cpu.AllCores(); len(list) > 0 {
 		fmt.Fprintf(t, "cores\t%s\n", cpu.DescribeCores(list))
 	}
-	fmt.Fprintf(t, "threads\t%d by default (%d processors available, cgroup quota %s)\n", r.Threads, r.Processors, orDash(r.Quota))
-	fmt.Fprintf(t, "features\t%s\n", orDash(strings.Join(r.Features, " ")))
-	fmt.Fprintf(t, "without\t%s\n", orDash(strings.Join(r.Absent, " ")))
+	fmt.Fprintf(t, "threads\t%d by default (%d processors available, cgroup quota %s)\n", r.Threads, r.Processors, cmp.Or(r.Quota, "–"))
+	fmt.Fprintf(t, "features\t%s\n", cmp.Or(strings.Join(r.Features, " "), "–"))
+	fmt.Fprintf(t, "without\t%s\n", cmp.Or(strings.Join(r.Absent, " "), "–"))
 	fmt.Fprintf(t, "operators\t%d\n", r.Operators)
 	for _, b := range r.Backends {
 		state := "not loaded"
@@ -162,33 +154,4 @@ func (r *machineReport) print(a *app) error {
 	}
 	fmt.Fprintf(t, "isolation\t%s\n", strings.Join(layers, ", "))
 	return t.Flush()
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "–"
-	}
-	return text
-}
-
-// processorName returns the first "model name" of /proc/cpuinfo, empty if there is none.
-func processorName() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
-
-// quota formats the CPU quota of the process, empty if there is none.
-func quota() string {
-	if q, limited := cpu.Quota(); limited {
-		return fmt.Sprintf("%.3g processors", q)
-	}
-	return ""
 }

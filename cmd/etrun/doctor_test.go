@@ -64,7 +64,7 @@ func onlyShell(t *testing.T, scripts map[string]string) {
 }
 
 func TestFetchSaysWhatIsMissing(t *testing.T) {
-	a := &app{notes: &bytes.Buffer{}}
+	a := &app{App: App{notes: &bytes.Buffer{}}}
 	onlyShell(t, nil)
 	dir := filepath.Join(t.TempDir(), "lib")
 	if err := a.fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "apt-get: missing") {
@@ -80,7 +80,7 @@ func TestFetchSaysWhatIsMissing(t *testing.T) {
 }
 
 func TestFetchEndsWithTheContext(t *testing.T) {
-	a := &app{notes: &bytes.Buffer{}}
+	a := &app{App: App{notes: &bytes.Buffer{}}}
 	onlyShell(t, map[string]string{"apt-get": "exit 0", "dpkg-deb": "exit 0"})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")

@@ -17,9 +17,6 @@ import (
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
-// errDiffer means that results are not as expected.
-var errDiffer = errors.New("results differ")
-
 // exit is one exit code and its meaning.
 type exit struct {
 	code   int

@@ -15,7 +15,7 @@ import (
 
 // generateCommand continues a prompt with a language model.
 type generateCommand struct {
-	*app
+	*App
 	session.Options
 	languageModel
 	samplingFlags
@@ -41,8 +41,8 @@ plain text: names of control tokens in it are not control tokens. Without
 --temperature the most likely token is chosen at each step.
 `
 
-func newGenerate(a *app) *cobra.Command {
-	g := &generateCommand{app: a, Options: session.Options{Say: a.note}}
+func newGenerate(a *App) *cobra.Command {
+	g := &generateCommand{App: a, Options: session.Options{Say: a.note}}
 	c := &cobra.Command{
 		Use:   "generate MODEL.pte",
 		Short: "Generate text with a language model",
@@ -159,7 +159,7 @@ func (g *generateCommand) generate(ctx context.Context, s *text.Session) error {
 	if err != nil {
 		return err
 	}
-	w := &textWriter{app: g.app, ids: g.model.Tokenizer() == nil, collect: g.json, logProbs: o.LogProbs}
+	w := &textWriter{App: g.App, ids: g.model.Tokenizer() == nil, collect: g.json, logProbs: o.LogProbs}
 	if g.echo {
 		w.write(g.prompt)
 	}

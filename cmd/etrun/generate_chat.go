@@ -82,7 +82,7 @@ func (d *dialogue) reset() {
 func (d *dialogue) answer(ctx context.Context, message string) error {
 	before := len(d.messages)
 	d.messages = append(d.messages, text.Message{Role: "user", Content: message})
-	w := &textWriter{app: d.app, collect: d.json, line: !d.asked, logProbs: d.options.LogProbs}
+	w := &textWriter{App: d.App, collect: d.json, line: !d.asked, logProbs: d.options.LogProbs}
 	prompt, ends, err := d.model.EncodeChat(d.template, d.messages)
 	if err != nil {
 		d.messages = d.messages[:before]
@@ -108,7 +108,7 @@ const chatCommands = "/reset forgets the dialogue, /exit or the end of input end
 
 // hold answers the lines of standard input until its end.
 func (d *dialogue) hold(ctx context.Context) error {
-	in := newLines(d.app)
+	in := newLines(d.App)
 	defer in.close()
 	if in.terminal != nil {
 		d.note("template %s; %s", d.template.Name(), chatCommands)

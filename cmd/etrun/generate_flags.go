@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -13,70 +12,7 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/text"
-	"github.com/etrun-go/etrun/text/tokenizer"
 )
-
-// languageModel holds the flags of a program that is run as a language model.
-type languageModel struct {
-	tokenizer string
-	method    string
-	context   int
-	bos       int
-	eos       []int
-
-	flags *pflag.FlagSet
-}
-
-func (l *languageModel) addFlags(flags *pflag.FlagSet) {
-	l.flags = flags
-	flags.StringVar(&l.tokenizer, "tokenizer", "", "`FILE` with the tokenizer of the model")
-	flags.StringVar(&l.method, "method", "forward", "method `NAME` that takes tokens and returns logits")
-	flags.IntVar(&l.context, "context", 0, "use at most `N` positions (default: those of the program)")
-	flags.IntVar(&l.bos, "bos", 0, "token `ID` that begins texts, -1 for none (default: that of the program, or of the tokenizer)")
-	flags.IntSliceVar(&l.eos, "eos", nil, "token `IDS` that end texts (default: those of the program and of the tokenizer)")
-}
-
-// open opens the program and loads the model.
-func (l *languageModel) open(ctx context.Context, path string, o *session.Options) (*session.Session, *text.Model, error) {
-	var tok tokenizer.Tokenizer
-	if l.tokenizer != "" {
-		var err error
-		if tok, err = tokenizer.Open(l.tokenizer); err != nil {
-			return nil, nil, err
-		}
-	}
-	s, err := session.Open(ctx, path, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	model, err := text.Load(ctx, s.Program, tok, l.loading()...)
-	if err != nil {
-		s.Close()
-		return nil, nil, session.Cure(err)
-	}
-	s.Warn()
-	for _, w := range model.Warnings() {
-		o.Say("%s", w)
-	}
-	return s, model, nil
-}
-
-func (l *languageModel) loading() []text.Option {
-	var list []text.Option
-	if l.method != "" {
-		list = append(list, text.WithMethod(l.method))
-	}
-	if l.context != 0 {
-		list = append(list, text.WithContext(l.context))
-	}
-	if l.flags.Changed("bos") {
-		list = append(list, text.WithBOS(l.bos))
-	}
-	if l.flags.Changed("eos") {
-		list = append(list, text.WithEOS(l.eos...))
-	}
-	return list
-}
 
 // samplingFlags are the flags that choose tokens and end a text.
 type samplingFlags struct {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"iter"
 	"math"
-	"os"
 	"strings"
 	"unicode"
 
@@ -16,7 +15,7 @@ import (
 
 // textWriter writes generated text to stdout while it is generated, or collects it for --json.
 type textWriter struct {
-	*app
+	*App
 	ids      bool // write token ids: there is no tokenizer
 	collect  bool // nothing is written
 	line     bool // the text ends with a line feed
@@ -37,8 +36,8 @@ func (w *textWriter) copy(pieces iter.Seq2[text.Piece, error]) (end text.Piece, 
 			w.token(t)
 		}
 		w.write(p.Text)
-		if out, ok := w.out.(*results); ok && out.err != nil {
-			return text.Piece{}, out.err
+		if err := w.writeError(); err != nil {
+			return text.Piece{}, err
 		}
 	}
 	return end, err
@@ -91,20 +90,6 @@ func (w *textWriter) finish() {
 	if !w.collect && w.last != '\n' && (w.line || w.ids || w.toTerminal()) {
 		fmt.Fprintln(w.out)
 	}
-}
-
-// toTerminal reports whether stdout is a terminal.
-func (w *textWriter) toTerminal() bool {
-	r, ok := w.out.(*results)
-	if !ok {
-		return false
-	}
-	out := r.w
-	if o, ok := out.(*overProgress); ok {
-		out = o.w
-	}
-	f, ok := out.(*os.File)
-	return ok && onTerminal(f)
 }
 
 // statistics returns the line about a text.

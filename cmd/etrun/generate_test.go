@@ -220,13 +220,6 @@ func TestGenerateToTheEnd(t *testing.T) {
 	}
 }
 
-func TestHarmless(t *testing.T) {
-	got := strings.Map(harmless, "a\x1b[31mb\r\n\tc\u009bd\x00é漢")
-	if want := "a\uFFFD[31mb\uFFFD\n\tc\uFFFDd\uFFFDé漢"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 // near reports whether two numbers differ by rounding only.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 
@@ -242,7 +235,7 @@ func TestBenchText(t *testing.T) {
 		t.Fatalf("got %+v, want prompts of 1 and 16 tokens", r)
 	}
 	for i, n := range []int{1, 16} {
-		if run := &r.Runs[i]; run.Prompt != n || run.Generated != 5 || run.Prefill.N < minTexts || run.DecodeRate <= 0 || run.PrefillRate <= 0 {
+		if run := &r.Runs[i]; run.Prompt != n || run.Generated != 5 || run.Prefill.N < 3 || run.DecodeRate <= 0 || run.PrefillRate <= 0 {
 			t.Errorf("got %+v, want a prompt of %d tokens", run, n)
 		}
 		run := &r.Runs[i]

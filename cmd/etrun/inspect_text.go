@@ -12,14 +12,6 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 )
 
-// count formats n with its noun.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // print writes the report as text, one screen for a usual program. Unless all is set,
 // constant methods share a line, and so do identical delegates.
 func (r *programReport) print(w io.Writer, all bool) error {

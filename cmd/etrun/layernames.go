@@ -27,7 +27,7 @@ func (n *layerNames) addFlag(flags *pflag.FlagSet) {
 }
 
 // read reads the names of a program, before anything runs.
-func (n *layerNames) read(ctx context.Context, s *session.Session, a *app) (err error) {
+func (n *layerNames) read(ctx context.Context, s *session.Session, a *App) (err error) {
 	var record *modules.Record
 	if n.path != "" {
 		if record, err = modules.Open(ctx, n.path, s.InputLimit()); err != nil {

@@ -20,7 +20,7 @@ type lines struct {
 // maxLine is the maximum length of a line.
 const maxLine = 1 << 20
 
-func newLines(a *app) *lines {
+func newLines(a *App) *lines {
 	f, ok := a.in.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		l := &lines{in: bufio.NewScanner(a.in)}

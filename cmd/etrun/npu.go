@@ -5,30 +5,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 )
 
 // newNPU groups the commands for Ethos-U delegates.
-func newNPU(a *app) *cobra.Command {
+func newNPU(a *App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "npu",
 		Short: "Inspect Ethos-U delegates",
 		RunE:  needsCommand,
 	}
-	c.AddCommand(newNPUDisasm(a), newNPUCycles(a), newNPUTrace(a), newNPUCalibrate(a))
+	c.AddCommand(newNPUDisasm(a), newNPUCycles(a), newNPUCalibrate(a))
 	return c
 }
 
-func newNPUDisasm(a *app) *cobra.Command {
+func newNPUDisasm(a *App) *cobra.Command {
 	o := session.Options{Say: a.note, Static: true}
 	summary := false
 	c := &cobra.Command{
@@ -42,9 +38,9 @@ func newNPUDisasm(a *app) *cobra.Command {
 		ValidArgsFunction: completeModel,
 		RunE: func(c *cobra.Command, args []string) error {
 			if summary {
-				return a.summarize(c.Context(), &o, args[0])
+				return summarize(c.Context(), a, &o, args[0])
 			}
-			return a.disasm(c.Context(), &o, args[0])
+			return disasm(c.Context(), a, &o, args[0])
 		},
 	}
 	c.Flags().BoolVar(&summary, "summary", false, "show only the kinds of operations and which of them dominate, by the estimates of npu cycles")
@@ -53,7 +49,7 @@ func newNPUDisasm(a *app) *cobra.Command {
 }
 
 // disasm prints all Ethos-U delegates of a program and returns the first error.
-func (a *app) disasm(ctx context.Context, o *session.Options, path string) error {
+func disasm(ctx context.Context, a *App, o *session.Options, path string) error {
 	s, err := session.Open(ctx, path, o)
 	if err != nil {
 		return err
@@ -72,17 +68,17 @@ func (a *app) disasm(ctx context.Context, o *session.Options, path string) error
 	if err != nil {
 		return err
 	}
-	return errors.Join(first, a.writeListings(path, listings))
+	return errors.Join(first, writeListings(a, path, listings))
 }
 
 // summarize prints what dominates in all Ethos-U delegates of a program.
-func (a *app) summarize(ctx context.Context, o *session.Options, path string) error {
+func summarize(ctx context.Context, a *App, o *session.Options, path string) error {
 	s, err := session.Open(ctx, path, o)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	n := npuCycles{app: a}
+	n := npuCycles{App: a}
 	list := []delegateSummary{}
 	err = eachNPU(s, func(method string, k int, payload []byte) error {
 		d, err := n.estimate(payload, s)
@@ -126,7 +122,7 @@ type summaryReport struct {
 	Delegates []delegateSummary `json:"delegates"`
 }
 
-func (a *app) writeListings(path string, listings []npuListing) error {
+func writeListings(a *App, path string, listings []npuListing) error {
 	if a.json {
 		return a.writeJSON(disasmReport{"etrun.disasm/1", path, listings})
 	}
@@ -135,78 +131,4 @@ func (a *app) writeListings(path string, listings []npuListing) error {
 		fmt.Fprintf(out, "; method %q, delegate %d\n%s\n", l.Method, l.Delegate, strings.Join(l.Lines, "\n"))
 	}
 	return out.Flush()
-}
-
-// npuTrace prints the operations of one run.
-type npuTrace struct {
-	outcome
-	session.Options
-	calls session.Calls
-	ctx   context.Context // of the run
-	dump  string
-}
-
-func newNPUTrace(a *app) *cobra.Command {
-	t := &npuTrace{outcome: outcome{app: a}, Options: session.Options{Say: a.note}}
-	c := &cobra.Command{
-		Use:   "trace MODEL.pte",
-		Short: "Run a program on the software NPU and show each operation",
-		Long: "Run a program once on the software NPU and show a checksum (CRC-32) of the memory that each operation of its Ethos-U\n" +
-			"delegates wrote. Two runs diverge at the first line that differs.",
-		Example: "  etrun npu trace model.pte --input x.bin\n  etrun npu trace model.pte --input x.bin --dump bytes",
-		Args:    oneModel, ValidArgsFunction: completeModel,
-		RunE: func(c *cobra.Command, args []string) error { return t.run(c.Context(), args[0]) },
-	}
-	c.Flags().StringVar(&t.dump, "dump", "", "write the bytes that each operation writes to a file in `DIR`")
-	t.calls.AddFlags(c.Flags())
-	t.AddFlags(c.Flags())
-	_ = c.Flags().MarkHidden("device") // always the software NPU
-	return c
-}
-
-func (t *npuTrace) run(ctx context.Context, path string) error {
-	if t.dump != "" {
-		if err := os.MkdirAll(t.dump, 0o777); err != nil {
-			return err
-		}
-	}
-	t.ctx, t.NPUTrace, t.Device = ctx, t.event, "npu"
-	s, err := session.Open(ctx, path, &t.Options)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	if err := eachNPU(s, func(string, int, []byte) error { return nil }); err != nil {
-		return err
-	}
-	if err := s.Prepare(ctx, t.calls); err != nil {
-		return err
-	}
-	if err := s.Once(ctx, func(k int, st *session.Step) error { return t.keep(s, k, st) }); err != nil || !t.json {
-		return err
-	}
-	return t.writeJSON(newRunReport(s, &t.outcome, t.Seed))
-}
-
-// event prints one operation; with --json its line goes to stderr.
-func (t *npuTrace) event(e *ethosu.TraceEvent) {
-	w := t.out
-	if t.json {
-		w = t.notes
-	}
-	op := e.Operation
-	fmt.Fprintf(w, "delegate %d  %4d  word %5d  crc32 %08x  %s%s\n", e.Delegate, e.Index, op.Word, op.Checksum(e.Memory), op.Name, op.Detail)
-	if t.dump == "" {
-		return
-	}
-	for i, r := range op.Writes {
-		name := fmt.Sprintf("delegate%d-%04d-%d.bin", e.Delegate, e.Index, i)
-		err := output.WriteFile(t.ctx, filepath.Join(t.dump, name), func(w io.Writer) error {
-			_, err := w.Write(e.Memory[r.Region][r.Lo:r.Hi])
-			return err
-		})
-		if err != nil {
-			t.note("%v", err)
-		}
-	}
 }

@@ -19,7 +19,7 @@ import (
 
 // npuCalibrate finds the quantization of outputs with a stale type.
 type npuCalibrate struct {
-	*app
+	*App
 	session.Options
 	calls     session.Calls
 	reference string
@@ -59,8 +59,8 @@ type calibratedEntry struct {
 	ZeroPoint int64   `json:"zero_point"`
 }
 
-func newNPUCalibrate(a *app) *cobra.Command {
-	n := &npuCalibrate{app: a, Options: session.Options{Say: a.note}}
+func newNPUCalibrate(a *App) *cobra.Command {
+	n := &npuCalibrate{App: a, Options: session.Options{Say: a.note}}
 	c := &cobra.Command{
 		Use:   "calibrate MODEL.pte",
 		Short: "Find the quantization of outputs with a stale type",

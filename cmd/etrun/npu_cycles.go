@@ -17,7 +17,7 @@ import (
 
 // npuCycles estimates the cycles of command streams.
 type npuCycles struct {
-	*app
+	*App
 	session.Options
 	memories []string // REGION=RATE[,LATENCY[,BURST]]
 	clock    float64  // MHz
@@ -31,8 +31,8 @@ stream waits for it. The programs do not run.
 The memory timings are the defaults of Vela; --memory sets others.
 `
 
-func newNPUCycles(a *app) *cobra.Command {
-	n := &npuCycles{app: a, Options: session.Options{Say: a.note, Static: true}}
+func newNPUCycles(a *App) *cobra.Command {
+	n := &npuCycles{App: a, Options: session.Options{Say: a.note, Static: true}}
 	c := &cobra.Command{
 		Use:   "cycles MODEL.pte",
 		Short: "Estimate the cycles of Ethos-U delegates",

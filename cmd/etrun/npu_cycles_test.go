@@ -6,9 +6,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-
-	"github.com/etrun-go/etrun/hal/ethosu/isa"
-	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
 func TestNPUCycles(t *testing.T) {
@@ -31,7 +28,7 @@ func TestNPUCycles(t *testing.T) {
 
 // Slow memory makes operations slower, and never faster.
 func TestNPUCyclesOfSlowMemory(t *testing.T) {
-	estimate := func(args ...string) delegateCycles {
+	estimate := func(args ...string) cyclesReport {
 		var out, notes bytes.Buffer
 		args = append([]string{"npu", "cycles", "../../testdata/ethosu/programs/digits.pte", "--json"}, args...)
 		if code := run(args, strings.NewReader(""), &out, &notes); code != 0 {
@@ -41,9 +38,10 @@ func TestNPUCyclesOfSlowMemory(t *testing.T) {
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil || len(r.Delegates) != 1 {
 			t.Fatalf("got %+v, %v", r, err)
 		}
-		return r.Delegates[0]
+		return r
 	}
-	fast, slow := estimate(), estimate("--memory", "constants=0.01", "--memory", "scratch=0.01")
+	all, allSlow := estimate(), estimate("--memory", "constants=0.01", "--memory", "scratch=0.01")
+	fast, slow := all.Delegates[0], allSlow.Delegates[0]
 	if slow.Cycles < 10*fast.Cycles || slow.MACs != fast.MACs || slow.Use >= fast.Use {
 		t.Errorf("%g cycles, and %g on slow memory", fast.Cycles, slow.Cycles)
 	}
@@ -59,40 +57,5 @@ func TestNPUCyclesOfSlowMemory(t *testing.T) {
 	}
 	if end != fast.Cycles || math.Abs(shares-1) > 1e-9 {
 		t.Errorf("the end is %g of %g, shares add up to %g", end, fast.Cycles, shares)
-	}
-}
-
-func TestDominant(t *testing.T) {
-	pool := npu.Cost{Name: "NPU_OP_POOL", Detail: " pooling_mode=AVERAGE", Cycles: 10, Copy: true}
-	conv := npu.Cost{Name: "NPU_OP_CONV", Cycles: 100}
-	for _, c := range []struct {
-		costs []npu.Cost
-		want  string
-	}{
-		{nil, "no operations"},
-		{[]npu.Cost{conv}, "1 CONV takes 100 % of the cycles"},
-		{[]npu.Cost{pool, conv, pool}, "1 CONV takes 83 % of the cycles; layout copies are 2 of 3 operations"},
-	} {
-		d := delegateCycles{Kinds: kindsOf(c.costs, &npu.Timings{})}
-		for i := range c.costs {
-			d.Operations = append(d.Operations, opCycles{Copy: c.costs[i].Copy})
-		}
-		if got := d.dominant(); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
-		}
-	}
-}
-
-func TestTimingsOfAFastScratch(t *testing.T) {
-	for _, f := range []isa.Family{isa.U55, isa.U65, isa.U85} {
-		slow, err := new(npuCycles).timings(f, false)
-		fast, err2 := new(npuCycles).timings(f, true)
-		if err != nil || err2 != nil || slow[1] != slow[2] || fast[1] != fast[0] || fast[2] != slow[2] {
-			t.Errorf("%v: %v, and with a fast scratch %v", f, slow, fast)
-		}
-	}
-	n := npuCycles{memories: []string{"scratch=3,4,5"}}
-	if got, err := n.timings(isa.U85, true); err != nil || got[1].Rate != 3 || got[1].Latency != 4 || got[1].Burst != 5 {
-		t.Errorf("got %v, %v", got, err)
 	}
 }

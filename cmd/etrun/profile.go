@@ -80,7 +80,7 @@ func (p *profileCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer s.Close()
-	if err := p.names.read(ctx, s, p.app); err != nil {
+	if err := p.names.read(ctx, s, &p.App); err != nil {
 		return err
 	}
 	if err := s.Prepare(ctx, p.calls); err != nil {

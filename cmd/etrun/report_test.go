@@ -54,7 +54,7 @@ func TestReportInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	var out, notes bytes.Buffer
-	a := &app{in: strings.NewReader(""), out: &out, notes: &notes}
+	a := &app{App: App{in: strings.NewReader(""), out: &out, notes: &notes}}
 	c := newRoot(a)
 	c.SetArgs([]string{"report", program, "--repeat", "10000000"})
 	if err := c.ExecuteContext(ctx); exitOf(err).code != 8 {

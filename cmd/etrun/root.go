@@ -15,10 +15,15 @@ var commands = []struct {
 	group string
 	make  func(*app) *cobra.Command
 }{
-	{"run", newRun}, {"run", newGenerate}, {"run", newServe}, {"run", newEval}, {"run", newVerify}, {"run", newCompare}, {"run", newBench}, {"run", newProfile},
-	{"look", newCheck}, {"look", newInspect}, {"look", newDiff}, {"look", newRepair}, {"look", newPlan}, {"look", newReport}, {"look", newView},
-	{"look", newNPU},
+	{"run", newRun}, {"run", of(newGenerate)}, {"run", newServe}, {"run", newEval}, {"run", newVerify}, {"run", of(newCompare)}, {"run", of(newBench)}, {"run", newProfile},
+	{"look", newCheck}, {"look", newInspect}, {"look", of(newDiff)}, {"look", newRepair}, {"look", newPlan}, {"look", newReport}, {"look", newView},
+	{"look", addTrace},
 	{"here", newOps}, {"here", newDoctor}, {"here", newVersion},
+}
+
+// of makes a row of a command that needs only the streams and the global flags.
+func of(command func(*App) *cobra.Command) func(*app) *cobra.Command {
+	return func(a *app) *cobra.Command { return command(&a.App) }
 }
 
 // groups are the headings of --help.
@@ -101,14 +106,6 @@ func addVersion(a *app, root *cobra.Command) {
 	}
 }
 
-// oneModel accepts exactly one argument, a program.
-func oneModel(c *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return session.Usage("%s, want one MODEL.pte or .bpte; see %s --help", count(len(args), "argument", "arguments"), c.CommandPath())
-	}
-	return nil
-}
-
 // someFiles accepts one program or more.
 func someFiles(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -122,19 +119,6 @@ func noArguments(c *cobra.Command, args []string) error {
 		return session.Usage("argument %q, want none; see %s --help", args[0], c.CommandPath())
 	}
 	return nil
-}
-
-// completeModel completes program files.
-func completeModel(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return completePrograms(nil, nil, "")
-}
-
-// completePrograms completes program files, for any number of arguments.
-func completePrograms(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"pte", "bpte"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
 // completeRoot leaves files to the shell: a file filter would hide the commands.

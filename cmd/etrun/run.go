@@ -87,19 +87,6 @@ func newRun(a *app) *cobra.Command {
 	return c
 }
 
-// completeMethod completes the methods of the program on the command line.
-func completeMethod(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) != 1 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	prog, err := etrun.OpenSource(c.Context(), etrun.File(args[0]))
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	defer prog.Close()
-	return prog.MethodNames(), cobra.ShellCompDirectiveNoFileComp
-}
-
 // maxRepeat bounds the memory of the times: 8 bytes for each run of each call.
 const maxRepeat = 10_000_000
 

@@ -3,7 +3,6 @@ package main
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 )
@@ -12,14 +11,7 @@ import (
 const specialNote = "note: an output differs only in NaN and infinities; the native engine (libXNNPACK) turns some of them into other numbers, " +
 	"--xnnpack go computes them as PyTorch does"
 
-// runsNatively reports whether libXNNPACK runs a part of a program.
-func runsNatively(s *session.Session) bool {
-	return slices.ContainsFunc(s.Steps, func(st *session.Step) bool {
-		m, ok := st.Callee.(interface{ Delegates() []delegate.Info })
-		return ok && hasNative(m.Delegates())
-	})
-}
-
+// hasNative reports whether libXNNPACK runs one of a method's delegates.
 func hasNative(list []delegate.Info) bool {
 	return slices.ContainsFunc(list, func(i delegate.Info) bool { return i.Backend == xnnpack.ID && i.Engine == string(xnnpack.EngineNative) })
 }

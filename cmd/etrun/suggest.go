@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -27,30 +25,6 @@ func modelOrCommand(c *cobra.Command, args []string) error {
 	return oneModel(c, args)
 }
 
-// misspelled returns an error if the first argument is no file, but close to a command name.
-func misspelled(c *cobra.Command, args []string) error {
-	if len(args) == 0 || !c.HasSubCommands() || strings.ContainsAny(args[0], "./") {
-		return nil
-	}
-	if _, err := os.Lstat(args[0]); err == nil {
-		return nil
-	}
-	name := nearest.Name(args[0], commandNames(c))
-	if name == "" {
-		return nil
-	}
-	return session.Usage("no command or file %q; did you mean %q?", args[0], c.CommandPath()+" "+name)
-}
-
-func commandNames(c *cobra.Command) (names []string) {
-	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
-		}
-	}
-	return names
-}
-
 // flagFault is the error of a flag, with the nearest flag if it is unknown.
 func flagFault(c *cobra.Command, err error) error {
 	if wrong := misspelled(c, c.Flags().Args()); wrong != nil {
@@ -69,15 +43,4 @@ func flagFault(c *cobra.Command, err error) error {
 		}
 	}
 	return session.Usage("%w%s; see %s --help", session.FlagFault(err), hint, c.CommandPath())
-}
-
-// needsCommand is for commands that only group others.
-func needsCommand(c *cobra.Command, args []string) error {
-	if err := misspelled(c, args); err != nil {
-		return err
-	}
-	if len(args) > 0 {
-		return session.Usage("no command %q, want one of %s; see %s --help", args[0], strings.Join(commandNames(c), ", "), c.CommandPath())
-	}
-	return session.Usage("no command, want one of %s; see %s --help", strings.Join(commandNames(c), ", "), c.CommandPath())
 }

@@ -58,7 +58,7 @@ func TestViewOnThisMachine(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := &lockedBuffer{}
-	a := &app{in: strings.NewReader(""), out: out, notes: io.Discard}
+	a := &app{App: App{in: strings.NewReader(""), out: out, notes: io.Discard}}
 	c := newRoot(a)
 	c.SetArgs([]string{"view", program, "--no-open"})
 	ended := make(chan error, 1)
