@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/bench"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 )
 
@@ -27,13 +28,13 @@ func digits(t *testing.T, name string) string {
 }
 
 // benched runs bench with --json.
-func benched(t *testing.T, args ...string) *benchReport {
+func benched(t *testing.T, args ...string) *bench.Report {
 	t.Helper()
 	var out, notes bytes.Buffer
 	if code := run(append([]string{"bench", "--json"}, args...), strings.NewReader(""), &out, &notes); code != 0 {
 		t.Fatalf("exit code %d: %s", code, notes.String())
 	}
-	r := &benchReport{}
+	r := &bench.Report{}
 	if err := json.Unmarshal(out.Bytes(), r); err != nil {
 		t.Fatalf("%v in %s", err, out.String())
 	}
@@ -158,7 +159,7 @@ func TestBenchInterrupted(t *testing.T) {
 	var out bytes.Buffer
 	notes := io.Writer(&onceWritten{func() { started <- true }}) // random inputs are told of
 	code := run([]string{"bench", digits(t, "portable.pte"), "--json", "--duration", "1h"}, strings.NewReader(""), &out, notes)
-	r := &benchReport{}
+	r := &bench.Report{}
 	if err := json.Unmarshal(out.Bytes(), r); err != nil || code != 8 {
 		t.Fatalf("exit code %d, want 8; %v in %q", code, err, out.String())
 	}

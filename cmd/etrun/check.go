@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
@@ -47,7 +48,7 @@ type finding struct {
 }
 
 func newCheck(a *app) *cobra.Command {
-	o := session.Options{Say: a.note, Static: true}
+	o := session.Options{Say: a.Note, Static: true}
 	c := &cobra.Command{
 		Use:   "check FILE.pte...",
 		Short: "Report everything that keeps programs from running here",
@@ -58,7 +59,7 @@ func newCheck(a *app) *cobra.Command {
 		Example: "  etrun check model.pte\n  etrun check model.pte --data weights.ptd\n" +
 			"  etrun check *.pte --json | jq '.files[] | select(.exit != 0) | .model'",
 		Args:              someFiles,
-		ValidArgsFunction: completePrograms,
+		ValidArgsFunction: cli.CompletePrograms,
 		RunE:              func(c *cobra.Command, args []string) error { return a.check(c.Context(), &o, args) },
 	}
 	o.AddFileFlags(c.Flags())
@@ -75,16 +76,16 @@ func (a *app) check(ctx context.Context, o *session.Options, paths []string) err
 			return err
 		}
 		report.Files = append(report.Files, *f)
-		if !a.json {
-			f.print(a.out)
+		if !a.JSON {
+			f.print(a.Out)
 		}
 	}
 	err := verdict(report.Files)
 	if err != nil {
 		report.Exit = exitOf(err).code
 	}
-	if a.json {
-		if err := a.writeJSON(report); err != nil {
+	if a.JSON {
+		if err := a.WriteJSON(report); err != nil {
 			return err
 		}
 	}
@@ -107,7 +108,7 @@ func verdict(files []fileCheck) error {
 	case len(files) == 1:
 		return fmt.Errorf("%s does not run here: %w", files[0].Model, class)
 	}
-	return fmt.Errorf("%w: %d of %s", class, n, count(len(files), "file", "files"))
+	return fmt.Errorf("%w: %d of %s", class, n, cli.Count(len(files), "file", "files"))
 }
 
 // worst returns how many errors are of the worst class, and that class; 0 and the first error if they have none of the classes.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
@@ -155,7 +156,7 @@ func (f *fileCheck) load(ctx context.Context, s *session.Session, m *pte.Method)
 		return nil
 	}
 	if n := len(method.Plan().Conflicts); n > 0 {
-		f.note("plan", m.Name, fmt.Sprintf("the file's memory plan overlaps %s of live values; it is not used", count(n, "pair", "pairs")))
+		f.note("plan", m.Name, fmt.Sprintf("the file's memory plan overlaps %s of live values; it is not used", cli.Count(n, "pair", "pairs")))
 	}
 	for i, info := range method.Delegates() {
 		for _, fact := range info.Facts {
@@ -181,8 +182,8 @@ func (f *fileCheck) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%s: %s", f.Model, words)
 	if f.Methods > 0 {
-		fmt.Fprintf(w, " (program version %d, %s, %s, %s)", f.Version, count(f.Methods, "method", "methods"),
-			count(f.Operators, "operator", "operators"), count(f.Delegates, "delegate", "delegates"))
+		fmt.Fprintf(w, " (program version %d, %s, %s, %s)", f.Version, cli.Count(f.Methods, "method", "methods"),
+			cli.Count(f.Operators, "operator", "operators"), cli.Count(f.Delegates, "delegate", "delegates"))
 	}
 	fmt.Fprintln(w)
 	for i := range f.Findings {
@@ -196,17 +197,17 @@ func (f *finding) print(w io.Writer) {
 		parts = append(parts, "note")
 	}
 	if f.Method != "" {
-		parts = append(parts, "method "+printable(f.Method))
+		parts = append(parts, "method "+cli.Printable(f.Method))
 	}
 	if f.Name != "" {
-		parts = append(parts, f.Kind+" "+printable(f.Name))
+		parts = append(parts, f.Kind+" "+cli.Printable(f.Name))
 	}
 	line := f.Text
 	if f.Calls > 0 {
-		line += fmt.Sprintf("; %s, first at %s", count(f.Calls, "call", "calls"), f.First)
+		line += fmt.Sprintf("; %s, first at %s", cli.Count(f.Calls, "call", "calls"), f.First)
 	}
 	if f.Nearest != "" {
-		line += "; nearest: " + printable(f.Nearest)
+		line += "; nearest: " + cli.Printable(f.Nearest)
 	}
 	fmt.Fprintf(w, "  %s\n", strings.Join(append(parts, line), ": "))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -216,7 +217,7 @@ func TestUsage(t *testing.T) {
 
 // The help of every command fits a usual terminal.
 func TestHelpIsNarrow(t *testing.T) {
-	a := &app{App: App{out: io.Discard, notes: io.Discard}}
+	a := &app{App: cli.App{Out: io.Discard, Notes: io.Discard}}
 	var check func(c *cobra.Command)
 	check = func(c *cobra.Command) {
 		args := append(strings.Fields(c.CommandPath())[1:], "--help")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/hal/ethosu"
 )
@@ -47,7 +48,7 @@ func completeFlags(c *cobra.Command) {
 		}
 	}
 	if _, there := c.GetFlagCompletionFunc("method"); !there && c.Flags().Lookup("method") != nil {
-		_ = c.RegisterFlagCompletionFunc("method", completeMethod)
+		_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
 	}
 	for _, sub := range c.Commands() {
 		completeFlags(sub)
@@ -60,7 +61,7 @@ func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
-			c.RunE, c.Args = needsCommand, cobra.ArbitraryArgs
+			c.RunE, c.Args = cli.NeedsCommand, cobra.ArbitraryArgs
 			formatHelp(c)
 		}
 	}
@@ -76,15 +77,15 @@ func newHelp() *cobra.Command {
 			if err != nil || at == nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return commandNames(at), cobra.ShellCompDirectiveNoFileComp
+			return cli.CommandNames(at), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			at, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				if err := misspelled(c.Root(), args); err != nil {
+				if err := cli.Misspelled(c.Root(), args); err != nil {
 					return err
 				}
-				return session.Usage("no command %q, want one of %s", strings.Join(args, " "), strings.Join(slices.Sorted(slices.Values(commandNames(c.Root()))), ", "))
+				return session.Usage("no command %q, want one of %s", strings.Join(args, " "), strings.Join(slices.Sorted(slices.Values(cli.CommandNames(c.Root()))), ", "))
 			}
 			at.InitDefaultHelpFlag()
 			return at.Help()

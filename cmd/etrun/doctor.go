@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/machine"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/hal/ethosu"
@@ -28,7 +29,7 @@ type machineReport struct {
 	Features   []string          `json:"features"`
 	Absent     []string          `json:"absent_features"`
 	Operators  int               `json:"operators"`
-	Backends   []backendReport   `json:"backends"`
+	Backends   []machine.Backend `json:"backends"`
 	NPUs       []npuReport       `json:"npus"`
 	Isolation  []isolationReport `json:"isolation"` // of etrun serve --isolate
 }
@@ -75,8 +76,8 @@ func newDoctor(a *app) *cobra.Command {
 				}
 				r = fixed
 			}
-			if a.json {
-				return a.writeJSON(r)
+			if a.JSON {
+				return a.WriteJSON(r)
 			}
 			return r.print(a)
 		},
@@ -86,9 +87,9 @@ func newDoctor(a *app) *cobra.Command {
 }
 
 func examine() *machineReport {
-	r := &machineReport{Schema: "etrun.doctor/1", Version: version(), CPU: processorName(), Processors: cpu.Allowed(),
-		Quota: quota(), Threads: cpu.DefaultThreads(), Features: []string{}, Absent: []string{},
-		Operators: len(etrun.DefaultOperators().Names()), Backends: []backendReport{}}
+	r := &machineReport{Schema: "etrun.doctor/1", Version: version(), CPU: machine.Processor(), Processors: cpu.Allowed(),
+		Quota: machine.Quota(), Threads: cpu.DefaultThreads(), Features: []string{}, Absent: []string{},
+		Operators: len(etrun.DefaultOperators().Names()), Backends: []machine.Backend{}}
 	for _, c := range cpu.AllCores() {
 		r.Cores = append(r.Cores, coresReport(c))
 	}
@@ -101,7 +102,7 @@ func examine() *machineReport {
 	}
 	for _, b := range all.Backends() {
 		s := b.Probe()
-		r.Backends = append(r.Backends, backendReport{b.ID(), s.Loaded, s.Engine, s.Detail, cureOfBackend(b.ID(), s)})
+		r.Backends = append(r.Backends, machine.Backend{ID: b.ID(), Loaded: s.Loaded, Engine: s.Engine, Detail: s.Detail, Cure: cureOfBackend(b.ID(), s)})
 	}
 	for _, d := range ethosu.Drivers() {
 		found := d.Probe()
@@ -119,7 +120,7 @@ func examine() *machineReport {
 }
 
 func (r *machineReport) print(a *app) error {
-	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "version\t%s\n", r.Version)
 	fmt.Fprintf(t, "processor\t%s\n", cmp.Or(r.CPU, "–"))
 	if list := cpu.AllCores(); len(list) > 0 {

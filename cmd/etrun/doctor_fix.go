@@ -68,7 +68,7 @@ const retargetCommand = "__retarget"
 func (a *app) fix(ctx context.Context, r *machineReport) (*machineReport, error) {
 	for _, b := range r.Backends {
 		if b.ID == xnnpack.ID && b.Cure == "" {
-			a.note("nothing to fix: libXNNPACK is loaded")
+			a.Note("nothing to fix: libXNNPACK is loaded")
 			return r, nil
 		}
 	}
@@ -85,7 +85,7 @@ func (a *app) fix(ctx context.Context, r *machineReport) (*machineReport, error)
 	if err := a.fetch(ctx, dir); err != nil {
 		return nil, err
 	}
-	a.note("libXNNPACK is in %s", dir)
+	a.Note("libXNNPACK is in %s", dir)
 	xnn.Forget()
 	return examine(), nil
 }
@@ -99,7 +99,7 @@ func (a *app) fetch(ctx context.Context, dir string) error {
 	if strings.ContainsAny(self, " \t") {
 		return fmt.Errorf("%s: the path contains spaces; use scripts/deps.sh in the source tree instead", self)
 	}
-	a.progress.say("downloading libXNNPACK")
+	a.Progress.Say("downloading libXNNPACK")
 	var said bytes.Buffer
 	c := exec.CommandContext(ctx, "sh")
 	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(scripts.Deps), &said, &said

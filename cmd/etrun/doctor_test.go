@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/hal/ethosu"
@@ -64,7 +65,7 @@ func onlyShell(t *testing.T, scripts map[string]string) {
 }
 
 func TestFetchSaysWhatIsMissing(t *testing.T) {
-	a := &app{App: App{notes: &bytes.Buffer{}}}
+	a := &app{App: cli.App{Notes: &bytes.Buffer{}}}
 	onlyShell(t, nil)
 	dir := filepath.Join(t.TempDir(), "lib")
 	if err := a.fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "apt-get: missing") {
@@ -80,7 +81,7 @@ func TestFetchSaysWhatIsMissing(t *testing.T) {
 }
 
 func TestFetchEndsWithTheContext(t *testing.T) {
-	a := &app{App: App{notes: &bytes.Buffer{}}}
+	a := &app{App: cli.App{Notes: &bytes.Buffer{}}}
 	onlyShell(t, map[string]string{"apt-get": "exit 0", "dpkg-deb": "exit 0"})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/evaluate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -36,7 +37,7 @@ order. --options apply to each file, as after its name in --input.
 `
 
 func newEval(a *app) *cobra.Command {
-	e := &evalCommand{app: a, Options: session.Options{Say: a.noteOnce()}, classes: outcome{app: a}}
+	e := &evalCommand{app: a, Options: session.Options{Say: a.NoteOnce()}, classes: outcome{app: a}}
 	c := &cobra.Command{
 		Use:   "eval MODEL.pte FOLDER",
 		Short: "Measure the accuracy of a classifier on labelled files",
@@ -47,7 +48,7 @@ func newEval(a *app) *cobra.Command {
 			"  etrun eval model.pte val --json | jq '.classes[] | select(.top1 < .samples)'",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return session.Usage("%s, want MODEL.pte FOLDER; see %s --help", count(len(args), "argument", "arguments"), c.CommandPath())
+				return session.Usage("%s, want MODEL.pte FOLDER; see %s --help", cli.Count(len(args), "argument", "arguments"), c.CommandPath())
 			}
 			return nil
 		},
@@ -86,7 +87,7 @@ func (e *evalCommand) run(ctx context.Context, path, folder string) error {
 	t := evaluate.NewTally(len(names))
 	begun := time.Now()
 	err = e.all(ctx, s, samples, t)
-	if err != nil && (!cancelled(err) || t.Samples == 0) {
+	if err != nil && (!cli.Cancelled(err) || t.Samples == 0) {
 		return err
 	}
 	return errors.Join(err, e.report(newEvalReport(s, t, names, time.Since(begun), err != nil)))
@@ -114,7 +115,7 @@ func (e *evalCommand) spec(path string) (input.Spec, error) {
 // all runs all samples, each from the initial state.
 func (e *evalCommand) all(ctx context.Context, s *session.Session, samples []evaluate.Sample, t *evaluate.Tally) error {
 	for i := range samples {
-		e.progress.say("file %d of %d", i+1, len(samples))
+		e.Progress.Say("file %d of %d", i+1, len(samples))
 		if err := e.sample(ctx, s, &samples[i], t); err != nil {
 			return fmt.Errorf("%s: %w", samples[i].Path, err)
 		}
@@ -158,7 +159,7 @@ func (e *evalCommand) scoresOf(st *session.Step) ([]float64, error) {
 		return nil, err
 	}
 	if e.scores < 0 || e.scores >= len(outputs) {
-		return nil, session.Usage("--scores %d, the method has %s", e.scores, count(len(outputs), "output", "outputs"))
+		return nil, session.Usage("--scores %d, the method has %s", e.scores, cli.Count(len(outputs), "output", "outputs"))
 	}
 	v := outputs[e.scores]
 	if v.Kind != tensor.KindTensor || tensor.Loader[float64](v.Tensor.DType) == nil || v.Tensor.Numel() == 0 {

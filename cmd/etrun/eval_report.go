@@ -5,6 +5,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/evaluate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
@@ -72,19 +73,19 @@ func newEvalReport(s *session.Session, t *evaluate.Tally, names []string, total 
 }
 
 func (e *evalCommand) report(r *evalReport) error {
-	if e.json {
-		return e.writeJSON(r)
+	if e.JSON {
+		return e.WriteJSON(r)
 	}
-	fmt.Fprintf(e.out, "%s: top-1 %s, top-5 %s; a run %s (median), all %s on %s\n", count(r.Samples, "sample", "samples"),
+	fmt.Fprintf(e.Out, "%s: top-1 %s, top-5 %s; a run %s (median), all %s on %s\n", cli.Count(r.Samples, "sample", "samples"),
 		share(r.Top1, r.Samples), share(r.Top5, r.Samples), duration.FormatMS(r.Latency.P50), duration.FormatMS(r.TotalMS),
-		count(r.Threads, "thread", "threads"))
+		cli.Count(r.Threads, "thread", "threads"))
 	if r.Invalid > 0 {
-		fmt.Fprintf(e.out, "%s: NaN\n", count(r.Invalid, "sample has a score that is no number", "samples have scores that are no numbers"))
+		fmt.Fprintf(e.Out, "%s: NaN\n", cli.Count(r.Invalid, "sample has a score that is no number", "samples have scores that are no numbers"))
 	}
-	t := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "class\tsamples\ttop-1\ttop-5\tpredicted")
 	for _, c := range r.Classes {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\n", printable(c.Name), c.Samples, share(c.Top1, c.Samples), share(c.Top5, c.Samples), c.Predicted)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\n", cli.Printable(c.Name), c.Samples, share(c.Top1, c.Samples), share(c.Top5, c.Samples), c.Predicted)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -97,14 +98,14 @@ const maxConfusions = 10
 
 func (e *evalCommand) printConfusions(r *evalReport) error {
 	if len(r.Confusions) > 0 {
-		fmt.Fprintln(e.out, "confusions")
+		fmt.Fprintln(e.Out, "confusions")
 	}
 	for i, c := range r.Confusions {
 		if i == maxConfusions {
-			fmt.Fprintf(e.out, "  … %d more, see --json\n", len(r.Confusions)-i)
+			fmt.Fprintf(e.Out, "  … %d more, see --json\n", len(r.Confusions)-i)
 			break
 		}
-		fmt.Fprintf(e.out, "  %s as %s: %d\n", printable(c.Name), printable(c.As), c.Samples)
+		fmt.Fprintf(e.Out, "  %s as %s: %d\n", cli.Printable(c.Name), cli.Printable(c.As), c.Samples)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/evaluate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/modules"
@@ -37,7 +38,7 @@ var exits = []exit{
 		tokenizer.ErrUnsupported}},
 	{3, "model", "invalid or unsafe model, or tokenizer", []error{etrun.ErrFormat, delegate.ErrPayload, repair.ErrBeyond, modules.ErrRecord, tokenizer.ErrFormat}},
 	{5, "input", "inputs do not fit the model", []error{etrun.ErrInput, input.ErrMismatch, tokenizer.ErrText, tokenizer.ErrToken}},
-	{6, "differ", "results differ (verify, compare)", []error{errDiffer}},
+	{6, "differ", "results differ (verify, compare)", []error{cli.ErrDiffer}},
 	{7, "device", "device failure", []error{etrun.ErrDevice}},
 	{1, "failure", "any other failure at run time", nil},
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -37,7 +38,7 @@ func TestExitOf(t *testing.T) {
 		{&etrun.InstructionError{Class: etrun.ErrDevice, Err: errors.New("x")}, 7},
 		{&etrun.InstructionError{Err: context.Canceled}, 8},
 		{fmt.Errorf("time-out: %w", context.DeadlineExceeded), 8},
-		{errDiffer, 6},
+		{cli.ErrDiffer, 6},
 		{etrun.ErrBusy, 1},
 		{errors.New("x"), 1},
 	}

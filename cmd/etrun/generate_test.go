@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/bench"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/generate"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/text"
 	"github.com/etrun-go/etrun/text/tokenizer"
@@ -107,7 +109,7 @@ func TestGenerateJSON(t *testing.T) {
 	if code := run(strings.Fields(args), strings.NewReader(""), &out, &notes); code != 0 {
 		t.Fatalf("exit code %d: %s", code, notes.String())
 	}
-	var r generateReport
+	var r generate.Report
 	must(t, json.Unmarshal(out.Bytes(), &r))
 	if r.Schema != "etrun.generate/1" || r.Text != want || r.Finish != text.FinishLength || r.Stats.Generated != 5 || r.Context != 32 {
 		t.Errorf("got %+v, want the text %q", r, want)
@@ -229,7 +231,7 @@ func TestBenchText(t *testing.T) {
 	if code := run([]string{"bench", "--text", model, "--duration", "50ms", "--json", "--decode", "4"}, strings.NewReader(""), &out, &notes); code != 0 {
 		t.Fatalf("exit code %d: %s", code, notes.String())
 	}
-	var r languageReport
+	var r bench.TextReport
 	must(t, json.Unmarshal(out.Bytes(), &r))
 	if r.Schema != "etrun.bench.text/1" || r.Context != 32 || len(r.Runs) != 2 {
 		t.Fatalf("got %+v, want prompts of 1 and 16 tokens", r)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 )
 
 // helpWidth is the width of help texts in columns.
@@ -114,7 +116,7 @@ func shortHelp(c *cobra.Command) error {
 		"  etrun check MODEL.pte       find out whether it runs here\n" +
 		"  etrun view MODEL.pte        see its graph in the browser\n" +
 		"  etrun doctor                check this machine\n\n")
-	names := strings.Join(commandNames(c), ", ")
+	names := strings.Join(cli.CommandNames(c), ", ")
 	b.WriteString(wrap("Commands: "+names+". All about one: etrun COMMAND --help; about running programs: etrun --help.") + "\n")
 	_, err := io.WriteString(c.OutOrStdout(), b.String())
 	return err

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/runtime/lower"
@@ -24,18 +25,18 @@ type programReport struct {
 }
 
 type methodReport struct {
-	Name         string           `json:"name"`
-	Instructions int              `json:"instructions"`
-	Inputs       []valueReport    `json:"inputs"`
-	Outputs      []valueReport    `json:"outputs"`
-	Operators    []operatorReport `json:"operators"`
-	Delegates    []delegateReport `json:"delegates"`
-	Folded       []operatorCount  `json:"folded,omitempty"`    // instructions executed once, at load
-	Rewritten    []rewriteCount   `json:"rewritten,omitempty"` // instructions removed or changed by rewrites
-	Lowered      *loweredReport   `json:"lowered,omitempty"`   // with --lower auto, tune or verify
-	Repairs      []string         `json:"repairs,omitempty"`   // repaired faults of the exporter
-	Memory       memoryReport     `json:"memory"`
-	LoadError    string           `json:"load_error,omitempty"` // why the method does not load here
+	Name         string                `json:"name"`
+	Instructions int                   `json:"instructions"`
+	Inputs       []session.ValueReport `json:"inputs"`
+	Outputs      []session.ValueReport `json:"outputs"`
+	Operators    []operatorReport      `json:"operators"`
+	Delegates    []delegateReport      `json:"delegates"`
+	Folded       []operatorCount       `json:"folded,omitempty"`    // instructions executed once, at load
+	Rewritten    []rewriteCount        `json:"rewritten,omitempty"` // instructions removed or changed by rewrites
+	Lowered      *loweredReport        `json:"lowered,omitempty"`   // with --lower auto, tune or verify
+	Repairs      []string              `json:"repairs,omitempty"`   // repaired faults of the exporter
+	Memory       memoryReport          `json:"memory"`
+	LoadError    string                `json:"load_error,omitempty"` // why the method does not load here
 }
 
 type operatorReport struct {
@@ -91,7 +92,7 @@ type memoryReport struct {
 }
 
 func newInspect(a *app) *cobra.Command {
-	o := session.Options{Say: a.note}
+	o := session.Options{Say: a.Note}
 	var lowered, all bool
 	c := &cobra.Command{
 		Use:   "inspect FILE.pte...",
@@ -103,7 +104,7 @@ func newInspect(a *app) *cobra.Command {
 			"  etrun inspect model.pte --json | jq '.methods[].operators[].name'\n" +
 			"  etrun inspect *.pte --json | jq '.files[].program.methods[].name'",
 		Args:              someFiles,
-		ValidArgsFunction: completePrograms,
+		ValidArgsFunction: cli.CompletePrograms,
 		RunE: func(c *cobra.Command, args []string) error {
 			if lowered && o.Lower != string(etrun.LowerTune) {
 				o.Lower = string(etrun.LowerAuto)
@@ -149,15 +150,15 @@ func inspectMethod(ctx context.Context, prog *etrun.Program, name string) (metho
 	if err != nil {
 		return methodReport{}, err
 	}
-	r := methodReport{Name: name, Instructions: meta.Instructions, Inputs: []valueReport{}, Outputs: []valueReport{},
+	r := methodReport{Name: name, Instructions: meta.Instructions, Inputs: []session.ValueReport{}, Outputs: []session.ValueReport{},
 		Operators: []operatorReport{}, Delegates: []delegateReport{},
 		Memory: memoryReport{Constants: meta.ConstBytes, FileArenas: append([]int64{}, meta.ArenaBytes...)}}
-	spec := methodSpec(prog, name)
+	spec := session.MethodSpec(prog, name)
 	for _, v := range meta.Inputs {
-		r.Inputs = append(r.Inputs, reportValue(v, spec))
+		r.Inputs = append(r.Inputs, session.NewValueReport(v, spec))
 	}
 	for _, v := range meta.Outputs {
-		r.Outputs = append(r.Outputs, reportValue(v, spec))
+		r.Outputs = append(r.Outputs, session.NewValueReport(v, spec))
 	}
 	for _, o := range meta.Operators {
 		r.Operators = append(r.Operators, operatorReport(o))

@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/runtime/lower"
 )
@@ -72,11 +73,11 @@ func took(estimated, measured float64) string {
 func (g *regionReport) fate() string {
 	switch {
 	case !g.Taken:
-		return "not lowered: " + printable(g.Reason)
+		return "not lowered: " + cli.Printable(g.Reason)
 	case g.Share > 0:
-		return fmt.Sprintf("lowered to %s from %.3g of the declared elements", printable(g.Backend), g.Share)
+		return fmt.Sprintf("lowered to %s from %.3g of the declared elements", cli.Printable(g.Backend), g.Share)
 	}
-	return "lowered to " + printable(g.Backend)
+	return "lowered to " + cli.Printable(g.Backend)
 }
 
 // omitInstructions leaves what was lowered.
@@ -109,10 +110,10 @@ func (r *loweredReport) print(t *tabwriter.Writer) {
 	}
 	fmt.Fprintf(t, "  instructions\tregion\n")
 	for _, c := range r.Instructions {
-		region := "none: " + printable(c.Reason)
+		region := "none: " + cli.Printable(c.Reason)
 		if c.Region >= 0 {
 			region = fmt.Sprint(c.Region)
 		}
-		fmt.Fprintf(t, "    chain %d, %d  %s\t%s\n", c.Chain, c.Index, printable(c.Name), region)
+		fmt.Fprintf(t, "    chain %d, %d  %s\t%s\n", c.Chain, c.Index, cli.Printable(c.Name), region)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/internal/advice"
 )
@@ -39,10 +40,10 @@ func (i *inspection) one(ctx context.Context, path string) error {
 	switch {
 	case err != nil:
 		return err
-	case i.json:
-		return i.writeJSON(report)
+	case i.JSON:
+		return i.WriteJSON(report)
 	}
-	return report.print(i.out, i.all)
+	return report.print(i.Out, i.all)
 }
 
 func (i *inspection) inspect(ctx context.Context, path string) (*programReport, error) {
@@ -59,7 +60,7 @@ func (i *inspection) several(ctx context.Context, paths []string) error {
 	var errs []error
 	for k, path := range paths {
 		f, err := i.file(ctx, path)
-		if err == nil && !i.json {
+		if err == nil && !i.JSON {
 			err = i.print(f, k)
 		}
 		if err != nil {
@@ -69,10 +70,10 @@ func (i *inspection) several(ctx context.Context, paths []string) error {
 	}
 	n, err := worst(errs)
 	if n > 0 {
-		err = fmt.Errorf("%w: %d of %s", err, n, count(len(paths), "file", "files"))
+		err = fmt.Errorf("%w: %d of %s", err, n, cli.Count(len(paths), "file", "files"))
 	}
-	if report.Exit = exitOf(err).code; i.json {
-		return errors.Join(i.writeJSON(report), err)
+	if report.Exit = exitOf(err).code; i.JSON {
+		return errors.Join(i.WriteJSON(report), err)
 	}
 	return err
 }
@@ -97,11 +98,11 @@ func (i *inspection) file(ctx context.Context, path string) (*inspectedFile, err
 // print writes the part of a file.
 func (i *inspection) print(f *inspectedFile, k int) error {
 	if k > 0 {
-		fmt.Fprintln(i.out)
+		fmt.Fprintln(i.Out)
 	}
 	if f.err == nil {
-		return f.Program.print(i.out, i.all)
+		return f.Program.print(i.Out, i.all)
 	}
-	_, err := fmt.Fprintf(i.out, "%s: cannot be inspected: %s\n", printable(f.Model), escaped(f.Error.Message))
+	_, err := fmt.Fprintf(i.Out, "%s: cannot be inspected: %s\n", cli.Printable(f.Model), cli.Escaped(f.Error.Message))
 	return err
 }

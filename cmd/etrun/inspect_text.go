@@ -10,6 +10,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
 // print writes the report as text, one screen for a usual program. Unless all is set,
@@ -22,27 +24,27 @@ func (r *programReport) print(w io.Writer, all bool) error {
 	}
 	fmt.Fprintf(t, "%s: %s, program version %d, %s", r.Model, bytesize.Format(r.Bytes), r.Version, header)
 	if r.Bundled > 0 {
-		fmt.Fprintf(t, ", %s", count(r.Bundled, "bundled test case", "bundled test cases"))
+		fmt.Fprintf(t, ", %s", cli.Count(r.Bundled, "bundled test case", "bundled test cases"))
 	}
 	fmt.Fprintln(t)
 	constants := []string{}
 	for i := range r.Methods {
 		m := &r.Methods[i]
 		if text, ok := m.constants(); ok && !all {
-			constants = append(constants, printable(m.Name)+" = "+text)
+			constants = append(constants, cli.Printable(m.Name)+" = "+text)
 			continue
 		}
 		m.print(t, all)
 	}
 	if len(constants) > 0 {
-		fmt.Fprintf(t, "\n%s: %s\n", count(len(constants), "constant method", "constant methods"), strings.Join(constants, ", "))
+		fmt.Fprintf(t, "\n%s: %s\n", cli.Count(len(constants), "constant method", "constant methods"), strings.Join(constants, ", "))
 	}
 	if n := len(r.Named); n > 0 {
 		total := 0
 		for _, bytes := range r.Named {
 			total += bytes
 		}
-		fmt.Fprintf(t, "\nnamed data: %s, %s\n", count(n, "entry", "entries"), bytesize.Format(int64(total)))
+		fmt.Fprintf(t, "\nnamed data: %s, %s\n", cli.Count(n, "entry", "entries"), bytesize.Format(int64(total)))
 	}
 	return t.Flush()
 }
@@ -62,13 +64,13 @@ func (m *methodReport) constants() (text string, ok bool) {
 		if text, isText := v.Value.(string); isText {
 			value = strconv.Quote(text)
 		}
-		values = append(values, printable(value))
+		values = append(values, cli.Printable(value))
 	}
 	return strings.Join(values, ", "), true
 }
 
 func (m *methodReport) print(t *tabwriter.Writer, all bool) {
-	fmt.Fprintf(t, "\nmethod %s: %s\n", printable(m.Name), count(m.Instructions, "instruction", "instructions"))
+	fmt.Fprintf(t, "\nmethod %s: %s\n", cli.Printable(m.Name), cli.Count(m.Instructions, "instruction", "instructions"))
 	printValues(t, "inputs", m.Inputs)
 	printValues(t, "outputs", m.Outputs)
 	m.printOperators(t)
@@ -88,7 +90,7 @@ func (m *methodReport) print(t *tabwriter.Writer, all bool) {
 	}
 }
 
-func printValues(t *tabwriter.Writer, what string, values []valueReport) {
+func printValues(t *tabwriter.Writer, what string, values []session.ValueReport) {
 	if len(values) == 0 {
 		fmt.Fprintf(t, "  no %s\n", what)
 		return
@@ -96,12 +98,12 @@ func printValues(t *tabwriter.Writer, what string, values []valueReport) {
 	fmt.Fprintf(t, "  %s\n", what)
 	for i, v := range values {
 		words := []string{}
-		for _, word := range []string{printable(v.Name), v.Order, v.Dynamism, v.Storage} {
+		for _, word := range []string{cli.Printable(v.Name), v.Order, v.Dynamism, v.Storage} {
 			if word != "" && word != "static" {
 				words = append(words, word)
 			}
 		}
-		fmt.Fprintf(t, "    %d  %s\t%s\n", i, v.shapeText(), strings.Join(words, ", "))
+		fmt.Fprintf(t, "    %d  %s\t%s\n", i, v.ShapeText(), strings.Join(words, ", "))
 	}
 }
 
@@ -115,7 +117,7 @@ func (m *methodReport) printOperators(t *tabwriter.Writer) {
 		if !o.Available {
 			note = "\tmissing"
 		}
-		fmt.Fprintf(t, "    %s\t%d%s\n", printable(o.Name), o.Calls, note)
+		fmt.Fprintf(t, "    %s\t%d%s\n", cli.Printable(o.Name), o.Calls, note)
 	}
 }
 
@@ -125,7 +127,7 @@ func (m *methodReport) printFolded(t *tabwriter.Writer) {
 	}
 	fmt.Fprintf(t, "  executed once, at load: constants of %s\n", bytesize.Format(m.Memory.Folded))
 	for _, o := range m.Folded {
-		fmt.Fprintf(t, "    %s\t%d\n", printable(o.Name), o.Calls)
+		fmt.Fprintf(t, "    %s\t%d\n", cli.Printable(o.Name), o.Calls)
 	}
 }
 
@@ -139,7 +141,7 @@ func (m *methodReport) printRewritten(t *tabwriter.Writer) {
 	}
 	fmt.Fprintln(t)
 	for _, w := range m.Rewritten {
-		fmt.Fprintf(t, "    %s\t%d\t%s\n", printable(w.Name), w.Calls, w.Rewrite)
+		fmt.Fprintf(t, "    %s\t%d\t%s\n", cli.Printable(w.Name), w.Calls, w.Rewrite)
 	}
 }
 
@@ -149,7 +151,7 @@ func (m *methodReport) printRepairs(t *tabwriter.Writer) {
 	}
 	fmt.Fprintf(t, "  repaired faults of the exporter\n")
 	for _, repair := range m.Repairs {
-		fmt.Fprintf(t, "    %s\n", printable(repair))
+		fmt.Fprintf(t, "    %s\n", cli.Printable(repair))
 	}
 }
 
@@ -177,7 +179,7 @@ func (d *delegateReport) alike(e *delegateReport) bool {
 }
 
 func (d *delegateReport) print(t *tabwriter.Writer, at string) {
-	fmt.Fprintf(t, "    %s  %s: payload %s, %s", at, printable(d.ID), bytesize.Format(int64(d.PayloadBytes)), count(d.Calls, "call", "calls"))
+	fmt.Fprintf(t, "    %s  %s: payload %s, %s", at, cli.Printable(d.ID), bytesize.Format(int64(d.PayloadBytes)), cli.Count(d.Calls, "call", "calls"))
 	if !d.Available {
 		fmt.Fprint(t, ", missing")
 	}
@@ -209,7 +211,7 @@ func printNodes(t *tabwriter.Writer, nodes []nodeReport) {
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s ×%d", name, counts[name])
 	}
-	fmt.Fprintf(t, "       %s: %s\n", count(len(nodes), "node", "nodes"), strings.Join(names, ", "))
+	fmt.Fprintf(t, "       %s: %s\n", cli.Count(len(nodes), "node", "nodes"), strings.Join(names, ", "))
 }
 
 func (m *memoryReport) print(t *tabwriter.Writer) {
@@ -217,7 +219,7 @@ func (m *memoryReport) print(t *tabwriter.Writer) {
 	for _, a := range m.FileArenas {
 		file += a
 	}
-	fmt.Fprintf(t, "  memory: constants %s, planned by the file %s in %s", bytesize.Format(m.Constants), bytesize.Format(file), count(len(m.FileArenas), "arena", "arenas"))
+	fmt.Fprintf(t, "  memory: constants %s, planned by the file %s in %s", bytesize.Format(m.Constants), bytesize.Format(file), cli.Count(len(m.FileArenas), "arena", "arenas"))
 	if m.Source != "" {
 		fmt.Fprintf(t, "; in use: %s (plan: %s, state %s, lower bound %s)", bytesize.Format(m.Planned), m.Source, bytesize.Format(m.State), bytesize.Format(m.LowerBound))
 	}
@@ -229,6 +231,6 @@ func (m *memoryReport) print(t *tabwriter.Writer) {
 	}
 	fmt.Fprintln(t)
 	if m.Conflicts > 0 {
-		fmt.Fprintf(t, "  the file's plan overlaps %s of live storages; it is not used\n", count(m.Conflicts, "pair", "pairs"))
+		fmt.Fprintf(t, "  the file's plan overlaps %s of live storages; it is not used\n", cli.Count(m.Conflicts, "pair", "pairs"))
 	}
 }

@@ -15,6 +15,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/bench"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/diff"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/generate"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/npu"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated pages of docs")
@@ -26,25 +32,25 @@ var jsonObjects = []struct {
 }{
 	{"run", "etrun.run/1", runReport{}},
 	{"run --jsonl, for each line", "etrun.run.line/1", lineReport{}},
-	{"generate", "etrun.generate/1", generateReport{}},
+	{"generate", "etrun.generate/1", generate.Report{}},
 	{"eval", "etrun.eval/1", evalReport{}},
 	{"check", "etrun.check/1", checkReport{}},
 	{"verify", "etrun.verify/1", verifyReport{}},
-	{"compare", "etrun.compare/1", compareReport{}},
+	{"compare", "etrun.compare/1", compare.Report{}},
 	{"inspect", "etrun.inspect/1", programReport{}},
 	{"inspect of several files", "etrun.inspect.files/1", programsReport{}},
 	{"plan", "etrun.plan/1", planReport{}},
-	{"bench", "etrun.bench/1", benchReport{}},
-	{"bench --text", "etrun.bench.text/1", languageReport{}},
+	{"bench", "etrun.bench/1", bench.Report{}},
+	{"bench --text", "etrun.bench.text/1", bench.TextReport{}},
 	{"profile", "etrun.profile/1", profileReport{}},
 	{"report", "etrun.report/1", pageReport{}},
 	{"view", "etrun.view/1", viewReport{}},
-	{"diff", "etrun.diff/1", diffReport{}},
+	{"diff", "etrun.diff/1", diff.Report{}},
 	{"repair", "etrun.repair/1", repairReport{}},
-	{"npu disasm", "etrun.disasm/1", disasmReport{}},
-	{"npu disasm --summary", "etrun.disasm.summary/1", summaryReport{}},
-	{"npu cycles", "etrun.cycles/1", cyclesReport{}},
-	{"npu calibrate", "etrun.npu-calibrate/1", calibrateReport{}},
+	{"npu disasm", "etrun.disasm/1", npu.DisasmReport{}},
+	{"npu disasm --summary", "etrun.disasm.summary/1", npu.SummaryReport{}},
+	{"npu cycles", "etrun.cycles/1", npu.CyclesReport{}},
+	{"npu calibrate", "etrun.npu-calibrate/1", npu.CalibrateReport{}},
 	{"ops", "etrun.ops/1", opsReport{}},
 	{"doctor", "etrun.doctor/1", machineReport{}},
 	{"version", "etrun.version/1", versionReport{}},

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
 )
 
 // record writes an ETRecord for stack_traces.pte, whose instruction i is of the module m.i.
@@ -66,7 +68,7 @@ func TestCompareNamesLayers(t *testing.T) {
 	write(t, changed, copied)
 	var out, notes bytes.Buffer
 	code := run([]string{"compare", from, changed, "--layer", "--json", "--etrecord", record(t, 8)}, strings.NewReader(""), &out, &notes)
-	r := &compareReport{}
+	r := &compare.Report{}
 	if err := json.Unmarshal(out.Bytes(), r); err != nil || code != 6 || r.Layer == nil || r.Layer.First == nil {
 		t.Fatalf("exit code %d, %v, %s%s", code, err, out.String(), notes.String())
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/internal/advice"
 )
 
@@ -25,16 +26,16 @@ func main() {
 
 // app is the environment of commands, and what ends them.
 type app struct {
-	App
+	cli.App
 	release context.CancelFunc // of the time limit; nil for none
 	abandon func(cause error)  // ends the process
 }
 
 // run executes one command line and returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{App: newApp(stdin, stdout, stderr, hasFlag(args, "-q", "--quiet", "--quiet=true"))}
-	defer a.close()
-	a.version = version()
+	a := &app{App: cli.New(stdin, stdout, stderr, hasFlag(args, "-q", "--quiet", "--quiet=true"))}
+	defer a.Close()
+	a.Version = version()
 	ctx, stop := interruptible()
 	defer stop()
 	a.abandon = func(cause error) {
@@ -43,15 +44,15 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(a.out)
-	root.SetErr(a.notes)
+	root.SetOut(a.Out)
+	root.SetErr(a.Notes)
 	addCompletion(root)
 	err := root.ExecuteContext(ctx)
 	if a.release != nil {
 		a.release()
 	}
 	if err == nil {
-		err = a.writeError()
+		err = a.WriteError()
 	}
 	if err == nil {
 		return 0
@@ -62,12 +63,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 // fail reports an error and returns the exit code.
 func (a *app) fail(args []string, err error) int {
 	e, text := exitOf(err), advice.Command(err.Error())
-	a.json = a.json || hasFlag(args, "--json", "--json=true")         // the error may precede the flag
-	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, errUnlike) { // the reader closed the pipe
-		fmt.Fprintf(a.notes, "etrun: %s\n", escaped(text))
+	a.JSON = a.JSON || hasFlag(args, "--json", "--json=true")             // the error may precede the flag
+	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, cli.ErrUnlike) { // the reader closed the pipe
+		fmt.Fprintf(a.Notes, "etrun: %s\n", cli.Escaped(text))
 	}
-	if a.json && !a.jsonWritten {
-		_ = a.writeJSON(failure{Schema: "etrun.error/1", Class: e.name, Exit: e.code, Message: text})
+	if a.JSON && !a.Written {
+		_ = a.WriteJSON(failure{Schema: "etrun.error/1", Class: e.name, Exit: e.code, Message: text})
 	}
 	return e.code
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/npu"
 )
 
 func TestNPUCycles(t *testing.T) {
@@ -28,13 +30,13 @@ func TestNPUCycles(t *testing.T) {
 
 // Slow memory makes operations slower, and never faster.
 func TestNPUCyclesOfSlowMemory(t *testing.T) {
-	estimate := func(args ...string) cyclesReport {
+	estimate := func(args ...string) npu.CyclesReport {
 		var out, notes bytes.Buffer
 		args = append([]string{"npu", "cycles", "../../testdata/ethosu/programs/digits.pte", "--json"}, args...)
 		if code := run(args, strings.NewReader(""), &out, &notes); code != 0 {
 			t.Fatalf("exit code %d: %s", code, notes.String())
 		}
-		var r cyclesReport
+		var r npu.CyclesReport
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil || len(r.Delegates) != 1 {
 			t.Fatalf("got %+v, %v", r, err)
 		}

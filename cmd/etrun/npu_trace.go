@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/npu"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate/ethosu"
@@ -15,7 +17,7 @@ import (
 
 // addTrace adds npu trace to the other commands for Ethos-U delegates: it writes outputs as run does.
 func addTrace(a *app) *cobra.Command {
-	c := newNPU(&a.App)
+	c := npu.New(&a.App)
 	c.AddCommand(newNPUTrace(a))
 	return c
 }
@@ -30,14 +32,14 @@ type npuTrace struct {
 }
 
 func newNPUTrace(a *app) *cobra.Command {
-	t := &npuTrace{outcome: outcome{app: a}, Options: session.Options{Say: a.note}}
+	t := &npuTrace{outcome: outcome{app: a}, Options: session.Options{Say: a.Note}}
 	c := &cobra.Command{
 		Use:   "trace MODEL.pte",
 		Short: "Run a program on the software NPU and show each operation",
 		Long: "Run a program once on the software NPU and show a checksum (CRC-32) of the memory that each operation of its Ethos-U\n" +
 			"delegates wrote. Two runs diverge at the first line that differs.",
 		Example: "  etrun npu trace model.pte --input x.bin\n  etrun npu trace model.pte --input x.bin --dump bytes",
-		Args:    oneModel, ValidArgsFunction: completeModel,
+		Args:    cli.OneModel, ValidArgsFunction: cli.CompleteModel,
 		RunE: func(c *cobra.Command, args []string) error { return t.run(c.Context(), args[0]) },
 	}
 	c.Flags().StringVar(&t.dump, "dump", "", "write the bytes that each operation writes to a file in `DIR`")
@@ -59,23 +61,23 @@ func (t *npuTrace) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer s.Close()
-	if err := eachNPU(s, func(string, int, []byte) error { return nil }); err != nil {
+	if err := npu.Each(s, func(string, int, []byte) error { return nil }); err != nil {
 		return err
 	}
 	if err := s.Prepare(ctx, t.calls); err != nil {
 		return err
 	}
-	if err := s.Once(ctx, func(k int, st *session.Step) error { return t.keep(s, k, st) }); err != nil || !t.json {
+	if err := s.Once(ctx, func(k int, st *session.Step) error { return t.keep(s, k, st) }); err != nil || !t.JSON {
 		return err
 	}
-	return t.writeJSON(newRunReport(s, &t.outcome, t.Seed))
+	return t.WriteJSON(newRunReport(s, &t.outcome, t.Seed))
 }
 
 // event prints one operation; with --json its line goes to stderr.
 func (t *npuTrace) event(e *ethosu.TraceEvent) {
-	w := t.out
-	if t.json {
-		w = t.notes
+	w := t.Out
+	if t.JSON {
+		w = t.Notes
 	}
 	op := e.Operation
 	fmt.Fprintf(w, "delegate %d  %4d  word %5d  crc32 %08x  %s%s\n", e.Delegate, e.Index, op.Word, op.Checksum(e.Memory), op.Name, op.Detail)
@@ -89,7 +91,7 @@ func (t *npuTrace) event(e *ethosu.TraceEvent) {
 			return err
 		})
 		if err != nil {
-			t.note("%v", err)
+			t.Note("%v", err)
 		}
 	}
 }

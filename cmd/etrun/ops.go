@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
@@ -55,13 +56,13 @@ func newOps(a *app) *cobra.Command {
 			if len(rows) == 0 {
 				return noOperator(part)
 			}
-			if a.json {
-				return a.writeJSON(opsReport{"etrun.ops/1", rows})
+			if a.JSON {
+				return a.WriteJSON(opsReport{"etrun.ops/1", rows})
 			}
 			for _, r := range rows {
-				r.print(a.out)
+				r.print(a.Out)
 			}
-			fmt.Fprintln(a.out, count(len(rows), "operator", "operators"))
+			fmt.Fprintln(a.Out, cli.Count(len(rows), "operator", "operators"))
 			return nil
 		},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/internal/duration"
@@ -135,12 +136,12 @@ func (o *outcome) keep(s *session.Session, k int, st *session.Step) error {
 	switch {
 	case o.folder != nil:
 		entries, err = o.folder.Add(k, outputs)
-	case o.json:
+	case o.JSON:
 		entries, err = o.describe(outputs)
 	default:
-		fmt.Fprintf(o.out, "%s%s  %s\n", s.CallName(k), printable(st.Name()), duration.Format(st.Took[0]))
+		fmt.Fprintf(o.Out, "%s%s  %s\n", s.CallName(k), cli.Printable(st.Name()), duration.Format(st.Took[0]))
 		for i, v := range outputs {
-			o.scores.Print(o.out, i, v)
+			o.scores.Print(o.Out, i, v)
 		}
 	}
 	o.entries = append(o.entries, entries)
@@ -152,9 +153,9 @@ func (o *outcome) warn() {
 	switch {
 	case !o.scores.Asked() || o.scored:
 	case o.folder != nil:
-		o.note("warning: --top-k, --softmax and --labels have no effect with --output-dir")
+		o.Note("warning: --top-k, --softmax and --labels have no effect with --output-dir")
 	default:
-		o.note("warning: --top-k, --softmax and --labels have no effect: no output is a single row of real numbers")
+		o.Note("warning: --top-k, --softmax and --labels have no effect: no output is a single row of real numbers")
 	}
 }
 
@@ -173,7 +174,7 @@ func (o *outcome) readLabels(ctx context.Context) error {
 		list = strings.Split(strings.TrimRight(string(text), "\r\n"), "\n")
 	}
 	for _, label := range list {
-		o.scores.Labels = append(o.scores.Labels, printable(strings.TrimSpace(label)))
+		o.scores.Labels = append(o.scores.Labels, cli.Printable(strings.TrimSpace(label)))
 	}
 	return nil
 }

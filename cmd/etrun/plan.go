@@ -10,6 +10,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/timeline"
@@ -74,7 +75,7 @@ type conflictReport struct {
 }
 
 func newPlan(a *app) *cobra.Command {
-	p := &planCommand{app: a, Options: session.Options{Say: a.note}}
+	p := &planCommand{app: a, Options: session.Options{Say: a.Note}}
 	c := &cobra.Command{
 		Use:   "plan MODEL.pte",
 		Short: "Show the memory plan of a method",
@@ -83,8 +84,8 @@ func newPlan(a *app) *cobra.Command {
 			"instructions; a call of a delegate may have several moments, and 3.2 is moment 2 of instruction 3.",
 		Example: "  etrun plan model.pte\n  etrun plan model.pte --svg plan.svg\n" +
 			"  etrun plan model.pte --html plan.html\n  etrun plan model.pte --json",
-		Args:              oneModel,
-		ValidArgsFunction: completeModel,
+		Args:              cli.OneModel,
+		ValidArgsFunction: cli.CompleteModel,
 		RunE:              func(c *cobra.Command, args []string) error { return p.run(c.Context(), args[0]) },
 	}
 	c.Flags().StringVar(&p.method, "method", "", "method `NAME` (default \"forward\")")
@@ -95,7 +96,7 @@ func newPlan(a *app) *cobra.Command {
 }
 
 func (p *planCommand) run(ctx context.Context, path string) error {
-	if err := p.leaveStdout(p.svg, p.html); err != nil {
+	if err := p.LeaveStdout(p.svg, p.html); err != nil {
 		return err
 	}
 	s, err := session.Open(ctx, path, &p.Options)
@@ -109,7 +110,7 @@ func (p *planCommand) run(ctx context.Context, path string) error {
 	}
 	s.Warn()
 	r := reportPlan(path, m)
-	drawing := timeline.New(m).Chart(fmt.Sprintf("%s, method %s", filepath.Base(path), printable(m.Name())))
+	drawing := timeline.New(m).Chart(fmt.Sprintf("%s, method %s", filepath.Base(path), cli.Printable(m.Name())))
 	if p.svg != "" {
 		if err := output.WriteFile(ctx, p.svg, drawing.WriteSVG); err != nil {
 			return err
@@ -120,8 +121,8 @@ func (p *planCommand) run(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	if p.json {
-		return p.writeJSON(r)
+	if p.JSON {
+		return p.WriteJSON(r)
 	}
 	if p.svg != "" || p.html != "" {
 		return nil
@@ -220,8 +221,8 @@ func storageName(m *ir.Method, s *ir.Storage) string {
 }
 
 func (r *planReport) print(a *app) error {
-	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "method %q: %s\n", r.Method, count(r.Steps, "instruction", "instructions"))
+	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "method %q: %s\n", r.Method, cli.Count(r.Steps, "instruction", "instructions"))
 	fmt.Fprintln(t, "values\tkind\ttype\tbytes\talive\tfile\town\tname")
 	for i := range r.Storages {
 		s := &r.Storages[i]
@@ -236,16 +237,16 @@ func (r *planReport) print(a *app) error {
 			values = "–"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", values, kind, s.Type, s.Bytes, s.alive,
-			filePlace(s), place(s.OwnOffset), printable(s.Name))
+			filePlace(s), place(s.OwnOffset), cli.Printable(s.Name))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	for _, c := range r.Conflicts {
-		fmt.Fprintf(a.out, "conflict: values %v and %v share bytes %d–%d of arena %d at instruction %d of the file's plan\n",
+		fmt.Fprintf(a.Out, "conflict: values %v and %v share bytes %d–%d of arena %d at instruction %d of the file's plan\n",
 			c.A, c.B, c.Lo, c.Hi, c.Arena, c.Step)
 	}
-	_, err := fmt.Fprintf(a.out, "file %s%s, own %s, lower bound %s, state %s; in use: %s\n",
+	_, err := fmt.Fprintf(a.Out, "file %s%s, own %s, lower bound %s, state %s; in use: %s\n",
 		bytesize.Format(r.FileBytes), unusable(r.FileWhole),
 		bytesize.Format(r.OwnBytes), bytesize.Format(r.LowerBound), bytesize.Format(r.StateBytes), r.InUse)
 	return err

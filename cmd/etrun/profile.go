@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/layernames"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
@@ -23,7 +25,7 @@ type profileCommand struct {
 	calls  session.Calls
 	repeat int
 	by     string
-	names  layerNames
+	names  layernames.Names
 }
 
 const profileHelp = `Run a program several times and show the time of each operator, with the nodes of each
@@ -38,7 +40,7 @@ and written, if the first run has not ended, of what it has executed.
 `
 
 func newProfile(a *app) *cobra.Command {
-	p := &profileCommand{app: a, Options: session.Options{Say: a.note}}
+	p := &profileCommand{app: a, Options: session.Options{Say: a.Note}}
 	c := &cobra.Command{
 		Use:   "profile MODEL.pte",
 		Short: "Show the time of each operator or instruction",
@@ -47,14 +49,14 @@ func newProfile(a *app) *cobra.Command {
 			"  etrun profile model.pte --by instruction --etrecord etrecord.bin --lower off\n" +
 			"  etrun profile model.pte --trace trace.json --flame model.svg\n" +
 			"  etrun profile model.pte --json | jq '.methods[].operators[0]'",
-		Args:              oneModel,
-		ValidArgsFunction: completeModel,
+		Args:              cli.OneModel,
+		ValidArgsFunction: cli.CompleteModel,
 		RunE:              func(c *cobra.Command, args []string) error { return p.run(c.Context(), args[0]) },
 	}
 	flags := c.Flags()
 	flags.StringVar(&p.by, "by", "operator", "table `ROWS`: operator or instruction")
 	flags.IntVar(&p.repeat, "repeat", 30, "run the calls `N` times after the first, each from the initial state")
-	p.names.addFlag(flags)
+	p.names.AddFlag(flags)
 	p.addFiles(flags)
 	p.calls.AddFlags(flags)
 	p.AddFlags(flags)
@@ -68,7 +70,7 @@ func (p *profileCommand) run(ctx context.Context, path string) error {
 	if p.by != "operator" && p.by != "instruction" {
 		return session.Usage("--by %q, want one of operator, instruction", p.by)
 	}
-	if err := p.leaveStdout(p.paths[:]...); err != nil {
+	if err := p.LeaveStdout(p.paths[:]...); err != nil {
 		return err
 	}
 	if err := p.showValues(&p.Options); err != nil {
@@ -80,7 +82,7 @@ func (p *profileCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer s.Close()
-	if err := p.names.read(ctx, s, &p.App); err != nil {
+	if err := p.names.Read(ctx, s, &p.App); err != nil {
 		return err
 	}
 	if err := s.Prepare(ctx, p.calls); err != nil {
@@ -91,7 +93,7 @@ func (p *profileCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	first, err := p.runs(ctx, s)
-	if err != nil && !cancelled(err) {
+	if err != nil && !cli.Cancelled(err) {
 		return err
 	}
 	p.table = false // write prints the table of run only
@@ -107,7 +109,7 @@ func (p *profileCommand) runs(ctx context.Context, s *session.Session) (time.Dur
 	}
 	p.firstRunEnded()
 	for i := range p.repeat {
-		p.progress.say("run %d of %d", i+1, p.repeat)
+		p.Progress.Say("run %d of %d", i+1, p.repeat)
 		if _, err := s.Time(ctx); err != nil {
 			return first, err
 		}
@@ -152,24 +154,24 @@ type profileRow struct {
 func (p *profileCommand) report(s *session.Session, first time.Duration, interrupted bool) error {
 	profiles := p.profiles()
 	for _, m := range profiles {
-		p.names.addTo(m, s)
+		p.names.AddTo(m, s)
 	}
-	if p.json {
+	if p.JSON {
 		r := profileReport{"etrun.profile/1", s.Path, s.Threads(), stats.MS(s.Loaded), stats.MS(first), []methodProfile{}, interrupted}
 		for _, m := range profiles {
 			r.Methods = append(r.Methods, methodProfile{m.Method, m.Runs, stats.MS(m.Median), stats.MS(m.Max),
 				profileRows(m.ByOperator()), profileRows(m.Rows)})
 		}
-		return p.writeJSON(r)
+		return p.WriteJSON(r)
 	}
-	fmt.Fprintf(p.out, "load %s, first run %s, %s\n", duration.Format(s.Loaded), duration.Format(first),
-		count(s.Threads(), "thread", "threads"))
+	fmt.Fprintf(p.Out, "load %s, first run %s, %s\n", duration.Format(s.Loaded), duration.Format(first),
+		cli.Count(s.Threads(), "thread", "threads"))
 	for _, m := range profiles {
 		rows := m.Rows
 		if p.by == "operator" {
 			rows = m.ByOperator()
 		}
-		if err := m.WriteTable(p.out, rows, printable); err != nil {
+		if err := m.WriteTable(p.Out, rows, cli.Printable); err != nil {
 			return err
 		}
 	}

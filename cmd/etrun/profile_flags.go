@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -123,15 +124,15 @@ func (f *profileFlags) profiles() []*profile.Profile {
 // write writes the recorded events to files, and prints the table of --profile.
 func (f *profileFlags) write(a *app) error {
 	if f.recorder.Dropped > 0 {
-		a.note("the first %d events were recorded, %d were dropped", len(f.recorder.Events), f.recorder.Dropped)
+		a.Note("the first %d events were recorded, %d were dropped", len(f.recorder.Events), f.recorder.Dropped)
 	}
 	if n := f.recorder.DroppedValues; n > 0 {
-		a.note("%s: %s dropped: the Inspector does not support the type, or the limit of %d bytes is reached (set --max-memory)",
-			f.paths[valuesFile], count(n, "value", "values"), f.recorder.MaxBytes)
+		a.Note("%s: %s dropped: the Inspector does not support the type, or the limit of %d bytes is reached (set --max-memory)",
+			f.paths[valuesFile], cli.Count(n, "value", "values"), f.recorder.MaxBytes)
 	}
 	if f.table {
 		for _, p := range f.profiles() {
-			if err := p.WriteTable(a.notes, p.ByOperator(), printable); err != nil {
+			if err := p.WriteTable(a.Notes, p.ByOperator(), cli.Printable); err != nil {
 				return err
 			}
 		}

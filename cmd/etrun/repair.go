@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/repair"
@@ -40,7 +41,7 @@ type repairCommand struct {
 }
 
 func newRepair(a *app) *cobra.Command {
-	r := &repairCommand{a, session.Options{Say: a.noteOnce(), Static: true, Lower: string(etrun.LowerOff)}}
+	r := &repairCommand{a, session.Options{Say: a.NoteOnce(), Static: true, Lower: string(etrun.LowerOff)}}
 	c := &cobra.Command{
 		Use:     "repair IN.pte OUT.pte",
 		Short:   "Write a program without the faults of its exporter",
@@ -48,15 +49,15 @@ func newRepair(a *app) *cobra.Command {
 		Example: "  etrun repair model.pte fixed.pte\n  etrun repair stale.pte fixed.pte --qparams 0:0=0.018,-3",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return session.Usage("%s, want IN.pte OUT.pte; see %s --help", count(len(args), "argument", "arguments"), c.CommandPath())
+				return session.Usage("%s, want IN.pte OUT.pte; see %s --help", cli.Count(len(args), "argument", "arguments"), c.CommandPath())
 			}
 			return nil
 		},
-		ValidArgsFunction: completePrograms,
+		ValidArgsFunction: cli.CompletePrograms,
 		RunE:              func(c *cobra.Command, args []string) error { return r.run(c.Context(), args[0], args[1]) },
 	}
 	r.AddFileFlags(c.Flags())
-	hide(c.Flags(), "threads", "strict-plan", "repair")
+	cli.Hide(c.Flags(), "threads", "strict-plan", "repair")
 	return c
 }
 
@@ -69,7 +70,7 @@ type repairReport struct {
 }
 
 func (r *repairCommand) run(ctx context.Context, from, to string) error {
-	if err := r.leaveStdout(to); err != nil {
+	if err := r.LeaveStdout(to); err != nil {
 		return err
 	}
 	path := input.Stdin(from)
@@ -87,19 +88,19 @@ func (r *repairCommand) run(ctx context.Context, from, to string) error {
 	}); err != nil {
 		return err
 	}
-	if r.json {
-		return r.writeJSON(&repairReport{"etrun.repair/1", from, to, append([]repair.Change{}, changes...)})
+	if r.JSON {
+		return r.WriteJSON(&repairReport{"etrun.repair/1", from, to, append([]repair.Change{}, changes...)})
 	}
 	if to == output.Stdout {
 		to = "standard output"
 	}
 	if len(changes) == 0 {
-		fmt.Fprintf(r.out, "%s: nothing to repair; copied to %s\n", from, to)
+		fmt.Fprintf(r.Out, "%s: nothing to repair; copied to %s\n", from, to)
 		return nil
 	}
-	fmt.Fprintf(r.out, "%s: %s, written to %s\n", from, count(len(changes), "repair", "repairs"), to)
+	fmt.Fprintf(r.Out, "%s: %s, written to %s\n", from, cli.Count(len(changes), "repair", "repairs"), to)
 	for _, c := range changes {
-		fmt.Fprintf(r.out, "  %s, %s: %s\n", printable(c.Method), c.Kind, legible(c.Text))
+		fmt.Fprintf(r.Out, "  %s, %s: %s\n", cli.Printable(c.Method), c.Kind, cli.Legible(c.Text))
 	}
 	return nil
 }

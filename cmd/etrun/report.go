@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/graph"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/page"
@@ -33,15 +34,15 @@ the file.
 `
 
 func newReport(a *app) *cobra.Command {
-	r := &reportCommand{app: a, Options: session.Options{Say: a.note, Constants: true}}
+	r := &reportCommand{app: a, Options: session.Options{Say: a.Note, Constants: true}}
 	c := &cobra.Command{
 		Use:   "report MODEL.pte",
 		Short: "Write an HTML page about a program",
 		Long:  reportHelp,
 		Example: "  etrun report model.pte\n  etrun report model.pte --run -o page.html\n" +
 			"  etrun report model.pte -i x.npy --repeat 100",
-		Args:              oneModel,
-		ValidArgsFunction: completeModel,
+		Args:              cli.OneModel,
+		ValidArgsFunction: cli.CompleteModel,
 		RunE: func(c *cobra.Command, args []string) error {
 			for _, flag := range []string{"input", "next", "method", "repeat"} {
 				r.run = r.run || c.Flags().Changed(flag)
@@ -55,7 +56,7 @@ func newReport(a *app) *cobra.Command {
 	flags.IntVar(&r.repeat, "repeat", 30, "run the calls `N` times after the first, each from the initial state")
 	r.calls.AddFlags(flags)
 	r.AddFlags(flags)
-	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
+	_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
 	return c
 }
 
@@ -80,7 +81,7 @@ func (r *reportCommand) make(ctx context.Context, path string) error {
 		return err
 	}
 	place := cmp.Or(r.path, pageName(path))
-	if err := r.leaveStdout(place); err != nil {
+	if err := r.LeaveStdout(place); err != nil {
 		return err
 	}
 	r.table = r.run // turns the observer on
@@ -141,7 +142,7 @@ func (r *reportCommand) time(ctx context.Context, s *session.Session) error {
 	}
 	r.firstRunEnded()
 	for i := range r.repeat {
-		r.progress.say("run %d of %d", i+1, r.repeat)
+		r.Progress.Say("run %d of %d", i+1, r.repeat)
 		if _, err := s.Time(ctx); err != nil {
 			return err
 		}
@@ -159,12 +160,12 @@ func (r *reportCommand) writeSummary(p *page.Page, model, place string) error {
 		}
 		report.Methods = append(report.Methods, entry)
 	}
-	if r.json {
-		return r.writeJSON(report)
+	if r.JSON {
+		return r.WriteJSON(report)
 	}
 	if place == output.Stdout {
 		return nil
 	}
-	_, err := fmt.Fprintf(r.out, "%s\n", place)
+	_, err := fmt.Fprintf(r.Out, "%s\n", place)
 	return err
 }

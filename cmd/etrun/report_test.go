@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 )
 
 func TestReport(t *testing.T) {
@@ -54,7 +56,7 @@ func TestReportInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	var out, notes bytes.Buffer
-	a := &app{App: App{in: strings.NewReader(""), out: &out, notes: &notes}}
+	a := &app{App: cli.App{In: strings.NewReader(""), Out: &out, Notes: &notes}}
 	c := newRoot(a)
 	c.SetArgs([]string{"report", program, "--repeat", "10000000"})
 	if err := c.ExecuteContext(ctx); exitOf(err).code != 8 {

@@ -11,5 +11,5 @@ import (
 // newRetarget is hidden: the script of doctor --fix runs it.
 func newRetarget(a *app) *cobra.Command {
 	return &cobra.Command{Use: retargetCommand + " FILE", Hidden: true, Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return retarget.File(args[0], a.notes) }}
+		RunE: func(_ *cobra.Command, args []string) error { return retarget.File(args[0], a.Notes) }}
 }

@@ -7,6 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/bench"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/diff"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/generate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
@@ -15,14 +20,14 @@ var commands = []struct {
 	group string
 	make  func(*app) *cobra.Command
 }{
-	{"run", newRun}, {"run", of(newGenerate)}, {"run", newServe}, {"run", newEval}, {"run", newVerify}, {"run", of(newCompare)}, {"run", of(newBench)}, {"run", newProfile},
-	{"look", newCheck}, {"look", newInspect}, {"look", of(newDiff)}, {"look", newRepair}, {"look", newPlan}, {"look", newReport}, {"look", newView},
+	{"run", newRun}, {"run", of(generate.New)}, {"run", newServe}, {"run", newEval}, {"run", newVerify}, {"run", of(compare.New)}, {"run", of(bench.New)}, {"run", newProfile},
+	{"look", newCheck}, {"look", newInspect}, {"look", of(diff.New)}, {"look", newRepair}, {"look", newPlan}, {"look", newReport}, {"look", newView},
 	{"look", addTrace},
 	{"here", newOps}, {"here", newDoctor}, {"here", newVersion},
 }
 
 // of makes a row of a command that needs only the streams and the global flags.
-func of(command func(*App) *cobra.Command) func(*app) *cobra.Command {
+func of(command func(*cli.App) *cobra.Command) func(*app) *cobra.Command {
 	return func(a *app) *cobra.Command { return command(&a.App) }
 }
 
@@ -53,8 +58,8 @@ func newRoot(a *app) *cobra.Command {
 	formatHelp(root)
 	addVersion(a, root)
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "write one JSON object to stdout, messages to stderr")
-	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "write only errors to stderr")
+	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "write one JSON object to stdout, messages to stderr")
+	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "write only errors to stderr")
 	root.SetFlagErrorFunc(flagFault)
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return a.prepare(c) }
 	addHelpAll(root)

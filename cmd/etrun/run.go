@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/layers"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
@@ -19,7 +21,7 @@ type runCommand struct {
 	outcome
 	session.Options
 	profileFlags
-	intermediates
+	layers.Intermediates
 	calls  session.Calls
 	repeat int
 	lines  bool // inputs are lines of standard input
@@ -62,14 +64,14 @@ With --jsonl each line of standard input is a run: a JSON text as after --input
 
 // newRun returns the command that runs a program; the root command is one, too.
 func newRun(a *app) *cobra.Command {
-	r := &runCommand{outcome: outcome{app: a}, Options: session.Options{Say: a.note}}
+	r := &runCommand{outcome: outcome{app: a}, Options: session.Options{Say: a.Note}}
 	c := &cobra.Command{
 		Use:               "run MODEL.pte",
 		Short:             "Run a program; same as etrun MODEL.pte",
 		Long:              runHelp + "\nExit codes:\n" + exitHelp(),
 		Example:           runExamples,
-		Args:              oneModel,
-		ValidArgsFunction: completeModel,
+		Args:              cli.OneModel,
+		ValidArgsFunction: cli.CompleteModel,
 		RunE:              func(c *cobra.Command, args []string) error { return r.run(c.Context(), args[0]) },
 	}
 	flags := c.Flags()
@@ -82,8 +84,8 @@ func newRun(a *app) *cobra.Command {
 		"run once for each line of standard input, a JSON value with the inputs, and write a line of JSON for each")
 	flags.BoolVar(&r.table, "profile", false, "print the time of each operator, and of each node inside delegates, to stderr")
 	r.addFiles(flags)
-	r.intermediates.addFlags(flags)
-	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
+	r.Intermediates.AddFlags(flags)
+	_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
 	return c
 }
 
@@ -104,13 +106,13 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	if r.lines {
 		return r.runLines(ctx, path)
 	}
-	if r.repeat > 1 && r.dump != "" {
+	if r.repeat > 1 && r.Dump != "" {
 		return session.Usage("--repeat %d with --dump-intermediates, which records one run", r.repeat)
 	}
-	if r.ELF != "" && (r.profileFlags.wanted() || r.intermediates.wanted()) {
+	if r.ELF != "" && (r.profileFlags.wanted() || r.Intermediates.Wanted()) {
 		return session.Usage("--fvp-elf with a profile or intermediate values: the program on the model cannot be observed")
 	}
-	if err := r.leaveStdout(append(append(r.paths[:], r.outcome.files()...), r.dump)...); err != nil {
+	if err := r.LeaveStdout(append(append(r.paths[:], r.outcome.files()...), r.Dump)...); err != nil {
 		return err
 	}
 	if r.scores.Top < 0 {
@@ -119,16 +121,16 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	if err := r.readLabels(ctx); err != nil {
 		return err
 	}
-	r.progress.say("loading %s", printable(path))
+	r.Progress.Say("loading %s", cli.Printable(path))
 	if err := r.showValues(&r.Options); err != nil {
 		return err
 	}
-	ctx, w, err := r.begin(ctx, &r.Options, r.dump)
+	ctx, w, err := r.Begin(ctx, &r.Options, r.Dump)
 	if err != nil {
 		return err
 	}
-	defer w.close()
-	s, err := session.Open(ctx, path, &r.Options, append(w.observers, r.profileFlags.options()...)...)
+	defer w.Close()
+	s, err := session.Open(ctx, path, &r.Options, append(w.Observers, r.profileFlags.options()...)...)
 	if err != nil {
 		return err
 	}
@@ -136,12 +138,12 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	if err := s.Prepare(ctx, r.calls); err != nil {
 		return err
 	}
-	return w.end(r.rounds(ctx, s))
+	return w.End(r.rounds(ctx, s))
 }
 
 // rounds runs the calls as often as requested, and keeps the outputs of the first round.
 func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
-	r.progress.say("first run of %d", r.repeat)
+	r.Progress.Say("first run of %d", r.repeat)
 	defer r.outcome.close()
 	defer r.profileFlags.close()
 	if err := r.outcome.create(ctx); err != nil {
@@ -174,7 +176,7 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 // rounds, including the first.
 func (r *runCommand) repeatCalls(ctx context.Context, s *session.Session) (done int, err error) {
 	for done = 1; done < r.repeat; done++ {
-		r.progress.say("run %d of %d", done+1, r.repeat)
+		r.Progress.Say("run %d of %d", done+1, r.repeat)
 		if err := s.Once(ctx, nil); err != nil {
 			return done, err
 		}
@@ -185,7 +187,7 @@ func (r *runCommand) repeatCalls(ctx context.Context, s *session.Session) (done 
 // interrupted reports the latency of the complete rounds if an interrupt or the time limit
 // ended the run. No outputs are written. It returns err.
 func (r *runCommand) interrupted(s *session.Session, done int, err error) error {
-	if !cancelled(err) {
+	if !cli.Cancelled(err) {
 		return err
 	}
 	for _, st := range s.Steps {
@@ -201,7 +203,7 @@ func (r *runCommand) interrupted(s *session.Session, done int, err error) error 
 
 // profileSoFar prints and writes the profiles after a run that an interrupt or the time limit ended.
 func (r *runCommand) profileSoFar(err error) error {
-	if !cancelled(err) {
+	if !cli.Cancelled(err) {
 		return nil
 	}
 	return r.profileFlags.write(r.app)
@@ -241,21 +243,21 @@ func newRunReport(s *session.Session, o *outcome, seed uint64) *runReport {
 // report prints the times; without --json only those of repeated runs.
 func (r *runCommand) report(s *session.Session) error {
 	report := newRunReport(s, &r.outcome, r.Seed)
-	if r.repeat == 1 && !r.json {
+	if r.repeat == 1 && !r.JSON {
 		return nil
 	}
 	return r.print(s, report)
 }
 
 func (r *runCommand) print(s *session.Session, report *runReport) error {
-	if r.json {
-		return r.writeJSON(report)
+	if r.JSON {
+		return r.WriteJSON(report)
 	}
-	fmt.Fprintf(r.out, "load %v, %s on %s\n", duration.Format(s.Loaded), count(report.Repeat, "run", "runs"),
-		count(s.Threads(), "thread", "threads"))
+	fmt.Fprintf(r.Out, "load %v, %s on %s\n", duration.Format(s.Loaded), cli.Count(report.Repeat, "run", "runs"),
+		cli.Count(s.Threads(), "thread", "threads"))
 	ms := duration.FormatMS
 	for k, c := range report.Calls {
-		fmt.Fprintf(r.out, "%s%s  first %s, then min %-7s  p50 %-7s  p90 %-7s  max %s\n", s.CallName(k), printable(c.Method),
+		fmt.Fprintf(r.Out, "%s%s  first %s, then min %-7s  p50 %-7s  p90 %-7s  max %s\n", s.CallName(k), cli.Printable(c.Method),
 			ms(c.FirstMS), ms(c.Latency.Min), ms(c.Latency.P50), ms(c.Latency.P90), ms(c.Latency.Max))
 	}
 	return nil
@@ -269,9 +271,9 @@ func (a *app) sayDistances(c session.Callee) {
 	}
 	for _, d := range m.Distances() {
 		if d.Index < 0 && d.Absolute == 0 {
-			a.note("lowering: output %d is identical", d.Output)
+			a.Note("lowering: output %d is identical", d.Output)
 			continue
 		}
-		a.note("lowering: output %d differs by at most %.3g, relative %.3g (index %d)", d.Output, d.Absolute, d.Relative, d.Index)
+		a.Note("lowering: output %d differs by at most %.3g, relative %.3g (index %d)", d.Output, d.Absolute, d.Relative, d.Index)
 	}
 }

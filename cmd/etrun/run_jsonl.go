@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -32,7 +33,7 @@ type errLines struct {
 }
 
 func (e *errLines) Error() string {
-	return fmt.Sprintf("%d of %s failed; the first: %v", e.failed, count(e.lines, "line", "lines"), e.first)
+	return fmt.Sprintf("%d of %s failed; the first: %v", e.failed, cli.Count(e.lines, "line", "lines"), e.first)
 }
 
 // Unwrap returns the error of the first line that failed.
@@ -43,7 +44,7 @@ func (r *runCommand) checkLines() error {
 	if len(r.calls) > 1 || len(r.calls[0].Inputs) > 0 {
 		return session.Usage("--jsonl reads the inputs from standard input; remove --input and --next")
 	}
-	if r.repeat > 1 || r.json || len(r.targets) > 0 || r.dir != "" || r.npz != "" || r.profileFlags.wanted() || r.intermediates.wanted() {
+	if r.repeat > 1 || r.JSON || len(r.targets) > 0 || r.dir != "" || r.npz != "" || r.profileFlags.wanted() || r.Intermediates.Wanted() {
 		return session.Usage("--jsonl writes a line with the outputs for each line of inputs; remove --repeat, --json, --output and the flags " +
 			"of profiles")
 	}
@@ -63,7 +64,7 @@ func (r *runCommand) runLines(ctx context.Context, path string) error {
 	if err := s.PrepareToFeed(ctx, r.calls[0].Method); err != nil {
 		return err
 	}
-	in, done := bufio.NewReader(r.in), errLines{}
+	in, done := bufio.NewReader(r.In), errLines{}
 	for {
 		text, err := readLine(in, r.InputLimit())
 		if err == io.EOF {
@@ -122,7 +123,7 @@ func (r *runCommand) line(ctx context.Context, s *session.Session, text []byte, 
 	if err != nil {
 		return err
 	}
-	_, err = r.out.Write(append(line, '\n'))
+	_, err = r.Out.Write(append(line, '\n'))
 	return err
 }
 

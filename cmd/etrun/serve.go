@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/daemon"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate/all"
@@ -39,13 +40,13 @@ const serveExamples = `  etrun serve model.pte
   etrun serve --config /etc/etrun/serve.json`
 
 func newServe(a *app) *cobra.Command {
-	s := &serveCommand{app: a, Settings: daemon.Defaults(), Options: session.Options{Say: a.note}, Limits: daemon.DefaultLimits()}
+	s := &serveCommand{app: a, Settings: daemon.Defaults(), Options: session.Options{Say: a.Note}, Limits: daemon.DefaultLimits()}
 	c := &cobra.Command{
 		Use:               "serve MODEL.pte...",
 		Short:             "Answer inference requests over HTTP",
 		Long:              serveHelp,
 		Example:           serveExamples,
-		ValidArgsFunction: completePrograms,
+		ValidArgsFunction: cli.CompletePrograms,
 		RunE:              func(c *cobra.Command, args []string) error { return s.run(c.Context(), c, args) },
 	}
 	s.addFlags(c.Flags())
@@ -66,7 +67,7 @@ func newWorker() *cobra.Command {
 }
 
 func (s *serveCommand) run(ctx context.Context, c *cobra.Command, args []string) error {
-	if s.json {
+	if s.JSON {
 		return session.Usage("--json: the log has a format of its own, --log-format json")
 	}
 	var given []string // the command line's flags, before those of the file are set
@@ -79,14 +80,14 @@ func (s *serveCommand) run(ctx context.Context, c *cobra.Command, args []string)
 	if err != nil {
 		return err
 	}
-	d := &daemon.Daemon{Settings: s.Settings, Models: models, Version: version(), Backends: all.Backends(), Log: s.notes}
+	d := &daemon.Daemon{Settings: s.Settings, Models: models, Version: version(), Backends: all.Backends(), Log: s.Notes}
 	d.Reread = func(ctx context.Context) ([]*daemon.Model, bool, error) { return s.reread(ctx, given, args) }
 	return d.Run(ctx)
 }
 
 // reread reads the models again, and reports whether other settings have changed.
 func (s *serveCommand) reread(ctx context.Context, given, args []string) (models []*daemon.Model, others bool, err error) {
-	again := &serveCommand{app: s.app, Settings: daemon.Defaults(), Options: session.Options{Say: s.note}, Limits: daemon.DefaultLimits()}
+	again := &serveCommand{app: s.app, Settings: daemon.Defaults(), Options: session.Options{Say: s.Note}, Limits: daemon.DefaultLimits()}
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true // those of all commands
 	again.addFlags(flags)

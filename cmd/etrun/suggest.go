@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
@@ -19,15 +20,15 @@ func modelOrCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return session.Usage("no arguments, want MODEL.pte or a command; see %s --help", c.CommandPath())
 	}
-	if err := misspelled(c, args); err != nil {
+	if err := cli.Misspelled(c, args); err != nil {
 		return err
 	}
-	return oneModel(c, args)
+	return cli.OneModel(c, args)
 }
 
 // flagFault is the error of a flag, with the nearest flag if it is unknown.
 func flagFault(c *cobra.Command, err error) error {
-	if wrong := misspelled(c, c.Flags().Args()); wrong != nil {
+	if wrong := cli.Misspelled(c, c.Flags().Args()); wrong != nil {
 		return wrong
 	}
 	hint := ""

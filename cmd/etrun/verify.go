@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/diff"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/verify"
 	"github.com/etrun-go/etrun/kernels"
@@ -44,7 +46,7 @@ type caseReport struct {
 }
 
 func newVerify(a *app) *cobra.Command {
-	v := &verifyCommand{app: a, Options: session.Options{Say: a.note}}
+	v := &verifyCommand{app: a, Options: session.Options{Say: a.Note}}
 	c := &cobra.Command{
 		Use:   "verify MODEL.bpte",
 		Short: "Run the test cases of a bundled program",
@@ -52,8 +54,8 @@ func newVerify(a *app) *cobra.Command {
 			"Floats pass if |got-want| <= atol + rtol*|want|, other types if they are equal. Unless a tolerance is given, floats computed\n" +
 			"from quantized values may also differ by one quantization step. The exit code is 6 if a case fails.",
 		Example:           "  etrun verify model.bpte\n  etrun verify model.bpte --rtol 1e-4 --json",
-		Args:              oneModel,
-		ValidArgsFunction: completeModel,
+		Args:              cli.OneModel,
+		ValidArgsFunction: cli.CompleteModel,
 		RunE: func(c *cobra.Command, args []string) error {
 			v.given = c.Flags().Changed("atol") || c.Flags().Changed("rtol")
 			return v.run(c.Context(), args[0])
@@ -86,18 +88,18 @@ func (v *verifyCommand) run(ctx context.Context, path string) error {
 			break
 		}
 	}
-	if err != nil && !(cancelled(err) && report.Cases > 0) {
+	if err != nil && !(cli.Cancelled(err) && report.Cases > 0) {
 		return err
 	}
 	report.Interrupted = err != nil
-	if v.json {
-		err = errors.Join(err, v.writeJSON(report))
+	if v.JSON {
+		err = errors.Join(err, v.WriteJSON(report))
 	}
 	if err != nil {
 		return err
 	}
 	if report.Failed > 0 {
-		return fmt.Errorf("%w: %d of %s", errDiffer, report.Failed, count(report.Cases, "test case", "test cases"))
+		return fmt.Errorf("%w: %d of %s", cli.ErrDiffer, report.Failed, cli.Count(report.Cases, "test case", "test cases"))
 	}
 	return nil
 }
@@ -120,11 +122,11 @@ func (v *verifyCommand) suite(ctx context.Context, sess *session.Session, s pte.
 		if row.Differences, special, err = verify.Case(ctx, m, &s.Cases[i], v.tolerance, report.Steps[s.Method]); err != nil {
 			return fmt.Errorf("case %d: %w", i, err)
 		}
-		if special && hasNative(m.Delegates()) {
-			v.Say(specialNote)
+		if special && diff.RunsNatively(m.Delegates()) {
+			v.Say(diff.SpecialNote)
 		}
 		report.add(row)
-		if !v.json {
+		if !v.JSON {
 			row.print(v.app)
 		}
 	}
@@ -146,9 +148,9 @@ func (r *caseReport) print(a *app) {
 	} else if r.Outputs == 0 {
 		verdict = "ran, no expected outputs"
 	}
-	fmt.Fprintf(a.out, "%s, case %d: %s\n", r.Method, r.Case, verdict)
+	fmt.Fprintf(a.Out, "%s, case %d: %s\n", r.Method, r.Case, verdict)
 	for _, d := range r.Differences {
-		fmt.Fprintf(a.out, "  %s\n", d)
+		fmt.Fprintf(a.Out, "  %s\n", d)
 	}
 }
 
@@ -164,8 +166,8 @@ func (v *verifyCommand) findSteps(prog *etrun.Program, report *verifyReport) {
 		}
 		report.Steps[m.Name] = steps
 		for k, step := range steps {
-			if step > 0 && !v.json {
-				fmt.Fprintf(v.out, "%s, output %d: one step of its quantized values, %.4g, is added to the tolerance\n", printable(m.Name), k, step)
+			if step > 0 && !v.JSON {
+				fmt.Fprintf(v.Out, "%s, output %d: one step of its quantized values, %.4g, is added to the tolerance\n", cli.Printable(m.Name), k, step)
 			}
 		}
 	}

@@ -24,10 +24,10 @@ func newVersion(a *app) *cobra.Command {
 }
 
 func (a *app) writeVersion() error {
-	if a.json {
-		return a.writeJSON(versionReport{"etrun.version/1", version()})
+	if a.JSON {
+		return a.WriteJSON(versionReport{"etrun.version/1", version()})
 	}
-	_, err := fmt.Fprintln(a.out, version())
+	_, err := fmt.Fprintln(a.Out, version())
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/graph"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/layers"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/loopback"
@@ -39,15 +40,15 @@ have are coloured by the largest difference.
 `
 
 func newView(a *app) *cobra.Command {
-	v := &viewCommand{reportCommand: reportCommand{app: a, Options: session.Options{Say: a.note, Constants: true}}}
+	v := &viewCommand{reportCommand: reportCommand{app: a, Options: session.Options{Say: a.Note, Constants: true}}}
 	c := &cobra.Command{
 		Use:   "view MODEL.pte [OTHER.pte]",
 		Short: "Show the graph of a program in the browser",
 		Long:  viewHelp,
 		Example: "  etrun view model.pte\n  etrun view model.pte --run -o graph.html\n" +
 			"  etrun view a.pte b.pte --lower off",
-		Args:              oneOrTwo,
-		ValidArgsFunction: completePrograms,
+		Args:              cli.OneOrTwo,
+		ValidArgsFunction: cli.CompletePrograms,
 		RunE: func(c *cobra.Command, args []string) error {
 			for _, flag := range []string{"input", "next", "method", "repeat"} {
 				v.run = v.run || c.Flags().Changed(flag)
@@ -63,7 +64,7 @@ func newView(a *app) *cobra.Command {
 	flags.IntVar(&v.repeat, "repeat", 30, "run the calls `N` times after the first, each from the initial state")
 	v.calls.AddFlags(flags)
 	v.AddFlags(flags)
-	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
+	_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
 	return c
 }
 
@@ -89,13 +90,13 @@ func (v *viewCommand) show(ctx context.Context, paths []string) error {
 	if err := checkRepeat(v.repeat); err != nil {
 		return err
 	}
-	if v.json && v.path == "" {
+	if v.JSON && v.path == "" {
 		return session.Usage("--json: the page is shown until an interrupt; write it to a file with -o")
 	}
 	if v.difference && len(paths) != 2 {
 		return session.Usage("--difference, want two programs")
 	}
-	if err := v.leaveStdout(v.path); err != nil {
+	if err := v.LeaveStdout(v.path); err != nil {
 		return err
 	}
 	if v.difference {
@@ -176,13 +177,13 @@ func (v *viewCommand) serve(ctx context.Context, p *page.View) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(v.out, s.URL)
+	fmt.Fprintln(v.Out, s.URL)
 	if !v.noOpen {
 		if err := loopback.Open(s.URL); err != nil {
-			v.note("open the address in a browser: %v", err)
+			v.Note("open the address in a browser: %v", err)
 		}
 	}
-	v.note("the page is shown until an interrupt (Ctrl+C)")
+	v.Note("the page is shown until an interrupt (Ctrl+C)")
 	return s.Serve(ctx)
 }
 
@@ -195,12 +196,12 @@ func (v *viewCommand) summary(paths []string, programs []*graph.Program) error {
 			r.Methods = append(r.Methods, viewedMethod{paths[i], m.Name, len(m.Nodes), changed, only, m.Fault})
 		}
 	}
-	if v.json {
-		return v.writeJSON(r)
+	if v.JSON {
+		return v.WriteJSON(r)
 	}
 	if cmp.Or(v.path, output.Stdout) == output.Stdout {
 		return nil
 	}
-	_, err := fmt.Fprintln(v.out, strings.TrimSpace(v.path))
+	_, err := fmt.Fprintln(v.Out, strings.TrimSpace(v.path))
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/internal/await"
 )
 
@@ -58,7 +59,7 @@ func TestViewOnThisMachine(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := &lockedBuffer{}
-	a := &app{App: App{in: strings.NewReader(""), out: out, notes: io.Discard}}
+	a := &app{App: cli.App{In: strings.NewReader(""), Out: out, Notes: io.Discard}}
 	c := newRoot(a)
 	c.SetArgs([]string{"view", program, "--no-open"})
 	ended := make(chan error, 1)

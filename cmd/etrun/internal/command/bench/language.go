@@ -1,0 +1,244 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
+	"github.com/etrun-go/etrun/internal/duration"
+	"github.com/etrun-go/etrun/text"
+)
+
+// languageBench is bench --text: it measures a language model by the length of the prompt.
+type languageBench struct {
+	session.LanguageModel
+	text    bool
+	lengths []int
+	decode  int
+}
+
+// TextReport is the JSON object of bench --text.
+type TextReport struct {
+	Schema      string         `json:"schema"`
+	Environment environment    `json:"environment"`
+	Interrupted bool           `json:"interrupted"`
+	Model       string         `json:"model"`
+	Context     int            `json:"context"` // positions
+	Chunk       int            `json:"chunk"`   // maximum number of tokens per call of the program
+	Runs        []languageRuns `json:"runs"`
+	Process     processMemory  `json:"process_bytes"`
+}
+
+// languageRuns are the measurements with one number of threads and one length of the prompt.
+type languageRuns struct {
+	Threads     int           `json:"threads"`
+	Prompt      int           `json:"prompt_tokens"`
+	Generated   int           `json:"generated_tokens"` // in each run
+	Prefill     stats.Summary `json:"prefill_ms"`
+	First       stats.Summary `json:"first_token_ms"`
+	PerToken    stats.Summary `json:"decode_ms_per_token"` // after the first one
+	PrefillRate float64       `json:"prefill_tokens_per_s"`
+	DecodeRate  float64       `json:"decode_tokens_per_s"`
+	TokenBytes  int64         `json:"bytes_per_token"`    // weights, and the cache up to the middle of the generated tokens
+	ReadRate    float64       `json:"decode_bytes_per_s"` // that many for each token
+	Bandwidth   float64       `json:"memory_bytes_per_s"` // measured: the threads read memory
+	Share       float64       `json:"bandwidth_share"`    // of the two
+}
+
+// maxLengths bounds --lengths.
+const maxLengths = 64
+
+// check validates the flags.
+func (l *languageBench) check(b *benchCommand, paths []string) error {
+	switch {
+	case len(paths) != 1 || b.vs != "":
+		return session.Usage("--text measures one program, without --vs")
+	case len(b.calls) > 1 || len(b.calls[0].Inputs) > 0:
+		return session.Usage("--text with --input or --next; the prompts are random tokens")
+	case b.plan.Rate != 0:
+		return session.Usage("--text with --rate; texts are generated back to back")
+	case b.format == "benchstat":
+		return session.Usage("--text writes --format table or json")
+	case len(l.lengths) > maxLengths || slices.ContainsFunc(l.lengths, func(n int) bool { return n < 1 }):
+		return session.Usage("--lengths %v, want at most %d positive numbers", l.lengths, maxLengths)
+	case l.decode < 1:
+		return session.Usage("--decode %d, want 1 or more", l.decode)
+	}
+	return nil
+}
+
+// measureText measures a language model with each number of threads.
+func (b *benchCommand) measureText(ctx context.Context, path string) error {
+	b.language.Method = b.calls[0].Method
+	r := &TextReport{Schema: "etrun.bench.text/1", Environment: newEnvironment(b.Version), Model: path}
+	var err error
+	for _, n := range b.threads {
+		o := b.Options
+		o.Threads = n
+		if err = b.language.measure(ctx, b, &o, r); err != nil {
+			break
+		}
+	}
+	r.Interrupted = err != nil
+	r.Environment.LoadAfter = loadAverage()
+	r.Process = processMemory{int64(processStatus().VmHWM), liveHeap()}
+	if err != nil && (ctx.Err() == nil || len(r.Runs) == 0) {
+		return err
+	}
+	if b.JSON {
+		return errors.Join(err, b.WriteJSON(r))
+	}
+	r.print(b)
+	return err
+}
+
+// measure measures all lengths with one number of threads.
+func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session.Options, r *TextReport) error {
+	s, model, err := l.Open(ctx, r.Model, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	defer model.Close()
+	info := model.Info()
+	r.Context, r.Chunk = info.Context, info.Chunk
+	lengths, err := l.within(info.Context)
+	if err != nil {
+		return err
+	}
+	dialogue, err := model.NewSession(ctx)
+	if err != nil {
+		return session.Cure(err)
+	}
+	defer dialogue.Close()
+	share := b.plan.Duration / time.Duration(len(lengths)*len(b.threads))
+	b.Progress.Say("reading memory")
+	bandwidth := readBandwidth(ctx, s.Threads())
+	for _, n := range lengths {
+		b.Progress.Say("prompts of %d tokens", n)
+		runs, err := l.repeat(ctx, dialogue, l.prompt(n, info.Vocabulary, o.Seed), share)
+		if runs.Prefill.N > 0 {
+			runs.Threads, runs.Bandwidth = s.Threads(), bandwidth
+			if err := runs.addBytes(dialogue); err != nil {
+				return err
+			}
+			r.Runs = append(r.Runs, runs)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addBytes compares what the tokens after the first one have read with what memory delivers.
+func (r *languageRuns) addBytes(s *text.Session) error {
+	f, err := s.Footprint()
+	if err != nil {
+		return err
+	}
+	info := s.Model().Info()
+	positions := info.Context // of a cache whose use is not known
+	if info.Cache == text.CachePositions {
+		positions = r.Prompt + r.Generated/2
+	}
+	r.TokenBytes = f.Weights + f.State*int64(positions)/int64(info.Context)
+	r.ReadRate = float64(r.TokenBytes) * r.DecodeRate
+	r.Share = r.ReadRate / r.Bandwidth
+	return nil
+}
+
+// within returns the lengths to measure: those of the command line, or powers of 4 within the context.
+func (l *languageBench) within(context int) ([]int, error) {
+	if l.lengths != nil {
+		if n := slices.Max(l.lengths); n >= context {
+			return nil, session.Usage("--lengths %d, the model has %d positions", n, context)
+		}
+		return l.lengths, nil
+	}
+	list := []int{1}
+	for n := 16; n < context; n *= 4 {
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// prompt returns random tokens.
+func (l *languageBench) prompt(n, vocabulary int, seed uint64) []int {
+	r := rand.New(rand.NewPCG(seed, uint64(n)))
+	ids := make([]int, n)
+	for i := range ids {
+		ids[i] = r.IntN(vocabulary)
+	}
+	return ids
+}
+
+// minTexts is the minimum number of texts of each length.
+const minTexts = 3
+
+// repeat generates texts for a time, each from an empty session. The first one is not counted.
+func (l *languageBench) repeat(ctx context.Context, s *text.Session, prompt []int, d time.Duration) (r languageRuns, err error) {
+	var prefill, first, perToken []time.Duration
+	o := text.Options{MaxTokens: l.decode + 1, IgnoreEOS: true}
+	begun := time.Now()
+	for n := 0; n <= minTexts || time.Since(begun) < d; n++ {
+		if err = s.Reset(); err != nil {
+			break
+		}
+		var end text.Piece
+		if end, err = last(s.GenerateTokens(ctx, prompt, o)); err != nil {
+			break
+		}
+		if n == 0 {
+			r.Prompt, r.Generated = len(prompt), end.Stats.Generated
+			continue
+		}
+		prefill, first = append(prefill, end.Stats.Prefill), append(first, end.Stats.FirstToken)
+		if after := end.Stats.Generated - 1; after > 0 {
+			perToken = append(perToken, end.Stats.Decode/time.Duration(after))
+		}
+	}
+	if len(prefill) == 0 {
+		return r, err
+	}
+	r.Prefill, r.First = stats.Of(prefill), stats.Of(first)
+	r.PrefillRate = float64(r.Prompt) / r.Prefill.P50 * 1e3
+	if len(perToken) > 0 {
+		r.PerToken = stats.Of(perToken)
+		r.DecodeRate = 1e3 / r.PerToken.P50
+	}
+	return r, err
+}
+
+// last returns the last piece of a text.
+func last(pieces iter.Seq2[text.Piece, error]) (end text.Piece, err error) {
+	for end, err = range pieces {
+	}
+	return end, err
+}
+
+func (r *TextReport) print(b *benchCommand) {
+	e := &r.Environment
+	fmt.Fprintf(b.Out, "%s; %s, %s; load average %.2f\n", e.Version, cmp.Or(e.CPU, "–"), cli.Count(e.Processors, "processor", "processors"), e.LoadBefore)
+	fmt.Fprintf(b.Out, "%s: %s, at most %s a call; medians\n", cli.Printable(r.Model), cli.Count(r.Context, "position", "positions"), cli.Count(r.Chunk, "token", "tokens"))
+	if len(r.Runs) > 0 {
+		fmt.Fprintf(b.Out, "memory: %.4g GB/s read by %s\n", r.Runs[0].Bandwidth/1e9, cli.Count(r.Runs[0].Threads, "thread", "threads"))
+	}
+	fmt.Fprintf(b.Out, "%8s %8s %14s %12s %14s %12s %10s %8s %6s %6s\n", "threads", "prompt", "prefill tok/s", "first", "decode tok/s",
+		"per token",
+		"MB/token", "GB/s", "share", "texts")
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		fmt.Fprintf(b.Out, "%8d %8d %14.4g %12s %14.4g %12s %10.4g %8.3g %5.0f%% %6d\n", run.Threads, run.Prompt, run.PrefillRate,
+			duration.FormatMS(run.First.P50), run.DecodeRate, duration.FormatMS(run.PerToken.P50), float64(run.TokenBytes)/1e6, run.ReadRate/1e9,
+			100*run.Share, run.Prefill.N)
+	}
+}

@@ -1,0 +1,165 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/layers"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// layerReport is the result of --layer.
+type layerReport struct {
+	*layers.Result
+	other  bool           // the programs have different instructions
+	Traced *layers.Traced `json:"by_value,omitempty"` // for programs with different instructions
+	Note   string         `json:"note,omitempty"`     // values that were not compared
+}
+
+// layers compares the results of all instructions of two programs.
+func (p *compareCommand) layers(ctx context.Context, a, b *side) *layerReport {
+	r := &layerReport{other: !layers.Same(a.Spec(), b.Spec())}
+	var pairs []layers.Pair
+	if r.other {
+		pairs = layers.AlignOther(ctx, a.kept.List, b.kept.List, p.tolerance)
+	} else {
+		pairs = layers.Align(a.kept.List, b.kept.List)
+	}
+	r.Result = layers.Find(ctx, pairs, p.tolerance)
+	if r.Values = len(b.kept.List); r.Compared < r.Values && (r.other || p.vs != "") {
+		r.Traced = layers.Trace(ctx, a.kept, b.kept, p.tolerance)
+		r.Add(r.Traced, pairs)
+		r.Earlier(r.Traced, b.kept.List)
+	}
+	r.name(p, a, b)
+	r.hide(b.kept.List)
+	if left := r.Values - r.Compared; r.other && left > 0 && ctx.Err() == nil {
+		r.Note = fmt.Sprintf("%s no counterpart in the other program: neither one of the same operator and type, nor one with equal elements "+
+			"that is computed from the same values", cli.Count(left, "value has", "values have"))
+	}
+	return r
+}
+
+// name adds the layers of the places that are reported.
+func (r *layerReport) name(p *compareCommand, a, b *side) {
+	for _, d := range []*layers.Difference{r.First, r.Unequal} {
+		if d != nil {
+			p.names.AddToPlace(&d.Place, b.Session)
+		}
+	}
+	if t := r.Traced; t != nil {
+		p.names.AddToPlace(t.Last, b.Session)
+		p.names.AddToPlace(t.First, b.Session)
+		if t.Closest != nil {
+			p.namesA.AddToPlace(&t.Closest.Place, a.Session)
+		}
+	}
+}
+
+// outlook notes before the runs what two programs with different instructions have in common.
+func (p *compareCommand) outlook(a, b *side) {
+	if layers.Same(a.Spec(), b.Spec()) {
+		return
+	}
+	x, y := a.inventory(), b.inventory()
+	p.Note("the programs have different instructions: the first computes %s, the second %s; %s the same operator and type in both, "+
+		"the others are found by their elements among values of the same sizes", x, y, cli.Count(layers.Common(x, y), "value has", "values have"))
+}
+
+// inventory counts the values of the called methods.
+func (a *side) inventory() *layers.Inventory {
+	inv := layers.NewInventory()
+	for _, st := range a.Steps {
+		if m, ok := st.Callee.(*etrun.Method); ok {
+			inv.Add(m)
+		}
+	}
+	return inv
+}
+
+// keptLayers compares the results of instructions with stored arrays.
+func (p *compareCommand) keptLayers(ctx context.Context, a *side, named map[string]*npy.Array) *layerReport {
+	kept, arrays := make([]layers.Written, 0, len(named)), make([]*npy.Array, 0, len(named))
+	for name, x := range named {
+		w, _ := layers.ParseFileName(name)
+		kept, arrays = append(kept, w), append(arrays, x)
+	}
+	of := make(map[*layers.Written]*npy.Array, len(kept))
+	for i := range kept {
+		of[&kept[i]] = arrays[i]
+	}
+	pairs := slices.DeleteFunc(layers.AlignKept(kept, a.kept.List), func(pair layers.Pair) bool {
+		pair.A.Value = wanted(of[pair.A], pair.B.Value)
+		want, got := pair.A.Value, pair.B.Value
+		return want.Kind != got.Kind || want.Kind == tensor.KindTensor && want.Tensor.Numel() != got.Tensor.Numel()
+	})
+	r := &layerReport{Result: layers.Find(ctx, pairs, p.tolerance)}
+	r.Values = len(a.kept.List)
+	r.name(p, a, a)
+	if n := len(named) - len(pairs); n > 0 {
+		r.Note = fmt.Sprintf("no instruction writes as many elements as %s of %s", cli.Count(n, "array", "arrays"), p.against)
+	}
+	r.hide(a.kept.List)
+	return r
+}
+
+// hide notes that the nodes of the first different delegate are not visible.
+func (r *layerReport) hide(list []layers.Written) {
+	if r.First == nil || r.First.Delegate < 0 || r.First.Node >= 0 {
+		return
+	}
+	for i := range list {
+		if list[i].Delegate == r.First.Delegate && list[i].Node >= 0 && list[i].Method == r.First.Method {
+			return
+		}
+	}
+	r.Note = fmt.Sprintf("the nodes of delegate %d are not visible on this device", r.First.Delegate)
+}
+
+func (r *layerReport) print(a *cli.App) {
+	fmt.Fprintf(a.Out, "layer: %d of %s compared, %d equal", r.Compared, cli.Count(r.Values, "value", "values"), r.Equal)
+	if r.First == nil && r.Compared > 0 && (r.Traced == nil || r.Traced.First == nil) {
+		fmt.Fprint(a.Out, ", all within the tolerance")
+	}
+	fmt.Fprintln(a.Out)
+	if r.Note != "" {
+		a.Note("%s", r.Note)
+	}
+	if r.Unequal != nil && (r.First == nil || r.Unequal.Place != r.First.Place || r.Unequal.Output != r.First.Output) {
+		printDifference(a, "first not equal", r.Unequal)
+	}
+	if r.First != nil {
+		printDifference(a, "first beyond the tolerance", r.First)
+	}
+	if r.Traced != nil && r.Traced.Looked > 0 {
+		r.printTraced(a)
+	}
+}
+
+// printTraced reports which values of one program occur in the other.
+func (r *layerReport) printTraced(a *cli.App) {
+	t := r.Traced
+	fmt.Fprintf(a.Out, "  by value: %d of %s also occur in the other program\n", t.Found, cli.Count(t.Looked, "value", "values"))
+	if t.First == nil {
+		return
+	}
+	fmt.Fprintf(a.Out, "    first one that does not: %s\n", cli.Printable(t.First.String()))
+	if t.Last != nil {
+		fmt.Fprintf(a.Out, "      computed from one that does: %s\n", cli.Printable(t.Last.String()))
+	}
+	if c := t.Closest; c != nil {
+		fmt.Fprintf(a.Out, "      closest to it: %s, output %d %s; %s\n", cli.Printable(c.Place.String()), c.Output, c.Type,
+			distanceText(&c.Distance))
+	}
+}
+
+func printDifference(a *cli.App, what string, d *layers.Difference) {
+	fmt.Fprintf(a.Out, "  %s: %s, output %d %s\n    %s\n", what, cli.Printable(d.Place.String()), d.Output, d.Type, distanceText(&d.Distance))
+	if d.Differs != "" {
+		fmt.Fprintf(a.Out, "    %s\n", d.Differs)
+	}
+}

@@ -1,0 +1,75 @@
+package session
+
+import (
+	"context"
+
+	"github.com/etrun-go/etrun/text"
+	"github.com/etrun-go/etrun/text/tokenizer"
+	"github.com/spf13/pflag"
+)
+
+// LanguageModel holds the flags of a program that is run as a language model.
+type LanguageModel struct {
+	Tokenizer string
+	Method    string
+	context   int
+	bos       int
+	eos       []int
+
+	flags *pflag.FlagSet
+}
+
+// AddFlags adds the flags.
+func (l *LanguageModel) AddFlags(flags *pflag.FlagSet) {
+	l.flags = flags
+	flags.StringVar(&l.Tokenizer, "tokenizer", "", "`FILE` with the tokenizer of the model")
+	flags.StringVar(&l.Method, "method", "forward", "method `NAME` that takes tokens and returns logits")
+	flags.IntVar(&l.context, "context", 0, "use at most `N` positions (default: those of the program)")
+	flags.IntVar(&l.bos, "bos", 0, "token `ID` that begins texts, -1 for none (default: that of the program, or of the tokenizer)")
+	flags.IntSliceVar(&l.eos, "eos", nil, "token `IDS` that end texts (default: those of the program and of the tokenizer)")
+}
+
+// Open opens the program and loads the model.
+func (l *LanguageModel) Open(ctx context.Context, path string, o *Options) (*Session, *text.Model, error) {
+	var tok tokenizer.Tokenizer
+	if l.Tokenizer != "" {
+		var err error
+		if tok, err = tokenizer.Open(l.Tokenizer); err != nil {
+			return nil, nil, err
+		}
+	}
+	s, err := Open(ctx, path, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	model, err := text.Load(ctx, s.Program, tok, l.loading()...)
+	if err != nil {
+		s.Close()
+		return nil, nil, Cure(err)
+	}
+	s.Warn()
+	for _, w := range model.Warnings() {
+		o.Say("%s", w)
+	}
+	return s, model, nil
+}
+
+func (l *LanguageModel) loading() []text.Option {
+	var list []text.Option
+	if l.Method != "" {
+		list = append(list, text.WithMethod(l.Method))
+	}
+	if l.context != 0 {
+		list = append(list, text.WithContext(l.context))
+	}
+	if l.changed("bos") {
+		list = append(list, text.WithBOS(l.bos))
+	}
+	if l.changed("eos") {
+		list = append(list, text.WithEOS(l.eos...))
+	}
+	return list
+}
+
+// changed reports whether the command line sets a flag.
+func (l *LanguageModel) changed(name string) bool { return l.flags != nil && l.flags.Changed(name) }
