@@ -140,9 +140,6 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// Args are the argument slots of a call; the result slot is last.
-type Args []*tensor.Value
-
 // Tensor returns argument i, declared as Tensor.
 func (a Args) Tensor(i int) *tensor.Tensor { return a[i].Tensor }
 

@@ -187,3 +187,6 @@ func (s *Signature) checkArg(i int, v *tensor.Value) error {
 	}
 	return nil
 }
+
+// Args are the argument slots of a call; the result slot is last.
+type Args []*tensor.Value

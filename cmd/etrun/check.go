@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/spf13/cobra"
 )
 
 // checkReport is the JSON object of check.
@@ -158,4 +157,12 @@ func (f *fileCheck) fail(what finding, err error) {
 	if f.err == nil || exitOf(f.err).code == exitOf(etrun.ErrMissing).code {
 		f.err = err // an invalid program is worse than an incomplete one
 	}
+}
+
+// someFiles accepts one program or more.
+func someFiles(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return session.Usage("no arguments, want FILE.pte...; see %s --help", c.CommandPath())
+	}
+	return nil
 }

@@ -3,13 +3,12 @@ package main
 import (
 	"context"
 
-	"github.com/spf13/cobra"
-
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/runtime/lower"
+	"github.com/spf13/cobra"
 )
 
 // programReport is the JSON object of inspect; the text is printed from it.
@@ -250,5 +249,14 @@ func (d *delegateReport) describe(info delegate.Info) {
 			d.Facts = make(map[string]string)
 		}
 		d.Facts[f[0]] = f[1]
+	}
+}
+
+// omitInstructions leaves what was lowered.
+func (r *programReport) omitInstructions() {
+	for i := range r.Methods {
+		if l := r.Methods[i].Lowered; l != nil {
+			l.Instructions = nil
+		}
 	}
 }

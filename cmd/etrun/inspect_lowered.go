@@ -80,15 +80,6 @@ func (g *regionReport) fate() string {
 	return "lowered to " + cli.Printable(g.Backend)
 }
 
-// omitInstructions leaves what was lowered.
-func (r *programReport) omitInstructions() {
-	for i := range r.Methods {
-		if l := r.Methods[i].Lowered; l != nil {
-			l.Instructions = nil
-		}
-	}
-}
-
 // print writes the regions, without instructions only those that were lowered.
 func (r *loweredReport) print(t *tabwriter.Writer) {
 	all := len(r.Instructions) > 0

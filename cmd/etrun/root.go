@@ -1,18 +1,13 @@
 package main
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
-	"github.com/spf13/cobra"
-
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/bench"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/diff"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/generate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/spf13/cobra"
 )
 
 // commands is the table of commands; a new command is a file and a row.
@@ -111,35 +106,10 @@ func addVersion(a *app, root *cobra.Command) {
 	}
 }
 
-// someFiles accepts one program or more.
-func someFiles(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return session.Usage("no arguments, want FILE.pte...; see %s --help", c.CommandPath())
-	}
-	return nil
-}
-
-func noArguments(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return session.Usage("argument %q, want none; see %s --help", args[0], c.CommandPath())
-	}
-	return nil
-}
-
 // completeRoot leaves files to the shell: a file filter would hide the commands.
 func completeRoot(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveDefault
-}
-
-// exitHelp formats the table of exit codes for --help.
-func exitHelp() string {
-	var b strings.Builder
-	for code := range exits { // they are numbered without gaps
-		i := slices.IndexFunc(exits, func(e exit) bool { return e.code == code })
-		fmt.Fprintf(&b, "  %d  %s\n", code, exits[i].help)
-	}
-	return b.String()
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/spf13/cobra"
+	"slices"
+	"strings"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
@@ -14,6 +14,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 	"github.com/etrun-go/etrun/internal/duration"
+	"github.com/spf13/cobra"
 )
 
 // runCommand is etrun MODEL: it runs calls and writes their outputs.
@@ -276,4 +277,14 @@ func (a *app) sayDistances(c session.Callee) {
 		}
 		a.Note("lowering: output %d differs by at most %.3g, relative %.3g (index %d)", d.Output, d.Absolute, d.Relative, d.Index)
 	}
+}
+
+// exitHelp formats the table of exit codes for --help.
+func exitHelp() string {
+	var b strings.Builder
+	for code := range exits { // they are numbered without gaps
+		i := slices.IndexFunc(exits, func(e exit) bool { return e.code == code })
+		fmt.Fprintf(&b, "  %d  %s\n", code, exits[i].help)
+	}
+	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/spf13/cobra"
 )
 
@@ -49,4 +50,11 @@ func version() string {
 		name = "(devel)"
 	}
 	return fmt.Sprintf("etrun %s %s %s/%s", name, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return session.Usage("argument %q, want none; see %s --help", args[0], c.CommandPath())
+	}
+	return nil
 }

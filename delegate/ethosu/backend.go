@@ -14,40 +14,6 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
-// TraceEvent reports an operation that has run. It is valid during the call.
-type TraceEvent struct {
-	Method    string
-	Delegate  int
-	Index     int // index of the operation in the delegate's command stream
-	Operation *npu.Operation
-	Memory    *npu.Memory // all regions, after the operation
-}
-
-// Quantization is the scale and zero point of an output of a delegate.
-type Quantization struct {
-	Method   string // "" means any
-	Delegate int    // index in the method's list of delegates
-	Output   int    // index of the delegate's output
-	delegate.Quantization
-}
-
-// Backend compiles Vela payloads. The zero value is ready to use. It is safe for concurrent use.
-type Backend struct {
-	// Device is "auto", "npu" (the software NPU), the name of another driver, or the path of a
-	// device (see [ethosu.Open]). Empty means "auto".
-	Device string
-	// QParams are the scales and zero points of outputs whose declared type differs from the type
-	// that the NPU writes.
-	QParams []Quantization
-	// Trace, if not nil, is called after each operation of every run, concurrently if units run
-	// concurrently. The device must be the software NPU.
-	Trace func(*TraceEvent)
-	// Calibrate, if not nil, is called in every run for each output with a stale type and returns
-	// its quantization; programs with such outputs then load. It is called concurrently if units
-	// run concurrently. An error ends the run.
-	Calibrate func(*Calibration) (delegate.Quantization, error)
-}
-
 // ID returns the name that identifies the delegate in programs.
 func (Backend) ID() string { return ID }
 
@@ -110,15 +76,6 @@ func (c *container) program(whole []byte) (*ethosu.Program, error) {
 	}
 	return p, nil
 }
-
-// Region numbers used by the Vela compiler.
-const (
-	regionConstants = iota
-	regionScratch
-	regionFast
-	regionInputs
-	regionOutputs
-)
 
 // regions sets the memory regions. The payload does not contain the size of the fast scratch
 // region: it is derived from the addresses in the stream.
@@ -184,20 +141,4 @@ func streamError(err error) error {
 		reason = delegate.ErrUnsupported
 	}
 	return &delegate.Error{Backend: ID, Reason: reason, Place: "cmd_data", Err: err}
-}
-
-// deviceReasons maps device errors to delegate errors.
-var deviceReasons = []struct{ device, reason error }{
-	{ethosu.ErrMissing, delegate.ErrMissing},
-	{ethosu.ErrUnsupported, delegate.ErrUnsupported},
-	{ethosu.ErrProgram, delegate.ErrPayload},
-}
-
-func deviceError(err error) error {
-	for _, r := range deviceReasons {
-		if errors.Is(err, r.device) {
-			return &delegate.Error{Backend: ID, Reason: r.reason, Err: err}
-		}
-	}
-	return &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
 }

@@ -257,3 +257,15 @@ func (c *container) check() error {
 	}
 	return nil
 }
+
+// bytes returns the size of the tensor in the NPU's memory.
+func (r *record) bytes() int { return r.elements() * r.elemSize }
+
+// Region numbers used by the Vela compiler.
+const (
+	regionConstants = iota
+	regionScratch
+	regionFast
+	regionInputs
+	regionOutputs
+)

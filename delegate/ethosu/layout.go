@@ -185,3 +185,73 @@ func transpose(dst, src []byte, n, rows, columns int) {
 		dst, src = dst[rows*columns:], src[rows*columns:]
 	}
 }
+
+// transfer describes how an argument is copied to or from the NPU's memory.
+type transfer struct {
+	rec      *record
+	bytes    int // size of the argument
+	elements int
+	copy     func(t *transfer, dst, src []byte)
+	chunk    int // bytes of the argument that are contiguous in the NPU's memory
+	stride   int // bytes in the NPU's memory from one chunk to the next
+	scale    float32
+	zero     int32
+	quant    *delegate.QuantUse // origin of scale and zero, nil if unused
+	stale    *StaleOutput       // set for an output that is calibrated in each run
+}
+
+// newTransfer performs the checks common to all arguments.
+func newTransfer(r *record, a *delegate.ArgSpec) (transfer, error) {
+	t := transfer{rec: r}
+	if a == nil {
+		return t, fmt.Errorf("not a tensor")
+	}
+	n, ok := tensor.Product(a.Sizes)
+	if !ok || !a.DType.Valid() {
+		return t, fmt.Errorf("%v %s", a.DType, tensor.FormatSizes(a.Sizes))
+	}
+	t.elements, t.bytes = n, n*a.DType.Size()
+	return t, nil
+}
+
+// inputTypes maps the supported types of inputs to the element size that the NPU reads.
+var inputTypes = [tensor.NumDTypes]int{tensor.Int32: 4, tensor.Int8: 1, tensor.Uint8: 1, tensor.Int16: 2, tensor.Bool: 1}
+
+// copyBytes copies the argument unchanged.
+func copyBytes(_ *transfer, dst, src []byte) { copy(dst, src) }
+
+// calibrated returns the transfer of an output with the quantization that [Backend.Calibrate]
+// returns for it.
+func (t *transfer) calibrated(b *Backend, src []byte) (*transfer, error) {
+	c := Calibration{StaleOutput: *t.stale, Stored: make([]int32, t.elements)}
+	for i := range c.Stored {
+		c.Stored[i] = t.stored(src, i)
+	}
+	q, err := b.Calibrate(&c)
+	if err != nil {
+		return nil, fmt.Errorf("delegate %d output %d: %w", c.Delegate, c.Output, err)
+	}
+	fitted := *t
+	if err := fitted.quantized(&delegate.QuantUse{Quantization: q, By: "the caller"}); err != nil {
+		return nil, delegate.Errorf(ID, delegate.ErrArgument, fmt.Sprintf("output %d", c.Output), "%w", err)
+	}
+	return &fitted, nil
+}
+
+func planInput(r *record, a *delegate.ArgSpec, permuted bool) (transfer, error) {
+	t, err := newTransfer(r, a)
+	if err != nil {
+		return t, err
+	}
+	if inputTypes[a.DType] != r.elemSize {
+		return t, fmt.Errorf("got elements of %v, want %d bytes each", a.DType, r.elemSize)
+	}
+	if t.elements != r.elements() {
+		return t, fmt.Errorf("got %s with %d elements, want %s with %d", tensor.FormatSizes(a.Sizes), t.elements, tensor.FormatSizes(r.shape[:]), r.elements())
+	}
+	t.copy = copyBytes
+	if permuted && channelsMove(a, r) {
+		t.copy = channelsLast
+	}
+	return t, nil
+}

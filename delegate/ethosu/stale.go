@@ -91,21 +91,3 @@ func (b Backend) Survey(payloads []*delegate.Payload) error {
 	}
 	return &delegate.Error{Backend: ID, Reason: delegate.ErrPayload, Err: &all}
 }
-
-// calibrated returns the transfer of an output with the quantization that [Backend.Calibrate]
-// returns for it.
-func (t *transfer) calibrated(b *Backend, src []byte) (*transfer, error) {
-	c := Calibration{StaleOutput: *t.stale, Stored: make([]int32, t.elements)}
-	for i := range c.Stored {
-		c.Stored[i] = t.stored(src, i)
-	}
-	q, err := b.Calibrate(&c)
-	if err != nil {
-		return nil, fmt.Errorf("delegate %d output %d: %w", c.Delegate, c.Output, err)
-	}
-	fitted := *t
-	if err := fitted.quantized(&delegate.QuantUse{Quantization: q, By: "the caller"}); err != nil {
-		return nil, delegate.Errorf(ID, delegate.ErrArgument, fmt.Sprintf("output %d", c.Output), "%w", err)
-	}
-	return &fitted, nil
-}

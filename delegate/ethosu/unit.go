@@ -68,18 +68,6 @@ func (u *unit) at(r *record) []byte {
 	return u.regions[r.region][r.offset:][:r.bytes()]
 }
 
-// argument returns the bytes of a call's argument, which must have the declared size.
-func (t *transfer) argument(what string, i int, v *tensor.Value) ([]byte, error) {
-	if v.Kind != tensor.KindTensor || v.Tensor == nil {
-		return nil, delegate.Errorf(ID, delegate.ErrArgument, fmt.Sprintf("%s %d", what, i), "got %v, want a tensor", v.Kind)
-	}
-	if b := v.Tensor.Data; len(b) == t.bytes && v.Tensor.NBytes() == t.bytes {
-		return b, nil
-	}
-	return nil, delegate.Errorf(ID, delegate.ErrArgument, fmt.Sprintf("%s %d", what, i), "got %v with %d bytes, want %d",
-		v.Tensor, v.Tensor.NBytes(), t.bytes)
-}
-
 // failed returns the cause of the context if it ended the run.
 func (u *unit) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
@@ -168,4 +156,56 @@ func (u *unit) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
 		dst = append(dst, delegate.NodeTime{Name: u.operations[i].Name, Duration: d})
 	}
 	return dst
+}
+
+// Unit creates an instance with its own memory.
+func (im *image) Unit(in delegate.Instance) (delegate.Unit, error) {
+	o := im.options
+	o.Pool = in.Pool
+	job, err := im.network.NewJob(o)
+	if err != nil {
+		return nil, deviceError(err)
+	}
+	u := &unit{image: im, job: job}
+	for i := range u.regions {
+		u.regions[i] = job.Region(i)
+	}
+	if im.backend.Trace == nil {
+		return u, nil
+	}
+	observable, ok := job.(ethosu.Observable)
+	if !ok {
+		job.Close()
+		return nil, delegate.Errorf(ID, delegate.ErrUnsupported, "", "tracing: the device does not stop after each operation")
+	}
+	u.observe(observable)
+	return u, nil
+}
+
+func deviceError(err error) error {
+	for _, r := range deviceReasons {
+		if errors.Is(err, r.device) {
+			return &delegate.Error{Backend: ID, Reason: r.reason, Err: err}
+		}
+	}
+	return &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
+}
+
+// deviceReasons maps device errors to delegate errors.
+var deviceReasons = []struct{ device, reason error }{
+	{ethosu.ErrMissing, delegate.ErrMissing},
+	{ethosu.ErrUnsupported, delegate.ErrUnsupported},
+	{ethosu.ErrProgram, delegate.ErrPayload},
+}
+
+// argument returns the bytes of a call's argument, which must have the declared size.
+func (t *transfer) argument(what string, i int, v *tensor.Value) ([]byte, error) {
+	if v.Kind != tensor.KindTensor || v.Tensor == nil {
+		return nil, delegate.Errorf(ID, delegate.ErrArgument, fmt.Sprintf("%s %d", what, i), "got %v, want a tensor", v.Kind)
+	}
+	if b := v.Tensor.Data; len(b) == t.bytes && v.Tensor.NBytes() == t.bytes {
+		return b, nil
+	}
+	return nil, delegate.Errorf(ID, delegate.ErrArgument, fmt.Sprintf("%s %d", what, i), "got %v with %d bytes, want %d",
+		v.Tensor, v.Tensor.NBytes(), t.bytes)
 }

@@ -58,15 +58,6 @@ func Identifier(data []byte) string {
 	return string(data[4:HeaderSize])
 }
 
-// Root returns the root table.
-func (r *Reader) Root() Table {
-	if len(r.data) < HeaderSize {
-		r.fail(ErrMalformed, 0, "root", "%d bytes, a FlatBuffer has at least %d", len(r.data), HeaderSize)
-		return Table{}
-	}
-	return r.table(0, 0, "root")
-}
-
 // Err returns the first error, an *[Error], or nil.
 func (r *Reader) Err() error {
 	if r.fault == nil {

@@ -262,3 +262,12 @@ func (t Table) Forget(name string, i int) error {
 	t.r.fault = nil
 	return err
 }
+
+// Root returns the root table.
+func (r *Reader) Root() Table {
+	if len(r.data) < HeaderSize {
+		r.fail(ErrMalformed, 0, "root", "%d bytes, a FlatBuffer has at least %d", len(r.data), HeaderSize)
+		return Table{}
+	}
+	return r.table(0, 0, "root")
+}

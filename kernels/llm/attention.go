@@ -277,3 +277,5 @@ type sink struct {
 	size  int
 	store tensor.StoreFunc[float32]
 }
+
+const floatTypes = "float32, float16, bfloat16"

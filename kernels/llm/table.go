@@ -8,8 +8,6 @@ import "github.com/etrun-go/etrun/kernels"
 // Ops is the table of this package's operators.
 func Ops() []kernels.Op { return ops }
 
-const floatTypes = "float32, float16, bfloat16"
-
 var ops = kernels.Pure([]kernels.Op{
 	{
 		Schema: "llama::update_cache.out(Tensor value, Tensor(a!) cache, SymInt start_pos, *, Tensor(b!) out)",

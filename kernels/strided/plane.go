@@ -247,15 +247,6 @@ func copyRows(dst, src []byte, at int, p dim, n, size int) {
 // next part, so that the cache lines of both remain in the first-level cache.
 const block = 512
 
-func copyLines[T tensor.Element](dst, src []T, at int, p, q dim) {
-	for j := 0; j < q.n; j += block {
-		n := min(block, q.n-j)
-		for i := range p.n {
-			copyLine(dst[i*p.dst+j*q.dst:], src, at+i*p.src+j*q.src, dim{n, q.dst, q.src})
-		}
-	}
-}
-
 func copyLine[T tensor.Element](dst, src []T, at int, q dim) {
 	switch {
 	case q.dst != 1:

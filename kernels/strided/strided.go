@@ -168,3 +168,12 @@ func (s *Copier) canWiden() bool {
 	}
 	return odd&1 == 0 && tensor.Aligned(s.dst.Data, 2*s.elem) && tensor.Aligned(s.src.Data, 2*s.elem)
 }
+
+func copyLines[T tensor.Element](dst, src []T, at int, p, q dim) {
+	for j := 0; j < q.n; j += block {
+		n := min(block, q.n-j)
+		for i := range p.n {
+			copyLine(dst[i*p.dst+j*q.dst:], src, at+i*p.src+j*q.src, dim{n, q.dst, q.src})
+		}
+	}
+}

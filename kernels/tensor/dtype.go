@@ -251,3 +251,8 @@ func codecOf[C Convertible](d DType) *codec[C] {
 	}
 	return t.(*codec[C])
 }
+
+// Truth returns a function that writes one byte per element of type d in src, for len(dst)
+// elements: 0 if the element is zero, else another value. Negative zero is zero, NaN is not. The
+// result is nil for types that operators do not compute on.
+func Truth(d DType) func(dst, src []byte) { return d.info().truth }

@@ -375,3 +375,12 @@ func CheckShape(sizes []int, dimOrder []uint8) error {
 	}
 	return nil
 }
+
+// Data returns a tensor's elements in memory order, or nil if T is not the Go type of its DType.
+// The slice is valid as long as the tensor's memory.
+func Data[T Element](t *Tensor) []T {
+	if !Stores[T](t.DType) {
+		return nil
+	}
+	return View[T](t.Data)
+}

@@ -1,10 +1,5 @@
 package tensor
 
-// Truth returns a function that writes one byte per element of type d in src, for len(dst)
-// elements: 0 if the element is zero, else another value. Negative zero is zero, NaN is not. The
-// result is nil for types that operators do not compute on.
-func Truth(d DType) func(dst, src []byte) { return d.info().truth }
-
 func truth8(dst, src []byte) { copy(dst, src[:len(dst)]) }
 
 // truth tests the bits of mask: all but the signs of floats.

@@ -31,15 +31,6 @@ func BytesOf[T Element](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(z)))
 }
 
-// Data returns a tensor's elements in memory order, or nil if T is not the Go type of its DType.
-// The slice is valid as long as the tensor's memory.
-func Data[T Element](t *Tensor) []T {
-	if !Stores[T](t.DType) {
-		return nil
-	}
-	return View[T](t.Data)
-}
-
 // TypeOf returns the DType of T. For uint16 it is Uint16, never a half float.
 func TypeOf[T Element]() DType {
 	var z T

@@ -13,9 +13,6 @@ import (
 // That is correct if both have the same memory layout. The result of a view of a channels-last
 // value is declared contiguous all the same: it is then laid out by a copy, in its own storage.
 
-// Relaid is an elided view that is copied from the value that it is a view of.
-type Relaid struct{ Value, From int }
-
 func (r Relaid) String() string {
 	return fmt.Sprintf("value %d, a view of value %d, which has another dim order: laid out by a copy", r.Value, r.From)
 }

@@ -132,19 +132,6 @@ func (f *flower) list(n int) []int {
 	return list
 }
 
-// blockStarts marks the steps at which straight-line code begins, and the end.
-func (m *Method) blockStarts() []bool {
-	n := len(m.Steps)
-	begins := make([]bool, n+1)
-	begins[0], begins[n] = true, true
-	for i := range m.Steps {
-		if s := &m.Steps[i]; s.IsJump() {
-			begins[i+1], begins[s.Target] = true, true
-		}
-	}
-	return begins
-}
-
 // findBlocks starts a block at each jump target and after each jump.
 func (f *flower) findBlocks() {
 	begins, from := f.m.blockStarts(), 0

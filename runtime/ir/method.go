@@ -247,3 +247,45 @@ func (e *StepError) Unwrap() error { return e.Err }
 func (m *Method) stepError(s *Step, err error) error {
 	return &StepError{Origin: s.Origin, Name: m.StepName(s), Err: err}
 }
+
+// Relaid is an elided view that is copied from the value that it is a view of.
+type Relaid struct{ Value, From int }
+
+// blockStarts marks the steps at which straight-line code begins, and the end.
+func (m *Method) blockStarts() []bool {
+	n := len(m.Steps)
+	begins := make([]bool, n+1)
+	begins[0], begins[n] = true, true
+	for i := range m.Steps {
+		if s := &m.Steps[i]; s.IsJump() {
+			begins[i+1], begins[s.Target] = true, true
+		}
+	}
+	return begins
+}
+
+// Redirected is a copy onto an argument that is made onto the state for which it was meant.
+type Redirected struct {
+	Origin
+	Input    int // index of the argument
+	From, To int // values: the argument, and the state
+}
+
+// Astray is a copy onto an argument that cannot be meant, and that several states or none can be
+// the destination of.
+type Astray struct {
+	Origin
+	Input  int   // index of the argument
+	Idle   bool  // the argument is copied onto itself, which changes nothing
+	States []int // values: the states of this type and these sizes that no step writes
+
+	step int
+}
+
+// Unwritten is a tensor that is read, although neither a step nor the caller writes it.
+type Unwritten struct {
+	Value  int  // the first one that is read, of those that share its bytes
+	Reader int  // the first step that reads it; the number of steps for an output
+	Filled bool // the file has its initial contents
+	Output bool // the method returns it
+}

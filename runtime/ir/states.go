@@ -13,35 +13,9 @@ import (
 // omit the copy if the new value is itself a buffer, and they find its destination by name: an
 // argument of that name becomes the destination instead.
 
-// Unwritten is a tensor that is read, although neither a step nor the caller writes it.
-type Unwritten struct {
-	Value  int  // the first one that is read, of those that share its bytes
-	Reader int  // the first step that reads it; the number of steps for an output
-	Filled bool // the file has its initial contents
-	Output bool // the method returns it
-}
-
-// Redirected is a copy onto an argument that is made onto the state for which it was meant.
-type Redirected struct {
-	Origin
-	Input    int // index of the argument
-	From, To int // values: the argument, and the state
-}
-
 func (r Redirected) String() string {
 	return fmt.Sprintf("chain %d, instruction %d (%s): writes value %d, a state that no instruction wrote, not input %d, which has its name",
 		r.Chain, r.Index, copyName, r.To, r.Input)
-}
-
-// Astray is a copy onto an argument that cannot be meant, and that several states or none can be
-// the destination of.
-type Astray struct {
-	Origin
-	Input  int   // index of the argument
-	Idle   bool  // the argument is copied onto itself, which changes nothing
-	States []int // values: the states of this type and these sizes that no step writes
-
-	step int
 }
 
 const copyName = "aten::copy_"

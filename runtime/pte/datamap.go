@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 
 	"github.com/etrun-go/etrun/internal/flatbuf"
-	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // The header of a .ptd file is at the same offset as that of a .pte file, and is always present.
@@ -91,12 +90,6 @@ func layout(t flatbuf.Table) *Layout {
 	out := &Layout{DType: dtype(t)}
 	out.Sizes, out.DimOrder = shape(t, 1, 2, makeInts)
 	return out
-}
-
-// tensorBytes returns the number of bytes of checked sizes.
-func tensorBytes(d tensor.DType, sizes []int) int64 {
-	n, _ := tensor.Product(sizes)
-	return int64(n) * int64(d.Size())
 }
 
 func makeInts(n int) []int { return make([]int, n) }

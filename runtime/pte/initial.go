@@ -14,16 +14,6 @@ import (
 // that constant. Else the state gets a new part of the mutable data segment. The parts are numbered
 // 1, 2, 3, … in the order of emission over all methods, and named states share none.
 
-// InitialFault is a state whose data_buffer_idx is not the number of its part of the mutable data
-// segment.
-type InitialFault struct {
-	Value   int
-	Name    string
-	Index   int    // data_buffer_idx
-	Written []byte // the part of this number, nil if the segment has none of it
-	Err     error  // a *FormatError if the contents are not known; else they are those of constant Index
-}
-
 func (f InitialFault) String() string {
 	return fmt.Sprintf("state %s (value %d): its initial contents are those of constant %d, whose index it has", quote(f.Name), f.Value,
 		f.Index)

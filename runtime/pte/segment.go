@@ -79,3 +79,6 @@ func (s subsegments) cut(t flatbuf.Table, idx uint32, n int64) []byte {
 	}
 	return s.data[off : off+uint64(n) : off+uint64(n)]
 }
+
+// bufferIdx is the field id of Tensor.data_buffer_idx.
+const bufferIdx = 5

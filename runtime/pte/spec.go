@@ -227,3 +227,19 @@ type BundleValue struct {
 	DimOrder []uint8
 	Data     []byte
 }
+
+// tensorBytes returns the number of bytes of checked sizes.
+func tensorBytes(d tensor.DType, sizes []int) int64 {
+	n, _ := tensor.Product(sizes)
+	return int64(n) * int64(d.Size())
+}
+
+// InitialFault is a state whose data_buffer_idx is not the number of its part of the mutable data
+// segment.
+type InitialFault struct {
+	Value   int
+	Name    string
+	Index   int    // data_buffer_idx
+	Written []byte // the part of this number, nil if the segment has none of it
+	Err     error  // a *FormatError if the contents are not known; else they are those of constant Index
+}

@@ -5,9 +5,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// bufferIdx is the field id of Tensor.data_buffer_idx.
-const bufferIdx = 5
-
 // tensor reads a Tensor.
 func (m *methodReader) tensor(t flatbuf.Table) *Tensor {
 	out := &Tensor{DType: dtype(t), Dynamism: dynamism(t)}

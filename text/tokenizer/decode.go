@@ -2,21 +2,7 @@ package tokenizer
 
 import "slices"
 
-// leading is what Decode drops at the beginning of a text, where Encode has put a space.
-type leading struct {
-	drop  drop
-	keeps []int // ids whose leading space is text
-}
-
 type drop uint8
-
-const (
-	dropNothing drop = iota
-	dropText         // a space at the beginning of the text
-	dropPiece        // a space at the beginning of the first token
-	dropPieces       // a space at the beginning of each token, until there is text
-	dropAll          // all spaces in the first token
-)
 
 // Decode returns the text of ids. Where Encode puts a space before a text, it is dropped.
 // The text is not valid UTF-8 if the tokens of a character are incomplete.

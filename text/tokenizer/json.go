@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/etrun-go/etrun/internal/jsonerror"
@@ -37,16 +38,6 @@ type document struct {
 	PostProcessor json.RawMessage `json:"post_processor"`
 	Decoder       json.RawMessage
 	Model         json.RawMessage
-}
-
-type addedToken struct {
-	ID         int
-	Content    string
-	SingleWord bool `json:"single_word"`
-	LStrip     bool
-	RStrip     bool
-	Normalized bool
-	Special    bool
 }
 
 func isJSON(data []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) }
@@ -334,4 +325,33 @@ func (t *hugging) readDecoder(doc *document) error {
 	}
 	t.bytes, t.known = slices.Clip(t.bytes), slices.Clip(t.known)
 	return nil
+}
+
+func readByteLevel(data json.RawMessage) ([]splitter, error) {
+	p := struct {
+		Type           string
+		AddPrefixSpace bool `json:"add_prefix_space"`
+		TrimOffsets    bool `json:"trim_offsets"`
+		UseRegex       bool `json:"use_regex"`
+	}{UseRegex: true}
+	if err := decode(data, "pre_tokenizer", &p); err != nil {
+		return nil, err
+	}
+	var list []splitter
+	if p.AddPrefixSpace {
+		list = append(list, mapping(func(w word) string {
+			if strings.HasPrefix(w.text, " ") {
+				return w.text
+			}
+			return " " + w.text
+		}))
+	}
+	if p.UseRegex {
+		re, err := newRegex(gpt2, "pre_tokenizer")
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, cutting(re.each, behaviors["Isolated"], false))
+	}
+	return append(list, mapping(func(w word) string { return toByteLevel(w.text) })), nil
 }

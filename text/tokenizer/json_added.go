@@ -73,3 +73,13 @@ func insideWord(s string, start, end int) bool {
 func isWord(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control)
 }
+
+type addedToken struct {
+	ID         int
+	Content    string
+	SingleWord bool `json:"single_word"`
+	LStrip     bool
+	RStrip     bool
+	Normalized bool
+	Special    bool
+}

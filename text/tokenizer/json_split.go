@@ -46,35 +46,6 @@ var preTokenizers = map[string]func(json.RawMessage) ([]splitter, error){
 	"WhitespaceSplit": readWhitespaceSplit,
 }
 
-func readByteLevel(data json.RawMessage) ([]splitter, error) {
-	p := struct {
-		Type           string
-		AddPrefixSpace bool `json:"add_prefix_space"`
-		TrimOffsets    bool `json:"trim_offsets"`
-		UseRegex       bool `json:"use_regex"`
-	}{UseRegex: true}
-	if err := decode(data, "pre_tokenizer", &p); err != nil {
-		return nil, err
-	}
-	var list []splitter
-	if p.AddPrefixSpace {
-		list = append(list, mapping(func(w word) string {
-			if strings.HasPrefix(w.text, " ") {
-				return w.text
-			}
-			return " " + w.text
-		}))
-	}
-	if p.UseRegex {
-		re, err := newRegex(gpt2, "pre_tokenizer")
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, cutting(re.each, behaviors["Isolated"], false))
-	}
-	return append(list, mapping(func(w word) string { return toByteLevel(w.text) })), nil
-}
-
 func readSplit(data json.RawMessage) ([]splitter, error) {
 	var p struct {
 		Type     string

@@ -181,3 +181,6 @@ func (s *scored) find(text string) int32 {
 	}
 	return -1
 }
+
+// meta is SentencePiece's replacement for a space.
+const meta = "▁"

@@ -6,9 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// meta is SentencePiece's replacement for a space.
-const meta = "▁"
-
 // sentencePiece is a SentencePiece model of type BPE or Unigram.
 type sentencePiece struct {
 	vocabulary

@@ -1,8 +1,6 @@
 package npu
 
-import (
-	"github.com/etrun-go/etrun/hal/ethosu/isa"
-)
+import "github.com/etrun-go/etrun/hal/ethosu/isa"
 
 // Cost is an estimate of an operation's cost on an NPU, derived from its commands.
 type Cost struct {
@@ -19,10 +17,6 @@ type Cost struct {
 	isDMA bool
 	waits waits
 }
-
-// waits are the waits for earlier operations, by DMA and by others: the number that may be
-// unfinished, plus 1; 0 means no wait.
-type waits struct{ dma, kernels int }
 
 // add decodes a wait command.
 func (w *waits) add(s *isa.Step) {
@@ -96,14 +90,6 @@ func Timeline(costs []Cost, m *Timings) []Span {
 		ends[kind] = append(ends[kind], begin+took)
 	}
 	return spans
-}
-
-// schedule is the partition of an operation for the MAC unit. Sizes are those of the OFM.
-type schedule struct {
-	block      [3]int // h, w, d of the block accumulated at once
-	micro      [3]int // of the part computed in 4 cycles, or in 4 cycles per input channel group
-	wide       bool   // accumulators of 40 or 48 bits
-	partKernel bool
 }
 
 // microblocks give height and width by the U85's register.

@@ -1,35 +1,6 @@
 package npu
 
-import (
-	"github.com/etrun-go/etrun/hal/ethosu/isa"
-)
-
-// Program is a command stream with all operations decoded. It is immutable and independent of
-// memory contents.
-type Program struct {
-	Config isa.Config
-	ops    []operation
-	needs  needs // per thread
-	chains [isa.NumRegions]int
-	kept   int
-	staged int
-	scales int // channels
-	matmul int // weights of the largest dynamic weights
-}
-
-// decoder decodes a stream into a program.
-type decoder struct {
-	config isa.Config
-	u85    bool
-	regs   registers
-	p      *Program
-	work   int64
-
-	chained [isa.NumRegions]fmap // contents of the chain buffers
-	left    *kernelOp            // the operation that left its accumulators
-	waits   waits                // before the next operation
-	stopped bool
-}
+import "github.com/etrun-go/etrun/hal/ethosu/isa"
 
 // Limits of a program. They are far beyond the networks that the hardware supports, and bound the
 // time and memory of a hostile stream.
@@ -298,21 +269,3 @@ func (d *decoder) scaleEntries(o *kernelOp) error {
 	o.out.perChannel = c
 	return c.check(o.out.d)
 }
-
-// product64 multiplies with saturation at 2^60.
-func product64(a, b int64) int64 {
-	const limit = 1 << 60
-	if a == 0 || b == 0 {
-		return 0
-	}
-	p := a * b
-	if abs64(a) > limit/abs64(b) {
-		p = limit
-		if (a < 0) != (b < 0) {
-			p = -limit
-		}
-	}
-	return p
-}
-
-func abs64(a int64) int64 { return max(a, -a) }

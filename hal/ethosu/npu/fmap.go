@@ -1,8 +1,6 @@
 package npu
 
-import (
-	"github.com/etrun-go/etrun/hal/ethosu/isa"
-)
+import "github.com/etrun-go/etrun/hal/ethosu/isa"
 
 // storage is the location of a feature map (field activation_storage; on the U55 and U65 always
 // memory).
@@ -171,3 +169,21 @@ func (f *fmap) sameElements(g *fmap) bool {
 		f.strideY == g.strideY && f.strideX == g.strideX && (!f.bricks || f.strideC == g.strideC) &&
 		f.width0 == g.width0 && f.height0 == g.height0 && f.height1 == g.height1
 }
+
+// product64 multiplies with saturation at 2^60.
+func product64(a, b int64) int64 {
+	const limit = 1 << 60
+	if a == 0 || b == 0 {
+		return 0
+	}
+	p := a * b
+	if abs64(a) > limit/abs64(b) {
+		p = limit
+		if (a < 0) != (b < 0) {
+			p = -limit
+		}
+	}
+	return p
+}
+
+func abs64(a int64) int64 { return max(a, -a) }

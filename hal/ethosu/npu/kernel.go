@@ -1,8 +1,6 @@
 package npu
 
-import (
-	"github.com/etrun-go/etrun/hal/ethosu/isa"
-)
+import "github.com/etrun-go/etrun/hal/ethosu/isa"
 
 // functional computes the accumulators of an operation.
 type functional interface {
@@ -156,4 +154,30 @@ type operation interface {
 	head() *header
 	run(r *Run, index int) error
 	describe() []string // human-readable lines: the operands
+}
+
+// weightsFromMap uses IFM2 as the weights of the current operation.
+func (o *kernelOp) weightsFromMap(r *Run) {
+	n := o.out.d * o.window.d
+	r.matrix = grow(r.matrix, n)
+	r.read(&o.ifm2, r.matrix, 0, 0, o.out.d)
+	pack(&r.dynamic, r.matrix, o.out.d, o.window.d, o.inputLimit())
+	r.weights = &r.dynamic
+}
+
+// worker is the working memory of one thread.
+type worker struct {
+	run   *Run
+	cache rowCache
+	patch []int32
+	aux   []int64
+	acc   []int64
+}
+
+// schedule is the partition of an operation for the MAC unit. Sizes are those of the OFM.
+type schedule struct {
+	block      [3]int // h, w, d of the block accumulated at once
+	micro      [3]int // of the part computed in 4 cycles, or in 4 cycles per input channel group
+	wide       bool   // accumulators of 40 or 48 bits
+	partKernel bool
 }

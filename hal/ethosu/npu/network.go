@@ -3,21 +3,12 @@ package npu
 import (
 	"bytes"
 	"hash/crc32"
-	"sync"
 	"sync/atomic"
 
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 	"github.com/etrun-go/etrun/hal/ethosu/npu/weights"
 )
-
-// Network is a program bound to its memory. It is safe for concurrent use.
-type Network struct {
-	program *Program
-	budget  int                             // maximum number of decoded weights
-	ready   []atomic.Pointer[packedWeights] // per operation
-	mu      sync.Mutex                      // serializes the decoding of weights
-}
 
 // Footprint returns the end of the range that the program accesses in each region.
 func (p *Program) Footprint() (size [isa.NumRegions]int64) {

@@ -2,7 +2,6 @@ package npu
 
 import (
 	"encoding/binary"
-	"math"
 
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
@@ -80,16 +79,6 @@ func (o *output) limit() {
 	if o.table.kind == noTable {
 		o.first, o.last = min(max(o.first, o.low), o.high), min(max(o.last, o.low), o.high)
 	}
-}
-
-func typeRange(size int, signed bool) (low, high int64) {
-	switch {
-	case size == 8:
-		return math.MinInt64, math.MaxInt64
-	case signed:
-		return -1 << (8*size - 1), 1<<(8*size-1) - 1
-	}
-	return 0, 1<<(8*size) - 1
 }
 
 // outputScale decodes the scale of all channels (OFM_SCALE).

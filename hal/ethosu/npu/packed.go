@@ -150,12 +150,3 @@ func (w *packedWeights) transpose(g *weights.Grid) {
 		}
 	}
 }
-
-// weightsFromMap uses IFM2 as the weights of the current operation.
-func (o *kernelOp) weightsFromMap(r *Run) {
-	n := o.out.d * o.window.d
-	r.matrix = grow(r.matrix, n)
-	r.read(&o.ifm2, r.matrix, 0, 0, o.out.d)
-	pack(&r.dynamic, r.matrix, o.out.d, o.window.d, o.inputLimit())
-	r.weights = &r.dynamic
-}

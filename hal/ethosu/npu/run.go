@@ -33,15 +33,6 @@ type Run struct {
 	workers   []worker
 }
 
-// worker is the working memory of one thread.
-type worker struct {
-	run   *Run
-	cache rowCache
-	patch []int32
-	aux   []int64
-	acc   []int64
-}
-
 // Trace is called after each operation of an Execute with the operation's index in
 // [Program.Operations].
 type Trace func(index int, mem *Memory) error

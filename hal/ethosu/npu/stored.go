@@ -180,3 +180,13 @@ func (w *storedWeights) decode(encoded []byte, d *weights.Decoder) (*packedWeigh
 	}
 	return out, nil
 }
+
+func typeRange(size int, signed bool) (low, high int64) {
+	switch {
+	case size == 8:
+		return math.MinInt64, math.MaxInt64
+	case signed:
+		return -1 << (8*size - 1), 1<<(8*size-1) - 1
+	}
+	return 0, 1<<(8*size) - 1
+}

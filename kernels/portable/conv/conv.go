@@ -3,6 +3,7 @@
 package conv
 
 import (
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -57,4 +58,19 @@ func convolution[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	p.run(c)
 	operand.Store(c, out, y)
 	return nil
+}
+
+// run computes y. It has at least one element.
+func (p *pass[T]) run(c *kernels.Ctx) {
+	p.c, p.mul = c, simd.MulAddToOf[T]()
+	switch {
+	case p.transposed:
+		p.runTransposed(c)
+	case p.runCopied(c):
+	case p.planTiles():
+		p.runDepthwise(c)
+	default:
+		p.runForward(c)
+	}
+	p.x, p.w, p.bias, p.y, p.scratch = nil, nil, nil, nil, nil
 }

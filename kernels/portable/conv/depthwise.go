@@ -7,18 +7,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// rowTiles is the plan of a convolution whose groups have one input channel each. A tile of input rows is copied with
-// its padding to one plane for each phase of the stride. Every tap of the kernel is then a shift of one of the
-// planes, and a tile of output rows is a sum of shifted slices.
-type rowTiles[T tensor.Compute] struct {
-	taps    func(y, x []T, off []int, w []T)
-	rows    int // output rows of a tile
-	width   int // of a row of a phase plane
-	height  int // rows of a phase plane
-	phases  [2]int
-	offsets []int // where each tap starts in the planes
-}
-
 // tileEnd is the multiple to which tiles are rounded up, so that vectors cover them completely: sums continue beyond
 // the planes and the last row, and the results there are not stored.
 const tileEnd = 8

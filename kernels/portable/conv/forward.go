@@ -38,13 +38,6 @@ func (s *shape) pointwise() bool {
 	return s.Kernel == one && s.Stride == one && s.Pad == zero
 }
 
-// grid divides the output points into rects.
-type grid struct {
-	rows, cols           int // of a rect
-	rowBlocks, colBlocks int // rects along the height and the width
-	count                int // all of them, over the depth too
-}
-
 // split divides the output points into rects of about as many points as a block of columns.
 func (p *pass[T]) split() {
 	g, width := &p.points, p.Out[2]

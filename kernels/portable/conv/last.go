@@ -13,15 +13,6 @@ import (
 // A depthwise convolution computes all channels of a point at a time if they are adjacent in memory: in tensors of
 // dim order [0, 2, 3, 1], and in copies of images whose rows are too narrow for vectors.
 
-// lastPass is the state of a convolution with channels last.
-type lastPass struct {
-	weights operand.Cached[float32] // [taps, channels]
-	w       []float32
-	bias    []float32
-	xs, ws  []int // where the taps of a window lie, and their weights, for each worker
-	x, y    []float32
-}
-
 // lastDepthwise reports whether the convolution has one filter for each channel and may compute all channels at a
 // time.
 func (s *shape) lastDepthwise() bool {

@@ -43,21 +43,6 @@ const blockPoints = gemm.BlockCols
 
 const macsPerRange = gemm.MACsPerRange
 
-// run computes y. It has at least one element.
-func (p *pass[T]) run(c *kernels.Ctx) {
-	p.c, p.mul = c, simd.MulAddToOf[T]()
-	switch {
-	case p.transposed:
-		p.runTransposed(c)
-	case p.runCopied(c):
-	case p.planTiles():
-		p.runDepthwise(c)
-	default:
-		p.runForward(c)
-	}
-	p.x, p.w, p.bias, p.y, p.scratch = nil, nil, nil, nil, nil
-}
-
 // worker returns the scratch memory of a worker.
 func (p *pass[T]) worker(i int) []T { return p.scratch[i*p.perWorker:][:p.perWorker] }
 
@@ -85,4 +70,32 @@ func (p *pass[T]) biasFrom(m int) []T {
 		return nil
 	}
 	return p.bias[m:]
+}
+
+// rowTiles is the plan of a convolution whose groups have one input channel each. A tile of input rows is copied with
+// its padding to one plane for each phase of the stride. Every tap of the kernel is then a shift of one of the
+// planes, and a tile of output rows is a sum of shifted slices.
+type rowTiles[T tensor.Compute] struct {
+	taps    func(y, x []T, off []int, w []T)
+	rows    int // output rows of a tile
+	width   int // of a row of a phase plane
+	height  int // rows of a phase plane
+	phases  [2]int
+	offsets []int // where each tap starts in the planes
+}
+
+// grid divides the output points into rects.
+type grid struct {
+	rows, cols           int // of a rect
+	rowBlocks, colBlocks int // rects along the height and the width
+	count                int // all of them, over the depth too
+}
+
+// lastPass is the state of a convolution with channels last.
+type lastPass struct {
+	weights operand.Cached[float32] // [taps, channels]
+	w       []float32
+	bias    []float32
+	xs, ws  []int // where the taps of a window lie, and their weights, for each worker
+	x, y    []float32
 }

@@ -7,18 +7,6 @@
 // the operands to the compute type, and runs blocks in parallel.
 package elementwise
 
-import (
-	"slices"
-
-	"github.com/etrun-go/etrun/kernels"
-)
-
-// Ops lists the package's operators.
-func Ops() []kernels.Op {
-	return slices.Concat(arithOps, unaryOps, functionOps, activationOps, compareOps, bitOps, powerOps, selectOps, dropoutOps, complexOps,
-		specialOps)
-}
-
 // Element types in the words of the operator tables.
 const (
 	floats         = "float16 bfloat16 float32 float64"

@@ -2,15 +2,6 @@
 // numbers, and those that copy a tensor to another element type or dim order.
 package factory
 
-import (
-	"slices"
-
-	"github.com/etrun-go/etrun/kernels"
-)
-
-// Ops returns the package's operators.
-func Ops() []kernels.Op { return slices.Concat(fillOps, rangeOps, randomOps, copyOps) }
-
 // Element types, as named in the operator tables.
 const (
 	floats  = "float16 bfloat16 float32 float64"

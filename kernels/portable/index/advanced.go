@@ -9,19 +9,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// advanced is the resolved index list of index and index_put.
-type advanced struct {
-	n       int // indexed dimensions
-	dims    [tensor.MaxRank]int
-	indices [tensor.MaxRank][]int64
-	shapes  [tensor.MaxRank][]int
-	counts  [tensor.MaxRank][1]int  // shapes of what masks select
-	common  [tensor.MaxRank]int     // sizes that the indices broadcast to
-	rank    int                     // of common
-	sizes   [2 * tensor.MaxRank]int // of the indexed result
-	total   int                     // dimensions of sizes
-}
-
 // resolve reads indices, the list that is argument 1, for the tensor that is
 // argument 0: masks become the indices of their true elements, indices broadcast,
 // negative ones count from the end. Indices are then within the tensor.

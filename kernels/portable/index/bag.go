@@ -8,26 +8,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// bags is aten::_embedding_bag: rows of a table, reduced bag by bag. A bag is a range of indices from one offset to
-// the next. Outs are the reduced rows, the bag of each index, the number of rows of each bag, and the index of the
-// row of each maximum.
-type bags struct {
-	mode    int64
-	padding int64 // an index that counts for nothing
-	dim     int   // of a row
-	table   tensor.DType
-	compute tensor.DType
-	indices []int64
-	offsets []int64 // where each bag starts, and the number of indices
-	rows    []byte  // of the table
-	factors []byte  // of the rows, of the compute type; nil for none
-	loaded  []byte  // a row of the compute type for each worker, where the table is of another
-	reduced []byte  // of the compute type
-	sizes   []int64
-	sources []int64 // of maxima
-	c       *kernels.Ctx
-}
-
 // Modes of reduction.
 const (
 	bagSum = iota

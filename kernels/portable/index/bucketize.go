@@ -8,20 +8,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// bucketer finds the buckets of values among sorted boundaries: the first boundary that is not below a value or, for
-// right, the first above it. As in ATen, NaN is above all boundaries, and a boundary that is NaN is above no value:
-// its bucket depends on the search.
-type bucketer struct {
-	compute tensor.DType // that values and boundaries are compared in
-	right   bool
-	narrow  bool // the out is int32
-	row     int  // values for each row of boundaries; 0 if there is one row for all
-	rowSize int  // bytes of a row of boundaries
-	values  []byte
-	edges   []byte
-	out     []byte
-}
-
 // bucketize runs (Tensor or Scalar self, Tensor boundaries, *, bool out_int32, bool right, out).
 func bucketize(c *kernels.Ctx, a kernels.Args) error {
 	b := &kernels.Keep[state](c).bucket

@@ -6,15 +6,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// fold is how a scatter combines elements.
-type fold struct {
-	how         foldKind
-	includeSelf bool // else the first source element replaces that of self
-	each        int  // distance of source elements, 0 for a number
-}
-
-type foldKind uint8
-
 const (
 	foldSum foldKind = iota
 	foldProd

@@ -10,21 +10,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// rowWalk iterates over an array of indices along dimension d of a contiguous tensor, the table. A row of indices is
-// along the last dimension: its element i refers to element base + index·step + i·next of the table.
-type rowWalk struct {
-	rank       int
-	sizes      [tensor.MaxRank]int // of the indices
-	strides    [tensor.MaxRank]int // of the table, 0 for d
-	step, next int
-	n          int // length of a row
-	c          *kernels.Ctx
-
-	elem         int
-	indices      []int64
-	table, dense []byte
-}
-
 // set prepares for indices of the given sizes along dimension d of a table.
 func (w *rowWalk) set(sizes, table []int, d int) {
 	w.rank, w.n, w.next, w.step = len(sizes)-1, 1, 0, 1

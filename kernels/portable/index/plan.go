@@ -8,19 +8,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// gatherPlan copies runs of elements between a contiguous tensor, the table, and a dense array: for each outer index o,
-// offset and rest, in this order, the run elements of the table from o·stride + offset + rest on.
-type gatherPlan struct {
-	outer   int
-	stride  int
-	offsets []int64
-	rest    []int64
-	run     int
-
-	elem         int
-	table, dense []byte
-}
-
 var noRest = []int64{0}
 
 // elements returns the number of elements of the dense array.

@@ -10,16 +10,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// ranker finds one element of each row of n elements, by its rank or its frequency.
-type ranker struct {
-	sorter
-	rule rankRule
-	kth  int // for ruleKth, from 0
-}
-
-// rankRule is the rule of a ranker. Of equal elements it finds the one that PyTorch does, see ties.go.
-type rankRule uint8
-
 const (
 	ruleMedian    rankRule = iota // the lower one of two; the first NaN if there is one
 	ruleNaNMedian                 // of the elements that are not NaN

@@ -13,31 +13,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// sorter orders rows of n elements and returns the first k of each. Elements are converted to keys: unsigned numbers
-// in the requested order, with NaN as the greatest value.
-type sorter struct {
-	dtype      tensor.DType
-	n, k       int
-	descending bool
-	c          *kernels.Ctx
-	some       bool // topk: PyTorch's order of equal elements
-	sorted     bool // topk: in order
-
-	src, values []byte
-	indices     []int64
-	// n of each for each worker, for keys of 32 and of 64 bits
-	keys32  []uint32
-	pairs32 []pair[uint32]
-	keys64  []uint64
-	pairs64 []pair[uint64]
-	floats  []float32
-	wide    []int64
-	a, b    []uint64 // of radixSort
-}
-
-// key is the unsigned type of the keys of elements of at most 32 bits, or of 64.
-type key interface{ uint32 | uint64 }
-
 // Range sorts rows lo to hi.
 func (s *sorter) Range(worker, lo, hi int) {
 	elem, w := s.dtype.Size(), span{worker * s.n, s.n}

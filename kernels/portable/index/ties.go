@@ -207,3 +207,6 @@ func siftDown[K key](heap []pair[K], hole int, p pair[K]) {
 	}
 	heap[hole] = p
 }
+
+// key is the unsigned type of the keys of elements of at most 32 bits, or of 64.
+type key interface{ uint32 | uint64 }

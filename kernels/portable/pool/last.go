@@ -32,14 +32,6 @@ func (p *maxPass[T]) lastRun(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
 	p.x, p.y, p.index, p.at = nil, nil, nil, nil
 }
 
-// grow returns s, or a new slice, with at least n elements.
-func grow[T any](s []T, n int) []T {
-	if len(s) < n {
-		return make([]T, n)
-	}
-	return s
-}
-
 // lastRow pools output row i, counted over the images.
 func (p *maxPass[T]) lastRow(worker, i int) {
 	image, d, r := p.point(i)
@@ -88,38 +80,4 @@ func (p *pooling) places(dst []int32, d, r, j int) (n int) {
 		}
 	}
 	return n
-}
-
-// lastRow averages output row i, counted over the images.
-func (p *avgPass[T]) lastRow(worker, i int) {
-	image, d, r := p.point(i)
-	ch, points := p.channels, window.Volume(p.In)*p.channels
-	x, y := p.x[image*points:][:points], p.y[i*p.Out[2]*ch:][:p.Out[2]*ch]
-	off := p.off[worker*p.taps:][:p.taps]
-	d0, d1, _ := p.bounds(0, d)
-	h0, h1, _ := p.bounds(1, r)
-	for j := 0; j < p.Out[2]; {
-		p.c.Poll()
-		w0, w1, _ := p.bounds(2, j)
-		n, taps := 1, 0
-		if !p.adaptive {
-			n = p.Alike(2, j, w1-w0)
-		}
-		for k := d0; k < d1; k++ {
-			for h := h0; h < h1; h++ {
-				for w := w0; w < w1; w++ {
-					off[taps] = p.place(k, h, w) * ch
-					taps++
-				}
-			}
-		}
-		run := y[j*ch : (j+n)*ch]
-		if taps > 0 {
-			simd.SumTaps(run, x, off[:taps], n, ch, ch, p.Stride[2]*ch)
-		} else {
-			clear(run)
-		}
-		divideBy(run, p.share(0, d)*p.share(1, r)*p.along[2][j]) // alike, so that they share the divisor
-		j += n
-	}
 }

@@ -148,17 +148,3 @@ func (s *slide) tile(worker, plane, d, row, end int) {
 		at, row = at+r.Rows*cols, row+r.Rows
 	}
 }
-
-// listRows lists the offsets of the input rows that a row of windows reads. It returns their number, and how many rows
-// of windows from that one on read them in the same way.
-func (w *pooling) listRows(off []int, d, row int) (taps, alike int) {
-	d0, d1, d2 := w.Taps(0, d)
-	h0, h1, h2 := w.Taps(1, row)
-	for k := d1; k < d2; k++ {
-		for h := h1; h < h2; h++ {
-			off[taps] = w.place(d0+k*w.Dilate[0], h0+h*w.Dilate[1], 0)
-			taps++
-		}
-	}
-	return taps, w.Alike(1, row, h2-h1)
-}

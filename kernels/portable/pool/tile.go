@@ -229,3 +229,25 @@ func fill[T any](s []T, v T) {
 		s[i] = v
 	}
 }
+
+// grow returns s, or a new slice, with at least n elements.
+func grow[T any](s []T, n int) []T {
+	if len(s) < n {
+		return make([]T, n)
+	}
+	return s
+}
+
+// listRows lists the offsets of the input rows that a row of windows reads. It returns their number, and how many rows
+// of windows from that one on read them in the same way.
+func (w *pooling) listRows(off []int, d, row int) (taps, alike int) {
+	d0, d1, d2 := w.Taps(0, d)
+	h0, h1, h2 := w.Taps(1, row)
+	for k := d1; k < d2; k++ {
+		for h := h1; h < h2; h++ {
+			off[taps] = w.place(d0+k*w.Dilate[0], h0+h*w.Dilate[1], 0)
+			taps++
+		}
+	}
+	return taps, w.Alike(1, row, h2-h1)
+}

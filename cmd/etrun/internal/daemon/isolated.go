@@ -7,15 +7,13 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/spf13/pflag"
-
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate/all"
-	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/isolate"
+	"github.com/spf13/pflag"
 )
 
 // WorkerCommand is the command that the process of an isolated model runs.
@@ -87,15 +85,6 @@ func (m *Model) workerArgs(ctx context.Context, checked *modelFiles) (args []str
 		args = append(args, "--"+verifiedFlag+"="+digest)
 	}
 	return append(append(args, "--"), paths...), files, nil
-}
-
-// openRegular opens a regular file, which a process reads by its descriptor.
-func openRegular(ctx context.Context, path string) (*os.File, error) {
-	f, err := openfile.Open(context.WithoutCancel(ctx), path, openfile.Rules{})
-	if err != nil {
-		return nil, err
-	}
-	return f.OS(), nil
 }
 
 // verifiedFlag is the flag of a worker with the digest of each file that was verified, in their order.

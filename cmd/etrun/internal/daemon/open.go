@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"os"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/openfile"
 )
 
 // open opens a model's program. Its files are checked, and added to files.
@@ -19,4 +21,13 @@ func (m *Model) open(ctx context.Context, files *modelFiles, options ...etrun.Op
 		with.ReadFiles()
 	}
 	return with.OpenProgram(ctx, m.Path, etrun.File(m.Path), options...)
+}
+
+// openRegular opens a regular file, which a process reads by its descriptor.
+func openRegular(ctx context.Context, path string) (*os.File, error) {
+	f, err := openfile.Open(context.WithoutCancel(ctx), path, openfile.Rules{})
+	if err != nil {
+		return nil, err
+	}
+	return f.OS(), nil
 }

@@ -9,11 +9,9 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
-	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // New describes a program. A method that does not load here is described as it is in the file. The only error is that
@@ -32,36 +30,6 @@ func New(ctx context.Context, prog *etrun.Program, path string) (*Program, error
 	return p, nil
 }
 
-// builder builds the graph of a method.
-type builder struct {
-	prog  *etrun.Program
-	p     *Program
-	spec  *pte.Method
-	out   *Method
-	left  *int // remaining nodes of the program
-	seen  map[*byte]int
-	m     *ir.Method // nil if the method does not load
-	infos []delegate.Info
-	top   sheet
-	inner []sheet
-	steps []int // by step: its node, -1 for none
-	live  []int64
-	queue []Node // insides of the delegate that is added next
-}
-
-// link is an edge between nodes of the method.
-type link struct {
-	from, to int
-	kind     string // of a jump; empty for a value
-}
-
-// sheet is a sheet that is not drawn yet.
-type sheet struct {
-	nodes []int
-	bands []int
-	links []link
-}
-
 func (b *builder) build(ctx context.Context) error {
 	m, err := b.prog.Load(ctx, b.spec.Name)
 	switch {
@@ -76,23 +44,6 @@ func (b *builder) build(ctx context.Context) error {
 	}
 	b.draw()
 	return nil
-}
-
-// add adds a node to the method's sheet.
-func (b *builder) add(n Node, band int) int {
-	b.out.Nodes = append(b.out.Nodes, n)
-	b.top.nodes, b.top.bands = append(b.top.nodes, len(b.out.Nodes)-1), append(b.top.bands, band)
-	*b.left--
-	at := len(b.out.Nodes) - 1
-	b.out.Nodes, b.queue = append(b.out.Nodes, b.queue...), nil
-	return at
-}
-
-// link adds an edge to the method's sheet. Nodes with a negative index are not shown.
-func (b *builder) link(from, to int, kind string) {
-	if from >= 0 && to >= 0 && len(b.top.links) < maxEdges {
-		b.top.links = append(b.top.links, link{from, to, kind})
-	}
 }
 
 // loaded describes the steps of a loaded method.
@@ -195,18 +146,6 @@ func (b *builder) arguments(n *Node, s *ir.Step) {
 		}
 		n.Args = append(n.Args, Fact{name, b.text(v, 0)})
 	}
-}
-
-// constantOf adds a value that is a constant, and returns its index, else -1.
-func (b *builder) constantOf(v int, name string) int {
-	if v < 0 || b.m.Values[v].Kind != tensor.KindTensor {
-		return -1
-	}
-	s := &b.m.Storages[b.m.Values[v].Storage]
-	if t := b.m.Values[v].Tensor; s.Kind.IsConstant() && t.NBytes() <= int64(len(s.Data)) {
-		return b.p.constant(b.seen, t.Name, t.DType, t.Sizes, s.Data[:t.NBytes()])
-	}
-	return -1
 }
 
 // argName is the name of an argument, empty if the instruction has no names.

@@ -7,18 +7,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Histogram is the distribution of a constant's elements.
-type Histogram struct {
-	Count   int     `json:"count"` // elements that were counted
-	Min     float64 `json:"min"`
-	Max     float64 `json:"max"`
-	Mean    float64 `json:"mean"`
-	Dev     float64 `json:"dev"` // standard deviation
-	Zeros   int     `json:"zeros"`
-	Special int     `json:"special,omitempty"` // not a number, or infinite
-	Bins    []int   `json:"bins"`              // from Min to Max
-}
-
 const (
 	bins        = 32
 	sampled     = 1 << 16 // elements of one constant, in blocks over its length

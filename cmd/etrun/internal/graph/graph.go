@@ -136,3 +136,15 @@ func cut(text string) string {
 }
 
 func round(x float64) float64 { return math.Round(x*10) / 10 }
+
+// Histogram is the distribution of a constant's elements.
+type Histogram struct {
+	Count   int     `json:"count"` // elements that were counted
+	Min     float64 `json:"min"`
+	Max     float64 `json:"max"`
+	Mean    float64 `json:"mean"`
+	Dev     float64 `json:"dev"` // standard deviation
+	Zeros   int     `json:"zeros"`
+	Special int     `json:"special,omitempty"` // not a number, or infinite
+	Bins    []int   `json:"bins"`              // from Min to Max
+}

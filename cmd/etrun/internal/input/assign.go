@@ -8,18 +8,7 @@ import (
 	"strconv"
 
 	"github.com/etrun-go/etrun"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
-	"github.com/etrun-go/etrun/internal/openfile"
 )
-
-// source is the source of one input.
-type source struct {
-	spec  *Spec
-	kind  Source
-	array *npy.Array     // from an archive
-	json  []byte         // a JSON value
-	file  *openfile.File // other files, open
-}
 
 // assignment collects the sources of the slots.
 type assignment struct {

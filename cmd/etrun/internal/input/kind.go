@@ -2,13 +2,8 @@ package input
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/safetensors"
@@ -60,44 +55,6 @@ var startChecks = map[Source]func([]byte) error{
 	Array:   func(start []byte) error { return npy.CheckStart(start[:min(len(start), npy.StartBytes)]) },
 	Archive: func(start []byte) error { return npy.CheckZipStart(start[:min(len(start), npy.StartBytes)]) },
 	Picture: func(start []byte) error { return picture.CheckStart(start[:min(len(start), picture.StartBytes)]) },
-}
-
-// open opens the file of an argument. Its first bytes determine the kind; if they are not
-// conclusive, or the argument sets a type for raw elements, the extension does.
-func (r *Resolver) open(ctx context.Context, s *Spec) (*openfile.File, Source, error) {
-	kind := s.Source
-	limit := int64(0) // the reader of each kind has its own limit, too
-	switch kind {
-	case Archive:
-		limit = npy.MaxZip(r.Limit)
-	case Picture:
-		limit = max(min(maxPicture, r.Limit), 1)
-	}
-	check := func(start []byte) error {
-		if known, ok := kindOf(start); ok && (s.Source != Raw || s.Shape == nil) {
-			kind = known
-			return nil
-		}
-		if check := startChecks[kind]; check != nil {
-			return check(start)
-		}
-		return nil
-	}
-	f, err := openfile.Open(ctx, s.Path, openfile.Rules{Kinds: openfile.Pipes | openfile.Devices, Limit: limit, Start: startBytes, Check: check})
-	if err == nil {
-		r.files = append(r.files, f)
-	} else if fill := nearest.Name(s.Path, []string{"zeros", "ones", "rand", "none"}); fill != "" && errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w; did you mean %s?", err, fill)
-	}
-	return f, kind, err
-}
-
-// closeFiles closes all opened files.
-func (r *Resolver) closeFiles() {
-	for _, f := range r.files {
-		f.Close()
-	}
-	r.files = nil
 }
 
 // whole reads a file to its end, at most limit bytes.

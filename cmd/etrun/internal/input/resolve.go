@@ -14,27 +14,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// want formats a declared input for messages.
-func want(slot etrun.ValueMeta) string {
-	if slot.Kind != tensor.KindTensor {
-		return slot.Kind.String()
-	}
-	text := slot.DType.String() + " " + tensor.FormatSizes(slot.Sizes)
-	if slot.Dynamism == tensor.DynamicBound {
-		text = "at most " + text
-	}
-	return text
-}
-
-// Resolver converts arguments to values.
-type Resolver struct {
-	Seed  uint64                           // for random elements
-	Limit int64                            // maximum bytes for inputs and their conversion; Resolve subtracts what it used
-	Say   func(format string, args ...any) // receives notes, one line each
-
-	files []*openfile.File // opened by the current call of Resolve
-}
-
 // Resolve returns the values of a method's inputs. The method itself checks them against
 // their declarations. Errors of a value are *Error. Canceling the context stops reading
 // and decoding.
@@ -159,16 +138,6 @@ func (r *Resolver) tensor(ctx context.Context, index int, src source, slot etrun
 	return r.raw(src.file, s, slot)
 }
 
-// allocate makes a tensor in the slot's memory order, within the limit.
-func (r *Resolver) allocate(slot etrun.ValueMeta) (*tensor.Tensor, error) {
-	t := tensor.Make(slot.DType, slot.Sizes, slot.DimOrder, tensor.Static)
-	if err := r.take(int64(t.NBytes())); err != nil {
-		return nil, err
-	}
-	t.Bind(tensor.AlignedBytes(t.NBytes()))
-	return t, nil
-}
-
 // take subtracts n bytes from the limit.
 func (r *Resolver) take(n int64) error {
 	if n > r.Limit {
@@ -242,9 +211,6 @@ func wrap(a *npy.Array, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	t.Bind(a.Data)
 	return t, nil
 }
-
-// maxPicture is the maximum size of an image file.
-const maxPicture = 256 << 20
 
 // picture reads an image and converts it to an input; the file and the pixels are in memory
 // at the same time.

@@ -1,30 +1,11 @@
 package layers
 
 import (
-	"context"
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
-
-// Traced locates where the values of a program diverge from those of another one, for
-// programs with different instructions, such as a portable one and its delegated one, whose
-// nodes compute several operators.
-type Traced struct {
-	Looked int `json:"looked"` // values of B with the element count of a value of A
-	Found  int `json:"found"`  // those equal to a value of A within the tolerance
-	// Last is the last value of B that also occurs in A, of those from which First is computed; null for none.
-	Last *Place `json:"last_found"`
-	// First is the first value of B, in the order of execution, that does not occur in A, and from which nothing is computed that
-	// does; null for none.
-	First *Place `json:"first_not_found"`
-	// Closest is the value of A that is the closest to First, with First's distance from it.
-	Closest *Difference `json:"closest,omitempty"`
-
-	found map[*tensor.Value]match // of B, those found
-	first *Written                // of First
-}
 
 // match is a value of A that a value of B is equal to.
 type match struct {
@@ -34,19 +15,6 @@ type match struct {
 
 // minElements is the minimum number of elements that identify a value.
 const minElements = 8
-
-// Trace searches for the values of b among those of a: floats of the same sizes, in the same
-// or in channels-last order, that are computed from the same values (see search). It returns what it has found when ctx ends.
-func Trace(ctx context.Context, a, b *Recorder, tol kernels.Tolerance) *Traced {
-	s := newSearch(a, b, tol)
-	for i := range b.all {
-		if ctx.Err() != nil {
-			break
-		}
-		s.look(i)
-	}
-	return s.result()
-}
 
 func vector(x []float32) *tensor.Value {
 	v := tensor.TensorValue(tensor.Of(x, len(x)))

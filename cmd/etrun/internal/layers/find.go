@@ -100,3 +100,21 @@ func (t *Traced) Pairs(b []Written) (pairs []Pair) {
 	}
 	return pairs
 }
+
+// Traced locates where the values of a program diverge from those of another one, for
+// programs with different instructions, such as a portable one and its delegated one, whose
+// nodes compute several operators.
+type Traced struct {
+	Looked int `json:"looked"` // values of B with the element count of a value of A
+	Found  int `json:"found"`  // those equal to a value of A within the tolerance
+	// Last is the last value of B that also occurs in A, of those from which First is computed; null for none.
+	Last *Place `json:"last_found"`
+	// First is the first value of B, in the order of execution, that does not occur in A, and from which nothing is computed that
+	// does; null for none.
+	First *Place `json:"first_not_found"`
+	// Closest is the value of A that is the closest to First, with First's distance from it.
+	Closest *Difference `json:"closest,omitempty"`
+
+	found map[*tensor.Value]match // of B, those found
+	first *Written                // of First
+}

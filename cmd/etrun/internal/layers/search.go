@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"context"
 	"slices"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/diff"
@@ -212,4 +213,17 @@ func (s *search) closest(x indexed) *Difference {
 		return near
 	}
 	return best
+}
+
+// Trace searches for the values of b among those of a: floats of the same sizes, in the same
+// or in channels-last order, that are computed from the same values (see search). It returns what it has found when ctx ends.
+func Trace(ctx context.Context, a, b *Recorder, tol kernels.Tolerance) *Traced {
+	s := newSearch(a, b, tol)
+	for i := range b.all {
+		if ctx.Err() != nil {
+			break
+		}
+		s.look(i)
+	}
+	return s.result()
 }

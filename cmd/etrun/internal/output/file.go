@@ -195,3 +195,6 @@ func WriteFile(ctx context.Context, path string, fill func(io.Writer) error) err
 	}
 	return f.Fill(fill)
 }
+
+// Error is an error of writing outputs.
+type Error struct{ Err error }

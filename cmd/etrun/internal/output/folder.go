@@ -23,9 +23,6 @@ type Folder struct {
 	calls      []string // staged folders, relative
 }
 
-// Error is an error of writing outputs.
-type Error struct{ Err error }
-
 func (e *Error) Error() string { return "output: " + e.Err.Error() }
 
 // Unwrap returns the cause.

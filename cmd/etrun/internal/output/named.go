@@ -9,18 +9,3 @@ func (a *Archive) Put(name string, v *tensor.Value) error {
 	}
 	return nil
 }
-
-// AsTensor returns a tensor, or a number as a tensor of rank 0; nil for other values.
-func AsTensor(v *tensor.Value) *tensor.Tensor {
-	switch v.Kind {
-	case tensor.KindTensor:
-		return v.Tensor
-	case tensor.KindInt:
-		return tensor.Of([]int64{v.Int})
-	case tensor.KindDouble:
-		return tensor.Of([]float64{v.Double})
-	case tensor.KindBool:
-		return tensor.Of([]bool{v.Bool})
-	}
-	return nil
-}

@@ -15,7 +15,6 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
-	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // New describes a program. A method that does not load here is shown as it is in the file.
@@ -40,15 +39,6 @@ func New(ctx context.Context, prog *etrun.Program, model, version string) (*Page
 		p.Notes = append(p.Notes, cut(w.Text))
 	}
 	return p, nil
-}
-
-// describer describes one method.
-type describer struct {
-	program *etrun.Program
-	spec    *pte.Method
-	ir      *ir.Method // nil if the method does not load
-	infos   []delegate.Info
-	nodes   *int // remaining limit
 }
 
 func (d *describer) describe(ctx context.Context) (*Method, error) {
@@ -257,8 +247,4 @@ func scalarText(v tensor.Value) string {
 		return cut(fmt.Sprint(v.Doubles))
 	}
 	return v.Kind.String()
-}
-
-func typeText(t tensor.DType, sizes []int) string {
-	return t.String() + " " + tensor.FormatSizes(sizes)
 }

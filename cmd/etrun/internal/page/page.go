@@ -133,3 +133,14 @@ func cut(text string) string {
 	}
 	return text
 }
+
+// Profile is the profile of a method's runs.
+type Profile struct {
+	Runs        int
+	Median, Max time.Duration
+	Rows        []profile.Row // by operator, nodes below their delegates
+	Flame       Markup
+}
+
+// Markup is a part of the page that is written unchanged: drawings, style and script.
+type Markup string

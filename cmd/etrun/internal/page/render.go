@@ -13,9 +13,6 @@ import (
 	"github.com/etrun-go/etrun/internal/duration"
 )
 
-// Markup is a part of the page that is written unchanged: drawings, style and script.
-type Markup string
-
 // writer writes a page. Package html/template would do the same, but it calls methods by
 // name: linking it keeps every exported method of every package in the executable.
 type writer struct{ to *bufio.Writer }

@@ -2,20 +2,11 @@ package page
 
 import (
 	"strings"
-	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/graph"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
 )
-
-// Profile is the profile of a method's runs.
-type Profile struct {
-	Runs        int
-	Median, Max time.Duration
-	Rows        []profile.Row // by operator, nodes below their delegates
-	Flame       Markup
-}
 
 // Timed adds profiles to the methods and instructions.
 func (p *Page) Timed(profiles []*profile.Profile) {

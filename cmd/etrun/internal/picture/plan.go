@@ -80,3 +80,11 @@ func (y *geometry) String() string {
 	}
 	return text
 }
+
+// frame is the meaning of an input's dimensions; -1 for a missing one.
+type frame struct {
+	n, c, h, w    int
+	channels      int
+	layout        Layout
+	height, width int // of the input; upper bounds if dynamic
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // Layout is the position of a tensor's channels, in logical order.
@@ -151,3 +152,14 @@ func notZero(list []float32) error {
 	}
 	return nil
 }
+
+// Want is the input that an image is converted to.
+type Want struct {
+	DType   tensor.DType
+	Sizes   []int // upper bounds if Dynamic
+	Dynamic bool
+	Limit   int64 // maximum bytes of the tensor and its conversion
+}
+
+// ErrShape is the class of images that do not fit their input.
+var ErrShape = errors.New("picture does not fit")

@@ -2,23 +2,11 @@ package picture
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/etrun-go/etrun/internal/exif"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
-
-// Want is the input that an image is converted to.
-type Want struct {
-	DType   tensor.DType
-	Sizes   []int // upper bounds if Dynamic
-	Dynamic bool
-	Limit   int64 // maximum bytes of the tensor and its conversion
-}
-
-// ErrShape is the class of images that do not fit their input.
-var ErrShape = errors.New("picture does not fit")
 
 // Tensor decodes a PNG or JPEG file and converts it by the recipe to a contiguous tensor for
 // the input. The pixels are first turned upright by the file's EXIF orientation, unless the recipe
@@ -92,14 +80,6 @@ func turned(o exif.Orientation) string {
 		return ""
 	}
 	return fmt.Sprintf(", turned upright before (EXIF orientation %d; orientation=stored keeps it)", o)
-}
-
-// frame is the meaning of an input's dimensions; -1 for a missing one.
-type frame struct {
-	n, c, h, w    int
-	channels      int
-	layout        Layout
-	height, width int // of the input; upper bounds if dynamic
 }
 
 // frameOf finds the channel dimension: size 1 or 3, before or after the sides; if both are

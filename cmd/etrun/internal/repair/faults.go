@@ -60,14 +60,6 @@ func (m *method) payload(i int, info *delegate.Info) error {
 	return nil
 }
 
-// addSegment appends bytes after the last segment.
-func (p *Program) addSegment(data []byte) int {
-	p.file.Tail = tree.Pad(p.file.Tail, tree.SegmentAlign)
-	at := len(p.file.Tail)
-	p.file.Tail = append(p.file.Tail, data...)
-	return add(p.file.Root, "segments", tree.New("DataSegment").With("offset", tree.Scalar(at)).With("size", tree.Scalar(len(data))))
-}
-
 // redirect makes a copy onto an argument one onto the state for which it was meant.
 func (m *method) redirect(c ir.Redirected) {
 	in := nodes(nodes(m.plan, "chains")[c.Chain], "instructions")[c.Index]

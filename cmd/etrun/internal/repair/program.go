@@ -289,3 +289,11 @@ func (p *Program) States(specs []*pte.Method) error {
 	p.file.Root.With("mutable_data_segments", []*tree.Node{segment})
 	return nil
 }
+
+// addSegment appends bytes after the last segment.
+func (p *Program) addSegment(data []byte) int {
+	p.file.Tail = tree.Pad(p.file.Tail, tree.SegmentAlign)
+	at := len(p.file.Tail)
+	p.file.Tail = append(p.file.Tail, data...)
+	return add(p.file.Root, "segments", tree.New("DataSegment").With("offset", tree.Scalar(at)).With("size", tree.Scalar(len(data))))
+}

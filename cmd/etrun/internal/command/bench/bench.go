@@ -8,12 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bench"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/spf13/cobra"
 )
 
 // benchCommand measures one program, or compares several.
@@ -171,4 +170,16 @@ func (b *benchCommand) measure(ctx context.Context, group []*arm) error {
 		}
 	}
 	return err
+}
+
+// write writes the report in the selected format.
+func (b *benchCommand) write() error {
+	switch b.format {
+	case "json":
+		return b.WriteJSON(b.report)
+	case "benchstat":
+		return b.report.writeBenchstat(b.Out)
+	}
+	b.report.print(b.Out)
+	return nil
 }

@@ -8,25 +8,12 @@ import (
 	"runtime"
 	"strings"
 
-	"golang.org/x/perf/benchfmt"
-
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 	"github.com/etrun-go/etrun/internal/duration"
+	"golang.org/x/perf/benchfmt"
 )
-
-// write writes the report in the selected format.
-func (b *benchCommand) write() error {
-	switch b.format {
-	case "json":
-		return b.WriteJSON(b.report)
-	case "benchstat":
-		return b.report.writeBenchstat(b.Out)
-	}
-	b.report.print(b.Out)
-	return nil
-}
 
 func (r *Report) print(w io.Writer) {
 	e := &r.Environment

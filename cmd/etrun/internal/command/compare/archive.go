@@ -82,28 +82,3 @@ func (p *compareCommand) addNamed(r *Report, k int, st *session.Step, outputs []
 	}
 	return p.add(r, k, st, wants)
 }
-
-// wanted returns an array as the expected value of an output: a number if the output is
-// one and the array has rank 0.
-func wanted(a *npy.Array, got *tensor.Value) *tensor.Value {
-	d := a.DType
-	if got.Kind == tensor.KindTensor && a.Holds(got.Tensor.DType) {
-		d = got.Tensor.DType
-	}
-	t := tensor.Make(d, a.Sizes, nil, tensor.Static)
-	t.Bind(tensor.AlignedBytes(t.NBytes()))
-	copy(t.Data, a.Data)
-	v := tensor.TensorValue(t)
-	if t.Rank() > 0 {
-		return &v
-	}
-	switch {
-	case got.Kind == tensor.KindInt && d == tensor.Int64:
-		v = tensor.IntValue(tensor.Data[int64](t)[0])
-	case got.Kind == tensor.KindBool && d == tensor.Bool:
-		v = tensor.BoolValue(t.Data[0] != 0)
-	case got.Kind == tensor.KindDouble && d == tensor.Float64:
-		v = tensor.DoubleValue(tensor.Data[float64](t)[0])
-	}
-	return &v
-}

@@ -11,18 +11,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/diff"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/layernames"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/layers"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/spf13/cobra"
 )
 
 // compareCommand runs the same calls on two programs, or compares one program with stored
@@ -365,4 +365,29 @@ func runsNatively(s *session.Session) bool {
 		m, ok := st.Callee.(interface{ Delegates() []delegate.Info })
 		return ok && diff.RunsNatively(m.Delegates())
 	})
+}
+
+// wanted returns an array as the expected value of an output: a number if the output is
+// one and the array has rank 0.
+func wanted(a *npy.Array, got *tensor.Value) *tensor.Value {
+	d := a.DType
+	if got.Kind == tensor.KindTensor && a.Holds(got.Tensor.DType) {
+		d = got.Tensor.DType
+	}
+	t := tensor.Make(d, a.Sizes, nil, tensor.Static)
+	t.Bind(tensor.AlignedBytes(t.NBytes()))
+	copy(t.Data, a.Data)
+	v := tensor.TensorValue(t)
+	if t.Rank() > 0 {
+		return &v
+	}
+	switch {
+	case got.Kind == tensor.KindInt && d == tensor.Int64:
+		v = tensor.IntValue(tensor.Data[int64](t)[0])
+	case got.Kind == tensor.KindBool && d == tensor.Bool:
+		v = tensor.BoolValue(t.Data[0] != 0)
+	case got.Kind == tensor.KindDouble && d == tensor.Float64:
+		v = tensor.DoubleValue(tensor.Data[float64](t)[0])
+	}
+	return &v
 }

@@ -8,11 +8,11 @@ import (
 	"io"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 	"github.com/etrun-go/etrun/text"
+	"github.com/spf13/cobra"
 )
 
 // generateCommand continues a prompt with a language model.
@@ -187,4 +187,14 @@ func (g *generateCommand) report(w *textWriter, prompt []int, end text.Piece, er
 		return e
 	}
 	return err
+}
+
+func newGenerateReport(g *generateCommand, w *textWriter, prompt []int, end text.Piece) *Report {
+	r := &Report{Schema: "etrun.generate/1", Model: g.path, Tokenizer: g.Tokenizer, Seed: g.Seed, Threads: g.model.Program().Threads(),
+		Context: g.model.Info().Context, LoadMS: stats.MS(g.load), Prompt: prompt, Text: w.text.String(), Tokens: w.tokens,
+		Finish: end.Finish, Stats: newTextStats(&end.Stats)}
+	if r.Tokens == nil {
+		r.Tokens = []tokenReport{}
+	}
+	return r
 }

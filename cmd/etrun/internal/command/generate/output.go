@@ -191,13 +191,3 @@ func newTextStats(s *text.Stats) textStats {
 	return textStats{s.Prompt, s.Reused, s.Generated, s.Drafted, s.Accepted, stats.MS(s.Prefill), stats.MS(s.FirstToken), stats.MS(s.Decode),
 		s.PrefillRate(), s.DecodeRate()}
 }
-
-func newGenerateReport(g *generateCommand, w *textWriter, prompt []int, end text.Piece) *Report {
-	r := &Report{Schema: "etrun.generate/1", Model: g.path, Tokenizer: g.Tokenizer, Seed: g.Seed, Threads: g.model.Program().Threads(),
-		Context: g.model.Info().Context, LoadMS: stats.MS(g.load), Prompt: prompt, Text: w.text.String(), Tokens: w.tokens,
-		Finish: end.Finish, Stats: newTextStats(&end.Stats)}
-	if r.Tokens == nil {
-		r.Tokens = []tokenReport{}
-	}
-	return r
-}

@@ -1,0 +1,77 @@
+package tokenizer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/etrun-go/etrun/internal/modelfile"
+	"github.com/etrun-go/etrun/internal/openfile"
+)
+
+// kinds are the kinds of files, each with its test and its parser. llama2.c's files have no magic
+// number; their test reads all tokens and is therefore the most specific.
+var kinds = []struct {
+	is    func(data []byte) bool
+	parse func(data []byte) (Tokenizer, error)
+}{
+	{isLlama2, parseLlama2},
+	{isJSON, parseJSON},
+	{isTiktoken, parseTiktoken},
+	{isSentencePiece, parseSentencePiece},
+}
+
+// Parse reads a tokenizer from the content of a file. The data is not referenced afterwards.
+func Parse(data []byte) (Tokenizer, error) {
+	if len(data) > MaxBytes {
+		return nil, unsupported("file", "%d bytes, at most %d are allowed", len(data), MaxBytes)
+	}
+	for _, k := range kinds {
+		if !k.is(data) {
+			continue
+		}
+		t, err := k.parse(data)
+		if err != nil {
+			err = cmp.Or(foreign(data), err)
+		}
+		return t, err
+	}
+	if err := foreign(data); err != nil {
+		return nil, err
+	}
+	return nil, unsupported("file", "not a tokenizer.json, SentencePiece model, tiktoken or llama2.c file; it starts with %.24q",
+		data[:min(len(data), 24)])
+}
+
+// Open reads a tokenizer from a file. The content determines its kind.
+func Open(path string) (Tokenizer, error) {
+	data, err := openfile.ReadFile(context.Background(), path, openfile.Rules{Kinds: openfile.Pipes, Limit: MaxBytes})
+	if err != nil {
+		return nil, err
+	}
+	t, err := Parse(data)
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.File = path
+	}
+	return t, err
+}
+
+// instead are the ways out for other files of a model.
+var instead = map[string]string{
+	modelfile.Jinja:       "a chat template, not a tokenizer; want the tokenizer.json of the model",
+	modelfile.Template:    "not a tokenizer; want the tokenizer.json of the model",
+	modelfile.Tekken:      "not supported; want the tokenizer.json of the model in Hugging Face's form",
+	modelfile.Program:     "want the model's tokenizer here",
+	modelfile.Safetensors: "weights, not a tokenizer; want the tokenizer.json beside them",
+	modelfile.GGUF:        "weights in a form of other programs; want the tokenizer.json of the model",
+	modelfile.Zip:         "weights, not a tokenizer; want the tokenizer.json or tokenizer.model beside them",
+}
+
+// foreign returns the error for another file of a model, nil if it is none.
+func foreign(data []byte) error {
+	kind := modelfile.Identify(data)
+	if kind == modelfile.Unknown || kind == modelfile.TokenizerJSON {
+		return nil
+	}
+	return unsupported("file", "%s: %s", kind, cmp.Or(instead[kind], "want the tokenizer.json beside it"))
+}
