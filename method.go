@@ -267,3 +267,12 @@ func (m *Method) endAll() {
 	}
 	m.end()
 }
+
+// Distance is the largest difference between an output of a lowered method and the same output
+// without lowering, in the last run.
+type Distance struct {
+	Output   int
+	Index    int     // index, in memory order, of the element that differs most; -1 if all are equal
+	Absolute float64 // absolute difference of that element
+	Relative float64 // Absolute over the value without lowering
+}

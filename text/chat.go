@@ -434,3 +434,17 @@ func (f format) template(name string) (*Template, error) {
 	}
 	return t, nil
 }
+
+// template parses the format.
+func (f *family) template() (*Template, error) {
+	t, err := f.format.template(f.name)
+	if err != nil {
+		return nil, err
+	}
+	for i := range thinkers {
+		if k := &thinkers[i]; k.with == f.name || k.without == f.name {
+			t.forms = k
+		}
+	}
+	return t, nil
+}

@@ -7,20 +7,6 @@ type family struct {
 	format format
 }
 
-// template parses the format.
-func (f *family) template() (*Template, error) {
-	t, err := f.format.template(f.name)
-	if err != nil {
-		return nil, err
-	}
-	for i := range thinkers {
-		if k := &thinkers[i]; k.with == f.name || k.without == f.name {
-			t.forms = k
-		}
-	}
-	return t, nil
-}
-
 // thinking names two templates of the same models, whose replies begin with thoughts, and without.
 type thinking struct{ with, without string }
 

@@ -1,7 +1,6 @@
 package ethosu
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -68,26 +67,4 @@ func (o *StaleOutput) String() string {
 		s += "; quantization unknown: " + o.Err.Error()
 	}
 	return s
-}
-
-// Survey reports the stale outputs of all payloads at once as a *StaleError. Other errors take
-// precedence, because no quantization fixes them.
-func (b Backend) Survey(payloads []*delegate.Payload) error {
-	var all StaleError
-	for _, p := range payloads {
-		c, err := parse(p.Data, p.Named)
-		if err == nil {
-			im := &image{container: c, backend: &b}
-			err = im.plan(p)
-		}
-		if stale, ok := errors.AsType[*StaleError](err); ok {
-			all.Outputs = append(all.Outputs, stale.Outputs...)
-		} else if err != nil {
-			return fmt.Errorf("delegate %d (%q): %w", p.Index, ID, err)
-		}
-	}
-	if len(all.Outputs) == 0 {
-		return nil
-	}
-	return &delegate.Error{Backend: ID, Reason: delegate.ErrPayload, Err: &all}
 }

@@ -256,3 +256,41 @@ func codecOf[C Convertible](d DType) *codec[C] {
 // elements: 0 if the element is zero, else another value. Negative zero is zero, NaN is not. The
 // result is nil for types that operators do not compute on.
 func Truth(d DType) func(dst, src []byte) { return d.info().truth }
+
+// TypeOf returns the DType of T. For uint16 it is Uint16, never a half float.
+func TypeOf[T Element]() DType {
+	var z T
+	switch any(z).(type) {
+	case uint8:
+		return Uint8
+	case int8:
+		return Int8
+	case int16:
+		return Int16
+	case int32:
+		return Int32
+	case int64:
+		return Int64
+	case uint16:
+		return Uint16
+	case uint32:
+		return Uint32
+	case uint64:
+		return Uint64
+	case float32:
+		return Float32
+	case float64:
+		return Float64
+	case bool:
+		return Bool
+	case complex64:
+		return Complex64
+	}
+	return Complex128
+}
+
+// Stores reports whether T is the Go type of d's elements; half floats are uint16.
+func Stores[T Element](d DType) bool {
+	own := TypeOf[T]()
+	return own == d || own == Uint16 && (d == Float16 || d == BFloat16 || d == Bits16)
+}

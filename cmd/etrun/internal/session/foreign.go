@@ -6,13 +6,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
-	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/internal/modelfile"
 	"github.com/etrun-go/etrun/internal/openfile"
 )
@@ -91,31 +88,6 @@ func (e *foreignError) Error() string { return e.text }
 
 // Unwrap returns the error of reading the file as a program.
 func (e *foreignError) Unwrap() error { return e.err }
-
-// nameForeign replaces err by one with the format of the file, if it is not a program or
-// data file and its format is known.
-func (o *Options) nameForeign(ctx context.Context, program string, err error) error {
-	fault, ok := errors.AsType[*etrun.LoadError](err)
-	if !ok || fault.Class != etrun.ErrFormat {
-		return err
-	}
-	for i, path := range append([]string{program}, o.data...) {
-		if fault.File != path && !strings.HasPrefix(fault.Err.Error(), path+": ") {
-			continue
-		}
-		name, cure := readForeign(ctx, path)
-		if name == "" {
-			return err
-		}
-		want := ".ptd"
-		if i == 0 {
-			want = ".pte program"
-		}
-		cure = cmp.Or(cure, "export the model from PyTorch with ExecuTorch, see docs/export.md")
-		return &foreignError{fmt.Sprintf("%s: %s, not a %s; %s", path, name, want, cure), err}
-	}
-	return err
-}
 
 // readForeign reads the beginning of a regular file.
 func readForeign(ctx context.Context, path string) (name, cure string) {

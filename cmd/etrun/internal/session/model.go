@@ -10,9 +10,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/hal/ethosu/fvp"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
-	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // Callee runs a call: a method of this process, or a program on a model.
@@ -38,43 +36,6 @@ type onModel struct {
 
 // maxProgramOnModel limits the size of a program, which a board holds in its memory.
 const maxProgramOnModel = 1 << 30
-
-// openOnModel does not start the model: the first call does.
-func (s *Session) openOnModel(ctx context.Context, meta *etrun.MethodMeta) (*onModel, error) {
-	if meta.Name != "forward" {
-		return nil, Usage("--fvp-elf runs the method forward, not %q", meta.Name)
-	}
-	m := &onModel{meta: meta, inputs: make([][]byte, len(meta.Inputs))}
-	for _, list := range [][]etrun.ValueMeta{meta.Inputs, meta.Outputs} {
-		for i := range list {
-			if list[i].Kind != tensor.KindTensor {
-				return nil, Usage("--fvp-elf supports only tensors; %q has a value of kind %v", meta.Name, list[i].Kind)
-			}
-		}
-	}
-	for _, o := range meta.Outputs {
-		t := o.NewTensor()
-		m.outputs = append(m.outputs, tensor.TensorValue(t))
-		m.sizes = append(m.sizes, t.NBytes())
-	}
-	c, err := compiledFor(s.Program)
-	if err != nil {
-		return nil, err
-	}
-	program, err := openfile.ReadFile(ctx, s.Path, openfile.Rules{Limit: maxProgramOnModel, Start: pte.StartBytes,
-		Check: func(start []byte) error { return pte.CheckStart(start, pte.FormatPTE) }})
-	if err != nil {
-		return nil, err
-	}
-	model, err := fvp.Find(s.options.fvp, c.Family)
-	if err != nil {
-		return nil, modelError(err)
-	}
-	if m.runner, err = fvp.NewRunner(model, s.options.ELF, program, len(m.inputs), fvp.RunnerOptions{Config: c}); err != nil {
-		return nil, modelError(err)
-	}
-	return m, nil
-}
 
 // compiledFor returns the NPU that a program was compiled for.
 func compiledFor(p *etrun.Program) (isa.Config, error) {

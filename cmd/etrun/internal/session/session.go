@@ -14,18 +14,11 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/internal/advice"
+	"github.com/etrun-go/etrun/hal/ethosu/fvp"
+	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
-
-// ErrUsage is the class of command line errors; match with errors.Is.
-var ErrUsage = errors.New("usage")
-
-// Usage returns a command line error.
-func Usage(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrUsage, fmt.Errorf(format, args...))
-}
 
 // Session is an open program with its calls. It is not safe for concurrent use.
 type Session struct {
@@ -177,36 +170,6 @@ func (s *Session) load(ctx context.Context, meta *etrun.MethodMeta) (Callee, err
 	return m, nil
 }
 
-// Cure returns an error in the words of the command line, with advice if there is any.
-func Cure(err error) error {
-	text := advice.Command(err.Error())
-	if _, ok := errors.AsType[*etrun.MemoryError](err); ok || errors.Is(err, delegate.ErrMemory) || tooLargeArena(err) {
-		text += "; " + advice.Memory.Command()
-	}
-	if text == err.Error() {
-		return err
-	}
-	return &worded{text, err}
-}
-
-// worded is an error in the words of the command line.
-type worded struct {
-	text string
-	err  error
-}
-
-func (e *worded) Error() string { return e.text }
-
-// Unwrap returns the error of the library.
-func (e *worded) Unwrap() error { return e.err }
-
-// tooLargeArena reports whether a file declares more planned memory than the limit, the one limit of
-// the format that --max-memory raises.
-func tooLargeArena(err error) bool {
-	e, ok := errors.AsType[*pte.FormatError](err)
-	return ok && e.Reason == pte.ErrLimit && strings.Contains(e.Path, ".non_const_buffer_sizes[")
-}
-
 // values returns a call's inputs: those of the command line; if it has none for any call,
 // those of a bundle's first test case, or random elements.
 func (s *Session) values(ctx context.Context, r *input.Resolver, c *Call, meta *etrun.MethodMeta, given bool) ([]tensor.Value, error) {
@@ -309,4 +272,66 @@ func (s *Session) Time(ctx context.Context) (took time.Duration, err error) {
 		st.Took = st.Took[:0]
 	}
 	return took, nil
+}
+
+// nameForeign replaces err by one with the format of the file, if it is not a program or
+// data file and its format is known.
+func (o *Options) nameForeign(ctx context.Context, program string, err error) error {
+	fault, ok := errors.AsType[*etrun.LoadError](err)
+	if !ok || fault.Class != etrun.ErrFormat {
+		return err
+	}
+	for i, path := range append([]string{program}, o.data...) {
+		if fault.File != path && !strings.HasPrefix(fault.Err.Error(), path+": ") {
+			continue
+		}
+		name, cure := readForeign(ctx, path)
+		if name == "" {
+			return err
+		}
+		want := ".ptd"
+		if i == 0 {
+			want = ".pte program"
+		}
+		cure = cmp.Or(cure, "export the model from PyTorch with ExecuTorch, see docs/export.md")
+		return &foreignError{fmt.Sprintf("%s: %s, not a %s; %s", path, name, want, cure), err}
+	}
+	return err
+}
+
+// openOnModel does not start the model: the first call does.
+func (s *Session) openOnModel(ctx context.Context, meta *etrun.MethodMeta) (*onModel, error) {
+	if meta.Name != "forward" {
+		return nil, Usage("--fvp-elf runs the method forward, not %q", meta.Name)
+	}
+	m := &onModel{meta: meta, inputs: make([][]byte, len(meta.Inputs))}
+	for _, list := range [][]etrun.ValueMeta{meta.Inputs, meta.Outputs} {
+		for i := range list {
+			if list[i].Kind != tensor.KindTensor {
+				return nil, Usage("--fvp-elf supports only tensors; %q has a value of kind %v", meta.Name, list[i].Kind)
+			}
+		}
+	}
+	for _, o := range meta.Outputs {
+		t := o.NewTensor()
+		m.outputs = append(m.outputs, tensor.TensorValue(t))
+		m.sizes = append(m.sizes, t.NBytes())
+	}
+	c, err := compiledFor(s.Program)
+	if err != nil {
+		return nil, err
+	}
+	program, err := openfile.ReadFile(ctx, s.Path, openfile.Rules{Limit: maxProgramOnModel, Start: pte.StartBytes,
+		Check: func(start []byte) error { return pte.CheckStart(start, pte.FormatPTE) }})
+	if err != nil {
+		return nil, err
+	}
+	model, err := fvp.Find(s.options.fvp, c.Family)
+	if err != nil {
+		return nil, modelError(err)
+	}
+	if m.runner, err = fvp.NewRunner(model, s.options.ELF, program, len(m.inputs), fvp.RunnerOptions{Config: c}); err != nil {
+		return nil, modelError(err)
+	}
+	return m, nil
 }
