@@ -255,3 +255,16 @@ type Compiler interface {
 	// compiled after all: its calls then run on operators.
 	CompileGraph(ctx context.Context, g *Graph) (delegate.Image, error)
 }
+
+// Writer is implemented by compilers that write graphs into files. It accepts only graphs that can be written.
+type Writer interface {
+	Compiler
+	Write(g *Graph) (*Written, error)
+}
+
+// Written is a graph as a payload. Calls have the arguments of the graph, and its constants between the inputs and the
+// outputs.
+type Written struct {
+	Payload   []byte
+	Constants []GraphValue // tensors in contiguous order, which share the memory of the graph's constants
+}

@@ -31,7 +31,7 @@ func (l *lowering) repeat(i int) { l.edit.Repeat(l.from, l.from+i) }
 // follow it, for sizes that the delegate does not run.
 func (l *lowering) emitRegion(c *candidate) {
 	call, moves := l.delegateCall(c)
-	if !c.graph.varies() {
+	if l.InFile || !c.graph.varies() {
 		l.emitCall(c, call, moves)
 		return
 	}
@@ -74,6 +74,22 @@ func (l *lowering) delegateCall(c *candidate) (call ir.Step, moves []ir.Step) {
 		call.Args = append(call.Args, to)
 	}
 	return call, moves
+}
+
+// overlaps reports whether a result shares its buffer with an argument or another result of the region.
+func (l *lowering) overlaps(g *graph) bool {
+	used := make(map[int]bool)
+	for _, v := range g.inputs {
+		used[l.m.Values[v].Storage] = true
+	}
+	for _, n := range g.outputs {
+		s := l.m.Values[l.Defs[n].Value].Storage
+		if used[s] {
+			return true
+		}
+		used[s] = true
+	}
+	return false
 }
 
 // emitCall emits a call, the moves, and the views that get their sizes or bytes from a step only.

@@ -204,6 +204,8 @@ func (l *lowering) refuse(c *candidate, kind []int) (again bool) {
 	case c.reason != "":
 	case c.outputs == 0:
 		c.reason = "no step reads its results"
+	case l.InFile && l.overlaps(c.graph):
+		c.reason = "a result shares its bytes with an argument or another result"
 	case l.Measure == nil:
 		c.reason = l.loses(c, c.times, margin, "about ")
 	}

@@ -23,6 +23,10 @@ type rewrite struct {
 	// apply rewrites the pattern that ends with step i, whose arguments fit its operator's schema.
 	// It returns false, and changes nothing, if there is no such pattern or it has a hazard.
 	apply func(p *pass, i int) bool
+	// In a file, values share bytes only if a step makes one a view of the other, and operators are those that its
+	// runtime has.
+	joins   bool // values of different sizes share their bytes
+	renames bool // another operator takes the place of several
 }
 
 // Bounds of the work. No exporter's method reaches them.
@@ -35,10 +39,11 @@ const (
 // pass holds the rounds. The patterns of one round share no step.
 type pass struct {
 	*evaluator
-	ops   *kernels.Set
-	left  Budget
-	tried *trials
-	done  []Rewritten // in all rounds
+	ops    *kernels.Set
+	left   Budget
+	inFile bool
+	tried  *trials
+	done   []Rewritten // in all rounds
 
 	// Of the current round:
 	flow    *ir.Flow

@@ -9,12 +9,12 @@ import (
 
 // rewrites are tried at each step in this order.
 var rewrites = []rewrite{
-	{"identity", movements, dropIdentity},
-	{"neutral", neutralOps(), dropNeutral},
-	{"permutations", permuteOps(), joinPermutations},
-	{"batch norm", []string{batchNormOp}, foldBatchNorm},
-	{"silu", names(products), fuseSiLU},
-	{"hardswish", names(quotients), fuseHardswish},
+	{name: "identity", ops: movements, apply: dropIdentity, joins: true},
+	{name: "neutral", ops: neutralOps(), apply: dropNeutral, joins: true},
+	{name: "permutations", ops: permuteOps(), apply: joinPermutations},
+	{name: "batch norm", ops: []string{batchNormOp}, apply: foldBatchNorm},
+	{name: "silu", ops: names(products), apply: fuseSiLU, renames: true},
+	{name: "hardswish", ops: names(quotients), apply: fuseHardswish, renames: true},
 }
 
 // byLastOp holds the rows by operator.
@@ -33,13 +33,13 @@ var byLastOp = func() map[string][]*rewrite {
 // and fuses chains that have an operator of their own. Results are bit-identical, except after a
 // batch norm, where sums are rounded differently. A dead step is removed even if its operator would
 // refuse it. ops holds the operators that chains are fused to; left bounds what is computed at
-// load; ctx ends the work between two steps. It returns the dataflow of the result, too, nil if that
+// load; with inFile, the rewrites are left out whose results a file cannot hold; ctx ends the work between two steps. It returns the dataflow of the result, too, nil if that
 // was not computed.
-func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget) (*ir.Method, *ir.Flow, []Rewritten, error) {
+func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, inFile bool) (*ir.Method, *ir.Flow, []Rewritten, error) {
 	if m.Coarse || operands(m) > maxOperand {
 		return m, nil, nil, nil
 	}
-	p := &pass{ops: ops, flow: new(ir.Flow), left: left, tried: newTrials()}
+	p := &pass{ops: ops, flow: new(ir.Flow), left: left, inFile: inFile, tried: newTrials()}
 	p.evaluator = newEvaluator(m, k, p.tried.take)
 	for range maxRounds {
 		before := len(p.done)
@@ -78,6 +78,9 @@ func (p *pass) rewrite(i int, rows []*rewrite) {
 		return
 	}
 	for _, row := range rows {
+		if p.inFile && (row.joins || row.renames) {
+			continue
+		}
 		first := len(p.done)
 		if row.apply(p, i) {
 			for n := range p.done[first:] {

@@ -56,7 +56,7 @@ func (l *load) rewrite(ctx context.Context, b *built) (*rewritten, error) {
 		if l.Limits.Total > 0 { // then constants that take more memory than they save are not folded
 			budget.Bytes = 0
 		}
-		r.ir, r.flow, r.rewrites, err = lower.Rewrite(ctx, r.ir, k, l.Options.Operators, budget)
+		r.ir, r.flow, r.rewrites, err = lower.Rewrite(ctx, r.ir, k, l.Options.Operators, budget, l.InFile)
 		if err := l.report.Stage(trace.StageRewrite, rewrittenBytes(r.rewrites), err); err != nil {
 			return nil, err
 		}

@@ -6,12 +6,18 @@ import (
 	"slices"
 
 	flatbuffers "github.com/google/flatbuffers/go"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
+
+// graphVersion is the version that exporters write into every graph.
+const graphVersion = "0"
 
 // Payload encodes a graph as a payload, the inverse of reading one. Value v has the id first+v.
 // Constants that were found under a key are referenced by it; others are stored in the payload.
 func (g *Graph) Payload(first uint32) []byte {
-	w := &writer{b: flatbuffers.NewBuilder(1024), first: first, constants: make([]byte, constantAlign), places: make([]constantPlace, 1)}
+	w := &writer{b: flatbuffers.NewBuilder(1024), first: first, constants: make([]byte, constantAlign), places: make([]constantPlace, 1),
+		stored: make(map[bytesAt]uint32)}
 	var values, nodes, places []flatbuffers.UOffsetT
 	for v := range g.Values {
 		values = append(values, w.value(v, &g.Values[v]))
@@ -25,7 +31,9 @@ func (g *Graph) Payload(first uint32) []byte {
 	nodeList, valueList, placeList := w.offsets(nodes), w.offsets(values), w.offsets(places)
 	inputs := w.ids(g.externals(func(x *Value) bool { return x.Input }))
 	outputs := w.ids(g.externals(func(x *Value) bool { return x.Output }))
+	version := w.b.CreateString(graphVersion)
 	root := w.table(func(t *tableWriter) {
+		t.ref(0, version)
 		t.ref(1, nodeList)
 		t.ref(2, valueList)
 		t.u32(3, uint32(len(g.Args)))
@@ -73,6 +81,20 @@ type writer struct {
 	first     uint32 // id of value 0
 	constants []byte
 	places    []constantPlace
+	stored    map[bytesAt]uint32 // constants in the payload
+}
+
+// bytesAt identifies a slice.
+type bytesAt struct {
+	first *byte
+	n     int
+}
+
+func span(data []byte) (s bytesAt) {
+	if len(data) > 0 {
+		s = bytesAt{&data[0], len(data)}
+	}
+	return s
 }
 
 // tableWriter sets the fields of a table. Referenced objects must have been written before.
@@ -142,7 +164,11 @@ func (w *writer) place(p *constantPlace) flatbuffers.UOffsetT {
 // constant stores bytes, or only their key if there is one, and returns the constant's index.
 func (w *writer) constant(data []byte, key string) uint32 {
 	p := constantPlace{math.MaxUint64, uint64(len(data)), key}
+	if i, ok := w.stored[span(data)]; ok && key == "" {
+		return i
+	}
 	if key == "" {
+		w.stored[span(data)] = uint32(len(w.places))
 		p.offset = uint64(len(w.constants))
 		w.constants = append(w.constants, data...)
 		for len(w.constants)%constantAlign != 0 {
@@ -165,9 +191,7 @@ func (w *writer) value(v int, x *Value) flatbuffers.UOffsetT {
 		t.u32(1, uint32(x.Shape.Rank))
 		t.ref(2, dims)
 		t.u32(3, buffer)
-		if x.Arg != None {
-			t.u32(4, uint32(x.Arg))
-		}
+		t.u32(4, externalID(x))
 		t.u32(5, valueFlags(x))
 		t.u32(6, w.id(v))
 	})
@@ -176,6 +200,14 @@ func (w *writer) value(v int, x *Value) flatbuffers.UOffsetT {
 	}
 	body := w.table(func(t *tableWriter) { t.ref(0, fields); t.u8(1, quantTag); t.ref(2, quant) })
 	return w.table(func(t *tableWriter) { t.u8(0, quantizedValue); t.ref(1, body) })
+}
+
+// externalID returns the index of the argument that a value is.
+func externalID(x *Value) uint32 {
+	if x.Arg == None {
+		return NoValue
+	}
+	return uint32(x.Arg)
 }
 
 func valueFlags(x *Value) (flags uint32) {
@@ -196,19 +228,17 @@ func (w *writer) quant(x *Value) (uint8, flatbuffers.UOffsetT) {
 	case PerToken:
 		return perTokenQuant, w.table(func(t *tableWriter) { t.u32(0, uint32(q.Nonbatch)) })
 	case PerChannel:
-		w.b.StartVector(4, len(q.Scales), 4)
-		for i := len(q.Scales) - 1; i >= 0; i-- {
-			w.b.PrependFloat32(q.Scales[i])
-		}
-		scales := w.b.EndVector(len(q.Scales))
-		return perChannelQuant, w.table(func(t *tableWriter) { t.ref(0, scales); t.u32(1, uint32(q.ChannelDim)) })
+		buffer, none := w.constant(tensor.BytesOf(q.Scales), ""), w.numbers(nil)
+		return perChannelQuant, w.table(func(t *tableWriter) {
+			t.ref(0, none) // runtimes read the list before they see that the scales are a constant
+			t.u32(1, uint32(q.ChannelDim))
+			t.u32(2, buffer)
+			t.u32(3, uint32(len(q.Scales)))
+		})
 	case PerGroup:
-		var data []byte
-		for _, s := range q.Blocks {
-			data = binary.LittleEndian.AppendUint16(data, s)
-		}
-		buffer := w.constant(data, "")
+		buffer, none := w.constant(tensor.BytesOf(q.Blocks), ""), w.numbers(nil)
 		return perGroupQuant, w.table(func(t *tableWriter) {
+			t.ref(0, none)
 			t.u32(1, uint32(q.ChannelDim))
 			t.u32(2, uint32(q.GroupSize))
 			t.u32(4, buffer)

@@ -1,0 +1,186 @@
+// Package compile (no compatibility promise) writes programs whose methods are lowered to delegates, by the passes that
+// lower methods at load.
+package compile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/lower"
+	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/prepare"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
+)
+
+// Options are the options of [Lower].
+type Options struct {
+	Backends  map[string]delegate.Backend // by ID, for the delegates of the program
+	Writers   []lowering.Writer           // the backends that write regions; the first that accepts a call takes it
+	Operators *kernels.Set
+	Named     func(key string) ([]byte, bool) // named data of the program and its data files; nil for that of the program
+	Methods   []string                        // the methods to lower, nil for all
+	MinProfit time.Duration
+	Planned   int64 // limit of planned bytes of a method
+}
+
+// Method is the outcome of one method.
+type Method struct {
+	Name   string
+	Report *lower.Report // nil if the method is unchanged
+	Why    string        // why the method is unchanged, "" if it is not
+	// Bytes of its planned memory, before and after.
+	Before, After int64
+}
+
+// Result is a lowered program.
+type Result struct {
+	Data    []byte
+	Methods []Method
+}
+
+// Lowered reports whether a method was changed.
+func (r *Result) Lowered() bool {
+	return slices.ContainsFunc(r.Methods, func(m Method) bool { return m.Why == "" })
+}
+
+// ErrUnsupported is the class of programs that cannot be written.
+var ErrUnsupported = errors.New("cannot be written")
+
+// Lower returns a program whose methods are lowered. Its bytes depend only on those of the program and on the options. A
+// method without regions is unchanged, as are names, inputs, outputs and state. The result shares no memory
+// with data.
+func Lower(ctx context.Context, data []byte, o Options) (*Result, error) {
+	spec, err := pte.Parse(data, pte.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	file, err := tree.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	if len(file.Unknown) > 0 {
+		return nil, fmt.Errorf("the program has a field that this version does not know: %s: %w", file.Unknown[0], ErrUnsupported)
+	}
+	pool := cpu.NewPool(1)
+	defer pool.Close()
+	w := &writer{spec: spec, file: file, pool: pool, options: &o, bytesIn: data, constants: newConstants()}
+	if err := w.readSegments(); err != nil {
+		return nil, err
+	}
+	out := &Result{}
+	for i := range spec.Methods {
+		m, err := w.method(ctx, i)
+		if err != nil {
+			return nil, fmt.Errorf("method %q: %w", spec.Methods[i].Name, err)
+		}
+		out.Methods = append(out.Methods, m)
+	}
+	if !out.Lowered() {
+		out.Data = slices.Clone(data)
+		return out, nil
+	}
+	out.Data = w.bytes()
+	if _, err := pte.Parse(out.Data, pte.Limits{}); err != nil {
+		return nil, fmt.Errorf("the lowered program is not valid: %w", err)
+	}
+	return out, nil
+}
+
+// method lowers method i, or keeps it.
+func (w *writer) method(ctx context.Context, i int) (Method, error) {
+	from := &w.spec.Methods[i]
+	out := Method{Name: from.Name, Before: arenaBytes(from), After: arenaBytes(from)}
+	out.Why = w.unfit(from)
+	if out.Why == "" {
+		low, err := w.lower(ctx, from)
+		if ctx.Err() != nil {
+			return out, context.Cause(ctx)
+		}
+		switch {
+		case err != nil:
+			out.Why = err.Error()
+		case low.Report.Taken() == 0:
+			out.Report, out.Why = low.Report, "no region of it is lowered"
+		default:
+			out.Report = low.Report
+			out.After, out.Why = w.replace(i, low)
+		}
+	}
+	if out.Why != "" {
+		return out, w.keep(i)
+	}
+	return out, nil
+}
+
+// arenaBytes returns the size of a method's planned memory.
+func arenaBytes(m *pte.Method) (n int64) {
+	for _, a := range m.Arenas {
+		n += a.Size
+	}
+	return n
+}
+
+// unfit returns why a method is not to be lowered, "" if it is.
+func (w *writer) unfit(m *pte.Method) string {
+	if w.options.Methods != nil && !slices.Contains(w.options.Methods, m.Name) {
+		return "it is not among the chosen methods"
+	}
+	if m.Err != nil {
+		return m.Err.Error()
+	}
+	if len(m.Initial) > 0 {
+		return m.Initial[0].String() + "; etrun repair corrects that"
+	}
+	for _, a := range m.Arenas {
+		if a.Device != 0 {
+			return "it has memory of a device"
+		}
+	}
+	for v := range m.Values {
+		if t := m.Values[v].Tensor; t != nil && t.Dynamism == tensor.DynamicUnbound {
+			return fmt.Sprintf("value %d has no upper bound", v)
+		}
+	}
+	return ""
+}
+
+// lower lowers a method.
+func (w *writer) lower(ctx context.Context, from *pte.Method) (*prepare.InFile, error) {
+	o := w.options
+	never := func([]byte) bool { return false }
+	p := &prepare.Preparation{Source: prepare.Source{File: w.spec, Method: from, Data: &data{o.Named, w.spec.Named}, Pool: w.pool, Size: w.spec.Size,
+		FileBytes: int64(len(w.bytesIn)), Discard: never, MayDiscard: never,
+		Options: prepare.Options{Backends: o.Backends, Operators: o.Operators, Known: o.Operators, Limits: prepare.Limits{Planned: o.Planned},
+			Rewrite: true, MinProfit: o.MinProfit, KeepConstants: true, InFile: true}}}
+	defer p.Close(silent{})
+	return p.LowerInFile(ctx, silent{}, o.Writers, planOptions(from))
+}
+
+// planOptions returns the options of a method's plan. Inputs and outputs without a place in the file get none.
+func planOptions(m *pte.Method) plan.Options {
+	unplanned := func(list []int) bool {
+		return len(list) > 0 && !slices.ContainsFunc(list, func(v int) bool {
+			t := m.Values[v].Tensor
+			return t != nil && t.Storage == pte.Planned
+		})
+	}
+	return plan.Options{Mode: plan.Own, BoundInputs: unplanned(m.Inputs), BoundOutputs: unplanned(m.Outputs)}
+}
+
+// silent reports to nobody.
+type silent struct{}
+
+func (silent) Stage(_ string, _ int64, err error) error           { return err }
+func (silent) Compiled(_ int, _ string, _ int64, err error) error { return err }
+func (silent) Memory(string, int64)                               {}
+func (silent) Folded(*ir.Method, *ir.Method, []lower.Folded)      {}

@@ -1,0 +1,59 @@
+package compile
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
+)
+
+// keep adds method i as it is. Its constants and payloads get other numbers.
+func (w *writer) keep(i int) error {
+	from, plan := &w.spec.Methods[i], copied(nodes(w.file.Root, "execution_plan")[i])
+	if from.Err != nil {
+		return fmt.Errorf("a method that cannot be read: %w", from.Err)
+	}
+	var values []*tree.Node
+	for v, n := range nodes(plan, "values") {
+		if t := from.Values[v].Tensor; t != nil && t.Storage == pte.Constant {
+			n = w.constant(n, t.Data)
+		}
+		values = append(values, n)
+	}
+	var delegates []*tree.Node
+	for d := range nodes(plan, "delegates") {
+		delegates = append(delegates, w.delegate(plan, from, d))
+	}
+	plan.Fields["values"], plan.Fields["delegates"] = values, delegates
+	w.plans = append(w.plans, plan)
+	return nil
+}
+
+// constant returns a value of constant bytes, without a place in an arena.
+func (w *writer) constant(value *tree.Node, data []byte) *tree.Node {
+	value = copied(value)
+	t := copied(value.Fields["val"].(*tree.Node)).With("data_buffer_idx", tree.Scalar(w.constants.add(data)))
+	delete(t.Fields, "allocation_info")
+	return value.With("val", t)
+}
+
+// delegate returns entry d of a method's delegates with the number of its payload in the result.
+func (w *writer) delegate(plan *tree.Node, from *pte.Method, d int) *tree.Node {
+	n := copied(nodes(plan, "delegates")[d])
+	at := n.Fields["processed"].(*tree.Node)
+	segment := 0
+	if scalar(at, "location") == 1 {
+		segment = w.segment(int(scalar(at, "index")))
+	} else {
+		segment = w.payload(from.Delegates[d].Data)
+	}
+	if n.Fields["compile_specs"] == nil {
+		n.With("compile_specs", []*tree.Node{})
+	}
+	return n.With("processed", inSegment(segment))
+}
+
+// inSegment refers to a payload in a segment.
+func inSegment(i int) *tree.Node {
+	return tree.New("BackendDelegateDataReference").With("location", tree.Scalar(1)).With("index", tree.Scalar(i))
+}

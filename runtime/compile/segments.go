@@ -1,0 +1,126 @@
+package compile
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
+)
+
+// writer builds the tree of the lowered program in place of the original one.
+type writer struct {
+	spec      *pte.Program
+	file      *tree.File
+	bytesIn   []byte // of the original program
+	pool      *cpu.Pool
+	options   *Options
+	constants *constants
+	plans     []*tree.Node // execution plans of the result
+	segments  []segment    // of the result
+	bySegment map[int]int  // segments of the original program to those of the result
+	byBytes   map[digest]int
+}
+
+// segment is a segment of the result.
+type segment []byte
+
+// readSegments prepares for segments of the result.
+func (w *writer) readSegments() error {
+	w.bySegment, w.byBytes = make(map[int]int), make(map[digest]int)
+	for i, s := range nodes(w.file.Root, "segments") {
+		offset, size := scalar(s, "offset"), scalar(s, "size")
+		if n := uint64(len(w.file.Tail)); offset > n || size > n-offset {
+			return fmt.Errorf("segment %d of %d bytes at %d, the program has %d: %w", i, size, offset, n, pte.ErrFormat)
+		}
+	}
+	return nil
+}
+
+// nodes returns a list of tables, nil if it is absent.
+func nodes(n *tree.Node, field string) []*tree.Node {
+	list, _ := n.Fields[field].([]*tree.Node)
+	return list
+}
+
+// scalar returns a scalar field, 0 if it is absent.
+func scalar(n *tree.Node, field string) uint64 {
+	v, _ := n.Fields[field].(tree.Scalar)
+	return uint64(v)
+}
+
+// copied returns a table with the same fields.
+func copied(n *tree.Node) *tree.Node {
+	c := tree.New(n.Type)
+	for name, v := range n.Fields {
+		c.Fields[name] = v
+	}
+	return c
+}
+
+// segment returns the number in the result of a segment of the original program.
+func (w *writer) segment(i int) int {
+	to, ok := w.bySegment[i]
+	if !ok {
+		to = len(w.segments)
+		s := nodes(w.file.Root, "segments")[i]
+		offset := scalar(s, "offset")
+		w.segments = append(w.segments, w.file.Tail[offset:offset+scalar(s, "size")])
+		w.bySegment[i] = to
+	}
+	return to
+}
+
+// payload returns the segment of a payload. Equal ones share it.
+func (w *writer) payload(data []byte) int {
+	key := digestOf(data)
+	to, ok := w.byBytes[key]
+	if !ok {
+		to = len(w.segments)
+		w.segments = append(w.segments, data)
+		w.byBytes[key] = to
+	}
+	return to
+}
+
+// bytes returns the lowered program.
+func (w *writer) bytes() []byte {
+	root := copied(w.file.Root)
+	root.Fields["execution_plan"] = w.plans
+	delete(root.Fields, "constant_buffer")
+	delete(root.Fields, "backend_delegate_data")
+	delete(root.Fields, "constant_segment")
+	if len(w.constants.offsets) > 1 {
+		index := len(w.segments)
+		w.segments = append(w.segments, w.constants.data)
+		root.With("constant_segment", tree.New("SubsegmentOffsets").With("segment_index", tree.Scalar(index)).
+			With("offsets", tree.Scalars(w.constants.offsets)))
+	}
+	w.renumber(root, "mutable_data_segments")
+	w.renumber(root, "named_data")
+	var list []*tree.Node
+	var tail []byte
+	for _, s := range w.segments {
+		tail = tree.Pad(tail, tree.SegmentAlign)
+		list = append(list, tree.New("DataSegment").With("offset", tree.Scalar(len(tail))).With("size", tree.Scalar(len(s))))
+		tail = append(tail, s...)
+	}
+	root.Fields["segments"] = list
+	out := &tree.File{Format: pte.FormatPTE, Root: root, Tail: tail, Header: 32, Align: tree.SegmentAlign}
+	return out.Bytes()
+}
+
+// renumber adjusts the segments that tables name. An absent number is 0.
+func (w *writer) renumber(root *tree.Node, field string) {
+	var list []*tree.Node
+	for _, n := range nodes(root, field) {
+		n = copied(n)
+		if len(nodes(w.file.Root, "segments")) > 0 {
+			n.With("segment_index", tree.Scalar(w.segment(int(scalar(n, "segment_index")))))
+		}
+		list = append(list, n)
+	}
+	if list != nil {
+		root.Fields[field] = list
+	}
+}

@@ -1,0 +1,45 @@
+package prepare
+
+import (
+	"context"
+
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/lower"
+	"github.com/etrun-go/etrun/runtime/plan"
+)
+
+// InFile is a lowered method for a file.
+type InFile struct {
+	IR      *ir.Method
+	Regions []*lowering.Written // by delegate, behind those of the file
+	Report  *lower.Report
+	Plan    *plan.Memory // of the steps as they are in the file
+}
+
+// LowerInFile lowers a method for a file, with compilers that write graphs. It compiles nothing and does not change
+// the preparation. Options.InFile is set.
+func (p *Preparation) LowerInFile(ctx context.Context, r Reporter, by []lowering.Writer, o plan.Options) (*InFile, error) {
+	l := &load{p, r}
+	base, err := l.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &InFile{}
+	b := lower.Backends{MinProfit: l.MinProfit, Dataflow: base.flow, InFile: true,
+		Compile: func(_ context.Context, c lowering.Compiler, g *lowering.Graph) error {
+			w, err := c.(lowering.Writer).Write(g)
+			if err == nil {
+				out.Regions = append(out.Regions, w)
+			}
+			return err
+		}}
+	for _, c := range by {
+		b.Compilers = append(b.Compilers, c)
+	}
+	if out.IR, out.Report, err = lower.Regions(ctx, base.ir, b); err != nil {
+		return nil, err
+	}
+	out.Plan = plan.Make(out.IR, nil, nil, o)
+	return out, nil
+}
