@@ -15,6 +15,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/runtime/compile"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
@@ -35,7 +36,7 @@ var exits = []exit{
 		evaluate.ErrSamples, errFile}},
 	{9, "memory", "memory limit, or a file or picture above its limit", []error{etrun.ErrMemory, input.ErrMemory, openfile.ErrSize}},
 	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported,
-		tokenizer.ErrUnsupported}},
+		tokenizer.ErrUnsupported, compile.ErrUnsupported}},
 	{3, "model", "invalid or unsafe model, or tokenizer", []error{etrun.ErrFormat, delegate.ErrPayload, repair.ErrBeyond, modules.ErrRecord, tokenizer.ErrFormat}},
 	{5, "input", "inputs do not fit the model", []error{etrun.ErrInput, input.ErrMismatch, tokenizer.ErrText, tokenizer.ErrToken}},
 	{6, "differ", "results differ (verify, compare)", []error{cli.ErrDiffer}},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/repair"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
-	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
@@ -74,7 +72,7 @@ func (r *repairCommand) run(ctx context.Context, from, to string) error {
 		return err
 	}
 	path := input.Stdin(from)
-	data, err := r.read(ctx, path)
+	data, err := r.readProgram(ctx, path, &r.Options)
 	if err != nil {
 		return err
 	}
@@ -103,20 +101,6 @@ func (r *repairCommand) run(ctx context.Context, from, to string) error {
 		fmt.Fprintf(r.Out, "  %s, %s: %s\n", cli.Printable(c.Method), c.Kind, cli.Legible(c.Text))
 	}
 	return nil
-}
-
-// read reads a program. Its first bytes are checked before the rest is read.
-func (r *repairCommand) read(ctx context.Context, path string) ([]byte, error) {
-	var wrong error
-	check := func(start []byte) error {
-		if wrong = pte.CheckStart(start, pte.FormatPTE, pte.FormatBPTE); wrong != nil {
-			_, wrong = session.OpenBytes(ctx, path, start, &r.Options) // the same error as of other commands
-		}
-		return wrong
-	}
-	data, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: r.ProgramLimit(), Start: pte.StartBytes,
-		Check: check})
-	return data, cmp.Or(wrong, err)
 }
 
 // repaired returns a file without faults. In a bundle, the program is repaired; its test

@@ -29,6 +29,9 @@ func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Repor
 		return m, report, nil
 	}
 	l := &lowering{Backends: by, ctx: ctx, flow: newFlow(m, by.Dataflow, by.Payloads), report: report, left: maxPartitionWork, first: len(m.Delegates)}
+	if l.InFile {
+		l.sized = computedSizes(m)
+	}
 	for _, b := range blocks(m, l.Flow) {
 		if err := l.block(b); err != nil {
 			return nil, nil, err
@@ -204,6 +207,8 @@ func (l *lowering) refuse(c *candidate, kind []int) (again bool) {
 	case c.reason != "":
 	case c.outputs == 0:
 		c.reason = "no step reads its results"
+	case l.InFile && marked(l.m, l.sized, c.graph.inputs):
+		c.reason = "the sizes of an argument are computed, and a delegate does not run sizes of 0"
 	case l.InFile && l.overlaps(c.graph):
 		c.reason = "a result shares its bytes with an argument or another result"
 	case l.Measure == nil:

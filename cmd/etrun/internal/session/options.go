@@ -262,6 +262,12 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	)...)
 }
 
+// Backends returns the backends of this build.
+func (o *Options) Backends() []delegate.Backend { return o.backends(nil) }
+
+// MaxMemory is the limit of --max-memory, 0 for none.
+func (o *Options) MaxMemory() int64 { return int64(o.maxMemory) }
+
 // backends returns the backends of this build, configured by the flags.
 func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backend {
 	if o.Static {

@@ -75,6 +75,9 @@ func (s *Session) LoadOwn(ctx context.Context, name string) (*etrun.Method, erro
 // InputLimit is the maximum memory of all value files and their conversion.
 func (s *Session) InputLimit() int64 { return s.options.InputLimit() }
 
+// MetaOf returns the description of a method; an unknown name is a usage error.
+func (s *Session) MetaOf(name string) (*etrun.MethodMeta, error) { return s.meta(name) }
+
 // meta returns the description of a method; an unknown name is a usage error.
 func (s *Session) meta(name string) (*etrun.MethodMeta, error) {
 	names := s.MethodNames()

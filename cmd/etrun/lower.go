@@ -1,0 +1,195 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/runtime/compile"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
+)
+
+const lowerHelp = `Write a program whose parts run on XNNPACK, without the model's source, Python or PyTorch. The
+file runs on ExecuTorch's runtimes from 1.0 on that have the XNNPACK backend, and on etrun.
+
+The parts are those that etrun lowers when it loads the program with --lower auto. What
+XNNPACK does not have, or not in all these runtimes, stays as it is, and the command prints why.
+Memory is planned again. Names, inputs, outputs, state and control flow are unchanged. In a
+bundled program (.bpte) the test cases stay.
+
+Before the file is written, both programs run on the same random inputs, or those of
+--input. If an output differs by more than the tolerance, nothing is written, and the exit
+code is 6. Floats pass if |got-want| <= atol * max(1, largest |want|) + rtol*|want|.
+`
+
+// lowerCommand writes programs with lowered parts.
+type lowerCommand struct {
+	*app
+	session.Options
+	calls     session.Calls
+	output    string
+	backend   string
+	minProfit time.Duration
+	all       bool
+	verify    bool
+	tolerance kernels.Tolerance
+}
+
+func newLower(a *app) *cobra.Command {
+	l := &lowerCommand{app: a, Options: session.Options{Say: a.noteOnce(), Lower: string(etrun.LowerOff)}}
+	c := &cobra.Command{
+		Use:     "lower IN.pte -o OUT.pte",
+		Short:   "Write a program whose parts run on XNNPACK",
+		Long:    lowerHelp,
+		Example: "  etrun lower model.pte -o model_xnnpack.pte\n  etrun lower model.pte -o out.pte --method forward --input x.npy",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 || l.output == "" {
+				return session.Usage("want IN.pte -o OUT.pte; see %s --help", c.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: completeModel,
+		RunE:              func(c *cobra.Command, args []string) error { return l.run(c.Context(), args[0]) },
+	}
+	flags := c.Flags()
+	flags.StringVarP(&l.output, "output", "o", "", "write the program to `FILE`, - for standard output")
+	flags.StringVar(&l.backend, "backend", "xnnpack", "`BACKEND` of the lowered parts; there is only xnnpack")
+	flags.DurationVar(&l.minProfit, "min-profit", etrun.MinProfit, "minimum estimated gain `TIME` per run of a lowered part")
+	flags.BoolVar(&l.all, "all", false, "lower every part, also those that are estimated to be slower")
+	flags.BoolVar(&l.verify, "verify", true, "run both programs, and write nothing if their outputs differ")
+	flags.Float64Var(&l.tolerance.Abs, "atol", 1e-5, "absolute tolerance `TOL` for floats")
+	flags.Float64Var(&l.tolerance.Rel, "rtol", 1e-3, "relative tolerance `TOL` for floats")
+	flags.Uint64Var(&l.Seed, "seed", 0, "seed `N` for random inputs")
+	l.calls.AddFlags(flags)
+	flags.Lookup("method").Usage = "lower only the method `NAME`, and verify it; with --next further ones (default: all methods)"
+	l.AddFileFlags(flags)
+	hide(flags, "strict-plan", "repair", "qparams")
+	return c
+}
+
+func (l *lowerCommand) run(ctx context.Context, from string) error {
+	if l.backend != "xnnpack" {
+		return session.Usage("--backend %q, want xnnpack", l.backend)
+	}
+	if !(l.tolerance.Abs >= 0 && l.tolerance.Rel >= 0) {
+		return session.Usage("--atol %v --rtol %v, want 0 or more", l.tolerance.Abs, l.tolerance.Rel)
+	}
+	if err := l.leaveStdout(l.output); err != nil {
+		return err
+	}
+	path := input.Stdin(from)
+	data, err := l.readProgram(ctx, path, &l.Options)
+	if err != nil {
+		return err
+	}
+	s, err := session.OpenBytes(ctx, path, data, &l.Options)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	result, lowered, err := l.lower(ctx, s, data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	report := l.report(from, data, result, lowered)
+	if l.verify && result.Lowered() {
+		if report.Verified, err = l.compare(ctx, s, result, lowered); err != nil {
+			return err
+		}
+	}
+	if err := output.WriteFile(ctx, l.output, func(w io.Writer) error {
+		_, err := w.Write(lowered)
+		return err
+	}); err != nil {
+		return err
+	}
+	if l.json {
+		return l.writeJSON(report)
+	}
+	report.print(l.app)
+	return nil
+}
+
+// lower returns the lowered program, and the bytes of the file with it.
+func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byte) (*compile.Result, []byte, error) {
+	methods, err := l.methods(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	backends := make(map[string]delegate.Backend)
+	for _, b := range l.Backends() {
+		backends[b.ID()] = b
+	}
+	minProfit := l.minProfit
+	if l.all {
+		minProfit = -1
+	}
+	o := compile.Options{Backends: backends, Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: etrun.DefaultOperators(), Named: s.Named,
+		Methods: methods, MinProfit: minProfit, Planned: cmp.Or(l.MaxMemory(), math.MaxInt64)}
+	if pte.Sniff(data) != pte.FormatBPTE {
+		result, err := compile.Lower(ctx, data, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		return result, result.Data, nil
+	}
+	bundle, err := tree.Decode(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(bundle.Unknown) > 0 {
+		return nil, nil, fmt.Errorf("the bundle has a field that this version does not know: %s: %w", bundle.Unknown[0], compile.ErrUnsupported)
+	}
+	inner, _ := bundle.Root.Fields["program"].([]byte)
+	result, err := compile.Lower(ctx, inner, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !result.Lowered() {
+		return result, data, nil
+	}
+	bundle.Root.With("program", result.Data)
+	return result, bundle.Bytes(), nil
+}
+
+// methods returns the methods that the command line names, nil for all.
+func (l *lowerCommand) methods(s *session.Session) (names []string, err error) {
+	for i := range l.calls {
+		if l.calls[i].Method == "" {
+			continue
+		}
+		if _, err := s.MetaOf(l.calls[i].Method); err != nil {
+			return nil, err
+		}
+		names = append(names, l.calls[i].Method)
+	}
+	return names, nil
+}
+
+// readProgram reads a program. Its first bytes are checked before the rest is read.
+func (a *app) readProgram(ctx context.Context, path string, o *session.Options) ([]byte, error) {
+	var wrong error
+	check := func(start []byte) error {
+		if wrong = pte.CheckStart(start, pte.FormatPTE, pte.FormatBPTE); wrong != nil {
+			_, wrong = session.OpenBytes(ctx, path, start, o) // the same error as of other commands
+		}
+		return wrong
+	}
+	data, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: o.ProgramLimit(), Start: pte.StartBytes, Check: check})
+	return data, cmp.Or(wrong, err)
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/runtime/compile"
+)
+
+// lowerReport is the JSON object of lower.
+type lowerReport struct {
+	Schema      string              `json:"schema"`
+	Model       string              `json:"model"`
+	Output      string              `json:"output"`
+	Bytes       int                 `json:"bytes"` // of the model
+	OutputBytes int                 `json:"output_bytes"`
+	Methods     []lowerMethodReport `json:"methods"`
+	Verified    *verifiedReport     `json:"verified,omitempty"`
+}
+
+// lowerMethodReport is the outcome of a method.
+type lowerMethodReport struct {
+	Method             string         `json:"method"`
+	Unchanged          string         `json:"unchanged,omitempty"` // why the method is unchanged
+	PlannedBytes       int64          `json:"planned_bytes"`       // of the model
+	OutputPlannedBytes int64          `json:"output_planned_bytes"`
+	Regions            []regionReport `json:"regions,omitempty"`
+	Instructions       int            `json:"instructions"` // of the model
+	Lowered            int            `json:"lowered"`      // instructions in lowered regions
+	Left               []leftReport   `json:"left,omitempty"`
+}
+
+// leftReport counts calls that stay as they are, for one reason.
+type leftReport struct {
+	Name   string `json:"name"`
+	Calls  int    `json:"calls"`
+	Reason string `json:"reason"`
+}
+
+func (l *lowerCommand) report(from string, data []byte, result *compile.Result, lowered []byte) *lowerReport {
+	r := &lowerReport{Schema: "etrun.lower/1", Model: from, Output: l.output, Bytes: len(data), OutputBytes: len(lowered)}
+	for i := range result.Methods {
+		r.Methods = append(r.Methods, reportMethod(&result.Methods[i]))
+	}
+	return r
+}
+
+func reportMethod(m *compile.Method) lowerMethodReport {
+	r := lowerMethodReport{Method: m.Name, Unchanged: m.Why, PlannedBytes: m.Before, OutputPlannedBytes: m.After}
+	if m.Report == nil {
+		return r
+	}
+	all := reportLowered(m.Report)
+	for _, g := range all.Regions {
+		if g.Taken {
+			r.Regions = append(r.Regions, g)
+		}
+	}
+	r.Instructions = len(all.Instructions)
+	for _, c := range all.Instructions {
+		if c.Region >= 0 && all.Regions[c.Region].Taken && m.Why == "" {
+			r.Lowered++
+			continue
+		}
+		same := func(l leftReport) bool { return l.Name == c.Name && l.Reason == c.Reason }
+		if at := slices.IndexFunc(r.Left, same); at >= 0 {
+			r.Left[at].Calls++
+		} else {
+			r.Left = append(r.Left, leftReport{c.Name, 1, c.Reason})
+		}
+	}
+	return r
+}
+
+// shownReasons is the largest number of reasons that are printed for a method; --json has all of them.
+const shownReasons = 12
+
+func (r *lowerReport) print(a *app) {
+	to := r.Output
+	if to == output.Stdout {
+		to = "standard output"
+	}
+	fmt.Fprintf(a.out, "%s: %d bytes; written to %s: %d bytes\n", r.Model, r.Bytes, to, r.OutputBytes)
+	for i := range r.Methods {
+		r.Methods[i].print(a)
+	}
+	if v := r.Verified; v != nil {
+		fmt.Fprintf(a.out, "verified: %s, %s, %d of them equal, largest difference %.3g\n", count(v.Calls, "call", "calls"),
+			count(v.Outputs, "output", "outputs"), v.Equal, float64(v.MaxAbs))
+	}
+}
+
+func (m *lowerMethodReport) print(a *app) {
+	name := printable(m.Method)
+	if m.Unchanged != "" {
+		fmt.Fprintf(a.out, "%s: unchanged: %s\n", name, legible(m.Unchanged))
+	} else {
+		fmt.Fprintf(a.out, "%s: %d of %s lowered, in %s; planned memory %d bytes, before %d\n", name, m.Lowered,
+			count(m.Instructions, "instruction", "instructions"), count(len(m.Regions), "part", "parts"), m.OutputPlannedBytes, m.PlannedBytes)
+	}
+	for i := range m.Regions {
+		if g := &m.Regions[i]; m.Unchanged == "" {
+			fmt.Fprintf(a.out, "  part %d: %s, %s, before %s\n", i, count(g.Calls, "call", "calls"), took(g.LoweredUS, 0), took(g.PortableUS, 0))
+		}
+	}
+	for i, l := range m.Left {
+		if i == shownReasons {
+			fmt.Fprintf(a.out, "  %s\n", count(len(m.Left)-i, "more reason", "more reasons"))
+			break
+		}
+		reason := strings.TrimSpace(legible(l.Reason))
+		fmt.Fprintf(a.out, "  left: %s, %s: %s\n", count(l.Calls, "call", "calls"), printable(l.Name), reason)
+	}
+}
