@@ -7,34 +7,61 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// computedSizes marks the storages whose sizes depend on numbers that steps compute. They may be 0, which delegates do not run.
+// itemOp reads an element as a number.
+const itemOp = "aten::_local_scalar_dense"
+
+// computedSizes marks the storages whose sizes depend on elements. They may be 0, which delegates do not run. Sizes that
+// follow from those of inputs are not among them.
 func computedSizes(m *ir.Method) []bool {
-	marks := make([]bool, len(m.Storages))
-	if !slices.ContainsFunc(m.Values, func(v ir.Value) bool { return v.Changes }) {
-		return marks
-	}
+	t := &taint{m, make([]bool, len(m.Storages)), make([]bool, len(m.Values))}
 	for changed := true; changed; {
 		changed = false
 		for i := range m.Steps {
-			s := &m.Steps[i]
-			if s.Kind != ir.KernelCall || !m.Changing(s.Args) && !marked(m, marks, s.Reads) {
-				continue
-			}
-			for _, v := range s.Writes {
-				if at := m.Values[v].Storage; m.Values[v].Tensor.Dynamism != tensor.Static && !marks[at] {
-					marks[at], changed = true, true
-				}
+			if s := &m.Steps[i]; s.Kind == ir.KernelCall {
+				changed = t.step(s) || changed
 			}
 		}
 	}
-	return marks
+	return t.storages
 }
 
-func marked(m *ir.Method, marks []bool, values []int) bool {
-	for _, v := range values {
-		if marks[m.Values[v].Storage] {
-			return true
+// taint is what depends on elements: the sizes of tensors, and numbers.
+type taint struct {
+	m        *ir.Method
+	storages []bool
+	numbers  []bool // by value
+}
+
+// step marks the results of a step.
+func (t *taint) step(s *ir.Step) (changed bool) {
+	from := t.args(s.Args) || marked(t.m, t.storages, s.Reads)
+	if s.Sig.Result != nil {
+		v := s.Args[len(s.Args)-1]
+		if (from || s.Op.Name() == itemOp) && t.m.Values[v].Kind != tensor.KindTensor && !t.numbers[v] {
+			t.numbers[v], changed = true, true
 		}
 	}
-	return false
+	for _, v := range s.Writes {
+		at := t.m.Values[v].Storage
+		if t.varies(v) && !t.storages[at] && (from || !t.explained(s)) {
+			t.storages[at], changed = true, true
+		}
+	}
+	return changed
+}
+
+// explained reports whether the sizes of a step's results may follow from those of its operands, or from a number.
+func (t *taint) explained(s *ir.Step) bool {
+	return slices.ContainsFunc(s.Reads, t.varies) || t.m.Changing(s.Args)
+}
+
+func (t *taint) varies(v int) bool { return t.m.Values[v].Tensor.Dynamism != tensor.Static }
+
+func (t *taint) args(list []int) bool {
+	return slices.ContainsFunc(list, func(v int) bool { return v >= 0 && (t.numbers[v] || t.args(t.m.Values[v].Items())) })
+}
+
+// marked reports whether one of the values is in a marked storage.
+func marked(m *ir.Method, marks []bool, values []int) bool {
+	return slices.ContainsFunc(values, func(v int) bool { return marks[m.Values[v].Storage] })
 }
