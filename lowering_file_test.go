@@ -16,6 +16,7 @@ import (
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/compile"
+	"github.com/etrun-go/etrun/runtime/compile/compiletest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -59,6 +60,11 @@ func TestLoweredFiles(t *testing.T) {
 		}
 		if err := p.compare(); err != nil {
 			t.Errorf("%s: %v", path, err)
+		}
+		if p.result.Lowered() {
+			for _, fault := range compiletest.Check(data, p.result.Data) {
+				t.Errorf("%s: %s", path, fault)
+			}
 		}
 		regions += p.regions
 		for i := range p.result.Methods {

@@ -74,7 +74,7 @@ func (m *method) refusal() string {
 			return "a region does not run all sizes"
 		}
 		if s.Kind == ir.KernelCall && m.operator(s) == none {
-			return fmt.Sprintf("%s would call %s, which the program does not", s.Origin.Place(s.Op.Name()), s.Sig.Name)
+			return fmt.Sprintf("%s would call %s, which the program does not; etrun repair may help", s.Origin.Place(s.Op.Name()), s.Sig.Name)
 		}
 	}
 	return ""

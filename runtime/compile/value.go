@@ -83,7 +83,7 @@ func (m *method) tensor(v int) *tree.Node {
 		return n
 	}
 	delete(t.Fields, "allocation_info")
-	if offset, ok := m.arenas.offset(x.Storage); ok {
+	if offset, ok := m.arenas.offset(x.Storage); ok && x.Tensor.NBytes() <= s.Bytes { // else a view, whose bound is that of its operand
 		t.With("allocation_info", tree.New("AllocationDetails").With("memory_id", tree.Scalar(1)).
 			With("memory_offset_low", tree.Scalar(uint32(offset))).With("memory_offset_high", tree.Scalar(offset>>32)))
 	}

@@ -1,0 +1,165 @@
+// Package compiletest (no compatibility promise) checks lowered programs against the rules of the formats, by a reader of
+// its own: it shares no code with the packages that write or load programs, except the reader of FlatBuffers.
+package compiletest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun/internal/flatbuf"
+)
+
+// checker collects the rules that a program breaks.
+type checker struct {
+	data      []byte
+	base      uint64
+	segments  [][]byte
+	constants []uint64 // offsets in the constant segment
+	constant  []byte
+	named     map[string][]byte
+	found     []string
+	from      *program // the program that was lowered
+}
+
+// program is what a lowered program has in common with the original one.
+type program struct {
+	methods   []string
+	operators map[string]bool
+	io        []string // inputs, outputs and the names of their structure
+	shared    map[[2]string]bool
+	payloads  map[string]bool // of its exporter, which are not checked
+}
+
+func (c *checker) fault(rule int, format string, args ...any) {
+	c.found = append(c.found, fmt.Sprintf("rule %d: ", rule)+fmt.Sprintf(format, args...))
+}
+
+// Check returns the rules that the program to breaks, which was made of the program from.
+func Check(from, to []byte) []string {
+	old := &checker{data: from}
+	old.read()
+	c := &checker{data: to, from: old.summary()}
+	c.check()
+	return c.found
+}
+
+// root returns the table Program.
+func (c *checker) root() flatbuf.Table {
+	size := uint64(len(c.data))
+	if string(c.data[8:12]) == "eh00" {
+		size = binary.LittleEndian.Uint64(c.data[16:])
+	}
+	return flatbuf.New(c.data[:size], 0, 0).Root()
+}
+
+// read reads the header and the segments.
+func (c *checker) read() {
+	le := binary.LittleEndian
+	if string(c.data[4:8]) != "ET12" {
+		c.fault(1, "identifier %q", c.data[4:8])
+	}
+	end := uint64(len(c.data))
+	if string(c.data[8:12]) == "eh00" {
+		if n := le.Uint32(c.data[12:]); n >= 32 {
+			end = le.Uint64(c.data[24:]) + le.Uint64(c.data[32:])
+		}
+		c.base = le.Uint64(c.data[24:])
+	}
+	if end > uint64(len(c.data)) {
+		c.fault(1, "segments end at %d, the file has %d bytes", end, len(c.data))
+		return
+	}
+	root := c.root()
+	flatbuf.Each(root, 4, "segments", func(t flatbuf.Table) {
+		at, n := t.Uint64(0, "offset", 0), t.Uint64(1, "size", 0)
+		if c.base+at+n > uint64(len(c.data)) {
+			c.fault(1, "segment %d ends outside the file", len(c.segments))
+			n = 0
+		}
+		if (c.base+at)%128 != 0 && c.from != nil {
+			c.fault(1, "segment %d is at %d", len(c.segments), c.base+at)
+		}
+		c.segments = append(c.segments, c.data[c.base+at:c.base+at+n])
+	})
+	c.named = make(map[string][]byte)
+	flatbuf.Each(root, 7, "named_data", func(t flatbuf.Table) { c.named[t.String(0, "key")] = c.segments[t.Uint32(1, "segment_index", 0)] })
+}
+
+// check checks all rules.
+func (c *checker) check() {
+	if string(c.data[8:12]) != "eh00" || binary.LittleEndian.Uint32(c.data[12:]) < 32 {
+		c.fault(1, "header %q", c.data[8:16])
+		return
+	}
+	c.read()
+	root := c.root()
+	if root.Has(2) {
+		c.fault(2, "constant_buffer is present")
+	}
+	if root.Has(5) {
+		t := root.Table(5, "constant_segment")
+		c.constants = flatbuf.Slice(t.Vector(1, "offsets", 8), flatbuf.Vector.Uint64)
+		c.constant = c.segments[t.Uint32(0, "segment_index", 0)]
+		if len(c.constants) == 0 || c.constants[0] != 0 {
+			c.fault(2, "offsets[0] of the constants is not 0")
+		}
+	}
+	for i, at := range c.constants {
+		if at%16 != 0 || at > uint64(len(c.constant)) {
+			c.fault(2, "constant %d at %d", i, at)
+		}
+	}
+	flatbuf.Each(root, 1, "execution_plan", func(t flatbuf.Table) { (&plan{checker: c, t: t}).check() })
+	c.compare(c.summary())
+}
+
+// compare checks what must be as in the original program.
+func (c *checker) compare(now *program) {
+	if !slices.Equal(now.methods, c.from.methods) {
+		c.fault(25, "methods %q, want %q", now.methods, c.from.methods)
+	}
+	for name := range now.operators {
+		if !c.from.operators[name] {
+			c.fault(25, "operator %s is new", name)
+		}
+	}
+	if !slices.Equal(now.io, c.from.io) {
+		c.fault(25, "inputs and outputs %q, want %q", now.io, c.from.io)
+	}
+}
+
+// summary reads what is compared.
+func (c *checker) summary() *program {
+	p := &program{operators: make(map[string]bool), shared: make(map[[2]string]bool), payloads: make(map[string]bool)}
+	for _, s := range c.segments {
+		p.payloads[string(s)] = true
+	}
+	flatbuf.Each(c.root(), 3, "backend_delegate_data", func(t flatbuf.Table) { p.payloads[string(t.Bytes(0, "data"))] = true })
+	flatbuf.Each(c.root(), 1, "execution_plan", func(t flatbuf.Table) {
+		p.methods = append(p.methods, t.String(0, "name"))
+		flatbuf.Each(t, 6, "operators", func(o flatbuf.Table) { p.operators[o.String(0, "name")+"."+o.String(1, "overload")] = true })
+		meta := t.Table(1, "container_meta_type")
+		p.io = append(p.io, meta.String(0, "inputs"), meta.String(1, "outputs"))
+		values := readValues(t)
+		for _, list := range [...]int{3, 4} {
+			for _, v := range flatbuf.Slice(t.Vector(list, "list", 4), flatbuf.Vector.Int32) {
+				p.io = append(p.io, values[v].String())
+			}
+		}
+		for i := range values {
+			for j := range i {
+				if values[i].overlaps(&values[j]) {
+					p.shared[pair(&values[i], &values[j])] = true
+				}
+			}
+		}
+	})
+	return p
+}
+
+// pair identifies two tensors by their types.
+func pair(a, b *value) [2]string {
+	x, y := a.String(), b.String()
+	return [2]string{min(x, y), max(x, y)}
+}
