@@ -143,7 +143,7 @@ const (
 
 func (p *plan) chain(t flatbuf.Table) {
 	base, n := p.steps, t.Vector(2, "instructions", 4).Len()
-	if n == 0 {
+	if !t.Has(2) {
 		p.fault(3, "a chain without instructions")
 	}
 	if k := t.Vector(3, "stacktrace", 4).Len(); k != 0 && k != n {
@@ -226,7 +226,8 @@ func (p *plan) overlaps() {
 
 // margins checks the bytes behind the last value of a planned memory.
 func (p *plan) margins() {
-	if len(p.delegates) == 0 {
+	written := func(d delegate) bool { return !p.from.payloads[string(d.payload)] }
+	if !slices.ContainsFunc(p.delegates, written) { // the method is unchanged
 		return
 	}
 	for v := range p.values {

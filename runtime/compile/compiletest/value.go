@@ -32,7 +32,7 @@ type value struct {
 }
 
 // elementSize has the bytes of an element, by scalar type.
-var elementSize = map[int8]uint64{0: 1, 1: 1, 2: 2, 3: 4, 4: 8, 5: 2, 6: 4, 7: 8, 11: 1, 12: 1, 13: 1, 15: 2, 27: 2, 28: 4, 29: 8}
+var elementSize = map[int8]uint64{0: 1, 1: 1, 2: 2, 3: 4, 4: 8, 5: 2, 6: 4, 7: 8, 8: 4, 9: 8, 10: 16, 11: 1, 12: 1, 13: 1, 15: 2, 27: 2, 28: 4, 29: 8}
 
 func (v *value) bytes() uint64 {
 	n := elementSize[v.dtype]

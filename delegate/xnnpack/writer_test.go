@@ -1,0 +1,101 @@
+package xnnpack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// TestWrittenGraphs writes random graphs as payloads, and compares what these compute with what the graphs do: the same bytes
+// on the Go engine, close numbers on the library.
+func TestWrittenGraphs(t *testing.T) {
+	for _, quantized := range []bool{false, true} {
+		rounds, refused, constants := rounds(150), 0, 0
+		for seed := range uint64(rounds) {
+			w := randomCalls(seed+1<<20, 12, quantized)
+			if len(w.g.Outputs) == 0 {
+				continue
+			}
+			written, err := Writer{Backend{Engine: EngineGo}}.Write(w.g)
+			if errors.Is(err, delegate.ErrUnsupported) {
+				refused++
+				continue
+			}
+			if err != nil {
+				t.Fatalf("seed %d: %v\n%s", seed, err, w)
+			}
+			constants += len(written.Constants)
+			if err := w.compareWritten(written); err != nil {
+				t.Fatalf("seed %d: %v\n%s", seed, err, w)
+			}
+			again, err := Writer{Backend{Engine: EngineGo}}.Write(w.g)
+			if err != nil || !bytes.Equal(again.Payload, written.Payload) {
+				t.Fatalf("seed %d: written again: %v, want the same bytes", seed, err)
+			}
+		}
+		if refused > rounds/4 || constants == 0 {
+			t.Errorf("quantized %v: %d of %d graphs are refused, %d constants as inputs: the test shows little", quantized, refused, rounds, constants)
+		}
+	}
+}
+
+// compareWritten runs a graph and its payload.
+func (w *callMaker) compareWritten(written *lowering.Written) error {
+	for _, b := range compilers() {
+		direct, err := b.CompileGraph(context.Background(), w.g)
+		if err != nil {
+			continue // the library refuses it
+		}
+		want := w.arguments()
+		err = executeImage(direct, want)
+		direct.Close()
+		if err != nil {
+			continue
+		}
+		img, err := b.Compile(context.Background(), &delegate.Payload{Data: written.Payload})
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.Engine, err)
+		}
+		args := w.arguments()
+		var extra []*tensor.Value
+		for i := range written.Constants {
+			c := &written.Constants[i]
+			x := tensor.Make(c.DType, c.Sizes, nil, tensor.Static)
+			x.Bind(c.Data)
+			extra = append(extra, new(tensor.TensorValue(x)))
+		}
+		err = executeImage(img, slices.Insert(slices.Clone(args), len(w.g.Inputs), extra...))
+		img.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.Engine, err)
+		}
+		for k := len(w.g.Inputs); k < len(args); k++ {
+			got, x := args[k].Tensor, want[k].Tensor
+			if b.Engine == EngineGo && !bytes.Equal(got.Data, x.Data) {
+				return fmt.Errorf("output %d: other bytes than without a payload", k-len(w.g.Inputs))
+			}
+			if err := near(got, x, 1e-4); err != nil {
+				return fmt.Errorf("%s, output %d: %w", b.Engine, k-len(w.g.Inputs), err)
+			}
+		}
+	}
+	return nil
+}
+
+// executeImage runs an image once.
+func executeImage(img delegate.Image, args []*tensor.Value) error {
+	u, err := img.Unit(delegate.Instance{Pool: cpu.NewPool(1)})
+	if err != nil {
+		return err
+	}
+	defer u.Close()
+	return u.Execute(context.Background(), args)
+}
