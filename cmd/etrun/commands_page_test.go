@@ -34,6 +34,7 @@ var pageExamples = map[string][]string{
 	"inspect":       {"inspect testdata/pte/two_conds.pte", "inspect testdata/digits/portable.pte --json"},
 	"diff":          {"diff testdata/pte/dynamic_pair.pte testdata/pte/dynamic_pair_xnnpack.pte"},
 	"repair":        {"repair testdata/pte/two_conds.pte fixed.pte"},
+	"lower":         {"lower testdata/digits/portable.pte -o lowered.pte", "lower testdata/pte/split_passthrough.pte -o lowered.pte --all --json"},
 	"plan":          {"plan testdata/pte/two_conds.pte", "plan testdata/digits/xnnpack.pte --xnnpack go"},
 	"report":        {"report testdata/digits/portable.pte --output page.html"},
 	"view":          {"view testdata/digits/portable.pte --output graph.html", "view testdata/digits/portable.pte testdata/digits/xnnpack.pte -o two.html --json"},

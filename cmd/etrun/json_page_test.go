@@ -51,6 +51,7 @@ var jsonObjects = []struct {
 	{"npu disasm --summary", "etrun.disasm.summary/1", npu.SummaryReport{}},
 	{"npu cycles", "etrun.cycles/1", npu.CyclesReport{}},
 	{"npu calibrate", "etrun.npu-calibrate/1", npu.CalibrateReport{}},
+	{"lower", "etrun.lower/1", lowerReport{}},
 	{"ops", "etrun.ops/1", opsReport{}},
 	{"doctor", "etrun.doctor/1", machineReport{}},
 	{"version", "etrun.version/1", versionReport{}},

@@ -78,7 +78,7 @@ func newLower(a *app) *cobra.Command {
 	l.calls.AddFlags(flags)
 	flags.Lookup("method").Usage = "lower only the method `NAME`, and verify it; with --next further ones (default: all methods)"
 	l.AddFileFlags(flags)
-	hide(flags, "strict-plan", "repair", "qparams")
+	hide(flags, "strict-plan", "repair", "qparams", "mmap")
 	return c
 }
 
