@@ -33,6 +33,7 @@ var runtimeImports = map[string][]string{
 	"runtime/plan":        {"runtime/ir", "runtime/pte"},
 	"runtime/ir":          {"runtime/pte"},
 	"runtime/prepare":     {"runtime/ir", "runtime/lower", "runtime/plan", "runtime/pte", "runtime/trace"},
+	"runtime/compile":     {"runtime/ir", "runtime/lower", "runtime/plan", "runtime/prepare", "runtime/pte", "runtime/pte/tree"},
 	"runtime/trace":       nil,
 	"runtime/metrics":     {"runtime/trace"},
 	"runtime/pte":         nil,

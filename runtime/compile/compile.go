@@ -31,6 +31,7 @@ type Options struct {
 	Methods   []string                        // the methods to lower, nil for all
 	MinProfit time.Duration
 	Planned   int64 // limit of planned bytes of a method
+	AsWritten bool  // faults of exporters are not repaired
 }
 
 // Method is the outcome of one method.
@@ -161,7 +162,7 @@ func (w *writer) lower(ctx context.Context, from *pte.Method) (*prepare.InFile, 
 	p := &prepare.Preparation{Source: prepare.Source{File: w.spec, Method: from, Data: &data{o.Named, w.spec.Named}, Pool: w.pool, Size: w.spec.Size,
 		FileBytes: int64(len(w.bytesIn)), Discard: never, MayDiscard: never,
 		Options: prepare.Options{Backends: o.Backends, Operators: o.Operators, Known: o.Operators, Limits: prepare.Limits{Planned: o.Planned},
-			Rewrite: true, MinProfit: o.MinProfit, KeepConstants: true, InFile: true}}}
+			Rewrite: true, MinProfit: o.MinProfit, KeepConstants: true, InFile: true, AsWritten: o.AsWritten}}}
 	defer p.Close(silent{})
 	return p.LowerInFile(ctx, silent{}, o.Writers, planOptions(from))
 }

@@ -27,6 +27,7 @@ type method struct {
 	byIndex   map[int]int // delegates
 	extra     [][]int     // by region: the values of its constants
 	arenas    arenas
+	views     []bool // by value: a step makes it a view
 }
 
 const none = -1
@@ -34,7 +35,7 @@ const none = -1
 // replace adds method i as it was lowered. It returns the bytes of its planned memory, or why the method cannot be written.
 func (w *writer) replace(i int, low *prepare.InFile) (planned int64, why string) {
 	m := &method{writer: w, from: &w.spec.Methods[i], plan: nodes(w.file.Root, "execution_plan")[i], low: low, m: low.IR,
-		to: slices.Repeat([]int{none}, len(low.IR.Values)), byName: make(map[string]int), byIndex: make(map[int]int)}
+		to: slices.Repeat([]int{none}, len(low.IR.Values)), byName: make(map[string]int), byIndex: make(map[int]int), views: low.IR.Views()}
 	if why := m.refusal(); why != "" {
 		return 0, why
 	}

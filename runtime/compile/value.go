@@ -74,10 +74,10 @@ func (m *method) tensor(v int) *tree.Node {
 	switch {
 	case from == pte.External:
 		return n
-	case x.Tensor.Const:
+	case x.Tensor.Const && !m.views[v]: // a view gets its bytes from a step
 		t.With("shape_dynamism", tree.Scalar(tensor.Static))
 		return m.constant(n, s.Data[:x.Tensor.NBytes()])
-	case from == pte.Unplanned:
+	case from == pte.Unplanned && !x.Tensor.Const:
 		return n
 	case s.Kind == ir.State && m.arenas.kept(s):
 		return n

@@ -1,0 +1,110 @@
+package etrun
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/delegatetest"
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/internal/campaign"
+	"github.com/etrun-go/etrun/runtime/compile"
+	"github.com/etrun-go/etrun/runtime/compile/compiletest"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
+)
+
+// writingOracle writes graphs as numbers of graphs that it keeps.
+type writingOracle struct {
+	lowering.Compiler
+	oracle delegatetest.Oracle
+	graphs *[]*lowering.Graph
+}
+
+// graphMark is the first byte of the payload of a graph: no number of inputs.
+const graphMark = 0xFF
+
+func (o writingOracle) Write(g *lowering.Graph) (*lowering.Written, error) {
+	if o.oracle.Refuse != nil {
+		if err := o.oracle.Refuse(g); err != nil {
+			return nil, err
+		}
+	}
+	*o.graphs = append(*o.graphs, g)
+	return &lowering.Written{Payload: binary.LittleEndian.AppendUint32([]byte{graphMark}, uint32(len(*o.graphs)-1))}, nil
+}
+
+func (o writingOracle) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
+	if len(p.Data) == 5 && p.Data[0] == graphMark {
+		return o.CompileGraph(ctx, (*o.graphs)[binary.LittleEndian.Uint32(p.Data[1:])])
+	}
+	return o.oracle.Compile(ctx, p)
+}
+
+// TestRandomLoweredFiles lowers random programs with control flow, state, views, lists and dynamic sizes to files, and runs
+// these with the plan in the file.
+func TestRandomLoweredFiles(t *testing.T) {
+	c := &campaign.Campaign{Test: "TestRandomLoweredFiles", Usual: 300, Memory: 256 << 20, Counters: []string{"programs", "regions", "unchanged programs"},
+		Start: func(_ *testing.T, p *campaign.Process) func(seed uint64) error {
+			return func(seed uint64) error {
+				regions, err := lowerMixFile(seed)
+				p.Count(0, 1)
+				p.Count(1, regions)
+				if regions == 0 {
+					p.Count(2, 1)
+				}
+				if err != nil {
+					return &campaign.Finding{Kind: "lowered file", Message: err.Error()}
+				}
+				return nil
+			}
+		}}
+	c.Run(t)
+}
+
+func lowerMixFile(seed uint64) (regions int, err error) {
+	r := rand.New(rand.NewPCG(seed, 6))
+	spec := newMix(r)
+	share, hard := []uint64{10, 9, 6, 3}[r.IntN(4)], r.IntN(2) == 0
+	data := ptetest.Write(&pte.Program{Methods: []pte.Method{*spec}}, ptetest.Layout{})
+	oracle := mask(seed, share, hard)
+	oracle.Reject = nil
+	by := writingOracle{oracle, oracle, new([]*lowering.Graph)}
+	result, err := compile.Lower(context.Background(), data, compile.Options{Backends: map[string]delegate.Backend{by.ID(): by}, Writers: []lowering.Writer{by},
+		Operators: mixSet(), MinProfit: -1, Planned: math.MaxInt32, AsWritten: true})
+	if err != nil || !result.Lowered() {
+		return 0, err
+	}
+	if faults := compiletest.Check(data, result.Data); len(faults) > 0 {
+		return 0, fmt.Errorf("%s", faults[0])
+	}
+	load := func(data []byte, plan PlanMode) (*Method, error) {
+		p, err := Parse(data, WithOperatorSet(mixSet()), WithThreads(1), WithoutRepair(), WithLowering(LowerOff), WithPlan(plan), WithDelegates(by))
+		if err != nil {
+			return nil, err
+		}
+		return p.Load(context.Background(), "")
+	}
+	reference, err := load(data, PlanOwn)
+	if err != nil {
+		return 0, err
+	}
+	m, err := load(result.Data, PlanFile)
+	if err != nil {
+		return 0, fmt.Errorf("lowered: %w\n%s", err, listing(reference))
+	}
+	if n := len(m.plan.Conflicts); n > 0 {
+		return 0, fmt.Errorf("%d conflicts in the plan of the file\n%s", n, listing(m))
+	}
+	poisonDead(m, 0xAA)
+	for run := range 5 {
+		if err := compareMix(m, reference, run); err != nil {
+			return 0, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, listing(m), listing(reference))
+		}
+	}
+	return result.Methods[0].Report.Taken(), nil
+}
