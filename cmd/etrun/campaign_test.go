@@ -94,6 +94,14 @@ func TestCheckedFiles(t *testing.T) {
 	})
 }
 
+// TestLoweredFiles lowers mutated programs.
+func TestLoweredFiles(t *testing.T) {
+	attackFiles(t, "TestLoweredFiles", 200, func(t *testing.T) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
+		seeds := readAll(t, "../../testdata/pte/*.pte", "../../testdata/digits/*.pte", "../../testdata/repair/*.pte")
+		return mutants(seeds, ".pte", "lower FILE --all -o /dev/null")
+	})
+}
+
 // mutants returns files with changed fields or bytes, from seeds and from the corpus's files
 // with the ending.
 func mutants(seeds [][]byte, ending, line string) func(r *rand.Rand, seed uint64) ([]byte, string, string) {

@@ -61,6 +61,7 @@ var purposes = []struct {
 	{"profiled program", "profile FILE", "pte", 2, 3, 9},
 	{"verified program", "verify FILE", "pte", 2, 3, 9},
 	{"planned program", "plan FILE", "pte", 2, 3, 9},
+	{"lowered program", "lower FILE -o out.pte", "pte", 2, 3, 9},
 	{"listed program", "npu disasm FILE", "pte", 2, 3, 9},
 	{"data", "HERE/state.pte --data FILE --input ones", "ptd", 2, 3, 9},
 	{"elements", "HERE/state.pte --input FILE", "bin", 5, 5, 5},

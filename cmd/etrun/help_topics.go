@@ -12,7 +12,7 @@ import (
 
 // brief are the commands whose --help shows these flags only; --help-all shows all of them by topic.
 var brief = map[string][]string{
-	"etrun":    {"input", "output", "repeat", "threads", "version"},
+	"etrun":    {"input", "output", "repeat", "version"},
 	"run":      {"input", "method", "next", "data", "output", "output-dir", "labels", "top-k", "softmax", "repeat", "profile", "threads", "device", "max-memory"},
 	"generate": {"prompt", "tokenizer", "max-tokens", "temperature", "top-k", "top-p", "stop", "chat", "system", "template", "threads", "max-memory", "seed"},
 	"serve": {"config", "listen", "tls-cert", "tls-key", "token-file", "control", "tokenizer", "instances", "queue", "max-batch", "isolate", "no-page",

@@ -102,7 +102,11 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 		return err
 	}
 	defer s.Close()
-	result, lowered, err := l.lower(ctx, s, data)
+	methods, err := l.methods(s)
+	if err != nil {
+		return err
+	}
+	result, lowered, err := l.lower(ctx, s, data, methods)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -126,11 +130,7 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 }
 
 // lower returns the lowered program, and the bytes of the file with it.
-func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byte) (*compile.Result, []byte, error) {
-	methods, err := l.methods(s)
-	if err != nil {
-		return nil, nil, err
-	}
+func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byte, methods []string) (*compile.Result, []byte, error) {
 	backends := make(map[string]delegate.Backend)
 	for _, b := range l.Backends() {
 		backends[b.ID()] = b

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/runtime/compile/compiletest"
+)
+
+// lowered runs etrun lower, and returns the exit code and the messages.
+func lowered(args ...string) (code int, out, notes string) {
+	var o, n bytes.Buffer
+	code = run(append([]string{"lower"}, args...), strings.NewReader(""), &o, &n)
+	return code, o.String(), n.String()
+}
+
+func TestLower(t *testing.T) {
+	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")
+	to := filepath.Join(t.TempDir(), "out.pte")
+	code, out, notes := lowered(digits, "-o", to, "--json")
+	if code != 0 {
+		t.Fatalf("exit code %d, %s", code, notes)
+	}
+	var r lowerReport
+	must(t, json.Unmarshal([]byte(out), &r))
+	if m := &r.Methods[0]; len(m.Regions) != 1 || m.Lowered != m.Instructions || m.OutputPlannedBytes >= m.PlannedBytes || r.Verified == nil || r.Verified.Outputs != 2 {
+		t.Errorf("got %s", out)
+	}
+	first, err := os.ReadFile(to)
+	must(t, err)
+	if len(first) != r.OutputBytes || len(first) > r.Bytes {
+		t.Errorf("%d bytes, the report says %d, of %d", len(first), r.OutputBytes, r.Bytes)
+	}
+	original, err := os.ReadFile(digits)
+	must(t, err)
+	if faults := compiletest.Check(original, first); len(faults) > 0 {
+		t.Errorf("got %q", faults)
+	}
+	again := filepath.Join(t.TempDir(), "again.pte")
+	if code, _, notes := lowered(digits, "-o", again); code != 0 {
+		t.Fatalf("exit code %d, %s", code, notes)
+	}
+	if second, err := os.ReadFile(again); err != nil || !bytes.Equal(first, second) {
+		t.Errorf("lowered again: %d bytes, %v, want the same", len(second), err)
+	}
+}
+
+// A file is written only if the outputs are close, and an existing one stays otherwise.
+func TestLowerRefuses(t *testing.T) {
+	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")
+	scalars, _ := filepath.Abs("../../testdata/pte/two_methods.pte")
+	for _, c := range []struct {
+		name, args, want string
+		code             int
+	}{
+		{"beyond the tolerance", digits + " --atol 0 --rtol 0", "results differ", 6},
+		{"a wrong tolerance", digits + " --atol -1", "--atol -1", 2},
+		{"a backend", digits + " --backend coreml", "want xnnpack", 2},
+		{"a method", scalars + " --method forwards", "no method", 2},
+		{"inputs", digits + " --input ones --input ones", "", 5},
+		{"memory", digits + " --max-memory 1KiB", "", 9},
+		{"no program", "missing.pte", "missing.pte", 2},
+	} {
+		to := filepath.Join(t.TempDir(), "out.pte")
+		write(t, to, []byte("before"))
+		code, _, notes := lowered(append(strings.Fields(c.args), "-o", to)...)
+		if code != c.code || !strings.Contains(notes, c.want) {
+			t.Errorf("%s: exit code %d, want %d, %q; %s", c.name, code, c.code, c.want, notes)
+		}
+		if got, err := os.ReadFile(to); err != nil || string(got) != "before" {
+			t.Errorf("%s: %d bytes, %v, want the file as before", c.name, len(got), err)
+		}
+	}
+	if code, _, notes := lowered(digits); code != 2 || !strings.Contains(notes, "-o OUT.pte") {
+		t.Errorf("no output: exit code %d, %s", code, notes)
+	}
+}
+
+// The test cases of a bundle pass after its program was lowered.
+func TestLowerBundle(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "out.bpte")
+	if code, out, notes := lowered("../../testdata/pte/bundle.bpte", "-o", to, "--all"); code != 0 || !strings.Contains(out, "3 of 3 instructions lowered") {
+		t.Fatalf("exit code %d, %s%s", code, out, notes)
+	}
+	var out, notes bytes.Buffer
+	if code := run([]string{"verify", to}, strings.NewReader(""), &out, &notes); code != 0 {
+		t.Errorf("exit code %d, %s%s", code, out.String(), notes.String())
+	}
+}
+
+// Only the methods that are named are lowered, and what they need may be in data files.
+func TestLowerMethods(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "out.pte")
+	for _, c := range []struct{ args, want string }{
+		{"../../testdata/pte/two_methods.pte --all --method push", "unchanged: it is not among the chosen methods"},
+		{"../../testdata/pte/external_weights.pte --all --data ../../testdata/pte/external_weights.ptd", "1 of 1 instruction lowered"},
+	} {
+		if code, out, notes := lowered(append(strings.Fields(c.args), "-o", to)...); code != 0 || !strings.Contains(out, c.want) {
+			t.Errorf("%s: exit code %d, want %q; %s%s", c.args, code, c.want, out, notes)
+		}
+	}
+}
