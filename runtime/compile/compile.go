@@ -74,7 +74,7 @@ func Lower(ctx context.Context, data []byte, o Options) (*Result, error) {
 	}
 	pool := cpu.NewPool(1)
 	defer pool.Close()
-	w := &writer{spec: spec, file: file, pool: pool, options: &o, bytesIn: data, constants: newConstants()}
+	w := &writer{spec: spec, file: file, pool: pool, options: &o, bytesIn: data, constants: newConstants(len(data))}
 	if err := w.readSegments(); err != nil {
 		return nil, err
 	}
@@ -85,6 +85,9 @@ func Lower(ctx context.Context, data []byte, o Options) (*Result, error) {
 			return nil, fmt.Errorf("method %q: %w", spec.Methods[i].Name, err)
 		}
 		out.Methods = append(out.Methods, m)
+	}
+	if w.constants.err != nil {
+		return nil, w.constants.err
 	}
 	if !out.Lowered() {
 		out.Data = slices.Clone(data)

@@ -2,7 +2,9 @@ package compile
 
 import (
 	"crypto/sha256"
+	"fmt"
 
+	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
@@ -14,22 +16,39 @@ type constants struct {
 	data    []byte
 	offsets []uint64
 	index   map[digest]int
+	seen    map[span]digest // slices that were hashed
+	left    int64           // bytes that may yet be hashed or stored
+	err     error           // the first constant beyond that
 }
 
-type digest struct {
-	sum [sha256.Size]byte
-	n   int
+// digest identifies bytes by their contents, span by their place.
+type (
+	digest struct {
+		sum [sha256.Size]byte
+		n   int
+	}
+	span struct {
+		first *byte
+		n     int
+	}
+)
+
+// A file may refer to the same bytes many times, at different lengths. What is hashed or stored is bounded by
+// constantReuse times the file's bytes, plus constantSlack.
+const (
+	constantReuse = 8
+	constantSlack = 64 << 20
+)
+
+// newConstants returns an empty table for a file of this size. Index 0 means that a tensor has no constant.
+func newConstants(file int) *constants {
+	return &constants{offsets: []uint64{0}, index: make(map[digest]int), seen: make(map[span]digest), left: constantReuse*int64(file) + constantSlack}
 }
-
-func digestOf(data []byte) digest { return digest{sha256.Sum256(data), len(data)} }
-
-// newConstants returns an empty table. Index 0 means that a tensor has no constant.
-func newConstants() *constants { return &constants{offsets: []uint64{0}, index: make(map[digest]int)} }
 
 // add returns the index of a constant.
 func (c *constants) add(data []byte) int {
-	key := digestOf(data)
-	if i, ok := c.index[key]; ok {
+	key := c.digest(data)
+	if i, ok := c.index[key]; ok || c.err != nil {
 		return i
 	}
 	c.data = tree.Pad(c.data, constantAlign)
@@ -38,4 +57,25 @@ func (c *constants) add(data []byte) int {
 	c.data = append(c.data, data...)
 	c.index[key] = i
 	return i
+}
+
+// digest hashes bytes, each slice once.
+func (c *constants) digest(data []byte) (d digest) {
+	at := span{n: len(data)}
+	if len(data) > 0 {
+		at.first = &data[0]
+	}
+	d, ok := c.seen[at]
+	if ok {
+		return d
+	}
+	if c.left -= int64(len(data)); c.left < 0 {
+		if c.err == nil {
+			c.err = fmt.Errorf("constants and payloads are read at too many lengths: %w", pte.ErrLimit)
+		}
+		return digest{}
+	}
+	d = digest{sha256.Sum256(data), len(data)}
+	c.seen[at] = d
+	return d
 }

@@ -73,7 +73,7 @@ func (w *writer) segment(i int) int {
 
 // payload returns the segment of a payload. Equal ones share it.
 func (w *writer) payload(data []byte) int {
-	key := digestOf(data)
+	key := w.constants.digest(data)
 	to, ok := w.byBytes[key]
 	if !ok {
 		to = len(w.segments)

@@ -2,6 +2,7 @@ package prepare
 
 import (
 	"context"
+	"errors"
 
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -17,6 +18,13 @@ type InFile struct {
 	Plan    *plan.Memory // of the steps as they are in the file
 }
 
+// A file may use a constant in many places, and each payload contains its own copy: all payloads together are bounded by
+// payloadsPerByte times the program's bytes, plus payloadsMore.
+const (
+	payloadsPerByte = 4
+	payloadsMore    = 64 << 20
+)
+
 // LowerInFile lowers a method for a file, with compilers that write graphs. It compiles nothing and does not change
 // the preparation. Options.InFile is set.
 func (p *Preparation) LowerInFile(ctx context.Context, r Reporter, by []lowering.Writer, o plan.Options) (*InFile, error) {
@@ -25,14 +33,18 @@ func (p *Preparation) LowerInFile(ctx context.Context, r Reporter, by []lowering
 	if err != nil {
 		return nil, err
 	}
-	out := &InFile{}
+	out, left := &InFile{}, payloadsPerByte*l.FileBytes+payloadsMore
 	b := lower.Backends{MinProfit: l.MinProfit, Dataflow: base.flow, InFile: true,
 		Compile: func(_ context.Context, c lowering.Compiler, g *lowering.Graph) error {
 			w, err := c.(lowering.Writer).Write(g)
-			if err == nil {
-				out.Regions = append(out.Regions, w)
+			if err != nil {
+				return err
 			}
-			return err
+			if left -= int64(len(w.Payload)); left < 0 {
+				return errors.New("the payloads would be much larger than the program")
+			}
+			out.Regions = append(out.Regions, w)
+			return nil
 		}}
 	for _, c := range by {
 		b.Compilers = append(b.Compilers, c)
