@@ -35,7 +35,8 @@ func (o writingOracle) Write(g *lowering.Graph) (*lowering.Written, error) {
 		}
 	}
 	*o.graphs = append(*o.graphs, g)
-	return &lowering.Written{Payload: binary.LittleEndian.AppendUint32([]byte{graphMark}, uint32(len(*o.graphs)-1))}, nil
+	payload := binary.LittleEndian.AppendUint32([]byte{graphMark}, uint32(len(*o.graphs)-1))
+	return &lowering.Written{Encode: func(func(string) bool) []byte { return payload }}, nil
 }
 
 func (o writingOracle) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {

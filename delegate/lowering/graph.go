@@ -265,6 +265,15 @@ type Writer interface {
 // Written is a graph as a payload. Calls have the arguments of the graph, and its constants between the inputs and the
 // outputs.
 type Written struct {
-	Payload   []byte
 	Constants []GraphValue // tensors in contiguous order, which share the memory of the graph's constants
+	Weights   []Weight     // constants in the payload, which may be among the program's named data instead
+	// Encode returns the payload. It refers by their keys to the weights for which named returns true.
+	Encode func(named func(key string) bool) []byte
+}
+
+// Weight is a constant of a payload. Weights with equal keys have equal bytes, and are used in the same way: runtimes
+// may share what they make of them.
+type Weight struct {
+	Key  string
+	Data []byte
 }

@@ -2,6 +2,9 @@ package xnnpack
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"time"
 
 	regions "github.com/etrun-go/etrun/delegate/lowering"
@@ -61,7 +64,20 @@ func (w Writer) Write(g *regions.Graph) (*regions.Written, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &regions.Written{Payload: x.Payload(0)}
+	keys := weightKeys(x)
+	out := &regions.Written{Encode: func(named func(string) bool) []byte {
+		for v, key := range keys {
+			if key != "" && named(key) {
+				x.Values[v].Found = &graph.FoundData{Key: key, Data: x.Values[v].Data}
+			}
+		}
+		return x.Payload(0)
+	}}
+	for v, key := range keys {
+		if key != "" {
+			out.Weights = append(out.Weights, regions.Weight{Key: key, Data: x.Values[v].Data})
+		}
+	}
 	for i := range constants {
 		c := &constants[i]
 		out.Constants = append(out.Constants, regions.GraphValue{Kind: tensor.KindTensor, DType: c.Tensor(), Sizes: c.Shape.Dims(), Data: c.Data})
@@ -94,4 +110,33 @@ func commonGraph(l *lowering.Lowering, in *regions.Graph) (*graph.Graph, []graph
 	}
 	constants, err := g.Common(varies)
 	return g, constants, graph.InPayload(err)
+}
+
+// weightKeys returns a key for each filter and bias, by value. It depends on all that the packed form depends on, as runtimes
+// may keep that under the key: the node, the scales, and the quantization of the input.
+func weightKeys(g *graph.Graph) []string {
+	keys := make([]string, len(g.Values))
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if !n.Type.Weighted() {
+			continue
+		}
+		filter := ""
+		for k, v := range n.In[1:] {
+			if v == graph.None || !g.Values[v].IsConst() {
+				continue
+			}
+			x, in := &g.Values[v], &g.Values[n.In[0]]
+			h := sha256.New()
+			fmt.Fprintln(h, keys[v], filter, k, n.Type.Tag, n.Flags, in.Datatype, in.Quant.Scale, in.Quant.ZeroPoint, x.Datatype, x.Shape,
+				x.Quant.Scale, x.Quant.ZeroPoint, x.Quant.ChannelDim, x.Quant.GroupSize, x.Quant.Scales, x.Quant.Blocks)
+			if w := n.Window(); w != nil {
+				fmt.Fprintln(h, *w)
+			}
+			h.Write(x.Data)
+			keys[v] = hex.EncodeToString(h.Sum(nil))
+			filter = keys[v]
+		}
+	}
+	return keys
 }

@@ -80,11 +80,20 @@ func Lower(ctx context.Context, data []byte, o Options) (*Result, error) {
 	}
 	out := &Result{}
 	for i := range spec.Methods {
-		m, err := w.method(ctx, i)
+		m, low, err := w.method(ctx, i)
 		if err != nil {
-			return nil, fmt.Errorf("method %q: %w", spec.Methods[i].Name, err)
+			return nil, err
 		}
-		out.Methods = append(out.Methods, m)
+		out.Methods, w.lowered = append(out.Methods, m), append(w.lowered, low)
+	}
+	w.share()
+	for i, low := range w.lowered {
+		m := &out.Methods[i]
+		if low != nil {
+			m.After = w.replace(i, low)
+		} else if err := w.keep(i); err != nil {
+			return nil, fmt.Errorf("method %q: %w", m.Name, err)
+		}
 	}
 	if w.constants.err != nil {
 		return nil, w.constants.err
@@ -100,30 +109,31 @@ func Lower(ctx context.Context, data []byte, o Options) (*Result, error) {
 	return out, nil
 }
 
-// method lowers method i, or keeps it.
-func (w *writer) method(ctx context.Context, i int) (Method, error) {
+// method lowers method i. It returns nil for a method that is to be kept.
+func (w *writer) method(ctx context.Context, i int) (Method, *prepare.InFile, error) {
 	from := &w.spec.Methods[i]
 	out := Method{Name: from.Name, Before: arenaBytes(from), After: arenaBytes(from)}
-	out.Why = w.unfit(from)
-	if out.Why == "" {
-		low, err := w.lower(ctx, from)
-		if ctx.Err() != nil {
-			return out, context.Cause(ctx)
-		}
-		switch {
-		case err != nil:
-			out.Why = err.Error()
-		case low.Report.Taken() == 0:
-			out.Report, out.Why = low.Report, "no region of it is lowered"
-		default:
-			out.Report = low.Report
-			out.After, out.Why = w.replace(i, low)
-		}
+	if out.Why = w.unfit(from); out.Why != "" {
+		return out, nil, nil
+	}
+	low, err := w.lower(ctx, from)
+	switch {
+	case ctx.Err() != nil:
+		return out, nil, context.Cause(ctx)
+	case err != nil:
+		out.Why = err.Error()
+		return out, nil, nil
+	}
+	out.Report = low.Report
+	if low.Report.Taken() == 0 {
+		out.Why = "no region of it is lowered"
+	} else {
+		out.Why = w.newMethod(i, low).refusal()
 	}
 	if out.Why != "" {
-		return out, w.keep(i)
+		low = nil
 	}
-	return out, nil
+	return out, low, nil
 }
 
 // arenaBytes returns the size of a method's planned memory.

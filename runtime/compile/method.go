@@ -32,13 +32,15 @@ type method struct {
 
 const none = -1
 
-// replace adds method i as it was lowered. It returns the bytes of its planned memory, or why the method cannot be written.
-func (w *writer) replace(i int, low *prepare.InFile) (planned int64, why string) {
-	m := &method{writer: w, from: &w.spec.Methods[i], plan: nodes(w.file.Root, "execution_plan")[i], low: low, m: low.IR,
-		to: slices.Repeat([]int{none}, len(low.IR.Values)), byName: make(map[string]int), byIndex: make(map[int]int), views: low.IR.Views()}
-	if why := m.refusal(); why != "" {
-		return 0, why
-	}
+// newMethod returns method i as it was lowered.
+func (w *writer) newMethod(i int, low *prepare.InFile) *method {
+	return &method{writer: w, from: &w.spec.Methods[i], plan: nodes(w.file.Root, "execution_plan")[i], low: low, m: low.IR, views: low.IR.Views(),
+		to: slices.Repeat([]int{none}, len(low.IR.Values)), byName: make(map[string]int), byIndex: make(map[int]int)}
+}
+
+// replace adds method i as it was lowered. It returns the bytes of its planned memory.
+func (w *writer) replace(i int, low *prepare.InFile) (planned int64) {
+	m := w.newMethod(i, low)
 	m.arenas = m.place()
 	m.addValues()
 	out := copied(m.plan)
@@ -49,7 +51,7 @@ func (w *writer) replace(i int, low *prepare.InFile) (planned int64, why string)
 	delete(out.Fields, "non_const_buffer_device")
 	out.With("container_meta_type", container(m.plan))
 	w.plans = append(w.plans, out)
-	return m.arenas.bytes(), ""
+	return m.arenas.bytes()
 }
 
 // list returns a list that is not absent from the file if it is empty.
@@ -250,7 +252,7 @@ func (m *method) addDelegate(d int) int {
 	if r := d - len(m.from.Delegates); r < 0 {
 		n = m.delegate(m.plan, m.from, d)
 	} else {
-		n = tree.New("BackendDelegate").With("id", m.backend(d)).With("processed", inSegment(m.payload(m.low.Regions[r].Payload))).
+		n = tree.New("BackendDelegate").With("id", m.backend(d)).With("processed", inSegment(m.payload(m.encoded(m.low.Regions[r])))).
 			With("compile_specs", []*tree.Node{})
 	}
 	m.delegates = append(m.delegates, n)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
@@ -20,6 +21,8 @@ type writer struct {
 	segments  []segment    // of the result
 	bySegment map[int]int  // segments of the original program to those of the result
 	byBytes   map[digest]int
+	lowered   []*prepare.InFile // by method, nil for those that are kept
+	weights   map[string]int    // keys of weights that several payloads have, to their segments
 }
 
 // segment is a segment of the result.
@@ -98,6 +101,7 @@ func (w *writer) bytes() []byte {
 	}
 	w.renumber(root, "mutable_data_segments")
 	w.renumber(root, "named_data")
+	w.nameWeights(root)
 	var list []*tree.Node
 	var tail []byte
 	for _, s := range w.segments {

@@ -40,7 +40,10 @@ func (p *Preparation) LowerInFile(ctx context.Context, r Reporter, by []lowering
 			if err != nil {
 				return err
 			}
-			if left -= int64(len(w.Payload)); left < 0 {
+			for i := range w.Weights {
+				left -= int64(len(w.Weights[i].Data))
+			}
+			if left < 0 {
 				return errors.New("the payloads would be much larger than the program")
 			}
 			out.Regions = append(out.Regions, w)

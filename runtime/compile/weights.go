@@ -1,0 +1,58 @@
+package compile
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
+)
+
+// minShared is the size of the smallest weights that payloads share: a segment and its name take some bytes, too.
+const minShared = 512
+
+// share finds the weights that several payloads have: they are named data of the program, stored once.
+func (w *writer) share() {
+	count := make(map[string]int)
+	w.weights = make(map[string]int)
+	w.eachWeight(func(x *lowering.Weight) {
+		if count[x.Key]++; count[x.Key] == 2 && len(x.Data) >= minShared {
+			w.weights[x.Key] = w.payload(x.Data)
+		}
+	})
+}
+
+// eachWeight calls do for the weights of all regions, in the order of the file.
+func (w *writer) eachWeight(do func(*lowering.Weight)) {
+	for _, low := range w.lowered {
+		if low == nil {
+			continue
+		}
+		for _, r := range low.Regions {
+			for i := range r.Weights {
+				do(&r.Weights[i])
+			}
+		}
+	}
+}
+
+// encoded returns the payload of a region.
+func (w *writer) encoded(r *lowering.Written) []byte {
+	return r.Encode(func(key string) bool { return w.isShared(key) })
+}
+
+func (w *writer) isShared(key string) bool {
+	_, ok := w.weights[key]
+	return ok
+}
+
+// nameWeights adds the shared weights to the named data.
+func (w *writer) nameWeights(root *tree.Node) {
+	list := nodes(root, "named_data")
+	for _, key := range slices.Sorted(maps.Keys(w.weights)) {
+		list = append(list, tree.New("NamedData").With("key", key).With("segment_index", tree.Scalar(w.weights[key])))
+	}
+	if list != nil {
+		root.Fields["named_data"] = list
+	}
+}
