@@ -120,7 +120,7 @@ func refusedGraphs() []refusedGraph {
 		{"scale subnormal", with(linearGraph(graph.QInt8), func(g *graph.Graph) { g.Values[0].Quant.Scale = 1e-40 }), delegate.ErrPayload, "scale 1e-40"},
 		{"zero point 200", with(linearGraph(graph.QInt8), func(g *graph.Graph) { g.Values[0].Quant.ZeroPoint = 200 }), delegate.ErrPayload, "zero point 200"},
 		{"filter with a zero point", with(linearGraph(graph.QInt8), func(g *graph.Graph) { g.Values[1].Quant.ZeroPoint = 3 }), delegate.ErrPayload, "zero point 3, want 0"},
-		{"too few channel scales", with(linearGraph(graph.QCInt8), func(g *graph.Graph) { g.Values[2].Quant.Scales = g.Values[2].Quant.Scales[:5] }), delegate.ErrPayload, "5 scales"},
+		{"too few channel scales", with(linearGraph(graph.QCInt8), func(g *graph.Graph) { g.Values[2].Quant.Scales = g.Values[2].Quant.Scales[:5] }), delegate.ErrPayload, "of 20 bytes, want 32"},
 		{"channel scale negative", with(linearGraph(graph.QCInt8), func(g *graph.Graph) { g.Values[2].Quant.Scales[6] = -1 }), delegate.ErrPayload, "scale -1 of channel 6"},
 		{"channel dimension 2", with(linearGraph(graph.QCInt8), func(g *graph.Graph) { g.Values[2].Quant.ChannelDim = 2 }), delegate.ErrPayload, "channel dimension 2 of 2"},
 		{"scales along the input channels", with(linearGraph(graph.QCInt8), func(g *graph.Graph) {

@@ -16,7 +16,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
-	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
@@ -177,18 +176,7 @@ func (w *writer) lower(ctx context.Context, from *pte.Method) (*prepare.InFile, 
 		Options: prepare.Options{Backends: o.Backends, Operators: o.Operators, Known: o.Operators, Limits: prepare.Limits{Planned: o.Planned},
 			Rewrite: true, MinProfit: o.MinProfit, KeepConstants: true, InFile: true, AsWritten: o.AsWritten}}}
 	defer p.Close(silent{})
-	return p.LowerInFile(ctx, silent{}, o.Writers, planOptions(from))
-}
-
-// planOptions returns the options of a method's plan. Inputs and outputs without a place in the file get none.
-func planOptions(m *pte.Method) plan.Options {
-	unplanned := func(list []int) bool {
-		return len(list) > 0 && !slices.ContainsFunc(list, func(v int) bool {
-			t := m.Values[v].Tensor
-			return t != nil && t.Storage == pte.Planned
-		})
-	}
-	return plan.Options{Mode: plan.Own, BoundInputs: unplanned(m.Inputs), BoundOutputs: unplanned(m.Outputs)}
+	return p.LowerInFile(ctx, silent{}, o.Writers)
 }
 
 // silent reports to nobody.

@@ -7,6 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
+	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
@@ -116,9 +117,19 @@ const (
 	firstOffset = 1  // number of the first arena in the file
 )
 
+// unplanned reports whether inputs or outputs, and all values that share their bytes, have no place in the original program: they get none.
+func (m *method) unplanned(values []int) bool {
+	return !slices.ContainsFunc(values, func(v int) bool {
+		s := m.m.Values[v].Storage
+		return s >= 0 && slices.ContainsFunc(m.m.Storages[s].Values, func(v int) bool {
+			return v >= len(m.from.Values) || m.from.Values[v].Tensor.Storage == pte.Planned
+		})
+	})
+}
+
 // place lays out the planned buffers.
 func (m *method) place() arenas {
-	p := m.low.Plan
+	p := plan.Make(m.m, nil, nil, plan.Options{Mode: plan.Own, BoundInputs: m.unplanned(m.m.Inputs), BoundOutputs: m.unplanned(m.m.Outputs)})
 	a := arenas{sizes: []int64{0, p.Size()}, places: slices.Repeat([]int64{none}, len(m.m.Storages))}
 	for i := range m.m.Storages {
 		s := &m.m.Storages[i]

@@ -99,7 +99,7 @@ func (l *lowering) emitCall(c *candidate, call ir.Step, moves []ir.Step) {
 		l.insert(s)
 	}
 	for _, i := range c.steps {
-		if l.step(i).IsView() && l.remains(c.graph, i) {
+		if l.step(i).IsView() && (l.InFile && l.viewed(c.graph, l.step(i).Writes[0]) || !l.InFile && l.remains(c.graph, i)) {
 			l.repeat(i)
 		}
 	}
@@ -117,4 +117,33 @@ func (l *lowering) remains(g *graph, i int) bool {
 		return l.m.Values[to].Tensor.Dynamism != tensor.Static || l.m.Values[from].Tensor.Dynamism != tensor.Static
 	}
 	return true
+}
+
+// viewed reports whether steps outside a graph, or the caller, use value v: in a file a step must make it a view.
+func (l *lowering) viewed(g *graph, v int) bool {
+	if l.m.Values[v].Tensor.Const {
+		return false
+	}
+	if l.users == nil {
+		l.countUsers()
+	}
+	return slices.ContainsFunc(l.users[v], func(step int) bool { return !g.contains(step) })
+}
+
+// countUsers lists the steps that use each value. The caller uses outputs: as a step behind the last one.
+func (l *lowering) countUsers() {
+	l.users = make(map[int][]int)
+	var use func(values []int, step int)
+	use = func(values []int, step int) {
+		for _, v := range values {
+			if v >= 0 {
+				l.users[v] = append(l.users[v], step)
+				use(l.m.Values[v].Items(), step)
+			}
+		}
+	}
+	for i := range l.m.Steps {
+		use(l.m.Steps[i].Args, i)
+	}
+	use(l.m.Outputs, len(l.m.Steps))
 }

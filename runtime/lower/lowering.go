@@ -19,8 +19,9 @@ type lowering struct {
 	sets   []uint64 // memory of partitions
 	first  int      // delegates that the file has
 	taken  int
-	never  int    // a value that is false, plus one; 0 if there is none yet
-	sized  []bool // see computedSizes; for a file only
+	never  int           // a value that is false, plus one; 0 if there is none yet
+	sized  []bool        // see computedSizes; for a file only
+	users  map[int][]int // see viewed; for a file only
 }
 
 // candidate is a cluster that may become a region.

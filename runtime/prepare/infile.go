@@ -7,7 +7,6 @@ import (
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
-	"github.com/etrun-go/etrun/runtime/plan"
 )
 
 // InFile is a lowered method for a file.
@@ -15,7 +14,6 @@ type InFile struct {
 	IR      *ir.Method
 	Regions []*lowering.Written // by delegate, behind those of the file
 	Report  *lower.Report
-	Plan    *plan.Memory // of the steps as they are in the file
 }
 
 // A file may use a constant in many places, and each payload contains its own copy: all payloads together are bounded by
@@ -27,7 +25,7 @@ const (
 
 // LowerInFile lowers a method for a file, with compilers that write graphs. It compiles nothing and does not change
 // the preparation. Options.InFile is set.
-func (p *Preparation) LowerInFile(ctx context.Context, r Reporter, by []lowering.Writer, o plan.Options) (*InFile, error) {
+func (p *Preparation) LowerInFile(ctx context.Context, r Reporter, by []lowering.Writer) (*InFile, error) {
 	l := &load{p, r}
 	base, err := l.describe(ctx)
 	if err != nil {
@@ -55,6 +53,5 @@ func (p *Preparation) LowerInFile(ctx context.Context, r Reporter, by []lowering
 	if out.IR, out.Report, err = lower.Regions(ctx, base.ir, b); err != nil {
 		return nil, err
 	}
-	out.Plan = plan.Make(out.IR, nil, nil, o)
 	return out, nil
 }
