@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -51,7 +52,7 @@ type lowerCommand struct {
 }
 
 func newLower(a *app) *cobra.Command {
-	l := &lowerCommand{app: a, Options: session.Options{Say: a.noteOnce(), Lower: string(etrun.LowerOff)}}
+	l := &lowerCommand{app: a, Options: session.Options{Say: a.NoteOnce(), Lower: string(etrun.LowerOff)}}
 	c := &cobra.Command{
 		Use:     "lower IN.pte -o OUT.pte",
 		Short:   "Write a program whose parts run on XNNPACK",
@@ -63,7 +64,7 @@ func newLower(a *app) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: completeModel,
+		ValidArgsFunction: cli.CompleteModel,
 		RunE:              func(c *cobra.Command, args []string) error { return l.run(c.Context(), args[0]) },
 	}
 	flags := c.Flags()
@@ -78,7 +79,7 @@ func newLower(a *app) *cobra.Command {
 	l.calls.AddFlags(flags)
 	flags.Lookup("method").Usage = "lower only the method `NAME`, and verify it; with --next further ones (default: all methods)"
 	l.AddFileFlags(flags)
-	hide(flags, "strict-plan", "repair", "qparams", "mmap")
+	cli.Hide(flags, "strict-plan", "repair", "qparams", "mmap")
 	return c
 }
 
@@ -89,7 +90,7 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	if !(l.tolerance.Abs >= 0 && l.tolerance.Rel >= 0) {
 		return session.Usage("--atol %v --rtol %v, want 0 or more", l.tolerance.Abs, l.tolerance.Rel)
 	}
-	if err := l.leaveStdout(l.output); err != nil {
+	if err := l.LeaveStdout(l.output); err != nil {
 		return err
 	}
 	path := input.Stdin(from)
@@ -122,8 +123,8 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	}); err != nil {
 		return err
 	}
-	if l.json {
-		return l.writeJSON(report)
+	if l.JSON {
+		return l.WriteJSON(report)
 	}
 	report.print(l.app)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/runtime/compile"
 )
@@ -82,35 +83,35 @@ func (r *lowerReport) print(a *app) {
 	if to == output.Stdout {
 		to = "standard output"
 	}
-	fmt.Fprintf(a.out, "%s: %d bytes; written to %s: %d bytes\n", r.Model, r.Bytes, to, r.OutputBytes)
+	fmt.Fprintf(a.Out, "%s: %d bytes; written to %s: %d bytes\n", r.Model, r.Bytes, to, r.OutputBytes)
 	for i := range r.Methods {
 		r.Methods[i].print(a)
 	}
 	if v := r.Verified; v != nil {
-		fmt.Fprintf(a.out, "verified: %s, %s, %d of them equal, largest difference %.3g\n", count(v.Calls, "call", "calls"),
-			count(v.Outputs, "output", "outputs"), v.Equal, float64(v.MaxAbs))
+		fmt.Fprintf(a.Out, "verified: %s, %s, %d of them equal, largest difference %.3g\n", cli.Count(v.Calls, "call", "calls"),
+			cli.Count(v.Outputs, "output", "outputs"), v.Equal, float64(v.MaxAbs))
 	}
 }
 
 func (m *lowerMethodReport) print(a *app) {
-	name := printable(m.Method)
+	name := cli.Printable(m.Method)
 	if m.Unchanged != "" {
-		fmt.Fprintf(a.out, "%s: unchanged: %s\n", name, legible(m.Unchanged))
+		fmt.Fprintf(a.Out, "%s: unchanged: %s\n", name, cli.Legible(m.Unchanged))
 	} else {
-		fmt.Fprintf(a.out, "%s: %d of %s lowered, in %s; planned memory %d bytes, before %d\n", name, m.Lowered,
-			count(m.Instructions, "instruction", "instructions"), count(len(m.Regions), "part", "parts"), m.OutputPlannedBytes, m.PlannedBytes)
+		fmt.Fprintf(a.Out, "%s: %d of %s lowered, in %s; planned memory %d bytes, before %d\n", name, m.Lowered,
+			cli.Count(m.Instructions, "instruction", "instructions"), cli.Count(len(m.Regions), "part", "parts"), m.OutputPlannedBytes, m.PlannedBytes)
 	}
 	for i := range m.Regions {
 		if g := &m.Regions[i]; m.Unchanged == "" {
-			fmt.Fprintf(a.out, "  part %d: %s, %s, before %s\n", i, count(g.Calls, "call", "calls"), took(g.LoweredUS, 0), took(g.PortableUS, 0))
+			fmt.Fprintf(a.Out, "  part %d: %s, %s, before %s\n", i, cli.Count(g.Calls, "call", "calls"), took(g.LoweredUS, 0), took(g.PortableUS, 0))
 		}
 	}
 	for i, l := range m.Left {
 		if i == shownReasons {
-			fmt.Fprintf(a.out, "  %s\n", count(len(m.Left)-i, "more reason", "more reasons"))
+			fmt.Fprintf(a.Out, "  %s\n", cli.Count(len(m.Left)-i, "more reason", "more reasons"))
 			break
 		}
-		reason := strings.TrimSpace(legible(l.Reason))
-		fmt.Fprintf(a.out, "  left: %s, %s: %s\n", count(l.Calls, "call", "calls"), printable(l.Name), reason)
+		reason := strings.TrimSpace(cli.Legible(l.Reason))
+		fmt.Fprintf(a.Out, "  left: %s, %s: %s\n", cli.Count(l.Calls, "call", "calls"), cli.Printable(l.Name), reason)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/diff"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -54,7 +55,7 @@ func (l *lowerCommand) compare(ctx context.Context, from *session.Session, resul
 	}
 	r := &verifiedReport{Calls: len(calls)}
 	err = to.Once(ctx, func(k int, st *session.Step) error { return l.compareOutputs(r, st, wants[k], steps[st.Name()]) })
-	if err != nil && !errors.Is(err, errDiffer) {
+	if err != nil && !errors.Is(err, cli.ErrDiffer) {
 		err = fmt.Errorf("the lowered program: %w", err)
 	}
 	return r, err
@@ -90,7 +91,7 @@ func (l *lowerCommand) compareOutputs(r *verifiedReport, st *session.Step, wants
 		return err
 	}
 	if len(got) != len(wants) {
-		return fmt.Errorf("%w: method %q: %s, want %d", errDiffer, st.Name(), count(len(got), "output", "outputs"), len(wants))
+		return fmt.Errorf("%w: method %q: %s, want %d", cli.ErrDiffer, st.Name(), cli.Count(len(got), "output", "outputs"), len(wants))
 	}
 	for i, want := range wants {
 		allowed := l.allowed(want)
@@ -99,7 +100,7 @@ func (l *lowerCommand) compareOutputs(r *verifiedReport, st *session.Step, wants
 		}
 		d := diff.Measure(got[i], want, allowed)
 		if d.Differs != "" {
-			return fmt.Errorf("%w: method %q, output %d of the lowered program: %s; nothing is written", errDiffer, st.Name(), i, d.Differs)
+			return fmt.Errorf("%w: method %q, output %d of the lowered program: %s; nothing is written", cli.ErrDiffer, st.Name(), i, d.Differs)
 		}
 		r.Outputs++
 		if d.Equal {
