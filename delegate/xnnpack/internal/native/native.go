@@ -37,6 +37,9 @@ type Unit struct {
 	other       goUnit
 	UseOther    bool // other runs the shapes of the last call
 	noWorkspace bool // the unit has no workspace in which the library could run
+	// Repeated is how many calls in a row the library ran first, and the Go engine then, see executeChecked.
+	Repeated int
+	ranInGo  bool // the results of the last call are those of the Go engine, although UseOther is not set
 }
 
 // goUnit is a unit of the Go engine.
@@ -224,20 +227,22 @@ func (u *Unit) Execute(ctx context.Context, args []*tensor.Value) error {
 	if u.UseOther {
 		return u.other.Execute(ctx, args)
 	}
-	check, inputs := u.Image.checked, u.Image.Graph.Inputs
-	if check && !u.areFinite(0, inputs) {
-		return u.repeat(ctx, args)
+	if u.Image.checked {
+		return u.executeChecked(ctx, args)
 	}
+	if err := u.invoke(); err != nil {
+		return err
+	}
+	u.finishOutputs()
+	return nil
+}
+
+// invoke runs the graph in the library.
+func (u *Unit) invoke() error {
 	if u.now.Runtime != 0 {
 		if status := u.lib.InvokeRuntime(u.now.Runtime); status != xnn.Success {
 			return deviceError(status.Error("xnn_invoke_runtime"))
 		}
-	}
-	if check && !u.areFinite(inputs, len(u.args)) {
-		return u.repeat(ctx, args)
-	}
-	if u.finish {
-		graph.Finish(u.args)
 	}
 	return nil
 }
@@ -488,23 +493,4 @@ func (m *Image) Unit(in delegate.Instance) (delegate.Unit, error) {
 		return nil, err
 	}
 	return m.InGo.Unit(in)
-}
-
-// areFinite reports whether arguments [from, to) have only finite numbers. It may deny it for sums beyond the
-// range of float32.
-func (u *Unit) areFinite(from, to int) bool {
-	for _, a := range u.args[from:to] {
-		if !graph.IsFinite(a.Value.Datatype, a.Data) {
-			return false
-		}
-	}
-	return true
-}
-
-// repeat runs a call of a region in Go.
-func (u *Unit) repeat(ctx context.Context, args []*tensor.Value) error {
-	if err := u.makeOther(); err != nil {
-		return err
-	}
-	return u.other.Execute(ctx, args)
 }

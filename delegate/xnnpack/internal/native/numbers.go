@@ -5,8 +5,8 @@ import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 // The library turns NaN into numbers: in minima, maxima, bounds, pools and conversions, and into infinities in
 // products. It computes roots of infinity wrongly. A region that was lowered from operators must not
 // differ from them in that, so it runs in the library only as long as its numbers are finite: its
-// inputs are checked before a call and its outputs after it, and the Go engine repeats calls that are
-// not. A region whose nodes make NaN of finite numbers, and hide it from the outputs, always runs in Go.
+// inputs are checked before a call and its outputs after it, and the Go engine runs calls with others
+// (see executeChecked). A region whose nodes make NaN of finite numbers, and hide it from the outputs, always runs in Go.
 
 // mayHide is what a value of a region may contain although its inputs are finite.
 type mayHide uint8

@@ -39,7 +39,7 @@ func (u *Unit) SetProfiling(on bool) error {
 // Profile implements delegate.Profiler with the measurements of the library, which are in
 // microseconds.
 func (u *Unit) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
-	if u.UseOther {
+	if u.UseOther || u.ranInGo {
 		return u.other.Profile(dst)
 	}
 	r := u.now
