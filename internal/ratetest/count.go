@@ -18,9 +18,9 @@ const callZero, callWrite = 7001, 7002
 // nanosecondsOf converts executed instructions: four per cycle at 2 GHz.
 const nanosecondsOf = 0.125
 
-// countOf counts the instructions of a run, by all threads, and returns them as nanoseconds.
-func countOf(run Run) (float64, error) {
-	const runs, id = 2, 1
+// countOf counts the instructions of runs, by all threads, and returns those of one as nanoseconds.
+func countOf(run Run, runs int) (float64, error) {
+	const id = 1
 	syscall.Syscall(callZero, 0, 0, 0)
 	run(runs)
 	syscall.Syscall(callWrite, id, 0, 0)
@@ -34,5 +34,5 @@ func countOf(run Run) (float64, error) {
 		sum += length * binary.LittleEndian.Uint64(data[16:])
 		data = data[min(24+4*length, uint64(len(data))):]
 	}
-	return float64(sum) / runs * nanosecondsOf, nil
+	return float64(sum) / float64(runs) * nanosecondsOf, nil
 }

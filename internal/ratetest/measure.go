@@ -17,6 +17,7 @@ const (
 	rounds    = 15
 	counts    = 3                      // of instructions: those of the Go runtime's threads are among them
 	batchTime = 200 * time.Microsecond // of runs that are measured together: the first ones after another graph take longer
+	countTime = 100e3                  // of runs that are counted together: starting and ending a count takes up to 300 ns
 )
 
 // Measure returns the shortest time of each run in nanoseconds, averaged over batches and measured in turns. With
@@ -46,9 +47,13 @@ func Measure(runs ...Run) (ns []float64, err error) {
 func countAll(runs []Run) (ns []float64, err error) {
 	for _, run := range runs {
 		run(2)
-		least := math.Inf(1)
+		first, err := countOf(run, 2)
+		if err != nil {
+			return nil, err
+		}
+		least, together := math.Inf(1), 2+int(countTime/first)
 		for range counts {
-			n, err := countOf(run)
+			n, err := countOf(run, together)
 			if err != nil {
 				return nil, err
 			}

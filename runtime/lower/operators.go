@@ -29,6 +29,7 @@ var operators = map[string]amountsOf{
 	"aten::avg_pool2d":                  pool(classAverage),
 	"aten::mean":                        reduced(classMean),
 	"aten::gelu":                        written(classGelu),
+	"aten::sigmoid":                     written(classSigmoid),
 	"aten::silu":                        written(classSigmoid),
 	"aten::tanh":                        written(classTanh),
 	"aten::upsample_bilinear2d":         planes(classResize),

@@ -5,8 +5,8 @@ package lower
 // ratesAVX512 are nanoseconds on an AMD EPYC (Zen 5), November 2026.
 var ratesAVX512 = rateTable{
 	classCall:          {termStart: 13.9},
-	classHalf:          {termElement: 0.0535},
-	classPoint:         {termStart: 334, termRow: 1.8, termTap: 0.0948, termWork: 0.00945},
+	classHalf:          {termElement: 0.0545},
+	classPoint:         {termStart: 334, termRow: 1.79, termTap: 0.0943, termWork: 0.00945},
 	classWindow:        {termStart: 426, termRow: 1.61, termPlane: 9.38, termTap: 0.172, termWork: 0.00965},
 	classStrided:       {termStart: 400, termRow: 3.98, termPlane: 13.9, termTap: 0.286, termWeight: 0.172},
 	classPlanes:        {termStart: 187, termPlane: 16.9, termTap: 2.07, termWork: 0.0408},
@@ -32,10 +32,11 @@ var ratesAVX512 = rateTable{
 	classLayerNorm:     {termStart: 262, termRow: 7.23, termElement: 0.275},
 	classBatchNorm:     {termPlane: 7.49, termElement: 0.0562},
 	classGelu:          {termStart: 4.87, termElement: 0.21},
+	classSigmoid:       {termStart: 6.76, termElement: 0.132},
 	classTanh:          {termStart: 12.8, termElement: 0.181},
-	classExact:         {termStart: 10.8, termElement: 0.0521},
+	classExact:         {termStart: 10.8, termElement: 0.0519},
 	classArith:         {termStart: 6.98, termElement: 0.072},
-	classPointwise:     {termStart: 11.3, termElement: 0.138},
+	classPointwise:     {termStart: 20, termElement: 0.418},
 	classSum:           {termStart: 107, termWork: 0.0532},
 	classLoose:         {termStart: 109, termWork: 0.207, termElement: 18.7},
 }
