@@ -141,10 +141,20 @@ func broadcast(o *operation) (class, amounts) {
 	n := o.elements(y)
 	first, second := o.argument(0), o.argument(1)
 	a := elementwise(n, n/float64(run(y, first, second)))
-	if first != nil && second != nil && slices.Equal(first.Sizes, second.Sizes) {
+	if fills(first, y) && fills(second, y) {
 		return classPair, a
 	}
 	return classBinary, a
+}
+
+// fills reports whether an operand has as many elements as the result: at most its leading sizes of 1 are missing.
+func fills(x, y *regions.GraphValue) bool {
+	if x == nil {
+		return false
+	}
+	n, _ := tensor.Product(x.Sizes)
+	all, _ := tensor.Product(y.Sizes)
+	return n == all
 }
 
 // run returns how many innermost elements of y take consecutive elements, or one element, of each

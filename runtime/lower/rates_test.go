@@ -247,3 +247,35 @@ func changeDeclaration(v *regions.GraphValue, r *rand.Rand) {
 		v.Sizes[i] = r.IntN(20)
 	}
 }
+
+// TestPairs checks that operands of which leading sizes of 1 are missing are not taken for smaller ones.
+func TestPairs(t *testing.T) {
+	for _, c := range []struct {
+		x, z, y dims
+		class   class
+	}{
+		{dims{2, 16}, dims{2, 16}, dims{2, 16}, classPair}, {dims{1, 16}, dims{16}, dims{1, 16}, classPair},
+		{dims{16}, dims{1, 1, 16}, dims{1, 1, 16}, classPair}, {dims{2, 16}, dims{16}, dims{2, 16}, classBinary},
+		{dims{2, 16}, dims{1}, dims{2, 16}, classBinary}, {dims{4, 1}, dims{1, 4}, dims{4, 4}, classBinary},
+	} {
+		op, sig, _, err := allOps.Lookup("aten::mul.out")
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, _ := oneCall(op, sig, arguments{c.x, c.z, c.y})
+		if got, _ := rowOf(op)(&operation{g: g, c: &g.Calls[0], share: 1}); got != c.class {
+			t.Errorf("%v and %v: class %s, want %s", c.x, c.z, classNames[got], classNames[c.class])
+		}
+	}
+}
+
+// TestEveryClassHasRates checks that no class is without a time: its operators would seem to cost nothing.
+func TestEveryClassHasRates(t *testing.T) {
+	for set, rates := range ratesOf {
+		for c, row := range rates {
+			if row == (amounts{}) {
+				t.Errorf("%s: %s has no rates", set, classNames[c])
+			}
+		}
+	}
+}
