@@ -8,4 +8,6 @@ var noCounts = ""
 
 var countsFlag = &noCounts
 
-func countOf(Run, int) (float64, error) { return 0, errors.New("instructions are counted on Linux only") }
+func countOf(Run, int) (float64, error) {
+	return 0, errors.New("instructions are counted on Linux only")
+}

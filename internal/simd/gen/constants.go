@@ -15,6 +15,10 @@ var constants = []struct {
 	// Limits of expParts: from expPartsMin on the scale 2^n is a normal number, and up to
 	// expPartsMax it is one or infinite. Beyond tanhMin and tanhMax nothing changes.
 	{"expPartsMin", 0xc2ae999a}, {"expPartsMax", 0x42b20000}, {"tanhMin", 0xc1a00000}, {"tanhMax", 0x41a00000},
+	// e^-r = 1 - r·(1 - r·(logistic2 - r·(logistic3 - …))) for |r| up to ln 2 / 2. Adding logisticMagic rounds to an integer,
+	// whose last bits are the exponent of that power of 2.
+	{"logistic2", 0x3efffffe}, {"logistic3", 0x3e2aaa49}, {"logistic4", 0x3d2aac79}, {"logistic5", 0x3c091cf8}, {"logistic6", 0x3ab5120e},
+	{"logisticMagic", 0x4b40007f}, {"logisticMin", 0xc2b20000}, {"logisticMax", 0x42ae999a},
 	{"geluSlope", 0x3fcc422a}, {"geluCubic", 0x3d922279},
 
 	// erfc(a) = e^(-a²) · t·(erfc0 + t·(erfc1 + …)), t = 1 / (1 + erfcP·a), to within

@@ -24,15 +24,36 @@ const arm64ExpParts = `
 	VSHL $23, V1.S4, V1.S4
 `
 
-const arm64Sigmoid = `
-	FNEG(0, 0)
-	FMAX(0, 0, 25)
-	FMIN(0, 0, 26)
-` + arm64ExpParts + `
-	FADD(2, 2, 23)
-	FMUL(2, 2, 1)
-	FADD(2, 2, 23)
-	FDIV(0, 23, 2)
+// arm64Logistic makes V2 · V3 = 1 / (1 + e^-V0): V1 is V0 from logisticMin on, where e^-V0 is infinite, and up to logisticMax,
+// V2 becomes 2^n and V1 = r, where V1 = -n·ln 2 + r. Two steps make a reciprocal of an estimate: a division takes as long as
+// the rest. FRECPS of 0 and infinity is 2, so that the result is 0 there. Five registers leave room for four blocks.
+const arm64Logistic = `
+	FMAX(1, 0, 20)
+	FMIN(1, 1, 21)
+	COPY(2, 22)
+	VFMLS V23.S4, V1.S4, V2.S4
+	FSUB(3, 2, 22)
+	VSHL $23, V2.S4, V2.S4
+	VFMLA V24.S4, V3.S4, V1.S4
+	VFMLA V25.S4, V3.S4, V1.S4
+	COPY(3, 27)
+	VFMLS V26.S4, V1.S4, V3.S4
+	COPY(4, 28)
+	VFMLS V3.S4, V1.S4, V4.S4
+	COPY(3, 29)
+	VFMLS V4.S4, V1.S4, V3.S4
+	COPY(4, 30)
+	VFMLS V3.S4, V1.S4, V4.S4
+	COPY(3, 31)
+	VFMLS V4.S4, V1.S4, V3.S4
+	COPY(4, 31)
+	VFMLS V3.S4, V1.S4, V4.S4
+	COPY(1, 31)
+	VFMLA V2.S4, V4.S4, V1.S4
+	FRECPE(2, 1)
+	FRECPS(3, 1, 2)
+	FMUL(2, 2, 3)
+	FRECPS(3, 1, 2)
 `
 
 // arm64TanhOfHalf makes V0 = tanh(V0/2) = m / (m+2), where m = e^V0 - 1.
@@ -262,11 +283,13 @@ const arm64Exponential = `
 var exponentials = []string{"expMax", "expMin", "log2e", "ln2Hi", "ln2Lo", "expP0", "expP1", "expP2", "expP3", "expP4", "expP5",
 	"one", "bias", "infinity"}
 
-// arm64Parts loads what arm64ExpParts and what is made of it want in V14 and on, arm64Logs what
-// arm64Log wants in V13 and on, and arm64Sines what arm64Sine wants in V16 and on.
+// arm64Parts loads what arm64ExpParts and what is made of it want in V14 and on, arm64Logistics what arm64Logistic wants
+// in V20 and on, arm64Logs what arm64Log wants in V13 and on, and arm64Sines what arm64Sine wants in V16 and on.
 var (
 	arm64Parts = loaded(14, "log2e", "ln2Hi", "ln2Lo", "expP0", "expP1", "expP2", "expP3", "expP4", "expP5", "one", "bias",
 		"expPartsMin", "expPartsMax", "half", "two", "tanhMax", "geluSlope", "geluCubic")
+	arm64Logistics = loaded(20, "logisticMin", "logisticMax", "logisticMagic", "log2e", "ln2Hi", "ln2Lo",
+		"logistic6", "logistic5", "logistic4", "logistic3", "logistic2", "one")
 	arm64Logs = loaded(13, "exponentStep", "exp2Of23", "twentyThree", "sqrtHalf", "one", "half", "minusInfinity", "infinity",
 		"log8", "log7", "log6", "log5", "log4", "log3", "log2", "log1", "log0")
 	arm64Sines = loaded(16, "reciprocalPi", "pi0", "pi1", "pi2", "sin3", "sin2", "sin1", "sin0", "sineMax")
