@@ -31,6 +31,7 @@ var operators = map[string]amountsOf{
 	"aten::gelu":                        written(classGelu),
 	"aten::sigmoid":                     written(classSigmoid),
 	"aten::silu":                        written(classSigmoid),
+	"aten::hardswish":                   written(classArith),
 	"aten::tanh":                        written(classTanh),
 	"aten::upsample_bilinear2d":         planes(classResize),
 	"aten::pow":                         written(classTanh),
