@@ -3,7 +3,9 @@ package simd
 import "math"
 
 // Filter is a filter over a plane that lies dense in memory, as a depthwise
-// convolution has one for each channel. Fields are set before Plan.
+// convolution has one for each channel. Fields are set before Plan. Only AVX-512 has a
+// loop for it, whose masks leave padding out; elsewhere Plan reports false, and callers sum
+// taps of rows that they copy with padding.
 type Filter struct {
 	Rows, Cols             int // of the result
 	InRows, InCols         int // of the plane
