@@ -14,12 +14,14 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
 )
 
-// record writes an ETRecord for stack_traces.pte, whose instruction i is of the module m.i.
+// record writes an ETRecord of a program with some instructions. Instruction i, and nodes with the debug handle i+1, are of the module m.i.
 func record(t *testing.T, instructions int) string {
 	t.Helper()
 	var handles, nodes []string
 	for i := range instructions {
 		handles = append(handles, fmt.Sprintf(`"%d": %d`, i, i+1))
+	}
+	for i := range 16 {
 		nodes = append(nodes, fmt.Sprintf(`{"metadata": {"debug_handle": "%d", "nn_module_stack": "k,m.%d,nn.Conv2d"}}`, i+1, i))
 	}
 	var b bytes.Buffer
@@ -52,6 +54,26 @@ func TestLayerNames(t *testing.T) {
 		{name: "a region", args: "profile PTE/stack_traces.pte --by instruction --min-profit=-1ns --xnnpack go --repeat 1 --etrecord " + path,
 			stdout: []string{"XnnpackBackend  float32 1x5\n"}},
 	})
+}
+
+// The nodes of a delegate have the names of their debug handles' modules on both engines; transposes that the exporter added have none.
+func TestLayerNamesOfNodes(t *testing.T) {
+	path := record(t, 1)
+	var list []script
+	for _, engine := range []string{"native", "go"} {
+		if engine == "native" && !libraryLoaded() {
+			continue
+		}
+		list = append(list, script{name: engine,
+			args: "profile PTE/../digits/xnnpack.pte --by instruction --repeat 1 --xnnpack " + engine + " --etrecord " + path,
+			stdout: []string{"XnnpackBackend  float32 1x10  m.0 (Conv2d)", "1x8x8x16  m.0 (Conv2d)\n", "1x8x8x16  m.3 (Conv2d)\n",
+				"1x8x8x32  m.4 (Conv2d)\n", "1x4x4x32  m.7 (Conv2d)\n", "1x4x4x32  m.8 (Conv2d)\n", "1x1x1x32  m.10 (Conv2d)\n",
+				"1x10  m.12 (Conv2d)\n"}})
+	}
+	list = append(list, script{name: "compare", code: 6,
+		args:   "compare PTE/../digits/portable.pte PTE/../digits/xnnpack.pte --layer --atol 0 --rtol 0 --xnnpack go --etrecord " + path,
+		stdout: []string{"first one that does not: forward, chain 0, instruction 0", "node 1 (DepthwiseConv2d)", "m.0 (Conv2d)"}})
+	play(t, list)
 }
 
 // The first different layer has the name of its module.
