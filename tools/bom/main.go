@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -143,7 +142,8 @@ func isTerms(name string) bool {
 // folder is where a module's files are.
 func folder(m *debug.Module) (string, error) {
 	if m.Path == "std" {
-		return runtime.GOROOT(), nil
+		root, err := exec.Command("go", "env", "GOROOT").Output() // runtime.GOROOT is empty with -trimpath
+		return strings.TrimSpace(string(root)), err
 	}
 	text, err := exec.Command("go", "mod", "download", "-json", m.Path+"@"+m.Version).Output()
 	var answer struct{ Dir, Error string }
