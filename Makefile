@@ -37,6 +37,7 @@ build: ## build bin/etrun
 libetrun: lib/.complete ## build bin/libetrun.so, the library for C and other languages, and its header
 	$(GO) build -buildmode=c-shared -ldflags "$(LDFLAGS) -extldflags '-Wl,-soname,libetrun.so.2'" \
 		-o bin/libetrun.so.2 ./cbindings/libetrun
+	rm bin/libetrun.so.h # cgo's, without const
 	ln -sf libetrun.so.2 bin/libetrun.so
 	cp cbindings/libetrun/etrun.h bin/
 

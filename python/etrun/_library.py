@@ -163,6 +163,9 @@ _CALLS: dict[str, list[Any]] = {
 }
 
 
+_WHERE = "wheels contain libetrun; in a checkout, make libetrun builds it, and ETRUN_LIBRARY=bin/libetrun.so.2 names it"
+
+
 def _open() -> ctypes.CDLL:
     """Opens the library: of ETRUN_LIBRARY, of the package, or of the system."""
     path = os.environ.get("ETRUN_LIBRARY")
@@ -173,7 +176,7 @@ def _open() -> ctypes.CDLL:
         library = ctypes.CDLL(path)
         library.etrun_abi.restype = c_int32
     except (OSError, AttributeError) as e:
-        raise ImportError(f"{e} (libetrun: ETRUN_LIBRARY names its file)") from e
+        raise ImportError(f"{e} ({_WHERE})") from e
     if library.etrun_abi() != ABI:
         raise ImportError(f"{path}: interface {library.etrun_abi()} of libetrun, want {ABI}")
     for name, parameters in _CALLS.items():
@@ -243,6 +246,7 @@ class Closable:
     """What has a handle: a context manager, whose close method may be called repeatedly."""
 
     _handle: Optional[Handle] = None
+    _description = ""  # for repr
 
     @property
     def handle(self) -> int:
@@ -254,6 +258,10 @@ class Closable:
     def close(self) -> None:
         """Frees the object. Later calls of other methods raise ClosedError."""
         self._handle = None
+
+    def __repr__(self) -> str:
+        closed = " (closed)" if self._handle is None else ""
+        return f"<etrun.{type(self).__name__} {self._description}{closed}>"
 
     def __enter__(self) -> Any:
         return self

@@ -179,7 +179,10 @@ class MethodMeta:
         return self.outputs[index]
 
     def __repr__(self) -> str:
-        return f"MethodMeta({self._name}({', '.join(map(str, self.inputs))}) -> {', '.join(map(str, self.outputs))})"
+        return f"MethodMeta({self})"
+
+    def __str__(self) -> str:
+        return f"{self._name}({', '.join(map(str, self.inputs))}) -> {', '.join(map(str, self.outputs))}"
 
 
 class Method(Closable):
@@ -191,6 +194,7 @@ class Method(Closable):
 
     def __init__(self, program: Program, name: str) -> None:
         self._metadata = program.metadata(name)
+        self._description = str(self._metadata)
         number = ctypes.c_uint64()
         call("etrun_load", program.handle, c_text(name, "name"), byref(number))
         self._handle = Handle("etrun_unload", number.value)
@@ -294,6 +298,7 @@ class Program(Closable):
             content = data.read() if hasattr(data, "read") else bytes(data)
             call("etrun_open_memory", content, len(content), byref(with_options), byref(number))
         self._handle = Handle("etrun_close", number.value)
+        self._description = ", ".join(sorted(self.method_names))
 
     @property
     def method_names(self) -> set[str]:

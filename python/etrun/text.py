@@ -92,6 +92,7 @@ class TextModel(Closable):
         self._handle = Handle("etrun_text_close", number.value)
         self._lock = threading.Lock()
         self._started = 0
+        self._description = method or program._description
 
     def generate(self, prompt: Union[str, Sequence[int]], **options: Any) -> Iterator[Piece]:
         """Continues a text, a string or tokens, and yields the continuation in pieces.

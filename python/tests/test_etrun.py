@@ -38,6 +38,8 @@ class RuntimeTest(unittest.TestCase):
         info = meta.input_tensor_meta(0)
         self.assertEqual((info.sizes(), info.dtype(), info.nbytes()), ((1, 1, 8, 8), DType.FLOAT32, 256))
         self.assertEqual(repr(meta), "MethodMeta(forward(float32 1x1x8x8) -> float32 1x10)")
+        self.assertEqual(repr(method), "<etrun.Method forward(float32 1x1x8x8) -> float32 1x10>")
+        self.assertEqual(repr(program), "<etrun.Program forward>")
         (scores,) = method.execute([IMAGES[0]])
         self.assertEqual((scores.shape, scores.dtype), ((1, 10), np.float32))
         self.assertIsInstance(program.warnings, list)
@@ -89,6 +91,8 @@ class RuntimeTest(unittest.TestCase):
         with program, program.load_method() as method:
             method(IMAGES[0])
         program.close()
+        self.assertEqual(repr(program), "<etrun.Program forward (closed)>")
+        self.assertEqual(repr(method), "<etrun.Method forward(float32 1x1x8x8) -> float32 1x10 (closed)>")
         of_method = (lambda: method(IMAGES[0]), method.reset, lambda: method.input_array(0))
         for function in (*of_method, program.load_method, lambda: program.method_names):
             with self.assertRaises(etrun.ClosedError):
