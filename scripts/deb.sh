@@ -56,6 +56,7 @@ etrun verify bundle.bpte
 etrun portable.pte --input ones
 etrun xnnpack.pte --input ones
 etrun doctor
+etrun eval /usr/share/etrun/testdata/digits/xnnpack.pte /usr/share/etrun/testdata/digits/samples
 for page in etrun etrun-run etrun-serve; do gzip -dc /usr/share/man/man1/$page.1.gz | grep -q '^\.TH'; done
 bash -n /usr/share/bash-completion/completions/etrun
 test -s /usr/share/zsh/vendor-completions/_etrun -a -s /usr/share/fish/vendor_completions.d/etrun.fish

@@ -95,6 +95,14 @@ documents() { # FOLDER
 	cp "$work"/man/* "$1/man"
 	cp "$work"/completions/* "$1/completions"
 	cp deploy/etrun.service deploy/etrun.socket "$1/systemd"
+	examples "$1"
+}
+
+# The model of the quick starts, in the places that README.md names.
+examples() { # FOLDER
+	mkdir -p "$1/testdata" "$1/cbindings/libetrun/testdata"
+	cp -r testdata/digits "$1/testdata"
+	cp cbindings/libetrun/testdata/digits.c "$1/cbindings/libetrun/testdata"
 }
 
 # copyright writes the licenses of a package's contents.
@@ -147,6 +155,7 @@ package() { # NAME ARCHITECTURE
 	install -m 644 "$work/completions/etrun.fish" "$root/usr/share/fish/vendor_completions.d/etrun.fish"
 	install -m 644 deploy/etrun.service deploy/etrun.socket "$root/usr/lib/systemd/system"
 	cp -r README.md docs "$work/bom/etrun.cdx.json" "$root/usr/share/doc/etrun/"
+	examples "$root/usr/share/etrun"
 	debian etrun "$2" "$root" <<CONTROL
 Section: science
 Depends: libc6 (>= 2.34)
