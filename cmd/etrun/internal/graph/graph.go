@@ -12,6 +12,9 @@ type Program struct {
 	Name      string     `json:"name"`
 	Methods   []*Method  `json:"methods"`
 	Constants []Constant `json:"constants"`
+
+	// Lists has the different lists of facts on the page: a program of 50,000 nodes has few.
+	Lists [][]Fact `json:"lists"`
 }
 
 // Method is the graph of a method.
@@ -40,8 +43,10 @@ type Node struct {
 	At        string        `json:"at,omitempty"` // location in the file
 	Result    string        `json:"result,omitempty"`
 	Fault     string        `json:"fault,omitempty"`
-	Args      []Fact        `json:"args,omitempty"`
-	Facts     []Fact        `json:"facts,omitempty"`
+	Args      []Fact        `json:"-"`
+	Facts     []Fact        `json:"-"`
+	ArgList   int           `json:"args,omitempty"` // Args on the page: 1 + the index in Program.Lists, 0 for none
+	FactList  int           `json:"facts,omitempty"`
 	Constants []Use         `json:"constants,omitempty"`
 	Sheet     int           `json:"sheet,omitempty"` // of a delegate
 	Bytes     int64         `json:"bytes,omitempty"` // of the results

@@ -81,8 +81,9 @@ const GraphPanel = (function () {
     row(dl, "difference", node.error === undefined ? "" : number(node.error) + " at most");
     row(dl, "source", node.source);
     row(dl, "fault", node.fault);
-    for (const a of node.args || []) row(dl, a.name || "argument", a.text);
-    for (const f of node.facts || []) row(dl, f.name, f.text);
+    const list = (n) => n ? view.program.lists[n - 1] : [];
+    for (const a of list(node.args)) row(dl, a.name || "argument", a.text);
+    for (const f of list(node.facts)) row(dl, f.name, f.text);
   }
 
   function constants(parent, view, node) {

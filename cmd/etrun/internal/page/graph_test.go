@@ -108,6 +108,7 @@ func TestTwoGraphsInBrowser(t *testing.T) {
 			{"differences are counted", "", panel + ".includes('only here')", "true"},
 			{"the next change", "document.querySelector('[data-graph=change]').click()", chosen + " !== ''", "true"},
 			{"a counterpart is selected with it", search + "('convolution'); " + enter, "document.querySelectorAll('canvas')[1].dataset.selected", "0.1"},
+			{"its arguments", "", panel + ".includes('stride[1, 1]')", "true"},
 		})
 	}
 }
