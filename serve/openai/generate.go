@@ -228,17 +228,14 @@ func (r *chatRequest) encode(g *generator, messages []text.Message) (prompt, end
 // run generates the texts of a job and answers the request.
 func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *job, err error) {
 	var m *serve.Model
-	switch {
-	case err != nil:
-	case name == "":
-		err = missing("model")
-	default:
+	if err == nil {
 		m, err = h.find(name)
 	}
 	if err != nil {
 		fail(w, err)
 		return
 	}
+	name = m.Name()
 	a := h.newAnswerer(w, name, j)
 	defer a.hold.Release()
 	err = m.Use(r.Context(), func(ctx context.Context, x serve.Attachment, began func()) error {

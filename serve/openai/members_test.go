@@ -74,7 +74,7 @@ func checkAdded(t *testing.T, body, nth int, name string, value any) {
 	neutral := string(raw) == "null" || slices.ContainsFunc(m.neutral, func(s string) bool { return same(string(raw), s) })
 	want := ""
 	switch {
-	case !listed && value != nil:
+	case !listed && (value != nil || p.members.folds(name)):
 		want = "unknown_parameter"
 	case m.use == unable && !neutral:
 		want = "unsupported_parameter"

@@ -86,7 +86,7 @@ func (h *handler) models(w http.ResponseWriter, _ *http.Request) {
 		Data   []modelAnswer `json:"data"`
 	}{"list", []modelAnswer{}}
 	for _, m := range h.server.Models() {
-		if m.Attached() {
+		if m.Attached() && usable(m) {
 			list.Data = append(list.Data, modelAnswer{m.Name(), "model", h.created, "etrun"})
 		}
 	}
@@ -102,10 +102,40 @@ func (h *handler) model(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, modelAnswer{m.Name(), "model", h.created, "etrun"})
 }
 
-// find returns a model by its name.
+// usable reports whether a model answers requests, or will.
+func usable(m *serve.Model) bool {
+	state := m.State()
+	return state != serve.Unloaded && state != serve.Failed
+}
+
+// find returns a model by its name, the only language model without one.
 func (h *handler) find(name string) (*serve.Model, error) {
-	if m := h.server.Model(name); m != nil && m.Attached() {
-		return m, nil
+	if name == "" {
+		return h.only()
 	}
-	return nil, &requestError{serve.ErrUnknown, "model", "model_not_found", "no model " + quote(name)}
+	m := h.server.Model(name)
+	switch {
+	case m == nil || !m.Attached():
+		return nil, &requestError{serve.ErrUnknown, "model", "model_not_found", "no model " + quote(name)}
+	case m.State() == serve.Unloaded:
+		return nil, &requestError{serve.ErrUnknown, "model", "model_not_found", "the model " + quote(name) + " is not loaded"}
+	}
+	return m, nil
+}
+
+// only returns the only language model of the server, whatever its state.
+func (h *handler) only() (only *serve.Model, err error) {
+	for _, m := range h.server.Models() {
+		if !m.Attached() {
+			continue
+		}
+		if only != nil {
+			return nil, missing("model")
+		}
+		only = m
+	}
+	if only == nil {
+		return nil, missing("model")
+	}
+	return h.find(only.Name())
 }

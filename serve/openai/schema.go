@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -34,6 +35,16 @@ type member struct {
 
 // object lists the members of an object. Others are refused.
 type object map[string]member
+
+// folds reports whether a name differs from a member's by its case only: package json sets that member.
+func (o object) folds(name string) bool {
+	for known := range o {
+		if strings.EqualFold(known, name) {
+			return true
+		}
+	}
+	return false
+}
 
 // checker checks the members of a request against their table.
 type checker struct{ dec *jsontext.Decoder }
@@ -71,7 +82,7 @@ func (c *checker) object(place string, m member) error {
 		at, known := inner(place, name), member{}
 		if m.inside != nil {
 			var ok bool
-			if known, ok = m.inside[name]; !ok && c.dec.PeekKind() != 'n' { // null asks for nothing
+			if known, ok = m.inside[name]; !ok && (c.dec.PeekKind() != 'n' || m.inside.folds(name)) { // null asks for nothing
 				return &requestError{etrun.ErrInput, at, "unknown_parameter", at + ": unknown member; nothing is ignored, " +
 					"the documentation of etrun serve lists all members"}
 			}
@@ -172,7 +183,7 @@ func decode(body []byte, o object, into any) error {
 	if err := checkMembers(body, o); err != nil {
 		return err
 	}
-	err := json.Unmarshal(body, into)
+	err := json.Unmarshal(integral(body), into)
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
 		return refused(memberOf(e.Field), "%s, want %v", cmp.Or(valueKinds[e.Value], e.Value), kindOf(e.Type.Kind()))
 	}

@@ -2,12 +2,11 @@
 // The list of models, and what they are: of /v2 and /v1.
 const models = (function () {
   let list = [], control = false;
-  const texts = new Set();
+  const texts = new Set(); // language models that were loaded at any time: /v1 does not list others
 
   async function refresh() {
     const [server, index] = await Promise.all([api.json("/v2"), api.json("/v2/repository/index", { method: "POST" })]);
     control = (server.extensions || []).includes("model_repository");
-    texts.clear();
     try {
       for (const m of (await api.json("/v1/models")).data || []) texts.add(m.id);
     } catch { /* no language models */ }
