@@ -68,6 +68,20 @@ func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachmen
 	})
 }
 
+// Peek calls f with the attachment of the current program, which stays open until f returns, without a wait in the queue:
+// for what takes little time. Errors are those of f, and those for which Failure has a status.
+func (m *Model) Peek(f func(a Attachment) error) error {
+	v, err := m.acquire()
+	if err != nil {
+		return err
+	}
+	defer v.release()
+	if v.attached == nil {
+		return fmt.Errorf("%w: model %q in this protocol", ErrUnknown, m.config.Name)
+	}
+	return f(v.attached)
+}
+
 // errMoves ends the wait for a turn of a test.
 var errMoves = errors.New("requests in progress continue")
 

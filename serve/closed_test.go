@@ -42,6 +42,7 @@ func useServer(s *serve.Server, m *serve.Model) map[string]error {
 		"Model.Load":     m.Load(ctx),
 		"Model.Try":      m.Try(ctx),
 		"Model.Unload":   m.Unload(ctx),
+		"Model.Peek":     m.Peek(func(serve.Attachment) error { return nil }),
 		"Model.Use":      m.Use(ctx, func(context.Context, serve.Attachment, func()) error { return nil }),
 	}
 }

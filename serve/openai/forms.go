@@ -77,6 +77,7 @@ func (completionForm) probabilities(c *choice, t []tokenItem) *completionLP {
 		for _, x := range t[i].Top {
 			top[x.Token] = x.LogProb
 		}
+		top[t[i].Token] = t[i].LogProb // one more than were asked for, unless it is among them
 		l.Tokens, l.Values, l.Top = append(l.Tokens, t[i].Token), append(l.Values, t[i].LogProb), append(l.Top, top)
 		l.Offsets = append(l.Offsets, c.offset)
 		c.offset += len(t[i].Bytes)

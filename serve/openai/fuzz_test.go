@@ -16,6 +16,7 @@ func FuzzRequest(f *testing.F) {
 		`{"model":"m","prompt":"x","stop":["a"],"logit_bias":{"5":-100},"seed":1,"logprobs":2,"stream":true,"stream_options":{"include_usage":true}}`,
 		`{"model":"m","prompt":[[1,2]],"max_tokens":3,"echo":false,"n":1,"best_of":1,"top_k":1}`,
 		`{"model":"m","prompt":["a",[1,2]],"n":3,"best_of":3,"presence_penalty":-2,"frequency_penalty":0.5}`,
+		`{"prompt":"x","max_tokens":3.0,"seed":1e3,"stop_token_ids":[5.0]}`,
 		`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"max_completion_tokens":1,"top_logprobs":1,"logprobs":true}`,
 	} {
 		f.Add([]byte(body))

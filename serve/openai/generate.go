@@ -76,20 +76,27 @@ type body interface {
 // decodedShare is the memory of a decoded body relative to its bytes: a token takes two bytes, and eight when decoded.
 const decodedShare = 8
 
-// serve answers a request with the given members. Its body counts toward the server's limit of bytes until the end, and
-// so do what is decoded from it and the answer.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, members object, into body) {
+// read decodes the body of a request with the given members. The body, and what is made of it, share times its bytes, count
+// toward the server's limit of bytes until done is called.
+func (h *handler) read(w http.ResponseWriter, r *http.Request, members object, into any, share int64) (done func(), err error) {
 	body, release, err := h.server.ReadBody(w, r, h.options.BodyBytes)
 	if err != nil {
-		fail(w, err)
-		return
+		return func() {}, err
 	}
-	defer release()
 	decoded := h.server.NewHold()
-	defer decoded.Release()
-	if err = decoded.Grow(decodedShare * int64(len(body))); err == nil {
+	if err = decoded.Grow(share * int64(len(body))); err == nil {
 		err = decode(body, members, into)
 	}
+	return func() {
+		decoded.Release()
+		release()
+	}, err
+}
+
+// serve answers a request with the given members.
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, members object, into body) {
+	done, err := h.read(w, r, members, into, decodedShare)
+	defer done()
 	var j *job
 	if err == nil {
 		j, err = into.job()

@@ -105,8 +105,10 @@ func with(o object) object {
 	return o
 }
 
-// memberOf returns the path of a member of a request, without the Go type that it is embedded in.
-func memberOf(field string) string { return strings.TrimPrefix(field, "request.") }
+// memberOf returns the path of a member of a request, without the Go types that it is embedded in.
+func memberOf(field string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(field, "chatRequest."), "request.")
+}
 
 // valueKinds names kinds of JSON values that package json names otherwise.
 var valueKinds = map[string]string{"bool": "true or false", "array": "a list", "object": "an object", "string": "a string",

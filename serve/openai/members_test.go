@@ -20,6 +20,8 @@ var bodies = []struct {
 	{completionMembers, `{"model":"m","prompt":"x","stream":true,"stream_options":{"include_usage":true},"response_format":{"type":"text"}}`},
 	{chatMembers, `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],
 		"chat_template_kwargs":{"enable_thinking":false},"stream":true,"stream_options":{"include_usage":true}}`},
+	{tokenizeMembers, `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"chat_template_kwargs":{}}`},
+	{detokenizeMembers, `{"model":"m","tokens":[1,2]}`},
 }
 
 // place is an object of a body, and the table of its members.
@@ -175,7 +177,7 @@ func TestMembersAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range []object{completionMembers, chatMembers, messageMembers, part, common["stream_options"].inside,
+	for _, o := range []object{completionMembers, chatMembers, tokenizeMembers, detokenizeMembers, messageMembers, part, common["stream_options"].inside,
 		common["response_format"].inside,
 		chatMembers["chat_template_kwargs"].inside} {
 		check(o)

@@ -1,10 +1,12 @@
 // Package openai (no compatibility promise) serves language models in the protocol of OpenAI's API:
 // completions and chat completions, as one answer or as a stream of server-sent events, and the
-// list of models.
+// list of models; besides, texts as tokens and tokens as texts.
 //
 //	s, err := serve.New(serve.Options{}, serve.Config{Name: "story", Open: open, Attach: openai.Attach(config)})
 //	err = s.LoadAll(ctx)
-//	mux.Handle("/v1/", openai.New(s, openai.Options{}))
+//	for _, pattern := range openai.Patterns {
+//		mux.Handle(pattern, openai.New(s, openai.Options{}))
+//	}
 //
 // Queues, time limits, loads and limits of memory are those of package serve. A request for a
 // feature that is not supported is refused, never answered without it.
@@ -13,6 +15,7 @@ package openai
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +38,15 @@ type handler struct {
 	created int64 // Unix time of the start, for the list of models
 }
 
-// New returns the handler of the paths below /v1.
+// Patterns are those of the handler's paths for an http.ServeMux.
+var Patterns = []string{"/v1/", "/tokenize", "/detokenize"}
+
+// Serves reports whether a path is one of the handler's.
+func Serves(path string) bool {
+	return slices.ContainsFunc(Patterns, func(p string) bool { return path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(path, p) })
+}
+
+// New returns the handler of [Patterns].
 func New(s *serve.Server, o Options) http.Handler {
 	o.BodyBytes = cmp.Or(o.BodyBytes, 1<<20)
 	h := &handler{server: s, options: o, created: time.Now().Unix()}
@@ -48,7 +59,7 @@ func New(s *serve.Server, o Options) http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		Refuse(w, http.StatusNotFound, "no such path: there are /v1/models, /v1/completions and /v1/chat/completions")
+		Refuse(w, http.StatusNotFound, "no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /tokenize and /detokenize")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.WriteBy(w)
@@ -69,6 +80,8 @@ func (h *handler) table() map[string]route {
 		"/v1/models/{model}":   {"GET", h.model},
 		"/v1/completions":      {"POST", h.completions},
 		"/v1/chat/completions": {"POST", h.chat},
+		"/tokenize":            {"POST", h.tokenize},
+		"/detokenize":          {"POST", h.detokenize},
 	}
 }
 

@@ -71,15 +71,15 @@ func newPeerOf(t testing.TB, c serve.Config, texts openai.Config) *peer {
 	return newPeerWith(t, serve.Options{}, c, texts)
 }
 
-func newPeerWith(t testing.TB, o serve.Options, c serve.Config, texts openai.Config) *peer {
+func newPeerWith(t testing.TB, o serve.Options, c serve.Config, config openai.Config) *peer {
 	t.Helper()
 	tmpl, err := text.NewTemplate("plain", `{"message": "{text}|", "roles": {"system": "", "user": "", "assistant": ""}}`)
 	must(t, err)
 	if c.Name = "lm"; c.Open == nil {
 		c.Open = open
 	}
-	texts.Tokenizer, texts.Template = bytesTokenizer(t), tmpl
-	c.Attach = openai.Attach(texts)
+	config.Tokenizer, config.Template = bytesTokenizer(t), tmpl
+	c.Attach = openai.Attach(config)
 	p := &peer{}
 	p.server, err = serve.New(o, c, serve.Config{Name: "plain", Open: func(context.Context) (*etrun.Program, error) {
 		return nil, errors.New("not loaded in these tests")
@@ -87,17 +87,20 @@ func newPeerWith(t testing.TB, o serve.Options, c serve.Config, texts openai.Con
 	must(t, err)
 	must(t, p.server.Model("lm").Load(t.Context()))
 	mux := http.NewServeMux()
-	mux.Handle("/v1/", openai.New(p.server, openai.Options{Observe: func(_ string, _ text.Finish, s text.Stats) {
+	texts := openai.New(p.server, openai.Options{Observe: func(_ string, _ text.Finish, s text.Stats) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if len(p.stats) < 100 { // the load test makes many texts
 			p.stats = append(p.stats, s)
 		}
-	}}))
+	}})
+	for _, pattern := range openai.Patterns {
+		mux.Handle(pattern, texts)
+	}
 	p.http = httptest.NewServer(mux)
-	config := client.DefaultConfig("none")
-	config.BaseURL = p.http.URL + "/v1"
-	p.client = client.NewClientWithConfig(config)
+	settings := client.DefaultConfig("none")
+	settings.BaseURL = p.http.URL + "/v1"
+	p.client = client.NewClientWithConfig(settings)
 	t.Cleanup(func() {
 		p.http.Close()
 		must(t, p.server.Close())

@@ -31,7 +31,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 	table := (&handler{}).table()
 	for path, item := range d.Paths {
-		if r, ok := table[path]; strings.HasPrefix(path, "/v1/") && (!ok || item[strings.ToLower(r.method)] == nil) {
+		if r, ok := table[path]; Serves(path) && (!ok || item[strings.ToLower(r.method)] == nil) {
 			t.Errorf("%s is described, but not answered with %s", path, r.method)
 		}
 	}
@@ -40,7 +40,8 @@ func TestOpenAPI(t *testing.T) {
 			t.Errorf("%s is not described", path)
 		}
 	}
-	for name, members := range map[string]object{"Completion": completionMembers, "Chat": chatMembers, "Message": messageMembers} {
+	for name, members := range map[string]object{"Completion": completionMembers, "Chat": chatMembers, "Message": messageMembers,
+		"Tokenize": tokenizeMembers, "Detokenize": detokenizeMembers} {
 		d.compare(t, name, slices.Collect(honouredIn(members)))
 		for member, m := range members {
 			if m.use == honoured && m.inside != nil && name != "Message" && member != "messages" {
@@ -49,7 +50,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	for name, value := range map[string]any{"Usage": usage{}, "LanguageModel": modelAnswer{}} {
+	for name, value := range map[string]any{"Usage": usage{}, "LanguageModel": modelAnswer{}, "Tokens": tokensAnswer{}} {
 		text, _ := json.Marshal(value)
 		var got map[string]any
 		if err := json.Unmarshal(text, &got); err != nil {

@@ -68,7 +68,7 @@ func TestToken(t *testing.T) {
 		{"/v2", "Bearer first-token-012345", 401}, {"/v2", "Bearer first-token-01234567", 401}, {"/v2", "Bearer # who", 401},
 		{"/v2", "Bearer first-token-0123456", 200}, {"/v2", "bearer second-token-012345", 200},
 		{"/metrics", "", 401}, {"/v2/openapi.json", "", 401}, {"/gone", "", 401},
-		{"/v2/health/live", "", 200}, {"/v2/health/ready", "", 200},
+		{"/v2/health/live", "", 200}, {"/v2/health/ready", "", 200}, {"/health", "", 200}, {"/health/", "", 401}, {"/tokenize", "", 401},
 	} {
 		code, text, h := r.ask("GET", c.path, "", "Authorization", c.header)
 		if code != c.code || code == 401 && (h.Get("WWW-Authenticate") == "" || !strings.Contains(text, `"error"`)) {

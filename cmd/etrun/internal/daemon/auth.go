@@ -124,8 +124,14 @@ func (k *secretStore) tls() *tls.Config {
 // known reports whether clients must authenticate.
 func (k *secretStore) known() bool { return k.settings.TokenFile != "" || k.settings.ClientCA != "" }
 
+// readyPath answers whether the server is ready; healthPath is its name in servers of language models.
+const (
+	readyPath  = "/v2/health/ready"
+	healthPath = "/health"
+)
+
 // open are the paths without authentication, for probes.
-var open = map[string]bool{"/v2/health/live": true, "/v2/health/ready": true}
+var open = map[string]bool{"/v2/health/live": true, readyPath: true, healthPath: true}
 
 // guard refuses clients that are not authenticated. They get the page, which asks for a token: it names no model.
 func (k *secretStore) guard(next http.Handler, conns *connections) http.Handler {
@@ -147,7 +153,7 @@ func (k *secretStore) guard(next http.Handler, conns *connections) http.Handler 
 
 func refusal(code int, text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/v1/") { // clients read errors of that protocol
+		if openai.Serves(r.URL.Path) { // clients read errors of that protocol
 			openai.Refuse(w, code, text)
 			return
 		}

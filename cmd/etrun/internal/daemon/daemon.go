@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"sync"
@@ -129,20 +130,27 @@ func (d *Daemon) configs() (configs []serve.Config) {
 func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("/", d.server)
-	mux.Handle("/v1/", openai.New(d.server, openai.Options{Observe: d.counts.texts.observe}))
+	texts := openai.New(d.server, openai.Options{Observe: d.counts.texts.observe})
+	for _, pattern := range openai.Patterns {
+		mux.Handle(pattern, texts)
+	}
 	mux.Handle("GET /metrics", d.counts.handler())
 	if !d.NoPage {
 		page := webpage.Handler()
 		mux.Handle("GET /{$}", page)
 		mux.Handle("GET "+webpage.Prefix, page)
 	}
-	mux.HandleFunc("GET /v2/health/ready", func(w http.ResponseWriter, r *http.Request) {
-		if ctx.Err() != nil {
-			refusal(http.StatusServiceUnavailable, "the server is shutting down").ServeHTTP(w, r)
-			return
-		}
-		d.server.ServeHTTP(w, r)
-	})
+	for _, path := range []string{readyPath, healthPath} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			if ctx.Err() != nil {
+				refusal(http.StatusServiceUnavailable, "the server is shutting down").ServeHTTP(w, r)
+				return
+			}
+			asked := *r
+			asked.URL = &url.URL{Path: readyPath}
+			d.server.ServeHTTP(w, &asked)
+		})
+	}
 	conns := d.connections()
 	checked := conns.shed(d.hosts.guard(d.secrets.guard(mux, conns), conns))
 	h := d.bounded(conns, &access{next: checked, log: d.log, counts: d.counts, verbose: d.AccessLog})

@@ -20,6 +20,7 @@ func TestErrorsOfTexts(t *testing.T) {
 		{"GET", "/v1/models", "", "", 401, "invalid_api_key"},
 		{"POST", "/v1/chat/completions", "wrong", "", 401, "invalid_api_key"},
 		{"GET", "/v1/nothing", "wrong", "", 401, "invalid_api_key"},
+		{"POST", "/tokenize", "wrong", "", 401, "invalid_api_key"},
 		{"GET", "/v1/nothing", "first-token-0123456", "", 404, ""},
 		{"PUT", "/v1/models", "first-token-0123456", "", 405, "method_not_supported"},
 		{"POST", "/v1/completions", "first-token-0123456", "https://elsewhere.example", 403, ""},

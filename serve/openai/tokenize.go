@@ -1,0 +1,159 @@
+package openai
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+
+	"github.com/etrun-go/etrun/serve"
+)
+
+// tokenizeMembers are the members of requests for tokens. The names are those of vLLM's server.
+var tokenizeMembers = object{
+	"model": {}, "prompt": {}, "add_special_tokens": {}, "messages": chatMembers["messages"],
+	"continue_final_message": {}, "add_generation_prompt": {}, "chat_template_kwargs": chatMembers["chat_template_kwargs"],
+	"return_token_strs": no(noDetail, "false"), "tools": no(noTools, "[]"), "chat_template": no(noTemplate),
+	"with_pieces": no(noDetail, "false"), "content": no("want prompt"), "add_special": no("want add_special_tokens"),
+	"parse_special": no("names of control tokens are text", "false"),
+}
+
+// detokenizeMembers are the members of requests for the text of tokens.
+var detokenizeMembers = object{"model": {}, "tokens": {}}
+
+// tokenizeRequest asks for the tokens of a prompt or of messages.
+type tokenizeRequest struct {
+	chatRequest
+	Prompt  *string `json:"prompt"`
+	Special *bool   `json:"add_special_tokens"`
+}
+
+// tokensAnswer has the tokens of a text.
+type tokensAnswer struct {
+	Count  int   `json:"count"`
+	Most   int   `json:"max_model_len"` // positions of the context
+	Tokens []int `json:"tokens"`
+}
+
+// detokenizeRequest asks for the text of tokens.
+type detokenizeRequest struct {
+	Model  string `json:"model"`
+	Tokens []int  `json:"tokens"`
+}
+
+// textAnswer is the text of tokens.
+type textAnswer struct {
+	Prompt string `json:"prompt"`
+}
+
+func (h *handler) tokenize(w http.ResponseWriter, r *http.Request) {
+	body := &tokenizeRequest{}
+	h.convert(w, r, tokenizeMembers, body, func() string { return body.Model }, func(g *generator, _ *serve.Hold) (any, error) {
+		return body.ids(g)
+	})
+}
+
+func (h *handler) detokenize(w http.ResponseWriter, r *http.Request) {
+	body := &detokenizeRequest{}
+	h.convert(w, r, detokenizeMembers, body, func() string { return body.Model }, func(g *generator, hold *serve.Hold) (any, error) {
+		return body.text(g, h.server.AnswerBytes()/textShare, hold)
+	})
+}
+
+// converting bounds the texts that are converted at once.
+var converting = make(chan struct{}, runtime.GOMAXPROCS(0))
+
+// convert answers a request that needs a tokenizer only: it does not wait for texts that are being generated.
+func (h *handler) convert(w http.ResponseWriter, r *http.Request, members object, into any, name func() string,
+	do func(g *generator, hold *serve.Hold) (any, error)) {
+	done, err := h.read(w, r, members, into, 3*decodedShare) // with the tokens, and their JSON
+	defer done()
+	hold := h.server.NewHold()
+	defer hold.Release()
+	var m *serve.Model
+	if err == nil {
+		m, err = h.find(name())
+	}
+	var object any
+	if err == nil {
+		err = m.Peek(func(x serve.Attachment) (err error) {
+			select {
+			case converting <- struct{}{}:
+				defer func() { <-converting }()
+			case <-r.Context().Done():
+				return context.Cause(r.Context())
+			}
+			g, ok := x.(*generator)
+			if !ok {
+				return fmt.Errorf("%w: model %q generates no text", serve.ErrUnknown, m.Name())
+			}
+			object, err = do(g, hold)
+			return err
+		})
+	}
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, http.StatusOK, object)
+}
+
+// ids returns the tokens of the prompt, or of the messages.
+func (r *tokenizeRequest) ids(g *generator) (any, error) {
+	var tokens []int
+	var err error
+	switch {
+	case r.Prompt != nil && r.Messages != nil:
+		return nil, refused("messages", "with prompt, want one of them")
+	case r.Prompt != nil && r.Special != nil && !*r.Special:
+		tokens, err = g.model.Tokenizer().Encode(*r.Prompt, false)
+	case r.Prompt != nil:
+		tokens, err = g.model.Encode(*r.Prompt)
+	case r.Special != nil:
+		return nil, refused("add_special_tokens", "only with prompt")
+	case len(r.Messages) == 0:
+		return nil, missing("prompt")
+	default:
+		tokens, err = r.ofMessages(g)
+	}
+	if err != nil {
+		return nil, promptError("prompt", err)
+	}
+	return tokensAnswer{len(tokens), g.model.Info().Context, append([]int{}, tokens...)}, nil
+}
+
+// ofMessages returns the tokens of the messages.
+func (r *tokenizeRequest) ofMessages(g *generator) ([]int, error) {
+	messages, err := r.texts()
+	if err = cmp.Or(err, r.checkEnd()); err != nil {
+		return nil, err
+	}
+	tokens, _, err := r.encode(g, messages)
+	return tokens, err
+}
+
+// textShare is the memory of a text that is answered relative to its bytes: in JSON a byte can take six.
+const textShare = 8
+
+// text returns the text of the tokens, of at most a number of bytes. They count toward hold.
+func (r *detokenizeRequest) text(g *generator, most int64, hold *serve.Hold) (any, error) {
+	if r.Tokens == nil {
+		return nil, missing("tokens")
+	}
+	var b []byte
+	for i, id := range r.Tokens {
+		if n := g.model.Info().Vocabulary; id < 0 || id >= n {
+			return nil, refused("tokens", "%d at %d, the model has tokens below %d", id, i, n)
+		}
+		before := cap(b)
+		b, _ = g.model.Tokenizer().Append(b, id) // tokens without text are skipped
+		if int64(len(b)) > most {
+			return nil, refused("tokens", "a text of more than %d bytes; want fewer tokens", most)
+		}
+		if err := hold.Grow(textShare * int64(cap(b)-before)); err != nil {
+			return nil, err
+		}
+	}
+	return textAnswer{string(b)}, nil
+}
