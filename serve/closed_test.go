@@ -65,7 +65,7 @@ var requests = []struct {
 func TestClosedServer(t *testing.T) {
 	s, m := closable(t)
 	want := map[string]error{"Server.LoadAll": etrun.ErrClosed, "Server.Apply": etrun.ErrClosed, "Model.Load": etrun.ErrClosed,
-		"Model.Unload": serve.ErrNotReady, "Model.Use": serve.ErrUnknown}
+		"Model.Unload": serve.ErrNotReady, "Model.Use": serve.ErrUnknown, "Model.Peek": serve.ErrUnknown}
 	for range 2 {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
