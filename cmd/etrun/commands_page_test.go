@@ -38,6 +38,7 @@ var pageExamples = map[string][]string{
 	"plan":          {"plan testdata/pte/two_conds.pte", "plan testdata/digits/xnnpack.pte --xnnpack go"},
 	"report":        {"report testdata/digits/portable.pte --output page.html"},
 	"view":          {"view testdata/digits/portable.pte --output graph.html", "view testdata/digits/portable.pte testdata/digits/xnnpack.pte -o two.html --json"},
+	"tokenize":      {"tokenize text/testdata/bytes.json Hello", "tokenize text/testdata/bytes.json Hi --pieces", "tokenize text/testdata/bytes.json --decode '72 105'"},
 	"npu disasm":    {"npu disasm testdata/ethosu/programs/digits.pte --summary", "npu disasm testdata/ethosu/programs/digits.pte"},
 	"npu cycles":    {"npu cycles testdata/ethosu/programs/digits.pte --clock 500"},
 	"npu trace":     {"npu trace testdata/ethosu/programs/digits.pte --input rand"},

@@ -21,6 +21,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/diff"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/generate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/npu"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/tokenize"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated pages of docs")
@@ -48,6 +49,7 @@ var jsonObjects = []struct {
 	{"diff", "etrun.diff/1", diff.Report{}},
 	{"repair", "etrun.repair/1", repairReport{}},
 	{"lower", "etrun.lower/1", lowerReport{}},
+	{"tokenize", "etrun.tokenize/1", tokenize.Report{}},
 	{"npu disasm", "etrun.disasm/1", npu.DisasmReport{}},
 	{"npu disasm --summary", "etrun.disasm.summary/1", npu.SummaryReport{}},
 	{"npu cycles", "etrun.cycles/1", npu.CyclesReport{}},

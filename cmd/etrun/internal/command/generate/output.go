@@ -6,7 +6,6 @@ import (
 	"iter"
 	"math"
 	"strings"
-	"unicode"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
@@ -69,21 +68,13 @@ func (w *textWriter) write(s string) {
 		w.text.WriteString(s)
 		return
 	case w.ToTerminal():
-		s = strings.Map(harmless, s)
+		s = strings.Map(cli.Harmless, s)
 	}
 	if s != "" {
 		w.Progress.Pause()              // would erase the line
 		_, _ = io.WriteString(w.Out, s) // results keeps the error
 		w.last = s[len(s)-1]
 	}
-}
-
-// harmless replaces control characters, which could move the cursor or change the terminal.
-func harmless(r rune) rune {
-	if unicode.IsControl(r) && r != '\n' && r != '\t' {
-		return unicode.ReplacementChar
-	}
-	return r
 }
 
 // finish ends the line on a terminal, and after ids.
