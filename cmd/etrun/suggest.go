@@ -26,6 +26,12 @@ func modelOrCommand(c *cobra.Command, args []string) error {
 	return cli.OneModel(c, args)
 }
 
+// noMedia are the flags of prompts with other parts than text, and what is missing for them.
+var noMedia = map[string]string{
+	"image": "prompts are text; images need the program's vision encoder and its preprocessing, which are not run",
+	"audio": "prompts are text; recordings need the program's audio encoder and its preprocessing, which are not run",
+}
+
 // flagFault is the error of a flag, with the nearest flag if it is unknown.
 func flagFault(c *cobra.Command, err error) error {
 	if wrong := cli.Misspelled(c, c.Flags().Args()); wrong != nil {
@@ -33,6 +39,9 @@ func flagFault(c *cobra.Command, err error) error {
 	}
 	hint := ""
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if why, media := noMedia[unknown.GetSpecifiedName()]; media && c.Name() == "generate" {
+			return session.Usage("--%s: %s; see %s --help", unknown.GetSpecifiedName(), why, c.CommandPath())
+		}
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden {
