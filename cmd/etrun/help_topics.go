@@ -96,11 +96,11 @@ func help(w io.Writer, c *cobra.Command) error {
 			n++
 		}
 	})
-	more := fmt.Sprintf("%s --help-all explains all %d flags by topic.", c.CommandPath(), n)
+	more := fmt.Sprintf("%s --help-all explains all %d flags by topic", c.CommandPath(), n)
 	if c.HasAvailableSubCommands() {
-		more += fmt.Sprintf(" %s COMMAND --help explains a command.", c.CommandPath())
+		more += fmt.Sprintf(", %s COMMAND --help a command", c.CommandPath())
 	}
-	_, err := io.WriteString(w, b.String()+"\n\n"+wrap(more)+"\n")
+	_, err := io.WriteString(w, b.String()+"\n\n"+wrap(more+".")+"\n")
 	return err
 }
 
