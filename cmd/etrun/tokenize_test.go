@@ -43,7 +43,8 @@ func TestTokenize(t *testing.T) {
 			t.Chdir(t.TempDir())
 			must(t, os.WriteFile("noise.json", bytes.Repeat([]byte("noise "), 100), 0o600))
 			var out, notes bytes.Buffer
-			code := run(append([]string{"tokenize"}, strings.Fields(strings.ReplaceAll(c.args, "TOK", tok))...), strings.NewReader(c.in), &out, &notes)
+			args := strings.Fields("tokenize " + strings.ReplaceAll(c.args, "TOK", tok))
+			code := run(args, strings.NewReader(c.in), &out, &notes)
 			same := out.String() == c.out || strings.Contains(c.args, "--json") && strings.Contains(out.String(), c.out)
 			if code != c.code || c.code == 0 && !same || !strings.Contains(notes.String(), c.notes) {
 				t.Errorf("got %d, %.200q, %.300q; want %d, %q, %q", code, out.String(), notes.String(), c.code, c.out, c.notes)

@@ -177,7 +177,8 @@ func TestMembersAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range []object{completionMembers, chatMembers, tokenizeMembers, detokenizeMembers, messageMembers, part, common["stream_options"].inside,
+	for _, o := range []object{completionMembers, chatMembers, tokenizeMembers, detokenizeMembers, messageMembers, part,
+		common["stream_options"].inside,
 		common["response_format"].inside,
 		chatMembers["chat_template_kwargs"].inside} {
 		check(o)

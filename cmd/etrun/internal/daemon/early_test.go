@@ -35,7 +35,8 @@ var early = []string{
 	"POST /v2/models/m/infer", "POST /v2/models/none/infer", "PUT /v2/models/m/infer", "POST /v2/models/m/versions/none/infer",
 	"GET /v2/health/live", "GET /v2/health/ready", "POST /v2/health/live", "GET /metrics", "POST /metrics", "GET /v2", "GET /v2/models/m",
 	"POST /v2/repository/index", "POST /v2/repository/models/m/load", "POST /v2/repository/models/none/unload",
-	"POST /v1/completions", "POST /v1/chat/completions", "GET /v1/models", "POST /v1/none", "POST /tokenize", "GET /health", "POST //v2/models/m/infer", "GET /v2/../v2",
+	"POST /v1/completions", "POST /v1/chat/completions", "GET /v1/models", "POST /v1/none", "POST /tokenize", "GET /health",
+	"POST //v2/models/m/infer", "GET /v2/../v2",
 	"OPTIONS *", "OPTIONS /v2", "TRACE /", "POST /",
 }
 

@@ -51,7 +51,8 @@ func New(a *cli.App) *cobra.Command {
 			"  etrun tokenize tokenizer.json --decode \"9038 2501\"",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return session.Usage("%s, want TOKENIZER and at most one TEXT; see %s --help", cli.Count(len(args), "argument", "arguments"), c.CommandPath())
+				return session.Usage("%s, want TOKENIZER and at most one TEXT; see %s --help",
+					cli.Count(len(args), "argument", "arguments"), c.CommandPath())
 			}
 			return nil
 		},
