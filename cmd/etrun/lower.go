@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/internal/openfile"
-	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/compile"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
@@ -37,19 +35,6 @@ Before the file is written, both programs run on the same random inputs, or thos
 --input. If an output differs by more than the tolerance, nothing is written, and the exit
 code is 6. Floats pass if |got-want| <= atol * max(1, largest |want|) + rtol*|want|.
 `
-
-// lowerCommand writes programs with lowered parts.
-type lowerCommand struct {
-	*app
-	session.Options
-	calls     session.Calls
-	output    string
-	backend   string
-	minProfit time.Duration
-	all       bool
-	verify    bool
-	tolerance kernels.Tolerance
-}
 
 func newLower(a *app) *cobra.Command {
 	l := &lowerCommand{app: a, Options: session.Options{Say: a.NoteOnce(), Lower: string(etrun.LowerOff)}}

@@ -4,11 +4,27 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/compile"
 )
+
+// lowerCommand writes programs with lowered parts.
+type lowerCommand struct {
+	*app
+	session.Options
+	calls     session.Calls
+	output    string
+	backend   string
+	minProfit time.Duration
+	all       bool
+	verify    bool
+	tolerance kernels.Tolerance
+}
 
 // lowerReport is the JSON object of lower.
 type lowerReport struct {

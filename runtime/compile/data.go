@@ -3,8 +3,30 @@ package compile
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
+
+// writer builds the tree of the lowered program in place of the original one.
+type writer struct {
+	spec      *pte.Program
+	file      *tree.File
+	bytesIn   []byte // of the original program
+	pool      *cpu.Pool
+	options   *Options
+	constants *constants
+	plans     []*tree.Node // execution plans of the result
+	segments  []segment    // of the result
+	bySegment map[int]int  // segments of the original program to those of the result
+	byBytes   map[digest]int
+	lowered   []*prepare.InFile // by method, nil for those that are kept
+	weights   map[string]int    // keys of weights that several payloads have, to their segments
+}
+
+// segment is a segment of the result.
+type segment []byte
 
 // data is the named data of a program and its data files.
 type data struct {
@@ -28,4 +50,25 @@ func (d *data) TensorData(t *pte.Tensor) ([]byte, bool, error) {
 		return nil, false, fmt.Errorf("external data %.100q has %d bytes, the tensor %d: %w", t.Name, len(b), t.NBytes(), pte.ErrFormat)
 	}
 	return b, ok, nil
+}
+
+// nodes returns a list of tables, nil if it is absent.
+func nodes(n *tree.Node, field string) []*tree.Node {
+	list, _ := n.Fields[field].([]*tree.Node)
+	return list
+}
+
+// scalar returns a scalar field, 0 if it is absent.
+func scalar(n *tree.Node, field string) uint64 {
+	v, _ := n.Fields[field].(tree.Scalar)
+	return uint64(v)
+}
+
+// copied returns a table with the same fields.
+func copied(n *tree.Node) *tree.Node {
+	c := tree.New(n.Type)
+	for name, v := range n.Fields {
+		c.Fields[name] = v
+	}
+	return c
 }

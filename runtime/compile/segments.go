@@ -3,30 +3,9 @@ package compile
 import (
 	"fmt"
 
-	"github.com/etrun-go/etrun/hal/cpu"
-	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
-
-// writer builds the tree of the lowered program in place of the original one.
-type writer struct {
-	spec      *pte.Program
-	file      *tree.File
-	bytesIn   []byte // of the original program
-	pool      *cpu.Pool
-	options   *Options
-	constants *constants
-	plans     []*tree.Node // execution plans of the result
-	segments  []segment    // of the result
-	bySegment map[int]int  // segments of the original program to those of the result
-	byBytes   map[digest]int
-	lowered   []*prepare.InFile // by method, nil for those that are kept
-	weights   map[string]int    // keys of weights that several payloads have, to their segments
-}
-
-// segment is a segment of the result.
-type segment []byte
 
 // readSegments prepares for segments of the result.
 func (w *writer) readSegments() error {
@@ -40,27 +19,6 @@ func (w *writer) readSegments() error {
 	return nil
 }
 
-// nodes returns a list of tables, nil if it is absent.
-func nodes(n *tree.Node, field string) []*tree.Node {
-	list, _ := n.Fields[field].([]*tree.Node)
-	return list
-}
-
-// scalar returns a scalar field, 0 if it is absent.
-func scalar(n *tree.Node, field string) uint64 {
-	v, _ := n.Fields[field].(tree.Scalar)
-	return uint64(v)
-}
-
-// copied returns a table with the same fields.
-func copied(n *tree.Node) *tree.Node {
-	c := tree.New(n.Type)
-	for name, v := range n.Fields {
-		c.Fields[name] = v
-	}
-	return c
-}
-
 // segment returns the number in the result of a segment of the original program.
 func (w *writer) segment(i int) int {
 	to, ok := w.bySegment[i]
@@ -70,18 +28,6 @@ func (w *writer) segment(i int) int {
 		offset := scalar(s, "offset")
 		w.segments = append(w.segments, w.file.Tail[offset:offset+scalar(s, "size")])
 		w.bySegment[i] = to
-	}
-	return to
-}
-
-// payload returns the segment of a payload. Equal ones share it.
-func (w *writer) payload(data []byte) int {
-	key := w.constants.digest(data)
-	to, ok := w.byBytes[key]
-	if !ok {
-		to = len(w.segments)
-		w.segments = append(w.segments, data)
-		w.byBytes[key] = to
 	}
 	return to
 }

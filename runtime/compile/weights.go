@@ -56,3 +56,15 @@ func (w *writer) nameWeights(root *tree.Node) {
 		root.Fields["named_data"] = list
 	}
 }
+
+// payload returns the segment of a payload. Equal ones share it.
+func (w *writer) payload(data []byte) int {
+	key := w.constants.digest(data)
+	to, ok := w.byBytes[key]
+	if !ok {
+		to = len(w.segments)
+		w.segments = append(w.segments, data)
+		w.byBytes[key] = to
+	}
+	return to
+}

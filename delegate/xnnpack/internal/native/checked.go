@@ -10,6 +10,25 @@ import (
 // inGoFrom is how many calls in a row were repeated in Go before the next ones run there first.
 const inGoFrom = 2
 
+// Execute runs the graph on the arguments. The runtime stores their addresses until a call with
+// other arguments.
+func (u *Unit) Execute(ctx context.Context, args []*tensor.Value) error {
+	if err := u.follow(args); err != nil {
+		return err
+	}
+	if u.UseOther {
+		return u.other.Execute(ctx, args)
+	}
+	if u.Image.checked {
+		return u.executeChecked(ctx, args)
+	}
+	if err := u.invoke(); err != nil {
+		return err
+	}
+	u.finishOutputs()
+	return nil
+}
+
 // executeChecked runs a call of a region whose numbers are checked: in the library if its inputs and outputs are finite
 // there, else in Go. After some calls in a row that ran twice, calls run in Go first, and in the library as well only if
 // the outputs are finite: so which engine computes a result does not depend on the calls before it.

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"context"
 	"runtime"
 	"slices"
 
@@ -215,25 +214,6 @@ func (u *Unit) renew() error {
 	u.dropAll()
 	u.Workspace.release()
 	u.bound, u.Workspace = false, w
-	return nil
-}
-
-// Execute runs the graph on the arguments. The runtime stores their addresses until a call with
-// other arguments.
-func (u *Unit) Execute(ctx context.Context, args []*tensor.Value) error {
-	if err := u.follow(args); err != nil {
-		return err
-	}
-	if u.UseOther {
-		return u.other.Execute(ctx, args)
-	}
-	if u.Image.checked {
-		return u.executeChecked(ctx, args)
-	}
-	if err := u.invoke(); err != nil {
-		return err
-	}
-	u.finishOutputs()
 	return nil
 }
 

@@ -1,0 +1,59 @@
+package openai
+
+import (
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/text"
+)
+
+// Options configures a handler. Zero fields mean the defaults.
+type Options struct {
+	// BodyBytes bounds the body of a request, default 1 MiB; the server's limit applies as well.
+	BodyBytes int64
+	// Observe is called after each text with its model; it may be nil. It must not block.
+	Observe func(model string, finish text.Finish, s text.Stats)
+}
+
+// handler answers requests for the models of a server that have an attachment of this package.
+type handler struct {
+	server  *serve.Server
+	options Options
+	created int64 // Unix time of the start, for the list of models
+}
+
+// usable reports whether a model answers requests, or will.
+func usable(m *serve.Model) bool {
+	state := m.State()
+	return state != serve.Unloaded && state != serve.Failed
+}
+
+// find returns a model by its name, the only language model without one.
+func (h *handler) find(name string) (*serve.Model, error) {
+	if name == "" {
+		return h.only()
+	}
+	m := h.server.Model(name)
+	switch {
+	case m == nil || !m.Attached():
+		return nil, &requestError{serve.ErrUnknown, "model", "model_not_found", "no model " + quote(name)}
+	case m.State() == serve.Unloaded:
+		return nil, &requestError{serve.ErrUnknown, "model", "model_not_found", "the model " + quote(name) + " is not loaded"}
+	}
+	return m, nil
+}
+
+// only returns the only language model of the server, whatever its state.
+func (h *handler) only() (only *serve.Model, err error) {
+	for _, m := range h.server.Models() {
+		if !m.Attached() {
+			continue
+		}
+		if only != nil {
+			return nil, missing("model")
+		}
+		only = m
+	}
+	if only == nil {
+		return nil, missing("model")
+	}
+	return h.find(only.Name())
+}
