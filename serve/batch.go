@@ -128,6 +128,7 @@ func (b *batch) end() {
 func (b *batch) run() {
 	defer b.owner.endpoint.version.release()
 	defer b.cancel()
+	begun := time.Now()
 	if b.owner.delay > 0 {
 		timer := time.NewTimer(b.owner.delay)
 		select {
@@ -140,6 +141,7 @@ func (b *batch) run() {
 	endTurn, err := b.owner.endpoint.turn(b.ctx)
 	members := b.close()
 	if err == nil {
+		b.owner.endpoint.statistics.queue.add(len(members), time.Since(begun))
 		err = b.execute(members)
 		endTurn()
 	}
@@ -168,7 +170,7 @@ func (b *batch) execute(members []*member) error {
 	case 0:
 		return nil
 	case 1:
-		return members[0].call.execute(b.ctx, e.pool)
+		return members[0].call.serve(b.ctx, e.pool, 1)
 	}
 	joined := &call{endpoint: e}
 	for i := range e.inputs {
@@ -177,7 +179,7 @@ func (b *batch) execute(members []*member) error {
 	for i := range e.outputs {
 		joined.wanted = append(joined.wanted, wanted{output: i})
 	}
-	if err := joined.execute(b.ctx, e.pool); err != nil {
+	if err := joined.serve(b.ctx, e.pool, len(members)); err != nil {
 		return err
 	}
 	return joined.split(members)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -46,6 +47,55 @@ func TestBatches(t *testing.T) {
 		})
 	}
 	all.Wait()
+	checkBatchStatistics(t, s)
+}
+
+// checkBatchStatistics checks the statistics after the 20 requests of TestBatches: each is counted, with its rows, and there are
+// fewer runs.
+func checkBatchStatistics(t *testing.T, s *serve.Server) {
+	t.Helper()
+	type counted struct{ Count int }
+	var all struct {
+		Models []struct {
+			Inferences int `json:"inference_count"`
+			Executions int `json:"execution_count"`
+			Stats      struct {
+				Success, Queue counted
+				Infer          counted `json:"compute_infer"`
+			} `json:"inference_stats"`
+		} `json:"model_stats"`
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest("GET", "/v2/models/stats", nil))
+	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil || len(all.Models) != 1 {
+		t.Fatalf("%v: %s", err, w.Body)
+	}
+	m := &all.Models[0]
+	if m.Stats.Success.Count != 20 || m.Stats.Queue.Count != 20 || m.Stats.Infer.Count != 20 || m.Inferences != 39 || m.Executions >= 20 || m.Executions < 39/5 {
+		t.Errorf("statistics %+v, want 20 requests of 39 rows in fewer runs", *m)
+	}
+}
+
+// TestConfiguration checks the configurations of a model that is batched, and of others.
+func TestConfiguration(t *testing.T) {
+	pair := program("pte/dynamic_pair.pte")
+	const tensors = `"platform":"executorch_pte","backend":"executorch","max_batch_size":%d,` +
+		`"input":[{"name":"input_0","data_type":"TYPE_FP32","dims":[%s]},{"name":"input_1","data_type":"TYPE_FP32","dims":[%[2]s]}],` +
+		`"output":[{"name":"output_0","data_type":"TYPE_FP32","dims":[%[2]s]},{"name":"output_1","data_type":"TYPE_FP32","dims":[%[2]s]}],`
+	const rest = `"parameters":{},"model_transaction_policy":{"decoupled":false}}`
+	s := server(t, serve.Options{}, serve.Config{Name: "one", Open: pair, Instances: 3},
+		serve.Config{Name: "rows", Open: pair, Instances: 1, MaxBatch: 4, BatchDelay: 2 * time.Millisecond})
+	for name, want := range map[string]string{
+		"one": `{"name":"one",` + fmt.Sprintf(tensors, 0, "-1,-1") + `"instance_group":[{"name":"one","kind":"KIND_CPU","count":3}],` + rest,
+		"rows": `{"name":"rows",` + fmt.Sprintf(tensors, 4, "-1") + `"instance_group":[{"name":"rows","kind":"KIND_CPU","count":1}],` +
+			`"dynamic_batching":{"max_queue_delay_microseconds":2000},` + rest,
+	} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest("GET", "/v2/models/"+name+"/config", nil))
+		if got := w.Body.String(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
 }
 
 // TestBatchForms checks that a batch runs once, when it is full or after its delay, without calls

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -20,6 +21,7 @@ type endpoint struct {
 	inputs, outputs []slot
 	pool            Runner
 	batches         *batches // nil if requests are not batched
+	statistics      statistics
 }
 
 func newEndpoint(v *version, method string) (*endpoint, error) {
@@ -172,12 +174,21 @@ func (c *call) run(ctx context.Context) error {
 	if e.batches != nil && c.rows() > 0 {
 		return e.batches.run(ctx, c)
 	}
-	end, err := e.turn(ctx)
+	end, err := c.turn(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	return c.execute(ctx, e.pool)
+	return c.serve(ctx, e.pool, 1)
+}
+
+// turn waits for a turn of one call.
+func (c *call) turn(ctx context.Context) (end func(), err error) {
+	begun := time.Now()
+	if end, err = c.endpoint.turn(ctx); err == nil {
+		c.endpoint.statistics.queue.add(1, time.Since(begun))
+	}
+	return end, err
 }
 
 // turn waits for a turn in the model's queue.

@@ -81,7 +81,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, limit int64, err
 }
 
 // inferIn reads, checks and executes a request with a version, and answers it.
-func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, limits oip.Limits, arrived time.Time) error {
+func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, limits oip.Limits, arrived time.Time) (err error) {
 	request, err := oip.Read(r.Body, r.Header.Get(oip.HeaderLength), limits)
 	if err != nil {
 		return err
@@ -93,10 +93,16 @@ func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, lim
 	if err != nil {
 		return err
 	}
+	rows := 1
+	defer func() { e.statistics.ended(arrived, rows, err) }()
 	c, err := e.newCall(request)
 	if err != nil {
 		return err
 	}
+	if e.batches != nil {
+		rows = max(c.rows(), 1)
+	}
+	e.statistics.input.add(1, time.Since(arrived))
 	limit, err := e.timeLimit(request)
 	if err != nil {
 		return err
@@ -109,7 +115,12 @@ func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, lim
 	for i := range request.Inputs { // no longer read
 		v.tensors.put(request.Inputs[i].Data)
 	}
-	return s.respond(w, c, request)
+	begun := time.Now()
+	if err := s.respond(w, c, request); err != nil {
+		return err
+	}
+	e.statistics.output.add(1, time.Since(begun))
+	return nil
 }
 
 // endpointFor returns the method named by the path or by the parameter method.

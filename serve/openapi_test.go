@@ -147,6 +147,13 @@ func TestOpenAPIAnswers(t *testing.T) {
 		{"POST", "/v2/models/m/infer", in, "Response"},
 		{"POST", "/v2/models/m/versions/forward/infer", in, "Response"},
 		{"POST", "/v2/models/m/infer", "{", "Error"},
+		{"GET", "/v2/models/m/config", "", "Configuration"},
+		{"GET", "/v2/models/m/versions/forward/config", "", "Configuration"},
+		{"GET", "/v2/models/stats", "", "Statistics"},
+		{"GET", "/v2/models/m/stats", "", "Statistics"},
+		{"GET", "/v2/models/m/versions/forward/stats", "", "Statistics"},
+		{"GET", "/v2/models/m/versions/gone/stats", "", "Error"},
+		{"GET", "/v2/models/gone/config", "", "Error"},
 		{"GET", "/v2/models/gone", "", "Error"},
 		{"POST", "/v2/repository/models/m/load", `{"parameters":{"x":1}}`, "Error"},
 	} {

@@ -34,10 +34,15 @@ func (s *Server) table() []route {
 		{"GET", "/v2/health/ready", s.ready},
 		{"GET", "/v2/openapi.json", s.describe},
 		{"GET", "/v2/models/{model}", s.modelMetadata},
+		{"GET", statisticsPath, s.allStatistics},
 		{"GET", "/v2/models/{model}/ready", s.modelReady},
+		{"GET", "/v2/models/{model}/config", s.configuration},
+		{"GET", "/v2/models/{model}/stats", s.modelStatistics},
 		{"POST", "/v2/models/{model}/infer", s.infer},
 		{"GET", "/v2/models/{model}/versions/{version}", s.modelMetadata},
 		{"GET", "/v2/models/{model}/versions/{version}/ready", s.modelReady},
+		{"GET", "/v2/models/{model}/versions/{version}/config", s.configuration},
+		{"GET", "/v2/models/{model}/versions/{version}/stats", s.modelStatistics},
 		{"POST", "/v2/models/{model}/versions/{version}/infer", s.infer},
 		{"POST", "/v2/repository/index", s.index},
 		{"POST", "/v2/repository/models/{model}/load", s.load},
@@ -52,6 +57,7 @@ func (s *Server) routes() *http.ServeMux {
 		mux.HandleFunc(r.method+" "+r.path, r.handler)
 		paths[r.path] = append(paths[r.path], r.method)
 	}
+	delete(paths, statisticsPath) // the pattern of a model's metadata, which has the same methods, matches it
 	for path, methods := range paths {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", strings.Join(methods, ", "))
@@ -89,12 +95,15 @@ type serverAnswer struct {
 }
 
 func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
-	extensions := []string{"binary_tensor_data", "sequence", "parameters"}
+	extensions := []string{"binary_tensor_data", "sequence", "parameters", "model_configuration", "statistics"}
 	if s.options.Control {
 		extensions = append(extensions, "model_repository", "model_repository(unload_dependents)")
 	}
 	answer(w, http.StatusOK, serverAnswer{"etrun", s.options.Version, extensions})
 }
+
+// platform is the kind of all models.
+const platform = "executorch_pte"
 
 // modelAnswer is the metadata of a model's method: the one that the version names, or the default.
 type modelAnswer struct {
@@ -146,8 +155,15 @@ func (s *Server) find(r *http.Request, use func(v *version, e *endpoint)) error 
 }
 
 func (s *Server) modelMetadata(w http.ResponseWriter, r *http.Request) {
+	if _, v, err := s.acquire(r); err == nil { // a model that answers in another protocol has no methods here
+		defer v.release()
+		if v.attached != nil && r.PathValue("version") == "" {
+			answer(w, http.StatusOK, modelAnswer{v.model.config.Name, []string{}, platform, []tensorAnswer{}, []tensorAnswer{}})
+			return
+		}
+	}
 	err := s.find(r, func(v *version, e *endpoint) {
-		answer(w, http.StatusOK, modelAnswer{v.model.config.Name, v.methods(), "executorch_pte",
+		answer(w, http.StatusOK, modelAnswer{v.model.config.Name, v.methods(), platform,
 			tensorAnswers(e.inputs, true), tensorAnswers(e.outputs, false)})
 	})
 	if err != nil {

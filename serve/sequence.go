@@ -69,7 +69,7 @@ func (l *sequences) run(ctx context.Context, c *call, s step) error {
 			return err
 		}
 	}
-	end, err := c.endpoint.turn(ctx)
+	end, err := c.turn(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (l *sequences) run(ctx context.Context, c *call, s step) error {
 	if err != nil {
 		return err
 	}
-	if err = c.execute(ctx, m); err != nil && !errors.Is(err, etrun.ErrInput) || s.end {
+	if err = c.serve(ctx, m, 1); err != nil && !errors.Is(err, etrun.ErrInput) || s.end {
 		l.kill(q)
 	}
 	return err

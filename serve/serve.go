@@ -88,6 +88,12 @@ func (s *modelSet) find(name string) *Model {
 // names are the valid model names: they are part of a path.
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
+// statisticsPath is the path of the statistics of all models, so that statisticsName is no model's name.
+const (
+	statisticsPath = "/v2/models/" + statisticsName
+	statisticsName = "stats"
+)
+
 // New returns a server of models. None of them is loaded yet.
 func New(o Options, models ...Config) (*Server, error) {
 	o.BodyBytes = cmp.Or(o.BodyBytes, 64<<20)
@@ -110,6 +116,9 @@ func newModels(configs []Config) (models []*Model, err error) {
 	for _, c := range configs {
 		if !names.MatchString(c.Name) {
 			return nil, fmt.Errorf("model name %.140q, want letters, digits, dots, dashes and underscores", c.Name)
+		}
+		if c.Name == statisticsName {
+			return nil, fmt.Errorf("model name %q, which is part of the path of the statistics of all models", c.Name)
 		}
 		if known[c.Name] {
 			return nil, fmt.Errorf("two models with the name %q", c.Name)

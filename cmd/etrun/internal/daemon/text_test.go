@@ -57,7 +57,7 @@ func TestText(t *testing.T) {
 			{"POST", "/tokenize", `{"prompt":"hello"}`, 200, `{"count":5,"max_model_len":32,"tokens":[104,101,108,108,111]}`},
 			{"POST", "/detokenize", `{"tokens":[104,101]}`, 200, `{"prompt":"he"}`},
 			{"GET", "/health", "", 200, ""},
-			{"GET", "/v2/models/lm", "", 404, "lm"},
+			{"GET", "/v2/models/lm", "", 200, `"versions":[]`},
 			{"GET", "/v2/models/lm/ready", "", 200, ""},
 			{"GET", "/v2/models/lm/versions/forward/ready", "", 404, "lm"},
 			{"POST", "/v2/models/lm/infer", `{"inputs":[]}`, 404, "lm"},
