@@ -215,6 +215,17 @@ func (c *call) execute(ctx context.Context, r Runner) error {
 	return context.Cause(ctx)
 }
 
+// serve executes the call of some requests, and counts that.
+func (c *call) serve(ctx context.Context, r Runner, requests int) error {
+	begun := time.Now()
+	err := c.execute(ctx, r)
+	if err == nil {
+		c.endpoint.statistics.infer.add(requests, time.Since(begun))
+		c.endpoint.statistics.runs.Add(1)
+	}
+	return err
+}
+
 // Try runs each method once on random inputs, in the queue of requests. It skips a model that is
 // not loaded.
 func (m *Model) Try(ctx context.Context) error {

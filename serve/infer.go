@@ -61,16 +61,6 @@ func (s *Server) look(r *http.Request, m *Model, limit int64) (size int64, err e
 	return size, nil
 }
 
-// acquire finds the model of a request.
-func (s *Server) acquire(r *http.Request) (*Model, *version, error) {
-	m := s.Model(r.PathValue("model"))
-	if m == nil {
-		return nil, nil, fmt.Errorf("%w: model %.140q", ErrUnknown, r.PathValue("model"))
-	}
-	v, err := m.acquire()
-	return m, v, err
-}
-
 // refuse answers before the body was read. A body within the limit is discarded first: a client
 // that is still sending would not see the answer.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, limit int64, err error) {

@@ -102,9 +102,6 @@ func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, serverAnswer{"etrun", s.options.Version, extensions})
 }
 
-// platform is the kind of all models.
-const platform = "executorch_pte"
-
 // modelAnswer is the metadata of a model's method: the one that the version names, or the default.
 type modelAnswer struct {
 	Name     string         `json:"name"`
@@ -133,25 +130,6 @@ func tensorAnswers(slots []slot, inputs bool) []tensorAnswer {
 		}
 	}
 	return list
-}
-
-// find calls use with the method of a request about a model.
-func (s *Server) find(r *http.Request, use func(v *version, e *endpoint)) error {
-	_, v, err := s.acquire(r)
-	if err != nil {
-		return err
-	}
-	defer v.release()
-	name := r.PathValue("version")
-	e, err := v.endpoint(name)
-	if err != nil && name == "" && len(v.endpoints) > 0 { // several methods, none of them named "forward"
-		e, err = v.endpoints[0], nil
-	}
-	if err != nil {
-		return err
-	}
-	use(v, e)
-	return nil
 }
 
 func (s *Server) modelMetadata(w http.ResponseWriter, r *http.Request) {

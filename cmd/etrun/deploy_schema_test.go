@@ -32,12 +32,13 @@ var (
 
 // manifests are the fields that deploy/kserve.yaml may use, of the types published as ServingRuntime
 // (serving.kserve.io/v1alpha1), InferenceService (v1beta1) and Container (core/v1). A list is marked
-// by [] and a required field by !.
+// by [] and a required field by !; a dot in a name follows a backslash.
 var manifests = map[string]map[string]rule{
 	"ServingRuntime": {
 		"apiVersion!": textForm(`serving\.kserve\.io/v1alpha1`), "kind!": textForm(`ServingRuntime`), "metadata!.name!": label,
 		"spec!.supportedModelFormats[].name!": anyText, "spec!.supportedModelFormats[].version": textForm(`[0-9]+(\.[0-9]+){0,2}`),
 		"spec!.supportedModelFormats[].autoSelect": boolean, "spec!.protocolVersions[]": protocol, "spec!.multiModel": boolean,
+		`spec!.annotations.prometheus\.kserve\.io/path`: textForm(`/.*`), `spec!.annotations.prometheus\.kserve\.io/port`: textForm(`[1-9][0-9]*`),
 		"spec!.disabled": boolean, "spec!.containers![].name!": label, "spec!.containers![].image": anyText,
 		"spec!.containers![].args[]": anyText, "spec!.containers![].command[]": anyText,
 		"spec!.containers![].ports[].containerPort!": port, "spec!.containers![].ports[].protocol": textForm(`TCP|UDP|SCTP`),
@@ -92,8 +93,8 @@ func newSchema(paths map[string]rule) *schema {
 	root := &schema{}
 	for path, r := range paths {
 		at := root
-		for name := range strings.SplitSeq(path, ".") {
-			at = at.child(name)
+		for name := range strings.SplitSeq(strings.ReplaceAll(path, `\.`, "\x00"), ".") {
+			at = at.child(strings.ReplaceAll(name, "\x00", "."))
 		}
 		at.scalar = &r
 	}

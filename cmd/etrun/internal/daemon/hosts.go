@@ -18,6 +18,7 @@ type hosts struct {
 	names map[string]bool
 	given bool // by --host: other names are refused on all listeners but unix sockets
 	known bool // clients authenticate, which such a page cannot
+	pages origins
 }
 
 // maxHost is the length of the longest name of a host.
@@ -31,6 +32,10 @@ func isHost(name string) bool { return len(name) <= maxHost && hostForm.MatchStr
 // hosts returns the names of localhost, --host and --listen.
 func (s *Settings) hosts(known bool) (*hosts, error) {
 	h := &hosts{names: map[string]bool{"localhost": true}, given: len(s.Host) > 0, known: known}
+	var err error
+	if h.pages, err = s.origins(); err != nil {
+		return nil, err
+	}
 	for _, name := range s.Host {
 		if !isHost(name) {
 			return nil, session.Usage("--host %.80q, want a name without a port", name)
@@ -101,6 +106,12 @@ func (h *hosts) guard(next http.Handler, conns *connections) http.Handler {
 		case checked && !h.accept(r.Host):
 			conns.answered(r)
 			misdirected.ServeHTTP(w, r)
+		case h.pages.include(r) && isPreflight(r):
+			conns.answered(r)
+			h.pages.permit(w, r)
+		case h.pages.include(r):
+			h.pages.allow(w, r)
+			next.ServeHTTP(w, r)
 		case h.foreign(r, checked):
 			conns.answered(r)
 			crossing.ServeHTTP(w, r)

@@ -137,6 +137,64 @@ func TestDebugHosts(t *testing.T) {
 	}
 }
 
+// TestCORS checks which pages of other origins may use the server, and read answers.
+func TestCORS(t *testing.T) {
+	r := start(t, func(d *Daemon) {
+		d.TokenFile, d.CORS = file(t, "tokens", "0123456789abcdef"), []string{"https://App.example", "http://localhost:3000"}
+	}, model("m", adder))
+	const token = "Bearer 0123456789abcdef"
+	for _, c := range []struct {
+		method, path, origin, token string
+		code                        int
+		allowed                     bool
+	}{
+		{"GET", "/v2", "https://app.example", token, 200, true},
+		{"GET", "/v2", "https://app.example", "", 401, true},
+		{"GET", "/v2", "http://localhost:3000", token, 200, true},
+		{"GET", "/v2", "http://localhost:3001", token, 403, false},
+		{"GET", "/v2", "http://app.example", token, 403, false},
+		{"GET", "/v2", "https://app.example.evil.example", token, 403, false},
+		{"GET", "/v2", "null", token, 403, false},
+		{"OPTIONS", "/v2/models/m/infer", "https://app.example", "", 204, true},
+		{"OPTIONS", "/v2/models/m/infer", "https://evil.example", "", 403, false},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), c.method, "http://"+r.address()+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Origin", c.origin)
+		request.Header.Set("Sec-Fetch-Site", "cross-site")
+		if c.token != "" {
+			request.Header.Set("Authorization", c.token)
+		}
+		if c.method == "OPTIONS" {
+			request.Header.Set("Access-Control-Request-Method", "POST")
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		want := ""
+		if c.allowed {
+			want = c.origin
+		}
+		if got := answer.Header.Get("Access-Control-Allow-Origin"); answer.StatusCode != c.code || got != want {
+			t.Errorf("%s %s from %s: %d, allowed for %q; want %d, %q", c.method, c.path, c.origin, answer.StatusCode, got, c.code, want)
+		}
+		if headers := answer.Header.Get("Access-Control-Allow-Headers"); (c.code == 204) != strings.Contains(headers, "Authorization") {
+			t.Errorf("%s from %s: headers %q", c.method, c.origin, headers)
+		}
+	}
+	for _, origin := range []string{"", "*", "app.example", "https://", "https://app.example/", "https://a@app.example", "file://x", "https://*.example"} {
+		s := Defaults()
+		s.CORS = []string{origin}
+		if _, err := s.hosts(false); err == nil || !strings.Contains(fmt.Sprint(err), session.ErrUsage.Error()) {
+			t.Errorf("--cors %q: %v", origin, err)
+		}
+	}
+}
+
 // TestOrigins checks which pages of browsers may send requests.
 func TestOrigins(t *testing.T) {
 	r := start(t, func(d *Daemon) { d.Control = true }, model("m", adder))

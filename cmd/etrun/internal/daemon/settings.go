@@ -17,6 +17,7 @@ import (
 type Settings struct {
 	Listen     []string
 	Host       []string // names of the server, in addition to those of Listen
+	CORS       []string // origins of other pages that may use the server
 	Debug      string   // address of profiles, empty for none
 	Insecure   bool
 	SocketMode string
@@ -47,6 +48,7 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.Host, "host", s.Host,
 		"accept requests for this `NAME` of the server, and for IP addresses and localhost, but for no other name; may be repeated "+
 			"(default: any name, but none on local addresses without authentication)")
+	flags.StringArrayVar(&s.CORS, "cors", s.CORS, "let pages of this `ORIGIN`, such as https://app.example, use the server; may be repeated")
 	flags.StringVar(&s.SocketMode, "socket-mode", s.SocketMode, "permissions of unix sockets, `MODE` in octal digits")
 	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "listen to other machines without TLS or authentication")
 	flags.StringVar(&s.Cert, "tls-cert", s.Cert, "certificate chain, `FILE`.pem, reloaded at SIGHUP")
