@@ -57,6 +57,7 @@ type productShape struct {
 	gathered bool // each window is addressed or copied
 	sums     int  // products that are added up to one, row by row
 	lines    int  // products of lines of the output, one for each row of the window; 0 if all is one product
+	copied   bool // the elements of gathered windows are copied, once for all columns; else each tile of columns finds them
 }
 
 // gathers reports whether the Go engine copies the window of each output pixel of a line.
@@ -97,6 +98,8 @@ func (c *counter) shapeOfProduct(n *graph.Node) productShape {
 		if p.taps*p.depth > gemm.Depth { // each row of the window is a product
 			p.sums = w.KernelH
 		}
+	case c.engine == ByGo && c.bits(n.In[0]) != 8:
+		p.copied = p.gathered
 	}
 	if n.Type.Tag == graph.TagDepthwiseConv2d && w.GroupOut == 1 && (c.engine == ByGo || p.taps <= mostTaps) {
 		p.form = depthwise
@@ -124,6 +127,8 @@ func (p *productShape) amounts(t tile) amounts {
 	}
 	a[termWeight] = p.weights()
 	switch {
+	case p.copied:
+		a[termTap] = rows * taps * float64(p.depth)
 	case p.gathered:
 		a[termTap] = rows * taps * float64(passes)
 	case p.lines > 0:
