@@ -10,12 +10,18 @@ import (
 // itemOp reads an element as a number.
 const itemOp = "aten::_local_scalar_dense"
 
+// mostPasses bounds the passes over a method: programs need two or three. After more, all sizes that vary count as computed.
+const mostPasses = 32
+
 // computedSizes marks the storages whose sizes depend on elements. They may be 0, which delegates do not run. Sizes that
 // follow from those of inputs are not among them.
 func computedSizes(m *ir.Method) []bool {
 	t := &taint{m, make([]bool, len(m.Storages)), make([]bool, len(m.Values))}
-	for changed := true; changed; {
-		changed = false
+	for passes, changed := 0, true; changed; passes++ {
+		if changed = false; passes == mostPasses {
+			t.markAll()
+			break
+		}
 		for i := range m.Steps {
 			if s := &m.Steps[i]; s.Kind == ir.KernelCall {
 				changed = t.step(s) || changed
@@ -30,6 +36,15 @@ type taint struct {
 	m        *ir.Method
 	storages []bool
 	numbers  []bool // by value
+}
+
+// markAll marks all storages whose sizes vary.
+func (t *taint) markAll() {
+	for v := range t.m.Values {
+		if x := &t.m.Values[v]; x.Kind == tensor.KindTensor && x.Storage >= 0 && t.varies(v) {
+			t.storages[x.Storage] = true
+		}
+	}
 }
 
 // step marks the results of a step.
