@@ -34,6 +34,11 @@ func (b Backend) Unsupported(op *kernels.Op) string {
 // Accepts implements regions.Compiler. It lowers the call alone, and checks whether the library
 // supports the result.
 func (b Backend) Accepts(g *regions.Graph, i int) string {
+	return reject(g, i, func(*graph.Graph) string { return "" })
+}
+
+// reject returns why a call is not lowered, "" if it is: a lowering, the library, or other rejects its graph.
+func reject(g *regions.Graph, i int, other func(*graph.Graph) string) string {
 	l := lowerFor(g, true)
 	defer l.Recycle()
 	if err := l.Call(i); err != nil {
@@ -43,7 +48,10 @@ func (b Backend) Accepts(g *regions.Graph, i int) string {
 	if err != nil {
 		return lowering.ReasonOf(err)
 	}
-	return native.Refuses(x, shapes)
+	if why := native.Refuses(x, shapes); why != "" {
+		return why
+	}
+	return other(x)
 }
 
 // lowerFor returns a lowering to graphs that the library may run.

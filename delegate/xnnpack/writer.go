@@ -24,26 +24,16 @@ var (
 
 // Accepts implements lowering.Compiler.
 func (w Writer) Accepts(g *regions.Graph, i int) string {
-	l := lowerFor(g, true)
-	defer l.Recycle()
-	if err := l.Call(i); err != nil {
-		return lowering.ReasonOf(err)
-	}
-	x, shapes, err := l.FinishCall(i)
-	if err != nil {
-		return lowering.ReasonOf(err)
-	}
-	if why := native.Refuses(x, shapes); why != "" {
-		return why
-	}
-	varies := make([]bool, x.Inputs)
-	for k := range varies {
-		varies[k] = !x.Static
-	}
-	if _, err := x.Common(varies); err != nil {
-		return lowering.ReasonOf(graph.InPayload(err))
-	}
-	return ""
+	return reject(g, i, func(x *graph.Graph) string {
+		varies := make([]bool, x.Inputs)
+		for k := range varies {
+			varies[k] = !x.Static
+		}
+		if _, err := x.Common(varies); err != nil {
+			return lowering.ReasonOf(graph.InPayload(err))
+		}
+		return ""
+	})
 }
 
 // Estimate implements lowering.Compiler.
