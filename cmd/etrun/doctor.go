@@ -55,7 +55,7 @@ type npuReport struct {
 	State  string   `json:"state"` // loaded, skipped or failed
 	Reason string   `json:"reason"`
 	Paths  []string `json:"paths,omitempty"` // device paths, for --device
-	Cure   string   `json:"cure,omitempty"`  // how to make it work, if it does not
+	Hint   string   `json:"cure,omitempty"`  // how to make it work, if it does not
 }
 
 func newDoctor(a *app) *cobra.Command {
@@ -102,12 +102,12 @@ func examine() *machineReport {
 	}
 	for _, b := range all.Backends() {
 		s := b.Probe()
-		r.Backends = append(r.Backends, machine.Backend{ID: b.ID(), Loaded: s.Loaded, Engine: s.Engine, Detail: s.Detail, Cure: cureOfBackend(b.ID(), s)})
+		r.Backends = append(r.Backends, machine.Backend{ID: b.ID(), Loaded: s.Loaded, Engine: s.Engine, Detail: s.Detail, Hint: hintOfBackend(b.ID(), s)})
 	}
 	for _, d := range ethosu.Drivers() {
 		found := d.Probe()
 		paths := slices.DeleteFunc(found.Paths, func(p string) bool { return p == "" })
-		r.NPUs = append(r.NPUs, npuReport{d.Name, d.Doc, found.State.String(), found.Reason, paths, cureOfDriver(d.Name, found.State)})
+		r.NPUs = append(r.NPUs, npuReport{d.Name, d.Doc, found.State.String(), found.Reason, paths, hintOfDriver(d.Name, found.State)})
 	}
 	for _, l := range sandbox.Available() {
 		row := isolationReport{Layer: l.Name, Available: l.Err == nil}
@@ -136,14 +136,14 @@ func (r *machineReport) print(a *app) error {
 			state = "loaded, " + b.Engine + " engine"
 		}
 		fmt.Fprintf(t, "%s\t%s: %s\n", b.ID, state, b.Detail)
-		printCure(t, b.Cure)
+		printHint(t, b.Hint)
 	}
 	if len(r.Backends) == 0 {
 		fmt.Fprintf(t, "backends\tnone in this build\n")
 	}
 	for _, d := range r.NPUs {
 		fmt.Fprintf(t, "--device %s\t%s: %s\n", d.Driver, d.State, d.Reason)
-		printCure(t, d.Cure)
+		printHint(t, d.Hint)
 	}
 	var layers []string
 	for _, l := range r.Isolation {

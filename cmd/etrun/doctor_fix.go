@@ -25,8 +25,8 @@ import (
 
 const staticBuild = "this build cannot open libXNNPACK; builds for Linux on amd64 and arm64 without the tag nodl can; " + advice.GoEngine
 
-// cureOfBackend returns advice for a backend without its best engine.
-func cureOfBackend(id string, s delegate.Status) string {
+// hintOfBackend returns advice for a backend without its best engine.
+func hintOfBackend(id string, s delegate.Status) string {
 	if id != xnnpack.ID || s.Engine == string(xnnpack.EngineNative) {
 		return ""
 	}
@@ -39,25 +39,25 @@ func cureOfBackend(id string, s delegate.Status) string {
 	return advice.GoEngine + "; " + advice.Library.Command()
 }
 
-// cures are the instructions that make NPU drivers work.
-var cures = map[string]string{
+// hints are the instructions that make NPU drivers work.
+var hints = map[string]string{
 	"drm": "on a board with an Ethos-U65 or U85: use a kernel with CONFIG_DRM_ACCEL_ARM_ETHOSU, " +
 		"and get read and write access to /dev/accel/accel0",
 	"arm": "on a board with Arm's driver stack: load the module ethosu, and get read and write access to /dev/ethosu0",
 	"fvp": "Arm's Corstone models are free of charge: install one, and pass its folder with --fvp",
 }
 
-func cureOfDriver(name string, state ethosu.State) string {
+func hintOfDriver(name string, state ethosu.State) string {
 	if state == ethosu.Loaded {
 		return ""
 	}
-	return cures[name]
+	return hints[name]
 }
 
-// printCure writes advice below its line.
-func printCure(w io.Writer, cure string) {
-	if cure != "" {
-		fmt.Fprintf(w, "\t  %s\n", cure)
+// printHint writes advice below its line.
+func printHint(w io.Writer, hint string) {
+	if hint != "" {
+		fmt.Fprintf(w, "\t  %s\n", hint)
 	}
 }
 
@@ -67,7 +67,7 @@ const retargetCommand = "__retarget"
 // fix downloads what is missing and examines the machine again.
 func (a *app) fix(ctx context.Context, r *machineReport) (*machineReport, error) {
 	for _, b := range r.Backends {
-		if b.ID == xnnpack.ID && b.Cure == "" {
+		if b.ID == xnnpack.ID && b.Hint == "" {
 			a.Note("nothing to fix: libXNNPACK is loaded")
 			return r, nil
 		}

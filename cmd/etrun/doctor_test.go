@@ -17,27 +17,27 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu"
 )
 
-func TestCures(t *testing.T) {
+func TestHints(t *testing.T) {
 	t.Setenv(xnn.EnvPath, "")
 	noLibrary, wrongPlace := "doctor --fix", "unset it"
 	if !xnn.DynamicLoading {
 		noLibrary, wrongPlace = staticBuild, staticBuild
 	}
-	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "go"}); !strings.Contains(got, noLibrary) {
+	if got := hintOfBackend(xnnpack.ID, delegate.Status{Engine: "go"}); !strings.Contains(got, noLibrary) {
 		t.Errorf("no library: %q", got)
 	}
-	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "native"}); got != "" {
+	if got := hintOfBackend(xnnpack.ID, delegate.Status{Engine: "native"}); got != "" {
 		t.Errorf("a library: %q", got)
 	}
 	t.Setenv(xnn.EnvPath, "/nowhere")
-	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "go"}); !strings.Contains(got, wrongPlace) {
+	if got := hintOfBackend(xnnpack.ID, delegate.Status{Engine: "go"}); !strings.Contains(got, wrongPlace) {
 		t.Errorf("a wrong place: %q", got)
 	}
 	for _, d := range ethosu.Drivers() {
-		if got := cureOfDriver(d.Name, ethosu.Skipped); got == "" && d.Name != "npu" {
-			t.Errorf("no cure for driver %s", d.Name)
+		if got := hintOfDriver(d.Name, ethosu.Skipped); got == "" && d.Name != "npu" {
+			t.Errorf("no hint for driver %s", d.Name)
 		}
-		if got := cureOfDriver(d.Name, ethosu.Loaded); got != "" {
+		if got := hintOfDriver(d.Name, ethosu.Loaded); got != "" {
 			t.Errorf("driver %s is there: %q", d.Name, got)
 		}
 	}

@@ -180,7 +180,7 @@ func TestGenerateErrors(t *testing.T) {
 		{"no prompt", "lm.pte --tokenizer bytes.json", 2, "no prompt"},
 		{"no tokenizer", "lm.pte --prompt x", 2, "--tokenizer FILE"},
 		{"an image", "lm.pte --tokenizer bytes.json --prompt x --image x.png", 2, "vision encoder"},
-		{"a recording", "lm.pte --tokenizer bytes.json --prompt x --audio x.wav", 2, "audio encoder"},
+		{"audio", "lm.pte --tokenizer bytes.json --prompt x --audio x.wav", 2, "audio encoder"},
 		{"two prompts", "lm.pte --tokenizer bytes.json --prompt x --tokens 1", 2, "choose one"},
 		{"no file", "lm.pte --tokenizer gone.bin --prompt x", 2, "gone.bin"},
 		{"no tokenizer's file", "lm.pte --tokenizer noise.bin --prompt x", 4, "noise.bin: unsupported tokenizer"},

@@ -173,7 +173,7 @@ func inspectMethod(ctx context.Context, prog *etrun.Program, name string) (metho
 func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error {
 	m, err := prog.Load(ctx, r.Name)
 	if err != nil {
-		r.LoadError = session.Cure(err).Error()
+		r.LoadError = session.WithHint(err).Error()
 		return context.Cause(ctx)
 	}
 	defer m.Close()

@@ -29,7 +29,7 @@ func modelOrCommand(c *cobra.Command, args []string) error {
 // noMedia are the flags of prompts with other parts than text, and what is missing for them.
 var noMedia = map[string]string{
 	"image": "prompts are text; images need the program's vision encoder and its preprocessing, which are not run",
-	"audio": "prompts are text; recordings need the program's audio encoder and its preprocessing, which are not run",
+	"audio": "prompts are text; audio needs the program's audio encoder and its preprocessing, which are not run",
 }
 
 // flagFault is the error of a flag, with the nearest flag if it is unknown.

@@ -36,7 +36,7 @@ func (b *builder) build(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		b.out.Fault = cut(session.Cure(err).Error())
+		b.out.Fault = cut(session.WithHint(err).Error())
 		b.inFile()
 	default:
 		defer m.Close()

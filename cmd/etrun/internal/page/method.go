@@ -48,7 +48,7 @@ func (d *describer) describe(ctx context.Context) (*Method, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		r.Fault = cut(session.Cure(err).Error())
+		r.Fault = cut(session.WithHint(err).Error())
 		d.asInFile(r)
 	default:
 		defer m.Close()

@@ -19,8 +19,8 @@ func Usage(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrUsage, fmt.Errorf(format, args...))
 }
 
-// Cure returns an error in the words of the command line, with advice if there is any.
-func Cure(err error) error {
+// WithHint returns an error in the words of the command line, with advice if there is any.
+func WithHint(err error) error {
 	text := advice.Command(err.Error())
 	if _, ok := errors.AsType[*etrun.MemoryError](err); ok || errors.Is(err, delegate.ErrMemory) || tooLargeArena(err) {
 		text += "; " + advice.Memory.Command()

@@ -19,7 +19,7 @@ var foreign = []struct {
 	offset int
 	magic  string
 	name   string
-	cure   string // empty: export with ExecuTorch
+	hint   string // empty: export with ExecuTorch
 }{
 	{4, "TFL3", "a TensorFlow Lite model", ""},
 	{0, "GGUF", "a GGUF model", ""},
@@ -42,10 +42,10 @@ var foreign = []struct {
 const foreignStart = 64
 
 // foreignKind returns the format of a file that begins with start, empty if unknown.
-func foreignKind(start []byte, size int64) (name, cure string) {
+func foreignKind(start []byte, size int64) (name, hint string) {
 	for _, f := range foreign {
 		if len(start) >= f.offset && bytes.HasPrefix(start[f.offset:], []byte(f.magic)) {
-			return f.name, f.cure
+			return f.name, f.hint
 		}
 	}
 	if isText(start) {
@@ -90,7 +90,7 @@ func (e *foreignError) Error() string { return e.text }
 func (e *foreignError) Unwrap() error { return e.err }
 
 // readForeign reads the beginning of a regular file.
-func readForeign(ctx context.Context, path string) (name, cure string) {
+func readForeign(ctx context.Context, path string) (name, hint string) {
 	f, err := openfile.Open(ctx, path, openfile.Rules{})
 	if err != nil {
 		return "", ""
@@ -102,11 +102,11 @@ func readForeign(ctx context.Context, path string) (name, cure string) {
 		return "", ""
 	}
 	size, _ := f.Size()
-	if name, cure = foreignKind(start[:n], size); name != textFile {
-		return name, cure
+	if name, hint = foreignKind(start[:n], size); name != textFile {
+		return name, hint
 	}
 	rest, _ := io.ReadAll(io.LimitReader(f, textStart)) // its beginning is enough
-	return cmp.Or(modelfile.Identify(append(start[:n], rest...)), name), cure
+	return cmp.Or(modelfile.Identify(append(start[:n], rest...)), name), hint
 }
 
 // textStart is the number of bytes after the first ones by which text files are distinguished.

@@ -45,7 +45,7 @@ func (l *LanguageModel) Open(ctx context.Context, path string, o *Options) (*Ses
 	model, err := text.Load(ctx, s.Program, tok, l.loading()...)
 	if err != nil {
 		s.Close()
-		return nil, nil, Cure(err)
+		return nil, nil, WithHint(err)
 	}
 	s.Warn()
 	for _, w := range model.Warnings() {

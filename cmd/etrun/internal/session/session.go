@@ -53,7 +53,7 @@ func OpenBytes(ctx context.Context, path string, data []byte, o *Options) (*Sess
 
 func (s *Session) openFrom(ctx context.Context, from etrun.Source, more []etrun.Option) (err error) {
 	if s.Program, err = s.options.open(ctx, from, more); err != nil {
-		return Cure(s.options.nameForeign(ctx, s.Path, err))
+		return WithHint(s.options.nameForeign(ctx, s.Path, err))
 	}
 	s.Loaded = time.Since(s.begun)
 	return nil
@@ -66,7 +66,7 @@ func (s *Session) LoadOwn(ctx context.Context, name string) (*etrun.Method, erro
 	}
 	m, err := s.Load(ctx, name)
 	if err != nil {
-		return nil, Cure(err)
+		return nil, WithHint(err)
 	}
 	s.order = append(s.order, m)
 	return m, nil
@@ -165,7 +165,7 @@ func (s *Session) load(ctx context.Context, meta *etrun.MethodMeta) (Callee, err
 	}
 	m, err := s.Load(ctx, meta.Name, options...)
 	if err != nil {
-		return nil, Cure(err)
+		return nil, WithHint(err)
 	}
 	if s.state == nil {
 		s.state = m
@@ -288,7 +288,7 @@ func (o *Options) nameForeign(ctx context.Context, program string, err error) er
 		if fault.File != path && !strings.HasPrefix(fault.Err.Error(), path+": ") {
 			continue
 		}
-		name, cure := readForeign(ctx, path)
+		name, hint := readForeign(ctx, path)
 		if name == "" {
 			return err
 		}
@@ -296,8 +296,8 @@ func (o *Options) nameForeign(ctx context.Context, program string, err error) er
 		if i == 0 {
 			want = ".pte program"
 		}
-		cure = cmp.Or(cure, "export the model from PyTorch with ExecuTorch, see docs/export.md")
-		return &foreignError{fmt.Sprintf("%s: %s, not a %s; %s", path, name, want, cure), err}
+		hint = cmp.Or(hint, "export the model from PyTorch with ExecuTorch, see docs/export.md")
+		return &foreignError{fmt.Sprintf("%s: %s, not a %s; %s", path, name, want, hint), err}
 	}
 	return err
 }

@@ -118,7 +118,7 @@ func TestSessionRefuses(t *testing.T) {
 	}
 }
 
-func TestCure(t *testing.T) {
+func TestWithHint(t *testing.T) {
 	const memory = "; a larger --max-memory allows it"
 	arenas := "execution_plan[0].non_const_buffer_sizes[1]"
 	for _, c := range []struct {
@@ -136,10 +136,10 @@ func TestCure(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := fmt.Errorf("model.pte: %w", c.err)
-			if got, want := Cure(err).Error(), advice.Command(err.Error())+c.want; got != want {
+			if got, want := WithHint(err).Error(), advice.Command(err.Error())+c.want; got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
-			if !errors.Is(Cure(err), c.err) {
+			if !errors.Is(WithHint(err), c.err) {
 				t.Error("the cause is lost")
 			}
 		})

@@ -116,7 +116,7 @@ func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session
 	}
 	dialogue, err := model.NewSession(ctx)
 	if err != nil {
-		return session.Cure(err)
+		return session.WithHint(err)
 	}
 	defer dialogue.Close()
 	share := b.plan.Duration / time.Duration(len(lengths)*len(b.threads))

@@ -117,7 +117,7 @@ func (g *generateCommand) run(ctx context.Context, path string) error {
 	g.path, g.model, g.load = s.Path, model, time.Since(begun)
 	memory, err := model.NewSession(ctx)
 	if err != nil {
-		return session.Cure(err)
+		return session.WithHint(err)
 	}
 	defer memory.Close()
 	if !g.chat {
