@@ -199,7 +199,7 @@ func (m *Panels) MulAddRuns(rows, p, runs, k int, a []float32, lda, stride int, 
 		j := q * cols
 		if n := min(cols, m.N-j, m.wide-j); n > 0 {
 			panel, pitch := m.panel(j)
-			simd.MulAddRuns(rows, n, runs, k, a, lda, stride, panel[p*pitch:], pitch, start[j:], lds, c[j:], ldc, lo, hi)
+			simd.MulAddRuns(rows, n, runs, k, a, lda, stride, panel[p*pitch:], pitch, start[j:], lds, c[j:], ldc, lo, hi, len(panel))
 		}
 	}
 	if j := m.wide; to == m.Panels() && from < to && m.mixed {

@@ -221,7 +221,7 @@ var structured = []loop{
 			a, b := m.floats((rows-1)*3+2*run+n), m.floats(simd.InterleavedSize(3, n))
 			c, from := m.floats((rows-1)*ldc+columns), m.floats(columns)
 			simd.MulAddInterleaved(rows, columns, 3, n, a, 3, run, b, from, 0, c, ldc, -1, 1)
-			simd.MulAddRuns(rows, columns, 3, n, a, 3, run, m.floats(3*n*columns), columns, from, 0, c, ldc, -1, 1)
+			simd.MulAddRuns(rows, columns, 3, n, a, 3, run, m.floats(3*n*columns), columns, from, 0, c, ldc, -1, 1, 0)
 		}
 	}},
 	{name: "numbers of rows", align: 4, least: 1, run: func(m *memory, n int) {

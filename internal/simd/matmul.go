@@ -1,5 +1,7 @@
 package simd
 
+import "unsafe"
+
 // tileOf is a vector loop for so many rows.
 type tileOf[F any] struct {
 	rows int
@@ -16,18 +18,21 @@ func largest[F any](list []tileOf[F], rows int) tileOf[F] {
 
 // Tiles by their columns: those of 8 and 4 take the rest of a strip, those of AVX-512 have masks.
 type (
-	tileFunc   func(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
+	tileFunc func(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
+		next uintptr, step int)
 	maskedFunc func(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
 		mask *int32)
 	neonFunc func(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
 	colsFunc func(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
 		cols uint32)
+	wideFunc func(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
+		cols uint32, next uintptr, step int)
 )
 
 var (
 	tiles16 = []tileOf[tileFunc]{{6, tile6x16}, {4, tile4x16}, {2, tile2x16}, {1, tile1x16}}
 	tiles8  = []tileOf[maskedFunc]{{6, tile6x8}, {2, tile2x8}, {1, tile1x8}}
-	cols32  = []tileOf[colsFunc]{{8, tile8x32}, {6, tile6x32}, {4, tile4x32}, {2, tile2x32}, {1, tile1x32}}
+	cols32  = []tileOf[wideFunc]{{8, tile8x32}, {6, tile6x32}, {4, tile4x32}, {2, tile2x32}, {1, tile1x32}}
 	cols8   = []tileOf[colsFunc]{{12, tile12x8cols}, {8, tile8x8cols}, {4, tile4x8cols}, {1, tile1x8cols}}
 	cols16  = []tileOf[colsFunc]{{12, tile12x16cols}, {8, tile8x16cols}, {6, tile6x16cols}, {4, tile4x16cols}, {2, tile2x16cols}, {1, tile1x16cols}}
 )
@@ -46,11 +51,11 @@ var neonTiles = [...][]tileOf[neonFunc]{
 var masks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
 
 // mulAddTo goes strip by strip over the columns, so that a strip of b stays in the
-// first-level cache while all rows of a pass over it.
-func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
+// first-level cache while all rows of a pass over it. What is multiplied next is ahead elements behind b, 0 if that is not known.
+func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32, ahead int) {
 	switch {
 	case avx512 && m >= 4:
-		mulAddTo512(m, n, 1, k, a, ars, acs, 0, b, ldb, from, ldf, c, ldc, lo, hi)
+		mulAddTo512(m, n, 1, k, a, ars, acs, 0, b, ldb, from, ldf, c, ldc, lo, hi, ahead)
 		return
 	case neon:
 		mulAddToNEON(m, n, 1, k, a, ars, acs, 0, b, ldb, from, ldf, c, ldc, lo, hi)
@@ -65,8 +70,9 @@ func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from
 			tile1x64(k, &a[0], 4*ars, 4*acs, &b[j], 4*ldb, &from[j], 4*ldf, &c[j], 4*ldc, lo, hi)
 		}
 	}
+	next := followingOf(b, ahead, (m+tiles16[0].rows-1)/tiles16[0].rows*max(n/16, 1))
 	for ; j+16 <= n; j += 16 {
-		strip(tiles16, m, k, a, ars, acs, b[j:], ldb, from[j:], ldf, c[j:], ldc, lo, hi)
+		strip(tiles16, m, k, a, ars, acs, b[j:], ldb, from[j:], ldf, c[j:], ldc, lo, hi, &next)
 	}
 	for ; j < n; j += 8 {
 		mask := &masks[8-min(n-j, 8)]
@@ -78,12 +84,33 @@ func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from
 	}
 }
 
+// following is what tiles load ahead: the elements from at on, step bytes for each row of b. at is no pointer, as it may lie
+// behind the panels.
+type following struct {
+	at   uintptr
+	step int
+}
+
+// followingOf is the panel that starts ahead elements behind b, of which each of so many tiles loads its share.
+func followingOf(b []float32, ahead, tiles int) following {
+	const row, line = 4 * PanelCols, 64
+	at := uintptr(unsafe.Pointer(&b[0]))
+	if ahead == 0 {
+		return following{at, 0}
+	}
+	return following{at + uintptr(4*ahead), min((row+tiles-1)/tiles, line)}
+}
+
+// behind moves on behind the share of tiles of k rows.
+func (f *following) behind(tiles, k int) { f.at += uintptr(tiles * k * f.step) }
+
 // strip computes the columns of a tile. Strides become bytes.
 func strip(tiles []tileOf[tileFunc], m, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int,
-	c []float32, ldc int, lo, hi float32) {
+	c []float32, ldc int, lo, hi float32, next *following) {
 	for i := 0; i < m; {
 		t := largest(tiles, m-i)
-		t.f(k, &a[i*ars], 4*ars, 4*acs, &b[0], 4*ldb, &from[i*ldf], 4*ldf, &c[i*ldc], 4*ldc, lo, hi)
+		t.f(k, &a[i*ars], 4*ars, 4*acs, &b[0], 4*ldb, &from[i*ldf], 4*ldf, &c[i*ldc], 4*ldc, lo, hi, next.at, next.step)
+		next.behind(1, k)
 		i += t.rows
 	}
 }
@@ -111,16 +138,25 @@ func mulAddToNEON(m, n, runs, k int, a []float32, ars, acs, run int, b []float32
 	}
 }
 
-// mulAddTo512 is mulAddTo by strips of 32 columns, and of 16 and 8 for the last 24. Rows of a have runs of k elements.
+// mulAddTo512 is mulAddTo by strips of 32 columns, and of 16 and 8 for the last 24. Rows of a have runs of k elements. What is
+// read after this product is ahead elements behind b, 0 if that is not known.
 func mulAddTo512(m, n, runs, k int, a []float32, ars, acs, run int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int,
-	lo, hi float32) {
-	for j := 0; j < n; {
-		tiles, width := cols32, 32
-		switch left := n - j; {
-		case left <= 8:
+	lo, hi float32, ahead int) {
+	j, next := 0, followingOf(b, ahead, (m+cols32[0].rows-1)/cols32[0].rows)
+	for ; n-j > 24; j += 32 {
+		cols := uint32(1<<min(n-j, 32) - 1)
+		for i := 0; i < m; {
+			t, count := nextTiles(cols32, m-i)
+			t.f(count, runs, k, &a[i*ars], 4*ars, 4*acs, 4*(run-k*acs), &b[j], 4*ldb, &from[i*ldf+j], 4*ldf, &c[i*ldc+j], 4*ldc, lo, hi, cols,
+				next.at, next.step)
+			next.behind(count, runs*k)
+			i += count * t.rows
+		}
+	}
+	for j < n {
+		tiles, width := cols16, 16
+		if n-j <= 8 {
 			tiles, width = cols8, 8
-		case left <= 24:
-			tiles, width = cols16, 16
 		}
 		cols := uint32(1<<min(n-j, width) - 1)
 		for i := 0; i < m; {
@@ -134,7 +170,7 @@ func mulAddTo512(m, n, runs, k int, a []float32, ars, acs, run int, b []float32,
 
 // nextTiles returns the next tiles of rows, and how many. One of 12 rows is left to smaller ones where these take the rows
 // that remain in less time: a tile of few rows waits for its sums.
-func nextTiles(tiles []tileOf[colsFunc], rows int) (tileOf[colsFunc], int) {
+func nextTiles[F any](tiles []tileOf[F], rows int) (tileOf[F], int) {
 	t := largest(tiles, rows)
 	count, rest := rows/t.rows, rows%t.rows
 	if t.rows == 12 && (rest >= 2 && rest <= 5 || rest >= 10) {

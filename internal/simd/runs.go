@@ -5,8 +5,9 @@ package simd
 //
 //	c[i*ldc+j] = clamp(from[i*ldf+j] + Σ_r Σ_p a[i*ars+r*run+p] · b[(r*k+p)*ldb+j])    i < m, j < n, r < runs, p < k
 //
-// runs must not be 0.
-func MulAddRuns(m, n, runs, k int, a []float32, ars, run int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
+// runs must not be 0. What is multiplied next is expected to start ahead elements behind b; 0 is for nothing.
+func MulAddRuns(m, n, runs, k int, a []float32, ars, run int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int,
+	lo, hi float32, ahead int) {
 	if (avx512 && m >= 4 || neon) && k > 0 && m*n*k >= few {
 		_ = a[(m-1)*ars+(runs-1)*run+k-1]
 		_ = b[(runs*k-1)*ldb+n-1]
@@ -15,7 +16,7 @@ func MulAddRuns(m, n, runs, k int, a []float32, ars, run int, b []float32, ldb i
 		if neon {
 			mulAddToNEON(m, n, runs, k, a, ars, 1, run, b, ldb, from, ldf, c, ldc, lo, hi)
 		} else {
-			mulAddTo512(m, n, runs, k, a, ars, 1, run, b, ldb, from, ldf, c, ldc, lo, hi)
+			mulAddTo512(m, n, runs, k, a, ars, 1, run, b, ldb, from, ldf, c, ldc, lo, hi, ahead)
 		}
 		return
 	}
@@ -24,7 +25,7 @@ func MulAddRuns(m, n, runs, k int, a []float32, ars, run int, b []float32, ldb i
 		if r == runs-1 {
 			low, high = lo, hi
 		}
-		MulAddClamp(m, n, k, a[r*run:], ars, 1, b[r*k*ldb:], ldb, from, ldf, c, ldc, low, high)
+		mulAddClamp(m, n, k, a[r*run:], ars, 1, b[r*k*ldb:], ldb, from, ldf, c, ldc, low, high, ahead)
 		from, ldf = c, ldc
 	}
 }

@@ -27,7 +27,7 @@ func TestMulAddRuns(t *testing.T) {
 			src := newGuarded(r, runs*k*n)
 			want := append([]float32(nil), c.data...)
 			mulAddRunsGo(m, n, runs, k, a.data, ars, run, src.data, from.data, want, ldc, -0.4, 0.4)
-			MulAddRuns(m, n, runs, k, a.data, ars, run, src.data, n, from.data, 0, c.data, ldc, -0.4, 0.4)
+			MulAddRuns(m, n, runs, k, a.data, ars, run, src.data, n, from.data, 0, c.data, ldc, -0.4, 0.4, 0)
 			near(t, name, c.data, want, runs*k)
 			checkInterleaved(t, r, name+" interleaved", m, min(n, MaxInterleaved), n, runs, k, a.data, ars, run, src.data, ldc)
 			c.check(t, name)
@@ -105,7 +105,7 @@ func BenchmarkInterleaved(b *testing.B) {
 		x, y, z := make([]float32, m*k*runs), make([]float32, runs*k*16), make([]float32, m*n)
 		versus(b, fmt.Sprintf("%dx%dx%dx%d", m, n, runs, k), m*n*k*runs,
 			func() { MulAddInterleaved(m, n, runs, k, x, k*runs, k, y, z, 0, z, n, -inf, inf) },
-			func() { MulAddRuns(m, n, runs, k, x, k*runs, k, y, 16, z, 0, z, n, -inf, inf) })
+			func() { MulAddRuns(m, n, runs, k, x, k*runs, k, y, 16, z, 0, z, n, -inf, inf, 0) })
 	}
 }
 

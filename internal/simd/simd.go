@@ -41,6 +41,11 @@ func MulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from
 
 // MulAddClamp is [MulAddTo] with all of c clamped to [lo, hi]; a NaN stays.
 func MulAddClamp(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
+	mulAddClamp(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi, 0)
+}
+
+func mulAddClamp(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32,
+	ahead int) {
 	if m <= 0 || n <= 0 {
 		return
 	}
@@ -52,7 +57,7 @@ func MulAddClamp(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, f
 	_ = b[(k-1)*ldb+n-1]
 	_ = from[(m-1)*ldf+n-1]
 	_ = c[(m-1)*ldc+n-1]
-	mulAddTo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
+	mulAddTo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi, ahead)
 }
 
 // MulAddToFunc is the form of [MulAddTo] for elements of T.

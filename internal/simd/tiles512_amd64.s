@@ -8,8 +8,8 @@
 // tile serves every width. Rows of a are runs of k elements; skip is from the end of a
 // run to the next, in bytes. There are several tiles, one below the other.
 
-// func tile8x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile8x32(SB), NOSPLIT, $0-116
+// func tile8x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32, next uintptr, step int)
+TEXT ·tile8x32(SB), NOSPLIT, $0-136
 	MOVQ k+16(FP), CX
 	MOVQ a+24(FP), SI
 	MOVQ ars+32(FP), R8
@@ -18,6 +18,7 @@ TEXT ·tile8x32(SB), NOSPLIT, $0-116
 	MOVQ ldb+64(FP), R10
 	MOVQ c+88(FP), DX
 	MOVQ ldc+96(FP), R11
+	MOVQ next+120(FP), R15
 	MOVL cols+112(FP), AX
 	KMOVW AX, K1
 	SHRL $16, AX
@@ -55,13 +56,15 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
+	MOVQ step+128(FP), R14
 	PCALIGN $64
 
 loop:
 	VMOVUPS.Z (DI), K1, Z24
 	VMOVUPS.Z 64(DI), K2, Z25
 	ADDQ R10, DI
+	PREFETCHT1 (R15)
+	ADDQ R14, R15
 	VBROADCASTSS (SI), Z26
 	VFMADD231PS Z24, Z26, Z0
 	VFMADD231PS Z25, Z26, Z1
@@ -90,8 +93,9 @@ loop:
 	ADDQ R9, BX
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
-	ADDQ R14, BX
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
+	ADDQ CX, BX
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -164,8 +168,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile6x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile6x32(SB), NOSPLIT, $0-116
+// func tile6x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32, next uintptr, step int)
+TEXT ·tile6x32(SB), NOSPLIT, $0-136
 	MOVQ k+16(FP), CX
 	MOVQ a+24(FP), SI
 	MOVQ ars+32(FP), R8
@@ -174,6 +178,7 @@ TEXT ·tile6x32(SB), NOSPLIT, $0-116
 	MOVQ ldb+64(FP), R10
 	MOVQ c+88(FP), DX
 	MOVQ ldc+96(FP), R11
+	MOVQ next+120(FP), R15
 	MOVL cols+112(FP), AX
 	KMOVW AX, K1
 	SHRL $16, AX
@@ -205,13 +210,15 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
+	MOVQ step+128(FP), R14
 	PCALIGN $64
 
 loop:
 	VMOVUPS.Z (DI), K1, Z24
 	VMOVUPS.Z 64(DI), K2, Z25
 	ADDQ R10, DI
+	PREFETCHT1 (R15)
+	ADDQ R14, R15
 	VBROADCASTSS (SI), Z26
 	VFMADD231PS Z24, Z26, Z0
 	VFMADD231PS Z25, Z26, Z1
@@ -234,8 +241,9 @@ loop:
 	ADDQ R9, BX
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
-	ADDQ R14, BX
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
+	ADDQ CX, BX
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -294,8 +302,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile4x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile4x32(SB), NOSPLIT, $0-116
+// func tile4x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32, next uintptr, step int)
+TEXT ·tile4x32(SB), NOSPLIT, $0-136
 	MOVQ k+16(FP), CX
 	MOVQ a+24(FP), SI
 	MOVQ ars+32(FP), R8
@@ -304,6 +312,7 @@ TEXT ·tile4x32(SB), NOSPLIT, $0-116
 	MOVQ ldb+64(FP), R10
 	MOVQ c+88(FP), DX
 	MOVQ ldc+96(FP), R11
+	MOVQ next+120(FP), R15
 	MOVL cols+112(FP), AX
 	KMOVW AX, K1
 	SHRL $16, AX
@@ -329,13 +338,15 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
+	MOVQ step+128(FP), R14
 	PCALIGN $64
 
 loop:
 	VMOVUPS.Z (DI), K1, Z24
 	VMOVUPS.Z 64(DI), K2, Z25
 	ADDQ R10, DI
+	PREFETCHT1 (R15)
+	ADDQ R14, R15
 	VBROADCASTSS (SI), Z26
 	VFMADD231PS Z24, Z26, Z0
 	VFMADD231PS Z25, Z26, Z1
@@ -351,7 +362,8 @@ loop:
 	ADDQ R9, SI
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -396,8 +408,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile2x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile2x32(SB), NOSPLIT, $0-116
+// func tile2x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32, next uintptr, step int)
+TEXT ·tile2x32(SB), NOSPLIT, $0-136
 	MOVQ k+16(FP), CX
 	MOVQ a+24(FP), SI
 	MOVQ ars+32(FP), R8
@@ -406,6 +418,7 @@ TEXT ·tile2x32(SB), NOSPLIT, $0-116
 	MOVQ ldb+64(FP), R10
 	MOVQ c+88(FP), DX
 	MOVQ ldc+96(FP), R11
+	MOVQ next+120(FP), R15
 	MOVL cols+112(FP), AX
 	KMOVW AX, K1
 	SHRL $16, AX
@@ -425,13 +438,15 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
+	MOVQ step+128(FP), R14
 	PCALIGN $64
 
 loop:
 	VMOVUPS.Z (DI), K1, Z24
 	VMOVUPS.Z 64(DI), K2, Z25
 	ADDQ R10, DI
+	PREFETCHT1 (R15)
+	ADDQ R14, R15
 	VBROADCASTSS (SI), Z26
 	VFMADD231PS Z24, Z26, Z0
 	VFMADD231PS Z25, Z26, Z1
@@ -441,7 +456,8 @@ loop:
 	ADDQ R9, SI
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -472,8 +488,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile1x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
-TEXT ·tile1x32(SB), NOSPLIT, $0-116
+// func tile1x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32, next uintptr, step int)
+TEXT ·tile1x32(SB), NOSPLIT, $0-136
 	MOVQ k+16(FP), CX
 	MOVQ a+24(FP), SI
 	MOVQ ars+32(FP), R8
@@ -482,6 +498,7 @@ TEXT ·tile1x32(SB), NOSPLIT, $0-116
 	MOVQ ldb+64(FP), R10
 	MOVQ c+88(FP), DX
 	MOVQ ldc+96(FP), R11
+	MOVQ next+120(FP), R15
 	MOVL cols+112(FP), AX
 	KMOVW AX, K1
 	SHRL $16, AX
@@ -498,20 +515,23 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
+	MOVQ step+128(FP), R14
 	PCALIGN $64
 
 loop:
 	VMOVUPS.Z (DI), K1, Z24
 	VMOVUPS.Z 64(DI), K2, Z25
 	ADDQ R10, DI
+	PREFETCHT1 (R15)
+	ADDQ R14, R15
 	VBROADCASTSS (SI), Z26
 	VFMADD231PS Z24, Z26, Z0
 	VFMADD231PS Z25, Z26, Z1
 	ADDQ R9, SI
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -580,7 +600,6 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -603,9 +622,10 @@ loop:
 	ADDQ R9, R13
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
-	ADDQ R14, BX
-	ADDQ R14, R13
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
+	ADDQ CX, BX
+	ADDQ CX, R13
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -707,7 +727,6 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -725,8 +744,9 @@ loop:
 	ADDQ R9, BX
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
-	ADDQ R14, BX
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
+	ADDQ CX, BX
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -808,7 +828,6 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -824,8 +843,9 @@ loop:
 	ADDQ R9, BX
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
-	ADDQ R14, BX
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
+	ADDQ CX, BX
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -895,7 +915,6 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -908,7 +927,8 @@ loop:
 	ADDQ R9, SI
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -966,7 +986,6 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -977,7 +996,8 @@ loop:
 	ADDQ R9, SI
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -1025,7 +1045,6 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -1035,7 +1054,8 @@ loop:
 	ADDQ R9, SI
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -1101,7 +1121,6 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -1124,9 +1143,10 @@ loop:
 	ADDQ R9, R13
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
-	ADDQ R14, BX
-	ADDQ R14, R13
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
+	ADDQ CX, BX
+	ADDQ CX, R13
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -1228,7 +1248,6 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -1246,8 +1265,9 @@ loop:
 	ADDQ R9, BX
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
-	ADDQ R14, BX
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
+	ADDQ CX, BX
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -1325,7 +1345,6 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -1338,7 +1357,8 @@ loop:
 	ADDQ R9, SI
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -1394,7 +1414,6 @@ tile:
 	ADDQ R14, AX
 	MOVQ AX, from+72(FP)
 	MOVQ runs+8(FP), AX
-	MOVQ skip+48(FP), R14
 	PCALIGN $64
 
 loop:
@@ -1404,7 +1423,8 @@ loop:
 	ADDQ R9, SI
 	DECQ CX
 	JNZ loop
-	ADDQ R14, SI
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
 	MOVQ k+16(FP), CX
 	DECQ AX
 	JNZ loop
@@ -1512,7 +1532,6 @@ tile:
 	LEAQ (SI)(R13*1), BX
 	ADDQ BX, R13
 	MOVQ runs+8(FP), AX
-	MOVQ skip+40(FP), R14
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -1585,8 +1604,9 @@ rest:
 	ADDQ R10, BX
 
 next:
-	ADDQ R14, SI
-	ADDQ R14, BX
+	MOVQ skip+40(FP), CX
+	ADDQ CX, SI
+	ADDQ CX, BX
 	DECQ AX
 	JNZ run
 	MOVQ from+56(FP), AX
@@ -1716,7 +1736,6 @@ tile:
 	LEAQ (SI)(R13*1), BX
 	ADDQ BX, R13
 	MOVQ runs+8(FP), AX
-	MOVQ skip+40(FP), R14
 	VPXORQ Z0, Z0, Z0
 
 run:
@@ -1745,7 +1764,8 @@ rest:
 	ADDQ R10, SI
 
 next:
-	ADDQ R14, SI
+	MOVQ skip+40(FP), CX
+	ADDQ CX, SI
 	DECQ AX
 	JNZ run
 	MOVQ from+56(FP), AX

@@ -7,8 +7,8 @@
 // Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones
 // that there are.
 
-// func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
-TEXT ·tile6x16(SB), NOSPLIT, $0-88
+// func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
+TEXT ·tile6x16(SB), NOSPLIT, $0-104
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ ars+16(FP), R8
@@ -21,6 +21,8 @@ TEXT ·tile6x16(SB), NOSPLIT, $0-88
 	MOVQ ldf+56(FP), R14
 	LEAQ (R8)(R8*2), BX
 	ADDQ SI, BX
+	MOVQ next+88(FP), R15
+	MOVQ step+96(FP), R13
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ R14, AX
@@ -41,6 +43,8 @@ TEXT ·tile6x16(SB), NOSPLIT, $0-88
 	PCALIGN $64
 
 loop:
+	PREFETCHT1 (R15)
+	ADDQ R13, R15
 	VMOVUPS (DI), Y12
 	VMOVUPS 32(DI), Y13
 	VBROADCASTSS (SI), Y14
@@ -113,8 +117,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile4x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
-TEXT ·tile4x16(SB), NOSPLIT, $0-88
+// func tile4x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
+TEXT ·tile4x16(SB), NOSPLIT, $0-104
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ ars+16(FP), R8
@@ -127,6 +131,8 @@ TEXT ·tile4x16(SB), NOSPLIT, $0-88
 	MOVQ ldf+56(FP), R14
 	LEAQ (R8)(R8*2), BX
 	ADDQ SI, BX
+	MOVQ next+88(FP), R15
+	MOVQ step+96(FP), R13
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ R14, AX
@@ -141,6 +147,8 @@ TEXT ·tile4x16(SB), NOSPLIT, $0-88
 	PCALIGN $64
 
 loop:
+	PREFETCHT1 (R15)
+	ADDQ R13, R15
 	VMOVUPS (DI), Y12
 	VMOVUPS 32(DI), Y13
 	VBROADCASTSS (SI), Y14
@@ -193,8 +201,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
-TEXT ·tile2x16(SB), NOSPLIT, $0-88
+// func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
+TEXT ·tile2x16(SB), NOSPLIT, $0-104
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ ars+16(FP), R8
@@ -205,6 +213,8 @@ TEXT ·tile2x16(SB), NOSPLIT, $0-88
 	MOVQ ldc+72(FP), R11
 	MOVQ from+48(FP), AX
 	MOVQ ldf+56(FP), R14
+	MOVQ next+88(FP), R15
+	MOVQ step+96(FP), R13
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ R14, AX
@@ -213,6 +223,8 @@ TEXT ·tile2x16(SB), NOSPLIT, $0-88
 	PCALIGN $64
 
 loop:
+	PREFETCHT1 (R15)
+	ADDQ R13, R15
 	VMOVUPS (DI), Y12
 	VMOVUPS 32(DI), Y13
 	VBROADCASTSS (SI), Y14
@@ -244,8 +256,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
-TEXT ·tile1x16(SB), NOSPLIT, $0-88
+// func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
+TEXT ·tile1x16(SB), NOSPLIT, $0-104
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ ars+16(FP), R8
@@ -256,11 +268,15 @@ TEXT ·tile1x16(SB), NOSPLIT, $0-88
 	MOVQ ldc+72(FP), R11
 	MOVQ from+48(FP), AX
 	MOVQ ldf+56(FP), R14
+	MOVQ next+88(FP), R15
+	MOVQ step+96(FP), R13
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	PCALIGN $64
 
 loop:
+	PREFETCHT1 (R15)
+	ADDQ R13, R15
 	VBROADCASTSS (SI), Y14
 	VFMADD231PS (DI), Y14, Y0
 	VFMADD231PS 32(DI), Y14, Y1

@@ -31,11 +31,11 @@ func interleavedTile(t tile, f *frame) string {
 	return lines(f.arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "b", "DI", "c", "DX", "ldc", "R11"),
 		"ANDQ $3, CX\nLEAQ (CX*4), R10\nMOVQ $1, R9\nSHLQ CX, R9\nDECQ R9\nKMOVW R9, K2",
 		f.arguments("MOVL", "cols", "R9"), "KMOVW R9, K1\nMOVL $0x1111, R9\nKMOVW R9, K3",
-		tile, f.arguments("MOVQ", "runs", "AX", "skip", "R14"), zeros) +
+		tile, f.arguments("MOVQ", "runs", "AX"), zeros) +
 		"\nrun:\n" + lines(f.arguments("MOVQ", "k", "CX"), "SHRQ $2, CX\nJZ rest", align) +
 		"\nloop:\n" + lines(whole, amd64Count) +
 		"\nrest:\n" + lines("TESTQ R10, R10\nJZ next", part) +
-		"\nnext:\n" + lines(skipRun(t), "DECQ AX\nJNZ run", f.arguments("MOVQ", "from", "AX", "ldf", "R14"), interleavedSums(t), loaded,
+		"\nnext:\n" + lines(skipRun(t, f), "DECQ AX\nJNZ run", f.arguments("MOVQ", "from", "AX", "ldf", "R14"), interleavedSums(t), loaded,
 		amd64Clamp(f, "X", t.rows, "X24", "X25"),
 		t.each(1, "ADDQ R11, DX", func(r, _ int) string { return fmt.Sprintf("VMOVUPS X%d, K1, (DX)", r) }), following)
 }

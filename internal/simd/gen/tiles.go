@@ -24,8 +24,8 @@ func tiles(write func(t tile) string, list ...tile) (routines []routine) {
 
 var tileSets = []set{
 	{"tiles_amd64", "Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones that there are.",
-		append(tiles(avx2Tile, tile{6, 16, ""}, tile{4, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{1, 64, ""},
-			tile{6, 8, "mask *int32"}, tile{2, 8, "mask *int32"}, tile{1, 8, "mask *int32"}), avx2Row())},
+		append(tiles(avx2Tile, tile{6, 16, ahead}, tile{4, 16, ahead}, tile{2, 16, ahead}, tile{1, 16, ahead}, tile{1, 64, ""},
+			tile{6, 8, columnsMask}, tile{2, 8, columnsMask}, tile{1, 8, columnsMask}), avx2Row())},
 	{"tiles512_amd64", "Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one tile serves every width. " +
 		"Rows of a are runs of k elements; skip is from the end of a run to the next, in bytes. There are several tiles, " +
 		"one below the other.",
@@ -37,13 +37,26 @@ var tileSets = []set{
 		append(neonTiles(), neonRow())},
 }
 
-// columnsThere is the last argument of tiles for AVX-512.
-const columnsThere = "cols uint32"
+// Last arguments of tiles: for AVX-512 the columns that there are, for AVX2 a mask of them. Tiles of panels also load what follows
+// into the second-level cache: from next on, step bytes for each row of b. The first tile of the next panel would wait for memory.
+const (
+	columnsThere = "cols uint32"
+	columnsMask  = "mask *int32"
+	ahead        = "next uintptr, step int"
+	columnsAhead = columnsThere + ", " + ahead
+)
+
+// amd64Ahead loads what follows.
+const amd64Ahead = "PREFETCHT1 (R15)\nADDQ %s, R15\n"
 
 // columns are the tiles of so many columns for AVX-512.
 func columns(n int) (list []tile) {
 	for _, rows := range []int{8, 6, 4, 2, 1} {
-		list = append(list, tile{rows, n, columnsThere})
+		last := columnsThere
+		if n == 32 {
+			last = columnsAhead
+		}
+		list = append(list, tile{rows, n, last})
 	}
 	return list
 }
@@ -57,7 +70,7 @@ func (t tile) signature() string {
 	switch t.last {
 	case "":
 		return "func " + name + "(" + params + ")"
-	case columnsThere:
+	case columnsThere, columnsAhead:
 		return "func " + name + "(tiles, runs, " + strings.Replace(params, "acs int", "acs, skip int", 1) + ", " + t.last + ")"
 	}
 	return "func " + name + "(" + params + ", " + t.last + ")"
@@ -100,7 +113,7 @@ const amd64Count = "DECQ CX\nJNZ loop"
 // the next.
 func nextRun(t tile) (before, behind string) {
 	f := t.frame()
-	return f.arguments("MOVQ", "runs", "AX", "skip", "R14"), amd64Count + "\n" + skipRun(t) + f.arguments("MOVQ", "k", "CX") + "DECQ AX\nJNZ loop"
+	return f.arguments("MOVQ", "runs", "AX"), amd64Count + "\n" + skipRun(t, f) + f.arguments("MOVQ", "k", "CX") + "DECQ AX\nJNZ loop"
 }
 
 // eachTile has the instructions before and behind those of a tile, and behind the loads of from. The
@@ -112,10 +125,11 @@ func eachTile(t tile, f *frame) (before, loaded, behind string) {
 			f.arguments("MOVQ", "b", "DI", "k", "CX") + fmt.Sprintf("DECQ %s\nJNZ tile\nVZEROUPPER\nRET", f.at("tiles"))
 }
 
-// skipRun moves the pointers of rows of a from the end of a run to the next.
-func skipRun(t tile) (text string) {
+// skipRun moves the pointers of rows of a from the end of a run to the next. CX, the elements that are left, is 0.
+func skipRun(t tile, f *frame) string {
+	text := f.arguments("MOVQ", "skip", "CX")
 	for _, pointer := range avx512Pointers[:(t.rows+4)/5] {
-		text += "ADDQ R14, " + pointer + "\n"
+		text += "ADDQ CX, " + pointer + "\n"
 	}
 	return text
 }
@@ -144,7 +158,7 @@ func amd64Row(row int) string {
 // avx2Tile has a row of the tile in cols/8 registers from Y0 on, a row of b in Y12 and on,
 // an element of a in Y14, and the mask in Y15.
 func avx2Tile(t tile) string {
-	vectors, masked := t.cols/8, t.last != ""
+	vectors, masked := t.cols/8, t.last == columnsMask
 	arguments := t.frame().arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11",
 		"from", "AX", "ldf", "R14")
 	if t.rows > 3 {
@@ -157,6 +171,10 @@ func avx2Tile(t tile) string {
 	}
 	acc := func(r, v int) string { return fmt.Sprint("Y", r*vectors+v) }
 	product, inMemory := "", t.rows == 1 && !masked
+	if t.last == ahead {
+		arguments += t.frame().arguments("MOVQ", "next", "R15", "step", "R13")
+		product = fmt.Sprintf(amd64Ahead, "R13")
+	}
 	for v := range vectors {
 		if !inMemory {
 			product += fmt.Sprintf(load+"\n", offset(32*v), "(DI)", fmt.Sprint("Y", 12+v))
@@ -188,17 +206,18 @@ func nextColumn(t tile, row int) string {
 	return ""
 }
 
-// avx512Tile has a row of the tile in two registers from Z0 on, a row of b in Z24 and Z25.
+// avx512Tile has a row of the tile in two registers from Z0 on, a row of b in Z24 and Z25. R15 is what follows, R14 its step.
 func avx512Tile(t tile) string {
 	first, loaded, next := eachTile(t, t.frame())
-	arguments := t.frame().arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11") +
+	arguments := t.frame().arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11",
+		"next", "R15") +
 		t.frame().arguments("MOVL", "cols", "AX") + "KMOVW AX, K1\nSHRL $16, AX\nKMOVW AX, K2\n" +
 		first + "\n" + t.frame().arguments("MOVQ", "from", "AX", "ldf", "R14")
 	load := func(address, to string, v int) string {
 		return fmt.Sprintf("VMOVUPS.Z %s(%s), K%d, %s", offset(64*v), address, v+1, to)
 	}
 	acc := func(r, v int) string { return fmt.Sprint("Z", 2*r+v) }
-	product := load("DI", "Z24", 0) + "\n" + load("DI", "Z25", 1) + "\nADDQ R10, DI\n"
+	product := load("DI", "Z24", 0) + "\n" + load("DI", "Z25", 1) + "\nADDQ R10, DI\n" + fmt.Sprintf(amd64Ahead, "R14")
 	for r := range t.rows {
 		a := fmt.Sprint("Z", 26+r%6)
 		product += "VBROADCASTSS " + avx512Row(r) + ", " + a + "\n" +
@@ -206,6 +225,7 @@ func avx512Tile(t tile) string {
 			"VFMADD231PS Z25, " + a + ", " + acc(r, 1) + "\n" + avx512Column(t, r)
 	}
 	before, behind := nextRun(t)
+	before += t.frame().arguments("MOVQ", "step", "R14")
 	return t.body(arguments,
 		t.each(2, "ADDQ R14, AX", func(r, v int) string { return load("AX", acc(r, v), v) })+loaded+"\n"+before,
 		product, behind, amd64Clamp(t.frame(), "Z", 2*t.rows, "Z24", "Z25"),
