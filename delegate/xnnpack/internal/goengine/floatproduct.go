@@ -36,7 +36,7 @@ const macsPerRange = gemm.MACsPerRange
 // plan divides the work. The fields up to source must be set, except tile, tiles and parts.
 func (p *floatProduct) plan(e *Unit) {
 	threads, m := e.threads(), p.filter.Panels[0]
-	p.tile, p.parts, p.e = max(1, min(graph.GatheredRows, p.rows)), 1, e
+	p.tile, p.parts, p.e = p.tileRows(), 1, e
 	p.tiles = graph.CeilDiv(p.rows, p.tile)
 	macs := max(1, gemm.Work(p.tile, m.N, m.K))
 	if p.tiles*p.groups < 2*threads && gemm.Work(p.rows, m.N, m.K) >= 2*macsPerRange/p.groups {
@@ -44,6 +44,23 @@ func (p *floatProduct) plan(e *Unit) {
 	}
 	p.units, p.grain = p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs
 }
+
+// denseElements is how many elements of rows that are not gathered are multiplied by all panels, which are read from memory each
+// time. They stay in the second-level cache.
+const denseElements = 64 << 10
+
+// tileRows returns the number of rows of a tile. All tiles have about as many.
+func (p *floatProduct) tileRows() int {
+	rows := graph.GatheredRows
+	if a, _ := p.source.dense(0, 0); a != nil {
+		rows = max(rows, denseElements/max(1, min(p.filter.Panels[0].K, gemm.Depth)))
+	}
+	tiles := graph.CeilDiv(p.rows, rows)
+	return max(1, min(rows, graph.RoundUp(graph.CeilDiv(p.rows, max(1, tiles)), evenRows)))
+}
+
+// evenRows is a multiple of the rows that products compute at once.
+const evenRows = 24
 
 // run computes y.
 func (p *floatProduct) run() {
