@@ -41,16 +41,16 @@ func TestMeasureRates(t *testing.T) {
 	}
 }
 
-// measureRates measures all samples and writes them to the file of the instruction set.
+// measureRates measures the samples and writes them to the file of the instruction set.
 func measureRates(t *testing.T) {
-	table := ratetest.NewTable(libraryName(t))
-	for _, kind := range graphtest.RateClasses {
+	path := filepath.Join(RatesFolder, cost.GoSet()+".tsv")
+	table := ratetest.Update(path, graphtest.RateClasses, []string{libraryName(t)}, func(table *ratetest.Table, kind string) {
 		for seed := range uint64(samplesPerClass) {
 			ns := measureSample(t, kind, seed)
 			table.Add(kind, seed, ns[cost.ByLibrary], ns[cost.ByGo])
 		}
-	}
-	if err := table.Write(filepath.Join(RatesFolder, cost.GoSet()+".tsv")); err != nil {
+	})
+	if err := table.Write(path); err != nil {
 		t.Fatal(err)
 	}
 }

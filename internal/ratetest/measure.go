@@ -2,13 +2,17 @@ package ratetest
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"math"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 )
+
+var kindsFlag = flag.String("rate-kinds", "", "with -measure-rates: measure only these kinds of samples, separated by commas, and keep the others")
 
 // Run does what is measured n times. Where units run in turns, each has run once before: first runs plan their work.
 type Run func(n int)
@@ -91,6 +95,35 @@ func (t *Table) Add(cells ...any) {
 // NewTable returns a table that is measured on this machine now. with names what else the times depend on.
 func NewTable(with ...string) *Table {
 	return &Table{Head: strings.Join(append([]string{processorName(), time.Now().Format("January 2006")}, with...), ", ")}
+}
+
+// Update returns the table of a file with some kinds measured again: all, or those of -rate-kinds. measure adds the rows of a
+// kind, whose first cells are its name. A kind that is not in the file is measured too.
+func Update(path string, kinds []string, with []string, measure func(t *Table, kind string)) *Table {
+	t, old := NewTable(with...), &Table{}
+	if *kindsFlag != "" {
+		if read, err := Read(path); err == nil {
+			old = read
+		}
+	}
+	for _, kind := range kinds {
+		kept := old.rowsOf(kind)
+		if slices.Contains(strings.Split(*kindsFlag, ","), kind) || len(kept) == 0 {
+			measure(t, kind)
+		} else {
+			t.Rows = append(t.Rows, kept...)
+		}
+	}
+	return t
+}
+
+func (t *Table) rowsOf(kind string) (rows [][]string) {
+	for _, row := range t.Rows {
+		if row[0] == kind {
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }
 
 // Write writes a table to a file.

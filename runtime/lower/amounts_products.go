@@ -17,6 +17,9 @@ func filled(columns int) float64 {
 	return float64((max(columns, 1) + matrixColumns - 1) / matrixColumns * matrixColumns)
 }
 
+// coldElements is how many constants of a call the caches keep between two runs of a program.
+const coldElements = 1 << 18
+
 // product is a matrix product, plain or batched.
 func product(o *operation) (class, amounts) {
 	at := 0
@@ -30,6 +33,9 @@ func product(o *operation) (class, amounts) {
 	out := o.elements(y)
 	rows := out / float64(last(y))
 	a := amounts{termStart: 1, termRow: rows, termWork: rows * filled(last(y)) * float64(last(left)), termElement: out, termWeight: o.elements(right)}
+	if right.IsConst() && a[termWeight] > coldElements {
+		a[termTap] = a[termWeight]
+	}
 	switch {
 	case len(y.Sizes) == 3:
 		a[termPlane] = float64(y.Sizes[0])

@@ -13,7 +13,7 @@ var ratesNEON = rateTable{
 	classPlanesStrided: {termStart: 661, termPlane: 202, termTap: 5.83, termWork: 0.0893, termElement: 0.843},
 	classPixels:        {termStart: 969, termTap: 0.253, termLine: 278, termWork: 0.0625, termElement: 0.36},
 	classTransposed:    {termStart: 2.45e+03, termRow: 18.7, termTap: 0.37, termWork: 0.0385},
-	classLinear:        {termStart: 71.7, termWork: 0.0302, termElement: 0.254, termWeight: 0.0337},
+	classLinear:        {termStart: 72.5, termTap: 0.176, termWork: 0.0291, termElement: 0.283, termWeight: 0.0346},
 	classMatrix:        {termStart: 61.4, termWork: 0.0261, termElement: 0.508, termWeight: 0.0287},
 	classBatch:         {termPlane: 62, termWork: 0.0197, termElement: 0.334, termWeight: 0.0594},
 	classMaximum:       {termStart: 1.79e+03, termRow: 46, termWork: 0.403},

@@ -92,22 +92,31 @@ func TestMeasureRates(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures times")
 	}
-	table := ratetest.NewTable()
+	if *measureFlag {
+		measureRates(t)
+		return
+	}
 	for _, k := range sampleKinds {
-		for seed := range uint64(samplesPerKind) {
-			ns := measureSample(t, k.name, seed)
-			if ns <= 0 {
-				t.Errorf("%s, seed %d: no time", k.name, seed)
-			}
-			if table.Add(k.name, seed, ns); !*measureFlag {
-				break
-			}
+		if ns := measureSample(t, k.name, 0); ns <= 0 {
+			t.Errorf("%s: no time", k.name)
 		}
 	}
-	if *measureFlag {
-		if err := table.Write(ratesFile(instructionSet())); err != nil {
-			t.Fatal(err)
+}
+
+// measureRates measures the samples and writes them to the file of the instruction set.
+func measureRates(t *testing.T) {
+	var kinds []string
+	for _, k := range sampleKinds {
+		kinds = append(kinds, k.name)
+	}
+	path := ratesFile(instructionSet())
+	table := ratetest.Update(path, kinds, nil, func(table *ratetest.Table, kind string) {
+		for seed := range uint64(samplesPerKind) {
+			table.Add(kind, seed, measureSample(t, kind, seed))
 		}
+	})
+	if err := table.Write(path); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -185,6 +185,21 @@ var sampleKinds = []struct {
 		x := s.rows()
 		return "aten::var.correction_out", arguments{x, ints{-1}, 1, true, dims{x[0], 1}}
 	}},
+	{"deep", (*sizer).deep},
+}
+
+// deep is a product of so many weights that a few of them fill the caches.
+func (s *sizer) deep() (string, arguments) {
+	for {
+		r, k, c := s.between(1, 128), s.between(768, 4096), s.between(768, 4096)
+		switch {
+		case r*k*c > 64*maxMACs:
+		case s.IntN(2) == 0:
+			return "aten::linear.out", arguments{dims{r, k}, fixed{c, k}, fixed{c}, dims{r, c}}
+		default:
+			return "aten::addmm.out", arguments{fixed{c}, dims{r, k}, fixed{k, c}, 1, 1, dims{r, c}}
+		}
+	}
 }
 
 // halved replaces tensors of 32-bit floats by those of 16 bits.

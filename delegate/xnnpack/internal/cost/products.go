@@ -54,6 +54,7 @@ type productShape struct {
 	taps     int  // of the window; 1 if each window is one pixel, in order
 	depth    int  // input channels of a group
 	columns  int  // output channels of a group
+	tile     int  // rows that are multiplied by the filter at once
 	gathered bool // each window is addressed or copied
 	sums     int  // products that are added up to one, row by row
 	lines    int  // products of lines of the output, one for each row of the window; 0 if all is one product
@@ -82,10 +83,11 @@ const mostTaps = 25
 func (c *counter) shapeOfProduct(n *graph.Node) productShape {
 	in, out := c.shapes[n.In[0]], c.shapes[n.Out[0]]
 	if n.Type.Tag == graph.TagFullyConnected {
-		return productShape{rows: out.Numel() / max(out.Last(), 1), groups: 1, taps: 1, depth: in.Last(), columns: out.Last(), sums: 1}
+		return productShape{rows: out.Numel() / max(out.Last(), 1), groups: 1, taps: 1, depth: in.Last(), columns: out.Last(), sums: 1,
+			tile: c.tileRows(n, in.Last())}
 	}
 	w := n.Window()
-	p := productShape{rows: out.Leading(3), groups: w.Groups, taps: w.KernelH * w.KernelW, depth: w.GroupIn, columns: w.GroupOut,
+	p := productShape{rows: out.Leading(3), tile: c.tileRows(n, w.GroupIn), groups: w.Groups, taps: w.KernelH * w.KernelW, depth: w.GroupIn, columns: w.GroupOut,
 		gathered: w.KernelH*w.KernelW*w.StrideH*w.StrideW > 1, sums: 1}
 	switch {
 	case n.Type.Tag == graph.TagConvTranspose2d:
@@ -142,13 +144,24 @@ func (p *productShape) amounts(t tile) amounts {
 func (p *productShape) weights() float64 {
 	n := p.taps * p.depth * p.columns * p.groups
 	if n > farElements {
-		n *= graph.CeilDiv(p.rows, filterRows)
+		n *= graph.CeilDiv(p.rows, p.tile)
 	}
 	return float64(n)
 }
 
-// filterRows is about as many rows as products compute at once.
-const filterRows = 16
+// fewRows is about as many rows as the library's products and those of bytes compute at once.
+const fewRows = 16
+
+// tileRows returns the number of rows of so many elements that a node multiplies by a filter at once.
+func (c *counter) tileRows(n *graph.Node, depth int) int {
+	switch {
+	case c.engine == ByLibrary || c.bits(n.In[0]) == 8:
+		return fewRows
+	case n.Type.Tag == graph.TagFullyConnected || n.Window().AreInputPixels():
+		return graph.DenseRows(depth)
+	}
+	return graph.GatheredRows
+}
 
 // batchProduct returns the amounts of a product of two variable matrices: its rows are products.
 func (c *counter) batchProduct(n *graph.Node) amounts {

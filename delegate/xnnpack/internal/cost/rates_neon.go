@@ -41,7 +41,7 @@ var ratesNEON = [2]EngineRates{
 	ByGo: {tiles: tiles{floats: tile{4, 1}, halves: tile{4, 1}, bytes: tile{16, 4}}, Rates: RateTable{
 		classGraph:        {termStart: 103},
 		classProduct32:    {termStart: 183, termRow: 0.609, termWork: 0.0373, termWeight: 0.0133},
-		classWindow32:     {termStart: 959, termRow: 2.49, termWork: 0.0364},
+		classWindow32:     {termStart: 958, termRow: 2.5, termWork: 0.0364},
 		classGroups32:     {termRow: 1.91, termTap: 1.48, termWork: 0.0716},
 		classNarrow32:     {termStart: 299, termTap: 0.585, termWork: 0.0522},
 		classProduct8:     {termStart: 196, termRow: 9.96, termWork: 0.0373},

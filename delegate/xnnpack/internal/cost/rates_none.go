@@ -40,9 +40,9 @@ var ratesNone = [2]EngineRates{
 	}},
 	ByGo: {tiles: tiles{floats: tile{8, 1}, halves: tile{8, 1}, bytes: tile{8, 1}}, Rates: RateTable{
 		classGraph:        {termRow: 18.9},
-		classWeights:      {termWeight: 0.00608},
+		classWeights:      {termWeight: 0.00597},
 		classProduct32:    {termStart: 55.6, termWork: 0.306, termElement: 0.456},
-		classWindow32:     {termWork: 0.302, termElement: 1.94},
+		classWindow32:     {termWork: 0.302, termElement: 1.93},
 		classGroups32:     {termStart: 160, termRow: 3.9, termTap: 1.21, termWork: 0.199, termElement: 0.485},
 		classNarrow32:     {termTap: 2.01, termWork: 0.292, termElement: 3.47, termWeight: 0.491},
 		classProduct8:     {termRow: 17.2, termWork: 0.792},

@@ -45,15 +45,11 @@ func (p *floatProduct) plan(e *Unit) {
 	p.units, p.grain = p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs
 }
 
-// denseElements is how many elements of rows that are not gathered are multiplied by all panels, which are read from memory each
-// time. They stay in the second-level cache.
-const denseElements = 64 << 10
-
 // tileRows returns the number of rows of a tile. All tiles have about as many.
 func (p *floatProduct) tileRows() int {
 	rows := graph.GatheredRows
 	if a, _ := p.source.dense(0, 0); a != nil {
-		rows = max(rows, denseElements/max(1, min(p.filter.Panels[0].K, gemm.Depth)))
+		rows = graph.DenseRows(p.filter.Panels[0].K)
 	}
 	tiles := graph.CeilDiv(p.rows, rows)
 	return max(1, min(rows, graph.RoundUp(graph.CeilDiv(p.rows, max(1, tiles)), evenRows)))

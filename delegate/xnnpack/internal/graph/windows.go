@@ -108,6 +108,13 @@ func (s *WindowGrid) Copies() int {
 // cache while they are multiplied by all panels.
 const GatheredRows, GatheredDepth = 64, 512
 
+// denseElements is how many elements of rows that are not gathered are multiplied by all panels.
+const denseElements = 64 << 10
+
+// DenseRows returns how many rows of k elements that are not gathered are multiplied by all panels, which may be read from memory
+// each time. They stay in the second-level cache.
+func DenseRows(k int) int { return max(GatheredRows, denseElements/max(1, min(k, gemm.Depth))) }
+
 // Lines of at most fewPixels, or of at most NarrowLine if windows have more than ManyWindowTaps taps, are computed from
 // a padded copy of the input. Without padding, nearly every pixel would read another part of its window.
 const fewPixels, NarrowLine, ManyWindowTaps = 7, 16, 25

@@ -22,7 +22,7 @@ var RateClasses = []string{
 	"dynamic8", "dynamic4", "batch", "depthwise32", "depthwise8", "transposed32", "transposed8", "pool32",
 	"pool8", "mean", "softmax", "resize", "copy32", "copy8", "binary32", "binary8",
 	"function32", "logarithm", "table8", "quantize", "quantizeRows", "convert", "transpose32", "transpose8",
-	"large",
+	"large", "deep",
 }
 
 // RateGraph returns a random graph of about one node of a class of the cost model, of sizes that models have.
@@ -170,7 +170,24 @@ var rateGraphs = map[string]func(s *sizer) *graph.Graph{
 		rows := s.between(16, 256)
 		return s.transposeOf(graph.FP32, batch, channels, rows, s.between(side/2, 2*side)/rows)
 	},
+	"deep": func(s *sizer) *graph.Graph { // weights that fill the caches
+		rows, n, inner := s.between(1, 128), s.between(512, 1024), s.between(1024, 3072)
+		x := s.Input(graph.FP32, rows, n)
+		for i := range 2 * (1 + deepWeights/(2*n*inner)) {
+			k, columns := n, inner
+			if i%2 == 1 {
+				k, columns = inner, n
+			}
+			y := s.Value(graph.FP32, rows, columns)
+			s.Node("FullyConnected", []int{x, s.Constant(graph.FP32, 0, columns, k), s.Constant(graph.FP32, 0, columns)}, []int{y})
+			x = y
+		}
+		return s.Done(x)
+	},
 }
+
+// deepWeights is how many weights are more than the caches of a processor.
+const deepWeights = 8 << 20
 
 // maxMACs bounds the size of products.
 const maxMACs = 16 << 20
