@@ -462,6 +462,13 @@ func notEqualLanes(n int, dst *uint8, a, b *float32)
 //go:noescape
 func pReLULanes(n int, dst, a, b *float32)
 
+func peak16(n int) {}
+
+//go:noescape
+func peak4(n int)
+
+func peak8(n int) {}
+
 //go:noescape
 func placesLanes(n int, dst *int64, at *int32, start, step int)
 

@@ -375,6 +375,12 @@ func notEqualLanes(n int, dst *uint8, a, b *float32) {}
 
 func pReLULanes(n int, dst, a, b *float32) {}
 
+func peak16(n int) {}
+
+func peak4(n int) {}
+
+func peak8(n int) {}
+
 func placesLanes(n int, dst *int64, at *int32, start, step int) {}
 
 func placesSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, at *int64, down int) {
