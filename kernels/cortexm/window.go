@@ -92,17 +92,11 @@ func (w *images) slide(r *reader, arg int, ceil bool) {
 	}
 }
 
-// source is the input index in dimension d that tap k of window at reads; ok is false
-// where it lies outside or, of a transposed convolution, between.
+// source is the input index in dimension d that tap k of window at reads; ok is false where it lies outside or, of a transposed
+// convolution, between.
 func (w *images) source(d, at, k int) (i int, ok bool) {
-	if !w.transposed {
-		i = w.Start(d, at) + k*w.Dilate[d]
-		return i, i >= 0 && i < w.In[d]
+	if w.transposed {
+		return w.SourceBack(d, at, k)
 	}
-	i = at + w.Pad[d] - k*w.Dilate[d]
-	if i < 0 || i%w.Stride[d] != 0 {
-		return 0, false
-	}
-	i /= w.Stride[d]
-	return i, i < w.In[d]
+	return w.Source(d, at, k)
 }

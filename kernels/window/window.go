@@ -97,6 +97,28 @@ func (s *Shape) Taps(d, at int) (start, lo, hi int) {
 	return start, lo, hi
 }
 
+// Source returns the point of the input along dimension d that tap k of window at reads, and whether there is one.
+func (s *Shape) Source(d, at, k int) (i int, ok bool) {
+	i = s.Start(d, at) + k*s.Dilate[d]
+	return i, uint(i) < uint(s.In[d])
+}
+
+// SourceBack is Source of a transposed convolution, which has padding between the points of In too.
+func (s *Shape) SourceBack(d, at, k int) (i int, ok bool) {
+	i = at + s.Pad[d] - k*s.Dilate[d]
+	if i < 0 || i%s.Stride[d] != 0 {
+		return 0, false
+	}
+	i /= s.Stride[d]
+	return i, i < s.In[d]
+}
+
+// Part returns the range of part at of size points that are divided into parts, which may overlap.
+func Part(size, parts, at int) (lo, hi int) {
+	n, all := int64(size), int64(parts)
+	return int(int64(at) * n / all), int((int64(at+1)*n + all - 1) / all)
+}
+
 // Whole reports whether no window extends over an edge of the input along dimension d.
 func (s *Shape) Whole(d int) bool {
 	return s.Pad[d] == 0 && s.Start(d, s.Out[d]-1)+s.Extent(d) <= s.In[d]

@@ -3,7 +3,6 @@ package conv
 import (
 	"math"
 
-	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -53,44 +52,27 @@ func (p *pass[T]) runLast(c *kernels.Ctx, y, x []float32) {
 	q := any(p).(*pass[float32])
 	q.c = c
 	l, taps := &q.last, p.Kernel[1]*p.Kernel[2]
-	l.x, l.y = x, y
-	if l.w = l.weights.Get(p.weight); l.w == nil {
-		l.w = l.weights.New(c, p.weight, len(p.w))
-		operand.Transpose(c, l.w, q.w, p.groups, taps)
+	l.Shape, l.C, l.Min, l.Max = p.Shape, p.groups, float32(math.Inf(-1)), float32(math.Inf(1))
+	l.X, l.Y = x, y
+	if l.Filter = l.weights.Get(p.weight); l.Filter == nil {
+		l.Filter = l.weights.New(c, p.weight, len(p.w))
+		operand.Transpose(c, l.Filter, q.w, p.groups, taps)
 	}
-	if l.bias = q.bias; l.bias == nil {
-		l.bias = kernels.Scratch[float32](c, p.groups)
-		clear(l.bias)
+	if l.Bias = q.bias; l.Bias == nil {
+		l.Bias = kernels.Scratch[float32](c, p.groups)
+		clear(l.Bias)
 	}
-	if n := c.Threads() * taps; len(l.xs) < n {
-		l.xs, l.ws = make([]int, n), make([]int, n)
-	}
+	l.Plan(c.Threads())
 	c.Parallel(p.batch*p.Out[1], 1+macsPerRange/8/(p.Out[2]*p.groups*taps), channelRows{q})
-	l.w, l.bias, l.x, l.y = nil, nil, nil, nil
+	l.Filter, l.Bias, l.X, l.Y = nil, nil, nil, nil
 }
 
 type channelRows struct{ *pass[float32] }
 
 // Range computes rows [lo, hi) of the output, counted over all images.
 func (p channelRows) Range(worker, lo, hi int) {
-	l, ch, inf := &p.last, p.groups, float32(math.Inf(1))
-	size, maxTaps := window.Volume(p.In)*ch, p.Kernel[1]*p.Kernel[2]
-	xs, ws := l.xs[worker*maxTaps:][:maxTaps], l.ws[worker*maxTaps:][:maxTaps]
 	for i := lo; i < hi; i++ {
-		x, y := l.x[i/p.Out[1]*size:][:size], l.y[i*p.Out[2]*ch:][:p.Out[2]*ch]
-		h0, h1, h2 := p.Taps(1, i%p.Out[1])
-		for j := 0; j < p.Out[2]; {
-			p.c.Poll()
-			w0, w1, w2 := p.Taps(2, j)
-			taps, run := 0, p.Alike(2, j, w2-w1)
-			for h := h1; h < h2; h++ {
-				for w := w1; w < w2; w++ {
-					xs[taps], ws[taps] = ((h0+h*p.Dilate[1])*p.In[2]+w0+w*p.Dilate[2])*ch, (h*p.Kernel[2]+w)*ch
-					taps++
-				}
-			}
-			simd.ChannelTaps(y[j*ch:], x, l.w, l.bias, xs[:taps], ws[:taps], run, ch, ch, p.Stride[2]*ch, -inf, inf)
-			j += run
-		}
+		p.c.Poll()
+		p.last.Run(worker, i)
 	}
 }

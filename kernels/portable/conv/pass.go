@@ -4,6 +4,7 @@ import (
 	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/nhwc"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -93,9 +94,6 @@ type grid struct {
 
 // lastPass is the state of a convolution with channels last.
 type lastPass struct {
+	nhwc.Depthwise
 	weights operand.Cached[float32] // [taps, channels]
-	w       []float32
-	bias    []float32
-	xs, ws  []int // where the taps of a window lie, and their weights, for each worker
-	x, y    []float32
 }

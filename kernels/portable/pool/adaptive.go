@@ -68,12 +68,6 @@ func adaptiveMax[C tensor.Compute](dims int) kernels.Func {
 	}
 }
 
-// part returns the range of part o of dimension d.
-func (w *pooling) part(d, o int) (lo, hi int) {
-	n, parts := int64(w.In[d]), int64(w.Out[d])
-	return int(int64(o) * n / parts), int((int64(o+1)*n + parts - 1) / parts)
-}
-
 // Range computes rows lo to hi of the output.
 func (p *maxParts[C]) Range(_, lo, hi int) {
 	volume, poll := window.Volume(p.In), p.c.Poller()
@@ -90,9 +84,9 @@ func (p *maxParts[C]) Range(_, lo, hi int) {
 
 // largest returns the maximum of a window of a plane, the first of equal ones but the last NaN, and its place.
 func (p *maxParts[C]) largest(x []C, d, h, w int) (best C, at int64) {
-	d0, d1 := p.part(0, d)
-	h0, h1 := p.part(1, h)
-	w0, w1 := p.part(2, w)
+	d0, d1 := window.Part(p.In[0], p.Out[0], d)
+	h0, h1 := window.Part(p.In[1], p.Out[1], h)
+	w0, w1 := window.Part(p.In[2], p.Out[2], w)
 	first := p.place(d0, h0, w0)
 	best, at = x[first], int64(first)
 	for i := d0; i < d1; i++ {

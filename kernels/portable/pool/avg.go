@@ -6,6 +6,7 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/nhwc"
 	"github.com/etrun-go/etrun/kernels/portable/loops"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -80,7 +81,7 @@ func adaptiveOf[T tensor.Compute](dims int) kernels.Func {
 		for i := range 3 - dims {
 			p.Out[i] = 1
 		}
-		p.adaptive, p.divisor = true, 0
+		p.adaptive, p.divisor, p.Dilate = true, 0, [3]int{1, 1, 1}
 		return p.run(c, a, 2)
 	}
 }
@@ -92,16 +93,16 @@ type avgPass[T tensor.Compute] struct {
 	adaptive   bool
 	x, y       []T
 
-	whole    bool // a window is a whole plane
-	sliding  slide
-	byTiles  bool
-	tiles    tiles[T]
-	channels int // not 0 where they lie last
-	off      []int
-	taps     int    // of off for each worker
-	scratch  []T    // a row of columns' sums for each worker, or what a tile is divided by
-	along    [3][]T // what the length of each window along a dimension counts for in its divisor
-	even     T      // the divisor of all windows, 0 where they differ
+	whole   bool // a window is a whole plane
+	sliding slide
+	byTiles bool
+	tiles   tiles[T]
+	last    lastPool[T]
+	off     []int
+	taps    int    // of off for each worker
+	scratch []T    // a row of columns' sums for each worker, or what a tile is divided by
+	along   [3][]T // what the length of each window along a dimension counts for in its divisor
+	even    T      // the divisor of all windows, 0 where they differ
 }
 
 func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, outArg int) error {
@@ -115,11 +116,11 @@ func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, outArg int) error {
 	}
 	p.slideEvenly()
 	p.shares(c)
-	p.channels, p.whole = 0, false
+	p.whole = false
 	if area := p.maxLength(0) * p.maxLength(1) * p.maxLength(2); area <= maxArea && channelsLast[T](x, out) {
-		p.channels = x.Sizes[1]
-		p.x, p.y = tensor.Data[T](x), tensor.Data[T](out)
-		p.compute(c)
+		p.last.Mean, p.last.Adaptive, p.last.Shares = true, p.adaptive, p.along
+		p.last.run(c, &p.pooling, x, out)
+		p.along = [3][]T{}
 		return nil
 	}
 	p.whole = p.wholePlane()
@@ -158,15 +159,12 @@ func (p *avgPass[T]) maxLength(d int) int {
 // compute averages p.x into p.y.
 func (p *avgPass[T]) compute(c *kernels.Ctx) {
 	units, work := p.planes*p.Out[0]*p.Out[1], p.Out[2]*p.maxLength(0)*p.maxLength(1)*p.maxLength(2)
-	p.byTiles = p.channels == 0 && !p.whole && !p.adaptive && p.Stride[2] <= 2 && p.tiles.plan(c, &p.pooling, 0, sums)
+	p.byTiles = !p.whole && !p.adaptive && p.Stride[2] <= 2 && p.tiles.plan(c, &p.pooling, 0, sums)
 	width := 0
 	switch {
 	case p.whole:
 	case p.byTiles:
 		units, work, width = p.tiles.units(), p.tiles.rows*work, p.tiles.rows*p.Out[2]
-	case p.channels > 0:
-		units, work = units/p.channels, work*p.channels
-		p.taps = p.maxLength(0) * p.maxLength(1) * p.maxLength(2)
 	default:
 		p.taps, width = p.maxLength(0)*p.maxLength(1), p.In[2]
 	}
@@ -221,13 +219,9 @@ func (p *avgPass[T]) Range(worker, lo, hi int) {
 	case p.whole:
 		points := window.Volume(p.In)
 		sumPlanes(p.y[lo:hi], p.x[lo*points:], points)
-		divideBy(p.y[lo:hi], p.even)
+		nhwc.Divide(p.y[lo:hi], p.even)
 	case p.byTiles:
 		p.averageTiles(worker, lo, hi)
-	case p.channels > 0:
-		for i := lo; i < hi; i++ {
-			p.lastRow(worker, i)
-		}
 	default:
 		for i := lo; i < hi; i++ {
 			p.row(worker, i)
@@ -245,7 +239,7 @@ func (p *avgPass[T]) averageTiles(worker, lo, hi int) {
 		y := p.y[((plane*b.Out[0]+d)*b.Out[1]+row)*cols:][:n*cols]
 		simd.SumTaps(y, b.load(worker, p.x[plane*points:][:points], d, row, n), b.off, n, cols, cols, b.step)
 		if p.even != 0 {
-			divideBy(y, p.even)
+			nhwc.Divide(y, p.even)
 			continue
 		}
 		if rows := [3]int{d, row % p.Out[1], n}; rows != have {
@@ -277,17 +271,6 @@ func divide[T tensor.Compute](y, by []T) {
 	}
 	for i := range y {
 		y[i] /= by[i]
-	}
-}
-
-// divideBy divides by one number. float32 is multiplied by its reciprocal, as in XNNPACK.
-func divideBy[T tensor.Compute](y []T, by T) {
-	if y, ok := any(y).([]float32); ok {
-		simd.ScaleShift(y, y, 1/float32(by), 0)
-		return
-	}
-	for i := range y {
-		y[i] /= by
 	}
 }
 
@@ -339,45 +322,10 @@ func sumOf[T tensor.Compute](x []T) (s T) {
 func (p *avgPass[T]) bounds(dim, at int) (lo, hi, padded int) {
 	in := p.In[dim]
 	if p.adaptive {
-		out := p.Out[dim]
-		lo, hi = at*in/out, ((at+1)*in+out-1)/out
+		lo, hi = window.Part(in, p.Out[dim], at)
 		return lo, hi, hi - lo
 	}
 	start := p.Start(dim, at)
 	end := min(start+p.Kernel[dim], in+p.Pad[dim])
 	return max(start, 0), min(end, in), end - start
-}
-
-// lastRow averages output row i, counted over the images.
-func (p *avgPass[T]) lastRow(worker, i int) {
-	image, d, r := p.point(i)
-	ch, points := p.channels, window.Volume(p.In)*p.channels
-	x, y := p.x[image*points:][:points], p.y[i*p.Out[2]*ch:][:p.Out[2]*ch]
-	off := p.off[worker*p.taps:][:p.taps]
-	d0, d1, _ := p.bounds(0, d)
-	h0, h1, _ := p.bounds(1, r)
-	for j := 0; j < p.Out[2]; {
-		p.c.Poll()
-		w0, w1, _ := p.bounds(2, j)
-		n, taps := 1, 0
-		if !p.adaptive {
-			n = p.Alike(2, j, w1-w0)
-		}
-		for k := d0; k < d1; k++ {
-			for h := h0; h < h1; h++ {
-				for w := w0; w < w1; w++ {
-					off[taps] = p.place(k, h, w) * ch
-					taps++
-				}
-			}
-		}
-		run := y[j*ch : (j+n)*ch]
-		if taps > 0 {
-			simd.SumTaps(run, x, off[:taps], n, ch, ch, p.Stride[2]*ch)
-		} else {
-			clear(run)
-		}
-		divideBy(run, p.share(0, d)*p.share(1, r)*p.along[2][j]) // alike, so that they share the divisor
-		j += n
-	}
 }

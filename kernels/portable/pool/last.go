@@ -4,12 +4,13 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/nhwc"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// If the channels of a point are adjacent in memory, windows are pooled one by one, with all channels at a time;
-// adjacent windows with the same taps are pooled together.
+// If the channels of a point are adjacent in memory, all of them are pooled at a time: by [nhwc.Pool], or window by window
+// where the indices of maxima are read. Adjacent windows with the same taps are then pooled together.
 
 // channelsLast reports whether the tensors have the dim order [0, 2, 3, 1] or [0, 2, 3, 4, 1], and the first one
 // stores T and has enough channels for vectors.
@@ -22,7 +23,36 @@ func channelsLast[T tensor.Compute](ts ...*tensor.Tensor) bool {
 	return ts[0].DType == tensor.TypeOf[T]() && ts[0].Sizes[1] >= 8
 }
 
+// lastPool pools tensors with channels last.
+type lastPool[T tensor.Compute] struct {
+	nhwc.Pool[T]
+	lines []T // one for each worker
+}
+
+// run pools x into out by the windows of w.
+func (l *lastPool[T]) run(c *kernels.Ctx, w *pooling, x, out *tensor.Tensor) {
+	l.Shape, l.C, l.Stop = w.Shape, x.Sizes[1], c
+	l.X, l.Y = tensor.Data[T](x), tensor.Data[T](out)
+	l.Plan(c.Threads())
+	l.lines = kernels.Scratch[T](c, c.Threads()*l.Line())
+	c.Parallel(x.Sizes[0]*l.Out[0]*l.Out[1], cpu.Grain(l.Out[2]*l.C*l.Area(), tapCost), l)
+	l.X, l.Y, l.lines, l.Shares = nil, nil, nil, [3][]T{}
+}
+
+// Range pools lines [lo, hi) of the output.
+func (l *lastPool[T]) Range(worker, lo, hi int) {
+	n := l.Line()
+	for i := lo; i < hi; i++ {
+		l.Pool.Run(worker, l.lines[worker*n:][:n], i)
+	}
+}
+
 func (p *maxPass[T]) lastRun(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
+	if p.only {
+		p.last.Empty = p.lowest
+		p.last.run(c, &p.pooling, x, out)
+		return
+	}
 	p.channels = x.Sizes[1]
 	p.x, p.y, p.index = tensor.Data[T](x), tensor.Data[T](out), tensor.Data[int64](indices)
 	p.at = kernels.Scratch[int32](c, c.Threads()*p.Out[2]*p.channels)
@@ -48,15 +78,10 @@ func (p *maxPass[T]) lastRow(worker, i int) {
 		}
 		n := p.Alike(2, j, w1-w0)
 		y, index, at := y[j*ch:(j+n)*ch], index[j*ch:], at[j*ch:]
-		switch {
-		case taps == 0:
+		if taps == 0 {
 			fill(y, p.lowest)
 			fill(at[:len(y)], int32(p.first(d, r, j)))
-		case p.only:
-			simd.MaxTaps(y, x, off[:taps], n, ch, ch, p.Stride[2]*ch)
-			j += n
-			continue
-		default:
+		} else {
 			simd.ExtremeTaps(y, at, x, off[:taps], tag, n, ch, ch, p.Stride[2]*ch, false)
 		}
 		for k := range n {

@@ -84,7 +84,8 @@ type maxPass[T tensor.Compute] struct {
 	tag      []int32 // how far behind a window's first element each tap lies
 	at       []int32 // places of a tile's results for each worker
 	channels int     // not 0 where they lie last
-	off      []int   // of a window's taps then, for each worker
+	last     lastPool[T]
+	off      []int // of a window's taps, for each worker, where channels lie last
 }
 
 // maxPoints is the largest plane whose indices fit int32.

@@ -1,0 +1,103 @@
+package nhwc
+
+import "github.com/etrun-go/etrun/internal/simd"
+
+// Depthwise is a convolution of float32 with one filter for each channel, over two dimensions.
+type Depthwise struct {
+	Images
+	X, Y     []float32 // input and output
+	Filter   []float32 // [H, W, C]
+	Bias     []float32 // C elements
+	Min, Max float32   // bounds of the results
+
+	planned Images   // what lists are for
+	lists   [][]taps // for each worker
+}
+
+// taps are the offsets of the taps of a window: in the input, relative to the first of them, and in the filter.
+type taps struct {
+	x, w       []int
+	rows, cols [2]int // the half-open ranges of taps in the list
+}
+
+// A worker keeps the lists of the windows that it met: a line has one for the windows in the middle and others for those at
+// the borders, and lines at the borders have others again. The lists of different borders differ in the sum of
+// their bounds. There are listsOfSide² of them, 4 if windows have more than fewTaps taps, and fewer for outputs
+// of one line or column.
+const listsOfSide, fewTaps = 4, 64
+
+// sides returns how many lists there are for the borders of each of the last two dimensions.
+func (d *Depthwise) sides() (n [2]int) {
+	for i, out := range d.Out[1:] {
+		switch {
+		case out == 1: // one list is enough
+			n[i] = 1
+		case d.taps() > fewTaps:
+			n[i] = 2
+		default:
+			n[i] = listsOfSide
+		}
+	}
+	return n
+}
+
+func (d *Depthwise) taps() int { return d.Kernel[1] * d.Kernel[2] }
+
+// Listed returns the number of integers that Plan allocates for each worker.
+func (d *Depthwise) Listed() int {
+	n := d.sides()
+	return 2 * n[0] * n[1] * d.taps()
+}
+
+// Plan prepares the loop for its geometry.
+func (d *Depthwise) Plan(workers int) {
+	if d.planned == d.Images && len(d.lists) >= workers {
+		return
+	}
+	d.planned = d.Images
+	d.lists = grow(d.lists, workers)
+	n := d.sides()
+	for i := range d.lists {
+		d.lists[i] = grow(d.lists[i], n[0]*n[1])
+		for k := range d.lists[i] {
+			l := &d.lists[i][k]
+			*l = taps{x: grow(l.x, d.taps()), w: grow(l.w, d.taps()), rows: [2]int{-1, -1}}
+		}
+	}
+}
+
+// Run computes a line of the output, counted over all images, in runs of points whose windows have the same taps in the
+// input.
+func (d *Depthwise) Run(worker, line int) {
+	width, c := d.Out[2], d.C
+	top, y0, y1 := d.Taps(1, line%d.Out[1])
+	first := line / d.Out[1] * d.In[1]
+	for at := 0; at < width; {
+		left, x0, x1 := d.Taps(2, at)
+		run, from := d.Alike(2, at, x1-x0), 0
+		if y0 < y1 && x0 < x1 {
+			from = ((first+top+y0*d.Dilate[1])*d.In[2] + left + x0*d.Dilate[2]) * c
+		}
+		l := d.list(worker, [2]int{y0, y1}, [2]int{x0, x1})
+		simd.ChannelTaps(d.Y[(line*width+at)*c:], d.X[from:], d.Filter, d.Bias, l.x, l.w, run, c, c, d.Stride[2]*c, d.Min, d.Max)
+		at += run
+	}
+}
+
+// list returns the list of the given taps, from the cache if possible.
+func (d *Depthwise) list(worker int, rows, cols [2]int) *taps {
+	n := d.sides()
+	l := &d.lists[worker][(rows[0]+rows[1])%n[0]*n[1]+(cols[0]+cols[1])%n[1]]
+	if l.rows == rows && l.cols == cols {
+		return l
+	}
+	l.rows, l.cols = rows, cols
+	l.x, l.w = l.x[:0], l.w[:0]
+	for y := rows[0]; y < rows[1]; y++ {
+		for x := cols[0]; x < cols[1]; x++ {
+			l.x = append(l.x, ((y-rows[0])*d.Dilate[1]*d.In[2]+(x-cols[0])*d.Dilate[2])*d.C)
+			l.w = append(l.w, (y*d.Kernel[2]+x)*d.C)
+		}
+	}
+	return l
+}
