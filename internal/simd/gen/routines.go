@@ -36,3 +36,15 @@ func head(text string) string {
 	}
 	return h
 }
+
+// registerNames are names that loops write as <name> in place of the register, in pairs of name and register.
+type registerNames []string
+
+// in replaces the names in a text.
+func (r registerNames) in(text string) string {
+	pairs := make([]string, len(r))
+	for i := 0; i < len(r); i += 2 {
+		pairs[i], pairs[i+1] = "<"+r[i]+">", r[i+1]
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}

@@ -6,9 +6,13 @@ import (
 	"strings"
 )
 
-// tile is a block of a matrix product that is held in registers: it adds Σ_p a[i,p]·b[p,j]
+// tile is a block of a matrix product whose sums stay in registers: it adds Σ_p a[i,p]·b[p,j]
 // to a tile of from, clamps the sum to [lo, hi] and stores it to c. A NaN stays. Strides are in
 // bytes.
+//
+// One pass of the loop adds one p: it loads a row of b once, and multiplies it by an element of each row of a. A tile of r rows
+// and v vectors so has r·v products for r+v loads, and as many independent sums, which hide the latency of a product. The
+// sizes are the largest ones whose sums, row of b and elements of a fit in the registers.
 type tile struct {
 	rows, cols int
 	last       string // an argument more, "name type": the columns that there are
@@ -155,8 +159,10 @@ func amd64Row(row int) string {
 	return []string{"(SI)", "(BX)"}[row/3] + []string{"", "(R8*1)", "(R8*2)"}[row%3]
 }
 
-// avx2Tile has a row of the tile in cols/8 registers from Y0 on, a row of b in Y12 and on,
-// an element of a in Y14, and the mask in Y15.
+// avx2Registers are those of a tile behind its sums, which have cols/8 registers for each row from Y0 on.
+var avx2Registers = registerNames{"b0", "Y12", "b1", "Y13", "a", "Y14", "mask", "Y15"}
+
+// avx2Tile broadcasts each element of a, and reads b in place if there is one row: then it is read once anyway.
 func avx2Tile(t tile) string {
 	vectors, masked := t.cols/8, t.last == columnsMask
 	arguments := t.frame().arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11",
@@ -166,8 +172,8 @@ func avx2Tile(t tile) string {
 	}
 	load, store := "VMOVUPS %s%s, %s", "VMOVUPS %[3]s, %[1]s%[2]s"
 	if masked {
-		arguments += t.frame().arguments("MOVQ", "mask", "R12") + "VMOVUPS (R12), Y15\n"
-		load, store = "VMASKMOVPS %s%s, Y15, %s", "VMASKMOVPS %[3]s, Y15, %[1]s%[2]s"
+		arguments += t.frame().arguments("MOVQ", "mask", "R12") + "VMOVUPS (R12), <mask>\n"
+		load, store = "VMASKMOVPS %s%s, <mask>, %s", "VMASKMOVPS %[3]s, <mask>, %[1]s%[2]s"
 	}
 	acc := func(r, v int) string { return fmt.Sprint("Y", r*vectors+v) }
 	product, inMemory := "", t.rows == 1 && !masked
@@ -177,25 +183,25 @@ func avx2Tile(t tile) string {
 	}
 	for v := range vectors {
 		if !inMemory {
-			product += fmt.Sprintf(load+"\n", offset(32*v), "(DI)", fmt.Sprint("Y", 12+v))
+			product += fmt.Sprintf(load+"\n", offset(32*v), "(DI)", fmt.Sprintf("<b%d>", v))
 		}
 	}
 	for r := range t.rows {
-		product += fmt.Sprintf("VBROADCASTSS %s, Y14\n", amd64Row(r))
+		product += fmt.Sprintf("VBROADCASTSS %s, <a>\n", amd64Row(r))
 		for v := range vectors {
-			b := fmt.Sprint("Y", 12+v)
+			b := fmt.Sprintf("<b%d>", v)
 			if inMemory {
 				b = offset(32*v) + "(DI)"
 			}
-			product += fmt.Sprintf("VFMADD231PS %s, Y14, %s\n", b, acc(r, v))
+			product += fmt.Sprintf("VFMADD231PS %s, <a>, %s\n", b, acc(r, v))
 		}
 		product += nextColumn(t, r)
 	}
-	return t.body(arguments,
+	return avx2Registers.in(t.body(arguments,
 		t.each(vectors, "ADDQ R14, AX", func(r, v int) string { return fmt.Sprintf(load, offset(32*v), "(AX)", acc(r, v)) }),
-		product, "ADDQ R10, DI\n"+amd64Count, amd64Clamp(t.frame(), "Y", t.rows*vectors, "Y13", "Y14"),
+		product, "ADDQ R10, DI\n"+amd64Count, amd64Clamp(t.frame(), "Y", t.rows*vectors, "<b1>", "<a>"),
 		t.each(vectors, "ADDQ R11, DX", func(r, v int) string { return fmt.Sprintf(store, offset(32*v), "(DX)", acc(r, v)) }),
-		"VZEROUPPER\nRET")
+		"VZEROUPPER\nRET"))
 }
 
 // nextColumn moves the pointer of three rows of a on behind the last of them.
@@ -206,36 +212,38 @@ func nextColumn(t tile, row int) string {
 	return ""
 }
 
-// avx512Tile has a row of the tile in two registers from Z0 on, a row of b in Z24 and Z25. R15 is what follows, R14 its step.
+// avx512Registers are those of a tile behind its sums, which have two registers for each row from Z0 on, or one if it is narrow.
+// Six rows of a have a register each in turn, so that a load does not wait for the products of the row before it.
+var avx512Registers = registerNames{"b0", "Z24", "b1", "Z25", "a0", "Z26", "a1", "Z27", "a2", "Z28", "a3", "Z29", "a4", "Z30", "a5", "Z31",
+	"cols0", "K1", "cols1", "K2"}
+
+// avx512Tile has 32 columns. R15 is what follows, R14 its step.
 func avx512Tile(t tile) string {
 	first, loaded, next := eachTile(t, t.frame())
 	arguments := t.frame().arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11",
 		"next", "R15") +
-		t.frame().arguments("MOVL", "cols", "AX") + "KMOVW AX, K1\nSHRL $16, AX\nKMOVW AX, K2\n" +
+		t.frame().arguments("MOVL", "cols", "AX") + "KMOVW AX, <cols0>\nSHRL $16, AX\nKMOVW AX, <cols1>\n" +
 		first + "\n" + t.frame().arguments("MOVQ", "from", "AX", "ldf", "R14")
 	load := func(address, to string, v int) string {
-		return fmt.Sprintf("VMOVUPS.Z %s(%s), K%d, %s", offset(64*v), address, v+1, to)
+		return fmt.Sprintf("VMOVUPS.Z %s(%s), <cols%d>, %s", offset(64*v), address, v, to)
 	}
 	acc := func(r, v int) string { return fmt.Sprint("Z", 2*r+v) }
-	product := load("DI", "Z24", 0) + "\n" + load("DI", "Z25", 1) + "\nADDQ R10, DI\n" + fmt.Sprintf(amd64Ahead, "R14")
+	product := load("DI", "<b0>", 0) + "\n" + load("DI", "<b1>", 1) + "\nADDQ R10, DI\n" + fmt.Sprintf(amd64Ahead, "R14")
 	for r := range t.rows {
-		a := fmt.Sprint("Z", 26+r%6)
-		product += "VBROADCASTSS " + avx512Row(r) + ", " + a + "\n" +
-			"VFMADD231PS Z24, " + a + ", " + acc(r, 0) + "\n" +
-			"VFMADD231PS Z25, " + a + ", " + acc(r, 1) + "\n" + avx512Column(t, r)
+		product += fmt.Sprintf("VBROADCASTSS %s, <a%[2]d>\nVFMADD231PS <b0>, <a%[2]d>, %[3]s\nVFMADD231PS <b1>, <a%[2]d>, %[4]s\n",
+			avx512Row(r), r%6, acc(r, 0), acc(r, 1)) + avx512Column(t, r)
 	}
 	before, behind := nextRun(t)
 	before += t.frame().arguments("MOVQ", "step", "R14")
-	return t.body(arguments,
+	return avx512Registers.in(t.body(arguments,
 		t.each(2, "ADDQ R14, AX", func(r, v int) string { return load("AX", acc(r, v), v) })+loaded+"\n"+before,
-		product, behind, amd64Clamp(t.frame(), "Z", 2*t.rows, "Z24", "Z25"),
-		t.each(2, "ADDQ R11, DX", func(r, v int) string { return fmt.Sprintf("VMOVUPS %s, K%d, %s(DX)", acc(r, v), v+1, offset(64*v)) }),
-		next)
+		product, behind, amd64Clamp(t.frame(), "Z", 2*t.rows, "<b0>", "<b1>"),
+		t.each(2, "ADDQ R11, DX", func(r, v int) string { return fmt.Sprintf("VMOVUPS %s, <cols%d>, %s(DX)", acc(r, v), v, offset(64*v)) }),
+		next))
 }
 
-// avx512Narrow has a row of the tile in a register from Z0 on, a row of b in Z24; elements of
-// a are broadcast as they are multiplied. Tiles of 8 columns have shorter registers, of which some
-// processors multiply twice as many.
+// avx512Narrow has 16 or 8 columns; elements of a are broadcast as they are multiplied: each has one product only. Tiles of 8 columns have
+// shorter registers, of which some processors multiply twice as many.
 func avx512Narrow(t tile) string {
 	z := map[int]string{16: "Z", 8: "Y"}[t.cols]
 	first, loaded, next := eachTile(t, t.frame())

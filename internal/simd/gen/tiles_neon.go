@@ -5,8 +5,12 @@ import (
 	"strings"
 )
 
-// Tiles of a matrix product for NEON. A tile has a row in cols/4 registers from V0 on, elements of rows of a in V16 and on, and
-// rows of b in V24 and on, and in V28 and on, so that one is loaded while the other one is used.
+// Tiles of a matrix product for NEON. While elements of a row of a are adjacent, four of them are loaded at once, and products read
+// their lanes: one load for four steps of the loop. Rows of b alternate between two sets of registers, so that one is loaded
+// while the other one is used.
+
+// The first registers of a tile: of its sums, cols/4 for each row, of the rows of a, and of the two rows of b.
+const neonSums, neonA, neonB, neonNextB = 0, 16, 24, 28
 
 // neonTiles are those of 16, 8 and 4 columns, and those of fewer.
 func neonTiles() (list []routine) {
@@ -28,7 +32,7 @@ func neonTile(t tile, f *frame) string {
 	vectors := (t.cols + 3) / 4
 	eachRow := func(format string) (text string) {
 		for r := range t.rows {
-			text += fmt.Sprintf(format+"\n", neonRows[r], 16+r)
+			text += fmt.Sprintf(format+"\n", neonRows[r], neonA+r)
 		}
 		return text
 	}
@@ -40,15 +44,15 @@ func neonTile(t tile, f *frame) string {
 		if r > 0 {
 			start += fmt.Sprintf("ADD R2, %s, %s\n", neonRows[r-1], neonRows[r])
 		}
-		from += loadColumns(t.cols, "R14", "R15", r*vectors)
-		store += storeColumns(t.cols, r*vectors)
+		from += loadColumns(t.cols, "R14", "R15", neonSums+r*vectors)
+		store += storeColumns(t.cols, neonSums+r*vectors)
 	}
 	start += fmt.Sprintf("ADD R2, %s, R1\n", neonRows[t.rows-1])
 	return lines(arguments) + "\ntile:\n" + lines(start, from, f.arguments("MOVD", "b", "R4", "runs", "R16")) +
 		"\nrun:\n" + lines(f.arguments("MOVD", "k", "R0"), "CMP $4, R3\nBNE one\nSUBS $4, R0\nBLT rest") +
 		"\nfour:\n" + lines(eachRow("FMOVQ.P 16(%s), F%d"), encoded(lines(neonLanes(t, vectors))), "SUBS $4, R0\nBGE four") +
 		"\nrest:\n" + lines("ADDS $4, R0\nBEQ next") +
-		"\none:\n" + lines(loadColumns(t.cols, "R4", "R5", 24), eachRow("VLD1R.P (%s)(R3), [V%d.S4]"), neonBroadcast(t, vectors), "SUBS $1, R0\nBNE one") +
+		"\none:\n" + lines(loadColumns(t.cols, "R4", "R5", neonB), eachRow("VLD1R.P (%s)(R3), [V%d.S4]"), neonBroadcast(t, vectors), "SUBS $1, R0\nBNE one") +
 		"\nnext:\n" + lines("SUBS $1, R16\nBEQ end", eachRow("ADD R17, %[1]s"), "B run") +
 		"\nend:\n" + lines("CBZ R22, store", f.arguments("FMOVS", "lo", "F30", "hi", "F31"), neonClamp(t.rows*vectors)) +
 		"\nstore:\n" + lines(store, "SUBS $1, R21\nBNE tile\nRET")
@@ -56,16 +60,18 @@ func neonTile(t tile, f *frame) string {
 
 // neonLanes multiplies four rows of b by lanes of rows of a.
 func neonLanes(t tile, vectors int) string {
-	text := loadColumns(t.cols, "R4", "R5", 24)
+	b, next := neonB, neonNextB
+	text := loadColumns(t.cols, "R4", "R5", b)
 	for p := range 4 {
 		if p < 3 {
-			text += loadColumns(t.cols, "R4", "R5", 28-p%2*4)
+			text += loadColumns(t.cols, "R4", "R5", next)
 		}
 		for v := range vectors {
 			for r := range t.rows {
-				text += fmt.Sprintf("FMLA%d(%d, %d, %d)\n", p, r*vectors+v, 24+p%2*4+v, 16+r)
+				text += fmt.Sprintf("FMLA%d(%d, %d, %d)\n", p, neonSums+r*vectors+v, b+v, neonA+r)
 			}
 		}
+		b, next = next, b
 	}
 	return text
 }
@@ -74,7 +80,7 @@ func neonLanes(t tile, vectors int) string {
 func neonBroadcast(t tile, vectors int) (text string) {
 	for v := range vectors {
 		for r := range t.rows {
-			text += fmt.Sprintf("VFMLA V%d.S4, V%d.S4, V%d.S4\n", 24+v, 16+r, r*vectors+v)
+			text += fmt.Sprintf("VFMLA V%d.S4, V%d.S4, V%d.S4\n", neonB+v, neonA+r, neonSums+r*vectors+v)
 		}
 	}
 	return text

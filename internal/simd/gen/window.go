@@ -5,8 +5,12 @@ import (
 	"strings"
 )
 
-// Windows over rows: sums and extremes of shifted rows, tap by tap, in registers; every second
-// element of rows; and places of extremes. Strides are in bytes, offsets in elements.
+// Windows over rows: sums and extremes of shifted rows; every second element of rows; and places of extremes. Strides are in
+// bytes, offsets in elements.
+//
+// The taps of a window are rows of x, each shifted by its offset. A block of y stays in registers while the loop goes over its taps,
+// so that y is written once; blocks of four registers keep four sums or extremes going, as each waits for its own. An extreme has the tag of
+// its tap in a register beside it: where the tap's element is more extreme or NaN, both are replaced.
 
 var windowSets = []set{
 	{"window_amd64",
@@ -65,8 +69,11 @@ func amd64TapLoop(label, first, each string) string {
 		lines("MOVQ (R8)(BX*8), AX", each, "INCQ BX") + "\n" + label + "Test:\n" + lines("CMPQ BX, R9", "JLT "+label+"Tap")
 }
 
-// amd64Taps8 has blocks of y in Y0 and on, their tags in Y4 and on; Y15 is the mask of the last
-// one, which is incomplete.
+// amd64TapRegisters are those beside blocks of y in Y0 and on, and their tags in Y4 and on: the tap's element and tag, where it
+// replaces the best one, and the mask of the last block, which is incomplete.
+var amd64TapRegisters = registerNames{"tag", "Y8", "x", "Y9", "better", "Y10", "nan", "Y11", "mask", "Y15"}
+
+// amd64Taps8 has blocks of four registers, then of one, then of the elements that remain.
 func amd64Taps8(k *tapKind) routine {
 	signature := k.signature(8, " int, mask *int32")
 	f := frameOf(signature)
@@ -76,16 +83,16 @@ func amd64Taps8(k *tapKind) routine {
 			at := offset(32*v) + "(SI)(AX*4)"
 			first += fmt.Sprintf(load+"Y%d\n", at, v)
 			if k.extreme {
-				each += fmt.Sprintf(load+"Y9\nVCMPPS $%d, Y%d, Y9, Y10\nVCMPPS $3, Y9, Y9, Y11\nVORPS Y11, Y10, Y10\n", at, k.order, v)
-				each += fmt.Sprintf("VBLENDVPS Y10, Y9, Y%d, Y%[1]d\nVBLENDVPS Y10, Y8, Y%d, Y%[2]d\n", v, 4+v)
+				each += fmt.Sprintf(load+"<x>\nVCMPPS $%d, Y%d, <x>, <better>\nVCMPPS $3, <x>, <x>, <nan>\nVORPS <nan>, <better>, <better>\n", at, k.order, v)
+				each += fmt.Sprintf("VBLENDVPS <better>, <x>, Y%d, Y%[1]d\nVBLENDVPS <better>, <tag>, Y%d, Y%[2]d\n", v, 4+v)
 			} else if k == maxTap {
-				each += fmt.Sprintf(load+"Y9\nVCMPPS $3, Y9, Y9, Y10\nVMAXPS Y%d, Y9, Y%[2]d\nVBLENDVPS Y10, Y9, Y%[2]d, Y%[2]d\n", at, v)
+				each += fmt.Sprintf(load+"<x>\nVCMPPS $3, <x>, <x>, <better>\nVMAXPS Y%d, <x>, Y%[2]d\nVBLENDVPS <better>, <x>, Y%[2]d, Y%[2]d\n", at, v)
 			} else {
-				each += fmt.Sprintf(load+"Y9\nVADDPS Y9, Y%d, Y%[2]d\n", at, v)
+				each += fmt.Sprintf(load+"<x>\nVADDPS <x>, Y%d, Y%[2]d\n", at, v)
 			}
 		}
 		if k.extreme {
-			each = "VBROADCASTSS (CX)(BX*4), Y8\n" + each
+			each = "VBROADCASTSS (CX)(BX*4), <tag>\n" + each
 			for v := range vectors {
 				first += fmt.Sprintf("VBROADCASTSS (CX), Y%d\n", 4+v)
 			}
@@ -109,12 +116,12 @@ func amd64Taps8(k *tapKind) routine {
 		return block(label, vectors, "VMOVUPS %s, ") + lines(store(vectors, ""),
 			fmt.Sprintf("ADDQ $%d, DI\nADDQ $%[1]d, SI\nSUBQ $%d, R10", 32*vectors, vectors))
 	}
-	return routine{signature, lines(k.amd64Setup(f), f.arguments("MOVQ", "mask", "AX"), "VMOVUPS (AX), Y15", "VPTEST Y15, Y15", "SETNE R13") +
+	return routine{signature, amd64TapRegisters.in(lines(k.amd64Setup(f), f.arguments("MOVQ", "mask", "AX"), "VMOVUPS (AX), <mask>", "VPTEST <mask>, <mask>", "SETNE R13") +
 		"\nrow:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", f.arguments("MOVQ", "n", "R10")) +
 		"\nfour:\n" + lines("CMPQ R10, $4", "JLT one") + whole("four", 4) + lines("JMP four") +
 		"\none:\n" + lines("TESTQ R10, R10", "JZ last") + whole("one", 1) + lines("JMP one") +
-		"\nlast:\n" + lines("TESTB R13, R13", "JZ next") + block("last", 1, "VMASKMOVPS %s, Y15, ") + store(1, "Y15, ") +
-		"\nnext:\n" + amd64NextRow(f)}
+		"\nlast:\n" + lines("TESTB R13, R13", "JZ next") + block("last", 1, "VMASKMOVPS %s, <mask>, ") + store(1, "<mask>, ") +
+		"\nnext:\n" + amd64NextRow(f))}
 }
 
 // avx512Masks makes K1 and on the masks of the next R10 elements.
@@ -132,7 +139,10 @@ func avx512Masks(vectors int) string {
 	return text
 }
 
-// avx512Taps has blocks of y in Z0 and on, their tags in Z4 and on.
+// avx512TapRegisters are as amd64TapRegisters, beside blocks of y in Z0 and on with masks in K1 and on, and their tags in Z4 and on.
+var avx512TapRegisters = registerNames{"tag", "Z8", "x", "Z9", "better", "K5", "nan", "K6"}
+
+// avx512Taps has blocks of four registers, and of two and one for the rest of a row, all with masks.
 func avx512Taps(k *tapKind) routine {
 	signature := k.signature(16, " int")
 	f := frameOf(signature)
@@ -143,7 +153,7 @@ func avx512Taps(k *tapKind) routine {
 			first += fmt.Sprintf("VMOVUPS.Z %s, K%d, Z%d\n", at, v+1, v)
 			store += fmt.Sprintf("VMOVUPS Z%d, K%d, %s(DI)\n", v, v+1, offset(64*v))
 			if k == maxTap {
-				each += fmt.Sprintf("VMOVUPS.Z %s, K%d, Z9\nVCMPPS $3, Z9, Z9, K5\nVMAXPS Z%d, Z9, Z%[3]d\nVMOVAPS Z9, K5, Z%[3]d\n", at, v+1, v)
+				each += fmt.Sprintf("VMOVUPS.Z %s, K%d, <x>\nVCMPPS $3, <x>, <x>, <better>\nVMAXPS Z%d, <x>, Z%[3]d\nVMOVAPS <x>, <better>, Z%[3]d\n", at, v+1, v)
 				continue
 			}
 			if !k.extreme {
@@ -151,11 +161,12 @@ func avx512Taps(k *tapKind) routine {
 				continue
 			}
 			store += fmt.Sprintf("VMOVDQU32 Z%d, K%d, %s(DI)(DX*1)\n", 4+v, v+1, offset(64*v))
-			each += fmt.Sprintf("VMOVUPS.Z %s, K%d, Z9\nVCMPPS $%d, Z%d, Z9, K5\nVCMPPS $3, Z9, Z9, K6\nKORW K5, K6, K5\n", at, v+1, k.order, v)
-			each += fmt.Sprintf("VMOVAPS Z9, K5, Z%d\nVMOVDQA32 Z8, K5, Z%d\n", v, 4+v)
+			each += fmt.Sprintf("VMOVUPS.Z %s, K%d, <x>\nVCMPPS $%d, Z%d, <x>, <better>\nVCMPPS $3, <x>, <x>, <nan>\nKORW <better>, <nan>, <better>\n",
+				at, v+1, k.order, v)
+			each += fmt.Sprintf("VMOVAPS <x>, <better>, Z%d\nVMOVDQA32 <tag>, <better>, Z%d\n", v, 4+v)
 		}
 		if k.extreme {
-			each = "VPBROADCASTD (CX)(BX*4), Z8\n" + each
+			each = "VPBROADCASTD (CX)(BX*4), <tag>\n" + each
 			for v := range vectors {
 				first += fmt.Sprintf("VPBROADCASTD (CX), Z%d\n", 4+v)
 			}
@@ -163,9 +174,9 @@ func avx512Taps(k *tapKind) routine {
 		return "\n" + label + ":\n" + lines(avx512Masks(vectors)) + amd64TapLoop(label, first, each) +
 			lines(store, fmt.Sprintf("ADDQ $%d, DI\nADDQ $%[1]d, SI\nSUBQ $%d, R10\nJG block\nJMP next", 64*vectors, 16*vectors))
 	}
-	return routine{signature, lines(k.amd64Setup(f)) + "\nrow:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", f.arguments("MOVQ", "n", "R10")) +
+	return routine{signature, avx512TapRegisters.in(lines(k.amd64Setup(f)) + "\nrow:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", f.arguments("MOVQ", "n", "R10")) +
 		"\nblock:\n" + lines("CMPQ R10, $32", "JGT four", "CMPQ R10, $16", "JGT two") +
-		block("one", 1) + block("two", 2) + block("four", 4) + "\nnext:\n" + amd64NextRow(f)}
+		block("one", 1) + block("two", 2) + block("four", 4) + "\nnext:\n" + amd64NextRow(f))}
 }
 
 // lanesOf writes numbers into a register of 16 lanes by way of bytes, from first on, step apart.
@@ -262,31 +273,35 @@ var neonPlaces = routine{placesSignature, lines(frameOf(placesSignature).argumen
 	"VADD V1.D2, V4.D2, V4.D2", "VADD V2.D2, V5.D2, V5.D2",
 	"VADD V3.D2, V1.D2, V1.D2", "VADD V3.D2, V2.D2, V2.D2", "VST1.P [V4.D2, V5.D2], 32(R1)", "SUBS $1, R0", "BNE block", "RET")))}
 
-// neonTaps has a block of y in V1 and its tags in V2; an element is taken over where it is more
-// extreme or NaN.
+// neonTapRegisters are the tap's element and tag, the best ones, where the element replaces the best one, and where it is a number.
+var neonTapRegisters = registerNames{"x", "0", "y", "1", "best tag", "2", "tag", "3", "better", "5", "number", "6"}
+
+// neonTaps has blocks of one register: the row's last one overlaps the one before it.
 func neonTaps(k *tapKind) routine {
 	signature := k.signature(4, ", last int")
 	f := frameOf(signature)
 	setup := f.arguments("MOVD", "rows", "R0", "n", "R10", "y", "R11", "x", "R12", "off", "R3", "taps", "R5",
 		"ys", "R13", "xs", "R14", "last", "R15")
-	row, last, first, each, store, next := "", "", "", "FADD(1, 1, 0)", "", ""
+	row, last, first, each, store, next := "", "", "", "FADD(<y>, <y>, <x>)", "", ""
 	if k == maxTap {
-		each = "FMAX(1, 1, 0)"
+		each = "FMAX(<y>, <y>, <x>)"
 	}
 	if k.extreme {
 		setup += f.arguments("MOVD", "at", "R16", "tag", "R17")
-		row, last, first = "MOVD R16, R4", "ADD R15, R16, R4", "MOVD R17, R19\nVLD1R.P 4(R19), [V2.S4]"
-		compare := "FCMGT(5, 0, 1)"
+		row, last, first = "MOVD R16, R4", "ADD R15, R16, R4", "MOVD R17, R19\nVLD1R.P 4(R19), [V<best tag>.S4]"
+		compare := "FCMGT(<better>, <x>, <y>)"
 		if k == firstMinTap {
-			compare = "FCMGT(5, 1, 0)"
+			compare = "FCMGT(<better>, <y>, <x>)"
 		}
-		each = "VLD1R.P 4(R19), [V3.S4]\n" + compare + "\nFCMEQ(6, 0, 0)\nORN(5, 5, 6)\nBIT(1, 0, 5)\nBIT(2, 3, 5)"
-		store, next = "VST1.P [V2.S4], 16(R4)", "ADD R13, R16"
+		each = "VLD1R.P 4(R19), [V<tag>.S4]\n" + compare + "\nFCMEQ(<number>, <x>, <x>)\nORN(<better>, <better>, <number>)\n" +
+			"BIT(<y>, <x>, <better>)\nBIT(<best tag>, <tag>, <better>)"
+		store, next = "VST1.P [V<best tag>.S4], 16(R4)", "ADD R13, R16"
 	}
-	return routine{signature, lines(setup) + "\nrow:\n" + lines("MOVD R11, R1", "MOVD R12, R2", "MOVD R10, R9", row) +
+	names := neonTapRegisters
+	return routine{signature, names.in(lines(setup) + "\nrow:\n" + lines("MOVD R11, R1", "MOVD R12, R2", "MOVD R10, R9", row) +
 		"\nblock:\n" + lines("CBNZ R9, taps", "ADD R15, R11, R1", "ADD R15, R12, R2", last) +
-		"\ntaps:\n" + lines("MOVD R3, R6", "MOVD R5, R8", "MOVD.P 8(R6), R7", "ADD R7<<2, R2, R7", "VLD1 (R7), [V1.S4]", first, "B test") +
-		"\ntap:\n" + encoded(lines("MOVD.P 8(R6), R7", "ADD R7<<2, R2, R7", "VLD1 (R7), [V0.S4]", each)) +
-		"\ntest:\n" + lines("SUBS $1, R8", "BNE tap", "VST1.P [V1.S4], 16(R1)", store, "ADD $16, R2", "SUBS $1, R9", "BPL block",
-		"ADD R13, R11", "ADD R14, R12", next, "SUBS $1, R0", "BNE row", "RET")}
+		"\ntaps:\n" + lines("MOVD R3, R6", "MOVD R5, R8", "MOVD.P 8(R6), R7", "ADD R7<<2, R2, R7", "VLD1 (R7), [V<y>.S4]", first, "B test") +
+		"\ntap:\n" + encoded(names.in(lines("MOVD.P 8(R6), R7", "ADD R7<<2, R2, R7", "VLD1 (R7), [V<x>.S4]", each))) +
+		"\ntest:\n" + lines("SUBS $1, R8", "BNE tap", "VST1.P [V<y>.S4], 16(R1)", store, "ADD $16, R2", "SUBS $1, R9", "BPL block",
+		"ADD R13, R11", "ADD R14, R12", next, "SUBS $1, R0", "BNE row", "RET"))}
 }
