@@ -1,5 +1,7 @@
 package nhwc
 
+import "math"
+
 // Padded are N images in a copy with rows and columns of padding around them, so that no window extends over an edge.
 type Padded[T comparable] struct {
 	Images
@@ -17,6 +19,18 @@ func (p *Padded[T]) Plan(s Images, n int) {
 
 // Differs reports whether the copy has padding.
 func (p *Padded[T]) Differs() bool { return p.Rows != p.In[1] || p.Cols != p.In[2] }
+
+// Numel returns the number of elements of the copy, or the largest int64 if that is less.
+func (p *Padded[T]) Numel() int64 {
+	n := int64(1)
+	for _, size := range [...]int{p.N, p.Rows, p.Cols, p.C} {
+		if size > 0 && n > math.MaxInt64/int64(size) {
+			return math.MaxInt64
+		}
+		n *= int64(size)
+	}
+	return n
+}
 
 // Inside returns the images of the copy, over which no window extends.
 func (p *Padded[T]) Inside() Images {

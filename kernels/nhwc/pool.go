@@ -53,17 +53,14 @@ func (p *Pool[T]) Plan(workers int) {
 	}
 }
 
-// lines reports whether it is faster to combine the input lines that windows read to one, and then the columns of that:
-// windows that overlap share its elements. It compares the elements that both ways read and write, in vectors.
+// lines reports whether it is faster to combine the input lines that a line of windows reads to one, and then the columns of
+// that: windows that overlap share its elements. It compares the elements that both ways read and write, in vectors.
 func (p *Pool[T]) lines() bool {
-	tall, wide, step, c := p.longest(0)*p.longest(1), p.longest(2), p.Stride[2], p.C
-	if p.Adaptive {
-		step = max(p.In[2]/p.Out[2], 1)
-	}
-	if step > 1 { // one pixel at a time
+	tall, wide, c := p.longest(0)*p.longest(1), p.longest(2), p.C
+	if p.Stride[2] != 1 { // vectors end with a point
 		c = (c + simd.ChannelLanes - 1) &^ (simd.ChannelLanes - 1)
 	}
-	return tall > 1 && (tall*wide > listed || step*(tall+1)*p.C+(wide+1)*c < (tall*wide+1)*c)
+	return tall > 1 && (tall*wide > listed || (tall+1)*p.Line()+p.Out[2]*(wide+1)*c < p.Out[2]*(tall*wide+1)*c)
 }
 
 // CountInside sets Shares so that means are of the elements in the input.

@@ -12,7 +12,7 @@ func (e *Unit) convolution(n *graph.Node) {
 		e.floatConvolution(n)
 		return
 	}
-	e.multiplyWindows(n, e.prepared(n), &e.patch)
+	e.multiplyWindows(n, e.prepared(n))
 }
 
 // transposed gathers, for each output pixel, the input pixels that contribute to it.
@@ -24,7 +24,7 @@ func (e *Unit) transposed(n *graph.Node) {
 		e.floatTransposed(n)
 		return
 	}
-	e.multiplyWindows(n, e.prepared(n), (*transposedPatch)(&e.patch))
+	e.multiplyWindows(n, e.prepared(n))
 }
 
 // depthwise computes a convolution whose groups have one input channel. Its filter, [1, kernel H,
@@ -43,12 +43,12 @@ func (e *Unit) depthwise(n *graph.Node) {
 }
 
 // multiplyWindows computes the product of a convolution for all output pixels.
-func (e *Unit) multiplyWindows(n *graph.Node, f *filter, source rowSource) {
+func (e *Unit) multiplyWindows(n *graph.Node, f *filter) {
 	e.setWindows(n, f)
-	e.product.source = source
+	e.product.source = &e.patch
 	if w := n.Window(); n.Type.Tag == graph.TagConv2d && w.KernelH*w.KernelW*w.StrideH*w.StrideW == 1 &&
 		w.Groups == 1 && w.Top+w.Bottom+w.Left+w.Right == 0 { // the pixels are the rows
-		e.rows = denseRows{e.patch.x, w.GroupIn}
+		e.rows = denseRows{e.patch.X, w.GroupIn}
 		e.product.source = &e.rows
 	}
 	e.product.multiply()
@@ -57,8 +57,7 @@ func (e *Unit) multiplyWindows(n *graph.Node, f *filter, source rowSource) {
 // setWindows sets the patch and the product of a convolution.
 func (e *Unit) setWindows(n *graph.Node, f *filter) {
 	in, out := e.Shapes[n.In[0]], e.Shapes[n.Out[0]]
-	top, left := n.Padding(in.Dim[1], in.Dim[2])
-	e.patch = patch{x: e.factors(0, n.In[0]), w: n.Window(), in: in, out: out, top: top, left: left}
+	e.patch = patch{rowsOf(n, in, out, e.factors(0, n.In[0]))}
 	e.product = product{e: e, node: n, filter: f, rows: out.Leading(3), out: n.Out[0],
 		result: requantizerOf(e.Graph, n), work: e.product.work}
 }

@@ -29,7 +29,7 @@ func (l *windowProduct) set(e *Unit, n *graph.Node) {
 	p := &l.floatProduct
 	l.windows = e.windowsOf(n)
 	p.node, p.filter, p.groups = n, e.filterOf(n), l.windows.W.Groups
-	p.x, p.y, p.rows = l.windows.x, e.result(n.Out[0]), l.windows.Out.Leading(3)
+	p.x, p.y, p.rows = l.windows.points.X, e.result(n.Out[0]), l.windows.Out.Leading(3)
 	p.source = &l.windows
 	if l.windows.IsPointwise() {
 		l.pixels = matrix{x: p.x, ld: l.windows.In.Dim[3], k: l.windows.W.GroupIn}
@@ -86,7 +86,7 @@ func (l *lineProduct) lines(scratch []float32, line, n, part int) {
 	w, m, c := l.W, l.filter.Panels[0], l.In.Dim[3]
 	from, to := m.Panels()*part/l.parts, m.Panels()*(part+1)/l.parts
 	image, oy, pitch, ldc := line/l.Out.Dim[1]*l.In.Dim[1], line%l.Out.Dim[1], l.In.Dim[2]*c, l.Out.Dim[3]
-	x, first := l.windowRows.x[image*pitch:], 0 // x starts with this line of the image
+	x, first := l.points.X[image*pitch:], 0 // x starts with this line of the image
 	if l.padding > 0 {
 		first, pitch = oy*w.StrideH-l.Top, l.padding
 		scratch = scratch[:l.LinesOf(n)*pitch]
@@ -96,14 +96,14 @@ func (l *lineProduct) lines(scratch []float32, line, n, part int) {
 		x = scratch
 	}
 	for i := range n {
-		rows := tapsAt((oy+i)*w.StrideH-l.Top, w.KernelH, w.DilationH, l.In.Dim[1])
-		y, run, runs, at := l.y[(line+i)*l.Out.Dim[2]*ldc:], w.KernelW*w.GroupIn, rows.len(), 0
+		top, lo, hi := l.points.Taps(1, oy+i)
+		y, run, runs, at := l.y[(line+i)*l.Out.Dim[2]*ldc:], w.KernelW*w.GroupIn, hi-lo, 0
 		if runs == 0 {
 			run, runs = 0, 1
 		} else {
-			at = (rows.place(rows.lo) - first) * pitch
+			at = (top + lo*w.DilationH - first) * pitch
 		}
-		m.MulAddRuns(l.Out.Dim[2], rows.lo*run, runs, run, x[at:], w.StrideW*c, w.DilationH*pitch,
+		m.MulAddRuns(l.Out.Dim[2], lo*run, runs, run, x[at:], w.StrideW*c, w.DilationH*pitch,
 			l.filter.bias, 0, y, ldc, l.node.Min, l.node.Max, from, to)
 	}
 	finishPanels(l.node, m, l.y[line*l.Out.Dim[2]*ldc:], n*l.Out.Dim[2], ldc, from, to)
@@ -113,14 +113,14 @@ func (l *lineProduct) lines(scratch []float32, line, n, part int) {
 func (l *lineProduct) line(scratch []float32, line, part int) {
 	w, m := l.W, l.filter.Panels[0]
 	from, to := m.Panels()*part/l.parts, m.Panels()*(part+1)/l.parts
-	rows := tapsAt(line%l.Out.Dim[1]*w.StrideH-l.Top, w.KernelH, w.DilationH, l.In.Dim[1])
-	for ky := rows.lo; ky < rows.hi; ky++ {
-		x := l.inputLine(scratch, line/l.Out.Dim[1]*l.In.Dim[1]+rows.place(ky))
+	top, lo, hi := l.points.Taps(1, line%l.Out.Dim[1])
+	for ky := lo; ky < hi; ky++ {
+		x := l.inputLine(scratch, line/l.Out.Dim[1]*l.In.Dim[1]+top+ky*w.DilationH)
 		for g := range w.Groups {
-			l.multiply(x, line, g, ky, ky == rows.lo, ky == rows.hi-1, from, to)
+			l.multiply(x, line, g, ky, ky == lo, ky == hi-1, from, to)
 		}
 	}
-	if rows.len() == 0 {
+	if lo == hi {
 		y := l.y[line*l.Out.Dim[2]*l.Out.Dim[3]:]
 		for g, m := range l.filter.Panels {
 			m.MulAdd(l.Out.Dim[2], 0, 0, nil, 0, l.filter.bias[g*m.N:], 0, y[g*m.N:], l.Out.Dim[3], l.node.Min, l.node.Max, from, to)
@@ -154,7 +154,7 @@ func (l *lineProduct) multiply(x []float32, line, group, ky int, first, last boo
 // inputLine returns a line of the input with its padding, copied to scratch if it has any.
 func (l *lineProduct) inputLine(scratch []float32, line int) []float32 {
 	c, pitch := l.In.Dim[3], l.In.Dim[2]*l.In.Dim[3]
-	x := l.windowRows.x[line*pitch:][:pitch]
+	x := l.points.X[line*pitch:][:pitch]
 	if l.padding == 0 {
 		return x
 	}
@@ -164,104 +164,4 @@ func (l *lineProduct) inputLine(scratch []float32, line int) []float32 {
 	n := copy(scratch[left:], x)
 	clear(scratch[left+n:])
 	return scratch
-}
-
-// windowRows is a source of rows: the windows of a convolution's output pixels over an input
-// [N, H, W, groups·GroupIn]. Elements outside of the input are 0.
-type windowRows struct {
-	graph.WindowGrid
-	x []float32
-}
-
-// windowsOf returns the windows of a node over its first input.
-func (e *Unit) windowsOf(n *graph.Node) windowRows {
-	return windowRows{n.Windows(e.Shapes[n.In[0]], e.Shapes[n.Out[0]]), e.load(0, n.In[0])}
-}
-
-func (s *windowRows) dense(int, int) ([]float32, int) { return nil, 0 }
-
-// gather copies elements [k, k+n) of windows, which may start or end within a tap.
-func (s *windowRows) gather(dst []float32, group, p, rows, k, n int) {
-	all := s.W.Groups == 1 && s.W.DilationW == 1 && n == s.W.KernelH*s.W.KernelW*s.W.GroupIn
-	for i := range rows {
-		if all {
-			s.allTaps(dst[i*n:][:n], p+i)
-		} else {
-			s.window(dst[i*n:][:n], group, p+i, k)
-		}
-	}
-}
-
-// allTaps copies the window of an output pixel, line by line.
-func (s *windowRows) allTaps(dst []float32, at int) {
-	w, c := s.W, s.In.Dim[3]
-	ox, rest := at%s.Out.Dim[2], at/s.Out.Dim[2]
-	rows := tapsAt(rest%s.Out.Dim[1]*w.StrideH-s.Top, w.KernelH, w.DilationH, s.In.Dim[1])
-	cols := tapsAt(ox*w.StrideW-s.Left, w.KernelW, 1, s.In.Dim[2])
-	n := cols.len() * c
-	if rows.len() < w.KernelH || cols.len() < w.KernelW {
-		clear(dst)
-	}
-	if n == 0 {
-		return
-	}
-	from := s.x[(rest/s.Out.Dim[1]*s.In.Dim[1]*s.In.Dim[2]+cols.place(cols.lo))*c:]
-	for ky := rows.lo; ky < rows.hi; ky++ {
-		to, src := dst[(ky*w.KernelW+cols.lo)*c:][:n], from[rows.place(ky)*s.In.Dim[2]*c:][:n]
-		copyFew(to, src)
-	}
-}
-
-// copyFew is copy of as many floats, without a call for at most 8.
-func copyFew(dst, src []float32) {
-	switch n := len(dst); {
-	case n > 8:
-		copy(dst, src)
-	case n >= 4:
-		first, last := *(*[4]float32)(src), *(*[4]float32)(src[n-4:])
-		*(*[4]float32)(dst), *(*[4]float32)(dst[n-4:]) = first, last
-	default:
-		for i := range dst {
-			dst[i] = src[i]
-		}
-	}
-}
-
-// window copies elements [k, k+len(dst)) of the window of an output pixel. Contiguous taps in the
-// input are copied together.
-func (s *windowRows) window(dst []float32, group, at, k int) {
-	w, c := s.W, s.In.Dim[3]
-	ox, rest := at%s.Out.Dim[2], at/s.Out.Dim[2]
-	image, y0, x0 := rest/s.Out.Dim[1], rest%s.Out.Dim[1]*w.StrideH-s.Top, ox*w.StrideW-s.Left
-	for len(dst) > 0 {
-		tap, from := k/w.GroupIn, k%w.GroupIn
-		ky, kx := tap/w.KernelW, tap%w.KernelW
-		y, x := y0+ky*w.DilationH, x0+kx*w.DilationW
-		n := min(w.GroupIn-from, len(dst))
-		switch {
-		case uint(y) >= uint(s.In.Dim[1]): // the rest of a row of taps
-			n = min((w.KernelW-kx)*w.GroupIn-from, len(dst))
-			clear(dst[:n])
-		case uint(x) >= uint(s.In.Dim[2]):
-			clear(dst[:n])
-		default:
-			if w.DilationW == 1 && w.Groups == 1 {
-				n = min(min(w.KernelW-kx, s.In.Dim[2]-x)*c-from, len(dst))
-			}
-			copy(dst[:n], s.x[((image*s.In.Dim[1]+y)*s.In.Dim[2]+x)*c+group*w.GroupIn+from:])
-		}
-		dst, k = dst[n:], k+n
-	}
-}
-
-// alike returns the number of pixels, starting with ox, whose windows have the same taps in the
-// input, cols.
-func (s *windowRows) alike(ox int, cols taps) int {
-	w := s.W
-	if cols.len() < w.KernelW {
-		return 1
-	}
-	// The last tap stays in the input up to this pixel.
-	last := (s.In.Dim[2] - 1 - (w.KernelW-1)*w.DilationW + s.Left) / w.StrideW
-	return max(1, min(last, s.Out.Dim[2]-1)-ox+1)
 }

@@ -1,6 +1,9 @@
 package goengine
 
-import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/nhwc"
+)
 
 // floatTransposed computes a transposed convolution.
 func (e *Unit) floatTransposed(n *graph.Node) {
@@ -16,14 +19,14 @@ func (e *Unit) floatTransposed(n *graph.Node) {
 // stride apart read adjacent input pixels with the same taps.
 type transposedLines struct {
 	floatProduct
-	windows windowRows
+	windows nhwc.Rows[float32]
 }
 
 func (l *transposedLines) set(e *Unit, n *graph.Node) {
 	w, in, out := n.Window(), e.Shapes[n.In[0]], e.Shapes[n.Out[0]]
 	l.e, l.node, l.filter, l.groups = e, n, e.filterOf(n), w.Groups
 	l.x, l.y = e.load(0, n.In[0]), e.result(n.Out[0])
-	l.windows = windowRows{WindowGrid: graph.WindowGrid{W: w, In: in, Out: out, Top: w.Top, Left: w.Left}}
+	l.windows = rowsOf(n, in, out, l.x)
 	l.units = out.Leading(2)
 	m := l.filter.Panels[0]
 	l.grain = 1 + macsPerRange/max(1, in.Dim[2]*w.Groups*m.N*m.K/w.StrideH)
@@ -31,41 +34,40 @@ func (l *transposedLines) set(e *Unit, n *graph.Node) {
 
 // Range computes lines [lo, hi), counted over all images.
 func (l *transposedLines) Range(_, lo, hi int) {
-	w, in, out := l.windows.W, &l.windows.In, &l.windows.Out
-	pitch := out.Dim[2] * out.Dim[3]
+	s, ldc := &l.windows, l.groups*l.node.Window().GroupOut
+	pitch := s.Out[2] * ldc
 	for line := lo; line < hi; line++ {
 		y := l.y[line*pitch:][:pitch]
-		for at := 0; at < pitch; at += out.Dim[3] {
+		for at := 0; at < pitch; at += ldc {
 			copy(y[at:], l.filter.bias)
 		}
-		for ky := range w.KernelH {
+		for ky := range s.Kernel[1] {
 			l.e.run.Poll()
-			if iy := upsampled(line%out.Dim[1]+l.windows.Top-ky*w.DilationH, w.StrideH); iy >= 0 && iy < in.Dim[1] {
-				l.taps(y, line/out.Dim[1]*in.Dim[1]+iy, ky)
+			if iy, ok := s.Source(1, line%s.Out[1], ky); ok {
+				l.taps(y, line/s.Out[1]*s.In[1]+iy, ky, ldc)
 			}
 		}
 		boundFloats(l.node, y)
 	}
 }
 
-// taps adds the products of a line of the input and row ky of the kernel to y.
-func (l *transposedLines) taps(y []float32, line, ky int) {
-	w, in, out := l.windows.W, &l.windows.In, &l.windows.Out
-	for kx := range w.KernelW {
+// taps adds the products of a line of the input and row ky of the kernel to y, whose pixels have ldc channels.
+func (l *transposedLines) taps(y []float32, line, ky, ldc int) {
+	s, step := &l.windows, l.windows.Stride[2]
+	for kx := range s.Kernel[2] {
 		// Input pixel ix contributes to output pixel ox = ix·stride + shift.
-		shift := kx*w.DilationW - l.windows.Left
-		first := max(0, graph.CeilDiv(-shift, w.StrideW))
-		if shift >= out.Dim[2] {
+		shift := kx*s.Dilate[2] - s.Pad[2]
+		first := max(0, graph.CeilDiv(-shift, step))
+		if shift >= s.Out[2] {
 			continue
 		}
-		run := min(in.Dim[2], (out.Dim[2]-1-shift)/w.StrideW+1) - first
+		run := min(s.In[2], (s.Out[2]-1-shift)/step+1) - first
 		if run <= 0 {
 			continue
 		}
-		ox, ldc, c := first*w.StrideW+shift, out.Dim[3], in.Dim[3]
 		for g, m := range l.filter.Panels {
-			a, to := l.x[(line*in.Dim[2]+first)*c+g*w.GroupIn:], y[ox*ldc+g*w.GroupOut:]
-			m.MulAdd(run, (ky*w.KernelW+kx)*w.GroupIn, w.GroupIn, a, c, to, ldc*w.StrideW, to, ldc*w.StrideW, -graph.Inf, graph.Inf, 0, m.Panels())
+			a, to := l.x[(line*s.In[2]+first)*s.C+g*s.Group:], y[(first*step+shift)*ldc+g*l.node.Window().GroupOut:]
+			m.MulAdd(run, (ky*s.Kernel[2]+kx)*s.Group, s.Group, a, s.C, to, ldc*step, to, ldc*step, -graph.Inf, graph.Inf, 0, m.Panels())
 		}
 	}
 }

@@ -261,11 +261,11 @@ func (e *Unit) int8MaxPool(n *graph.Node) bool {
 		return false
 	}
 	p.e, p.node, p.q, p.out = e, n, q, out
-	p.off = p.stage.offsets(p.off[:0], n.Window(), false)
+	p.off = p.stage.Offsets(p.off[:0], false)
 	p.a = e.Bytes[n.In[0]]
 	if p.stage.needed {
 		e.staged = grow(e.staged, int(p.stage.bytes()))
-		p.stage.fill(e.staged, p.a, func(int) uint8 { return uint8(q.Lo) })
+		p.stage.Copy(e.staged, p.a, func(int) uint8 { return uint8(q.Lo) })
 		p.a = e.staged
 	}
 	e.Parallel(out.Leading(2), max(1, elementsPerRange*4/(out.Trailing(2)*len(p.off))), p)
@@ -277,10 +277,10 @@ func (e *Unit) int8MaxPool(n *graph.Node) bool {
 
 // Range computes lines of the output.
 func (p *int8MaxPool) Range(_, lo, hi int) {
-	w, c := p.node.Window(), p.out.Dim[3]
+	c := p.out.Dim[3]
 	for line := lo; line < hi; line++ {
-		at := p.stage.pixel(line/p.out.Dim[1], line%p.out.Dim[1], 0, w)
-		simd.MaximumRow(p.q.Signed, p.e.Bytes[p.node.Out[0]][line*p.out.Dim[2]*c:], c, p.a, at, w.StrideW*c, p.off, p.out.Dim[2], c)
+		at := p.stage.Offset(line/p.out.Dim[1], line%p.out.Dim[1], 0)
+		simd.MaximumRow(p.q.Signed, p.e.Bytes[p.node.Out[0]][line*p.out.Dim[2]*c:], c, p.a, at, p.stage.Stride[2]*c, p.off, p.out.Dim[2], c)
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/nhwc"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
 // int8Product is the planned products of a node with 8-bit activations, for the shapes of a unit:
@@ -17,16 +19,16 @@ type int8Product struct {
 	*int8Weights
 	stage  stage
 	window *graph.Window // nil for matrices
-	// gather copies the segments of output row at, if they are not contiguous in the input or in a
-	// stage; nil if they are.
-	gather func(dst []uint8, group, at int)
-	rows   int
-	row    int   // bytes between rows of activations
-	table  []int // offsets of rows, unless there are too many
-	off    []int // offsets of segments within a row
-	out    graph.Shape
-	a      []uint8   // contains the rows
-	added  []float32 // the bias of float outputs
+	// gathers is set if the segments of output rows are copied: if they are not contiguous in the input or in a stage.
+	gathers bool
+	patches nhwc.Rows[uint8] // these rows
+	rows    int
+	row     int   // bytes between rows of activations
+	table   []int // offsets of rows, unless there are too many
+	off     []int // offsets of segments within a row
+	out     graph.Shape
+	a       []uint8   // contains the rows
+	added   []float32 // the bias of float outputs
 
 	first, matrix int // of one product of a batch: its first output row, and the index of its weights
 	token         int // index of the first output row's group of dynamically quantized elements
@@ -70,7 +72,7 @@ func (e *Unit) int8(n *graph.Node) bool {
 // plan plans the product for the unit's shapes. It reports false if the loops on floats are faster.
 func (p *int8Product) plan() bool {
 	n, in := p.node, p.e.Shapes[p.node.In[0]]
-	p.out, p.window, p.gather, p.off = p.e.Shapes[n.Out[0]], nil, nil, p.off[:0]
+	p.out, p.window, p.gathers, p.off = p.e.Shapes[n.Out[0]], nil, false, p.off[:0]
 	if p.added = p.bias; p.runtimeBias {
 		p.added = slices.Clone(p.bias)
 	}
@@ -96,7 +98,7 @@ const maxTable = 1 << 18
 
 // tabulate computes the table of row offsets.
 func (p *int8Product) tabulate() {
-	if p.table = p.table[:0]; p.depth != nil || p.gather != nil || p.rows > maxTable {
+	if p.table = p.table[:0]; p.depth != nil || p.gathers || p.rows > maxTable {
 		return
 	}
 	p.table = grow(p.table, p.rows)
@@ -117,7 +119,9 @@ func (p *int8Product) tail() int {
 func (p *int8Product) planDense(rows int) {
 	p.rows, p.row = rows, p.k
 	in := p.e.Shapes[p.node.In[0]].Numel()
-	p.stage = stage{n: 1, h: 1, w: 1, c: in, rows: 1, cols: 1, needed: p.tail() > 0, padding: p.stage.padding}
+	one := window.Shape{In: [3]int{1, 1, 1}, Out: [3]int{1, 1, 1}, Kernel: [3]int{1, 1, 1}, Stride: [3]int{1, 1, 1}, Dilate: [3]int{1, 1, 1}}
+	p.stage.Plan(nhwc.Images{Shape: one, C: in}, 1)
+	p.stage.needed = p.tail() > 0
 	p.off = append(p.off, 0)
 	if p.isSplit {
 		p.off = append(p.off, 0)
@@ -129,7 +133,7 @@ func (p *int8Product) planWindow(in graph.Shape) bool {
 		p.planGather()
 		return p.depth == nil
 	}
-	p.off = p.stage.offsets(p.off, p.window, p.depth == nil && p.node.Joined())
+	p.off = p.stage.Offsets(p.off, p.depth == nil && p.node.Joined())
 	if p.isSplit {
 		p.off = append(p.off, p.off...)
 	}
@@ -150,10 +154,7 @@ func (p *int8Product) planGather() {
 	if p.isSplit {
 		p.off = append(p.off, p.off...)
 	}
-	p.gather = p.gatherWindow
-	if p.node.Type.Tag == graph.TagConvTranspose2d {
-		p.gather = p.gatherTransposed
-	}
+	p.gathers, p.patches = true, rowsOf[uint8](p.node, p.e.Shapes[p.node.In[0]], p.out, nil)
 }
 
 // tileSums is the number of sums that a task computes at once. taskWork is the number of MACs that
@@ -219,8 +220,9 @@ func (p *int8Product) copyBias() {
 func (p *int8Product) loadInput() {
 	v := p.node.In[0]
 	src := p.e.Bytes[v]
+	p.patches.X = src
 	tail := p.tail()
-	if p.stage.needed && p.stage.rows == p.stage.h && p.stage.cols == p.stage.w && cap(src)-len(src) >= tail {
+	if p.stage.needed && !p.stage.Differs() && cap(src)-len(src) >= tail {
 		p.a = src[:len(src)+tail] // the bytes past the end are readable
 		return
 	}
@@ -230,7 +232,7 @@ func (p *int8Product) loadInput() {
 	}
 	p.e.staged = grow(p.e.staged, int(p.stage.bytes()))
 	p.a = p.e.staged
-	p.stage.fill(p.a, src, p.zeroByte)
+	p.stage.Copy(p.a, src, p.zeroByte)
 }
 
 // zeroByte returns the element that represents 0 in an image.
@@ -291,8 +293,8 @@ func (p *int8Product) rowsFrom(w *int8Work, from, m int) {
 
 // find sets rows to the offsets of the rows starting at row from.
 func (p *int8Product) find(rows []int, from int) {
-	if p.window == nil || p.gather != nil {
-		if p.gather != nil {
+	if p.window == nil || p.gathers {
+		if p.gathers {
 			from = 0
 		}
 		for i := range rows {
@@ -304,7 +306,7 @@ func (p *int8Product) find(rows []int, from int) {
 	image := y / p.out.Dim[1]
 	y %= p.out.Dim[1]
 	for i := range rows {
-		rows[i] = p.stage.pixel(image, y, x, p.window)
+		rows[i] = p.stage.Offset(image, y, x)
 		if x++; x == p.out.Dim[2] {
 			x, y = 0, y+1
 		}
@@ -318,11 +320,11 @@ func (p *int8Product) find(rows []int, from int) {
 func (p *int8Product) compute(w *int8Work, g, from, m, panel int) {
 	a := p.a
 	switch {
-	case p.gather != nil:
+	case p.gathers:
 		w.gathered = grow(w.gathered, p.tile*p.row)
 		a = w.gathered
 		for i := range m {
-			p.gather(a[i*p.row:][:p.row], g, from+i)
+			p.gatherRow(a[i*p.row:][:p.row], g, from+i)
 		}
 	case p.window != nil:
 		a = a[g*p.window.GroupIn:]
@@ -429,53 +431,18 @@ func (p *int8Product) depthwise(lo, hi int) {
 	q := p.result.quantized(p.signed)
 	for line := lo; line < hi; line++ {
 		image, y := line/p.out.Dim[1], line%p.out.Dim[1]
-		p.depth.Row(&q, p.e.Bytes[p.node.Out[0]][line*p.out.Dim[2]*p.n:], p.n, p.a, p.stage.pixel(image, y, 0, p.window),
-			p.window.StrideW*p.stage.c, p.off, p.out.Dim[2])
+		p.depth.Row(&q, p.e.Bytes[p.node.Out[0]][line*p.out.Dim[2]*p.n:], p.n, p.a, p.stage.Offset(image, y, 0),
+			p.window.StrideW*p.stage.C, p.off, p.out.Dim[2])
 	}
 }
 
-// gatherWindow copies the segments of a window, which are pixels or kernel rows.
-func (p *int8Product) gatherWindow(dst []uint8, group, at int) {
-	w, s := p.window, &p.stage
-	image, oy, ox := p.split(at)
-	for ky := range w.KernelH {
-		y := oy*w.StrideH - s.top + ky*w.DilationH
-		for kx := range w.KernelW {
-			p.gatherPixel(dst, group, ky*w.KernelW+kx, image, y, ox*w.StrideW-s.left+kx*w.DilationW)
-		}
-	}
-}
-
-// gatherTransposed copies the input pixels that contribute to an output pixel.
-func (p *int8Product) gatherTransposed(dst []uint8, group, at int) {
-	w := p.window
-	image, oy, ox := p.split(at)
-	for ky := range w.KernelH {
-		y := upsampled(oy+w.Top-ky*w.DilationH, w.StrideH)
-		for kx := range w.KernelW {
-			p.gatherPixel(dst, group, ky*w.KernelW+kx, image, y, upsampled(ox+w.Left-kx*w.DilationW, w.StrideW))
-		}
-	}
-}
-
-// split returns the image, line and column of an output row.
-func (p *int8Product) split(at int) (image, y, x int) {
-	x, y = at%p.out.Dim[2], at/p.out.Dim[2]
-	return y / p.out.Dim[1], y % p.out.Dim[1], x
-}
-
-// gatherPixel copies a tap's pixel of a group, or the image's zero points outside the input.
-func (p *int8Product) gatherPixel(dst []uint8, group, tap, image, y, x int) {
-	n, in := p.window.GroupIn, p.e.Shapes[p.node.In[0]]
-	taps := p.window.KernelH * p.window.KernelW / p.segments // taps per segment
-	to := dst[tap/taps*graph.RoundUp(taps*n, 4)+tap%taps*n:][:n]
-	if uint(y) < uint(in.Dim[1]) && uint(x) < uint(in.Dim[2]) {
-		copy(to, p.e.Bytes[p.node.In[0]][((image*in.Dim[1]+y)*in.Dim[2]+x)*in.Dim[3]+group*n:])
-		return
-	}
+// gatherRow copies the segments of an output row, which are pixels or kernel rows; padding is the image's zero.
+func (p *int8Product) gatherRow(dst []uint8, group, at int) {
+	n, pitch := p.k/p.segments, p.row/p.segments
+	image, _, _ := p.patches.Point(at)
 	zero := p.zeroByte(image)
-	for i := range to {
-		to[i] = zero
+	for s := range p.segments {
+		p.patches.Gather(dst[s*pitch:][:n], group, at, s*n, zero)
 	}
 }
 

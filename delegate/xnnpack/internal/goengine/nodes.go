@@ -37,7 +37,7 @@ func init() {
 		graph.TagAvgPooling2d:       {work: poolWork, Run: (*Unit).averagePool},
 		graph.TagMaxPooling2d:       {work: poolWork, Run: (*Unit).maxPool},
 		graph.TagArgMaxPooling2d:    {work: decodeWork, Run: (*Unit).argmaxPool},
-		graph.TagGlobalAvgPooling2d: {work: meanWork, Run: (*Unit).globalPool},
+		graph.TagGlobalAvgPooling2d: {work: poolWork, Run: (*Unit).globalPool},
 		graph.TagSoftmax:            {work: decodeWork, Run: (*Unit).softmax},
 
 		graph.TagStaticTranspose:   {Run: (*Unit).transpose},

@@ -150,13 +150,13 @@ func (p *product) sumDepthwise(w *rowTile, i, at int) {
 	f, src := p.filter, p.image
 	sums, int32s := w.sums[i*f.n:][:f.n], w.int32s[i*f.n:][:f.n]
 	clear(int32s)
-	image, oy, ox := src.pixel(at)
+	image, oy, ox := src.Point(at)
 	terms := 0
 	for tap := range f.k {
-		y := oy*src.w.StrideH - src.top + tap/src.w.KernelW*src.w.DilationH
-		x := ox*src.w.StrideW - src.left + tap%src.w.KernelW*src.w.DilationW
-		if row := src.at(image, y, x); row != nil {
-			addScaled(sums, row, f.values[tap*f.n:])
+		y, inY := src.Source(1, oy, tap/src.Kernel[2])
+		x, inX := src.Source(2, ox, tap%src.Kernel[2])
+		if inY && inX {
+			addScaled(sums, src.X[((image*src.In[1]+y)*src.In[2]+x)*src.C:][:src.C], f.values[tap*f.n:])
 		}
 		if terms++; f.exact && (terms == exactTerms || tap == f.k-1) {
 			terms = 0

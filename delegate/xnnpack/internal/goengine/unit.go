@@ -59,7 +59,6 @@ type Unit struct {
 	product     product
 	rows        denseRows
 	patch       patch
-	pooled      pooled
 	timed       bool
 	times       []time.Duration // of the nodes in the last timed Execute
 }

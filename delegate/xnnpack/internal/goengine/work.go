@@ -218,7 +218,7 @@ func batchWork(w *work, _ *graph.Graph, n *graph.Node, s []graph.Shape, _ int) {
 	}
 }
 
-// poolWork is of pools: a line of the input, and for bytes the input with padding.
+// poolWork is of pools: a line of the input, lists of taps, what means are divided by, and for bytes the input with padding.
 func poolWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
 	in := s[n.In[0]]
 	var st stage
@@ -230,13 +230,10 @@ func poolWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads i
 		}
 	}
 	decodeWork(w, g, n, s, threads)
-	w.line = max(w.line, graph.Times(4, in.Dim[2], in.Dim[3]))
-}
-
-// meanWork is of global pools: the offsets of pixels.
-func meanWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) {
-	decodeWork(w, g, n, s, threads)
-	w.kept = graph.Plus(w.kept, graph.Times(8, s[n.In[0]].Dim[1], s[n.In[0]].Dim[2]))
+	var p linePool
+	p.plan(n, in, s[n.Out[0]], n.Type.Tag != graph.TagMaxPooling2d)
+	w.line = max(w.line, graph.Times(4, p.Line()))
+	w.kept = graph.Plus(w.kept, graph.Plus(graph.Times(threads, 8*p.Listed()), graph.Times(4, 1+p.Out[1]+p.Out[2])))
 }
 
 // resizeWork is of resizes: two lines of the output, and the positions of its pixels.
@@ -258,7 +255,7 @@ func workInt8(g *graph.Graph, w *work, n *graph.Node, s []graph.Shape) {
 		if segments = 2 * o.KernelH * o.KernelW; !gathers && st.needed {
 			w.staged = max(w.staged, st.bytes())
 		}
-		w.kept = graph.Plus(w.kept, graph.Times(st.cols, in.Dim[3]))
+		w.kept = graph.Plus(w.kept, graph.Times(st.Cols, in.Dim[3]))
 		cols = o.GroupOut
 	}
 	if g.Values[n.In[0]].Arg != graph.None { // its bytes may end with the last element

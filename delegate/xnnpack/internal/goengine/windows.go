@@ -1,0 +1,55 @@
+package goengine
+
+import (
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/nhwc"
+)
+
+// images returns the windows of a grid over its images.
+func images(s *graph.WindowGrid) nhwc.Images {
+	w, n := s.W, nhwc.Images{C: s.In.Dim[3]}
+	n.In, n.Out = [3]int{1, s.In.Dim[1], s.In.Dim[2]}, [3]int{1, s.Out.Dim[1], s.Out.Dim[2]}
+	n.Kernel, n.Stride = [3]int{1, w.KernelH, w.KernelW}, [3]int{1, w.StrideH, w.StrideW}
+	n.Pad, n.Dilate = [3]int{0, s.Top, s.Left}, [3]int{1, w.DilationH, w.DilationW}
+	return n
+}
+
+// imagesOf returns the windows of a node over an input [N, H, W, C].
+func imagesOf(n *graph.Node, in, out graph.Shape) nhwc.Images {
+	top, left := n.Padding(in.Dim[1], in.Dim[2])
+	return images(&graph.WindowGrid{W: n.Window(), In: in, Out: out, Top: top, Left: left})
+}
+
+// rowsOf returns the windows of a convolution as rows of a matrix.
+func rowsOf[T comparable](n *graph.Node, in, out graph.Shape, x []T) nhwc.Rows[T] {
+	return nhwc.Rows[T]{Images: imagesOf(n, in, out), Group: n.Window().GroupIn, Transposed: n.Type.Tag == graph.TagConvTranspose2d, X: x}
+}
+
+// windowRows is a source of rows: the windows of a convolution's output pixels over an input
+// [N, H, W, groups·GroupIn]. Elements outside of the input are 0.
+type windowRows struct {
+	graph.WindowGrid
+	points nhwc.Rows[float32]
+}
+
+// windowsOf returns the windows of a node over its first input.
+func (e *Unit) windowsOf(n *graph.Node) windowRows {
+	s := n.Windows(e.Shapes[n.In[0]], e.Shapes[n.Out[0]])
+	return windowRows{s, nhwc.Rows[float32]{Images: images(&s), Group: s.W.GroupIn, X: e.load(0, n.In[0])}}
+}
+
+func (s *windowRows) dense(int, int) ([]float32, int) { return nil, 0 }
+
+// gather copies elements [k, k+n) of windows, which may start or end within a tap.
+func (s *windowRows) gather(dst []float32, group, p, rows, k, n int) {
+	for i := range rows {
+		s.points.Gather(dst[i*n:][:n], group, p+i, k, 0)
+	}
+}
+
+// patch is a source of the same rows for the plain loops.
+type patch struct{ nhwc.Rows[float32] }
+
+func (p *patch) row(dst []float32, group, at int) {
+	p.Gather(dst[:p.Kernel[1]*p.Kernel[2]*p.Group], group, at, 0, 0)
+}
