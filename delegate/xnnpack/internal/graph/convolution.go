@@ -44,8 +44,7 @@ func readConvolution(r *Reader, t flatbuf.Table, n *Node) {
 		*f.to = extent(t, i, f.name)
 	}
 	n.In = []int{id(t, 15, "input1_id"), id(t, 16, "filter_id"), id(t, 17, "bias_id")}
-	n.Out = []int{id(t, 18, "output_id")}
-	n.Flags = t.Uint32(19, "flags", 0)
+	readOutput(t, 18, n)
 }
 
 // maxExtent is the limit of paddings, kernels, strides and dilations. It is far above those of any

@@ -1,6 +1,9 @@
 package graph
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Inf is infinity.
 var Inf = float32(math.Inf(1))
@@ -69,10 +72,7 @@ func convertShape(g *Graph, n *Node, s []Shape) error {
 
 // checkUnary requires that input and output have the same datatype; quantizations may differ.
 func checkUnary(g *Graph, n *Node) error {
-	if err := wantDatatype(g, n, n.In[0], ElementwiseTypes...); err != nil {
-		return err
-	}
-	return wantDatatype(g, n, n.Out[0], g.Values[n.In[0]].Datatype)
+	return cmp.Or(wantDatatype(g, n, n.In[0], ElementwiseTypes...), wantDatatype(g, n, n.Out[0], g.Values[n.In[0]].Datatype))
 }
 
 // SameShape sets the shape of the output to that of the first input.
@@ -100,13 +100,8 @@ var BinaryNodes = []NodeType{
 func binaryNode(tag uint8, name string, bounded bool) NodeType {
 	return NodeType{Tag: tag, Name: name, read: readBinary, Shape: broadcastShape, InPlace: true, Bounded: bounded,
 		Check: func(g *Graph, n *Node) error {
-			if err := wantDatatype(g, n, n.In[0], ElementwiseTypes...); err != nil {
-				return err
-			}
-			if err := wantDatatype(g, n, n.In[1], g.Values[n.In[0]].Datatype); err != nil {
-				return err
-			}
-			return wantDatatype(g, n, n.Out[0], g.Values[n.In[0]].Datatype)
+			d := g.Values[n.In[0]].Datatype
+			return cmp.Or(wantDatatype(g, n, n.In[0], ElementwiseTypes...), wantDatatype(g, n, n.In[1], d), wantDatatype(g, n, n.Out[0], d))
 		}}
 }
 

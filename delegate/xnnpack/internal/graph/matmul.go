@@ -28,8 +28,7 @@ var matmulNodes = []NodeType{
 
 func readFullyConnected(r *Reader, t flatbuf.Table, n *Node) {
 	n.In = []int{id(t, 0, "input1_id"), id(t, 1, "filter_id"), id(t, 2, "bias_id")}
-	n.Out = []int{id(t, 3, "output_id")}
-	n.Flags = t.Uint32(4, "flags", 0)
+	readOutput(t, 3, n)
 }
 
 // FullyConnectedTypes are the supported combinations of datatypes. 4-bit filters are unsigned, with

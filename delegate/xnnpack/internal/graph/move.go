@@ -46,41 +46,31 @@ var MoveNodes = []NodeType{
 
 func readTranspose(r *Reader, t flatbuf.Table, n *Node) {
 	Params[TransposeParams](n).Perm = readDims(t, 1, "perm")
-	n.In = []int{id(t, 2, "input_id")}
-	n.Out = []int{id(t, 3, "output_id")}
-	n.Flags = t.Uint32(4, "flags", 0)
+	readEnds(t, 2, n)
 }
 
 func readReshape(r *Reader, t flatbuf.Table, n *Node) {
 	Params[ReshapeParams](n).Sizes = readDims(t, 1, "new_shape")
-	n.In = []int{id(t, 2, "input_id")}
-	n.Out = []int{id(t, 3, "output_id")}
-	n.Flags = t.Uint32(4, "flags", 0)
+	readEnds(t, 2, n)
 }
 
 func readSlice(r *Reader, t flatbuf.Table, n *Node) {
 	p := Params[SliceParams](n)
 	p.Offsets, p.Sizes = readDims(t, 1, "offsets"), readDims(t, 2, "sizes")
-	n.In = []int{id(t, 3, "input_id")}
-	n.Out = []int{id(t, 4, "output_id")}
-	n.Flags = t.Uint32(5, "flags", 0)
+	readEnds(t, 3, n)
 }
 
 func readPad(r *Reader, t flatbuf.Table, n *Node) {
 	p := Params[PadParams](n)
 	p.Before, p.After = readDims(t, 0, "pre_paddings"), readDims(t, 1, "post_paddings")
 	p.Value = t.Float32(2, "padding_value", 0)
-	n.In = []int{id(t, 3, "input_id")}
-	n.Out = []int{id(t, 4, "output_id")}
-	n.Flags = t.Uint32(5, "flags", 0)
+	readEnds(t, 3, n)
 }
 
 func readResize(r *Reader, t flatbuf.Table, n *Node) {
 	p := Params[ResizeParams](n)
 	p.Height, p.Width = extent(t, 0, "new_height"), extent(t, 1, "new_width")
-	n.In = []int{id(t, 2, "input_id")}
-	n.Out = []int{id(t, 3, "output_id")}
-	n.Flags = t.Uint32(4, "flags", 0)
+	readEnds(t, 2, n)
 }
 
 // checkMove checks that inputs and output have the same datatype and quantization, one of types.
@@ -207,8 +197,7 @@ func readConcatenate(t flatbuf.Table, n *Node, k int) {
 	for i := range min(k, 4) {
 		n.In = append(n.In, id(t, 1+i, "input_id"))
 	}
-	n.Out = []int{id(t, 5, "output_id")}
-	n.Flags = t.Uint32(6, "flags", 0)
+	readOutput(t, 5, n)
 	if k == 5 {
 		n.In = append(n.In, id(t, 7, "input5_id"))
 	}

@@ -58,26 +58,31 @@ func FromUint32(v uint32) int { return int(min(uint64(v), math.MaxInt/4)) }
 
 // Functions that read fields which several types share.
 
-func readUnary(r *Reader, t flatbuf.Table, n *Node) {
-	n.In = []int{id(t, 0, "input_id")}
-	n.Out = []int{id(t, 1, "output_id")}
-	n.Flags = t.Uint32(2, "flags", 0)
+func readUnary(_ *Reader, t flatbuf.Table, n *Node) { readEnds(t, 0, n) }
+
+// readEnds reads the input, the output and the flags from three fields on.
+func readEnds(t flatbuf.Table, field int, n *Node) {
+	n.In = []int{id(t, field, "input_id")}
+	readOutput(t, field+1, n)
+}
+
+// readOutput reads the output and the flags from two fields on.
+func readOutput(t flatbuf.Table, field int, n *Node) {
+	n.Out = []int{id(t, field, "output_id")}
+	n.Flags = t.Uint32(field+1, "flags", 0)
 }
 
 // readUnaryParam returns a reader for nodes with one float before the IDs.
 func readUnaryParam(name string) func(*Reader, flatbuf.Table, *Node) {
 	return func(r *Reader, t flatbuf.Table, n *Node) {
 		Params[ScalarParams](n).Value = t.Float32(0, name, 0)
-		n.In = []int{id(t, 1, "input_id")}
-		n.Out = []int{id(t, 2, "output_id")}
-		n.Flags = t.Uint32(3, "flags", 0)
+		readEnds(t, 1, n)
 	}
 }
 
 func readBinary(r *Reader, t flatbuf.Table, n *Node) {
 	n.In = []int{id(t, 0, "input1_id"), id(t, 1, "input2_id")}
-	n.Out = []int{id(t, 2, "output_id")}
-	n.Flags = t.Uint32(3, "flags", 0)
+	readOutput(t, 2, n)
 }
 
 // readDims reads a vector of sizes.

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
@@ -40,9 +41,7 @@ var poolNodes = []NodeType{
 
 func readPool(r *Reader, t flatbuf.Table, n *Node) {
 	readPoolWindow(t, n, true)
-	n.In = []int{id(t, 10, "input_id")}
-	n.Out = []int{id(t, 11, "output_id")}
-	n.Flags = t.Uint32(12, "flags", 0)
+	readEnds(t, 10, n)
 }
 
 // readAveragePool is readPool without dilation, whose fields are 0 in files.
@@ -74,20 +73,13 @@ func readArgmaxPool(r *Reader, t flatbuf.Table, n *Node) {
 
 func checkPool(types []Datatype) func(*Graph, *Node) error {
 	return func(g *Graph, n *Node) error {
-		if err := wantFlags(n, FlagSamePadding|xnn.FlagKeepDims); err != nil {
-			return err
-		}
-		if err := checkWindow(n); err != nil {
-			return err
-		}
-		if err := checkPoolPadding(n); err != nil {
-			return err
-		}
-		if err := wantDatatype(g, n, n.In[0], types...); err != nil {
-			return err
-		}
-		return WantSame(g, n, n.In[0], n.Out[0])
+		return cmp.Or(checkPoolWindow(n), wantDatatype(g, n, n.In[0], types...), WantSame(g, n, n.In[0], n.Out[0]))
 	}
+}
+
+// checkPoolWindow checks the flags, the window and its padding.
+func checkPoolWindow(n *Node) error {
+	return cmp.Or(wantFlags(n, FlagSamePadding|xnn.FlagKeepDims), checkWindow(n), checkPoolPadding(n))
 }
 
 // checkPoolPadding checks that every window contains an element of the input.
@@ -101,35 +93,17 @@ func checkPoolPadding(n *Node) error {
 }
 
 func checkArgmaxPool(g *Graph, n *Node) error {
-	if err := wantFlags(n, FlagSamePadding|xnn.FlagKeepDims); err != nil {
-		return err
-	}
-	if err := checkWindow(n); err != nil {
-		return err
-	}
-	if err := checkPoolPadding(n); err != nil {
+	if err := checkPoolWindow(n); err != nil {
 		return err
 	}
 	if n.Out[0] == n.Out[1] {
 		return n.fault("both outputs are %s", g.Describe(n.Out[0]))
 	}
-	if err := wantDatatype(g, n, n.In[0], FP32); err != nil {
-		return err
-	}
-	if err := wantDatatype(g, n, n.Out[0], FP32); err != nil {
-		return err
-	}
-	return wantDatatype(g, n, n.Out[1], Int32)
+	return cmp.Or(wantDatatype(g, n, n.In[0], FP32), wantDatatype(g, n, n.Out[0], FP32), wantDatatype(g, n, n.Out[1], Int32))
 }
 
 func checkGlobalPool(g *Graph, n *Node) error {
-	if err := wantFlags(n, xnn.FlagKeepDims); err != nil {
-		return err
-	}
-	if err := wantDatatype(g, n, n.In[0], ElementwiseTypes...); err != nil {
-		return err
-	}
-	return wantDatatype(g, n, n.Out[0], g.Values[n.In[0]].Datatype)
+	return cmp.Or(wantFlags(n, xnn.FlagKeepDims), checkUnary(g, n))
 }
 
 func poolShape(g *Graph, n *Node, s []Shape) error {
