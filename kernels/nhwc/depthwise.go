@@ -11,6 +11,7 @@ type Depthwise struct {
 	Min, Max float32   // bounds of the results
 
 	planned Images   // what lists are for
+	borders [2]int   // sides of that
 	lists   [][]taps // for each worker
 }
 
@@ -56,9 +57,9 @@ func (d *Depthwise) Plan(workers int) {
 	}
 	d.planned = d.Images
 	d.lists = grow(d.lists, workers)
-	n := d.sides()
+	d.borders = d.sides()
 	for i := range d.lists {
-		d.lists[i] = grow(d.lists[i], n[0]*n[1])
+		d.lists[i] = grow(d.lists[i], d.borders[0]*d.borders[1])
 		for k := range d.lists[i] {
 			l := &d.lists[i][k]
 			*l = taps{x: grow(l.x, d.taps()), w: grow(l.w, d.taps()), rows: [2]int{-1, -1}}
@@ -69,7 +70,7 @@ func (d *Depthwise) Plan(workers int) {
 // Run computes a line of the output, counted over all images, in runs of points whose windows have the same taps in the
 // input.
 func (d *Depthwise) Run(worker, line int) {
-	width, c := d.Out[2], d.C
+	width, c, lists := d.Out[2], d.C, d.lists[worker]
 	top, y0, y1 := d.Taps(1, line%d.Out[1])
 	first := line / d.Out[1] * d.In[1]
 	for at := 0; at < width; {
@@ -78,19 +79,17 @@ func (d *Depthwise) Run(worker, line int) {
 		if y0 < y1 && x0 < x1 {
 			from = ((first+top+y0*d.Dilate[1])*d.In[2] + left + x0*d.Dilate[2]) * c
 		}
-		l := d.list(worker, [2]int{y0, y1}, [2]int{x0, x1})
+		l := &lists[(y0+y1)%d.borders[0]*d.borders[1]+(x0+x1)%d.borders[1]]
+		if rows, cols := [2]int{y0, y1}, [2]int{x0, x1}; l.rows != rows || l.cols != cols {
+			d.list(l, rows, cols)
+		}
 		simd.ChannelTaps(d.Y[(line*width+at)*c:], d.X[from:], d.Filter, d.Bias, l.x, l.w, run, c, c, d.Stride[2]*c, d.Min, d.Max)
 		at += run
 	}
 }
 
-// list returns the list of the given taps, from the cache if possible.
-func (d *Depthwise) list(worker int, rows, cols [2]int) *taps {
-	n := d.sides()
-	l := &d.lists[worker][(rows[0]+rows[1])%n[0]*n[1]+(cols[0]+cols[1])%n[1]]
-	if l.rows == rows && l.cols == cols {
-		return l
-	}
+// list makes l the list of the given taps.
+func (d *Depthwise) list(l *taps, rows, cols [2]int) {
 	l.rows, l.cols = rows, cols
 	l.x, l.w = l.x[:0], l.w[:0]
 	for y := rows[0]; y < rows[1]; y++ {
@@ -99,5 +98,4 @@ func (d *Depthwise) list(worker int, rows, cols [2]int) *taps {
 			l.w = append(l.w, (y*d.Kernel[2]+x)*d.C)
 		}
 	}
-	return l
 }

@@ -7,7 +7,7 @@ type Padded[T comparable] struct {
 	Images
 	N          int
 	Rows, Cols int // of an image with its padding
-	padding    []T // a row of it, unless that is 0
+	padding    []T // a row of it at least
 }
 
 // Plan sets the copy up for the windows over n images.
@@ -41,40 +41,30 @@ func (p *Padded[T]) Inside() Images {
 
 // Copy copies images to dst, [N, Rows, Cols, C], and pads each with its padding.
 func (p *Padded[T]) Copy(dst, src []T, padding func(image int) T) {
-	line, width, left := p.In[2]*p.C, p.Cols*p.C, p.Pad[2]*p.C
+	line, width, left, top := p.In[2]*p.C, p.Cols*p.C, p.Pad[2]*p.C, p.Pad[1]
 	for image := range p.N {
-		zero := padding(image)
-		p.extend(zero, width)
+		row := p.row(padding(image), width)
+		to, from := dst[image*p.Rows*width:][:p.Rows*width], src[image*p.In[1]*line:][:p.In[1]*line]
 		for y := range p.Rows {
-			row, from := dst[(image*p.Rows+y)*width:][:width], y-p.Pad[1]
-			if from < 0 || from >= p.In[1] {
-				p.pad(row, zero)
+			to, y := to[y*width:][:width], y-top
+			if y < 0 || y >= p.In[1] {
+				copy(to, row)
 				continue
 			}
-			p.pad(row[:left], zero)
-			copy(row[left:], src[(image*p.In[1]+from)*line:][:line])
-			p.pad(row[left+line:], zero)
+			copy(to[:left], row)
+			copy(to[left:], from[y*line:][:line])
+			copy(to[left+line:], row)
 		}
 	}
 }
 
-// extend makes a row of padding of n elements.
-func (p *Padded[T]) extend(v T, n int) {
-	var zero T
-	if v == zero || len(p.padding) >= n && p.padding[0] == v {
-		return
+// row returns a row of padding of n elements.
+func (p *Padded[T]) row(v T, n int) []T {
+	if len(p.padding) < n || n > 0 && p.padding[0] != v {
+		p.padding = grow(p.padding, n)
+		fill(p.padding, v)
 	}
-	p.padding = grow(p.padding, n)
-	fill(p.padding, v)
-}
-
-func (p *Padded[T]) pad(dst []T, v T) {
-	var zero T
-	if v == zero {
-		clear(dst)
-	} else {
-		copy(dst, p.padding)
-	}
+	return p.padding[:n]
 }
 
 // Offset returns the offset in the copy of the window of an output point.

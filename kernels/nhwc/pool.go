@@ -54,13 +54,17 @@ func (p *Pool[T]) Plan(workers int) {
 }
 
 // lines reports whether it is faster to combine the input lines that a line of windows reads to one, and then the columns of
-// that: windows that overlap share its elements. It compares the elements that both ways read and write, in vectors.
+// that: windows that overlap share its elements. It compares the elements that both ways read and write, in vectors; a
+// tap in a list costs as much as some of them.
 func (p *Pool[T]) lines() bool {
+	const listing = 32
 	tall, wide, c := p.longest(0)*p.longest(1), p.longest(2), p.C
 	if p.Stride[2] != 1 { // vectors end with a point
 		c = (c + simd.ChannelLanes - 1) &^ (simd.ChannelLanes - 1)
 	}
-	return tall > 1 && (tall*wide > listed || (tall+1)*p.Line()+p.Out[2]*(wide+1)*c < p.Out[2]*(tall*wide+1)*c)
+	direct := p.Out[2]*(tall*wide+1)*c + listing*tall*wide
+	byRow := (tall+1)*p.Line() + p.Out[2]*(wide+1)*c + listing*(tall+wide)
+	return tall > 1 && (tall*wide > listed || byRow < direct)
 }
 
 // CountInside sets Shares so that means are of the elements in the input.
@@ -123,9 +127,12 @@ func (p *Pool[T]) linesOf(dst []int, d, h int) []int {
 
 // windows combines adjacent windows that have the same n taps of these lines, from column first on.
 func (p *Pool[T]) windows(off []int, y, x []T, lines []int, first, n int) {
-	for _, line := range lines {
-		for k := range n {
-			off = append(off, line+(first+k*p.Dilate[2])*p.C)
+	step := p.Dilate[2] * p.C
+	for _, at := range lines {
+		at += first * p.C
+		for range n {
+			off = append(off, at)
+			at += step
 		}
 	}
 	switch {

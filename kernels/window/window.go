@@ -127,8 +127,11 @@ func (s *Shape) Whole(d int) bool {
 // Alike returns the number of windows from at along dimension d with the same taps in the input, of which that one
 // has the given number.
 func (s *Shape) Alike(d, at, taps int) int {
+	if taps < s.Kernel[d] {
+		return 1
+	}
 	slack := s.In[d] - s.Start(d, at) - s.Extent(d)
-	if taps < s.Kernel[d] || slack < 0 {
+	if slack < 0 {
 		return 1
 	}
 	return min(slack/s.Stride[d]+1, s.Out[d]-at)

@@ -105,6 +105,7 @@ func depthwiseWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, thre
 	var d depthwiseLines
 	if d.plan(n, s[n.In[0]], s[n.Out[0]]) {
 		w.staged = max(w.staged, graph.Times(4, int(d.padded.Numel())))
+		w.kept = graph.Plus(w.kept, graph.Times(4, d.padded.Cols, d.C))
 	}
 	w.kept = graph.Plus(w.kept, graph.Times(threads, 8*d.Listed()))
 	if c := d.C; c < simd.ChannelLanes {

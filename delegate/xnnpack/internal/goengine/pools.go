@@ -14,6 +14,7 @@ type linePool struct {
 	nhwc.Pool[float32]
 	e            *Unit
 	node         *graph.Node
+	in, out      graph.Shape // what it is planned for
 	lines, grain int
 }
 
@@ -31,8 +32,7 @@ func (e *Unit) globalPool(n *graph.Node) { e.pool2d(n, true) }
 func (e *Unit) pool2d(n *graph.Node, mean bool) {
 	p, stale := loopOf[linePool](e, n, e.direct[n.At])
 	if stale {
-		p.plan(n, e.Shapes[n.In[0]], e.Shapes[n.Out[0]], mean)
-		p.set(e, n)
+		p.set(e, n, mean)
 	}
 	e.Parallel(p.lines, p.grain, p)
 	e.store(n.Out[0])
@@ -50,16 +50,20 @@ func (p *linePool) plan(n *graph.Node, in, out graph.Shape, mean bool) {
 	p.Images = images(&s)
 }
 
-func (p *linePool) set(e *Unit, n *graph.Node) {
-	p.e, p.node, p.Stop = e, n, &e.run
-	p.X, p.Y, p.Empty = e.load(0, n.In[0]), e.result(n.Out[0]), graph.Lowest
-	p.Plan(e.threads())
-	if p.Mean {
-		p.CountInside()
+func (p *linePool) set(e *Unit, n *graph.Node, mean bool) {
+	if in, out := e.Shapes[n.In[0]], e.Shapes[n.Out[0]]; p.in != in || p.out != out {
+		p.in, p.out = in, out
+		p.plan(n, in, out, mean)
+		p.Plan(e.threads())
+		if mean {
+			p.CountInside()
+		}
+		p.lines = out.Numel() / max(1, p.Out[2]*p.C)
+		p.grain = 1 + elementsPerRange/max(1, p.Line()*(min(p.Kernel[1], p.In[1])+p.Kernel[2]))
 	}
+	p.e, p.node, p.Stop, p.Empty = e, n, &e.run, graph.Lowest
+	p.X, p.Y = e.load(0, n.In[0]), e.result(n.Out[0])
 	e.reserve(p.Line())
-	p.lines = len(p.Y) / max(1, p.Out[2]*p.C)
-	p.grain = 1 + elementsPerRange/max(1, p.Line()*(min(p.Kernel[1], p.In[1])+p.Kernel[2]))
 }
 
 // Range computes lines [lo, hi) of the output, counted over all images.
