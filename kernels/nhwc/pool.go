@@ -55,7 +55,7 @@ func (p *Pool[T]) Plan(workers int) {
 
 // lines reports whether it is faster to combine the input lines that a line of windows reads to one, and then the columns of
 // that: windows that overlap share its elements. It compares the elements that both ways read and write, in vectors; a
-// tap in a list costs as much as some of them.
+// tap in a list costs as much as some of them (BenchmarkPool).
 func (p *Pool[T]) lines() bool {
 	const listing = 32
 	tall, wide, c := p.longest(0)*p.longest(1), p.longest(2), p.C
