@@ -213,7 +213,7 @@ func nextColumn(t tile, row int) string {
 }
 
 // avx512Registers are those of a tile behind its sums, which have two registers for each row from Z0 on, or one if it is narrow.
-// Six rows of a have a register each in turn, so that a load does not wait for the products of the row before it.
+// Rows of a alternate between six registers, so that a load does not wait for the products of the row before it.
 var avx512Registers = registerNames{"b0", "Z24", "b1", "Z25", "a0", "Z26", "a1", "Z27", "a2", "Z28", "a3", "Z29", "a4", "Z30", "a5", "Z31",
 	"cols0", "K1", "cols1", "K2"}
 
