@@ -52,7 +52,7 @@ func (p *floatProduct) tileRows() int {
 		rows = graph.DenseRows(p.filter.Panels[0].K)
 	}
 	tiles := graph.CeilDiv(p.rows, rows)
-	return max(1, min(rows, graph.RoundUp(graph.CeilDiv(p.rows, max(1, tiles)), evenRows)))
+	return max(1, min(rows, p.rows, graph.RoundUp(graph.CeilDiv(p.rows, max(1, tiles)), evenRows)))
 }
 
 // evenRows is a multiple of the rows that products compute at once.
