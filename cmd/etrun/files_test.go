@@ -6,12 +6,14 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/internal/cputime"
 )
 
@@ -110,26 +112,45 @@ func TestSilentFiles(t *testing.T) {
 			continue
 		}
 		if p.args[:4] == "FILE" || p.ext != "pte" {
-			wantEnd(t, append(args, "--timeout", "100ms"), func() {}, "timeout of 100ms")
+			wantEnd(t, append(args, "--timeout", "100ms"), func(<-chan struct{}) {}, "timeout of 100ms")
 		}
-		wantEnd(t, args, func() {
-			time.Sleep(50 * time.Millisecond)
-			if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
-				t.Error(err)
-			}
-		}, "terminated")
+		wantEnd(t, args, func(ended <-chan struct{}) { terminate(t, ended) }, "terminated")
 	}
 }
 
+// terminate sends SIGTERM to this process until a command in it has ended: the first one that arrives after the command
+// expects signals ends it. Each has arrived before the next is sent, so that none is left for the next command.
+func terminate(t *testing.T, ended <-chan struct{}) {
+	t.Helper()
+	arrived := make(chan os.Signal, 1)
+	signal.Notify(arrived, syscall.SIGTERM)
+	defer signal.Stop(arrived)
+	await.True(t, "a terminated command has ended", func() bool {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		<-arrived
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
 // wantEnd requires that a command ends soon after end, in a fraction of a second on an idle machine, with exit code 8.
-func wantEnd(t *testing.T, args []string, end func(), reason string) {
+func wantEnd(t *testing.T, args []string, end func(ended <-chan struct{}), reason string) {
 	t.Helper()
 	var notes bytes.Buffer
-	done := make(chan int)
+	code, ended := 0, make(chan struct{})
 	begun := time.Now()
-	go func() { done <- run(args, strings.NewReader(""), io.Discard, &notes) }()
-	end()
-	code := <-done
+	go func() {
+		defer close(ended)
+		code = run(args, strings.NewReader(""), io.Discard, &notes)
+	}()
+	end(ended)
+	<-ended
 	if took := time.Since(begun); code != 8 || !strings.Contains(notes.String(), reason) || took > 10*time.Second {
 		t.Errorf("%v: exit code %d after %v, stderr %q, want 8 with %q", args, code, took, notes.String(), reason)
 	}

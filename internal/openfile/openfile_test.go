@@ -109,8 +109,8 @@ func slowly(text string) func(*os.File) {
 	}
 }
 
-// silent keeps a pipe open for longer than any reader waits.
-func silent(*os.File) { time.Sleep(10 * time.Second) }
+// silent keeps a pipe open until the test ends, without writing to it.
+func silent(t testing.TB) func(*os.File) { return func(*os.File) { <-t.Context().Done() } }
 
 // endless writes to a pipe until it is closed.
 func endless(f *os.File) {
@@ -143,9 +143,9 @@ func TestReadFile(t *testing.T) {
 		{"socket", socket(t), small(pipes), "", syscall.ENXIO, "no such device"},
 		{"pipe", fifo(t, slowly("DATA slow")), small(pipes), "DATA slow", nil, ""},
 		{"pipe of one byte", fifo(t, slowly("D")), openfile.Rules{Kinds: pipes}, "D", nil, ""},
-		{"pipe that is not allowed", fifo(t, silent), small(0), "", openfile.ErrKind, "is a pipe, want a regular file"},
+		{"pipe that is not allowed", fifo(t, silent(t)), small(0), "", openfile.ErrKind, "is a pipe, want a regular file"},
 		{"pipe without a writer", fifo(t, nil), small(pipes), "", openfile.ErrNoWriter, "no process writes"},
-		{"pipe with a silent writer", fifo(t, silent), small(pipes), "", context.DeadlineExceeded, ""},
+		{"pipe with a silent writer", fifo(t, silent(t)), small(pipes), "", context.DeadlineExceeded, ""},
 		{"pipe without end", fifo(t, endless), small(pipes), "", nil, "at most 1048576"},
 		{"pipe of other contents", fifo(t, slowly("nothing")), small(pipes), "", errCheck, "no such contents"},
 		{"device", "/dev/zero", small(pipes), "", openfile.ErrKind, "is a character device"},
@@ -293,7 +293,7 @@ func resident(t *testing.T) (n int64) {
 func TestContextEndsReads(t *testing.T) {
 	gone := errors.New("the user has gone")
 	for name, path := range map[string]string{
-		"silent writer": fifo(t, silent),
+		"silent writer": fifo(t, silent(t)),
 		"no writer":     fifo(t, nil),
 		"regular":       regular(t, "DATA"),
 	} {

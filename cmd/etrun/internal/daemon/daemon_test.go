@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -246,27 +247,41 @@ func TestDrain(t *testing.T) {
 	}
 	defer conn.Close()
 	half := len(adderBody) / 2
-	begin(t, conn, adderBody[:half])
-	r.wait("the request is in progress", func() bool { return r.server.Model("m").State() == "READY" && r.counts != nil })
-	time.Sleep(50 * time.Millisecond)
+	reader := begin(t, conn, adderBody[:half])
 	r.cancel()
-	time.Sleep(50 * time.Millisecond)
+	r.wait("the daemon does not listen", func() bool {
+		other, err := net.Dial("tcp", r.address())
+		if err == nil {
+			other.Close()
+		}
+		return err != nil
+	})
 	if _, err := io.WriteString(conn, adderBody[half:]); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := io.ReadAll(conn)
+	answer, err := io.ReadAll(reader)
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200 OK") {
 		t.Errorf("%v, %s", err, answer)
 	}
 }
 
-// begin sends a request's header and the first part of its body.
-func begin(t *testing.T, conn net.Conn, part string) {
+// begin sends a request's header, and the first part of its body once the server reads that. The result reads the answer.
+func begin(t *testing.T, conn net.Conn, part string) *bufio.Reader {
 	t.Helper()
-	if _, err := io.WriteString(conn, "POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: "+
-		itoa(len(adderBody))+"\r\n\r\n"+part); err != nil {
+	if _, err := io.WriteString(conn, "POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: "+
+		itoa(len(adderBody))+"\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
+	reader := bufio.NewReader(conn)
+	for _, want := range []string{"HTTP/1.1 100 Continue\r\n", "\r\n"} {
+		if line, err := reader.ReadString('\n'); err != nil || line != want {
+			t.Fatalf("%q, %v, want %q", line, err, want)
+		}
+	}
+	if _, err := io.WriteString(conn, part); err != nil {
+		t.Fatal(err)
+	}
+	return reader
 }
 
 // TestDrainEnds checks that a request delays the end of the daemon by the drain time only.
@@ -278,7 +293,6 @@ func TestDrainEnds(t *testing.T) {
 	}
 	defer conn.Close()
 	begin(t, conn, "{")
-	time.Sleep(50 * time.Millisecond)
 	begun := time.Now()
 	if err := r.stop(); !errors.Is(err, errDrain) || time.Since(begun) > 5*time.Second {
 		t.Errorf("%v after %v", err, time.Since(begun))

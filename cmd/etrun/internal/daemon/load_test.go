@@ -312,7 +312,7 @@ func TestEndUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(200 * time.Millisecond)
+	r.wait("requests are answered", func() bool { return answered.Load() >= 100 })
 	begun := time.Now()
 	r.cancel()
 	err := <-r.ended
