@@ -13,7 +13,7 @@ LDFLAGS  := -s -w -X main.release=$(VERSION)
 # Tests are analysed once, by vet.
 TEST     := $(GO) test -vet=off
 
-.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance texts docs rates firstruns bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
+.PHONY: help deps demo build libetrun test check format vet staticcheck cases levels arm64 machines race conformance texts docs rates firstruns bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -44,7 +44,7 @@ libetrun: lib/.complete ## build bin/libetrun.so, the library for C and other la
 test: lib/.complete ## run the tests
 	$(TEST) ./...
 
-check: format vet staticcheck levels arm64 machines ## format, vet, staticcheck, tests at lower vector levels, arm64 build run under qemu, other machines
+check: format vet staticcheck cases levels arm64 machines ## format, vet, staticcheck, all cases of tests, tests at lower vector levels, arm64 build run under qemu, other machines
 
 format:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -57,6 +57,9 @@ vet:
 
 staticcheck:
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+
+cases: lib/.complete ## run all cases of tests of which "make test" runs a part
+	ETRUN_ALL_CASES=1 $(TEST) ./delegate/xnnpack ./delegate/xnnpack/internal/cost ./internal/simd ./kernels/... -run '^Test(Rows|CallsBefore|SpecialNumbers|Rates|Guard|LowerLevels|Random)$$'
 
 levels: ## run the tests of what has vector loops at lower instruction sets, and without assembly
 	scripts/levels.sh

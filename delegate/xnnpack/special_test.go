@@ -12,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/cases"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -24,7 +25,7 @@ func specialRounds() int {
 	if n, err := strconv.Atoi(os.Getenv("ETRUN_SPECIALS")); err == nil {
 		return n
 	}
-	return 600
+	return cases.Of(200, 600)
 }
 
 // sprinkle overwrites some elements of the inputs with special numbers, and computes the expected outputs.

@@ -53,5 +53,6 @@ func TestAllclose(t *testing.T) {
 	kerneltest.NoAllocs(t, set, cases[24])
 }
 
-func TestTable(t *testing.T) { kerneltest.Table(t, set) }
-func TestCalls(t *testing.T) { kerneltest.Calls(t, set) }
+func TestTable(t *testing.T)  { kerneltest.Table(t, set) }
+func TestCalls(t *testing.T)  { kerneltest.Calls(t, set) }
+func TestRandom(t *testing.T) { kerneltest.Random(t, set, 200) }

@@ -17,6 +17,8 @@ var set = kernels.NewSet(Ops())
 
 func TestTable(t *testing.T) { kerneltest.Table(t, set) }
 
+func TestRandom(t *testing.T) { kerneltest.Random(t, set, 200) }
+
 func FuzzCalls(f *testing.F) { kerneltest.Fuzz(f, set) }
 
 var infinity, notANumber = math.Inf(1), math.NaN()

@@ -15,6 +15,8 @@ var set = kernels.NewSet(Ops())
 
 func TestTable(t *testing.T) { kerneltest.Table(t, set) }
 
+func TestRandom(t *testing.T) { kerneltest.Random(t, set, 200) }
+
 func FuzzCalls(f *testing.F) { kerneltest.Fuzz(f, set) }
 
 func of[T tensor.Element](v ...T) *tensor.Tensor { return tensor.Of(v, len(v)) }

@@ -140,6 +140,7 @@ func TestTransforms(t *testing.T) {
 	kerneltest.NoAllocs(t, set, cases[15], cases[16], cases[17], cases[18], cases[25])
 }
 
-func TestTable(t *testing.T) { kerneltest.Table(t, set) }
-func TestCalls(t *testing.T) { kerneltest.Calls(t, set) }
-func FuzzOps(f *testing.F)   { kerneltest.Fuzz(f, set) }
+func TestTable(t *testing.T)  { kerneltest.Table(t, set) }
+func TestCalls(t *testing.T)  { kerneltest.Calls(t, set) }
+func TestRandom(t *testing.T) { kerneltest.Random(t, set, 200) }
+func FuzzOps(f *testing.F)    { kerneltest.Fuzz(f, set) }

@@ -3,6 +3,7 @@ package resample
 import (
 	"testing"
 
+	"github.com/etrun-go/etrun/internal/cases"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 )
@@ -10,5 +11,5 @@ import (
 var set = kernels.NewSet(Ops())
 
 func TestTable(t *testing.T)  { kerneltest.Table(t, set) }
-func TestRandom(t *testing.T) { kerneltest.Random(t, set, 3000) }
+func TestRandom(t *testing.T) { kerneltest.Random(t, set, cases.Of(1000, 3000)) }
 func FuzzCall(f *testing.F)   { kerneltest.Fuzz(f, set) }
