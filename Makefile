@@ -90,12 +90,12 @@ rates: lib/.complete ## measure the rates of this processor's instruction set, w
 	$(GO) test ./delegate/xnnpack -count 1 -run '^TestDecisions$$' -measure-programs '$(if $(CORPUS),$(abspath $(CORPUS)/models):$(abspath $(CORPUS)/fresh))' -v
 
 firstruns: lib/.complete ## measure the processor time of loads, first runs and later runs of XNNPACK programs: CORPUS=folder
-	$(GO) test . -count 1 -run '^TestFirstRuns$$' -timeout 30m -first-runs '$(abspath $(CORPUS))/models:$(abspath $(CORPUS))/fresh'
+	$(GO) test ./internal/integration -count 1 -run '^TestFirstRuns$$' -timeout 30m -first-runs '$(abspath $(CORPUS))/models:$(abspath $(CORPUS))/fresh'
 
 bench: lib/.complete ## run the benchmarks: BENCH=regexp BENCHTIME=1s
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
 
-fuzz: ## fuzz every target in turn: FUZZTIME=10m each
+fuzz: ## fuzz every target, as many at once as there are processors: FUZZTIME=10m each
 	scripts/fuzz.sh $(FUZZTIME)
 
 dist: ## build a release in dist/: archives, packages, bill of materials, checksums

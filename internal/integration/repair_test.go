@@ -1,4 +1,4 @@
-package etrun_test
+package integration
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-const elidedProgram = "testdata/pte/elided_view.pte"
+var elidedProgram = testdata("pte", "elided_view.pte")
 
 // elided runs the program, which scales, shifts and views its input, on the number i at element i
 // or on the same number everywhere.
@@ -104,7 +104,7 @@ func calls(t *testing.T, m *etrun.Method, inputs [][][]float32) (outs [][]float3
 // TestLostUpdate checks that a delay line without one of its updates is refused, and runs unchanged
 // with a warning.
 func TestLostUpdate(t *testing.T) {
-	const file = "testdata/repair/refused/lost_update.pte"
+	file := testdata("repair", "refused", "lost_update.pte")
 	p, err := etrun.Open(file)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestLostUpdate(t *testing.T) {
 func TestMistakenArgument(t *testing.T) {
 	inputs := [][][]float32{{{1, 2}, {5, 7}}, {{2, 3}, {6, 8}}, {{3, 4}, {7, 9}}, {{4, 5}, {8, 10}}}
 	for _, lowering := range []etrun.Lowering{etrun.LowerOff, etrun.LowerRewrite, etrun.LowerAuto} {
-		m := load(t, "testdata/repair/mistaken_argument.pte", etrun.WithLowering(lowering))
+		m := load(t, testdata("repair", "mistaken_argument.pte"), etrun.WithLowering(lowering))
 		if got := calls(t, m, inputs); !slices.EqualFunc(got, [][]float32{{1, 2}, {52, 73}, {63, 84}, {74, 95}}, slices.Equal) {
 			t.Errorf("lowering %v: got %v", lowering, got)
 		}
@@ -136,7 +136,7 @@ func TestMistakenArgument(t *testing.T) {
 			t.Errorf("repairs %q, warnings %q", m.Repairs(), list)
 		}
 	}
-	m := load(t, "testdata/repair/mistaken_argument.pte", etrun.WithoutRepair())
+	m := load(t, testdata("repair", "mistaken_argument.pte"), etrun.WithoutRepair())
 	if list := m.Program().Warnings(); len(m.Repairs()) != 0 || len(list) != 2 || list[0].Class != delegate.WarnFault {
 		t.Errorf("unchanged: repairs %q, warnings %q", m.Repairs(), list)
 	}
@@ -146,13 +146,13 @@ func TestMistakenArgument(t *testing.T) {
 // output is returned: they are those of the model.
 func TestMissingTranspose(t *testing.T) {
 	read := func(name string) []float32 {
-		data, err := os.ReadFile("testdata/repair/missing_transpose." + name + ".bin")
+		data, err := os.ReadFile(testdata("repair", "missing_transpose."+name+".bin"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return tensor.View[float32](data)
 	}
-	m := load(t, "testdata/repair/missing_transpose.pte", etrun.WithDelegates(all.Backends()...))
+	m := load(t, testdata("repair", "missing_transpose.pte"), etrun.WithDelegates(all.Backends()...))
 	if err := etrun.Set(m, 0, read("in0")); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestMissingTranspose(t *testing.T) {
 // TestStateFromConstant checks that a named state whose number is that of a constant begins with the
 // constant's bytes, also after a reset.
 func TestStateFromConstant(t *testing.T) {
-	const file = "testdata/repair/state_constant.pte"
+	file := testdata("repair", "state_constant.pte")
 	m := load(t, file)
 	x := []float32{0, 1, 2, 3}
 	for range 2 {

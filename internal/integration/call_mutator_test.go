@@ -1,4 +1,4 @@
-package etrun_test
+package integration
 
 import (
 	"fmt"

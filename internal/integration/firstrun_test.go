@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun_test
+package integration
 
 import (
 	"cmp"

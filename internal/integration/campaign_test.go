@@ -1,6 +1,6 @@
 //go:build linux
 
-package etrun_test
+package integration
 
 import (
 	"context"
@@ -92,7 +92,7 @@ func startPrograms(changed func(data []byte, seed uint64, r *rand.Rand) ([]byte,
 // campaignPrograms are the programs of testdata, and those of the corpus.
 func campaignPrograms(t *testing.T) (list []campaignProgram) {
 	var names []string
-	for _, folder := range []string{"testdata", "text/testdata"} {
+	for _, folder := range []string{testdata(), filepath.Join(root, "text", "testdata")} {
 		filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 			if ext := filepath.Ext(path); err == nil && (ext == ".pte" || ext == ".bpte") {
 				names = append(names, path)
@@ -242,7 +242,7 @@ func classed(err error) error {
 // TestProgramsFindings requires that TestPrograms finds a panic of an operator, a hang and an error
 // without a class.
 func TestProgramsFindings(t *testing.T) {
-	data, err := os.ReadFile(convProgram)
+	data, err := os.ReadFile(testdata("pte", "conv_portable.pte"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package etrun_test
+package integration
 
 import (
 	"context"
@@ -28,12 +28,12 @@ var limits = etrun.Limits{PlannedBytes: 4 << 20, Instructions: 2000}
 // seedPrograms are small real programs of every kind.
 func seedPrograms(tb testing.TB) [][]byte {
 	tb.Helper()
-	files, err := filepath.Glob("testdata/pte/*pte")
+	files, err := filepath.Glob(testdata("pte", "*pte"))
 	if err != nil || len(files) == 0 {
 		tb.Fatalf("no programs in testdata/pte (%v)", err)
 	}
 	var seeds [][]byte
-	for _, f := range append(files, "testdata/digits/xnnpack.pte") {
+	for _, f := range append(files, testdata("digits", "xnnpack.pte")) {
 		data, err := os.ReadFile(f)
 		if err != nil {
 			tb.Fatal(err)

@@ -1,0 +1,49 @@
+package integration
+
+import (
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable"
+)
+
+// root is the folder of the module, with the programs of all tests.
+const root = "../.."
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testdata returns the path of a program or another file in the module's folder testdata.
+func testdata(name ...string) string {
+	return filepath.Join(append([]string{root, "testdata"}, name...)...)
+}
+
+// load opens a program and loads its forward method; both are closed at the end of the test.
+func load(t *testing.T, path string, options ...etrun.Option) *etrun.Method {
+	t.Helper()
+	p, err := etrun.Open(path, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	m, err := p.Load(t.Context(), "forward")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// replaced returns the default set with one operator wrapped.
+func replaced(name string, wrap func(kernels.Func) kernels.Func) *kernels.Set {
+	ops := portable.Ops()
+	for i := range ops {
+		if ops[i].Name() == name {
+			ops[i].Func = wrap(ops[i].Func)
+		}
+	}
+	return kernels.NewSet(ops)
+}
