@@ -34,10 +34,20 @@ go test -vet=off -tags nodl -short -skip "^($skipped)\$" -exec "$qemu" ./interna
 	./cmd/etrun/internal/stats ./cmd/etrun/internal/wav
 # Programs against the outputs of PyTorch, and the loops of every instruction set against those in Go, on processors with dot
 # products and without.
-for cpu in cortex-a53 cortex-a76 max; do
-	go test -vet=off -tags nodl -run "^(TestSeeds|TestMergedDelegates)$" -exec "$qemu -cpu $cpu" .
-	go test -vet=off -tags nodl -run "^TestPrograms$" -exec "$qemu -cpu $cpu" ./delegate/xnnpack
-	go test -vet=off -tags levels -short -run "^(TestQuantized|TestDot|TestNibbles|TestMulAdd|TestMulAddRuns|TestChannelTaps|TestNarrowChannelTaps|TestSlider.*|TestInterleave)$" -exec "$qemu -cpu $cpu" ./internal/simd
+trap 'rm -f arm64.test delegate/xnnpack/arm64.test internal/simd/arm64.test' EXIT
+for package in . delegate/xnnpack internal/simd; do
+	tags=nodl
+	[ $package != internal/simd ] || tags=levels
+	go test -vet=off -tags $tags -ldflags "-s -w" -c -o $package/arm64.test ./$package
 done
-go test -vet=off -tags nodl -short -run '^TestInt8$' -exec "$qemu" ./delegate/xnnpack
+run() { # CPU FOLDER TESTS
+	echo "arm64: $2 on $1: $3"
+	(cd "$2" && "$qemu" -cpu "$1" ./arm64.test -test.short -test.run "^($3)\$")
+}
+for cpu in cortex-a53 cortex-a76 max; do
+	run $cpu . "TestSeeds|TestMergedDelegates"
+	run $cpu delegate/xnnpack TestPrograms
+	run $cpu internal/simd "TestQuantized|TestDot|TestNibbles|TestMulAdd|TestMulAddRuns|TestChannelTaps|TestNarrowChannelTaps|TestSlider.*|TestInterleave"
+done
+run max delegate/xnnpack TestInt8
 go test -vet=off -tags nodl -run '^TestFilterNumbers$' -exec "$qemu" ./internal/sandbox
