@@ -61,7 +61,7 @@ staticcheck:
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 
 cases: lib/.complete ## run all cases of tests of which "make test" runs a part
-	ETRUN_ALL_CASES=1 $(TEST) ./delegate/xnnpack ./delegate/xnnpack/internal/cost ./internal/simd ./kernels/... -run '^Test(Rows|CallsBefore|SpecialNumbers|Rates|Guard|LowerLevels|Random)$$'
+	ETRUN_ALL_CASES=1 $(TEST) ./delegate/xnnpack ./delegate/xnnpack/internal/cost ./internal/simd ./kernels/... ./runtime/lower ./cmd/etrun/internal/picture -run '^Test(Rows|CallsBefore|SpecialNumbers|Rates|Guard|LowerLevels|Random|EstimatesAreUpperBounds)$$'
 
 levels: ## run the tests of what has vector loops at lower instruction sets, and without assembly
 	scripts/levels.sh
