@@ -5,21 +5,22 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
-// classesOf has the classes of nodes of floats, by tag. All others are moves.
+// classesOf has the classes of nodes of floats, by tag; products have their own.
 var classesOf = map[uint8]class{
 	graph.TagAvgPooling2d: classPool32, graph.TagMaxPooling2d: classPool32, graph.TagArgMaxPooling2d: classPool32, graph.TagGlobalAvgPooling2d: classMean,
 	graph.TagSoftmax: classSoftmax, graph.TagResizeBilinear2D: classResize, graph.TagResizePlanes: classResize, graph.TagStaticTranspose: classTranspose32, graph.TagRearrange: classTranspose32,
 	graph.TagAdd: classBinary32, graph.TagSubtract: classBinary32, graph.TagMultiply: classBinary32, graph.TagDiv: classBinary32, graph.TagMaximum: classBinary32, graph.TagMinimum: classBinary32, graph.TagPReLU: classBinary32,
 	graph.TagSigmoid: classFunction32, graph.TagTanh: classFunction32, graph.TagGelu: classFunction32, graph.TagSiLU: classFunction32, graph.TagELU: classFunction32,
 	graph.TagReciprocalSquareRoot: classFunction32, graph.TagLog: classLogarithm, graph.TagExp: classLogarithm, graph.TagSin: classLogarithm, graph.TagCos: classLogarithm, graph.TagTable: classTable8,
+	graph.TagFloor: classCopy32, graph.TagCeiling: classCopy32, graph.TagClamp: classCopy32, graph.TagAbs: classCopy32,
+	graph.TagNegate: classCopy32, graph.TagSquare: classCopy32, graph.TagSquareRoot: classCopy32, graph.TagHardswish: classCopy32,
+	graph.TagLeakyReLU: classCopy32, graph.TagStaticReshape: classCopy32, graph.TagStaticSlice: classCopy32,
+	graph.TagStaticConstantPad: classCopy32, graph.TagCopy: classCopy32, graph.TagConcatenate2: classCopy32,
+	graph.TagConcatenate3: classCopy32, graph.TagConcatenate4: classCopy32, graph.TagConcatenate5: classCopy32,
+	graph.TagConvert: classConvert,
 }
 
-func classOf(tag uint8) class {
-	if k, ok := classesOf[tag]; ok {
-		return k
-	}
-	return classCopy32
-}
+func classOf(tag uint8) class { return classesOf[tag] }
 
 // ofBytes has the class of bytes for that of floats.
 var ofBytes = [classes]class{classPool32: classPool8, classMean: classMean, classSoftmax: classSoftmax, classResize: classResize, classCopy32: classCopy8, classBinary32: classBinary8, classFunction32: classTable8,

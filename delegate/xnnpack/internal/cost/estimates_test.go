@@ -3,7 +3,27 @@ package cost
 import (
 	"testing"
 	"time"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
+
+// TestClasses requires a class for each type of nodes.
+func TestClasses(t *testing.T) {
+	for _, n := range graph.NodeTypes {
+		if n == nil {
+			continue
+		}
+		product := n.Convolution || n.Tag == graph.TagFullyConnected || n.Tag == graph.TagBatchMatrixMultiply
+		if _, ok := classesOf[n.Tag]; ok == product {
+			t.Errorf("%s: in classesOf %v, want %v", n.Name, ok, !product)
+		}
+	}
+	for _, tag := range []uint8{graph.TagSiLU, graph.TagTable, graph.TagRearrange, graph.TagResizePlanes} {
+		if _, ok := classesOf[tag]; !ok {
+			t.Errorf("type %d, of the Go engine only: not in classesOf", tag)
+		}
+	}
+}
 
 // TestMargin checks that the library runs a graph only if it saves more than the margin.
 func TestMargin(t *testing.T) {
