@@ -9,7 +9,16 @@ RACETEST ?= . ./cmd/etrun/internal/daemon ./cmd/etrun/internal/output ./cmd/etru
 	./delegate/ethosu ./delegate/lowering ./delegate/xnnpack ./delegate/xnnpack/internal/goengine ./delegate/xnnpack/internal/native \
 	./hal/cpu ./hal/ethosu ./runtime/metrics ./runtime/prepare ./runtime/trace ./serve/... ./text/...
 # Tests of one goroutine that take long under the race detector, and of the source.
-RACESKIP := ^Test(API|FilesReferOneWay|OperatorNames|(Lowered|Rewritten|Planned|Folded|Edited)ExecutionEqualsOriginal|Poisoned(Programs|Regions)|Rewrite.*|ElidedViewsFollow|RandomLoweredFiles|ModulesWithLostUpdates|LongListOfOuts|Rows|Elements|ClampsAfter|CallsBefore|SpecialNumbers)$$
+RACESKIP := API FilesReferOneWay OperatorNames LoweredExecutionEqualsOriginal RewrittenExecutionEqualsOriginal PoisonedPrograms \
+	PoisonedRegions Rewrite.* ElidedViewsFollow RandomLoweredFiles ModulesWithLostUpdates LongListOfOuts Rows Elements ClampsAfter \
+	CallsBefore SpecialNumbers
+# Tests that run a part of their cases, and their packages.
+CASETESTS    := Rows CallsBefore SpecialNumbers Rates Guard LowerLevels Random EstimatesAreUpperBounds
+CASEPACKAGES := ./delegate/xnnpack ./delegate/xnnpack/internal/cost ./internal/simd ./kernels/... ./runtime/lower \
+	./cmd/etrun/internal/picture
+# A pattern of any of some words.
+empty :=
+any = $(subst $(empty) $(empty),|,$(strip $(1)))
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
 # Tests are analysed once, by vet.
@@ -61,7 +70,7 @@ staticcheck:
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 
 cases: lib/.complete ## run all cases of tests of which "make test" runs a part
-	ETRUN_ALL_CASES=1 $(TEST) ./delegate/xnnpack ./delegate/xnnpack/internal/cost ./internal/simd ./kernels/... ./runtime/lower ./cmd/etrun/internal/picture -run '^Test(Rows|CallsBefore|SpecialNumbers|Rates|Guard|LowerLevels|Random|EstimatesAreUpperBounds)$$'
+	ETRUN_ALL_CASES=1 $(TEST) $(CASEPACKAGES) -run '^Test($(call any,$(CASETESTS)))$$'
 
 levels: ## run the tests of what has vector loops at lower instruction sets, and without assembly
 	scripts/levels.sh
@@ -73,7 +82,7 @@ machines: ## vet and build for the machines of the second tier, test 32 bits, ru
 	scripts/machines.sh
 
 race: lib/.complete ## run the tests of what is concurrent under the race detector, and of the library for C under the address sanitizer
-	$(TEST) -race -short -timeout 20m -skip '$(RACESKIP)' $(RACETEST)
+	$(TEST) -race -short -timeout 20m -skip '^Test($(call any,$(RACESKIP)))$$' $(RACETEST)
 	$(TEST) ./cbindings/libetrun -run '^TestAddressSanitizer$$' -sanitize
 
 conformance: lib/.complete ## run a corpus of programs with expected outputs: CORPUS=folder

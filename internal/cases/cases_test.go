@@ -1,6 +1,14 @@
 package cases
 
-import "testing"
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
 
 func TestEvery(t *testing.T) {
 	for _, c := range []struct {
@@ -21,5 +29,38 @@ func TestOf(t *testing.T) {
 		if got := Of(2, 5); got != want {
 			t.Errorf("%s=%q: %d cases, want %d", EnvAll, all, got, want)
 		}
+	}
+}
+
+// TestMakeCases requires that "make cases" runs the packages whose tests select cases.
+func TestMakeCases(t *testing.T) {
+	const root = "../.."
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(makefile), "CASEPACKAGES :=")
+	list, _, _ = strings.Cut(strings.ReplaceAll(list, "\\\n", " "), "\n")
+	users := 0
+	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if !bytes.Contains(text, []byte(`/internal/cases"`+"\n")) {
+			return err
+		}
+		users++
+		folder := "./" + filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), filepath.Clean(root)+string(filepath.Separator)))
+		if !slices.ContainsFunc(strings.Fields(list), func(p string) bool {
+			tree, all := strings.CutSuffix(p, "...")
+			return p == folder || all && strings.HasPrefix(folder+"/", tree)
+		}) {
+			t.Errorf("%s: its package %s is not in CASEPACKAGES of the Makefile, %q", path, folder, list)
+		}
+		return err
+	})
+	if err != nil || users < 5 {
+		t.Errorf("%d files select cases, %v", users, err)
 	}
 }
