@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/cases"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/compare"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
@@ -17,7 +18,7 @@ var set = kernels.NewSet(Ops())
 
 func TestTable(t *testing.T) { kerneltest.Table(t, set) }
 
-func TestRandom(t *testing.T) { kerneltest.Random(t, set, 200) }
+func TestRandom(t *testing.T) { kerneltest.Random(t, set, cases.Of(100, 200)) }
 
 func FuzzCalls(f *testing.F) { kerneltest.Fuzz(f, set) }
 
