@@ -3,11 +3,13 @@
 package kernels
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -43,6 +45,12 @@ type Op struct {
 	// mutated, Pure covers everything else.
 	Pure   bool
 	Quants []Quant // arguments whose scale and zero point the call contains
+	// Class is the function that the operator computes, if passes know it: they rewrite and lower calls of its class. An
+	// application's operator with the name of another one is not rewritten, whatever its class.
+	Class opclass.Class
+	// Moves means that the outs consist of elements of the arguments, and of fixed numbers, at positions that do not depend
+	// on elements. They may be converted to the out's type.
+	Moves bool
 }
 
 // Quant contains argument indices of an operator: Scale and ZeroPoint describe how Tensor is
@@ -127,8 +135,29 @@ func (s *Set) Lookup(name string) (op *Op, sig *Signature, ok bool, err error) {
 	if !ok {
 		return nil, nil, false, nil
 	}
-	e.once.Do(func() { e.sig, e.err = ParseSchema(e.op.Schema) })
+	e.once.Do(func() { e.sig, e.err = e.op.parse() })
 	return e.op, e.sig, true, e.err
+}
+
+// parse parses the schema, and checks that its arguments are those of the class: passes rely on that.
+func (o *Op) parse() (*Signature, error) {
+	sig, err := ParseSchema(o.Schema)
+	if err != nil || o.Class == opclass.None {
+		return sig, err
+	}
+	var types []string
+	for _, a := range sig.Args {
+		if a.Mutated {
+			return nil, fmt.Errorf("schema %q: an operator of class %v modifies no argument in place", o.Schema, o.Class)
+		}
+		if !a.Out {
+			types = append(types, a.Type)
+		}
+	}
+	if len(types) == len(sig.Args) || !o.Class.Accepts(types) {
+		return nil, fmt.Errorf("schema %q: not the arguments of class %v", o.Schema, o.Class)
+	}
+	return sig, nil
 }
 
 // Names returns the names of the operators, unordered.

@@ -83,11 +83,11 @@ var ops = kernels.Pure([]kernels.Op{
 	},
 	{
 		Schema: "cortex_m::transpose.out(Tensor input, int[] perm, *, Tensor(a!) out)",
-		Func:   transpose, DTypes: "int8", Family: kernels.Exact,
+		Func:   transpose, Moves: true, DTypes: "int8", Family: kernels.Exact,
 	},
 	{
 		Schema: "cortex_m::pad.out(Tensor input, int[] pre_pad, int[] post_pad, int pad_value, *, Tensor(a!) out)",
-		Func:   pad, DTypes: "int8", Family: kernels.Exact, Note: "rank 1 to 4; paddings of an image with channels last come as N, H, W, C",
+		Func:   pad, Moves: true, DTypes: "int8", Family: kernels.Exact, Note: "rank 1 to 4; paddings of an image with channels last come as N, H, W, C",
 	},
 	{
 		Schema: "cortex_m::quantized_conv2d.out(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, " +

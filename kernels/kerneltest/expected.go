@@ -67,14 +67,13 @@ func (c *expectedCall) of(sig *kernels.Signature) (Case, error) {
 	return Case{Name: c.op, Op: c.op, Args: c.args[:from], Outs: c.args[from:], Want: want}, nil
 }
 
-// checkExpected runs the calls of an operator with results that were made elsewhere: those of the embedded lists, and
-// more of the caller.
-func checkExpected(set *kernels.Set, name string, sig *kernels.Signature, more []Case) error {
-	var cases []Case
+// expectedCases are the calls of an operator with results that were made elsewhere: those of the embedded lists, and more
+// of the caller.
+func expectedCases(name string, sig *kernels.Signature, more []Case) (cases []Case, err error) {
 	for _, c := range expected()[name] {
 		made, err := c.of(sig)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		cases = append(cases, made)
 	}
@@ -84,7 +83,16 @@ func checkExpected(set *kernels.Set, name string, sig *kernels.Signature, more [
 		}
 	}
 	if len(cases) == 0 {
-		return errors.New("no expected value that was made elsewhere: pass Table a Case with Want, or add a line to testdata of kerneltest")
+		err = errors.New("no expected value that was made elsewhere: pass Table a Case with Want, or add a line to testdata of kerneltest")
+	}
+	return cases, err
+}
+
+// checkExpected runs the calls of an operator with expected results.
+func checkExpected(set *kernels.Set, name string, sig *kernels.Signature, more []Case) error {
+	cases, err := expectedCases(name, sig, more)
+	if err != nil {
+		return err
 	}
 	for i := range cases {
 		if err := cases[i].check(set, kernels.NewCtx(nil)); err != nil {

@@ -160,10 +160,25 @@ func Table(t *testing.T, set *kernels.Set, cases ...Case) {
 		if err == nil && !op.Random {
 			err = checkExpected(set, name, sig, cases)
 		}
+		if err == nil {
+			err = checkFacts(set, op, sig, cases)
+		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// checkFacts checks what the row says about the function.
+func checkFacts(set *kernels.Set, op *kernels.Op, sig *kernels.Signature, cases []Case) error {
+	if op.Random {
+		return nil
+	}
+	calls, err := expectedCases(op.Name(), sig, cases)
+	if err != nil {
+		return err
+	}
+	return errors.Join(checkMoves(set, op, sig, calls), checkClass(set, op, sig))
 }
 
 func checkRow(op *kernels.Op, sig *kernels.Signature) error {

@@ -3,7 +3,10 @@
 // experts, and tiling of images.
 package llm
 
-import "github.com/etrun-go/etrun/kernels"
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
+)
 
 // Ops is the table of this package's operators.
 func Ops() []kernels.Op { return ops }
@@ -47,10 +50,10 @@ var ops = kernels.Pure([]kernels.Op{
 	},
 	{
 		Schema: "llama::fallback.out(Tensor input, *, Tensor(a!) output)",
-		Func:   fallback, DTypes: "any", Family: kernels.Exact,
+		Func:   fallback, Class: opclass.Copy, Moves: true, DTypes: "any", Family: kernels.Exact,
 	},
 	{
 		Schema: "preprocess::tile_crop.out(Tensor input, int tile_size, *, Tensor(a!) out)",
-		Func:   tileCrop, DTypes: "any", Family: kernels.Exact,
+		Func:   tileCrop, Moves: true, DTypes: "any", Family: kernels.Exact,
 	},
 })

@@ -5,7 +5,10 @@
 // kernels differ in the last step, the functions follow PyTorch and say so.
 package quantized
 
-import "github.com/etrun-go/etrun/kernels"
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
+)
 
 // Ops returns the package's operators.
 func Ops() []kernels.Op { return ops }
@@ -21,12 +24,12 @@ var firstArg = []kernels.Quant{{Tensor: 0, Scale: 1, ZeroPoint: 2}}
 var ops = kernels.Pure([]kernels.Op{
 	{
 		Schema: "quantized_decomposed::quantize_per_tensor.out(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype, *, Tensor(a!) out)",
-		Func:   quantizePerTensor, DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact, Quants: firstArg,
+		Func:   quantizePerTensor, Class: opclass.Quantize, DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact, Quants: firstArg,
 		Note: "multiplies by the reciprocal of the scale, rounds half to even, adds the zero point; a NaN becomes 0",
 	},
 	{
 		Schema: "quantized_decomposed::quantize_per_tensor.Tensor_out(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, Tensor(a!) out)",
-		Func:   quantizeBy(ofTensor[float32], 6, false), DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
+		Func:   quantizeBy(ofTensor[float32], 6, false), Class: opclass.QuantizeDynamic, DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
 	},
 	{
 		Schema: "quantized_decomposed::quantize_per_channel.out(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, *, Tensor(a!) out)",
@@ -40,15 +43,15 @@ var ops = kernels.Pure([]kernels.Op{
 	},
 	{
 		Schema: "quantized_decomposed::dequantize_per_tensor.out(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out)",
-		Func:   byType(7, dequantizePerTensor[float32], dequantizePerTensor[float64]), DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith, Quants: firstArg,
+		Func:   byType(7, dequantizePerTensor[float32], dequantizePerTensor[float64]), Class: opclass.Dequantize, DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith, Quants: firstArg,
 	},
 	{
 		Schema: "quantized_decomposed::dequantize_per_tensor.Tensor_out(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out)",
-		Func:   byType(7, dequantizeBy(ofTensor[float32], 5), dequantizeBy(ofTensor[float64], 5)), DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
+		Func:   byType(7, dequantizeBy(ofTensor[float32], 5), dequantizeBy(ofTensor[float64], 5)), Class: opclass.DequantizeDynamic, DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
 	},
 	{
 		Schema: "quantized_decomposed::dequantize_per_channel.out(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out)",
-		Func:   byType(1, dequantizeBy(ofChannels[float32], 6), dequantizeBy(ofChannels[float64], 6)), DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
+		Func:   byType(1, dequantizeBy(ofChannels[float32], 6), dequantizeBy(ofChannels[float64], 6)), Class: opclass.DequantizePerChannel, DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
 	},
 	{
 		Schema: "quantized_decomposed::dequantize_per_token.out(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, ScalarType output_dtype, *, Tensor(a!) out)",
@@ -56,7 +59,7 @@ var ops = kernels.Pure([]kernels.Op{
 	},
 	{
 		Schema: "quantized_decomposed::choose_qparams.Tensor_out(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype, *, Tensor(a!) scale_out, Tensor(b!) zero_point_out)",
-		Func:   chooseQParams, DTypes: floatTypes + " → float64, int64", Family: kernels.Loose,
+		Func:   chooseQParams, Class: opclass.ChooseQParams, DTypes: floatTypes + " → float64, int64", Family: kernels.Loose,
 		Note: "the scale is at least eps, as in PyTorch",
 	},
 	{

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -22,11 +23,15 @@ var (
 )
 
 var activationOps = []kernels.Op{
-	{Schema: `aten::gelu.out(Tensor self, *, str approximate="none", Tensor(a!) out)`, Func: gelu, DTypes: floats, Family: kernels.Pointwise},
-	{Schema: "aten::elu.out(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1, *, Tensor(a!) out)", Func: eluNumbers, DTypes: floats, Family: kernels.Pointwise},
-	{Schema: "aten::leaky_relu.out(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out)", Func: leakyReluNumber, DTypes: floats, Family: kernels.Arith},
-	{Schema: "aten::silu.out(Tensor self, *, Tensor(a!) out)", Func: swish.run, DTypes: floats, Family: kernels.Pointwise},
-	{Schema: "aten::hardswish.out(Tensor self, *, Tensor(a!) out)", Func: hardSwish.run, DTypes: floats, Family: kernels.Pointwise},
+	{Schema: `aten::gelu.out(Tensor self, *, str approximate="none", Tensor(a!) out)`, Func: gelu, Class: opclass.Gelu, DTypes: floats, Family: kernels.Pointwise},
+	{Schema: "aten::elu.out(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1, *, Tensor(a!) out)",
+		Func: eluNumbers, Class: opclass.Elu, DTypes: floats, Family: kernels.Pointwise},
+	{Schema: "aten::leaky_relu.out(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out)",
+		Func: leakyReluNumber, Class: opclass.LeakyRelu, DTypes: floats, Family: kernels.Arith},
+	{Schema: "aten::silu.out(Tensor self, *, Tensor(a!) out)",
+		Func: swish.run, Class: opclass.Silu, DTypes: floats, Family: kernels.Pointwise},
+	{Schema: "aten::hardswish.out(Tensor self, *, Tensor(a!) out)",
+		Func: hardSwish.run, Class: opclass.Hardswish, DTypes: floats, Family: kernels.Pointwise},
 	{Schema: "aten::logit.out(Tensor self, float? eps=None, *, Tensor(a!) out)", Func: logitNumber, DTypes: all, Family: kernels.Pointwise},
 	{Schema: "aten::glu.out(Tensor self, int dim=-1, *, Tensor(a!) out)", Func: glu, DTypes: floats, Family: kernels.Pointwise},
 }

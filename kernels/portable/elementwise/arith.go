@@ -6,6 +6,7 @@ import (
 	"github.com/etrun-go/etrun/internal/math32"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 )
 
 // ordered is a compute type that is ordered.
@@ -42,15 +43,24 @@ var (
 )
 
 var arithOps = []kernels.Op{
-	{Schema: "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)", Func: addition.run, DTypes: allComplex, Family: kernels.Sum},
-	{Schema: "aten::add.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)", Func: addition.run, DTypes: allComplex, Family: kernels.Sum},
-	{Schema: "aten::sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)", Func: subtraction.run, DTypes: numbersComplex, Family: kernels.Sum},
-	{Schema: "aten::sub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)", Func: subtraction.run, DTypes: numbersComplex, Family: kernels.Sum},
-	{Schema: "aten::rsub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)", Func: subtraction.reversed, DTypes: numbersComplex, Family: kernels.Sum},
-	{Schema: "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: product.run, DTypes: allComplex, Family: kernels.Arith},
-	{Schema: "aten::mul.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: product.run, DTypes: allComplex, Family: kernels.Arith},
-	{Schema: "aten::div.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: quotient.run, DTypes: allComplex, Family: kernels.Arith},
-	{Schema: "aten::div.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: quotient.run, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)",
+		Func: addition.run, Class: opclass.Add, DTypes: allComplex, Family: kernels.Sum},
+	{Schema: "aten::add.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)",
+		Func: addition.run, Class: opclass.AddScalar, DTypes: allComplex, Family: kernels.Sum},
+	{Schema: "aten::sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)",
+		Func: subtraction.run, Class: opclass.Sub, DTypes: numbersComplex, Family: kernels.Sum},
+	{Schema: "aten::sub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)",
+		Func: subtraction.run, Class: opclass.SubScalar, DTypes: numbersComplex, Family: kernels.Sum},
+	{Schema: "aten::rsub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)",
+		Func: subtraction.reversed, Class: opclass.RsubScalar, DTypes: numbersComplex, Family: kernels.Sum},
+	{Schema: "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out)",
+		Func: product.run, Class: opclass.Mul, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::mul.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)",
+		Func: product.run, Class: opclass.MulScalar, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::div.out(Tensor self, Tensor other, *, Tensor(a!) out)",
+		Func: quotient.run, Class: opclass.Div, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::div.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)",
+		Func: quotient.run, Class: opclass.DivScalar, DTypes: allComplex, Family: kernels.Arith},
 	{Schema: "aten::div.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out)", Func: divWithMode, DTypes: numbers, Family: kernels.Arith},
 	{Schema: "aten::div.Scalar_mode_out(Tensor self, Scalar other, *, str? rounding_mode, Tensor(a!) out)", Func: divWithMode, DTypes: numbers, Family: kernels.Arith},
 	{Schema: "aten::floor_divide.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: floored.run, DTypes: numbers, Family: kernels.Arith},
@@ -60,8 +70,10 @@ var arithOps = []kernels.Op{
 		Note: "takes the divisor's sign for integers too, as PyTorch does"},
 	{Schema: "aten::remainder.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: remainder.run, DTypes: numbers, Family: kernels.Arith,
 		Note: "takes the divisor's sign for integers too, as PyTorch does"},
-	{Schema: "aten::maximum.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: largest.run, DTypes: all, Family: kernels.Exact},
-	{Schema: "aten::minimum.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: smallest.run, DTypes: all, Family: kernels.Exact},
+	{Schema: "aten::maximum.out(Tensor self, Tensor other, *, Tensor(a!) out)",
+		Func: largest.run, Class: opclass.Maximum, DTypes: all, Family: kernels.Exact},
+	{Schema: "aten::minimum.out(Tensor self, Tensor other, *, Tensor(a!) out)",
+		Func: smallest.run, Class: opclass.Minimum, DTypes: all, Family: kernels.Exact},
 	{Schema: "aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: atan2.run, DTypes: all, Family: kernels.Pointwise},
 	{Schema: "aten::hypot.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: hypot.run, DTypes: floats, Family: kernels.Pointwise,
 		Note: "infinite where an operand is, even if the other is NaN"},

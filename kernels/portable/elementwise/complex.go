@@ -5,6 +5,7 @@ import (
 	"math/cmplx"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -23,7 +24,7 @@ var complexOps = []kernels.Op{
 	{Schema: "aten::angle.out(Tensor self, *, Tensor(a!) out)", Func: angle, DTypes: allComplex, Family: kernels.Pointwise},
 	{Schema: "aten::sgn.out(Tensor self, *, Tensor(a!) out)", Func: signs.run, DTypes: allComplex, Family: kernels.Pointwise},
 	{Schema: "aten::_conj_copy.out(Tensor self, *, Tensor(a!) out)", Func: conjCopy.run, DTypes: allComplex},
-	{Schema: "aten::_neg_view_copy.out(Tensor self, *, Tensor(a!) out)", Func: negation.run, DTypes: numbersComplex},
+	{Schema: "aten::_neg_view_copy.out(Tensor self, *, Tensor(a!) out)", Func: negation.run, Class: opclass.Neg, DTypes: numbersComplex},
 }
 
 const partTypes = "float16 → complex32, float32 → complex64, float64 → complex128"

@@ -6,6 +6,7 @@ import (
 	"github.com/etrun-go/etrun/internal/math32"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 )
 
 // slice returns the kernel of a function of slices.
@@ -54,8 +55,13 @@ func function(name string, f func(float64) float64, f32 func(dst, src []float32)
 	}
 	return kernels.Op{
 		Schema: "aten::" + name + ".out(Tensor self, *, Tensor(a!) out)",
-		Func:   u.run, DTypes: types, Family: kernels.Pointwise,
+		Func:   u.run, Class: functionClasses[name], DTypes: types, Family: kernels.Pointwise,
 	}
+}
+
+// functionClasses are the classes of the functions that passes know.
+var functionClasses = map[string]opclass.Class{
+	"cos": opclass.Cos, "exp": opclass.Exp, "log": opclass.Log, "sigmoid": opclass.Sigmoid, "sin": opclass.Sin, "tanh": opclass.Tanh,
 }
 
 var functionOps = []kernels.Op{

@@ -6,13 +6,15 @@ import (
 	"github.com/etrun-go/etrun/internal/math32"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 )
 
 var powers = binary{rule: arithmetic, table: table{f32: pair(math32.Pow), f64: pow, i32: powInt[int32], i64: powInt[int64], cost: inLoops}}
 
 var powerOps = []kernels.Op{
 	{Schema: "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out)", Func: powers.run, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
-	{Schema: "aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out)", Func: powNumber, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
+	{Schema: "aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out)",
+		Func: powNumber, Class: opclass.PowScalar, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
 	{Schema: "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out)", Func: powers.run, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -17,9 +18,11 @@ var (
 var selectOps = []kernels.Op{
 	{Schema: "aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out)", Func: where, DTypes: allComplex},
 	{Schema: "aten::masked_fill.Scalar_out(Tensor self, Tensor mask, Scalar value, *, Tensor(a!) out)", Func: maskedFill, DTypes: allComplex},
-	{Schema: "aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out)", Func: clampNumbers, DTypes: all},
+	{Schema: "aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out)",
+		Func: clampNumbers, Class: opclass.Clamp, DTypes: all},
 	{Schema: "aten::clamp.Tensor_out(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out)", Func: clampBounds, DTypes: all},
-	{Schema: "aten::hardtanh.out(Tensor self, Scalar min_val=-1, Scalar max_val=1, *, Tensor(a!) out)", Func: hardtanh, DTypes: numbers},
+	{Schema: "aten::hardtanh.out(Tensor self, Scalar min_val=-1, Scalar max_val=1, *, Tensor(a!) out)",
+		Func: hardtanh, Class: opclass.Hardtanh, DTypes: numbers},
 }
 
 // maskArg returns a mask operand: bool, or uint8 as in early versions of PyTorch.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -68,18 +69,18 @@ var (
 )
 
 var unaryOps = []kernels.Op{
-	{Schema: "aten::abs.out(Tensor self, *, Tensor(a!) out)", Func: modulus, DTypes: allComplex, Family: kernels.Arith},
-	{Schema: "aten::neg.out(Tensor self, *, Tensor(a!) out)", Func: negation.run, DTypes: numbersComplex},
+	{Schema: "aten::abs.out(Tensor self, *, Tensor(a!) out)", Func: modulus, Class: opclass.Abs, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::neg.out(Tensor self, *, Tensor(a!) out)", Func: negation.run, Class: opclass.Neg, DTypes: numbersComplex},
 	{Schema: "aten::sign.out(Tensor self, *, Tensor(a!) out)", Func: signum.run, DTypes: all, Note: "the sign of NaN is 0, as in PyTorch"},
-	{Schema: "aten::relu.out(Tensor self, *, Tensor(a!) out)", Func: rectified.run, DTypes: numbers},
-	{Schema: "aten::ceil.out(Tensor self, *, Tensor(a!) out)", Func: ceil.run, DTypes: all},
-	{Schema: "aten::floor.out(Tensor self, *, Tensor(a!) out)", Func: floor.run, DTypes: all},
+	{Schema: "aten::relu.out(Tensor self, *, Tensor(a!) out)", Func: rectified.run, Class: opclass.Relu, DTypes: numbers},
+	{Schema: "aten::ceil.out(Tensor self, *, Tensor(a!) out)", Func: ceil.run, Class: opclass.Ceil, DTypes: all},
+	{Schema: "aten::floor.out(Tensor self, *, Tensor(a!) out)", Func: floor.run, Class: opclass.Floor, DTypes: all},
 	{Schema: "aten::trunc.out(Tensor self, *, Tensor(a!) out)", Func: trunc.run, DTypes: all},
 	{Schema: "aten::round.out(Tensor self, *, Tensor(a!) out)", Func: round.run, DTypes: all},
 	{Schema: "aten::_conj_physical.out(Tensor self, *, Tensor(a!) out)", Func: conjugate.run, DTypes: "complex"},
 	{Schema: "aten::reciprocal.out(Tensor self, *, Tensor(a!) out)", Func: reciprocal.run, DTypes: all, Family: kernels.Arith},
-	{Schema: "aten::sqrt.out(Tensor self, *, Tensor(a!) out)", Func: root.run, DTypes: all, Family: kernels.Arith},
-	{Schema: "aten::rsqrt.out(Tensor self, *, Tensor(a!) out)", Func: rsqrt.run, DTypes: all, Family: kernels.Arith},
+	{Schema: "aten::sqrt.out(Tensor self, *, Tensor(a!) out)", Func: root.run, Class: opclass.Sqrt, DTypes: all, Family: kernels.Arith},
+	{Schema: "aten::rsqrt.out(Tensor self, *, Tensor(a!) out)", Func: rsqrt.run, Class: opclass.Rsqrt, DTypes: all, Family: kernels.Arith},
 }
 
 func identity[C compute](k *block[C]) { copy(k.out, k.a) }

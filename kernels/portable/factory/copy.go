@@ -2,23 +2,31 @@ package factory
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/portable/elementwise"
 	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var copyOps = []kernels.Op{
-	{Schema: "aten::copy.out(Tensor self, Tensor src, bool non_blocking=False, *, Tensor(a!) out)", Func: copyOut, DTypes: anyType},
+	{Schema: "aten::copy.out(Tensor self, Tensor src, bool non_blocking=False, *, Tensor(a!) out)",
+		Func: copyOut, Moves: true, DTypes: anyType},
 	{Schema: "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False)", Func: copyInPlace, DTypes: anyType},
-	{Schema: "aten::clone.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: same, DTypes: anyType},
-	{Schema: "aten::alias_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, DTypes: anyType},
-	{Schema: "aten::detach_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, DTypes: anyType},
-	{Schema: "aten::lift_fresh_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, DTypes: anyType},
-	{Schema: "aten::_to_copy.out(Tensor self, *, bool non_blocking=False, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: cast, DTypes: anyType},
-	{Schema: "dim_order_ops::_to_dim_order_copy.out(Tensor self, *, bool non_blocking=False, int[]? dim_order=None, Tensor(a!) out)", Func: cast, DTypes: anyType},
-	{Schema: "dim_order_ops::_clone_dim_order.out(Tensor self, *, bool non_blocking=False, int[]? dim_order=None, Tensor(a!) out)", Func: same, DTypes: anyType},
-	{Schema: "et_copy::_h2d_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, DTypes: anyType, Note: deviceNote},
-	{Schema: "et_copy::_d2h_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, DTypes: anyType, Note: deviceNote},
+	{Schema: "aten::clone.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out)",
+		Func: same, Class: opclass.Copy, Moves: true, DTypes: anyType},
+	{Schema: "aten::alias_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, Class: opclass.Copy, Moves: true, DTypes: anyType},
+	{Schema: "aten::detach_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, Class: opclass.Copy, Moves: true, DTypes: anyType},
+	{Schema: "aten::lift_fresh_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, Class: opclass.Copy, Moves: true, DTypes: anyType},
+	{Schema: "aten::_to_copy.out(Tensor self, *, bool non_blocking=False, MemoryFormat? memory_format=None, Tensor(a!) out)",
+		Func: cast, Class: opclass.Copy, Moves: true, DTypes: anyType},
+	{Schema: "dim_order_ops::_to_dim_order_copy.out(Tensor self, *, bool non_blocking=False, int[]? dim_order=None, Tensor(a!) out)",
+		Func: cast, Class: opclass.Copy, Moves: true, DTypes: anyType},
+	{Schema: "dim_order_ops::_clone_dim_order.out(Tensor self, *, bool non_blocking=False, int[]? dim_order=None, Tensor(a!) out)",
+		Func: same, Class: opclass.Copy, Moves: true, DTypes: anyType},
+	{Schema: "et_copy::_h2d_copy.out(Tensor self, *, Tensor(a!) out)",
+		Func: same, Class: opclass.Copy, Moves: true, DTypes: anyType, Note: deviceNote},
+	{Schema: "et_copy::_d2h_copy.out(Tensor self, *, Tensor(a!) out)",
+		Func: same, Class: opclass.Copy, Moves: true, DTypes: anyType, Note: deviceNote},
 	{Schema: "aten::view_as_real_copy.out(Tensor self, *, Tensor(a!) out)", Func: viewAsReal, DTypes: "complex"},
 	{Schema: "aten::view_as_complex_copy.out(Tensor self, *, Tensor(a!) out)", Func: viewAsComplex, DTypes: "float16, float32, float64"},
 }

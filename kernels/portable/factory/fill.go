@@ -10,7 +10,7 @@ var fillOps = []kernels.Op{
 	{Schema: "aten::full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out)", Func: filled(1), DTypes: all},
 	{Schema: "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: filled(1), DTypes: all},
 	{Schema: "aten::fill.Scalar_out(Tensor self, Scalar value, *, Tensor(a!) out)", Func: filled(1), DTypes: all},
-	{Schema: "aten::fill.Tensor_out(Tensor self, Tensor value, *, Tensor(a!) out)", Func: fillTensor, DTypes: all},
+	{Schema: "aten::fill.Tensor_out(Tensor self, Tensor value, *, Tensor(a!) out)", Func: fillTensor, Moves: true, DTypes: all},
 	{Schema: "aten::scalar_tensor.out(Scalar s, *, Tensor(a!) out)", Func: filled(0), DTypes: all},
 	{Schema: "aten::ones.out(SymInt[] size, *, Tensor(a!) out)", Func: ones, DTypes: all},
 	{Schema: "aten::zeros.out(SymInt[] size, *, Tensor(a!) out)", Func: zeros, DTypes: anyType},

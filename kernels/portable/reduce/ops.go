@@ -1,6 +1,9 @@
 package reduce
 
-import "github.com/etrun-go/etrun/kernels"
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
+)
 
 // Element types, as documented.
 const (
@@ -15,7 +18,8 @@ func Ops() []kernels.Op { return ops }
 
 var ops = []kernels.Op{
 	{Schema: "aten::sum.IntList_out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out)", Func: sums.reduce, DTypes: sumType, Family: kernels.Sum},
-	{Schema: "aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out)", Func: means.reduce, DTypes: sumType + "; floating or complex out", Family: kernels.Sum},
+	{Schema: "aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out)",
+		Func: means.reduce, Class: opclass.Mean, DTypes: sumType + "; floating or complex out", Family: kernels.Sum},
 	{Schema: "aten::mean.dtype_out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out)", Func: means.reduce, DTypes: sumType + "; floating or complex out", Family: kernels.Sum},
 	{Schema: "aten::prod.out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out)", Func: products.reduce, DTypes: realType, Family: kernels.Loose},
 	{Schema: "aten::prod.int_out(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out)", Func: products.reduce, DTypes: realType, Family: kernels.Loose},
