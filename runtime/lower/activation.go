@@ -4,66 +4,57 @@ import (
 	"math"
 	"slices"
 
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// call is an operator and the number of its arguments before the out.
-type call struct {
-	op   string
-	args int
-}
+// The operators that patterns are fused to.
+const (
+	siluOp      = "aten::silu.out"
+	hardswishOp = "aten::hardswish.out"
+)
 
 // The calls that the patterns consist of.
 var (
-	sums      = []call{{"aten::add.out", 3}, {"aten::add.Scalar_out", 3}}
-	products  = []call{{"aten::mul.out", 2}}
-	quotients = []call{{"aten::div.out", 2}, {"aten::div.Scalar_out", 2}}
-	sigmoids  = []call{{"aten::sigmoid.out", 1}}
+	sums      = []opclass.Class{opclass.Add, opclass.AddScalar}
+	products  = []opclass.Class{opclass.Mul}
+	quotients = []opclass.Class{opclass.Div, opclass.DivScalar}
+	sigmoids  = []opclass.Class{opclass.Sigmoid}
 )
 
-// bound is a call that clamps its operand: the argument indexes of its bounds, 0 if they are fixed.
+// bound is a class of calls that clamp their operand: the argument indexes of the bounds, 0 if they are fixed.
 type bound struct {
-	call
+	class     []opclass.Class
 	low, high int
 }
 
 var bounds = []bound{
-	{call{"aten::clamp.out", 3}, 1, 2},
-	{call{"aten::hardtanh.out", 3}, 1, 2},
-	{call{"aten::relu.out", 1}, 0, 0},
+	{[]opclass.Class{opclass.Clamp, opclass.Hardtanh}, 1, 2},
+	{[]opclass.Class{opclass.Relu}, 0, 0},
 }
 
-// names returns the operators of calls.
-func names(calls []call) (list []string) {
-	for _, c := range calls {
-		list = append(list, c.op)
+// isOne reports whether step i is a call of one of the classes on float32 tensors of one shape: its first or second
+// operand, and its out.
+func (p *pass) isOne(i int, classes []opclass.Class) bool {
+	if !p.isClass(i, classes...) {
+		return false
 	}
-	return list
-}
-
-// isOne reports whether step i is one of the calls on float32 tensors of one shape: its first and
-// second operand, if any, and its out.
-func (p *pass) isOne(i int, calls []call) bool {
 	s := &p.m.Steps[i]
-	return slices.ContainsFunc(calls, func(c call) bool {
-		if !p.is(i, c.op, c.args) {
-			return false
-		}
-		out := s.Args[c.args]
-		return p.m.Values[out].Tensor.DType == tensor.Float32 && slices.ContainsFunc(s.Args[:min(c.args, 2)], func(v int) bool {
-			return p.m.Values[v].Kind == tensor.KindTensor && p.alike(v, out)
-		})
+	n := firstOut(s)
+	out := s.Args[n]
+	return p.m.Values[out].Tensor.DType == tensor.Float32 && slices.ContainsFunc(s.Args[:min(n, 2)], func(v int) bool {
+		return p.m.Values[v].Kind == tensor.KindTensor && p.alike(v, out)
 	})
 }
 
-// made returns the step, one of the calls, whose result v is read by step i alone.
-func (p *pass) made(i, v int, calls []call) (step int, ok bool) {
+// made returns the step, a call of one of the classes, whose result v is read by step i alone.
+func (p *pass) made(i, v int, classes []opclass.Class) (step int, ok bool) {
 	if p.m.Values[v].Kind != tensor.KindTensor {
 		return 0, false
 	}
 	j, ok := p.producer(i, v)
-	return j, ok && p.isOne(j, calls)
+	return j, ok && p.isOne(j, classes)
 }
 
 // fuseSiLU replaces x·sigmoid(x) by one call.
@@ -75,7 +66,7 @@ func fuseSiLU(p *pass, i int) bool {
 	for k := range 2 {
 		x := s.Args[1-k]
 		if j, ok := p.made(i, s.Args[k], sigmoids); ok && p.m.Steps[j].Args[0] == x && p.alike(x, s.Args[2]) {
-			return p.fuse("aten::silu.out", x, s.Args[2], i, j)
+			return p.fuse(siluOp, x, s.Args[2], i, j)
 		}
 	}
 	return false
@@ -95,7 +86,7 @@ func fuseHardswish(p *pass, i int) bool {
 		factors := p.m.Steps[product].Args
 		x := factors[1-k]
 		if steps, ok := p.gate(product, factors[k], x); ok && p.alike(x, s.Args[2]) {
-			return p.fuse("aten::hardswish.out", x, s.Args[2], slices.Concat([]int{i, product}, steps)...)
+			return p.fuse(hardswishOp, x, s.Args[2], slices.Concat([]int{i, product}, steps)...)
 		}
 	}
 	return false
@@ -124,7 +115,7 @@ func (p *pass) gate(i, v, x int) (steps []int, ok bool) {
 // bounded returns the step whose clamped result v is read by step i alone.
 func (p *pass) bounded(i, v int) (step int, b *bound) {
 	for n := range bounds {
-		if j, ok := p.made(i, v, []call{bounds[n].call}); ok {
+		if j, ok := p.made(i, v, bounds[n].class); ok {
 			return j, &bounds[n]
 		}
 	}

@@ -1,9 +1,8 @@
 package lower
 
 import (
-	"strings"
-
 	regions "github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/kernels/window"
 )
@@ -23,7 +22,7 @@ const coldElements = 1 << 18
 // product is a matrix product, plain or batched.
 func product(o *operation) (class, amounts) {
 	at := 0
-	if strings.HasPrefix(o.c.Op.Schema, "aten::addmm") {
+	if o.c.Op.Class == opclass.AddMM {
 		at = 1
 	}
 	left, right, y := o.argument(at), o.argument(at+1), o.out()
@@ -40,7 +39,7 @@ func product(o *operation) (class, amounts) {
 	case len(y.Sizes) == 3:
 		a[termPlane] = float64(y.Sizes[0])
 		return classBatch, a
-	case strings.HasPrefix(o.c.Op.Schema, "aten::linear"):
+	case o.c.Op.Class == opclass.Linear:
 		return classLinear, a
 	}
 	return classMatrix, a

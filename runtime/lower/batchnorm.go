@@ -5,17 +5,15 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-const batchNormOp = "aten::_native_batch_norm_legit_no_training.out"
-
-// layer is an operator whose result is linear in its weight and bias: their argument indexes, and
+// layer is a class of operators whose result is linear in its weight and bias: their argument indexes, and
 // the weight's dimension that holds the output channels.
 type layer struct {
-	op           string
-	args         int // number before the out
+	class        opclass.Class
 	weight, bias int
 	axis         int
 	rank         int // rank of the result if channels are its last dimension, 0 if they are the second
@@ -23,15 +21,15 @@ type layer struct {
 }
 
 var layers = []layer{
-	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, isPlain: func(p *pass, s *ir.Step) bool {
+	{class: opclass.Convolution, weight: 1, bias: 2, isPlain: func(p *pass, s *ir.Step) bool {
 		return !p.m.Values[s.Args[6]].Bool
 	}},
 	// Transposed: with several groups this dimension holds the channels of one group only.
-	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, axis: 1, isPlain: func(p *pass, s *ir.Step) bool {
+	{class: opclass.Convolution, weight: 1, bias: 2, axis: 1, isPlain: func(p *pass, s *ir.Step) bool {
 		return p.m.Values[s.Args[6]].Bool
 	}},
-	{op: "aten::linear.out", args: 3, weight: 1, bias: 2, rank: 2},
-	{op: "aten::addmm.out", args: 5, weight: 2, bias: 0, axis: 1, rank: 2, isPlain: func(p *pass, s *ir.Step) bool {
+	{class: opclass.Linear, weight: 1, bias: 2, rank: 2},
+	{class: opclass.AddMM, weight: 2, bias: 0, axis: 1, rank: 2, isPlain: func(p *pass, s *ir.Step) bool {
 		return p.isNumber(s.Args[3], 1) && p.isNumber(s.Args[4], 1)
 	}},
 }
@@ -40,7 +38,7 @@ var layers = []layer{
 // norm that is the only reader of its result. The layer then writes the batch norm's result.
 func foldBatchNorm(p *pass, i int) bool {
 	s := &p.m.Steps[i]
-	if !p.is(i, batchNormOp, 7) {
+	if !p.isClass(i, opclass.BatchNorm) {
 		return false
 	}
 	in, out := s.Args[0], s.Args[7]
@@ -85,11 +83,11 @@ func (p *pass) layer(j, out int) *layer {
 	s := &p.m.Steps[j]
 	for n := range layers {
 		l := &layers[n]
-		if !p.is(j, l.op, l.args) || l.isPlain != nil && !l.isPlain(p, s) {
+		if !p.isClass(j, l.class) || l.isPlain != nil && !l.isPlain(p, s) {
 			continue
 		}
 		w, sizes := p.m.Values[s.Args[l.weight]].Tensor, p.m.Values[out].Tensor.Sizes
-		if l.rank > 0 && len(sizes) != l.rank || len(w.Sizes) <= l.axis || !p.isFloats(s.Args[l.weight]) || s.Args[l.args] != out {
+		if l.rank > 0 && len(sizes) != l.rank || len(w.Sizes) <= l.axis || !p.isFloats(s.Args[l.weight]) || s.Args[firstOut(s)] != out {
 			continue
 		}
 		if l.axis > 0 && !isPlainOrder(w.DimOrder) || len(w.DimOrder) > 0 && l.axis == 0 && w.DimOrder[0] != 0 {

@@ -1,7 +1,6 @@
 // Package lower (no compatibility promise) holds the passes: functions from a method to a cheaper
 // one that computes the same. They change methods only through the edits of package ir. They
-// identify operators by their table rows; the tables of the rewrites name the operators of their
-// patterns.
+// identify operators by their table rows, and name only those that they insert.
 package lower
 
 import (

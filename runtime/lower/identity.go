@@ -8,29 +8,10 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
-
-// movements are the operators that only move elements, between positions that do not depend on the
-// elements.
-var movements = []string{
-	"aten::alias_copy.out", "aten::clone.out", "aten::detach_copy.out", "aten::lift_fresh_copy.out", "aten::_to_copy.out",
-	"dim_order_ops::_clone_dim_order.out", "dim_order_ops::_to_dim_order_copy.out",
-	"aten::expand_copy.out", "aten::view_copy.out",
-	"aten::unsqueeze_copy.out", "aten::squeeze_copy.out", "aten::squeeze_copy.dim_out", "aten::squeeze_copy.dims_out",
-	"aten::permute_copy.out", "aten::transpose_copy.int_out", "aten::t_copy.out", "aten::slice_copy.Tensor_out",
-	"aten::select_copy.int_out", "aten::constant_pad_nd.out", "aten::cat.out", "aten::repeat.out", "aten::flip.out",
-	"aten::pixel_shuffle.out", "aten::pixel_unshuffle.out", "aten::roll.out",
-}
-
-var isMovement = func() map[string]bool {
-	names := make(map[string]bool)
-	for _, name := range movements {
-		names[name] = true
-	}
-	return names
-}()
 
 // longestChain is the largest number of movements that are examined together.
 const longestChain = 3
@@ -61,7 +42,7 @@ func dropIdentity(p *pass, i int) bool {
 // moved returns the one tensor that a movement reads in addition to constants.
 func (p *pass) moved(i int) (x int, ok bool) {
 	s := &p.m.Steps[i]
-	if s.Kind != ir.KernelCall || !isMovement[s.Op.Name()] || p.taken[i] || !p.fits(i) {
+	if s.Kind != ir.KernelCall || !s.Op.Moves || p.taken[i] || !p.fits(i) {
 		return 0, false
 	}
 	for _, v := range s.Reads {
@@ -331,37 +312,34 @@ func flip(b []byte, d tensor.DType) {
 	}
 }
 
-// neutral is an operator and the number that leaves its first operand unchanged.
+// neutral is a class of operators, and the number that leaves their first operand unchanged.
 type neutral struct {
-	op     string
+	class  opclass.Class
 	number float64
-	alpha  bool // it also has a factor
+	alpha  bool // there also is a factor
 	either bool // the operands may be exchanged
 }
 
 // Adding 0 is not neutral: it changes -0.
 var neutrals = []neutral{
-	{op: "aten::mul.out", number: 1, either: true}, {op: "aten::mul.Scalar_out", number: 1},
-	{op: "aten::div.out", number: 1}, {op: "aten::div.Scalar_out", number: 1},
-	{op: "aten::sub.out", number: 0, alpha: true},
+	{class: opclass.Mul, number: 1, either: true}, {class: opclass.MulScalar, number: 1},
+	{class: opclass.Div, number: 1}, {class: opclass.DivScalar, number: 1},
+	{class: opclass.Sub, number: 0, alpha: true},
 }
 
-func neutralOps() (names []string) {
+func neutralClasses() (list []opclass.Class) {
 	for i := range neutrals {
-		names = append(names, neutrals[i].op)
+		list = append(list, neutrals[i].class)
 	}
-	return names
+	return list
 }
 
 // dropNeutral removes a multiplication by 1 and similar steps.
 func dropNeutral(p *pass, i int) bool {
 	s := &p.m.Steps[i]
-	n := &neutrals[slices.IndexFunc(neutrals, func(n neutral) bool { return n.op == s.Op.Name() })]
-	args := 2
-	if n.alpha {
-		args = 3
-	}
-	if !p.is(i, n.op, args) || n.alpha && !p.isNumber(s.Args[2], 1) {
+	n := &neutrals[slices.IndexFunc(neutrals, func(n neutral) bool { return n.class == s.Op.Class })]
+	args := firstOut(s)
+	if !p.isClass(i, n.class) || n.alpha && !p.isNumber(s.Args[2], 1) {
 		return false
 	}
 	x, y := s.Args[0], s.Args[args]

@@ -3,33 +3,35 @@ package lower
 import (
 	"slices"
 
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
+// permuteOp is the operator that two permutations become.
 const permuteOp = "aten::permute_copy.out"
 
-// permutation is an operator that permutes dimensions.
+// permutation is a class of operators that permute dimensions.
 type permutation struct {
-	call
+	class opclass.Class
 	// order returns, for each of rank dimensions of the result, that of the operand; negative ones
 	// count from the end.
 	order func(p *pass, s *ir.Step, rank int) []int
 }
 
 var permutations = []permutation{
-	{call{permuteOp, 2}, func(p *pass, s *ir.Step, _ int) []int {
+	{opclass.Permute, func(p *pass, s *ir.Step, _ int) []int {
 		var order []int
 		for _, item := range p.m.Values[s.Args[1]].Items() {
 			order = append(order, int(p.m.Values[item].Int))
 		}
 		return order
 	}},
-	{call{"aten::transpose_copy.int_out", 3}, func(p *pass, s *ir.Step, rank int) []int {
+	{opclass.Transpose, func(p *pass, s *ir.Step, rank int) []int {
 		a, b := int(p.m.Values[s.Args[1]].Int), int(p.m.Values[s.Args[2]].Int)
 		return exchanged(rank, a, b)
 	}},
-	{call{"aten::t_copy.out", 1}, func(_ *pass, _ *ir.Step, rank int) []int {
+	{opclass.T, func(_ *pass, _ *ir.Step, rank int) []int {
 		if rank > 2 { // the operator refuses it
 			return nil
 		}
@@ -37,11 +39,11 @@ var permutations = []permutation{
 	}},
 }
 
-func permuteOps() (names []string) {
+func permuteClasses() (list []opclass.Class) {
 	for i := range permutations {
-		names = append(names, permutations[i].op)
+		list = append(list, permutations[i].class)
 	}
-	return names
+	return list
 }
 
 // exchanged returns the order of dimensions after two of them are exchanged, nil if there are no
@@ -65,10 +67,10 @@ func (p *pass) permuted(i int) []int {
 	s := &p.m.Steps[i]
 	for n := range permutations {
 		q := &permutations[n]
-		if !p.is(i, q.op, q.args) {
+		if !p.isClass(i, q.class) {
 			continue
 		}
-		x, y := p.m.Values[s.Args[0]].Tensor, p.m.Values[s.Args[q.args]].Tensor
+		x, y := p.m.Values[s.Args[0]].Tensor, p.m.Values[s.Args[firstOut(s)]].Tensor
 		order := q.order(p, s, len(x.Sizes))
 		if len(order) != len(x.Sizes) || !isPlainOrder(x.DimOrder) || !isPlainOrder(y.DimOrder) {
 			return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -19,7 +20,9 @@ type Rewritten struct {
 // rewrite is a row of the table.
 type rewrite struct {
 	name string
-	ops  []string // operators that a pattern may end with
+	// A pattern ends with a call of one of the classes, or of an operator that moves elements.
+	classes []opclass.Class
+	moves   bool
 	// apply rewrites the pattern that ends with step i, whose arguments fit its operator's schema.
 	// It returns false, and changes nothing, if there is no such pattern or it has a hazard.
 	apply func(p *pass, i int) bool
@@ -112,11 +115,20 @@ func (p *pass) fits(i int) bool {
 	return true
 }
 
-// is reports whether step i is a fitting call of the named operator with this many arguments before
-// its outs.
-func (p *pass) is(i int, name string, args int) bool {
+// endsWith reports whether a pattern of the rewrite may end with a call of the operator.
+func (r *rewrite) endsWith(op *kernels.Op) bool {
+	return r.moves && op.Moves || slices.Contains(r.classes, op.Class)
+}
+
+// isClass reports whether step i is a fitting call of an operator of one of the classes.
+func (p *pass) isClass(i int, classes ...opclass.Class) bool {
 	s := &p.m.Steps[i]
-	return s.Kind == ir.KernelCall && !p.taken[i] && s.Op.Name() == name && len(s.Sig.Args) > args && s.Sig.Args[args].Out && p.fits(i)
+	return s.Kind == ir.KernelCall && !p.taken[i] && slices.Contains(classes, s.Op.Class) && p.fits(i)
+}
+
+// firstOut returns the index of the first out of a call of an operator with a class: these have outs.
+func firstOut(s *ir.Step) int {
+	return slices.IndexFunc(s.Sig.Args, func(a kernels.Arg) bool { return a.Out })
 }
 
 // definition returns what step i reads as value v, a tensor among its arguments.

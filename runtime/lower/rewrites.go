@@ -4,29 +4,19 @@ import (
 	"context"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
 // rewrites are tried at each step in this order.
 var rewrites = []rewrite{
-	{name: "identity", ops: movements, apply: dropIdentity, joins: true},
-	{name: "neutral", ops: neutralOps(), apply: dropNeutral, joins: true},
-	{name: "permutations", ops: permuteOps(), apply: joinPermutations},
-	{name: "batch norm", ops: []string{batchNormOp}, apply: foldBatchNorm},
-	{name: "silu", ops: names(products), apply: fuseSiLU, renames: true},
-	{name: "hardswish", ops: names(quotients), apply: fuseHardswish, renames: true},
+	{name: "identity", moves: true, apply: dropIdentity, joins: true},
+	{name: "neutral", classes: neutralClasses(), apply: dropNeutral, joins: true},
+	{name: "permutations", classes: permuteClasses(), apply: joinPermutations},
+	{name: "batch norm", classes: []opclass.Class{opclass.BatchNorm}, apply: foldBatchNorm},
+	{name: "silu", classes: products, apply: fuseSiLU, renames: true},
+	{name: "hardswish", classes: quotients, apply: fuseHardswish, renames: true},
 }
-
-// byLastOp holds the rows by operator.
-var byLastOp = func() map[string][]*rewrite {
-	rows := make(map[string][]*rewrite)
-	for i := range rewrites {
-		for _, op := range rewrites[i].ops {
-			rows[op] = append(rows[op], &rewrites[i])
-		}
-	}
-	return rows
-}()
 
 // Rewrite applies the canonical rewrites, which help every engine, until none applies: it removes
 // dead steps and steps that only copy, folds batch norms into the constants of the preceding layer,
@@ -66,20 +56,21 @@ func (p *pass) run(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if s := &p.m.Steps[i]; s.Kind == ir.KernelCall && !p.taken[i] {
-			p.rewrite(i, byLastOp[s.Op.Name()])
+			p.rewrite(i)
 		}
 	}
 	return nil
 }
 
-// rewrite tries rows at step i.
-func (p *pass) rewrite(i int, rows []*rewrite) {
-	if len(rows) == 0 || !p.fits(i) {
-		return
-	}
-	for _, row := range rows {
-		if p.inFile && (row.joins || row.renames) {
+// rewrite tries the rewrites at step i.
+func (p *pass) rewrite(i int) {
+	for n := range rewrites {
+		row := &rewrites[n]
+		if !row.endsWith(p.m.Steps[i].Op) || p.inFile && (row.joins || row.renames) {
 			continue
+		}
+		if !p.fits(i) {
+			return
 		}
 		first := len(p.done)
 		if row.apply(p, i) {
