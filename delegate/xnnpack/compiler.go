@@ -25,7 +25,7 @@ var (
 
 // Unsupported implements regions.Selector.
 func (b Backend) Unsupported(op *kernels.Op) string {
-	if lowering.Lowerings[op.Name()] == nil {
+	if !lowering.Supports(op) {
 		return lowering.NoNode
 	}
 	return ""

@@ -6,21 +6,29 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/lowering"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // halfTolerance is relative to the largest number: the library rounds sums after each product.
 const halfTolerance = 8e-3
 
-// notHalves are the operators that are not lowered for float16 tensors.
-var notHalves = []string{
-	"aten::gelu.out", "aten::elu.out", "aten::clamp.out", "aten::maximum.out", "aten::minimum.out",
-	"aten::add.Scalar_out", "aten::sub.Scalar_out", "aten::rsub.Scalar_out", "aten::mul.Scalar_out", "aten::div.Scalar_out",
+// notHalves are the classes of operators that are not lowered for float16 tensors.
+var notHalves = []opclass.Class{
+	opclass.Gelu, opclass.Elu, opclass.Clamp, opclass.Maximum, opclass.Minimum,
+	opclass.AddScalar, opclass.SubScalar, opclass.RsubScalar, opclass.MulScalar, opclass.DivScalar,
+}
+
+// quantizing are the classes of operators on quantized elements, and those that convert them.
+var quantizing = []opclass.Class{
+	opclass.Quantize, opclass.Dequantize, opclass.DequantizePerChannel,
+	opclass.ChooseQParams, opclass.QuantizeDynamic, opclass.DequantizeDynamic,
 }
 
 // TestLoweringHalves runs the cases of TestLoweringRows with float16 tensors.
 func TestLoweringHalves(t *testing.T) {
-	taken, refused := make(map[string]bool), make(map[string]string)
+	taken, refused := make(map[opclass.Class]bool), make(map[opclass.Class]string)
 	for _, test := range loweringCases() {
 		if strings.HasPrefix(test.name, "quantized ") || strings.HasPrefix(test.name, "dynamic ") {
 			continue
@@ -33,11 +41,11 @@ func TestLoweringHalves(t *testing.T) {
 		}
 		why := ""
 		for i := range c.g.Calls {
-			if sig := c.g.Calls[i].Sig; sig != nil {
+			if op := c.g.Calls[i].Op; op != nil {
 				if reason := (Backend{}).Accepts(c.g, i); reason != "" {
-					why, refused[sig.Name] = reason, reason
+					why, refused[op.Class] = reason, reason
 				} else {
-					taken[sig.Name] = true
+					taken[op.Class] = true
 				}
 			}
 		}
@@ -45,12 +53,12 @@ func TestLoweringHalves(t *testing.T) {
 			t.Run(test.name, func(t *testing.T) { c.check(t, halfTolerance) })
 		}
 	}
-	for op := range lowering.Lowerings {
-		if strings.HasPrefix(op, "quantized_decomposed::") {
+	for class := range opclass.Count {
+		if !lowering.Supports(&kernels.Op{Class: class}) || slices.Contains(quantizing, class) {
 			continue
 		}
-		if want := !slices.Contains(notHalves, op); taken[op] != want {
-			t.Errorf("%s: got accepted %v, want %v: %s", op, taken[op], want, refused[op])
+		if want := !slices.Contains(notHalves, class); taken[class] != want {
+			t.Errorf("class %v: got accepted %v, want %v: %s", class, taken[class], want, refused[class])
 		}
 	}
 }

@@ -5,18 +5,26 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// The operators of quantization.
+const (
+	quantizeOp         = "quantized_decomposed::quantize_per_tensor.out"
+	dequantizeOp       = "quantized_decomposed::dequantize_per_tensor.out"
+	chooseOp           = "quantized_decomposed::choose_qparams.Tensor_out"
+	quantizeChosenOp   = "quantized_decomposed::quantize_per_tensor.Tensor_out"
+	dequantizeChosenOp = "quantized_decomposed::dequantize_per_tensor.Tensor_out"
 )
 
 // codes adds a call that quantizes a tensor, numbers one that dequantizes it, and quantized both.
 func (c *calls) codes(x val, scale float64, zero int) val {
-	return c.call(lowering.QuantizeOp, []out{{rank: len(c.g.Values[x].Sizes), order: c.g.Values[x].DimOrder, dtype: tensor.Int8}},
+	return c.call(quantizeOp, []out{{rank: len(c.g.Values[x].Sizes), order: c.g.Values[x].DimOrder, dtype: tensor.Int8}},
 		x, scale, zero, -128, 127, int(tensor.Int8))[0]
 }
 
 func (c *calls) numbers(x val, scale float64, zero int) val {
-	return c.call(lowering.DequantizeOp, []out{{rank: len(c.g.Values[x].Sizes), order: c.g.Values[x].DimOrder}},
+	return c.call(dequantizeOp, []out{{rank: len(c.g.Values[x].Sizes), order: c.g.Values[x].DimOrder}},
 		x, scale, zero, -128, 127, int(tensor.Int8), nil)[0]
 }
 
@@ -128,9 +136,9 @@ func quantizedCases() (list []loweringCase) {
 	}})
 	chosen := func(c *calls, x val) val {
 		rank := len(c.g.Values[x].Sizes)
-		p := c.call(lowering.ChooseOp, []out{{one: true, dtype: tensor.Float64}, {one: true, dtype: tensor.Int64}}, x, -128, 127, 1e-7, int(tensor.Int8))
-		y := c.call(lowering.QuantizeChosenOp, []out{{rank: rank, dtype: tensor.Int8}}, x, p[0], p[1], -128, 127, int(tensor.Int8))[0]
-		return c.do(lowering.DequantizeChosenOp, rank, y, p[0], p[1], -128, 127, int(tensor.Int8), nil)
+		p := c.call(chooseOp, []out{{one: true, dtype: tensor.Float64}, {one: true, dtype: tensor.Int64}}, x, -128, 127, 1e-7, int(tensor.Int8))
+		y := c.call(quantizeChosenOp, []out{{rank: rank, dtype: tensor.Int8}}, x, p[0], p[1], -128, 127, int(tensor.Int8))[0]
+		return c.do(dequantizeChosenOp, rank, y, p[0], p[1], -128, 127, int(tensor.Int8), nil)
 	}
 	list = append(list, loweringCase{name: "dynamically quantized rows", nodes: "Convert FullyConnected FullyConnected Add", build: func(c *calls) {
 		c.allowed = 0.06

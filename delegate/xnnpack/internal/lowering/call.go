@@ -5,12 +5,14 @@ import (
 
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// lowerRow is the lowering of an operator. emit returns an error for calls that no node supports.
+// lowerRow is the lowering of a class of operators. emit returns an error for calls that no node supports.
 type lowerRow struct {
-	op        string
+	class     opclass.Class
 	emit      func(c *lowerCall) error
 	anyType   bool // emit checks the element types; otherwise all tensors must be float32, or all float16
 	several   bool // several results may be read
@@ -18,6 +20,10 @@ type lowerRow struct {
 	single    bool // float16 tensors are not supported
 	quantizes bool // the nodes can also compute on quantized elements
 	weights   bool // if they do, their constants are weights, which are quantized, too
+	bounds    bool // the nodes have bounds, which a clamp of the result becomes
+	clamps    bool // the result are the operand's elements, restricted to bounds
+	rows8     bool // a product that can quantize its operand row by row
+	input     int  // the argument with that operand
 	// fold replaces the result with a constant if the first argument is one; nil: never.
 	fold func(c *lowerCall) bool
 }
@@ -249,5 +255,29 @@ func (c *lowerCall) is(v, same int) error {
 	return nil
 }
 
-// Lowerings are the rows by operator. The rows refer to the map, so init fills it.
-var Lowerings map[string]*lowerRow
+// lowerings are the rows by class. The rows refer to the list, so init fills it.
+var lowerings [opclass.Count]*lowerRow
+
+// Supports reports whether calls of an operator may have a lowering.
+func Supports(op *kernels.Op) bool { return lowerings[op.Class] != nil }
+
+// loweringOf returns the row of a call's operator, nil if there is none.
+func loweringOf(c *lowering.GraphCall) *lowerRow {
+	if c.Op == nil {
+		return nil
+	}
+	return lowerings[c.Op.Class]
+}
+
+// loweringAt returns the row of call i, nil if there is none.
+func (l *Lowering) loweringAt(i int) *lowerRow {
+	if i < 0 {
+		return nil
+	}
+	return loweringOf(&l.in.Calls[i])
+}
+
+// isCall reports whether call i is one of an operator of a class.
+func isCall(g *lowering.Graph, i int, class opclass.Class) bool {
+	return i >= 0 && g.Calls[i].Op != nil && g.Calls[i].Op.Class == class
+}

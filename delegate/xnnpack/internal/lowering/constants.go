@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -23,22 +24,22 @@ type int8Constant struct {
 // folds replaces the result of a call with a constant, if the operator's row can fold it and its
 // operands are constants. It reports whether it did.
 func (l *Lowering) folds(c *lowerCall) bool {
-	if c.call.Sig == nil {
+	row := c.loweringAt(c.index)
+	if row == nil || row.fold == nil {
 		return false
 	}
-	row := Lowerings[c.call.Sig.Name]
 	x := c.arg(0)
-	return row != nil && row.fold != nil && x.IsConst() && checkTensor(x) == nil && row.fold(c)
+	return x.IsConst() && checkTensor(x) == nil && row.fold(c)
 }
 
 // prepare folds the calls that compute constants for a call.
 func (l *Lowering) prepare(c *lowerCall) {
 	for _, v := range c.ins() {
 		w := l.in.Writer(v)
-		if w < 0 || l.done[w] || l.in.Calls[w].Sig == nil {
+		if w < 0 || l.done[w] {
 			continue
 		}
-		if row := Lowerings[l.in.Calls[w].Sig.Name]; row == nil || row.fold == nil {
+		if row := l.loweringAt(w); row == nil || row.fold == nil {
 			continue
 		}
 		if l.constantCall(w) {
@@ -124,7 +125,7 @@ func foldDequantize(c *lowerCall) bool {
 		return false
 	}
 	short := &int8Constant{int8s: x.Data}
-	if c.call.Sig.Name == DequantizeOp {
+	if c.call.Op.Class == opclass.Dequantize {
 		if c.int(2) != 0 {
 			return false
 		}

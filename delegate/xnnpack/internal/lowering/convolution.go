@@ -4,12 +4,13 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var convolutionLowerings = []lowerRow{
-	{op: "aten::convolution.out", emit: convolutionCall, quantizes: true, weights: true},
-	{op: "aten::_native_batch_norm_legit_no_training.out", emit: batchNormCall},
+	{class: opclass.Convolution, emit: convolutionCall, quantizes: true, weights: true, bounds: true},
+	{class: opclass.BatchNorm, emit: batchNormCall, bounds: true},
 }
 
 // convolutionCall lowers a convolution of images of [N, C, H, W], or of [N, C, W] as images of one

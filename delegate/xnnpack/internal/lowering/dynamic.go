@@ -5,14 +5,8 @@ import (
 
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
-)
-
-// Operators of dynamic quantization, whose scale and zero point are found at run time.
-const (
-	ChooseOp           = "quantized_decomposed::choose_qparams.Tensor_out"
-	QuantizeChosenOp   = "quantized_decomposed::quantize_per_tensor.Tensor_out"
-	DequantizeChosenOp = "quantized_decomposed::dequantize_per_tensor.Tensor_out"
 )
 
 // dynamicLowerings lower the calls of one pattern: scale and zero point of a tensor are chosen, the
@@ -20,15 +14,15 @@ const (
 // The products become nodes that quantize their input row by row, each row with its own scale, as
 // in the exporter's lowering. The other calls become no nodes.
 var dynamicLowerings = []lowerRow{
-	{op: ChooseOp, emit: dynamicCall, anyType: true, several: true},
-	{op: QuantizeChosenOp, emit: dynamicCall, anyType: true},
-	{op: DequantizeChosenOp, emit: dynamicCall, anyType: true},
+	{class: opclass.ChooseQParams, emit: dynamicCall, anyType: true, several: true},
+	{class: opclass.QuantizeDynamic, emit: dynamicCall, anyType: true},
+	{class: opclass.DequantizeDynamic, emit: dynamicCall, anyType: true},
 }
 
 // dynamicCall lowers all calls of the pattern that a call belongs to.
 func dynamicCall(c *lowerCall) error {
 	choose := c.index
-	if c.call.Sig.Name != ChooseOp {
+	if c.call.Op.Class != opclass.ChooseQParams {
 		choose = c.in.Writer(c.call.Args[1])
 	}
 	p, err := dynamicPattern(c.in, choose)
@@ -53,14 +47,10 @@ type dynamicTensor struct {
 	products []int // the calls that read numbers
 }
 
-func isCall(g *lowering.Graph, i int, op string) bool {
-	return i >= 0 && g.Calls[i].Sig != nil && g.Calls[i].Sig.Name == op
-}
-
 // dynamicPattern follows the results of a call that chooses scale and zero point. It returns an
 // error if one of them is read outside the pattern.
 func dynamicPattern(g *lowering.Graph, choose int) (p dynamicTensor, err error) {
-	if !isCall(g, choose, ChooseOp) {
+	if !isCall(g, choose, opclass.ChooseQParams) {
 		return p, refuse("scale and zero point do not come from choose_qparams")
 	}
 	args := g.Calls[choose].Args
@@ -70,7 +60,7 @@ func dynamicPattern(g *lowering.Graph, choose int) (p dynamicTensor, err error) 
 	}
 	chosen := g.Writes(nil, choose)
 	steps, err := readersOf(g, chosen, func(i int) bool {
-		return isCall(g, i, DequantizeChosenOp) || isCall(g, i, QuantizeChosenOp) && g.Calls[i].Args[0] == p.source
+		return isCall(g, i, opclass.DequantizeDynamic) || isCall(g, i, opclass.QuantizeDynamic) && g.Calls[i].Args[0] == p.source
 	})
 	if err != nil {
 		return p, err
@@ -80,7 +70,7 @@ func dynamicPattern(g *lowering.Graph, choose int) (p dynamicTensor, err error) 
 		if !slices.Equal(g.Calls[i].Args[1:3], chosen) {
 			return p, refuse("scale and zero point of several calls")
 		}
-		if y := g.Writes(nil, i)[0]; isCall(g, i, QuantizeChosenOp) {
+		if y := g.Writes(nil, i)[0]; isCall(g, i, opclass.QuantizeDynamic) {
 			short = append(short, y)
 		} else {
 			p.numbers = append(p.numbers, y)
@@ -91,17 +81,17 @@ func dynamicPattern(g *lowering.Graph, choose int) (p dynamicTensor, err error) 
 			return p, refuse("quantized elements of an unsupported type or range")
 		}
 	}
-	read, err := readersOf(g, short, func(i int) bool { return isCall(g, i, DequantizeChosenOp) })
+	read, err := readersOf(g, short, func(i int) bool { return isCall(g, i, opclass.DequantizeDynamic) })
 	if err != nil {
 		return p, err
 	}
 	for _, i := range steps {
-		if isCall(g, i, DequantizeChosenOp) && !slices.Contains(read, i) {
+		if isCall(g, i, opclass.DequantizeDynamic) && !slices.Contains(read, i) {
 			return p, refuse("dequantize of elements that this quantize did not produce")
 		}
 	}
 	p.products, err = readersOf(g, p.numbers, func(i int) bool {
-		return isCall(g, i, "aten::linear.out") || isCall(g, i, "aten::mm.out") || isCall(g, i, "aten::addmm.out")
+		return loweringOf(&g.Calls[i]) != nil && loweringOf(&g.Calls[i]).rows8
 	})
 	return p, err
 }
@@ -128,10 +118,7 @@ func readersOf(g *lowering.Graph, list []int, is func(i int) bool) (calls []int,
 // int8Product checks, by a trial lowering, that a product multiplies numbers of the pattern with
 // weights that are codes, or multiples of scales.
 func (c *lowerCall) int8Product(i int, numbers []int) error {
-	at := 0
-	if isCall(c.in, i, "aten::addmm.out") {
-		at = 1
-	}
+	at := c.loweringAt(i).input
 	if x := c.in.Calls[i].Args[at]; !slices.Contains(numbers, x) || len(c.vals[x].Sizes) < 2 {
 		return refuse("a result of dynamic quantization is also read elsewhere")
 	}
@@ -142,7 +129,7 @@ func (c *lowerCall) int8Product(i int, numbers []int) error {
 	}
 	try := trial.newCall(i, nil)
 	trial.prepare(try)
-	return try.emit(Lowerings[try.call.Sig.Name])
+	return try.emit(try.loweringAt(i))
 }
 
 // dynamicInput returns the quantized elements of a tensor of the pattern, which is quantized once.

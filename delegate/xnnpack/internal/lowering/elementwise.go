@@ -1,48 +1,47 @@
 package lowering
 
 import (
-	"slices"
-
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var elementwiseLowerings = []lowerRow{
-	{op: "aten::abs.out", emit: unaryCall("Abs")},
-	{op: "aten::neg.out", emit: unaryCall("Negate")},
-	{op: "aten::ceil.out", emit: unaryCall("Ceiling")},
-	{op: "aten::floor.out", emit: unaryCall("Floor")},
-	{op: "aten::sqrt.out", emit: unaryCall("SquareRoot")},
-	{op: "aten::rsqrt.out", emit: unaryCall("ReciprocalSquareRoot")},
-	{op: "aten::exp.out", emit: unaryCall("Exp")},
-	{op: "aten::log.out", emit: unaryCall("Log")},
-	{op: "aten::sin.out", emit: unaryCall("Sin")},
-	{op: "aten::cos.out", emit: unaryCall("Cos")},
-	{op: "aten::sigmoid.out", emit: unaryCall("Sigmoid"), quantizes: true},
-	{op: "aten::tanh.out", emit: unaryCall("Tanh"), quantizes: true},
-	{op: "aten::relu.out", emit: func(c *lowerCall) error { return c.clamp(0, graph.Inf) }, quantizes: true},
-	{op: "aten::hardtanh.out", emit: func(c *lowerCall) error { return c.clamp(c.float(1), c.float(2)) }, quantizes: true},
-	{op: "aten::clamp.out", emit: clampCall, quantizes: true, single: true},
-	{op: "aten::hardswish.out", emit: unaryCall("Hardswish"), quantizes: true},
-	{op: "aten::silu.out", emit: siluCall},
-	{op: "aten::gelu.out", emit: geluCall, single: true},
-	{op: "aten::leaky_relu.out", emit: func(c *lowerCall) error { return c.scalarUnary("LeakyReLU", c.float(1)) }, quantizes: true},
-	{op: "aten::elu.out", emit: eluCall, single: true},
-	{op: "aten::pow.Tensor_Scalar_out", emit: powCall},
-	{op: "aten::_softmax.out", emit: softmaxCall},
+	{class: opclass.Abs, emit: unaryCall("Abs")},
+	{class: opclass.Neg, emit: unaryCall("Negate")},
+	{class: opclass.Ceil, emit: unaryCall("Ceiling")},
+	{class: opclass.Floor, emit: unaryCall("Floor")},
+	{class: opclass.Sqrt, emit: unaryCall("SquareRoot")},
+	{class: opclass.Rsqrt, emit: unaryCall("ReciprocalSquareRoot")},
+	{class: opclass.Exp, emit: unaryCall("Exp")},
+	{class: opclass.Log, emit: unaryCall("Log")},
+	{class: opclass.Sin, emit: unaryCall("Sin")},
+	{class: opclass.Cos, emit: unaryCall("Cos")},
+	{class: opclass.Sigmoid, emit: unaryCall("Sigmoid"), quantizes: true},
+	{class: opclass.Tanh, emit: unaryCall("Tanh"), quantizes: true},
+	{class: opclass.Relu, emit: func(c *lowerCall) error { return c.clamp(0, graph.Inf) }, quantizes: true, clamps: true},
+	{class: opclass.Hardtanh, emit: func(c *lowerCall) error { return c.clamp(c.float(1), c.float(2)) }, quantizes: true, clamps: true},
+	{class: opclass.Clamp, emit: clampCall, quantizes: true, clamps: true, single: true},
+	{class: opclass.Hardswish, emit: unaryCall("Hardswish"), quantizes: true},
+	{class: opclass.Silu, emit: siluCall},
+	{class: opclass.Gelu, emit: geluCall, single: true},
+	{class: opclass.LeakyRelu, emit: func(c *lowerCall) error { return c.scalarUnary("LeakyReLU", c.float(1)) }, quantizes: true},
+	{class: opclass.Elu, emit: eluCall, single: true},
+	{class: opclass.PowScalar, emit: powCall},
+	{class: opclass.Softmax, emit: softmaxCall},
 
-	{op: "aten::add.out", emit: binaryCall("Add", 2), scalars: true, quantizes: true},
-	{op: "aten::sub.out", emit: binaryCall("Subtract", 2), scalars: true, quantizes: true},
-	{op: "aten::mul.out", emit: binaryCall("Multiply", 0), scalars: true, quantizes: true},
-	{op: "aten::div.out", emit: binaryCall("Div", 0), scalars: true},
-	{op: "aten::maximum.out", emit: binaryCall("Maximum", 0), scalars: true, single: true},
-	{op: "aten::minimum.out", emit: binaryCall("Minimum", 0), scalars: true, single: true},
-	{op: "aten::add.Scalar_out", emit: scalarCall("Add", 2), single: true},
-	{op: "aten::sub.Scalar_out", emit: scalarCall("Subtract", 2), single: true},
-	{op: "aten::rsub.Scalar_out", emit: reversedCall, single: true},
-	{op: "aten::mul.Scalar_out", emit: scalarCall("Multiply", 0), single: true},
-	{op: "aten::div.Scalar_out", emit: scalarCall("Div", 0), single: true},
+	{class: opclass.Add, emit: binaryCall("Add", 2), scalars: true, quantizes: true, bounds: true},
+	{class: opclass.Sub, emit: binaryCall("Subtract", 2), scalars: true, quantizes: true, bounds: true},
+	{class: opclass.Mul, emit: binaryCall("Multiply", 0), scalars: true, quantizes: true, bounds: true},
+	{class: opclass.Div, emit: binaryCall("Div", 0), scalars: true},
+	{class: opclass.Maximum, emit: binaryCall("Maximum", 0), scalars: true, single: true},
+	{class: opclass.Minimum, emit: binaryCall("Minimum", 0), scalars: true, single: true},
+	{class: opclass.AddScalar, emit: scalarCall("Add", 2), single: true},
+	{class: opclass.SubScalar, emit: scalarCall("Subtract", 2), single: true},
+	{class: opclass.RsubScalar, emit: reversedCall, single: true},
+	{class: opclass.MulScalar, emit: scalarCall("Multiply", 0), single: true},
+	{class: opclass.DivScalar, emit: scalarCall("Div", 0), single: true},
 }
 
 // nodeNamed returns the row of the node table with a name, nil if there is none.
@@ -74,10 +73,6 @@ func (c *lowerCall) scalarUnary(name string, x float32) error {
 	return nil
 }
 
-// activated lists the operators whose nodes have bounds.
-var activated = []string{"aten::convolution.out", "aten::_native_batch_norm_legit_no_training.out", "aten::linear.out", "aten::addmm.out",
-	"aten::mm.out", "aten::add.out", "aten::sub.out", "aten::mul.out"}
-
 // clamp adds a clamp node. For float16 the node maps NaN to the lower bound, as the bounds of nodes
 // do. On its own it would differ from the operator, so it requires an operand whose node has
 // bounds.
@@ -86,7 +81,7 @@ func (c *lowerCall) clamp(lo, hi float32) error {
 		return refuse("bounds %v to %v", lo, hi)
 	}
 	x := c.call.Args[0]
-	if w := c.in.Writer(x); c.half && (w < 0 || c.in.Calls[w].Sig == nil || !slices.Contains(activated, c.in.Calls[w].Sig.Name)) {
+	if row := c.loweringAt(c.in.Writer(x)); c.half && (row == nil || !row.bounds) {
 		return refuse("bounds of a float16 tensor that is not a product or sum")
 	}
 	o := c.follow(x)

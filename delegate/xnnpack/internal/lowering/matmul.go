@@ -5,16 +5,17 @@ import (
 
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var matmulLowerings = []lowerRow{
-	{op: "aten::mm.out", quantizes: true, weights: true, emit: func(c *lowerCall) error {
+	{class: opclass.MM, quantizes: true, weights: true, bounds: true, rows8: true, emit: func(c *lowerCall) error {
 		return c.product(c.call.Args[0], c.call.Args[1], graph.None, true)
 	}},
-	{op: "aten::addmm.out", emit: addmmCall, quantizes: true, weights: true},
-	{op: "aten::linear.out", emit: linearCall, quantizes: true, weights: true},
-	{op: "aten::bmm.out", emit: func(c *lowerCall) error {
+	{class: opclass.AddMM, emit: addmmCall, quantizes: true, weights: true, bounds: true, rows8: true, input: 1},
+	{class: opclass.Linear, emit: linearCall, quantizes: true, weights: true, bounds: true, rows8: true},
+	{class: opclass.BMM, emit: func(c *lowerCall) error {
 		return c.multiply(c.call.Args[0], c.call.Args[1])
 	}},
 }

@@ -4,38 +4,32 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var moveLowerings = []lowerRow{
-	{op: "aten::clone.out", emit: sameCall, quantizes: true},
-	{op: "aten::alias_copy.out", emit: sameCall, quantizes: true},
-	{op: "aten::detach_copy.out", emit: sameCall},
-	{op: "aten::lift_fresh_copy.out", emit: sameCall},
-	{op: "aten::_to_copy.out", emit: sameCall},
-	{op: "dim_order_ops::_to_dim_order_copy.out", emit: sameCall, quantizes: true},
-	{op: "dim_order_ops::_clone_dim_order.out", emit: sameCall, quantizes: true},
-	{op: "aten::expand_copy.out", emit: expandCall, quantizes: true},
+	{class: opclass.Copy, emit: sameCall, quantizes: true},
+	{class: opclass.Expand, emit: expandCall, quantizes: true},
 
-	{op: "aten::permute_copy.out", emit: func(c *lowerCall) error { return c.permute(c.permutation()) }, quantizes: true, fold: foldsPermute},
-	{op: "aten::t_copy.out", emit: func(c *lowerCall) error { return c.permute(c.matrix()) }, quantizes: true,
+	{class: opclass.Permute, emit: func(c *lowerCall) error { return c.permute(c.permutation()) }, quantizes: true, fold: foldsPermute},
+	{class: opclass.T, emit: func(c *lowerCall) error { return c.permute(c.matrix()) }, quantizes: true,
 		fold: func(c *lowerCall) bool { return foldPermute(c, c.matrix()) }},
-	{op: "aten::transpose_copy.int_out", emit: func(c *lowerCall) error { return c.permute(c.swap(c.int(1), c.int(2))) }, quantizes: true,
+	{class: opclass.Transpose, emit: func(c *lowerCall) error { return c.permute(c.swap(c.int(1), c.int(2))) }, quantizes: true,
 		fold: func(c *lowerCall) bool { return foldPermute(c, c.swap(c.int(1), c.int(2))) }},
 
-	{op: "aten::view_copy.out", emit: viewCopyCall, quantizes: true},
-	{op: "aten::unsqueeze_copy.out", emit: reshapeCall, quantizes: true},
-	{op: "aten::squeeze_copy.dim_out", emit: reshapeCall, quantizes: true},
-	{op: "aten::squeeze_copy.dims_out", emit: reshapeCall, quantizes: true},
+	{class: opclass.View, emit: viewCopyCall, quantizes: true},
+	{class: opclass.Unsqueeze, emit: reshapeCall, quantizes: true},
+	{class: opclass.Squeeze, emit: reshapeCall, quantizes: true},
 
-	{op: "aten::cat.out", emit: catCall, quantizes: true},
-	{op: "aten::slice_copy.Tensor_out", emit: sliceCall, quantizes: true},
-	{op: "aten::narrow_copy.out", emit: narrowCall, quantizes: true},
-	{op: "aten::select_copy.int_out", emit: selectCall, quantizes: true},
-	{op: "aten::split_copy.Tensor_out", emit: func(c *lowerCall) error { return c.split(c.int(2)) }},
-	{op: "aten::split_with_sizes_copy.out", emit: func(c *lowerCall) error { return c.split(c.int(2)) }},
-	{op: "aten::unbind_copy.int_out", emit: func(c *lowerCall) error { return c.split(c.int(1)) }},
-	{op: "aten::constant_pad_nd.out", emit: padCall, quantizes: true},
+	{class: opclass.Cat, emit: catCall, quantizes: true},
+	{class: opclass.Slice, emit: sliceCall, quantizes: true},
+	{class: opclass.Narrow, emit: narrowCall, quantizes: true},
+	{class: opclass.Select, emit: selectCall, quantizes: true},
+	{class: opclass.Split, emit: func(c *lowerCall) error { return c.split(c.int(2)) }},
+	{class: opclass.SplitWithSizes, emit: func(c *lowerCall) error { return c.split(c.int(2)) }},
+	{class: opclass.Unbind, emit: func(c *lowerCall) error { return c.split(c.int(1)) }},
+	{class: opclass.ConstantPad, emit: padCall, quantizes: true},
 }
 
 // viewLowering lowers views without an operator: the same bytes with other sizes.

@@ -4,15 +4,16 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var poolLowerings = []lowerRow{
-	{op: "aten::avg_pool2d.out", emit: averagePoolCall},
-	{op: "aten::max_pool2d_with_indices.out", emit: maxPoolCall, quantizes: true},
-	{op: "aten::mean.out", emit: meanCall, quantizes: true},
-	{op: "aten::_adaptive_avg_pool2d.out", emit: adaptivePoolCall, quantizes: true},
-	{op: "aten::upsample_bilinear2d.vec_out", emit: resizeCall, quantizes: true},
+	{class: opclass.AvgPool2d, emit: averagePoolCall},
+	{class: opclass.MaxPool2d, emit: maxPoolCall, quantizes: true},
+	{class: opclass.Mean, emit: meanCall, quantizes: true},
+	{class: opclass.AdaptiveAvgPool2d, emit: adaptivePoolCall, quantizes: true},
+	{class: opclass.UpsampleBilinear2d, emit: resizeCall, quantizes: true},
 }
 
 // poolWindow reads size, stride and padding of a pool of [N, C, H, W].

@@ -7,19 +7,14 @@ import (
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Operators that convert between numbers and codes with one scale and zero point.
-const (
-	QuantizeOp   = "quantized_decomposed::quantize_per_tensor.out"
-	DequantizeOp = "quantized_decomposed::dequantize_per_tensor.out"
-)
-
 var quantizedLowerings = []lowerRow{
-	{op: QuantizeOp, emit: quantizeCall, anyType: true},
-	{op: DequantizeOp, emit: dequantizeCall, anyType: true, fold: foldDequantize},
-	{op: "quantized_decomposed::dequantize_per_channel.out", anyType: true, fold: foldDequantize, emit: func(*lowerCall) error {
+	{class: opclass.Quantize, emit: quantizeCall, anyType: true},
+	{class: opclass.Dequantize, emit: dequantizeCall, anyType: true, fold: foldDequantize},
+	{class: opclass.DequantizePerChannel, anyType: true, fold: foldDequantize, emit: func(*lowerCall) error {
 		return refuse("per-channel scales of a tensor that is not constant, or zero points other than 0")
 	}},
 }
@@ -68,12 +63,12 @@ func (q *quantization) equal(other *quantization) bool {
 // constant parameters, nil for other calls.
 func fixedQuantization(g *lowering.Graph, i int) *quantization {
 	c := &g.Calls[i]
-	if c.Sig == nil || c.Sig.Name != QuantizeOp && c.Sig.Name != DequantizeOp {
+	if !isCall(g, i, opclass.Quantize) && !isCall(g, i, opclass.Dequantize) {
 		return nil
 	}
 	arg := func(k int) *lowering.GraphValue { return &g.Values[c.Args[k]] }
 	code := arg(0)
-	if c.Sig.Name == QuantizeOp {
+	if c.Op.Class == opclass.Quantize {
 		code = arg(len(c.Sig.Args) - 1)
 	}
 	q := &quantization{datatype: graph.QInt8}
@@ -170,7 +165,7 @@ func dequantizeCall(c *lowerCall) error {
 func (l *Lowering) target(v int) (q *quantization) {
 	for _, i := range l.in.Readers(v) {
 		other := fixedQuantization(l.in, i)
-		if other == nil && (l.in.Calls[i].View || clamps(&l.in.Calls[i])) {
+		if other == nil && (l.in.Calls[i].View || l.clamps(i)) {
 			other = l.target(l.in.Writes(nil, i)[0])
 		}
 		if other == nil || q != nil && !q.equal(other) {
@@ -187,15 +182,9 @@ func (l *Lowering) target(v int) (q *quantization) {
 }
 
 // clamps reports whether a call restricts quantized elements to bounds.
-func clamps(call *lowering.GraphCall) bool {
-	if call.Sig == nil {
-		return false
-	}
-	switch call.Sig.Name {
-	case "aten::relu.out", "aten::hardtanh.out", "aten::clamp.out":
-		return true
-	}
-	return false
+func (l *Lowering) clamps(i int) bool {
+	row := l.loweringAt(i)
+	return row != nil && row.clamps
 }
 
 // quantized lowers a call to nodes of quantized elements, if its operands have codes and its result
@@ -206,7 +195,7 @@ func (l *Lowering) quantized(c *lowerCall) bool {
 		outs = outs[:1]
 	}
 	to := l.target(outs[0])
-	if to == nil || !l.haveInt8(read, Lowerings[c.call.Sig.Name].weights) {
+	if to == nil || !l.haveInt8(read, c.loweringAt(c.index).weights) {
 		return false
 	}
 	trial, end := l.trial()
@@ -222,7 +211,7 @@ func (l *Lowering) quantized(c *lowerCall) bool {
 	if trial.attempt(c, to) != nil {
 		return false
 	}
-	return l.newCall(c.index, to).emit(Lowerings[c.call.Sig.Name]) == nil
+	return l.newCall(c.index, to).emit(c.loweringAt(c.index)) == nil
 }
 
 // trial begins a lowering of shapes only with the same constants. end makes it reusable.
@@ -256,7 +245,7 @@ func (l *Lowering) attempt(c *lowerCall, to *quantization) error {
 	for v := range inputs {
 		inputs[v] = v
 	}
-	if err := l.newCall(c.index, to).emit(Lowerings[c.call.Sig.Name]); err != nil {
+	if err := l.newCall(c.index, to).emit(c.loweringAt(c.index)); err != nil {
 		return err
 	}
 	y := c.outs()[0]

@@ -136,8 +136,8 @@ func (l *Lowering) Call(i int) error {
 	case c.call.Op == nil:
 		return refuse("no operator is called")
 	}
-	row, ok := Lowerings[c.call.Sig.Name]
-	if !ok {
+	row := loweringOf(c.call)
+	if row == nil {
 		return refuse(NoNode)
 	}
 	if row.quantizes && l.quantized(c) {
