@@ -2,8 +2,12 @@
 package verify
 
 import (
+	"math"
+
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -50,20 +54,11 @@ func (f *stepFinder) instruction(in pte.Instruction) {
 	}
 }
 
-// dequantizers have their step as the second argument.
-var dequantizers = map[string]bool{
-	"quantized_decomposed::dequantize_per_tensor.out": true, "cortex_m::dequantize_per_tensor.out": true,
-}
-
-// slopes are operators whose result consists of elements of their first argument, of values
-// between them, or of a function of them with this maximum slope.
-var slopes = map[string]float64{
-	"aten::view_copy.out": 1, "aten::permute_copy.out": 1, "aten::transpose_copy.int_out": 1, "aten::t_copy.out": 1,
-	"aten::squeeze_copy.dims_out": 1, "aten::squeeze_copy.dim_out": 1, "aten::unsqueeze_copy.out": 1, "aten::clone.out": 1,
-	"aten::select_copy.int_out": 1, "aten::slice_copy.Tensor_out": 1, "aten::expand_copy.out": 1, "aten::alias_copy.out": 1,
-	"dim_order_ops::_to_dim_order_copy.out": 1, "dim_order_ops::_clone_dim_order.out": 1, "executorch_prim::et_view.default": 1,
-	"aten::mean.out": 1, "aten::relu.out": 1, "aten::hardtanh.out": 1, "aten::tanh.out": 1, "aten::sigmoid.out": 0.25,
-	"aten::_softmax.out": 0.5, "aten::_log_softmax.out": 2, // sums over a row
+// slopes are classes of operators whose result consists of elements of their first argument, of values between them, or
+// of a function of them with this maximum slope.
+var slopes = map[opclass.Class]float64{
+	opclass.Mean: 1, opclass.Relu: 1, opclass.Hardtanh: 1, opclass.Tanh: 1, opclass.Sigmoid: 0.25,
+	opclass.Softmax: 0.5, opclass.LogSoftmax: 2, // sums over a row
 }
 
 // call computes the step of an operator's result, its last argument.
@@ -71,15 +66,51 @@ func (f *stepFinder) call(o pte.Operator, args []int) {
 	if len(args) < 2 {
 		return
 	}
-	name, step := o.Name+"."+o.Overload, 0.0
-	scale := &f.method.Values[args[1]]
+	op, sig, ok, err := etrun.DefaultOperators().Lookup(o.FullName())
+	step, last := 0.0, args[len(args)-1]
 	switch {
-	case dequantizers[name] && scale.Kind == tensor.KindDouble:
-		step = scale.Double
+	case !ok || err != nil:
+	case len(op.Quants) > 0:
+		step = f.dequantized(op.Quants[0], args)
+	case op.Moves:
+		step = f.smallest(sig, args)
 	default:
-		step = slopes[name] * f.of(args[0])
+		step = slopes[op.Class] * f.of(args[0])
 	}
-	f.write(args[len(args)-1], step)
+	f.write(last, step)
+}
+
+// dequantized returns the scale of the elements that an operator converts to floats, 0 for other operators.
+func (f *stepFinder) dequantized(q kernels.Quant, args []int) float64 {
+	out := f.method.Values[args[len(args)-1]].Tensor
+	if out == nil || !out.DType.IsFloat() || q.Scale >= len(args) {
+		return 0
+	}
+	if scale := &f.method.Values[args[q.Scale]]; scale.Kind == tensor.KindDouble {
+		return scale.Double
+	}
+	return 0
+}
+
+// smallest returns the smallest step of the tensors that a call reads.
+func (f *stepFinder) smallest(sig *kernels.Signature, args []int) float64 {
+	least := math.Inf(1)
+	for i := range min(len(sig.Args), len(args)) {
+		x := &f.method.Values[args[i]]
+		switch {
+		case sig.Args[i].Out:
+		case x.Kind == tensor.KindTensor:
+			least = min(least, f.of(args[i]))
+		case x.Kind == tensor.KindTensorList:
+			for _, item := range x.Items {
+				least = min(least, f.of(item))
+			}
+		}
+	}
+	if math.IsInf(least, 1) {
+		return 0
+	}
+	return least
 }
 
 // delegate computes the steps of a delegate's outputs, its last arguments. The load reports
