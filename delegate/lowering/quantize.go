@@ -1,0 +1,78 @@
+package lowering
+
+import (
+	"context"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// Scheme is how the layers of payloads are quantized.
+type Scheme struct {
+	Name     SchemeName
+	Group    int      // input channels that share a scale of 4 bits
+	Observer Observer // how ranges are found, for static quantization
+}
+
+// SchemeName identifies a scheme.
+type SchemeName string
+
+// The schemes.
+const (
+	Dynamic8 SchemeName = "dq8"   // 8-bit weights per channel; inputs are quantized at run time, row by row
+	Dynamic4 SchemeName = "8da4w" // 4-bit weights in groups; inputs as before
+	Static8  SchemeName = "q8"    // 8-bit weights per channel, and values of ranges that were observed
+	Weights8 SchemeName = "w8"    // 8-bit weights per channel alone
+)
+
+// SchemeNames lists the schemes.
+var SchemeNames = []SchemeName{Dynamic8, Dynamic4, Static8, Weights8}
+
+// Observer is how the range of a value is found from its elements.
+type Observer string
+
+// The observers.
+const (
+	ObserveMSE        Observer = "mse"        // the least squared error
+	ObserveMinMax     Observer = "minmax"     // all elements
+	ObservePercentile Observer = "percentile" // all but one in 20,000 on each side
+)
+
+// Observers lists the observers.
+var Observers = []Observer{ObserveMSE, ObserveMinMax, ObservePercentile}
+
+// Quantizer is implemented by writers of payloads that can be quantized.
+type Quantizer interface {
+	delegate.Backend
+	// OpenFloats reads a payload. An error is the reason why it cannot be quantized.
+	OpenFloats(p *delegate.Payload, s Scheme) (Floats, error)
+}
+
+// Floats is a payload of floats that is to be quantized. Its images may be executed while no other method is called.
+type Floats interface {
+	// Layers lists what is quantized, in order.
+	Layers() []Layer
+	// Calibrate returns an image that also records the ranges of values.
+	Calibrate(ctx context.Context, p *delegate.Payload) (delegate.Image, error)
+	// Measure returns an image that also computes each layer from quantized operands, and records the difference.
+	Measure(ctx context.Context, p *delegate.Payload) (delegate.Image, error)
+	// Write returns the payload with the layers quantized for which skip returns false, nil if there are none.
+	Write(skip func(layer int) bool) (*Quantized, error)
+}
+
+// Layer is a node of a payload.
+type Layer struct {
+	Node   int    // index in the payload
+	Type   string // of the node
+	Sizes  []int  // of its weights, nil for none
+	Reason string // why it stays as it is, "" if it is quantized
+	// Signal and Noise are the sums of squares of its results and of their errors, on inputs of floats. Both
+	// are 0 if they were not measured.
+	Signal, Noise float64
+}
+
+// Quantized is a quantized payload.
+type Quantized struct {
+	*Written
+	Inputs    []int // the inputs of the original payload that it still has, in order
+	Quantized []int // layers that are quantized
+}
