@@ -54,6 +54,11 @@ func (w Writer) Write(g *regions.Graph) (*regions.Written, error) {
 	if err != nil {
 		return nil, err
 	}
+	return written(x, constants), nil
+}
+
+// written returns a graph of the common language as a payload.
+func written(x *graph.Graph, constants []graph.Value) *regions.Written {
 	keys := weightKeys(x)
 	out := &regions.Written{Encode: func(named func(string) bool) []byte {
 		for v, key := range keys {
@@ -72,7 +77,7 @@ func (w Writer) Write(g *regions.Graph) (*regions.Written, error) {
 		c := &constants[i]
 		out.Constants = append(out.Constants, regions.GraphValue{Kind: tensor.KindTensor, DType: c.Tensor(), Sizes: c.Shape.Dims(), Data: c.Data})
 	}
-	return out, nil
+	return out
 }
 
 // commonGraph lowers a graph to one for payloads, with the constants that are its last inputs.

@@ -169,7 +169,9 @@ func (o *Observer) errorOf(first, last int) (sum float64) {
 }
 
 // cubes returns the integral of density × x².
-func cubes(begin, end, density float64) float64 { return density * (end*end*end - begin*begin*begin) / 3 }
+func cubes(begin, end, density float64) float64 {
+	return density * (end*end*end - begin*begin*begin) / 3
+}
 
 // leastScale is the smallest scale of values.
 const leastScale = 0x1p-12

@@ -1,0 +1,185 @@
+package quantize
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+)
+
+// Built is a quantized graph.
+type Built struct {
+	Graph  *graph.Graph
+	Shapes []graph.Shape
+	Layers []int  // that are quantized
+	Pairs  []Pair // of a graph that measures
+}
+
+// Build returns the graph with the layers quantized for which skip returns false, nil if there are none. Layers that the library
+// does not run in their quantized form stay as they are.
+func (p *Plan) Build(skip func(layer int) bool) (*Built, error) {
+	out := make([]bool, len(p.Graph.Nodes)) // nodes that stay as they are
+	for i, l := range p.layers {
+		out[i] = l != graph.None && (p.Layers[l].Reason != "" || skip(l))
+	}
+	return p.supported(out, p.build)
+}
+
+// supported builds a graph again without the nodes whose quantized form the library does not run, until it runs all.
+func (p *Plan) supported(out []bool, build func(out []bool) *builder) (*Built, error) {
+	for {
+		b := build(out)
+		if len(b.layers) == 0 {
+			return nil, nil
+		}
+		g, err := b.Finish()
+		if err != nil {
+			return nil, err
+		}
+		shapes, err := g.Declared()
+		if err != nil {
+			return nil, graph.InPayload(err)
+		}
+		refused := p.refused(b, shapes)
+		if refused == graph.None || out[refused] {
+			return &Built{Graph: g, Shapes: shapes, Layers: b.layers, Pairs: b.pairs}, nil
+		}
+		out[refused] = true
+	}
+}
+
+// refused returns a node of the plan whose quantized form the library does not run, none if there is none.
+func (p *Plan) refused(b *builder, shapes []graph.Shape) int {
+	if p.Scheme.Name == lowering.Weights8 { // the form without a bias is run, though not by every engine of this project
+		return graph.None
+	}
+	for i := range b.Graph.Nodes {
+		if from := b.from[i]; from != graph.None && p.Refuses(b.Graph, &b.Graph.Nodes[i], shapes) != "" {
+			return from
+		}
+	}
+	return graph.None
+}
+
+// builder builds a quantized graph. It has the values of the plan's, and further ones behind them.
+type builder struct {
+	graph.Builder
+	plan   *Plan
+	from   []int // by node: the node of the plan that it is the quantized form of, none for others
+	layers []int
+	rows   map[int]int // by value: the value that is quantized row by row
+	static *static
+	pairs  []Pair
+}
+
+func (p *Plan) newBuilder() *builder {
+	g := *p.Graph
+	g.Values, g.Args, g.Nodes = slices.Clone(g.Values), slices.Clone(g.Args), nil
+	return &builder{plan: p, Builder: graph.Builder{Graph: &g}, rows: make(map[int]int)}
+}
+
+// build builds the graph without the nodes that stay as they are.
+func (p *Plan) build(out []bool) *builder {
+	b := p.newBuilder()
+	if p.Scheme.Name == lowering.Static8 {
+		b.buildStatic(out)
+		return b
+	}
+	for i := range p.Graph.Nodes {
+		n := &p.Graph.Nodes[i]
+		if p.layers[i] == graph.None || out[i] {
+			b.add(graph.None, *n)
+			continue
+		}
+		b.layers = append(b.layers, p.layers[i])
+		b.emit(i, n, n.In[0], n.Out[0])
+	}
+	return b
+}
+
+// add adds a node that is made of one of the plan.
+func (b *builder) add(from int, n graph.Node) *graph.Node {
+	n.Index = len(b.Graph.Nodes)
+	n.At = n.Index
+	b.Graph.Nodes = append(b.Graph.Nodes, n)
+	b.from = append(b.from, from)
+	return &b.Graph.Nodes[n.Index]
+}
+
+// convert adds a conversion, for node from.
+func (b *builder) convert(from, in, out int) {
+	b.add(from, graph.Node{Type: graph.NodeTypes[graph.TagConvert], In: []int{in}, Out: []int{out}, Min: -graph.Inf, Max: graph.Inf})
+}
+
+// emit adds the quantized form of a layer without observed ranges.
+func (b *builder) emit(i int, n *graph.Node, in, out int) {
+	if b.plan.Scheme.Name == lowering.Weights8 {
+		b.emitWeights(i, n, in, out)
+		return
+	}
+	m := *n
+	m.In, m.Out = []int{b.perRow(i, n, in), b.filter(i, n), n.In[2]}, []int{out}
+	if !n.Type.Convolution { // the filter is no longer transposed
+		m.Flags = 0
+	}
+	b.add(i, m)
+}
+
+// perRow returns an input that is quantized at run time. Products share it. A convolution has one of its own: the library makes
+// a product of some, and changes how many dimensions share a scale in the value.
+func (b *builder) perRow(i int, n *graph.Node, in int) int {
+	if !n.Type.Convolution {
+		if v, ok := b.rows[in]; ok {
+			return v
+		}
+	}
+	nonbatch := 1
+	if n.Type.Convolution {
+		nonbatch = 3
+	}
+	v := b.Value(graph.QDInt8, b.Graph.Values[in].Shape, graph.Quant{Nonbatch: nonbatch})
+	b.convert(i, in, v)
+	if !n.Type.Convolution {
+		b.rows[in] = v
+	}
+	return v
+}
+
+// filter returns the quantized filter of a layer.
+func (b *builder) filter(i int, n *graph.Node) int {
+	key := weightKey{value: n.In[1], node: i}
+	x, ok := b.plan.weights[key]
+	if !ok {
+		rows := rowsOf(n, &b.plan.Graph.Values[n.In[1]])
+		quantized := graph.Value{}
+		if b.plan.Scheme.Name == lowering.Dynamic4 {
+			quantized = rows.perGroup(b.plan.Scheme.Group)
+		} else {
+			quantized = rows.perChannel(nil)
+		}
+		x = &quantized
+		b.plan.weights[key] = x
+	}
+	return b.constant(x)
+}
+
+// constant adds a constant value.
+func (b *builder) constant(x *graph.Value) int {
+	return b.Builder.Constant(x.Datatype, x.Shape, x.Quant, x.Data)
+}
+
+// emitWeights adds a product of floats with 8-bit weights. The library would multiply a bias by the scales of the weights, so
+// that it is added by a node of its own.
+func (b *builder) emitWeights(i int, n *graph.Node, in, out int) {
+	m := *n
+	m.In, m.Out, m.Flags = []int{in, b.filter(i, n), graph.None}, []int{out}, 0
+	if n.In[2] == graph.None {
+		b.add(i, m)
+		return
+	}
+	sum := b.Value(graph.FP32, b.Graph.Values[out].Shape, graph.Quant{})
+	m.Out, m.Min, m.Max = []int{sum}, -graph.Inf, graph.Inf
+	b.add(i, m)
+	b.add(i, graph.Node{Type: graph.NodeTypes[graph.TagAdd], In: []int{sum, n.In[2]}, Out: []int{out}, Min: n.Min, Max: n.Max,
+		DebugHandle: n.DebugHandle})
+}

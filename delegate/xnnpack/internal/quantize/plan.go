@@ -1,0 +1,134 @@
+// Package quantize converts graphs of floats to graphs of quantized weights and values.
+package quantize
+
+import (
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Plan is a graph of floats, and what can be quantized of it.
+type Plan struct {
+	Graph  *graph.Graph // checked; it is not modified
+	Scheme lowering.Scheme
+	Layers []Layer
+	// Refuses returns why the library does not run a node, "" if it does.
+	Refuses func(*graph.Graph, *graph.Node, []graph.Shape) string
+
+	layers    []int               // by node: its layer, or none
+	observers map[int]*Observer   // by value, for static quantization
+	quants    map[int]graph.Quant // by value: its scale and zero point, once they are needed
+	weights   map[weightKey]*graph.Value
+	readers   []int // by value: how often it is read
+}
+
+// Layer is a node that is quantized.
+type Layer struct {
+	Node   int
+	Reason string // why it stays as it is
+}
+
+// weightKey identifies a quantized filter or bias. Those of static layers depend on the scales of their input and output.
+type weightKey struct {
+	value, node int
+	in, out     float32
+}
+
+// New returns a plan for a graph.
+func New(g *graph.Graph, s lowering.Scheme) *Plan {
+	p := &Plan{Graph: g, Scheme: s, layers: make([]int, len(g.Nodes)), observers: make(map[int]*Observer), quants: make(map[int]graph.Quant),
+		weights: make(map[weightKey]*graph.Value), readers: g.Readers()}
+	for i := range g.Nodes {
+		p.layers[i] = graph.None
+		if reason, is := p.layer(&g.Nodes[i]); is {
+			p.layers[i] = len(p.Layers)
+			p.Layers = append(p.Layers, Layer{Node: i, Reason: reason})
+		}
+	}
+	if s.Name == lowering.Static8 {
+		p.observe()
+	}
+	return p
+}
+
+// layer reports whether a node is a layer, and why it cannot be quantized.
+func (p *Plan) layer(n *graph.Node) (reason string, is bool) {
+	switch {
+	case n.Type.Weighted():
+		return p.weighted(n), true
+	case p.Scheme.Name == lowering.Static8 && isElementwise(n) && p.areFloats(n):
+		return "", true
+	}
+	return "", false
+}
+
+// isElementwise reports whether a node of two operands is quantized.
+func isElementwise(n *graph.Node) bool {
+	return n.Type.Tag == graph.TagAdd || n.Type.Tag == graph.TagMultiply
+}
+
+// areFloats reports whether all values of a node are float32.
+func (p *Plan) areFloats(n *graph.Node) bool {
+	for _, list := range [2][]int{n.In, n.Out} {
+		for _, v := range list {
+			if v != graph.None && p.Graph.Values[v].Datatype != graph.FP32 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// weighted returns why a node with weights cannot be quantized, "" if it can.
+func (p *Plan) weighted(n *graph.Node) string {
+	x := &p.Graph.Values[n.In[1]]
+	switch {
+	case !p.areFloats(n):
+		return "it has values that are not float32"
+	case !x.IsConst() || n.In[2] != graph.None && !p.Graph.Values[n.In[2]].IsConst():
+		return "its weights are not constant"
+	case n.Flags&graph.FlagReshape2D != 0:
+		return "it changes the rank of its input"
+	}
+	reason := ""
+	if n.Type.Convolution {
+		reason = convolutionReasons[p.Scheme.Name](n)
+	} else if group := p.Scheme.Group; p.Scheme.Name == lowering.Dynamic4 && n.InputChannels(p.Graph)%group != 0 {
+		reason = "its input channels are no multiple of the group"
+	}
+	if reason == "" && !rowsOf(n, x).finite() {
+		reason = "its weights are not finite"
+	}
+	return reason
+}
+
+// convolutionReasons return why a convolution is not quantized, by scheme: the library lacks kernels for the others.
+var convolutionReasons = map[lowering.SchemeName]func(*graph.Node) string{
+	lowering.Dynamic8: func(n *graph.Node) string {
+		if n.Type.Tag == graph.TagDepthwiseConv2d {
+			return "a depthwise convolution is not quantized at run time"
+		}
+		return severalGroups(n)
+	},
+	lowering.Static8:  severalGroups,
+	lowering.Dynamic4: func(*graph.Node) string { return "a convolution has no 4-bit weights" },
+	lowering.Weights8: func(*graph.Node) string { return "a convolution of floats has no 8-bit weights" },
+}
+
+func severalGroups(n *graph.Node) string {
+	if n.Type.Tag == graph.TagConvTranspose2d && n.Window().Groups > 1 {
+		return "a transposed convolution of several groups has no quantized form"
+	}
+	return ""
+}
+
+// numbers returns the elements of a constant of floats.
+func numbers(x *graph.Value) []float32 { return tensor.View[float32](x.Data)[:x.Shape.Numel()] }
+
+// bias returns the bias of a node, nil if it has none.
+func (p *Plan) bias(n *graph.Node) []float32 {
+	if n.In[2] == graph.None {
+		return nil
+	}
+	return numbers(&p.Graph.Values[n.In[2]])
+}

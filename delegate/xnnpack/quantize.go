@@ -1,0 +1,238 @@
+package xnnpack
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/etrun-go/etrun/delegate"
+	regions "github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/quantize"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+var _ regions.Quantizer = Writer{}
+
+// OpenFloats implements lowering.Quantizer. The payload's arguments are described.
+func (w Writer) OpenFloats(p *delegate.Payload, s regions.Scheme) (regions.Floats, error) {
+	g, err := w.read(p)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := g.Repair(); err != nil {
+		return nil, err
+	}
+	kept, err := withConstants(g, p.Args)
+	if err != nil {
+		return nil, err
+	}
+	f := &floatPayload{backend: w.Backend, kept: kept, plan: quantize.New(g, s)}
+	f.plan.Refuses = native.RefusesNode
+	f.signal, f.noise = make([]float64, len(f.plan.Layers)), make([]float64, len(f.plan.Layers))
+	return f, nil
+}
+
+// withConstants makes inputs that are constants of the program constants of the graph. It returns the other inputs.
+func withConstants(g *graph.Graph, args []*delegate.ArgSpec) (kept []int, err error) {
+	list := g.Args
+	g.Args = nil
+	for k, v := range list {
+		x := &g.Values[v]
+		if k < g.Inputs && k < len(args) && args[k] != nil && args[k].Const != nil && x.Datatype == graph.FP32 && args[k].DType == tensor.Float32 {
+			if n := x.Datatype.Bytes(x.Shape); len(args[k].Const) < n {
+				return nil, graph.PayloadError("", "argument %d of %d bytes, want %d", k, len(args[k].Const), n)
+			}
+			x.Input, x.Arg, x.Data = false, graph.None, alignedTo4(args[k].Const[:x.Datatype.Bytes(x.Shape)])
+			continue
+		}
+		if k < g.Inputs {
+			kept = append(kept, k)
+		}
+		x.Arg = len(g.Args)
+		g.Args = append(g.Args, v)
+	}
+	g.Inputs = len(kept)
+	return kept, nil
+}
+
+// alignedTo4 returns data, or a copy that is aligned to floats.
+func alignedTo4(data []byte) []byte {
+	if tensor.Aligned(data, 4) {
+		return data
+	}
+	return graph.Padded(data)
+}
+
+// floatPayload is a payload that is to be quantized.
+type floatPayload struct {
+	backend Backend
+	kept    []int // inputs of the payload that the graph has
+	plan    *quantize.Plan
+	lock    sync.Mutex // of what images record
+	signal  []float64  // by layer
+	noise   []float64
+}
+
+// Layers implements lowering.Floats.
+func (f *floatPayload) Layers() (list []regions.Layer) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	g := f.plan.Graph
+	for i, l := range f.plan.Layers {
+		n := &g.Nodes[l.Node]
+		x := regions.Layer{Node: n.Index, Type: n.Type.Name, Reason: l.Reason, Signal: f.signal[i], Noise: f.noise[i]}
+		if n.Type.Weighted() {
+			x.Sizes = g.Values[n.In[1]].Shape.Dims()
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// Calibrate implements lowering.Floats.
+func (f *floatPayload) Calibrate(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
+	g := f.plan.Graph.Snapshot()
+	g.Args = slices.Clone(g.Args)
+	var observed []quantize.Pair // Layer is a value
+	for _, v := range f.plan.Observed() {
+		if len(g.Args) < graph.MaxArgs || g.Values[v].Arg != graph.None {
+			observed = append(observed, quantize.Pair{Layer: v, Float: quantize.Show(g, v)})
+		}
+	}
+	return f.image(ctx, p, g, func(args []*tensor.Value) {
+		for _, o := range observed {
+			f.plan.Observe(o.Layer, elements(args[o.Float]))
+		}
+	})
+}
+
+// elements are those of a tensor of floats.
+func elements(v *tensor.Value) []float32 {
+	return tensor.View[float32](v.Tensor.Data)[:v.Tensor.Numel()]
+}
+
+// Measure implements lowering.Floats.
+func (f *floatPayload) Measure(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
+	b, err := f.plan.Measuring()
+	if err != nil {
+		return nil, err
+	}
+	if b == nil {
+		return f.image(ctx, p, f.plan.Graph.Snapshot(), func([]*tensor.Value) {})
+	}
+	return f.image(ctx, p, b.Graph, func(args []*tensor.Value) {
+		for _, x := range b.Pairs {
+			signal, noise := noiseOf(elements(args[x.Float]), elements(args[x.Quantized]))
+			f.signal[x.Layer] += signal
+			f.noise[x.Layer] += noise
+		}
+	})
+}
+
+// noiseOf returns the sums of squares of numbers, and of the errors of others.
+func noiseOf(want, got []float32) (signal, noise float64) {
+	for i, x := range want {
+		d := float64(got[i]) - float64(x)
+		if s := float64(x) * float64(x); s+d*d <= math.MaxFloat64 {
+			signal, noise = signal+s, noise+d*d
+		}
+	}
+	return signal, noise
+}
+
+// image compiles a graph with further outputs, which record passes on after each run.
+func (f *floatPayload) image(ctx context.Context, p *delegate.Payload, g *graph.Graph, record func(args []*tensor.Value)) (delegate.Image, error) {
+	x, err := planOf(g)
+	if err != nil {
+		return nil, err
+	}
+	img, err := f.backend.compile(ctx, x.image(&graph.Compilation{Limits: p.Limits, ThreadCount: p.Threads}))
+	if err != nil {
+		return nil, err
+	}
+	return &recording{Image: img, f: f, inputs: len(p.Args), graph: g, shapes: x.shapes, record: record}, nil
+}
+
+// recording is an image that passes the values of its runs on.
+type recording struct {
+	delegate.Image
+	f      *floatPayload
+	inputs int // arguments of a call
+	graph  *graph.Graph
+	shapes []graph.Shape
+	record func([]*tensor.Value)
+}
+
+// Needs implements delegate.Image. The call has the payload's inputs.
+func (r *recording) Needs() delegate.Needs {
+	n := r.Image.Needs()
+	n.Inputs = r.inputs - (len(r.f.plan.Graph.Args) - r.f.plan.Graph.Inputs)
+	return n
+}
+
+// Unit implements delegate.Image.
+func (r *recording) Unit(in delegate.Instance) (delegate.Unit, error) {
+	u, err := r.Image.Unit(in)
+	if err != nil {
+		return nil, err
+	}
+	w := &recorder{Unit: u, of: r}
+	for _, v := range r.graph.Args[len(r.f.plan.Graph.Args):] {
+		t := tensor.Make(r.graph.Values[v].Datatype.Info().Tensor, r.shapes[v].Dims(), nil, tensor.DynamicUnbound)
+		t.Bind(tensor.AlignedBytes(t.NBytes()))
+		w.own = append(w.own, new(tensor.TensorValue(t)))
+	}
+	return w, nil
+}
+
+// recorder is a unit with further outputs.
+type recorder struct {
+	delegate.Unit
+	of  *recording
+	own []*tensor.Value
+}
+
+// Execute implements delegate.Unit.
+func (w *recorder) Execute(ctx context.Context, args []*tensor.Value) error {
+	f := w.of.f
+	if len(args) != w.of.inputs {
+		return delegate.Errorf(ID, delegate.ErrArgument, "", "%d arguments, want %d", len(args), w.of.inputs)
+	}
+	var list []*tensor.Value
+	for _, k := range f.kept {
+		list = append(list, args[k])
+	}
+	outputs := len(f.plan.Graph.Args) - f.plan.Graph.Inputs
+	list = append(append(list, args[len(args)-outputs:]...), w.own...)
+	if err := w.Unit.Execute(ctx, list); err != nil {
+		return err
+	}
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	w.of.record(list)
+	return nil
+}
+
+// Write implements lowering.Floats.
+func (f *floatPayload) Write(skip func(layer int) bool) (*regions.Quantized, error) {
+	b, err := f.plan.Build(skip)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	g := b.Graph
+	for v := range g.Values {
+		if x := &g.Values[v]; x.Datatype == graph.QDInt8 {
+			x.Shape = b.Shapes[v]
+		}
+	}
+	constants, err := g.Common(nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w", graph.InPayload(err))
+	}
+	g.Version = graph.Identifiers[0]
+	return &regions.Quantized{Written: written(g, constants), Inputs: f.kept, Quantized: b.Layers}, nil
+}
