@@ -17,7 +17,7 @@ var commands = []struct {
 	make  func(*app) *cobra.Command
 }{
 	{"run", newRun}, {"run", of(generate.New)}, {"run", newServe}, {"run", newEval}, {"run", newVerify}, {"run", of(compare.New)}, {"run", of(bench.New)}, {"run", newProfile},
-	{"look", newCheck}, {"look", newInspect}, {"look", of(diff.New)}, {"look", newRepair}, {"look", newLower}, {"look", newPlan}, {"look", newReport}, {"look", newView},
+	{"look", newCheck}, {"look", newInspect}, {"look", of(diff.New)}, {"look", newRepair}, {"look", newLower}, {"look", newQuantize}, {"look", newPlan}, {"look", newReport}, {"look", newView},
 	{"look", addTrace}, {"look", of(tokenize.New)},
 	{"here", newOps}, {"here", newDoctor}, {"here", newVersion},
 }

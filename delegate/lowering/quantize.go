@@ -73,6 +73,7 @@ type Layer struct {
 // Quantized is a quantized payload.
 type Quantized struct {
 	*Written
-	Inputs    []int // the inputs of the original payload that it still has, in order
+	OldInputs int   // the number of inputs of the original payload
+	Inputs    []int // those that it still has, in order
 	Quantized []int // layers that are quantized
 }

@@ -26,11 +26,12 @@ func (w Writer) OpenFloats(p *delegate.Payload, s regions.Scheme) (regions.Float
 	if _, err := g.Repair(); err != nil {
 		return nil, err
 	}
+	inputs := g.Inputs
 	kept, err := withConstants(g, p.Args)
 	if err != nil {
 		return nil, err
 	}
-	f := &floatPayload{backend: w.Backend, kept: kept, plan: quantize.New(g, s)}
+	f := &floatPayload{backend: w.Backend, kept: kept, inputs: inputs, plan: quantize.New(g, s)}
 	f.plan.Refuses = native.RefusesNode
 	f.signal, f.noise = make([]float64, len(f.plan.Layers)), make([]float64, len(f.plan.Layers))
 	return f, nil
@@ -70,7 +71,8 @@ func alignedTo4(data []byte) []byte {
 // floatPayload is a payload that is to be quantized.
 type floatPayload struct {
 	backend Backend
-	kept    []int // inputs of the payload that the graph has
+	inputs  int   // of the payload
+	kept    []int // those that the graph has
 	plan    *quantize.Plan
 	lock    sync.Mutex // of what images record
 	signal  []float64  // by layer
@@ -170,7 +172,7 @@ type recording struct {
 // Needs implements delegate.Image. The call has the payload's inputs.
 func (r *recording) Needs() delegate.Needs {
 	n := r.Image.Needs()
-	n.Inputs = r.inputs - (len(r.f.plan.Graph.Args) - r.f.plan.Graph.Inputs)
+	n.Inputs = r.f.inputs
 	return n
 }
 
@@ -234,5 +236,5 @@ func (f *floatPayload) Write(skip func(layer int) bool) (*regions.Quantized, err
 		return nil, fmt.Errorf("%w", graph.InPayload(err))
 	}
 	g.Version = graph.Identifiers[0]
-	return &regions.Quantized{Written: written(g, constants), Inputs: f.kept, Quantized: b.Layers}, nil
+	return &regions.Quantized{Written: written(g, constants), OldInputs: f.inputs, Inputs: f.kept, Quantized: b.Layers}, nil
 }

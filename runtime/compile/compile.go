@@ -60,25 +60,14 @@ var ErrUnsupported = errors.New("cannot be written")
 // method without regions is unchanged, as are names, inputs, outputs and state. The result shares no memory
 // with data.
 func Lower(ctx context.Context, data []byte, o Options) (*Result, error) {
-	spec, err := pte.Parse(data, pte.Limits{})
+	w, err := newWriter(data, &o)
 	if err != nil {
 		return nil, err
 	}
-	file, err := tree.Decode(data)
-	if err != nil {
-		return nil, err
-	}
-	if len(file.Unknown) > 0 {
-		return nil, fmt.Errorf("the program has a field that this version does not know: %s: %w", file.Unknown[0], ErrUnsupported)
-	}
-	pool := cpu.NewPool(1)
-	defer pool.Close()
-	w := &writer{spec: spec, file: file, pool: pool, options: &o, bytesIn: data, constants: newConstants(len(data))}
-	if err := w.readSegments(); err != nil {
-		return nil, err
-	}
+	w.pool = cpu.NewPool(1)
+	defer w.pool.Close()
 	out := &Result{}
-	for i := range spec.Methods {
+	for i := range w.spec.Methods {
 		m, low, err := w.method(ctx, i)
 		if err != nil {
 			return nil, err
@@ -106,6 +95,23 @@ func Lower(ctx context.Context, data []byte, o Options) (*Result, error) {
 		return nil, fmt.Errorf("the lowered program is not valid: %w", err)
 	}
 	return out, nil
+}
+
+// newWriter reads the program that is to be changed.
+func newWriter(data []byte, o *Options) (*writer, error) {
+	spec, err := pte.Parse(data, pte.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	file, err := tree.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	if len(file.Unknown) > 0 {
+		return nil, fmt.Errorf("the program has a field that this version does not know: %s: %w", file.Unknown[0], ErrUnsupported)
+	}
+	w := &writer{spec: spec, file: file, options: o, bytesIn: data, constants: newConstants(len(data))}
+	return w, w.readSegments()
 }
 
 // method lowers method i. It returns nil for a method that is to be kept.

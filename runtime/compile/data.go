@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -23,6 +24,8 @@ type writer struct {
 	byBytes   map[digest]int
 	lowered   []*prepare.InFile // by method, nil for those that are kept
 	weights   map[string]int    // keys of weights that several payloads have, to their segments
+	quantized map[at]*lowering.Quantized
+	lost      map[string]bool // keys of named data that the result does not have
 }
 
 // segment is a segment of the result.

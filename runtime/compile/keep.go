@@ -22,7 +22,14 @@ func (w *writer) keep(i int) error {
 	}
 	var delegates []*tree.Node
 	for d := range nodes(plan, "delegates") {
+		if x := w.quantized[at{i, d}]; x != nil {
+			delegates = append(delegates, w.quantizedDelegate(x, from.Delegates[d].ID))
+			continue
+		}
 		delegates = append(delegates, w.delegate(plan, from, d))
+	}
+	if w.quantized != nil {
+		plan.Fields["chains"], values = w.quantizedCalls(i, plan, values)
 	}
 	plan.Fields["values"], plan.Fields["delegates"] = values, delegates
 	w.plans = append(w.plans, plan)

@@ -64,13 +64,16 @@ func (w *writer) bytes() []byte {
 func (w *writer) renumber(root *tree.Node, field string) {
 	var list []*tree.Node
 	for _, n := range nodes(root, field) {
+		if key, ok := n.Fields["key"].(string); ok && w.lost[key] {
+			continue
+		}
 		n = copied(n)
 		if len(nodes(w.file.Root, "segments")) > 0 {
 			n.With("segment_index", tree.Scalar(w.segment(int(scalar(n, "segment_index")))))
 		}
 		list = append(list, n)
 	}
-	if list != nil {
+	if list != nil || w.lost != nil && root.Fields[field] != nil {
 		root.Fields[field] = list
 	}
 }

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -22,17 +23,24 @@ func (w *writer) share() {
 	})
 }
 
-// eachWeight calls do for the weights of all regions, in the order of the file.
+// eachWeight calls do for the weights of all regions and quantized payloads, in the order of the file.
 func (w *writer) eachWeight(do func(*lowering.Weight)) {
+	each := func(r *lowering.Written) {
+		for i := range r.Weights {
+			do(&r.Weights[i])
+		}
+	}
 	for _, low := range w.lowered {
 		if low == nil {
 			continue
 		}
 		for _, r := range low.Regions {
-			for i := range r.Weights {
-				do(&r.Weights[i])
-			}
+			each(r)
 		}
+	}
+	order := func(a, b at) int { return cmp.Or(a.method-b.method, a.delegate-b.delegate) }
+	for _, p := range slices.SortedFunc(maps.Keys(w.quantized), order) {
+		each(w.quantized[p].Written)
 	}
 }
 

@@ -42,6 +42,8 @@ type Options struct {
 	// Check checks the bytes of each file that determines results, before they are used; may be nil.
 	Check func(ctx context.Context, path string, data []byte) error
 	Say   func(format string, args ...any) // writes one line to the user
+	// Replaced are used in place of this build's backends with the same IDs.
+	Replaced []delegate.Backend
 
 	data []string
 
@@ -282,7 +284,7 @@ func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backe
 	if device := o.deviceName(); device != "" && device != "auto" {
 		e.Device = device
 	}
-	return append(all.Backends(), x, e)
+	return append(append(all.Backends(), x, e), o.Replaced...)
 }
 
 // ProgramLimit is the maximum size of a program's file: --max-memory, or the default of [etrun.Limits].

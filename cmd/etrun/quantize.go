@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/runtime/compile"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
+)
+
+const quantizeHelp = `Write a program with quantized layers, without the model's source, Python or PyTorch. The
+program is lowered first, as by etrun lower --all; parts that an exporter lowered to XNNPACK
+in floats are quantized, too.
+
+Schemes:
+  dq8     8-bit weights with a scale per channel. Inputs of layers are quantized at run time.
+  8da4w   4-bit weights with a scale per group of input channels; inputs as with dq8.
+  q8      8-bit weights and values. The ranges of values are observed on the files of
+          --calibrate, which should be like the inputs of the application.
+  w8      8-bit weights of linear layers alone.
+
+The files of --calibrate are inputs, each of one call: .npz archives for methods with several
+inputs, else what --input reads. They may be in a folder. Other schemes need none, but use
+them to measure errors; without any, inputs are random.
+
+The command prints the ten layers with the lowest ratio of signal to noise, each measured on
+inputs of floats, and the ratio of the outputs. Layers are named METHOD:DELEGATE:NODE:TYPE.
+`
+
+// quantizeCommand writes programs with quantized layers.
+type quantizeCommand struct {
+	*app
+	session.Options
+	output    string
+	scheme    string
+	observer  string
+	group     int
+	calibrate []string
+	recipe    string
+	skip      []string
+	budget    string
+	method    string
+	verify    bool
+}
+
+func newQuantize(a *app) *cobra.Command {
+	q := &quantizeCommand{app: a, Options: session.Options{Say: a.NoteOnce(), Lower: string(etrun.LowerOff), Constants: true}}
+	c := &cobra.Command{
+		Use:   "quantize IN.pte -o OUT.pte",
+		Short: "Write a program with quantized layers",
+		Long:  quantizeHelp,
+		Example: "  etrun quantize model.pte -o model_dq8.pte\n  etrun quantize model.pte -o model_q8.pte --scheme q8 --calibrate pictures \\\n" +
+			"    --options resize=256,mean=imagenet,std=imagenet --budget 30dB\n  etrun quantize llm.pte -o llm_4bit.pte --scheme 8da4w --group 128",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 || q.output == "" {
+				return session.Usage("want IN.pte -o OUT.pte; see %s --help", c.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: cli.CompleteModel,
+		RunE:              func(c *cobra.Command, args []string) error { return q.run(c.Context(), args[0]) },
+	}
+	flags := c.Flags()
+	flags.StringVarP(&q.output, "output", "o", "", "write the program to `FILE`, - for standard output")
+	flags.StringVar(&q.scheme, "scheme", string(lowering.Dynamic8), "`SCHEME`: "+names(lowering.SchemeNames))
+	flags.IntVar(&q.group, "group", 32, "with 8da4w: `N` input channels that share a scale: 32, 64, 128 or 256")
+	flags.StringVar(&q.observer, "observer", string(lowering.ObserveMSE), "with q8: `OBSERVER` of ranges: "+names(lowering.Observers))
+	flags.StringArrayVar(&q.calibrate, "calibrate", nil, "inputs of calls: `FILE` or folder of files; may be repeated")
+	flags.StringVar(&q.recipe, "options", "", "options of each file `KEY=VALUE,…`, such as resize=256,mean=imagenet,std=imagenet")
+	flags.StringArrayVar(&q.skip, "skip", nil, "leave layers as they are whose name matches `PATTERN`, such as '*:Conv2d' or 'forward:0:3:*'; may be repeated")
+	flags.StringVar(&q.budget, "budget", "", "leave the layers with the most noise as they are until all outputs have this `RATIO` of signal to noise, such as 40dB")
+	flags.StringVar(&q.method, "method", "", "quantize only the method `NAME`; with several methods, the one that runs to calibrate and to measure")
+	flags.BoolVar(&q.verify, "verify", true, "run both programs and measure errors")
+	flags.Uint64Var(&q.Seed, "seed", 0, "seed `N` for random inputs")
+	q.AddFileFlags(flags)
+	cli.Hide(flags, "strict-plan", "repair", "qparams", "mmap")
+	return c
+}
+
+func names[T ~string](list []T) string {
+	var all []string
+	for _, x := range list {
+		all = append(all, string(x))
+	}
+	return strings.Join(all, ", ")
+}
+
+// checked returns the scheme and the budget of the command line.
+func (q *quantizeCommand) checked() (s lowering.Scheme, budget float64, err error) {
+	s = lowering.Scheme{Name: lowering.SchemeName(q.scheme), Group: q.group, Observer: lowering.Observer(q.observer)}
+	switch {
+	case !contains(lowering.SchemeNames, s.Name):
+		return s, 0, session.Usage("--scheme %.100q, want one of %s", q.scheme, names(lowering.SchemeNames))
+	case !contains(lowering.Observers, s.Observer):
+		return s, 0, session.Usage("--observer %.100q, want one of %s", q.observer, names(lowering.Observers))
+	case !contains([]int{32, 64, 128, 256}, q.group):
+		return s, 0, session.Usage("--group %d, want 32, 64, 128 or 256", q.group)
+	case s.Name == lowering.Static8 && len(q.calibrate) == 0:
+		return s, 0, session.Usage("--scheme q8 needs inputs like those of the application: --calibrate FOLDER or FILE; dq8 needs none")
+	}
+	for _, p := range q.skip {
+		if _, err := path.Match(p, ""); err != nil {
+			return s, 0, session.Usage("--skip %.100q: %v", p, err)
+		}
+	}
+	if q.budget != "" {
+		number := strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(q.budget, "dB"), "db"))
+		if budget, err = strconv.ParseFloat(number, 64); err != nil || !(budget > 0) || budget > 200 {
+			return s, 0, session.Usage("--budget %.100q, want decibels up to 200, such as 40dB", q.budget)
+		}
+		if !q.verify {
+			return s, 0, session.Usage("--budget needs runs of both programs: not with --verify=false")
+		}
+	}
+	return s, budget, nil
+}
+
+func contains[T comparable](list []T, x T) bool {
+	for _, y := range list {
+		if x == y {
+			return true
+		}
+	}
+	return false
+}
+
+func (q *quantizeCommand) run(ctx context.Context, from string) error {
+	scheme, budget, err := q.checked()
+	if err != nil {
+		return err
+	}
+	if err := q.LeaveStdout(q.output); err != nil {
+		return err
+	}
+	samples, err := q.samples(ctx)
+	if err != nil {
+		return err
+	}
+	name := input.Stdin(from)
+	file, err := q.readProgram(ctx, name, &q.Options)
+	if err != nil {
+		return err
+	}
+	program, wrap, err := unbundled(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	w := &quantizing{quantizeCommand: q, name: name, samples: samples, scheme: scheme, budget: budget}
+	result, err := w.quantize(ctx, program)
+	if err != nil {
+		return err
+	}
+	data := wrap(result)
+	if err := output.WriteFile(ctx, q.output, func(to io.Writer) error {
+		_, err := to.Write(data)
+		return err
+	}); err != nil {
+		return err
+	}
+	w.report.Model, w.report.Output, w.report.Bytes, w.report.OutputBytes = from, q.output, len(file), len(data)
+	if q.JSON {
+		return q.WriteJSON(&w.report)
+	}
+	w.report.print(q.app)
+	return nil
+}
+
+// unbundled returns the program of a file, and a function that returns the file with another program.
+func unbundled(file []byte) (program []byte, wrap func([]byte) []byte, err error) {
+	if pte.Sniff(file) != pte.FormatBPTE {
+		return file, func(b []byte) []byte { return b }, nil
+	}
+	bundle, err := tree.Decode(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(bundle.Unknown) > 0 {
+		return nil, nil, fmt.Errorf("the bundle has a field that this version does not know: %s: %w", bundle.Unknown[0], compile.ErrUnsupported)
+	}
+	program, _ = bundle.Root.Fields["program"].([]byte)
+	return program, func(b []byte) []byte {
+		bundle.Root.With("program", b)
+		return bundle.Bytes()
+	}, nil
+}
+
+// lowered returns the program with all parts lowered that XNNPACK runs, in floats.
+func (w *quantizing) lowered(ctx context.Context, s *session.Session, program []byte) (*compile.Result, error) {
+	o := compile.Options{Backends: w.backends(), Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: etrun.DefaultOperators(), Named: s.Named,
+		Methods: w.methods(), MinProfit: -1, Planned: math.MaxInt64}
+	if limit := w.MaxMemory(); limit > 0 {
+		o.Planned = limit
+	}
+	return compile.Lower(ctx, program, o)
+}

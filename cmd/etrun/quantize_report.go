@@ -1,0 +1,209 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// quantizeReport is the JSON object of quantize.
+type quantizeReport struct {
+	Schema      string         `json:"schema"`
+	Model       string         `json:"model"`
+	Output      string         `json:"output"`
+	Scheme      string         `json:"scheme"`
+	Bytes       int            `json:"bytes"` // of the model
+	OutputBytes int            `json:"output_bytes"`
+	Samples     int            `json:"samples"` // files of --calibrate
+	Layers      []layerReport  `json:"layers"`
+	Unread      []string       `json:"unread,omitempty"` // parts that cannot be quantized, and why
+	Outputs     []outputReport `json:"outputs,omitempty"`
+}
+
+// layerReport is the outcome of a layer.
+type layerReport struct {
+	Name      string         `json:"name"`
+	Sizes     []int          `json:"sizes,omitempty"` // of its weights
+	Quantized bool           `json:"quantized"`
+	Reason    string         `json:"reason,omitempty"` // why it stays as it is
+	DB        *output.Number `json:"snr_db,omitempty"` // signal to noise, on inputs of floats
+}
+
+// outputReport is the error of an output.
+type outputReport struct {
+	Output int           `json:"output"`
+	DB     output.Number `json:"snr_db"`
+	Share  output.Number `json:"max"` // the largest error, as a share of the largest number
+}
+
+func dB(signal, noise float64) output.Number { return output.Number(decibels(signal, noise)) }
+
+func partOf(error, largest float64) output.Number {
+	if error == 0 {
+		return 0
+	}
+	return output.Number(error / largest)
+}
+
+func (w *quantizing) layerReport(i int, quantized, overBudget bool) layerReport {
+	l := &w.layers[i]
+	r := layerReport{Name: l.Name(), Sizes: l.Sizes, Quantized: quantized}
+	if l.Signal+l.Noise > 0 {
+		x := dB(l.Signal, l.Noise)
+		r.DB = &x
+	}
+	switch {
+	case quantized:
+	case l.Reason != "":
+		r.Reason = l.Reason
+	case w.skipped(i):
+		r.Reason = "--skip"
+	case overBudget:
+		r.Reason = "--budget"
+	default:
+		r.Reason = "its values were not observed, or XNNPACK does not run its quantized form"
+	}
+	return r
+}
+
+// shownLayers is how many layers are printed; --json has all.
+const shownLayers = 10
+
+func (r *quantizeReport) print(a *app) {
+	to := r.Output
+	if to == output.Stdout {
+		to = "standard output"
+	}
+	fmt.Fprintf(a.Out, "%s: %d bytes; written to %s: %d bytes\n", r.Model, r.Bytes, to, r.OutputBytes)
+	var worst []layerReport
+	quantized, reasons := 0, map[string]int{}
+	for _, l := range r.Layers {
+		if l.Quantized {
+			quantized++
+		} else {
+			reasons[l.Reason]++
+		}
+		if l.DB != nil && l.Quantized {
+			worst = append(worst, l)
+		}
+	}
+	fmt.Fprintf(a.Out, "%s: %d of %s quantized\n", r.Scheme, quantized, cli.Count(len(r.Layers), "layer", "layers"))
+	for _, reason := range sortedKeys(reasons) {
+		fmt.Fprintf(a.Out, "  left: %s: %s\n", cli.Count(reasons[reason], "layer", "layers"), reason)
+	}
+	for _, why := range r.Unread {
+		fmt.Fprintf(a.Out, "  left: %s\n", cli.Legible(why))
+	}
+	slices.SortStableFunc(worst, func(x, y layerReport) int { return cmp.Compare(*x.DB, *y.DB) })
+	for _, l := range worst[:min(len(worst), shownLayers)] {
+		fmt.Fprintf(a.Out, "  %s: %.1f dB\n", cli.Printable(l.Name), float64(*l.DB))
+	}
+	for _, o := range r.Outputs {
+		fmt.Fprintf(a.Out, "output %d: %.1f dB, largest error %.2g %% of the largest number\n", o.Output, float64(o.DB), 100*float64(o.Share))
+	}
+}
+
+func sortedKeys(m map[string]int) []string {
+	var list []string
+	for k := range m {
+		list = append(list, k)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// noise sums up the errors of an output.
+type noise struct{ signal, noise, most, largest float64 }
+
+// add adds the elements of an output. Those that are not finite in both count as equal.
+func (n *noise) add(got, want *tensor.Value) error {
+	if want.Kind != tensor.KindTensor || got.Kind != tensor.KindTensor {
+		return nil
+	}
+	g, w := got.Tensor, want.Tensor
+	if g.DType != w.DType || g.Numel() != w.Numel() {
+		return fmt.Errorf("%v of %v, want %v of %v", g.DType, g.Sizes, w.DType, w.Sizes)
+	}
+	load := tensor.Loader[float64](w.DType)
+	if load == nil {
+		return nil
+	}
+	x, y := make([]float64, g.Numel()), make([]float64, g.Numel())
+	load(x, g.Logical())
+	load(y, w.Logical())
+	for i := range y {
+		d := x[i] - y[i]
+		if math.IsNaN(d) || math.IsInf(d, 0) || math.IsInf(y[i], 0) {
+			continue
+		}
+		n.signal, n.noise = n.signal+y[i]*y[i], n.noise+d*d
+		n.most, n.largest = max(n.most, math.Abs(d)), max(n.largest, math.Abs(y[i]))
+	}
+	return nil
+}
+
+// maxSamples limits the files of --calibrate.
+const maxSamples = 1 << 16
+
+// samples lists the files of --calibrate, those of folders in the order of their paths.
+func (q *quantizeCommand) samples(ctx context.Context) (list []string, err error) {
+	for _, from := range q.calibrate {
+		info, err := os.Stat(from)
+		if err != nil {
+			return nil, session.Usage("--calibrate %v", err)
+		}
+		if !info.IsDir() {
+			list = append(list, from)
+			continue
+		}
+		before := len(list)
+		err = filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case d.Type().IsRegular() && slices.Contains(sampleTypes, strings.ToLower(filepath.Ext(p))):
+				list = append(list, p)
+			}
+			if len(list) > maxSamples {
+				return session.Usage("--calibrate %s: more than %d files", from, maxSamples)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(list) == before {
+			return nil, session.Usage("--calibrate %s: no files with the extensions %s", from, strings.Join(sampleTypes, " "))
+		}
+	}
+	return list, nil
+}
+
+// sampleTypes are the extensions of files in folders.
+var sampleTypes = []string{".npz", ".npy", ".png", ".jpg", ".jpeg", ".wav", ".bin", ".json", ".safetensors"}
+
+// spec returns the input of a file with the options for all files.
+func (q *quantizeCommand) spec(file string) (input.Spec, error) {
+	text := file
+	if !filepath.IsAbs(text) {
+		text = "./" + text
+	}
+	if q.recipe != "" {
+		text += ":" + q.recipe
+	}
+	return input.Parse(text)
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/compile"
+)
+
+// quantizing is the work on one program.
+type quantizing struct {
+	*quantizeCommand
+	name    string // of the program
+	samples []string
+	scheme  lowering.Scheme
+	budget  float64
+	report  quantizeReport
+
+	float  []byte // the lowered program
+	q      *compile.Quantization
+	layers []compile.Layer
+}
+
+// backends returns the backends of this build by ID.
+func (w *quantizing) backends() map[string]delegate.Backend {
+	all := make(map[string]delegate.Backend)
+	for _, b := range w.Backends() {
+		all[b.ID()] = b
+	}
+	return all
+}
+
+// methods returns the methods that are changed, nil for all.
+func (w *quantizing) methods() []string {
+	if w.method == "" {
+		return nil
+	}
+	return []string{w.method}
+}
+
+// quantize returns the quantized program.
+func (w *quantizing) quantize(ctx context.Context, program []byte) ([]byte, error) {
+	s, err := session.OpenBytes(ctx, w.name, program, &w.Options)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	if _, err := s.MetaOf(w.method); err != nil && w.method != "" {
+		return nil, err
+	}
+	low, err := w.lowered(ctx, s, program)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", w.name, err)
+	}
+	w.float = low.Data
+	w.q, err = compile.OpenQuantization(low.Data, compile.QuantizeOptions{By: xnnpack.Writer{}, Scheme: w.scheme, Named: s.Named, Methods: w.methods()})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", w.name, err)
+	}
+	if err := w.observe(ctx); err != nil {
+		return nil, err
+	}
+	w.layers = w.q.Layers()
+	return w.write(ctx)
+}
+
+// observe runs the program to find the ranges of values, and to measure the layers.
+func (w *quantizing) observe(ctx context.Context) error {
+	if w.scheme.Name == lowering.Static8 {
+		w.Progress.Say("calibrating")
+		if err := w.each(ctx, w.float, w.q.Calibrating(), nil); err != nil {
+			return inOriginal(err)
+		}
+	}
+	if !w.verify || len(w.q.Layers()) == 0 {
+		return nil
+	}
+	w.Progress.Say("measuring layers")
+	return inOriginal(w.each(ctx, w.float, w.q.Measuring(), nil))
+}
+
+// each runs a program on all samples, from its initial state. by may replace a backend.
+func (w *quantizing) each(ctx context.Context, program []byte, by delegate.Backend, keep func(sample int, outputs []*tensor.Value) error) error {
+	o := w.Options
+	if o.Replaced = nil; by != nil {
+		o.Replaced = []delegate.Backend{by}
+	}
+	s, err := session.OpenBytes(ctx, w.name, program, &o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if len(w.samples) == 0 {
+		if err := s.Prepare(ctx, session.Calls{{Method: w.method}}); err != nil {
+			return err
+		}
+		return w.once(ctx, s, 0, keep)
+	}
+	if err := s.PrepareToFeed(ctx, w.method); err != nil {
+		return err
+	}
+	for i, file := range w.samples {
+		spec, err := w.spec(file)
+		if err == nil {
+			err = s.Feed(ctx, []input.Spec{spec}, func(string, ...any) {})
+		}
+		if err == nil {
+			err = w.once(ctx, s, i, keep)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+func (w *quantizing) once(ctx context.Context, s *session.Session, sample int, keep func(int, []*tensor.Value) error) error {
+	return s.Once(ctx, func(_ int, st *session.Step) error {
+		if keep == nil {
+			return nil
+		}
+		outputs, err := st.Outputs()
+		if err != nil {
+			return err
+		}
+		return keep(sample, outputs)
+	})
+}
+
+// write returns the program with as many quantized layers as the budget allows.
+func (w *quantizing) write(ctx context.Context) ([]byte, error) {
+	order := w.byNoise()
+	left := 0
+	result, err := w.attempt(ctx, order, left)
+	if err != nil || w.budget == 0 || w.holds() {
+		return result.Data, err
+	}
+	low, high := 0, len(order) // layers left as they are: too few, and enough
+	for low+1 < high {
+		left = (low + high) / 2
+		if _, err = w.attempt(ctx, order, left); err != nil {
+			return nil, err
+		}
+		if w.holds() {
+			high = left
+		} else {
+			low = left
+		}
+	}
+	result, err = w.attempt(ctx, order, high)
+	return result.Data, err
+}
+
+// holds reports whether all outputs have the ratio of the budget.
+func (w *quantizing) holds() bool {
+	return !slices.ContainsFunc(w.report.Outputs, func(o outputReport) bool { return float64(o.DB) < w.budget })
+}
+
+// byNoise lists the layers, those first that add the most noise relative to their signal.
+func (w *quantizing) byNoise() []int {
+	var list []int
+	for i := range w.layers {
+		if w.layers[i].Reason == "" && !w.skipped(i) {
+			list = append(list, i)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int) int {
+		x, y := decibels(w.layers[a].Signal, w.layers[a].Noise), decibels(w.layers[b].Signal, w.layers[b].Noise)
+		switch {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+func (w *quantizing) skipped(layer int) bool {
+	name := w.layers[layer].Name()
+	return slices.ContainsFunc(w.skip, func(p string) bool { ok, _ := path.Match(p, name); return ok })
+}
+
+// attempt writes the program without the first layers of a list, and reports it.
+func (w *quantizing) attempt(ctx context.Context, order []int, left int) (*compile.Quantized, error) {
+	result, err := w.q.Write(func(l int) bool { return w.skipped(l) || slices.Contains(order[:left], l) })
+	if err != nil {
+		return &compile.Quantized{}, fmt.Errorf("%s: %w", w.name, err)
+	}
+	w.report.Layers = nil
+	for i := range w.layers {
+		w.report.Layers = append(w.report.Layers, w.layerReport(i, result.Layers[i], slices.Contains(order[:left], i)))
+	}
+	w.report.Schema, w.report.Scheme, w.report.Unread = "etrun.quantize/1", string(w.scheme.Name), w.q.Refused
+	w.report.Samples, w.report.Outputs = len(w.samples), nil
+	if !w.verify {
+		return result, nil
+	}
+	w.Progress.Say("measuring outputs, %d layers left as they are", left)
+	w.report.Outputs, err = w.compareOutputs(ctx, result.Data)
+	return result, err
+}
+
+// compareOutputs measures the outputs of the quantized program against those of the lowered one.
+func (w *quantizing) compareOutputs(ctx context.Context, data []byte) ([]outputReport, error) {
+	var wants [][]*tensor.Value
+	err := w.each(ctx, w.float, nil, func(_ int, outputs []*tensor.Value) error {
+		var list []*tensor.Value
+		for _, v := range outputs {
+			list = append(list, session.Clone(v))
+		}
+		wants = append(wants, list)
+		return nil
+	})
+	if err != nil {
+		return nil, inOriginal(err)
+	}
+	sums := make([]noise, 0)
+	err = w.each(ctx, data, nil, func(sample int, outputs []*tensor.Value) error {
+		for len(sums) < len(outputs) {
+			sums = append(sums, noise{})
+		}
+		for i, got := range outputs {
+			if err := sums[i].add(got, wants[sample][i]); err != nil {
+				return fmt.Errorf("output %d of the quantized program: %w", i, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the quantized program: %w", err)
+	}
+	var list []outputReport
+	for i := range sums {
+		list = append(list, outputReport{Output: i, DB: dB(sums[i].signal, sums[i].noise), Share: partOf(sums[i].most, sums[i].largest)})
+	}
+	return list, nil
+}
+
+// decibels returns a ratio of powers, +Inf without noise.
+func decibels(signal, noise float64) float64 {
+	if noise == 0 {
+		return math.Inf(1)
+	}
+	return 10 * math.Log10(signal/noise)
+}
