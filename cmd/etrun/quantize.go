@@ -53,6 +53,7 @@ type quantizeCommand struct {
 	calibrate []string
 	recipe    string
 	skip      []string
+	all       bool
 	budget    string
 	method    string
 	verify    bool
@@ -83,6 +84,7 @@ func newQuantize(a *app) *cobra.Command {
 	flags.StringArrayVar(&q.calibrate, "calibrate", nil, "inputs of calls: `FILE` or folder of files; may be repeated")
 	flags.StringVar(&q.recipe, "options", "", "options of each file `KEY=VALUE,…`, such as resize=256,mean=imagenet,std=imagenet")
 	flags.StringArrayVar(&q.skip, "skip", nil, "leave layers as they are whose name matches `PATTERN`, such as '*:Conv2d' or 'forward:0:3:*'; may be repeated")
+	flags.BoolVar(&q.all, "all", false, "with dq8: quantize convolutions followed by a relu, too, which lose more than others")
 	flags.StringVar(&q.budget, "budget", "", "leave the layers with the most noise as they are until all outputs have this `RATIO` of signal to noise, such as 40dB")
 	flags.StringVar(&q.method, "method", "", "quantize only the method `NAME`; with several methods, the one that runs to calibrate and to measure")
 	flags.BoolVar(&q.verify, "verify", true, "run both programs and measure errors")
@@ -102,7 +104,7 @@ func names[T ~string](list []T) string {
 
 // checked returns the scheme and the budget of the command line.
 func (q *quantizeCommand) checked() (s lowering.Scheme, budget float64, err error) {
-	s = lowering.Scheme{Name: lowering.SchemeName(q.scheme), Group: q.group, Observer: lowering.Observer(q.observer)}
+	s = lowering.Scheme{Name: lowering.SchemeName(q.scheme), All: q.all, Group: q.group, Observer: lowering.Observer(q.observer)}
 	switch {
 	case !contains(lowering.SchemeNames, s.Name):
 		return s, 0, session.Usage("--scheme %.100q, want one of %s", q.scheme, names(lowering.SchemeNames))

@@ -118,11 +118,18 @@ func (b *builder) emit(i int, n *graph.Node, in, out int) {
 		return
 	}
 	m := *n
-	m.In, m.Out = []int{b.perRow(i, n, in), b.filter(i, n), n.In[2]}, []int{out}
-	if !n.Type.Convolution { // the filter is no longer transposed
-		m.Flags = 0
+	if isProduct(n) { // the filter is no longer transposed
+		m.Type, m.Params, m.Flags = graph.NodeTypes[graph.TagFullyConnected], nil, 0
 	}
+	m.In, m.Out = []int{b.perRow(i, &m, in), b.filter(i, n), n.In[2]}, []int{out}
 	b.add(i, m)
+}
+
+// isProduct reports whether a layer multiplies each pixel or row with a matrix. A convolution of single pixels becomes a product, so that
+// each pixel has a scale of its own, with all engines: the library makes a product of it anyway.
+func isProduct(n *graph.Node) bool {
+	w := n.Window()
+	return w == nil || n.Type.Tag == graph.TagConv2d && w.AreInputPixels() && w.Groups == 1
 }
 
 // perRow returns an input that is quantized at run time. Products share it. A convolution has one of its own: the library makes
@@ -152,6 +159,9 @@ func (b *builder) filter(i int, n *graph.Node) int {
 	if !ok {
 		rows := rowsOf(n, &b.plan.Graph.Values[n.In[1]])
 		quantized := graph.Value{}
+		if isProduct(n) {
+			rows.shape = graph.ShapeOf(len(rows.rows), len(rows.rows[0]))
+		}
 		if b.plan.Scheme.Name == lowering.Dynamic4 {
 			quantized = rows.perGroup(b.plan.Scheme.Group)
 		} else {

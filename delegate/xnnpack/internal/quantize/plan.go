@@ -34,8 +34,9 @@ type weightKey struct {
 	in, out     float32
 }
 
-// New returns a plan for a graph.
+// New returns a plan for a graph, whose clamps it fuses with other nodes.
 func New(g *graph.Graph, s lowering.Scheme) *Plan {
+	fuseClamps(g)
 	p := &Plan{Graph: g, Scheme: s, layers: make([]int, len(g.Nodes)), observers: make(map[int]*Observer), quants: make(map[int]graph.Quant),
 		weights: make(map[weightKey]*graph.Value), readers: g.Readers()}
 	for i := range g.Nodes {
@@ -93,6 +94,9 @@ func (p *Plan) weighted(n *graph.Node) string {
 	reason := ""
 	if n.Type.Convolution {
 		reason = convolutionReasons[p.Scheme.Name](n)
+		if reason == "" && p.Scheme.Name == lowering.Dynamic8 && !p.Scheme.All && n.Min == 0 && n.Max == graph.Inf {
+			reason = ReasonActivation
+		}
 	} else if group := p.Scheme.Group; p.Scheme.Name == lowering.Dynamic4 && n.InputChannels(p.Graph)%group != 0 {
 		reason = "its input channels are no multiple of the group"
 	}
@@ -101,6 +105,10 @@ func (p *Plan) weighted(n *graph.Node) string {
 	}
 	return reason
 }
+
+// ReasonActivation is why convolutions followed by a relu are not quantized at run time, unless all are. Exporters leave them, and they
+// are where most of the noise would be.
+const ReasonActivation = "a convolution followed by a relu loses much when it is quantized at run time"
 
 // convolutionReasons return why a convolution is not quantized, by scheme: the library lacks kernels for the others.
 var convolutionReasons = map[lowering.SchemeName]func(*graph.Node) string{
