@@ -9,7 +9,7 @@ import (
 // Scheme is how the layers of payloads are quantized.
 type Scheme struct {
 	Name     SchemeName
-	All      bool     // for Dynamic8: also convolutions followed by a relu, which lose more
+	All      bool     // for Dynamic8: also convolutions that lose more than others
 	Group    int      // input channels that share a scale of 4 bits
 	Observer Observer // how ranges are found, for static quantization
 }

@@ -227,7 +227,8 @@ func (f *floatPayload) Write(skip func(layer int) bool) (*regions.Quantized, err
 	}
 	g := b.Graph
 	for v := range g.Values {
-		if x := &g.Values[v]; x.Datatype == graph.QDInt8 {
+		x := &g.Values[v]
+		if x.Found = nil; x.Datatype == graph.QDInt8 { // the program may not have named data any more
 			x.Shape = b.Shapes[v]
 		}
 	}

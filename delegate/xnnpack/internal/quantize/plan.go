@@ -94,8 +94,8 @@ func (p *Plan) weighted(n *graph.Node) string {
 	reason := ""
 	if n.Type.Convolution {
 		reason = convolutionReasons[p.Scheme.Name](n)
-		if reason == "" && p.Scheme.Name == lowering.Dynamic8 && !p.Scheme.All && n.Min == 0 && n.Max == graph.Inf {
-			reason = ReasonActivation
+		if reason == "" && p.Scheme.Name == lowering.Dynamic8 && !p.Scheme.All {
+			reason = p.lossy(n)
 		}
 	} else if group := p.Scheme.Group; p.Scheme.Name == lowering.Dynamic4 && n.InputChannels(p.Graph)%group != 0 {
 		reason = "its input channels are no multiple of the group"
@@ -106,14 +106,23 @@ func (p *Plan) weighted(n *graph.Node) string {
 	return reason
 }
 
-// ReasonActivation is why convolutions followed by a relu are not quantized at run time, unless all are. Exporters leave them, and they
-// are where most of the noise would be.
-const ReasonActivation = "a convolution followed by a relu loses much when it is quantized at run time"
+// lossy returns why a convolution is not quantized at run time unless all are, "" if it is. All pixels share a scale, and exporters leave the
+// same ones, since they are where most of the noise would be.
+func (p *Plan) lossy(n *graph.Node) string {
+	in, w := p.Graph.Values[n.In[0]].Shape, n.Window()
+	switch {
+	case n.Min == 0 && n.Max == graph.Inf:
+		return "a convolution followed by a relu loses much when it is quantized at run time"
+	case !isProduct(n) && in.Rank == 4 && (in.Dim[1] == 1 && w.KernelH == 1 || in.Dim[2] == 1 && w.KernelW == 1):
+		return "a convolution of one dimension loses much when it is quantized at run time"
+	}
+	return ""
+}
 
 // convolutionReasons return why a convolution is not quantized, by scheme: the library lacks kernels for the others.
 var convolutionReasons = map[lowering.SchemeName]func(*graph.Node) string{
 	lowering.Dynamic8: func(n *graph.Node) string {
-		if n.Type.Tag == graph.TagDepthwiseConv2d {
+		if n.Type.Tag == graph.TagDepthwiseConv2d || n.Window().GroupIn == 1 {
 			return "a depthwise convolution is not quantized at run time"
 		}
 		return severalGroups(n)
