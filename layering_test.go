@@ -46,10 +46,11 @@ const rooms = "delegate/xnnpack/internal/"
 // roomImports contains the packages of delegate/xnnpack that each of them may import. The engines and lowering do not
 // know each other; the package itself composes them.
 var roomImports = map[string][]string{
-	"delegate/xnnpack": {rooms + "native", rooms + "goengine", rooms + "lowering", rooms + "cost", rooms + "graph"},
+	"delegate/xnnpack": {rooms + "native", rooms + "goengine", rooms + "lowering", rooms + "quantize", rooms + "cost", rooms + "graph"},
 	rooms + "native":   {rooms + "cost", rooms + "graph"},
 	rooms + "goengine": {rooms + "cost", rooms + "graph"},
 	rooms + "lowering": {rooms + "cost", rooms + "graph"},
+	rooms + "quantize": {rooms + "graph"},
 	rooms + "cost":     {rooms + "graph"},
 	rooms + "graph":    nil,
 	// for tests

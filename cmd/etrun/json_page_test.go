@@ -49,6 +49,7 @@ var jsonObjects = []struct {
 	{"diff", "etrun.diff/1", diff.Report{}},
 	{"repair", "etrun.repair/1", repairReport{}},
 	{"lower", "etrun.lower/1", lowerReport{}},
+	{"quantize", "etrun.quantize/1", quantizeReport{}},
 	{"tokenize", "etrun.tokenize/1", tokenize.Report{}},
 	{"npu disasm", "etrun.disasm/1", npu.DisasmReport{}},
 	{"npu disasm --summary", "etrun.disasm.summary/1", npu.SummaryReport{}},

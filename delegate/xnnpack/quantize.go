@@ -152,6 +152,13 @@ func (f *floatPayload) image(ctx context.Context, p *delegate.Payload, g *graph.
 	if err != nil {
 		return nil, err
 	}
+	own := int64(0)
+	for _, v := range g.Args[len(f.plan.Graph.Args):] {
+		own = graph.Plus(own, int64(g.Values[v].Datatype.Bytes(x.shapes[v])))
+	}
+	if err := p.Limits.Check(ID, 0, own); err != nil {
+		return nil, err
+	}
 	img, err := f.backend.compile(ctx, x.image(&graph.Compilation{Limits: p.Limits, ThreadCount: p.Threads}))
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func (p *Plan) Build(skip func(layer int) bool) (*Built, error) {
 
 // supported builds a graph again without the nodes whose quantized form the library does not run, until it runs all.
 func (p *Plan) supported(out []bool, build func(out []bool) *builder) (*Built, error) {
-	for {
+	for range maxRounds {
 		b := build(out)
 		if len(b.layers) == 0 {
 			return nil, nil
@@ -40,25 +40,27 @@ func (p *Plan) supported(out []bool, build func(out []bool) *builder) (*Built, e
 		if err != nil {
 			return nil, graph.InPayload(err)
 		}
-		refused := p.refused(b, shapes)
-		if refused == graph.None || out[refused] {
+		if !p.refused(b, shapes, out) {
 			return &Built{Graph: g, Shapes: shapes, Layers: b.layers, Pairs: b.pairs}, nil
 		}
-		out[refused] = true
 	}
+	return nil, graph.Unsupported("", "the library refuses quantized nodes, and others each time they are left out")
 }
 
-// refused returns a node of the plan whose quantized form the library does not run, none if there is none.
-func (p *Plan) refused(b *builder, shapes []graph.Shape) int {
+// maxRounds limits how often a graph is built again. Each time, all nodes are left out that the library refuses.
+const maxRounds = 100
+
+// refused marks the nodes of the plan whose quantized form the library does not run, and reports whether there are any.
+func (p *Plan) refused(b *builder, shapes []graph.Shape, out []bool) (some bool) {
 	if p.Scheme.Name == lowering.Weights8 { // the form without a bias is run, though not by every engine of this project
-		return graph.None
+		return false
 	}
 	for i := range b.Graph.Nodes {
-		if from := b.from[i]; from != graph.None && p.Refuses(b.Graph, &b.Graph.Nodes[i], shapes) != "" {
-			return from
+		if from := b.from[i]; from != graph.None && !out[from] && p.Refuses(b.Graph, &b.Graph.Nodes[i], shapes) != "" {
+			out[from], some = true, true
 		}
 	}
-	return graph.None
+	return some
 }
 
 // builder builds a quantized graph. It has the values of the plan's, and further ones behind them.

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/compile/compiletest"
+)
+
+// quantized runs etrun quantize, and returns the exit code and the messages.
+func quantized(args ...string) (code int, out, notes string) {
+	var o, n bytes.Buffer
+	code = run(append([]string{"quantize"}, args...), strings.NewReader(""), &o, &n)
+	return code, o.String(), n.String()
+}
+
+// digitImages returns the test images of the digits, and their labels.
+func digitImages(t *testing.T) (images []float32, labels []byte) {
+	b, err := os.ReadFile("../../testdata/digits/images.f32.bin")
+	must(t, err)
+	labels, err = os.ReadFile("../../testdata/digits/labels.u8.bin")
+	must(t, err)
+	return tensor.View[float32](b), labels
+}
+
+// imageFolder writes the first images as calibration data.
+func imageFolder(t *testing.T, images []float32, n int) string {
+	dir := t.TempDir()
+	for i := range n {
+		write(t, filepath.Join(dir, fmt.Sprintf("%02d.bin", i)), tensor.BytesOf(images[64*i:][:64]))
+	}
+	return dir
+}
+
+// rightDigits counts the images that a program classifies as their labels say.
+func rightDigits(t *testing.T, path string, images []float32, labels []byte) (n int) {
+	p, err := etrun.Open(path, etrun.WithDelegates(all.Backends()...))
+	must(t, err)
+	defer p.Close()
+	m, err := p.Load(context.Background(), "forward")
+	must(t, err)
+	defer m.Close()
+	for i, label := range labels {
+		must(t, m.SetValue(0, tensor.TensorValue(tensor.Of(images[64*i:][:64], 1, 1, 8, 8))))
+		must(t, m.Execute(context.Background()))
+		y, err := m.Output(0)
+		must(t, err)
+		best, scores := 0, tensor.View[float32](y.Tensor.Data)
+		for k, s := range scores {
+			if s > scores[best] {
+				best = k
+			}
+		}
+		if best == int(label) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestQuantizeDigits quantizes the digits with every scheme, from portable operators and from an exporter's payload of floats. 99 of the
+// 100 test images are recognized before.
+func TestQuantizeDigits(t *testing.T) {
+	images, labels := digitImages(t)
+	folder := imageFolder(t, images, 20)
+	for _, c := range []struct {
+		model, args string
+		layers      int
+		dB          float64
+		bytes       int // largest size, in percent of the model's
+	}{
+		{"portable", "--scheme dq8", 1, 42, 105},
+		{"portable", "--scheme dq8 --all", 3, 30, 45},
+		{"portable", "--scheme q8", 5, 30, 45},
+		{"portable", "--scheme q8 --observer minmax", 5, 28, 45},
+		{"portable", "--scheme q8 --observer percentile", 5, 28, 45},
+		{"portable", "--scheme w8", 1, 42, 105},
+		{"portable", "--scheme 8da4w", 1, 20, 105},
+		{"xnnpack", "--scheme dq8", 1, 42, 105},
+		{"xnnpack", "--scheme q8", 5, 30, 45},
+	} {
+		name := c.model + " " + c.args
+		from, _ := filepath.Abs("../../testdata/digits/" + c.model + ".pte")
+		to := filepath.Join(t.TempDir(), "out.pte")
+		args := append(strings.Fields(c.args), from, "-o", to, "--json", "--calibrate", folder)
+		code, out, notes := quantized(args...)
+		if code != 0 {
+			t.Errorf("%s: exit code %d, %s", name, code, notes)
+			continue
+		}
+		var r quantizeReport
+		must(t, json.Unmarshal([]byte(out), &r))
+		n := 0
+		for _, l := range r.Layers {
+			if l.Quantized {
+				n++
+			}
+		}
+		if n != c.layers || len(r.Outputs) == 0 || float64(r.Outputs[0].DB) < c.dB || r.Samples != 20 || 100*r.OutputBytes > c.bytes*r.Bytes {
+			t.Errorf("%s: %d layers, want %d; outputs %v, want %v dB; %d bytes of %d", name, n, c.layers, r.Outputs, c.dB, r.OutputBytes, r.Bytes)
+		}
+		original, err := os.ReadFile(from)
+		must(t, err)
+		result, err := os.ReadFile(to)
+		must(t, err)
+		if faults := compiletest.Check(original, result); len(faults) > 0 {
+			t.Errorf("%s: %q", name, faults)
+		}
+		if n := rightDigits(t, to, images, labels); n < 98 {
+			t.Errorf("%s: %d of 100 images are right", name, n)
+		}
+	}
+}
+
+// Layers are left as they are by their names, or until the outputs have the ratio of the budget.
+func TestQuantizeLess(t *testing.T) {
+	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")
+	images, _ := digitImages(t)
+	folder := imageFolder(t, images, 5)
+	for _, c := range []struct {
+		args     string
+		min, max int // layers
+		dB       float64
+	}{
+		{"--scheme dq8 --skip *:FullyConnected", 0, 0, 200},
+		{"--scheme q8 --skip *:Conv2d", 1, 3, 30},
+		{"--scheme q8 --budget 40dB", 1, 4, 40},
+		{"--scheme q8 --budget 190dB", 0, 0, 190},
+	} {
+		code, out, notes := quantized(append(strings.Fields(c.args), digits, "-o", filepath.Join(t.TempDir(), "out.pte"), "--json", "--calibrate", folder)...)
+		if code != 0 {
+			t.Errorf("%s: exit code %d, %s", c.args, code, notes)
+			continue
+		}
+		var r quantizeReport
+		must(t, json.Unmarshal([]byte(out), &r))
+		n := 0
+		for _, l := range r.Layers {
+			if l.Quantized {
+				n++
+			} else if l.Reason == "" {
+				t.Errorf("%s: %s has no reason", c.args, l.Name)
+			}
+		}
+		if n < c.min || n > c.max || float64(r.Outputs[0].DB) < c.dB {
+			t.Errorf("%s: %d layers, want %d to %d; outputs %v, want %v dB", c.args, n, c.min, c.max, r.Outputs, c.dB)
+		}
+	}
+}
+
+func TestQuantizeRefuses(t *testing.T) {
+	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")
+	for _, c := range []struct{ args, want string }{
+		{"--scheme int8", `--scheme "int8"`},
+		{"--scheme q8", "--calibrate"},
+		{"--scheme q8 --calibrate missing", "missing"},
+		{"--observer mean", "--observer"},
+		{"--group 48", "--group 48"},
+		{"--skip [", "--skip"},
+		{"--budget loud", "--budget"},
+		{"--budget 40dB --verify=false", "--budget"},
+		{"--method forwards", "no method"},
+	} {
+		to := filepath.Join(t.TempDir(), "out.pte")
+		code, _, notes := quantized(append(strings.Fields(c.args), digits, "-o", to)...)
+		if code != 2 || !strings.Contains(notes, c.want) {
+			t.Errorf("%s: exit code %d, want 2, %q; %s", c.args, code, c.want, notes)
+		}
+		if _, err := os.Stat(to); err == nil {
+			t.Errorf("%s: a file was written", c.args)
+		}
+	}
+	if code, _, notes := quantized(digits); code != 2 || !strings.Contains(notes, "-o OUT.pte") {
+		t.Errorf("no output: exit code %d, %s", code, notes)
+	}
+}
