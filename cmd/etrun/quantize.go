@@ -30,6 +30,7 @@ in floats are quantized, too.
 Schemes:
   dq8     8-bit weights with a scale per channel. Inputs of layers are quantized at run time.
   8da4w   4-bit weights with a scale per group of input channels; inputs as with dq8.
+          Tables of embeddings have 8 bits, which needs ExecuTorch's quantized kernels.
   q8      8-bit weights and values. The ranges of values are observed on the files of
           --calibrate, which should be like the inputs of the application.
   w8      8-bit weights of linear layers alone.

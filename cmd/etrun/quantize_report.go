@@ -28,7 +28,8 @@ type quantizeReport struct {
 	OutputBytes int            `json:"output_bytes"`
 	Samples     int            `json:"samples"` // files of --calibrate
 	Layers      []layerReport  `json:"layers"`
-	Unread      []string       `json:"unread,omitempty"` // parts that cannot be quantized, and why
+	Embeddings  []string       `json:"embeddings,omitempty"` // with tables of 8 bits
+	Unread      []string       `json:"unread,omitempty"`     // parts that cannot be quantized, and why
 	Outputs     []outputReport `json:"outputs,omitempty"`
 }
 
@@ -100,6 +101,9 @@ func (r *quantizeReport) print(a *app) {
 		}
 	}
 	fmt.Fprintf(a.Out, "%s: %d of %s quantized\n", r.Scheme, quantized, cli.Count(len(r.Layers), "layer", "layers"))
+	if n := len(r.Embeddings); n > 0 {
+		fmt.Fprintf(a.Out, "  %s with 8 bits\n", cli.Count(n, "embedding", "embeddings"))
+	}
 	for _, reason := range sortedKeys(reasons) {
 		fmt.Fprintf(a.Out, "  left: %s: %s\n", cli.Count(reasons[reason], "layer", "layers"), reason)
 	}

@@ -62,7 +62,11 @@ func (w *quantizing) quantize(ctx context.Context, program []byte) ([]byte, erro
 		return nil, fmt.Errorf("%s: %w", w.name, err)
 	}
 	w.float = low.Data
-	w.q, err = compile.OpenQuantization(low.Data, compile.QuantizeOptions{By: xnnpack.Writer{}, Scheme: w.scheme, Named: s.Named, Methods: w.methods()})
+	o := compile.QuantizeOptions{By: xnnpack.Writer{}, Scheme: w.scheme, Named: s.Named, Methods: w.methods()}
+	if w.scheme.Name == lowering.Dynamic4 {
+		o.Embeds = func(name string) bool { return !w.skips(name) }
+	}
+	w.q, err = compile.OpenQuantization(low.Data, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.name, err)
 	}
@@ -186,8 +190,10 @@ func (w *quantizing) byNoise() []int {
 	return list
 }
 
-func (w *quantizing) skipped(layer int) bool {
-	name := w.layers[layer].Name()
+func (w *quantizing) skipped(layer int) bool { return w.skips(w.layers[layer].Name()) }
+
+// skips reports whether a pattern of --skip matches a name.
+func (w *quantizing) skips(name string) bool {
 	return slices.ContainsFunc(w.skip, func(p string) bool { ok, _ := path.Match(p, name); return ok })
 }
 
@@ -202,6 +208,7 @@ func (w *quantizing) attempt(ctx context.Context, order []int, left int) (*compi
 		w.report.Layers = append(w.report.Layers, w.layerReport(i, result.Layers[i], slices.Contains(order[:left], i)))
 	}
 	w.report.Schema, w.report.Scheme, w.report.Unread = "etrun.quantize/1", string(w.scheme.Name), w.q.Refused
+	w.report.Embeddings = w.q.Embeddings
 	w.report.Samples, w.report.Outputs = len(w.samples), nil
 	if !w.verify {
 		return result, nil

@@ -198,3 +198,24 @@ func TestQuantizeRefuses(t *testing.T) {
 		t.Errorf("no output: exit code %d, %s", code, notes)
 	}
 }
+
+// The table of an embedding gets 8 bits with 4-bit layers, unless it is skipped. Its floats are no longer in the file.
+func TestQuantizeEmbedding(t *testing.T) {
+	from, _ := filepath.Abs("../../text/testdata/counted.pte")
+	for skip, want := range map[string]int{"nothing": 1, "*:embedding:*": 0} {
+		to := filepath.Join(t.TempDir(), "out.pte")
+		code, out, notes := quantized(from, "-o", to, "--scheme", "8da4w", "--skip", skip, "--json")
+		if code != 0 {
+			t.Fatalf("exit code %d, %s", code, notes)
+		}
+		r, ratio := readReport(t, out)
+		if len(r.Embeddings) != want || ratio < 30 || want == 1 && r.OutputBytes >= r.Bytes {
+			t.Errorf("--skip %s: embeddings %v, want %d; output %v dB; %d bytes of %d", skip, r.Embeddings, want, ratio, r.OutputBytes, r.Bytes)
+		}
+		result, err := os.ReadFile(to)
+		must(t, err)
+		if is := bytes.Contains(result, []byte("quantized_decomposed::embedding_byte")); is != (want == 1) {
+			t.Errorf("--skip %s: the operator for 8 bits is among those of the program: %v", skip, is)
+		}
+	}
+}

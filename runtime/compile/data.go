@@ -25,7 +25,8 @@ type writer struct {
 	lowered   []*prepare.InFile // by method, nil for those that are kept
 	weights   map[string]int    // keys of weights that several payloads have, to their segments
 	quantized map[at]*lowering.Quantized
-	lost      map[string]bool // keys of named data that the result does not have
+	embeds    func(name string) bool // see QuantizeOptions.Embeds
+	lost      map[string]bool        // keys of named data that the result does not have
 }
 
 // segment is a segment of the result.

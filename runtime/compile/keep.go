@@ -13,9 +13,18 @@ func (w *writer) keep(i int) error {
 	if from.Err != nil {
 		return fmt.Errorf("a method that cannot be read: %w", from.Err)
 	}
+	var calls *quantizedCalls
+	var unused []bool
+	if w.quantized != nil {
+		calls = w.quantizedCalls(i, plan)
+		unused = calls.unused()
+		plan.With("chains", calls.chains).With("operators", list(calls.operators(plan)))
+	}
 	var values []*tree.Node
 	for v, n := range nodes(plan, "values") {
-		if t := from.Values[v].Tensor; t != nil && t.Storage == pte.Constant {
+		if t := from.Values[v].Tensor; t != nil && unused != nil && unused[v] && (t.Storage == pte.Constant || t.Storage == pte.External) {
+			n = evalue(tree.New("Null"))
+		} else if t != nil && t.Storage == pte.Constant {
 			n = w.constant(n, t.Data)
 		}
 		values = append(values, n)
@@ -28,8 +37,8 @@ func (w *writer) keep(i int) error {
 		}
 		delegates = append(delegates, w.delegate(plan, from, d))
 	}
-	if w.quantized != nil {
-		plan.Fields["chains"], values = w.quantizedCalls(i, plan, values)
+	if calls != nil {
+		values = append(values, calls.added...)
 	}
 	plan.Fields["values"], plan.Fields["delegates"] = values, delegates
 	w.plans = append(w.plans, plan)

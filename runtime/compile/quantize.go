@@ -19,6 +19,8 @@ type QuantizeOptions struct {
 	Scheme  lowering.Scheme
 	Named   func(key string) ([]byte, bool) // as of [Options]
 	Methods []string                        // whose payloads are quantized, nil for all
+	// Embeds reports whether the table of an embedding is quantized to 8 bits, by its name METHOD:embedding:CHAIN:INSTRUCTION; nil for none.
+	Embeds func(name string) bool
 }
 
 // Layer is a node of a payload that is quantized, or could be.
@@ -40,6 +42,8 @@ type Quantization struct {
 	payloads map[at]lowering.Floats
 	order    []at
 	Refused  []string // payloads that cannot be quantized, and why
+	// Embeddings are the names of those that are quantized.
+	Embeddings []string
 }
 
 // at is a delegate of a method.
@@ -56,6 +60,10 @@ func OpenQuantization(data []byte, o QuantizeOptions) (*Quantization, error) {
 		m := &w.spec.Methods[i]
 		if m.Err != nil || o.Methods != nil && !slices.Contains(o.Methods, m.Name) {
 			continue
+		}
+		if o.Embeds != nil {
+			_, names := w.embeddings(m, o.Embeds)
+			q.Embeddings = append(q.Embeddings, names...)
 		}
 		specs := w.argSpecs(m)
 		for d := range m.Delegates {
@@ -175,6 +183,9 @@ func (q *Quantization) Write(skip func(layer int) bool) (*Quantized, error) {
 		return nil, err
 	}
 	w.quantized = make(map[at]*lowering.Quantized)
+	if len(q.Embeddings) > 0 {
+		w.embeds = func(name string) bool { return slices.Contains(q.Embeddings, name) }
+	}
 	out, first := &Quantized{}, 0
 	for _, p := range q.order {
 		f := q.payloads[p]
@@ -192,7 +203,7 @@ func (q *Quantization) Write(skip func(layer int) bool) (*Quantized, error) {
 		}
 		out.Layers, first = append(out.Layers, is...), first+n
 	}
-	if len(w.quantized) == 0 {
+	if len(w.quantized)+len(q.Embeddings) == 0 {
 		out.Data = slices.Clone(q.w.bytesIn)
 		return out, nil
 	}
@@ -255,32 +266,116 @@ func (w *writer) quantizedDelegate(x *lowering.Quantized, id string) *tree.Node 
 		With("compile_specs", []*tree.Node{})
 }
 
-// quantizedCalls returns the chains of method i with the arguments that quantized payloads have. values are those of the
-// result, to which the constants of payloads are added.
-func (w *writer) quantizedCalls(i int, plan *tree.Node, values []*tree.Node) (chains, all []*tree.Node) {
-	added := make(map[int][]tree.Scalar) // by delegate: constants
+// quantizedCalls are the chains of a method with the arguments that quantized payloads and embeddings have.
+type quantizedCalls struct {
+	*writer
+	method     int
+	embeddings map[[2]int]int // operators by chain and instruction
+	added      []*tree.Node   // values behind those of the method
+	constants  map[int][]tree.Scalar
+	chains     []*tree.Node
+}
+
+// quantizedCalls returns the calls of method i.
+func (w *writer) quantizedCalls(i int, plan *tree.Node) *quantizedCalls {
+	q := &quantizedCalls{writer: w, method: i, constants: make(map[int][]tree.Scalar)}
+	if w.embeds != nil {
+		q.embeddings, _ = w.embeddings(&w.spec.Methods[i], w.embeds)
+	}
 	for c, chain := range nodes(plan, "chains") {
-		chain = copied(chain)
 		var list []*tree.Node
 		for k, n := range nodes(chain, "instructions") {
-			in := &w.spec.Methods[i].Chains[c].Instructions[k]
-			x := w.quantized[at{i, in.Index}]
-			if in.Kind != pte.DelegateCall || x == nil {
-				list = append(list, n)
-				continue
-			}
-			if _, ok := added[in.Index]; !ok {
-				added[in.Index] = nil
-				for j := range x.Constants {
-					added[in.Index] = append(added[in.Index], tree.Scalar(len(values)))
-					values = append(values, w.constant(tensorNode(x.Constants[j].DType, x.Constants[j].Sizes, nil), x.Constants[j].Data))
+			list = append(list, q.instruction(c, k, n))
+		}
+		q.chains = append(q.chains, copied(chain).With("instructions", list))
+	}
+	return q
+}
+
+// instruction returns an instruction of the result.
+func (q *quantizedCalls) instruction(c, k int, n *tree.Node) *tree.Node {
+	m := &q.spec.Methods[q.method]
+	in := &m.Chains[c].Instructions[k]
+	if _, ok := q.embeddings[[2]int{c, k}]; ok {
+		values, args := q.embedding8(m, in.Args, len(m.Values)+len(q.added))
+		q.added = append(q.added, values...)
+		return withArguments(n, args)
+	}
+	x := q.quantized[at{q.method, in.Index}]
+	if in.Kind != pte.DelegateCall || x == nil {
+		return n
+	}
+	if _, ok := q.constants[in.Index]; !ok {
+		q.constants[in.Index] = nil
+		for j := range x.Constants {
+			q.constants[in.Index] = append(q.constants[in.Index], tree.Scalar(len(m.Values)+len(q.added)))
+			q.added = append(q.added, q.constant(tensorNode(x.Constants[j].DType, x.Constants[j].Sizes, nil), x.Constants[j].Data))
+		}
+	}
+	return withArguments(n, quantizedArguments(in.Args, x, q.constants[in.Index]))
+}
+
+// operators returns the operators of the result.
+func (q *quantizedCalls) operators(plan *tree.Node) (list []*tree.Node) {
+	renamed := make(map[int]bool)
+	for _, op := range q.embeddings {
+		renamed[op] = true
+	}
+	for i, n := range nodes(plan, "operators") {
+		if renamed[i] {
+			n = copied(n).With("name", embedding8Op)
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// unused reports for each value of the method whether calls used it that do not any more.
+func (q *quantizedCalls) unused() []bool {
+	m := &q.spec.Methods[q.method]
+	unused, used := make([]bool, len(m.Values)), make([]bool, len(m.Values))
+	for c := range m.Chains {
+		for k := range m.Chains[c].Instructions {
+			in := &m.Chains[c].Instructions[k]
+			for _, v := range in.Args {
+				if v >= 0 {
+					unused[v] = true
 				}
 			}
-			list = append(list, withArguments(n, quantizedArguments(in.Args, x, added[in.Index])))
+			switch in.Kind {
+			case pte.MoveCall:
+				used[in.Index], used[in.Target] = true, true
+			case pte.JumpFalseCall, pte.FreeCall:
+				used[in.Index] = true
+			}
 		}
-		chains = append(chains, chain.With("instructions", list))
 	}
-	return chains, values
+	for _, chain := range q.chains {
+		for _, n := range nodes(chain, "instructions") {
+			args, _ := n.Fields["instr_args"].(*tree.Node).Fields["args"].([]tree.Scalar)
+			for _, v := range args {
+				if int(v) < len(used) {
+					used[v] = true
+				}
+			}
+		}
+	}
+	keep := func(list []int) {
+		for _, v := range list {
+			if v >= 0 {
+				used[v] = true
+			}
+		}
+	}
+	keep(m.Inputs)
+	keep(m.Outputs)
+	for v := range m.Values {
+		keep(m.Values[v].Items)
+	}
+	for v := range unused {
+		unused[v] = unused[v] && !used[v]
+	}
+	return unused
 }
 
 // quantizedArguments returns the arguments of a call of a quantized payload.
