@@ -28,11 +28,13 @@ program is lowered first, as by etrun lower --all; parts that an exporter lowere
 in floats are quantized, too.
 
 Schemes:
-  dq8     8-bit weights with a scale per channel. Inputs of layers are quantized at run time.
-  8da4w   4-bit weights with a scale per group of input channels; inputs as with dq8.
-          Tables of embeddings have 8 bits, which needs ExecuTorch's quantized kernels.
-  q8      8-bit weights and values. The ranges of values are observed on the files of
-          --calibrate, which should be like the inputs of the application.
+  dq8     8-bit weights with a scale per channel. Inputs of layers are quantized
+          at run time.
+  8da4w   4-bit weights with a scale per group of input channels; inputs as with
+          dq8. Tables of embeddings have 8 bits, which needs ExecuTorch's
+          quantized kernels.
+  q8      8-bit weights and values. The ranges of values are observed on the
+          files of --calibrate, which should be like the application's inputs.
   w8      8-bit weights of linear layers alone.
 
 The files of --calibrate are inputs, each of one call: .npz archives for methods with several
