@@ -20,7 +20,6 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/runtime/compile"
 	"github.com/etrun-go/etrun/runtime/pte"
-	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
 const lowerHelp = `Write a program whose parts run on XNNPACK, without the model's source, Python or PyTorch. The
@@ -127,30 +126,15 @@ func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byt
 	}
 	o := compile.Options{Backends: backends, Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: etrun.DefaultOperators(), Named: s.Named,
 		Methods: methods, MinProfit: minProfit, Planned: cmp.Or(l.MaxMemory(), math.MaxInt64)}
-	if pte.Sniff(data) != pte.FormatBPTE {
-		result, err := compile.Lower(ctx, data, o)
-		if err != nil {
-			return nil, nil, err
-		}
-		return result, result.Data, nil
-	}
-	bundle, err := tree.Decode(data)
+	program, wrap, err := unbundled(data)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(bundle.Unknown) > 0 {
-		return nil, nil, fmt.Errorf("the bundle has a field that this version does not know: %s: %w", bundle.Unknown[0], compile.ErrUnsupported)
+	result, err := compile.Lower(ctx, program, o)
+	if err != nil || !result.Lowered() {
+		return result, data, err
 	}
-	inner, _ := bundle.Root.Fields["program"].([]byte)
-	result, err := compile.Lower(ctx, inner, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !result.Lowered() {
-		return result, data, nil
-	}
-	bundle.Root.With("program", result.Data)
-	return result, bundle.Bytes(), nil
+	return result, wrap(result.Data), nil
 }
 
 // methods returns the methods that the command line names, nil for all.

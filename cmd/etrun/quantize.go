@@ -86,10 +86,14 @@ func newQuantize(a *app) *cobra.Command {
 	flags.StringVar(&q.observer, "observer", string(lowering.ObserveMSE), "with q8: `OBSERVER` of ranges: "+names(lowering.Observers))
 	flags.StringArrayVar(&q.calibrate, "calibrate", nil, "inputs of calls: `FILE` or folder of files; may be repeated")
 	flags.StringVar(&q.recipe, "options", "", "options of each file `KEY=VALUE,…`, such as resize=256,mean=imagenet,std=imagenet")
-	flags.StringArrayVar(&q.skip, "skip", nil, "leave layers as they are whose name matches `PATTERN`, such as '*:Conv2d' or 'forward:0:3:*'; may be repeated")
-	flags.BoolVar(&q.all, "all", false, "with dq8: quantize convolutions of one dimension or followed by a relu, too, which lose more than others")
-	flags.StringVar(&q.budget, "budget", "", "leave the layers with the most noise as they are until all outputs have this `RATIO` of signal to noise, such as 40dB")
-	flags.StringVar(&q.method, "method", "", "quantize only the method `NAME`; with several methods, the one that runs to calibrate and to measure")
+	flags.StringArrayVar(&q.skip, "skip", nil, "leave layers as they are whose name matches `PATTERN`, "+
+		"such as '*:Conv2d' or 'forward:0:3:*'; may be repeated")
+	flags.BoolVar(&q.all, "all", false, "with dq8: quantize convolutions of one dimension or followed by a relu, too,"+
+		" which lose more than others")
+	flags.StringVar(&q.budget, "budget", "", "leave the layers with the most noise as they are "+
+		"until all outputs have this `RATIO` of signal to noise, such as 40dB")
+	flags.StringVar(&q.method, "method", "", "quantize only the method `NAME`; "+
+		"with several methods, the one that runs to calibrate and to measure")
 	flags.BoolVar(&q.verify, "verify", true, "run both programs and measure errors")
 	flags.Uint64Var(&q.Seed, "seed", 0, "seed `N` for random inputs")
 	q.AddFileFlags(flags)
@@ -206,8 +210,8 @@ func unbundled(file []byte) (program []byte, wrap func([]byte) []byte, err error
 
 // lowered returns the program with all parts lowered that XNNPACK runs, in floats.
 func (w *quantizing) lowered(ctx context.Context, s *session.Session, program []byte) (*compile.Result, error) {
-	o := compile.Options{Backends: w.backends(), Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: etrun.DefaultOperators(), Named: s.Named,
-		Methods: w.methods(), MinProfit: -1, Planned: math.MaxInt64}
+	o := compile.Options{Backends: w.backends(), Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: etrun.DefaultOperators(),
+		Named: s.Named, Methods: w.methods(), MinProfit: -1, Planned: math.MaxInt64}
 	if limit := w.MaxMemory(); limit > 0 {
 		o.Planned = limit
 	}

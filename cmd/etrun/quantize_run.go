@@ -93,7 +93,8 @@ func (w *quantizing) observe(ctx context.Context) error {
 }
 
 // each runs a program on all samples, from its initial state. by may replace a backend.
-func (w *quantizing) each(ctx context.Context, program []byte, by delegate.Backend, keep func(sample int, outputs []*tensor.Value) error) error {
+func (w *quantizing) each(ctx context.Context, program []byte, by delegate.Backend,
+	keep func(sample int, outputs []*tensor.Value) error) error {
 	o := w.Options
 	if o.Replaced = nil; by != nil {
 		o.Replaced = []delegate.Backend{by}

@@ -152,7 +152,8 @@ func TestQuantizeLess(t *testing.T) {
 		{"--scheme q8 --budget 40dB", 1, 4, 40},
 		{"--scheme q8 --budget 190dB", 0, 0, 190},
 	} {
-		code, out, notes := quantized(append(strings.Fields(c.args), digits, "-o", filepath.Join(t.TempDir(), "out.pte"), "--json", "--calibrate", folder)...)
+		to := filepath.Join(t.TempDir(), "out.pte")
+		code, out, notes := quantized(append(strings.Fields(c.args), digits, "-o", to, "--json", "--calibrate", folder)...)
 		if code != 0 {
 			t.Errorf("%s: exit code %d, %s", c.args, code, notes)
 			continue

@@ -43,7 +43,7 @@ func withConstants(g *graph.Graph, args []*delegate.ArgSpec) (kept []int, err er
 	g.Args = nil
 	for k, v := range list {
 		x := &g.Values[v]
-		if k < g.Inputs && k < len(args) && args[k] != nil && args[k].Const != nil && x.Datatype == graph.FP32 && args[k].DType == tensor.Float32 {
+		if k < g.Inputs && x.Datatype == graph.FP32 && isFloatConstant(args, k) {
 			if n := x.Datatype.Bytes(x.Shape); len(args[k].Const) < n {
 				return nil, graph.PayloadError("", "argument %d of %d bytes, want %d", k, len(args[k].Const), n)
 			}
@@ -58,6 +58,11 @@ func withConstants(g *graph.Graph, args []*delegate.ArgSpec) (kept []int, err er
 	}
 	g.Inputs = len(kept)
 	return kept, nil
+}
+
+// isFloatConstant reports whether an argument is a constant of the program.
+func isFloatConstant(args []*delegate.ArgSpec, k int) bool {
+	return k < len(args) && args[k] != nil && args[k].Const != nil && args[k].DType == tensor.Float32
 }
 
 // alignedTo4 returns data, or a copy that is aligned to floats.
@@ -147,7 +152,8 @@ func noiseOf(want, got []float32) (signal, noise float64) {
 }
 
 // image compiles a graph with further outputs, which record passes on after each run.
-func (f *floatPayload) image(ctx context.Context, p *delegate.Payload, g *graph.Graph, record func(args []*tensor.Value)) (delegate.Image, error) {
+func (f *floatPayload) image(ctx context.Context, p *delegate.Payload, g *graph.Graph,
+	record func(args []*tensor.Value)) (delegate.Image, error) {
 	x, err := planOf(g)
 	if err != nil {
 		return nil, err

@@ -61,7 +61,8 @@ func TestQuantizedGraphs(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"dq8 FullyConnected", "dq8 Conv2d", "q8 FullyConnected", "q8 Conv2d", "q8 Add", "q8 Multiply", "w8 FullyConnected"} {
+	for _, want := range []string{"dq8 FullyConnected", "dq8 Conv2d", "q8 FullyConnected", "q8 Conv2d", "q8 Add", "q8 Multiply",
+		"w8 FullyConnected"} {
 		if layers[want] == 0 {
 			t.Errorf("no %s among %v: the test shows little", want, layers)
 		}

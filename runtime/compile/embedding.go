@@ -61,7 +61,8 @@ func (w *writer) isTable(m *pte.Method, args []int) bool {
 	}
 	t := m.Values[args[0]].Tensor
 	spec := w.argSpec(m, args[0])
-	if t.DType != tensor.Float32 || len(t.Sizes) != 2 || len(spec.Const) == 0 || int64(len(spec.Const)) != t.NBytes() || !isContiguous(t.DimOrder) {
+	n := int64(len(spec.Const))
+	if t.DType != tensor.Float32 || len(t.Sizes) != 2 || n == 0 || n != t.NBytes() || !isContiguous(t.DimOrder) {
 		return false
 	}
 	for _, x := range floatsOf(spec.Const) {

@@ -42,7 +42,7 @@ type Options struct {
 	// Check checks the bytes of each file that determines results, before they are used; may be nil.
 	Check func(ctx context.Context, path string, data []byte) error
 	Say   func(format string, args ...any) // writes one line to the user
-	// Replaced are used in place of this build's backends with the same IDs.
+	// Replaced are used instead of this build's backends with the same IDs.
 	Replaced []delegate.Backend
 
 	data []string

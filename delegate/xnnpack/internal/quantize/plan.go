@@ -106,8 +106,8 @@ func (p *Plan) weighted(n *graph.Node) string {
 	return reason
 }
 
-// lossy returns why a convolution is not quantized at run time unless all are, "" if it is. All pixels share a scale, and exporters leave the
-// same ones, since they are where most of the noise would be.
+// lossy returns why a convolution is not quantized at run time unless all are, "" if it is. All pixels share a scale, and exporters
+// leave the same ones, since they are where most of the noise would be.
 func (p *Plan) lossy(n *graph.Node) string {
 	in, w := p.Graph.Values[n.In[0]].Shape, n.Window()
 	switch {

@@ -88,7 +88,8 @@ type static struct {
 // chosen finds the nodes that are quantized, and the values that share scales.
 func (b *builder) chosen(out []bool) *static {
 	g := b.plan.Graph
-	s := &static{is: make([]bool, len(g.Nodes)), of: make([]int, len(g.Values)), int8s: make(map[int][]int), float: make([]bool, len(g.Values))}
+	s := &static{is: make([]bool, len(g.Nodes)), of: make([]int, len(g.Values)), int8s: make(map[int][]int),
+		float: make([]bool, len(g.Values))}
 	int8 := make([]bool, len(g.Values)) // values that are computed from quantized ones
 	for i := range g.Nodes {
 		n := &g.Nodes[i]

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // series returns n weights of the series that the expected scales were computed for.
@@ -64,7 +65,7 @@ func TestBias(t *testing.T) {
 	bias := []float32{100}
 	x := f.perChannel(floors(bias, 1, 0.01, 0.5))
 	b := bias32(bias, 0.01, x.Quant.Scales)
-	if got := float64(b.Quant.Scales[0]) * float64(int32(uint32(b.Data[0])|uint32(b.Data[1])<<8|uint32(b.Data[2])<<16|uint32(b.Data[3])<<24)); math.Abs(got-100) > 0.01 {
+	if got := float64(b.Quant.Scales[0]) * float64(tensor.View[int32](b.Data)[0]); math.Abs(got-100) > 0.01 {
 		t.Errorf("bias %v, want 100", got)
 	}
 }
