@@ -131,8 +131,12 @@ func TestQuantizeDigits(t *testing.T) {
 		if faults := compiletest.Check(original, result); len(faults) > 0 {
 			t.Errorf("%s: %q", name, faults)
 		}
-		if n := rightDigits(t, to, images, labels); n < 98 {
-			t.Errorf("%s: %d of 100 images are right", name, n)
+		want := 99
+		if strings.Contains(c.args, "--scheme q8") { // ranges of 20 images alone
+			want = 98
+		}
+		if n := rightDigits(t, to, images, labels); n < want {
+			t.Errorf("%s: %d of 100 images are right, want %d", name, n, want)
 		}
 	}
 }
