@@ -225,31 +225,3 @@ func (c *call) serve(ctx context.Context, r Runner, requests int) error {
 	}
 	return err
 }
-
-// Try runs each method once on random inputs, in the queue of requests. It skips a model that is
-// not loaded.
-func (m *Model) Try(ctx context.Context) error {
-	v, err := m.acquire()
-	if err != nil {
-		return nil
-	}
-	defer v.release()
-	for _, e := range v.endpoints {
-		if err := m.tryEndpoint(ctx, e); err != nil {
-			return err
-		}
-	}
-	if v.attached != nil {
-		return m.tryAttached(ctx, v.attached)
-	}
-	return nil
-}
-
-func (m *Model) tryEndpoint(ctx context.Context, e *endpoint) error {
-	end, err := m.queue.turn(ctx)
-	if err != nil {
-		return err
-	}
-	defer end()
-	return e.try(ctx)
-}

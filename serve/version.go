@@ -139,3 +139,31 @@ func (v *version) alloc(n int) []byte {
 	}
 	return tensor.AlignedBytes(n)
 }
+
+// Try runs each method once on random inputs, in the queue of requests. It skips a model that is
+// not loaded.
+func (m *Model) Try(ctx context.Context) error {
+	v, err := m.acquire()
+	if err != nil {
+		return nil
+	}
+	defer v.release()
+	for _, e := range v.endpoints {
+		if err := m.tryEndpoint(ctx, e); err != nil {
+			return err
+		}
+	}
+	if v.attached != nil {
+		return m.tryAttached(ctx, v.attached)
+	}
+	return nil
+}
+
+func (m *Model) tryEndpoint(ctx context.Context, e *endpoint) error {
+	end, err := m.queue.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return e.try(ctx)
+}

@@ -8,8 +8,6 @@ package oip
 import (
 	"errors"
 	"fmt"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // HeaderLength is the HTTP header with the number of bytes of the JSON part, required if binary
@@ -45,19 +43,6 @@ func invalid(place, format string, args ...any) error {
 	return &Error{ErrInvalid, place, fmt.Errorf(format, args...)}
 }
 
-// Limits bounds one request. All numbers must be set.
-type Limits struct {
-	Header  int64 // bytes of the JSON part if binary tensors follow
-	Body    int64 // bytes of the whole body
-	Tensors int64 // bytes of all decoded tensors
-	Inputs  int   // number of tensors, and of requested outputs
-	// Alloc allocates the bytes of a tensor, which need not be zero; the default is
-	// tensor.AlignedBytes.
-	Alloc func(n int) []byte
-	// Cache may be nil. It must be used with the same limits only.
-	Cache *Cache
-}
-
 // Request is one inference.
 type Request struct {
 	ID         string
@@ -89,8 +74,6 @@ type Parameters map[string]any
 // Nested is a parameter that is an array or an object, of which only the kind is kept: '[' or '{'. No parameter of this
 // version is one.
 type Nested byte
-
-func (n Nested) String() string { return kindOf(jsontext.Kind(n)) }
 
 // Bool returns a bool parameter, false if it is absent.
 func (p Parameters) Bool(name string) (value bool, err error) {

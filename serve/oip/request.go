@@ -20,6 +20,19 @@ const (
 	maxText       = 4096 // bytes of a name, id or parameter
 )
 
+// Limits bounds one request. All numbers must be set.
+type Limits struct {
+	Header  int64 // bytes of the JSON part if binary tensors follow
+	Body    int64 // bytes of the whole body
+	Tensors int64 // bytes of all decoded tensors
+	Inputs  int   // number of tensors, and of requested outputs
+	// Alloc allocates the bytes of a tensor, which need not be zero; the default is
+	// tensor.AlignedBytes.
+	Alloc func(n int) []byte
+	// Cache may be nil. It must be used with the same limits only.
+	Cache *Cache
+}
+
 // Read reads a request. headerLength is the value of the header HeaderLength: the size of the JSON
 // part, which binary tensors follow; empty if the body is all JSON. Errors are *Error. The result
 // does not refer to the body.
@@ -204,13 +217,6 @@ func (p *parser) object(place string, fields field) error {
 	return p.end(place)
 }
 
-func join(place, name string) string {
-	if place == "" {
-		return name
-	}
-	return place + "." + name
-}
-
 // array reads an array of at most limits.Inputs elements.
 func (p *parser) array(place string, read func(place string) error) error {
 	if err := p.begin(place, '[', "an array"); err != nil {
@@ -339,3 +345,5 @@ func number(text string) any {
 	x, _ := strconv.ParseFloat(text, 64)
 	return min(max(x, -math.MaxFloat64), math.MaxFloat64)
 }
+
+func (n Nested) String() string { return kindOf(jsontext.Kind(n)) }

@@ -212,3 +212,10 @@ func (t *Tensor) appendData(dst []byte) []byte {
 	}
 	return append(dst, t.Data...)
 }
+
+func join(place, name string) string {
+	if place == "" {
+		return name
+	}
+	return place + "." + name
+}

@@ -15,14 +15,6 @@ import (
 	"github.com/etrun-go/etrun/text"
 )
 
-// seed returns the seed of a request, or a random one.
-func seed(given *int64) uint64 {
-	if given == nil {
-		return rand.Uint64()
-	}
-	return uint64(*given)
-}
-
 // job is a list of texts to be generated.
 type job struct {
 	options text.Options
@@ -39,9 +31,6 @@ type source struct {
 	tokens func(g *generator) (prompt, ends []int, err error)
 	echo   string // precedes the generated text
 }
-
-// maxTexts is the maximum number of texts of a request.
-const maxTexts = 128
 
 // newJob returns a job without prompts.
 func (r *request) newJob(o text.Options, f form, member string) *job {

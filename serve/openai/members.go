@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// maxTexts is the maximum number of texts of a request.
+const maxTexts = 128
+
 // Limits on lists of a request.
 const (
 	maxStop     = 16

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -273,4 +274,12 @@ func orZero[T any](p *T) (zero T) {
 		return zero
 	}
 	return *p
+}
+
+// seed returns the seed of a request, or a random one.
+func seed(given *int64) uint64 {
+	if given == nil {
+		return rand.Uint64()
+	}
+	return uint64(*given)
 }
