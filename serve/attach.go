@@ -37,19 +37,19 @@ func (m *Model) Attached() bool { return m.config.Attach != nil }
 // open until f returns. ctx ends at the model's time limit, unless f calls began first, which lifts
 // the limit. f calls began again whenever it continues. Errors are those of f, and those for which Failure has a status.
 func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachment, began func()) error) error {
-	v, err := m.acquire()
-	if err != nil {
-		return err
-	}
-	defer v.release()
-	if v.attached == nil {
-		return fmt.Errorf("%w: model %q in this protocol", ErrUnknown, m.config.Name)
-	}
 	limit := m.config.Timeout
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := time.AfterFunc(limit, func() { cancel(&lateError{limit}) })
 	defer late.Stop()
+	v, err := m.need(ctx)
+	if err != nil {
+		return err
+	}
+	defer v.done()
+	if v.attached == nil {
+		return fmt.Errorf("%w: model %q in this protocol", ErrUnknown, m.config.Name)
+	}
 	begun := trace.Now()
 	if err := m.queue.enter(); err != nil {
 		m.waited(ctx, "", begun, err)
@@ -69,13 +69,15 @@ func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachmen
 }
 
 // Peek calls f with the attachment of the current program, which stays open until f returns, without a wait in the queue:
-// for what takes little time. Errors are those of f, and those for which Failure has a status.
-func (m *Model) Peek(f func(a Attachment) error) error {
-	v, err := m.acquire()
+// for what takes little time. ctx bounds the load of a model that is loaded on demand. Errors are those of f, and those for which Failure has a status.
+func (m *Model) Peek(ctx context.Context, f func(a Attachment) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, m.config.Timeout, &lateError{m.config.Timeout})
+	defer cancel()
+	v, err := m.need(ctx)
 	if err != nil {
 		return err
 	}
-	defer v.release()
+	defer v.done()
 	if v.attached == nil {
 		return fmt.Errorf("%w: model %q in this protocol", ErrUnknown, m.config.Name)
 	}

@@ -36,13 +36,13 @@ func useServer(s *serve.Server, m *serve.Model) map[string]error {
 	m.Attached()
 	return map[string]error{
 		"Server.LoadAll": s.LoadAll(ctx),
-		"Server.Apply":   s.Apply(ctx, serve.Config{Name: "digits", Open: program("digits/portable.pte")}),
+		"Server.Put":     s.Put(ctx, serve.Config{Name: "digits", Open: program("digits/portable.pte")}),
 		"Server.Try":     s.Try(ctx),
 		"Hold.Grow":      h.Grow(1),
 		"Model.Load":     m.Load(ctx),
 		"Model.Try":      m.Try(ctx),
 		"Model.Unload":   m.Unload(ctx),
-		"Model.Peek":     m.Peek(func(serve.Attachment) error { return nil }),
+		"Model.Peek":     m.Peek(ctx, func(serve.Attachment) error { return nil }),
 		"Model.Use":      m.Use(ctx, func(context.Context, serve.Attachment, func()) error { return nil }),
 	}
 }
@@ -64,7 +64,7 @@ var requests = []struct {
 // TestClosedServer calls every method of a closed server and of its model, twice.
 func TestClosedServer(t *testing.T) {
 	s, m := closable(t)
-	want := map[string]error{"Server.LoadAll": etrun.ErrClosed, "Server.Apply": etrun.ErrClosed, "Model.Load": etrun.ErrClosed,
+	want := map[string]error{"Server.LoadAll": etrun.ErrClosed, "Server.Put": etrun.ErrClosed, "Model.Load": etrun.ErrClosed,
 		"Model.Unload": serve.ErrNotReady, "Model.Use": serve.ErrUnknown, "Model.Peek": serve.ErrUnknown}
 	for range 2 {
 		if err := s.Close(); err != nil {

@@ -18,12 +18,12 @@ import (
 // infer handles an inference request.
 func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
 	arrived := time.Now()
-	m, v, err := s.acquire(r)
+	m, v, err := s.need(r, arrived)
 	if err != nil {
 		s.refuse(w, r, headerBytes, err)
 		return
 	}
-	defer v.release()
+	defer v.done()
 	limits := v.limits(s.options.BodyBytes)
 	size, err := s.look(r, m, limits.Body)
 	if err != nil {

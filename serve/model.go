@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/etrun-go/etrun"
@@ -30,6 +31,14 @@ type Config struct {
 	Attach func(ctx context.Context, p *etrun.Program) (Attachment, error)
 	// Methods are served under their names as versions; empty means all.
 	Methods []string
+	// Memory returns the bytes of memory of the program that was opened last, Size what is expected before the first load.
+	// They count toward Options.MemoryBytes, and may be nil.
+	Memory, Size func() int64
+	// Unloaded is called when the server has unloaded a model that is loaded on demand, with the reason: "idle" or "memory".
+	// It may be nil.
+	Unloaded func(why string)
+	// Version is another name of the default method, such as the number of the model's version; empty for none.
+	Version string
 	// Observer receives the waits of requests, like those of a pool; it may be nil. Events of the
 	// program go to the observer that Open sets, which should not include trace.Pools.
 	Observer etrun.Observer
@@ -40,6 +49,11 @@ type Config struct {
 	MaxBatch   int           // rows of requests that are batched into one run, 0 or 1 for none
 	BatchDelay time.Duration // how long a batch waits for more requests
 	Sequences  SequenceLimits
+
+	// OnDemand loads the model when a request needs it, instead of in LoadAll. The server unloads it after Idle without
+	// requests (0: never), and for the memory of others. After Unload requests load it no more, until Load.
+	OnDemand bool
+	Idle     time.Duration
 }
 
 // SequenceLimits bounds the sequences of a model. Zero fields mean the defaults.
@@ -74,6 +88,7 @@ var (
 // Model is one of a server's models.
 type Model struct {
 	config  Config
+	home    *home
 	queue   *queue
 	loading sync.Mutex // held by Load and Unload
 	moves   progress   // of uses of the attachment that have begun to answer
@@ -82,12 +97,19 @@ type Model struct {
 	state   State
 	reason  string // for Failed
 	current *version
-	next    *Model // what replaced it, for requests that found it before
-	resting bool   // unloaded on purpose, and not loaded again since
-	retired error  // why it is never loaded again, nil otherwise; read and set while loading is held
+	next    *Model  // what replaced it, for requests that found it before
+	resting bool    // unloaded on purpose, and not loaded again since
+	stopped bool    // unloaded by Unload: requests do not load it
+	demand  *demand // nil if no request waits for a load
+	idle    *time.Timer
+	retry   time.Time     // when a load on demand is tried again, for Failed
+	pause   time.Duration // before that
+	size    int64         // memory of the last version, 0 if none was loaded
+	used    atomic.Int64  // time of the last request in Unix nanoseconds
+	retired error         // why it is never loaded again, nil otherwise; read and set while loading is held
 }
 
-func newModel(c Config) *Model {
+func newModel(c Config, h *home) *Model {
 	c.Instances = cmp.Or(max(c.Instances, 0), 2)
 	c.Queue = cmp.Or(c.Queue, 64)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
@@ -104,7 +126,7 @@ func newModel(c Config) *Model {
 			return Local(p, c.Check), nil
 		}
 	}
-	return &Model{config: c, state: Unloaded, queue: newQueue(c.Instances, c.MaxBatch, max(c.Queue, 0))}
+	return &Model{config: c, home: h, state: Unloaded, queue: newQueue(c.Instances, c.MaxBatch, max(c.Queue, 0))}
 }
 
 // Name returns the model's name.
@@ -118,12 +140,13 @@ func (m *Model) State() State {
 	return state
 }
 
-// settled reports whether the model is as it should be: ready, or unloaded on purpose.
-func (m *Model) settled() bool {
+// settled reports whether the model is as it should be: ready, or unloaded on purpose, or not needed yet. If strict it must be
+// ready.
+func (m *Model) settled(strict bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	state, _ := m.now()
-	return state == Ready || m.resting
+	return state == Ready || !strict && (m.resting || m.config.OnDemand)
 }
 
 // now returns the state, and the reason of a bad one. m.mu is held.
@@ -138,81 +161,6 @@ func (m *Model) now() (State, string) {
 
 // Waiting returns the number of requests that wait for their turn.
 func (m *Model) Waiting() int { return m.queue.waiting() }
-
-// Load opens the program, tests each method, and replaces the current program, if any, which is
-// closed after its last request; its sequences end. If Load fails the old program stays in use.
-// Loads of one model run one at a time.
-func (m *Model) Load(ctx context.Context) (err error) {
-	m.loading.Lock()
-	defer m.loading.Unlock()
-	if m.retired != nil {
-		return fmt.Errorf("%w: model %q", m.retired, m.config.Name)
-	}
-	defer func() {
-		if m.config.Loaded != nil {
-			m.config.Loaded(err)
-		}
-	}()
-	m.change(func() {
-		if m.current == nil {
-			m.state = Loading
-		}
-	})
-	v, err := m.open(ctx)
-	if err != nil {
-		m.change(func() {
-			if m.current == nil {
-				m.state, m.reason = Failed, err.Error()
-			}
-		})
-		return err
-	}
-	m.replace(v, Ready)
-	return nil
-}
-
-// Unload closes the program after its last request, and waits for that until ctx ends. It fails if
-// no program is loaded.
-func (m *Model) Unload(ctx context.Context) error {
-	m.loading.Lock()
-	defer m.loading.Unlock()
-	old := m.replace(nil, Unloaded)
-	if old == nil {
-		return fmt.Errorf("model %q: %w", m.config.Name, ErrNotReady)
-	}
-	select {
-	case <-old.closed:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// retire is Unload for good. Later loads return why.
-func (m *Model) retire(why error) error {
-	m.bar(why)
-	return m.Unload(context.Background())
-}
-
-// bar prevents later loads.
-func (m *Model) bar(why error) {
-	m.loading.Lock()
-	defer m.loading.Unlock()
-	m.retired = why
-}
-
-// replace swaps versions and retires the old one, which it returns.
-func (m *Model) replace(v *version, state State) (old *version) {
-	m.change(func() {
-		old, m.current, m.state, m.reason = m.current, v, state, ""
-		m.resting = v == nil && (old != nil || m.resting)
-	})
-	if old != nil {
-		old.sequences.close()
-		old.release()
-	}
-	return old
-}
 
 func (m *Model) change(f func()) {
 	m.mu.Lock()
@@ -308,4 +256,26 @@ func (p *progress) next() <-chan struct{} {
 		p.waiting = make(chan struct{})
 	}
 	return p.waiting
+}
+
+// demand is a load that requests wait for. Its fields are guarded by Model.mu until done is closed.
+type demand struct {
+	model   *Model
+	done    chan struct{}
+	cancel  context.CancelFunc // of the wait for memory, when no request waits any more
+	waiters int
+	version *version // with one user for each waiter; nil if the load failed
+	err     error
+}
+
+// home is what the models of a server share.
+type home struct {
+	ctx    context.Context // for loads; canceled by Close
+	limit  int64           // memory of all programs, 0 for none
+	used   atomic.Int64
+	turn   chan struct{} // has an element during a load, if there is a limit
+	models func() []*Model
+
+	mu      sync.Mutex
+	leaving []*version // versions that no request finds any more, until they are closed
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/etrun-go/etrun/internal/jsonerror"
 	"github.com/etrun-go/etrun/serve/oip"
@@ -133,8 +134,8 @@ func tensorAnswers(slots []slot, inputs bool) []tensorAnswer {
 }
 
 func (s *Server) modelMetadata(w http.ResponseWriter, r *http.Request) {
-	if _, v, err := s.acquire(r); err == nil { // a model that answers in another protocol has no methods here
-		defer v.release()
+	if _, v, err := s.need(r, time.Now()); err == nil { // a model that answers in another protocol has no methods here
+		defer v.done()
 		if v.attached != nil && r.PathValue("version") == "" {
 			answer(w, http.StatusOK, modelAnswer{v.model.config.Name, []string{}, platform, []tensorAnswer{}, []tensorAnswer{}})
 			return
@@ -150,16 +151,28 @@ func (s *Server) modelMetadata(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) modelReady(w http.ResponseWriter, r *http.Request) {
-	_, v, err := s.acquire(r)
-	if err == nil {
-		defer v.release()
-	}
-	if name := r.PathValue("version"); err == nil && (v.attached == nil || name != "") {
-		err = s.find(r, func(*version, *endpoint) {})
-	}
-	if err != nil {
+	if err := s.readyVersion(r); err != nil {
 		fail(w, err)
 	}
+}
+
+// readyVersion returns an error if the method of a request is not loaded. It loads none.
+func (s *Server) readyVersion(r *http.Request) error {
+	m, err := s.modelOf(r)
+	if err != nil {
+		return err
+	}
+	v, err := m.acquire()
+	if err != nil {
+		return err
+	}
+	defer v.release()
+	name := r.PathValue("version")
+	if v.attached != nil && name == "" {
+		return nil
+	}
+	_, err = v.pick(name)
+	return err
 }
 
 // indexAnswer is a model in the list of all models.
@@ -206,7 +219,7 @@ func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 
 // load loads or reloads a model. It continues if the client disconnects.
 func (s *Server) load(w http.ResponseWriter, r *http.Request) {
-	s.control(w, r, func(m *Model) error { return m.Load(s.ctx) })
+	s.control(w, r, func(m *Model) error { return m.Load(s.home.ctx) })
 }
 
 func (s *Server) unload(w http.ResponseWriter, r *http.Request) {

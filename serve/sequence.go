@@ -270,6 +270,13 @@ func (l *sequences) end() []*sequence {
 	return l.remove(func(*sequence) bool { return true })
 }
 
+// count returns the number of open sequences.
+func (l *sequences) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.live)
+}
+
 // Sequences returns the number of open sequences.
 func (m *Model) Sequences() int {
 	v, err := m.acquire()
@@ -277,7 +284,5 @@ func (m *Model) Sequences() int {
 		return 0
 	}
 	defer v.release()
-	v.sequences.mu.Lock()
-	defer v.sequences.mu.Unlock()
-	return len(v.sequences.live)
+	return v.sequences.count()
 }

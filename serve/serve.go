@@ -42,6 +42,12 @@ type Options struct {
 	BusyBytes int64
 	// BodyTimeout bounds the time to read a body, default 30 s, and to write an answer.
 	BodyTimeout time.Duration
+	// MemoryBytes bounds the memory of all programs, as reported by Config.Memory, 0 for no bound. A load unloads models that
+	// are loaded on demand until its model fits: those that were not used for the longest time first.
+	MemoryBytes int64
+	// Strict makes the server ready only if all models are loaded, also those that were unloaded on purpose or are loaded on
+	// demand.
+	Strict bool
 	// Control allows requests to load and unload models.
 	Control bool
 }
@@ -52,7 +58,7 @@ type Server struct {
 	models  atomic.Pointer[modelSet]
 	mux     *http.ServeMux
 	budget  budget
-	ctx     context.Context // for loads; canceled by Close
+	home    *home
 	cancel  context.CancelFunc
 
 	applying sync.Mutex
@@ -100,8 +106,9 @@ func New(o Options, models ...Config) (*Server, error) {
 	o.BusyBytes = cmp.Or(o.BusyBytes, 256<<20)
 	o.BodyTimeout = cmp.Or(o.BodyTimeout, 30*time.Second)
 	s := &Server{options: o, budget: budget{limit: o.BusyBytes}}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	set, err := newModels(models)
+	s.home = &home{limit: o.MemoryBytes, turn: make(chan struct{}, 1), models: s.Models}
+	s.home.ctx, s.cancel = context.WithCancel(context.Background())
+	set, err := s.newModels(models)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +118,7 @@ func New(o Options, models ...Config) (*Server, error) {
 }
 
 // newModels returns the models of configurations, whose names must be valid and different.
-func newModels(configs []Config) (models []*Model, err error) {
+func (s *Server) newModels(configs []Config) (models []*Model, err error) {
 	known := make(map[string]bool)
 	for _, c := range configs {
 		if !names.MatchString(c.Name) {
@@ -124,40 +131,45 @@ func newModels(configs []Config) (models []*Model, err error) {
 			return nil, fmt.Errorf("two models with the name %q", c.Name)
 		}
 		known[c.Name] = true
-		models = append(models, newModel(c))
+		models = append(models, newModel(c, s.home))
 	}
 	return models, nil
 }
 
-// Apply replaces the configurations of all models. Each is opened and tested, one after the other, and
-// then replaces the model of its name, if there is one. A model that fails to load replaces none, and the
-// one of its name stays. Models without a configuration are removed. Those that are replaced or removed
-// are closed after their last request. The error joins those of all models that failed.
-func (s *Server) Apply(ctx context.Context, configs ...Config) error {
+// Put adds a model, or replaces the one of its name, which is closed after its last request. The new one is opened and tested
+// before; if that fails the server is unchanged. A model that is loaded on demand is not opened if the one of its name is not
+// loaded either.
+func (s *Server) Put(ctx context.Context, c Config) error {
 	s.applying.Lock()
 	defer s.applying.Unlock()
 	if s.isClosed() {
 		return errServerClosed()
 	}
-	models, err := newModels(configs)
+	models, err := s.newModels([]Config{c})
 	if err != nil {
 		return err
 	}
-	var all []error
-	for _, m := range models {
+	m, old := models[0], s.Model(c.Name)
+	if !c.OnDemand || old != nil && old.State() == Ready {
 		if err := m.Load(ctx); err != nil {
-			all = append(all, fmt.Errorf("model %s: %w", m.config.Name, err))
-			continue
-		}
-		s.put(m)
-	}
-	for _, old := range s.Models() {
-		if !slices.ContainsFunc(models, func(m *Model) bool { return m.config.Name == old.config.Name }) {
-			s.models.Store(newSet(slices.DeleteFunc(s.Models(), func(m *Model) bool { return m == old })))
-			s.retire(old)
+			return err
 		}
 	}
-	return errors.Join(all...)
+	s.put(m)
+	return nil
+}
+
+// Remove removes a model, which is closed after its last request. It reports whether there was one of this name.
+func (s *Server) Remove(name string) bool {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	old := s.Model(name)
+	if old == nil || s.isClosed() {
+		return false
+	}
+	s.models.Store(newSet(slices.DeleteFunc(s.Models(), func(m *Model) bool { return m == old })))
+	s.retire(old)
+	return true
 }
 
 // put adds a model, or replaces the one of its name.
@@ -197,7 +209,7 @@ func (s *Server) Model(name string) *Model { return s.models.Load().find(name) }
 // Models returns all models, sorted by name.
 func (s *Server) Models() []*Model { return slices.Clone(s.models.Load().models) }
 
-// LoadAll loads or reloads every model, one after the other. The error joins those of all models
+// LoadAll loads or reloads every model, one after the other, but those that are loaded on demand. The error joins those of all models
 // that failed, which stay unchanged.
 func (s *Server) LoadAll(ctx context.Context) error {
 	if s.isClosed() {
@@ -205,6 +217,9 @@ func (s *Server) LoadAll(ctx context.Context) error {
 	}
 	var all []error
 	for _, m := range s.models.Load().models {
+		if m.config.OnDemand {
+			continue
+		}
 		if err := m.Load(ctx); err != nil {
 			all = append(all, fmt.Errorf("model %s: %w", m.config.Name, err))
 		}
@@ -212,14 +227,14 @@ func (s *Server) LoadAll(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// Ready reports whether every model is loaded, except those that were unloaded on purpose. A closed server
-// is not ready.
+// Ready reports whether every model is loaded, except those that were unloaded on purpose and those that are loaded on demand,
+// unless Options.Strict is set. A closed server is not ready.
 func (s *Server) Ready() bool {
-	return !s.isClosed() && !slices.ContainsFunc(s.models.Load().models, func(m *Model) bool { return !m.settled() })
+	return !s.isClosed() && !slices.ContainsFunc(s.models.Load().models, func(m *Model) bool { return !m.settled(s.options.Strict) })
 }
 
 // isClosed reports whether Close was called.
-func (s *Server) isClosed() bool { return s.ctx.Err() != nil }
+func (s *Server) isClosed() bool { return s.home.ctx.Err() != nil }
 
 func errServerClosed() error { return fmt.Errorf("server: %w", etrun.ErrClosed) }
 
@@ -245,3 +260,6 @@ func (s *Server) Close() error {
 	s.retiring.Wait()
 	return nil
 }
+
+// MemoryBytes returns the memory of all programs, as far as it is known: see Config.Memory.
+func (s *Server) MemoryBytes() int64 { return s.home.used.Load() }

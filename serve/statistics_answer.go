@@ -69,7 +69,12 @@ func (a *statisticsAnswer) add(v *version) {
 // modelStatistics answers the statistics of a model's methods, or of the one that the version names.
 func (s *Server) modelStatistics(w http.ResponseWriter, r *http.Request) {
 	all := statisticsAnswer{[]modelStatistics{}}
-	_, v, err := s.acquire(r)
+	m, err := s.modelOf(r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	v, err := m.acquire()
 	if err == nil {
 		defer v.release()
 		if name := r.PathValue("version"); name == "" {

@@ -21,6 +21,7 @@ type version struct {
 	tensors   buffers // from alloc
 	answers   buffers
 	headers   oip.Cache
+	bytes     int64 // memory, for the limit of all models
 	users     atomic.Int64
 	closed    chan struct{}
 }
@@ -82,11 +83,15 @@ func (v *version) release() {
 		}
 	}
 	_ = v.program.Close()
+	v.model.home.closed(v)
 	close(v.closed)
 }
 
 // endpoint finds a method. The empty name means "forward", or the only method.
 func (v *version) endpoint(name string) (*endpoint, error) {
+	if v.model.config.Version == name {
+		name = ""
+	}
 	i := slices.IndexFunc(v.endpoints, func(e *endpoint) bool { return e.method == name || name == "" && e.method == "forward" })
 	if i < 0 && name == "" && len(v.endpoints) == 1 {
 		i = 0

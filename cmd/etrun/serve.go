@@ -29,14 +29,15 @@ A model is named after its file, unless it is given as NAME=PATH. Its methods ar
 whose keys are flag names, and "models", an array of objects with "path", "name" and flags of their own. Flags of the command line
 override those of the file.
 
-SIGHUP reloads certificates, tokens, the configuration of models, and models: a model that fails its self-test is not replaced. After SIGTERM requests in progress
-may take up to --drain.
+SIGHUP reloads certificates, tokens, the configuration of models, and models that have changed: a model that fails its self-test is not replaced. The models of
+--models FOLDER come and go with its files. After SIGTERM requests in progress may take up to --drain.
 `
 
 const serveExamples = `  etrun serve model.pte
   etrun serve digits=a.bpte words=b.pte --listen unix:/run/etrun.sock
   etrun serve model.pte --listen 0.0.0.0:8443 --tls-cert cert.pem \
       --tls-key key.pem --token-file tokens
+  etrun serve --models /var/lib/etrun --models-memory 2GiB --idle 10m
   etrun serve --config /etc/etrun/serve.json`
 
 func newServe(a *app) *cobra.Command {
@@ -80,13 +81,14 @@ func (s *serveCommand) run(ctx context.Context, c *cobra.Command, args []string)
 	if err != nil {
 		return err
 	}
-	d := &daemon.Daemon{Settings: s.Settings, Models: models, Version: version(), Backends: all.Backends(), Log: s.Notes}
-	d.Reread = func(ctx context.Context) ([]*daemon.Model, bool, error) { return s.reread(ctx, given, args) }
+	d := &daemon.Daemon{Settings: s.Settings, Models: models, Common: &s.Options, CommonLimits: &s.Limits,
+		Version: version(), Backends: all.Backends(), Log: s.Notes}
+	d.Reread = func(ctx context.Context) (*daemon.Daemon, bool, error) { return s.reread(ctx, given, args) }
 	return d.Run(ctx)
 }
 
 // reread reads the models again, and reports whether other settings have changed.
-func (s *serveCommand) reread(ctx context.Context, given, args []string) (models []*daemon.Model, others bool, err error) {
+func (s *serveCommand) reread(ctx context.Context, given, args []string) (d *daemon.Daemon, others bool, err error) {
 	again := &serveCommand{app: s.app, Settings: daemon.Defaults(), Options: session.Options{Say: s.Note}, Limits: daemon.DefaultLimits()}
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true // those of all commands
@@ -94,6 +96,7 @@ func (s *serveCommand) reread(ctx context.Context, given, args []string) (models
 	if err := flags.Parse(given); err != nil {
 		return nil, false, err
 	}
-	models, err = daemon.Models(ctx, flags, again.config, args, &again.Options, &again.Limits)
-	return models, !reflect.DeepEqual(again.Settings, s.Settings), err
+	models, err := daemon.Models(ctx, flags, again.config, args, &again.Options, &again.Limits)
+	d = &daemon.Daemon{Models: models, Common: &again.Options, CommonLimits: &again.Limits}
+	return d, !reflect.DeepEqual(again.Settings, s.Settings), err
 }

@@ -71,7 +71,7 @@ func TestServeDocumentConfig(t *testing.T) {
 func TestServeDocumentFlags(t *testing.T) {
 	text := readText(t, "docs", "serve.md")
 	for _, flag := range []string{"instances", "queue", "timeout", "max-batch", "batch-delay", "sequences", "sequence-idle", "sequence-memory", "trust", "drain", "debug", "tokenizer",
-		"template", "texts", "text-memory"} {
+		"template", "texts", "text-memory", "models", "models-interval", "models-memory", "load", "idle", "strict-readiness"} {
 		if newServe(&app{}).Flags().Lookup(flag) == nil || !strings.Contains(text, "--"+flag) {
 			t.Errorf("--%s is no flag, or not in the document", flag)
 		}

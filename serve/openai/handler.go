@@ -23,7 +23,7 @@ type handler struct {
 // usable reports whether a model answers requests, or will.
 func usable(m *serve.Model) bool {
 	state := m.State()
-	return state != serve.Unloaded && state != serve.Failed
+	return m.Available() || state != serve.Unloaded && state != serve.Failed
 }
 
 // find returns a model by its name, the only language model without one.
@@ -35,7 +35,7 @@ func (h *handler) find(name string) (*serve.Model, error) {
 	switch {
 	case m == nil || !m.Attached():
 		return nil, &requestError{serve.ErrUnknown, "model", "model_not_found", "no model " + quote(name)}
-	case m.State() == serve.Unloaded:
+	case m.State() == serve.Unloaded && !m.Available():
 		return nil, &requestError{serve.ErrUnknown, "model", "model_not_found", "the model " + quote(name) + " is not loaded"}
 	}
 	return m, nil

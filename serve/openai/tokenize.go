@@ -77,7 +77,7 @@ func (h *handler) convert(w http.ResponseWriter, r *http.Request, members object
 	}
 	var object any
 	if err == nil {
-		err = m.Peek(func(x serve.Attachment) (err error) {
+		err = m.Peek(r.Context(), func(x serve.Attachment) (err error) {
 			select {
 			case converting <- struct{}{}:
 				defer func() { <-converting }()

@@ -28,12 +28,13 @@ func (c *config) apply(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// modelOf returns a model of a configuration file: the command line's flags, overridden by its own.
-func modelOf(object []setting, options *session.Options, limits *Limits) (*Model, error) {
-	m := &Model{Options: *options, Limits: *limits}
+// modelOf returns a model of a configuration file: the command line's flags, overridden by its own. path is its file if the object
+// names none.
+func modelOf(object []setting, options *session.Options, limits *Limits, path string) (*Model, error) {
+	m := &Model{Path: path, Options: *options, Limits: *limits}
 	own, known := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.StringVar(&m.Name, "name", "", "`NAME`")
-	own.StringVar(&m.Path, "path", "", "`FILE`")
+	own.StringVar(&m.Path, "path", path, "`FILE`")
 	m.Limits.AddFlags(own)
 	new(session.Options).AddFlags(known)
 	var others []string
@@ -99,14 +100,14 @@ func Models(ctx context.Context, flags *pflag.FlagSet, path string, arguments []
 		models = append(models, m)
 	}
 	for _, object := range c.models {
-		m, err := modelOf(object, options, limits)
+		m, err := modelOf(object, options, limits, "")
 		if err != nil {
 			return nil, err
 		}
 		models = append(models, m)
 	}
-	if len(models) == 0 {
-		return nil, session.Usage("no model, want MODEL.pte or --config FILE with models")
+	if folder := flags.Lookup(folderFlag); len(models) == 0 && (folder == nil || folder.Value.String() == "") {
+		return nil, session.Usage("no model, want MODEL.pte, --config FILE with models, or --models FOLDER")
 	}
 	return models, nil
 }

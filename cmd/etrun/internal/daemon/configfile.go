@@ -93,13 +93,20 @@ func readConfig(ctx context.Context, path, trust string) (*config, error) {
 		return nil, err
 	}
 	r, c := &configReader{path, text, jsontext.NewDecoder(bytes.NewBuffer(text))}, &config{}
-	if c.flags, err = r.object("the configuration", map[string]func() error{modelsKey: func() error { return r.models(c) }}); err != nil {
+	c.flags, err = r.only("the configuration", map[string]func() error{modelsKey: func() error { return r.models(c) }})
+	return c, err
+}
+
+// only reads an object that is all of the file, see object.
+func (r *configReader) only(what string, others map[string]func() error) ([]setting, error) {
+	list, err := r.object(what, others)
+	if err != nil {
 		return nil, err
 	}
 	if _, err := r.dec.ReadToken(); err != io.EOF {
 		return nil, r.fault("extra bytes after the object")
 	}
-	return c, nil
+	return list, nil
 }
 
 // place returns the file and the line of what was read last.

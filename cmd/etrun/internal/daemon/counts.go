@@ -40,26 +40,40 @@ func newCounts(models *metrics.Collector) *counts {
 	return c
 }
 
-// watch sets the gauges of a server's current models.
-func (c *counts) watch(s *serve.Server, models *metrics.Collector) {
-	for _, m := range s.Models() {
+// watch sets the gauge of a model's queue.
+func (c *counts) watch(m *serve.Model, models *metrics.Collector) {
+	if m != nil {
 		models.Model(m.Name(), "").SetQueue(m.Waiting)
 	}
 }
 
-// sequencesOf collects the open sequences of a server's models.
-type sequencesOf struct{ server *serve.Server }
+// modelsOf collects gauges of a server's models.
+type modelsOf struct{ server *serve.Server }
 
-var openSequences = prometheus.NewDesc("etrun_sequences", "Open sequences.", []string{"model"}, nil)
+var (
+	openSequences = prometheus.NewDesc("etrun_sequences", "Open sequences.", []string{"model"}, nil)
+	modelReady    = prometheus.NewDesc("etrun_model_ready", "Whether the model is loaded and ready.", []string{"model"}, nil)
+	modelsMemory  = prometheus.NewDesc("etrun_models_memory_bytes", "Memory of all models that counts toward --models-memory.", nil, nil)
+)
 
 // Describe implements prometheus.Collector.
-func (s sequencesOf) Describe(to chan<- *prometheus.Desc) { to <- openSequences }
+func (s modelsOf) Describe(to chan<- *prometheus.Desc) {
+	to <- openSequences
+	to <- modelReady
+	to <- modelsMemory
+}
 
 // Collect implements prometheus.Collector.
-func (s sequencesOf) Collect(to chan<- prometheus.Metric) {
+func (s modelsOf) Collect(to chan<- prometheus.Metric) {
 	for _, m := range s.server.Models() {
+		isReady := 0.0
+		if m.State() == serve.Ready {
+			isReady = 1
+		}
 		to <- prometheus.MustNewConstMetric(openSequences, prometheus.GaugeValue, float64(m.Sequences()), m.Name())
+		to <- prometheus.MustNewConstMetric(modelReady, prometheus.GaugeValue, isReady, m.Name())
 	}
+	to <- prometheus.MustNewConstMetric(modelsMemory, prometheus.GaugeValue, float64(s.server.MemoryBytes()))
 }
 
 func (c *counts) reloaded(model string, err error) {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,9 +31,12 @@ type Daemon struct {
 	Version  string
 	Backends []delegate.Backend
 	Log      io.Writer
-	// Reread returns the models again when the server reloads, and whether other settings have changed.
-	// If nil, Models are reloaded.
-	Reread func(ctx context.Context) (models []*Model, others bool, err error)
+	// Common and CommonLimits are the flags of the models in Settings.Folder.
+	Common       *session.Options
+	CommonLimits *Limits
+	// Reread reads Models, Common and CommonLimits again when the server reloads, and whether other settings have
+	// changed. If nil, they stay.
+	Reread func(ctx context.Context) (again *Daemon, others bool, err error)
 
 	log     *slog.Logger
 	counts  *counts
@@ -43,7 +47,9 @@ type Daemon struct {
 	ended   chan error // of listeners that fail
 	workers sync.WaitGroup
 
-	reloading sync.Mutex
+	reloading sync.Mutex // held while models are applied
+	applied   applied
+	started   atomic.Bool // all models of the start are loaded
 }
 
 // Bounds of connections without flags.
@@ -107,23 +113,31 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 	d.metrics = metrics.New(metrics.Options{Version: d.Version, Backends: d.Backends})
 	d.counts = newCounts(d.metrics)
 	d.server, err = serve.New(serve.Options{Version: d.Version, BodyBytes: int64(d.Body), BusyBytes: int64(d.Busy),
-		BodyTimeout: d.BodyTimeout, Control: d.Control}, d.configs()...)
+		BodyTimeout: d.BodyTimeout, Control: d.Control, MemoryBytes: int64(d.Memory), Strict: d.Strict}, d.configs()...)
 	if err != nil {
 		return session.Usage("%w", err)
 	}
-	d.counts.watch(d.server, d.metrics)
-	d.counts.registry.MustRegister(sequencesOf{d.server})
+	for _, m := range d.server.Models() {
+		d.counts.watch(m, d.metrics)
+	}
+	d.begin()
+	d.counts.registry.MustRegister(modelsOf{d.server})
 	return nil
 }
 
 // configs returns the configurations of the models for package serve.
 func (d *Daemon) configs() (configs []serve.Config) {
 	for _, m := range d.Models {
-		m.Options.Say = func(format string, args ...any) { d.log.Warn(fmt.Sprintf(format, args...), "model", m.Name) }
-		s := &served{Model: m, metrics: d.metrics, counts: d.counts, log: d.log, body: int64(d.Body)}
-		configs = append(configs, s.config())
+		configs = append(configs, d.config(m))
 	}
 	return configs
+}
+
+// config returns the configuration of a model.
+func (d *Daemon) config(m *Model) serve.Config {
+	m.Options.Say = func(format string, args ...any) { d.log.Warn(fmt.Sprintf(format, args...), "model", m.Name) }
+	s := &served{Model: m, metrics: d.metrics, counts: d.counts, log: d.log, body: int64(d.Body), limited: d.Memory > 0}
+	return s.config()
 }
 
 // httpServer returns the HTTP server. After ctx ends it is not ready.
@@ -142,8 +156,12 @@ func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 	}
 	for _, path := range []string{readyPath, healthPath} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-			if ctx.Err() != nil {
+			switch {
+			case ctx.Err() != nil:
 				refusal(http.StatusServiceUnavailable, "the server is shutting down").ServeHTTP(w, r)
+				return
+			case d.Folder != "" && !d.started.Load():
+				refusal(http.StatusServiceUnavailable, "the server is starting").ServeHTTP(w, r)
 				return
 			}
 			asked := *r
@@ -224,7 +242,7 @@ func (d *Daemon) work(ctx context.Context, hangups <-chan os.Signal) error {
 	defer loads.Wait()
 	defer cancel()
 	loaded := make(chan error, 1)
-	loads.Go(func() { loaded <- d.server.LoadAll(ctx) })
+	loads.Go(func() { loaded <- d.loadAll(ctx) })
 	select {
 	case err := <-loaded:
 		if ctx.Err() != nil {
@@ -240,6 +258,7 @@ func (d *Daemon) work(ctx context.Context, hangups <-chan os.Signal) error {
 	}
 	notify(d.log, ready)
 	loads.Go(func() { d.feedWatchdog(ctx) })
+	loads.Go(func() { d.watchFolder(ctx) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -252,7 +271,23 @@ func (d *Daemon) work(ctx context.Context, hangups <-chan os.Signal) error {
 	}
 }
 
-// reload reloads secrets, the configuration of models, and models. What fails to load stays in use.
+// loadAll loads the models of the start. Those of the folder may fail.
+func (d *Daemon) loadAll(ctx context.Context) error {
+	if err := d.server.LoadAll(ctx); err != nil {
+		return err
+	}
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	if d.Folder != "" {
+		if err := d.apply(ctx, false); err != nil {
+			return err
+		}
+	}
+	d.started.Store(true)
+	return nil
+}
+
+// reload reloads secrets, the configuration of models, and models that have changed. What fails to load stays in use.
 func (d *Daemon) reload(ctx context.Context) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
@@ -261,16 +296,8 @@ func (d *Daemon) reload(ctx context.Context) {
 		d.log.Error("secrets not reloaded", "error", err)
 	}
 	d.reread(ctx)
-	before := d.server.Models()
-	if err := d.server.Apply(ctx, d.configs()...); err != nil && ctx.Err() == nil {
-		d.log.Error("not all models reloaded", "error", err)
-	}
-	d.counts.watch(d.server, d.metrics)
-	for _, m := range before {
-		if d.server.Model(m.Name()) == nil {
-			d.log.Info("model removed", "model", m.Name())
-			d.metrics.Remove(m.Name())
-		}
+	if err := d.apply(ctx, false); err != nil && ctx.Err() == nil {
+		d.log.Error("models not reloaded", "error", err)
 	}
 	notify(d.log, ready)
 }
@@ -280,12 +307,15 @@ func (d *Daemon) reread(ctx context.Context) {
 	if d.Reread == nil {
 		return
 	}
-	models, others, err := d.Reread(ctx)
+	again, others, err := d.Reread(ctx)
+	if err == nil {
+		err = twice(again.Models)
+	}
 	if err != nil {
 		d.log.Error("configuration not reloaded", "error", err)
 		return
 	}
-	d.Models = models
+	d.Models, d.Common, d.CommonLimits = again.Models, again.Common, again.CommonLimits
 	if others {
 		d.log.Warn("settings of the server have changed, which apply after a restart: only those of models are reloaded")
 	}

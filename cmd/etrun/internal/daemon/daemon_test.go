@@ -107,7 +107,7 @@ func start(t *testing.T, change func(*Daemon), models ...*Model) *running {
 			t.Fatalf("ended: %v\n%s", err, r.log.text.String())
 		default:
 		}
-		return len(r.log.lines("model loaded")) >= len(models)
+		return len(r.log.lines("model loaded")) >= len(models) && len(r.log.lines("listening")) > 0
 	})
 	r.url = "http://" + r.address()
 	return r

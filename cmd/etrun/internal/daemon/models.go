@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/verify"
@@ -28,7 +29,10 @@ type served struct {
 	body    int64     // maximum bytes of a request
 	warned  sync.Once // about missing isolation
 
+	limited bool // the memory of all models is limited
+
 	mu     sync.Mutex
+	usage  *usage // of the current load
 	digest string
 	files  *modelFiles                             // of the current load
 	steps  map[*etrun.Program]map[string][]float64 // see verify.OutputSteps
@@ -48,7 +52,9 @@ func (m *served) config() serve.Config {
 	if m.Tokenizer != "" {
 		attach = m.openText
 	}
-	return serve.Config{Name: m.Name, Attach: attach, Start: start, Open: m.openObserved, Check: m.check, Loaded: m.loaded, Methods: m.Methods,
+	return serve.Config{Name: m.Name, Version: m.Version, OnDemand: m.isOnDemand(m.limited), Idle: m.Idle,
+		Memory: m.memory, Size: m.fileBytes, Unloaded: m.unloaded,
+		Attach: attach, Start: start, Open: m.openObserved, Check: m.check, Loaded: m.loaded, Methods: m.Methods,
 		Observer: m.metrics.Model(m.Name, ""), Instances: m.Instances, Queue: queue,
 		Timeout: m.timeout(), MaxBatch: m.MaxBatch, BatchDelay: m.BatchDelay,
 		Sequences: serve.SequenceLimits{Max: m.Sequences, Idle: m.SequenceIdle, Bytes: int64(m.SequenceMemory)}}
@@ -61,8 +67,8 @@ type inside struct{ *metrics.Model }
 func (i inside) Wants() trace.Kinds { return i.Model.Wants() &^ trace.Pools }
 
 func (m *served) openObserved(ctx context.Context) (*etrun.Program, error) {
-	files := m.begin()
-	p, err := m.open(ctx, files, etrun.WithObserver(inside{m.metrics.Model(m.Name, m.known(""))}))
+	files, use := m.begin()
+	p, err := m.open(ctx, files, etrun.WithObserver(use))
 	if err != nil {
 		return nil, err
 	}
@@ -72,12 +78,37 @@ func (m *served) openObserved(ctx context.Context) (*etrun.Program, error) {
 }
 
 // begin begins a load with no files.
-func (m *served) begin() *modelFiles {
+func (m *served) begin() (*modelFiles, *usage) {
+	observer := inside{m.metrics.Model(m.Name, m.known(""))}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.files = &modelFiles{trust: m.Trust}
-	return m.files
+	m.files, m.usage = &modelFiles{trust: m.Trust}, &usage{inside: observer}
+	return m.files, m.usage
 }
+
+// usage counts the memory of a program.
+type usage struct {
+	inside
+	bytes atomic.Int64
+}
+
+// Observe implements etrun.Observer.
+func (u *usage) Observe(e *trace.Event) {
+	if e.Kind == trace.Memory {
+		u.bytes.Add(e.Bytes)
+	}
+	u.inside.Observe(e)
+}
+
+// memory returns the memory of the program of the current load.
+func (m *served) memory() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.usage.bytes.Load()
+}
+
+// unloaded logs the unload of a model that is loaded on demand.
+func (m *served) unloaded(why string) { m.log.Info("model unloaded", "model", m.Name, "reason", why) }
 
 // loading returns the files of the current load.
 func (m *served) loading() *modelFiles {

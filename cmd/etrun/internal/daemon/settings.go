@@ -30,6 +30,11 @@ type Settings struct {
 	Drain       time.Duration
 	Control     bool
 
+	Folder   string        // of models, empty for none
+	Interval time.Duration // between two looks for changes in it, 0 for none
+	Memory   bytesize.Size // of all models, 0 for no limit
+	Strict   bool          // ready only if all models are loaded
+
 	LogFormat string
 	AccessLog bool
 	NoPage    bool // no page at /
@@ -38,7 +43,7 @@ type Settings struct {
 // Defaults returns the default settings.
 func Defaults() Settings {
 	return Settings{Listen: []string{"127.0.0.1:8080"}, SocketMode: "0600", Body: 64 << 20, Busy: 256 << 20,
-		BodyTimeout: 30 * time.Second, Connections: 512, Drain: 10 * time.Second, LogFormat: "text", AccessLog: true}
+		BodyTimeout: 30 * time.Second, Connections: 512, Drain: 10 * time.Second, Interval: 2 * time.Second, LogFormat: "text", AccessLog: true}
 }
 
 // AddFlags adds the flags. Their defaults are the current values.
@@ -63,11 +68,19 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 		"maximum number of connections with a request, `N`; a further one replaces the longest idle one")
 	flags.DurationVar(&s.Drain, "drain", s.Drain, "`TIME` limit for requests in progress after SIGTERM")
 	flags.BoolVar(&s.Control, "control", s.Control, "allow requests to load and unload models: POST /v2/repository/models/NAME/load")
+	flags.StringVar(&s.Folder, folderFlag, s.Folder, "serve the models in this `FOLDER`, as they come and go: files NAME.pte, or folders NAME with "+
+		"model.pte or versions 1, 2, … and options in model.json")
+	flags.DurationVar(&s.Interval, "models-interval", s.Interval, "`TIME` between two looks for changes in the folder of --models; 0: at SIGHUP only")
+	flags.Var(&s.Memory, "models-memory", "maximum memory of all models; those that were not used for the longest time are unloaded for others")
+	flags.BoolVar(&s.Strict, "strict-readiness", s.Strict, "be ready only if all models are loaded, also those that are unloaded on purpose")
 	flags.StringVar(&s.Debug, "debug", s.Debug, "serve profiles (/debug/pprof) on this local `ADDRESS`")
 	flags.BoolVar(&s.NoPage, "no-page", s.NoPage, "do not serve the page at / for browsers")
 	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`FORMAT` of the log on standard error: text or json")
 	flags.BoolVar(&s.AccessLog, "access-log", s.AccessLog, "log every request")
 }
+
+// folderFlag is the flag of the folder of models.
+const folderFlag = "models"
 
 // check reports conflicting settings.
 func (s *Settings) check() error {
@@ -83,7 +96,8 @@ func (s *Settings) check() error {
 	}
 	return cmp.Or(
 		atLeast("max-connections", s.Connections, 1), atLeast("max-body", int64(s.Body), 1), atLeast("max-busy", int64(s.Busy), 1),
-		atLeast("body-timeout", s.BodyTimeout, 1), atLeast("drain", s.Drain, 0))
+		atLeast("body-timeout", s.BodyTimeout, 1), atLeast("drain", s.Drain, 0), atLeast("models-interval", s.Interval, 0),
+		atLeast("models-memory", int64(s.Memory), 0))
 }
 
 // atLeast returns an error if the value of a flag is below its minimum.
@@ -96,10 +110,13 @@ func atLeast[T int | int64 | time.Duration](flag string, value, minimum T) error
 
 // Model is one model and its flags.
 type Model struct {
-	Name string
-	Path string
+	Name    string
+	Path    string
+	Version string // number of its version, empty if it has none
 	session.Options
 	Limits
+
+	described string // the file in a folder with its options, empty if there is none
 }
 
 // Limits are the flags of a model.
@@ -111,6 +128,9 @@ type Limits struct {
 	MaxBatch   int
 	BatchDelay time.Duration
 	Trust      string
+
+	Load string // when it is loaded, see loads; empty for the default
+	Idle time.Duration
 
 	Sequences      int
 	SequenceIdle   time.Duration
@@ -151,6 +171,8 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.Template, "template", l.Template, "chat template of the language model, `NAME` or FILE (default: found by the tokenizer's control tokens)")
 	flags.IntVar(&l.Texts, "texts", l.Texts, "texts `N` whose computed tokens a language model keeps for prompts with the same beginning")
 	flags.Var(&l.TextMemory, "text-memory", "maximum memory of these texts of a model, without its weights")
+	flags.StringVar(&l.Load, "load", l.Load, "load models at the `TIME` start, or on demand of a request (default: demand with --models-memory or --idle)")
+	flags.DurationVar(&l.Idle, "idle", l.Idle, "unload models that are loaded on demand after this `TIME` without requests; 0: never")
 	flags.StringVar(&l.Trust, "trust", l.Trust, "accept only files, of the model and beside it, with a signature FILE.minisig of this minisign public `KEY`, or its file")
 }
 
@@ -198,8 +220,23 @@ func (l *Limits) timeout() time.Duration {
 	return inferTimeout
 }
 
+// Values of --load.
+const (
+	atStart  = "start"
+	onDemand = "demand"
+)
+
+// isOnDemand reports whether requests load the model; limited whether the memory of all models is.
+func (l *Limits) isOnDemand(limited bool) bool {
+	return l.Load == onDemand || l.Load == "" && (limited || l.Idle > 0)
+}
+
 func (l *Limits) check() error {
 	switch {
+	case l.Load != "" && l.Load != atStart && l.Load != onDemand:
+		return session.Usage("--load %q, want %s or %s", l.Load, atStart, onDemand)
+	case l.Load == atStart && l.Idle > 0:
+		return session.Usage("--idle with --load %s: a model that was unloaded is loaded on demand", atStart)
 	case l.Tokenizer != "" && l.Isolate:
 		return session.Usage("--tokenizer with --isolate: language models run in the server's process")
 	case l.Tokenizer == "" && l.Template != "":
@@ -214,7 +251,7 @@ func (l *Limits) check() error {
 	return cmp.Or(
 		atLeast("instances", l.Instances, 1), atLeast("queue", l.Queue, 0), atLeast("timeout", l.Timeout, 0),
 		atLeast("texts", l.Texts, 1), atLeast("text-memory", int64(l.TextMemory), 1),
-		atLeast("max-batch", l.MaxBatch, 1), atLeast("batch-delay", l.BatchDelay, 0), atLeast("sequences", l.Sequences, 1),
+		atLeast("max-batch", l.MaxBatch, 1), atLeast("batch-delay", l.BatchDelay, 0), atLeast("sequences", l.Sequences, 1), atLeast("idle", l.Idle, 0),
 		atLeast("sequence-idle", l.SequenceIdle, 1), atLeast("sequence-memory", int64(l.SequenceMemory), 1))
 }
 

@@ -24,20 +24,37 @@ func (o *Options) Isolated(replace func(path string) string) (args []string, err
 	case slices.ContainsFunc(o.qparams, func(q quantization) bool { return q.isFile() }):
 		return nil, Usage("--qparams FILE.json with --isolate: want the outputs themselves")
 	}
-	with := &Options{}
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	with.AddFlags(flags)
-	*with = *o
+	with := *o
 	with.Device, with.data = software, nil
 	for _, path := range o.data {
 		with.data = append(with.data, replace(input.Stdin(path)))
 	}
+	return with.Arguments(), nil
+}
+
+// Arguments are the flags that give a command these options.
+func (o *Options) Arguments() (args []string) {
+	with := &Options{}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	with.AddFlags(flags)
+	*with = *o
 	flags.VisitAll(func(f *pflag.Flag) {
 		for _, word := range wordsOf(f) {
 			args = append(args, "--"+f.Name+"="+word)
 		}
 	})
-	return args, nil
+	return args
+}
+
+// Files are the files of the options that determine results: external weights, and those of quantizations.
+func (o *Options) Files() []string {
+	list := slices.Clone(o.data)
+	for _, q := range o.qparams {
+		if q.isFile() {
+			list = append(list, q.text)
+		}
+	}
+	return list
 }
 
 // wordsOf are the words that give a flag its value, none for the default.

@@ -11,8 +11,8 @@ import (
 	"github.com/etrun-go/etrun/serve"
 )
 
-// TestApply replaces the configurations of models during requests: no request fails.
-func TestApply(t *testing.T) {
+// TestPut adds, replaces and removes models during requests to another and to one that is replaced: no request fails.
+func TestPut(t *testing.T) {
 	config := func(name string, instances int) serve.Config {
 		return serve.Config{Name: name, Instances: instances, Queue: 100, Open: program("pte/initial_state.pte")}
 	}
@@ -35,9 +35,12 @@ func TestApply(t *testing.T) {
 		})
 	}
 	for i := range 20 {
-		if err := s.Apply(t.Context(), config("m", 1+i%3), config("new", 1)); err != nil {
+		if err := errors.Join(s.Put(t.Context(), config("m", 1+i%3)), s.Put(t.Context(), config("new", 1))); err != nil {
 			t.Error(err)
 		}
+	}
+	if !s.Remove("old") || s.Remove("old") {
+		t.Error("the old model was not removed once")
 	}
 	close(stop)
 	callers.Wait()
@@ -51,9 +54,10 @@ func TestApply(t *testing.T) {
 	added := broken
 	added.Name = "added"
 	removed := s.Model("new")
-	if err := s.Apply(t.Context(), broken, added); err == nil {
+	if s.Put(t.Context(), broken) == nil || s.Put(t.Context(), added) == nil {
 		t.Error("broken models load")
 	}
+	s.Remove("new")
 	for name, want := range map[string]int{"m": 200, "added": 404, "new": 404} {
 		if _, w := infer(t, s, "/v2/models/"+name+"/infer", four(1)); w.Code != want {
 			t.Errorf("after broken models: %s: %d, want %d", name, w.Code, want)
@@ -63,8 +67,8 @@ func TestApply(t *testing.T) {
 	if err := removed.Load(t.Context()); !errors.Is(err, serve.ErrUnknown) {
 		t.Errorf("a removed model is loaded: %v", err)
 	}
-	if err := s.Apply(t.Context(), config("x", 1), config("x", 1)); err == nil || s.Model("m") == nil {
-		t.Errorf("two models of a name: %v", err)
+	if err := s.Put(t.Context(), config("stats", 1)); err == nil {
+		t.Error("a model has a name that is part of a path")
 	}
 	if !s.Ready() {
 		t.Error("not ready")

@@ -1,0 +1,218 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+)
+
+// applied are the models that a daemon has, and their states when they were applied.
+type applied struct {
+	models map[string]string // state of each model that was applied or has failed, see Model.state
+	failed map[string]bool
+	next   map[string]string // states that the last look has seen; a change counts when it is seen twice
+}
+
+// removed is the state of a model that is no longer there.
+const removed = "removed"
+
+// state describes a model: its settings and the sizes, times and numbers of its files. If none changes a load has the same result.
+func (m *Model) state() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, m.Path, m.Version, m.Options.Arguments())
+	flags, limits := pflag.NewFlagSet("", pflag.ContinueOnError), m.Limits
+	limits.AddFlags(flags)
+	flags.VisitAll(func(f *pflag.Flag) { fmt.Fprintln(&b, f.Name, session.FlagWords(f)) })
+	for _, path := range m.sources() {
+		for _, file := range []string{path, path + ".minisig"} {
+			info, err := os.Stat(file)
+			if err != nil {
+				fmt.Fprintln(&b, file)
+				continue
+			}
+			inode := uint64(0)
+			if s, ok := info.Sys().(*syscall.Stat_t); ok {
+				inode = s.Ino
+			}
+			fmt.Fprintln(&b, file, info.Size(), info.ModTime().UnixNano(), inode)
+		}
+	}
+	return b.String()
+}
+
+// sources are the files of a model.
+func (m *Model) sources() []string {
+	list := append([]string{m.Path}, m.Options.Files()...)
+	for _, path := range []string{m.Tokenizer, m.Template, m.described} {
+		if path != "" {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// fileBytes is the size of a model's files.
+func (m *Model) fileBytes() (n int64) {
+	for _, path := range m.sources() {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+// folderModels returns the models of the folder. One that cannot be described fails alone.
+func (d *Daemon) folderModels(ctx context.Context) (models []*Model, faults map[string]error, err error) {
+	if d.Folder == "" {
+		return nil, nil, nil
+	}
+	entries, err := entriesOf(d.Folder)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--models: %w", err)
+	}
+	faults = make(map[string]error)
+	for _, e := range entries {
+		m, err := e.model(ctx, d.Common, d.CommonLimits)
+		switch {
+		case err != nil:
+			faults[e.name] = err
+		case slices.ContainsFunc(d.Models, func(other *Model) bool { return other.Name == e.name }):
+			faults[e.name] = fmt.Errorf("a model of the command line or the configuration has the name %q", e.name)
+		default:
+			models = append(models, m)
+		}
+	}
+	return models, faults, nil
+}
+
+// apply adds, replaces and removes models, one by one. Those whose state is the same are untouched. With settled, changes
+// count when two looks in succession have seen them: a file may be written meanwhile. Without, models that failed before are
+// tried again.
+func (d *Daemon) apply(ctx context.Context, settled bool) error {
+	inFolder, faults, err := d.folderModels(ctx)
+	if err != nil {
+		return err
+	}
+	next := make(map[string]string)
+	for _, m := range append(slices.Clone(d.Models), inFolder...) {
+		next[m.Name] = m.state()
+		if d.isDue(m.Name, next[m.Name], settled) && ctx.Err() == nil {
+			d.applyModel(ctx, m, next[m.Name])
+		}
+	}
+	for name, fault := range faults {
+		if _, other := next[name]; other {
+			continue
+		}
+		next[name] = fault.Error()
+		if d.isDue(name, next[name], settled) {
+			d.applied.models[name], d.applied.failed[name] = next[name], true
+			d.log.Error("model not loaded", "model", name, "error", fault)
+		}
+	}
+	for name := range d.applied.models {
+		if _, there := next[name]; !there {
+			next[name] = removed
+			if d.isDue(name, removed, settled) {
+				d.removeModel(name)
+			}
+		}
+	}
+	d.applied.next = next
+	return nil
+}
+
+// isDue reports whether a state is to be applied.
+func (d *Daemon) isDue(name, state string, settled bool) bool {
+	if d.applied.models[name] == state {
+		return !settled && d.applied.failed[name]
+	}
+	return !settled || d.applied.next[name] == state
+}
+
+// applyModel adds or replaces a model.
+func (d *Daemon) applyModel(ctx context.Context, m *Model, state string) {
+	what := "model added"
+	if d.server.Model(m.Name) != nil {
+		what = "model changed"
+	}
+	err := d.server.Put(ctx, d.config(m))
+	d.applied.models[m.Name], d.applied.failed[m.Name] = state, err != nil
+	if err != nil {
+		d.log.Error("model not applied", "model", m.Name, "path", m.Path, "error", err)
+		return
+	}
+	d.counts.watch(d.server.Model(m.Name), d.metrics)
+	d.log.Info(what, "model", m.Name, "path", m.Path)
+}
+
+// removeModel removes a model.
+func (d *Daemon) removeModel(name string) {
+	delete(d.applied.models, name)
+	delete(d.applied.failed, name)
+	if d.server.Remove(name) {
+		d.log.Info("model removed", "model", name)
+		d.metrics.Remove(name)
+	}
+}
+
+// begin records the models that the server was created with.
+func (d *Daemon) begin() {
+	d.applied = applied{models: make(map[string]string), failed: make(map[string]bool)}
+	for _, m := range d.Models {
+		d.applied.models[m.Name] = m.state()
+	}
+}
+
+// watchFolder looks for changes in the folder of models until ctx ends.
+func (d *Daemon) watchFolder(ctx context.Context) {
+	if d.Folder == "" || d.Interval == 0 {
+		return
+	}
+	ticker := time.NewTicker(d.Interval)
+	defer ticker.Stop()
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		said = d.look(ctx, said)
+	}
+}
+
+// look applies changes in the folder. It logs an error unless it was said before, and returns its text.
+func (d *Daemon) look(ctx context.Context, said string) string {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	err := d.apply(ctx, true)
+	if err == nil || ctx.Err() != nil {
+		return ""
+	}
+	if err.Error() != said {
+		d.log.Error("models not reloaded", "error", err)
+	}
+	return err.Error()
+}
+
+// twice returns an error if two models have one name.
+func twice(models []*Model) error {
+	known := make(map[string]bool)
+	for _, m := range models {
+		if known[m.Name] {
+			return errors.New("two models with the name " + m.Name)
+		}
+		known[m.Name] = true
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/openfile"
+)
+
+// maxEntries bounds the entries of a folder of models, and of each folder in it.
+const maxEntries = 10_000
+
+// optionsFile has the options of a model in a folder.
+const optionsFile = "model.json"
+
+// versionForm is the form of folders with a version of a model.
+var versionForm = regexp.MustCompile(`^[1-9][0-9]{0,17}$`)
+
+// refusedKeys are flags that the file of a model in a folder cannot set: the folder decides, or the owner of the server.
+var refusedKeys = []string{"name", "path", "trust", "isolate-memory", "weights-cache", "qparams", "device", "fvp"}
+
+// pathKeys are flags with files beside that file.
+var pathKeys = []string{"data", "tokenizer", "template"}
+
+// entry is a model of a folder.
+type entry struct {
+	name    string
+	program string
+	options string // the file with its options, empty if there is none
+	version string // number of its version, empty if it has none
+	err     error  // why it is none
+}
+
+// entriesOf returns the models of a folder, by name: files NAME.pte and NAME.bpte with NAME.json, and folders.
+func entriesOf(folder string) (list []entry, err error) {
+	files, err := readFolder(folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		path := filepath.Join(folder, f)
+		info, err := os.Stat(path)
+		switch {
+		case err != nil: // removed meanwhile, or a link to nothing
+		case info.IsDir():
+			list = append(list, folderEntry(f, path))
+		case isProgram(f):
+			name := strings.TrimSuffix(f, filepath.Ext(f))
+			list = append(list, entry{name: name, program: path, options: existing(filepath.Join(folder, name+".json"))})
+		}
+	}
+	for i := range list {
+		if i > 0 && list[i-1].name == list[i].name {
+			list[i].err = fmt.Errorf("%s and %s have the name %q", list[i-1].program, list[i].program, list[i].name)
+		}
+	}
+	return list, nil
+}
+
+// readFolder returns the sorted names in a folder, without hidden and temporary ones.
+func readFolder(path string) (names []string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err = f.Readdirnames(maxEntries + 1)
+	if len(names) > maxEntries {
+		return nil, fmt.Errorf("%s: more than %d entries", path, maxEntries)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") })
+	slices.Sort(names)
+	if len(names) == 0 {
+		err = nil // io.EOF
+	}
+	return names, err
+}
+
+// folderEntry returns the model in a folder, or in that of its greatest version.
+func folderEntry(name, path string) entry {
+	files, err := readFolder(path)
+	if err != nil {
+		return entry{name: name, err: err}
+	}
+	program, err := programIn(path, files)
+	if err != nil || program != "" {
+		return entry{name: name, program: program, options: existing(filepath.Join(path, optionsFile)), err: err}
+	}
+	versions := slices.DeleteFunc(files, func(f string) bool { return !versionForm.MatchString(f) })
+	slices.SortFunc(versions, func(a, b string) int { return int(number(b) - number(a)) })
+	for _, v := range versions {
+		within := filepath.Join(path, v)
+		files, err := readFolder(within)
+		if err == nil {
+			program, err = programIn(within, files)
+		}
+		if err != nil || program != "" {
+			options := existing(filepath.Join(within, optionsFile))
+			if options == "" {
+				options = existing(filepath.Join(path, optionsFile))
+			}
+			return entry{name: name, program: program, options: options, version: v, err: err}
+		}
+	}
+	return entry{name: name, err: fmt.Errorf("%s: no program, want model.pte, model.bpte, or folders 1, 2, … with one", path)}
+}
+
+func number(version string) int64 {
+	n, _ := strconv.ParseInt(version, 10, 64) // has the form of one
+	return n
+}
+
+// programIn returns the program among the files of a folder: model.pte, model.bpte, or the only one. Empty if there is none.
+func programIn(folder string, files []string) (string, error) {
+	programs := slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !isProgram(f) })
+	for _, usual := range []string{"model.pte", "model.bpte"} {
+		if slices.Contains(programs, usual) {
+			programs = []string{usual}
+		}
+	}
+	switch len(programs) {
+	case 0:
+		return "", nil
+	case 1:
+		return filepath.Join(folder, programs[0]), nil
+	}
+	return "", fmt.Errorf("%s: %d programs, want one, or one with the name model.pte", folder, len(programs))
+}
+
+func isProgram(name string) bool {
+	return slices.Contains([]string{".pte", ".bpte"}, filepath.Ext(name))
+}
+
+// existing returns a path, or nothing if there is no such file.
+func existing(path string) string {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return path
+}
+
+// model returns the model of an entry: options and limits are those of the server, which its file may override.
+func (e *entry) model(ctx context.Context, options *session.Options, limits *Limits) (*Model, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	m := &Model{Name: e.name, Path: e.program, Version: e.version, Options: *options, Limits: *limits}
+	if e.options == "" {
+		return m, m.complete()
+	}
+	object, err := e.settings(ctx, limits)
+	if err != nil {
+		return nil, err
+	}
+	if m, err = modelOf(object, options, limits, e.program); err != nil {
+		return nil, err
+	}
+	if limits.Isolate && !m.Isolate {
+		return nil, session.Usage("%s: isolate false, but the server has --isolate", e.options)
+	}
+	m.Name, m.Version, m.described = e.name, e.version, e.options
+	return m, nil
+}
+
+// settings reads the file with the options. Its paths are relative to its folder, and within it.
+func (e *entry) settings(ctx context.Context, limits *Limits) (object []setting, err error) {
+	text, err := openfile.ReadFile(ctx, e.options, openfile.Rules{Limit: maxConfig})
+	if err == nil {
+		err = verifySignature(ctx, limits.Trust, e.options, bytes.NewReader(text))
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &configReader{e.options, text, jsontext.NewDecoder(bytes.NewBuffer(text))}
+	if object, err = r.only("the options", nil); err != nil {
+		return nil, err
+	}
+	for i := range object {
+		s := &object[i]
+		switch {
+		case slices.Contains(refusedKeys, s.name):
+			return nil, s.fault("not in the file of a model in a folder")
+		case slices.Contains(pathKeys, s.name):
+			if err := s.within(filepath.Dir(e.options)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return object, nil
+}
+
+// within makes the paths of a setting relative to a folder, which they may not leave.
+func (s *setting) within(folder string) error {
+	for i, word := range s.words {
+		if word != "" && !filepath.IsLocal(word) {
+			return s.fault("%q, want a file in %s", word, folder)
+		}
+		path := filepath.Join(folder, word)
+		if word != "" && (s.name != "template" || existing(path) != "") { // a template may be a name
+			s.words[i] = path
+		}
+	}
+	return nil
+}

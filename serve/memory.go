@@ -1,0 +1,96 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// begin waits until no other load is in progress, if memory is limited: loads at once would count on the same memory.
+func (h *home) begin(ctx context.Context) (end func(), err error) {
+	if h.limit == 0 {
+		return func() {}, nil
+	}
+	select {
+	case h.turn <- struct{}{}:
+		return func() { <-h.turn }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// reserve counts n more bytes for a model, and unloads others until they fit. n may be negative.
+func (h *home) reserve(ctx context.Context, m *Model, n int64) error {
+	for !h.fits(n) {
+		switch {
+		case n > h.limit:
+			return noMemory(m, n, h.limit, "")
+		case h.evict(m, (*version).isIdle):
+			continue
+		}
+		if old := h.first(); old != nil {
+			select {
+			case <-old.closed:
+				continue
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if !h.evict(m, func(v *version) bool { return v.sequences.count() == 0 }) {
+			return noMemory(m, n, h.limit, ", and those that are loaded must stay")
+		}
+	}
+	return nil
+}
+
+// errMemory is a load without enough memory, which later loads may have.
+var errMemory = fmt.Errorf("%w: too little memory", ErrNotReady)
+
+// noMemory returns the error of a model without enough memory.
+func noMemory(m *Model, n, limit int64, why string) error {
+	return fmt.Errorf("%w: model %q needs %d bytes, the limit of all models is %d%s", errMemory, m.config.Name, n, limit, why)
+}
+
+// fits counts n bytes unless they exceed the limit.
+func (h *home) fits(n int64) bool {
+	if used := h.used.Add(n); h.limit == 0 || n <= 0 || used <= h.limit {
+		return true
+	}
+	h.used.Add(-n)
+	return false
+}
+
+// evict unloads the model that was not used for the longest time, of those for which may agrees.
+func (h *home) evict(loading *Model, may func(v *version) bool) bool {
+	models := h.models()
+	slices.SortStableFunc(models, func(a, b *Model) int { return cmp.Compare(a.used.Load(), b.used.Load()) })
+	return slices.ContainsFunc(models, func(m *Model) bool { return m != loading && m.rest("memory", may) != nil })
+}
+
+// retire closes a version that no request finds any more, after its last request.
+func (h *home) retire(v *version) {
+	h.mu.Lock()
+	h.leaving = append(h.leaving, v)
+	h.mu.Unlock()
+	v.sequences.close()
+	v.release()
+}
+
+// first returns the version that leaves for the longest time, or nil.
+func (h *home) first() *version {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.leaving) == 0 {
+		return nil
+	}
+	return h.leaving[0]
+}
+
+// closed ends the count of a version's memory.
+func (h *home) closed(v *version) {
+	h.used.Add(-v.bytes)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leaving = slices.DeleteFunc(h.leaving, func(x *version) bool { return x == v })
+}
