@@ -97,8 +97,9 @@ type call struct {
 
 // wanted is an output that a request asks for.
 type wanted struct {
-	output int
-	binary bool
+	output  int
+	binary  bool
+	classes int // number of the largest elements that replace the output, 0 for the output itself
 }
 
 // newCall checks a request against the method.
@@ -141,12 +142,12 @@ func (c *call) ask(r *oip.Request) error {
 	slots := c.endpoint.outputs
 	if len(r.Outputs) == 0 {
 		for i := range slots {
-			c.wanted = append(c.wanted, wanted{i, all})
+			c.wanted = append(c.wanted, wanted{output: i, binary: all})
 		}
 		return nil
 	}
 	for _, o := range r.Outputs {
-		w := wanted{find(slots, o.Name), all}
+		w := wanted{output: find(slots, o.Name), binary: all}
 		if w.output < 0 {
 			return requestError("no output %q; method %q has %s", o.Name, c.endpoint.method, namesOf(slots))
 		}
@@ -158,14 +159,27 @@ func (c *call) ask(r *oip.Request) error {
 				return err
 			}
 		}
-		for _, refused := range []string{"classification", "shared_memory_region"} {
-			if o.Parameters[refused] != nil {
-				return requestError("output %q: %s, want binary_data or no parameter", o.Name, refused)
-			}
+		if w.classes, err = classesOf(&o); err != nil {
+			return err
+		}
+		if o.Parameters["shared_memory_region"] != nil {
+			return requestError("output %q: shared_memory_region, want binary_data, classification or no parameter", o.Name)
 		}
 		c.wanted = append(c.wanted, w)
 	}
 	return nil
+}
+
+// maxClasses bounds the classes of a request.
+const maxClasses = 10_000
+
+// classesOf returns how many of the largest elements of an output are wanted, 0 for the output itself.
+func classesOf(o *oip.Output) (int, error) {
+	n, ok, err := o.Parameters.Int("classification")
+	if err == nil && ok && (n < 1 || n > maxClasses) {
+		err = requestError("output %q: classification %d, want 1 to %d", o.Name, n, maxClasses)
+	}
+	return int(n), err
 }
 
 // run waits for a turn and executes the call.

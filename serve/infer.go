@@ -192,6 +192,9 @@ func (s *Server) holdAnswer(c *call) (*Hold, error) {
 
 // respond writes the outputs.
 func (s *Server) respond(w http.ResponseWriter, c *call, request *oip.Request) error {
+	if err := c.classify(); err != nil {
+		return err
+	}
 	hold, err := s.holdAnswer(c)
 	if err != nil {
 		return err

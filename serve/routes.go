@@ -96,7 +96,7 @@ type serverAnswer struct {
 }
 
 func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
-	extensions := []string{"binary_tensor_data", "sequence", "parameters", "model_configuration", "statistics"}
+	extensions := []string{"binary_tensor_data", "sequence", "parameters", "model_configuration", "statistics", "classification"}
 	if s.options.Control {
 		extensions = append(extensions, "model_repository", "model_repository(unload_dependents)")
 	}

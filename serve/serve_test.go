@@ -280,7 +280,7 @@ func TestRefuses(t *testing.T) {
 		{"strings", "POST", "/v2/models/digits/infer", `{"inputs":[{"name":"input_0","shape":[1],"datatype":"BYTES","data":["x"]}]}`, 400, `input \"input_0\": BYTES [1], want FP32 [1 1 8 8]; it takes no strings`, nil},
 		{"strings for a number", "POST", "/v2/models/scalars/infer", `{"inputs":[{"name":"input_1","shape":[1],"datatype":"BYTES","data":["x"]}]}`, 400, "it takes no strings", nil},
 		{"unknown output", "POST", "/v2/models/digits/infer", `{"outputs":[{"name":"y"}],` + good[1:], 400, `no output \"y\"`, nil},
-		{"classification", "POST", "/v2/models/digits/infer", `{"outputs":[{"name":"output_0","parameters":{"classification":3}}],` + good[1:], 400, "classification", nil},
+		{"classification", "POST", "/v2/models/digits/infer", `{"outputs":[{"name":"output_0","parameters":{"classification":-3}}],` + good[1:], 400, "classification", nil},
 		{"bad parameter", "POST", "/v2/models/digits/infer", `{"parameters":{"timeout":-5},` + good[1:], 400, "parameters.timeout", nil},
 		{"sequence without a name", "POST", "/v2/models/digits/infer", `{"parameters":{"sequence_start":true},` + good[1:], 400, "sequence_id", nil},
 		{"unknown sequence", "POST", "/v2/models/digits/infer", `{"parameters":{"sequence_id":7},` + good[1:], 410, "sequence_start", nil},

@@ -43,7 +43,7 @@ var topics = map[string][]topic{
 		{"Network and access", []string{"config", "listen", "host", "cors", "socket-mode", "insecure", "tls-cert", "tls-key", "client-ca", "token-file", "control",
 			"no-page"}},
 		{"Limits of requests", []string{"max-body", "max-busy", "body-timeout", "max-connections", "drain"}},
-		{"Log and profiles", []string{"debug", "log-format", "access-log"}},
+		{"Log and profiles", []string{"debug", "log-format", "access-log", "access-log-probes"}},
 		{"Models", []string{"method", "instances", "queue", "timeout", "max-batch", "batch-delay", "sequences", "sequence-idle", "sequence-memory",
 			"isolate", "isolate-memory", "trust"}},
 		{"Models that come and go", []string{"models", "models-interval", "models-memory", "load", "idle", "strict-readiness"}},

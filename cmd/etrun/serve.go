@@ -27,7 +27,7 @@ and with --tokenizer those for text in the protocol of OpenAI's API.
 
 A model is named after its file, unless it is given as NAME=PATH. Its methods are its versions. The file of --config is a JSON object
 whose keys are flag names, and "models", an array of objects with "path", "name" and flags of their own. Flags of the command line
-override those of the file.
+override those of the file. A flag can also be given as an environment variable, --max-body as ETRUN_SERVE_MAX_BODY: between the two.
 
 SIGHUP reloads certificates, tokens, the configuration of models, and models that have changed: a model that fails its self-test is not replaced. The models of
 --models FOLDER come and go with its files. After SIGTERM requests in progress may take up to --drain.
@@ -71,7 +71,10 @@ func (s *serveCommand) run(ctx context.Context, c *cobra.Command, args []string)
 	if s.JSON {
 		return session.Usage("--json: the log has a format of its own, --log-format json")
 	}
-	var given []string // the command line's flags, before those of the file are set
+	if err := setFromEnvironment(c.Flags()); err != nil {
+		return err
+	}
+	var given []string // the flags of the command line and the environment, before those of the file are set
 	c.Flags().Visit(func(f *pflag.Flag) {
 		for _, word := range session.FlagWords(f) {
 			given = append(given, "--"+f.Name+"="+word)

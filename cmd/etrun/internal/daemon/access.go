@@ -56,7 +56,11 @@ type access struct {
 	log     *slog.Logger
 	counts  *counts
 	verbose bool // every request, not only internal errors
+	probes  bool // with verbose: also health checks and scrapes that succeed
 }
+
+// quiet are the paths of health checks and scrapes.
+var quiet = map[string]bool{readyPath: true, livePath: true, healthPath: true, metricsPath: true}
 
 func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
@@ -86,7 +90,7 @@ func (a *access) write(r *http.Request, rec *recorder, id, trace string, took ti
 	level := slog.LevelInfo
 	if rec.code == http.StatusInternalServerError {
 		level = slog.LevelError
-	} else if !a.verbose {
+	} else if !a.verbose || !a.probes && quiet[r.URL.Path] && rec.code < http.StatusBadRequest {
 		return
 	}
 	attributes := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", rec.code),

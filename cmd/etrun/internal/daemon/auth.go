@@ -126,8 +126,10 @@ func (k *secretStore) known() bool { return k.settings.TokenFile != "" || k.sett
 
 // readyPath answers whether the server is ready; healthPath is its name in servers of language models.
 const (
-	readyPath  = "/v2/health/ready"
-	healthPath = "/health"
+	livePath    = "/v2/health/live"
+	readyPath   = "/v2/health/ready"
+	healthPath  = "/health"
+	metricsPath = "/metrics"
 )
 
 // open are the paths without authentication, for probes.

@@ -148,7 +148,7 @@ func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 	for _, pattern := range openai.Patterns {
 		mux.Handle(pattern, texts)
 	}
-	mux.Handle("GET /metrics", d.counts.handler())
+	mux.Handle("GET "+metricsPath, d.counts.handler())
 	if !d.NoPage {
 		page := webpage.Handler()
 		mux.Handle("GET /{$}", page)
@@ -171,7 +171,7 @@ func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 	}
 	conns := d.connections()
 	checked := conns.shed(d.hosts.guard(d.secrets.guard(mux, conns), conns))
-	h := d.bounded(conns, &access{next: checked, log: d.log, counts: d.counts, verbose: d.AccessLog})
+	h := d.bounded(conns, &access{next: checked, log: d.log, counts: d.counts, verbose: d.AccessLog, probes: d.ProbeLog})
 	h.WriteTimeout = d.BodyTimeout // package serve extends it for inferences
 	h.BaseContext = d.hosts.context
 	return h

@@ -37,6 +37,7 @@ type Settings struct {
 
 	LogFormat string
 	AccessLog bool
+	ProbeLog  bool // also of health checks and scrapes
 	NoPage    bool // no page at /
 }
 
@@ -76,7 +77,8 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.Debug, "debug", s.Debug, "serve profiles (/debug/pprof) on this local `ADDRESS`")
 	flags.BoolVar(&s.NoPage, "no-page", s.NoPage, "do not serve the page at / for browsers")
 	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`FORMAT` of the log on standard error: text or json")
-	flags.BoolVar(&s.AccessLog, "access-log", s.AccessLog, "log every request")
+	flags.BoolVar(&s.AccessLog, "access-log", s.AccessLog, "log every request, but for health checks and scrapes that succeed")
+	flags.BoolVar(&s.ProbeLog, "access-log-probes", s.ProbeLog, "log health checks and scrapes, too")
 }
 
 // folderFlag is the flag of the folder of models.
