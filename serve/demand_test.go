@@ -195,6 +195,31 @@ func TestFailedDemand(t *testing.T) {
 	}
 }
 
+// TestReplacedDemand replaces a model while a request waits for its load, which fails: the request gets the answer of the new one.
+func TestReplacedDemand(t *testing.T) {
+	var l ledger
+	gate := make(chan struct{})
+	c := summing("m", 1, 100, &l)
+	c.Start = func(context.Context) (serve.Program, error) {
+		<-gate
+		return nil, errors.New("broken")
+	}
+	s := server(t, serve.Options{}, c)
+	old := s.Model("m")
+	var both sync.WaitGroup
+	both.Go(func() {
+		if y, code, text := addTo(t, s, "m", 1); y != 3 || code != 200 {
+			t.Errorf("%v, %d %s", y, code, text)
+		}
+	})
+	await.True(t, "the request waits", func() bool { return old.State() == serve.Loading })
+	if err := s.Put(t.Context(), summing("m", 2, 100, &l)); err != nil {
+		t.Error(err)
+	}
+	close(gate)
+	both.Wait()
+}
+
 // churnTime is how long TestMemoryLimit sends requests.
 const churnTime = "ETRUN_SERVE_CHURN"
 
