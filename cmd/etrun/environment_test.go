@@ -23,7 +23,7 @@ func TestServeEnvironment(t *testing.T) {
 	if err := setFromEnvironment(flags); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"queue": "7", "max-body": "1 MiB", "access-log": "false", "instances": "3", "token-file": ""} {
+	for name, want := range map[string]string{"queue": "7", "max-body": "1.0 MiB", "access-log": "false", "instances": "3", "token-file": ""} {
 		if got := flags.Lookup(name).Value.String(); strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
 			t.Errorf("--%s is %q, want %q", name, got, want)
 		}
