@@ -1,0 +1,359 @@
+package jinja
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// filterFunc computes a filter's result.
+type filterFunc func(r *run, v any, c *call) (any, error)
+
+// filters are the filters. It is set below: the functions refer to it.
+var filters map[string]filterFunc
+
+func init() {
+	filters = map[string]filterFunc{
+		"trim": method("strip"), "upper": method("upper"), "lower": method("lower"), "title": method("title"),
+		"capitalize": method("capitalize"), "replace": method("replace"),
+		"length": lengthFilter, "count": lengthFilter, "default": defaultFilter, "d": defaultFilter, "join": joinFilter,
+		"items": itemsFilter, "list": listFilter, "first": firstFilter, "last": lastFilter, "string": stringFilter, "safe": stringFilter,
+		"int": intFilter, "float": floatFilter, "abs": absFilter, "round": roundFilter, "tojson": jsonFilter, "indent": indentFilter,
+		"reverse": reverseFilter, "sum": sumFilter, "map": mapFilter, "unique": uniqueFilter, "sort": sortFilter, "dictsort": dictsortFilter,
+		"min": extreme(-1), "max": extreme(1), "attr": attrFilter,
+		"select": selecting(true, false), "reject": selecting(false, false),
+		"selectattr": selecting(true, true), "rejectattr": selecting(false, true),
+	}
+}
+
+// method is a filter that is a method of strings.
+func method(key string) filterFunc {
+	return func(r *run, v any, c *call) (any, error) {
+		s, err := r.str(v)
+		if err != nil {
+			return nil, err
+		}
+		return stringMethods[key](r, s, c)
+	}
+}
+
+func lengthFilter(_ *run, v any, _ *call) (any, error) { return length(v) }
+
+func defaultFilter(_ *run, v any, c *call) (any, error) {
+	_, missing := v.(undefined)
+	if missing || truth(c.arg(1, "boolean", false)) && !truth(v) {
+		return c.arg(0, "default_value", ""), nil
+	}
+	return v, nil
+}
+
+func joinFilter(r *run, v any, c *call) (any, error) {
+	items, err := r.items(v)
+	if err != nil {
+		return nil, err
+	}
+	sep, err := r.str(c.arg(0, "d", ""))
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]string, len(items))
+	for i, x := range items {
+		if key := c.arg(1, "attribute", nil); key != nil {
+			if x, err = r.path(x, key); err != nil {
+				return nil, err
+			}
+		}
+		if parts[i], err = r.str(x); err == nil {
+			err = r.made(len(parts[i]) + len(sep))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return strings.Join(parts, sep), nil
+}
+
+// path returns a member of a member, by names separated by points, or an element.
+func (r *run) path(v, key any) (any, error) {
+	s, ok := key.(string)
+	if !ok {
+		return r.index(v, key)
+	}
+	for part := range strings.SplitSeq(s, ".") {
+		var err error
+		if n, bad := strconv.Atoi(part); bad == nil {
+			v, err = r.index(v, n)
+		} else if d, ok := v.(*Dict); ok {
+			if item, ok := d.values[part]; ok {
+				v = item
+			} else {
+				v = undefined{part}
+			}
+		} else {
+			v, err = r.member(v, part)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+func attrFilter(r *run, v any, c *call) (any, error) {
+	s, err := r.str(c.arg(0, "name", ""))
+	if err != nil {
+		return nil, err
+	}
+	return r.member(v, s)
+}
+
+func itemsFilter(r *run, v any, _ *call) (any, error) {
+	switch x := v.(type) {
+	case undefined:
+		return &List{}, nil
+	case *Dict:
+		return x.items(r)
+	}
+	return nil, fmt.Errorf("%s, want a dictionary", describe(v))
+}
+
+func listFilter(r *run, v any, _ *call) (any, error) {
+	items, err := r.items(v)
+	return &List{Items: items}, err
+}
+
+func firstFilter(r *run, v any, _ *call) (any, error) {
+	items, err := r.items(v)
+	if len(items) == 0 {
+		return undefined{"first of no elements"}, err
+	}
+	return items[0], err
+}
+
+func lastFilter(r *run, v any, _ *call) (any, error) {
+	items, err := r.items(v)
+	if len(items) == 0 {
+		return undefined{"last of no elements"}, err
+	}
+	return items[len(items)-1], err
+}
+
+func stringFilter(r *run, v any, _ *call) (any, error) { return r.str(v) }
+
+func intFilter(_ *run, v any, c *call) (any, error) {
+	switch x := v.(type) {
+	case int:
+		return x, nil
+	case bool:
+		n, _ := integer(x)
+		return n, nil
+	case float64:
+		if math.Abs(x) < 1<<62 {
+			return int(x), nil
+		}
+	case string:
+		s := strings.TrimFunc(x, isSpace)
+		if n, err := strconv.Atoi(s); err == nil {
+			return n, nil
+		}
+		if f, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(f) < 1<<62 {
+			return int(f), nil
+		}
+	}
+	return c.arg(0, "default", 0), nil
+}
+
+func floatFilter(_ *run, v any, c *call) (any, error) {
+	if x, ok := numeric(v); ok {
+		return x, nil
+	}
+	if s, ok := v.(string); ok {
+		if f, err := strconv.ParseFloat(strings.TrimFunc(s, isSpace), 64); err == nil {
+			return f, nil
+		}
+	}
+	return c.arg(0, "default", 0.0), nil
+}
+
+func absFilter(r *run, v any, _ *call) (any, error) {
+	if x, ok := numeric(v); ok && x < 0 {
+		return r.minus(0, v)
+	}
+	return v, nil
+}
+
+func roundFilter(_ *run, v any, c *call) (any, error) {
+	x, ok := numeric(v)
+	digits, ok2 := integer(c.arg(0, "precision", 0))
+	if !ok || !ok2 || digits < 0 || digits > 15 {
+		return nil, errKinds
+	}
+	f := map[any]func(float64) float64{"common": math.RoundToEven, "ceil": math.Ceil, "floor": math.Floor}[c.arg(1, "method", "common")]
+	if f == nil {
+		return nil, errors.New("want the method common, ceil or floor")
+	}
+	scale := math.Pow10(digits)
+	return f(x*scale) / scale, nil
+}
+
+func jsonFilter(r *run, v any, c *call) (any, error) {
+	j := jsonWriter{run: r, comma: ", ", colon: ": ", indent: -1, ascii: truth(c.named["ensure_ascii"]), sorted: truth(c.named["sort_keys"])}
+	if n, ok := integer(c.arg(0, "indent", nil)); ok {
+		if n < 0 || n > 16 {
+			return nil, errors.New("want an indentation of 0 to 16")
+		}
+		j.indent, j.comma = n, ","
+	}
+	if l, ok := c.named["separators"].(*List); ok && len(l.Items) == 2 {
+		j.comma, _ = l.Items[0].(string)
+		j.colon, _ = l.Items[1].(string)
+	}
+	err := j.value(v, 0)
+	return j.b.String(), err
+}
+
+func indentFilter(r *run, v any, c *call) (any, error) {
+	s, err := r.str(v)
+	if err != nil {
+		return nil, err
+	}
+	indent, ok := c.arg(0, "width", 4).(string)
+	if !ok {
+		n, ok := integer(c.arg(0, "width", 4))
+		if !ok || n < 0 || n > 256 {
+			return nil, errors.New("want a width of 0 to 256")
+		}
+		indent = strings.Repeat(" ", n)
+	}
+	lines := strings.Split(s, "\n")
+	if err := r.made(len(s) + len(lines)*len(indent)); err != nil {
+		return nil, err
+	}
+	for i := range lines {
+		if (i > 0 || truth(c.arg(1, "first", false))) && (lines[i] != "" || truth(c.arg(2, "blank", false))) {
+			lines[i] = indent + lines[i]
+		}
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+func reverseFilter(r *run, v any, _ *call) (any, error) {
+	items, err := r.items(v)
+	if err != nil {
+		return nil, err
+	}
+	items = slices.Clone(items)
+	slices.Reverse(items)
+	if _, ok := v.(string); !ok {
+		return &List{Items: items}, nil
+	}
+	return joinFilter(r, &List{Items: items}, &call{})
+}
+
+func sumFilter(r *run, v any, c *call) (sum any, err error) {
+	items, err := r.items(v)
+	if err != nil {
+		return nil, err
+	}
+	sum = c.arg(1, "start", 0)
+	for _, x := range items {
+		if key := c.arg(0, "attribute", nil); key != nil {
+			if x, err = r.path(x, key); err != nil {
+				return nil, err
+			}
+		}
+		if sum, err = r.plus(sum, x); err != nil {
+			return nil, err
+		}
+	}
+	return sum, nil
+}
+
+// mapFilter applies a filter to the elements, or returns a member of each.
+func mapFilter(r *run, v any, c *call) (any, error) {
+	items, err := r.items(v)
+	if err != nil {
+		return nil, err
+	}
+	list := &List{Items: make([]any, len(items))}
+	key, byMember := c.named["attribute"]
+	f := filterFunc(nil)
+	if !byMember {
+		s, _ := c.arg(0, "", "").(string)
+		if f = filters[s]; f == nil {
+			return nil, fmt.Errorf("the filter %.40q is not supported", s)
+		}
+	}
+	for i, x := range items {
+		if byMember {
+			list.Items[i], err = r.path(x, key)
+			if _, missing := list.Items[i].(undefined); missing && c.named["default"] != nil {
+				list.Items[i] = c.named["default"]
+			}
+		} else {
+			list.Items[i], err = f(r, x, &call{args: c.args[1:], named: c.named})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// selecting is a filter that keeps the elements of which a test, or a test of a member, is as wanted.
+func selecting(want, byMember bool) filterFunc {
+	return func(r *run, v any, c *call) (any, error) {
+		items, err := r.items(v)
+		if err != nil {
+			return nil, err
+		}
+		args := c.args
+		var key any
+		if byMember {
+			if len(args) == 0 {
+				return nil, errors.New("want the name of a member")
+			}
+			key, args = args[0], args[1:]
+		}
+		test, arg, err := testOf(args)
+		if err != nil {
+			return nil, err
+		}
+		list := &List{}
+		for _, x := range items {
+			item := x
+			if byMember {
+				if item, err = r.path(x, key); err != nil {
+					return nil, err
+				}
+			}
+			ok, err := test(r, item, arg)
+			if err != nil {
+				return nil, err
+			}
+			if ok == want {
+				list.Items = append(list.Items, x)
+			}
+		}
+		return list, nil
+	}
+}
+
+// testOf returns the test that arguments name, that of truth without any.
+func testOf(args []any) (testFunc, any, error) {
+	if len(args) == 0 {
+		return func(_ *run, v, _ any) (bool, error) { return truth(v), nil }, nil, nil
+	}
+	s, _ := args[0].(string)
+	f := tests[s]
+	if f == nil {
+		return nil, nil, fmt.Errorf("the test %.40q is not supported", s)
+	}
+	if len(args) > 1 {
+		return f, args[1], nil
+	}
+	return f, nil, nil
+}

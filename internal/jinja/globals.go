@@ -1,0 +1,114 @@
+package jinja
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// globals are the functions that templates call.
+var globals = map[string]any{
+	"raise_exception": function(raise), "range": function(numbers), "namespace": function(newNamespace), "dict": function(newDict),
+	"strftime_now": function(formatNow),
+}
+
+func raise(r *run, c *call) (any, error) {
+	s, err := r.str(c.arg(0, "", "error"))
+	if err != nil {
+		return nil, err
+	}
+	return nil, &RaisedError{fmt.Sprintf("%.500s", s)}
+}
+
+func numbers(r *run, c *call) (any, error) {
+	var n [3]int
+	for i, v := range c.args {
+		x, ok := integer(v)
+		if !ok || i > 2 {
+			return nil, errors.New("range: want one to three integers")
+		}
+		n[i] = x
+	}
+	begin, end, step := n[0], n[1], n[2]
+	switch len(c.args) {
+	case 0:
+		return nil, errArguments
+	case 1:
+		begin, end, step = 0, n[0], 1
+	case 2:
+		step = 1
+	}
+	if step == 0 {
+		return nil, errors.New("range: the step 0")
+	}
+	l := &List{}
+	for i := begin; step > 0 && i < end || step < 0 && i > end; i += step {
+		if l.Items = append(l.Items, i); len(l.Items) > maxRange {
+			return nil, fmt.Errorf("range: more than %d numbers", maxRange)
+		}
+		if step > 0 && i+step < i || step < 0 && i+step > i {
+			break
+		}
+	}
+	return l, r.step(len(l.Items))
+}
+
+func newNamespace(_ *run, c *call) (any, error) {
+	n := &namespace{make(map[string]any, len(c.named))}
+	for k, v := range c.named {
+		n.members[k] = v
+	}
+	return n, nil
+}
+
+func newDict(_ *run, c *call) (any, error) {
+	if len(c.args) > 0 || len(c.named) > 1 {
+		return nil, errors.New("dict: want at most one argument, with its name")
+	}
+	d := NewDict()
+	for k, v := range c.named {
+		d.Set(k, v)
+	}
+	return d, nil
+}
+
+// directives are those of strftime by their layout in package time.
+var directives = map[byte]string{'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'y': "06", 'B': "January", 'b': "Jan",
+	'A': "Monday", 'a': "Mon", 'p': "PM", 'I': "03", 'j': "002", '%': "%", 'Z': "MST", 'z': "-0700", 'F': "2006-01-02", 'T': "15:04:05"}
+
+func formatNow(r *run, c *call) (any, error) {
+	f, err := r.str(c.arg(0, "", ""))
+	if err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	for i := 0; i < len(f); i++ {
+		if f[i] != '%' || i+1 == len(f) {
+			b.WriteByte(f[i])
+			continue
+		}
+		i++
+		plain := f[i] == '-' && i+1 < len(f) // without leading zeros
+		if plain {
+			i++
+		}
+		layout, ok := directives[f[i]]
+		if !ok {
+			return nil, fmt.Errorf("strftime_now: the directive %q is not supported", f[i])
+		}
+		s := r.formatTime(layout)
+		if plain {
+			s = strings.TrimLeft(s, "0")
+		}
+		b.WriteString(s)
+	}
+	return b.String(), r.made(b.Len())
+}
+
+func (r *run) formatTime(layout string) string {
+	if r.now.IsZero() {
+		return time.Unix(0, 0).UTC().Format(layout)
+	}
+	return r.now.Format(layout)
+}
