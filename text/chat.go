@@ -36,7 +36,9 @@ type Template struct {
 	after  []segment // of each message
 	reply  []segment // where the text of the reply begins
 	roles  map[string][]segment
-	forms  *thinking // nil for a template that does not distinguish them
+	forms  *thinking                  // nil for a template that does not distinguish them
+	own    *own                       // in Jinja; nil for the others
+	values map[string]json.RawMessage // of its variables
 }
 
 // TemplateError reports a template that cannot be used, or messages that it does not accept.
@@ -84,7 +86,15 @@ const (
 // Only "message" is required. In begin, message, reply and roles, {NAME} is the control token of
 // that name, and {{ and }} are braces. Everything else is plain text, even if it looks like a control
 // token, so no message can contain one.
+//
+// A source in Jinja, and the files tokenizer_config.json and chat_template.json, are templates as well: see [NewJinjaTemplate].
 func NewTemplate(name, source string) (*Template, error) {
+	switch modelfile.Identify([]byte(source)) {
+	case modelfile.Jinja:
+		return NewJinjaTemplate(name, source, "", "")
+	case modelfile.TokenizerConfig, modelfile.ChatTemplate:
+		return configTemplate(name, source)
+	}
 	if len(source) > maxTemplate || !utf8.ValidString(source) {
 		err := fmt.Errorf("want valid UTF-8 of at most %d bytes, got %d bytes", maxTemplate, len(source))
 		return nil, &TemplateError{name, cmp.Or(foreign(source), err)}
@@ -107,13 +117,9 @@ func foreign(source string) error {
 	switch kind {
 	case modelfile.Unknown, modelfile.Template:
 		return nil
-	case modelfile.Jinja, modelfile.TokenizerConfig, modelfile.ChatTemplate:
-		kind += ": Jinja templates are not supported"
-	default:
-		kind += ", not a chat template"
 	}
-	return fmt.Errorf("%s; want one of the built-in templates %s, or a file in the JSON form of docs/text.md", kind,
-		strings.Join(Templates(), ", "))
+	return fmt.Errorf("%s, not a chat template; want chat_template.jinja or tokenizer_config.json of the model, "+
+		"one of the built-in templates %s, or a file in the JSON form of docs/text.md", kind, strings.Join(Templates(), ", "))
 }
 
 // Templates returns the names of the built-in templates.
@@ -152,6 +158,11 @@ func (t *Template) Name() string { return t.name }
 // Thinking returns the built-in template of the same models whose replies begin with thoughts, or without. It fails for
 // templates that do not distinguish them.
 func (t *Template) Thinking(on bool) (*Template, error) {
+	if t.Mentions("enable_thinking") {
+		with := *t
+		with.values = map[string]json.RawMessage{"enable_thinking": fmt.Append(nil, on)}
+		return &with, nil
+	}
 	if t.forms == nil {
 		return nil, &TemplateError{t.name, errors.New("it has no forms with and without thoughts")}
 	}
@@ -206,7 +217,7 @@ func (t *Template) arrange(messages []Message) ([]Message, error) {
 	}
 	list := make([]Message, 0, len(messages)+1)
 	if (t.format.System != "" || t.format.Heading != "") && messages[0].Role != system {
-		list = append(list, Message{system, t.format.Heading + t.format.System})
+		list = append(list, Message{Role: system, Content: t.format.Heading + t.format.System})
 	}
 	for i, m := range messages {
 		if !isRole(m.Role) {
@@ -306,29 +317,48 @@ func isRole(s string) bool {
 // EncodeChat returns the prompt for the assistant's reply to messages, and the tokens that end the
 // reply: see Options.Ends. Text in messages never becomes a control token.
 func (m *Model) EncodeChat(t *Template, messages []Message) (prompt, ends []int, err error) {
-	return m.encodeChat(t, messages, false)
+	return m.EncodeDialogue(t, dialogue(messages))
 }
 
 // EncodeContinued is EncodeChat for a reply that has begun: it begins with the text of the last message, which must be one
 // of the assistant.
 func (m *Model) EncodeContinued(t *Template, messages []Message) (prompt, ends []int, err error) {
-	return m.encodeChat(t, messages, true)
+	d := dialogue(messages)
+	d.Continue = true
+	return m.EncodeDialogue(t, d)
 }
 
-func (m *Model) encodeChat(t *Template, messages []Message, begun bool) (prompt, ends []int, err error) {
+// EncodeDialogue is EncodeChat for dialogues with tools and other values. A template that is not in Jinja refuses these.
+func (m *Model) EncodeDialogue(t *Template, d *Dialogue) (prompt, ends []int, err error) {
 	if m.tok == nil {
 		return nil, nil, errNoTokenizer()
 	}
-	rendered, err := t.render(messages, begun)
+	rendered, err := m.rendered(t, d)
 	if err != nil {
 		return nil, nil, err
 	}
+	if prompt, err = m.encodeSegments(t, rendered); err != nil {
+		return nil, nil, err
+	}
+	if t.own != nil {
+		return prompt, m.ownEnds(t), nil
+	}
+	for _, name := range t.format.Ends {
+		if id, ok := m.tok.ID(name); ok {
+			ends = append(ends, id)
+		}
+	}
+	return prompt, ends, nil
+}
+
+// encodeSegments returns the tokens of a prompt.
+func (m *Model) encodeSegments(t *Template, rendered []segment) (prompt []int, err error) {
 	strip := false
 	for _, part := range rendered {
 		if part.kind == control {
 			id, ok := m.tok.ID(part.text)
 			if !ok {
-				return nil, nil, &TemplateError{t.name, fmt.Errorf("the tokenizer does not have the control token %.100q", part.text)}
+				return nil, &TemplateError{t.name, fmt.Errorf("the tokenizer does not have the control token %.100q", part.text)}
 			}
 			prompt, strip = append(prompt, id), m.strips(part.text, id)
 			continue
@@ -339,16 +369,11 @@ func (m *Model) encodeChat(t *Template, messages []Message, begun bool) (prompt,
 		}
 		ids, err := m.tok.Encode(text, false)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		prompt, strip = append(prompt, ids...), false
 	}
-	for _, name := range t.format.Ends {
-		if id, ok := m.tok.ID(name); ok {
-			ends = append(ends, id)
-		}
-	}
-	return prompt, ends, nil
+	return prompt, nil
 }
 
 // CheckTemplate reports whether the tokenizer has the control tokens of a template. The error names those that are missing,
@@ -356,6 +381,9 @@ func (m *Model) encodeChat(t *Template, messages []Message, begun bool) (prompt,
 func (m *Model) CheckTemplate(t *Template) error {
 	if m.tok == nil {
 		return errNoTokenizer()
+	}
+	if t.own != nil {
+		return m.checkOwn(t)
 	}
 	missing := t.missing(m.tok)
 	if len(missing) == 0 {

@@ -90,7 +90,7 @@ func TestTemplateErrors(t *testing.T) {
 		messages     []Message
 		parses       bool
 	}{
-		{"no JSON", "{{range}}", nil, false},
+		{"no JSON", "message", nil, false},
 		{"not UTF-8", "\xff", nil, false},
 		{"unknown field", `{"message": "{text}", "nothing": 1}`, nil, false},
 		{"more behind it", `{"message": "{text}"} {}`, nil, false},

@@ -7,6 +7,11 @@ type Options struct {
 	Stop      []string // the text ends before the first of these
 	Ends      []int    // tokens that end the text, in addition to the model's
 	IgnoreEOS bool     // the model's end tokens do not end the text
+	// Form prescribes the form of the text, nil for none. Of the tokens only those are chosen with which the text can go on, and
+	// end within the tokens that are left: a text with a form always has it, whatever the model.
+	Form *Form
+	// Shown are control tokens that have a text here, such as the beginning of a call of a tool.
+	Shown map[int]string
 	// Lookup is the maximum length of a draft in tokens, 0 for no drafts. A draft is a copy of the
 	// tokens that followed an earlier occurrence of the last tokens. It is computed together with the
 	// last token, and tokens that are not chosen are dropped. Texts that repeat their prompt need

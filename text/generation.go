@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/etrun-go/etrun/text/tokenizer"
@@ -18,6 +17,7 @@ type generation struct {
 	left  bool // the caller ended the iteration
 
 	sampler sampler
+	former
 	stream  stream
 	list    []Token     // tokens not yet yielded
 	top     []Candidate // of these
@@ -52,6 +52,9 @@ func (g *generation) run(ctx context.Context, prompt []int) (err error) {
 	g.stats.Prefill = time.Since(g.began)
 	g.ahead = 0
 	defer g.dropDraft()
+	if err == nil {
+		err = g.startForm(len(prompt))
+	}
 	for err == nil && g.finish == "" && !g.left {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -63,11 +66,15 @@ func (g *generation) run(ctx context.Context, prompt []int) (err error) {
 
 // next generates one token, and computes it if the text continues.
 func (g *generation) next(ctx context.Context) error {
+	if g.Matcher != nil && g.Complete() {
+		g.finish = FinishStop
+		return nil
+	}
 	id, err := g.choose()
-	if err != nil {
+	if err != nil || g.finish != "" {
 		return err
 	}
-	if !g.o.IgnoreEOS && slices.Contains(g.model.ends, id) || slices.Contains(g.o.Ends, id) {
+	if g.endsText(id) {
 		g.finish = FinishStop
 		return nil
 	}
@@ -102,6 +109,12 @@ func (g *generation) choose() (int, error) {
 		return 0, err
 	}
 	id, ok := g.sampler.choose(logits, g.text())
+	if ok && g.Matcher != nil {
+		if id, ok = g.formed(id, logits); !ok && g.Accepts() {
+			g.finish = FinishStop // nothing that has an end within the tokens that are left can follow
+			return 0, nil
+		}
+	}
 	if !ok {
 		return 0, &OptionError{Option: "bias", Got: "no token that it does not exclude", Want: "one"}
 	}
@@ -130,6 +143,9 @@ func (g *generation) add(id int) error {
 		g.chosen, g.stats.FirstToken = now, now.Sub(g.began)
 	}
 	g.stats.Generated++
+	if g.Matcher != nil {
+		g.Advance(g.tokenText(id)) // which was allowed
+	}
 	g.stats.Decode = now.Sub(g.chosen)
 	g.list = append(g.list, g.describe(id))
 	if g.model.tok == nil {
@@ -152,6 +168,10 @@ const maxHeld = 64
 
 // decode sets bytes to those of a token. At the beginning of a whole text, tokenizers drop one space.
 func (g *generation) decode(id int) (err error) {
+	if name, ok := g.o.Shown[id]; ok {
+		g.bytes, g.opens = append(g.bytes[:0], name...), false
+		return nil
+	}
 	if !g.opens {
 		g.bytes, err = g.model.tok.Append(g.bytes[:0], id)
 		return err

@@ -36,6 +36,9 @@ type Model struct {
 	info    Info
 	choices int // number of tokens that can be chosen
 	ends    []int
+	// Names of the control tokens, nil without a tokenizer that lists them.
+	controls *names
+	words    vocabulary
 
 	warnings []string
 
@@ -91,7 +94,7 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{program: prog, tok: tok, call: *call}
+	m := &Model{program: prog, tok: tok, call: *call, controls: controlNames(tok)}
 	if err := m.checkVocabulary(meta); err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ const (
 	MaxOutput  = 16 << 20
 	maxSteps   = 1_000_000
 	maxBytes   = 64 << 20 // of all strings that are made
-	maxNesting = 100       // of expressions, statements and values
-	maxCalls   = 40        // of macros in macros
+	maxNesting = 100      // of expressions, statements and values
+	maxCalls   = 40       // of macros in macros
 	maxRange   = 100_000
 )
 

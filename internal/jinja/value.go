@@ -270,3 +270,6 @@ func length(v any) (int, error) {
 	}
 	return 0, fmt.Errorf("%s has no length", describe(v))
 }
+
+// Keys returns the keys in their order.
+func (d *Dict) Keys() []any { return d.keys }

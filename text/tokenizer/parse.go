@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/etrun-go/etrun/internal/modelfile"
 	"github.com/etrun-go/etrun/internal/openfile"
@@ -43,8 +47,29 @@ func Parse(data []byte) (Tokenizer, error) {
 		data[:min(len(data), 24)])
 }
 
-// Open reads a tokenizer from a file. The content determines its kind.
+// inFolder are the names of tokenizers in the folder of a model, the most exact first.
+var inFolder = []string{"tokenizer.json", "tokenizer.model", "tokenizer.bin"}
+
+// File returns the tokenizer's file in a folder of a model, as Hugging Face publishes them, and other paths unchanged.
+func File(path string) (string, error) {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return path, nil // opening it fails, if it does not exist
+	}
+	for _, name := range inFolder {
+		file := filepath.Join(path, name)
+		if _, err := os.Stat(file); err == nil {
+			return file, nil
+		}
+	}
+	return "", &Error{File: path, Class: ErrUnsupported, Err: fmt.Errorf("a folder without %s", strings.Join(inFolder, ", "))}
+}
+
+// Open reads a tokenizer from a file, or from the folder of a model: see [File]. The content determines its kind.
 func Open(path string) (Tokenizer, error) {
+	path, err := File(path)
+	if err != nil {
+		return nil, err
+	}
 	data, err := openfile.ReadFile(context.Background(), path, openfile.Rules{Kinds: openfile.Pipes, Limit: MaxBytes})
 	if err != nil {
 		return nil, err

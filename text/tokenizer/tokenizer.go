@@ -7,6 +7,7 @@ package tokenizer
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Tokenizer converts text to token ids and back. It is safe for concurrent use.
@@ -118,3 +119,20 @@ const (
 	dropPieces       // a space at the beginning of each token, until there is text
 	dropAll          // all spaces in the first token
 )
+
+// Controls is implemented by tokenizers that list their control tokens.
+type Controls interface {
+	// Controls returns the names of the control tokens, sorted.
+	Controls() []string
+}
+
+// Controls implements [Controls]: tokens without text.
+func (v *vocabulary) Controls() (names []string) {
+	for name, id := range v.ids {
+		if name != "" && v.known[id] && v.bytes[id] == "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

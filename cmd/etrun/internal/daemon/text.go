@@ -41,24 +41,28 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 
 // openTokenizer reads the tokenizer.
 func (m *Model) openTokenizer(ctx context.Context, files *modelFiles) (tokenizer.Tokenizer, error) {
-	data, err := openfile.ReadFile(ctx, m.Tokenizer, openfile.Rules{Kinds: openfile.Pipes, Limit: tokenizer.MaxBytes})
+	path, err := tokenizer.File(m.Tokenizer)
+	if err != nil {
+		return nil, err
+	}
+	data, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: tokenizer.MaxBytes})
 	if err == nil {
-		err = files.check(ctx, m.Tokenizer, data)
+		err = files.check(ctx, path, data)
 	}
 	if err != nil {
 		return nil, err
 	}
 	t, err := tokenizer.Parse(data)
 	if e, ok := errors.AsType[*tokenizer.Error](err); ok {
-		e.File = m.Tokenizer
+		e.File = path
 	}
 	return t, err
 }
 
-// openTemplate reads the chat template, nil if none is named.
+// openTemplate reads the chat template that is named, or that of the tokenizer's folder; nil without either.
 func (m *Model) openTemplate(ctx context.Context, files *modelFiles) (*text.Template, error) {
 	if m.Template == "" {
-		return nil, nil
+		return session.FolderTemplate(ctx, m.Tokenizer, func(name string, data []byte) error { return files.check(ctx, name, data) })
 	}
 	return session.ChatTemplate(ctx, m.Template, func(data []byte) error { return files.check(ctx, m.Template, data) })
 }

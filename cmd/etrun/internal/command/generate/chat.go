@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,20 +34,29 @@ func (c *chatFlags) addFlags(flags *pflag.FlagSet) {
 			strings.Join(text.Templates(), ", "))
 }
 
-// find returns the chat template.
-func (c *chatFlags) find(ctx context.Context, m *text.Model) (*text.Template, error) {
+// find returns the chat template: the one that is named, that of the folder of the tokenizer, or one for its control tokens.
+func (c *chatFlags) find(ctx context.Context, m *text.Model, folder string) (*text.Template, error) {
 	if c.template == "" {
-		t, err := text.FindTemplate(m.Tokenizer())
+		t, err := session.FolderTemplate(ctx, folder, nil)
+		if err != nil || t != nil {
+			return t, cmp.Or(err, checked(m, t))
+		}
+		t, err = text.FindTemplate(m.Tokenizer())
 		if err != nil {
 			return nil, fmt.Errorf("%w; pass --template", err)
 		}
 		return t, nil
 	}
 	t, err := session.ChatTemplate(ctx, c.template, nil)
-	if err == nil {
-		err = m.CheckTemplate(t)
+	return t, cmp.Or(err, checked(m, t))
+}
+
+// checked reports whether a model can use a template, which may be nil.
+func checked(m *text.Model, t *text.Template) error {
+	if t == nil {
+		return nil
 	}
-	return t, err
+	return m.CheckTemplate(t)
 }
 
 // dialogue is a chat with its history.
@@ -60,7 +70,7 @@ type dialogue struct {
 
 // newDialogue returns a dialogue that begins with the system message.
 func (g *generateCommand) newDialogue(ctx context.Context, s *text.Session) (*dialogue, error) {
-	t, err := g.find(ctx, g.model)
+	t, err := g.find(ctx, g.model, g.Tokenizer)
 	if err != nil {
 		return nil, err
 	}

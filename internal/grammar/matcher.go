@@ -1,0 +1,264 @@
+package grammar
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// frame is a node to which a called rule returns.
+type frame struct {
+	id     uint32
+	ret    int32
+	parent *frame
+	rest   int32 // bytes from ret to the end of the text
+}
+
+// config is a possible position in the grammar.
+type config struct {
+	at    int32
+	stack *frame // nil in the first rule
+}
+
+// state is a set of positions: after the same bytes.
+type state struct {
+	configs []config
+	least   int32 // bytes to the end of the text
+	accepts bool
+	next    map[byte]*state
+}
+
+// Matcher follows a text. It is for one goroutine.
+type Matcher struct {
+	g      *Grammar
+	dist   []int32
+	frames map[frameKey]*frame
+	states map[string]*state
+	ids    uint32
+	key    []byte
+	now    *state
+	path   []*state
+}
+
+type frameKey struct {
+	ret    int32
+	parent *frame
+}
+
+// maxStates bounds the states that are kept.
+const maxStates = 1 << 14
+
+// NewMatcher returns a matcher at the beginning of a text. usable are the bytes that are tokens of their own.
+func (g *Grammar) NewMatcher(usable *[256]bool) *Matcher {
+	m := &Matcher{g: g, dist: g.distances(usable)}
+	m.forget()
+	m.now = m.state(m.expand(nil, config{g.rules[g.start], nil}))
+	return m
+}
+
+// forget drops the known states; those in use stay valid.
+func (m *Matcher) forget() {
+	m.frames, m.states = make(map[frameKey]*frame), make(map[string]*state)
+}
+
+// Least returns the number of bytes of the shortest end of the text, which can be that of many thousands for none.
+func (m *Matcher) Least() int { return int(m.now.least) }
+
+// Accepts reports whether the text can end here.
+func (m *Matcher) Accepts() bool { return m.now.accepts }
+
+// Complete reports whether the text must end here.
+func (m *Matcher) Complete() bool { return m.now.accepts && len(m.now.configs) == 0 }
+
+// Allows reports whether the text can go on with bytes, and end within left bytes after them.
+func (m *Matcher) Allows(b []byte, left int) bool {
+	s := m.after(m.now, b)
+	return s != nil && int(s.least) <= left
+}
+
+// Advance moves on.
+func (m *Matcher) Advance(b []byte) bool {
+	s := m.after(m.now, b)
+	if s == nil {
+		return false
+	}
+	m.now = s
+	return true
+}
+
+// after returns the state after bytes, nil if they do not belong to the form.
+func (m *Matcher) after(s *state, b []byte) *state {
+	for _, c := range b {
+		if s = m.step(s, c); s == nil {
+			return nil
+		}
+	}
+	return s
+}
+
+// step returns the state after a byte.
+func (m *Matcher) step(s *state, c byte) *state {
+	if next, ok := s.next[c]; ok {
+		return next
+	}
+	if len(m.states) > maxStates {
+		m.forget()
+	}
+	var list []config
+	for _, p := range s.configs {
+		if n := &m.g.nodes[p.at]; n.low <= c && c <= n.high {
+			list = m.expand(list, config{n.next, p.stack})
+		}
+	}
+	next := m.state(list)
+	if s.next == nil {
+		s.next = make(map[byte]*state)
+	}
+	s.next[c] = next
+	return next
+}
+
+// expand adds the positions that a position stands for: those of bytes, and the end of the text, which has no node.
+func (m *Matcher) expand(list []config, p config) []config {
+	work, seen := []config{p}, map[config]bool{}
+	for len(work) > 0 && len(list) < maxConfigs {
+		p := work[len(work)-1]
+		work = work[:len(work)-1]
+		if seen[p] {
+			continue
+		}
+		seen[p] = true
+		switch n := &m.g.nodes[p.at]; n.kind {
+		case bytesNode:
+			if !slices.Contains(list, p) {
+				list = append(list, p)
+			}
+		case callNode:
+			work = append(work, config{m.g.rules[n.rule], m.frame(n.next, p.stack)})
+		case splitNode:
+			for _, k := range n.others {
+				work = append(work, config{k, p.stack})
+			}
+		case endNode:
+			if p.stack != nil {
+				work = append(work, config{p.stack.ret, p.stack.parent})
+			} else if end := (config{-1, nil}); !slices.Contains(list, end) {
+				list = append(list, end)
+			}
+		}
+	}
+	return list
+}
+
+// frame returns a frame; the same one for the same arguments.
+func (m *Matcher) frame(ret int32, parent *frame) *frame {
+	k := frameKey{ret, parent}
+	f := m.frames[k]
+	if f == nil {
+		m.ids++
+		f = &frame{m.ids, ret, parent, m.dist[ret]}
+		if parent != nil {
+			f.rest = min(f.rest+parent.rest, unreached)
+		}
+		m.frames[k] = f
+	}
+	return f
+}
+
+// state returns the state of positions, nil for none.
+func (m *Matcher) state(list []config) *state {
+	if len(list) == 0 {
+		return nil
+	}
+	m.key = m.key[:0]
+	for _, p := range list {
+		id := uint32(0)
+		if p.stack != nil {
+			id = p.stack.id
+		}
+		m.key = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(m.key, uint32(p.at)), id)
+	}
+	if s := m.states[string(m.key)]; s != nil {
+		return s
+	}
+	s := &state{least: unreached}
+	for _, p := range list {
+		if p.at < 0 {
+			s.accepts, s.least = true, 0
+			continue
+		}
+		d := m.dist[p.at]
+		if p.stack != nil {
+			d = min(d+p.stack.rest, unreached)
+		}
+		s.least = min(s.least, d)
+		s.configs = append(s.configs, p)
+	}
+	m.states[string(m.key)] = s
+	return s
+}
+
+// Vocabulary is the text of tokens in the order of their bytes.
+type Vocabulary struct {
+	texts  []string
+	ids    []int32
+	shared []int32 // bytes that a text has in common with the one before
+	Usable [256]bool
+}
+
+// NewVocabulary returns a vocabulary. Tokens without text are left out.
+func NewVocabulary(texts []string) *Vocabulary {
+	v := &Vocabulary{}
+	for id, s := range texts {
+		if s != "" {
+			v.ids = append(v.ids, int32(id))
+		}
+		if len(s) == 1 {
+			v.Usable[s[0]] = true
+		}
+	}
+	slices.SortFunc(v.ids, func(a, b int32) int {
+		if texts[a] < texts[b] {
+			return -1
+		}
+		if texts[a] > texts[b] {
+			return 1
+		}
+		return 0
+	})
+	before := ""
+	for _, id := range v.ids {
+		s := texts[id]
+		n := int32(0)
+		for int(n) < min(len(s), len(before)) && s[n] == before[n] {
+			n++
+		}
+		v.texts, v.shared = append(v.texts, s), append(v.shared, n)
+		before = s
+	}
+	return v
+}
+
+// Each calls f for each token with which the text can go on, and end within left bytes after it.
+func (m *Matcher) Each(v *Vocabulary, left int, f func(id int)) {
+	m.path = append(m.path[:0], m.now)
+	failed := int32(-1) // the length of a beginning that does not belong to the form
+	for i, s := range v.texts {
+		common := v.shared[i]
+		if failed >= 0 && common >= failed {
+			continue // it has that beginning
+		}
+		failed = -1
+		m.path = m.path[:min(int(common)+1, len(m.path))]
+		for k := len(m.path) - 1; k < len(s); k++ {
+			next := m.step(m.path[k], s[k])
+			if next == nil {
+				failed = int32(k + 1)
+				break
+			}
+			m.path = append(m.path, next)
+		}
+		if failed < 0 && int(m.path[len(s)].least) <= left {
+			f(int(v.ids[i]))
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package grammar
+
+import (
+	"errors"
+	"fmt"
+	"regexp/syntax"
+	"unicode/utf8"
+)
+
+var (
+	clock = Seq(Alt(Seq(Between('0', '1'), digit), Seq(Text("2"), Between('0', '3'))), Text(":"), Between('0', '5'), digit, Text(":"),
+		Between('0', '5'), digit)
+	day = Seq(digits(4), Text("-"), Alt(Seq(Text("0"), Between('1', '9')), Seq(Text("1"), Between('0', '2'))), Text("-"),
+		Alt(Seq(Text("0"), Between('1', '9')), Seq(Text("1"), digit), Seq(Text("2"), Between('0', '8'))))
+	lowHex = Alt(digit, Between('a', 'f'))
+	octet  = natural(0, 255)
+	word   = Repeat(Alt(Between('a', 'z'), digit), 1, 32)
+)
+
+// formats are the formats of strings: not all strings of a format, but each of these is one.
+var formats = map[string]Part{
+	"date": day, "time": Seq(clock, Text("Z")), "date-time": Seq(day, Text("T"), clock, Text("Z")),
+	"ipv4":  Seq(octet, Text("."), octet, Text("."), octet, Text("."), octet),
+	"uuid":  Seq(hexes(8), Text("-"), hexes(4), Text("-"), hexes(4), Text("-"), hexes(4), Text("-"), hexes(12)),
+	"email": Seq(word, Repeat(Seq(Text("."), word), 0, 3), Text("@"), word, Repeat(Seq(Text("."), word), 1, 3)),
+}
+
+func hexes(n int) Part { return Repeat(lowHex, n, n) }
+
+// pattern returns strings that are a match of a regular expression from their beginning to their end. Of a class, characters
+// between space and ~ are used if there are any: the dialects of regular expressions differ in the others.
+func pattern(s string) (Part, error) {
+	re, err := syntax.Parse(s, syntax.Perl)
+	if err != nil {
+		return nil, errors.New("a regular expression that is not supported")
+	}
+	return patternPart(re, true, true)
+}
+
+// patternPart returns the texts of an expression that begins or ends a string.
+func patternPart(re *syntax.Regexp, begins, ends bool) (Part, error) {
+	if re.Flags&syntax.FoldCase != 0 {
+		return nil, errors.New("flags are not supported")
+	}
+	switch re.Op {
+	case syntax.OpEmptyMatch:
+		return Seq(), nil
+	case syntax.OpBeginText, syntax.OpBeginLine:
+		if begins {
+			return Seq(), nil
+		}
+	case syntax.OpEndText, syntax.OpEndLine:
+		if ends {
+			return Seq(), nil
+		}
+	case syntax.OpLiteral:
+		var list []Part
+		for _, r := range re.Rune {
+			list = append(list, runes(r, r))
+		}
+		return Seq(list...), nil
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return runes(' ', '~'), nil
+	case syntax.OpCharClass:
+		return class(re.Rune)
+	case syntax.OpCapture:
+		return patternPart(re.Sub[0], begins, ends)
+	case syntax.OpConcat:
+		return patternList(re.Sub, func(i int) (bool, bool) { return begins && i == 0, ends && i == len(re.Sub)-1 }, Seq)
+	case syntax.OpAlternate:
+		return patternList(re.Sub, func(int) (bool, bool) { return begins, ends }, Alt)
+	}
+	return repeated(re)
+}
+
+// patternList combines the parts of several expressions.
+func patternList(sub []*syntax.Regexp, edges func(i int) (begins, ends bool), combine func(...Part) Part) (Part, error) {
+	var list []Part
+	for i, x := range sub {
+		begins, ends := edges(i)
+		p, err := patternPart(x, begins, ends)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return combine(list...), nil
+}
+
+// repeated returns the part of an expression that is repeated.
+func repeated(re *syntax.Regexp) (Part, error) {
+	counts, ok := map[syntax.Op][2]int{syntax.OpStar: {0, -1}, syntax.OpPlus: {1, -1}, syntax.OpQuest: {0, 1},
+		syntax.OpRepeat: {re.Min, re.Max}}[re.Op]
+	if !ok {
+		return nil, fmt.Errorf("%.40q is not supported here", re.String())
+	}
+	p, err := patternPart(re.Sub[0], false, false)
+	if err != nil {
+		return nil, err
+	}
+	return Repeat(p, counts[0], counts[1]), nil
+}
+
+// class returns a character of ranges.
+func class(ranges []rune) (Part, error) {
+	var plain, other []Part
+	for i := 0; i+1 < len(ranges); i += 2 {
+		low, high := max(ranges[i], ' '), min(ranges[i+1], '~')
+		if low <= high {
+			plain = append(plain, runes(low, high))
+		}
+		if ranges[i] > '~' && ranges[i+1]-ranges[i] < 256 && len(other) < 64 {
+			for r := ranges[i]; r <= ranges[i+1]; r++ {
+				other = append(other, runes(r, r))
+			}
+		}
+	}
+	switch {
+	case plain != nil:
+		return Alt(plain...), nil
+	case other != nil:
+		return Alt(other...), nil
+	}
+	return nil, errors.New("a class without characters that can be written")
+}
+
+// runes returns a character from low to high as in a string of JSON. Above ~ low and high are the same.
+func runes(low, high rune) Part {
+	if low > '~' || low < ' ' {
+		if !utf8.ValidRune(low) {
+			low = utf8.RuneError
+		}
+		s := quoted(string(low))
+		return Text(s[1 : len(s)-1])
+	}
+	var list []Part
+	for _, special := range []rune{'"', '\\', '~' + 1} {
+		if end := min(special-1, high); low <= end {
+			list = append(list, Between(byte(low), byte(end)))
+		}
+		if low <= special && special <= high {
+			list = append(list, Text(`\`+string(special)))
+		}
+		low = max(low, special+1)
+	}
+	return Alt(list...)
+}

@@ -1,0 +1,426 @@
+package grammar
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etrun-go/etrun/internal/jinja"
+)
+
+// SchemaError reports a schema that cannot be used, with the place in it.
+type SchemaError struct {
+	Path string // such as "#/properties/a"
+	Err  error
+}
+
+func (e *SchemaError) Error() string { return e.Path + ": " + e.Err.Error() }
+func (e *SchemaError) Unwrap() error { return e.Err }
+
+// compiler makes rules of a schema.
+type compiler struct {
+	*Builder
+	*jsonParts
+	root  any
+	rules map[*jinja.Dict]int32
+	depth int
+}
+
+// Limits on schemas.
+const (
+	maxDepth  = 64
+	maxLength = 20_000 // of strings and lists
+)
+
+// JSON returns the grammar of JSON objects.
+func JSON() (*Grammar, error) {
+	b := NewBuilder()
+	return b.Build(document(b.newJSON().object))
+}
+
+// document is a value, before which tokenizers can put a space.
+func document(p Part) Part { return Seq(Opt(Text(" ")), p) }
+
+// Schema returns the grammar of JSON texts that a JSON schema accepts: not all of them, but each text of the grammar is one.
+// Keywords that are not supported are a *SchemaError.
+func Schema(text []byte) (*Grammar, error) {
+	b := NewBuilder()
+	p, err := b.Schema(text)
+	if err != nil {
+		return nil, err
+	}
+	return b.Build(document(p))
+}
+
+// Schema returns the texts that a JSON schema accepts as a part: see the function of this name.
+func (b *Builder) Schema(text []byte) (Part, error) {
+	root, err := jinja.FromJSON(text)
+	if err != nil {
+		return nil, &SchemaError{"#", err}
+	}
+	c := &compiler{b, b.newJSON(), root, make(map[*jinja.Dict]int32), 0}
+	return c.schema(root, "#")
+}
+
+// annotations are keywords without an effect on what is accepted.
+var annotations = []string{"title", "description", "default", "examples", "example", "$schema", "$id", "$comment", "$defs", "definitions", "deprecated",
+	"readOnly", "writeOnly"}
+
+// typed are the keywords for values of a type, by which a schema without a type is known.
+var typed = map[string][]string{
+	"object": {"properties", "required", "additionalProperties", "minProperties", "maxProperties"},
+	"array":  {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"},
+	"string": {"minLength", "maxLength", "pattern", "format"},
+	"number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
+}
+
+// combining are the keywords that stand alone.
+var combining = []string{"$ref", "anyOf", "oneOf", "allOf", "enum", "const"}
+
+func has(d *jinja.Dict, key string) bool { return slices.Contains(d.Keys(), any(key)) }
+
+func (c *compiler) fail(path, format string, args ...any) error {
+	return &SchemaError{path, fmt.Errorf(format, args...)}
+}
+
+// schema returns the part of a schema.
+func (c *compiler) schema(v any, path string) (Part, error) {
+	switch x := v.(type) {
+	case bool:
+		if x {
+			return c.any, nil
+		}
+		return nil, c.fail(path, "false accepts no value")
+	case *jinja.Dict:
+		if rule, ok := c.rules[x]; ok {
+			return Call(rule), nil
+		}
+		if c.depth++; c.depth > maxDepth {
+			return nil, c.fail(path, "more than %d schemas in schemas", maxDepth)
+		}
+		defer func() { c.depth-- }()
+		rule := c.Declare()
+		c.rules[x] = rule
+		p, err := c.body(x, path)
+		if err != nil {
+			return nil, err
+		}
+		c.Define(rule, p)
+		if c.err != nil {
+			return nil, &SchemaError{path, c.err}
+		}
+		return Call(rule), nil
+	}
+	return nil, c.fail(path, "want an object, or true")
+}
+
+// check rejects keywords that are not supported.
+func (c *compiler) check(d *jinja.Dict, path string) error {
+	single := ""
+	for _, k := range d.Keys() {
+		key := k.(string)
+		known := key == "type" || slices.Contains(annotations, key)
+		for _, list := range typed {
+			known = known || slices.Contains(list, key)
+		}
+		if slices.Contains(combining, key) {
+			single, known = key, true
+		}
+		if !known {
+			return c.fail(path, "the keyword %.60q is not supported", key)
+		}
+	}
+	if single == "" {
+		return nil
+	}
+	for _, k := range d.Keys() {
+		key := k.(string)
+		beside := key == "type" && (single == "enum" || single == "const")
+		if key != single && !beside && !slices.Contains(annotations, key) {
+			return c.fail(path, "%s together with %.60q is not supported", single, key)
+		}
+	}
+	return nil
+}
+
+// body returns the part of a schema that is an object.
+func (c *compiler) body(d *jinja.Dict, path string) (Part, error) {
+	if err := c.check(d, path); err != nil {
+		return nil, err
+	}
+	switch {
+	case has(d, "$ref"):
+		return c.reference(d.Get("$ref"), path)
+	case has(d, "const"):
+		return c.literals(d, []any{d.Get("const")}, path)
+	case has(d, "enum"):
+		l, ok := d.Get("enum").(*jinja.List)
+		if !ok {
+			return nil, c.fail(path, "enum: want a list")
+		}
+		return c.literals(d, l.Items, path)
+	}
+	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+		if has(d, key) {
+			return c.alternatives(key, d.Get(key), path+"/"+key)
+		}
+	}
+	types, err := c.types(d, path)
+	if err != nil {
+		return nil, err
+	}
+	var list []Part
+	for _, t := range types {
+		p, err := c.typePart(t, d, path)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return Alt(list...), nil
+}
+
+// types returns the types of a schema: those that it names, or the one of its keywords, or empty for any.
+func (c *compiler) types(d *jinja.Dict, path string) (list []string, err error) {
+	switch t := d.Get("type").(type) {
+	case string:
+		return []string{t}, nil
+	case *jinja.List:
+		for _, x := range t.Items {
+			s, ok := x.(string)
+			if !ok {
+				return nil, c.fail(path, "type: want a string or a list of strings")
+			}
+			list = append(list, s)
+		}
+		if list != nil {
+			return list, nil
+		}
+	}
+	if has(d, "type") {
+		return nil, c.fail(path, "type: want a string or a list of strings")
+	}
+	for _, t := range []string{"object", "array", "string", "number"} {
+		if slices.ContainsFunc(typed[t], func(key string) bool { return has(d, key) }) {
+			return []string{t}, nil
+		}
+	}
+	return []string{""}, nil
+}
+
+// typePart returns the values of a type.
+func (c *compiler) typePart(t string, d *jinja.Dict, path string) (Part, error) {
+	switch t {
+	case "":
+		return c.any, nil
+	case "null":
+		return Text("null"), nil
+	case "boolean":
+		return Alt(Text("true"), Text("false")), nil
+	case "object":
+		return c.objectPart(d, path)
+	case "array":
+		return c.listPart(d, path)
+	case "string":
+		return c.stringPart(d, path)
+	case "integer", "number":
+		return c.numberPart(t == "integer", d, path)
+	}
+	return nil, c.fail(path, "the type %.60q", t)
+}
+
+// reference returns the part of a schema elsewhere in the document.
+func (c *compiler) reference(v any, path string) (Part, error) {
+	target, to, err := c.resolve(v)
+	if err != nil {
+		return nil, c.fail(path, "%w", err)
+	}
+	return c.schema(target, to)
+}
+
+func (c *compiler) resolve(v any) (target any, path string, err error) {
+	s, _ := v.(string)
+	if s != "#" && !strings.HasPrefix(s, "#/") {
+		return nil, "", fmt.Errorf("$ref %.100q: want one within the schema, such as #/$defs/name", s)
+	}
+	at := c.root
+	for part := range strings.SplitSeq(strings.TrimPrefix(strings.TrimPrefix(s, "#"), "/"), "/") {
+		if s == "#" {
+			break
+		}
+		d, ok := at.(*jinja.Dict)
+		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		if !ok || !has(d, part) {
+			return nil, "", fmt.Errorf("$ref %.100q: there is no such schema", s)
+		}
+		at = d.Get(part)
+	}
+	return at, s, nil
+}
+
+// literals returns values as they are written, those of the types of the schema.
+func (c *compiler) literals(d *jinja.Dict, values []any, path string) (Part, error) {
+	var types []string
+	if has(d, "type") {
+		var err error
+		if types, err = c.types(d, path); err != nil {
+			return nil, err
+		}
+	}
+	var list []Part
+	for _, v := range values {
+		if types == nil || slices.ContainsFunc(types, func(t string) bool { return ofType(v, t) }) {
+			list = append(list, Text(jsonText(v)))
+		}
+	}
+	if list == nil {
+		return nil, c.fail(path, "no value is accepted")
+	}
+	return Alt(list...), nil
+}
+
+// alternatives returns the parts of one of several schemas. Those of oneOf must exclude each other.
+func (c *compiler) alternatives(key string, v any, path string) (Part, error) {
+	l, ok := v.(*jinja.List)
+	if !ok || len(l.Items) == 0 {
+		return nil, c.fail(path, "want a list of schemas")
+	}
+	if key == "allOf" && len(l.Items) > 1 {
+		return nil, c.fail(path, "allOf of several schemas is not supported; want one schema")
+	}
+	if key == "oneOf" {
+		for i := range l.Items {
+			for k := range i {
+				if !c.excludes(l.Items[i], l.Items[k]) {
+					return nil, c.fail(path, "oneOf whose schemas %d and %d may accept the same value; want anyOf", k, i)
+				}
+			}
+		}
+	}
+	var list []Part
+	for i, x := range l.Items {
+		p, err := c.schema(x, fmt.Sprintf("%s/%d", path, i))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return Alt(list...), nil
+}
+
+// excludes reports whether two schemas certainly accept no common value: they have no common type, or they are objects that
+// require the same property with different values.
+func (c *compiler) excludes(a, b any) bool {
+	x, y := c.follow(a), c.follow(b)
+	if x == nil || y == nil {
+		return false
+	}
+	if v, w := c.values(x), c.values(y); v != nil && w != nil {
+		return !slices.ContainsFunc(v, func(s string) bool { return slices.Contains(w, s) })
+	}
+	s, t := c.kinds(x), c.kinds(y)
+	if s == nil || t == nil {
+		return false
+	}
+	if !slices.ContainsFunc(s, func(k string) bool { return slices.Contains(t, k) }) {
+		return true
+	}
+	return slices.Equal(s, []string{"object"}) && slices.Equal(t, s) && c.discriminated(x, y)
+}
+
+// follow returns a schema that is an object, behind references.
+func (c *compiler) follow(v any) *jinja.Dict {
+	for range maxDepth {
+		d, ok := v.(*jinja.Dict)
+		if !ok {
+			return nil
+		}
+		if !has(d, "$ref") {
+			return d
+		}
+		target, _, err := c.resolve(d.Get("$ref"))
+		if err != nil {
+			return nil
+		}
+		v = target
+	}
+	return nil
+}
+
+// values returns the texts of const and enum, nil without them; numbers that are written differently are not compared.
+func (c *compiler) values(d *jinja.Dict) (list []string) {
+	items := []any{d.Get("const")}
+	if l, ok := d.Get("enum").(*jinja.List); ok {
+		items = l.Items
+	} else if !has(d, "const") {
+		return nil
+	}
+	for _, v := range items {
+		if _, number := floatOf(v); number || v != nil && !isScalar(v) {
+			return nil
+		}
+		list = append(list, jsonText(v))
+	}
+	return list
+}
+
+// kinds returns the types of a schema, integers as numbers; nil if it names none.
+func (c *compiler) kinds(d *jinja.Dict) (list []string) {
+	if !has(d, "type") {
+		return nil
+	}
+	types, err := c.types(d, "")
+	if err != nil {
+		return nil
+	}
+	for _, t := range types {
+		list = append(list, strings.Replace(t, "integer", "number", 1))
+	}
+	return list
+}
+
+// discriminated reports whether two objects require a property with different values.
+func (c *compiler) discriminated(x, y *jinja.Dict) bool {
+	p, ok := x.Get("properties").(*jinja.Dict)
+	q, ok2 := y.Get("properties").(*jinja.Dict)
+	if !ok || !ok2 {
+		return false
+	}
+	for _, key := range p.Keys() {
+		a, b := c.follow(p.Get(key)), c.follow(q.Get(key))
+		if a == nil || b == nil || !required(x, key) || !required(y, key) {
+			continue
+		}
+		v, w := c.values(a), c.values(b)
+		if v != nil && w != nil && !slices.ContainsFunc(v, func(s string) bool { return slices.Contains(w, s) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func required(d *jinja.Dict, key any) bool {
+	l, ok := d.Get("required").(*jinja.List)
+	return ok && slices.Contains(l.Items, key)
+}
+
+var errCount = errors.New("want an integer from 0 to 20000")
+
+// count returns a keyword that counts, or a default.
+func count(d *jinja.Dict, key string, otherwise int) (int, error) {
+	if !has(d, key) {
+		return otherwise, nil
+	}
+	x, ok := floatOf(d.Get(key))
+	if !ok || x < 0 || x != float64(int(x)) {
+		return 0, fmt.Errorf("%s: %w", key, errCount)
+	}
+	if x > maxLength {
+		if strings.HasPrefix(key, "max") {
+			return maxLength, nil // fewer are accepted as well
+		}
+		return 0, fmt.Errorf("%s: %w", key, errCount)
+	}
+	return int(x), nil
+}

@@ -1,0 +1,95 @@
+package text
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/etrun-go/etrun/internal/jsonerror"
+)
+
+// config has the members of tokenizer_config.json that a template needs.
+type config struct {
+	Template templates   `json:"chat_template"`
+	BOS      configToken `json:"bos_token"`
+	EOS      configToken `json:"eos_token"`
+}
+
+// configToken is the name of a token: a string, or an object with its content.
+type configToken string
+
+// UnmarshalJSON accepts both forms.
+func (t *configToken) UnmarshalJSON(b []byte) error {
+	if b[0] != '{' {
+		return json.Unmarshal(b, (*string)(t))
+	}
+	var object struct{ Content string }
+	err := json.Unmarshal(b, &object)
+	*t = configToken(object.Content)
+	return err
+}
+
+// templates are the template of a model, or several with names.
+type templates []namedTemplate
+
+type namedTemplate struct {
+	Name, Template string
+}
+
+// UnmarshalJSON accepts a string and a list.
+func (t *templates) UnmarshalJSON(b []byte) error {
+	if b[0] != '"' {
+		return json.Unmarshal(b, (*[]namedTemplate)(t))
+	}
+	*t = make(templates, 1)
+	return json.Unmarshal(b, &(*t)[0].Template)
+}
+
+// source returns the template for dialogues: the only one, or the one named default.
+func (t templates) source() (string, error) {
+	if len(t) == 1 {
+		return t[0].Template, nil
+	}
+	var names []string
+	for _, x := range t {
+		if x.Name == "default" {
+			return x.Template, nil
+		}
+		names = append(names, x.Name)
+	}
+	if names == nil {
+		return "", errors.New("no chat_template in it; give the model's chat_template.jinja, or the name of a built-in template: " +
+			strings.Join(Templates(), ", "))
+	}
+	return "", fmt.Errorf("the templates %.300q, none of which is named default; write one of them to a file chat_template.jinja", names)
+}
+
+// configTemplate returns the template in a tokenizer_config.json or chat_template.json.
+func configTemplate(name, source string) (*Template, error) {
+	var c config
+	if err := json.Unmarshal([]byte(source), &c); err != nil {
+		return nil, &TemplateError{name, jsonerror.Plain(err)}
+	}
+	text, err := c.Template.source()
+	if err != nil {
+		return nil, &TemplateError{name, err}
+	}
+	return NewJinjaTemplate(name, text, string(c.BOS), string(c.EOS))
+}
+
+// SpecialTokens returns the names of the tokens that begin and end texts in a tokenizer_config.json, empty where it names
+// none.
+func SpecialTokens(source []byte) (bos, eos string, err error) {
+	var c config
+	if err := json.Unmarshal(source, &c); err != nil {
+		return "", "", jsonerror.Plain(err)
+	}
+	return string(c.BOS), string(c.EOS), nil
+}
+
+// HasTemplate reports whether a tokenizer_config.json has a chat template.
+func HasTemplate(source []byte) bool {
+	var c config
+	return json.Unmarshal(source, &c) == nil && len(c.Template) > 0
+}

@@ -1,0 +1,90 @@
+package text
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"unicode/utf8"
+)
+
+// forms are schemas with the least number of tokens for a text.
+var forms = []struct {
+	schema string
+	least  int
+}{
+	{`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string","maxLength":3}},"required":["a"]}`, 7},
+	{`{"type":"array","items":{"enum":["x","yy",1,null]},"minItems":2}`, 5},
+	{`{"anyOf":[{"type":"number","minimum":-1,"maximum":12},{"type":"boolean"}]}`, 1},
+	{`{"$ref":"#/$defs/tree","$defs":{"tree":{"type":"object","properties":{"next":{"$ref":"#/$defs/tree"}},"additionalProperties":false}}}`, 2},
+	{`true`, 1},
+}
+
+// A text with a form has it with each number of tokens from the least one on, whatever the model's logits and the seed.
+func TestForms(t *testing.T) {
+	f := fakeDefault()
+	f.vocabulary, f.meta["get_vocab_size"] = firstByte+256, firstByte+256
+	m := f.load(t, &byteTokenizer{})
+	s, err := m.NewSession(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, c := range forms {
+		form, err := SchemaForm([]byte(c.schema))
+		if err != nil {
+			t.Fatalf("%s: %v", c.schema, err)
+		}
+		for most := c.least; most < c.least+9; most++ {
+			for seed := range uint64(3) {
+				o := Options{MaxTokens: most, Form: form, Sampling: Sampling{Temperature: float64(seed), Seed: seed}}
+				text := ""
+				for p, err := range s.GenerateTokens(context.Background(), []int{firstByte + 'a'}, o) {
+					if err != nil {
+						t.Fatalf("%s, %d tokens: %v", c.schema, most, err)
+					}
+					text += p.Text
+				}
+				if !json.Valid([]byte(text)) || !utf8.ValidString(text) {
+					t.Errorf("%s, %d tokens, seed %d: %q", c.schema, most, seed, text)
+				}
+			}
+		}
+		for _, err := range s.GenerateTokens(context.Background(), []int{firstByte}, Options{MaxTokens: c.least - 1, Form: form}) {
+			var option *OptionError
+			if c.least > 1 && !errors.As(err, &option) {
+				t.Errorf("%s, %d tokens: got %v, want an error", c.schema, c.least-1, err)
+			}
+		}
+	}
+}
+
+// A form that cannot be kept is refused.
+func TestFormErrors(t *testing.T) {
+	form, err := JSONForm()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fakeDefault()
+	f.vocabulary, f.meta["get_vocab_size"] = firstByte+256, firstByte+256
+	for name, c := range map[string]struct {
+		m *Model
+		o Options
+	}{
+		"no tokenizer": {f.load(t, nil), Options{Form: form}},
+		"stop":         {f.load(t, &byteTokenizer{}), Options{Form: form, Stop: []string{"x"}}},
+		"one token":    {f.load(t, &byteTokenizer{}), Options{Form: form, MaxTokens: 1}},
+	} {
+		s, err := c.m.NewSession(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range s.GenerateTokens(context.Background(), []int{firstByte}, c.o) {
+			var option *OptionError
+			if !errors.As(err, &option) {
+				t.Errorf("%s: got %v, want an *OptionError", name, err)
+			}
+		}
+		s.Close()
+	}
+}

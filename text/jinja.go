@@ -1,0 +1,374 @@
+package text
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/etrun-go/etrun/internal/jinja"
+	"github.com/etrun-go/etrun/text/tokenizer"
+)
+
+// Call is a call of a tool in a message of the assistant.
+type Call struct {
+	ID        string
+	Name      string
+	Arguments json.RawMessage // an object
+}
+
+// Turn is a message with what only the models' own templates have a place for.
+type Turn struct {
+	Message
+	Reasoning string // thoughts of the assistant
+	Calls     []Call // of tools, by the assistant
+	CallID    string // of the call that a message of a tool answers
+	Name      string // of the author, such as a tool
+}
+
+// plain reports whether a message has a role and a content only.
+func (t *Turn) plain() bool {
+	return t.Reasoning == "" && len(t.Calls) == 0 && t.CallID == "" && t.Name == ""
+}
+
+// Dialogue is what a prompt is made of.
+type Dialogue struct {
+	Turns []Turn
+	// Continue means that the last message, one of the assistant, is the beginning of the reply.
+	Continue bool
+	// Tools are the definitions of tools, a JSON list. Only the models' own templates have a place for them.
+	Tools json.RawMessage
+	// Values are further variables of the models' own templates, such as enable_thinking.
+	Values map[string]json.RawMessage
+}
+
+// dialogue returns messages as a dialogue.
+func dialogue(messages []Message) *Dialogue {
+	d := &Dialogue{Turns: make([]Turn, len(messages))}
+	for i, m := range messages {
+		d.Turns[i].Message = m
+	}
+	return d
+}
+
+// own is a template in Jinja, as published with a model.
+type own struct {
+	template *jinja.Template
+	source   string
+	bos, eos string // names of tokens; empty for those of the tokenizer
+}
+
+// Marks in the strings of a request: after the first byte of what could be the name of a control token, and where the
+// reply begins. They are not characters, and are removed from what messages contain.
+const (
+	guardMark = "\uFDD0"
+	replyMark = "\uFDD1"
+)
+
+var marks = strings.NewReplacer(guardMark, "", replyMark, "")
+
+// NewJinjaTemplate parses a template in Jinja, as in chat_template.jinja and the member chat_template of
+// tokenizer_config.json. bos and eos are the names of the tokens that begin and end texts, empty for those of the tokenizer.
+// Errors are *TemplateError.
+//
+// The template is rendered as Hugging Face's library does, with messages, tools, add_generation_prompt, bos_token, eos_token
+// and the values of the dialogue. Control tokens come from the template only: their names in messages are text, but for
+// those in replies of the assistant that the template compares with, such as </think>.
+func NewJinjaTemplate(name, source, bos, eos string) (*Template, error) {
+	if len(source) > maxTemplate || !utf8.ValidString(source) {
+		return nil, &TemplateError{name, fmt.Errorf("want valid UTF-8 of at most %d bytes, got %d bytes", maxTemplate, len(source))}
+	}
+	t, err := jinja.Parse(source)
+	if err != nil {
+		return nil, &TemplateError{name, err}
+	}
+	return &Template{name: name, own: &own{t, source, bos, eos}}, nil
+}
+
+// Mentions reports whether the source of a template in Jinja contains a text, such as the name of a variable.
+func (t *Template) Mentions(s string) bool { return t.own != nil && strings.Contains(t.own.source, s) }
+
+// names are the control tokens of a tokenizer by their first byte, the longest first.
+type names [256][]string
+
+// controlNames returns the control tokens of a tokenizer, nil if it does not list them.
+func controlNames(tok tokenizer.Tokenizer) *names {
+	c, ok := tok.(tokenizer.Controls)
+	if !ok {
+		return nil
+	}
+	var n names
+	for _, s := range append(c.Controls(), "<s>", "</s>") {
+		if _, ok := tok.ID(s); ok && !slices.Contains(n[s[0]], s) {
+			n[s[0]] = append(n[s[0]], s)
+		}
+	}
+	for i := range n {
+		slices.SortFunc(n[i], func(a, b string) int { return len(b) - len(a) })
+	}
+	return &n
+}
+
+// at returns the control token with which a text begins, empty for none.
+func (n *names) at(s string) string {
+	for _, name := range n[s[0]] {
+		if strings.HasPrefix(s, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// split returns a rendered prompt as segments. No two adjacent segments are text.
+func (n *names) split(s string) []segment {
+	var p prompt
+	begin := 0
+	for i := 0; i < len(s); {
+		name := n.at(s[i:])
+		if name == "" {
+			i++
+			continue
+		}
+		p.text(marks.Replace(s[begin:i]))
+		p.segments = append(p.segments, segment{control, name})
+		i += len(name)
+		begin = i
+	}
+	p.text(marks.Replace(s[begin:]))
+	return p.segments
+}
+
+// guard marks what could become the name of a control token. Literals of the template are kept if they are no names, in
+// messages of the assistant in any case.
+func (n *names) guard(s string, literals []string, reply bool) string {
+	s = strings.ToValidUTF8(marks.Replace(s), "\uFFFD")
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		b.WriteByte(s[i])
+		if len(n[s[i]]) == 0 {
+			continue
+		}
+		kept := slices.ContainsFunc(literals, func(l string) bool {
+			return len(l) > 1 && l[0] == s[i] && strings.HasPrefix(s[i:], l) && (reply || n.at(l) == "")
+		})
+		if !kept {
+			b.WriteString(guardMark)
+		}
+	}
+	return b.String()
+}
+
+// guardAll marks the strings of a value.
+func (n *names) guardAll(v any) any {
+	switch x := v.(type) {
+	case string:
+		return n.guard(x, nil, false)
+	case *jinja.List:
+		l := &jinja.List{}
+		for _, item := range x.Items {
+			l.Items = append(l.Items, n.guardAll(item))
+		}
+		return l
+	case *jinja.Dict:
+		d := jinja.NewDict()
+		for _, k := range x.Keys() {
+			d.Set(n.guardAll(k), n.guardAll(x.Get(k)))
+		}
+		return d
+	}
+	return v
+}
+
+// value returns a JSON text as a value of templates.
+func (n *names) value(what string, raw json.RawMessage) (any, error) {
+	v, err := jinja.FromJSON(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return n.guardAll(v), nil
+}
+
+// message returns a message as a value of templates.
+func (n *names) message(m *Turn, literals []string) (*jinja.Dict, error) {
+	reply := m.Role == assistant
+	d := jinja.NewDict()
+	d.Set("role", n.guard(m.Role, nil, false))
+	d.Set("content", n.guard(m.Content, literals, reply))
+	for _, f := range []struct{ key, value string }{{"reasoning_content", m.Reasoning}, {"tool_call_id", m.CallID}, {"name", m.Name}} {
+		if f.value != "" {
+			d.Set(f.key, n.guard(f.value, nil, false))
+		}
+	}
+	if len(m.Calls) == 0 {
+		return d, nil
+	}
+	calls := &jinja.List{}
+	for _, c := range m.Calls {
+		args, err := n.value("arguments of "+c.Name, c.Arguments)
+		if err != nil {
+			return nil, err
+		}
+		f := jinja.NewDict()
+		f.Set("name", n.guard(c.Name, nil, false))
+		f.Set("arguments", args)
+		call := jinja.NewDict()
+		call.Set("id", n.guard(c.ID, nil, false))
+		call.Set("type", "function")
+		call.Set("function", f)
+		calls.Items = append(calls.Items, call)
+	}
+	d.Set("tool_calls", calls)
+	return d, nil
+}
+
+// now is the time that templates write. Tests replace it.
+var now = time.Now
+
+// render renders a dialogue. reply adds the beginning of a reply.
+func (o *own) render(tok tokenizer.Tokenizer, n *names, d *Dialogue, reply bool) (string, error) {
+	list := &jinja.List{}
+	for i := range d.Turns {
+		m := d.Turns[i]
+		v, err := n.message(&m, o.template.Literals())
+		if err != nil {
+			return "", err
+		}
+		if d.Continue && i == len(d.Turns)-1 {
+			v.Set("content", v.Get("content").(string)+replyMark)
+		}
+		list.Items = append(list.Items, v)
+	}
+	vars := map[string]any{"messages": list, "add_generation_prompt": reply, "bos_token": o.token(tok, n, o.bos, tok.BOS()), "tools": nil}
+	vars["eos_token"] = ""
+	if eos := tok.EOS(); o.eos != "" || len(eos) > 0 {
+		vars["eos_token"] = o.token(tok, n, o.eos, append(eos, -1)[0])
+	}
+	for key, raw := range d.Values {
+		v, err := n.value(key, raw)
+		if err != nil {
+			return "", err
+		}
+		vars[key] = v
+	}
+	if len(d.Tools) > 0 {
+		v, err := n.value("tools", d.Tools)
+		if err != nil {
+			return "", err
+		}
+		vars["tools"] = v
+	}
+	return o.template.Render(vars, now())
+}
+
+// token returns the name of a token: the one that is given, or that of an id.
+func (o *own) token(tok tokenizer.Tokenizer, n *names, name string, id int) string {
+	if name != "" {
+		return name
+	}
+	for i := range n {
+		for _, s := range n[i] {
+			if x, ok := tok.ID(s); ok && x == id {
+				return s
+			}
+		}
+	}
+	return ""
+}
+
+// renderOwn returns the prompt of a template in Jinja as segments.
+func (m *Model) renderOwn(t *Template, d *Dialogue) ([]segment, error) {
+	n := m.controls
+	if n == nil {
+		return nil, &TemplateError{t.name, errors.New("the tokenizer does not list its control tokens")}
+	}
+	if last := len(d.Turns) - 1; d.Continue && (last < 0 || d.Turns[last].Role != assistant) {
+		return nil, &TemplateError{t.name, errors.New("want a last message of the assistant to continue it")}
+	}
+	for _, x := range d.Turns {
+		if !isRole(x.Role) {
+			return nil, &TemplateError{t.name, fmt.Errorf("the role %.100q, want 1 to %d letters, digits, - and _", x.Role, maxRole)}
+		}
+	}
+	s, err := t.own.render(m.tok, n, d, !d.Continue)
+	if err != nil {
+		return nil, &TemplateError{t.name, err}
+	}
+	if d.Continue {
+		i := strings.LastIndex(s, replyMark)
+		if i < 0 {
+			return nil, &TemplateError{t.name, errors.New("it does not write the last message as it is")}
+		}
+		s = s[:i]
+	}
+	return n.split(s), nil
+}
+
+// turnEnds are control tokens that end the reply of a model, whatever its template.
+var turnEnds = []string{"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<end_of_turn>", "<turn|>", "<|end_of_text|>", "<|endoftext|>",
+	"<|return|>", "<|call|>", "</s>", "<eos>"}
+
+// ownEnds returns the control tokens that end a reply: the usual ones, and the one that the template writes after a reply.
+func (m *Model) ownEnds(t *Template) (ends []int) {
+	list := slices.Clone(turnEnds)
+	const reply = "reply of the assistant"
+	d := dialogue([]Message{{user, "?"}, {assistant, reply}})
+	if s, err := t.own.render(m.tok, m.controls, d, false); err == nil {
+		parts := m.controls.split(s)
+		for i := range parts[:max(len(parts)-1, 0)] {
+			if strings.HasSuffix(parts[i].text, reply) && parts[i+1].kind == control {
+				list = append(list, parts[i+1].text)
+			}
+		}
+	}
+	for _, name := range list {
+		id, ok := m.tok.ID(name)
+		if ok && m.isControl(id) && !slices.Contains(ends, id) {
+			ends = append(ends, id)
+		}
+	}
+	return ends
+}
+
+// checkOwn renders a short dialogue: a template that fails for it cannot be used.
+func (m *Model) checkOwn(t *Template) error {
+	_, err := m.renderOwn(t, dialogue([]Message{{user, "Hello"}}))
+	if err != nil {
+		return err
+	}
+	for _, s := range []string{t.own.bos, t.own.eos} {
+		if _, ok := m.tok.ID(s); s != "" && !ok {
+			return &TemplateError{t.name, fmt.Errorf("the tokenizer does not have the control token %.100q", s)}
+		}
+	}
+	return nil
+}
+
+// rendered returns the prompt of a dialogue as segments.
+func (m *Model) rendered(t *Template, d *Dialogue) ([]segment, error) {
+	if t.own != nil {
+		with := *d
+		with.Values = maps.Clone(t.values)
+		for k, v := range d.Values {
+			if with.Values == nil {
+				with.Values = make(map[string]json.RawMessage)
+			}
+			with.Values[k] = v
+		}
+		return m.renderOwn(t, &with)
+	}
+	plain := len(d.Tools) == 0 && len(d.Values) == 0
+	messages := make([]Message, len(d.Turns))
+	for i := range d.Turns {
+		messages[i] = d.Turns[i].Message
+		plain = plain && d.Turns[i].plain()
+	}
+	if !plain {
+		return nil, &TemplateError{t.name, errors.New("it has no place for tools, their calls and names, thoughts or other values; " +
+			"give the model's own template, chat_template.jinja or tokenizer_config.json")}
+	}
+	return t.render(messages, d.Continue)
+}
