@@ -65,13 +65,13 @@ func (g *generation) startForm(prompt int) error {
 	if len(g.o.Stop) > 0 {
 		return &OptionError{Option: "stop", Got: "strings", Want: "none together with a form: the text would end within it"}
 	}
-	usable := g.model.vocabulary().Usable
+	v, excluded := g.model.vocabulary(), make(map[string]bool)
 	for id, b := range g.o.Bias {
-		if s := g.tokenText(id); math.IsInf(float64(b), -1) && len(s) == 1 {
-			usable[s[0]] = false
+		if math.IsInf(float64(b), -1) {
+			excluded[string(g.tokenText(id))] = true
 		}
 	}
-	g.former.Matcher = g.o.Form.grammar.NewMatcher(&usable)
+	g.former.Matcher = g.o.Form.grammar.NewMatcher(func(s string) bool { return v.Has(s) && !excluded[s] })
 	if n := g.remaining(prompt); g.Least() > n {
 		want := "a number of tokens with which the form has an end"
 		if least := g.Least(); least < 1<<20 {

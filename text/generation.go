@@ -81,7 +81,10 @@ func (g *generation) next(ctx context.Context) error {
 	if err := g.add(id); err != nil || g.finish != "" || g.left {
 		return err
 	}
+	full := g.stats.Generated == g.o.MaxTokens || len(g.text()) == g.model.info.Context
 	switch {
+	case full && g.Matcher != nil && g.Accepts():
+		g.finish = FinishStop // the form is complete
 	case g.stats.Generated == g.o.MaxTokens:
 		g.finish = FinishLength
 	case len(g.text()) == g.model.info.Context:

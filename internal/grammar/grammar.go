@@ -1,5 +1,5 @@
 // Package grammar (no compatibility promise) prescribes the form of generated texts: a grammar of bytes, and a matcher that
-// knows after each byte which ones can follow, and how many bytes the shortest end needs. Grammars are made of JSON schemas.
+// knows after each byte which ones can follow, and with how many tokens the text can end. Grammars are made of JSON schemas.
 package grammar
 
 import (
@@ -168,26 +168,27 @@ func (b *Builder) Build(p Part) (*Grammar, error) {
 	if err := g.checkRecursion(); err != nil {
 		return nil, err
 	}
-	var all [256]bool
-	for i := range all {
-		all[i] = true
-	}
-	if g.distances(&all)[g.rules[g.start]] >= unreached {
+	if g.distances(func(s string) bool { return len(s) == 1 })[g.rules[g.start]] >= unreached {
 		return nil, errors.New("no finite text has this form")
 	}
 	return g, nil
 }
 
-// distances returns for each node the number of bytes to the end of its rule, with the bytes that tokens can add one by one.
-func (g *Grammar) distances(usable *[256]bool) []int32 {
+// distances returns for each node a number of tokens with which its rule has an end, if token reports whether a text is one.
+func (g *Grammar) distances(token func(s string) bool) []int32 {
 	d := make([]int32, len(g.nodes))
+	hops := make([][]int32, len(g.nodes))
+	var single [256]bool
+	for b := range single {
+		single[b] = token(string([]byte{byte(b)}))
+	}
 	for i := range d {
-		d[i] = unreached
+		d[i], hops[i] = unreached, g.hops(int32(i), &single, token)
 	}
 	for changed := true; changed; {
 		changed = false
 		for i := range g.nodes {
-			if x := g.distance(&g.nodes[i], d, usable); x < d[i] {
+			if x := g.distance(&g.nodes[i], d, hops[i]); x < d[i] {
 				d[i], changed = x, true
 			}
 		}
@@ -195,14 +196,37 @@ func (g *Grammar) distances(usable *[256]bool) []int32 {
 	return d
 }
 
-func (g *Grammar) distance(n *node, d []int32, usable *[256]bool) int32 {
+// maxHop bounds the bytes of tokens that are considered for the distance of a fixed text.
+const maxHop = 16
+
+// hops returns the nodes that one token reaches from a node: after a byte, or after several of a fixed text.
+func (g *Grammar) hops(at int32, single *[256]bool, token func(s string) bool) (list []int32) {
+	n := &g.nodes[at]
+	if n.kind != bytesNode {
+		return nil
+	}
+	if slices.Contains(single[n.low:int(n.high)+1], true) {
+		list = append(list, n.next)
+	}
+	var text []byte
+	for len(text) < maxHop && n.kind == bytesNode && n.low == n.high {
+		text = append(text, n.low)
+		if len(text) > 1 && token(string(text)) {
+			list = append(list, n.next)
+		}
+		n = &g.nodes[n.next]
+	}
+	return list
+}
+
+func (g *Grammar) distance(n *node, d, hops []int32) int32 {
 	best := int32(unreached)
 	switch n.kind {
 	case endNode:
 		return 0
 	case bytesNode:
-		if slices.Contains(usable[n.low:int(n.high)+1], true) {
-			best = d[n.next] + 1
+		for _, k := range hops {
+			best = min(best, d[k]+1)
 		}
 	case callNode:
 		best = d[n.next] + d[g.rules[n.rule]]
@@ -216,8 +240,7 @@ func (g *Grammar) distance(n *node, d []int32, usable *[256]bool) int32 {
 
 // checkRecursion rejects rules that begin with themselves.
 func (g *Grammar) checkRecursion() error {
-	var all [256]bool
-	d := g.distances(&all) // 0 for what can be empty
+	d := g.distances(func(string) bool { return false }) // 0 for what can be empty
 	const (
 		open = iota + 1
 		done
@@ -266,4 +289,57 @@ func (g *Grammar) checkRecursion() error {
 		}
 	}
 	return nil
+}
+
+// Through is any text in which a mark does not occur, and then a part, which begins with the mark.
+func Through(mark string, p Part) Part {
+	return func(b *Builder, next int32) int32 { return b.until(mark, p, next, -1) }
+}
+
+// Until is any text in which a mark does not occur, and then possibly a part, which begins with the mark. Without a mark the
+// part follows only an empty text, and other texts do not begin with a brace.
+func Until(mark string, p Part) Part {
+	anything := Between(0, 0xff)
+	if mark == "" {
+		other := Seq(Alt(Between(0, '{'-1), Between('{'+1, 0xff)), Many(anything))
+		return Alt(Seq(), p, other)
+	}
+	return func(b *Builder, next int32) int32 { return b.until(mark, p, next, next) }
+}
+
+// until adds the nodes of a text without a mark, which ends with the part or, unless end is negative, at once.
+func (b *Builder) until(mark string, p Part, next, end int32) int32 {
+	states := make([]int32, len(mark)) // after so many bytes of the mark
+	for i := range states {
+		states[i] = b.add(node{kind: splitNode})
+	}
+	if b.err != nil {
+		return 0
+	}
+	others := []int32{p(b, next)}
+	if end >= 0 {
+		others = append(others, end)
+	}
+	for i := range states {
+		b.nodes[states[i]].others = append(b.progress(mark, i, states), others...)
+	}
+	return states[0]
+}
+
+// progress returns the nodes for each next byte, when i bytes of the mark have been read, without the one that completes it.
+func (b *Builder) progress(mark string, i int, states []int32) (list []int32) {
+	for c := range 256 {
+		read := mark[:i] + string([]byte{byte(c)})
+		n := 0
+		for k := min(len(read), len(mark)); k > 0; k-- {
+			if read[len(read)-k:] == mark[:k] {
+				n = k
+				break
+			}
+		}
+		if n < len(mark) {
+			list = append(list, b.add(node{kind: bytesNode, low: byte(c), high: byte(c), next: states[n]}))
+		}
+	}
+	return list
 }

@@ -10,7 +10,7 @@ type frame struct {
 	id     uint32
 	ret    int32
 	parent *frame
-	rest   int32 // bytes from ret to the end of the text
+	rest   int32 // tokens from ret to the end of the text
 }
 
 // config is a possible position in the grammar.
@@ -22,7 +22,7 @@ type config struct {
 // state is a set of positions: after the same bytes.
 type state struct {
 	configs []config
-	least   int32 // bytes to the end of the text
+	least   int32 // tokens to the end of the text
 	accepts bool
 	next    map[byte]*state
 }
@@ -47,9 +47,9 @@ type frameKey struct {
 // maxStates bounds the states that are kept.
 const maxStates = 1 << 14
 
-// NewMatcher returns a matcher at the beginning of a text. usable are the bytes that are tokens of their own.
-func (g *Grammar) NewMatcher(usable *[256]bool) *Matcher {
-	m := &Matcher{g: g, dist: g.distances(usable)}
+// NewMatcher returns a matcher at the beginning of a text. token reports whether a text is that of a token which can be chosen.
+func (g *Grammar) NewMatcher(token func(s string) bool) *Matcher {
+	m := &Matcher{g: g, dist: g.distances(token)}
 	m.forget()
 	m.now = m.state(m.expand(nil, config{g.rules[g.start], nil}))
 	return m
@@ -60,7 +60,7 @@ func (m *Matcher) forget() {
 	m.frames, m.states = make(map[frameKey]*frame), make(map[string]*state)
 }
 
-// Least returns the number of bytes of the shortest end of the text, which can be that of many thousands for none.
+// Least returns a number of tokens with which the text has an end. It is very large if there is none.
 func (m *Matcher) Least() int { return int(m.now.least) }
 
 // Accepts reports whether the text can end here.
@@ -69,7 +69,7 @@ func (m *Matcher) Accepts() bool { return m.now.accepts }
 // Complete reports whether the text must end here.
 func (m *Matcher) Complete() bool { return m.now.accepts && len(m.now.configs) == 0 }
 
-// Allows reports whether the text can go on with bytes, and end within left bytes after them.
+// Allows reports whether the text can go on with bytes, and end with left further tokens.
 func (m *Matcher) Allows(b []byte, left int) bool {
 	s := m.after(m.now, b)
 	return s != nil && int(s.least) <= left
@@ -202,7 +202,12 @@ type Vocabulary struct {
 	texts  []string
 	ids    []int32
 	shared []int32 // bytes that a text has in common with the one before
-	Usable [256]bool
+}
+
+// Has reports whether a text is that of a token.
+func (v *Vocabulary) Has(s string) bool {
+	_, ok := slices.BinarySearch(v.texts, s)
+	return ok
 }
 
 // NewVocabulary returns a vocabulary. Tokens without text are left out.
@@ -211,9 +216,6 @@ func NewVocabulary(texts []string) *Vocabulary {
 	for id, s := range texts {
 		if s != "" {
 			v.ids = append(v.ids, int32(id))
-		}
-		if len(s) == 1 {
-			v.Usable[s[0]] = true
 		}
 	}
 	slices.SortFunc(v.ids, func(a, b int32) int {
@@ -238,7 +240,7 @@ func NewVocabulary(texts []string) *Vocabulary {
 	return v
 }
 
-// Each calls f for each token with which the text can go on, and end within left bytes after it.
+// Each calls f for each token with which the text can go on, and end with left further tokens.
 func (m *Matcher) Each(v *Vocabulary, left int, f func(id int)) {
 	m.path = append(m.path[:0], m.now)
 	failed := int32(-1) // the length of a beginning that does not belong to the form

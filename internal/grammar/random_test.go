@@ -128,7 +128,7 @@ func words(r *rand.Rand) (*Vocabulary, []string) {
 
 // walk generates a text of random tokens of those that are allowed.
 func walk(t *testing.T, g *Grammar, v *Vocabulary, texts []string, r *rand.Rand, most int) string {
-	m := g.NewMatcher(&v.Usable)
+	m := g.NewMatcher(v.Has)
 	var b []byte
 	left := max(most, m.Least())
 	for ; left > 0 && !m.Complete(); left-- {

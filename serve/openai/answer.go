@@ -1,11 +1,13 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
@@ -43,6 +45,11 @@ type choice struct {
 	begun  bool   // the beginning was sent to the stream
 	text   pile   // without quotes
 	lists  [4]pile
+
+	split   *splitter // nil for a reply that is text only
+	thought pile      // without quotes
+	calls   pile      // elements of a list
+	called  bool
 }
 
 // answerer answers one request, at its end or as a stream.
@@ -111,12 +118,15 @@ func (h *handler) newAnswerer(w http.ResponseWriter, model string, j *job) *answ
 var finishes = map[text.Finish]string{text.FinishStop: "stop", text.FinishLength: "length", text.FinishContext: "length"}
 
 // next begins another choice.
-func (a *answerer) next(echo string) error {
+func (a *answerer) next(echo string, s *splitting) error {
 	index := 0
 	if a.choice != nil {
 		index = a.choice.index + 1
 	}
 	a.choice, a.open = &choice{index: index, echo: echo}, true
+	if s != nil {
+		a.choice.split = newSplitter(s)
+	}
 	if a.job.stream {
 		return nil
 	}
@@ -135,7 +145,11 @@ func (a *answerer) piece(p *text.Piece, first bool) error {
 	if err := a.begin(); err != nil {
 		return err
 	}
-	if p.Text != "" || len(tokens) > 0 {
+	if c.split != nil {
+		if err := a.sendPieces(c, c.split.push(p.Text, p.Finish != ""), tokens); err != nil {
+			return err
+		}
+	} else if p.Text != "" || len(tokens) > 0 {
 		if err := a.send(a.job.form.chunk(c, p.Text, tokens, false, nil)); err != nil {
 			return err
 		}
@@ -143,14 +157,14 @@ func (a *answerer) piece(p *text.Piece, first bool) error {
 	if p.Finish == "" {
 		return nil
 	}
-	finish := finishes[p.Finish]
+	finish := a.finish(p)
 	return a.send(a.job.form.chunk(c, "", nil, false, &finish))
 }
 
 // collect adds a piece to the current choice of a whole answer.
 func (a *answerer) collect(p *text.Piece) error {
 	c := a.choice
-	if err := a.grow(&c.text, inside(p.Text)); err != nil {
+	if err := a.collectText(c, p); err != nil {
 		return err
 	}
 	err := a.job.form.collect(c, a.items(p.Tokens), func(list int, object any) error {
@@ -166,7 +180,61 @@ func (a *answerer) collect(p *text.Piece) error {
 	if err != nil || p.Finish == "" {
 		return err
 	}
-	return a.endChoice(quoted(finishes[p.Finish]))
+	return a.endChoice(quoted(a.finish(p)))
+}
+
+// finish returns the reason why a text ended.
+func (a *answerer) finish(p *text.Piece) string {
+	if a.choice.called && p.Finish == text.FinishStop {
+		return "tool_calls"
+	}
+	return finishes[p.Finish]
+}
+
+// collectText adds the text of a piece to the current choice of a whole answer.
+func (a *answerer) collectText(c *choice, p *text.Piece) error {
+	if c.split == nil {
+		return a.grow(&c.text, inside(p.Text))
+	}
+	for _, x := range c.split.push(p.Text, p.Finish != "") {
+		if err := cmp.Or(a.grow(&c.text, inside(x.text)), a.grow(&c.thought, inside(x.thought))); err != nil {
+			return err
+		}
+		for _, call := range x.calls {
+			call.Index, c.called = nil, true
+			data, err := json.Marshal(call)
+			if err == nil {
+				err = c.calls.item(a.hold, string(data))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return a.checkSize()
+}
+
+// sendPieces sends the parts of a reply; the tokens come with the first one.
+func (a *answerer) sendPieces(c *choice, list []piece, tokens []tokenItem) error {
+	if len(list) == 0 && len(tokens) > 0 {
+		list = []piece{{}}
+	}
+	for _, x := range list {
+		chunk := chatChunk{Index: c.index, LogProbs: chatList(tokens)}
+		chunk.Delta.Calls = x.calls
+		c.called = c.called || x.calls != nil
+		switch {
+		case x.thought != "":
+			chunk.Delta.Reasoning = &x.thought
+		case x.calls == nil:
+			chunk.Delta.Content = &x.text
+		}
+		if err := a.send(chunk); err != nil {
+			return err
+		}
+		tokens = nil
+	}
+	return nil
 }
 
 // grow adds bytes to a part of a whole answer, within the limit of its size.
@@ -190,13 +258,10 @@ func (a *answerer) checkSize() error {
 func (a *answerer) endChoice(finish string) error {
 	c, l := a.choice, a.job.form.layout()
 	a.open = false
-	if err := a.choices.item(a.hold, fmt.Sprintf(`{"index":%d,%s`, c.index, l.before)); err != nil {
+	between, err := a.endMessage(c, l)
+	if err != nil {
 		return err
 	}
-	if err := a.choices.move(a.hold, &c.text); err != nil {
-		return err
-	}
-	between := l.after
 	if !a.job.options.LogProbs {
 		return a.choices.add(a.hold, between+`"logprobs":null,"finish_reason":`+finish+"}")
 	}
@@ -210,6 +275,32 @@ func (a *answerer) endChoice(finish string) error {
 		}
 	}
 	return a.choices.add(a.hold, l.end+`,"finish_reason":`+finish+"}")
+}
+
+// endMessage moves the text of a choice to the answer, with its thoughts and calls. It returns what follows them.
+func (a *answerer) endMessage(c *choice, l *layout) (after string, err error) {
+	before, after := l.before, l.after
+	empty := c.calls.size > 0 && c.text.size == 0
+	if empty {
+		before, after = strings.TrimSuffix(before, `"`)+"null", strings.TrimPrefix(after, `"`)
+	}
+	if err := a.choices.item(a.hold, fmt.Sprintf(`{"index":%d,%s`, c.index, before)); err != nil {
+		return "", err
+	}
+	end := `"`
+	if empty {
+		end = ""
+	}
+	err = a.choices.move(a.hold, &c.text)
+	if err == nil && c.thought.size > 0 {
+		err = cmp.Or(a.choices.add(a.hold, end+`,"reasoning_content":"`), a.choices.move(a.hold, &c.thought))
+		end, after = `"`, l.after
+	}
+	if err == nil && c.calls.size > 0 {
+		err = cmp.Or(a.choices.add(a.hold, end+`,"tool_calls":[`), a.choices.move(a.hold, &c.calls))
+		after = "]" + strings.TrimPrefix(l.after, `"`)
+	}
+	return after, err
 }
 
 // inside returns the JSON of a string without its quotes.

@@ -340,7 +340,7 @@ func TestContinue(t *testing.T) {
 		{`"continue_final_message":true`, `"continue_final_message":false`, "add_generation_prompt"},
 		{`assistant`, `user`, "continue_final_message"},
 		{`"max_tokens":5`, `"max_tokens":5,"chat_template_kwargs":{"enable_thinking":true}`, "enable_thinking"},
-		{`"user"`, `"tool"`, "messages[0].role"},
+		{`"user"`, `"tool"`, "messages[0].tool_call_id"},
 	} {
 		if status, text := ask(t, p, "POST", "/v1/chat/completions", strings.Replace(body, c.change, c.to, 1)); status != 400 ||
 			!strings.Contains(string(text), c.want) {

@@ -133,8 +133,8 @@ var contract = map[string]func(t *testing.T, p *peer){
 		refusal(t, answers(t, p, asChat, `{"messages":[{"role":"user","content":"x","color":1}]}`, 400), "messages[0].color", "unknown_parameter")
 	},
 	"a member that is not supported": func(t *testing.T, p *peer) {
-		refusal(t, replies(t, p, asChat, `,"tools":[{"type":"function"}]`, 400), "tools", "unsupported_parameter")
-		refusal(t, replies(t, p, asChat, `,"response_format":{"type":"json_schema","json_schema":{}}`, 400), "response_format.json_schema",
+		refusal(t, replies(t, p, asChat, `,"tools":[{"type":"function","function":{"name":"f"}}]`, 400), "tools", "unsupported_parameter")
+		refusal(t, replies(t, p, asChat, `,"response_format":{"type":"json_object","grammar":"x"}`, 400), "response_format.grammar",
 			"unsupported_parameter")
 		replies(t, p, asChat, `,"tools":[],"tool_choice":"none"`, 200)
 	},
@@ -218,6 +218,15 @@ var contract = map[string]func(t *testing.T, p *peer){
 	"`max_tokens` reached": func(t *testing.T, p *peer) {
 		if c := replies(t, p, asCompletion, "", 200)[0].Choices[0]; *c.Finish != "length" {
 			t.Errorf("finish %s", *c.Finish)
+		}
+	},
+	"calls of tools": func(t *testing.T, _ *peer) { testDemandedCalls(t) },
+	"thoughts": func(t *testing.T, _ *peer) {
+		p := newChatPeer(t, "{# </think> #}<think>\n")
+		var got called
+		_, data := ask(t, p, "POST", asChat, `{"messages":[{"role":"user","content":"x"}],"max_tokens":6}`)
+		if must(t, json.Unmarshal(data, &got)); got.Choices[0].Message.Reasoning == nil || *got.Choices[0].Message.Content != "" {
+			t.Errorf("got %s, want reasoning_content", data)
 		}
 	},
 	"another method": func(t *testing.T, p *peer) { refusal(t, answers(t, p, asChat, "", 405), "", "method_not_supported") },

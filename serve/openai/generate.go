@@ -28,7 +28,7 @@ type job struct {
 
 // source gives the tokens of a prompt, and those that end its text.
 type source struct {
-	tokens func(g *generator) (prompt, ends []int, err error)
+	tokens func(g *generator) (encoded, error)
 	echo   string // precedes the generated text
 }
 
@@ -130,12 +130,12 @@ func (r *completionRequest) job() (*job, error) {
 }
 
 // encode returns the tokens of a prompt.
-func (p prompt) encode(g *generator) ([]int, []int, error) {
+func (p prompt) encode(g *generator) (encoded, error) {
 	if p.text == nil {
-		return p.tokens, nil, nil
+		return encoded{prompt: p.tokens}, nil
 	}
 	ids, err := g.model.Encode(*p.text)
-	return ids, nil, err
+	return encoded{prompt: ids}, err
 }
 
 // maxCandidates is the maximum number of candidates for each token.
@@ -161,33 +161,18 @@ func (r *chatRequest) job() (*job, error) {
 		return nil, refused("top_logprobs", "only with logprobs")
 	}
 	o.LogProbs, o.Top = r.LogProbs, r.TopLogProbs
-	messages, err := r.texts()
-	if err != nil {
+	d, u, err := r.dialogue()
+	switch {
+	case err != nil:
 		return nil, err
+	case u != nil && o.Form != nil:
+		return nil, refused("response_format", "together with tools; want tool_choice none")
+	case u != nil && (u.must || u.strict || u.single) && len(o.Stop) > 0:
+		return nil, refused("stop", "together with calls of tools of a form: the text would end within it")
 	}
 	j := r.newJob(o, chatForm{}, "messages")
-	j.prompts = []source{{tokens: func(g *generator) ([]int, []int, error) { return r.encode(g, messages) }}}
+	j.prompts = []source{{tokens: func(g *generator) (encoded, error) { return r.encode(g, d, u) }}}
 	return j, r.checkEnd()
-}
-
-// texts returns the messages.
-func (r *chatRequest) texts() ([]text.Message, error) {
-	messages := make([]text.Message, len(r.Messages))
-	for i, m := range r.Messages {
-		messages[i] = text.Message{Role: m.Role, Content: string(orZero(m.Content))}
-		switch {
-		case m.Role == "developer": // the newer name of system
-			messages[i].Role = "system"
-		case m.Role == "tool" || m.Role == "function":
-			return nil, refused(fmt.Sprintf("messages[%d].role", i), "%s: not supported: %s", m.Role, noTools)
-		case m.Role == "":
-			return nil, missing(fmt.Sprintf("messages[%d].role", i))
-		}
-		if m.Content == nil && m.Role != "assistant" { // whose turn may be empty
-			return nil, missing(fmt.Sprintf("messages[%d].content", i))
-		}
-	}
-	return messages, nil
 }
 
 // checkEnd checks how the prompt ends: with the beginning of a reply, or within the last message.
@@ -202,23 +187,6 @@ func (r *chatRequest) checkEnd() error {
 		return refused("add_generation_prompt", "false, want true, or continue_final_message")
 	}
 	return nil
-}
-
-// encode returns the tokens of the messages, and those that end the reply.
-func (r *chatRequest) encode(g *generator, messages []text.Message) (prompt, ends []int, err error) {
-	if g.template == nil {
-		return nil, nil, refused("messages", "%v", g.noChat)
-	}
-	t := g.template
-	if r.Template != nil && r.Template.Thinking != nil {
-		if t, err = t.Thinking(*r.Template.Thinking); err != nil {
-			return nil, nil, refused("chat_template_kwargs.enable_thinking", "%v", err)
-		}
-	}
-	if r.Continue {
-		return g.model.EncodeContinued(t, messages)
-	}
-	return g.model.EncodeChat(t, messages)
 }
 
 // run generates the texts of a job and answers the request.
@@ -244,8 +212,13 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *jo
 	a.end(err)
 }
 
-// encoded is a prompt as tokens, and the tokens that end its text.
-type encoded struct{ prompt, ends []int }
+// encoded is a prompt as tokens, and how its text ends and is divided.
+type encoded struct {
+	prompt, ends []int
+	form         *text.Form     // nil for none, or for that of the request
+	shown        map[int]string // control tokens that are text here
+	split        *splitting     // nil for a reply that is text only
+}
 
 // encode returns the tokens of all prompts.
 func (j *job) encode(g *generator) ([]encoded, error) {
@@ -257,7 +230,7 @@ func (j *job) encode(g *generator) ([]encoded, error) {
 	list := make([]encoded, len(j.prompts))
 	for i, p := range j.prompts {
 		var err error
-		list[i].prompt, list[i].ends, err = p.tokens(g)
+		list[i], err = p.tokens(g)
 		if err == nil {
 			err = g.model.CheckPrompt(list[i].prompt)
 		}
@@ -341,9 +314,12 @@ func (h *handler) generate(ctx context.Context, g *generator, j *job, a *answere
 // one with the next number.
 func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo string, a *answerer, began func()) error {
 	o := a.job.options
-	o.Ends = e.ends
+	o.Ends, o.Shown = e.ends, e.shown
+	if e.form != nil {
+		o.Form = e.form
+	}
 	for n := range a.job.texts {
-		if err := a.next(echo); err != nil {
+		if err := a.next(echo, e.split); err != nil {
 			return err
 		}
 		for p, err := range s.GenerateTokens(ctx, e.prompt, o) {

@@ -19,9 +19,9 @@ const (
 
 // Reasons of members that are refused.
 const (
-	noConstraint = "the form of a text cannot be prescribed"
+	noConstraint = "want response_format with a JSON schema"
 	noSampler    = "there is no such sampler; there are temperature, top_k, top_p, min_p and penalties"
-	noTools      = "there are no tools"
+	noTools      = "want tools and tool_choice"
 	noMedia      = "want text"
 	noTemplate   = "the template is the server's, see --template"
 	noBeams      = "there is no beam search"
@@ -33,8 +33,10 @@ var common = object{
 	"model": {}, "stream": {}, "temperature": {}, "top_p": {}, "seed": {}, "stop": {most: maxStop}, "logit_bias": {most: maxBias},
 	"max_tokens": {}, "n": {}, "presence_penalty": {}, "frequency_penalty": {}, "logprobs": {},
 	"top_k": {}, "min_p": {}, "repetition_penalty": {}, "repeat_penalty": {}, "repeat_last_n": {}, "ignore_eos": {},
-	"stop_token_ids":  {most: maxStopIDs},
-	"response_format": {inside: object{"type": {}, "json_schema": no(noConstraint), "schema": no(noConstraint), "grammar": no(noConstraint)}},
+	"stop_token_ids": {most: maxStopIDs},
+	"response_format": {inside: object{"type": {}, "schema": {}, "grammar": no(noConstraint), "json_schema": {inside: object{
+		"name": {use: inert}, "description": {use: inert}, "strict": {use: inert}, "schema": {}}}}},
+	"guided_json": {}, "json_schema": {},
 	"stream_options": {inside: object{"include_usage": {}, "include_obfuscation": no("events are not padded", "false"),
 		"continuous_usage_stats": no("only the last event has them", "false")}},
 
@@ -42,8 +44,8 @@ var common = object{
 	"prompt_cache_key": {use: inert}, "prompt_cache_retention": {use: inert}, "cache_prompt": {use: inert}, "keep_alive": {use: inert},
 	"prediction": {use: inert}, "mirostat_tau": {use: inert}, "mirostat_eta": {use: inert},
 
-	"grammar": no(noConstraint), "json_schema": no(noConstraint), "regex": no(noConstraint), "ebnf": no(noConstraint),
-	"structured_outputs": no(noConstraint), "guided_json": no(noConstraint), "guided_regex": no(noConstraint),
+	"grammar": no(noConstraint), "regex": no(noConstraint), "ebnf": no(noConstraint),
+	"structured_outputs": no(noConstraint), "guided_regex": no(noConstraint),
 	"guided_choice": no(noConstraint), "guided_grammar": no(noConstraint), "guided_decoding_backend": no(noConstraint),
 	"guided_whitespace_pattern": no(noConstraint), "structural_tag": no(noConstraint), "bad_words": no(noConstraint, "[]"),
 	"allowed_token_ids": no(noConstraint), "logits_processors": no(noConstraint, "[]"),
@@ -80,21 +82,25 @@ var part = object{
 // messageMembers are those of a message.
 var messageMembers = object{
 	"role": {}, "content": {inside: part, most: maxMessages},
-	"name":       no("templates have no place for it; write it into the text"),
-	"tool_calls": no(noTools, "[]"), "tool_call_id": no(noTools), "function_call": no(noTools),
+	"name": {}, "tool_call_id": {}, "reasoning": {}, "reasoning_content": {}, "function_call": no(noTools),
+	"tool_calls": {most: maxTools, inside: object{"id": {}, "type": {}, "index": {use: inert},
+		"function": {inside: object{"name": {}, "arguments": {}}}}},
 	"refusal": no(noMedia, `""`), "audio": no(noMedia), "annotations": no(noMedia, "[]"),
-	"reasoning": no("thoughts are part of content", `""`), "reasoning_content": no("thoughts are part of content", `""`),
 	"prefix": no("want continue_final_message", "false"),
 }
+
+// toolMembers are those of a tool. Descriptions are for the template.
+var toolMembers = object{"type": {}, "function": {inside: object{"name": {}, "description": {}, "parameters": {}, "strict": {}}}}
 
 // chatMembers are those of chat completions.
 var chatMembers = with(object{
 	"messages": {inside: messageMembers, most: maxMessages}, "max_completion_tokens": {}, "top_logprobs": {},
-	"continue_final_message": {}, "add_generation_prompt": {}, "chat_template_kwargs": {inside: object{"enable_thinking": {}}},
-	"modalities": no(noMedia, `["text"]`, "[]"), "audio": no(noMedia), "parallel_tool_calls": {use: inert},
-	"tools": no(noTools, "[]"), "tool_choice": no(noTools, `"none"`, `"auto"`), "functions": no(noTools, "[]"),
+	"continue_final_message": {}, "add_generation_prompt": {}, "chat_template_kwargs": {},
+	"modalities": no(noMedia, `["text"]`, "[]"), "audio": no(noMedia), "parallel_tool_calls": {},
+	"tools": {most: maxTools, inside: toolMembers}, "tool_choice": {inside: object{"type": {}, "function": {inside: object{"name": {}}}}},
+	"functions":     no(noTools, "[]"),
 	"function_call": no(noTools, `"none"`, `"auto"`), "web_search_options": no(noTools),
-	"reasoning_effort": no("the model has no such levels"), "verbosity": no("the model has no such levels", `"medium"`),
+	"reasoning_effort": {}, "verbosity": no("the model has no such levels", `"medium"`),
 	"thinking": no("want chat_template_kwargs"), "enable_thinking": no("want chat_template_kwargs"), "think": no("want chat_template_kwargs"),
 	"chat_template": no(noTemplate), "documents": no(noTemplate, "[]"), "echo": no("the answer has the reply only", "false"),
 })

@@ -180,7 +180,8 @@ func TestMembersAreDocumented(t *testing.T) {
 	for _, o := range []object{completionMembers, chatMembers, tokenizeMembers, detokenizeMembers, messageMembers, part,
 		common["stream_options"].inside,
 		common["response_format"].inside,
-		chatMembers["chat_template_kwargs"].inside} {
+		common["response_format"].inside["json_schema"].inside, toolMembers, toolMembers["function"].inside,
+		chatMembers["tool_choice"].inside, messageMembers["tool_calls"].inside} {
 		check(o)
 	}
 }

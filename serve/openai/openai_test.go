@@ -78,7 +78,10 @@ func newPeerWith(t testing.TB, o serve.Options, c serve.Config, config openai.Co
 	if c.Name = "lm"; c.Open == nil {
 		c.Open = open
 	}
-	config.Tokenizer, config.Template = bytesTokenizer(t), tmpl
+	config.Tokenizer = bytesTokenizer(t)
+	if config.Template == nil {
+		config.Template = tmpl
+	}
 	c.Attach = openai.Attach(config)
 	p := &peer{}
 	p.server, err = serve.New(o, c, serve.Config{Name: "plain", Open: func(context.Context) (*etrun.Program, error) {
@@ -431,7 +434,7 @@ func TestRefusals(t *testing.T) {
 		{"completions", lm + `"logit_bias":{"x":1}}`, 400, "logit_bias"},
 		{"completions", lm + `"logit_bias":{"999":1}}`, 400, "999"},
 		{"completions", lm + `"stop":[` + strings.Repeat(`"a",`, 16) + `"a"]}`, 400, "stop"},
-		{"completions", lm + `"response_format":{"type":"json_object"}}`, 400, "response_format"},
+		{"completions", lm + `"response_format":{"type":"xml"}}`, 400, "response_format"},
 		{"completions", lm + `"stream_options":{"include_usage":true}}`, 400, "stream_options"},
 		{"chat/completions", `{"model":"lm","messages":[]}`, 400, "messages"},
 		{"chat/completions", `{"model":"lm","messages":[{"role":"wizard","content":"x"}]}`, 400, "wizard"},

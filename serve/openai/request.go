@@ -26,7 +26,9 @@ type request struct {
 	N           *int               `json:"n"`
 	Presence    *float64           `json:"presence_penalty"`
 	Frequency   *float64           `json:"frequency_penalty"`
-	Format      *typed             `json:"response_format"`
+	Format      *answerFormat      `json:"response_format"`
+	Guided      json.RawMessage    `json:"guided_json"`
+	Schema      json.RawMessage    `json:"json_schema"`
 
 	// Extensions that other servers have, too.
 	TopK        *int     `json:"top_k"`
@@ -42,8 +44,13 @@ type streamOptions struct {
 	Usage bool `json:"include_usage"`
 }
 
-type typed struct {
-	Type string `json:"type"`
+// answerFormat is the form of a text.
+type answerFormat struct {
+	Type   string `json:"type"`
+	Schema *struct {
+		Schema json.RawMessage `json:"schema"`
+	} `json:"json_schema"`
+	Bare json.RawMessage `json:"schema"` // of the type json_object, as llama.cpp has it
 }
 
 // completionRequest is the body of a completion.
@@ -64,12 +71,13 @@ type chatRequest struct {
 	TopLogProbs   int             `json:"top_logprobs"`
 	Continue      bool            `json:"continue_final_message"`
 	AddReply      *bool           `json:"add_generation_prompt"`
-	Template      *templateValues `json:"chat_template_kwargs"`
-}
+	Tools         json.RawMessage `json:"tools"`
+	Choice        json.RawMessage `json:"tool_choice"`
+	Parallel      *bool           `json:"parallel_tool_calls"`
+	Effort        *string         `json:"reasoning_effort"`
 
-// templateValues are the values that a template knows.
-type templateValues struct {
-	Thinking *bool `json:"enable_thinking"`
+	// Values are those of the template.
+	Values map[string]json.RawMessage `json:"chat_template_kwargs"`
 }
 
 func (r *completionRequest) model() string { return r.Model }
@@ -136,8 +144,13 @@ func (s *stops) UnmarshalJSON(b []byte) error {
 
 // message is a message of a dialogue.
 type message struct {
-	Role    string   `json:"role"`
-	Content *content `json:"content"`
+	Role      string     `json:"role"`
+	Content   *content   `json:"content"`
+	Name      string     `json:"name"`
+	CallID    string     `json:"tool_call_id"`
+	Calls     []toolCall `json:"tool_calls"`
+	Reasoning string     `json:"reasoning_content"`
+	Thoughts  string     `json:"reasoning"`
 }
 
 // content is the text of a message.
@@ -196,6 +209,9 @@ func (r *request) options() (o text.Options, err error) {
 	}
 	o.Stop = slices.DeleteFunc(o.Stop, func(s string) bool { return s == "" })
 	o.Seed = seed(r.Seed)
+	if o.Form, err = r.form(); err != nil {
+		return o, err
+	}
 	if err := r.repetition(&o); err != nil {
 		return o, err
 	}
@@ -211,8 +227,6 @@ func (r *request) check() error {
 		return refused("presence_penalty", "%v, want a number from -%d to %d", *r.Presence, maxPenalty, maxPenalty)
 	case math.Abs(orZero(r.Frequency)) > maxPenalty:
 		return refused("frequency_penalty", "%v, want a number from -%d to %d", *r.Frequency, maxPenalty, maxPenalty)
-	case r.Format != nil && r.Format.Type != "text":
-		return refused("response_format", "type %s, want text", quote(r.Format.Type))
 	case r.MaxTokens != nil && *r.MaxTokens < 1:
 		return refused("max_tokens", "%d, want 1 or more", *r.MaxTokens)
 	case r.TopK != nil && *r.TopK < -1:
@@ -282,4 +296,63 @@ func seed(given *int64) uint64 {
 		return rand.Uint64()
 	}
 	return uint64(*given)
+}
+
+// form returns the form that the request prescribes, nil for none.
+func (r *request) form() (*text.Form, error) {
+	member, schema := "", json.RawMessage(nil)
+	for _, x := range []struct {
+		member string
+		schema json.RawMessage
+	}{{"guided_json", r.Guided}, {"json_schema", r.Schema}} {
+		if len(x.schema) > 0 && string(x.schema) != "null" {
+			if member != "" {
+				return nil, refused(x.member, "together with %s: they mean the same", member)
+			}
+			member, schema = x.member, x.schema
+		}
+	}
+	if f := r.Format; f != nil && f.Type != "text" {
+		if member != "" {
+			return nil, refused("response_format", "together with %s: they mean the same", member)
+		}
+		var err error
+		if member, schema, err = f.schema(); err != nil {
+			return nil, err
+		}
+	}
+	if member == "" {
+		return nil, nil
+	}
+	if len(r.Stop) > 0 {
+		return nil, refused("stop", "together with %s: the text would end within its form", member)
+	}
+	f, err := text.JSONForm()
+	if schema != nil {
+		f, err = text.SchemaForm(schema)
+	}
+	if err != nil {
+		return nil, refused(member, "%v", err)
+	}
+	return f, nil
+}
+
+// schema returns the schema of an answer, nil for any object, and the member that has it.
+func (f *answerFormat) schema() (member string, schema json.RawMessage, err error) {
+	bare := len(f.Bare) > 0 && string(f.Bare) != "null"
+	switch {
+	case f.Type == "json_object" && f.Schema != nil:
+		return "", nil, refused("response_format.json_schema", "with the type json_object, want json_schema")
+	case f.Type == "json_object" && bare:
+		return "response_format.schema", f.Bare, nil
+	case f.Type == "json_object":
+		return "response_format", nil, nil
+	case f.Type == "json_schema" && bare:
+		return "", nil, refused("response_format.schema", "want response_format.json_schema.schema")
+	case f.Type == "json_schema" && (f.Schema == nil || len(f.Schema.Schema) == 0):
+		return "", nil, missing("response_format.json_schema.schema")
+	case f.Type == "json_schema":
+		return "response_format.json_schema.schema", f.Schema.Schema, nil
+	}
+	return "", nil, refused("response_format.type", "%s, want text, json_object or json_schema", quote(f.Type))
 }

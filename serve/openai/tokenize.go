@@ -14,7 +14,8 @@ import (
 var tokenizeMembers = object{
 	"model": {}, "prompt": {}, "add_special_tokens": {}, "messages": chatMembers["messages"],
 	"continue_final_message": {}, "add_generation_prompt": {}, "chat_template_kwargs": chatMembers["chat_template_kwargs"],
-	"return_token_strs": no(noDetail, "false"), "tools": no(noTools, "[]"), "chat_template": no(noTemplate),
+	"return_token_strs": no(noDetail, "false"), "tools": chatMembers["tools"], "tool_choice": chatMembers["tool_choice"],
+	"reasoning_effort": {}, "chat_template": no(noTemplate),
 	"with_pieces": no(noDetail, "false"), "content": no("want prompt"), "add_special": no("want add_special_tokens"),
 	"parse_special": no("names of control tokens are text", "false"),
 }
@@ -125,12 +126,12 @@ func (r *tokenizeRequest) ids(g *generator) (any, error) {
 
 // ofMessages returns the tokens of the messages.
 func (r *tokenizeRequest) ofMessages(g *generator) ([]int, error) {
-	messages, err := r.texts()
+	d, u, err := r.dialogue()
 	if err = cmp.Or(err, r.checkEnd()); err != nil {
 		return nil, err
 	}
-	tokens, _, err := r.encode(g, messages)
-	return tokens, err
+	e, err := r.encode(g, d, u)
+	return e.prompt, err
 }
 
 // textShare is the memory of a text that is answered relative to its bytes: in JSON a byte can take six.

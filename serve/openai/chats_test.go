@@ -1,0 +1,173 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai"
+	"github.com/etrun-go/etrun/text"
+)
+
+// called is an answer, or an event, with what belongs to tools and thoughts.
+type called struct {
+	Choices []struct {
+		Message, Delta struct {
+			Content   *string
+			Reasoning *string `json:"reasoning_content"`
+			Calls     []struct {
+				Index    *int
+				ID, Type string
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
+		}
+		Finish *string `json:"finish_reason"`
+	}
+}
+
+// jinja is a template with a place for tools, in few tokens: the test model has 256 positions.
+func newChatPeer(t *testing.T, source string) *peer {
+	t.Helper()
+	tmpl, err := text.NewJinjaTemplate("own", source, "", "")
+	must(t, err)
+	return newPeerWith(t, serve.Options{}, serve.Config{}, openai.Config{Sessions: 2, Template: tmpl})
+}
+
+const oneTool = `,"tools":[{"type":"function","function":{"name":"f"}}]`
+
+// Calls that a request demands come in the form of the protocol, as one answer and as a stream, whatever the model.
+func testDemandedCalls(t *testing.T) {
+	p := newChatPeer(t, `{% if tools %}{# "parameters" #}{% endif %}?`)
+	for seed := range 4 {
+		for _, choice := range []string{`"required"`, `{"type":"function","function":{"name":"f"}}`} {
+			body := fmt.Sprintf(`{"messages":[{"role":"user","content":"x"}],"seed":%d,"tool_choice":%s%s}`, seed, choice, oneTool)
+			status, data := ask(t, p, "POST", asChat, body)
+			var got called
+			if status != http.StatusOK || json.Unmarshal(data, &got) != nil {
+				t.Fatalf("%d %s", status, data)
+			}
+			m := got.Choices[0].Message
+			if len(m.Calls) != 1 || *got.Choices[0].Finish != "tool_calls" || m.Content != nil || m.Calls[0].Function.Name != "f" ||
+				m.Calls[0].ID == "" || strings.Join(strings.Fields(m.Calls[0].Function.Arguments), "") != "{}" || m.Calls[0].Index != nil {
+				t.Errorf("seed %d: %s", seed, data)
+			}
+			status, data = ask(t, p, "POST", asChat, strings.TrimSuffix(body, "}")+`,"stream":true}`)
+			calls, finish := 0, ""
+			for event := range strings.SplitSeq(string(data), "\n\n") {
+				var got called
+				if json.Unmarshal([]byte(strings.TrimPrefix(event, "data: ")), &got) != nil || len(got.Choices) == 0 {
+					continue
+				}
+				for _, c := range got.Choices[0].Delta.Calls {
+					if c.Index == nil || *c.Index != calls || c.Type != "function" {
+						t.Errorf("a call with the index %v, want %d: %s", c.Index, calls, event)
+					}
+					calls++
+				}
+				if f := got.Choices[0].Finish; f != nil {
+					finish = *f
+				}
+			}
+			if status != http.StatusOK || calls != 1 || finish != "tool_calls" {
+				t.Errorf("%d calls, finish %q: %s", calls, finish, data)
+			}
+		}
+	}
+}
+
+// Answers have the form of their schema, whatever the model and the number of tokens.
+func TestFormats(t *testing.T) {
+	p := newPeer(t, serve.Config{})
+	for _, format := range []string{
+		`"response_format":{"type":"json_object"}`, `"guided_json":{"type":"object"}`, `"json_schema":{"type":"object"}`,
+		`"response_format":{"type":"json_object","schema":{"type":"object"}}`,
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":{"type":"object","additionalProperties":{"type":"null"}}}}`,
+	} {
+		for most := 2; most < 20; most++ {
+			for _, path := range []string{asChat, asCompletion} {
+				prompt := `"prompt":"x"`
+				if path == asChat {
+					prompt = `"messages":[{"role":"user","content":"x"}]`
+				}
+				status, data := ask(t, p, "POST", path, fmt.Sprintf(`{%s,"seed":%d,"max_tokens":%d,%s}`, prompt, most, most, format))
+				var got struct {
+					Choices []struct {
+						Text    string
+						Message struct{ Content string }
+					}
+				}
+				if status != http.StatusOK || json.Unmarshal(data, &got) != nil {
+					t.Fatalf("%s: %d %s", format, status, data)
+				}
+				if s := got.Choices[0].Text + got.Choices[0].Message.Content; !json.Valid([]byte(s)) || strings.TrimSpace(s)[0] != '{' {
+					t.Errorf("%s, %d tokens: %q", format, most, s)
+				}
+			}
+		}
+	}
+}
+
+// Past calls, results and thoughts are in the prompt; values are those of the template.
+func TestDialogues(t *testing.T) {
+	p := newChatPeer(t, `{% for m in messages %}{{ m.role[0] }}{{ m.content }}{{ m.reasoning_content }}`+
+		`{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments.n }}{% endfor %}{{ m.tool_call_id }}{% endfor %}`+
+		`{{ enable_thinking }}{{ tone }}{% if tools %}{{ tools[0].function.name }}{% endif %}`)
+	body := `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":null,"reasoning_content":"why","tool_calls":[{"id":"i","type":"function",` +
+		`"function":{"name":"f","arguments":"{\"n\": 7}"}}]},{"role":"tool","tool_call_id":"i","content":"r"}],` +
+		`"chat_template_kwargs":{"enable_thinking":true,"tone":"low"}` + oneTool + `}`
+	status, data := ask(t, p, "POST", "/tokenize", body)
+	var got struct{ Tokens []int }
+	if status != http.StatusOK || json.Unmarshal(data, &got) != nil {
+		t.Fatalf("%d %s", status, data)
+	}
+	b := make([]byte, len(got.Tokens))
+	for i, id := range got.Tokens {
+		b[i] = byte(id)
+	}
+	if want := "uqawhyf7triTruelowf"; string(b) != want {
+		t.Errorf("got %q, want %q", b, want)
+	}
+}
+
+// What the template has no place for, and what contradicts itself, is refused.
+func TestChatErrors(t *testing.T) {
+	plain, own := newPeer(t, serve.Config{}), newChatPeer(t, "{% if tools %}{# <tool_call> #}{% endif %}?")
+	messages := `{"messages":[{"role":"user","content":"x"}]`
+	for _, c := range []struct {
+		p           *peer
+		body, param string
+	}{
+		{plain, messages + oneTool + `}`, "tools"},
+		{plain, messages + `,"chat_template_kwargs":{"tone":1}}`, "chat_template_kwargs.tone"},
+		{own, messages + `,"chat_template_kwargs":{"messages":[]}}`, "chat_template_kwargs.messages"},
+		{own, messages + `,"chat_template_kwargs":{"enable_thinking":1}}`, "chat_template_kwargs.enable_thinking"},
+		{own, messages + `,"reasoning_effort":"low"}`, "reasoning_effort"},
+		{own, messages + `,"tool_choice":"required"}`, "tool_choice"},
+		{own, messages + `,"tool_choice":{"type":"function","function":{"name":"g"}}` + oneTool + `}`, "tool_choice"},
+		{own, messages + `,"tool_choice":"often"` + oneTool + `}`, "tool_choice"},
+		{own, messages + `,"response_format":{"type":"json_object"}` + oneTool + `}`, "response_format"},
+		{own, messages + `,"response_format":{"type":"json_schema"}}`, "response_format.json_schema.schema"},
+		{own, messages + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"not":{}}}}}`, "response_format.json_schema.schema"},
+		{own, messages + `,"response_format":{"type":"grammar"}}`, "response_format.type"},
+		{own, messages + `,"guided_json":{},"json_schema":{}}`, "json_schema"},
+		{own, messages + `,"stop":"x","guided_json":{}}`, "stop"},
+		{own, messages + `,"tools":[{"type":"web"}]}`, "tools[0].type"},
+		{own, messages + `,"tools":[{"type":"function","function":{"name":"a b"}}]}`, "tools[0].function.name"},
+		{own, messages + `,"tools":[{"type":"function","colour":1}]}`, "tools[0].colour"},
+		{own, messages + `,"tools":[{"type":"function","function":{"name":"a","strict":true,"parameters":{"not":1}}}]}`, "tools"},
+		{own, `{"messages":[{"role":"tool","content":"x"}]}`, "messages[0].tool_call_id"},
+		{own, `{"messages":[{"role":"user","content":"x","name":"n"}]}`, "messages[0].name"},
+		{own, `{"messages":[{"role":"user","content":"x","tool_calls":[{"id":"i"}]}]}`, "messages[0].tool_calls"},
+		{own, `{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"[]"}}]}]}`, "messages[0].tool_calls[0].function.arguments"},
+		{own, messages + `,"max_tokens":1,"guided_json":{"type":"object"}}`, "max_tokens"},
+	} {
+		status, data := ask(t, c.p, "POST", asChat, c.body)
+		var got reply
+		if status != http.StatusBadRequest || json.Unmarshal(data, &got) != nil || got.Error.Param == nil || *got.Error.Param != c.param {
+			t.Errorf("%s: got %d %s, want 400 and %q", c.body, status, data, c.param)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/text"
+)
+
+// dialogue returns the messages with what the template needs besides, and the use of tools, nil for none.
+func (r *chatRequest) dialogue() (*text.Dialogue, *toolUse, error) {
+	u, err := r.use()
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &text.Dialogue{Turns: make([]text.Turn, len(r.Messages)), Continue: r.Continue, Values: r.values()}
+	if u != nil {
+		d.Tools = u.raw
+	}
+	for i := range r.Messages {
+		if d.Turns[i], err = r.Messages[i].turn(fmt.Sprintf("messages[%d]", i)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return d, u, nil
+}
+
+// values are those of the template that are set.
+func (r *chatRequest) values() map[string]json.RawMessage {
+	values := make(map[string]json.RawMessage)
+	for key, v := range r.Values {
+		if string(v) != "null" {
+			values[key] = v
+		}
+	}
+	if r.Effort != nil {
+		values["reasoning_effort"] = json.RawMessage(quoted(*r.Effort))
+	}
+	return values
+}
+
+// turn returns a message at a place of the request.
+func (m *message) turn(place string) (t text.Turn, err error) {
+	t.Role, t.Content, t.CallID, t.Name = m.Role, string(orZero(m.Content)), m.CallID, m.Name
+	t.Reasoning = m.Reasoning
+	if m.Thoughts != "" && m.Reasoning == "" {
+		t.Reasoning = m.Thoughts
+	}
+	if m.Role == "developer" { // the newer name of system
+		t.Role = "system"
+	}
+	reply, result := m.Role == "assistant", m.Role == "tool"
+	switch {
+	case m.Role == "":
+		return t, missing(place + ".role")
+	case m.Role == "function":
+		return t, refused(place+".role", "function: not supported: want tool")
+	case m.Content == nil && !reply: // whose turn may be empty
+		return t, missing(place + ".content")
+	case len(m.Calls) > 0 && !reply:
+		return t, refused(place+".tool_calls", "in a message of the role %s, want assistant", quote(m.Role))
+	case t.Reasoning != "" && !reply:
+		return t, refused(place+".reasoning_content", "in a message of the role %s, want assistant", quote(m.Role))
+	case result && m.CallID == "":
+		return t, missing(place + ".tool_call_id")
+	case m.CallID != "" && !result:
+		return t, refused(place+".tool_call_id", "in a message of the role %s, want tool", quote(m.Role))
+	case m.Name != "" && !result:
+		return t, &requestError{etrun.ErrInput, place + ".name", "unsupported_parameter",
+			place + ".name: not supported: templates have no place for it; write it into the text"}
+	}
+	for i, c := range m.Calls {
+		args := json.RawMessage(strings.TrimSpace(c.Function.Arguments))
+		place := fmt.Sprintf("%s.tool_calls[%d]", place, i)
+		if len(args) == 0 {
+			args = json.RawMessage("{}")
+		}
+		switch {
+		case c.Type != "" && c.Type != "function":
+			return t, refused(place+".type", "%s, want function", quote(c.Type))
+		case !isToolName(c.Function.Name):
+			return t, refused(place+".function.name", "%s, want 1 to %d letters, digits, - and _", quote(c.Function.Name), maxToolName)
+		case args[0] != '{' || !json.Valid(args):
+			return t, refused(place+".function.arguments", "%s, want a JSON object as a string", quote(c.Function.Arguments))
+		}
+		t.Calls = append(t.Calls, text.Call{ID: c.ID, Name: c.Function.Name, Arguments: args})
+	}
+	return t, nil
+}
+
+// encode returns the tokens of the messages, and how the reply ends and is divided.
+func (r *chatRequest) encode(g *generator, d *text.Dialogue, u *toolUse) (e encoded, err error) {
+	t := g.template
+	if t == nil {
+		return e, refused("messages", "%v", g.noChat)
+	}
+	with := *d
+	if t, with.Values, err = valuesOf(t, d.Values); err != nil {
+		return e, err
+	}
+	if u != nil {
+		if _, err := formatOf(t); err != nil {
+			return e, err
+		}
+	}
+	if e.prompt, e.ends, err = g.model.EncodeDialogue(t, &with); err != nil {
+		return e, err
+	}
+	if r.Continue && u != nil {
+		return e, refused("continue_final_message", "together with tools")
+	}
+	shown := g.shown(t)
+	if e.split, err = splittingOf(t, u, g.tail(e.prompt, shown)); err != nil || e.split == nil {
+		return e, err
+	}
+	e.shown = shown
+	if u != nil {
+		e.form, err = e.split.format.form(u, e.split.within)
+	}
+	return e, err
+}
+
+// valuesOf returns the template for the values of a request, and those that are its variables. Others are refused.
+func valuesOf(t *text.Template, values map[string]json.RawMessage) (*text.Template, map[string]json.RawMessage, error) {
+	rest := make(map[string]json.RawMessage)
+	for key, v := range values {
+		place := "chat_template_kwargs." + fmt.Sprintf("%.140s", key)
+		if key == "reasoning_effort" {
+			place = key
+		}
+		var on bool
+		switch {
+		case key == "enable_thinking":
+			if json.Unmarshal(v, &on) != nil {
+				return nil, nil, refused(place, "want true or false")
+			}
+			var err error
+			if t, err = t.Thinking(on); err != nil {
+				return nil, nil, refused(place, "%v", err)
+			}
+		case isVariable(key) && t.Mentions(key):
+			rest[key] = v
+		case key == "reasoning_effort":
+			return nil, nil, &requestError{etrun.ErrInput, place, "unsupported_parameter", place + ": not supported: the chat template has no such levels"}
+		default:
+			return nil, nil, &requestError{etrun.ErrInput, place, "unknown_parameter", place + ": the chat template " + t.Name() + " has no such variable"}
+		}
+	}
+	return t, rest, nil
+}
+
+// isVariable reports whether a request may set a variable of the template.
+func isVariable(key string) bool {
+	switch key {
+	case "messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "":
+		return false
+	}
+	return isToolName(key)
+}
+
+// marksShown are control tokens that are part of replies.
+var marksShown = []string{thoughtBegin, thoughtEnd, pythonTag, "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>", "<tool_call>", "</tool_call>"}
+
+// shown returns the control tokens by which a reply is divided.
+func (g *generator) shown(t *text.Template) map[int]string {
+	tok := g.model.Tokenizer()
+	list := make(map[int]string)
+	for _, name := range marksShown {
+		id, ok := tok.ID(name)
+		if !ok || !t.Mentions(name) && !strings.HasPrefix(t.Name(), "qwen3") {
+			continue
+		}
+		if b, err := tok.Append(nil, id); err == nil && len(b) == 0 {
+			list[id] = name
+		}
+	}
+	return list
+}
+
+// tail returns the text of the last tokens of a prompt.
+func (g *generator) tail(prompt []int, shown map[int]string) string {
+	var b []byte
+	for _, id := range prompt[max(len(prompt)-16, 0):] {
+		b, _ = g.model.Tokenizer().Append(append(b, shown[id]...), id) // unknown tokens have no text
+	}
+	return string(b)
+}
