@@ -18,6 +18,11 @@ func FuzzRequest(f *testing.F) {
 		`{"model":"m","prompt":["a",[1,2]],"n":3,"best_of":3,"presence_penalty":-2,"frequency_penalty":0.5}`,
 		`{"prompt":"x","max_tokens":3.0,"seed":1e3,"stop_token_ids":[5.0]}`,
 		`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"max_completion_tokens":1,"top_logprobs":1,"logprobs":true}`,
+		`{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"i","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
+			`{"role":"tool","tool_call_id":"i","content":"r"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],` +
+			`"tool_choice":"required","parallel_tool_calls":false,"chat_template_kwargs":{"enable_thinking":true},"reasoning_effort":"low"}`,
+		`{"messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}}}`,
+		`{"prompt":"x","guided_json":{"type":"array","items":{"enum":[1,"a"]}}}`,
 	} {
 		f.Add([]byte(body))
 	}

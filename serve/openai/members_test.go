@@ -20,6 +20,10 @@ var bodies = []struct {
 	{completionMembers, `{"model":"m","prompt":"x","stream":true,"stream_options":{"include_usage":true},"response_format":{"type":"text"}}`},
 	{chatMembers, `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],
 		"chat_template_kwargs":{"enable_thinking":false},"stream":true,"stream_options":{"include_usage":true}}`},
+	{chatMembers, `{"messages":[{"role":"assistant","tool_calls":[{"id":"i","type":"function","function":{"name":"f","arguments":"{}"}}]},
+		{"role":"tool","tool_call_id":"i","content":"r"}],"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{},"strict":true}}],
+		"tool_choice":{"type":"function","function":{"name":"f"}}}`},
+	{chatMembers, `{"messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}}}`},
 	{tokenizeMembers, `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"chat_template_kwargs":{}}`},
 	{detokenizeMembers, `{"model":"m","tokens":[1,2]}`},
 }

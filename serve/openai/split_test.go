@@ -106,7 +106,7 @@ func TestFormsOfCalls(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 12 {
+			for range 4 {
 				reply := walked(g, v, r)
 				text, _, calls := divided(&splitting{format: f, tools: tools, single: single}, cut(r, reply))
 				if text != "" || len(calls) == 0 || single && len(calls) > 1 {
