@@ -169,8 +169,8 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 		"run each model in a separate unprivileged process, which is restarted when it crashes")
 	flags.Var(&l.IsolateMemory, "isolate-memory", "with --isolate: maximum memory that the process allocates, and shares with the server")
 	flags.StringVar(&l.Tokenizer, "tokenizer", l.Tokenizer,
-		"answer completions and chat completions (/v1) with a language model, whose tokenizer is in `FILE`; --timeout limits the time to the first token")
-	flags.StringVar(&l.Template, "template", l.Template, "chat template of the language model, `NAME` or FILE (default: found by the tokenizer's control tokens)")
+		"answer completions and chat completions (/v1) with a language model, whose tokenizer is in `FILE`, or its folder with the chat template beside it; --timeout limits the time to the first token")
+	flags.StringVar(&l.Template, "template", l.Template, "chat template of the language model, `NAME` or FILE, such as chat_template.jinja (default: that of the folder, or found by the tokenizer's control tokens)")
 	flags.IntVar(&l.Texts, "texts", l.Texts, "texts `N` whose computed tokens a language model keeps for prompts with the same beginning")
 	flags.Var(&l.TextMemory, "text-memory", "maximum memory of these texts of a model, without its weights")
 	flags.StringVar(&l.Load, "load", l.Load, "load models at the `TIME` start, or on demand of a request (default: demand with --models-memory or --idle)")

@@ -22,7 +22,7 @@ type LanguageModel struct {
 // AddFlags adds the flags.
 func (l *LanguageModel) AddFlags(flags *pflag.FlagSet) {
 	l.flags = flags
-	flags.StringVar(&l.Tokenizer, "tokenizer", "", "`FILE` with the tokenizer of the model")
+	flags.StringVar(&l.Tokenizer, "tokenizer", "", "`FILE` with the tokenizer of the model, or its folder, where chat_template.jinja or tokenizer_config.json is found as well")
 	flags.StringVar(&l.Method, "method", "forward", "method `NAME` that takes tokens and returns logits")
 	flags.IntVar(&l.context, "context", 0, "use at most `N` positions (default: those of the program)")
 	flags.IntVar(&l.bos, "bos", 0, "token `ID` that begins texts, -1 for none (default: that of the program, or of the tokenizer)")
