@@ -328,10 +328,14 @@ func (m *Model) EncodeContinued(t *Template, messages []Message) (prompt, ends [
 	return m.EncodeDialogue(t, d)
 }
 
-// EncodeDialogue is EncodeChat for dialogues with tools and other values. A template that is not in Jinja refuses these.
+// EncodeDialogue is EncodeChat for dialogues with tools and other values. A template that is not in Jinja refuses these. A nil
+// dialogue is one without turns.
 func (m *Model) EncodeDialogue(t *Template, d *Dialogue) (prompt, ends []int, err error) {
 	if m.tok == nil {
 		return nil, nil, errNoTokenizer()
+	}
+	if d == nil {
+		d = new(Dialogue)
 	}
 	rendered, err := m.rendered(t, d)
 	if err != nil {

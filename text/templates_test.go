@@ -195,22 +195,34 @@ func TestFindTemplate(t *testing.T) {
 	}
 }
 
-// TestOtherFiles gives files of a model's folder in the place of a template.
+// TestOtherFiles gives files of a model's folder in the place of a template. Those that contain one are templates.
 func TestOtherFiles(t *testing.T) {
 	for source, want := range map[string]string{
-		"{% for m in messages %}{{ m.role }}{% endfor %}":              "a Jinja template",
-		`{"chat_template":"{% if x %}{% endif %}","eos_token":"</s>"}`: "a tokenizer_config.json",
-		`{"chat_template":"{{ x }}"}`:                                  "a chat_template.json",
-		`{"a":0,"b":1}`:                                                "a vocab.json",
-		"\x1c\x00\x00\x00ET12\xff":                                     "an ExecuTorch program",
+		`{"a":0,"b":1}`:            "a vocab.json",
+		"\x1c\x00\x00\x00ET12\xff": "an ExecuTorch program",
 	} {
 		_, err := NewTemplate("file", source)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "chatml") || !errors.Is(err, etrun.ErrInput) {
 			t.Errorf("%q: got %v, want %s and the names of templates", source, err, want)
 		}
 	}
-	if _, err := NewTemplate("file", `{"message":5}`); err == nil || !strings.Contains(err.Error(), "message") {
-		t.Errorf("a template in this form with a fault: %v", err)
+	for _, source := range []string{
+		"{% for m in messages %}{{ m.role }}{% endfor %}", `{"chat_template":"{{ x }}"}`,
+		`{"chat_template":"{% if x %}{% endif %}","eos_token":"</s>"}`,
+	} {
+		if _, err := NewTemplate("file", source); err != nil {
+			t.Errorf("%q: %v", source, err)
+		}
+	}
+	for _, source := range []string{`{"message":5}`, `{"message":"{% if x %}"}`} {
+		if _, err := NewTemplate("file", source); err == nil || !strings.Contains(err.Error(), "message") {
+			t.Errorf("%q, a template in this form with a fault: %v", source, err)
+		}
+	}
+	for _, source := range []string{"{% for m in messages %}{{ m.role }}", `{"chat_template":"{{ x "}`, `{"chat_template":5}`} {
+		if _, err := NewTemplate("file", source); !errors.Is(err, etrun.ErrInput) {
+			t.Errorf("%q, a template in Jinja with a fault: %v", source, err)
+		}
 	}
 }
 

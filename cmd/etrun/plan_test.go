@@ -16,7 +16,7 @@ func TestPlan(t *testing.T) {
 			stdout: []string{"[0]     state               float32 4       16     -1–3   –     –    m.st"}},
 		{name: "moments and scratch", args: "plan PTE/../digits/xnnpack.pte --xnnpack go", stdout: []string{
 			"[2]     input               float32 1x1x8x8  256    -1–0.0   0        0",
-			"[3]     activation, output  float32 1x10     40     0.8–1    256      0",
+			"[3]     activation, output  float32 1x10     40     0.8–1    256      192",
 			"–       scratch                              320    0.0–0.1  1:9216   9216   delegate 0"}},
 	})
 }
