@@ -13,7 +13,7 @@ RACESKIP := API FilesReferOneWay OperatorNames LoweredExecutionEqualsOriginal Re
 	PoisonedRegions Rewrite.* ElidedViewsFollow RandomLoweredFiles ModulesWithLostUpdates LongListOfOuts Rows Elements ClampsAfter \
 	CallsBefore SpecialNumbers
 # Tests that run a part of their cases, and their packages.
-CASETESTS    := Rows CallsBefore SpecialNumbers Rates Guard LowerLevels Random EstimatesAreUpperBounds
+CASETESTS    := Rows Elements CreationFails CallsBefore SpecialNumbers Rates Guard LowerLevels Random EstimatesAreUpperBounds
 CASEPACKAGES := ./delegate/xnnpack ./delegate/xnnpack/internal/cost ./internal/simd ./kernels/... ./runtime/lower \
 	./cmd/etrun/internal/picture
 # A pattern of any of some words.

@@ -14,6 +14,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/cases"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -67,6 +68,7 @@ func TestCreationFails(t *testing.T) {
 	defer pool.Close()
 	floats := graph.Weighted{In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}
 	graphs := map[string]*graph.Graph{"products": twoLayers(false), "transposed": graphtest.NewMaker(1).ManyPixels("ConvTranspose2d", floats, 1, 1, 1)}
+	form := 0
 	for name, g := range graphs {
 		want := graphtest.NewMaker(7).Arguments(g)
 		u, _ := mustUnit(t, g, EngineGo, delegate.Instance{})
@@ -76,7 +78,10 @@ func TestCreationFails(t *testing.T) {
 				if kept == 0 && !release {
 					continue // as if kept
 				}
-				for _, p := range []*cpu.Pool{nil, pool} {
+				for i, p := range []*cpu.Pool{nil, pool} {
+					if form++; !cases.Every(2, form/2+i) {
+						continue
+					}
 					c := creation{t: t, lib: lib, graph: g, want: want, pool: p, kept: kept, release: release,
 						name: fmt.Sprintf("%s, filters released %t, kept %d, threads %t", name, release, kept, p != nil)}
 					c.failEach()
