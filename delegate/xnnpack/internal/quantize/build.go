@@ -15,6 +15,24 @@ type Built struct {
 	Pairs  []Pair // of a graph that measures
 }
 
+// New returns a plan for a graph, whose clamps it fuses with other nodes.
+func New(g *graph.Graph, s lowering.Scheme) *Plan {
+	fuseClamps(g)
+	p := &Plan{Graph: g, Scheme: s, layers: make([]int, len(g.Nodes)), observers: make(map[int]*Observer), quants: make(map[int]graph.Quant),
+		weights: make(map[weightKey]*graph.Value), readers: g.Readers()}
+	for i := range g.Nodes {
+		p.layers[i] = graph.None
+		if reason, is := p.layer(&g.Nodes[i]); is {
+			p.layers[i] = len(p.Layers)
+			p.Layers = append(p.Layers, Layer{Node: i, Reason: reason})
+		}
+	}
+	if s.Name == lowering.Static8 {
+		p.observe()
+	}
+	return p
+}
+
 // Build returns the graph with the layers quantized for which skip returns false, nil if there are none. Layers that the library
 // does not run in their quantized form stay as they are.
 func (p *Plan) Build(skip func(layer int) bool) (*Built, error) {
@@ -125,13 +143,6 @@ func (b *builder) emit(i int, n *graph.Node, in, out int) {
 	}
 	m.In, m.Out = []int{b.perRow(i, &m, in), b.filter(i, n), n.In[2]}, []int{out}
 	b.add(i, m)
-}
-
-// isProduct reports whether a layer multiplies each pixel or row with a matrix. A convolution of single pixels becomes a product, so that
-// each pixel has a scale of its own, with all engines: the library makes a product of it anyway.
-func isProduct(n *graph.Node) bool {
-	w := n.Window()
-	return w == nil || n.Type.Tag == graph.TagConv2d && w.AreInputPixels() && w.Groups == 1
 }
 
 // perRow returns an input that is quantized at run time. Products share it. A convolution has one of its own: the library makes

@@ -34,24 +34,6 @@ type weightKey struct {
 	in, out     float32
 }
 
-// New returns a plan for a graph, whose clamps it fuses with other nodes.
-func New(g *graph.Graph, s lowering.Scheme) *Plan {
-	fuseClamps(g)
-	p := &Plan{Graph: g, Scheme: s, layers: make([]int, len(g.Nodes)), observers: make(map[int]*Observer), quants: make(map[int]graph.Quant),
-		weights: make(map[weightKey]*graph.Value), readers: g.Readers()}
-	for i := range g.Nodes {
-		p.layers[i] = graph.None
-		if reason, is := p.layer(&g.Nodes[i]); is {
-			p.layers[i] = len(p.Layers)
-			p.Layers = append(p.Layers, Layer{Node: i, Reason: reason})
-		}
-	}
-	if s.Name == lowering.Static8 {
-		p.observe()
-	}
-	return p
-}
-
 // layer reports whether a node is a layer, and why it cannot be quantized.
 func (p *Plan) layer(n *graph.Node) (reason string, is bool) {
 	switch {
@@ -148,4 +130,11 @@ func (p *Plan) bias(n *graph.Node) []float32 {
 		return nil
 	}
 	return numbers(&p.Graph.Values[n.In[2]])
+}
+
+// isProduct reports whether a layer multiplies each pixel or row with a matrix. A convolution of single pixels becomes a product, so that
+// each pixel has a scale of its own, with all engines: the library makes a product of it anyway.
+func isProduct(n *graph.Node) bool {
+	w := n.Window()
+	return w == nil || n.Type.Tag == graph.TagConv2d && w.AreInputPixels() && w.Groups == 1
 }
