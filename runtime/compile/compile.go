@@ -7,12 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/hal/cpu"
-	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
@@ -20,18 +16,6 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
-
-// Options are the options of [Lower].
-type Options struct {
-	Backends  map[string]delegate.Backend // by ID, for the delegates of the program
-	Writers   []lowering.Writer           // the backends that write regions; the first that accepts a call takes it
-	Operators *kernels.Set
-	Named     func(key string) ([]byte, bool) // named data of the program and its data files; nil for that of the program
-	Methods   []string                        // the methods to lower, nil for all
-	MinProfit time.Duration
-	Planned   int64 // limit of planned bytes of a method
-	AsWritten bool  // faults of exporters are not repaired
-}
 
 // Method is the outcome of one method.
 type Method struct {

@@ -3,8 +3,10 @@ package compile
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
@@ -75,4 +77,22 @@ func copied(n *tree.Node) *tree.Node {
 		c.Fields[name] = v
 	}
 	return c
+}
+
+// at is a delegate of a method.
+type at struct{ method, delegate int }
+
+func (w *writer) argSpec(m *pte.Method, v int) *delegate.ArgSpec {
+	t := m.Values[v].Tensor
+	if m.Values[v].Kind != tensor.KindTensor {
+		return nil
+	}
+	a := &delegate.ArgSpec{Value: v, DType: t.DType, Sizes: t.Sizes, DimOrder: t.DimOrder, Dynamism: t.Dynamism}
+	switch t.Storage {
+	case pte.Constant:
+		a.Const = t.Data
+	case pte.External:
+		a.Const, _, _ = (&data{w.options.Named, w.spec.Named}).TensorData(t)
+	}
+	return a
 }

@@ -46,9 +46,6 @@ type Quantization struct {
 	Embeddings []string
 }
 
-// at is a delegate of a method.
-type at struct{ method, delegate int }
-
 // OpenQuantization reads a program with payloads of floats, as [Lower] and exporters write them. It keeps data.
 func OpenQuantization(data []byte, o QuantizeOptions) (*Quantization, error) {
 	w, err := newWriter(data, &Options{Named: o.Named})
@@ -117,21 +114,6 @@ func differ(args []*delegate.ArgSpec, values []int) {
 			a.Const, a.Dynamism = nil, tensor.DynamicBound
 		}
 	}
-}
-
-func (w *writer) argSpec(m *pte.Method, v int) *delegate.ArgSpec {
-	t := m.Values[v].Tensor
-	if m.Values[v].Kind != tensor.KindTensor {
-		return nil
-	}
-	a := &delegate.ArgSpec{Value: v, DType: t.DType, Sizes: t.Sizes, DimOrder: t.DimOrder, Dynamism: t.Dynamism}
-	switch t.Storage {
-	case pte.Constant:
-		a.Const = t.Data
-	case pte.External:
-		a.Const, _, _ = (&data{w.options.Named, w.spec.Named}).TensorData(t)
-	}
-	return a
 }
 
 // Layers lists the layers of all payloads, in order.
