@@ -105,30 +105,6 @@ func (p *parser) optional() (*arguments, error) {
 	return nil, nil
 }
 
-// filters reads the filters and tests that follow a value.
-func (p *parser) filters(x expr) (expr, error) {
-	for n := 0; ; n++ {
-		var err error
-		switch {
-		case p.skip(op, "|"):
-			x, err = p.filter(x)
-		case p.skip(name, "is"):
-			x, err = p.test(x)
-		case p.skip(op, "."), p.skip(op, "["), p.skip(op, "("):
-			p.at--
-			x, err = p.postfix(x)
-		default:
-			return x, nil
-		}
-		if err == nil && n > maxNesting {
-			err = p.fail("more than %d filters", maxNesting)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
 func (p *parser) filter(x expr) (expr, error) {
 	t := p.next()
 	f, ok := filters[t.text]

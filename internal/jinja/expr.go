@@ -145,9 +145,6 @@ type operand struct {
 	x     expr
 }
 
-// operation computes a result of two values.
-type operation func(r *run, a, b any) (any, error)
-
 // comparison reads a chain of comparisons.
 func (p *parser) comparison() (expr, error) {
 	x, err := p.chain(sums)
@@ -463,4 +460,28 @@ func (r *run) both(x, y expr, f operation) (any, error) {
 		return nil, err
 	}
 	return f(r, a, b)
+}
+
+// filters reads the filters and tests that follow a value.
+func (p *parser) filters(x expr) (expr, error) {
+	for n := 0; ; n++ {
+		var err error
+		switch {
+		case p.skip(op, "|"):
+			x, err = p.filter(x)
+		case p.skip(name, "is"):
+			x, err = p.test(x)
+		case p.skip(op, "."), p.skip(op, "["), p.skip(op, "("):
+			p.at--
+			x, err = p.postfix(x)
+		default:
+			return x, nil
+		}
+		if err == nil && n > maxNesting {
+			err = p.fail("more than %d filters", maxNesting)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }

@@ -50,58 +50,6 @@ func defaultFilter(_ *run, v any, c *call) (any, error) {
 	return v, nil
 }
 
-func joinFilter(r *run, v any, c *call) (any, error) {
-	items, err := r.items(v)
-	if err != nil {
-		return nil, err
-	}
-	sep, err := r.str(c.arg(0, "d", ""))
-	if err != nil {
-		return nil, err
-	}
-	parts := make([]string, len(items))
-	for i, x := range items {
-		if key := c.arg(1, "attribute", nil); key != nil {
-			if x, err = r.path(x, key); err != nil {
-				return nil, err
-			}
-		}
-		if parts[i], err = r.str(x); err == nil {
-			err = r.made(len(parts[i]) + len(sep))
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return strings.Join(parts, sep), nil
-}
-
-// path returns a member of a member, by names separated by points, or an element.
-func (r *run) path(v, key any) (any, error) {
-	s, ok := key.(string)
-	if !ok {
-		return r.index(v, key)
-	}
-	for part := range strings.SplitSeq(s, ".") {
-		var err error
-		if n, bad := strconv.Atoi(part); bad == nil {
-			v, err = r.index(v, n)
-		} else if d, ok := v.(*Dict); ok {
-			if item, ok := d.values[part]; ok {
-				v = item
-			} else {
-				v = undefined{part}
-			}
-		} else {
-			v, err = r.member(v, part)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return v, nil
-}
-
 func attrFilter(r *run, v any, c *call) (any, error) {
 	s, err := r.str(c.arg(0, "name", ""))
 	if err != nil {

@@ -304,3 +304,57 @@ func countOf(r *run, s string, c *call) (any, error) {
 func joining(r *run, s string, c *call) (any, error) {
 	return joinFilter(r, c.arg(0, "", nil), &call{args: []any{s}})
 }
+
+// member returns a method, or an element by its name.
+func (r *run) member(v any, key string) (any, error) {
+	switch x := v.(type) {
+	case undefined:
+		return nil, fmt.Errorf("%.60q is not defined", x.name)
+	case *namespace:
+		if m, ok := x.members[key]; ok {
+			return m, nil
+		}
+	case *loopState:
+		if f := loopMembers[key]; f != nil {
+			return f(x), nil
+		}
+	case *Dict:
+		if m := dictMethods[key]; m != nil {
+			return bound(m, v), nil
+		}
+		if item, ok := x.values[key]; ok {
+			return item, nil
+		}
+	case string:
+		if m := stringMethods[key]; m != nil {
+			return bound(m, v), nil
+		}
+	}
+	return undefined{key}, nil
+}
+
+func joinFilter(r *run, v any, c *call) (any, error) {
+	items, err := r.items(v)
+	if err != nil {
+		return nil, err
+	}
+	sep, err := r.str(c.arg(0, "d", ""))
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]string, len(items))
+	for i, x := range items {
+		if key := c.arg(1, "attribute", nil); key != nil {
+			if x, err = r.path(x, key); err != nil {
+				return nil, err
+			}
+		}
+		if parts[i], err = r.str(x); err == nil {
+			err = r.made(len(parts[i]) + len(sep))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return strings.Join(parts, sep), nil
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -311,34 +312,6 @@ func (r *run) index(v, key any) (any, error) {
 	return undefined{"an element"}, nil
 }
 
-// member returns a method, or an element by its name.
-func (r *run) member(v any, key string) (any, error) {
-	switch x := v.(type) {
-	case undefined:
-		return nil, fmt.Errorf("%.60q is not defined", x.name)
-	case *namespace:
-		if m, ok := x.members[key]; ok {
-			return m, nil
-		}
-	case *loopState:
-		if f := loopMembers[key]; f != nil {
-			return f(x), nil
-		}
-	case *Dict:
-		if m := dictMethods[key]; m != nil {
-			return bound(m, v), nil
-		}
-		if item, ok := x.values[key]; ok {
-			return item, nil
-		}
-	case string:
-		if m := stringMethods[key]; m != nil {
-			return bound(m, v), nil
-		}
-	}
-	return undefined{key}, nil
-}
-
 // slice returns a part of a list or a string.
 func (r *run) slice(v any, parts [3]expr) (any, error) {
 	items, err := r.items(v)
@@ -407,3 +380,32 @@ func sliced(items []any, at [3]*int) (list []any, err error) {
 	}
 	return list, nil
 }
+
+// path returns a member of a member, by names separated by points, or an element.
+func (r *run) path(v, key any) (any, error) {
+	s, ok := key.(string)
+	if !ok {
+		return r.index(v, key)
+	}
+	for part := range strings.SplitSeq(s, ".") {
+		var err error
+		if n, bad := strconv.Atoi(part); bad == nil {
+			v, err = r.index(v, n)
+		} else if d, ok := v.(*Dict); ok {
+			if item, ok := d.values[part]; ok {
+				v = item
+			} else {
+				v = undefined{part}
+			}
+		} else {
+			v, err = r.member(v, part)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// operation computes a result of two values.
+type operation func(r *run, a, b any) (any, error)

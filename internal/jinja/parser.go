@@ -1,0 +1,74 @@
+package jinja
+
+import "fmt"
+
+// parser makes statements and expressions of tokens.
+type parser struct {
+	tokens   []token
+	at       int
+	depth    int
+	literals []string
+}
+
+func (p *parser) peek() *token { return &p.tokens[p.at] }
+
+// next returns the current token and moves on; the last one stays.
+func (p *parser) next() *token {
+	t := &p.tokens[p.at]
+	if t.kind != eof {
+		p.at++
+	}
+	return t
+}
+
+// is reports whether the current token is an operator or a name of that text.
+func (p *parser) is(k kind, text string) bool {
+	t := p.peek()
+	return t.kind == k && t.text == text
+}
+
+// skip moves past an operator or a name, if it is the current token.
+func (p *parser) skip(k kind, text string) bool {
+	ok := p.is(k, text)
+	if ok {
+		p.at++
+	}
+	return ok
+}
+
+func (p *parser) fail(format string, args ...any) error {
+	return fmt.Errorf("line %d: %s", p.peek().line, fmt.Sprintf(format, args...))
+}
+
+// unexpected is the error for the current token.
+func (p *parser) unexpected(want string) error {
+	t := p.peek()
+	got := t.text
+	switch t.kind {
+	case eof:
+		got = "the end of the template"
+	case tagEnd, printEnd:
+		got = "the end of the tag"
+	default:
+		got = fmt.Sprintf("%.40q", got)
+	}
+	return p.fail("%s, want %s", got, want)
+}
+
+func (p *parser) expect(k kind, text, want string) error {
+	if p.skip(k, text) {
+		return nil
+	}
+	return p.unexpected(want)
+}
+
+// end reads the end of a tag.
+func (p *parser) end() error { return p.expect(tagEnd, "", "the end of the tag") }
+
+// deeper counts the nesting; the caller decreases it.
+func (p *parser) deeper() error {
+	if p.depth++; p.depth > maxNesting {
+		return p.fail("more than %d levels of nesting", maxNesting)
+	}
+	return nil
+}
