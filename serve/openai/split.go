@@ -11,11 +11,6 @@ import (
 	"github.com/etrun-go/etrun/text"
 )
 
-const (
-	thoughtBegin = "<think>"
-	thoughtEnd   = "</think>"
-)
-
 // splitting is how a reply is divided into thoughts, text and calls.
 type splitting struct {
 	format *callFormat // nil without tools

@@ -17,6 +17,12 @@ const (
 	maxToolName = 64
 )
 
+// Marks of thoughts in replies.
+const (
+	thoughtBegin = "<think>"
+	thoughtEnd   = "</think>"
+)
+
 // toolFunction is a function that the model can call.
 type toolFunction struct {
 	Name       string          `json:"name"`
