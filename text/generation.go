@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/etrun-go/etrun/text/tokenizer"
@@ -271,4 +272,142 @@ func (s *Session) GenerateTokens(ctx context.Context, prompt []int, o Options) i
 			g.end(nil)
 		}
 	}
+}
+
+// startForm prepares a call with a form, which must have an end within the tokens that can be generated.
+func (g *generation) startForm(prompt int) error {
+	g.former.Matcher = nil
+	if g.o.Form == nil {
+		return nil
+	}
+	if g.model.tok == nil {
+		return &OptionError{Option: "form", Got: "a form", Want: "none without a tokenizer"}
+	}
+	if len(g.o.Stop) > 0 {
+		return &OptionError{Option: "stop", Got: "strings", Want: "none together with a form: the text would end within it"}
+	}
+	v, excluded := g.model.vocabulary(), make(map[string]bool)
+	for id, b := range g.o.Bias {
+		if math.IsInf(float64(b), -1) {
+			excluded[string(g.tokenText(id))] = true
+		}
+	}
+	g.former.Matcher = g.o.Form.grammar.NewMatcher(func(s string) bool { return v.Has(s) && !excluded[s] })
+	if n := g.remaining(prompt); g.Least() > n {
+		want := "a number of tokens with which the form has an end"
+		if least := g.Least(); least < 1<<20 {
+			want = decimal(least) + " or more: the shortest text of the form needs as many"
+		}
+		return &OptionError{Option: "max tokens", Got: n, Want: want}
+	}
+	return nil
+}
+
+// remaining returns the number of tokens that can be generated.
+func (g *generation) remaining(prompt int) int {
+	n := g.model.info.Context - prompt + 1
+	if g.o.MaxTokens > 0 {
+		n = min(n, g.o.MaxTokens)
+	}
+	return n - g.stats.Generated
+}
+
+// endsText reports whether a token ends the text.
+func (g *generation) endsText(id int) bool {
+	return !g.o.IgnoreEOS && slices.Contains(g.model.ends, id) || slices.Contains(g.o.Ends, id)
+}
+
+// tokenText returns the bytes of a token.
+func (g *generation) tokenText(id int) []byte {
+	if name, ok := g.o.Shown[id]; ok {
+		return append(g.former.bytes[:0], name...)
+	}
+	g.former.bytes, _ = g.model.tok.Append(g.former.bytes[:0], id)
+	return g.former.bytes
+}
+
+// formed returns the chosen token if the form allows it, or else one of those that it allows.
+func (g *generation) formed(id int, logits []float32) (int, bool) {
+	left := g.remaining(g.sampler.prompt) - 1
+	if g.endsText(id) {
+		if g.Accepts() {
+			return id, true
+		}
+	} else if s := g.tokenText(id); len(s) > 0 && g.Allows(s, left) {
+		return id, true
+	}
+	f := &g.former
+	f.logits = slices.Grow(f.logits[:0], len(logits))[:len(logits)]
+	for i := range f.logits {
+		f.logits[i] = float32(math.Inf(-1))
+	}
+	g.Each(g.model.vocabulary(), left, func(id int) {
+		if !g.endsText(id) {
+			f.logits[id] = logits[id]
+		}
+	})
+	if g.Accepts() {
+		for _, id := range slices.Concat(g.model.ends, g.o.Ends) {
+			if id < len(logits) && g.endsText(id) {
+				f.logits[id] = logits[id]
+			}
+		}
+	}
+	return g.sampler.choose(f.logits, g.text())
+}
+
+// advance makes the logits after a chosen token available. If the token is the next one of a draft,
+// they are; else the token is computed, together with a new draft.
+func (g *generation) advance(ctx context.Context, id int) error {
+	if g.ahead > 0 && g.tokens[len(g.tokens)-g.ahead] == id {
+		g.ahead--
+		g.stats.Accepted++
+		return nil
+	}
+	g.dropDraft()
+	g.call = append(g.call[:0], id)
+	g.call = append(g.call, g.draft(id)...)
+	if err := g.compute(ctx, g.call); err != nil {
+		return err
+	}
+	g.ahead = len(g.call) - 1
+	g.stats.Drafted += g.ahead
+	return nil
+}
+
+// dropDraft removes the rest of a draft from the session.
+func (g *generation) dropDraft() {
+	g.rewind(len(g.tokens) - g.ahead)
+	g.ahead = 0
+}
+
+// Lengths of the suffixes of a text that are looked up, in tokens.
+const (
+	longestLookup  = 3
+	shortestLookup = 2
+)
+
+// draft returns tokens that may follow the text and a chosen token: those that followed the last
+// occurrence of the same tokens.
+func (g *generation) draft(id int) []int {
+	n := min(g.o.Lookup, g.step()-1, g.model.info.Context-len(g.tokens)-1)
+	if g.o.MaxTokens > 0 {
+		n = min(n, g.o.MaxTokens-g.stats.Generated-1)
+	}
+	if n <= 0 || !g.model.info.TakesDrafts() {
+		return nil
+	}
+	text := g.tokens
+	for length := longestLookup - 1; length >= shortestLookup-1; length-- {
+		if length >= len(text) {
+			continue
+		}
+		end := text[len(text)-length:]
+		for at := len(text) - length - 1; at >= 0; at-- {
+			if next := at + length; text[next] == id && slices.Equal(text[at:next], end) {
+				return text[next+1 : min(next+1+n, len(text))]
+			}
+		}
+	}
+	return nil
 }

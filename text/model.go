@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/grammar"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
@@ -313,4 +314,10 @@ func (m *Model) take() *etrun.Method {
 	spare := m.spare
 	m.spare = nil
 	return spare
+}
+
+// vocabulary is the text of a model's tokens. It is made when a form is first used.
+type vocabulary struct {
+	once sync.Once
+	*grammar.Vocabulary
 }
