@@ -64,8 +64,8 @@ func (b *Builder) Schema(text []byte) (Part, error) {
 }
 
 // annotations are keywords without an effect on what is accepted.
-var annotations = []string{"title", "description", "default", "examples", "example", "$schema", "$id", "$comment", "$defs", "definitions", "deprecated",
-	"readOnly", "writeOnly"}
+var annotations = []string{"title", "description", "default", "examples", "example", "$schema", "$id", "$comment",
+	"$defs", "definitions", "deprecated", "readOnly", "writeOnly"}
 
 // typed are the keywords for values of a type, by which a schema without a type is known.
 var typed = map[string][]string{
