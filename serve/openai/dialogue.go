@@ -143,9 +143,11 @@ func valuesOf(t *text.Template, values map[string]json.RawMessage) (*text.Templa
 		case isVariable(key) && t.Mentions(key):
 			rest[key] = v
 		case key == "reasoning_effort":
-			return nil, nil, &requestError{etrun.ErrInput, place, "unsupported_parameter", place + ": not supported: the chat template has no such levels"}
+			return nil, nil, &requestError{etrun.ErrInput, place, "unsupported_parameter",
+				place + ": not supported: the chat template has no such levels"}
 		default:
-			return nil, nil, &requestError{etrun.ErrInput, place, "unknown_parameter", place + ": the chat template " + t.Name() + " has no such variable"}
+			return nil, nil, &requestError{etrun.ErrInput, place, "unknown_parameter",
+				place + ": the chat template " + t.Name() + " has no such variable"}
 		}
 	}
 	return t, rest, nil
@@ -161,7 +163,8 @@ func isVariable(key string) bool {
 }
 
 // marksShown are control tokens that are part of replies.
-var marksShown = []string{thoughtBegin, thoughtEnd, pythonTag, "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>", "<tool_call>", "</tool_call>"}
+var marksShown = []string{thoughtBegin, thoughtEnd, pythonTag, "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>",
+	"<tool_call>", "</tool_call>"}
 
 // shown returns the control tokens by which a reply is divided.
 func (g *generator) shown(t *text.Template) map[int]string {

@@ -51,7 +51,8 @@ func (e *modelError) Error() string { return e.err.Error() }
 
 // optionMembers are the members that set options.
 var optionMembers = map[string]string{"temperature": "temperature", "top-k": "top_k", "top-p": "top_p", "min-p": "min_p",
-	"repetition penalty": "repetition_penalty", "bias of a token": "logit_bias", "bias": "logit_bias", "stop": "stop", "max tokens": "max_tokens"}
+	"repetition penalty": "repetition_penalty", "bias of a token": "logit_bias", "bias": "logit_bias", "stop": "stop",
+	"max tokens": "max_tokens"}
 
 // fault returns the error of a text: that of an option is the request's, others are the model's unless the request ended.
 func fault(ctx context.Context, err error) error {
@@ -138,7 +139,8 @@ func fail(w http.ResponseWriter, err error) {
 func answer(w http.ResponseWriter, status int, object any) {
 	text, err := json.Marshal(object)
 	if err != nil { // cannot happen for objects of this package
-		status, text = http.StatusInternalServerError, []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
+		status = http.StatusInternalServerError
+		text = []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))

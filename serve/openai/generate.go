@@ -280,8 +280,9 @@ func (h *handler) checkSize(g *generator, j *job, list []encoded) error {
 		size += int64(j.texts) * (int64(len(j.prompts[i].echo)) + int64(n)*each)
 	}
 	if most := h.server.AnswerBytes(); size > most {
-		return &requestError{etrun.ErrInput, "max_tokens", "", fmt.Sprintf("%d texts of up to %d tokens and %d bytes each: an answer of %d bytes, "+
-			"at most %d are allowed; want fewer texts, tokens or log-probabilities, or a stream", len(list)*j.texts, longest, each, size, most)}
+		return &requestError{etrun.ErrInput, "max_tokens", "", fmt.Sprintf("%d texts of up to %d tokens and %d bytes each: "+
+			"an answer of %d bytes, at most %d are allowed; "+
+			"want fewer texts, tokens or log-probabilities, or a stream", len(list)*j.texts, longest, each, size, most)}
 	}
 	return nil
 }

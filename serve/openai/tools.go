@@ -130,7 +130,8 @@ type callFormat struct {
 var callFormats = []callFormat{
 	{name: "Mistral", mentions: []string{"[TOOL_CALLS]", "[ARGS]"}, begin: "[TOOL_CALLS]", named: "[ARGS]"},
 	{name: "Mistral", mentions: []string{"[TOOL_CALLS]"}, begin: "[TOOL_CALLS]", open: "[", close: "]", args: "arguments"},
-	{name: "Phi", mentions: []string{"<|tool_call|>"}, begin: "<|tool_call|>", open: "[", close: "]", end: "<|/tool_call|>", args: "arguments"},
+	{name: "Phi", mentions: []string{"<|tool_call|>"}, begin: "<|tool_call|>", open: "[", close: "]", end: "<|/tool_call|>",
+		args: "arguments"},
 	{name: "Hermes", mentions: []string{"<tool_call>"}, begin: "<tool_call>", end: "</tool_call>", args: "arguments"},
 	{name: "Llama 3", mentions: []string{"tools", `"parameters"`}, args: "parameters"},
 	{name: "JSON", mentions: []string{"tools"}, args: "arguments"},
@@ -159,7 +160,8 @@ func formatOf(t *text.Template) (*callFormat, error) {
 
 // noPlace returns the error for tools that a template cannot have.
 func noPlace(t *text.Template, why string) error {
-	return &requestError{etrun.ErrInput, "tools", "unsupported_parameter", fmt.Sprintf("tools: not supported by the chat template %.100q: %s", t.Name(), why)}
+	return &requestError{etrun.ErrInput, "tools", "unsupported_parameter",
+		fmt.Sprintf("tools: not supported by the chat template %.100q: %s", t.Name(), why)}
 }
 
 // object is a call as the format writes it.
