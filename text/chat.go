@@ -221,7 +221,8 @@ func (t *Template) arrange(messages []Message) ([]Message, error) {
 	}
 	for i, m := range messages {
 		if !isRole(m.Role) {
-			return nil, &TemplateError{t.name, fmt.Errorf("message %d has the role %.100q, want 1 to %d letters, digits, - and _", i, m.Role, maxRole)}
+			return nil, &TemplateError{t.name, fmt.Errorf("message %d has the role %.100q, want 1 to %d letters, digits, - and _",
+				i, m.Role, maxRole)}
 		}
 		m.Content = t.clean(&m)
 		if i == 0 && m.Role == system {
@@ -263,7 +264,8 @@ func (t *Template) checkOrder(list []Message) error {
 	}
 	for i, m := range list {
 		if want := [...]string{user, assistant}[i%2]; m.Role != want {
-			return &TemplateError{t.name, fmt.Errorf("message %d without the system message is one of the role %q, want %q: roles alternate", i, m.Role, want)}
+			return &TemplateError{t.name, fmt.Errorf("message %d without the system message is one of the role %q, want %q: roles alternate",
+				i, m.Role, want)}
 		}
 	}
 	return nil
@@ -276,7 +278,8 @@ func (t *Template) role(name string) ([]segment, error) {
 	}
 	list, ok := t.roles[name]
 	if !ok {
-		return nil, &TemplateError{t.name, fmt.Errorf("the role %.100q, want one of %s", name, strings.Join(slices.Sorted(maps.Keys(t.roles)), ", "))}
+		return nil, &TemplateError{t.name, fmt.Errorf("the role %.100q, want one of %s",
+			name, strings.Join(slices.Sorted(maps.Keys(t.roles)), ", "))}
 	}
 	return list, nil
 }

@@ -56,7 +56,8 @@ func constantBytes(m *ir.Method) (n int64) {
 
 // selects reports whether an operator reads a part of its operand.
 func selects(operator string) bool {
-	return slices.ContainsFunc([]string{"::slice", "::select", "::index", "::gather", "::narrow"}, func(s string) bool { return strings.Contains(operator, s) })
+	names := []string{"::slice", "::select", "::index", "::gather", "::narrow"}
+	return slices.ContainsFunc(names, func(s string) bool { return strings.Contains(operator, s) })
 }
 
 func isConstant(k ir.Kind) bool { return k == ir.Constant || k == ir.Folded }
