@@ -31,7 +31,8 @@ func product(o *operation) (class, amounts) {
 	}
 	out := o.elements(y)
 	rows := out / float64(last(y))
-	a := amounts{termStart: 1, termRow: rows, termWork: rows * filled(last(y)) * float64(last(left)), termElement: out, termWeight: o.elements(right)}
+	a := amounts{termStart: 1, termRow: rows, termWork: rows * filled(last(y)) * float64(last(left)),
+		termElement: out, termWeight: o.elements(right)}
 	if right.IsConst() && a[termWeight] > coldElements {
 		a[termTap] = a[termWeight]
 	}
@@ -79,7 +80,8 @@ func (o *operation) upsampled(sum float64) amounts {
 	points, _ := tensor.Product(in.Sizes[2:])
 	channels := o.elements(in) / float64(max(points, 1))
 	added := sum * channels / float64(max(in.Sizes[1], 1)) // rows of products
-	return amounts{termStart: 1, termRow: added, termTap: added * float64(points), termWork: channels * sum * filled(points), termElement: o.elements(o.out())}
+	return amounts{termStart: 1, termRow: added, termTap: added * float64(points),
+		termWork: channels * sum * filled(points), termElement: o.elements(o.out())}
 }
 
 // columns is the product of a filter and columns of sum elements.
@@ -114,7 +116,8 @@ func (o *operation) planes(sum float64) (class, amounts) {
 	switch {
 	case window.ByPixels(last(in), width, y.Sizes[1]):
 		channels := float64(max(y.Sizes[1], 1))
-		return classPixels, amounts{termStart: 1, termRow: out / channels, termLine: lines / channels, termWork: out * sum, termElement: out, termTap: o.elements(in)}
+		return classPixels, amounts{termStart: 1, termRow: out / channels, termLine: lines / channels,
+			termWork: out * sum, termElement: out, termTap: o.elements(in)}
 	case o.isStrided():
 		return classPlanesStrided, a
 	}

@@ -28,7 +28,8 @@ func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Repor
 		report.because("no backend compiles graphs here")
 		return m, report, nil
 	}
-	l := &lowering{Backends: by, ctx: ctx, flow: newFlow(m, by.Dataflow, by.Payloads), report: report, left: maxPartitionWork, first: len(m.Delegates)}
+	l := &lowering{Backends: by, ctx: ctx, flow: newFlow(m, by.Dataflow, by.Payloads), report: report,
+		left: maxPartitionWork, first: len(m.Delegates)}
 	if l.InFile {
 		l.sized = computedSizes(m)
 	}

@@ -23,9 +23,10 @@ var rewrites = []rewrite{
 // and fuses chains that have an operator of their own. Results are bit-identical, except after a
 // batch norm, where sums are rounded differently. A dead step is removed even if its operator would
 // refuse it. ops holds the operators that chains are fused to; left bounds what is computed at
-// load; with inFile, the rewrites are left out whose results a file cannot hold; ctx ends the work between two steps. It returns the dataflow of the result, too, nil if that
-// was not computed.
-func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, inFile bool) (*ir.Method, *ir.Flow, []Rewritten, error) {
+// load; with inFile, the rewrites are left out whose results a file cannot hold; ctx ends the work
+// between two steps. It returns the dataflow of the result, too, nil if that was not computed.
+func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, inFile bool,
+) (*ir.Method, *ir.Flow, []Rewritten, error) {
 	if m.Coarse || operands(m) > maxOperand {
 		return m, nil, nil, nil
 	}
