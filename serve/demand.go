@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -56,7 +57,7 @@ func (m *Model) join() (*version, *demand, error) {
 		m.current.users.Add(1)
 		m.used.Store(time.Now().UnixNano())
 		return m.current, nil, nil
-	case !m.onDemand() || state == Failed && time.Now().Before(m.retry):
+	case m.current != nil || !m.onDemand() || state == Failed && time.Now().Before(m.retry):
 		return nil, nil, &stateError{m.config.Name, state}
 	case m.demand == nil:
 		ctx, cancel := context.WithCancel(m.home.ctx)
@@ -88,23 +89,44 @@ func (d *demand) leave() *version {
 // fulfil loads the model for the requests that wait. Once there is memory for it the load continues even if none
 // waits any more: a model may take longer to load than a request waits.
 func (m *Model) fulfil(ctx context.Context, d *demand) {
-	defer d.cancel()
-	err := m.load(m.home.ctx, ctx, true)
+	for ctx != nil {
+		ctx = d.end(ctx, m.load(m.home.ctx, ctx, true))
+	}
+}
+
+// end ends the wait for a load that has failed with err. If it was canceled because no request waited any more, and others
+// have come since, it returns the context of another load for these.
+func (d *demand) end(ctx context.Context, err error) (again context.Context) {
+	m := d.model
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.demand = nil
-	if d.version, d.err = m.current, err; err == nil && m.current == nil { // unloaded again
-		d.err = &stateError{m.config.Name, m.state}
+	if m.demand != d { // answered
+		return nil
 	}
-	if d.err != nil {
-		d.version = nil
-	} else {
-		d.version.users.Add(int64(d.waiters))
-		m.used.Store(time.Now().UnixNano())
+	if d.waiters > 0 && ctx.Err() != nil && errors.Is(err, context.Canceled) && m.home.ctx.Err() == nil {
+		again, d.cancel = context.WithCancel(m.home.ctx)
+		return again
 	}
-	if d.err != nil && m.state == Failed { // the log has the reason
+	if d.err = err; m.state == Failed { // the log has the reason
 		d.err = &stateError{m.config.Name, Failed}
 	}
+	m.close(d)
+	return nil
+}
+
+// answer passes a new version to the requests that wait. It is theirs before another load can unload it. m.mu is held.
+func (m *Model) answer(v *version) {
+	if d := m.demand; d != nil {
+		d.version = v
+		v.users.Add(int64(d.waiters))
+		m.close(d)
+	}
+}
+
+// close ends the wait of all requests. m.mu is held.
+func (m *Model) close(d *demand) {
+	m.demand = nil
+	d.cancel()
 	close(d.done)
 }
 

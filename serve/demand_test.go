@@ -292,3 +292,32 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	t.Logf("%d answers, at most %d bytes", answers.Load(), l.most.Load())
 }
+
+// TestScarceMemory sends requests to models of which one fits into memory: each is answered by its model, and one that cannot fit
+// unloads no other.
+func TestScarceMemory(t *testing.T) {
+	var l ledger
+	var configs []serve.Config
+	for i := range 4 {
+		configs = append(configs, summing(fmt.Sprint("m", i), float32(i), 100, &l))
+	}
+	large := summing("large", 1, 200, &l)
+	large.Size = nil
+	s := server(t, serve.Options{MemoryBytes: 150}, append(configs, large)...)
+	var all sync.WaitGroup
+	for client := range 8 {
+		all.Go(func() {
+			for k := range 200 {
+				i := (client + k) % 4
+				if y, code, text := addTo(t, s, fmt.Sprint("m", i), 1); y != float32(1+i) {
+					t.Errorf("model %d: %v, %d %s", i, y, code, text)
+				}
+			}
+		})
+	}
+	all.Wait()
+	_, _, _ = addTo(t, s, "m0", 1)
+	if _, code, text := addTo(t, s, "large", 1); code != 503 || s.Model("m0").State() != serve.Ready {
+		t.Errorf("a model that cannot fit: %d %s, the other is %s", code, text, s.Model("m0").State())
+	}
+}

@@ -21,6 +21,8 @@ func (m *Model) load(ctx, wait context.Context, missing bool) (err error) {
 		return fmt.Errorf("%w: model %q", m.retired, m.config.Name)
 	case missing && m.current != nil:
 		return nil
+	case missing && m.isStopped(): // since the request has begun to wait
+		return &stateError{m.config.Name, Unloaded}
 	}
 	end, err := m.home.begin(wait)
 	if err != nil {
@@ -90,9 +92,9 @@ func (m *Model) count(ctx context.Context, v *version, n int64) error {
 		return nil
 	}
 	m.size = max(m.config.Memory(), 1)
-	err := m.home.reserve(ctx, m, m.size-n)
-	if err != nil && m.size > m.home.limit {
-		err = noMemory(m, m.size, m.home.limit, "")
+	err := m.home.possible(m, m.size)
+	if err == nil {
+		err = m.home.reserve(ctx, m, m.size-n)
 	}
 	if err != nil {
 		v.release()
@@ -120,6 +122,13 @@ func (m *Model) Unload(ctx context.Context) error {
 	}
 }
 
+// isStopped reports whether requests do not load the model any more.
+func (m *Model) isStopped() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stopped
+}
+
 // retire is Unload for good. Later loads return why.
 func (m *Model) retire(why error) error {
 	m.bar(why)
@@ -142,6 +151,7 @@ func (m *Model) replace(v *version, state State) (old *version) {
 			m.stopped, m.pause = false, 0
 			m.used.Store(time.Now().UnixNano())
 			m.watchIdle(m.config.Idle)
+			m.answer(v)
 		} else if m.idle != nil {
 			m.idle.Stop()
 			m.idle = nil

@@ -15,33 +15,62 @@ func (h *home) begin(ctx context.Context) (end func(), err error) {
 	select {
 	case h.turn <- struct{}{}:
 		return func() { <-h.turn }, nil
+	case <-h.ctx.Done():
+		return nil, context.Cause(h.ctx)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
+// possible returns an error if a model with n bytes exceeds the limit alone.
+func (h *home) possible(m *Model, n int64) error {
+	if h.limit > 0 && n > h.limit {
+		return noMemory(m, n, h.limit, "")
+	}
+	return nil
+}
+
 // reserve counts n more bytes for a model, and unloads others until they fit. n may be negative.
 func (h *home) reserve(ctx context.Context, m *Model, n int64) error {
-	for !h.fits(n) {
+	if err := h.possible(m, n); err != nil {
+		return err
+	}
+	for {
+		freed := h.freed.next() // before the look at what is used
 		switch {
-		case n > h.limit:
-			return noMemory(m, n, h.limit, "")
+		case h.fits(n):
+			return nil
 		case h.evict(m, (*version).isIdle):
-			continue
-		}
-		if old := h.first(); old != nil {
-			select {
-			case <-old.closed:
-				continue
-			case <-ctx.Done():
-				return context.Cause(ctx)
+		case h.isAnyLeaving():
+			if err := h.wait(ctx, freed); err != nil {
+				return err
 			}
-		}
-		if !h.evict(m, func(v *version) bool { return v.sequences.count() == 0 }) {
+		case !h.evict(m, func(v *version) bool { return v.sequences.count() == 0 }) && !isClosed(freed):
 			return noMemory(m, n, h.limit, ", and those that are loaded must stay")
 		}
 	}
-	return nil
+}
+
+// wait waits until memory is freed, ctx ends, or the server is closed.
+func (h *home) wait(ctx context.Context, freed <-chan struct{}) error {
+	select {
+	case <-freed:
+		return nil
+	case <-h.ctx.Done():
+		return context.Cause(h.ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// isClosed reports whether a channel is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // errMemory is a load without enough memory, which later loads may have.
@@ -77,14 +106,11 @@ func (h *home) retire(v *version) {
 	v.release()
 }
 
-// first returns the version that leaves for the longest time, or nil.
-func (h *home) first() *version {
+// isAnyLeaving reports whether versions that no request finds any more are still open.
+func (h *home) isAnyLeaving() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.leaving) == 0 {
-		return nil
-	}
-	return h.leaving[0]
+	return len(h.leaving) > 0
 }
 
 // closed ends the count of a version's memory.
@@ -93,4 +119,5 @@ func (h *home) closed(v *version) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.leaving = slices.DeleteFunc(h.leaving, func(x *version) bool { return x == v })
+	h.freed.note() // who sees that none is leaving sees this, too
 }

@@ -232,7 +232,7 @@ type Attachment interface {
 	Close() error
 }
 
-// progress lets tests wait until a request continues.
+// progress lets others wait until something continues or ends.
 type progress struct {
 	mu      sync.Mutex
 	waiting chan struct{} // closed by the next note; nil if nothing waits
@@ -278,4 +278,5 @@ type home struct {
 
 	mu      sync.Mutex
 	leaving []*version // versions that no request finds any more, until they are closed
+	freed   progress   // of closed versions
 }
