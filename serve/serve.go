@@ -117,15 +117,23 @@ func New(o Options, models ...Config) (*Server, error) {
 	return s, nil
 }
 
+// CheckName returns an error if a model cannot have this name, which is part of paths.
+func CheckName(name string) error {
+	if !names.MatchString(name) {
+		return fmt.Errorf("model name %.140q, want letters, digits, dots, dashes and underscores", name)
+	}
+	if name == statisticsName {
+		return fmt.Errorf("model name %q, which is part of the path of the statistics of all models", name)
+	}
+	return nil
+}
+
 // newModels returns the models of configurations, whose names must be valid and different.
 func (s *Server) newModels(configs []Config) (models []*Model, err error) {
 	known := make(map[string]bool)
 	for _, c := range configs {
-		if !names.MatchString(c.Name) {
-			return nil, fmt.Errorf("model name %.140q, want letters, digits, dots, dashes and underscores", c.Name)
-		}
-		if c.Name == statisticsName {
-			return nil, fmt.Errorf("model name %q, which is part of the path of the statistics of all models", c.Name)
+		if err := CheckName(c.Name); err != nil {
+			return nil, err
 		}
 		if known[c.Name] {
 			return nil, fmt.Errorf("two models with the name %q", c.Name)

@@ -83,10 +83,12 @@ func (d *Daemon) folderModels(ctx context.Context) (models []*Model, faults map[
 	for _, e := range entries {
 		m, err := e.model(ctx, d.Common, d.CommonLimits)
 		switch {
+		case errors.Is(err, errTwice): // the name is that of another
+			faults[e.path] = err
 		case err != nil:
 			faults[e.name] = err
 		case slices.ContainsFunc(d.Models, func(other *Model) bool { return other.Name == e.name }):
-			faults[e.name] = fmt.Errorf("a model of the command line or the configuration has the name %q", e.name)
+			faults[e.path] = fmt.Errorf("a model of the command line or the configuration has the name %q", e.name)
 		default:
 			models = append(models, m)
 		}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +13,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/serve"
 )
 
 // maxEntries bounds the entries of a folder of models, and of each folder in it.
@@ -37,11 +40,15 @@ var pathKeys = []string{"data", "tokenizer", "template"}
 // entry is a model of a folder.
 type entry struct {
 	name    string
+	path    string // of the file or folder that is the model
 	program string
 	options string // the file with its options, empty if there is none
 	version string // number of its version, empty if it has none
 	err     error  // why it is none
 }
+
+// errTwice means that another entry of the folder has the same name.
+var errTwice = errors.New("the same name")
 
 // entriesOf returns the models of a folder, by name: files NAME.pte and NAME.bpte with NAME.json, and folders.
 func entriesOf(folder string) (list []entry, err error) {
@@ -55,15 +62,18 @@ func entriesOf(folder string) (list []entry, err error) {
 		switch {
 		case err != nil: // removed meanwhile, or a link to nothing
 		case info.IsDir():
-			list = append(list, folderEntry(f, path))
+			e := folderEntry(f, path)
+			e.path = path
+			list = append(list, e)
 		case isProgram(f):
 			name := strings.TrimSuffix(f, filepath.Ext(f))
-			list = append(list, entry{name: name, program: path, options: existing(filepath.Join(folder, name+".json"))})
+			list = append(list, entry{name: name, path: path, program: path, options: existing(filepath.Join(folder, name+".json"))})
 		}
 	}
+	slices.SortStableFunc(list, func(a, b entry) int { return cmp.Compare(a.name, b.name) }) // m-b.pte is between m and m.pte
 	for i := range list {
 		if i > 0 && list[i-1].name == list[i].name {
-			list[i].err = fmt.Errorf("%s and %s have the name %q", list[i-1].program, list[i].program, list[i].name)
+			list[i].err = fmt.Errorf("%s and %s have %w: %q", list[i-1].path, list[i].path, errTwice, list[i].name)
 		}
 	}
 	return list, nil
@@ -71,7 +81,7 @@ func entriesOf(folder string) (list []entry, err error) {
 
 // readFolder returns the sorted names in a folder, without hidden and temporary ones.
 func readFolder(path string) (names []string, err error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY, 0) // to open a FIFO would wait for its writer
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +109,7 @@ func folderEntry(name, path string) entry {
 		return entry{name: name, program: program, options: existing(filepath.Join(path, optionsFile)), err: err}
 	}
 	versions := slices.DeleteFunc(files, func(f string) bool { return !versionForm.MatchString(f) })
-	slices.SortFunc(versions, func(a, b string) int { return int(number(b) - number(a)) })
+	slices.SortFunc(versions, func(a, b string) int { return cmp.Compare(number(b), number(a)) })
 	for _, v := range versions {
 		within := filepath.Join(path, v)
 		files, err := readFolder(within)
@@ -155,6 +165,9 @@ func existing(path string) string {
 func (e *entry) model(ctx context.Context, options *session.Options, limits *Limits) (*Model, error) {
 	if e.err != nil {
 		return nil, e.err
+	}
+	if err := serve.CheckName(e.name); err != nil {
+		return nil, err
 	}
 	m := &Model{Name: e.name, Path: e.program, Version: e.version, Options: *options, Limits: *limits}
 	if e.options == "" {
