@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/serve"
 )
 
 // applied are the models that a daemon has, and their states when they were applied.
@@ -207,12 +208,15 @@ func (d *Daemon) look(ctx context.Context, said string) string {
 	return err.Error()
 }
 
-// twice returns an error if two models have one name.
-func twice(models []*Model) error {
+// checkNames returns an error if a name is not valid, or that of two models.
+func checkNames(models []*Model) error {
 	known := make(map[string]bool)
 	for _, m := range models {
+		if err := serve.CheckName(m.Name); err != nil {
+			return err
+		}
 		if known[m.Name] {
-			return errors.New("two models with the name " + m.Name)
+			return fmt.Errorf("two models with the name %q", m.Name)
 		}
 		known[m.Name] = true
 	}

@@ -110,6 +110,9 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 	if d.hosts, err = d.Settings.hosts(d.secrets.known()); err != nil {
 		return err
 	}
+	if err := checkNames(d.Models); err != nil { // before the metrics of models
+		return session.Usage("%w", err)
+	}
 	d.metrics = metrics.New(metrics.Options{Version: d.Version, Backends: d.Backends})
 	d.counts = newCounts(d.metrics)
 	d.server, err = serve.New(serve.Options{Version: d.Version, BodyBytes: int64(d.Body), BusyBytes: int64(d.Busy),
@@ -309,7 +312,7 @@ func (d *Daemon) reread(ctx context.Context) {
 	}
 	again, others, err := d.Reread(ctx)
 	if err == nil {
-		err = twice(again.Models)
+		err = checkNames(again.Models)
 	}
 	if err != nil {
 		d.log.Error("configuration not reloaded", "error", err)

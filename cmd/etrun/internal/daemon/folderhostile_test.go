@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,22 @@ func TestLargeFolder(t *testing.T) {
 		}
 	}
 	if _, err := entriesOf(folder); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Error(err)
+	}
+}
+
+// TestNames rejects names that no model can have, before the server starts.
+func TestNames(t *testing.T) {
+	for _, name := range []string{"", "\xff", "a b", "a/b", "stats"} {
+		if err := checkNames([]*Model{model("good", adder), model(name, adder)}); err == nil {
+			t.Errorf("%q is the name of a model", name)
+		}
+		d := &Daemon{Settings: Defaults(), Models: []*Model{model(name, adder)}, Log: io.Discard}
+		if err := d.prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "model name") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if err := checkNames([]*Model{model("a", adder), model("a", adder)}); err == nil || !strings.Contains(err.Error(), "two models") {
 		t.Error(err)
 	}
 }
