@@ -16,7 +16,8 @@ func TestFolderHostile(t *testing.T) {
 	folder := t.TempDir()
 	in := func(name string) string { return filepath.Join(folder, name) }
 	one, two := numbered(t, 1, 10), numbered(t, 2, 10)
-	faults := []string{"\xff.pte", "a\nb.pte", "stats.pte", strings.Repeat("x", 200) + ".pte", "loop", "twice.pte", "fixed.pte", "pipes", "piped"}
+	faults := []string{"\xff.pte", "a\nb.pte", "stats.pte", strings.Repeat("x", 200) + ".pte",
+		"loop", "twice.pte", "fixed.pte", "pipes", "piped"}
 	for _, name := range faults[:4] {
 		place(t, in(name), one)
 	}
@@ -27,7 +28,8 @@ func TestFolderHostile(t *testing.T) {
 	place(t, in("good.pte"), one)
 	place(t, in("pipes/readme"), nil)
 	place(t, in("piped/model.pte"), one)
-	for _, err := range []error{os.Symlink("loop", in("loop.pte")), os.MkdirAll(in("loop"), 0o700), syscall.Mkfifo(in("pipes/model.pte"), 0o600),
+	for _, err := range []error{os.Symlink("loop", in("loop.pte")), os.MkdirAll(in("loop"), 0o700),
+		syscall.Mkfifo(in("pipes/model.pte"), 0o600),
 		syscall.Mkfifo(in("piped/model.json"), 0o600), syscall.Mkfifo(in("other.fifo"), 0o600)} {
 		if err != nil {
 			t.Fatal(err)
