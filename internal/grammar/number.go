@@ -101,6 +101,9 @@ func (x *bounds) part() (Part, error) {
 	if !x.hasHigh {
 		x.high = math.Inf(1)
 	}
+	if x.low > limit || x.high < -limit {
+		return nil, fmt.Errorf("no number between the bounds has at most %d digits", maxDigits)
+	}
 	low, high := x.integers()
 	var list []Part
 	add := func(sign string, a, b int64, end Part) {

@@ -14,7 +14,7 @@ var (
 		Alt(Seq(Text("0"), Between('1', '9')), Seq(Text("1"), digit), Seq(Text("2"), Between('0', '8'))))
 	lowHex = Alt(digit, Between('a', 'f'))
 	octet  = natural(0, 255)
-	word   = Repeat(Alt(Between('a', 'z'), digit), 1, 32)
+	word   = Repeat(Alt(Between('a', 'z'), digit), 1, 15) // the part before @ has at most 64 characters
 )
 
 // formats are the formats of strings: not all strings of a format, but each of these is one.
@@ -27,9 +27,15 @@ var formats = map[string]Part{
 
 func hexes(n int) Part { return Repeat(lowHex, n, n) }
 
+// maxPattern bounds the bytes of regular expressions.
+const maxPattern = 4096
+
 // pattern returns strings that are a match of a regular expression from their beginning to their end. Of a class, characters
 // between space and ~ are used if there are any: the dialects of regular expressions differ in the others.
 func pattern(s string) (Part, error) {
+	if len(s) > maxPattern {
+		return nil, fmt.Errorf("%d bytes, at most %d are supported", len(s), maxPattern)
+	}
 	re, err := syntax.Parse(s, syntax.Perl)
 	if err != nil {
 		return nil, errors.New("a regular expression that is not supported")

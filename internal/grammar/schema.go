@@ -3,6 +3,7 @@ package grammar
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -25,12 +26,15 @@ type compiler struct {
 	root  any
 	rules map[*jinja.Dict]int32
 	depth int
+	work  int // comparisons of schemas of oneOf
 }
 
 // Limits on schemas.
 const (
 	maxDepth  = 64
 	maxLength = 20_000 // of strings and lists
+	maxWork   = 2_000_000
+	maxTypes  = 7 // there are no more
 )
 
 // JSON returns the grammar of JSON objects.
@@ -53,13 +57,23 @@ func Schema(text []byte) (*Grammar, error) {
 	return b.Build(document(p))
 }
 
-// Schema returns the texts that a JSON schema accepts as a part: see the function of this name.
+// Schema returns the texts that a JSON schema accepts as a part: see the function of this name. After an error the builder is as
+// before.
 func (b *Builder) Schema(text []byte) (Part, error) {
+	nodes, rules, failed := len(b.nodes), len(b.rules), b.err
+	p, err := b.schema(text)
+	if err != nil { // there may be calls of rules that are not defined
+		b.nodes, b.rules, b.err = b.nodes[:nodes], b.rules[:rules], failed
+	}
+	return p, err
+}
+
+func (b *Builder) schema(text []byte) (Part, error) {
 	root, err := jinja.FromJSON(text)
 	if err != nil {
 		return nil, &SchemaError{"#", err}
 	}
-	c := &compiler{b, b.newJSON(), root, make(map[*jinja.Dict]int32), 0}
+	c := &compiler{b, b.newJSON(), root, make(map[*jinja.Dict]int32), 0, 0}
 	return c.schema(root, "#")
 }
 
@@ -78,7 +92,7 @@ var typed = map[string][]string{
 // combining are the keywords that stand alone.
 var combining = []string{"$ref", "anyOf", "oneOf", "allOf", "enum", "const"}
 
-func has(d *jinja.Dict, key string) bool { return slices.Contains(d.Keys(), any(key)) }
+func has(d *jinja.Dict, key string) bool { return d.Has(key) }
 
 func (c *compiler) fail(path, format string, args ...any) error {
 	return &SchemaError{path, fmt.Errorf(format, args...)}
@@ -194,6 +208,9 @@ func (c *compiler) types(d *jinja.Dict, path string) (list []string, err error) 
 			}
 			list = append(list, s)
 		}
+		if len(list) > maxTypes {
+			return nil, c.fail(path, "type: %d types, want at most %d", len(list), maxTypes)
+		}
 		if list != nil {
 			return list, nil
 		}
@@ -249,6 +266,7 @@ func (c *compiler) resolve(v any) (target any, path string, err error) {
 		if s == "#" {
 			break
 		}
+		c.work++
 		d, ok := at.(*jinja.Dict)
 		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 		if !ok || !has(d, part) {
@@ -290,12 +308,8 @@ func (c *compiler) alternatives(key string, v any, path string) (Part, error) {
 		return nil, c.fail(path, "allOf of several schemas is not supported; want one schema")
 	}
 	if key == "oneOf" {
-		for i := range l.Items {
-			for k := range i {
-				if !c.excludes(l.Items[i], l.Items[k]) {
-					return nil, c.fail(path, "oneOf whose schemas %d and %d may accept the same value; want anyOf", k, i)
-				}
-			}
+		if err := c.exclusive(l.Items, path); err != nil {
+			return nil, err
 		}
 	}
 	var list []Part
@@ -309,6 +323,22 @@ func (c *compiler) alternatives(key string, v any, path string) (Part, error) {
 	return Alt(list...), nil
 }
 
+// exclusive reports schemas that may accept the same value, or that are too many to know.
+func (c *compiler) exclusive(list []any, path string) error {
+	for i := range list {
+		for k := range i {
+			ok := c.excludes(list[i], list[k])
+			if c.work > maxWork {
+				return c.fail(path, "oneOf of too many schemas and values; want anyOf")
+			}
+			if !ok {
+				return c.fail(path, "oneOf whose schemas %d and %d may accept the same value; want anyOf", k, i)
+			}
+		}
+	}
+	return nil
+}
+
 // excludes reports whether two schemas certainly accept no common value: they have no common type, or they are objects that
 // require the same property with different values.
 func (c *compiler) excludes(a, b any) bool {
@@ -317,7 +347,7 @@ func (c *compiler) excludes(a, b any) bool {
 		return false
 	}
 	if v, w := c.values(x), c.values(y); v != nil && w != nil {
-		return !slices.ContainsFunc(v, func(s string) bool { return slices.Contains(w, s) })
+		return c.disjoint(v, w)
 	}
 	s, t := c.kinds(x), c.kinds(y)
 	if s == nil || t == nil {
@@ -329,9 +359,22 @@ func (c *compiler) excludes(a, b any) bool {
 	return slices.Equal(s, []string{"object"}) && slices.Equal(t, s) && c.discriminated(x, y)
 }
 
+// disjoint reports whether lists have no common value. It is false when the work is too much.
+func (c *compiler) disjoint(v, w []string) bool {
+	for _, s := range v {
+		if c.work += len(w); c.work > maxWork || slices.Contains(w, s) {
+			return false
+		}
+	}
+	return true
+}
+
 // follow returns a schema that is an object, behind references.
 func (c *compiler) follow(v any) *jinja.Dict {
 	for range maxDepth {
+		if c.work += 10; c.work > maxWork {
+			return nil
+		}
 		d, ok := v.(*jinja.Dict)
 		if !ok {
 			return nil
@@ -360,7 +403,9 @@ func (c *compiler) values(d *jinja.Dict) (list []string) {
 		if _, number := floatOf(v); number || v != nil && !isScalar(v) {
 			return nil
 		}
-		list = append(list, jsonText(v))
+		s := jsonText(v)
+		c.work += 1 + len(s)/16
+		list = append(list, s)
 	}
 	return list
 }
@@ -388,20 +433,26 @@ func (c *compiler) discriminated(x, y *jinja.Dict) bool {
 		return false
 	}
 	for _, key := range p.Keys() {
+		if c.work += 1; c.work > maxWork {
+			return false
+		}
 		a, b := c.follow(p.Get(key)), c.follow(q.Get(key))
-		if a == nil || b == nil || !required(x, key) || !required(y, key) {
+		if a == nil || b == nil || !c.required(x, key) || !c.required(y, key) {
 			continue
 		}
 		v, w := c.values(a), c.values(b)
-		if v != nil && w != nil && !slices.ContainsFunc(v, func(s string) bool { return slices.Contains(w, s) }) {
+		if v != nil && w != nil && c.disjoint(v, w) {
 			return true
 		}
 	}
 	return false
 }
 
-func required(d *jinja.Dict, key any) bool {
+func (c *compiler) required(d *jinja.Dict, key any) bool {
 	l, ok := d.Get("required").(*jinja.List)
+	if ok {
+		c.work += len(l.Items)
+	}
 	return ok && slices.Contains(l.Items, key)
 }
 
@@ -413,7 +464,7 @@ func count(d *jinja.Dict, key string, otherwise int) (int, error) {
 		return otherwise, nil
 	}
 	x, ok := floatOf(d.Get(key))
-	if !ok || x < 0 || x != float64(int(x)) {
+	if !ok || x < 0 || x != math.Trunc(x) {
 		return 0, fmt.Errorf("%s: %w", key, errCount)
 	}
 	if x > maxLength {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -133,8 +132,15 @@ func (c *compiler) properties(d *jinja.Dict, path string) (list []property, err 
 	if has(d, "properties") && names == nil {
 		return nil, c.fail(path, "properties: want an object")
 	}
+	l, listed := d.Get("required").(*jinja.List)
+	needed := make(map[any]bool)
+	if listed {
+		for _, v := range l.Items {
+			needed[v] = true
+		}
+	}
 	add := func(key string, value Part) {
-		list = append(list, property{c.Rule(Seq(Text(quoted(key)+":"), c.space, value)), required(d, key)})
+		list = append(list, property{c.Rule(Seq(Text(quoted(key)+":"), c.space, value)), needed[key]})
 	}
 	if names != nil {
 		for _, k := range names.Keys() {
@@ -145,27 +151,26 @@ func (c *compiler) properties(d *jinja.Dict, path string) (list []property, err 
 			add(k.(string), p)
 		}
 	}
-	l, ok := d.Get("required").(*jinja.List)
-	if has(d, "required") && !ok {
+	if has(d, "required") && !listed {
 		return nil, c.fail(path, "required: want a list")
 	}
-	if !ok {
+	if !listed {
 		return list, nil
 	}
-	var seen []string
+	seen := make(map[string]bool)
 	for _, v := range l.Items {
 		key, ok := v.(string)
 		if !ok {
 			return nil, c.fail(path, "required: want a list of strings")
 		}
-		if names != nil && has(names, key) || slices.Contains(seen, key) {
+		if names != nil && has(names, key) || seen[key] {
 			continue
 		}
 		p, err := c.additional(d, path)
 		if err != nil {
 			return nil, err
 		}
-		seen = append(seen, key)
+		seen[key] = true
 		add(key, p)
 	}
 	return list, nil

@@ -35,6 +35,12 @@ func (d *Dict) Set(key, value any) {
 	d.values[key] = value
 }
 
+// Has reports whether there is a key.
+func (d *Dict) Has(key any) bool {
+	_, ok := d.values[key]
+	return ok
+}
+
 // Get returns the value of a key, nil without one.
 func (d *Dict) Get(key any) any { return d.values[key] }
 

@@ -1,0 +1,79 @@
+package grammar
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A builder whose schema is refused can go on: no call of the schema's rules is left.
+func TestRefusedSchema(t *testing.T) {
+	for _, bad := range []string{
+		`{"type":"object","properties":{"a":{"$ref":"#"},"b":{"nosuch":1}}}`,
+		`{"type":"array","items":{"type":"string","minLength":19999},"prefixItems":[{"type":"array","items":{},"minItems":20000},` +
+			strings.Repeat(`{"type":"string","minLength":19998},`, 20) + `{"type":"null"}]}`,
+	} {
+		b := NewBuilder()
+		if _, err := b.Schema([]byte(bad)); err == nil {
+			t.Fatalf("%.80s: no error", bad)
+		}
+		p, err := b.Schema([]byte(`{"type":"boolean"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := b.Build(p)
+		if err != nil || !matches(g, "true") {
+			t.Errorf("%.80s: got %v", bad, err)
+		}
+	}
+}
+
+// Bounds that no number with the digits of this package keeps are refused.
+func TestNumbersOutOfReach(t *testing.T) {
+	for _, kind := range []string{"number", "integer"} {
+		for _, bound := range []string{`"minimum":1e300`, `"maximum":-1e300`, `"exclusiveMinimum":1e16`, `"minimum":1e300,"maximum":1e301`,
+			`"minimum":999999999999999.5`} {
+			var failed *SchemaError
+			if _, err := Schema(fmt.Appendf(nil, `{"type":%q,%s}`, kind, bound)); !errors.As(err, &failed) {
+				t.Errorf("%s, %s: got %v", kind, bound, err)
+			}
+		}
+	}
+	g, err := Schema([]byte(`{"type":"number","minimum":-1e300,"maximum":1e300}`))
+	if err != nil || !matches(g, "-5.5") || !matches(g, "999999999999999") {
+		t.Errorf("wide bounds: %v", err)
+	}
+}
+
+// many is a text of n parts.
+func many(n int, format string) string {
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(parts, ",")
+}
+
+// The time of schemas does not grow with the square of their size.
+func TestLargeSchemas(t *testing.T) {
+	for name, s := range map[string]string{
+		"oneOf of constants": `{"oneOf":[` + many(40_000, `{"const":"%d"}`) + `]}`,
+		"oneOf of objects": `{"oneOf":[` +
+			many(4_000, `{"type":"object","properties":{"k":{"const":"%d"}},"required":["k"]}`) + `]}`,
+		"required":      `{"type":"object","properties":{` + many(60_000, `"%d":true`) + `},"required":[` + many(60_000, `"%d"`) + `]}`,
+		"only required": `{"type":"object","required":[` + many(60_000, `"%d"`) + `]}`,
+		"references":    `{"anyOf":[` + many(30_000, `{"$ref":"#/$defs/%d"}`) + `],"$defs":{` + many(30_000, `"%d":{}`) + `}}`,
+		"types":         `{"type":[` + strings.Repeat(`"string",`, 50_000) + `"string"],"pattern":"a"}`,
+		"pattern":       `{"type":"string","pattern":"` + strings.Repeat("x", 100_000) + `"}`,
+	} {
+		begin := time.Now()
+		if _, err := Schema([]byte(s)); (err == nil) != (name == "references") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if d := time.Since(begin); d > 20*time.Second {
+			t.Errorf("%s: %v", name, d)
+		}
+	}
+}
