@@ -114,10 +114,14 @@ func (g *generation) choose() (int, error) {
 	}
 	id, ok := g.sampler.choose(logits, g.text())
 	if ok && g.Matcher != nil {
-		if id, ok = g.formed(id, logits); !ok && g.Accepts() {
+		if id, ok = g.formed(id, logits); !ok && !g.former.failed && g.Accepts() {
 			g.finish = FinishStop // nothing that has an end within the tokens that are left can follow
 			return 0, nil
 		}
+	}
+	if g.former.failed {
+		return 0, &OptionError{Option: "form", Got: "a form with too many possibilities for the next token",
+			Want: "a simpler one: fewer alternatives and repetitions that can begin alike"}
 	}
 	if !ok {
 		return 0, &OptionError{Option: "bias", Got: "no token that it does not exclude", Want: "one"}
@@ -276,7 +280,7 @@ func (s *Session) GenerateTokens(ctx context.Context, prompt []int, o Options) i
 
 // startForm prepares a call with a form, which must have an end within the tokens that can be generated.
 func (g *generation) startForm(prompt int) error {
-	g.former.Matcher = nil
+	g.former.Matcher, g.former.failed = nil, false
 	if g.o.Form == nil {
 		return nil
 	}
@@ -341,11 +345,14 @@ func (g *generation) formed(id int, logits []float32) (int, bool) {
 	for i := range f.logits {
 		f.logits[i] = float32(math.Inf(-1))
 	}
-	g.Each(g.model.vocabulary(), left, func(id int) {
+	ok := g.Each(g.model.vocabulary(), left, func(id int) {
 		if !g.endsText(id) {
 			f.logits[id] = logits[id]
 		}
 	})
+	if f.failed = !ok; f.failed {
+		return 0, false
+	}
 	if g.Accepts() {
 		for _, id := range slices.Concat(g.model.ends, g.o.Ends) {
 			if id < len(logits) && g.endsText(id) {

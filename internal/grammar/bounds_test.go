@@ -77,3 +77,59 @@ func TestLargeSchemas(t *testing.T) {
 		}
 	}
 }
+
+// syllables is a vocabulary of all texts of a few letters.
+func syllables(letters string, length int) *Vocabulary {
+	texts := []string{`"`}
+	for begin := 0; length > 0; length-- {
+		end := len(texts)
+		for _, s := range append([]string{""}, texts[max(begin, 1):end]...) {
+			for _, c := range letters {
+				if begin == 0 || s != "" {
+					texts = append(texts, s+string(c))
+				}
+			}
+		}
+		begin = end
+	}
+	return NewVocabulary(texts)
+}
+
+// The work for a token is bounded, whatever the form. Where the bound is not reached, the tokens are found.
+func TestWorkOfTokens(t *testing.T) {
+	v := syllables("ab", 10)
+	for pattern, want := range map[string]bool{
+		"(?:a?){1000}": true, "[ab]{1,1000}": true, "(?:a|b)*a(?:a|b){30}": true, "(?:(?:a?){30}){30}b*": true,
+		"(?:a|b)*a(?:a|b){999}": false,
+	} {
+		g, err := Schema(fmt.Appendf(nil, `{"type":"string","pattern":%q}`, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := g.NewMatcher(func(s string) bool { return len(s) == 1 || v.Has(s) })
+		length := 1
+		if !want { // positions after each of the letters
+			length = 900
+		}
+		begin, ok := time.Now(), m.Advance([]byte(`"`+strings.Repeat("aab", 300)[:length]))
+		for range 10 {
+			n := 0
+			ok = ok && m.Each(v, 1<<20, func(int) { n++ })
+			if m.kept > 2*maxKept {
+				t.Errorf("%s: %d positions are kept", pattern, m.kept)
+			}
+			if !ok || n == 0 || !m.Advance([]byte("a")) {
+				break
+			}
+		}
+		if ok != want {
+			t.Errorf("%s: got %v, want %v", pattern, ok, want)
+		}
+		if d := time.Since(begin); d > 60*time.Second {
+			t.Errorf("%s: %v", pattern, d)
+		}
+		if testing.Verbose() {
+			t.Logf("%s: %v, %v", pattern, time.Since(begin), ok)
+		}
+	}
+}

@@ -37,6 +37,9 @@ type Matcher struct {
 	key    []byte
 	now    *state
 	path   []*state
+	kept   int             // positions of the known states
+	visits int             // nodes that steps have looked at, in this call of Each
+	seen   map[config]bool // in this step
 }
 
 type frameKey struct {
@@ -44,19 +47,43 @@ type frameKey struct {
 	parent *frame
 }
 
-// maxStates bounds the states that are kept.
-const maxStates = 1 << 14
+// Limits on the work of a matcher.
+const (
+	maxStates = 1 << 14   // that are kept
+	maxKept   = 1_000_000 // positions of them
+	maxSeen   = 20 * maxConfigs
+	maxVisits = 1_000_000 // in a call of Each
+)
 
 // NewMatcher returns a matcher at the beginning of a text. token reports whether a text is that of a token which can be chosen.
 func (g *Grammar) NewMatcher(token func(s string) bool) *Matcher {
 	m := &Matcher{g: g, dist: g.distances(token)}
 	m.forget()
+	m.begin()
 	m.now = m.state(m.expand(nil, config{g.rules[g.start], nil}))
 	return m
 }
 
-// forget drops the known states; those in use stay valid.
+// begin begins a step.
+func (m *Matcher) begin() {
+	if len(m.seen) > 256 || m.seen == nil { // to clear a large one takes longer
+		m.seen = make(map[config]bool)
+	}
+	clear(m.seen)
+}
+
+// forget drops the known states; those in use stay valid. They are unlinked: else the states in use would keep all others.
 func (m *Matcher) forget() {
+	for _, s := range m.states {
+		s.next = nil
+	}
+	for _, s := range m.path {
+		s.next = nil
+	}
+	if m.now != nil {
+		m.now.next = nil
+	}
+	m.kept = 0
 	m.frames, m.states = make(map[frameKey]*frame), make(map[string]*state)
 }
 
@@ -100,9 +127,10 @@ func (m *Matcher) step(s *state, c byte) *state {
 	if next, ok := s.next[c]; ok {
 		return next
 	}
-	if len(m.states) > maxStates {
+	if len(m.states) > maxStates || m.kept > maxKept {
 		m.forget()
 	}
+	m.begin()
 	var list []config
 	for _, p := range s.configs {
 		if n := &m.g.nodes[p.at]; n.low <= c && c <= n.high {
@@ -119,8 +147,9 @@ func (m *Matcher) step(s *state, c byte) *state {
 
 // expand adds the positions that a position stands for: those of bytes, and the end of the text, which has no node.
 func (m *Matcher) expand(list []config, p config) []config {
-	work, seen := []config{p}, map[config]bool{}
-	for len(work) > 0 && len(list) < maxConfigs {
+	work, seen := []config{p}, m.seen
+	for len(work) > 0 && len(list) < maxConfigs && len(seen) < maxSeen {
+		m.visits++
 		p := work[len(work)-1]
 		work = work[:len(work)-1]
 		if seen[p] {
@@ -129,19 +158,19 @@ func (m *Matcher) expand(list []config, p config) []config {
 		seen[p] = true
 		switch n := &m.g.nodes[p.at]; n.kind {
 		case bytesNode:
-			if !slices.Contains(list, p) {
-				list = append(list, p)
-			}
+			list = append(list, p)
 		case callNode:
 			work = append(work, config{m.g.rules[n.rule], m.frame(n.next, p.stack)})
 		case splitNode:
+			m.visits += len(n.others) / 8
 			for _, k := range n.others {
 				work = append(work, config{k, p.stack})
 			}
 		case endNode:
 			if p.stack != nil {
 				work = append(work, config{p.stack.ret, p.stack.parent})
-			} else if end := (config{-1, nil}); !slices.Contains(list, end) {
+			} else if end := (config{-1, nil}); !seen[end] {
+				seen[end] = true
 				list = append(list, end)
 			}
 		}
@@ -194,6 +223,7 @@ func (m *Matcher) state(list []config) *state {
 		s.configs = append(s.configs, p)
 	}
 	m.states[string(m.key)] = s
+	m.kept += len(list)
 	return s
 }
 
@@ -240,11 +270,16 @@ func NewVocabulary(texts []string) *Vocabulary {
 	return v
 }
 
-// Each calls f for each token with which the text can go on, and end with left further tokens.
-func (m *Matcher) Each(v *Vocabulary, left int, f func(id int)) {
+// Each calls f for each token with which the text can go on, and end with left further tokens. It is false if there are too many
+// possibilities to find these tokens.
+func (m *Matcher) Each(v *Vocabulary, left int, f func(id int)) bool {
+	m.visits = 0
 	m.path = append(m.path[:0], m.now)
 	failed := int32(-1) // the length of a beginning that does not belong to the form
 	for i, s := range v.texts {
+		if m.visits > maxVisits {
+			return false
+		}
 		common := v.shared[i]
 		if failed >= 0 && common >= failed {
 			continue // it has that beginning
@@ -263,4 +298,5 @@ func (m *Matcher) Each(v *Vocabulary, left int, f func(id int)) {
 			f(int(v.ids[i]))
 		}
 	}
+	return true
 }
