@@ -53,7 +53,7 @@ func listOf(list []expr, tuple bool) expr {
 				return nil, err
 			}
 		}
-		return l, r.step(len(list))
+		return l, r.step(len(list) + 1)
 	}
 }
 
@@ -299,7 +299,7 @@ func applied(x expr, f func(r *run, v any) (any, error)) expr {
 // constants are names with a value.
 var constants = map[string]any{"true": true, "True": true, "false": false, "False": false, "none": nil, "None": nil}
 
-func constant(v any) expr { return func(*run) (any, error) { return v, nil } }
+func constant(v any) expr { return func(r *run) (any, error) { return v, r.step(1) } }
 
 // primary reads a literal, a name, or what is in brackets.
 func (p *parser) primary() (expr, error) {
@@ -384,9 +384,12 @@ func (p *parser) dict() (expr, error) {
 			if !hashable(k) {
 				return nil, fmt.Errorf("a key that is %s", typeName(k))
 			}
+			if err := r.keyed(k); err != nil {
+				return nil, err
+			}
 			d.Set(k, v)
 		}
-		return d, r.step(len(keys))
+		return d, r.step(len(keys) + 1)
 	}, nil
 }
 

@@ -40,7 +40,16 @@ func method(key string) filterFunc {
 	}
 }
 
-func lengthFilter(_ *run, v any, _ *call) (any, error) { return length(v) }
+func lengthFilter(r *run, v any, _ *call) (any, error) {
+	n, err := length(v)
+	return n, errors.Join(err, r.read(v))
+}
+
+// read counts the bytes of a string that is read.
+func (r *run) read(v any) error {
+	s, _ := v.(string)
+	return r.made(len(s))
+}
 
 func defaultFilter(_ *run, v any, c *call) (any, error) {
 	_, missing := v.(undefined)
@@ -91,7 +100,10 @@ func lastFilter(r *run, v any, _ *call) (any, error) {
 
 func stringFilter(r *run, v any, _ *call) (any, error) { return r.str(v) }
 
-func intFilter(_ *run, v any, c *call) (any, error) {
+func intFilter(r *run, v any, c *call) (any, error) {
+	if err := r.read(v); err != nil {
+		return nil, err
+	}
 	switch x := v.(type) {
 	case int:
 		return x, nil
@@ -114,7 +126,10 @@ func intFilter(_ *run, v any, c *call) (any, error) {
 	return c.arg(0, "default", 0), nil
 }
 
-func floatFilter(_ *run, v any, c *call) (any, error) {
+func floatFilter(r *run, v any, c *call) (any, error) {
+	if err := r.read(v); err != nil {
+		return nil, err
+	}
 	if x, ok := numeric(v); ok {
 		return x, nil
 	}
@@ -139,7 +154,8 @@ func roundFilter(_ *run, v any, c *call) (any, error) {
 	if !ok || !ok2 || digits < 0 || digits > 15 {
 		return nil, errKinds
 	}
-	f := map[any]func(float64) float64{"common": math.RoundToEven, "ceil": math.Ceil, "floor": math.Floor}[c.arg(1, "method", "common")]
+	method, _ := c.arg(1, "method", "common").(string) // other values cannot be keys
+	f := map[string]func(float64) float64{"common": math.RoundToEven, "ceil": math.Ceil, "floor": math.Floor}[method]
 	if f == nil {
 		return nil, errors.New("want the method common, ceil or floor")
 	}
@@ -175,6 +191,9 @@ func indentFilter(r *run, v any, c *call) (any, error) {
 			return nil, errors.New("want a width of 0 to 256")
 		}
 		indent = strings.Repeat(" ", n)
+	}
+	if err := r.step(strings.Count(s, "\n")); err != nil {
+		return nil, err
 	}
 	lines := strings.Split(s, "\n")
 	if err := r.made(len(s) + len(lines)*len(indent)); err != nil {

@@ -77,6 +77,8 @@ func TestReference(t *testing.T) {
 
 // Templates that would need more than their share of time, memory or stack are errors.
 func TestBounds(t *testing.T) {
+	const bytes = "{% set a = 'x' * 9999999 %}{% for i in range(99999) %}"
+	names := strings.TrimSuffix(strings.Repeat("a,", 9_999), ",")
 	for name, template := range map[string]string{
 		"loops":          "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}{% endfor %}{% endfor %}{% endfor %}",
 		"doubling":       "{% set n = namespace(s='ab') %}{% for i in range(60) %}{% set n.s = n.s ~ n.s %}{% endfor %}{{ n.s | length }}",
@@ -99,13 +101,27 @@ func TestBounds(t *testing.T) {
 		"range overflow": "{{ range(9223372036854775806, 9223372036854775807, 9223372036854775807) | length }}{{ 1 / 0 }}",
 		"indent":         "{{ 'a' | indent(999999999) }}",
 		"JSON indent":    "{{ [1] | tojson(indent=999999999) }}",
-		"modulo":         "{{ 1 % 0 }}",
-		"integers":       "{{ 9223372036854775807 + 1 }}",
-		"least integer":  "{{ (-9223372036854775807 - 1) // -1 }}{{ 1 / 0 }}",
-		"output":         "{% set a = 'x' * 10000000 %}{% for i in range(9) %}{{ a }}{% endfor %}",
-		"members":        "{{ a" + strings.Repeat(".b", 5_000) + " }}",
-		"filters":        "{{ 1" + strings.Repeat("|list", 5_000) + " }}",
-		"comparisons":    "{{ 1" + strings.Repeat(" == 1", 5_000) + " == 2 }}{{ 1 / 0 }}",
+		"rounding":       "{{ 1.5 | round(0, range) }}",
+		"constants":      "{% for i in range(99999) %}{% set x = 1" + strings.Repeat(" + 1", 9_999) + " %}{% endfor %}",
+		"no elements":    "{% for i in range(99999) %}{% set x = 1 if []" + strings.Repeat(" or []", 9_999) + " %}{% endfor %}",
+		"length":         bytes + "{{ a | length }}{% endfor %}",
+		"number":         "{% set a = '1' * 9999999 %}{% for i in range(99999) %}{{ a | int }}{% endfor %}",
+		"case":           bytes + "{{ a is lower or a.isupper() }}{% endfor %}",
+		"keys":           bytes + "{{ a in {'b': 1} or {'b': 1}[a] or {'b': 1}.get(a) }}{% endfor %}",
+		"prefix":         bytes + "{{ a.startswith(a) }}{{ a.removeprefix(a) }}{% endfor %}",
+		"sorted": "{% set n = namespace(l=['x' * 9999999]) %}{% for i in range(16) %}{% set n.l = n.l + n.l %}{% endfor %}" +
+			"{{ n.l | sort | length }}",
+		"separators":    "{% set a = 'x' * 9999999 %}{{ range(99999) | list | tojson(separators=[a, a]) | length }}",
+		"words":         "{{ ('a ' * 32000000).split() | length }}",
+		"lines":         "{{ ('\n' * 32000000).splitlines() | length }}{{ ('\n' * 32000000) | indent | length }}",
+		"arguments":     "{% macro m(" + names + ") %}{% endmacro %}{% for i in range(99999) %}{{ m() }}{% endfor %}",
+		"modulo":        "{{ 1 % 0 }}",
+		"integers":      "{{ 9223372036854775807 + 1 }}",
+		"least integer": "{{ (-9223372036854775807 - 1) // -1 }}{{ 1 / 0 }}",
+		"output":        "{% set a = 'x' * 10000000 %}{% for i in range(9) %}{{ a }}{% endfor %}",
+		"members":       "{{ a" + strings.Repeat(".b", 5_000) + " }}",
+		"filters":       "{{ 1" + strings.Repeat("|list", 5_000) + " }}",
+		"comparisons":   "{{ 1" + strings.Repeat(" == 1", 5_000) + " == 2 }}{{ 1 / 0 }}",
 	} {
 		begin := time.Now()
 		got, err := render(t, template, nil)

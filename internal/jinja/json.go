@@ -107,6 +107,9 @@ func (j *jsonWriter) value(v any, depth int) error {
 	if depth > maxNesting {
 		return errNested
 	}
+	if j.b.Len() > MaxOutput { // with what is between the elements, which is not counted yet
+		return fmt.Errorf("more than %d bytes of JSON", MaxOutput)
+	}
 	before := j.b.Len()
 	switch x := v.(type) {
 	case nil:

@@ -201,6 +201,9 @@ func (m *macro) call(r *run, c *call, around *scope) (any, error) {
 		return nil, fmt.Errorf("macro %s: more than %d calls in calls", m.name, maxCalls)
 	}
 	defer func() { r.calls-- }()
+	if err := r.step(len(m.names)); err != nil {
+		return nil, err
+	}
 	s := newScope(around)
 	for key := range c.named {
 		if !contains(m.names, key) {

@@ -29,8 +29,11 @@ var dictMethods = map[string]dictMethod{
 		}
 		return l, r.step(len(d.keys))
 	},
-	"get": func(_ *run, d *Dict, c *call) (any, error) {
+	"get": func(r *run, d *Dict, c *call) (any, error) {
 		key := c.arg(0, "", nil)
+		if err := r.keyed(key); err != nil {
+			return nil, err
+		}
 		if hashable(key) {
 			if v, ok := d.values[key]; ok {
 				return v, nil
@@ -58,8 +61,8 @@ var stringMethods = map[string]stringMethod{
 	"removeprefix": cutting(strings.TrimPrefix), "removesuffix": cutting(strings.TrimSuffix),
 	"isdigit": every(unicode.IsDigit), "isalpha": every(unicode.IsLetter), "isspace": every(isSpace),
 	"isalnum": every(func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }),
-	"isupper": func(_ *run, s string, _ *call) (any, error) { return cased(s, strings.ToUpper), nil },
-	"islower": func(_ *run, s string, _ *call) (any, error) { return cased(s, strings.ToLower), nil },
+	"isupper": func(r *run, s string, _ *call) (any, error) { return r.cased(s, strings.ToUpper) },
+	"islower": func(r *run, s string, _ *call) (any, error) { return r.cased(s, strings.ToLower) },
 }
 
 func init() { stringMethods["join"] = joining } // which refers to the methods
@@ -112,12 +115,12 @@ func changing(f func(string) string) stringMethod {
 }
 
 func cutting(f func(s, part string) string) stringMethod {
-	return func(_ *run, s string, c *call) (any, error) {
+	return func(r *run, s string, c *call) (any, error) {
 		list, err := words(c, 1)
 		if err != nil || len(list) == 0 {
 			return nil, errors.Join(err, errArguments)
 		}
-		return f(s, list[0]), nil
+		return f(s, list[0]), r.keyed(list[0])
 	}
 }
 
@@ -166,6 +169,9 @@ func affix(f func(s, part string) bool) stringMethod {
 			if !ok {
 				return nil, fmt.Errorf("the argument %s, want a string", describe(x))
 			}
+			if err := r.keyed(part); err != nil {
+				return nil, err
+			}
 			if f(s, part) {
 				return true, nil
 			}
@@ -211,6 +217,9 @@ func split(r *run, s string, c *call) (any, error) {
 			return nil, err
 		}
 		return r.list(strings.SplitN(s, sep, most), len(s))
+	}
+	if err := r.step(len(s) / 16); err != nil { // there may be as many parts as half its bytes
+		return nil, err
 	}
 	if most < 0 {
 		return r.list(strings.FieldsFunc(s, isSpace), 2*len(s))
@@ -261,6 +270,9 @@ func splitLines(r *run, s string, _ *call) (any, error) {
 		return &List{}, nil
 	}
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+	if err := r.step(strings.Count(s, "\n")); err != nil {
+		return nil, err
+	}
 	return r.list(strings.Split(strings.TrimSuffix(s, "\n"), "\n"), 2*len(s))
 }
 

@@ -147,6 +147,9 @@ func (r *run) in(a, b any) (bool, error) {
 		if !hashable(a) {
 			return false, nil
 		}
+		if err := r.keyed(a); err != nil {
+			return false, err
+		}
 		_, ok := x.values[a]
 		return ok, nil
 	case *List:
@@ -282,6 +285,9 @@ func (r *run) join(a, b any) (any, error) {
 func (r *run) index(v, key any) (any, error) {
 	switch x := v.(type) {
 	case *Dict:
+		if err := r.keyed(key); err != nil {
+			return nil, err
+		}
 		if hashable(key) {
 			if item, ok := x.values[key]; ok {
 				return item, nil
@@ -386,6 +392,9 @@ func (r *run) path(v, key any) (any, error) {
 	s, ok := key.(string)
 	if !ok {
 		return r.index(v, key)
+	}
+	if err := r.keyed(s); err != nil {
+		return nil, err
 	}
 	for part := range strings.SplitSeq(s, ".") {
 		var err error

@@ -11,11 +11,12 @@ import (
 const (
 	MaxSource  = 1 << 20
 	MaxOutput  = 16 << 20
-	maxSteps   = 1_000_000
+	maxSteps   = 2_000_000
 	maxBytes   = 64 << 20 // of all strings that are made
 	maxNesting = 100      // of expressions, statements and values
 	maxCalls   = 40       // of macros in macros
 	maxRange   = 100_000
+	maxShort   = 1 << 10 // bytes of keys that are not counted
 )
 
 // limits counts what rendering has used.
@@ -75,6 +76,14 @@ func (r *run) step(n int) error {
 func (r *run) made(n int) error {
 	if r.bytes += n; r.bytes > maxBytes || n > maxBytes {
 		return fmt.Errorf("strings of more than %d bytes", maxBytes)
+	}
+	return nil
+}
+
+// keyed counts the bytes of a key, which are read to find it.
+func (r *run) keyed(key any) error {
+	if s, ok := key.(string); ok && len(s) > maxShort {
+		return r.made(len(s))
 	}
 	return nil
 }

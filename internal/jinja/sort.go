@@ -56,7 +56,7 @@ func (r *run) sortKey(attribute any, exact bool) func(v any) (any, error) {
 		if exact {
 			return v, nil
 		}
-		return folded(v), nil
+		return folded(v), r.read(v)
 	}
 }
 

@@ -22,8 +22,8 @@ var tests = map[string]testFunc{
 	"odd":         func(_ *run, v, _ any) (bool, error) { n, ok := integer(v); return ok && n%2 != 0, nil },
 	"even":        func(_ *run, v, _ any) (bool, error) { n, ok := integer(v); return ok && n%2 == 0, nil },
 	"divisibleby": divisible,
-	"upper":       func(_ *run, v, _ any) (bool, error) { s, ok := v.(string); return ok && cased(s, strings.ToUpper), nil },
-	"lower":       func(_ *run, v, _ any) (bool, error) { s, ok := v.(string); return ok && cased(s, strings.ToLower), nil },
+	"upper":       func(r *run, v, _ any) (bool, error) { s, _ := v.(string); return r.cased(s, strings.ToUpper) },
+	"lower":       func(r *run, v, _ any) (bool, error) { s, _ := v.(string); return r.cased(s, strings.ToLower) },
 	"in":          func(r *run, v, arg any) (bool, error) { return r.in(v, arg) },
 	"sameas":      func(r *run, v, arg any) (bool, error) { return r.equal(v, arg, 0) },
 	"equalto":     compared("=="), "eq": compared("=="), "==": compared("=="), "ne": compared("!="), "!=": compared("!="),
@@ -55,8 +55,11 @@ func divisible(r *run, v, arg any) (bool, error) {
 }
 
 // cased reports whether a string has letters, all in one case.
-func cased(s string, f func(string) string) bool {
-	return s == f(s) && strings.ToLower(s) != strings.ToUpper(s)
+func (r *run) cased(s string, f func(string) string) (bool, error) {
+	if err := r.made(4 * len(s)); err != nil {
+		return false, err
+	}
+	return s == f(s) && strings.ToLower(s) != strings.ToUpper(s), nil
 }
 
 // compared is the test of an operator.
