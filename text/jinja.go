@@ -62,7 +62,7 @@ type own struct {
 	bos, eos string // names of tokens; empty for those of the tokenizer
 }
 
-// Marks in the strings of a request: after the first byte of what could be the name of a control token, and where the
+// Marks in the strings of a request: after the first character of what could be the name of a control token, and where the
 // reply begins. They are not characters, and are removed from what messages contain.
 const (
 	guardMark = "\uFDD0"
@@ -103,6 +103,9 @@ func controlNames(tok tokenizer.Tokenizer) *names {
 	}
 	var n names
 	for _, s := range append(c.Controls(), "<s>", "</s>") {
+		if s == "" || !utf8.ValidString(s) { // no prompt has it
+			continue
+		}
 		if _, ok := tok.ID(s); ok && !slices.Contains(n[s[0]], s) {
 			n[s[0]] = append(n[s[0]], s)
 		}
@@ -115,6 +118,12 @@ func controlNames(tok tokenizer.Tokenizer) *names {
 
 // at returns the control token with which a text begins, empty for none.
 func (n *names) at(s string) string {
+	if len(n[s[0]]) == 0 {
+		return ""
+	}
+	if _, size := utf8.DecodeRuneInString(s); strings.HasPrefix(s[size:], guardMark) {
+		return ""
+	}
 	for _, name := range n[s[0]] {
 		if strings.HasPrefix(s, name) {
 			return name
@@ -142,18 +151,35 @@ func (n *names) split(s string) []segment {
 	return p.segments
 }
 
+// maxLiterals bounds the strings of a template that begin like control tokens: each is looked for in messages.
+const maxLiterals = 1000
+
+// compared returns the strings of a template that begin like control tokens.
+func (n *names) compared(literals []string) (list []string, err error) {
+	seen := make(map[string]bool)
+	for _, l := range literals {
+		if len(l) > 1 && len(n[l[0]]) > 0 && !seen[l] {
+			seen[l], list = true, append(list, l)
+		}
+	}
+	if len(list) > maxLiterals {
+		return nil, fmt.Errorf("%d strings that begin like control tokens, at most %d are supported", len(list), maxLiterals)
+	}
+	return list, nil
+}
+
 // guard marks what could become the name of a control token. Literals of the template are kept if they are no names, in
 // messages of the assistant in any case.
 func (n *names) guard(s string, literals []string, reply bool) string {
 	s = strings.ToValidUTF8(marks.Replace(s), "\uFFFD")
 	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		b.WriteByte(s[i])
+	for i, c := range s {
+		b.WriteRune(c)
 		if len(n[s[i]]) == 0 {
 			continue
 		}
 		kept := slices.ContainsFunc(literals, func(l string) bool {
-			return len(l) > 1 && l[0] == s[i] && strings.HasPrefix(s[i:], l) && (reply || n.at(l) == "")
+			return strings.HasPrefix(s[i:], l) && (reply || n.at(l) == "")
 		})
 		if !kept {
 			b.WriteString(guardMark)
@@ -230,10 +256,14 @@ var now = time.Now
 
 // render renders a dialogue. reply adds the beginning of a reply.
 func (o *own) render(tok tokenizer.Tokenizer, n *names, d *Dialogue, reply bool) (string, error) {
+	literals, err := n.compared(o.template.Literals())
+	if err != nil {
+		return "", err
+	}
 	list := &jinja.List{}
 	for i := range d.Turns {
 		m := d.Turns[i]
-		v, err := n.message(&m, o.template.Literals())
+		v, err := n.message(&m, literals)
 		if err != nil {
 			return "", err
 		}

@@ -123,3 +123,32 @@ func TestTemplateTime(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+// Characters that begin like control tokens stay whole, whatever the template does with them, and names that no prompt can have do
+// no harm.
+func TestNamesOfControls(t *testing.T) {
+	m := ownModel(t)
+	m.controls = controlNames(&byteTokenizer{controls: []string{"", "\xe2", "▁<PRE>", "▁", "<bos>"}})
+	for _, s := range []string{"“é” ▁<PRE> ▁ x", "▁", "<BOS>", strings.Repeat("▁", 9)} {
+		tmpl, err := NewJinjaTemplate("own", `{{ messages[0].content | upper }}{{ messages[0].content | tojson }}`, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := m.renderOwn(tmpl, dialogue([]Message{{user, s}}))
+		if want := strings.ToUpper(s) + `"` + s + `"`; err != nil || len(parts) != 1 || parts[0].text != want {
+			t.Errorf("%q: got %v, %v, want %q", s, parts, err, want)
+		}
+	}
+	var list []string
+	for i := range 2 * maxLiterals {
+		list = append(list, "'<"+strings.Repeat("x", i)+"'")
+	}
+	tmpl, err := NewJinjaTemplate("own", "{{ ["+strings.Join(list, ",")+"] | length }}", "", "")
+	var failed *TemplateError
+	if err == nil {
+		_, err = m.renderOwn(tmpl, dialogue([]Message{{user, "x"}}))
+	}
+	if !errors.As(err, &failed) {
+		t.Errorf("many strings: got %v, want a *TemplateError", err)
+	}
+}
