@@ -2,7 +2,7 @@ package grammar
 
 // jsonParts are the parts of JSON texts.
 type jsonParts struct {
-	space, char, str, key, number, integer, any, object, list Part
+	space, char, str, number, integer, any, object, list Part
 }
 
 // Numbers have at most so many digits, so that readers keep them exactly.

@@ -72,10 +72,10 @@ func natural(a, b int64) Part {
 
 // bounds are those of a number.
 type bounds struct {
-	low, high           float64
-	openLow, openHigh   bool // the bounds themselves are excluded
-	hasLow, hasHigh     bool
-	integersOnly, fails bool
+	low, high         float64
+	openLow, openHigh bool // the bounds themselves are excluded
+	hasLow, hasHigh   bool
+	integersOnly      bool
 }
 
 // integers returns the range of integers within the bounds and the limit of digits.
