@@ -92,30 +92,6 @@ func NewJinjaTemplate(name, source, bos, eos string) (*Template, error) {
 // Mentions reports whether the source of a template in Jinja contains a text, such as the name of a variable.
 func (t *Template) Mentions(s string) bool { return t.own != nil && strings.Contains(t.own.source, s) }
 
-// names are the control tokens of a tokenizer by their first byte, the longest first.
-type names [256][]string
-
-// controlNames returns the control tokens of a tokenizer, nil if it does not list them.
-func controlNames(tok tokenizer.Tokenizer) *names {
-	c, ok := tok.(tokenizer.Controls)
-	if !ok {
-		return nil
-	}
-	var n names
-	for _, s := range append(c.Controls(), "<s>", "</s>") {
-		if s == "" || !utf8.ValidString(s) { // no prompt has it
-			continue
-		}
-		if _, ok := tok.ID(s); ok && !slices.Contains(n[s[0]], s) {
-			n[s[0]] = append(n[s[0]], s)
-		}
-	}
-	for i := range n {
-		slices.SortFunc(n[i], func(a, b string) int { return len(b) - len(a) })
-	}
-	return &n
-}
-
 // at returns the control token with which a text begins, empty for none.
 func (n *names) at(s string) string {
 	if len(n[s[0]]) == 0 {

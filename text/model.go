@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/internal/grammar"
@@ -320,4 +321,28 @@ func (m *Model) take() *etrun.Method {
 type vocabulary struct {
 	once sync.Once
 	*grammar.Vocabulary
+}
+
+// names are the control tokens of a tokenizer by their first byte, the longest first.
+type names [256][]string
+
+// controlNames returns the control tokens of a tokenizer, nil if it does not list them.
+func controlNames(tok tokenizer.Tokenizer) *names {
+	c, ok := tok.(tokenizer.Controls)
+	if !ok {
+		return nil
+	}
+	var n names
+	for _, s := range append(c.Controls(), "<s>", "</s>") {
+		if s == "" || !utf8.ValidString(s) { // no prompt has it
+			continue
+		}
+		if _, ok := tok.ID(s); ok && !slices.Contains(n[s[0]], s) {
+			n[s[0]] = append(n[s[0]], s)
+		}
+	}
+	for i := range n {
+		slices.SortFunc(n[i], func(a, b string) int { return len(b) - len(a) })
+	}
+	return &n
 }
