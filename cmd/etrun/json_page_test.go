@@ -21,6 +21,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/diff"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/generate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/npu"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/ops"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/tokenize"
 )
 
@@ -55,7 +56,7 @@ var jsonObjects = []struct {
 	{"npu disasm --summary", "etrun.disasm.summary/1", npu.SummaryReport{}},
 	{"npu cycles", "etrun.cycles/1", npu.CyclesReport{}},
 	{"npu calibrate", "etrun.npu-calibrate/1", npu.CalibrateReport{}},
-	{"ops", "etrun.ops/1", opsReport{}},
+	{"ops", "etrun.ops/1", ops.Report{}},
 	{"doctor", "etrun.doctor/1", machineReport{}},
 	{"version", "etrun.version/1", versionReport{}},
 	{"any command that fails", "etrun.error/1", failure{}},

@@ -1,4 +1,5 @@
-package main
+// Package ops is the command ops, which lists the operators of this build.
+package ops
 
 import (
 	"cmp"
@@ -16,14 +17,14 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
-// opsReport is the JSON object of ops.
-type opsReport struct {
-	Schema    string     `json:"schema"`
-	Operators []opReport `json:"operators"`
+// Report is the JSON object of ops.
+type Report struct {
+	Schema    string `json:"schema"`
+	Operators []Row  `json:"operators"`
 }
 
-// opReport is one row of the operator table.
-type opReport struct {
+// Row is one row of the operator table.
+type Row struct {
 	Name   string `json:"name"`
 	Schema string `json:"schema"`
 	DTypes string `json:"dtypes"`
@@ -31,7 +32,8 @@ type opReport struct {
 	Note   string `json:"note,omitempty"`
 }
 
-func newOps(a *app) *cobra.Command {
+// New returns the command.
+func New(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ops [PART]",
 		Short: "List the operators of this build",
@@ -57,7 +59,7 @@ func newOps(a *app) *cobra.Command {
 				return noOperator(part)
 			}
 			if a.JSON {
-				return a.WriteJSON(opsReport{"etrun.ops/1", rows})
+				return a.WriteJSON(Report{"etrun.ops/1", rows})
 			}
 			for _, r := range rows {
 				r.print(a.Out)
@@ -70,7 +72,7 @@ func newOps(a *app) *cobra.Command {
 
 // print writes the operator's name with its contract, and below it the arguments as in
 // ATen.
-func (r *opReport) print(w io.Writer) {
+func (r *Row) print(w io.Writer) {
 	fmt.Fprintf(w, "%s  %s; %s\n", r.Name, r.Family, r.DTypes)
 	fmt.Fprintf(w, "    %s\n", strings.TrimPrefix(r.Schema, r.Name))
 	if r.Note != "" {
@@ -96,11 +98,11 @@ func noOperator(part string) error {
 }
 
 // operators lists the operators whose name contains part, by name.
-func operators(part string) ([]opReport, error) {
+func operators(part string) ([]Row, error) {
 	set := etrun.DefaultOperators()
 	names := set.Names()
 	slices.Sort(names)
-	rows := []opReport{}
+	rows := []Row{}
 	for _, name := range names {
 		if !strings.Contains(name, part) {
 			continue
@@ -109,7 +111,7 @@ func operators(part string) ([]opReport, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, opReport{name, op.Schema, op.DTypes, op.Family.String(), op.Note})
+		rows = append(rows, Row{name, op.Schema, op.DTypes, op.Family.String(), op.Note})
 	}
 	return rows, nil
 }
