@@ -81,13 +81,17 @@ func noMemory(m *Model, n, limit int64, why string) error {
 	return fmt.Errorf("%w: model %q needs %d bytes, the limit of all models is %d%s", errMemory, m.config.Name, n, limit, why)
 }
 
-// fits counts n bytes unless they exceed the limit.
+// fits counts n bytes unless they exceed the limit. No reader of the count ever sees bytes that are not granted.
 func (h *home) fits(n int64) bool {
-	if used := h.used.Add(n); h.limit == 0 || n <= 0 || used <= h.limit {
-		return true
+	for {
+		used := h.used.Load()
+		if h.limit > 0 && n > 0 && used+n > h.limit {
+			return false
+		}
+		if h.used.CompareAndSwap(used, used+n) {
+			return true
+		}
 	}
-	h.used.Add(-n)
-	return false
 }
 
 // evict unloads the model that was not used for the longest time, of those for which may agrees.

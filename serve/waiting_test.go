@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/etrun-go/etrun/internal/await"
@@ -91,4 +92,26 @@ func TestFreed(t *testing.T) {
 	if err := h.reserve(context.Background(), m, 40); !errors.Is(err, context.Canceled) {
 		t.Errorf("after Close: %v", err)
 	}
+}
+
+// TestRefusedMemory asks for memory that there is not, while others look at what is used: they never see more than the limit.
+func TestRefusedMemory(t *testing.T) {
+	s, _ := waiting(t)
+	s.home.used.Store(90)
+	var done atomic.Bool
+	var load sync.WaitGroup
+	load.Go(func() {
+		for range 100_000 {
+			if s.home.fits(11) {
+				t.Error("101 bytes fit into 100")
+			}
+		}
+		done.Store(true)
+	})
+	for !done.Load() {
+		if n := s.MemoryBytes(); n != 90 {
+			t.Fatalf("%d bytes are used, want 90", n)
+		}
+	}
+	load.Wait()
 }
