@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // Every benchmark of a loop runs it and its Go implementation in turn, and reports how
@@ -147,6 +148,43 @@ func BenchmarkDots(b *testing.B) {
 		versus(b, named("Dot", n), n*cols*k, func() { dots.Multiply(sums, cols, a, rows, []int{0}, 0, cols/DotCols, true) }, plain)
 		versus(b, named("Nibbles", n), n*cols*k, func() { nibbles.Multiply(out, cols, a, rows, zeros, 0, cols/DotCols, true) }, plain)
 	}
+}
+
+// BenchmarkDecode multiplies one row with weights beyond the caches of a core, as a token of a language model does, and compares
+// with a loop that only reads them.
+func BenchmarkDecode(b *testing.B) {
+	const size = 24 << 20
+	for _, k := range []int{576, 1536, 4096} {
+		a, row := make([]uint8, k+16), []int{0}
+		cols := size * 8 / 5 / k / DotCols * DotCols // of 4 bits, with scales and sums 5
+		nibbles := NewNibbles(make([]uint8, NibblesSize(cols, k/32, 32)), cols, k/32, 32)
+		nibbles.Pack(0, nibbles.Panels(), make([]uint8, cols*k/2), func(int, int) float32 { return 1 })
+		floats, zeros := make([]float32, cols), make([]int32, 1)
+		readsAll(b, named("Nibbles", k), nibbles.panels, func() { nibbles.Multiply(floats, cols, a, row, zeros, 0, nibbles.Panels(), true) })
+		cols = size / k / DotCols * DotCols
+		dots, sums, column := NewDot(make([]uint8, DotSize(cols, 1, k)), cols, 1, k), make([]int32, cols), make([]int8, k)
+		dots.Pack(0, dots.Panels(), func([]int8, int) []int8 { return column })
+		readsAll(b, named("Dot", k), unsafe.Slice((*uint8)(unsafe.Pointer(&dots.panels[0])), len(dots.panels)), func() { dots.Multiply(sums, cols, a, row, []int{0}, 0, dots.Panels(), true) })
+	}
+}
+
+// readsAll reports how many bytes a second a loop reads that reads all of some memory, and how many a plain sum of it does.
+func readsAll(b *testing.B, name string, memory []uint8, f func()) {
+	floats := unsafe.Slice((*float32)(unsafe.Pointer(&memory[0])), len(memory)/4)
+	sums := make([]float32, len(floats)/1024)
+	b.Run(name, func(b *testing.B) {
+		loop, plain := math.Inf(1), math.Inf(1)
+		for b.Loop() {
+			start := time.Now()
+			f()
+			middle := time.Now()
+			SumRows(sums, floats, 1024)
+			loop, plain = min(loop, middle.Sub(start).Seconds()), min(plain, time.Since(middle).Seconds())
+		}
+		b.ReportMetric(float64(len(memory))/loop/1e9, "GB/s")
+		b.ReportMetric(loop/plain, "×sum")
+		b.ReportMetric(0, "ns/op") // of both
+	})
 }
 
 // BenchmarkPack compares packing of weights with a copy of their bytes.

@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Tiles of products with 4-bit weights, see simd.Nibbles. A panel is 16 columns: for every
 // group of rows, eight of them in 64 bytes, column by column four bytes whose lower halves
@@ -35,6 +38,21 @@ func nibbleGroups(before, start, product, finish, after string) string {
 		lines(finish, "ADDQ $64, DI", "ADDQ BX, R15", "DECQ DX", "JNZ group") + "\n" + after
 }
 
+// panelsAhead loads the same rows of the four panels behind those of a tile of one row, which it reads next. With one row
+// weights come from memory, and a panel of 4-bit weights is too short for the processor to load ahead by itself: it has to learn
+// four streams anew every few kilobytes, see BenchmarkDecode. Weights of 8 bits, whose tiles do little else than load, have
+// no gain on average. Behind the last panels are often the weights that are read next; loading what does not exist is no fault.
+func panelsAhead(d dotTile) (text string) {
+	if d.panels < 4 {
+		return ""
+	}
+	text = "LEAQ (DI)(SI*4), R9\n"
+	for p := range d.panels {
+		text += fmt.Sprintf("PREFETCHT0 %s\n", strings.Replace(panelAddress(p), "DI", "R9", 1))
+	}
+	return text
+}
+
 // nibbleSums loads the sums of a group: narrow ones, or wide ones, which take 32 bytes more.
 func nibbleSums(narrow, wide string) string {
 	return fmt.Sprintf("CMPQ BX, $%d\nJGT wide\n%sJMP ready\nwide:\n%sADDQ $32, DI\nready:\n", wideRows, narrow, wide)
@@ -52,8 +70,8 @@ func nibble512(d dotTile, f *frame) string {
 	if d.panels == 4 {
 		before += "LEAQ (SI)(SI*2), R12\n"
 	}
-	start, product, finish, after := "", "", "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
-	scales, narrow, wide := "", "", ""
+	start, product, finish, after := "", panelsAhead(d), "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
+	scales, narrow, wide := panelsAhead(d), "", ""
 	for p := range d.panels {
 		scales += fmt.Sprintf("VPMOVZXWD %s, Z%d\nVPSLLD $16, Z%[2]d, Z%[2]d\n", panelAddress(p), 20+p)
 		narrow += fmt.Sprintf("VPMOVSXWD 32%s, Z%d\nVPSLLD $4, Z%[2]d, Z%[2]d\n", panelAddress(p), 16+p)
