@@ -61,13 +61,33 @@ func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 	if m.estimates == (cost.Estimates{}) {
 		m.estimates = b.declaredEstimates(m.Graph, m.Shapes, m.ThreadCount)
 	}
-	if !m.estimates.PrefersGo() {
+	e := m.estimates
+	if computesTokens(m.Compilation) {
+		e = forTokens(e)
+	}
+	if !e.PrefersGo() {
 		return false, nil
 	}
 	if _, err = b.openGo(ctx, m); ctx.Err() != nil {
 		return false, err
 	}
 	return err == nil, nil
+}
+
+// computesTokens reports whether a graph is of a language model on several threads: most of its calls are for one token, whatever
+// sizes are declared. Only such models have products with 4-bit weights whose rows vary.
+func computesTokens(c *graph.Compilation) bool {
+	return c.InstanceThreads() > 1 && c.HasDynamicArgs() && slices.ContainsFunc(c.Graph.Nodes, func(n graph.Node) bool {
+		return n.Type.Tag == graph.TagFullyConnected && c.Graph.Values[n.In[1]].Datatype.Info().Bits == 4
+	})
+}
+
+// forTokens changes the estimates of a graph at its declared sizes such that calls for one token count as much. Reading the
+// weights takes these calls the same time in both engines, but they are too small for the threads of the library, see
+// [graph.Parallel], while the Go engine divides the loop of each product among its threads.
+func forTokens(e cost.Estimates) cost.Estimates {
+	e[cost.ByGo] = time.Duration(cost.ThreadedTime[cost.ByGo] * float64(e[cost.ByGo]))
+	return e
 }
 
 // openGo compiles the graph for the Go engine.

@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // TestEstimate checks the ratio of the estimated times of pairs of graphs.
@@ -107,6 +108,43 @@ func TestEstimatesOnThreads(t *testing.T) {
 		if large := rows > 1000; large != (two[cost.ByLibrary] < one[cost.ByLibrary]) || large != (two[cost.ByGo] < one[cost.ByGo]) ||
 			large && two[cost.ByGo]*one[cost.ByLibrary] < two[cost.ByLibrary]*one[cost.ByGo] {
 			t.Errorf("%d rows: %v on one thread, %v on two", rows, one, two)
+		}
+	}
+}
+
+// Language models on several threads run in Go although the library is faster at the declared sizes, unless it is much faster.
+func TestTokens(t *testing.T) {
+	compilation := func(filter graph.Datatype, d tensor.Dynamism, threads int) *graph.Compilation {
+		m := graphtest.NewMaker(1)
+		x, y := m.Input(graph.FP32, 8, 64), m.Value(graph.FP32, 8, 64)
+		m.Node("FullyConnected", []int{m.Quantized(x, 1), m.Constant(filter, 0, 64, 64), graph.None}, []int{y})
+		g := m.Done(y)
+		args := []*delegate.ArgSpec{{Dynamism: d}, {Dynamism: d}}
+		return &graph.Compilation{Graph: g, Args: args, ThreadCount: threads}
+	}
+	for _, test := range []struct {
+		filter  graph.Datatype
+		dynamic tensor.Dynamism
+		threads int
+		want    bool
+	}{
+		{graph.QBInt4, tensor.DynamicBound, 2, true},
+		{graph.QCInt4, tensor.DynamicBound, 4, true},
+		{graph.QBInt4, tensor.DynamicBound, 1, false},
+		{graph.QBInt4, tensor.Static, 2, false},
+		{graph.QCInt8, tensor.DynamicBound, 2, false},
+	} {
+		if got := computesTokens(compilation(test.filter, test.dynamic, test.threads)); got != test.want {
+			t.Errorf("%s, %v, %d threads: got %v, want %v", test.filter, test.dynamic, test.threads, got, test.want)
+		}
+	}
+	for _, test := range []struct {
+		library time.Duration
+		want    bool
+	}{{100, true}, {70, true}, {40, false}} {
+		e := cost.Estimates{cost.ByLibrary: test.library * time.Microsecond, cost.ByGo: 100 * time.Microsecond}
+		if got := forTokens(e).PrefersGo(); got != test.want {
+			t.Errorf("%v: in Go %v, want %v", e, got, test.want)
 		}
 	}
 }

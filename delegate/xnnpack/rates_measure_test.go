@@ -56,7 +56,7 @@ func measureRates(t *testing.T) {
 }
 
 // threadedKinds are the kinds of graphs that are measured with two threads.
-var threadedKinds = []string{"weights", "product32", "window32", "product8", "dynamic8", "batch", "depthwise32"}
+var threadedKinds = []string{"weights", "product32", "window32", "product8", "dynamic8", "dynamic4", "batch", "depthwise32"}
 
 // TestMeasureThreads measures graphs that are large enough for two threads, or with -measure-rates all, and then writes the
 // times with one and two threads to a file.

@@ -5,8 +5,8 @@ package cost
 import "time"
 
 // Times of a run on two threads of graphs that several threads compute: relative to one thread, and in addition for each
-// node, after which threads synchronize. On an AMD EPYC (Zen 5) with two processors, November 2026, libXNNPACK.so.0.20241108.
+// node, after which threads synchronize. On an AMD EPYC (Zen 4) with two processors, November 2026, libXNNPACK.so.0.20241108.
 var (
-	ThreadedTime = [...]float64{ByLibrary: 0.609, ByGo: 0.756}
-	ThreadedNode = [...]time.Duration{ByLibrary: 7090, ByGo: 2444}
+	ThreadedTime = [...]float64{ByLibrary: 0.528, ByGo: 0.567}
+	ThreadedNode = [...]time.Duration{ByLibrary: 1532, ByGo: 3284}
 )
