@@ -83,7 +83,7 @@ func expectedCases(name string, sig *kernels.Signature, more []Case) (cases []Ca
 		}
 	}
 	if len(cases) == 0 {
-		err = errors.New("no expected value that was made elsewhere: pass Table a Case with Want, or add a line to testdata of kerneltest")
+		err = errors.New("no expected value that was made elsewhere: pass Table a Case with Want, or add a line to kernels/kerneltest/testdata/defined.txt")
 	}
 	return cases, err
 }

@@ -26,6 +26,7 @@ var specialOps = []kernels.Op{
 	function("erfc", math.Erfc, nil, byNumber),
 	function("erfinv", math.Erfinv, nil, byNumber),
 	function("exp2", math.Exp2, nil, byNumber),
+	function("i0", besselI0, nil, byNumber),
 	function("lgamma", lgamma, nil, byNumber),
 	function("sinc", sinc, nil, byNumber),
 	{Schema: "aten::fmax.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: fmax.run, DTypes: all, Note: numberNote},
@@ -187,4 +188,32 @@ func bernoulli(z float64) (sum float64) {
 		sum = sum*z + c
 	}
 	return sum * z
+}
+
+// besselI0 is the modified Bessel function of order 0, of which Kaiser windows are made.
+func besselI0(x float64) float64 {
+	x = math.Abs(x)
+	if x > 20 {
+		return besselI0Far(x)
+	}
+	sum, term := 1.0, 1.0 // the power series: all terms are positive, so that nothing cancels
+	for k := 1.0; term > sum*0x1p-54; k++ {
+		term *= x / (2 * k) * x / (2 * k)
+		sum += term
+	}
+	return sum
+}
+
+// besselI0Far sums the asymptotic series, whose least term is below 2⁻⁵³ for arguments above 20.
+func besselI0Far(x float64) float64 {
+	if math.IsInf(x, 1) {
+		return x
+	}
+	sum, term := 1.0, 1.0
+	for k := 1.0; term > 0x1p-54; k++ {
+		term *= (2*k - 1) / (8 * x) * (2*k - 1) / k
+		sum += term
+	}
+	half := math.Exp(x / 2) // of x it overflows before the function does
+	return half / math.Sqrt(2*math.Pi*x) * sum * half
 }
