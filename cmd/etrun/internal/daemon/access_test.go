@@ -322,6 +322,7 @@ func TestTrust(t *testing.T) {
 // TestConnections checks that connections with a request replace idle ones, and that new ones are
 // bounded, too.
 func TestConnections(t *testing.T) {
+	t.Parallel()
 	const most = 8
 	r := start(t, func(d *Daemon) { d.Connections = most }, model("m", adder))
 	var idle []net.Conn

@@ -254,6 +254,7 @@ func probe(address string, encrypted bool, limit time.Duration) (took time.Durat
 // and unfinished connections; with and without authentication and TLS. ETRUN_ATTACK=10m attacks for
 // that time, with ten thousand idle connections.
 func TestAttack(t *testing.T) {
+	t.Parallel()
 	if text := os.Getenv(attackVariable); text != "" {
 		a := parseAttack(text)
 		a.run()
@@ -281,6 +282,7 @@ func TestAttack(t *testing.T) {
 		{name: "no token, TLS", auth: true, tls: true},
 		{name: "a token, TLS", auth: true, knows: true, tls: true}} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			r := start(t, func(d *Daemon) {
 				d.Connections, d.AccessLog, d.Control, d.Drain = connections, false, true, time.Second
 				if c.auth {

@@ -62,6 +62,7 @@ func TestConfig(t *testing.T) {
 }
 
 func TestConfigRefuses(t *testing.T) {
+	t.Parallel()
 	for config, text := range map[string]string{
 		`{`:                    "ends too early",
 		` `:                    "ends too early",

@@ -302,6 +302,7 @@ func TestDrainEnds(t *testing.T) {
 // TestKeptConnection checks that time limits of a request do not affect the next one on its
 // connection.
 func TestKeptConnection(t *testing.T) {
+	t.Parallel()
 	r := start(t, func(d *Daemon) { d.BodyTimeout = 300 * time.Millisecond }, model("m", adder))
 	r.client.Transport = &http.Transport{MaxConnsPerHost: 1}
 	for range 2 {
@@ -322,6 +323,7 @@ func TestKeptConnection(t *testing.T) {
 
 // TestDebug checks that profiles are served on their own address only.
 func TestDebug(t *testing.T) {
+	t.Parallel()
 	r := start(t, func(d *Daemon) { d.Debug = "127.0.0.1:0" }, model("m", adder))
 	if code, _, _ := r.ask("GET", "/debug/pprof/", ""); code != 404 {
 		t.Errorf("on the main address: %d", code)

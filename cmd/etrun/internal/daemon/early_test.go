@@ -175,6 +175,7 @@ func TestOneVersionOfHTTP(t *testing.T) {
 
 // TestDebugBodies checks that clients cannot hold the connections of profiles.
 func TestDebugBodies(t *testing.T) {
+	t.Parallel()
 	r := start(t, func(d *Daemon) { d.Debug, d.BodyTimeout = "127.0.0.1:0", 500*time.Millisecond }, model("m", adder))
 	address := r.log.lines("profiles")[0]["address"].(string)
 	var all sync.WaitGroup

@@ -52,7 +52,7 @@ var errTwice = errors.New("the same name")
 
 // entriesOf returns the models of a folder, by name: files NAME.pte and NAME.bpte with NAME.json, and folders.
 func entriesOf(folder string) (list []entry, err error) {
-	files, err := readFolder(folder)
+	files, err := readFolder(folder, maxEntries)
 	if err != nil {
 		return nil, err
 	}
@@ -79,16 +79,16 @@ func entriesOf(folder string) (list []entry, err error) {
 	return list, nil
 }
 
-// readFolder returns the sorted names in a folder, without hidden and temporary ones.
-func readFolder(path string) (names []string, err error) {
+// readFolder returns the sorted names in a folder of at most so many entries, without hidden and temporary ones.
+func readFolder(path string, most int) (names []string, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY, 0) // to open a FIFO would wait for its writer
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	names, err = f.Readdirnames(maxEntries + 1)
-	if len(names) > maxEntries {
-		return nil, fmt.Errorf("%s: more than %d entries", path, maxEntries)
+	names, err = f.Readdirnames(most + 1)
+	if len(names) > most {
+		return nil, fmt.Errorf("%s: more than %d entries", path, most)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") })
 	slices.Sort(names)
@@ -100,7 +100,7 @@ func readFolder(path string) (names []string, err error) {
 
 // folderEntry returns the model in a folder, or in that of its greatest version.
 func folderEntry(name, path string) entry {
-	files, err := readFolder(path)
+	files, err := readFolder(path, maxEntries)
 	if err != nil {
 		return entry{name: name, err: err}
 	}
@@ -112,7 +112,7 @@ func folderEntry(name, path string) entry {
 	slices.SortFunc(versions, func(a, b string) int { return cmp.Compare(number(b), number(a)) })
 	for _, v := range versions {
 		within := filepath.Join(path, v)
-		files, err := readFolder(within)
+		files, err := readFolder(within, maxEntries)
 		if err == nil {
 			program, err = programIn(within, files)
 		}

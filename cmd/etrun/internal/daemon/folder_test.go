@@ -210,6 +210,7 @@ const folderTime = "ETRUN_SERVE_CHURN"
 // TestFolderChurn sends requests to models of a folder, some of which fit into memory, while files are added, replaced, broken and
 // removed: none is lost or gets the answer of another model, and memory stays within the limit.
 func TestFolderChurn(t *testing.T) {
+	t.Parallel()
 	models, size, clients, limit := 20, 64<<10, 8, 600*time.Millisecond
 	if d, err := time.ParseDuration(os.Getenv(folderTime)); err == nil {
 		models, size, clients, limit = 100, 1<<20, 32, d

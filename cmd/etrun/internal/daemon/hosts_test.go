@@ -52,6 +52,7 @@ var hostPaths = []string{"GET /v2/health/live", "GET /v2/health/ready", "GET /v2
 
 // TestHosts checks on all kinds of listeners and paths which names of the server are accepted.
 func TestHosts(t *testing.T) {
+	t.Parallel()
 	cert, key, _ := newAuthority(t).pair(t)
 	for _, c := range []struct {
 		name      string
@@ -121,6 +122,7 @@ func TestHosts(t *testing.T) {
 
 // TestDebugHosts checks Host and Origin on the address of profiles.
 func TestDebugHosts(t *testing.T) {
+	t.Parallel()
 	r := start(t, func(d *Daemon) {
 		d.Debug, d.TokenFile = "127.0.0.1:0", file(t, "tokens", "0123456789abcdef")
 	}, model("m", adder))
