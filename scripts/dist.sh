@@ -16,6 +16,8 @@ cd "$(dirname "$0")/.."
 version=${1:-$(git describe --tags --always --dirty 2>/dev/null || echo unknown)}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
+# Without cgo unless a program has it: the tools that run here then share what is compiled for the static programs.
+export CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath"
 dist=${DIST:-$PWD/dist}
 work=$dist/work
 say() { echo "dist: $*"; }
@@ -49,7 +51,7 @@ go_build() { # GOOS GOARCH CGO PACKAGE LDFLAGS FILE [ARGUMENT]
 	os=$1 arch=$2 cgo=$3 package=$4 flags=$5 file=$6
 	shift 6
 	GOOS=$os GOARCH=$arch GOARM=7 CGO_ENABLED=$cgo CC=$cc CGO_CFLAGS="-O2" CGO_LDFLAGS="-O2 -Wl,--build-id=none" \
-		go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.release=$version $flags" "$@" -o "$file" "$package"
+		go build -buildvcs=false -ldflags "-s -w -buildid= -X main.release=$version $flags" "$@" -o "$file" "$package"
 }
 
 build() { # NAME GOOS GOARCH CGO TAGS

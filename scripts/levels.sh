@@ -1,11 +1,12 @@
 #!/bin/sh
-# Runs the tests of what has vector loops at the instruction sets below the machine's, and
-# without assembly. GODEBUG takes features from golang.org/x/sys/cpu; ETRUN_WANT_LEVEL makes
-# a test fail where that had no effect.
+# Runs the tests of what calls vector loops at the instruction sets below the machine's, and
+# without assembly. GODEBUG removes features in golang.org/x/sys/cpu; ETRUN_WANT_LEVEL makes
+# TestLevel fail where that had no effect. The loops themselves run at all of these levels in
+# TestLowerLevels of internal/simd, a part of "make test" and "make cases".
 set -eu
 
 cd "$(dirname "$0")/.."
-packages="./internal/simd/... ./internal/math32/... ./kernels/..."
+packages="./internal/math32/... ./kernels/..."
 
 run() { # LIST VARIABLE...
 	list=$1
@@ -13,7 +14,7 @@ run() { # LIST VARIABLE...
 	echo "levels: $*"
 	# shellcheck disable=SC2086 # a list of packages
 	env "$@" go test -vet=off -short -count=1 $list
-	env "$@" go test -vet=off -short -count=1 -run '^TestInt8$' ./delegate/xnnpack
+	env "$@" go test -vet=off -short -count=1 -run '^Test(Level|Int8)$' ./internal/simd ./delegate/xnnpack
 }
 
 if [ "$(go env GOARCH)" = amd64 ]; then

@@ -219,6 +219,7 @@ func TestArmFaults(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			generations(t, func(t *testing.T, invoked bool) {
 				job := newArmCase(t, invoked, JobOptions{Timeout: time.Second})
 				job.works(t)
@@ -246,6 +247,7 @@ func TestArmFaults(t *testing.T) {
 
 // TestArmLateRun lets a run that timed out continue and end later.
 func TestArmLateRun(t *testing.T) {
+	t.Parallel()
 	generations(t, func(t *testing.T, invoked bool) {
 		c := newArmCase(t, invoked, JobOptions{Timeout: time.Second})
 		release, ended := make(chan struct{}), make(chan *fakeInference, 1)

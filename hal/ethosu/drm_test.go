@@ -193,6 +193,7 @@ func TestDRMFaults(t *testing.T) {
 		{name: "reset in the middle", run: func(fence chan struct{}, execute func(float64)) { execute(0.5); close(fence) }, want: ErrFault},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			job := newDRMCase(t, JobOptions{Timeout: time.Second})
 			job.works(t)
 			job.k.fault, job.k.run = c.fault, c.run
@@ -219,6 +220,7 @@ func TestDRMFaults(t *testing.T) {
 // TestDRMLateRun lets a run that timed out continue and end later: it must not access the memory
 // that the job uses by then.
 func TestDRMLateRun(t *testing.T) {
+	t.Parallel()
 	c := newDRMCase(t, JobOptions{Timeout: time.Second})
 	release, ended := make(chan struct{}), make(chan struct{})
 	c.k.run = func(fence chan struct{}, execute func(float64)) {
