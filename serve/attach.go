@@ -42,14 +42,11 @@ func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachmen
 	defer cancel(nil)
 	late := time.AfterFunc(limit, func() { cancel(&lateError{limit}) })
 	defer late.Stop()
-	v, err := m.need(ctx)
+	v, err := m.needAttached(ctx)
 	if err != nil {
 		return err
 	}
 	defer v.done()
-	if v.attached == nil {
-		return fmt.Errorf("%w: model %q in this protocol", ErrUnknown, m.config.Name)
-	}
 	begun := trace.Now()
 	if err := m.queue.enter(); err != nil {
 		m.waited(ctx, "", begun, err)
@@ -68,19 +65,26 @@ func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachmen
 	})
 }
 
+// needAttached is need for models with an attachment.
+func (m *Model) needAttached(ctx context.Context) (*version, error) {
+	v, err := m.need(ctx)
+	if err == nil && v.attached == nil {
+		v.done()
+		return nil, fmt.Errorf("%w: model %q in this protocol", ErrUnknown, m.config.Name)
+	}
+	return v, err
+}
+
 // Peek calls f with the attachment of the current program, which stays open until f returns, without a wait in the queue:
 // for what takes little time. ctx bounds the load of a model that is loaded on demand. Errors are those of f, and those for which Failure has a status.
 func (m *Model) Peek(ctx context.Context, f func(a Attachment) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.config.Timeout, &lateError{m.config.Timeout})
 	defer cancel()
-	v, err := m.need(ctx)
+	v, err := m.needAttached(ctx)
 	if err != nil {
 		return err
 	}
 	defer v.done()
-	if v.attached == nil {
-		return fmt.Errorf("%w: model %q in this protocol", ErrUnknown, m.config.Name)
-	}
 	return f(v.attached)
 }
 

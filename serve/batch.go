@@ -117,7 +117,7 @@ func (b *batch) drop(m *member) {
 	}
 }
 
-// end closes the batch to more calls. b.owner.mu is held.
+// end closes the batch to more calls. b.owner.mu is locked.
 func (b *batch) end() {
 	if i := slices.Index(b.owner.open, b); i >= 0 {
 		b.owner.open = slices.Delete(b.owner.open, i, i+1)

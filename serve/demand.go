@@ -114,7 +114,7 @@ func (d *demand) end(ctx context.Context, err error) (again context.Context) {
 	return nil
 }
 
-// answer passes a new version to the requests that wait. It is theirs before another load can unload it. m.mu is held.
+// answer passes a new version to the requests that wait. It is theirs before another load can unload it. m.mu is locked.
 func (m *Model) answer(v *version) {
 	if d := m.demand; d != nil {
 		d.version = v
@@ -123,14 +123,14 @@ func (m *Model) answer(v *version) {
 	}
 }
 
-// close ends the wait of all requests. m.mu is held.
+// close ends the wait of all requests. m.mu is locked.
 func (m *Model) close(d *demand) {
 	m.demand = nil
 	d.cancel()
 	close(d.done)
 }
 
-// onDemand reports whether requests load the model. m.mu is held.
+// onDemand reports whether requests load the model. m.mu is locked.
 func (m *Model) onDemand() bool { return m.config.OnDemand && !m.stopped }
 
 // Available reports whether the model is ready, or loaded by the next request.
@@ -141,7 +141,7 @@ func (m *Model) Available() bool {
 	return state == Ready || m.onDemand()
 }
 
-// postpone sets when a model whose load failed is loaded on demand again. m.mu is held.
+// postpone sets when a model whose load failed is loaded on demand again. m.mu is locked.
 func (m *Model) postpone() {
 	m.pause = min(max(2*m.pause, minRetry), maxRetry)
 	m.retry = time.Now().Add(m.pause)
@@ -169,7 +169,7 @@ func (m *Model) rest(why string, may func(v *version) bool) *version {
 	return old
 }
 
-// watchIdle schedules the unload of an idle model. m.mu is held.
+// watchIdle schedules the unload of an idle model. m.mu is locked.
 func (m *Model) watchIdle(after time.Duration) {
 	if m.config.OnDemand && m.config.Idle > 0 && m.idle == nil {
 		m.idle = time.AfterFunc(after, m.unloadIdle)
@@ -190,7 +190,7 @@ func (m *Model) unloadIdle() {
 // unused is the time since the last request.
 func (m *Model) unused() time.Duration { return time.Since(time.Unix(0, m.used.Load())) }
 
-// isIdle reports whether nothing uses the version. Model.mu is held.
+// isIdle reports whether nothing uses the version. Model.mu is locked.
 func (v *version) isIdle() bool { return v.users.Load() == 1 && v.sequences.count() == 0 }
 
 // done ends the use of a request.

@@ -106,7 +106,7 @@ type Model struct {
 	pause   time.Duration // before that
 	size    int64         // memory of the last version, 0 if none was loaded
 	used    atomic.Int64  // time of the last request in Unix nanoseconds
-	retired error         // why it is never loaded again, nil otherwise; read and set while loading is held
+	retired error         // why it is never loaded again, nil otherwise; read and set while loading is locked
 }
 
 func newModel(c Config, h *home) *Model {
@@ -149,7 +149,7 @@ func (m *Model) settled(strict bool) bool {
 	return state == Ready || !strict && (m.resting || m.config.OnDemand)
 }
 
-// now returns the state, and the reason of a bad one. m.mu is held.
+// now returns the state, and the reason of a bad one. m.mu is locked.
 func (m *Model) now() (State, string) {
 	if m.current != nil {
 		if down := m.current.program.Down(); down != nil {

@@ -215,7 +215,7 @@ func (l *sequences) closeInstances(q *sequence) {
 	q.first, q.bytes = nil, 0
 }
 
-// watch schedules the end of idle sequences. l.mu is held.
+// watch schedules the end of idle sequences. l.mu is locked.
 func (l *sequences) watch() {
 	if l.expiry == nil {
 		l.expiry = time.AfterFunc(l.limits.Idle, l.expire)
@@ -241,7 +241,7 @@ func (l *sequences) expired() (idle []*sequence) {
 	return idle
 }
 
-// remove removes the unused sequences for which meant returns true. l.mu is held.
+// remove removes the unused sequences for which meant returns true. l.mu is locked.
 func (l *sequences) remove(meant func(*sequence) bool) (list []*sequence) {
 	for id, q := range l.live {
 		if q.waiting == 0 && meant(q) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"text/tabwriter"
 	"time"
 
@@ -102,18 +101,6 @@ func (e *evalCommand) samples(ctx context.Context, folder string) ([]evaluate.Sa
 	return evaluate.Folder(ctx, folder)
 }
 
-// spec returns the input of a file with the options for all files.
-func (e *evalCommand) spec(path string) (input.Spec, error) {
-	text := path
-	if !filepath.IsAbs(text) {
-		text = "./" + text
-	}
-	if e.recipe != "" {
-		text += ":" + e.recipe
-	}
-	return input.Parse(text)
-}
-
 // all runs all samples, each from the initial state.
 func (e *evalCommand) all(ctx context.Context, s *session.Session, samples []evaluate.Sample, t *evaluate.Tally) error {
 	for i := range samples {
@@ -126,7 +113,7 @@ func (e *evalCommand) all(ctx context.Context, s *session.Session, samples []eva
 }
 
 func (e *evalCommand) sample(ctx context.Context, s *session.Session, of *evaluate.Sample, t *evaluate.Tally) error {
-	spec, err := e.spec(of.Path)
+	spec, err := input.ParseFile(of.Path, e.recipe)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -38,16 +37,11 @@ code is 6. Floats pass if |got-want| <= atol * max(1, largest |want|) + rtol*|wa
 func newLower(a *app) *cobra.Command {
 	l := &lowerCommand{app: a, Options: session.Options{Say: a.NoteOnce(), Lower: string(etrun.LowerOff)}}
 	c := &cobra.Command{
-		Use:     "lower IN.pte -o OUT.pte",
-		Short:   "Write a program whose parts run on XNNPACK",
-		Long:    lowerHelp,
-		Example: "  etrun lower model.pte -o model_xnnpack.pte\n  etrun lower model.pte -o out.pte --method forward --input x.npy",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 || l.output == "" {
-				return session.Usage("want IN.pte -o OUT.pte; see %s --help", c.CommandPath())
-			}
-			return nil
-		},
+		Use:               "lower IN.pte -o OUT.pte",
+		Short:             "Write a program whose parts run on XNNPACK",
+		Long:              lowerHelp,
+		Example:           "  etrun lower model.pte -o model_xnnpack.pte\n  etrun lower model.pte -o out.pte --method forward --input x.npy",
+		Args:              cli.OneTo(&l.output),
 		ValidArgsFunction: cli.CompleteModel,
 		RunE:              func(c *cobra.Command, args []string) error { return l.run(c.Context(), args[0]) },
 	}
@@ -101,10 +95,7 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 			return err
 		}
 	}
-	if err := output.WriteFile(ctx, l.output, func(w io.Writer) error {
-		_, err := w.Write(lowered)
-		return err
-	}); err != nil {
+	if err := output.WriteBytes(ctx, l.output, lowered); err != nil {
 		return err
 	}
 	if l.JSON {

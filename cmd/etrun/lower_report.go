@@ -94,12 +94,13 @@ func reportMethod(m *compile.Method) lowerMethodReport {
 // shownReasons is the largest number of reasons that are printed for a method; --json has all of them.
 const shownReasons = 12
 
+// written prints where a program was written to.
+func (a *app) written(model string, bytes int, to string, written int) {
+	fmt.Fprintf(a.Out, "%s: %d bytes; written to %s: %d bytes\n", model, bytes, output.Name(to), written)
+}
+
 func (r *lowerReport) print(a *app) {
-	to := r.Output
-	if to == output.Stdout {
-		to = "standard output"
-	}
-	fmt.Fprintf(a.Out, "%s: %d bytes; written to %s: %d bytes\n", r.Model, r.Bytes, to, r.OutputBytes)
+	a.written(r.Model, r.Bytes, r.Output, r.OutputBytes)
 	for i := range r.Methods {
 		r.Methods[i].print(a)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -86,11 +85,7 @@ func (t *npuTrace) event(e *ethosu.TraceEvent) {
 	}
 	for i, r := range op.Writes {
 		name := fmt.Sprintf("delegate%d-%04d-%d.bin", e.Delegate, e.Index, i)
-		err := output.WriteFile(t.ctx, filepath.Join(t.dump, name), func(w io.Writer) error {
-			_, err := w.Write(e.Memory[r.Region][r.Lo:r.Hi])
-			return err
-		})
-		if err != nil {
+		if err := output.WriteBytes(t.ctx, filepath.Join(t.dump, name), e.Memory[r.Region][r.Lo:r.Hi]); err != nil {
 			t.Note("%v", err)
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"path"
 	"strconv"
@@ -70,12 +69,7 @@ func newQuantize(a *app) *cobra.Command {
 		Long:  quantizeHelp,
 		Example: "  etrun quantize model.pte -o model_dq8.pte\n  etrun quantize model.pte -o model_q8.pte --scheme q8 --calibrate pictures \\\n" +
 			"    --options resize=256,mean=imagenet,std=imagenet --budget 30dB\n  etrun quantize llm.pte -o llm_4bit.pte --scheme 8da4w --group 128",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 || q.output == "" {
-				return session.Usage("want IN.pte -o OUT.pte; see %s --help", c.CommandPath())
-			}
-			return nil
-		},
+		Args:              cli.OneTo(&q.output),
 		ValidArgsFunction: cli.CompleteModel,
 		RunE:              func(c *cobra.Command, args []string) error { return q.run(c.Context(), args[0]) },
 	}
@@ -175,10 +169,7 @@ func (q *quantizeCommand) run(ctx context.Context, from string) error {
 		return err
 	}
 	data := wrap(result)
-	if err := output.WriteFile(ctx, q.output, func(to io.Writer) error {
-		_, err := to.Write(data)
-		return err
-	}); err != nil {
+	if err := output.WriteBytes(ctx, q.output, data); err != nil {
 		return err
 	}
 	w.report.Model, w.report.Output, w.report.Bytes, w.report.OutputBytes = from, q.output, len(file), len(data)

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -83,11 +82,7 @@ func (w *quantizing) layerReport(i int, quantized, overBudget bool) layerReport 
 const shownLayers = 10
 
 func (r *quantizeReport) print(a *app) {
-	to := r.Output
-	if to == output.Stdout {
-		to = "standard output"
-	}
-	fmt.Fprintf(a.Out, "%s: %d bytes; written to %s: %d bytes\n", r.Model, r.Bytes, to, r.OutputBytes)
+	a.written(r.Model, r.Bytes, r.Output, r.OutputBytes)
 	var worst []layerReport
 	quantized, reasons := 0, map[string]int{}
 	for _, l := range r.Layers {
@@ -199,15 +194,3 @@ func (q *quantizeCommand) samples(ctx context.Context) (list []string, err error
 
 // sampleTypes are the extensions of files in folders.
 var sampleTypes = []string{".npz", ".npy", ".png", ".jpg", ".jpeg", ".wav", ".bin", ".json", ".safetensors"}
-
-// spec returns the input of a file with the options for all files.
-func (q *quantizeCommand) spec(file string) (input.Spec, error) {
-	text := file
-	if !filepath.IsAbs(text) {
-		text = "./" + text
-	}
-	if q.recipe != "" {
-		text += ":" + q.recipe
-	}
-	return input.Parse(text)
-}

@@ -114,7 +114,7 @@ func (w *quantizing) each(ctx context.Context, program []byte, by delegate.Backe
 		return err
 	}
 	for i, file := range w.samples {
-		spec, err := w.spec(file)
+		spec, err := input.ParseFile(file, w.recipe)
 		if err == nil {
 			err = s.Feed(ctx, []input.Spec{spec}, func(string, ...any) {})
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -80,18 +79,13 @@ func (r *repairCommand) run(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	if err := output.WriteFile(ctx, to, func(w io.Writer) error {
-		_, err := w.Write(fixed)
-		return err
-	}); err != nil {
+	if err := output.WriteBytes(ctx, to, fixed); err != nil {
 		return err
 	}
 	if r.JSON {
 		return r.WriteJSON(&repairReport{"etrun.repair/1", from, to, append([]repair.Change{}, changes...)})
 	}
-	if to == output.Stdout {
-		to = "standard output"
-	}
+	to = output.Name(to)
 	if len(changes) == 0 {
 		fmt.Fprintf(r.Out, "%s: nothing to repair; copied to %s\n", from, to)
 		return nil

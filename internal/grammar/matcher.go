@@ -3,6 +3,7 @@ package grammar
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 )
 
 // frame is a node to which a called rule returns.
@@ -145,7 +146,8 @@ func (m *Matcher) step(s *state, c byte) *state {
 	return next
 }
 
-// expand adds the positions that a position stands for: those of bytes, and the end of the text, which has no node.
+// expand adds the positions that a position stands for: those of bytes, and the end of the text, which has no node. Beyond
+// the limits positions are left out: the matcher then allows less than the grammar, but nothing that it does not.
 func (m *Matcher) expand(list []config, p config) []config {
 	work, seen := []config{p}, m.seen
 	for len(work) > 0 && len(list) < maxConfigs && len(seen) < maxSeen {
@@ -162,7 +164,7 @@ func (m *Matcher) expand(list []config, p config) []config {
 		case callNode:
 			work = append(work, config{m.g.rules[n.rule], m.frame(n.next, p.stack)})
 		case splitNode:
-			m.visits += len(n.others) / 8
+			m.visits += len(n.others) / 8 // to list an alternative is less work than to look at it
 			for _, k := range n.others {
 				work = append(work, config{k, p.stack})
 			}
@@ -248,15 +250,7 @@ func NewVocabulary(texts []string) *Vocabulary {
 			v.ids = append(v.ids, int32(id))
 		}
 	}
-	slices.SortFunc(v.ids, func(a, b int32) int {
-		if texts[a] < texts[b] {
-			return -1
-		}
-		if texts[a] > texts[b] {
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(v.ids, func(a, b int32) int { return strings.Compare(texts[a], texts[b]) })
 	before := ""
 	for _, id := range v.ids {
 		s := texts[id]

@@ -382,7 +382,7 @@ func (p *parser) dict() (expr, error) {
 				return nil, err
 			}
 			if !hashable(k) {
-				return nil, fmt.Errorf("a key that is %s", typeName(k))
+				return nil, fmt.Errorf("a key that is %s", describe(k))
 			}
 			if err := r.keyed(k); err != nil {
 				return nil, err

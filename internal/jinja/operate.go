@@ -64,6 +64,11 @@ func integer(v any) (n int, ok bool) {
 
 // compare returns the order of numbers or strings.
 func (r *run) compare(a, b any) (int, error) {
+	i, ok := integer(a)
+	k, ok2 := integer(b)
+	if ok && ok2 {
+		return cmp.Compare(i, k), nil // a float has no 64 bits of an integer
+	}
 	x, ok := numeric(a)
 	y, ok2 := numeric(b)
 	if ok && ok2 {
@@ -84,6 +89,11 @@ func (r *run) equal(a, b any, depth int) (bool, error) {
 	}
 	if err := r.step(1); err != nil {
 		return false, err
+	}
+	i, ok := integer(a)
+	k, ok2 := integer(b)
+	if ok && ok2 {
+		return i == k, nil
 	}
 	x, ok := numeric(a)
 	y, ok2 := numeric(b)

@@ -50,8 +50,8 @@ type undefined struct{ name string }
 // namespace has members that can be set.
 type namespace struct{ members map[string]any }
 
-// typeNames are those of Python, for errors.
-func typeName(v any) string {
+// describe names the kind of a value, for errors.
+func describe(v any) string {
 	switch x := v.(type) {
 	case nil:
 		return "none"
@@ -72,8 +72,6 @@ func typeName(v any) string {
 	}
 	return "an object"
 }
-
-func describe(v any) string { return typeName(v) }
 
 func hashable(v any) bool {
 	switch v.(type) {

@@ -74,7 +74,7 @@ func (l *ledger) note(m *event) error {
 	return nil
 }
 
-// pass calls the observer. l.mu is held.
+// pass calls the observer. l.mu is locked.
 func (l *ledger) pass(m *event, err error) {
 	if l.observer == nil || l.closed || !l.observer.Wants().Has(m.Kind) {
 		return

@@ -19,6 +19,16 @@ func OneModel(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// OneTo accepts exactly one argument, a program, and requires the flag with the path of the result.
+func OneTo(output *string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != 1 || *output == "" {
+			return session.Usage("want IN.pte -o OUT.pte; see %s --help", c.CommandPath())
+		}
+		return nil
+	}
+}
+
 // OneOrTwo accepts one or two programs.
 func OneOrTwo(c *cobra.Command, args []string) error {
 	if len(args) < 1 || len(args) > 2 {

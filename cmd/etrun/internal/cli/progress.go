@@ -87,7 +87,7 @@ func (p *progress) close() {
 	p.clear()
 }
 
-// clear removes the line. The lock is held.
+// clear removes the line. the caller has locked mu.
 func (p *progress) clear() {
 	if p.shown {
 		io.WriteString(p.w, clearLine)

@@ -62,7 +62,7 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// move moves a connection to the end of a list, nil for none. c.mu is held.
+// move moves a connection to the end of a list, nil for none. c.mu is locked.
 func (c *connections) move(k *connection, to *list.List) {
 	if k.list != nil {
 		k.list.Remove(k.at)
@@ -74,7 +74,7 @@ func (c *connections) move(k *connection, to *list.List) {
 	}
 }
 
-// forget ends the count of a connection. c.mu is held.
+// forget ends the count of a connection. c.mu is locked.
 func (c *connections) forget(k *connection) {
 	if k == nil {
 		return
@@ -84,7 +84,7 @@ func (c *connections) forget(k *connection) {
 	delete(c.all, k.Conn)
 }
 
-// rest makes a connection idle. c.mu is held.
+// rest makes a connection idle. c.mu is locked.
 func (c *connections) rest(k *connection) {
 	if k == nil {
 		return // it was closed

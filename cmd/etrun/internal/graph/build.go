@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
@@ -17,11 +18,11 @@ import (
 // New describes a program. A method that does not load here is described as it is in the file. The only error is that
 // of ctx.
 func New(ctx context.Context, prog *etrun.Program, path string) (*Program, error) {
-	p := &Program{Name: cut(filepath.Base(path)), Methods: []*Method{}, Constants: []Constant{}}
+	p := &Program{Name: valuetext.Cut(filepath.Base(path)), Methods: []*Method{}, Constants: []Constant{}}
 	spec := prog.Spec()
 	nodes, seen := maxNodes, make(map[*byte]int)
 	for i := range spec.Methods {
-		b := &builder{prog: prog, p: p, spec: &spec.Methods[i], out: &Method{Name: cut(spec.Methods[i].Name)}, left: &nodes, seen: seen}
+		b := &builder{prog: prog, p: p, spec: &spec.Methods[i], out: &Method{Name: valuetext.Cut(spec.Methods[i].Name)}, left: &nodes, seen: seen}
 		if err := b.build(ctx); err != nil {
 			return nil, err
 		}
@@ -36,7 +37,7 @@ func (b *builder) build(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		b.out.Fault = cut(session.WithHint(err).Error())
+		b.out.Fault = valuetext.Cut(session.WithHint(err).Error())
 		b.inFile()
 	default:
 		defer m.Close()
@@ -81,7 +82,7 @@ func (b *builder) loaded(m *etrun.Method) {
 func (b *builder) step(mp *plan.Memory, i int) Node {
 	s := &b.m.Steps[i]
 	name := b.m.StepName(s)
-	n := Node{ID: fmt.Sprint(i), Kind: stepKinds[s.Kind], Name: cut(chart.Short(name)), Full: cut(name), At: at(s.Origin), Live: b.live[i]}
+	n := Node{ID: fmt.Sprint(i), Kind: stepKinds[s.Kind], Name: valuetext.Cut(chart.Short(name)), Full: valuetext.Cut(name), At: at(s.Origin), Live: b.live[i]}
 	n.Class = classOf(n.Name)
 	b.locate(&n, s.Origin)
 	b.arguments(&n, s)
@@ -125,7 +126,7 @@ func (b *builder) locate(n *Node, o ir.Origin) {
 	}
 	if frames := b.spec.Chains[o.Chain].Stacks[o.Index]; len(frames) > 0 {
 		f := frames[len(frames)-1]
-		n.Source = cut(fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Context))
+		n.Source = valuetext.Cut(fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Context))
 	}
 }
 
@@ -136,7 +137,7 @@ func (b *builder) arguments(n *Node, s *ir.Step) {
 			n.Args = append(n.Args, Fact{"", fmt.Sprintf("%d more", len(s.Args)-i)})
 			break
 		}
-		name := argName(s, i)
+		name := valuetext.Argument(s, i)
 		if s.Kind == ir.KernelCall && i >= len(s.Sig.Args) {
 			continue // results repeat arguments
 		}
@@ -144,19 +145,6 @@ func (b *builder) arguments(n *Node, s *ir.Step) {
 			n.Constants = append(n.Constants, Use{name, c})
 			continue
 		}
-		n.Args = append(n.Args, Fact{name, b.text(v, 0)})
+		n.Args = append(n.Args, Fact{name, valuetext.Of(b.m, v)})
 	}
-}
-
-// argName is the name of an argument, empty if the instruction has no names.
-func argName(s *ir.Step, i int) string {
-	switch {
-	case s.Kind == ir.KernelCall && i < len(s.Sig.Args):
-		return s.Sig.Args[i].Name
-	case s.Kind == ir.DelegateCall && i < s.Inputs:
-		return fmt.Sprintf("input %d", i)
-	case s.Kind == ir.DelegateCall:
-		return fmt.Sprintf("output %d", i-s.Inputs)
-	}
-	return ""
 }

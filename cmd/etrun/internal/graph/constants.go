@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"math"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -28,13 +29,9 @@ func (p *Program) constant(seen map[*byte]int, name string, t tensor.DType, size
 		return -1
 	}
 	seen[&data[0]] = len(p.Constants)
-	p.Constants = append(p.Constants, Constant{Name: cut(name), Type: typeText(t, sizes), Bytes: int64(len(data)),
+	p.Constants = append(p.Constants, Constant{Name: valuetext.Cut(name), Type: valuetext.Type(t, sizes), Bytes: int64(len(data)),
 		Histogram: histogram(t, data), sum: maphash.Bytes(seed, data)})
 	return len(p.Constants) - 1
-}
-
-func typeText(t tensor.DType, sizes []int) string {
-	return t.String() + " " + tensor.FormatSizes(sizes)
 }
 
 // histogram counts elements; nil for types without numbers.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -13,12 +14,12 @@ import (
 // unfold adds the operations of a delegate as a sheet of their own. node is the delegate's index.
 func (b *builder) unfold(n *Node, s *ir.Step, node int) {
 	info := &b.infos[s.Delegate]
-	n.Name = cut(fmt.Sprintf("%s, %d operations", info.Backend, len(info.Nodes)))
+	n.Name = valuetext.Cut(fmt.Sprintf("%s, %d operations", info.Backend, len(info.Nodes)))
 	for _, f := range info.Facts[:min(len(info.Facts), maxFacts)] {
-		n.Facts = append(n.Facts, Fact{cut(f[0]), cut(f[1])})
+		n.Facts = append(n.Facts, Fact{valuetext.Cut(f[0]), valuetext.Cut(f[1])})
 	}
 	if info.Engine != "" {
-		n.Facts = append(n.Facts, Fact{"engine", cut(info.Engine)})
+		n.Facts = append(n.Facts, Fact{"engine", valuetext.Cut(info.Engine)})
 	}
 	if len(info.Nodes) == 0 || len(info.Nodes)+len(s.Args) > *b.left {
 		b.out.Left += len(info.Nodes)
@@ -49,9 +50,9 @@ func (u *unfolder) nodes() {
 	}
 	for k := range u.info.Nodes {
 		n := &u.info.Nodes[k]
-		list := Node{ID: fmt.Sprintf("%s.%d", u.id, k), Kind: Inner, Name: cut(n.Name), Class: classOf(n.Name), Source: cut(n.Detail)}
+		list := Node{ID: fmt.Sprintf("%s.%d", u.id, k), Kind: Inner, Name: valuetext.Cut(n.Name), Class: classOf(n.Name), Source: valuetext.Cut(n.Detail)}
 		if _, result, ok := strings.Cut(n.Detail, " → "); ok {
-			list.Result = cut(result)
+			list.Result = valuetext.Cut(result)
 		}
 		u.operands(&list, n)
 		list.sign = n.Name + " " + n.Detail
@@ -100,7 +101,7 @@ func (u *unfolder) operands(to *Node, n *delegate.Node) {
 		if c >= 0 {
 			to.Constants = append(to.Constants, Use{name, c})
 		} else {
-			to.Facts = append(to.Facts, Fact{name, cut(u.info.Operands[v].Type)})
+			to.Facts = append(to.Facts, Fact{name, valuetext.Cut(u.info.Operands[v].Type)})
 		}
 	}
 	for _, v := range n.Writes {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -133,7 +134,7 @@ func (c *connecter) search(def *ir.Def) (nodes []int) {
 func (c *connecter) state(node, v int) {
 	s := &c.m.Storages[c.m.Values[v].Storage]
 	if s.Kind == ir.State && len(c.out.Nodes[node].Facts) < maxFacts {
-		c.out.Nodes[node].Facts = append(c.out.Nodes[node].Facts, Fact{"reads state", c.text(v, 0)})
+		c.out.Nodes[node].Facts = append(c.out.Nodes[node].Facts, Fact{"reads state", valuetext.Of(c.m, v)})
 	}
 }
 

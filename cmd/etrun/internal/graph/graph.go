@@ -127,18 +127,9 @@ const (
 	maxNodes     = 200_000
 	maxEdges     = 600_000
 	maxConstants = 100_000
-	maxText      = 300 // characters of a text of the file
-	maxArgs      = 64  // listed of one node
+	maxArgs      = 64 // listed of one node
 	maxFacts     = 40
 )
-
-// cut truncates a text of the file.
-func cut(text string) string {
-	if r := []rune(text[:min(len(text), 4*maxText)]); len(r) > maxText || len(text) > 4*maxText {
-		return string(r[:min(len(r), maxText)]) + "…"
-	}
-	return text
-}
 
 func round(x float64) float64 { return math.Round(x*10) / 10 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -33,12 +34,12 @@ func (b *builder) inFile() {
 			n.At = n.ID
 			switch from.Kind {
 			case pte.KernelCall:
-				if n.Full = cut(meta.Operators[from.Index].Name); !meta.Operators[from.Index].Available {
+				if n.Full = valuetext.Cut(meta.Operators[from.Index].Name); !meta.Operators[from.Index].Available {
 					n.Fault = "operator missing in this build"
 				}
-				n.Name = cut(chart.Short(n.Full))
+				n.Name = valuetext.Cut(chart.Short(n.Full))
 			case pte.DelegateCall:
-				n.Kind, n.Name = Delegate, cut(meta.Delegates[from.Index].ID)
+				n.Kind, n.Name = Delegate, valuetext.Cut(meta.Delegates[from.Index].ID)
 				if !meta.Delegates[from.Index].Available {
 					n.Fault = "backend missing in this build"
 				}
@@ -75,7 +76,7 @@ func (b *builder) fileStep(n Node, from *pte.Instruction, written map[int]int) {
 			reads = append(reads, v)
 		}
 		if len(n.Args) < maxArgs {
-			n.Args = append(n.Args, Fact{"", b.fileText(v)})
+			n.Args = append(n.Args, Fact{"", valuetext.InFile(b.spec, v)})
 		}
 	}
 	n.sign = n.Full + n.Name + n.Result + fmt.Sprint(n.Args)
@@ -93,14 +94,7 @@ func (b *builder) fileStep(n Node, from *pte.Instruction, written map[int]int) {
 func (b *builder) fileType(v int) string {
 	value := &b.spec.Values[v]
 	if value.Kind == tensor.KindTensor {
-		return typeText(value.Tensor.DType, value.Tensor.Sizes)
+		return valuetext.Type(value.Tensor.DType, value.Tensor.Sizes)
 	}
 	return value.Kind.String()
-}
-
-func (b *builder) fileText(v int) string {
-	if value := &b.spec.Values[v]; value.Kind != tensor.KindTensor {
-		return scalarText(value.Scalar())
-	}
-	return b.fileType(v)
 }

@@ -7,13 +7,14 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/edits"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
 )
 
 // Timed adds the times of profiles.
 func (p *Program) Timed(profiles []*profile.Profile) {
 	for _, from := range profiles {
 		for _, m := range p.Methods {
-			if m.Name == cut(from.Method) {
+			if m.Name == valuetext.Cut(from.Method) {
 				m.timed(from)
 			}
 		}
@@ -135,7 +136,7 @@ func (p *Program) Differs(method string, chain, instruction, node int, by float6
 		by = math.MaxFloat64 // JSON has no others
 	}
 	for _, m := range p.Methods {
-		if m.Name != cut(method) {
+		if m.Name != valuetext.Cut(method) {
 			continue
 		}
 		k := m.locate(at, node)

@@ -83,6 +83,17 @@ func Parse(text string) (Spec, error) {
 	return s, nil
 }
 
+// ParseFile parses a path, which is not taken for [NAME=]SOURCE, with options for it, empty for none.
+func ParseFile(path, options string) (Spec, error) {
+	if !filepath.IsAbs(path) {
+		path = "./" + path
+	}
+	if options != "" {
+		path += ":" + options
+	}
+	return Parse(path)
+}
+
 func (s *Spec) parseSource(text string) error {
 	head, tail, more := strings.Cut(text, ":")
 	if read, ok := scalars[head]; ok && more {

@@ -187,6 +187,14 @@ func (f *File) Fill(fill func(io.Writer) error) error {
 	return nil
 }
 
+// Name is how messages name a path to write to.
+func Name(path string) string {
+	if path == Stdout {
+		return "standard output"
+	}
+	return path
+}
+
 // WriteFile combines CreateFile and Fill. An error of CreateFile is not an *Error: nothing was computed for it yet.
 func WriteFile(ctx context.Context, path string, fill func(io.Writer) error) error {
 	f, err := CreateFile(ctx, path)
@@ -194,6 +202,14 @@ func WriteFile(ctx context.Context, path string, fill func(io.Writer) error) err
 		return err
 	}
 	return f.Fill(fill)
+}
+
+// WriteBytes is WriteFile with the bytes of the file.
+func WriteBytes(ctx context.Context, path string, b []byte) error {
+	return WriteFile(ctx, path, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
 }
 
 // Error is an error of writing outputs.

@@ -3,7 +3,6 @@ package page
 import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -15,8 +14,4 @@ type describer struct {
 	ir      *ir.Method // nil if the method does not load
 	infos   []delegate.Info
 	nodes   *int // remaining limit
-}
-
-func typeText(t tensor.DType, sizes []int) string {
-	return t.String() + " " + tensor.FormatSizes(sizes)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -46,18 +47,10 @@ func (d *describer) fileInstruction(meta *etrun.MethodMeta, c, i int) Instructio
 		}
 	}
 	for _, v := range from.Args {
-		in.Args = append(in.Args, Arg{Text: d.fileText(v)})
+		in.Args = append(in.Args, Arg{Text: valuetext.InFile(d.spec, v)})
 		if t := d.spec.Values[v].Tensor; d.spec.Values[v].Kind == tensor.KindTensor {
-			in.Result = typeText(t.DType, t.Sizes) // the last one is the result
+			in.Result = valuetext.Type(t.DType, t.Sizes) // the last one is the result
 		}
 	}
 	return in
-}
-
-func (d *describer) fileText(v int) string {
-	value := &d.spec.Values[v]
-	if t := value.Tensor; value.Kind == tensor.KindTensor {
-		return typeText(t.DType, t.Sizes)
-	}
-	return scalarText(value.Scalar())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/timeline"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -22,7 +23,7 @@ import (
 func New(ctx context.Context, prog *etrun.Program, model, version string) (*Page, error) {
 	p := &Page{Name: filepath.Base(model), Version: version}
 	spec := prog.Spec()
-	p.Facts = []Fact{{"file", fmt.Sprintf("%s, %s, program version %d", cut(model), bytesize.Format(spec.Size), spec.Version)}}
+	p.Facts = []Fact{{"file", fmt.Sprintf("%s, %s, program version %d", valuetext.Cut(model), bytesize.Format(spec.Size), spec.Version)}}
 	weights := newWeights(prog)
 	nodes := maxNodes
 	for i := range spec.Methods {
@@ -36,7 +37,7 @@ func New(ctx context.Context, prog *etrun.Program, model, version string) (*Page
 	}
 	p.Weights = weights.list()
 	for _, w := range prog.Warnings() {
-		p.Notes = append(p.Notes, cut(w.Text))
+		p.Notes = append(p.Notes, valuetext.Cut(w.Text))
 	}
 	return p, nil
 }
@@ -48,7 +49,7 @@ func (d *describer) describe(ctx context.Context) (*Method, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		r.Fault = cut(session.WithHint(err).Error())
+		r.Fault = valuetext.Cut(session.WithHint(err).Error())
 		d.asInFile(r)
 	default:
 		defer m.Close()
@@ -84,7 +85,7 @@ func (d *describer) values() (facts []Fact) {
 			}
 			texts = append(texts, text)
 		}
-		facts = append(facts, Fact{list.name, cut(strings.Join(texts, "; "))})
+		facts = append(facts, Fact{list.name, valuetext.Cut(strings.Join(texts, "; "))})
 	}
 	return facts
 }
@@ -138,13 +139,13 @@ func atLoad(m *etrun.Method) string {
 func (d *describer) step(s *ir.Step) Instruction {
 	in := d.instruction(s.Origin.Chain, s.Origin.Index, stepKinds[s.Kind], d.ir.StepName(s))
 	for i, v := range s.Args {
-		in.Args = append(in.Args, Arg{argName(s, i), d.text(v)})
+		in.Args = append(in.Args, Arg{valuetext.Argument(s, i), valuetext.Of(d.ir, v)})
 	}
 	for _, v := range s.Writes {
 		if t := d.ir.Values[v].Tensor; t != nil && d.ir.Values[v].Kind == tensor.KindTensor {
 			in.Bytes += t.NBytes()
 			if in.Result == "" {
-				in.Result = typeText(t.DType, t.Sizes)
+				in.Result = valuetext.Type(t.DType, t.Sizes)
 			}
 		}
 	}
@@ -160,91 +161,34 @@ var stepKinds = map[ir.StepKind]string{
 
 // instruction returns an instruction with its source location in the file.
 func (d *describer) instruction(chain, index int, kind, name string) Instruction {
-	in := Instruction{At: fmt.Sprint(index), Kind: kind, Name: cut(name), Short: cut(chart.Short(name))}
+	in := Instruction{At: fmt.Sprint(index), Kind: kind, Name: valuetext.Cut(name), Short: valuetext.Cut(chart.Short(name))}
 	if chain > 0 {
 		in.At = fmt.Sprintf("%d:%d", chain, index)
 	}
 	if chain < len(d.spec.Chains) && index < len(d.spec.Chains[chain].Stacks) {
 		if frames := d.spec.Chains[chain].Stacks[index]; len(frames) > 0 {
 			f := frames[len(frames)-1]
-			in.Source = cut(fmt.Sprintf("%s:%d %s", f.File, f.Line, strings.TrimSpace(f.Context)))
+			in.Source = valuetext.Cut(fmt.Sprintf("%s:%d %s", f.File, f.Line, strings.TrimSpace(f.Context)))
 		}
 	}
 	return in
 }
 
-// argName is the name of an argument, empty if the instruction has no names.
-func argName(s *ir.Step, i int) string {
-	switch {
-	case s.Kind == ir.KernelCall && i < len(s.Sig.Args):
-		return s.Sig.Args[i].Name
-	case s.Kind == ir.DelegateCall && i < s.Inputs:
-		return fmt.Sprintf("input %d", i)
-	case s.Kind == ir.DelegateCall:
-		return fmt.Sprintf("output %d", i-s.Inputs)
-	}
-	return ""
-}
-
 // unfold adds the nodes of a delegate.
 func (d *describer) unfold(in *Instruction, info *delegate.Info) {
 	if info.Engine != "" {
-		in.Facts = append(in.Facts, Fact{"engine", cut(info.Engine)})
+		in.Facts = append(in.Facts, Fact{"engine", valuetext.Cut(info.Engine)})
 	}
 	in.Facts = append(in.Facts, Fact{"weights", bytesize.Format(info.WeightBytes)}, Fact{"scratch", bytesize.Format(info.Scratch)})
 	for _, f := range info.Facts {
-		in.Facts = append(in.Facts, Fact{cut(f[0]), cut(f[1])})
+		in.Facts = append(in.Facts, Fact{valuetext.Cut(f[0]), valuetext.Cut(f[1])})
 	}
 	shown := info.Nodes[:min(len(info.Nodes), *d.nodes)]
 	*d.nodes -= len(shown)
 	for _, n := range shown {
-		in.Nodes = append(in.Nodes, Node{Name: cut(n.Name), Detail: cut(n.Detail)})
+		in.Nodes = append(in.Nodes, Node{Name: valuetext.Cut(n.Name), Detail: valuetext.Cut(n.Detail)})
 	}
 	if left := len(info.Nodes) - len(shown); left > 0 {
 		in.Facts = append(in.Facts, Fact{"not shown", fmt.Sprintf("%d nodes", left)})
 	}
-}
-
-// text formats a value of the loaded method.
-func (d *describer) text(v int) string {
-	if v < 0 {
-		return "none"
-	}
-	value := &d.ir.Values[v]
-	switch value.Kind {
-	case tensor.KindTensor:
-		t := value.Tensor
-		return strings.TrimSpace(typeText(t.DType, t.Sizes) + "  " + cut(t.Name))
-	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
-		var items []string
-		for _, item := range value.Items()[:min(len(value.Items()), 16)] {
-			items = append(items, d.text(item))
-		}
-		if len(value.Items()) > 16 {
-			items = append(items, "…")
-		}
-		return "[" + strings.Join(items, ", ") + "]"
-	}
-	return scalarText(value.Scalar())
-}
-
-// scalarText formats a value that refers to no other value.
-func scalarText(v tensor.Value) string {
-	switch v.Kind {
-	case tensor.None:
-		return "none"
-	case tensor.KindInt:
-		return fmt.Sprint(v.Int)
-	case tensor.KindDouble:
-		return fmt.Sprint(v.Double)
-	case tensor.KindBool:
-		return fmt.Sprint(v.Bool)
-	case tensor.KindString:
-		return fmt.Sprintf("%q", cut(v.Str))
-	case tensor.KindBoolList:
-		return cut(fmt.Sprint(v.Bools))
-	case tensor.KindDoubleList:
-		return cut(fmt.Sprint(v.Doubles))
-	}
-	return v.Kind.String()
 }

@@ -101,7 +101,6 @@ const (
 	maxInstructions = 20_000
 	maxNodes        = 100_000
 	maxWeights      = 5_000
-	maxText         = 400 // characters of a text from the file
 )
 
 //go:embed page.css
@@ -124,14 +123,6 @@ func count(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
-}
-
-// cut truncates a text from the file.
-func cut(text string) string {
-	if r := []rune(text[:min(len(text), 4*maxText)]); len(r) > maxText || len(text) > 4*maxText {
-		return string(r[:min(len(r), maxText)]) + "…"
-	}
-	return text
 }
 
 // Profile is the profile of a method's runs.

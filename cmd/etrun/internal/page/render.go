@@ -46,7 +46,8 @@ func (w writer) put(format string, args ...any) {
 	fmt.Fprintf(w.to, format, args...) // bufio.Writer keeps the error
 }
 
-const pageHead = `<!doctype html>
+// documentHead begins a page that loads nothing: neither from this machine nor from others.
+const documentHead = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -55,7 +56,9 @@ const pageHead = `<!doctype html>
 <title>%[1]s</title>
 <style>%[2]s</style>
 </head>
-<body>
+`
+
+const pageHead = documentHead + `<body>
 <header>
 <h1>%[1]s</h1>
 <div class="tools">

@@ -17,16 +17,7 @@ type View struct {
 	Graph   Markup // of the same programs
 }
 
-const viewHead = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
-<title>%[1]s</title>
-<style>%[2]s</style>
-</head>
-<body class="view">
+const viewHead = documentHead + `<body class="view">
 <header>
 <h1>%[1]s</h1>
 <nav>

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
@@ -23,7 +24,7 @@ func newWeights(prog *etrun.Program) *weights {
 	w := &weights{seen: make(map[*byte]int)}
 	for _, key := range prog.NamedKeys() {
 		if data, ok := prog.Named(key); ok {
-			w.row(data, Weight{Name: cut(key), From: "named data"})
+			w.row(data, Weight{Name: valuetext.Cut(key), From: "named data"})
 		}
 	}
 	return w
@@ -46,7 +47,7 @@ func (w *weights) row(data []byte, as Weight) *Weight {
 // add adds the constants of a method, and the payloads of its delegates.
 func (w *weights) add(d *describer) {
 	for i := range d.spec.Delegates {
-		w.row(d.spec.Delegates[i].Data, Weight{Name: fmt.Sprintf("payload of delegate %d", i), From: cut(d.spec.Delegates[i].ID)})
+		w.row(d.spec.Delegates[i].Data, Weight{Name: fmt.Sprintf("payload of delegate %d", i), From: valuetext.Cut(d.spec.Delegates[i].ID)})
 	}
 	if d.ir == nil {
 		w.addFile(d)
@@ -63,15 +64,15 @@ func (w *weights) add(d *describer) {
 		if s.Kind == ir.Folded {
 			from = "computed at load"
 		}
-		r := w.row(s.Data, Weight{Name: cut(t.Name), From: from})
+		r := w.row(s.Data, Weight{Name: valuetext.Cut(t.Name), From: from})
 		if r == nil {
 			continue
 		}
-		if r.Type = typeText(t.DType, t.Sizes); r.Name == "" {
+		if r.Type = valuetext.Type(t.DType, t.Sizes); r.Name == "" {
 			r.Name = fmt.Sprintf("value %d", s.Values[0])
 		}
 		if text := strings.Join(users[i], ", "); text != "" && !strings.Contains(r.Users, text) {
-			r.Users = cut(strings.TrimPrefix(r.Users+", "+text, ", "))
+			r.Users = valuetext.Cut(strings.TrimPrefix(r.Users+", "+text, ", "))
 		}
 	}
 }
@@ -80,8 +81,8 @@ func (w *weights) add(d *describer) {
 func (w *weights) addFile(d *describer) {
 	for v := range d.spec.Values {
 		if t := d.spec.Values[v].Tensor; t != nil {
-			if r := w.row(t.Data, Weight{Name: cmp.Or(cut(t.Name), fmt.Sprintf("value %d", v)), From: "file"}); r != nil {
-				r.Type = typeText(t.DType, t.Sizes)
+			if r := w.row(t.Data, Weight{Name: cmp.Or(valuetext.Cut(t.Name), fmt.Sprintf("value %d", v)), From: "file"}); r != nil {
+				r.Type = valuetext.Type(t.DType, t.Sizes)
 			}
 		}
 	}

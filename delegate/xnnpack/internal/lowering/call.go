@@ -39,7 +39,7 @@ type lowerCall struct {
 	reads, writes []int // see ins and outs
 }
 
-// newCall begins to lower call i of the graph, to codes with a quantization if to is not nil.
+// newCall begins to lower call i of the graph, to quantized elements if to is not nil.
 func (l *Lowering) newCall(i int, to *quantization) *lowerCall {
 	if len(l.calls) == cap(l.calls) {
 		l.calls = make([]lowerCall, 0, 16+cap(l.calls))

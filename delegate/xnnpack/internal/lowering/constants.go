@@ -201,8 +201,8 @@ func (l *Lowering) asFloat32(v int) *lowering.GraphValue {
 	return l.float32s[v]
 }
 
-// int8Filter returns a filter of int8 codes in its node's layout. It returns none if the constant
-// has no codes, or has scales along another dimension.
+// int8Filter returns a filter of int8 in its node's layout. It returns none if the constant
+// has no quantized form, or has scales along another dimension.
 func (c *lowerCall) int8Filter(v, axis int, s graph.Shape, channel int, dims, step, perm []int) int {
 	short := c.int8Constants[v]
 	if short == nil || len(short.scales) > 1 && short.axis != axis {

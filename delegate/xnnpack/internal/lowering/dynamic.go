@@ -116,7 +116,7 @@ func readersOf(g *lowering.Graph, list []int, is func(i int) bool) (calls []int,
 }
 
 // int8Product checks, by a trial lowering, that a product multiplies numbers of the pattern with
-// weights that are codes, or multiples of scales.
+// weights that are quantized, or multiples of scales.
 func (c *lowerCall) int8Product(i int, numbers []int) error {
 	at := c.loweringAt(i).input
 	if x := c.in.Calls[i].Args[at]; !slices.Contains(numbers, x) || len(c.vals[x].Sizes) < 2 {

@@ -211,7 +211,7 @@ func (l *Lowering) input(v int) {
 	o, _ := declaredOrder(x)
 	q := &quantization{datatype: floatOf(x)}
 	if x.DType != tensor.Float32 && x.DType != tensor.Float16 {
-		q = codeQuantization(l.in, v)
+		q = int8Quantization(l.in, v)
 	}
 	l.holds(v).at[o] = l.Builder.Value(q.datatype, memoryShapeOf(x, o), q.quant)
 }

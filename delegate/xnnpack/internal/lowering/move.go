@@ -122,7 +122,7 @@ func (c *lowerCall) permute(perm []int) error {
 	return nil
 }
 
-// view lowers a reshape of the bytes in memory. It reshapes codes if there are any.
+// view lowers a reshape of the bytes in memory. It reshapes the quantized form if there is one.
 func (c *lowerCall) view() error {
 	x, y := c.call.Args[0], c.call.Args[1]
 	if err := c.static(x, y); err != nil {
@@ -385,8 +385,8 @@ func padCall(c *lowerCall) error {
 		return c.is(y, x)
 	}
 	in := c.value(x, o)
-	if v := &c.Graph.Values[in]; c.to != nil && !c.to.is(v) && !hasCode(v, c.float(2), c.to) {
-		return refuse("padding by %v, which has no code in the operand's scale", c.float(2))
+	if v := &c.Graph.Values[in]; c.to != nil && !c.to.is(v) && !represents(v, c.float(2), c.to) {
+		return refuse("padding by %v, which the operand's scale does not represent", c.float(2))
 	}
 	to := c.like(in, memoryShapeOf(&c.vals[y], o))
 	n := c.Node(graph.NodeTypes[graph.TagStaticConstantPad], []int{in}, to)

@@ -25,7 +25,8 @@ type quantization struct {
 	quant    graph.Quant
 }
 
-// maxError is by how many of the result's codes a number of a quantized call may change.
+// maxError is by how many steps of the result's scale a number of a quantized call may change. Rounding to the result changes it
+// by half a step anyway.
 const maxError = 0.25
 
 // is reports whether a value has the quantization.
@@ -33,24 +34,24 @@ func (q *quantization) is(v *graph.Value) bool {
 	return v.Datatype == q.datatype && v.Quant.Scale == q.quant.Scale && v.Quant.ZeroPoint == q.quant.ZeroPoint
 }
 
-// hasCode reports whether a number is one of those of a quantized value, up to an error that is small in the scale of to, too.
-func hasCode(v *graph.Value, x float32, to *quantization) bool {
+// represents reports whether a number is one of those of a quantized value, up to an error that is small in the scale of to, too.
+func represents(v *graph.Value, x float32, to *quantization) bool {
 	d, scale := v.Datatype.Info(), float64(v.Quant.Scale)
-	code := float64(x)/scale + float64(v.Quant.ZeroPoint)
+	at := float64(x)/scale + float64(v.Quant.ZeroPoint)
 	most := min(0.01, maxError*float64(to.quant.Scale)/scale)
-	return code >= float64(d.MinZero) && code <= float64(d.MaxZero) && math.Abs(code-math.RoundToEven(code)) < most
+	return at >= float64(d.MinZero) && at <= float64(d.MaxZero) && math.Abs(at-math.RoundToEven(at)) < most
 }
 
-// checkBounds checks that the codes of an operand represent bounds as exactly as those of the result do: a clamp rounds its
-// bounds to the operand's codes. Bounds beyond all codes have no effect.
+// checkBounds checks that the scale of an operand represents bounds as exactly as that of the result does: a clamp rounds its
+// bounds to the operand's scale. Bounds outside the range of the operand have no effect.
 func (c *lowerCall) checkBounds(in *graph.Value, lo, hi float32) error {
 	if c.to == nil || in.Quant.Scale <= c.to.quant.Scale {
 		return nil
 	}
 	d, q := in.Datatype.Info(), &in.Quant
 	least, most := float32(d.MinZero-q.ZeroPoint)*q.Scale, float32(d.MaxZero-q.ZeroPoint)*q.Scale
-	if lo > least && !hasCode(in, lo, c.to) || hi < most && !hasCode(in, hi, c.to) {
-		return refuse("bounds %v to %v, which have no codes in the operand's scale", lo, hi)
+	if lo > least && !represents(in, lo, c.to) || hi < most && !represents(in, hi, c.to) {
+		return refuse("bounds %v to %v, which the operand's scale does not represent", lo, hi)
 	}
 	return nil
 }
@@ -67,16 +68,16 @@ func fixedQuantization(g *lowering.Graph, i int) *quantization {
 		return nil
 	}
 	arg := func(k int) *lowering.GraphValue { return &g.Values[c.Args[k]] }
-	code := arg(0)
+	x := arg(0)
 	if c.Op.Class == opclass.Quantize {
-		code = arg(len(c.Sig.Args) - 1)
+		x = arg(len(c.Sig.Args) - 1)
 	}
 	q := &quantization{datatype: graph.QInt8}
-	if code.DType == tensor.Uint8 {
+	if x.DType == tensor.Uint8 {
 		q.datatype = graph.QUInt8
 	}
 	d, zero := q.datatype.Info(), arg(2).Int
-	if code.DType != d.Tensor || arg(3).Int != int64(d.MinZero) || arg(4).Int != int64(d.MaxZero) || arg(5).Int != int64(d.Tensor) {
+	if x.DType != d.Tensor || arg(3).Int != int64(d.MinZero) || arg(4).Int != int64(d.MaxZero) || arg(5).Int != int64(d.Tensor) {
 		return nil
 	}
 	if zero < int64(d.MinZero) || zero > int64(d.MaxZero) {
@@ -97,9 +98,9 @@ func (c *lowerCall) isTyped() bool {
 	return (out.Kind == tensor.None || out.Int == int64(tensor.Float32)) && c.arg(at-2).Int >= math.MinInt8 && c.arg(at-1).Int <= math.MaxInt8
 }
 
-// codeQuantization returns the quantization that all calls of the graph use for a tensor of codes,
+// int8Quantization returns the quantization that all calls of the graph use for a quantized tensor,
 // nil if they disagree.
-func codeQuantization(g *lowering.Graph, v int) (q *quantization) {
+func int8Quantization(g *lowering.Graph, v int) (q *quantization) {
 	calls := g.Readers(v)
 	if w := g.Writer(v); w >= 0 {
 		calls = append([]int{w}, calls...)
@@ -115,12 +116,12 @@ func codeQuantization(g *lowering.Graph, v int) (q *quantization) {
 }
 
 // checkInt8 checks that float is a float32 tensor and that all calls use the same quantization for
-// codes, which it returns.
+// its quantized form, which it returns.
 func (c *lowerCall) checkInt8(float, int8s int) (*quantization, error) {
 	if d := c.vals[float].DType; d != tensor.Float32 {
 		return nil, refuse("%v tensors", d)
 	}
-	q := codeQuantization(c.in, int8s)
+	q := int8Quantization(c.in, int8s)
 	if q == nil {
 		return nil, refuse("quantized elements of an unsupported type or range, or with several quantizations")
 	}
@@ -130,7 +131,7 @@ func (c *lowerCall) checkInt8(float, int8s int) (*quantization, error) {
 	return q, nil
 }
 
-// quantizeCall lowers a quantization. It reuses codes that the tensor already has.
+// quantizeCall lowers a quantization. It reuses the quantized form that the tensor already has.
 func quantizeCall(c *lowerCall) error {
 	x, y := c.call.Args[0], c.out()
 	q, err := c.checkInt8(x, y)
@@ -149,7 +150,7 @@ func quantizeCall(c *lowerCall) error {
 	return nil
 }
 
-// dequantizeCall adds no node: readers use the codes, or dequantize them.
+// dequantizeCall adds no node: readers use the quantized elements, or convert them.
 func dequantizeCall(c *lowerCall) error {
 	x, y := c.call.Args[0], c.out()
 	if _, err := c.checkInt8(y, x); err != nil {
@@ -187,7 +188,7 @@ func (l *Lowering) clamps(i int) bool {
 	return row != nil && row.clamps
 }
 
-// quantized lowers a call to nodes of quantized elements, if its operands have codes and its result
+// quantized lowers a call to nodes of quantized elements, if its operands have a quantized form and its result
 // is only quantized. It reports whether it did.
 func (l *Lowering) quantized(c *lowerCall) bool {
 	read, outs := c.ins(), c.outs()
@@ -225,7 +226,7 @@ func (l *Lowering) trial() (trial *Lowering, end func()) {
 	}
 }
 
-// haveInt8 reports whether all tensors except weights have codes, and at least one does.
+// haveInt8 reports whether all tensors except weights have a quantized form, and at least one does.
 func (l *Lowering) haveInt8(read []int, weights bool) bool {
 	some := false
 	for _, v := range read {
@@ -239,7 +240,7 @@ func (l *Lowering) haveInt8(read []int, weights bool) bool {
 	return some
 }
 
-// attempt lowers one call on codes, and checks the resulting graph.
+// attempt lowers one call on quantized elements, and checks the resulting graph.
 func (l *Lowering) attempt(c *lowerCall, to *quantization) error {
 	inputs := make([]int, len(l.Graph.Values))
 	for v := range inputs {

@@ -94,7 +94,7 @@ func checkInput(g *lowering.Graph, v int) error {
 	if x.Kind != tensor.KindTensor {
 		return refuse("the input is not a tensor")
 	}
-	if x.DType != tensor.Float32 && x.DType != tensor.Float16 && codeQuantization(g, v) == nil {
+	if x.DType != tensor.Float32 && x.DType != tensor.Float16 && int8Quantization(g, v) == nil {
 		return refuse("an input of %v", x.DType)
 	}
 	return checkTensor(x)

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// bins is the number of bins of a histogram.
+// bins is the number of bins of a histogram: that of PyTorch's observers, so that the ranges are those of its exporters. So are
+// the parts of a bin, the steps of the search and the least scale below.
 const bins = 2048
 
 // Observer records the distribution of a value's elements in a histogram.
@@ -15,7 +16,7 @@ type Observer struct {
 	total  float64
 }
 
-// Add records elements. Those that are not finite are ignored.
+// Add records elements. Those that are not finite are ignored: one of them would make every bin as wide as the range of floats.
 func (o *Observer) Add(list []float32) {
 	lo, hi, ok := extremes(list)
 	if !ok {
@@ -32,7 +33,7 @@ func (o *Observer) Add(list []float32) {
 		from, to = from-1, to+1
 	}
 	for _, x := range list {
-		if x-x == 0 {
+		if x-x == 0 { // finite
 			o.counts[binOf(float64(x), from, to)]++
 			o.total++
 		}
@@ -80,7 +81,7 @@ func (o *Observer) Empty() bool { return o == nil || o.counts == nil }
 // Extremes returns the least and the largest element.
 func (o *Observer) Extremes() (lo, hi float32) { return o.lo, o.hi }
 
-// percentile is the share of elements outside of the range on each side.
+// percentile is the share of elements outside of the range on each side: one in ten thousand in all.
 const percentile = 5e-5
 
 // Percentile returns the range without the outermost elements.
