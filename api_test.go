@@ -228,7 +228,7 @@ func TestPackagesSayWhatTheyPromise(t *testing.T) {
 	for folder, text := range folders {
 		first, _, _ := strings.Cut(strings.ReplaceAll(text, "\n", " "), ". ")
 		if says := strings.Contains(first, noPromise); says == slices.Contains(promised, folder) {
-			t.Errorf("%s: the first sentence says %q: %v; %q", folder, noPromise, says, first)
+			t.Errorf("%s: its comment begins %q. Either it has %q in the first sentence, or the package is in the list promised", folder, first, noPromise)
 		}
 	}
 	if len(folders) < 30 {

@@ -199,8 +199,8 @@ type Instance struct {
 // Unit executes a payload for one method instance, one call at a time.
 type Unit interface {
 	// Execute reads the inputs, then resizes and writes the outputs. args are in the order of the
-	// call. It does not allocate in the steady state. ctx ends waits for devices; work on the CPU
-	// is not interrupted. After an error, also of ctx, the contents of the outputs are undefined, and
+	// call. It does not allocate in the steady state. ctx ends waits for devices, and long work on the
+	// CPU where the backend can interrupt it. After an error, also of ctx, the contents of the outputs are undefined, and
 	// those of inputs that share memory with them, such as state that the call updates: parts of an
 	// output may be written as soon as no operation reads the input any more.
 	Execute(ctx context.Context, args []*tensor.Value) error
