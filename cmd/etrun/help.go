@@ -117,7 +117,8 @@ func shortHelp(c *cobra.Command) error {
 		"  etrun view MODEL.pte        see its graph in the browser\n" +
 		"  etrun doctor                check this machine\n\n")
 	names := strings.Join(cli.CommandNames(c), ", ")
-	b.WriteString(wrap("Commands: "+names+". All about one: etrun COMMAND --help; about running programs: etrun --help.") + "\n")
+	b.WriteString(wrap("Commands: "+names+".") + "\n" +
+		"All about one: etrun COMMAND --help; about running programs: etrun --help.\n")
 	_, err := io.WriteString(c.OutOrStdout(), b.String())
 	return err
 }
