@@ -1,6 +1,8 @@
 package xnnpack
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
@@ -8,29 +10,40 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
-// TestTables checks that the engines' tables have the rows of the node types.
-func TestTables(t *testing.T) { checkTables(t) }
+// TestMain checks that the engines' tables have the rows of the node types, before any test: without a row, those that run
+// nodes of each type panic.
+func TestMain(m *testing.M) {
+	missing := missingRows()
+	for _, text := range missing {
+		fmt.Println("--- FAIL: tables of node types:", text)
+	}
+	if len(missing) > 0 {
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
 
-// checkTables reports rows that are missing. Tests that run nodes of each type call it first: without a row they panic.
-func checkTables(t *testing.T) {
-	t.Helper()
+// missingRows describes the rows that are missing.
+func missingRows() (list []string) {
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for tag, n := range graph.NodeTypes {
 		if n == nil {
 			if tag < graph.TagSiLU && (goengine.Types[tag].Run != nil || native.Types[tag].Rule != nil || native.Types[tag].Define != nil) {
-				t.Errorf("tag %d: an engine has a row, there is no node type", tag)
+				add("tag %d: an engine has a row, there is no node type", tag)
 			}
 			continue
 		}
 		if goengine.Types[tag].Run == nil {
-			t.Errorf("%s: no row of the Go engine", n.Name)
+			add("%s: no row of goengine.Types", n.Name)
 		}
 		if x := &native.Types[tag]; x.Define == nil && x.Rule == nil {
-			t.Errorf("%s: no row of the library: neither a definition nor a rule that refuses the node", n.Name)
+			add("%s: no row of native.Types: neither a definition nor a rule that refuses the node", n.Name)
 		}
 	}
 	for _, n := range []*graph.NodeType{&goengine.SiLUNode, &goengine.TableNode, &graph.RearrangeNode, &goengine.ResizePlanesNode} {
 		if goengine.Types[n.Tag].Run == nil || graph.NodeTypes[n.Tag] != nil {
-			t.Errorf("%s: want a row of the Go engine only", n.Name)
+			add("%s: want a row of goengine.Types only", n.Name)
 		}
 	}
+	return list
 }
