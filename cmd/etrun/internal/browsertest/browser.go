@@ -47,9 +47,6 @@ func Open(t *testing.T, url string, width int) *Browser {
 	if program == "" {
 		t.Skip("no Chromium in PATH")
 	}
-	if strings.HasPrefix(url, "/") {
-		url = "file://" + url
-	}
 	theirs, to, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -80,16 +77,27 @@ func Open(t *testing.T, url string, width int) *Browser {
 	})
 	_ = from.SetReadDeadline(time.Now().Add(5 * time.Minute))
 	b := &Browser{t: t, to: to, from: bufio.NewReader(from)}
-	var target struct{ TargetID, SessionID string }
-	b.Call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	b.Visit(url, width)
+	return b
+}
+
+// Visit leaves the page for another one, which sees nothing that the first has stored. It is faster than another browser.
+func (b *Browser) Visit(url string, width int) {
+	b.t.Helper()
+	if strings.HasPrefix(url, "/") {
+		url = "file://" + url
+	}
+	b.session = ""
+	var target struct{ BrowserContextID, TargetID, SessionID string }
+	b.Call("Target.createBrowserContext", nil, &target)
+	b.Call("Target.createTarget", map[string]any{"url": "about:blank", "browserContextId": target.BrowserContextID}, &target)
 	b.Call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &target)
 	b.session = target.SessionID
 	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
 	b.Call("Page.navigate", map[string]any{"url": url}, nil)
-	await.True(t, "the page is there", func() bool {
+	await.True(b.t, "the page is there", func() bool {
 		return b.Eval("document.readyState + ' ' + document.querySelectorAll('main').length") == "complete 1"
 	})
-	return b
 }
 
 // Call calls a method of the protocol and waits for the response.

@@ -48,11 +48,27 @@ func view(t *testing.T, names []string, options ...etrun.Option) string {
 // openText opens a page in a browser.
 func openText(t *testing.T, text string, width int) *browsertest.Browser {
 	t.Helper()
+	return browsertest.Open(t, written(t, text), width)
+}
+
+// written returns the path of a page with the text.
+func written(t *testing.T, text string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return browsertest.Open(t, path, width)
+	return path
+}
+
+// inWidths plays a page in windows of two widths, those of a desk and of a phone.
+func inWidths(t *testing.T, text string, play func(b *browsertest.Browser)) {
+	t.Helper()
+	path := written(t, text)
+	b := browsertest.Open(t, path, 1280)
+	play(b)
+	b.Visit(path, 390)
+	play(b)
 }
 
 // Parts of steps.
@@ -67,8 +83,7 @@ const (
 )
 
 func TestGraphInBrowser(t *testing.T) {
-	for _, width := range []int{1280, 390} {
-		b := openText(t, view(t, []string{"digits/xnnpack.pte"}), width)
+	inWidths(t, view(t, []string{"digits/xnnpack.pte"}), func(b *browsertest.Browser) {
 		b.Play([]browsertest.Step{
 			{"the page is ready", "", "document.querySelector('.graph').dataset.ready", "yes"},
 			{"fits the window", "", fits, "true"},
@@ -96,12 +111,12 @@ func TestGraphInBrowser(t *testing.T) {
 		b.Play([]browsertest.Step{{"a node in the middle", search + "('conv2d'); " + enter, chosen, "0.1"}, {"nothing selected", key + "('Escape')", chosen, ""}})
 		b.Drag("canvas", [2]float64{.5, .5})
 		b.Play([]browsertest.Step{{"press on it", "", chosen, "0.1"}})
-	}
+	})
 }
 
 func TestTwoGraphsInBrowser(t *testing.T) {
-	for _, width := range []int{1280, 390} {
-		b := openText(t, view(t, []string{"digits/portable.pte", "digits/xnnpack.pte"}, etrun.WithLowering(etrun.LowerOff)), width)
+	text := view(t, []string{"digits/portable.pte", "digits/xnnpack.pte"}, etrun.WithLowering(etrun.LowerOff))
+	inWidths(t, text, func(b *browsertest.Browser) {
 		b.Play([]browsertest.Step{
 			{"fits the window", "", fits, "true"},
 			{"two drawings", "", "[...document.querySelectorAll('canvas')].filter(c => c.dataset.drawn > 0).length", "2"},
@@ -110,7 +125,7 @@ func TestTwoGraphsInBrowser(t *testing.T) {
 			{"a counterpart is selected with it", search + "('convolution'); " + enter, "document.querySelectorAll('canvas')[1].dataset.selected", "0.1"},
 			{"its arguments", "", panel + ".includes('stride[1, 1]')", "true"},
 		})
-	}
+	})
 }
 
 // Names of a file are text on the page.
