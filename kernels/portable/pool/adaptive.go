@@ -38,14 +38,8 @@ func adaptiveMax[C tensor.Compute](dims int) kernels.Func {
 		if self.DType == tensor.Uint64 { // computed as int64, which orders them otherwise
 			return kernels.Bad(0, self.DType.String(), "a type that int64 represents")
 		}
-		if n := len(a.Ints(1)); n != dims {
-			return kernels.Badf(1, "%d", fmt.Sprintf("%d entries", dims), n)
-		}
-		if err := window.Read(&p.Out, a, 1, dims, 0, nil); err != nil {
+		if err := p.outSizes(a, dims); err != nil {
 			return err
-		}
-		for i := range 3 - dims {
-			p.Out[i] = 1
 		}
 		if err := kernels.WantDType(3, indices, tensor.Int64); err != nil {
 			return err

@@ -1,8 +1,6 @@
 package pool
 
 import (
-	"fmt"
-
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
@@ -72,14 +70,8 @@ func adaptiveOf[T tensor.Compute](dims int) kernels.Func {
 		if err := p.input(0, a.Tensor(0), dims); err != nil {
 			return err
 		}
-		if n := len(a.Ints(1)); n != dims {
-			return kernels.Badf(1, "%d", fmt.Sprintf("%d entries", dims), n)
-		}
-		if err := window.Read(&p.Out, a, 1, dims, 0, nil); err != nil {
+		if err := p.outSizes(a, dims); err != nil {
 			return err
-		}
-		for i := range 3 - dims {
-			p.Out[i] = 1
 		}
 		p.adaptive, p.divisor, p.Dilate = true, 0, [3]int{1, 1, 1}
 		return p.run(c, a, 2)

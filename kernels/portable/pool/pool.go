@@ -38,6 +38,20 @@ func (w *pooling) input(i int, t *tensor.Tensor, dims int) error {
 	return nil
 }
 
+// outSizes reads the sizes of an adaptive pool's output, argument 1.
+func (w *pooling) outSizes(a kernels.Args, dims int) error {
+	if n := len(a.Ints(1)); n != dims {
+		return kernels.Badf(1, "%d", fmt.Sprintf("%d entries", dims), n)
+	}
+	if err := window.Read(&w.Out, a, 1, dims, 0, nil); err != nil {
+		return err
+	}
+	for i := range 3 - dims {
+		w.Out[i] = 1
+	}
+	return nil
+}
+
 // sizes returns the sizes of the output. They are stored in dst.
 func (w *pooling) sizes(dst *[5]int, in *tensor.Tensor) []int {
 	copy(dst[:], in.Sizes)

@@ -43,18 +43,23 @@ type imageOrders struct {
 	copies     map[int]int
 }
 
-// findOrders determines the orders. The keys of copies are outputs of copies, which are read in
-// either order, so they belong to no class.
-func (g *Graph) findOrders(copies map[int]int) *imageOrders {
-	o := &imageOrders{g: g, parent: make([]int, len(g.Values)), found: make([]imageOrder, len(g.Values)),
-		transposed: make([]bool, len(g.Values)),
-		back:       make([]bool, len(g.Values)), copies: copies}
+// connected returns the classes of values that have one order, which is not known yet.
+func (g *Graph) connected(copies map[int]int) *imageOrders {
+	n := len(g.Values)
+	o := &imageOrders{g: g, parent: make([]int, n), found: make([]imageOrder, n), transposed: make([]bool, n), back: make([]bool, n), copies: copies}
 	for v := range o.parent {
 		o.parent[v] = v
 	}
 	for i := range g.Nodes {
 		o.connect(&g.Nodes[i])
 	}
+	return o
+}
+
+// findOrders determines the orders. The keys of copies are outputs of copies, which are read in
+// either order, so they belong to no class.
+func (g *Graph) findOrders(copies map[int]int) *imageOrders {
+	o := g.connected(copies)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		if own, ok := nodeOrders[n.Type.Tag]; ok {

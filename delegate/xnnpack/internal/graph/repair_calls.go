@@ -42,13 +42,7 @@ func (g *Graph) transposeCalls() error {
 // madeOrders returns the orders in which values are computed, whatever the nodes that read them
 // expect: those of the nodes that compute them, and of the program's arguments.
 func (g *Graph) madeOrders() *imageOrders {
-	o := &imageOrders{g: g, parent: make([]int, len(g.Values)), found: make([]imageOrder, len(g.Values))}
-	for v := range o.parent {
-		o.parent[v] = v
-	}
-	for i := range g.Nodes {
-		o.connect(&g.Nodes[i])
-	}
+	o := g.connected(nil)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		switch own, ok := nodeOrders[n.Type.Tag]; {
