@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// limit is the largest integer of maxDigits digits. Readers of JSON with float64 numbers have it exactly.
+// limit is the largest integer of maxDigits digits.
 const limit = 999_999_999_999_999
 
 // digits is n of any digits.
