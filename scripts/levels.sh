@@ -26,5 +26,5 @@ if [ "$(go env GOARCH)" = amd64 ]; then
 	fi
 	run "$packages" GODEBUG=cpu.avx2=off ETRUN_WANT_LEVEL=go
 fi
-# The kernels run the same loops in Go as above.
-run "./internal/simd/... ./internal/math32/..." GOFLAGS="${GOFLAGS:-} -tags=purego" ETRUN_WANT_LEVEL=go
+# The kernels run the same loops in Go as above. Built as scripts/machines.sh does, which compiles nothing again then.
+run "./internal/simd/... ./internal/math32/..." CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath -tags=purego" ETRUN_WANT_LEVEL=go
