@@ -87,7 +87,7 @@ func (p *progress) close() {
 	p.clear()
 }
 
-// clear removes the line. the caller has locked mu.
+// clear removes the line. mu is locked.
 func (p *progress) clear() {
 	if p.shown {
 		io.WriteString(p.w, clearLine)
