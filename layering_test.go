@@ -147,7 +147,8 @@ func inModule(imported string) (folder string, ok bool) {
 // foreign checks an import of another module, or of the standard library.
 func foreign(pkg, imported string) string {
 	host, _, _ := strings.Cut(imported, "/")
-	if !strings.Contains(host, ".") || under(pkg, "cmd", "examples") || under(imported, light...) {
+	internalTests := under(pkg, "internal") && ofTests(pkg)
+	if !strings.Contains(host, ".") || under(pkg, "cmd", "examples") || internalTests || under(imported, light...) {
 		return ""
 	}
 	for folder, only := range heavy {

@@ -120,8 +120,7 @@ func (g *generation) choose() (int, error) {
 		}
 	}
 	if g.former.failed {
-		return 0, &OptionError{Option: "form", Got: "a form with too many possibilities for the next token",
-			Want: "a simpler one: fewer alternatives and repetitions that can begin alike"}
+		return 0, tooMany("too many possibilities for the next token")
 	}
 	if !ok {
 		return 0, &OptionError{Option: "bias", Got: "no token that it does not exclude", Want: "one"}
@@ -296,7 +295,10 @@ func (g *generation) startForm(prompt int) error {
 			excluded[string(g.tokenText(id))] = true
 		}
 	}
-	g.former.Matcher = g.o.Form.grammar.NewMatcher(func(s string) bool { return v.Has(s) && !excluded[s] })
+	var err error
+	if g.former.Matcher, err = g.o.Form.grammar.NewMatcher(v, excluded); err != nil {
+		return tooMany(err.Error())
+	}
 	if n := g.remaining(prompt); g.Least() > n {
 		want := "a number of tokens with which the form has an end"
 		if least := g.Least(); least < 1<<20 {
@@ -305,6 +307,11 @@ func (g *generation) startForm(prompt int) error {
 		return &OptionError{Option: "max tokens", Got: n, Want: want}
 	}
 	return nil
+}
+
+// tooMany is the error of a form that cannot be followed.
+func tooMany(got string) error {
+	return &OptionError{Option: "form", Got: got, Want: "a simpler one: fewer alternatives and repetitions that can begin alike"}
 }
 
 // remaining returns the number of tokens that can be generated.

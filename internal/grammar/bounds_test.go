@@ -106,7 +106,10 @@ func TestWorkOfTokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := g.NewMatcher(func(s string) bool { return len(s) == 1 || v.Has(s) })
+		m, err := g.NewMatcher(v, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		length := 1
 		if !want { // positions after each of the letters
 			length = 900
@@ -131,5 +134,59 @@ func TestWorkOfTokens(t *testing.T) {
 		if testing.Verbose() {
 			t.Logf("%s: %v, %v", pattern, time.Since(begin), ok)
 		}
+	}
+}
+
+// Each of many values can be chosen; a form with more alternatives at once than are supported is refused, at its beginning or where
+// it has them.
+func TestAlternatives(t *testing.T) {
+	for schema, texts := range map[string][]string{
+		`{"enum":[` + many(30_000, `"v%d"`) + `,"v","w"]}`:                   {`"v0"`, `"v"`, `"v29999"`, `"v17"`, `"w"`},
+		`{"type":"object","properties":{` + many(3_000, `"p%d":true`) + `}}`: {`{}`, `{"p2999":1}`},
+	} {
+		g, err := Schema([]byte(schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range texts {
+			if !matches(g, s) {
+				t.Errorf("%.60s: %q is not accepted", schema, s)
+			}
+		}
+		if matches(g, `"v30000"`) || matches(g, `{"p3000":1}`) {
+			t.Errorf("%.60s: another value is accepted", schema)
+		}
+	}
+	alternatives := `{"anyOf":[` + many(maxConfigs+1, `{"const":"a%d"}`) + `]}`
+	g, err := Schema([]byte(alternatives))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.NewMatcher(singles, nil); !errors.Is(err, ErrTooMany) {
+		t.Errorf("at the beginning: got %v, want %v", err, ErrTooMany)
+	}
+	if g, err = Schema([]byte(`{"type":"array","items":` + alternatives + `}`)); err != nil {
+		t.Fatal(err)
+	}
+	m, err := g.NewMatcher(singles, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Each(singles, 1000, func(int) {}) || m.Allows([]byte(`["a1`), 1000) {
+		t.Error("later: missing alternatives are not reported")
+	}
+}
+
+// Texts of the same form and vocabulary share the distances.
+func TestSharedDistances(t *testing.T) {
+	g, err := JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _ := g.NewMatcher(singles, nil)
+	again, _ := g.NewMatcher(singles, nil)
+	other, _ := g.NewMatcher(singles, map[string]bool{"{": true})
+	if &first.dist[0] != &again.dist[0] || &first.dist[0] == &other.dist[0] || other.Least() < unreached {
+		t.Errorf("least %d and %d", first.Least(), other.Least())
 	}
 }

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 )
 
 // Limits on grammars.
 const (
 	maxNodes   = 200_000
-	maxConfigs = 2_000 // alternatives of a state
+	maxConfigs = 10_000 // alternatives of a state
 	unreached  = math.MaxInt32 / 4
 )
 
@@ -150,28 +151,73 @@ func Repeat(p Part, least, most int) Part {
 	}
 }
 
-// Grammar is a finished grammar. It is immutable.
+// Literals is one of several texts. Those that begin alike share their beginning, so that there are few alternatives at once.
+func Literals(texts []string) Part {
+	list := slices.Clone(texts)
+	slices.Sort(list)
+	list = slices.Compact(list)
+	return func(b *Builder, next int32) int32 { return b.trie(list, next) }
+}
+
+// trie adds the nodes of sorted texts, which are not equal.
+func (b *Builder) trie(texts []string, next int32) int32 {
+	if len(texts) == 1 {
+		return Text(texts[0])(b, next)
+	}
+	n := node{kind: splitNode}
+	for len(texts) > 0 && b.err == nil {
+		if texts[0] == "" {
+			n.others, texts = append(n.others, next), texts[1:]
+			continue
+		}
+		same := 1
+		for same < len(texts) && texts[same][0] == texts[0][0] {
+			same++
+		}
+		common := shared(texts[0], texts[same-1]) // and those between them
+		rest := make([]string, same)
+		for i := range rest {
+			rest[i] = texts[i][common:]
+		}
+		n.others = append(n.others, Text(texts[0][:common])(b, b.trie(rest, next)))
+		texts = texts[same:]
+	}
+	return b.add(n)
+}
+
+// shared returns the number of bytes with which both texts begin.
+func shared(s, t string) (n int) {
+	for n < min(len(s), len(t)) && s[n] == t[n] {
+		n++
+	}
+	return n
+}
+
+// Grammar is a finished grammar. It is safe for concurrent use.
 type Grammar struct {
 	nodes []node
 	rules []int32
 	start int32
+
+	mu    sync.Mutex
+	known *Vocabulary // that dist is for: the last one
+	dist  []int32
 }
 
-// Build returns the grammar whose texts are those of a part.
-func (b *Builder) Build(p Part) (*Grammar, error) {
-	r := b.Declare()
-	b.Define(r, p)
-	if b.err != nil {
-		return nil, b.err
+// Size returns the number of states, which bounds the memory of a grammar: about a hundred bytes each.
+func (g *Grammar) Size() int { return len(g.nodes) }
+
+// distancesOf returns the distances for a vocabulary, which all texts without excluded tokens share.
+func (g *Grammar) distancesOf(v *Vocabulary, excluded map[string]bool) []int32 {
+	if len(excluded) > 0 {
+		return g.distances(func(s string) bool { return v.Has(s) && !excluded[s] })
 	}
-	g := &Grammar{b.nodes, b.rules, r}
-	if err := g.checkRecursion(); err != nil {
-		return nil, err
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.known != v {
+		g.known, g.dist = v, g.distances(v.Has)
 	}
-	if g.distances(func(s string) bool { return len(s) == 1 })[g.rules[g.start]] >= unreached {
-		return nil, errors.New("no finite text has this form")
-	}
-	return g, nil
+	return g.dist
 }
 
 // distances returns for each node a number of tokens with which its rule has an end, if token reports whether a text is one.
@@ -236,6 +282,23 @@ func (g *Grammar) distance(n *node, d, hops []int32) int32 {
 		}
 	}
 	return min(best, unreached)
+}
+
+// Build returns the grammar whose texts are those of a part.
+func (b *Builder) Build(p Part) (*Grammar, error) {
+	r := b.Declare()
+	b.Define(r, p)
+	if b.err != nil {
+		return nil, b.err
+	}
+	g := &Grammar{nodes: b.nodes, rules: b.rules, start: r}
+	if err := g.checkRecursion(); err != nil {
+		return nil, err
+	}
+	if g.distances(func(s string) bool { return len(s) == 1 })[g.rules[g.start]] >= unreached {
+		return nil, errors.New("no finite text has this form")
+	}
+	return g, nil
 }
 
 // checkRecursion rejects rules that begin with themselves.

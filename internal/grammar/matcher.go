@@ -2,8 +2,7 @@ package grammar
 
 import (
 	"encoding/binary"
-	"slices"
-	"strings"
+	"fmt"
 )
 
 // frame is a node to which a called rule returns.
@@ -41,6 +40,7 @@ type Matcher struct {
 	kept   int             // positions of the known states
 	visits int             // nodes that steps have looked at, in this call of Each
 	seen   map[config]bool // in this step
+	many   bool            // a state would have more alternatives than are supported
 }
 
 type frameKey struct {
@@ -50,19 +50,27 @@ type frameKey struct {
 
 // Limits on the work of a matcher.
 const (
-	maxStates = 1 << 14   // that are kept
-	maxKept   = 1_000_000 // positions of them
-	maxSeen   = 20 * maxConfigs
-	maxVisits = 1_000_000 // in a call of Each
+	maxStates = 1 << 14         // that are kept
+	maxKept   = 1_000_000       // positions of them
+	maxSeen   = 10 * maxConfigs // nodes of a step
+	maxVisits = 1_000_000       // in a call of Each
 )
 
-// NewMatcher returns a matcher at the beginning of a text. token reports whether a text is that of a token which can be chosen.
-func (g *Grammar) NewMatcher(token func(s string) bool) *Matcher {
-	m := &Matcher{g: g, dist: g.distances(token)}
+// ErrTooMany reports a form that has more alternatives at some place than are supported.
+var ErrTooMany = fmt.Errorf("more than %d alternatives at once", maxConfigs)
+
+// NewMatcher returns a matcher at the beginning of a text of the tokens of v, without those whose text is excluded. The error is
+// ErrTooMany.
+func (g *Grammar) NewMatcher(v *Vocabulary, excluded map[string]bool) (*Matcher, error) {
+	m := &Matcher{g: g, dist: g.distancesOf(v, excluded)}
 	m.forget()
 	m.begin()
-	m.now = m.state(m.expand(nil, config{g.rules[g.start], nil}))
-	return m
+	list := m.expand(nil, config{g.rules[g.start], nil})
+	if m.many {
+		return nil, ErrTooMany
+	}
+	m.now = m.state(list)
+	return m, nil
 }
 
 // begin begins a step.
@@ -138,6 +146,10 @@ func (m *Matcher) step(s *state, c byte) *state {
 			list = m.expand(list, config{n.next, p.stack})
 		}
 	}
+	m.visits += len(s.configs) / 8
+	if m.many {
+		return nil // callers fail: some of the alternatives are missing
+	}
 	next := m.state(list)
 	if s.next == nil {
 		s.next = make(map[byte]*state)
@@ -150,8 +162,9 @@ func (m *Matcher) step(s *state, c byte) *state {
 // the limits positions are left out: the matcher then allows less than the grammar, but nothing that it does not.
 func (m *Matcher) expand(list []config, p config) []config {
 	work, seen := []config{p}, m.seen
-	for len(work) > 0 && len(list) < maxConfigs && len(seen) < maxSeen {
+	for len(work) > 0 && !m.many {
 		m.visits++
+		m.many = len(list) >= maxConfigs || len(seen) >= maxSeen
 		p := work[len(work)-1]
 		work = work[:len(work)-1]
 		if seen[p] {
@@ -162,7 +175,11 @@ func (m *Matcher) expand(list []config, p config) []config {
 		case bytesNode:
 			list = append(list, p)
 		case callNode:
-			work = append(work, config{m.g.rules[n.rule], m.frame(n.next, p.stack)})
+			stack := p.stack
+			if m.g.nodes[n.next].kind != endNode { // else nothing follows here: rules that end with themselves need no stack
+				stack = m.frame(n.next, p.stack)
+			}
+			work = append(work, config{m.g.rules[n.rule], stack})
 		case splitNode:
 			m.visits += len(n.others) / 8 // to list an alternative is less work than to look at it
 			for _, k := range n.others {
@@ -229,49 +246,14 @@ func (m *Matcher) state(list []config) *state {
 	return s
 }
 
-// Vocabulary is the text of tokens in the order of their bytes.
-type Vocabulary struct {
-	texts  []string
-	ids    []int32
-	shared []int32 // bytes that a text has in common with the one before
-}
-
-// Has reports whether a text is that of a token.
-func (v *Vocabulary) Has(s string) bool {
-	_, ok := slices.BinarySearch(v.texts, s)
-	return ok
-}
-
-// NewVocabulary returns a vocabulary. Tokens without text are left out.
-func NewVocabulary(texts []string) *Vocabulary {
-	v := &Vocabulary{}
-	for id, s := range texts {
-		if s != "" {
-			v.ids = append(v.ids, int32(id))
-		}
-	}
-	slices.SortFunc(v.ids, func(a, b int32) int { return strings.Compare(texts[a], texts[b]) })
-	before := ""
-	for _, id := range v.ids {
-		s := texts[id]
-		n := int32(0)
-		for int(n) < min(len(s), len(before)) && s[n] == before[n] {
-			n++
-		}
-		v.texts, v.shared = append(v.texts, s), append(v.shared, n)
-		before = s
-	}
-	return v
-}
-
 // Each calls f for each token with which the text can go on, and end with left further tokens. It is false if there are too many
-// possibilities to find these tokens.
+// possibilities to find all of these tokens.
 func (m *Matcher) Each(v *Vocabulary, left int, f func(id int)) bool {
 	m.visits = 0
 	m.path = append(m.path[:0], m.now)
 	failed := int32(-1) // the length of a beginning that does not belong to the form
 	for i, s := range v.texts {
-		if m.visits > maxVisits {
+		if m.visits > maxVisits || m.many {
 			return false
 		}
 		common := v.shared[i]
@@ -292,5 +274,5 @@ func (m *Matcher) Each(v *Vocabulary, left int, f func(id int)) bool {
 			f(int(v.ids[i]))
 		}
 	}
-	return true
+	return !m.many
 }

@@ -286,16 +286,16 @@ func (c *compiler) literals(d *jinja.Dict, values []any, path string) (Part, err
 			return nil, err
 		}
 	}
-	var list []Part
+	var list []string
 	for _, v := range values {
 		if types == nil || slices.ContainsFunc(types, func(t string) bool { return ofType(v, t) }) {
-			list = append(list, Text(jsonText(v)))
+			list = append(list, jsonText(v))
 		}
 	}
 	if list == nil {
 		return nil, c.fail(path, "no value is accepted")
 	}
-	return Alt(list...), nil
+	return Literals(list), nil
 }
 
 // alternatives returns the parts of one of several schemas. Those of oneOf must exclude each other.

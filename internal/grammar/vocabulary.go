@@ -1,0 +1,46 @@
+package grammar
+
+import "slices"
+
+// Vocabulary is the text of tokens in the order of their bytes.
+type Vocabulary struct {
+	texts  []string
+	ids    []int32
+	shared []int32 // bytes that a text has in common with the one before
+}
+
+// Has reports whether a text is that of a token.
+func (v *Vocabulary) Has(s string) bool {
+	_, ok := slices.BinarySearch(v.texts, s)
+	return ok
+}
+
+// NewVocabulary returns a vocabulary. Tokens without text are left out.
+func NewVocabulary(texts []string) *Vocabulary {
+	v := &Vocabulary{}
+	for id, s := range texts {
+		if s != "" {
+			v.ids = append(v.ids, int32(id))
+		}
+	}
+	slices.SortFunc(v.ids, func(a, b int32) int {
+		if texts[a] < texts[b] {
+			return -1
+		}
+		if texts[a] > texts[b] {
+			return 1
+		}
+		return 0
+	})
+	before := ""
+	for _, id := range v.ids {
+		s := texts[id]
+		n := int32(0)
+		for int(n) < min(len(s), len(before)) && s[n] == before[n] {
+			n++
+		}
+		v.texts, v.shared = append(v.texts, s), append(v.shared, n)
+		before = s
+	}
+	return v
+}
