@@ -3,6 +3,7 @@
 package grammar
 
 import (
+	"container/heap"
 	"errors"
 	"fmt"
 	"math"
@@ -142,10 +143,18 @@ func Repeat(p Part, least, most int) Part {
 			at = Many(p)(b, next)
 		}
 		for i := most; i > least && b.err == nil; i-- {
-			at = b.add(node{kind: splitNode, others: []int32{p(b, at), next}})
+			one := p(b, at)
+			if one == at {
+				return at // nothing, any number of times
+			}
+			at = b.add(node{kind: splitNode, others: []int32{one, next}})
 		}
 		for i := 0; i < least && b.err == nil; i++ {
-			at = p(b, at)
+			one := p(b, at)
+			if one == at {
+				return at
+			}
+			at = one
 		}
 		return at
 	}
@@ -222,24 +231,67 @@ func (g *Grammar) distancesOf(v *Vocabulary, excluded map[string]bool) []int32 {
 
 // distances returns for each node a number of tokens with which its rule has an end, if token reports whether a text is one.
 func (g *Grammar) distances(token func(s string) bool) []int32 {
-	d := make([]int32, len(g.nodes))
-	hops := make([][]int32, len(g.nodes))
+	d, hops, users := make([]int32, len(g.nodes)), make([][]int32, len(g.nodes)), make([][]int32, len(g.nodes))
 	var single [256]bool
 	for b := range single {
 		single[b] = token(string([]byte{byte(b)}))
 	}
+	var work distanceHeap
 	for i := range d {
 		d[i], hops[i] = unreached, g.hops(int32(i), &single, token)
+		for _, k := range g.needs(int32(i), hops[i]) {
+			users[k] = append(users[k], int32(i))
+		}
+		if g.nodes[i].kind == endNode {
+			d[i] = 0
+			work = append(work, reached{int32(i), 0})
+		}
 	}
-	for changed := true; changed; {
-		changed = false
-		for i := range g.nodes {
-			if x := g.distance(&g.nodes[i], d, hops[i]); x < d[i] {
-				d[i], changed = x, true
+	for len(work) > 0 { // the nodes in the order of their distances, so that the time is nearly linear
+		x := heap.Pop(&work).(reached)
+		if x.distance > d[x.node] {
+			continue
+		}
+		for _, u := range users[x.node] {
+			if n := g.distance(&g.nodes[u], d, hops[u]); n < d[u] {
+				d[u] = n
+				heap.Push(&work, reached{u, n})
 			}
 		}
 	}
 	return d
+}
+
+// reached is a node with a distance.
+type reached struct{ node, distance int32 }
+
+// distanceHeap has the smallest distance first.
+type distanceHeap []reached
+
+func (h distanceHeap) Len() int           { return len(h) }
+func (h distanceHeap) Less(i, k int) bool { return h[i].distance < h[k].distance }
+func (h distanceHeap) Swap(i, k int)      { h[i], h[k] = h[k], h[i] }
+
+// Push adds an element, for package heap.
+func (h *distanceHeap) Push(x any) { *h = append(*h, x.(reached)) }
+
+// Pop removes the last element, for package heap.
+func (h *distanceHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// needs returns the nodes on whose distances that of a node depends.
+func (g *Grammar) needs(at int32, hops []int32) []int32 {
+	switch n := &g.nodes[at]; n.kind {
+	case bytesNode:
+		return hops
+	case callNode:
+		return []int32{n.next, g.rules[n.rule]}
+	default:
+		return n.others
+	}
 }
 
 // maxHop bounds the bytes of tokens that are considered for the distance of a fixed text.

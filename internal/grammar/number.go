@@ -10,44 +10,53 @@ import (
 // limit is the largest integer of maxDigits digits.
 const limit = 999_999_999_999_999
 
-// digits is n of any digits.
-func digits(n int) Part { return Repeat(digit, n, n) }
+// places are the digits that follow the first one of a number: those of decimal numbers, or the further bytes of a character in
+// UTF-8.
+type places struct{ low, high byte }
+
+var decimal, utf8Bytes = places{'0', '9'}, places{0x80, 0xbf}
+
+// any is n of any digits.
+func (p places) any(n int) Part { return Repeat(Between(p.low, p.high), n, n) }
+
+// digits is n of any decimal digits.
+func digits(n int) Part { return decimal.any(n) }
 
 // atLeast is a number of as many digits as s that is not smaller.
-func atLeast(s string) Part {
+func (p places) atLeast(s string) Part {
 	if s == "" {
 		return Seq()
 	}
-	same := Seq(Text(s[:1]), atLeast(s[1:]))
-	if s[0] == '9' {
+	same := Seq(Text(s[:1]), p.atLeast(s[1:]))
+	if s[0] == p.high {
 		return same
 	}
-	return Alt(same, Seq(Between(s[0]+1, '9'), digits(len(s)-1)))
+	return Alt(same, Seq(Between(s[0]+1, p.high), p.any(len(s)-1)))
 }
 
 // atMost is a number of as many digits as s that is not larger.
-func atMost(s string) Part {
+func (p places) atMost(s string) Part {
 	if s == "" {
 		return Seq()
 	}
-	same := Seq(Text(s[:1]), atMost(s[1:]))
-	if s[0] == '0' {
+	same := Seq(Text(s[:1]), p.atMost(s[1:]))
+	if s[0] == p.low {
 		return same
 	}
-	return Alt(same, Seq(Between('0', s[0]-1), digits(len(s)-1)))
+	return Alt(same, Seq(Between(p.low, s[0]-1), p.any(len(s)-1)))
 }
 
 // sameLength is a number from a to b, which have equally many digits.
-func sameLength(a, b string) Part {
+func (p places) sameLength(a, b string) Part {
 	if a == "" {
 		return Seq()
 	}
 	if a[0] == b[0] {
-		return Seq(Text(a[:1]), sameLength(a[1:], b[1:]))
+		return Seq(Text(a[:1]), p.sameLength(a[1:], b[1:]))
 	}
-	list := []Part{Seq(Text(a[:1]), atLeast(a[1:])), Seq(Text(b[:1]), atMost(b[1:]))}
+	list := []Part{Seq(Text(a[:1]), p.atLeast(a[1:])), Seq(Text(b[:1]), p.atMost(b[1:]))}
 	if a[0]+1 < b[0] {
-		list = append(list, Seq(Between(a[0]+1, b[0]-1), digits(len(a)-1)))
+		list = append(list, Seq(Between(a[0]+1, b[0]-1), p.any(len(a)-1)))
 	}
 	return Alt(list...)
 }
@@ -64,7 +73,7 @@ func natural(a, b int64) Part {
 			end = end*10 + 9
 		}
 		end = min(end, b)
-		list = append(list, sameLength(strconv.FormatInt(a, 10), strconv.FormatInt(end, 10)))
+		list = append(list, decimal.sameLength(strconv.FormatInt(a, 10), strconv.FormatInt(end, 10)))
 		a = end + 1
 	}
 	return Alt(list...)

@@ -30,9 +30,32 @@ func hexes(n int) Part { return Repeat(lowHex, n, n) }
 // maxPattern bounds the bytes of regular expressions.
 const maxPattern = 4096
 
-// pattern returns strings that are a match of a regular expression from their beginning to their end. Of a class, characters
+// writer writes the characters of a regular expression: in a string of JSON, or as they are.
+type writer struct {
+	one func(r rune) Part
+	// ranges returns a character of pairs of the first and the last one, nil for none.
+	ranges func(pairs []rune) Part
+}
+
+var (
+	inString = writer{func(r rune) Part { return runes(r, r) }, class}
+	plain    = writer{func(r rune) Part { return Text(string(r)) }, characters}
+)
+
+// Pattern returns the grammar of texts that match a regular expression from their beginning to their end.
+func Pattern(s string) (*Grammar, error) {
+	p, err := plain.pattern(s)
+	if err != nil {
+		return nil, err
+	}
+	return NewBuilder().Build(p)
+}
+
+// pattern returns strings of JSON that match a regular expression from their beginning to their end. Of a class, characters
 // between space and ~ are used if there are any: the dialects of regular expressions differ in the others.
-func pattern(s string) (Part, error) {
+func pattern(s string) (Part, error) { return inString.pattern(s) }
+
+func (w writer) pattern(s string) (Part, error) {
 	if len(s) > maxPattern {
 		return nil, fmt.Errorf("%d bytes, at most %d are supported", len(s), maxPattern)
 	}
@@ -40,11 +63,11 @@ func pattern(s string) (Part, error) {
 	if err != nil {
 		return nil, errors.New("a regular expression that is not supported")
 	}
-	return patternPart(re, true, true)
+	return w.part(re, true, true)
 }
 
-// patternPart returns the texts of an expression that begins or ends a string.
-func patternPart(re *syntax.Regexp, begins, ends bool) (Part, error) {
+// part returns the texts of an expression that begins or ends a string.
+func (w writer) part(re *syntax.Regexp, begins, ends bool) (Part, error) {
 	if re.Flags&syntax.FoldCase != 0 {
 		return nil, errors.New("flags are not supported")
 	}
@@ -62,29 +85,42 @@ func patternPart(re *syntax.Regexp, begins, ends bool) (Part, error) {
 	case syntax.OpLiteral:
 		var list []Part
 		for _, r := range re.Rune {
-			list = append(list, runes(r, r))
+			list = append(list, w.one(r))
 		}
 		return Seq(list...), nil
-	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		return runes(' ', '~'), nil
-	case syntax.OpCharClass:
-		return class(re.Rune)
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpCharClass:
+		return w.class(re)
 	case syntax.OpCapture:
-		return patternPart(re.Sub[0], begins, ends)
+		return w.part(re.Sub[0], begins, ends)
 	case syntax.OpConcat:
-		return patternList(re.Sub, func(i int) (bool, bool) { return begins && i == 0, ends && i == len(re.Sub)-1 }, Seq)
+		return w.list(re.Sub, func(i int) (bool, bool) { return begins && i == 0, ends && i == len(re.Sub)-1 }, Seq)
 	case syntax.OpAlternate:
-		return patternList(re.Sub, func(int) (bool, bool) { return begins, ends }, Alt)
+		return w.list(re.Sub, func(int) (bool, bool) { return begins, ends }, Alt)
 	}
-	return repeated(re)
+	return w.repeated(re)
 }
 
-// patternList combines the parts of several expressions.
-func patternList(sub []*syntax.Regexp, edges func(i int) (begins, ends bool), combine func(...Part) Part) (Part, error) {
+// class returns a character of a class, or of all.
+func (w writer) class(re *syntax.Regexp) (Part, error) {
+	ranges := re.Rune
+	switch re.Op {
+	case syntax.OpAnyChar:
+		ranges = others(nil)
+	case syntax.OpAnyCharNotNL:
+		ranges = others([]rune{'\n', '\n'})
+	}
+	if p := w.ranges(ranges); p != nil {
+		return p, nil
+	}
+	return nil, errors.New("a class without characters that can be written")
+}
+
+// list combines the parts of several expressions.
+func (w writer) list(sub []*syntax.Regexp, edges func(i int) (begins, ends bool), combine func(...Part) Part) (Part, error) {
 	var list []Part
 	for i, x := range sub {
 		begins, ends := edges(i)
-		p, err := patternPart(x, begins, ends)
+		p, err := w.part(x, begins, ends)
 		if err != nil {
 			return nil, err
 		}
@@ -94,21 +130,21 @@ func patternList(sub []*syntax.Regexp, edges func(i int) (begins, ends bool), co
 }
 
 // repeated returns the part of an expression that is repeated.
-func repeated(re *syntax.Regexp) (Part, error) {
+func (w writer) repeated(re *syntax.Regexp) (Part, error) {
 	counts, ok := map[syntax.Op][2]int{syntax.OpStar: {0, -1}, syntax.OpPlus: {1, -1}, syntax.OpQuest: {0, 1},
 		syntax.OpRepeat: {re.Min, re.Max}}[re.Op]
 	if !ok {
 		return nil, fmt.Errorf("%.40q is not supported here", re.String())
 	}
-	p, err := patternPart(re.Sub[0], false, false)
+	p, err := w.part(re.Sub[0], false, false)
 	if err != nil {
 		return nil, err
 	}
 	return Repeat(p, counts[0], counts[1]), nil
 }
 
-// class returns a character of ranges.
-func class(ranges []rune) (Part, error) {
+// class returns a character of ranges as in a string of JSON, nil if there is none that can be written.
+func class(ranges []rune) Part {
 	var plain, other []Part
 	for i := 0; i+1 < len(ranges); i += 2 {
 		low, high := max(ranges[i], ' '), min(ranges[i+1], '~')
@@ -123,11 +159,11 @@ func class(ranges []rune) (Part, error) {
 	}
 	switch {
 	case plain != nil:
-		return Alt(plain...), nil
+		return Alt(plain...)
 	case other != nil:
-		return Alt(other...), nil
+		return Alt(other...)
 	}
-	return nil, errors.New("a class without characters that can be written")
+	return nil
 }
 
 // runes returns a character from low to high as in a string of JSON. Above ~ low and high are the same.
