@@ -158,10 +158,13 @@ func (t *Template) Name() string { return t.name }
 // Thinking returns the built-in template of the same models whose replies begin with thoughts, or without. It fails for
 // templates that do not distinguish them.
 func (t *Template) Thinking(on bool) (*Template, error) {
-	if t.Mentions("enable_thinking") {
-		with := *t
-		with.values = map[string]json.RawMessage{"enable_thinking": fmt.Append(nil, on)}
-		return &with, nil
+	for _, v := range []struct{ variable, mention string }{{"enable_thinking", "enable_thinking"}, {"thinking", "thinking is defined"},
+		{"thinking", "if thinking"}} { // those of Qwen's, DeepSeek's and Granite's models
+		if t.Mentions(v.mention) {
+			with := *t
+			with.values = map[string]json.RawMessage{v.variable: fmt.Append(nil, on)}
+			return &with, nil
+		}
 	}
 	if t.forms == nil {
 		return nil, &TemplateError{t.name, errors.New("it has no forms with and without thoughts")}

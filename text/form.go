@@ -5,19 +5,34 @@ import "github.com/etrun-go/etrun/internal/grammar"
 // Form prescribes the form of a text: see Options.Form. It is immutable and safe for concurrent use.
 type Form struct{ grammar *grammar.Grammar }
 
-// NewForm returns a form of a grammar, for packages of this module.
-func NewForm(g *grammar.Grammar) *Form { return &Form{g} }
-
-// JSONForm returns the form of JSON objects.
-func JSONForm() (*Form, error) {
-	g, err := grammar.JSON()
-	return &Form{g}, err
+// newForm returns the form of a grammar, nil with an error.
+func newForm(g *grammar.Grammar, err error) (*Form, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Form{g}, nil
 }
 
+// Size returns the number of the form's states. A state takes about a hundred bytes.
+func (f *Form) Size() int { return f.grammar.Size() }
+
+// JSONForm returns the form of JSON objects.
+func JSONForm() (*Form, error) { return newForm(grammar.JSON()) }
+
 // SchemaForm returns the form of JSON texts that a JSON schema accepts. docs/serve.md lists the keywords; others are an error.
-func SchemaForm(schema []byte) (*Form, error) {
-	g, err := grammar.Schema(schema)
-	return &Form{g}, err
+func SchemaForm(schema []byte) (*Form, error) { return newForm(grammar.Schema(schema)) }
+
+// PatternForm returns the form of texts that a regular expression matches from their beginning to their end. Look-around, word
+// boundaries and flags are an error.
+func PatternForm(pattern string) (*Form, error) { return newForm(grammar.Pattern(pattern)) }
+
+// ChoiceForm returns the form of one of several texts.
+func ChoiceForm(texts []string) (*Form, error) { return newForm(grammar.Choice(texts)) }
+
+// GrammarForm returns the form of the texts of a grammar in GBNF, the notation of llama.cpp, whose rule root is the text. A rule that
+// the grammar uses and does not define can be a JSON schema, by its name: it stands for the JSON texts that the schema accepts.
+func GrammarForm(gbnf string, schemas map[string][]byte) (*Form, error) {
+	return newForm(grammar.GBNF(gbnf, schemas))
 }
 
 // vocabulary returns the text of the tokens that can be chosen.

@@ -168,6 +168,14 @@ func Literals(texts []string) Part {
 	return func(b *Builder, next int32) int32 { return b.trie(list, next) }
 }
 
+// Choice returns the grammar of one of several texts.
+func Choice(texts []string) (*Grammar, error) {
+	if len(texts) == 0 {
+		return nil, errors.New("want a text or more")
+	}
+	return NewBuilder().Build(Literals(texts))
+}
+
 // trie adds the nodes of sorted texts, which are not equal.
 func (b *Builder) trie(texts []string, next int32) int32 {
 	if len(texts) == 1 {
@@ -404,57 +412,4 @@ func (g *Grammar) checkRecursion() error {
 		}
 	}
 	return nil
-}
-
-// Through is any text in which a mark does not occur, and then a part, which begins with the mark.
-func Through(mark string, p Part) Part {
-	return func(b *Builder, next int32) int32 { return b.until(mark, p, next, -1) }
-}
-
-// Until is any text in which a mark does not occur, and then possibly a part, which begins with the mark. Without a mark the
-// part follows only an empty text, and other texts do not begin with a brace.
-func Until(mark string, p Part) Part {
-	anything := Between(0, 0xff)
-	if mark == "" {
-		other := Seq(Alt(Between(0, '{'-1), Between('{'+1, 0xff)), Many(anything))
-		return Alt(Seq(), p, other)
-	}
-	return func(b *Builder, next int32) int32 { return b.until(mark, p, next, next) }
-}
-
-// until adds the nodes of a text without a mark, which ends with the part or, unless end is negative, at once.
-func (b *Builder) until(mark string, p Part, next, end int32) int32 {
-	states := make([]int32, len(mark)) // after so many bytes of the mark
-	for i := range states {
-		states[i] = b.add(node{kind: splitNode})
-	}
-	if b.err != nil {
-		return 0
-	}
-	others := []int32{p(b, next)}
-	if end >= 0 {
-		others = append(others, end)
-	}
-	for i := range states {
-		b.nodes[states[i]].others = append(b.progress(mark, i, states), others...)
-	}
-	return states[0]
-}
-
-// progress returns the nodes for each next byte, when i bytes of the mark have been read, without the one that completes it.
-func (b *Builder) progress(mark string, i int, states []int32) (list []int32) {
-	for c := range 256 {
-		read := mark[:i] + string([]byte{byte(c)})
-		n := 0
-		for k := min(len(read), len(mark)); k > 0; k-- {
-			if read[len(read)-k:] == mark[:k] {
-				n = k
-				break
-			}
-		}
-		if n < len(mark) {
-			list = append(list, b.add(node{kind: bytesNode, low: byte(c), high: byte(c), next: states[n]}))
-		}
-	}
-	return list
 }

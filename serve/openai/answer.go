@@ -200,19 +200,30 @@ func (a *answerer) collectText(c *choice, p *text.Piece) error {
 		if err := cmp.Or(a.grow(&c.text, inside(x.text)), a.grow(&c.thought, inside(x.thought))); err != nil {
 			return err
 		}
-		for _, call := range x.calls {
-			call.Index, c.called = nil, true
-			data, err := json.Marshal(call)
-			if err == nil {
-				err = c.calls.item(a.hold, string(data))
-			}
-			if err != nil {
+		if x.call != nil {
+			if err := a.collectCall(c, x.call); err != nil {
 				return err
 			}
 		}
 	}
 	return a.checkSize()
 }
+
+// collectCall adds a part of a call to the current choice of a whole answer.
+func (a *answerer) collectCall(c *choice, call *toolCall) error {
+	begin := ""
+	if call.ID != "" {
+		begin = fmt.Sprintf(`{"id":%s,"type":"function","function":{"name":%s,"arguments":"`, quoted(call.ID), quoted(call.Function.Name))
+		if c.called {
+			begin = callTail + "," + begin
+		}
+		c.called = true
+	}
+	return cmp.Or(c.calls.add(a.hold, begin), c.calls.add(a.hold, inside(call.Function.Arguments)))
+}
+
+// callTail ends a call in a whole answer.
+const callTail = `"}}`
 
 // sendPieces sends the parts of a reply; the tokens come with the first one.
 func (a *answerer) sendPieces(c *choice, list []piece, tokens []tokenItem) error {
@@ -221,12 +232,13 @@ func (a *answerer) sendPieces(c *choice, list []piece, tokens []tokenItem) error
 	}
 	for _, x := range list {
 		chunk := chatChunk{Index: c.index, LogProbs: chatList(tokens)}
-		chunk.Delta.Calls = x.calls
-		c.called = c.called || x.calls != nil
+		if x.call != nil {
+			chunk.Delta.Calls, c.called = []*toolCall{x.call}, true
+		}
 		switch {
 		case x.thought != "":
 			chunk.Delta.Reasoning = &x.thought
-		case x.calls == nil:
+		case x.call == nil:
 			chunk.Delta.Content = &x.text
 		}
 		if err := a.send(chunk); err != nil {
@@ -297,7 +309,7 @@ func (a *answerer) endMessage(c *choice, l *layout) (after string, err error) {
 		end, after = `"`, l.after
 	}
 	if err == nil && c.calls.size > 0 {
-		err = cmp.Or(a.choices.add(a.hold, end+`,"tool_calls":[`), a.choices.move(a.hold, &c.calls))
+		err = cmp.Or(a.choices.add(a.hold, end+`,"tool_calls":[`), c.calls.add(a.hold, callTail), a.choices.move(a.hold, &c.calls))
 		after = "]" + strings.TrimPrefix(l.after, `"`)
 	}
 	return after, err

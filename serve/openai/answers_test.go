@@ -166,7 +166,7 @@ func TestErrorForm(t *testing.T) {
 		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","temperature":-1}`, 400, "invalid_request_error", "temperature", ""},
 		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","top_p":2}`, 400, "invalid_request_error", "top_p", ""},
 		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","stop_token_ids":[9999]}`, 400, "invalid_request_error", "stop_token_ids", ""},
-		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","grammar":"a"}`, 400, "invalid_request_error", "grammar",
+		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","ebnf":"a"}`, 400, "invalid_request_error", "ebnf",
 			"unsupported_parameter"},
 		{"POST", "/v1/completions", `{"model":"lm","prompt":"x","temprature":1}`, 400, "invalid_request_error", "temprature",
 			"unknown_parameter"},

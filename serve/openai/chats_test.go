@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -55,24 +56,30 @@ func testDemandedCalls(t *testing.T) {
 				t.Errorf("seed %d: %s", seed, data)
 			}
 			status, data = ask(t, p, "POST", asChat, strings.TrimSuffix(body, "}")+`,"stream":true}`)
-			calls, finish := 0, ""
+			calls, finish, args := 0, "", ""
 			for event := range strings.SplitSeq(string(data), "\n\n") {
-				var got called
-				if json.Unmarshal([]byte(strings.TrimPrefix(event, "data: ")), &got) != nil || len(got.Choices) == 0 {
+				var part called
+				if json.Unmarshal([]byte(strings.TrimPrefix(event, "data: ")), &part) != nil || len(part.Choices) == 0 {
 					continue
 				}
-				for _, c := range got.Choices[0].Delta.Calls {
-					if c.Index == nil || *c.Index != calls || c.Type != "function" {
-						t.Errorf("a call with the index %v, want %d: %s", c.Index, calls, event)
+				for _, c := range part.Choices[0].Delta.Calls {
+					if c.ID != "" {
+						calls++
 					}
-					calls++
+					if c.Index == nil || *c.Index != 0 || calls != 1 || (c.ID != "") != (c.Type == "function" && c.Function.Name == "f") {
+						t.Errorf("a part of a call: %s", event)
+					}
+					args += c.Function.Arguments
 				}
-				if f := got.Choices[0].Finish; f != nil {
+				if text := part.Choices[0].Delta.Content; text != nil && *text != "" {
+					t.Errorf("text of a call: %s", event)
+				}
+				if f := part.Choices[0].Finish; f != nil {
 					finish = *f
 				}
 			}
-			if status != http.StatusOK || calls != 1 || finish != "tool_calls" {
-				t.Errorf("%d calls, finish %q: %s", calls, finish, data)
+			if status != http.StatusOK || calls != 1 || finish != "tool_calls" || args != m.Calls[0].Function.Arguments {
+				t.Errorf("%d calls, finish %q, arguments %q, want %q: %s", calls, finish, args, m.Calls[0].Function.Arguments, data)
 			}
 		}
 	}
@@ -86,7 +93,7 @@ func TestFormats(t *testing.T) {
 		`"response_format":{"type":"json_object","schema":{"type":"object"}}`,
 		`"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":{"type":"object","additionalProperties":{"type":"null"}}}}`,
 	} {
-		for most := 2; most < 20; most++ {
+		for most := 2; most < 20; most += 3 {
 			for _, path := range []string{asChat, asCompletion} {
 				prompt := `"prompt":"x"`
 				if path == asChat {
@@ -105,6 +112,22 @@ func TestFormats(t *testing.T) {
 				if s := got.Choices[0].Text + got.Choices[0].Message.Content; !json.Valid([]byte(s)) || strings.TrimSpace(s)[0] != '{' {
 					t.Errorf("%s, %d tokens: %q", format, most, s)
 				}
+			}
+		}
+	}
+}
+
+// Texts have the form of a regular expression, of a grammar, or are one of some.
+func TestOtherFormats(t *testing.T) {
+	p := newPeer(t, serve.Config{})
+	for format, want := range map[string]string{
+		`"guided_regex":"[a-c]{2}-[0-9]+"`: `^[a-c]{2}-[0-9]+$`, `"regex":"(yes|no)é?"`: `^(yes|no)é?$`,
+		`"guided_choice":["red","green","blue"]`: `^(red|green|blue)$`, `"grammar":"root ::= \"<\" [^>]{1,3} \">\""`: `(?s)^<[^>]{1,3}>$`,
+	} {
+		for seed := range 8 {
+			c := answers(t, p, asCompletion, fmt.Sprintf(`{"prompt":"x","seed":%d,"max_tokens":12,%s}`, seed, format), 200)[0].Choices[0]
+			if !regexp.MustCompile(want).MatchString(c.Text) {
+				t.Errorf("%s: %q", format, c.Text)
 			}
 		}
 	}
@@ -153,6 +176,17 @@ func TestChatErrors(t *testing.T) {
 		{own, messages + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"not":{}}}}}`, "response_format.json_schema.schema"},
 		{own, messages + `,"response_format":{"type":"grammar"}}`, "response_format.type"},
 		{own, messages + `,"guided_json":{},"json_schema":{}}`, "json_schema"},
+		{own, messages + `,"guided_json":{},"grammar":"root ::= x"}`, "grammar"},
+		{own, messages + `,"grammar":"root ::= x"}`, "grammar"},
+		{own, messages + `,"grammar":7}`, "grammar"},
+		{own, messages + `,"guided_regex":"(?=x)"}`, "guided_regex"},
+		{own, messages + `,"regex":"("}`, "regex"},
+		{own, messages + `,"guided_choice":[]}`, "guided_choice"},
+		{own, messages + `,"guided_choice":["a",1]}`, "guided_choice"},
+		{own, messages + `,"guided_grammar":"x"}`, "guided_grammar"},
+		{own, messages + `,"guided_json":{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"type":"string"},`, 10_001), ",") + `]}}`, "guided_json"},
+		{own, messages + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"anyOf":[` +
+			strings.TrimSuffix(strings.Repeat(`{"type":"string"},`, 10_001), ",") + `]}}}}`, "response_format.json_schema.schema"},
 		{own, messages + `,"stop":"x","guided_json":{}}`, "stop"},
 		{own, messages + `,"tools":[{"type":"web"}]}`, "tools[0].type"},
 		{own, messages + `,"tools":[{"type":"function","function":{"name":"a b"}}]}`, "tools[0].function.name"},

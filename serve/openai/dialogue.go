@@ -117,7 +117,11 @@ func (r *chatRequest) encode(g *generator, d *text.Dialogue, u *toolUse) (e enco
 	}
 	e.shown = shown
 	if u != nil {
-		e.form, err = e.split.format.form(u, e.split.within)
+		thought := ""
+		if e.split.within {
+			thought = e.split.thoughts.end
+		}
+		e.form, err = e.split.format.form(u, thought)
 	}
 	return e, err
 }
@@ -163,8 +167,10 @@ func isVariable(key string) bool {
 }
 
 // marksShown are control tokens that are part of replies.
-var marksShown = []string{thoughtBegin, thoughtEnd, pythonTag, "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|/tool_call|>",
-	"<tool_call>", "</tool_call>"}
+var marksShown = []string{"<think>", "</think>", "<|channel>", "<channel|>", "[THINK]", "[/THINK]", pythonTag, "[TOOL_CALLS]", "[ARGS]",
+	"[CALL_ID]", "<|tool_call|>", "<|/tool_call|>", "<tool_call>", "</tool_call>", "<|tool_call>", "<tool_call|>", `<|"|>`,
+	"<start_function_call>", "<end_function_call>", "<escape>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>",
+	"<｜tool▁call▁end｜>", "<｜tool▁sep｜>"}
 
 // shown returns the control tokens by which a reply is divided.
 func (g *generator) shown(t *text.Template) map[int]string {

@@ -54,10 +54,15 @@ var optionMembers = map[string]string{"temperature": "temperature", "top-k": "to
 	"repetition penalty": "repetition_penalty", "bias of a token": "logit_bias", "bias": "logit_bias", "stop": "stop",
 	"max tokens": "max_tokens"}
 
-// fault returns the error of a text: that of an option is the request's, others are the model's unless the request ended.
-func fault(ctx context.Context, err error) error {
+// fault returns the error of a text: that of an option is the request's, others are the model's unless the request ended. form is the
+// member that prescribes the form of the text.
+func fault(ctx context.Context, err error, form string) error {
 	if o, ok := errors.AsType[*text.OptionError](err); ok {
-		return &requestError{etrun.ErrInput, optionMembers[o.Option], "", err.Error()}
+		member := optionMembers[o.Option]
+		if o.Option == "form" {
+			member = form
+		}
+		return &requestError{etrun.ErrInput, member, "", err.Error()}
 	}
 	_, refused := errors.AsType[*requestError](err)
 	if refused || serve.IsBusy(err) || ctx.Err() != nil || errors.Is(err, context.Canceled) {

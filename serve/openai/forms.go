@@ -122,8 +122,8 @@ type chatDelta struct {
 	Role    string  `json:"role,omitempty"`
 	Content *string `json:"content,omitempty"`
 
-	Reasoning *string    `json:"reasoning_content,omitempty"`
-	Calls     []toolCall `json:"tool_calls,omitempty"`
+	Reasoning *string     `json:"reasoning_content,omitempty"`
+	Calls     []*toolCall `json:"tool_calls,omitempty"`
 }
 
 // chatLP holds the probabilities of a reply's tokens.

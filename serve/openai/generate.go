@@ -24,6 +24,8 @@ type job struct {
 	stream  bool
 	usage   bool   // in the stream
 	member  string // of the prompts in the request
+
+	formMember string // of the form, empty for none
 }
 
 // source gives the tokens of a prompt, and those that end its text.
@@ -34,7 +36,7 @@ type source struct {
 
 // newJob returns a job without prompts.
 func (r *request) newJob(o text.Options, f form, member string) *job {
-	j := &job{options: o, texts: 1, form: f, member: member, stream: r.Stream, usage: r.Streaming != nil && r.Streaming.Usage}
+	j := &job{options: o, texts: 1, form: f, member: member, formMember: r.formMember, stream: r.Stream, usage: r.Streaming != nil && r.Streaming.Usage}
 	if r.N != nil {
 		j.texts = *r.N
 	}
@@ -300,7 +302,7 @@ func (h *handler) generate(ctx context.Context, g *generator, j *job, a *answere
 	for i, e := range list {
 		s, err := g.take(ctx, e.prompt)
 		if err != nil {
-			return fault(ctx, err)
+			return fault(ctx, err, "")
 		}
 		err = h.choices(ctx, s, e, j.prompts[i].echo, a, began)
 		g.put(s)
@@ -316,8 +318,9 @@ func (h *handler) generate(ctx context.Context, g *generator, j *job, a *answere
 func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo string, a *answerer, began func()) error {
 	o := a.job.options
 	o.Ends, o.Shown = e.ends, e.shown
+	member := a.job.formMember
 	if e.form != nil {
-		o.Form = e.form
+		o.Form, member = e.form, "tools"
 	}
 	for n := range a.job.texts {
 		if err := a.next(echo, e.split); err != nil {
@@ -337,7 +340,7 @@ func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo 
 				err = cmp.Or(a.piece(&p, n == 0), err)
 			}
 			if err != nil {
-				return fault(ctx, err)
+				return fault(ctx, err, member)
 			}
 		}
 		o.Seed++

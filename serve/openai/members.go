@@ -19,7 +19,7 @@ const (
 
 // Reasons of members that are refused.
 const (
-	noConstraint = "want response_format with a JSON schema"
+	noConstraint = "want response_format with a JSON schema, guided_choice, guided_regex, or grammar in GBNF"
 	noSampler    = "there is no such sampler; there are temperature, top_k, top_p, min_p and penalties"
 	noTools      = "want tools and tool_choice"
 	noMedia      = "want text"
@@ -34,7 +34,7 @@ var common = object{
 	"max_tokens": {}, "n": {}, "presence_penalty": {}, "frequency_penalty": {}, "logprobs": {},
 	"top_k": {}, "min_p": {}, "repetition_penalty": {}, "repeat_penalty": {}, "repeat_last_n": {}, "ignore_eos": {},
 	"stop_token_ids": {most: maxStopIDs},
-	"response_format": {inside: object{"type": {}, "schema": {}, "grammar": no(noConstraint), "json_schema": {inside: object{
+	"response_format": {inside: object{"type": {}, "schema": {}, "grammar": no("want grammar"), "json_schema": {inside: object{
 		"name": {use: inert}, "description": {use: inert}, "strict": {use: inert}, "schema": {}}}}},
 	"guided_json": {}, "json_schema": {},
 	"stream_options": {inside: object{"include_usage": {}, "include_obfuscation": no("events are not padded", "false"),
@@ -44,9 +44,8 @@ var common = object{
 	"prompt_cache_key": {use: inert}, "prompt_cache_retention": {use: inert}, "cache_prompt": {use: inert}, "keep_alive": {use: inert},
 	"prediction": {use: inert}, "mirostat_tau": {use: inert}, "mirostat_eta": {use: inert},
 
-	"grammar": no(noConstraint), "regex": no(noConstraint), "ebnf": no(noConstraint),
-	"structured_outputs": no(noConstraint), "guided_regex": no(noConstraint),
-	"guided_choice": no(noConstraint), "guided_grammar": no(noConstraint), "guided_decoding_backend": no(noConstraint),
+	"grammar": {}, "regex": {}, "guided_regex": {}, "guided_choice": {most: maxMessages},
+	"ebnf": no(noConstraint), "structured_outputs": no(noConstraint), "guided_grammar": no(noConstraint), "guided_decoding_backend": no(noConstraint),
 	"guided_whitespace_pattern": no(noConstraint), "structural_tag": no(noConstraint), "bad_words": no(noConstraint, "[]"),
 	"allowed_token_ids": no(noConstraint), "logits_processors": no(noConstraint, "[]"),
 

@@ -29,6 +29,10 @@ type request struct {
 	Format      *answerFormat      `json:"response_format"`
 	Guided      json.RawMessage    `json:"guided_json"`
 	Schema      json.RawMessage    `json:"json_schema"`
+	Grammar     *string            `json:"grammar"`
+	Regex       *string            `json:"regex"`
+	GuidedRegex *string            `json:"guided_regex"`
+	Choices     *[]string          `json:"guided_choice"`
 
 	// Extensions that other servers have, too.
 	TopK        *int     `json:"top_k"`
@@ -38,6 +42,8 @@ type request struct {
 	RepeatLast  *int     `json:"repeat_last_n"`
 	IgnoreEOS   bool     `json:"ignore_eos"`
 	StopIDs     []int    `json:"stop_token_ids"`
+
+	formMember string // the member that prescribes the form
 }
 
 type streamOptions struct {
@@ -209,7 +215,7 @@ func (r *request) options() (o text.Options, err error) {
 	}
 	o.Stop = slices.DeleteFunc(o.Stop, func(s string) bool { return s == "" })
 	o.Seed = seed(r.Seed)
-	if o.Form, err = r.form(); err != nil {
+	if o.Form, r.formMember, err = r.form(); err != nil {
 		return o, err
 	}
 	if err := r.repetition(&o); err != nil {
@@ -298,43 +304,69 @@ func seed(given *int64) uint64 {
 	return uint64(*given)
 }
 
-// form returns the form that the request prescribes, nil for none.
-func (r *request) form() (*text.Form, error) {
-	member, schema := "", json.RawMessage(nil)
+// formSource is a member that prescribes the form of a text.
+type formSource struct {
+	member  string
+	compile func() (*text.Form, error)
+}
+
+// formSources are the members of the request that prescribe a form.
+func (r *request) formSources() (list []formSource, err error) {
 	for _, x := range []struct {
 		member string
 		schema json.RawMessage
 	}{{"guided_json", r.Guided}, {"json_schema", r.Schema}} {
-		if len(x.schema) > 0 && string(x.schema) != "null" {
-			if member != "" {
-				return nil, refused(x.member, "together with %s: they mean the same", member)
-			}
-			member, schema = x.member, x.schema
+		if string(orNull(x.schema)) != "null" {
+			list = append(list, formSource{x.member, func() (*text.Form, error) { return forms.schema(x.schema) }})
 		}
+	}
+	for _, x := range []struct {
+		member  string
+		pattern *string
+	}{{"guided_regex", r.GuidedRegex}, {"regex", r.Regex}} {
+		if x.pattern != nil {
+			list = append(list, formSource{x.member, func() (*text.Form, error) { return text.PatternForm(*x.pattern) }})
+		}
+	}
+	if r.Choices != nil {
+		list = append(list, formSource{"guided_choice", func() (*text.Form, error) { return text.ChoiceForm(*r.Choices) }})
+	}
+	if r.Grammar != nil && *r.Grammar != "" { // clients of llama.cpp send an empty one for none
+		list = append(list, formSource{"grammar", func() (*text.Form, error) { return forms.grammar(*r.Grammar, nil) }})
 	}
 	if f := r.Format; f != nil && f.Type != "text" {
-		if member != "" {
-			return nil, refused("response_format", "together with %s: they mean the same", member)
-		}
-		var err error
-		if member, schema, err = f.schema(); err != nil {
+		member, schema, err := f.schema()
+		if err != nil {
 			return nil, err
 		}
+		compile := text.JSONForm
+		if schema != nil {
+			compile = func() (*text.Form, error) { return forms.schema(schema) }
+		}
+		list = append(list, formSource{member, compile})
 	}
-	if member == "" {
-		return nil, nil
+	return list, nil
+}
+
+// form returns the form that the request prescribes, nil for none, and the member that has it.
+func (r *request) form() (*text.Form, string, error) {
+	list, err := r.formSources()
+	if err != nil || len(list) == 0 {
+		return nil, "", err
+	}
+	first := list[0]
+	if len(list) > 1 {
+		member, _, _ := strings.Cut(list[1].member, ".")
+		return nil, "", refused(member, "together with %s: a text has one form", first.member)
 	}
 	if len(r.Stop) > 0 {
-		return nil, refused("stop", "together with %s: the text would end within its form", member)
+		return nil, "", refused("stop", "together with %s: the text would end within its form", first.member)
 	}
-	f, err := text.JSONForm()
-	if schema != nil {
-		f, err = text.SchemaForm(schema)
-	}
+	f, err := first.compile()
 	if err != nil {
-		return nil, refused(member, "%v", err)
+		return nil, "", refused(first.member, "%v", err)
 	}
-	return f, nil
+	return f, first.member, nil
 }
 
 // schema returns the schema of an answer, nil for any object, and the member that has it.

@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,29 +11,29 @@ import (
 
 // splitting is how a reply is divided into thoughts, text and calls.
 type splitting struct {
-	format *callFormat // nil without tools
-	tools  []toolFunction
-	single bool
-	thinks bool // the template has thoughts
-	within bool // the reply begins within one
+	format   *callFormat // nil without tools
+	tools    []toolFunction
+	single   bool
+	thoughts thoughtMarks // empty if the template has none
+	within   bool         // the reply begins within one
 }
 
 // piece is a part of a reply: one of its members is set.
 type piece struct {
 	text, thought string
-	calls         []toolCall
+	call          *toolCall // a part of one: its beginning has an id and a name
 }
 
-// toolCall is a call of a tool in an answer.
+// toolCall is a call of a tool in an answer, or a part of it in a stream.
 type toolCall struct {
 	Index    *int         `json:"index,omitempty"` // in streams
-	ID       string       `json:"id"`
-	Type     string       `json:"type"`
+	ID       string       `json:"id,omitempty"`
+	Type     string       `json:"type,omitempty"`
 	Function calledObject `json:"function"`
 }
 
 type calledObject struct {
-	Name      string `json:"name"`
+	Name      string `json:"name,omitempty"`
 	Arguments string `json:"arguments"`
 }
 
@@ -54,7 +52,12 @@ type splitter struct {
 	*splitting
 	zone    zone
 	pending string // not yet divided
-	calls   int
+
+	calls  int // that have begun
+	reader callReader
+	mark   string          // before the reader's text
+	begun  bool            // the reader has returned a part of a call
+	raw    strings.Builder // what it has removed before
 }
 
 func newSplitter(s *splitting) *splitter {
@@ -88,7 +91,7 @@ func (s *splitter) next(last bool) []piece {
 	case opening:
 		return s.open(last)
 	case thinking:
-		thought, found := s.upTo(thoughtEnd, last)
+		thought, found := cutAt(&s.pending, s.thoughts.end, last)
 		if found {
 			s.zone = opening
 		}
@@ -101,9 +104,9 @@ func (s *splitter) next(last bool) []piece {
 		s.pending = ""
 		return pieces(piece{text: text})
 	}
-	text, found := s.upTo(s.format.begin, last)
+	text, mark, found := s.beforeCalls(last)
 	if found {
-		s.zone = calling
+		s.startCalls(mark)
 	}
 	if s.calls > 0 || found { // space between calls, and before the first one
 		text = strings.TrimRight(text, " \n")
@@ -111,29 +114,58 @@ func (s *splitter) next(last bool) []piece {
 	return pieces(piece{text: text})
 }
 
+// beforeCalls removes the text before calls, and the mark with which they begin.
+func (s *splitter) beforeCalls(last bool) (text, mark string, found bool) {
+	f := s.format
+	i, k := strings.Index(s.pending, f.begin), -1
+	if f.also != "" {
+		k = strings.Index(s.pending, f.also)
+	}
+	switch {
+	case i >= 0 && (k < 0 || i < k):
+		text, s.pending = s.pending[:i], s.pending[i+len(f.begin):]
+		return text, f.begin, true
+	case k >= 0: // it belongs to the call
+		text, s.pending = s.pending[:k], s.pending[k:]
+		return text, "", true
+	}
+	n := len(s.pending) - max(couldBegin(s.pending, f.begin, last), couldBegin(s.pending, f.also, last))
+	if text = s.pending[:n]; !last {
+		text = strings.TrimRight(text, " \n") // space before calls is no text
+	}
+	s.pending = s.pending[len(text):]
+	return text, "", false
+}
+
+// startCalls begins to read calls.
+func (s *splitter) startCalls(mark string) {
+	s.zone, s.begun, s.mark, s.reader = calling, false, mark, s.format.reader(s.format, s.tools)
+	s.raw.Reset()
+}
+
 // pieces leaves out empty ones.
 func pieces(list ...piece) []piece {
-	return slices.DeleteFunc(list, func(p piece) bool { return p.text == "" && p.thought == "" && p.calls == nil })
+	return slices.DeleteFunc(list, func(p piece) bool { return p.text == "" && p.thought == "" && p.call == nil })
 }
 
 // open finds out how the text begins.
 func (s *splitter) open(last bool) []piece {
 	rest := strings.TrimLeft(s.pending, " \n")
 	bare := s.format != nil && s.format.begin == ""
-	if s.thinks && strings.HasPrefix(rest, thoughtBegin) {
-		s.pending, s.zone = rest[len(thoughtBegin):], thinking
+	thought, perhaps := begins(rest, s.thoughts.begin)
+	if thought {
+		s.pending, s.zone = rest[len(s.thoughts.begin):], thinking
 		return nil
 	}
-	waits := rest == "" || s.thinks && strings.HasPrefix(thoughtBegin, rest) || bare && strings.HasPrefix(pythonTag, rest)
-	if waits && !last {
+	if !last && (perhaps || rest == "" || bare && strings.HasPrefix(pythonTag, rest)) {
 		return nil
 	}
 	s.zone = writing
-	if s.thinks || bare {
+	if s.thoughts.begin != "" || bare {
 		s.pending = rest
 	}
 	if bare && rest != "" && (strings.HasPrefix(rest, pythonTag) || strings.IndexByte("{[`", rest[0]) >= 0) {
-		s.zone = calling
+		s.startCalls("")
 	}
 	return nil
 }
@@ -141,133 +173,54 @@ func (s *splitter) open(last bool) []piece {
 // pythonTag precedes calls of Llama's models.
 const pythonTag = "<|python_tag|>"
 
-// upTo removes the text before a mark, and the mark. Without it, what may be its beginning stays pending.
-func (s *splitter) upTo(mark string, last bool) (text string, found bool) {
-	if i := strings.Index(s.pending, mark); i >= 0 {
-		text, s.pending = s.pending[:i], s.pending[i+len(mark):]
-		return text, true
+// call reads calls as far as they are known. What is no call is text; the beginning of one at the end of the reply is dropped.
+func (s *splitter) call(last bool) (list []piece) {
+	before := s.pending
+	parts, state := s.reader.read(&s.pending, last)
+	if !s.begun {
+		s.raw.WriteString(before[:len(before)-len(s.pending)])
 	}
-	n := 0
-	for k := min(len(mark)-1, len(s.pending)); k > 0 && !last && n == 0; k-- {
-		if strings.HasSuffix(s.pending, mark[:k]) {
-			n = k
+	for _, p := range parts {
+		s.begun = true
+		if c := s.part(p); c != nil {
+			list = append(list, piece{call: c})
 		}
 	}
-	text, s.pending = s.pending[:len(s.pending)-n], s.pending[len(s.pending)-n:]
-	return text, false
-}
-
-// call reads calls when they are complete. What is no call is text.
-func (s *splitter) call(last bool) []piece {
-	f := s.format
-	body, rest := s.pending, ""
-	i := -1
-	if f.end != "" {
-		i = strings.Index(body, f.end)
-	}
+	half := last && state == callsGoOn && !s.begun
 	switch {
-	case i >= 0:
-		body, rest = body[:i], body[i+len(f.end):]
-	case !last && len(body) < maxCallBytes:
-		return nil
+	case half && s.format.begin == "" && !s.reader.named():
+		state = noCall
+	case half:
+		s.pending = ""
+	case !s.begun && s.raw.Len()+len(s.pending) > maxCallBytes:
+		state = noCall
 	}
-	s.pending, s.zone = rest, writing
-	calls := s.parse(body)
-	if calls == nil {
-		mark := ""
-		if i >= 0 {
-			mark = f.end
+	if state == callsEnd || state == noCall {
+		s.zone = writing
+	}
+	if state == noCall {
+		text := s.mark + s.raw.String()
+		if text == "" && s.format.also != "" && strings.HasPrefix(s.pending, s.format.also) { // else it would be read again
+			text, s.pending = s.format.also, s.pending[len(s.format.also):]
 		}
-		return pieces(piece{text: f.begin + body + mark})
+		list = append(list, pieces(piece{text: text})...)
 	}
-	if s.single {
-		if s.calls > 0 {
-			return nil
-		}
-		calls = calls[:1]
-	}
-	for k := range calls {
-		n := s.calls
-		calls[k].Index = &n
+	return list
+}
+
+// part returns a part of a call for the answer, nil if it is not wanted.
+func (s *splitter) part(p callPart) *toolCall {
+	c := &toolCall{}
+	if p.name != "" {
 		s.calls++
+		c.ID, c.Type, c.Function.Name = newCallID(), "function", p.name
 	}
-	return []piece{{calls: calls}}
-}
-
-// parse returns the calls in a text, nil if it is not calls only.
-func (s *splitter) parse(body string) (list []toolCall) {
-	if s.format.named != "" {
-		for part := range strings.SplitSeq(body, s.format.begin) {
-			name, args, _ := strings.Cut(part, s.format.named)
-			if list = s.add(list, name, json.RawMessage(args)); list == nil {
-				return nil
-			}
-		}
-		return list
-	}
-	rest := unfenced(strings.TrimPrefix(body, pythonTag))
-	for {
-		if rest = strings.TrimLeft(rest, " \n\t\r;,"); rest == "" {
-			return list
-		}
-		var v json.RawMessage
-		d := json.NewDecoder(strings.NewReader(rest))
-		if d.Decode(&v) != nil {
-			return nil
-		}
-		rest = rest[d.InputOffset():]
-		var objects []json.RawMessage
-		if v[0] != '[' {
-			objects = append(objects, v)
-		} else if json.Unmarshal(v, &objects) != nil {
-			return nil
-		}
-		for _, o := range objects {
-			var c struct {
-				Name       string
-				Arguments  json.RawMessage
-				Parameters json.RawMessage
-			}
-			if json.Unmarshal(o, &c) != nil {
-				return nil
-			}
-			if c.Arguments == nil {
-				c.Arguments = c.Parameters
-			}
-			if list = s.add(list, c.Name, c.Arguments); list == nil {
-				return nil
-			}
-		}
-	}
-}
-
-// unfenced returns a text without the marks of a block of code around it.
-func unfenced(s string) string {
-	s = strings.TrimSpace(s)
-	if strings.HasPrefix(s, "```") && strings.HasSuffix(s, "```") && len(s) > 6 {
-		s = s[3 : len(s)-3]
-		if i := strings.IndexByte(s, '\n'); i >= 0 {
-			s = s[i:]
-		}
-	}
-	return s
-}
-
-// add adds a call of a known tool, and returns nil for others.
-func (s *splitter) add(list []toolCall, name string, args json.RawMessage) []toolCall {
-	var inner string
-	if json.Unmarshal(args, &inner) == nil && inner != "" {
-		args = json.RawMessage(inner)
-	}
-	if len(args) == 0 {
-		args = json.RawMessage("{}")
-	}
-	args = bytes.TrimSpace(args)
-	known := slices.ContainsFunc(s.tools, func(t toolFunction) bool { return t.Name == name })
-	if !known || !json.Valid(args) || args[0] != '{' {
+	if s.single && s.calls > 1 {
 		return nil
 	}
-	return append(list, toolCall{ID: newCallID(), Type: "function", Function: calledObject{name, string(args)}})
+	n := s.calls - 1
+	c.Index, c.Function.Arguments = &n, p.args
+	return c
 }
 
 // newCallID returns an id of nine letters and digits, which all templates accept.
@@ -275,11 +228,20 @@ func newCallID() string { return fmt.Sprintf("%09x", rand.Uint64()&(1<<36-1)) }
 
 // splittingOf returns how replies to a chat are divided, nil if they are text only.
 func splittingOf(t *text.Template, u *toolUse, tail string) (*splitting, error) {
-	s := &splitting{thinks: t.Mentions(thoughtEnd) || strings.HasPrefix(t.Name(), "qwen3")}
-	trimmed := strings.TrimRight(tail, " \n")
-	s.within = s.thinks && strings.HasSuffix(trimmed, thoughtBegin)
+	s := &splitting{}
+	if strings.HasPrefix(t.Name(), "qwen3") {
+		s.thoughts = thoughtForms[0]
+	}
+	for _, m := range thoughtForms {
+		if t.Mentions(m.end) {
+			s.thoughts = m
+			break
+		}
+	}
+	thinks := s.thoughts.begin != ""
+	s.within = thinks && strings.HasSuffix(strings.TrimRight(tail, " \n"), s.thoughts.begin)
 	if u == nil {
-		if !s.thinks {
+		if !thinks {
 			return nil, nil
 		}
 		return s, nil

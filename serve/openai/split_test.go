@@ -9,15 +9,34 @@ import (
 	"github.com/etrun-go/etrun/internal/grammar"
 )
 
+// division is what a splitter makes of a reply.
+type division struct {
+	text, thought string
+	calls         []toolCall
+	parts         int // of arguments
+}
+
 // divided returns what a splitter makes of a reply that comes in parts.
-func divided(s *splitting, parts []string) (text, thought string, calls []toolCall) {
+func divided(t *testing.T, s *splitting, parts []string) (d division) {
+	t.Helper()
 	p := newSplitter(s)
 	for i, part := range parts {
 		for _, x := range p.push(part, i == len(parts)-1) {
-			text, thought, calls = text+x.text, thought+x.thought, append(calls, x.calls...)
+			d.text, d.thought = d.text+x.text, d.thought+x.thought
+			if x.call == nil {
+				continue
+			}
+			if begins := x.call.ID != ""; begins != (x.call.Function.Name != "") || *x.call.Index != len(d.calls)-1+len(x.call.ID)/9 {
+				t.Errorf("%q: the part %+v of call %d after %d", parts, x.call, *x.call.Index, len(d.calls))
+			} else if begins {
+				d.calls = append(d.calls, *x.call)
+				continue
+			}
+			d.parts++
+			d.calls[len(d.calls)-1].Function.Arguments += x.call.Function.Arguments
 		}
 	}
-	return text, thought, calls
+	return d
 }
 
 // cut divides a text into random parts.
@@ -29,12 +48,15 @@ func cut(r *rand.Rand, s string) (parts []string) {
 	return append(parts, "")
 }
 
-var testTools = []toolFunction{{Name: "weather"}, {Name: "f"}, {Name: "add_2"}}
+// testTools are tools with arguments of all types.
+var testTools = []toolFunction{{Name: "weather", Parameters: json.RawMessage(`{"type":"object","properties":{"town":{"type":"string"},"days":{"type":"integer"}}}`)},
+	{Name: "f"}, {Name: "add_2", Parameters: json.RawMessage(`{"properties":{"a":{"type":"number"},"b":{"type":["null","boolean"]},"s":{"enum":["1","x"]},
+		"list":{"type":"array","items":{"type":"string"}},"o":{"type":"object","properties":{"n":{"type":"integer"}}}}}`)}}
 
-func formatNamed(t *testing.T, name, named string) *callFormat {
+func formatNamed(t *testing.T, name string) *callFormat {
 	t.Helper()
 	for i := range callFormats {
-		if f := &callFormats[i]; f.name == name && f.named == named {
+		if f := &callFormats[i]; f.name == name {
 			return f
 		}
 	}
@@ -42,48 +64,170 @@ func formatNamed(t *testing.T, name, named string) *callFormat {
 	return nil
 }
 
-// Replies as the families' models write them.
+// transcript is a reply of a family's models, and what it means.
+type transcript struct {
+	format        string
+	thoughts      int // the marks, from 1
+	reply         string
+	text, thought string
+	calls         []string // names and arguments in turn
+}
+
+const (
+	think = iota + 1
+	channel
+)
+
+// transcripts are replies as the families' models write them, by the published templates.
+var transcripts = []transcript{
+	{"Hermes", think, "<think>\nlook\n</think>\n\nOne moment.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"town\": \"Rome\"}}\n</tool_call>\n" +
+		"<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", "One moment.", "\nlook\n", []string{"weather", `{"town": "Rome"}`, "f", `{}`}},
+	{"Hermes", 0, "a <tool_ca b", "a <tool_ca b", "", nil},
+	{"Hermes", 0, "<tool_call>no JSON</tool_call> end", "<tool_call>no JSON</tool_call> end", "", nil},
+	{"Hermes", 0, `<tool_call>{"name": "unknown", "arguments": {}}</tool_call>`, `<tool_call>{"name": "unknown", "arguments": {}}</tool_call>`, "", nil},
+	{"Hermes", 0, `<tool_call>{"arguments": {"a": "</tool_call>"}, "id": 7, "name": "f"}</tool_call>`, "", "", []string{"f", `{"a": "</tool_call>"}`}},
+	{"Hermes", 0, `<tool_call>{"name": "f", "arguments": {"a": "</tool_call>{}"}}</tool_call>.`, ".", "", []string{"f", `{"a": "</tool_call>{}"}`}},
+	{"Hermes", 0, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"b\nc\"}}</tool_call>.", ".", "", []string{"f", "{\"a\": \"b\nc\"}}"}}, // no JSON
+	{"Hermes", 0, `<tool_call>{"name": "f"}</tool_call><tool_call>{"name": "f", "arguments": null}</tool_call>`, "", "", []string{"f", "{}", "f", "{}"}},
+	{"Hermes", 0, `Look: <tool_call>{"name": "f", "argu`, "Look:", "", nil},
+	{"Hermes", 0, `<tool_call>{"name": "weather", "arguments": {"town": "Ro`, "", "", []string{"weather", `{"town": "Ro`}},
+	{"Llama 3", 0, `{"name": "weather", "parameters": {"town": "};"}}`, "", "", []string{"weather", `{"town": "};"}`}},
+	{"Llama 3", 0, `<|python_tag|>{"name": "f", "parameters": {}}; {"name": "f", "parameters": {"a": 1}}`, "", "", []string{"f", "{}", "f", `{"a": 1}`}},
+	{"Llama 3", 0, "It is {warm}.", "It is {warm}.", "", nil},
+	{"Llama 3", 0, `{"warm": true}`, `{"warm": true}`, "", nil},
+	{"Llama 3", 0, `{"warm":`, `{"warm":`, "", nil},
+	{"Llama 3", 0, `[1, 2]`, `[1, 2]`, "", nil},
+	{"Llama 3", 0, `{"name": "weather", "para`, "", "", nil},
+	{"Mistral list", 0, `[TOOL_CALLS] [{"name": "add_2", "arguments": {"a": 1}, "id": "123456789"}]`, "", "", []string{"add_2", `{"a": 1}`}},
+	{"Mistral", 0, `[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]weather[CALL_ID]123456789[ARGS]{}`, "", "", []string{"f", `{"a": 1}`, "weather", "{}"}},
+	{"Mistral", 0, `[TOOL_CALLS]none[ARGS]{"a": 1}`, `[TOOL_CALLS]none[ARGS]{"a": 1}`, "", nil},
+	{"Mistral", 0, `So [TOOL_CALLS]weath`, `So`, "", nil},
+	{"Phi", 0, `<|tool_call|>[{"name": "f", "arguments": {"x": [1]}}, {"name": "f", "arguments": "{}"}]<|/tool_call|>`, "", "",
+		[]string{"f", `{"x": [1]}`, "f", "{}"}},
+	{"JSON", 0, "```tool_code\n{\"name\": \"f\", \"parameters\": {\"x\": 2}}\n```", "", "", []string{"f", `{"x": 2}`}},
+	{"JSON", 0, "```go\nx := 1\n```", "```go\nx := 1\n```", "", nil},
+	{"DeepSeek V3", think, "why\n</think>\n\nYes.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n{\"town\": \"`\"}\n```<｜tool▁call▁end｜>\n" +
+		"<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "Yes.", "why\n",
+		[]string{"weather", "{\"town\": \"`\"}", "f", "{}"}},
+	{"DeepSeek V3.1", 0, `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>{"days":2}<｜tool▁call▁end｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>` +
+		`<｜tool▁calls▁end｜>`, "", "", []string{"weather", `{"days":2}`, "f", "{}"}},
+	{"DeepSeek V3.1", 0, `Hm <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>wea`, "Hm", "", nil},
+	{"DeepSeek V3.1", 0, `<｜tool▁calls▁begin｜>no<｜tool▁calls▁end｜>`, "<｜tool▁calls▁begin｜>no<｜tool▁calls▁end｜>", "", nil},
+	{"Gemma 4", channel, `<|channel>thought
+Look.<channel|><|tool_call>call:weather{days:3,town:<|"|>L'Aquila, {IT}<|"|>}<tool_call|><|tool_call>call:f{}<tool_call|>`, "", "\nLook.",
+		[]string{"weather", `{"days": 3, "town": "L'Aquila, {IT}"}`, "f", "{}"}},
+	{"Gemma 4", 0, `One.<|tool_call>call:add_2{a:1.50,b:true,list:[<|"|>x<|"|>,7],o:{n:007,<|"|>k k<|"|>:[null,-2]},s:1}<tool_call|>`, "One.", "",
+		[]string{"add_2", `{"a": 1.50, "b": true, "list": ["x", "7"], "o": {"n": 7, "k k": [null, -2]}, "s": "1"}`}},
+	{"Gemma 4", 0, `<|tool_call>call:none{x:1}<tool_call|>`, `<|tool_call>call:none{x:1}<tool_call|>`, "", nil},
+	{"Gemma 4", 0, `Sure <|tool_call>call:weather{town:<|"|>Par`, "Sure", "", nil},
+	{"Gemma 4", 0, `<|tool_call>call:weather{days:3 town}<tool_call|> end`, "end", "", []string{"weather", `{"days": "3 town"}`}},
+	{"Gemma 4", 0, `<|tool_call>call:weather{days:3,town:<|"|>a<|"|>b}<tool_call|> end`, "end", "", []string{"weather", `{"days": 3, "town": "a"}`}},
+	{"FunctionGemma", 0, `<start_function_call>call:weather{town:<escape>Rome<escape>,days:2}<end_function_call>`, "", "",
+		[]string{"weather", `{"town": "Rome", "days": 2}`}},
+	{"Qwen3-Coder", 0, "I look.\n\n<tool_call>\n<function=weather>\n<parameter=town>\nRome\n</parameter>\n<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>\n" +
+		"<tool_call>\n<function=f>\n</function>\n</tool_call>", "I look.", "", []string{"weather", `{"town": "Rome", "days": 2}`, "f", "{}"}},
+	{"Qwen3-Coder", 0, "<function=weather><parameter=town>a </parameter> <b></parameter></function>", "", "", []string{"weather", `{"town": "a </parameter> <b>"}`}},
+	{"Qwen3-Coder", 0, "<function=f><parameter=x>[1, 2]</parameter><parameter=y>True</parameter></function>\n<function=f></function>", "", "",
+		[]string{"f", `{"x": [1, 2], "y": true}`, "f", "{}"}},
+	{"Qwen3-Coder", 0, "<function=add_2><parameter=a>NaN</parameter><parameter=b>1</parameter><parameter=s>1</parameter></function>", "", "",
+		[]string{"add_2", `{"a": "NaN", "b": "1", "s": "1"}`}},
+	{"Qwen3-Coder", 0, "<function=weather><parameter=days>10.0</parameter><parameter=town>x = <function=g></parameter></function>", "", "",
+		[]string{"weather", `{"days": "10.0", "town": "x = <function=g>"}`}},
+	{"Qwen3-Coder", 0, "<function=delete><parameter=x>1</parameter></function>", "<function=delete><parameter=x>1</parameter></function>", "", nil},
+	{"Qwen3-Coder", 0, "<tool_call>\nno", "<tool_call>\nno", "", nil},
+	{"Qwen3-Coder", 0, "Sure! <function=weather><parameter=town>Paris", "Sure!", "", nil},
+	{"Qwen3-Coder", 0, "ok <tool_call>\n<function=weather><para", "ok", "", nil},
+	{"Qwen3-Coder", 0, "a < b <functio", "a < b <functio", "", nil},
+}
+
+func (c *transcript) splitting(t *testing.T) *splitting {
+	s := &splitting{format: formatNamed(t, c.format), tools: testTools}
+	if c.thoughts > 0 {
+		s.thoughts = thoughtForms[c.thoughts-1]
+		s.within = !strings.HasPrefix(c.reply, s.thoughts.begin)
+	}
+	return s
+}
+
+// Replies are divided in the same way, however they are cut into tokens.
 func TestTranscripts(t *testing.T) {
-	for _, c := range []struct {
-		format, named  string
-		thinks         bool
-		reply          string
-		text, thought  string
-		names, argList []string
-	}{
-		{"Hermes", "", true, "<think>\nlook\n</think>\n\nOne moment.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"town\": \"Rome\"}}\n</tool_call>\n" +
-			"<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", "One moment.", "\nlook\n", []string{"weather", "f"}, []string{`{"town": "Rome"}`, `{}`}},
-		{"Hermes", "", false, "a <tool_ca b", "a <tool_ca b", "", nil, nil},
-		{"Hermes", "", false, "<tool_call>no JSON</tool_call> end", "<tool_call>no JSON</tool_call> end", "", nil, nil},
-		{"Hermes", "", false, `<tool_call>{"name": "unknown", "arguments": {}}</tool_call>`, `<tool_call>{"name": "unknown", "arguments": {}}</tool_call>`, "", nil, nil},
-		{"Llama 3", "", false, `{"name": "weather", "parameters": {"town": "};"}}`, "", "", []string{"weather"}, []string{`{"town": "};"}`}},
-		{"Llama 3", "", false, `<|python_tag|>{"name": "f", "parameters": {}}; {"name": "f", "parameters": {"a": 1}}`, "", "", []string{"f", "f"}, []string{"{}", `{"a": 1}`}},
-		{"Llama 3", "", false, "It is {warm}.", "It is {warm}.", "", nil, nil},
-		{"Llama 3", "", false, `{"warm": true}`, `{"warm": true}`, "", nil, nil},
-		{"Mistral", "", false, `[TOOL_CALLS] [{"name": "add_2", "arguments": {"a": 1}, "id": "123456789"}]`, "", "", []string{"add_2"}, []string{`{"a": 1}`}},
-		{"Mistral", "[ARGS]", false, `[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]weather[ARGS]{}`, "", "", []string{"f", "weather"}, []string{`{"a": 1}`, "{}"}},
-		{"Phi", "", false, `<|tool_call|>[{"name": "f", "arguments": {"x": [1]}}, {"name": "f", "arguments": "{}"}]<|/tool_call|>`, "", "",
-			[]string{"f", "f"}, []string{`{"x": [1]}`, "{}"}},
-		{"JSON", "", false, "```tool_code\n{\"name\": \"f\", \"parameters\": {\"x\": 2}}\n```", "", "", []string{"f"}, []string{`{"x": 2}`}},
-		{"JSON", "", false, "```go\nx := 1\n```", "```go\nx := 1\n```", "", nil, nil},
-	} {
-		s := &splitting{format: formatNamed(t, c.format, c.named), tools: testTools, thinks: c.thinks}
-		r := rand.New(rand.NewPCG(1, 1))
-		for range 20 {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, c := range transcripts {
+		for i := range 30 {
 			parts := cut(r, c.reply)
-			text, thought, calls := divided(s, parts)
-			ok := len(calls) == len(c.names)
-			for i := range min(len(calls), len(c.names)) {
-				ok = ok && calls[i].Function == calledObject{c.names[i], c.argList[i]} && *calls[i].Index == i && len(calls[i].ID) == 9
+			if i == 0 {
+				parts = []string{c.reply}
 			}
-			if !ok || strings.TrimRight(text, "\n ") != c.text || thought != c.thought {
-				t.Fatalf("%s %q: got %q, %q, %v\nwant %q, %q, %v", c.format, parts, text, thought, calls, c.text, c.thought, c.argList)
+			d := divided(t, c.splitting(t), parts)
+			ok := len(d.calls) == len(c.calls)/2
+			for i := range min(len(d.calls), len(c.calls)/2) {
+				ok = ok && d.calls[i].Function == calledObject{c.calls[2*i], c.calls[2*i+1]} && len(d.calls[i].ID) == 9
+			}
+			if !ok || strings.Trim(d.text, "\n ") != c.text || d.thought != c.thought {
+				t.Fatalf("%s %q: got %q, %q, %v\nwant %q, %q, %v", c.format, parts, d.text, d.thought, d.calls, c.text, c.thought, c.calls)
 			}
 		}
 	}
 }
 
-// Each text of the form of demanded calls is divided into calls of known tools, with arguments that are objects, and nothing else.
+// Arguments come in parts, as they are generated, and a reply that ends anywhere contains no part of a call in its text.
+func TestPartialCalls(t *testing.T) {
+	for _, c := range transcripts {
+		if len(c.calls) == 0 {
+			continue
+		}
+		single := strings.Split(c.reply, "")
+		if d := divided(t, c.splitting(t), single); d.parts < len(d.calls) || len(c.calls[1]) > 12 && d.parts <= len(d.calls) && !strings.Contains(c.reply, `{"arguments"`) {
+			t.Errorf("%s %q: arguments in %d parts", c.format, c.reply, d.parts)
+		}
+		for n := range len(single) {
+			d := divided(t, c.splitting(t), single[:n])
+			text, f := strings.TrimSpace(d.text), formatNamed(t, c.format)
+			for _, mark := range []string{f.begin, f.also, c.splitting(t).thoughts.begin} { // its beginning may be text
+				text = strings.TrimSpace(text[:len(text)-couldBegin(text, mark, false)])
+			}
+			if !strings.HasPrefix(c.text, text) && f.begin != "" {
+				t.Errorf("%s %q: the text %q, want a beginning of %q", c.format, single[:n], d.text, c.text)
+			}
+			for i, call := range d.calls {
+				if call.Function.Name != c.calls[2*i] || !strings.HasPrefix(c.calls[2*i+1], call.Function.Arguments) &&
+					call.Function.Arguments != "{}" { // of a call whose arguments have not come
+					t.Errorf("%s %q: %+v, want a beginning of %q", c.format, single[:n], call, c.calls[2*i+1])
+				}
+			}
+		}
+	}
+}
+
+// Any reply is divided within bounds, and in the same way at any cuts.
+func FuzzSplit(f *testing.F) {
+	for i, c := range transcripts {
+		f.Add(c.reply, uint8(i), uint64(i))
+	}
+	f.Fuzz(func(t *testing.T, reply string, format uint8, seed uint64) {
+		s := &splitting{format: &callFormats[int(format)%len(callFormats)], tools: testTools, thoughts: thoughtForms[int(format)%3]}
+		whole, parts := divided(t, s, []string{reply, ""}), divided(t, s, cut(rand.New(rand.NewPCG(seed, 1)), reply))
+		ok := whole.text == parts.text && whole.thought == parts.thought && len(whole.calls) == len(parts.calls)
+		for i := range min(len(whole.calls), len(parts.calls)) {
+			ok = ok && whole.calls[i].Function == parts.calls[i].Function
+		}
+		if !ok {
+			t.Errorf("%s %q: got %+v in parts, want %+v", s.format.name, reply, parts, whole)
+		}
+	})
+}
+
+// formTools are tools with arguments of many kinds, for forms of calls.
+var formTools = []toolFunction{
+	{Name: "weather", Parameters: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","maximum":99},"s":{"type":"string"},
+		"w":{"enum":["a","1"]},"b":{"type":"boolean"},"d":{"$ref":"#/$defs/d"}},"required":["n","w"],"additionalProperties":false,
+		"$defs":{"d":{"type":"number","minimum":0}}}`)},
+	{Name: "f"}, {Name: "add_2", Parameters: json.RawMessage(`{"not":{}}`)},
+	{Name: "deep", Parameters: json.RawMessage(`{"type":"object","properties":{"l":{"type":"array","items":{"type":"string"}},"o":{"type":"object"},"x":{}},"required":["l"]}`)},
+}
+
+// Each text of the form of demanded calls is divided into calls of known tools, with arguments that their schemas accept, and nothing
+// else.
 func TestFormsOfCalls(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	texts := make([]string, 256)
@@ -91,30 +235,22 @@ func TestFormsOfCalls(t *testing.T) {
 		texts[b] = string([]byte{byte(b)})
 	}
 	v := grammar.NewVocabulary(texts)
-	tools := []toolFunction{{Name: "weather", Parameters: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)},
-		{Name: "f"}, {Name: "add_2", Parameters: json.RawMessage(`{"not":{}}`)}}
 	for i := range callFormats {
 		f := &callFormats[i]
 		for _, single := range []bool{false, true} {
-			u := &toolUse{tools: tools, must: true, single: single}
-			b := grammar.NewBuilder()
-			p, err := f.calls(b, u)
-			if err != nil {
-				t.Fatal(err)
-			}
-			g, err := b.Build(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for range 4 {
-				reply := walked(g, v, r)
-				text, _, calls := divided(&splitting{format: f, tools: tools, single: single}, cut(r, reply))
-				if text != "" || len(calls) == 0 || single && len(calls) > 1 {
-					t.Fatalf("%s %q: %q, %v", f.name, reply, text, calls)
+			g := grammarOf(t, f, &toolUse{tools: formTools, must: true, single: single}, "")
+			for range 30 {
+				reply := walked(t, g, v, r)
+				d := divided(t, &splitting{format: f, tools: formTools, single: single}, cut(r, reply))
+				if d.text != "" || len(d.calls) == 0 || single && len(d.calls) > 1 {
+					t.Fatalf("%s %q: %q, %v", f.name, reply, d.text, d.calls)
 				}
-				for _, c := range calls {
+				for _, c := range d.calls {
 					var args map[string]any
-					if err := json.Unmarshal([]byte(c.Function.Arguments), &args); err != nil || c.Function.Name == "weather" && args["n"] == nil {
+					err := json.Unmarshal([]byte(c.Function.Arguments), &args)
+					n, isNumber := args["n"].(float64)
+					w := args["w"]
+					if err != nil || c.Function.Name == "weather" && (!isNumber || n > 99 || w != "a" && w != "1") || c.Function.Name == "deep" && args["l"] == nil {
 						t.Fatalf("%s %q: %v, %v", f.name, reply, c, err)
 					}
 				}
@@ -123,11 +259,29 @@ func TestFormsOfCalls(t *testing.T) {
 	}
 }
 
+// grammarOf returns the grammar of replies.
+func grammarOf(t *testing.T, f *callFormat, u *toolUse, thought string) *grammar.Grammar {
+	t.Helper()
+	w := &formWriter{schemas: make(map[string][]byte)}
+	if err := w.reply(f, u, thought); err != nil {
+		t.Fatal(err)
+	}
+	g, err := grammar.GBNF(w.rules.String(), w.schemas)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", f.name, err, w.rules.String())
+	}
+	return g
+}
+
 // walked returns a random text of a grammar.
-func walked(g *grammar.Grammar, v *grammar.Vocabulary, r *rand.Rand) string {
-	m := g.NewMatcher(v.Has)
+func walked(t *testing.T, g *grammar.Grammar, v *grammar.Vocabulary, r *rand.Rand) string {
+	t.Helper()
+	m, err := g.NewMatcher(v, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var b []byte
-	for left := m.Least() + r.IntN(80); left > 0 && !m.Complete(); left-- {
+	for left := m.Least() + r.IntN(120); left > 0 && !m.Complete(); left-- {
 		var ids []int
 		m.Each(v, left-1, func(id int) { ids = append(ids, id) })
 		if len(ids) == 0 {
@@ -141,24 +295,30 @@ func walked(g *grammar.Grammar, v *grammar.Vocabulary, r *rand.Rand) string {
 
 // Without a demand a reply is any text, or calls; with a thought at its beginning, what follows it is calls.
 func TestFreeForms(t *testing.T) {
-	f := formatNamed(t, "Hermes", "")
 	call := "<tool_call>\n" + `{"name": "f", "arguments": {}}` + "\n</tool_call>"
+	texts := make([]string, 256)
+	for b := range texts {
+		texts[b] = string([]byte{byte(b)})
+	}
+	v := grammar.NewVocabulary(texts)
 	for _, c := range []struct {
-		u      toolUse
-		thinks bool
-		yes    []string
-		not    []string
+		format  string
+		u       toolUse
+		thought string
+		yes     []string
+		not     []string
 	}{
-		{toolUse{strict: true}, false, []string{"", "text <tool_c", call, "text" + call, "<<tool_call>\n" + call[12:]}, []string{"<tool_call>x", call + "x"}},
-		{toolUse{must: true}, true, []string{"so </think>\n\n" + call, "</think>" + call}, []string{call, "so </think>", "so </think> no"}},
+		{"Hermes", toolUse{strict: true}, "", []string{"", "téxt <tool_c", call, "text" + call, "<<tool_call>\n" + call[12:]}, []string{"<tool_call>x", call + "x"}},
+		{"Hermes", toolUse{must: true}, "</think>", []string{"so </think>\n\n" + call, "</think>" + call}, []string{call, "so </think>", "so </think> no"}},
+		{"Llama 3", toolUse{single: true}, "", []string{"", "It is.", `{"name": "f", "parameters": {}}`}, []string{"{", "[1]", `{"x":1}`}},
 	} {
 		c.u.tools = []toolFunction{{Name: "f"}}
-		form, err := f.grammar(&c.u, c.thinks)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := grammarOf(t, formatNamed(t, c.format), &c.u, c.thought)
 		for i, s := range append(c.yes, c.not...) {
-			m := form.NewMatcher(func(s string) bool { return len(s) == 1 })
+			m, err := g.NewMatcher(v, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if got := m.Advance([]byte(s)) && m.Accepts(); got != (i < len(c.yes)) {
 				t.Errorf("%+v %q: accepted %v", c.u, s, got)
 			}

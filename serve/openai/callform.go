@@ -1,0 +1,368 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/etrun-go/etrun/text"
+)
+
+// maxCalls is the number of calls in a reply whose form is prescribed.
+const maxCalls = 16
+
+// formWriter writes the form of a reply with calls as a grammar in GBNF.
+type formWriter struct {
+	rules   strings.Builder
+	schemas map[string][]byte
+	n       int // of rules with a number
+	loosely *looseRules
+}
+
+// literal returns a text as GBNF.
+func literal(s string) string {
+	return `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", `\n`, "\r", `\r`).Replace(s) + `"`
+}
+
+// rule adds a rule, and returns its name.
+func (w *formWriter) rule(format string, args ...any) (name string) {
+	w.n++
+	name = "r" + strconv.Itoa(w.n)
+	fmt.Fprintf(&w.rules, "%s ::= "+format+"\n", append([]any{name}, args...)...)
+	return name
+}
+
+// schema adds JSON of a schema, and returns the name of its rule.
+func (w *formWriter) schema(s []byte) (name string) {
+	w.n++
+	name = "s" + strconv.Itoa(w.n)
+	w.schemas[name] = s
+	return name
+}
+
+// noArguments is the schema of tools without one.
+const noArguments = `{"type":"object","properties":{},"additionalProperties":false}`
+
+// arguments returns the rule of the arguments of a tool as JSON.
+func (w *formWriter) arguments(t *toolFunction) (string, error) {
+	schema := []byte(t.Parameters)
+	if string(orNull(schema)) == "null" {
+		schema = []byte(noArguments)
+	}
+	_, err := forms.schema(schema)
+	switch {
+	case err != nil && t.Strict:
+		return "", refused("tools", "the parameters of %s: %v", t.Name, err)
+	case err != nil:
+		schema = []byte(`{"type":"object"}`)
+	}
+	return w.schema(schema), nil
+}
+
+// object returns the form of a call that is a JSON object.
+func (w *formWriter) object(f *callFormat, t *toolFunction) (string, error) {
+	args, err := w.arguments(t)
+	return literal(`{"name": `+quotedPlain(t.Name)+`, "`+f.args+`": `) + " " + args + ` "}"`, err
+}
+
+// head returns the form of a call whose name precedes its arguments.
+func (w *formWriter) head(f *callFormat, t *toolFunction) (string, error) {
+	args, err := w.arguments(t)
+	return literal(f.head+t.Name+f.named) + " " + args, err
+}
+
+// elements returns the form of a call whose arguments are elements.
+func (w *formWriter) elements(_ *callFormat, t *toolFunction) (string, error) {
+	list, free, err := w.members(t, "", parameterEnd)
+	if err != nil {
+		return "", err
+	}
+	form := literal(functionBegin + t.Name + ">\n")
+	if free {
+		name := "[a-zA-Z_] [a-zA-Z0-9_]{0,63}"
+		return fmt.Sprintf("%s (%s %s %s %s)* %s", form, literal(parameterBegin), name, literal(">\n"),
+			w.until(parameterEnd, literal(parameterEnd+"\n")), literal(functionEnd)), nil
+	}
+	for _, m := range list {
+		element := fmt.Sprintf("%s %s %s", literal(parameterBegin+m.key+">\n"), m.value, literal(parameterEnd+"\n"))
+		if !m.required {
+			element = "(" + element + ")?"
+		}
+		form += " " + element
+	}
+	return form + " " + literal(functionEnd), nil
+}
+
+// loose returns the form of a call of Gemma's models.
+func (w *formWriter) loose(f *callFormat, t *toolFunction) (string, error) {
+	list, free, err := w.members(t, f.quote, f.quote)
+	if err != nil {
+		return "", err
+	}
+	begin := literal(f.head+t.Name) + " "
+	if free {
+		return begin + w.looseValues(f.quote).object, nil
+	}
+	first, further := `""`, `""` // what begins with a member, without and after others
+	for _, m := range slices.Backward(list) {
+		one := w.rule("%s %s", literal(m.key+":"), m.value)
+		alone, more := one+" "+further, `"," `+one+" "+further
+		if !m.required {
+			alone, more = alone+" | "+first, more+" | "+further
+		}
+		first, further = w.rule("%s", alone), w.rule("%s", more)
+	}
+	return begin + `"{" ` + first + ` "}"`, nil
+}
+
+// looseRules are the rules of values of Gemma's models.
+type looseRules struct{ value, list, object string }
+
+// looseValues returns the rules of any values of Gemma's models.
+func (w *formWriter) looseValues(quote string) *looseRules {
+	if w.loosely != nil {
+		return w.loosely
+	}
+	w.n++
+	l := &looseRules{value: "r" + strconv.Itoa(w.n)}
+	text := literal(quote) + " " + w.until(quote, literal(quote))
+	key := "[a-zA-Z_] [a-zA-Z0-9_]{0,63}"
+	l.object = w.rule(`"{" (%s ":" %s ("," %s ":" %s)*)? "}"`, key, l.value, key, l.value)
+	l.list = w.rule(`"[" (%s ("," %s)*)? "]"`, l.value, l.value)
+	scalar := w.schema([]byte(`{"type":["number","boolean","null"]}`))
+	fmt.Fprintf(&w.rules, "%s ::= %s | %s | %s | %s\n", l.value, text, scalar, l.list, l.object)
+	w.loosely = l
+	return l
+}
+
+// memberForm is the form of an argument.
+type memberForm struct {
+	key, value string
+	required   bool
+}
+
+// annotations are the keywords of schemas without an effect on values.
+var annotations = []string{"title", "description", "default", "examples", "example", "$comment", "deprecated"}
+
+// members returns the forms of the arguments of a tool, in the order of its schema, for formats in which strings are between marks.
+// free means that any arguments are accepted.
+func (w *formWriter) members(t *toolFunction, quote, end string) (list []memberForm, free bool, err error) {
+	var root map[string]json.RawMessage
+	schema := orNull(t.Parameters)
+	if string(schema) == "null" {
+		schema = []byte(noArguments)
+	}
+	names, required := keysOf(schema, "properties"), []string{}
+	plain := json.Unmarshal(schema, &root) == nil && json.Unmarshal(orList(root["required"]), &required) == nil
+	for key := range root {
+		plain = plain && (slices.Contains(annotations, key) || slices.Contains([]string{"type", "properties", "required", "additionalProperties",
+			"$defs", "definitions", "$schema"}, key))
+	}
+	for _, r := range required {
+		plain = plain && slices.Contains(names, r)
+	}
+	if _, err := forms.schema(schema); plain && err == nil && (len(names) > 0 || string(root["additionalProperties"]) == "false") {
+		properties := schemaOf(schema).Properties
+		for _, key := range names {
+			value, err := w.member(t, root, key, properties[key], quote, end)
+			if err != nil {
+				return nil, false, err
+			}
+			list = append(list, memberForm{key, value, slices.Contains(required, key)})
+		}
+		return list, false, nil
+	} else if t.Strict {
+		return nil, false, refused("tools", "the parameters of %s: want an object with properties for calls of this template (%v)", t.Name, err)
+	}
+	return nil, true, nil
+}
+
+// member returns the form of an argument.
+func (w *formWriter) member(t *toolFunction, root map[string]json.RawMessage, key string, raw json.RawMessage, quote, end string) (string, error) {
+	schema := schemaOf(raw)
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &all) // such as true
+	simple := true
+	for k := range all {
+		simple = simple && (k == "type" || slices.Contains(annotations, k))
+	}
+	words := schema.words()
+	kind := schema.kind()
+	nested := quote != "" && (kind == "object" || kind == "array" || kind == "")
+	switch {
+	case words != nil && !slices.ContainsFunc(words, func(s string) bool { return strings.Contains(s, end) }):
+		list := make([]string, len(words))
+		for i, s := range words {
+			list[i] = literal(quote + s + quote)
+		}
+		return "(" + strings.Join(list, " | ") + ")", nil
+	case !simple && t.Strict && (kind == "string" || nested):
+		return "", refused("tools", "the parameters of %s: %s: in calls of this template such values have no form beyond their type; "+
+			"want strict false", t.Name, key)
+	case kind == "string":
+		after := ""
+		if quote != "" {
+			after = literal(quote)
+		}
+		return literal(quote) + " " + w.until(end, after), nil
+	case nested && kind == "object":
+		return w.looseValues(quote).object, nil
+	case nested && kind == "array":
+		return w.looseValues(quote).list, nil
+	case nested:
+		return w.looseValues(quote).value, nil
+	}
+	return w.schema(within(root, key)), nil
+}
+
+// within returns the schema of a property, with the definitions of the schema that has it.
+func within(root map[string]json.RawMessage, key string) []byte {
+	definitions := map[string]json.RawMessage{}
+	_ = json.Unmarshal(orNull(root["$defs"]), &definitions) // what is none is refused with the schema
+	const arguments = "arguments of the call"
+	whole, _ := json.Marshal(root) // these cannot fail: they were JSON
+	if definitions == nil {
+		definitions = map[string]json.RawMessage{}
+	}
+	definitions[arguments] = whole
+	path := strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	schema := map[string]any{"$ref": "#/$defs/" + arguments + "/properties/" + path, "$defs": definitions}
+	if d := root["definitions"]; d != nil {
+		schema["definitions"] = d
+	}
+	text, _ := json.Marshal(schema)
+	return text
+}
+
+// keysOf returns the keys of a member that is an object, in their order.
+func keysOf(text []byte, member string) (list []string) {
+	var o map[string]json.RawMessage
+	if json.Unmarshal(text, &o) != nil {
+		return nil
+	}
+	d := json.NewDecoder(strings.NewReader(string(orNull(o[member]))))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	for d.More() {
+		key, err := d.Token()
+		var skipped json.RawMessage
+		if err != nil || d.Decode(&skipped) != nil {
+			return nil
+		}
+		if s := key.(string); !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// orList returns a value, an empty list for an absent one.
+func orList(raw json.RawMessage) []byte {
+	if len(raw) == 0 {
+		return []byte("[]")
+	}
+	return raw
+}
+
+// until returns the rule of a text in which a mark does not occur, which ends with something else.
+func (w *formWriter) until(mark, end string) string {
+	m := []rune(mark)
+	first := w.n + 1
+	w.n += len(m)
+	state := func(i int) string { return "r" + strconv.Itoa(first+i) }
+	var chars []rune // of the mark
+	class := ""
+	for _, c := range m {
+		if !slices.Contains(chars, c) {
+			chars = append(chars, c)
+			class += fmt.Sprintf(`\U%08X`, c)
+		}
+	}
+	if end == "" {
+		end = `""`
+	}
+	for i := range m {
+		fmt.Fprintf(&w.rules, "%s ::= [^%s] %s | %s", state(i), class, state(0), end)
+		for _, c := range chars {
+			if n := matched(m, append(slices.Clone(m[:i]), c)); n < len(m) {
+				fmt.Fprintf(&w.rules, " | %s %s", literal(string(c)), state(n))
+			}
+		}
+		w.rules.WriteByte('\n')
+	}
+	return state(0)
+}
+
+// matched returns how many characters of the mark a text ends with.
+func matched(mark, text []rune) (n int) {
+	for k := min(len(text), len(mark)); k > 0; k-- {
+		if slices.Equal(text[len(text)-k:], mark[:k]) {
+			return k
+		}
+	}
+	return 0
+}
+
+// calls returns the form of one call, or of several.
+func (w *formWriter) calls(f *callFormat, u *toolUse) (string, error) {
+	var list []string
+	for i := range u.tools {
+		one, err := f.write(w, f, &u.tools[i])
+		if err != nil {
+			return "", err
+		}
+		list = append(list, one)
+	}
+	call := w.rule("%s", strings.Join(list, " | "))
+	begin, end := f.begin, f.end
+	open, shut := f.open, f.close
+	if f.open == "[" { // the list is outside of the calls
+		begin, end, open, shut = begin+"[", "]"+end, "", ""
+	}
+	if f.each {
+		begin, end, open, shut = "", "", begin+f.pad, f.pad+end
+	}
+	one := w.rule("%s %s %s", literal(open), call, literal(shut))
+	more := maxCalls - 1
+	if u.single || f.begin == "" {
+		more = 0
+	}
+	return w.rule("%s %s (%s %s){0,%d} %s", literal(begin), one, literal(f.between), one, more, literal(end)), nil
+}
+
+// reply writes the form of a whole reply. thought is the mark that ends the thought in which it begins, empty for none.
+func (w *formWriter) reply(f *callFormat, u *toolUse, thought string) error {
+	calls, err := w.calls(f, u)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !u.must && f.begin == "": // other texts do not begin like calls
+		calls = `"" | ` + calls + ` | [^{\[] .*`
+	case !u.must:
+		calls = w.until(f.begin, `"" | `+calls)
+	case thought != "":
+		calls = w.until(thought, literal(thought)+` "\n"{0,2} `+calls)
+	}
+	fmt.Fprintf(&w.rules, "root ::= %s\n", calls)
+	return nil
+}
+
+// form returns the form of a reply, nil if any text is one. thought is the mark that ends the thought in which it begins.
+func (f *callFormat) form(u *toolUse, thought string) (*text.Form, error) {
+	if !u.must && !u.strict && !u.single {
+		return nil, nil
+	}
+	w := &formWriter{schemas: make(map[string][]byte)}
+	if err := w.reply(f, u, thought); err != nil {
+		return nil, err
+	}
+	form, err := forms.grammar(w.rules.String(), w.schemas)
+	if err != nil {
+		return nil, refused("tools", "%v", err)
+	}
+	return form, nil
+}

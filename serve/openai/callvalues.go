@@ -1,0 +1,273 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// valueSchema is what the arguments of a tool are, as far as it decides how values that are no JSON are read.
+type valueSchema struct {
+	Type       json.RawMessage            `json:"type"`
+	Properties map[string]json.RawMessage `json:"properties"`
+	Items      json.RawMessage            `json:"items"`
+	Enum       []json.RawMessage          `json:"enum"`
+	Const      json.RawMessage            `json:"const"`
+}
+
+// words returns the values of enum or const if they are strings, nil if not.
+func (s *valueSchema) words() (list []string) {
+	values := s.Enum
+	if s.Const != nil {
+		values = []json.RawMessage{s.Const}
+	}
+	for _, raw := range values {
+		var word *string
+		if json.Unmarshal(raw, &word) != nil || word == nil {
+			return nil
+		}
+		list = append(list, *word)
+	}
+	return list
+}
+
+func schemaOf(raw json.RawMessage) (s valueSchema) {
+	if json.Unmarshal(orNull(raw), &s) != nil { // such as true
+		return valueSchema{}
+	}
+	return s
+}
+
+// kind returns the type of values, the first one that is not null; empty for any.
+func (s *valueSchema) kind() (kind string) {
+	var list []string
+	if s.words() != nil {
+		return "string"
+	}
+	if json.Unmarshal(orNull(s.Type), &kind) == nil || json.Unmarshal(s.Type, &list) != nil {
+		return kind
+	}
+	for _, k := range list {
+		if k != "null" {
+			return k
+		}
+	}
+	return ""
+}
+
+var (
+	integerText = regexp.MustCompile(`^[+-]?[0-9]+$`)
+	numberText  = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
+)
+
+// integerJSON returns an integer as JSON.
+func integerJSON(s string) (string, bool) {
+	if !integerText.MatchString(s) {
+		return "", false
+	}
+	digits := strings.TrimLeft(strings.TrimLeft(s, "+-"), "0")
+	switch {
+	case digits == "":
+		return "0", true
+	case s[0] == '-':
+		return "-" + digits, true
+	}
+	return digits, true
+}
+
+// numberJSON returns a finite number as JSON.
+func numberJSON(s string) (string, bool) {
+	x, err := strconv.ParseFloat(s, 64)
+	if !numberText.MatchString(s) || err != nil || math.IsInf(x, 0) {
+		return "", false
+	}
+	if json.Valid([]byte(s)) {
+		return s, true
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64), true
+}
+
+// wordJSON returns a word as JSON: one of some.
+func wordJSON(s string, words ...string) (string, bool) {
+	for _, w := range words {
+		if strings.EqualFold(s, w) {
+			return w, true
+		}
+	}
+	return "", false
+}
+
+// scalarJSON returns a value that is written without quotes as JSON of its type; as a string if it is none of that type.
+func scalarJSON(raw, kind string) string {
+	s := strings.TrimSpace(raw)
+	text, ok := "", false
+	switch kind {
+	case "string":
+	case "boolean":
+		text, ok = wordJSON(s, "true", "false")
+	case "integer":
+		text, ok = integerJSON(s)
+	case "number":
+		text, ok = numberJSON(s)
+	case "null":
+		text, ok = wordJSON(s, "null", "none")
+	default:
+		if text, ok = wordJSON(s, "true", "false", "null"); !ok {
+			text, ok = integerJSON(s)
+		}
+		if !ok {
+			text, ok = numberJSON(s)
+		}
+		if !ok && json.Valid([]byte(s)) && kind != "" || !ok && s != "" && strings.IndexByte(`{["`, s[0]) >= 0 && json.Valid([]byte(s)) {
+			text, ok = s, true
+		}
+	}
+	if !ok {
+		return quotedPlain(raw)
+	}
+	return text
+}
+
+// quotedPlain returns the JSON of a string, without escapes for HTML.
+func quotedPlain(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(s) != nil { // cannot happen for strings
+		return `""`
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// property returns the schema of a member.
+func (s *valueSchema) property(key string) valueSchema { return schemaOf(s.Properties[key]) }
+
+// errMore reports that a value does not end yet.
+var (
+	errMore  = errors.New("more is needed")
+	errValue = errors.New("no value")
+)
+
+// looseReader reads values whose strings are between marks, whose keys have no quotes, and whose other values are words.
+type looseReader struct {
+	s     string
+	quote string
+	depth int
+}
+
+// maxLoose bounds brackets in brackets.
+const maxLoose = 64
+
+func (r *looseReader) space() { r.s = strings.TrimLeft(r.s, " \n\t\r") }
+
+// until returns the text before one of some bytes.
+func (r *looseReader) until(ends string) (string, error) {
+	i := strings.IndexAny(r.s, ends)
+	if i < 0 {
+		return "", errMore
+	}
+	text := r.s[:i]
+	r.s = r.s[i:]
+	return text, nil
+}
+
+// quoted reads a text between marks; ok is false if none begins here.
+func (r *looseReader) quoted() (text string, ok bool, err error) {
+	if yes, perhaps := begins(r.s, r.quote); !yes {
+		if perhaps && r.s != "" {
+			return "", false, errMore
+		}
+		return "", false, nil
+	}
+	text, rest, found := strings.Cut(r.s[len(r.quote):], r.quote)
+	if !found {
+		return "", true, errMore
+	}
+	r.s = rest
+	return text, true, nil
+}
+
+// key reads a key, and the colon.
+func (r *looseReader) key() (string, error) {
+	r.space()
+	key, ok, err := r.quoted()
+	if err == nil && !ok {
+		key, err = r.until(":")
+	}
+	if err != nil {
+		return "", err
+	}
+	if r.space(); r.s == "" {
+		return "", errMore
+	}
+	key = strings.TrimSpace(key)
+	if r.s[0] != ':' || key == "" {
+		return "", errValue
+	}
+	r.s = r.s[1:]
+	return key, nil
+}
+
+// value reads a value, and returns it as JSON.
+func (r *looseReader) value(schema valueSchema) (string, error) {
+	if r.space(); r.s == "" {
+		return "", errMore
+	}
+	text, ok, err := r.quoted()
+	switch {
+	case err != nil:
+		return "", err
+	case ok && schema.kind() != "string" && schema.kind() != "":
+		return scalarJSON(text, schema.kind()), nil
+	case ok:
+		return quotedPlain(text), nil
+	case r.s[0] == '{' || r.s[0] == '[':
+		if r.depth++; r.depth > maxLoose {
+			return "", errValue
+		}
+		defer func() { r.depth-- }()
+		return r.list(r.s[0], schema)
+	}
+	word, err := r.until(",]}")
+	if err != nil {
+		return "", err
+	}
+	return scalarJSON(word, schema.kind()), nil
+}
+
+// list reads the elements of a list, or the members of an object.
+func (r *looseReader) list(open byte, schema valueSchema) (string, error) {
+	r.s = r.s[1:]
+	var parts []string
+	for {
+		if r.space(); r.s == "" {
+			return "", errMore
+		}
+		if r.s[0] == open+2 { // the closing bracket
+			r.s = r.s[1:]
+			return string(open) + strings.Join(parts, ", ") + string(open+2), nil
+		}
+		if len(parts) > 0 {
+			if r.s[0] != ',' {
+				return "", errValue
+			}
+			r.s = r.s[1:]
+		}
+		begin, inner := "", schemaOf(schema.Items)
+		if open == '{' {
+			key, err := r.key()
+			if err != nil {
+				return "", err
+			}
+			begin, inner = quotedPlain(key)+": ", schema.property(key)
+		}
+		v, err := r.value(inner)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, begin+v)
+	}
+}
