@@ -20,13 +20,22 @@ import (
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
-// Message is a message of a dialogue.
+// Message is a message of a conversation. Only the models' own templates have a place for more than a role and a content.
 type Message struct {
-	Role    string // such as "system", "user" and "assistant"
-	Content string
+	Role      string // such as "system", "user" and "assistant"
+	Content   string
+	Reasoning string // thoughts of the assistant
+	Calls     []Call // of tools, by the assistant
+	CallID    string // of the call that a message of a tool answers
+	Name      string // of the author, such as a tool
 }
 
-// Template turns the messages of a dialogue into a prompt. It is immutable and safe for concurrent
+// plain reports whether a message has a role and a content only.
+func (m *Message) plain() bool {
+	return m.Reasoning == "" && len(m.Calls) == 0 && m.CallID == "" && m.Name == ""
+}
+
+// Template turns the messages of a conversation into a prompt. It is immutable and safe for concurrent
 // use.
 type Template struct {
 	name   string
@@ -59,7 +68,7 @@ const (
 	assistant = "assistant"
 )
 
-// Limits on dialogues and templates.
+// Limits on conversations and templates.
 const (
 	maxTemplate = 1 << 20
 	maxRole     = 64
@@ -72,7 +81,7 @@ const (
 //	"message"  each message: "{<|im_start|>}{role}\n{text}{<|im_end|>}\n"
 //	"roles"    what {role} is replaced by: {"user": "user", "assistant": "model"}; other roles are
 //	           rejected. Without it any role is allowed, and {role} is its name
-//	"system"   a system message for dialogues that have none
+//	"system"   a system message for conversations that have none
 //	"heading"  text at the beginning of a first system message, which is then never missing
 //	"merge"    if true, a system message is put before the text of the next message
 //	"alternate"
@@ -323,25 +332,23 @@ func isRole(s string) bool {
 // EncodeChat returns the prompt for the assistant's reply to messages, and the tokens that end the
 // reply: see Options.Ends. Text in messages never becomes a control token.
 func (m *Model) EncodeChat(t *Template, messages []Message) (prompt, ends []int, err error) {
-	return m.EncodeDialogue(t, dialogue(messages))
+	return m.EncodeConversation(t, &Conversation{Messages: messages})
 }
 
 // EncodeContinued is EncodeChat for a reply that has begun: it begins with the text of the last message, which must be one
 // of the assistant.
 func (m *Model) EncodeContinued(t *Template, messages []Message) (prompt, ends []int, err error) {
-	d := dialogue(messages)
-	d.Continue = true
-	return m.EncodeDialogue(t, d)
+	return m.EncodeConversation(t, &Conversation{Messages: messages, Continue: true})
 }
 
-// EncodeDialogue is EncodeChat for dialogues with tools and other values. A template that is not in Jinja refuses these. A nil
-// dialogue is one without turns.
-func (m *Model) EncodeDialogue(t *Template, d *Dialogue) (prompt, ends []int, err error) {
+// EncodeConversation is EncodeChat for conversations with tools and other values. A template that is not in Jinja refuses these. A nil
+// conversation has no messages.
+func (m *Model) EncodeConversation(t *Template, d *Conversation) (prompt, ends []int, err error) {
 	if m.tok == nil {
 		return nil, nil, errNoTokenizer()
 	}
 	if d == nil {
-		d = new(Dialogue)
+		d = new(Conversation)
 	}
 	rendered, err := m.rendered(t, d)
 	if err != nil {

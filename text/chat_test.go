@@ -77,7 +77,7 @@ func TestStrips(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prompt, _, err := (&Model{tok: tok}).EncodeChat(tmpl, []Message{{"user", "Hi"}})
+	prompt, _, err := (&Model{tok: tok}).EncodeChat(tmpl, []Message{{Role: "user", Content: "Hi"}})
 	if got, want := tok.show(prompt), "[<|user|>]Hi[<|end|>][<|assistant|>]"; got != want || err != nil {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
@@ -100,14 +100,14 @@ func TestTemplateErrors(t *testing.T) {
 		{"an open brace", `{"message": "{text}{<|end|>"}`, nil, false},
 		{"an empty name", `{"message": "{text}{}"}`, nil, false},
 		{"a brace in a role", `{"message": "{role}{text}", "roles": {"user": "{"}}`, nil, false},
-		{"unknown control token", `{"message": "{<|what|>}{text}"}`, []Message{{"user", "x"}}, true},
+		{"unknown control token", `{"message": "{<|what|>}{text}"}`, []Message{{Role: "user", Content: "x"}}, true},
 		{"no messages", `{"message": "{text}"}`, nil, true},
-		{"role", `{"message": "{text}"}`, []Message{{"user\n", "x"}}, true},
-		{"role that is not listed", `{"message": "{role}{text}", "roles": {"assistant": "a"}}`, []Message{{"user", "x"}}, true},
-		{"second system message", `{"message": "{role}{text}", "merge": true}`, []Message{{"system", "x"}, {"system", "x"}}, true},
-		{"system message alone", `{"message": "{role}{text}", "merge": true}`, []Message{{"system", "x"}}, true},
-		{"two of the user", `{"message": "{role}{text}", "alternate": true}`, []Message{{"system", "x"}, {"user", "x"}, {"user", "x"}}, true},
-		{"the assistant first", `{"message": "{role}{text}", "alternate": true}`, []Message{{"assistant", "x"}}, true},
+		{"role", `{"message": "{text}"}`, []Message{{Role: "user\n", Content: "x"}}, true},
+		{"role that is not listed", `{"message": "{role}{text}", "roles": {"assistant": "a"}}`, []Message{{Role: "user", Content: "x"}}, true},
+		{"second system message", `{"message": "{role}{text}", "merge": true}`, []Message{{Role: "system", Content: "x"}, {Role: "system", Content: "x"}}, true},
+		{"system message alone", `{"message": "{role}{text}", "merge": true}`, []Message{{Role: "system", Content: "x"}}, true},
+		{"two of the user", `{"message": "{role}{text}", "alternate": true}`, []Message{{Role: "system", Content: "x"}, {Role: "user", Content: "x"}, {Role: "user", Content: "x"}}, true},
+		{"the assistant first", `{"message": "{role}{text}", "alternate": true}`, []Message{{Role: "assistant", Content: "x"}}, true},
 		{"a brace in the reply", `{"message": "{role}{text}", "reply": "}"}`, nil, false},
 		{"too large", strings.Repeat("x", maxTemplate+1), nil, false},
 	} {
@@ -131,7 +131,7 @@ func TestTemplateFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	tok := &byteTokenizer{controls: phi3Controls}
-	prompt, ends, err := (&Model{tok: tok}).EncodeChat(tmpl, []Message{{"user", "{role} {<|end|>}"}})
+	prompt, ends, err := (&Model{tok: tok}).EncodeChat(tmpl, []Message{{Role: "user", Content: "{role} {<|end|>}"}})
 	want := "{[<|system|>]}<U>{role} {<|end|>}</U>[<|end|>]<[<|assistant|>]A>"
 	if got := tok.show(prompt); got != want || err != nil || len(ends) > 0 {
 		t.Errorf("got %q, ends %d, %v, want %q", got, ends, err, want)
@@ -151,7 +151,7 @@ func TestDocumentedTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	tok := &byteTokenizer{controls: chatMLControls}
-	prompt, ends, err := (&Model{tok: tok}).EncodeChat(tmpl, []Message{{"system", "A"}, {"user", "B"}})
+	prompt, ends, err := (&Model{tok: tok}).EncodeChat(tmpl, []Message{{Role: "system", Content: "A"}, {Role: "user", Content: "B"}})
 	want := "[<|im_start|>]system\nA[<|im_end|>]\n[<|im_start|>]user\nB[<|im_end|>]\n[<|im_start|>]assistant\n"
 	if got := tok.show(prompt); got != want || err != nil || len(ends) != 1 {
 		t.Errorf("got %q, ends %d, %v, want %q", got, ends, err, want)

@@ -46,7 +46,7 @@ func (t *templates) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &(*t)[0].Template)
 }
 
-// source returns the template for dialogues: the only one, or the one named default.
+// source returns the template for conversations: the only one, or the one named default.
 func (t templates) source() (string, error) {
 	if len(t) == 1 {
 		return t[0].Template, nil

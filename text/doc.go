@@ -21,7 +21,7 @@
 // A [Session] holds one text: an instance of the method with its key-value cache. It belongs to one
 // goroutine at a time: a call during another call returns etrun.ErrBusy and changes nothing. A
 // prompt is always the whole text from its beginning. Its tokens that match the text of the last
-// call are not computed again: the next message of a dialogue, or a second question about a long
+// call are not computed again: the next message of a conversation, or a second question about a long
 // document, costs only its new tokens. [Session.Fork] copies a session.
 //
 // # Numbers

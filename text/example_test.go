@@ -117,7 +117,7 @@ func ExamplePromptError() {
 	// the context is full after 3 tokens
 }
 
-// Templates write the prompt of a dialogue. Other templates are JSON files.
+// Templates write the prompt of a conversation. Other templates are JSON files.
 func ExampleNewTemplate() {
 	ctx := context.Background()
 	model := open(ctx)

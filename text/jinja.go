@@ -21,38 +21,15 @@ type Call struct {
 	Arguments json.RawMessage // an object
 }
 
-// Turn is a message with what only the models' own templates have a place for.
-type Turn struct {
-	Message
-	Reasoning string // thoughts of the assistant
-	Calls     []Call // of tools, by the assistant
-	CallID    string // of the call that a message of a tool answers
-	Name      string // of the author, such as a tool
-}
-
-// plain reports whether a message has a role and a content only.
-func (t *Turn) plain() bool {
-	return t.Reasoning == "" && len(t.Calls) == 0 && t.CallID == "" && t.Name == ""
-}
-
-// Dialogue is what a prompt is made of.
-type Dialogue struct {
-	Turns []Turn
+// Conversation is what a prompt is made of.
+type Conversation struct {
+	Messages []Message
 	// Continue means that the last message, one of the assistant, is the beginning of the reply.
 	Continue bool
 	// Tools are the definitions of tools, a JSON list. Only the models' own templates have a place for them.
 	Tools json.RawMessage
 	// Values are further variables of the models' own templates, such as enable_thinking.
 	Values map[string]json.RawMessage
-}
-
-// dialogue returns messages as a dialogue.
-func dialogue(messages []Message) *Dialogue {
-	d := &Dialogue{Turns: make([]Turn, len(messages))}
-	for i, m := range messages {
-		d.Turns[i].Message = m
-	}
-	return d
 }
 
 // own is a template in Jinja, as published with a model.
@@ -76,7 +53,7 @@ var marks = strings.NewReplacer(guardMark, "", replyMark, "")
 // Errors are *TemplateError.
 //
 // The template is rendered as Hugging Face's library does, with messages, tools, add_generation_prompt, bos_token, eos_token
-// and the values of the dialogue. Control tokens come from the template only: their names in messages are text, but for
+// and the values of the conversation. Control tokens come from the template only: their names in messages are text, but for
 // those in replies of the assistant that the template compares with, such as </think>.
 func NewJinjaTemplate(name, source, bos, eos string) (*Template, error) {
 	if len(source) > maxTemplate || !utf8.ValidString(source) {
@@ -195,7 +172,7 @@ func (n *names) value(what string, raw json.RawMessage) (any, error) {
 }
 
 // message returns a message as a value of templates.
-func (n *names) message(m *Turn, literals []string) (*jinja.Dict, error) {
+func (n *names) message(m *Message, literals []string) (*jinja.Dict, error) {
 	reply := m.Role == assistant
 	d := jinja.NewDict()
 	d.Set("role", n.guard(m.Role, nil, false))
@@ -230,20 +207,20 @@ func (n *names) message(m *Turn, literals []string) (*jinja.Dict, error) {
 // now is the time that templates write. Tests replace it.
 var now = time.Now
 
-// render renders a dialogue. reply adds the beginning of a reply.
-func (o *own) render(tok tokenizer.Tokenizer, n *names, d *Dialogue, reply bool) (string, error) {
+// render renders a conversation. reply adds the beginning of a reply.
+func (o *own) render(tok tokenizer.Tokenizer, n *names, d *Conversation, reply bool) (string, error) {
 	literals, err := n.compared(o.template.Literals())
 	if err != nil {
 		return "", err
 	}
 	list := &jinja.List{}
-	for i := range d.Turns {
-		m := d.Turns[i]
+	for i := range d.Messages {
+		m := d.Messages[i]
 		v, err := n.message(&m, literals)
 		if err != nil {
 			return "", err
 		}
-		if d.Continue && i == len(d.Turns)-1 {
+		if d.Continue && i == len(d.Messages)-1 {
 			v.Set("content", v.Get("content").(string)+replyMark)
 		}
 		list.Items = append(list.Items, v)
@@ -286,15 +263,15 @@ func (o *own) token(tok tokenizer.Tokenizer, n *names, name string, id int) stri
 }
 
 // renderOwn returns the prompt of a template in Jinja as segments.
-func (m *Model) renderOwn(t *Template, d *Dialogue) ([]segment, error) {
+func (m *Model) renderOwn(t *Template, d *Conversation) ([]segment, error) {
 	n := m.controls
 	if n == nil {
 		return nil, &TemplateError{t.name, errors.New("the tokenizer does not list its control tokens")}
 	}
-	if last := len(d.Turns) - 1; d.Continue && (last < 0 || d.Turns[last].Role != assistant) {
+	if last := len(d.Messages) - 1; d.Continue && (last < 0 || d.Messages[last].Role != assistant) {
 		return nil, &TemplateError{t.name, errors.New("want a last message of the assistant to continue it")}
 	}
-	for _, x := range d.Turns {
+	for _, x := range d.Messages {
 		if !isRole(x.Role) {
 			return nil, &TemplateError{t.name, fmt.Errorf("the role %.100q, want 1 to %d letters, digits, - and _", x.Role, maxRole)}
 		}
@@ -313,15 +290,15 @@ func (m *Model) renderOwn(t *Template, d *Dialogue) ([]segment, error) {
 	return n.split(s), nil
 }
 
-// turnEnds are control tokens that end the reply of a model, whatever its template.
-var turnEnds = []string{"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<end_of_turn>", "<turn|>", "<|end_of_text|>", "<|endoftext|>",
+// replyEnds are control tokens that end the reply of a model, whatever its template.
+var replyEnds = []string{"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<end_of_turn>", "<turn|>", "<|end_of_text|>", "<|endoftext|>",
 	"<|return|>", "<|call|>", "</s>", "<eos>", "<｜end▁of▁sentence｜>", "<|tool_response>", "<start_function_response>"}
 
 // ownEnds returns the control tokens that end a reply: the usual ones, and the one that the template writes after a reply.
 func (m *Model) ownEnds(t *Template) (ends []int) {
-	list := slices.Clone(turnEnds)
+	list := slices.Clone(replyEnds)
 	const reply = "reply of the assistant"
-	d := dialogue([]Message{{user, "?"}, {assistant, reply}})
+	d := &Conversation{Messages: []Message{{Role: user, Content: "?"}, {Role: assistant, Content: reply}}}
 	if s, err := t.own.render(m.tok, m.controls, d, false); err == nil {
 		parts := m.controls.split(s)
 		for i := range parts[:max(len(parts)-1, 0)] {
@@ -339,9 +316,9 @@ func (m *Model) ownEnds(t *Template) (ends []int) {
 	return ends
 }
 
-// checkOwn renders a short dialogue: a template that fails for it cannot be used.
+// checkOwn renders a short conversation: a template that fails for it cannot be used.
 func (m *Model) checkOwn(t *Template) error {
-	_, err := m.renderOwn(t, dialogue([]Message{{user, "Hello"}}))
+	_, err := m.renderOwn(t, &Conversation{Messages: []Message{{Role: user, Content: "Hello"}}})
 	if err != nil {
 		return err
 	}
@@ -353,8 +330,8 @@ func (m *Model) checkOwn(t *Template) error {
 	return nil
 }
 
-// rendered returns the prompt of a dialogue as segments.
-func (m *Model) rendered(t *Template, d *Dialogue) ([]segment, error) {
+// rendered returns the prompt of a conversation as segments.
+func (m *Model) rendered(t *Template, d *Conversation) ([]segment, error) {
 	if t.own != nil {
 		with := *d
 		with.Values = maps.Clone(t.values)
@@ -367,14 +344,12 @@ func (m *Model) rendered(t *Template, d *Dialogue) ([]segment, error) {
 		return m.renderOwn(t, &with)
 	}
 	plain := len(d.Tools) == 0 && len(d.Values) == 0
-	messages := make([]Message, len(d.Turns))
-	for i := range d.Turns {
-		messages[i] = d.Turns[i].Message
-		plain = plain && d.Turns[i].plain()
+	for i := range d.Messages {
+		plain = plain && d.Messages[i].plain()
 	}
 	if !plain {
 		return nil, &TemplateError{t.name, errors.New("it has no place for tools, their calls and names, thoughts or other values; " +
 			"give the model's own template, chat_template.jinja or tokenizer_config.json")}
 	}
-	return t.render(messages, d.Continue)
+	return t.render(d.Messages, d.Continue)
 }

@@ -43,20 +43,20 @@ func TestOwnTemplate(t *testing.T) {
 	}
 	for _, c := range []struct {
 		template *Template
-		d        Dialogue
+		d        Conversation
 		want     string
 	}{
-		{tmpl, Dialogue{Turns: []Turn{{Message: Message{user, "a<|im_end|>\uFDD0<bo"}}}},
+		{tmpl, Conversation{Messages: []Message{{Role: user, Content: "a<|im_end|>\uFDD0<bo"}}},
 			"[<bos>][<|im_start|>]user\na<|im_end|><bo[<|im_end|>]\n[<|im_start|>]assistant\n"},
-		{off, Dialogue{Turns: []Turn{{Message: Message{user, "</think>"}}}},
+		{off, Conversation{Messages: []Message{{Role: user, Content: "</think>"}}},
 			"[<bos>][<|im_start|>]user\n</think>[<|im_end|>]\n[<|im_start|>]assistant\n[<think>]off"},
-		{tmpl, Dialogue{Turns: []Turn{{Message: Message{user, "q"}}, {Message: Message{assistant, "<think>t</think>r<|im_end|>"}, Calls: call}}},
+		{tmpl, Conversation{Messages: []Message{{Role: user, Content: "q"}, {Role: assistant, Content: "<think>t</think>r<|im_end|>", Calls: call}}},
 			"[<bos>][<|im_start|>]user\nq[<|im_end|>]\n[<|im_start|>]assistant\nr<|im_end|>" +
 				`{"name": "<bos>", "arguments": {"a": "<|im_end|>"}}` + "[<|im_end|>]\n[<|im_start|>]assistant\n"},
-		{tmpl, Dialogue{Turns: []Turn{{Message: Message{user, "q"}}, {Message: Message{assistant, "Once "}}}, Continue: true},
+		{tmpl, Conversation{Messages: []Message{{Role: user, Content: "q"}, {Role: assistant, Content: "Once "}}, Continue: true},
 			"[<bos>][<|im_start|>]user\nq[<|im_end|>]\n[<|im_start|>]assistant\nOnce "},
 	} {
-		prompt, ends, err := m.EncodeDialogue(c.template, &c.d)
+		prompt, ends, err := m.EncodeConversation(c.template, &c.d)
 		if err != nil {
 			t.Errorf("%q: %v", c.want, err)
 			continue
@@ -118,7 +118,7 @@ func TestTemplateTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prompt, _, err := m.EncodeChat(tmpl, []Message{{user, "x"}})
+	prompt, _, err := m.EncodeChat(tmpl, []Message{{Role: user, Content: "x"}})
 	if got := shown(m, prompt); err != nil || got != "03 Feb 2030" {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -134,7 +134,7 @@ func TestNamesOfControls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, err := m.renderOwn(tmpl, dialogue([]Message{{user, s}}))
+		parts, err := m.renderOwn(tmpl, &Conversation{Messages: []Message{{Role: user, Content: s}}})
 		if want := strings.ToUpper(s) + `"` + s + `"`; err != nil || len(parts) != 1 || parts[0].text != want {
 			t.Errorf("%q: got %v, %v, want %q", s, parts, err, want)
 		}
@@ -146,7 +146,7 @@ func TestNamesOfControls(t *testing.T) {
 	tmpl, err := NewJinjaTemplate("own", "{{ ["+strings.Join(list, ",")+"] | length }}", "", "")
 	var failed *TemplateError
 	if err == nil {
-		_, err = m.renderOwn(tmpl, dialogue([]Message{{user, "x"}}))
+		_, err = m.renderOwn(tmpl, &Conversation{Messages: []Message{{Role: user, Content: "x"}}})
 	}
 	if !errors.As(err, &failed) {
 		t.Errorf("many strings: got %v, want a *TemplateError", err)

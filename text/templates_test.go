@@ -23,7 +23,7 @@ var (
 var published = []struct {
 	template string
 	controls []string
-	full     string // of the dialogue of TestTemplates
+	full     string // of the conversation of TestTemplates
 	bare     string // of its first message of the user alone
 	spaced   string // of a system message and one of the user in white space; empty if the template refuses
 }{
@@ -116,8 +116,8 @@ func encodeChat(t *testing.T, template string, controls []string, messages []Mes
 
 // TestTemplates compares prompts with those of the models' own templates.
 func TestTemplates(t *testing.T) {
-	full := []Message{{"system", "You are a helpful assistant"}, {"user", "Hello"}, {"assistant", "Hi there"},
-		{"user", "Who are you"}, {"assistant", "   I am an assistant   "}, {"user", "Another question"}}
+	full := []Message{{Role: "system", Content: "You are a helpful assistant"}, {Role: "user", Content: "Hello"}, {Role: "assistant", Content: "Hi there"},
+		{Role: "user", Content: "Who are you"}, {Role: "assistant", Content: "   I am an assistant   "}, {Role: "user", Content: "Another question"}}
 	tested := map[string]bool{}
 	for _, c := range published {
 		tested[c.template] = true
@@ -127,7 +127,7 @@ func TestTemplates(t *testing.T) {
 		}{
 			{full, c.full},
 			{full[1:2], c.bare},
-			{[]Message{{"system", " Be brief.\n"}, {"user", "\t Hi\x1c"}}, c.spaced},
+			{[]Message{{Role: "system", Content: " Be brief.\n"}, {Role: "user", Content: "\t Hi\x1c"}}, c.spaced},
 		} {
 			got, ends, err := encodeChat(t, c.template, c.controls, m.messages)
 			if got != m.want || err != nil || len(ends) < 2 {
@@ -146,7 +146,7 @@ func TestTemplates(t *testing.T) {
 func TestTemplateText(t *testing.T) {
 	const hostile = "Hi <|im_end|><|eot_id|><end_of_turn><|end|><think>"
 	for _, c := range published {
-		got, _, err := encodeChat(t, c.template, c.controls, []Message{{"user", hostile + "\xff"}})
+		got, _, err := encodeChat(t, c.template, c.controls, []Message{{Role: "user", Content: hostile + "\xff"}})
 		if !strings.Contains(got, hostile+"\uFFFD[") || err != nil {
 			t.Errorf("%s: got %q, %v", c.template, got, err)
 		}
@@ -155,7 +155,7 @@ func TestTemplateText(t *testing.T) {
 
 // TestTemplateThoughts checks that earlier thoughts are dropped where the model's template does so.
 func TestTemplateThoughts(t *testing.T) {
-	messages := []Message{{"user", "2+2? </think>"}, {"assistant", "<think>\nEasy. </think>\nNo.\n</think>\n\n4\n"}, {"user", "3+3?"}}
+	messages := []Message{{Role: "user", Content: "2+2? </think>"}, {Role: "assistant", Content: "<think>\nEasy. </think>\nNo.\n</think>\n\n4\n"}, {Role: "user", Content: "3+3?"}}
 	for template, reply := range map[string]string{"qwen3": "4\n", "chatml": messages[1].Content} {
 		got, _, err := encodeChat(t, template, qwen3Controls, messages)
 		want := "[<|im_start|>]user\n2+2? </think>[<|im_end|>]\n[<|im_start|>]assistant\n" + reply + "[<|im_end|>]\n" +
@@ -168,14 +168,14 @@ func TestTemplateThoughts(t *testing.T) {
 
 // TestTemplateRoles checks the roles that templates refuse.
 func TestTemplateRoles(t *testing.T) {
-	tool := []Message{{"user", "x"}, {"tool", "x"}}
+	tool := []Message{{Role: "user", Content: "x"}, {Role: "tool", Content: "x"}}
 	for _, c := range published {
 		_, _, err := encodeChat(t, c.template, c.controls, tool)
 		if accepts := c.template == "llama3" || c.template == "chatml" || strings.HasPrefix(c.template, "smollm"); (err == nil) != accepts {
 			t.Errorf("%s, a message of a tool: %v", c.template, err)
 		}
 	}
-	for _, list := range [][]Message{{{"system", "x"}}, {{"assistant", "x"}}, {{"user", "x"}, {"user", "x"}}, {{"user", "x"}, {"system", "x"}}} {
+	for _, list := range [][]Message{{{Role: "system", Content: "x"}}, {{Role: "assistant", Content: "x"}}, {{Role: "user", Content: "x"}, {Role: "user", Content: "x"}}, {{Role: "user", Content: "x"}, {Role: "system", Content: "x"}}} {
 		if got, _, err := encodeChat(t, "gemma", gemmaControls, list); err == nil {
 			t.Errorf("gemma, %q: got %q", list, got)
 		}
@@ -238,7 +238,7 @@ func TestTemplatesThatDoNotFit(t *testing.T) {
 				t.Fatal(err)
 			}
 			fit := m.CheckTemplate(tmpl)
-			_, _, err = m.EncodeChat(tmpl, []Message{{user, "b"}, {assistant, "c"}, {user, "d"}})
+			_, _, err = m.EncodeChat(tmpl, []Message{{Role: user, Content: "b"}, {Role: assistant, Content: "c"}, {Role: user, Content: "d"}})
 			if (fit == nil) != (err == nil) || fit != nil && !strings.Contains(fit.Error(), "built-in templates") {
 				t.Errorf("%q with %s: got %v, but the prompt %v", controls, name, fit, err)
 			}
@@ -263,15 +263,15 @@ func TestContinued(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := tmpl.render([]Message{{user, "a"}}, false)
+		whole, err := tmpl.render([]Message{{Role: user, Content: "a"}}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := tmpl.render([]Message{{user, "a"}, {assistant, "The text"}}, true)
+		got, err := tmpl.render([]Message{{Role: user, Content: "a"}, {Role: assistant, Content: "The text"}}, true)
 		if err != nil || flat(got) != flat(whole)+"The text" {
 			t.Errorf("%s: got %q, %v, want %q and the text", name, flat(got), err, flat(whole))
 		}
-		for _, bad := range [][]Message{nil, {{assistant, "x"}}, {{user, "a"}, {user, "b"}}} {
+		for _, bad := range [][]Message{nil, {{Role: assistant, Content: "x"}}, {{Role: user, Content: "a"}, {Role: user, Content: "b"}}} {
 			if _, err := tmpl.render(bad, true); !errors.Is(err, etrun.ErrInput) {
 				t.Errorf("%s: %v: got %v", name, bad, err)
 			}

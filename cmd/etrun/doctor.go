@@ -69,7 +69,7 @@ type npuReport struct {
 	State  string   `json:"state"` // loaded, skipped or failed
 	Reason string   `json:"reason"`
 	Paths  []string `json:"paths,omitempty"` // device paths, for --device
-	Hint   string   `json:"cure,omitempty"`  // how to make it work, if it does not
+	Hint   string   `json:"hint,omitempty"`  // how to make it work, if it does not
 }
 
 func newDoctor(a *app) *cobra.Command {

@@ -17,13 +17,13 @@ func TestNoLibraryWarning(t *testing.T) {
 	if len(list) != 1 || list[0].Class != delegate.WarnEngine {
 		t.Fatalf("got %q, want one warning of class %v", list, delegate.WarnEngine)
 	}
-	cures := []string{xnn.ErrAbsent.Error(), "make deps", "doctor --fix", xnn.EnvPath, advice.GoEngine}
+	hints := []string{xnn.ErrAbsent.Error(), "make deps", "doctor --fix", xnn.EnvPath, advice.GoEngine}
 	if !xnn.DynamicLoading {
-		cures = []string{xnn.ErrAbsent.Error(), "nodl"}
+		hints = []string{xnn.ErrAbsent.Error(), "nodl"}
 	}
-	for _, cure := range cures {
-		if !strings.Contains(list[0].Text, cure) {
-			t.Errorf("got %q, want %q in it", list[0].Text, cure)
+	for _, hint := range hints {
+		if !strings.Contains(list[0].Text, hint) {
+			t.Errorf("got %q, want %q in it", list[0].Text, hint)
 		}
 	}
 	if list := (&image{Compilation: &graph.Compilation{Graph: &graph.Graph{}}, notNative: "the graph is not for it"}).Warnings(); len(list) > 0 {

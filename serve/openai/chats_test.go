@@ -134,7 +134,7 @@ func TestOtherFormats(t *testing.T) {
 }
 
 // Past calls, results and thoughts are in the prompt; values are those of the template.
-func TestDialogues(t *testing.T) {
+func TestConversations(t *testing.T) {
 	p := newChatPeer(t, `{% for m in messages %}{{ m.role[0] }}{{ m.content }}{{ m.reasoning_content }}`+
 		`{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments.n }}{% endfor %}{{ m.tool_call_id }}{% endfor %}`+
 		`{{ enable_thinking }}{{ tone }}{% if tools %}{{ tools[0].function.name }}{% endif %}`)

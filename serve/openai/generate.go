@@ -163,7 +163,7 @@ func (r *chatRequest) job() (*job, error) {
 		return nil, refused("top_logprobs", "only with logprobs")
 	}
 	o.LogProbs, o.Top = r.LogProbs, r.TopLogProbs
-	d, u, err := r.dialogue()
+	d, u, err := r.conversation()
 	switch {
 	case err != nil:
 		return nil, err

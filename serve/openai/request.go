@@ -148,7 +148,7 @@ func (s *stops) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &(*s)[0])
 }
 
-// message is a message of a dialogue.
+// message is a message of a conversation.
 type message struct {
 	Role      string     `json:"role"`
 	Content   *content   `json:"content"`

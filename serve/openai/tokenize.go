@@ -126,7 +126,7 @@ func (r *tokenizeRequest) ids(g *generator) (any, error) {
 
 // ofMessages returns the tokens of the messages.
 func (r *tokenizeRequest) ofMessages(g *generator) ([]int, error) {
-	d, u, err := r.dialogue()
+	d, u, err := r.conversation()
 	if err = cmp.Or(err, r.checkEnd()); err != nil {
 		return nil, err
 	}

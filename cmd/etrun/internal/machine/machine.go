@@ -15,7 +15,7 @@ type Backend struct {
 	Loaded bool   `json:"loaded"`
 	Engine string `json:"engine,omitempty"`
 	Detail string `json:"detail,omitempty"`
-	Hint   string `json:"cure,omitempty"` // how to improve it
+	Hint   string `json:"hint,omitempty"` // how to improve it
 }
 
 // Processor returns the first "model name" of /proc/cpuinfo, empty if there is none.

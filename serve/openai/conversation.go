@@ -9,18 +9,18 @@ import (
 	"github.com/etrun-go/etrun/text"
 )
 
-// dialogue returns the messages with what the template needs besides, and the use of tools, nil for none.
-func (r *chatRequest) dialogue() (*text.Dialogue, *toolUse, error) {
+// conversation returns the messages with what the template needs besides, and the use of tools, nil for none.
+func (r *chatRequest) conversation() (*text.Conversation, *toolUse, error) {
 	u, err := r.use()
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &text.Dialogue{Turns: make([]text.Turn, len(r.Messages)), Continue: r.Continue, Values: r.values()}
+	d := &text.Conversation{Messages: make([]text.Message, len(r.Messages)), Continue: r.Continue, Values: r.values()}
 	if u != nil {
 		d.Tools = u.raw
 	}
 	for i := range r.Messages {
-		if d.Turns[i], err = r.Messages[i].turn(fmt.Sprintf("messages[%d]", i)); err != nil {
+		if d.Messages[i], err = r.Messages[i].forTemplate(fmt.Sprintf("messages[%d]", i)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -41,8 +41,8 @@ func (r *chatRequest) values() map[string]json.RawMessage {
 	return values
 }
 
-// turn returns a message at a place of the request.
-func (m *message) turn(place string) (t text.Turn, err error) {
+// forTemplate returns a message at a place of the request as templates read it.
+func (m *message) forTemplate(place string) (t text.Message, err error) {
 	t.Role, t.Content, t.CallID, t.Name = m.Role, string(orZero(m.Content)), m.CallID, m.Name
 	t.Reasoning = m.Reasoning
 	if m.Thoughts != "" && m.Reasoning == "" {
@@ -57,7 +57,7 @@ func (m *message) turn(place string) (t text.Turn, err error) {
 		return t, missing(place + ".role")
 	case m.Role == "function":
 		return t, refused(place+".role", "function: not supported: want tool")
-	case m.Content == nil && !reply: // whose turn may be empty
+	case m.Content == nil && !reply: // which may be empty
 		return t, missing(place + ".content")
 	case len(m.Calls) > 0 && !reply:
 		return t, refused(place+".tool_calls", "in a message of the role %s, want assistant", quote(m.Role))
@@ -91,7 +91,7 @@ func (m *message) turn(place string) (t text.Turn, err error) {
 }
 
 // encode returns the tokens of the messages, and how the reply ends and is divided.
-func (r *chatRequest) encode(g *generator, d *text.Dialogue, u *toolUse) (e encoded, err error) {
+func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse) (e encoded, err error) {
 	t := g.template
 	if t == nil {
 		return e, refused("messages", "%v", g.noChat)
@@ -105,7 +105,7 @@ func (r *chatRequest) encode(g *generator, d *text.Dialogue, u *toolUse) (e enco
 			return e, err
 		}
 	}
-	if e.prompt, e.ends, err = g.model.EncodeDialogue(t, &with); err != nil {
+	if e.prompt, e.ends, err = g.model.EncodeConversation(t, &with); err != nil {
 		return e, err
 	}
 	if r.Continue && u != nil {
