@@ -291,8 +291,8 @@ func (m *Model) renderOwn(t *Template, d *Conversation) ([]segment, error) {
 }
 
 // replyEnds are control tokens that end the reply of a model, whatever its template.
-var replyEnds = []string{"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<end_of_turn>", "<turn|>", "<|end_of_text|>", "<|endoftext|>",
-	"<|return|>", "<|call|>", "</s>", "<eos>", "<｜end▁of▁sentence｜>", "<|tool_response>", "<start_function_response>"}
+var replyEnds = []string{"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<end_of_turn>", "<turn|>", "<|end_of_text|>",
+	"<|endoftext|>", "<|return|>", "<|call|>", "</s>", "<eos>", "<｜end▁of▁sentence｜>", "<|tool_response>", "<start_function_response>"}
 
 // ownEnds returns the control tokens that end a reply: the usual ones, and the one that the template writes after a reply.
 func (m *Model) ownEnds(t *Template) (ends []int) {

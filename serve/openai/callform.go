@@ -13,14 +13,6 @@ import (
 // maxCalls is the number of calls in a reply whose form is prescribed.
 const maxCalls = 16
 
-// formWriter writes the form of a reply with calls as a grammar in GBNF.
-type formWriter struct {
-	rules   strings.Builder
-	schemas map[string][]byte
-	n       int // of rules with a number
-	loosely *looseRules
-}
-
 // literal returns a text as GBNF.
 func literal(s string) string {
 	return `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", `\n`, "\r", `\r`).Replace(s) + `"`
@@ -117,9 +109,6 @@ func (w *formWriter) loose(f *callFormat, t *toolFunction) (string, error) {
 	return begin + `"{" ` + first + ` "}"`, nil
 }
 
-// looseRules are the rules of values of Gemma's models.
-type looseRules struct{ value, list, object string }
-
 // looseValues returns the rules of any values of Gemma's models.
 func (w *formWriter) looseValues(quote string) *looseRules {
 	if w.loosely != nil {
@@ -180,7 +169,8 @@ func (w *formWriter) members(t *toolFunction, quote, end string) (list []memberF
 }
 
 // member returns the form of an argument.
-func (w *formWriter) member(t *toolFunction, root map[string]json.RawMessage, key string, raw json.RawMessage, quote, end string) (string, error) {
+func (w *formWriter) member(t *toolFunction, root map[string]json.RawMessage, key string, raw json.RawMessage,
+	quote, end string) (string, error) {
 	schema := schemaOf(raw)
 	var all map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &all) // such as true

@@ -8,29 +8,6 @@ import (
 	"github.com/etrun-go/etrun/text"
 )
 
-// callFormat is how a family of models writes calls of tools. Each call is between open and close. All of them are between begin
-// and end; or each of them is, with pad inside the marks, if each is set.
-type callFormat struct {
-	name     string
-	mentions []string // in the model's template
-	reader   func(f *callFormat, tools []toolFunction) callReader
-	write    func(w *formWriter, f *callFormat, t *toolFunction) (string, error) // the form of a call, in GBNF
-
-	begin string // empty if the text is calls if it begins with a bracket
-	also  string // calls can begin with it, too, without begin
-	end   string
-	each  bool
-	pad   string
-
-	open, close string
-	between     string // calls
-
-	args  string // the member of the arguments
-	head  string // before the name
-	named string // between the name and the arguments
-	quote string // around strings
-}
-
 // callFormats are tried in order: the first one all of whose texts the template has applies.
 var callFormats = []callFormat{
 	{name: "Mistral", mentions: []string{"[TOOL_CALLS]", "[ARGS]"}, reader: newHeadReader, write: (*formWriter).head,

@@ -5,27 +5,6 @@ import (
 	"strings"
 )
 
-// callPart is a part of a call: its name, with which it begins, or more of its arguments.
-type callPart struct{ name, args string }
-
-// callState is how far calls have been read.
-type callState int
-
-const (
-	callsGoOn callState = iota
-	callsEnd
-	noCall // the text is none; no part of a call was returned
-)
-
-// callReader reads the calls that follow a mark.
-type callReader interface {
-	// read removes what is known from the beginning of the pending text, and returns what it means. last means that the text ends
-	// with it.
-	read(pending *string, last bool) ([]callPart, callState)
-	// named reports whether the name of a call is known, although no part of it was returned.
-	named() bool
-}
-
 // known reports whether a call can be one of a tool.
 type known func(name string) bool
 

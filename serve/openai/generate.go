@@ -36,7 +36,8 @@ type source struct {
 
 // newJob returns a job without prompts.
 func (r *request) newJob(o text.Options, f form, member string) *job {
-	j := &job{options: o, texts: 1, form: f, member: member, formMember: r.formMember, stream: r.Stream, usage: r.Streaming != nil && r.Streaming.Usage}
+	j := &job{options: o, texts: 1, form: f, member: member, formMember: r.formMember, stream: r.Stream,
+		usage: r.Streaming != nil && r.Streaming.Usage}
 	if r.N != nil {
 		j.texts = *r.N
 	}

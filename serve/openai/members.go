@@ -45,7 +45,8 @@ var common = object{
 	"prediction": {use: inert}, "mirostat_tau": {use: inert}, "mirostat_eta": {use: inert},
 
 	"grammar": {}, "regex": {}, "guided_regex": {}, "guided_choice": {most: maxMessages},
-	"ebnf": no(noConstraint), "structured_outputs": no(noConstraint), "guided_grammar": no(noConstraint), "guided_decoding_backend": no(noConstraint),
+	"ebnf": no(noConstraint), "structured_outputs": no(noConstraint), "guided_grammar": no(noConstraint),
+	"guided_decoding_backend":   no(noConstraint),
 	"guided_whitespace_pattern": no(noConstraint), "structural_tag": no(noConstraint), "bad_words": no(noConstraint, "[]"),
 	"allowed_token_ids": no(noConstraint), "logits_processors": no(noConstraint, "[]"),
 

@@ -170,9 +170,6 @@ func (s *splitter) open(last bool) []piece {
 	return nil
 }
 
-// pythonTag precedes calls of Llama's models.
-const pythonTag = "<|python_tag|>"
-
 // call reads calls as far as they are known. What is no call is text; the beginning of one at the end of the reply is dropped.
 func (s *splitter) call(last bool) (list []piece) {
 	before := s.pending
