@@ -171,12 +171,27 @@ func (n *names) value(what string, raw json.RawMessage) (any, error) {
 	return n.guardAll(v), nil
 }
 
+// wants is how a template reads messages with calls. Most templates read arguments as objects, and empty contents; DeepSeek's add
+// the text of arguments to others, and compare contents with none.
+type wants struct{ text, none bool }
+
+// wantsOf returns how a template reads messages with calls, by its source.
+func (o *own) wantsOf() wants {
+	joined := func(before string) bool {
+		return strings.Contains(o.source, before+" tool['function']['arguments'] +") || strings.Contains(o.source, before+" tool.function.arguments +")
+	}
+	return wants{joined("+"), strings.Contains(o.source, "['content'] is none") || strings.Contains(o.source, ".content is none")}
+}
+
 // message returns a message as a value of templates.
-func (n *names) message(m *Message, literals []string) (*jinja.Dict, error) {
+func (n *names) message(m *Message, literals []string, w wants) (*jinja.Dict, error) {
 	reply := m.Role == assistant
 	d := jinja.NewDict()
 	d.Set("role", n.guard(m.Role, nil, false))
 	d.Set("content", n.guard(m.Content, literals, reply))
+	if w.none && m.Content == "" && len(m.Calls) > 0 {
+		d.Set("content", nil)
+	}
 	for _, f := range []struct{ key, value string }{{"reasoning_content", m.Reasoning}, {"tool_call_id", m.CallID}, {"name", m.Name}} {
 		if f.value != "" {
 			d.Set(f.key, n.guard(f.value, nil, false))
@@ -190,6 +205,9 @@ func (n *names) message(m *Message, literals []string) (*jinja.Dict, error) {
 		args, err := n.value("arguments of "+c.Name, c.Arguments)
 		if err != nil {
 			return nil, err
+		}
+		if w.text {
+			args = n.guard(string(c.Arguments), nil, false)
 		}
 		f := jinja.NewDict()
 		f.Set("name", n.guard(c.Name, nil, false))
@@ -213,14 +231,14 @@ func (o *own) render(tok tokenizer.Tokenizer, n *names, d *Conversation, reply b
 	if err != nil {
 		return "", err
 	}
-	list := &jinja.List{}
+	list, w := &jinja.List{}, o.wantsOf()
 	for i := range d.Messages {
-		m := d.Messages[i]
-		v, err := n.message(&m, literals)
+		m, continued := d.Messages[i], d.Continue && i == len(d.Messages)-1
+		v, err := n.message(&m, literals, wants{w.text, w.none && !continued})
 		if err != nil {
 			return "", err
 		}
-		if d.Continue && i == len(d.Messages)-1 {
+		if continued {
 			v.Set("content", v.Get("content").(string)+replyMark)
 		}
 		list.Items = append(list.Items, v)

@@ -3,6 +3,7 @@ package openai_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,8 +16,15 @@ import (
 type streamed struct {
 	role, content, finish string
 	done, failed, object  bool
-	usage                 map[string]int
+	usage                 tokenUsage
 	chunks, usages        int
+}
+
+// tokenUsage counts tokens.
+type tokenUsage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
 }
 
 // stream sends a chat and reads its events.
@@ -41,14 +49,14 @@ func stream(t *testing.T, p *peer, body string) (s streamed) {
 				Delta  struct{ Role, Content string }
 				Finish string `json:"finish_reason"`
 			}
-			Usage map[string]int
+			Usage *tokenUsage
 			Error json.RawMessage
 		}
 		must(t, json.Unmarshal([]byte(event), &c))
 		s.object, s.failed = s.object && c.Object == "chat.completion.chunk", s.failed || c.Error != nil
 		s.chunks++
 		if c.Usage != nil {
-			s.usage, s.usages = c.Usage, s.usages+1
+			s.usage, s.usages = *c.Usage, s.usages+1
 		}
 		for _, x := range c.Choices {
 			s.role, s.content, s.finish = s.role+x.Delta.Role, s.content+x.Delta.Content, s.finish+x.Finish
@@ -86,11 +94,7 @@ var executorchContract = map[string]func(t *testing.T, p *peer){
 				}
 				Finish *string `json:"finish_reason"`
 			}
-			Usage struct {
-				Prompt     int `json:"prompt_tokens"`
-				Completion int `json:"completion_tokens"`
-				Total      int `json:"total_tokens"`
-			}
+			Usage tokenUsage
 		}
 		_, data := ask(t, p, "POST", asChat, chatOf("Hello", `,"max_tokens":16,"temperature":0.0`))
 		must(t, json.Unmarshal(data, &got))
@@ -114,8 +118,8 @@ var executorchContract = map[string]func(t *testing.T, p *peer){
 	},
 	"the usage in a stream": func(t *testing.T, p *peer) {
 		u := stream(t, p, chatOf("Hi", `,"max_tokens":6,"stream":true,"stream_options":{"include_usage":true}`)).usage
-		if u["prompt_tokens"] < 1 || u["completion_tokens"] < 1 || u["total_tokens"] != u["prompt_tokens"]+u["completion_tokens"] {
-			t.Errorf("%v", u)
+		if u.Prompt < 1 || u.Completion < 1 || u.Total != u.Prompt+u.Completion {
+			t.Errorf("%+v", u)
 		}
 	},
 	"calls of tools": func(t *testing.T, _ *peer) { testDemandedCalls(t) },
@@ -154,5 +158,55 @@ func TestExecuTorchContract(t *testing.T) {
 	p := newPeer(t, serve.Config{})
 	for name, test := range executorchContract {
 		t.Run(name, func(t *testing.T) { test(t, p) })
+	}
+}
+
+// endpointBodies are requests with objects of all kinds.
+var endpointBodies = map[string][]string{
+	asCompletion: {`{"prompt":"x","max_tokens":1,"stream":true,"stream_options":{"include_usage":true}}`,
+		`{"prompt":"x","max_tokens":9,"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}}}`},
+	asChat: {`{"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"max_tokens":1}`,
+		`{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[{"id":"i","type":"function",` +
+			`"function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"i","content":"r"}],"max_tokens":32,` +
+			`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"function","function":{"name":"f"}}}`},
+	"/tokenize":   {`{"prompt":"x"}`, `{"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}]}`},
+	"/detokenize": {`{"tokens":[1,2]}`},
+}
+
+// objectsIn returns the objects of a value, other than schemas, with their paths.
+func objectsIn(path string, value any) (list map[string]map[string]any) {
+	list = make(map[string]map[string]any)
+	switch v := value.(type) {
+	case []any:
+		for i, x := range v {
+			maps.Copy(list, objectsIn(fmt.Sprintf("%s[%d]", path, i), x))
+		}
+	case map[string]any:
+		list[path] = v
+		for key, x := range v {
+			if key != "schema" {
+				maps.Copy(list, objectsIn(strings.TrimPrefix(path+"."+key, "."), x))
+			}
+		}
+	}
+	return list
+}
+
+// At every endpoint an unknown member of any object, at any depth, is refused with its path.
+func TestUnknownMembersAnywhere(t *testing.T) {
+	p := newChatPeer(t, `{% if tools %}{# "parameters" #}{% endif %}?`)
+	for path, bodies := range endpointBodies {
+		for _, body := range bodies {
+			answers(t, p, path, body, 200)
+			var root any
+			must(t, json.Unmarshal([]byte(body), &root))
+			for at, object := range objectsIn("", root) {
+				object["colour"] = 1
+				text, err := json.Marshal(root)
+				must(t, err)
+				refusal(t, answers(t, p, path, string(text), 400), strings.TrimPrefix(at+".colour", "."), "unknown_parameter")
+				delete(object, "colour")
+			}
+		}
 	}
 }
