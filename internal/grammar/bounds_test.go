@@ -190,3 +190,22 @@ func TestSharedDistances(t *testing.T) {
 		t.Errorf("least %d and %d", first.Least(), other.Least())
 	}
 }
+
+// BenchmarkNewMatcher begins a text of a large schema: its distances are those of an earlier text with the same vocabulary, or new
+// ones.
+func BenchmarkNewMatcher(b *testing.B) {
+	g, err := Schema([]byte(`{"type":"array","items":{"enum":[` + many(10_000, `"value %d"`) + `]}}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	v := syllables("abcdefg", 5)
+	for name, excluded := range map[string]map[string]bool{"kept": nil, "new": {"x": true}} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := g.NewMatcher(v, excluded); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

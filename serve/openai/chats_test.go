@@ -122,7 +122,8 @@ func TestOtherFormats(t *testing.T) {
 	p := newPeer(t, serve.Config{})
 	for format, want := range map[string]string{
 		`"guided_regex":"[a-c]{2}-[0-9]+"`: `^[a-c]{2}-[0-9]+$`, `"regex":"(yes|no)é?"`: `^(yes|no)é?$`,
-		`"guided_choice":["red","green","blue"]`: `^(red|green|blue)$`, `"grammar":"root ::= \"<\" [^>]{1,3} \">\""`: `(?s)^<[^>]{1,3}>$`,
+		`"guided_choice":["red","green","blue"]`: `^(red|green|blue)$`, `"structured_outputs":{"choice":["red","green"]}`: `^(red|green)$`,
+		`"structured_outputs":{"regex":"a{2,3}"}`: `^a{2,3}$`, `"structured_outputs":{"json":{"type":"boolean"}}`: `^ ?(true|false)$`, `"grammar":"root ::= \"<\" [^>]{1,3} \">\""`: `(?s)^<[^>]{1,3}>$`,
 	} {
 		for seed := range 8 {
 			c := answers(t, p, asCompletion, fmt.Sprintf(`{"prompt":"x","seed":%d,"max_tokens":12,%s}`, seed, format), 200)[0].Choices[0]
@@ -184,6 +185,9 @@ func TestChatErrors(t *testing.T) {
 		{own, messages + `,"guided_choice":[]}`, "guided_choice"},
 		{own, messages + `,"guided_choice":["a",1]}`, "guided_choice"},
 		{own, messages + `,"guided_grammar":"x"}`, "guided_grammar"},
+		{own, messages + `,"structured_outputs":{"regex":"a","json_object":true}}`, "structured_outputs"},
+		{own, messages + `,"structured_outputs":{"regex":"("}}`, "structured_outputs.regex"},
+		{own, messages + `,"structured_outputs":{"structural_tag":"x"}}`, "structured_outputs.structural_tag"},
 		{own, messages + `,"guided_json":{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"type":"string"},`, 10_001), ",") + `]}}`, "guided_json"},
 		{own, messages + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"anyOf":[` +
 			strings.TrimSuffix(strings.Repeat(`{"type":"string"},`, 10_001), ",") + `]}}}}`, "response_format.json_schema.schema"},

@@ -20,6 +20,7 @@ const (
 // Reasons of members that are refused.
 const (
 	noConstraint = "want response_format with a JSON schema, guided_choice, guided_regex, or grammar in GBNF"
+	noSpaces     = "JSON has single spaces, or line feeds and spaces"
 	noSampler    = "there is no such sampler; there are temperature, top_k, top_p, min_p and penalties"
 	noTools      = "want tools and tool_choice"
 	noMedia      = "want text"
@@ -45,7 +46,11 @@ var common = object{
 	"prediction": {use: inert}, "mirostat_tau": {use: inert}, "mirostat_eta": {use: inert},
 
 	"grammar": {}, "regex": {}, "guided_regex": {}, "guided_choice": {most: maxMessages},
-	"ebnf": no(noConstraint), "structured_outputs": no(noConstraint), "guided_grammar": no(noConstraint),
+	"structured_outputs": {inside: object{"json": {}, "regex": {}, "choice": {most: maxMessages}, "grammar": {}, "json_object": {},
+		"whitespace_pattern": no(noSpaces), "disable_any_whitespace": no(noSpaces, "false"),
+		"disable_additional_properties": no("properties that the schema does not list are not written", "true", "false"),
+		"disable_fallback": {use: inert}, "structural_tag": no("want tools")}},
+	"ebnf": no(noConstraint), "guided_grammar": no(noConstraint),
 	"guided_decoding_backend":   no(noConstraint),
 	"guided_whitespace_pattern": no(noConstraint), "structural_tag": no(noConstraint), "bad_words": no(noConstraint, "[]"),
 	"allowed_token_ids": no(noConstraint), "logits_processors": no(noConstraint, "[]"),

@@ -23,6 +23,7 @@ var bodies = []struct {
 	{chatMembers, `{"messages":[{"role":"assistant","tool_calls":[{"id":"i","type":"function","function":{"name":"f","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"i","content":"r"}],"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{},"strict":true}}],
 		"tool_choice":{"type":"function","function":{"name":"f"}}}`},
+	{chatMembers, `{"messages":[{"role":"user","content":"x"}],"structured_outputs":{"json":{"type":"object"}}}`},
 	{chatMembers, `{"messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}}}`},
 	{tokenizeMembers, `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"chat_template_kwargs":{}}`},
 	{detokenizeMembers, `{"model":"m","tokens":[1,2]}`},
@@ -183,7 +184,7 @@ func TestMembersAreDocumented(t *testing.T) {
 	}
 	for _, o := range []object{completionMembers, chatMembers, tokenizeMembers, detokenizeMembers, messageMembers, part,
 		common["stream_options"].inside,
-		common["response_format"].inside,
+		common["response_format"].inside, common["structured_outputs"].inside,
 		common["response_format"].inside["json_schema"].inside, toolMembers, toolMembers["function"].inside,
 		chatMembers["tool_choice"].inside, messageMembers["tool_calls"].inside} {
 		check(o)

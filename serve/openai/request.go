@@ -33,6 +33,7 @@ type request struct {
 	Regex       *string            `json:"regex"`
 	GuidedRegex *string            `json:"guided_regex"`
 	Choices     *[]string          `json:"guided_choice"`
+	Structured  *structured        `json:"structured_outputs"`
 
 	// Extensions that other servers have, too.
 	TopK        *int     `json:"top_k"`
@@ -44,6 +45,15 @@ type request struct {
 	StopIDs     []int    `json:"stop_token_ids"`
 
 	formMember string // the member that prescribes the form
+}
+
+// structured prescribes the form of a text, as vLLM has it.
+type structured struct {
+	Schema  json.RawMessage `json:"json"`
+	Regex   *string         `json:"regex"`
+	Choice  *[]string       `json:"choice"`
+	Grammar *string         `json:"grammar"`
+	Object  *bool           `json:"json_object"`
 }
 
 type streamOptions struct {
@@ -312,27 +322,41 @@ type formSource struct {
 
 // formSources are the members of the request that prescribe a form.
 func (r *request) formSources() (list []formSource, err error) {
-	for _, x := range []struct {
+	x := orZero(r.Structured)
+	for _, c := range []struct {
 		member string
 		schema json.RawMessage
-	}{{"guided_json", r.Guided}, {"json_schema", r.Schema}} {
-		if string(orNull(x.schema)) != "null" {
-			list = append(list, formSource{x.member, func() (*text.Form, error) { return forms.schema(x.schema) }})
+	}{{"guided_json", r.Guided}, {"json_schema", r.Schema}, {"structured_outputs.json", x.Schema}} {
+		if string(orNull(c.schema)) != "null" {
+			list = append(list, formSource{c.member, func() (*text.Form, error) { return forms.schema(c.schema) }})
 		}
 	}
-	for _, x := range []struct {
+	for _, c := range []struct {
 		member  string
 		pattern *string
-	}{{"guided_regex", r.GuidedRegex}, {"regex", r.Regex}} {
-		if x.pattern != nil {
-			list = append(list, formSource{x.member, func() (*text.Form, error) { return text.PatternForm(*x.pattern) }})
+	}{{"guided_regex", r.GuidedRegex}, {"regex", r.Regex}, {"structured_outputs.regex", x.Regex}} {
+		if c.pattern != nil {
+			list = append(list, formSource{c.member, func() (*text.Form, error) { return text.PatternForm(*c.pattern) }})
 		}
 	}
-	if r.Choices != nil {
-		list = append(list, formSource{"guided_choice", func() (*text.Form, error) { return text.ChoiceForm(*r.Choices) }})
+	for _, c := range []struct {
+		member string
+		texts  *[]string
+	}{{"guided_choice", r.Choices}, {"structured_outputs.choice", x.Choice}} {
+		if c.texts != nil {
+			list = append(list, formSource{c.member, func() (*text.Form, error) { return text.ChoiceForm(*c.texts) }})
+		}
 	}
-	if r.Grammar != nil && *r.Grammar != "" { // clients of llama.cpp send an empty one for none
-		list = append(list, formSource{"grammar", func() (*text.Form, error) { return forms.grammar(*r.Grammar, nil) }})
+	for _, c := range []struct {
+		member  string
+		grammar *string
+	}{{"grammar", r.Grammar}, {"structured_outputs.grammar", x.Grammar}} {
+		if orZero(c.grammar) != "" { // clients of llama.cpp send an empty one for none
+			list = append(list, formSource{c.member, func() (*text.Form, error) { return forms.grammar(*c.grammar, nil) }})
+		}
+	}
+	if orZero(x.Object) {
+		list = append(list, formSource{"structured_outputs.json_object", text.JSONForm})
 	}
 	if f := r.Format; f != nil && f.Type != "text" {
 		member, schema, err := f.schema()
