@@ -220,6 +220,20 @@ var contract = map[string]func(t *testing.T, p *peer){
 			t.Errorf("finish %s", *c.Finish)
 		}
 	},
+	"`max_tokens` beyond the context": func(t *testing.T, p *peer) {
+		if c := answers(t, p, asCompletion, `{"prompt":"x","max_tokens":9999,"ignore_eos":true}`, 200)[0].Choices[0]; *c.Finish != "length" {
+			t.Errorf("finish %s", *c.Finish)
+		}
+	},
+	"`/v1/responses`, `/v1/embeddings`": func(t *testing.T, p *peer) {
+		for path, want := range map[string]string{"/v1/responses": "want /v1/chat/completions", "/v1/embeddings": "/v2/models/NAME/infer",
+			"/v1/audio/speech": "/v1/completions"} {
+			list := answers(t, p, path, `{"model":"lm","input":"x"}`, 404)
+			if refusal(t, list, "", ""); !strings.Contains(list[0].Error.Message, want) {
+				t.Errorf("%s: %s, want %q", path, list[0].Error.Message, want)
+			}
+		}
+	},
 	"calls of tools": func(t *testing.T, _ *peer) { testDemandedCalls(t) },
 	"thoughts": func(t *testing.T, _ *peer) {
 		p := newChatPeer(t, "{# </think> #}<think>\n")

@@ -49,7 +49,7 @@ var common = object{
 	"structured_outputs": {inside: object{"json": {}, "regex": {}, "choice": {most: maxMessages}, "grammar": {}, "json_object": {},
 		"whitespace_pattern": no(noSpaces), "disable_any_whitespace": no(noSpaces, "false"),
 		"disable_additional_properties": no("properties that the schema does not list are not written", "true", "false"),
-		"disable_fallback": {use: inert}, "structural_tag": no("want tools")}},
+		"disable_fallback":              {use: inert}, "structural_tag": no("want tools")}},
 	"ebnf": no(noConstraint), "guided_grammar": no(noConstraint),
 	"guided_decoding_backend":   no(noConstraint),
 	"guided_whitespace_pattern": no(noConstraint), "structural_tag": no(noConstraint), "bad_words": no(noConstraint, "[]"),

@@ -43,12 +43,19 @@ func New(s *serve.Server, o Options) http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		Refuse(w, http.StatusNotFound, "no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /tokenize and /detokenize")
+		Refuse(w, http.StatusNotFound, cmp.Or(absent[r.URL.Path],
+			"no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /tokenize and /detokenize"))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.WriteBy(w)
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// absent are paths of the protocol that are not served, with the way out.
+var absent = map[string]string{
+	"/v1/responses":  "/v1/responses is not supported: want /v1/chat/completions",
+	"/v1/embeddings": "/v1/embeddings is not supported: language models of this server generate text; other models answer at /v2/models/NAME/infer",
 }
 
 // route is the method of a path and its handler.
