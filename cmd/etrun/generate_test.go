@@ -136,7 +136,7 @@ func TestGenerateTokens(t *testing.T) {
 	}
 }
 
-// Each line of a dialogue gets the reply to all messages so far; /reset forgets them.
+// Each line of a conversation gets the reply to all messages so far; /reset forgets them.
 func TestGenerateChat(t *testing.T) {
 	inTextFolder(t)
 	chat := func(stdin string) []string {
@@ -200,7 +200,7 @@ func TestGenerateErrors(t *testing.T) {
 		{"template", "lm.pte --tokenizer bytes.json --chat --template gone", 5, "gone"},
 		{"broken template", "lm.pte --tokenizer bytes.json --chat --template broken.tmpl", 5, "broken.tmpl"},
 		{"no template", "lm.pte --tokenizer bytes.json --chat", 5, "--template"},
-		{"template without a dialogue", "lm.pte --tokenizer bytes.json --prompt x --template gemma", 2, "--chat"},
+		{"template without a conversation", "lm.pte --tokenizer bytes.json --prompt x --template gemma", 2, "--chat"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out, notes bytes.Buffer

@@ -114,20 +114,20 @@ func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session
 	if err != nil {
 		return err
 	}
-	dialogue, err := model.NewSession(ctx)
+	conversation, err := model.NewSession(ctx)
 	if err != nil {
 		return session.WithHint(err)
 	}
-	defer dialogue.Close()
+	defer conversation.Close()
 	share := b.plan.Duration / time.Duration(len(lengths)*len(b.threads))
 	b.Progress.Say("reading memory")
 	bandwidth := readBandwidth(ctx, s.Threads())
 	for _, n := range lengths {
 		b.Progress.Say("prompts of %d tokens", n)
-		runs, err := l.repeat(ctx, dialogue, l.prompt(n, info.Vocabulary, o.Seed), share)
+		runs, err := l.repeat(ctx, conversation, l.prompt(n, info.Vocabulary, o.Seed), share)
 		if runs.Prefill.N > 0 {
 			runs.Threads, runs.Bandwidth = s.Threads(), bandwidth
-			if err := runs.addBytes(dialogue); err != nil {
+			if err := runs.addBytes(conversation); err != nil {
 				return err
 			}
 			r.Runs = append(r.Runs, runs)

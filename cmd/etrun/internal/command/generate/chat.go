@@ -18,7 +18,7 @@ import (
 	"github.com/etrun-go/etrun/text"
 )
 
-// chatFlags are the flags of a dialogue.
+// chatFlags are the flags of a conversation.
 type chatFlags struct {
 	chat     bool
 	system   string
@@ -59,8 +59,8 @@ func checked(m *text.Model, t *text.Template) error {
 	return m.CheckTemplate(t)
 }
 
-// dialogue is a chat with its history.
-type dialogue struct {
+// conversation is a chat with its history.
+type conversation struct {
 	*generateCommand
 	session  *text.Session
 	template *text.Template
@@ -68,20 +68,20 @@ type dialogue struct {
 	messages []text.Message
 }
 
-// newDialogue returns a dialogue that begins with the system message.
-func (g *generateCommand) newDialogue(ctx context.Context, s *text.Session) (*dialogue, error) {
+// newConversation returns a conversation that begins with the system message.
+func (g *generateCommand) newConversation(ctx context.Context, s *text.Session) (*conversation, error) {
 	t, err := g.find(ctx, g.model, g.Tokenizer)
 	if err != nil {
 		return nil, err
 	}
 	o, err := g.sampling(g.Seed)
-	d := &dialogue{generateCommand: g, session: s, template: t, options: o}
+	d := &conversation{generateCommand: g, session: s, template: t, options: o}
 	d.reset()
 	return d, err
 }
 
 // reset removes all messages except the system message.
-func (d *dialogue) reset() {
+func (d *conversation) reset() {
 	d.messages = nil
 	if d.system != "" {
 		d.messages = []text.Message{{Role: "system", Content: d.system}}
@@ -89,7 +89,7 @@ func (d *dialogue) reset() {
 }
 
 // answer writes the reply to a message. Without a reply the message is removed.
-func (d *dialogue) answer(ctx context.Context, message string) error {
+func (d *conversation) answer(ctx context.Context, message string) error {
 	before := len(d.messages)
 	d.messages = append(d.messages, text.Message{Role: "user", Content: message})
 	w := &textWriter{App: d.App, collect: d.JSON, line: !d.asked, logProbs: d.options.LogProbs}
@@ -114,10 +114,10 @@ func (d *dialogue) answer(ctx context.Context, message string) error {
 	return d.report(w, prompt, end, err)
 }
 
-const chatCommands = "/reset forgets the dialogue, /exit or the end of input ends it, an interrupt ends a reply"
+const chatCommands = "/reset forgets the conversation, /exit or the end of input ends it, an interrupt ends a reply"
 
 // hold answers the lines of standard input until its end.
-func (d *dialogue) hold(ctx context.Context) error {
+func (d *conversation) hold(ctx context.Context) error {
 	in := newLines(d.App)
 	defer in.close()
 	if in.terminal != nil {
@@ -151,9 +151,9 @@ func (d *dialogue) hold(ctx context.Context) error {
 	}
 }
 
-// turn answers one line. On a terminal an interrupt ends the reply, not the dialogue. A message that
+// turn answers one line. On a terminal an interrupt ends the reply, not the conversation. A message that
 // does not fit does not end it either.
-func (d *dialogue) turn(ctx context.Context, interactive bool, line string) error {
+func (d *conversation) turn(ctx context.Context, interactive bool, line string) error {
 	if !interactive {
 		return d.answer(ctx, line)
 	}
@@ -170,13 +170,13 @@ func (d *dialogue) turn(ctx context.Context, interactive bool, line string) erro
 	return err
 }
 
-// checkChat validates the flags of a dialogue.
+// checkChat validates the flags of a conversation.
 func (g *generateCommand) checkChat() error {
 	switch {
 	case !g.chat && (g.system != "" || g.template != ""):
 		return session.Usage("--system and --template need --chat")
 	case g.chat && g.tokens != nil:
-		return session.Usage("--chat with --tokens; give --prompt, or nothing for a dialogue")
+		return session.Usage("--chat with --tokens; give --prompt, or nothing for a conversation")
 	case g.chat && g.JSON && !g.asked:
 		return session.Usage("--chat with --json needs --prompt")
 	case g.chat && g.echo:

@@ -123,7 +123,7 @@ func (g *generateCommand) run(ctx context.Context, path string) error {
 	if !g.chat {
 		return g.generate(ctx, memory)
 	}
-	d, err := g.newDialogue(ctx, memory)
+	d, err := g.newConversation(ctx, memory)
 	switch {
 	case err != nil:
 		return err
