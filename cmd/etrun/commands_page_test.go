@@ -48,6 +48,7 @@ var pageExamples = map[string][]string{
 	"doctor":        {"doctor"},
 	"version":       {"version"},
 	"serve":         nil, // docs/serve.md has examples
+	"load":          nil, // needs a server; docs/load.md has examples
 	"npu":           nil,
 	"completion":    nil,
 	"npu calibrate": nil, // needs reference values; docs/ethosu.md has an example

@@ -74,6 +74,8 @@ var endings = []ended{
 	{args: "bench LOOP --duration 1h"},
 	{args: "bench D/portable.pte LOOP --duration 1h"},
 	{args: "bench --text LM --duration 1h"},
+	{args: "load URL --model digits --duration 1h --warmup 0s", stdout: []string{"clients 1: ", "latency "}},
+	{args: "load URL --model digits --rate 100 --duration 1h --warmup 0s --json", stdout: []string{`"rate": 100`, `"interrupted": true`}},
 	{args: "report LOOP --run"},
 	{args: "verify BUNDLE"},
 	{args: "verify BUNDLE --json", stdout: []string{`"class": "cancelled"`}},
@@ -86,7 +88,7 @@ func TestEnded(t *testing.T) {
 	files := strings.NewReplacer("LOOPNPU", changedProgram(t, "../ethosu/programs/digits.pte", loopForever),
 		"LOOPLM", changedProgram(t, "../../text/testdata/dynamic.pte", loopForever),
 		"LOOP", changedProgram(t, "../digits/portable.pte", loopForever),
-		"BUNDLE", loopingBundle(t), "LM", textFile(t, "dynamic.pte"), "D/", filepath.Dir(digits(t, "portable.pte"))+"/")
+		"BUNDLE", loopingBundle(t), "LM", textFile(t, "dynamic.pte"), "URL", measured(t), "D/", filepath.Dir(digits(t, "portable.pte"))+"/")
 	t.Chdir(t.TempDir())
 	for _, e := range endings {
 		args := strings.Fields(files.Replace(e.args))

@@ -23,6 +23,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/npu"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/ops"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/tokenize"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/load"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated pages of docs")
@@ -44,6 +45,7 @@ var jsonObjects = []struct {
 	{"plan", "etrun.plan/1", planReport{}},
 	{"bench", "etrun.bench/1", bench.Report{}},
 	{"bench --text", "etrun.bench.text/1", bench.TextReport{}},
+	{"load", "etrun.load/1", load.Report{}},
 	{"profile", "etrun.profile/1", profileReport{}},
 	{"report", "etrun.report/1", pageReport{}},
 	{"view", "etrun.view/1", viewReport{}},

@@ -37,7 +37,6 @@ const runExamples = `  etrun model.pte                               random inpu
   etrun model.pte -i speech.wav:resample=16000 -o y.json -o 1=y.png
   etrun kv.pte -i a.bin --next -i b.bin         two calls; state persists
   etrun model.pte --jsonl < lines.jsonl         many inputs, a line each
-  etrun model.pte -n 100 --threads 2            latency
   etrun model.pte --profile --trace trace.json  time by operator`
 
 const runHelp = `Run an ExecuTorch program: a .pte file, or the program in a .bpte file.

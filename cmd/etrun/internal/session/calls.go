@@ -23,10 +23,15 @@ func (l *Calls) last() *Call { return &(*l)[len(*l)-1] }
 
 // AddFlags adds --method, --input and --next.
 func (l *Calls) AddFlags(flags *pflag.FlagSet) {
-	*l = Calls{{}}
 	flags.Var(onSet{"NAME", l.setMethod}, "method", `method to run (default "forward", for further calls the previous one)`)
+	l.AddInputFlags(flags, "start the inputs of another call on the loaded program")
+}
+
+// AddInputFlags adds --input and --next, whose usage is given.
+func (l *Calls) AddInputFlags(flags *pflag.FlagSet, next string) {
+	*l = Calls{{}}
 	flags.VarP(onSet{"SPEC", l.addInput}, "input", "i", "one input, in order; may be repeated (default: random elements)")
-	flags.Var(onSet{"bool", l.next}, "next", "start the inputs of another call on the loaded program")
+	flags.Var(onSet{"bool", l.next}, "next", next)
 	flags.Lookup("next").NoOptDefVal = "true"
 }
 
@@ -67,8 +72,8 @@ func (l Calls) inherit() {
 	}
 }
 
-// hasInputs reports whether any call has inputs.
-func (l Calls) hasInputs() bool {
+// HasInputs reports whether any call has inputs.
+func (l Calls) HasInputs() bool {
 	for _, c := range l {
 		if len(c.Inputs) > 0 {
 			return true

@@ -101,7 +101,7 @@ func (s *Session) Prepare(ctx context.Context, calls Calls) error {
 	}
 	calls.inherit()
 	for i := range calls {
-		if err := s.prepare(ctx, &calls[i], calls.hasInputs()); err != nil {
+		if err := s.prepare(ctx, &calls[i], calls.HasInputs()); err != nil {
 			if i > 0 {
 				err = fmt.Errorf("call %d: %w", i, err)
 			}

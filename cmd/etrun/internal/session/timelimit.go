@@ -38,8 +38,13 @@ const limitFlag = "timeout"
 // AddTimeLimit adds --timeout to the flags of a command that opens programs, unless it has its own.
 func AddTimeLimit(flags *pflag.FlagSet) {
 	if flags.Lookup("max-memory") != nil && flags.Lookup(limitFlag) == nil {
-		flags.Var(new(timeLimit), limitFlag, "end the command after `TIME`, such as 30s (default: no limit)")
+		TimeLimit(flags)
 	}
+}
+
+// TimeLimit adds --timeout.
+func TimeLimit(flags *pflag.FlagSet) {
+	flags.Var(new(timeLimit), limitFlag, "end the command after `TIME`, such as 30s (default: no limit)")
 }
 
 // Limit returns ctx with the time limit of a command line, if it has one. The caller calls the function

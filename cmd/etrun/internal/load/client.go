@@ -1,0 +1,184 @@
+package load
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Client sends requests to one server.
+type Client struct {
+	base    string // URL without a slash at its end
+	token   string
+	timeout time.Duration
+	http    *http.Client
+}
+
+// Options are those of a client.
+type Options struct {
+	URL     string        // http://HOST:PORT, https://HOST:PORT, each with a path before /v2 and /v1, or unix:PATH
+	Token   string        // bearer token, empty for none
+	TLS     *tls.Config   // of https
+	Timeout time.Duration // of each request
+}
+
+// Bounds of what a server sends.
+const (
+	maxAnswer  = 1 << 30 // bytes of an answer, which are read and dropped
+	maxHeaders = 1 << 20
+	maxMessage = 64 << 10 // of an error
+	maxFacts   = 4 << 20  // metadata
+)
+
+// ErrURL is the class of errors in a URL.
+var ErrURL = errors.New("URL")
+
+// NewClient returns a client. It does not connect.
+func NewClient(o Options) (*Client, error) {
+	c := &Client{token: o.Token, timeout: o.Timeout}
+	transport := &http.Transport{TLSClientConfig: o.TLS, DisableCompression: true, MaxIdleConnsPerHost: 1 << 20,
+		MaxResponseHeaderBytes: maxHeaders, ForceAttemptHTTP2: false}
+	dialer := &net.Dialer{Timeout: o.Timeout}
+	transport.DialContext = dialer.DialContext
+	if path, ok := strings.CutPrefix(o.URL, "unix:"); ok {
+		c.base = "http://localhost"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
+	} else {
+		u, err := url.Parse(o.URL)
+		if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
+			err = errors.New("want http://HOST:PORT, https://HOST:PORT or unix:PATH")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w %q: %w", ErrURL, o.URL, err)
+		}
+		c.base = strings.TrimRight(u.String(), "/")
+	}
+	c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return c, nil
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Get returns what the server answers on a path, as JSON.
+func (c *Client) Get(ctx context.Context, path string, into any) error {
+	return c.ask(ctx, http.MethodGet, path, nil, into)
+}
+
+// Post sends an object and returns the answer, as JSON.
+func (c *Client) Post(ctx context.Context, path string, body []byte, into any) error {
+	return c.ask(ctx, http.MethodPost, path, body, into)
+}
+
+func (c *Client) ask(ctx context.Context, method, path string, body []byte, into any) error {
+	err := c.exchange(ctx, &request{method, path, "", body}, func(r io.Reader) error {
+		return json.NewDecoder(io.LimitReader(r, maxFacts)).Decode(into)
+	})
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return err
+}
+
+// request is a prepared request.
+type request struct {
+	method, path string
+	headerLength string // of the JSON part before binary data, empty if there are none
+	body         []byte
+}
+
+// exchange sends a request, and has the answer read if its status is 200. Other errors than those of ctx are *Failure.
+func (c *Client) exchange(ctx context.Context, r *request, read func(io.Reader) error) error {
+	within, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("no answer within %v", c.timeout))
+	defer cancel()
+	response, err := c.send(within, r)
+	if err == nil {
+		defer response.Body.Close()
+		if err = refused(response); err == nil {
+			err = read(response.Body)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return cmp.Or(context.Cause(ctx), classify(within, err))
+}
+
+func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
+	h, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	if c.token != "" {
+		h.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if r.body != nil {
+		h.Header.Set("Content-Type", "application/json")
+	}
+	if r.headerLength != "" {
+		h.Header.Set("Content-Type", "application/octet-stream")
+		h.Header.Set("Inference-Header-Content-Length", r.headerLength)
+	}
+	return c.http.Do(h)
+}
+
+// refused returns the failure of an answer whose status is not 200.
+func refused(r *http.Response) error {
+	if r.StatusCode == http.StatusOK {
+		return nil
+	}
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxMessage)) // the status is what counts
+	return &Failure{Class(fmt.Sprintf("status %d", r.StatusCode)), errors.New(text(body))}
+}
+
+// text returns the message of an error: that of one of the protocols, or all of it.
+func text(body []byte) string {
+	var v struct{ Error json.RawMessage }
+	if json.Unmarshal(body, &v) == nil {
+		var inner struct{ Message string }
+		var plain string
+		if json.Unmarshal(v.Error, &plain) == nil && plain != "" {
+			return plain
+		}
+		if json.Unmarshal(v.Error, &inner) == nil && inner.Message != "" {
+			return inner.Message
+		}
+	}
+	return strings.TrimSpace(fmt.Sprintf("%.300s", body))
+}
+
+// classify returns the failure of an exchange.
+func classify(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*Failure](err); ok {
+		return err
+	}
+	if ctx.Err() != nil {
+		return &Failure{Timeout, context.Cause(ctx)}
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok { // the URL is that of all requests
+		err = e.Err
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
+		return &Failure{Connect, err}
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return &Failure{Connect, err}
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return &Failure{Connect, err}
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return &Failure{Bad, err}
+	}
+	return &Failure{Closed, err}
+}

@@ -1,0 +1,187 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/serve/oip"
+)
+
+// Model is a model's metadata in the Open Inference Protocol.
+type Model struct {
+	Name     string       `json:"name"`
+	Versions []string     `json:"versions"`
+	Platform string       `json:"platform"`
+	Inputs   []TensorFact `json:"inputs"`
+	Outputs  []TensorFact `json:"outputs"`
+
+	path string
+}
+
+// TensorFact describes an input or output. Sizes of -1 vary, up to those of MaxShape if there is one.
+type TensorFact struct {
+	Name     string       `json:"name"`
+	Datatype oip.Datatype `json:"datatype"`
+	Shape    []int64      `json:"shape"`
+	MaxShape []int64      `json:"max_shape"`
+	Optional bool         `json:"optional"`
+}
+
+// maxRank bounds the dimensions of inputs.
+const maxRank = 64
+
+// Describe returns the metadata of a model, of a version unless that is empty.
+func (c *Client) Describe(ctx context.Context, name, version string) (*Model, error) {
+	path := "/v2/models/" + url.PathEscape(name)
+	if version != "" {
+		path += "/versions/" + url.PathEscape(version)
+	}
+	m := &Model{}
+	if err := c.Get(ctx, path, m); err != nil {
+		return nil, err
+	}
+	m.path = path
+	return m, nil
+}
+
+// OnlyModel returns the name of the only model of the server.
+func (c *Client) OnlyModel(ctx context.Context) (string, error) {
+	var list []struct{ Name string }
+	if err := c.Post(ctx, "/v2/repository/index", []byte("{}"), &list); err != nil {
+		return "", err
+	}
+	names := make(map[string]bool)
+	for _, m := range list {
+		names[m.Name] = true
+	}
+	if len(names) != 1 {
+		return "", fmt.Errorf("the server has %d models", len(names))
+	}
+	return list[0].Name, nil
+}
+
+// Slots returns the inputs as a program declares them. Sizes that vary are the largest ones, or 1 if the server does not state
+// them. Inputs that have a default value are left out.
+func (m *Model) Slots() (slots []etrun.ValueMeta, err error) {
+	for i := range m.Inputs {
+		f := &m.Inputs[i]
+		if f.Optional {
+			continue
+		}
+		slot := etrun.ValueMeta{Kind: tensor.KindTensor, Name: f.Name, Dynamism: tensor.DynamicBound}
+		if f.Datatype == oip.Bytes {
+			slot.Kind = tensor.KindString
+			slots = append(slots, slot)
+			continue
+		}
+		ok := false
+		if slot.DType, ok = f.Datatype.DType(); !ok {
+			return nil, fmt.Errorf("input %q: unknown datatype %q", f.Name, f.Datatype)
+		}
+		if slot.Sizes, err = f.sizes(); err != nil {
+			return nil, err
+		}
+		slots = append(slots, slot)
+	}
+	return slots, nil
+}
+
+// sizes returns the sizes of a tensor, and an error if its elements cannot be counted.
+func (f *TensorFact) sizes() ([]int, error) {
+	if len(f.Shape) > maxRank {
+		return nil, fmt.Errorf("input %q: %d dimensions, want at most %d", f.Name, len(f.Shape), maxRank)
+	}
+	sizes, n := make([]int, len(f.Shape)), int64(1)
+	for i, size := range f.Shape {
+		if size == -1 {
+			size = 1
+			if len(f.MaxShape) == len(f.Shape) {
+				size = f.MaxShape[i]
+			}
+		}
+		if size < 0 || size > maxAnswer || n*max(size, 1) > maxAnswer {
+			return nil, fmt.Errorf("input %q: shape %v, want at most %d elements", f.Name, f.Shape, maxAnswer)
+		}
+		sizes[i], n = int(size), n*max(size, 1)
+	}
+	return sizes, nil
+}
+
+// Infer sends inferences of a model.
+type Infer struct {
+	client   *Client
+	requests []*request
+}
+
+// NewInfer returns a sender of requests for a model, which are sent in turn: each has a value for each of the slots of the model.
+// Tensors, also those of the answers, are binary data or JSON.
+func (c *Client) NewInfer(m *Model, slots []etrun.ValueMeta, calls [][]tensor.Value, binary bool) (*Infer, error) {
+	s := &Infer{client: c}
+	for _, values := range calls {
+		r := &oip.Request{}
+		for i, v := range values {
+			t, err := tensorOf(slots[i], v)
+			if err != nil {
+				return nil, fmt.Errorf("input %q: %w", slots[i].Name, err)
+			}
+			t.Binary = binary
+			r.Inputs = append(r.Inputs, t)
+		}
+		if binary {
+			r.Parameters = oip.Parameters{"binary_data_output": true}
+		}
+		body, n, err := r.Append(nil)
+		if err != nil {
+			return nil, err
+		}
+		q := &request{method: http.MethodPost, path: m.path + "/infer", body: body}
+		if n > 0 {
+			q.headerLength = strconv.Itoa(n)
+		}
+		s.requests = append(s.requests, q)
+	}
+	return s, nil
+}
+
+// Bytes is the size of the largest request.
+func (s *Infer) Bytes() (n int) {
+	for _, r := range s.requests {
+		n = max(n, len(r.body))
+	}
+	return n
+}
+
+// Send implements [Sender].
+func (s *Infer) Send(ctx context.Context, n int64) (Answer, error) {
+	return Answer{}, s.client.exchange(ctx, s.requests[n%int64(len(s.requests))], func(r io.Reader) error {
+		read, err := io.Copy(io.Discard, io.LimitReader(r, maxAnswer+1))
+		if err == nil && read > maxAnswer {
+			err = &Failure{Bad, fmt.Errorf("more than %d bytes", maxAnswer)}
+		}
+		return err
+	})
+}
+
+// tensorOf returns a value as an input of the protocol, in logical order.
+func tensorOf(slot etrun.ValueMeta, v tensor.Value) (t oip.Tensor, err error) {
+	t = oip.Tensor{Name: slot.Name, Shape: []int{1}}
+	switch v.Kind {
+	case tensor.KindString:
+		t.Datatype, t.Texts = oip.Bytes, [][]byte{[]byte(v.Str)}
+		return t, nil
+	case tensor.KindTensor:
+		name, ok := oip.DatatypeOf(v.Tensor.DType)
+		if !ok {
+			return t, fmt.Errorf("%v has no datatype in the protocol", v.Tensor.DType)
+		}
+		t.Datatype, t.Shape, t.Data = name, v.Tensor.Sizes, v.Tensor.Data
+		return t, nil
+	}
+	return t, fmt.Errorf("%v, want a tensor, such as json:[5]", v.Kind)
+}

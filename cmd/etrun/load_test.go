@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/load"
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai"
+	"github.com/etrun-go/etrun/text/tokenizer"
+)
+
+// measured is a running server of digits and a language model, as http://HOST:PORT.
+func measured(t *testing.T) string {
+	t.Helper()
+	open := func(path string) func(context.Context) (*etrun.Program, error) {
+		return func(ctx context.Context) (*etrun.Program, error) {
+			return etrun.OpenSource(ctx, etrun.File(path), etrun.WithDelegates(all.Backends()...))
+		}
+	}
+	tok, err := tokenizer.Open(filepath.Join(root, "text", "testdata", "bytes.json"))
+	must(t, err)
+	s, err := serve.New(serve.Options{}, serve.Config{Name: "digits", Open: open(digits(t, "portable.pte")), Queue: 100},
+		serve.Config{Name: "lm", Open: open(textFile(t, "dynamic.pte")), Queue: 100,
+			Attach: openai.Attach(openai.Config{Tokenizer: tok, Sessions: 4})})
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	must(t, s.LoadAll(t.Context()))
+	mux := http.NewServeMux()
+	mux.Handle("/", s)
+	texts := openai.New(s, openai.Options{})
+	for _, pattern := range openai.Patterns {
+		mux.Handle(pattern, texts)
+	}
+	h := httptest.NewServer(mux)
+	t.Cleanup(h.Close)
+	return h.URL
+}
+
+// TestLoad measures a server of this process, in each form of requests and loops.
+func TestLoad(t *testing.T) {
+	url := measured(t)
+	folder := t.TempDir()
+	prompts := filepath.Join(folder, "prompts")
+	write(t, prompts, []byte("one\n\ntwo\r\nthree\n"))
+	page := filepath.Join(folder, "load.html")
+	for _, tt := range []struct {
+		flags  string
+		levels int
+		kind   string
+		want   func(r *load.Report) bool
+	}{
+		{"--model digits --clients 1,3", 2, load.KindInfer, func(r *load.Report) bool {
+			return r.Loop == "closed" && r.Levels[1].Clients == 3 && r.Tensors == "binary" && r.Bytes < 600
+		}},
+		{"--model digits --tensors json --model-version forward -i ones --next -i rand", 1, load.KindInfer, func(r *load.Report) bool {
+			return r.Requests == 2 && r.Method == "forward" && r.Bytes > 600
+		}},
+		{"--model digits --rate 50 --arrivals random --html " + page, 1, load.KindInfer, func(r *load.Report) bool {
+			return r.Loop == "random" && r.Levels[0].Rate == 50 && r.Levels[0].SendDelay != nil && r.InFlight == 256
+		}},
+		{"--text --max-tokens 4 --prompts " + prompts + " --prompt zero", 1, load.KindTexts, func(r *load.Report) bool {
+			return r.Requests == 4 && r.Model == "lm" && r.Levels[0].FirstToken.N > 0 && r.Levels[0].Tokens.Value > 0
+		}},
+	} {
+		out, notes, code := runCLI(t, "load "+url+" --json --duration 400ms --warmup 50ms "+tt.flags)
+		r := &load.Report{}
+		if err := json.Unmarshal([]byte(out), r); err != nil || code != 0 {
+			t.Errorf("%s: exit code %d, %v, %s", tt.flags, code, err, notes)
+			continue
+		}
+		if len(r.Levels) != tt.levels || r.Kind != tt.kind || r.Schema != "etrun.load/1" || !tt.want(r) {
+			t.Errorf("%s: %s", tt.flags, out)
+		}
+		for _, l := range r.Levels {
+			if x := &l.Latency; l.Failed != 0 || l.Answered == 0 || x.N != l.Answered || x.P50.Value < x.Min || x.P99.Value > x.Max {
+				t.Errorf("%s: %+v", tt.flags, l)
+			}
+		}
+	}
+	text, err := os.ReadFile(page)
+	if must(t, err); !bytes.Contains(text, []byte("<svg")) {
+		t.Errorf("page: %.200s", text)
+	}
+	out, _, code := runCLI(t, "load "+url+" --model digits --duration 200ms --warmup 0s")
+	for _, want := range []string{"model digits: inferences with binary tensors", "clients 1: ", " answers/s; ", "latency ", "p99 "} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, no %q in %s", code, want, out)
+		}
+	}
+}
+
+// Failed requests are exit code 1, unless as many are allowed; what was measured is printed in any case.
+func TestLoadFails(t *testing.T) {
+	url := measured(t)
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = w.Write([]byte(`{"name":"m","inputs":[{"name":"x","datatype":"FP32","shape":[1]}],"outputs":[]}`))
+			return
+		}
+		http.Error(w, `{"error":"out of order"}`, http.StatusInternalServerError)
+	}))
+	t.Cleanup(broken.Close)
+	short := " --duration 200ms --warmup 0s"
+	for _, tt := range []struct {
+		args string
+		code int
+		want string // in stdout or stderr
+	}{
+		{broken.URL + " --model m" + short, 1, "more than 0 % (--max-errors)"},
+		{broken.URL + " --model m" + short, 1, "status 500"},
+		{broken.URL + " --model m --max-errors 100" + short, 0, "out of order"},
+		{url + " --model lm" + short, 2, "needs --text"},
+		{url + " --model none" + short, 1, "status 404"},
+		{url + short, 1, "the server has 2 models"},
+		{url + " --model digits -i ones -i ones" + short, 5, "input"},
+		{url + " --model digits -i ones:float32:1x3" + short, 1, "status 400"},
+		{url + " --text --prompt x --chat -i ones", 2, "--input with --text"},
+		{url + " --prompt x", 2, "need --text"},
+		{url + " --clients 1 --rate 2", 2, "choose one"},
+		{url + " --clients 0", 2, "--clients 0"},
+		{url + " --rate NaN", 2, "--rate NaN"},
+		{url + " --rate 900000", 2, "want more than 0 and at most"},
+		{url + " --arrivals x", 2, "want constant or random"},
+		{url + " --tls-cert x", 2, "given together"},
+		{url + " --token-file /nowhere/x", 2, "/nowhere/x"},
+		{"localhost:80", 2, "want http://HOST:PORT"},
+		{"http://127.0.0.1:1 --model m", 1, "connect"},
+		{"", 2, "want one URL"},
+	} {
+		out, notes, code := runCLI(t, "load "+tt.args)
+		if code != tt.code || !strings.Contains(out+notes, tt.want) {
+			t.Errorf("%s: exit code %d, want %d and %q:\n%s%s", tt.args, code, tt.code, tt.want, out, notes)
+		}
+	}
+}
+
+// runCLI runs a command line and returns what it prints.
+func runCLI(t *testing.T, line string) (out, notes string, code int) {
+	t.Helper()
+	var o, n bytes.Buffer
+	code = run(strings.Fields(line), strings.NewReader(""), &o, &n)
+	return o.String(), n.String(), code
+}
