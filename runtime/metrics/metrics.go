@@ -16,17 +16,19 @@
 //	etrun_inferences_total{model,method,result}                    runs by result: ok or error
 //	etrun_inferences_in_flight{model}                              current runs
 //	etrun_errors_total{model,reason}                               failed opens, loads, waits and runs
-//	etrun_delegate_duration_seconds{model,backend}                 histogram of delegate calls
+//	etrun_delegate_duration_seconds{model,backend}                 sum and count of delegate calls
 //	etrun_queue_wait_seconds{model}                                histogram of waits for an instance of a pool
 //	etrun_queue_length{model}                                      waiting callers
 //	etrun_queue_rejected_total{model}                              callers rejected because the queue was full
-//	etrun_model_load_duration_seconds{model,stage}                 histogram of open and load stages
+//	etrun_model_load_duration_seconds{model,stage}                 sum and count of opens and loads: open or load
 //	etrun_memory_bytes{model,kind}                                 memory by kind; kinds are disjoint
 //
-// Stages and kinds of memory are those of package trace, reasons those of trace.Event. The backend
+// Kinds of memory are those of package trace, reasons those of trace.Event. The backend
 // of a method is the list of its delegates' backend IDs joined by "+", or "portable". Histograms
-// are both classic and native. An event costs a few atomic operations and, once its series exist,
-// no allocation.
+// are both classic and native. A model of one method on one backend has about 45 series. With
+// Options.Detail, delegate calls and loads are histograms as well, those of loads for each stage of
+// package trace instead: about 370 series. An event costs a few atomic operations and, once its series
+// exist, no allocation.
 package metrics
 
 import (
@@ -48,8 +50,11 @@ type Options struct {
 	// Backends are probed for their engines, for etrun_build_info. The engine of other backends is
 	// "none".
 	Backends []delegate.Backend
-	// Buckets are the upper bounds of the classic histograms in seconds; the default is 50 µs to 26
-	// s, doubling. An empty list that is not nil disables the classic histograms.
+	// Detail has histograms for delegate calls and for each stage of loads, instead of sums and counts.
+	Detail bool
+	// Buckets are the upper bounds of the classic histograms in seconds; the default is 50 µs to 13
+	// s, each four times the last one, and with Detail 50 µs to 26 s, doubling. An empty list that is not
+	// nil disables the classic histograms.
 	Buckets []float64
 	// Factor is the maximum ratio of adjacent buckets of the native histograms, 1.1 by default. 1
 	// disables the native histograms.
@@ -71,12 +76,13 @@ type Collector struct {
 	inferences *prometheus.CounterVec
 	inFlight   *prometheus.GaugeVec
 	errors     *prometheus.CounterVec
-	delegates  *prometheus.HistogramVec
+	delegates  prometheus.ObserverVec
 	wait       *prometheus.HistogramVec
 	rejected   *prometheus.CounterVec
-	load       *prometheus.HistogramVec
+	load       prometheus.ObserverVec
 	memory     *prometheus.GaugeVec
 	length     *prometheus.Desc
+	detail     bool
 
 	mu     sync.Mutex
 	models map[string]*Model
@@ -84,22 +90,26 @@ type Collector struct {
 
 // New returns a collector.
 func New(o Options) *Collector {
-	if o.Buckets == nil {
+	switch {
+	case o.Buckets != nil:
+	case o.Detail:
 		o.Buckets = prometheus.ExponentialBuckets(50e-6, 2, 20)
+	default:
+		o.Buckets = prometheus.ExponentialBuckets(50e-6, 4, 10)
 	}
 	if o.Factor == 0 {
 		o.Factor = 1.1
 	}
-	c := &Collector{models: make(map[string]*Model), build: buildInfo(&o)}
+	c := &Collector{models: make(map[string]*Model), build: buildInfo(&o), detail: o.Detail}
 	c.info = gauge("etrun_model_info", "Loaded methods, with the digest of their program.", "model", "method", "sha256")
 	c.inference = o.histogram("etrun_inference_duration_seconds", "Duration of successful runs.", "model", "method", "backend")
 	c.inferences = counter("etrun_inferences_total", "Runs by result: ok or error.", "model", "method", "result")
 	c.inFlight = gauge("etrun_inferences_in_flight", "Current runs.", "model")
 	c.errors = counter("etrun_errors_total", "Failed opens, loads, waits and runs.", "model", "reason")
-	c.delegates = o.histogram("etrun_delegate_duration_seconds", "Duration of delegate calls.", "model", "backend")
+	c.delegates = o.durations("etrun_delegate_duration_seconds", "Duration of delegate calls.", "model", "backend")
 	c.wait = o.histogram("etrun_queue_wait_seconds", "Time callers waited for a method instance.", "model")
 	c.rejected = counter("etrun_queue_rejected_total", "Callers rejected because the queue was full.", "model")
-	c.load = o.histogram("etrun_model_load_duration_seconds", "Duration of open and load stages.", "model", "stage")
+	c.load = o.durations("etrun_model_load_duration_seconds", "Duration of opens and loads, or of their stages.", "model", "stage")
 	c.memory = gauge("etrun_memory_bytes", "Memory by kind. Kinds are disjoint.", "model", "kind")
 	c.length = prometheus.NewDesc("etrun_queue_length", "Callers waiting for a method instance.", []string{"model"}, nil)
 	return c
@@ -120,6 +130,14 @@ func (o *Options) histogram(name, help string, labels ...string) *prometheus.His
 		h.NativeHistogramMaxBucketNumber, h.NativeHistogramMinResetDuration = maxNativeBuckets, resetAfter
 	}
 	return prometheus.NewHistogramVec(h, labels)
+}
+
+// durations returns a histogram with Detail, else sums and counts.
+func (o *Options) durations(name, help string, labels ...string) prometheus.ObserverVec {
+	if o.Detail {
+		return o.histogram(name, help, labels...)
+	}
+	return prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: name, Help: help}, labels)
 }
 
 // buildInfo returns a gauge with constant labels.

@@ -46,8 +46,11 @@ func gather(t *testing.T, c prometheus.Collector) map[string]*dto.Metric {
 	return found
 }
 
-// number returns the value of a counter or gauge, or the count of a histogram.
+// number returns the value of a counter or gauge, or the count of a histogram or summary.
 func number(m *dto.Metric) float64 {
+	if m.Summary != nil {
+		return float64(m.Summary.GetSampleCount())
+	}
 	if m.Histogram != nil {
 		return float64(m.Histogram.GetSampleCount())
 	}
@@ -98,7 +101,14 @@ func run(t *testing.T, c *metrics.Collector, callers, n int) {
 
 // TestNames checks the names and labels, on which dashboards rely.
 func TestNames(t *testing.T) {
-	c := metrics.New(metrics.Options{Version: "v1", Backends: all.Backends()})
+	for _, detail := range []bool{false, true} {
+		checkNames(t, detail)
+	}
+}
+
+func checkNames(t *testing.T, detail bool) {
+	t.Helper()
+	c := metrics.New(metrics.Options{Version: "v1", Backends: all.Backends(), Detail: detail})
 	run(t, c, 1, 1)
 	if _, err := etrun.Parse(nil, etrun.WithObserver(c.Model("digits", "0123abcd"))); err == nil {
 		t.Error("Parse of an empty program: got no error")
@@ -120,12 +130,21 @@ func TestNames(t *testing.T) {
 		names = append(names, name+"}")
 	}
 	slices.Sort(names)
-	if got := strings.Join(names, "\n"); got != wantNames {
-		t.Errorf("got\n%s\nwant\n%s", got, wantNames)
+	stages := wantStages[detail]
+	want := strings.Replace(wantNames, "STAGE", strings.Join(stages, "}\netrun_model_load_duration_seconds{model,stage="), 1)
+	if got := strings.Join(names, "\n"); got != want {
+		t.Errorf("detail %v: got\n%s\nwant\n%s", detail, got, want)
 	}
 	if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
 		t.Errorf("lint: %v, %v", problems, err)
 	}
+}
+
+// wantStages are the stages of loads, without and with detail.
+var wantStages = map[bool][]string{
+	false: {"load", "open"},
+	true: {"allocate", "build", "compile", "data", "find", "fold", "lower", "parse", "plan", "read", "resolve", "rewrite",
+		"units"},
 }
 
 const wantNames = `etrun_build_info{ethosu,go_version,version,xnnpack}
@@ -141,19 +160,7 @@ etrun_memory_bytes{kind=planned,model}
 etrun_memory_bytes{kind=program,model}
 etrun_memory_bytes{kind=scratch,model}
 etrun_model_info{method,model,sha256}
-etrun_model_load_duration_seconds{model,stage=allocate}
-etrun_model_load_duration_seconds{model,stage=build}
-etrun_model_load_duration_seconds{model,stage=compile}
-etrun_model_load_duration_seconds{model,stage=data}
-etrun_model_load_duration_seconds{model,stage=find}
-etrun_model_load_duration_seconds{model,stage=fold}
-etrun_model_load_duration_seconds{model,stage=lower}
-etrun_model_load_duration_seconds{model,stage=parse}
-etrun_model_load_duration_seconds{model,stage=plan}
-etrun_model_load_duration_seconds{model,stage=read}
-etrun_model_load_duration_seconds{model,stage=resolve}
-etrun_model_load_duration_seconds{model,stage=rewrite}
-etrun_model_load_duration_seconds{model,stage=units}
+etrun_model_load_duration_seconds{model,stage=STAGE}
 etrun_queue_length{model}
 etrun_queue_rejected_total{model}
 etrun_queue_wait_seconds{model}`
@@ -172,7 +179,7 @@ func TestCounts(t *testing.T) {
 		"etrun_queue_wait_seconds model=digits":                                               callers*n + 1,
 		"etrun_inferences_in_flight model=digits":                                             0,
 		"etrun_errors_total model=digits reason=input":                                        1,
-		"etrun_model_load_duration_seconds model=digits stage=parse":                          1,
+		"etrun_model_load_duration_seconds model=digits stage=open":                           1,
 		"etrun_model_info method=forward model=digits sha256=0123abcd":                        1,
 		"etrun_memory_bytes kind=program model=digits":                                        0,
 		"etrun_memory_bytes kind=planned model=digits":                                        0,
@@ -184,8 +191,8 @@ func TestCounts(t *testing.T) {
 		}
 	}
 	h := got["etrun_inference_duration_seconds backend=XnnpackBackend method=forward model=digits"].GetHistogram()
-	if len(h.Bucket) != 20 || h.Schema == nil || h.GetSampleSum() <= 0 || h.GetSampleSum() > callers*n {
-		t.Errorf("histogram %v, want 20 classic buckets and native ones", h)
+	if len(h.Bucket) != 10 || h.Schema == nil || h.GetSampleSum() <= 0 || h.GetSampleSum() > callers*n {
+		t.Errorf("histogram %v, want 10 classic buckets and native ones", h)
 	}
 	if c.Remove("digits"); len(gather(t, c)) != 1 {
 		t.Errorf("after Remove: %v", slices.Collect(maps.Keys(gather(t, c))))

@@ -18,7 +18,7 @@ type Model struct {
 	name string
 
 	inFlight  prometheus.Gauge
-	wait      prometheus.Observer
+	wait      table[prometheus.Observer] // of models with a pool, under no name
 	rejected  prometheus.Counter
 	methods   table[*method]             // by name
 	delegates table[prometheus.Observer] // by backend
@@ -41,7 +41,8 @@ type method struct {
 
 func newModel(c *Collector, name string) *Model {
 	m := &Model{c: c, name: name, loaded: make(map[string]bool), backends: make(map[string]map[string]bool)}
-	m.inFlight, m.wait, m.rejected = c.inFlight.WithLabelValues(name), c.wait.WithLabelValues(name), c.rejected.WithLabelValues(name)
+	m.inFlight, m.rejected = c.inFlight.WithLabelValues(name), c.rejected.WithLabelValues(name)
+	m.wait.make = func(string) prometheus.Observer { return c.wait.WithLabelValues(name) }
 	m.methods.make = m.newMethod
 	m.delegates.make = func(backend string) prometheus.Observer { return c.delegates.WithLabelValues(name, backend) }
 	m.stages.make = func(stage string) prometheus.Observer { return c.load.WithLabelValues(name, stage) }
@@ -71,17 +72,33 @@ func (m *Model) Observe(e *trace.Event) {
 		m.delegates.get(e.Backend).Observe(e.Duration().Seconds())
 	case trace.Wait:
 		m.waited(e)
-	case trace.Stage:
-		m.stages.get(e.Name).Observe(e.Duration().Seconds())
-		m.note(e)
-	case trace.Load:
+	case trace.Stage, trace.Load, trace.Open:
+		if stage := m.c.stage(e); stage != "" {
+			m.stages.get(stage).Observe(e.Duration().Seconds())
+		}
 		m.note(e)
 	case trace.Memory:
 		m.memory.get(e.Name).Add(float64(e.Bytes))
 	}
 	if e.Err != nil && wholes.Has(e.Kind) {
-		m.errors.get(e.Reason).Inc()
+		m.Fail(e.Reason)
 	}
+}
+
+// Fail counts a failure by its reason, for observers that do not pass all events on.
+func (m *Model) Fail(reason string) { m.errors.get(reason).Inc() }
+
+// stage returns under which stage the time of an event counts, empty for none: with detail each stage, else the sums of them.
+func (c *Collector) stage(e *trace.Event) string {
+	switch {
+	case c.detail && e.Kind == trace.Stage:
+		return e.Name
+	case !c.detail && e.Kind == trace.Open:
+		return "open"
+	case !c.detail && e.Kind == trace.Load:
+		return "load"
+	}
+	return ""
 }
 
 // wholes are the kinds whose failures count; their parts report the same failures.
@@ -101,7 +118,7 @@ func (m *Model) waited(e *trace.Event) {
 		m.rejected.Inc()
 		return
 	}
-	m.wait.Observe(e.Duration().Seconds())
+	m.wait.get("").Observe(e.Duration().Seconds())
 }
 
 // note records a method's backends, and that it is loaded.

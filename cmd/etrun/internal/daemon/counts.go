@@ -22,7 +22,7 @@ type counts struct {
 	texts     *texts
 }
 
-func newCounts(models *metrics.Collector) *counts {
+func newCounts(models *metrics.Collector, detail bool) *counts {
 	c := &counts{registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_http_requests_total",
 			Help: "HTTP requests by status; 499: the client disconnected."}, []string{"code"}),
@@ -33,7 +33,7 @@ func newCounts(models *metrics.Collector) *counts {
 		exits: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_isolated_exits_total",
 			Help: "Processes of isolated models that ended unexpectedly."}, []string{"model"}),
 	}
-	c.texts = newTexts()
+	c.texts = newTexts(detail)
 	c.registry.MustRegister(c.texts.collectors()...)
 	c.registry.MustRegister(c.requests, c.reloads, c.succeeded, c.exits, models,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -70,7 +70,9 @@ func (s modelsOf) Collect(to chan<- prometheus.Metric) {
 		if m.State() == serve.Ready {
 			isReady = 1
 		}
-		to <- prometheus.MustNewConstMetric(openSequences, prometheus.GaugeValue, float64(m.Sequences()), m.Name())
+		if !m.Attached() { // language models have no sequences
+			to <- prometheus.MustNewConstMetric(openSequences, prometheus.GaugeValue, float64(m.Sequences()), m.Name())
+		}
 		to <- prometheus.MustNewConstMetric(modelReady, prometheus.GaugeValue, isReady, m.Name())
 	}
 	to <- prometheus.MustNewConstMetric(modelsMemory, prometheus.GaugeValue, float64(s.server.MemoryBytes()))

@@ -113,8 +113,8 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 	if err := checkNames(d.Models); err != nil { // before the metrics of models
 		return session.Usage("%w", err)
 	}
-	d.metrics = metrics.New(metrics.Options{Version: d.Version, Backends: d.Backends})
-	d.counts = newCounts(d.metrics)
+	d.metrics = metrics.New(metrics.Options{Version: d.Version, Backends: d.Backends, Detail: d.MetricsDetail})
+	d.counts = newCounts(d.metrics, d.MetricsDetail)
 	d.server, err = serve.New(serve.Options{Version: d.Version, BodyBytes: int64(d.Body), BusyBytes: int64(d.Busy),
 		BodyTimeout: d.BodyTimeout, Control: d.Control, MemoryBytes: int64(d.Memory), Strict: d.Strict}, d.configs()...)
 	if err != nil {
@@ -139,7 +139,8 @@ func (d *Daemon) configs() (configs []serve.Config) {
 // config returns the configuration of a model.
 func (d *Daemon) config(m *Model) serve.Config {
 	m.Options.Say = func(format string, args ...any) { d.log.Warn(fmt.Sprintf(format, args...), "model", m.Name) }
-	s := &served{Model: m, metrics: d.metrics, counts: d.counts, log: d.log, body: int64(d.Body), limited: d.Memory > 0}
+	s := &served{Model: m, metrics: d.metrics, counts: d.counts, log: d.log, body: int64(d.Body), limited: d.Memory > 0,
+		detail: d.MetricsDetail}
 	return s.config()
 }
 

@@ -30,6 +30,7 @@ type served struct {
 	warned  sync.Once // about missing isolation
 
 	limited bool // the memory of all models is limited
+	detail  bool // metrics of each step of a language model
 
 	mu     sync.Mutex
 	usage  *usage // of the current load
@@ -82,14 +83,28 @@ func (m *served) begin() (*modelFiles, *usage) {
 	observer := inside{m.metrics.Model(m.Name, m.known(""))}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.files, m.usage = &modelFiles{trust: m.Trust}, &usage{inside: observer}
+	m.files, m.usage = &modelFiles{trust: m.Trust}, &usage{inside: observer, texts: m.Tokenizer != "", detail: m.detail}
 	return m.files, m.usage
 }
 
 // usage counts the memory of a program.
 type usage struct {
 	inside
-	bytes atomic.Int64
+	texts  bool // a language model
+	detail bool
+	bytes  atomic.Int64
+}
+
+// passes reports whether an event has metrics. Those of a language model are of texts and tokens; without detail not of each step,
+// and never of the functions that only return its metadata, which are as many as eight, and run once.
+func (u *usage) passes(e *trace.Event) bool {
+	switch {
+	case !u.texts:
+		return true
+	case strings.HasPrefix(e.Method, "get_") || strings.HasPrefix(e.Method, "use_"):
+		return e.Err != nil && e.Kind != trace.Execute
+	}
+	return u.detail || e.Kind != trace.Begin && e.Kind != trace.Execute
 }
 
 // Observe implements etrun.Observer.
@@ -97,7 +112,11 @@ func (u *usage) Observe(e *trace.Event) {
 	if e.Kind == trace.Memory {
 		u.bytes.Add(e.Bytes)
 	}
-	u.inside.Observe(e)
+	if u.passes(e) {
+		u.inside.Observe(e)
+	} else if e.Err != nil {
+		u.Fail(e.Reason)
+	}
 }
 
 // memory returns the memory of the program of the current load.

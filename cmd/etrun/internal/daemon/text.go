@@ -77,10 +77,15 @@ type texts struct {
 	memory *prometheus.GaugeVec
 }
 
-func newTexts() *texts {
-	histogram := func(name, help string, begin float64) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(begin, 2, 16),
+func newTexts(detail bool) *texts {
+
+	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets,
 			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100}, []string{"model"})
+	}
+	first, each := prometheus.ExponentialBuckets(4e-3, 4, 7), prometheus.ExponentialBuckets(1e-3, 4, 6)
+	if detail {
+		first, each = prometheus.ExponentialBuckets(1e-3, 2, 16), prometheus.ExponentialBuckets(1e-4, 2, 16)
 	}
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"model"})
@@ -92,8 +97,8 @@ func newTexts() *texts {
 			Help: "Tokens of language models, by kind: prompt (computed), reused (of prompts, not computed again) or generated."}, []string{"model", "kind"}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_texts_total",
 			Help: "Generated texts by reason of their end: stop, length, context or cancelled."}, []string{"model", "finish"}),
-		first: histogram("etrun_time_to_first_token_seconds", "Time from the begin of a text's computation to its first token.", 1e-3),
-		each:  histogram("etrun_time_per_output_token_seconds", "Mean time of a text's tokens after the first one.", 1e-4),
+		first: histogram("etrun_time_to_first_token_seconds", "Time from the begin of a text's computation to its first token.", first),
+		each:  histogram("etrun_time_per_output_token_seconds", "Mean time of a text's tokens after the first one.", each),
 	}
 }
 
