@@ -75,7 +75,7 @@ func (m *Model) tryOpen(ctx context.Context, n int64) (*version, error) {
 	m.change(func() {
 		switch {
 		case m.current != nil:
-		case errors.Is(err, errMemory):
+		case errors.Is(err, ErrNoRoom):
 			m.state = Unloaded
 		default:
 			m.state, m.reason = Failed, err.Error()

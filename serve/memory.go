@@ -73,12 +73,12 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// errMemory is a load without enough memory, which later loads may have.
-var errMemory = fmt.Errorf("%w: too little memory", ErrNotReady)
+// ErrNoRoom is a load without enough memory within the limit of all models, which later loads may have.
+var ErrNoRoom = fmt.Errorf("%w: too little memory", ErrNotReady)
 
 // noMemory returns the error of a model without enough memory.
 func noMemory(m *Model, n, limit int64, why string) error {
-	return fmt.Errorf("%w: model %q needs %d bytes, the limit of all models is %d%s", errMemory, m.config.Name, n, limit, why)
+	return fmt.Errorf("%w: model %q needs %d bytes, the limit of all models is %d%s", ErrNoRoom, m.config.Name, n, limit, why)
 }
 
 // fits counts n bytes unless they exceed the limit. No reader of the count ever sees bytes that are not granted.

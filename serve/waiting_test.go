@@ -84,7 +84,7 @@ func TestFreed(t *testing.T) {
 		t.Errorf("%d bytes", n)
 	}
 	for _, n := range []int64{101, math.MaxInt64 - 1, math.MaxInt64} {
-		if err := h.reserve(t.Context(), m, n); !errors.Is(err, errMemory) || s.MemoryBytes() != 90 {
+		if err := h.reserve(t.Context(), m, n); !errors.Is(err, ErrNoRoom) || s.MemoryBytes() != 90 {
 			t.Errorf("%d bytes: %v, %d are used", n, err, s.MemoryBytes())
 		}
 	}

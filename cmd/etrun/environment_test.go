@@ -8,6 +8,37 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// variableValues are valid values of flags that are not among those of their type, which follow.
+var variableValues = map[string]string{
+	"device": "auto", "lower": "off", "plan": "own", "repair": "off", "xnnpack": "go", "qparams": "0:0=0.5,1", "memory": "fast=0x10+4KiB",
+	"bool": "true", "int": "3", "uint64": "3", "duration": "3s", "SIZE": "3MiB", "string": "x", "stringArray": "x\ny",
+}
+
+// TestServeVariables sets each flag by its environment variable: no flag is without.
+func TestServeVariables(t *testing.T) {
+	n := 0
+	newServe(&app{}).Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		value, ok := variableValues[f.Name]
+		if !ok {
+			value, ok = variableValues[f.Value.Type()]
+		}
+		if n++; !ok {
+			t.Errorf("--%s: no value for the type %s", f.Name, f.Value.Type())
+		}
+		flags := newServe(&app{}).Flags()
+		t.Setenv(serveVariables+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")), value)
+		if err := setFromEnvironment(flags); err != nil || !flags.Changed(f.Name) {
+			t.Errorf("--%s: %v, set %v", f.Name, err, flags.Changed(f.Name))
+		}
+	})
+	if n < 50 {
+		t.Errorf("%d flags", n)
+	}
+}
+
 // TestServeEnvironment sets flags by environment variables. The command line precedes them.
 func TestServeEnvironment(t *testing.T) {
 	t.Setenv("ETRUN_SERVE_QUEUE", "7")

@@ -21,7 +21,20 @@ type applied struct {
 	models map[string]string // state of each model that was applied or has failed, see Model.state
 	failed map[string]bool
 	next   map[string]string // states that the last look has seen; a change counts when it is seen twice
+	again  map[string]again  // models without room in memory
 }
+
+// again is when a model without room in memory is tried again, and the pause before.
+type again struct {
+	at    time.Time
+	pause time.Duration
+}
+
+// Bounds of the pause, after which others may have been unloaded. A model may be opened before it is known that it does not fit.
+const (
+	minPause = time.Second
+	maxPause = time.Minute
+)
 
 // removed is the state of a model that is no longer there.
 const removed = "removed"
@@ -137,7 +150,8 @@ func (d *Daemon) apply(ctx context.Context, settled bool) error {
 // isDue reports whether a state is to be applied.
 func (d *Daemon) isDue(name, state string, settled bool) bool {
 	if d.applied.models[name] == state {
-		return !settled && d.applied.failed[name]
+		a, waits := d.applied.again[name]
+		return d.applied.failed[name] && (!settled || waits && !time.Now().Before(a.at))
 	}
 	return !settled || d.applied.next[name] == state
 }
@@ -150,18 +164,33 @@ func (d *Daemon) applyModel(ctx context.Context, m *Model, state string) {
 	}
 	err := d.server.Put(ctx, d.config(m))
 	d.applied.models[m.Name], d.applied.failed[m.Name] = state, err != nil
-	if err != nil {
-		d.log.Error("model not applied", "model", m.Name, "path", m.Path, "error", err)
+	if said := d.postpone(m.Name, err); err != nil {
+		if !said {
+			d.log.Error("model not applied", "model", m.Name, "path", m.Path, "error", err)
+		}
 		return
 	}
 	d.counts.watch(d.server.Model(m.Name), d.metrics)
 	d.log.Info(what, "model", m.Name, "path", m.Path)
 }
 
+// postpone records when a model is tried again for which there was no room, and reports whether that was so the last time, too.
+func (d *Daemon) postpone(name string, err error) (said bool) {
+	last, said := d.applied.again[name]
+	delete(d.applied.again, name)
+	if !errors.Is(err, serve.ErrNoRoom) {
+		return false
+	}
+	pause := min(max(2*last.pause, minPause), maxPause)
+	d.applied.again[name] = again{time.Now().Add(pause), pause}
+	return said
+}
+
 // removeModel removes a model.
 func (d *Daemon) removeModel(name string) {
 	delete(d.applied.models, name)
 	delete(d.applied.failed, name)
+	delete(d.applied.again, name)
 	if d.server.Remove(name) {
 		d.log.Info("model removed", "model", name)
 		d.metrics.Remove(name)
@@ -170,7 +199,7 @@ func (d *Daemon) removeModel(name string) {
 
 // begin records the models that the server was created with.
 func (d *Daemon) begin() {
-	d.applied = applied{models: make(map[string]string), failed: make(map[string]bool)}
+	d.applied = applied{models: make(map[string]string), failed: make(map[string]bool), again: make(map[string]again)}
 	for _, m := range d.Models {
 		d.applied.models[m.Name] = m.state()
 	}
@@ -206,6 +235,14 @@ func (d *Daemon) look(ctx context.Context, said string) string {
 		d.log.Error("models not reloaded", "error", err)
 	}
 	return err.Error()
+}
+
+// checkMapped returns an error if files of a folder of models would be mapped into the server: who truncates one would end it.
+func checkMapped(folder string, options *session.Options, limits *Limits) error {
+	if folder != "" && options.Mmap() && !limits.Isolate {
+		return session.Usage("--mmap with --models: a file that is truncated would end the server; with --isolate it ends the model's process")
+	}
+	return nil
 }
 
 // checkNames returns an error if a name is not valid, or that of two models.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 // prepare sets up everything but the listeners.
 func (d *Daemon) prepare(ctx context.Context) (err error) {
-	if err := d.check(); err != nil {
+	if err := cmp.Or(d.check(), checkMapped(d.Folder, d.Common, d.CommonLimits)); err != nil {
 		return err
 	}
 	d.log = slog.New(slog.NewTextHandler(d.Log, nil))
@@ -313,7 +314,7 @@ func (d *Daemon) reread(ctx context.Context) {
 	}
 	again, others, err := d.Reread(ctx)
 	if err == nil {
-		err = checkNames(again.Models)
+		err = cmp.Or(checkNames(again.Models), checkMapped(d.Folder, again.Common, again.CommonLimits))
 	}
 	if err != nil {
 		d.log.Error("configuration not reloaded", "error", err)

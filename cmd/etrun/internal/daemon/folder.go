@@ -31,14 +31,16 @@ const optionsFile = "model.json"
 // versionForm is the form of folders with a version of a model.
 var versionForm = regexp.MustCompile(`^[1-9][0-9]{0,17}$`)
 
-// refusedKeys are flags that the file of a model in a folder cannot set: the folder decides, or the owner of the server.
-var refusedKeys = []string{"name", "path", "trust", "isolate-memory", "weights-cache", "qparams", "device", "fvp"}
+// refusedKeys are flags that the file of a model in a folder cannot set: the folder decides, or the owner of the server. A mapped file
+// that is truncated would end the server.
+var refusedKeys = []string{"name", "path", "trust", "isolate-memory", "weights-cache", "qparams", "device", "fvp", "mmap"}
 
 // pathKeys are flags with files beside that file.
 var pathKeys = []string{"data", "tokenizer", "template"}
 
 // entry is a model of a folder.
 type entry struct {
+	root    string // the folder of all models
 	name    string
 	path    string // of the file or folder that is the model
 	program string
@@ -72,6 +74,7 @@ func entriesOf(folder string) (list []entry, err error) {
 	}
 	slices.SortStableFunc(list, func(a, b entry) int { return cmp.Compare(a.name, b.name) }) // m-b.pte is between m and m.pte
 	for i := range list {
+		list[i].root = folder
 		if i > 0 && list[i-1].name == list[i].name {
 			list[i].err = fmt.Errorf("%s and %s have %w: %q", list[i-1].path, list[i].path, errTwice, list[i].name)
 		}
@@ -169,6 +172,9 @@ func (e *entry) model(ctx context.Context, options *session.Options, limits *Lim
 	if err := serve.CheckName(e.name); err != nil {
 		return nil, err
 	}
+	if err := within(e.root, e.program, e.options); err != nil {
+		return nil, err
+	}
 	m := &Model{Name: e.name, Path: e.program, Version: e.version, Options: *options, Limits: *limits}
 	if e.options == "" {
 		return m, m.complete()
@@ -206,12 +212,52 @@ func (e *entry) settings(ctx context.Context, limits *Limits) (object []setting,
 		case slices.Contains(refusedKeys, s.name):
 			return nil, s.fault("not in the file of a model in a folder")
 		case slices.Contains(pathKeys, s.name):
-			if err := s.within(filepath.Dir(e.options)); err != nil {
+			err := s.within(filepath.Dir(e.options))
+			if err == nil {
+				err = within(e.root, s.words...)
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
 	}
 	return object, nil
+}
+
+// within returns an error if a path, or a file in it if it is a folder, is a link to something outside of a folder: who can write
+// to a folder of models must not have other files read, of which errors quote parts. Paths without a file are left to their readers.
+func within(folder string, paths ...string) error {
+	root, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return err
+	}
+	for i := 0; i < len(paths); i++ {
+		target, err := filepath.EvalSymlinks(paths[i])
+		if err != nil || paths[i] == "" {
+			continue
+		}
+		if rel, err := filepath.Rel(root, target); err != nil || !filepath.IsLocal(rel) {
+			return session.Usage("%s: a link out of the folder %s; models and their files must be in it", paths[i], folder)
+		}
+		if info, err := os.Stat(target); err == nil && info.IsDir() {
+			names, err := readFolder(target, maxEntries)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if file := filepath.Join(target, name); !isFolder(file) {
+					paths = append(paths, file)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// isFolder reports whether a path is a folder, or a link to one.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // within makes the paths of a setting relative to a folder, which they may not leave.

@@ -177,6 +177,7 @@ func TestFolderOptions(t *testing.T) {
 		`{"path": "x.pte"}`:               "not in the file of a model",
 		`{"trust": "x"}`:                  "not in the file of a model",
 		`{"weights-cache": "/tmp"}`:       "not in the file of a model",
+		`{"mmap": true}`:                  "not in the file of a model",
 		`{"isolate": false}`:              "the server has --isolate",
 		`{"data": "` + secret + `"}`:      "want a file in",
 		`{"data": ["a", "../secret"]}`:    "want a file in",

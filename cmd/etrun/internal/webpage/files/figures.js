@@ -70,7 +70,9 @@ const figures = (function () {
     const list = past.get(model) || past.set(model, []).get(model), length = find("etrun_queue_length"), now = find("etrun_inferences_in_flight");
     list.push(length + now);
     if (list.length > KEPT) list.shift();
-    element("p", `${now} running, ${length} waiting, ${find("etrun_inferences_total")} runs so far` + rate(model, find("etrun_inferences_total")), card);
+    const texts = samples.some((s) => s.name === "etrun_tokens_total" && s.labels.model === model); // whose steps have no metrics
+    const total = find(texts ? "etrun_texts_total" : "etrun_inferences_total");
+    element("p", (texts ? "" : `${now} running, `) + `${length} waiting, ${total} ${texts ? "texts" : "runs"} so far` + rate(model, total), card);
     const most = Math.max(1, ...list);
     const drawing = svg("svg", { class: "line", viewBox: `0 0 ${KEPT - 1} 60`, preserveAspectRatio: "none", role: "img", "aria-label": "requests in progress" }, card);
     svg("polyline", { points: list.map((v, i) => `${KEPT - list.length + i},${58 - 54 * v / most}`).join(" ") }, drawing);
