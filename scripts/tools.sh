@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs the missing tools for building and checking, in addition to Go: a C compiler for
 # cgo and one for the other architecture of a release; g++, python3 with NumPy, curl and
-# systemd-analyze for tests of the shared library, the Python package, the server and its unit; qemu-user with a C library to run arm
+# systemd-analyze for tests of the shared library, the Python package, the server and its unit; promtool for its
+# alert rules, and npm for a client of OpenAI's API; qemu-user with a C library to run arm
 # and arm64 programs; debootstrap for a bare root; for the firmware of Arm's Ethos-U models a
 # compiler and a machine to run it on. As root, or with sudo.
 set -eu
@@ -23,6 +24,8 @@ command -v curl >/dev/null || missing="$missing curl"
 command -v systemd-analyze >/dev/null || missing="$missing systemd"
 command -v arm-none-eabi-gcc >/dev/null || missing="$missing gcc-arm-none-eabi"
 command -v qemu-system-arm >/dev/null || missing="$missing qemu-system-arm"
+command -v promtool >/dev/null || missing="$missing prometheus"
+command -v npm >/dev/null || missing="$missing npm"
 [ -n "$missing" ] || {
 	echo "tools: all there"
 	exit 0

@@ -27,37 +27,75 @@ var (
 	quantity = textForm(`[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?`)
 	protocol = textForm(`v1|v2|grpc-v1|grpc-v2`)
 	boolean  = rule{"!!bool", regexp.MustCompile(`^(true|false)$`)}
+	count    = rule{"!!int", regexp.MustCompile(`^[1-9][0-9]{0,5}$`)}
 	port     = rule{"!!int", regexp.MustCompile(`^([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$`)}
 )
 
-// manifests are the fields that deploy/kserve.yaml may use, of the types published as ServingRuntime
-// (serving.kserve.io/v1alpha1), InferenceService (v1beta1) and Container (core/v1). A list is marked
-// by [] and a required field by !; a dot in a name follows a backslash.
+// containers returns the fields of the type Container (core/v1) below a path, with others.
+func containers(path string, others map[string]rule) map[string]rule {
+	for field, r := range map[string]rule{
+		"name!": label, "image": anyText, "args[]": anyText, "command[]": anyText,
+		"ports[].containerPort!": port, "ports[].protocol": textForm(`TCP|UDP|SCTP`),
+		"readinessProbe.httpGet.path": textForm(`/.*`), "readinessProbe.httpGet.port!": port,
+		"livenessProbe.httpGet.path": textForm(`/.*`), "livenessProbe.httpGet.port!": port,
+		"resources.requests.cpu": quantity, "resources.requests.memory": quantity,
+		"resources.limits.cpu": quantity, "resources.limits.memory": quantity,
+		"securityContext.allowPrivilegeEscalation": boolean, "securityContext.readOnlyRootFilesystem": boolean,
+		"securityContext.runAsNonRoot": boolean, "securityContext.capabilities.drop[]": textForm(`[A-Z_]+`),
+		"securityContext.seccompProfile.type!": textForm(`RuntimeDefault|Localhost|Unconfined`),
+		"volumeMounts[].name!":                 label, "volumeMounts[].mountPath!": textForm(`/.*`), "volumeMounts[].readOnly": boolean,
+	} {
+		others[path+"."+field] = r
+	}
+	return others
+}
+
+// manifests are the fields that the files in deploy may use, of the types published as ServingRuntime
+// (serving.kserve.io/v1alpha1), InferenceService (v1beta1), Deployment (apps/v1), Service (core/v1) and HorizontalPodAutoscaler
+// (autoscaling/v2). A list is marked by [] and a required field by !; a dot in a name follows a backslash.
 var manifests = map[string]map[string]rule{
-	"ServingRuntime": {
+	"ServingRuntime": containers("spec!.containers![]", map[string]rule{
 		"apiVersion!": textForm(`serving\.kserve\.io/v1alpha1`), "kind!": textForm(`ServingRuntime`), "metadata!.name!": label,
 		"spec!.supportedModelFormats[].name!": anyText, "spec!.supportedModelFormats[].version": textForm(`[0-9]+(\.[0-9]+){0,2}`),
 		"spec!.supportedModelFormats[].autoSelect": boolean, "spec!.protocolVersions[]": protocol, "spec!.multiModel": boolean,
 		`spec!.annotations.prometheus\.kserve\.io/path`: textForm(`/.*`), `spec!.annotations.prometheus\.kserve\.io/port`: textForm(`[1-9][0-9]*`),
-		"spec!.disabled": boolean, "spec!.containers![].name!": label, "spec!.containers![].image": anyText,
-		"spec!.containers![].args[]": anyText, "spec!.containers![].command[]": anyText,
-		"spec!.containers![].ports[].containerPort!": port, "spec!.containers![].ports[].protocol": textForm(`TCP|UDP|SCTP`),
-		"spec!.containers![].readinessProbe.httpGet.path": textForm(`/.*`), "spec!.containers![].readinessProbe.httpGet.port!": port,
-		"spec!.containers![].livenessProbe.httpGet.path": textForm(`/.*`), "spec!.containers![].livenessProbe.httpGet.port!": port,
-		"spec!.containers![].resources.requests.cpu": quantity, "spec!.containers![].resources.requests.memory": quantity,
-		"spec!.containers![].resources.limits.cpu": quantity, "spec!.containers![].resources.limits.memory": quantity,
-		"spec!.containers![].securityContext.allowPrivilegeEscalation": boolean,
-		"spec!.containers![].securityContext.readOnlyRootFilesystem":   boolean,
-		"spec!.containers![].securityContext.runAsNonRoot":             boolean,
-		"spec!.containers![].securityContext.capabilities.drop[]":      textForm(`[A-Z_]+`),
-		"spec!.containers![].securityContext.seccompProfile.type!":     textForm(`RuntimeDefault|Localhost|Unconfined`),
-	},
+		"spec!.disabled": boolean,
+	}),
 	"InferenceService": {
 		"apiVersion!": textForm(`serving\.kserve\.io/v1beta1`), "kind!": textForm(`InferenceService`), "metadata!.name!": label,
 		"spec!.predictor!.model.modelFormat!.name!": anyText, "spec!.predictor!.model.modelFormat!.version": anyText,
 		"spec!.predictor!.model.protocolVersion": protocol, "spec!.predictor!.model.runtime": label,
 		"spec!.predictor!.model.storageUri": textForm(`[a-z0-9]+://.+`),
 	},
+	"Deployment": containers("spec!.template!.spec!.containers![]", map[string]rule{
+		"apiVersion!": textForm(`apps/v1`), "kind!": textForm(`Deployment`), "metadata!.name!": label,
+		"spec!.replicas": count, "spec!.selector!.matchLabels.app": label, "spec!.template!.metadata.labels.app": label,
+		`spec!.template!.metadata.annotations.prometheus\.io/scrape`:       textForm(`true|false`),
+		`spec!.template!.metadata.annotations.prometheus\.io/path`:         textForm(`/.*`),
+		`spec!.template!.metadata.annotations.prometheus\.io/port`:         textForm(`[1-9][0-9]*`),
+		"spec!.template!.spec!.terminationGracePeriodSeconds":              count,
+		"spec!.template!.spec!.volumes[].name!":                            label,
+		"spec!.template!.spec!.volumes[].persistentVolumeClaim.claimName!": label,
+		"spec!.template!.spec!.volumes[].persistentVolumeClaim.readOnly":   boolean,
+	}),
+	"Service": {
+		"apiVersion!": textForm(`v1`), "kind!": textForm(`Service`), "metadata!.name!": label, "spec!.selector.app": label,
+		"spec!.ports[].port!": port, "spec!.ports[].targetPort": port, "spec!.ports[].protocol": textForm(`TCP|UDP|SCTP`),
+	},
+	"HorizontalPodAutoscaler": {
+		"apiVersion!": textForm(`autoscaling/v2`), "kind!": textForm(`HorizontalPodAutoscaler`), "metadata!.name!": label,
+		"spec!.scaleTargetRef!.apiVersion": textForm(`apps/v1`), "spec!.scaleTargetRef!.kind!": textForm(`Deployment`),
+		"spec!.scaleTargetRef!.name!": label, "spec!.minReplicas": count, "spec!.maxReplicas!": count,
+		"spec!.metrics[].type!": textForm(`Pods`), "spec!.metrics[].pods.metric!.name!": textForm(`[a-z_]+`),
+		"spec!.metrics[].pods.target!.type!": textForm(`AverageValue`), "spec!.metrics[].pods.target!.averageValue": quantity,
+		"spec!.behavior.scaleDown.stabilizationWindowSeconds": count,
+	},
+}
+
+// deployed are the kinds of the documents of a file, in order.
+var deployed = map[string][]string{
+	"kserve.yaml":     {"ServingRuntime", "InferenceService"},
+	"kubernetes.yaml": {"Deployment", "Service", "HorizontalPodAutoscaler"},
 }
 
 // checkManifests checks the documents of a YAML stream against manifests.
@@ -233,7 +271,7 @@ var instructions = map[string]string{
 }
 
 func checkContainerfile(file string) error {
-	count := make(map[string]int)
+	seen := make(map[string]int)
 	for line := range strings.Lines(file) {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
@@ -248,12 +286,12 @@ func checkContainerfile(file string) error {
 		if form[0] == '\\' && (json.Unmarshal([]byte(arguments), &list) != nil || len(list) == 0) {
 			return fmt.Errorf("%s, want a list of strings", line)
 		}
-		if count[name]++; count["FROM"] == 0 {
+		if seen[name]++; seen["FROM"] == 0 {
 			return errors.New("an instruction before FROM")
 		}
 	}
-	if count["FROM"] != 1 || count["ENTRYPOINT"] != 1 || count["CMD"] != 1 {
-		return fmt.Errorf("instructions %v", count)
+	if seen["FROM"] != 1 || seen["ENTRYPOINT"] != 1 || seen["CMD"] != 1 {
+		return fmt.Errorf("instructions %v", seen)
 	}
 	return nil
 }
@@ -261,9 +299,9 @@ func checkContainerfile(file string) error {
 // checkDeploy checks a file of deploy by its name.
 func checkDeploy(name, file string) error {
 	switch name {
-	case "kserve.yaml":
+	case "kserve.yaml", "kubernetes.yaml":
 		kinds, err := checkManifests(file)
-		if err == nil && !slices.Equal(kinds, []string{"ServingRuntime", "InferenceService"}) {
+		if err == nil && !slices.Equal(kinds, deployed[name]) {
 			err = fmt.Errorf("kinds %q", kinds)
 		}
 		return err
@@ -292,6 +330,12 @@ func TestDeploySchemas(t *testing.T) {
 			{"protocolVersion: v2", "protocolVersions: v2"},
 			{"storageUri", "storageURI"}, {"pvc://", ""}, {"predictor:", "predict:"},
 			{"      runtime: etrun\n", "      runtime: [etrun]\n"}, {"\n---\n", "\n"},
+		},
+		"kubernetes.yaml": {
+			{"apps/v1", "apps/v2"}, {"matchLabels", "labels"}, {"containers:", "container:"}, {"mountPath: /mnt", "mountPath: mnt"},
+			{"claimName: models", "name: models"}, {"targetPort: 8080", "targetPort: 99999"}, {"autoscaling/v2", "autoscaling/v1"},
+			{"maxReplicas: 8", "maxReplicas: 0"}, {"  maxReplicas: 8\n", ""}, {"type: Pods", "type: Pod"}, {`averageValue: "4"`, "averageValue: 4"},
+			{"scaleTargetRef", "targetRef"}, {"\n---\n", "\n"},
 		},
 		"etrun.service": {{"[Service]", "[Services]"}, {"WatchdogSec", "Watchdog"}, {"RestartSec=1s", "RestartSec=soon"},
 			{"Type=notify", "Type=notify-reload"},

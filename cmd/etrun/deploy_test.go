@@ -15,7 +15,7 @@ import (
 // The command lines of the deployment files have valid flags of serve.
 func TestDeployFlags(t *testing.T) {
 	flag := regexp.MustCompile(`--([a-z][a-z-]+)`)
-	for _, name := range []string{"etrun.service", "Containerfile", "kserve.yaml"} {
+	for _, name := range []string{"etrun.service", "Containerfile", "kserve.yaml", "kubernetes.yaml"} {
 		found := 0
 		for line := range strings.Lines(readText(t, "deploy", name)) {
 			if strings.HasPrefix(strings.TrimSpace(line), "#") {

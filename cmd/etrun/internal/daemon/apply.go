@@ -194,6 +194,7 @@ func (d *Daemon) removeModel(name string) {
 	if d.server.Remove(name) {
 		d.log.Info("model removed", "model", name)
 		d.metrics.Remove(name)
+		d.counts.remove(name)
 	}
 }
 

@@ -78,14 +78,25 @@ func (s modelsOf) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(modelsMemory, prometheus.GaugeValue, float64(s.server.MemoryBytes()))
 }
 
+// reloaded counts a load. The series of failed loads exists before the first one: an increase from nothing is none for Prometheus.
 func (c *counts) reloaded(model string, err error) {
 	result := "ok"
+	c.reloads.WithLabelValues(model, "error")
 	if err != nil {
 		result = "error"
 	} else {
 		c.succeeded.WithLabelValues(model).SetToCurrentTime()
 	}
 	c.reloads.WithLabelValues(model, result).Inc()
+}
+
+// remove removes the series of a model.
+func (c *counts) remove(model string) {
+	for _, v := range append(c.texts.collectors(), c.reloads, c.succeeded, c.exits) {
+		if v, ok := v.(interface{ DeletePartialMatch(prometheus.Labels) int }); ok {
+			v.DeletePartialMatch(prometheus.Labels{"model": model})
+		}
+	}
 }
 
 func (c *counts) answered(code int) { c.requests.WithLabelValues(strconv.Itoa(code)).Inc() }

@@ -277,3 +277,27 @@ func TestFolderChurn(t *testing.T) {
 	t.Logf("%d answers, at most %d bytes of %d, %d loads, %d unloads", answers.Load(), most.Load(), bound,
 		len(r.log.lines("model loaded")), len(r.log.lines("model unloaded")))
 }
+
+// TestFolderSeries checks that models that are removed have no metrics any more.
+func TestFolderSeries(t *testing.T) {
+	folder := t.TempDir()
+	place(t, filepath.Join(folder, "away.pte"), numbered(t, 1, 10))
+	r := startFolder(t, folder, nil)
+	r.wait("the server is ready", func() bool { code, _, _ := r.ask("GET", "/v2/health/ready", ""); return code == 200 })
+	if _, code, text := r.firstOf("away"); code != 200 {
+		t.Fatalf("%d %s", code, text)
+	}
+	has := func() bool { return strings.Contains(strings.Join(r.scrape(), "\n"), `model="away"`) }
+	if !has() {
+		t.Error("no series while it is there")
+	}
+	if err := os.Remove(filepath.Join(folder, "away.pte")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_ = r.look(t.Context(), "")
+	}
+	if has() {
+		t.Errorf("series after it has been removed:\n%s", strings.Join(r.scrape(), "\n"))
+	}
+}

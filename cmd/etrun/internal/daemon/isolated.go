@@ -22,10 +22,11 @@ const WorkerCommand = "__worker"
 // openIsolated opens the model's file and starts a process that loads it.
 func (m *served) openIsolated(ctx context.Context) (serve.Program, error) {
 	files, use := m.begin()
+	exits := m.counts.exits.WithLabelValues(m.Name) // the series is there before the first one
 	o := isolate.Options{Instances: m.Instances, Unbounded: m.body * int64(m.MaxBatch), Shared: int64(m.IsolateMemory), Grace: m.timeout(),
 		Observer: use,
 		Loaded:   func(digest string) { m.metrics.Model(m.Name, m.known(digest)) },
-		Ended:    func(error) { m.counts.exits.WithLabelValues(m.Name).Inc() }, Log: m.log.With("model", m.Name)}
+		Ended:    func(error) { exits.Inc() }, Log: m.log.With("model", m.Name)}
 	for _, b := range all.Backends() {
 		o.Backends = append(o.Backends, b.ID())
 	}

@@ -19,7 +19,14 @@ func busy(t *testing.T, change func(*Daemon)) *running {
 	lm.Tokenizer = byteTokenizer
 	apart := model("apart", adder)
 	apart.Isolate = true
-	r := start(t, change, lm, model("digits", digits), model("adder", adder), apart)
+	broken := model("broken", file(t, "broken.pte", "broken"))
+	broken.Load = onDemand
+	r := start(t, func(d *Daemon) {
+		d.Models = append(d.Models, broken)
+		if change != nil {
+			change(d)
+		}
+	}, lm, model("digits", digits), model("adder", adder), apart)
 	r.wait("the server is ready", func() bool { code, _, _ := r.ask("GET", "/v2/health/ready", ""); return code == 200 })
 	for _, c := range []struct {
 		path, body string
@@ -33,6 +40,7 @@ func busy(t *testing.T, change func(*Daemon)) *running {
 		{"/v2/models/adder/infer", strings.Replace(adderBody, "{", `{"parameters":{"timeout":1},`, 1), 504},
 		{"/v2/models/digits/infer", digitsBody(), 200},
 		{"/v2/models/none/infer", adderBody, 404},
+		{"/v2/models/broken/infer", adderBody, 503},
 		{"/v1/completions", `{"model":"lm","prompt":"hello","max_tokens":4,"temperature":0}`, 200},
 		{"/v1/completions", `{"model":"lm","prompt":"hello, it is me","max_tokens":400,"temperature":0}`, 200},
 		{"/v1/completions", `{"model":"lm","prompt":7}`, 400},
@@ -74,11 +82,11 @@ func TestSeries(t *testing.T) {
 				counts[m[1]]++
 			}
 		}
-		if len(counts) != 4 {
+		if len(counts) != 5 {
 			t.Errorf("series of %d models", len(counts))
 		}
 		for name, n := range counts {
-			if (n <= maxSeries) == detail {
+			if (n <= maxSeries) == (detail && name != "broken") {
 				t.Errorf("detail %v: model %s has %d series, want at most %d without and more with", detail, name, n, maxSeries)
 			}
 		}
