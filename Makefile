@@ -30,9 +30,10 @@ TEST     := $(GO) test -vet=off
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-deps: ## fetch libXNNPACK into lib/; install compilers and qemu where they are missing
+deps: ## fetch libXNNPACK into lib/; install compilers, qemu and clients for tests where they are missing
 	scripts/deps.sh
 	scripts/tools.sh
+	scripts/npm.sh
 
 # The demo and the tests do without libXNNPACK, on the engine in Go, where it cannot be fetched.
 lib/.complete:

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Puts the npm client of OpenAI's API, as pinned by its lock file, into .deps/npm of the checkout, for a test of
+# package serve/openai. Scripts of packages are not run.
+#
+# Needs: npm, and its registry.
+set -eu
+
+cd "$(dirname "$0")/.."
+from=serve/openai/testdata/npm
+to=.deps/npm
+if cmp -s "$from/package-lock.json" "$to/package-lock.json" && [ -e "$to/node_modules/openai/package.json" ]; then
+	echo "npm: the client is in $to"
+	exit 0
+fi
+rm -rf "$to"
+mkdir -p "$to"
+cp "$from/package.json" "$from/package-lock.json" "$to"
+(cd "$to" && npm ci --ignore-scripts --no-audit --no-fund)

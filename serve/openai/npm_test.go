@@ -1,0 +1,87 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/etrun-go/etrun/internal/needs"
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/text"
+)
+
+// npmError is an error as the npm client reports it.
+type npmError struct {
+	Name   string `json:"name"`
+	Status int    `json:"status"`
+	Code   string `json:"code"`
+	Param  string `json:"param"`
+	Type   string `json:"type"`
+}
+
+// TestNPMClient asks the server with the npm client of OpenAI's API, see testdata/npm/client.mjs.
+func TestNPMClient(t *testing.T) {
+	node := needs.Tool(t, "node", "nodejs")
+	modules, err := filepath.Abs(filepath.Join("..", "..", ".deps", "npm", "node_modules"))
+	must(t, err)
+	if _, err := os.Stat(filepath.Join(modules, "openai")); err != nil {
+		needs.Missing(t, "the npm client of OpenAI's API (make deps installs it)")
+	}
+	folder := t.TempDir() // the program finds packages beside itself
+	must(t, os.Symlink(modules, filepath.Join(folder, "node_modules")))
+	program, err := os.ReadFile("testdata/npm/client.mjs")
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(folder, "client.mjs"), program, 0o600))
+	p := newPeer(t, serve.Config{})
+	c := exec.CommandContext(t.Context(), node, filepath.Join(folder, "client.mjs"), p.http.URL)
+	out, err := c.Output()
+	if e, ok := err.(*exec.ExitError); ok {
+		t.Fatalf("%v: %s", err, e.Stderr)
+	}
+	must(t, err)
+	var got struct {
+		Models                       []string
+		Model                        string
+		Completion, Finish, Streamed string
+		Usage, StreamUsage           int
+		Chat, ChatStreamed           string
+		ChatParts                    int
+		Form                         map[string]string
+		Choices, LogProbs            int
+		Errors                       map[string]npmError
+		After                        string
+	}
+	must(t, json.Unmarshal(out, &got))
+	expected := want(t, "hello", text.Options{MaxTokens: 8})
+	chat := want(t, "hello|", text.Options{MaxTokens: 8})
+	for name, texts := range map[string][2]string{
+		"completion": {got.Completion, expected}, "stream": {got.Streamed, expected}, "after a stream that was ended": {got.After, expected},
+		"chat": {got.Chat, chat}, "stream of a chat": {got.ChatStreamed, chat},
+	} {
+		if texts[0] != texts[1] || texts[1] == "" {
+			t.Errorf("%s: %q, want %q", name, texts[0], texts[1])
+		}
+	}
+	if !reflect.DeepEqual(got.Models, []string{"lm"}) || got.Model != "model" {
+		t.Errorf("models %q, %q", got.Models, got.Model)
+	}
+	if got.Finish != "length" || got.Usage != 8 || got.StreamUsage != 8 || got.ChatParts == 0 {
+		t.Errorf("finish %q, usage %d, in the stream %d, %d parts", got.Finish, got.Usage, got.StreamUsage, got.ChatParts)
+	}
+	if a := got.Form["a"]; a != "x" && a != "y" || got.Choices != 2 || got.LogProbs != 8 {
+		t.Errorf("form %v, %d choices, %d log-probabilities", got.Form, got.Choices, got.LogProbs)
+	}
+	for name, e := range map[string]npmError{
+		"model":  {"NotFoundError", 404, "model_not_found", "model", "invalid_request_error"},
+		"member": {"BadRequestError", 400, "unknown_parameter", "color", "invalid_request_error"},
+		"value":  {"BadRequestError", 400, "", "top_p", "invalid_request_error"},
+		"long":   {"BadRequestError", 400, "context_length_exceeded", "prompt", "invalid_request_error"},
+	} {
+		if got.Errors[name] != e {
+			t.Errorf("%s: got %+v, want %+v", name, got.Errors[name], e)
+		}
+	}
+}
