@@ -58,7 +58,8 @@ var manifests = map[string]map[string]rule{
 		"apiVersion!": textForm(`serving\.kserve\.io/v1alpha1`), "kind!": textForm(`ServingRuntime`), "metadata!.name!": label,
 		"spec!.supportedModelFormats[].name!": anyText, "spec!.supportedModelFormats[].version": textForm(`[0-9]+(\.[0-9]+){0,2}`),
 		"spec!.supportedModelFormats[].autoSelect": boolean, "spec!.protocolVersions[]": protocol, "spec!.multiModel": boolean,
-		`spec!.annotations.prometheus\.kserve\.io/path`: textForm(`/.*`), `spec!.annotations.prometheus\.kserve\.io/port`: textForm(`[1-9][0-9]*`),
+		`spec!.annotations.prometheus\.kserve\.io/path`: textForm(`/.*`),
+		`spec!.annotations.prometheus\.kserve\.io/port`: textForm(`[1-9][0-9]*`),
 		"spec!.disabled": boolean,
 	}),
 	"InferenceService": {

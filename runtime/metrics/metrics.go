@@ -161,7 +161,8 @@ func buildInfo(o *Options) prometheus.Gauge {
 
 // parts returns the collectors to register.
 func (c *Collector) parts() []prometheus.Collector {
-	return []prometheus.Collector{c.build, c.info, c.inference, c.inferences, c.inFlight, c.errors, c.delegates, c.wait, c.rejected, c.load, c.memory}
+	return []prometheus.Collector{c.build, c.info, c.inference, c.inferences, c.inFlight, c.errors, c.delegates, c.wait, c.rejected, c.load,
+		c.memory}
 }
 
 // Describe implements prometheus.Collector.

@@ -67,7 +67,8 @@ func TestFolderMapped(t *testing.T) {
 	}
 	apart := limits
 	apart.Isolate = true
-	for _, err := range []error{checkMapped("", with, &limits), checkMapped("folder", with, &apart), checkMapped("folder", &session.Options{}, &limits)} {
+	for _, err := range []error{checkMapped("", with, &limits), checkMapped("folder", with, &apart),
+		checkMapped("folder", &session.Options{}, &limits)} {
 		if err != nil {
 			t.Error(err)
 		}
