@@ -68,7 +68,7 @@ func (r *Report) Facts() []string {
 	if r.InFlight > 0 {
 		loop = fmt.Sprintf("open loop, %s intervals, at most %d requests in progress: times are from when a request was due", r.Loop, r.InFlight)
 	}
-	return []string{what, fmt.Sprintf("%s; %g s of warm-up before each level", loop, r.Warmup)}
+	return []string{what, fmt.Sprintf("%s; warm-up of %s before each level", loop, Span(r.Warmup))}
 }
 
 // Name is the level as an axis or a table has it.
@@ -97,6 +97,9 @@ func Figure(e stats.Estimate, format func(float64) string) string {
 
 // PerSecond formats a number of events per second.
 func PerSecond(x float64) string { return fmt.Sprintf("%.4g", x) }
+
+// Span formats a number of seconds.
+func Span(seconds float64) string { return duration.FormatMS(1000 * seconds) }
 
 func (r *Report) table(b *strings.Builder) {
 	fmt.Fprintf(b, "<div class=\"table\"><table>\n<tr><th>%s</th><th>answers/s</th><th>p50</th><th>p90</th><th>p99</th><th>max</th>"+
@@ -189,7 +192,7 @@ func (r *Report) overTime(title, unit string, of func(*Slot) (float64, bool)) pl
 		for i := range l.Timeline {
 			s := &l.Timeline[i]
 			if y, ok := of(s); ok {
-				text := fmt.Sprintf("%.3g s: %.4g %s, %d answered, %d failed", s.Begin, y, unit, s.N, s.Failed)
+				text := fmt.Sprintf("%s: %.4g %s, %d answered, %d failed", Span(s.Begin), y, unit, s.N, s.Failed)
 				one.points = append(one.points, point{x: s.Begin, y: y, text: text})
 			}
 		}

@@ -40,8 +40,8 @@ func printReport(w io.Writer, r *load.Report) {
 }
 
 func printLevel(w io.Writer, r *load.Report, l *load.Level) {
-	fmt.Fprintf(w, "%s %s: %s answers/s; %d answered, %d failed in %.4g s\n", r.Heading(), l.Name(), load.Figure(l.Throughput, load.PerSecond),
-		l.Answered, l.Failed, l.Seconds)
+	fmt.Fprintf(w, "%s %s: %s answers/s; %d answered, %d failed in %s\n", r.Heading(), l.Name(), load.Figure(l.Throughput, load.PerSecond),
+		l.Answered, l.Failed, load.Span(l.Seconds))
 	printTimes(w, "latency", &l.Latency)
 	printTimes(w, "first token", l.FirstToken)
 	printTimes(w, "between", l.Between)
