@@ -80,9 +80,8 @@ func inferOf(t *testing.T, c *Client, model, version string, binary bool) *Infer
 // Requests of both forms are answered by package serve, over TCP and a unix socket; different requests are sent in turn.
 func TestInfer(t *testing.T) {
 	models := newModels(t)
-	count := 0
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if count++; r.URL.Path == "/below/v2/models/digits" {
+		if r.URL.Path == "/below/v2/models/digits" {
 			http.StripPrefix("/below", models).ServeHTTP(w, r)
 			return
 		}
