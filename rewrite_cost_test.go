@@ -97,7 +97,7 @@ func TestRewriteCost(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		begun := time.Now()
-		_, _, done, err := lower.Rewrite(context.Background(), m, kernels.NewCtx(nil), kernels.NewSet(portable.Ops()), lower.Budget{Bytes: 1 << 20, Work: 1 << 24}, false)
+		_, _, done, err := lower.Rewrite(context.Background(), m, kernels.NewCtx(nil), kernels.NewSet(portable.Ops()), lower.Budget{Bytes: 1 << 20, Work: 1 << 24}, nil)
 		if took := time.Since(begun); err != nil || took > 20*time.Second {
 			t.Errorf("%s: %v after %v", name, err, took)
 		} else {

@@ -105,7 +105,7 @@ func (w *writer) method(ctx context.Context, i int) (Method, *prepare.InFile, er
 	if out.Why = w.unfit(from); out.Why != "" {
 		return out, nil, nil
 	}
-	low, err := w.lower(ctx, from)
+	low, err := w.lower(ctx, i)
 	switch {
 	case ctx.Err() != nil:
 		return out, nil, context.Cause(ctx)
@@ -157,14 +157,39 @@ func (w *writer) unfit(m *pte.Method) string {
 	return ""
 }
 
-// lower lowers a method.
-func (w *writer) lower(ctx context.Context, from *pte.Method) (*prepare.InFile, error) {
+// maxLowerings bounds how often a method is lowered, each time with fewer operators that the original program does not call.
+const maxLowerings = 3
+
+// lower lowers method i. Chains that have a node of their own stay chains if no region has them.
+func (w *writer) lower(ctx context.Context, i int) (low *prepare.InFile, err error) {
+	left := make(map[ir.Origin]bool)
+	for n := range maxLowerings {
+		leave := func(at ir.Origin) bool { return n == maxLowerings-1 || left[at] }
+		if low, err = w.lowerOnce(ctx, &w.spec.Methods[i], &lower.File{Leave: leave}); err != nil {
+			return nil, err
+		}
+		before := len(left)
+		m := w.newMethod(i, low)
+		for k := range m.m.Steps {
+			if s := &m.m.Steps[k]; m.isForeign(s) {
+				left[s.Origin] = true
+			}
+		}
+		if len(left) == before {
+			break
+		}
+	}
+	return low, nil
+}
+
+// lowerOnce lowers a method.
+func (w *writer) lowerOnce(ctx context.Context, from *pte.Method, file *lower.File) (*prepare.InFile, error) {
 	o := w.options
 	never := func([]byte) bool { return false }
 	p := &prepare.Preparation{Source: prepare.Source{File: w.spec, Method: from, Data: &data{o.Named, w.spec.Named}, Pool: w.pool, Size: w.spec.Size,
 		FileBytes: int64(len(w.bytesIn)), Discard: never, MayDiscard: never,
 		Options: prepare.Options{Backends: o.Backends, Operators: o.Operators, Known: o.Operators, Limits: prepare.Limits{Planned: o.Planned},
-			Rewrite: true, MinProfit: o.MinProfit, KeepConstants: true, InFile: true, AsWritten: o.AsWritten}}}
+			Rewrite: true, MinProfit: o.MinProfit, KeepConstants: true, InFile: file, AsWritten: o.AsWritten}}}
 	defer p.Close(silent{})
 	return p.LowerInFile(ctx, silent{}, o.Writers)
 }

@@ -76,12 +76,15 @@ func (m *method) refusal() string {
 		if s.Kind == ir.SizesJump {
 			return "a region does not run all sizes"
 		}
-		if s.Kind == ir.KernelCall && m.operator(s) == none {
+		if m.isForeign(s) {
 			return fmt.Sprintf("%s would call %s, which the program does not; etrun repair may help", s.Origin.Place(s.Op.Name()), s.Sig.Name)
 		}
 	}
 	return ""
 }
+
+// isForeign reports whether a step calls an operator that the original program does not.
+func (m *method) isForeign(s *ir.Step) bool { return s.Kind == ir.KernelCall && m.operator(s) == none }
 
 // operator returns the number of a step's operator in the original program.
 func (m *method) operator(s *ir.Step) int {

@@ -146,10 +146,32 @@ func (m *method) place() arenas {
 			a.places[i] = p.Places[i].Offset
 		}
 	}
-	for i := range a.sizes {
-		if a.sizes[i] > 0 {
+	for i, is := range m.feedsDelegate(&a) {
+		if is {
 			a.sizes[i] = (a.sizes[i]+placeAlign-1)&^(placeAlign-1) + readBehind
 		}
 	}
 	return a
+}
+
+// feedsDelegate reports for each planned buffer whether an argument of a delegate is in it.
+func (m *method) feedsDelegate(a *arenas) []bool {
+	feeds := make([]bool, len(a.sizes))
+	for i := range m.m.Steps {
+		if m.m.Steps[i].Kind != ir.DelegateCall {
+			continue
+		}
+		for _, v := range m.m.Steps[i].Args {
+			if v < 0 || m.m.Values[v].Storage < 0 {
+				continue
+			}
+			x := m.m.Values[v].Storage
+			if s := &m.m.Storages[x]; s.Kind == ir.State && a.kept(s) {
+				feeds[s.Arena+firstOffset] = true
+			} else if a.places[x] != none {
+				feeds[firstOffset] = true
+			}
+		}
+	}
+	return feeds
 }

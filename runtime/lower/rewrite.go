@@ -25,11 +25,33 @@ type rewrite struct {
 	moves   bool
 	// apply rewrites the pattern that ends with step i, whose arguments fit its operator's schema.
 	// It returns false, and changes nothing, if there is no such pattern or it has a hazard.
-	apply func(p *pass, i int) bool
-	// In a file, values share bytes only if a step makes one a view of the other, and operators are those that its
-	// runtime has.
-	joins   bool // values of different sizes share their bytes
-	renames bool // another operator takes the place of several
+	apply   func(p *pass, i int) bool
+	joins   bool    // values of different sizes share their bytes: in a file, only steps make views
+	renames renames // another operator takes the place of several
+}
+
+// renames is whether a rewrite calls an operator that the program may not call.
+type renames uint8
+
+const (
+	renamesNothing renames = iota
+	renamesAtLoad          // payloads of files have no node for it
+	renamesInNode          // they have one
+)
+
+// File describes rewrites whose result will be written to a file.
+type File struct {
+	// Leave reports whether the call of an operator that the program does not call would remain outside of payloads, so that its
+	// chain is left; nil for none.
+	Leave func(ir.Origin) bool
+}
+
+// allows reports whether a file can have the result of a row at a step.
+func (f *File) allows(row *rewrite, s *ir.Step) bool {
+	if f == nil {
+		return true
+	}
+	return !row.joins && row.renames != renamesAtLoad && (row.renames == renamesNothing || f.Leave == nil || !f.Leave(s.Origin))
 }
 
 // Bounds of the work. No exporter's method reaches them.
@@ -42,11 +64,11 @@ const (
 // pass holds the rounds. The patterns of one round share no step.
 type pass struct {
 	*evaluator
-	ops    *kernels.Set
-	left   Budget
-	inFile bool
-	tried  *trials
-	done   []Rewritten // in all rounds
+	ops   *kernels.Set
+	left  Budget
+	file  *File
+	tried *trials
+	done  []Rewritten // in all rounds
 
 	// Of the current round:
 	flow    *ir.Flow

@@ -14,8 +14,8 @@ var rewrites = []rewrite{
 	{name: "neutral", classes: neutralClasses(), apply: dropNeutral, joins: true},
 	{name: "permutations", classes: permuteClasses(), apply: joinPermutations},
 	{name: "batch norm", classes: []opclass.Class{opclass.BatchNorm}, apply: foldBatchNorm},
-	{name: "silu", classes: products, apply: fuseSiLU, renames: true},
-	{name: "hardswish", classes: quotients, apply: fuseHardswish, renames: true},
+	{name: "silu", classes: products, apply: fuseSiLU, renames: renamesAtLoad},
+	{name: "hardswish", classes: quotients, apply: fuseHardswish, renames: renamesInNode},
 }
 
 // Rewrite applies the canonical rewrites, which help every engine, until none applies: it removes
@@ -23,14 +23,14 @@ var rewrites = []rewrite{
 // and fuses chains that have an operator of their own. Results are bit-identical, except after a
 // batch norm, where sums are rounded differently. A dead step is removed even if its operator would
 // refuse it. ops holds the operators that chains are fused to; left bounds what is computed at
-// load; with inFile, the rewrites are left out whose results a file cannot hold; ctx ends the work
+// load; with file, the rewrites are left out whose results a file cannot hold; ctx ends the work
 // between two steps. It returns the dataflow of the result, too, nil if that was not computed.
-func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, inFile bool,
+func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, file *File,
 ) (*ir.Method, *ir.Flow, []Rewritten, error) {
 	if m.Coarse || operands(m) > maxOperand {
 		return m, nil, nil, nil
 	}
-	p := &pass{ops: ops, flow: new(ir.Flow), left: left, inFile: inFile, tried: newTrials()}
+	p := &pass{ops: ops, flow: new(ir.Flow), left: left, file: file, tried: newTrials()}
 	p.evaluator = newEvaluator(m, k, p.tried.take)
 	for range maxRounds {
 		before := len(p.done)
@@ -67,7 +67,7 @@ func (p *pass) run(ctx context.Context) error {
 func (p *pass) rewrite(i int) {
 	for n := range rewrites {
 		row := &rewrites[n]
-		if !row.endsWith(p.m.Steps[i].Op) || p.inFile && (row.joins || row.renames) {
+		if !row.endsWith(p.m.Steps[i].Op) || !p.file.allows(row, &p.m.Steps[i]) {
 			continue
 		}
 		if !p.fits(i) {

@@ -55,7 +55,7 @@ type Options struct {
 	AsWritten     bool          // faults of exporters are not repaired
 	KeepConstants bool          // no constant is released
 	Observed      bool          // observers read values
-	InFile        bool          // the lowered method will be written to a file
+	InFile        *lower.File   // not nil: the lowered method will be written to a file
 }
 
 // compilers returns the backends that compile graphs, by ID.

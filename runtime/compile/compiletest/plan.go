@@ -18,6 +18,7 @@ type plan struct {
 	delegates []delegate
 	spans     []span
 	steps     int
+	fed       map[uint32]bool // planned buffers with arguments of written payloads
 }
 
 // delegate is an entry of the table of delegates.
@@ -48,12 +49,22 @@ func (p *plan) check() {
 	for v := range p.values {
 		p.value(v)
 	}
+	p.fed = make(map[uint32]bool)
 	flatbuf.Each(p.t, 7, "delegates", p.delegate)
 	flatbuf.Each(p.t, 5, "chains", p.chain)
 	p.mention(3, -1)
 	p.mention(4, p.steps)
 	p.overlaps()
 	p.margins()
+}
+
+// feed records the planned buffers that arguments of delegates are in.
+func (p *plan) feed(args []int32) {
+	for _, v := range args {
+		if v >= 0 && int(v) < len(p.values) && p.values[v].memory > 0 {
+			p.fed[p.values[v].memory] = true
+		}
+	}
 }
 
 // mention extends the spans of inputs or outputs.
@@ -205,6 +216,7 @@ func (p *plan) call(i int, args []int32) {
 		return
 	}
 	if d := &p.delegates[i]; d.id == "XnnpackBackend" && d.payload != nil && !p.from.payloads[string(d.payload)] {
+		p.feed(args)
 		(&payload{plan: p, data: d.payload, args: args}).check()
 	}
 }
@@ -226,12 +238,8 @@ func (p *plan) overlaps() {
 
 // margins checks the bytes behind the last value of a planned memory.
 func (p *plan) margins() {
-	written := func(d delegate) bool { return !p.from.payloads[string(d.payload)] }
-	if !slices.ContainsFunc(p.delegates, written) { // the method is unchanged
-		return
-	}
 	for v := range p.values {
-		if x := &p.values[v]; x.memory > 0 && int64(x.memory) < int64(len(p.sizes)) && x.place+x.bytes()+readBehind > uint64(p.sizes[x.memory]) {
+		if x := &p.values[v]; p.fed[x.memory] && int64(x.memory) < int64(len(p.sizes)) && x.place+x.bytes()+readBehind > uint64(p.sizes[x.memory]) {
 			p.fault(7, "value %d ends at %d, its memory has %d bytes", v, x.place+x.bytes(), p.sizes[x.memory])
 		}
 	}

@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"encoding/binary"
+
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
@@ -8,10 +10,12 @@ import (
 type encoder struct {
 	*flatbuffers.Builder
 	done map[*Node]flatbuffers.UOffsetT
+	// Equal vectors of scalars are written once: most tensors have the sizes and the dim order of another one.
+	vectors map[string]flatbuffers.UOffsetT
 }
 
 func encode(root *Node, identifier string) []byte {
-	e := &encoder{flatbuffers.NewBuilder(1024), map[*Node]flatbuffers.UOffsetT{}}
+	e := &encoder{flatbuffers.NewBuilder(1024), map[*Node]flatbuffers.UOffsetT{}, map[string]flatbuffers.UOffsetT{}}
 	e.FinishWithFileIdentifier(e.table(root), []byte(identifier))
 	return e.FinishedBytes()
 }
@@ -73,6 +77,19 @@ func (e *encoder) bytes(b []byte, align int) flatbuffers.UOffsetT {
 }
 
 func (e *encoder) vector(v []Scalar, width int) flatbuffers.UOffsetT {
+	key := []byte{byte(width)}
+	for _, x := range v {
+		key = binary.LittleEndian.AppendUint64(key, uint64(x))
+	}
+	at, ok := e.vectors[string(key)]
+	if !ok {
+		at = e.newVector(v, width)
+		e.vectors[string(key)] = at
+	}
+	return at
+}
+
+func (e *encoder) newVector(v []Scalar, width int) flatbuffers.UOffsetT {
 	e.StartVector(width, len(v), width)
 	for i := len(v) - 1; i >= 0; i-- {
 		e.scalar(width, v[i])

@@ -30,6 +30,7 @@ func (g *Graph) Common(varies []bool) ([]Value, error) {
 			n.Type, n.Params = NodeTypes[TagStaticReshape], &ReshapeParams{Sizes: sizes}
 		}
 	}
+	g.narrowFilters()
 	constants := g.constantsToInputs()
 	g.dropUnused()
 	return constants, nil

@@ -17,7 +17,7 @@ const graphVersion = "0"
 // Constants that were found under a key are referenced by it; others are stored in the payload.
 func (g *Graph) Payload(first uint32) []byte {
 	w := &writer{b: flatbuffers.NewBuilder(1024), first: first, constants: make([]byte, constantAlign), places: make([]constantPlace, 1),
-		stored: make(map[bytesAt]uint32)}
+		stored: make(map[bytesAt]uint32), lists: make(map[string]flatbuffers.UOffsetT)}
 	var values, nodes, places []flatbuffers.UOffsetT
 	for v := range g.Values {
 		values = append(values, w.value(v, &g.Values[v]))
@@ -82,6 +82,7 @@ type writer struct {
 	constants []byte
 	places    []constantPlace
 	stored    map[bytesAt]uint32 // constants in the payload
+	lists     map[string]flatbuffers.UOffsetT
 }
 
 // bytesAt identifies a slice.
@@ -109,6 +110,13 @@ func (t *tableWriter) u64(id int, x uint64)               { t.b.PrependUint64(x)
 func (t *tableWriter) f32(id int, x float32)              { t.b.PrependFloat32(x); t.b.Slot(id) }
 func (t *tableWriter) ref(id int, x flatbuffers.UOffsetT) { t.b.PrependUOffsetT(x); t.b.Slot(id) }
 
+// u32NotZero writes a field whose default is 0.
+func (t *tableWriter) u32NotZero(id int, x uint32) {
+	if x != 0 {
+		t.u32(id, x)
+	}
+}
+
 func (w *writer) table(fill func(*tableWriter)) flatbuffers.UOffsetT {
 	w.b.StartObject(24)
 	fill(&tableWriter{w.b})
@@ -123,7 +131,21 @@ func (w *writer) offsets(list []flatbuffers.UOffsetT) flatbuffers.UOffsetT {
 	return w.b.EndVector(len(list))
 }
 
+// numbers writes a list. Equal lists are written once: most values of a graph have the sizes of another one.
 func (w *writer) numbers(list []int) flatbuffers.UOffsetT {
+	var key []byte
+	for _, x := range list {
+		key = binary.LittleEndian.AppendUint32(key, uint32(x))
+	}
+	at, ok := w.lists[string(key)]
+	if !ok {
+		at = w.newList(list)
+		w.lists[string(key)] = at
+	}
+	return at
+}
+
+func (w *writer) newList(list []int) flatbuffers.UOffsetT {
 	w.b.StartVector(4, len(list), 4)
 	for i := len(list) - 1; i >= 0; i-- {
 		w.b.PrependUint32(uint32(list[i]))
@@ -190,9 +212,9 @@ func (w *writer) value(v int, x *Value) flatbuffers.UOffsetT {
 		t.u16(0, uint16(x.Datatype))
 		t.u32(1, uint32(x.Shape.Rank))
 		t.ref(2, dims)
-		t.u32(3, buffer)
+		t.u32NotZero(3, buffer)
 		t.u32(4, externalID(x))
-		t.u32(5, valueFlags(x))
+		t.u32NotZero(5, valueFlags(x))
 		t.u32(6, w.id(v))
 	})
 	if quantTag == 0 {
@@ -264,7 +286,7 @@ func (w *writer) node(n *Node) flatbuffers.UOffsetT {
 	})
 }
 
-// nodeField sets one field of a node's body. The field is stored even if it has its default value.
+// nodeField sets one field of a node's body. Except for flags, the field is stored even if it has its default value.
 type nodeField func(t *tableWriter, id int)
 
 func numberField(x uint32) nodeField { return func(t *tableWriter, id int) { t.u32(id, x) } }
@@ -296,7 +318,7 @@ func (w *writer) nodeBody(n *Node) flatbuffers.UOffsetT {
 	for _, v := range n.Out {
 		fields = append(fields, w.valueField(v))
 	}
-	fields = append(fields, numberField(n.Flags))
+	fields = append(fields, func(t *tableWriter, id int) { t.u32NotZero(id, n.Flags) })
 	for _, v := range n.In[len(in):] {
 		fields = append(fields, w.valueField(v))
 	}

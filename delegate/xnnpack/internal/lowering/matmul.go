@@ -1,6 +1,7 @@
 package lowering
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate/lowering"
@@ -15,10 +16,38 @@ var matmulLowerings = []lowerRow{
 	}},
 	{class: opclass.AddMM, emit: addmmCall, quantizes: true, weights: true, bounds: true, rows8: true, input: 1},
 	{class: opclass.Linear, emit: linearCall, quantizes: true, weights: true, bounds: true, rows8: true},
-	{class: opclass.BMM, emit: func(c *lowerCall) error {
-		return c.multiply(c.call.Args[0], c.call.Args[1])
-	}},
+	{class: opclass.BMM, emit: bmmCall},
 }
+
+// bmmCall lowers a product of batches of matrices. Linear layers of a batch are such products by the same constant in each item:
+// as a filter it is stored and packed once.
+func bmmCall(c *lowerCall) error {
+	x, b := c.call.Args[0], c.call.Args[1]
+	if c.to != nil || c.vals[x].IsConst() || !c.isRepeated(b) {
+		return c.multiply(x, b)
+	}
+	sizes := c.vals[b].Sizes
+	k, n := sizes[1], sizes[2]
+	data := c.asFloat32(b).Data[:4*k*n]
+	c.owns(data, c.vals[b].Data)
+	w := c.Builder.Constant(graph.FP32, graph.ShapeOf(k, n), graph.Quant{}, data)
+	c.Node(graph.NodeTypes[graph.TagFullyConnected], []int{c.value(x, contiguous), w, graph.None},
+		c.result(c.out(), contiguous)).Flags = graph.FlagTransposeWeights
+	return nil
+}
+
+// isRepeated reports whether a value is a constant of equal matrices.
+func (c *lowerCall) isRepeated(v int) bool {
+	x := &c.vals[v]
+	if !x.IsConst() || len(x.Sizes) != 3 || c.int8Constants[v] != nil || x.DType != tensor.Float32 && x.DType != tensor.Float16 ||
+		!slices.Equal(x.DimOrder, contiguousOrder[:len(x.DimOrder)]) {
+		return false
+	}
+	n := x.DType.Size() * x.Sizes[1] * x.Sizes[2]
+	return n > 0 && len(x.Data) >= n && bytes.Equal(x.Data[n:], x.Data[:len(x.Data)-n])
+}
+
+var contiguousOrder = []uint8{0, 1, 2}
 
 // multiply lowers a product of matrices that need not be constant.
 func (c *lowerCall) multiply(a, b int) error {
