@@ -3,6 +3,7 @@
 package compiletest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ type checker struct {
 	constants []uint64 // offsets in the constant segment
 	constant  []byte
 	named     map[string][]byte
+	filters   map[string]string // what the keys of filters stand for
 	found     []string
 	from      *program // the program that was lowered
 }
@@ -29,6 +31,7 @@ type program struct {
 	io        []string // inputs, outputs and the names of their structure
 	shared    map[[2]string]bool
 	payloads  map[string]bool // of its exporter, which are not checked
+	int8s     bool            // it has tensors of 8 bits: filters may be its own
 }
 
 func (c *checker) fault(rule int, format string, args ...any) {
@@ -82,8 +85,14 @@ func (c *checker) read() {
 		}
 		c.segments = append(c.segments, c.data[c.base+at:c.base+at+n])
 	})
-	c.named = make(map[string][]byte)
-	flatbuf.Each(root, 7, "named_data", func(t flatbuf.Table) { c.named[t.String(0, "key")] = c.segments[t.Uint32(1, "segment_index", 0)] })
+	c.named, c.filters = make(map[string][]byte), make(map[string]string)
+	flatbuf.Each(root, 7, "named_data", func(t flatbuf.Table) {
+		key, data := t.String(0, "key"), c.segments[t.Uint32(1, "segment_index", 0)]
+		if was, ok := c.named[key]; ok && !bytes.Equal(was, data) {
+			c.fault(25, "the key %q is that of different bytes", key)
+		}
+		c.named[key] = data
+	})
 }
 
 // check checks all rules.
@@ -148,6 +157,7 @@ func (c *checker) summary() *program {
 			}
 		}
 		for i := range values {
+			p.int8s = p.int8s || values[i].tag == tagTensor && values[i].dtype == 1
 			for j := range i {
 				if values[i].overlaps(&values[j]) {
 					p.shared[pair(&values[i], &values[j])] = true

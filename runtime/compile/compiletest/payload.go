@@ -1,7 +1,9 @@
 package compiletest
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 
@@ -24,46 +26,6 @@ type constant struct {
 	offset, size uint64
 	key          string
 	named, used  bool
-}
-
-// xvalue is a value of a payload.
-type xvalue struct {
-	id, external, flags, buffer uint32
-	datatype                    int16
-	dims                        []uint32
-	quant                       uint8
-	written                     bool
-	scales                      uint32
-	nonbatch                    int32
-}
-
-// Datatypes of payloads.
-const (
-	fp32    = 1
-	fp16    = 2
-	qint8   = 3
-	qint32  = 5
-	qcint8  = 6
-	qcint32 = 7
-	qcint4  = 8
-	qdint8  = 9
-	qbint4  = 10
-	int32s  = 12
-)
-
-// bits of an element, and the scalar type of tensors that are arguments.
-var bits = map[int16]uint64{fp32: 32, fp16: 16, qint8: 8, 4: 8, qint32: 32, qcint8: 8, qcint32: 32, qcint4: 4, qdint8: 8, qbint4: 4, int32s: 32}
-var scalarType = map[int16]int8{fp32: 6, fp16: 5, qint8: 1, 4: 0, int32s: 3, qint32: 3}
-
-func (x *xvalue) bytes() uint64 {
-	n := uint64(1)
-	for i, d := range x.dims {
-		if i == len(x.dims)-1 && bits[x.datatype] == 4 {
-			d = (d + 1) / 2 * 2
-		}
-		n *= uint64(d)
-	}
-	return n * bits[x.datatype] / 8
 }
 
 func (p *payload) check() {
@@ -122,21 +84,26 @@ func (p *payload) graph(t flatbuf.Table) {
 	}
 }
 
-// use checks constant i, of n bytes.
-func (p *payload) use(i uint32, n uint64) {
+// use checks constant i, of n bytes, and returns it, and its key.
+func (p *payload) use(i uint32, n uint64) (data []byte, key string) {
 	if int64(i) >= int64(len(p.constants)) {
 		p.fault(17, "constant %d of %d", i, len(p.constants))
-		return
+		return nil, ""
 	}
 	c := &p.constants[i]
 	c.used = true
 	if c.named {
-		if data, ok := p.named[c.key]; !ok || uint64(len(data)) < n {
+		data, ok := p.named[c.key]
+		if !ok || uint64(len(data)) < n {
 			p.fault(17, "constant %d has the key %q", i, c.key)
 		}
-	} else if c.offset%16 != 0 || c.size != n || p.at+c.offset+c.size > uint64(len(p.data)) {
-		p.fault(17, "constant %d of %d bytes at %d, want %d", i, c.size, c.offset, n)
+		return data, c.key
 	}
+	if c.offset%16 != 0 || c.size != n || p.at+c.offset+c.size > uint64(len(p.data)) {
+		p.fault(17, "constant %d of %d bytes at %d, want %d", i, c.size, c.offset, n)
+		return nil, ""
+	}
+	return p.data[p.at+c.offset:][:n], ""
 }
 
 func (p *payload) value(t flatbuf.Table) {
@@ -162,7 +129,7 @@ func (p *payload) value(t flatbuf.Table) {
 	p.values[x.id] = x
 	p.external(x)
 	if x.buffer > 0 {
-		p.use(x.buffer, x.bytes())
+		x.data, x.key = p.use(x.buffer, x.bytes())
 	}
 	p.quantization(x, quant)
 }
@@ -192,10 +159,10 @@ func (p *payload) quantization(x *xvalue, t flatbuf.Table) {
 	case 1, 4:
 		p.channels(x, t)
 	case 2:
-		scale, zero := t.Float32(0, "scale", 0), t.Int32(1, "zero_point", 0)
-		wrongZero := x.datatype == qint8 && (zero < -128 || zero > 127) || x.datatype == qint32 && zero != 0
-		if !normal(scale) || wrongZero {
-			p.fault(19, "value %d has the scale %v and the zero point %d", x.id, scale, zero)
+		x.scale, x.zero = t.Float32(0, "scale", 0), t.Int32(1, "zero_point", 0)
+		wrongZero := x.datatype == qint8 && (x.zero < -128 || x.zero > 127) || x.datatype == qint32 && x.zero != 0
+		if !normal(x.scale) || wrongZero {
+			p.fault(19, "value %d has the scale %v and the zero point %d", x.id, x.scale, x.zero)
 		}
 	case 3:
 		x.nonbatch = t.Int32(0, "num_nonbatch_dims", 0)
@@ -204,8 +171,6 @@ func (p *payload) quantization(x *xvalue, t flatbuf.Table) {
 		}
 	}
 }
-
-func normal(s float32) bool { return s >= 0x1p-126 && s <= math.MaxFloat32 }
 
 // channels checks scales per channel or group.
 func (p *payload) channels(x *xvalue, t flatbuf.Table) {
@@ -223,19 +188,32 @@ func (p *payload) channels(x *xvalue, t flatbuf.Table) {
 		}
 		id, width, want = 4, 2, uint64(x.dims[0])*(uint64(x.dims[1])/group)
 	}
-	x.scales = t.Uint32(id, "scale_buffer_idx", 0)
-	if n := uint64(t.Uint32(id+1, "num_scales", 0)); x.scales == 0 || n != want {
-		p.fault(20, "value %d: scales in constant %d, %d of them, want %d", x.id, x.scales, n, want)
+	at := t.Uint32(id, "scale_buffer_idx", 0)
+	if n := uint64(t.Uint32(id+1, "num_scales", 0)); at == 0 || n != want {
+		p.fault(20, "value %d: scales in constant %d, %d of them, want %d", x.id, at, n, want)
 		return
 	}
-	p.use(x.scales, width*want)
-	if c := &p.constants[x.scales]; !c.named && width == 4 {
-		for b := p.data[p.at+c.offset:][:c.size]; len(b) > 0; b = b[4:] {
-			if s := math.Float32frombits(binary.LittleEndian.Uint32(b)); !normal(s) {
-				p.fault(19, "value %d has the scale %v", x.id, s)
-			}
+	data, _ := p.use(at, width*want)
+	if uint64(len(data)) < width*want {
+		return
+	}
+	if width == 2 {
+		data = bfloats(data)
+	}
+	x.scales = floats32(data)[:want]
+	for _, s := range x.scales {
+		if !normal(s) {
+			p.fault(19, "value %d has the scale %v", x.id, s)
 		}
 	}
+}
+
+// bfloats returns bfloat16 as floats.
+func bfloats(b []byte) (list []byte) {
+	for ; len(b) >= 2; b = b[2:] {
+		list = append(list, 0, 0, b[0], b[1])
+	}
+	return list
 }
 
 // layout is where a node has its operands and its output.
@@ -259,36 +237,68 @@ var layouts = map[uint8]layout{
 	32: {[]int{1, 2}, 5}, 33: {[]int{1, 2, 3}, 5}, 34: {[]int{1, 2, 3, 4}, 5}, 38: {[]int{1, 2, 3, 4, 7}, 5}, 35: {[]int{3}, 4},
 }
 
-// weighted are the nodes whose filter and bias may be constants.
-var weighted = []uint8{2, 7, 13, 39}
-
 func (p *payload) node(t flatbuf.Table) {
-	tag, n := t.Union(0, "xnode")
+	tag, fields := t.Union(0, "xnode")
 	l, ok := layouts[tag]
 	if !ok {
 		p.fault(15, "a node of tag %d", tag)
 		return
 	}
-	for k, id := range l.in {
-		v := n.Uint32(id, "input", 0)
-		x := p.values[v]
-		isWeight := slices.Contains(weighted, tag) && k > 0
-		switch {
-		case v == math.MaxUint32 && isWeight && k == 2:
-		case x == nil:
-			p.fault(15, "tag %d reads value %d, which does not exist", tag, v)
-		case x.buffer > 0 && !isWeight:
-			p.fault(18, "tag %d reads value %d, a constant", tag, v)
-		case x.buffer == 0 && x.flags&1 == 0 && !x.written:
-			p.fault(16, "tag %d reads value %d before it is written", tag, v)
-		}
+	n := &xnode{tag: tag, min: float32(math.Inf(-1)), max: float32(math.Inf(1)), fault: p.fault}
+	if t.Has(3) {
+		n.min, n.max = t.Table(3, "output_min_max").Float32(0, "output_min", 0), t.Table(3, "output_min_max").Float32(1, "output_max", 0)
 	}
-	out := p.values[n.Uint32(l.out, "output", 0)]
-	if out == nil || out.written || out.buffer > 0 || out.flags&1 != 0 {
+	for k, id := range l.in {
+		x, ok := p.operand(tag, k, fields.Uint32(id, "input", 0))
+		if !ok {
+			return
+		}
+		n.in = append(n.in, x)
+	}
+	n.out = p.values[fields.Uint32(l.out, "output", 0)]
+	if n.out == nil || n.out.written || n.out.buffer > 0 || n.out.flags&1 != 0 {
 		p.fault(16, "tag %d writes a value that does not exist, or that another one writes", tag)
 		return
 	}
-	out.written = true
+	n.out.written = true
+	n.check()
+	if weighted[tag] != nil {
+		p.filter(n)
+	}
+}
+
+// operand returns operand k of a node, nil if it may be absent, and is.
+func (p *payload) operand(tag uint8, k int, v uint32) (x *xvalue, ok bool) {
+	isWeight := weighted[tag] != nil && k > 0
+	if v == math.MaxUint32 && isWeight && k == 2 {
+		return nil, true
+	}
+	x = p.values[v]
+	switch {
+	case x == nil:
+		p.fault(15, "tag %d reads value %d, which does not exist", tag, v)
+	case x.buffer > 0 && !isWeight:
+		p.fault(18, "tag %d reads value %d, a constant", tag, v)
+	case x.buffer == 0 && x.flags&1 == 0 && !x.written:
+		p.fault(16, "tag %d reads value %d before it is written", tag, v)
+	}
+	return x, x != nil
+}
+
+// filter checks the bytes of a filter, and what its key stands for.
+func (p *payload) filter(n *xnode) {
+	x := n.in[1]
+	if (x.datatype == qint8 || x.datatype == qcint8) && !p.from.int8s && bytes.IndexByte(x.data, 0x80) >= 0 {
+		p.fault(25, "filter %d has the element -128", x.id)
+	}
+	if x.key == "" {
+		return
+	}
+	is := fmt.Sprint(n.tag, n.in[0].datatype, n.in[0].scale, n.in[0].zero, x.datatype, x.scale, x.scales)
+	if was, ok := p.filters[x.key]; ok && was != is {
+		p.fault(25, "the key %q is that of different filters", x.key)
+	}
+	p.filters[x.key] = is
 }
 
 // arguments checks the arguments of the call against the externals.
