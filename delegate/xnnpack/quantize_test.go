@@ -26,14 +26,20 @@ func (w *callMaker) floatPayloadOf(written *lowering.Written) (*delegate.Payload
 		extra = append(extra, new(tensor.TensorValue(x)))
 	}
 	args = slices.Insert(args, len(w.g.Inputs), extra...)
+	p.Args = describedArgs(args)
+	return p, args
+}
+
+// describedArgs describes the arguments of a payload.
+func describedArgs(args []*tensor.Value) (list []*delegate.ArgSpec) {
 	for i, a := range args {
 		s := &delegate.ArgSpec{Value: i, DType: a.Tensor.DType, Sizes: a.Tensor.Sizes, DimOrder: a.Tensor.DimOrder}
 		if a.Tensor.Const {
 			s.Const = a.Tensor.Data
 		}
-		p.Args = append(p.Args, s)
+		list = append(list, s)
 	}
-	return p, args
+	return list
 }
 
 // leastRatios are the lowest ratios of signal to noise of a layer, in decibels. Inputs of one sign and of few elements have the lowest.
@@ -114,7 +120,7 @@ func runsQuantized(x *lowering.Quantized, args []*tensor.Value, by lowering.Sche
 	}
 	list = append(list, args[x.OldInputs:]...)
 	for _, b := range compilers() {
-		img, err := b.Compile(context.Background(), &delegate.Payload{Data: encoded(x.Written)})
+		img, err := b.Compile(context.Background(), &delegate.Payload{Data: encoded(x.Written), Args: describedArgs(list)})
 		if by == lowering.Weights8 && errors.Is(err, delegate.ErrUnsupported) {
 			continue // products of floats and 8-bit weights are for the Go engine
 		}

@@ -95,7 +95,7 @@ func (n *xnode) dynamic() {
 		if n.tag == tagFullyConnected {
 			want = 1
 		}
-		alone := len(x.readers) == 1 || n.tag == tagFullyConnected && !slices.ContainsFunc(x.readers, func(t uint8) bool { return t != tagFullyConnected })
+		alone := len(x.readers) == 1 || !slices.ContainsFunc(x.readers, func(t uint8) bool { return t != tagFullyConnected })
 		if k > 0 || weighted[n.tag] == nil || x.nonbatch != want || !alone {
 			n.fault(24, "tag %d reads dynamic value %d with %d dimensions, read by the tags %d", n.tag, x.id, x.nonbatch, x.readers)
 		}

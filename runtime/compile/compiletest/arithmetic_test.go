@@ -23,12 +23,13 @@ func TestNodes(t *testing.T) {
 		node xnode
 		want []int // rules
 	}{
-		"product of floats":             {xnode{tag: tagConv2d, in: []*xvalue{float(), float(), nil}, out: float()}, nil},
-		"static product":                {xnode{tag: tagConv2d, in: []*xvalue{q8(.5, 1), filter(.25), bias(1, .125)}, out: q8(1, 0)}, nil},
-		"floats by bytes":               {xnode{tag: tagConv2d, in: []*xvalue{float(), filter(.25), nil}, out: float()}, []int{21}},
-		"bytes by bytes with a bias":    {xnode{tag: tagFullyConnected, in: []*xvalue{float(), filter(.25), float()}, out: float()}, []int{21}},
-		"scale of the bias":             {xnode{tag: tagConv2d, in: []*xvalue{q8(.5, 1), filter(.25), bias(1, .126)}, out: q8(1, 0)}, []int{21}},
-		"element of the bias":           {xnode{tag: tagConv2d, in: []*xvalue{q8(.5, 1), filter(.25), bias(0x80, .125)}, out: q8(1, 0)}, []int{21}},
+		"product of floats":          {xnode{tag: tagConv2d, in: []*xvalue{float(), float(), nil}, out: float()}, nil},
+		"static product":             {xnode{tag: tagConv2d, in: []*xvalue{q8(.5, 1), filter(.25), bias(1, .125)}, out: q8(1, 0)}, nil},
+		"floats by bytes":            {xnode{tag: tagConv2d, in: []*xvalue{float(), filter(.25), nil}, out: float()}, []int{21}},
+		"bytes by bytes with a bias": {xnode{tag: tagFullyConnected, in: []*xvalue{float(), filter(.25), float()}, out: float()}, []int{21}},
+		"scale of the bias":          {xnode{tag: tagConv2d, in: []*xvalue{q8(.5, 1), filter(.25), bias(1, .126)}, out: q8(1, 0)}, []int{21}},
+		"element of the bias": {xnode{tag: tagConv2d, in: []*xvalue{q8(.5, 1), filter(.25), bias(0x80, .125)}, out: q8(1, 0)},
+			[]int{21}},
 		"ratio of a product":            {xnode{tag: tagConv2d, in: []*xvalue{q8(512, 1), filter(.5), nil}, out: q8(1, 0)}, []int{22}},
 		"ratio of a sum":                {xnode{tag: tagAdd, in: []*xvalue{q8(1, 1), q8(0x1p-11, 0)}, out: q8(1, 0)}, []int{22}},
 		"ratio of factors":              {xnode{tag: tagMultiply, in: []*xvalue{q8(16, 1), q8(16, 0)}, out: q8(1, 0)}, []int{22}},
