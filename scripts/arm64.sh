@@ -27,7 +27,7 @@ for tags in nodl ""; do
 done
 # These start the test binary itself, which the kernel cannot do here, or take too long. Of the packages of the command,
 # those that compute in floats.
-skipped="TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestLoweredFiles|TestStdin|TestStdout"
+skipped="TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestLoweredFiles|TestQuantizedFiles|TestWrittenFiles|TestStdin|TestStdout"
 skipped="$skipped|TestServe[A-Z].*|TestDocumentSnippets|TestReportThroughPipes"
 go test -vet=off -tags nodl -short -skip "^($skipped)\$" -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun \
 	./cmd/etrun/internal/calibrate ./cmd/etrun/internal/diff ./cmd/etrun/internal/layered ./cmd/etrun/internal/picture \

@@ -102,6 +102,50 @@ func TestLoweredFiles(t *testing.T) {
 	})
 }
 
+// TestQuantizedFiles quantizes mutated programs with each scheme.
+func TestQuantizedFiles(t *testing.T) {
+	attackFiles(t, "TestQuantizedFiles", 200, func(t *testing.T) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
+		seeds := readAll(t, "../../testdata/pte/*.pte", "../../testdata/digits/*.pte", "../../testdata/repair/*.pte")
+		calibrated := mutants(readAll(t, "../../testdata/digits/*.pte"), ".pte",
+			"quantize FILE -o /dev/null --scheme q8 --calibrate DIGITS/samples/3")
+		byScheme := make([]func(*rand.Rand, uint64) ([]byte, string, string), 0, 4)
+		for _, line := range []string{"--scheme dq8 --all", "--scheme 8da4w", "--scheme w8"} {
+			byScheme = append(byScheme, mutants(seeds, ".pte", "quantize FILE -o /dev/null "+line))
+		}
+		byScheme = append(byScheme, calibrated)
+		return func(r *rand.Rand, seed uint64) ([]byte, string, string) { return byScheme[r.IntN(len(byScheme))](r, seed) }
+	})
+}
+
+// TestWrittenFiles runs mutants of programs that lower and quantize wrote.
+func TestWrittenFiles(t *testing.T) {
+	attackFiles(t, "TestWrittenFiles", 200, func(t *testing.T) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
+		return mutants(writtenFiles(t), ".pte", "run FILE --lower off")
+	})
+}
+
+// writtenFiles returns what lower and quantize write for programs of the tests.
+func writtenFiles(t *testing.T) (list [][]byte) {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "out.pte")
+	for _, line := range []string{"lower ../../testdata/digits/portable.pte --all", "lower ../../testdata/pte/two_conds.pte --all",
+		"lower ../../testdata/pte/two_methods.pte --all", "lower ../../testdata/views/wide_view.pte --all",
+		"quantize ../../testdata/digits/portable.pte --scheme dq8 --all", "quantize ../../testdata/digits/portable.pte --scheme 8da4w",
+		"quantize ../../testdata/digits/portable.pte --scheme w8",
+		"quantize ../../testdata/digits/portable.pte --scheme q8 --calibrate ../../testdata/digits/samples/3"} {
+		var out, notes bytes.Buffer
+		if code := run(append(strings.Fields(line), "-o", to), strings.NewReader(""), &out, &notes); code != 0 {
+			t.Fatalf("%s: exit code %d: %s", line, code, &notes)
+		}
+		data, err := os.ReadFile(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, data)
+	}
+	return list
+}
+
 // mutants returns files with changed fields or bytes, from seeds and from the corpus's files
 // with the ending.
 func mutants(seeds [][]byte, ending, line string) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
