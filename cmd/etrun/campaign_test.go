@@ -113,7 +113,9 @@ func TestQuantizedFiles(t *testing.T) {
 			byScheme = append(byScheme, mutants(seeds, ".pte", "quantize FILE -o /dev/null "+line))
 		}
 		byScheme = append(byScheme, calibrated)
-		return func(r *rand.Rand, seed uint64) ([]byte, string, string) { return byScheme[r.IntN(len(byScheme))](r, seed) }
+		return func(r *rand.Rand, seed uint64) ([]byte, string, string) {
+			return byScheme[r.IntN(len(byScheme))](r, seed)
+		}
 	})
 }
 
