@@ -27,16 +27,17 @@ import (
 )
 
 // lowerFile lowers a program with the Go engine's backend.
-func lowerFile(data []byte, profit time.Duration) (*compile.Result, error) {
+func lowerFile(data []byte, profit time.Duration, external bool) (*compile.Result, error) {
 	go1 := xnnpack.Backend{Engine: xnnpack.EngineGo}
 	return compile.Lower(context.Background(), data, compile.Options{Backends: map[string]delegate.Backend{go1.ID(): go1},
-		Writers: []lowering.Writer{xnnpack.Writer{Backend: go1}}, Operators: DefaultOperators(), MinProfit: profit, Planned: math.MaxInt32})
+		Writers: []lowering.Writer{xnnpack.Writer{Backend: go1}}, Operators: DefaultOperators(), MinProfit: profit, Planned: math.MaxInt32, External: external})
 }
 
 // filePair is a program, and the same one lowered to a file.
 type filePair struct {
 	path          string
 	profit        time.Duration
+	external      bool // constants are in a file of their own
 	from          []byte
 	result        *compile.Result
 	regions       int
@@ -51,20 +52,23 @@ func TestLoweredFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, profit := range []time.Duration{-1, MinProfit} {
+	for _, p := range []filePair{{profit: -1}, {profit: MinProfit}, {profit: -1, external: true}} {
 		regions := 0
 		for _, path := range append(files, campaign.Corpus(".pte")...) {
-			regions += testLoweredFile(t, path, profit)
+			one := p
+			one.path = path
+			regions += one.test(t)
 		}
 		if regions < 10 {
-			t.Errorf("%d regions that gain %v: the test shows nothing", regions, profit)
+			t.Errorf("%d regions that gain %v: the test shows nothing", regions, p.profit)
 		}
 	}
 }
 
-// testLoweredFile returns the number of regions of a program's methods.
-func testLoweredFile(t *testing.T, path string, profit time.Duration) (regions int) {
+// test returns the number of regions of a program's methods.
+func (p *filePair) test(t *testing.T) (regions int) {
 	t.Helper()
+	path := p.path
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -72,8 +76,8 @@ func testLoweredFile(t *testing.T, path string, profit time.Duration) (regions i
 	if _, err := pte.Parse(data, pte.Limits{}); err != nil {
 		return 0
 	}
-	p := &filePair{path: path, from: data, profit: profit}
-	if p.result, err = lowerFile(data, profit); err != nil {
+	p.from = data
+	if p.result, err = lowerFile(data, p.profit, p.external); err != nil {
 		t.Errorf("%s: %v", path, err)
 		return 0
 	}
@@ -83,15 +87,23 @@ func testLoweredFile(t *testing.T, path string, profit time.Duration) (regions i
 	if !p.result.Lowered() {
 		return 0
 	}
-	for _, fault := range compiletest.Check(data, p.result.Data) {
+	for _, fault := range compiletest.Check(data, p.result.Data, p.beside()...) {
 		t.Errorf("%s: %s", path, fault)
 	}
 	if err := p.grows(); err != nil {
 		t.Errorf("%s: %v", path, err)
 	}
-	t.Logf("%s: %d regions that gain %v, %d to %d bytes (%.3f), planned %d to %d, %d runs close", path, p.regions, profit, len(data),
+	t.Logf("%s: %d regions that gain %v, %d to %d bytes (%.3f), planned %d to %d, %d runs close", path, p.regions, p.profit, len(data),
 		len(p.result.Data), float64(len(p.result.Data))/float64(len(data)), p.before, p.after, p.near)
 	return p.regions
+}
+
+// beside returns the data files of the result.
+func (p *filePair) beside() (list [][]byte) {
+	if p.result.External != nil {
+		list = append(list, p.result.External)
+	}
+	return list
 }
 
 // grows returns an error if the file of a program whose regions gain time has more than 2 % more bytes. Payloads have filters of
@@ -137,7 +149,11 @@ func (p *filePair) compare() error {
 		return nil
 	}
 	defer original.Close()
-	lowered, err := Parse(p.result.Data, WithLowering(LowerOff), WithDelegates(go1))
+	options := []Option{WithLowering(LowerOff), WithDelegates(go1)}
+	for _, b := range p.beside() {
+		options = append(options, WithData(Bytes("constants", b)))
+	}
+	lowered, err := Parse(p.result.Data, options...)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -50,6 +52,7 @@ func newLower(a *app) *cobra.Command {
 	flags.StringVar(&l.backend, "backend", "xnnpack", "`BACKEND` of the lowered parts; there is only xnnpack")
 	flags.DurationVar(&l.minProfit, "min-profit", etrun.MinProfit, "minimum estimated gain `TIME` per run of a lowered part")
 	flags.BoolVar(&l.all, "all", false, "lower every part, also those that are estimated to be slower")
+	flags.BoolVar(&l.external, "external-constants", false, "write the larger constants to a .ptd file beside the output")
 	flags.BoolVar(&l.verify, "verify", true, "run both programs, and write nothing if their outputs differ")
 	flags.Float64Var(&l.tolerance.Abs, "atol", 1e-5, "absolute tolerance `TOL` for floats")
 	flags.Float64Var(&l.tolerance.Rel, "rtol", 1e-3, "relative tolerance `TOL` for floats")
@@ -64,6 +67,9 @@ func newLower(a *app) *cobra.Command {
 func (l *lowerCommand) run(ctx context.Context, from string) error {
 	if l.backend != "xnnpack" {
 		return session.Usage("--backend %q, want xnnpack", l.backend)
+	}
+	if l.external && (l.output == output.Stdout || filepath.Ext(l.output) == ".ptd") {
+		return session.Usage("--external-constants -o %s, want the name of a .pte file: the constants are written beside it", l.output)
 	}
 	if !(l.tolerance.Abs >= 0 && l.tolerance.Rel >= 0) {
 		return session.Usage("--atol %v --rtol %v, want 0 or more", l.tolerance.Abs, l.tolerance.Rel)
@@ -95,7 +101,7 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 			return err
 		}
 	}
-	if err := output.WriteBytes(ctx, l.output, lowered); err != nil {
+	if err := l.write(ctx, result, lowered); err != nil {
 		return err
 	}
 	if l.JSON {
@@ -103,6 +109,21 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	}
 	report.print(l.app)
 	return nil
+}
+
+// write writes the program, and before it its constants, if they are in a file of their own.
+func (l *lowerCommand) write(ctx context.Context, result *compile.Result, lowered []byte) error {
+	if result.External != nil {
+		if err := output.WriteBytes(ctx, besideName(l.output), result.External); err != nil {
+			return err
+		}
+	}
+	return output.WriteBytes(ctx, l.output, lowered)
+}
+
+// besideName is the name of a program's data file.
+func besideName(program string) string {
+	return strings.TrimSuffix(program, filepath.Ext(program)) + ".ptd"
 }
 
 // lower returns the lowered program, and the bytes of the file with it.
@@ -116,7 +137,7 @@ func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byt
 		minProfit = -1
 	}
 	o := compile.Options{Backends: backends, Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: etrun.DefaultOperators(), Named: s.Named,
-		Methods: methods, MinProfit: minProfit, Planned: cmp.Or(l.MaxMemory(), math.MaxInt64)}
+		Methods: methods, MinProfit: minProfit, Planned: cmp.Or(l.MaxMemory(), math.MaxInt64), External: l.external}
 	program, wrap, err := unbundled(data)
 	if err != nil {
 		return nil, nil, err

@@ -23,6 +23,7 @@ type lowerCommand struct {
 	minProfit time.Duration
 	all       bool
 	verify    bool
+	external  bool
 	tolerance kernels.Tolerance
 }
 
@@ -33,6 +34,8 @@ type lowerReport struct {
 	Output      string              `json:"output"`
 	Bytes       int                 `json:"bytes"` // of the model
 	OutputBytes int                 `json:"output_bytes"`
+	Data        string              `json:"data,omitempty"`       // the file of the constants
+	DataBytes   int                 `json:"data_bytes,omitempty"` // of it
 	Methods     []lowerMethodReport `json:"methods"`
 	Verified    *verifiedReport     `json:"verified,omitempty"`
 }
@@ -58,6 +61,9 @@ type leftReport struct {
 
 func (l *lowerCommand) report(from string, data []byte, result *compile.Result, lowered []byte) *lowerReport {
 	r := &lowerReport{Schema: "etrun.lower/1", Model: from, Output: l.output, Bytes: len(data), OutputBytes: len(lowered)}
+	if result.External != nil {
+		r.Data, r.DataBytes = besideName(l.output), len(result.External)
+	}
 	for i := range result.Methods {
 		r.Methods = append(r.Methods, reportMethod(&result.Methods[i]))
 	}
@@ -101,6 +107,9 @@ func (a *app) written(model string, bytes int, to string, written int) {
 
 func (r *lowerReport) print(a *app) {
 	a.written(r.Model, r.Bytes, r.Output, r.OutputBytes)
+	if r.Data != "" {
+		fmt.Fprintf(a.Out, "constants written to %s: %d bytes; it belongs to the program: --data %s\n", r.Data, r.DataBytes, r.Data)
+	}
 	for i := range r.Methods {
 		r.Methods[i].print(a)
 	}

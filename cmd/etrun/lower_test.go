@@ -80,6 +80,45 @@ func TestLowerRefuses(t *testing.T) {
 	}
 }
 
+// The larger constants may be in a file beside the program.
+func TestLowerExternalConstants(t *testing.T) {
+	for _, from := range []string{"../../testdata/digits/portable.pte", "../../testdata/digits/xnnpack.pte", "../../testdata/pte/two_methods.pte"} {
+		to := filepath.Join(t.TempDir(), "out.pte")
+		if code, out, notes := lowered(from, "-o", to, "--all", "--external-constants"); code != 0 {
+			t.Fatalf("%s: exit code %d, %s%s", from, code, out, notes)
+		}
+	}
+	digits := "../../testdata/digits/portable.pte"
+	to := filepath.Join(t.TempDir(), "out.pte")
+	beside := strings.TrimSuffix(to, ".pte") + ".ptd"
+	code, out, notes := lowered(digits, "-o", to, "--external-constants")
+	if code != 0 || !strings.Contains(out, "constants written to "+beside) {
+		t.Fatalf("exit code %d, %s%s", code, out, notes)
+	}
+	original, err := os.ReadFile(digits)
+	must(t, err)
+	program, err := os.ReadFile(to)
+	must(t, err)
+	constants, err := os.ReadFile(beside)
+	must(t, err)
+	if faults := compiletest.Check(original, program, constants); len(faults) > 0 {
+		t.Errorf("got %q", faults)
+	}
+	if n := len(program) + len(constants); len(program) > 6<<10 || n > len(original)*21/20 {
+		t.Errorf("%d bytes, and %d of constants, of %d", len(program), len(constants), len(original))
+	}
+	var o, n bytes.Buffer
+	if code := run([]string{"compare", digits, to, "--data", beside}, strings.NewReader(""), &o, &n); code != 0 {
+		t.Errorf("compare: exit code %d, %s%s", code, &o, &n)
+	}
+	if code := run([]string{"run", to}, strings.NewReader(""), &o, &n); code == 0 || !strings.Contains(n.String(), ".ptd file that holds it") {
+		t.Errorf("without the constants: exit code %d, %s", code, &n)
+	}
+	if code, _, notes := lowered(digits, "-o", "-", "--external-constants"); code != 2 || !strings.Contains(notes, "name of a .pte file") {
+		t.Errorf("to standard output: exit code %d, %s", code, notes)
+	}
+}
+
 // The test cases of a bundle pass after its program was lowered.
 func TestLowerBundle(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "out.bpte")

@@ -27,7 +27,9 @@ type verifiedReport struct {
 
 // compare runs both programs on the same inputs.
 func (l *lowerCommand) compare(ctx context.Context, from *session.Session, result *compile.Result, data []byte) (*verifiedReport, error) {
-	to, err := session.OpenBytes(ctx, l.output, data, &l.Options)
+	o := l.Options
+	o.Beside = result.External
+	to, err := session.OpenBytes(ctx, l.output, data, &o)
 	if err != nil {
 		return nil, fmt.Errorf("the lowered program: %w", err)
 	}

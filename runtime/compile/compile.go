@@ -30,6 +30,8 @@ type Method struct {
 type Result struct {
 	Data    []byte
 	Methods []Method
+	// External is the .ptd file with the constants that are not in the program; nil without any.
+	External []byte
 }
 
 // Lowered reports whether a method was changed.
@@ -74,7 +76,7 @@ func Lower(ctx context.Context, data []byte, o Options) (*Result, error) {
 		out.Data = slices.Clone(data)
 		return out, nil
 	}
-	out.Data = w.bytes()
+	out.Data, out.External = w.bytes(), w.external.bytes()
 	if _, err := pte.Parse(out.Data, pte.Limits{}); err != nil {
 		return nil, fmt.Errorf("the lowered program is not valid: %w", err)
 	}
@@ -95,6 +97,9 @@ func newWriter(data []byte, o *Options) (*writer, error) {
 		return nil, fmt.Errorf("the program has a field that this version does not know: %s: %w", file.Unknown[0], ErrUnsupported)
 	}
 	w := &writer{spec: spec, file: file, options: o, bytesIn: data, constants: newConstants(len(data))}
+	if o.External {
+		w.external = &external{known: make(map[string]bool)}
+	}
 	return w, w.readSegments()
 }
 

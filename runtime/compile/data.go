@@ -21,7 +21,7 @@ type writer struct {
 	options   *Options
 	constants *constants
 	plans     []*tree.Node // execution plans of the result
-	segments  []segment    // of the result
+	segments  segments     // of the result
 	bySegment map[int]int  // segments of the original program to those of the result
 	byBytes   map[digest]int
 	lowered   []*prepare.InFile // by method, nil for those that are kept
@@ -29,10 +29,8 @@ type writer struct {
 	quantized map[at]*lowering.Quantized
 	embeds    func(name string) bool // see QuantizeOptions.Embeds
 	lost      map[string]bool        // keys of named data that the result does not have
+	external  *external              // nil: the program has its constants
 }
-
-// segment is a segment of the result.
-type segment []byte
 
 // data is the named data of a program and its data files.
 type data struct {

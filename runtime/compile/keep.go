@@ -48,8 +48,14 @@ func (w *writer) keep(i int) error {
 // constant returns a value of constant bytes, without a place in an arena.
 func (w *writer) constant(value *tree.Node, data []byte) *tree.Node {
 	value = copied(value)
-	t := copied(value.Fields["val"].(*tree.Node)).With("data_buffer_idx", tree.Scalar(w.constants.add(data)))
+	t := copied(value.Fields["val"].(*tree.Node))
 	delete(t.Fields, "allocation_info")
+	if w.external != nil && len(data) >= minShared {
+		delete(t.Fields, "data_buffer_idx")
+		t.With("extra_tensor_info", w.external.tensor(t, data))
+	} else {
+		t.With("data_buffer_idx", tree.Scalar(w.constants.add(data)))
+	}
 	return value.With("val", t)
 }
 

@@ -18,4 +18,5 @@ type Options struct {
 	MinProfit time.Duration
 	Planned   int64 // limit of planned bytes of a method
 	AsWritten bool  // faults of exporters are not repaired
+	External  bool  // constants of at least 512 bytes are in a data file
 }

@@ -7,6 +7,19 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
+// segments are the contents of the segments of a file.
+type segments [][]byte
+
+// laidOut returns the table of the segments, and their bytes.
+func (s segments) laidOut() (list []*tree.Node, tail []byte) {
+	for _, b := range s {
+		tail = tree.Pad(tail, tree.SegmentAlign)
+		list = append(list, tree.New("DataSegment").With("offset", tree.Scalar(len(tail))).With("size", tree.Scalar(len(b))))
+		tail = append(tail, b...)
+	}
+	return list, tail
+}
+
 // readSegments prepares for segments of the result.
 func (w *writer) readSegments() error {
 	w.bySegment, w.byBytes = make(map[int]int), make(map[digest]int)
@@ -48,13 +61,7 @@ func (w *writer) bytes() []byte {
 	w.renumber(root, "mutable_data_segments")
 	w.renumber(root, "named_data")
 	w.nameWeights(root)
-	var list []*tree.Node
-	var tail []byte
-	for _, s := range w.segments {
-		tail = tree.Pad(tail, tree.SegmentAlign)
-		list = append(list, tree.New("DataSegment").With("offset", tree.Scalar(len(tail))).With("size", tree.Scalar(len(s))))
-		tail = append(tail, s...)
-	}
+	list, tail := w.segments.laidOut()
 	root.Fields["segments"] = list
 	out := &tree.File{Format: pte.FormatPTE, Root: root, Tail: tail, Header: 32, Align: tree.SegmentAlign}
 	return out.Bytes()

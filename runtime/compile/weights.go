@@ -9,7 +9,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
-// minShared is the size of the smallest weights that payloads share: a segment and its name take some bytes, too.
+// minShared is the size of the smallest constants that are outside of payloads, or of the program: a segment and its name take some
+// bytes, too.
 const minShared = 512
 
 // share finds the weights that several payloads have: they are named data of the program, stored once.
@@ -17,7 +18,11 @@ func (w *writer) share() {
 	count := make(map[string]int)
 	w.weights = make(map[string]int)
 	w.eachWeight(func(x *lowering.Weight) {
-		if count[x.Key]++; count[x.Key] == 2 && len(x.Data) >= minShared {
+		switch count[x.Key]++; {
+		case len(x.Data) < minShared:
+		case w.external != nil:
+			w.external.add(x.Key, x.Data, nil)
+		case count[x.Key] == 2:
 			w.weights[x.Key] = w.payload(x.Data)
 		}
 	})
@@ -51,7 +56,7 @@ func (w *writer) encoded(r *lowering.Written) []byte {
 
 func (w *writer) isShared(key string) bool {
 	_, ok := w.weights[key]
-	return ok
+	return ok || w.external != nil && w.external.known[key]
 }
 
 // nameWeights adds the shared weights to the named data.

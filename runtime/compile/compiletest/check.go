@@ -14,6 +14,7 @@ import (
 // checker collects the rules that a program breaks.
 type checker struct {
 	data      []byte
+	beside    [][]byte // data files
 	base      uint64
 	segments  [][]byte
 	constants []uint64 // offsets in the constant segment
@@ -38,13 +39,42 @@ func (c *checker) fault(rule int, format string, args ...any) {
 	c.found = append(c.found, fmt.Sprintf("rule %d: ", rule)+fmt.Sprintf(format, args...))
 }
 
-// Check returns the rules that the program to breaks, which was made of the program from.
-func Check(from, to []byte) []string {
+// Check returns the rules that the program to breaks, which was made of the program from. Its data files are beside it.
+func Check(from, to []byte, beside ...[]byte) []string {
 	old := &checker{data: from}
 	old.read()
-	c := &checker{data: to, from: old.summary()}
+	c := &checker{data: to, from: old.summary(), beside: beside}
 	c.check()
 	return c.found
+}
+
+// readBeside reads the data files: the keys of constants.
+func (c *checker) readBeside() {
+	le := binary.LittleEndian
+	for _, b := range c.beside {
+		if len(b) < 48 || string(b[4:8]) != "FT01" || string(b[8:12]) != "FH01" || le.Uint64(b[32:])+le.Uint64(b[40:]) > uint64(len(b)) {
+			c.fault(1, "data file of %d bytes", len(b))
+			continue
+		}
+		var segments [][]byte
+		root := flatbuf.New(b[:le.Uint64(b[16:])+le.Uint64(b[24:])], 0, 0).Root()
+		flatbuf.Each(root, 1, "segments", func(t flatbuf.Table) {
+			at := le.Uint64(b[32:]) + t.Uint64(0, "offset", 0)
+			if at%16 != 0 {
+				c.fault(1, "a segment of the data file is at %d", at)
+			}
+			segments = append(segments, b[at:][:t.Uint64(1, "size", 0)])
+		})
+		flatbuf.Each(root, 2, "named_data", func(t flatbuf.Table) { c.name(t.String(0, "key"), segments[t.Uint32(1, "segment_index", 0)]) })
+	}
+}
+
+// name records named data.
+func (c *checker) name(key string, data []byte) {
+	if was, ok := c.named[key]; ok && !bytes.Equal(was, data) {
+		c.fault(25, "the key %q is that of different bytes", key)
+	}
+	c.named[key] = data
 }
 
 // root returns the table Program.
@@ -86,13 +116,8 @@ func (c *checker) read() {
 		c.segments = append(c.segments, c.data[c.base+at:c.base+at+n])
 	})
 	c.named, c.filters = make(map[string][]byte), make(map[string]string)
-	flatbuf.Each(root, 7, "named_data", func(t flatbuf.Table) {
-		key, data := t.String(0, "key"), c.segments[t.Uint32(1, "segment_index", 0)]
-		if was, ok := c.named[key]; ok && !bytes.Equal(was, data) {
-			c.fault(25, "the key %q is that of different bytes", key)
-		}
-		c.named[key] = data
-	})
+	flatbuf.Each(root, 7, "named_data", func(t flatbuf.Table) { c.name(t.String(0, "key"), c.segments[t.Uint32(1, "segment_index", 0)]) })
+	c.readBeside()
 }
 
 // check checks all rules.

@@ -121,6 +121,9 @@ func (p *plan) tensor(v int, x *value) {
 	if x.memory > 0 && (int64(x.memory) >= int64(len(p.sizes)) || x.place%16 != 0 || x.place+x.bytes() > uint64(p.sizes[x.memory])) {
 		p.fault(6, "value %d, %d bytes at %d of memory %d, sizes %d", v, x.bytes(), x.place, x.memory, p.sizes)
 	}
+	if data, ok := p.named[x.key]; x.external && len(p.beside) > 0 && (!ok || uint64(len(data)) < x.bytes()) {
+		p.fault(2, "value %d of %d bytes has the key %q, of %d bytes", v, x.bytes(), x.key, len(data))
+	}
 	if x.constant > 0 && x.memory == 0 && !x.external {
 		if int(x.constant) >= len(p.constants) || p.constants[x.constant]+x.bytes() > uint64(len(p.constant)) {
 			p.fault(2, "value %d, constant %d of %d", v, x.constant, len(p.constants))

@@ -29,6 +29,7 @@ type value struct {
 	place    uint64
 	dynamism int8
 	external bool
+	key      string // of an external one
 }
 
 // elementSize has the bytes of an element, by scalar type.
@@ -84,5 +85,6 @@ func (v *value) tensor(t flatbuf.Table) {
 	}
 	if t.Has(9) {
 		v.external = t.Table(9, "extra_tensor_info").Int8(2, "location", 0) == 1
+		v.key = t.Table(9, "extra_tensor_info").String(1, "fully_qualified_name")
 	}
 }

@@ -44,6 +44,8 @@ type Options struct {
 	Say   func(format string, args ...any) // writes one line to the user
 	// Replaced are used instead of this build's backends with the same IDs.
 	Replaced []delegate.Backend
+	// Beside is a .ptd file of the program, in addition to those of --data.
+	Beside []byte
 
 	data []string
 
@@ -250,6 +252,9 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	}
 	if o.Static || o.Constants {
 		options = append(options, etrun.WithConstants())
+	}
+	if o.Beside != nil {
+		options = append(options, etrun.WithData(etrun.Bytes("constants", o.Beside)))
 	}
 	var data []string
 	for _, path := range o.data {

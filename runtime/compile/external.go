@@ -1,0 +1,56 @@
+package compile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
+)
+
+// external is the data file of a program: constants of tensors, and filters and biases of payloads.
+type external struct {
+	segments segments
+	entries  []*tree.Node
+	known    map[string]bool // by key
+}
+
+// add stores bytes under a key, once. layout describes the tensor, nil for a constant of a payload.
+func (e *external) add(key string, data []byte, layout *tree.Node) {
+	if e.known[key] {
+		return
+	}
+	e.known[key] = true
+	n := tree.New("data.NamedData").With("key", key).With("segment_index", tree.Scalar(len(e.segments)))
+	if layout != nil {
+		n.With("tensor_layout", layout)
+	}
+	e.segments, e.entries = append(e.segments, data), append(e.entries, n)
+}
+
+// tensor stores the bytes of a tensor, and returns the table that names them.
+func (e *external) tensor(t *tree.Node, data []byte) *tree.Node {
+	layout := tree.New("TensorLayout")
+	h := sha256.New()
+	for _, field := range []string{"scalar_type", "sizes", "dim_order"} {
+		if v, ok := t.Fields[field]; ok {
+			layout.With(field, v)
+		}
+		fmt.Fprintln(h, t.Fields[field])
+	}
+	h.Write(data)
+	key := "constant_" + hex.EncodeToString(h.Sum(nil))
+	e.add(key, data, layout)
+	return tree.New("ExtraTensorInfo").With("fully_qualified_name", key).With("location", tree.Scalar(1))
+}
+
+// bytes returns the file, nil if it would have no entry.
+func (e *external) bytes() []byte {
+	if e == nil || len(e.entries) == 0 {
+		return nil
+	}
+	list, tail := e.segments.laidOut()
+	root := tree.New("FlatTensor").With("version", tree.Scalar(0)).With("segments", list).With("named_data", e.entries)
+	return (&tree.File{Format: pte.FormatPTD, Root: root, Tail: tail, Header: 40, Align: tree.SegmentAlign}).Bytes()
+}
