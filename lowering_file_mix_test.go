@@ -69,6 +69,15 @@ func TestRandomLoweredFiles(t *testing.T) {
 	c.Run(t)
 }
 
+// TestLoweredFileSeeds lowers programs that went wrong: views of a view that only a region made.
+func TestLoweredFileSeeds(t *testing.T) {
+	for _, seed := range []uint64{24719, 35386} {
+		if regions, err := lowerMixFile(seed); err != nil || regions == 0 {
+			t.Errorf("seed %d: %d regions, %v", seed, regions, err)
+		}
+	}
+}
+
 func lowerMixFile(seed uint64) (regions int, err error) {
 	r := rand.New(rand.NewPCG(seed, 6))
 	spec := newMix(r)

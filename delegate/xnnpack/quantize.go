@@ -2,6 +2,7 @@ package xnnpack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -235,6 +236,11 @@ func (w *recorder) Execute(ctx context.Context, args []*tensor.Value) error {
 // Write implements lowering.Floats.
 func (f *floatPayload) Write(skip func(layer int) bool) (*regions.Quantized, error) {
 	b, err := f.plan.Build(skip)
+	if errors.Is(err, delegate.ErrUnsupported) { // readers could not know the layout of an image: convolutions stay
+		b, err = f.plan.Build(func(layer int) bool {
+			return skip(layer) || f.plan.Graph.Nodes[f.plan.Layers[layer].Node].Type.Convolution
+		})
+	}
 	if b == nil || err != nil {
 		return nil, err
 	}

@@ -98,11 +98,26 @@ func (l *lowering) emitCall(c *candidate, call ir.Step, moves []ir.Step) {
 	for _, s := range moves {
 		l.insert(s)
 	}
+	kept := l.keptViews(c)
 	for _, i := range c.steps {
-		if l.step(i).IsView() && (l.InFile && l.viewed(c.graph, l.step(i).Writes[0]) || !l.InFile && l.remains(c.graph, i)) {
+		if l.step(i).IsView() && (l.InFile && kept[l.step(i).Writes[0]] || !l.InFile && l.remains(c.graph, i)) {
 			l.repeat(i)
 		}
 	}
+}
+
+// keptViews returns the views of a region that steps of a file must make: those that are used outside, and the views that they are of.
+func (l *lowering) keptViews(c *candidate) map[int]bool {
+	if !l.InFile {
+		return nil
+	}
+	kept := make(map[int]bool)
+	for _, i := range slices.Backward(c.steps) {
+		if s := l.step(i); s.IsView() && (kept[s.Writes[0]] || l.viewed(c.graph, s.Writes[0])) {
+			kept[s.Writes[0]], kept[s.Reads[0]] = true, true
+		}
+	}
+	return kept
 }
 
 // remains reports whether a view is also needed outside its region: its sizes vary or its bytes are

@@ -49,10 +49,23 @@ func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Repor
 }
 
 // forgetConstants releases constants that were computed at load for steps that are now in regions:
-// backends hold copies of what they need.
+// backends hold copies of what they need. A list of a call may have an item that the call does not use.
 func forgetConstants(m *ir.Method) {
+	listed := make(map[int]bool)
+	for i := range m.Steps {
+		for _, v := range m.Steps[i].Args {
+			if v < 0 {
+				continue
+			}
+			for _, item := range m.Values[v].Items() {
+				if item >= 0 {
+					listed[m.Values[item].Storage] = true
+				}
+			}
+		}
+	}
 	for i := range m.Storages {
-		if s := &m.Storages[i]; s.Kind == ir.Folded && !s.Output && s.Last < s.First {
+		if s := &m.Storages[i]; s.Kind == ir.Folded && !s.Output && s.Last < s.First && !listed[i] {
 			s.Data, s.Bytes = nil, 0
 		}
 	}
