@@ -34,16 +34,16 @@ type writer struct {
 
 // data is the named data of a program and its data files.
 type data struct {
-	named func(key string) ([]byte, bool) // nil for the program's alone
+	named func(key string) ([]byte, bool) // of data files, nil for none
 	own   map[string][]byte
 }
 
 // Named implements delegate.NamedData.
 func (d *data) Named(key string) ([]byte, bool) {
-	if d.named != nil {
+	b, ok := d.own[key]
+	if !ok && d.named != nil {
 		return d.named(key)
 	}
-	b, ok := d.own[key]
 	return b, ok
 }
 

@@ -19,7 +19,8 @@ type Plan struct {
 	observers map[int]*Observer   // by value, for static quantization
 	quants    map[int]graph.Quant // by value: its scale and zero point, once they are needed
 	weights   map[weightKey]*graph.Value
-	readers   []int // by value: how often it is read
+	readers   []int        // by value: how often it is read
+	steps     map[int]bool // by value: a product of a recurrent layer computes it
 }
 
 // Layer is a node that is quantized.
@@ -81,6 +82,8 @@ func (p *Plan) weighted(n *graph.Node) string {
 		}
 	} else if group := p.Scheme.Group; p.Scheme.Name == lowering.Dynamic4 && n.InputChannels(p.Graph)%group != 0 {
 		reason = "its input channels are no multiple of the group"
+	} else if p.Scheme.Name == lowering.Dynamic8 && !p.Scheme.All && p.recurrent(n) {
+		reason = "it is part of a recurrent layer, where the noise of all steps adds up"
 	}
 	if reason == "" && !rowsOf(n, x).finite() {
 		reason = "its weights are not finite"
