@@ -33,6 +33,12 @@ func (w Writer) OpenFloats(p *delegate.Payload, s regions.Scheme) (regions.Float
 		return nil, err
 	}
 	f := &floatPayload{backend: w.Backend, kept: kept, inputs: inputs, plan: quantize.New(g, s)}
+	for _, k := range kept {
+		if k < len(p.Args) {
+			f.specs = append(f.specs, p.Args[k])
+		}
+	}
+	f.specs = append(f.specs, p.Args[min(inputs, len(p.Args)):]...)
 	f.plan.Refuses = native.RefusesNode
 	f.signal, f.noise = make([]float64, len(f.plan.Layers)), make([]float64, len(f.plan.Layers))
 	return f, nil
@@ -79,6 +85,7 @@ type floatPayload struct {
 	backend Backend
 	inputs  int   // of the payload
 	kept    []int // those that the graph has
+	specs   []*delegate.ArgSpec
 	plan    *quantize.Plan
 	lock    sync.Mutex // of what images record
 	signal  []float64  // by layer
@@ -155,6 +162,7 @@ func noiseOf(want, got []float32) (signal, noise float64) {
 // image compiles a graph with further outputs, which record passes on after each run.
 func (f *floatPayload) image(ctx context.Context, p *delegate.Payload, g *graph.Graph,
 	record func(args []*tensor.Value)) (delegate.Image, error) {
+	g.MayRepair = false // it was, if necessary
 	x, err := planOf(g)
 	if err != nil {
 		return nil, err
@@ -233,16 +241,11 @@ func (w *recorder) Execute(ctx context.Context, args []*tensor.Value) error {
 	return nil
 }
 
-// Write implements lowering.Floats.
-func (f *floatPayload) Write(skip func(layer int) bool) (*regions.Quantized, error) {
+// common returns the quantized graph in the common language, nil if nothing is quantized, and the constants that are its last inputs.
+func (f *floatPayload) common(skip func(layer int) bool) (*quantize.Built, []graph.Value, error) {
 	b, err := f.plan.Build(skip)
-	if errors.Is(err, delegate.ErrUnsupported) { // readers could not know the layout of an image: convolutions stay
-		b, err = f.plan.Build(func(layer int) bool {
-			return skip(layer) || f.plan.Graph.Nodes[f.plan.Layers[layer].Node].Type.Convolution
-		})
-	}
 	if b == nil || err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	g := b.Graph
 	for v := range g.Values {
@@ -251,10 +254,28 @@ func (f *floatPayload) Write(skip func(layer int) bool) (*regions.Quantized, err
 			x.Shape = b.Shapes[v]
 		}
 	}
+	if err := g.CheckReadable(f.specs); err != nil {
+		return nil, nil, err
+	}
 	constants, err := g.Common(nil)
 	if err != nil {
-		return nil, fmt.Errorf("%w", graph.InPayload(err))
+		return nil, nil, fmt.Errorf("%w", graph.InPayload(err))
 	}
+	return b, constants, nil
+}
+
+// Write implements lowering.Floats.
+func (f *floatPayload) Write(skip func(layer int) bool) (*regions.Quantized, error) {
+	b, constants, err := f.common(skip)
+	if errors.Is(err, delegate.ErrUnsupported) { // readers could not know the layout of an image: convolutions stay
+		b, constants, err = f.common(func(layer int) bool {
+			return skip(layer) || f.plan.Graph.Nodes[f.plan.Layers[layer].Node].Type.Convolution
+		})
+	}
+	if b == nil || err != nil {
+		return nil, err
+	}
+	g := b.Graph
 	g.Version = graph.Identifiers[0]
 	return &regions.Quantized{Written: written(g, constants), OldInputs: f.inputs, Inputs: f.kept, Quantized: b.Layers}, nil
 }

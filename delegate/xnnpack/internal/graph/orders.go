@@ -119,7 +119,7 @@ func (o *imageOrders) order(v int) imageOrder { return o.found[o.find(v)] }
 // specOrder returns the order of an argument of the program.
 func specOrder(a *delegate.ArgSpec) imageOrder {
 	switch {
-	case a == nil || len(a.Sizes) != 4:
+	case a == nil || len(a.Sizes) != 4 || a.Const != nil && isVector(a.Sizes): // which is broadcast in any order
 		return orderUnknown
 	case a.DimOrder == nil || slices.Equal(a.DimOrder, []uint8{0, 1, 2, 3}):
 		return orderFirst
@@ -127,6 +127,17 @@ func specOrder(a *delegate.ArgSpec) imageOrder {
 		return orderLast
 	}
 	return orderUnknown
+}
+
+// isVector reports whether at most one size is not 1.
+func isVector(sizes []int) bool {
+	wide := 0
+	for _, n := range sizes {
+		if n != 1 {
+			wide++
+		}
+	}
+	return wide <= 1
 }
 
 // specShape returns the sizes of an argument in memory order.

@@ -1,6 +1,10 @@
 package graph
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+)
 
 // The exporter's layout pass converts the input of a convolution to channels last order. For a
 // dynamically quantized convolution, it follows the first operand of the first operand, and so on,
@@ -57,6 +61,20 @@ func (g *Graph) repairLayout() error {
 		return err
 	}
 	return m.transposeImages()
+}
+
+// CheckReadable returns an error if a reader would take a graph, as its writer means it, for one with an exporter's fault. specs are
+// those of its arguments.
+func (g *Graph) CheckReadable(specs []*delegate.ArgSpec) error {
+	c := g.Snapshot()
+	c.MayRepair, c.specs, c.Repaired = true, specs, nil
+	if err := c.repairLayout(); err != nil {
+		return InPayload(err)
+	}
+	if len(c.Repaired) > 0 {
+		return Unsupported("", "a reader would repair it: %s", c.Repaired[0])
+	}
+	return nil
 }
 
 // conversions returns the nodes that quantize inputs of convolutions.
