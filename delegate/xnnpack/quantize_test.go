@@ -104,11 +104,11 @@ func (w *callMaker) quantizes(written *lowering.Written, s lowering.Scheme, coun
 			return fmt.Errorf("layer %d (%s %v) at node %d: %.1f dB", l, y.Type, y.Sizes, y.Node, ratio)
 		}
 	}
-	return runsQuantized(x, args, s.Name)
+	return runsQuantized(x, args)
 }
 
 // runsQuantized runs a quantized payload with both engines.
-func runsQuantized(x *lowering.Quantized, args []*tensor.Value, by lowering.SchemeName) error {
+func runsQuantized(x *lowering.Quantized, args []*tensor.Value) error {
 	var list []*tensor.Value
 	for _, k := range x.Inputs {
 		list = append(list, args[k])
@@ -116,14 +116,12 @@ func runsQuantized(x *lowering.Quantized, args []*tensor.Value, by lowering.Sche
 	for i := range x.Constants {
 		c := tensor.Make(x.Constants[i].DType, x.Constants[i].Sizes, nil, tensor.Static)
 		c.Bind(x.Constants[i].Data)
+		c.Const = true
 		list = append(list, new(tensor.TensorValue(c)))
 	}
 	list = append(list, args[x.OldInputs:]...)
 	for _, b := range compilers() {
 		img, err := b.Compile(context.Background(), &delegate.Payload{Data: encoded(x.Written), Args: describedArgs(list)})
-		if by == lowering.Weights8 && errors.Is(err, delegate.ErrUnsupported) {
-			continue // products of floats and 8-bit weights are for the Go engine
-		}
 		if err == nil {
 			err = executeImage(img, list)
 			img.Close()

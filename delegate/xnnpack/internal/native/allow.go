@@ -348,8 +348,10 @@ func fullyConnectedDatatypes(g *graph.Graph, n *graph.Node, _ []graph.Shape) str
 	switch {
 	case f.Datatype == graph.BF16:
 		return "bf16 filter"
-	case f.Datatype.Info().Quant != graph.Unquantized && g.Values[n.In[0]].Datatype == graph.FP32:
-		return "quantized filter of fp32 input" // the library would scale the bias as well
+	case f.Datatype != graph.QCInt8 && f.Datatype.Info().Quant != graph.Unquantized && g.Values[n.In[0]].Datatype == graph.FP32:
+		return "4-bit filter of fp32 input"
+	case f.Datatype == graph.QCInt8 && g.Values[n.In[0]].Datatype == graph.FP32 && n.In[2] != graph.None:
+		return "8-bit filter and bias of fp32 input" // the library would scale the bias as well
 	case f.Datatype.Info().Bits == 4 && f.Shape.Dim[1]%2 != 0:
 		return "4-bit filter with an odd number of input channels"
 	case f.Datatype == graph.QBInt4 && f.Quant.GroupSize%32 != 0:
