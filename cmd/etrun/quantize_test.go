@@ -88,7 +88,7 @@ func readReport(t *testing.T, out string) (r quantizeReport, ratio float64) {
 // 100 test images are recognized before.
 func TestQuantizeDigits(t *testing.T) {
 	images, labels := digitImages(t)
-	folder := imageFolder(t, images, 20)
+	folder := imageFolder(t, images, 50)
 	for _, c := range []struct {
 		model, args string
 		layers      int
@@ -121,7 +121,7 @@ func TestQuantizeDigits(t *testing.T) {
 				n++
 			}
 		}
-		if n != c.layers || ratio < c.dB || r.Samples != 20 || 100*r.OutputBytes > c.bytes*r.Bytes {
+		if n != c.layers || ratio < c.dB || r.Samples != 50 || 100*r.OutputBytes > c.bytes*r.Bytes {
 			t.Errorf("%s: %d layers, want %d; output %v dB, want %v; %d bytes of %d", name, n, c.layers, ratio, c.dB, r.OutputBytes, r.Bytes)
 		}
 		original, err := os.ReadFile(from)
@@ -132,7 +132,7 @@ func TestQuantizeDigits(t *testing.T) {
 			t.Errorf("%s: %q", name, faults)
 		}
 		want := 99
-		if strings.Contains(c.args, "--scheme q8") { // ranges of 20 images alone
+		if strings.Contains(c.args, "minmax") {
 			want = 98
 		}
 		if n := rightDigits(t, to, images, labels); n < want {

@@ -254,14 +254,16 @@ func (f *floatPayload) common(skip func(layer int) bool) (*quantize.Built, []gra
 			x.Shape = b.Shapes[v]
 		}
 	}
-	if err := g.CheckReadable(f.specs); err != nil {
-		return nil, nil, err
-	}
 	constants, err := g.Common(nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w", graph.InPayload(err))
 	}
-	return b, constants, nil
+	var specs []*delegate.ArgSpec
+	for i := range constants {
+		c := &constants[i]
+		specs = append(specs, &delegate.ArgSpec{DType: c.Tensor(), Sizes: c.Shape.Dims(), Const: c.Data})
+	}
+	return b, constants, g.CheckReadable(slices.Insert(slices.Clone(f.specs), min(len(f.kept), len(f.specs)), specs...))
 }
 
 // Write implements lowering.Floats.

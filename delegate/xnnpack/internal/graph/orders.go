@@ -103,6 +103,9 @@ func (o *imageOrders) connect(n *Node) {
 func (o *imageOrders) isImage(v int) bool {
 	x := &o.g.Values[v]
 	_, copied := o.copies[v]
+	if k := x.Arg; k != None && k < len(o.g.specs) && o.g.specs[k] != nil && isConstantVector(o.g.specs[k]) {
+		return false
+	}
 	return x.Shape.Rank == 4 && !x.IsConst() && x.Datatype != QDInt8 && !copied
 }
 
@@ -119,7 +122,7 @@ func (o *imageOrders) order(v int) imageOrder { return o.found[o.find(v)] }
 // specOrder returns the order of an argument of the program.
 func specOrder(a *delegate.ArgSpec) imageOrder {
 	switch {
-	case a == nil || len(a.Sizes) != 4 || a.Const != nil && isVector(a.Sizes): // which is broadcast in any order
+	case a == nil || len(a.Sizes) != 4 || isConstantVector(a):
 		return orderUnknown
 	case a.DimOrder == nil || slices.Equal(a.DimOrder, []uint8{0, 1, 2, 3}):
 		return orderFirst
@@ -129,15 +132,15 @@ func specOrder(a *delegate.ArgSpec) imageOrder {
 	return orderUnknown
 }
 
-// isVector reports whether at most one size is not 1.
-func isVector(sizes []int) bool {
+// isConstantVector reports whether an argument is a constant with at most one size that is not 1: it is broadcast in any order.
+func isConstantVector(a *delegate.ArgSpec) bool {
 	wide := 0
-	for _, n := range sizes {
+	for _, n := range a.Sizes {
 		if n != 1 {
 			wide++
 		}
 	}
-	return wide <= 1
+	return a.Const != nil && wide <= 1
 }
 
 // specShape returns the sizes of an argument in memory order.

@@ -40,7 +40,13 @@ func (o *Observer) Add(list []float32) {
 	}
 }
 
-func binOf(x, lo, hi float64) int { return min(int((x-lo)*(bins/(hi-lo))), bins-1) }
+// binOf returns the bin of a number, the first one if the range is a single number even with 1 on each side, as of large numbers.
+func binOf(x, lo, hi float64) int {
+	if !(hi > lo) {
+		return 0
+	}
+	return min(int((x-lo)*(bins/(hi-lo))), bins-1)
+}
 
 // extremes returns the least and the largest finite element.
 func extremes(list []float32) (lo, hi float32, ok bool) {

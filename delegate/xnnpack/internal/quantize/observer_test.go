@@ -65,3 +65,16 @@ func TestPercentile(t *testing.T) {
 		t.Error("a new observer is not empty")
 	}
 }
+
+// TestObserverOfLargeNumbers records numbers that have no neighbours at a distance of 1.
+func TestObserverOfLargeNumbers(t *testing.T) {
+	for _, list := range [][]float32{{1e30, 1e30}, {-1e30}, {3e38, -3e38}, {1e-45, 0}} {
+		var o Observer
+		o.Add(list)
+		o.Add(list)
+		o.Add([]float32{list[0] / 2})
+		if lo, hi := o.LeastError(); o.total != float64(2*len(list)+1) || !(lo <= hi) {
+			t.Errorf("%v: %v elements, %v to %v", list, o.total, lo, hi)
+		}
+	}
+}
