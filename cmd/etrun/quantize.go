@@ -82,7 +82,7 @@ func newQuantize(a *app) *cobra.Command {
 	flags.StringVar(&q.recipe, "options", "", "options of each file `KEY=VALUE,…`, such as resize=256,mean=imagenet,std=imagenet")
 	flags.StringArrayVar(&q.skip, "skip", nil, "leave layers as they are whose name matches `PATTERN`, "+
 		"such as '*:Conv2d' or 'forward:0:3:*'; may be repeated")
-	flags.BoolVar(&q.all, "all", false, "with dq8: quantize convolutions of one dimension or followed by a relu, too,"+
+	flags.BoolVar(&q.all, "all", false, "with dq8: quantize recurrent layers, and convolutions of one dimension or followed by a relu, too,"+
 		" which lose more than others")
 	flags.StringVar(&q.budget, "budget", "", "leave the layers with the most noise as they are "+
 		"until all outputs have this `RATIO` of signal to noise, such as 40dB")
