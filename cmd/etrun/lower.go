@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -119,11 +118,6 @@ func (l *lowerCommand) write(ctx context.Context, result *compile.Result, lowere
 		}
 	}
 	return output.WriteBytes(ctx, l.output, lowered)
-}
-
-// besideName is the name of a program's data file.
-func besideName(program string) string {
-	return strings.TrimSuffix(program, filepath.Ext(program)) + ".ptd"
 }
 
 // lower returns the lowered program, and the bytes of the file with it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,11 @@ type leftReport struct {
 	Name   string `json:"name"`
 	Calls  int    `json:"calls"`
 	Reason string `json:"reason"`
+}
+
+// besideName is the name of a program's data file.
+func besideName(program string) string {
+	return strings.TrimSuffix(program, filepath.Ext(program)) + ".ptd"
 }
 
 func (l *lowerCommand) report(from string, data []byte, result *compile.Result, lowered []byte) *lowerReport {

@@ -82,13 +82,21 @@ func (p *Plan) weighted(n *graph.Node) string {
 		}
 	} else if group := p.Scheme.Group; p.Scheme.Name == lowering.Dynamic4 && n.InputChannels(p.Graph)%group != 0 {
 		reason = "its input channels are no multiple of the group"
-	} else if p.Scheme.Name == lowering.Dynamic8 && !p.Scheme.All && p.recurrent(n) {
+	} else if p.Scheme.Name == lowering.Dynamic8 && !p.Scheme.All && p.recurrent()[n.Out[0]] {
 		reason = "it is part of a recurrent layer, where the noise of all steps adds up"
 	}
 	if reason == "" && !rowsOf(n, x).finite() {
 		reason = "its weights are not finite"
 	}
 	return reason
+}
+
+// recurrent returns the results of products in recurrent layers.
+func (p *Plan) recurrent() map[int]bool {
+	if p.steps == nil {
+		p.steps = recurrent(p.Graph)
+	}
+	return p.steps
 }
 
 // lossy returns why a convolution is not quantized at run time unless all are, "" if it is. All pixels share a scale, and exporters
