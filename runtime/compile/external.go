@@ -9,6 +9,19 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
+// segments are the contents of the segments of a file.
+type segments [][]byte
+
+// laidOut returns the table of the segments, and their bytes.
+func (s segments) laidOut() (list []*tree.Node, tail []byte) {
+	for _, b := range s {
+		tail = tree.Pad(tail, tree.SegmentAlign)
+		list = append(list, tree.New("DataSegment").With("offset", tree.Scalar(len(tail))).With("size", tree.Scalar(len(b))))
+		tail = append(tail, b...)
+	}
+	return list, tail
+}
+
 // external is the data file of a program: constants of tensors, and filters and biases of payloads.
 type external struct {
 	segments segments

@@ -7,19 +7,6 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
-// segments are the contents of the segments of a file.
-type segments [][]byte
-
-// laidOut returns the table of the segments, and their bytes.
-func (s segments) laidOut() (list []*tree.Node, tail []byte) {
-	for _, b := range s {
-		tail = tree.Pad(tail, tree.SegmentAlign)
-		list = append(list, tree.New("DataSegment").With("offset", tree.Scalar(len(tail))).With("size", tree.Scalar(len(b))))
-		tail = append(tail, b...)
-	}
-	return list, tail
-}
-
 // readSegments prepares for segments of the result.
 func (w *writer) readSegments() error {
 	w.bySegment, w.byBytes = make(map[int]int), make(map[digest]int)
