@@ -131,7 +131,8 @@ func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byt
 		minProfit = -1
 	}
 	o := compile.Options{Backends: backends, Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: etrun.DefaultOperators(), Named: s.Named,
-		Methods: methods, MinProfit: minProfit, Planned: cmp.Or(l.MaxMemory(), math.MaxInt64), External: l.external}
+		Methods: methods, MinProfit: minProfit, Planned: cmp.Or(l.MaxMemory(), math.MaxInt64),
+		External: l.external}
 	program, wrap, err := unbundled(data)
 	if err != nil {
 		return nil, nil, err

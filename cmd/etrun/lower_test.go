@@ -82,7 +82,8 @@ func TestLowerRefuses(t *testing.T) {
 
 // The larger constants may be in a file beside the program.
 func TestLowerExternalConstants(t *testing.T) {
-	for _, from := range []string{"../../testdata/digits/portable.pte", "../../testdata/digits/xnnpack.pte", "../../testdata/pte/two_methods.pte"} {
+	for _, from := range []string{"../../testdata/digits/portable.pte", "../../testdata/digits/xnnpack.pte",
+		"../../testdata/pte/two_methods.pte"} {
 		to := filepath.Join(t.TempDir(), "out.pte")
 		if code, out, notes := lowered(from, "-o", to, "--all", "--external-constants"); code != 0 {
 			t.Fatalf("%s: exit code %d, %s%s", from, code, out, notes)
