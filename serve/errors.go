@@ -95,6 +95,15 @@ type errorAnswer struct {
 	Error string `json:"error"`
 }
 
+// reply answers with an object, or with an error.
+func reply(w http.ResponseWriter, object any, err error) {
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, http.StatusOK, object)
+}
+
 // answer writes an object as JSON.
 func answer(w http.ResponseWriter, code int, object any) {
 	text, err := json.Marshal(object)

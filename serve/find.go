@@ -3,47 +3,45 @@ package serve
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 )
 
 // platform is the kind of all models.
 const platform = "executorch_pte"
 
-// modelOf finds the model of a request.
-func (s *Server) modelOf(r *http.Request) (*Model, error) {
-	m := s.Model(r.PathValue("model"))
-	if m == nil {
-		return nil, fmt.Errorf("%w: model %.140q", ErrUnknown, r.PathValue("model"))
+// named finds a model.
+func (s *Server) named(name string) (*Model, error) {
+	if m := s.Model(name); m != nil {
+		return m, nil
 	}
-	return m, nil
+	return nil, fmt.Errorf("%w: model %.140q", ErrUnknown, name)
 }
 
 // need finds the model of a request that has arrived then, and loads it if it is loaded on demand. The caller must call the
 // version's method done.
-func (s *Server) need(r *http.Request, arrived time.Time) (*Model, *version, error) {
-	m, err := s.modelOf(r)
+func (s *Server) need(ctx context.Context, name string, arrived time.Time) (*Model, *version, error) {
+	m, err := s.named(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	v, d, err := m.join()
 	if d != nil {
 		limit := m.config.Timeout
-		ctx, cancel := context.WithDeadlineCause(r.Context(), arrived.Add(limit), &lateError{limit})
+		ctx, cancel := context.WithDeadlineCause(ctx, arrived.Add(limit), &lateError{limit})
 		defer cancel()
 		v, err = d.wait(ctx)
 	}
 	return m, v, err
 }
 
-// find calls use with the method of a request about a model.
-func (s *Server) find(r *http.Request, use func(v *version, e *endpoint)) error {
-	_, v, err := s.need(r, time.Now())
+// find calls use with a method of a model, for a request about it.
+func (s *Server) find(ctx context.Context, model, method string, use func(v *version, e *endpoint)) error {
+	_, v, err := s.need(ctx, model, time.Now())
 	if err != nil {
 		return err
 	}
 	defer v.done()
-	e, err := v.pick(r.PathValue("version"))
+	e, err := v.pick(method)
 	if err != nil {
 		return err
 	}

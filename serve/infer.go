@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"runtime"
-	"strconv"
 	"time"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -15,76 +11,51 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// infer handles an inference request.
-func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
-	arrived := time.Now()
-	m, v, err := s.need(r, arrived)
-	if err != nil {
-		s.refuse(w, r, headerBytes, err)
-		return
-	}
-	defer v.done()
-	limits := v.limits(s.options.BodyBytes)
-	size, err := s.look(r, m, limits.Body)
-	if err != nil {
-		s.refuse(w, r, limits.Body, err)
-		return
-	}
-	defer s.budget.release(size)
-	if err := s.inferIn(w, r, v, limits, arrived); err != nil {
-		fail(w, err)
-	}
+// Inference is a request for one run of a method, in any form.
+type Inference struct {
+	Model, Method string // the empty method is "forward", or the only one
+	Arrived       time.Time
+	// Read reads the request within the limits of the model.
+	Read func(limits oip.Limits) (*oip.Request, error)
+	// Answer sends the answer. The outputs are valid during the call only.
+	Answer func(a *oip.Response) error
 }
 
-// look checks a request before its body is read, and reserves memory for the body.
-func (s *Server) look(r *http.Request, m *Model, limit int64) (size int64, err error) {
-	encoding := r.Header.Get("Content-Encoding")
-	size = limit
-	if r.ContentLength >= 0 {
-		size = min(size, r.ContentLength)
-	}
-	switch {
-	case r.ContentLength > limit:
-		err := fmt.Errorf("body of %d bytes, model %q takes at most %d", r.ContentLength, m.config.Name, limit)
-		return 0, &oip.Error{Class: oip.ErrTooLarge, Err: err}
-	case encoding != "" && encoding != "identity":
-		return 0, fmt.Errorf("%w: %.40q", errEncoding, encoding)
-	case len(r.Header.Values(oip.HeaderLength)) > 1:
-		return 0, requestError("header %s given twice", oip.HeaderLength)
-	case m.queue.full():
-		err := m.queue.busy()
-		m.waited(r.Context(), "", trace.Now(), err)
-		return 0, err
-	case !s.budget.take(size):
-		return 0, &busyError{"too many bytes of requests in progress", m.queue.retryAfter()}
-	}
-	return size, nil
-}
-
-// refuse answers before the body was read. A body within the limit is discarded first: a client
-// that is still sending would not see the answer.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, limit int64, err error) {
-	if r.ContentLength <= limit {
-		_, _ = io.CopyN(io.Discard, r.Body, limit+1) // it ends before that, or is too long
-	}
-	fail(w, err)
-}
-
-// inferIn reads, checks and executes a request with a version, and answers it.
-func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, limits oip.Limits, arrived time.Time) (err error) {
-	request, err := oip.Read(r.Body, r.Header.Get(oip.HeaderLength), limits)
+// Infer answers a request whose bytes are counted by a Hold. Errors are those of Read and Answer, and those that [Explain] knows.
+func (s *Server) Infer(ctx context.Context, i *Inference) error {
+	m, v, err := s.need(ctx, i.Model, i.Arrived)
 	if err != nil {
 		return err
 	}
-	// The goroutine with which net/http watches the connection begins here. Otherwise another thread
-	// takes it, often on the processor of the run.
-	runtime.Gosched()
-	e, err := v.endpointFor(r, request)
+	defer v.done()
+	if err := m.room(ctx); err != nil {
+		return err
+	}
+	return s.inferWith(ctx, v, v.limits(s.options.BodyBytes), i)
+}
+
+// room returns an error if the queue of the model is full.
+func (m *Model) room(ctx context.Context) error {
+	if !m.queue.full() {
+		return nil
+	}
+	err := m.queue.busy()
+	m.waited(ctx, "", trace.Now(), err)
+	return err
+}
+
+// inferWith reads, checks and executes a request with a version, and answers it.
+func (s *Server) inferWith(ctx context.Context, v *version, limits oip.Limits, i *Inference) (err error) {
+	request, err := i.Read(limits)
+	if err != nil {
+		return err
+	}
+	e, err := v.endpointFor(i.Method, request)
 	if err != nil {
 		return err
 	}
 	rows := 1
-	defer func() { e.statistics.ended(arrived, rows, err) }()
+	defer func() { e.statistics.ended(i.Arrived, rows, err) }()
 	c, err := e.newCall(request)
 	if err != nil {
 		return err
@@ -92,12 +63,12 @@ func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, lim
 	if e.batches != nil {
 		rows = max(c.rows(), 1)
 	}
-	e.statistics.input.add(1, time.Since(arrived))
+	e.statistics.input.add(1, time.Since(i.Arrived))
 	limit, err := e.timeLimit(request)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithDeadlineCause(r.Context(), arrived.Add(limit), &lateError{limit})
+	ctx, cancel := context.WithDeadlineCause(ctx, i.Arrived.Add(limit), &lateError{limit})
 	defer cancel()
 	if err := e.admit(ctx, c, request); err != nil {
 		return err
@@ -106,16 +77,15 @@ func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, lim
 		v.tensors.put(request.Inputs[i].Data)
 	}
 	begun := time.Now()
-	if err := s.respond(w, c, request); err != nil {
+	if err := s.finish(c, request.ID, i.Answer); err != nil {
 		return err
 	}
 	e.statistics.output.add(1, time.Since(begun))
 	return nil
 }
 
-// endpointFor returns the method named by the path or by the parameter method.
-func (v *version) endpointFor(r *http.Request, request *oip.Request) (*endpoint, error) {
-	name := r.PathValue("version")
+// endpointFor returns the method with a name, or the one that the parameter method names.
+func (v *version) endpointFor(name string, request *oip.Request) (*endpoint, error) {
 	given, err := request.Parameters.Text("method")
 	switch {
 	case err != nil:
@@ -178,51 +148,46 @@ func stepOf(request *oip.Request) (s step, err error) {
 // holdAnswer counts the outputs and their form in the answer.
 func (s *Server) holdAnswer(c *call) (*Hold, error) {
 	size := int64(0)
-	for i := range c.outputs {
-		o := &c.outputs[i]
-		size = add(size, add(int64(len(o.Data)), o.MaxBytes()))
+	for k := range c.outputs {
+		size = add(size, c.answerBytes(k))
 	}
 	if size > s.options.BusyBytes {
 		return nil, &oip.Error{Class: oip.ErrInvalid, Err: fmt.Errorf("an answer of up to %d bytes, at most %d are allowed for all requests "+
-			"in progress; binary outputs take less", size, s.options.BusyBytes)}
+			"in progress; binary outputs take less, and fewer classes", size, s.options.BusyBytes)}
 	}
 	h := s.NewHold()
 	return h, h.Grow(size)
 }
 
-// respond writes the outputs.
-func (s *Server) respond(w http.ResponseWriter, c *call, request *oip.Request) error {
-	if err := c.classify(); err != nil {
-		return err
+// answerBytes bounds the memory of an output and its form in the answer.
+func (c *call) answerBytes(k int) int64 {
+	out := &c.outputs[k]
+	if n := c.wanted[k].classes; n > 0 {
+		return add(int64(len(out.Data)), classBytes(out, n))
 	}
+	return add(int64(len(out.Data)), out.MaxBytes())
+}
+
+// finish answers with the outputs.
+func (s *Server) finish(c *call, id string, answer func(*oip.Response) error) error {
 	hold, err := s.holdAnswer(c)
 	if err != nil {
 		return err
 	}
 	defer hold.Release()
-	v := c.endpoint.version
-	response := oip.Response{Model: v.model.config.Name, Version: c.endpoint.method, ID: request.ID, Outputs: c.outputs}
-	size := headerBytes
-	for i := range c.outputs {
-		size += len(c.outputs[i].Data)
+	v, data := c.endpoint.version, make([][]byte, len(c.outputs))
+	for k := range c.outputs {
+		data[k] = c.outputs[k].Data
 	}
-	body, header, err := response.Append(v.answers.get(size)[:0])
-	if err != nil {
+	if err := c.classify(); err != nil {
 		return err
 	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	if header > 0 {
-		h.Set("Content-Type", "application/octet-stream")
-		h.Set(oip.HeaderLength, strconv.Itoa(header))
+	if err := answer(&oip.Response{Model: v.model.config.Name, Version: c.endpoint.method, ID: id, Outputs: c.outputs}); err != nil {
+		return err
 	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	s.writeBy(w, 0)
-	_, _ = w.Write(body) // the client may be gone
-	v.answers.put(body)
-	for i, w := range c.wanted {
+	for k, w := range c.wanted {
 		if c.endpoint.batches == nil && c.endpoint.outputs[w.output].meta.Kind == tensor.KindTensor {
-			v.tensors.put(c.outputs[i].Data) // other outputs are not from alloc
+			v.tensors.put(data[k]) // other outputs are not from alloc
 		}
 	}
 	return nil

@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/etrun-go/etrun/internal/jsonerror"
 	"github.com/etrun-go/etrun/serve/oip"
@@ -88,108 +86,36 @@ func (s *Server) describe(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(OpenAPI) // the client may be gone
 }
 
-// serverAnswer is the server's metadata.
-type serverAnswer struct {
-	Name       string   `json:"name"`
-	Version    string   `json:"version"`
-	Extensions []string `json:"extensions"`
-}
-
 func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
-	extensions := []string{"binary_tensor_data", "sequence", "parameters", "model_configuration", "statistics", "classification"}
-	if s.options.Control {
-		extensions = append(extensions, "model_repository", "model_repository(unload_dependents)")
-	}
-	answer(w, http.StatusOK, serverAnswer{"etrun", s.options.Version, extensions})
-}
-
-// modelAnswer is the metadata of a model's method: the one that the version names, or the default.
-type modelAnswer struct {
-	Name     string         `json:"name"`
-	Versions []string       `json:"versions"`
-	Platform string         `json:"platform"`
-	Inputs   []tensorAnswer `json:"inputs"`
-	Outputs  []tensorAnswer `json:"outputs"`
-}
-
-// tensorAnswer describes an input or output. Shape has -1 for sizes that vary, up to MaxShape.
-type tensorAnswer struct {
-	Name     string       `json:"name"`
-	Datatype oip.Datatype `json:"datatype"`
-	Shape    []int        `json:"shape"`
-	MaxShape []int        `json:"max_shape,omitempty"`
-	Optional bool         `json:"optional,omitempty"`
-}
-
-func tensorAnswers(slots []slot, inputs bool) []tensorAnswer {
-	list := make([]tensorAnswer, len(slots))
-	for i := range slots {
-		s := &slots[i]
-		list[i] = tensorAnswer{Name: s.name, Datatype: s.datatype, Shape: s.shape(), Optional: inputs && s.optional()}
-		if slices.Contains(list[i].Shape, -1) {
-			list[i].MaxShape = s.meta.Sizes
-		}
-	}
-	return list
+	answer(w, http.StatusOK, s.Metadata())
 }
 
 func (s *Server) modelMetadata(w http.ResponseWriter, r *http.Request) {
-	if _, v, err := s.need(r, time.Now()); err == nil { // a model that answers in another protocol has no methods here
-		defer v.done()
-		if v.attached != nil && r.PathValue("version") == "" {
-			answer(w, http.StatusOK, modelAnswer{v.model.config.Name, []string{}, platform, []tensorAnswer{}, []tensorAnswer{}})
-			return
-		}
-	}
-	err := s.find(r, func(v *version, e *endpoint) {
-		answer(w, http.StatusOK, modelAnswer{v.model.config.Name, v.methods(), platform,
-			tensorAnswers(e.inputs, true), tensorAnswers(e.outputs, false)})
-	})
-	if err != nil {
-		fail(w, err)
-	}
+	about, err := s.ModelMetadata(r.Context(), r.PathValue("model"), r.PathValue("version"))
+	reply(w, about, err)
 }
 
 func (s *Server) modelReady(w http.ResponseWriter, r *http.Request) {
-	if err := s.readyVersion(r); err != nil {
+	if err := s.ModelReady(r.PathValue("model"), r.PathValue("version")); err != nil {
 		fail(w, err)
 	}
 }
 
-// readyVersion returns an error if the method of a request is not loaded. It loads none.
-func (s *Server) readyVersion(r *http.Request) error {
-	m, err := s.modelOf(r)
-	if err != nil {
-		return err
-	}
-	v, err := m.acquire()
-	if err != nil {
-		return err
-	}
-	defer v.release()
-	name := r.PathValue("version")
-	if v.attached != nil && name == "" {
-		return nil
-	}
-	_, err = v.pick(name)
-	return err
+// configuration answers the configuration of a model's method.
+func (s *Server) configuration(w http.ResponseWriter, r *http.Request) {
+	c, err := s.Configuration(r.Context(), r.PathValue("model"), r.PathValue("version"))
+	reply(w, c, err)
 }
 
-// indexAnswer is a model in the list of all models.
-type indexAnswer struct {
-	Name    string `json:"name"`
-	Version string `json:"version,omitempty"`
-	State   State  `json:"state"`
-	Reason  string `json:"reason"`
+// allStatistics answers the statistics of all loaded models.
+func (s *Server) allStatistics(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, statisticsAnswer{s.AllStatistics()})
 }
 
-// indexed returns the model's row, without a version, and its current version, nil if none.
-func (m *Model) indexed() (row indexAnswer, v *version) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	row.Name = m.config.Name
-	row.State, row.Reason = m.now()
-	return row, m.current
+// modelStatistics answers the statistics of a model's methods, or of the one that the version names.
+func (s *Server) modelStatistics(w http.ResponseWriter, r *http.Request) {
+	list, err := s.Statistics(r.PathValue("model"), r.PathValue("version"))
+	reply(w, statisticsAnswer{list}, err)
 }
 
 func (s *Server) index(w http.ResponseWriter, r *http.Request) {
@@ -200,42 +126,28 @@ func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	list := []indexAnswer{}
-	for _, m := range s.Models() {
-		row, v := m.indexed()
-		if body.Ready && row.State != Ready {
-			continue
-		}
-		if v == nil || len(v.endpoints) == 0 {
-			list = append(list, row)
-			continue
-		}
-		for _, row.Version = range v.methods() {
-			list = append(list, row)
-		}
-	}
-	answer(w, http.StatusOK, list)
+	answer(w, http.StatusOK, s.Index(body.Ready))
 }
 
-// load loads or reloads a model. It continues if the client disconnects.
 func (s *Server) load(w http.ResponseWriter, r *http.Request) {
-	s.control(w, r, func(m *Model) error { return m.Load(s.home.ctx) })
+	s.control(w, r, s.LoadModel)
 }
 
 func (s *Server) unload(w http.ResponseWriter, r *http.Request) {
-	s.control(w, r, func(m *Model) error { return m.Unload(r.Context()) }, "unload_dependents")
+	s.control(w, r, func(m string, parameters map[string]any) error { return s.UnloadModel(r.Context(), m, parameters) })
 }
 
-// control calls act on a model, if requests may do that. Parameters that would change the load are
-// refused.
-func (s *Server) control(w http.ResponseWriter, r *http.Request, act func(*Model) error, ignored ...string) {
-	err := s.mayControl(w, r, ignored)
-	m := s.Model(r.PathValue("model"))
-	if m == nil && err == nil {
-		err = fmt.Errorf("%w: model %.140q", ErrUnknown, r.PathValue("model"))
+// control calls act with the model of a request and the parameters in its body.
+func (s *Server) control(w http.ResponseWriter, r *http.Request, act func(model string, parameters map[string]any) error) {
+	var body struct {
+		Parameters map[string]any `json:"parameters"`
+	}
+	err := s.mayControl()
+	if err == nil {
+		err = readCommand(w, r, &body)
 	}
 	if err == nil {
-		err = act(m)
+		err = act(r.PathValue("model"), body.Parameters)
 		s.writeBy(w, 0) // loading may have taken longer than an inference
 	}
 	if err != nil {
@@ -243,24 +155,6 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request, act func(*Model
 		return
 	}
 	answer(w, http.StatusOK, struct{}{})
-}
-
-func (s *Server) mayControl(w http.ResponseWriter, r *http.Request, ignored []string) error {
-	if !s.options.Control {
-		return errControl
-	}
-	var body struct {
-		Parameters map[string]any `json:"parameters"`
-	}
-	if err := readCommand(w, r, &body); err != nil {
-		return err
-	}
-	for name, value := range body.Parameters {
-		if value != nil && !slices.Contains(ignored, name) {
-			return fmt.Errorf("%w: %.40q", errNoLoad, name)
-		}
-	}
-	return nil
 }
 
 // readCommand reads the body of a request about the model repository: nothing, or an object with the members of into.

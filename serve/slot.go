@@ -2,6 +2,8 @@ package serve
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -118,6 +120,42 @@ func (s *slot) value(t *oip.Tensor) (v tensor.Value, err error) {
 	x := tensor.Make(s.meta.DType, t.Shape, nil, tensor.Static)
 	x.Bind(t.Data)
 	return tensor.TensorValue(x), nil
+}
+
+// shapeOf returns the shape of an input that has a number of bytes. Its sizes are fixed, but for one.
+func (s *slot) shapeOf(size int64) ([]int, error) {
+	d, ok := s.datatype.DType()
+	if !ok {
+		return []int{1}, nil
+	}
+	shape, each := s.shape(), int64(d.Size())
+	free := -1
+	for i, n := range shape {
+		switch {
+		case n >= 0:
+			each = mul(each, int64(n))
+		case free >= 0:
+			return nil, requestError("the shape of input %q does not follow from the size of the body: its sizes %v vary", s.name, shape)
+		default:
+			free = i
+		}
+	}
+	if free >= 0 && each > 0 && size%each == 0 && size/each <= math.MaxInt32 {
+		shape[free] = int(size / each)
+		return shape, nil
+	}
+	if free >= 0 || size != each {
+		return nil, requestError("body of %d bytes, input %q wants %s", size, s.name, s.want())
+	}
+	return shape, nil
+}
+
+// mul returns the product of sizes, or the largest integer.
+func mul(a, b int64) int64 {
+	if high, low := bits.Mul64(uint64(a), uint64(b)); high == 0 && low <= math.MaxInt64 {
+		return int64(low)
+	}
+	return math.MaxInt64
 }
 
 func isScalar(d oip.Datatype) bool {

@@ -1,93 +1,89 @@
 package serve
 
-import "net/http"
-
-// durationAnswer is the JSON form of a duration.
-type durationAnswer struct {
+// DurationStatistics is the JSON form of a duration.
+type DurationStatistics struct {
 	Count int64 `json:"count"`
 	NS    int64 `json:"ns"`
 }
 
-func (d *duration) answer() durationAnswer { return durationAnswer{d.count.Load(), d.ns.Load()} }
+func (d *duration) answer() DurationStatistics {
+	return DurationStatistics{d.count.Load(), d.ns.Load()}
+}
 
 // statisticsAnswer are the statistics of methods.
 type statisticsAnswer struct {
-	Models []modelStatistics `json:"model_stats"`
+	Models []ModelStatistics `json:"model_stats"`
 }
 
-// modelStatistics are the statistics of a method, a version of the model. Times are in nanoseconds. Requests are not cached, and
+// ModelStatistics are the statistics of a method, a version of the model. Times are in nanoseconds. Requests are not cached, and
 // batches are not listed by size.
-type modelStatistics struct {
+type ModelStatistics struct {
 	Name       string              `json:"name"`
 	Version    string              `json:"version"`
 	Last       int64               `json:"last_inference"`
 	Inferences int64               `json:"inference_count"`
 	Executions int64               `json:"execution_count"`
-	Stats      inferenceStatistics `json:"inference_stats"`
+	Stats      InferenceStatistics `json:"inference_stats"`
 	Batches    []struct{}          `json:"batch_stats"`
 	Memory     []struct{}          `json:"memory_usage"`
 }
 
-// inferenceStatistics are the times of requests, and of their parts.
-type inferenceStatistics struct {
-	Success   durationAnswer `json:"success"`
-	Fail      durationAnswer `json:"fail"`
-	Queue     durationAnswer `json:"queue"`
-	Input     durationAnswer `json:"compute_input"`
-	Infer     durationAnswer `json:"compute_infer"`
-	Output    durationAnswer `json:"compute_output"`
-	CacheHit  durationAnswer `json:"cache_hit"`
-	CacheMiss durationAnswer `json:"cache_miss"`
+// InferenceStatistics are the times of requests, and of their parts.
+type InferenceStatistics struct {
+	Success   DurationStatistics `json:"success"`
+	Fail      DurationStatistics `json:"fail"`
+	Queue     DurationStatistics `json:"queue"`
+	Input     DurationStatistics `json:"compute_input"`
+	Infer     DurationStatistics `json:"compute_infer"`
+	Output    DurationStatistics `json:"compute_output"`
+	CacheHit  DurationStatistics `json:"cache_hit"`
+	CacheMiss DurationStatistics `json:"cache_miss"`
 }
 
-func (e *endpoint) statisticsAnswer() modelStatistics {
+func (e *endpoint) statisticsAnswer() ModelStatistics {
 	s := &e.statistics
-	return modelStatistics{Name: e.version.model.config.Name, Version: e.method, Last: s.last.Load(), Inferences: s.requests.Load(), Executions: s.runs.Load(),
-		Stats: inferenceStatistics{Success: s.success.answer(), Fail: s.fail.answer(), Queue: s.queue.answer(), Input: s.input.answer(),
+	return ModelStatistics{Name: e.version.model.config.Name, Version: e.method, Last: s.last.Load(), Inferences: s.requests.Load(), Executions: s.runs.Load(),
+		Stats: InferenceStatistics{Success: s.success.answer(), Fail: s.fail.answer(), Queue: s.queue.answer(), Input: s.input.answer(),
 			Infer: s.infer.answer(), Output: s.output.answer()},
 		Batches: []struct{}{}, Memory: []struct{}{}}
 }
 
-// allStatistics answers the statistics of all loaded models.
-func (s *Server) allStatistics(w http.ResponseWriter, _ *http.Request) {
-	all := statisticsAnswer{[]modelStatistics{}}
+// AllStatistics returns the statistics of all loaded models.
+func (s *Server) AllStatistics() []ModelStatistics {
+	list := []ModelStatistics{}
 	for _, m := range s.Models() {
 		if v, err := m.acquire(); err == nil {
-			all.add(v)
+			list = append(list, v.statistics()...)
 			v.release()
 		}
 	}
-	answer(w, http.StatusOK, all)
+	return list
 }
 
-func (a *statisticsAnswer) add(v *version) {
+func (v *version) statistics() (list []ModelStatistics) {
 	for _, e := range v.endpoints {
-		a.Models = append(a.Models, e.statisticsAnswer())
+		list = append(list, e.statisticsAnswer())
 	}
+	return list
 }
 
-// modelStatistics answers the statistics of a model's methods, or of the one that the version names.
-func (s *Server) modelStatistics(w http.ResponseWriter, r *http.Request) {
-	all := statisticsAnswer{[]modelStatistics{}}
-	m, err := s.modelOf(r)
+// Statistics returns the statistics of a model's methods, or of one of them.
+func (s *Server) Statistics(model, method string) ([]ModelStatistics, error) {
+	m, err := s.named(model)
 	if err != nil {
-		fail(w, err)
-		return
+		return nil, err
 	}
 	v, err := m.acquire()
-	if err == nil {
-		defer v.release()
-		if name := r.PathValue("version"); name == "" {
-			all.add(v)
-		} else if e, missing := v.endpoint(name); missing == nil {
-			all.Models = append(all.Models, e.statisticsAnswer())
-		} else {
-			err = missing
-		}
-	}
 	if err != nil {
-		fail(w, err)
-		return
+		return nil, err
 	}
-	answer(w, http.StatusOK, all)
+	defer v.release()
+	if method == "" {
+		return append([]ModelStatistics{}, v.statistics()...), nil
+	}
+	e, err := v.endpoint(method)
+	if err != nil {
+		return nil, err
+	}
+	return []ModelStatistics{e.statisticsAnswer()}, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // statisticsOf returns the statistics of the methods at a path.
-func statisticsOf(t *testing.T, s *Server, path string) []modelStatistics {
+func statisticsOf(t *testing.T, s *Server, path string) []ModelStatistics {
 	t.Helper()
 	var all statisticsAnswer
 	if err := json.Unmarshal(recorded(s, "GET", path, "").Body.Bytes(), &all); err != nil {
@@ -34,7 +34,7 @@ func TestStatistics(t *testing.T) {
 	if m.Name != "m" || m.Version != "forward" || m.Inferences != 3 || m.Executions != 3 || m.Last < before {
 		t.Errorf("got %+v", m)
 	}
-	parts := map[string]durationAnswer{"queue": m.Stats.Queue, "input": m.Stats.Input, "infer": m.Stats.Infer, "output": m.Stats.Output}
+	parts := map[string]DurationStatistics{"queue": m.Stats.Queue, "input": m.Stats.Input, "infer": m.Stats.Infer, "output": m.Stats.Output}
 	sum := int64(0)
 	for name, d := range parts {
 		if sum += d.NS; d.Count != 3 || d.NS <= 0 && name != "queue" {

@@ -265,6 +265,11 @@ func (p *parser) readBinary(list []Tensor) (err error) {
 	if !p.binary {
 		return nil
 	}
+	return p.atEnd()
+}
+
+// atEnd returns an error unless the body has ended.
+func (p *parser) atEnd() error {
 	if n, _ := io.ReadFull(p.body, make([]byte, 1)); n > 0 {
 		return invalid("", "extra bytes after the last tensor")
 	}
@@ -288,6 +293,19 @@ func (p *parser) binaryTensor(place string, t *Tensor, size int64, body io.Reade
 	if err != nil {
 		return invalid(place, "%d bytes of binary data, want %d", got, size)
 	}
+	return nil
+}
+
+// binaryText reads one string.
+func (p *parser) binaryText(place string, t *Tensor, size int64) error {
+	if err := p.take(place, size+textOverhead); err != nil {
+		return err
+	}
+	text := make([]byte, size)
+	if got, err := io.ReadFull(p.body, text); err != nil {
+		return invalid(place, "%d bytes of binary data, want %d", got, size)
+	}
+	t.Texts = [][]byte{text}
 	return nil
 }
 

@@ -77,13 +77,38 @@ func ReadResponse(body io.Reader, headerLength string, limits Limits) (*Response
 	return r, p.readBinary(r.Outputs)
 }
 
-// newParser returns a parser of the JSON part. If binary data follow, it has read that part.
-// tensors is the name of the list of tensors.
-func newParser(body io.Reader, headerLength string, limits Limits, tensors string) (*parser, error) {
+// ReadRaw reads a request whose body is the binary data of one input, size bytes, and nothing else: those of BYTES are one string.
+// Errors are *Error.
+func ReadRaw(body io.Reader, t Tensor, size int64, limits Limits) (*Request, error) {
+	p := inputParser(body, limits, "inputs")
+	t.Binary = true
+	var err error
+	if t.Datatype == Bytes {
+		err = p.binaryText("inputs[0]", &t, size)
+	} else {
+		err = p.binaryTensor("inputs[0]", &t, size, p.body)
+	}
+	if err == nil {
+		err = p.atEnd()
+	}
+	if err != nil {
+		return nil, p.body.explain(err)
+	}
+	return &Request{Inputs: []Tensor{t}}, nil
+}
+
+// inputParser returns a parser of a body without a JSON part.
+func inputParser(body io.Reader, limits Limits, tensors string) *parser {
 	if limits.Alloc == nil {
 		limits.Alloc = tensor.AlignedBytes
 	}
-	p := &parser{body: &bounded{r: body, left: limits.Body}, limits: limits, left: limits.Tensors, tensors: tensors}
+	return &parser{body: &bounded{r: body, left: limits.Body}, limits: limits, left: limits.Tensors, tensors: tensors}
+}
+
+// newParser returns a parser of the JSON part. If binary data follow, it has read that part.
+// tensors is the name of the list of tensors.
+func newParser(body io.Reader, headerLength string, limits Limits, tensors string) (*parser, error) {
+	p := inputParser(body, limits, tensors)
 	if headerLength == "" {
 		p.dec = jsontext.NewDecoder(p.body)
 		return p, nil
