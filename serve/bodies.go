@@ -18,7 +18,7 @@ const settleBytes = 256 << 10
 
 // LimitBodies bounds the time in which requests to next send their bodies, whichever handler answers
 // them, and whether or not it reads the body. A request that is answered before its body has ended is
-// answered at once, and its connection is closed. The time after the body is not limited. The limit
+// answered at once, and its connection is closed, but not with HTTP/2. The time after the body is not limited. The limit
 // replaces http.Server.ReadTimeout, which would also end a long inference.
 func LimitBodies(next http.Handler, timeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { limitBody(w, r, next, timeout) })
@@ -37,7 +37,11 @@ func limitBody(w http.ResponseWriter, r *http.Request, next http.Handler, timeou
 	}
 	b.readBy(timeout)
 	r.Body = b
-	a := &earlyAnswer{ResponseWriter: w, body: b, settle: min(settleTime, timeout), closes: r.ProtoMajor == 1}
+	if r.ProtoMajor > 1 { // net/http sends the answer while the body arrives, and then ends the stream
+		next.ServeHTTP(w, r)
+		return
+	}
+	a := &earlyAnswer{ResponseWriter: w, body: b, settle: min(settleTime, timeout)}
 	defer func() {
 		if !b.ended {
 			b.readBy(lingerTime)
@@ -84,7 +88,6 @@ type earlyAnswer struct {
 	http.ResponseWriter
 	body   *limitedBody
 	settle time.Duration
-	closes bool // the connection can be closed by a header
 	begun  bool
 }
 
@@ -100,7 +103,7 @@ func (a *earlyAnswer) begin() {
 		a.body.readBy(a.settle)
 		_, _ = io.CopyN(io.Discard, a.body, settleBytes) // after a failure the connection is closed
 	}
-	if !a.body.ended && a.closes {
+	if !a.body.ended {
 		a.Header().Set("Connection", "close")
 	}
 }

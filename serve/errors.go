@@ -57,6 +57,36 @@ var statuses = []struct {
 	{etrun.ErrClosed, http.StatusServiceUnavailable},
 }
 
+// codes maps statuses of HTTP to codes of gRPC.
+var codes = map[int]uint32{
+	http.StatusBadRequest:            3,  // invalid argument
+	http.StatusUnauthorized:          16, // unauthenticated
+	http.StatusForbidden:             7,  // permission denied
+	http.StatusNotFound:              5,  // not found
+	http.StatusMethodNotAllowed:      12, // unimplemented
+	http.StatusNotAcceptable:         3,  // invalid argument
+	http.StatusRequestTimeout:        4,  // deadline exceeded
+	http.StatusGone:                  9,  // failed precondition
+	http.StatusRequestEntityTooLarge: 8,  // resource exhausted
+	http.StatusUnsupportedMediaType:  12, // unimplemented
+	http.StatusMisdirectedRequest:    7,  // permission denied
+	http.StatusUnprocessableEntity:   3,  // invalid argument
+	http.StatusTooManyRequests:       8,  // resource exhausted
+	statusGone:                       1,  // canceled
+	http.StatusInternalServerError:   13, // internal
+	http.StatusBadGateway:            14, // unavailable
+	http.StatusServiceUnavailable:    14, // unavailable
+	http.StatusGatewayTimeout:        4,  // deadline exceeded
+}
+
+// Code returns the code of gRPC for a status of HTTP.
+func Code(status int) uint32 {
+	if code, ok := codes[status]; ok {
+		return code
+	}
+	return 2 // unknown
+}
+
 // statusOf returns the status code of an error.
 func statusOf(err error) int {
 	if _, busy := errors.AsType[*busyError](err); busy {
@@ -128,23 +158,37 @@ func failControl(w http.ResponseWriter, err error) {
 	answer(w, http.StatusInternalServerError, errorAnswer{err.Error()})
 }
 
-// Failure returns the answer to a request that failed: its status, when to retry (0 for no advice)
-// and its text, without details of internal errors. It reports the error to the log.
-func Failure(w http.ResponseWriter, err error) (status int, retry time.Duration, text string) {
-	status, text = statusOf(err), err.Error()
-	if note, ok := w.(interface{ Fault(error) }); ok {
-		note.Fault(err)
-	}
+// Explanation is what a client and the log see of an error.
+type Explanation struct {
+	Status int           // of HTTP
+	Code   uint32        // of gRPC
+	Retry  time.Duration // when to retry, 0 for no advice
+	Text   string        // without details of internal errors
+}
+
+// Explain returns the answer to a request that failed.
+func Explain(err error) Explanation {
+	e := Explanation{Status: statusOf(err), Text: err.Error()}
+	e.Code = Code(e.Status)
 	busy, full := errors.AsType[*busyError](err)
 	switch {
 	case full:
-		retry = max(busy.after, time.Second)
-	case status == http.StatusServiceUnavailable:
-		retry = loadPatience
-	case status == http.StatusInternalServerError:
-		text = "internal error, see the server's log"
+		e.Retry = max(busy.after, time.Second)
+	case e.Status == http.StatusServiceUnavailable:
+		e.Retry = loadPatience
+	case e.Status == http.StatusInternalServerError:
+		e.Text = "internal error, see the server's log"
 	}
-	return status, retry, text
+	return e
+}
+
+// Failure explains an error to the client of w, and reports it to the log.
+func Failure(w http.ResponseWriter, err error) (status int, retry time.Duration, text string) {
+	if note, ok := w.(interface{ Fault(error) }); ok {
+		note.Fault(err)
+	}
+	e := Explain(err)
+	return e.Status, e.Retry, e.Text
 }
 
 // lateError is an expired time limit.

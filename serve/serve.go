@@ -202,9 +202,20 @@ func (s *Server) retire(m *Model) {
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.writeBy(w, s.options.BodyTimeout+s.models.Load().longest) // replaces the limit of the connection's previous request
+	s.AnswerBy(w) // replaces the limit of the connection's previous request
 	limitBody(w, r, s.mux, s.options.BodyTimeout)
 }
+
+// AnswerBy sets a time limit for the answer to a request that is still to be read and executed.
+func (s *Server) AnswerBy(w http.ResponseWriter) {
+	s.writeBy(w, s.options.BodyTimeout+s.models.Load().longest)
+}
+
+// BodyBytes is the maximum size of a request.
+func (s *Server) BodyBytes() int64 { return s.options.BodyBytes }
+
+// BodyTimeout is the maximum time in which a client sends a request.
+func (s *Server) BodyTimeout() time.Duration { return s.options.BodyTimeout }
 
 // writeBy sets a time limit for writing the answer.
 func (s *Server) writeBy(w http.ResponseWriter, after time.Duration) {

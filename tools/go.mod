@@ -11,7 +11,9 @@ tool (
 
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0
+	github.com/bufbuild/protocompile v0.14.1
 	github.com/google/licenseclassifier/v2 v2.0.0
+	google.golang.org/protobuf v1.36.12
 )
 
 require (

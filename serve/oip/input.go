@@ -286,7 +286,7 @@ func (p *parser) binaryTensor(place string, t *Tensor, size int64, body io.Reade
 		return err
 	}
 	if want := int64(n) * int64(f.dtype.Size()); size != want {
-		return invalid(place, "binary_data_size %d of %s %v, want %d", size, t.Datatype, t.Shape, want)
+		return invalid(place, "%d bytes of %s %v, want %d", size, t.Datatype, t.Shape, want)
 	}
 	t.Data = p.limits.Alloc(int(size))
 	got, err := io.ReadFull(body, t.Data)

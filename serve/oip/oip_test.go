@@ -178,7 +178,7 @@ func TestBinarySizes(t *testing.T) {
 		class         error
 		text          string
 	}{
-		{"less than the shape", `"shape":[2],"datatype":"FP32","parameters":{"binary_data_size":4}`, make([]byte, 4), ErrInvalid, "binary_data_size 4 of FP32 [2], want 8"},
+		{"less than the shape", `"shape":[2],"datatype":"FP32","parameters":{"binary_data_size":4}`, make([]byte, 4), ErrInvalid, "4 bytes of FP32 [2], want 8"},
 		{"more than the shape", `"shape":[2],"datatype":"FP32","parameters":{"binary_data_size":12}`, make([]byte, 12), ErrInvalid, "want 8"},
 		{"negative", `"shape":[2],"datatype":"FP32","parameters":{"binary_data_size":-8}`, make([]byte, 8), ErrInvalid, "binary_data_size"},
 		{"beyond the limit", `"shape":[100000000],"datatype":"FP32","parameters":{"binary_data_size":400000000}`, nil, ErrTooLarge, "bytes of tensors"},

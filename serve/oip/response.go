@@ -139,7 +139,7 @@ func appendTensors(dst []byte, first int, begin, name string, list []Tensor) (bo
 	headerLength = len(dst) - first
 	for i := range list {
 		if list[i].Binary {
-			dst = list[i].appendData(dst)
+			dst = list[i].AppendData(dst)
 		}
 	}
 	return dst, headerLength, nil
@@ -164,7 +164,7 @@ func (t *Tensor) append(dst []byte) ([]byte, error) {
 	dst = append(dst, ']')
 	if t.Binary {
 		dst = append(dst, `,"parameters":{"binary_data_size":`...)
-		return append(strconv.AppendInt(dst, int64(t.dataSize()), 10), `}}`...), nil
+		return append(strconv.AppendInt(dst, int64(t.DataSize()), 10), `}}`...), nil
 	}
 	dst, err := t.appendElements(append(dst, `,"data":[`...))
 	return append(dst, `]}`...), err
@@ -196,8 +196,8 @@ func (t *Tensor) appendElements(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// dataSize returns the number of bytes that appendData appends.
-func (t *Tensor) dataSize() int {
+// DataSize returns the number of bytes that AppendData appends.
+func (t *Tensor) DataSize() int {
 	n := len(t.Data)
 	for _, text := range t.Texts {
 		n += 4 + len(text)
@@ -205,7 +205,8 @@ func (t *Tensor) dataSize() int {
 	return n
 }
 
-func (t *Tensor) appendData(dst []byte) []byte {
+// AppendData appends the binary form of the elements.
+func (t *Tensor) AppendData(dst []byte) []byte {
 	for _, text := range t.Texts {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(text)))
 		dst = append(dst, text...)

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"regexp"
 	"time"
+
+	"github.com/etrun-go/etrun/serve/grpc"
 )
 
 // headerID is the header with a request's id, headerTrace the W3C trace context.
@@ -50,6 +52,9 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // Fault records an error that the client must not see, for the log.
 func (r *recorder) Fault(err error) { r.fault = err }
 
+// Outcome records the status that an answer would have had over HTTP: that of gRPC is 200 in any case.
+func (r *recorder) Outcome(status int) { r.code = status }
+
 // access counts and logs requests, and gives each an id.
 type access struct {
 	next    http.Handler
@@ -60,7 +65,7 @@ type access struct {
 }
 
 // quiet are the paths of health checks and scrapes.
-var quiet = map[string]bool{readyPath: true, livePath: true, healthPath: true, metricsPath: true}
+var quiet = pathSet([]string{livePath, readyPath, healthPath, metricsPath}, grpc.Open)
 
 func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()

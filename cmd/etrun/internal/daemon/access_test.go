@@ -225,7 +225,7 @@ func TestListenRules(t *testing.T) {
 		err := errors.Join(s.check(), k.read(t.Context()))
 		var list []net.Listener
 		if err == nil {
-			list, err = s.listen(t.Context(), k.tls(), k.known())
+			list, err = s.listen(t.Context(), k.tls("http/1.1"), k.known())
 		}
 		for _, l := range list {
 			l.Close()

@@ -9,12 +9,14 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/webpage"
 	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/serve/grpc"
 	"github.com/etrun-go/etrun/serve/openai"
 )
 
@@ -105,15 +107,15 @@ func readTokens(ctx context.Context, path string) (tokens [][sha256.Size]byte, e
 	return tokens, nil
 }
 
-// tls returns the configuration of listeners, nil without a certificate. Clients without a
+// tls returns the configuration of listeners for a protocol, nil without a certificate. Clients without a
 // certificate are refused by guard, which allows them health checks.
-func (k *secretStore) tls() *tls.Config {
+func (k *secretStore) tls(protocol string) *tls.Config {
 	if k.settings.Cert == "" {
 		return nil
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		now := k.now.Load()
-		c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*now.certificate}, NextProtos: []string{"http/1.1"}}
+		c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*now.certificate}, NextProtos: []string{protocol}}
 		if now.clients != nil {
 			c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, now.clients
 		}
@@ -133,7 +135,16 @@ const (
 )
 
 // open are the paths without authentication, for probes.
-var open = map[string]bool{"/v2/health/live": true, readyPath: true, healthPath: true}
+var open = pathSet([]string{livePath, readyPath, healthPath}, grpc.Open)
+
+// pathSet is the set of the paths of some lists.
+func pathSet(lists ...[]string) map[string]bool {
+	set := make(map[string]bool)
+	for _, path := range slices.Concat(lists...) {
+		set[path] = true
+	}
+	return set
+}
 
 // guard refuses clients that are not authenticated. They get the page, which asks for a token: it names no model.
 func (k *secretStore) guard(next http.Handler, conns *connections) http.Handler {
@@ -155,6 +166,10 @@ func (k *secretStore) guard(next http.Handler, conns *connections) http.Handler 
 
 func refusal(code int, text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if grpc.Serves(r) {
+			grpc.Refuse(w, r, code, text)
+			return
+		}
 		if openai.Serves(r.URL.Path) { // clients read errors of that protocol
 			openai.Refuse(w, code, text)
 			return

@@ -15,7 +15,7 @@ import (
 // handler answers a request, and idle after that. At the limit of new ones, and of the others, those
 // that have been new or idle longest are closed.
 //
-// If all are busy, health checks on further connections are answered; other requests are refused at
+// A request beyond the first of a busy connection, which HTTP/2 allows, counts like a connection. If all are busy, health checks on further connections are answered; other requests are refused at
 // once.
 type connections struct {
 	limit, news int
@@ -25,13 +25,15 @@ type connections struct {
 	fresh list.List // of *connection, the oldest first
 	idle  list.List // of *connection, the longest idle first
 	busy  int
+	more  int // requests of busy connections beyond the first
 }
 
 // connection is in at most one list; a busy one is in none.
 type connection struct {
 	net.Conn
-	list *list.List
-	at   *list.Element
+	list     *list.List
+	at       *list.Element
+	requests int // in progress; one with HTTP/1
 }
 
 // Bounds of connections in addition to those of --max-connections.
@@ -56,7 +58,9 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 		c.move(k, &c.fresh)
 		c.trim(&c.fresh, c.news)
 	case http.StateIdle:
-		c.rest(k)
+		if k != nil && k.requests == 0 { // a client of HTTP/2 can cancel a request that the handler still answers
+			c.rest(k)
+		}
 	case http.StateClosed, http.StateHijacked:
 		c.forget(k)
 	}
@@ -81,6 +85,7 @@ func (c *connections) forget(k *connection) {
 	}
 	c.move(k, nil)
 	c.busy--
+	c.more -= max(k.requests-1, 0)
 	delete(c.all, k.Conn)
 }
 
@@ -127,10 +132,10 @@ func (c *connections) context(ctx context.Context, conn net.Conn) context.Contex
 // the rest of the body, and waits before it closes.
 func (c *connections) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer c.ended(r)
 		if !c.begun(r) {
 			panic(http.ErrAbortHandler)
 		}
-		defer c.answered(r)
 		next.ServeHTTP(w, r)
 	})
 }
@@ -141,17 +146,38 @@ func (c *connections) begun(r *http.Request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k := c.all[conn]; k != nil {
+		if k.requests++; k.requests > 1 {
+			c.more++
+		}
 		c.move(k, nil)
 	}
-	return c.busy <= c.limit+reserve
+	return c.busy+c.more <= c.limit+reserve
 }
 
-// answered makes the connection of a request idle.
+// ended ends a request. Its connection is idle if it has no other one.
+func (c *connections) ended(r *http.Request) {
+	conn, _ := r.Context().Value(connKey{}).(net.Conn)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.all[conn]
+	if k == nil {
+		return
+	}
+	if k.requests--; k.requests == 0 {
+		c.rest(k)
+	} else {
+		c.more--
+	}
+}
+
+// answered makes the connection of a request idle before it ends, if it has no other one.
 func (c *connections) answered(r *http.Request) {
 	conn, _ := r.Context().Value(connKey{}).(net.Conn)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rest(c.all[conn])
+	if k := c.all[conn]; k != nil && k.requests <= 1 {
+		c.rest(k)
+	}
 }
 
 // shed refuses requests beyond the limit, except health checks.
@@ -172,7 +198,7 @@ func (c *connections) shed(next http.Handler) http.Handler {
 func (c *connections) full() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.busy > c.limit
+	return c.busy+c.more > c.limit
 }
 
 // openFiles returns how many files the process may open, 0 if that is unknown.

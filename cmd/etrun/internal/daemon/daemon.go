@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -68,7 +67,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	listeners, err := d.listen(ctx, d.secrets.tls(), d.secrets.known())
+	list, err := d.servers(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,18 +75,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 	signal.Reset(syscall.SIGHUP) // the default ends other commands
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	h := d.httpServer(ctx)
-	d.ended = make(chan error, len(listeners)+1)
-	for _, l := range listeners {
-		d.log.Info("listening", "address", l.Addr().String(), "network", l.Addr().Network())
-		d.workers.Go(func() { d.ended <- h.Serve(l) })
-	}
-	debug, err := d.serveDebug(ctx)
-	if err == nil {
-		err = d.work(ctx, hangups)
-	}
+	d.start(list)
+	err = d.work(ctx, hangups)
 	notify(d.log, stopping)
-	if err = errors.Join(err, d.end(h, debug)); err != nil {
+	if err = errors.Join(err, d.end(list)); err != nil {
 		d.log.Error("ended", "error", err)
 		return err
 	}
@@ -146,7 +137,7 @@ func (d *Daemon) config(m *Model) serve.Config {
 }
 
 // httpServer returns the HTTP server. After ctx ends it is not ready.
-func (d *Daemon) httpServer(ctx context.Context) *http.Server {
+func (d *Daemon) httpServer(ctx context.Context, conns *connections) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("/", d.server)
 	texts := openai.New(d.server, openai.Options{Observe: d.counts.texts.observe})
@@ -161,12 +152,8 @@ func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 	}
 	for _, path := range []string{readyPath, healthPath} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-			switch {
-			case ctx.Err() != nil:
-				refusal(http.StatusServiceUnavailable, "the server is shutting down").ServeHTTP(w, r)
-				return
-			case d.Folder != "" && !d.started.Load():
-				refusal(http.StatusServiceUnavailable, "the server is starting").ServeHTTP(w, r)
+			if err := d.phase(ctx); err != nil {
+				refusal(http.StatusServiceUnavailable, err.Error()).ServeHTTP(w, r)
 				return
 			}
 			asked := *r
@@ -174,13 +161,33 @@ func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 			d.server.ServeHTTP(w, &asked)
 		})
 	}
-	conns := d.connections()
-	checked := conns.shed(d.hosts.guard(d.secrets.guard(mux, conns), conns))
+	return d.guarded(conns, mux)
+}
+
+// guarded returns a server whose clients are checked.
+func (d *Daemon) guarded(conns *connections, next http.Handler) *http.Server {
+	checked := conns.shed(d.hosts.guard(d.secrets.guard(next, conns), conns))
 	h := d.bounded(conns, &access{next: checked, log: d.log, counts: d.counts, verbose: d.AccessLog, probes: d.ProbeLog})
 	h.WriteTimeout = d.BodyTimeout // package serve extends it for inferences
 	h.BaseContext = d.hosts.context
 	return h
 }
+
+// phase returns why the server is not ready, apart from its models, nil for no reason. ctx is that of Run.
+func (d *Daemon) phase(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return errStopping
+	case d.Folder != "" && !d.started.Load():
+		return errStarting
+	}
+	return nil
+}
+
+var (
+	errStopping = errors.New("the server is shutting down")
+	errStarting = errors.New("the server is starting")
+)
 
 // otherFiles are open files that are not connections: models, libraries, processes, the log.
 const otherFiles = 128
@@ -216,28 +223,6 @@ func (d *Daemon) bounded(conns *connections, next http.Handler) *http.Server {
 		ErrorLog:                     slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 		Protocols:                    protocols,
 	}
-}
-
-// serveDebug serves profiles on a local address, if one is given.
-func (d *Daemon) serveDebug(ctx context.Context) (*http.Server, error) {
-	if d.Debug == "" {
-		return nil, nil
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Debug)
-	if err != nil {
-		return nil, fmt.Errorf("--debug %s: %w", d.Debug, err)
-	}
-	if !local(l.Addr()) {
-		_ = l.Close()
-		return nil, session.Usage("--debug %v is reachable from other machines", l.Addr())
-	}
-	conns := newConnections(debugConnections, debugConnections)
-	names := &hosts{names: d.hosts.names} // no client authenticates
-	h := d.bounded(conns, names.guard(profiles(), conns))
-	h.BaseContext = names.context
-	d.log.Info("profiles", "address", l.Addr().String())
-	d.workers.Go(func() { d.ended <- h.Serve(l) })
-	return h, nil
 }
 
 // work loads the models, reports readiness, and serves until ctx ends or a listener fails.
@@ -332,16 +317,12 @@ const closeTime = 2 * time.Second
 var errDrain = errors.New("requests did not end in time")
 
 // end waits for requests, and closes everything.
-func (d *Daemon) end(h, debug *http.Server) error {
+func (d *Daemon) end(list []listening) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d.Drain)
 	defer cancel()
-	err := h.Shutdown(ctx)
+	err := shutDown(ctx, list)
 	if err != nil {
 		err = fmt.Errorf("%w: %v: %w", errDrain, d.Drain, err)
-		_ = h.Close()
-	}
-	if debug != nil {
-		_ = debug.Close()
 	}
 	d.workers.Wait()
 	closed := make(chan struct{})

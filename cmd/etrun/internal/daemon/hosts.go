@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -29,7 +30,7 @@ var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`) 
 // isHost reports whether a name has the form of --host.
 func isHost(name string) bool { return len(name) <= maxHost && hostForm.MatchString(name) }
 
-// hosts returns the names of localhost, --host and --listen.
+// hosts returns the names of localhost, --host and the addresses to listen on.
 func (s *Settings) hosts(known bool) (*hosts, error) {
 	h := &hosts{names: map[string]bool{"localhost": true}, given: len(s.Host) > 0, known: known}
 	var err error
@@ -42,7 +43,7 @@ func (s *Settings) hosts(known bool) (*hosts, error) {
 		}
 		h.names[plainHost(name)] = true
 	}
-	for _, address := range s.Listen {
+	for _, address := range slices.Concat(s.Listen, s.GRPC, []string{s.Metrics}) {
 		name, _, err := net.SplitHostPort(address)
 		if err == nil && isHost(name) && !strings.HasPrefix(address, "unix:") {
 			h.names[plainHost(name)] = true

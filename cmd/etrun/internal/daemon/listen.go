@@ -19,8 +19,8 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
-// listen opens all listeners, or none.
-func (s *Settings) listen(ctx context.Context, encrypted *tls.Config, known bool) (list []net.Listener, err error) {
+// listen opens the listeners of a flag, or none.
+func (s *Settings) listen(ctx context.Context, flag string, addresses []string, encrypted *tls.Config, known bool) (list []net.Listener, err error) {
 	defer func() {
 		if err != nil {
 			for _, l := range list {
@@ -28,30 +28,35 @@ func (s *Settings) listen(ctx context.Context, encrypted *tls.Config, known bool
 			}
 		}
 	}()
-	for _, address := range s.Listen {
-		more, err := s.listenOn(ctx, address)
+	for _, address := range addresses {
+		more, err := s.listenOn(ctx, flag, address)
 		list = append(list, more...)
 		if err != nil {
 			return list, err
 		}
 	}
+	return list, s.protect(flag, list, encrypted, known)
+}
+
+// protect encrypts listeners that other machines can reach, and those of this machine if there is a certificate.
+func (s *Settings) protect(flag string, list []net.Listener, encrypted *tls.Config, known bool) error {
 	for i, l := range list {
 		if _, unix := l.Addr().(*net.UnixAddr); unix {
 			continue
 		}
 		if !s.Insecure && !local(l.Addr()) && (encrypted == nil || !known) {
-			return list, session.Usage("--listen %v is reachable from other machines; "+
-				"give --tls-cert with --token-file or --client-ca, or --insecure", l.Addr())
+			return session.Usage("--%s %v is reachable from other machines; "+
+				"give --tls-cert with --token-file or --client-ca, or --insecure", flag, l.Addr())
 		}
 		if encrypted != nil {
 			list[i] = tls.NewListener(l, encrypted)
 		}
 	}
-	return list, nil
+	return nil
 }
 
-func (s *Settings) listenOn(ctx context.Context, address string) ([]net.Listener, error) {
-	if address == "systemd" {
+func (s *Settings) listenOn(ctx context.Context, flag, address string) ([]net.Listener, error) {
+	if address == "systemd" && flag == listenFlag {
 		list, err := activation.Listeners()
 		list = slices.DeleteFunc(list, func(l net.Listener) bool { return l == nil }) // sockets that are not listeners
 		if err == nil && len(list) == 0 {
@@ -65,14 +70,20 @@ func (s *Settings) listenOn(ctx context.Context, address string) ([]net.Listener
 		l, err = s.listenUnix(ctx, path)
 	} else {
 		if _, _, bad := net.SplitHostPort(address); bad != nil {
-			return nil, session.Usage("--listen %s: %w", address, bad)
+			return nil, session.Usage("--%s %s: %w", flag, address, bad)
 		}
 		l, err = new(net.ListenConfig).Listen(ctx, "tcp", address)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--listen %s: %w", address, err)
+		return nil, fmt.Errorf("--%s %s: %w", flag, address, err)
 	}
 	return []net.Listener{l}, nil
+}
+
+// onMachine reports whether an address is local or a unix socket.
+func onMachine(a net.Addr) bool {
+	_, unix := a.(*net.UnixAddr)
+	return unix || local(a)
 }
 
 // local reports whether only this machine can reach an address.

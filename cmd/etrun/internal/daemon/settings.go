@@ -18,6 +18,8 @@ type Settings struct {
 	Listen     []string
 	Host       []string // names of the server, in addition to those of Listen
 	CORS       []string // origins of other pages that may use the server
+	GRPC       []string // addresses of gRPC
+	Metrics    string   // address of metrics alone, empty for none
 	Debug      string   // address of profiles, empty for none
 	Insecure   bool
 	SocketMode string
@@ -51,8 +53,11 @@ func Defaults() Settings {
 
 // AddFlags adds the flags. Their defaults are the current values.
 func (s *Settings) AddFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&s.Listen, "listen", s.Listen,
+	flags.StringArrayVar(&s.Listen, listenFlag, s.Listen,
 		"`ADDRESS` to listen on: HOST:PORT, unix:PATH, or systemd for sockets that systemd opened; may be repeated")
+	flags.StringArrayVar(&s.GRPC, grpcFlag, s.GRPC, "serve gRPC on this `ADDRESS`, HOST:PORT or unix:PATH; may be repeated")
+	flags.StringVar(&s.Metrics, metricsFlag, s.Metrics,
+		"serve /metrics on this `ADDRESS`, too, HOST:PORT or unix:PATH; a local one needs no authentication")
 	flags.StringArrayVar(&s.Host, "host", s.Host,
 		"accept requests for this `NAME` of the server, and for IP addresses and localhost, but for no other name; may be repeated "+
 			"(default: any name, but none on local addresses without authentication)")
@@ -76,7 +81,7 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.Interval, "models-interval", s.Interval, "`TIME` between two looks for changes in the folder of --models; 0: at SIGHUP only")
 	flags.Var(&s.Memory, "models-memory", "maximum memory of all models; those that were not used for the longest time are unloaded for others")
 	flags.BoolVar(&s.Strict, "strict-readiness", s.Strict, "be ready only if all models are loaded, also those that are unloaded on purpose")
-	flags.StringVar(&s.Debug, "debug", s.Debug, "serve profiles (/debug/pprof) on this local `ADDRESS`")
+	flags.StringVar(&s.Debug, debugFlag, s.Debug, "serve profiles (/debug/pprof) on this local `ADDRESS`")
 	flags.BoolVar(&s.NoPage, "no-page", s.NoPage, "do not serve the page at / for browsers")
 	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`FORMAT` of the log on standard error: text or json")
 	flags.BoolVar(&s.AccessLog, "access-log", s.AccessLog, "log every request, but for health checks and scrapes that succeed")
@@ -85,8 +90,14 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.ProbeLog, "access-log-probes", s.ProbeLog, "log health checks and scrapes, too")
 }
 
-// folderFlag is the flag of the folder of models.
-const folderFlag = "models"
+// folderFlag is the flag of the folder of models; the others are those of addresses.
+const (
+	folderFlag  = "models"
+	listenFlag  = "listen"
+	grpcFlag    = "grpc-address"
+	metricsFlag = "metrics-address"
+	debugFlag   = "debug"
+)
 
 // check reports conflicting settings.
 func (s *Settings) check() error {

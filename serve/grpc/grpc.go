@@ -1,0 +1,124 @@
+// Package grpc (no compatibility promise) serves models over gRPC in the Open Inference Protocol, version 2, with Triton's
+// extensions for streams, configurations, statistics and the model repository; besides, the standard health service:
+//
+//	s, err := serve.New(serve.Options{}, serve.Config{Name: "digits", Open: open})
+//	err = s.LoadAll(ctx)
+//	protocols := new(http.Protocols)
+//	protocols.SetUnencryptedHTTP2(true)
+//	h := &http.Server{Handler: grpc.New(s, grpc.Options{}), Protocols: protocols}
+//
+// Queues, time limits, loads and limits of memory are those of package serve, and answers have the same bits as over HTTP.
+// Messages are not compressed. Package inference has the messages for clients.
+//
+//go:generate go -C ../../tools run ./protogen ../serve/grpc/inference/inference.proto
+package grpc
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"github.com/etrun-go/etrun/serve"
+)
+
+// Options configures a handler. Zero fields mean the defaults.
+type Options struct {
+	// Ready returns why the server is not ready, nil if it is. The default asks the server.
+	Ready func() error
+	// Stop ends streams, after the request in progress. The default is never.
+	Stop context.Context
+}
+
+// service is the prefix of the procedures' paths, health that of the health service.
+const (
+	service = "/inference.GRPCInferenceService/"
+	health  = "/grpc.health.v1.Health/"
+)
+
+// Open are the paths of health checks of the server. They name no model.
+var Open = []string{service + "ServerLive", service + "ServerReady", health + "Check"}
+
+// handler answers calls.
+type handler struct {
+	server *serve.Server
+	ready  func() error
+	stop   context.Context
+	calls  map[string]http.Handler
+}
+
+// New returns a handler of all paths, for HTTP/2.
+func New(s *serve.Server, o Options) http.Handler {
+	h := &handler{server: s, ready: o.Ready, stop: o.Stop}
+	if h.ready == nil {
+		h.ready = func() error { return readyOf(s) }
+	}
+	if h.stop == nil {
+		h.stop = context.Background()
+	}
+	h.calls = h.table()
+	return h
+}
+
+var errNotReady = errors.New("not all models are loaded")
+
+func readyOf(s *serve.Server) error {
+	if s.Ready() {
+		return nil
+	}
+	return errNotReady
+}
+
+// Serves reports whether a request is a call of gRPC.
+func Serves(r *http.Request) bool {
+	kind := r.Header.Get("Content-Type")
+	return kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+")
+}
+
+// refusals writes errors before a call begins.
+var refusals = connect.NewErrorWriter()
+
+// Refuse answers a call with the code for a status of HTTP and a text.
+func Refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
+	note(w, status)
+	_ = refusals.Write(w, r, connect.NewError(connect.Code(serve.Code(status)), errors.New(text))) // the client may be gone
+}
+
+// note reports the status of an answer to the log: that of HTTP is 200 in any case.
+func note(w http.ResponseWriter, status int) {
+	if log, ok := w.(interface{ Outcome(status int) }); ok {
+		log.Outcome(status)
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.ProtoMajor < 2 || !Serves(r):
+		http.Error(w, "want a call of gRPC over HTTP/2", http.StatusUnsupportedMediaType)
+	case r.Method != http.MethodPost:
+		Refuse(w, r, http.StatusMethodNotAllowed, "method "+strings.ToValidUTF8(r.Method, "?")+", want POST")
+	case h.calls[r.URL.Path] == nil:
+		Refuse(w, r, http.StatusMethodNotAllowed, "no such procedure in services inference.GRPCInferenceService and grpc.health.v1.Health")
+	case r.Header.Get("Content-Type") != "application/grpc" && r.Header.Get("Content-Type") != "application/grpc+proto":
+		Refuse(w, r, http.StatusUnsupportedMediaType, "messages of another format, want protocol buffers")
+	default:
+		h.call(w, r)
+	}
+}
+
+// call answers a call within the limits of the server.
+func (h *handler) call(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{server: h.server, writer: w, request: r, control: http.NewResponseController(w), hold: h.server.NewHold()}
+	defer x.hold.Release()
+	h.server.AnswerBy(w)
+	limit := int64(controlBytes)
+	if inferences[r.URL.Path] {
+		limit = h.server.BodyBytes()
+	}
+	with := r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	with.Body = &messages{ReadCloser: r.Body, exchange: x, limit: limit}
+	serve.LimitBodies(h.calls[r.URL.Path], h.server.BodyTimeout()).ServeHTTP(w, with)
+}
