@@ -120,5 +120,17 @@ func (h *handler) call(w http.ResponseWriter, r *http.Request) {
 	}
 	with := r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	with.Body = &messages{ReadCloser: r.Body, exchange: x, limit: limit}
-	serve.LimitBodies(h.calls[r.URL.Path], h.server.BodyTimeout()).ServeHTTP(w, with)
+	serve.LimitBodies(h.calls[r.URL.Path], h.server.BodyTimeout()).ServeHTTP(flusher{w, x.control}, with)
 }
+
+// flusher is a writer with the method that connect requires, which writers around another one may lack.
+type flusher struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// Flush implements http.Flusher.
+func (f flusher) Flush() { _ = f.control.Flush() } // the client may be gone
+
+// Unwrap is for http.ResponseController.
+func (f flusher) Unwrap() http.ResponseWriter { return f.ResponseWriter }

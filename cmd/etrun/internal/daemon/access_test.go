@@ -225,7 +225,7 @@ func TestListenRules(t *testing.T) {
 		err := errors.Join(s.check(), k.read(t.Context()))
 		var list []net.Listener
 		if err == nil {
-			list, err = s.listen(t.Context(), k.tls("http/1.1"), k.known())
+			list, err = s.listen(t.Context(), listenFlag, s.Listen, k.tls("http/1.1"), k.known())
 		}
 		for _, l := range list {
 			l.Close()
@@ -257,7 +257,7 @@ func TestUnixSocket(t *testing.T) {
 	s := Defaults()
 	for name, other := range map[string]string{"one in use": path, "a file": file(t, "f", "")} {
 		s.Listen = []string{"unix:" + other}
-		if _, err := s.listen(t.Context(), nil, false); err == nil {
+		if _, err := s.listen(t.Context(), listenFlag, s.Listen, nil, false); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
