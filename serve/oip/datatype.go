@@ -1,6 +1,7 @@
 package oip
 
 import (
+	"encoding/binary"
 	"math"
 	"strconv"
 
@@ -34,8 +35,8 @@ var formats = []format{
 	{"INT64", tensor.Int64, parseInt(64), printInt(64)},
 	{"FP16", tensor.Float16, nil, nil},
 	{"BF16", tensor.BFloat16, nil, nil},
-	{"FP32", tensor.Float32, parseFloat(32), printFloat(32)},
-	{"FP64", tensor.Float64, parseFloat(64), printFloat(64)},
+	{"FP32", tensor.Float32, parseFloat32, printFloat(32)},
+	{"FP64", tensor.Float64, parseFloat64, printFloat(64)},
 }
 
 // formatOf returns nil for BYTES and for unknown datatypes.
@@ -113,16 +114,25 @@ func parseInt(size int) func(dst, text []byte) bool {
 	}
 }
 
-func parseFloat(size int) func(dst, text []byte) bool {
-	return func(dst, text []byte) bool {
-		x, err := strconv.ParseFloat(string(text), size)
-		if size == 32 {
-			put(dst, uint64(math.Float32bits(float32(x))))
-		} else {
-			put(dst, math.Float64bits(x))
-		}
-		return err == nil
+func parseFloat32(dst, text []byte) bool {
+	x, ok := fast32(text)
+	if !ok {
+		wide, err := strconv.ParseFloat(string(text), 32)
+		x, ok = float32(wide), err == nil
 	}
+	binary.LittleEndian.PutUint32(dst, math.Float32bits(x))
+	return ok
+}
+
+func parseFloat64(dst, text []byte) bool {
+	x, ok := fast64(text)
+	if !ok {
+		var err error
+		x, err = strconv.ParseFloat(string(text), 64)
+		ok = err == nil
+	}
+	binary.LittleEndian.PutUint64(dst, math.Float64bits(x))
+	return ok
 }
 
 func printUint(int) func(dst, src []byte) ([]byte, bool) {

@@ -172,10 +172,20 @@ func (p *parser) elements(place string, d *draft) error {
 		return err
 	}
 	d.Data = p.limits.Alloc(n * size)
-	return p.grid(place, d.Shape, n, func(i int) error {
-		text, err := p.dec.ReadValue()
+	text, err := p.dec.ReadValue()
+	if err != nil {
+		return p.syntax(place, err)
+	}
+	if g := (grid{text: text, data: d.Data, size: size, parse: f.parse}); g.read(d.Shape) {
+		return nil
+	}
+	// It does not match: the element that does not is found again.
+	later := *p
+	later.dec = jsontext.NewDecoder(bytes.NewReader(text))
+	return later.grid(place, d.Shape, n, func(i int) error {
+		text, err := later.dec.ReadValue()
 		if err != nil {
-			return p.syntax(place, err)
+			return later.syntax(place, err)
 		}
 		if !f.parse(d.Data[i*size:][:size], text) {
 			return invalid(place, "element %d is %.40s, want %s", i, text, d.Datatype)

@@ -383,3 +383,35 @@ func benchmarkRead(b *testing.B, body []byte, length string, err error) {
 		}
 	}
 }
+
+// TestGrids reads arrays that match a shape, flat or nested, and others, whose errors name what does not match.
+func TestGrids(t *testing.T) {
+	for _, c := range []struct {
+		shape, data string
+		want        string // of the error, empty for none
+	}{
+		{"[2,2]", "[1,2,3,4]", ""}, {"[2,2]", "[[1,2],[3,4]]", ""}, {"[2,2]", " [ [ 1 ,\n2 ] , [ 3,\t4 ] ] ", ""}, {"[2,2,1]", "[[[1],[2]],[[3],[4]]]", ""},
+		{"[4]", "[1,2e0,0.3e1,4.0]", ""}, {"[]", "[1]", ""}, {"[0]", "[]", ""}, {"[0,2]", "[]", ""}, {"[2,0]", "[[],[]]", ""}, {"[1,2,2]", "[[[1,2],[3,4]]]", ""},
+		{"[4]", "[[1,2],[3,4]]", "element 0"}, {"[2,2]", "[[1,2,3],[4]]", "more than the 2"}, {"[2,2]", "[[1,2]]", "1 arrays in a dimension of 2"},
+		{"[2,2]", "[[1,2],[3,4],[5,6]]", "more than 2 arrays"}, {"[2,2]", "[1,2,3]", "3 elements, want 4"}, {"[2,2]", "[1,2,3,4,5]", "more than the 4"},
+		{"[2,2]", "[[1,2],3,4]", "want an array"}, {"[2,2]", `[1,2,3,"4"]`, "element 3"}, {"[2,2]", "[1,2,null,4]", "element 2"}, {"[2]", "7", "want an array"},
+		{"[2]", "{}", "want an array"}, {"[2,2]", "[[[1],[2]],[3,4]]", "element 0"}, {"[1]", "[1e39]", "element 0"}, {"[1]", "[true]", "element 0"},
+	} {
+		for _, members := range []string{`"shape":` + c.shape + `,"datatype":"FP32","data":` + c.data, `"data":` + c.data + `,"datatype":"FP32","shape":` + c.shape} {
+			r, err := Read(strings.NewReader(`{"inputs":[{"name":"x",`+members+`}]}`), "", limits)
+			if c.want != "" {
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%s: %v, want %q", members, err, c.want)
+				}
+				continue
+			}
+			var want []float32
+			for i := range len(strings.FieldsFunc(c.data, func(r rune) bool { return strings.ContainsRune("[], \n\t", r) })) {
+				want = append(want, float32(i+1))
+			}
+			if err != nil || !bytes.Equal(r.Inputs[0].Data, le(want)) {
+				t.Errorf("%s: %v, %v", members, r, err)
+			}
+		}
+	}
+}
