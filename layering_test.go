@@ -60,7 +60,7 @@ var roomImports = map[string][]string{
 // confined are imports allowed only in some folders.
 var confined = map[string][]string{
 	"C":      {"cbindings"},
-	"unsafe": {"cbindings", "kernels/tensor", "hal", "internal/simd", "internal/sandbox"},
+	"unsafe": {"cbindings", "kernels/tensor", "hal", "internal/simd", "internal/sandbox", "serve/grpc/inference"},
 }
 
 // light are the modules that library packages may import; others are for cmd and for tests.
@@ -68,13 +68,15 @@ var light = []string{
 	"golang.org/x/sys", "github.com/google/flatbuffers", "github.com/ebitengine/purego", "github.com/x448/float16",
 }
 
-// heavy are modules that one library package and those below it may import, which in turn only programs, and packages
+// heavy are modules that some library packages and those below them may import, which in turn only programs, and packages
 // above the root, may import.
-var heavy = map[string]string{
-	"github.com/prometheus/client_golang": "runtime/metrics",
-	"github.com/go-json-experiment/json":  "serve",
-	"golang.org/x/text":                   "text/tokenizer",
-	"google.golang.org/protobuf":          "text/tokenizer",
+var heavy = map[string][]string{
+	"github.com/prometheus/client_golang": {"runtime/metrics"},
+	"github.com/go-json-experiment/json":  {"serve"},
+	"golang.org/x/text":                   {"text/tokenizer"},
+	"google.golang.org/protobuf":          {"text/tokenizer", "serve/grpc"},
+	"connectrpc.com/connect":              {"serve/grpc"},
+	"connectrpc.com/grpchealth":           {"serve/grpc"},
 }
 
 // under reports whether pkg is one of the folders or below one.
@@ -118,7 +120,7 @@ func verdict(pkg, imported string, test bool) string {
 		return foreign(pkg, imported)
 	}
 	for _, only := range heavy {
-		if own == only && !under(pkg, "cmd", "cbindings/libetrun", "examples", "serve", "text") {
+		if slices.Contains(only, own) && !under(pkg, "cmd", "cbindings/libetrun", "examples", "serve", "text") {
 			return "only for programs that ask for it"
 		}
 	}
@@ -152,7 +154,7 @@ func foreign(pkg, imported string) string {
 		return ""
 	}
 	for folder, only := range heavy {
-		if under(imported, folder) && under(pkg, only) {
+		if under(imported, folder) && under(pkg, only...) {
 			return ""
 		}
 	}

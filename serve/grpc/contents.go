@@ -1,7 +1,6 @@
 package grpc
 
 import (
-	"fmt"
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -34,25 +33,6 @@ var forms = map[oip.Datatype]form{
 
 // textsField is the field of the elements of BYTES.
 const textsField = 8
-
-// fill sets the elements of an input.
-func (d *draft) fill(into *oip.Contents, i int) error {
-	place, t := fmt.Sprintf("inputs[%d]", i), &d.Inputs[i]
-	if len(d.raw) > 0 {
-		if len(d.contents[i]) > 0 {
-			return invalid(place, "tensor %.100q has contents beside raw_input_contents, want one of them", t.Name)
-		}
-		return into.Bytes(fmt.Sprintf("raw_input_contents[%d]", i), t, d.raw[i])
-	}
-	if t.Datatype == oip.Bytes {
-		return texts(place, into, t, d.contents[i])
-	}
-	f, ok := forms[t.Datatype]
-	if _, known := t.Datatype.DType(); known && !ok {
-		return invalid(place, "%s has no contents; send raw_input_contents", t.Datatype)
-	}
-	return f.numbers(place, into, t, d.contents[i])
-}
 
 // texts sets the elements of an input of BYTES.
 func texts(place string, into *oip.Contents, t *oip.Tensor, contents []byte) error {

@@ -47,6 +47,13 @@ func (x *exchange) fail(err error) *connect.Error {
 	return failed
 }
 
+// note reports the status of an answer to the log: that of HTTP is 200 in any case.
+func note(w http.ResponseWriter, status int) {
+	if log, ok := w.(interface{ Outcome(status int) }); ok {
+		log.Outcome(status)
+	}
+}
+
 // await limits the time until the next message has arrived.
 func (x *exchange) await(limit time.Duration) {
 	var at time.Time

@@ -32,23 +32,6 @@ type Options struct {
 	Stop context.Context
 }
 
-// service is the prefix of the procedures' paths, health that of the health service.
-const (
-	service = "/inference.GRPCInferenceService/"
-	health  = "/grpc.health.v1.Health/"
-)
-
-// Open are the paths of health checks of the server. They name no model.
-var Open = []string{service + "ServerLive", service + "ServerReady", health + "Check"}
-
-// handler answers calls.
-type handler struct {
-	server *serve.Server
-	ready  func() error
-	stop   context.Context
-	calls  map[string]http.Handler
-}
-
 // New returns a handler of all paths, for HTTP/2.
 func New(s *serve.Server, o Options) http.Handler {
 	h := &handler{server: s, ready: o.Ready, stop: o.Stop}
@@ -84,13 +67,6 @@ var refusals = connect.NewErrorWriter()
 func Refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
 	note(w, status)
 	_ = refusals.Write(w, r, connect.NewError(connect.Code(serve.Code(status)), errors.New(text))) // the client may be gone
-}
-
-// note reports the status of an answer to the log: that of HTTP is 200 in any case.
-func note(w http.ResponseWriter, status int) {
-	if log, ok := w.(interface{ Outcome(status int) }); ok {
-		log.Outcome(status)
-	}
 }
 
 // ServeHTTP implements http.Handler.
