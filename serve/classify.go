@@ -72,7 +72,8 @@ func classBytes(out *oip.Tensor, n int) int64 {
 var describers = map[tensor.DType]func(data []byte, n int) [][]byte{
 	tensor.Uint8: integers[uint8], tensor.Uint16: integers[uint16], tensor.Uint32: integers[uint32], tensor.Uint64: integers[uint64],
 	tensor.Int8: integers[int8], tensor.Int16: integers[int16], tensor.Int32: integers[int32], tensor.Int64: integers[int64],
-	tensor.Float16: halves(tensor.Float16), tensor.BFloat16: halves(tensor.BFloat16), tensor.Float32: floats[float32], tensor.Float64: floats[float64],
+	tensor.Float16: halves(tensor.Float16), tensor.BFloat16: halves(tensor.BFloat16),
+	tensor.Float32: floats[float32], tensor.Float64: floats[float64],
 }
 
 // number is a type of elements with an order.

@@ -84,7 +84,8 @@ func (v *version) readRaw(r *http.Request, limits oip.Limits) (*oip.Request, err
 	case err != nil:
 		return nil, err
 	case len(e.inputs) != 1:
-		return nil, requestError("a body without a JSON part (%s 0) to method %q, which has %d inputs, want 1", oip.HeaderLength, e.method, len(e.inputs))
+		return nil, requestError("a body without a JSON part (%s 0) to method %q, which has %d inputs, want 1",
+			oip.HeaderLength, e.method, len(e.inputs))
 	case r.ContentLength < 0:
 		return nil, requestError("a body without a JSON part (%s 0) whose length is unknown, want a Content-Length", oip.HeaderLength)
 	}

@@ -11,6 +11,8 @@
 // model without interrupting requests: the new program is opened and tested, then replaces the old
 // one, which is closed after its last request.
 //
+// The methods of a Server answer the same for other protocols, such as that of package grpc.
+//
 // Listening, TLS, authentication, logs and metrics are left to the caller. Requests never contain
 // paths or options.
 package serve

@@ -134,7 +134,8 @@ func (h *handler) repositoryIndex(_ context.Context, r *inference.RepositoryInde
 	return &inference.RepositoryIndexResponse{Models: each(h.server.Index(r.Ready), indexOf)}, nil
 }
 
-func (h *handler) repositoryModelLoad(ctx context.Context, r *inference.RepositoryModelLoadRequest) (*inference.RepositoryModelLoadResponse, error) {
+func (h *handler) repositoryModelLoad(ctx context.Context,
+	r *inference.RepositoryModelLoadRequest) (*inference.RepositoryModelLoadResponse, error) {
 	err := h.control(ctx, r.RepositoryName, func() error { return h.server.LoadModel(r.ModelName, parametersOf(r.Parameters)) })
 	return &inference.RepositoryModelLoadResponse{}, err
 }

@@ -52,8 +52,9 @@ func durationOf(d *serve.DurationStatistics) *inference.StatisticDuration {
 func statisticsOf(m *serve.ModelStatistics) *inference.ModelStatistics {
 	s := &m.Stats
 	return &inference.ModelStatistics{Name: m.Name, Version: m.Version, LastInference: uint64(m.Last), InferenceCount: uint64(m.Inferences),
-		ExecutionCount: uint64(m.Executions), InferenceStats: &inference.InferStatistics{Success: durationOf(&s.Success), Fail: durationOf(&s.Fail),
-			Queue: durationOf(&s.Queue), ComputeInput: durationOf(&s.Input), ComputeInfer: durationOf(&s.Infer), ComputeOutput: durationOf(&s.Output),
+		ExecutionCount: uint64(m.Executions), InferenceStats: &inference.InferStatistics{
+			Success: durationOf(&s.Success), Fail: durationOf(&s.Fail), Queue: durationOf(&s.Queue),
+			ComputeInput: durationOf(&s.Input), ComputeInfer: durationOf(&s.Infer), ComputeOutput: durationOf(&s.Output),
 			CacheHit: durationOf(&s.CacheHit), CacheMiss: durationOf(&s.CacheMiss)}}
 }
 

@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// connections bounds the number of connections. A connection is new until its first request has
-// arrived: before and during its TLS handshake, and while the header arrives. It is busy while a
-// handler answers a request, and idle after that. At the limit of new ones, and of the others, those
-// that have been new or idle longest are closed.
+// connections bounds the number of connections. A connection is new until its first request has arrived: before
+// and during its TLS handshake, and while the header arrives. It is busy while a handler answers a request, and
+// idle after that. At the limit of new ones, and of the others, those that have been new or idle longest are
+// closed.
 //
-// A request beyond the first of a busy connection, which HTTP/2 allows, counts like a connection. If all are busy, health checks on further connections are answered; other requests are refused at
-// once.
+// A request beyond the first of a busy connection, which HTTP/2 allows, counts like a connection. If all are
+// busy, health checks on further connections are answered; other requests are refused at once.
 type connections struct {
 	limit, news int
 

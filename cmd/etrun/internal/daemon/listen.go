@@ -20,7 +20,8 @@ import (
 )
 
 // listen opens the listeners of a flag, or none.
-func (s *Settings) listen(ctx context.Context, flag string, addresses []string, encrypted *tls.Config, known bool) (list []net.Listener, err error) {
+func (s *Settings) listen(ctx context.Context, flag string, addresses []string,
+	encrypted *tls.Config, known bool) (list []net.Listener, err error) {
 	defer func() {
 		if err != nil {
 			for _, l := range list {
