@@ -40,8 +40,8 @@ var topics = map[string][]topic{
 		{"Chats", []string{"chat", "system", "template"}},
 	},
 	"serve": {
-		{"Network and access", []string{"config", "listen", "grpc-address", "metrics-address", "host", "cors", "socket-mode", "insecure", "tls-cert", "tls-key", "client-ca", "token-file", "control",
-			"no-page"}},
+		{"Network and access", []string{"config", "listen", "grpc-address", "metrics-address", "host", "cors", "socket-mode", "insecure", "tls-cert",
+			"tls-key", "client-ca", "token-file", "control", "no-page"}},
 		{"Limits of requests", []string{"max-body", "max-busy", "body-timeout", "max-connections", "drain"}},
 		{"Log and profiles", []string{"debug", "log-format", "access-log", "access-log-probes"}},
 		{"Models", []string{"method", "instances", "queue", "timeout", "max-batch", "batch-delay", "sequences", "sequence-idle", "sequence-memory",

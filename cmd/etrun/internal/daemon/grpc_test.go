@@ -6,7 +6,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -289,5 +291,29 @@ func TestGRPCEncrypted(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		client.Close()
+	}
+}
+
+// overGRPC sends the bytes of an input and compares the output.
+func overGRPC(at net.Addr, sizes []int, e exchange) arm {
+	r := &inference.ModelInferRequest{ModelName: "m", RawInputContents: [][]byte{e.body}, Inputs: []*inference.ModelInferRequest_InferInputTensor{
+		{Name: "input_0", Datatype: "FP32"}}}
+	for _, n := range sizes {
+		r.Inputs[0].Shape = append(r.Inputs[0].Shape, int64(n))
+	}
+	return func(b *testing.B) func() error {
+		c, err := rpc.NewClient("passthrough:///"+at.String(), rpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { c.Close() })
+		return func() error {
+			answer := new(inference.ModelInferResponse)
+			err := c.Invoke(context.Background(), procedures+"ModelInfer", r, answer)
+			if err == nil && !bytes.Equal(answer.RawOutputContents[0], e.want[0]) {
+				err = errors.New("another answer")
+			}
+			return err
+		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,9 +41,11 @@ type arm func(b *testing.B) (request func() error)
 //	tcp            the daemon
 //	client-tcp     the daemon; the client is that of net/http, others write prepared bytes
 //	json-tcp       the daemon, without binary data
+//	json-handler   package serve without a connection, without binary data
+//	grpc-tcp       the daemon over gRPC; the client is that of google.golang.org/grpc
 //	isolated-tcp   the daemon with an isolated model
 //
-// and the same over unix sockets. ETRUN_SERVE_ARMS selects arms: names separated by commas.
+// and the same over unix sockets. The processor time, of client and server, is that of a request relative to a call. ETRUN_SERVE_ARMS selects arms: names separated by commas.
 func BenchmarkOverhead(b *testing.B) {
 	list := arms(b)
 	if only := os.Getenv("ETRUN_SERVE_ARMS"); only != "" {
@@ -62,11 +65,12 @@ func arms(b *testing.B) map[string]arm {
 	binary, text := exchanges(b, path, 1, true)[0], exchanges(b, path, 1, false)[0]
 	text.want = [][]byte{[]byte("]}]}")} // the end of JSON
 	raw := exchange{body: binary.body[len(binary.body)-len(l.sample.Data):], want: binary.want}
-	list := map[string]arm{"library": l.calls, "handler": handled(b, path, binary)}
+	list := map[string]arm{"library": l.calls, "handler": handled(b, path, binary), "json-handler": handled(b, path, text)}
 	bare := http.Server{Handler: l}
 	sockets := listen(b, func(listener net.Listener) { l.serve(listener) })
 	minimal := listen(b, func(listener net.Listener) { _ = bare.Serve(listener) })
 	here, apart := serveFor(b, path, false), serveFor(b, path, true)
+	list["grpc-tcp"] = overGRPC(here[2], l.sample.Sizes, raw)
 	for i, network := range []string{"tcp", "unix"} {
 		list["socket-"+network] = raw.overSocket(sockets[i])
 		list["bare-"+network] = raw.prepared(minimal[i])
@@ -96,24 +100,39 @@ func compare(b *testing.B, clients int, list map[string]arm) {
 			}
 		}
 	}
-	times := make(map[string][]float64)
+	times, works := make(map[string][]float64), make(map[string][]float64)
 	for b.Loop() {
 		for name, f := range run {
-			begun := time.Now()
+			begun, before := time.Now(), processorTime(b)
 			if err := f(); err != nil {
 				b.Fatal(name, err)
 			}
 			times[name] = append(times[name], float64(time.Since(begun).Microseconds())/each)
+			works[name] = append(works[name], float64((processorTime(b)-before).Microseconds())/each)
 		}
 	}
 	for name, took := range times {
-		ratios := make([]float64, len(took))
-		for i := range took {
-			ratios[i] = took[i] / times["library"][i]
-		}
 		b.ReportMetric(median(took), name+"-us")
-		b.ReportMetric(median(ratios), name+"-ratio")
+		b.ReportMetric(median(ratios(took, times["library"])), name+"-ratio")
+		b.ReportMetric(median(ratios(works[name], works["library"])), name+"-cpu-ratio")
 	}
+}
+
+func ratios(list, to []float64) []float64 {
+	out := make([]float64, len(list))
+	for i := range list {
+		out[i] = list[i] / to[i]
+	}
+	return out
+}
+
+// processorTime returns the processor time of this process.
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // together returns a function with which clients make each requests at once.
@@ -234,7 +253,7 @@ func listen(b *testing.B, serve func(net.Listener)) (addresses []net.Addr) {
 	return addresses
 }
 
-// serveFor runs a daemon on a TCP and on a unix socket.
+// serveFor runs a daemon on a TCP and on a unix socket, and on a TCP socket for gRPC.
 func serveFor(b *testing.B, path string, isolated bool) (addresses []net.Addr) {
 	b.Helper()
 	socket := filepath.Join(b.TempDir(), "s")
@@ -243,6 +262,7 @@ func serveFor(b *testing.B, path string, isolated bool) (addresses []net.Addr) {
 	m.Instances, m.Isolate = 1, isolated
 	d := &Daemon{Settings: Defaults(), Models: []*Model{m}, Backends: all.Backends(), Log: log}
 	d.Listen, d.LogFormat, d.AccessLog = []string{"127.0.0.1:0", "unix:" + socket}, "json", false
+	d.GRPC = []string{"127.0.0.1:0"}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
@@ -259,11 +279,12 @@ func serveFor(b *testing.B, path string, isolated bool) (addresses []net.Addr) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	tcp, err := net.ResolveTCPAddr("tcp", log.lines("listening")[0]["address"].(string))
-	if err != nil {
+	tcp, err1 := net.ResolveTCPAddr("tcp", log.lines("listening")[0]["address"].(string))
+	grpc, err2 := net.ResolveTCPAddr("tcp", log.lines("gRPC")[0]["address"].(string))
+	if err := errors.Join(err1, err2); err != nil {
 		b.Fatal(err)
 	}
-	return []net.Addr{tcp, &net.UnixAddr{Net: "unix", Name: socket}}
+	return []net.Addr{tcp, &net.UnixAddr{Net: "unix", Name: socket}, grpc}
 }
 
 // handled sends requests to package serve without a connection.
@@ -282,7 +303,9 @@ func handled(b *testing.B, path string, e exchange) arm {
 	return func(*testing.B) func() error {
 		return func() error {
 			r := httptest.NewRequest("POST", "/v2/models/m/infer", bytes.NewReader(e.body))
-			r.Header.Set(oip.HeaderLength, e.header)
+			if e.header != "" {
+				r.Header.Set(oip.HeaderLength, e.header)
+			}
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, r)
 			return e.check(w.Code, w.Body.Bytes())
