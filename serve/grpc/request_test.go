@@ -77,7 +77,7 @@ func TestTypedContents(t *testing.T) {
 
 // TestUnpacked reads elements that are fields of their own, not a packed list.
 func TestUnpacked(t *testing.T) {
-	element := []byte{2<<3 | 0, 7}
+	element := []byte{2 << 3, 7}
 	input := slices.Concat([]byte{1<<3 | 2, 1, 'x', 2<<3 | 2, 4, 'I', 'N', 'T', '8', 3 << 3, 2, 3 << 3, 2, 5<<3 | 2, 8}, slices.Repeat(element, 4))
 	r, err := (&request{append([]byte{1<<3 | 2, 1, 'm', 5<<3 | 2, byte(len(input))}, input...)}).read(limits)
 	if err != nil || !bytes.Equal(r.Inputs[0].Data, []byte{7, 7, 7, 7}) {
