@@ -1,0 +1,3 @@
+// Package inference (no compatibility promise) has the messages of the Open Inference Protocol and of Triton's extensions to it,
+// generated from inference.proto.
+package inference
