@@ -98,6 +98,11 @@ func (m *Method) Execute(ctx context.Context) error {
 		return m.refused(ctx, err)
 	}
 	defer m.endAll()
+	return m.executeBegun(ctx)
+}
+
+// executeBegun is Execute after the method was claimed.
+func (m *Method) executeBegun(ctx context.Context) error {
 	if m.observed.wants.Any(ofExecutes) {
 		return m.observe(ctx)
 	}
@@ -122,12 +127,17 @@ func (m *Method) execute(ctx context.Context) error {
 		err = m.verify(ctx)
 	}
 	m.executed = err == nil
+	m.unset()
+	return err
+}
+
+// unset marks the inputs that the run has overwritten.
+func (m *Method) unset() {
 	for i := range m.inputs {
 		if in := &m.inputs[i]; in.clobber && !in.callers {
 			in.set = false
 		}
 	}
-	return err
 }
 
 // prepare sets every slot to its value at the start of a run.

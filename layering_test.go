@@ -31,6 +31,7 @@ var layers = [][]string{
 var runtimeImports = map[string][]string{
 	"runtime/lower":       {"runtime/ir", "runtime/pte"},
 	"runtime/plan":        {"runtime/ir", "runtime/pte"},
+	"runtime/rows":        {"runtime/ir"},
 	"runtime/ir":          {"runtime/pte"},
 	"runtime/prepare":     {"runtime/ir", "runtime/lower", "runtime/plan", "runtime/pte", "runtime/trace"},
 	"runtime/compile":     {"runtime/ir", "runtime/lower", "runtime/plan", "runtime/prepare", "runtime/pte", "runtime/pte/tree"},

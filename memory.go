@@ -17,8 +17,9 @@ type memory struct {
 	callers map[int][]byte // storage to the bytes that the caller has bound
 }
 
-// allocate makes zeroed memory for the plan; shared is state held by another instance.
-func allocate(p *plan.Memory, shared map[int][]byte) *memory {
+// allocate makes zeroed memory for the plan; shared is state held by another instance. Without state, tensors of it have no
+// memory.
+func allocate(p *plan.Memory, shared map[int][]byte, state bool) *memory {
 	mem := &memory{state: make(map[int][]byte), heap: make(map[int][]byte), callers: make(map[int][]byte)}
 	bytes, dynamic := tensor.AlignedBytes, hasDynamicInputs(p.Method)
 	if dynamic { // small inputs touch only part of it
@@ -34,6 +35,9 @@ func allocate(p *plan.Memory, shared map[int][]byte) *memory {
 		s := &p.Method.Storages[i]
 		switch s.Kind {
 		case ir.State:
+			if !state {
+				continue
+			}
 			if mem.state[i] = shared[i]; mem.state[i] == nil {
 				mem.state[i] = bytes(int(s.Bytes))
 			}

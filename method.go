@@ -31,17 +31,18 @@ type Method struct {
 	varying  []int   // tensors whose sizes or memory runs change
 	shares   *Method // the method whose state this one uses, nil for its own
 
-	values  []tensor.Value
-	steps   []step
-	ctx     *kernels.Ctx
-	random  *rand.PCG // the source of ctx.Rand
-	units   []delegate.Unit
-	scratch *delegate.Scratch // shared by the units
-	inputs  []input
-	logical []*tensor.Tensor // by output: elements in logical order, if memory order differs
-	restore []saved
-	limit   int64
-	poison  error // why the method can no longer run
+	values    []tensor.Value
+	steps     []step
+	ctx       *kernels.Ctx
+	random    *rand.PCG // the source of ctx.Rand
+	units     []delegate.Unit
+	scratch   *delegate.Scratch // shared by the units
+	inputs    []input
+	logical   []*tensor.Tensor // by output: elements in logical order, if memory order differs
+	restore   []saved
+	limit     int64
+	poison    error // why the method can no longer run
+	stateless bool  // it is that of a batch, and never runs a step that uses state
 
 	reference *Method    // the method without lowering, with LowerVerify only
 	distances []Distance // from the reference
@@ -91,7 +92,7 @@ func (m *Method) build(ctx context.Context, w *watch) error {
 		return w.stage(trace.StageAllocate, 0, preparationError(m.ir.Name, err))
 	}
 	shared := m.sharedState()
-	m.memory = allocate(m.plan, shared)
+	m.memory = allocate(m.plan, shared, !m.stateless)
 	m.ctx = kernels.NewCtx(m.program.pool)
 	m.random = rand.NewPCG(m.program.config.seed, 0)
 	m.ctx.Rand = rand.New(m.random)
@@ -115,6 +116,9 @@ func (m *Method) build(ctx context.Context, w *watch) error {
 // hold reports the instance's memory to observers.
 func (m *Method) hold(w *watch) {
 	m.held[0] = m.plan.Bytes()
+	if m.stateless {
+		m.held[0] -= m.plan.StateBytes
+	}
 	m.held[1] = prepare.ScratchBytes(m.shared.Needs, math.MaxInt64-1)
 	w.memory(trace.MemoryPlanned, m.held[0])
 	w.memory(trace.MemoryScratch, m.held[1])

@@ -90,16 +90,26 @@ const (
 
 // observe is execute with observers.
 func (m *Method) observe(ctx context.Context) error {
-	w := &m.observed
-	w.ctx, w.run, w.fault = ctx, lastRun.Add(1), nil
-	w.begin()
-	err := w.failure(nil)
+	err := m.startObserved(ctx)
 	if err == nil {
 		err = m.execute(ctx)
 	}
-	if err == nil && w.wants.Has(trace.Written) {
+	if err == nil && m.observed.wants.Has(trace.Written) {
 		m.tellOutputs()
 	}
+	return m.endObserved(err)
+}
+
+// startObserved reports the beginning of a run, and endObserved its end and its error.
+func (m *Method) startObserved(ctx context.Context) error {
+	w := &m.observed
+	w.ctx, w.run, w.fault = ctx, lastRun.Add(1), nil
+	w.begin()
+	return w.failure(nil)
+}
+
+func (m *Method) endObserved(err error) error {
+	w := &m.observed
 	err = w.whole(trace.Execute, w.method, 0, err)
 	w.ctx, w.run, w.event = nil, 0, trace.Event{}
 	return err

@@ -26,6 +26,12 @@ func (s *Step) isCopy() bool { return s.Kind == KernelCall && s.Op.Name() == cop
 // readsSizes lists the operators that read the sizes of their operand, and not its bytes.
 var readsSizes = map[string]bool{"aten::sym_size.int": true, "aten::sym_numel": true, "aten::full_like.out": true}
 
+// ReadsSizes reports whether the step computes a number from the sizes of its operand alone, or from numbers.
+func (s *Step) ReadsSizes() bool {
+	return s.Kind == KernelCall && s.Sig.Result != nil && !s.Sig.Result.Alias && len(s.Writes)+len(s.Updates) == 0 &&
+		(len(s.Reads) == 0 || readsSizes[s.Op.Name()])
+}
+
 // redirectCopies finds copies onto arguments that the exporter confused with states, and makes them
 // onto the states if there is only one for each. join has the values that share bytes.
 func (b *builder) redirectCopies(join *forest) error {

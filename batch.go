@@ -1,0 +1,303 @@
+package etrun
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/rows"
+)
+
+// Batch executes instances of one method together. Steps that compute each row of their tensors from the same row of their
+// operands, such as the layers of a language model for each token, run once for all instances, in memory of the batch; the
+// others, such as those that use the state of an instance, run in each. An instance that takes part has a call of one row,
+// such as one token.
+//
+// Results are those of [Method.Execute], except that engines may round sums in another order if they compute several rows.
+// A batch is safe for concurrent use; calls wait for each other.
+type Batch struct {
+	mu     sync.Mutex
+	lead   *Method // has the rows of all; its state is never used
+	plan   *rows.Plan
+	most   int
+	closed bool
+
+	joined []seat
+	sizes  [tensor.MaxRank]int
+}
+
+// seat is an instance that takes part in a run.
+type seat struct {
+	*Method
+	err *error // of its run
+}
+
+// BatchError is the reason why instances of a method do not run together.
+type BatchError struct {
+	Method string
+	Reason string
+}
+
+func (e *BatchError) Error() string {
+	return withCode(fmt.Sprintf("method %q: %s", e.Method, e.Reason), ErrUnsupported, nil)
+}
+
+// Unwrap returns [ErrUnsupported].
+func (e *BatchError) Unwrap() error { return ErrUnsupported }
+
+// NewBatch returns a batch for at most n instances of the method, m among them. The last run of m must have succeeded in a call
+// of one row. Its sizes show which tensors have a row for each row of the inputs, so other sizes that vary should not have
+// been 1, such as the number of tokens before in a cache. The batch keeps the program open. Errors are *BatchError, if
+// nothing would run together, and those of [Program.Load].
+func (m *Method) NewBatch(ctx context.Context, n int) (*Batch, error) {
+	if err := m.begin(); err != nil {
+		return nil, err
+	}
+	defer m.end()
+	if !m.executed || m.reference != nil || m.shares != nil || n < 1 {
+		return nil, &BatchError{m.ir.Name, "calls run together only after one that succeeded, without shared state and without LowerVerify"}
+	}
+	plan, err := rows.Make(m.ir, m.shared.Images, func(v, d int) bool { return m.values[v].Tensor.Sizes[d] == 1 })
+	if err != nil {
+		return nil, &BatchError{m.ir.Name, err.Error()}
+	}
+	if err := m.program.acquire(); err != nil {
+		return nil, err
+	}
+	lead := m.program.newMethod(m.index, m.shared)
+	lead.stateless = true
+	lead.observed = *newWatch(context.Background(), m.program.config.watchers, m.ir.Name)
+	if err := lead.build(ctx, &lead.observed); err != nil {
+		lead.free()
+		m.program.release()
+		return nil, loadError(m.program.path(), m.ir.Name, err, ErrFormat)
+	}
+	return &Batch{lead: lead, plan: plan, most: min(n, plan.Rows)}, nil
+}
+
+// Rows returns the largest number of instances that run together.
+func (b *Batch) Rows() int { return b.most }
+
+// Steps returns the numbers of instructions that run together, and in each instance.
+func (b *Batch) Steps() (together, each int) { return b.plan.Together, b.plan.Each }
+
+// Close frees the batch. It does not close the instances. Closing twice is allowed.
+func (b *Batch) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	return b.lead.Close()
+}
+
+// Execute runs instances of the method on the inputs that were set, and sets errs[i] to the error of list[i], as
+// [Method.Execute] returns it. Instances whose call has not exactly one row, those beyond the number of [Batch.Rows], and those
+// whose instructions are observed run alone. After the first run of so many instances Execute allocates nothing.
+//
+// The error is that of a run that failed for all, whose state is then undefined: a *BatchError if sizes were
+// not those that the batch expected, after which the batch is of no more use.
+func (b *Batch) Execute(ctx context.Context, list []*Method, errs []error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return fmt.Errorf("batch of method %q: %w", b.lead.ir.Name, ErrClosed)
+	}
+	b.joined = b.joined[:0]
+	for i, m := range list {
+		errs[i] = nil
+		if m.shared != b.lead.shared {
+			errs[i] = fmt.Errorf("batch of method %q: an instance of another method: %w", b.lead.ir.Name, ErrInput)
+		} else if err := m.beginAll(); err != nil {
+			errs[i] = m.refused(ctx, err)
+		} else if b.joins(m) {
+			b.joined = append(b.joined, seat{m, &errs[i]})
+		} else {
+			errs[i] = m.executeBegun(ctx)
+			m.endAll()
+		}
+	}
+	defer func() {
+		for _, s := range b.joined {
+			s.endAll()
+		}
+	}()
+	if len(b.joined) == 1 {
+		*b.joined[0].err = b.joined[0].executeBegun(ctx)
+		return nil
+	}
+	return b.observed(ctx)
+}
+
+// joins reports whether an instance takes part in a run.
+func (b *Batch) joins(m *Method) bool {
+	if len(b.joined) == b.most || m.observed.wants.Any(ofInstructions) || m.poison != nil || m.reference != nil || m.shares != nil {
+		return false
+	}
+	for _, i := range b.plan.Inputs {
+		in := &m.inputs[i]
+		if d := b.plan.Dims[m.ir.Inputs[i]]; !in.set || d == rows.None || in.given.Tensor.Sizes[d] != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// observed runs the instances that take part, and reports a run of each to its observers.
+func (b *Batch) observed(ctx context.Context) error {
+	for _, s := range b.joined {
+		if s.observed.wants.Any(ofExecutes) {
+			*s.err = s.startObserved(ctx)
+		}
+	}
+	err := b.run(ctx)
+	for _, s := range b.joined {
+		if err != nil && *s.err == nil {
+			*s.err = err
+		}
+		s.executed = *s.err == nil
+		s.unset()
+		if s.observed.wants.Any(ofExecutes) {
+			*s.err = s.endObserved(*s.err)
+		}
+	}
+	return err
+}
+
+// run runs all segments.
+func (b *Batch) run(ctx context.Context) error {
+	for _, s := range b.joined {
+		s.executed = false
+		s.ctx.StopWhen(ctx.Done())
+		if *s.err == nil {
+			*s.err = s.prepare()
+		}
+	}
+	if err := b.lead.heap.begin(); err != nil {
+		return err
+	}
+	for i := range b.lead.restore {
+		*b.lead.restore[i].slot = b.lead.restore[i].was
+	}
+	b.lead.ctx.StopWhen(ctx.Done())
+	for i := range b.plan.Segments {
+		s := &b.plan.Segments[i]
+		run := b.runEach
+		if s.Together {
+			run = b.runTogether
+		}
+		if err := run(ctx, s); err != nil {
+			return err
+		}
+	}
+	for row := range b.joined {
+		if err := b.scatter(row, b.plan.Outputs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runTogether runs a segment for all rows.
+func (b *Batch) runTogether(ctx context.Context, s *rows.Segment) error {
+	for _, v := range s.Copies {
+		if err := b.gather(v); err != nil {
+			return err
+		}
+	}
+	return b.lead.runSteps(ctx, s.First, s.End)
+}
+
+// runEach runs a segment in the instances that have not failed.
+func (b *Batch) runEach(ctx context.Context, s *rows.Segment) error {
+	for row, m := range b.joined {
+		if *m.err != nil {
+			continue
+		}
+		if err := b.scatter(row, s.Copies); err != nil {
+			return err
+		}
+		*m.err = m.runSteps(ctx, s.First, s.End)
+	}
+	return nil
+}
+
+// gather copies a value of each instance to a row of the common one. The rows of instances that have failed are undefined.
+func (b *Batch) gather(v int) error {
+	d, to := b.plan.Dims[v], b.lead.values[v].Tensor
+	first := true
+	for row, m := range b.joined {
+		from := m.values[v].Tensor
+		if *m.err != nil {
+			continue
+		}
+		if from.Sizes[d] != 1 {
+			return b.mismatch(v, from, 1)
+		}
+		sizes := append(b.sizes[:0], from.Sizes...)
+		if sizes[d] = len(b.joined); first {
+			if err := to.Resize(sizes); err != nil {
+				return b.mismatch(v, from, 1)
+			}
+		}
+		if first = false; !slices.Equal(to.Sizes, sizes) {
+			return b.mismatch(v, from, 1)
+		}
+		n := len(from.Data)
+		copy(to.Data[row*n:(row+1)*n], from.Data)
+	}
+	return nil
+}
+
+// scatter copies a row of values to an instance.
+func (b *Batch) scatter(row int, values []int) error {
+	for _, v := range values {
+		d, from, to := b.plan.Dims[v], b.lead.values[v].Tensor, b.joined[row].values[v].Tensor
+		if from.Sizes[d] != len(b.joined) {
+			return b.mismatch(v, from, len(b.joined))
+		}
+		sizes := append(b.sizes[:0], from.Sizes...)
+		sizes[d] = 1
+		if err := to.Resize(sizes); err != nil {
+			return b.mismatch(v, from, len(b.joined))
+		}
+		n := len(to.Data)
+		copy(to.Data, from.Data[row*n:(row+1)*n])
+	}
+	return nil
+}
+
+func (b *Batch) mismatch(v int, t *tensor.Tensor, want int) error {
+	return &BatchError{b.lead.ir.Name, fmt.Sprintf("value %d is %v, want %d rows along dimension %d", v, t, want, b.plan.Dims[v])}
+}
+
+// runSteps runs steps from first to before end, whose jumps stay among them.
+func (m *Method) runSteps(ctx context.Context, first, end int) (err error) {
+	pc := first
+	defer func() {
+		switch fault := recover(); fault {
+		case nil:
+		case cpu.Stopped{}:
+			err = m.stopped(ctx, pc)
+		default:
+			m.poison = m.failed(pc, &PanicError{Value: fault, Stack: debug.Stack()})
+			err = m.poison
+		}
+	}()
+	for pc < end {
+		if ctx.Err() != nil {
+			return m.failed(pc, context.Cause(ctx))
+		}
+		next, err := m.do(ctx, pc)
+		if err != nil {
+			return m.failed(pc, err)
+		}
+		pc = next
+	}
+	return nil
+}

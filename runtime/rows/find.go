@@ -1,0 +1,223 @@
+package rows
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+// home is where a step runs, or where a value was written: in each instance, in the common one, or in both.
+type home uint8
+
+const (
+	each home = 1 << iota
+	together
+	both = each | together
+)
+
+// finder finds the kinds of steps.
+type finder struct {
+	*ir.Method
+	images []delegate.Image
+	plan   *Plan
+	homes  []home // by value: where it was last written; 0 for constants and numbers of the file
+	kinds  []home // by step
+	fixed  []bool // by storage: its steps run in each instance
+	undo   []change
+}
+
+// change is the home of a value before a block was classified.
+type change struct {
+	value int
+	was   home
+}
+
+// findShared finds the storages that must not be divided between instances: state, and those that steps update in place or
+// that several write.
+func (f *finder) findShared() {
+	f.fixed = make([]bool, len(f.Storages))
+	writers, written := make([]int, len(f.Storages)), make([]bool, len(f.Values))
+	jump := false // the step before was a jump, which leads to the delegate or to its calls
+	for i := range f.Steps {
+		s := &f.Steps[i]
+		for _, v := range s.Updates {
+			f.fixed[f.Values[v].Storage] = true
+		}
+		for _, v := range s.Writes {
+			written[v] = true
+			if !s.IsView() && !(s.Kind == ir.DelegateCall && jump) {
+				writers[f.Values[v].Storage]++
+			}
+		}
+		jump = s.Kind == ir.SizesJump
+	}
+	for _, v := range f.Inputs {
+		f.homes[v], written[v] = each, true
+		if f.Values[v].Storage >= 0 {
+			writers[f.Values[v].Storage]++
+		}
+	}
+	for i := range f.Storages {
+		s := &f.Storages[i]
+		member := func(v int) bool { return !written[v] && f.plan.Dims[v] == None } // the file's view of another size
+		f.fixed[i] = f.fixed[i] || s.Kind == ir.State || s.Kind == ir.Heap || writers[i] > 1 || slices.ContainsFunc(s.Values, member)
+	}
+}
+
+// classify finds the kind of step i and of those that a jump joins with it, and returns the next step.
+func (f *finder) classify(i int) (next int, err error) {
+	switch s := &f.Steps[i]; s.Kind {
+	case ir.SizesJump:
+		end, ok := f.block(i)
+		if !ok {
+			return 0, &Error{f.place(i) + " jumps in an order that is not known"}
+		}
+		f.classifyBlock(i, end)
+		return end, nil
+	case ir.JumpFalseCall:
+		return 0, &Error{f.place(i) + " is a condition"}
+	case ir.MoveCall, ir.FreeCall:
+		f.set(i, each)
+	default:
+		f.set(i, f.kind(i))
+	}
+	return i + 1, nil
+}
+
+func (f *finder) place(i int) string { return f.Steps[i].Origin.Place(f.StepName(&f.Steps[i])) }
+
+// block returns the end of a region with its calls beside it: a jump, the delegate's call, a jump over the calls, the calls.
+func (f *finder) block(i int) (end int, ok bool) {
+	calls := f.Steps[i].Target
+	if calls < i+3 || calls > len(f.Steps) || f.Steps[calls-1].Kind != ir.JumpFalseCall {
+		return 0, false
+	}
+	end = f.Steps[calls-1].Target
+	for k := i + 1; k < end; k++ {
+		if f.Steps[k].IsJump() && k != calls-1 {
+			return 0, false
+		}
+	}
+	return end, end >= calls
+}
+
+// classifyBlock gives all steps of a block one kind.
+func (f *finder) classifyBlock(from, end int) {
+	kind := together
+	f.undo = f.undo[:0]
+	for i := from; i < end && kind == together; i++ {
+		if s := &f.Steps[i]; s.IsJump() {
+			f.kinds[i] = together
+			continue
+		}
+		if kind = f.kind(i); kind == both {
+			kind = together
+		}
+		f.set(i, together)
+	}
+	if kind == together {
+		return
+	}
+	for _, c := range slices.Backward(f.undo) {
+		f.homes[c.value] = c.was
+	}
+	for i := from; i < end; i++ {
+		f.set(i, each)
+	}
+}
+
+// set sets the kind of a step.
+func (f *finder) set(i int, k home) {
+	f.kinds[i] = k
+	s := &f.Steps[i]
+	for p, v := range s.Args {
+		if _, writes := s.Uses(p); writes {
+			f.write(v, k)
+			for _, item := range f.Values[v].Items() {
+				if item >= 0 {
+					f.write(item, k)
+				}
+			}
+		}
+	}
+}
+
+func (f *finder) write(v int, k home) {
+	f.undo = append(f.undo, change{v, f.homes[v]})
+	f.homes[v] = k
+}
+
+// kind returns the kind of a step.
+func (f *finder) kind(i int) home {
+	s := &f.Steps[i]
+	switch {
+	case s.Kind == ir.KernelCall && s.ReadsSizes() && !f.numbersOfEach(s) && !slices.ContainsFunc(s.Reads, f.lacksRows):
+		return both
+	case len(s.Updates) > 0 || slices.ContainsFunc(s.Writes, f.staysApart) || slices.ContainsFunc(s.Reads, f.lacksRows):
+		return each
+	case s.Kind == ir.DelegateCall:
+		return f.kindIf(f.delegateRows(s))
+	case s.Op.Random || !s.Op.Pure || s.Own || f.numbersOfEach(s):
+		return each
+	}
+	return f.kindIf(f.operatorRows(s))
+}
+
+func (f *finder) kindIf(ok bool) home {
+	if ok {
+		return together
+	}
+	return each
+}
+
+// lacksRows reports whether a tensor has contents of an instance, but no rows.
+func (f *finder) lacksRows(v int) bool {
+	return f.plan.Dims[v] == None && !f.Storages[f.Values[v].Storage].Kind.IsConstant()
+}
+
+// staysApart reports whether a result has no rows, or must be written in each instance.
+func (f *finder) staysApart(v int) bool {
+	return f.plan.Dims[v] == None || f.fixed[f.Values[v].Storage]
+}
+
+// numbersOfEach reports whether a step reads numbers that differ between instances.
+func (f *finder) numbersOfEach(s *ir.Step) bool {
+	for p, v := range s.Args {
+		if reads, _ := s.Uses(p); reads && f.numberOfEach(v) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *finder) numberOfEach(v int) bool {
+	if f.Values[v].Kind != tensor.KindTensor && f.homes[v] == each {
+		return true
+	}
+	return f.Values[v].Kind == tensor.KindIntList && slices.ContainsFunc(f.Values[v].Items(), f.numberOfEach)
+}
+
+// delegateRows reports whether a delegate computes each row by itself.
+func (f *finder) delegateRows(s *ir.Step) bool {
+	img, ok := f.images[s.Delegate].(lowering.RowWise)
+	if !ok {
+		return false
+	}
+	inputs := make([]int, s.Inputs)
+	for i := range inputs {
+		inputs[i] = f.plan.Dims[s.Args[i]]
+	}
+	outputs, ok := img.Rows(inputs)
+	if !ok || len(outputs) != len(s.Args)-s.Inputs {
+		return false
+	}
+	for i, d := range outputs {
+		if f.plan.Dims[s.Args[s.Inputs+i]] != d {
+			return false
+		}
+	}
+	return slices.ContainsFunc(inputs, func(d int) bool { return d != None })
+}
