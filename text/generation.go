@@ -53,6 +53,8 @@ func (g *generation) run(ctx context.Context, prompt []int) (err error) {
 	g.stats.Prefill = time.Since(g.began)
 	g.ahead = 0
 	defer g.dropDraft()
+	g.model.batch.join(&g.place)
+	defer g.model.batch.leave(&g.place)
 	if err == nil {
 		err = g.startForm(len(prompt))
 	}

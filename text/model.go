@@ -44,6 +44,8 @@ type Model struct {
 
 	warnings []string
 
+	batch batcher
+
 	mu    sync.Mutex
 	spare *etrun.Method // an instance that no session has used yet
 }
@@ -57,6 +59,7 @@ type loading struct {
 	chunk   int
 	bos     *int
 	eos     []int
+	batch   int
 }
 
 // WithMethod selects the method that takes tokens and returns logits; the default is "forward".
@@ -71,6 +74,12 @@ func WithContext(n int) Option { return func(l *loading) { l.context = n } }
 // before.
 func WithChunk(n int) Option { return func(l *loading) { l.chunk = n } }
 
+// WithBatch bounds the number of texts whose next tokens are computed together; 1 means that each session computes its own. The
+// default is 32. Sessions of one model that generate text at the same time wait for each other, for about the time of half a token
+// at most, and share what does not depend on their caches. That needs a program that takes a varying number
+// of tokens, and memory for as many tokens as there are texts.
+func WithBatch(n int) Option { return func(l *loading) { l.batch = n } }
+
 // WithBOS sets the token that begins each prompt given as text; -1 means none. The default is the
 // one in the program's metadata or, without it, that of the tokenizer, if it has one.
 func WithBOS(id int) Option { return func(l *loading) { l.bos = &id } }
@@ -84,7 +93,7 @@ func WithEOS(ids ...int) Option { return func(l *loading) { l.eos = append([]int
 // which the first session will use, and checks that they agree. Errors are *ConventionError,
 // *MetadataError, *VocabularyError, *OptionError and those of etrun.
 func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, options ...Option) (*Model, error) {
-	l := loading{method: "forward"}
+	l := loading{method: "forward", batch: defaultBatch}
 	for _, o := range options {
 		o(&l)
 	}
@@ -96,7 +105,10 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{program: prog, tok: tok, call: *call, controls: controlNames(tok)}
+	if l.batch < 1 {
+		return nil, &OptionError{Option: "batch", Got: l.batch, Want: "a number of texts, at least 1"}
+	}
+	m := &Model{program: prog, tok: tok, call: *call, controls: controlNames(tok), batch: batcher{most: l.batch}}
 	if err := m.checkVocabulary(meta); err != nil {
 		return nil, err
 	}

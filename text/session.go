@@ -29,9 +29,10 @@ type Session struct {
 	kept   []float32 // empty for none
 	keptAt int       // position of the token that they follow
 
-	in   inputs
-	rows []float32  // logits converted to float32
-	gen  generation // of the current call of Generate; its memory is reused
+	in    inputs
+	place place      // among the sessions that generate text
+	rows  []float32  // logits converted to float32
+	gen   generation // of the current call of Generate; its memory is reused
 }
 
 // NewSession returns an empty session. Errors are those of etrun.Program.Load.
@@ -43,7 +44,8 @@ func (m *Model) NewSession(ctx context.Context) (*Session, error) {
 			return nil, err
 		}
 	}
-	return &Session{model: m, method: method}, nil
+	m.batch.opened()
+	return &Session{model: m, method: method, place: place{method: method}}, nil
 }
 
 // Model returns the model of the session.
@@ -128,7 +130,9 @@ func (s *Session) rewind(n int) {
 // Close frees the session. A call in progress, and later ones except Model, return etrun.ErrClosed. Closing
 // twice is allowed.
 func (s *Session) Close() error {
-	s.closed.Store(true)
+	if !s.closed.Swap(true) {
+		defer s.model.batch.closed()
+	}
 	return s.method.Close()
 }
 
@@ -243,10 +247,19 @@ func (s *Session) execute(ctx context.Context, before int) error {
 	if err := s.setInputs(first, n); err != nil {
 		return err
 	}
-	if err := s.method.Execute(ctx); err != nil {
+	if err := s.callMethod(ctx, n == 1 && c.cache == CachePositions); err != nil {
 		return err
 	}
+	s.place.one = n == 1 && before > 0
 	return s.readLogits(first, n)
+}
+
+// callMethod executes the method. A call of one token may be made together with those of other sessions.
+func (s *Session) callMethod(ctx context.Context, one bool) error {
+	if one && !s.model.call.fixed {
+		return s.model.batch.execute(ctx, &s.place)
+	}
+	return s.method.Execute(ctx)
 }
 
 // window returns the position of the first token of a call, and the number of tokens. Calls with a

@@ -19,7 +19,7 @@ var rules = [opclass.Count]rule{
 	opclass.AddMM:     addmmRows,
 	opclass.Softmax:   dimRows(1, false),
 	opclass.LayerNorm: layerNormRows,
-	opclass.Mean:      dimsRows(1, false),
+	opclass.Mean:      meanRows,
 	opclass.Copy:      broadcastRows,
 	opclass.View:      viewRows,
 	opclass.Unsqueeze: dimRows(1, true),
@@ -155,6 +155,21 @@ func dimsRows(arg int, changes bool) rule {
 		return list.Kind == tensor.KindIntList && len(items) > 0 && f.onlyRows(s, x) && f.plan.Dims[out(s)] == f.plan.Dims[x] &&
 			!slices.ContainsFunc(items, func(v int) bool { return !after(v) })
 	}
+}
+
+// manyRows is the number of elements up to which operators sum several rows at a time, in an order that depends on the number of
+// rows.
+const manyRows = 256
+
+// meanRows requires that a sum has the same order for any number of rows.
+func meanRows(f *finder, s *ir.Step) bool {
+	n := 1
+	for _, v := range f.Values[s.Args[1]].Items() {
+		if d, ok := f.dim(v, len(f.sizes(s.Args[0]))); ok {
+			n *= f.sizes(s.Args[0])[d]
+		}
+	}
+	return n > manyRows && dimsRows(1, false)(f, s)
 }
 
 // permuteRows requires that the rows stay where they are.

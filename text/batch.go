@@ -1,0 +1,294 @@
+package text
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/etrun-go/etrun"
+)
+
+// defaultBatch is the largest number of texts that decode together without WithBatch.
+const defaultBatch = 32
+
+// batcher lets the sessions of a model compute their next tokens together. Those that generate text are its members.
+// When all of them need a token, or those that do have waited long enough, one of them runs a round: the calls of all that
+// wait. The others are never waited for again before they come back.
+type batcher struct {
+	most int // the largest number of texts in a round, at most 1 for no rounds
+
+	mu       sync.Mutex
+	sessions int      // open sessions of the model
+	members  int      // sessions that generate
+	missing  int      // of these, those that a round did not wait for
+	waiting  []*place // in the order of their arrival
+	running  bool     // a session runs a round, or has been told to
+	batch    *etrun.Batch
+	reason   error // why there is no batch, and will not be
+
+	patience *time.Timer   // ends the wait for the other members
+	took     time.Duration // of the last round
+
+	round   []*place // of the session that runs it
+	methods []*etrun.Method
+	errs    []error
+}
+
+// turn is what a waiting session does next.
+type turn uint8
+
+const (
+	turnDone  turn = iota // its call has been made
+	turnLead              // it runs the next round
+	turnAlone             // it makes its call itself
+)
+
+// place is a session's part of the batcher.
+type place struct {
+	method *etrun.Method
+	turn   chan turn
+	err    error // of the call
+	member bool
+	missed bool // the last round did not wait for it
+	one    bool // the last call was of one token that follows others
+}
+
+// join makes a session a member, and leave ends that.
+func (b *batcher) join(s *place) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.turn == nil {
+		s.turn = make(chan turn, 1)
+	}
+	s.member, s.missed = true, false
+	b.members++
+}
+
+func (b *batcher) leave(s *place) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !s.member {
+		return
+	}
+	b.arrive(s)
+	s.member = false
+	b.members--
+	b.start()
+}
+
+// arrive notes that a session need not be missed any more.
+func (b *batcher) arrive(s *place) {
+	if s.missed {
+		s.missed = false
+		b.missing--
+	}
+}
+
+// ready reports whether a round should begin.
+func (b *batcher) ready() bool {
+	return !b.running && len(b.waiting) > 0 && len(b.waiting) >= min(b.members-b.missing, b.rows())
+}
+
+// rows returns the largest number of texts in a round.
+func (b *batcher) rows() int {
+	if b.batch != nil {
+		return b.batch.Rows()
+	}
+	return b.most
+}
+
+// start lets the session that waits longest run a round if it is time.
+func (b *batcher) start() {
+	if b.ready() {
+		b.lead()
+	}
+}
+
+func (b *batcher) lead() {
+	b.running = true
+	if b.patience != nil {
+		b.patience.Stop()
+	}
+	b.waiting[0].turn <- turnLead
+}
+
+// expire begins a round without the members that do not wait yet.
+func (b *batcher) expire() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.running || len(b.waiting) == 0 {
+		return
+	}
+	b.missing = b.members - len(b.waiting)
+	b.lead()
+}
+
+// execute makes the call of one token that a session has prepared, together with other sessions if there are any.
+func (b *batcher) execute(ctx context.Context, s *place) error {
+	b.mu.Lock()
+	if b.members < 2 || b.reason != nil || !s.member || b.batch == nil && !s.one {
+		b.mu.Unlock()
+		return s.method.Execute(ctx)
+	}
+	b.arrive(s)
+	b.waiting = append(b.waiting, s)
+	if b.ready() {
+		b.lead()
+	} else if len(b.waiting) == 1 && !b.running {
+		b.wait()
+	}
+	b.mu.Unlock()
+	return b.await(ctx, s)
+}
+
+// wait bounds the wait for the other members by a part of the time that a round takes.
+func (b *batcher) wait() {
+	const part = 2
+	if b.patience == nil {
+		b.patience = time.AfterFunc(b.took/part, b.expire)
+		return
+	}
+	b.patience.Reset(b.took / part)
+}
+
+// await waits for the session's turn.
+func (b *batcher) await(ctx context.Context, s *place) error {
+	var next turn
+	select {
+	case next = <-s.turn:
+	case <-ctx.Done():
+		if b.withdraw(s) {
+			return context.Cause(ctx)
+		}
+		next = <-s.turn // its call is part of a round
+	}
+	if next == turnLead {
+		next = b.run(s)
+	}
+	if next == turnAlone {
+		return s.method.Execute(ctx)
+	}
+	return s.err
+}
+
+// withdraw removes a session from those that wait, unless its turn has come.
+func (b *batcher) withdraw(s *place) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.Index(b.waiting, s)
+	if i < 0 || i == 0 && b.running && len(s.turn) > 0 {
+		return false
+	}
+	b.waiting = slices.Delete(b.waiting, i, i+1)
+	return true
+}
+
+// run runs a round, and returns the turn of the session that runs it.
+func (b *batcher) run(s *place) (next turn) {
+	b.mu.Lock()
+	n := min(len(b.waiting), b.rows())
+	b.round = append(b.round[:0], b.waiting[:n]...)
+	b.waiting = slices.Delete(b.waiting, 0, n)
+	b.mu.Unlock()
+	next = turnAlone // if the round panics
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, other := range b.round {
+			if other != s {
+				other.turn <- next
+			}
+		}
+		clear(b.round)
+		clear(b.methods)
+		if b.running = false; b.ready() {
+			b.lead()
+		} else if len(b.waiting) > 0 {
+			b.wait()
+		}
+	}()
+	return b.compute()
+}
+
+// compute makes the calls of a round.
+func (b *batcher) compute() turn {
+	start := time.Now()
+	batch := b.open(b.round[0])
+	if batch == nil {
+		return turnAlone
+	}
+	b.methods, b.errs = b.methods[:0], slices.Grow(b.errs[:0], len(b.round))[:len(b.round)]
+	for _, s := range b.round {
+		b.methods = append(b.methods, s.method)
+	}
+	// Not the context of any of them: each call ends with the round, which is short.
+	if err := batch.Execute(context.Background(), b.methods, b.errs); err != nil {
+		b.end(err)
+		return turnAlone // the caches have a slot per position: a call may be repeated
+	}
+	for i, s := range b.round {
+		s.err = b.errs[i]
+	}
+	b.mu.Lock()
+	b.took = time.Since(start)
+	b.mu.Unlock()
+	return turnDone
+}
+
+// open returns the batch, which it makes from the method of a session if there is none yet; nil if there cannot be one.
+func (b *batcher) open(s *place) *etrun.Batch {
+	b.mu.Lock()
+	batch := b.batch
+	b.mu.Unlock()
+	if batch != nil {
+		return batch
+	}
+	batch, err := s.method.NewBatch(context.Background(), b.most)
+	if err != nil {
+		if !errors.Is(err, etrun.ErrClosed) && !errors.Is(err, etrun.ErrBusy) { // only this session is closed
+			b.end(err)
+		}
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sessions == 0 {
+		batch.Close()
+		return nil
+	}
+	b.batch = batch
+	return batch
+}
+
+// end ends all rounds, for a reason.
+func (b *batcher) end(reason error) {
+	b.mu.Lock()
+	batch := b.batch
+	b.batch, b.reason = nil, reason
+	b.mu.Unlock()
+	if batch != nil {
+		batch.Close()
+	}
+}
+
+// opened counts a session of the model. The batch is closed with the last one.
+func (b *batcher) opened() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sessions++
+}
+
+func (b *batcher) closed() {
+	b.mu.Lock()
+	b.sessions--
+	var batch *etrun.Batch
+	if b.sessions == 0 && !b.running {
+		batch, b.batch = b.batch, nil
+	}
+	b.mu.Unlock()
+	if batch != nil {
+		batch.Close()
+	}
+}
