@@ -21,9 +21,8 @@ type batcher struct {
 
 	mu       sync.Mutex
 	sessions int      // open sessions of the model
-	members  int      // sessions that generate
-	missing  int      // of these, those that a round did not wait for
-	waiting  []*place // in the order of their arrival
+	members  []*place // those that generate
+	waiting  []*place // of these, in the order of their arrival
 	running  bool     // a session runs a round, or has been told to
 	batch    *etrun.Batch
 	reason   error // why there is no batch, and will not be
@@ -50,9 +49,8 @@ type place struct {
 	method *etrun.Method
 	turn   chan turn
 	err    error // of the call
-	member bool
-	missed bool // the last round did not wait for it
-	one    bool // the last call was of one token that follows others
+	missed bool  // a round has begun without it since its last call
+	one    bool  // the last call was of one token that follows others
 }
 
 // join makes a session a member, and leave ends that.
@@ -62,33 +60,31 @@ func (b *batcher) join(s *place) {
 	if s.turn == nil {
 		s.turn = make(chan turn, 1)
 	}
-	s.member, s.missed = true, false
-	b.members++
+	s.missed = false
+	b.members = append(b.members, s)
 }
 
 func (b *batcher) leave(s *place) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !s.member {
-		return
-	}
-	b.arrive(s)
-	s.member = false
-	b.members--
-	b.start()
-}
-
-// arrive notes that a session need not be missed any more.
-func (b *batcher) arrive(s *place) {
-	if s.missed {
-		s.missed = false
-		b.missing--
+	if i := slices.Index(b.members, s); i >= 0 {
+		b.members = slices.Delete(b.members, i, i+1)
+		b.start()
 	}
 }
 
 // ready reports whether a round should begin.
 func (b *batcher) ready() bool {
-	return !b.running && len(b.waiting) > 0 && len(b.waiting) >= min(b.members-b.missing, b.rows())
+	if b.running || len(b.waiting) == 0 {
+		return false
+	}
+	expected := 0
+	for _, s := range b.members {
+		if !s.missed {
+			expected++
+		}
+	}
+	return len(b.waiting) >= min(expected, b.rows())
 }
 
 // rows returns the largest number of texts in a round.
@@ -121,18 +117,20 @@ func (b *batcher) expire() {
 	if b.running || len(b.waiting) == 0 {
 		return
 	}
-	b.missing = b.members - len(b.waiting)
+	for _, s := range b.members {
+		s.missed = !slices.Contains(b.waiting, s)
+	}
 	b.lead()
 }
 
 // execute makes the call of one token that a session has prepared, together with other sessions if there are any.
 func (b *batcher) execute(ctx context.Context, s *place) error {
 	b.mu.Lock()
-	if b.members < 2 || b.reason != nil || !s.member || b.batch == nil && !s.one {
+	if len(b.members) < 2 || b.reason != nil || !slices.Contains(b.members, s) || b.batch == nil && !s.one {
 		b.mu.Unlock()
 		return s.method.Execute(ctx)
 	}
-	b.arrive(s)
+	s.missed = false
 	b.waiting = append(b.waiting, s)
 	if b.ready() {
 		b.lead()
