@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/rows"
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // Batch executes instances of one method together. Steps that compute each row of their tensors from the same row of their
@@ -98,7 +99,8 @@ func (b *Batch) Close() error {
 
 // Execute runs instances of the method on the inputs that were set, and sets errs[i] to the error of list[i], as
 // [Method.Execute] returns it. Instances whose call has not exactly one row, those beyond the number of [Batch.Rows], and those
-// whose instructions are observed run alone. After the first run of so many instances Execute allocates nothing.
+// whose instructions an observer of their own, or whose nodes or values any observer receives, run alone. Observers of the
+// program receive instructions that run together as those of one more instance. After the first run of so many instances Execute allocates nothing.
 //
 // The error is that of a run that failed for all, whose state is then undefined: a *BatchError if sizes were
 // not those that the batch expected, after which the batch is of no more use.
@@ -127,7 +129,10 @@ func (b *Batch) Execute(ctx context.Context, list []*Method, errs []error) error
 			s.endAll()
 		}
 	}()
-	if len(b.joined) == 1 {
+	switch len(b.joined) {
+	case 0:
+		return nil
+	case 1:
 		*b.joined[0].err = b.joined[0].executeBegun(ctx)
 		return nil
 	}
@@ -136,7 +141,8 @@ func (b *Batch) Execute(ctx context.Context, list []*Method, errs []error) error
 
 // joins reports whether an instance takes part in a run.
 func (b *Batch) joins(m *Method) bool {
-	if len(b.joined) == b.most || m.observed.wants.Any(ofInstructions) || m.poison != nil || m.reference != nil || m.shares != nil {
+	w := &m.observed
+	if len(b.joined) == b.most || w.own.wants.Any(ofInstructions) || w.wants.Any(trace.Nodes|trace.Values) || m.poison != nil || m.reference != nil || m.shares != nil {
 		return false
 	}
 	for _, i := range b.plan.Inputs {
@@ -185,6 +191,9 @@ func (b *Batch) run(ctx context.Context) error {
 		*b.lead.restore[i].slot = b.lead.restore[i].was
 	}
 	b.lead.ctx.StopWhen(ctx.Done())
+	w := &b.lead.observed
+	w.ctx, w.run, w.fault = ctx, lastRun.Add(1), nil
+	defer func() { w.ctx, w.run, w.event = nil, 0, trace.Event{} }()
 	for i := range b.plan.Segments {
 		s := &b.plan.Segments[i]
 		run := b.runEach
@@ -278,22 +287,31 @@ func (b *Batch) mismatch(v int, t *tensor.Tensor, want int) error {
 
 // runSteps runs steps from first to before end, whose jumps stay among them.
 func (m *Method) runSteps(ctx context.Context, first, end int) (err error) {
-	pc := first
+	pc, observed := first, m.observed.wants.Any(ofInstructions)
 	defer func() {
 		switch fault := recover(); fault {
 		case nil:
+			return
 		case cpu.Stopped{}:
 			err = m.stopped(ctx, pc)
 		default:
 			m.poison = m.failed(pc, &PanicError{Value: fault, Stack: debug.Stack()})
 			err = m.poison
 		}
+		if observed {
+			m.tellInstruction(&m.steps[pc], err)
+		}
 	}()
 	for pc < end {
 		if ctx.Err() != nil {
 			return m.failed(pc, context.Cause(ctx))
 		}
-		next, err := m.do(ctx, pc)
+		next := 0
+		if observed {
+			next, err = m.doObserved(ctx, pc)
+		} else {
+			next, err = m.do(ctx, pc)
+		}
 		if err != nil {
 			return m.failed(pc, err)
 		}
