@@ -258,6 +258,9 @@ func (b *Batch) gather(v int) error {
 			return b.mismatch(v, from, 1)
 		}
 		n := len(from.Data)
+		if len(to.Data) != n*len(b.joined) {
+			return b.mismatch(v, from, 1)
+		}
 		copy(to.Data[row*n:(row+1)*n], from.Data)
 	}
 	return nil
@@ -276,6 +279,9 @@ func (b *Batch) scatter(row int, values []int) error {
 			return b.mismatch(v, from, len(b.joined))
 		}
 		n := len(to.Data)
+		if len(from.Data) != n*len(b.joined) {
+			return b.mismatch(v, from, len(b.joined))
+		}
 		copy(to.Data, from.Data[row*n:(row+1)*n])
 	}
 	return nil
