@@ -102,8 +102,9 @@ func (b *Batch) Close() error {
 // whose instructions an observer of their own, or whose nodes or values any observer receives, run alone. Observers of the
 // program receive instructions that run together as those of one more instance. After the first run of so many instances Execute allocates nothing.
 //
-// The error is that of a run that failed for all, whose state is then undefined: a *BatchError if sizes were
-// not those that the batch expected, after which the batch is of no more use.
+// An instance whose tensors turn out to have other sizes than in the run that the batch was made from fails with a *BatchError; its
+// state is then undefined, and it should run alone. The error that Execute itself returns is that of a run that failed for
+// all, which errs has too.
 func (b *Batch) Execute(ctx context.Context, list []*Method, errs []error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -204,7 +205,10 @@ func (b *Batch) run(ctx context.Context) error {
 			return err
 		}
 	}
-	for row := range b.joined {
+	for row, m := range b.joined {
+		if *m.err != nil {
+			continue
+		}
 		if err := b.scatter(row, b.plan.Outputs); err != nil {
 			return err
 		}
@@ -212,12 +216,18 @@ func (b *Batch) run(ctx context.Context) error {
 	return nil
 }
 
+// failed reports whether all instances have failed.
+func (b *Batch) failed() bool {
+	return !slices.ContainsFunc(b.joined, func(s seat) bool { return *s.err == nil })
+}
+
 // runTogether runs a segment for all rows.
 func (b *Batch) runTogether(ctx context.Context, s *rows.Segment) error {
 	for _, v := range s.Copies {
-		if err := b.gather(v); err != nil {
-			return err
-		}
+		b.gather(v)
+	}
+	if b.failed() {
+		return nil
 	}
 	return b.lead.runSteps(ctx, s.First, s.End)
 }
@@ -236,34 +246,31 @@ func (b *Batch) runEach(ctx context.Context, s *rows.Segment) error {
 	return nil
 }
 
-// gather copies a value of each instance to a row of the common one. The rows of instances that have failed are undefined.
-func (b *Batch) gather(v int) error {
+// gather copies a value of each instance to a row of the common one. Instances whose value has other sizes fail. The rows of
+// those that have failed are undefined.
+func (b *Batch) gather(v int) {
 	d, to := b.plan.Dims[v], b.lead.values[v].Tensor
 	first := true
 	for row, m := range b.joined {
-		from := m.values[v].Tensor
 		if *m.err != nil {
 			continue
 		}
-		if from.Sizes[d] != 1 {
-			return b.mismatch(v, from, 1)
-		}
+		from := m.values[v].Tensor
 		sizes := append(b.sizes[:0], from.Sizes...)
-		if sizes[d] = len(b.joined); first {
-			if err := to.Resize(sizes); err != nil {
-				return b.mismatch(v, from, 1)
-			}
+		if sizes[d] != 1 {
+			*m.err = b.mismatch(v, from, 1)
+			continue
 		}
-		if first = false; !slices.Equal(to.Sizes, sizes) {
-			return b.mismatch(v, from, 1)
+		if sizes[d] = len(b.joined); first && to.Resize(sizes) == nil {
+			first = false
 		}
 		n := len(from.Data)
-		if len(to.Data) != n*len(b.joined) {
-			return b.mismatch(v, from, 1)
+		if first || !slices.Equal(to.Sizes, sizes) || len(to.Data) != n*len(b.joined) {
+			*m.err = b.mismatch(v, from, 1)
+			continue
 		}
 		copy(to.Data[row*n:(row+1)*n], from.Data)
 	}
-	return nil
 }
 
 // scatter copies a row of values to an instance.

@@ -165,7 +165,7 @@ func (b *batcher) await(ctx context.Context, s *place) error {
 	if next == turnLead {
 		next = b.run(s)
 	}
-	if next == turnAlone {
+	if next == turnAlone || isMismatch(s.err) {
 		return s.method.Execute(ctx)
 	}
 	return s.err
@@ -224,15 +224,24 @@ func (b *batcher) compute() turn {
 	// Not the context of any of them: each call ends with the round, which is short.
 	if err := batch.Execute(context.Background(), b.methods, b.errs); err != nil {
 		b.end(err)
-		return turnAlone // the caches have a slot per position: a call may be repeated
+		return turnAlone
 	}
 	for i, s := range b.round {
-		s.err = b.errs[i]
+		if s.err = b.errs[i]; isMismatch(s.err) {
+			b.end(s.err)
+		}
 	}
 	b.mu.Lock()
 	b.took = time.Since(start)
 	b.mu.Unlock()
 	return turnDone
+}
+
+// isMismatch reports whether a call failed only because it was made with others. It may be repeated: the caches have a slot
+// per position.
+func isMismatch(err error) bool {
+	_, ok := errors.AsType[*etrun.BatchError](err)
+	return ok
 }
 
 // open returns the batch, which it makes from the method of a session if there is none yet; nil if there cannot be one.
