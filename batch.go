@@ -80,6 +80,16 @@ func (m *Method) NewBatch(ctx context.Context, n int) (*Batch, error) {
 	return &Batch{lead: lead, plan: plan, most: min(n, plan.Rows)}, nil
 }
 
+// BatchSteps returns the numbers of instructions that instances would run together in a [Batch], and each by itself. Without a run it is
+// not known which tensors have other sizes that vary: NewBatch may still find fewer. The error is a *BatchError.
+func (m *Method) BatchSteps() (together, each int, err error) {
+	plan, err := rows.Make(m.ir, m.shared.Images, nil)
+	if err != nil {
+		return 0, 0, &BatchError{m.ir.Name, err.Error()}
+	}
+	return plan.Together, plan.Each, nil
+}
+
 // Rows returns the largest number of instances that run together.
 func (b *Batch) Rows() int { return b.most }
 

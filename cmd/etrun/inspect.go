@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
@@ -34,8 +35,16 @@ type methodReport struct {
 	Rewritten    []rewriteCount        `json:"rewritten,omitempty"` // instructions removed or changed by rewrites
 	Lowered      *loweredReport        `json:"lowered,omitempty"`   // with --lower auto, tune or verify
 	Repairs      []string              `json:"repairs,omitempty"`   // repaired faults of the exporter
+	Together     *togetherReport       `json:"together,omitempty"`
 	Memory       memoryReport          `json:"memory"`
 	LoadError    string                `json:"load_error,omitempty"` // why the method does not load here
+}
+
+// togetherReport describes the calls of several instances of a method with state, such as those for the texts of a language model.
+type togetherReport struct {
+	Once   int    `json:"once"`             // instructions that run once for the calls of one row of all instances
+	Each   int    `json:"each"`             // that run in each instance
+	Reason string `json:"reason,omitempty"` // why none run together
 }
 
 type operatorReport struct {
@@ -192,7 +201,22 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error
 	r.countRewritten(m.Rewritten())
 	r.Memory.Released = m.ReleasedBytes()
 	r.Repairs = m.Repairs()
+	if len(m.StateTensors()) > 0 {
+		r.Together = reportTogether(m)
+	}
 	return nil
+}
+
+func reportTogether(m *etrun.Method) *togetherReport {
+	var r togetherReport
+	var err error
+	if r.Once, r.Each, err = m.BatchSteps(); err != nil {
+		r.Reason = err.Error()
+		if e, ok := errors.AsType[*etrun.BatchError](err); ok {
+			r.Reason = e.Reason
+		}
+	}
+	return &r
 }
 
 // countDelegates sums the memory of delegates; shared working memory counts once.

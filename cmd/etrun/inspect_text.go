@@ -84,6 +84,7 @@ func (m *methodReport) print(t *tabwriter.Writer, all bool) {
 		m.Lowered.print(t)
 	}
 	m.printRepairs(t)
+	m.printTogether(t)
 	m.Memory.print(t)
 	if m.LoadError != "" {
 		fmt.Fprintf(t, "  does not run here: %s\n", m.LoadError)
@@ -212,6 +213,16 @@ func printNodes(t *tabwriter.Writer, nodes []nodeReport) {
 		names[i] = fmt.Sprintf("%s ×%d", name, counts[name])
 	}
 	fmt.Fprintf(t, "       %s: %s\n", cli.Count(len(nodes), "node", "nodes"), strings.Join(names, ", "))
+}
+
+func (m *methodReport) printTogether(t *tabwriter.Writer) {
+	switch r := m.Together; {
+	case r == nil:
+	case r.Reason != "":
+		fmt.Fprintf(t, "  several instances: %s\n", cli.Printable(r.Reason))
+	default:
+		fmt.Fprintf(t, "  several instances: %s run once for all of them, %d in each\n", cli.Count(r.Once, "instruction", "instructions"), r.Each)
+	}
 }
 
 func (m *memoryReport) print(t *tabwriter.Writer) {

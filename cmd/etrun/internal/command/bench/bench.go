@@ -61,6 +61,7 @@ func New(a *cli.App) *cobra.Command {
 	flags.BoolVar(&b.language.text, "text", false, "measure a language model: prefill and decode by the length of the prompt")
 	flags.IntSliceVar(&b.language.lengths, "lengths", nil, "with --text: prompts of these lengths, a `LIST` such as 16,256")
 	flags.IntVar(&b.language.decode, "decode", 16, "with --text: decode `N` tokens after the first one")
+	flags.IntVar(&b.language.clients, "clients", 1, "with --text: generate `N` texts at the same time")
 	b.calls.AddFlags(flags)
 	b.AddFlags(flags)
 	return c

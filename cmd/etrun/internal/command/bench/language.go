@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -23,6 +22,7 @@ type languageBench struct {
 	text    bool
 	lengths []int
 	decode  int
+	clients int
 }
 
 // TextReport is the JSON object of bench --text.
@@ -40,21 +40,25 @@ type TextReport struct {
 // languageRuns are the measurements with one number of threads and one length of the prompt.
 type languageRuns struct {
 	Threads     int           `json:"threads"`
+	Clients     int           `json:"clients"` // texts that are generated at the same time
 	Prompt      int           `json:"prompt_tokens"`
 	Generated   int           `json:"generated_tokens"` // in each run
 	Prefill     stats.Summary `json:"prefill_ms"`
 	First       stats.Summary `json:"first_token_ms"`
-	PerToken    stats.Summary `json:"decode_ms_per_token"` // after the first one
-	PrefillRate float64       `json:"prefill_tokens_per_s"`
-	DecodeRate  float64       `json:"decode_tokens_per_s"`
-	TokenBytes  int64         `json:"bytes_per_token"`    // weights, and the cache up to the middle of the generated tokens
-	ReadRate    float64       `json:"decode_bytes_per_s"` // that many for each token
-	Bandwidth   float64       `json:"memory_bytes_per_s"` // measured: the threads read memory
-	Share       float64       `json:"bandwidth_share"`    // of the two
+	PerToken    stats.Summary `json:"decode_ms_per_token"`  // after the first one
+	PrefillRate float64       `json:"prefill_tokens_per_s"` // of each text
+	DecodeRate  float64       `json:"decode_tokens_per_s"`  // of all texts together
+	TokenBytes  int64         `json:"bytes_per_token"`      // weights, read once for all clients, and the cache up to the middle of the generated tokens
+	ReadRate    float64       `json:"decode_bytes_per_s"`   // that many for each token
+	Bandwidth   float64       `json:"memory_bytes_per_s"`   // measured: the threads read memory
+	Share       float64       `json:"bandwidth_share"`      // of the two
 }
 
-// maxLengths bounds --lengths.
-const maxLengths = 64
+// Bounds of --lengths and --clients.
+const (
+	maxLengths = 64
+	maxClients = 1024
+)
 
 // check validates the flags.
 func (l *languageBench) check(b *benchCommand, paths []string) error {
@@ -69,6 +73,8 @@ func (l *languageBench) check(b *benchCommand, paths []string) error {
 		return session.Usage("--text writes --format table or json")
 	case len(l.lengths) > maxLengths || slices.ContainsFunc(l.lengths, func(n int) bool { return n < 1 }):
 		return session.Usage("--lengths %v, want at most %d positive numbers", l.lengths, maxLengths)
+	case l.clients < 1 || l.clients > maxClients:
+		return session.Usage("--clients %d, want 1 to %d", l.clients, maxClients)
 	case l.decode < 1:
 		return session.Usage("--decode %d, want 1 or more", l.decode)
 	}
@@ -114,20 +120,20 @@ func (l *languageBench) measure(ctx context.Context, b *benchCommand, o *session
 	if err != nil {
 		return err
 	}
-	conversation, err := model.NewSession(ctx)
+	texts, err := openTexts(ctx, model, l.clients)
+	defer texts.close()
 	if err != nil {
 		return session.WithHint(err)
 	}
-	defer conversation.Close()
 	share := b.plan.Duration / time.Duration(len(lengths)*len(b.threads))
 	b.Progress.Say("reading memory")
 	bandwidth := readBandwidth(ctx, s.Threads())
 	for _, n := range lengths {
 		b.Progress.Say("prompts of %d tokens", n)
-		runs, err := l.repeat(ctx, conversation, l.prompt(n, info.Vocabulary, o.Seed), share)
+		runs, err := l.repeat(ctx, texts, l.prompt(n, info.Vocabulary, o.Seed), share)
 		if runs.Prefill.N > 0 {
-			runs.Threads, runs.Bandwidth = s.Threads(), bandwidth
-			if err := runs.addBytes(conversation); err != nil {
+			runs.Threads, runs.Clients, runs.Bandwidth = s.Threads(), l.clients, bandwidth
+			if err := runs.addBytes(texts[0]); err != nil {
 				return err
 			}
 			r.Runs = append(r.Runs, runs)
@@ -150,7 +156,7 @@ func (r *languageRuns) addBytes(s *text.Session) error {
 	if info.Cache == text.CachePositions {
 		positions = r.Prompt + r.Generated/2
 	}
-	r.TokenBytes = f.Weights + f.State*int64(positions)/int64(info.Context)
+	r.TokenBytes = f.Weights/int64(r.Clients) + f.State*int64(positions)/int64(info.Context)
 	r.ReadRate = float64(r.TokenBytes) * r.DecodeRate
 	r.Share = r.ReadRate / r.Bandwidth
 	return nil
@@ -184,26 +190,25 @@ func (l *languageBench) prompt(n, vocabulary int, seed uint64) []int {
 // minTexts is the minimum number of texts of each length.
 const minTexts = 3
 
-// repeat generates texts for a time, each from an empty session. The first one is not counted.
-func (l *languageBench) repeat(ctx context.Context, s *text.Session, prompt []int, d time.Duration) (r languageRuns, err error) {
+// repeat generates texts for a time, each from an empty session, in all sessions at once. The first ones are not counted.
+func (l *languageBench) repeat(ctx context.Context, texts texts, prompt []int, d time.Duration) (r languageRuns, err error) {
 	var prefill, first, perToken []time.Duration
 	o := text.Options{MaxTokens: l.decode + 1, IgnoreEOS: true}
 	begun := time.Now()
 	for n := 0; n <= minTexts || time.Since(begun) < d; n++ {
-		if err = s.Reset(); err != nil {
-			break
-		}
-		var end text.Piece
-		if end, err = last(s.GenerateTokens(ctx, prompt, o)); err != nil {
+		var ends []text.Piece
+		if ends, err = texts.generate(ctx, prompt, o); err != nil {
 			break
 		}
 		if n == 0 {
-			r.Prompt, r.Generated = len(prompt), end.Stats.Generated
+			r.Prompt, r.Generated = len(prompt), ends[0].Stats.Generated
 			continue
 		}
-		prefill, first = append(prefill, end.Stats.Prefill), append(first, end.Stats.FirstToken)
-		if after := end.Stats.Generated - 1; after > 0 {
-			perToken = append(perToken, end.Stats.Decode/time.Duration(after))
+		for _, end := range ends {
+			prefill, first = append(prefill, end.Stats.Prefill), append(first, end.Stats.FirstToken)
+			if after := end.Stats.Generated - 1; after > 0 {
+				perToken = append(perToken, end.Stats.Decode/time.Duration(after))
+			}
 		}
 	}
 	if len(prefill) == 0 {
@@ -213,16 +218,9 @@ func (l *languageBench) repeat(ctx context.Context, s *text.Session, prompt []in
 	r.PrefillRate = float64(r.Prompt) / r.Prefill.P50 * 1e3
 	if len(perToken) > 0 {
 		r.PerToken = stats.Of(perToken)
-		r.DecodeRate = 1e3 / r.PerToken.P50
+		r.DecodeRate = float64(len(texts)) * 1e3 / r.PerToken.P50
 	}
 	return r, err
-}
-
-// last returns the last piece of a text.
-func last(pieces iter.Seq2[text.Piece, error]) (end text.Piece, err error) {
-	for end, err = range pieces {
-	}
-	return end, err
 }
 
 func (r *TextReport) print(b *benchCommand) {
@@ -232,12 +230,12 @@ func (r *TextReport) print(b *benchCommand) {
 	if len(r.Runs) > 0 {
 		fmt.Fprintf(b.Out, "memory: %.4g GB/s read by %s\n", r.Runs[0].Bandwidth/1e9, cli.Count(r.Runs[0].Threads, "thread", "threads"))
 	}
-	fmt.Fprintf(b.Out, "%8s %8s %14s %12s %14s %12s %10s %8s %6s %6s\n", "threads", "prompt", "prefill tok/s", "first", "decode tok/s",
+	fmt.Fprintf(b.Out, "%8s %8s %8s %14s %12s %14s %12s %10s %8s %6s %6s\n", "threads", "clients", "prompt", "prefill tok/s", "first", "decode tok/s",
 		"per token",
 		"MB/token", "GB/s", "share", "texts")
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		fmt.Fprintf(b.Out, "%8d %8d %14.4g %12s %14.4g %12s %10.4g %8.3g %5.0f%% %6d\n", run.Threads, run.Prompt, run.PrefillRate,
+		fmt.Fprintf(b.Out, "%8d %8d %8d %14.4g %12s %14.4g %12s %10.4g %8.3g %5.0f%% %6d\n", run.Threads, run.Clients, run.Prompt, run.PrefillRate,
 			duration.FormatMS(run.First.P50), run.DecodeRate, duration.FormatMS(run.PerToken.P50), float64(run.TokenBytes)/1e6, run.ReadRate/1e9,
 			100*run.Share, run.Prefill.N)
 	}
