@@ -60,7 +60,8 @@ func (m *Method) NewBatch(ctx context.Context, n int) (*Batch, error) {
 	}
 	defer m.end()
 	if !m.executed || m.reference != nil || m.shares != nil || n < 1 {
-		return nil, &BatchError{m.ir.Name, "calls run together only after one that succeeded, without shared state and without LowerVerify"}
+		return nil, &BatchError{m.ir.Name, "calls run together only after one that succeeded, without state of another method, " +
+			"and not compared with the method as it was exported"}
 	}
 	plan, err := rows.Make(m.ir, m.shared.Images, func(v, d int) bool { return m.values[v].Tensor.Sizes[d] == 1 })
 	if err != nil {
@@ -110,7 +111,8 @@ func (b *Batch) Close() error {
 // Execute runs instances of the method on the inputs that were set, and sets errs[i] to the error of list[i], as
 // [Method.Execute] returns it. Instances whose call has not exactly one row, those beyond the number of [Batch.Rows], and those
 // whose instructions an observer of their own, or whose nodes or values any observer receives, run alone. Observers of the
-// program receive instructions that run together as those of one more instance. After the first run of so many instances Execute allocates nothing.
+// program receive instructions that run together as those of one more instance. After the first run of so many instances
+// Execute allocates nothing.
 //
 // An instance whose tensors turn out to have other sizes than in the run that the batch was made from fails with a *BatchError; its
 // state is then undefined, and it should run alone. The error that Execute itself returns is that of a run that failed for
@@ -153,7 +155,8 @@ func (b *Batch) Execute(ctx context.Context, list []*Method, errs []error) error
 // joins reports whether an instance takes part in a run.
 func (b *Batch) joins(m *Method) bool {
 	w := &m.observed
-	if len(b.joined) == b.most || w.own.wants.Any(ofInstructions) || w.wants.Any(trace.Nodes|trace.Values) || m.poison != nil || m.reference != nil || m.shares != nil {
+	watched := w.own.wants.Any(ofInstructions) || w.wants.Any(trace.Nodes|trace.Values)
+	if len(b.joined) == b.most || watched || m.poison != nil || m.reference != nil || m.shares != nil {
 		return false
 	}
 	for _, i := range b.plan.Inputs {
