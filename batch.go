@@ -71,7 +71,7 @@ func (m *Method) NewBatch(ctx context.Context, n int) (*Batch, error) {
 		return nil, err
 	}
 	lead := m.program.newMethod(m.index, m.shared)
-	lead.stateless = true
+	lead.stateless, lead.lifted, lead.rows = true, plan.Lifted, min(n, plan.Rows)
 	lead.observed = *newWatch(context.Background(), m.program.config.watchers, m.ir.Name)
 	if err := lead.build(ctx, &lead.observed); err != nil {
 		lead.free()
@@ -229,6 +229,31 @@ func (b *Batch) run(ctx context.Context) error {
 	return nil
 }
 
+// keepRows copies all rows where a step selects the only one of an instance.
+func (b *Batch) keepRows(step int) error {
+	s := &b.lead.ir.Steps[step]
+	from, to := b.lead.values[s.Args[0]].Tensor, b.lead.values[s.Writes[0]].Tensor
+	sizes := append(b.sizes[:0], to.Sizes...)
+	sizes[0] = len(b.joined)
+	if err := to.Resize(sizes); err != nil || len(to.Data) != len(from.Data) {
+		return b.mismatch(s.Args[0], from, len(b.joined))
+	}
+	copy(to.Data, from.Data)
+	return nil
+}
+
+// lift gives tensors of one row as many as the batch has, in memory of their own.
+func (m *Method) lift() {
+	for _, v := range m.lifted {
+		d := m.ir.Values[v].Tensor
+		sizes := slices.Clone(d.Sizes)
+		sizes[0] = m.rows
+		t := tensor.Make(d.DType, sizes, d.DimOrder, tensor.DynamicBound)
+		t.Bind(tensor.AlignedBytes(t.NBytes()))
+		m.values[v].Tensor = t
+	}
+}
+
 // failed reports whether all instances have failed.
 func (b *Batch) failed() bool {
 	return !slices.ContainsFunc(b.joined, func(s seat) bool { return *s.err == nil })
@@ -242,7 +267,20 @@ func (b *Batch) runTogether(ctx context.Context, s *rows.Segment) error {
 	if b.failed() {
 		return nil
 	}
-	return b.lead.runSteps(ctx, s.First, s.End)
+	first := s.First
+	for _, i := range b.plan.Selected {
+		if i < first || i >= s.End {
+			continue
+		}
+		if err := b.lead.runSteps(ctx, first, i); err != nil {
+			return err
+		}
+		if err := b.keepRows(i); err != nil {
+			return err
+		}
+		first = i + 1
+	}
+	return b.lead.runSteps(ctx, first, s.End)
 }
 
 // runEach runs a segment in the instances that have not failed.

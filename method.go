@@ -43,6 +43,8 @@ type Method struct {
 	limit     int64
 	poison    error // why the method can no longer run
 	stateless bool  // it is that of a batch, and never runs a step that uses state
+	lifted    []int // values that have rows in the batch only
+	rows      int   // as many
 
 	reference *Method    // the method without lowering, with LowerVerify only
 	distances []Distance // from the reference
@@ -97,6 +99,7 @@ func (m *Method) build(ctx context.Context, w *watch) error {
 	m.random = rand.NewPCG(m.program.config.seed, 0)
 	m.ctx.Rand = rand.New(m.random)
 	m.makeValues()
+	m.lift()
 	m.findUnbounded()
 	m.makeInputs()
 	m.hold(w)
@@ -118,6 +121,9 @@ func (m *Method) hold(w *watch) {
 	m.held[0] = m.plan.Bytes()
 	if m.stateless {
 		m.held[0] -= m.plan.StateBytes
+	}
+	for _, v := range m.lifted {
+		m.held[0] += int64(m.values[v].Tensor.NBytes())
 	}
 	m.held[1] = prepare.ScratchBytes(m.shared.Needs, math.MaxInt64-1)
 	w.memory(trace.MemoryPlanned, m.held[0])

@@ -26,7 +26,10 @@ type finder struct {
 	homes  []home // by value: where it was last written; 0 for constants and numbers of the file
 	kinds  []home // by step
 	fixed  []bool // by storage: its steps run in each instance
-	undo   []change
+	// updated marks the storages that steps update in place or that several write.
+	updated []bool
+	undo    []change
+	joined  bool // the steps of a block are being classified
 }
 
 // change is the home of a value before a block was classified.
@@ -38,7 +41,7 @@ type change struct {
 // findShared finds the storages that must not be divided between instances: state, and those that steps update in place or
 // that several write.
 func (f *finder) findShared() {
-	f.fixed = make([]bool, len(f.Storages))
+	f.fixed, f.updated = make([]bool, len(f.Storages)), make([]bool, len(f.Storages))
 	writers, written := make([]int, len(f.Storages)), make([]bool, len(f.Values))
 	jump := false // the step before was a jump, which leads to the delegate or to its calls
 	for i := range f.Steps {
@@ -63,6 +66,7 @@ func (f *finder) findShared() {
 	for i := range f.Storages {
 		s := &f.Storages[i]
 		member := func(v int) bool { return !written[v] && f.plan.Dims[v] == None } // the file's view of another size
+		f.updated[i] = f.fixed[i] || writers[i] > 1
 		f.fixed[i] = f.fixed[i] || s.Kind == ir.State || s.Kind == ir.Heap || writers[i] > 1 || slices.ContainsFunc(s.Values, member)
 	}
 }
@@ -106,8 +110,9 @@ func (f *finder) block(i int) (end int, ok bool) {
 
 // classifyBlock gives all steps of a block one kind.
 func (f *finder) classifyBlock(from, end int) {
-	kind := together
-	f.undo = f.undo[:0]
+	kind, lifted := together, len(f.plan.Lifted)
+	f.undo, f.joined = f.undo[:0], true
+	defer func() { f.joined = false }()
 	for i := from; i < end && kind == together; i++ {
 		if s := &f.Steps[i]; s.IsJump() {
 			f.kinds[i] = together
@@ -124,6 +129,10 @@ func (f *finder) classifyBlock(from, end int) {
 	for _, c := range slices.Backward(f.undo) {
 		f.homes[c.value] = c.was
 	}
+	for _, v := range f.plan.Lifted[lifted:] {
+		f.plan.Dims[v] = None
+	}
+	f.plan.Lifted = f.plan.Lifted[:lifted]
 	for i := from; i < end; i++ {
 		f.set(i, each)
 	}
@@ -153,6 +162,20 @@ func (f *finder) write(v int, k home) {
 // kind returns the kind of a step.
 func (f *finder) kind(i int) home {
 	s := &f.Steps[i]
+	if f.selects(s) && f.lift(s) {
+		f.plan.Selected = append(f.plan.Selected, i)
+		return together
+	}
+	lifted := s.Kind != ir.FreeCall && slices.ContainsFunc(s.Reads, f.isLifted) && f.lift(s)
+	k := f.kindOf(s)
+	if lifted && k != together {
+		f.drop(s)
+	}
+	return k
+}
+
+// kindOf returns the kind of a step whose results have the dimensions of rows that they would have together.
+func (f *finder) kindOf(s *ir.Step) home {
 	switch {
 	case s.Kind == ir.KernelCall && s.ReadsSizes() && !f.numbersOfEach(s) && !slices.ContainsFunc(s.Reads, f.lacksRows):
 		return both

@@ -19,7 +19,12 @@ type Plan struct {
 	Outputs []int
 	Dims    []int // by value: the dimension of the rows, None for tensors without rows. The dimensions before it have size 1
 	Rows    int   // the largest number of rows
-	Inputs  []int // the indices of the inputs with rows
+	// Lifted are tensors for one row that need a row for each instance in the common one: what is computed from the last row
+	// of a call. Their first dimension is that of the rows. Selected are the steps that select that row: together, all rows
+	// take its place.
+	Lifted   []int
+	Selected []int
+	Inputs   []int // the indices of the inputs with rows
 	// Together and Each are the numbers of steps of the two kinds.
 	Together, Each int
 }

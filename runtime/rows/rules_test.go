@@ -2,6 +2,7 @@ package rows
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,6 +120,12 @@ var calls = []struct {
 	}, false},
 	{"last row", func(p *program) int {
 		return p.call("aten::select_copy.int_out", 0, p.int(1), p.int(-1), p.tensor(false, 1, 4))
+	}, true},
+	{"second row", func(p *program) int {
+		return p.call("aten::select_copy.int_out", 0, p.int(1), p.int(1), p.tensor(false, 1, 4))
+	}, false},
+	{"element of each row", func(p *program) int {
+		return p.call("aten::select_copy.int_out", 0, p.int(2), p.int(-1), p.tensor(true, 1, 8))
 	}, false},
 	{"sum of all", func(p *program) int {
 		return p.call("aten::mean.dtype_out", 0, p.none(), p.tensor(false))
@@ -162,6 +169,22 @@ func TestSegments(t *testing.T) {
 		if s.First != w.First || s.End != w.End || s.Together != w.Together || len(s.Copies) != 1 || s.Copies[0] != w.Copies[0] {
 			t.Errorf("segment %d: got %+v, want %+v", i, s, w)
 		}
+	}
+}
+
+// TestLifted checks that what is computed from the last row has a row for each instance, as far as that is by row.
+func TestLifted(t *testing.T) {
+	p := newProgram(t)
+	last := p.call("aten::select_copy.int_out", 0, p.int(1), p.int(-1), p.tensor(false, 1, 4))
+	product := p.call("aten::mm.out", last, p.constant(4, 3), p.tensor(false, 1, 3))
+	all := p.call("aten::_softmax.out", product, p.int(0), p.bool(), p.tensor(false, 1, 3))
+	plan, err := p.plan(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(plan.Lifted, []int{last, product}) || !slices.Equal(plan.Selected, []int{0}) || plan.Dims[all] != None ||
+		plan.Together != 2 || plan.Each != 1 || len(plan.Outputs) != 0 {
+		t.Errorf("got %+v", plan)
 	}
 }
 

@@ -7,7 +7,7 @@ const NoRows = -1
 // the node has some. ok is false if an element of the output may depend on several rows.
 type rowRule func(g *Graph, n *Node, s []Shape, rows []int) (dim int, ok bool)
 
-// rowRules are the rules by tag. Nodes of other types are not computed row by row.
+// rowRules are the rules by tag. Nodes of other types are not computed row by row, nor those that rearrange elements for one size.
 var rowRules = [256]rowRule{
 	TagFullyConnected:  fullyConnectedRows,
 	TagStaticReshape:   reshapeRows,
