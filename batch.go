@@ -84,6 +84,10 @@ func (m *Method) NewBatch(ctx context.Context, n int) (*Batch, error) {
 // BatchSteps returns the numbers of instructions that instances would run together in a [Batch], and each by itself. Without a run it is
 // not known which tensors have other sizes that vary: NewBatch may still find fewer. The error is a *BatchError.
 func (m *Method) BatchSteps() (together, each int, err error) {
+	if err := m.begin(); err != nil {
+		return 0, 0, err
+	}
+	defer m.end()
 	plan, err := rows.Make(m.ir, m.shared.Images, nil)
 	if err != nil {
 		return 0, 0, &BatchError{m.ir.Name, err.Error()}

@@ -3,40 +3,10 @@ package rows
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
-
-// home is where a step runs, or where a value was written: in each instance, in the common one, or in both.
-type home uint8
-
-const (
-	each home = 1 << iota
-	together
-	both = each | together
-)
-
-// finder finds the kinds of steps.
-type finder struct {
-	*ir.Method
-	images []delegate.Image
-	plan   *Plan
-	homes  []home // by value: where it was last written; 0 for constants and numbers of the file
-	kinds  []home // by step
-	fixed  []bool // by storage: its steps run in each instance
-	// updated marks the storages that steps update in place or that several write.
-	updated []bool
-	undo    []change
-	joined  bool // the steps of a block are being classified
-}
-
-// change is the home of a value before a block was classified.
-type change struct {
-	value int
-	was   home
-}
 
 // findShared finds the storages that must not be divided between instances: state, and those that steps update in place or
 // that several write.

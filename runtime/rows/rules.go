@@ -51,8 +51,6 @@ func (f *finder) operatorRows(s *ir.Step) bool {
 	return r != nil && len(s.Writes) == 1 && r(f, s)
 }
 
-func (f *finder) sizes(v int) []int { return f.Values[v].Tensor.Sizes }
-
 // out returns the result of a step.
 func out(s *ir.Step) int { return s.Writes[0] }
 
@@ -113,18 +111,6 @@ func viewRows(f *finder, s *ir.Step) bool {
 		return n
 	}
 	return f.plan.Dims[x] != None && inner(x) == inner(y)
-}
-
-// dim returns a dimension as a number from 0 on. ok is false if it is not fixed.
-func (f *finder) dim(v, rank int) (d int, ok bool) {
-	x := &f.Values[v]
-	if x.Kind != tensor.KindInt || x.Changes {
-		return 0, false
-	}
-	if d = int(x.Int); d < 0 {
-		d += rank
-	}
-	return d, d >= 0 && d < rank
 }
 
 // dimRows returns the rule of operators that act along the dimension in an argument: it is not that of the rows; if it comes or

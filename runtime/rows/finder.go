@@ -1,0 +1,64 @@
+package rows
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+// home is where a step runs, or where a value was written: in each instance, in the common one, or in both.
+type home uint8
+
+const (
+	each home = 1 << iota
+	together
+	both = each | together
+)
+
+// finder finds the kinds of steps.
+type finder struct {
+	*ir.Method
+	images []delegate.Image
+	plan   *Plan
+	homes  []home // by value: where it was last written; 0 for constants and numbers of the file
+	kinds  []home // by step
+	fixed  []bool // by storage: its steps run in each instance
+	// updated marks the storages that steps update in place or that several write.
+	updated []bool
+	undo    []change
+	joined  bool // the steps of a block are being classified
+}
+
+// change is the home of a value before a block was classified.
+type change struct {
+	value int
+	was   home
+}
+
+func (f *finder) sizes(v int) []int { return f.Values[v].Tensor.Sizes }
+
+// dim returns a dimension as a number from 0 on. ok is false if it is not fixed.
+func (f *finder) dim(v, rank int) (d int, ok bool) {
+	x := &f.Values[v]
+	if x.Kind != tensor.KindInt || x.Changes {
+		return 0, false
+	}
+	if d = int(x.Int); d < 0 {
+		d += rank
+	}
+	return d, d >= 0 && d < rank
+}
+
+// outermost returns the first dimension whose size is not 1, None if there is none.
+func outermost(sizes []int) int { return slices.IndexFunc(sizes, func(n int) bool { return n != 1 }) }
+
+func contiguous(order []uint8) bool {
+	for i, d := range order {
+		if int(d) != i {
+			return false
+		}
+	}
+	return true
+}
