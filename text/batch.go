@@ -20,51 +20,51 @@ type batcher struct {
 	most int // the largest number of texts in a round, at most 1 for no rounds
 
 	mu       sync.Mutex
-	sessions int      // open sessions of the model
-	members  []*place // those that generate
-	waiting  []*place // of these, in the order of their arrival
-	running  bool     // a session runs a round, or has been told to
+	sessions int            // open sessions of the model
+	members  []*participant // those that generate
+	waiting  []*participant // of these, in the order of their arrival
+	running  bool           // a session runs a round, or has been told to
 	batch    *etrun.Batch
 	reason   error // why there is no batch, and will not be
 
 	patience *time.Timer   // ends the wait for the other members
 	took     time.Duration // of the last round
 
-	round   []*place // of the session that runs it
+	round   []*participant // of the session that runs it
 	methods []*etrun.Method
 	errs    []error
 }
 
-// turn is what a waiting session does next.
-type turn uint8
+// signal is what a waiting session does next.
+type signal uint8
 
 const (
-	turnDone  turn = iota // its call has been made
-	turnLead              // it runs the next round
-	turnAlone             // it makes its call itself
+	signalDone  signal = iota // its call has been made
+	signalLead                // it runs the next round
+	signalAlone               // it makes its call itself
 )
 
-// place is a session's part of the batcher.
-type place struct {
+// participant is a session's part of the batcher.
+type participant struct {
 	method *etrun.Method
-	turn   chan turn
+	signal chan signal
 	err    error // of the call
 	missed bool  // a round has begun without it since its last call
 	one    bool  // the last call was of one token that follows others
 }
 
 // join makes a session a member, and leave ends that.
-func (b *batcher) join(s *place) {
+func (b *batcher) join(s *participant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.turn == nil {
-		s.turn = make(chan turn, 1)
+	if s.signal == nil {
+		s.signal = make(chan signal, 1)
 	}
 	s.missed = false
 	b.members = append(b.members, s)
 }
 
-func (b *batcher) leave(s *place) {
+func (b *batcher) leave(s *participant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i := slices.Index(b.members, s); i >= 0 {
@@ -107,7 +107,7 @@ func (b *batcher) lead() {
 	if b.patience != nil {
 		b.patience.Stop()
 	}
-	b.waiting[0].turn <- turnLead
+	b.waiting[0].signal <- signalLead
 }
 
 // expire begins a round without the members that do not wait yet.
@@ -124,7 +124,7 @@ func (b *batcher) expire() {
 }
 
 // execute makes the call of one token that a session has prepared, together with other sessions if there are any.
-func (b *batcher) execute(ctx context.Context, s *place) error {
+func (b *batcher) execute(ctx context.Context, s *participant) error {
 	b.mu.Lock()
 	if len(b.members) < 2 || b.reason != nil || !slices.Contains(b.members, s) || b.batch == nil && !s.one {
 		b.mu.Unlock()
@@ -151,52 +151,52 @@ func (b *batcher) wait() {
 	b.patience.Reset(b.took / part)
 }
 
-// await waits for the session's turn.
-func (b *batcher) await(ctx context.Context, s *place) error {
-	var next turn
+// await waits for the session's signal.
+func (b *batcher) await(ctx context.Context, s *participant) error {
+	var next signal
 	select {
-	case next = <-s.turn:
+	case next = <-s.signal:
 	case <-ctx.Done():
 		if b.withdraw(s) {
 			return context.Cause(ctx)
 		}
-		next = <-s.turn // its call is part of a round
+		next = <-s.signal // its call is part of a round
 	}
-	if next == turnLead {
+	if next == signalLead {
 		next = b.run(s)
 	}
-	if next == turnAlone || isMismatch(s.err) {
+	if next == signalAlone || isMismatch(s.err) {
 		return s.method.Execute(ctx)
 	}
 	return s.err
 }
 
-// withdraw removes a session from those that wait, unless its turn has come.
-func (b *batcher) withdraw(s *place) bool {
+// withdraw removes a session from those that wait, unless its signal has come.
+func (b *batcher) withdraw(s *participant) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.Index(b.waiting, s)
-	if i < 0 || i == 0 && b.running && len(s.turn) > 0 {
+	if i < 0 || i == 0 && b.running && len(s.signal) > 0 {
 		return false
 	}
 	b.waiting = slices.Delete(b.waiting, i, i+1)
 	return true
 }
 
-// run runs a round, and returns the turn of the session that runs it.
-func (b *batcher) run(s *place) (next turn) {
+// run runs a round, and returns the signal of the session that runs it.
+func (b *batcher) run(s *participant) (next signal) {
 	b.mu.Lock()
 	n := min(len(b.waiting), b.rows())
 	b.round = append(b.round[:0], b.waiting[:n]...)
 	b.waiting = slices.Delete(b.waiting, 0, n)
 	b.mu.Unlock()
-	next = turnAlone // if the round panics
+	next = signalAlone // if the round panics
 	defer func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, other := range b.round {
 			if other != s {
-				other.turn <- next
+				other.signal <- next
 			}
 		}
 		clear(b.round)
@@ -211,11 +211,11 @@ func (b *batcher) run(s *place) (next turn) {
 }
 
 // compute makes the calls of a round.
-func (b *batcher) compute() turn {
+func (b *batcher) compute() signal {
 	start := time.Now()
 	batch := b.open(b.round[0])
 	if batch == nil {
-		return turnAlone
+		return signalAlone
 	}
 	b.methods, b.errs = b.methods[:0], slices.Grow(b.errs[:0], len(b.round))[:len(b.round)]
 	for _, s := range b.round {
@@ -224,7 +224,7 @@ func (b *batcher) compute() turn {
 	// Not the context of any of them: each call ends with the round, which is short.
 	if err := batch.Execute(context.Background(), b.methods, b.errs); err != nil {
 		b.end(err)
-		return turnAlone
+		return signalAlone
 	}
 	for i, s := range b.round {
 		if s.err = b.errs[i]; isMismatch(s.err) {
@@ -234,7 +234,7 @@ func (b *batcher) compute() turn {
 	b.mu.Lock()
 	b.took = time.Since(start)
 	b.mu.Unlock()
-	return turnDone
+	return signalDone
 }
 
 // isMismatch reports whether a call failed only because it was made with others. It may be repeated: the caches have a slot
@@ -245,7 +245,7 @@ func isMismatch(err error) bool {
 }
 
 // open returns the batch, which it makes from the method of a session if there is none yet; nil if there cannot be one.
-func (b *batcher) open(s *place) *etrun.Batch {
+func (b *batcher) open(s *participant) *etrun.Batch {
 	b.mu.Lock()
 	batch := b.batch
 	b.mu.Unlock()

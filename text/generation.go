@@ -53,8 +53,8 @@ func (g *generation) run(ctx context.Context, prompt []int) (err error) {
 	g.stats.Prefill = time.Since(g.began)
 	g.ahead = 0
 	defer g.dropDraft()
-	g.model.batch.join(&g.place)
-	defer g.model.batch.leave(&g.place)
+	g.model.batch.join(&g.part)
+	defer g.model.batch.leave(&g.part)
 	if err == nil {
 		err = g.startForm(len(prompt))
 	}

@@ -29,10 +29,10 @@ type Session struct {
 	kept   []float32 // empty for none
 	keptAt int       // position of the token that they follow
 
-	in    inputs
-	place place      // among the sessions that generate text
-	rows  []float32  // logits converted to float32
-	gen   generation // of the current call of Generate; its memory is reused
+	in   inputs
+	part participant // in the rounds of the sessions that generate text
+	rows []float32   // logits converted to float32
+	gen  generation  // of the current call of Generate; its memory is reused
 }
 
 // NewSession returns an empty session. Errors are those of etrun.Program.Load.
@@ -45,7 +45,7 @@ func (m *Model) NewSession(ctx context.Context) (*Session, error) {
 		}
 	}
 	m.batch.opened()
-	return &Session{model: m, method: method, place: place{method: method}}, nil
+	return &Session{model: m, method: method, part: participant{method: method}}, nil
 }
 
 // Model returns the model of the session.
@@ -250,14 +250,14 @@ func (s *Session) execute(ctx context.Context, before int) error {
 	if err := s.callMethod(ctx, n == 1 && c.cache == CachePositions); err != nil {
 		return err
 	}
-	s.place.one = n == 1 && before > 0
+	s.part.one = n == 1 && before > 0
 	return s.readLogits(first, n)
 }
 
 // callMethod executes the method. A call of one token may be made together with those of other sessions.
 func (s *Session) callMethod(ctx context.Context, one bool) error {
 	if one && !s.model.call.fixed {
-		return s.model.batch.execute(ctx, &s.place)
+		return s.model.batch.execute(ctx, &s.part)
 	}
 	return s.method.Execute(ctx)
 }

@@ -12,7 +12,7 @@ type Plan struct {
 	Rows    int   // the largest number of rows
 	// Lifted are tensors for one row that need a row for each instance in the common one: what is computed from the last row
 	// of a call. Their first dimension is that of the rows. Selected are the steps that select that row: together, all rows
-	// take its place.
+	// replace it.
 	Lifted   []int
 	Selected []int
 	Inputs   []int // the indices of the inputs with rows

@@ -75,7 +75,7 @@ func broadcastRows(f *finder, s *ir.Step) bool {
 	return true
 }
 
-// rowsOf reports whether a value has rows and the others of a step none.
+// onlyRows reports whether a value has rows and the others of a step none.
 func (f *finder) onlyRows(s *ir.Step, of int) bool {
 	for _, v := range s.Reads {
 		if (f.plan.Dims[v] != None) != (v == of) {
