@@ -54,7 +54,7 @@ func TestConfig(t *testing.T) {
 	}{{"digits", "d.bpte", 2, 7, 2, 0}, {"other", "sub/other.pte", 2, 7, 2, 0}, {"words", "/m/words.pte", 5, 7, 3, 2}, {"n", "z.pte", 2, 0,
 		2, 0}} {
 		m := models[i]
-		if m.Name != want.name || m.Path != want.path || m.Instances != want.instances || m.Queue != want.queue || m.Threads != want.threads ||
+		if m.Name != want.name || m.Path != want.path || m.instances() != want.instances || m.Queue != want.queue || m.Threads != want.threads ||
 			len(m.Methods) != want.methods || m.Timeout != 9*time.Second {
 			t.Errorf("model %d: %+v, want %+v", i, m, want)
 		}
@@ -72,7 +72,7 @@ func TestConfigRefuses(t *testing.T) {
 		`{} {}`:                "extra bytes",
 		`{"models":["m.pte"]}`: "not an object",
 		`{"models":[{"path":"m.pte","speed":1}]}`:                                "speed",
-		`{"models":[{"path":"m.pte","instances":0}]}`:                            "--instances 0, want at least 1",
+		`{"models":[{"path":"m.pte","instances":0}]}`:                            "\"--instances\" flag: 0, want at least 1",
 		`{"models":[{"path":"m.pte","instances":1000000000}]}`:                   "--instances 1000000000, want at most 1024",
 		`{"models":[{"path":"m.pte","trust":""}]}`:                               "serve.json:1: trust is empty, want KEY",
 		`{"models":[{"path":""}]}`:                                               "path is empty, want FILE",

@@ -23,7 +23,7 @@ const WorkerCommand = "__worker"
 func (m *served) openIsolated(ctx context.Context) (serve.Program, error) {
 	files, use := m.begin()
 	exits := m.counts.exits.WithLabelValues(m.Name) // the series is there before the first one
-	o := isolate.Options{Instances: m.Instances, Unbounded: m.body * int64(m.MaxBatch), Shared: int64(m.IsolateMemory), Grace: m.timeout(),
+	o := isolate.Options{Instances: m.instances(), Unbounded: m.body * int64(m.MaxBatch), Shared: int64(m.IsolateMemory), Grace: m.timeout(),
 		Observer: use,
 		Loaded:   func(digest string) { m.metrics.Model(m.Name, m.known(digest)) },
 		Ended:    func(error) { exits.Inc() }, Log: m.log.With("model", m.Name)}
@@ -63,7 +63,7 @@ func (m *Model) workerArgs(ctx context.Context, checked *modelFiles) (args []str
 	if err != nil {
 		return nil, nil, err
 	}
-	args = append([]string{WorkerCommand, "--instances", strconv.Itoa(m.Instances), "--isolate",
+	args = append([]string{WorkerCommand, "--instances", strconv.Itoa(m.instances()), "--isolate",
 		"--isolate-memory", strconv.FormatInt(int64(m.IsolateMemory), 10)}, flags...)
 	for _, name := range m.Methods {
 		args = append(args, "--method", name)
@@ -122,7 +122,7 @@ func Work(args []string) error {
 	for _, b := range all.Backends() {
 		b.Probe() // opens libraries while that is possible
 	}
-	return isolate.Work(&isolate.Job{Open: m.openHere(known), Methods: m.Methods, Instances: m.Instances,
+	return isolate.Work(&isolate.Job{Open: m.openHere(known), Methods: m.Methods, Instances: m.instances(),
 		Memory: int64(m.IsolateMemory), Names: names})
 }
 

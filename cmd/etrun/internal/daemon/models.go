@@ -56,7 +56,7 @@ func (m *served) config() serve.Config {
 	return serve.Config{Name: m.Name, Version: m.Version, OnDemand: m.isOnDemand(m.limited), Idle: m.Idle,
 		Memory: m.memory, Size: m.fileBytes, Unloaded: m.unloaded,
 		Attach: attach, Start: start, Open: m.openObserved, Check: m.check, Loaded: m.loaded, Methods: m.Methods,
-		Observer: m.metrics.Model(m.Name, ""), Instances: m.Instances, Queue: queue,
+		Observer: m.metrics.Model(m.Name, ""), Instances: m.instances(), Queue: queue,
 		Timeout: m.timeout(), MaxBatch: m.MaxBatch, BatchDelay: m.BatchDelay,
 		Sequences: serve.SequenceLimits{Max: m.Sequences, Idle: m.SequenceIdle, Bytes: int64(m.SequenceMemory)}}
 }

@@ -5,6 +5,7 @@ package daemon
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -139,7 +140,7 @@ type Model struct {
 // Limits are the flags of a model.
 type Limits struct {
 	Methods    []string
-	Instances  int
+	Instances  int // 0 if not given: the default of the kind of model
 	Queue      int
 	Timeout    time.Duration // 0 if not given: the default of the kind of model
 	MaxBatch   int
@@ -164,14 +165,14 @@ type Limits struct {
 
 // DefaultLimits returns the default limits.
 func DefaultLimits() Limits {
-	return Limits{Instances: 2, Queue: 64, MaxBatch: 1, BatchDelay: 2 * time.Millisecond,
+	return Limits{Queue: 64, MaxBatch: 1, BatchDelay: 2 * time.Millisecond,
 		Sequences: 16, SequenceIdle: time.Minute, SequenceMemory: 1 << 30, Texts: 4, TextMemory: 1 << 30}
 }
 
 // AddFlags adds the flags. Their defaults are the current values.
 func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&l.Methods, "method", l.Methods, "method to serve, `NAME`; may be repeated (default: all)")
-	flags.IntVar(&l.Instances, "instances", l.Instances, "requests of a model that run concurrently, `N`")
+	flags.Var((*instanceCount)(&l.Instances), "instances", "requests of a model that run concurrently, `N` (default 2, of a language model 8)")
 	flags.IntVar(&l.Queue, "queue", l.Queue, "requests of a model that may wait, `N`; further ones get 429")
 	flags.Var((*requestLimit)(&l.Timeout), "timeout",
 		"`TIME` limit for reading, waiting and running a request, then it gets 504 (default 10s, of a language model 10m)")
@@ -191,6 +192,49 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.Load, "load", l.Load, "load models at the `TIME` start, or on demand of a request (default: demand with --models-memory or --idle)")
 	flags.DurationVar(&l.Idle, "idle", l.Idle, "unload models that are loaded on demand after this `TIME` without requests; 0: never")
 	flags.StringVar(&l.Trust, "trust", l.Trust, "accept only files, of the model and beside it, with a signature FILE.minisig of this minisign public `KEY`, or its file")
+}
+
+// instanceCount is the value of --instances. It cannot be set to 0, which is the value of a flag that is not given.
+type instanceCount int
+
+// Set implements pflag.Value.
+func (c *instanceCount) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err == nil && n < 1 {
+		err = fmt.Errorf("%d, want at least 1", n)
+	}
+	if err == nil {
+		*c = instanceCount(n)
+	}
+	return err
+}
+
+// String implements pflag.Value.
+func (c *instanceCount) String() string {
+	if *c == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(*c))
+}
+
+// Type implements pflag.Value.
+func (c *instanceCount) Type() string { return "int" }
+
+// Requests that run concurrently without --instances. Texts decode together, and each has memory only while it is generated.
+const (
+	inferInstances = 2
+	textInstances  = 8
+)
+
+// instances returns the number of requests that run concurrently.
+func (l *Limits) instances() int {
+	switch {
+	case l.Instances > 0:
+		return l.Instances
+	case l.Tokenizer != "":
+		return textInstances
+	}
+	return inferInstances
 }
 
 // requestLimit is the value of --timeout. It cannot be set to 0, which is the value of a flag that is not given.
@@ -266,7 +310,7 @@ func (l *Limits) check() error {
 		return session.Usage("--isolate-memory %s, want at least %s", bytesize.Format(int64(l.IsolateMemory)), bytesize.Format(minIsolated))
 	}
 	return cmp.Or(
-		atLeast("instances", l.Instances, 1), atLeast("queue", l.Queue, 0), atLeast("timeout", l.Timeout, 0),
+		atLeast("instances", l.Instances, 0), atLeast("queue", l.Queue, 0), atLeast("timeout", l.Timeout, 0),
 		atLeast("texts", l.Texts, 1), atLeast("text-memory", int64(l.TextMemory), 1),
 		atLeast("max-batch", l.MaxBatch, 1), atLeast("batch-delay", l.BatchDelay, 0), atLeast("sequences", l.Sequences, 1), atLeast("idle", l.Idle, 0),
 		atLeast("sequence-idle", l.SequenceIdle, 1), atLeast("sequence-memory", int64(l.SequenceMemory), 1))

@@ -23,7 +23,7 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 	if err != nil {
 		return nil, err
 	}
-	c := openai.Config{Tokenizer: tok, Sessions: max(m.Texts, m.Instances), Bytes: int64(m.TextMemory),
+	c := openai.Config{Tokenizer: tok, Sessions: max(m.Texts, m.instances()), Bytes: int64(m.TextMemory),
 		Warn:    func(warning string) { m.log.Warn(warning, "model", m.Name) },
 		Observe: func(sessions int, bytes int64) { m.counts.texts.keep(m.Name, sessions, bytes) }}
 	if c.Template, err = m.openTemplate(ctx, files); err != nil {
