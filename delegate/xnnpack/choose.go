@@ -75,15 +75,24 @@ func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 }
 
 // computesTokens reports whether a graph is of a language model on several threads: most of its calls are for one token, whatever
-// sizes are declared. Only such models have products with 4-bit weights whose rows vary.
+// sizes are declared. Only such models have products with 4-bit weights whose rows vary. Graphs whose calls for one token are
+// large enough for the threads of the library are none of these.
 func computesTokens(c *graph.Compilation) bool {
-	return c.InstanceThreads() > 1 && c.HasDynamicArgs() && slices.ContainsFunc(c.Graph.Nodes, func(n graph.Node) bool {
-		return n.Type.Tag == graph.TagFullyConnected && c.Graph.Values[n.In[1]].Datatype.Info().Bits == 4
-	})
+	if c.InstanceThreads() < 2 || !c.HasDynamicArgs() {
+		return false
+	}
+	weights := 0.0 // each is multiplied once for a token
+	for i := range c.Graph.Nodes {
+		n := &c.Graph.Nodes[i]
+		if n.Type.Tag == graph.TagFullyConnected && c.Graph.Values[n.In[1]].Datatype.Info().Bits == 4 {
+			weights += float64(c.Shapes[n.In[1]].Numel())
+		}
+	}
+	return weights > 0 && !graph.Parallel(weights, len(c.Graph.Nodes))
 }
 
 // forTokens changes the estimates of a graph at its declared sizes such that calls for one token count as much. Reading the
-// weights takes these calls the same time in both engines, but they are too small for the threads of the library, see
+// weights takes these calls the same time in both engines, but the library computes them on one thread, see
 // [graph.Parallel], while the Go engine divides the loop of each product among its threads.
 func forTokens(e cost.Estimates) cost.Estimates {
 	e[cost.ByGo] = time.Duration(cost.ThreadedTime[cost.ByGo] * float64(e[cost.ByGo]))

@@ -114,28 +114,34 @@ func TestEstimatesOnThreads(t *testing.T) {
 
 // Language models on several threads run in Go although the library is faster at the declared sizes, unless it is much faster.
 func TestTokens(t *testing.T) {
-	compilation := func(filter graph.Datatype, d tensor.Dynamism, threads int) *graph.Compilation {
+	compilation := func(filter graph.Datatype, d tensor.Dynamism, threads, columns int) *graph.Compilation {
 		m := graphtest.NewMaker(1)
-		x, y := m.Input(graph.FP32, 8, 64), m.Value(graph.FP32, 8, 64)
-		m.Node("FullyConnected", []int{m.Quantized(x, 1), m.Constant(filter, 0, 64, 64), graph.None}, []int{y})
+		x, y := m.Input(graph.FP32, 8, 64), m.Value(graph.FP32, 8, columns)
+		m.Node("FullyConnected", []int{m.Quantized(x, 1), m.Constant(filter, 0, columns, 64), graph.None}, []int{y})
 		g := m.Done(y)
+		shapes, err := g.Declared()
+		if err != nil {
+			t.Fatal(err)
+		}
 		args := []*delegate.ArgSpec{{Dynamism: d}, {Dynamism: d}}
-		return &graph.Compilation{Graph: g, Args: args, ThreadCount: threads}
+		return &graph.Compilation{Graph: g, Shapes: shapes, Args: args, ThreadCount: threads}
 	}
 	for _, test := range []struct {
 		filter  graph.Datatype
 		dynamic tensor.Dynamism
 		threads int
+		columns int
 		want    bool
 	}{
-		{graph.QBInt4, tensor.DynamicBound, 2, true},
-		{graph.QCInt4, tensor.DynamicBound, 4, true},
-		{graph.QBInt4, tensor.DynamicBound, 1, false},
-		{graph.QBInt4, tensor.Static, 2, false},
-		{graph.QCInt8, tensor.DynamicBound, 2, false},
+		{graph.QBInt4, tensor.DynamicBound, 2, 64, true},
+		{graph.QCInt4, tensor.DynamicBound, 4, 64, true},
+		{graph.QBInt4, tensor.DynamicBound, 1, 64, false},
+		{graph.QBInt4, tensor.Static, 2, 64, false},
+		{graph.QCInt8, tensor.DynamicBound, 2, 64, false},
+		{graph.QBInt4, tensor.DynamicBound, 2, 1 << 16, false}, // the library uses its threads for one token, too
 	} {
-		if got := computesTokens(compilation(test.filter, test.dynamic, test.threads)); got != test.want {
-			t.Errorf("%s, %v, %d threads: got %v, want %v", test.filter, test.dynamic, test.threads, got, test.want)
+		if got := computesTokens(compilation(test.filter, test.dynamic, test.threads, test.columns)); got != test.want {
+			t.Errorf("%s, %v, %d threads, %d columns: got %v, want %v", test.filter, test.dynamic, test.threads, test.columns, got, test.want)
 		}
 	}
 	for _, test := range []struct {
