@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -67,8 +69,8 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	if l.backend != "xnnpack" {
 		return session.Usage("--backend %q, want xnnpack", l.backend)
 	}
-	if l.external && (l.output == output.Stdout || filepath.Ext(l.output) == ".ptd") {
-		return session.Usage("--external-constants -o %s, want the name of a .pte file: the constants are written beside it", l.output)
+	if err := l.checkExternal(from); err != nil {
+		return err
 	}
 	if !(l.tolerance.Abs >= 0 && l.tolerance.Rel >= 0) {
 		return session.Usage("--atol %v --rtol %v, want 0 or more", l.tolerance.Abs, l.tolerance.Rel)
@@ -110,14 +112,34 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	return nil
 }
 
-// write writes the program, and before it its constants, if they are in a file of their own.
-func (l *lowerCommand) write(ctx context.Context, result *compile.Result, lowered []byte) error {
-	if result.External != nil {
-		if err := output.WriteBytes(ctx, besideName(l.output), result.External); err != nil {
-			return err
+// checkExternal refuses names that have no place for a data file beside them, and data files that are read: the lowered program
+// may need them, too.
+func (l *lowerCommand) checkExternal(from string) error {
+	if !l.external {
+		return nil
+	}
+	info, err := os.Stat(l.output)
+	if l.output == output.Stdout || strings.EqualFold(filepath.Ext(l.output), ".ptd") || err == nil && !info.Mode().IsRegular() {
+		return session.Usage("--external-constants -o %s, want the name of a .pte file: the constants are written beside it", l.output)
+	}
+	to, err := os.Stat(besideName(l.output))
+	if err != nil {
+		return nil // a new file, or the error of writing it
+	}
+	for _, path := range append(l.DataFiles(), from) {
+		if read, err := os.Stat(path); err == nil && os.SameFile(to, read) {
+			return session.Usage("--external-constants -o %s would replace %s, which the command reads: choose another name", l.output, path)
 		}
 	}
-	return output.WriteBytes(ctx, l.output, lowered)
+	return nil
+}
+
+// write writes the program, and before it its constants, if they are in a file of their own.
+func (l *lowerCommand) write(ctx context.Context, result *compile.Result, lowered []byte) error {
+	if result.External == nil {
+		return output.WriteBytes(ctx, l.output, lowered)
+	}
+	return output.WriteAll(ctx, output.Content{Path: besideName(l.output), Data: result.External}, output.Content{Path: l.output, Data: lowered})
 }
 
 // lower returns the lowered program, and the bytes of the file with it.

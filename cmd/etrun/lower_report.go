@@ -60,9 +60,12 @@ type leftReport struct {
 	Reason string `json:"reason"`
 }
 
-// besideName is the name of a program's data file.
+// besideName is the name of a program's data file: model.pte's is model.ptd, model.v2's model.v2.ptd.
 func besideName(program string) string {
-	return strings.TrimSuffix(program, filepath.Ext(program)) + ".ptd"
+	if ext := strings.ToLower(filepath.Ext(program)); ext == ".pte" || ext == ".bpte" {
+		program = program[:len(program)-len(ext)]
+	}
+	return program + ".ptd"
 }
 
 func (l *lowerCommand) report(from string, data []byte, result *compile.Result, lowered []byte) *lowerReport {

@@ -120,6 +120,61 @@ func TestLowerExternalConstants(t *testing.T) {
 	}
 }
 
+// Nothing is written if one of the two files cannot be, and no file is replaced that the command reads.
+func TestLowerExternalConstantsRefuses(t *testing.T) {
+	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")
+	t.Chdir(t.TempDir())
+	if code, out, notes := lowered(digits, "-o", "first.pte", "--external-constants"); code != 0 {
+		t.Fatalf("exit code %d, %s%s", code, out, notes)
+	}
+	must(t, os.Mkdir("folder", 0o755))
+	must(t, os.MkdirAll("second.ptd/full", 0o755))
+	must(t, os.Link("first.ptd", "third.ptd"))
+	before, err := os.ReadFile("first.ptd")
+	must(t, err)
+	for _, c := range []struct{ args, want string }{
+		{digits + " -o folder", "name of a .pte file"},
+		{digits + " -o folder/", "name of a .pte file"},
+		{digits + " -o " + os.DevNull, "name of a .pte file"},
+		{digits + " -o new.PTD", "name of a .pte file"},
+		{digits + " -o none/new.pte", "none/new.p"},
+		{digits + " -o second.pte", "second.ptd"},
+		{"first.pte --data first.ptd -o first.pte", "first.ptd, which the command reads"},
+		{"first.pte --data first.ptd -o third.pte", "first.ptd, which the command reads"},
+	} {
+		code, _, notes := lowered(append(strings.Fields(c.args), "--all", "--external-constants")...)
+		if code != 2 || !strings.Contains(notes, c.want) {
+			t.Errorf("%s: exit code %d, %s", c.args, code, notes)
+		}
+	}
+	list, err := filepath.Glob("*")
+	must(t, err)
+	inside, err := filepath.Glob("folder/.*")
+	must(t, err)
+	if got := strings.Join(append(list, inside...), " "); got != "first.ptd first.pte folder second.ptd third.ptd" {
+		t.Errorf("got the files %s", got)
+	}
+	if after, err := os.ReadFile("first.ptd"); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("%d bytes, %v, want the file as before", len(after), err)
+	}
+	if code, _, notes := lowered(digits, "-o", "model.v2", "--external-constants"); code != 0 {
+		t.Errorf("exit code %d, %s", code, notes)
+	}
+	if _, err := os.Stat("model.v2.ptd"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A program with a delegate's payload is lowered without a limit of memory.
+func TestLowerBesideDelegates(t *testing.T) {
+	for _, name := range []string{"digits/xnnpack.pte", "pte/inline_delegate.pte", "pte/named_data.pte", "pte/dynamic_pair_xnnpack.pte"} {
+		code, out, notes := lowered("../../testdata/"+name, "-o", filepath.Join(t.TempDir(), "out.pte"), "--all")
+		if code != 0 || strings.Contains(out, "memory limit") {
+			t.Errorf("%s: exit code %d, %s%s", name, code, out, notes)
+		}
+	}
+}
+
 // The test cases of a bundle pass after its program was lowered.
 func TestLowerBundle(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "out.bpte")

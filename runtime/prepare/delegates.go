@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -131,7 +132,8 @@ const packedPerByte = 16
 // limits bounds a further delegate of a method: working memory, and packed weights, by the memory limit or, without
 // one, in proportion to the files, less the needs of the delegates of the file and of the regions that are compiled.
 func (l *load) limits(regions ...delegate.Needs) delegate.Limits {
-	left := delegate.Limits{Scratch: l.Limits.Planned, Memory: packedPerByte*l.FileBytes + l.Limits.Planned}
+	packed := packedPerByte * min(l.FileBytes, math.MaxInt64/(2*packedPerByte))
+	left := delegate.Limits{Scratch: l.Limits.Planned, Memory: packed + min(l.Limits.Planned, math.MaxInt64-packed)}
 	if limit := l.Limits.Total; limit > 0 {
 		left.Memory = max(limit-l.FileBytes, 1)
 		left.Scratch = min(left.Scratch, left.Memory)

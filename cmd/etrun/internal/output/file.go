@@ -212,5 +212,35 @@ func WriteBytes(ctx context.Context, path string, b []byte) error {
 	})
 }
 
+// Content is a file to be written.
+type Content struct {
+	Path string
+	Data []byte
+}
+
+// WriteAll writes files that belong together. None is changed before the bytes of all are written; they are renamed in their order.
+func WriteAll(ctx context.Context, list ...Content) error {
+	files := make([]*File, 0, len(list))
+	for _, c := range list {
+		f, err := CreateFile(ctx, c.Path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		files = append(files, f)
+	}
+	for i, f := range files {
+		if _, err := f.Write(list[i].Data); err != nil {
+			return &Error{err}
+		}
+	}
+	for _, f := range files {
+		if err := f.Commit(); err != nil {
+			return &Error{err}
+		}
+	}
+	return nil
+}
+
 // Error is an error of writing outputs.
 type Error struct{ Err error }

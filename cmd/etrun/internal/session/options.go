@@ -224,6 +224,9 @@ func (o *Options) OpenProgram(ctx context.Context, path string, from etrun.Sourc
 	return p, nil
 }
 
+// DataFiles returns the files of --data.
+func (o *Options) DataFiles() []string { return slices.Clone(o.data) }
+
 // open opens a program with every backend of this build, and with further options.
 func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.Option) (*etrun.Program, error) {
 	if err := o.check(); err != nil {
