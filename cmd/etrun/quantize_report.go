@@ -43,9 +43,10 @@ type layerReport struct {
 
 // outputReport is the error of an output.
 type outputReport struct {
-	Output int           `json:"output"`
-	DB     output.Number `json:"snr_db"`
-	Share  output.Number `json:"max"` // the largest error, as a share of the largest number
+	Output    int           `json:"output"`
+	DB        output.Number `json:"snr_db"`
+	Share     output.Number `json:"max"`                  // the largest error, as a share of the largest number
+	NotFinite int           `json:"not_finite,omitempty"` // numbers of the model that are not finite, which are not compared
 }
 
 func dB(signal, noise float64) output.Number { return output.Number(decibels(signal, noise)) }
@@ -111,6 +112,9 @@ func (r *quantizeReport) print(a *app) {
 	}
 	for _, o := range r.Outputs {
 		fmt.Fprintf(a.Out, "output %d: %.1f dB, largest error %.2g %% of the largest number\n", o.Output, float64(o.DB), 100*float64(o.Share))
+		if o.NotFinite > 0 {
+			fmt.Fprintf(a.Out, "  without %s of the model that are NaN or infinite\n", cli.Count(o.NotFinite, "number", "numbers"))
+		}
 	}
 }
 
@@ -124,9 +128,13 @@ func sortedKeys(m map[string]int) []string {
 }
 
 // noise sums up the errors of an output.
-type noise struct{ signal, noise, most, largest float64 }
+type noise struct {
+	signal, noise, most, largest float64
+	notFinite                    int
+}
 
-// add adds the elements of an output. Those that are not finite in both count as equal.
+// add adds the elements of an output. Those of the model that are not finite are only counted. If only the other one is not finite, the
+// noise is infinite.
 func (n *noise) add(got, want *tensor.Value) error {
 	if want.Kind != tensor.KindTensor || got.Kind != tensor.KindTensor {
 		return nil
@@ -143,12 +151,16 @@ func (n *noise) add(got, want *tensor.Value) error {
 	load(x, g.Logical())
 	load(y, w.Logical())
 	for i := range y {
-		d := x[i] - y[i]
-		if math.IsNaN(d) || math.IsInf(d, 0) || math.IsInf(y[i], 0) {
+		d := math.Abs(x[i] - y[i])
+		switch {
+		case y[i]-y[i] != 0:
+			n.notFinite++
 			continue
+		case math.IsNaN(d):
+			d = math.Inf(1)
 		}
 		n.signal, n.noise = n.signal+y[i]*y[i], n.noise+d*d
-		n.most, n.largest = max(n.most, math.Abs(d)), max(n.largest, math.Abs(y[i]))
+		n.most, n.largest = max(n.most, d), max(n.largest, math.Abs(y[i]))
 	}
 	return nil
 }

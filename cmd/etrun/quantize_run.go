@@ -81,7 +81,7 @@ func (w *quantizing) quantize(ctx context.Context, program []byte) ([]byte, erro
 func (w *quantizing) observe(ctx context.Context) error {
 	if w.scheme.Name == lowering.Static8 {
 		w.Progress.Say("calibrating")
-		if err := w.each(ctx, w.float, w.q.Calibrating(), nil); err != nil {
+		if err := w.each(ctx, w.float, w.q.Calibrating()); err != nil {
 			return inOriginal(err)
 		}
 	}
@@ -89,56 +89,68 @@ func (w *quantizing) observe(ctx context.Context) error {
 		return nil
 	}
 	w.Progress.Say("measuring layers")
-	return inOriginal(w.each(ctx, w.float, w.q.Measuring(), nil))
+	return inOriginal(w.each(ctx, w.float, w.q.Measuring()))
 }
 
 // each runs a program on all samples, from its initial state. by may replace a backend.
-func (w *quantizing) each(ctx context.Context, program []byte, by delegate.Backend,
-	keep func(sample int, outputs []*tensor.Value) error) error {
+func (w *quantizing) each(ctx context.Context, program []byte, by delegate.Backend) error {
+	s, err := w.open(ctx, program, by)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for i := range w.calls() {
+		if _, err := w.outputs(ctx, s, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// calls is the number of calls: one of random inputs without samples.
+func (w *quantizing) calls() int { return max(len(w.samples), 1) }
+
+// open opens a program for the calls. by may replace a backend.
+func (w *quantizing) open(ctx context.Context, program []byte, by delegate.Backend) (*session.Session, error) {
 	o := w.Options
 	if o.Replaced = nil; by != nil {
 		o.Replaced = []delegate.Backend{by}
 	}
 	s, err := session.OpenBytes(ctx, w.name, program, &o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer s.Close()
 	if len(w.samples) == 0 {
-		if err := s.Prepare(ctx, session.Calls{{Method: w.method}}); err != nil {
-			return err
-		}
-		return w.once(ctx, s, 0, keep)
+		err = s.Prepare(ctx, session.Calls{{Method: w.method}})
+	} else {
+		err = s.PrepareToFeed(ctx, w.method)
 	}
-	if err := s.PrepareToFeed(ctx, w.method); err != nil {
-		return err
+	if err != nil {
+		s.Close()
+		return nil, err
 	}
-	for i, file := range w.samples {
-		spec, err := input.ParseFile(file, w.recipe)
+	return s, nil
+}
+
+// outputs returns those of call i, which are valid until the next call.
+func (w *quantizing) outputs(ctx context.Context, s *session.Session, i int) (outputs []*tensor.Value, err error) {
+	if len(w.samples) > 0 {
+		spec, err := input.ParseFile(w.samples[i], w.recipe)
 		if err == nil {
 			err = s.Feed(ctx, []input.Spec{spec}, func(string, ...any) {})
 		}
-		if err == nil {
-			err = w.once(ctx, s, i, keep)
-		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+			return nil, fmt.Errorf("%s: %w", w.samples[i], err)
 		}
 	}
-	return nil
-}
-
-func (w *quantizing) once(ctx context.Context, s *session.Session, sample int, keep func(int, []*tensor.Value) error) error {
-	return s.Once(ctx, func(_ int, st *session.Step) error {
-		if keep == nil {
-			return nil
-		}
-		outputs, err := st.Outputs()
-		if err != nil {
-			return err
-		}
-		return keep(sample, outputs)
+	err = s.Once(ctx, func(_ int, st *session.Step) (err error) {
+		outputs, err = st.Outputs()
+		return err
 	})
+	if err != nil && len(w.samples) > 0 {
+		err = fmt.Errorf("%s: %w", w.samples[i], err)
+	}
+	return outputs, err
 }
 
 // write returns the program with as many quantized layers as the budget allows.
@@ -219,40 +231,51 @@ func (w *quantizing) attempt(ctx context.Context, order []int, left int) (*compi
 	return result, err
 }
 
-// compareOutputs measures the outputs of the quantized program against those of the lowered one.
+// compareOutputs measures the outputs of the quantized program against those of the lowered one, call by call: the outputs of all
+// calls may not fit into memory.
 func (w *quantizing) compareOutputs(ctx context.Context, data []byte) ([]outputReport, error) {
-	var wants [][]*tensor.Value
-	err := w.each(ctx, w.float, nil, func(_ int, outputs []*tensor.Value) error {
-		var list []*tensor.Value
-		for _, v := range outputs {
-			list = append(list, session.Clone(v))
-		}
-		wants = append(wants, list)
-		return nil
-	})
+	float, err := w.open(ctx, w.float, nil)
 	if err != nil {
 		return nil, inOriginal(err)
 	}
-	sums := make([]noise, 0)
-	err = w.each(ctx, data, nil, func(sample int, outputs []*tensor.Value) error {
-		for len(sums) < len(outputs) {
-			sums = append(sums, noise{})
-		}
-		for i, got := range outputs {
-			if err := sums[i].add(got, wants[sample][i]); err != nil {
-				return fmt.Errorf("output %d of the quantized program: %w", i, err)
-			}
-		}
-		return nil
-	})
+	defer float.Close()
+	quantized, err := w.open(ctx, data, nil)
 	if err != nil {
 		return nil, fmt.Errorf("the quantized program: %w", err)
 	}
+	defer quantized.Close()
+	var sums []noise
+	for i := range w.calls() {
+		wants, err := w.outputs(ctx, float, i)
+		if err != nil {
+			return nil, inOriginal(err)
+		}
+		got, err := w.outputs(ctx, quantized, i)
+		if err == nil {
+			sums, err = addNoise(sums, got, wants)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the quantized program: %w", err)
+		}
+	}
 	var list []outputReport
-	for i := range sums {
-		list = append(list, outputReport{Output: i, DB: dB(sums[i].signal, sums[i].noise), Share: partOf(sums[i].most, sums[i].largest)})
+	for i, s := range sums {
+		list = append(list, outputReport{Output: i, DB: dB(s.signal, s.noise), Share: partOf(s.most, s.largest), NotFinite: s.notFinite})
 	}
 	return list, nil
+}
+
+// addNoise adds the outputs of one call.
+func addNoise(sums []noise, got, wants []*tensor.Value) ([]noise, error) {
+	for i, v := range got {
+		if i == len(sums) {
+			sums = append(sums, noise{})
+		}
+		if err := sums[i].add(v, wants[i]); err != nil {
+			return nil, fmt.Errorf("output %d: %w", i, err)
+		}
+	}
+	return sums, nil
 }
 
 // decibels returns a ratio of powers, +Inf without noise.

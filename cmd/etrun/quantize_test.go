@@ -177,6 +177,41 @@ func TestQuantizeLess(t *testing.T) {
 	}
 }
 
+// Numbers that only the quantized program does not have are noise; those that the model does not have are counted.
+func TestQuantizeNoise(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, c := range []struct {
+		want, got []float32
+		dB        float64
+		notFinite int
+	}{
+		{[]float32{3, 4}, []float32{3, 4}, math.Inf(1), 0},
+		{[]float32{10, 0}, []float32{10, 1}, 20, 0},
+		{[]float32{10, 0}, []float32{10, nan}, math.Inf(-1), 0},
+		{[]float32{10, 0}, []float32{-inf, 0}, math.Inf(-1), 0},
+		{[]float32{10, nan, inf}, []float32{9, nan, 0}, 20, 2},
+		{[]float32{10, -inf, inf}, []float32{9, nan, inf}, 20, 2},
+	} {
+		want, got := tensor.TensorValue(tensor.Of(c.want, len(c.want))), tensor.TensorValue(tensor.Of(c.got, len(c.got)))
+		sums, err := addNoise(nil, []*tensor.Value{&got}, []*tensor.Value{&want})
+		must(t, err)
+		if n := sums[0]; decibels(n.signal, n.noise) != c.dB || n.notFinite != c.notFinite {
+			t.Errorf("%v and %v: got %+v, want %v dB, %d not finite", c.want, c.got, n, c.dB, c.notFinite)
+		}
+	}
+}
+
+// Samples without finite numbers leave all layers as they are, and the report says that outputs were not compared.
+func TestQuantizeNotFinite(t *testing.T) {
+	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")
+	sample := filepath.Join(t.TempDir(), "nan.bin")
+	write(t, sample, bytes.Repeat([]byte{0, 0, 0xc0, 0x7f}, 64))
+	code, out, notes := quantized(digits, "-o", filepath.Join(t.TempDir(), "out.pte"), "--scheme", "q8", "--calibrate", sample)
+	if code != 0 || !strings.Contains(out, "0 of 5 layers") || !strings.Contains(out, "without 10 numbers of the model that are NaN") {
+		t.Errorf("exit code %d, %s%s", code, out, notes)
+	}
+}
+
 func TestQuantizeRefuses(t *testing.T) {
 	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")
 	for _, c := range []struct{ args, want string }{

@@ -148,13 +148,17 @@ func (f *floatPayload) Measure(ctx context.Context, p *delegate.Payload) (delega
 	})
 }
 
-// noiseOf returns the sums of squares of numbers, and of the errors of others.
+// noiseOf returns the sums of squares of finite numbers, and of the errors of others: it is infinite if one of these is not finite.
 func noiseOf(want, got []float32) (signal, noise float64) {
 	for i, x := range want {
 		d := float64(got[i]) - float64(x)
-		if s := float64(x) * float64(x); s+d*d <= math.MaxFloat64 {
-			signal, noise = signal+s, noise+d*d
+		switch {
+		case x-x != 0:
+			continue
+		case math.IsNaN(d):
+			d = math.Inf(1)
 		}
+		signal, noise = signal+float64(x)*float64(x), noise+d*d
 	}
 	return signal, noise
 }
