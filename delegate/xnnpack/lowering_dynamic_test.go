@@ -2,6 +2,7 @@ package xnnpack
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -57,6 +58,27 @@ func TestLoweringDynamic(t *testing.T) {
 				c.runSizes(t, b, test.sizes)
 			}
 		})
+	}
+}
+
+// A product of batches has no result if their sizes differ, also if the matrices of one batch are equal.
+func TestLoweringDynamicBatch(t *testing.T) {
+	c := newCalls(5)
+	c.outputs(c.do("aten::bmm.out", 3, c.input(4, 3, 7), c.constantOf(c.repeated(4, 7, 5))))
+	c.dynamic()
+	for _, b := range compilers() {
+		c.runSizes(t, b, [][]int{{4, 3, 7}, {4, 2, 7}})
+		img, err := b.CompileGraph(context.Background(), c.g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.tensors[c.g.Inputs[0]].Resize([]int{2, 3, 7}); err != nil {
+			t.Fatal(err)
+		}
+		if err := executeImage(img, c.arguments()); !errors.Is(err, delegate.ErrArgument) {
+			t.Errorf("%s: got %v, want an error of the argument", b.Engine, err)
+		}
+		img.Close()
 	}
 }
 

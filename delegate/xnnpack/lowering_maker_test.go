@@ -76,6 +76,15 @@ func (c *calls) inputIn(order []uint8, sizes ...int) val {
 
 func (c *calls) constant(sizes ...int) val { return c.constantOf(c.random(nil, sizes...)) }
 
+// repeated returns a tensor of equal items.
+func (c *calls) repeated(sizes ...int) *tensor.Tensor {
+	t := c.random(nil, sizes...)
+	for n := len(t.Data) / sizes[0]; n < len(t.Data); n *= 2 {
+		copy(t.Data[n:], t.Data[:n])
+	}
+	return t
+}
+
 func (c *calls) constantOf(t *tensor.Tensor) val {
 	t.Const = true
 	v := c.tensor(t)

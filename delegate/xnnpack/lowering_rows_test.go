@@ -258,6 +258,9 @@ func matmulCases() (list []loweringCase) {
 	add("linear by columns", func(c *calls) []val { return []val{c.do("aten::linear.out", 2, c.input(3, 7), flipped(c, 5, 7), nil)} })
 	add("bmm", func(c *calls) []val { return []val{c.do("aten::bmm.out", 3, c.input(2, 3, 7), c.input(2, 7, 5))} })
 	add("bmm of a constant", func(c *calls) []val { return []val{c.do("aten::bmm.out", 3, c.input(2, 3, 7), c.constant(2, 7, 5))} })
+	add("bmm of equal matrices", func(c *calls) []val {
+		return []val{c.do("aten::bmm.out", 3, c.input(2, 3, 7), c.constantOf(c.repeated(2, 7, 5)))}
+	})
 	add("bmm by a constant", func(c *calls) []val { return []val{c.do("aten::bmm.out", 3, c.constant(2, 3, 7), c.input(2, 7, 5))} })
 	return list
 }

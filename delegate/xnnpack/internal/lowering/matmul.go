@@ -20,10 +20,11 @@ var matmulLowerings = []lowerRow{
 }
 
 // bmmCall lowers a product of batches of matrices. Linear layers of a batch are such products by the same constant in each item:
-// as a filter it is stored and packed once.
+// as a filter it is stored and packed once. A filter accepts any batch, so that the one of the operand must be known.
 func bmmCall(c *lowerCall) error {
 	x, b := c.call.Args[0], c.call.Args[1]
-	if c.to != nil || c.vals[x].IsConst() || !c.isRepeated(b) {
+	if left := &c.vals[x]; c.to != nil || left.IsConst() || left.Dynamism != tensor.Static || !c.isRepeated(b) ||
+		len(left.Sizes) != 3 || left.Sizes[0] != c.vals[b].Sizes[0] {
 		return c.multiply(x, b)
 	}
 	sizes := c.vals[b].Sizes
