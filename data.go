@@ -17,7 +17,7 @@ func (p *Program) openData(ctx context.Context) (*dataMap, error) {
 		d.entries[key] = dataEntry{pte.DataEntry{Data: data}, program}
 	}
 	for i, src := range p.config.data {
-		f, err := src.read(ctx, p.config.reading(p.fileBytes(), pte.FormatPTD))
+		f, err := src.read(ctx, p.config.reading(p.FileBytes(), pte.FormatPTD))
 		if err != nil {
 			return nil, err
 		}
@@ -36,8 +36,8 @@ func (p *Program) openData(ctx context.Context) (*dataMap, error) {
 	return d, nil
 }
 
-// fileBytes returns the total size of the program's files.
-func (p *Program) fileBytes() (n int64) {
+// FileBytes returns the size of the program and its .ptd files, in bytes.
+func (p *Program) FileBytes() (n int64) {
 	for _, f := range p.files {
 		n += int64(len(f.data))
 	}

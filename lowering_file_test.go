@@ -24,6 +24,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
 // lowerFile lowers a program with the Go engine's backend.
@@ -31,6 +32,38 @@ func lowerFile(data []byte, profit time.Duration, external bool) (*compile.Resul
 	go1 := xnnpack.Backend{Engine: xnnpack.EngineGo}
 	return compile.Lower(context.Background(), data, compile.Options{Backends: map[string]delegate.Backend{go1.ID(): go1},
 		Writers: []lowering.Writer{xnnpack.Writer{Backend: go1}}, Operators: DefaultOperators(), MinProfit: profit, Planned: math.MaxInt32, External: external})
+}
+
+// Constants in data files are as large as those of a program may be: the limits are those of all files.
+func TestLowerDataFiles(t *testing.T) {
+	data, err := os.ReadFile("testdata/pte/external_weights.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := pte.Parse(data, pte.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide := map[int]int{2: 1, 3: 5120, 4: 4096}
+	named := make(map[string][]byte)
+	for v := range spec.Methods[0].Values {
+		if x := spec.Methods[0].Values[v].Tensor; x != nil {
+			for i, n := range x.Sizes {
+				x.Sizes[i] = wide[n]
+			}
+			if x.Storage == pte.External {
+				named[x.Name] = make([]byte, x.NBytes())
+			}
+		}
+	}
+	spec.Methods[0].Arenas[0].Size = 1 << 28
+	find := func(key string) ([]byte, bool) { b, ok := named[key]; return b, ok }
+	result, err := compile.Lower(context.Background(), ptetest.Write(spec, ptetest.Layout{}), compile.Options{
+		Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: DefaultOperators(), Named: find, FileBytes: 4 * 4096 * 5120, MinProfit: -1,
+		Planned: math.MaxInt32, External: true})
+	if err != nil || !result.Lowered() || len(result.External) < 4*4096*5120 {
+		t.Errorf("%v: got %+v", err, result.Methods)
+	}
 }
 
 // filePair is a program, and the same one lowered to a file.

@@ -86,7 +86,7 @@ func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, err
 	p := &Program{config: c, files: []*file{f}}
 	if err := p.verify(ctx, f, w); err != nil {
 		p.closeFiles()
-		return nil, w.whole(trace.Open, f.path, p.fileBytes(), err)
+		return nil, w.whole(trace.Open, f.path, p.FileBytes(), err)
 	}
 	if c.lowering == LowerTune { // before delegates discard bytes
 		sum := sha256.Sum256(f.data)
@@ -95,8 +95,8 @@ func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, err
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
 	p.cleanUp()
-	w.memory(trace.MemoryProgram, p.fileBytes())
-	if err := w.whole(trace.Open, f.path, p.fileBytes(), nil); err != nil {
+	w.memory(trace.MemoryProgram, p.FileBytes())
+	if err := w.whole(trace.Open, f.path, p.FileBytes(), nil); err != nil {
 		p.Close()
 		return nil, loadError(f.path, "", err, ErrFormat)
 	}
@@ -160,7 +160,7 @@ func (p *Program) slotsOf(c *config) []slot {
 	for i := range slots {
 		slots[i].preparation.config = c
 		slots[i].preparation.Source = prepare.Source{Options: c.preparing(), File: p.spec, Method: &p.spec.Methods[i], Data: p.data, Pool: p.pool,
-			Size: p.spec.Size, FileBytes: p.fileBytes(), Digest: p.sum, Discard: p.discard, MayDiscard: p.mayDiscard}
+			Size: p.spec.Size, FileBytes: p.FileBytes(), Digest: p.sum, Discard: p.discard, MayDiscard: p.mayDiscard}
 	}
 	return slots
 }
@@ -172,7 +172,7 @@ func (p *Program) verify(ctx context.Context, f *file, w *watch) error {
 		return loadError(f.path, "", err, ErrFormat)
 	}
 	p.data, err = p.openData(ctx)
-	if err = w.stage(trace.StageData, p.fileBytes()-int64(len(f.data)), err); err != nil {
+	if err = w.stage(trace.StageData, p.FileBytes()-int64(len(f.data)), err); err != nil {
 		return openError(err)
 	}
 	return nil
@@ -304,7 +304,7 @@ func (p *Program) freeLocked() error {
 		}
 	}
 	p.pool.Close()
-	p.config.watch(context.Background(), "").memory(trace.MemoryProgram, -p.fileBytes())
+	p.config.watch(context.Background(), "").memory(trace.MemoryProgram, -p.FileBytes())
 	p.closeFiles()
 	return first
 }

@@ -139,7 +139,8 @@ func (l *lowerCommand) write(ctx context.Context, result *compile.Result, lowere
 	if result.External == nil {
 		return output.WriteBytes(ctx, l.output, lowered)
 	}
-	return output.WriteAll(ctx, output.Content{Path: besideName(l.output), Data: result.External}, output.Content{Path: l.output, Data: lowered})
+	constants := output.Content{Path: besideName(l.output), Data: result.External}
+	return output.WriteAll(ctx, constants, output.Content{Path: l.output, Data: lowered})
 }
 
 // lower returns the lowered program, and the bytes of the file with it.
@@ -152,7 +153,8 @@ func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byt
 	if l.all {
 		minProfit = -1
 	}
-	o := compile.Options{Backends: backends, Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: etrun.DefaultOperators(), Named: s.Named,
+	o := compile.Options{Backends: backends, Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: etrun.DefaultOperators(),
+		Named: s.Named, FileBytes: s.FileBytes(),
 		Methods: methods, MinProfit: minProfit, Planned: cmp.Or(l.MaxMemory(), math.MaxInt64),
 		External: l.external}
 	program, wrap, err := unbundled(data)

@@ -62,7 +62,7 @@ func (w *quantizing) quantize(ctx context.Context, program []byte) ([]byte, erro
 		return nil, fmt.Errorf("%s: %w", w.name, err)
 	}
 	w.float = low.Data
-	o := compile.QuantizeOptions{By: xnnpack.Writer{}, Scheme: w.scheme, Named: s.Named, Methods: w.methods()}
+	o := compile.QuantizeOptions{By: xnnpack.Writer{}, Scheme: w.scheme, Named: s.Named, FileBytes: s.FileBytes(), Methods: w.methods()}
 	if w.scheme.Name == lowering.Dynamic4 {
 		o.Embeds = func(name string) bool { return !w.skips(name) }
 	}

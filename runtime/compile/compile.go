@@ -96,9 +96,10 @@ func newWriter(data []byte, o *Options) (*writer, error) {
 	if len(file.Unknown) > 0 {
 		return nil, fmt.Errorf("the program has a field that this version does not know: %s: %w", file.Unknown[0], ErrUnsupported)
 	}
-	w := &writer{spec: spec, file: file, options: o, bytesIn: data, constants: newConstants(len(data))}
+	w := &writer{spec: spec, file: file, options: o, bytesIn: data, fileBytes: max(int64(len(data)), o.FileBytes)}
+	w.constants = newConstants(w.fileBytes)
 	if o.External {
-		w.external = &external{known: make(map[string]bool)}
+		w.external = &external{digest: w.constants.digest, known: make(map[string]bool), stored: make(map[digest]int)}
 	}
 	return w, w.readSegments()
 }
@@ -192,7 +193,7 @@ func (w *writer) lowerOnce(ctx context.Context, from *pte.Method, file *lower.Fi
 	o := w.options
 	never := func([]byte) bool { return false }
 	p := &prepare.Preparation{Source: prepare.Source{File: w.spec, Method: from, Data: &data{o.Named, w.spec.Named}, Pool: w.pool, Size: w.spec.Size,
-		FileBytes: int64(len(w.bytesIn)), Discard: never, MayDiscard: never,
+		FileBytes: w.fileBytes, Discard: never, MayDiscard: never,
 		Options: prepare.Options{Backends: o.Backends, Operators: o.Operators, Known: o.Operators, Limits: prepare.Limits{Planned: o.Planned},
 			Rewrite: true, MinProfit: o.MinProfit, KeepConstants: true, InFile: file, AsWritten: o.AsWritten}}}
 	defer p.Close(silent{})

@@ -3,6 +3,7 @@ package compile
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
@@ -33,16 +34,17 @@ type (
 	}
 )
 
-// A file may refer to the same bytes many times, at different lengths. What is hashed or stored is bounded by
-// constantReuse times the file's bytes, plus constantSlack.
+// Files may refer to the same bytes many times, at different lengths. What is hashed or stored is bounded by
+// constantReuse times the files' bytes, plus constantSlack.
 const (
 	constantReuse = 8
 	constantSlack = 64 << 20
 )
 
-// newConstants returns an empty table for a file of this size. Index 0 means that a tensor has no constant.
-func newConstants(file int) *constants {
-	return &constants{offsets: []uint64{0}, index: make(map[digest]int), seen: make(map[span]digest), left: constantReuse*int64(file) + constantSlack}
+// newConstants returns an empty table for files of this size. Index 0 means that a tensor has no constant.
+func newConstants(files int64) *constants {
+	left := constantReuse*min(files, math.MaxInt64/(2*constantReuse)) + constantSlack
+	return &constants{offsets: []uint64{0}, index: make(map[digest]int), seen: make(map[span]digest), left: left}
 }
 
 // add returns the index of a constant.

@@ -16,6 +16,7 @@ import (
 type writer struct {
 	spec      *pte.Program
 	file      *tree.File
+	fileBytes int64  // with data files
 	bytesIn   []byte // of the original program
 	pool      *cpu.Pool
 	options   *Options

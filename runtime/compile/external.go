@@ -26,25 +26,34 @@ func (s segments) laidOut() (list []*tree.Node, tail []byte) {
 type external struct {
 	segments segments
 	entries  []*tree.Node
-	known    map[string]bool // by key
+	digest   func([]byte) digest // which limits the bytes
+	known    map[string]bool     // by key
+	stored   map[digest]int      // segments
 }
 
-// add stores bytes under a key, once. layout describes the tensor, nil for a constant of a payload.
+// add adds a key. Equal bytes are stored once. layout describes the tensor, nil for a constant of a payload.
 func (e *external) add(key string, data []byte, layout *tree.Node) {
 	if e.known[key] {
 		return
 	}
 	e.known[key] = true
-	n := tree.New("data.NamedData").With("key", key).With("segment_index", tree.Scalar(len(e.segments)))
+	sum := e.digest(data)
+	at, ok := e.stored[sum]
+	if !ok {
+		at = len(e.segments)
+		e.segments, e.stored[sum] = append(e.segments, data), at
+	}
+	n := tree.New("data.NamedData").With("key", key).With("segment_index", tree.Scalar(at))
 	if layout != nil {
 		n.With("tensor_layout", layout)
 	}
-	e.segments, e.entries = append(e.segments, data), append(e.entries, n)
+	e.entries = append(e.entries, n)
 }
 
 // tensor stores the bytes of a tensor, and returns the table that names them.
 func (e *external) tensor(t *tree.Node, data []byte) *tree.Node {
 	layout := tree.New("TensorLayout")
+	sum := e.digest(data)
 	h := sha256.New()
 	for _, field := range []string{"scalar_type", "sizes", "dim_order"} {
 		if v, ok := t.Fields[field]; ok {
@@ -52,7 +61,7 @@ func (e *external) tensor(t *tree.Node, data []byte) *tree.Node {
 		}
 		fmt.Fprintln(h, t.Fields[field])
 	}
-	h.Write(data)
+	h.Write(sum.sum[:])
 	key := "constant_" + hex.EncodeToString(h.Sum(nil))
 	e.add(key, data, layout)
 	return tree.New("ExtraTensorInfo").With("fully_qualified_name", key).With("location", tree.Scalar(1))

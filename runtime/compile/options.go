@@ -14,6 +14,7 @@ type Options struct {
 	Writers   []lowering.Writer           // the backends that write regions; the first that accepts a call takes it
 	Operators *kernels.Set
 	Named     func(key string) ([]byte, bool) // named data of the program and its data files; nil for that of the program
+	FileBytes int64                           // of the program and its data files; 0 for those of the program
 	Methods   []string                        // the methods to lower, nil for all
 	MinProfit time.Duration
 	Planned   int64 // limit of planned bytes of a method

@@ -15,10 +15,12 @@ import (
 
 // QuantizeOptions are the options of [OpenQuantization].
 type QuantizeOptions struct {
-	By      lowering.Quantizer
-	Scheme  lowering.Scheme
-	Named   func(key string) ([]byte, bool) // as of [Options]
-	Methods []string                        // whose payloads are quantized, nil for all
+	By     lowering.Quantizer
+	Scheme lowering.Scheme
+	Named  func(key string) ([]byte, bool) // as of [Options]
+	// FileBytes is as of [Options].
+	FileBytes int64
+	Methods   []string // whose payloads are quantized, nil for all
 	// Embeds reports whether the table of an embedding is quantized to 8 bits, by its name METHOD:embedding:CHAIN:INSTRUCTION; nil for none.
 	Embeds func(name string) bool
 }
@@ -48,7 +50,7 @@ type Quantization struct {
 
 // OpenQuantization reads a program with payloads of floats, as [Lower] and exporters write them. It keeps data.
 func OpenQuantization(data []byte, o QuantizeOptions) (*Quantization, error) {
-	w, err := newWriter(data, &Options{Named: o.Named})
+	w, err := newWriter(data, &Options{Named: o.Named, FileBytes: o.FileBytes})
 	if err != nil {
 		return nil, err
 	}
