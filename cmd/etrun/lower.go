@@ -137,6 +137,9 @@ func (l *lowerCommand) checkExternal(from string) error {
 // write writes the program, and before it its constants, if they are in a file of their own.
 func (l *lowerCommand) write(ctx context.Context, result *compile.Result, lowered []byte) error {
 	if result.External == nil {
+		if l.external {
+			l.Say("--external-constants: no lowered program with a constant of 512 bytes or more: no data file is written")
+		}
 		return output.WriteBytes(ctx, l.output, lowered)
 	}
 	constants := output.Content{Path: besideName(l.output), Data: result.External}
