@@ -132,7 +132,10 @@ func (d *draft) fill(into *oip.Contents, i int) error {
 		return texts(place, into, t, d.contents[i])
 	}
 	f, ok := forms[t.Datatype]
-	if _, known := t.Datatype.DType(); known && !ok {
+	switch _, known := t.Datatype.DType(); {
+	case !known:
+		return invalid(place, "unknown datatype %.40q", t.Datatype)
+	case !ok:
 		return invalid(place, "%s has no contents; send raw_input_contents", t.Datatype)
 	}
 	return f.numbers(place, into, t, d.contents[i])
