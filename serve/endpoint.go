@@ -170,6 +170,13 @@ func (c *call) ask(r *oip.Request) error {
 	return nil
 }
 
+// binary asks for the bytes of all outputs.
+func (c *call) binary() {
+	for k := range c.wanted {
+		c.wanted[k].binary = true
+	}
+}
+
 // maxClasses bounds the classes of a request.
 const maxClasses = 10_000
 

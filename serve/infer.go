@@ -15,6 +15,7 @@ import (
 type Inference struct {
 	Model, Method string // the empty method is "forward", or the only one
 	Arrived       time.Time
+	Binary        bool // the answer has the bytes of all outputs, whatever the request asks for
 	// Read reads the request within the limits of the model.
 	Read func(limits oip.Limits) (*oip.Request, error)
 	// Answer sends the answer. The outputs are valid during the call only.
@@ -59,6 +60,9 @@ func (s *Server) inferWith(ctx context.Context, v *version, limits oip.Limits, i
 	c, err := e.newCall(request)
 	if err != nil {
 		return err
+	}
+	if i.Binary {
+		c.binary()
 	}
 	if e.batches != nil {
 		rows = max(c.rows(), 1)

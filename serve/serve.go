@@ -216,6 +216,9 @@ func (s *Server) AnswerBy(w http.ResponseWriter) {
 // BodyBytes is the maximum size of a request.
 func (s *Server) BodyBytes() int64 { return s.options.BodyBytes }
 
+// BusyBytes is the maximum size of all requests in progress.
+func (s *Server) BusyBytes() int64 { return s.options.BusyBytes }
+
 // BodyTimeout is the maximum time in which a client sends a request.
 func (s *Server) BodyTimeout() time.Duration { return s.options.BodyTimeout }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"connectrpc.com/connect"
@@ -23,6 +24,7 @@ type exchange struct {
 	control *http.ResponseController
 	hold    *serve.Hold // of the message that was read last
 	streams bool        // further messages may follow after an answer
+	noted   bool        // the log has the status of a failure
 }
 
 type exchangeKey struct{}
@@ -39,6 +41,7 @@ func (x *exchange) fail(err error) *connect.Error {
 		err = context.Cause(x.request.Context())
 	}
 	status, retry, text := serve.Failure(x.writer, err)
+	x.noted = true
 	note(x.writer, status)
 	failed := connect.NewError(connect.Code(serve.Code(status)), errors.New(text))
 	if retry > 0 {
@@ -54,6 +57,26 @@ func note(w http.ResponseWriter, status int) {
 	}
 }
 
+// statuses are the statuses of HTTP for codes of failures that connect finds. Others are faults of the client, as are most of these.
+var statuses = map[connect.Code]int{
+	connect.CodeCanceled:         499, // what serve has for clients that have disconnected
+	connect.CodeDeadlineExceeded: http.StatusGatewayTimeout,
+	connect.CodeUnavailable:      http.StatusServiceUnavailable,
+}
+
+// end reports the status of a failure that the log does not have.
+func (x *exchange) end() {
+	code, err := strconv.Atoi(x.writer.Header().Get(http.TrailerPrefix + "Grpc-Status"))
+	if err != nil || code == 0 || x.noted {
+		return
+	}
+	status, known := statuses[connect.Code(code)]
+	if !known {
+		status = http.StatusBadRequest
+	}
+	note(x.writer, status)
+}
+
 // await limits the time until the next message has arrived.
 func (x *exchange) await(limit time.Duration) {
 	var at time.Time
@@ -63,8 +86,11 @@ func (x *exchange) await(limit time.Duration) {
 	_ = x.control.SetReadDeadline(at) // not supported by all writers: those of tests have no slow clients
 }
 
-// controlBytes is the maximum size of messages other than those of inferences.
-const controlBytes = 64 << 10
+// Maximum sizes of messages other than those of inferences: those of health checks, which any client may send, and of other calls.
+const (
+	probeBytes   = 1 << 10
+	controlBytes = 64 << 10
+)
 
 // copies is how often the bytes of a message are in memory at once: as received, and as tensors.
 const copies = 2

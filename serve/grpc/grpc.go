@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -54,10 +55,10 @@ func readyOf(s *serve.Server) error {
 	return errNotReady
 }
 
-// Serves reports whether a request is a call of gRPC.
+// Serves reports whether a request is a call of gRPC, which needs HTTP/2.
 func Serves(r *http.Request) bool {
 	kind := r.Header.Get("Content-Type")
-	return kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+")
+	return r.ProtoMajor > 1 && (kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+"))
 }
 
 // refusals writes errors before a call begins.
@@ -72,7 +73,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case r.ProtoMajor < 2 || !Serves(r):
+	case !Serves(r):
 		http.Error(w, "want a call of gRPC over HTTP/2", http.StatusUnsupportedMediaType)
 	case r.Method != http.MethodPost:
 		Refuse(w, r, http.StatusMethodNotAllowed, "method "+strings.ToValidUTF8(r.Method, "?")+", want POST")
@@ -89,14 +90,22 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) call(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{server: h.server, writer: w, request: r, control: http.NewResponseController(w), hold: h.server.NewHold()}
 	defer x.hold.Release()
+	defer x.end()
 	h.server.AnswerBy(w)
-	limit := int64(controlBytes)
-	if inferences[r.URL.Path] {
-		limit = h.server.BodyBytes()
-	}
 	with := r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
-	with.Body = &messages{ReadCloser: r.Body, exchange: x, limit: limit}
+	with.Body = &messages{ReadCloser: r.Body, exchange: x, limit: h.limit(r.URL.Path)}
 	serve.LimitBodies(h.calls[r.URL.Path], h.server.BodyTimeout()).ServeHTTP(flusher{w, x.control}, with)
+}
+
+// limit returns the maximum size of a message. A larger one than all requests in progress may have cannot be read later either.
+func (h *handler) limit(path string) int64 {
+	switch {
+	case inferences[path]:
+		return min(h.server.BodyBytes(), h.server.BusyBytes()/copies)
+	case slices.Contains(Open, path):
+		return probeBytes
+	}
+	return controlBytes
 }
 
 // flusher is a writer with the method that connect requires, which writers around another one may lack.

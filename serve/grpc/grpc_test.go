@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,9 +21,11 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/grpc"
@@ -272,6 +276,49 @@ func TestRefusals(t *testing.T) {
 	err := p.client.Invoke(ctx, service+"ModelInfer", imageRequest(t), new(inference.ModelInferResponse))
 	if status.Code(err) != codes.DeadlineExceeded {
 		t.Errorf("deadline: %v", err)
+	}
+}
+
+// TestUnknownDatatype checks that the error names the datatype, not the field of the contents.
+func TestUnknownDatatype(t *testing.T) {
+	p := start(t, serve.Options{}, grpc.Options{}, config("digits", "digits/portable.pte"))
+	for _, datatype := range []string{"FLOAT", ""} {
+		r := imageRequest(t)
+		r.RawInputContents, r.Inputs[0].Datatype = nil, datatype
+		r.Inputs[0].Contents = &inference.InferTensorContents{Fp32Contents: make([]float32, 64)}
+		_, err := call[inference.ModelInferResponse](t, p, "ModelInfer", r)
+		if want := fmt.Sprintf("inputs[0]: unknown datatype %q", datatype); status.Convert(err).Message() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestBusyBytes checks what requests count: an answer only its bytes, and a message of a stream nothing after the answer. A message that
+// is larger than all requests may be is refused for good.
+func TestBusyBytes(t *testing.T) {
+	message := int64(proto.Size(imageRequest(t)))
+	const answer = 10 * (4 + 4) // the output and its bytes in the answer; as JSON it would take twice as many
+	options := serve.Options{BusyBytes: 2*message + answer}
+	p := start(t, options, grpc.Options{}, config("digits", "digits/portable.pte"))
+	if _, err := call[inference.ModelInferResponse](t, p, "ModelInfer", imageRequest(t)); err != nil {
+		t.Error("one request:", err)
+	}
+	stream, err := p.client.NewStream(t.Context(), &rpc.StreamDesc{ClientStreams: true, ServerStreams: true}, service+"ModelStreamInfer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(stream.SendMsg(imageRequest(t)), stream.RecvMsg(new(inference.ModelStreamInferResponse))); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "a request while a stream waits for its next message", func() bool {
+		_, err = call[inference.ModelInferResponse](t, p, "ModelInfer", imageRequest(t))
+		return err == nil
+	})
+	large := imageRequest(t)
+	large.RawInputContents[0] = make([]byte, 2*message)
+	_, err = call[inference.ModelInferResponse](t, p, "ModelInfer", large)
+	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), fmt.Sprintf("at most %d are accepted", options.BusyBytes/2)) {
+		t.Error("a large request:", err)
 	}
 }
 

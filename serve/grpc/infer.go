@@ -20,7 +20,7 @@ func (h *handler) infer(ctx context.Context, r *request, send func(*oip.Response
 	if err != nil {
 		return err
 	}
-	return h.server.Infer(ctx, &serve.Inference{Model: model, Method: method, Arrived: time.Now(), Read: r.read,
+	return h.server.Infer(ctx, &serve.Inference{Model: model, Method: method, Arrived: time.Now(), Binary: true, Read: r.read,
 		Answer: func(a *oip.Response) error {
 			h.server.WriteBy(x.writer)
 			return send(a)
@@ -66,9 +66,11 @@ func (h *handler) modelStreamInfer(ctx context.Context, stream *connect.BidiStre
 	}
 }
 
-// inferNext answers a request of a stream. It fails if the client cannot get answers.
+// inferNext answers a request of a stream, whose memory does not count while the client sends the next one. It fails if the client
+// cannot get answers.
 func (h *handler) inferNext(ctx context.Context, r *request, stream *connect.BidiStream[request, streamed]) error {
 	x, lost := exchangeOf(ctx), error(nil)
+	defer x.hold.Release()
 	err := h.infer(ctx, r, func(a *oip.Response) error {
 		lost = stream.Send(&streamed{response: *a})
 		return lost
