@@ -150,18 +150,31 @@ func pathSet(lists ...[]string) map[string]bool {
 func (k *secretStore) guard(next http.Handler, conns *connections) http.Handler {
 	unknown := refusal(http.StatusUnauthorized, "not authorized")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !open[r.URL.Path] && !k.now.Load().admit(r) {
+		switch {
+		case k.now.Load().admit(r):
+			next.ServeHTTP(w, r)
+		case open[r.URL.Path]:
+			answerProbe(w, r, next, conns)
+		case !k.settings.NoPage && webpage.Serves(r):
 			conns.answered(r)
-			if !k.settings.NoPage && webpage.Serves(r) {
-				next.ServeHTTP(w, r)
-				return
-			}
+			next.ServeHTTP(w, r)
+		default:
+			conns.answered(r)
 			w.Header().Set("WWW-Authenticate", `Bearer realm="etrun"`)
 			unknown.ServeHTTP(w, r)
-			return
 		}
-		next.ServeHTTP(w, r)
 	})
+}
+
+var probing = refusal(http.StatusServiceUnavailable, "too many health checks at the same time on a connection")
+
+// answerProbe answers a health check of a client that is not authenticated. One over gRPC lasts until its message has arrived.
+func answerProbe(w http.ResponseWriter, r *http.Request, next http.Handler, conns *connections) {
+	if !grpc.Serves(r) {
+		next.ServeHTTP(w, r)
+	} else if !conns.aside(r, func() { next.ServeHTTP(w, r) }) {
+		probing.ServeHTTP(w, r)
+	}
 }
 
 func refusal(code int, text string) http.Handler {

@@ -34,12 +34,15 @@ type connection struct {
 	list     *list.List
 	at       *list.Element
 	requests int // in progress; one with HTTP/1
+	probes   int // in progress and not counted, see aside
 }
 
 // Bounds of connections in addition to those of --max-connections.
 const (
 	maxNew  = 1024 // new ones, which are cheap
 	reserve = 256  // those on which only health checks are answered
+
+	maxProbes = 4 // health checks of a connection at the same time that clients without authentication send
 )
 
 func newConnections(limit, news int) *connections {
@@ -146,10 +149,7 @@ func (c *connections) begun(r *http.Request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k := c.all[conn]; k != nil {
-		if k.requests++; k.requests > 1 {
-			c.more++
-		}
-		c.move(k, nil)
+		c.count(k)
 	}
 	return c.busy+c.more <= c.limit+reserve
 }
@@ -159,14 +159,63 @@ func (c *connections) ended(r *http.Request) {
 	conn, _ := r.Context().Value(connKey{}).(net.Conn)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := c.all[conn]
-	if k == nil {
-		return
+	if k := c.all[conn]; k != nil {
+		c.uncount(k)
 	}
+}
+
+// count counts a request of a connection. c.mu is locked.
+func (c *connections) count(k *connection) {
+	if k.requests++; k.requests > 1 {
+		c.more++
+	}
+	c.move(k, nil)
+}
+
+// uncount ends the count of a request. c.mu is locked.
+func (c *connections) uncount(k *connection) {
 	if k.requests--; k.requests == 0 {
 		c.rest(k)
 	} else {
 		c.more--
+	}
+}
+
+// aside answers a request whose client is unknown and decides how long it lasts. It is not counted meanwhile, so that such clients
+// cannot displace others, and its connection may be idle. aside returns false if the connection has too many of them.
+func (c *connections) aside(r *http.Request, next func()) bool {
+	conn, _ := r.Context().Value(connKey{}).(net.Conn)
+	if !c.probe(conn) {
+		return false
+	}
+	defer c.probed(conn)
+	next()
+	return true
+}
+
+// probe begins a request that is not counted. It returns false if its connection has too many.
+func (c *connections) probe(conn net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.all[conn]
+	if k == nil {
+		return true // it was closed
+	}
+	if k.probes == maxProbes {
+		return false
+	}
+	k.probes++
+	c.uncount(k)
+	return true
+}
+
+// probed counts such a request again, until it ends.
+func (c *connections) probed(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.all[conn]; k != nil {
+		k.probes--
+		c.count(k)
 	}
 }
 
@@ -189,7 +238,9 @@ func (c *connections) shed(next http.Handler) http.Handler {
 			return
 		}
 		c.answered(r)
-		w.Header().Set("Connection", "close")
+		if r.ProtoMajor < 2 { // other requests of the connection would fail with it
+			w.Header().Set("Connection", "close")
+		}
 		w.Header().Set("Retry-After", "1")
 		full.ServeHTTP(w, r)
 	})

@@ -10,8 +10,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,6 +91,21 @@ func TestGRPCAccess(t *testing.T) {
 	if err := c.Invoke(t.Context(), procedures+"ServerMetadata", &inference.ServerMetadataRequest{}, live); rpcstatus.Code(err) != codes.Unauthenticated {
 		t.Error("metadata without a token:", err)
 	}
+	for _, path := range []string{"/v2", procedures + "ServerLive"} { // a status of HTTP/1, whatever the type
+		request, err := http.NewRequestWithContext(t.Context(), "POST", r.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/grpc")
+		answer, err := r.client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode < 400 {
+			t.Errorf("POST %s over HTTP/1: %s", path, answer.Status)
+		}
+	}
 	known := start(t, withGRPC, model("m", adder))
 	if _, err := add(t.Context(), known.dialGRPC("evil.example")); rpcstatus.Code(err) != codes.PermissionDenied {
 		t.Error("another name:", err)
@@ -114,10 +131,16 @@ func frame(m proto.Message, claimed int) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(claimed)), data...)
 }
 
-// post sends the body of a call and returns its code.
+// post sends the body of an inference and returns its code.
 func (r *running) post(c *http.Client, body io.Reader, header ...string) string {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), "POST", "http://"+r.log.lines("gRPC")[0]["address"].(string)+procedures+"ModelInfer", body)
+	return r.postTo(c, procedures+"ModelInfer", body, header...)
+}
+
+// postTo sends the body of a call and returns its code.
+func (r *running) postTo(c *http.Client, path string, body io.Reader, header ...string) string {
+	r.t.Helper()
+	request, err := http.NewRequestWithContext(r.t.Context(), "POST", "http://"+r.log.lines("gRPC")[0]["address"].(string)+path, body)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -160,8 +183,13 @@ func TestGRPCHostile(t *testing.T) {
 		"timeout":             {good, []string{"Grpc-Timeout", "1n"}, "4"},
 		"no protocol buffers": {append([]byte{0, 0, 0, 0, 4}, "\xff\xff\xff\xff"...), nil, "3"},
 	} {
+		logged := len(r.log.lines("request"))
 		if got := r.post(plain, bytes.NewReader(h.body), h.header...); got != h.want {
 			t.Errorf("%s: code %q, want %q", name, got, h.want)
+		}
+		await.True(t, "a line of the log", func() bool { return len(r.log.lines("request")) > logged })
+		if at := r.log.lines("request")[logged]["status"].(float64); (at == http.StatusOK) != (h.want == "0") {
+			t.Errorf("%s: status %v in the log", name, at)
 		}
 	}
 	var slow sync.WaitGroup
@@ -190,6 +218,46 @@ func TestGRPCHostile(t *testing.T) {
 	text, _, _ := r.ask("GET", "/v2/health/ready", "")
 	if text != 200 {
 		t.Error("health:", text)
+	}
+}
+
+// TestGRPCProbes checks that clients without a token do not displace others with health checks that never end.
+func TestGRPCProbes(t *testing.T) {
+	r := start(t, func(d *Daemon) {
+		withGRPC(d)
+		d.Connections, d.TokenFile = 8, file(t, "tokens", "0123456789abcdef")
+	}, model("m", adder))
+	const clients, each = 3, 100
+	attack, end := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var refused atomic.Int32
+	for range clients {
+		plain := r.plainHTTP2()
+		if code := r.postTo(plain, "/grpc.health.v1.Health/Check", bytes.NewReader(make([]byte, 5))); code != "0" { // one connection for all
+			t.Fatal("a health check:", code)
+		}
+		for range each {
+			body, rest := io.Pipe()
+			context.AfterFunc(attack, func() { rest.Close() })
+			all.Go(func() {
+				if code := r.postTo(plain, "/grpc.health.v1.Health/Check", body); code == "14" {
+					refused.Add(1)
+				}
+			})
+		}
+	}
+	defer all.Wait()
+	defer end()
+	await.True(t, "refusals of all but a few of each connection", func() bool { return refused.Load() >= clients*(each-maxProbes) })
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer 0123456789abcdef")
+	if _, err := add(ctx, r.dialGRPC("")); err != nil {
+		t.Error(err)
+	}
+	if code, text, _ := r.ask("GET", "/v2/health/ready", ""); code != http.StatusOK {
+		t.Error("health over HTTP:", code, text)
+	}
+	if n := refused.Load(); n != clients*(each-maxProbes) {
+		t.Errorf("%d calls refused, want %d", n, clients*(each-maxProbes))
 	}
 }
 
@@ -231,7 +299,9 @@ func TestGRPCEnds(t *testing.T) {
 
 // TestMetricsAddress checks the listener of metrics: a local one needs no token, but a name of the server.
 func TestMetricsAddress(t *testing.T) {
-	r := start(t, func(d *Daemon) { d.Metrics, d.TokenFile = "127.0.0.1:0", file(t, "tokens", "0123456789abcdef") }, model("m", adder))
+	r := start(t, func(d *Daemon) {
+		d.Metrics, d.TokenFile, d.BodyTimeout = "127.0.0.1:0", file(t, "tokens", "0123456789abcdef"), time.Second
+	}, model("m", adder))
 	address := r.log.lines("metrics")[0]["address"].(string)
 	for headers, want := range map[string]int{"Host: evil.example\r\n": 421, "Host: localhost\r\n": 200, "Host: " + address + "\r\n": 200,
 		"Host: localhost\r\nOrigin: http://evil.example\r\n": 403} {
@@ -253,6 +323,7 @@ func TestMetricsAddress(t *testing.T) {
 			t.Errorf("%s: %d", path, code)
 		}
 	}
+	checkUnread(t, address)
 	for insecure, want := range map[bool]bool{false: false, true: true} {
 		d := &Daemon{Settings: Defaults(), Log: io.Discard}
 		d.Listen, d.Metrics, d.Insecure = []string{"127.0.0.1:0"}, "0.0.0.0:0", insecure
@@ -264,6 +335,25 @@ func TestMetricsAddress(t *testing.T) {
 		if (err == nil) != want {
 			t.Errorf("metrics for other machines, insecure %v: %v", insecure, err)
 		}
+	}
+}
+
+// checkUnread checks that a client that reads no answers does not keep its connection.
+func checkUnread(t *testing.T, address string) {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil { // only a failure takes as long
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = io.WriteString(c, strings.Repeat("GET "+metricsPath+" HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000))
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("a client that reads no answers stays connected")
 	}
 }
 

@@ -94,6 +94,7 @@ func (d *Daemon) listenMetrics(ctx context.Context) (l listening, err error) {
 	mux.Handle("GET "+metricsPath, d.counts.handler())
 	if onMachine(l.listeners[0].Addr()) {
 		l.Server = d.apart(metricsConnections, mux)
+		l.WriteTimeout = d.BodyTimeout
 		return l, nil
 	}
 	l.Server = d.guarded(newConnections(metricsConnections, metricsConnections), mux)
