@@ -297,7 +297,7 @@ func TestUnknownDatatype(t *testing.T) {
 // is larger than all requests may be is refused for good.
 func TestBusyBytes(t *testing.T) {
 	message := int64(proto.Size(imageRequest(t)))
-	const answer = 10 * (4 + 4) // the output and its bytes in the answer; as JSON it would take twice as many
+	const answer = 10 * (4 + 4)                                                     // the output and its bytes in the answer; as JSON it would take twice as many
 	options := serve.Options{BusyBytes: 2*message + answer, BodyTimeout: time.Hour} // the stream does not end
 	p := start(t, options, grpc.Options{}, config("digits", "digits/portable.pte"))
 	if _, err := call[inference.ModelInferResponse](t, p, "ModelInfer", imageRequest(t)); err != nil {
