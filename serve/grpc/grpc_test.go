@@ -294,11 +294,12 @@ func TestUnknownDatatype(t *testing.T) {
 }
 
 // TestBusyBytes checks what requests count: an answer only its bytes, and a message of a stream nothing after the answer. A message that
-// is larger than all requests may be is refused for good.
+// is larger than all requests may be is refused for good. No stream ends by its time limit.
 func TestBusyBytes(t *testing.T) {
 	message := int64(proto.Size(imageRequest(t)))
-	const answer = 10 * (4 + 4)                                                     // the output and its bytes in the answer; as JSON it would take twice as many
-	options := serve.Options{BusyBytes: 2*message + answer, BodyTimeout: time.Hour} // the stream does not end
+	// An output and its bytes in the answer; as JSON it would take twice as many.
+	const answer = 10 * (4 + 4)
+	options := serve.Options{BusyBytes: 2*message + answer, BodyTimeout: time.Hour}
 	p := start(t, options, grpc.Options{}, config("digits", "digits/portable.pte"))
 	if _, err := call[inference.ModelInferResponse](t, p, "ModelInfer", imageRequest(t)); err != nil {
 		t.Error("one request:", err)
