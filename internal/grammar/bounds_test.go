@@ -78,6 +78,71 @@ func TestLargeSchemas(t *testing.T) {
 	}
 }
 
+// The work for a grammar, and the depth of calls, do not grow faster than its size.
+func TestLargeGrammars(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		ok   bool
+	}{
+		"alternatives":       {`root ::= "b"` + strings.Repeat(`|"a"`, 190_000), true},
+		"empty alternatives": {`root ::= "a" (` + strings.Repeat("|", 1_000_000) + `)* "b"`, true},
+		"repetitions":        {`root ::= "a"` + strings.Repeat("?", 1_000_000), false},
+		"same characters":    {`root ::= [` + strings.Repeat("ab", 400_000) + `]{1000}`, true},
+		"literal":            {`root ::= "` + strings.Repeat("a", 1_000_000) + `"`, false},
+	} {
+		begin := time.Now()
+		g, err := GBNF(c.text, nil)
+		if (err == nil) != c.ok {
+			t.Errorf("%s: got %v", name, err)
+			continue
+		}
+		if c.ok {
+			edges := 0
+			for _, n := range g.nodes {
+				edges += len(n.others)
+			}
+			if edges > 2*len(g.nodes) {
+				t.Errorf("%s: %d alternatives of %d states", name, edges, len(g.nodes))
+			}
+		}
+		if d := time.Since(begin); d > 20*time.Second {
+			t.Errorf("%s: %v", name, d)
+		}
+	}
+}
+
+// A class is listed only while there is room for it: a short pattern can have a thousand large ones.
+func TestLargeClasses(t *testing.T) {
+	n := testing.AllocsPerRun(1, func() {
+		if _, err := Pattern(strings.Repeat(`\pL`, maxPattern/3)); err == nil {
+			t.Error("no error")
+		}
+	})
+	if n > 10*maxNodes {
+		t.Errorf("%v allocations for at most %d states", n, maxNodes)
+	}
+}
+
+// The distances are those of the shortest texts: no node has a shorter way than by what it needs.
+func TestDistances(t *testing.T) {
+	for text, want := range map[string]int{
+		"root ::= \"abc\" | \"de\" | x\nx ::= [a-z]{4} | [A-Z]":                  1,
+		"root ::= (\"a\" | \"b\" \"c\"){3} x\nx ::= y{5}\ny ::= \"y\" x | \"z\"": 8,
+		"root ::= x x\nx ::= \"(\" x \")\" | \"a\" \"b\"":                        4,
+		"root ::= \"\" | \"a\"": 0,
+	} {
+		g, err := GBNF(text, nil)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		m, err := g.NewMatcher(singles, nil)
+		if err != nil || m.Least() != want {
+			t.Errorf("%s: %v, want %d, %v", text, m.Least(), want, err)
+		}
+	}
+}
+
 // syllables is a vocabulary of all texts of a few letters.
 func syllables(letters string, length int) *Vocabulary {
 	texts := []string{`"`}

@@ -8,7 +8,19 @@ var lengths = []rune{0x7f, 0x7ff, 0xd7ff, 0xdfff, 0xffff, utf8.MaxRune}
 // characters is a character in UTF-8 of one of several ranges, which are pairs of the first and the last one. It is nil if there
 // is none.
 func characters(ranges []rune) Part {
-	var list []Part
+	if len(inUTF8(ranges[:min(len(ranges), 4)])) == 0 && len(inUTF8(ranges)) == 0 {
+		return nil
+	}
+	return func(b *Builder, next int32) int32 {
+		if b.err != nil { // a pattern can have a thousand classes of hundreds of ranges each
+			return next
+		}
+		return Alt(inUTF8(ranges)...)(b, next)
+	}
+}
+
+// inUTF8 returns the characters of ranges; there are none between surrogates.
+func inUTF8(ranges []rune) (list []Part) {
 	for i := 0; i+1 < len(ranges); i += 2 {
 		low, high := max(ranges[i], 0), ranges[i+1]
 		for _, most := range lengths {
@@ -19,10 +31,7 @@ func characters(ranges []rune) Part {
 			low = max(low, most+1)
 		}
 	}
-	if list == nil {
-		return nil
-	}
-	return Alt(list...)
+	return list
 }
 
 // others returns the ranges of the characters that sorted ranges leave out.

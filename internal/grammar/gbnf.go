@@ -167,7 +167,10 @@ func (r *gbnfReader) sequence() (Part, error) {
 			return Seq(list...), err
 		}
 		r.space(r.nested > 0)
-		for r.rest != "" && strings.ContainsAny(r.rest[:1], "*+?{") {
+		for n := 1; r.rest != "" && strings.ContainsAny(r.rest[:1], "*+?{"); n++ {
+			if n > maxNested { // each is a call in a call when the grammar is built
+				return nil, fmt.Errorf("more than %d repetitions of repetitions", maxNested)
+			}
 			if p, err = r.repeated(p); err != nil {
 				return nil, err
 			}
@@ -284,8 +287,9 @@ func (r *gbnfReader) class() (Part, error) {
 	for _, p := range pairs {
 		ranges = append(ranges, p[0], p[1])
 	}
-	if negated {
-		ranges = others(ranges)
+	ranges = others(ranges)
+	if !negated {
+		ranges = others(ranges) // those that overlap are joined
 	}
 	if p := characters(ranges); p != nil {
 		return p, nil

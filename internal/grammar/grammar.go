@@ -51,7 +51,10 @@ type Builder struct {
 func NewBuilder() *Builder { return &Builder{} }
 
 func (b *Builder) add(n node) int32 {
-	if len(b.nodes) >= maxNodes {
+	switch {
+	case b.err != nil:
+		return 0
+	case len(b.nodes) >= maxNodes:
 		b.err = fmt.Errorf("a form of more than %d states", maxNodes)
 		return 0
 	}
@@ -112,11 +115,13 @@ func Seq(parts ...Part) Part {
 // Alt is one of several parts.
 func Alt(parts ...Part) Part {
 	return func(b *Builder, next int32) int32 {
-		n := node{kind: splitNode}
-		for _, p := range parts {
-			if b.err == nil {
-				n.others = append(n.others, p(b, next))
+		n, empty := node{kind: splitNode}, false
+		for i := 0; i < len(parts) && b.err == nil; i++ {
+			at := parts[i](b, next)
+			if at != next || !empty { // several empty parts are one: so nodes bound the alternatives
+				n.others = append(n.others, at)
 			}
+			empty = empty || at == next
 		}
 		return b.add(n)
 	}
@@ -239,15 +244,15 @@ func (g *Grammar) distancesOf(v *Vocabulary, excluded map[string]bool) []int32 {
 
 // distances returns for each node a number of tokens with which its rule has an end, if token reports whether a text is one.
 func (g *Grammar) distances(token func(s string) bool) []int32 {
-	d, hops, users := make([]int32, len(g.nodes)), make([][]int32, len(g.nodes)), make([][]int32, len(g.nodes))
+	d, users := make([]int32, len(g.nodes)), make([][]int32, len(g.nodes))
 	var single [256]bool
 	for b := range single {
 		single[b] = token(string([]byte{byte(b)}))
 	}
 	var work distanceHeap
 	for i := range d {
-		d[i], hops[i] = unreached, g.hops(int32(i), &single, token)
-		for _, k := range g.needs(int32(i), hops[i]) {
+		d[i] = unreached
+		for _, k := range g.needs(int32(i), &single, token) {
 			users[k] = append(users[k], int32(i))
 		}
 		if g.nodes[i].kind == endNode {
@@ -261,7 +266,7 @@ func (g *Grammar) distances(token func(s string) bool) []int32 {
 			continue
 		}
 		for _, u := range users[x.node] {
-			if n := g.distance(&g.nodes[u], d, hops[u]); n < d[u] {
+			if n := g.by(x.node, &g.nodes[u], d); n < d[u] {
 				d[u] = n
 				heap.Push(&work, reached{u, n})
 			}
@@ -291,10 +296,10 @@ func (h *distanceHeap) Pop() any {
 }
 
 // needs returns the nodes on whose distances that of a node depends.
-func (g *Grammar) needs(at int32, hops []int32) []int32 {
+func (g *Grammar) needs(at int32, single *[256]bool, token func(s string) bool) []int32 {
 	switch n := &g.nodes[at]; n.kind {
 	case bytesNode:
-		return hops
+		return g.hops(at, single, token)
 	case callNode:
 		return []int32{n.next, g.rules[n.rule]}
 	default:
@@ -325,23 +330,16 @@ func (g *Grammar) hops(at int32, single *[256]bool, token func(s string) bool) (
 	return list
 }
 
-func (g *Grammar) distance(n *node, d, hops []int32) int32 {
-	best := int32(unreached)
+// by returns the distance of a node by way of one that it needs. The others are not looked at, else a node with many alternatives
+// would take quadratic time.
+func (g *Grammar) by(way int32, n *node, d []int32) int32 {
 	switch n.kind {
-	case endNode:
-		return 0
 	case bytesNode:
-		for _, k := range hops {
-			best = min(best, d[k]+1)
-		}
+		return min(d[way]+1, unreached)
 	case callNode:
-		best = d[n.next] + d[g.rules[n.rule]]
-	default:
-		for _, k := range n.others {
-			best = min(best, d[k])
-		}
+		return min(d[n.next]+d[g.rules[n.rule]], unreached)
 	}
-	return min(best, unreached)
+	return d[way]
 }
 
 // Build returns the grammar whose texts are those of a part.
