@@ -22,8 +22,8 @@ func JSONForm() (*Form, error) { return newForm(grammar.JSON()) }
 // SchemaForm returns the form of JSON texts that a JSON schema accepts. docs/serve.md lists the keywords; others are an error.
 func SchemaForm(schema []byte) (*Form, error) { return newForm(grammar.Schema(schema)) }
 
-// PatternForm returns the form of texts that a regular expression matches from their beginning to their end. Look-around, word
-// boundaries and flags are an error.
+// PatternForm returns the form of texts that a regular expression matches from their beginning to their end. Look-around and
+// word boundaries are an error.
 func PatternForm(pattern string) (*Form, error) { return newForm(grammar.Pattern(pattern)) }
 
 // ChoiceForm returns the form of one of several texts.

@@ -100,6 +100,8 @@ func TestPattern(t *testing.T) {
 		{`yes|no`, []string{"yes", "no"}, []string{"maybe", "yesno"}},
 		{`[^a]"\\.`, []string{`b"\é`, `日"\x`}, []string{`a"\x`, "b\"\\\n"}},
 		{`(?s).`, []string{"\n", "\u0000"}, []string{""}},
+		{`[Yy]es[Δδ]`, []string{"Yesδ", "yesΔ"}, []string{"YESδ", "yes"}},
+		{`(?i)ok|no`, []string{"Ok", "oK", "NO"}, []string{"o\u212a", "on"}},
 	} {
 		g, err := Pattern(c.pattern)
 		if err != nil {
@@ -117,7 +119,7 @@ func TestPattern(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range []string{`(?=x)`, `(?i)a`, `a^`, `\b`, `(`, strings.Repeat("x", maxPattern+1), `a{500}{500}{500}`} {
+	for _, s := range []string{`(?=x)`, `a^`, `\b`, `\x{D800}`, `(?i)\x{DFFF}`, `[\x{D800}-\x{DFFF}]`, `(`, strings.Repeat("x", maxPattern+1), `a{500}{500}{500}`} {
 		if _, err := Pattern(s); err == nil {
 			t.Errorf("%.30q: no error", s)
 		}

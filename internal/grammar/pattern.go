@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp/syntax"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -39,7 +40,7 @@ type writer struct {
 
 var (
 	inString = writer{func(r rune) Part { return runes(r, r) }, class}
-	plain    = writer{func(r rune) Part { return Text(string(r)) }, characters}
+	plain    = writer{func(r rune) Part { return characters([]rune{r, r}) }, characters}
 )
 
 // Pattern returns the grammar of texts that match a regular expression from their beginning to their end.
@@ -68,9 +69,6 @@ func (w writer) pattern(s string) (Part, error) {
 
 // part returns the texts of an expression that begins or ends a string.
 func (w writer) part(re *syntax.Regexp, begins, ends bool) (Part, error) {
-	if re.Flags&syntax.FoldCase != 0 {
-		return nil, errors.New("flags are not supported")
-	}
 	switch re.Op {
 	case syntax.OpEmptyMatch:
 		return Seq(), nil
@@ -83,11 +81,7 @@ func (w writer) part(re *syntax.Regexp, begins, ends bool) (Part, error) {
 			return Seq(), nil
 		}
 	case syntax.OpLiteral:
-		var list []Part
-		for _, r := range re.Rune {
-			list = append(list, w.one(r))
-		}
-		return Seq(list...), nil
+		return w.literal(re)
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpCharClass:
 		return w.class(re)
 	case syntax.OpCapture:
@@ -98,6 +92,35 @@ func (w writer) part(re *syntax.Regexp, begins, ends bool) (Part, error) {
 		return w.list(re.Sub, func(int) (bool, bool) { return begins, ends }, Alt)
 	}
 	return w.repeated(re)
+}
+
+// literal returns the characters of a text. Package syntax makes one whose case does not matter of classes such as [Aa].
+func (w writer) literal(re *syntax.Regexp) (Part, error) {
+	list := make([]Part, len(re.Rune))
+	for i, r := range re.Rune {
+		if re.Flags&syntax.FoldCase != 0 {
+			list[i] = w.ranges(bothCases(r))
+		} else {
+			list[i] = w.one(r)
+		}
+		if list[i] == nil {
+			return nil, fmt.Errorf("%U is no character", r)
+		}
+	}
+	return Seq(list...), nil
+}
+
+// bothCases returns the ranges of a character in both cases. Of a letter of ASCII they are those in ASCII: the dialects differ in
+// the others.
+func bothCases(r rune) (ranges []rune) {
+	for f := r; ; {
+		if (f <= unicode.MaxASCII) == (r <= unicode.MaxASCII) {
+			ranges = append(ranges, f, f)
+		}
+		if f = unicode.SimpleFold(f); f == r {
+			return ranges
+		}
+	}
 }
 
 // class returns a character of a class, or of all.
