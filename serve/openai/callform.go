@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -149,8 +150,9 @@ func (w *formWriter) members(t *toolFunction, quote, end string) (list []memberF
 		plain = plain && (slices.Contains(annotations, key) || slices.Contains([]string{"type", "properties", "required", "additionalProperties",
 			"$defs", "definitions", "$schema"}, key))
 	}
-	for _, r := range required {
-		plain = plain && slices.Contains(names, r)
+	listed, needed := setOf(names), setOf(required)
+	for r := range needed {
+		plain = plain && listed[r]
 	}
 	if _, err := forms.schema(schema); plain && err == nil && (len(names) > 0 || string(root["additionalProperties"]) == "false") {
 		properties := schemaOf(schema).Properties
@@ -159,7 +161,7 @@ func (w *formWriter) members(t *toolFunction, quote, end string) (list []memberF
 			if err != nil {
 				return nil, false, err
 			}
-			list = append(list, memberForm{key, value, slices.Contains(required, key)})
+			list = append(list, memberForm{key, value, needed[key]})
 		}
 		return list, false, nil
 	} else if t.Strict {
@@ -204,26 +206,72 @@ func (w *formWriter) member(t *toolFunction, root map[string]json.RawMessage, ke
 	case nested:
 		return w.looseValues(quote).value, nil
 	}
-	return w.schema(within(root, key)), nil
+	return w.property(t, root, key, raw)
+}
+
+// Schemas of arguments that refer to others have a copy of these.
+const maxCopied = 4 << 20
+
+// property adds JSON of an argument that is no text between marks, and returns the name of its rule.
+func (w *formWriter) property(t *toolFunction, root map[string]json.RawMessage, key string, raw json.RawMessage) (string, error) {
+	if !bytes.Contains(raw, []byte(`$ref`)) && !bytes.Contains(raw, []byte(`\u`)) {
+		return w.schema(raw), nil
+	}
+	schema := within(root, raw)
+	if w.copied += len(schema); w.copied > maxCopied {
+		return "", refused("tools", "the parameters of %s: in calls of this template each argument that has a $ref has a copy of the "+
+			"definitions; these exceed %d bytes", t.Name, maxCopied)
+	}
+	var v any
+	_ = json.Unmarshal(schema, &v) // which was JSON
+	switch {
+	case refersElsewhere(v) && t.Strict:
+		return "", refused("tools", "the parameters of %s: %s: in calls of this template a $ref must be one of #/$defs/ or #/definitions/",
+			t.Name, key)
+	case refersElsewhere(v):
+		schema = []byte("true")
+	}
+	return w.schema(schema), nil
 }
 
 // within returns the schema of a property, with the definitions of the schema that has it.
-func within(root map[string]json.RawMessage, key string) []byte {
-	definitions := map[string]json.RawMessage{}
-	_ = json.Unmarshal(orNull(root["$defs"]), &definitions) // what is none is refused with the schema
-	const arguments = "arguments of the call"
-	whole, _ := json.Marshal(root) // these cannot fail: they were JSON
-	if definitions == nil {
-		definitions = map[string]json.RawMessage{}
+func within(root map[string]json.RawMessage, raw json.RawMessage) []byte {
+	var schema map[string]json.RawMessage
+	if json.Unmarshal(raw, &schema) != nil || schema == nil { // such as true
+		return raw
 	}
-	definitions[arguments] = whole
-	path := strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-	schema := map[string]any{"$ref": "#/$defs/" + arguments + "/properties/" + path, "$defs": definitions}
-	if d := root["definitions"]; d != nil {
-		schema["definitions"] = d
+	for _, key := range []string{"$defs", "definitions"} {
+		if delete(schema, key); root[key] != nil {
+			schema[key] = root[key]
+		}
 	}
-	text, _ := json.Marshal(schema)
+	text, _ := json.Marshal(schema) // which was JSON
 	return text
+}
+
+// refersElsewhere reports whether a schema refers to other places than definitions: these are other ones in the schema of an argument.
+func refersElsewhere(v any) bool {
+	switch x := v.(type) {
+	case []any:
+		return slices.ContainsFunc(x, refersElsewhere)
+	case map[string]any:
+		for key, v := range x {
+			s, ok := v.(string)
+			if key == "$ref" && ok && !strings.HasPrefix(s, "#/$defs/") && !strings.HasPrefix(s, "#/definitions/") || refersElsewhere(v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// setOf returns the texts of a list as a set.
+func setOf(list []string) map[string]bool {
+	set := make(map[string]bool, len(list))
+	for _, s := range list {
+		set[s] = true
+	}
+	return set
 }
 
 // keysOf returns the keys of a member that is an object, in their order.
@@ -236,14 +284,15 @@ func keysOf(text []byte, member string) (list []string) {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil
 	}
+	seen := make(map[string]bool)
 	for d.More() {
 		key, err := d.Token()
 		var skipped json.RawMessage
 		if err != nil || d.Decode(&skipped) != nil {
 			return nil
 		}
-		if s := key.(string); !slices.Contains(list, s) {
-			list = append(list, s)
+		if s := key.(string); !seen[s] {
+			seen[s], list = true, append(list, s)
 		}
 	}
 	return list

@@ -51,6 +51,7 @@ type formWriter struct {
 	rules   strings.Builder
 	schemas map[string][]byte
 	n       int // of rules with a number
+	copied  int // bytes of schemas with definitions of others
 	loosely *looseRules
 }
 

@@ -48,7 +48,7 @@ func (c *formCache) get(key string, compile func() (*text.Form, error)) (*text.F
 	c.list, c.size = append(c.list, entry), c.size+entry.size()
 	for len(c.list) > maxCachedForms || c.size > maxCachedSize {
 		c.size -= c.list[0].size()
-		c.list = c.list[1:]
+		c.list = slices.Delete(c.list, 0, 1) // which clears its place: a form can have 20 MB
 	}
 	return form, nil
 }

@@ -4,9 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"weak"
 
+	"github.com/etrun-go/etrun/internal/grammar"
 	"github.com/etrun-go/etrun/text"
 )
 
@@ -67,6 +71,30 @@ func TestFormCache(t *testing.T) {
 	all.Wait()
 }
 
+// A form that is no longer kept has no place in the list either, whose array is longer: it would stay in memory.
+func TestDroppedForms(t *testing.T) {
+	c, dropped := &formCache{}, 0
+	for i := range 2 * maxCachedForms {
+		var first weak.Pointer[text.Form]
+		if len(c.list) == maxCachedForms {
+			first = weak.Make(c.list[0].form)
+		}
+		if _, err := c.get(fmt.Sprint(i), func() (*text.Form, error) { return text.ChoiceForm([]string{"a"}) }); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.list) == maxCachedForms {
+			runtime.GC()
+			if dropped++; first.Value() != nil {
+				t.Fatalf("form %d was dropped and is in memory", i-maxCachedForms)
+			}
+		}
+	}
+	if dropped <= maxCachedForms {
+		t.Errorf("%d forms were dropped", dropped)
+	}
+	runtime.KeepAlive(c)
+}
+
 // What a format cannot prescribe is refused if the tool is strict, and any value of its type otherwise.
 func TestStrictTools(t *testing.T) {
 	for _, c := range []struct {
@@ -93,3 +121,66 @@ func TestStrictTools(t *testing.T) {
 		}
 	}
 }
+
+// The schema of an argument has the definitions of the whole one, and no more; the copies are bounded.
+func TestArgumentsThatRefer(t *testing.T) {
+	const refer = `{"type":"object","properties":{"a":{"$ref":"#/$defs/d"},"b":%s},"required":["a","b"],"$defs":{"d":{"const":7}}}`
+	f := formatNamed(t, "Qwen3-Coder")
+	call := func(b string) string {
+		return "<tool_call>\n<function=f>\n<parameter=a>\n7</parameter>\n<parameter=b>\n" + b + "</parameter>\n</function>\n</tool_call>"
+	}
+	for _, c := range []struct {
+		schema, yes, not string
+		elsewhere        bool
+	}{
+		{`{"type":"array","items":{"$ref":"#/$defs/d"}}`, "[7]", "[8]", false},
+		{`{"type":"integer","maximum":3}`, "2", "4", false},
+		{`{"type":"array","items":{"$ref":"#"}}`, `[{"a":1}]`, "[", true},
+		{`{"type":"object","properties":{"a":{"type":"null"},"x":{"\u0024ref":"#/properties/a"}}}`, `{"x":7}`, "{", true},
+	} {
+		tool := toolFunction{Name: "f", Parameters: fmt.Appendf(nil, refer, c.schema)}
+		g := grammarOf(t, f, &toolUse{tools: []toolFunction{tool}, must: true}, "")
+		for i, b := range []string{c.yes, c.not} {
+			m, err := g.NewMatcher(oneByte, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := m.Advance([]byte(call(b))) && m.Accepts(); got != (i == 0) {
+				t.Errorf("%s %s: accepted %v", c.schema, b, got)
+			}
+		}
+		tool.Strict = true
+		if _, err := f.form(&toolUse{tools: []toolFunction{tool}, must: true}, ""); (err != nil) != c.elsewhere {
+			t.Errorf("%s: %v", c.schema, err)
+		}
+	}
+	properties := make([]string, 5000)
+	for _, c := range []struct {
+		property string
+		ok       bool
+	}{{`"%d":{"type":"null"}`, true}, {`"%d":{"$ref":"#/$defs/d"}`, false}} {
+		for i := range properties {
+			properties[i] = fmt.Sprintf(c.property, i)
+		}
+		schema := `{"type":"object","properties":{` + strings.Join(properties, ",") + `},"$defs":{"d":{"type":"null","title":"` +
+			strings.Repeat("x", 100_000) + `"}}}`
+		w := &formWriter{schemas: make(map[string][]byte)}
+		err := w.reply(f, &toolUse{tools: []toolFunction{{Name: "f", Parameters: json.RawMessage(schema)}}, must: true}, "")
+		size := 0
+		for _, s := range w.schemas {
+			size += len(s)
+		}
+		if (err == nil) != c.ok || size > maxCopied+len(schema) {
+			t.Errorf("%s: %d bytes, %v", c.property, size, err)
+		}
+	}
+}
+
+// oneByte has the bytes as tokens.
+var oneByte = func() *grammar.Vocabulary {
+	texts := make([]string, 256)
+	for b := range texts {
+		texts[b] = string([]byte{byte(b)})
+	}
+	return grammar.NewVocabulary(texts)
+}()
