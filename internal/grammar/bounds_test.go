@@ -111,6 +111,22 @@ func TestLargeGrammars(t *testing.T) {
 	}
 }
 
+// Schemas of a grammar share the rules of JSON.
+func TestManySchemas(t *testing.T) {
+	schemas, root := make(map[string][]byte), `root ::= "x"`
+	for i := range 5_000 {
+		name := fmt.Sprint("s", i)
+		schemas[name], root = []byte(`{"type":"integer"}`), root+" "+name
+	}
+	g, err := GBNF(root, schemas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Size() > 10*len(schemas) {
+		t.Errorf("%d states", g.Size())
+	}
+}
+
 // A class is listed only while there is room for it: a short pattern can have a thousand large ones.
 func TestLargeClasses(t *testing.T) {
 	n := testing.AllocsPerRun(1, func() {

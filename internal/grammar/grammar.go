@@ -44,6 +44,7 @@ type Part func(b *Builder, next int32) int32
 type Builder struct {
 	nodes []node
 	rules []int32 // the first nodes
+	json  *jsonParts
 	err   error
 }
 

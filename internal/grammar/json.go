@@ -13,7 +13,14 @@ const (
 
 var digit = Between('0', '9')
 
-// newJSON adds the rules of JSON.
+// ofJSON returns the rules of JSON, which all schemas of a builder share.
+func (b *Builder) ofJSON() *jsonParts {
+	if b.json == nil {
+		b.json = b.newJSON()
+	}
+	return b.json
+}
+
 func (b *Builder) newJSON() *jsonParts {
 	j := &jsonParts{}
 	j.space = b.Rule(Opt(Alt(Text(" "), Seq(Text("\n"), Repeat(Alt(Text(" "), Text("\t")), 0, 24)))))

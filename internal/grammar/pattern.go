@@ -61,8 +61,11 @@ func (w writer) pattern(s string) (Part, error) {
 		return nil, fmt.Errorf("%d bytes, at most %d are supported", len(s), maxPattern)
 	}
 	re, err := syntax.Parse(s, syntax.Perl)
-	if err != nil {
-		return nil, errors.New("a regular expression that is not supported")
+	if e, ok := errors.AsType[*syntax.Error](err); ok {
+		return nil, fmt.Errorf("a regular expression that is not supported: %s: %.40q", e.Code, e.Expr)
+	}
+	if err != nil { // cannot happen: the others are no results of the package
+		return nil, err
 	}
 	return w.part(re, true, true)
 }

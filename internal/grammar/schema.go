@@ -40,7 +40,7 @@ const (
 // JSON returns the grammar of JSON objects.
 func JSON() (*Grammar, error) {
 	b := NewBuilder()
-	return b.Build(document(b.newJSON().object))
+	return b.Build(document(b.ofJSON().object))
 }
 
 // document is a value, before which tokenizers can put a space.
@@ -60,6 +60,7 @@ func Schema(text []byte) (*Grammar, error) {
 // Schema returns the texts that a JSON schema accepts as a part: see the function of this name. After an error the builder is as
 // before.
 func (b *Builder) Schema(text []byte) (Part, error) {
+	b.ofJSON()
 	nodes, rules, failed := len(b.nodes), len(b.rules), b.err
 	p, err := b.schema(text)
 	if err != nil { // there may be calls of rules that are not defined
@@ -73,7 +74,7 @@ func (b *Builder) schema(text []byte) (Part, error) {
 	if err != nil {
 		return nil, &SchemaError{"#", err}
 	}
-	c := &compiler{b, b.newJSON(), root, make(map[*jinja.Dict]int32), 0, 0}
+	c := &compiler{b, b.ofJSON(), root, make(map[*jinja.Dict]int32), 0, 0}
 	return c.schema(root, "#")
 }
 
