@@ -29,9 +29,25 @@ func (w *formWriter) rule(format string, args ...any) (name string) {
 
 // schema adds JSON of a schema, and returns the name of its rule.
 func (w *formWriter) schema(s []byte) (name string) {
-	w.n++
-	name = "s" + strconv.Itoa(w.n)
-	w.schemas[name] = s
+	return w.once("schema "+string(s), func() string {
+		w.n++
+		name := "s" + strconv.Itoa(w.n)
+		w.schemas[name] = s
+		return name
+	})
+}
+
+// once returns the name of the rule of a key, which it makes for the first one of that key: tools have thousands of arguments of the
+// same kinds.
+func (w *formWriter) once(key string, write func() (name string)) string {
+	name, ok := w.known[key]
+	if !ok {
+		if w.known == nil {
+			w.known = make(map[string]string)
+		}
+		name = write()
+		w.known[key] = name
+	}
 	return name
 }
 
@@ -308,6 +324,10 @@ func orList(raw json.RawMessage) []byte {
 
 // until returns the rule of a text in which a mark does not occur, which ends with something else.
 func (w *formWriter) until(mark, end string) string {
+	return w.once("until "+mark+"\n"+end, func() string { return w.newUntil(mark, end) })
+}
+
+func (w *formWriter) newUntil(mark, end string) string {
 	m := []rune(mark)
 	first := w.n + 1
 	w.n += len(m)

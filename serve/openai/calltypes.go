@@ -50,8 +50,9 @@ type callReader interface {
 type formWriter struct {
 	rules   strings.Builder
 	schemas map[string][]byte
-	n       int // of rules with a number
-	copied  int // bytes of schemas with definitions of others
+	n       int               // of rules with a number
+	copied  int               // bytes of schemas with definitions of others
+	known   map[string]string // names of rules by what they are
 	loosely *looseRules
 }
 

@@ -30,7 +30,20 @@ const (
 // forms are those of all models: a form does not depend on one.
 var forms formCache
 
-// sizeOf is the size of a form with its key, in states.
+// maxCompiling is the number of forms that are made at once: each can need a hundred megabytes until it is made, which are not counted
+// in the memory of requests.
+const maxCompiling = 2
+
+var compiling = make(chan struct{}, maxCompiling)
+
+// compiled makes a form when there is room for it.
+func compiled(compile func() (*text.Form, error)) (*text.Form, error) {
+	compiling <- struct{}{}
+	defer func() { <-compiling }()
+	return compile()
+}
+
+// size is the size of a form with its key, in states.
 func (c cachedForm) size() int { return c.form.Size() + len(c.key)/100 }
 
 // get returns the form of a key, which it makes if it is not kept.
@@ -38,19 +51,31 @@ func (c *formCache) get(key string, compile func() (*text.Form, error)) (*text.F
 	if form := c.find(key); form != nil {
 		return form, nil
 	}
-	form, err := compile() // not locked: several requests do not wait for one
-	if err != nil {
-		return nil, err
-	}
+	return compiled(func() (*text.Form, error) {
+		if form := c.find(key); form != nil { // another request has made it
+			return form, nil
+		}
+		form, err := compile() // not locked: requests for forms that are kept do not wait for it
+		if err == nil {
+			c.keep(key, form)
+		}
+		return form, err
+	})
+}
+
+// keep adds a form, and drops those that were not used for the longest time.
+func (c *formCache) keep(key string, form *text.Form) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if slices.ContainsFunc(c.list, func(f cachedForm) bool { return f.key == key }) {
+		return // two requests have made it at once
+	}
 	entry := cachedForm{key, form}
 	c.list, c.size = append(c.list, entry), c.size+entry.size()
 	for len(c.list) > maxCachedForms || c.size > maxCachedSize {
 		c.size -= c.list[0].size()
 		c.list = slices.Delete(c.list, 0, 1) // which clears its place: a form can have 20 MB
 	}
-	return form, nil
 }
 
 // find returns a form that is kept, nil if it is not.

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"weak"
 
@@ -69,6 +70,41 @@ func TestFormCache(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// Few forms are made at once, and one that several requests want is kept once.
+func TestFormsAtOnce(t *testing.T) {
+	c := &formCache{}
+	var running atomic.Int32
+	began, end := make(chan bool, 100), make(chan bool)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			_, err := c.get(fmt.Sprint(i%2), func() (*text.Form, error) {
+				if n := running.Add(1); n > maxCompiling {
+					t.Errorf("%d forms at once", n)
+				}
+				defer running.Add(-1)
+				began <- true
+				<-end
+				return text.ChoiceForm([]string{"a"})
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range maxCompiling {
+		<-began
+	}
+	for range 1000 {
+		runtime.Gosched() // the others could begin
+	}
+	close(end)
+	all.Wait()
+	if len(c.list) != 2 || len(began) > 2 {
+		t.Errorf("%d forms are kept, %d were made later", len(c.list), len(began))
+	}
 }
 
 // A form that is no longer kept has no place in the list either, whose array is longer: it would stay in memory.
@@ -155,6 +191,14 @@ func TestArgumentsThatRefer(t *testing.T) {
 		}
 	}
 	properties := make([]string, 5000)
+	for i := range properties {
+		properties[i] = fmt.Sprintf(`"%d":{"type":"string"}`, i)
+	}
+	many := []byte(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)
+	w := &formWriter{schemas: make(map[string][]byte)}
+	if err := w.reply(f, &toolUse{tools: []toolFunction{{Name: "f", Parameters: many}}, must: true}, ""); err != nil || w.rules.Len() > 4*len(many) {
+		t.Errorf("%d bytes of rules for %d of parameters, %v", w.rules.Len(), len(many), err)
+	}
 	for _, c := range []struct {
 		property string
 		ok       bool

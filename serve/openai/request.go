@@ -336,7 +336,9 @@ func (r *request) formSources() (list []formSource, err error) {
 		pattern *string
 	}{{"guided_regex", r.GuidedRegex}, {"regex", r.Regex}, {"structured_outputs.regex", x.Regex}} {
 		if c.pattern != nil {
-			list = append(list, formSource{c.member, func() (*text.Form, error) { return text.PatternForm(*c.pattern) }})
+			list = append(list, formSource{c.member, func() (*text.Form, error) {
+				return compiled(func() (*text.Form, error) { return text.PatternForm(*c.pattern) })
+			}})
 		}
 	}
 	for _, c := range []struct {
@@ -344,7 +346,9 @@ func (r *request) formSources() (list []formSource, err error) {
 		texts  *[]string
 	}{{"guided_choice", r.Choices}, {"structured_outputs.choice", x.Choice}} {
 		if c.texts != nil {
-			list = append(list, formSource{c.member, func() (*text.Form, error) { return text.ChoiceForm(*c.texts) }})
+			list = append(list, formSource{c.member, func() (*text.Form, error) {
+				return compiled(func() (*text.Form, error) { return text.ChoiceForm(*c.texts) })
+			}})
 		}
 	}
 	for _, c := range []struct {
