@@ -14,10 +14,10 @@ import (
 // maxCalls is the number of calls in a reply whose form is prescribed.
 const maxCalls = 16
 
+var inLiteral = strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", `\n`, "\r", `\r`)
+
 // literal returns a text as GBNF.
-func literal(s string) string {
-	return `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", `\n`, "\r", `\r`).Replace(s) + `"`
-}
+func literal(s string) string { return `"` + inLiteral.Replace(s) + `"` }
 
 // rule adds a rule, and returns its name.
 func (w *formWriter) rule(format string, args ...any) (name string) {
@@ -94,14 +94,16 @@ func (w *formWriter) elements(_ *callFormat, t *toolFunction) (string, error) {
 		return fmt.Sprintf("%s (%s %s %s %s)* %s", form, literal(parameterBegin), name, literal(">\n"),
 			w.until(parameterEnd, literal(parameterEnd+"\n")), literal(functionEnd)), nil
 	}
+	var all strings.Builder // of thousands
+	all.WriteString(form)
 	for _, m := range list {
 		element := fmt.Sprintf("%s %s %s", literal(parameterBegin+m.key+">\n"), m.value, literal(parameterEnd+"\n"))
 		if !m.required {
 			element = "(" + element + ")?"
 		}
-		form += " " + element
+		all.WriteString(" " + element)
 	}
-	return form + " " + literal(functionEnd), nil
+	return all.String() + " " + literal(functionEnd), nil
 }
 
 // loose returns the form of a call of Gemma's models.

@@ -194,10 +194,15 @@ func TestArgumentsThatRefer(t *testing.T) {
 	for i := range properties {
 		properties[i] = fmt.Sprintf(`"%d":{"type":"string"}`, i)
 	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	many := []byte(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)
 	w := &formWriter{schemas: make(map[string][]byte)}
 	if err := w.reply(f, &toolUse{tools: []toolFunction{{Name: "f", Parameters: many}}, must: true}, ""); err != nil || w.rules.Len() > 4*len(many) {
 		t.Errorf("%d bytes of rules for %d of parameters, %v", w.rules.Len(), len(many), err)
+	}
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 500*uint64(len(many)) {
+		t.Errorf("%d bytes were allocated for %d of parameters", after.TotalAlloc-before.TotalAlloc, len(many))
 	}
 	for _, c := range []struct {
 		property string
