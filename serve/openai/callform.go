@@ -92,7 +92,7 @@ func (w *formWriter) elements(_ *callFormat, t *toolFunction) (string, error) {
 	if free {
 		name := "[a-zA-Z_] [a-zA-Z0-9_]{0,63}"
 		return fmt.Sprintf("%s (%s %s %s %s)* %s", form, literal(parameterBegin), name, literal(">\n"),
-			w.until(parameterEnd, literal(parameterEnd+"\n")), literal(functionEnd)), nil
+			w.until(literal(parameterEnd+"\n"), parameterEnd), literal(functionEnd)), nil
 	}
 	var all strings.Builder // of thousands
 	all.WriteString(form)
@@ -135,7 +135,7 @@ func (w *formWriter) looseValues(quote string) *looseRules {
 	}
 	w.n++
 	l := &looseRules{value: "r" + strconv.Itoa(w.n)}
-	text := literal(quote) + " " + w.until(quote, literal(quote))
+	text := literal(quote) + " " + w.until(literal(quote), quote)
 	key := "[a-zA-Z_] [a-zA-Z0-9_]{0,63}"
 	l.object = w.rule(`"{" (%s ":" %s ("," %s ":" %s)*)? "}"`, key, l.value, key, l.value)
 	l.list = w.rule(`"[" (%s ("," %s)*)? "]"`, l.value, l.value)
@@ -216,7 +216,7 @@ func (w *formWriter) member(t *toolFunction, root map[string]json.RawMessage, ke
 		if quote != "" {
 			after = literal(quote)
 		}
-		return literal(quote) + " " + w.until(end, after), nil
+		return literal(quote) + " " + w.until(after, end), nil
 	case nested && kind == "object":
 		return w.looseValues(quote).object, nil
 	case nested && kind == "array":
@@ -324,47 +324,54 @@ func orList(raw json.RawMessage) []byte {
 	return raw
 }
 
-// until returns the rule of a text in which a mark does not occur, which ends with something else.
-func (w *formWriter) until(mark, end string) string {
-	return w.once("until "+mark+"\n"+end, func() string { return w.newUntil(mark, end) })
+// until returns the rule of a text in which no mark occurs, which ends with something else.
+func (w *formWriter) until(end string, marks ...string) string {
+	return w.once("until "+strings.Join(append(marks, end), "\n"), func() string { return w.newUntil(end, marks) })
 }
 
-func (w *formWriter) newUntil(mark, end string) string {
-	m := []rune(mark)
-	first := w.n + 1
-	w.n += len(m)
-	state := func(i int) string { return "r" + strconv.Itoa(first+i) }
-	var chars []rune // of the mark
+func (w *formWriter) newUntil(end string, marks []string) string {
+	states := []string{""} // what the text ends with: the beginnings of the marks
 	class := ""
-	for _, c := range m {
-		if !slices.Contains(chars, c) {
-			chars = append(chars, c)
-			class += fmt.Sprintf(`\U%08X`, c)
+	for _, mark := range marks {
+		for i, c := range mark {
+			if !slices.Contains(states, mark[:i]) {
+				states = append(states, mark[:i])
+			}
+			if char := fmt.Sprintf(`\U%08X`, c); !strings.Contains(class, char) {
+				class += char
+			}
 		}
 	}
+	first := w.n + 1
+	w.n += len(states)
+	name := func(i int) string { return "r" + strconv.Itoa(first+i) }
 	if end == "" {
 		end = `""`
 	}
-	for i := range m {
-		fmt.Fprintf(&w.rules, "%s ::= [^%s] %s | %s", state(i), class, state(0), end)
-		for _, c := range chars {
-			if n := matched(m, append(slices.Clone(m[:i]), c)); n < len(m) {
-				fmt.Fprintf(&w.rules, " | %s %s", literal(string(c)), state(n))
+	for i, before := range states {
+		fmt.Fprintf(&w.rules, "%s ::= [^%s] %s | %s", name(i), class, name(0), end)
+		seen := ""
+		for _, c := range strings.Join(marks, "") {
+			text := before + string(c)
+			if strings.ContainsRune(seen, c) || slices.ContainsFunc(marks, func(m string) bool { return strings.HasSuffix(text, m) }) {
+				continue
 			}
+			seen += string(c)
+			fmt.Fprintf(&w.rules, " | %s %s", literal(string(c)), name(longestEnd(text, states)))
 		}
 		w.rules.WriteByte('\n')
 	}
-	return state(0)
+	return name(0)
 }
 
-// matched returns how many characters of the mark a text ends with.
-func matched(mark, text []rune) (n int) {
-	for k := min(len(text), len(mark)); k > 0; k-- {
-		if slices.Equal(text[len(text)-k:], mark[:k]) {
-			return k
+// longestEnd returns the index of the longest of several texts with which a text ends.
+func longestEnd(text string, list []string) (longest int) {
+	for i, s := range list {
+		if strings.HasSuffix(text, s) && len(s) > len(list[longest]) {
+			longest = i
 		}
 	}
-	return 0
+	return longest
 }
 
 // calls returns the form of one call, or of several.
@@ -401,12 +408,19 @@ func (w *formWriter) reply(f *callFormat, u *toolUse, thought string) error {
 		return err
 	}
 	switch {
-	case !u.must && f.begin == "": // other texts do not begin like calls
-		calls = `"" | ` + calls + ` | [^{\[] .*`
-	case !u.must:
-		calls = w.until(f.begin, `"" | `+calls)
-	case thought != "":
-		calls = w.until(thought, literal(thought)+` "\n"{0,2} `+calls)
+	case u.must:
+	case f.begin == "": // other texts do not begin like calls, or with a mark after which they would be read
+		calls += " | [ \\n]* ([^ \\n{\\[`<] .*)?"
+	case f.also != "":
+		calls = w.until(`"" | `+calls, f.begin, f.also)
+	default:
+		calls = w.until(`"" | `+calls, f.begin)
+	}
+	switch {
+	case thought != "" && u.must:
+		calls = w.until(literal(thought)+` "\n"{0,2} `+calls, thought)
+	case thought != "": // in which calls are none
+		calls = w.until(`"" | `+literal(thought)+" ("+calls+")", thought)
 	}
 	fmt.Fprintf(&w.rules, "root ::= %s\n", calls)
 	return nil

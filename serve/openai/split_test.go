@@ -310,7 +310,14 @@ func TestFreeForms(t *testing.T) {
 	}{
 		{"Hermes", toolUse{strict: true}, "", []string{"", "téxt <tool_c", call, "text" + call, "<<tool_call>\n" + call[12:]}, []string{"<tool_call>x", call + "x"}},
 		{"Hermes", toolUse{must: true}, "</think>", []string{"so </think>\n\n" + call, "</think>" + call}, []string{call, "so </think>", "so </think> no"}},
-		{"Llama 3", toolUse{single: true}, "", []string{"", "It is.", `{"name": "f", "parameters": {}}`}, []string{"{", "[1]", `{"x":1}`}},
+		{"Llama 3", toolUse{single: true}, "", []string{"", "It is.", "\n It", " ", `{"name": "f", "parameters": {}}`},
+			[]string{"{", "[1]", `{"x":1}`, ` {"x":1}`, "\n[", "```", pythonTag + "{", "<think></think>{"}},
+		{"Hermes", toolUse{strict: true}, "</think>", []string{"", "a<tool_call>", "a</think>" + call, "a</think>\nb" + call, "</think>"},
+			[]string{"</think><tool_call>x", "</think>" + call + "x"}},
+		{"Qwen3-Coder", toolUse{strict: true}, "", []string{"", "<function", "<tool_<funct", "<<function<tool_call>\n<function=f>\n</function>\n</tool_call>"},
+			[]string{"<function=", "<tool_<function=x", "a<function=f>\n</function>", "<tool_call>x"}},
+		{"Llama 3", toolUse{strict: true}, "</think>", []string{"so", "so </think>", "so </think>\nIt", `</think>{"name": "f", "parameters": {}}`},
+			[]string{"so </think>{", "</think> ["}},
 	} {
 		c.u.tools = []toolFunction{{Name: "f"}}
 		g := grammarOf(t, formatNamed(t, c.format), &c.u, c.thought)
