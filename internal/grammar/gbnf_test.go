@@ -119,7 +119,8 @@ func TestPattern(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range []string{`(?=x)`, `a^`, `\b`, `\x{D800}`, `(?i)\x{DFFF}`, `[\x{D800}-\x{DFFF}]`, `(`, strings.Repeat("x", maxPattern+1), `a{500}{500}{500}`} {
+	for _, s := range []string{`(?=x)`, `a^`, `\b`, `\x{D800}`, `(?i)\x{DFFF}`, `[\x{D800}-\x{DFFF}]`, `(`,
+		strings.Repeat("x", maxPattern+1), `a{500}{500}{500}`} {
 		if _, err := Pattern(s); err == nil {
 			t.Errorf("%.30q: no error", s)
 		}

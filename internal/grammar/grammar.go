@@ -43,9 +43,14 @@ type Part func(b *Builder, next int32) int32
 // Builder makes a grammar. Errors are kept until Build.
 type Builder struct {
 	nodes []node
-	rules []int32 // the first nodes
-	json  *jsonParts
+	rules []int32    // the first nodes
+	json  *jsonParts // nil before the first schema
 	err   error
+}
+
+// jsonParts are the parts of JSON texts.
+type jsonParts struct {
+	space, char, str, number, integer, any, object, list Part
 }
 
 // NewBuilder returns a builder without rules.

@@ -1,10 +1,5 @@
 package grammar
 
-// jsonParts are the parts of JSON texts.
-type jsonParts struct {
-	space, char, str, number, integer, any, object, list Part
-}
-
 // Numbers have at most so many digits, so that readers keep them exactly.
 const (
 	maxDigits   = 15

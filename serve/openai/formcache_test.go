@@ -33,7 +33,7 @@ func TestFormCache(t *testing.T) {
 			get(i)
 		}
 	}
-	if compiled != maxCachedForms || get(0) != get(0) {
+	if first := get(0); compiled != maxCachedForms || first != get(0) {
 		t.Errorf("%d forms compiled, want %d", compiled, maxCachedForms)
 	}
 	if get(maxCachedForms); len(c.list) != maxCachedForms || c.find("1") != nil || c.find("0") == nil {
@@ -198,7 +198,8 @@ func TestArgumentsThatRefer(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	many := []byte(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)
 	w := &formWriter{schemas: make(map[string][]byte)}
-	if err := w.reply(f, &toolUse{tools: []toolFunction{{Name: "f", Parameters: many}}, must: true}, ""); err != nil || w.rules.Len() > 4*len(many) {
+	err := w.reply(f, &toolUse{tools: []toolFunction{{Name: "f", Parameters: many}}, must: true}, "")
+	if err != nil || w.rules.Len() > 4*len(many) {
 		t.Errorf("%d bytes of rules for %d of parameters, %v", w.rules.Len(), len(many), err)
 	}
 	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 500*uint64(len(many)) {
