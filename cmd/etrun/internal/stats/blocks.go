@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -35,7 +36,7 @@ func Percentiles(points []Point, blocks int, percents ...float64) []Estimate {
 		return list
 	}
 	sorted := slices.Clone(points)
-	slices.SortFunc(sorted, func(a, b Point) int { return int(a.Value - b.Value) })
+	slices.SortFunc(sorted, func(a, b Point) int { return cmp.Compare(a.Value, b.Value) })
 	for i, p := range percents {
 		list[i].Value = MS(sorted[rankOf(p, len(sorted))].Value)
 	}
