@@ -37,6 +37,8 @@ const (
 	maxAnswer  = 1 << 30 // bytes of an answer, which are read and dropped
 	maxHeaders = 1 << 20
 	maxMessage = 64 << 10 // of an error
+	maxShown   = 300      // characters of it that are kept
+	maxRest    = 4 << 10  // of a stream after its end
 	maxFacts   = 4 << 20  // metadata
 )
 
@@ -55,7 +57,7 @@ func NewClient(o Options) (*Client, error) {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
 	} else {
 		u, err := url.Parse(o.URL)
-		if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
+		if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.ForceQuery || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
 			err = errors.New("want http://HOST:PORT, https://HOST:PORT or unix:PATH")
 		}
 		if err != nil {
@@ -82,7 +84,17 @@ func (c *Client) Post(ctx context.Context, path string, body []byte, into any) e
 
 func (c *Client) ask(ctx context.Context, method, path string, body []byte, into any) error {
 	err := c.exchange(ctx, &request{method, path, "", body}, func(r io.Reader) error {
-		return json.NewDecoder(io.LimitReader(r, maxFacts)).Decode(into)
+		text, err := io.ReadAll(io.LimitReader(r, maxFacts+1))
+		switch {
+		case err != nil:
+			return err
+		case len(text) > maxFacts:
+			return &Failure{Bad, fmt.Errorf("more than %d bytes", maxFacts)}
+		}
+		if err = json.Unmarshal(text, into); err != nil {
+			return &Failure{Bad, err}
+		}
+		return nil
 	})
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%s %s: %w", method, path, err)
@@ -137,12 +149,20 @@ func refused(r *http.Response) error {
 	if r.StatusCode == http.StatusOK {
 		return nil
 	}
+	class := Class(fmt.Sprintf("status %d", r.StatusCode))
+	if r.StatusCode == http.StatusSwitchingProtocols { // the body is the connection, and no time limit ends reading it
+		return &Failure{class, errors.New("another protocol")}
+	}
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxMessage)) // the status is what counts
-	return &Failure{Class(fmt.Sprintf("status %d", r.StatusCode)), errors.New(text(body))}
+	return &Failure{class, errors.New(text(body))}
 }
 
-// text returns the message of an error: that of one of the protocols, or all of it.
+// text returns the begin of the message of an error: that of one of the protocols, or all of it.
 func text(body []byte) string {
+	return strings.TrimSpace(fmt.Sprintf("%.*s", maxShown, messageIn(body)))
+}
+
+func messageIn(body []byte) string {
 	var v struct{ Error json.RawMessage }
 	if json.Unmarshal(body, &v) == nil {
 		var inner struct{ Message string }
@@ -154,7 +174,7 @@ func text(body []byte) string {
 			return inner.Message
 		}
 	}
-	return strings.TrimSpace(fmt.Sprintf("%.300s", body))
+	return string(body)
 }
 
 // classify returns the failure of an exchange.
@@ -176,9 +196,6 @@ func classify(ctx context.Context, err error) error {
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return &Failure{Connect, err}
-	}
-	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return &Failure{Bad, err}
 	}
 	return &Failure{Closed, err}
 }

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,6 +157,14 @@ func status(code int, body string) http.HandlerFunc {
 	}
 }
 
+// switched switches to a protocol in which it says nothing.
+func switched(w http.ResponseWriter, _ *http.Request) {
+	c, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+	}
+}
+
 // Each failure has its class, and the message of the server.
 func TestClasses(t *testing.T) {
 	stop := make(chan struct{})
@@ -174,6 +183,8 @@ func TestClasses(t *testing.T) {
 		{"full queue", status(429, `{"error":"the queue is full"}`), "status 429", "the queue is full"},
 		{"OpenAI's form", status(404, `{"error":{"message":"no such model","code":"x"}}`), "status 404", "no such model"},
 		{"text", status(502, "bad gateway\n"), "status 502", "bad gateway"},
+		{"long message", status(429, `{"error":"`+strings.Repeat("x", 60_000)+`"}`), "status 429", "xxx"},
+		{"another protocol", switched, "status 101", "another protocol"},
 		{"redirect", status(302, ""), "status 302", ""},
 		{"connection closed", dropped, Closed, "EOF"},
 		{"no answer", hangs, Timeout, "no answer within 50ms"},
@@ -186,7 +197,7 @@ func TestClasses(t *testing.T) {
 		s := &Infer{c, []*request{{method: "POST", path: "/", body: []byte("{}")}}}
 		_, err := s.Send(t.Context(), 0)
 		f, ok := errors.AsType[*Failure](err)
-		if !ok || f.Class != tt.class || !strings.Contains(f.Err.Error(), tt.message) {
+		if !ok || f.Class != tt.class || !strings.Contains(f.Err.Error(), tt.message) || len(f.Err.Error()) > maxShown {
 			t.Errorf("%s: %v, want %s: %s", tt.name, err, tt.class, tt.message)
 		}
 		ended, cancel := context.WithCancelCause(t.Context())
@@ -244,7 +255,7 @@ func TestTLS(t *testing.T) {
 }
 
 func TestURL(t *testing.T) {
-	for _, url := range []string{"", "localhost:8080", "ftp://host", "http://", "http://host?x=1", "http://user@host", "http://a b",
+	for _, url := range []string{"", "localhost:8080", "ftp://host", "http://", "http://host?x=1", "http://host/?", "http://user@host", "http://a b",
 		"http://host/#x"} {
 		if c, err := NewClient(Options{URL: url}); !errors.Is(err, ErrURL) {
 			t.Errorf("%q: %v, %v", url, c, err)
@@ -325,9 +336,9 @@ func TestStreams(t *testing.T) {
 		{"not JSON", "data: {\n\n", 0, 0, Bad},
 		{"no end", delta, 1, 0, Closed},
 		{"long event", "data: " + strings.Repeat("x", maxEvent+1), 0, 0, Bad},
-		{"many events", strings.Repeat(`data: {"choices":[{"text":"b"}]}`+"\n", maxEvents+1) + done, maxEvents, 0, Bad},
+		{"many events", strings.Repeat(`data: {"choices":[{"text":"b"}]}`+"\n", 11) + done, 10, 0, Bad},
 	} {
-		a, err := readStream(strings.NewReader(tt.body))
+		a, err := readStream(strings.NewReader(tt.body), 10)
 		fits := err == nil && tt.class == "" && a.Tokens == tt.tokens || isClass(err, tt.class)
 		if len(a.Events) != tt.events || !fits {
 			t.Errorf("%s: %d events, %d tokens, %v", tt.name, len(a.Events), a.Tokens, err)
@@ -335,10 +346,47 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// Streams are read to their end, so that the next one needs no new connection.
+func TestStreamsShareConnection(t *testing.T) {
+	var connections atomic.Int64
+	h := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: [DONE]\n\n")
+		_ = http.NewResponseController(w).Flush()
+	}))
+	h.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	h.Start()
+	defer h.Close()
+	s, err := newTestClient(t, Options{URL: h.URL}).NewTexts([]string{"a"}, TextOptions{MaxTokens: 1})
+	must(t, err)
+	for n := range int64(50) {
+		if a, err := s.Send(t.Context(), n); err != nil || len(a.Events) != 1 {
+			t.Fatal(a, err)
+		}
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+// Metadata that is not as the protocol says is a bad answer, and not the end of a connection.
+func TestBadMetadata(t *testing.T) {
+	for _, body := range []string{`{"inputs":[{"name":5}]}`, `{"inputs":`, `{} {}`, `{"name":"` + strings.Repeat("x", maxFacts) + `"}`} {
+		h := httptest.NewServer(status(200, body))
+		if _, err := newTestClient(t, Options{URL: h.URL}).Describe(t.Context(), "m", ""); !isClass(err, Bad) {
+			t.Errorf("%.30s: %v", body, err)
+		}
+		h.Close()
+	}
+}
+
 func FuzzStream(f *testing.F) {
 	f.Add([]byte("data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: [DONE]\n\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := readStream(strings.NewReader(string(body)))
+		a, err := readStream(strings.NewReader(string(body)), 10)
 		if a.Tokens < 0 || err == nil && !strings.Contains(string(body), "[DONE]") {
 			t.Errorf("%+v, %v", a, err)
 		}

@@ -164,7 +164,7 @@ func (t *tally) fail(s *sample) {
 	t.failed[t.block(s.due)]++
 	e := t.errors[s.failed.Class]
 	if e == nil {
-		e = &Errors{Class: s.failed.Class, Example: fmt.Sprintf("%.300s", s.failed.Err)}
+		e = &Errors{Class: s.failed.Class, Example: fmt.Sprintf("%.*s", maxShown, s.failed.Err)}
 		t.errors[s.failed.Class] = e
 	}
 	e.Count++

@@ -48,13 +48,14 @@ type run struct {
 
 	mu      sync.Mutex
 	samples []sample
-	stopped time.Duration // the end of the level, before its plan says so; 0 if not
+	faults  map[Class]*Failure // the first one of each class, for all samples of it: others may have long messages
+	stopped time.Duration      // the end of the level, before its plan says so; 0 if not
 }
 
 // Run sends the requests of a level, and waits for their answers. If ctx ends, so does the level: requests in progress do not
 // count.
 func (p *Plan) Run(ctx context.Context, s Sender) *Level {
-	r := &run{Plan: p, sender: s, begun: time.Now()}
+	r := &run{Plan: p, sender: s, begun: time.Now(), faults: make(map[Class]*Failure)}
 	if p.Rate > 0 {
 		r.open(ctx)
 	} else {
@@ -111,6 +112,12 @@ func (r *run) send(ctx context.Context, due time.Duration) bool {
 func (r *run) add(s sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if f := s.failed; f != nil {
+		if r.faults[f.Class] == nil {
+			r.faults[f.Class] = f
+		}
+		s.failed, s.answer = r.faults[f.Class], Answer{}
+	}
 	r.samples = append(r.samples, s)
 }
 
@@ -123,6 +130,15 @@ func (r *run) stop(at time.Duration) {
 	}
 }
 
+// isFull reports whether there are as many samples as a level can have, which ends it.
+func (r *run) isFull() bool {
+	if r.size.Load() < MaxSamples {
+		return false
+	}
+	r.stop(time.Since(r.begun))
+	return true
+}
+
 // open hands requests to clients when they are due. A new client starts if none is free.
 func (r *run) open(ctx context.Context) {
 	due := make(chan time.Duration)
@@ -133,7 +149,7 @@ func (r *run) open(ctx context.Context) {
 	defer over.Stop()
 	next, running := r.intervals(), 0
 	for at := next(); at < r.last(); at = next() {
-		if !await(ctx, at-time.Since(r.begun)) {
+		if r.isFull() || !await(ctx, at-time.Since(r.begun)) {
 			return
 		}
 		select {

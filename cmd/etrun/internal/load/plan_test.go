@@ -191,3 +191,38 @@ func TestTextTimes(t *testing.T) {
 		t.Errorf("between %+v, %+v tokens per second", l.Between, l.Tokens)
 	}
 }
+
+// large has answers of many parts, which end in failures.
+type large struct{ parts []time.Time }
+
+func (l large) Send(context.Context, int64) (Answer, error) {
+	<-time.After(10 * ms) // on the clock of the bubble
+	return Answer{Events: l.parts}, &Failure{Bad, errors.New("too much")}
+}
+
+// A level with as many samples as are kept ends, in each loop.
+func TestMaxSamples(t *testing.T) {
+	for _, p := range []Plan{{Clients: 1, Duration: time.Hour}, {Rate: 1, InFlight: 1, Duration: time.Hour}} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			l := p.Run(t.Context(), large{make([]time.Time, MaxSamples/8)})
+			if took := time.Since(begun); took > time.Minute || l.Seconds > took.Seconds() || l.Failed < 7 {
+				t.Errorf("%+v: %v, %+v", p, took, l)
+			}
+		})
+	}
+}
+
+// Of failures only the first one of a class is kept: there may be millions, with long messages.
+func TestKeptFailures(t *testing.T) {
+	r := &run{Plan: &Plan{}, faults: make(map[Class]*Failure)}
+	for range 3 {
+		r.add(sample{failed: &Failure{Closed, errors.New("closed")}, answer: Answer{Events: make([]time.Time, 3)}})
+		r.add(sample{failed: &Failure{Timeout, errors.New("late")}})
+	}
+	for i, s := range r.samples {
+		if s.failed != r.samples[i%2].failed || s.answer.Events != nil {
+			t.Errorf("sample %d: %+v", i, s)
+		}
+	}
+}

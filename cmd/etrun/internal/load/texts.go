@@ -14,8 +14,9 @@ import (
 
 // Texts sends requests for texts in OpenAI's API, which are answered as streams of events.
 type Texts struct {
-	client   *Client
-	requests []*request
+	client    *Client
+	requests  []*request
+	maxEvents int // with text, of an answer
 }
 
 // TextOptions are the members of requests for texts.
@@ -59,7 +60,7 @@ type message struct {
 
 // NewTexts returns a sender of requests with prompts, which are sent in turn.
 func (c *Client) NewTexts(prompts []string, o TextOptions) (*Texts, error) {
-	s := &Texts{client: c}
+	s := &Texts{client: c, maxEvents: 2*min(o.MaxTokens, maxEvents/2) + fewEvents}
 	for _, prompt := range prompts {
 		t := textRequest{Model: o.Model, MaxTokens: o.MaxTokens, Stream: true, IgnoreEOS: o.IgnoreEOS}
 		t.Options.Usage = true
@@ -89,7 +90,7 @@ func (s *Texts) Bytes() (n int) {
 // Send implements [Sender].
 func (s *Texts) Send(ctx context.Context, n int64) (a Answer, err error) {
 	err = s.client.exchange(ctx, s.requests[n%int64(len(s.requests))], func(r io.Reader) error {
-		a, err = readStream(r)
+		a, err = readStream(r, s.maxEvents)
 		return err
 	})
 	return a, err
@@ -99,6 +100,7 @@ func (s *Texts) Send(ctx context.Context, n int64) (a Answer, err error) {
 const (
 	maxEvent  = 1 << 20
 	maxEvents = 1 << 17
+	fewEvents = 64 // besides two for each token that was asked for
 )
 
 // event is a part of a stream.
@@ -130,8 +132,8 @@ func (e *event) hasText() bool {
 // isSet reports whether a member is there, and not null.
 func isSet(v json.RawMessage) bool { return len(v) > 0 && string(v) != "null" }
 
-// readStream reads the events of a text to their end. Without usage each event counts as a token.
-func readStream(r io.Reader) (a Answer, err error) {
+// readStream reads the events of a text to their end, and at most so many with text. Without usage each event counts as a token.
+func readStream(r io.Reader, most int) (a Answer, err error) {
 	lines, counted := bufio.NewScanner(r), false
 	lines.Buffer(make([]byte, 0, 4096), maxEvent)
 	for n := 0; lines.Scan(); n++ {
@@ -143,6 +145,7 @@ func readStream(r io.Reader) (a Answer, err error) {
 			if !counted {
 				a.Tokens = len(a.Events)
 			}
+			_, _ = io.CopyN(io.Discard, r, maxRest) // the text is complete; a connection that is not read to the end is not used again
 			return a, nil
 		}
 		now, e := time.Now(), event{}
@@ -153,8 +156,8 @@ func readStream(r io.Reader) (a Answer, err error) {
 			return a, &Failure{Bad, fmt.Errorf("event %d: %s", n, text(data))}
 		}
 		if e.hasText() {
-			if len(a.Events) == maxEvents {
-				return a, &Failure{Bad, fmt.Errorf("more than %d events", maxEvents)}
+			if len(a.Events) == most {
+				return a, &Failure{Bad, fmt.Errorf("more than %d events with text", most)}
 			}
 			a.Events = append(a.Events, now)
 		}
