@@ -2,12 +2,15 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/load"
@@ -61,7 +64,7 @@ func New(a *cli.App) *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, args []string) error { return l.run(c.Context(), args[0]) },
+		RunE:              func(c *cobra.Command, args []string) error { return l.run(c.Context(), c.Flags(), args[0]) },
 	}
 	flags := c.Flags()
 	flags.IntSliceVar(&l.clients, "clients", nil, "numbers of clients of a closed loop, a `LIST` such as 1,2,4 (default: 1)")
@@ -87,6 +90,27 @@ const (
 	maxRate    = 1e6
 	maxTime    = 24 * time.Hour
 )
+
+// partners are flags that mean something only with another one, or, after "!", without it.
+var partners = map[string]string{
+	"arrivals": "rate", "in-flight": "rate", "prompt": "text", "prompts": "text", "max-tokens": "text", "chat": "text", "ignore-eos": "text",
+	"tensors": "!text", "input": "!text", "model-version": "!text",
+}
+
+// checkUsed returns an error if a flag would be ignored.
+func checkUsed(flags *pflag.FlagSet) (err error) {
+	isSet := func(name string) bool { f := flags.Lookup(name); return f.Changed && f.Value.String() != "false" }
+	flags.Visit(func(f *pflag.Flag) {
+		partner, without := strings.CutPrefix(partners[f.Name], "!")
+		if partner == "" || !isSet(f.Name) || isSet(partner) != without || err != nil {
+			return
+		}
+		if err = session.Usage("--%s needs --%s", f.Name, partner); without {
+			err = session.Usage("--%s cannot be used with --%s", f.Name, partner)
+		}
+	})
+	return err
+}
 
 // check validates the flags before the server is asked.
 func (l *loadCommand) check() error {
@@ -123,8 +147,8 @@ func (l *loadCommand) check() error {
 	return l.requests.check()
 }
 
-func (l *loadCommand) run(ctx context.Context, url string) (err error) {
-	if err := l.check(); err != nil {
+func (l *loadCommand) run(ctx context.Context, flags *pflag.FlagSet, url string) (err error) {
+	if err := cmp.Or(l.check(), checkUsed(flags)); err != nil {
 		return err
 	}
 	if err := l.LeaveStdout(l.html); err != nil {
@@ -137,7 +161,7 @@ func (l *loadCommand) run(ctx context.Context, url string) (err error) {
 		}
 		defer page.Close()
 	}
-	client, err := l.client(ctx, url)
+	client, err := l.client(ctx, flags, url)
 	if err != nil {
 		return err
 	}

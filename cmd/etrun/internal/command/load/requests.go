@@ -57,12 +57,6 @@ func (r *requests) check() error {
 	switch {
 	case r.tensors != "binary" && r.tensors != "json":
 		return session.Usage("--tensors %q, want binary or json", r.tensors)
-	case !r.text && (len(r.prompts) > 0 || r.promptsIn != "" || r.chat || r.ignoreEOS):
-		return session.Usage("--prompt, --prompts, --chat and --ignore-eos need --text")
-	case r.text && r.inputs.HasInputs():
-		return session.Usage("--input with --text, want --prompt")
-	case r.text && r.version != "":
-		return session.Usage("--model-version with --text: language models have no versions")
 	case r.text && (r.maxTokens < 1 || r.maxTokens > 1<<20):
 		return session.Usage("--max-tokens %d, want 1 to %d", r.maxTokens, 1<<20)
 	}

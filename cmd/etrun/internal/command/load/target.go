@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -32,9 +33,14 @@ func (t *target) addFlags(flags *pflag.FlagSet) {
 const maxSecrets = 1 << 20
 
 // client returns a client of the server.
-func (t *target) client(ctx context.Context, url string) (*load.Client, error) {
+func (t *target) client(ctx context.Context, flags *pflag.FlagSet, url string) (*load.Client, error) {
 	if t.timeout <= 0 {
 		return nil, session.Usage("--request-timeout %v, want more than 0", t.timeout)
+	}
+	for _, name := range []string{"ca", "tls-cert", "tls-key"} {
+		if flags.Changed(name) && !strings.HasPrefix(strings.ToLower(url), "https:") {
+			return nil, session.Usage("--%s: %s is without TLS, want https://HOST:PORT", name, url)
+		}
 	}
 	o := load.Options{URL: url, Timeout: t.timeout, TLS: &tls.Config{MinVersion: tls.VersionTLS12}}
 	var err error
