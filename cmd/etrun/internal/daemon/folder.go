@@ -175,22 +175,38 @@ func (e *entry) model(ctx context.Context, options *session.Options, limits *Lim
 	if err := within(e.root, e.program, e.options); err != nil {
 		return nil, err
 	}
-	m := &Model{Name: e.name, Path: e.program, Version: e.version, Options: *options, Limits: *limits}
 	if e.options == "" {
+		m := &Model{Name: e.name, Path: e.program, Version: e.version, Options: *options, Limits: *limits, folder: e.root,
+			inside: []string{e.program}}
 		return m, m.complete()
 	}
 	object, err := e.settings(ctx, limits)
 	if err != nil {
 		return nil, err
 	}
-	if m, err = modelOf(object, options, limits, e.program); err != nil {
+	m, err := modelOf(object, options, limits, e.program)
+	if err != nil {
 		return nil, err
 	}
 	if limits.Isolate && !m.Isolate {
 		return nil, session.Usage("%s: isolate false, but the server has --isolate", e.options)
 	}
-	m.Name, m.Version, m.described = e.name, e.version, e.options
+	m.Name, m.Version, m.described, m.folder, m.inside = e.name, e.version, e.options, e.root, []string{e.program}
+	for i := range object {
+		if slices.Contains(pathKeys, object[i].name) {
+			m.inside = append(m.inside, object[i].words...)
+		}
+	}
 	return m, nil
+}
+
+// checkInside returns an error if a file of a model of a folder has become a link out of it. A model keeps its settings while what is
+// in the folder has faults, and may be loaded again then.
+func (m *Model) checkInside() error {
+	if m.folder == "" {
+		return nil
+	}
+	return within(m.folder, m.inside...)
 }
 
 // settings reads the file with the options. Its paths are relative to its folder, and within it.

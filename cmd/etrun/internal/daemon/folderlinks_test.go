@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,6 +52,39 @@ func TestFolderLinks(t *testing.T) {
 			if e.name == "inner" && err != nil || e.name != "inner" && (err == nil || !strings.Contains(err.Error(), "a link out of the folder")) {
 				t.Errorf("%s: %v", e.name, err)
 			}
+		}
+	}
+}
+
+// TestFolderLinksLater replaces files of a served model by links out of the folder: they are not read when it is loaded again.
+func TestFolderLinksLater(t *testing.T) {
+	for _, isolate := range []bool{false, true} {
+		folder, away := t.TempDir(), t.TempDir()
+		in, out := func(name string) string { return filepath.Join(folder, name) }, filepath.Join(away, "model.pte")
+		one, two := numbered(t, 1, 10), numbered(t, 2, 10)
+		place(t, in("a.pte"), one)
+		place(t, in("b.pte"), one)
+		place(t, in("b.json"), []byte(`{"queue": 3}`))
+		place(t, out, two)
+		r := startFolder(t, folder, func(d *Daemon) { d.CommonLimits.Isolate = isolate })
+		r.wait("the server is ready", func() bool { code, _, _ := r.ask("GET", "/v2/health/ready", ""); return code == 200 })
+		for _, name := range []string{"a", "b"} {
+			if err := errors.Join(os.Remove(in(name+".pte")), os.Symlink(out, in(name+".pte"))); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				_ = r.look(t.Context(), "")
+			}
+			if y, code, text := r.firstOf(name); code != 200 || y != answerOf(t, one) {
+				t.Errorf("before it is loaded again: %g, %d %s", y, code, text)
+			}
+			code, text, _ := r.ask("POST", "/v2/repository/models/"+name+"/load", "{}")
+			if y, _, _ := r.firstOf(name); code == 200 || y == answerOf(t, two) || !strings.Contains(text, "a link out of the folder") {
+				t.Errorf("isolate %v, model %s: %g, %d %s", isolate, name, y, code, text)
+			}
+		}
+		if n := len(r.log.lines("model not loaded")); n < 2 {
+			t.Errorf("%d lines of the log name the links", n)
 		}
 	}
 }
