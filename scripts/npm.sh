@@ -12,7 +12,9 @@ if cmp -s "$from/package-lock.json" "$to/package-lock.json" && [ -e "$to/node_mo
 	echo "npm: the client is in $to"
 	exit 0
 fi
-rm -rf "$to"
-mkdir -p "$to"
-cp "$from/package.json" "$from/package-lock.json" "$to"
-(cd "$to" && npm ci --ignore-scripts --no-audit --no-fund)
+new=$to.new # not in its place before it is complete
+rm -rf "$to" "$new"
+mkdir -p "$new"
+cp "$from/package.json" "$from/package-lock.json" "$new"
+(cd "$new" && npm ci --ignore-scripts --no-audit --no-fund)
+mv "$new" "$to"

@@ -8,6 +8,7 @@
 set -eu
 
 missing=""
+promtool=""
 command -v gcc >/dev/null || missing="$missing gcc libc6-dev"
 command -v g++ >/dev/null || missing="$missing g++"
 case $(uname -m) in
@@ -24,9 +25,9 @@ command -v curl >/dev/null || missing="$missing curl"
 command -v systemd-analyze >/dev/null || missing="$missing systemd"
 command -v arm-none-eabi-gcc >/dev/null || missing="$missing gcc-arm-none-eabi"
 command -v qemu-system-arm >/dev/null || missing="$missing qemu-system-arm"
-command -v promtool >/dev/null || missing="$missing prometheus"
 command -v npm >/dev/null || missing="$missing npm"
-[ -n "$missing" ] || {
+command -v promtool >/dev/null || promtool=" promtool"
+[ -n "$missing$promtool" ] || {
 	echo "tools: all there"
 	exit 0
 }
@@ -34,13 +35,21 @@ command -v npm >/dev/null || missing="$missing npm"
 as_root=""
 if [ "$(id -u)" != 0 ]; then
 	command -v sudo >/dev/null || {
-		echo "tools: missing:$missing; install them as root" >&2
+		echo "tools: missing:$missing$promtool; install them as root" >&2
 		exit 1
 	}
 	as_root=sudo
 fi
-echo "tools: installing$missing"
+echo "tools: installing$missing$promtool"
 export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get -qq update
 # shellcheck disable=SC2086 # a list of packages
-$as_root apt-get -qq install --yes --no-install-recommends $missing
+[ -z "$missing" ] || $as_root apt-get -qq install --yes --no-install-recommends $missing
+[ -n "$promtool" ] || exit 0
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+apt-get -qq -o APT::Sandbox::User=root download prometheus # to install it would start a server
+dpkg-deb --fsys-tarfile prometheus_*.deb >package.tar
+tar -xf package.tar ./usr/bin/promtool
+$as_root install -m 755 usr/bin/promtool /usr/local/bin/promtool
