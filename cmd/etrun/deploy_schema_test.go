@@ -220,7 +220,7 @@ var directives = map[string]map[string]string{
 	"Service": {"Type": `simple|exec|notify`, "ExecStart": unitPath + `( .+)?`, "ExecReload": unitPath + `( .+)?`, "WatchdogSec": unitTime,
 		"TimeoutStartSec": unitTime, "TimeoutStopSec": unitTime, "Restart": `no|always|on-failure|on-abnormal`, "RestartSec": unitTime,
 		"DynamicUser": unitBool, "RuntimeDirectory": unitName, "RuntimeDirectoryMode": unitMode, "ConfigurationDirectory": unitName,
-		"ReadOnlyPaths": unitPath, "UMask": unitMode, "CapabilityBoundingSet": `(CAP_[A-Z_]+ ?)*`, "AmbientCapabilities": `(CAP_[A-Z_]+ ?)*`,
+		"UMask": unitMode, "CapabilityBoundingSet": `(CAP_[A-Z_]+ ?)*`, "AmbientCapabilities": `(CAP_[A-Z_]+ ?)*`,
 		"NoNewPrivileges": unitBool, "LockPersonality": unitBool, "MemoryDenyWriteExecute": unitBool, "PrivateDevices": unitBool,
 		"PrivateTmp": unitBool, "PrivateUsers": unitBool, "ProcSubset": `all|pid`, "ProtectClock": unitBool, "ProtectControlGroups": unitBool,
 		"ProtectHome": unitBool + `|read-only|tmpfs`, "ProtectHostname": unitBool, "ProtectKernelLogs": unitBool,
