@@ -96,19 +96,32 @@ func Figure(e stats.Estimate, format func(float64) string) string {
 }
 
 // PerSecond formats a number of events per second.
-func PerSecond(x float64) string { return fmt.Sprintf("%.4g", x) }
+func PerSecond(x float64) string {
+	if x >= 1000 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.4g", x)
+}
 
 // Span formats a number of seconds.
 func Span(seconds float64) string { return duration.FormatMS(1000 * seconds) }
 
+// cells are the texts of a row. Without answers there are no times, which 0 would be.
+func (l *Level) cells() []string {
+	list := []string{Figure(l.Throughput, PerSecond), fmt.Sprint(l.Answered), fmt.Sprint(l.Failed), "–", "–", "–", "–"}
+	if t := &l.Latency; t.N > 0 {
+		list = append(list[:3], Figure(t.P50, duration.FormatMS), Figure(t.P90, duration.FormatMS), Figure(t.P99, duration.FormatMS),
+			duration.FormatMS(t.Max))
+	}
+	return list
+}
+
 func (r *Report) table(b *strings.Builder) {
-	fmt.Fprintf(b, "<div class=\"table\"><table>\n<tr><th>%s</th><th>answers/s</th><th>p50</th><th>p90</th><th>p99</th><th>max</th>"+
-		"<th>answered</th><th>failed</th></tr>\n", r.Heading())
+	fmt.Fprintf(b, "<div class=\"table\"><table>\n<tr><th>%s</th><th>answers/s</th><th>answered</th><th>failed</th>"+
+		"<th>p50</th><th>p90</th><th>p99</th><th>max</th></tr>\n", r.Heading())
 	for _, l := range r.Levels {
 		fmt.Fprintf(b, "<tr><td>%s</td>", l.Name())
-		t := &l.Latency
-		for _, text := range []string{Figure(l.Throughput, PerSecond), Figure(t.P50, duration.FormatMS), Figure(t.P90, duration.FormatMS),
-			Figure(t.P99, duration.FormatMS), duration.FormatMS(t.Max), fmt.Sprint(l.Answered), fmt.Sprint(l.Failed)} {
+		for _, text := range l.cells() {
 			fmt.Fprintf(b, "<td>%s</td>", text)
 		}
 		b.WriteString("</tr>\n")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/browsertest"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 )
 
 // sampleReport is a measurement of texts at three rates, of which the last one is too high.
@@ -57,6 +58,23 @@ func TestEmptyPage(t *testing.T) {
 }
 
 // Axes end at a round number that is not much larger than the data.
+// Rows have no times without answers, and numbers without exponents.
+func TestCells(t *testing.T) {
+	for _, tt := range []struct {
+		level Level
+		want  string
+	}{
+		{Level{Failed: 3}, "0 0 3 – – – –"},
+		{Level{Answered: 2, Throughput: stats.Estimate{Value: 10130, Low: 9334.4, High: 1.2e6}, Latency: Times{N: 2, Max: 2}},
+			"10130 (9334 to 1200000) 2 0 0s 0s 0s 2.000ms"},
+		{Level{Throughput: stats.Estimate{Value: 99.6512}}, "99.65 0 0 – – – –"},
+	} {
+		if got := strings.Join(tt.level.cells(), " "); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
 func TestAxes(t *testing.T) {
 	for _, tt := range []struct{ x, end float64 }{
 		{0, 1}, {1, 1}, {1.01, 1.2}, {0.003, 0.003}, {99, 100}, {101, 120}, {4.9e9, 5e9}, {7e-5, 8e-5},
