@@ -156,9 +156,9 @@ func isProgram(name string) bool {
 	return slices.Contains([]string{".pte", ".bpte"}, filepath.Ext(name))
 }
 
-// existing returns a path, or nothing if there is no such file.
+// existing returns a path, or nothing if there is no such file. A link to nothing is one, which its reader refuses.
 func existing(path string) string {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
 	return path

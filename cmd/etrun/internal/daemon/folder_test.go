@@ -233,10 +233,11 @@ func TestFolderChurn(t *testing.T) {
 	end := time.Now().Add(limit)
 	var all sync.WaitGroup
 	var answers, most atomic.Int64
+	goesOn := func() bool { return time.Now().Before(end) || answers.Load() < 20 } // a slow machine takes longer
 	for client := range clients {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(3, uint64(client)))
-			for time.Now().Before(end) {
+			for goesOn() {
 				i := int(min(random.ExpFloat64()*float64(models)/5, float64(models-1)))
 				before := changed[i].Load()
 				y, code, text := r.firstOf(fmt.Sprintf("m%d", i))
@@ -254,7 +255,7 @@ func TestFolderChurn(t *testing.T) {
 	}
 	all.Go(func() {
 		random := rand.New(rand.NewPCG(5, 6))
-		for n := 1; time.Now().Before(end); n++ {
+		for n := 1; goesOn(); n++ {
 			i := random.IntN(models)
 			if changed[i].Load()%2 == 0 {
 				changed[i].Add(1)
@@ -271,7 +272,7 @@ func TestFolderChurn(t *testing.T) {
 		}
 	})
 	all.Wait()
-	if answers.Load() < 20 || most.Load() > bound || most.Load() == 0 {
+	if most.Load() > bound || most.Load() == 0 {
 		t.Errorf("%d answers, at most %d bytes of %d", answers.Load(), most.Load(), bound)
 	}
 	t.Logf("%d answers, at most %d bytes of %d, %d loads, %d unloads", answers.Load(), most.Load(), bound,

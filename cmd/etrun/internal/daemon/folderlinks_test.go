@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,6 +87,23 @@ func TestFolderLinksLater(t *testing.T) {
 		if n := len(r.log.lines("model not loaded")); n < 2 {
 			t.Errorf("%d lines of the log name the links", n)
 		}
+	}
+}
+
+// TestFolderDangling refuses a model whose options are a link to nothing: they were given, and would be ignored.
+func TestFolderDangling(t *testing.T) {
+	folder := t.TempDir()
+	place(t, filepath.Join(folder, "a.pte"), numbered(t, 1, 10))
+	if err := os.Symlink("nothing", filepath.Join(folder, "a.json")); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := entriesOf(folder)
+	if err != nil || len(entries) != 1 {
+		t.Fatal(entries, err)
+	}
+	limits := DefaultLimits()
+	if m, err := entries[0].model(t.Context(), &session.Options{}, &limits); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v, %v", m, err)
 	}
 }
 
