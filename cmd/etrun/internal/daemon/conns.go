@@ -238,7 +238,7 @@ func (c *connections) shed(next http.Handler) http.Handler {
 			return
 		}
 		c.answered(r)
-		if r.ProtoMajor < 2 { // other requests of the connection would fail with it
+		if r.ProtoMajor == 1 { // other requests share a connection of HTTP/2
 			w.Header().Set("Connection", "close")
 		}
 		w.Header().Set("Retry-After", "1")

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -400,6 +401,22 @@ func overGRPC(at net.Addr, sizes []int, e exchange) arm {
 				err = errors.New("another answer")
 			}
 			return err
+		}
+	}
+}
+
+// TestShed refuses a request beyond the limit, and closes its connection unless others may share it: calls of gRPC that are in
+// progress, and those that the client sends next, would fail.
+func TestShed(t *testing.T) {
+	c := newConnections(0, 1)
+	c.busy = 1
+	never := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("not refused") })
+	for major, want := range map[int]string{1: "close", 2: ""} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/v2/models/m/infer", nil)
+		r.ProtoMajor = major
+		c.shed(never).ServeHTTP(w, r)
+		if got := w.Header().Get("Connection"); got != want || w.Code != http.StatusServiceUnavailable {
+			t.Errorf("HTTP/%d: %d, Connection %q, want %q", major, w.Code, got, want)
 		}
 	}
 }
