@@ -57,7 +57,7 @@ func NewClient(o Options) (*Client, error) {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
 	} else {
 		u, err := url.Parse(o.URL)
-		if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.ForceQuery || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
+		if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.ForceQuery || u.RawQuery+u.Fragment != "" || u.User != nil) {
 			err = errors.New("want http://HOST:PORT, https://HOST:PORT or unix:PATH")
 		}
 		if err != nil {
