@@ -188,7 +188,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 }
 
 // Model returns the observer of a model, the same one for the same name: a program that replaces
-// another continues its series. sha256 is the digest of the program for etrun_model_info, or empty.
+// another continues its series. sha256 is the digest of the program for etrun_model_info; an empty one keeps the last one.
 func (c *Collector) Model(name, sha256 string) *Model {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -138,11 +138,11 @@ func (m *Model) note(e *trace.Event) {
 	}
 }
 
-// setDigest replaces the digest when one program replaces another.
+// setDigest replaces the digest when one program replaces another. An empty one keeps the last one.
 func (m *Model) setDigest(sha256 string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.digest != sha256 {
+	if sha256 != "" && m.digest != sha256 {
 		m.c.info.DeletePartialMatch(prometheus.Labels{"model": m.name})
 		m.digest = sha256
 		clear(m.loaded)

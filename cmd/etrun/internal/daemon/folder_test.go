@@ -292,6 +292,9 @@ func TestFolderSeries(t *testing.T) {
 	if !has() {
 		t.Error("no series while it is there")
 	}
+	if n := strings.Count(strings.Join(r.scrape(), "\n"), `etrun_model_info{method="forward",model="away"`); n != 1 {
+		t.Errorf("%d series of etrun_model_info, want 1", n)
+	}
 	if err := os.Remove(filepath.Join(folder, "away.pte")); err != nil {
 		t.Fatal(err)
 	}
