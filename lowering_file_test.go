@@ -88,7 +88,7 @@ func TestLoweredFiles(t *testing.T) {
 	for _, p := range []filePair{{profit: -1}, {profit: MinProfit}, {profit: -1, external: true}} {
 		regions, least := 0, 10
 		if p.profit > 0 {
-			least = 2 // the programs of testdata are small
+			least = 1 // the programs of testdata are small, and without vector loops they gain less
 		}
 		for _, path := range append(files, campaign.Corpus(".pte")...) {
 			one := p

@@ -34,7 +34,7 @@ var pageExamples = map[string][]string{
 	"inspect": {"inspect testdata/pte/two_conds.pte", "inspect testdata/digits/portable.pte --json"},
 	"diff":    {"diff testdata/pte/dynamic_pair.pte testdata/pte/dynamic_pair_xnnpack.pte"},
 	"repair":  {"repair testdata/pte/two_conds.pte fixed.pte"},
-	"lower":   {"lower testdata/digits/portable.pte -o lowered.pte", "lower testdata/pte/split_passthrough.pte -o lowered.pte --all --json"},
+	"lower":   {"lower testdata/digits/portable.pte -o lowered.pte --all", "lower testdata/pte/split_passthrough.pte -o lowered.pte --all --json"},
 	"quantize": {"quantize testdata/digits/portable.pte -o digits_dq8.pte",
 		"quantize testdata/digits/portable.pte -o digits_q8.pte --scheme q8 --calibrate testdata/digits/samples"},
 	"plan":          {"plan testdata/pte/two_conds.pte", "plan testdata/digits/xnnpack.pte --xnnpack go"},

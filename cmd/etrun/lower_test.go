@@ -21,7 +21,7 @@ func lowered(args ...string) (code int, out, notes string) {
 func TestLower(t *testing.T) {
 	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")
 	to := filepath.Join(t.TempDir(), "out.pte")
-	code, out, notes := lowered(digits, "-o", to, "--json")
+	code, out, notes := lowered(digits, "-o", to, "--json", "--all")
 	if code != 0 {
 		t.Fatalf("exit code %d, %s", code, notes)
 	}
@@ -41,7 +41,7 @@ func TestLower(t *testing.T) {
 		t.Errorf("got %q", faults)
 	}
 	again := filepath.Join(t.TempDir(), "again.pte")
-	if code, _, notes := lowered(digits, "-o", again); code != 0 {
+	if code, _, notes := lowered(digits, "-o", again, "--all"); code != 0 {
 		t.Fatalf("exit code %d, %s", code, notes)
 	}
 	if second, err := os.ReadFile(again); err != nil || !bytes.Equal(first, second) {
@@ -57,12 +57,12 @@ func TestLowerRefuses(t *testing.T) {
 		name, args, want string
 		code             int
 	}{
-		{"beyond the tolerance", digits + " --atol 0 --rtol 0", "results differ", 6},
+		{"beyond the tolerance", digits + " --all --atol 0 --rtol 0", "results differ", 6},
 		{"a wrong tolerance", digits + " --atol -1", "--atol -1", 2},
 		{"a backend", digits + " --backend coreml", "want xnnpack", 2},
 		{"a method", scalars + " --method forwards", "no method", 2},
-		{"inputs", digits + " --input ones --input ones", "", 5},
-		{"memory", digits + " --max-memory 1KiB", "", 9},
+		{"inputs", digits + " --all --input ones --input ones", "", 5},
+		{"memory", digits + " --all --max-memory 1KiB", "", 9},
 		{"no program", "missing.pte", "missing.pte", 2},
 	} {
 		to := filepath.Join(t.TempDir(), "out.pte")
@@ -93,7 +93,7 @@ func TestLowerExternalConstants(t *testing.T) {
 	digits := "../../testdata/digits/portable.pte"
 	to := filepath.Join(t.TempDir(), "out.pte")
 	beside := strings.TrimSuffix(to, ".pte") + ".ptd"
-	code, out, notes := lowered(digits, "-o", to, "--external-constants")
+	code, out, notes := lowered(digits, "-o", to, "--all", "--external-constants")
 	if code != 0 || !strings.Contains(out, "constants written to "+beside) {
 		t.Fatalf("exit code %d, %s%s", code, out, notes)
 	}
@@ -125,7 +125,7 @@ func TestLowerExternalConstants(t *testing.T) {
 func TestLowerExternalConstantsRefuses(t *testing.T) {
 	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")
 	t.Chdir(t.TempDir())
-	if code, out, notes := lowered(digits, "-o", "first.pte", "--external-constants"); code != 0 {
+	if code, out, notes := lowered(digits, "-o", "first.pte", "--all", "--external-constants"); code != 0 {
 		t.Fatalf("exit code %d, %s%s", code, out, notes)
 	}
 	must(t, os.Mkdir("folder", 0o755))
@@ -158,7 +158,7 @@ func TestLowerExternalConstantsRefuses(t *testing.T) {
 	if after, err := os.ReadFile("first.ptd"); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("%d bytes, %v, want the file as before", len(after), err)
 	}
-	if code, _, notes := lowered(digits, "-o", "model.v2", "--external-constants"); code != 0 {
+	if code, _, notes := lowered(digits, "-o", "model.v2", "--all", "--external-constants"); code != 0 {
 		t.Errorf("exit code %d, %s", code, notes)
 	}
 	if _, err := os.Stat("model.v2.ptd"); err != nil {

@@ -16,6 +16,9 @@ func TestSuite(t *testing.T) {
 	for _, engine := range []xnnpack.Engine{xnnpack.EngineNative, xnnpack.EngineGo} {
 		for _, path := range []string{"digits/xnnpack.pte", "pte/dynamic_pair_xnnpack.pte", "pte/named_data.pte"} {
 			t.Run(string(engine)+"/"+filepath.Base(path), func(t *testing.T) {
+				if engine == xnnpack.EngineNative {
+					xnntest.Library(t)
+				}
 				program, err := os.ReadFile("../../testdata/" + path)
 				if err != nil {
 					t.Fatal(err)

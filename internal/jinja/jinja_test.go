@@ -3,6 +3,7 @@ package jinja
 import (
 	"encoding/json"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,9 @@ func TestReference(t *testing.T) {
 		t.Errorf("%d cases, want 90 or more", len(cases))
 	}
 	for _, c := range cases {
+		if strconv.IntSize == 32 && strings.Contains(c.Template, "9007199254740993") {
+			continue // numbers of more bits than an int are refused
+		}
 		got, err := render(t, c.Template, varsOf(t, c.Data))
 		if got != c.Want || (err != nil) != c.Fails {
 			t.Errorf("%s:\n got %q, %v\nwant %q, fails %v\n%s", c.Name, got, err, c.Want, c.Fails, c.Template)

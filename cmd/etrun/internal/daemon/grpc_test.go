@@ -121,13 +121,13 @@ func TestGRPCAccess(t *testing.T) {
 }
 
 // frame is a message as a call sends it, which may claim another size.
-func frame(m proto.Message, claimed int) []byte {
+func frame(m proto.Message, claimed int64) []byte {
 	data, err := proto.Marshal(m)
 	if err != nil {
 		panic(err)
 	}
 	if claimed < 0 {
-		claimed = len(data)
+		claimed = int64(len(data))
 	}
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(claimed)), data...)
 }
