@@ -3,6 +3,7 @@ package daemon
 import (
 	"net/http"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -12,13 +13,16 @@ const maxSeries = 60
 
 var seriesModel = regexp.MustCompile(`[{,]model="([^"]*)"`)
 
+// canIsolate is whether models can run in processes of their own, see package isolate.
+const canIsolate = runtime.GOOS == "linux" && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64")
+
 // busy runs a server with models of each kind, and sends requests that succeed and fail in many ways.
 func busy(t *testing.T, change func(*Daemon)) *running {
 	t.Helper()
 	lm := model("lm", languageModel)
 	lm.Tokenizer = byteTokenizer
 	apart := model("apart", adder)
-	apart.Isolate = true
+	apart.Isolate = canIsolate
 	broken := model("broken", file(t, "broken.pte", "broken"))
 	broken.Load = onDemand
 	r := start(t, func(d *Daemon) {
