@@ -8,10 +8,10 @@ FUZZTIME ?= 10m
 RACETEST ?= . ./cmd/etrun/internal/daemon ./cmd/etrun/internal/load ./cmd/etrun/internal/output ./cmd/etrun/internal/session ./delegate/delegatetest \
 	./delegate/ethosu ./delegate/lowering ./delegate/xnnpack ./delegate/xnnpack/internal/goengine ./delegate/xnnpack/internal/native \
 	./hal/cpu ./hal/ethosu ./runtime/metrics ./runtime/prepare ./runtime/trace ./serve/... ./text/...
-# Tests of one goroutine that take long under the race detector, and of the source.
+# Tests of one goroutine that take long under the race detector, of the source, and of allocations, which are more there.
 RACESKIP := API FilesReferOneWay OperatorNames LoweredExecutionEqualsOriginal RewrittenExecutionEqualsOriginal PoisonedPrograms \
 	PoisonedRegions Rewrite.* ElidedViewsFollow RandomLoweredFiles ModulesWithLostUpdates LongListOfOuts Rows Elements ClampsAfter \
-	CallsBefore SpecialNumbers Utilization
+	CallsBefore SpecialNumbers Utilization BatchAllocatesNothing ArgumentsThatRefer
 # Tests that run a part of their cases, and their packages.
 CASETESTS    := Rows Elements CreationFails CallsBefore SpecialNumbers Rates Guard LowerLevels Random EstimatesAreUpperBounds
 CASEPACKAGES := ./delegate/xnnpack ./delegate/xnnpack/internal/cost ./internal/simd ./kernels/... ./runtime/lower \
