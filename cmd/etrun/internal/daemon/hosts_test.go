@@ -121,8 +121,8 @@ func TestHosts(t *testing.T) {
 }
 
 // TestDebugHosts checks Host and Origin on the address of profiles.
+// It does not run beside TestDebug: a process has one execution tracer.
 func TestDebugHosts(t *testing.T) {
-	t.Parallel()
 	r := start(t, func(d *Daemon) {
 		d.Debug, d.TokenFile = "127.0.0.1:0", file(t, "tokens", "0123456789abcdef")
 	}, model("m", adder))
