@@ -14,6 +14,8 @@ func (m *Model) Load(ctx context.Context) error { return m.load(ctx, ctx, false)
 
 // load loads the model, unless it is loaded and only a missing one is wanted. wait bounds the wait for memory.
 func (m *Model) load(ctx, wait context.Context, missing bool) (err error) {
+	end := func() {}
+	defer func() { end() }() // after loading is unlocked: the load that begins then may have to unload this model
 	m.loading.Lock()
 	defer m.loading.Unlock()
 	switch {
@@ -24,11 +26,9 @@ func (m *Model) load(ctx, wait context.Context, missing bool) (err error) {
 	case missing && m.isStopped(): // since the request has begun to wait
 		return &stateError{m.config.Name, Unloaded}
 	}
-	end, err := m.home.begin(wait)
-	if err != nil {
+	if end, err = m.home.begin(wait); err != nil {
 		return err
 	}
-	defer end()
 	defer func() {
 		if m.config.Loaded != nil {
 			m.config.Loaded(err)

@@ -7,18 +7,19 @@ import (
 	"slices"
 )
 
-// begin waits until no other load is in progress, if memory is limited: loads at once would count on the same memory.
+// begin waits until no other load is in progress, if memory is limited: loads at once would count on the same memory. end is not nil.
 func (h *home) begin(ctx context.Context) (end func(), err error) {
+	end = func() {}
 	if h.limit == 0 {
-		return func() {}, nil
+		return end, nil
 	}
 	select {
 	case h.turn <- struct{}{}:
 		return func() { <-h.turn }, nil
 	case <-h.ctx.Done():
-		return nil, context.Cause(h.ctx)
+		return end, context.Cause(h.ctx)
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return end, context.Cause(ctx)
 	}
 }
 
