@@ -59,7 +59,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "write one JSON object to stdout, messages to stderr")
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "write only errors to stderr")
-	root.SetFlagErrorFunc(flagFault)
+	root.SetFlagErrorFunc(cli.FlagFault)
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return a.prepare(c) }
 	addHelpAll(root)
 	for _, c := range root.Commands() {
@@ -67,7 +67,7 @@ func newRoot(a *app) *cobra.Command {
 			addHelpAll(c)
 		}
 	}
-	completeFlags(root)
+	cli.CompleteFlags(root)
 	return root
 }
 
