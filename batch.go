@@ -3,11 +3,9 @@ package etrun
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 
-	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/rows"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -351,39 +349,4 @@ func (b *Batch) scatter(row int, values []int) error {
 
 func (b *Batch) mismatch(v int, t *tensor.Tensor, want int) error {
 	return &BatchError{b.lead.ir.Name, fmt.Sprintf("value %d is %v, want %d rows along dimension %d", v, t, want, b.plan.Dims[v])}
-}
-
-// runSteps runs steps from first to before end, whose jumps stay among them.
-func (m *Method) runSteps(ctx context.Context, first, end int) (err error) {
-	pc, observed := first, m.observed.wants.Any(ofInstructions)
-	defer func() {
-		switch fault := recover(); fault {
-		case nil:
-			return
-		case cpu.Stopped{}:
-			err = m.stopped(ctx, pc)
-		default:
-			m.poison = m.failed(pc, &PanicError{Value: fault, Stack: debug.Stack()})
-			err = m.poison
-		}
-		if observed {
-			m.tellInstruction(&m.steps[pc], err)
-		}
-	}()
-	for pc < end {
-		if ctx.Err() != nil {
-			return m.failed(pc, context.Cause(ctx))
-		}
-		next := 0
-		if observed {
-			next, err = m.doObserved(ctx, pc)
-		} else {
-			next, err = m.do(ctx, pc)
-		}
-		if err != nil {
-			return m.failed(pc, err)
-		}
-		pc = next
-	}
-	return nil
 }

@@ -162,25 +162,30 @@ func (m *Method) prepare() error {
 }
 
 // run is the instruction loop.
-func (m *Method) run(ctx context.Context) (err error) {
-	pc, observed := 0, m.observed.wants.Any(ofInstructions)
+func (m *Method) run(ctx context.Context) error {
+	m.ctx.StopWhen(ctx.Done())
+	return m.runSteps(ctx, 0, len(m.steps))
+}
+
+// runSteps executes steps from first to before end, until the pc reaches end.
+func (m *Method) runSteps(ctx context.Context, first, end int) (err error) {
+	pc, observed := first, m.observed.wants.Any(ofInstructions)
 	defer func() {
 		switch fault := recover(); fault {
 		case nil:
+			return
 		case cpu.Stopped{}:
-			if err = m.stopped(ctx, pc); observed {
-				m.tellInstruction(&m.steps[pc], err)
-			}
+			err = m.stopped(ctx, pc)
 		default:
 			m.poison = m.failed(pc, &PanicError{Value: fault, Stack: debug.Stack()})
-			if err = m.poison; observed {
-				m.tellInstruction(&m.steps[pc], err)
-			}
+			err = m.poison
+		}
+		if observed {
+			m.tellInstruction(&m.steps[pc], err)
 		}
 	}()
 	cancelled := ctx.Done()
-	m.ctx.StopWhen(cancelled)
-	for left := m.limit; pc < len(m.steps); left-- {
+	for left := m.limit; pc < end; left-- {
 		if cancelled != nil && ctx.Err() != nil {
 			return m.failed(pc, context.Cause(ctx))
 		}
