@@ -18,14 +18,14 @@ import (
 
 // applied are the models that a daemon has, and their states when they were applied.
 type applied struct {
-	models map[string]string // state of each model that was applied or has failed, see Model.state
-	failed map[string]bool
-	next   map[string]string // states that the last look has seen; a change counts when it is seen twice
-	again  map[string]again  // models without room in memory
+	models  map[string]string // state of each model that was applied or has failed, see Model.state
+	failed  map[string]bool
+	next    map[string]string // states that the last look has seen; a change counts when it is seen twice
+	retries map[string]retry  // models without room in memory
 }
 
-// again is when a model without room in memory is tried again, and the pause before.
-type again struct {
+// retry is when a model without room in memory is tried again, and the pause before.
+type retry struct {
 	at    time.Time
 	pause time.Duration
 }
@@ -150,7 +150,7 @@ func (d *Daemon) apply(ctx context.Context, settled bool) error {
 // isDue reports whether a state is to be applied.
 func (d *Daemon) isDue(name, state string, settled bool) bool {
 	if d.applied.models[name] == state {
-		a, waits := d.applied.again[name]
+		a, waits := d.applied.retries[name]
 		return d.applied.failed[name] && (!settled || waits && !time.Now().Before(a.at))
 	}
 	return !settled || d.applied.next[name] == state
@@ -176,13 +176,13 @@ func (d *Daemon) applyModel(ctx context.Context, m *Model, state string) {
 
 // postpone records when a model is tried again for which there was no room, and reports whether that was so the last time, too.
 func (d *Daemon) postpone(name string, err error) (said bool) {
-	last, said := d.applied.again[name]
-	delete(d.applied.again, name)
+	last, said := d.applied.retries[name]
+	delete(d.applied.retries, name)
 	if !errors.Is(err, serve.ErrNoRoom) {
 		return false
 	}
 	pause := min(max(2*last.pause, minPause), maxPause)
-	d.applied.again[name] = again{time.Now().Add(pause), pause}
+	d.applied.retries[name] = retry{time.Now().Add(pause), pause}
 	return said
 }
 
@@ -190,7 +190,7 @@ func (d *Daemon) postpone(name string, err error) (said bool) {
 func (d *Daemon) removeModel(name string) {
 	delete(d.applied.models, name)
 	delete(d.applied.failed, name)
-	delete(d.applied.again, name)
+	delete(d.applied.retries, name)
 	if d.server.Remove(name) {
 		d.log.Info("model removed", "model", name)
 		d.metrics.Remove(name)
@@ -200,7 +200,7 @@ func (d *Daemon) removeModel(name string) {
 
 // begin records the models that the server was created with.
 func (d *Daemon) begin() {
-	d.applied = applied{models: make(map[string]string), failed: make(map[string]bool), again: make(map[string]again)}
+	d.applied = applied{models: make(map[string]string), failed: make(map[string]bool), retries: make(map[string]retry)}
 	for _, m := range d.Models {
 		d.applied.models[m.Name] = m.state()
 	}

@@ -150,16 +150,16 @@ func TestFolderRoom(t *testing.T) {
 	due := func() { // as if the pause were over
 		r.reloading.Lock()
 		defer r.reloading.Unlock()
-		for name, x := range r.applied.again {
-			r.applied.again[name] = again{time.Now(), x.pause}
+		for name, x := range r.applied.retries {
+			r.applied.retries[name] = retry{time.Now(), x.pause}
 		}
 	}
 	check("at the start", 200, 404)
-	pauses := []time.Duration{r.applied.again["b"].pause}
+	pauses := []time.Duration{r.applied.retries["b"].pause}
 	for range 7 {
 		due()
 		_ = r.look(t.Context(), "")
-		pauses = append(pauses, r.applied.again["b"].pause)
+		pauses = append(pauses, r.applied.retries["b"].pause)
 	}
 	if pauses[0] != minPause || pauses[1] != 2*minPause || pauses[7] != maxPause || len(r.log.lines("model not applied")) != 1 {
 		t.Errorf("pauses %v, %d lines", pauses, len(r.log.lines("model not applied")))
@@ -174,7 +174,7 @@ func TestFolderRoom(t *testing.T) {
 	due()
 	_ = r.look(t.Context(), "")
 	check("with room", 404, 200)
-	if len(r.applied.again) != 0 {
+	if len(r.applied.retries) != 0 {
 		t.Error("a model that is loaded is tried again")
 	}
 }
