@@ -132,7 +132,7 @@ func BenchmarkDots(b *testing.B) {
 	nibbles.Pack(0, nibbles.Panels(), rows4, func(int, int) float32 { return 1 })
 	weights := make([]int8, cols*k)
 	for _, n := range []int{1, 16} {
-		a, rows, zeros, sums, out := make([]uint8, n*k+16), make([]int, n), make([]int32, n), make([]int32, n*cols), make([]float32, n*cols)
+		a, rows, sums, out := make([]uint8, n*k+16), make([]int, n), make([]int32, n*cols), make([]float32, n*cols)
 		for i := range rows {
 			rows[i] = i * k
 		}
@@ -146,7 +146,7 @@ func BenchmarkDots(b *testing.B) {
 			}
 		}
 		versus(b, named("Dot", n), n*cols*k, func() { dots.Multiply(sums, cols, a, rows, []int{0}, 0, cols/DotCols, true) }, plain)
-		versus(b, named("Nibbles", n), n*cols*k, func() { nibbles.Multiply(out, cols, a, rows, zeros, 0, cols/DotCols, true) }, plain)
+		versus(b, named("Nibbles", n), n*cols*k, func() { nibbles.Multiply(out, cols, a, rows, 0, cols/DotCols, true) }, plain)
 	}
 }
 
@@ -156,11 +156,11 @@ func BenchmarkDecode(b *testing.B) {
 	const size = 24 << 20
 	for _, k := range []int{576, 1536, 4096} {
 		a, row := make([]uint8, k+16), []int{0}
-		cols := size * 8 / 5 / k / DotCols * DotCols // of 4 bits, with scales and sums 5
+		cols := size * 16 / 9 / k / DotCols * DotCols // of 4 bits, with scales 4.5
 		nibbles := NewNibbles(make([]uint8, NibblesSize(cols, k/32, 32)), cols, k/32, 32)
 		nibbles.Pack(0, nibbles.Panels(), make([]uint8, cols*k/2), func(int, int) float32 { return 1 })
-		floats, zeros := make([]float32, cols), make([]int32, 1)
-		readsAll(b, named("Nibbles", k), nibbles.panels, func() { nibbles.Multiply(floats, cols, a, row, zeros, 0, nibbles.Panels(), true) })
+		floats := make([]float32, cols)
+		readsAll(b, named("Nibbles", k), nibbles.panels, func() { nibbles.Multiply(floats, cols, a, row, 0, nibbles.Panels(), true) })
 		cols = size / k / DotCols * DotCols
 		dots, sums, column := NewDot(make([]uint8, DotSize(cols, 1, k)), cols, 1, k), make([]int32, cols), make([]int8, k)
 		dots.Pack(0, dots.Panels(), func([]int8, int) []int8 { return column })

@@ -111,17 +111,14 @@ func (w *DotWeights) multiplyGo(c []int32, ldc int, a []uint8, rows, off []int, 
 	}
 }
 
-// nibbleGroup is how many rows a panel of 4-bit weights holds together. Groups of more than wideRows rows have sums that may
-// not fit in 16 bits.
-const (
-	nibbleGroup = 8
-	wideRows    = 4095
-)
+// nibbleGroup is how many rows a panel of 4-bit weights holds together.
+const nibbleGroup = 8
 
 // Nibbles are 4-bit weights: a matrix of Groups·K rows and Cols columns, whose sums of a
 // group have a scale a column, a bfloat16 number of at least 2⁻¹²². Goroutines may use them at once.
 type Nibbles struct {
 	Groups, K, Cols int
+	Sums            []float32 // of the scaled weights of the columns, in whole panels
 
 	panels []uint8
 }
@@ -133,88 +130,74 @@ const MaxNibbleRows = 1 << 15
 func (w *Nibbles) Panels() int { return (w.Cols + DotCols - 1) / DotCols }
 
 // Bytes is the memory that the weights take.
-func (w *Nibbles) Bytes() int { return len(w.panels) }
+func (w *Nibbles) Bytes() int { return len(w.panels) + 4*len(w.Sums) }
 
 // blocks is how many times nibbleGroup rows a group has.
 func (w *Nibbles) blocks() int { return (w.K + nibbleGroup - 1) / nibbleGroup }
 
-// group and panel are their bytes.
-func (w *Nibbles) group() int { return w.blocks()*4*DotCols + w.tail() }
-func (w *Nibbles) panel() int { return w.Groups * w.group() }
+// elements is the bytes of a panel's weights, panel those with the scales behind them: of 1/16 of them, in 16 bits. Panels begin at
+// whole cache lines of each other.
+func (w *Nibbles) elements() int { return w.Groups * w.blocks() * 4 * DotCols }
+func (w *Nibbles) panel() int    { return w.elements() + (w.Groups+1)/2*4*DotCols }
 
-// tail is how many bytes stand behind a group's weights: the scales of its columns, 1/16 of them in 16 bits, and the sums of their
-// weights: in 16 bits, or 16 times them in 32 bits.
-func (w *Nibbles) tail() int {
-	if w.K > wideRows {
-		return 6 * DotCols
+// Zero returns the zero point of the activations that [Nibbles.Multiply] sums, from that of the ones that it is given.
+func (w *Nibbles) Zero(zero int32, signed bool) int32 {
+	if signed {
+		zero += 128
 	}
-	return 4 * DotCols
+	if neon {
+		zero -= 128
+	}
+	return zero
 }
 
 // Multiply computes the columns of panels lo to hi of a product whose groups are scaled:
 //
-//	c[i*ldc+j] = Σ_g scale[g,16·lo+j] · float32(Σ_p (u(a[rows[i]+g·K+p]) - zeros[i]) · w[g,p,16·lo+j])
+//	c[i*ldc+j] = Σ_g scale[g,16·lo+j] · float32(Σ_p v(a[rows[i]+g·K+p]) · w[g,p,16·lo+j])
 //
-// for i < len(rows), g < Groups and p < K, in the order of g. u(x) is x or, for signed
-// activations, x + 128. c has whole panels. It reads up to seven elements behind a row, and
-// panics where a ends before them, or c or zeros are too short.
-func (w *Nibbles) Multiply(c []float32, ldc int, a []uint8, rows []int, zeros []int32, lo, hi int, signed bool) {
+// for i < len(rows), g < Groups and p < K, in the order of g. v(x) is x plus what [Nibbles.Zero] adds to a zero point: less
+// that zero point times Sums the sum is of x less its zero point. c has whole panels. It reads up to seven elements behind a
+// row, and panics where a ends before them, or c is too short.
+func (w *Nibbles) Multiply(c []float32, ldc int, a []uint8, rows []int, lo, hi int, signed bool) {
 	if len(rows) == 0 || lo >= hi {
 		return
 	}
-	zeros = zeros[:len(rows):len(zeros)]
 	checkReach(a, rows, nil, (w.Groups-1)*w.K+w.blocks()*nibbleGroup)
 	_, _ = c[(len(rows)-1)*ldc+(hi-lo)*DotCols-1], w.panels[hi*w.panel()-1]
 	if !vector {
-		w.multiplyGo(c, ldc, a, rows, zeros, lo, hi, signed)
+		w.multiplyGo(c, ldc, a, rows, lo, hi, signed)
 		return
 	}
-	w.multiply(c, ldc, a, rows, zeros, lo, hi, flip(signed))
+	w.multiply(c, ldc, a, rows, lo, hi, flip(signed))
 }
 
-func (w *Nibbles) multiplyGo(c []float32, ldc int, a []uint8, rows []int, zeros []int32, lo, hi int, signed bool) {
+func (w *Nibbles) multiplyGo(c []float32, ldc int, a []uint8, rows []int, lo, hi int, signed bool) {
 	x := byte(flip(signed))
 	for panel := lo; panel < hi; panel++ {
+		elements := w.panels[panel*w.panel():][:w.panel()]
+		scales := elements[w.elements():]
 		for i, row := range rows {
 			out := (*[DotCols]float32)(c[i*ldc+(panel-lo)*DotCols:])
 			clear(out[:])
 			for g := range w.Groups {
-				group := w.panels[panel*w.panel()+g*w.group():][:w.group()]
-				w.addGroup(out, group, a[row+g*w.K:][:w.K], x, zeros[i])
+				addGroup(out, elements[g*w.blocks()*4*DotCols:], scales[2*DotCols*g:], a[row+g*w.K:][:w.K], x)
 			}
 		}
 	}
 }
 
 // addGroup adds a group's scaled sums to a panel's columns.
-func (w *Nibbles) addGroup(out *[DotCols]float32, group, a []uint8, flip byte, zero int32) {
-	tail := group[len(group)-w.tail():]
+func addGroup(out *[DotCols]float32, group, scales, a []uint8, flip byte) {
 	for j := range out {
-		sum := -zero * w.sum(tail, j)
+		sum := int32(0)
 		for p, v := range a {
 			pair := group[p/nibbleGroup*4*DotCols+4*j+p%4]
 			sum += int32(v^flip) * int32(int8(pair>>(4*(p/4%2))<<4))
 		}
-		out[j] += float32(float32(sum) * math.Float32frombits(uint32(binary.LittleEndian.Uint16(tail[2*j:]))<<16))
+		out[j] += float32(float32(sum) * bfloat(scales[2*j:]))
 	}
 }
 
-// sum returns 16 times the sum of a column's weights in a group.
-func (w *Nibbles) sum(tail []uint8, j int) int32 {
-	tail = tail[2*DotCols:]
-	if w.K > wideRows {
-		return int32(binary.LittleEndian.Uint32(tail[4*j:]))
-	}
-	return 16 * int32(int16(binary.LittleEndian.Uint16(tail[2*j:])))
-}
-
-// setTail stores a column's scale and the sum of its weights.
-func (w *Nibbles) setTail(tail []uint8, j int, sum int32, scale float32) {
-	binary.LittleEndian.PutUint16(tail[2*j:], uint16(math.Float32bits(scale/16)>>16))
-	tail = tail[2*DotCols:]
-	if w.K > wideRows {
-		binary.LittleEndian.PutUint32(tail[4*j:], uint32(16*sum))
-		return
-	}
-	binary.LittleEndian.PutUint16(tail[2*j:], uint16(sum))
+func bfloat(b []uint8) float32 {
+	return math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16)
 }

@@ -19,7 +19,7 @@ type (
 	neonDotFunc func(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 	dotFunc    func(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
-	nibbleFunc func(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
+	nibbleFunc func(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
 )
 
 // Tiles by their panels.
@@ -115,7 +115,7 @@ func (w *DotWeights) multiplyNEON(c []int32, ldc int, a []uint8, rows, off []int
 	}
 }
 
-func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, zeros []int32, lo, hi int, flip uint32) {
+func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, lo, hi int, flip uint32) {
 	size, tiles := w.panel(), nibbleRows
 	switch {
 	case vnni():
@@ -133,7 +133,7 @@ func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, zeros []
 		n := width(len(rows), hi-p, false)
 		for i := 0; i < len(rows); {
 			t := largest(tiles[n], len(rows)-i)
-			t.f(w.blocks(), &a[0], &rows[i], &zeros[i], w.Groups, w.K, &w.panels[p*size], size, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
+			t.f(w.blocks(), &a[0], &rows[i], w.Groups, w.K, &w.panels[p*size], &w.panels[p*size+w.elements()], size, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
 			i += t.rows
 		}
 		p += n

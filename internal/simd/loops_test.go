@@ -275,14 +275,15 @@ var structured = []loop{
 		}
 		simd.ScaleSums(m.floats((rows-1)*(n+1)+n), n+1, words(rows*blocks), blocks, words(blocks), m.floats(blocks), m.floats(blocks),
 			words(rows), m.floats(rows), n, -90, 80)
-		simd.ScaleFloats(m.floats((rows-1)*(n+1)+n), n+1, m.floats(rows*blocks), blocks, m.floats(blocks), m.floats(blocks), m.floats(rows), n, -.1, .2)
+		simd.ScaleFloats(m.floats((rows-1)*(n+1)+n), n+1, m.floats(rows*blocks), blocks, m.floats(blocks), m.floats(blocks), m.floats(blocks),
+			words(rows), m.floats(rows), n, -.1, .2)
 	}},
 	{name: "products of bytes", align: 16, least: 1, step: 9, converts: 1, run: func(m *memory, n int) {
 		const cols, segments = 37, 2
 		for _, rows := range []int{1, 2, 3, 9} {
-			at, zeros := make([]int, rows), make([]int32, rows)
+			at := make([]int, rows)
 			for i := range at {
-				at[i], zeros[i] = i*(n+1), int32(i)
+				at[i] = i * (n + 1)
 			}
 			dot := simd.NewDot(m.bytes(simd.DotSize(cols, segments, n)), cols, segments, n)
 			dot.Pack(0, dot.Panels(), func(buffer []int8, j int) []int8 { return buffer })
@@ -290,7 +291,7 @@ var structured = []loop{
 			dot.Multiply(c, dot.Panels()*simd.DotCols, m.bytes(at[rows-1]+5+(n+3)&^3), at, []int{0, 5}, 0, dot.Panels(), true)
 			four := simd.NewNibbles(m.bytes(simd.NibblesSize(cols, 1, n)), cols, 1, n)
 			sums := m.floats(rows * four.Panels() * simd.DotCols)
-			four.Multiply(sums, four.Panels()*simd.DotCols, m.bytes(at[rows-1]+(n+7)&^7), at, zeros, 0, four.Panels(), false)
+			four.Multiply(sums, four.Panels()*simd.DotCols, m.bytes(at[rows-1]+(n+7)&^7), at, 0, four.Panels(), false)
 		}
 	}},
 	{name: "sums of rows of float16", align: 2, converts: 1, run: func(m *memory, n int) {

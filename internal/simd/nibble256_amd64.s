@@ -6,7 +6,7 @@
 
 // Tiles of products with 4-bit weights for AVX-VNNI.
 
-// func nibble256x2x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble256x2x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
 TEXT ·nibble256x2x16(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
@@ -14,10 +14,10 @@ TEXT ·nibble256x2x16(SB), NOSPLIT, $0-84
 	ADDQ AX, R8
 	MOVQ 8(BX), R9
 	ADDQ AX, R9
-	MOVQ zeros+24(FP), R13
-	MOVQ groups+32(FP), DX
-	MOVQ step+40(FP), BX
-	MOVQ b+48(FP), DI
+	MOVQ scales+48(FP), R13
+	MOVQ groups+24(FP), DX
+	MOVQ step+32(FP), BX
+	MOVQ b+40(FP), DI
 	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Y15
@@ -100,45 +100,23 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD 0(DI), Y10
+	VPMOVZXWD 0(R13), Y10
 	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 16(DI), Y11
+	VPMOVZXWD 16(R13), Y11
 	VPSLLD $16, Y11, Y11
-	CMPQ BX, $4095
-	JGT wide
-	VPMOVSXWD 32(DI), Y8
-	VPSLLD $4, Y8, Y8
-	VPMOVSXWD 48(DI), Y9
-	VPSLLD $4, Y9, Y9
-	JMP ready
-wide:
-	VMOVDQU 32(DI), Y8
-	VMOVDQU 64(DI), Y9
-	ADDQ $32, DI
-ready:
-	VPBROADCASTD 0(R13), Y12
-	VPMULLD Y8, Y12, Y13
-	VPSUBD Y13, Y4, Y4
 	VCVTDQ2PS Y4, Y4
 	VMULPS Y10, Y4, Y4
 	VADDPS Y4, Y0, Y0
-	VPMULLD Y9, Y12, Y13
-	VPSUBD Y13, Y5, Y5
 	VCVTDQ2PS Y5, Y5
 	VMULPS Y11, Y5, Y5
 	VADDPS Y5, Y1, Y1
-	VPBROADCASTD 4(R13), Y12
-	VPMULLD Y8, Y12, Y13
-	VPSUBD Y13, Y6, Y6
 	VCVTDQ2PS Y6, Y6
 	VMULPS Y10, Y6, Y6
 	VADDPS Y6, Y2, Y2
-	VPMULLD Y9, Y12, Y13
-	VPSUBD Y13, Y7, Y7
 	VCVTDQ2PS Y7, Y7
 	VMULPS Y11, Y7, Y7
 	VADDPS Y7, Y3, Y3
-	ADDQ $64, DI
+	ADDQ $32, R13
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group
@@ -153,16 +131,16 @@ ready:
 	VZEROUPPER
 	RET
 
-// func nibble256x1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble256x1x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
 TEXT ·nibble256x1x16(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
 	MOVQ 0(BX), R8
 	ADDQ AX, R8
-	MOVQ zeros+24(FP), R13
-	MOVQ groups+32(FP), DX
-	MOVQ step+40(FP), BX
-	MOVQ b+48(FP), DI
+	MOVQ scales+48(FP), R13
+	MOVQ groups+24(FP), DX
+	MOVQ step+32(FP), BX
+	MOVQ b+40(FP), DI
 	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Y15
@@ -217,34 +195,17 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD 0(DI), Y10
+	VPMOVZXWD 0(R13), Y10
 	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 16(DI), Y11
+	VPMOVZXWD 16(R13), Y11
 	VPSLLD $16, Y11, Y11
-	CMPQ BX, $4095
-	JGT wide
-	VPMOVSXWD 32(DI), Y8
-	VPSLLD $4, Y8, Y8
-	VPMOVSXWD 48(DI), Y9
-	VPSLLD $4, Y9, Y9
-	JMP ready
-wide:
-	VMOVDQU 32(DI), Y8
-	VMOVDQU 64(DI), Y9
-	ADDQ $32, DI
-ready:
-	VPBROADCASTD 0(R13), Y12
-	VPMULLD Y8, Y12, Y13
-	VPSUBD Y13, Y4, Y4
 	VCVTDQ2PS Y4, Y4
 	VMULPS Y10, Y4, Y4
 	VADDPS Y4, Y0, Y0
-	VPMULLD Y9, Y12, Y13
-	VPSUBD Y13, Y5, Y5
 	VCVTDQ2PS Y5, Y5
 	VMULPS Y11, Y5, Y5
 	VADDPS Y5, Y1, Y1
-	ADDQ $64, DI
+	ADDQ $32, R13
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group

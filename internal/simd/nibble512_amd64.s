@@ -6,7 +6,7 @@
 
 // Tiles of products with 4-bit weights for AVX-512 with VNNI.
 
-// func nibble512x4x32(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble512x4x32(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
 TEXT ·nibble512x4x32(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
@@ -18,10 +18,10 @@ TEXT ·nibble512x4x32(SB), NOSPLIT, $0-84
 	ADDQ AX, R10
 	MOVQ 24(BX), R11
 	ADDQ AX, R11
-	MOVQ zeros+24(FP), R13
-	MOVQ groups+32(FP), DX
-	MOVQ step+40(FP), BX
-	MOVQ b+48(FP), DI
+	MOVQ scales+48(FP), R13
+	MOVQ groups+24(FP), DX
+	MOVQ step+32(FP), BX
+	MOVQ b+40(FP), DI
 	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Z31
@@ -95,67 +95,35 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD (DI), Z20
+	VPMOVZXWD (R13), Z20
 	VPSLLD $16, Z20, Z20
-	VPMOVZXWD (DI)(SI*1), Z21
+	VPMOVZXWD (R13)(SI*1), Z21
 	VPSLLD $16, Z21, Z21
-	CMPQ BX, $4095
-	JGT wide
-	VPMOVSXWD 32(DI), Z16
-	VPSLLD $4, Z16, Z16
-	VPMOVSXWD 32(DI)(SI*1), Z17
-	VPSLLD $4, Z17, Z17
-	JMP ready
-wide:
-	VMOVDQU32 32(DI), Z16
-	VMOVDQU32 32(DI)(SI*1), Z17
-	ADDQ $32, DI
-ready:
-	VPBROADCASTD 0(R13), Z24
-	VPMULLD Z16, Z24, Z25
-	VPSUBD Z25, Z8, Z8
 	VCVTDQ2PS Z8, Z8
 	VMULPS Z20, Z8, Z8
 	VADDPS Z8, Z0, Z0
-	VPMULLD Z17, Z24, Z25
-	VPSUBD Z25, Z9, Z9
 	VCVTDQ2PS Z9, Z9
 	VMULPS Z21, Z9, Z9
 	VADDPS Z9, Z1, Z1
-	VPBROADCASTD 4(R13), Z24
-	VPMULLD Z16, Z24, Z25
-	VPSUBD Z25, Z10, Z10
 	VCVTDQ2PS Z10, Z10
 	VMULPS Z20, Z10, Z10
 	VADDPS Z10, Z2, Z2
-	VPMULLD Z17, Z24, Z25
-	VPSUBD Z25, Z11, Z11
 	VCVTDQ2PS Z11, Z11
 	VMULPS Z21, Z11, Z11
 	VADDPS Z11, Z3, Z3
-	VPBROADCASTD 8(R13), Z24
-	VPMULLD Z16, Z24, Z25
-	VPSUBD Z25, Z12, Z12
 	VCVTDQ2PS Z12, Z12
 	VMULPS Z20, Z12, Z12
 	VADDPS Z12, Z4, Z4
-	VPMULLD Z17, Z24, Z25
-	VPSUBD Z25, Z13, Z13
 	VCVTDQ2PS Z13, Z13
 	VMULPS Z21, Z13, Z13
 	VADDPS Z13, Z5, Z5
-	VPBROADCASTD 12(R13), Z24
-	VPMULLD Z16, Z24, Z25
-	VPSUBD Z25, Z14, Z14
 	VCVTDQ2PS Z14, Z14
 	VMULPS Z20, Z14, Z14
 	VADDPS Z14, Z6, Z6
-	VPMULLD Z17, Z24, Z25
-	VPSUBD Z25, Z15, Z15
 	VCVTDQ2PS Z15, Z15
 	VMULPS Z21, Z15, Z15
 	VADDPS Z15, Z7, Z7
-	ADDQ $64, DI
+	ADDQ $32, R13
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group
@@ -176,16 +144,16 @@ ready:
 	VZEROUPPER
 	RET
 
-// func nibble512x1x64(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble512x1x64(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
 TEXT ·nibble512x1x64(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
 	MOVQ 0(BX), R8
 	ADDQ AX, R8
-	MOVQ zeros+24(FP), R13
-	MOVQ groups+32(FP), DX
-	MOVQ step+40(FP), BX
-	MOVQ b+48(FP), DI
+	MOVQ scales+48(FP), R13
+	MOVQ groups+24(FP), DX
+	MOVQ step+32(FP), BX
+	MOVQ b+40(FP), DI
 	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Z31
@@ -245,59 +213,32 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	LEAQ (DI)(SI*4), R9
+	LEAQ (R13)(SI*4), R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 (R9)(SI*1)
 	PREFETCHT0 (R9)(SI*2)
 	PREFETCHT0 (R9)(R12*1)
-	VPMOVZXWD (DI), Z20
+	VPMOVZXWD (R13), Z20
 	VPSLLD $16, Z20, Z20
-	VPMOVZXWD (DI)(SI*1), Z21
+	VPMOVZXWD (R13)(SI*1), Z21
 	VPSLLD $16, Z21, Z21
-	VPMOVZXWD (DI)(SI*2), Z22
+	VPMOVZXWD (R13)(SI*2), Z22
 	VPSLLD $16, Z22, Z22
-	VPMOVZXWD (DI)(R12*1), Z23
+	VPMOVZXWD (R13)(R12*1), Z23
 	VPSLLD $16, Z23, Z23
-	CMPQ BX, $4095
-	JGT wide
-	VPMOVSXWD 32(DI), Z16
-	VPSLLD $4, Z16, Z16
-	VPMOVSXWD 32(DI)(SI*1), Z17
-	VPSLLD $4, Z17, Z17
-	VPMOVSXWD 32(DI)(SI*2), Z18
-	VPSLLD $4, Z18, Z18
-	VPMOVSXWD 32(DI)(R12*1), Z19
-	VPSLLD $4, Z19, Z19
-	JMP ready
-wide:
-	VMOVDQU32 32(DI), Z16
-	VMOVDQU32 32(DI)(SI*1), Z17
-	VMOVDQU32 32(DI)(SI*2), Z18
-	VMOVDQU32 32(DI)(R12*1), Z19
-	ADDQ $32, DI
-ready:
-	VPBROADCASTD 0(R13), Z24
-	VPMULLD Z16, Z24, Z25
-	VPSUBD Z25, Z8, Z8
 	VCVTDQ2PS Z8, Z8
 	VMULPS Z20, Z8, Z8
 	VADDPS Z8, Z0, Z0
-	VPMULLD Z17, Z24, Z25
-	VPSUBD Z25, Z9, Z9
 	VCVTDQ2PS Z9, Z9
 	VMULPS Z21, Z9, Z9
 	VADDPS Z9, Z1, Z1
-	VPMULLD Z18, Z24, Z25
-	VPSUBD Z25, Z10, Z10
 	VCVTDQ2PS Z10, Z10
 	VMULPS Z22, Z10, Z10
 	VADDPS Z10, Z2, Z2
-	VPMULLD Z19, Z24, Z25
-	VPSUBD Z25, Z11, Z11
 	VCVTDQ2PS Z11, Z11
 	VMULPS Z23, Z11, Z11
 	VADDPS Z11, Z3, Z3
-	ADDQ $64, DI
+	ADDQ $32, R13
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group
@@ -311,16 +252,16 @@ ready:
 	VZEROUPPER
 	RET
 
-// func nibble512x1x32(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble512x1x32(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
 TEXT ·nibble512x1x32(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
 	MOVQ 0(BX), R8
 	ADDQ AX, R8
-	MOVQ zeros+24(FP), R13
-	MOVQ groups+32(FP), DX
-	MOVQ step+40(FP), BX
-	MOVQ b+48(FP), DI
+	MOVQ scales+48(FP), R13
+	MOVQ groups+24(FP), DX
+	MOVQ step+32(FP), BX
+	MOVQ b+40(FP), DI
 	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Z31
@@ -358,34 +299,17 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD (DI), Z20
+	VPMOVZXWD (R13), Z20
 	VPSLLD $16, Z20, Z20
-	VPMOVZXWD (DI)(SI*1), Z21
+	VPMOVZXWD (R13)(SI*1), Z21
 	VPSLLD $16, Z21, Z21
-	CMPQ BX, $4095
-	JGT wide
-	VPMOVSXWD 32(DI), Z16
-	VPSLLD $4, Z16, Z16
-	VPMOVSXWD 32(DI)(SI*1), Z17
-	VPSLLD $4, Z17, Z17
-	JMP ready
-wide:
-	VMOVDQU32 32(DI), Z16
-	VMOVDQU32 32(DI)(SI*1), Z17
-	ADDQ $32, DI
-ready:
-	VPBROADCASTD 0(R13), Z24
-	VPMULLD Z16, Z24, Z25
-	VPSUBD Z25, Z8, Z8
 	VCVTDQ2PS Z8, Z8
 	VMULPS Z20, Z8, Z8
 	VADDPS Z8, Z0, Z0
-	VPMULLD Z17, Z24, Z25
-	VPSUBD Z25, Z9, Z9
 	VCVTDQ2PS Z9, Z9
 	VMULPS Z21, Z9, Z9
 	VADDPS Z9, Z1, Z1
-	ADDQ $64, DI
+	ADDQ $32, R13
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group
@@ -397,7 +321,7 @@ ready:
 	VZEROUPPER
 	RET
 
-// func nibble512x4x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble512x4x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
 TEXT ·nibble512x4x16(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
@@ -409,10 +333,10 @@ TEXT ·nibble512x4x16(SB), NOSPLIT, $0-84
 	ADDQ AX, R10
 	MOVQ 24(BX), R11
 	ADDQ AX, R11
-	MOVQ zeros+24(FP), R13
-	MOVQ groups+32(FP), DX
-	MOVQ step+40(FP), BX
-	MOVQ b+48(FP), DI
+	MOVQ scales+48(FP), R13
+	MOVQ groups+24(FP), DX
+	MOVQ step+32(FP), BX
+	MOVQ b+40(FP), DI
 	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Z31
@@ -466,42 +390,21 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD (DI), Z20
+	VPMOVZXWD (R13), Z20
 	VPSLLD $16, Z20, Z20
-	CMPQ BX, $4095
-	JGT wide
-	VPMOVSXWD 32(DI), Z16
-	VPSLLD $4, Z16, Z16
-	JMP ready
-wide:
-	VMOVDQU32 32(DI), Z16
-	ADDQ $32, DI
-ready:
-	VPBROADCASTD 0(R13), Z24
-	VPMULLD Z16, Z24, Z25
-	VPSUBD Z25, Z8, Z8
 	VCVTDQ2PS Z8, Z8
 	VMULPS Z20, Z8, Z8
 	VADDPS Z8, Z0, Z0
-	VPBROADCASTD 4(R13), Z24
-	VPMULLD Z16, Z24, Z25
-	VPSUBD Z25, Z9, Z9
 	VCVTDQ2PS Z9, Z9
 	VMULPS Z20, Z9, Z9
 	VADDPS Z9, Z1, Z1
-	VPBROADCASTD 8(R13), Z24
-	VPMULLD Z16, Z24, Z25
-	VPSUBD Z25, Z10, Z10
 	VCVTDQ2PS Z10, Z10
 	VMULPS Z20, Z10, Z10
 	VADDPS Z10, Z2, Z2
-	VPBROADCASTD 12(R13), Z24
-	VPMULLD Z16, Z24, Z25
-	VPSUBD Z25, Z11, Z11
 	VCVTDQ2PS Z11, Z11
 	VMULPS Z20, Z11, Z11
 	VADDPS Z11, Z3, Z3
-	ADDQ $64, DI
+	ADDQ $32, R13
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group
@@ -518,16 +421,16 @@ ready:
 	VZEROUPPER
 	RET
 
-// func nibble512x1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble512x1x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
 TEXT ·nibble512x1x16(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
 	MOVQ 0(BX), R8
 	ADDQ AX, R8
-	MOVQ zeros+24(FP), R13
-	MOVQ groups+32(FP), DX
-	MOVQ step+40(FP), BX
-	MOVQ b+48(FP), DI
+	MOVQ scales+48(FP), R13
+	MOVQ groups+24(FP), DX
+	MOVQ step+32(FP), BX
+	MOVQ b+40(FP), DI
 	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Z31
@@ -557,24 +460,12 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD (DI), Z20
+	VPMOVZXWD (R13), Z20
 	VPSLLD $16, Z20, Z20
-	CMPQ BX, $4095
-	JGT wide
-	VPMOVSXWD 32(DI), Z16
-	VPSLLD $4, Z16, Z16
-	JMP ready
-wide:
-	VMOVDQU32 32(DI), Z16
-	ADDQ $32, DI
-ready:
-	VPBROADCASTD 0(R13), Z24
-	VPMULLD Z16, Z24, Z25
-	VPSUBD Z25, Z8, Z8
 	VCVTDQ2PS Z8, Z8
 	VMULPS Z20, Z8, Z8
 	VADDPS Z8, Z0, Z0
-	ADDQ $64, DI
+	ADDQ $32, R13
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group

@@ -6,16 +6,16 @@
 
 // Tiles of products with 4-bit weights for AVX2.
 
-// func nibble1x16(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble1x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
 TEXT ·nibble1x16(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
 	MOVQ 0(BX), R8
 	ADDQ AX, R8
-	MOVQ zeros+24(FP), R13
-	MOVQ groups+32(FP), DX
-	MOVQ step+40(FP), BX
-	MOVQ b+48(FP), DI
+	MOVQ scales+48(FP), R13
+	MOVQ groups+24(FP), DX
+	MOVQ step+32(FP), BX
+	MOVQ b+40(FP), DI
 	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), X12
@@ -78,38 +78,21 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD 0(DI), Y10
+	VPMOVZXWD 0(R13), Y10
 	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 16(DI), Y11
+	VPMOVZXWD 16(R13), Y11
 	VPSLLD $16, Y11, Y11
-	CMPQ BX, $4095
-	JGT wide
-	VPMOVSXWD 32(DI), Y6
-	VPSLLD $4, Y6, Y6
-	VPMOVSXWD 48(DI), Y7
-	VPSLLD $4, Y7, Y7
-	JMP ready
-wide:
-	VMOVDQU 32(DI), Y6
-	VMOVDQU 64(DI), Y7
-	ADDQ $32, DI
-ready:
-	VPBROADCASTD (R13), Y8
 	VPHADDD Y1, Y0, Y0
 	VPERMQ $0xd8, Y0, Y0
-	VPMULLD Y6, Y8, Y9
-	VPSUBD Y9, Y0, Y0
 	VCVTDQ2PS Y0, Y0
 	VMULPS Y10, Y0, Y0
 	VADDPS Y0, Y4, Y4
 	VPHADDD Y3, Y2, Y2
 	VPERMQ $0xd8, Y2, Y2
-	VPMULLD Y7, Y8, Y9
-	VPSUBD Y9, Y2, Y2
 	VCVTDQ2PS Y2, Y2
 	VMULPS Y11, Y2, Y2
 	VADDPS Y2, Y5, Y5
-	ADDQ $64, DI
+	ADDQ $32, R13
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group

@@ -3,6 +3,7 @@ package simd
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"unsafe"
@@ -156,17 +157,20 @@ func sumBytes(x []int8) int32 {
 	return sum
 }
 
-// NibblesSize returns the size in bytes of the panels of [Nibbles].
+// NibblesSize returns the size in bytes of [Nibbles]: of their panels and Sums.
 func NibblesSize(cols, groups, k int) int {
 	w := Nibbles{Groups: groups, K: k, Cols: cols}
-	return w.Panels() * w.panel()
+	return w.Panels() * (w.panel() + 4*DotCols)
 }
 
 // NewNibbles returns weights that [Nibbles.Pack] sets. They retain data, of [NibblesSize] bytes, aligned to 4
 // bytes. k is 1 to MaxNibbleRows.
 func NewNibbles(data []uint8, cols, groups, k int) *Nibbles {
 	w := &Nibbles{Groups: groups, K: k, Cols: cols}
-	w.panels = data[:w.Panels()*w.panel()]
+	panels, sums := w.Panels()*w.panel(), w.Panels()*DotCols
+	data = data[:panels+4*sums]
+	w.panels = data[:panels]
+	w.Sums = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(data[panels:]))), sums)
 	return w
 }
 
@@ -176,21 +180,27 @@ func NewNibbles(data []uint8, cols, groups, k int) *Nibbles {
 func (w *Nibbles) Pack(lo, hi int, src []uint8, scale func(j, group int) float32) {
 	row := (w.Groups*w.K + 1) / 2
 	for p := lo; p < hi; p++ {
-		n := min(DotCols, w.Cols-p*DotCols)
+		n, panel := min(DotCols, w.Cols-p*DotCols), w.panels[p*w.panel():][:w.panel()]
+		words, scales := wordsOf(panel[:w.elements()]), panel[w.elements():]
+		clear(scales)
+		if n < DotCols {
+			clear(words)
+		}
+		total := [DotCols]float64{}
 		for g := range w.Groups {
-			group := w.panels[p*w.panel()+g*w.group():][:w.group()]
-			tail, words := group[len(group)-w.tail():], wordsOf(group[:len(group)-w.tail()])
-			if n < DotCols {
-				clear(group)
-			}
 			for i := range n {
 				j := p*DotCols + i
-				sum := w.column(words[i:], src[j*row:][:row], g)
-				w.setTail(tail, i, sum, scale(j, g))
+				sum := w.column(words[g*w.blocks()*DotCols+i:], src[j*row:][:row], g)
+				at := scales[2*(g*DotCols+i):]
+				binary.LittleEndian.PutUint16(at, uint16(math.Float32bits(scale(j, g)/16)>>16))
+				total[i] += 16 * float64(sum) * float64(bfloat(at))
 			}
-			if matrixProducts() {
-				pairColumns(words)
-			}
+		}
+		for i, sum := range total {
+			w.Sums[p*DotCols+i] = float32(sum)
+		}
+		if matrixProducts() {
+			pairColumns(words)
 		}
 	}
 }

@@ -120,25 +120,24 @@ func ScaleSums(dst []float32, ldd int, src []int32, lds int, sums []int32, scale
 
 // ScaleFloats is [ScaleSums] of sums that are numbers:
 //
-//	dst[i*ldd+j] = min(max((src[i*lds+j] · factors[i]) · scale[j] + bias[j], lo), hi)
-//
-// for i < len(factors) and j < n.
-func ScaleFloats(dst []float32, ldd int, src []float32, lds int, scale, bias, factors []float32, n int, lo, hi float32) {
-	m := len(factors)
+//	dst[i*ldd+j] = min(max(((src[i*lds+j] - zeros[i]·sums[j]) · factors[i]) · scale[j] + bias[j], lo), hi)
+func ScaleFloats(dst []float32, ldd int, src []float32, lds int, sums, scale, bias []float32,
+	zeros []int32, factors []float32, n int, lo, hi float32) {
+	m := len(zeros)
 	if m == 0 || n <= 0 {
 		return
 	}
 	whole := (n + DotCols - 1) &^ (DotCols - 1)
-	scale, bias = scale[:whole:len(scale)], bias[:whole:len(bias)]
+	sums, scale, bias, factors = sums[:whole:len(sums)], scale[:whole:len(scale)], bias[:whole:len(bias)], factors[:m:len(factors)]
 	_, _ = dst[(m-1)*ldd+n-1], src[(m-1)*lds+whole-1]
 	if vector {
-		scaleFloatsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &scale[0], &bias[0], &factors[0], lo, hi, &masks[7-(n-1)%8])
+		scaleFloatsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &sums[0], &scale[0], &bias[0], &zeros[0], &factors[0], lo, hi, &masks[7-(n-1)%8])
 		return
 	}
-	for i, factor := range factors {
+	for i, zero := range zeros {
 		row, from := dst[i*ldd:][:n], src[i*lds:][:n]
 		for j := range row {
-			x := from[j] * factor
+			x := (from[j] - float32(float32(zero)*sums[j])) * factors[i]
 			row[j] = within(float32(x*scale[j])+bias[j], lo, hi)
 		}
 	}

@@ -126,31 +126,39 @@ rest:
 	VZEROUPPER
 	RET
 
-// func scaleFloatsRows(m, n int, dst *float32, ldd int, src *float32, lds int, scale, bias, factors *float32, lo, hi float32, mask *int32)
-TEXT ·scaleFloatsRows(SB), NOSPLIT, $0-88
+// func scaleFloatsRows(m, n int, dst *float32, ldd int, src *float32, lds int, sums, scale, bias *float32, zeros *int32, factors *float32, lo, hi float32, mask *int32)
+TEXT ·scaleFloatsRows(SB), NOSPLIT, $0-104
 	MOVQ m+0(FP), BX
 	MOVQ dst+16(FP), DI
 	MOVQ ldd+24(FP), R10
 	MOVQ src+32(FP), SI
 	MOVQ lds+40(FP), R11
-	MOVQ scale+48(FP), R9
-	MOVQ bias+56(FP), R8
-	MOVQ factors+64(FP), R13
-	MOVQ mask+80(FP), AX
+	MOVQ scale+56(FP), R9
+	MOVQ bias+64(FP), R8
+	MOVQ factors+80(FP), R13
+	MOVQ mask+96(FP), AX
 	VMOVUPS (AX), Y12
-	VBROADCASTSS lo+72(FP), Y10
-	VBROADCASTSS hi+76(FP), Y11
+	VBROADCASTSS lo+88(FP), Y10
+	VBROADCASTSS hi+92(FP), Y11
+	MOVQ sums+48(FP), R12
+	MOVQ zeros+72(FP), DX
 
 row:
 	VBROADCASTSS (R13), Y9
 	ADDQ $4, R13
+	VBROADCASTSS (DX), Y8
+	ADDQ $4, DX
+	VCVTDQ2PS Y8, Y8
 	XORQ AX, AX
 	MOVQ n+8(FP), CX
 	SUBQ $8, CX
 	JLE rest
 
 loop:
-	VMULPS (SI)(AX*4), Y9, Y0
+	VMULPS (R12)(AX*4), Y8, Y1
+	VMOVUPS (SI)(AX*4), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y9, Y0, Y0
 	VMULPS (R9)(AX*4), Y0, Y0
 	VADDPS (R8)(AX*4), Y0, Y0
 	VMAXPS Y0, Y10, Y0
@@ -161,7 +169,10 @@ loop:
 	JGT loop
 
 rest:
-	VMULPS (SI)(AX*4), Y9, Y0
+	VMULPS (R12)(AX*4), Y8, Y1
+	VMOVUPS (SI)(AX*4), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y9, Y0, Y0
 	VMULPS (R9)(AX*4), Y0, Y0
 	VADDPS (R8)(AX*4), Y0, Y0
 	VMAXPS Y0, Y10, Y0

@@ -7,14 +7,10 @@ import (
 
 // Tiles of products with 4-bit weights, see simd.Nibbles. A panel is 16 columns: for every
 // group of rows, eight of them in 64 bytes, column by column four bytes whose lower halves
-// are the first four weights and whose upper halves are the next; behind them 16 scales, the upper halves of float32, and 16
-// sums of the group's weights, of 16 bits in a group of wideRows at most and else of 32. Weights count 16 times what they are,
-// sums of 32 bits as well.
+// are the first four weights and whose upper halves are the next. Behind all of them are the scales, 16 for each group, the upper
+// halves of float32. Weights count 16 times what they are.
 
-// wideRows is that of package simd.
-const wideRows = 4095
-
-const nibbleParams = "(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)"
+const nibbleParams = "(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)"
 
 func nibbleTiles(name string, write func(d dotTile, f *frame) string, list ...dotTile) (routines []routine) {
 	for _, d := range list {
@@ -31,36 +27,34 @@ var nibbleSets = []set{
 	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleAVX2, dotTile{1, 1})},
 }
 
-// nibbleGroups wraps the loop over the groups' rows. R15 is where a group begins.
+// nibbleGroups wraps the loop over the groups' rows. R15 is where a group begins, R13 its scales.
 func nibbleGroups(before, start, product, finish, after string) string {
 	return before + "\ngroup:\n" + lines(start, "MOVQ R15, AX", "MOVQ k+0(FP), CX") + align + "\nloop:\n" +
 		lines(product, "ADDQ $64, DI", "ADDQ $8, AX", "DECQ CX", "JNZ loop") + "\n" +
-		lines(finish, "ADDQ $64, DI", "ADDQ BX, R15", "DECQ DX", "JNZ group") + "\n" + after
+		lines(finish, "ADDQ $32, R13", "ADDQ BX, R15", "DECQ DX", "JNZ group") + "\n" + after
 }
 
 // panelsAhead loads the same rows of the four panels behind those of a tile of one row, which it reads next. With one row
 // weights come from memory, and a panel of 4-bit weights is too short for the processor to load ahead by itself: it has to learn
 // four streams anew every few kilobytes, see BenchmarkDecode. Weights of 8 bits, whose tiles do little else than load, have
 // no gain on average. Behind the last panels are often the weights that are read next; loading what does not exist is no fault.
-func panelsAhead(d dotTile) (text string) {
+func panelsAhead(d dotTile, at string) (text string) {
 	if d.panels < 4 {
 		return ""
 	}
-	text = "LEAQ (DI)(SI*4), R9\n"
+	text = "LEAQ (" + at + ")(SI*4), R9\n"
 	for p := range d.panels {
-		text += fmt.Sprintf("PREFETCHT0 %s\n", strings.Replace(panelAddress(p), "DI", "R9", 1))
+		text += fmt.Sprintf("PREFETCHT0 %s\n", panelAt(p, "R9"))
 	}
 	return text
 }
 
-// nibbleSums loads the sums of a group: narrow ones, or wide ones, which take 32 bytes more.
-func nibbleSums(narrow, wide string) string {
-	return fmt.Sprintf("CMPQ BX, $%d\nJGT wide\n%sJMP ready\nwide:\n%sADDQ $32, DI\nready:\n", wideRows, narrow, wide)
-}
+// panelAt is panelAddress for a pointer other than DI.
+func panelAt(p int, pointer string) string { return strings.Replace(panelAddress(p), "DI", pointer, 1) }
 
 func nibbleArguments(f *frame, rows int) string {
 	return amd64RowPointers(f, rows) +
-		f.arguments("MOVQ", "zeros", "R13", "groups", "DX", "step", "BX", "b", "DI", "ldb", "SI") + "XORQ R15, R15\n"
+		f.arguments("MOVQ", "scales", "R13", "groups", "DX", "step", "BX", "b", "DI", "ldb", "SI") + "XORQ R15, R15\n"
 }
 
 // nibble512 has float sums from Z0 on, whole ones from Z8 on, and weights in Z16 and on:
@@ -70,70 +64,61 @@ func nibble512(d dotTile, f *frame) string {
 	if d.panels == 4 {
 		before += "LEAQ (SI)(SI*2), R12\n"
 	}
-	start, product, finish, after := "", panelsAhead(d), "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
-	scales, narrow, wide := panelsAhead(d), "", ""
+	start, product, after := "", panelsAhead(d, "DI"), f.arguments("MOVQ", "c", "DX", "ldc", "R8")
+	finish := panelsAhead(d, "R13")
 	for p := range d.panels {
-		scales += fmt.Sprintf("VPMOVZXWD %s, Z%d\nVPSLLD $16, Z%[2]d, Z%[2]d\n", panelAddress(p), 20+p)
-		narrow += fmt.Sprintf("VPMOVSXWD 32%s, Z%d\nVPSLLD $4, Z%[2]d, Z%[2]d\n", panelAddress(p), 16+p)
-		wide += fmt.Sprintf("VMOVDQU32 32%s, Z%d\n", panelAddress(p), 16+p)
+		finish += fmt.Sprintf("VPMOVZXWD %s, Z%d\nVPSLLD $16, Z%[2]d, Z%[2]d\n", panelAt(p, "R13"), 20+p)
 		product += fmt.Sprintf("VMOVDQU32 %s, Z%d\nVPANDD Z30, Z%[2]d, Z%d\nVPSLLD $4, Z%[2]d, Z%[2]d\nVPANDD Z30, Z%[2]d, Z%[2]d\n",
 			panelAddress(p), 16+p, 20+p)
 	}
 	for r := range d.rows {
 		product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), Z24\nVPXORD Z31, Z24, Z24\nVPBROADCASTD 4(R%[1]d)(AX*1), Z25\nVPXORD Z31, Z25, Z25\n", 8+r)
-		finish += fmt.Sprintf("VPBROADCASTD %d(R13), Z24\n", 4*r)
 		for p := range d.panels {
 			acc := r*d.panels + p
 			before += fmt.Sprintf("VPXORD Z%d, Z%[1]d, Z%[1]d\n", acc)
 			start += fmt.Sprintf("VPXORD Z%d, Z%[1]d, Z%[1]d\n", 8+acc)
 			product += fmt.Sprintf("VPDPBUSD Z%d, Z24, Z%d\nVPDPBUSD Z%d, Z25, Z%[2]d\n", 16+p, 8+acc, 20+p)
-			finish += fmt.Sprintf("VPMULLD Z%d, Z24, Z25\nVPSUBD Z25, Z%d, Z%[2]d\nVCVTDQ2PS Z%[2]d, Z%[2]d\nVMULPS Z%d, Z%[2]d, Z%[2]d\n"+
-				"VADDPS Z%[2]d, Z%[4]d, Z%[4]d\n", 16+p, 8+acc, 20+p, acc)
+			finish += fmt.Sprintf("VCVTDQ2PS Z%d, Z%[1]d\nVMULPS Z%d, Z%[1]d, Z%[1]d\nVADDPS Z%[1]d, Z%[3]d, Z%[3]d\n", 8+acc, 20+p, acc)
 			after += fmt.Sprintf("VMOVUPS Z%d, %s(DX)\n", acc, offset(64*p))
 		}
 		if r < d.rows-1 {
 			after += "ADDQ R8, DX\n"
 		}
 	}
-	return nibbleGroups(lines(before), start, product, scales+nibbleSums(narrow, wide)+finish, lines(after, "VZEROUPPER\nRET"))
+	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"))
 }
 
 // nibble256 has two registers of float sums for each row from Y0 on, of whole ones from Y4 on, and weights from Y8 on: lower
 // halves, then upper ones.
 func nibble256(d dotTile, f *frame) string {
 	before := nibbleArguments(f, d.rows) + "VBROADCASTSS " + f.at("flip") + ", Y15\nMOVL $0xf0f0f0f0, AX\nVMOVD AX, X14\nVPBROADCASTD X14, Y14\n"
-	start, product, finish, after := "", "", "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
-	scales, narrow, wide := nibbleTail256(10, 8)
+	start, product, finish, after := "", "", nibbleScales256(), f.arguments("MOVQ", "c", "DX", "ldc", "R8")
 	for v := range 2 {
 		product += fmt.Sprintf("VMOVDQU %d(DI), Y%d\nVPAND Y14, Y%[2]d, Y%d\nVPSLLD $4, Y%[2]d, Y%[2]d\nVPAND Y14, Y%[2]d, Y%[2]d\n", 32*v, 8+v, 10+v)
 	}
 	for r := range d.rows {
 		product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), Y12\nVPXOR Y15, Y12, Y12\nVPBROADCASTD 4(R%[1]d)(AX*1), Y13\nVPXOR Y15, Y13, Y13\n", 8+r)
-		finish += fmt.Sprintf("VPBROADCASTD %d(R13), Y12\n", 4*r)
 		for v := range 2 {
 			acc := 2*r + v
 			before += fmt.Sprintf("VXORPS Y%d, Y%[1]d, Y%[1]d\n", acc)
 			start += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", 4+acc)
 			product += vexDot(8+v, 12, 4+acc) + vexDot(10+v, 13, 4+acc)
-			finish += fmt.Sprintf("VPMULLD Y%d, Y12, Y13\nVPSUBD Y13, Y%d, Y%[2]d\nVCVTDQ2PS Y%[2]d, Y%[2]d\nVMULPS Y%d, Y%[2]d, Y%[2]d\n"+
-				"VADDPS Y%[2]d, Y%[4]d, Y%[4]d\n", 8+v, 4+acc, 10+v, acc)
+			finish += fmt.Sprintf("VCVTDQ2PS Y%d, Y%[1]d\nVMULPS Y%d, Y%[1]d, Y%[1]d\nVADDPS Y%[1]d, Y%[3]d, Y%[3]d\n", 4+acc, 10+v, acc)
 			after += fmt.Sprintf("VMOVUPS Y%d, %s(DX)\n", acc, offset(32*v))
 		}
 		if r < d.rows-1 {
 			after += "ADDQ R8, DX\n"
 		}
 	}
-	return nibbleGroups(lines(before), start, product, scales+nibbleSums(narrow, wide)+finish, lines(after, "VZEROUPPER\nRET"))
+	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"))
 }
 
-// nibbleTail256 loads the scales of a group, and its sums, to two registers of 256 bits each.
-func nibbleTail256(scale, sum int) (scales, narrow, wide string) {
+// nibbleScales256 loads the scales of a group to Y10 and Y11.
+func nibbleScales256() (text string) {
 	for v := range 2 {
-		scales += fmt.Sprintf("VPMOVZXWD %d(DI), Y%d\nVPSLLD $16, Y%[2]d, Y%[2]d\n", 16*v, scale+v)
-		narrow += fmt.Sprintf("VPMOVSXWD %d(DI), Y%d\nVPSLLD $4, Y%[2]d, Y%[2]d\n", 32+16*v, sum+v)
-		wide += fmt.Sprintf("VMOVDQU %d(DI), Y%d\n", 32+32*v, sum+v)
+		text += fmt.Sprintf("VPMOVZXWD %d(R13), Y%d\nVPSLLD $16, Y%[2]d, Y%[2]d\n", 16*v, 10+v)
 	}
-	return scales, narrow, wide
+	return text
 }
 
 // nibbleAVX2 has float sums in Y4 and Y5, and whole ones in Y0 to Y3 as maddTile has.
@@ -149,7 +134,7 @@ func nibbleAVX2(_ dotTile, f *frame) string {
 		VPXOR        X12, X7, X7
 		VPMOVZXBW    X7, Y7
 	`
-	finish := "VPBROADCASTD (R13), Y8\n"
+	finish := nibbleScales256()
 	for v := range 4 {
 		start += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", v)
 		product += fmt.Sprintf(`VPMOVSXBW %d(DI), Y8
@@ -165,14 +150,11 @@ func nibbleAVX2(_ dotTile, f *frame) string {
 	for v := range 2 {
 		finish += fmt.Sprintf(`VPHADDD Y%d, Y%d, Y%[2]d
 			VPERMQ    $0xd8, Y%[2]d, Y%[2]d
-			VPMULLD   Y%[3]d, Y8, Y9
-			VPSUBD    Y9, Y%[2]d, Y%[2]d
 			VCVTDQ2PS Y%[2]d, Y%[2]d
-			VMULPS    Y%[4]d, Y%[2]d, Y%[2]d
-			VADDPS    Y%[2]d, Y%[5]d, Y%[5]d
-		`, 2*v+1, 2*v, 6+v, 10+v, 4+v)
+			VMULPS    Y%[3]d, Y%[2]d, Y%[2]d
+			VADDPS    Y%[2]d, Y%[4]d, Y%[4]d
+		`, 2*v+1, 2*v, 10+v, 4+v)
 	}
-	scales, narrow, wide := nibbleTail256(10, 6)
 	after := f.arguments("MOVQ", "c", "DX", "ldc", "R8") + "VMOVUPS Y4, (DX)\nVMOVUPS Y5, 32(DX)\n"
-	return nibbleGroups(lines(before), start, product, scales+nibbleSums(narrow, wide)+finish, lines(after, "VZEROUPPER\nRET"))
+	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"))
 }

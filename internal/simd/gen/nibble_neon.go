@@ -8,13 +8,13 @@ var nibbleNeonSets = []set{{"nibble_arm64", "Tiles of products with 4-bit weight
 	append(nibbleTiles("nibble", nibbleNeon, dotTile{2, 1}, dotTile{1, 1}), nibbleTiles("smullNibble", smullNibble, dotTile{1, 1})...)}}
 
 // neonGroups wraps the loop over the rows of groups: R8 and on point to where rows of a begin in the next group, R10 and on to
-// their next elements. The rows' zero points are in V26 and on, what signed bytes are flipped by in V29.
+// their next elements, R3 to the group's scales. What signed bytes are flipped by is in V29.
 func neonGroups(d dotTile, f *frame, before, start, product, finish, after string) string {
-	arguments := f.arguments("MOVD", "a", "R1", "rows", "R2", "zeros", "R3", "groups", "R5", "step", "R7", "b", "R4", "ldb", "R14", "c", "R6", "ldc", "R13") +
+	arguments := f.arguments("MOVD", "a", "R1", "rows", "R2", "scales", "R3", "groups", "R5", "step", "R7", "b", "R4", "ldb", "R14", "c", "R6", "ldc", "R13") +
 		f.arguments("MOVWU", "flip", "R0") + "EOR $0x80808080, R0, R0\nVDUP R0, V29.S4\n"
 	first, next, end := "", "", ""
 	for r := range d.rows {
-		arguments += fmt.Sprintf("MOVD.P 8(R2), R%d\nADD R1, R%[1]d, R%[1]d\nMOVW.P 4(R3), R0\nSUBW $128, R0, R0\nVDUP R0, V%d.S4\n", 8+r, 26+r)
+		arguments += fmt.Sprintf("MOVD.P 8(R2), R%d\nADD R1, R%[1]d, R%[1]d\n", 8+r)
 		first += fmt.Sprintf("MOVD R%d, R%d\n", 8+r, 10+r)
 		next += fmt.Sprintf("ADD R7, R%d\n", 8+r)
 		if r > 0 {
@@ -35,17 +35,12 @@ func cleared(v int) string { return fmt.Sprintf("VEOR V%d.B16, V%[1]d.B16, V%[1]
 
 // scaled adds a group's scaled sums, in V0 and on, to the float ones in V8 and on.
 func scaled(rows int) string {
-	text := load("R4", 16, 2)
+	text := load("R3", 16, 2)
 	for v := range 2 {
 		text += fmt.Sprintf("SHLL16(%d, %d)\nSHLL16_2(%d, %[2]d)\n", 20+2*v, 16+v, 21+2*v)
 	}
-	text += fmt.Sprintf("CMP $%d, R7\nBGT wide\n", wideRows) + load("R4", 18, 2)
-	for v := range 2 {
-		text += fmt.Sprintf("SSHLL4(%d, %d)\nSSHLL4_2(%d, %[2]d)\n", 16+2*v, 18+v, 17+2*v)
-	}
-	text += "B ready\nwide:\n" + load("R4", 16, 4) + "ready:\n"
 	for i := range 4 * rows {
-		text += fmt.Sprintf("MLS(%d, %d, %d)\nSCVTF(%[1]d, %[1]d)\nFMUL(%[1]d, %[1]d, %[4]d)\nFADD(%[5]d, %[5]d, %[1]d)\n", i, 16+i%4, 26+i/4, 20+i%4, 8+i)
+		text += fmt.Sprintf("SCVTF(%d, %[1]d)\nFMUL(%[1]d, %[1]d, %[2]d)\nFADD(%[3]d, %[3]d, %[1]d)\n", i, 20+i%4, 8+i)
 	}
 	return text
 }

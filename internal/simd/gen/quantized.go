@@ -44,8 +44,8 @@ func quantizedRoutines() (list []routine) {
 	add("func requantize512(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32)", requantize512)
 	add("func scaleSumsRows(m, n int, dst *float32, ldd int, src *int32, lds int, sums *int32, scale, bias *float32, "+
 		"zeros *int32, factors *float32, lo, hi float32, mask *int32)", scaleRows(true))
-	add("func scaleFloatsRows(m, n int, dst *float32, ldd int, src *float32, lds int, scale, bias, factors *float32, lo, hi float32, mask *int32)",
-		scaleRows(false))
+	add("func scaleFloatsRows(m, n int, dst *float32, ldd int, src *float32, lds int, sums, scale, bias *float32, "+
+		"zeros *int32, factors *float32, lo, hi float32, mask *int32)", scaleRows(false))
 	add("func lookup512(n int, dst, src, table *uint8)", lookup512)
 	for _, s := range signs {
 		pack := s.narrow + " X0, X0, X0\nVMOVQ X0, (%s)(AX*1)\n"
@@ -128,11 +128,12 @@ func scaleRows(whole bool) func(f *frame) string {
 		for i, name := range []string{"lo", "hi"} {
 			before += fmt.Sprintf("VBROADCASTSS %s, Y%d\n", f.at(name), 10+i)
 		}
-		row, load := "VBROADCASTSS (R13), Y9\nADDQ $4, R13\n", "VMULPS (SI)(AX*4), Y9, Y0\n"
-		if whole {
-			before += f.arguments("MOVQ", "sums", "R12", "zeros", "DX")
-			row += "VBROADCASTSS (DX), Y8\nADDQ $4, DX\n"
-			load = "VPMULLD (R12)(AX*4), Y8, Y1\nVMOVDQU (SI)(AX*4), Y0\nVPSUBD Y1, Y0, Y0\nVCVTDQ2PS Y0, Y0\nVMULPS Y9, Y0, Y0\n"
+		before += f.arguments("MOVQ", "sums", "R12", "zeros", "DX")
+		row := "VBROADCASTSS (R13), Y9\nADDQ $4, R13\nVBROADCASTSS (DX), Y8\nADDQ $4, DX\n"
+		load := "VPMULLD (R12)(AX*4), Y8, Y1\nVMOVDQU (SI)(AX*4), Y0\nVPSUBD Y1, Y0, Y0\nVCVTDQ2PS Y0, Y0\nVMULPS Y9, Y0, Y0\n"
+		if !whole {
+			row += "VCVTDQ2PS Y8, Y8\n"
+			load = "VMULPS (R12)(AX*4), Y8, Y1\nVMOVUPS (SI)(AX*4), Y0\nVSUBPS Y1, Y0, Y0\nVMULPS Y9, Y0, Y0\n"
 		}
 		block := load + "VMULPS (R9)(AX*4), Y0, Y0\nVADDPS (R8)(AX*4), Y0, Y0\nVMAXPS Y0, Y10, Y0\nVMINPS Y0, Y11, Y0\n"
 		return lines(before) + "\nrow:\n" + lines(row, "XORQ AX, AX", "MOVQ n+8(FP), CX", "SUBQ $8, CX", "JLE rest") + "\nloop:\n" +

@@ -129,8 +129,8 @@ func neonQuantizedRoutines() (list []routine) {
 	}
 	add("func scaleSumsRows(m, n int, dst *float32, ldd int, src *int32, lds int, sums *int32, scale, bias *float32, "+
 		"zeros *int32, factors *float32, lo, hi float32, mask *int32)", neonScaleRows(true))
-	add("func scaleFloatsRows(m, n int, dst *float32, ldd int, src *float32, lds int, scale, bias, factors *float32, lo, hi float32, mask *int32)",
-		neonScaleRows(false))
+	add("func scaleFloatsRows(m, n int, dst *float32, ldd int, src *float32, lds int, sums, scale, bias *float32, "+
+		"zeros *int32, factors *float32, lo, hi float32, mask *int32)", neonScaleRows(false))
 	add("func lookupLanes(n int, dst, src, table *uint8)", neonLookup)
 	return list
 }
@@ -183,13 +183,15 @@ func (s neonSign) requantize(f *frame) string {
 // neonScaleRows is the loop of simd.ScaleSums, or of floats. Rows' factors are in V8, their zeros in V9.
 func neonScaleRows(whole bool) func(f *frame) string {
 	return func(f *frame) string {
-		before := f.arguments("MOVD", "m", "R7", "dst", "R8", "ldd", "R9", "src", "R10", "lds", "R11", "factors", "R13", "mask", "R12") + neonScalars(f, 10, "lo", "hi")
-		row := "MOVD R8, R1\nMOVD R10, R2\nVLD1R.P 4(R13), [V8.S4]\n" + f.arguments("MOVD", "n", "R0", "scale", "R3", "bias", "R4")
-		block, number := load("R2", 0, 4)+load("R3", 16, 4)+load("R4", 20, 4), ""
-		if whole {
-			before += f.arguments("MOVD", "zeros", "R14")
-			row += "VLD1R.P 4(R14), [V9.S4]\n" + f.arguments("MOVD", "sums", "R5")
-			block, number = block+load("R5", 4, 4), "MLS(%[1]d, %[4]d, 9)\nSCVTF(%[1]d, %[1]d)\n"
+		before := f.arguments("MOVD", "m", "R7", "dst", "R8", "ldd", "R9", "src", "R10", "lds", "R11", "zeros", "R14", "factors", "R13",
+			"mask", "R12") + neonScalars(f, 10, "lo", "hi")
+		row := "MOVD R8, R1\nMOVD R10, R2\nVLD1R.P 4(R13), [V8.S4]\nVLD1R.P 4(R14), [V9.S4]\n" +
+			f.arguments("MOVD", "n", "R0", "sums", "R5", "scale", "R3", "bias", "R4")
+		block := load("R2", 0, 4) + load("R3", 16, 4) + load("R4", 20, 4) + load("R5", 4, 4)
+		number := "MLS(%[1]d, %[4]d, 9)\nSCVTF(%[1]d, %[1]d)\n"
+		if !whole {
+			row += encoded(lines("SCVTF(9, 9)"))
+			number = "FMUL(%[4]d, %[4]d, 9)\nFSUB(%[1]d, %[1]d, %[4]d)\n"
 		}
 		for i := range 4 {
 			block += fmt.Sprintf(number+"FMUL(%[1]d, %[1]d, 8)\nFMUL(%[1]d, %[1]d, %[2]d)\nFADD(%[1]d, %[1]d, %[3]d)\nFMAX(%[1]d, %[1]d, 10)\nFMIN(%[1]d, %[1]d, 11)\n",

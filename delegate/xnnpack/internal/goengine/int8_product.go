@@ -370,12 +370,12 @@ func (p *int8Product) findTokens(w *int8Work, from int) {
 	if tokens := p.e.Tokens[p.node.In[0]]; len(tokens) == 1 {
 		t := tokens[0]
 		simd.Fill(w.factors, t.Scale)
-		simd.Fill(w.zeros, p.unsigned(t.Zero))
+		simd.Fill(w.zeros, p.zero(t.Zero))
 		return
 	}
 	for i := range w.rows {
 		t := p.tokenAt(from + i)
-		w.zeros[i], w.factors[i] = p.unsigned(t.Zero), t.Scale
+		w.zeros[i], w.factors[i] = p.zero(t.Zero), t.Scale
 	}
 }
 
@@ -392,9 +392,9 @@ func (p *int8Product) storeDynamic(w *int8Work, sums []int32, g, from, panel int
 func (p *int8Product) computeNibbles(w *int8Work, a []uint8, from, panel, to int) {
 	column, ldc := panel*simd.DotCols, p.panels*simd.DotCols
 	n, sums := min(ldc, p.n-column), w.floats[p.tile*ldc:]
-	p.nibbles.Multiply(sums, ldc, a, w.rows, w.zeros, panel, to, p.signed)
+	p.nibbles.Multiply(sums, ldc, a, w.rows, panel, to, p.signed)
 	dst, ldd := p.place(w, 0, from, column)
-	simd.ScaleFloats(dst, ldd, sums, ldc, p.scales[column:], p.added[column:], w.factors, n, p.node.Min, p.node.Max)
+	simd.ScaleFloats(dst, ldd, sums, ldc, p.nibbles.Sums[column:], p.scales[column:], p.added[column:], w.zeros, w.factors, n, p.node.Min, p.node.Max)
 	p.keep(dst, ldd, 0, from, column, n, len(w.rows))
 }
 

@@ -297,7 +297,7 @@ func (w *int8Weights) columns() int { return graph.RoundUp(w.n, simd.DotCols) }
 func staticScales(g *graph.Graph, w *int8Weights, n *graph.Node) {
 	bias, scales := int32Bias(g, n), filterScales(g, n, w.groups*w.n)
 	w.init, w.scales = make([]int32, w.groups*w.columns()), make([]float32, w.groups*w.columns())
-	zero := w.unsigned(g.Values[n.In[0]].Quant.ZeroPoint)
+	zero := w.zero(g.Values[n.In[0]].Quant.ZeroPoint)
 	for group := range w.groups {
 		for j := range w.n {
 			to, from := group*w.columns()+j, group*w.n+j
@@ -310,10 +310,13 @@ func staticScales(g *graph.Graph, w *int8Weights, n *graph.Node) {
 	}
 }
 
-// unsigned returns a zero point of the activations in the unsigned form that products use.
-func (w *int8Weights) unsigned(zero int32) int32 {
-	if w.signed {
-		zero += 128
+// zero returns the zero point of the activations in the form that products use.
+func (w *int8Weights) zero(zero int32) int32 {
+	switch {
+	case w.nibbles != nil:
+		return w.nibbles.Zero(zero, w.signed)
+	case w.signed:
+		return zero + 128
 	}
 	return zero
 }
