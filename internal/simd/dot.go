@@ -135,10 +135,23 @@ func (w *Nibbles) Bytes() int { return len(w.panels) + 4*len(w.Sums) }
 // blocks is how many times nibbleGroup rows a group has.
 func (w *Nibbles) blocks() int { return (w.K + nibbleGroup - 1) / nibbleGroup }
 
-// elements is the bytes of a panel's weights, panel those with the scales behind them: of 1/16 of them, in 16 bits. Panels begin at
-// whole cache lines of each other.
-func (w *Nibbles) elements() int { return w.Groups * w.blocks() * 4 * DotCols }
-func (w *Nibbles) panel() int    { return w.elements() + (w.Groups+1)/2*4*DotCols }
+// group is the bytes of a group of a panel: weights, and scales, 1/16 of them, in 16 bits.
+func (w *Nibbles) group() int { return w.blocks()*4*DotCols + 2*DotCols }
+func (w *Nibbles) panel() int { return w.Groups * w.group() }
+
+// beside returns how many panels are side by side with panel p, see [nibblesAcross], and which of them it is.
+func (w *Nibbles) beside(p int) (wide, from int) {
+	from = p % nibblesAcross()
+	return min(nibblesAcross(), w.Panels()-p+from), from
+}
+
+// groupAt returns the first weights of a group of panel p and its scales. The next weights are step bytes behind.
+func (w *Nibbles) groupAt(p, g int) (elements, scales []uint8, step int) {
+	wide, from := w.beside(p)
+	group := w.panels[(p-from)*w.panel()+g*wide*w.group():][:wide*w.group()]
+	step = 4 * DotCols * wide
+	return group[4*DotCols*from:], group[w.blocks()*step+2*DotCols*from:][:2*DotCols], step
+}
 
 // Zero returns the zero point of the activations that [Nibbles.Multiply] sums, from that of the ones that it is given.
 func (w *Nibbles) Zero(zero int32, signed bool) int32 {
@@ -174,24 +187,23 @@ func (w *Nibbles) Multiply(c []float32, ldc int, a []uint8, rows []int, lo, hi i
 func (w *Nibbles) multiplyGo(c []float32, ldc int, a []uint8, rows []int, lo, hi int, signed bool) {
 	x := byte(flip(signed))
 	for panel := lo; panel < hi; panel++ {
-		elements := w.panels[panel*w.panel():][:w.panel()]
-		scales := elements[w.elements():]
 		for i, row := range rows {
 			out := (*[DotCols]float32)(c[i*ldc+(panel-lo)*DotCols:])
 			clear(out[:])
 			for g := range w.Groups {
-				addGroup(out, elements[g*w.blocks()*4*DotCols:], scales[2*DotCols*g:], a[row+g*w.K:][:w.K], x)
+				w.addGroup(out, panel, g, a[row+g*w.K:][:w.K], x)
 			}
 		}
 	}
 }
 
 // addGroup adds a group's scaled sums to a panel's columns.
-func addGroup(out *[DotCols]float32, group, scales, a []uint8, flip byte) {
+func (w *Nibbles) addGroup(out *[DotCols]float32, panel, g int, a []uint8, flip byte) {
+	elements, scales, step := w.groupAt(panel, g)
 	for j := range out {
 		sum := int32(0)
 		for p, v := range a {
-			pair := group[p/nibbleGroup*4*DotCols+4*j+p%4]
+			pair := elements[p/nibbleGroup*step+4*j+p%4]
 			sum += int32(v^flip) * int32(int8(pair>>(4*(p/4%2))<<4))
 		}
 		out[j] += float32(float32(sum) * bfloat(scales[2*j:]))

@@ -19,7 +19,7 @@ type (
 	neonDotFunc func(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 	dotFunc    func(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
-	nibbleFunc func(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+	nibbleFunc func(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 )
 
 // Tiles by their panels.
@@ -115,8 +115,17 @@ func (w *DotWeights) multiplyNEON(c []int32, ldc int, a []uint8, rows, off []int
 	}
 }
 
+// nibblesAcross is how many panels of 4-bit weights are side by side: those of the widest tile of one row. Of four panels behind
+// each other a processor has to learn four streams anew every few kilobytes, and loads half as fast as of one, see BenchmarkDecode.
+func nibblesAcross() int {
+	if vnni() {
+		return 4
+	}
+	return 1
+}
+
 func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, lo, hi int, flip uint32) {
-	size, tiles := w.panel(), nibbleRows
+	tiles := nibbleRows
 	switch {
 	case vnni():
 		tiles = nibbleTiles[:]
@@ -130,10 +139,11 @@ func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, lo, hi i
 		tiles = nibbleProducts
 	}
 	for p := lo; p < hi; {
-		n := width(len(rows), hi-p, false)
+		wide, from := w.beside(p)
+		n, b := width(len(rows), min(hi-p, wide-from), false), &w.panels[(p-from)*w.panel()+4*DotCols*from]
 		for i := 0; i < len(rows); {
 			t := largest(tiles[n], len(rows)-i)
-			t.f(w.blocks(), &a[0], &rows[i], w.Groups, w.K, &w.panels[p*size], &w.panels[p*size+w.elements()], size, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
+			t.f(w.blocks(), &a[0], &rows[i], w.Groups, w.K, b, wide, from, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
 			i += t.rows
 		}
 		p += n

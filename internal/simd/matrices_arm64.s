@@ -569,15 +569,13 @@ next:
 	BNE tile
 	RET
 
-// func smmlaNibble2x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func smmlaNibble2x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 TEXT ·smmlaNibble2x16(SB), NOSPLIT, $0-84
 	MOVD a+8(FP), R1
 	MOVD rows+16(FP), R2
-	MOVD scales+48(FP), R3
 	MOVD groups+24(FP), R5
 	MOVD step+32(FP), R7
 	MOVD b+40(FP), R4
-	MOVD ldb+56(FP), R14
 	MOVD c+64(FP), R6
 	MOVD ldc+72(FP), R13
 	MOVWU flip+80(FP), R0
@@ -647,7 +645,7 @@ loop:
 	VORR V17.B16, V17.B16, V5.B16
 	VORR V18.B16, V18.B16, V6.B16
 	VORR V19.B16, V19.B16, V7.B16
-	VLD1.P 32(R3), [V16.S4, V17.S4]
+	VLD1.P 32(R4), [V16.S4, V17.S4]
 	WORD $0x2E613A14 // SHLL16 V20, V16
 	WORD $0x6E613A15 // SHLL16_2 V21, V16
 	WORD $0x2E613A36 // SHLL16 V22, V17
@@ -686,15 +684,13 @@ loop:
 	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R6)
 	RET
 
-// func smmlaNibble1x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func smmlaNibble1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 TEXT ·smmlaNibble1x16(SB), NOSPLIT, $0-84
 	MOVD a+8(FP), R1
 	MOVD rows+16(FP), R2
-	MOVD scales+48(FP), R3
 	MOVD groups+24(FP), R5
 	MOVD step+32(FP), R7
 	MOVD b+40(FP), R4
-	MOVD ldb+56(FP), R14
 	MOVD c+64(FP), R6
 	MOVD ldc+72(FP), R13
 	MOVWU flip+80(FP), R0
@@ -752,7 +748,7 @@ loop:
 	VZIP1 V5.D2, V4.D2, V2.D2
 	VZIP2 V7.D2, V6.D2, V19.D2
 	VZIP1 V7.D2, V6.D2, V3.D2
-	VLD1.P 32(R3), [V16.S4, V17.S4]
+	VLD1.P 32(R4), [V16.S4, V17.S4]
 	WORD $0x2E613A14 // SHLL16 V20, V16
 	WORD $0x6E613A15 // SHLL16_2 V21, V16
 	WORD $0x2E613A36 // SHLL16 V22, V17

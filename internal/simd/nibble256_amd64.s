@@ -6,7 +6,7 @@
 
 // Tiles of products with 4-bit weights for AVX-VNNI.
 
-// func nibble256x2x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble256x2x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 TEXT ·nibble256x2x16(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
@@ -14,11 +14,9 @@ TEXT ·nibble256x2x16(SB), NOSPLIT, $0-84
 	ADDQ AX, R8
 	MOVQ 8(BX), R9
 	ADDQ AX, R9
-	MOVQ scales+48(FP), R13
 	MOVQ groups+24(FP), DX
 	MOVQ step+32(FP), BX
 	MOVQ b+40(FP), DI
-	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Y15
 	MOVL $0xf0f0f0f0, AX
@@ -100,9 +98,9 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD 0(R13), Y10
+	VPMOVZXWD 0(DI), Y10
 	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 16(R13), Y11
+	VPMOVZXWD 16(DI), Y11
 	VPSLLD $16, Y11, Y11
 	VCVTDQ2PS Y4, Y4
 	VMULPS Y10, Y4, Y4
@@ -116,7 +114,7 @@ loop:
 	VCVTDQ2PS Y7, Y7
 	VMULPS Y11, Y7, Y7
 	VADDPS Y7, Y3, Y3
-	ADDQ $32, R13
+	ADDQ $32, DI
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group
@@ -131,17 +129,15 @@ loop:
 	VZEROUPPER
 	RET
 
-// func nibble256x1x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble256x1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 TEXT ·nibble256x1x16(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
 	MOVQ 0(BX), R8
 	ADDQ AX, R8
-	MOVQ scales+48(FP), R13
 	MOVQ groups+24(FP), DX
 	MOVQ step+32(FP), BX
 	MOVQ b+40(FP), DI
-	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Y15
 	MOVL $0xf0f0f0f0, AX
@@ -195,9 +191,9 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD 0(R13), Y10
+	VPMOVZXWD 0(DI), Y10
 	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 16(R13), Y11
+	VPMOVZXWD 16(DI), Y11
 	VPSLLD $16, Y11, Y11
 	VCVTDQ2PS Y4, Y4
 	VMULPS Y10, Y4, Y4
@@ -205,7 +201,7 @@ loop:
 	VCVTDQ2PS Y5, Y5
 	VMULPS Y11, Y5, Y5
 	VADDPS Y5, Y1, Y1
-	ADDQ $32, R13
+	ADDQ $32, DI
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group

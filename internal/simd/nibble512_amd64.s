@@ -6,7 +6,7 @@
 
 // Tiles of products with 4-bit weights for AVX-512 with VNNI.
 
-// func nibble512x4x32(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble512x4x32(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 TEXT ·nibble512x4x32(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
@@ -18,15 +18,19 @@ TEXT ·nibble512x4x32(SB), NOSPLIT, $0-84
 	ADDQ AX, R10
 	MOVQ 24(BX), R11
 	ADDQ AX, R11
-	MOVQ scales+48(FP), R13
 	MOVQ groups+24(FP), DX
 	MOVQ step+32(FP), BX
 	MOVQ b+40(FP), DI
-	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Z31
 	MOVL $0xf0f0f0f0, AX
 	VPBROADCASTD AX, Z30
+	MOVQ wide+48(FP), R12
+	MOVQ from+56(FP), R13
+	SHLQ $5, R12
+	LEAQ (R12)(R12*1), SI
+	SHLQ $5, R13
+	NEGQ R13
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -54,7 +58,7 @@ loop:
 	VPANDD Z30, Z16, Z20
 	VPSLLD $4, Z16, Z16
 	VPANDD Z30, Z16, Z16
-	VMOVDQU32 (DI)(SI*1), Z17
+	VMOVDQU32 64(DI), Z17
 	VPANDD Z30, Z17, Z21
 	VPSLLD $4, Z17, Z17
 	VPANDD Z30, Z17, Z17
@@ -90,14 +94,14 @@ loop:
 	VPDPBUSD Z20, Z25, Z14
 	VPDPBUSD Z17, Z24, Z15
 	VPDPBUSD Z21, Z25, Z15
-	ADDQ $64, DI
+	ADDQ SI, DI
 	ADDQ $8, AX
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD (R13), Z20
+	VPMOVZXWD (DI)(R13*1), Z20
 	VPSLLD $16, Z20, Z20
-	VPMOVZXWD (R13)(SI*1), Z21
+	VPMOVZXWD 32(DI)(R13*1), Z21
 	VPSLLD $16, Z21, Z21
 	VCVTDQ2PS Z8, Z8
 	VMULPS Z20, Z8, Z8
@@ -123,7 +127,7 @@ loop:
 	VCVTDQ2PS Z15, Z15
 	VMULPS Z21, Z15, Z15
 	VADDPS Z15, Z7, Z7
-	ADDQ $32, R13
+	ADDQ R12, DI
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group
@@ -144,22 +148,25 @@ loop:
 	VZEROUPPER
 	RET
 
-// func nibble512x1x64(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble512x1x64(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 TEXT ·nibble512x1x64(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
 	MOVQ 0(BX), R8
 	ADDQ AX, R8
-	MOVQ scales+48(FP), R13
 	MOVQ groups+24(FP), DX
 	MOVQ step+32(FP), BX
 	MOVQ b+40(FP), DI
-	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Z31
 	MOVL $0xf0f0f0f0, AX
 	VPBROADCASTD AX, Z30
-	LEAQ (SI)(SI*2), R12
+	MOVQ wide+48(FP), R12
+	MOVQ from+56(FP), R13
+	SHLQ $5, R12
+	LEAQ (R12)(R12*1), SI
+	SHLQ $5, R13
+	NEGQ R13
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -175,24 +182,19 @@ group:
 	PCALIGN $64
 
 loop:
-	LEAQ (DI)(SI*4), R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 (R9)(SI*1)
-	PREFETCHT0 (R9)(SI*2)
-	PREFETCHT0 (R9)(R12*1)
 	VMOVDQU32 (DI), Z16
 	VPANDD Z30, Z16, Z20
 	VPSLLD $4, Z16, Z16
 	VPANDD Z30, Z16, Z16
-	VMOVDQU32 (DI)(SI*1), Z17
+	VMOVDQU32 64(DI), Z17
 	VPANDD Z30, Z17, Z21
 	VPSLLD $4, Z17, Z17
 	VPANDD Z30, Z17, Z17
-	VMOVDQU32 (DI)(SI*2), Z18
+	VMOVDQU32 128(DI), Z18
 	VPANDD Z30, Z18, Z22
 	VPSLLD $4, Z18, Z18
 	VPANDD Z30, Z18, Z18
-	VMOVDQU32 (DI)(R12*1), Z19
+	VMOVDQU32 192(DI), Z19
 	VPANDD Z30, Z19, Z23
 	VPSLLD $4, Z19, Z19
 	VPANDD Z30, Z19, Z19
@@ -208,23 +210,18 @@ loop:
 	VPDPBUSD Z22, Z25, Z10
 	VPDPBUSD Z19, Z24, Z11
 	VPDPBUSD Z23, Z25, Z11
-	ADDQ $64, DI
+	ADDQ SI, DI
 	ADDQ $8, AX
 	DECQ CX
 	JNZ loop
 
-	LEAQ (R13)(SI*4), R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 (R9)(SI*1)
-	PREFETCHT0 (R9)(SI*2)
-	PREFETCHT0 (R9)(R12*1)
-	VPMOVZXWD (R13), Z20
+	VPMOVZXWD (DI)(R13*1), Z20
 	VPSLLD $16, Z20, Z20
-	VPMOVZXWD (R13)(SI*1), Z21
+	VPMOVZXWD 32(DI)(R13*1), Z21
 	VPSLLD $16, Z21, Z21
-	VPMOVZXWD (R13)(SI*2), Z22
+	VPMOVZXWD 64(DI)(R13*1), Z22
 	VPSLLD $16, Z22, Z22
-	VPMOVZXWD (R13)(R12*1), Z23
+	VPMOVZXWD 96(DI)(R13*1), Z23
 	VPSLLD $16, Z23, Z23
 	VCVTDQ2PS Z8, Z8
 	VMULPS Z20, Z8, Z8
@@ -238,7 +235,7 @@ loop:
 	VCVTDQ2PS Z11, Z11
 	VMULPS Z23, Z11, Z11
 	VADDPS Z11, Z3, Z3
-	ADDQ $32, R13
+	ADDQ R12, DI
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group
@@ -252,21 +249,25 @@ loop:
 	VZEROUPPER
 	RET
 
-// func nibble512x1x32(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble512x1x32(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 TEXT ·nibble512x1x32(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
 	MOVQ 0(BX), R8
 	ADDQ AX, R8
-	MOVQ scales+48(FP), R13
 	MOVQ groups+24(FP), DX
 	MOVQ step+32(FP), BX
 	MOVQ b+40(FP), DI
-	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Z31
 	MOVL $0xf0f0f0f0, AX
 	VPBROADCASTD AX, Z30
+	MOVQ wide+48(FP), R12
+	MOVQ from+56(FP), R13
+	SHLQ $5, R12
+	LEAQ (R12)(R12*1), SI
+	SHLQ $5, R13
+	NEGQ R13
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
@@ -282,7 +283,7 @@ loop:
 	VPANDD Z30, Z16, Z20
 	VPSLLD $4, Z16, Z16
 	VPANDD Z30, Z16, Z16
-	VMOVDQU32 (DI)(SI*1), Z17
+	VMOVDQU32 64(DI), Z17
 	VPANDD Z30, Z17, Z21
 	VPSLLD $4, Z17, Z17
 	VPANDD Z30, Z17, Z17
@@ -294,14 +295,14 @@ loop:
 	VPDPBUSD Z20, Z25, Z8
 	VPDPBUSD Z17, Z24, Z9
 	VPDPBUSD Z21, Z25, Z9
-	ADDQ $64, DI
+	ADDQ SI, DI
 	ADDQ $8, AX
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD (R13), Z20
+	VPMOVZXWD (DI)(R13*1), Z20
 	VPSLLD $16, Z20, Z20
-	VPMOVZXWD (R13)(SI*1), Z21
+	VPMOVZXWD 32(DI)(R13*1), Z21
 	VPSLLD $16, Z21, Z21
 	VCVTDQ2PS Z8, Z8
 	VMULPS Z20, Z8, Z8
@@ -309,7 +310,7 @@ loop:
 	VCVTDQ2PS Z9, Z9
 	VMULPS Z21, Z9, Z9
 	VADDPS Z9, Z1, Z1
-	ADDQ $32, R13
+	ADDQ R12, DI
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group
@@ -321,7 +322,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// func nibble512x4x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble512x4x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 TEXT ·nibble512x4x16(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
@@ -333,15 +334,19 @@ TEXT ·nibble512x4x16(SB), NOSPLIT, $0-84
 	ADDQ AX, R10
 	MOVQ 24(BX), R11
 	ADDQ AX, R11
-	MOVQ scales+48(FP), R13
 	MOVQ groups+24(FP), DX
 	MOVQ step+32(FP), BX
 	MOVQ b+40(FP), DI
-	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Z31
 	MOVL $0xf0f0f0f0, AX
 	VPBROADCASTD AX, Z30
+	MOVQ wide+48(FP), R12
+	MOVQ from+56(FP), R13
+	SHLQ $5, R12
+	LEAQ (R12)(R12*1), SI
+	SHLQ $5, R13
+	NEGQ R13
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -385,12 +390,12 @@ loop:
 	VPXORD Z31, Z25, Z25
 	VPDPBUSD Z16, Z24, Z11
 	VPDPBUSD Z20, Z25, Z11
-	ADDQ $64, DI
+	ADDQ SI, DI
 	ADDQ $8, AX
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD (R13), Z20
+	VPMOVZXWD (DI)(R13*1), Z20
 	VPSLLD $16, Z20, Z20
 	VCVTDQ2PS Z8, Z8
 	VMULPS Z20, Z8, Z8
@@ -404,7 +409,7 @@ loop:
 	VCVTDQ2PS Z11, Z11
 	VMULPS Z20, Z11, Z11
 	VADDPS Z11, Z3, Z3
-	ADDQ $32, R13
+	ADDQ R12, DI
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group
@@ -421,21 +426,25 @@ loop:
 	VZEROUPPER
 	RET
 
-// func nibble512x1x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble512x1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 TEXT ·nibble512x1x16(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
 	MOVQ 0(BX), R8
 	ADDQ AX, R8
-	MOVQ scales+48(FP), R13
 	MOVQ groups+24(FP), DX
 	MOVQ step+32(FP), BX
 	MOVQ b+40(FP), DI
-	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), Z31
 	MOVL $0xf0f0f0f0, AX
 	VPBROADCASTD AX, Z30
+	MOVQ wide+48(FP), R12
+	MOVQ from+56(FP), R13
+	SHLQ $5, R12
+	LEAQ (R12)(R12*1), SI
+	SHLQ $5, R13
+	NEGQ R13
 	VPXORD Z0, Z0, Z0
 
 group:
@@ -455,17 +464,17 @@ loop:
 	VPXORD Z31, Z25, Z25
 	VPDPBUSD Z16, Z24, Z8
 	VPDPBUSD Z20, Z25, Z8
-	ADDQ $64, DI
+	ADDQ SI, DI
 	ADDQ $8, AX
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD (R13), Z20
+	VPMOVZXWD (DI)(R13*1), Z20
 	VPSLLD $16, Z20, Z20
 	VCVTDQ2PS Z8, Z8
 	VMULPS Z20, Z8, Z8
 	VADDPS Z8, Z0, Z0
-	ADDQ $32, R13
+	ADDQ R12, DI
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group

@@ -6,17 +6,15 @@
 
 // Tiles of products with 4-bit weights for AVX2.
 
-// func nibble1x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 TEXT ·nibble1x16(SB), NOSPLIT, $0-84
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
 	MOVQ 0(BX), R8
 	ADDQ AX, R8
-	MOVQ scales+48(FP), R13
 	MOVQ groups+24(FP), DX
 	MOVQ step+32(FP), BX
 	MOVQ b+40(FP), DI
-	MOVQ ldb+56(FP), SI
 	XORQ R15, R15
 	VBROADCASTSS flip+80(FP), X12
 	MOVL $0xfff0fff0, AX
@@ -78,9 +76,9 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	VPMOVZXWD 0(R13), Y10
+	VPMOVZXWD 0(DI), Y10
 	VPSLLD $16, Y10, Y10
-	VPMOVZXWD 16(R13), Y11
+	VPMOVZXWD 16(DI), Y11
 	VPSLLD $16, Y11, Y11
 	VPHADDD Y1, Y0, Y0
 	VPERMQ $0xd8, Y0, Y0
@@ -92,7 +90,7 @@ loop:
 	VCVTDQ2PS Y2, Y2
 	VMULPS Y11, Y2, Y2
 	VADDPS Y2, Y5, Y5
-	ADDQ $32, R13
+	ADDQ $32, DI
 	ADDQ BX, R15
 	DECQ DX
 	JNZ group

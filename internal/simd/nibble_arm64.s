@@ -6,15 +6,13 @@
 
 // Tiles of products with 4-bit weights for NEON, with its dot products and without.
 
-// func nibble2x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble2x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 TEXT ·nibble2x16(SB), NOSPLIT, $0-84
 	MOVD a+8(FP), R1
 	MOVD rows+16(FP), R2
-	MOVD scales+48(FP), R3
 	MOVD groups+24(FP), R5
 	MOVD step+32(FP), R7
 	MOVD b+40(FP), R4
-	MOVD ldb+56(FP), R14
 	MOVD c+64(FP), R6
 	MOVD ldc+72(FP), R13
 	MOVWU flip+80(FP), R0
@@ -81,7 +79,7 @@ loop:
 	SUBS $1, R0
 	BNE loop
 
-	VLD1.P 32(R3), [V16.S4, V17.S4]
+	VLD1.P 32(R4), [V16.S4, V17.S4]
 	WORD $0x2E613A14 // SHLL16 V20, V16
 	WORD $0x6E613A15 // SHLL16_2 V21, V16
 	WORD $0x2E613A36 // SHLL16 V22, V17
@@ -120,15 +118,13 @@ loop:
 	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R6)
 	RET
 
-// func nibble1x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func nibble1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 TEXT ·nibble1x16(SB), NOSPLIT, $0-84
 	MOVD a+8(FP), R1
 	MOVD rows+16(FP), R2
-	MOVD scales+48(FP), R3
 	MOVD groups+24(FP), R5
 	MOVD step+32(FP), R7
 	MOVD b+40(FP), R4
-	MOVD ldb+56(FP), R14
 	MOVD c+64(FP), R6
 	MOVD ldc+72(FP), R13
 	MOVWU flip+80(FP), R0
@@ -174,7 +170,7 @@ loop:
 	SUBS $1, R0
 	BNE loop
 
-	VLD1.P 32(R3), [V16.S4, V17.S4]
+	VLD1.P 32(R4), [V16.S4, V17.S4]
 	WORD $0x2E613A14 // SHLL16 V20, V16
 	WORD $0x6E613A15 // SHLL16_2 V21, V16
 	WORD $0x2E613A36 // SHLL16 V22, V17
@@ -198,15 +194,13 @@ loop:
 	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
 	RET
 
-// func smullNibble1x16(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)
+// func smullNibble1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 TEXT ·smullNibble1x16(SB), NOSPLIT, $0-84
 	MOVD a+8(FP), R1
 	MOVD rows+16(FP), R2
-	MOVD scales+48(FP), R3
 	MOVD groups+24(FP), R5
 	MOVD step+32(FP), R7
 	MOVD b+40(FP), R4
-	MOVD ldb+56(FP), R14
 	MOVD c+64(FP), R6
 	MOVD ldc+72(FP), R13
 	MOVWU flip+80(FP), R0
@@ -299,7 +293,7 @@ loop:
 	VSHL $4, V2.S4, V2.S4
 	WORD $0x4EA7BCC3 // ADDP V3, V6, V7
 	VSHL $4, V3.S4, V3.S4
-	VLD1.P 32(R3), [V16.S4, V17.S4]
+	VLD1.P 32(R4), [V16.S4, V17.S4]
 	WORD $0x2E613A14 // SHLL16 V20, V16
 	WORD $0x6E613A15 // SHLL16_2 V21, V16
 	WORD $0x2E613A36 // SHLL16 V22, V17

@@ -178,30 +178,36 @@ func NewNibbles(data []uint8, cols, groups, k int) *Nibbles {
 // a byte, the first in its lower half. A row begins at a byte. scale returns the scale of a column's group, see [Nibbles].
 // Goroutines may pack different panels at once.
 func (w *Nibbles) Pack(lo, hi int, src []uint8, scale func(j, group int) float32) {
-	row := (w.Groups*w.K + 1) / 2
 	for p := lo; p < hi; p++ {
-		n, panel := min(DotCols, w.Cols-p*DotCols), w.panels[p*w.panel():][:w.panel()]
-		words, scales := wordsOf(panel[:w.elements()]), panel[w.elements():]
-		clear(scales)
-		if n < DotCols {
-			clear(words)
-		}
-		total := [DotCols]float64{}
+		sums := [DotCols]float64{}
 		for g := range w.Groups {
-			for i := range n {
-				j := p*DotCols + i
-				sum := w.column(words[g*w.blocks()*DotCols+i:], src[j*row:][:row], g)
-				at := scales[2*(g*DotCols+i):]
-				binary.LittleEndian.PutUint16(at, uint16(math.Float32bits(scale(j, g)/16)>>16))
-				total[i] += 16 * float64(sum) * float64(bfloat(at))
-			}
+			w.packGroup(&sums, p, g, src, scale)
 		}
-		for i, sum := range total {
+		for i, sum := range sums {
 			w.Sums[p*DotCols+i] = float32(sum)
 		}
-		if matrixProducts() {
-			pairColumns(words)
+	}
+}
+
+// packGroup sets a group of a panel, and adds the sums of its scaled weights.
+func (w *Nibbles) packGroup(sums *[DotCols]float64, p, g int, src []uint8, scale func(j, group int) float32) {
+	elements, scales, step := w.groupAt(p, g)
+	words, row := wordsOf(elements), (w.Groups*w.K+1)/2
+	n := min(DotCols, w.Cols-p*DotCols)
+	if n < DotCols {
+		clear(scales)
+		for b := range w.blocks() {
+			clear(elements[b*step:][:4*DotCols])
 		}
+	}
+	for i := range n {
+		j := p*DotCols + i
+		sum := w.column(words[i:], step/4, src[j*row:][:row], g)
+		binary.LittleEndian.PutUint16(scales[2*i:], uint16(math.Float32bits(scale(j, g)/16)>>16))
+		sums[i] += 16 * float64(sum) * float64(bfloat(scales[2*i:]))
+	}
+	if matrixProducts() {
+		pairColumns(words[:w.blocks()*DotCols])
 	}
 }
 
@@ -216,11 +222,11 @@ func pairColumns(words []uint32) {
 	}
 }
 
-// column stores the elements of a column's group, DotCols words apart, and returns their sum. The elements i and i+4 of eight
+// column stores the elements of a column's group, step words apart, and returns their sum. The elements i and i+4 of eight
 // share a byte of a word.
-func (w *Nibbles) column(dst []uint32, row []uint8, group int) (sum int32) {
+func (w *Nibbles) column(dst []uint32, step int, row []uint8, group int) (sum int32) {
 	if w.K%nibbleGroup != 0 {
-		return w.oddColumn(dst, row, group)
+		return w.oddColumn(dst, step, row, group)
 	}
 	const low = 0x0f0f0f0f0f0f0f0f
 	row = row[group*w.K/2:][:w.K/2]
@@ -229,8 +235,8 @@ func (w *Nibbles) column(dst []uint32, row []uint8, group int) (sum int32) {
 		v := binary.LittleEndian.Uint64(row)
 		total += (v&low + v>>4&low) * 0x0101010101010101 >> 56
 		v = (spread(v) | spread(v>>16)<<4) ^ 0x8888888888888888
-		dst[at], dst[at+DotCols] = uint32(v), uint32(v>>32)
-		at, row = at+2*DotCols, row[8:]
+		dst[at], dst[at+step] = uint32(v), uint32(v>>32)
+		at, row = at+2*step, row[8:]
 	}
 	if len(row) > 0 {
 		v := uint64(binary.LittleEndian.Uint32(row))
@@ -248,7 +254,7 @@ func spread(v uint64) uint64 {
 }
 
 // oddColumn is column for groups that are no multiple of eight rows.
-func (w *Nibbles) oddColumn(dst []uint32, row []uint8, group int) (sum int32) {
+func (w *Nibbles) oddColumn(dst []uint32, step int, row []uint8, group int) (sum int32) {
 	for b := range w.blocks() {
 		word := uint32(0)
 		for i := range min(nibbleGroup, w.K-b*nibbleGroup) {
@@ -257,7 +263,7 @@ func (w *Nibbles) oddColumn(dst []uint32, row []uint8, group int) (sum int32) {
 			sum += int32(v<<28) >> 28
 			word |= v << (8*(i%4) + 4*(i/4))
 		}
-		dst[b*DotCols] = word
+		dst[b*step] = word
 	}
 	return sum
 }

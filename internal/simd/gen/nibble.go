@@ -1,16 +1,14 @@
 package main
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Tiles of products with 4-bit weights, see simd.Nibbles. A panel is 16 columns: for every
 // group of rows, eight of them in 64 bytes, column by column four bytes whose lower halves
-// are the first four weights and whose upper halves are the next. Behind all of them are the scales, 16 for each group, the upper
-// halves of float32. Weights count 16 times what they are.
+// are the first four weights and whose upper halves are the next; behind them 16 scales, the upper halves of float32. Weights count
+// 16 times what they are. With AVX-512 the 64 bytes, and the scales, of several panels are side by side: those that a tile of one row
+// takes, which then reads all weights as one stream.
 
-const nibbleParams = "(k int, a *uint8, rows *int, groups, step int, b, scales *uint8, ldb int, c *float32, ldc int, flip uint32)"
+const nibbleParams = "(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)"
 
 func nibbleTiles(name string, write func(d dotTile, f *frame) string, list ...dotTile) (routines []routine) {
 	for _, d := range list {
@@ -27,49 +25,29 @@ var nibbleSets = []set{
 	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleAVX2, dotTile{1, 1})},
 }
 
-// nibbleGroups wraps the loop over the groups' rows. R15 is where a group begins, R13 its scales.
-func nibbleGroups(before, start, product, finish, after string) string {
+// nibbleGroups wraps the loop over the groups' rows, whose bytes are rows apart, and their scales. R15 is where a group begins.
+func nibbleGroups(before, start, product, finish, after, rows, scales string) string {
 	return before + "\ngroup:\n" + lines(start, "MOVQ R15, AX", "MOVQ k+0(FP), CX") + align + "\nloop:\n" +
-		lines(product, "ADDQ $64, DI", "ADDQ $8, AX", "DECQ CX", "JNZ loop") + "\n" +
-		lines(finish, "ADDQ $32, R13", "ADDQ BX, R15", "DECQ DX", "JNZ group") + "\n" + after
+		lines(product, "ADDQ "+rows+", DI", "ADDQ $8, AX", "DECQ CX", "JNZ loop") + "\n" +
+		lines(finish, "ADDQ "+scales+", DI", "ADDQ BX, R15", "DECQ DX", "JNZ group") + "\n" + after
 }
-
-// panelsAhead loads the same rows of the four panels behind those of a tile of one row, which it reads next. With one row
-// weights come from memory, and a panel of 4-bit weights is too short for the processor to load ahead by itself: it has to learn
-// four streams anew every few kilobytes, see BenchmarkDecode. Weights of 8 bits, whose tiles do little else than load, have
-// no gain on average. Behind the last panels are often the weights that are read next; loading what does not exist is no fault.
-func panelsAhead(d dotTile, at string) (text string) {
-	if d.panels < 4 {
-		return ""
-	}
-	text = "LEAQ (" + at + ")(SI*4), R9\n"
-	for p := range d.panels {
-		text += fmt.Sprintf("PREFETCHT0 %s\n", panelAt(p, "R9"))
-	}
-	return text
-}
-
-// panelAt is panelAddress for a pointer other than DI.
-func panelAt(p int, pointer string) string { return strings.Replace(panelAddress(p), "DI", pointer, 1) }
 
 func nibbleArguments(f *frame, rows int) string {
 	return amd64RowPointers(f, rows) +
-		f.arguments("MOVQ", "scales", "R13", "groups", "DX", "step", "BX", "b", "DI", "ldb", "SI") + "XORQ R15, R15\n"
+		f.arguments("MOVQ", "groups", "DX", "step", "BX", "b", "DI") + "XORQ R15, R15\n"
 }
 
 // nibble512 has float sums from Z0 on, whole ones from Z8 on, and weights in Z16 and on:
-// lower halves, then upper ones.
+// lower halves, then upper ones. DI plus R13 are the scales when it has passed a group's weights: panel from is that much nearer
+// to its own.
 func nibble512(d dotTile, f *frame) string {
 	before := nibbleArguments(f, d.rows) + "VBROADCASTSS " + f.at("flip") + ", Z31\nMOVL $0xf0f0f0f0, AX\nVPBROADCASTD AX, Z30\n"
-	if d.panels == 4 {
-		before += "LEAQ (SI)(SI*2), R12\n"
-	}
-	start, product, after := "", panelsAhead(d, "DI"), f.arguments("MOVQ", "c", "DX", "ldc", "R8")
-	finish := panelsAhead(d, "R13")
+	before += f.arguments("MOVQ", "wide", "R12", "from", "R13") + "SHLQ $5, R12\nLEAQ (R12)(R12*1), SI\nSHLQ $5, R13\nNEGQ R13\n"
+	start, product, finish, after := "", "", "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
 	for p := range d.panels {
-		finish += fmt.Sprintf("VPMOVZXWD %s, Z%d\nVPSLLD $16, Z%[2]d, Z%[2]d\n", panelAt(p, "R13"), 20+p)
-		product += fmt.Sprintf("VMOVDQU32 %s, Z%d\nVPANDD Z30, Z%[2]d, Z%d\nVPSLLD $4, Z%[2]d, Z%[2]d\nVPANDD Z30, Z%[2]d, Z%[2]d\n",
-			panelAddress(p), 16+p, 20+p)
+		finish += fmt.Sprintf("VPMOVZXWD %s(DI)(R13*1), Z%d\nVPSLLD $16, Z%[2]d, Z%[2]d\n", offset(32*p), 20+p)
+		product += fmt.Sprintf("VMOVDQU32 %s(DI), Z%d\nVPANDD Z30, Z%[2]d, Z%d\nVPSLLD $4, Z%[2]d, Z%[2]d\nVPANDD Z30, Z%[2]d, Z%[2]d\n",
+			offset(64*p), 16+p, 20+p)
 	}
 	for r := range d.rows {
 		product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), Z24\nVPXORD Z31, Z24, Z24\nVPBROADCASTD 4(R%[1]d)(AX*1), Z25\nVPXORD Z31, Z25, Z25\n", 8+r)
@@ -85,7 +63,7 @@ func nibble512(d dotTile, f *frame) string {
 			after += "ADDQ R8, DX\n"
 		}
 	}
-	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"))
+	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"), "SI", "R12")
 }
 
 // nibble256 has two registers of float sums for each row from Y0 on, of whole ones from Y4 on, and weights from Y8 on: lower
@@ -110,13 +88,13 @@ func nibble256(d dotTile, f *frame) string {
 			after += "ADDQ R8, DX\n"
 		}
 	}
-	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"))
+	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"), "$64", "$32")
 }
 
 // nibbleScales256 loads the scales of a group to Y10 and Y11.
 func nibbleScales256() (text string) {
 	for v := range 2 {
-		text += fmt.Sprintf("VPMOVZXWD %d(R13), Y%d\nVPSLLD $16, Y%[2]d, Y%[2]d\n", 16*v, 10+v)
+		text += fmt.Sprintf("VPMOVZXWD %d(DI), Y%d\nVPSLLD $16, Y%[2]d, Y%[2]d\n", 16*v, 10+v)
 	}
 	return text
 }
@@ -156,5 +134,5 @@ func nibbleAVX2(_ dotTile, f *frame) string {
 		`, 2*v+1, 2*v, 10+v, 4+v)
 	}
 	after := f.arguments("MOVQ", "c", "DX", "ldc", "R8") + "VMOVUPS Y4, (DX)\nVMOVUPS Y5, 32(DX)\n"
-	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"))
+	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"), "$64", "$32")
 }

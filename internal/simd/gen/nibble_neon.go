@@ -8,9 +8,9 @@ var nibbleNeonSets = []set{{"nibble_arm64", "Tiles of products with 4-bit weight
 	append(nibbleTiles("nibble", nibbleNeon, dotTile{2, 1}, dotTile{1, 1}), nibbleTiles("smullNibble", smullNibble, dotTile{1, 1})...)}}
 
 // neonGroups wraps the loop over the rows of groups: R8 and on point to where rows of a begin in the next group, R10 and on to
-// their next elements, R3 to the group's scales. What signed bytes are flipped by is in V29.
+// their next elements. What signed bytes are flipped by is in V29.
 func neonGroups(d dotTile, f *frame, before, start, product, finish, after string) string {
-	arguments := f.arguments("MOVD", "a", "R1", "rows", "R2", "scales", "R3", "groups", "R5", "step", "R7", "b", "R4", "ldb", "R14", "c", "R6", "ldc", "R13") +
+	arguments := f.arguments("MOVD", "a", "R1", "rows", "R2", "groups", "R5", "step", "R7", "b", "R4", "c", "R6", "ldc", "R13") +
 		f.arguments("MOVWU", "flip", "R0") + "EOR $0x80808080, R0, R0\nVDUP R0, V29.S4\n"
 	first, next, end := "", "", ""
 	for r := range d.rows {
@@ -35,7 +35,7 @@ func cleared(v int) string { return fmt.Sprintf("VEOR V%d.B16, V%[1]d.B16, V%[1]
 
 // scaled adds a group's scaled sums, in V0 and on, to the float ones in V8 and on.
 func scaled(rows int) string {
-	text := load("R3", 16, 2)
+	text := load("R4", 16, 2)
 	for v := range 2 {
 		text += fmt.Sprintf("SHLL16(%d, %d)\nSHLL16_2(%d, %[2]d)\n", 20+2*v, 16+v, 21+2*v)
 	}
