@@ -63,7 +63,7 @@ func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 	}
 	e := m.estimates
 	if computesTokens(m.Compilation) {
-		e = forTokens(e)
+		e = withTokens(e, tokenProducts(m.Graph, m.Shapes), m.InstanceThreads())
 	}
 	if !e.PrefersGo() {
 		return false, nil
@@ -74,28 +74,45 @@ func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 	return err == nil, nil
 }
 
-// computesTokens reports whether a graph is of a language model on several threads: most of its calls are for one token, whatever
-// sizes are declared. Only such models have products with 4-bit weights whose rows vary. Graphs whose calls for one token are
-// large enough for the threads of the library are none of these.
+// computesTokens reports whether a graph is of a language model: most of its calls are for one token, whatever sizes are declared.
+// Only such models have products with 4-bit weights whose rows vary. On several threads, graphs whose calls for one token are
+// large enough for the threads of the library are none of these: [cost.TokenWeight] is not measured with them.
 func computesTokens(c *graph.Compilation) bool {
-	if c.InstanceThreads() < 2 || !c.HasDynamicArgs() {
+	if !c.HasDynamicArgs() {
 		return false
 	}
-	weights := 0.0 // each is multiplied once for a token
+	weights := 0.0
 	for i := range c.Graph.Nodes {
-		n := &c.Graph.Nodes[i]
-		if n.Type.Tag == graph.TagFullyConnected && c.Graph.Values[n.In[1]].Datatype.Info().Bits == 4 {
+		if n := &c.Graph.Nodes[i]; multipliesNibbles(c.Graph, n) {
 			weights += float64(c.Shapes[n.In[1]].Numel())
 		}
 	}
-	return weights > 0 && !graph.Parallel(weights, len(c.Graph.Nodes))
+	return weights > 0 && (c.InstanceThreads() < 2 || !graph.Parallel(weights, len(c.Graph.Nodes)))
 }
 
-// forTokens changes the estimates of a graph at its declared sizes such that calls for one token count as much. Reading the
-// weights takes these calls the same time in both engines, but the library computes them on one thread, see
-// [graph.Parallel], while the Go engine divides the loop of each product among its threads.
-func forTokens(e cost.Estimates) cost.Estimates {
-	e[cost.ByGo] = time.Duration(cost.ThreadedTime[cost.ByGo] * float64(e[cost.ByGo]))
+// multipliesNibbles reports whether a node is a product with 4-bit weights.
+func multipliesNibbles(g *graph.Graph, n *graph.Node) bool {
+	return n.Type.Tag == graph.TagFullyConnected && g.Values[n.In[1]].Datatype.Info().Bits == 4
+}
+
+// tokenProducts returns how many products of an element with a 4-bit weight a call has.
+func tokenProducts(g *graph.Graph, s []graph.Shape) (sum float64) {
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; multipliesNibbles(g, n) {
+			sum += float64(s[n.Out[0]].Numel()) * float64(n.InputChannels(g))
+		}
+	}
+	return sum
+}
+
+// withTokens adds the times of as many calls for one token as a call for a prompt of the declared length has: a text of that length
+// and an answer as long. The library computes a call for a token on one thread, while the Go engine divides each product.
+func withTokens(e cost.Estimates, products float64, threads int) cost.Estimates {
+	for engine := range e {
+		if e[engine] != cost.Never {
+			e[engine] += time.Duration(products * cost.TokenWeight[engine][min(threads, 2)-1])
+		}
+	}
 	return e
 }
 

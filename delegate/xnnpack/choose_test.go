@@ -112,7 +112,7 @@ func TestEstimatesOnThreads(t *testing.T) {
 	}
 }
 
-// Language models on several threads run in Go although the library is faster at the declared sizes, unless it is much faster.
+// Calls for a token count for language models.
 func TestTokens(t *testing.T) {
 	compilation := func(filter graph.Datatype, d tensor.Dynamism, threads, columns int) *graph.Compilation {
 		m := graphtest.NewMaker(1)
@@ -135,22 +135,25 @@ func TestTokens(t *testing.T) {
 	}{
 		{graph.QBInt4, tensor.DynamicBound, 2, 64, true},
 		{graph.QCInt4, tensor.DynamicBound, 4, 64, true},
-		{graph.QBInt4, tensor.DynamicBound, 1, 64, false},
+		{graph.QBInt4, tensor.DynamicBound, 1, 64, true},
 		{graph.QBInt4, tensor.Static, 2, 64, false},
 		{graph.QCInt8, tensor.DynamicBound, 2, 64, false},
+		{graph.QBInt4, tensor.DynamicBound, 1, 1 << 16, true},
 		{graph.QBInt4, tensor.DynamicBound, 2, 1 << 16, false}, // the library uses its threads for one token, too
 	} {
-		if got := computesTokens(compilation(test.filter, test.dynamic, test.threads, test.columns)); got != test.want {
+		c := compilation(test.filter, test.dynamic, test.threads, test.columns)
+		if got := computesTokens(c); got != test.want {
 			t.Errorf("%s, %v, %d threads, %d columns: got %v, want %v", test.filter, test.dynamic, test.threads, test.columns, got, test.want)
 		}
+		if want := float64(8 * 64 * test.columns); test.want && tokenProducts(c.Graph, c.Shapes) != want {
+			t.Errorf("%d columns: got %v products, want %v", test.columns, tokenProducts(c.Graph, c.Shapes), want)
+		}
 	}
-	for _, test := range []struct {
-		library time.Duration
-		want    bool
-	}{{100, true}, {70, true}, {40, false}} {
-		e := cost.Estimates{cost.ByLibrary: test.library * time.Microsecond, cost.ByGo: 100 * time.Microsecond}
-		if got := forTokens(e).PrefersGo(); got != test.want {
-			t.Errorf("%v: in Go %v, want %v", e, got, test.want)
+	const products = 1e9
+	for threads := 1; threads <= 3; threads++ {
+		e := withTokens(cost.Estimates{cost.ByLibrary: cost.Never, cost.ByGo: 7}, products, threads)
+		if want := 7 + time.Duration(products*cost.TokenWeight[cost.ByGo][min(threads, 2)-1]); e[cost.ByLibrary] != cost.Never || e[cost.ByGo] != want {
+			t.Errorf("%d threads: got %v, want never and %v", threads, e, want)
 		}
 	}
 }

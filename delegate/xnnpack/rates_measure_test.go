@@ -21,6 +21,7 @@ var measureFlag = flag.Bool("measure-rates", false, "measure the rates of this p
 const (
 	samplesPerClass = 60
 	switched        = 64 // units that run in turns where the time of a graph is measured: programs run others between two runs of one
+	tokenImages     = 64 // images that run in turns where the time of a token is measured: the weights of a model are not in the caches
 )
 
 // TestMeasureRates measures a few samples, or with -measure-rates all, and then writes the times to the file of the
@@ -58,40 +59,49 @@ func measureRates(t *testing.T) {
 // threadedKinds are the kinds of graphs that are measured with two threads.
 var threadedKinds = []string{"weights", "product32", "window32", "product8", "dynamic8", "dynamic4", "batch", "depthwise32"}
 
-// TestMeasureThreads measures graphs that are large enough for two threads, or with -measure-rates all, and then writes the
-// times with one and two threads to a file.
+// TestMeasureThreads measures graphs that are large enough for two threads, and those of a token, or with -measure-rates all of
+// them, and then writes the times with one and two threads to a file.
 func TestMeasureThreads(t *testing.T) {
 	xnntest.Library(t)
 	if testing.Short() {
 		t.Skip("measures times")
 	}
-	table := ratetest.NewTable(libraryName(t))
-	for _, kind := range threadedKinds {
+	path := filepath.Join(RatesFolder, "threads.tsv")
+	table := ratetest.Update(path, append(threadedKinds, graphtest.RateToken), []string{libraryName(t)}, func(table *ratetest.Table, kind string) {
 		for seed := range uint64(samplesPerClass) {
-			g := graphtest.RateGraph(kind, seed)
-			shapes, err := g.Declared()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !graph.Parallel(g.Cost(shapes), len(g.Nodes)) {
-				continue
-			}
-			ns, err := ratetest.Measure(sampleRun(t, kind, seed, EngineNative, 1), sampleRun(t, kind, seed, EngineNative, 2),
-				sampleRun(t, kind, seed, EngineGo, 1), sampleRun(t, kind, seed, EngineGo, 2))
-			if err != nil {
-				t.Fatal(err)
-			}
-			table.Add(kind, seed, len(g.Nodes), ns[0], ns[1], ns[2], ns[3])
-			if !*measureFlag {
+			if measureThreads(t, table, kind, seed) && !*measureFlag {
 				break
 			}
 		}
-	}
+	})
 	if *measureFlag {
-		if err := table.Write(filepath.Join(RatesFolder, "threads.tsv")); err != nil {
+		if err := table.Write(path); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// measureThreads measures a graph with one and two threads. It reports false if the graph is too small for two.
+func measureThreads(t *testing.T, table *ratetest.Table, kind string, seed uint64) bool {
+	g := graphtest.RateGraph(kind, seed)
+	shapes, err := g.Declared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	amount := len(g.Nodes)
+	switch {
+	case kind == graphtest.RateToken:
+		amount = int(tokenProducts(g, shapes))
+	case !graph.Parallel(g.Cost(shapes), len(g.Nodes)):
+		return false
+	}
+	ns, err := ratetest.Measure(sampleRun(t, kind, seed, EngineNative, 1), sampleRun(t, kind, seed, EngineNative, 2),
+		sampleRun(t, kind, seed, EngineGo, 1), sampleRun(t, kind, seed, EngineGo, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.Add(kind, seed, amount, ns[0], ns[1], ns[2], ns[3])
+	return true
 }
 
 func libraryName(t *testing.T) string {
@@ -125,29 +135,33 @@ var engineNames = [...]Engine{cost.ByLibrary: EngineNative, cost.ByGo: EngineGo}
 // sampleRun returns a function that runs a graph n times on an engine, nil if the engine refuses it.
 func sampleRun(t *testing.T, kind string, seed uint64, engine Engine, threads int) ratetest.Run {
 	g := graphtest.RateGraph(kind, seed)
-	img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(t.Context(), &delegate.Payload{Data: graphtest.Encode(g), AsWritten: true, Threads: threads})
-	if err != nil {
-		t.Logf("%s %d: %v", kind, seed, err)
-		return nil
-	}
-	count := 1
-	if kind == "graph" {
-		count = switched
+	payload := &delegate.Payload{Data: graphtest.Encode(g), AsWritten: true, Threads: threads}
+	images, each := 1, 1
+	switch kind {
+	case "graph":
+		each = switched
+	case graphtest.RateToken:
+		images = tokenImages
 	}
 	pool := cpu.NewPool(threads)
-	units := make([]delegate.Unit, count)
-	for i := range units {
-		if units[i], err = img.Unit(delegate.Instance{Pool: pool}); err != nil {
-			t.Fatal(err)
+	t.Cleanup(pool.Close)
+	var units []delegate.Unit
+	for range images {
+		img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(t.Context(), payload)
+		if err != nil {
+			t.Logf("%s %d: %v", kind, seed, err)
+			return nil
+		}
+		t.Cleanup(func() { img.Close() })
+		for range each {
+			u, err := img.Unit(delegate.Instance{Pool: pool})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { u.Close() })
+			units = append(units, u)
 		}
 	}
-	t.Cleanup(func() {
-		for _, u := range units {
-			u.Close()
-		}
-		img.Close()
-		pool.Close()
-	})
 	args, ctx := graphtest.NewMaker(1).Arguments(g), context.Background()
 	for _, u := range units {
 		if err := u.Execute(ctx, args); err != nil {
@@ -156,7 +170,7 @@ func sampleRun(t *testing.T, kind string, seed uint64, engine Engine, threads in
 	}
 	return func(n int) {
 		for i := range n {
-			if err := units[i%count].Execute(ctx, args); err != nil {
+			if err := units[i%len(units)].Execute(ctx, args); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -25,9 +25,13 @@ var RateClasses = []string{
 	"large", "deep",
 }
 
+// RateToken is the name of the graph of a product of one row with 4-bit weights, a part of what a language model computes for a
+// token. It is small enough that the library computes it on one thread.
+const RateToken = "token4"
+
 // RateGraph returns a random graph of about one node of a class of the cost model, of sizes that models have.
 func RateGraph(class string, seed uint64) *graph.Graph {
-	m := NewMaker(seed<<8 | uint64(slices.Index(RateClasses, class)))
+	m := NewMaker(seed<<8 | uint64(slices.Index(append(slices.Clip(RateClasses), RateToken), class)))
 	m.Lo, m.Hi = 0.1, 2
 	return rateGraphs[class](&sizer{m, m.R})
 }
@@ -106,6 +110,10 @@ var rateGraphs = map[string]func(s *sizer) *graph.Graph{
 	},
 	"dynamic4": func(s *sizer) *graph.Graph {
 		return s.connected(graph.Weighted{In: graph.QDInt8, Filter: []graph.Datatype{graph.QBInt4, graph.QCInt4}[s.IntN(2)], Bias: graph.FP32, Out: graph.FP32})
+	},
+	RateToken: func(s *sizer) *graph.Graph {
+		types := graph.Weighted{In: graph.QDInt8, Filter: graph.QBInt4, Bias: graph.FP32, Out: graph.FP32}
+		return s.connectedOf(types, 1, s.between(512, 1664), s.between(512, 1664))
 	},
 	"batch": (*sizer).batchProduct,
 	"depthwise32": func(s *sizer) *graph.Graph {
