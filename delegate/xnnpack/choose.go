@@ -62,8 +62,8 @@ func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 		m.estimates = b.declaredEstimates(m.Graph, m.Shapes, m.ThreadCount)
 	}
 	e := m.estimates
-	if computesTokens(m.Compilation) {
-		e = withTokens(e, tokenProducts(m.Graph, m.Shapes), m.InstanceThreads())
+	if w := countTokenWork(m.Graph, m.Shapes); w.weights > 0 && (w.products == w.weights || m.HasDynamicArgs()) {
+		e = w.add(e, m.InstanceThreads())
 	}
 	if !e.PrefersGo() {
 		return false, nil
@@ -74,46 +74,47 @@ func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 	return err == nil, nil
 }
 
-// computesTokens reports whether a graph is of a language model: most of its calls are for one token, whatever sizes are declared.
-// Only such models have products with 4-bit weights whose rows vary. On several threads, graphs whose calls for one token are
-// large enough for the threads of the library are none of these: [cost.TokenWeight] is not measured with them.
-func computesTokens(c *graph.Compilation) bool {
-	if !c.HasDynamicArgs() {
-		return false
-	}
-	weights := 0.0
-	for i := range c.Graph.Nodes {
-		if n := &c.Graph.Nodes[i]; multipliesNibbles(c.Graph, n) {
-			weights += float64(c.Shapes[n.In[1]].Numel())
-		}
-	}
-	return weights > 0 && (c.InstanceThreads() < 2 || !graph.Parallel(weights, len(c.Graph.Nodes)))
+// tokenWork is what a graph of a language model computes with 4-bit weights: how many there are, and in how many products of an
+// element with a weight a call of the declared sizes has. Most of its calls are for one token, whatever sizes are declared. Only such
+// models have 4-bit weights and rows that vary, or one row.
+type tokenWork struct {
+	weights, products float64
+	nodes             int
 }
 
-// multipliesNibbles reports whether a node is a product with 4-bit weights.
-func multipliesNibbles(g *graph.Graph, n *graph.Node) bool {
-	return n.Type.Tag == graph.TagFullyConnected && g.Values[n.In[1]].Datatype.Info().Bits == 4
-}
-
-// tokenProducts returns how many products of an element with a 4-bit weight a call has.
-func tokenProducts(g *graph.Graph, s []graph.Shape) (sum float64) {
+func countTokenWork(g *graph.Graph, s []graph.Shape) (w tokenWork) {
+	w.nodes = len(g.Nodes)
 	for i := range g.Nodes {
-		if n := &g.Nodes[i]; multipliesNibbles(g, n) {
-			sum += float64(s[n.Out[0]].Numel()) * float64(n.InputChannels(g))
+		n := &g.Nodes[i]
+		if n.Type.Tag == graph.TagFullyConnected && g.Values[n.In[1]].Datatype.Info().Bits == 4 {
+			w.weights += float64(s[n.In[1]].Numel())
+			w.products += float64(s[n.Out[0]].Numel()) * float64(n.InputChannels(g))
 		}
 	}
-	return sum
+	return w
 }
 
-// withTokens adds the times of as many calls for one token as a call for a prompt of the declared length has: a text of that length
-// and an answer as long. The library computes a call for a token on one thread, while the Go engine divides each product.
-func withTokens(e cost.Estimates, products float64, threads int) cost.Estimates {
+// add adds the times of as many calls for one token as a call for a prompt of the declared length has: a text of that length and an
+// answer as long.
+func (w tokenWork) add(e cost.Estimates, threads int) cost.Estimates {
 	for engine := range e {
 		if e[engine] != cost.Never {
-			e[engine] += time.Duration(products * cost.TokenWeight[engine][min(threads, 2)-1])
+			e[engine] += time.Duration(w.products * w.timeOfWeight(engine, threads))
 		}
 	}
 	return e
+}
+
+// timeOfWeight returns the nanoseconds for each weight in a call for one token. The library computes small calls on one thread.
+func (w tokenWork) timeOfWeight(engine, threads int) float64 {
+	one, two := cost.TokenWeight[engine][0], cost.TokenWeight[engine][1]
+	switch {
+	case threads < 2:
+		return one
+	case graph.Parallel(w.weights, w.nodes):
+		return one * cost.ThreadedTime[engine]
+	}
+	return two
 }
 
 // openGo compiles the graph for the Go engine.

@@ -11,7 +11,6 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // TestEstimate checks the ratio of the estimated times of pairs of graphs.
@@ -112,48 +111,43 @@ func TestEstimatesOnThreads(t *testing.T) {
 	}
 }
 
-// Calls for a token count for language models.
+// Calls for a token count for graphs with 4-bit weights.
 func TestTokens(t *testing.T) {
-	compilation := func(filter graph.Datatype, d tensor.Dynamism, threads, columns int) *graph.Compilation {
+	for _, test := range []struct {
+		filter  graph.Datatype
+		rows    int
+		columns int
+		want    tokenWork
+	}{
+		{graph.QBInt4, 8, 64, tokenWork{64 * 64, 8 * 64 * 64, 2}},
+		{graph.QCInt4, 1, 32, tokenWork{32 * 64, 32 * 64, 2}},
+		{graph.QCInt8, 8, 64, tokenWork{0, 0, 2}},
+	} {
 		m := graphtest.NewMaker(1)
-		x, y := m.Input(graph.FP32, 8, 64), m.Value(graph.FP32, 8, columns)
-		m.Node("FullyConnected", []int{m.Quantized(x, 1), m.Constant(filter, 0, columns, 64), graph.None}, []int{y})
+		x, y := m.Input(graph.FP32, test.rows, 64), m.Value(graph.FP32, test.rows, test.columns)
+		m.Node("FullyConnected", []int{m.Quantized(x, 1), m.Constant(test.filter, 0, test.columns, 64), graph.None}, []int{y})
 		g := m.Done(y)
 		shapes, err := g.Declared()
 		if err != nil {
 			t.Fatal(err)
 		}
-		args := []*delegate.ArgSpec{{Dynamism: d}, {Dynamism: d}}
-		return &graph.Compilation{Graph: g, Shapes: shapes, Args: args, ThreadCount: threads}
+		if got := countTokenWork(g, shapes); got != test.want {
+			t.Errorf("%s, %d rows, %d columns: got %+v, want %+v", test.filter, test.rows, test.columns, got, test.want)
+		}
 	}
+	w := tokenWork{weights: 1e6, products: 1e9, nodes: 2}
+	large := tokenWork{weights: 1e8, products: 1e9, nodes: 2} // the library uses its threads for one token, too
 	for _, test := range []struct {
-		filter  graph.Datatype
-		dynamic tensor.Dynamism
+		w       tokenWork
 		threads int
-		columns int
-		want    bool
+		weight  float64
 	}{
-		{graph.QBInt4, tensor.DynamicBound, 2, 64, true},
-		{graph.QCInt4, tensor.DynamicBound, 4, 64, true},
-		{graph.QBInt4, tensor.DynamicBound, 1, 64, true},
-		{graph.QBInt4, tensor.Static, 2, 64, false},
-		{graph.QCInt8, tensor.DynamicBound, 2, 64, false},
-		{graph.QBInt4, tensor.DynamicBound, 1, 1 << 16, true},
-		{graph.QBInt4, tensor.DynamicBound, 2, 1 << 16, false}, // the library uses its threads for one token, too
+		{w, 1, cost.TokenWeight[cost.ByGo][0]}, {w, 2, cost.TokenWeight[cost.ByGo][1]}, {w, 4, cost.TokenWeight[cost.ByGo][1]},
+		{large, 1, cost.TokenWeight[cost.ByGo][0]}, {large, 2, cost.TokenWeight[cost.ByGo][0] * cost.ThreadedTime[cost.ByGo]},
 	} {
-		c := compilation(test.filter, test.dynamic, test.threads, test.columns)
-		if got := computesTokens(c); got != test.want {
-			t.Errorf("%s, %v, %d threads, %d columns: got %v, want %v", test.filter, test.dynamic, test.threads, test.columns, got, test.want)
-		}
-		if want := float64(8 * 64 * test.columns); test.want && tokenProducts(c.Graph, c.Shapes) != want {
-			t.Errorf("%d columns: got %v products, want %v", test.columns, tokenProducts(c.Graph, c.Shapes), want)
-		}
-	}
-	const products = 1e9
-	for threads := 1; threads <= 3; threads++ {
-		e := withTokens(cost.Estimates{cost.ByLibrary: cost.Never, cost.ByGo: 7}, products, threads)
-		if want := 7 + time.Duration(products*cost.TokenWeight[cost.ByGo][min(threads, 2)-1]); e[cost.ByLibrary] != cost.Never || e[cost.ByGo] != want {
-			t.Errorf("%d threads: got %v, want never and %v", threads, e, want)
+		e := test.w.add(cost.Estimates{cost.ByLibrary: cost.Never, cost.ByGo: 7}, test.threads)
+		if want := 7 + time.Duration(1e9*test.weight); e[cost.ByLibrary] != cost.Never || e[cost.ByGo] != want {
+			t.Errorf("%+v, %d threads: got %v, want never and %v", test.w, test.threads, e, want)
 		}
 	}
 }

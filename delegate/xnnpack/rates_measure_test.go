@@ -21,7 +21,8 @@ var measureFlag = flag.Bool("measure-rates", false, "measure the rates of this p
 const (
 	samplesPerClass = 60
 	switched        = 64 // units that run in turns where the time of a graph is measured: programs run others between two runs of one
-	tokenImages     = 64 // images that run in turns where the time of a token is measured: the weights of a model are not in the caches
+	tokenGraphs     = 64 // graphs that run one after the other where the time of a token is measured: the weights of a model are not in the caches
+	tokenSamples    = 10
 )
 
 // TestMeasureRates measures a few samples, or with -measure-rates all, and then writes the times to the file of the
@@ -69,6 +70,9 @@ func TestMeasureThreads(t *testing.T) {
 	path := filepath.Join(RatesFolder, "threads.tsv")
 	table := ratetest.Update(path, append(threadedKinds, graphtest.RateToken), []string{libraryName(t)}, func(table *ratetest.Table, kind string) {
 		for seed := range uint64(samplesPerClass) {
+			if kind == graphtest.RateToken && seed == tokenSamples {
+				break
+			}
 			if measureThreads(t, table, kind, seed) && !*measureFlag {
 				break
 			}
@@ -83,17 +87,20 @@ func TestMeasureThreads(t *testing.T) {
 
 // measureThreads measures a graph with one and two threads. It reports false if the graph is too small for two.
 func measureThreads(t *testing.T, table *ratetest.Table, kind string, seed uint64) bool {
-	g := graphtest.RateGraph(kind, seed)
-	shapes, err := g.Declared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	amount := len(g.Nodes)
-	switch {
-	case kind == graphtest.RateToken:
-		amount = int(tokenProducts(g, shapes))
-	case !graph.Parallel(g.Cost(shapes), len(g.Nodes)):
-		return false
+	amount := 0 // nodes, or weights
+	for _, g := range sampleGraphs(kind, seed) {
+		shapes, err := g.Declared()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case kind == graphtest.RateToken:
+			amount += int(countTokenWork(g, shapes).weights)
+		case !graph.Parallel(g.Cost(shapes), len(g.Nodes)):
+			return false
+		default:
+			amount = len(g.Nodes)
+		}
 	}
 	ns, err := ratetest.Measure(sampleRun(t, kind, seed, EngineNative, 1), sampleRun(t, kind, seed, EngineNative, 2),
 		sampleRun(t, kind, seed, EngineGo, 1), sampleRun(t, kind, seed, EngineGo, 2))
@@ -102,6 +109,17 @@ func measureThreads(t *testing.T, table *ratetest.Table, kind string, seed uint6
 	}
 	table.Add(kind, seed, amount, ns[0], ns[1], ns[2], ns[3])
 	return true
+}
+
+// sampleGraphs returns the graphs of a sample: one, or those of a token, which run one after the other.
+func sampleGraphs(kind string, seed uint64) (list []*graph.Graph) {
+	if kind != graphtest.RateToken {
+		return append(list, graphtest.RateGraph(kind, seed))
+	}
+	for i := range uint64(tokenGraphs) {
+		list = append(list, graphtest.RateGraph(kind, seed*tokenGraphs+i))
+	}
+	return list
 }
 
 func libraryName(t *testing.T) string {
@@ -132,26 +150,23 @@ func measureSample(t *testing.T, kind string, seed uint64) []float64 {
 
 var engineNames = [...]Engine{cost.ByLibrary: EngineNative, cost.ByGo: EngineGo}
 
-// sampleRun returns a function that runs a graph n times on an engine, nil if the engine refuses it.
+// sampleRun returns a function that runs the graphs of a sample n times on an engine, nil if the engine refuses one.
 func sampleRun(t *testing.T, kind string, seed uint64, engine Engine, threads int) ratetest.Run {
-	g := graphtest.RateGraph(kind, seed)
-	payload := &delegate.Payload{Data: graphtest.Encode(g), AsWritten: true, Threads: threads}
-	images, each := 1, 1
-	switch kind {
-	case "graph":
-		each = switched
-	case graphtest.RateToken:
-		images = tokenImages
-	}
-	pool := cpu.NewPool(threads)
+	pool, ctx := cpu.NewPool(threads), context.Background()
 	t.Cleanup(pool.Close)
-	var units []delegate.Unit
-	for range images {
-		img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(t.Context(), payload)
+	each := 1
+	if kind == "graph" {
+		each = switched
+	}
+	var runs []func() error
+	list := sampleGraphs(kind, seed)
+	for _, g := range list {
+		img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(t.Context(), &delegate.Payload{Data: graphtest.Encode(g), AsWritten: true, Threads: threads})
 		if err != nil {
 			t.Logf("%s %d: %v", kind, seed, err)
 			return nil
 		}
+		args := graphtest.NewMaker(1).Arguments(g)
 		t.Cleanup(func() { img.Close() })
 		for range each {
 			u, err := img.Unit(delegate.Instance{Pool: pool})
@@ -159,18 +174,17 @@ func sampleRun(t *testing.T, kind string, seed uint64, engine Engine, threads in
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { u.Close() })
-			units = append(units, u)
+			runs = append(runs, func() error { return u.Execute(ctx, args) })
 		}
 	}
-	args, ctx := graphtest.NewMaker(1).Arguments(g), context.Background()
-	for _, u := range units {
-		if err := u.Execute(ctx, args); err != nil {
+	for _, run := range runs {
+		if err := run(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return func(n int) {
-		for i := range n {
-			if err := units[i%len(units)].Execute(ctx, args); err != nil {
+		for i := range n * len(list) {
+			if err := runs[i%len(runs)](); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -162,6 +162,7 @@ func (p *int8Product) planGather() {
 const (
 	tileSums = 4096
 	taskWork = 1 << 20
+	rowWork  = 4 // a MAC of one row of activations is as many: it reads a weight, see cost.TokenWeight
 )
 
 // splitTasks splits the product into tasks: tiles of rows times ranges of panels.
@@ -205,6 +206,9 @@ func (p *int8Product) run() {
 // multiply computes the rows of one product.
 func (p *int8Product) multiply() {
 	work := gemm.Work(p.tile, p.panels*simd.DotCols, p.k) * p.groups
+	if p.nibbles != nil && p.rows == 1 {
+		work *= rowWork
+	}
 	p.e.pool.Do(&p.e.run, (p.rows+p.tile-1)/p.tile*p.tasksPerTile, max(1, taskWork/max(1, work)), p)
 }
 
