@@ -209,8 +209,8 @@ func (m *Panels) MulAddRuns(rows, p, runs, k int, a []float32, lda, stride int, 
 }
 
 // FewRows is the number of rows up to which packing the matrix that they are multiplied by does not
-// pay off.
-const FewRows = 2
+// pay off; BenchmarkRowDots of package simd compares both ways.
+const FewRows = 8
 
 // TransposedWork returns how many elements of work [MulTransposed] needs for sums of k products.
 func TransposedWork(k int) int { return min(k, Depth) * cols }
@@ -223,11 +223,7 @@ func TransposedWork(k int) int { return min(k, Depth) * cols }
 // too short; up to FewRows rows need no work.
 func MulTransposed(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, work []float32) {
 	if m <= FewRows {
-		for i := range m {
-			for j := range n {
-				c[i*ldc+j] = simd.Dot(a[i*lda:][:k], b[j*ldb:])
-			}
-		}
+		simd.RowDots(m, n, k, a, lda, b, ldb, c, ldc)
 		return
 	}
 	for j := 0; j < n; j += cols {

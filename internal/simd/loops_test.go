@@ -231,6 +231,11 @@ var structured = []loop{
 			f(a, a, b, n)
 		}
 	}},
+	{name: "rows by rows", align: 4, run: func(m *memory, n int) {
+		for _, rows := range []int{1, 3, 4, 9, 33} {
+			simd.RowDots(4, rows, n, m.floats(4*n), n, m.floats(rows*n), n, m.floats(4*rows), rows)
+		}
+	}},
 	{name: "sums of rows", align: 4, run: func(m *memory, n int) {
 		for _, rows := range []int{1, 4, 7, 24} {
 			simd.SumRows(m.floats(rows), m.floats(rows*n), n)

@@ -30,11 +30,11 @@ type (
 )
 
 var (
-	tiles16 = []tileOf[tileFunc]{{6, tile6x16}, {4, tile4x16}, {2, tile2x16}, {1, tile1x16}}
+	tiles16 = []tileOf[tileFunc]{{6, tile6x16}, {4, tile4x16}, {3, tile3x16}, {2, tile2x16}, {1, tile1x16}}
 	tiles8  = []tileOf[maskedFunc]{{6, tile6x8}, {2, tile2x8}, {1, tile1x8}}
-	cols32  = []tileOf[wideFunc]{{8, tile8x32}, {6, tile6x32}, {4, tile4x32}, {2, tile2x32}, {1, tile1x32}}
+	cols32  = []tileOf[wideFunc]{{8, tile8x32}, {6, tile6x32}, {4, tile4x32}, {3, tile3x32}, {2, tile2x32}, {1, tile1x32}}
 	cols8   = []tileOf[colsFunc]{{12, tile12x8cols}, {8, tile8x8cols}, {4, tile4x8cols}, {1, tile1x8cols}}
-	cols16  = []tileOf[colsFunc]{{12, tile12x16cols}, {8, tile8x16cols}, {6, tile6x16cols}, {4, tile4x16cols}, {2, tile2x16cols}, {1, tile1x16cols}}
+	cols16  = []tileOf[colsFunc]{{12, tile12x16cols}, {8, tile8x16cols}, {6, tile6x16cols}, {4, tile4x16cols}, {3, tile3x16cols}, {2, tile2x16cols}, {1, tile1x16cols}}
 )
 
 // neonTiles are those for NEON by their columns.
@@ -54,7 +54,7 @@ var masks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
 // first-level cache while all rows of a pass over it. What is multiplied next is ahead elements behind b, 0 if that is not known.
 func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32, ahead int) {
 	switch {
-	case avx512 && m >= 4:
+	case avx512 && (m >= 4 || m > 1 && n >= PanelCols):
 		mulAddTo512(m, n, 1, k, a, ars, acs, 0, b, ldb, from, ldf, c, ldc, lo, hi, ahead)
 		return
 	case neon:

@@ -512,6 +512,26 @@ func requantizeUint8(m, n int, dst *uint8, ldd int, src *int32, lds int, init *i
 func roundLanes(n int, dst, src *float32)
 
 //go:noescape
+func rowDots1(groups, blocks int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int)
+
+//go:noescape
+func rowDots2(groups, blocks int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int)
+
+//go:noescape
+func rowDots3(groups, blocks int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int)
+
+func rowDots4(groups, blocks int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int) {}
+
+//go:noescape
+func rowDots512x1(groups, blocks int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, rest uint32)
+
+//go:noescape
+func rowDots512x2(groups, blocks int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, rest uint32)
+
+//go:noescape
+func rowDots512x3(groups, blocks int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, rest uint32)
+
+//go:noescape
 func rowPanels(k int, a, b *float32, panel int, from, c *float32, lo, hi float32)
 
 //go:noescape
@@ -696,6 +716,15 @@ func tile2x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ld
 
 //go:noescape
 func tile2x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32)
+
+//go:noescape
+func tile3x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
+
+//go:noescape
+func tile3x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
+func tile3x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32, next uintptr, step int)
 
 //go:noescape
 func tile4x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)

@@ -408,6 +408,99 @@ loop:
 	VZEROUPPER
 	RET
 
+// func tile3x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32, next uintptr, step int)
+TEXT ·tile3x32(SB), NOSPLIT, $0-136
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVQ next+120(FP), R15
+	MOVL cols+112(FP), AX
+	KMOVW AX, K1
+	SHRL $16, AX
+	KMOVW AX, K2
+tile:
+	LEAQ (R8)(R8*2), R12
+	LEAQ (R8)(R8*4), R13
+	LEAQ (SI)(R13*1), BX
+	ADDQ BX, R13
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
+	VMOVUPS.Z (AX), K1, Z0
+	VMOVUPS.Z 64(AX), K2, Z1
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Z2
+	VMOVUPS.Z 64(AX), K2, Z3
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Z4
+	VMOVUPS.Z 64(AX), K2, Z5
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	MOVQ step+128(FP), R14
+	PCALIGN $64
+
+loop:
+	VMOVUPS.Z (DI), K1, Z24
+	VMOVUPS.Z 64(DI), K2, Z25
+	ADDQ R10, DI
+	PREFETCHT1 (R15)
+	ADDQ R14, R15
+	VBROADCASTSS (SI), Z26
+	VFMADD231PS Z24, Z26, Z0
+	VFMADD231PS Z25, Z26, Z1
+	VBROADCASTSS (SI)(R8*1), Z27
+	VFMADD231PS Z24, Z27, Z2
+	VFMADD231PS Z25, Z27, Z3
+	VBROADCASTSS (SI)(R8*2), Z28
+	VFMADD231PS Z24, Z28, Z4
+	VFMADD231PS Z25, Z28, Z5
+	ADDQ R9, SI
+	DECQ CX
+	JNZ loop
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
+
+	VBROADCASTSS lo+104(FP), Z24
+	VBROADCASTSS hi+108(FP), Z25
+	VMAXPS Z0, Z24, Z0
+	VMINPS Z0, Z25, Z0
+	VMAXPS Z1, Z24, Z1
+	VMINPS Z1, Z25, Z1
+	VMAXPS Z2, Z24, Z2
+	VMINPS Z2, Z25, Z2
+	VMAXPS Z3, Z24, Z3
+	VMINPS Z3, Z25, Z3
+	VMAXPS Z4, Z24, Z4
+	VMINPS Z4, Z25, Z4
+	VMAXPS Z5, Z24, Z5
+	VMINPS Z5, Z25, Z5
+	VMOVUPS Z0, K1, (DX)
+	VMOVUPS Z1, K2, 64(DX)
+	ADDQ R11, DX
+	VMOVUPS Z2, K1, (DX)
+	VMOVUPS Z3, K2, 64(DX)
+	ADDQ R11, DX
+	VMOVUPS Z4, K1, (DX)
+	VMOVUPS Z5, K2, 64(DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R12*1), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
+	VZEROUPPER
+	RET
+
 // func tile2x32(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32, next uintptr, step int)
 TEXT ·tile2x32(SB), NOSPLIT, $0-136
 	MOVQ k+16(FP), CX
@@ -953,6 +1046,74 @@ loop:
 	ADDQ R11, DX
 	MOVQ a+24(FP), SI
 	LEAQ (SI)(R8*4), SI
+	MOVQ SI, a+24(FP)
+	MOVQ b+56(FP), DI
+	MOVQ k+16(FP), CX
+	DECQ tiles+0(FP)
+	JNZ tile
+	VZEROUPPER
+	RET
+
+// func tile3x16cols(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+TEXT ·tile3x16cols(SB), NOSPLIT, $0-116
+	MOVQ k+16(FP), CX
+	MOVQ a+24(FP), SI
+	MOVQ ars+32(FP), R8
+	MOVQ acs+40(FP), R9
+	MOVQ b+56(FP), DI
+	MOVQ ldb+64(FP), R10
+	MOVQ c+88(FP), DX
+	MOVQ ldc+96(FP), R11
+	MOVL cols+112(FP), AX
+	KMOVW AX, K1
+tile:
+	LEAQ (R8)(R8*2), R12
+	LEAQ (R8)(R8*4), R13
+	LEAQ (SI)(R13*1), BX
+	ADDQ BX, R13
+	MOVQ from+72(FP), AX
+	MOVQ ldf+80(FP), R14
+	VMOVUPS.Z (AX), K1, Z0
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Z1
+	ADDQ R14, AX
+	VMOVUPS.Z (AX), K1, Z2
+	ADDQ R14, AX
+	MOVQ AX, from+72(FP)
+	MOVQ runs+8(FP), AX
+	PCALIGN $64
+
+loop:
+	VMOVUPS.Z (DI), K1, Z24
+	ADDQ R10, DI
+	VFMADD231PS.BCST (SI), Z24, Z0
+	VFMADD231PS.BCST (SI)(R8*1), Z24, Z1
+	VFMADD231PS.BCST (SI)(R8*2), Z24, Z2
+	ADDQ R9, SI
+	DECQ CX
+	JNZ loop
+	MOVQ skip+48(FP), CX
+	ADDQ CX, SI
+	MOVQ k+16(FP), CX
+	DECQ AX
+	JNZ loop
+
+	VBROADCASTSS lo+104(FP), Z24
+	VBROADCASTSS hi+108(FP), Z25
+	VMAXPS Z0, Z24, Z0
+	VMINPS Z0, Z25, Z0
+	VMAXPS Z1, Z24, Z1
+	VMINPS Z1, Z25, Z1
+	VMAXPS Z2, Z24, Z2
+	VMINPS Z2, Z25, Z2
+	VMOVUPS Z0, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS Z1, K1, (DX)
+	ADDQ R11, DX
+	VMOVUPS Z2, K1, (DX)
+	ADDQ R11, DX
+	MOVQ a+24(FP), SI
+	LEAQ (SI)(R12*1), SI
 	MOVQ SI, a+24(FP)
 	MOVQ b+56(FP), DI
 	MOVQ k+16(FP), CX

@@ -201,6 +201,74 @@ loop:
 	VZEROUPPER
 	RET
 
+// func tile3x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
+TEXT ·tile3x16(SB), NOSPLIT, $0-104
+	MOVQ k+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ ars+16(FP), R8
+	MOVQ acs+24(FP), R9
+	MOVQ b+32(FP), DI
+	MOVQ ldb+40(FP), R10
+	MOVQ c+64(FP), DX
+	MOVQ ldc+72(FP), R11
+	MOVQ from+48(FP), AX
+	MOVQ ldf+56(FP), R14
+	MOVQ next+88(FP), R15
+	MOVQ step+96(FP), R13
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	ADDQ R14, AX
+	VMOVUPS (AX), Y2
+	VMOVUPS 32(AX), Y3
+	ADDQ R14, AX
+	VMOVUPS (AX), Y4
+	VMOVUPS 32(AX), Y5
+	PCALIGN $64
+
+loop:
+	PREFETCHT1 (R15)
+	ADDQ R13, R15
+	VMOVUPS (DI), Y12
+	VMOVUPS 32(DI), Y13
+	VBROADCASTSS (SI), Y14
+	VFMADD231PS Y12, Y14, Y0
+	VFMADD231PS Y13, Y14, Y1
+	VBROADCASTSS (SI)(R8*1), Y14
+	VFMADD231PS Y12, Y14, Y2
+	VFMADD231PS Y13, Y14, Y3
+	VBROADCASTSS (SI)(R8*2), Y14
+	VFMADD231PS Y12, Y14, Y4
+	VFMADD231PS Y13, Y14, Y5
+	ADDQ R9, SI
+	ADDQ R10, DI
+	DECQ CX
+	JNZ loop
+
+	VBROADCASTSS lo+80(FP), Y13
+	VBROADCASTSS hi+84(FP), Y14
+	VMAXPS Y0, Y13, Y0
+	VMINPS Y0, Y14, Y0
+	VMAXPS Y1, Y13, Y1
+	VMINPS Y1, Y14, Y1
+	VMAXPS Y2, Y13, Y2
+	VMINPS Y2, Y14, Y2
+	VMAXPS Y3, Y13, Y3
+	VMINPS Y3, Y14, Y3
+	VMAXPS Y4, Y13, Y4
+	VMINPS Y4, Y14, Y4
+	VMAXPS Y5, Y13, Y5
+	VMINPS Y5, Y14, Y5
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	ADDQ R11, DX
+	VMOVUPS Y2, (DX)
+	VMOVUPS Y3, 32(DX)
+	ADDQ R11, DX
+	VMOVUPS Y4, (DX)
+	VMOVUPS Y5, 32(DX)
+	VZEROUPPER
+	RET
+
 // func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
 TEXT ·tile2x16(SB), NOSPLIT, $0-104
 	MOVQ k+0(FP), CX

@@ -12,8 +12,6 @@ import (
 const (
 	queryBlock = 32  // queries of a block
 	keyBlock   = 128 // keys of a block
-	// products want so many rows: blocks of several queries are paddedRows up with zeros
-	rowTile = 4
 )
 
 // tile chooses the query blocks and the scratch memory for one of them. The rows of a
@@ -23,16 +21,8 @@ func (p *attention) tile() {
 	all := p.rows * p.reps
 	p.block = max(1, min(all, queryBlock))
 	p.blocks = (all + p.block - 1) / p.block
-	keys, rows := min(p.keys, keyBlock), paddedRows(p.block)
+	keys, rows := min(p.keys, keyBlock), p.block
 	p.perWorker = rows*(2*p.dim+keys+2) + keys*p.dim + gemm.TransposedWork(p.dim)
-}
-
-// paddedRows returns the number of rows of a block of queries, filled up for products.
-func paddedRows(queries int) int {
-	if queries == 1 {
-		return 1
-	}
-	return (queries + rowTile - 1) / rowTile * rowTile
 }
 
 // tileMemory is the scratch memory of a block of queries.
@@ -51,7 +41,7 @@ func (p *attention) memory(worker int) (m tileMemory) {
 		s = s[n:]
 		return part
 	}
-	keys, rows := min(p.keys, keyBlock), paddedRows(p.block)
+	keys, rows := min(p.keys, keyBlock), p.block
 	m.q, m.acc, m.scores = cut(rows*p.dim), cut(rows*p.dim), cut(rows*keys)
 	m.max, m.sum, m.kv, m.work = cut(rows), cut(rows), cut(keys*p.dim), cut(gemm.TransposedWork(p.dim))
 	return m
@@ -88,12 +78,12 @@ func (p *attention) attend(m *tileMemory, b, kvHead, first int) {
 		p.c.Poll()
 		n := min(keyBlock, last-key)
 		k, stride := p.k.rows(b, kvHead, key, n, m.kv)
-		gemm.MulTransposed(paddedRows(rows), n, p.dim, m.q, p.dim, k, stride, m.scores, n, m.work)
+		gemm.MulTransposed(rows, n, p.dim, m.q, p.dim, k, stride, m.scores, n, m.work)
 		for r := range rows {
 			p.updateSoftmax(m, (first+r)/p.reps, r, key, n)
 		}
 		v, stride := p.v.rows(b, kvHead, key, n, m.kv)
-		simd.MulAdd(paddedRows(rows), p.dim, n, m.scores, n, 1, v, stride, m.acc, p.dim)
+		simd.MulAdd(rows, p.dim, n, m.scores, n, 1, v, stride, m.acc, p.dim)
 	}
 	for r := range rows {
 		row := m.acc[r*p.dim : (r+1)*p.dim]
@@ -104,7 +94,7 @@ func (p *attention) attend(m *tileMemory, b, kvHead, first int) {
 	}
 }
 
-// loadQueries loads the queries, times the scale, and fills the block up with zeros.
+// loadQueries loads the queries, times the scale.
 func (p *attention) loadQueries(m *tileMemory, b, kvHead, first, rows int) {
 	for r := range rows {
 		row := m.q[r*p.dim : (r+1)*p.dim]
@@ -112,7 +102,6 @@ func (p *attention) loadQueries(m *tileMemory, b, kvHead, first, rows int) {
 		q, _ := p.q.rows(b, head, pos, 1, row)
 		simd.ScaleShift(row, q, p.scale, 0)
 	}
-	clear(m.q[rows*p.dim : paddedRows(rows)*p.dim])
 }
 
 // updateSoftmax converts row r of the scores, for position i and the n keys from key on, to weights relative to the

@@ -28,7 +28,7 @@ func tiles(write func(t tile) string, list ...tile) (routines []routine) {
 
 var tileSets = []set{
 	{"tiles_amd64", "Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones that there are.",
-		append(tiles(avx2Tile, tile{6, 16, ahead}, tile{4, 16, ahead}, tile{2, 16, ahead}, tile{1, 16, ahead}, tile{1, 64, ""},
+		append(tiles(avx2Tile, tile{6, 16, ahead}, tile{4, 16, ahead}, tile{3, 16, ahead}, tile{2, 16, ahead}, tile{1, 16, ahead}, tile{1, 64, ""},
 			tile{6, 8, columnsMask}, tile{2, 8, columnsMask}, tile{1, 8, columnsMask}), avx2Row())},
 	{"tiles512_amd64", "Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one tile serves every width. " +
 		"Rows of a are runs of k elements; skip is from the end of a run to the next, in bytes. There are several tiles, " +
@@ -55,7 +55,7 @@ const amd64Ahead = "PREFETCHT1 (R15)\nADDQ %s, R15\n"
 
 // columns are the tiles of so many columns for AVX-512.
 func columns(n int) (list []tile) {
-	for _, rows := range []int{8, 6, 4, 2, 1} {
+	for _, rows := range []int{8, 6, 4, 3, 2, 1} {
 		last := columnsThere
 		if n == 32 {
 			last = columnsAhead
@@ -123,7 +123,7 @@ func nextRun(t tile) (before, behind string) {
 // eachTile has the instructions before and behind those of a tile, and behind the loads of from. The
 // arguments a, from and tiles change in their places.
 func eachTile(t tile, f *frame) (before, loaded, behind string) {
-	below := map[int]string{12: "R12*4", 8: "R8*8", 6: "R12*2", 4: "R8*4", 2: "R8*2", 1: "R8*1"}[t.rows]
+	below := map[int]string{12: "R12*4", 8: "R8*8", 6: "R12*2", 4: "R8*4", 3: "R12*1", 2: "R8*2", 1: "R8*1"}[t.rows]
 	return "\ntile:\nLEAQ (R8)(R8*2), R12\nLEAQ (R8)(R8*4), R13\nLEAQ (SI)(R13*1), BX\nADDQ BX, R13", "ADDQ R14, AX\nMOVQ AX, " + f.at("from"),
 		fmt.Sprintf("ADDQ R11, DX\n%sLEAQ (SI)(%s), SI\nMOVQ SI, %s\n", f.arguments("MOVQ", "a", "SI"), below, f.at("a")) +
 			f.arguments("MOVQ", "b", "DI", "k", "CX") + fmt.Sprintf("DECQ %s\nJNZ tile\nVZEROUPPER\nRET", f.at("tiles"))
