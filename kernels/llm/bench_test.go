@@ -1,21 +1,21 @@
 package llm
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 )
 
 func BenchmarkOps(b *testing.B) {
-	cache := random(2, f32, 1, 2048, 8, 64)
-	for _, c := range []struct {
-		name        string
-		rows, start int
-	}{{"one token after 100", 1, 100}, {"one token after 2000", 1, 2000}, {"4 tokens after 100", 4, 100}, {"512 tokens", 512, 0}} {
-		q := random(1, f32, 1, c.rows, 32, 64)
-		b.Run("attention/"+c.name, func(b *testing.B) {
-			kerneltest.Benchmark(b, set, kerneltest.Case{Op: sdpa, Args: []any{q, cache, cache, c.start, nil, 0.0, true, nil}, Want: []any{q}})
-		})
+	for _, heads := range [][2]int{{32, 8}, {9, 3}, {8, 8}} {
+		keys, values := random(2, f32, 1, 2048, heads[1], 64), random(3, f32, 1, 2048, heads[1], 64)
+		for _, c := range [][2]int{{1, 16}, {1, 100}, {1, 450}, {1, 2000}, {4, 100}, {512, 0}} {
+			q := random(1, f32, 1, c[0], heads[0], 64)
+			b.Run(fmt.Sprintf("attention/%d heads of %d keys/%d tokens after %d", heads[0], heads[1], c[0], c[1]), func(b *testing.B) {
+				kerneltest.Benchmark(b, set, kerneltest.Case{Op: sdpa, Args: []any{q, keys, values, c[1], nil, 0.0, true, nil}, Want: []any{q}})
+			})
+		}
 	}
 	b.Run("delta rule", func(b *testing.B) {
 		kerneltest.Benchmark(b, set, kerneltest.Case{Op: deltaRuleOut, Args: []any{random(1, f32, 1, 16, 32, 128), random(2, f32, 1, 16, 32, 128), random(3, f32, 1, 16, 32, 128),
