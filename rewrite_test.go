@@ -77,6 +77,38 @@ func (c *sample) conv(x, weight int, transposed bool, groups int64) int {
 	return c.of("aten::convolution.out", x, weight, c.nothing(), one, none, one, c.truth(transposed), none, c.number(groups))
 }
 
+// masked replaces rows of x by a value where all scores of the row are -∞.
+func (c *sample) masked(x, scores, by int) int { return c.maskedAlong(x, scores, by, -1) }
+
+func (c *sample) maskedAlong(x, scores, by int, dim int64) int {
+	minusInf := c.put(pte.Value{Kind: tensor.KindDouble, Double: math.Inf(-1)})
+	all := c.bools(2, 2, 1)
+	if dim == 1 {
+		all = c.bools(2, 1, 2)
+	}
+	hidden := c.to(c.bools(2, 2, 2), "aten::eq.Scalar_out", scores, minusInf)
+	seen := c.to(c.bools(2, 2, 2), "aten::logical_not.out", hidden)
+	anySeen := c.to(c.bools(c.m.Values[all].Tensor.Sizes...), "aten::any.out", seen, c.number(dim), c.truth(true))
+	return c.of("aten::where.self_out", c.to(all, "aten::logical_not.out", anySeen), by, x)
+}
+
+// bools adds a tensor of truth.
+func (c *sample) bools(sizes ...int) int {
+	v := c.sized(sizes...)
+	c.m.Values[v].Tensor.DType = tensor.Bool
+	return v
+}
+
+// like is full_like of x; scores are -∞ in one row, and in some elements of others.
+func (c *sample) like(x int, n float32) int {
+	return c.of("aten::full_like.out", x, c.put(pte.Value{Kind: tensor.KindDouble, Double: float64(n)}), c.nothing())
+}
+
+func (c *sample) scores() int {
+	inf := float32(math.Inf(-1))
+	return c.add(c.x, c.constant([]float32{inf, inf, inf, 0, 0, inf, 0, 0}, 2, 2, 2))
+}
+
 func (c *sample) weight() int { return c.constant([]float32{1, -2, 3, 1}, 2, 2, 1) }
 
 func (c *sample) normed(v int, variance float32) int { return c.normedTo(c.value(), v, variance) }
@@ -351,6 +383,32 @@ var rewriteCases = []struct {
 	{"the square of a sigmoid", func(c *sample) []int {
 		v := c.sigmoid(c.x)
 		return []int{c.mul(v, v)}
+	}, nil},
+
+	{"masked rows", func(c *sample) []int {
+		return []int{c.masked(c.neg(c.z), c.scores(), c.like(c.x, 0))}
+	}, map[string]int{"masked rows": 6}},
+	{"masked rows of a constant zero", func(c *sample) []int {
+		return []int{c.masked(c.neg(c.z), c.scores(), c.constant(make([]float32, 8), 2, 2, 2))}
+	}, map[string]int{"masked rows": 5}},
+	{"masked rows of ones", func(c *sample) []int {
+		return []int{c.masked(c.neg(c.z), c.scores(), c.like(c.x, 1))}
+	}, nil},
+	{"masked rows of -0", func(c *sample) []int {
+		return []int{c.masked(c.neg(c.z), c.scores(), c.like(c.x, float32(math.Copysign(0, -1))))}
+	}, nil},
+	{"masked rows along another dimension", func(c *sample) []int {
+		return []int{c.maskedAlong(c.neg(c.z), c.scores(), c.like(c.x, 0), 1)}
+	}, nil},
+	{"masked rows of scores that are overwritten", func(c *sample) []int {
+		scores := c.scores()
+		v := c.masked(c.neg(c.z), scores, c.like(c.x, 0))
+		c.to(scores, "aten::neg.out", c.z)
+		return []int{v, c.neg(scores)}
+	}, map[string]int{"masked rows": 6}},
+	{"masked rows and zeros that are an output", func(c *sample) []int {
+		zeros := c.like(c.x, 0)
+		return []int{c.masked(c.neg(c.z), c.scores(), zeros), zeros}
 	}, nil},
 
 	{"hardswish", func(c *sample) []int { return []int{c.div(c.mul(c.x, c.gate(c.x)), 6)} }, map[string]int{"hardswish": 5}},

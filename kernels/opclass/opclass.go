@@ -49,6 +49,14 @@ const (
 	RsubScalar // the number minus the tensor
 	MulScalar
 	DivScalar
+	EqScalar // whether an element is the number
+
+	// Truth and choices.
+
+	LogicalNot
+	AnyDim // whether any element along a dimension is true
+	Where  // elements of the second or of the third tensor
+	FullLike
 
 	// Products.
 
@@ -139,6 +147,12 @@ var table = [Count]struct{ name, args string }{
 	RsubScalar: {"RsubScalar", "Tensor Scalar Scalar"},
 	MulScalar:  {"MulScalar", "Tensor Scalar"},
 	DivScalar:  {"DivScalar", "Tensor Scalar"},
+	EqScalar:   {"EqScalar", "Tensor Scalar"},
+
+	LogicalNot: {"LogicalNot", "Tensor"},
+	AnyDim:     {"AnyDim", "Tensor int bool"},
+	Where:      {"Where", "Tensor Tensor Tensor"},
+	FullLike:   {"FullLike", "Tensor Scalar MemoryFormat?"},
 
 	MM:          {"MM", "Tensor Tensor"},
 	BMM:         {"BMM", "Tensor Tensor"},

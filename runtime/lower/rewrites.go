@@ -16,6 +16,7 @@ var rewrites = []rewrite{
 	{name: "batch norm", classes: []opclass.Class{opclass.BatchNorm}, apply: foldBatchNorm},
 	{name: "silu", classes: products, apply: fuseSiLU, renames: renamesAtLoad},
 	{name: "hardswish", classes: quotients, apply: fuseHardswish, renames: renamesInNode},
+	{name: "masked rows", classes: []opclass.Class{opclass.Where}, apply: fuseMaskedRows, renames: renamesAtLoad},
 }
 
 // Rewrite applies the canonical rewrites, which help every engine, until none applies: it removes

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 )
 
 // comparison returns a binary operator whose result is bool.
@@ -29,7 +30,7 @@ var (
 
 var compareOps = []kernels.Op{
 	{Schema: "aten::eq.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: eq.run, DTypes: allComplex},
-	{Schema: "aten::eq.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: eq.run, DTypes: allComplex},
+	{Schema: "aten::eq.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: eq.run, Class: opclass.EqScalar, DTypes: allComplex},
 	{Schema: "aten::ne.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: ne.run, DTypes: allComplex},
 	{Schema: "aten::ne.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: ne.run, DTypes: allComplex},
 	{Schema: "aten::lt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: lt.run, DTypes: all},
@@ -43,7 +44,7 @@ var compareOps = []kernels.Op{
 	{Schema: "aten::logical_and.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalAnd.run, DTypes: allComplex},
 	{Schema: "aten::logical_or.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalOr.run, DTypes: allComplex},
 	{Schema: "aten::logical_xor.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalXor.run, DTypes: allComplex},
-	{Schema: "aten::logical_not.out(Tensor self, *, Tensor(a!) out)", Func: logicalNot.run, DTypes: allComplex},
+	{Schema: "aten::logical_not.out(Tensor self, *, Tensor(a!) out)", Func: logicalNot.run, Class: opclass.LogicalNot, DTypes: allComplex},
 	{Schema: "aten::isnan.out(Tensor self, *, Tensor(a!) out)", Func: isNaN.run, DTypes: all},
 	{Schema: "aten::isinf.out(Tensor self, *, Tensor(a!) out)", Func: isInf.run, DTypes: all},
 }

@@ -16,7 +16,7 @@ var (
 )
 
 var selectOps = []kernels.Op{
-	{Schema: "aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out)", Func: where, DTypes: allComplex},
+	{Schema: "aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out)", Func: where, Class: opclass.Where, DTypes: allComplex},
 	{Schema: "aten::masked_fill.Scalar_out(Tensor self, Tensor mask, Scalar value, *, Tensor(a!) out)", Func: maskedFill, DTypes: allComplex},
 	{Schema: "aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out)",
 		Func: clampNumbers, Class: opclass.Clamp, DTypes: all},

@@ -2,13 +2,15 @@ package factory
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var fillOps = []kernels.Op{
 	{Schema: "aten::full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out)", Func: filled(1), DTypes: all},
-	{Schema: "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: filled(1), DTypes: all},
+	{Schema: "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out)",
+		Func: filled(1), Class: opclass.FullLike, DTypes: all},
 	{Schema: "aten::fill.Scalar_out(Tensor self, Scalar value, *, Tensor(a!) out)", Func: filled(1), DTypes: all},
 	{Schema: "aten::fill.Tensor_out(Tensor self, Tensor value, *, Tensor(a!) out)", Func: fillTensor, Moves: true, DTypes: all},
 	{Schema: "aten::scalar_tensor.out(Scalar s, *, Tensor(a!) out)", Func: filled(0), DTypes: all},

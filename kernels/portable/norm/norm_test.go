@@ -194,12 +194,38 @@ func TestEdges(t *testing.T) {
 	)
 }
 
+// TestZeroMaskedRows compares with the definition, and wants NaN and -0 to stay.
+func TestZeroMaskedRows(t *testing.T) {
+	const op = "etrun::zero_masked_rows.out"
+	inf, nan, zero := math.Inf(1), math.NaN(), math.Copysign(0, -1)
+	scores := []float64{-inf, -inf, -inf, -inf, -inf, 1, 0, -inf, -inf, nan, -inf, -inf, -inf, nan, -inf, inf, -inf, -inf}
+	x := []float64{nan, nan, nan, 1, zero, 2, 3, inf, -inf, nan, nan, nan, nan, zero, 1, 1, 2, zero}
+	want := append([]float64{0, 0, 0}, x[3:]...)
+	var cases []kerneltest.Case
+	for _, d := range []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16} {
+		of := func(v []float64) *tensor.Tensor { return kerneltest.FromDense(d, []int{2, 3, 3}, nil, v) }
+		cases = append(cases, kerneltest.Case{Name: fmt.Sprint("rows of ", d), Op: op, Args: []any{of(x), of(scores)}, Want: []any{of(want)}})
+	}
+	f := func(sizes ...int) *tensor.Tensor { return tensor.New(tensor.Float32, sizes...) }
+	last := tensor.Make(tensor.Float32, []int{2, 2}, []uint8{1, 0}, tensor.Static)
+	last.Bind(make([]byte, 16))
+	kerneltest.Run(t, set, append(cases,
+		kerneltest.Case{Name: "no rows", Op: op, Args: []any{f(0, 3), f(0, 3)}, Want: []any{f(0, 3)}},
+		kerneltest.Case{Name: "empty rows", Op: op, Args: []any{f(3, 0), f(3, 0)}, Want: []any{f(3, 0)}},
+		kerneltest.Case{Name: "other sizes", Op: op, Args: []any{f(2, 3), f(3)}, Outs: []any{f(2, 3)}, Refused: "the sizes of self"},
+		kerneltest.Case{Name: "no dimension", Op: op, Args: []any{f(), f()}, Outs: []any{f()}, Refused: "last dimension"},
+		kerneltest.Case{Name: "another type", Op: op, Args: []any{f(2), tensor.New(tensor.Float64, 2)}, Outs: []any{f(2)}, Refused: "argument 0's float32"},
+		kerneltest.Case{Name: "another order", Op: op, Args: []any{f(2, 2), last}, Outs: []any{f(2, 2)}, Refused: "contiguous"},
+	)...)
+}
+
 func TestNoAllocs(t *testing.T) {
 	x, c, none, one := tensor.New(tensor.Float32, 8, 16, 40), tensor.New(tensor.Float32, 16), tensor.New(tensor.Float32, 0), tensor.New(tensor.Float32, 8, 1, 1)
 	w := tensor.New(tensor.Float32, 16, 40)
 	group := tensor.New(tensor.Float32, 8, 4)
 	kerneltest.NoAllocs(t, set,
 		kerneltest.Case{Name: "softmax", Op: "aten::_softmax.out", Args: []any{x, 2, false}, Want: []any{x}},
+		kerneltest.Case{Name: "masked rows", Op: "etrun::zero_masked_rows.out", Args: []any{x, x}, Want: []any{x}},
 		kerneltest.Case{Name: "softmax across", Op: "aten::_log_softmax.out", Args: []any{x, 1, false}, Want: []any{x}},
 		kerneltest.Case{Name: "layer", Op: "aten::native_layer_norm.out", Args: []any{x, []int{16, 40}, w, w, 1e-5}, Want: []any{x, one, one}},
 		kerneltest.Case{Name: "group", Op: "aten::native_group_norm.out", Args: []any{x, c, c, 8, 16, 40, 4, 1e-5}, Want: []any{x, group, group}},

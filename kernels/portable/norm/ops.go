@@ -11,6 +11,8 @@ func Ops() []kernels.Op {
 		return kernels.Op{Schema: schema, Func: f, Class: c, DTypes: floatTypes, Family: kernels.Loose}
 	}
 	return []kernels.Op{
+		{Schema: "etrun::zero_masked_rows.out(Tensor self, Tensor scores, *, Tensor(a!) out)", Func: zeroMaskedRows, DTypes: floatTypes,
+			Note: "no exporter calls it: rows of self, zeros where all scores of the row are -inf"},
 		row(opclass.Softmax, "aten::_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out)", softmax),
 		row(opclass.LogSoftmax, "aten::_log_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out)", logSoftmax),
 		row(opclass.LayerNorm, "aten::native_layer_norm.out(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps, *, "+

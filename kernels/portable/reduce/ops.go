@@ -33,7 +33,7 @@ var ops = []kernels.Op{
 	{Schema: "aten::argmin.out(Tensor self, int? dim=None, bool keepdim=False, *, Tensor(a!) out)", Func: argReduce(true, false), DTypes: realType},
 	{Schema: "aten::any.all_out(Tensor self, *, Tensor(a!) out)", Func: reduceAny, DTypes: anyType},
 	{Schema: "aten::any.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out)", Func: reduceAny, DTypes: anyType, Note: "an empty list of dimensions reduces none"},
-	{Schema: "aten::any.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out)", Func: reduceAny, DTypes: anyType},
+	{Schema: "aten::any.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out)", Func: reduceAny, Class: opclass.AnyDim, DTypes: anyType},
 	{Schema: "aten::logsumexp.out(Tensor self, int[1] dim, bool keepdim=False, *, Tensor(a!) out)", Func: logSumExp, DTypes: floatType, Family: kernels.Loose},
 	{Schema: "aten::cumsum.out(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out)", Func: cumsum, DTypes: realType, Family: kernels.Sum},
 	{Schema: "aten::cumprod.out(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out)", Func: cumprod, DTypes: realType,
