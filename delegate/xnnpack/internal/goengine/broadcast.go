@@ -35,15 +35,18 @@ func (l *unaryLoop) Range(_, lo, hi int) {
 
 // mapUnary applies a function to each element. cost is the cost of one element, in additions.
 func (e *Unit) mapUnary(n *graph.Node, cost int, f unaryFunc) {
-	if e.tabled(n, f) {
+	direct := e.direct[n.At]
+	if !direct && e.tabled(n, f) {
 		return
 	}
-	l, stale := loopOf[unaryLoop](e, n, e.direct[n.At])
+	l, stale := loopOf[unaryLoop](e, n, direct)
 	if stale {
 		*l = unaryLoop{node: n, f: f, x: e.load(0, n.In[0]), y: e.result(n.Out[0])}
 	}
 	e.Parallel(len(l.y), elementsPerRange/cost, l)
-	e.store(n.Out[0])
+	if !direct {
+		e.store(n.Out[0])
+	}
 }
 
 // binaryLoop applies a function to two operands.
@@ -76,10 +79,11 @@ type pieces struct {
 }
 
 func (e *Unit) mapBinary(n *graph.Node, f func(dst, a, b []float32)) {
-	if e.int8Binary(n) {
+	direct := e.direct[n.At]
+	if !direct && e.int8Binary(n) {
 		return
 	}
-	l, stale := loopOf[binaryLoop](e, n, e.direct[n.At])
+	l, stale := loopOf[binaryLoop](e, n, direct)
 	if stale {
 		l.e, l.f, l.node, l.y = e, f, n, e.result(n.Out[0])
 		l.x[0], l.x[1] = e.load(0, n.In[0]), e.load(1, n.In[1])
@@ -90,7 +94,9 @@ func (e *Unit) mapBinary(n *graph.Node, f func(dst, a, b []float32)) {
 		e.forgetRepeats(l)
 	}
 	e.Parallel(l.units, l.grain, l)
-	e.store(n.Out[0])
+	if !direct {
+		e.store(n.Out[0])
+	}
 }
 
 // forgetRepeats resets the expanded operands, of which each worker has its own.

@@ -75,14 +75,13 @@ func clampElements(n *graph.Node, dst, src []float32) { simd.Clamp(dst, src, n.M
 
 // convert converts between datatypes.
 func (e *Unit) convert(n *graph.Node) {
+	if e.Graph.Values[n.Out[0]].Datatype == graph.QDInt8 {
+		e.quantizeDynamic(n.Out[0], e.load(0, n.In[0]), e.Graph.Values[n.In[0]].Datatype == graph.FP16)
+		return
+	}
 	if e.int8Convert(n) {
 		return
 	}
-	x := e.load(0, n.In[0])
-	if e.Graph.Values[n.Out[0]].Datatype == graph.QDInt8 {
-		e.quantizeDynamic(n.Out[0], x, e.Graph.Values[n.In[0]].Datatype == graph.FP16)
-		return
-	}
-	copy(e.result(n.Out[0]), x)
+	copy(e.result(n.Out[0]), e.load(0, n.In[0]))
 	e.store(n.Out[0])
 }
