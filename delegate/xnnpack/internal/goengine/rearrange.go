@@ -47,7 +47,7 @@ func (f *fuser) rearrange(n *graph.Node) {
 	n.Out = nil
 }
 
-// untransposed removes a transpose that undoes an earlier one, where the function of each element between them can be
+// untransposed removes a transpose that undoes an earlier one, where the function of each element between them, if any, can be
 // computed in either order.
 func (f *fuser) untransposed(n *graph.Node) {
 	if n.Type.Tag != graph.TagStaticTranspose || !f.between(n.In[0]) {
@@ -55,6 +55,10 @@ func (f *fuser) untransposed(n *graph.Node) {
 	}
 	op := f.values[n.In[0]].producer
 	if op == nil {
+		return
+	}
+	if op.Type.Tag == graph.TagStaticTranspose {
+		f.transposedTwice(op, n)
 		return
 	}
 	at := f.elementOperand(op)
@@ -70,6 +74,16 @@ func (f *fuser) untransposed(n *graph.Node) {
 	op.In[at] = first.In[0]
 	f.values[n.Out[0]].producer, f.values[first.In[0]].reader = op, op
 	first.Out, n.Out = nil, nil
+}
+
+// transposedTwice makes a copy of two transposes of which the second one undoes the first. With static sizes rearrange merges
+// both, and more with them.
+func (f *fuser) transposedTwice(first, n *graph.Node) {
+	if f.g.Static || !undoes(graph.Params[graph.TransposeParams](n).Perm, graph.Params[graph.TransposeParams](first).Perm) {
+		return
+	}
+	n.Type, n.Params, n.In, first.Out = graph.NodeTypes[graph.TagCopy], nil, first.In, nil
+	f.values[n.In[0]].reader = n
 }
 
 // elementOperand returns the index of the operand, of the size of the output, of a function of each element of it; none if
