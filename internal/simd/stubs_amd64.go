@@ -816,6 +816,23 @@ func vnni8x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32
 //go:noescape
 func vnni8x32(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
+//go:noescape
+func winogradInput16(n int, x *float32, row, pixel int, v *float32, each int)
+
+func winogradInput4(n int, x *float32, row, pixel int, v *float32, each int) {}
+
+//go:noescape
+func winogradInput8(n int, x *float32, row, pixel int, v *float32, each int)
+
+//go:noescape
+func winogradOutput16(n int, m *float32, each int, y *float32, row, pixel int, lo, hi float32, faults *float32)
+
+func winogradOutput4(n int, m *float32, each int, y *float32, row, pixel int, lo, hi float32, faults *float32) {
+}
+
+//go:noescape
+func winogradOutput8(n int, m *float32, each int, y *float32, row, pixel int, lo, hi float32, faults *float32)
+
 func zip2Bytes(n int, dst, src *byte, stride int) {}
 
 func zip2Halves(n int, dst, src *byte, stride int) {}

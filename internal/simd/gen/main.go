@@ -55,7 +55,12 @@ func generate(dir string) (map[string][]byte, error) {
 			source[f.name+"_loops.go"] = text
 		}
 	}
-	addRoutines(source, slices.Concat(tileSets, peakSets, copySets, tapSets, windowSets, byRowsSets, slideSets, slideNeonSets, sumRowsSets, rowDotSets, softmaxSets, interpolateSets, channelSets, transposeSets, dotSets, nibbleSets, quantizeSets, quantizedSets, quantizedNeonSets, nibbleNeonSets, matrixSets, rowsNeonSets, float64NeonSets, zipSets))
+	addRoutines(source, slices.Concat(
+		tileSets, peakSets, copySets, tapSets, windowSets, byRowsSets, slideSets, slideNeonSets, sumRowsSets,
+		rowDotSets, softmaxSets, interpolateSets, channelSets, transposeSets, winogradSets, dotSets, nibbleSets,
+		quantizeSets, quantizedSets, quantizedNeonSets, nibbleNeonSets, matrixSets, rowsNeonSets, float64NeonSets,
+		zipSets,
+	))
 	if err := addStubs(source, dir); err != nil {
 		return nil, err
 	}
