@@ -8,12 +8,19 @@ func (e *Unit) floatConvolution(n *graph.Node) {
 	if stale {
 		l.set(e, n)
 	}
+	if !l.inBlocks || !l.blocks.run() {
+		l.direct()
+	}
+	e.store(n.Out[0])
+}
+
+// direct computes the convolution as it is defined.
+func (l *windowProduct) direct() {
 	if l.byLine {
-		e.Parallel(l.units, l.grain, &l.lines)
+		l.e.Parallel(l.units, l.grain, &l.lines)
 	} else {
 		l.run()
 	}
-	e.store(n.Out[0])
 }
 
 // windowProduct computes a convolution as a product whose rows are windows.
@@ -23,6 +30,9 @@ type windowProduct struct {
 	windows windowRows
 	lines   lineProduct
 	byLine  bool
+	// Blocks of 2×2 pixels take less time; the others remain for numbers that are not finite.
+	blocks   winogradProduct
+	inBlocks bool
 }
 
 func (l *windowProduct) set(e *Unit, n *graph.Node) {
@@ -39,6 +49,10 @@ func (l *windowProduct) set(e *Unit, n *graph.Node) {
 	if l.byLine = p.source == &l.windows && l.windows.ByLines(); l.byLine {
 		l.lines.windowRows, l.lines.floatProduct = &l.windows, p
 		l.lines.plan(e)
+	}
+	if l.inBlocks = p.filter.winograd != nil && l.windows.Winograd(); l.inBlocks {
+		l.blocks.windowRows, l.blocks.floatProduct = &l.windows, p
+		l.blocks.plan(e)
 	}
 }
 

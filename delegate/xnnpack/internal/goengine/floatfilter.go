@@ -12,6 +12,8 @@ type floatFilter struct {
 	Panels []*gemm.Panels // by group
 	taps   []float32      // of a depthwise convolution: [kernel H · W, channels]
 	bias   []float32      // [output channels], zeros for none
+	// winograd is the same filter for blocks of 2×2 pixels, nil if these do not pay off.
+	winograd *winogradFilter
 }
 
 // packer packs a node's filter; panels packs a matrix. Those of depthwise convolutions may have none, see setTaps.
@@ -97,8 +99,13 @@ func packsFloats(g *graph.Graph, n *graph.Node) bool {
 	return typeOf(n).pack != nil && !HasQuantizedInput(g, n) && areConst(g, n.In[1:])
 }
 
-// PanelElements returns the number of elements in the panels of a node's filter.
+// PanelElements returns the number of elements in the panels of a node's filter, in all its forms.
 func PanelElements(g *graph.Graph, n *graph.Node, shapes []graph.Shape) int {
+	return directElements(g, n, shapes) + winogradElements(g, n, shapes)
+}
+
+// directElements returns the number of elements in the panels of a node's filter as it is defined.
+func directElements(g *graph.Graph, n *graph.Node, shapes []graph.Shape) int {
 	w := n.Window()
 	switch {
 	case w == nil:

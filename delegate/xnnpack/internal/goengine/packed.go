@@ -154,6 +154,7 @@ func (w *PackWork) addFloats(own *PackedNode) {
 		return m
 	})
 	w.to.Floats[n.At], own.Finish = f, func() { f.bias = e.biasOf(n) }
+	w.addWinograd(n, f, free)
 	switch {
 	case w.stored && !n.IsDepthwise():
 	case w.g.Values[v].Datatype == graph.FP32:
@@ -170,6 +171,29 @@ func (w *PackWork) addFloats(own *PackedNode) {
 				cpu.Populate(m.memory)
 				m.Repack(numbers[m.from:], m.row, m.col)
 			}
+		})
+	}
+}
+
+// addWinograd divides the packing of a filter for blocks of 2×2 pixels, into memory, if there is to be one.
+func (w *PackWork) addWinograd(n *graph.Node, f *floatFilter, memory []byte) {
+	if !hasWinograd(w.g, n, w.shapes) {
+		return
+	}
+	k, cols := n.Window().GroupIn, n.Window().GroupOut
+	f.winograd = newWinogradFilter(memory, k, cols)
+	if w.stored {
+		return
+	}
+	panels := graph.CeilDiv(cols, simd.PanelCols)
+	each := max(1, partElements/(graph.WinogradTerms*k*simd.PanelCols))
+	if w.g.Values[n.In[1]].Datatype != graph.FP32 { // decoded once
+		each = panels
+	}
+	for from := 0; from < panels; from += each {
+		to := min(from+each, panels)
+		w.Part((to-from)*graph.WinogradTerms*k*simd.PanelCols, func() {
+			packWinograd(memory, w.floats.filterNumbers(n.In[1]), k, cols, from, to)
 		})
 	}
 }

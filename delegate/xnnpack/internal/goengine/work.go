@@ -199,6 +199,9 @@ func connectedWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, _ in
 func windowWork(w *work, g *graph.Graph, n *graph.Node, s []graph.Shape, _ int) {
 	runtimeFilter(w, g, n, s)
 	r := n.Windows(s[n.In[0]], s[n.Out[0]])
+	if hasWinograd(g, n, s) {
+		w.line = max(w.line, graph.Times(4, r.WinogradWork()))
+	}
 	switch {
 	case n.Type.Tag == graph.TagConvTranspose2d || r.IsPointwise():
 	case r.ByLines():
@@ -316,6 +319,9 @@ func packedFloats(g *graph.Graph, n *graph.Node, s []graph.Shape) int64 {
 		bytes = numberBytes(g, n.In[1], s)
 	}
 	if len(n.In) < 3 || n.In[2] == graph.None || g.Values[n.In[2]].Datatype != graph.FP32 {
+		bytes = graph.Plus(bytes, graph.Times(4, s[n.Out[0]].Last()))
+	}
+	if hasWinograd(g, n, s) {
 		bytes = graph.Plus(bytes, graph.Times(4, s[n.Out[0]].Last()))
 	}
 	return bytes

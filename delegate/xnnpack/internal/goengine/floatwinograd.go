@@ -1,0 +1,171 @@
+package goengine
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/gemm"
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// winogradFilter is a filter of 3×3 taps for blocks of 2×2 pixels: a matrix for each element of a transformed block.
+type winogradFilter struct {
+	matrices [graph.WinogradTerms]*gemm.Panels
+	zeros    []float32 // a row
+}
+
+// newWinogradFilter returns a filter in memory, which [packWinograd] sets.
+func newWinogradFilter(memory []byte, k, cols int) *winogradFilter {
+	f, numbers, size := &winogradFilter{zeros: make([]float32, cols)}, tensor.View[float32](memory), gemm.Size(k, cols, k)
+	for i := range f.matrices {
+		f.matrices[i] = gemm.New(numbers[i*size:], k, cols, k)
+	}
+	return f
+}
+
+// packWinograd packs panels [from, to) of all matrices of a filter [cols, 3, 3, k] in memory.
+func packWinograd(memory []byte, filter []float32, k, cols, from, to int) {
+	const width = simd.PanelCols
+	columns, size := make([]float32, graph.WinogradTerms*width*k), gemm.Size(k, cols, k) // [terms][columns][k]
+	for q := from; q < to; q++ {
+		n := min(width, cols-q*width)
+		for j := range n {
+			simd.WinogradFilter(k, filter[(q*width+j)*9*k:], columns[j*k:], width*k)
+		}
+		for i := range graph.WinogradTerms {
+			panel := memory[4*(i*size+q*width*k):][:4*n*k]
+			cpu.Populate(panel)
+			gemm.New(tensor.View[float32](panel), k, n, k).Repack(columns[i*width*k:], 1, k)
+		}
+	}
+}
+
+// winogradBias is the matrix whose products the bias is added to: the transform adds them to all four pixels.
+const winogradBias = 5
+
+// winogradProduct computes a convolution in blocks of 2×2 pixels, tile by tile. Sums of numbers that are not finite, or exceed
+// the range of float32 on the way, are not those of the convolution: faults reports that there were any.
+type winogradProduct struct {
+	*windowRows
+	*floatProduct
+	down, across int // blocks of an image
+	blocks, tile int // all blocks, and those of a tile
+	units, grain int
+	faults       atomic.Bool
+}
+
+// plan divides the work.
+func (l *winogradProduct) plan(e *Unit) {
+	l.down, l.across = l.WinogradBlocks()
+	l.blocks, l.tile = l.Out.Dim[0]*l.down*l.across, l.WinogradTile()
+	l.units = graph.CeilDiv(l.blocks, l.tile)
+	l.grain = 1 + macsPerRange/max(1, gemm.Work(l.tile, l.W.GroupOut, l.W.GroupIn)*graph.WinogradTerms)
+	e.reserve(l.WinogradWork())
+}
+
+// run computes the convolution, and reports whether all sums were finite.
+func (l *winogradProduct) run() bool {
+	l.faults.Store(false)
+	l.e.Parallel(l.units, l.grain, l)
+	return !l.faults.Load()
+}
+
+// Range computes tiles [lo, hi).
+func (l *winogradProduct) Range(worker, lo, hi int) {
+	for t := lo; t < hi && !l.faults.Load(); t++ {
+		l.e.run.Poll()
+		l.multiplyBlocks(l.e.lines[worker], t*l.tile, min(l.tile, l.blocks-t*l.tile))
+	}
+}
+
+// multiplyBlocks computes n blocks from the given one on.
+func (l *winogradProduct) multiplyBlocks(scratch []float32, first, n int) {
+	c, cols, f, inf := l.W.GroupIn, l.W.GroupOut, l.filter.winograd, float32(math.Inf(1))
+	v, scratch := scratch[:graph.WinogradTerms*n*c], scratch[graph.WinogradTerms*n*c:]
+	sums, edge := scratch[:graph.WinogradTerms*n*cols], scratch[graph.WinogradTerms*n*cols:]
+	for i := range n {
+		l.input(edge, first+i, v[i*c:], n*c)
+	}
+	for i, m := range f.matrices {
+		start := f.zeros
+		if i == winogradBias {
+			start = l.filter.bias
+		}
+		m.Mul(n, v[i*n*c:], c, start, sums[i*n*cols:], cols, -inf, inf, 0, m.Panels())
+	}
+	for i := range n {
+		l.output(edge, first+i, sums[i*cols:], n*cols)
+	}
+}
+
+// place returns the image of a block, and its row and column in it.
+func (l *winogradProduct) place(block int) (image, y, x int) {
+	line := block / l.across
+	return line / l.down, line % l.down, block % l.across
+}
+
+// input transforms the pixels of a block, those outside of the image being 0.
+func (l *winogradProduct) input(edge []float32, block int, v []float32, each int) {
+	image, y, x := l.place(block)
+	c, height, width := l.W.GroupIn, l.In.Dim[1], l.In.Dim[2]
+	pixels := l.points.X[image*height*width*c:]
+	if y, x = 2*y-l.Top, 2*x-l.Left; y >= 0 && x >= 0 && y+4 <= height && x+4 <= width {
+		simd.WinogradInput(c, pixels[(y*width+x)*c:], width*c, c, v, each)
+		return
+	}
+	edge = edge[:16*c]
+	clear(edge)
+	from, to := max(x, 0), min(x+4, width)
+	for i := max(0, -y); i < min(4, height-y) && from < to; i++ {
+		copy(edge[(4*i+from-x)*c:], pixels[((y+i)*width+from)*c:((y+i)*width+to)*c])
+	}
+	simd.WinogradInput(c, edge, 4*c, c, v, each)
+}
+
+// output transforms the sums of a block to pixels, and applies the merged function.
+func (l *winogradProduct) output(edge []float32, block int, sums []float32, each int) {
+	image, y, x := l.place(block)
+	cols, width := l.W.GroupOut, l.Out.Dim[2]
+	rows, pixels := min(2, l.Out.Dim[1]-2*y), min(2, width-2*x)
+	to, pitch := l.y[((image*l.Out.Dim[1]+2*y)*width+2*x)*cols:], width*cols
+	if rows == 2 && pixels == 2 {
+		l.pixels(sums, each, to, pitch)
+	} else {
+		l.pixels(sums, each, edge, 2*cols)
+		for i := range rows {
+			copy(to[i*pitch:][:pixels*cols], edge[2*i*cols:])
+		}
+	}
+	for i := range rows {
+		finishNode(l.node, to[i*pitch:], pixels, cols, 0, cols)
+	}
+}
+
+// pixels transforms the sums of a block to four pixels.
+func (l *winogradProduct) pixels(sums []float32, each int, y []float32, row int) {
+	cols := l.W.GroupOut
+	if !simd.WinogradOutput(cols, sums, each, y, row, cols, l.node.Min, l.node.Max) {
+		l.faults.Store(true)
+	}
+}
+
+// hasWinograd reports whether a node's filter is packed for blocks of 2×2 pixels.
+func hasWinograd(g *graph.Graph, n *graph.Node, s []graph.Shape) bool {
+	if n.Type.Tag != graph.TagConv2d || !packsFloats(g, n) {
+		return false
+	}
+	w := n.Windows(s[n.In[0]], s[n.Out[0]])
+	return w.Winograd()
+}
+
+// winogradElements returns the number of elements of the matrices of such a filter.
+func winogradElements(g *graph.Graph, n *graph.Node, s []graph.Shape) int {
+	if !hasWinograd(g, n, s) {
+		return 0
+	}
+	k := n.Window().GroupIn
+	return graph.WinogradTerms * gemm.Size(k, n.Window().GroupOut, k)
+}
