@@ -45,6 +45,10 @@ func (c *counter) add(n *graph.Node) {
 		c.part[v] = part
 	}
 	kind, a := c.amounts(n)
+	if products, transforms, ok := c.inBlocks(n); ok {
+		kind, a = classProduct32, products
+		c.sum(classCopy32, transforms, part)
+	}
 	c.sum(kind, a, part)
 	if len(n.In) > 1 && kind != classDepthwise32 && kind != classDepthwise8 {
 		c.weights += a[termWeight] * float64(c.bits(n.In[1])) / 8

@@ -33,6 +33,22 @@ func (c *counter) product(n *graph.Node) (class, amounts) {
 	return kind, p.amounts(t)
 }
 
+// inBlocks returns the amounts of a convolution that the Go engine computes in blocks of pixels: of its products, and of the
+// transforms of blocks and sums. ok reports that the node is one.
+func (c *counter) inBlocks(n *graph.Node) (products, transforms amounts, ok bool) {
+	if c.engine != ByGo || n.Type.Tag != graph.TagConv2d || c.bits(n.In[0]) == 8 || !c.Values[n.In[1]].IsConst() {
+		return products, transforms, false
+	}
+	s := n.Windows(c.shapes[n.In[0]], c.shapes[n.Out[0]])
+	if !s.Winograd() {
+		return products, transforms, false
+	}
+	down, across := s.WinogradBlocks()
+	p := productShape{rows: graph.WinogradTerms * s.Out.Dim[0] * down * across, groups: 1, taps: 1, depth: s.W.GroupIn, columns: s.W.GroupOut,
+		sums: 1, tile: s.WinogradTile()}
+	return p.amounts(c.floats), amounts{termElement: float64(p.rows * (p.depth + p.columns))}, true
+}
+
 // The library computes narrow products of floats in tiles of two columns and four terms.
 const narrowColumns, narrowDepth = 2, 4
 

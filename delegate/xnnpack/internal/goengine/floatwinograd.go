@@ -53,6 +53,7 @@ type winogradProduct struct {
 	*floatProduct
 	down, across int // blocks of an image
 	blocks, tile int // all blocks, and those of a tile
+	parts        int // of the panels, if there are few tiles
 	units, grain int
 	faults       atomic.Bool
 }
@@ -61,8 +62,12 @@ type winogradProduct struct {
 func (l *winogradProduct) plan(e *Unit) {
 	l.down, l.across = l.WinogradBlocks()
 	l.blocks, l.tile = l.Out.Dim[0]*l.down*l.across, l.WinogradTile()
-	l.units = graph.CeilDiv(l.blocks, l.tile)
-	l.grain = 1 + macsPerRange/max(1, gemm.Work(l.tile, l.W.GroupOut, l.W.GroupIn)*graph.WinogradTerms)
+	tiles := graph.CeilDiv(l.blocks, l.tile)
+	if l.parts = 1; tiles < 2*e.threads() {
+		l.parts = min(l.filter.Panels[0].Panels(), 2*e.threads())
+	}
+	l.units = tiles * l.parts
+	l.grain = 1 + macsPerRange*l.parts/max(1, gemm.Work(l.tile, l.W.GroupOut, l.W.GroupIn)*graph.WinogradTerms)
 	e.reserve(l.WinogradWork())
 }
 
@@ -73,17 +78,19 @@ func (l *winogradProduct) run() bool {
 	return !l.faults.Load()
 }
 
-// Range computes tiles [lo, hi).
+// Range computes parts of tiles [lo, hi).
 func (l *winogradProduct) Range(worker, lo, hi int) {
 	for t := lo; t < hi && !l.faults.Load(); t++ {
 		l.e.run.Poll()
-		l.multiplyBlocks(l.e.lines[worker], t*l.tile, min(l.tile, l.blocks-t*l.tile))
+		first, part, panels := t/l.parts*l.tile, t%l.parts, l.filter.Panels[0].Panels()
+		l.multiplyBlocks(l.e.lines[worker], first, min(l.tile, l.blocks-first), panels*part/l.parts, panels*(part+1)/l.parts)
 	}
 }
 
-// multiplyBlocks computes n blocks from the given one on.
-func (l *winogradProduct) multiplyBlocks(scratch []float32, first, n int) {
+// multiplyBlocks computes panels [from, to) of n blocks from the given one on.
+func (l *winogradProduct) multiplyBlocks(scratch []float32, first, n, from, to int) {
 	c, cols, f, inf := l.W.GroupIn, l.W.GroupOut, l.filter.winograd, float32(math.Inf(1))
+	scratch = scratch[:l.WinogradWork()]
 	v, scratch := scratch[:graph.WinogradTerms*n*c], scratch[graph.WinogradTerms*n*c:]
 	sums, edge := scratch[:graph.WinogradTerms*n*cols], scratch[graph.WinogradTerms*n*cols:]
 	for i := range n {
@@ -94,10 +101,11 @@ func (l *winogradProduct) multiplyBlocks(scratch []float32, first, n int) {
 		if i == winogradBias {
 			start = l.filter.bias
 		}
-		m.Mul(n, v[i*n*c:], c, start, sums[i*n*cols:], cols, -inf, inf, 0, m.Panels())
+		m.Mul(n, v[i*n*c:], c, start, sums[i*n*cols:], cols, -inf, inf, from, to)
 	}
+	at := from * simd.PanelCols
 	for i := range n {
-		l.output(edge, first+i, sums[i*cols:], n*cols)
+		l.output(edge, first+i, sums[i*cols+at:], n*cols, at, min(to*simd.PanelCols, cols)-at)
 	}
 }
 
@@ -125,29 +133,28 @@ func (l *winogradProduct) input(edge []float32, block int, v []float32, each int
 	simd.WinogradInput(c, edge, 4*c, c, v, each)
 }
 
-// output transforms the sums of a block to pixels, and applies the merged function.
-func (l *winogradProduct) output(edge []float32, block int, sums []float32, each int) {
+// output transforms the sums of n columns of a block to pixels, and applies the merged function.
+func (l *winogradProduct) output(edge []float32, block int, sums []float32, each, at, n int) {
 	image, y, x := l.place(block)
 	cols, width := l.W.GroupOut, l.Out.Dim[2]
 	rows, pixels := min(2, l.Out.Dim[1]-2*y), min(2, width-2*x)
 	to, pitch := l.y[((image*l.Out.Dim[1]+2*y)*width+2*x)*cols:], width*cols
 	if rows == 2 && pixels == 2 {
-		l.pixels(sums, each, to, pitch)
+		l.pixels(n, sums, each, to[at:], pitch, cols)
 	} else {
-		l.pixels(sums, each, edge, 2*cols)
-		for i := range rows {
-			copy(to[i*pitch:][:pixels*cols], edge[2*i*cols:])
+		l.pixels(n, sums, each, edge, 2*n, n)
+		for i := range rows * pixels {
+			copy(to[i/pixels*pitch+i%pixels*cols+at:][:n], edge[(i/pixels*2+i%pixels)*n:])
 		}
 	}
 	for i := range rows {
-		finishNode(l.node, to[i*pitch:], pixels, cols, 0, cols)
+		finishNode(l.node, to[i*pitch:], pixels, cols, at, n)
 	}
 }
 
-// pixels transforms the sums of a block to four pixels.
-func (l *winogradProduct) pixels(sums []float32, each int, y []float32, row int) {
-	cols := l.W.GroupOut
-	if !simd.WinogradOutput(cols, sums, each, y, row, cols, l.node.Min, l.node.Max) {
+// pixels transforms sums to four pixels.
+func (l *winogradProduct) pixels(n int, sums []float32, each int, y []float32, row, pixel int) {
+	if !simd.WinogradOutput(n, sums, each, y, row, pixel, l.node.Min, l.node.Max) {
 		l.faults.Store(true)
 	}
 }
