@@ -54,7 +54,8 @@ func TestFilterMemory(t *testing.T) {
 
 // TestPanelElements checks that goengine.PanelElements returns the size of the packed panels.
 func TestPanelElements(t *testing.T) {
-	for _, s := range graphtest.Samples(1) {
+	blocks := graphtest.Sample{Name: "blocks of pixels", Graph: convolutionGraph32("Conv2d", 12, 14, blockWindow(1, 48, 80), 0)}
+	for _, s := range append(graphtest.Samples(1), blocks) {
 		img, err := compile(t, graphtest.Encode(s.Graph), EngineGo)
 		if err != nil {
 			continue
@@ -65,6 +66,11 @@ func TestPanelElements(t *testing.T) {
 			if f := m.Packed.Floats[i]; f != nil {
 				for _, p := range f.Panels {
 					size += p.Size()
+				}
+				if f.Winograd != nil {
+					for _, p := range f.Winograd.Matrices {
+						size += p.Size()
+					}
 				}
 				if want := goengine.PanelElements(m.Graph, n, m.Shapes); size != want {
 					t.Errorf("%s: got panels of %d elements, want %d", s.Name, size, want)

@@ -50,7 +50,7 @@ func (l *windowProduct) set(e *Unit, n *graph.Node) {
 		l.lines.windowRows, l.lines.floatProduct = &l.windows, p
 		l.lines.plan(e)
 	}
-	if l.inBlocks = p.filter.winograd != nil && l.windows.Winograd(); l.inBlocks {
+	if l.inBlocks = p.filter.Winograd != nil && l.windows.Winograd(); l.inBlocks {
 		l.blocks.windowRows, l.blocks.floatProduct = &l.windows, p
 		l.blocks.plan(e)
 	}

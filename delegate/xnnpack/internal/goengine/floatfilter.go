@@ -12,8 +12,8 @@ type floatFilter struct {
 	Panels []*gemm.Panels // by group
 	taps   []float32      // of a depthwise convolution: [kernel H · W, channels]
 	bias   []float32      // [output channels], zeros for none
-	// winograd is the same filter for blocks of 2×2 pixels, nil if these do not pay off.
-	winograd *winogradFilter
+	// Winograd is the same filter for blocks of 2×2 pixels, nil if these do not pay off.
+	Winograd *winogradFilter
 }
 
 // packer packs a node's filter; panels packs a matrix. Those of depthwise convolutions may have none, see setTaps.

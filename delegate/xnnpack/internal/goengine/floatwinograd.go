@@ -13,15 +13,15 @@ import (
 
 // winogradFilter is a filter of 3×3 taps for blocks of 2×2 pixels: a matrix for each element of a transformed block.
 type winogradFilter struct {
-	matrices [graph.WinogradTerms]*gemm.Panels
+	Matrices [graph.WinogradTerms]*gemm.Panels
 	zeros    []float32 // a row
 }
 
 // newWinogradFilter returns a filter in memory, which [packWinograd] sets.
 func newWinogradFilter(memory []byte, k, cols int) *winogradFilter {
 	f, numbers, size := &winogradFilter{zeros: make([]float32, cols)}, tensor.View[float32](memory), gemm.Size(k, cols, k)
-	for i := range f.matrices {
-		f.matrices[i] = gemm.New(numbers[i*size:], k, cols, k)
+	for i := range f.Matrices {
+		f.Matrices[i] = gemm.New(numbers[i*size:], k, cols, k)
 	}
 	return f
 }
@@ -89,14 +89,14 @@ func (l *winogradProduct) Range(worker, lo, hi int) {
 
 // multiplyBlocks computes panels [from, to) of n blocks from the given one on.
 func (l *winogradProduct) multiplyBlocks(scratch []float32, first, n, from, to int) {
-	c, cols, f, inf := l.W.GroupIn, l.W.GroupOut, l.filter.winograd, float32(math.Inf(1))
+	c, cols, f, inf := l.W.GroupIn, l.W.GroupOut, l.filter.Winograd, float32(math.Inf(1))
 	scratch = scratch[:l.WinogradWork()]
 	v, scratch := scratch[:graph.WinogradTerms*n*c], scratch[graph.WinogradTerms*n*c:]
 	sums, edge := scratch[:graph.WinogradTerms*n*cols], scratch[graph.WinogradTerms*n*cols:]
 	for i := range n {
 		l.input(edge, first+i, v[i*c:], n*c)
 	}
-	for i, m := range f.matrices {
+	for i, m := range f.Matrices {
 		start := f.zeros
 		if i == winogradBias {
 			start = l.filter.bias

@@ -181,7 +181,7 @@ func (w *PackWork) addWinograd(n *graph.Node, f *floatFilter, memory []byte) {
 		return
 	}
 	k, cols := n.Window().GroupIn, n.Window().GroupOut
-	f.winograd = newWinogradFilter(memory, k, cols)
+	f.Winograd = newWinogradFilter(memory, k, cols)
 	if w.stored {
 		return
 	}
