@@ -18,9 +18,9 @@ func largest[F any](list []tileOf[F], rows int) tileOf[F] {
 
 // Tiles by their columns: those of 8 and 4 take the rest of a strip, those of AVX-512 have masks.
 type (
-	tileFunc func(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
+	tileFunc func(runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
 		next uintptr, step int)
-	maskedFunc func(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
+	maskedFunc func(runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
 		mask *int32)
 	neonFunc func(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
 	colsFunc func(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32,
@@ -50,35 +50,46 @@ var neonTiles = [...][]tileOf[neonFunc]{
 // masks[8-n:] starts with n lanes that are on.
 var masks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
 
-// mulAddTo goes strip by strip over the columns, so that a strip of b stays in the
-// first-level cache while all rows of a pass over it. What is multiplied next is ahead elements behind b, 0 if that is not known.
-func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32, ahead int) {
+// mulAddTo goes strip by strip over the columns, so that a strip of b stays in the first-level cache while all rows of a pass over
+// it. Rows of a have runs of k elements, run apart; more than one need vectors. What is multiplied next is ahead elements behind b,
+// 0 if that is not known.
+func mulAddTo(m, n, runs, k int, a []float32, ars, acs, run int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int,
+	lo, hi float32, ahead int) {
 	switch {
 	case avx512 && (m >= 4 || m > 1 && n >= PanelCols):
-		mulAddTo512(m, n, 1, k, a, ars, acs, 0, b, ldb, from, ldf, c, ldc, lo, hi, ahead)
-		return
+		mulAddTo512(m, n, runs, k, a, ars, acs, run, b, ldb, from, ldf, c, ldc, lo, hi, ahead)
 	case neon:
-		mulAddToNEON(m, n, 1, k, a, ars, acs, 0, b, ldb, from, ldf, c, ldc, lo, hi)
-		return
-	case !vector:
+		mulAddToNEON(m, n, runs, k, a, ars, acs, run, b, ldb, from, ldf, c, ldc, lo, hi)
+	case vector:
+		mulAddTo256(m, n, runs, k, a, ars, acs, run, b, ldb, from, ldf, c, ldc, lo, hi, ahead)
+	default:
 		mulAddClampGo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
-		return
 	}
+}
+
+// mulAddTo256 is mulAddTo by strips of 16 columns, and of 8 for the last ones. Rows of a have runs of k elements.
+func mulAddTo256(m, n, runs, k int, a []float32, ars, acs, run int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int,
+	lo, hi float32, ahead int) {
 	j := 0
-	if m == 1 {
+	if m == 1 && runs == 1 {
 		for ; j+64 <= n; j += 64 {
 			tile1x64(k, &a[0], 4*ars, 4*acs, &b[j], 4*ldb, &from[j], 4*ldf, &c[j], 4*ldc, lo, hi)
 		}
 	}
 	next := followingOf(b, ahead, (m+tiles16[0].rows-1)/tiles16[0].rows*max(n/16, 1))
 	for ; j+16 <= n; j += 16 {
-		strip(tiles16, m, k, a, ars, acs, b[j:], ldb, from[j:], ldf, c[j:], ldc, lo, hi, &next)
+		for i := 0; i < m; {
+			t := largest(tiles16, m-i)
+			t.f(runs, k, &a[i*ars], 4*ars, 4*acs, 4*(run-k*acs), &b[j], 4*ldb, &from[i*ldf+j], 4*ldf, &c[i*ldc+j], 4*ldc, lo, hi, next.at, next.step)
+			next.behind(1, runs*k)
+			i += t.rows
+		}
 	}
 	for ; j < n; j += 8 {
 		mask := &masks[8-min(n-j, 8)]
 		for i := 0; i < m; {
 			t := largest(tiles8, m-i)
-			t.f(k, &a[i*ars], 4*ars, 4*acs, &b[j], 4*ldb, &from[i*ldf+j], 4*ldf, &c[i*ldc+j], 4*ldc, lo, hi, mask)
+			t.f(runs, k, &a[i*ars], 4*ars, 4*acs, 4*(run-k*acs), &b[j], 4*ldb, &from[i*ldf+j], 4*ldf, &c[i*ldc+j], 4*ldc, lo, hi, mask)
 			i += t.rows
 		}
 	}
@@ -103,17 +114,6 @@ func followingOf(b []float32, ahead, tiles int) following {
 
 // behind moves on behind the share of tiles of k rows.
 func (f *following) behind(tiles, k int) { f.at += uintptr(tiles * k * f.step) }
-
-// strip computes the columns of a tile. Strides become bytes.
-func strip(tiles []tileOf[tileFunc], m, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int,
-	c []float32, ldc int, lo, hi float32, next *following) {
-	for i := 0; i < m; {
-		t := largest(tiles, m-i)
-		t.f(k, &a[i*ars], 4*ars, 4*acs, &b[0], 4*ldb, &from[i*ldf], 4*ldf, &c[i*ldc], 4*ldc, lo, hi, next.at, next.step)
-		next.behind(1, k)
-		i += t.rows
-	}
-}
 
 // mulAddToNEON is mulAddTo by strips of 16 columns, and of fewer for the last ones. Rows of a have runs of k elements.
 func mulAddToNEON(m, n, runs, k int, a []float32, ars, acs, run int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int,

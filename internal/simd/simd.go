@@ -57,7 +57,7 @@ func mulAddClamp(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, f
 	_ = b[(k-1)*ldb+n-1]
 	_ = from[(m-1)*ldf+n-1]
 	_ = c[(m-1)*ldc+n-1]
-	mulAddTo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi, ahead)
+	mulAddTo(m, n, 1, k, a, ars, acs, 0, b, ldb, from, ldf, c, ldc, lo, hi, ahead)
 }
 
 // MulAddToFunc is the form of [MulAddTo] for elements of T.

@@ -5,24 +5,25 @@
 #include "textflag.h"
 
 // Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones
-// that there are.
+// that there are. Rows of a are runs of k elements; skip is from the end of a run to the
+// next, in bytes. Those of 64 columns have one run.
 
-// func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
-TEXT ·tile6x16(SB), NOSPLIT, $0-104
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
+// func tile6x16(runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
+TEXT ·tile6x16(SB), NOSPLIT, $0-120
+	MOVQ k+8(FP), CX
+	MOVQ a+16(FP), SI
+	MOVQ ars+24(FP), R8
+	MOVQ acs+32(FP), R9
+	MOVQ b+48(FP), DI
+	MOVQ ldb+56(FP), R10
+	MOVQ c+80(FP), DX
+	MOVQ ldc+88(FP), R11
+	MOVQ from+64(FP), AX
+	MOVQ ldf+72(FP), R14
 	LEAQ (R8)(R8*2), BX
 	ADDQ SI, BX
-	MOVQ next+88(FP), R15
-	MOVQ step+96(FP), R13
+	MOVQ next+104(FP), R15
+	MOVQ step+112(FP), R13
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ R14, AX
@@ -40,6 +41,7 @@ TEXT ·tile6x16(SB), NOSPLIT, $0-104
 	ADDQ R14, AX
 	VMOVUPS (AX), Y10
 	VMOVUPS 32(AX), Y11
+	MOVQ runs+0(FP), AX
 	PCALIGN $64
 
 loop:
@@ -70,9 +72,15 @@ loop:
 	ADDQ R10, DI
 	DECQ CX
 	JNZ loop
+	MOVQ skip+40(FP), CX
+	ADDQ CX, SI
+	ADDQ CX, BX
+	MOVQ k+8(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Y13
-	VBROADCASTSS hi+84(FP), Y14
+	VBROADCASTSS lo+96(FP), Y13
+	VBROADCASTSS hi+100(FP), Y14
 	VMAXPS Y0, Y13, Y0
 	VMINPS Y0, Y14, Y0
 	VMAXPS Y1, Y13, Y1
@@ -117,22 +125,22 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile4x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
-TEXT ·tile4x16(SB), NOSPLIT, $0-104
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
+// func tile4x16(runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
+TEXT ·tile4x16(SB), NOSPLIT, $0-120
+	MOVQ k+8(FP), CX
+	MOVQ a+16(FP), SI
+	MOVQ ars+24(FP), R8
+	MOVQ acs+32(FP), R9
+	MOVQ b+48(FP), DI
+	MOVQ ldb+56(FP), R10
+	MOVQ c+80(FP), DX
+	MOVQ ldc+88(FP), R11
+	MOVQ from+64(FP), AX
+	MOVQ ldf+72(FP), R14
 	LEAQ (R8)(R8*2), BX
 	ADDQ SI, BX
-	MOVQ next+88(FP), R15
-	MOVQ step+96(FP), R13
+	MOVQ next+104(FP), R15
+	MOVQ step+112(FP), R13
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ R14, AX
@@ -144,6 +152,7 @@ TEXT ·tile4x16(SB), NOSPLIT, $0-104
 	ADDQ R14, AX
 	VMOVUPS (AX), Y6
 	VMOVUPS 32(AX), Y7
+	MOVQ runs+0(FP), AX
 	PCALIGN $64
 
 loop:
@@ -168,9 +177,15 @@ loop:
 	ADDQ R10, DI
 	DECQ CX
 	JNZ loop
+	MOVQ skip+40(FP), CX
+	ADDQ CX, SI
+	ADDQ CX, BX
+	MOVQ k+8(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Y13
-	VBROADCASTSS hi+84(FP), Y14
+	VBROADCASTSS lo+96(FP), Y13
+	VBROADCASTSS hi+100(FP), Y14
 	VMAXPS Y0, Y13, Y0
 	VMINPS Y0, Y14, Y0
 	VMAXPS Y1, Y13, Y1
@@ -201,20 +216,20 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile3x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
-TEXT ·tile3x16(SB), NOSPLIT, $0-104
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
-	MOVQ next+88(FP), R15
-	MOVQ step+96(FP), R13
+// func tile3x16(runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
+TEXT ·tile3x16(SB), NOSPLIT, $0-120
+	MOVQ k+8(FP), CX
+	MOVQ a+16(FP), SI
+	MOVQ ars+24(FP), R8
+	MOVQ acs+32(FP), R9
+	MOVQ b+48(FP), DI
+	MOVQ ldb+56(FP), R10
+	MOVQ c+80(FP), DX
+	MOVQ ldc+88(FP), R11
+	MOVQ from+64(FP), AX
+	MOVQ ldf+72(FP), R14
+	MOVQ next+104(FP), R15
+	MOVQ step+112(FP), R13
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ R14, AX
@@ -223,6 +238,7 @@ TEXT ·tile3x16(SB), NOSPLIT, $0-104
 	ADDQ R14, AX
 	VMOVUPS (AX), Y4
 	VMOVUPS 32(AX), Y5
+	MOVQ runs+0(FP), AX
 	PCALIGN $64
 
 loop:
@@ -243,9 +259,14 @@ loop:
 	ADDQ R10, DI
 	DECQ CX
 	JNZ loop
+	MOVQ skip+40(FP), CX
+	ADDQ CX, SI
+	MOVQ k+8(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Y13
-	VBROADCASTSS hi+84(FP), Y14
+	VBROADCASTSS lo+96(FP), Y13
+	VBROADCASTSS hi+100(FP), Y14
 	VMAXPS Y0, Y13, Y0
 	VMINPS Y0, Y14, Y0
 	VMAXPS Y1, Y13, Y1
@@ -269,25 +290,26 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
-TEXT ·tile2x16(SB), NOSPLIT, $0-104
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
-	MOVQ next+88(FP), R15
-	MOVQ step+96(FP), R13
+// func tile2x16(runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
+TEXT ·tile2x16(SB), NOSPLIT, $0-120
+	MOVQ k+8(FP), CX
+	MOVQ a+16(FP), SI
+	MOVQ ars+24(FP), R8
+	MOVQ acs+32(FP), R9
+	MOVQ b+48(FP), DI
+	MOVQ ldb+56(FP), R10
+	MOVQ c+80(FP), DX
+	MOVQ ldc+88(FP), R11
+	MOVQ from+64(FP), AX
+	MOVQ ldf+72(FP), R14
+	MOVQ next+104(FP), R15
+	MOVQ step+112(FP), R13
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ R14, AX
 	VMOVUPS (AX), Y2
 	VMOVUPS 32(AX), Y3
+	MOVQ runs+0(FP), AX
 	PCALIGN $64
 
 loop:
@@ -305,9 +327,14 @@ loop:
 	ADDQ R10, DI
 	DECQ CX
 	JNZ loop
+	MOVQ skip+40(FP), CX
+	ADDQ CX, SI
+	MOVQ k+8(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Y13
-	VBROADCASTSS hi+84(FP), Y14
+	VBROADCASTSS lo+96(FP), Y13
+	VBROADCASTSS hi+100(FP), Y14
 	VMAXPS Y0, Y13, Y0
 	VMINPS Y0, Y14, Y0
 	VMAXPS Y1, Y13, Y1
@@ -324,22 +351,23 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
-TEXT ·tile1x16(SB), NOSPLIT, $0-104
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
-	MOVQ next+88(FP), R15
-	MOVQ step+96(FP), R13
+// func tile1x16(runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, next uintptr, step int)
+TEXT ·tile1x16(SB), NOSPLIT, $0-120
+	MOVQ k+8(FP), CX
+	MOVQ a+16(FP), SI
+	MOVQ ars+24(FP), R8
+	MOVQ acs+32(FP), R9
+	MOVQ b+48(FP), DI
+	MOVQ ldb+56(FP), R10
+	MOVQ c+80(FP), DX
+	MOVQ ldc+88(FP), R11
+	MOVQ from+64(FP), AX
+	MOVQ ldf+72(FP), R14
+	MOVQ next+104(FP), R15
+	MOVQ step+112(FP), R13
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
+	MOVQ runs+0(FP), AX
 	PCALIGN $64
 
 loop:
@@ -352,9 +380,14 @@ loop:
 	ADDQ R10, DI
 	DECQ CX
 	JNZ loop
+	MOVQ skip+40(FP), CX
+	ADDQ CX, SI
+	MOVQ k+8(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Y13
-	VBROADCASTSS hi+84(FP), Y14
+	VBROADCASTSS lo+96(FP), Y13
+	VBROADCASTSS hi+100(FP), Y14
 	VMAXPS Y0, Y13, Y0
 	VMINPS Y0, Y14, Y0
 	VMAXPS Y1, Y13, Y1
@@ -430,21 +463,21 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile6x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32)
-TEXT ·tile6x8(SB), NOSPLIT, $0-96
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
+// func tile6x8(runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32)
+TEXT ·tile6x8(SB), NOSPLIT, $0-112
+	MOVQ k+8(FP), CX
+	MOVQ a+16(FP), SI
+	MOVQ ars+24(FP), R8
+	MOVQ acs+32(FP), R9
+	MOVQ b+48(FP), DI
+	MOVQ ldb+56(FP), R10
+	MOVQ c+80(FP), DX
+	MOVQ ldc+88(FP), R11
+	MOVQ from+64(FP), AX
+	MOVQ ldf+72(FP), R14
 	LEAQ (R8)(R8*2), BX
 	ADDQ SI, BX
-	MOVQ mask+88(FP), R12
+	MOVQ mask+104(FP), R12
 	VMOVUPS (R12), Y15
 	VMASKMOVPS (AX), Y15, Y0
 	ADDQ R14, AX
@@ -457,6 +490,7 @@ TEXT ·tile6x8(SB), NOSPLIT, $0-96
 	VMASKMOVPS (AX), Y15, Y4
 	ADDQ R14, AX
 	VMASKMOVPS (AX), Y15, Y5
+	MOVQ runs+0(FP), AX
 	PCALIGN $64
 
 loop:
@@ -478,9 +512,15 @@ loop:
 	ADDQ R10, DI
 	DECQ CX
 	JNZ loop
+	MOVQ skip+40(FP), CX
+	ADDQ CX, SI
+	ADDQ CX, BX
+	MOVQ k+8(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Y13
-	VBROADCASTSS hi+84(FP), Y14
+	VBROADCASTSS lo+96(FP), Y13
+	VBROADCASTSS hi+100(FP), Y14
 	VMAXPS Y0, Y13, Y0
 	VMINPS Y0, Y14, Y0
 	VMAXPS Y1, Y13, Y1
@@ -507,23 +547,24 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile2x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32)
-TEXT ·tile2x8(SB), NOSPLIT, $0-96
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
-	MOVQ mask+88(FP), R12
+// func tile2x8(runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32)
+TEXT ·tile2x8(SB), NOSPLIT, $0-112
+	MOVQ k+8(FP), CX
+	MOVQ a+16(FP), SI
+	MOVQ ars+24(FP), R8
+	MOVQ acs+32(FP), R9
+	MOVQ b+48(FP), DI
+	MOVQ ldb+56(FP), R10
+	MOVQ c+80(FP), DX
+	MOVQ ldc+88(FP), R11
+	MOVQ from+64(FP), AX
+	MOVQ ldf+72(FP), R14
+	MOVQ mask+104(FP), R12
 	VMOVUPS (R12), Y15
 	VMASKMOVPS (AX), Y15, Y0
 	ADDQ R14, AX
 	VMASKMOVPS (AX), Y15, Y1
+	MOVQ runs+0(FP), AX
 	PCALIGN $64
 
 loop:
@@ -536,9 +577,14 @@ loop:
 	ADDQ R10, DI
 	DECQ CX
 	JNZ loop
+	MOVQ skip+40(FP), CX
+	ADDQ CX, SI
+	MOVQ k+8(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Y13
-	VBROADCASTSS hi+84(FP), Y14
+	VBROADCASTSS lo+96(FP), Y13
+	VBROADCASTSS hi+100(FP), Y14
 	VMAXPS Y0, Y13, Y0
 	VMINPS Y0, Y14, Y0
 	VMAXPS Y1, Y13, Y1
@@ -549,21 +595,22 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile1x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32)
-TEXT ·tile1x8(SB), NOSPLIT, $0-96
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ ars+16(FP), R8
-	MOVQ acs+24(FP), R9
-	MOVQ b+32(FP), DI
-	MOVQ ldb+40(FP), R10
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R11
-	MOVQ from+48(FP), AX
-	MOVQ ldf+56(FP), R14
-	MOVQ mask+88(FP), R12
+// func tile1x8(runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32)
+TEXT ·tile1x8(SB), NOSPLIT, $0-112
+	MOVQ k+8(FP), CX
+	MOVQ a+16(FP), SI
+	MOVQ ars+24(FP), R8
+	MOVQ acs+32(FP), R9
+	MOVQ b+48(FP), DI
+	MOVQ ldb+56(FP), R10
+	MOVQ c+80(FP), DX
+	MOVQ ldc+88(FP), R11
+	MOVQ from+64(FP), AX
+	MOVQ ldf+72(FP), R14
+	MOVQ mask+104(FP), R12
 	VMOVUPS (R12), Y15
 	VMASKMOVPS (AX), Y15, Y0
+	MOVQ runs+0(FP), AX
 	PCALIGN $64
 
 loop:
@@ -574,9 +621,14 @@ loop:
 	ADDQ R10, DI
 	DECQ CX
 	JNZ loop
+	MOVQ skip+40(FP), CX
+	ADDQ CX, SI
+	MOVQ k+8(FP), CX
+	DECQ AX
+	JNZ loop
 
-	VBROADCASTSS lo+80(FP), Y13
-	VBROADCASTSS hi+84(FP), Y14
+	VBROADCASTSS lo+96(FP), Y13
+	VBROADCASTSS hi+100(FP), Y14
 	VMAXPS Y0, Y13, Y0
 	VMINPS Y0, Y14, Y0
 	VMASKMOVPS Y0, Y15, (DX)

@@ -27,7 +27,8 @@ func tiles(write func(t tile) string, list ...tile) (routines []routine) {
 }
 
 var tileSets = []set{
-	{"tiles_amd64", "Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones that there are.",
+	{"tiles_amd64", "Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones that there are. Rows of a are runs " +
+		"of k elements; skip is from the end of a run to the next, in bytes. Those of 64 columns have one run.",
 		append(tiles(avx2Tile, tile{6, 16, ahead}, tile{4, 16, ahead}, tile{3, 16, ahead}, tile{2, 16, ahead}, tile{1, 16, ahead}, tile{1, 64, ""},
 			tile{6, 8, columnsMask}, tile{2, 8, columnsMask}, tile{1, 8, columnsMask}), avx2Row())},
 	{"tiles512_amd64", "Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one tile serves every width. " +
@@ -77,7 +78,7 @@ func (t tile) signature() string {
 	case columnsThere, columnsAhead:
 		return "func " + name + "(tiles, runs, " + strings.Replace(params, "acs int", "acs, skip int", 1) + ", " + t.last + ")"
 	}
-	return "func " + name + "(" + params + ", " + t.last + ")"
+	return "func " + name + "(runs, " + strings.Replace(params, "acs int", "acs, skip int", 1) + ", " + t.last + ")"
 }
 
 func (t tile) frame() *frame { return frameOf(t.signature()) }
@@ -162,6 +163,19 @@ func amd64Row(row int) string {
 // avx2Registers are those of a tile behind its sums, which have cols/8 registers for each row from Y0 on.
 var avx2Registers = registerNames{"b0", "Y12", "b1", "Y13", "a", "Y14", "mask", "Y15"}
 
+// avx2Runs are the instructions before a loop over runs, for the tiles that have them, and behind that over a run.
+func avx2Runs(t tile) (before, behind string) {
+	if t.last == "" {
+		return "", amd64Count
+	}
+	f := t.frame()
+	behind = amd64Count + "\n" + f.arguments("MOVQ", "skip", "CX") + "ADDQ CX, SI\n"
+	if t.rows > 3 {
+		behind += "ADDQ CX, BX\n"
+	}
+	return f.arguments("MOVQ", "runs", "AX"), behind + f.arguments("MOVQ", "k", "CX") + "DECQ AX\nJNZ loop"
+}
+
 // avx2Tile broadcasts each element of a, and reads b in place if there is one row: then it is read once anyway.
 func avx2Tile(t tile) string {
 	vectors, masked := t.cols/8, t.last == columnsMask
@@ -197,9 +211,10 @@ func avx2Tile(t tile) string {
 		}
 		product += nextColumn(t, r)
 	}
+	before, behind := avx2Runs(t)
 	return avx2Registers.in(t.body(arguments,
-		t.each(vectors, "ADDQ R14, AX", func(r, v int) string { return fmt.Sprintf(load, offset(32*v), "(AX)", acc(r, v)) }),
-		product, "ADDQ R10, DI\n"+amd64Count, amd64Clamp(t.frame(), "Y", t.rows*vectors, "<b1>", "<a>"),
+		t.each(vectors, "ADDQ R14, AX", func(r, v int) string { return fmt.Sprintf(load, offset(32*v), "(AX)", acc(r, v)) })+before,
+		product, "ADDQ R10, DI\n"+behind, amd64Clamp(t.frame(), "Y", t.rows*vectors, "<b1>", "<a>"),
 		t.each(vectors, "ADDQ R11, DX", func(r, v int) string { return fmt.Sprintf(store, offset(32*v), "(DX)", acc(r, v)) }),
 		"VZEROUPPER\nRET"))
 }
