@@ -65,6 +65,9 @@ func (l *winogradProduct) plan(e *Unit) {
 	tiles := graph.CeilDiv(l.blocks, l.tile)
 	if l.parts = 1; tiles < 2*e.threads() {
 		l.parts = min(l.filter.Panels[0].Panels(), 2*e.threads())
+	} else { // each thread has as many
+		l.tile = graph.CeilDiv(l.blocks, graph.RoundUp(tiles, e.threads()))
+		tiles = graph.CeilDiv(l.blocks, l.tile)
 	}
 	l.units = tiles * l.parts
 	l.grain = 1 + macsPerRange*l.parts/max(1, gemm.Work(l.tile, l.W.GroupOut, l.W.GroupIn)*graph.WinogradTerms)
