@@ -39,7 +39,7 @@ func (p *floatProduct) plan(e *Unit) {
 	p.tile, p.parts, p.e = p.tileRows(), 1, e
 	p.tiles = graph.CeilDiv(p.rows, p.tile)
 	macs := max(1, gemm.Work(p.tile, m.N, m.K))
-	if p.tiles*p.groups < 2*threads && gemm.Work(p.rows, m.N, m.K) >= 2*macsPerRange/p.groups {
+	if threads > 1 && p.tiles*p.groups < 4*threads && gemm.Work(p.rows, m.N, m.K) >= 2*macsPerRange/p.groups {
 		p.parts = min(m.Panels(), 2*threads)
 	}
 	p.units, p.grain = p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs
