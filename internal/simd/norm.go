@@ -19,6 +19,8 @@ func SoftmaxRows(dst, src []float32, n int) {
 	}
 	src = src[:len(dst):len(src)]
 	switch {
+	case avx512 && &dst[0] == &src[0] && n <= len(rowBuffer{})/2:
+		softmaxInPlace(dst, n)
 	case avx512:
 		softmaxRows512(len(dst)/n, n, &dst[0], &src[0])
 	case neon && n >= lanes:
@@ -27,6 +29,21 @@ func SoftmaxRows(dst, src []float32, n int) {
 		softmaxByRow(dst, src, n)
 	default:
 		softmaxRows8(len(dst)/n, n/8, &dst[0], &src[0], 4*n, &masks[8-n%8])
+	}
+}
+
+// rowBuffer is memory for a few short rows.
+type rowBuffer [512]float32
+
+// softmaxInPlace computes rows in a buffer: a store of a part of a block delays loads of the bytes behind it, here those of
+// the next row, so that no row would begin before the last one ends.
+func softmaxInPlace(x []float32, n int) {
+	var buffer rowBuffer
+	for most := len(buffer) / n * n; len(x) > 0; {
+		part := min(most, len(x))
+		softmaxRows512(part/n, n, &buffer[0], &x[0])
+		copy(x, buffer[:part])
+		x = x[part:]
 	}
 }
 

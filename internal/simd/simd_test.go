@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -258,6 +259,21 @@ func TestNormRows(t *testing.T) {
 		copy(y.data, x.data)
 		NormRows(y.data, y.data, n, mean.data, rstd.data, w.data, b.data, 0.1)
 		near(t, "norm in place, "+name, y.data, want, n)
+	}
+}
+
+// Rows in place have the same bytes, also if they are computed in parts.
+func TestSoftmaxRowsInPlace(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 11))
+	for _, n := range []int{1, 5, 16, 17, 100, 256, 257, 600} {
+		x, want := newGuarded(r, n*(1+2048/n)), []float32(nil)
+		want = append(want, x.data...)
+		SoftmaxRows(want, x.data, n)
+		SoftmaxRows(x.data, x.data, n)
+		if !slices.Equal(x.data, want) {
+			t.Errorf("rows of %d elements differ in place", n)
+		}
+		x.check(t, "in place")
 	}
 }
 

@@ -9,7 +9,7 @@ var softmaxSets = []set{
 const softmaxSignature = "func softmaxRows512(rows, n int, dst, src *float32)"
 
 // avx512Softmax goes over rows of n elements: DI and SI are the rows of dst and src, R9 is the length of
-// whole blocks and R8 that of a row, both in bytes, and K2 has the lanes of what is left. The largest
+// whole blocks and R8 that of a row, both in bytes, and K2 has the lanes of what is left, which stays in Z2. The largest
 // element, in Z10, need not be NaN where there is one: its exponential makes the sum NaN.
 var avx512Softmax = func() routine {
 	f := frameOf(softmaxSignature)
@@ -24,9 +24,9 @@ var avx512Softmax = func() routine {
 		lines(acrossZ("VMAXPS"), "VPXORD Z12, Z12, Z12") +
 		alongRow("exp", "VMOVUPS (SI)(BX*1), Z0\n"+term+"VMOVUPS Z2, (DI)(BX*1)\nVADDPS Z2, Z12, Z12\n", "") +
 		lines("VMOVUPS.Z (SI)(R9*1), K2, Z0", "VSUBPS Z10, Z0, Z0", "VCMPPS $5, Z25, Z0, K2, K1", avx512Terms, "VFMADD231PS.Z Z0, Z3, K1, Z2",
-			"VMOVUPS Z2, K2, (DI)(R9*1)", "VADDPS Z2, Z12, Z10", "VPXORD Z11, Z11, Z11", acrossZ("VADDPS"), "VDIVPS Z10, Z27, Z10") +
+			"VADDPS Z2, Z12, Z10", "VPXORD Z11, Z11, Z11", acrossZ("VADDPS"), "VDIVPS Z10, Z27, Z10") +
 		alongRow("scale", "VMULPS (DI)(BX*1), Z10, Z0\nVMOVUPS Z0, (DI)(BX*1)\n", "VMULPS 64(DI)(BX*1), Z10, Z1\nVMOVUPS Z1, 64(DI)(BX*1)\n") +
-		lines("VMULPS.Z (DI)(R9*1), Z10, K2, Z0", "VMOVUPS Z0, K2, (DI)(R9*1)", "ADDQ R8, DI", "ADDQ R8, SI", "DECQ CX", "JNZ row", "VZEROUPPER", "RET")}
+		lines("VMULPS Z2, Z10, Z0", "VMOVUPS Z0, K2, (DI)(R9*1)", "ADDQ R8, DI", "ADDQ R8, SI", "DECQ CX", "JNZ row", "VZEROUPPER", "RET")}
 }()
 
 // alongRow runs BX along the blocks of a row; first and second are for two of them at a time, first
