@@ -163,10 +163,11 @@ func (w *writer) unfit(m *pte.Method) string {
 	return ""
 }
 
-// maxLowerings bounds how often a method is lowered, each time with fewer operators that the original program does not call.
-const maxLowerings = 3
+// maxLowerings bounds how often a method is lowered, each time with fewer rewrites.
+const maxLowerings = 6
 
-// lower lowers method i. Chains that have a node of their own stay chains if no region has them.
+// lower lowers method i. Rewrites that a file cannot express outside of payloads are left out if their results are there:
+// operators that the program does not call, and views that no step makes.
 func (w *writer) lower(ctx context.Context, i int) (low *prepare.InFile, err error) {
 	left := make(map[ir.Origin]bool)
 	for n := range maxLowerings {
@@ -180,6 +181,9 @@ func (w *writer) lower(ctx context.Context, i int) (low *prepare.InFile, err err
 			if s := &m.m.Steps[k]; m.isForeign(s) {
 				left[s.Origin] = true
 			}
+		}
+		for _, at := range low.Unmade {
+			left[at] = true
 		}
 		if len(left) == before {
 			break

@@ -26,7 +26,7 @@ type rewrite struct {
 	// apply rewrites the pattern that ends with step i, whose arguments fit its operator's schema.
 	// It returns false, and changes nothing, if there is no such pattern or it has a hazard.
 	apply   func(p *pass, i int) bool
-	joins   bool    // values of different sizes share their bytes: in a file, only steps make views
+	joins   bool    // values of different sizes share their bytes
 	renames renames // another operator takes the place of several
 }
 
@@ -41,17 +41,17 @@ const (
 
 // File describes rewrites whose result will be written to a file.
 type File struct {
-	// Leave reports whether the call of an operator that the program does not call would remain outside of payloads, so that its
-	// chain is left; nil for none.
+	// Leave reports whether the chain that ends with a call is left, as its result would remain outside of payloads: a call of an
+	// operator that the program does not call, or a view that no step makes. nil for none.
 	Leave func(ir.Origin) bool
 }
 
 // allows reports whether a file can have the result of a row at a step.
 func (f *File) allows(row *rewrite, s *ir.Step) bool {
-	if f == nil {
+	if f == nil || !row.joins && row.renames == renamesNothing {
 		return true
 	}
-	return !row.joins && row.renames != renamesAtLoad && (row.renames == renamesNothing || f.Leave == nil || !f.Leave(s.Origin))
+	return row.renames != renamesAtLoad && (f.Leave == nil || !f.Leave(s.Origin))
 }
 
 // Bounds of the work. No exporter's method reaches them.

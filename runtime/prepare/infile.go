@@ -14,6 +14,9 @@ type InFile struct {
 	IR      *ir.Method
 	Regions []*lowering.Written // by delegate, behind those of the file
 	Report  *lower.Report
+	// Unmade are calls that rewrites dropped, as their results have the bytes of other values, although steps outside of
+	// regions still use the results: a file has no such views.
+	Unmade []ir.Origin
 }
 
 // A file may use a constant in many places, and each payload contains its own copy: all payloads together are bounded by
@@ -53,5 +56,41 @@ func (p *Preparation) LowerInFile(ctx context.Context, r Reporter, by []lowering
 	if out.IR, out.Report, err = lower.Regions(ctx, base.ir, b); err != nil {
 		return nil, err
 	}
+	out.Unmade = unmade(base.built.ir, out.IR)
 	return out, nil
+}
+
+// unmade returns the calls of a method whose results the changed method uses, but no longer computes.
+func unmade(from, to *ir.Method) (list []ir.Origin) {
+	makers := make(map[int]ir.Origin)
+	for i := range from.Steps {
+		for _, v := range from.Steps[i].Writes {
+			makers[v] = from.Steps[i].Origin
+		}
+	}
+	for i := range to.Steps {
+		for _, v := range to.Steps[i].Writes {
+			delete(makers, v)
+		}
+	}
+	var use func(values []int)
+	use = func(values []int) {
+		for _, v := range values {
+			if v < 0 {
+				continue
+			}
+			use(to.Values[v].Items())
+			if t := to.Values[v].Tensor; t == nil || t.Const {
+				continue
+			}
+			if at, ok := makers[v]; ok {
+				list = append(list, at)
+			}
+		}
+	}
+	use(to.Outputs)
+	for i := range to.Steps {
+		use(to.Steps[i].Args)
+	}
+	return list
 }
