@@ -94,7 +94,7 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	}
 	result, lowered, err := l.lower(ctx, s, data, methods)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return err
 	}
 	report := l.report(from, data, result, lowered)
 	if l.verify && result.Lowered() {
@@ -162,13 +162,31 @@ func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byt
 		External: l.external}
 	program, wrap, err := unbundled(data)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%s: %w", s.Path, err)
 	}
 	result, err := compile.Lower(ctx, program, o)
-	if err != nil || !result.Lowered() {
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", s.Path, err)
+	}
+	if err := loads(ctx, s, result); err != nil || !result.Lowered() {
 		return result, data, err
 	}
 	return result, wrap(result.Data), nil
+}
+
+// loads returns the error of a method that was not lowered because it does not load here: something that it needs is missing.
+func loads(ctx context.Context, s *session.Session, result *compile.Result) error {
+	for i := range result.Methods {
+		if result.Methods[i].Err == nil {
+			continue
+		}
+		m, err := s.Load(ctx, result.Methods[i].Name)
+		if err != nil {
+			return err
+		}
+		m.Close()
+	}
+	return nil
 }
 
 // methods returns the methods that the command line names, nil for all.

@@ -53,6 +53,7 @@ func TestLower(t *testing.T) {
 func TestLowerRefuses(t *testing.T) {
 	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")
 	scalars, _ := filepath.Abs("../../testdata/pte/two_methods.pte")
+	weights, _ := filepath.Abs("../../testdata/pte/external_weights.pte")
 	for _, c := range []struct {
 		name, args, want string
 		code             int
@@ -64,6 +65,7 @@ func TestLowerRefuses(t *testing.T) {
 		{"inputs", digits + " --all --input ones --input ones", "", 5},
 		{"memory", digits + " --all --max-memory 1KiB", "", 9},
 		{"no program", "missing.pte", "missing.pte", 2},
+		{"no data", weights, "pass --data FILE.ptd", 4},
 	} {
 		to := filepath.Join(t.TempDir(), "out.pte")
 		write(t, to, []byte("before"))

@@ -206,5 +206,9 @@ func (w *quantizing) lowered(ctx context.Context, s *session.Session, program []
 	if limit := w.MaxMemory(); limit > 0 {
 		o.Planned = limit
 	}
-	return compile.Lower(ctx, program, o)
+	low, err := compile.Lower(ctx, program, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", w.name, err)
+	}
+	return low, loads(ctx, s, low)
 }

@@ -59,7 +59,7 @@ func (w *quantizing) quantize(ctx context.Context, program []byte) ([]byte, erro
 	}
 	low, err := w.lowered(ctx, s, program)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.name, err)
+		return nil, err
 	}
 	w.float = low.Data
 	o := compile.QuantizeOptions{By: xnnpack.Writer{}, Scheme: w.scheme, Named: s.Named, FileBytes: s.FileBytes(), Methods: w.methods()}

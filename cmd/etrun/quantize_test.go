@@ -234,6 +234,14 @@ func TestQuantizeRefuses(t *testing.T) {
 			t.Errorf("%s: a file was written", c.args)
 		}
 	}
+	weights := "../../testdata/pte/external_weights.pte"
+	for _, verify := range []string{"--verify=true", "--verify=false"} {
+		to := filepath.Join(t.TempDir(), "out.pte")
+		code, _, notes := quantized(weights, "-o", to, verify)
+		if _, err := os.Stat(to); code != 4 || !strings.Contains(notes, "pass --data FILE.ptd") || err == nil {
+			t.Errorf("no data, %s: exit code %d, %s", verify, code, notes)
+		}
+	}
 	if code, _, notes := quantized(digits); code != 2 || !strings.Contains(notes, "-o OUT.pte") {
 		t.Errorf("no output: exit code %d, %s", code, notes)
 	}

@@ -22,6 +22,7 @@ type Method struct {
 	Name   string
 	Report *lower.Report // nil if the method is unchanged
 	Why    string        // why the method is unchanged, "" if it is not
+	Err    error         // if it is unchanged because it has a fault, or needs what is missing here
 	// Bytes of its planned memory, before and after.
 	Before, After int64
 }
@@ -109,6 +110,9 @@ func (w *writer) method(ctx context.Context, i int) (Method, *prepare.InFile, er
 	from := &w.spec.Methods[i]
 	out := Method{Name: from.Name, Before: arenaBytes(from), After: arenaBytes(from)}
 	if out.Why = w.unfit(from); out.Why != "" {
+		if !w.isLeft(from) {
+			out.Err = from.Err
+		}
 		return out, nil, nil
 	}
 	low, err := w.lower(ctx, i)
@@ -116,7 +120,7 @@ func (w *writer) method(ctx context.Context, i int) (Method, *prepare.InFile, er
 	case ctx.Err() != nil:
 		return out, nil, context.Cause(ctx)
 	case err != nil:
-		out.Why = err.Error()
+		out.Why, out.Err = err.Error(), err
 		return out, nil, nil
 	}
 	out.Report = low.Report
@@ -139,9 +143,14 @@ func arenaBytes(m *pte.Method) (n int64) {
 	return n
 }
 
+// isLeft reports whether a method is not among those of the options.
+func (w *writer) isLeft(m *pte.Method) bool {
+	return w.options.Methods != nil && !slices.Contains(w.options.Methods, m.Name)
+}
+
 // unfit returns why a method is not to be lowered, "" if it is.
 func (w *writer) unfit(m *pte.Method) string {
-	if w.options.Methods != nil && !slices.Contains(w.options.Methods, m.Name) {
+	if w.isLeft(m) {
 		return "it is not among the chosen methods"
 	}
 	if m.Err != nil {
