@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
@@ -54,6 +55,7 @@ func newLower(a *app) *cobra.Command {
 	flags.DurationVar(&l.minProfit, "min-profit", etrun.MinProfit, "minimum estimated gain `TIME` per run of a lowered part")
 	flags.BoolVar(&l.all, "all", false, "lower every part, also those that are estimated to be slower")
 	flags.BoolVar(&l.external, "external-constants", false, "write the larger constants to a .ptd file beside the output")
+	addTarget(flags, &l.target)
 	flags.BoolVar(&l.verify, "verify", true, "run both programs, and write nothing if their outputs differ")
 	flags.Float64Var(&l.tolerance.Abs, "atol", 1e-5, "absolute tolerance `TOL` for floats")
 	flags.Float64Var(&l.tolerance.Rel, "rtol", 1e-3, "relative tolerance `TOL` for floats")
@@ -68,6 +70,10 @@ func newLower(a *app) *cobra.Command {
 func (l *lowerCommand) run(ctx context.Context, from string) error {
 	if l.backend != "xnnpack" {
 		return session.Usage("--backend %q, want xnnpack", l.backend)
+	}
+	by, err := writerFor(l.target)
+	if err != nil {
+		return err
 	}
 	if err := l.checkExternal(from); err != nil {
 		return err
@@ -92,7 +98,7 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	if err != nil {
 		return err
 	}
-	result, lowered, err := l.lower(ctx, s, data, methods)
+	result, lowered, err := l.lower(ctx, s, data, methods, by)
 	if err != nil {
 		return err
 	}
@@ -147,7 +153,8 @@ func (l *lowerCommand) write(ctx context.Context, result *compile.Result, lowere
 }
 
 // lower returns the lowered program, and the bytes of the file with it.
-func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byte, methods []string) (*compile.Result, []byte, error) {
+func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byte, methods []string, by lowering.Writer,
+) (*compile.Result, []byte, error) {
 	backends := make(map[string]delegate.Backend)
 	for _, b := range l.Backends() {
 		backends[b.ID()] = b
@@ -156,7 +163,7 @@ func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byt
 	if l.all {
 		minProfit = -1
 	}
-	o := compile.Options{Backends: backends, Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: etrun.DefaultOperators(),
+	o := compile.Options{Backends: backends, Writers: []lowering.Writer{by}, Operators: etrun.DefaultOperators(),
 		Named: s.Named, FileBytes: s.FileBytes(),
 		Methods: methods, MinProfit: minProfit, Planned: cmp.Or(l.MaxMemory(), math.MaxInt64),
 		External: l.external}
@@ -172,6 +179,19 @@ func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byt
 		return result, data, err
 	}
 	return result, wrap(result.Data), nil
+}
+
+// addTarget adds the flag of the oldest release that runs the file.
+func addTarget(flags *pflag.FlagSet, target *string) {
+	flags.StringVar(target, "target-version", xnnpack.Target(0).String(), "the file runs on `RELEASE` of ExecuTorch and later ones: 1.0 to 1.5")
+}
+
+// writerFor returns what writes payloads for a release.
+func writerFor(target string) (w xnnpack.Writer, err error) {
+	if w.Target, err = xnnpack.ParseTarget(target); err != nil {
+		err = session.Usage("--target-version: %v", err)
+	}
+	return w, err
 }
 
 // loads returns the error of a method that was not lowered because it does not load here: something that it needs is missing.

@@ -25,6 +25,7 @@ type lowerCommand struct {
 	all       bool
 	verify    bool
 	external  bool
+	target    string
 	tolerance kernels.Tolerance
 }
 

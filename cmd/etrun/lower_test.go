@@ -60,6 +60,7 @@ func TestLowerRefuses(t *testing.T) {
 	}{
 		{"beyond the tolerance", digits + " --all --atol 0 --rtol 0", "results differ", 6},
 		{"a wrong tolerance", digits + " --atol -1", "--atol -1", 2},
+		{"a release", digits + " --target-version 2.0", `--target-version: ExecuTorch "2.0", want a release from 1.0 to 1.5`, 2},
 		{"a backend", digits + " --backend coreml", "want xnnpack", 2},
 		{"a method", scalars + " --method forwards", "no method", 2},
 		{"inputs", digits + " --all --input ones --input ones", "", 5},

@@ -16,7 +16,6 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate/lowering"
-	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/runtime/compile"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
@@ -58,6 +57,7 @@ type quantizeCommand struct {
 	all       bool
 	budget    string
 	method    string
+	target    string
 	verify    bool
 }
 
@@ -86,6 +86,7 @@ func newQuantize(a *app) *cobra.Command {
 		" which lose more than others")
 	flags.StringVar(&q.budget, "budget", "", "leave the layers with the most noise as they are "+
 		"until all outputs have this `RATIO` of signal to noise, such as 40dB")
+	addTarget(flags, &q.target)
 	flags.StringVar(&q.method, "method", "", "quantize only the method `NAME`; "+
 		"with several methods, the one that runs to calibrate and to measure")
 	flags.BoolVar(&q.verify, "verify", true, "run both programs and measure errors")
@@ -147,6 +148,10 @@ func (q *quantizeCommand) run(ctx context.Context, from string) error {
 	if err != nil {
 		return err
 	}
+	by, err := writerFor(q.target)
+	if err != nil {
+		return err
+	}
 	if err := q.LeaveStdout(q.output); err != nil {
 		return err
 	}
@@ -163,7 +168,7 @@ func (q *quantizeCommand) run(ctx context.Context, from string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	w := &quantizing{quantizeCommand: q, name: name, samples: samples, scheme: scheme, budget: budget}
+	w := &quantizing{quantizeCommand: q, by: by, name: name, samples: samples, scheme: scheme, budget: budget}
 	result, err := w.quantize(ctx, program)
 	if err != nil {
 		return err
@@ -201,7 +206,7 @@ func unbundled(file []byte) (program []byte, wrap func([]byte) []byte, err error
 
 // lowered returns the program with all parts lowered that XNNPACK runs, in floats.
 func (w *quantizing) lowered(ctx context.Context, s *session.Session, program []byte) (*compile.Result, error) {
-	o := compile.Options{Backends: w.backends(), Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: etrun.DefaultOperators(),
+	o := compile.Options{Backends: w.backends(), Writers: []lowering.Writer{w.by}, Operators: etrun.DefaultOperators(),
 		Named: s.Named, FileBytes: s.FileBytes(), Methods: w.methods(), MinProfit: -1, Planned: math.MaxInt64}
 	if limit := w.MaxMemory(); limit > 0 {
 		o.Planned = limit

@@ -19,6 +19,7 @@ import (
 // quantizing is the work on one program.
 type quantizing struct {
 	*quantizeCommand
+	by      xnnpack.Writer
 	name    string // of the program
 	samples []string
 	scheme  lowering.Scheme
@@ -62,7 +63,7 @@ func (w *quantizing) quantize(ctx context.Context, program []byte) ([]byte, erro
 		return nil, err
 	}
 	w.float = low.Data
-	o := compile.QuantizeOptions{By: xnnpack.Writer{}, Scheme: w.scheme, Named: s.Named, FileBytes: s.FileBytes(), Methods: w.methods()}
+	o := compile.QuantizeOptions{By: w.by, Scheme: w.scheme, Named: s.Named, FileBytes: s.FileBytes(), Methods: w.methods()}
 	if w.scheme.Name == lowering.Dynamic4 {
 		o.Embeds = func(name string) bool { return !w.skips(name) }
 	}

@@ -224,6 +224,7 @@ func TestQuantizeRefuses(t *testing.T) {
 		{"--budget loud", "--budget"},
 		{"--budget 40dB --verify=false", "--budget"},
 		{"--method forwards", "no method"},
+		{"--target-version 1.6", "--target-version"},
 	} {
 		to := filepath.Join(t.TempDir(), "out.pte")
 		code, _, notes := quantized(append(strings.Fields(c.args), digits, "-o", to)...)

@@ -32,7 +32,7 @@ func (w Writer) OpenFloats(p *delegate.Payload, s regions.Scheme) (regions.Float
 	if err != nil {
 		return nil, err
 	}
-	f := &floatPayload{backend: w.Backend, kept: kept, inputs: inputs, plan: quantize.New(g, s)}
+	f := &floatPayload{backend: w.Backend, target: w.Target, kept: kept, inputs: inputs, plan: quantize.New(g, s)}
 	for _, k := range kept {
 		if k < len(p.Args) {
 			f.specs = append(f.specs, p.Args[k])
@@ -83,6 +83,7 @@ func alignedTo4(data []byte) []byte {
 // floatPayload is a payload that is to be quantized.
 type floatPayload struct {
 	backend Backend
+	target  Target
 	inputs  int   // of the payload
 	kept    []int // those that the graph has
 	specs   []*delegate.ArgSpec
@@ -258,7 +259,7 @@ func (f *floatPayload) common(skip func(layer int) bool) (*quantize.Built, []gra
 			x.Shape = b.Shapes[v]
 		}
 	}
-	constants, err := g.Common(nil)
+	constants, err := g.Common(nil, int(f.target))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w", graph.InPayload(err))
 	}

@@ -73,7 +73,7 @@ func testQuantizedSeed(t *testing.T, seed uint64, layers map[string]int) {
 	if len(w.g.Outputs) == 0 {
 		return
 	}
-	written, err := Writer{Backend{Engine: EngineGo}}.Write(w.g)
+	written, err := Writer{Backend: Backend{Engine: EngineGo}}.Write(w.g)
 	if errors.Is(err, delegate.ErrUnsupported) {
 		return
 	}
@@ -90,7 +90,7 @@ func testQuantizedSeed(t *testing.T, seed uint64, layers map[string]int) {
 
 // quantizes quantizes a payload, and counts its layers.
 func (w *callMaker) quantizes(written *lowering.Written, s lowering.Scheme, count map[string]int) error {
-	by := Writer{Backend{Engine: EngineGo}}
+	by := Writer{Backend: Backend{Engine: EngineGo}}
 	p, args := w.floatPayloadOf(written)
 	f, err := by.OpenFloats(p, s)
 	if err != nil {

@@ -14,8 +14,12 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Writer writes graphs as payloads for files. It accepts what all runtimes of ExecuTorch from 1.0 on execute.
-type Writer struct{ Backend }
+// Writer writes graphs as payloads for files. It accepts what all runtimes of ExecuTorch from a release on execute, by default from
+// 1.0 on.
+type Writer struct {
+	Backend
+	Target Target
+}
 
 var (
 	_ regions.Writer   = Writer{}
@@ -29,7 +33,7 @@ func (w Writer) Accepts(g *regions.Graph, i int) string {
 		for k := range varies {
 			varies[k] = !x.Static
 		}
-		if _, err := x.Common(varies); err != nil {
+		if _, err := x.Common(varies, int(w.Target)); err != nil {
 			return lowering.ReasonOf(graph.InPayload(err))
 		}
 		return ""
@@ -44,13 +48,13 @@ func (w Writer) Estimate(g *regions.Graph, share float64) (time.Duration, error)
 	}
 	l := lowerFor(g, true)
 	defer l.Recycle()
-	_, _, err = commonGraph(l, g)
+	_, _, err = w.commonGraph(l, g)
 	return t, err
 }
 
 // Write implements lowering.Writer.
 func (w Writer) Write(g *regions.Graph) (*regions.Written, error) {
-	x, constants, err := commonGraph(lowerFor(g, false), g)
+	x, constants, err := w.commonGraph(lowerFor(g, false), g)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +85,7 @@ func written(x *graph.Graph, constants []graph.Value) *regions.Written {
 }
 
 // commonGraph lowers a graph to one for payloads, with the constants that are its last inputs.
-func commonGraph(l *lowering.Lowering, in *regions.Graph) (*graph.Graph, []graph.Value, error) {
+func (w Writer) commonGraph(l *lowering.Lowering, in *regions.Graph) (*graph.Graph, []graph.Value, error) {
 	g, err := l.LowerAll()
 	if err != nil {
 		return nil, nil, err
@@ -103,7 +107,7 @@ func commonGraph(l *lowering.Lowering, in *regions.Graph) (*graph.Graph, []graph
 	for k, v := range in.Inputs {
 		varies[k] = in.Values[v].Dynamism != tensor.Static
 	}
-	constants, err := g.Common(varies)
+	constants, err := g.Common(varies, int(w.Target))
 	return g, constants, graph.InPayload(err)
 }
 

@@ -24,7 +24,7 @@ func TestWrittenGraphs(t *testing.T) {
 			if len(w.g.Outputs) == 0 {
 				continue
 			}
-			written, err := Writer{Backend{Engine: EngineGo}}.Write(w.g)
+			written, err := Writer{Backend: Backend{Engine: EngineGo}}.Write(w.g)
 			if errors.Is(err, delegate.ErrUnsupported) {
 				refused++
 				continue
@@ -36,13 +36,58 @@ func TestWrittenGraphs(t *testing.T) {
 			if err := w.compareWritten(written); err != nil {
 				t.Fatalf("seed %d: %v\n%s", seed, err, w)
 			}
-			again, err := Writer{Backend{Engine: EngineGo}}.Write(w.g)
+			again, err := Writer{Backend: Backend{Engine: EngineGo}}.Write(w.g)
 			if err != nil || !bytes.Equal(encoded(again), encoded(written)) {
 				t.Fatalf("seed %d: written again: %v, want the same bytes", seed, err)
 			}
 		}
 		if refused > rounds/4 || constants == 0 {
 			t.Errorf("quantized %v: %d of %d graphs are refused, %d constants as inputs: the test shows little", quantized, refused, rounds, constants)
+		}
+	}
+}
+
+// TestWrittenTargets writes graphs for the first release and the last one: this has nodes that the first has not.
+func TestWrittenTargets(t *testing.T) {
+	last, err := ParseTarget("1.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := 0
+	for seed := range uint64(rounds(150)) {
+		w := randomCalls(seed+1<<21, 12, false)
+		if len(w.g.Outputs) == 0 {
+			continue
+		}
+		by := Writer{Backend: Backend{Engine: EngineGo}}
+		_, first := by.Write(w.g)
+		by.Target = last
+		written, err := by.Write(w.g)
+		switch {
+		case first == nil && err != nil:
+			t.Errorf("seed %d: for 1.5: %v, for 1.0 it is written", seed, err)
+		case errors.Is(first, delegate.ErrUnsupported) && err == nil:
+			more++
+			if err := w.compareWritten(written); err != nil {
+				t.Errorf("seed %d: %v\n%s", seed, err, w)
+			}
+		}
+	}
+	if more == 0 {
+		t.Error("no graph needs a later release than 1.0: the test shows nothing")
+	}
+}
+
+func TestParseTarget(t *testing.T) {
+	for _, release := range []string{"1.0", "1.3", "1.5"} {
+		if target, err := ParseTarget(release); err != nil || target.String() != release {
+			t.Errorf("%s: %v, %v", release, target, err)
+		}
+	}
+	for _, release := range []string{"", "1", "1.", "1.6", "1.05", "1.-1", "1.0.0", "2.0", "v1.0", "1.99999999999999999999"} {
+		var fault *TargetError
+		if _, err := ParseTarget(release); !errors.As(err, &fault) || !errors.Is(err, delegate.ErrUnsupported) {
+			t.Errorf("%q: %v, want a *TargetError", release, err)
 		}
 	}
 }

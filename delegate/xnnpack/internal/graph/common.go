@@ -2,33 +2,42 @@ package graph
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // Runtimes of ExecuTorch 1.0 to 1.5 share a language of payloads. It has the node types up to the last tag of the first
 // of them, without ArgMaxPooling, whose outputs have 64 bits. Constants that the library does not pack are inputs: these
-// runtimes free the bytes of the payload after they have built the graph.
+// runtimes free the bytes of the payload after they have built the graph. Later releases have more node types.
+
+// LastRelease is the minor version of the last of these releases.
+const LastRelease = 5
+
+// ReleaseName returns the name of a release by its minor version.
+func ReleaseName(minor int) string { return "1." + strconv.Itoa(minor) }
 
 // tagUnassigned is a number between tags that no node type has.
 const tagUnassigned = 36
 
-// commonTag reports whether all these runtimes know a node type.
-func commonTag(tag uint8) bool {
-	return tag >= TagAdd && tag <= TagExp && tag != TagArgMaxPooling2d && tag != tagUnassigned
+// sinceRelease has the node types that the first of these releases does not execute, with the first that does. Releases before
+// 1.2 do not convert outputs to 64 bits.
+var sinceRelease = map[uint8]int{TagSin: 1, TagCopy: 1, TagCos: 1, TagArgMaxPooling2d: 2}
+
+// isCommon reports whether the runtimes from a release on execute a node type.
+func isCommon(tag uint8, release int) bool {
+	return tag >= TagAdd && tag <= TagCos && tag != tagUnassigned && sinceRelease[tag] <= release
 }
 
-// Common converts a repaired graph to the common language; inputs k with varies[k] have sizes that vary. It returns
-// the constants that become inputs behind those of the graph. An error names what the language does not have.
-func (g *Graph) Common(varies []bool) ([]Value, error) {
-	if err := g.checkCommon(varies); err != nil {
-		return nil, err
+// Common converts a repaired graph to what runtimes from a release on execute, by its minor version; inputs k with varies[k]
+// have sizes that vary. It returns the constants that become inputs behind those of the graph. An error names what the
+// runtimes do not have.
+func (g *Graph) Common(varies []bool, release int) ([]Value, error) {
+	if !isCommon(TagCopy, release) {
+		g.copiesToReshapes()
 	}
-	for i := range g.Nodes {
-		if n := &g.Nodes[i]; n.Type.Tag == TagCopy {
-			sizes := slices.Clone(g.Values[n.In[0]].Shape.Dims())
-			n.Type, n.Params = NodeTypes[TagStaticReshape], &ReshapeParams{Sizes: sizes}
-		}
+	if err := g.checkCommon(varies, release); err != nil {
+		return nil, err
 	}
 	g.narrowFilters()
 	constants := g.constantsToInputs()
@@ -36,18 +45,28 @@ func (g *Graph) Common(varies []bool) ([]Value, error) {
 	return constants, nil
 }
 
-// fixedNodes have sizes among their parameters, so that they do not fit operands whose sizes vary.
-var fixedNodes = []uint8{TagStaticReshape, TagStaticSlice, TagResizeBilinear2D, TagCopy}
+// copiesToReshapes makes copies reshapes to the same sizes.
+func (g *Graph) copiesToReshapes() {
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Type.Tag == TagCopy {
+			sizes := slices.Clone(g.Values[n.In[0]].Shape.Dims())
+			n.Type, n.Params = NodeTypes[TagStaticReshape], &ReshapeParams{Sizes: sizes}
+		}
+	}
+}
 
-func (g *Graph) checkCommon(varies []bool) error {
+// fixedNodes have sizes among their parameters, so that they do not fit operands whose sizes vary.
+var fixedNodes = []uint8{TagStaticReshape, TagStaticSlice, TagResizeBilinear2D}
+
+func (g *Graph) checkCommon(varies []bool, release int) error {
 	changes := make([]bool, len(g.Values)) // values whose sizes vary
 	for k, v := range g.Args[:g.Inputs] {
 		changes[v] = k < len(varies) && varies[k]
 	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if n.Type.Tag != TagCopy && !commonTag(n.Type.Tag) {
-			return n.unsupported("the runtimes of ExecuTorch 1.0 do not have this node")
+		if !isCommon(n.Type.Tag, release) {
+			return n.unsupported("the runtimes of ExecuTorch %s do not have this node", ReleaseName(release))
 		}
 		if slices.ContainsFunc(n.In, func(v int) bool { return v != None && changes[v] }) {
 			if slices.Contains(fixedNodes, n.Type.Tag) {
@@ -62,7 +81,7 @@ func (g *Graph) checkCommon(varies []bool) error {
 	for v := range g.Values {
 		x := &g.Values[v]
 		if used[v] && x.Datatype == BF16 {
-			return Unsupported("value "+itoa(x.ID), "the runtimes of ExecuTorch 1.0 have no %v", x.Datatype)
+			return Unsupported("value "+itoa(x.ID), "the runtimes of ExecuTorch %s have no %v", ReleaseName(release), x.Datatype)
 		}
 	}
 	return nil
