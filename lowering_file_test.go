@@ -3,6 +3,7 @@
 package etrun
 
 import (
+	"archive/zip"
 	"context"
 	"errors"
 	"fmt"
@@ -76,6 +77,7 @@ type filePair struct {
 	regions       int
 	before, after int64
 	near          int // runs with close outputs
+	merged        int // delegates of the program that are parts of others
 }
 
 // TestLoweredFiles lowers programs of the exporter, and of a campaign's corpus, to files, and runs these without lowering. Their
@@ -101,14 +103,44 @@ func TestLoweredFiles(t *testing.T) {
 	}
 }
 
-// test returns the number of regions of a program's methods.
-func (p *filePair) test(t *testing.T) (regions int) {
-	t.Helper()
-	path := p.path
-	data, err := os.ReadFile(path)
+// TestMergedDelegatesInFiles lowers programs whose delegates are merged.
+func TestMergedDelegatesInFiles(t *testing.T) {
+	archive, err := zip.OpenReader("testdata/lowering/delegates.zip")
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer archive.Close()
+	for _, external := range []bool{false, true} {
+		merged := 0
+		for _, f := range archive.File {
+			data, err := readZipped(archive, f.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &filePair{path: f.Name, profit: -1, external: external}
+			p.check(t, data)
+			merged += p.merged
+		}
+		if merged < 20 {
+			t.Errorf("%d delegates were merged: the test shows little", merged)
+		}
+	}
+}
+
+// test returns the number of regions of a program's methods.
+func (p *filePair) test(t *testing.T) (regions int) {
+	t.Helper()
+	data, err := os.ReadFile(p.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.check(t, data)
+}
+
+// check lowers a program to a file, and returns the number of regions.
+func (p *filePair) check(t *testing.T, data []byte) (regions int) {
+	t.Helper()
+	path, err := p.path, error(nil)
 	if _, err := pte.Parse(data, pte.Limits{}); err != nil {
 		return 0
 	}
@@ -199,6 +231,11 @@ func (p *filePair) compare() error {
 			continue
 		}
 		p.regions += p.result.Methods[i].Report.Taken()
+		for _, r := range p.result.Methods[i].Report.Regions {
+			if r.Delegate >= 0 {
+				p.merged += len(r.Merged)
+			}
+		}
 		reference, err := original.Load(ctx, name)
 		if err != nil {
 			continue // something that it needs is missing

@@ -64,6 +64,11 @@ func (w Writer) Write(g *regions.Graph) (*regions.Written, error) {
 // written returns a graph of the common language as a payload.
 func written(x *graph.Graph, constants []graph.Value) *regions.Written {
 	keys := weightKeys(x)
+	for v := range keys {
+		if x.Values[v].IsNamed() { // constants of merged payloads remain what they were
+			keys[v] = ""
+		}
+	}
 	out := &regions.Written{Encode: func(named func(string) bool) []byte {
 		for v, key := range keys {
 			if key != "" && named(key) {

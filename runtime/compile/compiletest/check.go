@@ -27,6 +27,7 @@ type checker struct {
 
 // program is what a lowered program has in common with the original one.
 type program struct {
+	data      []byte // filters of its payloads may be those of others
 	methods   []string
 	operators map[string]bool
 	io        []string // inputs, outputs and the names of their structure
@@ -165,7 +166,7 @@ func (c *checker) compare(now *program) {
 
 // summary reads what is compared.
 func (c *checker) summary() *program {
-	p := &program{operators: make(map[string]bool), shared: make(map[[2]string]bool), payloads: make(map[string]bool)}
+	p := &program{data: c.data, operators: make(map[string]bool), shared: make(map[[2]string]bool), payloads: make(map[string]bool)}
 	for _, s := range c.segments {
 		p.payloads[string(s)] = true
 	}

@@ -288,7 +288,8 @@ func (p *payload) operand(tag uint8, k int, v uint32) (x *xvalue, ok bool) {
 // filter checks the bytes of a filter, and what its key stands for.
 func (p *payload) filter(n *xnode) {
 	x := n.in[1]
-	if (x.datatype == qint8 || x.datatype == qcint8) && !p.from.int8s && bytes.IndexByte(x.data, 0x80) >= 0 {
+	own := (x.datatype == qint8 || x.datatype == qcint8) && !p.from.int8s && !bytes.Contains(p.from.data, x.data)
+	if own && bytes.IndexByte(x.data, 0x80) >= 0 {
 		p.fault(25, "filter %d has the element -128", x.id)
 	}
 	if x.key == "" {

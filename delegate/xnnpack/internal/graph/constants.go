@@ -65,6 +65,9 @@ type FoundData struct {
 	Data []byte
 }
 
+// IsNamed reports whether the value has the bytes of named data of the program.
+func (v *Value) IsNamed() bool { return v.Found.keyOf(v.Data) != "" }
+
 // keyOf returns the key if data is still the slice that was found, else "". f may be nil.
 func (f *FoundData) keyOf(data []byte) string {
 	if f == nil || len(data) == 0 || len(f.Data) != len(data) || &f.Data[0] != &data[0] {
