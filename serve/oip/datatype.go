@@ -14,29 +14,33 @@ type Datatype string
 // Bytes is the datatype of strings, which have no fixed size.
 const Bytes Datatype = "BYTES"
 
-// format defines the JSON form of a datatype's elements. parse and print are nil if there is none.
+// format defines the JSON form of a datatype's elements. The functions are nil if there is none.
 type format struct {
 	name  Datatype
 	dtype tensor.DType
+	// scan reads the element at the begin of a text, which has padding, and returns the number of its bytes: 0 if it is in no usual
+	// form, or has ahead bytes or more.
+	scan func(dst, text []byte) int
+	// parse reads an element of which text, a value of JSON, is all.
 	parse func(dst, text []byte) bool
 	print func(dst, src []byte) ([]byte, bool)
 }
 
 // formats are the datatypes of fixed size. Half floats have no JSON form.
 var formats = []format{
-	{"BOOL", tensor.Bool, parseBool, printBool},
-	{"UINT8", tensor.Uint8, parseUint(8), printUint(8)},
-	{"UINT16", tensor.Uint16, parseUint(16), printUint(16)},
-	{"UINT32", tensor.Uint32, parseUint(32), printUint(32)},
-	{"UINT64", tensor.Uint64, parseUint(64), printUint(64)},
-	{"INT8", tensor.Int8, parseInt(8), printInt(8)},
-	{"INT16", tensor.Int16, parseInt(16), printInt(16)},
-	{"INT32", tensor.Int32, parseInt(32), printInt(32)},
-	{"INT64", tensor.Int64, parseInt(64), printInt(64)},
-	{"FP16", tensor.Float16, nil, nil},
-	{"BF16", tensor.BFloat16, nil, nil},
-	{"FP32", tensor.Float32, parseFloat32, printFloat(32)},
-	{"FP64", tensor.Float64, parseFloat64, printFloat(64)},
+	{"BOOL", tensor.Bool, scanBool, parseBool, printBool},
+	{"UINT8", tensor.Uint8, scanUint, parseUint(8), printUint(8)},
+	{"UINT16", tensor.Uint16, scanUint, parseUint(16), printUint(16)},
+	{"UINT32", tensor.Uint32, scanUint, parseUint(32), printUint(32)},
+	{"UINT64", tensor.Uint64, scanUint, parseUint(64), printUint(64)},
+	{"INT8", tensor.Int8, scanInt, parseInt(8), printInt(8)},
+	{"INT16", tensor.Int16, scanInt, parseInt(16), printInt(16)},
+	{"INT32", tensor.Int32, scanInt, parseInt(32), printInt(32)},
+	{"INT64", tensor.Int64, scanInt, parseInt(64), printInt(64)},
+	{"FP16", tensor.Float16, nil, nil, nil},
+	{"BF16", tensor.BFloat16, nil, nil, nil},
+	{"FP32", tensor.Float32, scanFloat32, parseFloat32, printFloat(32)},
+	{"FP64", tensor.Float64, scanFloat64, parseFloat64, printFloat(64)},
 }
 
 // formatOf returns nil for BYTES and for unknown datatypes.
@@ -69,17 +73,41 @@ func (d Datatype) DType() (t tensor.DType, ok bool) {
 
 // put stores the low bits of x, as many as fit into dst.
 func put(dst []byte, x uint64) {
-	for i := range dst {
-		dst[i] = byte(x >> (8 * i))
+	switch len(dst) {
+	case 1:
+		dst[0] = byte(x)
+	case 2:
+		binary.LittleEndian.PutUint16(dst, uint16(x))
+	case 4:
+		binary.LittleEndian.PutUint32(dst, uint32(x))
+	default:
+		binary.LittleEndian.PutUint64(dst, x)
 	}
 }
 
-// bits loads the bits of an element.
-func bits(src []byte) (x uint64) {
-	for i, b := range src {
-		x |= uint64(b) << (8 * i)
+// element loads the bits of an element.
+func element(src []byte) uint64 {
+	switch len(src) {
+	case 1:
+		return uint64(src[0])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(src))
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(src))
 	}
-	return x
+	return binary.LittleEndian.Uint64(src)
+}
+
+func scanBool(dst, text []byte) int {
+	switch {
+	case string(text[:4]) == "true":
+		dst[0] = 1
+		return 4
+	case string(text[:5]) == "false":
+		dst[0] = 0
+		return 5
+	}
+	return 0
 }
 
 func parseBool(dst, text []byte) bool {
@@ -115,33 +143,77 @@ func parseInt(size int) func(dst, text []byte) bool {
 }
 
 func parseFloat32(dst, text []byte) bool {
-	x, ok := fast32(text)
-	if !ok {
-		wide, err := strconv.ParseFloat(string(text), 32)
-		x, ok = float32(wide), err == nil
-	}
-	binary.LittleEndian.PutUint32(dst, math.Float32bits(x))
-	return ok
+	x, err := strconv.ParseFloat(string(text), 32)
+	binary.LittleEndian.PutUint32(dst, math.Float32bits(float32(x)))
+	return err == nil
 }
 
 func parseFloat64(dst, text []byte) bool {
-	x, ok := fast64(text)
-	if !ok {
-		var err error
-		x, err = strconv.ParseFloat(string(text), 64)
-		ok = err == nil
-	}
+	x, err := strconv.ParseFloat(string(text), 64)
 	binary.LittleEndian.PutUint64(dst, math.Float64bits(x))
-	return ok
+	return err == nil
+}
+
+func scanFloat32(dst, text []byte) int {
+	d, n := scanDecimal(text)
+	x, ok := d.float32()
+	switch {
+	case n == 0 || n >= ahead:
+		return 0
+	case ok:
+		binary.LittleEndian.PutUint32(dst, math.Float32bits(x))
+	case !parseFloat32(dst, text[:n]):
+		return 0
+	}
+	return n
+}
+
+func scanFloat64(dst, text []byte) int {
+	d, n := scanDecimal(text)
+	x, ok := d.float64()
+	switch {
+	case n == 0 || n >= ahead:
+		return 0
+	case ok:
+		binary.LittleEndian.PutUint64(dst, math.Float64bits(x))
+	case !parseFloat64(dst, text[:n]):
+		return 0
+	}
+	return n
+}
+
+func scanUint(dst, text []byte) int {
+	d, n := scanDecimal(text)
+	if !d.integer || !d.exact || d.negative || d.digits > math.MaxUint64>>(64-8*len(dst)) {
+		return 0
+	}
+	put(dst, d.digits)
+	return n
+}
+
+func scanInt(dst, text []byte) int {
+	d, n := scanDecimal(text)
+	most := uint64(math.MaxInt64) >> (64 - 8*len(dst))
+	if d.negative {
+		most++
+	}
+	if !d.integer || !d.exact || d.digits > most {
+		return 0
+	}
+	if d.negative {
+		d.digits = -d.digits
+	}
+	put(dst, d.digits)
+	return n
 }
 
 func printUint(int) func(dst, src []byte) ([]byte, bool) {
-	return func(dst, src []byte) ([]byte, bool) { return strconv.AppendUint(dst, bits(src), 10), true }
+	return func(dst, src []byte) ([]byte, bool) { return strconv.AppendUint(dst, element(src), 10), true }
 }
 
 func printInt(size int) func(dst, src []byte) ([]byte, bool) {
 	return func(dst, src []byte) ([]byte, bool) {
-		return strconv.AppendInt(dst, int64(bits(src)<<(64-size))>>(64-size), 10), true
+		return strconv.AppendInt(dst, int64(element(src)<<(64-size))>>(64-size), 10), true
 	}
 }
 
@@ -149,9 +221,9 @@ func printInt(size int) func(dst, src []byte) ([]byte, bool) {
 // infinity have no JSON form.
 func printFloat(size int) func(dst, src []byte) ([]byte, bool) {
 	return func(dst, src []byte) ([]byte, bool) {
-		x := math.Float64frombits(bits(src))
+		x := math.Float64frombits(element(src))
 		if size == 32 {
-			x = float64(math.Float32frombits(uint32(bits(src))))
+			x = float64(math.Float32frombits(uint32(element(src))))
 		}
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return dst, false

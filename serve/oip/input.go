@@ -22,8 +22,8 @@ type draft struct {
 	Tensor
 	parameters Parameters
 	shaped     bool
-	has        bool           // data is present
-	raw        jsontext.Value // data that preceded the shape or the datatype
+	has        bool   // data is present
+	raw        []byte // data that preceded the shape or the datatype, with padding
 }
 
 // tensor reads an input. size is that of its binary data, -1 for JSON data.
@@ -84,12 +84,43 @@ func (p *parser) shape(place string, d *draft) error {
 // data reads elements, or keeps their text until shape and datatype are known.
 func (p *parser) data(place string, d *draft) error {
 	d.has = true
-	if d.shaped && d.Datatype != "" {
-		return p.elements(place, d)
+	known := d.shaped && d.Datatype != ""
+	switch {
+	case known && d.Datatype == Bytes:
+		return p.texts(place, d)
+	case known && p.json.open(p.dec.UnreadBuffer()):
+		if err := p.elements(place, d, p.json); err != nil {
+			return err
+		}
+		p.json.close()
+		return p.syntax(place, p.dec.SkipValue())
 	}
 	raw, err := p.dec.ReadValue()
-	d.raw = bytes.Clone(raw)
-	return p.syntax(place, err)
+	if err != nil {
+		return p.syntax(place, err)
+	}
+	d.raw = slices.Concat(raw, make([]byte, padding))
+	if !known {
+		return nil
+	}
+	return p.later(place, d)
+}
+
+// later reads the elements from their text.
+func (p *parser) later(place string, d *draft) error {
+	n := len(d.raw) - padding
+	q := *p
+	defer func() { p.left, d.raw = q.left, nil }()
+	if d.Datatype == Bytes {
+		q.dec = jsontext.NewDecoder(bytes.NewReader(d.raw[:n]))
+		return q.texts(place, d)
+	}
+	if d.raw[0] != '[' {
+		return invalid(place, "%s, want an array", kindOf(jsontext.Value(d.raw[:n]).Kind()))
+	}
+	from := sourceOf(d.raw, n)
+	from.at = 1
+	return q.elements(place, d, from)
 }
 
 // finish checks the members of an input against each other.
@@ -116,11 +147,7 @@ func (p *parser) finish(place string, d *draft) (size int64, err error) {
 	case d.raw == nil:
 		return -1, nil
 	}
-	later := *p
-	later.dec = jsontext.NewDecoder(bytes.NewReader(d.raw))
-	err = later.elements(place+".data", d)
-	p.left, d.raw = later.left, nil
-	return -1, err
+	return -1, p.later(place+".data", d)
 }
 
 // take charges bytes of tensors.
@@ -153,15 +180,17 @@ func overflows(shape []int) bool {
 	return false
 }
 
-// elements reads the array of data, flat or nested like the shape.
-func (p *parser) elements(place string, d *draft) error {
-	if d.Datatype == Bytes {
-		n, err := p.count(place, &d.Tensor, textOverhead)
-		if err != nil {
-			return err
-		}
-		return p.grid(place, d.Shape, n, func(int) error { return p.addText(place, d) })
+// texts reads the array of strings, flat or nested like the shape.
+func (p *parser) texts(place string, d *draft) error {
+	n, err := p.count(place, &d.Tensor, textOverhead)
+	if err != nil {
+		return err
 	}
+	return p.grid(place, d.Shape, n, func(int) error { return p.addText(place, d) })
+}
+
+// elements reads the array of elements that follows in a source, flat or nested like the shape.
+func (p *parser) elements(place string, d *draft, from *source) error {
 	f := formatOf(d.Datatype)
 	if f.parse == nil {
 		return invalid(place, "%s has no JSON form; send binary data", d.Datatype)
@@ -172,26 +201,11 @@ func (p *parser) elements(place string, d *draft) error {
 		return err
 	}
 	d.Data = p.limits.Alloc(n * size)
-	text, err := p.dec.ReadValue()
-	if err != nil {
-		return p.syntax(place, err)
+	if n > smallBuffer/2 {
+		from.enlarge()
 	}
-	if g := (grid{text: text, data: d.Data, size: size, parse: f.parse}); g.read(d.Shape) {
-		return nil
-	}
-	// It does not match: the element that does not is found again.
-	later := *p
-	later.dec = jsontext.NewDecoder(bytes.NewReader(text))
-	return later.grid(place, d.Shape, n, func(i int) error {
-		text, err := later.dec.ReadValue()
-		if err != nil {
-			return later.syntax(place, err)
-		}
-		if !f.parse(d.Data[i*size:][:size], text) {
-			return invalid(place, "element %d is %.40s, want %s", i, text, d.Datatype)
-		}
-		return nil
-	})
+	s := scan{source: from, place: place, as: f, size: size, data: d.Data}
+	return s.read(d.Shape)
 }
 
 func (p *parser) addText(place string, d *draft) error {

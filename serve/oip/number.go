@@ -1,58 +1,94 @@
 package oip
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
 
-// decimal is a number of JSON as an integer of up to 19 digits and a power of ten. ok is false for numbers with more digits or
-// a larger power than powers has.
-func decimal(text []byte) (negative bool, digits uint64, power int, ok bool) {
-	if len(text) > 0 && text[0] == '-' {
-		negative, text = true, text[1:]
-	}
-	count, point := 0, -1
-	for i, c := range text {
-		switch {
-		case c >= '0' && c <= '9':
-			if count > 0 || c != '0' {
-				count++
-			}
-			digits = digits*10 + uint64(c-'0')
-		case c == '.' && point < 0:
-			point = i
-		case (c == 'e' || c == 'E') && i > 0:
-			e, valid := exponent(text[i+1:])
-			if point >= 0 {
-				e -= i - point - 1
-			}
-			return negative, digits, e, valid && count <= maxDigits && e >= -maxPower && e <= maxPower
-		default:
-			return false, 0, 0, false
-		}
-	}
-	if point >= 0 {
-		power = point + 1 - len(text)
-	}
-	return negative, digits, power, len(text) > 0 && count <= maxDigits && power >= -maxPower
+// decimal is a number of JSON as an integer and a power of ten.
+type decimal struct {
+	digits   uint64
+	power    int
+	negative bool
+	integer  bool // without a point and an exponent
+	exact    bool // digits and power are those of the number, which has at most 19 digits
 }
 
-// exponent reads an exponent of one or two digits.
-func exponent(text []byte) (e int, ok bool) {
-	minus := len(text) > 0 && text[0] == '-'
-	if minus || len(text) > 0 && text[0] == '+' {
-		text = text[1:]
+// scanDecimal reads the number at the begin of a text, which has padding. n is the number of its bytes, 0 if there is none.
+func scanDecimal(text []byte) (d decimal, n int) {
+	if text[0] == '-' {
+		d.negative, n = true, 1
 	}
-	for _, c := range text {
-		if c < '0' || c > '9' {
-			return 0, false
+	first := n
+	digits, n := scanDigits(text, n, 0)
+	count := n - first
+	if count == 0 || text[first] == '0' && count > 1 {
+		return d, 0
+	}
+	d.integer = true
+	if text[n] == '.' {
+		point := n + 1
+		if digits, n = scanDigits(text, point, digits); n == point {
+			return d, 0
 		}
-		e = e*10 + int(c-'0')
-		if e > 99 {
-			return 0, false
+		d.integer, d.power = false, point-n
+		count += n - point
+	}
+	d.digits, d.exact = digits, count <= maxDigits
+	if text[n]|0x20 == 'e' {
+		d.integer = false
+		return d.scanExponent(text, n+1)
+	}
+	return d, n
+}
+
+// scanDigits appends the digits at a position to those of a number, and returns where they end.
+func scanDigits(text []byte, at int, digits uint64) (uint64, int) {
+	x, count := eight(text, at)
+	digits = digits*tens[count] + x
+	for at += count; count == 8; at += count {
+		x, count = eight(text, at)
+		digits = digits*tens[count] + x
+	}
+	return digits, at
+}
+
+// eight returns the value of the digits at a position, up to eight, and their number.
+func eight(text []byte, at int) (x uint64, count int) {
+	x = binary.LittleEndian.Uint64(text[at:]) ^ 0x3030303030303030 // a byte of a digit is at most 9 then
+	count = bits.TrailingZeros64((x&0x7F7F7F7F7F7F7F7F+0x7676767676767676|x)&0x8080808080808080) >> 3 & 15
+	x <<= 64 - 8*count // zeros precede them
+	x = x * (1 + 10<<8) >> 8 & 0x00FF00FF00FF00FF
+	x = x * (1 + 100<<16) >> 16 & 0x0000FFFF0000FFFF
+	return x * (1 + 10000<<32) >> 32, count
+}
+
+var tens = [16]uint64{1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000}
+
+// maxExponent bounds exponents; larger ones are left to package strconv.
+const maxExponent = 9999
+
+// scanExponent reads the exponent at a position.
+func (d decimal) scanExponent(text []byte, at int) (decimal, int) {
+	minus := text[at] == '-'
+	if minus || text[at] == '+' {
+		at++
+	}
+	begin, e := at, 0
+	for ; text[at] >= '0' && text[at] <= '9'; at++ {
+		if e = e*10 + int(text[at]-'0'); e > maxExponent {
+			e, d.exact = maxExponent, false
 		}
+	}
+	if at == begin {
+		return d, 0
 	}
 	if minus {
 		e = -e
 	}
-	return e, len(text) > 0
+	d.power += e
+	return d, at
 }
 
 // maxDigits fit into 64 bits, maxPower is the largest power of ten that a float64 has exactly.
@@ -72,13 +108,12 @@ func scaled(digits uint64, power int) float64 {
 	return float64(digits) * powers[power]
 }
 
-// fast64 returns the float64 nearest to a number of JSON; ok is false if that needs more than one operation.
-func fast64(text []byte) (x float64, ok bool) {
-	negative, digits, power, ok := decimal(text)
-	if !ok || digits >= 1<<53 {
+// float64 returns the nearest float64; ok is false if that needs more than one operation.
+func (d decimal) float64() (x float64, ok bool) {
+	if !d.exact || d.digits >= 1<<53 || d.power < -maxPower || d.power > maxPower {
 		return 0, false
 	}
-	if x = scaled(digits, power); negative {
+	if x = scaled(d.digits, d.power); d.negative {
 		x = -x
 	}
 	return x, true
@@ -91,19 +126,18 @@ const (
 	nearHalf = 8
 )
 
-// fast32 returns the float32 nearest to a number of JSON. Two roundings of a float64 are at most two of its last units, which do
-// not matter unless it is that close to the middle between two numbers of 32 bits; ok is false then.
-func fast32(text []byte) (x float32, ok bool) {
-	negative, digits, power, ok := decimal(text)
-	if !ok {
+// float32 returns the nearest float32. Two roundings of a float64 are at most two of its last units, which do not matter unless it
+// is that close to the middle between two numbers of 32 bits; ok is false then.
+func (d decimal) float32() (x float32, ok bool) {
+	if !d.exact || d.power < -maxPower || d.power > maxPower {
 		return 0, false
 	}
-	wide := scaled(digits, power)
+	wide := scaled(d.digits, d.power)
 	low := int64(math.Float64bits(wide)&lacking) - half
-	if low > -nearHalf && low < nearHalf || digits != 0 && (wide < 0x1p-125 || wide > math.MaxFloat32/2) {
+	if low > -nearHalf && low < nearHalf || d.digits != 0 && (wide < 0x1p-125 || wide > math.MaxFloat32/2) {
 		return 0, false
 	}
-	if x = float32(wide); negative {
+	if x = float32(wide); d.negative {
 		x = -x
 	}
 	return x, true

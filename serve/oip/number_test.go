@@ -1,6 +1,7 @@
 package oip
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,12 +12,16 @@ import (
 // checkNumber compares the fast conversions of a text with those of strconv, and returns which of them apply.
 func checkNumber(t *testing.T, text string) (ok32, ok64 bool) {
 	t.Helper()
-	x, ok32 := fast32([]byte(text))
+	d, n := scanDecimal(append([]byte(text), make([]byte, padding)...))
+	if n != len(text) {
+		t.Fatalf("%q: read %d bytes", text, n)
+	}
+	x, ok32 := d.float32()
 	want, err := strconv.ParseFloat(text, 32)
 	if ok32 && (err != nil || math.Float32bits(x) != math.Float32bits(float32(want))) {
 		t.Fatalf("%s: %v in 32 bits, want %v, %v", text, x, float32(want), err)
 	}
-	y, ok64 := fast64([]byte(text))
+	y, ok64 := d.float64()
 	want, err = strconv.ParseFloat(text, 64)
 	if ok64 && (err != nil || math.Float64bits(y) != math.Float64bits(want)) {
 		t.Fatalf("%s: %v in 64 bits, want %v, %v", text, y, want, err)
@@ -56,21 +61,33 @@ func TestNumbers(t *testing.T) {
 	}
 	for _, text := range []string{"0", "-0", "0.0", "-0e5", "1", "-1", "1e22", "1e23", "1e-22", "123456789012345678", "9999999999999999999", "18446744073709551616",
 		"99999999999999999999", "3.4028235e38", "1e39", "1e-45", "1e-46", "16777217", "16777217.0000000001", "9007199254740993", "0.1e1", "1E5", "1E+05",
-		"0.000000000000000000000000000001", "00000000000000000000000000001e-5"} {
+		"0.000000000000000000000000000001", "0e0", "1e400", "1e-400", "1e99999999999999999999", "0.00000000000000000001e20"} {
 		checkNumber(t, text)
 	}
-	for _, text := range []string{"", "-", ".", "e", "1e", "1e+", "1..2", "1e5.", "x", "1x", "--1", "+1", "1e1e1", "NaN", "Inf", "0x10", "1_0"} {
-		if _, ok := fast32([]byte(text)); ok && text != "." {
+	for _, text := range []string{"", "-", ".", "e", "1e", "1e+", "1..2", "1e5.", "x", "1x", "--1", "+1", "1e1e1", "NaN", "Inf", "0x10", "1_0", "01", "-01",
+		"1.", ".5", "1.e5", "-.5", "00", "1-", "1e-"} {
+		if isValue([]byte(text)) {
 			t.Errorf("%q is a number", text)
 		}
 	}
 }
 
-// FuzzNumber compares conversions with strconv.
+// FuzzNumber compares conversions with strconv, and what is a number with encoding/json.
 func FuzzNumber(f *testing.F) {
-	f.Add("0.1")
+	for _, text := range []string{"0.1", "-12345678.87654321e-12", "123456789012345678901234567890", "[1]", "01"} {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := strconv.ParseFloat(text, 64); err == nil {
+		for i := range len(text) {
+			if !isPlain[text[i]] {
+				return
+			}
+		}
+		valid := json.Valid([]byte(text))
+		if got := isValue([]byte(text)); got != valid {
+			t.Fatalf("%q is a value: %v", text, got)
+		}
+		if _, err := strconv.ParseFloat(text, 64); err == nil && valid {
 			checkNumber(t, text)
 		}
 	})

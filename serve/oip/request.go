@@ -1,13 +1,11 @@
 package oip
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -110,8 +108,7 @@ func inputParser(body io.Reader, limits Limits, tensors string) *parser {
 func newParser(body io.Reader, headerLength string, limits Limits, tensors string) (*parser, error) {
 	p := inputParser(body, limits, tensors)
 	if headerLength == "" {
-		p.dec = jsontext.NewDecoder(p.body)
-		return p, nil
+		return p.decode(newSource(p.body)), nil
 	}
 	n, err := strconv.ParseUint(headerLength, 10, 63)
 	if err != nil || n == 0 {
@@ -120,11 +117,17 @@ func newParser(body io.Reader, headerLength string, limits Limits, tensors strin
 	if int64(n) > limits.Header {
 		return nil, &Error{ErrTooLarge, HeaderLength, fmt.Errorf("%d, want at most %d", n, limits.Header)}
 	}
-	p.binary, p.header = true, make([]byte, n)
-	got, _ := io.ReadFull(p.body, p.header) // JSON that is cut off has its own error
-	p.header = p.header[:got]
-	p.dec = jsontext.NewDecoder(bytes.NewBuffer(p.header))
-	return p, nil
+	buf := make([]byte, n+padding)
+	got, _ := io.ReadFull(p.body, buf[:n]) // JSON that is cut off has its own error
+	clear(buf[got:])
+	p.binary, p.header = true, buf[:got]
+	return p.decode(sourceOf(buf, got)), nil
+}
+
+// decode sets the source of the JSON part.
+func (p *parser) decode(from *source) *parser {
+	p.json, p.dec = from, jsontext.NewDecoder(from)
+	return p
 }
 
 // bounded is a body that fails if it is too long.
@@ -170,7 +173,8 @@ func (b *bounded) explain(err error) error {
 // parser reads the JSON part.
 type parser struct {
 	body    *bounded
-	header  []byte // the JSON part if binary data follow
+	header  []byte  // the JSON part if binary data follow
+	json    *source // what dec reads
 	dec     *jsontext.Decoder
 	limits  Limits
 	left    int64 // remaining bytes of tensors
@@ -184,7 +188,10 @@ type field map[string]func(place string) error
 
 // whole reads the JSON part, which is one object.
 func (p *parser) whole(fields field) (err error) {
-	defer func() { err = p.body.explain(err) }()
+	defer func() {
+		err = p.body.explain(err)
+		p.json.free()
+	}()
 	if err := p.object("", fields); err != nil {
 		return err
 	}
@@ -230,7 +237,7 @@ func (p *parser) object(place string, fields field) error {
 			return err
 		}
 		at := join(place, name)
-		if read := fields[name]; read != nil && p.dec.PeekKind() != 'n' {
+		if read := fields[name]; read != nil && (p.json.follows(p.dec.UnreadBuffer()) || p.dec.PeekKind() != 'n') {
 			err = read(at)
 		} else if err = p.dec.SkipValue(); err != nil {
 			err = p.syntax(at, err)
@@ -273,22 +280,19 @@ func (p *parser) end(place string) error {
 
 // syntax returns an error of the JSON itself.
 func (p *parser) syntax(place string, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
-		return invalid(place, "JSON truncated after %d bytes", p.dec.InputOffset())
 	}
-	return invalid(place, "invalid JSON at byte %d: %w", p.dec.InputOffset(), plain{err})
+	at, cause := p.dec.InputOffset(), err
+	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok { // its text has the position and the name of a package
+		at, cause = e.ByteOffset, e.Err
+	}
+	at += p.json.cut
+	if cause == io.EOF || errors.Is(cause, io.ErrUnexpectedEOF) {
+		return invalid(place, "JSON truncated after %d bytes", at)
+	}
+	return invalid(place, "invalid JSON at byte %d: %w", at, cause)
 }
-
-// plain is an error of the JSON decoder, without the name of its package.
-type plain struct{ err error }
-
-func (e plain) Error() string { return strings.TrimPrefix(e.err.Error(), "jsontext: ") }
-
-// Unwrap returns the decoder's error.
-func (e plain) Unwrap() error { return e.err }
 
 // kinds are the kinds of JSON values whose names are delimiters.
 var kinds = map[jsontext.Kind]string{'[': "an array", '{': "an object", '"': "a string", '0': "a number", 't': "true", 'f': "false",
