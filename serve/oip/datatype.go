@@ -184,7 +184,7 @@ func scanFloat64(dst, text []byte) int {
 
 func scanUint(dst, text []byte) int {
 	d, n := scanDecimal(text)
-	if !d.integer || !d.exact || d.negative || d.digits > math.MaxUint64>>(64-8*len(dst)) {
+	if d.form != integer || d.negative || d.digits > math.MaxUint64>>(64-8*len(dst)) {
 		return 0
 	}
 	put(dst, d.digits)
@@ -197,7 +197,7 @@ func scanInt(dst, text []byte) int {
 	if d.negative {
 		most++
 	}
-	if !d.integer || !d.exact || d.digits > most {
+	if d.form != integer || d.digits > most {
 		return 0
 	}
 	if d.negative {

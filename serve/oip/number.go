@@ -6,41 +6,54 @@ import (
 	"math/bits"
 )
 
-// decimal is a number of JSON as an integer and a power of ten.
+// decimal is a number of JSON as an integer and a power of ten. It has four fields: structures with more are kept in memory.
 type decimal struct {
 	digits   uint64
 	power    int
 	negative bool
-	integer  bool // without a point and an exponent
-	exact    bool // digits and power are those of the number, which has at most 19 digits
+	form     form
 }
 
+// form is what a decimal says of its number.
+type form uint8
+
+const (
+	inexact form = iota // less than all: it has more than 19 digits
+	exact
+	integer // exact, without a point and an exponent
+)
+
 // scanDecimal reads the number at the begin of a text, which has padding. n is the number of its bytes, 0 if there is none.
-func scanDecimal(text []byte) (d decimal, n int) {
+func scanDecimal(text []byte) (decimal, int) {
+	n, power, is := 0, 0, integer
 	if text[0] == '-' {
-		d.negative, n = true, 1
+		n = 1
 	}
 	first := n
 	digits, n := scanDigits(text, n, 0)
 	count := n - first
 	if count == 0 || text[first] == '0' && count > 1 {
-		return d, 0
+		return decimal{}, 0
 	}
-	d.integer = true
 	if text[n] == '.' {
 		point := n + 1
 		if digits, n = scanDigits(text, point, digits); n == point {
-			return d, 0
+			return decimal{}, 0
 		}
-		d.integer, d.power = false, point-n
+		is, power = exact, point-n
 		count += n - point
 	}
-	d.digits, d.exact = digits, count <= maxDigits
 	if text[n]|0x20 == 'e' {
-		d.integer = false
-		return d.scanExponent(text, n+1)
+		e, end := scanExponent(text, n+1)
+		if end == 0 {
+			return decimal{}, 0
+		}
+		is, power, n = exact, power+e, end
 	}
-	return d, n
+	if count > maxDigits {
+		is = inexact
+	}
+	return decimal{digits, power, text[0] == '-', is}, n
 }
 
 // scanDigits appends the digits at a position to those of a number, and returns where they end.
@@ -66,29 +79,26 @@ func eight(text []byte, at int) (x uint64, count int) {
 
 var tens = [16]uint64{1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000}
 
-// maxExponent bounds exponents; larger ones are left to package strconv.
-const maxExponent = 9999
+// maxExponent bounds exponents. All larger ones are like it: the numbers are beyond every type, or 0.
+const maxExponent = 99_999
 
-// scanExponent reads the exponent at a position.
-func (d decimal) scanExponent(text []byte, at int) (decimal, int) {
+// scanExponent reads the exponent at a position, and returns where it ends, 0 if there is none.
+func scanExponent(text []byte, at int) (e, end int) {
 	minus := text[at] == '-'
 	if minus || text[at] == '+' {
 		at++
 	}
-	begin, e := at, 0
+	begin := at
 	for ; text[at] >= '0' && text[at] <= '9'; at++ {
-		if e = e*10 + int(text[at]-'0'); e > maxExponent {
-			e, d.exact = maxExponent, false
-		}
+		e = min(e*10+int(text[at]-'0'), maxExponent)
 	}
 	if at == begin {
-		return d, 0
+		return 0, 0
 	}
 	if minus {
 		e = -e
 	}
-	d.power += e
-	return d, at
+	return e, at
 }
 
 // maxDigits fit into 64 bits, maxPower is the largest power of ten that a float64 has exactly.
@@ -100,20 +110,25 @@ const (
 var powers = [maxPower + 1]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
 	1e19, 1e20, 1e21, 1e22}
 
-// scaled returns digits * 10^power. It has two roundings at most, or one if digits has at most 53 bits.
-func scaled(digits uint64, power int) float64 {
-	if power < 0 {
-		return float64(digits) / powers[-power]
+// factors are the float64 nearest to powers of ten, from -maxPower to maxPower.
+var factors = func() (list [2*maxPower + 1]float64) {
+	for i, p := range powers {
+		list[maxPower+i], list[maxPower-i] = p, 1/p
 	}
-	return float64(digits) * powers[power]
-}
+	return list
+}()
 
 // float64 returns the nearest float64; ok is false if that needs more than one operation.
 func (d decimal) float64() (x float64, ok bool) {
-	if !d.exact || d.digits >= 1<<53 || d.power < -maxPower || d.power > maxPower {
+	switch {
+	case d.form == inexact || d.digits >= 1<<53 || d.power < -maxPower || d.power > maxPower:
 		return 0, false
+	case d.power < 0:
+		x = float64(int64(d.digits)) / powers[-d.power]
+	default:
+		x = float64(int64(d.digits)) * powers[d.power]
 	}
-	if x = scaled(d.digits, d.power); d.negative {
+	if d.negative {
 		x = -x
 	}
 	return x, true
@@ -126,19 +141,25 @@ const (
 	nearHalf = 8
 )
 
-// float32 returns the nearest float32. Two roundings of a float64 are at most two of its last units, which do not matter unless it
-// is that close to the middle between two numbers of 32 bits; ok is false then.
+// float32 returns the nearest float32. The product is rounded three times, with its factors, and therefore at most three of its last
+// units from the number. These do not matter unless it is that close to the middle between two numbers of 32 bits; ok is false then.
 func (d decimal) float32() (x float32, ok bool) {
-	if !d.exact || d.power < -maxPower || d.power > maxPower {
+	if d.form == inexact || d.digits > math.MaxInt64 || d.power < -maxPower || d.power > maxPower {
 		return 0, false
 	}
-	wide := scaled(d.digits, d.power)
+	wide := float64(int64(d.digits)) * factors[d.power+maxPower]
 	low := int64(math.Float64bits(wide)&lacking) - half
 	if low > -nearHalf && low < nearHalf || d.digits != 0 && (wide < 0x1p-125 || wide > math.MaxFloat32/2) {
 		return 0, false
 	}
-	if x = float32(wide); d.negative {
-		x = -x
+	x = float32(wide)
+	return math.Float32frombits(math.Float32bits(x) | sign(d.negative)), true
+}
+
+// sign returns the bit of a sign.
+func sign(negative bool) uint32 {
+	if negative {
+		return 1 << 31
 	}
-	return x, true
+	return 0
 }
