@@ -25,12 +25,15 @@ const (
 
 // scanDecimal reads the number at the begin of a text, which has padding. n is the number of its bytes, 0 if there is none.
 func scanDecimal(text []byte) (decimal, int) {
-	n, power, is := 0, 0, integer
+	first := 0
 	if text[0] == '-' {
-		n = 1
+		first = 1
 	}
-	first := n
-	digits, n := scanDigits(text, n, 0)
+	// One digit before the point is usual. If its length were computed, all that follows would have to wait for it.
+	digits, n, power, is := uint64(text[first]-'0'), first+1, 0, integer
+	if text[n] != '.' || digits > 9 {
+		digits, n = scanDigits(text, first, 0)
+	}
 	count := n - first
 	if count == 0 || text[first] == '0' && count > 1 {
 		return decimal{}, 0
@@ -56,25 +59,33 @@ func scanDecimal(text []byte) (decimal, int) {
 	return decimal{digits, power, text[0] == '-', is}, n
 }
 
-// scanDigits appends the digits at a position to those of a number, and returns where they end.
+// scanDigits appends the digits at a position to those of a number, and returns where they end. Up to 15 digits, their number decides
+// no branch: it varies from one number to the next.
 func scanDigits(text []byte, at int, digits uint64) (uint64, int) {
-	x, count := eight(text, at)
-	digits = digits*tens[count] + x
-	for at += count; count == 8; at += count {
-		x, count = eight(text, at)
-		digits = digits*tens[count] + x
+	for {
+		x, count := eight(text, at)
+		y, more := eight(text, at+8)
+		more &= -(count >> 3) // 0 unless the first eight are digits
+		digits = digits*tens[count] + number8(x, count)
+		digits = digits*tens[more] + number8(y, more)
+		if at += count + more; more < 8 {
+			return digits, at
+		}
 	}
-	return digits, at
 }
 
-// eight returns the value of the digits at a position, up to eight, and their number.
+// eight returns the bytes at a position, and how many of them are digits, from the first. The bytes of digits are at most 9.
 func eight(text []byte, at int) (x uint64, count int) {
-	x = binary.LittleEndian.Uint64(text[at:]) ^ 0x3030303030303030 // a byte of a digit is at most 9 then
-	count = bits.TrailingZeros64((x&0x7F7F7F7F7F7F7F7F+0x7676767676767676|x)&0x8080808080808080) >> 3 & 15
+	x = binary.LittleEndian.Uint64(text[at:]) ^ 0x3030303030303030
+	return x, bits.TrailingZeros64((x&0x7F7F7F7F7F7F7F7F+0x7676767676767676|x)&0x8080808080808080) >> 3 & 15
+}
+
+// number8 returns the number of up to eight digits.
+func number8(x uint64, count int) uint64 {
 	x <<= 64 - 8*count // zeros precede them
 	x = x * (1 + 10<<8) >> 8 & 0x00FF00FF00FF00FF
 	x = x * (1 + 100<<16) >> 16 & 0x0000FFFF0000FFFF
-	return x * (1 + 10000<<32) >> 32, count
+	return x * (1 + 10000<<32) >> 32
 }
 
 var tens = [16]uint64{1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -364,9 +365,10 @@ func BenchmarkReadBinary(b *testing.B) {
 }
 
 func BenchmarkReadJSON(b *testing.B) {
-	var values []float32
-	for i := range 3 * 224 * 224 {
-		values = append(values, float32(i)*0.001234567)
+	r := rand.New(rand.NewPCG(1, 2))
+	values := make([]float32, 3*224*224)
+	for i := range values {
+		values[i] = float32(r.NormFloat64())
 	}
 	body, _, err := (&Request{Inputs: []Tensor{{Name: "x", Datatype: "FP32", Shape: []int{1, 3, 224, 224}, Data: le(values)}}}).Append(nil)
 	benchmarkRead(b, body, "", err)
