@@ -155,15 +155,16 @@ func parseFloat64(dst, text []byte) bool {
 }
 
 func scanFloat32(dst, text []byte) int {
-	d, n := scanDecimal(text)
-	x, ok := d.float32()
-	switch {
-	case n == 0 || n >= ahead:
-		return 0
-	case ok:
+	x, n, ok := usual32(text)
+	if !ok {
+		var d decimal
+		d, n = scanDecimal(text)
+		if x, ok = d.float32(); n == 0 || n >= ahead || !ok && !parseFloat32(dst, text[:n]) {
+			return 0
+		}
+	}
+	if ok {
 		binary.LittleEndian.PutUint32(dst, math.Float32bits(x))
-	case !parseFloat32(dst, text[:n]):
-		return 0
 	}
 	return n
 }

@@ -29,12 +29,8 @@ func scanDecimal(text []byte) (decimal, int) {
 	if text[0] == '-' {
 		first = 1
 	}
-	// One digit before the point is usual. If its length were computed, all that follows would have to wait for it.
-	digits, n, power, is := uint64(text[first]-'0'), first+1, 0, integer
-	if text[n] != '.' || digits > 9 {
-		digits, n = scanDigits(text, first, 0)
-	}
-	count := n - first
+	digits, n := scanDigits(text, first, 0)
+	count, power, is := n-first, 0, integer
 	if count == 0 || text[first] == '0' && count > 1 {
 		return decimal{}, 0
 	}
@@ -59,24 +55,20 @@ func scanDecimal(text []byte) (decimal, int) {
 	return decimal{digits, power, text[0] == '-', is}, n
 }
 
-// scanDigits appends the digits at a position to those of a number, and returns where they end. Up to 15 digits, their number decides
-// no branch: it varies from one number to the next.
+// scanDigits appends the digits at a position to those of a number, and returns where they end.
 func scanDigits(text []byte, at int, digits uint64) (uint64, int) {
 	for {
-		x, count := eight(text, at)
-		y, more := eight(text, at+8)
-		more &= -(count >> 3) // 0 unless the first eight are digits
+		x, count := eight(binary.LittleEndian.Uint64(text[at:]))
 		digits = digits*tens[count] + number8(x, count)
-		digits = digits*tens[more] + number8(y, more)
-		if at += count + more; more < 8 {
+		if at += count; count < 8 {
 			return digits, at
 		}
 	}
 }
 
-// eight returns the bytes at a position, and how many of them are digits, from the first. The bytes of digits are at most 9.
-func eight(text []byte, at int) (x uint64, count int) {
-	x = binary.LittleEndian.Uint64(text[at:]) ^ 0x3030303030303030
+// eight returns the digits of eight bytes, and their number up to the first byte that is none. Digits are from 0 to 9.
+func eight(text uint64) (x uint64, count int) {
+	x = text ^ 0x3030303030303030
 	return x, bits.TrailingZeros64((x&0x7F7F7F7F7F7F7F7F+0x7676767676767676|x)&0x8080808080808080) >> 3 & 15
 }
 
@@ -152,19 +144,41 @@ const (
 	nearHalf = 8
 )
 
-// float32 returns the nearest float32. The product is rounded three times, with its factors, and therefore at most three of its last
-// units from the number. These do not matter unless it is that close to the middle between two numbers of 32 bits; ok is false then.
+// float32 returns the nearest float32; ok is false if that needs more than a product.
 func (d decimal) float32() (x float32, ok bool) {
 	if d.form == inexact || d.digits > math.MaxInt64 || d.power < -maxPower || d.power > maxPower {
 		return 0, false
 	}
-	wide := float64(int64(d.digits)) * factors[d.power+maxPower]
-	low := int64(math.Float64bits(wide)&lacking) - half
-	if low > -nearHalf && low < nearHalf || d.digits != 0 && (wide < 0x1p-125 || wide > math.MaxFloat32/2) {
-		return 0, false
+	return product32(d.digits, d.power, d.negative)
+}
+
+// product32 returns digits * 10^power as a float32. The product is rounded three times, with its factors, and therefore at most three of
+// its last units from the number. These do not matter unless it is that close to the middle between two numbers of 32 bits; ok is false
+// then.
+func product32(digits uint64, power int, negative bool) (x float32, ok bool) {
+	wide := float64(int64(digits)) * factors[power+maxPower]
+	low := math.Float64bits(wide)&lacking - (half - nearHalf)
+	ok = low > 2*nearHalf && (digits == 0 || wide >= 0x1p-125 && wide <= math.MaxFloat32/2)
+	return math.Float32frombits(math.Float32bits(float32(wide)) | sign(negative)), ok
+}
+
+// usual32 reads the number at the begin of a text, which has padding, if it has the form of most: a sign or none, a digit, a point, and
+// up to 15 digits. Their number decides no branch, since it varies from one number to the next, and that of the digits before the
+// point is not computed, since all that follows would have to wait for it.
+func usual32(text []byte) (x float32, n int, ok bool) {
+	if text[0] == '-' {
+		n = 1
 	}
-	x = float32(wide)
-	return math.Float32frombits(math.Float32bits(x) | sign(d.negative)), true
+	t := (*[18]byte)(text[n:])
+	first := uint64(t[0] - '0')
+	a, count := eight(binary.LittleEndian.Uint64(t[2:]))
+	b, more := eight(binary.LittleEndian.Uint64(t[10:]))
+	more &= -(count >> 3) // 0 unless the first eight are digits
+	digits := (first*tens[count]+number8(a, count))*tens[more] + number8(b, more)
+	count += more
+	x, ok = product32(digits, -count, text[0] == '-')
+	n += 2 + count
+	return x, n, ok && first <= 9 && t[1] == '.' && count > 0 && count < 16 && text[n]|0x20 != 'e'
 }
 
 // sign returns the bit of a sign.

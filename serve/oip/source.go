@@ -38,7 +38,7 @@ const (
 const dataMember = `data"`
 
 const (
-	padding     = 16       // bytes after those read, all 0, so that 16 can be loaded at any of them
+	padding     = 32       // bytes after those read, all 0, so that as many can be loaded at any of them
 	smallBuffer = 4 << 10  // bytes of a buffer
 	largeBuffer = 64 << 10 // of one for an array
 )
