@@ -38,9 +38,10 @@ const (
 const dataMember = `data"`
 
 const (
-	padding     = 32       // bytes after those read, all 0, so that as many can be loaded at any of them
-	smallBuffer = 4 << 10  // bytes of a buffer
-	largeBuffer = 64 << 10 // of one for an array
+	padding      = 32        // bytes after those read, all 0, so that as many can be loaded at any of them
+	smallBuffer  = 16 << 10  // bytes of a buffer
+	largeBuffer  = 256 << 10 // of one for an array of manyElements or more
+	manyElements = 32 << 10  // which have two bytes each, or more
 )
 
 var buffers = [2]sync.Pool{
