@@ -118,11 +118,10 @@ func (m *Model) tryAttached(ctx context.Context, a Attachment) error {
 // tryPatience is how long a test waits before it looks whether requests continue.
 const tryPatience = 100 * time.Millisecond
 
-// ReadBody reads the body of a request for an attachment, at most limit bytes, within the server's
-// limits. The caller must call release when the body is no longer used. Failure has the status of
-// errors.
-func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, release func(), err error) {
-	limit = min(limit, s.options.BodyBytes)
+// ReadBody reads the body of a request for an attachment, at most limit bytes, within the server's limits. The caller must release the
+// hold, which counts the body, when the body is no longer used. Failure has the status of errors.
+func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, hold *Hold, err error) {
+	limit = min(limit, s.options.BodyBytes, s.options.BusyBytes)
 	size := limit
 	if r.ContentLength >= 0 {
 		size = min(size, r.ContentLength)
@@ -130,11 +129,13 @@ func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (
 	encoding := r.Header.Get("Content-Encoding")
 	switch {
 	case r.ContentLength > limit:
-		return nil, nil, &oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("body of %d bytes, at most %d are accepted", r.ContentLength, limit)}
+		return nil, nil, s.tooLarge(r.ContentLength, limit, "")
 	case encoding != "" && encoding != "identity":
 		return nil, nil, fmt.Errorf("%w: %.40q", errEncoding, encoding)
-	case !s.budget.take(size):
-		return nil, nil, &busyError{"too many bytes of requests in progress", loadPatience}
+	}
+	hold = s.NewHold()
+	if err := hold.Grow(size); err != nil {
+		return nil, nil, err
 	}
 	if _, limited := r.Body.(*limitedBody); !limited { // the caller does not use LimitBodies
 		b := newLimitedBody(w, r)
@@ -144,14 +145,14 @@ func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (
 	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	s.writeBy(w, 0) // reading may have taken all the time for writing
 	if err != nil {
-		s.budget.release(size)
+		hold.Release()
 		class := oip.ErrRead
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			class = oip.ErrTooLarge
 		}
 		return nil, nil, &oip.Error{Class: class, Err: err}
 	}
-	return body, func() { s.budget.release(size) }, nil
+	return body, hold, nil
 }
 
 // WriteBy sets a time limit for the next write of an answer: the server's BodyTimeout from now on.

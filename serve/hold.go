@@ -1,25 +1,46 @@
 package serve
 
-import "errors"
+import (
+	"errors"
+	"fmt"
 
-// Hold counts memory that a request in progress holds, in addition to its body, toward Options.BusyBytes. It is used by
-// one goroutine at a time.
+	"github.com/etrun-go/etrun/serve/oip"
+)
+
+// Hold counts memory that a request in progress holds toward Options.BusyBytes. It is used by one goroutine at a time.
 type Hold struct {
 	server *Server
 	size   int64
+	with   *Hold // of the same request, or nil
 }
 
 // NewHold returns a hold of nothing. The caller must release it.
 func (s *Server) NewHold() *Hold { return &Hold{server: s} }
 
-// Grow counts n more bytes, before they are allocated. If requests hold too many it fails, with an error for which
-// Failure has the status 429, and counts nothing.
+// Beside returns a hold of nothing for the same request, which must be released as well.
+func (h *Hold) Beside() *Hold { return &Hold{server: h.server, with: h} }
+
+// Grow counts n more bytes, before they are allocated. If requests hold too many it fails and counts nothing: with an error for which
+// Failure has the status 429, or 413 if the request would hold too many alone, so that repeating it is in vain.
 func (h *Hold) Grow(n int64) error {
+	all := add(h.size, n)
+	for other := h.with; other != nil; other = other.with {
+		all = add(all, other.size)
+	}
+	if all > h.server.options.BusyBytes {
+		return &oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("the request needs %d bytes of memory in all, %s", all, h.server.bounds())}
+	}
 	if !h.server.budget.take(n) {
 		return &busyError{"too many bytes of requests in progress", loadPatience}
 	}
 	h.size += n
 	return nil
+}
+
+// bounds names the limits of bodies.
+func (s *Server) bounds() string {
+	return fmt.Sprintf("at most %d are accepted for all requests in progress (max-busy), and %d in a body (max-body)", s.options.BusyBytes,
+		s.options.BodyBytes)
 }
 
 // Shrink counts n bytes less, which were freed.

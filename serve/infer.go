@@ -15,7 +15,8 @@ import (
 type Inference struct {
 	Model, Method string // the empty method is "forward", or the only one
 	Arrived       time.Time
-	Binary        bool // the answer has the bytes of all outputs, whatever the request asks for
+	Held          int64 // bytes of the request that are counted toward Options.BusyBytes until Infer returns
+	Binary        bool  // the answer has the bytes of all outputs, whatever the request asks for
 	// Read reads the request within the limits of the model.
 	Read func(limits oip.Limits) (*oip.Request, error)
 	// Answer sends the answer. The outputs are valid during the call only.
@@ -81,7 +82,7 @@ func (s *Server) inferWith(ctx context.Context, v *version, limits oip.Limits, i
 		v.tensors.put(request.Inputs[i].Data)
 	}
 	begun := time.Now()
-	if err := s.finish(c, request.ID, i.Answer); err != nil {
+	if err := s.finish(c, request.ID, i); err != nil {
 		return err
 	}
 	e.statistics.output.add(1, time.Since(begun))
@@ -149,15 +150,15 @@ func stepOf(request *oip.Request) (s step, err error) {
 	return s, nil
 }
 
-// holdAnswer counts the outputs and their form in the answer.
-func (s *Server) holdAnswer(c *call) (*Hold, error) {
+// holdAnswer counts the outputs and their form in the answer. The request holds a number of bytes already.
+func (s *Server) holdAnswer(c *call, held int64) (*Hold, error) {
 	size := int64(0)
 	for k := range c.outputs {
 		size = add(size, c.answerBytes(k))
 	}
-	if size > s.options.BusyBytes {
-		return nil, &oip.Error{Class: oip.ErrInvalid, Err: fmt.Errorf("an answer of up to %d bytes, at most %d are allowed for all requests "+
-			"in progress; binary outputs take less, and fewer classes", size, s.options.BusyBytes)}
+	if add(size, held) > s.options.BusyBytes {
+		return nil, &oip.Error{Class: oip.ErrInvalid, Err: fmt.Errorf("an answer of up to %d bytes to a request of %d, at most %d are allowed "+
+			"for all requests in progress; binary outputs take less, and fewer classes", size, held, s.options.BusyBytes)}
 	}
 	h := s.NewHold()
 	return h, h.Grow(size)
@@ -173,8 +174,8 @@ func (c *call) answerBytes(k int) int64 {
 }
 
 // finish answers with the outputs.
-func (s *Server) finish(c *call, id string, answer func(*oip.Response) error) error {
-	hold, err := s.holdAnswer(c)
+func (s *Server) finish(c *call, id string, i *Inference) error {
+	hold, err := s.holdAnswer(c, i.Held)
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (s *Server) finish(c *call, id string, answer func(*oip.Response) error) er
 	if err := c.classify(); err != nil {
 		return err
 	}
-	if err := answer(&oip.Response{Model: v.model.config.Name, Version: c.endpoint.method, ID: id, Outputs: c.outputs}); err != nil {
+	if err := i.Answer(&oip.Response{Model: v.model.config.Name, Version: c.endpoint.method, ID: id, Outputs: c.outputs}); err != nil {
 		return err
 	}
 	for k, w := range c.wanted {

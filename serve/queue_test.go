@@ -2,6 +2,8 @@ package serve_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -133,6 +135,28 @@ func TestBusyBytes(t *testing.T) {
 	}
 }
 
+// TestNeverFits checks that bodies that do not fit into the memory of all requests are refused for good, with both limits, and that a
+// body of unknown size may have as many bytes as there are.
+func TestNeverFits(t *testing.T) {
+	body := request(1, "")
+	s := server(t, serve.Options{BusyBytes: int64(len(body)) + 100, BodyBytes: 5000}, adder("m", func([]float32) {}))
+	if w := <-send(s, t.Context(), body+strings.Repeat(" ", 101)); w.Code != 413 || !strings.Contains(w.Body.String(), fmt.Sprint(len(body)+100)) ||
+		!strings.Contains(w.Body.String(), "5000") {
+		t.Errorf("got %d, %s", w.Code, w.Body)
+	}
+	for extra, code := range map[int]int{0: 400, 101: 413} { // the answer does not fit beside a body of the largest size
+		r := httptest.NewRequest("POST", "/v2/models/m/infer", io.MultiReader(strings.NewReader(body+strings.Repeat(" ", extra))))
+		if r.ContentLength >= 0 {
+			t.Fatal("the size is known")
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != code {
+			t.Errorf("%d more bytes: got %d, %s, want %d", extra, w.Code, w.Body, code)
+		}
+	}
+}
+
 // TestAnswerBytes checks that outputs and their form in an answer count as well, and that an output is sent once.
 func TestAnswerBytes(t *testing.T) {
 	body := request(1, "")
@@ -143,7 +167,7 @@ func TestAnswerBytes(t *testing.T) {
 		want  string
 	}{
 		{len(body) + 100, body, 200, "outputs"},
-		{len(body) + 1, body, 429, "bytes"},
+		{len(body) + 1, body, 400, "an answer of up to"},
 		{1 << 20, strings.Replace(body, "{", `{"outputs":[{"name":"output_0"},{"name":"output_0"}],`, 1), 400, "twice"},
 	} {
 		s := server(t, serve.Options{BusyBytes: int64(c.limit)}, adder("m", func([]float32) {}))

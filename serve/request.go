@@ -27,6 +27,7 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.budget.release(size)
+	i.Held, limits.Body = size, min(limits.Body, s.options.BusyBytes)
 	i.Read = func(limits oip.Limits) (*oip.Request, error) {
 		// The goroutine with which net/http watches the connection begins after the body. Otherwise another thread
 		// takes it, often on the processor of the run.
@@ -45,14 +46,14 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
 // look checks a request before its body is read, and reserves memory for the body.
 func (s *Server) look(r *http.Request, m *Model, limit int64) (size int64, err error) {
 	encoding := r.Header.Get("Content-Encoding")
+	limit = min(limit, s.options.BusyBytes)
 	size = limit
 	if r.ContentLength >= 0 {
 		size = min(size, r.ContentLength)
 	}
 	switch {
 	case r.ContentLength > limit:
-		err := fmt.Errorf("body of %d bytes, model %q takes at most %d", r.ContentLength, m.config.Name, limit)
-		return 0, &oip.Error{Class: oip.ErrTooLarge, Err: err}
+		return 0, s.tooLarge(r.ContentLength, limit, fmt.Sprintf(" for model %q", m.config.Name))
 	case encoding != "" && encoding != "identity":
 		return 0, fmt.Errorf("%w: %.40q", errEncoding, encoding)
 	case len(r.Header.Values(oip.HeaderLength)) > 1:
@@ -65,6 +66,14 @@ func (s *Server) look(r *http.Request, m *Model, limit int64) (size int64, err e
 		return 0, &busyError{"too many bytes of requests in progress", m.queue.retryAfter()}
 	}
 	return size, nil
+}
+
+// tooLarge returns the error of a body of size bytes, of which limit are accepted.
+func (s *Server) tooLarge(size, limit int64, model string) error {
+	if limit == s.options.BusyBytes && limit < s.options.BodyBytes {
+		return &oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("body of %d bytes, %s", size, s.bounds())}
+	}
+	return &oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("body of %d bytes, at most %d are accepted%s", size, limit, model)}
 }
 
 // refuse answers before the body was read. A body within the limit is discarded first: a client

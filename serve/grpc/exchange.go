@@ -139,7 +139,7 @@ func (m *messages) begin() error {
 	case m.prefix[0] != 0:
 		return x.fail(&oip.Error{Class: oip.ErrInvalid, Err: errors.New("compressed message, want messages as they are")})
 	case size > m.limit:
-		return x.fail(&oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("message of %d bytes, at most %d are accepted", size, m.limit)})
+		return x.fail(&oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("message of %d bytes, at most %d are accepted%s", size, m.limit, m.why())})
 	}
 	if err := x.hold.Grow(copies * size); err != nil {
 		return x.fail(err)
@@ -148,6 +148,15 @@ func (m *messages) begin() error {
 		m.complete()
 	}
 	return nil
+}
+
+// why names the limits of the server that result in that of a message, if it is not one of them.
+func (m *messages) why() string {
+	body, busy := m.exchange.server.BodyBytes(), m.exchange.server.BusyBytes()
+	if m.limit != busy/copies || m.limit == body {
+		return ""
+	}
+	return fmt.Sprintf(": half of the %d for all requests in progress (max-busy), but not %d as in a body (max-body)", busy, body)
 }
 
 // complete ends the time limit of a message of a stream. Otherwise the limit lasts until the body ends.

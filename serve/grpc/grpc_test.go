@@ -318,7 +318,7 @@ func TestBusyBytes(t *testing.T) {
 	large := imageRequest(t)
 	large.RawInputContents[0] = make([]byte, 2*message)
 	_, err = call[inference.ModelInferResponse](t, p, "ModelInfer", large)
-	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), fmt.Sprintf("at most %d are accepted", options.BusyBytes/2)) {
+	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), fmt.Sprintf("at most %d are accepted: half of the %d ", options.BusyBytes/2, options.BusyBytes)) {
 		t.Error("a large request:", err)
 	}
 }

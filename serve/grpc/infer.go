@@ -20,7 +20,7 @@ func (h *handler) infer(ctx context.Context, r *request, send func(*oip.Response
 	if err != nil {
 		return err
 	}
-	return h.server.Infer(ctx, &serve.Inference{Model: model, Method: method, Arrived: time.Now(), Binary: true, Read: r.read,
+	return h.server.Infer(ctx, &serve.Inference{Model: model, Method: method, Arrived: time.Now(), Held: x.hold.Size(), Binary: true, Read: r.read,
 		Answer: func(a *oip.Response) error {
 			h.server.WriteBy(x.writer)
 			return send(a)

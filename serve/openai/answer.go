@@ -109,9 +109,9 @@ func (u *usage) add(s *text.Stats, first bool) {
 	u.Total = u.Prompt + u.Completion
 }
 
-func (h *handler) newAnswerer(w http.ResponseWriter, model string, j *job) *answerer {
+func (h *handler) newAnswerer(w http.ResponseWriter, model string, j *job, hold *serve.Hold) *answerer {
 	head := header{ID: newID(j.form.prefix()), Created: now(), Model: model}
-	return &answerer{h: h, w: w, model: model, job: j, head: head, hold: h.server.NewHold()}
+	return &answerer{h: h, w: w, model: model, job: j, head: head, hold: hold}
 }
 
 // finishes are the reasons of the protocol.

@@ -311,7 +311,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		t.Errorf("an answer has %d bytes, want at most %d", grown, busy/16)
 	}
 	big := `{"model":"lm","prompt":"` + strings.Repeat("x", busy/8) + `"}`
-	if status, text := ask(t, p, "POST", "/v1/completions", big); status != 429 {
+	if status, text := ask(t, p, "POST", "/v1/completions", big); status != 413 || !strings.Contains(string(text), fmt.Sprint(busy)) {
 		t.Errorf("a body that takes more memory than there is when decoded: %d %.100s", status, text)
 	}
 	if status, text := ask(t, p, "POST", "/v1/completions", `{"model":"lm","prompt":"x"}`); status != 200 {

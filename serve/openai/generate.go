@@ -69,31 +69,27 @@ type body interface {
 const decodedShare = 8
 
 // read decodes the body of a request with the given members. The body, and what is made of it, share times its bytes, count
-// toward the server's limit of bytes until done is called.
-func (h *handler) read(w http.ResponseWriter, r *http.Request, members object, into any, share int64) (done func(), err error) {
-	body, release, err := h.server.ReadBody(w, r, h.options.BodyBytes)
+// toward the server's limit of bytes until the hold is released, which is never nil.
+func (h *handler) read(w http.ResponseWriter, r *http.Request, members object, into any, share int64) (*serve.Hold, error) {
+	body, hold, err := h.server.ReadBody(w, r, h.options.BodyBytes)
 	if err != nil {
-		return func() {}, err
+		return h.server.NewHold(), err
 	}
-	decoded := h.server.NewHold()
-	if err = decoded.Grow(share * int64(len(body))); err == nil {
+	if err = hold.Grow(share * int64(len(body))); err == nil {
 		err = decode(body, members, into)
 	}
-	return func() {
-		decoded.Release()
-		release()
-	}, err
+	return hold, err
 }
 
 // serve answers a request with the given members.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, members object, into body) {
-	done, err := h.read(w, r, members, into, decodedShare)
-	defer done()
+	hold, err := h.read(w, r, members, into, decodedShare)
+	defer hold.Release()
 	var j *job
 	if err == nil {
 		j, err = into.job()
 	}
-	h.run(w, r, into.model(), j, err)
+	h.run(w, r, into.model(), j, hold.Beside(), err)
 }
 
 // job checks a completion.
@@ -193,7 +189,7 @@ func (r *chatRequest) checkEnd() error {
 }
 
 // run generates the texts of a job and answers the request.
-func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *job, err error) {
+func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *job, hold *serve.Hold, err error) {
 	var m *serve.Model
 	if err == nil {
 		m, err = h.find(name)
@@ -203,8 +199,8 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *jo
 		return
 	}
 	name = m.Name()
-	a := h.newAnswerer(w, name, j)
-	defer a.hold.Release()
+	a := h.newAnswerer(w, name, j, hold)
+	defer hold.Release()
 	err = m.Use(r.Context(), func(ctx context.Context, x serve.Attachment, began func()) error {
 		g, ok := x.(*generator)
 		if !ok {

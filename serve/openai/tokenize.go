@@ -68,9 +68,7 @@ var converting = make(chan struct{}, runtime.GOMAXPROCS(0))
 // convert answers a request that needs a tokenizer only: it does not wait for texts that are being generated.
 func (h *handler) convert(w http.ResponseWriter, r *http.Request, members object, into any, name func() string,
 	do func(g *generator, hold *serve.Hold) (any, error)) {
-	done, err := h.read(w, r, members, into, 3*decodedShare) // with the tokens, and their JSON
-	defer done()
-	hold := h.server.NewHold()
+	hold, err := h.read(w, r, members, into, 3*decodedShare) // with the tokens, and their JSON
 	defer hold.Release()
 	var m *serve.Model
 	if err == nil {

@@ -53,7 +53,7 @@ func TestTokenize(t *testing.T) {
 	}
 }
 
-// Tokens are answered while a text is generated, and do not count more memory than is free.
+// Tokens are answered while a text is generated, and do not count more memory than there is.
 func TestTokenizeDoesNotWait(t *testing.T) {
 	p := newPeerWith(t, serve.Options{BusyBytes: 64 << 10}, serve.Config{Instances: 1, Queue: -1}, openai.Config{})
 	held := make(chan struct{})
@@ -70,7 +70,7 @@ func TestTokenizeDoesNotWait(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 	status, text := ask(t, p, "POST", "/tokenize", `{"prompt":"`+strings.Repeat("a", 8000)+`"}`)
-	if status != 429 || !strings.Contains(string(text), "rate_limit_exceeded") {
+	if status != 413 || !strings.Contains(string(text), "65536") {
 		t.Errorf("a large text: %d %s", status, text)
 	}
 	var o struct{ Tokens []int }

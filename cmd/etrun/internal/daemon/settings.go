@@ -109,6 +109,9 @@ func (s *Settings) check() error {
 		return session.Usage("--tls-cert and --tls-key must be given together")
 	case s.ClientCA != "" && s.Cert == "":
 		return session.Usage("--client-ca without --tls-cert: client certificates require TLS")
+	case s.Busy > 0 && s.Busy < s.Body:
+		return session.Usage("--max-busy %v is less than --max-body %v: requests between them could never be accepted; raise the one or "+
+			"lower the other", &s.Busy, &s.Body)
 	case len(s.Listen) == 0:
 		return session.Usage("no address to listen on")
 	}
