@@ -86,6 +86,10 @@ func Open(ctx context.Context, path string, rules Rules) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := inFolder(ctx, file, path); err != nil {
+		_ = file.Close() // nothing was written
+		return nil, err
+	}
 	return examine(ctx, file, path, rules)
 }
 

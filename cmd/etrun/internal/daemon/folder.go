@@ -176,8 +176,7 @@ func (e *entry) model(ctx context.Context, options *session.Options, limits *Lim
 		return nil, err
 	}
 	if e.options == "" {
-		m := &Model{Name: e.name, Path: e.program, Version: e.version, Options: *options, Limits: *limits, folder: e.root,
-			inside: []string{e.program}}
+		m := &Model{Name: e.name, Path: e.program, Version: e.version, Options: *options, Limits: *limits, folder: e.root}
 		return m, m.complete()
 	}
 	object, err := e.settings(ctx, limits)
@@ -191,26 +190,17 @@ func (e *entry) model(ctx context.Context, options *session.Options, limits *Lim
 	if limits.Isolate && !m.Isolate {
 		return nil, session.Usage("%s: isolate false, but the server has --isolate", e.options)
 	}
-	m.Name, m.Version, m.described, m.folder, m.inside = e.name, e.version, e.options, e.root, []string{e.program}
-	for i := range object {
-		if slices.Contains(pathKeys, object[i].name) {
-			m.inside = append(m.inside, object[i].words...)
-		}
-	}
+	m.Name, m.Version, m.described, m.folder = e.name, e.version, e.options, e.root
 	return m, nil
 }
 
-// checkInside returns an error if a file of a model of a folder has become a link out of it. A model keeps its settings while what is
-// in the folder has faults, and may be loaded again then.
-func (m *Model) checkInside() error {
-	if m.folder == "" {
-		return nil
-	}
-	return within(m.folder, m.inside...)
-}
+// confined returns a context with which the files of a model of a folder must be in it when they are opened: links may have changed since
+// the look at the folder.
+func (m *Model) confined(ctx context.Context) context.Context { return openfile.Within(ctx, m.folder) }
 
 // settings reads the file with the options. Its paths are relative to its folder, and within it.
 func (e *entry) settings(ctx context.Context, limits *Limits) (object []setting, err error) {
+	ctx = openfile.Within(ctx, e.root)
 	text, err := openfile.ReadFile(ctx, e.options, openfile.Rules{Limit: maxConfig})
 	if err == nil {
 		err = verifySignature(ctx, limits.Trust, e.options, bytes.NewReader(text))

@@ -21,9 +21,7 @@ const WorkerCommand = "__worker"
 
 // openIsolated opens the model's file and starts a process that loads it.
 func (m *served) openIsolated(ctx context.Context) (serve.Program, error) {
-	if err := m.checkInside(); err != nil {
-		return nil, err
-	}
+	ctx = m.confined(ctx)
 	files, use := m.begin()
 	exits := m.counts.exits.WithLabelValues(m.Name) // the series is there before the first one
 	o := isolate.Options{Instances: m.instances(), Unbounded: m.body * int64(m.MaxBatch), Shared: int64(m.IsolateMemory), Grace: m.timeout(),

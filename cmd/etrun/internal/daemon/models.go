@@ -68,9 +68,7 @@ type inside struct{ *metrics.Model }
 func (i inside) Wants() trace.Kinds { return i.Model.Wants() &^ trace.Pools }
 
 func (m *served) openObserved(ctx context.Context) (*etrun.Program, error) {
-	if err := m.checkInside(); err != nil {
-		return nil, err
-	}
+	ctx = m.confined(ctx)
 	files, use := m.begin()
 	p, err := m.open(ctx, files, etrun.WithObserver(use))
 	if err != nil {

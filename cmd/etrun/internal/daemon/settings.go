@@ -137,9 +137,8 @@ type Model struct {
 	session.Options
 	Limits
 
-	described string   // the file in a folder with its options, empty if there is none
-	folder    string   // that folder, empty for other models
-	inside    []string // files that must be in it
+	described string // the file in a folder with its options, empty if there is none
+	folder    string // that folder, empty for other models
 }
 
 // Limits are the flags of a model.

@@ -18,6 +18,7 @@ import (
 // openText makes a language model of an opened program. The tokenizer and the template are read
 // again at each load.
 func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachment, error) {
+	ctx = m.confined(ctx)
 	files := m.loading()
 	tok, err := m.openTokenizer(ctx, files)
 	if err != nil {

@@ -138,7 +138,7 @@ func publicKey(ctx context.Context, text string) (key minisign.PublicKey, err er
 	if _, err := os.Stat(text); err != nil {
 		return key, session.Usage("--trust %.80q is neither a minisign public key nor a file", text)
 	}
-	b, err := openfile.ReadFile(ctx, text, openfile.Rules{Limit: maxKey})
+	b, err := openfile.ReadFile(openfile.Within(ctx, ""), text, openfile.Rules{Limit: maxKey}) // the key of the server's owner
 	if err != nil {
 		return key, err
 	}
