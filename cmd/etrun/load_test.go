@@ -15,6 +15,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/load"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/grpc"
 	"github.com/etrun-go/etrun/serve/openai"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
@@ -41,7 +42,18 @@ func measured(t *testing.T) string {
 	for _, pattern := range openai.Patterns {
 		mux.Handle(pattern, texts)
 	}
-	h := httptest.NewServer(mux)
+	calls := grpc.New(s, grpc.Options{})
+	h := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if grpc.Serves(r) {
+			calls.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	h.Config.Protocols = new(http.Protocols)
+	h.Config.Protocols.SetHTTP1(true)
+	h.Config.Protocols.SetUnencryptedHTTP2(true)
+	h.Start()
 	t.Cleanup(h.Close)
 	return h.URL
 }
@@ -65,6 +77,9 @@ func TestLoad(t *testing.T) {
 		{"--model digits --tensors json --model-version forward -i ones --next -i rand", 1, load.KindInfer, func(r *load.Report) bool {
 			return r.Requests == 2 && r.Method == "forward" && r.Bytes > 600
 		}},
+		{"grpc --model digits --clients 2", 1, load.KindInfer, func(r *load.Report) bool {
+			return strings.HasPrefix(r.URL, "grpc:") && r.Tensors == "binary" && r.Bytes > 256 && r.Levels[0].Answered > 0
+		}},
 		{"--model digits --rate 50 --arrivals random --html " + page, 1, load.KindInfer, func(r *load.Report) bool {
 			return r.Loop == "random" && r.Levels[0].Rate == 50 && r.Levels[0].SendDelay != nil && r.InFlight == 256
 		}},
@@ -72,7 +87,11 @@ func TestLoad(t *testing.T) {
 			return r.Requests == 4 && r.Model == "lm" && r.Levels[0].FirstToken.N > 0 && r.Levels[0].Tokens.Value > 0
 		}},
 	} {
-		out, notes, code := runCLI(t, "load "+url+" --json --duration 400ms --warmup 50ms "+tt.flags)
+		to := url
+		if flags, ok := strings.CutPrefix(tt.flags, "grpc "); ok {
+			to, tt.flags = strings.Replace(url, "http:", "grpc:", 1), flags
+		}
+		out, notes, code := runCLI(t, "load "+to+" --json --duration 400ms --warmup 50ms "+tt.flags)
 		r := &load.Report{}
 		if err := json.Unmarshal([]byte(out), r); err != nil || code != 0 {
 			t.Errorf("%s: exit code %d, %v, %s", tt.flags, code, err, notes)
@@ -132,6 +151,10 @@ func TestLoadFails(t *testing.T) {
 		{url + " --arrivals random", 2, "--arrivals needs --rate"},
 		{url + " --clients 2 --in-flight 3", 2, "--in-flight needs --rate"},
 		{url + " --ca x.pem", 2, "is without TLS"},
+		{"grpc://127.0.0.1:1 --ca x.pem", 2, "is without TLS"},
+		{"grpc://127.0.0.1:1 --text", 2, "--text with gRPC"},
+		{"grpc://127.0.0.1:1 --tensors json", 2, "--tensors json with gRPC"},
+		{"grpc://127.0.0.1:1 --model digits" + short, 1, "connect"},
 		{url + " --clients 1 --rate 2", 2, "choose one"},
 		{url + " --clients 0", 2, "--clients 0"},
 		{url + " --rate NaN", 2, "--rate NaN"},

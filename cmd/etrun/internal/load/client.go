@@ -22,13 +22,15 @@ type Client struct {
 	token   string
 	timeout time.Duration
 	http    *http.Client
+	rpc     bool // gRPC
 }
 
 // Options are those of a client.
 type Options struct {
-	URL     string        // http://HOST:PORT, https://HOST:PORT, each with a path before /v2 and /v1, or unix:PATH
+	// URL is http://HOST:PORT or https://HOST:PORT, each with a path before /v2 and /v1, unix:PATH, grpc://HOST:PORT or grpcs://HOST:PORT.
+	URL     string
 	Token   string        // bearer token, empty for none
-	TLS     *tls.Config   // of https
+	TLS     *tls.Config   // of https and grpcs
 	Timeout time.Duration // of each request
 }
 
@@ -57,8 +59,11 @@ func NewClient(o Options) (*Client, error) {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
 	} else {
 		u, err := url.Parse(o.URL)
+		if err == nil {
+			err = c.useRPC(u, transport)
+		}
 		if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.ForceQuery || u.RawQuery+u.Fragment != "" || u.User != nil) {
-			err = errors.New("want http://HOST:PORT, https://HOST:PORT or unix:PATH")
+			err = errors.New("want http://HOST:PORT, https://HOST:PORT, grpc://HOST:PORT, grpcs://HOST:PORT or unix:PATH")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w %q: %w", ErrURL, o.URL, err)

@@ -21,7 +21,8 @@ type Model struct {
 	Inputs   []TensorFact `json:"inputs"`
 	Outputs  []TensorFact `json:"outputs"`
 
-	path string
+	path    string
+	version string
 }
 
 // TensorFact describes an input or output. Sizes of -1 vary, up to those of MaxShape if there is one.
@@ -38,6 +39,9 @@ const maxRank = 64
 
 // Describe returns the metadata of a model, of a version unless that is empty.
 func (c *Client) Describe(ctx context.Context, name, version string) (*Model, error) {
+	if c.rpc {
+		return c.describeRPC(ctx, name, version)
+	}
 	path := "/v2/models/" + url.PathEscape(name)
 	if version != "" {
 		path += "/versions/" + url.PathEscape(version)
@@ -52,18 +56,31 @@ func (c *Client) Describe(ctx context.Context, name, version string) (*Model, er
 
 // OnlyModel returns the name of the only model of the server.
 func (c *Client) OnlyModel(ctx context.Context) (string, error) {
-	var list []struct{ Name string }
-	if err := c.Post(ctx, "/v2/repository/index", []byte("{}"), &list); err != nil {
+	list, err := c.index(ctx)
+	if err != nil {
 		return "", err
 	}
 	names := make(map[string]bool)
-	for _, m := range list {
-		names[m.Name] = true
+	for _, name := range list {
+		names[name] = true
 	}
 	if len(names) != 1 {
 		return "", fmt.Errorf("the server has %d models", len(names))
 	}
-	return list[0].Name, nil
+	return list[0], nil
+}
+
+// index returns the name of each version of each model.
+func (c *Client) index(ctx context.Context) (names []string, err error) {
+	if c.rpc {
+		return c.indexRPC(ctx)
+	}
+	var list []struct{ Name string }
+	err = c.Post(ctx, "/v2/repository/index", []byte("{}"), &list)
+	for _, m := range list {
+		names = append(names, m.Name)
+	}
+	return names, err
 }
 
 // Slots returns the inputs as a program declares them. Sizes that vary are the largest ones, or 1 if the server does not state
@@ -120,7 +137,7 @@ type Infer struct {
 }
 
 // NewInfer returns a sender of requests for a model, which are sent in turn: each has a value for each of the slots of the model.
-// Tensors, also those of the answers, are binary data or JSON.
+// Tensors, also those of the answers, are binary data or JSON, and binary data with gRPC.
 func (c *Client) NewInfer(m *Model, slots []etrun.ValueMeta, calls [][]tensor.Value, binary bool) (*Infer, error) {
 	s := &Infer{client: c}
 	for _, values := range calls {
@@ -133,20 +150,33 @@ func (c *Client) NewInfer(m *Model, slots []etrun.ValueMeta, calls [][]tensor.Va
 			t.Binary = binary
 			r.Inputs = append(r.Inputs, t)
 		}
-		if binary {
-			r.Parameters = oip.Parameters{"binary_data_output": true}
-		}
-		body, n, err := r.Append(nil)
+		q, err := c.prepare(m, r, binary)
 		if err != nil {
 			return nil, err
-		}
-		q := &request{method: http.MethodPost, path: m.path + "/infer", body: body}
-		if n > 0 {
-			q.headerLength = strconv.Itoa(n)
 		}
 		s.requests = append(s.requests, q)
 	}
 	return s, nil
+}
+
+// prepare returns a request as it is sent.
+func (c *Client) prepare(m *Model, r *oip.Request, binary bool) (*request, error) {
+	if c.rpc {
+		body, err := messageOf(m, r.Inputs)
+		return &request{body: body}, err
+	}
+	if binary {
+		r.Parameters = oip.Parameters{"binary_data_output": true}
+	}
+	body, n, err := r.Append(nil)
+	if err != nil {
+		return nil, err
+	}
+	q := &request{method: http.MethodPost, path: m.path + "/infer", body: body}
+	if n > 0 {
+		q.headerLength = strconv.Itoa(n)
+	}
+	return q, nil
 }
 
 // Bytes is the size of the largest request.
@@ -159,7 +189,11 @@ func (s *Infer) Bytes() (n int) {
 
 // Send implements [Sender].
 func (s *Infer) Send(ctx context.Context, n int64) (Answer, error) {
-	return Answer{}, s.client.exchange(ctx, s.requests[n%int64(len(s.requests))], func(r io.Reader) error {
+	r := s.requests[n%int64(len(s.requests))]
+	if s.client.rpc {
+		return Answer{}, s.client.sendRPC(ctx, r.body)
+	}
+	return Answer{}, s.client.exchange(ctx, r, func(r io.Reader) error {
 		read, err := io.Copy(io.Discard, io.LimitReader(r, maxAnswer+1))
 		if err == nil && read > maxAnswer {
 			err = &Failure{Bad, fmt.Errorf("more than %d bytes", maxAnswer)}

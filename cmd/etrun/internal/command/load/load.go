@@ -37,7 +37,8 @@ several numbers of clients (--clients), each of which sends its next request whe
 one was answered, or at several rates (--rate), at which requests are sent whether or
 not earlier ones have been answered. At a rate the latency of a request is from when it
 was due, also if no client was free to send it. URL is http://HOST:PORT,
-https://HOST:PORT or unix:PATH.
+https://HOST:PORT, unix:PATH, or grpc://HOST:PORT or grpcs://HOST:PORT for gRPC without
+and with TLS.
 
 Requests are inferences of the Open Inference Protocol, version 2, with inputs as for
 etrun run, or, with --text, texts of OpenAI's API as streams. Percentiles and
@@ -55,6 +56,7 @@ func New(a *cli.App) *cobra.Command {
 		Long:  loadHelp,
 		Example: "  etrun load http://127.0.0.1:8080 --model digits --clients 1,2,4,8\n" +
 			"  etrun load http://127.0.0.1:8080 --rate 50,100 --arrivals random --html a.html\n" +
+			"  etrun load grpc://127.0.0.1:8001 --model digits --clients 1,8\n" +
 			"  etrun load https://HOST:8443 --token-file token --ca ca.pem -i x.npy\n" +
 			"  etrun load unix:etrun.sock --text --prompt \"Once upon\" --max-tokens 32",
 		Args: func(c *cobra.Command, args []string) error {
@@ -166,6 +168,9 @@ func (l *loadCommand) run(ctx context.Context, flags *pflag.FlagSet, url string)
 		return err
 	}
 	defer client.Close()
+	if err := l.checkProtocol(client); err != nil {
+		return err
+	}
 	report := &load.Report{Schema: "etrun.load/1", Version: l.Version, URL: url, Warmup: l.plan.Warmup.Seconds(),
 		Level: stats.Level, Levels: []*load.Level{}}
 	sender, err := l.sender(ctx, client, report, l.Note)

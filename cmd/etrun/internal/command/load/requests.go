@@ -63,6 +63,17 @@ func (r *requests) check() error {
 	return nil
 }
 
+// checkProtocol returns an error if the protocol lacks what is wanted.
+func (r *requests) checkProtocol(c *load.Client) error {
+	switch {
+	case c.IsRPC() && r.text:
+		return session.Usage("--text with gRPC, want http://HOST:PORT or https://HOST:PORT: texts are those of OpenAI's API")
+	case c.IsRPC() && r.tensors == "json":
+		return session.Usage("--tensors json with gRPC, whose tensors are binary")
+	}
+	return nil
+}
+
 // sender returns the sender of the requests, and describes them in the report.
 func (r *requests) sender(ctx context.Context, c *load.Client, report *load.Report, say func(string, ...any)) (load.Sender, error) {
 	only := c.OnlyModel

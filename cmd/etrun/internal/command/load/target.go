@@ -38,8 +38,9 @@ func (t *target) client(ctx context.Context, flags *pflag.FlagSet, url string) (
 		return nil, session.Usage("--request-timeout %v, want more than 0", t.timeout)
 	}
 	for _, name := range []string{"ca", "tls-cert", "tls-key"} {
-		if flags.Changed(name) && !strings.HasPrefix(strings.ToLower(url), "https:") {
-			return nil, session.Usage("--%s: %s is without TLS, want https://HOST:PORT", name, url)
+		scheme, _, _ := strings.Cut(strings.ToLower(url), ":")
+		if flags.Changed(name) && scheme != "https" && scheme != "grpcs" {
+			return nil, session.Usage("--%s: %s is without TLS, want https://HOST:PORT or grpcs://HOST:PORT", name, url)
 		}
 	}
 	o := load.Options{URL: url, Timeout: t.timeout, TLS: &tls.Config{MinVersion: tls.VersionTLS12}}
