@@ -53,12 +53,15 @@ type wireCodec struct{}
 func (wireCodec) Name() string { return "proto" }
 
 // Marshal implements connect.Codec.
-func (wireCodec) Marshal(message any) ([]byte, error) {
+func (c wireCodec) Marshal(message any) ([]byte, error) { return c.MarshalAppend(nil, message) }
+
+// MarshalAppend appends a message to dst. The result must be no part of the message: connect overwrites it later.
+func (wireCodec) MarshalAppend(dst []byte, message any) ([]byte, error) {
 	switch m := message.(type) {
 	case *wire:
-		return m.data, nil
+		return append(dst, m.data...), nil
 	case proto.Message:
-		return proto.Marshal(m)
+		return proto.MarshalOptions{}.MarshalAppend(dst, m)
 	}
 	return nil, fmt.Errorf("%T is no message", message)
 }

@@ -56,10 +56,15 @@ func TestInferRPC(t *testing.T) {
 			if !c.IsRPC() || bytes.Equal(s.requests[0].body, s.requests[1].body) || s.Bytes() < 256 {
 				t.Errorf("gRPC %v, %d bytes", c.IsRPC(), s.Bytes())
 			}
+			body := bytes.Clone(s.requests[1].body)
 			for n := range int64(5) {
 				if _, err := s.Send(t.Context(), n); err != nil {
 					t.Errorf("%s: %v", url, err)
 				}
+			}
+			l := (&Plan{Clients: 4, Duration: 200 * ms}).Run(t.Context(), s)
+			if l.Answered == 0 || l.Failed != 0 || !bytes.Equal(body, s.requests[1].body) {
+				t.Errorf("%d answered, %d failed; the request is as before: %v", l.Answered, l.Failed, bytes.Equal(body, s.requests[1].body))
 			}
 		}
 		if known.Swap(0) < 12 {
