@@ -201,9 +201,6 @@ func (p *parser) elements(place string, d *draft, from *source) error {
 		return err
 	}
 	d.Data = p.limits.Alloc(n * size)
-	if n >= manyElements {
-		from.enlarge()
-	}
 	s := scan{source: from, place: place, as: f, size: size, data: d.Data}
 	return s.read(d.Shape)
 }

@@ -102,7 +102,7 @@ func TestRows(t *testing.T) {
 // binary data, and before the shape.
 func TestLongRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	const rows, columns = 500, 77 // more than manyElements
+	const rows, columns = 500, 77 // of more bytes than the buffers have
 	values := make([]float32, rows*columns)
 	flat, nested := new(strings.Builder), new(strings.Builder)
 	for i := range values {

@@ -3,6 +3,7 @@ package oip
 import (
 	"bytes"
 	"io"
+	"math"
 	"sync"
 )
 
@@ -15,7 +16,7 @@ type source struct {
 	at, end int       // what is left of the read ones
 	err     error     // of from, after them
 	base    int64     // position of buf in the JSON part
-	begun   int64     // position of the last array, with what precedes it
+	begun   int64     // position of the array that is read without the decoder, with what precedes it
 	cut     int64     // bytes that the decoder does not see
 	state   lexState
 	instead string // what the decoder reads next
@@ -38,10 +39,10 @@ const (
 const dataMember = `data"`
 
 const (
-	padding      = 32        // bytes after those read, all 0, so that as many can be loaded at any of them
-	smallBuffer  = 16 << 10  // bytes of a buffer
-	largeBuffer  = 256 << 10 // of one for an array of manyElements or more
-	manyElements = 32 << 10  // which have two bytes each, or more
+	padding     = 32        // bytes after those read, all 0, so that as many can be loaded at any of them
+	smallBuffer = 16 << 10  // bytes of a buffer
+	largeBuffer = 256 << 10 // of one for an array of more than longArray
+	longArray   = 64 << 10  // bytes that were received, not elements that a shape claims
 )
 
 var buffers = [2]sync.Pool{
@@ -51,7 +52,7 @@ var buffers = [2]sync.Pool{
 
 // newSource returns a source of a stream. free ends its use.
 func newSource(from io.Reader) *source {
-	return &source{from: from, buf: buffers[0].Get().(*[smallBuffer]byte)[:]}
+	return &source{from: from, buf: buffers[0].Get().(*[smallBuffer]byte)[:], begun: math.MaxInt64}
 }
 
 // sourceOf returns a source of bytes, which have padding after the first n.
@@ -85,6 +86,9 @@ func (s *source) enlarge() {
 // fill reads until at least n bytes are left, or to the end. n is at most longest.
 func (s *source) fill(n int) {
 	for s.end-s.at < n && s.err == nil {
+		if s.position()-s.begun > longArray {
+			s.enlarge()
+		}
 		copy(s.buf, s.buf[s.at:s.end])
 		s.base, s.at, s.end = s.base+int64(s.at), 0, s.end-s.at
 		more := 0
@@ -171,7 +175,10 @@ func (s *source) array(unread []byte) (skip int, instead string, ok bool) {
 const spaces = " \t\r\n"
 
 // close ends reading an array.
-func (s *source) close() { s.cut += s.position() - s.begun }
+func (s *source) close() {
+	s.cut += s.position() - s.begun
+	s.begun = math.MaxInt64
+}
 
 // position returns the position of the next byte.
 func (s *source) position() int64 { return s.base + int64(s.at) }
