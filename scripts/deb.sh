@@ -2,7 +2,8 @@
 # Installs the packages of dist/ into a bare root, runs them there, and removes them again:
 # nothing may stay. Then a program in C is compiled with the library's package for compilers,
 # and the wheel runs with Debian's NumPy. The root is made by debootstrap, of the suite and the
-# archive of this machine.
+# archive of this machine, or of another suite: SUITE=trixie. systemd-analyze of the suite verifies
+# the units. DIST is the folder of the packages.
 #
 # Needs: root or sudo, debootstrap, the archive, and permission to chroot, which containers
 # give by default. Where mounts are not permitted, the package is tested without /proc. There
@@ -18,11 +19,14 @@ die() {
 	exit 1
 }
 arch=$(dpkg --print-architecture)
-package=$(ls dist/etrun_*_"$arch".deb) || die "no package for $arch in dist/; make dist first"
-release=$(basename dist/etrun-*.cdx.json .cdx.json)
+dist=${DIST:-dist}
+package=$(ls "$dist"/etrun_*_"$arch".deb) || die "no package for $arch in $dist/; make dist first"
+release=$(basename "$dist"/etrun-*.cdx.json .cdx.json)
 archive=$(apt-get indextargets --format '$(COMPONENT) $(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
 	awk '$1 == "main" && $2 !~ /-/ && $3 ~ /\/(debian|ubuntu)\/?$/ { print $2, $3; exit }')
 [ -n "$archive" ] || die "no archive of a whole suite among this machine's apt sources; there is nothing to make a root of"
+
+archive="${SUITE:-${archive% *}} ${archive#* }"
 
 root=$(mktemp -d)
 trap 'rm -rf --one-file-system "$root"' EXIT
@@ -35,17 +39,19 @@ debootstrap --variant=minbase ${archive% *} "$root" "${archive#* }" >"$root.log"
 rm -f "$root.log"
 mkdir "$root/test"
 cp "$package" "$root/test/etrun.deb"
-cp dist/libetrun2_*_"$arch".deb "$root/test/libetrun2.deb"
-cp dist/libetrun-dev_*_"$arch".deb "$root/test/libetrun-dev.deb"
-cp dist/etrun-*_"$(uname -m)".whl "$root/test"
+cp "$dist"/libetrun2_*_"$arch".deb "$root/test/libetrun2.deb"
+cp "$dist"/libetrun-dev_*_"$arch".deb "$root/test/libetrun-dev.deb"
+cp "$dist"/etrun-*_"$(uname -m)".whl "$root/test"
 cp testdata/digits/images.f32.bin cbindings/libetrun/testdata/digits.c "$root/test"
 cp testdata/digits/portable.pte testdata/digits/xnnpack.pte testdata/pte/bundle.bpte "$root/test"
 cat >"$root/test/run" <<'RUN'
 set -eu
 mount -t proc proc /proc 2>/dev/null || echo "deb: no permission to mount /proc; going on without"
 files() { find / -xdev \( -path /proc -o -path /sys -o -path /test -o -path /tmp -o -path /var/cache -o -path /var/log -o -path /var/lib/apt -o -path /var/lib/dpkg \) -prune -o -print | sort; }
-files >/test/before
 export DEBIAN_FRONTEND=noninteractive
+# It stays, as the list of files begins with it.
+apt-get -qq install --yes --no-install-recommends systemd >/test/log 2>&1 || { cat /test/log; exit 1; }
+files >/test/before
 apt-get -qq install --yes --no-install-recommends /test/etrun.deb >/test/log 2>&1 || { cat /test/log; exit 1; }
 cd /test
 etrun version
@@ -62,6 +68,14 @@ bash -n /usr/share/bash-completion/completions/etrun
 test -s /usr/share/zsh/vendor-completions/_etrun -a -s /usr/share/fish/vendor_completions.d/etrun.fish
 test -s /usr/share/doc/etrun/docs/install.md -a -s /usr/share/doc/etrun/copyright -a -s /usr/share/doc/etrun/etrun.cdx.json
 test -s /usr/lib/systemd/system/etrun.service -a -s /usr/lib/systemd/system/etrun.socket
+for unit in etrun.service etrun.socket; do
+	systemd-analyze verify --man=no /usr/lib/systemd/system/$unit >/test/log 2>&1 || { cat /test/log; exit 1; }
+	if grep -q "$unit" /test/log; then
+		cat /test/log
+		exit 1
+	fi
+done
+echo "deb: systemd $(systemd-analyze --version | awk 'NR == 1 { print $2 }') accepts the units"
 apt-get -qq purge --yes etrun >/test/log 2>&1 || { cat /test/log; exit 1; }
 files >/test/after
 diff /test/before /test/after || { echo "deb: files stayed after purge"; exit 1; }

@@ -23,6 +23,9 @@ const (
 	integer // exact, without a point and an exponent
 )
 
+// ahead is more than the bytes of a number in its usual form.
+const ahead = 64
+
 // scanDecimal reads the number at the begin of a text, which has padding. n is the number of its bytes, 0 if there is none.
 func scanDecimal(text []byte) (decimal, int) {
 	first := 0

@@ -16,11 +16,6 @@ type scan struct {
 	put   int    // where the next one goes
 }
 
-const (
-	ahead   = 64      // bytes of an element in its usual form are fewer
-	longest = 1 << 10 // bytes of an element
-)
-
 // read reads an array of all elements, flat or nested like the shape.
 func (s *scan) read(shape []int) error {
 	if s.peek() == '[' && len(shape) > 1 {

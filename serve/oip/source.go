@@ -40,6 +40,7 @@ const dataMember = `data"`
 
 const (
 	padding     = 32        // bytes after those read, all 0, so that as many can be loaded at any of them
+	longest     = 1 << 10   // bytes of an element
 	smallBuffer = 16 << 10  // bytes of a buffer
 	largeBuffer = 256 << 10 // of one for an array of more than longArray
 	longArray   = 64 << 10  // bytes that were received, not elements that a shape claims

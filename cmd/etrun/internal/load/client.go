@@ -74,6 +74,28 @@ func NewClient(o Options) (*Client, error) {
 	return c, nil
 }
 
+// rpcSchemes are the schemes of gRPC, and those of the HTTP/2 below.
+var rpcSchemes = map[string]string{"grpc": "http", "grpcs": "https"}
+
+// IsRPC reports whether the client uses gRPC, which has binary tensors only, and no texts.
+func (c *Client) IsRPC() bool { return c.rpc }
+
+// useRPC makes the client one of gRPC if its URL has one of its schemes. All requests share connections.
+func (c *Client) useRPC(u *url.URL, transport *http.Transport) error {
+	scheme, ok := rpcSchemes[u.Scheme]
+	if !ok {
+		return nil
+	}
+	if strings.Trim(u.Path, "/") != "" {
+		return errors.New("want grpc://HOST:PORT or grpcs://HOST:PORT, without a path")
+	}
+	c.rpc, u.Scheme, u.Path = true, scheme, ""
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetHTTP2(scheme == "https")
+	transport.Protocols.SetUnencryptedHTTP2(scheme == "http")
+	return nil
+}
+
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"net/url"
-	"strings"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -17,28 +14,6 @@ import (
 	"github.com/etrun-go/etrun/serve/grpc/inference"
 	"github.com/etrun-go/etrun/serve/oip"
 )
-
-// rpcSchemes are the schemes of gRPC, and those of the HTTP/2 below.
-var rpcSchemes = map[string]string{"grpc": "http", "grpcs": "https"}
-
-// IsRPC reports whether the client uses gRPC, which has binary tensors only, and no texts.
-func (c *Client) IsRPC() bool { return c.rpc }
-
-// useRPC makes the client one of gRPC if its URL has one of its schemes. All requests share connections.
-func (c *Client) useRPC(u *url.URL, transport *http.Transport) error {
-	scheme, ok := rpcSchemes[u.Scheme]
-	if !ok {
-		return nil
-	}
-	if strings.Trim(u.Path, "/") != "" {
-		return errors.New("want grpc://HOST:PORT or grpcs://HOST:PORT, without a path")
-	}
-	c.rpc, u.Scheme, u.Path = true, scheme, ""
-	transport.Protocols = new(http.Protocols)
-	transport.Protocols.SetHTTP2(scheme == "https")
-	transport.Protocols.SetUnencryptedHTTP2(scheme == "http")
-	return nil
-}
 
 // wire is a message that was prepared, or one of which only the size counts.
 type wire struct {
