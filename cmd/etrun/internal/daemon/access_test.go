@@ -196,7 +196,7 @@ func TestClientCertificates(t *testing.T) {
 }
 
 // TestListenRules checks that listening to other machines requires TLS and authentication, or
-// --insecure.
+// --insecure, and that limits that contradict each other are refused.
 func TestListenRules(t *testing.T) {
 	a := newAuthority(t)
 	cert, key, _ := a.pair(t)
@@ -216,6 +216,8 @@ func TestListenRules(t *testing.T) {
 		{"told so", func(s *Settings) { s.Listen, s.Insecure = []string{":0"}, true }, true},
 		{"a key alone", func(s *Settings) { s.Key = key }, false},
 		{"no port", func(s *Settings) { s.Listen = []string{"localhost"} }, false},
+		{"bodies larger than all requests", func(s *Settings) { s.Busy = s.Body - 1 }, false},
+		{"a body as large as all requests", func(s *Settings) { s.Busy = s.Body }, true},
 		{"systemd without systemd", func(s *Settings) { s.Listen = []string{"systemd"} }, false},
 		{"a mode of decimal digits", func(s *Settings) { s.Listen, s.SocketMode = []string{"unix:" + file(t, "x", "") + ".sock"}, "0998" }, false},
 	} {

@@ -160,7 +160,7 @@ func (r *running) postTo(c *http.Client, path string, body io.Reader, header ...
 
 // TestGRPCHostile sends calls that are malformed, lie about sizes or never end, while others are answered.
 func TestGRPCHostile(t *testing.T) {
-	r := start(t, func(d *Daemon) { withGRPC(d); d.BodyTimeout, d.Busy = 300*time.Millisecond, 8<<20 }, model("m", adder))
+	r := start(t, func(d *Daemon) { withGRPC(d); d.BodyTimeout, d.Body, d.Busy = 300*time.Millisecond, 8<<20, 8<<20 }, model("m", adder))
 	c, plain := r.dialGRPC(""), r.plainHTTP2()
 	good := frame(adderRequest(), -1)
 	for name, h := range map[string]struct {

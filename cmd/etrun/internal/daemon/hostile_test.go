@@ -211,7 +211,7 @@ func TestHoarders(t *testing.T) {
 	}
 	m := model("m", adder)
 	r := start(t, func(d *Daemon) {
-		d.BodyTimeout, d.Connections, d.Busy, d.AccessLog = 2*time.Second, 128, 1<<20, false
+		d.BodyTimeout, d.Connections, d.Body, d.Busy, d.AccessLog = 2*time.Second, 128, 1<<20, 1<<20, false
 	}, m)
 	r.ask("POST", "/v2/models/m/infer", adderBody)
 	before := settled(t)
