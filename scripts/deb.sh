@@ -47,7 +47,7 @@ cp testdata/digits/portable.pte testdata/digits/xnnpack.pte testdata/pte/bundle.
 cat >"$root/test/run" <<'RUN'
 set -eu
 mount -t proc proc /proc 2>/dev/null || echo "deb: no permission to mount /proc; going on without"
-files() { find / -xdev \( -path /proc -o -path /sys -o -path /test -o -path /tmp -o -path /var/cache -o -path /var/log -o -path /var/lib/apt -o -path /var/lib/dpkg \) -prune -o -print | sort; }
+files() { find / -xdev \( -path /proc -o -path /sys -o -path /run -o -path /test -o -path /tmp -o -path /var/cache -o -path /var/log -o -path /var/lib/apt -o -path /var/lib/dpkg \) -prune -o -print | sort; }
 export DEBIAN_FRONTEND=noninteractive
 # It stays, as the list of files begins with it.
 apt-get -qq install --yes --no-install-recommends systemd >/test/log 2>&1 || { cat /test/log; exit 1; }
