@@ -7,27 +7,14 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun/internal/jsonerror"
+	"github.com/etrun-go/etrun/internal/modelfile"
 )
 
 // config has the members of tokenizer_config.json that a template needs.
 type config struct {
-	Template templates   `json:"chat_template"`
-	BOS      configToken `json:"bos_token"`
-	EOS      configToken `json:"eos_token"`
-}
-
-// configToken is the name of a token: a string, or an object with its content.
-type configToken string
-
-// UnmarshalJSON accepts both forms.
-func (t *configToken) UnmarshalJSON(b []byte) error {
-	if b[0] != '{' {
-		return json.Unmarshal(b, (*string)(t))
-	}
-	var object struct{ Content string }
-	err := json.Unmarshal(b, &object)
-	*t = configToken(object.Content)
-	return err
+	Template templates           `json:"chat_template"`
+	BOS      modelfile.TokenName `json:"bos_token"`
+	EOS      modelfile.TokenName `json:"eos_token"`
 }
 
 // templates are the template of a model, or several with names.

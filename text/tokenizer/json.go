@@ -12,7 +12,7 @@ import (
 )
 
 // hugging is a tokenizer.json of Hugging Face's tokenizers library. Its post_processor is only read
-// for the names of BOS and EOS, because the caller adds them; truncation and padding are ignored.
+// for the tokens before and after a text, because the caller adds them; truncation and padding are ignored.
 type hugging struct {
 	vocabulary
 	raw, normalized added // tokens found before and after normalization
@@ -20,6 +20,7 @@ type hugging struct {
 	trims           bool // a normalizer may drop the beginning of a text
 	splitters       []splitter
 	model           wordModel
+	before, after   []int // see Frame
 }
 
 // wordModel encodes one word: a result of the pre-tokenizers.
@@ -53,10 +54,15 @@ func parseJSON(data []byte) (Tokenizer, error) {
 	if doc.Version != "1.0" {
 		return nil, unsupported("version", "%.40q, want \"1.0\"", doc.Version)
 	}
+	return newHugging(&doc)
+}
+
+// newHugging returns the tokenizer that a document describes.
+func newHugging(doc *document) (Tokenizer, error) {
 	t := &hugging{}
 	steps := []func(*document) error{t.readNormalizer, t.readPreTokenizer, t.readModel, t.readAdded, t.readDecoder, t.readTemplate}
 	for _, step := range steps {
-		if err := step(&doc); err != nil {
+		if err := step(doc); err != nil {
 			return nil, err
 		}
 	}
@@ -192,47 +198,6 @@ func (t *hugging) define(id int, name string) {
 		t.bytes, t.known = append(t.bytes, ""), append(t.known, false)
 	}
 	t.set(id, name, name)
-}
-
-// readTemplate reads BOS and EOS from the post-processor: the special tokens before and after a text.
-func (t *hugging) readTemplate(doc *document) error {
-	t.bos = -1
-	if isNull(doc.PostProcessor) {
-		return nil
-	}
-	var p struct {
-		Type       string
-		Single     []struct{ SpecialToken, Sequence *struct{ ID string } }
-		Processors []json.RawMessage
-	}
-	if err := json.Unmarshal(doc.PostProcessor, &p); err != nil {
-		return malformed("post_processor", "%.200s", err)
-	}
-	if p.Type == "Sequence" {
-		for _, inner := range p.Processors[:min(len(p.Processors), maxComponents)] {
-			if kind, err := kindOf(inner, "post_processor"); err != nil || kind != "TemplateProcessing" {
-				continue
-			}
-			return t.readTemplate(&document{PostProcessor: inner})
-		}
-		return nil
-	}
-	text := false
-	for _, item := range p.Single {
-		if text = text || item.Sequence != nil; item.SpecialToken == nil {
-			continue
-		}
-		id, ok := t.ID(item.SpecialToken.ID)
-		switch {
-		case !ok:
-			return malformed("post_processor", "no token %.60q", item.SpecialToken.ID)
-		case text:
-			t.eos = append(t.eos, id)
-		case t.bos < 0:
-			t.bos = id
-		}
-	}
-	return nil
 }
 
 // Encode implements Tokenizer.

@@ -83,6 +83,8 @@ func (t *hugging) decoders(data json.RawMessage) (steps []func(string) string, e
 			err = t.stripDecoder(data, fused)
 		case "Metaspace":
 			step, err = t.metaspaceDecoder(data)
+		case "WordPiece":
+			step, err = t.wordPieceDecoder(data, len(steps) > 0 || fused)
 		default:
 			err = unsupported(place, "type %.40q", kind)
 		}

@@ -18,8 +18,10 @@ func (t *hugging) readModel(doc *document) error {
 		return t.readBPE(doc)
 	case "Unigram":
 		return t.readUnigram(doc)
+	case "WordPiece":
+		return t.readWordPiece(doc)
 	}
-	return unsupported("model", "type %.40q, want BPE or Unigram", kind)
+	return unsupported("model", "type %.40q, want BPE, Unigram or WordPiece", kind)
 }
 
 // pairBPE is byte pair encoding with a list of merges.
@@ -58,8 +60,20 @@ func (m *bpeModel) check() error {
 		return unsupported("model", "continuing_subword_prefix %.40q", *m.Prefix)
 	case m.Suffix != nil && *m.Suffix != "":
 		return unsupported("model", "end_of_word_suffix %.40q", *m.Suffix)
-	case len(m.Vocab) == 0 || len(m.Vocab) > maxTokens:
-		return unsupported("model", "%d tokens, want 1 to %d", len(m.Vocab), maxTokens)
+	}
+	return nil
+}
+
+// defineAll defines the tokens of a vocabulary.
+func (t *hugging) defineAll(vocabulary map[string]int32) error {
+	if len(vocabulary) == 0 || len(vocabulary) > maxTokens {
+		return unsupported("model", "%d tokens, want 1 to %d", len(vocabulary), maxTokens)
+	}
+	for name, id := range vocabulary {
+		if err := t.checkToken(name, int(id)); err != nil {
+			return err
+		}
+		t.define(int(id), name)
 	}
 	return nil
 }
@@ -72,14 +86,8 @@ func (t *hugging) readBPE(doc *document) error {
 	if err := m.check(); err != nil {
 		return err
 	}
-	for name, id := range m.Vocab {
-		if err := t.checkToken(name, int(id)); err != nil {
-			return err
-		}
-		t.define(int(id), name)
-	}
-	if len(t.ids) != len(m.Vocab) {
-		return malformed("model", "%d ids for %d tokens", len(t.ids), len(m.Vocab))
+	if err := t.defineAll(m.Vocab); err != nil {
+		return err
 	}
 	b := &pairBPE{ids: m.Vocab, ignoreMerges: m.IgnoreMerges, fuseUnknown: m.FuseUnk, unknown: -1}
 	if err := b.readUnknown(&m); err != nil {

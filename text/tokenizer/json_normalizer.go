@@ -55,6 +55,8 @@ func (t *hugging) readNormalizer(doc *document) error {
 		var step func(string) string
 		var err error
 		switch kind {
+		case "BertNormalizer":
+			return t.readBERT(data)
 		case "Prepend":
 			step, err = prepend(data, place)
 		case "Replace":

@@ -44,6 +44,8 @@ var preTokenizers = map[string]func(json.RawMessage) ([]splitter, error){
 	"Metaspace":       readMetaspace,
 	"Digits":          readDigits,
 	"WhitespaceSplit": readWhitespaceSplit,
+
+	"BertPreTokenizer": readBERTSplit,
 }
 
 func readSplit(data json.RawMessage) ([]splitter, error) {

@@ -72,7 +72,7 @@ func parseLlama2(data []byte) (Tokenizer, error) {
 		return nil, malformed("file", "no token for a space")
 	}
 	t.space, t.bos, t.eos = space, 1, []int{2, 1}
-	t.leading = leading{dropPiece, []int{llama2Bytes + ' '}}
+	t.leading = leading{drop: dropPiece, keeps: []int{llama2Bytes + ' '}}
 	t.control = newPrefixes([]entry{{texts[0], 0}, {texts[1], 1}, {texts[2], 2}, {"<s>", 1}, {"</s>", 2}})
 	return t, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,7 @@ var kinds = []struct {
 	{isLlama2, parseLlama2},
 	{isJSON, parseJSON},
 	{isTiktoken, parseTiktoken},
+	{isVocabulary, parseVocabulary},
 	{isSentencePiece, parseSentencePiece},
 }
 
@@ -43,12 +45,12 @@ func Parse(data []byte) (Tokenizer, error) {
 	if err := foreign(data); err != nil {
 		return nil, err
 	}
-	return nil, unsupported("file", "not a tokenizer.json, SentencePiece model, tiktoken or llama2.c file; it starts with %.24q",
+	return nil, unsupported("file", "not a tokenizer.json, SentencePiece model, vocab.txt, tiktoken or llama2.c file; it starts with %.24q",
 		data[:min(len(data), 24)])
 }
 
 // inFolder are the names of tokenizers in the folder of a model, the most exact first.
-var inFolder = []string{"tokenizer.json", "tokenizer.model", "tokenizer.bin"}
+var inFolder = []string{"tokenizer.json", "tokenizer.model", "tokenizer.bin", "vocab.txt"}
 
 // File returns the tokenizer's file in a folder of a model, as Hugging Face publishes them, and other paths unchanged.
 func File(path string) (string, error) {
@@ -65,16 +67,35 @@ func File(path string) (string, error) {
 }
 
 // Open reads a tokenizer from a file, or from the folder of a model: see [File]. The content determines its kind.
-func Open(path string) (Tokenizer, error) {
+func Open(path string) (Tokenizer, error) { return OpenChecked(context.Background(), path, nil) }
+
+// OpenChecked is Open with a check of the content of each file that is read, before it is parsed. ctx ends the wait for a pipe.
+func OpenChecked(ctx context.Context, path string, check func(path string, data []byte) error) (Tokenizer, error) {
 	path, err := File(path)
 	if err != nil {
 		return nil, err
 	}
-	data, err := openfile.ReadFile(context.Background(), path, openfile.Rules{Kinds: openfile.Pipes, Limit: MaxBytes})
+	read := func(path string, kinds openfile.Kinds) ([]byte, error) {
+		data, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: kinds, Limit: MaxBytes})
+		if err == nil && check != nil {
+			err = check(path, data)
+		}
+		return data, err
+	}
+	data, err := read(path, openfile.Pipes)
 	if err != nil {
 		return nil, err
 	}
-	t, err := Parse(data)
+	t, err := Tokenizer(nil), error(nil)
+	if isVocabulary(data) && !isJSON(data) {
+		config, fault := read(filepath.Join(filepath.Dir(path), "tokenizer_config.json"), 0)
+		if fault != nil && !errors.Is(fault, fs.ErrNotExist) {
+			return nil, fault
+		}
+		t, err = ParseVocabulary(data, config)
+	} else {
+		t, err = Parse(data)
+	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.File = path
 	}

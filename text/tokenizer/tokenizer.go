@@ -1,5 +1,5 @@
 // Package tokenizer converts text to the token ids of a language model, and ids to text. It reads
-// the usual files: Hugging Face's tokenizer.json, SentencePiece models, tiktoken's ranks and
+// the usual files: Hugging Face's tokenizer.json, SentencePiece models, BERT's vocab.txt, tiktoken's ranks and
 // llama2.c's .bin. A file with a feature that is not supported exactly is rejected, because wrong
 // ids give wrong text without an error.
 package tokenizer
@@ -30,6 +30,12 @@ type Tokenizer interface {
 // DropsLeadingSpace returns true. The tokens of a continuation keep their spaces.
 type LeadingSpace interface {
 	DropsLeadingSpace() bool
+}
+
+// Framed is implemented by tokenizers whose file says which control tokens stand before and after a text.
+type Framed interface {
+	// Frame returns these tokens, which Encode does not add.
+	Frame() (before, after []int)
 }
 
 // MaxBytes is the maximum size of a file.
@@ -109,7 +115,8 @@ func checkScore(score float64, place string) error {
 // leading is what Decode drops at the beginning of a text, where Encode has put a space.
 type leading struct {
 	drop  drop
-	keeps []int // ids whose leading space is text
+	keeps []int          // ids whose leading space is text
+	whole map[int]string // texts of ids that have others elsewhere
 }
 
 const (

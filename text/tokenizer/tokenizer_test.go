@@ -31,6 +31,8 @@ var files = []struct {
 	{"fallback.json", true, []string{meta, "\n\n\n"}, 1, nil}, // the text after an added token begins with a space
 	{"metaspace.json", false, nil, -1, nil},
 	{"unigram.json", false, nil, -1, nil},
+	{"wordpiece.json", false, nil, 4, []int{5}},
+	{"cased/vocab.txt", false, nil, 4, []int{5}},
 }
 
 // lossless reports whether a file decodes a text to itself.
@@ -58,9 +60,11 @@ type vectors struct {
 	}
 }
 
-func readVectors(t testing.TB) *vectors {
+func readVectors(t testing.TB) *vectors { return readVectorsOf(t, "vectors.json") }
+
+func readVectorsOf(t testing.TB, name string) *vectors {
 	t.Helper()
-	data, err := os.ReadFile("testdata/vectors.json")
+	data, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,15 +75,28 @@ func readVectors(t testing.TB) *vectors {
 	return v
 }
 
+// vectorsOf returns the vectors of a file.
+func vectorsOf(t testing.TB, file string) *vectors {
+	if strings.Contains("wordpiece.json cased/vocab.txt", file) {
+		return readVectorsOf(t, "vectors_wordpiece.json")
+	}
+	return readVectors(t)
+}
+
+// isHugging reports whether the vectors of a file are those of the library of Hugging Face.
+func isHugging(file string) bool {
+	return strings.HasSuffix(file, ".json") || strings.HasSuffix(file, ".txt")
+}
+
 func TestVectors(t *testing.T) {
-	v := readVectors(t)
 	for _, f := range files {
+		v := vectorsOf(t, f.name)
 		tok := open(t, f.name)
 		want := v.Files[f.name]
 		if len(want) != len(v.Texts) || len(want) < 40 {
 			t.Fatalf("%s: %d vectors for %d texts", f.name, len(want), len(v.Texts))
 		}
-		special := strings.HasSuffix(f.name, ".json") // the other libraries have no such option
+		special := isHugging(f.name) // the other libraries have no such option
 		for i, text := range v.Texts {
 			got, err := tok.Encode(text, special)
 			if err != nil {
@@ -103,6 +120,7 @@ func TestSpecial(t *testing.T) {
 	for _, c := range []struct{ file, name string }{
 		{"llama2.bin", "<s>"}, {"bpe.model", "</s>"}, {"unigram.model", "<s>"}, {"split.json", "<|end|>"},
 		{"bytelevel.json", "<|endoftext|>"}, {"fallback.json", "<|user|>"}, {"metaspace.json", "<s>"}, {"unigram.json", "</s>"},
+		{"wordpiece.json", "[MASK]"}, {"cased/vocab.txt", "[SEP]"},
 	} {
 		tok := open(t, c.file)
 		id, ok := tok.ID(c.name)
@@ -170,7 +188,7 @@ func TestTextErrors(t *testing.T) {
 			t.Errorf("%s: long text: %v", f.name, err)
 		}
 		ids, err := tok.Encode("ab\xff\xc3", false)
-		if strings.HasSuffix(f.name, ".json") {
+		if isHugging(f.name) {
 			if !errors.Is(err, ErrText) || !strings.Contains(err.Error(), "byte 2") {
 				t.Errorf("%s: invalid UTF-8: %v, %v", f.name, ids, err)
 			}
@@ -184,10 +202,9 @@ func TestTextErrors(t *testing.T) {
 
 // A tokenizer is used by many goroutines.
 func TestConcurrent(t *testing.T) {
-	v := readVectors(t)
 	for _, f := range files {
 		tok := open(t, f.name)
-		special := strings.HasSuffix(f.name, ".json")
+		v, special := vectorsOf(t, f.name), isHugging(f.name)
 		var group sync.WaitGroup
 		for range 4 {
 			group.Go(func() {

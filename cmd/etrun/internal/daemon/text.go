@@ -2,13 +2,11 @@ package daemon
 
 import (
 	"context"
-	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
-	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/openai"
 	"github.com/etrun-go/etrun/text"
@@ -42,22 +40,7 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 
 // openTokenizer reads the tokenizer.
 func (m *Model) openTokenizer(ctx context.Context, files *modelFiles) (tokenizer.Tokenizer, error) {
-	path, err := tokenizer.File(m.Tokenizer)
-	if err != nil {
-		return nil, err
-	}
-	data, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: tokenizer.MaxBytes})
-	if err == nil {
-		err = files.check(ctx, path, data)
-	}
-	if err != nil {
-		return nil, err
-	}
-	t, err := tokenizer.Parse(data)
-	if e, ok := errors.AsType[*tokenizer.Error](err); ok {
-		e.File = path
-	}
-	return t, err
+	return tokenizer.OpenChecked(ctx, m.Tokenizer, func(path string, data []byte) error { return files.check(ctx, path, data) })
 }
 
 // openTemplate reads the chat template that is named, or that of the tokenizer's folder; nil without either.
