@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,15 +10,17 @@ import (
 	"github.com/etrun-go/etrun"
 )
 
-// ConventionError reports a program that cannot be run as a language model.
+// ConventionError reports a program that cannot be run as a language model, or as an encoder of texts.
 type ConventionError struct {
+	Kind   string // what it should be; empty for a language model
 	Method string
 	Got    string // the input, output or method that does not fit
 	Want   string
 }
 
 func (e *ConventionError) Error() string {
-	return fmt.Sprintf("method %q is not a language model that this version can drive: got %s, want %s", e.Method, e.Got, e.Want)
+	return fmt.Sprintf("method %q is not %s that this version can drive: got %s, want %s", e.Method, cmp.Or(e.Kind, "a language model"), e.Got,
+		e.Want)
 }
 
 // Unwrap makes errors.Is(err, etrun.ErrUnsupported) true.
@@ -116,6 +119,19 @@ func (e *LogitsError) Error() string {
 
 // Unwrap makes errors.Is(err, etrun.ErrExecute) true.
 func (e *LogitsError) Unwrap() error { return etrun.ErrExecute }
+
+// VectorError reports a vector of a text with a number that is not finite.
+type VectorError struct {
+	Dimension int
+	Value     float64
+}
+
+func (e *VectorError) Error() string {
+	return fmt.Sprintf("the vector of a text has %v in dimension %d", e.Value, e.Dimension)
+}
+
+// Unwrap makes errors.Is(err, etrun.ErrExecute) true.
+func (e *VectorError) Unwrap() error { return etrun.ErrExecute }
 
 func decimal(n int) string { return strconv.Itoa(n) }
 

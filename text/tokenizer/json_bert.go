@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// readBERT reads the normalizer of BERT.
-func (t *hugging) readBERT(data json.RawMessage) error {
+// readBERT reads the normalizer of BERT. It can drop the beginning of a text.
+func readBERT(data json.RawMessage) (steps []func(string) string, err error) {
 	p := struct {
 		Type         string
 		CleanText    bool  `json:"clean_text"`
@@ -19,7 +19,7 @@ func (t *hugging) readBERT(data json.RawMessage) error {
 		Lowercase    bool
 	}{CleanText: true, Ideographs: true, Lowercase: true}
 	if err := decode(data, "normalizer", &p); err != nil {
-		return err
+		return nil, err
 	}
 	strip := p.Lowercase
 	if p.StripAccents != nil {
@@ -30,11 +30,10 @@ func (t *hugging) readBERT(data json.RawMessage) error {
 		step func(string) string
 	}{{p.CleanText, cleanText}, {p.Ideographs, spaceIdeographs}, {strip, stripAccents}, {p.Lowercase, lowercase}} {
 		if s.on {
-			t.normalizers = append(t.normalizers, s.step)
+			steps = append(steps, s.step)
 		}
 	}
-	t.trims = t.trims || p.CleanText
-	return nil
+	return steps, nil
 }
 
 // cleanText drops control characters, and makes each white space a space.
@@ -102,16 +101,10 @@ func dropping(s string, dropped func(r rune) bool) string {
 	}, s)
 }
 
-// readBERTSplit reads the pre-tokenizer of BERT: words between spaces, and each punctuation character.
-func readBERTSplit(data json.RawMessage) ([]splitter, error) {
-	list, err := readWhitespaceSplit(data)
-	return append(list, cutting(characters(isPunctuation), behaviors["Isolated"], false)), err
-}
-
-// isPunctuation includes the symbols of ASCII.
-func isPunctuation(r rune) bool {
-	if r < utf8.RuneSelf {
-		return '!' <= r && r <= '/' || ':' <= r && r <= '@' || '[' <= r && r <= '`' || '{' <= r && r <= '~'
+// lowercase maps each character separately. Only U+0130 has a lower case of two characters.
+func lowercase(s string) string {
+	if strings.Contains(s, "\u0130") {
+		s = strings.ReplaceAll(s, "\u0130", "i\u0307")
 	}
-	return unicode.IsPunct(r)
+	return strings.Map(unicode.ToLower, s)
 }

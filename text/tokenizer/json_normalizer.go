@@ -23,14 +23,6 @@ var forms = map[string]func(string) string{
 	"Lowercase": lowercase,
 }
 
-// lowercase maps each character separately. Only U+0130 has a lower case of two characters.
-func lowercase(s string) string {
-	if strings.Contains(s, "\u0130") {
-		s = strings.ReplaceAll(s, "\u0130", "i\u0307")
-	}
-	return strings.Map(unicode.ToLower, s)
-}
-
 // graphemeJoiner is the character that package norm puts after 30 combining characters in a row, and that
 // other libraries do not.
 const graphemeJoiner = "\u034F"
@@ -56,7 +48,9 @@ func (t *hugging) readNormalizer(doc *document) error {
 		var err error
 		switch kind {
 		case "BertNormalizer":
-			return t.readBERT(data)
+			steps, err := readBERT(data)
+			t.normalizers, t.trims = append(t.normalizers, steps...), true
+			return err
 		case "Prepend":
 			step, err = prepend(data, place)
 		case "Replace":

@@ -147,6 +147,20 @@ func readWhitespaceSplit(data json.RawMessage) ([]splitter, error) {
 	return []splitter{cutting(characters(unicode.IsSpace), behaviors["Removed"], false)}, nil
 }
 
+// readBERTSplit reads the pre-tokenizer of BERT: words between spaces, and each punctuation character.
+func readBERTSplit(data json.RawMessage) ([]splitter, error) {
+	list, err := readWhitespaceSplit(data)
+	return append(list, cutting(characters(isPunctuation), behaviors["Isolated"], false)), err
+}
+
+// isPunctuation includes the symbols of ASCII.
+func isPunctuation(r rune) bool {
+	if r < utf8.RuneSelf {
+		return '!' <= r && r <= '/' || ':' <= r && r <= '@' || '[' <= r && r <= '`' || '{' <= r && r <= '~'
+	}
+	return unicode.IsPunct(r)
+}
+
 // literal finds a text.
 func literal(pattern string) finder {
 	return func(s string, yield func(start, end int)) {
