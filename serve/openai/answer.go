@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/etrun-go/etrun"
@@ -421,16 +420,7 @@ func (a *answerer) endWhole(status int, begin string) {
 	begin += string(first[1:len(first)-1]) + `,"choices":[`
 	end := `],"usage":` + string(last) + "}"
 	a.h.server.WriteBy(a.w)
-	h := a.w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(begin)+a.choices.size+len(end)))
-	a.w.WriteHeader(status)
-	_, err := a.w.Write([]byte(begin))
-	for _, block := range append(a.choices.blocks, []byte(end)) {
-		if err == nil { // else the client is gone
-			_, err = a.w.Write(block)
-		}
-	}
+	a.choices.write(a.w, status, begin, end)
 }
 
 // endStream sends the last events. The client may be gone.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	client "github.com/sashabaranov/go-openai"
+
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/serve"
@@ -225,9 +227,34 @@ var contract = map[string]func(t *testing.T, p *peer){
 			t.Errorf("finish %s", *c.Finish)
 		}
 	},
-	"`/v1/responses`, `/v1/embeddings`": func(t *testing.T, p *peer) {
-		for path, want := range map[string]string{"/v1/responses": "want /v1/chat/completions", "/v1/embeddings": "/v2/models/NAME/infer",
-			"/v1/audio/speech": "/v1/completions"} {
+	"`/v1/embeddings`": func(t *testing.T, _ *peer) {
+		p := newEmbedPeer(t, serve.Options{})
+		_, data := ask(t, p.peer, "POST", "/v1/embeddings", `{"model":"vec","input":["the","model"]}`)
+		var got client.EmbeddingResponse
+		if must(t, json.Unmarshal(data, &got)); len(got.Data) != 2 || got.Data[1].Index != 1 || len(got.Data[1].Embedding) != 32 || got.Usage.TotalTokens != 6 {
+			t.Errorf("got %+v", got)
+		}
+	},
+	"`dimensions`": func(t *testing.T, _ *peer) {
+		p := newEmbedPeer(t, serve.Options{})
+		for n, status := range map[int]int{1: 200, 32: 200, 33: 400} {
+			list := answers(t, p.peer, "/v1/embeddings", fmt.Sprintf(`{"model":"vec","input":"the","dimensions":%d}`, n), status)
+			if status == 400 {
+				refusal(t, list, "dimensions", "")
+			}
+		}
+	},
+	"an `input` longer than the model's context": func(t *testing.T, _ *peer) {
+		p := newEmbedPeer(t, serve.Options{})
+		refusal(t, answers(t, p.peer, "/v1/embeddings", `{"model":"vec","input":"`+strings.Repeat("x ", 11)+`"}`, 400), "input", "context_length_exceeded")
+	},
+	"a model of another kind": func(t *testing.T, _ *peer) {
+		p := newEmbedPeer(t, serve.Options{})
+		refusal(t, answers(t, p.peer, "/v1/embeddings", `{"model":"lm","input":"x"}`, 400), "model", "")
+		refusal(t, answers(t, p.peer, asCompletion, `{"model":"vec","prompt":"x"}`, 400), "model", "")
+	},
+	"other paths below `/v1`": func(t *testing.T, p *peer) {
+		for path, want := range map[string]string{"/v1/responses": "want /v1/chat/completions", "/v1/audio/speech": "/v1/completions"} {
 			list := answers(t, p, path, `{"model":"lm","input":"x"}`, 404)
 			if refusal(t, list, "", ""); !strings.Contains(list[0].Error.Message, want) {
 				t.Errorf("%s: %s, want %q", path, list[0].Error.Message, want)

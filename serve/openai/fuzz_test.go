@@ -22,11 +22,13 @@ func FuzzRequest(f *testing.F) {
 			`{"role":"tool","tool_call_id":"i","content":"r"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],` +
 			`"tool_choice":"required","parallel_tool_calls":false,"chat_template_kwargs":{"enable_thinking":true},"reasoning_effort":"low"}`,
 		`{"messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}}}`,
+		`{"model":"m","input":["a","b"],"encoding_format":"base64","dimensions":8.0,"user":"u"}`, `{"input":[[1,2],[3]]}`, `{"input":[1,2]}`,
 		`{"prompt":"x","guided_json":{"type":"array","items":{"enum":[1,"a"]}}}`,
 	} {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		checkEmbedding(t, text)
 		var c completionRequest
 		var d chatRequest
 		for _, r := range []struct {
@@ -52,6 +54,26 @@ func FuzzRequest(f *testing.F) {
 			}
 		}
 	})
+}
+
+// checkEmbedding checks a request for vectors.
+func checkEmbedding(t *testing.T, text []byte) {
+	var e embeddingRequest
+	err := decode(text, embeddingMembers, &e)
+	if err == nil {
+		err = e.check()
+	}
+	switch {
+	case err != nil && !errors.Is(err, etrun.ErrInput):
+		t.Errorf("%q: %v is not the client's fault", text, err)
+	case err == nil && (len(e.Input) < 1 || len(e.Input) > maxInputs || e.Dimensions != nil && *e.Dimensions < 1):
+		t.Errorf("%q: %d texts, %v dimensions", text, len(e.Input), e.Dimensions)
+	}
+	for _, p := range e.Input {
+		if err == nil && (p.text == nil) == (p.tokens == nil) {
+			t.Errorf("%q: an input %+v", text, p)
+		}
+	}
 }
 
 // Nested lists do not make the time quadratic.

@@ -188,6 +188,9 @@ func (r *chatRequest) checkEnd() error {
 	return nil
 }
 
+// noTexts says what a model does that generates no texts.
+const noTexts = "computes vectors of texts only: want /v1/embeddings"
+
 // run generates the texts of a job and answers the request.
 func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *job, hold *serve.Hold, err error) {
 	var m *serve.Model
@@ -204,7 +207,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *jo
 	err = m.Use(r.Context(), func(ctx context.Context, x serve.Attachment, began func()) error {
 		g, ok := x.(*generator)
 		if !ok {
-			return fmt.Errorf("%w: model %q generates no text", serve.ErrUnknown, name)
+			return notOfKind(m, noTexts)
 		}
 		return h.generate(ctx, g, j, a, began)
 	})

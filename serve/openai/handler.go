@@ -1,6 +1,9 @@
 package openai
 
 import (
+	"fmt"
+
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/text"
 )
@@ -11,6 +14,8 @@ type Options struct {
 	BodyBytes int64
 	// Observe is called after each text with its model; it may be nil. It must not block.
 	Observe func(model string, finish text.Finish, s text.Stats)
+	// Embedded is called after each vector of a text with its model and the number of its tokens; it may be nil. It must not block.
+	Embedded func(model string, tokens int)
 }
 
 // handler answers requests for the models of a server that have an attachment of this package.
@@ -18,6 +23,11 @@ type handler struct {
 	server  *serve.Server
 	options Options
 	created int64 // Unix time of the start, for the list of models
+}
+
+// notOfKind is the error of a request for a model that does something else.
+func notOfKind(m *serve.Model, does string) error {
+	return &requestError{etrun.ErrInput, "model", "", fmt.Sprintf("the model %s %s", quote(m.Name()), does)}
 }
 
 // usable reports whether a model answers requests, or will.

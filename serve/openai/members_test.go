@@ -27,6 +27,7 @@ var bodies = []struct {
 	{chatMembers, `{"messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}}}`},
 	{tokenizeMembers, `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"chat_template_kwargs":{}}`},
 	{detokenizeMembers, `{"model":"m","tokens":[1,2]}`},
+	{embeddingMembers, `{"model":"m","input":["a"],"encoding_format":"float"}`},
 }
 
 // place is an object of a body, and the table of its members.
@@ -182,7 +183,7 @@ func TestMembersAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range []object{completionMembers, chatMembers, tokenizeMembers, detokenizeMembers, messageMembers, part,
+	for _, o := range []object{completionMembers, chatMembers, tokenizeMembers, detokenizeMembers, embeddingMembers, messageMembers, part,
 		common["stream_options"].inside,
 		common["response_format"].inside, common["structured_outputs"].inside,
 		common["response_format"].inside["json_schema"].inside, toolMembers, toolMembers["function"].inside,

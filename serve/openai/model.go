@@ -69,6 +69,14 @@ type generator struct {
 	}
 }
 
+func (g *generator) tokenizer() tokenizer.Tokenizer { return g.model.Tokenizer() }
+func (g *generator) encode(s string) ([]int, error) { return g.model.Encode(s) }
+
+func (g *generator) bounds() (context, vocabulary int) {
+	i := g.model.Info()
+	return i.Context, i.Vocabulary
+}
+
 // setTemplate checks the template, or finds one. Without one there are no chats.
 func (g *generator) setTemplate(tok tokenizer.Tokenizer) error {
 	if g.template != nil {

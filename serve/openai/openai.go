@@ -1,5 +1,5 @@
 // Package openai (no compatibility promise) serves language models in the protocol of OpenAI's API:
-// completions and chat completions, as one answer or as a stream of server-sent events, and the
+// completions, chat completions and responses, as one answer or as a stream of server-sent events, vectors of texts, and the
 // list of models; besides, texts as tokens and tokens as texts.
 //
 //	s, err := serve.New(serve.Options{}, serve.Config{Name: "story", Open: open, Attach: openai.Attach(config)})
@@ -44,7 +44,7 @@ func New(s *serve.Server, o Options) http.Handler {
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusNotFound, cmp.Or(absent[r.URL.Path],
-			"no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /tokenize and /detokenize"))
+			"no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /v1/embeddings, /tokenize and /detokenize"))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.WriteBy(w)
@@ -54,8 +54,7 @@ func New(s *serve.Server, o Options) http.Handler {
 
 // absent are paths of the protocol that are not served, with the way out.
 var absent = map[string]string{
-	"/v1/responses":  "/v1/responses is not supported: want /v1/chat/completions",
-	"/v1/embeddings": "/v1/embeddings is not supported: language models of this server generate text; other models answer at /v2/models/NAME/infer",
+	"/v1/responses": "/v1/responses is not supported: want /v1/chat/completions",
 }
 
 // route is the method of a path and its handler.
@@ -71,6 +70,7 @@ func (h *handler) table() map[string]route {
 		"/v1/models/{model}":   {"GET", h.model},
 		"/v1/completions":      {"POST", h.completions},
 		"/v1/chat/completions": {"POST", h.chat},
+		"/v1/embeddings":       {"POST", h.embeddings},
 		"/tokenize":            {"POST", h.tokenize},
 		"/detokenize":          {"POST", h.detokenize},
 	}

@@ -41,7 +41,7 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	for name, members := range map[string]object{"Completion": completionMembers, "Chat": chatMembers, "Message": messageMembers,
-		"Tokenize": tokenizeMembers, "Detokenize": detokenizeMembers} {
+		"Tokenize": tokenizeMembers, "Detokenize": detokenizeMembers, "Embedding": embeddingMembers} {
 		d.compare(t, name, slices.Collect(honouredIn(members)))
 		for member, m := range members {
 			if m.use == honoured && m.inside != nil && name != "Message" && member != "messages" && member != "tools" { // lists
@@ -50,7 +50,7 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	for name, value := range map[string]any{"Usage": usage{}, "LanguageModel": modelAnswer{}, "Tokens": tokensAnswer{}} {
+	for name, value := range map[string]any{"Usage": usage{}, "LanguageModel": modelAnswer{}, "Tokens": tokensAnswer{}, "EmbeddingUsage": embeddingUsage{}} {
 		text, _ := json.Marshal(value)
 		var got map[string]any
 		if err := json.Unmarshal(text, &got); err != nil {

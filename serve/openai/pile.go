@@ -1,6 +1,11 @@
 package openai
 
-import "github.com/etrun-go/etrun/serve"
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/etrun-go/etrun/serve"
+)
 
 // pile is a part of an answer: bytes in blocks, each of which is counted in the memory of requests in progress before it
 // is allocated. They are neither copied nor joined.
@@ -58,4 +63,18 @@ func (p *pile) move(hold *serve.Hold, from *pile) error {
 	}
 	*from = pile{}
 	return nil
+}
+
+// write answers with a part in JSON, between its beginning and its end. Its blocks are not copied.
+func (p *pile) write(w http.ResponseWriter, status int, begin, end string) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(begin)+p.size+len(end)))
+	w.WriteHeader(status)
+	_, err := w.Write([]byte(begin))
+	for _, block := range append(p.blocks, []byte(end)) {
+		if err == nil { // else the client is gone
+			_, err = w.Write(block)
+		}
+	}
 }

@@ -110,40 +110,44 @@ type prompts []prompt
 
 // UnmarshalJSON accepts a string, a list of tokens, and a list of these.
 func (p *prompts) UnmarshalJSON(b []byte) error {
+	return readPrompts((*[]prompt)(p), b, "prompt", maxTexts)
+}
+
+// readPrompts reads a member that is a string, a list of tokens, or a list of these.
+func readPrompts(p *[]prompt, b []byte, member string, most int) error {
 	var one prompt
 	var all []json.RawMessage
+	bad := refused(member, "want a string, a list of tokens, or a list of these")
 	switch {
 	case b[0] == 'n': // null
 		return nil
-	case one.parse(b) == nil:
-		*p = prompts{one}
+	case one.parse(b):
+		*p = []prompt{one}
 		return nil
 	case b[0] != '[' || json.Unmarshal(b, &all) != nil:
-		return errPrompt
-	case len(all) > maxTexts:
-		return refused("prompt", "%d prompts, at most %d are accepted", len(all), maxTexts)
+		return bad
+	case len(all) > most:
+		return refused(member, "%d texts, at most %d are accepted", len(all), most)
 	}
-	*p = make(prompts, len(all))
+	*p = make([]prompt, len(all))
 	for i, raw := range all {
-		if err := (*p)[i].parse(raw); err != nil {
-			return err
+		if !(*p)[i].parse(raw) {
+			return bad
 		}
 	}
 	return nil
 }
 
-var errPrompt = refused("prompt", "want a string, a list of tokens, or a list of these")
-
 // parse reads one prompt.
-func (p *prompt) parse(b []byte) error {
+func (p *prompt) parse(b []byte) bool {
 	if b[0] == '"' {
-		return json.Unmarshal(b, &p.text)
+		return json.Unmarshal(b, &p.text) == nil
 	}
 	if b[0] != '[' || json.Unmarshal(b, &p.tokens) != nil {
 		p.tokens = nil
-		return errPrompt
+		return false
 	}
-	return nil
+	return true
 }
 
 // stops are the strings that end a text.

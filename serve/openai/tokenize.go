@@ -3,11 +3,11 @@ package openai
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"runtime"
 
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
 // tokenizeMembers are the members of requests for tokens. The names are those of vLLM's server.
@@ -50,16 +50,25 @@ type textAnswer struct {
 
 func (h *handler) tokenize(w http.ResponseWriter, r *http.Request) {
 	body := &tokenizeRequest{}
-	h.convert(w, r, tokenizeMembers, body, func() string { return body.Model }, func(g *generator, _ *serve.Hold) (any, error) {
-		return body.ids(g)
+	h.convert(w, r, tokenizeMembers, body, func() string { return body.Model }, func(l lexer, _ *serve.Hold) (any, error) {
+		return body.ids(l)
 	})
 }
 
 func (h *handler) detokenize(w http.ResponseWriter, r *http.Request) {
 	body := &detokenizeRequest{}
-	h.convert(w, r, detokenizeMembers, body, func() string { return body.Model }, func(g *generator, hold *serve.Hold) (any, error) {
-		return body.text(g, h.server.AnswerBytes()/textShare, hold)
+	h.convert(w, r, detokenizeMembers, body, func() string { return body.Model }, func(l lexer, hold *serve.Hold) (any, error) {
+		return body.text(l, h.server.AnswerBytes()/textShare, hold)
 	})
+}
+
+// lexer is an attachment with a tokenizer.
+type lexer interface {
+	tokenizer() tokenizer.Tokenizer
+	// encode returns the tokens of a text with the control tokens around it.
+	encode(s string) ([]int, error)
+	// bounds returns the number of positions of the context, and that of tokens.
+	bounds() (context, vocabulary int)
 }
 
 // converting bounds the texts that are converted at once.
@@ -67,7 +76,7 @@ var converting = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // convert answers a request that needs a tokenizer only: it does not wait for texts that are being generated.
 func (h *handler) convert(w http.ResponseWriter, r *http.Request, members object, into any, name func() string,
-	do func(g *generator, hold *serve.Hold) (any, error)) {
+	do func(l lexer, hold *serve.Hold) (any, error)) {
 	hold, err := h.read(w, r, members, into, 3*decodedShare) // with the tokens, and their JSON
 	defer hold.Release()
 	var m *serve.Model
@@ -83,11 +92,11 @@ func (h *handler) convert(w http.ResponseWriter, r *http.Request, members object
 			case <-r.Context().Done():
 				return context.Cause(r.Context())
 			}
-			g, ok := x.(*generator)
-			if !ok {
-				return fmt.Errorf("%w: model %q generates no text", serve.ErrUnknown, m.Name())
+			l, ok := x.(lexer)
+			if !ok || l.tokenizer() == nil {
+				return notOfKind(m, "has no tokenizer")
 			}
-			object, err = do(g, hold)
+			object, err = do(l, hold)
 			return err
 		})
 	}
@@ -99,27 +108,32 @@ func (h *handler) convert(w http.ResponseWriter, r *http.Request, members object
 }
 
 // ids returns the tokens of the prompt, or of the messages.
-func (r *tokenizeRequest) ids(g *generator) (any, error) {
+func (r *tokenizeRequest) ids(l lexer) (any, error) {
 	var tokens []int
 	var err error
 	switch {
 	case r.Prompt != nil && r.Messages != nil:
 		return nil, refused("messages", "with prompt, want one of them")
 	case r.Prompt != nil && r.Special != nil && !*r.Special:
-		tokens, err = g.model.Tokenizer().Encode(*r.Prompt, false)
+		tokens, err = l.tokenizer().Encode(*r.Prompt, false)
 	case r.Prompt != nil:
-		tokens, err = g.model.Encode(*r.Prompt)
+		tokens, err = l.encode(*r.Prompt)
 	case r.Special != nil:
 		return nil, refused("add_special_tokens", "only with prompt")
 	case len(r.Messages) == 0:
 		return nil, missing("prompt")
 	default:
+		g, ok := l.(*generator)
+		if !ok {
+			return nil, refused("messages", "the model computes vectors of texts only: want prompt")
+		}
 		tokens, err = r.ofMessages(g)
 	}
 	if err != nil {
 		return nil, promptError("prompt", err)
 	}
-	return tokensAnswer{len(tokens), g.model.Info().Context, append([]int{}, tokens...)}, nil
+	context, _ := l.bounds()
+	return tokensAnswer{len(tokens), context, append([]int{}, tokens...)}, nil
 }
 
 // ofMessages returns the tokens of the messages.
@@ -136,17 +150,17 @@ func (r *tokenizeRequest) ofMessages(g *generator) ([]int, error) {
 const textShare = 8
 
 // text returns the text of the tokens, of at most a number of bytes. They count toward hold.
-func (r *detokenizeRequest) text(g *generator, most int64, hold *serve.Hold) (any, error) {
+func (r *detokenizeRequest) text(l lexer, most int64, hold *serve.Hold) (any, error) {
 	if r.Tokens == nil {
 		return nil, missing("tokens")
 	}
 	var b []byte
 	for i, id := range r.Tokens {
-		if n := g.model.Info().Vocabulary; id < 0 || id >= n {
+		if _, n := l.bounds(); id < 0 || id >= n {
 			return nil, refused("tokens", "%d at %d, the model has tokens below %d", id, i, n)
 		}
 		before := cap(b)
-		b, _ = g.model.Tokenizer().Append(b, id) // tokens without text are skipped
+		b, _ = l.tokenizer().Append(b, id) // tokens without text are skipped
 		if int64(len(b)) > most {
 			return nil, refused("tokens", "a text of more than %d bytes; want fewer tokens", most)
 		}

@@ -1,0 +1,232 @@
+package openai_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	client "github.com/sashabaranov/go-openai"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai"
+	"github.com/etrun-go/etrun/text"
+	"github.com/etrun-go/etrun/text/tokenizer"
+)
+
+// encoders is the folder of encoders of texts.
+var encoders = filepath.Join("..", "..", "text", "testdata", "encoders")
+
+// encoderNamed returns the configuration of an encoder of testdata.
+func encoderNamed(t testing.TB, name, file string, o text.EmbedOptions) serve.Config {
+	t.Helper()
+	tok, err := tokenizer.Open(encoders)
+	must(t, err)
+	if file != "bert" {
+		tok = nil
+	}
+	return serve.Config{Name: name, Attach: openai.AttachEmbedder(openai.EmbedConfig{Tokenizer: tok, Options: o}),
+		Open: func(context.Context) (*etrun.Program, error) {
+			return etrun.Open(filepath.Join(encoders, file+".pte"), etrun.WithDelegates(all.Backends()...))
+		}}
+}
+
+// embedPeer is a server with the model "vec", and the texts and tokens that it has counted.
+type embedPeer struct {
+	*peer
+	mu            sync.Mutex
+	texts, tokens int
+}
+
+// newEmbedPeer returns a server with embedders, and "lm".
+func newEmbedPeer(t testing.TB, o serve.Options, more ...serve.Config) *embedPeer {
+	t.Helper()
+	lm := serve.Config{Name: "lm", Open: open, Attach: openai.Attach(openai.Config{Tokenizer: bytesTokenizer(t)})}
+	p := &embedPeer{peer: &peer{}}
+	s, err := serve.New(o, append(more, lm, encoderNamed(t, "vec", "bert", text.EmbedOptions{Pooling: text.PoolMean, Normalize: true}))...)
+	must(t, err)
+	must(t, s.LoadAll(t.Context()))
+	p.server, p.http = s, httptest.NewServer(openai.New(s, openai.Options{Embedded: func(model string, tokens int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.texts, p.tokens = p.texts+1, p.tokens+tokens
+	}}))
+	settings := client.DefaultConfig("none")
+	settings.BaseURL = p.http.URL + "/v1"
+	p.client = client.NewClientWithConfig(settings)
+	t.Cleanup(func() {
+		p.http.Close()
+		must(t, s.Close())
+	})
+	return p
+}
+
+// libraryVectors returns what the library computes.
+func libraryVectors(t testing.TB, o text.EmbedOptions, texts ...string) [][]float32 {
+	t.Helper()
+	prog, err := etrun.Open(filepath.Join(encoders, "bert.pte"), etrun.WithDelegates(all.Backends()...))
+	must(t, err)
+	defer prog.Close()
+	tok, err := tokenizer.Open(encoders)
+	must(t, err)
+	e, err := text.LoadEmbedder(t.Context(), prog, tok, o)
+	must(t, err)
+	defer e.Close()
+	list, err := e.Embed(t.Context(), texts...)
+	must(t, err)
+	return list
+}
+
+func equalVectors(a, b []float32) bool {
+	same := len(a) == len(b)
+	for i := range min(len(a), len(b)) {
+		same = same && math.Abs(float64(a[i]-b[i])) < 1e-6
+	}
+	return same
+}
+
+// The vectors are those of the library, in both encodings, for the client that nobody here wrote.
+func TestEmbeddings(t *testing.T) {
+	p := newEmbedPeer(t, serve.Options{})
+	texts := []string{"the model", "A text of tokens", "x"}
+	want := libraryVectors(t, text.EmbedOptions{Pooling: text.PoolMean, Normalize: true}, texts...)
+	for _, encoding := range []client.EmbeddingEncodingFormat{"", client.EmbeddingEncodingFormatFloat} {
+		got, err := p.client.CreateEmbeddings(t.Context(), client.EmbeddingRequestStrings{Model: "vec", Input: texts, EncodingFormat: encoding})
+		must(t, err)
+		if got.Object != "list" || got.Model != "vec" || got.Usage.PromptTokens != 4+6+3 || got.Usage.TotalTokens != 13 {
+			t.Errorf("got %q, %q, %+v", got.Object, got.Model, got.Usage)
+		}
+		for i, d := range got.Data {
+			if d.Index != i || d.Object != "embedding" || !equalVectors(d.Embedding, want[i]) {
+				t.Errorf("%q: %+v, want %v", encoding, d, want[i])
+			}
+		}
+	}
+	tokens, err := p.client.CreateEmbeddings(t.Context(), client.EmbeddingRequestTokens{Model: "vec", Input: [][]int{{2, 110, 3}, {2}}})
+	must(t, err)
+	one, err := p.client.CreateEmbeddings(t.Context(), client.EmbeddingRequest{Model: "vec", Input: []int{2, 110, 3}})
+	must(t, err)
+	if len(tokens.Data) != 2 || len(one.Data) != 1 || !equalVectors(tokens.Data[0].Embedding, one.Data[0].Embedding) {
+		t.Errorf("tokens: %+v, %+v", tokens, one)
+	}
+	_, body := ask(t, p.peer, "POST", "/v1/embeddings", `{"model":"vec","input":"the model","encoding_format":"base64"}`)
+	var packed struct{ Data []struct{ Embedding string } }
+	must(t, json.Unmarshal(body, &packed))
+	raw, err := base64.StdEncoding.DecodeString(packed.Data[0].Embedding)
+	must(t, err)
+	vector := make([]float32, len(raw)/4)
+	if _, err := binary.Decode(raw, binary.LittleEndian, vector); err != nil || !equalVectors(vector, want[0]) {
+		t.Errorf("base64: %v, %v, want %v", err, vector, want[0])
+	}
+	if p.texts != 3*2+2+1+1 || p.tokens != 13*2+4+3+4 {
+		t.Errorf("%d texts of %d tokens", p.texts, p.tokens)
+	}
+}
+
+// Shorter vectors have length 1 if all of them have.
+func TestEmbeddingDimensions(t *testing.T) {
+	plain := encoderNamed(t, "plain", "bert", text.EmbedOptions{Pooling: text.PoolCLS})
+	p := newEmbedPeer(t, serve.Options{}, plain)
+	for model, pooling := range map[string]text.EmbedOptions{"vec": {Pooling: text.PoolMean, Normalize: true}, "plain": {Pooling: text.PoolCLS}} {
+		want := libraryVectors(t, pooling, "the model")[0][:8]
+		if pooling.Normalize {
+			text.Normalize(want)
+		}
+		got, err := p.client.CreateEmbeddings(t.Context(), client.EmbeddingRequest{Model: client.EmbeddingModel(model), Input: "the model", Dimensions: 8})
+		must(t, err)
+		if !equalVectors(got.Data[0].Embedding, want) {
+			t.Errorf("%s: got %v, want %v", model, got.Data[0].Embedding, want)
+		}
+	}
+}
+
+// Each request that is refused names its member.
+func TestEmbeddingsRefuse(t *testing.T) {
+	p := newEmbedPeer(t, serve.Options{}, encoderNamed(t, "ten", "albert", text.EmbedOptions{Pooling: text.PoolLast}))
+	for _, c := range []struct {
+		body   string
+		status int
+		want   string
+	}{
+		{`{"model":"vec"}`, 400, `"param":"input","code":"missing_required_parameter"`},
+		{`{"model":"vec","input":[]}`, 400, `"param":"input"`},
+		{`{"model":"vec","input":[[]]}`, 400, `empty`},
+		{`{"model":"vec","input":{"a":1}}`, 400, `"param":"input"`},
+		{`{"model":"vec","input":["a",1]}`, 400, `"param":"input"`},
+		{`{"model":"vec","input":[1.5]}`, 400, `"param":"input"`},
+		{`{"model":"vec","input":[200]}`, 400, `"param":"input"`},
+		{`{"model":"vec","input":["a",[-1]]}`, 400, `input[1]: token 0`},
+		{`{"model":"vec","input":["a","` + strings.Repeat("b", 12) + `"]}`, 400, `"param":"input","code":"context_length_exceeded"`},
+		{`{"model":"vec","input":[` + strings.Repeat(`"a",`, 2048) + `"a"]}`, 400, `2048`},
+		{`{"model":"vec","input":"a","encoding_format":"int8"}`, 400, `"param":"encoding_format"`},
+		{`{"model":"vec","input":"a","encoding_format":1}`, 400, `"param":"encoding_format"`},
+		{`{"model":"vec","input":"a","dimensions":0}`, 400, `"param":"dimensions"`},
+		{`{"model":"vec","input":"a","dimensions":33}`, 400, `"param":"dimensions"`},
+		{`{"model":"vec","input":"a","dimensions":"8"}`, 400, `"param":"dimensions"`},
+		{`{"model":"vec","input":"a","color":1}`, 400, `"param":"color","code":"unknown_parameter"`},
+		{`{"model":"vec","input":"a","truncate_prompt_tokens":5}`, 400, `"param":"truncate_prompt_tokens","code":"unsupported_parameter"`},
+		{`{"input":"a"}`, 400, `"param":"model"`},
+		{`{"model":"no","input":"a"}`, 404, `"code":"model_not_found"`},
+		{`{"model":"lm","input":"a"}`, 400, `"param":"model"`},
+		{`{"model":"ten","input":[1,2]}`, 400, `exactly 10`},
+		{`{"model":"ten","input":"a"}`, 400, `"param":"input"`},
+		{`{`, 400, "body"},
+	} {
+		if status, body := ask(t, p.peer, "POST", "/v1/embeddings", c.body); status != c.status || !strings.Contains(string(body), c.want) {
+			t.Errorf("%.80s: got %d %.300s, want %d and %s", c.body, status, body, c.status, c.want)
+		}
+	}
+	for path, body := range map[string]string{asCompletion: `{"model":"vec","prompt":"x"}`, "/tokenize": `{"model":"vec","messages":[{"role":"user","content":"x"}]}`} {
+		if status, text := ask(t, p.peer, "POST", path, body); status != 400 || !strings.Contains(string(text), "vectors of texts only") {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	if status, text := ask(t, p.peer, "POST", "/tokenize", `{"model":"vec","prompt":"the"}`); status != 200 ||
+		!strings.HasPrefix(string(text), `{"count":3,"max_model_len":12,"tokens":[2,`) {
+		t.Errorf("tokens: %d %s", status, text)
+	}
+}
+
+// Answers do not hold more memory than is free, nor more than one answer may; after them all is free again.
+func TestEmbeddingsWithinMemory(t *testing.T) {
+	body := func(n int) string {
+		return fmt.Sprintf(`{"model":"vec","input":[%s"a"]}`, strings.Repeat(`"a",`, n-1))
+	}
+	p := newEmbedPeer(t, serve.Options{BusyBytes: 256 << 10})
+	for n, want := range map[int]string{1: `"object":"list"`, 20: `"object":"list"`, 200: "the answer exceeds", 2000: "an answer of more than"} {
+		if _, text := ask(t, p.peer, "POST", "/v1/embeddings", body(n)); !strings.Contains(string(text), want) {
+			t.Errorf("%d texts: %.300s, want %q", n, text, want)
+		}
+	}
+	if status, text := ask(t, p.peer, "POST", "/v1/embeddings", `{"model":"vec","input":"`+strings.Repeat("a", 20000)+`"}`); status != 429 {
+		t.Errorf("a large text: %d %s", status, text)
+	}
+	release := p.server.NewHold()
+	must(t, release.Grow(256<<10)) // nothing is counted
+	release.Release()
+}
+
+// A client that disconnects ends the computation.
+func TestEmbeddingsEnd(t *testing.T) {
+	p := newEmbedPeer(t, serve.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, "POST", p.http.URL+"/v1/embeddings", strings.NewReader(`{"model":"vec","input":["a","b"]}`))
+	must(t, err)
+	cancel()
+	if _, err := http.DefaultClient.Do(r); err == nil {
+		t.Error("an answer after the end")
+	}
+	if status, _ := ask(t, p.peer, "POST", "/v1/embeddings", `{"model":"vec","input":"a"}`); status != 200 {
+		t.Errorf("the next request: %d", status)
+	}
+}
