@@ -68,6 +68,12 @@ func encoderOf(p *etrun.Program, method string) (*encoder, error) {
 	return c, c.readVector(&meta.Outputs[0])
 }
 
+// Encodes reports whether a method of a program is declared as one that [LoadEmbedder] accepts.
+func Encodes(p *etrun.Program, method string) bool {
+	_, err := encoderOf(p, method)
+	return err == nil
+}
+
 // readSizes reads how many texts and tokens a call has.
 func (c *encoder) readSizes(v *etrun.ValueMeta) error {
 	sizes := v.Sizes

@@ -47,7 +47,7 @@ var topics = map[string][]topic{
 		{"Models", []string{"method", "instances", "queue", "timeout", "max-batch", "batch-delay", "sequences", "sequence-idle", "sequence-memory",
 			"isolate", "isolate-memory", "trust"}},
 		{"Models that come and go", []string{"models", "models-interval", "models-memory", "load", "idle", "strict-readiness"}},
-		{"Language models", []string{"tokenizer", "template", "texts", "text-memory"}},
+		{"Language models", []string{"tokenizer", "template", "texts", "text-memory", "pooling", "normalize"}},
 	},
 }
 

@@ -140,7 +140,7 @@ func (d *Daemon) config(m *Model) serve.Config {
 func (d *Daemon) httpServer(ctx context.Context, conns *connections) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("/", d.server)
-	texts := openai.New(d.server, openai.Options{Observe: d.counts.texts.observe})
+	texts := openai.New(d.server, openai.Options{Observe: d.counts.texts.observe, Embedded: d.counts.texts.embedded})
 	for _, pattern := range openai.Patterns {
 		mux.Handle(pattern, texts)
 	}

@@ -165,6 +165,8 @@ type Limits struct {
 	Template   string
 	Texts      int
 	TextMemory bytesize.Size
+
+	session.Embedding // the model computes vectors of texts
 }
 
 // DefaultLimits returns the default limits.
@@ -189,8 +191,9 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 		"run each model in a separate unprivileged process, which is restarted when it crashes")
 	flags.Var(&l.IsolateMemory, "isolate-memory", "with --isolate: maximum memory that the process allocates, and shares with the server")
 	flags.StringVar(&l.Tokenizer, "tokenizer", l.Tokenizer,
-		"answer completions and chat completions (/v1) with a language model, whose tokenizer is in `FILE`, or its folder with the chat template beside it; --timeout limits the time to the first token")
+		"answer requests of OpenAI's API (/v1) with a language model, whose tokenizer is in `FILE`, or its folder with the chat template beside it; --timeout limits the time to the first token")
 	flags.StringVar(&l.Template, "template", l.Template, "chat template of the language model, `NAME` or FILE, such as chat_template.jinja (default: that of the folder, or found by the tokenizer's control tokens)")
+	l.Embedding.AddFlags(flags)
 	flags.IntVar(&l.Texts, "texts", l.Texts, "texts `N` whose computed tokens a language model keeps for prompts with the same beginning")
 	flags.Var(&l.TextMemory, "text-memory", "maximum memory of these texts of a model, without its weights")
 	flags.StringVar(&l.Load, "load", l.Load, "load models at the `TIME` start, or on demand of a request (default: demand with --models-memory or --idle)")
@@ -306,6 +309,10 @@ func (l *Limits) check() error {
 		return session.Usage("--tokenizer with --isolate: language models run in the server's process")
 	case l.Tokenizer == "" && l.Template != "":
 		return session.Usage("--template without --tokenizer")
+	case l.Tokenizer == "" && (l.Pooling != "" || l.Normalize != ""):
+		return session.Usage("--pooling or --normalize without --tokenizer")
+	case l.Pooling != "" && l.Template != "":
+		return session.Usage("--template with --pooling: a model that computes vectors of texts has no chats")
 	case l.IsolateMemory != 0 && !l.Isolate:
 		return session.Usage("--isolate-memory without --isolate")
 	case l.Instances > maxInstances:
@@ -314,7 +321,7 @@ func (l *Limits) check() error {
 		return session.Usage("--isolate-memory %s, want at least %s", bytesize.Format(int64(l.IsolateMemory)), bytesize.Format(minIsolated))
 	}
 	return cmp.Or(
-		atLeast("instances", l.Instances, 0), atLeast("queue", l.Queue, 0), atLeast("timeout", l.Timeout, 0),
+		l.Embedding.Check(), atLeast("instances", l.Instances, 0), atLeast("queue", l.Queue, 0), atLeast("timeout", l.Timeout, 0),
 		atLeast("texts", l.Texts, 1), atLeast("text-memory", int64(l.TextMemory), 1),
 		atLeast("max-batch", l.MaxBatch, 1), atLeast("batch-delay", l.BatchDelay, 0), atLeast("sequences", l.Sequences, 1), atLeast("idle", l.Idle, 0),
 		atLeast("sequence-idle", l.SequenceIdle, 1), atLeast("sequence-memory", int64(l.SequenceMemory), 1))

@@ -1,7 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -22,20 +26,46 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 	if err != nil {
 		return nil, err
 	}
+	if len(m.Methods) > 1 {
+		return nil, session.Usage("model %s: --method is given %d times, a language model has one", m.Name, len(m.Methods))
+	}
+	o, found, err := m.Embedding.Options(ctx, m.Tokenizer, func(name string, data []byte) error { return files.check(ctx, name, data) })
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		return m.openEmbedder(ctx, p, tok, o, files)
+	}
 	c := openai.Config{Tokenizer: tok, Sessions: max(m.Texts, m.instances()), Bytes: int64(m.TextMemory),
-		Warn:    func(warning string) { m.log.Warn(warning, "model", m.Name) },
+		Warn:    m.warn,
 		Observe: func(sessions int, bytes int64) { m.counts.texts.keep(m.Name, sessions, bytes) }}
 	if c.Template, err = m.openTemplate(ctx, files); err != nil {
 		return nil, err
 	}
 	m.metrics.Model(m.Name, m.known(files.digest()))
-	if len(m.Methods) > 1 {
-		return nil, session.Usage("model %s: --method is given %d times, a language model has one", m.Name, len(m.Methods))
-	}
 	for _, name := range m.Methods {
 		c.Load = append(c.Load, text.WithMethod(name))
 	}
-	return openai.Attach(c)(ctx, p)
+	a, err := openai.Attach(c)(ctx, p)
+	if _, ok := errors.AsType[*text.ConventionError](err); ok && text.Encodes(p, slices.Concat(m.Methods, []string{"forward"})[0]) {
+		err = fmt.Errorf("%w; for vectors of texts want --pooling mean, cls, last or none", err)
+	}
+	return a, err
+}
+
+func (m *served) warn(warning string) { m.log.Warn(warning, "model", m.Name) }
+
+// openEmbedder makes a model that computes vectors of texts of an opened program.
+func (m *served) openEmbedder(ctx context.Context, p *etrun.Program, tok tokenizer.Tokenizer, o text.EmbedOptions, files *modelFiles) (serve.Attachment, error) {
+	if m.Template != "" {
+		return nil, session.Usage("model %s: --template with a folder of sentence-transformers: a model that computes vectors of texts has no chats", m.Name)
+	}
+	m.metrics.Model(m.Name, m.known(files.digest()))
+	o.Instances = cmp.Or(m.Instances, inferInstances)
+	for _, name := range m.Methods {
+		o.Method = name
+	}
+	return openai.AttachEmbedder(openai.EmbedConfig{Tokenizer: tok, Options: o, Warn: m.warn})(ctx, p)
 }
 
 // openTokenizer reads the tokenizer.
@@ -80,7 +110,7 @@ func newTexts(detail bool) *texts {
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_tokens_total",
 			Help: "Tokens of language models, by kind: prompt (computed), reused (of prompts, not computed again) or generated."}, []string{"model", "kind"}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_texts_total",
-			Help: "Generated texts by reason of their end: stop, length, context or cancelled."}, []string{"model", "finish"}),
+			Help: "Generated texts by reason of their end: stop, length, context or cancelled; embedded: texts of which vectors were computed."}, []string{"model", "finish"}),
 		first: histogram("etrun_time_to_first_token_seconds", "Time from the begin of a text's computation to its first token.", first),
 		each:  histogram("etrun_time_per_output_token_seconds", "Mean time of a text's tokens after the first one.", each),
 	}
@@ -94,6 +124,12 @@ func (t *texts) collectors() []prometheus.Collector {
 func (t *texts) keep(model string, sessions int, bytes int64) {
 	t.kept.WithLabelValues(model).Add(float64(sessions))
 	t.memory.WithLabelValues(model).Add(float64(bytes))
+}
+
+// embedded counts a text of which a vector was computed.
+func (t *texts) embedded(model string, tokens int) {
+	t.ended.WithLabelValues(model, "embedded").Inc()
+	t.tokens.WithLabelValues(model, "prompt").Add(float64(tokens))
 }
 
 // observe counts a text.

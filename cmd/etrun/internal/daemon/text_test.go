@@ -80,6 +80,69 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestEmbedding serves an encoder with the options of its folder, and another with flags.
+func TestEmbedding(t *testing.T) {
+	const folder = "../../../../text/testdata/encoders"
+	vec, cls := model("vec", folder+"/bert.pte"), model("cls", folder+"/bert.pte")
+	vec.Tokenizer, cls.Tokenizer, cls.Pooling, cls.Normalize = folder, folder+"/vocab.txt", "cls", "true"
+	r := start(t, nil, vec, cls)
+	for _, c := range []struct {
+		path, body string
+		status     int
+		want       string
+	}{
+		{"/v1/models", "", 200, `"id":"vec"`},
+		{"/v1/embeddings", `{"model":"vec","input":["the model","x"]}`, 200, `"usage":{"prompt_tokens":7,"total_tokens":7}`},
+		{"/v1/embeddings", `{"model":"cls","input":"x","encoding_format":"base64"}`, 200, `"embedding":"`},
+		{"/v1/completions", `{"model":"vec","prompt":"x"}`, 400, "/v1/embeddings"},
+		{"/metrics", "", 200, `etrun_tokens_total{kind="prompt",model="vec"} 7`},
+		{"/metrics", "", 200, `etrun_texts_total{finish="embedded",model="vec"} 2`},
+	} {
+		method := "POST"
+		if c.body == "" {
+			method = "GET"
+		}
+		request, err := http.NewRequestWithContext(t.Context(), method, r.url+c.path, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := r.client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != c.status || !strings.Contains(string(text), c.want) {
+			t.Errorf("%s %s: got %d %.400q, want %d and %q", c.path, c.body, answer.StatusCode, text, c.status, c.want)
+		}
+	}
+}
+
+// Flags of vectors that do not fit are refused.
+func TestEmbeddingFlags(t *testing.T) {
+	for _, c := range []struct {
+		change func(l *Limits)
+		want   string
+	}{
+		{func(l *Limits) { l.Pooling = "mean" }, "without --tokenizer"}, {func(l *Limits) { l.Normalize = "true" }, "without --tokenizer"},
+		{func(l *Limits) { l.Tokenizer, l.Pooling = "x", "max" }, "max"}, {func(l *Limits) { l.Tokenizer, l.Pooling, l.Template = "x", "cls", "y" }, "--template"},
+		{func(l *Limits) { l.Tokenizer, l.Pooling, l.Normalize = "x", "cls", "false" }, ""},
+	} {
+		l := DefaultLimits()
+		c.change(&l)
+		got := ""
+		if err := l.check(); err != nil {
+			got = err.Error()
+		}
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
 // TestTextTrust checks that --trust needs signatures of the tokenizer and of a template's file, too.
 func TestTextTrust(t *testing.T) {
 	public, private, err := minisign.GenerateKey(rand.Reader)

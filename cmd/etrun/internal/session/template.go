@@ -34,19 +34,15 @@ func ChatTemplate(ctx context.Context, name string, check func(data []byte) erro
 // tokenizer_config.json. It returns nil if there is none, or the tokenizer is not a folder. The content of the files is checked
 // first, unless check is nil.
 func FolderTemplate(ctx context.Context, folder string, check func(name string, data []byte) error) (*text.Template, error) {
-	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+	if !isFolder(folder) {
 		return nil, nil
 	}
 	read := func(name string) (string, []byte, error) {
-		name = filepath.Join(folder, name)
-		data, err := openfile.ReadFile(ctx, name, openfile.Rules{Limit: maxTemplate})
+		path, data, err := folderFile(ctx, folder, name, check)
 		if errors.Is(err, fs.ErrNotExist) {
-			return name, nil, nil
+			return path, nil, nil
 		}
-		if err == nil && check != nil {
-			err = check(name, data)
-		}
-		return name, data, err
+		return path, data, err
 	}
 	name, config, err := read("tokenizer_config.json")
 	if err != nil {
@@ -68,4 +64,35 @@ func FolderTemplate(ctx context.Context, folder string, check func(name string, 
 		return text.NewTemplate(name, string(config))
 	}
 	return nil, nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// folderFile reads a file of a folder. The content is checked first, unless check is nil.
+func folderFile(ctx context.Context, folder, name string, check func(name string, data []byte) error) (path string, data []byte, err error) {
+	path = filepath.Join(folder, name)
+	data, err = openfile.ReadFile(ctx, path, openfile.Rules{Limit: maxTemplate})
+	if err == nil && check != nil {
+		err = check(path, data)
+	}
+	return path, data, err
+}
+
+// FolderEmbedding returns the options of a model of sentence-transformers in the folder that a tokenizer is given as; found is
+// false if there are none. The content of the files is checked first, unless check is nil.
+func FolderEmbedding(ctx context.Context, folder string, check func(name string, data []byte) error) (o text.EmbedOptions, found bool, err error) {
+	if !isFolder(folder) {
+		return o, false, nil
+	}
+	o, found, err = text.SentenceOptions(func(name string) ([]byte, error) {
+		_, data, err := folderFile(ctx, folder, name, check)
+		return data, err
+	})
+	if e, ok := errors.AsType[*text.SettingsError](err); ok {
+		e.File = filepath.Join(folder, e.File)
+	}
+	return o, found, err
 }
