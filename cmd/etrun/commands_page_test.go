@@ -22,6 +22,7 @@ var pageExamples = map[string][]string{
 	},
 	"generate": {"generate text/testdata/dynamic.pte --tokenizer text/testdata/bytes.json --prompt Hi --max-tokens 3 --json",
 		"generate text/testdata/dynamic.pte --tokens 1,40,50 --max-tokens 8"},
+	"embed":   {"embed text/testdata/encoders/bert.pte --tokenizer text/testdata/encoders 'the model' --json"},
 	"eval":    {"eval testdata/digits/portable.pte testdata/digits/samples"},
 	"verify":  {"verify testdata/pte/bundle.bpte"},
 	"compare": {"compare testdata/digits/portable.pte testdata/digits/xnnpack.pte --input rand"},

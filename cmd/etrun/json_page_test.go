@@ -19,6 +19,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/bench"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/diff"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/embed"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/generate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/npu"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/ops"
@@ -36,6 +37,7 @@ var jsonObjects = []struct {
 	{"run", "etrun.run/1", runReport{}},
 	{"run --jsonl, for each line", "etrun.run.line/1", lineReport{}},
 	{"generate", "etrun.generate/1", generate.Report{}},
+	{"embed", "etrun.embed/1", embed.Report{}},
 	{"eval", "etrun.eval/1", evalReport{}},
 	{"check", "etrun.check/1", checkReport{}},
 	{"verify", "etrun.verify/1", verifyReport{}},

@@ -5,6 +5,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/bench"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/compare"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/diff"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/embed"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/generate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/load"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/ops"
@@ -18,7 +19,7 @@ var commands = []struct {
 	group string
 	make  func(*app) *cobra.Command
 }{
-	{"run", newRun}, {"run", of(generate.New)}, {"run", newServe}, {"run", newEval}, {"run", newVerify}, {"run", of(compare.New)}, {"run", of(bench.New)}, {"run", newProfile},
+	{"run", newRun}, {"run", of(generate.New)}, {"run", of(embed.New)}, {"run", newServe}, {"run", newEval}, {"run", newVerify}, {"run", of(compare.New)}, {"run", of(bench.New)}, {"run", newProfile},
 	{"run", of(load.New)},
 	{"look", newCheck}, {"look", newInspect}, {"look", of(diff.New)}, {"look", newRepair}, {"look", newLower}, {"look", newQuantize}, {"look", newPlan}, {"look", newReport}, {"look", newView},
 	{"look", addTrace}, {"look", of(tokenize.New)},
