@@ -2,7 +2,6 @@ package openai
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -112,6 +111,9 @@ func (h *handler) newAnswerer(w http.ResponseWriter, model string, j *job, hold 
 	head := header{ID: newID(j.form.prefix()), Created: now(), Model: model}
 	return &answerer{h: h, w: w, model: model, job: j, head: head, hold: hold}
 }
+
+func (a *answerer) of() (*job, string)        { return a.job, a.model }
+func (a *answerer) use(t tokenizer.Tokenizer) { a.tokenizer = t }
 
 // finishes are the reasons of the protocol.
 var finishes = map[text.Finish]string{text.FinishStop: "stop", text.FinishLength: "length", text.FinishContext: "length"}
@@ -337,11 +339,7 @@ func (a *answerer) begin() error {
 	a.choice.begun = true
 	if !a.begun {
 		a.begun = true
-		h := a.w.Header()
-		h.Set("Content-Type", "text/event-stream")
-		h.Set("Cache-Control", "no-cache")
-		h.Set("X-Accel-Buffering", "no") // proxies must not buffer events
-		a.w.WriteHeader(http.StatusOK)
+		beginEvents(a.w)
 	}
 	return a.send(a.job.form.chunk(a.choice, a.choice.echo, nil, true, nil))
 }
@@ -371,11 +369,7 @@ func (a *answerer) event(object any) error {
 // write writes text without delay. An error means that the client is gone.
 func (a *answerer) write(s string) error {
 	a.h.server.WriteBy(a.w)
-	if _, err := a.w.Write([]byte(s)); err != nil {
-		return context.Canceled
-	}
-	_ = http.NewResponseController(a.w).Flush() // if it fails, so does the next write
-	return nil
+	return sendParts(a.w, []any{s})
 }
 
 // end completes the answer to a request that ended with err.

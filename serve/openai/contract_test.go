@@ -254,12 +254,30 @@ var contract = map[string]func(t *testing.T, p *peer){
 		refusal(t, answers(t, p.peer, asCompletion, `{"model":"vec","prompt":"x"}`, 400), "model", "")
 	},
 	"other paths below `/v1`": func(t *testing.T, p *peer) {
-		for path, want := range map[string]string{"/v1/responses": "want /v1/chat/completions", "/v1/audio/speech": "/v1/completions"} {
-			list := answers(t, p, path, `{"model":"lm","input":"x"}`, 404)
-			if refusal(t, list, "", ""); !strings.Contains(list[0].Error.Message, want) {
-				t.Errorf("%s: %s, want %q", path, list[0].Error.Message, want)
-			}
+		list := answers(t, p, "/v1/audio/speech", `{"model":"lm","input":"x"}`, 404)
+		if refusal(t, list, "", ""); !strings.Contains(list[0].Error.Message, "/v1/completions") {
+			t.Errorf("got %s", list[0].Error.Message)
 		}
+	},
+	"`/v1/responses`": func(t *testing.T, p *peer) {
+		r := respond(t, p, `{"input":"hello","temperature":0,"max_output_tokens":4}`)
+		if r.Object != "response" || r.Status != "incomplete" || r.Details.Reason != "max_output_tokens" || len(r.Output) != 1 ||
+			r.Output[0].Type != "message" || r.Usage.Output != 4 || r.Store {
+			t.Errorf("got %+v", r)
+		}
+	},
+	"`stream` of responses": func(t *testing.T, p *peer) {
+		_, data := ask(t, p, "POST", asResponse, `{"input":"hello","max_output_tokens":4,"stream":true}`)
+		list := responseEvents(t, data)
+		if first, last := list[0].Type, list[len(list)-1].Type; first != "response.created" || last != "response.incomplete" {
+			t.Errorf("first %s, last %s", first, last)
+		}
+	},
+	"`previous_response_id`, `conversation`, `background`": func(t *testing.T, p *peer) {
+		for member, value := range map[string]string{"previous_response_id": `"x"`, "conversation": `"x"`, "background": "true", "store": "true"} {
+			refusal(t, answers(t, p, asResponse, fmt.Sprintf(`{"input":"x",%q:%s}`, member, value), 400), member, "unsupported_parameter")
+		}
+		answers(t, p, asResponse, `{"input":"x","max_output_tokens":1,"previous_response_id":null,"background":false,"store":false}`, 200)
 	},
 	"calls of tools": func(t *testing.T, _ *peer) { testDemandedCalls(t) },
 	"thoughts": func(t *testing.T, _ *peer) {

@@ -22,6 +22,10 @@ func FuzzRequest(f *testing.F) {
 			`{"role":"tool","tool_call_id":"i","content":"r"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],` +
 			`"tool_choice":"required","parallel_tool_calls":false,"chat_template_kwargs":{"enable_thinking":true},"reasoning_effort":"low"}`,
 		`{"messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}}}`,
+		`{"model":"m","input":"x","instructions":"i","max_output_tokens":4,"text":{"format":{"type":"json_object"}},"store":false,"stream":true}`,
+		`{"input":[{"role":"user","content":[{"type":"input_text","text":"a"}]},{"type":"reasoning","content":[{"type":"reasoning_text","text":"t"}]},` +
+			`{"type":"function_call","call_id":"i","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"i","output":"r"}],` +
+			`"tools":[{"type":"function","name":"f","parameters":{"type":"object"},"strict":true}],"tool_choice":"auto","reasoning":{"effort":"low"}}`,
 		`{"model":"m","input":["a","b"],"encoding_format":"base64","dimensions":8.0,"user":"u"}`, `{"input":[[1,2],[3]]}`, `{"input":[1,2]}`,
 		`{"prompt":"x","guided_json":{"type":"array","items":{"enum":[1,"a"]}}}`,
 	} {
@@ -31,10 +35,11 @@ func FuzzRequest(f *testing.F) {
 		checkEmbedding(t, text)
 		var c completionRequest
 		var d chatRequest
+		var x responseRequest
 		for _, r := range []struct {
 			members object
 			into    body
-		}{{completionMembers, &c}, {chatMembers, &d}} {
+		}{{completionMembers, &c}, {chatMembers, &d}, {responseMembers, &x}} {
 			err := decode(text, r.members, r.into)
 			var j *job
 			if err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/text"
+	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
 // job is a list of texts to be generated.
@@ -26,6 +27,30 @@ type job struct {
 	member  string // of the prompts in the request
 
 	formMember string // of the form, empty for none
+
+	respond *response // of a request for a response, else nil
+}
+
+// sink is the answer to a request while its texts are generated.
+type sink interface {
+	// of returns what is answered, and the name of the model.
+	of() (j *job, model string)
+	// use sets the tokenizer of the model.
+	use(t tokenizer.Tokenizer)
+	// next begins another text, which is divided by s unless that is nil.
+	next(echo string, s *splitting) error
+	// piece adds a piece of the text. first means that it is the first one of its prompt.
+	piece(p *text.Piece, first bool) error
+	// end completes the answer to a request that ended with err.
+	end(err error)
+}
+
+// newSink returns the answer to a job.
+func (h *handler) newSink(w http.ResponseWriter, model string, j *job, hold *serve.Hold) sink {
+	if j.respond != nil {
+		return h.newResponder(w, model, j, hold)
+	}
+	return h.newAnswerer(w, model, j, hold)
 }
 
 // source gives the tokens of a prompt, and those that end its text.
@@ -202,7 +227,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *jo
 		return
 	}
 	name = m.Name()
-	a := h.newAnswerer(w, name, j, hold)
+	a := h.newSink(w, name, j, hold)
 	defer hold.Release()
 	err = m.Use(r.Context(), func(ctx context.Context, x serve.Attachment, began func()) error {
 		g, ok := x.(*generator)
@@ -282,16 +307,32 @@ func (h *handler) checkSize(g *generator, j *job, list []encoded) error {
 		size += int64(j.texts) * (int64(len(j.prompts[i].echo)) + int64(n)*each)
 	}
 	if most := h.server.AnswerBytes(); size > most {
-		return &requestError{etrun.ErrInput, "max_tokens", "", fmt.Sprintf("%d texts of up to %d tokens and %d bytes each: "+
+		return &requestError{etrun.ErrInput, j.limit(), "", fmt.Sprintf("%d texts of up to %d tokens and %d bytes each: "+
 			"an answer of %d bytes, at most %d are allowed; "+
 			"want fewer texts, tokens or log-probabilities, or a stream", len(list)*j.texts, longest, each, size, most)}
 	}
 	return nil
 }
 
+// limit is the member with the maximum number of tokens.
+func (j *job) limit() string {
+	if j.respond != nil {
+		return "max_output_tokens"
+	}
+	return "max_tokens"
+}
+
+// named names the members of an error as the request has them.
+func (j *job) named(err error) error {
+	if j.respond == nil {
+		return err
+	}
+	return j.respond.request.renamed(err)
+}
+
 // generate generates the texts of a job, one after the other.
-func (h *handler) generate(ctx context.Context, g *generator, j *job, a *answerer, began func()) error {
-	a.tokenizer = g.model.Tokenizer()
+func (h *handler) generate(ctx context.Context, g *generator, j *job, a sink, began func()) error {
+	a.use(g.model.Tokenizer())
 	list, err := j.encode(g)
 	if err == nil {
 		err = h.checkSize(g, j, list)
@@ -315,20 +356,21 @@ func (h *handler) generate(ctx context.Context, g *generator, j *job, a *answere
 
 // choices generates the texts of a prompt, the first one with the seed of the request, each further
 // one with the next number.
-func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo string, a *answerer, began func()) error {
-	o := a.job.options
+func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo string, a sink, began func()) error {
+	j, model := a.of()
+	o := j.options
 	o.Ends, o.Shown = e.ends, e.shown
-	member := a.job.formMember
+	member := j.formMember
 	if e.form != nil {
 		o.Form, member = e.form, "tools"
 	}
-	for n := range a.job.texts {
+	for n := range j.texts {
 		if err := a.next(echo, e.split); err != nil {
 			return err
 		}
 		for p, err := range s.GenerateTokens(ctx, e.prompt, o) {
 			if p.Finish != "" && h.options.Observe != nil {
-				h.options.Observe(a.model, p.Finish, p.Stats)
+				h.options.Observe(model, p.Finish, p.Stats)
 			}
 			if p.Finish == text.FinishCancelled {
 				return err
@@ -340,7 +382,7 @@ func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo 
 				err = cmp.Or(a.piece(&p, n == 0), err)
 			}
 			if err != nil {
-				return fault(ctx, err, member)
+				return j.named(fault(ctx, err, member))
 			}
 		}
 		o.Seed++

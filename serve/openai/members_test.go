@@ -28,6 +28,9 @@ var bodies = []struct {
 	{tokenizeMembers, `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"chat_template_kwargs":{}}`},
 	{detokenizeMembers, `{"model":"m","tokens":[1,2]}`},
 	{embeddingMembers, `{"model":"m","input":["a"],"encoding_format":"float"}`},
+	{responseMembers, `{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"a"}]},{"type":"function_call_output","call_id":"i","output":"r"}],
+		"tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"function","name":"f"},"text":{"format":{"type":"json_schema","schema":{"type":"object"}}},
+		"reasoning":{"effort":"low"},"stream":true,"stream_options":{}}`},
 }
 
 // place is an object of a body, and the table of its members.
@@ -183,7 +186,9 @@ func TestMembersAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range []object{completionMembers, chatMembers, tokenizeMembers, detokenizeMembers, embeddingMembers, messageMembers, part,
+	for _, o := range []object{completionMembers, chatMembers, tokenizeMembers, detokenizeMembers, embeddingMembers, responseMembers, itemMembers, itemPart, functionTool,
+		responseMembers["text"].inside, responseMembers["text"].inside["format"].inside, responseMembers["reasoning"].inside,
+		responseMembers["tool_choice"].inside, messageMembers, part,
 		common["stream_options"].inside,
 		common["response_format"].inside, common["structured_outputs"].inside,
 		common["response_format"].inside["json_schema"].inside, toolMembers, toolMembers["function"].inside,

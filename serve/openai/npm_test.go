@@ -35,8 +35,8 @@ func TestNPMClient(t *testing.T) {
 	program, err := os.ReadFile("testdata/npm/client.mjs")
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(folder, "client.mjs"), program, 0o600))
-	p := newPeer(t, serve.Config{})
-	c := exec.CommandContext(t.Context(), node, filepath.Join(folder, "client.mjs"), p.http.URL)
+	p, vectors := newPeer(t, serve.Config{}), newEmbedPeer(t, serve.Options{})
+	c := exec.CommandContext(t.Context(), node, filepath.Join(folder, "client.mjs"), p.http.URL, vectors.http.URL)
 	out, err := c.Output()
 	if e, ok := err.(*exec.ExitError); ok {
 		t.Fatalf("%v: %s", err, e.Stderr)
@@ -53,6 +53,10 @@ func TestNPMClient(t *testing.T) {
 		Choices, LogProbs            int
 		Errors                       map[string]npmError
 		After                        string
+
+		Response, ResponseStatus, ResponseStreamed string
+		ResponseParts, VectorTokens                int
+		Vectors                                    [][]float32
 	}
 	must(t, json.Unmarshal(out, &got))
 	expected := want(t, "hello", text.Options{MaxTokens: 8})
@@ -60,6 +64,7 @@ func TestNPMClient(t *testing.T) {
 	for name, texts := range map[string][2]string{
 		"completion": {got.Completion, expected}, "stream": {got.Streamed, expected}, "after a stream that was ended": {got.After, expected},
 		"chat": {got.Chat, chat}, "stream of a chat": {got.ChatStreamed, chat},
+		"response": {got.Response, chat}, "stream of a response": {got.ResponseStreamed, chat},
 	} {
 		if texts[0] != texts[1] || texts[1] == "" {
 			t.Errorf("%s: %q, want %q", name, texts[0], texts[1])
@@ -74,11 +79,25 @@ func TestNPMClient(t *testing.T) {
 	if a := got.Form["a"]; a != "x" && a != "y" || got.Choices != 2 || got.LogProbs != 8 {
 		t.Errorf("form %v, %d choices, %d log-probabilities", got.Form, got.Choices, got.LogProbs)
 	}
+	if got.ResponseStatus != "incomplete" || got.ResponseParts == 0 {
+		t.Errorf("response %q, %d parts", got.ResponseStatus, got.ResponseParts)
+	}
+	library := libraryVectors(t, text.EmbedOptions{Pooling: text.PoolMean}, "the model", "x")
+	for i, v := range library {
+		if v = v[:4]; len(got.Vectors) != 2 || got.VectorTokens != 7 {
+			t.Fatalf("vectors %v of %d tokens", got.Vectors, got.VectorTokens)
+		}
+		if text.Normalize(v); !equalVectors(got.Vectors[i], v) {
+			t.Errorf("vector %v, want %v", got.Vectors[i], v)
+		}
+	}
 	for name, e := range map[string]npmError{
-		"model":  {"NotFoundError", 404, "model_not_found", "model", "invalid_request_error"},
-		"member": {"BadRequestError", 400, "unknown_parameter", "color", "invalid_request_error"},
-		"value":  {"BadRequestError", 400, "", "top_p", "invalid_request_error"},
-		"long":   {"BadRequestError", 400, "context_length_exceeded", "prompt", "invalid_request_error"},
+		"stored":     {"BadRequestError", 400, "unsupported_parameter", "previous_response_id", "invalid_request_error"},
+		"dimensions": {"BadRequestError", 400, "", "dimensions", "invalid_request_error"},
+		"model":      {"NotFoundError", 404, "model_not_found", "model", "invalid_request_error"},
+		"member":     {"BadRequestError", 400, "unknown_parameter", "color", "invalid_request_error"},
+		"value":      {"BadRequestError", 400, "", "top_p", "invalid_request_error"},
+		"long":       {"BadRequestError", 400, "context_length_exceeded", "prompt", "invalid_request_error"},
 	} {
 		if got.Errors[name] != e {
 			t.Errorf("%s: got %+v, want %+v", name, got.Errors[name], e)

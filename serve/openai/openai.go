@@ -42,19 +42,14 @@ func New(s *serve.Server, o Options) http.Handler {
 			Refuse(w, http.StatusMethodNotAllowed, "method "+strings.ToValidUTF8(r.Method, "?")+", want "+row.method)
 		})
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		Refuse(w, http.StatusNotFound, cmp.Or(absent[r.URL.Path],
-			"no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /v1/embeddings, /tokenize and /detokenize"))
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		Refuse(w, http.StatusNotFound,
+			"no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /v1/responses, /v1/embeddings, /tokenize and /detokenize")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.WriteBy(w)
 		mux.ServeHTTP(w, r)
 	})
-}
-
-// absent are paths of the protocol that are not served, with the way out.
-var absent = map[string]string{
-	"/v1/responses": "/v1/responses is not supported: want /v1/chat/completions",
 }
 
 // route is the method of a path and its handler.
@@ -70,6 +65,7 @@ func (h *handler) table() map[string]route {
 		"/v1/models/{model}":   {"GET", h.model},
 		"/v1/completions":      {"POST", h.completions},
 		"/v1/chat/completions": {"POST", h.chat},
+		"/v1/responses":        {"POST", h.responses},
 		"/v1/embeddings":       {"POST", h.embeddings},
 		"/tokenize":            {"POST", h.tokenize},
 		"/detokenize":          {"POST", h.detokenize},

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 
@@ -67,14 +68,40 @@ func (p *pile) move(hold *serve.Hold, from *pile) error {
 
 // write answers with a part in JSON, between its beginning and its end. Its blocks are not copied.
 func (p *pile) write(w http.ResponseWriter, status int, begin, end string) {
+	beginWhole(w, status, len(begin)+p.size+len(end))
+	_ = sendParts(w, []any{begin, p.blocks, end}) // the client may be gone
+}
+
+// beginWhole sends the header of an answer in JSON of a size.
+func beginWhole(w http.ResponseWriter, status, size int) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(begin)+p.size+len(end)))
+	h.Set("Content-Length", strconv.Itoa(size))
 	w.WriteHeader(status)
-	_, err := w.Write([]byte(begin))
-	for _, block := range append(p.blocks, []byte(end)) {
-		if err == nil { // else the client is gone
-			_, err = w.Write(block)
+}
+
+// beginEvents sends the header of a stream.
+func beginEvents(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no") // proxies must not buffer events
+	w.WriteHeader(http.StatusOK)
+}
+
+// sendParts writes strings and lists of blocks without delay. An error means that the client is gone.
+func sendParts(w http.ResponseWriter, parts []any) error {
+	for _, p := range parts {
+		blocks, _ := p.([][]byte)
+		if s, ok := p.(string); ok {
+			blocks = [][]byte{[]byte(s)}
+		}
+		for _, b := range blocks {
+			if _, err := w.Write(b); err != nil {
+				return context.Canceled
+			}
 		}
 	}
+	_ = http.NewResponseController(w).Flush() // if it fails, so does the next write
+	return nil
 }

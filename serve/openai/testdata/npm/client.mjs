@@ -1,4 +1,5 @@
-// Asks a server with the npm client of OpenAI's API, and prints what it returns as one JSON object. Arguments: the URL.
+// Asks a server with the npm client of OpenAI's API, and prints what it returns as one JSON object. Arguments: the URL, and that of a server
+// with a model for vectors.
 import OpenAI from "openai";
 
 const client = new OpenAI({ baseURL: process.argv[2] + "/v1", apiKey: "none", maxRetries: 0 });
@@ -49,7 +50,23 @@ const answer = await client.completions.create({ ...prompt, n: 2, logprobs: 1, s
 out.choices = answer.choices.length;
 out.logprobs = answer.choices[0].logprobs.token_logprobs.length;
 
+const request = { model: "lm", input: "hello", max_output_tokens: 8, temperature: 0 };
+const response = await client.responses.create(request);
+out.response = response.output_text;
+out.responseStatus = response.status;
+const events = client.responses.stream(request);
+out.responseParts = 0;
+events.on("response.output_text.delta", () => out.responseParts++);
+out.responseStreamed = (await events.finalResponse()).output_text;
+
+const embedder = new OpenAI({ baseURL: process.argv[3] + "/v1", apiKey: "none", maxRetries: 0 });
+const vectors = await embedder.embeddings.create({ model: "vec", input: ["the model", "x"], dimensions: 4 });
+out.vectors = vectors.data.map((v) => v.embedding);
+out.vectorTokens = vectors.usage.total_tokens;
+
 out.errors = {
+  stored: await caught(client.responses.create({ ...request, previous_response_id: "x" })),
+  dimensions: await caught(embedder.embeddings.create({ model: "vec", input: "x", dimensions: 400 })),
   model: await caught(client.completions.create({ ...prompt, model: "none" })),
   member: await caught(client.chat.completions.create({ ...chat, color: "red" })),
   value: await caught(client.completions.create({ ...prompt, top_p: 3 })),

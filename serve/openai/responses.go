@@ -1,0 +1,400 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Reasons of members of responses that are refused.
+const (
+	noStore = "nothing is stored: want all items in input"
+	noItem  = "want the types message, function_call, function_call_output and reasoning"
+)
+
+// itemPart are the members of a part of an item's text.
+var itemPart = object{
+	"type": {}, "text": {}, "annotations": no(noMedia, "[]"), "logprobs": no(noMedia, "[]"), "image_url": no(noMedia), "file_id": no(noMedia),
+	"file_data": no(noMedia), "file_url": no(noMedia), "filename": no(noMedia), "detail": no(noMedia), "input_audio": no(noMedia),
+	"refusal": no(noMedia), "prompt_cache_breakpoint": {use: inert},
+}
+
+// itemMembers are those of items of all types; itemTypes says which belong together.
+var itemMembers = object{
+	"type": {}, "role": {}, "content": {inside: itemPart, most: maxMessages}, "call_id": {}, "name": {}, "arguments": {},
+	"output": {inside: itemPart, most: maxMessages}, "summary": {inside: itemPart, most: maxMessages}, "id": {use: inert}, "status": {use: inert},
+	"encrypted_content": no(noStore),
+}
+
+// itemTypes are the members of each type of items, besides those without effect.
+var itemTypes = map[string][]string{
+	"message":              {"role", "content"},
+	"function_call":        {"call_id", "name", "arguments"},
+	"function_call_output": {"call_id", "output"},
+	"reasoning":            {"content", "summary"},
+}
+
+// functionTool are the members of a tool of a response.
+var functionTool = object{"type": {}, "name": {}, "description": {}, "parameters": {}, "strict": {}}
+
+// responseMembers are those of responses.
+var responseMembers = object{
+	"model": {}, "input": {inside: itemMembers, most: maxMessages}, "instructions": {}, "tools": {most: maxTools, inside: functionTool},
+	"tool_choice": {inside: object{"type": {}, "name": {}}}, "parallel_tool_calls": {}, "max_output_tokens": {}, "temperature": {}, "top_p": {},
+	"stream": {}, "stream_options": {inside: object{"include_obfuscation": no("events are not padded", "false")}},
+	"text": {inside: object{"format": {inside: object{"type": {}, "schema": {}, "name": {use: inert}, "description": {use: inert},
+		"strict": {use: inert}}}, "verbosity": no("the model has no such levels", `"medium"`)}},
+	"reasoning": {inside: object{"effort": {}, "summary": no("thoughts are not summarized", `"auto"`),
+		"generate_summary": no("thoughts are not summarized", `"auto"`)}},
+	"metadata": {}, "user": {use: inert}, "safety_identifier": {use: inert}, "prompt_cache_key": {use: inert},
+	"prompt_cache_retention": {use: inert},
+	"store":                  no(noStore, "false"), "previous_response_id": no(noStore), "conversation": no(noStore), "prompt": no(noStore),
+	"background": no("a response is generated while the client waits", "false"), "include": no(noDetail, "[]"), "top_logprobs": no(noDetail, "0"),
+	"truncation": no("shorten the input", `"disabled"`), "max_tool_calls": no("the client calls tools"), "service_tier": common["service_tier"],
+	"context_management": no("shorten the input", "[]"),
+}
+
+// responseRequest is the body of a response.
+type responseRequest struct {
+	Model        string          `json:"model"`
+	Input        json.RawMessage `json:"input"`
+	Instructions *string         `json:"instructions"`
+	Tools        []flatTool      `json:"tools"`
+	Choice       json.RawMessage `json:"tool_choice"`
+	Parallel     *bool           `json:"parallel_tool_calls"`
+	MaxTokens    *int            `json:"max_output_tokens"`
+	Temperature  *float64        `json:"temperature"`
+	TopP         *float64        `json:"top_p"`
+	Stream       bool            `json:"stream"`
+	Text         struct {
+		Format *flatFormat `json:"format"`
+	} `json:"text"`
+	Reasoning struct {
+		Effort *string `json:"effort"`
+	} `json:"reasoning"`
+	Metadata map[string]string `json:"metadata"`
+
+	chat   chatRequest
+	places []string // of the messages in the request
+}
+
+// flatTool is a function that the model can call.
+type flatTool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description json.RawMessage `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Strict      json.RawMessage `json:"strict,omitempty"`
+}
+
+// flatFormat is the form of a text.
+type flatFormat struct {
+	Type   string          `json:"type"`
+	Name   string          `json:"name,omitempty"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+	Strict json.RawMessage `json:"strict,omitempty"`
+}
+
+func (h *handler) responses(w http.ResponseWriter, r *http.Request) {
+	body := &responseRequest{}
+	h.serve(w, r, responseMembers, body)
+}
+
+func (r *responseRequest) model() string { return r.Model }
+
+// job checks a response, as the chat that it is.
+func (r *responseRequest) job() (*job, error) {
+	if r.MaxTokens != nil && *r.MaxTokens < 1 {
+		return nil, refused("max_output_tokens", "%d, want 1 or more", *r.MaxTokens)
+	}
+	c := &r.chat
+	c.MaxTokens, c.Temperature, c.TopP, c.Stream = r.MaxTokens, r.Temperature, r.TopP, r.Stream
+	c.Parallel, c.Effort = r.Parallel, r.Reasoning.Effort
+	if r.Instructions != nil {
+		r.add("instructions", message{Role: "system", Content: (*content)(r.Instructions)})
+	}
+	for _, step := range []func() error{r.readInput, r.readTools, r.readChoice, r.readFormat} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	j, err := c.job()
+	if err != nil {
+		return nil, r.renamed(err)
+	}
+	j.respond, j.member = &response{request: r}, "input"
+	inner := j.prompts[0].tokens
+	j.prompts[0].tokens = func(g *generator) (encoded, error) {
+		e, err := inner(g)
+		return e, r.renamed(err)
+	}
+	return j, nil
+}
+
+// add adds a message.
+func (r *responseRequest) add(place string, m message) {
+	r.chat.Messages, r.places = append(r.chat.Messages, m), append(r.places, place)
+}
+
+// renames are the members of chats that have other names here. The first that fits applies.
+var renames = [][2]string{{"response_format.json_schema.schema", "text.format.schema"}, {"response_format", "text.format"},
+	{"reasoning_effort", "reasoning.effort"}, {"max_tokens", "max_output_tokens"}, {"messages", "input"}}
+
+// renamed names the members of an error as this request has them.
+func (r *responseRequest) renamed(err error) error {
+	e, ok := errors.AsType[*requestError](err)
+	if !ok {
+		return err
+	}
+	for i, place := range r.places {
+		if e.rename(fmt.Sprintf("messages[%d]", i), place) {
+			return e
+		}
+	}
+	for _, names := range renames {
+		if e.rename(names[0], names[1]) {
+			return e
+		}
+	}
+	if strings.HasPrefix(e.param, "tools[") {
+		e.rename(e.param, strings.Replace(e.param, ".function.", ".", 1))
+	}
+	return e
+}
+
+// rename changes the beginning of the parameter's name.
+func (e *requestError) rename(from, to string) bool {
+	rest, ok := strings.CutPrefix(e.param, from)
+	if !ok || rest != "" && rest[0] != '.' && rest[0] != '[' {
+		return false
+	}
+	if text, ok := strings.CutPrefix(e.text, e.param); ok {
+		e.text = to + rest + text
+	}
+	e.param = to + rest
+	return true
+}
+
+// item is an element of the input.
+type item struct {
+	Type      string          `json:"type"`
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments string          `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
+	Summary   json.RawMessage `json:"summary"`
+}
+
+// readInput reads the messages of the input.
+func (r *responseRequest) readInput() error {
+	var text content
+	var list []json.RawMessage
+	switch {
+	case len(r.Input) == 0 || string(r.Input) == "null":
+		return missing("input")
+	case r.Input[0] == '"' && json.Unmarshal(r.Input, (*string)(&text)) == nil:
+		r.add("input", message{Role: "user", Content: &text})
+		return nil
+	case r.Input[0] != '[' || json.Unmarshal(r.Input, &list) != nil:
+		return refused("input", "want a string or a list of items")
+	case len(list) == 0:
+		return refused("input", "an empty list, want an item")
+	}
+	thoughts, at := "", ""
+	for i, raw := range list {
+		place := fmt.Sprintf("input[%d]", i)
+		x, err := readItem(place, raw)
+		if err != nil {
+			return err
+		}
+		if x.Type == "reasoning" {
+			text, err := x.thoughts(place)
+			if err != nil {
+				return err
+			}
+			thoughts, at = thoughts+text, place
+			continue
+		}
+		if thoughts != "" && x.Type != "function_call" && x.Role != "assistant" {
+			break
+		}
+		if err := r.addItem(place, x, thoughts); err != nil {
+			return err
+		}
+		thoughts = ""
+	}
+	if thoughts != "" {
+		return refused(at, "reasoning that no message of the assistant and no function_call follows")
+	}
+	return nil
+}
+
+// readItem reads an item, and refuses members of other types.
+func readItem(place string, raw json.RawMessage) (*item, error) {
+	var names map[string]json.RawMessage
+	x := &item{}
+	if raw[0] != '{' || json.Unmarshal(raw, &names) != nil {
+		return nil, refused(place, "want an object")
+	}
+	if err := json.Unmarshal(raw, x); err != nil {
+		e, _ := errors.AsType[*json.UnmarshalTypeError](err)
+		if e == nil {
+			return nil, refused(place, "%v", err)
+		}
+		return nil, refused(inner(place, e.Field), "%s, want %v", e.Value, kindOf(e.Type.Kind()))
+	}
+	if x.Type == "" && x.Role != "" {
+		x.Type = "message"
+	}
+	own, ok := itemTypes[x.Type]
+	if !ok {
+		return nil, refused(place+".type", "%s: %s", quote(x.Type), noItem)
+	}
+	for name, value := range names {
+		if known := itemMembers[name].use == inert || name == "type" || slices.Contains(own, name); !known && string(value) != "null" {
+			return nil, refused(inner(place, name), "in an item of the type %s", x.Type)
+		}
+	}
+	return x, nil
+}
+
+// addItem adds the message of an item, or a call to the message before it.
+func (r *responseRequest) addItem(place string, x *item, thoughts string) error {
+	m := message{Role: x.Role, Reasoning: thoughts}
+	var err error
+	switch x.Type {
+	case "message":
+		m.Content, err = textOf(place+".content", x.Content)
+	case "function_call_output":
+		m.Role, m.CallID = "tool", x.CallID
+		m.Content, err = textOf(place+".output", x.Output)
+	case "function_call":
+		call := toolCall{ID: x.CallID, Type: "function", Function: calledObject{x.Name, x.Arguments}}
+		if x.CallID == "" {
+			return missing(place + ".call_id")
+		}
+		last := len(r.chat.Messages) - 1
+		if last >= 0 && r.chat.Messages[last].Role == "assistant" && thoughts == "" {
+			r.chat.Messages[last].Calls = append(r.chat.Messages[last].Calls, call)
+			return nil
+		}
+		m.Role, m.Calls = "assistant", []toolCall{call}
+	}
+	if err == nil && x.Type == "message" && (m.Role == "tool" || m.Role == "function") {
+		err = refused(place+".role", "%s, want user, assistant, system or developer", quote(m.Role))
+	}
+	if err == nil && x.Type == "function_call_output" && x.CallID == "" {
+		err = missing(place + ".call_id")
+	}
+	r.add(place, m)
+	return err
+}
+
+// textTypes are the types of parts that are text.
+var textTypes = []string{"input_text", "output_text", "text", "reasoning_text", "summary_text"}
+
+// textOf returns the text of a string, or of a list of parts.
+func textOf(place string, raw json.RawMessage) (*content, error) {
+	var text string
+	var parts []struct {
+		Type string  `json:"type"`
+		Text *string `json:"text"`
+	}
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return nil, missing(place)
+	case raw[0] == '"' && json.Unmarshal(raw, &text) == nil:
+		return (*content)(&text), nil
+	case raw[0] != '[' || json.Unmarshal(raw, &parts) != nil:
+		return nil, refused(place, "want a string or a list of parts")
+	}
+	var all strings.Builder
+	for i, p := range parts {
+		at := fmt.Sprintf("%s[%d]", place, i)
+		switch {
+		case !slices.Contains(textTypes, p.Type):
+			return nil, refused(at+".type", "%s, want input_text or output_text", quote(p.Type))
+		case p.Text == nil:
+			return nil, missing(at + ".text")
+		}
+		all.WriteString(*p.Text)
+	}
+	text = all.String()
+	return (*content)(&text), nil
+}
+
+// thoughts returns the text of reasoning. Its summary counts only without it.
+func (x *item) thoughts(place string) (string, error) {
+	for _, list := range []struct {
+		member string
+		raw    json.RawMessage
+	}{{"content", x.Content}, {"summary", x.Summary}} {
+		if len(list.raw) == 0 || string(list.raw) == "null" {
+			continue
+		}
+		if text, err := textOf(inner(place, list.member), list.raw); err != nil || *text != "" {
+			return string(orZero(text)), err
+		}
+	}
+	return "", nil
+}
+
+// readTools makes tools of chats of the tools.
+func (r *responseRequest) readTools() error {
+	list := make([]map[string]any, len(r.Tools))
+	for i, t := range r.Tools {
+		f := map[string]any{"name": t.Name}
+		for name, value := range map[string]json.RawMessage{"description": t.Description, "parameters": t.Parameters, "strict": t.Strict} {
+			if string(orNull(value)) != "null" {
+				f[name] = value
+			}
+		}
+		if strings.ContainsAny(string(t.Strict), `"{[0123456789`) {
+			return refused(fmt.Sprintf("tools[%d].strict", i), "want true or false")
+		}
+		list[i] = map[string]any{"type": t.Type, "function": f}
+	}
+	var err error
+	r.chat.Tools, err = json.Marshal(list)
+	return err
+}
+
+// readChoice makes a choice of chats of tool_choice.
+func (r *responseRequest) readChoice() error {
+	r.chat.Choice = r.Choice
+	if len(r.Choice) == 0 || r.Choice[0] != '{' {
+		return nil
+	}
+	var f struct{ Type, Name string }
+	if json.Unmarshal(r.Choice, &f) != nil || f.Type != "function" || f.Name == "" {
+		return refused("tool_choice", "want none, auto, required or a function with its name")
+	}
+	var err error
+	r.chat.Choice, err = json.Marshal(map[string]any{"type": "function", "function": map[string]string{"name": f.Name}})
+	return err
+}
+
+// readFormat makes a form of chats of text.format.
+func (r *responseRequest) readFormat() error {
+	f := r.Text.Format
+	if f == nil || f.Type == "text" {
+		return nil
+	}
+	r.chat.Format = &answerFormat{Type: f.Type}
+	switch {
+	case f.Type == "json_object" && string(orNull(f.Schema)) != "null":
+		return refused("text.format.schema", "with the type json_object, want json_schema")
+	case f.Type == "json_schema" && string(orNull(f.Schema)) == "null":
+		return missing("text.format.schema")
+	case f.Type == "json_schema":
+		r.chat.Format.Schema = &struct {
+			Schema json.RawMessage `json:"schema"`
+		}{f.Schema}
+	}
+	return nil
+}
