@@ -24,6 +24,10 @@
 // call are not computed again: the next message of a conversation, or a second question about a long
 // document, costs only its new tokens. [Session.Fork] copies a session.
 //
+// # Vectors of texts
+//
+// An [Embedder] is a program that encodes tokens, such as BERT: it computes a vector of each text.
+//
 // # Numbers
 //
 // The same program, engine, prompt and seed give the same text. A reused prefix may have been

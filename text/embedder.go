@@ -105,10 +105,10 @@ func (e *Embedder) setCall(ctx context.Context, m *etrun.Method, o *EmbedOptions
 			c.width = o.Context
 		}
 		if o.Context > c.width {
-			e.warnings = append(e.warnings, fmt.Sprintf("a context of %d tokens, but the program takes %d: the context is %d", o.Context, c.width, c.width))
+			e.warnings = append(e.warnings, fmt.Sprintf("a context of %d tokens, but the program has %d: that is the context", o.Context, c.width))
 		}
 	}
-	text := slices.Concat(e.before, []int{e.before0()}, e.after)
+	text := slices.Concat(e.before, []int{e.anyToken()}, e.after)
 	for len(text) < 2 {
 		text = append(text, text[0])
 	}
@@ -129,8 +129,8 @@ func (e *Embedder) setCall(ctx context.Context, m *etrun.Method, o *EmbedOptions
 	return nil
 }
 
-// before0 returns any token.
-func (e *Embedder) before0() int {
+// anyToken returns a token for a test.
+func (e *Embedder) anyToken() int {
 	if len(e.before) > 0 {
 		return e.before[0]
 	}

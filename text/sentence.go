@@ -127,7 +127,8 @@ func (s *sentenceFiles) transformer(folder string) error {
 }
 
 // poolings are the members of a pooling's configuration that are true or false.
-var poolings = map[string]Pooling{"pooling_mode_mean_tokens": PoolMean, "pooling_mode_cls_token": PoolCLS, "pooling_mode_lasttoken": PoolLast}
+var poolings = map[string]Pooling{"pooling_mode_mean_tokens": PoolMean, "pooling_mode_cls_token": PoolCLS,
+	"pooling_mode_lasttoken": PoolLast}
 
 // poolingNames are the values of pooling_mode of newer files.
 var poolingNames = map[string]Pooling{"mean": PoolMean, "cls": PoolCLS, "lasttoken": PoolLast}

@@ -31,7 +31,7 @@ func TestEmbed(t *testing.T) {
 		{"no tokenizer", "HERE/bert.pte the", "", 2, 0, "--tokenizer"},
 		{"no model", "", "", 2, 0, "MODEL.pte"},
 		{"another pooling", "HERE/bert.pte --tokenizer HERE --pooling max the", "", 2, 0, "max"},
-		{"a large context", "HERE/bert.pte --tokenizer HERE --context 100 the", "", 0, 1, "the context is 12"},
+		{"a large context", "HERE/bert.pte --tokenizer HERE --context 100 the", "", 0, 1, "that is the context"},
 		{"a small context", "HERE/bert.pte --tokenizer HERE --context 3 the model", "", 0, 2, ""},
 		{"a long text", "HERE/bert.pte --tokenizer HERE aaaaaaaaaaaaaaaaaa", "", 5, 0, "text 0"},
 		{"no encoder", "HERE/../dynamic.pte --tokenizer HERE the", "", 4, 0, "not an encoder of texts"},

@@ -188,7 +188,8 @@ func (v *vectors) size(dimensions int) (int, error) {
 		return 0, refused("dimensions", "%d, the vectors of the model have %d", n, dimensions)
 	}
 	if size, most := int64(len(v.Input))*int64(n)*2, v.h.server.AnswerBytes(); size > most {
-		return 0, refused("input", "%d vectors of %d numbers: an answer of more than %d bytes, at most %d are allowed; want fewer texts in a request",
+		return 0, refused("input", "%d vectors of %d numbers: an answer of more than %d bytes, at most %d are allowed; "+
+			"want fewer texts in a request",
 			len(v.Input), n, size, most)
 	}
 	return n, nil

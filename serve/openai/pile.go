@@ -68,12 +68,12 @@ func (p *pile) move(hold *serve.Hold, from *pile) error {
 
 // write answers with a part in JSON, between its beginning and its end. Its blocks are not copied.
 func (p *pile) write(w http.ResponseWriter, status int, begin, end string) {
-	beginWhole(w, status, len(begin)+p.size+len(end))
+	beginObject(w, status, len(begin)+p.size+len(end))
 	_ = sendParts(w, []any{begin, p.blocks, end}) // the client may be gone
 }
 
-// beginWhole sends the header of an answer in JSON of a size.
-func beginWhole(w http.ResponseWriter, status, size int) {
+// beginObject sends the header of an answer in JSON of a size.
+func beginObject(w http.ResponseWriter, status, size int) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(size))

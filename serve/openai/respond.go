@@ -211,7 +211,8 @@ func (a *responder) beginItem(kind itemKind, head string) error {
 	}
 	x := &outputItem{kind: kind, id: newID(kind.prefix), head: head}
 	a.items, a.open = append(a.items, x), true
-	if err := a.event("response.output_item.added", fmt.Sprintf(`"output_index":%d,"item":`, len(a.items)-1)+x.begun()); err != nil || kind.part == "" {
+	err := a.event("response.output_item.added", fmt.Sprintf(`"output_index":%d,"item":`, len(a.items)-1)+x.begun())
+	if err != nil || kind.part == "" {
 		return err
 	}
 	before, after := x.aroundPart()
@@ -248,7 +249,7 @@ func (a *responder) begin() error {
 	a.begun = true
 	beginEvents(a.w)
 	for _, kind := range []string{"response.created", "response.in_progress"} {
-		if err := a.event(kind, a.whole("in_progress", nil)...); err != nil {
+		if err := a.event(kind, a.inEvent("in_progress", nil)...); err != nil {
 			return err
 		}
 	}
@@ -266,9 +267,9 @@ func (a *responder) event(kind string, parts ...any) error {
 	return sendParts(a.w, append(append([]any{begin}, parts...), "}\n\n"))
 }
 
-// whole returns the member with the response.
-func (a *responder) whole(status string, failed *errorBody) []any {
-	return append(append([]any{`"response":`}, a.object(status, failed)...), "")
+// inEvent returns the response as a member of an event.
+func (a *responder) inEvent(status string, failed *errorBody) []any {
+	return append([]any{`"response":`}, a.object(status, failed)...)
 }
 
 // object returns the response as strings and lists of blocks.
@@ -286,8 +287,8 @@ func (a *responder) object(status string, failed *errorBody) (parts []any) {
 		why = `{"reason":"max_output_tokens"}`
 	}
 	begin, _ := json.Marshal(fault) // these cannot fail
-	parts = append(parts, fmt.Sprintf(`{"id":%s,"object":"response","created_at":%d,"status":"%s","error":%s,"incomplete_details":%s,"model":%s,"output":[`,
-		quoted(a.id), a.created, status, begin, why, quoted(a.model)))
+	parts = append(parts, fmt.Sprintf(`{"id":%s,"object":"response","created_at":%d,"status":"%s","error":%s,"incomplete_details":%s,`+
+		`"model":%s,"output":[`, quoted(a.id), a.created, status, begin, why, quoted(a.model)))
 	for i, x := range a.items {
 		state := "completed"
 		if i == len(a.items)-1 {
@@ -334,7 +335,8 @@ func (r *response) repeated() string {
 	one := 1.0
 	b, _ := json.Marshal(map[string]any{ // it was decoded from JSON
 		"instructions": q.Instructions, "max_output_tokens": q.MaxTokens, "parallel_tool_calls": q.Parallel == nil || *q.Parallel,
-		"previous_response_id": nil, "reasoning": map[string]any{"effort": q.Reasoning.Effort, "summary": nil}, "store": false, "background": false,
+		"previous_response_id": nil, "reasoning": map[string]any{"effort": q.Reasoning.Effort, "summary": nil}, "store": false,
+		"background":  false,
 		"temperature": cmp.Or(q.Temperature, &one), "text": map[string]any{"format": format}, "tool_choice": choice, "tools": tools,
 		"top_p": cmp.Or(q.TopP, &one), "truncation": "disabled", "metadata": metadata,
 	})
@@ -347,13 +349,13 @@ func (a *responder) end(err error) {
 	switch {
 	case err != nil && a.begun:
 		_, _, body := describe(a.w, err)
-		_ = a.event("response.failed", a.whole("failed", &body.Error)...) // the client may be gone
+		_ = a.event("response.failed", a.inEvent("failed", &body.Error)...) // the client may be gone
 	case err != nil && a.usage.Completion > 0: // what was generated is not lost
 		a.endFailed(err)
 	case err != nil:
 		fail(a.w, err)
 	case a.job.stream:
-		_ = a.event("response."+a.status(), a.whole(a.status(), nil)...)
+		_ = a.event("response."+a.status(), a.inEvent(a.status(), nil)...)
 	default:
 		a.write(http.StatusOK, a.object(a.status(), nil))
 	}
@@ -370,7 +372,7 @@ func (a *responder) endFailed(err error) {
 	a.write(status, append(append([]any{`{"error":` + string(text) + `,"response":`}, parts...), "}"))
 }
 
-// write writes a whole answer.
+// write writes an answer that is no stream.
 func (a *responder) write(status int, parts []any) {
 	size := 0
 	for _, p := range parts {
@@ -383,6 +385,6 @@ func (a *responder) write(status int, parts []any) {
 			}
 		}
 	}
-	beginWhole(a.w, status, size)
+	beginObject(a.w, status, size)
 	_ = sendParts(a.w, parts) // the client may be gone
 }

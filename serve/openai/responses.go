@@ -25,7 +25,8 @@ var itemPart = object{
 // itemMembers are those of items of all types; itemTypes says which belong together.
 var itemMembers = object{
 	"type": {}, "role": {}, "content": {inside: itemPart, most: maxMessages}, "call_id": {}, "name": {}, "arguments": {},
-	"output": {inside: itemPart, most: maxMessages}, "summary": {inside: itemPart, most: maxMessages}, "id": {use: inert}, "status": {use: inert},
+	"output": {inside: itemPart, most: maxMessages}, "summary": {inside: itemPart, most: maxMessages},
+	"id": {use: inert}, "status": {use: inert},
 	"encrypted_content": no(noStore),
 }
 
@@ -43,7 +44,8 @@ var functionTool = object{"type": {}, "name": {}, "description": {}, "parameters
 // responseMembers are those of responses.
 var responseMembers = object{
 	"model": {}, "input": {inside: itemMembers, most: maxMessages}, "instructions": {}, "tools": {most: maxTools, inside: functionTool},
-	"tool_choice": {inside: object{"type": {}, "name": {}}}, "parallel_tool_calls": {}, "max_output_tokens": {}, "temperature": {}, "top_p": {},
+	"tool_choice": {inside: object{"type": {}, "name": {}}}, "parallel_tool_calls": {}, "max_output_tokens": {},
+	"temperature": {}, "top_p": {},
 	"stream": {}, "stream_options": {inside: object{"include_obfuscation": no("events are not padded", "false")}},
 	"text": {inside: object{"format": {inside: object{"type": {}, "schema": {}, "name": {use: inert}, "description": {use: inert},
 		"strict": {use: inert}}}, "verbosity": no("the model has no such levels", `"medium"`)}},
@@ -52,8 +54,10 @@ var responseMembers = object{
 	"metadata": {}, "user": {use: inert}, "safety_identifier": {use: inert}, "prompt_cache_key": {use: inert},
 	"prompt_cache_retention": {use: inert},
 	"store":                  no(noStore, "false"), "previous_response_id": no(noStore), "conversation": no(noStore), "prompt": no(noStore),
-	"background": no("a response is generated while the client waits", "false"), "include": no(noDetail, "[]"), "top_logprobs": no(noDetail, "0"),
-	"truncation": no("shorten the input", `"disabled"`), "max_tool_calls": no("the client calls tools"), "service_tier": common["service_tier"],
+	"background": no("a response is generated while the client waits", "false"), "include": no(noDetail, "[]"),
+	"top_logprobs": no(noDetail, "0"),
+	"truncation":   no("shorten the input", `"disabled"`), "max_tool_calls": no("the client calls tools"),
+	"service_tier":       common["service_tier"],
 	"context_management": no("shorten the input", "[]"),
 }
 

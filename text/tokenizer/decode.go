@@ -31,8 +31,8 @@ func (l leading) apply(text []byte, id int) (rest []byte, done bool) {
 	if l.drop == dropAll {
 		return slices.DeleteFunc(text, func(c byte) bool { return c == ' ' }), true
 	}
-	if whole, ok := l.whole[id]; ok {
-		return []byte(whole), true
+	if first, ok := l.firsts[id]; ok {
+		return []byte(first), true
 	}
 	if text[0] != ' ' || slices.Contains(l.keeps, id) {
 		return text, true

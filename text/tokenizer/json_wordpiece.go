@@ -83,10 +83,10 @@ func (t *hugging) wordPieceDecoder(data json.RawMessage, later bool) (func(strin
 	if later {
 		return nil, unsupported("decoder", "a WordPiece after another decoder")
 	}
-	t.leading.drop, t.leading.whole = dropText, make(map[int]string)
+	t.leading.drop, t.leading.firsts = dropText, make(map[int]string)
 	for name, id := range t.ids {
 		if strings.HasPrefix(name, p.Prefix) && p.Prefix != "" {
-			t.leading.whole[int(id)] = name
+			t.leading.firsts[int(id)] = name
 		}
 	}
 	return func(name string) string {

@@ -114,9 +114,9 @@ func checkScore(score float64, place string) error {
 
 // leading is what Decode drops at the beginning of a text, where Encode has put a space.
 type leading struct {
-	drop  drop
-	keeps []int          // ids whose leading space is text
-	whole map[int]string // texts of ids that have others elsewhere
+	drop   drop
+	keeps  []int          // ids whose leading space is text
+	firsts map[int]string // texts of ids that have others elsewhere
 }
 
 const (

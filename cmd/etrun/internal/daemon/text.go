@@ -56,9 +56,11 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 func (m *served) warn(warning string) { m.log.Warn(warning, "model", m.Name) }
 
 // openEmbedder makes a model that computes vectors of texts of an opened program.
-func (m *served) openEmbedder(ctx context.Context, p *etrun.Program, tok tokenizer.Tokenizer, o text.EmbedOptions, files *modelFiles) (serve.Attachment, error) {
+func (m *served) openEmbedder(ctx context.Context, p *etrun.Program, tok tokenizer.Tokenizer, o text.EmbedOptions, files *modelFiles) (
+	serve.Attachment, error) {
 	if m.Template != "" {
-		return nil, session.Usage("model %s: --template with a folder of sentence-transformers: a model that computes vectors of texts has no chats", m.Name)
+		return nil, session.Usage("model %s: --template with a folder of sentence-transformers: a model that computes vectors of texts has no chats",
+			m.Name)
 	}
 	m.metrics.Model(m.Name, m.known(files.digest()))
 	o.Instances = cmp.Or(m.Instances, inferInstances)
@@ -110,7 +112,8 @@ func newTexts(detail bool) *texts {
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_tokens_total",
 			Help: "Tokens of language models, by kind: prompt (computed), reused (of prompts, not computed again) or generated."}, []string{"model", "kind"}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_texts_total",
-			Help: "Generated texts by reason of their end: stop, length, context or cancelled; embedded: texts of which vectors were computed."}, []string{"model", "finish"}),
+			Help: "Generated texts by reason of their end: stop, length, context or cancelled; embedded: texts of which vectors were computed."},
+			[]string{"model", "finish"}),
 		first: histogram("etrun_time_to_first_token_seconds", "Time from the begin of a text's computation to its first token.", first),
 		each:  histogram("etrun_time_per_output_token_seconds", "Mean time of a text's tokens after the first one.", each),
 	}

@@ -18,14 +18,16 @@ type Embedding struct {
 // AddFlags adds the flags.
 func (e *Embedding) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&e.Pooling, "pooling", e.Pooling,
-		"compute vectors of texts, each from those of its tokens: `MODE` mean, cls or last; none if the program returns one per text (default: as 1_Pooling/config.json in the tokenizer's folder says)")
+		"compute vectors of texts, each from those of its tokens: `MODE` mean, cls or last; none if the program returns one per text "+
+			"(default: as 1_Pooling/config.json in the tokenizer's folder says)")
 	flags.Var(&e.Normalize, "normalize", "divide each vector of a text by its length (default: as modules.json in the tokenizer's folder says)")
 	flags.Lookup("normalize").NoOptDefVal = "true"
 }
 
 // Options returns the options of the flags, and of the folder that the tokenizer is given as, of which the content of each file is
 // checked first unless check is nil. found is false if neither says how vectors are computed.
-func (e *Embedding) Options(ctx context.Context, tokenizer string, check func(name string, data []byte) error) (o text.EmbedOptions, found bool, err error) {
+func (e *Embedding) Options(ctx context.Context, tokenizer string, check func(name string, data []byte) error) (
+	o text.EmbedOptions, found bool, err error) {
 	o, found, err = FolderEmbedding(ctx, tokenizer, check)
 	if err != nil {
 		return o, false, err

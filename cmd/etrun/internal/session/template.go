@@ -72,7 +72,8 @@ func isFolder(path string) bool {
 }
 
 // folderFile reads a file of a folder. The content is checked first, unless check is nil.
-func folderFile(ctx context.Context, folder, name string, check func(name string, data []byte) error) (path string, data []byte, err error) {
+func folderFile(ctx context.Context, folder, name string, check func(name string, data []byte) error) (
+	path string, data []byte, err error) {
 	path = filepath.Join(folder, name)
 	data, err = openfile.ReadFile(ctx, path, openfile.Rules{Limit: maxTemplate})
 	if err == nil && check != nil {
@@ -83,7 +84,8 @@ func folderFile(ctx context.Context, folder, name string, check func(name string
 
 // FolderEmbedding returns the options of a model of sentence-transformers in the folder that a tokenizer is given as; found is
 // false if there are none. The content of the files is checked first, unless check is nil.
-func FolderEmbedding(ctx context.Context, folder string, check func(name string, data []byte) error) (o text.EmbedOptions, found bool, err error) {
+func FolderEmbedding(ctx context.Context, folder string, check func(name string, data []byte) error) (
+	o text.EmbedOptions, found bool, err error) {
 	if !isFolder(folder) {
 		return o, false, nil
 	}

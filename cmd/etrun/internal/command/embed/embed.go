@@ -144,7 +144,8 @@ func readLines(ctx context.Context, in io.Reader) ([]string, error) {
 // embed computes the vectors and writes them.
 func (e *embedCommand) embed(ctx context.Context, model *text.Embedder, texts []string) error {
 	info := model.Info()
-	report := Report{Schema: "etrun.embed/1", Dimensions: info.Dimensions, Pooling: string(info.Pooling), Normalized: info.Normalize, Vectors: []Vector{}}
+	report := Report{Schema: "etrun.embed/1", Dimensions: info.Dimensions,
+		Pooling: string(info.Pooling), Normalized: info.Normalize, Vectors: []Vector{}}
 	for i, s := range texts {
 		tokens, err := model.Encode(s)
 		if err == nil {
