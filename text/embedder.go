@@ -141,15 +141,15 @@ func (e *Embedder) anyToken() int {
 func (e *Embedder) setVocabulary() error {
 	n := e.call.vocabulary
 	e.info.Vocabulary = cmp.Or(n, maxMetadata)
+	if dims := e.call.dims; dims == n {
+		return e.call.reject(fmt.Sprintf("output 0: %d numbers, which are logits of the program's %d tokens", dims, n), wantVector)
+	}
 	if e.tok == nil {
 		return nil
 	}
 	size := e.tok.Size()
 	if n > 0 && (size > n+n/64 || size < n-n/8) {
 		return &VocabularyError{Program: n, Tokenizer: size}
-	}
-	if dims := e.call.dims; e.call.each && (dims == n || dims == size) {
-		return e.call.reject(fmt.Sprintf("output 0: %d numbers for each token, which are logits of its %d tokens", dims, dims), wantVector)
 	}
 	e.info.Vocabulary = min(e.info.Vocabulary, size)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
@@ -201,6 +203,44 @@ func TestEmbedderExact(t *testing.T) {
 	}
 }
 
+// tableProgram returns a program whose vectors are the rows of a table of embeddings, without a mask.
+func tableProgram(t testing.TB, dims, vocabulary int) *etrun.Program {
+	t.Helper()
+	w := &transformerWriter{transformer: transformer{dim: dims, context: 12}, r: rand.New(rand.NewPCG(1, 1)), operators: make(map[string]int)}
+	w.m.Name, w.m.Arenas = "forward", []pte.Arena{{}}
+	tokens := w.tensor(tensor.Int64, true, 1, w.context)
+	w.m.Inputs, w.m.Outputs = []int{tokens}, []int{w.embedding(1, tokens, vocabulary)}
+	w.m.Chains = []pte.Chain{w.chain}
+	p, err := etrun.Parse(ptetest.Write(&pte.Program{Methods: []pte.Method{w.m}}, ptetest.Layout{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// Texts of any number of tokens need no mask if sizes vary.
+func TestEmbedderWithoutMask(t *testing.T) {
+	p := tableProgram(t, 16, 40)
+	last, cls, mean := embedder(t, p, EmbedOptions{Pooling: PoolLast}), embedder(t, p, EmbedOptions{Pooling: PoolCLS}), embedder(t, p, EmbedOptions{Pooling: PoolMean})
+	if i := last.Info(); i.Exact || i.Context != 12 || i.Vocabulary != 40 || i.Dimensions != 16 {
+		t.Errorf("info %+v", i)
+	}
+	texts := [][]int{{3}, {5}, {3, 5}, {5, 3}, {5, 5, 3, 3}}
+	rows := vectorsOf(t, mean, texts)
+	middle := slices.Clone(rows[0])
+	for d := range middle {
+		middle[d] = (rows[0][d] + rows[1][d]) / 2
+	}
+	l, c := vectorsOf(t, last, texts), vectorsOf(t, cls, texts)
+	for name, pair := range map[string][2][]float32{"last": {l[2], rows[1]}, "last of four": {l[4], rows[0]}, "first": {c[2], rows[0]}, "first of four": {c[4], rows[1]},
+		"mean": {rows[2], middle}, "mean of four": {rows[4], middle}} {
+		if d := distance(pair[0], pair[1]); d > 1e-6 {
+			t.Errorf("%s: differs by %g", name, d)
+		}
+	}
+}
+
 // Each program that is no encoder, and each option that does not fit, is refused by name.
 func TestEmbedderRefuses(t *testing.T) {
 	for _, c := range []struct {
@@ -221,6 +261,9 @@ func TestEmbedderRefuses(t *testing.T) {
 		if _, err := LoadEmbedder(t.Context(), p, nil, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s with %+v: got %v, want %q", c.name, c.o, err, c.want)
 		}
+	}
+	if _, err := LoadEmbedder(t.Context(), tableProgram(t, 40, 40), nil, EmbedOptions{Pooling: PoolMean}); err == nil || !strings.Contains(err.Error(), "logits") {
+		t.Errorf("logits: got %v", err)
 	}
 	e := embedder(t, encoderProgram(t, "bert", nil), EmbedOptions{Pooling: PoolMean, Context: 8})
 	for _, c := range []struct {
