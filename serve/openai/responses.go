@@ -209,7 +209,8 @@ func (r *responseRequest) readInput() error {
 	case len(list) == 0:
 		return refused("input", "an empty list, want an item")
 	}
-	thoughts, at := "", ""
+	var thoughts strings.Builder // of the next message
+	at := ""
 	for i, raw := range list {
 		place := fmt.Sprintf("input[%d]", i)
 		x, err := readItem(place, raw)
@@ -221,18 +222,19 @@ func (r *responseRequest) readInput() error {
 			if err != nil {
 				return err
 			}
-			thoughts, at = thoughts+text, place
+			thoughts.WriteString(text)
+			at = place
 			continue
 		}
-		if thoughts != "" && x.Type != "function_call" && x.Role != "assistant" {
+		if thoughts.Len() > 0 && x.Type != "function_call" && x.Role != "assistant" {
 			break
 		}
-		if err := r.addItem(place, x, thoughts); err != nil {
+		if err := r.addItem(place, x, thoughts.String()); err != nil {
 			return err
 		}
-		thoughts = ""
+		thoughts.Reset()
 	}
-	if thoughts != "" {
+	if thoughts.Len() > 0 {
 		return refused(at, "reasoning that no message of the assistant and no function_call follows")
 	}
 	return nil
