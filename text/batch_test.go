@@ -57,7 +57,7 @@ func promptsOf(n, vocabulary int) (list [][]int) {
 
 // TestTogether requires that texts that are generated together, some of which end early, are those of sessions that are alone.
 func TestTogether(t *testing.T) {
-	wide := transformer{layers: 3, dim: 64, heads: 4, vocabulary: 96, context: 40, seed: 5}
+	wide := transformer{Layers: 3, Dim: 64, Heads: 4, Vocabulary: 96, Context: 40, Seed: 5}
 	for _, p := range []struct {
 		name string
 		open func() *etrun.Program

@@ -80,7 +80,7 @@ func TestLookupFails(t *testing.T) {
 // TestLookupProgram compares texts with and without drafts of a program that computes.
 func TestLookupProgram(t *testing.T) {
 	for seed := range uint64(4) {
-		p := transformer{layers: 2, dim: 32, heads: 2, vocabulary: 96, context: 192, seed: seed}.program(t)
+		p := transformer{Layers: 2, Dim: 32, Heads: 2, Vocabulary: 96, Context: 192, Seed: seed}.program(t)
 		s := newSession(t, p)
 		if info := s.Model().Info(); !info.AllLogits || info.Cache != CachePositions || info.Chunk != 192 {
 			t.Fatalf("got %+v", info)
@@ -108,7 +108,7 @@ func TestLookupProgram(t *testing.T) {
 
 // BenchmarkLookup measures a program of 8 MB whose text repeats itself.
 func BenchmarkLookup(b *testing.B) {
-	p := transformer{layers: 2, dim: 256, heads: 4, vocabulary: 4096, context: 320, seed: 1}.program(b)
+	p := transformer{Layers: 2, Dim: 256, Heads: 4, Vocabulary: 4096, Context: 320, Seed: 1}.program(b)
 	for _, lookup := range []int{0, 2, 4, 8, 16} {
 		b.Run(fmt.Sprint("drafts of ", lookup), func(b *testing.B) {
 			benchmarkLookup(b, newSession(b, p), []int{1, 2, 3, 4, 5, 6, 7, 8}, Options{MaxTokens: 256, Lookup: lookup, IgnoreEOS: true})

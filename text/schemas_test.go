@@ -64,7 +64,7 @@ func TestRandomSchemas(t *testing.T) {
 			break
 		}
 		if done%20 == 1 {
-			c := transformer{layers: 1, dim: 16, heads: 2, vocabulary: 512, context: 300, seed: uint64(done)}
+			c := transformer{Layers: 1, Dim: 16, Heads: 2, Vocabulary: 512, Context: 300, Seed: uint64(done)}
 			m, err := Load(t.Context(), c.program(t), randomWords(r))
 			if err != nil {
 				t.Fatal(err)
