@@ -11,13 +11,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/prometheus/procfs"
 	client "github.com/sashabaranov/go-openai"
 
 	"github.com/etrun-go/etrun"
@@ -78,7 +76,9 @@ func newPeerWith(t testing.TB, o serve.Options, c serve.Config, config openai.Co
 	if c.Name = "lm"; c.Open == nil {
 		c.Open = open
 	}
-	config.Tokenizer = bytesTokenizer(t)
+	if config.Tokenizer == nil {
+		config.Tokenizer = bytesTokenizer(t)
+	}
 	if config.Template == nil {
 		config.Template = tmpl
 	}
@@ -524,67 +524,6 @@ func TestQueue(t *testing.T) {
 	if status, _, _ := post(t, p, "/v1/completions", `{"model":"lm","prompt":"x"}`); status != 200 {
 		t.Errorf("after that: got %d, want 200", status)
 	}
-}
-
-// Every stream of many clients equals the text that its prompt gives alone. With -short it runs for
-// half a second, with ETRUN_SOAK for that time.
-func TestManyClients(t *testing.T) {
-	p := newPeer(t, serve.Config{Instances: 2, Queue: 64, Timeout: time.Minute})
-	d := 2 * time.Second
-	if testing.Short() {
-		d = time.Second / 2
-	}
-	if s := os.Getenv("ETRUN_SOAK"); s != "" {
-		var err error
-		d, err = time.ParseDuration(s)
-		must(t, err)
-	}
-	texts := make(map[string]string)
-	for i := range 8 {
-		prompt := fmt.Sprintf("shared %d", i%4) + strings.Repeat("x", i)
-		texts[prompt] = want(t, prompt, text.Options{MaxTokens: 10})
-	}
-	for prompt, expected := range texts { // all sessions exist from now on
-		must(t, p.check(t.Context(), prompt, expected))
-	}
-	before := resident(t)
-	var clients sync.WaitGroup
-	until := time.Now().Add(d)
-	counts := make([]int, 32)
-	for i := range counts {
-		clients.Go(func() {
-			for time.Now().Before(until) {
-				for prompt, expected := range texts {
-					if err := p.check(t.Context(), prompt, expected); err != nil {
-						t.Errorf("client %d: %v", i, err)
-						return
-					}
-					counts[i]++
-				}
-			}
-		})
-	}
-	clients.Wait()
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
-	after := resident(t)
-	t.Logf("%d texts; resident %d MB before, %d MB after", total, before>>20, after>>20)
-	if d >= 30*time.Second && after > before+before/4+16<<20 {
-		t.Errorf("resident memory grew from %d to %d bytes", before, after)
-	}
-}
-
-// resident returns the resident memory of this process in bytes.
-func resident(t *testing.T) int {
-	t.Helper()
-	runtime.GC()
-	self, err := procfs.Self()
-	must(t, err)
-	stat, err := self.Stat()
-	must(t, err)
-	return stat.ResidentMemory()
 }
 
 // check compares a stream with its text.
