@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
+	"runtime"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/etrun-go/etrun/internal/await"
 )
 
 // forms are schemas with the least number of tokens for a text.
@@ -87,4 +91,82 @@ func TestFormErrors(t *testing.T) {
 		}
 		s.Close()
 	}
+}
+
+// A text with a form has it also without some tokens; if it cannot, the call is refused before its first token.
+func TestFormsWithoutTokens(t *testing.T) {
+	form, err := SchemaForm([]byte(`{"type":"array","items":{"enum":["x",true]},"minItems":1,"maxItems":2}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fakeDefault()
+	f.vocabulary, f.meta["get_vocab_size"] = firstByte+256, firstByte+256
+	m := f.load(t, &byteTokenizer{})
+	without := func(texts string) map[int]float32 {
+		bias := make(map[int]float32)
+		for _, b := range []byte(texts) {
+			bias[firstByte+int(b)] = float32(math.Inf(-1))
+		}
+		return bias
+	}
+	for name, c := range map[string]struct {
+		o    Options
+		ends bool
+	}{
+		"one of two":             {Options{Sampling: Sampling{Bias: without("x")}}, true},
+		"the other":              {Options{Sampling: Sampling{Bias: without("t ")}}, true},
+		"an optional part":       {Options{Sampling: Sampling{Bias: without(",")}}, true},
+		"both":                   {Options{Sampling: Sampling{Bias: without("xt")}}, false},
+		"a necessary part":       {Options{Sampling: Sampling{Bias: without("]")}}, false},
+		"an end":                 {Options{Ends: []int{firstByte + 'x'}}, true},
+		"a necessary end":        {Options{Ends: []int{firstByte + ']'}}, false},
+		"an end and a bias":      {Options{Ends: []int{firstByte + 'x'}, Sampling: Sampling{Bias: without("t")}}, false},
+		"a bias that is no mask": {Options{Sampling: Sampling{Bias: map[int]float32{firstByte + ']': -99}}}, true},
+	} {
+		for seed := range uint64(20) {
+			o := c.o
+			o.Form, o.MaxTokens, o.Temperature, o.Seed = form, 14, 2, seed
+			s := sessionOf(t, m)
+			text, err := "", error(nil)
+			for p, e := range s.GenerateTokens(context.Background(), []int{firstByte + 'a'}, o) {
+				text, err = text+p.Text, e
+			}
+			var option *OptionError
+			if c.ends && (err != nil || !json.Valid([]byte(text))) || !c.ends && (!errors.As(err, &option) || option.Option != "form" || text != "") {
+				t.Errorf("%s, seed %d: %q, %v", name, seed, text, err)
+			}
+		}
+	}
+}
+
+// A form that is kept does not keep the vocabulary of a model that is not used any more.
+func TestFormsOfClosedModels(t *testing.T) {
+	form, err := JSONForm()
+	if err != nil {
+		t.Fatal(err)
+	}
+	freed := make(chan struct{})
+	func() {
+		f := fakeDefault()
+		f.vocabulary, f.meta["get_vocab_size"] = firstByte+256, firstByte+256
+		m := f.load(t, &byteTokenizer{})
+		v := m.vocabulary()
+		runtime.AddCleanup(v, func(c chan struct{}) { close(c) }, freed)
+		if _, err := form.grammar.NewMatcher(v, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := form.grammar.NewMatcher(v, []int{firstByte + 'x'}); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	await.True(t, "the vocabulary is freed", func() bool {
+		runtime.GC()
+		select {
+		case <-freed:
+			return true
+		default:
+			return false
+		}
+	})
+	runtime.KeepAlive(form)
 }

@@ -124,6 +124,9 @@ func (g *generation) choose() (int, error) {
 	if g.former.failed {
 		return 0, tooMany("too many possibilities for the next token")
 	}
+	if !ok && g.Matcher != nil {
+		return 0, &OptionError{Option: "form", Got: "no token that the bias and the model do not exclude", Want: "one that can follow"}
+	}
 	if !ok {
 		return 0, &OptionError{Option: "bias", Got: "no token that it does not exclude", Want: "one"}
 	}
@@ -291,24 +294,44 @@ func (g *generation) startForm(prompt int) error {
 	if len(g.o.Stop) > 0 {
 		return &OptionError{Option: "stop", Got: "strings", Want: "none together with a form: the text would end within it"}
 	}
-	v, excluded := g.model.vocabulary(), make(map[string]bool)
-	for id, b := range g.o.Bias {
-		if math.IsInf(float64(b), -1) {
-			excluded[string(g.tokenText(id))] = true
-		}
-	}
+	excluded := g.excluded()
 	var err error
-	if g.former.Matcher, err = g.o.Form.grammar.NewMatcher(v, excluded); err != nil {
+	if g.former.Matcher, err = g.o.Form.grammar.NewMatcher(g.model.vocabulary(), excluded); err != nil {
 		return tooMany(err.Error())
 	}
-	if n := g.remaining(prompt); g.Least() > n {
-		want := "a number of tokens with which the form has an end"
-		if least := g.Least(); least < 1<<20 {
-			want = decimal(least) + " or more: the shortest text of the form needs as many"
-		}
-		return &OptionError{Option: "max tokens", Got: n, Want: want}
+	switch n := g.remaining(prompt); {
+	case !g.Ends():
+		return noEnd(len(excluded) > 0)
+	case g.Least() > n:
+		return &OptionError{Option: "max tokens", Got: n, Want: decimal(g.Least()) + " or more: the shortest text of the form needs as many"}
 	}
 	return nil
+}
+
+// excluded returns the tokens that cannot be a part of a text with a form, sorted: those that a bias excludes, and those that end the
+// text although they have a text themselves.
+func (g *generation) excluded() (list []int) {
+	for id, b := range g.o.Bias {
+		if math.IsInf(float64(b), -1) {
+			list = append(list, id)
+		}
+	}
+	for _, id := range slices.Concat(g.model.ends, g.o.Ends) {
+		if g.endsText(id) && len(g.tokenText(id)) > 0 {
+			list = append(list, id)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// noEnd is the error of a form of which no text is found. excludes means that some tokens are not part of texts.
+func noEnd(excludes bool) error {
+	if excludes {
+		return &OptionError{Option: "form", Got: "one that no text has without the tokens that a bias excludes or that end a text",
+			Want: "fewer of these tokens"}
+	}
+	return &OptionError{Option: "form", Got: "one that no text has", Want: "a form of texts that the model's tokens can write"}
 }
 
 // tooMany is the error of a form that cannot be followed.

@@ -266,7 +266,7 @@ func TestSharedDistances(t *testing.T) {
 	}
 	first, _ := g.NewMatcher(singles, nil)
 	again, _ := g.NewMatcher(singles, nil)
-	other, _ := g.NewMatcher(singles, map[string]bool{"{": true})
+	other, _ := g.NewMatcher(singles, []int{'{'})
 	if &first.dist[0] != &again.dist[0] || &first.dist[0] == &other.dist[0] || other.Least() < unreached {
 		t.Errorf("least %d and %d", first.Least(), other.Least())
 	}
@@ -280,7 +280,7 @@ func BenchmarkNewMatcher(b *testing.B) {
 		b.Fatal(err)
 	}
 	v := syllables("abcdefg", 5)
-	for name, excluded := range map[string]map[string]bool{"kept": nil, "new": {"x": true}} {
+	for name, excluded := range map[string][]int{"kept": nil, "new": {'x'}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if _, err := g.NewMatcher(v, excluded); err != nil {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"weak"
 )
 
 // Limits on grammars.
@@ -227,25 +228,30 @@ type Grammar struct {
 	rules []int32
 	start int32
 
-	mu    sync.Mutex
-	known *Vocabulary // that dist is for: the last one
-	dist  []int32
+	mu   sync.Mutex
+	kept [2]distances // the last ones: for all tokens, and without some
+}
+
+// distances are those of a vocabulary without excluded tokens. A grammar can outlive models, and does not keep their vocabularies.
+type distances struct {
+	vocabulary weak.Pointer[Vocabulary]
+	excluded   []int
+	list       []int32 // by node
 }
 
 // Size returns the number of states, which bounds the memory of a grammar: about a hundred bytes each.
 func (g *Grammar) Size() int { return len(g.nodes) }
 
-// distancesOf returns the distances for a vocabulary, which all texts without excluded tokens share.
-func (g *Grammar) distancesOf(v *Vocabulary, excluded map[string]bool) []int32 {
-	if len(excluded) > 0 {
-		return g.distances(func(s string) bool { return v.Has(s) && !excluded[s] })
-	}
+// distancesOf returns the distances for a vocabulary without excluded tokens, a sorted list. Texts one after the other share them:
+// clients send the same exclusions with each request.
+func (g *Grammar) distancesOf(v *Vocabulary, excluded []int) []int32 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.known != v {
-		g.known, g.dist = v, g.distances(v.Has)
+	k := &g.kept[min(len(excluded), 1)]
+	if k.list == nil || k.vocabulary.Value() != v || !slices.Equal(k.excluded, excluded) {
+		*k = distances{weak.Make(v), slices.Clone(excluded), g.distances(func(s string) bool { return v.has(s, excluded) })}
 	}
-	return g.dist
+	return k.list
 }
 
 // distances returns for each node a number of tokens with which its rule has an end, if token reports whether a text is one.

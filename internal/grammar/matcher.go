@@ -59,9 +59,9 @@ const (
 // ErrTooMany reports a form that has more alternatives at some place than are supported.
 var ErrTooMany = fmt.Errorf("more than %d alternatives at once", maxConfigs)
 
-// NewMatcher returns a matcher at the beginning of a text of the tokens of v, without those whose text is excluded. The error is
-// ErrTooMany.
-func (g *Grammar) NewMatcher(v *Vocabulary, excluded map[string]bool) (*Matcher, error) {
+// NewMatcher returns a matcher at the beginning of a text of the tokens of v, without those that are excluded, a sorted list. The
+// error is ErrTooMany.
+func (g *Grammar) NewMatcher(v *Vocabulary, excluded []int) (*Matcher, error) {
 	m := &Matcher{g: g, dist: g.distancesOf(v, excluded)}
 	m.forget()
 	m.begin()
@@ -98,6 +98,9 @@ func (m *Matcher) forget() {
 
 // Least returns a number of tokens with which the text has an end. It is very large if there is none.
 func (m *Matcher) Least() int { return int(m.now.least) }
+
+// Ends reports whether an end was found that tokens reach.
+func (m *Matcher) Ends() bool { return m.now.least < unreached }
 
 // Accepts reports whether the text can end here.
 func (m *Matcher) Accepts() bool { return m.now.accepts }

@@ -9,10 +9,14 @@ type Vocabulary struct {
 	shared []int32 // bytes that a text has in common with the one before
 }
 
-// Has reports whether a text is that of a token.
-func (v *Vocabulary) Has(s string) bool {
-	_, ok := slices.BinarySearch(v.texts, s)
-	return ok
+// has reports whether a text is that of a token that is not excluded.
+func (v *Vocabulary) has(s string, excluded []int) bool {
+	for i, _ := slices.BinarySearch(v.texts, s); i < len(v.texts) && v.texts[i] == s; i++ {
+		if _, not := slices.BinarySearch(excluded, int(v.ids[i])); !not {
+			return true
+		}
+	}
+	return false
 }
 
 // NewVocabulary returns a vocabulary. Tokens without text are left out.

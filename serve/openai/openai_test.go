@@ -433,6 +433,8 @@ func TestRefusals(t *testing.T) {
 		{"completions", lm + `"logprobs":99}`, 400, "logprobs"},
 		{"completions", lm + `"logit_bias":{"x":1}}`, 400, "logit_bias"},
 		{"completions", lm + `"logit_bias":{"999":1}}`, 400, "999"},
+		{"completions", lm + `"guided_choice":["a"],"logit_bias":{"97":-100}}`, 400, "without the tokens that a bias excludes"},
+		{"completions", lm + `"guided_choice":["a"],"stop_token_ids":[97],"stream":true}`, 400, "that end a text"},
 		{"completions", lm + `"stop":[` + strings.Repeat(`"a",`, 16) + `"a"]}`, 400, "stop"},
 		{"completions", lm + `"response_format":{"type":"xml"}}`, 400, "response_format"},
 		{"completions", lm + `"stream_options":{"include_usage":true}}`, 400, "stream_options"},
