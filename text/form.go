@@ -5,6 +5,21 @@ import "github.com/etrun-go/etrun/internal/grammar"
 // Form prescribes the form of a text: see Options.Form. It is immutable and safe for concurrent use.
 type Form struct{ grammar *grammar.Grammar }
 
+// FormLimit is called before a form needs more memory to be made, with the number of bytes. Its error ends that, and is wrapped in
+// that of the function. All this memory but 100 bytes for each state is free when the form is made.
+type FormLimit func(bytes int64) error
+
+// stateBytes are those of a state of a form while it is made, at most.
+const stateBytes = 600
+
+// limitsOf returns the limits of states.
+func limitsOf(list []FormLimit) (limits []grammar.Limit) {
+	for _, limit := range list {
+		limits = append(limits, func(states int) error { return limit(int64(states) * stateBytes) })
+	}
+	return limits
+}
+
 // newForm returns the form of a grammar, nil with an error.
 func newForm(g *grammar.Grammar, err error) (*Form, error) {
 	if err != nil {
@@ -17,22 +32,28 @@ func newForm(g *grammar.Grammar, err error) (*Form, error) {
 func (f *Form) Size() int { return f.grammar.Size() }
 
 // JSONForm returns the form of JSON objects.
-func JSONForm() (*Form, error) { return newForm(grammar.JSON()) }
+func JSONForm(limits ...FormLimit) (*Form, error) { return newForm(grammar.JSON(limitsOf(limits)...)) }
 
 // SchemaForm returns the form of JSON texts that a JSON schema accepts. docs/serve.md lists the keywords; others are an error.
-func SchemaForm(schema []byte) (*Form, error) { return newForm(grammar.Schema(schema)) }
+func SchemaForm(schema []byte, limits ...FormLimit) (*Form, error) {
+	return newForm(grammar.Schema(schema, limitsOf(limits)...))
+}
 
 // PatternForm returns the form of texts that a regular expression matches from their beginning to their end. Look-around and
 // word boundaries are an error.
-func PatternForm(pattern string) (*Form, error) { return newForm(grammar.Pattern(pattern)) }
+func PatternForm(pattern string, limits ...FormLimit) (*Form, error) {
+	return newForm(grammar.Pattern(pattern, limitsOf(limits)...))
+}
 
 // ChoiceForm returns the form of one of several texts.
-func ChoiceForm(texts []string) (*Form, error) { return newForm(grammar.Choice(texts)) }
+func ChoiceForm(texts []string, limits ...FormLimit) (*Form, error) {
+	return newForm(grammar.Choice(texts, limitsOf(limits)...))
+}
 
 // GrammarForm returns the form of the texts of a grammar in GBNF, the notation of llama.cpp, whose rule root is the text. A rule that
 // the grammar uses and does not define can be a JSON schema, by its name: it stands for the JSON texts that the schema accepts.
-func GrammarForm(gbnf string, schemas map[string][]byte) (*Form, error) {
-	return newForm(grammar.GBNF(gbnf, schemas))
+func GrammarForm(gbnf string, schemas map[string][]byte, limits ...FormLimit) (*Form, error) {
+	return newForm(grammar.GBNF(gbnf, schemas, limitsOf(limits)...))
 }
 
 // vocabulary returns the text of the tokens that can be chosen.

@@ -18,8 +18,8 @@ const (
 
 // GBNF returns the grammar of the texts of the rule root of a grammar in GBNF, the notation of llama.cpp: literals, classes of
 // characters, groups, alternatives and repetitions. Rules that are the names of schemas are JSON texts that these accept.
-func GBNF(text string, schemas map[string][]byte) (*Grammar, error) {
-	r := &gbnfReader{Builder: NewBuilder(), all: text, rest: text, rules: make(map[string]*gbnfRule)}
+func GBNF(text string, schemas map[string][]byte, limits ...Limit) (*Grammar, error) {
+	r := &gbnfReader{Builder: NewBuilder(limits...), all: text, rest: text, rules: make(map[string]*gbnfRule)}
 	if !utf8.ValidString(text) {
 		return nil, errors.New("want valid UTF-8")
 	}

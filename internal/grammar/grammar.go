@@ -15,6 +15,7 @@ import (
 // Limits on grammars.
 const (
 	maxNodes   = 200_000
+	batchNodes = 1024   // that are counted at once
 	maxConfigs = 10_000 // alternatives of a state
 	unreached  = math.MaxInt32 / 4
 )
@@ -47,7 +48,13 @@ type Builder struct {
 	rules []int32    // the first nodes
 	json  *jsonParts // nil before the first schema
 	err   error
+
+	limits  []Limit
+	counted int // nodes that the limits allow
 }
+
+// Limit is called before a grammar gets more states, with their number; its error ends the making.
+type Limit func(states int) error
 
 // jsonParts are the parts of JSON texts.
 type jsonParts struct {
@@ -55,7 +62,7 @@ type jsonParts struct {
 }
 
 // NewBuilder returns a builder without rules.
-func NewBuilder() *Builder { return &Builder{} }
+func NewBuilder(limits ...Limit) *Builder { return &Builder{limits: limits} }
 
 func (b *Builder) add(n node) int32 {
 	switch {
@@ -64,9 +71,24 @@ func (b *Builder) add(n node) int32 {
 	case len(b.nodes) >= maxNodes:
 		b.err = fmt.Errorf("a form of more than %d states", maxNodes)
 		return 0
+	case len(b.nodes) == b.counted:
+		if b.err = b.count(); b.err != nil {
+			return 0
+		}
 	}
 	b.nodes = append(b.nodes, n)
 	return int32(len(b.nodes) - 1)
+}
+
+// count asks the limits for further nodes.
+func (b *Builder) count() error {
+	for _, limit := range b.limits {
+		if err := limit(batchNodes); err != nil {
+			return err
+		}
+	}
+	b.counted += batchNodes
+	return nil
 }
 
 // Declare returns a new rule, to be defined later.
@@ -181,11 +203,11 @@ func Literals(texts []string) Part {
 }
 
 // Choice returns the grammar of one of several texts.
-func Choice(texts []string) (*Grammar, error) {
+func Choice(texts []string, limits ...Limit) (*Grammar, error) {
 	if len(texts) == 0 {
 		return nil, errors.New("want a text or more")
 	}
-	return NewBuilder().Build(Literals(texts))
+	return NewBuilder(limits...).Build(Literals(texts))
 }
 
 // trie adds the nodes of sorted texts, which are not equal.

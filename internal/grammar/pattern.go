@@ -44,12 +44,12 @@ var (
 )
 
 // Pattern returns the grammar of texts that match a regular expression from their beginning to their end.
-func Pattern(s string) (*Grammar, error) {
+func Pattern(s string, limits ...Limit) (*Grammar, error) {
 	p, err := plain.pattern(s)
 	if err != nil {
 		return nil, err
 	}
-	return NewBuilder().Build(p)
+	return NewBuilder(limits...).Build(p)
 }
 
 // pattern returns strings of JSON that match a regular expression from their beginning to their end. Of a class, characters

@@ -38,8 +38,8 @@ const (
 )
 
 // JSON returns the grammar of JSON objects.
-func JSON() (*Grammar, error) {
-	b := NewBuilder()
+func JSON(limits ...Limit) (*Grammar, error) {
+	b := NewBuilder(limits...)
 	return b.Build(document(b.ofJSON().object))
 }
 
@@ -48,8 +48,8 @@ func document(p Part) Part { return Seq(Opt(Text(" ")), p) }
 
 // Schema returns the grammar of JSON texts that a JSON schema accepts: not all of them, but each text of the grammar is one.
 // Keywords that are not supported are a *SchemaError.
-func Schema(text []byte) (*Grammar, error) {
-	b := NewBuilder()
+func Schema(text []byte, limits ...Limit) (*Grammar, error) {
+	b := NewBuilder(limits...)
 	p, err := b.Schema(text)
 	if err != nil {
 		return nil, err

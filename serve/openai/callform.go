@@ -60,8 +60,10 @@ func (w *formWriter) arguments(t *toolFunction) (string, error) {
 	if string(orNull(schema)) == "null" {
 		schema = []byte(noArguments)
 	}
-	_, err := forms.schema(schema)
+	_, err := w.forms.schema(schema)
 	switch {
+	case isUnmade(err):
+		return "", err
 	case err != nil && t.Strict:
 		return "", refused("tools", "the parameters of %s: %v", t.Name, err)
 	case err != nil:
@@ -172,7 +174,11 @@ func (w *formWriter) members(t *toolFunction, quote, end string) (list []memberF
 	for r := range needed {
 		plain = plain && listed[r]
 	}
-	if _, err := forms.schema(schema); plain && err == nil && (len(names) > 0 || string(root["additionalProperties"]) == "false") {
+	_, err = w.forms.schema(schema)
+	if isUnmade(err) {
+		return nil, false, err
+	}
+	if plain && err == nil && (len(names) > 0 || string(root["additionalProperties"]) == "false") {
 		properties := schemaOf(schema).Properties
 		for _, key := range names {
 			value, err := w.member(t, root, key, properties[key], quote, end)
@@ -427,17 +433,17 @@ func (w *formWriter) reply(f *callFormat, u *toolUse, thought string) error {
 }
 
 // form returns the form of a reply, nil if any text is one. thought is the mark that ends the thought in which it begins.
-func (f *callFormat) form(u *toolUse, thought string) (*text.Form, error) {
+func (f *callFormat) form(u *toolUse, thought string, m *formMaker) (*text.Form, error) {
 	if !u.must && !u.strict && !u.single {
 		return nil, nil
 	}
-	w := &formWriter{schemas: make(map[string][]byte)}
+	w := &formWriter{forms: m, schemas: make(map[string][]byte)}
 	if err := w.reply(f, u, thought); err != nil {
 		return nil, err
 	}
-	form, err := forms.grammar(w.rules.String(), w.schemas)
+	form, err := m.grammar(w.rules.String(), w.schemas)
 	if err != nil {
-		return nil, refused("tools", "%v", err)
+		return nil, refusedForm("tools", err)
 	}
 	return form, nil
 }

@@ -48,6 +48,7 @@ type callReader interface {
 
 // formWriter writes the form of a reply with calls as a grammar in GBNF.
 type formWriter struct {
+	forms   *formMaker
 	rules   strings.Builder
 	schemas map[string][]byte
 	n       int               // of rules with a number

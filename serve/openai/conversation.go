@@ -91,7 +91,7 @@ func (m *message) forTemplate(place string) (t text.Message, err error) {
 }
 
 // encode returns the tokens of the messages, and how the reply ends and is divided.
-func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse) (e encoded, err error) {
+func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse, m *formMaker) (e encoded, err error) {
 	t := g.template
 	if t == nil {
 		return e, refused("messages", "%v", g.noChat)
@@ -121,7 +121,7 @@ func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse) (e 
 		if e.split.within {
 			thought = e.split.thoughts.end
 		}
-		e.form, err = e.split.format.form(u, thought)
+		e.form, err = e.split.format.form(u, thought, m)
 	}
 	return e, err
 }

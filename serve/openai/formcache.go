@@ -1,10 +1,13 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 
+	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/text"
 )
 
@@ -30,32 +33,109 @@ const (
 // forms are those of all models: a form does not depend on one.
 var forms formCache
 
-// maxCompiling is the number of forms that are made at once: each can need a hundred megabytes until it is made, which are not counted
-// in the memory of requests.
+// maxCompiling is the number of forms that are made at once: a large one keeps a processor busy for a second.
 const maxCompiling = 2
 
 var compiling = make(chan struct{}, maxCompiling)
 
-// compiled makes a form when there is room for it.
-func compiled(compile func() (*text.Form, error)) (*text.Form, error) {
-	compiling <- struct{}{}
-	defer func() { <-compiling }()
-	return compile()
+// formMaker makes the forms of a request, or finds them in a cache. Their memory counts toward that of requests.
+type formMaker struct {
+	ctx   context.Context // of the request: nothing waits longer
+	hold  *serve.Hold     // nil counts nothing
+	cache *formCache
+}
+
+// within returns a maker that waits no longer than a further context.
+func (m *formMaker) within(ctx context.Context) *formMaker { return &formMaker{ctx, m.hold, m.cache} }
+
+// unmade is the error of a form that the server could not make: that of the context, or of too little memory.
+type unmade struct{ error }
+
+// Unwrap returns the reason.
+func (e *unmade) Unwrap() error { return e.error }
+
+// isUnmade reports whether a form was not made, whatever the request prescribes.
+func isUnmade(err error) bool {
+	_, ok := errors.AsType[*unmade](err)
+	return ok
+}
+
+// refusedForm is the error of a member whose form could not be made.
+func refusedForm(member string, err error) error {
+	if isUnmade(err) {
+		return err
+	}
+	return refused(member, "%v", err)
+}
+
+// keptBytes are those of a state of a form that was made.
+const keptBytes = 100
+
+// make makes a form when others are made.
+func (m *formMaker) make(compile func(limit text.FormLimit) (*text.Form, error)) (*text.Form, error) {
+	select {
+	case compiling <- struct{}{}:
+		defer func() { <-compiling }()
+	case <-m.ctx.Done():
+		return nil, &unmade{context.Cause(m.ctx)}
+	}
+	used := int64(0)
+	form, err := compile(func(bytes int64) error {
+		switch {
+		case m.ctx.Err() != nil:
+			return &unmade{context.Cause(m.ctx)}
+		case m.hold == nil:
+			return nil
+		}
+		if err := m.hold.Grow(bytes); err != nil {
+			return &unmade{err}
+		}
+		used += bytes
+		return nil
+	})
+	if err == nil {
+		used -= min(used, keptBytes*int64(form.Size())) // until the end of the request
+	}
+	if m.hold != nil {
+		m.hold.Shrink(used)
+	}
+	return form, err
+}
+
+// object returns the form of any JSON object.
+func (m *formMaker) object() (*text.Form, error) {
+	return m.cache.get(m, "object", func(limit text.FormLimit) (*text.Form, error) { return text.JSONForm(limit) })
+}
+
+// schema returns the form of JSON by a schema.
+func (m *formMaker) schema(schema []byte) (*text.Form, error) {
+	return m.cache.get(m, "schema "+string(schema), func(limit text.FormLimit) (*text.Form, error) { return text.SchemaForm(schema, limit) })
+}
+
+// grammar returns the form of a grammar in GBNF, some of whose rules are schemas.
+func (m *formMaker) grammar(gbnf string, schemas map[string][]byte) (*text.Form, error) {
+	names, err := json.Marshal(schemas)
+	if err != nil { // cannot happen for texts
+		return nil, err
+	}
+	return m.cache.get(m, "grammar "+string(names)+gbnf, func(limit text.FormLimit) (*text.Form, error) {
+		return text.GrammarForm(gbnf, schemas, limit)
+	})
 }
 
 // size is the size of a form with its key, in states.
 func (c cachedForm) size() int { return c.form.Size() + len(c.key)/100 }
 
 // get returns the form of a key, which it makes if it is not kept.
-func (c *formCache) get(key string, compile func() (*text.Form, error)) (*text.Form, error) {
+func (c *formCache) get(m *formMaker, key string, compile func(text.FormLimit) (*text.Form, error)) (*text.Form, error) {
 	if form := c.find(key); form != nil {
 		return form, nil
 	}
-	return compiled(func() (*text.Form, error) {
+	return m.make(func(limit text.FormLimit) (*text.Form, error) {
 		if form := c.find(key); form != nil { // another request has made it
 			return form, nil
 		}
-		form, err := compile() // not locked: requests for forms that are kept do not wait for it
+		form, err := compile(limit) // not locked: requests for forms that are kept do not wait for it
 		if err == nil {
 			c.keep(key, form)
 		}
@@ -89,18 +169,4 @@ func (c *formCache) find(key string) *text.Form {
 	found := c.list[i]
 	c.list = append(slices.Delete(c.list, i, i+1), found)
 	return found.form
-}
-
-// schema returns the form of JSON by a schema.
-func (c *formCache) schema(schema []byte) (*text.Form, error) {
-	return c.get("schema "+string(schema), func() (*text.Form, error) { return text.SchemaForm(schema) })
-}
-
-// grammar returns the form of a grammar in GBNF, some of whose rules are schemas.
-func (c *formCache) grammar(gbnf string, schemas map[string][]byte) (*text.Form, error) {
-	names, err := json.Marshal(schemas)
-	if err != nil { // cannot happen for texts
-		return nil, err
-	}
-	return c.get("grammar "+string(names)+gbnf, func() (*text.Form, error) { return text.GrammarForm(gbnf, schemas) })
 }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,14 +13,19 @@ import (
 	"weak"
 
 	"github.com/etrun-go/etrun/internal/grammar"
+	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/text"
 )
+
+// makerOf makes forms without a server.
+func makerOf(t *testing.T) *formMaker { return &formMaker{t.Context(), nil, &forms} }
 
 // A form is compiled once as long as it is kept; what is kept is bounded by number and by size.
 func TestFormCache(t *testing.T) {
 	c, compiled := &formCache{}, 0
+	maker := &formMaker{t.Context(), nil, c}
 	get := func(i int) *text.Form {
-		f, err := c.get(fmt.Sprint(i), func() (*text.Form, error) {
+		f, err := c.get(maker, fmt.Sprint(i), func(text.FormLimit) (*text.Form, error) {
 			compiled++
 			return text.ChoiceForm([]string{"a", fmt.Sprint(i)})
 		})
@@ -42,7 +48,7 @@ func TestFormCache(t *testing.T) {
 	large := make([]string, 12)
 	for i := range large {
 		large[i] = fmt.Sprintf(`{"type":"string","minLength":%d,"maxLength":19000}`, i)
-		if _, err := c.schema([]byte(large[i])); err != nil {
+		if _, err := maker.schema([]byte(large[i])); err != nil {
 			t.Fatal(err)
 		}
 		if sum := 0; c.size > maxCachedSize || len(c.list) == 0 {
@@ -56,14 +62,14 @@ func TestFormCache(t *testing.T) {
 			}
 		}
 	}
-	if _, err := c.schema([]byte(`{"not":1}`)); err == nil {
+	if _, err := maker.schema([]byte(`{"not":1}`)); err == nil {
 		t.Error("an error is lost")
 	}
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
 			for k := range 50 {
-				if _, err := c.schema([]byte(large[(i*k)%7])); err != nil {
+				if _, err := maker.schema([]byte(large[(i*k)%7])); err != nil {
 					t.Error(err)
 				}
 			}
@@ -80,7 +86,7 @@ func TestFormsAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
-			_, err := c.get(fmt.Sprint(i%2), func() (*text.Form, error) {
+			_, err := c.get(&formMaker{t.Context(), nil, c}, fmt.Sprint(i%2), func(text.FormLimit) (*text.Form, error) {
 				if n := running.Add(1); n > maxCompiling {
 					t.Errorf("%d forms at once", n)
 				}
@@ -107,6 +113,64 @@ func TestFormsAtOnce(t *testing.T) {
 	}
 }
 
+// The wait for others that are made ends with the request, and so does the making.
+func TestFormsOfEndedRequests(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m := &formMaker{ctx, nil, &formCache{}}
+	made := 0
+	compile := func(limit text.FormLimit) (*text.Form, error) {
+		made++
+		return text.ChoiceForm([]string{"a"}, limit)
+	}
+	if _, err := m.make(compile); !isUnmade(err) || !errors.Is(err, context.Canceled) {
+		t.Errorf("made: %v", err)
+	}
+	made = 0
+	for range maxCompiling {
+		compiling <- struct{}{}
+	}
+	defer func() {
+		for range maxCompiling {
+			<-compiling
+		}
+	}()
+	tools := &toolUse{tools: []toolFunction{{Name: "f"}}, must: true}
+	for i := range callFormats {
+		if _, err := callFormats[i].form(tools, "", m); !isUnmade(err) {
+			t.Errorf("%s: %v", callFormats[i].name, err)
+		}
+	}
+	if _, err := m.make(compile); !isUnmade(err) || made > 0 {
+		t.Errorf("waited: %v, made %d", err, made)
+	}
+}
+
+// The memory of forms that are made counts toward that of requests. A request without room for it is refused as others are, and
+// what is counted ends with the request.
+func TestMemoryOfForms(t *testing.T) {
+	const limit = 4 << 20
+	s, err := serve.New(serve.Options{BusyBytes: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	m := &formMaker{t.Context(), s.NewHold(), &formCache{}}
+	r := request{Schema: json.RawMessage(`{"type":"string","maxLength":19000}`)}
+	if _, _, err := r.form(m); !serve.IsBusy(err) || m.hold.Size() != 0 {
+		t.Errorf("a large form: %v, %d bytes are counted", err, m.hold.Size())
+	}
+	r = request{Schema: json.RawMessage(`{"type":"string","maxLength":1900}`)}
+	f, _, err := r.form(m)
+	if err != nil || m.hold.Size() != int64(f.Size())*keptBytes {
+		t.Errorf("%v, %d bytes are counted", err, m.hold.Size())
+	}
+	m.hold.Release()
+	if all := s.NewHold(); all.Grow(limit) != nil {
+		t.Error("bytes are counted after the request")
+	}
+}
+
 // A form that is no longer kept has no place in the list either, whose array is longer: it would stay in memory.
 func TestDroppedForms(t *testing.T) {
 	c, dropped := &formCache{}, 0
@@ -115,7 +179,7 @@ func TestDroppedForms(t *testing.T) {
 		if len(c.list) == maxCachedForms {
 			first = weak.Make(c.list[0].form)
 		}
-		if _, err := c.get(fmt.Sprint(i), func() (*text.Form, error) { return text.ChoiceForm([]string{"a"}) }); err != nil {
+		if _, err := c.get(&formMaker{t.Context(), nil, c}, fmt.Sprint(i), func(text.FormLimit) (*text.Form, error) { return text.ChoiceForm([]string{"a"}) }); err != nil {
 			t.Fatal(err)
 		}
 		if len(c.list) == maxCachedForms {
@@ -148,7 +212,7 @@ func TestStrictTools(t *testing.T) {
 			inJSON := f.args != "" || f.named != ""
 			for _, strict := range []bool{false, true} {
 				u := &toolUse{tools: []toolFunction{{"f", json.RawMessage(c.schema), strict}}, must: true}
-				_, err := f.form(u, "")
+				_, err := f.form(u, "", makerOf(t))
 				_, refused := errors.AsType[*requestError](err)
 				if want := strict && !inJSON && !c.loose; refused != want || !want && err != nil {
 					t.Errorf("%s, strict %v, %s: %v", f.name, strict, c.schema, err)
@@ -186,7 +250,7 @@ func TestArgumentsThatRefer(t *testing.T) {
 			}
 		}
 		tool.Strict = true
-		if _, err := f.form(&toolUse{tools: []toolFunction{tool}, must: true}, ""); (err != nil) != c.elsewhere {
+		if _, err := f.form(&toolUse{tools: []toolFunction{tool}, must: true}, "", makerOf(t)); (err != nil) != c.elsewhere {
 			t.Errorf("%s: %v", c.schema, err)
 		}
 	}
@@ -197,7 +261,7 @@ func TestArgumentsThatRefer(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	many := []byte(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)
-	w := &formWriter{schemas: make(map[string][]byte)}
+	w := &formWriter{forms: makerOf(t), schemas: make(map[string][]byte)}
 	err := w.reply(f, &toolUse{tools: []toolFunction{{Name: "f", Parameters: many}}, must: true}, "")
 	if err != nil || w.rules.Len() > 4*len(many) {
 		t.Errorf("%d bytes of rules for %d of parameters, %v", w.rules.Len(), len(many), err)
@@ -214,7 +278,7 @@ func TestArgumentsThatRefer(t *testing.T) {
 		}
 		schema := `{"type":"object","properties":{` + strings.Join(properties, ",") + `},"$defs":{"d":{"type":"null","title":"` +
 			strings.Repeat("x", 100_000) + `"}}}`
-		w := &formWriter{schemas: make(map[string][]byte)}
+		w := &formWriter{forms: makerOf(t), schemas: make(map[string][]byte)}
 		err := w.reply(f, &toolUse{tools: []toolFunction{{Name: "f", Parameters: json.RawMessage(schema)}}, must: true}, "")
 		size := 0
 		for _, s := range w.schemas {

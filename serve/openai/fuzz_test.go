@@ -43,7 +43,7 @@ func FuzzRequest(f *testing.F) {
 			err := decode(text, r.members, r.into)
 			var j *job
 			if err == nil {
-				j, err = r.into.job()
+				j, err = r.into.job(makerOf(t))
 			}
 			if err != nil {
 				if !errors.Is(err, etrun.ErrInput) {

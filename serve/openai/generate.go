@@ -55,7 +55,7 @@ func (h *handler) newSink(w http.ResponseWriter, model string, j *job, hold *ser
 
 // source gives the tokens of a prompt, and those that end its text.
 type source struct {
-	tokens func(g *generator) (encoded, error)
+	tokens func(ctx context.Context, g *generator) (encoded, error)
 	echo   string // precedes the generated text
 }
 
@@ -87,7 +87,7 @@ type body interface {
 	// model returns the name of the model.
 	model() string
 	// job checks the request.
-	job() (*job, error)
+	job(m *formMaker) (*job, error)
 }
 
 // decodedShare is the memory of a decoded body relative to its bytes: a token takes two bytes, and eight when decoded.
@@ -110,16 +110,18 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, members object, i
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, members object, into body) {
 	hold, err := h.read(w, r, members, into, decodedShare)
 	defer hold.Release()
+	m := &formMaker{r.Context(), hold.Beside(), &forms}
+	defer m.hold.Release()
 	var j *job
 	if err == nil {
-		j, err = into.job()
+		j, err = into.job(m)
 	}
-	h.run(w, r, into.model(), j, hold.Beside(), err)
+	h.run(w, r, into.model(), j, m.hold.Beside(), err)
 }
 
 // job checks a completion.
-func (r *completionRequest) job() (*job, error) {
-	o, err := r.options()
+func (r *completionRequest) job(m *formMaker) (*job, error) {
+	o, err := r.options(m)
 	switch {
 	case err != nil:
 		return nil, err
@@ -154,7 +156,7 @@ func (r *completionRequest) job() (*job, error) {
 }
 
 // encode returns the tokens of a prompt.
-func (p prompt) encode(g *generator) (encoded, error) {
+func (p prompt) encode(_ context.Context, g *generator) (encoded, error) {
 	if p.text == nil {
 		return encoded{prompt: p.tokens}, nil
 	}
@@ -166,14 +168,14 @@ func (p prompt) encode(g *generator) (encoded, error) {
 const maxCandidates = 20
 
 // job checks a chat completion.
-func (r *chatRequest) job() (*job, error) {
+func (r *chatRequest) job(m *formMaker) (*job, error) {
 	if r.MaxCompletion != nil {
 		if r.MaxTokens != nil && *r.MaxTokens != *r.MaxCompletion {
 			return nil, refused("max_tokens", "%d, and max_completion_tokens %d: they mean the same", *r.MaxTokens, *r.MaxCompletion)
 		}
 		r.MaxTokens = r.MaxCompletion
 	}
-	o, err := r.options()
+	o, err := r.options(m)
 	switch {
 	case err != nil:
 		return nil, err
@@ -195,7 +197,9 @@ func (r *chatRequest) job() (*job, error) {
 		return nil, refused("stop", "together with calls of tools of a form: the text would end within it")
 	}
 	j := r.newJob(o, chatForm{}, "messages")
-	j.prompts = []source{{tokens: func(g *generator) (encoded, error) { return r.encode(g, d, u) }}}
+	j.prompts = []source{{tokens: func(ctx context.Context, g *generator) (encoded, error) {
+		return r.encode(g, d, u, m.within(ctx))
+	}}}
 	return j, r.checkEnd()
 }
 
@@ -248,7 +252,7 @@ type encoded struct {
 }
 
 // encode returns the tokens of all prompts.
-func (j *job) encode(g *generator) ([]encoded, error) {
+func (j *job) encode(ctx context.Context, g *generator) ([]encoded, error) {
 	for _, id := range j.options.Ends {
 		if n := g.model.Info().Vocabulary; id >= n {
 			return nil, refused("stop_token_ids", "%d, the model has tokens below %d", id, n)
@@ -257,7 +261,7 @@ func (j *job) encode(g *generator) ([]encoded, error) {
 	list := make([]encoded, len(j.prompts))
 	for i, p := range j.prompts {
 		var err error
-		list[i], err = p.tokens(g)
+		list[i], err = p.tokens(ctx, g)
 		if err == nil {
 			err = g.model.CheckPrompt(list[i].prompt)
 		}
@@ -271,7 +275,7 @@ func (j *job) encode(g *generator) ([]encoded, error) {
 
 // promptError returns the error of a prompt, with the code by which clients know that it is too long.
 func promptError(member string, err error) error {
-	if _, ok := errors.AsType[*requestError](err); ok {
+	if _, ok := errors.AsType[*requestError](err); ok || isUnmade(err) {
 		return err
 	}
 	e := &requestError{etrun.ErrInput, member, "", err.Error()}
@@ -333,7 +337,7 @@ func (j *job) named(err error) error {
 // generate generates the texts of a job, one after the other.
 func (h *handler) generate(ctx context.Context, g *generator, j *job, a sink, began func()) error {
 	a.use(g.model.Tokenizer())
-	list, err := j.encode(g)
+	list, err := j.encode(ctx, g)
 	if err == nil {
 		err = h.checkSize(g, j, list)
 	}

@@ -216,7 +216,7 @@ func (e inputError) Unwrap() []error { return []error{etrun.ErrInput, e.err} }
 const maxPenalty = 2
 
 // options returns the options of a text, or an error for values that are not supported.
-func (r *request) options() (o text.Options, err error) {
+func (r *request) options(m *formMaker) (o text.Options, err error) {
 	if err := r.check(); err != nil {
 		return o, err
 	}
@@ -229,7 +229,7 @@ func (r *request) options() (o text.Options, err error) {
 	}
 	o.Stop = slices.DeleteFunc(o.Stop, func(s string) bool { return s == "" })
 	o.Seed = seed(r.Seed)
-	if o.Form, r.formMember, err = r.form(); err != nil {
+	if o.Form, r.formMember, err = r.form(m); err != nil {
 		return o, err
 	}
 	if err := r.repetition(&o); err != nil {
@@ -325,14 +325,14 @@ type formSource struct {
 }
 
 // formSources are the members of the request that prescribe a form.
-func (r *request) formSources() (list []formSource, err error) {
+func (r *request) formSources(m *formMaker) (list []formSource, err error) {
 	x := orZero(r.Structured)
 	for _, c := range []struct {
 		member string
 		schema json.RawMessage
 	}{{"guided_json", r.Guided}, {"json_schema", r.Schema}, {"structured_outputs.json", x.Schema}} {
 		if string(orNull(c.schema)) != "null" {
-			list = append(list, formSource{c.member, func() (*text.Form, error) { return forms.schema(c.schema) }})
+			list = append(list, formSource{c.member, func() (*text.Form, error) { return m.schema(c.schema) }})
 		}
 	}
 	for _, c := range []struct {
@@ -341,7 +341,7 @@ func (r *request) formSources() (list []formSource, err error) {
 	}{{"guided_regex", r.GuidedRegex}, {"regex", r.Regex}, {"structured_outputs.regex", x.Regex}} {
 		if c.pattern != nil {
 			list = append(list, formSource{c.member, func() (*text.Form, error) {
-				return compiled(func() (*text.Form, error) { return text.PatternForm(*c.pattern) })
+				return m.make(func(limit text.FormLimit) (*text.Form, error) { return text.PatternForm(*c.pattern, limit) })
 			}})
 		}
 	}
@@ -351,7 +351,7 @@ func (r *request) formSources() (list []formSource, err error) {
 	}{{"guided_choice", r.Choices}, {"structured_outputs.choice", x.Choice}} {
 		if c.texts != nil {
 			list = append(list, formSource{c.member, func() (*text.Form, error) {
-				return compiled(func() (*text.Form, error) { return text.ChoiceForm(*c.texts) })
+				return m.make(func(limit text.FormLimit) (*text.Form, error) { return text.ChoiceForm(*c.texts, limit) })
 			}})
 		}
 	}
@@ -360,20 +360,20 @@ func (r *request) formSources() (list []formSource, err error) {
 		grammar *string
 	}{{"grammar", r.Grammar}, {"structured_outputs.grammar", x.Grammar}} {
 		if orZero(c.grammar) != "" { // clients of llama.cpp send an empty one for none
-			list = append(list, formSource{c.member, func() (*text.Form, error) { return forms.grammar(*c.grammar, nil) }})
+			list = append(list, formSource{c.member, func() (*text.Form, error) { return m.grammar(*c.grammar, nil) }})
 		}
 	}
 	if orZero(x.Object) {
-		list = append(list, formSource{"structured_outputs.json_object", text.JSONForm})
+		list = append(list, formSource{"structured_outputs.json_object", m.object})
 	}
 	if f := r.Format; f != nil && f.Type != "text" {
 		member, schema, err := f.schema()
 		if err != nil {
 			return nil, err
 		}
-		compile := text.JSONForm
+		compile := m.object
 		if schema != nil {
-			compile = func() (*text.Form, error) { return forms.schema(schema) }
+			compile = func() (*text.Form, error) { return m.schema(schema) }
 		}
 		list = append(list, formSource{member, compile})
 	}
@@ -381,8 +381,8 @@ func (r *request) formSources() (list []formSource, err error) {
 }
 
 // form returns the form that the request prescribes, nil for none, and the member that has it.
-func (r *request) form() (*text.Form, string, error) {
-	list, err := r.formSources()
+func (r *request) form(m *formMaker) (*text.Form, string, error) {
+	list, err := r.formSources(m)
 	if err != nil || len(list) == 0 {
 		return nil, "", err
 	}
@@ -396,7 +396,7 @@ func (r *request) form() (*text.Form, string, error) {
 	}
 	f, err := first.compile()
 	if err != nil {
-		return nil, "", refused(first.member, "%v", err)
+		return nil, "", refusedForm(first.member, err)
 	}
 	return f, first.member, nil
 }

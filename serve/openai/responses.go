@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,7 +111,7 @@ func (h *handler) responses(w http.ResponseWriter, r *http.Request) {
 func (r *responseRequest) model() string { return r.Model }
 
 // job checks a response, as the chat that it is.
-func (r *responseRequest) job() (*job, error) {
+func (r *responseRequest) job(m *formMaker) (*job, error) {
 	if r.MaxTokens != nil && *r.MaxTokens < 1 {
 		return nil, refused("max_output_tokens", "%d, want 1 or more", *r.MaxTokens)
 	}
@@ -125,14 +126,14 @@ func (r *responseRequest) job() (*job, error) {
 			return nil, err
 		}
 	}
-	j, err := c.job()
+	j, err := c.job(m)
 	if err != nil {
 		return nil, r.renamed(err)
 	}
 	j.respond, j.member = &response{request: r}, "input"
 	inner := j.prompts[0].tokens
-	j.prompts[0].tokens = func(g *generator) (encoded, error) {
-		e, err := inner(g)
+	j.prompts[0].tokens = func(ctx context.Context, g *generator) (encoded, error) {
+		e, err := inner(ctx, g)
 		return e, r.renamed(err)
 	}
 	return j, nil

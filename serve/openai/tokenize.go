@@ -50,15 +50,15 @@ type textAnswer struct {
 
 func (h *handler) tokenize(w http.ResponseWriter, r *http.Request) {
 	body := &tokenizeRequest{}
-	h.convert(w, r, tokenizeMembers, body, func() string { return body.Model }, func(l lexer, _ *serve.Hold) (any, error) {
-		return body.ids(l)
+	h.convert(w, r, tokenizeMembers, body, func() string { return body.Model }, func(l lexer, m *formMaker) (any, error) {
+		return body.ids(l, m)
 	})
 }
 
 func (h *handler) detokenize(w http.ResponseWriter, r *http.Request) {
 	body := &detokenizeRequest{}
-	h.convert(w, r, detokenizeMembers, body, func() string { return body.Model }, func(l lexer, hold *serve.Hold) (any, error) {
-		return body.text(l, h.server.AnswerBytes()/textShare, hold)
+	h.convert(w, r, detokenizeMembers, body, func() string { return body.Model }, func(l lexer, m *formMaker) (any, error) {
+		return body.text(l, h.server.AnswerBytes()/textShare, m.hold)
 	})
 }
 
@@ -76,7 +76,7 @@ var converting = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // convert answers a request that needs a tokenizer only: it does not wait for texts that are being generated.
 func (h *handler) convert(w http.ResponseWriter, r *http.Request, members object, into any, name func() string,
-	do func(l lexer, hold *serve.Hold) (any, error)) {
+	do func(l lexer, m *formMaker) (any, error)) {
 	hold, err := h.read(w, r, members, into, 3*decodedShare) // with the tokens, and their JSON
 	defer hold.Release()
 	var m *serve.Model
@@ -96,7 +96,7 @@ func (h *handler) convert(w http.ResponseWriter, r *http.Request, members object
 			if !ok || l.tokenizer() == nil {
 				return notOfKind(m, "has no tokenizer")
 			}
-			object, err = do(l, hold)
+			object, err = do(l, &formMaker{r.Context(), hold, &forms})
 			return err
 		})
 	}
@@ -108,7 +108,7 @@ func (h *handler) convert(w http.ResponseWriter, r *http.Request, members object
 }
 
 // ids returns the tokens of the prompt, or of the messages.
-func (r *tokenizeRequest) ids(l lexer) (any, error) {
+func (r *tokenizeRequest) ids(l lexer, m *formMaker) (any, error) {
 	var tokens []int
 	var err error
 	switch {
@@ -127,7 +127,7 @@ func (r *tokenizeRequest) ids(l lexer) (any, error) {
 		if !ok {
 			return nil, refused("messages", "the model computes vectors of texts only: want prompt")
 		}
-		tokens, err = r.ofMessages(g)
+		tokens, err = r.ofMessages(g, m)
 	}
 	if err != nil {
 		return nil, promptError("prompt", err)
@@ -137,12 +137,12 @@ func (r *tokenizeRequest) ids(l lexer) (any, error) {
 }
 
 // ofMessages returns the tokens of the messages.
-func (r *tokenizeRequest) ofMessages(g *generator) ([]int, error) {
+func (r *tokenizeRequest) ofMessages(g *generator, m *formMaker) ([]int, error) {
 	d, u, err := r.conversation()
 	if err = cmp.Or(err, r.checkEnd()); err != nil {
 		return nil, err
 	}
-	e, err := r.encode(g, d, u)
+	e, err := r.encode(g, d, u, m)
 	return e.prompt, err
 }
 
