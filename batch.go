@@ -99,6 +99,9 @@ func (b *Batch) Rows() int { return b.most }
 // Steps returns the numbers of instructions that run together, and in each instance.
 func (b *Batch) Steps() (together, each int) { return b.plan.Together, b.plan.Each }
 
+// Bytes returns the memory of the batch, with upper estimates of the delegates' working memory.
+func (b *Batch) Bytes() int64 { return b.lead.held[0] + b.lead.held[1] }
+
 // Close frees the batch. It does not close the instances. Closing twice is allowed.
 func (b *Batch) Close() error {
 	b.mu.Lock()

@@ -191,23 +191,27 @@ func (b *batcher) run(s *participant) (next signal) {
 	b.waiting = slices.Delete(b.waiting, 0, n)
 	b.mu.Unlock()
 	next = signalAlone // if the round panics
-	defer func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		for _, other := range b.round {
-			if other != s {
-				other.signal <- next
-			}
-		}
-		clear(b.round)
-		clear(b.methods)
-		if b.running = false; b.ready() {
-			b.lead()
-		} else if len(b.waiting) > 0 {
-			b.wait()
-		}
-	}()
+	defer func() { b.finish(s, next) }()
 	return b.compute()
+}
+
+// finish ends the round of a session, and lets the next one begin. The others get their signal.
+func (b *batcher) finish(s *participant, next signal) {
+	defer b.free()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, other := range b.round {
+		if other != s {
+			other.signal <- next
+		}
+	}
+	clear(b.round)
+	clear(b.methods)
+	if b.running = false; b.ready() {
+		b.lead()
+	} else if len(b.waiting) > 0 {
+		b.wait()
+	}
 }
 
 // compute makes the calls of a round.
@@ -290,6 +294,13 @@ func (b *batcher) opened() {
 func (b *batcher) closed() {
 	b.mu.Lock()
 	b.sessions--
+	b.mu.Unlock()
+	b.free()
+}
+
+// free closes the batch if no session uses it.
+func (b *batcher) free() {
+	b.mu.Lock()
 	var batch *etrun.Batch
 	if b.sessions == 0 && !b.running {
 		batch, b.batch = b.batch, nil
@@ -298,4 +309,14 @@ func (b *batcher) closed() {
 	if batch != nil {
 		batch.Close()
 	}
+}
+
+// bytes returns the memory of the batch.
+func (b *batcher) bytes() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.batch == nil {
+		return 0
+	}
+	return b.batch.Bytes()
 }

@@ -164,3 +164,42 @@ func TestBatchOption(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A session that is closed while it runs a round, as the last one, leaves no batch: it would keep the program open.
+func TestClosedInRound(t *testing.T) {
+	m, err := Load(context.Background(), openProgram(t, "testdata/dynamic.pte"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	prompts := promptsOf(2, 200)
+	first, second := sessionOf(t, m), sessionOf(t, m)
+	var group sync.WaitGroup
+	for i, s := range []*Session{first, second} {
+		group.Go(func() {
+			for range s.GenerateTokens(context.Background(), prompts[i], Options{MaxTokens: 25, IgnoreEOS: true}) {
+				continue
+			}
+		})
+	}
+	group.Wait()
+	b := &m.batch
+	if b.batch == nil {
+		if b.batch, err = first.method.NewBatch(context.Background(), 2); err != nil { // both have never met
+			t.Fatal(err)
+		}
+	}
+	batch := b.batch
+	b.mu.Lock()
+	b.running = true
+	b.mu.Unlock()
+	first.Close()
+	second.Close()
+	if b.batch == nil {
+		t.Error("the batch is closed in a round")
+	}
+	b.finish(&first.part, signalDone)
+	if err := batch.Execute(context.Background(), nil, nil); b.bytes() != 0 || !errors.Is(err, etrun.ErrClosed) {
+		t.Errorf("%d bytes are shared after the end: %v", b.bytes(), err)
+	}
+}

@@ -67,5 +67,5 @@ func (s *Session) held() int64 {
 	const float, integer = 4, 8
 	g := &s.gen.sampler
 	return int64(cap(s.tokens)+cap(s.in.ints)+cap(g.kept)+cap(g.weight)+cap(g.all)+cap(g.order)+cap(g.spare))*integer +
-		int64(cap(s.kept)+cap(s.rows)+cap(s.in.shorts)+cap(g.logits)+cap(g.counts)+cap(g.ranked))*float
+		int64(cap(s.kept)+cap(s.rows)+cap(s.in.shorts)+cap(s.gen.former.logits)+cap(g.logits)+cap(g.counts)+cap(g.ranked))*float
 }

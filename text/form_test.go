@@ -49,6 +49,9 @@ func TestForms(t *testing.T) {
 					}
 					text += p.Text
 				}
+				if s.gen.Matcher != nil {
+					t.Fatal("an idle session keeps the positions of its form")
+				}
 				if !json.Valid([]byte(text)) || !utf8.ValidString(text) {
 					t.Errorf("%s, %d tokens, seed %d: %q", c.schema, most, seed, text)
 				}

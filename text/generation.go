@@ -45,6 +45,11 @@ func (s *Session) start(o Options, yield func(Piece, error) bool) *generation {
 	return g
 }
 
+// release drops what the call has had: a session can be idle for long, and a form have many positions.
+func (g *generation) release() {
+	g.o, g.yield, g.former.Matcher, g.sampler.Sampling, g.stream.stops = Options{}, nil, nil, Sampling{}, nil
+}
+
 // run computes the prompt and generates tokens until the text ends.
 func (g *generation) run(ctx context.Context, prompt []int) (err error) {
 	g.sampler.prompt = len(prompt)
@@ -265,6 +270,7 @@ func (s *Session) GenerateTokens(ctx context.Context, prompt []int, o Options) i
 		}
 		defer s.leave()
 		g := s.start(o, yield)
+		defer g.release()
 		err := s.checkCall(prompt, &o)
 		if err == nil {
 			err = g.run(ctx, prompt)

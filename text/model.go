@@ -312,6 +312,9 @@ func (m *Model) Encode(s string) ([]int, error) {
 	return append([]int{m.info.BOS}, ids...), nil
 }
 
+// SharedBytes returns the memory that the sessions share to compute tokens together, 0 as long as they do not.
+func (m *Model) SharedBytes() int64 { return m.batch.bytes() }
+
 // Close frees the instance of Load if no session uses it. Sessions remain usable.
 func (m *Model) Close() error {
 	if spare := m.take(); spare != nil {

@@ -345,12 +345,7 @@ func (h *handler) generate(ctx context.Context, g *generator, j *job, a sink, be
 		return err
 	}
 	for i, e := range list {
-		s, err := g.take(ctx, e.prompt)
-		if err != nil {
-			return fault(ctx, err, "")
-		}
-		err = h.choices(ctx, s, e, j.prompts[i].echo, a, began)
-		g.put(s)
+		err := g.use(ctx, e.prompt, func(s *text.Session) error { return h.choices(ctx, s, e, j.prompts[i].echo, a, began) })
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ type Config struct {
 	Template  *text.Template // nil: the one of the tokenizer's control tokens, if there is one; one that does not fit is an error
 	Load      []text.Option
 	Sessions  int // texts that are kept for prompts with the same beginning, including those in progress; default 2
-	// Bytes bounds the memory of these sessions, default 1 GiB: fewer are kept if they are larger. A
+	// Bytes bounds the memory of these sessions, and of what they share to compute tokens together, default 1 GiB: fewer are kept if they are larger. A
 	// session in use is never closed, so that each running request has one.
 	Bytes int64
 	// Warn receives contradictions of the program: see text.Model.Warnings. It may be nil.
@@ -96,12 +96,12 @@ func (g *generator) most() int {
 	if g.size == 0 {
 		return g.max
 	}
-	return max(1, min(g.max, int(min(g.limit/g.size, 1<<30))))
+	return max(1, min(g.max, int(min((g.limit-g.model.SharedBytes())/g.size, 1<<30))))
 }
 
 // tell reports changes of the sessions. The caller holds mu.
 func (g *generator) tell() {
-	sessions, bytes := g.all, int64(g.all)*g.size
+	sessions, bytes := g.all, int64(g.all)*g.size+g.model.SharedBytes()
 	if g.observe != nil && (sessions != g.told.sessions || bytes != g.told.bytes) {
 		g.observe(sessions-g.told.sessions, bytes-g.told.bytes)
 	}
@@ -200,6 +200,34 @@ func (g *generator) opened(s *text.Session, err error) (*text.Session, error) {
 		g.tell()
 	}
 	return s, err
+}
+
+// use calls f with a session for a prompt: see take. A session whose model failed, or panicked, is not used again.
+func (g *generator) use(ctx context.Context, prompt []int, f func(s *text.Session) error) error {
+	s, err := g.take(ctx, prompt)
+	if err != nil {
+		return fault(ctx, err, "")
+	}
+	failed := true // if f panics
+	defer func() {
+		if failed {
+			g.drop(s)
+		} else {
+			g.put(s)
+		}
+	}()
+	err = f(s)
+	_, failed = errors.AsType[*modelError](err)
+	return err
+}
+
+// drop closes a session that is in use.
+func (g *generator) drop(s *text.Session) {
+	_ = s.Close() // frees memory only
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all--
+	g.tell()
 }
 
 // put returns a session. The least recently used ones are closed if there are too many.
