@@ -207,6 +207,7 @@ func (b *batcher) finish(s *participant, next signal) {
 	}
 	clear(b.round)
 	clear(b.methods)
+	b.round, b.methods = b.round[:0], b.methods[:0]
 	if b.running = false; b.ready() {
 		b.lead()
 	} else if len(b.waiting) > 0 {

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -45,6 +46,7 @@ type Model struct {
 	warnings []string
 
 	batch batcher
+	turns turns // of prompts
 
 	mu    sync.Mutex
 	spare *etrun.Method // an instance that no session has used yet
@@ -69,8 +71,11 @@ func WithMethod(name string) Option { return func(l *loading) { l.method = name 
 // cannot exceed the number in the metadata.
 func WithContext(n int) Option { return func(l *loading) { l.context = n } }
 
-// WithChunk bounds the tokens per call of a program that takes a dynamic number of them: prompts
-// need less memory and more time. With 1, results do not depend on what a session has computed
+// defaultChunk is the number of tokens without WithChunk: with 256, prompts of 500 tokens take up to 9 % longer than at once.
+const defaultChunk = 256
+
+// WithChunk bounds the tokens per call of a program that takes a dynamic number of them; the default is 256. With fewer, prompts
+// need less memory and more time, and prompts of other sessions wait less. With 1, results do not depend on what a session has computed
 // before.
 func WithChunk(n int) Option { return func(l *loading) { l.chunk = n } }
 
@@ -108,7 +113,8 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 	if l.batch < 1 {
 		return nil, &OptionError{Option: "batch", Got: l.batch, Want: "a number of texts, at least 1"}
 	}
-	m := &Model{program: prog, tok: tok, call: *call, controls: controlNames(tok), batch: batcher{most: l.batch}}
+	m := &Model{program: prog, tok: tok, call: *call, controls: controlNames(tok), batch: batcher{most: l.batch},
+		turns: newTurns(prog.Threads())}
 	if err := m.checkVocabulary(meta); err != nil {
 		return nil, err
 	}
@@ -234,8 +240,8 @@ func (m *Model) setContext(l *loading, d *metadata) error {
 	}
 	c := &m.call
 	m.info.Context, m.info.Chunk, m.info.Cache, m.info.AllLogits = n, min(c.width, n), c.cache, c.all
-	if l.chunk > 0 && !c.fixed && c.cache != CacheNone {
-		m.info.Chunk = min(m.info.Chunk, l.chunk)
+	if !c.fixed && c.cache != CacheNone {
+		m.info.Chunk = min(m.info.Chunk, cmp.Or(l.chunk, defaultChunk))
 	}
 	m.info.Layers = int(d.layers)
 	return nil

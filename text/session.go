@@ -170,7 +170,7 @@ func (s *Session) extend(ctx context.Context, prompt []int) (reused int, err err
 	reused = len(s.tokens)
 	for rest := prompt[reused:]; len(rest) > 0; {
 		n := min(len(rest), s.step())
-		if err := s.compute(ctx, rest[:n]); err != nil {
+		if err := s.computePart(ctx, rest[:n]); err != nil {
 			return reused, err
 		}
 		rest = rest[n:]
@@ -179,6 +179,15 @@ func (s *Session) extend(ctx context.Context, prompt []int) (reused int, err err
 		s.kept, s.keptAt = append(s.kept[:0], s.last()...), last
 	}
 	return reused, nil
+}
+
+// computePart computes a part of a prompt when it is its turn.
+func (s *Session) computePart(ctx context.Context, tokens []int) error {
+	if err := s.model.turns.take(ctx); err != nil {
+		return err
+	}
+	defer s.model.turns.end()
+	return s.compute(ctx, tokens)
 }
 
 // step returns the maximum number of tokens that the next call can add.
