@@ -138,8 +138,7 @@ func (b *Batch) Execute(ctx context.Context, list []*Method, errs []error) error
 		} else if b.joins(m) {
 			b.joined = append(b.joined, seat{m, &errs[i]})
 		} else {
-			errs[i] = m.executeBegun(ctx)
-			m.endAll()
+			errs[i] = m.executeAlone(ctx)
 		}
 	}
 	defer func() {
@@ -155,6 +154,12 @@ func (b *Batch) Execute(ctx context.Context, list []*Method, errs []error) error
 		return nil
 	}
 	return b.observed(ctx)
+}
+
+// executeAlone runs an instance that was claimed by itself, and releases it.
+func (m *Method) executeAlone(ctx context.Context) error {
+	defer m.endAll()
+	return m.executeBegun(ctx)
 }
 
 // joins reports whether an instance takes part in a run.

@@ -45,8 +45,8 @@ type Model struct {
 
 	warnings []string
 
-	batch batcher
-	turns turns // of prompts
+	batch   batcher
+	prompts promptQueue
 
 	mu    sync.Mutex
 	spare *etrun.Method // an instance that no session has used yet
@@ -115,7 +115,7 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 		return nil, &OptionError{Option: "batch", Got: l.batch, Want: "a number of texts, at least 1"}
 	}
 	m := &Model{program: prog, tok: tok, call: *call, controls: controlNames(tok), batch: batcher{most: l.batch},
-		turns: newTurns(prog.Threads())}
+		prompts: newPromptQueue(prog.Threads())}
 	if err := m.checkVocabulary(meta); err != nil {
 		return nil, err
 	}

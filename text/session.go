@@ -181,12 +181,12 @@ func (s *Session) extend(ctx context.Context, prompt []int) (reused int, err err
 	return reused, nil
 }
 
-// computePart computes a part of a prompt when it is its turn.
+// computePart computes a part of a prompt, after those of others that wait.
 func (s *Session) computePart(ctx context.Context, tokens []int) error {
-	if err := s.model.turns.take(ctx); err != nil {
+	if err := s.model.prompts.acquire(ctx); err != nil {
 		return err
 	}
-	defer s.model.turns.end()
+	defer s.model.prompts.release()
 	return s.compute(ctx, tokens)
 }
 

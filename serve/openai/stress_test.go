@@ -143,7 +143,7 @@ func requests(context int) (list []*asked) {
 	context = min(context, 640)
 	add := func(path, prompt string, members ...string) {
 		body := fmt.Sprintf(`{"prompt":%q,"seed":%d`, prompt, len(list))
-		if path == chats {
+		if path == asChat {
 			body = fmt.Sprintf(`{"messages":[{"role":"user","content":%q}],"seed":%d`, prompt, len(list))
 		}
 		body = strings.Join(append([]string{body, fmt.Sprintf(`"max_tokens":%d`, min(context/4, 40))}, members...), ",")
@@ -151,7 +151,7 @@ func requests(context int) (list []*asked) {
 	}
 	const greedy, drawn = `"temperature":0`, `"temperature":1.5`
 	long := strings.Repeat("a long prompt, ", context)[:context*5/8]
-	for _, path := range []string{completions, chats} {
+	for _, path := range []string{asCompletion, asChat} {
 		for i := range 4 {
 			add(path, "shared beginnings"[:5+4*(i/2)]+strings.Repeat("x", i), greedy)
 		}
@@ -166,15 +166,10 @@ func requests(context int) (list []*asked) {
 		add(path, "b", drawn, `"regex":"(yes|no|[0-9]{1,4})"`)
 		add(path, "c", greedy, `"guided_choice":["red","green","blue"]`, `"n":2`)
 	}
-	add(completions, "logs", drawn, `"logprobs":3`)
-	add(chats, "logs", greedy, `"logprobs":true`, `"top_logprobs":2`)
-	return append(list, &asked{path: completions, body: `{"prompt":["one","two",[51,52,53]],"n":2,"seed":9,"max_tokens":5}`})
+	add(asCompletion, "logs", drawn, `"logprobs":3`)
+	add(asChat, "logs", greedy, `"logprobs":true`, `"top_logprobs":2`)
+	return append(list, &asked{path: asCompletion, body: `{"prompt":["one","two",[51,52,53]],"n":2,"seed":9,"max_tokens":5}`})
 }
-
-const (
-	completions = "/v1/completions"
-	chats       = "/v1/chat/completions"
-)
 
 // asked is a request, and what it answers alone.
 type asked struct {

@@ -8,38 +8,38 @@ import (
 	"testing/synctest"
 )
 
-// Those that wait take turns in order, also those that come back for another part.
-func TestTurns(t *testing.T) {
+// Parts are computed in order, also those of sessions that come back for another one.
+func TestPromptQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sessions, parts = 4, 3
-		turn, order, began := make(turns, 1), []int{}, make(chan int)
-		if err := turn.take(t.Context()); err != nil {
+		q, order, began := make(promptQueue, 1), []int{}, make(chan int)
+		if err := q.acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for i := range sessions {
 			go func() {
 				for range parts {
-					if err := turn.take(t.Context()); err != nil {
+					if err := q.acquire(t.Context()); err != nil {
 						t.Error(err)
 						return
 					}
 					began <- i
-					turn.end()
+					q.release()
 				}
 			}()
 			synctest.Wait()
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error)
-		go func() { left <- turn.take(ctx) }()
+		go func() { left <- q.acquire(ctx) }()
 		synctest.Wait()
 		cancel()
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("a wait that was canceled: %v", err)
 		}
-		turn.end()
+		q.release()
 		for range sessions * parts {
-			synctest.Wait() // the others wait for their turn
+			synctest.Wait() // the others wait
 			order = append(order, <-began)
 		}
 		if want := []int{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}; !slices.Equal(order, want) {
@@ -64,8 +64,8 @@ func TestTextsBesidePrompts(t *testing.T) {
 	taken := false
 	got := together(t, m, prompts[:2], o, func(i, tokens int) bool {
 		if i == 0 && tokens > 1 && !taken { // all have their prompts
-			for range cap(m.turns) {
-				if err := m.turns.take(context.Background()); err != nil {
+			for range cap(m.prompts) {
+				if err := m.prompts.acquire(context.Background()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -74,7 +74,7 @@ func TestTextsBesidePrompts(t *testing.T) {
 				var last error
 				for p, err := range waits.GenerateTokens(ctx, prompts[2], o) {
 					if last = err; len(p.Tokens) > 0 {
-						t.Error("a prompt without its turn is computed")
+						t.Error("a prompt that has to wait is computed")
 					}
 				}
 				ended <- last
@@ -89,8 +89,8 @@ func TestTextsBesidePrompts(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("a prompt whose context has ended: %v", err)
 	}
-	for range cap(m.turns) {
-		m.turns.end()
+	for range cap(m.prompts) {
+		m.prompts.release()
 	}
 	if text := together(t, m, prompts[2:], o, func(int, int) bool { return false }); !slices.Equal(text[0], want[2]) {
 		t.Errorf("after that: got %d, want %d", text[0], want[2])
