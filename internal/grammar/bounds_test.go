@@ -258,7 +258,25 @@ func TestAlternatives(t *testing.T) {
 	}
 }
 
-// Texts of the same form and vocabulary share the distances.
+// A token is excluded, not its text: another one can have the same.
+func TestExcludedTokens(t *testing.T) {
+	v := NewVocabulary([]string{"a", "b", "a", "ab"})
+	g, err := Choice([]string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		excluded []int
+		ends     bool
+	}{{nil, true}, {[]int{0}, true}, {[]int{2}, true}, {[]int{0, 1, 3}, true}, {[]int{0, 2}, false}} {
+		m, err := g.NewMatcher(v, c.excluded)
+		if err != nil || m.Ends() != c.ends {
+			t.Errorf("without %d: ends %v, %v", c.excluded, m.Ends(), err)
+		}
+	}
+}
+
+// Texts of the same form, vocabulary and exclusions share the distances.
 func TestSharedDistances(t *testing.T) {
 	g, err := JSON()
 	if err != nil {
@@ -267,23 +285,31 @@ func TestSharedDistances(t *testing.T) {
 	first, _ := g.NewMatcher(singles, nil)
 	again, _ := g.NewMatcher(singles, nil)
 	other, _ := g.NewMatcher(singles, []int{'{'})
-	if &first.dist[0] != &again.dist[0] || &first.dist[0] == &other.dist[0] || other.Least() < unreached {
+	same, _ := g.NewMatcher(singles, []int{'{'})
+	third, _ := g.NewMatcher(singles, []int{'a', '{'})
+	if &first.dist[0] != &again.dist[0] || &first.dist[0] == &other.dist[0] || &other.dist[0] != &same.dist[0] ||
+		&third.dist[0] == &same.dist[0] || other.Least() < unreached {
 		t.Errorf("least %d and %d", first.Least(), other.Least())
 	}
 }
 
-// BenchmarkNewMatcher begins a text of a large schema: its distances are those of an earlier text with the same vocabulary, or new
-// ones.
+// BenchmarkNewMatcher begins a text of a large schema: its distances are those of an earlier text with the same vocabulary and
+// exclusions, or new ones.
 func BenchmarkNewMatcher(b *testing.B) {
 	g, err := Schema([]byte(`{"type":"array","items":{"enum":[` + many(10_000, `"value %d"`) + `]}}`))
 	if err != nil {
 		b.Fatal(err)
 	}
 	v := syllables("abcdefg", 5)
-	for name, excluded := range map[string][]int{"kept": nil, "new": {'x'}} {
+	for name, excluded := range map[string][][]int{"kept": {nil}, "excluded": {{'x'}}, "others each time": {{'x'}, {'y'}}} {
 		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				if _, err := g.NewMatcher(v, excluded); err != nil {
+			for _, list := range excluded {
+				if _, err := g.NewMatcher(v, list); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for i := 0; b.Loop(); i++ {
+				if _, err := g.NewMatcher(v, excluded[i%len(excluded)]); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -551,3 +551,19 @@ func (p *peer) check(ctx context.Context, prompt, expected string) error {
 	}
 	return nil
 }
+
+// A form that needs too much memory gets 429, as other requests without room do.
+func TestFormWithoutRoom(t *testing.T) {
+	p := newPeerWith(t, serve.Options{BusyBytes: 4 << 20}, serve.Config{}, openai.Config{})
+	for _, body := range []string{
+		`{"model":"lm","prompt":"x","json_schema":{"type":"string","maxLength":19001}}`,
+		`{"model":"lm","prompt":"x","stream":true,"regex":"(abcdefgh){1000}"}`,
+	} {
+		if status, header, message := post(t, p, "/v1/completions", body); status != 429 || header.Get("Retry-After") == "" {
+			t.Errorf("%s: got %d %q, Retry-After %q, want 429 with one", body, status, message, header.Get("Retry-After"))
+		}
+	}
+	if status, _, message := post(t, p, "/v1/completions", `{"model":"lm","prompt":"x","json_schema":{"const":1}}`); status != 200 {
+		t.Errorf("a small form: %d %q", status, message)
+	}
+}
