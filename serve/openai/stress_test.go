@@ -114,7 +114,9 @@ func newStress(t *testing.T, m stressModel) *stress {
 		return etrun.OpenSource(ctx, etrun.Bytes("lm.pte", data), etrun.WithDelegates(all.Backends()...))
 	}
 	s := &stress{requests: requests(contextOf(t, open, m.tokenizer)), exact: m.chunk == 1}
-	s.peer = newPeerOf(t, serve.Config{Open: open, Instances: stressClients, Queue: stressClients, Timeout: 10 * time.Minute},
+	const long = 10 * time.Minute // a machine that stands still fails no client
+	s.peer = newPeerWith(t, serve.Options{BodyTimeout: long},
+		serve.Config{Open: open, Instances: stressClients, Queue: stressClients, Timeout: long},
 		openai.Config{Tokenizer: m.tokenizer, Load: []text.Option{text.WithChunk(m.chunk)}, Sessions: stressClients + 8,
 			Observe: func(n int, _ int64) { s.sessions.Add(int64(n)) }})
 	return s
