@@ -251,7 +251,7 @@ func (s *stress) askAll(t *testing.T, d time.Duration) (answers, left int64) {
 		})
 	}
 	clients.Wait()
-	s.http.CloseClientConnections()
+	s.http.Client().CloseIdleConnections()
 	return complete.Load(), cancelled.Load()
 }
 
@@ -337,7 +337,7 @@ func readEvents(r io.Reader, events int) (string, error) {
 		}
 		var x struct{ Choices, Error json.RawMessage }
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &x); err != nil || x.Error != nil {
-			return all.String(), fmt.Errorf("event %q: %w", line, err)
+			return all.String(), fmt.Errorf("event %q: %v", line, err)
 		}
 		all.Write(x.Choices)
 	}
