@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,8 +36,10 @@ import (
 // stressTime is how long TestManyClients sends requests to each model, two seconds without it, half of one with -short.
 const stressTime = "ETRUN_TEXT_CHURN"
 
-// stressClients is the number of clients at once.
-const stressClients = 32
+const (
+	stressClients = 32  // at once
+	reloadAfter   = 100 // answers the model is loaded again
+)
 
 // stressModel is a language model whose texts are computed together.
 type stressModel struct {
@@ -86,8 +89,8 @@ func wordsTokenizer(t *testing.T, n int) tokenizer.Tokenizer {
 	return tok
 }
 
-// TestManyClients sends requests of all kinds from many clients, some of which leave in the middle of an answer. Every answer is that
-// of the request alone, none is lost, and nothing remains: neither memory, nor sessions, nor goroutines.
+// TestManyClients sends requests of all kinds from many clients, some of which leave in the middle of an answer, while the model is
+// loaded again. Every answer is that of the request alone, none is lost, and nothing remains: neither memory, nor sessions, nor goroutines.
 func TestManyClients(t *testing.T) {
 	for _, m := range stressModels(t) {
 		t.Run(m.name, func(t *testing.T) {
@@ -201,18 +204,19 @@ func (s *stress) run(t *testing.T) {
 		d, err = time.ParseDuration(long)
 		must(t, err)
 	}
-	s.askAll(t, d/4) // all sessions exist from now on
-	goroutines, before := runtime.NumGoroutine(), memoryOf(t)
+	s.askAll(t, d/4) // everything has been used once
+	before := s.memory(t)
+	goroutines := runtime.NumGoroutine()
 	answers, left := s.askAll(t, d)
-	after := memoryOf(t)
+	if n := s.sessions.Load(); n > stressClients+8 {
+		t.Errorf("%d sessions are open", n)
+	}
+	after := s.memory(t)
 	t.Logf("%d answers, %d clients left; %v, then %v", answers, left, before, after)
 	if d >= 30*time.Second && after.isMore(before) {
 		t.Errorf("memory grew from %v to %v", before, after)
 	}
 	await.True(t, "all goroutines end", func() bool { return runtime.NumGoroutine() <= goroutines })
-	if n := s.sessions.Load(); n > stressClients+8 {
-		t.Errorf("%d sessions are open", n)
-	}
 	if n := s.server.Model("lm").Waiting(); n != 0 {
 		t.Errorf("%d requests wait", n)
 	}
@@ -244,8 +248,10 @@ func (s *stress) askAll(t *testing.T, d time.Duration) (answers, left int64) {
 					t.Errorf("client %d: %.200s: %v", client, a.body, err)
 				case answer != a.answer:
 					t.Errorf("client %d: %.200s: got %.300q, alone %.300q", client, a.body, answer, a.answer)
-				default:
-					complete.Add(1)
+				case complete.Add(1)%reloadAfter == 0: // beside the others
+					if err := s.server.Model("lm").Load(t.Context()); err != nil {
+						t.Error(err)
+					}
 				}
 			}
 		})
@@ -355,10 +361,15 @@ func (m memory) isMore(than memory) bool {
 	return m.heap > than.heap+than.heap/4+4<<20 || m.resident > than.resident+than.resident/4+16<<20
 }
 
-func memoryOf(t *testing.T) memory {
+// memory returns the memory with a model that has been loaded again, which has the session of its test only.
+func (s *stress) memory(t *testing.T) memory {
 	t.Helper()
-	runtime.GC()
-	runtime.GC() // with what finalizers have freed
+	must(t, s.server.Model("lm").Load(t.Context()))
+	if n := s.sessions.Load(); n != 1 {
+		t.Errorf("%d sessions are open after a load", n)
+	}
+	runtime.GC() // finds what finalizers free
+	debug.FreeOSMemory()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	self, err := procfs.Self()
