@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
-	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
@@ -206,12 +204,7 @@ func TestEmbedderExact(t *testing.T) {
 // tableProgram returns a program whose vectors are the rows of a table of embeddings, without a mask.
 func tableProgram(t testing.TB, dims, vocabulary int) *etrun.Program {
 	t.Helper()
-	w := &transformerWriter{transformer: transformer{dim: dims, context: 12}, r: rand.New(rand.NewPCG(1, 1)), operators: make(map[string]int)}
-	w.m.Name, w.m.Arenas = "forward", []pte.Arena{{}}
-	tokens := w.tensor(tensor.Int64, true, 1, w.context)
-	w.m.Inputs, w.m.Outputs = []int{tokens}, []int{w.embedding(1, tokens, vocabulary)}
-	w.m.Chains = []pte.Chain{w.chain}
-	p, err := etrun.Parse(ptetest.Write(&pte.Program{Methods: []pte.Method{w.m}}, ptetest.Layout{}))
+	p, err := etrun.Parse(ptetest.Transformer{Dim: dims, Context: 12, Vocabulary: vocabulary, Seed: 1}.Table())
 	if err != nil {
 		t.Fatal(err)
 	}

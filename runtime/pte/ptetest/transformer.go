@@ -24,6 +24,16 @@ func (c Transformer) File() []byte {
 	return Write(&pte.Program{Methods: []pte.Method{w.m}}, Layout{})
 }
 
+// Table returns the bytes of a program whose results are the rows of a table of embeddings: of Context tokens, [1, Context, Dim].
+func (c Transformer) Table() []byte {
+	w := &transformerWriter{Transformer: c, r: rand.New(rand.NewPCG(c.Seed, 1)), operators: make(map[string]int)}
+	w.m.Name, w.m.Arenas = "forward", []pte.Arena{{}}
+	tokens := w.tensor(tensor.Int64, true, 1, w.Context)
+	w.m.Inputs, w.m.Outputs = []int{tokens}, []int{w.embedding(1, tokens, w.Vocabulary)}
+	w.m.Chains = []pte.Chain{w.chain}
+	return Write(&pte.Program{Methods: []pte.Method{w.m}}, Layout{})
+}
+
 type transformerWriter struct {
 	Transformer
 	r         *rand.Rand
