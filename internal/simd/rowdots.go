@@ -1,6 +1,9 @@
 package simd
 
-// rowDotsBlock is how many elements of a row the vector loops but that for AVX-512 multiply at a time, and rowDotsChunk is how many rows of b are multiplied by all rows of a before the next ones: they stay in the first-level cache.
+import "sync"
+
+// rowDotsBlock is how many elements of a row the vector loops but that for AVX-512 multiply at a time, and rowDotsChunk is how many
+// rows of b are multiplied by all rows of a before the next ones: they stay in the first-level cache.
 const rowDotsBlock, rowDotsChunk = 8, 32
 
 // RowDots multiplies rows of a by rows of b:
@@ -48,7 +51,8 @@ func rowDotsGroup(k int) (group, vectors int) {
 
 // rowDotsFew is for fewer rows of b than a group: each is all rows of one.
 func rowDotsFew(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int) {
-	var same [8]float32
+	same := sameSums.Get().(*[8]float32)
+	defer sameSums.Put(same)
 	for i := range m {
 		for j := range n {
 			rowDotsOf(1, 1, k, a[i*lda:], lda, b[j*ldb:], 0, same[:], len(same))
@@ -56,6 +60,9 @@ func rowDotsFew(m, n, k int, a []float32, lda int, b []float32, ldb int, c []flo
 		}
 	}
 }
+
+// sameSums are the sums of a group. On the stack of rowDotsFew they would be allocated: it calls loops by their addresses.
+var sameSums = sync.Pool{New: func() any { return new([8]float32) }}
 
 type (
 	rowDotsFunc func(groups, blocks int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int)
