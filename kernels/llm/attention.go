@@ -81,8 +81,9 @@ type attention struct {
 	out                             sink
 	blocks                          int // query blocks of a key head
 	block                           int // rows of a query block
+	group                           int // key heads that are computed together
 	scratch                         []float32
-	perWorker                       int
+	perWorker, perHead              int
 }
 
 // prepare checks the arguments and sets what does not depend on their elements.

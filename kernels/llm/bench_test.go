@@ -32,3 +32,23 @@ func BenchmarkOps(b *testing.B) {
 		kerneltest.Benchmark(b, set, moeCase("", 1, 8, 2, 512, 512, 4, "softmax", false))
 	})
 }
+
+// BenchmarkLongCache attends to the caches of several layers in turns, as a language model does: they are not in the caches of a core.
+func BenchmarkLongCache(b *testing.B) {
+	const layers = 16
+	for _, heads := range [][2]int{{32, 8}, {9, 3}} {
+		b.Run(fmt.Sprintf("%d heads of %d keys", heads[0], heads[1]), func(b *testing.B) {
+			var runs []func() error
+			for range layers {
+				q, keys, values := random(1, f32, 1, 1, heads[0], 64), random(2, f32, 1, 512, heads[1], 64), random(3, f32, 1, 512, heads[1], 64)
+				run, _ := kerneltest.Prepare(b, set, kerneltest.Case{Op: sdpa, Args: []any{q, keys, values, 450, nil, 0.0, true, nil}, Want: []any{q}})
+				runs = append(runs, run)
+			}
+			for i := 0; b.Loop(); i++ {
+				if err := runs[i%layers](); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
