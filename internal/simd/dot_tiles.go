@@ -19,7 +19,8 @@ type (
 	neonDotFunc func(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 	dotFunc    func(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
-	nibbleFunc func(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
+	nibbleFunc func(k int, a *uint8, rows *int, groups, step int, b *uint8, c *float32, ldc int, flip uint32)
+	besideFunc func(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32) // of panels side by side
 )
 
 // Tiles by their panels.
@@ -37,16 +38,16 @@ var (
 	sdotTiles   = []tileOf[neonDotFunc]{{4, sdot4x16}, {3, sdot3x16}, {2, sdot2x16}, {1, sdot1x16}}
 	smmlaTiles  = []tileOf[neonDotFunc]{{4, smmla4x16}, {3, smmla3x16}, {2, smmla2x16}, {1, smmla1x16}}
 	smullTiles  = []tileOf[neonDotFunc]{{2, smull2x16}, {1, smull1x16}}
-	nibbleTiles = [...][]tileOf[nibbleFunc]{
+	nibbleTiles = [...][]tileOf[besideFunc]{
 		4: {{1, nibble512x1x64}},
 		2: {{4, nibble512x4x32}, {1, nibble512x1x32}},
 		1: {{4, nibble512x4x16}, {1, nibble512x1x16}},
 	}
-	nibble256Tiles = [][]tileOf[nibbleFunc]{1: {{2, nibble256x2x16}, {1, nibble256x1x16}}}
-	nibbleRows     = [][]tileOf[nibbleFunc]{1: {{1, nibble1x16}}}
-	nibbleDots     = [][]tileOf[nibbleFunc]{1: {{2, nibble2x16}, {1, nibble1x16}}}
-	nibbleMatrices = [][]tileOf[nibbleFunc]{1: {{2, smmlaNibble2x16}, {1, smmlaNibble1x16}}}
-	nibbleProducts = [][]tileOf[nibbleFunc]{1: {{1, smullNibble1x16}}}
+	nibble256Tiles = []tileOf[nibbleFunc]{{2, nibble256x2x16}, {1, nibble256x1x16}}
+	nibbleRows     = []tileOf[nibbleFunc]{{1, nibble1x16}}
+	nibbleDots     = []tileOf[nibbleFunc]{{2, nibble2x16}, {1, nibble1x16}}
+	nibbleMatrices = []tileOf[nibbleFunc]{{2, smmlaNibble2x16}, {1, smmlaNibble1x16}}
+	nibbleProducts = []tileOf[nibbleFunc]{{1, smullNibble1x16}}
 )
 
 // dotTiles are the tiles for this processor.
@@ -60,10 +61,10 @@ func dotTiles() [][]tileOf[dotFunc] {
 	return maddTiles
 }
 
-// width is how many of n panels a tile of so many rows takes; only those of bytes take four without AVX-512.
-func width(rows, n int, bytes bool) int {
+// width is how many of n panels a tile of so many rows takes.
+func width(rows, n int) int {
 	switch {
-	case rows == 1 && n >= 4 && (vnni() || vnni256() && bytes):
+	case rows == 1 && n >= 4 && (vnni() || vnni256()):
 		return 4
 	case vnni():
 		return min(n, 2)
@@ -87,7 +88,7 @@ func (w *DotWeights) multiply(c []int32, ldc int, a []uint8, rows, off []int, lo
 	}
 	groups, size, tiles := w.groups(), w.panel(), dotTiles()
 	for p := lo; p < hi; {
-		n := width(len(rows), hi-p, true)
+		n := width(len(rows), hi-p)
 		for i := 0; i < len(rows); {
 			t := largest(tiles[n], len(rows)-i)
 			t.f(groups, &a[0], &rows[i], &off[0], len(off), &w.panels[p*size], size, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
@@ -125,10 +126,12 @@ func nibblesAcross() int {
 }
 
 func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, lo, hi int, flip uint32) {
+	if vnni() {
+		w.multiplyBeside(c, ldc, a, rows, lo, hi, flip)
+		return
+	}
 	tiles := nibbleRows
 	switch {
-	case vnni():
-		tiles = nibbleTiles[:]
 	case vnni256():
 		tiles = nibble256Tiles
 	case matrixProducts():
@@ -138,11 +141,22 @@ func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, lo, hi i
 	case neon:
 		tiles = nibbleProducts
 	}
+	for p := lo; p < hi; p++ {
+		for i := 0; i < len(rows); {
+			t := largest(tiles, len(rows)-i)
+			t.f(w.blocks(), &a[0], &rows[i], w.Groups, w.K, &w.panels[p*w.panel()], &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
+			i += t.rows
+		}
+	}
+}
+
+// multiplyBeside is multiply for panels that are side by side.
+func (w *Nibbles) multiplyBeside(c []float32, ldc int, a []uint8, rows []int, lo, hi int, flip uint32) {
 	for p := lo; p < hi; {
 		wide, from := w.beside(p)
-		n, b := width(len(rows), min(hi-p, wide-from), false), &w.panels[(p-from)*w.panel()+4*DotCols*from]
+		n, b := width(len(rows), min(hi-p, wide-from)), &w.panels[(p-from)*w.panel()+4*DotCols*from]
 		for i := 0; i < len(rows); {
-			t := largest(tiles[n], len(rows)-i)
+			t := largest(nibbleTiles[n], len(rows)-i)
 			t.f(w.blocks(), &a[0], &rows[i], w.Groups, w.K, b, wide, from, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
 			i += t.rows
 		}

@@ -6,8 +6,8 @@
 
 // Tiles of products with 4-bit weights for AVX-VNNI.
 
-// func nibble256x2x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
-TEXT ·nibble256x2x16(SB), NOSPLIT, $0-84
+// func nibble256x2x16(k int, a *uint8, rows *int, groups, step int, b *uint8, c *float32, ldc int, flip uint32)
+TEXT ·nibble256x2x16(SB), NOSPLIT, $0-68
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
 	MOVQ 0(BX), R8
@@ -18,7 +18,7 @@ TEXT ·nibble256x2x16(SB), NOSPLIT, $0-84
 	MOVQ step+32(FP), BX
 	MOVQ b+40(FP), DI
 	XORQ R15, R15
-	VBROADCASTSS flip+80(FP), Y15
+	VBROADCASTSS flip+64(FP), Y15
 	MOVL $0xf0f0f0f0, AX
 	VMOVD AX, X14
 	VPBROADCASTD X14, Y14
@@ -119,8 +119,8 @@ loop:
 	DECQ DX
 	JNZ group
 
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R8
+	MOVQ c+48(FP), DX
+	MOVQ ldc+56(FP), R8
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ R8, DX
@@ -129,8 +129,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func nibble256x1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
-TEXT ·nibble256x1x16(SB), NOSPLIT, $0-84
+// func nibble256x1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, c *float32, ldc int, flip uint32)
+TEXT ·nibble256x1x16(SB), NOSPLIT, $0-68
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
 	MOVQ 0(BX), R8
@@ -139,7 +139,7 @@ TEXT ·nibble256x1x16(SB), NOSPLIT, $0-84
 	MOVQ step+32(FP), BX
 	MOVQ b+40(FP), DI
 	XORQ R15, R15
-	VBROADCASTSS flip+80(FP), Y15
+	VBROADCASTSS flip+64(FP), Y15
 	MOVL $0xf0f0f0f0, AX
 	VMOVD AX, X14
 	VPBROADCASTD X14, Y14
@@ -206,8 +206,8 @@ loop:
 	DECQ DX
 	JNZ group
 
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R8
+	MOVQ c+48(FP), DX
+	MOVQ ldc+56(FP), R8
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	VZEROUPPER

@@ -6,8 +6,8 @@
 
 // Tiles of products with 4-bit weights for AVX2.
 
-// func nibble1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
-TEXT ·nibble1x16(SB), NOSPLIT, $0-84
+// func nibble1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, c *float32, ldc int, flip uint32)
+TEXT ·nibble1x16(SB), NOSPLIT, $0-68
 	MOVQ rows+16(FP), BX
 	MOVQ a+8(FP), AX
 	MOVQ 0(BX), R8
@@ -16,7 +16,7 @@ TEXT ·nibble1x16(SB), NOSPLIT, $0-84
 	MOVQ step+32(FP), BX
 	MOVQ b+40(FP), DI
 	XORQ R15, R15
-	VBROADCASTSS flip+80(FP), X12
+	VBROADCASTSS flip+64(FP), X12
 	MOVL $0xfff0fff0, AX
 	MOVQ AX, X13
 	VPBROADCASTD X13, Y13
@@ -95,8 +95,8 @@ loop:
 	DECQ DX
 	JNZ group
 
-	MOVQ c+64(FP), DX
-	MOVQ ldc+72(FP), R8
+	MOVQ c+48(FP), DX
+	MOVQ ldc+56(FP), R8
 	VMOVUPS Y4, (DX)
 	VMOVUPS Y5, 32(DX)
 	VZEROUPPER

@@ -6,16 +6,16 @@
 
 // Tiles of products with 4-bit weights for NEON, with its dot products and without.
 
-// func nibble2x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
-TEXT ·nibble2x16(SB), NOSPLIT, $0-84
+// func nibble2x16(k int, a *uint8, rows *int, groups, step int, b *uint8, c *float32, ldc int, flip uint32)
+TEXT ·nibble2x16(SB), NOSPLIT, $0-68
 	MOVD a+8(FP), R1
 	MOVD rows+16(FP), R2
 	MOVD groups+24(FP), R5
 	MOVD step+32(FP), R7
 	MOVD b+40(FP), R4
-	MOVD c+64(FP), R6
-	MOVD ldc+72(FP), R13
-	MOVWU flip+80(FP), R0
+	MOVD c+48(FP), R6
+	MOVD ldc+56(FP), R13
+	MOVWU flip+64(FP), R0
 	EOR $0x80808080, R0, R0
 	VDUP R0, V29.S4
 	MOVD.P 8(R2), R8
@@ -118,16 +118,16 @@ loop:
 	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R6)
 	RET
 
-// func nibble1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
-TEXT ·nibble1x16(SB), NOSPLIT, $0-84
+// func nibble1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, c *float32, ldc int, flip uint32)
+TEXT ·nibble1x16(SB), NOSPLIT, $0-68
 	MOVD a+8(FP), R1
 	MOVD rows+16(FP), R2
 	MOVD groups+24(FP), R5
 	MOVD step+32(FP), R7
 	MOVD b+40(FP), R4
-	MOVD c+64(FP), R6
-	MOVD ldc+72(FP), R13
-	MOVWU flip+80(FP), R0
+	MOVD c+48(FP), R6
+	MOVD ldc+56(FP), R13
+	MOVWU flip+64(FP), R0
 	EOR $0x80808080, R0, R0
 	VDUP R0, V29.S4
 	MOVD.P 8(R2), R8
@@ -194,16 +194,16 @@ loop:
 	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
 	RET
 
-// func smullNibble1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
-TEXT ·smullNibble1x16(SB), NOSPLIT, $0-84
+// func smullNibble1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, c *float32, ldc int, flip uint32)
+TEXT ·smullNibble1x16(SB), NOSPLIT, $0-68
 	MOVD a+8(FP), R1
 	MOVD rows+16(FP), R2
 	MOVD groups+24(FP), R5
 	MOVD step+32(FP), R7
 	MOVD b+40(FP), R4
-	MOVD c+64(FP), R6
-	MOVD ldc+72(FP), R13
-	MOVWU flip+80(FP), R0
+	MOVD c+48(FP), R6
+	MOVD ldc+56(FP), R13
+	MOVWU flip+64(FP), R0
 	EOR $0x80808080, R0, R0
 	VDUP R0, V29.S4
 	MOVD.P 8(R2), R8

@@ -8,7 +8,7 @@ import "fmt"
 
 var matrixSets = []set{{"matrices_arm64", "Tiles of products of 8-bit elements, and with 4-bit weights, for NEON's products of matrices.",
 	append(neonDotTiles("smmla", smmlaTile, dotTile{4, 1}, dotTile{3, 1}, dotTile{2, 1}, dotTile{1, 1}),
-		nibbleTiles("smmlaNibble", smmlaNibble, dotTile{2, 1}, dotTile{1, 1})...)}}
+		nibbleTiles("smmlaNibble", nibbleParams, smmlaNibble, dotTile{2, 1}, dotTile{1, 1})...)}}
 
 // rowPair loads the next 8 elements, or the next 4 of each 8, of rows r and r+1 to a register. A last row without another
 // one is both.

@@ -8,11 +8,14 @@ import "fmt"
 // 16 times what they are. With AVX-512 the 64 bytes, and the scales, of several panels are side by side: those that a tile of one row
 // takes, which then reads all weights as one stream.
 
-const nibbleParams = "(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)"
+const (
+	nibbleParams = "(k int, a *uint8, rows *int, groups, step int, b *uint8, c *float32, ldc int, flip uint32)"
+	besideParams = "(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)"
+)
 
-func nibbleTiles(name string, write func(d dotTile, f *frame) string, list ...dotTile) (routines []routine) {
+func nibbleTiles(name, params string, write func(d dotTile, f *frame) string, list ...dotTile) (routines []routine) {
 	for _, d := range list {
-		s := fmt.Sprintf("func %s%dx%d%s", name, d.rows, 16*d.panels, nibbleParams)
+		s := fmt.Sprintf("func %s%dx%d%s", name, d.rows, 16*d.panels, params)
 		routines = append(routines, routine{s, write(d, frameOf(s))})
 	}
 	return routines
@@ -20,9 +23,9 @@ func nibbleTiles(name string, write func(d dotTile, f *frame) string, list ...do
 
 var nibbleSets = []set{
 	{"nibble512_amd64", "Tiles of products with 4-bit weights for AVX-512 with VNNI.",
-		nibbleTiles("nibble512x", nibble512, dotTile{4, 2}, dotTile{1, 4}, dotTile{1, 2}, dotTile{4, 1}, dotTile{1, 1})},
-	{"nibble256_amd64", "Tiles of products with 4-bit weights for AVX-VNNI.", nibbleTiles("nibble256x", nibble256, dotTile{2, 1}, dotTile{1, 1})},
-	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleAVX2, dotTile{1, 1})},
+		nibbleTiles("nibble512x", besideParams, nibble512, dotTile{4, 2}, dotTile{1, 4}, dotTile{1, 2}, dotTile{4, 1}, dotTile{1, 1})},
+	{"nibble256_amd64", "Tiles of products with 4-bit weights for AVX-VNNI.", nibbleTiles("nibble256x", nibbleParams, nibble256, dotTile{2, 1}, dotTile{1, 1})},
+	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleParams, nibbleAVX2, dotTile{1, 1})},
 }
 
 // nibbleGroups wraps the loop over the groups' rows, whose bytes are rows apart, and their scales. R15 is where a group begins.

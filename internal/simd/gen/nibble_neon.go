@@ -5,7 +5,7 @@ import "fmt"
 // Tiles of products with 4-bit weights for NEON, see nibble.go.
 
 var nibbleNeonSets = []set{{"nibble_arm64", "Tiles of products with 4-bit weights for NEON, with its dot products and without.",
-	append(nibbleTiles("nibble", nibbleNeon, dotTile{2, 1}, dotTile{1, 1}), nibbleTiles("smullNibble", smullNibble, dotTile{1, 1})...)}}
+	append(nibbleTiles("nibble", nibbleParams, nibbleNeon, dotTile{2, 1}, dotTile{1, 1}), nibbleTiles("smullNibble", nibbleParams, smullNibble, dotTile{1, 1})...)}}
 
 // neonGroups wraps the loop over the rows of groups: R8 and on point to where rows of a begin in the next group, R10 and on to
 // their next elements. What signed bytes are flipped by is in V29.
