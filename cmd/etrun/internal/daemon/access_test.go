@@ -216,8 +216,10 @@ func TestListenRules(t *testing.T) {
 		{"told so", func(s *Settings) { s.Listen, s.Insecure = []string{":0"}, true }, true},
 		{"a key alone", func(s *Settings) { s.Key = key }, false},
 		{"no port", func(s *Settings) { s.Listen = []string{"localhost"} }, false},
-		{"bodies larger than all requests", func(s *Settings) { s.Busy = s.Body - 1 }, false},
-		{"a body as large as all requests", func(s *Settings) { s.Busy = s.Body }, true},
+		{"bodies larger than all requests", func(s *Settings) { s.Body, s.Busy = 1<<20, 1<<20-1 }, false},
+		{"a body as large as all requests", func(s *Settings) { s.Body, s.Busy = 1<<20, 1<<20 }, true},
+		{"few bytes of all requests", func(s *Settings) { s.Busy = 1 << 20 }, true},
+		{"no bytes of all requests", func(s *Settings) { s.Busy = 0 }, false},
 		{"systemd without systemd", func(s *Settings) { s.Listen = []string{"systemd"} }, false},
 		{"a mode of decimal digits", func(s *Settings) { s.Listen, s.SocketMode = []string{"unix:" + file(t, "x", "") + ".sock"}, "0998" }, false},
 	} {

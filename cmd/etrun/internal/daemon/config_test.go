@@ -61,6 +61,28 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestMaxBody checks that the maximum size of a request follows that of all requests unless both are given.
+func TestMaxBody(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]int64{"m.pte": 64 << 20, "m.pte --max-busy 1MiB": 1 << 20, "m.pte --max-busy 1GiB": 64 << 20,
+		"m.pte --max-busy 1GiB --max-body 1GiB": 1 << 30, "m.pte --max-busy 1MiB --max-body 2MiB": 0} {
+		s, _, err := readLine(t, "", line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = s.check(); (err == nil) != (want > 0) || err == nil && int64(s.maxBody()) != want {
+			t.Errorf("%s: %d bytes, %v, want %d", line, int64(s.maxBody()), err, want)
+		}
+	}
+	if s, _, err := readLine(t, `{"max-body":"2MiB","models":[{"path":"m.pte"}]}`, "--max-busy 1MiB"); err != nil || s.check() == nil {
+		t.Errorf("a file with --max-body: %v, not refused", err)
+	}
+	r := start(t, func(d *Daemon) { d.Busy = 1 << 20 }, model("m", adder))
+	if len(r.log.lines("requests are bounded by max-busy")) != 1 {
+		t.Error("no line says that requests are bounded by --max-busy")
+	}
+}
+
 func TestConfigRefuses(t *testing.T) {
 	t.Parallel()
 	for config, text := range map[string]string{
@@ -103,6 +125,7 @@ func TestConfigRefuses(t *testing.T) {
 		`{"timeout":"0s","models":[{"path":"m.pte"}]}`:                           "flag: 0s, want more than 0",
 		`{"models":[{"path":"m.pte","timeout":"0"}]}`:                            "flag: 0s, want more than 0",
 		`{"models":[{"path":"m.pte","timeout":"-1s"}]}`:                          "flag: -1s, want more than 0",
+		`{"max-body":0,"models":[{"path":"m.pte"}]}`:                             "flag: 0 B, want at least 1 B",
 		`{"access-log":1}`:                                                       "want a value of the type bool",
 		`{"access-log":"true"}`:                                                  "want a value of the type bool",
 		`{"queue":true}`:                                                         "want a value of the type int",

@@ -95,6 +95,9 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 	if d.LogFormat == "json" {
 		d.log = slog.New(slog.NewJSONHandler(d.Log, nil))
 	}
+	if body := d.maxBody(); d.Body == 0 && body < defaultBody {
+		d.log.Info("requests are bounded by max-busy", "max_body", int64(body))
+	}
 	d.secrets = &secretStore{settings: &d.Settings}
 	if err := d.secrets.read(ctx); err != nil {
 		return err
@@ -107,7 +110,7 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 	}
 	d.metrics = metrics.New(metrics.Options{Version: d.Version, Backends: d.Backends, Detail: d.MetricsDetail})
 	d.counts = newCounts(d.metrics, d.MetricsDetail)
-	d.server, err = serve.New(serve.Options{Version: d.Version, BodyBytes: int64(d.Body), BusyBytes: int64(d.Busy),
+	d.server, err = serve.New(serve.Options{Version: d.Version, BodyBytes: int64(d.maxBody()), BusyBytes: int64(d.Busy),
 		BodyTimeout: d.BodyTimeout, Control: d.Control, MemoryBytes: int64(d.Memory), Strict: d.Strict}, d.configs()...)
 	if err != nil {
 		return session.Usage("%w", err)
@@ -131,7 +134,7 @@ func (d *Daemon) configs() (configs []serve.Config) {
 // config returns the configuration of a model.
 func (d *Daemon) config(m *Model) serve.Config {
 	m.Options.Say = func(format string, args ...any) { d.log.Warn(fmt.Sprintf(format, args...), "model", m.Name) }
-	s := &served{Model: m, metrics: d.metrics, counts: d.counts, log: d.log, body: int64(d.Body), limited: d.Memory > 0,
+	s := &served{Model: m, metrics: d.metrics, counts: d.counts, log: d.log, body: int64(d.maxBody()), limited: d.Memory > 0,
 		detail: d.MetricsDetail}
 	return s.config()
 }

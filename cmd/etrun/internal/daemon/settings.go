@@ -27,7 +27,8 @@ type Settings struct {
 
 	Cert, Key, ClientCA, TokenFile string
 
-	Body, Busy  bytesize.Size
+	Body        bytesize.Size // 0 if not given: see maxBody
+	Busy        bytesize.Size
 	BodyTimeout time.Duration
 	Connections int
 	Drain       time.Duration
@@ -48,7 +49,7 @@ type Settings struct {
 
 // Defaults returns the default settings.
 func Defaults() Settings {
-	return Settings{Listen: []string{"127.0.0.1:8080"}, SocketMode: "0600", Body: 64 << 20, Busy: 256 << 20,
+	return Settings{Listen: []string{"127.0.0.1:8080"}, SocketMode: "0600", Busy: 256 << 20,
 		BodyTimeout: 30 * time.Second, Connections: 512, Drain: 10 * time.Second, Interval: 2 * time.Second, LogFormat: "text", AccessLog: true}
 }
 
@@ -70,7 +71,7 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.ClientCA, "client-ca", s.ClientCA, "require client certificates of these authorities, `FILE`.pem")
 	flags.StringVar(&s.TokenFile, "token-file", s.TokenFile,
 		"require a bearer token of this `FILE`, one per line; reloaded at SIGHUP")
-	flags.Var(&s.Body, "max-body", "maximum size of a request")
+	flags.Var((*bodyLimit)(&s.Body), "max-body", "maximum size of a request (default 64 MiB, or --max-busy if that is less)")
 	flags.Var(&s.Busy, "max-busy", "maximum size of all requests in progress")
 	flags.DurationVar(&s.BodyTimeout, "body-timeout", s.BodyTimeout, "`TIME` limit for a client to send a body, and to receive an answer")
 	flags.IntVar(&s.Connections, "max-connections", s.Connections,
@@ -116,10 +117,43 @@ func (s *Settings) check() error {
 		return session.Usage("no address to listen on")
 	}
 	return cmp.Or(
-		atLeast("max-connections", s.Connections, 1), atLeast("max-body", int64(s.Body), 1), atLeast("max-busy", int64(s.Busy), 1),
+		atLeast("max-connections", s.Connections, 1), atLeast("max-body", int64(s.Body), 0), atLeast("max-busy", int64(s.Busy), 1),
 		atLeast("body-timeout", s.BodyTimeout, 1), atLeast("drain", s.Drain, 0), atLeast("models-interval", s.Interval, 0),
 		atLeast("models-memory", int64(s.Memory), 0))
 }
+
+// defaultBody is the maximum size of a request without --max-body.
+const defaultBody bytesize.Size = 64 << 20
+
+// maxBody returns the maximum size of a request. Without --max-body no request is refused for ever because others could be in progress.
+func (s *Settings) maxBody() bytesize.Size {
+	if s.Body > 0 {
+		return s.Body
+	}
+	return min(defaultBody, s.Busy)
+}
+
+// bodyLimit is the value of --max-body. It cannot be set to 0, which is the value of a flag that is not given.
+type bodyLimit bytesize.Size
+
+// Set implements pflag.Value.
+func (l *bodyLimit) Set(text string) error {
+	var size bytesize.Size
+	err := size.Set(text)
+	if err == nil && size < 1 {
+		err = fmt.Errorf("%s, want at least 1 B", bytesize.Format(int64(size)))
+	}
+	if err == nil {
+		*l = bodyLimit(size)
+	}
+	return err
+}
+
+// String implements pflag.Value.
+func (l *bodyLimit) String() string { return (*bytesize.Size)(l).String() }
+
+// Type implements pflag.Value.
+func (l *bodyLimit) Type() string { return (*bytesize.Size)(l).Type() }
 
 // atLeast returns an error if the value of a flag is below its minimum.
 func atLeast[T int | int64 | time.Duration](flag string, value, minimum T) error {
