@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve/oip"
 )
@@ -33,6 +35,9 @@ type description struct {
 func described(t *testing.T) *description {
 	t.Helper()
 	d := &description{}
+	if !jsontext.Value(OpenAPI).IsValid() {
+		t.Fatal("openapi.json is no JSON, or has a name twice")
+	}
 	if err := json.Unmarshal(OpenAPI, d); err != nil {
 		t.Fatal(err)
 	}
