@@ -157,6 +157,15 @@ func TestNeverFits(t *testing.T) {
 	}
 }
 
+// TestClaimedSizes checks that no memory is allocated for more elements than a body of its size can have.
+func TestClaimedSizes(t *testing.T) {
+	s := server(t, serve.Options{}, adder("m", func([]float32) {}))
+	body := `{"inputs":[{"name":"input_0","datatype":"FP32","shape":[16000],"data":[1]}]}`
+	if w := ask(s, "POST", "/v2/models/m/infer", body); w.Code != 400 || !strings.Contains(w.Body.String(), fmt.Sprintf("has %d bytes", len(body))) {
+		t.Errorf("got %d, %s", w.Code, w.Body)
+	}
+}
+
 // TestAnswerBytes checks that outputs and their form in an answer count as well, and that an output is sent once.
 func TestAnswerBytes(t *testing.T) {
 	body := request(1, "")

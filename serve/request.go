@@ -27,7 +27,7 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.budget.release(size)
-	i.Held, limits.Body = size, min(limits.Body, s.options.BusyBytes)
+	i.Held, limits.Body = size, size
 	i.Read = func(limits oip.Limits) (*oip.Request, error) {
 		// The goroutine with which net/http watches the connection begins after the body. Otherwise another thread
 		// takes it, often on the processor of the run.

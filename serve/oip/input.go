@@ -200,6 +200,9 @@ func (p *parser) elements(place string, d *draft, from *source) error {
 	if err != nil {
 		return err
 	}
+	if int64(n) > p.limits.Body/2 { // each has a digit, and a comma or a bracket
+		return invalid(place, "fewer than the %d elements of shape %v: the body has %d bytes", n, d.Shape, p.limits.Body)
+	}
 	d.Data = p.limits.Alloc(n * size)
 	s := scan{source: from, place: place, as: f, size: size, data: d.Data}
 	return s.read(d.Shape)
@@ -309,25 +312,33 @@ func (p *parser) binaryTensor(place string, t *Tensor, size int64, body io.Reade
 	if want := int64(n) * int64(f.dtype.Size()); size != want {
 		return invalid(place, "%d bytes of %s %v, want %d", size, t.Datatype, t.Shape, want)
 	}
-	t.Data = p.limits.Alloc(int(size))
-	got, err := io.ReadFull(body, t.Data)
-	if err != nil {
-		return invalid(place, "%d bytes of binary data, want %d", got, size)
-	}
-	return nil
+	t.Data, err = readBytes(place, size, body, p.limits.Alloc)
+	return err
 }
+
+// readBytes reads the binary data of a tensor. Nothing is allocated for more bytes than the body can have.
+func readBytes(place string, size int64, body io.Reader, alloc func(n int) []byte) (data []byte, err error) {
+	if b, ok := body.(*bounded); ok && size > b.left {
+		got, _ := io.Copy(io.Discard, body) // the body's own error explains this one
+		return nil, invalid(place, "%d bytes of binary data, want %d", got, size)
+	}
+	data = alloc(int(size))
+	if got, err := io.ReadFull(body, data); err != nil {
+		return nil, invalid(place, "%d bytes of binary data, want %d", got, size)
+	}
+	return data, nil
+}
+
+func makeBytes(n int) []byte { return make([]byte, n) }
 
 // binaryText reads one string.
 func (p *parser) binaryText(place string, t *Tensor, size int64) error {
 	if err := p.take(place, size+textOverhead); err != nil {
 		return err
 	}
-	text := make([]byte, size)
-	if got, err := io.ReadFull(p.body, text); err != nil {
-		return invalid(place, "%d bytes of binary data, want %d", got, size)
-	}
+	text, err := readBytes(place, size, p.body, makeBytes)
 	t.Texts = [][]byte{text}
-	return nil
+	return err
 }
 
 // binaryTexts reads strings, each after its length in four bytes.
@@ -339,9 +350,9 @@ func (p *parser) binaryTexts(place string, t *Tensor, size int64, body io.Reader
 	if err := p.take(place, size); err != nil {
 		return err
 	}
-	all := make([]byte, size)
-	if got, err := io.ReadFull(body, all); err != nil {
-		return invalid(place, "%d bytes of binary data, want %d", got, size)
+	all, err := readBytes(place, size, body, makeBytes)
+	if err != nil {
+		return err
 	}
 	for range n {
 		if len(all) < 4 || uint64(binary.LittleEndian.Uint32(all)) > uint64(len(all)-4) {

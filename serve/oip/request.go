@@ -21,13 +21,13 @@ const (
 // Limits bounds one request. All numbers must be set.
 type Limits struct {
 	Header  int64 // bytes of the JSON part if binary tensors follow
-	Body    int64 // bytes of the whole body
+	Body    int64 // bytes of the whole body: the number that it says to have, if it does
 	Tensors int64 // bytes of all decoded tensors
 	Inputs  int   // number of tensors, and of requested outputs
 	// Alloc allocates the bytes of a tensor, which need not be zero; the default is
 	// tensor.AlignedBytes.
 	Alloc func(n int) []byte
-	// Cache may be nil. It must be used with the same limits only.
+	// Cache may be nil. It must be used with the same limits only, but for Body.
 	Cache *Cache
 }
 

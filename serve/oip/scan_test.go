@@ -187,16 +187,31 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// A tensor larger than its limit is refused before it is allocated, wherever its data are.
+// A tensor that is larger than its limit, or has more elements than the body can have, is refused before it is allocated, wherever its data
+// are.
 func TestScanAllocates(t *testing.T) {
-	for _, body := range []string{`{"inputs":[{"name":"x","datatype":"FP64","shape":[1000000],"data":[1]}]}`,
-		`{"inputs":[{"name":"x","data":[1],"datatype":"FP64","shape":[1000000]}]}`} {
+	const large = `"datatype":"FP64","shape":[1000000]`
+	const long = `"datatype":"INT8","shape":[1000]`
+	for _, c := range []struct {
+		member, header string
+		class          error
+	}{
+		{large + `,"data":[1]`, "", ErrTooLarge}, {`"data":[1],` + large, "", ErrTooLarge},
+		{long + `,"data":[1]`, "", ErrInvalid}, {`"data":[1],` + long, "", ErrInvalid},
+		{long + `,"parameters":{"binary_data_size":1000}`, "all", ErrInvalid},
+	} {
+		body := `{"inputs":[{"name":"x",` + c.member + `}]}`
 		few := limits
+		few.Body = int64(len(body)) + 3
 		few.Alloc = func(n int) []byte {
-			t.Errorf("%d bytes are allocated", n)
+			t.Errorf("%s: %d bytes are allocated", body, n)
 			return tensor.AlignedBytes(n)
 		}
-		if _, err := Read(strings.NewReader(body), "", few); !errors.Is(err, ErrTooLarge) {
+		header := ""
+		if c.header != "" {
+			header = fmt.Sprint(len(body))
+		}
+		if _, err := Read(strings.NewReader(body+"   "), header, few); !errors.Is(err, c.class) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
