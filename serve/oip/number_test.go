@@ -21,6 +21,10 @@ func checkNumber(t *testing.T, text string) (ok32, ok64 bool) {
 	if ok32 && (err != nil || math.Float32bits(x) != math.Float32bits(float32(want))) {
 		t.Fatalf("%s: %v in 32 bits, want %v, %v", text, x, float32(want), err)
 	}
+	z, n, usual := usual32(append([]byte(text), make([]byte, padding)...))
+	if usual && (n != len(text) || err != nil || math.Float32bits(z) != math.Float32bits(float32(want))) {
+		t.Fatalf("%s: %v of %d bytes in the usual form, want %v, %v", text, z, n, float32(want), err)
+	}
 	y, ok64 := d.float64()
 	want, err = strconv.ParseFloat(text, 64)
 	if ok64 && (err != nil || math.Float64bits(y) != math.Float64bits(want)) {
@@ -47,6 +51,7 @@ func TestNumbers(t *testing.T) {
 			strconv.FormatFloat(middle, 'e', random.IntN(20), 64), fmt.Sprint(int64(random.Uint64())), fmt.Sprintf("%d.%de%d", random.IntN(1000),
 				random.IntN(1_000_000), random.IntN(60)-30),
 			strconv.FormatFloat((float64(small)+float64(math.Nextafter32(small, 20)))/2, 'f', 18, 64),
+			strconv.FormatFloat((float64(small)+float64(math.Nextafter32(small, 20)))/2, 'f', 1+random.IntN(16), 64),
 		} {
 			checkNumber(t, text)
 		}

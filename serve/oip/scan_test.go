@@ -134,6 +134,31 @@ func TestLongRows(t *testing.T) {
 	}
 }
 
+// TestBufferEnds reads numbers of all lengths and forms where the buffer ends, at each of their bytes.
+func TestBufferEnds(t *testing.T) {
+	texts := []string{"-1.23456789012345", "0.5", "-0", "1234567890123456789", "1e-7", "0." + strings.Repeat("7", 80), "5", "-0.1234567e+2"}
+	row := "[" + strings.Join(texts, ",") + " , 6]"
+	want, n, ok := rowOf(row, types["FP32"])
+	if !ok {
+		t.Fatal(row)
+	}
+	begin := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[%d],"data":`, n)
+	for at := range len(row) + 100 {
+		for _, end := range []int{smallBuffer - padding, longArray} {
+			body := begin + strings.Repeat(" ", end-at-len(begin)) + row + "}]}"
+			got, err := Read(strings.NewReader(body), "", large)
+			if err != nil || !bytes.Equal(got.Inputs[0].Data, want) {
+				t.Fatalf("array at %d: %v, %v", end-at, got, err)
+			}
+			body = begin + "[" + strings.Repeat(" ", end-at-len(begin)) + row[1:] + "}]}"
+			got, err = Read(strings.NewReader(body), "", large)
+			if err != nil || !bytes.Equal(got.Inputs[0].Data, want) {
+				t.Fatalf("elements at %d: %v, %v", end-at, got, err)
+			}
+		}
+	}
+}
+
 // TestFaultPositions checks that errors name the byte, element and member at which the JSON is wrong, also behind arrays that the decoder
 // has not seen.
 func TestFaultPositions(t *testing.T) {
