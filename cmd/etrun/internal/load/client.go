@@ -47,6 +47,8 @@ const (
 // ErrURL is the class of errors in a URL.
 var ErrURL = errors.New("URL")
 
+var errForm = errors.New("want http://HOST:PORT, https://HOST:PORT, grpc://HOST:PORT, grpcs://HOST:PORT or unix:PATH")
+
 // NewClient returns a client. It does not connect.
 func NewClient(o Options) (*Client, error) {
 	c := &Client{token: o.Token, timeout: o.Timeout}
@@ -59,11 +61,13 @@ func NewClient(o Options) (*Client, error) {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
 	} else {
 		u, err := url.Parse(o.URL)
-		if err == nil {
+		if e, ok := errors.AsType[*url.Error](err); ok { // such as of HOST:PORT
+			err = fmt.Errorf("%w; %w", e.Err, errForm)
+		} else {
 			err = c.useRPC(u, transport)
 		}
 		if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.ForceQuery || u.RawQuery+u.Fragment != "" || u.User != nil) {
-			err = errors.New("want http://HOST:PORT, https://HOST:PORT, grpc://HOST:PORT, grpcs://HOST:PORT or unix:PATH")
+			err = errForm
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w %q: %w", ErrURL, o.URL, err)
