@@ -255,8 +255,8 @@ func TestTLS(t *testing.T) {
 }
 
 func TestURL(t *testing.T) {
-	for _, url := range []string{"", "localhost:8080", "127.0.0.1:8080", "ftp://host", "http://", "http://host?x=1", "http://host/?", "http://user@host",
-		"http://a b", "http://host/#x"} {
+	for _, url := range []string{"", "localhost:8080", "127.0.0.1:8080", "ftp://host", "http://", "http://host?x=1", "http://host/?",
+		"http://user@host", "http://a b", "http://host/#x"} {
 		if c, err := NewClient(Options{URL: url}); !errors.Is(err, ErrURL) || !strings.Contains(err.Error(), "want http") {
 			t.Errorf("%q: %v, %v", url, c, err)
 		}
