@@ -129,7 +129,7 @@ func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (
 	encoding := r.Header.Get("Content-Encoding")
 	switch {
 	case r.ContentLength > limit:
-		return nil, nil, s.tooLarge(r.ContentLength, limit, "")
+		return nil, nil, s.tooLarge(fmt.Sprint(r.ContentLength), limit, "")
 	case encoding != "" && encoding != "identity":
 		return nil, nil, fmt.Errorf("%w: %.40q", errEncoding, encoding)
 	}
@@ -146,11 +146,10 @@ func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (
 	s.writeBy(w, 0) // reading may have taken all the time for writing
 	if err != nil {
 		hold.Release()
-		class := oip.ErrRead
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			class = oip.ErrTooLarge
+			return nil, nil, s.tooLarge(fmt.Sprintf("more than %d", limit), limit, "")
 		}
-		return nil, nil, &oip.Error{Class: class, Err: err}
+		return nil, nil, &oip.Error{Class: oip.ErrRead, Err: err}
 	}
 	return body, hold, nil
 }

@@ -28,7 +28,7 @@ func (h *Hold) Grow(n int64) error {
 		all = add(all, other.size)
 	}
 	if all > h.server.options.BusyBytes {
-		return &oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("the request needs %d bytes of memory in all, %s", all, h.server.bounds())}
+		return &oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("the request needs %d bytes of memory in all, %s", all, h.server.busyBound())}
 	}
 	if !h.server.budget.take(n) {
 		return &busyError{"too many bytes of requests in progress", loadPatience}
@@ -37,10 +37,9 @@ func (h *Hold) Grow(n int64) error {
 	return nil
 }
 
-// bounds names the limits of bodies.
-func (s *Server) bounds() string {
-	return fmt.Sprintf("at most %d are accepted for all requests in progress (max-busy), and %d in a body (max-body)", s.options.BusyBytes,
-		s.options.BodyBytes)
+// busyBound names the limit of all requests.
+func (s *Server) busyBound() string {
+	return fmt.Sprintf("at most %d are accepted for all requests in progress (max-busy)", s.options.BusyBytes)
 }
 
 // Shrink counts n bytes less, which were freed.

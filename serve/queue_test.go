@@ -2,10 +2,12 @@ package serve_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -151,8 +153,25 @@ func TestNeverFits(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
-		if w.Code != code {
+		if w.Code != code || code == 413 && !strings.Contains(w.Body.String(), fmt.Sprintf("more than %d bytes", len(body)+100)) {
 			t.Errorf("%d more bytes: got %d, %s, want %d", extra, w.Code, w.Body, code)
+		}
+	}
+}
+
+// TestReadBodyTooLarge checks that a body of unknown size that is too large is refused with the limits.
+func TestReadBodyTooLarge(t *testing.T) {
+	for busy, want := range map[int64][]string{1000: {"more than 200 bytes", "200 are accepted"}, 100: {"more than 100 bytes", "100 are", "5000"}} {
+		s := server(t, serve.Options{BusyBytes: busy, BodyBytes: 5000})
+		r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader(strings.Repeat("x", 300))))
+		_, _, err := s.ReadBody(httptest.NewRecorder(), r, 200)
+		if !errors.Is(err, oip.ErrTooLarge) || slices.ContainsFunc(want, func(part string) bool { return !strings.Contains(err.Error(), part) }) {
+			t.Errorf("%d bytes for all: %v, want %q", busy, err, want)
+		}
+		if _, hold, err := s.ReadBody(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader("x")), 200); err != nil {
+			t.Error(err)
+		} else {
+			hold.Release()
 		}
 	}
 }

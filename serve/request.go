@@ -53,7 +53,7 @@ func (s *Server) look(r *http.Request, m *Model, limit int64) (size int64, err e
 	}
 	switch {
 	case r.ContentLength > limit:
-		return 0, s.tooLarge(r.ContentLength, limit, fmt.Sprintf(" for model %q", m.config.Name))
+		return 0, s.tooLarge(fmt.Sprint(r.ContentLength), limit, fmt.Sprintf(" for model %q", m.config.Name))
 	case encoding != "" && encoding != "identity":
 		return 0, fmt.Errorf("%w: %.40q", errEncoding, encoding)
 	case len(r.Header.Values(oip.HeaderLength)) > 1:
@@ -68,12 +68,13 @@ func (s *Server) look(r *http.Request, m *Model, limit int64) (size int64, err e
 	return size, nil
 }
 
-// tooLarge returns the error of a body of size bytes, of which limit are accepted.
-func (s *Server) tooLarge(size, limit int64, model string) error {
+// tooLarge returns the error of a body of so many bytes, of which limit are accepted.
+func (s *Server) tooLarge(size string, limit int64, model string) error {
 	if limit == s.options.BusyBytes && limit < s.options.BodyBytes {
-		return &oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("body of %d bytes, %s", size, s.bounds())}
+		return &oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("body of %s bytes, %s, and %d in a body (max-body)", size, s.busyBound(),
+			s.options.BodyBytes)}
 	}
-	return &oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("body of %d bytes, at most %d are accepted%s", size, limit, model)}
+	return &oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("body of %s bytes, at most %d are accepted%s", size, limit, model)}
 }
 
 // refuse answers before the body was read. A body within the limit is discarded first: a client

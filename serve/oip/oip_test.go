@@ -127,7 +127,7 @@ func TestReadRefuses(t *testing.T) {
 		{"bad UTF-8", "{\"id\":\"\xff\"}", "", ErrInvalid, "UTF-8"},
 		{"deep", `{"x":` + strings.Repeat("[", 15000), "", ErrInvalid, "depth"},
 		{"long text", `{"id":"` + strings.Repeat("x", 5000) + `"}`, "", ErrTooLarge, "id: a string of 5000 bytes"},
-		{"long body", `{"x":"` + strings.Repeat("x", 20000) + `"}`, "", ErrTooLarge, "body too long"},
+		{"long body", `{"x":"` + strings.Repeat("x", 20000) + `"}`, "", ErrTooLarge, "body too long: more than 16384 bytes"},
 		{"many inputs", `{"inputs":[` + strings.Repeat(`{"name":"a","shape":[],"datatype":"INT8","data":[1]},`, 5) + `{}]}`, "", ErrTooLarge, "more than 4"},
 		{"no name", `{"inputs":[{"shape":[1],"datatype":"FP32","data":[1]}]}`, "", ErrInvalid, "no name"},
 		{"no data", input(`"shape":[1],"datatype":"FP32"`), "", ErrInvalid, "no data"},

@@ -100,7 +100,7 @@ func inputParser(body io.Reader, limits Limits, tensors string) *parser {
 	if limits.Alloc == nil {
 		limits.Alloc = tensor.AlignedBytes
 	}
-	return &parser{body: &bounded{r: body, left: limits.Body}, limits: limits, left: limits.Tensors, tensors: tensors}
+	return &parser{body: &bounded{r: body, most: limits.Body, left: limits.Body}, limits: limits, left: limits.Tensors, tensors: tensors}
 }
 
 // newParser returns a parser of the JSON part. If binary data follow, it has read that part.
@@ -133,7 +133,8 @@ func (p *parser) decode(from *source) *parser {
 // bounded is a body that fails if it is too long.
 type bounded struct {
 	r    io.Reader
-	left int64
+	most int64
+	left int64 // of most
 	err  error // of the body, except io.EOF
 }
 
@@ -165,7 +166,7 @@ func (b *bounded) explain(err error) error {
 	case err == nil || b.err == nil:
 		return err
 	case errors.Is(b.err, errBody):
-		return &Error{ErrTooLarge, "", b.err}
+		return &Error{ErrTooLarge, "", fmt.Errorf("%w: more than %d bytes", b.err, b.most)}
 	}
 	return &Error{ErrRead, "", b.err}
 }
