@@ -161,7 +161,8 @@ func TestNeverFits(t *testing.T) {
 
 // TestReadBodyTooLarge checks that a body of unknown size that is too large is refused with the limits.
 func TestReadBodyTooLarge(t *testing.T) {
-	for busy, want := range map[int64][]string{1000: {"more than 200 bytes", "200 are accepted"}, 100: {"more than 100 bytes", "100 are", "5000"}} {
+	for busy, want := range map[int64][]string{1000: {"more than 200 bytes", "200 are accepted"},
+		100: {"more than 100 bytes", "100 are accepted", "5000"}} {
 		s := server(t, serve.Options{BusyBytes: busy, BodyBytes: 5000})
 		r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader(strings.Repeat("x", 300))))
 		_, _, err := s.ReadBody(httptest.NewRecorder(), r, 200)
@@ -180,7 +181,8 @@ func TestReadBodyTooLarge(t *testing.T) {
 func TestClaimedSizes(t *testing.T) {
 	s := server(t, serve.Options{}, adder("m", func([]float32) {}))
 	body := `{"inputs":[{"name":"input_0","datatype":"FP32","shape":[16000],"data":[1]}]}`
-	if w := ask(s, "POST", "/v2/models/m/infer", body); w.Code != 400 || !strings.Contains(w.Body.String(), fmt.Sprintf("has %d bytes", len(body))) {
+	w := ask(s, "POST", "/v2/models/m/infer", body)
+	if w.Code != 400 || !strings.Contains(w.Body.String(), fmt.Sprintf("has %d bytes", len(body))) {
 		t.Errorf("got %d, %s", w.Code, w.Body)
 	}
 }
