@@ -88,6 +88,19 @@ func (m *Model) Peek(ctx context.Context, f func(a Attachment) error) error {
 	return f(v.attached)
 }
 
+// Loaded calls f with the attachment of the current program, which stays open until f returns, and loads nothing: f is not
+// called if no program is ready.
+func (m *Model) Loaded(f func(a Attachment)) {
+	v, err := m.acquire()
+	if err != nil {
+		return
+	}
+	defer v.done()
+	if v.attached != nil {
+		f(v.attached)
+	}
+}
+
 // errMoves ends the wait for a turn of a test.
 var errMoves = errors.New("requests in progress continue")
 

@@ -78,6 +78,25 @@ type modelAnswer struct {
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
+	// Capabilities are completion, chat and embedding; none while the model is not loaded.
+	Capabilities []string `json:"capabilities"`
+}
+
+// describe returns the answer for a model, which it does not load.
+func (h *handler) describe(m *serve.Model) modelAnswer {
+	a := modelAnswer{m.Name(), "model", h.created, "etrun", []string{}}
+	m.Loaded(func(x serve.Attachment) {
+		switch x := x.(type) {
+		case *embedder:
+			a.Capabilities = append(a.Capabilities, "embedding")
+		case *generator:
+			a.Capabilities = append(a.Capabilities, "completion")
+			if x.template != nil {
+				a.Capabilities = append(a.Capabilities, "chat")
+			}
+		}
+	})
+	return a
 }
 
 func (h *handler) models(w http.ResponseWriter, _ *http.Request) {
@@ -87,7 +106,7 @@ func (h *handler) models(w http.ResponseWriter, _ *http.Request) {
 	}{"list", []modelAnswer{}}
 	for _, m := range h.server.Models() {
 		if m.Attached() && usable(m) {
-			list.Data = append(list.Data, modelAnswer{m.Name(), "model", h.created, "etrun"})
+			list.Data = append(list.Data, h.describe(m))
 		}
 	}
 	answer(w, http.StatusOK, list)
@@ -99,5 +118,5 @@ func (h *handler) model(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	answer(w, http.StatusOK, modelAnswer{m.Name(), "model", h.created, "etrun"})
+	answer(w, http.StatusOK, h.describe(m))
 }

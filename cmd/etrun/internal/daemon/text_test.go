@@ -91,7 +91,7 @@ func TestEmbedding(t *testing.T) {
 		status     int
 		want       string
 	}{
-		{"/v1/models", "", 200, `"id":"vec"`},
+		{"/v1/models", "", 200, `"owned_by":"etrun","capabilities":["embedding"]}`},
 		{"/v1/embeddings", `{"model":"vec","input":["the model","x"]}`, 200, `"usage":{"prompt_tokens":7,"total_tokens":7}`},
 		{"/v1/embeddings", `{"model":"cls","input":"x","encoding_format":"base64"}`, 200, `"embedding":"`},
 		{"/v1/completions", `{"model":"vec","prompt":"x"}`, 400, "/v1/embeddings"},

@@ -104,8 +104,11 @@ var drawn = [][2]float64{{.35, .2}, {.5, .2}, {.65, .2}, {.68, .3}, {.6, .4}, {.
 func TestWebPageInBrowser(t *testing.T) {
 	text := model("words", "../../../../text/testdata/dynamic.pte")
 	text.Tokenizer = "../../../../text/testdata/bytes.json"
+	const encoders = "../../../../text/testdata/encoders"
+	vectors := model("vectors", encoders+"/bert.pte")
+	vectors.Tokenizer = encoders
 	for _, width := range []int{1280, 390} {
-		r := start(t, func(d *Daemon) { d.Control = true }, model("digits", digits), model("sums", adder), text)
+		r := start(t, func(d *Daemon) { d.Control = true }, model("digits", digits), model("sums", adder), text, vectors)
 		b := browsertest.Open(t, r.url+"/", width)
 		const fits = "document.documentElement.scrollWidth <= innerWidth"
 		state := "[...document.querySelectorAll('#model-list .card')].map(c => c.querySelector('h3').textContent + ' ' + c.querySelector('p span').textContent).join(', ')"
@@ -114,11 +117,13 @@ func TestWebPageInBrowser(t *testing.T) {
 				"').querySelectorAll('button').forEach(b => { if (b.textContent === '" + button + "') b.click() })"
 		}
 		b.Play([]browsertest.Step{
-			{"models", "", state, "digits ready, sums ready, words ready"},
+			{"models", "", state, "digits ready, sums ready, vectors ready, words ready"},
 			{"their types", "", "document.getElementById('model-list').textContent.includes('FP32 1×1×8×8')", "true"},
+			{"what texts are for", "", "[...document.querySelectorAll('#model-list .card a:not([hidden])')].map(a => a.textContent).join()", "try it,try it,chat"},
+			{"vectors", "", "document.getElementById('model-list').textContent.includes('computes vectors of texts')", "true"},
 			{"fits", "", fits, "true"},
 			{"unload", press("sums", "unload"), state + ".includes('sums unloaded')", "true"},
-			{"load", press("sums", "load"), state, "digits ready, sums ready, words ready"},
+			{"load", press("sums", "load"), state, "digits ready, sums ready, vectors ready, words ready"},
 			{"try", "location.hash = '#try'", "document.querySelectorAll('canvas.pad').length", "1"},
 		})
 		shot := func(name string) { b.Shot(fmt.Sprintf("server-%s-%d", name, width)) }
@@ -134,13 +139,13 @@ func TestWebPageInBrowser(t *testing.T) {
 			{"too few numbers", "(t => { t.value = '1 2'; t.dispatchEvent(new Event('input')) })(document.querySelector('#try-inputs textarea')); document.getElementById('try-run').click()", "document.getElementById('try-fault').textContent", "input_0: 2 elements, want 64"},
 			{"sums", "(s => { s.value = 'sums'; s.dispatchEvent(new Event('change')) })(document.getElementById('try-model'))", "document.querySelector('#try-inputs h3')?.textContent", "input_0: FP32 4"},
 			{"a sum", "(t => { t.value = '1, 2.5 3 4'; t.dispatchEvent(new Event('input')) })(document.querySelector('#try-inputs textarea')); document.getElementById('try-run').click()", "document.querySelector('#try-outputs code')?.textContent.split(' ').length", "4"},
-			{"chat", "location.hash = '#chat'", "document.getElementById('chat-model').value", "words"},
+			{"chat", "location.hash = '#chat'", "[...document.getElementById('chat-model').options].map(o => o.value).join()", "words"},
 			{"a text", "document.getElementById('chat-form').value = 'text'; document.getElementById('chat-max').value = 8; document.getElementById('chat-text').value = 'Hi'; document.getElementById('chat-send').click()", "document.getElementById('chat-rate').textContent.includes('ended by')", "true"},
 			{"fits", "", fits, "true"},
 		})
 		shot("chat")
 		b.Play([]browsertest.Step{
-			{"figures", "location.hash = '#figures'", "[...document.querySelectorAll('#figure-list .card > h3:first-child')].map(h => h.textContent).join()", "digits,sums,words"},
+			{"figures", "location.hash = '#figures'", "[...document.querySelectorAll('#figure-list .card > h3:first-child')].map(h => h.textContent).join()", "digits,sums,vectors,words"},
 			{"a histogram", "", "document.querySelectorAll('svg.histogram rect').length > 2", "true"},
 			{"fits", "", fits, "true"},
 			{"dark", "document.documentElement.dataset.theme = 'light'; document.getElementById('theme').click()", "getComputedStyle(document.body).backgroundColor", "rgb(20, 23, 26)"},

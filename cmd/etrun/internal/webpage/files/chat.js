@@ -115,7 +115,7 @@ const chat = (function () {
     await models.refresh();
     const select = one("chat-model"), before = select.dataset.want || select.value;
     delete select.dataset.want;
-    const usable = models.list().filter((m) => m.state === "READY" && m.text);
+    const usable = models.list().filter((m) => m.state === "READY" && m.text && !m.vectors);
     select.replaceChildren();
     for (const m of usable) element("option", m.name, select, { value: m.name });
     if (usable.some((m) => m.name === before)) select.value = before;

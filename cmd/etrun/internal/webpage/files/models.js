@@ -2,13 +2,13 @@
 // The list of models, and what they are: of /v2 and /v1.
 const models = (function () {
   let list = [], control = false;
-  const texts = new Set(); // language models that were loaded at any time: /v1 does not list others
+  const texts = new Map(); // language models that were loaded at any time, and what they can do: /v1 does not list others
 
   async function refresh() {
     const [server, index] = await Promise.all([api.json("/v2"), api.json("/v2/repository/index", { method: "POST" })]);
     control = (server.extensions || []).includes("model_repository");
     try {
-      for (const m of (await api.json("/v1/models")).data || []) texts.add(m.id);
+      for (const m of (await api.json("/v1/models")).data || []) if (m.capabilities.length || !texts.has(m.id)) texts.set(m.id, m.capabilities);
     } catch { /* no language models */ }
     const byName = new Map();
     for (const row of index) {
@@ -16,7 +16,10 @@ const models = (function () {
       if (row.version) m.methods.push(row.version);
     }
     list = [...byName.values()];
-    list.forEach((m) => { m.text = texts.has(m.name); });
+    list.forEach((m) => {
+      m.text = texts.has(m.name);
+      m.vectors = m.text && texts.get(m.name).includes("embedding");
+    });
     return list;
   }
 
@@ -66,13 +69,13 @@ const models = (function () {
       const state = element("p", null, card), ready = m.state === "READY";
       element("span", ready ? "ready" : m.state.toLowerCase().replaceAll("_", " "), state, { class: ready ? "good" : "fault" });
       if (m.reason) state.append(": " + m.reason);
-      if (m.text) state.append(", a language model");
+      if (m.text) state.append(m.vectors ? ", computes vectors of texts: /v1/embeddings" : ", a language model");
       element("div", null, card, { class: "methods" });
       element("p", "", card, { class: "fault", role: "alert" });
       const row = element("div", null, card, { class: "row" });
       const go = element("a", m.text ? "chat" : "try it", row, { href: m.text ? "#chat" : "#try" });
       go.addEventListener("click", () => { (m.text ? one("chat-model") : one("try-model")).dataset.want = m.name; });
-      go.hidden = !ready;
+      go.hidden = !ready || m.vectors;
       if (control) {
         const button = (name, what) => element("button", name, row, { type: "button" }).addEventListener("click", () => act(card, m.name, what));
         button(ready ? "reload" : "load", "load");
