@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/embed"
 )
@@ -27,7 +29,8 @@ func TestEmbed(t *testing.T) {
 		{"lines", "HERE/bert.pte --tokenizer HERE", "the model\r\n\na text\n", 0, 3, ""},
 		{"a dash", "HERE/bert.pte --tokenizer HERE/vocab.txt --pooling cls -", "the", 0, 1, ""},
 		{"nothing", "HERE/bert.pte --tokenizer HERE", "", 0, 0, ""},
-		{"one vector per text", "HERE/bert.pte --tokenizer HERE/vocab.txt the", "", 5, 0, "a vector of each token"},
+		{"one vector per text", "HERE/bert.pte --tokenizer HERE/vocab.txt the", "", 5, 0, "--pooling: got none, want mean, cls or last"},
+		{"no context", "HERE/bert.pte --tokenizer HERE --context -1 the", "", 5, 0, "--context: got -1"},
 		{"no tokenizer", "HERE/bert.pte the", "", 2, 0, "--tokenizer"},
 		{"no model", "", "", 2, 0, "MODEL.pte"},
 		{"another pooling", "HERE/bert.pte --tokenizer HERE --pooling max the", "", 2, 0, "max"},
@@ -55,6 +58,16 @@ func TestEmbed(t *testing.T) {
 				t.Errorf("%d vectors, want %d", n, c.vectors)
 			}
 		})
+	}
+}
+
+// A program that cannot be opened is refused before texts are read.
+func TestEmbedReadsTextsLast(t *testing.T) {
+	var out, notes bytes.Buffer
+	folder := filepath.Join(root, "text", "testdata", "encoders")
+	in := iotest.ErrReader(errors.New("texts are read"))
+	if code := run([]string{"embed", "none.pte", "--tokenizer", folder}, in, &out, &notes); code != 2 || !strings.Contains(notes.String(), "none.pte") {
+		t.Errorf("got %d, %q", code, notes.String())
 	}
 }
 

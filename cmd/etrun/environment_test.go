@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
 // variableValues are valid values of flags that are not among those of their type, which follow.
@@ -30,7 +32,7 @@ func TestServeVariables(t *testing.T) {
 		}
 		flags := newServe(&app{}).Flags()
 		t.Setenv(serveVariables+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")), value)
-		if err := setFromEnvironment(flags); err != nil || !flags.Changed(f.Name) {
+		if err := session.SetFromEnvironment(flags, serveVariables); err != nil || !flags.Changed(f.Name) {
 			t.Errorf("--%s: %v, set %v", f.Name, err, flags.Changed(f.Name))
 		}
 	})
@@ -51,7 +53,7 @@ func TestServeEnvironment(t *testing.T) {
 	if err := flags.Parse([]string{"--instances", "3"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := setFromEnvironment(flags); err != nil {
+	if err := session.SetFromEnvironment(flags, serveVariables); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"queue": "7", "max-body": "1.0 MiB", "access-log": "false", "instances": "3", "token-file": ""} {
@@ -64,7 +66,7 @@ func TestServeEnvironment(t *testing.T) {
 	}
 	for name, value := range map[string]string{"ETRUN_SERVE_QUEUE": "many", "ETRUN_SERVE_CONTROL": "perhaps"} {
 		t.Setenv(name, value)
-		err := setFromEnvironment(newServe(&app{}).Flags())
+		err := session.SetFromEnvironment(newServe(&app{}).Flags(), serveVariables)
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%s: %v", name, value, err)
 		}

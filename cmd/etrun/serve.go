@@ -13,6 +13,9 @@ import (
 	"github.com/etrun-go/etrun/delegate/all"
 )
 
+// serveVariables is the prefix of environment variables with flags: ETRUN_SERVE_MAX_BODY is --max-body.
+const serveVariables = "ETRUN_SERVE_"
+
 // serveCommand answers requests over HTTP.
 type serveCommand struct {
 	*app
@@ -71,7 +74,7 @@ func (s *serveCommand) run(ctx context.Context, c *cobra.Command, args []string)
 	if s.JSON {
 		return session.Usage("--json: the log has a format of its own, --log-format json")
 	}
-	if err := setFromEnvironment(c.Flags()); err != nil {
+	if err := session.SetFromEnvironment(c.Flags(), serveVariables); err != nil {
 		return err
 	}
 	var given []string // the flags of the command line and the environment, before those of the file are set

@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/text"
 )
 
 // ErrUsage is the class of command line errors; match with errors.Is.
@@ -29,6 +30,15 @@ func WithHint(err error) error {
 		return err
 	}
 	return &worded{text, err}
+}
+
+// OfFlag returns the error of an option of package text as that of its flag.
+func OfFlag(err error, flags map[string]string) error {
+	e, ok := errors.AsType[*text.OptionError](err)
+	if !ok || flags[e.Option] == "" {
+		return err
+	}
+	return &worded{fmt.Sprintf("--%s: got %v, want %s", flags[e.Option], e.Got, e.Want), err}
 }
 
 // worded is an error in the words of the command line.

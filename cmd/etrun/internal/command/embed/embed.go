@@ -69,7 +69,9 @@ func New(a *cli.App) *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: cli.CompleteModel,
-		RunE:              func(c *cobra.Command, args []string) error { return e.run(c.Context(), args[0], args[1:]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return session.OfFlag(e.run(c.Context(), args[0], args[1:]), optionFlags)
+		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&e.tokenizer, "tokenizer", "", "`FILE` with the tokenizer of the model, or its folder")
@@ -80,6 +82,9 @@ func New(a *cli.App) *cobra.Command {
 	_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
 	return c
 }
+
+// optionFlags are the flags of the options that package text checks.
+var optionFlags = map[string]string{"pooling": "pooling", "context": "context", "tokenizer": "tokenizer"}
 
 func (e *embedCommand) run(ctx context.Context, path string, texts []string) error {
 	if e.tokenizer == "" {
@@ -99,11 +104,6 @@ func (e *embedCommand) run(ctx context.Context, path string, texts []string) err
 	if o.Method = e.method; e.context != 0 {
 		o.Context = e.context
 	}
-	if len(texts) == 0 || len(texts) == 1 && texts[0] == "-" {
-		if texts, err = readLines(ctx, e.In); err != nil {
-			return err
-		}
-	}
 	s, err := session.Open(ctx, path, &e.Options)
 	if err != nil {
 		return err
@@ -117,6 +117,11 @@ func (e *embedCommand) run(ctx context.Context, path string, texts []string) err
 	s.Warn()
 	for _, w := range model.Warnings() {
 		e.Note("%s", w)
+	}
+	if len(texts) == 0 || len(texts) == 1 && texts[0] == "-" {
+		if texts, err = readLines(ctx, e.In); err != nil {
+			return err
+		}
 	}
 	return e.embed(ctx, model, texts)
 }

@@ -1,8 +1,6 @@
 package generate
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -69,23 +67,3 @@ var optionFlags = map[string]string{
 	"stop":    "stop",
 	"context": "context", "tokenizer": "tokenizer",
 }
-
-// ofFlag returns the error of an option of a text as that of its flag.
-func ofFlag(err error) error {
-	e, ok := errors.AsType[*text.OptionError](err)
-	if !ok || optionFlags[e.Option] == "" {
-		return err
-	}
-	return &flagError{fmt.Sprintf("--%s: got %v, want %s", optionFlags[e.Option], e.Got, e.Want), err}
-}
-
-// flagError is the error of an option, in the words of its flag.
-type flagError struct {
-	text string
-	err  error
-}
-
-func (e *flagError) Error() string { return e.text }
-
-// Unwrap returns the error of the option.
-func (e *flagError) Unwrap() error { return e.err }

@@ -58,7 +58,7 @@ func New(a *cli.App) *cobra.Command {
 		ValidArgsFunction: cli.CompleteModel,
 		RunE: func(c *cobra.Command, args []string) error {
 			g.asked = c.Flags().Changed("prompt")
-			return ofFlag(g.run(c.Context(), args[0]))
+			return session.OfFlag(g.run(c.Context(), args[0]), optionFlags)
 		},
 	}
 	flags := c.Flags()
