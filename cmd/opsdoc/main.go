@@ -92,7 +92,11 @@ func render(set *kernels.Set) ([]byte, error) {
 		return nil, err
 	}
 	for _, g := range groups {
-		fmt.Fprintf(&b, "\n## %s\n\n%d operators.\n\n| operator | element types | family | notes |\n|---|---|---|---|\n", g.namespace, len(g.ops))
+		noun := "operators"
+		if len(g.ops) == 1 {
+			noun = "operator"
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%d %s.\n\n| operator | element types | family | notes |\n|---|---|---|---|\n", g.namespace, len(g.ops), noun)
 		for _, op := range g.ops {
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", short(op.Schema), cell(op.DTypes), op.Family, cell(op.Note))
 		}

@@ -263,12 +263,17 @@ type scoredToken struct {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *scoredToken) UnmarshalJSON(data []byte) error {
-	list := []any{&s.text, &s.score}
+	return readPair(data, "text and score", &s.text, &s.score)
+}
+
+// readPair reads a token that is written as a list of two.
+func readPair(data []byte, want string, first, second any) error {
+	list := []any{first, second}
 	if err := json.Unmarshal(data, &list); err != nil {
 		return err
 	}
 	if len(list) != 2 {
-		return fmt.Errorf("a token of %d parts, want text and score", len(list))
+		return fmt.Errorf("a token of %d parts, want %s", len(list), want)
 	}
 	return nil
 }

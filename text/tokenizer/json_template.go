@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 )
 
@@ -37,14 +36,7 @@ type namedToken struct {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *namedToken) UnmarshalJSON(data []byte) error {
-	list := []any{&n.name, &n.id}
-	if err := json.Unmarshal(data, &list); err != nil {
-		return err
-	}
-	if len(list) != 2 {
-		return fmt.Errorf("a token of %d parts, want name and id", len(list))
-	}
-	return nil
+	return readPair(data, "name and id", &n.name, &n.id)
 }
 
 // readTemplate reads the control tokens around a text. BOS and EOS are among them.
