@@ -40,13 +40,13 @@ type EmbedOptions struct {
 
 // SettingsError reports a file of a sentence-transformers model that is invalid, or has a setting that is not supported.
 type SettingsError struct {
-	File string
-	Err  error // etrun.ErrUnsupported or ErrFormat, with the reason
+	File, Reason string
+	Err          error // etrun.ErrUnsupported or ErrFormat
 }
 
-func (e *SettingsError) Error() string { return fmt.Sprintf("%s: %v", e.File, e.Err) }
+func (e *SettingsError) Error() string { return e.File + ": " + e.Reason }
 
-// Unwrap returns the cause.
+// Unwrap returns the class.
 func (e *SettingsError) Unwrap() error { return e.Err }
 
 // sentenceFiles reads the files of a sentence-transformers model.
@@ -87,7 +87,7 @@ func SentenceOptions(read func(name string) ([]byte, error)) (o EmbedOptions, fo
 
 // unsupportedSetting returns an error about a setting.
 func unsupportedSetting(file, format string, args ...any) error {
-	return &SettingsError{file, fmt.Errorf("%w: "+format, append([]any{etrun.ErrUnsupported}, args...)...)}
+	return &SettingsError{file, fmt.Sprintf(format, args...), etrun.ErrUnsupported}
 }
 
 // file decodes a file, if there is one.
@@ -100,7 +100,7 @@ func (s *sentenceFiles) file(name string, to any) (found bool, err error) {
 		return false, err
 	}
 	if err := json.Unmarshal(data, to); err != nil {
-		return true, &SettingsError{name, fmt.Errorf("%w: %w", etrun.ErrFormat, jsonerror.Plain(err))}
+		return true, &SettingsError{name, fmt.Sprintf("invalid JSON: %v", jsonerror.Plain(err)), etrun.ErrFormat}
 	}
 	return true, nil
 }
@@ -141,7 +141,7 @@ func (s *sentenceFiles) pooling(name string) error {
 		return err
 	}
 	if !found {
-		return &SettingsError{name, fmt.Errorf("%w: no such file, which modules.json names", etrun.ErrFormat)}
+		return &SettingsError{name, "no such file, which modules.json names", etrun.ErrFormat}
 	}
 	for member, value := range members {
 		p, on := poolings[member], string(value) == "true"
