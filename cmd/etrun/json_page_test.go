@@ -23,6 +23,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/generate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/npu"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/ops"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/plan"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/tokenize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/load"
 )
@@ -44,7 +45,7 @@ var jsonObjects = []struct {
 	{"compare", "etrun.compare/1", compare.Report{}},
 	{"inspect", "etrun.inspect/1", programReport{}},
 	{"inspect of several files", "etrun.inspect.files/1", programsReport{}},
-	{"plan", "etrun.plan/1", planReport{}},
+	{"plan", "etrun.plan/1", plan.Report{}},
 	{"bench", "etrun.bench/1", bench.Report{}},
 	{"bench --text", "etrun.bench.text/1", bench.TextReport{}},
 	{"load", "etrun.load/1", load.Report{}},

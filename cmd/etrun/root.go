@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/generate"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/load"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/ops"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/plan"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/tokenize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/spf13/cobra"
@@ -21,7 +22,7 @@ var commands = []struct {
 }{
 	{"run", newRun}, {"run", of(generate.New)}, {"run", of(embed.New)}, {"run", newServe}, {"run", newEval}, {"run", newVerify}, {"run", of(compare.New)}, {"run", of(bench.New)}, {"run", newProfile},
 	{"run", of(load.New)},
-	{"look", newCheck}, {"look", newInspect}, {"look", of(diff.New)}, {"look", newRepair}, {"look", newLower}, {"look", newQuantize}, {"look", newPlan}, {"look", newReport}, {"look", newView},
+	{"look", newCheck}, {"look", newInspect}, {"look", of(diff.New)}, {"look", newRepair}, {"look", newLower}, {"look", newQuantize}, {"look", of(plan.New)}, {"look", newReport}, {"look", newView},
 	{"look", addTrace}, {"look", of(tokenize.New)},
 	{"here", of(ops.New)}, {"here", newDoctor}, {"here", newVersion},
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/spf13/cobra"
@@ -26,30 +24,10 @@ func newVersion(a *app) *cobra.Command {
 
 func (a *app) writeVersion() error {
 	if a.JSON {
-		return a.WriteJSON(versionReport{"etrun.version/1", version()})
+		return a.WriteJSON(versionReport{"etrun.version/1", a.Version})
 	}
-	_, err := fmt.Fprintln(a.Out, version())
+	_, err := fmt.Fprintln(a.Out, a.Version)
 	return err
-}
-
-// release is set by the linker (-X main.release=…).
-var release = ""
-
-// version formats the build: release or revision, Go version and platform.
-func version() string {
-	name := release
-	if info, ok := debug.ReadBuildInfo(); ok && name == "" {
-		name = info.Main.Version
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				name = s.Value
-			}
-		}
-	}
-	if name == "" {
-		name = "(devel)"
-	}
-	return fmt.Sprintf("etrun %s %s %s/%s", name, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func noArguments(c *cobra.Command, args []string) error {
