@@ -144,7 +144,7 @@ func NewUnit(m *Image, in delegate.Instance) *Unit {
 		filters: make([]*filter, len(m.Graph.Nodes)),
 		states:  make([]nodeState, len(m.Graph.Nodes))}
 	if m.places != nil && !m.HasDynamicArgs() && e.blocks == nil {
-		e.Arena.expect(m.memory.Shared)
+		e.Arena.expect(NeedsOf(m.Graph, m.places, e.threads()).Shared) // an image is planned for the threads of most instances
 	}
 	if m.places != nil && e.blocks != nil {
 		e.worked = workBlock(m.Graph, m.places.shapes, m.InstanceThreads()).Span

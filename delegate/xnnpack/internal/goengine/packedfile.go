@@ -30,7 +30,7 @@ const (
 // PackedVersion is increased with every change of what panels contain. PackedLeast is the size of panels from which reading a file
 // is faster than packing. Tests set them.
 var (
-	PackedVersion       = 5
+	PackedVersion       = 6
 	PackedLeast   int64 = 64 << 10
 )
 

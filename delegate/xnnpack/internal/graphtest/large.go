@@ -23,7 +23,17 @@ func LargeFilters() map[string]*graph.Graph {
 		"floats by 4 bits":       connected(graph.FP32, graph.QCInt4, graph.FP32),
 		"floats by 16-bit ones":  connected(graph.FP32, graph.BF16, graph.FP32),
 		"a convolution of bytes": ConvolutionGraph8(),
+		"blocks of pixels":       blocksGraph(),
 	}
+}
+
+// blocksGraph is a convolution of floats with a large filter, which the Go engine computes in blocks of 2×2 pixels.
+func blocksGraph() *graph.Graph {
+	m := NewMaker(5)
+	x, f, b, y := m.Input(graph.FP32, 1, 14, 14, 320), m.Constant(graph.FP32, 0, 352, 3, 3, 320), m.Constant(graph.FP32, 0, 352), m.Value(graph.FP32, 1)
+	m.Node("Conv2d", []int{x, f, b}, []int{y}, WithWindow(graph.Window{KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1,
+		DilationH: 1, DilationW: 1, Groups: 1, GroupIn: 320, GroupOut: 352}))
+	return m.Fix(y)
 }
 
 // ConvolutionGraph8 is a convolution of bytes with a large filter.
