@@ -35,10 +35,10 @@ func (w *DotWeights) Bytes() int { return len(w.panels) + 4*len(w.Sums) }
 func (w *DotWeights) groups() int { return (w.K + dotGroup - 1) / dotGroup }
 
 // panel is the bytes of a panel.
-func (w *DotWeights) panel() int { return dotHead + w.Segments*w.groups()*dotGroup*DotCols*dotBytes() }
+func (w *DotWeights) panel() int { return dotHead + w.Segments*w.groups()*dotGroup*DotCols*DotBytes() }
 
-// dotBytes is the bytes of a weight in a panel.
-func dotBytes() int {
+// DotBytes returns the bytes of a weight in a panel of [DotWeights]: two where vectors multiply pairs of 16-bit elements.
+func DotBytes() int {
 	if dotRows() < dotGroup {
 		return 2
 	}

@@ -14,7 +14,7 @@ import (
 
 // PackedLayout identifies the layouts of packed weights on this processor. They are the same wherever it is the same.
 func PackedLayout() string {
-	return fmt.Sprint(level, " ", dotBytes(), " ", Interleaves() || matrixProducts())
+	return fmt.Sprint(level, " ", DotBytes(), " ", Interleaves() || matrixProducts())
 }
 
 // DotSize returns the size in bytes of [DotWeights]: of their panels and Sums.
@@ -37,7 +37,7 @@ func NewDot(data []uint8, cols, segments, k int) *DotWeights {
 // Pack sets the columns of panels [lo, hi). column returns the segments·k elements of column j, in buffer, which
 // has as many, or elsewhere. Goroutines may pack different panels at once.
 func (w *DotWeights) Pack(lo, hi int, column func(buffer []int8, j int) []int8) {
-	words, own := w.Segments*w.groups()*dotBytes(), packBuffers.Get().(*packBuffer)
+	words, own := w.Segments*w.groups()*DotBytes(), packBuffers.Get().(*packBuffer)
 	defer packBuffers.Put(own)
 	columns, buffer := own.columns(DotCols*words), own.column(w.Segments*w.K)
 	for p := lo; p < hi; p++ {
@@ -96,7 +96,7 @@ func (b *packBuffer) column(n int) []int8 {
 
 // words stores a column's elements, segment by segment in whole groups. dst has zeros where no element is stored.
 func (w *DotWeights) words(dst []uint32, elements []int8) {
-	if dotBytes() == 2 {
+	if DotBytes() == 2 {
 		w.wideWords(dst, elements)
 		return
 	}

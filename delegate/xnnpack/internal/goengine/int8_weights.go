@@ -69,7 +69,7 @@ func packedInt8(g *graph.Graph, n *graph.Node) int64 {
 		columns = n.OutputChannels(g)
 	}
 	k := f.Shape.Numel() / (matrices * segments * columns) // rows of a segment
-	bytes := graph.Times(segments, graph.RoundUp(k, 4))
+	bytes := graph.Times(segments, graph.RoundUp(k, 4), simd.DotBytes())
 	if f.Datatype.Info().Bits == 4 {
 		rows := nibbleGroup(g, n)
 		bytes = graph.Times(k/rows, simd.NibblesSize(simd.DotCols, 1, rows)/simd.DotCols)
