@@ -3,6 +3,8 @@ package xnnpack
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -111,27 +113,124 @@ func sameBlocks(got, want []float64) error {
 	return nil
 }
 
-// TestPixelBlocksOfBatches checks that an image has the same results alone and in a batch.
+// TestPixelBlocksOfBatches checks that an image has the same results alone and in a batch, on one thread and on several.
 func TestPixelBlocksOfBatches(t *testing.T) {
-	var results [2][]float64
-	for i, batch := range []int{1, 3} {
-		m := graphtest.NewMaker(8)
-		x, y := m.Input(graph.FP32, batch, 12, 12, 32), m.Value(graph.FP32, batch, 12, 12, 32)
-		m.Node("Conv2d", []int{x, m.Constant(graph.FP32, 0, 32, 3, 3, 32), m.Constant(graph.FP32, 0, 32)}, []int{y},
-			graphtest.WithWindow(blockWindow(1, 32, 32)))
-		g := m.Done(y)
+	for _, channels := range [][2]int{{32, 32}, {48, 80}} {
+		var want []float64
+		for _, batch := range []int{1, 2, 3} {
+			m := graphtest.NewMaker(8)
+			x, y := m.Input(graph.FP32, batch, 13, 14, channels[0]), m.Value(graph.FP32, batch, 13, 14, channels[1])
+			m.Node("Conv2d", []int{x, m.Constant(graph.FP32, 0, channels[1], 3, 3, channels[0]), m.Constant(graph.FP32, 0, channels[1])}, []int{y},
+				graphtest.WithWindow(blockWindow(1, channels[0], channels[1])))
+			g := m.Done(y)
+			img, err := compile(t, graphtest.Encode(g), EngineGo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for threads := 1; threads <= 4; threads++ {
+				pool, args := cpu.NewPool(threads), graphtest.NewMaker(2).Arguments(g)
+				mustExecute(t, goengine.NewUnit(goOf(img), delegate.Instance{Pool: pool}), args)
+				pool.Close()
+				got := graphtest.NumbersOf(args[1].Tensor)
+				if want == nil {
+					want = got
+				}
+				if !slices.Equal(got[:len(want)], want) {
+					t.Errorf("%v channels: results of an image in a batch of %d, on %d threads, differ from those alone", channels, batch, threads)
+				}
+			}
+			img.Close()
+		}
+	}
+}
+
+// TestPixelBlocksErrors compares with sums of float64, for pixels and taps that roundings of a block's transforms could spoil. An
+// error is relative to the largest pixel of the window times all taps, channel by channel: a pixel outside of a window has no influence.
+func TestPixelBlocksErrors(t *testing.T) {
+	const channels, height, width = 32, 13, 14
+	for name, set := range map[string]func(r *rand.Rand, x, filter []float32){
+		"pixels of all sizes":   func(r *rand.Rand, x, _ []float32) { scale(r, x, channels, 60) },
+		"elements of all sizes": func(r *rand.Rand, x, _ []float32) { scale(r, x, 1, 60) },
+		"taps of all sizes":     func(r *rand.Rand, _, f []float32) { scale(r, f, 1, 30) },
+		"some large pixels": func(r *rand.Rand, x, _ []float32) {
+			for range 5 {
+				at := r.IntN(len(x)/channels) * channels
+				scale(r, x[at:at+channels], channels, 100)
+			}
+		},
+		"taps that cancel": func(_ *rand.Rand, x, f []float32) {
+			for i := range x {
+				x[i] += 1 << 12
+			}
+			for ; len(f) > 0; f = f[9*channels:] {
+				for c := range channels {
+					sum := float32(0)
+					for tap := range 8 {
+						sum += f[tap*channels+c]
+					}
+					f[8*channels+c] = -sum
+				}
+			}
+		},
+		"zeros": func(_ *rand.Rand, x, _ []float32) { clear(x[5*width*channels:]) },
+	} {
+		r := rand.New(rand.NewPCG(3, 11))
+		g := convolutionGraph32("Conv2d", height, width, blockWindow(1, channels, channels), 0)
+		n := &g.Nodes[0]
+		filter, bias := tensor.View[float32](g.Values[n.In[1]].Data), tensor.View[float32](g.Values[n.In[2]].Data)
+		args := graphtest.NewMaker(4).Arguments(g)
+		x := tensor.View[float32](args[0].Tensor.Data)
+		set(r, x, filter)
 		img, err := compile(t, graphtest.Encode(g), EngineGo)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer img.Close()
-		args := graphtest.NewMaker(2).Arguments(g)
 		mustExecute(t, goengine.NewUnit(goOf(img), delegate.Instance{}), args)
-		results[i] = graphtest.NumbersOf(args[1].Tensor)
-	}
-	for i, x := range results[0] {
-		if results[1][i] != x {
-			t.Fatalf("element %d: %v alone, %v in a batch", i, x, results[1][i])
+		img.Close()
+		for i, got := range tensor.View[float32](args[1].Tensor.Data) {
+			pixel := i / channels
+			image := x[pixel/(height*width)*height*width*channels:]
+			window := pixelWindow{image, height, width, channels, pixel / width % height, pixel % width}
+			want, most := window.times(filter[i%channels*9*channels:])
+			want, most = want+float64(bias[i%channels]), most+math.Abs(float64(bias[i%channels]))
+			if e := math.Abs(float64(got) - want); !(e <= 8*epsilon*most) {
+				t.Fatalf("%s: element %d: got %v, want %v: difference %v, want at most %v", name, i, got, want, e, 8*epsilon*most)
+			}
 		}
 	}
+}
+
+const epsilon = 1.0 / (1 << 24)
+
+// scale multiplies groups of elements by powers of two from 2**-bits to 2**bits.
+func scale(r *rand.Rand, x []float32, group, bits int) {
+	for ; len(x) > 0; x = x[group:] {
+		factor := float32(math.Ldexp(1, r.IntN(2*bits)-bits))
+		for i := range group {
+			x[i] *= factor
+		}
+	}
+}
+
+// pixelWindow is the window of 3×3 pixels around a pixel of an image.
+type pixelWindow struct {
+	image                         []float32
+	height, width, channels, y, x int
+}
+
+// times returns the product with a filter, and the sum over the channels of the largest element times all taps.
+func (w pixelWindow) times(filter []float32) (sum, most float64) {
+	for c := range w.channels {
+		largest, taps := 0.0, 0.0
+		for tap := range 9 {
+			y, x, weight := w.y+tap/3-1, w.x+tap%3-1, float64(filter[tap*w.channels+c])
+			taps += math.Abs(weight)
+			if y >= 0 && y < w.height && x >= 0 && x < w.width {
+				element := float64(w.image[(y*w.width+x)*w.channels+c])
+				sum, largest = sum+element*weight, max(largest, math.Abs(element))
+			}
+		}
+		most += largest * taps
+	}
+	return sum, most
 }
