@@ -144,6 +144,42 @@ func TestPixelBlocksOfBatches(t *testing.T) {
 	}
 }
 
+// TestPixelBlocksOfSizes compares calls of one unit whose images have other numbers and sizes, with too few blocks among them, and
+// wants their working memory to be that of the estimate: it may be more at smaller sizes.
+func TestPixelBlocksOfSizes(t *testing.T) {
+	pool := cpu.NewPool(2)
+	defer pool.Close()
+	g := convolutionGraph32("Conv2d", 22, 21, blockWindow(1, 64, 80), 0)
+	img, err := compile(t, graphtest.Encode(g), EngineGo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Close()
+	in := delegate.Instance{Pool: pool}
+	fast, plain := goengine.NewUnit(goOf(img), in), goengine.NewUnit(goOf(img), in)
+	plain.Plain = true
+	blocks, n := [2]int{}, &goOf(img).Graph.Nodes[0]
+	for seed := range uint64(25) {
+		got, want := graphtest.NewMaker(seed).Resized(g), graphtest.NewMaker(seed).Resized(g)
+		mustExecute(t, fast, got)
+		mustExecute(t, plain, want)
+		name := fmt.Sprint("sizes ", got[0].Tensor.Sizes)
+		sameResult(t, name, got[1].Tensor, want[1].Tensor, false)
+		w := n.Windows(fast.Shapes[n.In[0]], fast.Shapes[n.Out[0]])
+		if !w.Winograd() {
+			blocks[0]++
+			continue
+		}
+		blocks[1]++
+		if need := goengine.NeedsOf(fast.Graph, fast.Places, pool.Size()); need.Shared < 2*4*int64(w.WinogradWork()) {
+			t.Errorf("%s: %d bytes are estimated, of %d elements on each of two threads", name, need.Shared, w.WinogradWork())
+		}
+	}
+	if blocks[0] == 0 || blocks[1] == 0 {
+		t.Errorf("got %d calls without and with blocks, want both", blocks)
+	}
+}
+
 // TestPixelBlocksErrors compares with sums of float64, for pixels and taps that roundings of a block's transforms could spoil. An
 // error is relative to the largest pixel of the window times all taps, channel by channel: a pixel outside of a window has no influence.
 func TestPixelBlocksErrors(t *testing.T) {
