@@ -34,8 +34,8 @@ go test -vet=off -tags nodl -short -skip "^($skipped)\$" -exec "$qemu" ./interna
 	./cmd/etrun/internal/stats ./cmd/etrun/internal/wav
 # Programs against the outputs of PyTorch, and the loops of every instruction set against those in Go, on processors with dot
 # products and without.
-trap 'rm -f arm64.test delegate/xnnpack/arm64.test internal/simd/arm64.test' EXIT
-for package in . delegate/xnnpack internal/simd; do
+trap 'rm -f arm64.test delegate/xnnpack/arm64.test delegate/xnnpack/internal/goengine/arm64.test internal/simd/arm64.test' EXIT
+for package in . delegate/xnnpack delegate/xnnpack/internal/goengine internal/simd; do
 	tags=nodl
 	[ $package != internal/simd ] || tags=levels
 	go test -vet=off -tags $tags -ldflags "-s -w" -c -o $package/arm64.test ./$package
@@ -46,8 +46,9 @@ run() { # CPU FOLDER TESTS
 }
 for cpu in cortex-a53 cortex-a76 max; do
 	run $cpu . "TestSeeds|TestMergedDelegates"
-	run $cpu delegate/xnnpack TestPrograms
-	run $cpu internal/simd "TestQuantized|TestDot|TestNibbles|TestMulAdd|TestMulAddRuns|TestChannelTaps|TestNarrowChannelTaps|TestSlider.*|TestInterleave"
+	run $cpu delegate/xnnpack "TestPrograms|TestPixelBlocksErrors"
+	run $cpu delegate/xnnpack/internal/goengine "TestPackedVersion|TestPackingLimits"
+	run $cpu internal/simd "TestQuantized|TestDot|TestNibbles|TestMulAdd|TestMulAddRuns|TestChannelTaps|TestNarrowChannelTaps|TestSlider.*|TestInterleave|TestWinograd.*|TestRowDots"
 done
 run max delegate/xnnpack TestInt8
 go test -vet=off -tags nodl -run '^TestFilterNumbers$' -exec "$qemu" ./internal/sandbox
