@@ -208,8 +208,13 @@ func TestEmbeddingsWithinMemory(t *testing.T) {
 			t.Errorf("%d texts: %.300s, want %q", n, text, want)
 		}
 	}
-	if status, text := ask(t, p.peer, "POST", "/v1/embeddings", `{"model":"vec","input":"`+strings.Repeat("a", 20000)+`"}`); status != 429 {
+	if status, text := ask(t, p.peer, "POST", "/v1/embeddings", `{"model":"vec","input":"`+strings.Repeat("a", 20000)+`"}`); status != 413 {
 		t.Errorf("a large text: %d %s", status, text)
+	}
+	full := body(1) // with spaces, so that nothing is left for the answer
+	full += strings.Repeat(" ", 256<<10/25-len(full))
+	if status, text := ask(t, p.peer, "POST", "/v1/embeddings", full); status != 413 {
+		t.Errorf("no memory for the answer: %d %s", status, text)
 	}
 	release := p.server.NewHold()
 	must(t, release.Grow(256<<10)) // nothing is counted

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/oip"
 	"github.com/etrun-go/etrun/text"
 )
 
@@ -65,7 +66,7 @@ func fault(ctx context.Context, err error, form string) error {
 		return &requestError{etrun.ErrInput, member, "", err.Error()}
 	}
 	_, refused := errors.AsType[*requestError](err)
-	if refused || serve.IsBusy(err) || ctx.Err() != nil || errors.Is(err, context.Canceled) {
+	if refused || serve.IsBusy(err) || errors.Is(err, oip.ErrTooLarge) || ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return &modelError{err}

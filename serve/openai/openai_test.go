@@ -552,16 +552,26 @@ func (p *peer) check(ctx context.Context, prompt, expected string) error {
 	return nil
 }
 
-// A form that needs too much memory gets 429, as other requests without room do.
+// A form that needs too much memory gets 413 if it would not fit alone, and else 429, as other requests without room do.
 func TestFormWithoutRoom(t *testing.T) {
 	p := newPeerWith(t, serve.Options{BusyBytes: 4 << 20}, serve.Config{}, openai.Config{})
-	for _, body := range []string{
-		`{"model":"lm","prompt":"x","json_schema":{"type":"string","maxLength":19001}}`,
-		`{"model":"lm","prompt":"x","stream":true,"regex":"(abcdefgh){1000}"}`,
+	others := p.server.NewHold()
+	for _, c := range []struct {
+		others int64 // bytes of other requests
+		body   string
+		status int
+	}{
+		{0, `{"model":"lm","prompt":"x","json_schema":{"type":"string","maxLength":19001}}`, 413},
+		{0, `{"model":"lm","prompt":"x","stream":true,"regex":"(abcdefgh){1000}"}`, 413},
+		{7 << 19, `{"model":"lm","prompt":"x","json_schema":{"type":"string","maxLength":5001}}`, 429},
+		{7 << 19, `{"model":"lm","prompt":"x","stream":true,"regex":"(abcdefgh){500}"}`, 429},
 	} {
-		if status, header, message := post(t, p, "/v1/completions", body); status != 429 || header.Get("Retry-After") == "" {
-			t.Errorf("%s: got %d %q, Retry-After %q, want 429 with one", body, status, message, header.Get("Retry-After"))
+		must(t, others.Grow(c.others))
+		status, header, message := post(t, p, "/v1/completions", c.body)
+		if status != c.status || (header.Get("Retry-After") != "") != (status == 429) {
+			t.Errorf("%s: got %d %q, Retry-After %q, want %d", c.body, status, message, header.Get("Retry-After"), c.status)
 		}
+		others.Release()
 	}
 	if status, _, message := post(t, p, "/v1/completions", `{"model":"lm","prompt":"x","json_schema":{"const":1}}`); status != 200 {
 		t.Errorf("a small form: %d %q", status, message)
