@@ -366,7 +366,7 @@ func (a *answerer) event(object any) error {
 	return a.write("data: " + string(data) + "\n\n")
 }
 
-// write writes text without delay. An error means that the client is gone.
+// write writes text without delay: see sendParts.
 func (a *answerer) write(s string) error {
 	a.h.server.WriteBy(a.w)
 	return sendParts(a.w, []any{s})

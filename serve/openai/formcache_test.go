@@ -5,15 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 	"weak"
 
 	"github.com/etrun-go/etrun/internal/grammar"
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/oip"
 	"github.com/etrun-go/etrun/text"
 )
 
@@ -157,7 +161,7 @@ func TestMemoryOfForms(t *testing.T) {
 	defer s.Close()
 	m := &formMaker{t.Context(), s.NewHold(), &formCache{}}
 	r := request{Schema: json.RawMessage(`{"type":"string","maxLength":19000}`)}
-	if _, _, err := r.form(m); !serve.IsBusy(err) || m.hold.Size() != 0 {
+	if _, _, err := r.form(m); !errors.Is(err, oip.ErrTooLarge) || m.hold.Size() != 0 {
 		t.Errorf("a large form: %v, %d bytes are counted", err, m.hold.Size())
 	}
 	r = request{Schema: json.RawMessage(`{"type":"string","maxLength":1900}`)}
@@ -298,3 +302,29 @@ var oneByte = func() *grammar.Vocabulary {
 	}
 	return grammar.NewVocabulary(texts)
 }()
+
+// deadlineWriter counts the time limits of its writes.
+type deadlineWriter struct {
+	*httptest.ResponseRecorder
+	limits int
+}
+
+func (w *deadlineWriter) SetWriteDeadline(time.Time) error {
+	w.limits++
+	return nil
+}
+
+// A request that waited for its form has time for the answer that it is refused.
+func TestTimeToRefuse(t *testing.T) {
+	server, err := serve.New(serve.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	h := &handler{server: server}
+	w := &deadlineWriter{httptest.NewRecorder(), 0}
+	h.run(w, httptest.NewRequest(http.MethodPost, "/v1/completions", nil), "", nil, server.NewHold(), refused("prompt", "no"))
+	if w.Code != http.StatusBadRequest || w.limits == 0 {
+		t.Errorf("got %d after %d limits", w.Code, w.limits)
+	}
+}

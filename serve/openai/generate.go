@@ -227,6 +227,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *jo
 		m, err = h.find(name)
 	}
 	if err != nil {
+		h.server.WriteBy(w) // the request may have waited longer than the limit to make its form
 		fail(w, err)
 		return
 	}

@@ -2,6 +2,8 @@ package openai
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -89,7 +91,8 @@ func beginEvents(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// sendParts writes strings and lists of blocks without delay. An error means that the client is gone.
+// sendParts writes strings and lists of blocks without delay. An error means that the client does not get the rest: it has left, or has
+// not read for too long. The log has the reason.
 func sendParts(w http.ResponseWriter, parts []any) error {
 	for _, p := range parts {
 		blocks, _ := p.([][]byte)
@@ -98,10 +101,19 @@ func sendParts(w http.ResponseWriter, parts []any) error {
 		}
 		for _, b := range blocks {
 			if _, err := w.Write(b); err != nil {
-				return context.Canceled
+				return unsent(w, err)
 			}
 		}
 	}
-	_ = http.NewResponseController(w).Flush() // if it fails, so does the next write
+	if err := http.NewResponseController(w).Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return unsent(w, err)
+	}
 	return nil
+}
+
+// unsent reports to the log why an answer was not sent, and returns the error as that of a client that has left.
+func unsent(w http.ResponseWriter, err error) error {
+	err = fmt.Errorf("%w: the answer was not sent: %v", context.Canceled, err)
+	_, _, _ = serve.Failure(w, err)
+	return err
 }
