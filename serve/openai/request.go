@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"math/rand/v2"
@@ -138,12 +139,12 @@ func readPrompts(p *[]prompt, b []byte, member string, most int) error {
 	return nil
 }
 
-// parse reads one prompt.
+// parse reads one prompt. Package json takes null in a list for 0.
 func (p *prompt) parse(b []byte) bool {
 	if b[0] == '"' {
 		return json.Unmarshal(b, &p.text) == nil
 	}
-	if b[0] != '[' || json.Unmarshal(b, &p.tokens) != nil {
+	if b[0] != '[' || bytes.IndexByte(b, 'n') >= 0 || json.Unmarshal(b, &p.tokens) != nil {
 		p.tokens = nil
 		return false
 	}

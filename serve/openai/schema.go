@@ -87,6 +87,9 @@ func (c *checker) object(place string, m member) error {
 					"the documentation of etrun serve lists all members"}
 			}
 		}
+		if m.inside == nil && c.dec.PeekKind() == 'n' {
+			return refused(at, "null, want a value")
+		}
 		if err := c.value(at, known); err != nil {
 			return err
 		}
@@ -126,9 +129,12 @@ func (c *checker) list(place string, m member) error {
 			return refused(place, "more than %d elements", m.most)
 		}
 		err := error(nil)
-		if kind == '{' && m.inside != nil {
+		switch {
+		case kind == 'n' && m.inside == nil: // package json takes it for an empty element
+			err = refused(fmt.Sprintf("%s[%d]", place, i), "null, want a value")
+		case kind == '{' && m.inside != nil:
 			err = c.object(fmt.Sprintf("%s[%d]", place, i), member{inside: m.inside})
-		} else {
+		default:
 			err = syntax(c.dec.SkipValue())
 		}
 		if err != nil {
