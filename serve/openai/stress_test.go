@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -50,8 +52,11 @@ type stressModel struct {
 	chunk int
 }
 
-// numbers are those of log-probabilities, whose last bits depend on that, too.
-var numbers = regexp.MustCompile(`-?[0-9]+\.[0-9]+(e-?[0-9]+)?`)
+// numbers are those of log-probabilities, whose last bits depend on that, too; ids of calls are random.
+var (
+	numbers = regexp.MustCompile(`-?[0-9]+\.[0-9]+(e-?[0-9]+)?`)
+	ids     = regexp.MustCompile(`"id":"[^"]*"`)
+)
 
 // stressModels are those of the tests, and of the folder CORPUS.
 func stressModels(t *testing.T) []stressModel {
@@ -89,8 +94,8 @@ func wordsTokenizer(t *testing.T, n int) tokenizer.Tokenizer {
 	return tok
 }
 
-// TestManyClients sends requests of all kinds from many clients, some of which leave in the middle of an answer, while the model is
-// loaded again. Every answer is that of the request alone, none is lost, and nothing remains: neither memory, nor sessions, nor goroutines.
+// TestManyClients sends requests of all kinds from many clients, some of which leave in the middle of an answer, or do not read
+// it for a while, while the model is loaded again. Every answer is that of the request alone, none is lost, and nothing remains: neither memory, nor sessions, nor goroutines.
 func TestManyClients(t *testing.T) {
 	for _, m := range stressModels(t) {
 		t.Run(m.name, func(t *testing.T) {
@@ -104,8 +109,10 @@ func TestManyClients(t *testing.T) {
 type stress struct {
 	*peer
 	requests []*asked
-	exact    bool         // also the last bits of log-probabilities
-	sessions atomic.Int64 // that are open
+	exact    bool             // also the last bits of log-probabilities
+	sessions atomic.Int64     // that are open
+	slow     *httptest.Server // the same one, whose connections buffer few bytes
+	paused   chan struct{}    // clients that do not read now
 }
 
 // newStress serves a model.
@@ -116,13 +123,71 @@ func newStress(t *testing.T, m stressModel) *stress {
 	open := func(ctx context.Context) (*etrun.Program, error) {
 		return etrun.OpenSource(ctx, etrun.Bytes("lm.pte", data), etrun.WithDelegates(all.Backends()...))
 	}
-	s := &stress{requests: requests(contextOf(t, open, m.tokenizer)), exact: m.chunk == 1}
+	s := &stress{requests: requests(contextOf(t, open, m.tokenizer)), exact: m.chunk == 1, paused: make(chan struct{}, stressClients/4)}
+	tmpl, err := text.NewJinjaTemplate("own", `{% for m in messages %}{{ m.content }}|{% endfor %}{% if tools %}{# "parameters" #}{% endif %}`, "", "")
+	must(t, err)
 	const long = 10 * time.Minute // a machine that stands still fails no client
 	s.peer = newPeerWith(t, serve.Options{BodyTimeout: long},
 		serve.Config{Open: open, Instances: stressClients, Queue: stressClients, Timeout: long},
-		openai.Config{Tokenizer: m.tokenizer, Load: []text.Option{text.WithChunk(m.chunk)}, Sessions: stressClients + 8,
+		openai.Config{Tokenizer: m.tokenizer, Template: tmpl, Load: []text.Option{text.WithChunk(m.chunk)}, Sessions: stressClients + 8,
 			Observe: func(n int, _ int64) { s.sessions.Add(int64(n)) }})
+	s.slow = slowServer(s.http.Config.Handler)
+	t.Cleanup(s.slow.Close)
 	return s
+}
+
+// fewBytes is the size of the buffers of a slow connection: an answer does not fit, so that the server waits for its client.
+const fewBytes = 1 << 11
+
+// slowServer returns a server with small buffers, and a client that has them, too.
+func slowServer(h http.Handler) *httptest.Server {
+	slow := httptest.NewUnstartedServer(h)
+	slow.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		_ = c.(*net.TCPConn).SetWriteBuffer(fewBytes) // with larger ones, less is tested
+		return ctx
+	}
+	slow.Start()
+	slow.Client().Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err == nil {
+			_ = c.(*net.TCPConn).SetReadBuffer(fewBytes)
+		}
+		return c, err
+	}
+	return slow
+}
+
+// pausedReader is a reader of a client that calls pause after a number of bytes.
+type pausedReader struct {
+	io.Reader
+	after int
+	pause func()
+}
+
+func (r *pausedReader) Read(p []byte) (int, error) {
+	if r.after <= 0 && r.pause != nil {
+		r.pause()
+		r.pause = nil
+	}
+	n, err := r.Reader.Read(p[:min(len(p), fewBytes/4)])
+	r.after -= n
+	return n, err
+}
+
+// pause waits for another answer, whose client does not wait. Some of the clients must read, so that the others get that answer.
+func (s *stress) pause(t *testing.T, random *rand.Rand) func() {
+	return func() {
+		select {
+		case s.paused <- struct{}{}:
+			defer func() { <-s.paused }()
+		default:
+			return
+		}
+		a := s.requests[random.IntN(len(s.requests))]
+		if answer, err := s.ask(t.Context(), a, nil, nil); err != nil || answer != a.answer {
+			t.Errorf("%.200s: got %.300q and %v, alone %.300q", a.body, answer, err, a.answer)
+		}
+	}
 }
 
 // contextOf returns the number of positions of a program whose texts are computed together.
@@ -171,6 +236,10 @@ func requests(context int) (list []*asked) {
 		add(path, "b", drawn, `"regex":"(yes|no|[0-9]{1,4})"`)
 		add(path, "c", greedy, `"guided_choice":["red","green","blue"]`, `"n":2`)
 	}
+	for _, more := range []string{`"tool_choice":"required"`, `"max_tokens":6`, `"max_tokens":5,"tool_choice":"none"`} {
+		body := fmt.Sprintf(`{"messages":[{"role":"user","content":"q"}],"seed":%d,%s%s`, len(list), more, oneTool)
+		list = append(list, &asked{path: asChat, body: body + "}"}, &asked{path: asChat, body: body + `,"stream":true}`, stream: true})
+	}
 	add(asCompletion, "logs", drawn, `"logprobs":3`)
 	add(asChat, "logs", greedy, `"logprobs":true`, `"top_logprobs":2`)
 	return append(list, &asked{path: asCompletion, body: `{"prompt":["one","two",[51,52,53]],"n":2,"seed":9,"max_tokens":5}`})
@@ -187,7 +256,7 @@ type asked struct {
 func (s *stress) run(t *testing.T) {
 	for range 2 { // the second time a session has the tokens of the prompt, as later ones may
 		for _, a := range s.requests {
-			answer, err := s.ask(t.Context(), a, nil)
+			answer, err := s.ask(t.Context(), a, nil, nil)
 			must(t, err)
 			if a.answer != "" && answer != a.answer {
 				t.Errorf("%.200s: alone %.300q, then %.300q", a.body, a.answer, answer)
@@ -240,7 +309,11 @@ func (s *stress) askAll(t *testing.T, d time.Duration) (answers, left int64) {
 				if random.IntN(4) > 0 {
 					leave = nil
 				}
-				answer, err := s.ask(t.Context(), a, leave)
+				var pause func()
+				if random.IntN(8) == 0 {
+					pause = s.pause(t, random)
+				}
+				answer, err := s.ask(t.Context(), a, leave, pause)
 				switch {
 				case errors.Is(err, errLeft) && strings.HasPrefix(a.answer, answer):
 					cancelled.Add(1)
@@ -258,6 +331,7 @@ func (s *stress) askAll(t *testing.T, d time.Duration) (answers, left int64) {
 	}
 	clients.Wait()
 	s.http.Client().CloseIdleConnections()
+	s.slow.Client().CloseIdleConnections()
 	return complete.Load(), cancelled.Load()
 }
 
@@ -265,8 +339,8 @@ func (s *stress) askAll(t *testing.T, d time.Duration) (answers, left int64) {
 var errLeft = errors.New("the client has left")
 
 // ask returns the answer to a request without what is another one each time. With leave the client leaves at a random time:
-// the answer to a stream of one text is then a beginning.
-func (s *stress) ask(ctx context.Context, a *asked, leave *rand.Rand) (answer string, err error) {
+// the answer to a stream of one text is then a beginning. A slow client calls pause after some bytes.
+func (s *stress) ask(ctx context.Context, a *asked, leave *rand.Rand, pause func()) (answer string, err error) {
 	events := -1
 	if leave != nil {
 		var cancel context.CancelFunc
@@ -274,7 +348,11 @@ func (s *stress) ask(ctx context.Context, a *asked, leave *rand.Rand) (answer st
 		defer cancel()
 		events = leave.IntN(20)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.http.URL+a.path, strings.NewReader(a.body))
+	server := s.http
+	if pause != nil {
+		server = s.slow
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+a.path, strings.NewReader(a.body))
 	if err != nil {
 		return "", err
 	}
@@ -284,7 +362,7 @@ func (s *stress) ask(ctx context.Context, a *asked, leave *rand.Rand) (answer st
 		}
 		return err
 	}
-	got, err := s.http.Client().Do(r)
+	got, err := server.Client().Do(r)
 	if err != nil {
 		return "", left(err)
 	}
@@ -293,11 +371,13 @@ func (s *stress) ask(ctx context.Context, a *asked, leave *rand.Rand) (answer st
 		text, _ := io.ReadAll(got.Body)
 		return "", fmt.Errorf("%d %s", got.StatusCode, text)
 	}
+	body := &pausedReader{got.Body, fewBytes / 2, pause}
 	if a.stream {
-		answer, err = readEvents(got.Body, events)
+		answer, err = readEvents(body, events)
 	} else {
-		answer, err = readAnswer(got.Body)
+		answer, err = readAnswer(body)
 	}
+	answer = ids.ReplaceAllString(answer, `"id":""`)
 	if !s.exact {
 		answer = numbers.ReplaceAllString(answer, "#")
 	}
