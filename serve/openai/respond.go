@@ -20,9 +20,12 @@ type response struct{ request *responseRequest }
 type outputItem struct {
 	kind itemKind
 	id   string
-	head string // members after the status, for a call
-	text pile   // without quotes
+	call calledName
+	text pile // without quotes
 }
+
+// calledName are the id and the function of a call.
+type calledName struct{ id, name string }
 
 // itemKind describes the items of a type.
 type itemKind struct {
@@ -46,7 +49,7 @@ func (x *outputItem) around(status string) (before, after string) {
 	head := fmt.Sprintf(`{"id":%s,"type":"%s","status":"%s"`, quoted(x.id), x.kind.name, status)
 	switch x.kind.name {
 	case "function_call":
-		return head + x.head + `,"arguments":"`, `"}`
+		return head + fmt.Sprintf(`,"call_id":%s,"name":%s,"arguments":"`, quoted(x.call.id), quoted(x.call.name)), `"}`
 	case "reasoning":
 		head += `,"summary":[]`
 	default:
@@ -131,7 +134,7 @@ func (a *responder) piece(p *text.Piece, first bool) error {
 	}
 	a.finish = p.Finish
 	if len(a.items) == 0 { // an empty text is a message
-		if err := a.beginItem(messageItem, ""); err != nil {
+		if err := a.beginItem(messageItem, calledName{}); err != nil {
 			return err
 		}
 	}
@@ -148,18 +151,18 @@ func (a *responder) status() string {
 
 // add adds a part of the reply to the last item, or begins another one.
 func (a *responder) add(x *piece) error {
-	kind, s, head := messageItem, x.text, ""
+	kind, s, call := messageItem, x.text, calledName{}
 	switch {
 	case x.call != nil:
 		kind, s = callItem, x.call.Function.Arguments
-		head = fmt.Sprintf(`,"call_id":%s,"name":%s`, quoted(x.call.ID), quoted(x.call.Function.Name))
+		call = calledName{x.call.ID, x.call.Function.Name}
 	case x.thought != "":
 		kind, s = reasoningItem, x.thought
 		ids, _ := a.tokenizer.Encode(s, false) // an error counts none
 		a.thoughts += len(ids)
 	}
 	if !a.open || a.items[len(a.items)-1].kind != kind || x.call != nil && x.call.ID != "" {
-		if err := cmp.Or(a.endItem("completed"), a.beginItem(kind, head)); err != nil {
+		if err := cmp.Or(a.endItem("completed"), a.beginItem(kind, call)); err != nil {
 			return err
 		}
 	}
@@ -180,6 +183,14 @@ func (a *responder) add(x *piece) error {
 func (x *outputItem) probabilities() string {
 	if x.kind == messageItem {
 		return `,"logprobs":[]`
+	}
+	return ""
+}
+
+// function is the member of the event with all arguments of a call.
+func (x *outputItem) function() string {
+	if x.kind == callItem {
+		return `,"name":` + quoted(x.call.name)
 	}
 	return ""
 }
@@ -205,11 +216,11 @@ func (a *responder) place(x *outputItem) string {
 const itemBytes = 512
 
 // beginItem begins an item of the output.
-func (a *responder) beginItem(kind itemKind, head string) error {
-	if err := a.hold.Grow(itemBytes + int64(len(head))); err != nil {
+func (a *responder) beginItem(kind itemKind, call calledName) error {
+	if err := a.hold.Grow(itemBytes + int64(len(call.id)+len(call.name))); err != nil {
 		return err
 	}
-	x := &outputItem{kind: kind, id: newID(kind.prefix), head: head}
+	x := &outputItem{kind: kind, id: newID(kind.prefix), call: call}
 	a.items, a.open = append(a.items, x), true
 	err := a.event("response.output_item.added", fmt.Sprintf(`"output_index":%d,"item":`, len(a.items)-1)+x.begun())
 	if err != nil || kind.part == "" {
@@ -229,7 +240,7 @@ func (a *responder) endItem(status string) error {
 	if !a.job.stream {
 		return nil
 	}
-	err := a.event(x.kind.done, a.place(x)+fmt.Sprintf(`,"%s":"`, x.kind.member), x.text.blocks, `"`+x.probabilities())
+	err := a.event(x.kind.done, a.place(x)+fmt.Sprintf(`,"%s":"`, x.kind.member), x.text.blocks, `"`+x.probabilities()+x.function())
 	if err == nil && x.kind.part != "" {
 		before, after := x.aroundPart()
 		err = a.event("response.content_part.done", a.place(x)+`,"part":`+before, x.text.blocks, after)

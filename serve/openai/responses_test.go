@@ -50,7 +50,7 @@ type responseEvent struct {
 	Item            responseItem
 	ItemID          string `json:"item_id"`
 	Index           int    `json:"output_index"`
-	Delta           string
+	Delta, Name     string
 	Text, Arguments *string
 }
 
@@ -102,8 +102,8 @@ func streamedResponse(t testing.TB, p *peer, body string) responseObject {
 			if all == nil {
 				all = e.Arguments
 			}
-			if all == nil || *all != texts[open] {
-				t.Errorf("%s has %v, want %q", e.Type, all, texts[open])
+			if all == nil || *all != texts[open] || e.Name != last.Output[e.Index].Name {
+				t.Errorf("%+v, want %q", e, texts[open])
 			}
 		case "response.output_item.done":
 			if e.Item.ID != open || fmt.Sprint(e.Item) != fmt.Sprint(last.Output[e.Index]) {
