@@ -55,7 +55,7 @@ type stressModel struct {
 // numbers are those of log-probabilities, whose last bits depend on that, too; ids of calls are random.
 var (
 	numbers = regexp.MustCompile(`-?[0-9]+\.[0-9]+(e-?[0-9]+)?`)
-	ids     = regexp.MustCompile(`"id":"[^"]*"`)
+	ids     = regexp.MustCompile(`"(call_)?id":"[^"]*"`)
 )
 
 // stressModels are those of the tests, and of the folder CORPUS.
@@ -242,6 +242,11 @@ func requests(context int) (list []*asked) {
 	}
 	add(asCompletion, "logs", drawn, `"logprobs":3`)
 	add(asChat, "logs", greedy, `"logprobs":true`, `"top_logprobs":2`)
+	for _, more := range []string{fmt.Sprintf(`"max_output_tokens":%d`, min(context/4, 40)), `"text":{"format":{"type":"json_schema","schema":{"const":7}}}`,
+		`"tool_choice":"required","tools":[{"type":"function","name":"f"}]`} {
+		body := `{"input":"q",` + greedy + "," + more
+		list = append(list, &asked{path: asResponse, body: body + "}"}, &asked{path: asResponse, body: body + `,"stream":true}`, stream: true})
+	}
 	return append(list, &asked{path: asCompletion, body: `{"prompt":["one","two",[51,52,53]],"n":2,"seed":9,"max_tokens":5}`})
 }
 
@@ -387,10 +392,12 @@ func (s *stress) ask(ctx context.Context, a *asked, leave *rand.Rand, pause func
 // readAnswer returns the choices of an answer, and its number of tokens.
 func readAnswer(r io.Reader) (string, error) {
 	var x struct {
-		Choices json.RawMessage
-		Usage   struct {
+		Choices, Output json.RawMessage
+		Usage           struct {
 			Prompt     int `json:"prompt_tokens"`
 			Completion int `json:"completion_tokens"`
+			Input      int `json:"input_tokens"`
+			Output     int `json:"output_tokens"`
 		}
 	}
 	data, err := io.ReadAll(r)
@@ -400,7 +407,7 @@ func readAnswer(r io.Reader) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w in %.200q", err, data)
 	}
-	return fmt.Sprintf("%s %v", x.Choices, x.Usage), nil
+	return fmt.Sprintf("%s%s %v", x.Choices, x.Output, x.Usage), nil
 }
 
 // readEvents returns the texts of a stream: of each part its index, text and end. It leaves after a number of events, if
@@ -412,7 +419,7 @@ func readEvents(r io.Reader, events int) (string, error) {
 			return all.String(), errLeft
 		}
 		line := ""
-		for line == "" && lines.Scan() {
+		for (line == "" || strings.HasPrefix(line, "event: ")) && lines.Scan() {
 			line = lines.Text()
 		}
 		switch {
@@ -421,11 +428,21 @@ func readEvents(r io.Reader, events int) (string, error) {
 		case line == "data: [DONE]":
 			return all.String() + "done", nil
 		}
-		var x struct{ Choices, Error json.RawMessage }
+		var x struct {
+			Choices, Error json.RawMessage
+			Type, Delta    string
+		}
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &x); err != nil || x.Error != nil {
 			return all.String(), fmt.Errorf("event %q: %v", line, err)
 		}
 		all.Write(x.Choices)
+		all.WriteString(x.Delta)
+		switch x.Type {
+		case "response.completed", "response.incomplete":
+			return all.String() + x.Type, nil
+		case "response.failed":
+			return all.String(), errors.New(line)
+		}
 	}
 }
 
