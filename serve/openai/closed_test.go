@@ -19,6 +19,8 @@ var closedRequests = []struct{ method, path, body string }{
 	{"POST", "/v1/chat/completions", `{"model":"lm","messages":[{"role":"user","content":"x"}],"max_tokens":2,"logprobs":true}`},
 	{"POST", "/v1/completions", `{`},
 	{"POST", "/tokenize", `{"prompt":"x"}`},
+	{"POST", "/v1/responses", `{"model":"lm","input":"x","max_output_tokens":2,"stream":true}`},
+	{"POST", "/v1/embeddings", `{"model":"lm","input":"x"}`},
 }
 
 // TestClosed sends requests after the model was unloaded, and after the server was closed: errors have the form of the protocol.
@@ -27,7 +29,7 @@ func TestClosed(t *testing.T) {
 	check := func(when string) {
 		for i, c := range closedRequests {
 			status, text := ask(t, p, c.method, c.path, c.body)
-			want := []int{200, 404, 404, 404, 404, 400, 404}[i]
+			want := []int{200, 404, 404, 404, 404, 400, 404, 404, 404}[i]
 			if status != want || status != 200 && !strings.Contains(string(text), `"error":{"message"`) {
 				t.Errorf("%s: %s %s: got %d %s, want %d", when, c.method, c.path, status, text, want)
 			}
