@@ -152,6 +152,7 @@ func TestRejectedJSON(t *testing.T) {
 		{set("decoder", `{"type":"BPEDecoder"}`), "BPEDecoder"},
 		{set("decoder", `{"type":"Strip","content":" ","start":1,"stop":0}`), "Strip"},
 		{set("model", `{"type":"WordPiece","vocab":{}}`), "0 tokens"}, {set("model", `{"type":"WordPiece","vocab":{"a":1},"new":1}`), "new"},
+		{set("model", `{"type":"WordPiece","vocab":{"a":1},"max_input_chars_per_word":-1}`), "max_input_chars_per_word"},
 		{set("model", `{"type":"WordLevel","vocab":{}}`), "WordLevel"},
 		{model("dropout", `0.1`), "dropout"}, {model("continuing_subword_prefix", `"##"`), "continuing_subword_prefix"},
 		{model("end_of_word_suffix", `"</w>"`), "end_of_word_suffix"}, {model("byte_fallback", `true`), "byte_fallback"},

@@ -25,6 +25,9 @@ func (t *hugging) readWordPiece(doc *document) error {
 	if err := decode(doc.Model, "model", &m); err != nil {
 		return err
 	}
+	if m.Most < 0 { // all words would be unknown
+		return malformed("model", "max_input_chars_per_word %d, want a number of characters", m.Most)
+	}
 	if err := t.defineAll(m.Vocab); err != nil {
 		return err
 	}
