@@ -83,7 +83,8 @@ type responseRequest struct {
 	Metadata map[string]string `json:"metadata"`
 
 	chat   chatRequest
-	places []string // of the messages in the request
+	places []string    // of the messages in the request
+	calls  [][2]string // the names of the calls in the chat, and their places in the request
 }
 
 // flatTool is a function that the model can call.
@@ -153,6 +154,11 @@ func (r *responseRequest) renamed(err error) error {
 	e, ok := errors.AsType[*requestError](err)
 	if !ok {
 		return err
+	}
+	for _, names := range r.calls {
+		if e.rename(names[0], names[1]) {
+			return e
+		}
 	}
 	for i, place := range r.places {
 		if e.rename(fmt.Sprintf("messages[%d]", i), place) {
@@ -287,9 +293,12 @@ func (r *responseRequest) addItem(place string, x *item, thoughts string) error 
 		}
 		last := len(r.chat.Messages) - 1
 		if last >= 0 && r.chat.Messages[last].Role == "assistant" && thoughts == "" {
-			r.chat.Messages[last].Calls = append(r.chat.Messages[last].Calls, call)
+			before := &r.chat.Messages[last].Calls
+			r.calls = append(r.calls, [2]string{fmt.Sprintf("messages[%d].tool_calls[%d].function", last, len(*before)), place})
+			*before = append(*before, call)
 			return nil
 		}
+		r.calls = append(r.calls, [2]string{fmt.Sprintf("messages[%d].tool_calls[0].function", last+1), place})
 		m.Role, m.Calls = "assistant", []toolCall{call}
 	}
 	if err == nil && x.Type == "message" && (m.Role == "tool" || m.Role == "function") {

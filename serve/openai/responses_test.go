@@ -214,7 +214,9 @@ func TestResponseErrors(t *testing.T) {
 		{plain, `{"input":[{"type":"message","content":"x"}]}`, "input[0].role"},
 		{plain, `{"input":[{"role":"user","content":"x","color":1}]}`, "input[0].color"},
 		{plain, `{"input":[{"type":"function_call","name":"f","arguments":"{}"}]}`, "input[0].call_id"},
-		{plain, `{"input":[{"role":"user","content":"x"},{"type":"function_call","call_id":"i","name":"f","arguments":"[]"}]}`, "input[1].tool_calls[0].function.arguments"},
+		{plain, `{"input":[{"role":"user","content":"x"},{"type":"function_call","call_id":"i","name":"f","arguments":"[]"}]}`, "input[1].arguments"},
+		{plain, `{"input":[{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"type":"function_call","call_id":"i","name":"f","arguments":"{}"},` +
+			`{"type":"function_call","call_id":"k","name":"a b","arguments":"{}"}]}`, "input[3].name"},
 		{plain, `{"input":[{"type":"function_call_output","output":"x"}]}`, "input[0].call_id"},
 		{plain, `{"input":[{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"x"}]},{"role":"user","content":"x"}]}`, "input[0]"},
 		{plain, `{"input":[{"type":"reasoning","encrypted_content":"x"}]}`, "input[0].encrypted_content"},
