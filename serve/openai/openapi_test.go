@@ -41,7 +41,7 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	for name, members := range map[string]object{"Completion": completionMembers, "Chat": chatMembers, "Message": messageMembers,
-		"Tokenize": tokenizeMembers, "Detokenize": detokenizeMembers, "Embedding": embeddingMembers, "Responses": responseMembers} {
+		"Tokenize": tokenizeMembers, "Detokenize": detokenizeMembers, "Embedding": embeddingMembers, "ResponseRequest": responseMembers} {
 		d.compare(t, name, slices.Collect(honouredIn(members)))
 		for member, m := range members {
 			if m.use == honoured && m.inside != nil && name != "Message" && member != "messages" && member != "tools" && member != "input" { // lists
