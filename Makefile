@@ -92,8 +92,8 @@ conformance: lib/.complete ## run a corpus of programs with expected outputs: CO
 check-schemas: lib/.complete ## check the answers of models with random weights to 10,000 random schemas by another implementation
 	ETRUN_SCHEMAS=10000 $(GO) test -count 1 -timeout 60m -run '^TestRandomSchemas$$' ./internal/grammar ./text
 
-texts: lib/.complete ## compare the texts of a trained model with PyTorch's: CORPUS=folder
-	CORPUS='$(abspath $(CORPUS))' $(GO) test -count 1 -run Corpus -v ./text
+texts: lib/.complete ## compare the texts of a trained model with PyTorch's, also quantized: CORPUS=folder
+	CORPUS='$(abspath $(CORPUS))' $(GO) test -count 1 -run 'Corpus|QuantizeText' -v ./text ./cmd/etrun
 
 docs: ## write docs/operators.md from the operators' tables
 	$(GO) run ./cmd/opsdoc
