@@ -217,7 +217,7 @@ func (s *sized) batches(x val, sizes []int) {
 	if v := val(s.anyDefined()); s.r.IntN(3) == 0 {
 		other = v
 	}
-	if ok {
+	if columns := s.sizes(other); ok && (len(columns) == 0 || sizes[rank-2]*columns[len(columns)-1] <= maxElements) {
 		s.try([]string{2: "aten::mm.out", 3: "aten::bmm.out"}[rank], out{rank: rank}, x, other)
 	}
 }

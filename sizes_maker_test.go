@@ -29,14 +29,22 @@ type sized struct {
 	results []int          // of calls
 	loose   map[int]bool   // values that are declared to vary although they do not
 	codes   bool           // it may quantize
+	widths  []int          // sizes that do not vary
 }
+
+// maxElements bounds the elements of a tensor.
+const maxElements = 20000
+
+// narrow are the sizes of inputs that do not vary.
+var narrow = []int{1, 2, 3, 4, 8}
 
 // val is a value of the program; the others are numbers, lists and so on.
 type val int
 
 // newSized returns a random program, and how its inputs' sizes vary.
-func newSized(r *rand.Rand) *sized {
+func newSized(r *rand.Rand, widths ...int) *sized {
 	s := emptySized(r, 2+min(1, r.IntN(4)))
+	s.widths = widths
 	for range 1 + r.IntN(3) {
 		s.bounds = append(s.bounds, 2+r.IntN(7))
 		if r.IntN(3) == 0 { // sizes that are declared alike
@@ -90,7 +98,7 @@ func (s *sized) input(order []uint8, dims ...int) val {
 func (s *sized) newDims(rank int) []int {
 	dims := make([]int, rank)
 	for i := range dims {
-		if dims[i] = -1 - oneOf(s, 1, 2, 3, 4, 8); s.r.IntN(2) == 0 && (rank < 4 || i != 1) {
+		if dims[i] = -1 - oneOf(s, s.widths...); s.r.IntN(2) == 0 && (rank < 4 || i != 1) {
 			dims[i] = s.r.IntN(len(s.bounds))
 		}
 	}
@@ -312,8 +320,8 @@ func (s *sized) good(setting, v int) bool {
 			return false
 		}
 	}
-	if t.Numel() > 20000 || t.DType != tensor.Float32 {
-		return t.Numel() <= 20000
+	if t.Numel() > maxElements || t.DType != tensor.Float32 {
+		return t.Numel() <= maxElements
 	}
 	return !slices.ContainsFunc(tensor.Data[float32](t), func(x float32) bool { return !(math.Abs(float64(x)) < 1e3) })
 }

@@ -119,7 +119,7 @@ func (s *sized) file() []byte {
 // runSized runs the program of a seed.
 func runSized(seed uint64, ways []way, count func(counter int, n int)) error {
 	r := rand.New(rand.NewPCG(seed, 11))
-	s := newSized(r)
+	s := newSized(r, narrow...)
 	if len(s.m.Outputs) == 0 {
 		return nil
 	}

@@ -1,0 +1,236 @@
+//go:build linux
+
+package etrun
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/internal/campaign"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/compile"
+	"github.com/etrun-go/etrun/runtime/compile/compiletest"
+)
+
+// TestRandomQuantizedFiles quantizes random programs whose sizes vary, with all schemes, and runs the files with the plan in them.
+func TestRandomQuantizedFiles(t *testing.T) {
+	c := &campaign.Campaign{Test: "TestRandomQuantizedFiles", Usual: 120, Memory: 256 << 20,
+		Counters: []string{"programs", "layers", "files", "calls", "outputs", "outputs below 10 dB",
+			"layers dq8", "8da4w", "q8", "w8"},
+		Start: func(_ *testing.T, p *campaign.Process) func(seed uint64) error {
+			return func(seed uint64) error {
+				q := &quantizedFile{r: rand.New(rand.NewPCG(seed, 13)), seed: seed, count: p.Count}
+				q.count(0, 1)
+				if err := q.run(); err != nil {
+					return &campaign.Finding{Kind: "quantized file", Message: fmt.Sprintf("%s: %v", q.scheme.Name, err)}
+				}
+				return nil
+			}
+		}}
+	c.Run(t)
+}
+
+// quantizedFile is a random program that is quantized.
+type quantizedFile struct {
+	r      *rand.Rand
+	seed   uint64
+	count  func(counter, n int)
+	scheme lowering.Scheme
+	sized  *sized
+	from   []byte
+	float  []byte // the lowered program
+	calls  [][][]int
+	layers []compile.Layer
+}
+
+// run makes a program and quantizes it.
+func (q *quantizedFile) run() error {
+	q.scheme = lowering.Scheme{Name: lowering.SchemeNames[q.r.IntN(len(lowering.SchemeNames))], All: q.r.IntN(2) == 0, Group: 32,
+		Observer: lowering.Observers[q.r.IntN(len(lowering.Observers))]}
+	q.sized = newSized(q.r, 1, 3, 4, 32, 64)
+	if len(q.sized.m.Outputs) == 0 {
+		return nil
+	}
+	q.from, q.calls = q.sized.file(), [][][]int{nil}
+	for range 3 {
+		q.calls = append(q.calls, q.sized.sizesOf(q.r))
+	}
+	low, err := lowerFile(q.from, -1, false)
+	if err != nil || !low.Lowered() {
+		return err
+	}
+	q.float = low.Data
+	x, err := compile.OpenQuantization(q.float, compile.QuantizeOptions{By: xnnpack.Writer{Backend: xnnpack.Backend{Engine: xnnpack.EngineGo}},
+		Scheme: q.scheme})
+	if err != nil {
+		return err
+	}
+	if len(x.Refused) > 0 {
+		return errors.New(x.Refused[0])
+	}
+	for _, by := range []delegate.Backend{x.Calibrating(), x.Measuring()} {
+		if err := q.same(q.float, by, exactly); err != nil {
+			return err
+		}
+	}
+	q.layers = x.Layers()
+	q.count(1, len(q.layers))
+	return q.write(x)
+}
+
+// write writes the program with none, all and some of the layers, and runs what is written.
+func (q *quantizedFile) write(x *compile.Quantization) error {
+	some := make([]bool, len(q.layers))
+	for l := range some {
+		some[l] = q.r.IntN(3) == 0
+	}
+	all, none := func(int) bool { return true }, func(int) bool { return false }
+	for _, skip := range []func(l int) bool{all, none, func(l int) bool { return some[l] }} {
+		out, err := x.Write(skip)
+		if err != nil {
+			return err
+		}
+		again, err := x.Write(skip)
+		if err != nil || !bytes.Equal(again.Data, out.Data) {
+			return fmt.Errorf("%w: the same layers have different files", err)
+		}
+		n := 0
+		for l, is := range out.Layers {
+			if is && (skip(l) || q.layers[l].Reason != "") {
+				return fmt.Errorf("layer %s is quantized, although it was to stay", q.layers[l].Name())
+			}
+			if is {
+				n++
+			}
+		}
+		if n == 0 {
+			if !bytes.Equal(out.Data, q.float) {
+				return errors.New("no layer is quantized, and the file is another one")
+			}
+			continue
+		}
+		q.count(2, 1)
+		q.count(6+slices.Index(lowering.SchemeNames, q.scheme.Name), n)
+		if faults := compiletest.Check(q.from, out.Data); len(faults) > 0 {
+			return errors.New(faults[0])
+		}
+		if err := q.engines(out.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// engines runs a file on the Go engine, and on the library if it is there. They may round elements of quantized values to other steps, so
+// that their results differ, but not more than those of the quantized program and the one of floats.
+func (q *quantizedFile) engines(data []byte) error {
+	var go1 [][]*tensor.Tensor // by call
+	err := q.same(data, xnnpack.Backend{Engine: xnnpack.EngineGo}, func(got, want []*tensor.Tensor) error {
+		go1 = append(go1, got)
+		return q.nearly(got, want)
+	})
+	if err != nil {
+		return fmt.Errorf("Go engine: %w", err)
+	}
+	if _, err := xnn.Open(xnntest.Path()); err != nil {
+		return nil
+	}
+	native := xnnpack.Backend{Engine: xnnpack.EngineNative, Library: xnntest.Path()}
+	err = q.same(data, native, func(got, want []*tensor.Tensor) error {
+		first := go1[0]
+		go1 = go1[1:]
+		for i := range want {
+			signal, most := noise(first[i], want[i])
+			if _, n := noise(got[i], first[i]); n > 4*most+1e-6*signal+1e-9 {
+				return fmt.Errorf("output %d: the noise is %v against the Go engine, whose noise is %v", i, n, most)
+			}
+		}
+		return q.nearly(got, want)
+	})
+	if err != nil {
+		return fmt.Errorf("native engine: %w", err)
+	}
+	return nil
+}
+
+// same runs a program beside the lowered one.
+func (q *quantizedFile) same(data []byte, by delegate.Backend, compare func(got, want []*tensor.Tensor) error) error {
+	reference, err := q.load(q.float, xnnpack.Backend{Engine: xnnpack.EngineGo})
+	if err != nil {
+		return err
+	}
+	defer reference.Close()
+	m, err := q.load(data, by)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if n := len(m.plan.Conflicts); n > 0 {
+		return fmt.Errorf("%d conflicts in the plan of the file", n)
+	}
+	g := poisonDead(m, 0xAA)
+	for i, sizes := range q.calls {
+		want, refused := callSized(reference, sizes, q.seed+uint64(i))
+		got, err := callSized(m, sizes, q.seed+uint64(i))
+		switch {
+		case (err == nil) != (refused == nil):
+			return fmt.Errorf("call of sizes %v: got %w, the lowered program %v\n%s", sizes, err, refused, listing(m))
+		case err == nil:
+			err = errors.Join(compare(got, want), g.written)
+		default:
+			err = g.written
+		}
+		q.count(3, 1)
+		if err != nil {
+			return fmt.Errorf("call of sizes %v: %w\n%s", sizes, err, listing(m))
+		}
+	}
+	return nil
+}
+
+// load loads a program with the plan in its file.
+func (q *quantizedFile) load(data []byte, by delegate.Backend) (*Method, error) {
+	p, err := Parse(data, WithOperatorSet(sizedOps), WithThreads(1), WithLowering(LowerOff), WithPlan(PlanFile), WithDelegates(by))
+	if err != nil {
+		return nil, err
+	}
+	return p.Load(context.Background(), "")
+}
+
+func exactly(got, want []*tensor.Tensor) error { return sameResults(got, want, 0) }
+
+// nearly requires outputs of the same sizes, of numbers where the lowered program has numbers. It counts those that are not near.
+func (q *quantizedFile) nearly(got, want []*tensor.Tensor) error {
+	for i, w := range want {
+		if err := sameResults(got[i:i+1], want[i:i+1], 1e30); err != nil {
+			return fmt.Errorf("output %d: %w", i, err)
+		}
+		q.count(4, 1)
+		if signal, noise := noise(got[i], w); noise*10 > signal && noise > 1e-9 {
+			q.count(5, 1)
+		}
+	}
+	return nil
+}
+
+// noise returns the sums of the squares of floats, and of their differences.
+func noise(got, want *tensor.Tensor) (signal, noise float64) {
+	if want.DType != tensor.Float32 {
+		return 0, 0
+	}
+	for k, y := range tensor.Data[float32](want) {
+		d := float64(tensor.Data[float32](got)[k]) - float64(y)
+		signal, noise = signal+float64(y)*float64(y), noise+d*d
+	}
+	return signal, noise
+}
