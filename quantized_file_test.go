@@ -132,7 +132,7 @@ func (q *quantizedFile) write(x *compile.Quantization) error {
 }
 
 // engines runs a file on the Go engine, and on the library if it is there. They may round elements of quantized values to other steps, so
-// that their results differ, but not more than those of the quantized program and the one of floats.
+// that their results differ, but not more than those of the quantized program and the one of floats, or the engines' results of that one.
 func (q *quantizedFile) engines(data []byte) error {
 	var go1 [][]*tensor.Tensor // by call
 	err := q.same(data, xnnpack.Backend{Engine: xnnpack.EngineGo}, func(got, want []*tensor.Tensor) error {
@@ -146,13 +146,19 @@ func (q *quantizedFile) engines(data []byte) error {
 		return nil
 	}
 	native := xnnpack.Backend{Engine: xnnpack.EngineNative, Library: xnntest.Path()}
+	var floats [][]*tensor.Tensor
+	err = q.same(q.float, native, func(got, _ []*tensor.Tensor) error { floats = append(floats, got); return nil })
+	if err != nil {
+		return fmt.Errorf("native engine, floats: %w", err)
+	}
 	err = q.same(data, native, func(got, want []*tensor.Tensor) error {
-		first := go1[0]
-		go1 = go1[1:]
+		first, float := go1[0], floats[0]
+		go1, floats = go1[1:], floats[1:]
 		for i := range want {
-			signal, most := noise(first[i], want[i])
-			if _, n := noise(got[i], first[i]); n > 4*most+1e-6*signal+1e-9 {
-				return fmt.Errorf("output %d: the noise is %v against the Go engine, whose noise is %v", i, n, most)
+			signal, quantized := noise(first[i], want[i])
+			_, engine := noise(float[i], want[i])
+			if _, n := noise(got[i], first[i]); n > 4*(quantized+engine)+1e-6*signal+1e-9 {
+				return fmt.Errorf("output %d: the engines' noise is %v, that of quantization %v, and that of floats %v", i, n, quantized, engine)
 			}
 		}
 		return q.nearly(got, want)
