@@ -18,7 +18,8 @@ import (
 
 var _ regions.Quantizer = Writer{}
 
-// OpenFloats implements lowering.Quantizer. The payload's arguments are described.
+// OpenFloats implements lowering.Quantizer. The payload's arguments are described. What it needs of later releases than w.Target,
+// it also needs when it is quantized.
 func (w Writer) OpenFloats(p *delegate.Payload, s regions.Scheme) (regions.Floats, error) {
 	g, err := w.read(p)
 	if err != nil {
@@ -27,12 +28,16 @@ func (w Writer) OpenFloats(p *delegate.Payload, s regions.Scheme) (regions.Float
 	if _, err := g.Repair(); err != nil {
 		return nil, err
 	}
+	target := max(w.Target, Target(g.Release()))
+	if err := g.CheckCommon(int(target)); err != nil {
+		return nil, err
+	}
 	inputs := g.Inputs
 	kept, err := withConstants(g, p.Args)
 	if err != nil {
 		return nil, err
 	}
-	f := &floatPayload{backend: w.Backend, target: w.Target, kept: kept, inputs: inputs, plan: quantize.New(g, s)}
+	f := &floatPayload{backend: w.Backend, target: target, kept: kept, inputs: inputs, plan: quantize.New(g, s)}
 	for _, k := range kept {
 		if k < len(p.Args) {
 			f.specs = append(f.specs, p.Args[k])

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -172,6 +173,69 @@ func runsQuantized(x *lowering.Quantized, args []*tensor.Value) error {
 		}
 	}
 	return nil
+}
+
+// A payload with nodes of later releases keeps them: copies and reshapes of varying sizes are not the same.
+func TestQuantizedLaterNodes(t *testing.T) {
+	b := graph.NewBuilder()
+	weights := alignedTo4(tensor.BytesOf([]float32{1, 2, 3, -4}))
+	value := func() int { return b.Value(graph.FP32, graph.ShapeOf(4, 2), graph.Quant{}) }
+	x, copied, sines, y, w := value(), value(), value(), value(), b.Constant(graph.FP32, graph.ShapeOf(2, 2), graph.Quant{}, weights)
+	b.Node(graph.NodeTypes[graph.TagCopy], []int{x}, copied)
+	b.Node(graph.NodeTypes[graph.TagSin], []int{copied}, sines)
+	b.Node(graph.NodeTypes[graph.TagFullyConnected], []int{sines, w, graph.None}, y)
+	b.Externals([]int{x}, []int{y})
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := func(rows int) []*tensor.Value {
+		in, out := tensor.New(tensor.Float32, rows, 2), tensor.New(tensor.Float32, 4, 2)
+		out.Dynamism = tensor.DynamicBound
+		copy(tensor.Data[float32](in), []float32{1, 2, 3, 4, 5, 6, 7, 8})
+		return []*tensor.Value{new(tensor.TensorValue(in)), new(tensor.TensorValue(out))}
+	}
+	specs := describedArgs(args(4))
+	specs[0].Dynamism, specs[1].Dynamism = tensor.DynamicBound, tensor.DynamicBound
+	f, err := Writer{}.OpenFloats(&delegate.Payload{Data: g.Payload(0), Args: specs}, lowering.Scheme{Name: lowering.Dynamic8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, err := f.Write(func(int) bool { return false })
+	if err != nil || written == nil || len(written.Quantized) != 1 {
+		t.Fatalf("got %+v, %v, want a quantized layer", written, err)
+	}
+	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: encoded(written.Written), Args: specs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Close()
+	for _, rows := range []int{4, 2, 1} {
+		call := args(rows)
+		if err := executeImage(img, call); err != nil {
+			t.Fatalf("%d rows: %v", rows, err)
+		}
+		got, want := tensor.Data[float32](call[1].Tensor), math.Sin(1)+2*math.Sin(2)
+		if call[1].Tensor.Sizes[0] != rows || math.Abs(float64(got[0])-want) > 0.05 {
+			t.Errorf("%d rows: got %v of sizes %v, want %v", rows, got[0], call[1].Tensor.Sizes, want)
+		}
+	}
+}
+
+// Payloads that cannot be written are refused when they are opened, so that others are quantized.
+func TestUnwritablePayload(t *testing.T) {
+	b := graph.NewBuilder()
+	x, y := b.Value(graph.BF16, graph.ShapeOf(4), graph.Quant{}), b.Value(graph.BF16, graph.ShapeOf(4), graph.Quant{})
+	b.Node(graph.NodeTypes[graph.TagStaticReshape], []int{x}, y).Params = &graph.ReshapeParams{Sizes: []int{4}}
+	b.Externals([]int{x}, []int{y})
+	g, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Writer{}.OpenFloats(&delegate.Payload{Data: g.Payload(0)}, lowering.Scheme{Name: lowering.Dynamic8})
+	if !errors.Is(err, delegate.ErrUnsupported) {
+		t.Errorf("got %v, want an error of the class ErrUnsupported", err)
+	}
 }
 
 // A layer has infinite noise if numbers are lost, also beside others.

@@ -29,6 +29,14 @@ func isCommon(tag uint8, release int) bool {
 	return tag >= TagAdd && tag <= TagCos && tag != tagUnassigned && sinceRelease[tag] <= release
 }
 
+// Release returns the minor version of the first release whose runtimes execute all nodes of a graph that may be in a payload.
+func (g *Graph) Release() (minor int) {
+	for i := range g.Nodes {
+		minor = max(minor, sinceRelease[g.Nodes[i].Type.Tag])
+	}
+	return minor
+}
+
 // Common converts a repaired graph to what runtimes from a release on execute, by its minor version; inputs k with varies[k]
 // have sizes that vary. It returns the constants that become inputs behind those of the graph. An error names what the
 // runtimes do not have.
@@ -44,6 +52,9 @@ func (g *Graph) Common(varies []bool, release int) ([]Value, error) {
 	g.dropUnused()
 	return constants, nil
 }
+
+// CheckCommon returns an error if runtimes from a release on do not execute a graph of fixed sizes.
+func (g *Graph) CheckCommon(release int) error { return InPayload(g.checkCommon(nil, release)) }
 
 // copiesToReshapes makes copies reshapes to the same sizes.
 func (g *Graph) copiesToReshapes() {
