@@ -97,6 +97,9 @@ func reportMethod(m *compile.Method) lowerMethodReport {
 			r.Lowered++
 			continue
 		}
+		if c.Reason == "" {
+			c.Reason = "the method stays unchanged"
+		}
 		same := func(l leftReport) bool { return l.Name == c.Name && l.Reason == c.Reason }
 		if at := slices.IndexFunc(r.Left, same); at >= 0 {
 			r.Left[at].Calls++

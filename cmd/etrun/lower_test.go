@@ -49,6 +49,15 @@ func TestLower(t *testing.T) {
 	}
 }
 
+// Each call that stays has a reason, also in a method that could be lowered, but not be written.
+func TestLowerReasons(t *testing.T) {
+	from, _ := filepath.Abs("../../testdata/views/view_written.pte")
+	code, out, notes := lowered(from, "--all", "-o", filepath.Join(t.TempDir(), "out.pte"))
+	if want := "left: 1 call, aten::addmm.out: the method stays unchanged\n"; code != 0 || !strings.Contains(out, want) {
+		t.Errorf("exit code %d, %s%s, want %q", code, out, notes, want)
+	}
+}
+
 // A file is written only if the outputs are close, and an existing one stays otherwise.
 func TestLowerRefuses(t *testing.T) {
 	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")

@@ -15,6 +15,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/compile"
 )
 
 // quantizeReport is the JSON object of quantize.
@@ -27,8 +28,9 @@ type quantizeReport struct {
 	OutputBytes int            `json:"output_bytes"`
 	Samples     int            `json:"samples"` // files of --calibrate
 	Layers      []layerReport  `json:"layers"`
-	Embeddings  []string       `json:"embeddings,omitempty"` // with tables of 8 bits
-	Unread      []string       `json:"unread,omitempty"`     // parts that cannot be quantized, and why
+	Embeddings  []string       `json:"embeddings,omitempty"`  // with tables of 8 bits
+	Unread      []string       `json:"unread,omitempty"`      // parts that cannot be quantized, and why
+	NotLowered  []leftReport   `json:"not_lowered,omitempty"` // products and convolutions that are not lowered, and why
 	Outputs     []outputReport `json:"outputs,omitempty"`
 }
 
@@ -79,6 +81,33 @@ func (w *quantizing) layerReport(i int, quantized, overBudget bool) layerReport 
 	return r
 }
 
+// weighted are the operators of layers.
+var weighted = []string{"aten::linear.out", "aten::addmm.out", "aten::mm.out", "aten::convolution.out"}
+
+// notLowered returns the calls of layers that are no part of a payload.
+func notLowered(low *compile.Result) (list []leftReport) {
+	for i := range low.Methods {
+		for _, l := range reportMethod(&low.Methods[i]).Left {
+			if slices.Contains(weighted, l.Name) {
+				list = append(list, l)
+			}
+		}
+	}
+	return list
+}
+
+// printNotLowered prints how many calls of layers are not lowered, by operator.
+func (r *quantizeReport) printNotLowered(a *app) {
+	calls := make(map[string]int)
+	for _, l := range r.NotLowered {
+		calls[l.Name] += l.Calls
+	}
+	for _, name := range sortedKeys(calls) {
+		fmt.Fprintf(a.Out, "  left: %s of %s: not lowered; etrun lower --all has the reasons\n",
+			cli.Count(calls[name], "call", "calls"), cli.Printable(name))
+	}
+}
+
 // shownLayers is how many layers are printed; --json has all.
 const shownLayers = 10
 
@@ -106,6 +135,7 @@ func (r *quantizeReport) print(a *app) {
 	for _, why := range r.Unread {
 		fmt.Fprintf(a.Out, "  left: %s\n", cli.Legible(why))
 	}
+	r.printNotLowered(a)
 	slices.SortStableFunc(worst, func(x, y layerReport) int { return cmp.Compare(*x.DB, *y.DB) })
 	for _, l := range worst[:min(len(worst), shownLayers)] {
 		fmt.Fprintf(a.Out, "  %s: %.1f dB\n", cli.Printable(l.Name), float64(*l.DB))

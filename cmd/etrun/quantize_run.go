@@ -62,7 +62,7 @@ func (w *quantizing) quantize(ctx context.Context, program []byte) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	w.float = low.Data
+	w.float, w.report.NotLowered = low.Data, notLowered(low)
 	o := compile.QuantizeOptions{By: w.by, Scheme: w.scheme, Named: s.Named, FileBytes: s.FileBytes(), Methods: w.methods()}
 	if w.scheme.Name == lowering.Dynamic4 {
 		o.Embeds = func(name string) bool { return !w.skips(name) }

@@ -141,6 +141,20 @@ func TestQuantizeDigits(t *testing.T) {
 	}
 }
 
+// Products and convolutions that are not lowered are reported.
+func TestQuantizeNotLowered(t *testing.T) {
+	from, _ := filepath.Abs("../../testdata/views/view_written.pte")
+	to := filepath.Join(t.TempDir(), "out.pte")
+	code, out, notes := quantized(from, "-o", to)
+	if want := "left: 2 calls of aten::addmm.out: not lowered"; code != 0 || !strings.Contains(out, want) {
+		t.Errorf("exit code %d, %s%s, want %q", code, out, notes, want)
+	}
+	_, out, notes = quantized(from, "-o", to, "--json")
+	if r, _ := readReport(t, out); len(r.NotLowered) == 0 || r.NotLowered[0].Reason == "" {
+		t.Errorf("got %+v, %s, want reasons", r.NotLowered, notes)
+	}
+}
+
 // Layers are left as they are by their names, or until the outputs have the ratio of the budget.
 func TestQuantizeLess(t *testing.T) {
 	digits, _ := filepath.Abs("../../testdata/digits/portable.pte")
