@@ -96,10 +96,15 @@ func (s *sized) input(order []uint8, dims ...int) val {
 }
 
 func (s *sized) newDims(rank int) []int {
-	dims := make([]int, rank)
+	dims, elements := make([]int, rank), 1
 	for i := range dims {
-		if dims[i] = -1 - oneOf(s, s.widths...); s.r.IntN(2) == 0 && (rank < 4 || i != 1) {
+		n := oneOf(s, s.widths...)
+		if dims[i] = -1 - n; s.r.IntN(2) == 0 && (rank < 4 || i != 1) {
 			dims[i] = s.r.IntN(len(s.bounds))
+			n = s.bounds[dims[i]]
+		}
+		if elements *= n; elements > maxElements {
+			dims[i], elements = -2, elements/n
 		}
 	}
 	return dims
