@@ -95,7 +95,24 @@ func (s *sized) sum(x val, sizes []int) {
 	if op == "add" || op == "sub" {
 		args = append(args, 1)
 	}
-	s.try("aten::"+op+".out", o, args...)
+	if broadcastElements(sizes, s.sizes(other)) <= maxElements {
+		s.try("aten::"+op+".out", o, args...)
+	}
+}
+
+// broadcastElements is the number of elements of tensors that are broadcast together.
+func broadcastElements(a, b []int) int {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	n := 1
+	for i, size := range a {
+		if k := i - len(a) + len(b); k >= 0 {
+			size = max(size, b[k])
+		}
+		n *= size
+	}
+	return n
 }
 
 func (s *sized) permutation(x val, sizes []int) {
