@@ -11,9 +11,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/compile"
 )
@@ -81,14 +83,20 @@ func (w *quantizing) layerReport(i int, quantized, overBudget bool) layerReport 
 	return r
 }
 
-// weighted are the operators of layers.
-var weighted = []string{"aten::linear.out", "aten::addmm.out", "aten::mm.out", "aten::convolution.out"}
+// weighted are the classes of layers.
+var weighted = []opclass.Class{opclass.Linear, opclass.AddMM, opclass.MM, opclass.Convolution}
+
+// isWeighted reports whether an operator is one of a layer.
+func isWeighted(name string) bool {
+	op, _, ok, err := etrun.DefaultOperators().Lookup(name)
+	return err == nil && ok && slices.Contains(weighted, op.Class)
+}
 
 // notLowered returns the calls of layers that are no part of a payload.
 func notLowered(low *compile.Result) (list []leftReport) {
 	for i := range low.Methods {
 		for _, l := range reportMethod(&low.Methods[i]).Left {
-			if slices.Contains(weighted, l.Name) {
+			if isWeighted(l.Name) {
 				list = append(list, l)
 			}
 		}
