@@ -1,7 +1,5 @@
 package simd
 
-import "sync"
-
 // rowDotsBlock is how many elements of a row the vector loops but that for AVX-512 multiply at a time, and rowDotsChunk is how many
 // rows of b are multiplied by all rows of a before the next ones: they stay in the first-level cache.
 const rowDotsBlock, rowDotsChunk = 8, 32
@@ -49,20 +47,21 @@ func rowDotsGroup(k int) (group, vectors int) {
 	return 4, k &^ (rowDotsBlock - 1)
 }
 
-// rowDotsFew is for fewer rows of b than a group: each is all rows of one.
+// rowDotsFew is for fewer rows of b than a group: each is all rows of one. It calls loops by their names, since same would be
+// allocated otherwise.
 func rowDotsFew(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int) {
-	same := sameSums.Get().(*[8]float32)
-	defer sameSums.Put(same)
+	var same [8]float32
 	for i := range m {
 		for j := range n {
-			rowDotsOf(1, 1, k, a[i*lda:], lda, b[j*ldb:], 0, same[:], len(same))
+			if avx512 {
+				rowDots512x1(1, k/16, &a[i*lda], 0, &b[j*ldb], 0, &same[0], 0, uint32(1<<(k%16)-1))
+			} else {
+				rowDots1(1, k/rowDotsBlock, &a[i*lda], 0, &b[j*ldb], 0, &same[0], 0)
+			}
 			c[i*ldc+j] = same[0]
 		}
 	}
 }
-
-// sameSums are the sums of a group. On the stack of rowDotsFew they would be allocated: it calls loops by their addresses.
-var sameSums = sync.Pool{New: func() any { return new([8]float32) }}
 
 type (
 	rowDotsFunc func(groups, blocks int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int)
