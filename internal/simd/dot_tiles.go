@@ -20,7 +20,8 @@ type (
 
 	dotFunc    func(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 	nibbleFunc func(k int, a *uint8, rows *int, groups, step int, b *uint8, c *float32, ldc int, flip uint32)
-	besideFunc func(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32) // of panels side by side
+	// of panels side by side
+	besideFunc func(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
 )
 
 // Tiles by their panels.
