@@ -131,7 +131,7 @@ func BenchmarkDots(b *testing.B) {
 	dots.Pack(0, dots.Panels(), func([]int8, int) []int8 { return column })
 	nibbles.Pack(0, nibbles.Panels(), rows4, func(int, int) float32 { return 1 })
 	weights := make([]int8, cols*k)
-	for _, n := range []int{1, 16} {
+	for _, n := range []int{1, 8, 64} {
 		a, rows, sums, out := make([]uint8, n*k+16), make([]int, n), make([]int32, n*cols), make([]float32, n*cols)
 		for i := range rows {
 			rows[i] = i * k
@@ -146,7 +146,11 @@ func BenchmarkDots(b *testing.B) {
 			}
 		}
 		versus(b, named("Dot", n), n*cols*k, func() { dots.Multiply(sums, cols, a, rows, []int{0}, 0, cols/DotCols, true) }, plain)
-		versus(b, named("Nibbles", n), n*cols*k, func() { nibbles.Multiply(out, cols, a, rows, 0, cols/DotCols, true) }, plain)
+		packed := make([]uint8, n*nibbles.RowBytes())
+		versus(b, named("Nibbles", n), n*cols*k, func() {
+			nibbles.PackRows(packed, a, n)
+			nibbles.Multiply(out, cols, packed, n, 0, cols/DotCols)
+		}, plain)
 	}
 }
 
@@ -160,7 +164,9 @@ func BenchmarkDecode(b *testing.B) {
 		nibbles := NewNibbles(make([]uint8, NibblesSize(cols, k/32, 32)), cols, k/32, 32)
 		nibbles.Pack(0, nibbles.Panels(), make([]uint8, cols*k/2), func(int, int) float32 { return 1 })
 		floats := make([]float32, cols)
-		readsAll(b, named("Nibbles", k), nibbles.panels, func() { nibbles.Multiply(floats, cols, a, row, 0, nibbles.Panels(), true) })
+		readsAll(b, named("Nibbles", k), nibbles.panels, func() { nibbles.Multiply(floats, cols, a, 1, 0, nibbles.Panels()) })
+		eight, of8 := make([]uint8, 8*nibbles.RowBytes()), make([]float32, 8*cols)
+		readsAll(b, named("Nibbles8", k), nibbles.panels, func() { nibbles.Multiply(of8, cols, eight, 8, 0, nibbles.Panels()) })
 		cols = size / k / DotCols * DotCols
 		dots, sums, column := NewDot(make([]uint8, DotSize(cols, 1, k)), cols, 1, k), make([]int32, cols), make([]int8, k)
 		dots.Pack(0, dots.Panels(), func([]int8, int) []int8 { return column })

@@ -18,10 +18,7 @@ type (
 	// those of NEON do several tiles below each other
 	neonDotFunc func(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
-	dotFunc    func(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
-	nibbleFunc func(k int, a *uint8, rows *int, groups, step int, b *uint8, c *float32, ldc int, flip uint32)
-	// of panels side by side
-	besideFunc func(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)
+	dotFunc func(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 )
 
 // Tiles by their panels.
@@ -35,20 +32,10 @@ var (
 		4: {{1, dot256x1x64}},
 		1: {{6, dot256x6x16}, {4, dot256x4x16}, {2, dot256x2x16}, {1, dot256x1x16}},
 	}
-	maddTiles   = [][]tileOf[dotFunc]{1: {{4, madd4x16}, {2, madd2x16}, {1, madd1x16}}}
-	sdotTiles   = []tileOf[neonDotFunc]{{4, sdot4x16}, {3, sdot3x16}, {2, sdot2x16}, {1, sdot1x16}}
-	smmlaTiles  = []tileOf[neonDotFunc]{{4, smmla4x16}, {3, smmla3x16}, {2, smmla2x16}, {1, smmla1x16}}
-	smullTiles  = []tileOf[neonDotFunc]{{2, smull2x16}, {1, smull1x16}}
-	nibbleTiles = [...][]tileOf[besideFunc]{
-		4: {{1, nibble512x1x64}},
-		2: {{4, nibble512x4x32}, {1, nibble512x1x32}},
-		1: {{4, nibble512x4x16}, {1, nibble512x1x16}},
-	}
-	nibble256Tiles = []tileOf[nibbleFunc]{{2, nibble256x2x16}, {1, nibble256x1x16}}
-	nibbleRows     = []tileOf[nibbleFunc]{{1, nibble1x16}}
-	nibbleDots     = []tileOf[nibbleFunc]{{2, nibble2x16}, {1, nibble1x16}}
-	nibbleMatrices = []tileOf[nibbleFunc]{{2, smmlaNibble2x16}, {1, smmlaNibble1x16}}
-	nibbleProducts = []tileOf[nibbleFunc]{{1, smullNibble1x16}}
+	maddTiles  = [][]tileOf[dotFunc]{1: {{4, madd4x16}, {2, madd2x16}, {1, madd1x16}}}
+	sdotTiles  = []tileOf[neonDotFunc]{{4, sdot4x16}, {3, sdot3x16}, {2, sdot2x16}, {1, sdot1x16}}
+	smmlaTiles = []tileOf[neonDotFunc]{{4, smmla4x16}, {3, smmla3x16}, {2, smmla2x16}, {1, smmla1x16}}
+	smullTiles = []tileOf[neonDotFunc]{{2, smull2x16}, {1, smull1x16}}
 )
 
 // dotTiles are the tiles for this processor.
@@ -114,53 +101,5 @@ func (w *DotWeights) multiplyNEON(c []int32, ldc int, a []uint8, rows, off []int
 			t.f(count, groups, &a[0], &rows[i], &off[0], len(off), &w.panels[p*size], size, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
 			i += count * t.rows
 		}
-	}
-}
-
-// nibblesAcross is how many panels of 4-bit weights are side by side: those of the widest tile of one row. Of four panels behind
-// each other a processor has to learn four streams anew every few kilobytes, and loads half as fast as of one, see BenchmarkDecode.
-func nibblesAcross() int {
-	if vnni() {
-		return 4
-	}
-	return 1
-}
-
-func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, lo, hi int, flip uint32) {
-	if vnni() {
-		w.multiplyBeside(c, ldc, a, rows, lo, hi, flip)
-		return
-	}
-	tiles := nibbleRows
-	switch {
-	case vnni256():
-		tiles = nibble256Tiles
-	case matrixProducts():
-		tiles = nibbleMatrices
-	case dotProducts():
-		tiles = nibbleDots
-	case neon:
-		tiles = nibbleProducts
-	}
-	for p := lo; p < hi; p++ {
-		for i := 0; i < len(rows); {
-			t := largest(tiles, len(rows)-i)
-			t.f(w.blocks(), &a[0], &rows[i], w.Groups, w.K, &w.panels[p*w.panel()], &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
-			i += t.rows
-		}
-	}
-}
-
-// multiplyBeside is multiply for panels that are side by side.
-func (w *Nibbles) multiplyBeside(c []float32, ldc int, a []uint8, rows []int, lo, hi int, flip uint32) {
-	for p := lo; p < hi; {
-		wide, from := w.beside(p)
-		n, b := width(len(rows), min(hi-p, wide-from)), &w.panels[(p-from)*w.panel()+4*DotCols*from]
-		for i := 0; i < len(rows); {
-			t := largest(nibbleTiles[n], len(rows)-i)
-			t.f(w.blocks(), &a[0], &rows[i], w.Groups, w.K, b, wide, from, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
-			i += t.rows
-		}
-		p += n
 	}
 }

@@ -296,7 +296,9 @@ var structured = []loop{
 			dot.Multiply(c, dot.Panels()*simd.DotCols, m.bytes(at[rows-1]+5+(n+3)&^3), at, []int{0, 5}, 0, dot.Panels(), true)
 			four := simd.NewNibbles(m.bytes(simd.NibblesSize(cols, 1, n)), cols, 1, n)
 			sums := m.floats(rows * four.Panels() * simd.DotCols)
-			four.Multiply(sums, four.Panels()*simd.DotCols, m.bytes(at[rows-1]+(n+7)&^7), at, 0, four.Panels(), false)
+			packed := m.bytes(rows * four.RowBytes())
+			four.PackRows(packed, m.bytes(rows*n), rows)
+			four.Multiply(sums, four.Panels()*simd.DotCols, packed, rows, 0, four.Panels())
 		}
 	}},
 	{name: "sums of rows of float16", align: 2, converts: 1, run: func(m *memory, n int) {

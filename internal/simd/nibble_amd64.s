@@ -6,38 +6,28 @@
 
 // Tiles of products with 4-bit weights for AVX2.
 
-// func nibble1x16(k int, a *uint8, rows *int, groups, step int, b *uint8, c *float32, ldc int, flip uint32)
-TEXT ·nibble1x16(SB), NOSPLIT, $0-68
-	MOVQ rows+16(FP), BX
-	MOVQ a+8(FP), AX
-	MOVQ 0(BX), R8
-	ADDQ AX, R8
-	MOVQ groups+24(FP), DX
-	MOVQ step+32(FP), BX
-	MOVQ b+40(FP), DI
-	XORQ R15, R15
-	VBROADCASTSS flip+64(FP), X12
-	MOVL $0xfff0fff0, AX
-	MOVQ AX, X13
+// func nibble1x16(k, groups int, a, b *uint8, c *float32, ldc int)
+TEXT ·nibble1x16(SB), NOSPLIT, $0-48
+	MOVQ groups+8(FP), DX
+	MOVQ a+16(FP), AX
+	MOVQ b+24(FP), DI
+	MOVQ ldc+40(FP), R8
+	MOVL $0xfff0fff0, CX
+	MOVQ CX, X13
 	VPBROADCASTD X13, Y13
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
 
 group:
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-	MOVQ R15, AX
 	MOVQ k+0(FP), CX
 	PCALIGN $64
 
 loop:
-	VPBROADCASTD (R8)(AX*1), X6
-	VPXOR X12, X6, X6
+	VPBROADCASTD (AX), X6
 	VPMOVZXBW X6, Y6
-	VPBROADCASTD 4(R8)(AX*1), X7
-	VPXOR X12, X7, X7
+	VPBROADCASTD 4(AX), X7
 	VPMOVZXBW X7, Y7
 	VPMOVSXBW 0(DI), Y8
 	VPAND Y13, Y8, Y9
@@ -76,6 +66,7 @@ loop:
 	DECQ CX
 	JNZ loop
 
+	MOVQ c+32(FP), SI
 	VPMOVZXWD 0(DI), Y10
 	VPSLLD $16, Y10, Y10
 	VPMOVZXWD 16(DI), Y11
@@ -84,20 +75,16 @@ loop:
 	VPERMQ $0xd8, Y0, Y0
 	VCVTDQ2PS Y0, Y0
 	VMULPS Y10, Y0, Y0
-	VADDPS Y0, Y4, Y4
+	VADDPS (SI), Y0, Y0
+	VMOVUPS Y0, (SI)
 	VPHADDD Y3, Y2, Y2
 	VPERMQ $0xd8, Y2, Y2
 	VCVTDQ2PS Y2, Y2
 	VMULPS Y11, Y2, Y2
-	VADDPS Y2, Y5, Y5
+	VADDPS 32(SI), Y2, Y2
+	VMOVUPS Y2, 32(SI)
 	ADDQ $32, DI
-	ADDQ BX, R15
 	DECQ DX
 	JNZ group
-
-	MOVQ c+48(FP), DX
-	MOVQ ldc+56(FP), R8
-	VMOVUPS Y4, (DX)
-	VMOVUPS Y5, 32(DX)
 	VZEROUPPER
 	RET

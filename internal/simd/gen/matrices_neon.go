@@ -8,27 +8,25 @@ import "fmt"
 
 var matrixSets = []set{{"matrices_arm64", "Tiles of products of 8-bit elements, and with 4-bit weights, for NEON's products of matrices.",
 	append(neonDotTiles("smmla", smmlaTile, dotTile{4, 1}, dotTile{3, 1}, dotTile{2, 1}, dotTile{1, 1}),
-		nibbleTiles("smmlaNibble", nibbleParams, smmlaNibble, dotTile{2, 1}, dotTile{1, 1})...)}}
+		nibbleTiles("smmlaNibble", nibbleParams, smmlaNibble, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})...)}}
 
-// rowPair loads the next 8 elements, or the next 4 of each 8, of rows r and r+1 to a register. A last row without another
-// one is both.
-func rowPair(r, rows, first, bytes, to int) string {
-	switch {
-	case r+1 < rows && bytes == 8:
-		return fmt.Sprintf("FMOVD.P 8(R%d), F%[3]d\nVLD1.P 8(R%[2]d), V%[3]d.D[1]\n", first+r, first+r+1, to)
-	case r+1 < rows:
-		return fmt.Sprintf("FMOVS.P 4(R%d), F%[3]d\nVLD1.P 4(R%[2]d), V%[3]d.S[2]\n", first+r, first+r+1, to)
-	case bytes == 8:
-		return fmt.Sprintf("VLD1R.P 8(R%d), [V%d.D2]\n", first+r, to)
-	}
-	return fmt.Sprintf("FMOVS.P 4(R%d), F%d\n", first+r, to)
-}
-
-// rowPairs loads those of all rows to V24 and on, and flips the bytes by V30.
+// rowPairs loads the next 8 elements, or the next 4 of each 8, of two rows at a time to V24 and on, and flips the bytes by V30. A
+// last row without another one is both.
 func rowPairs(rows, bytes int, flip bool) (text string) {
 	for r := 0; r < rows; r += 2 {
-		if text += rowPair(r, rows, 8, bytes, 24+r/2); flip {
-			text += fmt.Sprintf("VEOR V30.B16, V%d.B16, V%[1]d.B16\n", 24+r/2)
+		a, b, to := 8+r, 9+r, 24+r/2
+		switch {
+		case r+1 < rows && bytes == 8:
+			text += fmt.Sprintf("FMOVD.P 8(R%d), F%d\nVLD1.P 8(R%d), V%[2]d.D[1]\n", a, to, b)
+		case r+1 < rows:
+			text += fmt.Sprintf("FMOVS.P 4(R%d), F%d\nVLD1.P 4(R%d), V%[2]d.S[2]\n", a, to, b)
+		case bytes == 8:
+			text += fmt.Sprintf("VLD1R.P 8(R%d), [V%d.D2]\n", a, to)
+		default:
+			text += fmt.Sprintf("FMOVS.P 4(R%d), F%d\n", a, to)
+		}
+		if flip {
+			text += fmt.Sprintf("VEOR V30.B16, V%d.B16, V%[1]d.B16\n", to)
 		}
 	}
 	return text
@@ -79,18 +77,19 @@ func smmlaStore(rows int) (text string) {
 	return text
 }
 
-// smmlaNibble has the sums of one or two rows in V0 to V7. Lower halves of bytes are two columns of eight rows, and upper ones
-// the next two.
+// smmlaNibble has eight registers of sums for two rows, each of two columns, from V0 on. Lower halves of bytes are two columns of
+// eight rows, and upper ones the next two.
 func smmlaNibble(d dotTile, f *frame) string {
-	start, rows, product := "", "", load("R4", 16, 4)+rowPair(0, d.rows, 10, 8, 24)+"VEOR V29.B16, V24.B16, V24.B16\n"
+	start, rows, product := "", "", load("R4", 16, 4)+activations(d.rows)
 	for v := range 4 {
-		start += cleared(2*v) + cleared(2*v+1)
-		product += fmt.Sprintf("VSHL $4, V%d.B16, V20.B16\nVAND V28.B16, V%[1]d.B16, V21.B16\nSMMLA(%[2]d, 24, 20)\nSMMLA(%[3]d, 24, 21)\n",
-			16+v, 2*v, 2*v+1)
-		rows += fmt.Sprintf("VZIP2 V%[1]d.D2, V%[2]d.D2, V%[3]d.D2\nVZIP1 V%[1]d.D2, V%[2]d.D2, V%[4]d.D2\n", 2*v+1, 2*v, 16+v, v)
+		product += fmt.Sprintf("VSHL $4, V%d.B16, V20.B16\nVAND V28.B16, V%[1]d.B16, V21.B16\n", 16+v)
+		for p := range (d.rows + 1) / 2 {
+			acc := 8*p + 2*v
+			start += cleared(acc) + cleared(acc+1)
+			product += fmt.Sprintf("SMMLA(%d, %d, 20)\nSMMLA(%d, %[2]d, 21)\n", acc, 24+p, acc+1)
+			// the first row's sums to the first register, and the second one's to the other
+			rows += fmt.Sprintf("VZIP2 V%[1]d.D2, V%[2]d.D2, V16.D2\nVZIP1 V%[1]d.D2, V%[2]d.D2, V%[2]d.D2\n", acc+1, acc) + moved("16", fmt.Sprint(acc+1))
+		}
 	}
-	for v := range 4 * (d.rows - 1) {
-		rows += moved(fmt.Sprint(16+v), fmt.Sprint(4+v))
-	}
-	return neonGroups(d, f, "MOVD $0xf0f0f0f0, R0\nVDUP R0, V28.S4\n", start, product, scaled(d.rows), rows)
+	return neonGroups(d, f, "MOVD $0xf0f0f0f0, R0\nVDUP R0, V28.S4\n", start, product, rows, func(r, v int) int { return r/2*8 + 2*v + r%2 })
 }

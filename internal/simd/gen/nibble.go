@@ -5,12 +5,14 @@ import "fmt"
 // Tiles of products with 4-bit weights, see simd.Nibbles. A panel is 16 columns: for every
 // group of rows, eight of them in 64 bytes, column by column four bytes whose lower halves
 // are the first four weights and whose upper halves are the next; behind them 16 scales, the upper halves of float32. Weights count
-// 16 times what they are. With AVX-512 the 64 bytes, and the scales, of several panels are side by side: those that a tile of one row
-// takes, which then reads all weights as one stream.
+// 16 times what they are. With AVX-512 the 64 bytes, and the scales, of several panels are side by side: a tile of all of them
+// reads the weights as one stream. The activations of a tile's rows are in the order in which it reads them: eight of each row
+// in turn. A tile adds to the sums in c.
 
 const (
-	nibbleParams = "(k int, a *uint8, rows *int, groups, step int, b *uint8, c *float32, ldc int, flip uint32)"
-	besideParams = "(k int, a *uint8, rows *int, groups, step int, b *uint8, wide, from int, c *float32, ldc int, flip uint32)"
+	nibbleParams = "(k, groups int, a, b *uint8, c *float32, ldc int)"
+	// of panels side by side: count tiles, from panel from of wide
+	besideParams = "(k, groups int, a, b *uint8, wide, from, count int, c *float32, ldc int)"
 )
 
 func nibbleTiles(name, params string, write func(d dotTile, f *frame) string, list ...dotTile) (routines []routine) {
@@ -23,75 +25,81 @@ func nibbleTiles(name, params string, write func(d dotTile, f *frame) string, li
 
 var nibbleSets = []set{
 	{"nibble512_amd64", "Tiles of products with 4-bit weights for AVX-512 with VNNI.",
-		nibbleTiles("nibble512x", besideParams, nibble512, dotTile{4, 2}, dotTile{1, 4}, dotTile{1, 2}, dotTile{4, 1}, dotTile{1, 1})},
-	{"nibble256_amd64", "Tiles of products with 4-bit weights for AVX-VNNI.", nibbleTiles("nibble256x", nibbleParams, nibble256, dotTile{2, 1}, dotTile{1, 1})},
+		nibbleTiles("nibble512x", besideParams, nibble512, dotTile{8, 2}, dotTile{4, 2}, dotTile{2, 2}, dotTile{1, 4}, dotTile{1, 2},
+			dotTile{8, 1}, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
+	{"nibble256_amd64", "Tiles of products with 4-bit weights for AVX-VNNI.",
+		nibbleTiles("nibble256x", nibbleParams, nibble256, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
 	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleParams, nibbleAVX2, dotTile{1, 1})},
 }
 
-// nibbleGroups wraps the loop over the groups' rows, whose bytes are rows apart, and their scales. R15 is where a group begins.
-func nibbleGroups(before, start, product, finish, after, rows, scales string) string {
-	return before + "\ngroup:\n" + lines(start, "MOVQ R15, AX", "MOVQ k+0(FP), CX") + align + "\nloop:\n" +
-		lines(product, "ADDQ "+rows+", DI", "ADDQ $8, AX", "DECQ CX", "JNZ loop") + "\n" +
-		lines(finish, "ADDQ "+scales+", DI", "ADDQ BX, R15", "DECQ DX", "JNZ group") + "\n" + after
-}
-
-func nibbleArguments(f *frame, rows int) string {
-	return amd64RowPointers(f, rows) +
-		f.arguments("MOVQ", "groups", "DX", "step", "BX", "b", "DI") + "XORQ R15, R15\n"
-}
-
-// nibble512 has float sums from Z0 on, whole ones from Z8 on, and weights in Z16 and on:
-// lower halves, then upper ones. DI plus R13 are the scales when it has passed a group's weights: panel from is that much nearer
-// to its own.
+// nibble512 has whole sums in Z0 to Z15, weights in Z16 to Z23, lower halves, then upper ones, and two rows' activations in Z24
+// and on. Its float sums stay in c: registers hold the whole sums of twice as many rows instead. DI is a group, R11 the bytes
+// of the panels before the first one, R9 and R10 the weights and the scales of a tile, and AX its activations.
 func nibble512(d dotTile, f *frame) string {
-	before := nibbleArguments(f, d.rows) + "VBROADCASTSS " + f.at("flip") + ", Z31\nMOVL $0xf0f0f0f0, AX\nVPBROADCASTD AX, Z30\n"
-	before += f.arguments("MOVQ", "wide", "R12", "from", "R13") + "SHLQ $5, R12\nLEAQ (R12)(R12*1), SI\nSHLQ $5, R13\nNEGQ R13\n"
-	start, product, finish, after := "", "", "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
+	before := f.arguments("MOVQ", "groups", "R15", "a", "AX", "b", "DI", "wide", "R12", "from", "R11") +
+		"SHLQ $5, R12\nLEAQ (R12)(R12*1), SI\nSHLQ $6, R11\nMOVL $0xf0f0f0f0, CX\nVPBROADCASTD CX, Z30\n"
+	group := f.arguments("MOVQ", "k", "R10", "count", "R14", "c", "R13") +
+		"LEAQ (DI)(R11*1), R9\nIMULQ SI, R10\nADDQ R10, DI\nMOVQ R11, R10\nSHRQ $1, R10\nADDQ DI, R10\n"
+	start, product, rows := f.arguments("MOVQ", "k", "CX")+"MOVQ AX, R8\nMOVQ R9, BX\n", "", ""
+	finish := f.arguments("MOVQ", "ldc", "CX") + "MOVQ R13, DX\n"
 	for p := range d.panels {
-		finish += fmt.Sprintf("VPMOVZXWD %s(DI)(R13*1), Z%d\nVPSLLD $16, Z%[2]d, Z%[2]d\n", offset(32*p), 20+p)
-		product += fmt.Sprintf("VMOVDQU32 %s(DI), Z%d\nVPANDD Z30, Z%[2]d, Z%d\nVPSLLD $4, Z%[2]d, Z%[2]d\nVPANDD Z30, Z%[2]d, Z%[2]d\n",
-			offset(64*p), 16+p, 20+p)
+		product += fmt.Sprintf("VMOVDQU32 %s(BX), Z%d\nVPANDD Z30, Z%[2]d, Z%d\nVPSLLD $4, Z%[2]d, Z%[2]d\nVPANDD Z30, Z%[2]d, Z%[2]d\n",
+			offset(64*p), 16+p, 16+d.panels+p)
+		finish += fmt.Sprintf("VPMOVZXWD %s(R10), Z%d\nVPSLLD $16, Z%[2]d, Z%[2]d\n", offset(32*p), 16+p)
 	}
 	for r := range d.rows {
-		product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), Z24\nVPXORD Z31, Z24, Z24\nVPBROADCASTD 4(R%[1]d)(AX*1), Z25\nVPXORD Z31, Z25, Z25\n", 8+r)
+		low := 24 + r%2*2
+		product += fmt.Sprintf("VPBROADCASTD %s(R8), Z%d\nVPBROADCASTD %d(R8), Z%d\n", offset(8*r), low, 8*r+4, low+1)
 		for p := range d.panels {
 			acc := r*d.panels + p
-			before += fmt.Sprintf("VPXORD Z%d, Z%[1]d, Z%[1]d\n", acc)
-			start += fmt.Sprintf("VPXORD Z%d, Z%[1]d, Z%[1]d\n", 8+acc)
-			product += fmt.Sprintf("VPDPBUSD Z%d, Z24, Z%d\nVPDPBUSD Z%d, Z25, Z%[2]d\n", 16+p, 8+acc, 20+p)
-			finish += fmt.Sprintf("VCVTDQ2PS Z%d, Z%[1]d\nVMULPS Z%d, Z%[1]d, Z%[1]d\nVADDPS Z%[1]d, Z%[3]d, Z%[3]d\n", 8+acc, 20+p, acc)
-			after += fmt.Sprintf("VMOVUPS Z%d, %s(DX)\n", acc, offset(64*p))
+			start += fmt.Sprintf("VPXORD Z%d, Z%[1]d, Z%[1]d\n", acc)
+			product += fmt.Sprintf("VPDPBUSD Z%d, Z%d, Z%d\n", 16+p, low, acc)
+			rows += nibbleScaled("Z", acc, 16+p, offset(64*p)+"(DX)")
 		}
-		if r < d.rows-1 {
-			after += "ADDQ R8, DX\n"
+		for p := range d.panels {
+			product += fmt.Sprintf("VPDPBUSD Z%d, Z%d, Z%d\n", 16+d.panels+p, low+1, r*d.panels+p)
 		}
+		rows += "ADDQ CX, DX\n"
 	}
-	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"), "SI", "R12")
+	return lines(before) + "\ngroup:\n" + lines(group) + "\ntile:\n" + lines(start) + align + "\nloop:\n" +
+		lines(product, fmt.Sprintf("ADDQ SI, BX\nADDQ $%d, R8\nDECQ CX\nJNZ loop", 8*d.rows)) + "\n" +
+		lines(finish, rows, fmt.Sprintf("ADDQ $%d, R9\nADDQ $%d, R10\nADDQ $%[1]d, R13\nDECQ R14\nJNZ tile", 64*d.panels, 32*d.panels)) + "\n" +
+		lines("MOVQ R8, AX\nADDQ R12, DI\nDECQ R15\nJNZ group\nVZEROUPPER\nRET")
 }
 
-// nibble256 has two registers of float sums for each row from Y0 on, of whole ones from Y4 on, and weights from Y8 on: lower
-// halves, then upper ones.
+// nibbleScaled adds a register of whole sums, with scales in another, to float ones in memory.
+func nibbleScaled(kind string, sums, scales int, at string) string {
+	return fmt.Sprintf("VCVTDQ2PS %s%d, %[1]s%[2]d\nVMULPS %[1]s%[3]d, %[1]s%[2]d, %[1]s%[2]d\n"+
+		"VADDPS %[4]s, %[1]s%[2]d, %[1]s%[2]d\nVMOVUPS %[1]s%[2]d, %[4]s\n", kind, sums, scales, at)
+}
+
+// nibbleGroups wraps the loop over the groups' rows, 64 bytes of weights and eight activations of each row, and their scales. SI
+// points to the float sums of a row.
+func nibbleGroups(rows int, f *frame, before, start, product, finish string) string {
+	return lines(f.arguments("MOVQ", "groups", "DX", "a", "AX", "b", "DI", "ldc", "R8"), before) + "\ngroup:\n" +
+		lines(start, f.arguments("MOVQ", "k", "CX")) + align + "\nloop:\n" +
+		lines(product, fmt.Sprintf("ADDQ $64, DI\nADDQ $%d, AX\nDECQ CX\nJNZ loop", 8*rows)) + "\n" +
+		lines(f.arguments("MOVQ", "c", "SI"), finish, "ADDQ $32, DI\nDECQ DX\nJNZ group\nVZEROUPPER\nRET")
+}
+
+// nibble256 has two registers of whole sums for each row from Y0 on, and weights from Y8 on: lower halves, then upper ones.
 func nibble256(d dotTile, f *frame) string {
-	before := nibbleArguments(f, d.rows) + "VBROADCASTSS " + f.at("flip") + ", Y15\nMOVL $0xf0f0f0f0, AX\nVMOVD AX, X14\nVPBROADCASTD X14, Y14\n"
-	start, product, finish, after := "", "", nibbleScales256(), f.arguments("MOVQ", "c", "DX", "ldc", "R8")
+	start, product, finish := "", "", nibbleScales256()
 	for v := range 2 {
 		product += fmt.Sprintf("VMOVDQU %d(DI), Y%d\nVPAND Y14, Y%[2]d, Y%d\nVPSLLD $4, Y%[2]d, Y%[2]d\nVPAND Y14, Y%[2]d, Y%[2]d\n", 32*v, 8+v, 10+v)
 	}
 	for r := range d.rows {
-		product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), Y12\nVPXOR Y15, Y12, Y12\nVPBROADCASTD 4(R%[1]d)(AX*1), Y13\nVPXOR Y15, Y13, Y13\n", 8+r)
+		product += fmt.Sprintf("VPBROADCASTD %s(AX), Y12\nVPBROADCASTD %d(AX), Y13\n", offset(8*r), 8*r+4)
 		for v := range 2 {
-			acc := 2*r + v
-			before += fmt.Sprintf("VXORPS Y%d, Y%[1]d, Y%[1]d\n", acc)
-			start += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", 4+acc)
-			product += vexDot(8+v, 12, 4+acc) + vexDot(10+v, 13, 4+acc)
-			finish += fmt.Sprintf("VCVTDQ2PS Y%d, Y%[1]d\nVMULPS Y%d, Y%[1]d, Y%[1]d\nVADDPS Y%[1]d, Y%[3]d, Y%[3]d\n", 4+acc, 10+v, acc)
-			after += fmt.Sprintf("VMOVUPS Y%d, %s(DX)\n", acc, offset(32*v))
+			start += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", 2*r+v)
+			product += vexDot(8+v, 12, 2*r+v) + vexDot(10+v, 13, 2*r+v)
+			finish += nibbleScaled("Y", 2*r+v, 10+v, offset(32*v)+"(SI)")
 		}
 		if r < d.rows-1 {
-			after += "ADDQ R8, DX\n"
+			finish += "ADDQ R8, SI\n"
 		}
 	}
-	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"), "$64", "$32")
+	return nibbleGroups(d.rows, f, "MOVL $0xf0f0f0f0, CX\nVMOVD CX, X14\nVPBROADCASTD X14, Y14\n", start, product, finish)
 }
 
 // nibbleScales256 loads the scales of a group to Y10 and Y11.
@@ -102,17 +110,13 @@ func nibbleScales256() (text string) {
 	return text
 }
 
-// nibbleAVX2 has float sums in Y4 and Y5, and whole ones in Y0 to Y3 as maddTile has.
-func nibbleAVX2(_ dotTile, f *frame) string {
-	before := nibbleArguments(f, 1) + "VBROADCASTSS " + f.at("flip") + ", X12\nMOVL $0xfff0fff0, AX\nMOVQ AX, X13\nVPBROADCASTD X13, Y13\n" +
-		"VXORPS Y4, Y4, Y4\nVXORPS Y5, Y5, Y5\n"
+// nibbleAVX2 has whole sums in Y0 to Y3 as maddTile has.
+func nibbleAVX2(d dotTile, f *frame) string {
 	start := ""
 	product := `
-		VPBROADCASTD (R8)(AX*1), X6
-		VPXOR        X12, X6, X6
+		VPBROADCASTD (AX), X6
 		VPMOVZXBW    X6, Y6
-		VPBROADCASTD 4(R8)(AX*1), X7
-		VPXOR        X12, X7, X7
+		VPBROADCASTD 4(AX), X7
 		VPMOVZXBW    X7, Y7
 	`
 	finish := nibbleScales256()
@@ -129,13 +133,7 @@ func nibbleAVX2(_ dotTile, f *frame) string {
 		`, 16*v, v)
 	}
 	for v := range 2 {
-		finish += fmt.Sprintf(`VPHADDD Y%d, Y%d, Y%[2]d
-			VPERMQ    $0xd8, Y%[2]d, Y%[2]d
-			VCVTDQ2PS Y%[2]d, Y%[2]d
-			VMULPS    Y%[3]d, Y%[2]d, Y%[2]d
-			VADDPS    Y%[2]d, Y%[4]d, Y%[4]d
-		`, 2*v+1, 2*v, 10+v, 4+v)
+		finish += fmt.Sprintf("VPHADDD Y%d, Y%d, Y%[2]d\nVPERMQ $0xd8, Y%[2]d, Y%[2]d\n", 2*v+1, 2*v) + nibbleScaled("Y", 2*v, 10+v, offset(32*v)+"(SI)")
 	}
-	after := f.arguments("MOVQ", "c", "DX", "ldc", "R8") + "VMOVUPS Y4, (DX)\nVMOVUPS Y5, 32(DX)\n"
-	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"), "$64", "$32")
+	return nibbleGroups(d.rows, f, "MOVL $0xfff0fff0, CX\nMOVQ CX, X13\nVPBROADCASTD X13, Y13\n", start, product, finish)
 }

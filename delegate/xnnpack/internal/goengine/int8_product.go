@@ -28,6 +28,7 @@ type int8Product struct {
 	off     []int // offsets of segments within a row
 	out     graph.Shape
 	a       []uint8   // contains the rows
+	packed  bool      // the previous node has copied them to a, see packRows
 	added   []float32 // the bias of float outputs
 
 	first, matrix int // of one product of a batch: its first output row, and the index of its weights
@@ -88,6 +89,7 @@ func (p *int8Product) plan() bool {
 			return false
 		}
 	}
+	p.packed = p.rowsPacked()
 	p.splitTasks()
 	p.tabulate()
 	return true
@@ -111,7 +113,7 @@ func (p *int8Product) tail() int {
 	case p.depth != nil:
 		return -p.n & (simd.DotCols - 1)
 	case p.nibbles != nil:
-		return -p.nibbles.K & 7
+		return 0 // all are copied
 	}
 	return -p.dot[0].K & 3
 }
@@ -225,6 +227,10 @@ func (p *int8Product) loadInput() {
 	v := p.node.In[0]
 	src := p.e.Bytes[v]
 	p.patches.X = src
+	if p.nibbles != nil {
+		p.packRows(src)
+		return
+	}
 	tail := p.tail()
 	if p.stage.needed && !p.stage.Differs() && cap(src)-len(src) >= tail {
 		p.a = src[:len(src)+tail] // the bytes past the end are readable
@@ -237,6 +243,24 @@ func (p *int8Product) loadInput() {
 	p.e.staged = grow(p.e.staged, int(p.stage.bytes()))
 	p.a = p.e.staged
 	p.stage.Copy(p.a, src, p.zeroByte)
+}
+
+// packRows sets p.a to the activations in the order in which products with 4-bit weights read them.
+func (p *int8Product) packRows(src []uint8) {
+	size := p.rows * p.nibbles.RowBytes()
+	p.e.staged = grow(p.e.staged, size)
+	if p.a = p.e.staged[:size]; !p.packed {
+		p.nibbles.PackRows(p.a, src, p.rows)
+	}
+}
+
+// rowsPacked reports whether the previous node leaves the rows that packRows makes.
+func (p *int8Product) rowsPacked() bool {
+	if p.nibbles == nil || p.node.At == 0 {
+		return false
+	}
+	last := p.e.Products[p.node.At-1]
+	return last != nil && last.nibbles != nil && last.node.In[0] == p.node.In[0] && last.nibbles.K == p.nibbles.K
 }
 
 // zeroByte returns the element that represents 0 in an image.
@@ -336,7 +360,7 @@ func (p *int8Product) compute(w *int8Work, g, from, m, panel int) {
 	to := min(panel+p.panels, p.columns()/simd.DotCols)
 	ldc := p.panels * simd.DotCols
 	if p.nibbles != nil {
-		p.computeNibbles(w, a, from, panel, to)
+		p.computeNibbles(w, from, panel, to)
 		return
 	}
 	weights := p.dot[g+p.matrix]
@@ -393,10 +417,10 @@ func (p *int8Product) storeDynamic(w *int8Work, sums []int32, g, from, panel int
 }
 
 // computeNibbles is compute for 4-bit weights.
-func (p *int8Product) computeNibbles(w *int8Work, a []uint8, from, panel, to int) {
+func (p *int8Product) computeNibbles(w *int8Work, from, panel, to int) {
 	column, ldc := panel*simd.DotCols, p.panels*simd.DotCols
 	n, sums := min(ldc, p.n-column), w.floats[p.tile*ldc:]
-	p.nibbles.Multiply(sums, ldc, a, w.rows, panel, to, p.signed)
+	p.nibbles.Multiply(sums, ldc, p.a[from*p.nibbles.RowBytes():], len(w.rows), panel, to)
 	dst, ldd := p.place(w, 0, from, column)
 	simd.ScaleFloats(dst, ldd, sums, ldc, p.nibbles.Sums[column:], p.scales[column:], p.added[column:], w.zeros, w.factors, n, p.node.Min, p.node.Max)
 	p.keep(dst, ldd, 0, from, column, n, len(w.rows))

@@ -314,7 +314,7 @@ func staticScales(g *graph.Graph, w *int8Weights, n *graph.Node) {
 func (w *int8Weights) zero(zero int32) int32 {
 	switch {
 	case w.nibbles != nil:
-		return w.nibbles.Zero(zero, w.signed)
+		return w.nibbles.Zero(zero)
 	case w.signed:
 		return zero + 128
 	}

@@ -261,7 +261,11 @@ func workInt8(g *graph.Graph, w *work, n *graph.Node, s []graph.Shape) {
 		w.kept = graph.Plus(w.kept, graph.Times(st.Cols, in.Dim[3]))
 		cols = o.GroupOut
 	}
-	if g.Values[n.In[0]].Arg != graph.None { // its bytes may end with the last element
+	if byNibbles(g, n) {
+		k, group := n.InputChannels(g), nibbleGroup(g, n)
+		row := simd.Nibbles{Groups: k / group, K: group}
+		w.staged = max(w.staged, graph.Times(in.Numel()/k, row.RowBytes()))
+	} else if g.Values[n.In[0]].Arg != graph.None { // its bytes may end with the last element
 		w.staged = max(w.staged, graph.Plus(int64(in.Numel()), overread))
 	}
 	w.kept = graph.Plus(w.kept, graph.Times(8, segments))
