@@ -154,10 +154,10 @@ func BenchmarkDots(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode multiplies one row with weights beyond the caches of a core, as a token of a language model does, and compares
+// BenchmarkDecode multiplies one row, and eight, with weights beyond the caches, as a token of a language model does, and compares
 // with a loop that only reads them.
 func BenchmarkDecode(b *testing.B) {
-	const size = 24 << 20
+	const size = 96 << 20
 	for _, k := range []int{576, 1536, 4096} {
 		a, row := make([]uint8, k+16), []int{0}
 		cols := size * 16 / 9 / k / DotCols * DotCols // of 4 bits, with scales 4.5

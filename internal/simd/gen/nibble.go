@@ -32,6 +32,10 @@ var nibbleSets = []set{
 	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleParams, nibbleAVX2, dotTile{1, 1})},
 }
 
+// nibbleAhead is how many bytes ahead a tile of several rows loads weights into the cache: it computes too long with each for the
+// processor to see that they follow each other, see BenchmarkDecode.
+const nibbleAhead = 2048
+
 // nibble512 has whole sums in Z0 to Z15, weights in Z16 to Z23, lower halves, then upper ones, and two rows' activations in Z24
 // and on. Its float sums stay in c: registers hold the whole sums of twice as many rows instead. DI is a group, R11 the bytes
 // of the panels before the first one, R9 and R10 the weights and the scales of a tile, and AX its activations.
@@ -43,6 +47,9 @@ func nibble512(d dotTile, f *frame) string {
 	start, product, rows := f.arguments("MOVQ", "k", "CX")+"MOVQ AX, R8\nMOVQ R9, BX\n", "", ""
 	finish := f.arguments("MOVQ", "ldc", "CX") + "MOVQ R13, DX\n"
 	for p := range d.panels {
+		if d.rows > 1 {
+			product += fmt.Sprintf("PREFETCHT0 %d(BX)\n", nibbleAhead+64*p)
+		}
 		product += fmt.Sprintf("VMOVDQU32 %s(BX), Z%d\nVPANDD Z30, Z%[2]d, Z%d\nVPSLLD $4, Z%[2]d, Z%[2]d\nVPANDD Z30, Z%[2]d, Z%[2]d\n",
 			offset(64*p), 16+p, 16+d.panels+p)
 		finish += fmt.Sprintf("VPMOVZXWD %s(R10), Z%d\nVPSLLD $16, Z%[2]d, Z%[2]d\n", offset(32*p), 16+p)
