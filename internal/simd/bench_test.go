@@ -148,8 +148,7 @@ func BenchmarkDots(b *testing.B) {
 		versus(b, named("Dot", n), n*cols*k, func() { dots.Multiply(sums, cols, a, rows, []int{0}, 0, cols/DotCols, true) }, plain)
 		packed := make([]uint8, n*nibbles.RowBytes())
 		versus(b, named("Nibbles", n), n*cols*k, func() {
-			nibbles.PackRows(packed, a, n)
-			nibbles.Multiply(out, cols, packed, n, 0, cols/DotCols)
+			nibbles.Multiply(out, cols, nibbles.PackRows(packed, a, n), n, 0, cols/DotCols)
 		}, plain)
 	}
 }

@@ -140,7 +140,7 @@ func TestNibbles(t *testing.T) {
 					a[i] = 0x80
 				}
 			}
-			w.PackRows(packed, a, m)
+			packed = w.PackRows(packed, a, m)
 			lo := r.IntN(w.Panels())
 			hi := lo + 1 + r.IntN(w.Panels()-lo)
 			ldc := (hi-lo)*DotCols + 3

@@ -296,8 +296,7 @@ var structured = []loop{
 			dot.Multiply(c, dot.Panels()*simd.DotCols, m.bytes(at[rows-1]+5+(n+3)&^3), at, []int{0, 5}, 0, dot.Panels(), true)
 			four := simd.NewNibbles(m.bytes(simd.NibblesSize(cols, 1, n)), cols, 1, n)
 			sums := m.floats(rows * four.Panels() * simd.DotCols)
-			packed := m.bytes(rows * four.RowBytes())
-			four.PackRows(packed, m.bytes(rows*n), rows)
+			packed := four.PackRows(m.bytes(rows*four.RowBytes()), m.bytes(rows*n), rows)
 			four.Multiply(sums, four.Panels()*simd.DotCols, packed, rows, 0, four.Panels())
 		}
 	}},

@@ -63,9 +63,14 @@ func nibbleOffset() int32 {
 func (w *Nibbles) RowBytes() int { return w.Groups * w.blocks() * nibbleGroup }
 
 // PackRows copies m rows of Groups·K signed activations to dst, of m·[Nibbles.RowBytes] bytes, in the order in which tiles of
-// rows read them: eight elements of each row in turn, as unsigned ones where tiles multiply such, see [Nibbles.Zero].
-func (w *Nibbles) PackRows(dst, a []uint8, m int) {
+// rows read them: eight elements of each row in turn, as unsigned ones where tiles multiply such, see [Nibbles.Zero]. It returns
+// dst, or a if that is in this order already.
+func (w *Nibbles) PackRows(dst, a []uint8, m int) []uint8 {
 	size, k := w.RowBytes(), w.Groups*w.K
+	if k == size && m == 1 && nibbleOffset() == 0 {
+		return a
+	}
+	packed := dst
 	for n := 0; m > 0; m -= n {
 		n = nibbleRowsOf(m)
 		for r := 0; r < n; {
@@ -84,6 +89,7 @@ func (w *Nibbles) PackRows(dst, a []uint8, m int) {
 		}
 		dst, a = dst[n*size:], a[n*k:]
 	}
+	return packed
 }
 
 // eights are the elements of a, eight at a time.

@@ -9,15 +9,29 @@ var nibbleNeonSets = []set{{"nibble_arm64", "Tiles of products with 4-bit weight
 		nibbleTiles("smullNibble", nibbleParams, smullNibble, dotTile{1, 1})...)}}
 
 // neonGroups wraps the loop over the rows of groups: R4 points to weights and R1 to activations. Register v of row r's four
-// registers of whole sums is sums(r, v).
+// registers of whole sums is sums(r, v). The float sums of one or two rows are in V8 to V15, those of more stay in c.
 func neonGroups(d dotTile, f *frame, before, start, product, after string, sums func(r, v int) int) string {
-	finish := after + scales() + "MOVD R6, R9\n"
-	for r := range d.rows {
-		finish += scaled(r, sums)
+	const first = "MOVD R6, R9\n"
+	few := d.rows <= 2
+	loads, adds, stores := first, after+scales(), first
+	if !few {
+		loads, adds, stores = "", adds+first, ""
 	}
-	return lines(f.arguments("MOVD", "groups", "R5", "a", "R1", "b", "R4", "c", "R6", "ldc", "R7"), before) + "\ngroup:\n" +
+	for r := range d.rows {
+		to := 24
+		if few {
+			to = 8 + 4*r
+		}
+		load, add, store := "VLD1 (R9), "+registers(to, 4)+"\n", scaled(r, to, sums), "VST1 "+registers(to, 4)+", (R9)\nADD R7, R9\n"
+		if few {
+			loads, adds, stores = loads+load+"ADD R7, R9\n", adds+add, stores+store
+		} else {
+			adds += load + add + store
+		}
+	}
+	return lines(f.arguments("MOVD", "groups", "R5", "a", "R1", "b", "R4", "c", "R6", "ldc", "R7"), before, loads) + "\ngroup:\n" +
 		lines(f.arguments("MOVD", "k", "R0"), start) + "\nloop:\n" + lines(encoded(lines(product)), "SUBS $1, R0\nBNE loop") + "\n" +
-		lines(encoded(lines(finish)), "SUBS $1, R5\nBNE group\nRET")
+		lines(encoded(lines(adds)), "SUBS $1, R5\nBNE group", stores, "RET")
 }
 
 // cleared makes a register 0.
@@ -32,16 +46,15 @@ func scales() string {
 	return text
 }
 
-// scaled adds a row's scaled sums to the float ones that R9 points to.
-func scaled(r int, sums func(r, v int) int) (text string) {
-	text = "VLD1 (R9), " + registers(24, 4) + "\n"
+// scaled adds a row's scaled sums to the float ones in the registers from to on.
+func scaled(r, to int, sums func(r, v int) int) (text string) {
 	for v := range 4 {
 		text += fmt.Sprintf("SCVTF(%d, %[1]d)\nFMUL(%[1]d, %[1]d, %[2]d)\n", sums(r, v), 20+v)
 	}
 	for v := range 4 {
-		text += fmt.Sprintf("FADD(%d, %[1]d, %[2]d)\n", 24+v, sums(r, v))
+		text += fmt.Sprintf("FADD(%d, %[1]d, %[2]d)\n", to+v, sums(r, v))
 	}
-	return text + "VST1 " + registers(24, 4) + ", (R9)\nADD R7, R9\n"
+	return text
 }
 
 // activations loads eight activations of each row, of two rows to a register from V24 on.

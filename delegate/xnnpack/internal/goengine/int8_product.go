@@ -28,7 +28,7 @@ type int8Product struct {
 	off     []int // offsets of segments within a row
 	out     graph.Shape
 	a       []uint8   // contains the rows
-	packed  bool      // the previous node has copied them to a, see packRows
+	packed  bool      // they are those of the previous node, see packRows
 	added   []float32 // the bias of float outputs
 
 	first, matrix int // of one product of a batch: its first output row, and the index of its weights
@@ -247,14 +247,16 @@ func (p *int8Product) loadInput() {
 
 // packRows sets p.a to the activations in the order in which products with 4-bit weights read them.
 func (p *int8Product) packRows(src []uint8) {
+	if p.packed {
+		p.a = p.e.Products[p.node.At-1].a
+		return
+	}
 	size := p.rows * p.nibbles.RowBytes()
 	p.e.staged = grow(p.e.staged, size)
-	if p.a = p.e.staged[:size]; !p.packed {
-		p.nibbles.PackRows(p.a, src, p.rows)
-	}
+	p.a = p.nibbles.PackRows(p.e.staged[:size], src, p.rows)
 }
 
-// rowsPacked reports whether the previous node leaves the rows that packRows makes.
+// rowsPacked reports whether packRows of the previous node has made the same rows.
 func (p *int8Product) rowsPacked() bool {
 	if p.nibbles == nil || p.node.At == 0 {
 		return false
