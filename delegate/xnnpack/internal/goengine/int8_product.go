@@ -159,12 +159,12 @@ func (p *int8Product) planGather() {
 	p.gathers, p.patches = true, rowsOf[uint8](p.node, p.e.Shapes[p.node.In[0]], p.out, nil)
 }
 
-// tileSums is the number of sums that a task computes at once. taskWork is the number of MACs that
+// tileSums is the number of sums that a task computes at once, in fours of panels, which are side by side if their weights have 4 bits. taskWork is the number of MACs that
 // justify a separate task.
 const (
 	tileSums = 4096
 	taskWork = 1 << 20
-	rowWork  = 4 // a MAC of one row of activations is as many: it reads a weight, see cost.TokenWeight
+	rowWork  = 4 // the MACs of a 4-bit weight's rows are at least as many: it is read from memory, see cost.TokenWeight
 )
 
 // splitTasks splits the product into tasks: tiles of rows times ranges of panels.
@@ -174,7 +174,7 @@ func (p *int8Product) splitTasks() {
 	}
 	all := p.columns() / simd.DotCols
 	p.tile = max(1, min(p.rows, 64))
-	p.panels = min(max(tileSums/simd.DotCols/p.tile, 2)&^1, all)
+	p.panels = min(max(tileSums/simd.DotCols/p.tile, 4)&^3, all)
 	if p.tile == p.rows && p.e.threads() > 1 { // a single tile: threads share the columns
 		p.panels = min(p.panels, max(4, graph.RoundUp(all/(4*p.e.threads()), 4)))
 	}
@@ -208,8 +208,8 @@ func (p *int8Product) run() {
 // multiply computes the rows of one product.
 func (p *int8Product) multiply() {
 	work := gemm.Work(p.tile, p.panels*simd.DotCols, p.k) * p.groups
-	if p.nibbles != nil && p.rows == 1 {
-		work *= rowWork
+	if p.nibbles != nil {
+		work *= max(1, rowWork/p.rows)
 	}
 	p.e.pool.Do(&p.e.run, (p.rows+p.tile-1)/p.tile*p.tasksPerTile, max(1, taskWork/max(1, work)), p)
 }

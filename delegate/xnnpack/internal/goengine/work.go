@@ -280,7 +280,7 @@ func workInt8(g *graph.Graph, w *work, n *graph.Node, s []graph.Shape) {
 		w.kept = graph.Plus(w.kept, graph.Times(8, min(rows, maxTable)))
 	}
 	tile := max(1, min(rows, 64))
-	sums := tile * simd.DotCols * min(max(tileSums/simd.DotCols/tile, 2), graph.RoundUp(cols, simd.DotCols)/simd.DotCols)
+	sums := tile * simd.DotCols * min(max(tileSums/simd.DotCols/tile, 4), graph.RoundUp(cols, simd.DotCols)/simd.DotCols)
 	bytes := graph.Times(8, sums+2*tile)
 	if gathers {
 		bytes = graph.Plus(bytes, graph.Times(tile, graph.RoundUp(k, 4)+4*segments))
