@@ -434,7 +434,8 @@ func nibble256x2x16(k, groups int, a, b *uint8, c *float32, ldc int)
 //go:noescape
 func nibble256x4x16(k, groups int, a, b *uint8, c *float32, ldc int)
 
-func nibble2x16(k, groups int, a, b *uint8, c *float32, ldc int) {}
+//go:noescape
+func nibble2x16(k, groups int, a, b *uint8, c *float32, ldc int)
 
 func nibble4x16(k, groups int, a, b *uint8, c *float32, ldc int) {}
 

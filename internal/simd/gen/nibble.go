@@ -29,7 +29,7 @@ var nibbleSets = []set{
 			dotTile{8, 1}, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
 	{"nibble256_amd64", "Tiles of products with 4-bit weights for AVX-VNNI.",
 		nibbleTiles("nibble256x", nibbleParams, nibble256, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
-	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleParams, nibbleAVX2, dotTile{1, 1})},
+	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleParams, nibbleAVX2, dotTile{2, 1}, dotTile{1, 1})},
 }
 
 // nibbleAhead is how many bytes ahead a tile of several rows loads weights into the cache: it computes too long with each for the
@@ -84,7 +84,7 @@ func nibbleScaled(kind string, sums, scales int, at string) string {
 // points to the float sums of a row.
 func nibbleGroups(rows int, f *frame, before, start, product, finish string) string {
 	return lines(f.arguments("MOVQ", "groups", "DX", "a", "AX", "b", "DI", "ldc", "R8"), before) + "\ngroup:\n" +
-		lines(start, f.arguments("MOVQ", "k", "CX")) + align + "\nloop:\n" +
+		lines(f.arguments("MOVQ", "k", "CX"), start) + align + "\nloop:\n" +
 		lines(product, fmt.Sprintf("ADDQ $64, DI\nADDQ $%d, AX\nDECQ CX\nJNZ loop", 8*rows)) + "\n" +
 		lines(f.arguments("MOVQ", "c", "SI"), finish, "ADDQ $32, DI\nDECQ DX\nJNZ group\nVZEROUPPER\nRET")
 }
@@ -117,30 +117,38 @@ func nibbleScales256() (text string) {
 	return text
 }
 
-// nibbleAVX2 has whole sums in Y0 to Y3 as maddTile has.
+// nibbleAVX2 sums products of two rows of weights in words of 16 bits, in Y0 to Y3, eight times two at most, which fit, and those
+// sums times 16 in Y4 to Y7, two registers for each row of activations. Y15 has what halves of bytes are, R9 counts the blocks
+// that remain.
 func nibbleAVX2(d dotTile, f *frame) string {
-	start := ""
-	product := `
-		VPBROADCASTD (AX), X6
-		VPMOVZXBW    X6, Y6
-		VPBROADCASTD 4(AX), X7
-		VPMOVZXBW    X7, Y7
-	`
-	finish := nibbleScales256()
-	for v := range 4 {
-		start += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", v)
-		product += fmt.Sprintf(`VPMOVSXBW %d(DI), Y8
-			VPAND     Y13, Y8, Y9
-			VPSLLW    $12, Y8, Y8
-			VPSRAW    $8, Y8, Y8
-			VPMADDWD  Y8, Y6, Y10
-			VPADDD    Y10, Y%d, Y%[2]d
-			VPMADDWD  Y9, Y7, Y11
-			VPADDD    Y11, Y%[2]d, Y%[2]d
-		`, 16*v, v)
-	}
+	before := "MOVL $0x0f0f0f0f, CX\nVMOVD CX, X14\nVPBROADCASTD X14, Y14\n" +
+		"MOVQ $0x0706050403020100, CX\nVMOVQ CX, X15\nMOVQ $0xfffefdfcfbfaf9f8, CX\nVPINSRQ $1, CX, X15, X15\nVINSERTI128 $1, X15, Y15, Y15\n" +
+		"MOVL $0x00100010, CX\nVMOVD CX, X13\nVPBROADCASTD X13, Y13\n"
+	start, clear, product, added, finish := "MOVQ CX, R9\n", "", "", "", nibbleScales256()
 	for v := range 2 {
-		finish += fmt.Sprintf("VPHADDD Y%d, Y%d, Y%[2]d\nVPERMQ $0xd8, Y%[2]d, Y%[2]d\n", 2*v+1, 2*v) + nibbleScaled("Y", 2*v, 10+v, offset(32*v)+"(SI)")
+		product += fmt.Sprintf("VMOVDQU %d(DI), Y8\nVPSRLW $4, Y8, Y9\n", 32*v)
+		for half := range 2 {
+			product += fmt.Sprintf("VPAND Y14, Y%d, Y%[1]d\nVPSHUFB Y%[1]d, Y15, Y%[1]d\n", 8+half)
+		}
+		for r := range d.rows {
+			acc := 2*r + v
+			for half := range 2 {
+				product += fmt.Sprintf("VPBROADCASTD %d(AX), Y%d\nVPMADDUBSW Y%d, Y%[2]d, Y%[2]d\n", 8*r+4*half, 10+half, 8+half)
+			}
+			product += fmt.Sprintf("VPADDW Y10, Y%d, Y%[1]d\nVPADDW Y11, Y%[1]d, Y%[1]d\n", acc)
+			start += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", 4+acc)
+			clear += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", acc)
+			added += fmt.Sprintf("VPMADDWD Y13, Y%d, Y%[1]d\nVPADDD Y%[1]d, Y%[2]d, Y%[2]d\n", acc, 4+acc)
+		}
 	}
-	return nibbleGroups(d.rows, f, "MOVL $0xfff0fff0, CX\nMOVQ CX, X13\nVPBROADCASTD X13, Y13\n", start, product, finish)
+	for r := range d.rows {
+		for v := range 2 {
+			finish += nibbleScaled("Y", 4+2*r+v, 10+v, offset(32*v)+"(SI)")
+		}
+		if r < d.rows-1 {
+			finish += "ADDQ R8, SI\n"
+		}
+	}
+	return nibbleGroups(d.rows, f, before, start+"chunk:\nMOVQ $4, CX\nCMPQ R9, CX\nCMOVQLT R9, CX\nSUBQ CX, R9\n"+clear, product,
+		added+"TESTQ R9, R9\nJNZ chunk\n"+finish)
 }
