@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/rows"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -27,6 +28,8 @@ type Batch struct {
 
 	joined []seat
 	sizes  [tensor.MaxRank]int
+	loop   cpu.Run
+	each   eachLoop
 }
 
 // seat is an instance that takes part in a run.
@@ -76,7 +79,9 @@ func (m *Method) NewBatch(ctx context.Context, n int) (*Batch, error) {
 		m.program.release()
 		return nil, loadError(m.program.path(), m.ir.Name, err, ErrFormat)
 	}
-	return &Batch{lead: lead, plan: plan, most: min(n, plan.Rows)}, nil
+	b := &Batch{lead: lead, plan: plan, most: min(n, plan.Rows)}
+	b.each.b = b
+	return b, nil
 }
 
 // BatchSteps returns the numbers of instructions that instances would run together in a [Batch], and each by itself. Without a run it is
@@ -220,11 +225,9 @@ func (b *Batch) run(ctx context.Context) error {
 	defer func() { w.ctx, w.run, w.event = nil, 0, trace.Event{} }()
 	for i := range b.plan.Segments {
 		s := &b.plan.Segments[i]
-		run := b.runEach
-		if s.Together {
-			run = b.runTogether
-		}
-		if err := run(ctx, s); err != nil {
+		if !s.Together {
+			b.runEach(ctx, s)
+		} else if err := b.runTogether(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -293,18 +296,31 @@ func (b *Batch) runTogether(ctx context.Context, s *rows.Segment) error {
 	return b.lead.runSteps(ctx, first, s.End)
 }
 
-// runEach runs a segment in the instances that have not failed.
-func (b *Batch) runEach(ctx context.Context, s *rows.Segment) error {
-	for row, m := range b.joined {
-		if *m.err != nil {
-			continue
+// runEach runs a segment in the instances that have not failed, on all threads: one instance has too little work for them.
+func (b *Batch) runEach(ctx context.Context, s *rows.Segment) {
+	b.each.ctx, b.each.segment = ctx, s
+	b.lead.program.pool.Do(&b.loop, len(b.joined), 1, &b.each)
+	b.each.ctx = nil
+}
+
+// eachLoop is the loop of runEach.
+type eachLoop struct {
+	b       *Batch
+	ctx     context.Context
+	segment *rows.Segment
+}
+
+// Range runs the segment in the instances of some rows.
+func (l *eachLoop) Range(_, lo, hi int) {
+	for row := lo; row < hi; row++ {
+		m := l.b.joined[row]
+		if *m.err == nil {
+			*m.err = l.b.scatter(row, l.segment.Copies)
 		}
-		if err := b.scatter(row, s.Copies); err != nil {
-			return err
+		if *m.err == nil {
+			*m.err = m.runSteps(l.ctx, l.segment.First, l.segment.End)
 		}
-		*m.err = m.runSteps(ctx, s.First, s.End)
 	}
-	return nil
 }
 
 // gather copies a value of each instance to a row of the common one. Instances whose value has other sizes fail. The rows of
@@ -336,12 +352,13 @@ func (b *Batch) gather(v int) {
 
 // scatter copies a row of values to an instance.
 func (b *Batch) scatter(row int, values []int) error {
+	var room [tensor.MaxRank]int
 	for _, v := range values {
 		d, from, to := b.plan.Dims[v], b.lead.values[v].Tensor, b.joined[row].values[v].Tensor
 		if from.Sizes[d] != len(b.joined) {
 			return b.mismatch(v, from, len(b.joined))
 		}
-		sizes := append(b.sizes[:0], from.Sizes...)
+		sizes := append(room[:0], from.Sizes...)
 		sizes[d] = 1
 		if err := to.Resize(sizes); err != nil {
 			return b.mismatch(v, from, len(b.joined))
