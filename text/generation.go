@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
@@ -140,17 +141,11 @@ func (g *generation) choose() (int, error) {
 
 // checkLogits rejects NaN, infinity, and logits without a finite number.
 func (g *generation) checkLogits(logits []float32) error {
-	finite := false
-	for id, x := range logits {
-		if x != x || x > math.MaxFloat32 {
-			return &LogitsError{Position: len(g.text()) - 1, ID: id, Value: x}
-		}
-		finite = finite || x >= -math.MaxFloat32
+	if top := simd.Max(logits); top >= -math.MaxFloat32 && top <= math.MaxFloat32 { // not NaN, so no logit is
+		return nil
 	}
-	if !finite {
-		return &LogitsError{Position: len(g.text()) - 1, ID: 0, Value: logits[0]}
-	}
-	return nil
+	id := max(slices.IndexFunc(logits, func(x float32) bool { return x != x || x > math.MaxFloat32 }), 0)
+	return &LogitsError{Position: len(g.text()) - 1, ID: id, Value: logits[id]}
 }
 
 // add appends a token to the text and yields the text that is final.

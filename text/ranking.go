@@ -3,6 +3,8 @@ package text
 import (
 	"math"
 	"slices"
+
+	"github.com/etrun-go/etrun/internal/simd"
 )
 
 // ranking orders the most likely tokens. Its memory is kept from one token to the next.
@@ -111,13 +113,17 @@ func (r *ranking) sort() {
 
 func digit(key uint64, shift int) uint64 { return key >> shift & (1<<digitBits - 1) }
 
-// argmax returns the first of the highest numbers.
+// argmax returns the index of the largest logit, the first of several. None is NaN.
 func argmax(logits []float32) (at int) {
-	top := logits[0]
-	for i, x := range logits {
-		if x > top {
-			at, top = i, x
+	const block = 512 // stays in the cache
+	top := float32(math.Inf(-1))
+	for from := 0; from < len(logits); from += block {
+		if x := simd.Max(logits[from:min(from+block, len(logits))]); x > top {
+			at, top = from, x
 		}
+	}
+	for at < len(logits)-1 && logits[at] != top {
+		at++
 	}
 	return at
 }

@@ -61,3 +61,25 @@ func finite(r *rand.Rand) float32 {
 		}
 	}
 }
+
+// TestArgmax compares the index of the largest number with that of a plain search, with several largest ones in any blocks.
+func TestArgmax(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := 1; n < 3000; n += 1 + n/8 {
+		list := make([]float32, n)
+		for range 20 {
+			for i := range list {
+				list[i] = float32(r.IntN(n)) - float32(n)
+			}
+			if want := slices.Index(list, slices.Max(list)); argmax(list) != want {
+				t.Fatalf("%d numbers: got %d, want %d", n, argmax(list), want)
+			}
+		}
+		for i := range list {
+			list[i] = float32(math.Inf(-1))
+		}
+		if got := argmax(list); got != 0 {
+			t.Errorf("%d times -Inf: got %d", n, got)
+		}
+	}
+}
