@@ -27,14 +27,14 @@ const (
 // weights of the returned ones reach goal, if those of all tokens do: at most the tokens of some
 // buckets more than needed are returned. A nil weight counts tokens. The result is valid until the
 // next call.
-func (r *ranking) rank(logits []float32, weight []float64, goal, temperature float64) []uint32 {
+func (r *ranking) rank(logits, weight []float32, goal, temperature float64) []uint32 {
 	top, low := bounds(logits)
 	scale := max(rankBuckets/rankRange/temperature, (rankBuckets-1)/(float64(top)-float64(low)))
 	clear(r.buckets[:])
 	for id, x := range logits {
 		w := 1.0
 		if weight != nil {
-			w = weight[id]
+			w = float64(weight[id])
 		}
 		r.buckets[bucketOf(top, x, scale)] += w
 	}
@@ -43,9 +43,13 @@ func (r *ranking) rank(logits []float32, weight []float64, goal, temperature flo
 		last++
 		sum += r.buckets[last]
 	}
+	below := math.Inf(-1) // no logit below is in the buckets: a bound with one bucket to spare, and a fast check of most logits
+	if last < rankBuckets-1 {
+		below = float64(top) - float64(last+2)/scale
+	}
 	r.order = r.order[:0]
 	for id, x := range logits {
-		if bucketOf(top, x, scale) <= last {
+		if float64(x) >= below && bucketOf(top, x, scale) <= last {
 			r.order = append(r.order, uint64(descending(x))<<keyBits|uint64(id))
 		}
 	}

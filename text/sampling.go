@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/etrun-go/etrun/internal/simd"
 )
 
 // Sampling configures how tokens are chosen. The zero value is greedy: it chooses the token with the
@@ -71,9 +73,11 @@ type sampler struct {
 	logits []float32 // changed copy
 	counts []int32   // per token: how often it is in the text that a penalty applies to
 	ranking
-	kept   []int
-	weight []float64 // of the kept tokens, relative to the most likely one
-	all    []float64 // weights of all tokens
+	ids    []int     // of all tokens
+	chosen []int     // memory of kept, if not all are
+	kept   []int     // the tokens that can be drawn
+	weight []float32 // of these, relative to the most likely one
+	all    []float32 // weights of all tokens
 }
 
 func (s *sampler) start(o Sampling) {
@@ -85,10 +89,11 @@ func (s *sampler) start(o Sampling) {
 func (s *sampler) choose(logits []float32, text []int) (id int, ok bool) {
 	logits = s.adjust(logits, text)
 	best := argmax(logits)
-	if top := float64(logits[best]); math.IsInf(top, 0) || s.Temperature == 0 {
-		return best, !math.IsInf(top, 0)
+	top := logits[best]
+	if infinite := math.IsInf(float64(top), 0); infinite || s.Temperature == 0 {
+		return best, !infinite
 	}
-	s.keep(logits, float64(logits[best]))
+	s.keep(logits, top)
 	return s.draw(), true
 }
 
@@ -99,18 +104,25 @@ func (s *sampler) draw() (id int) {
 		if w > 0 {
 			id = s.kept[i]
 		}
-		if x -= w; x < 0 {
+		if x -= float64(w); x < 0 {
 			break
 		}
 	}
 	return id
 }
 
-func total(list []float64) (sum float64) {
-	for _, x := range list {
-		sum += x
+// total returns the sum of weights. Four sums are faster than one, in which each addition waits for the one before.
+func total(list []float32) float64 {
+	var sums [4]float64
+	for ; len(list) >= len(sums); list = list[len(sums):] {
+		for i := range sums {
+			sums[i] += float64(list[i])
+		}
 	}
-	return sum
+	for i, x := range list {
+		sums[i] += float64(x)
+	}
+	return sums[0] + sums[1] + (sums[2] + sums[3])
 }
 
 // adjust returns the logits after biases and penalties, as a copy if it changes any.
@@ -171,37 +183,43 @@ func (s *sampler) occurred(x float32, count int32) float32 {
 }
 
 // keep sets kept and weight to the tokens that can be drawn. top is the highest logit.
-func (s *sampler) keep(logits []float32, top float64) {
-	s.kept, s.weight = s.kept[:0], s.weight[:0]
+func (s *sampler) keep(logits []float32, top float32) {
 	switch {
 	case s.TopK > 0 && s.TopK < len(logits):
+		s.chosen, s.weight = s.chosen[:0], s.weight[:0]
 		for _, id := range s.rank(logits, nil, float64(s.TopK), s.Temperature)[:s.TopK] {
-			s.kept, s.weight = append(s.kept, int(id)), append(s.weight, s.weigh(logits[id], top))
+			s.chosen, s.weight = append(s.chosen, int(id)), append(s.weight, logits[id])
 		}
+		s.kept = s.chosen
+		s.weigh(s.weight, s.weight, top)
 		if s.cuts() {
 			s.truncate(s.TopP * total(s.weight))
 		}
 	case s.cuts():
 		s.all = slices.Grow(s.all[:0], len(logits))[:len(logits)]
-		for id, x := range logits {
-			s.all[id] = s.weigh(x, top)
-		}
+		s.weigh(s.all, logits, top)
 		goal := s.TopP * total(s.all)
+		s.chosen, s.weight = s.chosen[:0], s.weight[:0]
 		for _, id := range s.rank(logits, s.all, goal, s.Temperature) {
-			s.kept, s.weight = append(s.kept, int(id)), append(s.weight, s.all[id])
+			s.chosen, s.weight = append(s.chosen, int(id)), append(s.weight, s.all[id])
 		}
+		s.kept = s.chosen
 		s.truncate(goal)
 	default:
-		for id, x := range logits {
-			s.kept, s.weight = append(s.kept, id), append(s.weight, s.weigh(x, top))
+		for len(s.ids) < len(logits) {
+			s.ids = append(s.ids, len(s.ids))
 		}
+		s.kept, s.weight = s.ids[:len(logits)], slices.Grow(s.weight[:0], len(logits))[:len(logits)]
+		s.weigh(s.weight, logits, top)
 	}
-	s.dropBelow(s.MinP)
+	s.dropBelow(float32(s.MinP))
 }
 
-// weigh returns the probability of a logit relative to that of the highest one.
-func (s *sampler) weigh(x float32, top float64) float64 {
-	return math.Exp((float64(x) - top) / s.Temperature)
+// weigh sets dst to the probabilities of logits relative to that of the highest one. dst may be logits.
+func (s *sampler) weigh(dst, logits []float32, top float32) {
+	simd.ScaleShift(dst, logits, 1, -top) // before the division, whose results would be rounded more coarsely
+	simd.ScaleShift(dst, dst, float32(min(1/s.Temperature, math.MaxFloat32)), 0)
+	simd.ExpSum(dst, dst, 0)
 }
 
 // cuts reports whether TopP excludes tokens.
@@ -211,7 +229,7 @@ func (s *sampler) cuts() bool { return s.TopP > 0 && s.TopP < 1 }
 func (s *sampler) truncate(goal float64) {
 	sum := 0.0
 	for i, w := range s.weight {
-		if sum += w; sum >= goal {
+		if sum += float64(w); sum >= goal {
 			s.kept, s.weight = s.kept[:i+1], s.weight[:i+1]
 			return
 		}
@@ -219,16 +237,16 @@ func (s *sampler) truncate(goal float64) {
 }
 
 // dropBelow removes tokens of a smaller weight.
-func (s *sampler) dropBelow(least float64) {
+func (s *sampler) dropBelow(least float32) {
 	if least == 0 {
 		return
 	}
-	n := 0
+	kept, n := slices.Grow(s.chosen[:0], len(s.kept))[:len(s.kept)], 0
 	for i, w := range s.weight {
 		if w >= least {
-			s.kept[n], s.weight[n] = s.kept[i], w
+			kept[n], s.weight[n] = s.kept[i], w
 			n++
 		}
 	}
-	s.kept, s.weight = s.kept[:n], s.weight[:n]
+	s.chosen, s.kept, s.weight = kept, kept[:n], s.weight[:n]
 }
