@@ -53,10 +53,20 @@ type participant struct {
 	one    bool  // the last call was of one token that follows others
 }
 
-// join makes a session a member, and leave ends that.
+// runs reports whether there is a batch.
+func (b *batcher) runs() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.batch != nil
+}
+
+// join makes a session a member, if it is none, and leave ends that.
 func (b *batcher) join(s *participant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if slices.Contains(b.members, s) {
+		return
+	}
 	if s.signal == nil {
 		s.signal = make(chan signal, 1)
 	}

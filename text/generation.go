@@ -55,12 +55,12 @@ func (g *generation) release() {
 func (g *generation) run(ctx context.Context, prompt []int) (err error) {
 	g.sampler.prompt = len(prompt)
 	g.stats.Prompt, g.opens, g.opening = len(prompt), g.model.onlyControl(prompt), g.opening[:0]
+	defer g.model.batch.leave(&g.part)
 	g.stats.Reused, err = g.extend(ctx, prompt)
 	g.stats.Prefill = time.Since(g.began)
 	g.ahead = 0
 	defer g.dropDraft()
 	g.model.batch.join(&g.part)
-	defer g.model.batch.leave(&g.part)
 	if err == nil {
 		err = g.startForm(len(prompt))
 	}

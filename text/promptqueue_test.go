@@ -48,19 +48,20 @@ func TestPromptQueue(t *testing.T) {
 	})
 }
 
-// Texts that are generated do not wait for prompts. A prompt waits for others no longer than its context.
+// Texts that are generated do not wait for prompts, nor does a prompt of one token. A longer one waits for others no longer than its
+// context.
 func TestTextsBesidePrompts(t *testing.T) {
 	m, err := Load(context.Background(), openProgram(t, "testdata/dynamic.pte"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	prompts := promptsOf(3, 200)
+	prompts := append(promptsOf(3, 200), []int{5})
 	o := Options{MaxTokens: 20, IgnoreEOS: true}
 	want := together(t, m, prompts, o, func(int, int) bool { return false })
 	ctx, cancel := context.WithCancel(context.Background())
-	waits := sessionOf(t, m)
-	ended := make(chan error, 1)
+	waits, short := sessionOf(t, m), sessionOf(t, m)
+	ended, one := make(chan error, 1), make(chan []int, 1)
 	taken := false
 	got := together(t, m, prompts[:2], o, func(i, tokens int) bool {
 		if i == 0 && tokens > 1 && !taken { // all have their prompts
@@ -79,11 +80,21 @@ func TestTextsBesidePrompts(t *testing.T) {
 				}
 				ended <- last
 			}()
+			go func() {
+				text, _, _, err := collect(short.GenerateTokens(context.Background(), prompts[3], o))
+				if err != nil {
+					t.Error(err)
+				}
+				one <- text
+			}()
 		}
 		return false
 	})
 	if !slices.EqualFunc(got, want[:2], slices.Equal[[]int]) {
 		t.Errorf("got %d, want %d", got, want[:2])
+	}
+	if text := <-one; !slices.Equal(text, want[3]) {
+		t.Errorf("a prompt of one token: got %d, want %d", text, want[3])
 	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -92,7 +103,7 @@ func TestTextsBesidePrompts(t *testing.T) {
 	for range cap(m.prompts) {
 		m.prompts.release()
 	}
-	if text := together(t, m, prompts[2:], o, func(int, int) bool { return false }); !slices.Equal(text[0], want[2]) {
+	if text := together(t, m, prompts[2:3], o, func(int, int) bool { return false }); !slices.Equal(text[0], want[2]) {
 		t.Errorf("after that: got %d, want %d", text[0], want[2])
 	}
 }

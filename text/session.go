@@ -181,8 +181,13 @@ func (s *Session) extend(ctx context.Context, prompt []int) (reused int, err err
 	return reused, nil
 }
 
-// computePart computes a part of a prompt, after those of others that wait.
+// computePart computes a part of a prompt, after those of others that wait. A single token is computed with those of texts that are
+// being generated, where it takes less time. The session is then a member of the batch, which its caller has to leave.
 func (s *Session) computePart(ctx context.Context, tokens []int) error {
+	if len(tokens) == 1 && s.model.batch.runs() {
+		s.model.batch.join(&s.part)
+		return s.compute(ctx, tokens)
+	}
 	if err := s.model.prompts.acquire(ctx); err != nil {
 		return err
 	}
