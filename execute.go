@@ -21,9 +21,9 @@ import (
 // step is a step of the dataflow with all references resolved.
 type step struct {
 	kind    ir.StepKind
-	recheck bool // an argument's kind can change: check each call
-	target  int  // JumpFalseCall and SizesJump
-	least   int  // SizesJump
+	changes []slotKind // KernelCall: the slots among the arguments that steps write; another kind has to be checked
+	target  int        // JumpFalseCall and SizesJump
+	least   int        // SizesJump
 
 	delegate int    // DelegateCall and SizesJump: index in the method's list
 	backend  string // ID of its backend
@@ -64,9 +64,9 @@ func (m *Method) makeSteps() error {
 func (m *Method) resolve(s *step, from *ir.Step) error {
 	switch from.Kind {
 	case ir.KernelCall:
-		s.sig, s.recheck = from.Sig, m.ir.Changing(from.Args)
-		s.call = kernels.NewCall(from.Op.Func, m.slots(from.Args), !s.recheck)
-		if !s.recheck {
+		s.sig, s.changes = from.Sig, m.changes(nil, from.Args)
+		s.call = kernels.NewCall(from.Op.Func, m.slots(from.Args), len(s.changes) == 0)
+		if len(s.changes) == 0 {
 			return s.sig.Check(s.call.Args())
 		}
 	case ir.DelegateCall:
@@ -85,6 +85,49 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 		}
 	default:
 		s.value = &m.values[from.Args[0]]
+	}
+	return nil
+}
+
+// slotKind is a slot with its kind in the last call whose arguments were checked.
+type slotKind struct {
+	slot *tensor.Value
+	was  tensor.Kind
+}
+
+// unchecked is the kind of a slot before the first call: none that there is.
+const unchecked tensor.Kind = 0xff
+
+// changes appends the slots among values, and among the items of lists, that steps write.
+func (m *Method) changes(list []slotKind, values []int) []slotKind {
+	for _, v := range values {
+		if v < 0 {
+			continue
+		}
+		if m.ir.Values[v].Changes {
+			list = append(list, slotKind{slot: &m.values[v], was: unchecked})
+		}
+		list = m.changes(list, m.ir.Values[v].Items())
+	}
+	return list
+}
+
+// checkKinds checks the arguments unless their kinds are those of the last call that was checked. Lists that steps write may have
+// other items.
+func (s *step) checkKinds() error {
+	same := true
+	for i := range s.changes {
+		c := &s.changes[i]
+		same = same && c.slot.Kind == c.was && len(c.slot.Items) == 0
+	}
+	if same {
+		return nil
+	}
+	if err := s.sig.Check(s.call.Args()); err != nil {
+		return err
+	}
+	for i := range s.changes {
+		s.changes[i].was = s.changes[i].slot.Kind
 	}
 	return nil
 }
@@ -218,8 +261,8 @@ func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
 	s := &m.steps[pc]
 	switch s.kind {
 	case ir.KernelCall:
-		if s.recheck {
-			if err := s.sig.Check(s.call.Args()); err != nil {
+		if len(s.changes) > 0 {
+			if err := s.checkKinds(); err != nil {
 				return pc, err
 			}
 		}
