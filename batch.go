@@ -14,8 +14,8 @@ import (
 
 // Batch executes instances of one method together. Steps that compute each row of their tensors from the same row of their
 // operands, such as the layers of a language model for each token, run once for all instances, in memory of the batch; the
-// others, such as those that use the state of an instance, run in each. An instance that takes part has a call of one row,
-// such as one token.
+// others, such as those that use the state of an instance, run in each, for several instances at a time if the program has several
+// threads. An instance that takes part has a call of one row, such as one token.
 //
 // Results are those of [Method.Execute], except that engines may round sums in another order if they compute several rows.
 // A batch is safe for concurrent use; calls wait for each other.

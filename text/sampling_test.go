@@ -149,6 +149,9 @@ func TestGreedy(t *testing.T) {
 		{Sampling{FrequencyPenalty: -2}, []int{2}, 2},
 		{Sampling{Bias: map[int]float32{4: 8}}, nil, 4},
 		{Sampling{Bias: map[int]float32{1: -1}}, nil, 3},
+		{Sampling{Temperature: 1e-300, Bias: map[int]float32{1: -1}}, nil, 3},
+		{Sampling{Temperature: 1e-300, TopP: 0.9, Bias: map[int]float32{1: -1}}, nil, 3},
+		{Sampling{Temperature: 1e-300, TopK: 4, MinP: 0.1, Bias: map[int]float32{1: -1}}, nil, 3},
 	} {
 		var s sampler
 		for range 2 { // the second time in used memory
