@@ -65,7 +65,7 @@ func planCalls(l *lowering.Lowering, in *regions.Graph) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := planOf(g)
+	x, err := planOf(g, nil)
 	if err != nil {
 		return nil, err
 	}

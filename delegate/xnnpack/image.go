@@ -65,7 +65,7 @@ func (m *image) Needs() delegate.Needs {
 func constantBytes(g *graph.Graph) (n int64) {
 	used := graph.UsedValues(g)
 	for v := range g.Values {
-		if x := &g.Values[v]; used[v] && x.IsConst() {
+		if x := &g.Values[v]; used[v] && x.IsConst() && !x.Lent {
 			n += int64(len(x.Data) + 4*len(x.Quant.Scales) + 2*len(x.Quant.Blocks))
 		}
 	}

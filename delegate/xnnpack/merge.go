@@ -55,6 +55,7 @@ func (o *payload) estimate() time.Duration {
 	if err != nil {
 		return 0
 	}
+	s = g.ConstantArguments(o.of.Args, s)
 	goengine.Fuse(g, s, native.RefusesNode)
 	e := o.backend.declaredEstimates(g, s, o.of.Threads)
 	return e[o.backend.choice(e)]

@@ -34,11 +34,11 @@ func (b Backend) plan(p *delegate.Payload) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return planOf(g)
+	return planOf(g, p.Args)
 }
 
-// planOf repairs and fuses a graph, and returns its plan.
-func planOf(g *graph.Graph) (*plan, error) {
+// planOf repairs and fuses a graph, and returns its plan. args describes its arguments, nil for a graph without constants among them.
+func planOf(g *graph.Graph, args []*delegate.ArgSpec) (*plan, error) {
 	shapes, err := g.Repair()
 	if err != nil {
 		return nil, err
@@ -47,7 +47,8 @@ func planOf(g *graph.Graph) (*plan, error) {
 	if len(g.Repaired) > 0 {
 		x.repaired = g.Snapshot()
 	}
-	goengine.Fuse(g, shapes, native.RefusesNode)
+	x.shapes = g.ConstantArguments(args, shapes)
+	goengine.Fuse(g, x.shapes, native.RefusesNode)
 	return x, nil
 }
 

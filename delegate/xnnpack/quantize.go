@@ -173,7 +173,7 @@ func noiseOf(want, got []float32) (signal, noise float64) {
 func (f *floatPayload) image(ctx context.Context, p *delegate.Payload, g *graph.Graph,
 	record func(args []*tensor.Value)) (delegate.Image, error) {
 	g.MayRepair = false // it was, if necessary
-	x, err := planOf(g)
+	x, err := planOf(g, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -8,22 +8,23 @@ import (
 
 // Fuse merges nodes, so that both engines run fewer of them. libXNNPACK would merge the same nodes
 // itself, but after the checks. Its fusion is therefore disabled, and it runs exactly the graph that
-// was checked. shapes are those at the declared sizes.
+// was checked. shapes are those at the declared sizes; those of arguments may change, see [graph.Graph.ViewArguments].
 //
-//   - A copy of a value, or into an internal value, is dropped.
+//   - A copy of a value, or into an internal value, is dropped, and so are reshapes that nothing needs.
 //   - A zero pad of height and width becomes padding of the convolution that reads it.
 //   - A clamp becomes the bounds of the node before it, if that supports bounds.
 //
 // Two nodes are merged only if the value between them is internal and has one reader, and if the
 // native engine, which refuses nodes, accepts the merged node wherever it accepts the original one.
 func Fuse(g *graph.Graph, shapes []graph.Shape, refuses func(*graph.Graph, *graph.Node, []graph.Shape) string) {
-	dropCopies(g)
+	g.FoldMoves(shapes)
 	if slices.ContainsFunc(g.Nodes, mayMerge) {
 		f := newFuser(g, shapes)
 		f.refuses = refuses
 		f.merge((*fuser).copy, (*fuser).pad, (*fuser).clamp)
 		g.Nodes = slices.DeleteFunc(g.Nodes, func(n graph.Node) bool { return len(n.Out) == 0 })
 	}
+	g.ViewArguments(shapes)
 	for i := range g.Nodes {
 		g.Nodes[i].At = i
 	}
@@ -32,23 +33,6 @@ func Fuse(g *graph.Graph, shapes []graph.Shape, refuses func(*graph.Graph, *grap
 // mayMerge reports whether fuse may merge a node into another.
 func mayMerge(n graph.Node) bool {
 	return n.Type.Tag == graph.TagCopy || n.Type.Tag == graph.TagStaticConstantPad || n.Type.Tag == graph.TagClamp
-}
-
-// dropCopies removes copies into internal values; their readers read the original.
-func dropCopies(g *graph.Graph) {
-	original := make(map[int]int)
-	g.Nodes = slices.DeleteFunc(g.Nodes, func(n graph.Node) bool {
-		for i, v := range n.In {
-			if from, ok := original[v]; ok {
-				n.In[i] = from
-			}
-		}
-		if n.Type.Tag != graph.TagCopy || g.Values[n.Out[0]].Arg != graph.None || g.Values[n.In[0]].IsConst() {
-			return false
-		}
-		original[n.Out[0]] = n.In[0]
-		return true
-	})
 }
 
 // fuser contains the producer and the readers of each value. A node that has been merged into another

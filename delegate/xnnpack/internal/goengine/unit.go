@@ -23,8 +23,9 @@ type Unit struct {
 	args   []*graph.Argument
 	Shapes []graph.Shape
 	bound  bool
-	ready  bool // memory and products are planned for Shapes
-	finish bool // arguments must be finished after the last node
+	ready  bool  // memory and products are planned for Shapes
+	finish bool  // arguments must be finished after the last node
+	steps  []int // the nodes that calls with these arguments run: all but copies of bytes to themselves
 
 	Bytes   [][]byte       // of every value, including constants and arguments
 	blocks  [][]byte       // for the declared sizes, see image.Workspace; nil for none
@@ -93,7 +94,7 @@ func (e *Unit) Execute(ctx context.Context, args []*tensor.Value) (err error) {
 			err = e.stopped(ctx, at, err, recover())
 		}
 	}()
-	for i := range e.Graph.Nodes {
+	for _, i := range e.steps {
 		n := &e.Graph.Nodes[i]
 		if at = i; ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -154,10 +155,25 @@ func (e *Unit) bind(args []*tensor.Value) error {
 		e.Bytes[v] = e.args[i].Data
 	}
 	e.finish = slices.ContainsFunc(e.args, func(a *graph.Argument) bool { return a.After != nil })
+	e.setSteps()
 	e.bound = true
 	e.generation++
 	return nil
 }
+
+// setSteps lists the nodes that are run.
+func (e *Unit) setSteps() {
+	e.steps = e.steps[:0]
+	clear(e.times)
+	for i := range e.Graph.Nodes {
+		n := &e.Graph.Nodes[i]
+		if n.Type.Tag != graph.TagStaticReshape || !sameBytes(e.Bytes[n.In[0]], e.Bytes[n.Out[0]]) {
+			e.steps = append(e.steps, i)
+		}
+	}
+}
+
+func sameBytes(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
 // Parallel implements [strided.Threads].
 func (e *Unit) Parallel(n, grain int, body cpu.Body) { e.pool.Do(&e.run, n, grain, body) }

@@ -122,7 +122,7 @@ func BindArguments(g *Graph, bound []*Argument, args []*tensor.Value, s []Shape,
 	}
 	for i, v := range g.Args {
 		if !g.Values[v].Input {
-			if err := bound[i].resize(g, i, args[i].Tensor, s[v]); err != nil {
+			if err := bound[i].resize(g, i, args[i].Tensor, g.Values[v].ArgumentShape(s[v])); err != nil {
 				return reshaped, err
 			}
 		}
@@ -157,8 +157,9 @@ func (a *Argument) checkDType(g *Graph, i int, d tensor.DType) error {
 	return badArgument(g, i, "got %v, want %v (%v)", d, want, a.Value.Datatype)
 }
 
-// physical returns the shape of an input in memory order. If the shape of one of fixed sizes differs from the declared
-// one only in dimensions of size 1, which do not change the memory, it returns the declared one.
+// physical returns the shape of an input's value. It is that of the tensor in memory order, unless nodes use the tensor's bytes
+// in another shape. If the shape of one of fixed sizes differs from the declared one only in dimensions of size 1, which do
+// not change the memory, it returns the declared one.
 func (a *Argument) physical(g *Graph, i int, t *tensor.Tensor) (Shape, error) {
 	if t.Rank() > xnn.MaxDims {
 		return Shape{}, badArgument(g, i, "%d dimensions, at most %d", t.Rank(), xnn.MaxDims)
@@ -167,7 +168,8 @@ func (a *Argument) physical(g *Graph, i int, t *tensor.Tensor) (Shape, error) {
 	if p.Rank == 0 {
 		p = ShapeOf(1)
 	}
-	if declared := a.Value.Shape; t.Dynamism == tensor.Static && p.squeezed() == declared.squeezed() {
+	declared := a.Value.ArgumentShape(a.Value.Shape)
+	if t.Dynamism == tensor.Static && p.squeezed() == declared.squeezed() {
 		p, ok = declared, true
 	}
 	if err := p.Check(); err != nil {
@@ -175,6 +177,12 @@ func (a *Argument) physical(g *Graph, i int, t *tensor.Tensor) (Shape, error) {
 	}
 	if !ok {
 		return p, badArgument(g, i, "sizes %v with dim order %v, declared with a size of 1", t.Sizes, t.DimOrder)
+	}
+	if a.Value.Viewed.Rank > 0 {
+		if p != declared {
+			return p, badArgument(g, i, "sizes %v, the payload has %v", p, declared)
+		}
+		p = a.Value.Shape
 	}
 	return p, nil
 }

@@ -33,8 +33,10 @@ type Value struct {
 	Input    bool
 	Output   bool
 	Data     []byte     // bytes of a constant, else nil
+	Lent     bool       // the bytes are an argument of the call, which others may read
 	Found    *FoundData // nil for constants without a key
 	Quant    Quant
+	Viewed   Shape // of an argument's tensor, in memory order, if nodes use its bytes in another shape, else empty
 }
 
 // Quant contains a value's quantization parameters. An element represents scale × (element − zero

@@ -31,7 +31,7 @@ func (g *Graph) OwnFilters() map[xnn.Address]Releasable {
 			continue
 		}
 		x := &g.Values[n.In[1]]
-		if !x.IsConst() || len(x.Data) < ReleaseBytes || !isAlone(x.Data, all) {
+		if !x.IsConst() || x.Lent || len(x.Data) < ReleaseBytes || !isAlone(x.Data, all) {
 			continue
 		}
 		r := Releasable{Value: x, Scales: tensor.BytesOf(x.Quant.Blocks)}

@@ -1,5 +1,7 @@
 package graph
 
+import "slices"
+
 // NoRows is the dimension of rows of a value that is the same for all rows.
 const NoRows = -1
 
@@ -44,6 +46,9 @@ func (g *Graph) Rows(s []Shape, inputs []int) (outputs []int, ok bool) {
 	rows := make([]int, len(g.Values))
 	for v := range rows {
 		rows[v] = NoRows
+	}
+	if slices.ContainsFunc(g.Args, func(v int) bool { return g.Values[v].Viewed.Rank > 0 }) {
+		return nil, false // their sizes are fixed
 	}
 	for i, v := range g.Args[:g.Inputs] {
 		if d := inputs[i]; d >= s[v].Rank || d >= 0 && s[v].Leading(d) != 1 {

@@ -39,7 +39,7 @@ func (m *Maker) Arguments(g *graph.Graph) []*tensor.Value {
 	var args []*tensor.Value
 	for _, v := range g.Args {
 		x := &g.Values[v]
-		t := tensor.New(x.Datatype.Info().Tensor, x.Shape.Dims()...)
+		t := tensor.New(x.Datatype.Info().Tensor, x.ArgumentShape(x.Shape).Dims()...)
 		if x.Input {
 			copy(t.Data, m.Bytes(x.Datatype, x.Shape))
 		}

@@ -271,15 +271,10 @@ func (l *Lowering) reordered(from int, x *lowering.GraphValue, o order) int {
 	for i, d := range o.perm(rank) {
 		perm[i] = was[d]
 	}
-	if x.Dynamism == tensor.Static && keepsMemory(perm, l.Graph.Values[from].Shape) {
+	if x.Dynamism == tensor.Static && graph.KeepsMemory(perm, l.Graph.Values[from].Shape) {
 		return l.reshaped(from, memoryShapeOf(x, o))
 	}
 	return l.transposed(from, perm)
-}
-
-// keepsMemory reports whether a permutation moves only dimensions of size 1.
-func keepsMemory(perm []int, s graph.Shape) bool {
-	return slices.IsSorted(slices.DeleteFunc(slices.Clone(perm), func(p int) bool { return s.Dim[p] == 1 }))
 }
 
 // like adds a value with the same datatype and quantization as another one.
@@ -387,7 +382,7 @@ func relaid(x *lowering.GraphValue, dims, step, perm []int, shapeOnly bool) (dat
 	return out, false
 }
 
-// allocPadded allocates n bytes that vectors may read past, see readableBehind.
+// allocPadded allocates n bytes that vectors may read past, see graph.ReadableBehind.
 func allocPadded(n int) []byte { return tensor.AlignedBytes(n + graph.ReadBehind)[:n] }
 
 // floats adds a float32 constant.

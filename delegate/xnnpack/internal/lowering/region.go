@@ -57,7 +57,8 @@ func (l *Lowering) complete(inputs, outputs []int) (*graph.Graph, error) {
 // CheckOutputs checks that the outputs have their declared sizes.
 func (l *Lowering) CheckOutputs(g *graph.Graph, s []graph.Shape, outputs []int) error {
 	for i, v := range outputs {
-		x, got := &l.in.Values[v], s[g.Args[g.Inputs+i]]
+		arg := g.Args[g.Inputs+i]
+		x, got := &l.in.Values[v], g.Values[arg].ArgumentShape(s[arg])
 		o, _ := declaredOrder(x)
 		if want := memoryShapeOf(x, o); x.Dynamism == tensor.Static && got != want {
 			return graph.Unsupported(graph.ArgumentLocation(g, g.Inputs+i), "sizes %v, declared as %v", got, want)

@@ -220,7 +220,7 @@ func (m *Image) pinConstants() {
 		if !x.IsConst() {
 			continue
 		}
-		if !readableBehind(x.Data) {
+		if !graph.ReadableBehind(x.Data) {
 			at := xnn.AddressOf(x.Data)
 			if old, ok := copied[at]; !ok || len(old) < len(x.Data) {
 				copied[at] = graph.Padded(x.Data)
@@ -238,14 +238,6 @@ func (m *Image) pinConstants() {
 			m.pin.Pin(&x.Quant.Blocks[0])
 		}
 	}
-}
-
-// readableBehind reports whether graph.ReadBehind bytes past the end of b are readable: they are within
-// b's capacity, or on the page that b ends on.
-func readableBehind(b []byte) bool {
-	const page = 4096
-	last := uintptr(xnn.AddressOf(b)) + uintptr(len(b)) - 1
-	return cap(b)-len(b) >= graph.ReadBehind || last/page == (last+graph.ReadBehind)/page
 }
 
 // newRuntime creates a runtime of the graph, initially for values of the given shapes. The first
