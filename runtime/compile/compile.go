@@ -125,7 +125,7 @@ func (w *writer) method(ctx context.Context, i int) (Method, *prepare.InFile, er
 	}
 	out.Report = low.Report
 	if low.Report.Taken() == 0 {
-		out.Why = "no region of it is lowered"
+		out.Why = whyUnchanged(low.IR)
 	} else {
 		out.Why = w.newMethod(i, low).refusal()
 	}
@@ -133,6 +133,18 @@ func (w *writer) method(ctx context.Context, i int) (Method, *prepare.InFile, er
 		low = nil
 	}
 	return out, low, nil
+}
+
+// whyUnchanged returns why no region of a method is lowered.
+func whyUnchanged(m *ir.Method) string {
+	calls := make(map[ir.StepKind]bool)
+	for i := range m.Steps {
+		calls[m.Steps[i].Kind] = true
+	}
+	if calls[ir.DelegateCall] && !calls[ir.KernelCall] {
+		return "the exporter lowered all its operators already"
+	}
+	return "no region of it is lowered"
 }
 
 // arenaBytes returns the size of a method's planned memory.

@@ -269,6 +269,18 @@ func (b *building) forget() {
 	b.lists.forget()
 }
 
+// alreadyLowered is the reason why a delegate stays.
+const alreadyLowered = "the exporter lowered it already; it stays as it is"
+
+// staysAs are the reasons why steps that are not calls of operators stay.
+var staysAs = map[ir.StepKind]string{
+	ir.DelegateCall:  alreadyLowered,
+	ir.MoveCall:      "it is part of the control flow",
+	ir.JumpFalseCall: "it is part of the control flow",
+	ir.FreeCall:      "it only frees a value",
+	ir.SizesJump:     "it selects the calls for the sizes of a run",
+}
+
 // refusal returns why no graph can contain step i of the block, "" if one can.
 func (f *flow) refusal(i int) string {
 	s := f.step(i)
@@ -276,7 +288,7 @@ func (f *flow) refusal(i int) string {
 	case f.payload(s).Opened != nil:
 		return f.refusesPayload(i)
 	case s.Kind != ir.KernelCall:
-		return "not an operator's call"
+		return staysAs[s.Kind]
 	case s.Own:
 		return "its operator is a custom one"
 	case !s.Op.Pure:

@@ -18,7 +18,7 @@ import (
 func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Report, error) {
 	report := &Report{Calls: make([]Call, len(m.Steps))}
 	for i := range m.Steps {
-		report.Calls[i] = Call{Name: m.StepName(&m.Steps[i]), Origin: m.Steps[i].Origin, Region: -1, Reason: "not an operator's call"}
+		report.Calls[i] = Call{Name: m.StepName(&m.Steps[i]), Origin: m.Steps[i].Origin, Region: -1, Reason: staysAs[m.Steps[i].Kind]}
 	}
 	switch {
 	case m.Coarse:
@@ -208,7 +208,7 @@ func (l *lowering) forget(c *candidate) {
 func (l *lowering) refuse(c *candidate, kind []int) (again bool) {
 	switch {
 	case c.isPayload():
-		c.reason = "it is already a delegate"
+		c.reason = alreadyLowered
 	case c.times.Portable < l.MinProfit:
 		c.reason = fmt.Sprintf("it takes about %s without lowering, and the minimum gain is %v", duration.Format(c.times.Portable), l.MinProfit)
 	default:
