@@ -23,9 +23,8 @@ type Unit struct {
 	args   []*graph.Argument
 	Shapes []graph.Shape
 	bound  bool
-	ready  bool  // memory and products are planned for Shapes
-	finish bool  // arguments must be finished after the last node
-	steps  []int // the nodes that calls with these arguments run: all but copies of bytes to themselves
+	ready  bool // memory and products are planned for Shapes
+	finish bool // arguments must be finished after the last node
 
 	Bytes   [][]byte       // of every value, including constants and arguments
 	blocks  [][]byte       // for the declared sizes, see image.Workspace; nil for none
@@ -94,10 +93,13 @@ func (e *Unit) Execute(ctx context.Context, args []*tensor.Value) (err error) {
 			err = e.stopped(ctx, at, err, recover())
 		}
 	}()
-	for _, i := range e.steps {
+	for i := range e.Graph.Nodes {
 		n := &e.Graph.Nodes[i]
 		if at = i; ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if e.states[i].idle {
+			continue
 		}
 		if !e.timed {
 			e.runNode(n)
@@ -155,21 +157,18 @@ func (e *Unit) bind(args []*tensor.Value) error {
 		e.Bytes[v] = e.args[i].Data
 	}
 	e.finish = slices.ContainsFunc(e.args, func(a *graph.Argument) bool { return a.After != nil })
-	e.setSteps()
+	e.setIdle()
 	e.bound = true
 	e.generation++
 	return nil
 }
 
-// setSteps lists the nodes that are run.
-func (e *Unit) setSteps() {
-	e.steps = e.steps[:0]
+// setIdle marks the nodes that would copy bytes to themselves.
+func (e *Unit) setIdle() {
 	clear(e.times)
 	for i := range e.Graph.Nodes {
 		n := &e.Graph.Nodes[i]
-		if n.Type.Tag != graph.TagStaticReshape || !sameBytes(e.Bytes[n.In[0]], e.Bytes[n.Out[0]]) {
-			e.steps = append(e.steps, i)
-		}
+		e.states[i].idle = n.Type.Tag == graph.TagStaticReshape && sameBytes(e.Bytes[n.In[0]], e.Bytes[n.Out[0]])
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 )
 
 // narrowFilters makes the constants of fully connected nodes of halves halves, as exporters do, if they have the numbers: the graph
-// has them as floats. The filters of convolutions remain floats, as in payloads of exporters.
+// has them as floats. The filters of convolutions remain floats, as in payloads of exporters: the XNNPACK of runtimes before 1.5
+// has no convolution of halves with a filter of halves.
 func (g *Graph) narrowFilters() {
 	halves := make(map[int]int) // by constant, None if it has other numbers
 	for i := range g.Nodes {
