@@ -360,7 +360,7 @@ func (f *flow) fits(s *ir.Step) bool {
 }
 
 // refusesRead returns why a graph cannot contain v at definition def. v must be the written value,
-// a view that a step made of it, or a view of one size without a step.
+// a view that a step makes of it, in the graph or before it, or a view of one size without a step.
 func (f *flow) refusesRead(v, def int) string {
 	t := f.m.Values[v].Tensor
 	if t.Dynamism == tensor.DynamicUnbound || f.m.Storages[f.m.Values[v].Storage].Kind == ir.Heap {
@@ -370,8 +370,9 @@ func (f *flow) refusesRead(v, def int) string {
 		return ""
 	}
 	if f.views[v] {
-		if by := f.makesView(v); by.round == f.number && f.refused[by.index] == "" {
-			return ""
+		by := f.makesView(v)
+		if by.round == f.number && (f.refused[by.index] == "" || int(by.index) > f.maker(def)) {
+			return "" // in the second case no graph with v has the definition, too: the view is made between them
 		}
 	}
 	return fmt.Sprintf("value %d is a view of value %d with other sizes", v, f.Defs[def].Value)

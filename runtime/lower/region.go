@@ -221,7 +221,7 @@ func (l *lowering) refuse(c *candidate, kind []int) (again bool) {
 	case c.reason != "":
 	case c.outputs == 0:
 		c.reason = "no step reads its results"
-	case l.InFile && marked(l.m, l.sized, c.graph.inputs):
+	case l.InFile && marked(l.sized, c.graph.inputs):
 		c.reason = "the sizes of an argument are computed, and a delegate does not run sizes of 0"
 	case l.InFile && l.overlaps(c.graph):
 		c.reason = "a result shares its bytes with an argument or another result"

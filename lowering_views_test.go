@@ -1,0 +1,126 @@
+package etrun
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
+)
+
+// Values of viewedProduct.
+const (
+	viewedInput    = iota // up to 8 rows
+	viewedIndex           // an element
+	viewedSlice           // some rows of the input
+	viewedRows            // a view of them
+	viewedFilter          //
+	viewedProduct         // the output
+	viewedSize            // the number of rows of the input
+	viewedElement         // the element
+	viewedNone            // no number
+	viewedZero            // numbers
+	viewedOne             //
+	viewedFour            //
+	viewedInferred        // -1
+	viewedList            // the sizes of the view
+)
+
+// viewedProgram is a product of a view with a filter. sizes are those of the view, end is the number of rows that are sliced.
+func viewedProgram(sizes []int, end int) []byte {
+	float := func(storage pte.Storage, at int64, dynamism tensor.Dynamism, sizes ...int) pte.Value {
+		return pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: sizes, Dynamism: dynamism,
+			DimOrder: tensor.ContiguousOrder(len(sizes)), Storage: storage, Offset: at}}
+	}
+	number := func(n int64) pte.Value { return pte.Value{Kind: tensor.KindInt, Int: n} }
+	filter := float(pte.Constant, 0, tensor.Static, 4, 16)
+	filter.Tensor.Data = tensor.BytesOf(make([]float32, 64))
+	for i := range tensor.View[float32](filter.Tensor.Data) {
+		tensor.View[float32](filter.Tensor.Data)[i] = float32(i%7) - 3
+	}
+	index := float(pte.Planned, 512, tensor.Static, 1)
+	index.Tensor.DType = tensor.Int64
+	m := pte.Method{Name: "forward", Inputs: []int{viewedInput, viewedIndex}, Outputs: []int{viewedProduct}, Arenas: []pte.Arena{{Size: 1600}},
+		Values: []pte.Value{float(pte.Planned, 0, tensor.DynamicBound, 1, 8, 4), index, float(pte.Planned, 256, tensor.DynamicBound, 1, 8, 4),
+			float(pte.Planned, 256, tensor.DynamicBound, 8, 4), filter, float(pte.Planned, 1024, tensor.DynamicBound, 8, 16),
+			number(0), number(0), {}, number(0), number(1), number(4), number(-1), {Kind: tensor.KindIntList, Items: sizes}},
+		Operators: []pte.Operator{{Name: "aten::sym_size", Overload: "int"}, {Name: "aten::_local_scalar_dense"},
+			{Name: "aten::slice_copy", Overload: "Tensor_out"}, {Name: "executorch_prim::et_view", Overload: "default"}, {Name: "aten::mm", Overload: "out"}},
+		Chains: []pte.Chain{{Instructions: []pte.Instruction{
+			flowCall(0, viewedInput, viewedOne, viewedSize), flowCall(1, viewedIndex, viewedElement),
+			flowCall(2, viewedInput, viewedOne, viewedZero, end, viewedOne, viewedSlice, viewedSlice),
+			flowCall(3, viewedSlice, viewedList, viewedRows), flowCall(4, viewedRows, viewedFilter, viewedProduct, viewedProduct)}}}}
+	return ptetest.Write(&pte.Program{Methods: []pte.Method{m}}, ptetest.Layout{})
+}
+
+// TestLowerViews checks which products of views are parts of a file, and their results at all sizes: a view that is made outside of
+// the part is an input of it, unless it may have no elements.
+func TestLowerViews(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		sizes []int
+		end   int
+		left  bool
+	}{
+		{"sizes of an input", []int{viewedSize, viewedFour}, viewedSize, false},
+		{"an inferred size", []int{viewedInferred, viewedFour}, viewedSize, false},
+		{"sizes of an input, of rows whose number is an element", []int{viewedSize, viewedFour}, viewedElement, false},
+		{"an element", []int{viewedElement, viewedFour}, viewedSize, true},
+		{"an inferred size of rows whose number is an element", []int{viewedInferred, viewedFour}, viewedElement, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			data := viewedProgram(c.sizes, c.end)
+			result, err := lowerFile(data, -1, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			why := result.Methods[0].Report.Calls[4].Reason
+			if left := strings.Contains(why, "does not run sizes of 0"); left != c.left || left == result.Lowered() || !left && why != "" {
+				t.Errorf("the product: %q, %q", why, result.Methods[0].Why)
+			}
+			for rows := range 8 {
+				x := tensor.New(tensor.Float32, 1, rows+1, 4)
+				for i := range tensor.View[float32](x.Data) {
+					tensor.View[float32](x.Data)[i] = float32(rand.IntN(9) - 4)
+				}
+				want, got := runViewed(t, data, x, LowerOff), runViewed(t, result.Data, x, LowerOff)
+				if loaded := runViewed(t, data, x, LowerAuto); !bytes.Equal(got, want) || !bytes.Equal(loaded, want) {
+					t.Errorf("%d rows: got %v, lowered at load %v, want %v", rows+1, got, loaded, want)
+				}
+			}
+		})
+	}
+}
+
+// runViewed returns the elements of the product, all of whose terms are small integers. The element is the number of rows.
+func runViewed(t *testing.T, data []byte, x *tensor.Tensor, lowering Lowering) []byte {
+	t.Helper()
+	p, err := Parse(data, WithThreads(1), WithLowering(lowering), WithMinProfit(-1), WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	m, err := p.Load(context.Background(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for i, in := range []*tensor.Tensor{x, tensor.Of([]int64{int64(x.Sizes[1])}, 1)} {
+		if err := m.SetInput(i, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Execute(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := m.Output(0)
+	if err != nil || out.Tensor.Sizes[0] != x.Sizes[1] {
+		t.Fatalf("output %v, %v", out.Tensor, err)
+	}
+	return bytes.Clone(out.Tensor.Data)
+}
