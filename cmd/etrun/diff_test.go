@@ -100,7 +100,7 @@ func TestDiffUnfoldsPayloads(t *testing.T) {
 			}
 		}
 	})
-	if len(found) != 1 || found[0].Section != "delegates" || found[0].Item != "delegate 0, node 8 (FullyConnected), constant 0" ||
+	if len(found) != 1 || found[0].Section != "delegates" || found[0].Item != "delegate 0, node 7 (FullyConnected), constant 0" ||
 		!strings.Contains(found[0].Detail, "float32 10x32: 1 of 320 elements differ, first at [0 2]: got 1, want ") {
 		t.Errorf("got %+v", found)
 	}

@@ -72,7 +72,7 @@ func TestLayerNamesOfNodes(t *testing.T) {
 	}
 	list = append(list, script{name: "compare", code: 6,
 		args:   "compare PTE/../digits/portable.pte PTE/../digits/xnnpack.pte --layer --atol 0 --rtol 0 --xnnpack go --etrecord " + path,
-		stdout: []string{"first one that does not: forward, chain 0, instruction 0", "node 1 (DepthwiseConv2d)", "m.0 (Conv2d)"}})
+		stdout: []string{"first one that does not: forward, chain 0, instruction 0", "node 0 (DepthwiseConv2d)", "m.0 (Conv2d)"}})
 	play(t, list)
 }
 

@@ -17,9 +17,9 @@ func TestPlan(t *testing.T) {
 		{name: "state", args: "plan PTE/two_methods.pte --method push",
 			stdout: []string{"[0]     state               float32 4       16     -1–3   –     –    m.st"}},
 		{name: "moments and scratch", args: "plan PTE/../digits/xnnpack.pte --xnnpack go", stdout: []string{
-			"[2]     input               float32 1x1x8x8  256    -1–0.0   0        0",
-			"[3]     activation, output  float32 1x10     40     0.8–1    256      192",
-			"–       scratch                              320    0.0–0.1  1:9216   9216   delegate 0"}},
+			"[2]     input               float32 1x1x8x8  256    -1–0.0   0        9216",
+			"[3]     activation, output  float32 1x10     40     0.7–1    256      0",
+			"–       scratch                              4160   0.0–0.1  1:13376  13376  delegate 0"}},
 	})
 }
 
