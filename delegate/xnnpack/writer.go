@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	regions "github.com/etrun-go/etrun/delegate/lowering"
@@ -26,8 +27,15 @@ var (
 	_ regions.Selector = Writer{}
 )
 
+// noDims is why a call with a result without dimensions stays: in a payload it has one of size 1, and the runtimes do not return
+// it as a tensor of none.
+const noDims = "a result without dimensions"
+
 // Accepts implements lowering.Compiler.
 func (w Writer) Accepts(g *regions.Graph, i int) string {
+	if slices.ContainsFunc(g.Writes(nil, i), func(v int) bool { return len(g.Values[v].Sizes) == 0 }) {
+		return noDims
+	}
 	return reject(g, i, func(x *graph.Graph) string {
 		varies := make([]bool, x.Inputs)
 		for k := range varies {

@@ -27,6 +27,7 @@ type writer struct {
 	byBytes   map[digest]int
 	lowered   []*prepare.InFile // by method, nil for those that are kept
 	weights   map[string]int    // keys of weights that several payloads have, to their segments
+	known     map[string]bool   // keys of such weights that are named data of the original program already
 	quantized map[at]*lowering.Quantized
 	embeds    func(name string) bool // see QuantizeOptions.Embeds
 	lost      map[string]bool        // keys of named data that the result does not have

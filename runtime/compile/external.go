@@ -15,8 +15,12 @@ type segments [][]byte
 // laidOut returns the table of the segments, and their bytes.
 func (s segments) laidOut() (list []*tree.Node, tail []byte) {
 	for _, b := range s {
-		tail = tree.Pad(tail, tree.SegmentAlign)
-		list = append(list, tree.New("DataSegment").With("offset", tree.Scalar(len(tail))).With("size", tree.Scalar(len(b))))
+		at := 0 // of an empty one, which needs no place
+		if len(b) > 0 {
+			tail = tree.Pad(tail, tree.SegmentAlign)
+			at = len(tail)
+		}
+		list = append(list, tree.New("DataSegment").With("offset", tree.Scalar(at)).With("size", tree.Scalar(len(b))))
 		tail = append(tail, b...)
 	}
 	return list, tail

@@ -197,8 +197,8 @@ func (q *Quantization) Write(skip func(layer int) bool) (*Quantized, error) {
 
 // writeQuantized returns the program with quantized payloads.
 func (w *writer) writeQuantized(by lowering.Quantizer) ([]byte, error) {
-	w.share()
 	w.lost = w.unusedNames(by)
+	w.share()
 	for i := range w.spec.Methods {
 		if err := w.keep(i); err != nil {
 			return nil, fmt.Errorf("method %q: %w", w.spec.Methods[i].Name, err)

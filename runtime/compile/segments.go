@@ -39,12 +39,10 @@ func (w *writer) bytes() []byte {
 	delete(root.Fields, "constant_buffer")
 	delete(root.Fields, "backend_delegate_data")
 	delete(root.Fields, "constant_segment")
-	if len(w.constants.offsets) > 1 {
-		index := len(w.segments)
-		w.segments = append(w.segments, w.constants.data)
-		root.With("constant_segment", tree.New("SubsegmentOffsets").With("segment_index", tree.Scalar(index)).
-			With("offsets", tree.Scalars(w.constants.offsets)))
-	}
+	// The table is there without any constant, too: runtimes that do not find it read the older form of constants, if they still do.
+	root.With("constant_segment", tree.New("SubsegmentOffsets").With("segment_index", tree.Scalar(len(w.segments))).
+		With("offsets", tree.Scalars(w.constants.offsets)))
+	w.segments = append(w.segments, w.constants.data)
 	w.renumber(root, "mutable_data_segments")
 	w.renumber(root, "named_data")
 	w.nameWeights(root)

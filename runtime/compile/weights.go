@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -13,11 +14,17 @@ import (
 // bytes, too.
 const minShared = 512
 
-// share finds the weights that several payloads have: they are named data of the program, stored once.
+// share finds the weights that several payloads have: they are named data of the program, stored once. Payloads that are kept
+// may have named some of them before.
 func (w *writer) share() {
 	count := make(map[string]int)
-	w.weights = make(map[string]int)
+	w.weights, w.known = make(map[string]int), make(map[string]bool)
+	from := &data{w.options.Named, w.spec.Named}
 	w.eachWeight(func(x *lowering.Weight) {
+		if b, ok := from.Named(x.Key); ok && !w.lost[x.Key] {
+			w.known[x.Key] = bytes.Equal(b, x.Data)
+			return
+		}
 		switch count[x.Key]++; {
 		case len(x.Data) < minShared:
 		case w.external != nil:
@@ -56,7 +63,7 @@ func (w *writer) encoded(r *lowering.Written) []byte {
 
 func (w *writer) isShared(key string) bool {
 	_, ok := w.weights[key]
-	return ok || w.external != nil && w.external.known[key]
+	return ok || w.known[key] || w.external != nil && w.external.known[key]
 }
 
 // nameWeights adds the shared weights to the named data.

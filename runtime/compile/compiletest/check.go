@@ -20,6 +20,7 @@ type checker struct {
 	constants []uint64 // offsets in the constant segment
 	constant  []byte
 	named     map[string][]byte
+	layouts   map[string]string // of tensors in data files, by key
 	filters   map[string]string // what the keys of filters stand for
 	found     []string
 	from      *program // the program that was lowered
@@ -53,7 +54,7 @@ func Check(from, to []byte, beside ...[]byte) []string {
 func (c *checker) readBeside() {
 	le := binary.LittleEndian
 	for _, b := range c.beside {
-		if len(b) < 48 || string(b[4:8]) != "FT01" || string(b[8:12]) != "FH01" || le.Uint64(b[32:])+le.Uint64(b[40:]) > uint64(len(b)) {
+		if len(b) < 48 || string(b[4:8]) != "FT01" || string(b[8:12]) != "FH01" || le.Uint64(b[32:])+le.Uint64(b[40:]) != uint64(len(b)) {
 			c.fault(1, "data file of %d bytes", len(b))
 			continue
 		}
@@ -66,8 +67,26 @@ func (c *checker) readBeside() {
 			}
 			segments = append(segments, b[at:][:t.Uint64(1, "size", 0)])
 		})
-		flatbuf.Each(root, 2, "named_data", func(t flatbuf.Table) { c.name(t.String(0, "key"), segments[t.Uint32(1, "segment_index", 0)]) })
+		flatbuf.Each(root, 2, "named_data", func(t flatbuf.Table) { c.beside1(t, segments) })
 	}
+}
+
+// beside1 records an entry of a data file. Runtimes refuse keys that a program has, too.
+func (c *checker) beside1(t flatbuf.Table, segments [][]byte) {
+	key := t.String(0, "key")
+	if _, ok := c.named[key]; ok {
+		c.fault(25, "the key %q is in the program and in a data file", key)
+	}
+	c.name(key, segments[t.Uint32(1, "segment_index", 0)])
+	if l := t.Table(2, "tensor_layout"); l.Exists() {
+		c.layouts[key] = layoutText(l.Int8(0, "scalar_type", 0), flatbuf.Slice(l.Vector(1, "sizes", 4), flatbuf.Vector.Int32),
+			flatbuf.Slice(l.Vector(2, "dim_order", 1), flatbuf.Vector.Uint8))
+	}
+}
+
+// layoutText identifies the layout of a tensor.
+func layoutText(dtype int8, sizes []int32, order []uint8) string {
+	return fmt.Sprint(dtype, sizes, order)
 }
 
 // name records named data.
@@ -116,7 +135,7 @@ func (c *checker) read() {
 		}
 		c.segments = append(c.segments, c.data[c.base+at:c.base+at+n])
 	})
-	c.named, c.filters = make(map[string][]byte), make(map[string]string)
+	c.named, c.filters, c.layouts = make(map[string][]byte), make(map[string]string), make(map[string]string)
 	flatbuf.Each(root, 7, "named_data", func(t flatbuf.Table) { c.name(t.String(0, "key"), c.segments[t.Uint32(1, "segment_index", 0)]) })
 	c.readBeside()
 }
@@ -132,14 +151,14 @@ func (c *checker) check() {
 	if root.Has(2) {
 		c.fault(2, "constant_buffer is present")
 	}
-	if root.Has(5) {
-		t := root.Table(5, "constant_segment")
-		c.constants = flatbuf.Slice(t.Vector(1, "offsets", 8), flatbuf.Vector.Uint64)
-		c.constant = c.segments[t.Uint32(0, "segment_index", 0)]
-		if len(c.constants) == 0 || c.constants[0] != 0 {
-			c.fault(2, "offsets[0] of the constants is not 0")
-		}
+	t := root.Table(5, "constant_segment") // without it runtimes read the older form of constants, if they still do
+	c.constants = flatbuf.Slice(t.Vector(1, "offsets", 8), flatbuf.Vector.Uint64)
+	at := int64(t.Uint32(0, "segment_index", 0))
+	if len(c.constants) == 0 || c.constants[0] != 0 || at >= int64(len(c.segments)) {
+		c.fault(2, "constants at %d in segment %d of %d, want the first at 0", c.constants, at, len(c.segments))
+		return
 	}
+	c.constant = c.segments[at]
 	for i, at := range c.constants {
 		if at%16 != 0 || at > uint64(len(c.constant)) {
 			c.fault(2, "constant %d at %d", i, at)

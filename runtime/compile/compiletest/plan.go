@@ -100,7 +100,7 @@ func (p *plan) value(v int) {
 			p.fault(4, "value %d has the item %d", v, item)
 		case x.tag == tagIntList && p.values[item].tag != tagInt && p.values[item].tag != tagNull:
 			p.fault(4, "value %d has an item that is no number", v)
-		case x.tag != tagIntList && (item >= int64(v) || p.values[item].tag != tagTensor && p.values[item].tag != tagNull):
+		case x.tag != tagIntList && (item >= int64(v) || p.values[item].tag != tagTensor && (x.tag == tagTensorList || p.values[item].tag != tagNull)):
 			p.fault(4, "value %d has the item %d, which is no tensor before it", v, item)
 		}
 	}
@@ -115,19 +115,30 @@ func (p *plan) tensor(v int, x *value) {
 		seen[d] = int(d) < len(x.sizes)
 	}
 	bad := slices.ContainsFunc(x.sizes, func(s int32) bool { return s < 0 })
-	if _, known := elementSize[x.dtype]; x.offset != 0 || bad || !known || x.dynamism > 1 || len(x.order) != len(x.sizes) || len(seen) != len(x.sizes) {
+	if _, known := elementSize[x.dtype]; x.offset != 0 || bad || x.absent || !known || x.dynamism > 1 || len(x.order) != len(x.sizes) || len(seen) != len(x.sizes) {
 		p.fault(5, "value %d is %+v", v, x)
 	}
 	if x.memory > 0 && (int64(x.memory) >= int64(len(p.sizes)) || x.place%16 != 0 || x.place+x.bytes() > uint64(p.sizes[x.memory])) {
 		p.fault(6, "value %d, %d bytes at %d of memory %d, sizes %d", v, x.bytes(), x.place, x.memory, p.sizes)
 	}
-	if data, ok := p.named[x.key]; x.external && len(p.beside) > 0 && (!ok || uint64(len(data)) < x.bytes()) {
-		p.fault(2, "value %d of %d bytes has the key %q, of %d bytes", v, x.bytes(), x.key, len(data))
-	}
+	p.external(v, x)
 	if x.constant > 0 && x.memory == 0 && !x.external {
 		if int(x.constant) >= len(p.constants) || p.constants[x.constant]+x.bytes() > uint64(len(p.constant)) {
 			p.fault(2, "value %d, constant %d of %d", v, x.constant, len(p.constants))
 		}
+	}
+}
+
+// external checks a tensor in a data file.
+func (p *plan) external(v int, x *value) {
+	if !x.external || len(p.beside) == 0 {
+		return
+	}
+	if data, ok := p.named[x.key]; !ok || uint64(len(data)) < x.bytes() {
+		p.fault(2, "value %d of %d bytes has the key %q, of %d bytes", v, x.bytes(), x.key, len(data))
+	}
+	if got := p.layouts[x.key]; got != layoutText(x.dtype, x.sizes, x.order) {
+		p.fault(2, "value %d is %v, its data %q %s", v, x, x.key, got)
 	}
 }
 

@@ -28,6 +28,7 @@ type value struct {
 	memory   uint32 // 0 if it has no place
 	place    uint64
 	dynamism int8
+	absent   bool // it has no list of sizes, or no dim order
 	external bool
 	key      string // of an external one
 }
@@ -71,6 +72,7 @@ func readValues(plan flatbuf.Table) (list []value) {
 }
 
 func (v *value) tensor(t flatbuf.Table) {
+	v.absent = !t.Has(2) || !t.Has(3)
 	v.dtype, v.offset = t.Int8(0, "scalar_type", 0), t.Int32(1, "storage_offset", 0)
 	v.sizes = flatbuf.Slice(t.Vector(2, "sizes", 4), flatbuf.Vector.Int32)
 	v.order = flatbuf.Slice(t.Vector(3, "dim_order", 1), flatbuf.Vector.Uint8)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -47,6 +48,7 @@ func (g *Graph) Common(varies []bool, release int) ([]Value, error) {
 	if err := g.checkCommon(varies, release); err != nil {
 		return nil, err
 	}
+	g.keepDims()
 	g.narrowFilters()
 	constants := g.constantsToInputs()
 	g.dropUnused()
@@ -62,6 +64,15 @@ func (g *Graph) copiesToReshapes() {
 		if n := &g.Nodes[i]; n.Type.Tag == TagCopy {
 			sizes := slices.Clone(g.Values[n.In[0]].Shape.Dims())
 			n.Type, n.Params = NodeTypes[TagStaticReshape], &ReshapeParams{Sizes: sizes}
+		}
+	}
+}
+
+// keepDims marks global pools. Without the flag they would drop the dimensions of size 1, in all of these runtimes.
+func (g *Graph) keepDims() {
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Type.Tag == TagGlobalAvgPooling2d {
+			n.Flags |= xnn.FlagKeepDims
 		}
 	}
 }
