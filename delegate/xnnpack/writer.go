@@ -31,9 +31,14 @@ var (
 // it as a tensor of none.
 const noDims = "a result without dimensions"
 
+// lacksDims reports whether one of some tensors has no dimensions.
+func lacksDims(g *regions.Graph, values []int) bool {
+	return slices.ContainsFunc(values, func(v int) bool { return len(g.Values[v].Sizes) == 0 })
+}
+
 // Accepts implements lowering.Compiler.
 func (w Writer) Accepts(g *regions.Graph, i int) string {
-	if slices.ContainsFunc(g.Writes(nil, i), func(v int) bool { return len(g.Values[v].Sizes) == 0 }) {
+	if lacksDims(g, g.Writes(nil, i)) {
 		return noDims
 	}
 	return reject(g, i, func(x *graph.Graph) string {
@@ -109,6 +114,9 @@ func (w Writer) commonGraph(l *lowering.Lowering, in *regions.Graph) (*graph.Gra
 	}
 	if err := l.CheckOutputs(g, shapes, in.Outputs); err != nil {
 		return nil, nil, err
+	}
+	if lacksDims(in, in.Outputs) {
+		return nil, nil, graph.Unsupported("", noDims)
 	}
 	if why := cmp.Or(native.PlanLimits(g, shapes), native.Refuses(g, shapes)); why != "" {
 		return nil, nil, graph.Unsupported("", "%s", why)

@@ -70,6 +70,7 @@ func (p *payload) graph(t flatbuf.Table) {
 		return
 	}
 	flatbuf.Each(t, 2, "xvalues", p.value)
+	p.known()
 	flatbuf.Each(t, 1, "xnodes", p.node)
 	p.arguments()
 	for i, c := range p.constants[1:] {
@@ -262,6 +263,7 @@ func (p *payload) node(t flatbuf.Table) {
 	}
 	n.out.written = true
 	n.check()
+	n.reshape(fields)
 	if weighted[tag] != nil {
 		p.filter(n)
 	}
@@ -330,6 +332,7 @@ func (p *payload) argument(k int, x *xvalue, a *value) {
 		p.fault(11, "argument %d is no tensor of at most 6 dimensions", k)
 		return
 	}
+	p.result(k, x, a)
 	if scalarType[x.datatype] != a.dtype {
 		p.fault(13, "argument %d has the type %d, its value the datatype %d", k, a.dtype, x.datatype)
 	}

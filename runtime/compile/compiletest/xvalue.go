@@ -19,6 +19,7 @@ type xvalue struct {
 	data                        []byte    // of a constant
 	key                         string    // of named data
 	readers                     []uint8   // tags
+	shape                       []int     // as the library computes it, nil if it is not known
 }
 
 // Datatypes of payloads.
