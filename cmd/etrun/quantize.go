@@ -59,6 +59,7 @@ type quantizeCommand struct {
 	method    string
 	target    string
 	verify    bool
+	changed   func(flag string) bool
 }
 
 func newQuantize(a *app) *cobra.Command {
@@ -74,6 +75,7 @@ func newQuantize(a *app) *cobra.Command {
 		RunE:              func(c *cobra.Command, args []string) error { return q.run(c.Context(), args[0]) },
 	}
 	flags := c.Flags()
+	q.changed = flags.Changed
 	flags.StringVarP(&q.output, "output", "o", "", "write the program to `FILE`, - for standard output")
 	flags.StringVar(&q.scheme, "scheme", string(lowering.Dynamic8), "`SCHEME`: "+names(lowering.SchemeNames))
 	flags.IntVar(&q.group, "group", 32, "with 8da4w: `N` input channels that share a scale: 32, 64, 128 or 256")
@@ -104,6 +106,12 @@ func names[T ~string](list []T) string {
 	return strings.Join(all, ", ")
 }
 
+// schemeFlags are the flags of one scheme.
+var schemeFlags = []struct {
+	name string
+	of   lowering.SchemeName
+}{{"group", lowering.Dynamic4}, {"observer", lowering.Static8}, {"all", lowering.Dynamic8}}
+
 // checked returns the scheme and the budget of the command line.
 func (q *quantizeCommand) checked() (s lowering.Scheme, budget float64, err error) {
 	s = lowering.Scheme{Name: lowering.SchemeName(q.scheme), All: q.all, Group: q.group, Observer: lowering.Observer(q.observer)}
@@ -116,6 +124,11 @@ func (q *quantizeCommand) checked() (s lowering.Scheme, budget float64, err erro
 		return s, 0, session.Usage("--group %d, want 32, 64, 128 or 256", q.group)
 	case s.Name == lowering.Static8 && len(q.calibrate) == 0:
 		return s, 0, session.Usage("--scheme q8 needs inputs like those of the application: --calibrate FOLDER or FILE; dq8 needs none")
+	}
+	for _, f := range schemeFlags {
+		if q.changed(f.name) && f.of != s.Name {
+			return s, 0, session.Usage("--%s is for --scheme %s, not for %s", f.name, f.of, s.Name)
+		}
 	}
 	for _, p := range q.skip {
 		if _, err := path.Match(p, ""); err != nil {

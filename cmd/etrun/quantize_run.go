@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
@@ -64,18 +65,43 @@ func (w *quantizing) quantize(ctx context.Context, program []byte) ([]byte, erro
 	}
 	w.float, w.report.NotLowered = low.Data, notLowered(low)
 	o := compile.QuantizeOptions{By: w.by, Scheme: w.scheme, Named: s.Named, FileBytes: s.FileBytes(), Methods: w.methods()}
+	var names []string // that --skip may match
 	if w.scheme.Name == lowering.Dynamic4 {
-		o.Embeds = func(name string) bool { return !w.skips(name) }
+		o.Embeds = func(name string) bool {
+			names = append(names, name)
+			return !w.skips(name)
+		}
 	}
 	w.q, err = compile.OpenQuantization(low.Data, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.name, err)
+	}
+	for _, l := range w.q.Layers() {
+		names = append(names, l.Name())
+	}
+	if err := w.checkSkip(names); err != nil {
+		return nil, err
 	}
 	if err := w.observe(ctx); err != nil {
 		return nil, err
 	}
 	w.layers = w.q.Layers()
 	return w.write(ctx)
+}
+
+// checkSkip returns an error if a pattern of --skip matches none of the names.
+func (w *quantizing) checkSkip(names []string) error {
+	for _, p := range w.skip {
+		if slices.ContainsFunc(names, func(name string) bool { ok, _ := path.Match(p, name); return ok }) {
+			continue
+		}
+		example := "there are none"
+		if len(names) > 0 {
+			example = "such as " + names[len(names)-1]
+		}
+		return session.Usage("--skip %.100q matches none of the %s that may be quantized, %s", p, cli.Count(len(names), "layer", "layers"), example)
+	}
+	return nil
 }
 
 // observe runs the program to find the ranges of values, and to measure the layers.

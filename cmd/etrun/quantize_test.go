@@ -235,6 +235,10 @@ func TestQuantizeRefuses(t *testing.T) {
 		{"--observer mean", "--observer"},
 		{"--group 48", "--group 48"},
 		{"--skip [", "--skip"},
+		{"--skip *:FullyConnected --skip *:Softmin", `--skip "*:Softmin" matches none of the 5 layers`},
+		{"--group 64", "--scheme 8da4w, not for dq8"},
+		{"--scheme w8 --observer minmax", "--scheme q8, not for w8"},
+		{"--scheme 8da4w --all", "--scheme dq8, not for 8da4w"},
 		{"--budget loud", "--budget"},
 		{"--budget 40dB --verify=false", "--budget"},
 		{"--method forwards", "no method"},
@@ -265,20 +269,20 @@ func TestQuantizeRefuses(t *testing.T) {
 // The table of an embedding gets 8 bits with 4-bit layers, unless it is skipped. Its floats are no longer in the file.
 func TestQuantizeEmbedding(t *testing.T) {
 	from, _ := filepath.Abs("../../text/testdata/counted.pte")
-	for skip, want := range map[string]int{"nothing": 1, "*:embedding:*": 0} {
+	for skip, want := range map[string]int{"": 1, "--skip=*:embedding:*": 0} {
 		to := filepath.Join(t.TempDir(), "out.pte")
-		code, out, notes := quantized(from, "-o", to, "--scheme", "8da4w", "--skip", skip, "--json")
+		code, out, notes := quantized(append(strings.Fields(skip), from, "-o", to, "--scheme", "8da4w", "--json")...)
 		if code != 0 {
 			t.Fatalf("exit code %d, %s", code, notes)
 		}
 		r, ratio := readReport(t, out)
 		if len(r.Embeddings) != want || ratio < 30 || want == 1 && r.OutputBytes >= r.Bytes {
-			t.Errorf("--skip %s: embeddings %v, want %d; output %v dB; %d bytes of %d", skip, r.Embeddings, want, ratio, r.OutputBytes, r.Bytes)
+			t.Errorf("%s: embeddings %v, want %d; output %v dB; %d bytes of %d", skip, r.Embeddings, want, ratio, r.OutputBytes, r.Bytes)
 		}
 		result, err := os.ReadFile(to)
 		must(t, err)
 		if is := bytes.Contains(result, []byte("quantized_decomposed::embedding_byte")); is != (want == 1) {
-			t.Errorf("--skip %s: the operator for 8 bits is among those of the program: %v", skip, is)
+			t.Errorf("%s: the operator for 8 bits is among those of the program: %v", skip, is)
 		}
 	}
 }
