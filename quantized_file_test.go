@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -20,7 +23,70 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/compile"
 	"github.com/etrun-go/etrun/runtime/compile/compiletest"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
+
+// copiedMethods returns the digits program with further methods that are copies of its first one.
+func copiedMethods(t *testing.T, names ...string) []byte {
+	t.Helper()
+	data, err := os.ReadFile("testdata/digits/portable.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := tree.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans := file.Root.Fields["execution_plan"].([]*tree.Node)
+	for _, name := range names {
+		plan := tree.New(plans[0].Type)
+		maps.Copy(plan.Fields, plans[0].Fields)
+		plans = append(plans, plan.With("name", name))
+	}
+	file.Root.With("execution_plan", plans)
+	return file.Bytes()
+}
+
+// Weights that methods share are named data. They stay that of methods that are not quantized, or were lowered before, and are not
+// named a second time.
+func TestSharedWeightsStay(t *testing.T) {
+	from := copiedMethods(t, "again", "more")
+	go1 := xnnpack.Backend{Engine: xnnpack.EngineGo}
+	o := compile.Options{Backends: map[string]delegate.Backend{go1.ID(): go1}, Writers: []lowering.Writer{xnnpack.Writer{Backend: go1}},
+		Operators: DefaultOperators(), Methods: []string{"forward", "again"}, MinProfit: -1, Planned: math.MaxInt32}
+	low, err := compile.Lower(context.Background(), from, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(data []byte) int {
+		spec, err := pte.Parse(data, pte.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(spec.Named)
+	}
+	before := named(low.Data)
+	q, err := compile.OpenQuantization(low.Data, compile.QuantizeOptions{By: xnnpack.Writer{Backend: go1},
+		Scheme: lowering.Scheme{Name: lowering.Dynamic8}, Methods: []string{"forward"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := q.Write(func(int) bool { return false })
+	if err != nil || before == 0 || named(out.Data) != before || !slices.Contains(out.Layers, true) {
+		t.Errorf("%v: layers %v, want the %d keys of before", err, out, before)
+	}
+	o.Methods, o.External = []string{"more"}, true
+	again, err := compile.Lower(context.Background(), low.Data, o)
+	if err != nil || again.Methods[2].Why != "" || named(again.Data) != before || again.External != nil {
+		t.Fatalf("%v: %+v, want the %d keys of before, and no data file", err, again.Methods, before)
+	}
+	for _, data := range [][]byte{low.Data, out.Data, again.Data} {
+		for _, fault := range compiletest.Check(from, data) {
+			t.Error(fault)
+		}
+	}
+}
 
 // TestRandomQuantizedFiles quantizes random programs whose sizes vary, with all schemes, and runs the files with the plan in them.
 func TestRandomQuantizedFiles(t *testing.T) {

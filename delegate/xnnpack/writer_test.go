@@ -47,6 +47,24 @@ func TestWrittenGraphs(t *testing.T) {
 	}
 }
 
+// A payload returns no result without dimensions: runtimes would get one of a dimension. Inside of a payload there may be some.
+func TestWrittenWithoutDimensions(t *testing.T) {
+	w := Writer{Backend: Backend{Engine: EngineGo}}
+	for inside, want := range map[bool]error{false: delegate.ErrUnsupported, true: nil} {
+		c := newCalls(1)
+		last := c.do("aten::abs.out", 0, c.input())
+		if why := w.Accepts(c.g, 0); why != noDims {
+			t.Errorf("the call is accepted: %q, want %q", why, noDims)
+		}
+		if inside {
+			last = c.do("aten::mul.out", 2, c.input(2, 3), last)
+		}
+		if _, err := w.Write(c.outputs(last).g); !errors.Is(err, want) {
+			t.Errorf("inside %v: got %v, want %v", inside, err, want)
+		}
+	}
+}
+
 // TestWrittenTargets writes graphs for the first release and the last one: this has nodes that the first has not.
 func TestWrittenTargets(t *testing.T) {
 	last, err := ParseTarget("1.5")

@@ -39,9 +39,61 @@ func (w *writer) keep(i int) error {
 	}
 	if calls != nil {
 		values = append(values, calls.added...)
+		plan.With("non_const_buffer_sizes", tree.Scalars(w.roomBehind(i)))
 	}
 	plan.Fields["values"], plan.Fields["delegates"] = values, delegates
 	w.plans = append(w.plans, plan)
+	return nil
+}
+
+// roomBehind returns the sizes of a method's planned memory with room behind the values where arguments of quantized payloads are.
+func (w *writer) roomBehind(i int) []int64 {
+	m := &w.spec.Methods[i]
+	sizes, ends, feeds := []int64{0}, make([]int64, len(m.Arenas)), w.feedsQuantized(i)
+	for v := range m.Values {
+		if t := planned(m, v); t != nil && t.Offset+t.NBytes() <= m.Arenas[t.Arena].Size { // else the result of an et_view
+			ends[t.Arena] = max(ends[t.Arena], t.Offset+t.NBytes())
+		}
+	}
+	for a := range m.Arenas {
+		size := m.Arenas[a].Size
+		if feeds[a] {
+			size = max(size, (ends[a]+placeAlign-1)&^(placeAlign-1)+readBehind)
+		}
+		sizes = append(sizes, size)
+	}
+	return sizes
+}
+
+// feedsQuantized reports for each arena of a method whether arguments of quantized payloads are in it.
+func (w *writer) feedsQuantized(i int) []bool {
+	m := &w.spec.Methods[i]
+	feeds := make([]bool, len(m.Arenas))
+	for c := range m.Chains {
+		for k := range m.Chains[c].Instructions {
+			in := &m.Chains[c].Instructions[k]
+			if in.Kind != pte.DelegateCall || w.quantized[at{i, in.Index}] == nil {
+				continue
+			}
+			for _, v := range in.Args {
+				if t := planned(m, v); t != nil {
+					feeds[t.Arena] = true
+				}
+			}
+		}
+	}
+	return feeds
+}
+
+// planned returns a value that is a tensor in an arena, else nil.
+func planned(m *pte.Method, v int) *pte.Tensor {
+	if v < 0 || m.Values[v].Tensor == nil {
+		return nil
+	}
+	switch t := m.Values[v].Tensor; t.Storage {
+	case pte.Planned, pte.PlannedInit, pte.ExternalPlanned:
+		return t
+	}
 	return nil
 }
 

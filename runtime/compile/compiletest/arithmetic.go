@@ -162,7 +162,7 @@ func (n *xnode) product() {
 			continue
 		}
 		list := bias.channels()
-		if want := in.scale * s; c >= len(list) || list[c] < math.Nextafter32(want, 0) || list[c] > math.Nextafter32(want, 1) {
+		if want := in.scale * s; c >= len(list) || list[c] < math.Nextafter32(want, 0) || list[c] > math.Nextafter32(want, float32(math.Inf(1))) {
 			n.fault(21, "tag %d, channel %d: the bias has the scales %v, want %v", n.tag, c, list, want)
 			return
 		}

@@ -337,13 +337,40 @@ func (p *payload) argument(k int, x *xvalue, a *value) {
 		p.fault(13, "argument %d has the type %d, its value the datatype %d", k, a.dtype, x.datatype)
 	}
 	want := []uint32{}
-	for _, d := range a.order {
-		want = append(want, uint32(a.sizes[d]))
+	for _, n := range a.physical() {
+		want = append(want, uint32(n))
 	}
 	if len(want) == 0 {
 		want = []uint32{1}
 	}
 	if !slices.Equal(want, x.dims) {
 		p.fault(13, "argument %d has the physical sizes %d, its value %d", k, want, x.dims)
+	}
+}
+
+// known sets the sizes of arguments and constants, which the library is given.
+func (p *payload) known() {
+	for k, x := range p.externals {
+		if v := p.args[k]; x != nil && x.flags == 1 && v >= 0 && int(v) < len(p.plan.values) {
+			x.shape = p.plan.values[v].physical()
+		}
+	}
+	for _, x := range p.values {
+		for _, n := range x.dims {
+			if x.buffer > 0 {
+				x.shape = append(x.shape, int(n))
+			}
+		}
+	}
+}
+
+// result checks the sizes of an output: runtimes resize the tensor to them. Static ones are refused unless they are equal.
+func (p *payload) result(k int, x *xvalue, a *value) {
+	want := a.physical()
+	if x.flags != 2 || x.shape == nil || slices.Equal(x.shape, want) {
+		return
+	}
+	if a.dynamism == 0 || len(x.shape) != len(want) || elements(x.shape) > elements(want) {
+		p.fault(26, "argument %d has the physical sizes %d, the library computes %d", k, want, x.shape)
 	}
 }

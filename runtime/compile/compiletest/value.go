@@ -90,3 +90,14 @@ func (v *value) tensor(t flatbuf.Table) {
 		v.key = t.Table(9, "extra_tensor_info").String(1, "fully_qualified_name")
 	}
 }
+
+// physical returns the sizes of a tensor in the order of its memory.
+func (v *value) physical() []int {
+	list := []int{}
+	for _, d := range v.order {
+		if int(d) < len(v.sizes) {
+			list = append(list, int(v.sizes[d]))
+		}
+	}
+	return list
+}

@@ -12,7 +12,7 @@ type opened interface{ Graph() *graph.Graph }
 // separate if its repair would report faults, or move transposes.
 func mergeable(g *graph.Graph) error {
 	if len(g.Repaired) > 0 {
-		return refuse("the payload was repaired")
+		return refuse("a fault of its exporter is repaired at load; etrun repair corrects the file")
 	}
 	for i := range g.Nodes {
 		if n := &g.Nodes[i]; g.MayRepair && n.Type.Convolution && g.Values[n.In[0]].Datatype == graph.QDInt8 {
