@@ -41,7 +41,7 @@ func (l *lowerCommand) compare(ctx context.Context, from *session.Session, resul
 	}
 	calls := l.verifiedCalls(result)
 	if err := from.Prepare(ctx, calls); err != nil {
-		return nil, inOriginal(err)
+		return nil, inOriginal(err, "--input")
 	}
 	if err := to.Prepare(ctx, append(session.Calls{}, calls...)); err != nil {
 		return nil, fmt.Errorf("the lowered program: %w", err)
@@ -53,7 +53,7 @@ func (l *lowerCommand) compare(ctx context.Context, from *session.Session, resul
 		return err
 	})
 	if err != nil {
-		return nil, inOriginal(err)
+		return nil, inOriginal(err, "--input")
 	}
 	r := &verifiedReport{Calls: len(calls)}
 	err = to.Once(ctx, func(k int, st *session.Step) error { return l.compareOutputs(r, st, wants[k], steps[st.Name()]) })
@@ -64,9 +64,9 @@ func (l *lowerCommand) compare(ctx context.Context, from *session.Session, resul
 }
 
 // inOriginal explains an error of the original program, whose random inputs may not fit it.
-func inOriginal(err error) error {
-	if errors.Is(err, etrun.ErrInput) {
-		return fmt.Errorf("%w; give inputs that the program accepts with --input, or write without a comparison: --verify=false", err)
+func inOriginal(err error, flag string) error {
+	if errors.Is(err, etrun.ErrInput) || errors.Is(err, etrun.ErrExecute) {
+		return fmt.Errorf("%w; give inputs that the program accepts with %s, or write without a comparison: --verify=false", err, flag)
 	}
 	return err
 }

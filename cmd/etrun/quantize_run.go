@@ -109,14 +109,14 @@ func (w *quantizing) observe(ctx context.Context) error {
 	if w.scheme.Name == lowering.Static8 {
 		w.Progress.Say("calibrating")
 		if err := w.each(ctx, w.float, w.q.Calibrating()); err != nil {
-			return inOriginal(err)
+			return err
 		}
 	}
 	if !w.verify || len(w.q.Layers()) == 0 {
 		return nil
 	}
 	w.Progress.Say("measuring layers")
-	return inOriginal(w.each(ctx, w.float, w.q.Measuring()))
+	return inOriginal(w.each(ctx, w.float, w.q.Measuring()), "--calibrate")
 }
 
 // each runs a program on all samples, from its initial state. by may replace a backend.
@@ -263,7 +263,7 @@ func (w *quantizing) attempt(ctx context.Context, order []int, left int) (*compi
 func (w *quantizing) compareOutputs(ctx context.Context, data []byte) ([]outputReport, error) {
 	float, err := w.open(ctx, w.float, nil)
 	if err != nil {
-		return nil, inOriginal(err)
+		return nil, inOriginal(err, "--calibrate")
 	}
 	defer float.Close()
 	quantized, err := w.open(ctx, data, nil)
@@ -275,7 +275,7 @@ func (w *quantizing) compareOutputs(ctx context.Context, data []byte) ([]outputR
 	for i := range w.calls() {
 		wants, err := w.outputs(ctx, float, i)
 		if err != nil {
-			return nil, inOriginal(err)
+			return nil, inOriginal(err, "--calibrate")
 		}
 		got, err := w.outputs(ctx, quantized, i)
 		if err == nil {
