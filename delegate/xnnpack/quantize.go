@@ -32,12 +32,17 @@ func (w Writer) OpenFloats(p *delegate.Payload, s regions.Scheme) (regions.Float
 	if err := g.CheckCommon(int(target)); err != nil {
 		return nil, err
 	}
-	inputs := g.Inputs
+	inputs, args := g.Inputs, g.Args[:g.Inputs]
 	kept, err := withConstants(g, p.Args)
 	if err != nil {
 		return nil, err
 	}
 	f := &floatPayload{backend: w.Backend, target: target, kept: kept, inputs: inputs, plan: quantize.New(g, s)}
+	for k, v := range args {
+		if x := &g.Values[v]; x.IsConst() && len(x.Data) > 0 && len(p.Args[k].Sizes) == 0 {
+			f.scalars = append(f.scalars, &x.Data[0])
+		}
+	}
 	for _, k := range kept {
 		if k < len(p.Args) {
 			f.specs = append(f.specs, p.Args[k])
@@ -92,6 +97,7 @@ type floatPayload struct {
 	inputs  int   // of the payload
 	kept    []int // those that the graph has
 	specs   []*delegate.ArgSpec
+	scalars []*byte // the first bytes of constants without dimensions
 	plan    *quantize.Plan
 	lock    sync.Mutex // of what images record
 	signal  []float64  // by layer
@@ -289,5 +295,11 @@ func (f *floatPayload) Write(skip func(layer int) bool) (*regions.Quantized, err
 	}
 	g := b.Graph
 	g.Version = graph.Identifiers[0]
-	return &regions.Quantized{Written: written(g, constants), OldInputs: f.inputs, Inputs: f.kept, Quantized: b.Layers}, nil
+	out := written(g, constants)
+	for i := range out.Constants { // a tensor of a dimension could give results one that the program's tensors do not have
+		if c := &out.Constants[i]; len(c.Data) > 0 && slices.Contains(f.scalars, &c.Data[0]) {
+			c.Sizes = nil
+		}
+	}
+	return &regions.Quantized{Written: out, OldInputs: f.inputs, Inputs: f.kept, Quantized: b.Layers}, nil
 }

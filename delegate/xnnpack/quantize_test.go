@@ -222,6 +222,33 @@ func TestQuantizedLaterNodes(t *testing.T) {
 	}
 }
 
+// Constant arguments keep the number of their dimensions, which results of the library have, too.
+func TestQuantizedScalars(t *testing.T) {
+	for _, sizes := range [][]int{{}, {1}} {
+		b := graph.NewBuilder()
+		value := func(sizes ...int) int { return b.Value(graph.FP32, graph.ShapeOf(sizes...), graph.Quant{}) }
+		weights := alignedTo4(tensor.BytesOf([]float32{1, 2, 3, -4}))
+		x, s, product, y, w := value(4, 2), value(1), value(4, 2), value(4, 2), b.Constant(graph.FP32, graph.ShapeOf(2, 2), graph.Quant{}, weights)
+		b.Node(graph.NodeTypes[graph.TagFullyConnected], []int{x, w, graph.None}, product)
+		b.Node(graph.NodeTypes[graph.TagMultiply], []int{product, s}, y)
+		b.Externals([]int{x, s}, []int{y})
+		g, err := b.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		specs := []*delegate.ArgSpec{{DType: tensor.Float32, Sizes: []int{4, 2}},
+			{DType: tensor.Float32, Sizes: sizes, Const: tensor.BytesOf([]float32{3})}, {DType: tensor.Float32, Sizes: []int{4, 2}}}
+		f, err := Writer{}.OpenFloats(&delegate.Payload{Data: g.Payload(0), Args: specs}, lowering.Scheme{Name: lowering.Dynamic8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		written, err := f.Write(func(int) bool { return false })
+		if err != nil || written == nil || len(written.Constants) != 1 || !slices.Equal(written.Constants[0].Sizes, sizes) {
+			t.Errorf("sizes %v: got %+v, %v, want a constant of them", sizes, written, err)
+		}
+	}
+}
+
 // Payloads that cannot be written are refused when they are opened, so that others are quantized.
 func TestUnwritablePayload(t *testing.T) {
 	b := graph.NewBuilder()
