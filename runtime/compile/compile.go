@@ -100,7 +100,7 @@ func newWriter(data []byte, o *Options) (*writer, error) {
 	w := &writer{spec: spec, file: file, options: o, bytesIn: data, fileBytes: max(int64(len(data)), o.FileBytes)}
 	w.constants = newConstants(w.fileBytes)
 	if o.External {
-		w.external = &external{digest: w.constants.digest, known: make(map[string]bool), stored: make(map[digest]int)}
+		w.external = &external{digest: w.constants.digest, known: make(map[string]bool), stored: make(map[digest]int), named: o.Named}
 	}
 	return w, w.readSegments()
 }

@@ -3,9 +3,11 @@ package compile
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
 // TestExternal stores equal bytes once, and limits what is stored of bytes that are read at many lengths.
@@ -16,6 +18,14 @@ func TestExternal(t *testing.T) {
 	for i, key := range []string{"a", "b", "a"} {
 		if e.add(key, data, nil); len(e.segments) != 1 || len(e.entries) != min(i+1, 2) {
 			t.Errorf("%s: %d segments of %d keys", key, len(e.segments), len(e.entries))
+		}
+	}
+	e.named = func(key string) ([]byte, bool) { return data, key == "c" || key == "d" }
+	for key, n := range map[string]int{"c": len(data), "d": 1} { // a data file has the bytes of c
+		e.add(key, data[:n], nil)
+		stored := slices.ContainsFunc(e.entries, func(n *tree.Node) bool { return n.Fields["key"] == key })
+		if !e.known[key] || stored != (key == "d") {
+			t.Errorf("%s: known %v, stored %v", key, e.known[key], stored)
 		}
 	}
 	for n := range 1000 {
