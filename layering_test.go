@@ -75,6 +75,7 @@ var heavy = map[string][]string{
 	"github.com/prometheus/client_golang": {"runtime/metrics"},
 	"github.com/go-json-experiment/json":  {"serve"},
 	"golang.org/x/text":                   {"text/tokenizer"},
+	"github.com/clipperhouse/uax29":       {"text/tokenizer"},
 	"google.golang.org/protobuf":          {"text/tokenizer", "serve/grpc"},
 	"connectrpc.com/connect":              {"serve/grpc"},
 	"connectrpc.com/grpchealth":           {"serve/grpc"},

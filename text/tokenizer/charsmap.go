@@ -12,12 +12,8 @@ type charsmap struct {
 	texts []byte
 }
 
-// parseCharsmap returns nil for an empty table.
-func parseCharsmap(data []byte) (*charsmap, error) {
-	const place = "normalizer_spec.precompiled_charsmap"
-	if len(data) == 0 {
-		return nil, nil
-	}
+// parseCharsmap reads a table; the place is for errors.
+func parseCharsmap(data []byte, place string) (*charsmap, error) {
 	if len(data) < 4 {
 		return nil, malformed(place, "%d bytes", len(data))
 	}
@@ -34,43 +30,61 @@ func parseCharsmap(data []byte) (*charsmap, error) {
 	if n := len(c.texts); n == 0 || c.texts[n-1] != 0 {
 		return nil, malformed(place, "the texts do not end with a zero byte")
 	}
+	for text := range bytes.SplitSeq(c.texts, []byte{0}) {
+		if len(text) > maxPiece {
+			return nil, unsupported(place, "a replacement of %d bytes, at most %d are allowed", len(text), maxPiece)
+		}
+	}
 	return c, nil
 }
 
 // offset returns the distance of a unit's children.
 func offset(unit uint32) uint32 { return (unit >> 10) << ((unit & (1 << 9)) >> 6) }
 
-// longest returns the replacement of the longest known prefix of s. Offsets out of range, which no
-// correct file contains, end the search.
-func (c *charsmap) longest(s string) (out string, length int, ok bool) {
-	if c == nil {
-		return "", 0, false
-	}
-	value := -1
+// prefixes yields the prefixes of s that have a replacement, from short to long, with the offset of the replacement in texts.
+// Offsets out of range, which no correct file contains, end the search.
+func (c *charsmap) prefixes(s string, yield func(length, offset int) bool) {
 	node := offset(c.units[0])
 	for i := range len(s) {
 		node ^= uint32(s[i])
 		if int64(node) >= int64(len(c.units)) {
-			break
+			return
 		}
 		unit := c.units[node]
 		if unit&(1<<31|0xFF) != uint32(s[i]) {
-			break
+			return
 		}
 		node ^= offset(unit)
 		if leaf := unit>>8&1 == 1; !leaf {
 			continue
 		}
 		if int64(node) >= int64(len(c.units)) {
-			break
+			return
 		}
-		if v := int(c.units[node] & (1<<31 - 1)); v < len(c.texts) {
-			value, length = v, i+1
+		if v := int(c.units[node] & (1<<31 - 1)); v < len(c.texts) && !yield(i+1, v) {
+			return
 		}
 	}
+}
+
+// text returns the replacement at an offset.
+func (c *charsmap) text(offset int) string {
+	text := c.texts[offset:]
+	return string(text[:bytes.IndexByte(text, 0)])
+}
+
+// longest returns the replacement of the longest known prefix of s.
+func (c *charsmap) longest(s string) (out string, length int, ok bool) {
+	if c == nil {
+		return "", 0, false
+	}
+	value := -1
+	c.prefixes(s, func(n, offset int) bool {
+		value, length = offset, n
+		return true
+	})
 	if value < 0 {
 		return "", 0, false
 	}
-	text := c.texts[value:]
-	return string(text[:bytes.IndexByte(text, 0)]), length, true
+	return c.text(value), length, true
 }

@@ -126,16 +126,24 @@ func TestRejectedJSON(t *testing.T) {
 	}{
 		{set("version", `"2.0"`), "2.0"},
 		{set("extra", `1`), "extra"},
-		{set("normalizer", `{"type":"Precompiled","precompiled_charsmap":""}`), "Precompiled"},
-		{set("normalizer", `{"type":"Replace","pattern":{"Regex":"a+"},"content":"b"}`), "Replace"},
+		{set("normalizer", `{"type":"Precompiled","precompiled_charsmap":""}`), "normalizer.precompiled_charsmap: 0 bytes"},
+		{set("normalizer", `{"type":"Precompiled","precompiled_charsmap":"!"}`), "base64"},
+		{set("normalizer", `{"type":"Precompiled","precompiled_charsmap":"BAAAAAAAAAD/AA=="}`), "UTF-8"},
+		{set("normalizer", string(precompiledJSON(charsmapOf(map[string]string{"a": strings.Repeat("b", 1025)}, false)))), "1025 bytes"},
+		{set("normalizer", `{"type":"Replace","pattern":{"Regex":"a*"},"content":"b"}`), "empty text"},
+		{set("normalizer", `{"type":"Replace","pattern":{"Regex":"^a"},"content":"b"}`), "^"},
+		{set("normalizer", `{"type":"Unknown"}`), "Unknown"},
 		{set("normalizer", `{"type":"Prepend","prepend":"`+strings.Repeat("a", 99)+`"}`), "99 bytes"},
 		{set("normalizer", `{"type":"BertNormalizer","new":1}`), "new"},
-		{set("normalizer", `{"type":"StripAccents"}`), "StripAccents"},
 		{set("pre_tokenizer", `{"type":"Whitespace"}`), "Whitespace"},
 		{set("pre_tokenizer", `{"type":"UnicodeScripts"}`), "UnicodeScripts"},
 		{set("pre_tokenizer", `{"type":"Metaspace","replacement":"__","prepend_scheme":"always"}`), "__"},
 		{func(doc map[string]any) {
 			set("normalizer", `{"type":"Strip","strip_left":true,"strip_right":false}`)(doc)
+			set("pre_tokenizer", `{"type":"Metaspace","replacement":"_","prepend_scheme":"first","split":true}`)(doc)
+		}, "first"},
+		{func(doc map[string]any) {
+			set("normalizer", `{"type":"Nmt"}`)(doc)
 			set("pre_tokenizer", `{"type":"Metaspace","replacement":"_","prepend_scheme":"first","split":true}`)(doc)
 		}, "first"},
 		{set("pre_tokenizer", `{"type":"Digits","individual_digits":true,"new":1}`), "new"},

@@ -78,7 +78,7 @@ func (t *hugging) decoders(data json.RawMessage) (steps []func(string) string, e
 		case "Fuse":
 			fused = true
 		case "Replace":
-			step, err = replace(data, place)
+			step, err = replaceText(data, place)
 		case "Strip":
 			err = t.stripDecoder(data, fused)
 		case "Metaspace":

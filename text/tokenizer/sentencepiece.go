@@ -34,9 +34,12 @@ func parseSentencePiece(data []byte) (Tokenizer, error) {
 	if err := t.define(proto); err != nil {
 		return nil, err
 	}
-	charsmap, err := parseCharsmap(proto.normalizer.charsmap)
-	if err != nil {
-		return nil, err
+	var charsmap *charsmap
+	if table := proto.normalizer.charsmap; len(table) > 0 {
+		var err error
+		if charsmap, err = parseCharsmap(table, "normalizer_spec.precompiled_charsmap"); err != nil {
+			return nil, err
+		}
 	}
 	t.normalizer = normalizer{
 		charsmap:     charsmap,

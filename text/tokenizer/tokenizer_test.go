@@ -31,6 +31,7 @@ var files = []struct {
 	{"fallback.json", true, []string{meta, "\n\n\n"}, 1, nil}, // the text after an added token begins with a space
 	{"metaspace.json", false, nil, -1, nil},
 	{"unigram.json", false, nil, -1, nil},
+	{"precompiled.json", false, nil, 1, []int{2}},
 	{"wordpiece.json", false, nil, 4, []int{5}},
 	{"cased/vocab.txt", false, nil, 4, []int{5}},
 }
@@ -77,8 +78,11 @@ func readVectorsOf(t testing.TB, name string) *vectors {
 
 // vectorsOf returns the vectors of a file.
 func vectorsOf(t testing.TB, file string) *vectors {
-	if strings.Contains("wordpiece.json cased/vocab.txt", file) {
+	switch file {
+	case "wordpiece.json", "cased/vocab.txt":
 		return readVectorsOf(t, "vectors_wordpiece.json")
+	case "precompiled.json":
+		return readVectorsOf(t, "vectors_precompiled.json")
 	}
 	return readVectors(t)
 }
@@ -120,6 +124,7 @@ func TestSpecial(t *testing.T) {
 	for _, c := range []struct{ file, name string }{
 		{"llama2.bin", "<s>"}, {"bpe.model", "</s>"}, {"unigram.model", "<s>"}, {"split.json", "<|end|>"},
 		{"bytelevel.json", "<|endoftext|>"}, {"fallback.json", "<|user|>"}, {"metaspace.json", "<s>"}, {"unigram.json", "</s>"},
+		{"precompiled.json", "<s>"},
 		{"wordpiece.json", "[MASK]"}, {"cased/vocab.txt", "[SEP]"},
 	} {
 		tok := open(t, c.file)
