@@ -33,6 +33,9 @@ func (v *version) attach(ctx context.Context) error {
 // Attached reports whether the model is configured with Attach.
 func (m *Model) Attached() bool { return m.config.Attach != nil }
 
+// Kind returns the model's Config.Kind.
+func (m *Model) Kind() string { return m.config.Kind }
+
 // Use waits in the model's queue and calls f with the attachment of the current program, which stays
 // open until f returns. ctx ends at the model's time limit, unless f calls began first, which lifts
 // the limit. f calls began again whenever it continues. Errors are those of f, and those for which Failure has a status.

@@ -29,6 +29,8 @@ type Config struct {
 	// Attach, if not nil, makes an attachment for each opened program, which must be one of this
 	// process. The model then answers through Use only, and Check and Methods are not used.
 	Attach func(ctx context.Context, p *etrun.Program) (Attachment, error)
+	// Kind names what Attach makes, for those who look for a model of a kind before it is loaded; empty if it is not known.
+	Kind string
 	// Methods are served under their names as versions; empty means all.
 	Methods []string
 	// Memory returns the bytes of memory of the program that was opened last, Size what is expected before the first load.

@@ -177,6 +177,18 @@ func (e *Embedder) Encode(s string) ([]int, error) {
 	return slices.Concat(e.before, ids, e.after), err
 }
 
+// EncodeUpTo is Encode for at most n tokens: it drops the last tokens of a longer text, and none of the control tokens around it.
+func (e *Embedder) EncodeUpTo(s string, n int) ([]int, error) {
+	if least := len(e.before) + len(e.after); n < max(least, 1) {
+		return nil, &OptionError{Option: "tokens of a text", Got: n, Want: fmt.Sprintf("%d or more", max(least, 1))}
+	}
+	ids, err := e.Encode(s)
+	if err != nil || len(ids) <= n {
+		return ids, err
+	}
+	return append(ids[:n-len(e.after)], e.after...), nil
+}
+
 // Check checks the number of a text's tokens, and the tokens.
 func (e *Embedder) Check(tokens []int) error {
 	n := len(tokens)

@@ -350,7 +350,13 @@ func several(t *testing.T) *peer {
 	config := func(name string) serve.Config {
 		return serve.Config{Name: name, Open: open, Attach: openai.Attach(openai.Config{Tokenizer: bytesTokenizer(t)})}
 	}
-	s, err := serve.New(serve.Options{}, config("a"), config("b"))
+	return serverOf(t, config("a"), config("b"))
+}
+
+// serverOf returns a server with models that are not loaded.
+func serverOf(t *testing.T, models ...serve.Config) *peer {
+	t.Helper()
+	s, err := serve.New(serve.Options{}, models...)
 	must(t, err)
 	p := &peer{server: s, http: httptest.NewServer(openai.New(s, openai.Options{}))}
 	t.Cleanup(func() {

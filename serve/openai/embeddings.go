@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -67,7 +68,7 @@ const maxInputs = 2048
 var embeddingMembers = object{
 	"model": {}, "input": {most: maxInputs}, "encoding_format": {}, "dimensions": {},
 	"user": {use: inert}, "request_id": {use: inert}, "keep_alive": {use: inert}, "priority": common["priority"],
-	"truncate_prompt_tokens": no("shorten the input"), "truncate": no("shorten the input", "false"),
+	"truncate_prompt_tokens": {}, "truncate": no("want truncate_prompt_tokens", "false", `"NONE"`),
 	"add_special_tokens": no("a text has the model's control tokens around it", "true"),
 	"normalize":          no("see --normalize of the server"), "embd_normalize": no("see --normalize of the server"),
 	"input_type": no("put the text of the model's prompt before the input"), "prompt": no("want input"), "content": no("want input"),
@@ -80,6 +81,7 @@ type embeddingRequest struct {
 	Input      inputs  `json:"input"`
 	Encoding   *string `json:"encoding_format"`
 	Dimensions *int    `json:"dimensions"`
+	Truncate   *int    `json:"truncate_prompt_tokens"`
 }
 
 // inputs are the texts of a request.
@@ -101,6 +103,8 @@ func (r *embeddingRequest) check() error {
 		return refused("encoding_format", "%s, want float or base64", quote(*r.Encoding))
 	case r.Dimensions != nil && *r.Dimensions < 1:
 		return refused("dimensions", "%d, want 1 or more", *r.Dimensions)
+	case r.Truncate != nil && (*r.Truncate < -1 || *r.Truncate == 0):
+		return refused("truncate_prompt_tokens", "%d, want 1 or more, or -1 for the context of the model", *r.Truncate)
 	}
 	return nil
 }
@@ -132,7 +136,7 @@ func (h *handler) embeddings(w http.ResponseWriter, r *http.Request) {
 	}
 	var m *serve.Model
 	if err == nil {
-		m, err = h.find(v.Model)
+		m, err = h.find(v.Model, KindVector)
 	}
 	if err == nil {
 		err = m.Use(r.Context(), func(ctx context.Context, x serve.Attachment, began func()) error {
@@ -197,15 +201,18 @@ func (v *vectors) size(dimensions int) (int, error) {
 
 // tokens returns the tokens of the texts.
 func (v *vectors) tokens(ctx context.Context, e *embedder) ([][]int, error) {
+	most, err := v.longest(e.Info().Context)
+	if err != nil {
+		return nil, err
+	}
 	list := make([][]int, len(v.Input))
 	for i, p := range v.Input {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		list[i] = p.tokens
-		var err error
-		if p.text != nil {
-			list[i], err = e.Encode(*p.text)
+		list[i], err = p.upTo(most, e)
+		if _, ok := errors.AsType[*text.OptionError](err); ok && most > 0 {
+			return nil, refused("truncate_prompt_tokens", "%v", err)
 		}
 		if err == nil {
 			err = e.Check(list[i])
@@ -220,6 +227,32 @@ func (v *vectors) tokens(ctx context.Context, e *embedder) ([][]int, error) {
 	}
 	v.usage.Total = v.usage.Prompt
 	return list, nil
+}
+
+// longest returns the number of tokens to which longer texts are shortened, 0 for none.
+func (v *vectors) longest(context int) (int, error) {
+	switch {
+	case v.Truncate == nil:
+		return 0, nil
+	case *v.Truncate > context:
+		return 0, refused("truncate_prompt_tokens", "%d, the context of the model has %d tokens", *v.Truncate, context)
+	case *v.Truncate < 0:
+		return context, nil
+	}
+	return *v.Truncate, nil
+}
+
+// upTo returns the tokens of a text, the first ones if there are more than most and that is not 0.
+func (p *prompt) upTo(most int, e *embedder) ([]int, error) {
+	switch {
+	case p.text == nil && most > 0:
+		return p.tokens[:min(most, len(p.tokens))], nil
+	case p.text == nil:
+		return p.tokens, nil
+	case most > 0:
+		return e.EncodeUpTo(*p.text, most)
+	}
+	return e.Encode(*p.text)
 }
 
 // listError is the error of one of several texts.

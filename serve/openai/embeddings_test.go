@@ -152,6 +152,86 @@ func TestEmbeddingDimensions(t *testing.T) {
 	}
 }
 
+// Texts are shortened at their end, before the control tokens, to what the request says, or to the context of the model.
+func TestEmbeddingsTruncate(t *testing.T) {
+	p := newEmbedPeer(t, serve.Options{}, encoderNamed(t, "ten", "albert", text.EmbedOptions{Pooling: text.PoolLast}))
+	ask := func(model, input string, most int) ([]float32, int) {
+		_, body := ask(t, p.peer, "POST", "/v1/embeddings", fmt.Sprintf(`{"model":%q,"input":%s,"truncate_prompt_tokens":%d}`, model, input, most))
+		var a struct {
+			Data  []struct{ Embedding []float32 }
+			Usage struct {
+				Prompt int `json:"prompt_tokens"`
+			}
+		}
+		must(t, json.Unmarshal(body, &a))
+		if len(a.Data) != 1 {
+			t.Fatalf("%s: %s", input, body)
+		}
+		return a.Data[0].Embedding, a.Usage.Prompt
+	}
+	tok, err := tokenizer.Open(encoders)
+	must(t, err)
+	body, err := tok.Encode(strings.Repeat("the model ", 9), false)
+	must(t, err)
+	for most, n := range map[int]int{-1: 12, 12: 12, 5: 5, 3: 3} {
+		want, err := json.Marshal(append(append([]int{2}, body[:n-2]...), 3))
+		must(t, err)
+		a, tokens := ask("vec", `"`+strings.Repeat("the model ", 9)+`"`, most)
+		b, _ := ask("vec", string(want), -1)
+		if tokens != n || !equalVectors(a, b) {
+			t.Errorf("%d: %d tokens, %v, want the vector of %s, %v", most, tokens, a, want, b)
+		}
+	}
+	a, tokens := ask("vec", `"the model"`, -1)
+	b, _ := ask("vec", `"the model"`, 12)
+	if c := libraryVectors(t, text.EmbedOptions{Pooling: text.PoolMean, Normalize: true}, "the model")[0]; tokens != 4 || !equalVectors(a, c) || !equalVectors(b, c) {
+		t.Errorf("a short text: %d tokens, %v and %v, want %v", tokens, a, b, c)
+	}
+	a, tokens = ask("ten", `[1,2,3,4,5,6,7,8,9,10,11]`, -1)
+	if b, _ := ask("ten", `[1,2,3,4,5,6,7,8,9,10]`, -1); tokens != 10 || !equalVectors(a, b) {
+		t.Errorf("%d tokens, %v, want %v", tokens, a, b)
+	}
+}
+
+// Without a name the only model of the kind answers, whether it is loaded or not. One of another kind says what it does.
+func TestOnlyModelOfItsKind(t *testing.T) {
+	p := newEmbedPeer(t, serve.Options{})
+	vectors := map[string]string{"/v1/embeddings": `{"input":"a"}`}
+	texts := map[string]string{asCompletion: `{"prompt":"x","max_tokens":1}`}
+	requests := func(bodies map[string]string, status int, want string) {
+		t.Helper()
+		for path, body := range bodies {
+			if got, answer := ask(t, p.peer, "POST", path, body); got != status || !strings.Contains(string(answer), want) {
+				t.Errorf("%s: %d %s, want %d and %s", path, got, answer, status, want)
+			}
+		}
+	}
+	requests(vectors, 200, `"model":"vec"`)
+	requests(texts, 200, `"model":"lm"`)
+	requests(map[string]string{asChat: `{"messages":[{"role":"user","content":"x"}]}`, "/v1/responses": `{"input":"x"}`,
+		"/tokenize": `{"messages":[{"role":"user","content":"x"}]}`}, 400, `chat template`)
+	requests(map[string]string{"/tokenize": `{"prompt":"x"}`, "/detokenize": `{"tokens":[]}`}, 400, `"param":"model","code":"missing_required_parameter"`)
+
+	must(t, p.server.Model("lm").Unload(t.Context())) // its configuration does not say what it was
+	requests(vectors, 400, `"param":"model","code":"missing_required_parameter"`)
+	must(t, p.server.Model("lm").Load(t.Context()))
+	only := &embedPeer{peer: serverOf(t, encoderNamed(t, "vec", "bert", text.EmbedOptions{Pooling: text.PoolMean}))}
+	must(t, only.server.LoadAll(t.Context()))
+	if got, answer := ask(t, only.peer, "POST", asCompletion, `{"prompt":"x"}`); got != 400 || !strings.Contains(string(answer), "vectors of texts only") {
+		t.Errorf("an encoder only: %d %s", got, answer)
+	}
+
+	lm := serve.Config{Name: "lm", Kind: openai.KindText, OnDemand: true, Open: open, Attach: openai.Attach(openai.Config{Tokenizer: bytesTokenizer(t)})}
+	vec := encoderNamed(t, "vec", "bert", text.EmbedOptions{Pooling: text.PoolMean})
+	vec.Kind, vec.OnDemand = openai.KindVector, true
+	p.peer = serverOf(t, lm, vec)
+	requests(vectors, 200, `"model":"vec"`)
+	if s := p.server.Model("lm").State(); s != serve.Unloaded {
+		t.Errorf("the other model is %s", s)
+	}
+	requests(texts, 200, `"model":"lm"`)
+}
+
 // Each request that is refused names its member.
 func TestEmbeddingsRefuse(t *testing.T) {
 	p := newEmbedPeer(t, serve.Options{}, encoderNamed(t, "ten", "albert", text.EmbedOptions{Pooling: text.PoolLast}))
@@ -176,7 +256,13 @@ func TestEmbeddingsRefuse(t *testing.T) {
 		{`{"model":"vec","input":"a","dimensions":33}`, 400, `"param":"dimensions"`},
 		{`{"model":"vec","input":"a","dimensions":"8"}`, 400, `"param":"dimensions"`},
 		{`{"model":"vec","input":"a","color":1}`, 400, `"param":"color","code":"unknown_parameter"`},
-		{`{"model":"vec","input":"a","truncate_prompt_tokens":5}`, 400, `"param":"truncate_prompt_tokens","code":"unsupported_parameter"`},
+		{`{"model":"vec","input":"a","truncate":true}`, 400, `want truncate_prompt_tokens","type":"invalid_request_error","param":"truncate"`},
+		{`{"model":"vec","input":"a","truncate_prompt_tokens":0}`, 400, `"param":"truncate_prompt_tokens"`},
+		{`{"model":"vec","input":"a","truncate_prompt_tokens":-2}`, 400, `"param":"truncate_prompt_tokens"`},
+		{`{"model":"vec","input":"a","truncate_prompt_tokens":1}`, 400, `got 1, want 2 or more","type":"invalid_request_error","param":"truncate_prompt_tokens"`},
+		{`{"model":"vec","input":"a","truncate_prompt_tokens":13}`, 400, `context of the model has 12 tokens`},
+		{`{"model":"vec","input":"a","truncate_prompt_tokens":"5"}`, 400, `"param":"truncate_prompt_tokens"`},
+		{`{"model":"ten","input":[1,2],"truncate_prompt_tokens":-1}`, 400, `exactly 10`},
 		{`{"input":"a"}`, 400, `"param":"model"`},
 		{`{"model":"no","input":"a"}`, 404, `"code":"model_not_found"`},
 		{`{"model":"lm","input":"a"}`, 400, `"param":"model"`},

@@ -224,7 +224,7 @@ const noTexts = "computes vectors of texts only: want /v1/embeddings"
 func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *job, hold *serve.Hold, err error) {
 	var m *serve.Model
 	if err == nil {
-		m, err = h.find(name)
+		m, err = h.find(name, KindText)
 	}
 	if err != nil {
 		h.server.WriteBy(w) // the request may have waited longer than the limit to make its form

@@ -36,10 +36,33 @@ func usable(m *serve.Model) bool {
 	return m.Available() || state != serve.Unloaded && state != serve.Failed
 }
 
-// find returns a model by its name, the only language model without one.
-func (h *handler) find(name string) (*serve.Model, error) {
+// Kinds of models, for serve.Config.Kind.
+const (
+	KindText   = "text"   // generates texts
+	KindVector = "vector" // computes vectors of texts
+)
+
+// modelKind returns the kind of a model: of what is loaded, else of its configuration.
+func modelKind(m *serve.Model) string {
+	kind := m.Kind()
+	m.Loaded(func(x serve.Attachment) {
+		switch x.(type) {
+		case *generator:
+			kind = KindText
+		case *embedder:
+			kind = KindVector
+		}
+	})
+	return kind
+}
+
+// find returns a model by its name. Without one it is the only model of a kind; an empty kind means any.
+func (h *handler) find(name, kind string) (*serve.Model, error) {
 	if name == "" {
-		return h.only()
+		var err error
+		if name, err = h.only(kind); err != nil {
+			return nil, err
+		}
 	}
 	m := h.server.Model(name)
 	switch {
@@ -51,19 +74,24 @@ func (h *handler) find(name string) (*serve.Model, error) {
 	return m, nil
 }
 
-// only returns the only language model of the server, whatever its state.
-func (h *handler) only() (only *serve.Model, err error) {
+// only returns the name of the only model of a kind, whatever its state. A model whose kind is not known may be of any. If there is
+// none, it is the only model of another kind, for the error that says what that does.
+func (h *handler) only(kind string) (string, error) {
+	var all, fitting []string
 	for _, m := range h.server.Models() {
 		if !m.Attached() {
 			continue
 		}
-		if only != nil {
-			return nil, missing("model")
+		all = append(all, m.Name())
+		if k := modelKind(m); kind == "" || k == "" || k == kind {
+			fitting = append(fitting, m.Name())
 		}
-		only = m
 	}
-	if only == nil {
-		return nil, missing("model")
+	if len(fitting) == 0 {
+		fitting = all
 	}
-	return h.find(only.Name())
+	if len(fitting) != 1 {
+		return "", missing("model")
+	}
+	return fitting[0], nil
 }

@@ -113,7 +113,7 @@ func (h *handler) models(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (h *handler) model(w http.ResponseWriter, r *http.Request) {
-	m, err := h.find(r.PathValue("model"))
+	m, err := h.find(r.PathValue("model"), "")
 	if err != nil {
 		fail(w, err)
 		return

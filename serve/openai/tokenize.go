@@ -30,6 +30,14 @@ type tokenizeRequest struct {
 	Special *bool   `json:"add_special_tokens"`
 }
 
+// wants returns the model that is asked, and its kind: messages are for one that generates texts.
+func (r *tokenizeRequest) wants() (name, kind string) {
+	if len(r.Messages) > 0 {
+		kind = KindText
+	}
+	return r.Model, kind
+}
+
 // tokensAnswer has the tokens of a text.
 type tokensAnswer struct {
 	Count  int   `json:"count"`
@@ -50,14 +58,14 @@ type textAnswer struct {
 
 func (h *handler) tokenize(w http.ResponseWriter, r *http.Request) {
 	body := &tokenizeRequest{}
-	h.convert(w, r, tokenizeMembers, body, func() string { return body.Model }, func(l lexer, m *formMaker) (any, error) {
+	h.convert(w, r, tokenizeMembers, body, body.wants, func(l lexer, m *formMaker) (any, error) {
 		return body.ids(l, m)
 	})
 }
 
 func (h *handler) detokenize(w http.ResponseWriter, r *http.Request) {
 	body := &detokenizeRequest{}
-	h.convert(w, r, detokenizeMembers, body, func() string { return body.Model }, func(l lexer, m *formMaker) (any, error) {
+	h.convert(w, r, detokenizeMembers, body, func() (string, string) { return body.Model, "" }, func(l lexer, m *formMaker) (any, error) {
 		return body.text(l, h.server.AnswerBytes()/textShare, m.hold)
 	})
 }
@@ -75,13 +83,13 @@ type lexer interface {
 var converting = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // convert answers a request that needs a tokenizer only: it does not wait for texts that are being generated.
-func (h *handler) convert(w http.ResponseWriter, r *http.Request, members object, into any, name func() string,
+func (h *handler) convert(w http.ResponseWriter, r *http.Request, members object, into any, wants func() (name, kind string),
 	do func(l lexer, m *formMaker) (any, error)) {
 	hold, err := h.read(w, r, members, into, 3*decodedShare) // with the tokens, and their JSON
 	defer hold.Release()
 	var m *serve.Model
 	if err == nil {
-		m, err = h.find(name())
+		m, err = h.find(wants())
 	}
 	var object any
 	if err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/trace"
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai"
 )
 
 // errDiffers means that a self-test got different results.
@@ -50,12 +51,16 @@ func (m *served) config() serve.Config {
 		start = m.openIsolated
 	}
 	var attach func(context.Context, *etrun.Program) (serve.Attachment, error)
+	kind := ""
 	if m.Tokenizer != "" {
-		attach = m.openText
+		attach, kind = m.openText, openai.KindText
+		if m.Embedding.Wanted(m.Tokenizer) {
+			kind = openai.KindVector
+		}
 	}
 	return serve.Config{Name: m.Name, Version: m.Version, OnDemand: m.isOnDemand(m.limited), Idle: m.Idle,
 		Memory: m.memory, Size: m.fileBytes, Unloaded: m.unloaded,
-		Attach: attach, Start: start, Open: m.openObserved, Check: m.check, Loaded: m.loaded, Methods: m.Methods,
+		Attach: attach, Kind: kind, Start: start, Open: m.openObserved, Check: m.check, Loaded: m.loaded, Methods: m.Methods,
 		Observer: m.metrics.Model(m.Name, ""), Instances: m.instances(), Queue: queue,
 		Timeout: m.timeout(), MaxBatch: m.MaxBatch, BatchDelay: m.BatchDelay,
 		Sequences: serve.SequenceLimits{Max: m.Sequences, Idle: m.SequenceIdle, Bytes: int64(m.SequenceMemory)}}

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -39,6 +41,15 @@ func (e *Embedding) Options(ctx context.Context, tokenizer string, check func(na
 		o.Normalize = e.Normalize == "true"
 	}
 	return o, found, nil
+}
+
+// Wanted reports whether a model with this tokenizer computes vectors of texts: Options finds how, unless a file is wrong.
+func (e *Embedding) Wanted(tokenizer string) bool {
+	if e.Pooling != "" {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(tokenizer, "modules.json")) // see text.SentenceOptions
+	return isFolder(tokenizer) && err == nil
 }
 
 // Check reports flags that do not fit.
