@@ -87,6 +87,12 @@ func signature(p *etrun.Program, method string) (*convention, error) {
 	return c, c.readLogits(&meta.Outputs[0])
 }
 
+// Generates reports whether a method of a program is declared as one that [Load] accepts.
+func Generates(p *etrun.Program, method string) bool {
+	_, err := signature(p, method)
+	return err == nil
+}
+
 func (c *convention) reject(got, want string) error {
 	return &ConventionError{Method: c.method, Got: got, Want: want}
 }

@@ -37,7 +37,10 @@ func TestEmbed(t *testing.T) {
 		{"a large context", "HERE/bert.pte --tokenizer HERE --context 100 the", "", 0, 1, "that is the context"},
 		{"a small context", "HERE/bert.pte --tokenizer HERE --context 3 the model", "", 0, 2, ""},
 		{"a long text", "HERE/bert.pte --tokenizer HERE aaaaaaaaaaaaaaaaaa", "", 5, 0, "text 0"},
+		{"a long text, shortened", "HERE/bert.pte --tokenizer HERE --truncate aaaaaaaaaaaaaaaaaa the", "", 0, 2, ""},
+		{"no token fits", "HERE/bert.pte --tokenizer HERE --truncate --context 1 aa", "", 5, 0, "got 1, want 2 or more"},
 		{"no encoder", "HERE/../dynamic.pte --tokenizer HERE the", "", 4, 0, "not an encoder of texts"},
+		{"a language model", "HERE/../dynamic.pte --tokenizer HERE/../bytes.json --pooling mean the", "", 4, 0, "want etrun generate"},
 		{"other tokens", "HERE/bert.pte --tokenizer HERE/../bytes.json --pooling cls the", "", 5, 0, "do not belong together"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -171,6 +171,8 @@ func TestGenerateChat(t *testing.T) {
 func TestGenerateErrors(t *testing.T) {
 	pte, err := filepath.Abs(filepath.Join(root, "testdata", "pte"))
 	must(t, err)
+	encoders, err := filepath.Abs(filepath.Join(root, "text", "testdata", "encoders"))
+	must(t, err)
 	inTextFolder(t)
 	for _, c := range []struct {
 		name, args string
@@ -186,6 +188,8 @@ func TestGenerateErrors(t *testing.T) {
 		{"no tokenizer's file", "lm.pte --tokenizer noise.bin --prompt x", 4, "noise.bin: unsupported tokenizer"},
 		{"no model", "gone.pte --tokenizer bytes.json --prompt x", 2, "gone.pte"},
 		{"no language model", "PTE/two_conds.pte --tokenizer bytes.json --prompt x", 4, "not a language model"},
+		{"an encoder", "ENCODERS/bert.pte --tokens 1", 4, "want etrun embed"},
+		{"an encoder of one input", "ENCODERS/albert.pte --tokenizer ENCODERS --prompt x", 5, "want etrun embed"},
 		{"no method", "lm.pte --method other --tokenizer bytes.json --prompt x", 4, "other"},
 		{"prompt beyond the context", "lm.pte --tokenizer bytes.json --prompt " + strings.Repeat("x", 40), 5, "32"},
 		{"token beyond the vocabulary", "lm.pte --tokens 1,5000", 5, "5000"},
@@ -204,7 +208,7 @@ func TestGenerateErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out, notes bytes.Buffer
-			code := run(strings.Fields("generate "+strings.ReplaceAll(c.args, "PTE", pte)), strings.NewReader(""), &out, &notes)
+			code := run(strings.Fields("generate "+strings.NewReplacer("PTE", pte, "ENCODERS", encoders).Replace(c.args)), strings.NewReader(""), &out, &notes)
 			if code != c.code || !strings.Contains(notes.String(), c.stderr) || out.Len() > 0 {
 				t.Errorf("exit code %d, want %d; stdout %q; stderr %q, want %q in it", code, c.code, out.String(), notes.String(), c.stderr)
 			}

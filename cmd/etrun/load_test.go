@@ -32,7 +32,9 @@ func measured(t *testing.T) string {
 	must(t, err)
 	s, err := serve.New(serve.Options{}, serve.Config{Name: "digits", Open: open(digits(t, "portable.pte")), Queue: 100},
 		serve.Config{Name: "lm", Open: open(textFile(t, "dynamic.pte")), Queue: 100,
-			Attach: openai.Attach(openai.Config{Tokenizer: tok, Sessions: 4})})
+			Attach: openai.Attach(openai.Config{Tokenizer: tok, Sessions: 4})},
+		serve.Config{Name: "vec", Open: open(textFile(t, filepath.Join("encoders", "sentence.pte"))),
+			Attach: openai.AttachEmbedder(openai.EmbedConfig{})})
 	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	must(t, s.LoadAll(t.Context()))
@@ -139,8 +141,13 @@ func TestLoadFails(t *testing.T) {
 		{broken.URL + " --model m" + short, 1, "status 500"},
 		{broken.URL + " --model m --max-errors 100" + short, 0, "out of order"},
 		{url + " --model lm" + short, 2, "needs --text"},
-		{url + " --model none" + short, 1, "status 404"},
-		{url + short, 1, "the server has 2 models"},
+		{url + " --model none" + short, 1, "the server has digits, lm, vec"},
+		{url + short, 2, "the server has 3 models, digits, lm, vec"},
+		{url + " --model vec" + short, 2, "computes vectors of texts"},
+		{url + " --text --model vec" + short, 2, "cannot generate texts; the server has lm"},
+		{url + " --text --model digits" + short, 1, "the server lists lm, vec"},
+		{url + " --text --model lm --chat" + short, 2, "cannot chat: it has no template; no model of the server can"},
+		{url + " --text --chat" + short, 2, "no model that can chat"},
 		{url + " --model digits -i ones -i ones" + short, 5, "input"},
 		{url + " --model digits -i ones:float32:1x3" + short, 1, "status 400"},
 		{url + " --text --prompt x --chat -i ones", 2, "--input cannot be used with --text"},

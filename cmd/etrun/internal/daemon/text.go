@@ -67,7 +67,11 @@ func (m *served) openEmbedder(ctx context.Context, p *etrun.Program, tok tokeniz
 	for _, name := range m.Methods {
 		o.Method = name
 	}
-	return openai.AttachEmbedder(openai.EmbedConfig{Tokenizer: tok, Options: o, Warn: m.warn})(ctx, p)
+	a, err := openai.AttachEmbedder(openai.EmbedConfig{Tokenizer: tok, Options: o, Warn: m.warn})(ctx, p)
+	if _, ok := errors.AsType[*text.ConventionError](err); ok && text.Generates(p, cmp.Or(o.Method, "forward")) {
+		err = fmt.Errorf("%w; for generated texts want no --pooling, and a --tokenizer that is no folder of sentence-transformers", err)
+	}
+	return a, err
 }
 
 // openTokenizer reads the tokenizer.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -123,22 +124,28 @@ func TestInfer(t *testing.T) {
 	}
 }
 
-// The model that a server has need not be named, if there is one.
-func TestOnlyModel(t *testing.T) {
-	for list, want := range map[string]string{
-		`[{"name":"m","version":"a"},{"name":"m","version":"b"}]`: "m",
-		`[{"name":"m"},{"name":"n"}]`:                             "the server has 2 models",
-		`[]`:                                                      "the server has 0 models",
+// A model is listed once, however many versions it has.
+func TestModels(t *testing.T) {
+	for list, want := range map[string][]string{
+		`[{"name":"m","version":"a"},{"name":"l"},{"name":"m","version":"b"}]`: {"l", "m"}, `[]`: nil,
 	} {
 		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, list) }))
-		name, err := newTestClient(t, Options{URL: h.URL}).OnlyModel(t.Context())
-		if err != nil {
-			name = err.Error()
-		}
-		if name != want {
-			t.Errorf("%s: %q, want %q", list, name, want)
+		if names, err := newTestClient(t, Options{URL: h.URL}).Models(t.Context()); err != nil || !slices.Equal(names, want) {
+			t.Errorf("%s: %q, %v", list, names, err)
 		}
 		h.Close()
+	}
+}
+
+// A server that does not say what a model can do may have any.
+func TestTextModels(t *testing.T) {
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"a","object":"model"},{"id":"b","capabilities":["embedding"]}]}`)
+	}))
+	defer h.Close()
+	list, err := newTestClient(t, Options{URL: h.URL}).TextModels(t.Context())
+	if err != nil || len(list) != 2 || !list[0].Can("chat") || list[1].Can("chat") || !list[1].Can("embedding") {
+		t.Errorf("%+v, %v", list, err)
 	}
 }
 

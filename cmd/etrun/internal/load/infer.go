@@ -30,35 +30,6 @@ func (c *Client) Describe(ctx context.Context, name, version string) (*Model, er
 	return m, nil
 }
 
-// OnlyModel returns the name of the only model of the server.
-func (c *Client) OnlyModel(ctx context.Context) (string, error) {
-	list, err := c.index(ctx)
-	if err != nil {
-		return "", err
-	}
-	names := make(map[string]bool)
-	for _, name := range list {
-		names[name] = true
-	}
-	if len(names) != 1 {
-		return "", fmt.Errorf("the server has %d models", len(names))
-	}
-	return list[0], nil
-}
-
-// index returns the name of each version of each model.
-func (c *Client) index(ctx context.Context) (names []string, err error) {
-	if c.rpc {
-		return c.indexRPC(ctx)
-	}
-	var list []struct{ Name string }
-	err = c.Post(ctx, "/v2/repository/index", []byte("{}"), &list)
-	for _, m := range list {
-		names = append(names, m.Name)
-	}
-	return names, err
-}
-
 // Infer sends inferences of a model.
 type Infer struct {
 	client   *Client

@@ -27,18 +27,6 @@ type TextOptions struct {
 	IgnoreEOS bool // go on until MaxTokens, on servers that have the member ignore_eos
 }
 
-// OnlyTextModel returns the name of the only language model of the server.
-func (c *Client) OnlyTextModel(ctx context.Context) (string, error) {
-	var list struct{ Data []struct{ ID string } }
-	if err := c.Get(ctx, "/v1/models", &list); err != nil {
-		return "", err
-	}
-	if len(list.Data) != 1 {
-		return "", fmt.Errorf("the server has %d language models", len(list.Data))
-	}
-	return list.Data[0].ID, nil
-}
-
 // textRequest is the body of a request.
 type textRequest struct {
 	Model       string    `json:"model"`

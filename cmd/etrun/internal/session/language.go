@@ -1,7 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/etrun-go/etrun/text"
 	"github.com/etrun-go/etrun/text/tokenizer"
@@ -44,6 +47,7 @@ func (l *LanguageModel) Open(ctx context.Context, path string, o *Options) (*Ses
 	}
 	model, err := text.Load(ctx, s.Program, tok, l.loading()...)
 	if err != nil {
+		err = l.misused(s, err)
 		s.Close()
 		return nil, nil, WithHint(err)
 	}
@@ -52,6 +56,16 @@ func (l *LanguageModel) Open(ctx context.Context, path string, o *Options) (*Ses
 		o.Say("%s", w)
 	}
 	return s, model, nil
+}
+
+// misused adds the command of an encoder of texts to an error.
+func (l *LanguageModel) misused(s *Session, err error) error {
+	_, shape := errors.AsType[*text.ConventionError](err)
+	_, size := errors.AsType[*text.VocabularyError](err) // the output has dimensions instead of tokens
+	if (shape || size) && text.Encodes(s.Program, cmp.Or(l.Method, "forward")) {
+		return fmt.Errorf("%w; if the program computes vectors of texts, want etrun embed", err)
+	}
+	return err
 }
 
 func (l *LanguageModel) loading() []text.Option {

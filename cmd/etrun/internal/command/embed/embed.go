@@ -4,6 +4,7 @@ package embed
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -42,6 +43,7 @@ type embedCommand struct {
 	session.Embedding
 	tokenizer, method string
 	context           int
+	truncate          bool
 }
 
 const embedHelp = `Compute vectors of texts with an encoder such as BERT: a program whose method takes
@@ -76,7 +78,8 @@ func New(a *cli.App) *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&e.tokenizer, "tokenizer", "", "`FILE` with the tokenizer of the model, or its folder")
 	flags.StringVar(&e.method, "method", "forward", "method `NAME` that takes tokens and returns vectors")
-	flags.IntVar(&e.context, "context", 0, "refuse texts of more than `N` tokens (default: those of the program)")
+	flags.IntVar(&e.context, "context", 0, "accept `N` tokens of a text at most (default: those of the program)")
+	flags.BoolVar(&e.truncate, "truncate", false, "use the beginning of texts that are too long, instead of an error")
 	e.Embedding.AddFlags(flags)
 	e.Options.AddFlags(flags)
 	_ = c.RegisterFlagCompletionFunc("method", cli.CompleteMethod)
@@ -110,6 +113,9 @@ func (e *embedCommand) run(ctx context.Context, path string, texts []string) err
 	}
 	defer s.Close()
 	model, err := text.LoadEmbedder(ctx, s.Program, tok, o)
+	if _, ok := errors.AsType[*text.ConventionError](err); ok && text.Generates(s.Program, e.method) {
+		err = fmt.Errorf("%w; if the program generates texts, want etrun generate", err)
+	}
 	if err != nil {
 		return session.WithHint(err)
 	}
@@ -146,13 +152,21 @@ func readLines(ctx context.Context, in io.Reader) ([]string, error) {
 	return lines, nil
 }
 
+// encode returns the tokens of a text.
+func (e *embedCommand) encode(model *text.Embedder, s string) ([]int, error) {
+	if e.truncate {
+		return model.EncodeUpTo(s, model.Info().Context)
+	}
+	return model.Encode(s)
+}
+
 // embed computes the vectors and writes them.
 func (e *embedCommand) embed(ctx context.Context, model *text.Embedder, texts []string) error {
 	info := model.Info()
 	report := Report{Schema: "etrun.embed/1", Dimensions: info.Dimensions,
 		Pooling: string(info.Pooling), Normalized: info.Normalize, Vectors: []Vector{}}
 	for i, s := range texts {
-		tokens, err := model.Encode(s)
+		tokens, err := e.encode(model, s)
 		if err == nil {
 			err = model.EmbedTokens(ctx, [][]int{tokens}, func(vector []float32) error {
 				if e.JSON {

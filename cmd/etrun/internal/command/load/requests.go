@@ -30,6 +30,8 @@ type requests struct {
 	maxTokens int
 	chat      bool
 	ignoreEOS bool
+
+	unlisted bool // by the server, among the models that generate texts
 }
 
 func (r *requests) addFlags(flags *pflag.FlagSet) {
@@ -76,16 +78,9 @@ func (r *requests) checkProtocol(c *load.Client) error {
 
 // sender returns the sender of the requests, and describes them in the report.
 func (r *requests) sender(ctx context.Context, c *load.Client, report *load.Report, say func(string, ...any)) (load.Sender, error) {
-	only := c.OnlyModel
-	if r.text {
-		only = c.OnlyTextModel
-	}
-	if report.Model = r.model; r.model == "" {
-		name, err := only(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("no --model: %w", err)
-		}
-		report.Model = name
+	var err error
+	if report.Model, err = r.choose(ctx, c); err != nil {
+		return nil, err
 	}
 	if r.text {
 		return r.texts(ctx, c, report)
@@ -113,6 +108,9 @@ func (r *requests) texts(ctx context.Context, c *load.Client, report *load.Repor
 	if err != nil {
 		return nil, err
 	}
+	if err := r.try(ctx, c, s); err != nil {
+		return nil, err
+	}
 	report.Kind, report.Bytes, report.Requests = load.KindTexts, s.Bytes(), len(prompts)
 	return s, nil
 }
@@ -120,10 +118,10 @@ func (r *requests) texts(ctx context.Context, c *load.Client, report *load.Repor
 func (r *requests) infer(ctx context.Context, c *load.Client, report *load.Report, say func(string, ...any)) (load.Sender, error) {
 	m, err := c.Describe(ctx, report.Model, r.version)
 	if err != nil {
-		return nil, err
+		return nil, r.unknown(ctx, c, report.Model, err)
 	}
 	if len(m.Inputs)+len(m.Outputs) == 0 {
-		return nil, session.Usage("model %s has no inputs and outputs; a language model needs --text", cli.Printable(report.Model))
+		return nil, withoutTensors(ctx, c, report.Model)
 	}
 	slots, err := m.Slots()
 	if err != nil {
