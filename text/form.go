@@ -56,6 +56,12 @@ func GrammarForm(gbnf string, schemas map[string][]byte, limits ...FormLimit) (*
 	return newForm(grammar.GBNF(gbnf, schemas, limitsOf(limits)...))
 }
 
+// After returns the form of texts with any beginning, a mark that does not occur before, such as the end of a thought, and a text of
+// this form.
+func (f *Form) After(mark string, limits ...FormLimit) (*Form, error) {
+	return newForm(grammar.After(mark, f.grammar, limitsOf(limits)...))
+}
+
 // vocabulary returns the text of the tokens that can be chosen.
 func (m *Model) vocabulary() *grammar.Vocabulary {
 	m.words.once.Do(func() {

@@ -67,7 +67,7 @@ func (w *formWriter) arguments(t *toolFunction) (string, error) {
 	case err != nil && t.Strict:
 		return "", refused("tools", "the parameters of %s: %v", t.Name, err)
 	case err != nil:
-		schema = []byte(`{"type":"object"}`)
+		schema = []byte(anyObject)
 	}
 	return w.schema(schema), nil
 }
@@ -415,6 +415,8 @@ func (w *formWriter) reply(f *callFormat, u *toolUse, thought string) error {
 	}
 	switch {
 	case u.must:
+	case u.answer != nil:
+		calls = w.schema(u.answer) + " | " + calls
 	case f.begin == "": // other texts do not begin like calls, or with a mark after which they would be read
 		calls += " | [ \\n]* ([^ \\n{\\[`<] .*)?"
 	case f.also != "":
@@ -423,8 +425,8 @@ func (w *formWriter) reply(f *callFormat, u *toolUse, thought string) error {
 		calls = w.until(`"" | `+calls, f.begin)
 	}
 	switch {
-	case thought != "" && u.must:
-		calls = w.until(literal(thought)+` "\n"{0,2} `+calls, thought)
+	case thought != "" && (u.must || u.answer != nil):
+		calls = w.until(literal(thought)+` "\n"{0,2} (`+calls+")", thought)
 	case thought != "": // in which calls are none
 		calls = w.until(`"" | `+literal(thought)+" ("+calls+")", thought)
 	}
@@ -434,8 +436,11 @@ func (w *formWriter) reply(f *callFormat, u *toolUse, thought string) error {
 
 // form returns the form of a reply, nil if any text is one. thought is the mark that ends the thought in which it begins.
 func (f *callFormat) form(u *toolUse, thought string, m *formMaker) (*text.Form, error) {
-	if !u.must && !u.strict && !u.single {
+	if !u.formed() {
 		return nil, nil
+	}
+	if u.answer != nil && !u.must && f.begin == "" {
+		return nil, refused("response_format", "together with tools: the calls of this model are JSON, too; want tool_choice none or required")
 	}
 	w := &formWriter{forms: m, schemas: make(map[string][]byte)}
 	if err := w.reply(f, u, thought); err != nil {

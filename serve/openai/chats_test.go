@@ -159,6 +159,7 @@ func TestConversations(t *testing.T) {
 // What the template has no place for, and what contradicts itself, is refused.
 func TestChatErrors(t *testing.T) {
 	plain, own := newPeer(t, serve.Config{}), newChatPeer(t, "{% if tools %}{# <tool_call> #}{% endif %}?")
+	bare := newChatPeer(t, `{% if tools %}{# "parameters" #}{% endif %}?`)
 	messages := `{"messages":[{"role":"user","content":"x"}]`
 	for _, c := range []struct {
 		p           *peer
@@ -172,7 +173,9 @@ func TestChatErrors(t *testing.T) {
 		{own, messages + `,"tool_choice":"required"}`, "tool_choice"},
 		{own, messages + `,"tool_choice":{"type":"function","function":{"name":"g"}}` + oneTool + `}`, "tool_choice"},
 		{own, messages + `,"tool_choice":"often"` + oneTool + `}`, "tool_choice"},
-		{own, messages + `,"response_format":{"type":"json_object"}` + oneTool + `}`, "response_format"},
+		{bare, messages + `,"response_format":{"type":"json_object"}` + oneTool + `}`, "response_format"},
+		{own, messages + `,"guided_json":{}` + oneTool + `}`, "guided_json"},
+		{own, messages + `,"response_format":{"type":"json_object"},"stop":"x"` + oneTool + `}`, "stop"},
 		{own, messages + `,"response_format":{"type":"json_schema"}}`, "response_format.json_schema.schema"},
 		{own, messages + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"not":{}}}}}`, "response_format.json_schema.schema"},
 		{own, messages + `,"response_format":{"type":"grammar"}}`, "response_format.type"},
@@ -207,5 +210,86 @@ func TestChatErrors(t *testing.T) {
 		if status != http.StatusBadRequest || json.Unmarshal(data, &got) != nil || got.Error.Param == nil || *got.Error.Param != c.param {
 			t.Errorf("%s: got %d %s, want 400 and %q", c.body, status, data, c.param)
 		}
+	}
+}
+
+// replyOf returns the thought, the text and the calls of an answer, which the stream has as well.
+func replyOf(t *testing.T, p *peer, body string) (thought, content string, calls []string) {
+	t.Helper()
+	status, data := ask(t, p, "POST", asChat, body)
+	var got called
+	if status != http.StatusOK || json.Unmarshal(data, &got) != nil {
+		t.Fatalf("%s: %d %s", body, status, data)
+	}
+	m := got.Choices[0].Message
+	for _, c := range m.Calls {
+		calls = append(calls, c.Function.Name+c.Function.Arguments)
+	}
+	text := func(s *string) string {
+		if s == nil {
+			return ""
+		}
+		return *s
+	}
+	thought, content = text(m.Reasoning), text(m.Content)
+	_, data = ask(t, p, "POST", asChat, strings.TrimSuffix(body, "}")+`,"stream":true}`)
+	streamed := ""
+	for event := range strings.SplitSeq(string(data), "\n\n") {
+		var part called
+		if json.Unmarshal([]byte(strings.TrimPrefix(event, "data: ")), &part) != nil || len(part.Choices) == 0 {
+			continue
+		}
+		d := part.Choices[0].Delta
+		streamed += text(d.Reasoning) + text(d.Content)
+		for _, c := range d.Calls {
+			streamed += c.Function.Name + c.Function.Arguments
+		}
+	}
+	if streamed != thought+content+strings.Join(calls, "") {
+		t.Errorf("%s: streamed %q, want %q, %q and %q", body, streamed, thought, content, calls)
+	}
+	return thought, content, calls
+}
+
+// A reply that begins within a thought has the form of the request after the thought, whatever the model.
+func TestFormAfterThought(t *testing.T) {
+	p := newChatPeer(t, `?<think>{# </think> #}`)
+	thoughts := ""
+	for format, want := range map[string]string{
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"const":"</think>"}}}`: `^ ?"</think>"$`,
+		`"response_format":{"type":"json_object"}`:                                                          `(?s)^ ?\{.*\}$`,
+		`"guided_choice":["red","green"]`:                                                                   `^(red|green)$`, `"regex":"[0-9]{3}"`: `^[0-9]{3}$`,
+	} {
+		for seed := range 4 {
+			thought, content, _ := replyOf(t, p, fmt.Sprintf(`{"messages":[{"role":"user","content":"x"}],"seed":%d,"max_tokens":40,%s}`, seed, format))
+			if thoughts += thought; !regexp.MustCompile(want).MatchString(content) || strings.Contains(thought, "</think>") {
+				t.Errorf("%s, seed %d: %q after the thought %q, want %s", format, seed, content, thought, want)
+			}
+		}
+	}
+	if thoughts == "" {
+		t.Error("no reply has a thought")
+	}
+}
+
+// With tools, a reply is text of the form, or calls, whatever the model. Marks of calls in the text are text.
+func TestFormBesideTools(t *testing.T) {
+	p := newChatPeer(t, `{% if tools %}{# [TOOL_CALLS] [ARGS] #}{% endif %}?`)
+	texts, called := 0, 0
+	for seed := range 12 {
+		_, content, calls := replyOf(t, p, fmt.Sprintf(`{"messages":[{"role":"user","content":"x"}],"seed":%d,"logit_bias":{"91":%d},
+			"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"enum":["[TOOL_CALLS]",7]}}}%s}`, seed, 50*(seed%2), oneTool))
+		text := strings.TrimSpace(content)
+		switch {
+		case len(calls) == 0 && (text == `"[TOOL_CALLS]"` || text == "7"):
+			texts++
+		case len(calls) > 0 && text == "" && strings.HasPrefix(calls[0], "f{"):
+			called++
+		default:
+			t.Errorf("seed %d: %q and %q", seed, content, calls)
+		}
+	}
+	if texts == 0 || called == 0 {
+		t.Errorf("%d texts, %d replies with calls", texts, called)
 	}
 }

@@ -90,8 +90,9 @@ func (m *message) forTemplate(place string) (t text.Message, err error) {
 	return t, nil
 }
 
-// encode returns the tokens of the messages, and how the reply ends and is divided.
-func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse, m *formMaker) (e encoded, err error) {
+// encode returns the tokens of the messages, and how the reply ends and is divided. form is that of the request, nil for none: it is
+// the one of the text after the thought in which a reply begins.
+func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse, m *formMaker, form *text.Form) (e encoded, err error) {
 	t := g.template
 	if t == nil {
 		return e, refused("messages", "%v", g.noChat)
@@ -116,12 +117,20 @@ func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse, m *
 		return e, err
 	}
 	e.shown = shown
-	if u != nil {
-		thought := ""
-		if e.split.within {
-			thought = e.split.thoughts.end
-		}
+	thought := ""
+	if e.split.within {
+		thought = e.split.thoughts.end
+	}
+	switch {
+	case u != nil:
+		e.formMember = "tools"
 		e.form, err = e.split.format.form(u, thought, m)
+	case form != nil && thought != "":
+		e.formMember = r.formMember
+		e.form, err = m.make(func(limit text.FormLimit) (*text.Form, error) { return form.After(thought, limit) })
+		if err != nil {
+			err = refusedForm(r.formMember, err)
+		}
 	}
 	return e, err
 }

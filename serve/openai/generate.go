@@ -192,13 +192,16 @@ func (r *chatRequest) job(m *formMaker) (*job, error) {
 	case err != nil:
 		return nil, err
 	case u != nil && o.Form != nil:
-		return nil, refused("response_format", "together with tools; want tool_choice none")
-	case u != nil && (u.must || u.strict || u.single) && len(o.Stop) > 0:
+		if u.answer, err = r.answerSchema(); err != nil {
+			return nil, err
+		}
+		o.Form = nil // that of the reply has both
+	case u != nil && u.formed() && len(o.Stop) > 0:
 		return nil, refused("stop", "together with calls of tools of a form: the text would end within it")
 	}
 	j := r.newJob(o, chatForm{}, "messages")
 	j.prompts = []source{{tokens: func(ctx context.Context, g *generator) (encoded, error) {
-		return r.encode(g, d, u, m.within(ctx))
+		return r.encode(g, d, u, m.within(ctx), o.Form)
 	}}}
 	return j, r.checkEnd()
 }
@@ -248,6 +251,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *jo
 type encoded struct {
 	prompt, ends []int
 	form         *text.Form     // nil for none, or for that of the request
+	formMember   string         // what prescribes it
 	shown        map[int]string // control tokens that are text here
 	split        *splitting     // nil for a reply that is text only
 }
@@ -362,7 +366,7 @@ func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo 
 	o.Ends, o.Shown = e.ends, e.shown
 	member := j.formMember
 	if e.form != nil {
-		o.Form, member = e.form, "tools"
+		o.Form, member = e.form, e.formMember
 	}
 	for n := range j.texts {
 		if err := a.next(echo, e.split); err != nil {

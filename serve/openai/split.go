@@ -16,6 +16,7 @@ type splitting struct {
 	single   bool
 	thoughts thoughtMarks // empty if the template has none
 	within   bool         // the reply begins within one
+	apart    bool         // a reply is calls or a text: calls are at its beginning only
 }
 
 // piece is a part of a reply: one of its members is set.
@@ -52,6 +53,7 @@ type splitter struct {
 	*splitting
 	zone    zone
 	pending string // not yet divided
+	plain   bool   // the text has no calls
 
 	calls  int // that have begun
 	reader callReader
@@ -99,7 +101,7 @@ func (s *splitter) next(last bool) []piece {
 	case calling:
 		return s.call(last)
 	}
-	if s.format == nil || s.format.begin == "" {
+	if s.format == nil || s.format.begin == "" || s.plain {
 		text := s.pending
 		s.pending = ""
 		return pieces(piece{text: text})
@@ -159,6 +161,14 @@ func (s *splitter) open(last bool) []piece {
 	}
 	if !last && (perhaps || rest == "" || bare && strings.HasPrefix(pythonTag, rest)) {
 		return nil
+	}
+	if s.apart && !bare {
+		call, mayCall := begins(rest, s.format.begin)
+		also, mayAlso := begins(rest, s.format.also)
+		if !last && (mayCall || mayAlso) {
+			return nil
+		}
+		s.plain = !call && !also
 	}
 	s.zone = writing
 	if s.thoughts.begin != "" || bare {
@@ -245,6 +255,6 @@ func splittingOf(t *text.Template, u *toolUse, tail string) (*splitting, error) 
 	}
 	var err error
 	s.format, err = formatOf(t)
-	s.tools, s.single = u.tools, u.single
+	s.tools, s.single, s.apart = u.tools, u.single, u.answer != nil
 	return s, err
 }

@@ -316,6 +316,11 @@ func TestFreeForms(t *testing.T) {
 			[]string{"</think><tool_call>x", "</think>" + call + "x"}},
 		{"Qwen3-Coder", toolUse{strict: true}, "", []string{"", "<function", "<tool_<funct", "<<function<tool_call>\n<function=f>\n</function>\n</tool_call>"},
 			[]string{"<function=", "<tool_<function=x", "a<function=f>\n</function>", "<tool_call>x"}},
+		{"Hermes", toolUse{answer: json.RawMessage(`{"const":"<tool_call>"}`)}, "", []string{`"<tool_call>"`, call, call + "\n" + call},
+			[]string{"", "x", call + `"<tool_call>"`, `"<tool_call>"` + call, `{}`}},
+		{"Hermes", toolUse{answer: json.RawMessage(`{"const":1}`), must: true}, "", []string{call}, []string{"1", ""}},
+		{"Hermes", toolUse{answer: json.RawMessage(`{"const":1}`), single: true}, "</think>", []string{"so</think>\n\n1", "</think>1", "1</think>" + call},
+			[]string{"1", call, "</think>", "</think>" + call + "\n" + call, "</think></think>1"}},
 		{"Llama 3", toolUse{strict: true}, "</think>", []string{"so", "so </think>", "so </think>\nIt", `</think>{"name": "f", "parameters": {}}`},
 			[]string{"so </think>{", "</think> ["}},
 	} {

@@ -150,7 +150,7 @@ func (r *tokenizeRequest) ofMessages(g *generator, m *formMaker) ([]int, error) 
 	if err = cmp.Or(err, r.checkEnd()); err != nil {
 		return nil, err
 	}
-	e, err := r.encode(g, d, u, m)
+	e, err := r.encode(g, d, u, m, nil)
 	return e.prompt, err
 }
 

@@ -43,7 +43,11 @@ type toolUse struct {
 	must   bool            // call one
 	single bool            // call one at most
 	strict bool            // arguments must have the form of their schema
+	answer json.RawMessage // the schema of a reply that is no call, nil for any text
 }
+
+// formed reports whether replies have a form.
+func (u *toolUse) formed() bool { return u.must || u.strict || u.single || u.answer != nil }
 
 // use returns what the request wants of its tools, nil for nothing.
 func (r *chatRequest) use() (*toolUse, error) {
