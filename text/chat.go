@@ -56,7 +56,12 @@ type TemplateError struct {
 	Err      error
 }
 
-func (e *TemplateError) Error() string { return fmt.Sprintf("chat template %q: %v", e.Template, e.Err) }
+func (e *TemplateError) Error() string {
+	if e.Template == "" {
+		return fmt.Sprintf("chat template: %v", e.Err)
+	}
+	return fmt.Sprintf("chat template %q: %v", e.Template, e.Err)
+}
 
 // Unwrap returns etrun.ErrInput and the cause.
 func (e *TemplateError) Unwrap() []error { return []error{etrun.ErrInput, e.Err} }

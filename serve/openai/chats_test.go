@@ -169,6 +169,7 @@ func TestChatErrors(t *testing.T) {
 		{plain, messages + `,"chat_template_kwargs":{"tone":1}}`, "chat_template_kwargs.tone"},
 		{own, messages + `,"chat_template_kwargs":{"messages":[]}}`, "chat_template_kwargs.messages"},
 		{own, messages + `,"chat_template_kwargs":{"enable_thinking":1}}`, "chat_template_kwargs.enable_thinking"},
+		{own, messages + `,"max_tokens":2,"guided_choice":["four"]}`, "max_tokens"},
 		{own, messages + `,"reasoning_effort":"low"}`, "reasoning_effort"},
 		{own, messages + `,"tool_choice":"required"}`, "tool_choice"},
 		{own, messages + `,"tool_choice":{"type":"function","function":{"name":"g"}}` + oneTool + `}`, "tool_choice"},

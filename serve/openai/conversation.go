@@ -95,7 +95,7 @@ func (m *message) forTemplate(place string) (t text.Message, err error) {
 func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse, m *formMaker, form *text.Form) (e encoded, err error) {
 	t := g.template
 	if t == nil {
-		return e, refused("messages", "%v", g.noChat)
+		return e, refused("messages", "the model has no chat template that can be used, see --template of the server: %v", g.noChat)
 	}
 	with := *d
 	if t, with.Values, err = valuesOf(t, d.Values); err != nil {

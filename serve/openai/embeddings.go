@@ -211,8 +211,8 @@ func (v *vectors) tokens(ctx context.Context, e *embedder) ([][]int, error) {
 			return nil, context.Cause(ctx)
 		}
 		list[i], err = p.upTo(most, e)
-		if _, ok := errors.AsType[*text.OptionError](err); ok && most > 0 {
-			return nil, refused("truncate_prompt_tokens", "%v", err)
+		if o, ok := errors.AsType[*text.OptionError](err); ok && most > 0 {
+			return nil, optionError("truncate_prompt_tokens", o)
 		}
 		if err == nil {
 			err = e.Check(list[i])

@@ -268,7 +268,7 @@ func TestEmbeddingsRefuse(t *testing.T) {
 		{`{"model":"lm","input":"a"}`, 400, `"param":"model"`},
 		{`{"model":"ten","input":[1,2]}`, 400, `exactly 10`},
 		{`{"model":"ten","input":"a"}`, 400, `"param":"input"`},
-		{`{`, 400, "body"},
+		{`{`, 400, "body"}, {` `, 400, `body: empty`},
 	} {
 		if status, body := ask(t, p.peer, "POST", "/v1/embeddings", c.body); status != c.status || !strings.Contains(string(body), c.want) {
 			t.Errorf("%.80s: got %d %.300s, want %d and %s", c.body, status, body, c.status, c.want)

@@ -63,13 +63,21 @@ func fault(ctx context.Context, err error, form string) error {
 		if o.Option == "form" {
 			member = form
 		}
-		return &requestError{etrun.ErrInput, member, "", err.Error()}
+		return optionError(member, o)
 	}
 	_, refused := errors.AsType[*requestError](err)
 	if refused || serve.IsBusy(err) || errors.Is(err, oip.ErrTooLarge) || ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return &modelError{err}
+}
+
+// optionError returns the error of an option as that of the member that sets it.
+func optionError(member string, o *text.OptionError) error {
+	if member == "" {
+		return &requestError{etrun.ErrInput, "", "", o.Error()}
+	}
+	return refused(member, "got %v, want %s", o.Got, o.Want)
 }
 
 // quote quotes a name of a request, shortened.

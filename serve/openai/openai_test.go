@@ -425,7 +425,7 @@ func TestRefusals(t *testing.T) {
 		{"completions", lm + `"best_of":3}`, 400, "best_of"},
 		{"completions", lm + `"suffix":"y"}`, 400, "suffix"},
 		{"completions", lm + `"temperature":-1}`, 400, "temperature"},
-		{"completions", lm + `"top_p":1.5}`, 400, "top-p"},
+		{"completions", lm + `"top_p":1.5}`, 400, "top_p: got 1.5"},
 		{"completions", lm + `"max_tokens":0}`, 400, "max_tokens"},
 		{"completions", lm + `"max_tokens":1e99}`, 400, "max_tokens"},
 		{"completions", lm + `"presence_penalty":2.5}`, 400, "presence_penalty"},

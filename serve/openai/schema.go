@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,8 +179,11 @@ func inner(place, name string) string {
 
 // syntax returns an error of the JSON itself.
 func syntax(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, io.EOF): // nothing but spaces
+		return &requestError{etrun.ErrInput, "", "", "body: empty, want an object"}
 	}
 	return fmt.Errorf("body: %w", inputError{err})
 }
