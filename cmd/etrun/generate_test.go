@@ -208,7 +208,8 @@ func TestGenerateErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out, notes bytes.Buffer
-			code := run(strings.Fields("generate "+strings.NewReplacer("PTE", pte, "ENCODERS", encoders).Replace(c.args)), strings.NewReader(""), &out, &notes)
+			args := strings.NewReplacer("PTE", pte, "ENCODERS", encoders).Replace(c.args)
+			code := run(strings.Fields("generate "+args), strings.NewReader(""), &out, &notes)
 			if code != c.code || !strings.Contains(notes.String(), c.stderr) || out.Len() > 0 {
 				t.Errorf("exit code %d, want %d; stdout %q; stderr %q, want %q in it", code, c.code, out.String(), notes.String(), c.stderr)
 			}

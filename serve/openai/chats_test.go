@@ -259,10 +259,12 @@ func TestFormAfterThought(t *testing.T) {
 	for format, want := range map[string]string{
 		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"const":"</think>"}}}`: `^ ?"</think>"$`,
 		`"response_format":{"type":"json_object"}`:                                                          `(?s)^ ?\{.*\}$`,
-		`"guided_choice":["red","green"]`:                                                                   `^(red|green)$`, `"regex":"[0-9]{3}"`: `^[0-9]{3}$`,
+		`"guided_choice":["red","green"]`:                                                                   `^(red|green)$`,
+		`"regex":"[0-9]{3}"`:                                                                                `^[0-9]{3}$`,
 	} {
 		for seed := range 4 {
-			thought, content, _ := replyOf(t, p, fmt.Sprintf(`{"messages":[{"role":"user","content":"x"}],"seed":%d,"max_tokens":40,%s}`, seed, format))
+			body := fmt.Sprintf(`{"messages":[{"role":"user","content":"x"}],"seed":%d,"max_tokens":40,%s}`, seed, format)
+			thought, content, _ := replyOf(t, p, body)
 			if thoughts += thought; !regexp.MustCompile(want).MatchString(content) || strings.Contains(thought, "</think>") {
 				t.Errorf("%s, seed %d: %q after the thought %q, want %s", format, seed, content, thought, want)
 			}
