@@ -198,6 +198,7 @@ func TestResponseForms(t *testing.T) {
 // What is refused has the names of this request.
 func TestResponseErrors(t *testing.T) {
 	plain, own := newPeer(t, serve.Config{}), newChatPeer(t, "{% if tools %}{# <tool_call> #}{% endif %}?")
+	bare := newChatPeer(t, `{% if tools %}{# "parameters" #}{% endif %}?`)
 	for _, c := range []struct {
 		p           *peer
 		body, param string
@@ -222,6 +223,7 @@ func TestResponseErrors(t *testing.T) {
 		{plain, `{"input":[{"type":"reasoning","encrypted_content":"x"}]}`, "input[0].encrypted_content"},
 		{plain, `{"input":"x","max_output_tokens":0}`, "max_output_tokens"}, {plain, `{"input":"x","temperature":-1}`, "temperature"},
 		{plain, `{"input":"x","text":{"format":{"type":"json_schema"}}}`, "text.format.schema"},
+		{bare, `{"input":"x","text":{"format":{"type":"json_object"}},"tools":[{"type":"function","name":"f"}]}`, "text.format"},
 		{plain, `{"input":"x","text":{"format":{"type":"json_schema","schema":{"not":{}}}}}`, "text.format.schema"},
 		{plain, `{"input":"x","text":{"format":{"type":"grammar"}}}`, "text.format.type"},
 		{plain, `{"input":"x","max_output_tokens":1,"text":{"format":{"type":"json_object"}}}`, "max_output_tokens"},
