@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
-// constantAlign is the alignment of constants in their segment.
-const constantAlign = 16
+// constantAlign is the alignment of constants in their segment. Those of largeConstant bytes and more are aligned to cache lines, as
+// operators and engines read them where they are.
+const (
+	constantAlign = 16
+	largeConstant = 256
+)
 
 // constants are those of all methods. Equal bytes are stored once.
 type constants struct {
@@ -54,6 +59,9 @@ func (c *constants) add(data []byte) int {
 		return i
 	}
 	c.data = tree.Pad(c.data, constantAlign)
+	if len(data) >= largeConstant {
+		c.data = tree.Pad(c.data, tensor.Alignment)
+	}
 	i := len(c.offsets)
 	c.offsets = append(c.offsets, uint64(len(c.data)))
 	c.data = append(c.data, data...)

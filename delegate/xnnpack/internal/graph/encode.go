@@ -15,8 +15,20 @@ const graphVersion = "0"
 
 // Payload encodes a graph as a payload, the inverse of reading one. Value v has the id first+v.
 // Constants that were found under a key are referenced by it; others are stored in the payload.
+//
+// Larger constants are aligned to cache lines, like those that are copied at load: engines read filters of depthwise convolutions
+// and operands of sums where they are. Payloads start at cache lines in files.
 func (g *Graph) Payload(first uint32) []byte {
-	w := &writer{b: flatbuffers.NewBuilder(1024), first: first, constants: make([]byte, constantAlign), places: make([]constantPlace, 1),
+	flat, constants := g.encode(first, constantAlign)
+	if before := tensor.Alignment - constantsAt(flat)%tensor.Alignment; before != constantAlign && len(constants) > constantAlign {
+		flat, constants = g.encode(first, before) // only offsets change
+	}
+	return assemblePayload(flat, constants)
+}
+
+// encode returns the FlatBuffer of a graph, and its constants behind a number of bytes.
+func (g *Graph) encode(first uint32, before int) (flat, constants []byte) {
+	w := &writer{b: flatbuffers.NewBuilder(1024), first: first, constants: make([]byte, before), before: before, places: make([]constantPlace, 1),
 		stored: make(map[bytesAt]uint32), lists: make(map[string]flatbuffers.UOffsetT)}
 	var values, nodes, places []flatbuffers.UOffsetT
 	for v := range g.Values {
@@ -42,7 +54,7 @@ func (g *Graph) Payload(first uint32) []byte {
 		t.ref(8, placeList)
 	})
 	w.b.FinishWithFileIdentifier(root, []byte(g.Version))
-	return assemblePayload(w.b.FinishedBytes(), w.constants)
+	return w.b.FinishedBytes(), w.constants
 }
 
 // externals lists the arguments for which is returns true, by external id.
@@ -56,17 +68,26 @@ func (g *Graph) externals(is func(*Value) bool) (list []int) {
 	return list
 }
 
-// constantAlign is the alignment of constants in a payload, in bytes.
-const constantAlign = 16
+// constantAlign is the alignment of constants in a payload, in bytes. Those of largeConstant bytes and more are aligned to cache lines.
+const (
+	constantAlign = 16
+	largeConstant = 256
+)
+
+// flatbufferAt is the offset of the FlatBuffer in a payload.
+const flatbufferAt = (headerSize + constantAlign - 1) / constantAlign * constantAlign
+
+// constantsAt returns the offset of the constants in a payload.
+func constantsAt(flat []byte) int { return RoundUp(flatbufferAt+len(flat), constantAlign) }
 
 // assemblePayload returns a header followed by a FlatBuffer and constants.
 func assemblePayload(flat, constants []byte) []byte {
-	le, start := binary.LittleEndian, (headerSize+constantAlign-1)/constantAlign*constantAlign
+	le, start := binary.LittleEndian, flatbufferAt
 	head := append([]byte{0, 0, 0, 0}, headerMagic...)
 	head = le.AppendUint16(head, headerSize)
 	head = le.AppendUint32(head, uint32(start))
 	head = le.AppendUint32(head, uint32(len(flat)))
-	at := (start + len(flat) + constantAlign - 1) / constantAlign * constantAlign
+	at := constantsAt(flat)
 	head = le.AppendUint32(head, uint32(at))
 	head = le.AppendUint64(head, uint64(len(constants)))
 	out := make([]byte, at, at+len(constants))
@@ -80,6 +101,7 @@ type writer struct {
 	b         *flatbuffers.Builder
 	first     uint32 // id of value 0
 	constants []byte
+	before    int // bytes before the first constant, behind which cache lines start
 	places    []constantPlace
 	stored    map[bytesAt]uint32 // constants in the payload
 	lists     map[string]flatbuffers.UOffsetT
@@ -191,14 +213,22 @@ func (w *writer) constant(data []byte, key string) uint32 {
 	}
 	if key == "" {
 		w.stored[span(data)] = uint32(len(w.places))
+		if len(data) >= largeConstant {
+			w.pad(tensor.Alignment)
+		}
 		p.offset = uint64(len(w.constants))
 		w.constants = append(w.constants, data...)
-		for len(w.constants)%constantAlign != 0 {
-			w.constants = append(w.constants, 0)
-		}
+		w.pad(constantAlign)
 	}
 	w.places = append(w.places, p)
 	return uint32(len(w.places) - 1)
+}
+
+// pad ends the constants at a multiple of n bytes behind those before the first.
+func (w *writer) pad(n int) {
+	for (len(w.constants)-w.before)%n != 0 {
+		w.constants = append(w.constants, 0)
+	}
 }
 
 func (w *writer) value(v int, x *Value) flatbuffers.UOffsetT {
