@@ -30,9 +30,13 @@ import (
 
 // lowerFile lowers a program with the Go engine's backend.
 func lowerFile(data []byte, profit time.Duration, external bool) (*compile.Result, error) {
-	go1 := xnnpack.Backend{Engine: xnnpack.EngineGo}
-	return compile.Lower(context.Background(), data, compile.Options{Backends: map[string]delegate.Backend{go1.ID(): go1},
-		Writers: []lowering.Writer{xnnpack.Writer{Backend: go1}}, Operators: DefaultOperators(), MinProfit: profit, Planned: math.MaxInt32, External: external})
+	return lowerFileFor(xnnpack.Backend{Engine: xnnpack.EngineGo}, data, profit, external)
+}
+
+// lowerFileFor does that by the estimates of an engine.
+func lowerFileFor(by xnnpack.Backend, data []byte, profit time.Duration, external bool) (*compile.Result, error) {
+	return compile.Lower(context.Background(), data, compile.Options{Backends: map[string]delegate.Backend{by.ID(): by},
+		Writers: []lowering.Writer{xnnpack.Writer{Backend: by}}, Operators: DefaultOperators(), MinProfit: profit, Planned: math.MaxInt32, External: external})
 }
 
 // Constants in data files are as large as those of a program may be: the limits are those of all files.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/internal/campaign"
 )
@@ -24,9 +25,21 @@ func TestLoweredFileTimes(t *testing.T) {
 	if !*loweredTimes {
 		t.Skip("it measures: make loweredfiles CORPUS=folder")
 	}
+	for _, engine := range []xnnpack.Engine{xnnpack.EngineGo, xnnpack.EngineNative} {
+		t.Run(string(engine), func(t *testing.T) {
+			if engine == xnnpack.EngineNative {
+				xnntest.Library(t)
+			}
+			reportTimes(t, xnnpack.Backend{Engine: engine})
+		})
+	}
+}
+
+// reportTimes logs the ratios of all programs on an engine.
+func reportTimes(t *testing.T, by xnnpack.Backend) {
 	var ratios []float64
 	for _, path := range campaign.Corpus(".pte") {
-		ratio, err := loweredFileTime(path)
+		ratio, err := loweredFileTime(path, by)
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -41,18 +54,18 @@ func TestLoweredFileTimes(t *testing.T) {
 }
 
 // loweredFileTime returns 0 if nothing is lowered, or the program does not run.
-func loweredFileTime(path string) (ratio float64, err error) {
+func loweredFileTime(path string, by xnnpack.Backend) (ratio float64, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}
-	result, err := lowerFile(data, MinProfit, false)
+	result, err := lowerFileFor(by, data, MinProfit, false)
 	if err != nil || !result.Lowered() {
 		return 0, nil // it has a fault, or no region gains time
 	}
 	var methods [2]*Method
 	for k, from := range [2][]byte{data, result.Data} {
-		p, err := Parse(from, WithThreads(1), WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}))
+		p, err := Parse(from, WithThreads(1), WithDelegates(by))
 		if err != nil {
 			return 0, err
 		}
