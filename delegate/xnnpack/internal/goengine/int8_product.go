@@ -159,7 +159,8 @@ func (p *int8Product) planGather() {
 	p.gathers, p.patches = true, rowsOf[uint8](p.node, p.e.Shapes[p.node.In[0]], p.out, nil)
 }
 
-// tileSums is the number of sums that a task computes at once, in fours of panels, which are side by side if their weights have 4 bits. taskWork is the number of MACs that
+// tileSums is the number of sums that a task computes at once, in pairs of panels, or in fours, which are side by side if weights have 4
+// bits. taskWork is the number of MACs that
 // justify a separate task.
 const (
 	tileSums = 4096
@@ -174,7 +175,11 @@ func (p *int8Product) splitTasks() {
 	}
 	all := p.columns() / simd.DotCols
 	p.tile = max(1, min(p.rows, 64))
-	p.panels = min(max(tileSums/simd.DotCols/p.tile, 4)&^3, all)
+	together := 2
+	if p.nibbles != nil {
+		together = 4
+	}
+	p.panels = min(max(tileSums/simd.DotCols/p.tile, together)&^(together-1), all)
 	if p.tile == p.rows && p.e.threads() > 1 { // a single tile: threads share the columns
 		p.panels = min(p.panels, max(4, graph.RoundUp(all/(4*p.e.threads()), 4)))
 	}
