@@ -261,13 +261,14 @@ func (p *int8Product) packRows(src []uint8) {
 	p.a = p.nibbles.PackRows(p.e.staged[:size], src, p.rows)
 }
 
-// rowsPacked reports whether packRows of the previous node has made the same rows.
+// rowsPacked reports whether packRows of the previous node makes the same rows: it reads the same elements, in as many rows and in
+// groups of the same size. Each run starts at the first node, and no other node uses e.staged between the two.
 func (p *int8Product) rowsPacked() bool {
 	if p.nibbles == nil || p.node.At == 0 {
 		return false
 	}
 	last := p.e.Products[p.node.At-1]
-	return last != nil && last.nibbles != nil && last.node.In[0] == p.node.In[0] && last.nibbles.K == p.nibbles.K
+	return last != nil && last.nibbles != nil && last.node.In[0] == p.node.In[0] && last.rows == p.rows && last.nibbles.K == p.nibbles.K
 }
 
 // zeroByte returns the element that represents 0 in an image.

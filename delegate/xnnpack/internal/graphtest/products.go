@@ -75,20 +75,22 @@ func (m *Maker) randomConnected(w graph.Weighted) (string, *graph.Graph) {
 		bias = m.Constant(w.Bias, 0, cols)
 	}
 	if w.Filter == graph.QBInt4 {
-		m.regroup(filter, cols, k)
+		group := m.UpTo(k)
+		for k%group != 0 {
+			group--
+		}
+		m.Regroup(filter, cols, k, group)
 	}
 	y := m.Value(w.Out, rows, cols)
 	m.Node("FullyConnected", []int{x, filter, bias}, []int{y}, m.SomeBounds)
 	return fmt.Sprintf("%v of %d rows, %d to %d channels", w, rows, k, cols), m.Done(y)
 }
 
-// regroup sets a random group size and scales of a 4-bit filter.
-func (m *Maker) regroup(v, cols, k int) {
+// Regroup sets a group size, which divides k, and random scales of a 4-bit filter.
+func (m *Maker) Regroup(v, cols, k, group int) {
 	q := &m.Graph.Values[v].Quant
-	for q.GroupSize = m.UpTo(k); k%q.GroupSize != 0; q.GroupSize-- {
-	}
-	q.Blocks = nil
-	for range cols * (k / q.GroupSize) {
+	q.GroupSize, q.Blocks = group, nil
+	for range cols * (k / group) {
 		q.Blocks = append(q.Blocks, uint16(math.Float32bits(m.R.Float32()*0.05+0.001)>>16))
 	}
 }
