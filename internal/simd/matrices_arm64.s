@@ -569,18 +569,21 @@ next:
 	BNE tile
 	RET
 
-// func smmlaNibble4x16(k, groups int, a, b *uint8, c *float32, ldc int)
-TEXT ·smmlaNibble4x16(SB), NOSPLIT, $0-48
-	MOVD groups+8(FP), R5
-	MOVD a+16(FP), R1
-	MOVD b+24(FP), R4
-	MOVD c+32(FP), R6
-	MOVD ldc+40(FP), R7
+// func smmlaNibble4x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
+TEXT ·smmlaNibble4x16(SB), NOSPLIT, $0-56
+	MOVD panels+0(FP), R10
+	MOVD b+32(FP), R4
+	MOVD c+40(FP), R6
+	MOVD ldc+48(FP), R7
 	MOVD $0xf0f0f0f0, R0
 	VDUP R0, V28.S4
 
+panel:
+	MOVD groups+16(FP), R5
+	MOVD a+24(FP), R1
+
 group:
-	MOVD k+0(FP), R0
+	MOVD k+8(FP), R0
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V8.B16, V8.B16, V8.B16
@@ -720,17 +723,23 @@ loop:
 	ADD R7, R9
 	SUBS $1, R5
 	BNE group
+	ADD $64, R6
+	SUBS $1, R10
+	BNE panel
 	RET
 
-// func smmlaNibble2x16(k, groups int, a, b *uint8, c *float32, ldc int)
-TEXT ·smmlaNibble2x16(SB), NOSPLIT, $0-48
-	MOVD groups+8(FP), R5
-	MOVD a+16(FP), R1
-	MOVD b+24(FP), R4
-	MOVD c+32(FP), R6
-	MOVD ldc+40(FP), R7
+// func smmlaNibble2x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
+TEXT ·smmlaNibble2x16(SB), NOSPLIT, $0-56
+	MOVD panels+0(FP), R10
+	MOVD b+32(FP), R4
+	MOVD c+40(FP), R6
+	MOVD ldc+48(FP), R7
 	MOVD $0xf0f0f0f0, R0
 	VDUP R0, V28.S4
+
+panel:
+	MOVD groups+16(FP), R5
+	MOVD a+24(FP), R1
 	MOVD R6, R9
 	VLD1 (R9), [V8.S4, V9.S4, V10.S4, V11.S4]
 	ADD R7, R9
@@ -738,7 +747,7 @@ TEXT ·smmlaNibble2x16(SB), NOSPLIT, $0-48
 	ADD R7, R9
 
 group:
-	MOVD k+0(FP), R0
+	MOVD k+8(FP), R0
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
@@ -818,23 +827,29 @@ loop:
 	ADD R7, R9
 	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R9)
 	ADD R7, R9
+	ADD $64, R6
+	SUBS $1, R10
+	BNE panel
 	RET
 
-// func smmlaNibble1x16(k, groups int, a, b *uint8, c *float32, ldc int)
-TEXT ·smmlaNibble1x16(SB), NOSPLIT, $0-48
-	MOVD groups+8(FP), R5
-	MOVD a+16(FP), R1
-	MOVD b+24(FP), R4
-	MOVD c+32(FP), R6
-	MOVD ldc+40(FP), R7
+// func smmlaNibble1x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
+TEXT ·smmlaNibble1x16(SB), NOSPLIT, $0-56
+	MOVD panels+0(FP), R10
+	MOVD b+32(FP), R4
+	MOVD c+40(FP), R6
+	MOVD ldc+48(FP), R7
 	MOVD $0xf0f0f0f0, R0
 	VDUP R0, V28.S4
+
+panel:
+	MOVD groups+16(FP), R5
+	MOVD a+24(FP), R1
 	MOVD R6, R9
 	VLD1 (R9), [V8.S4, V9.S4, V10.S4, V11.S4]
 	ADD R7, R9
 
 group:
-	MOVD k+0(FP), R0
+	MOVD k+8(FP), R0
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
@@ -900,4 +915,7 @@ loop:
 	MOVD R6, R9
 	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R9)
 	ADD R7, R9
+	ADD $64, R6
+	SUBS $1, R10
+	BNE panel
 	RET

@@ -6,18 +6,22 @@
 
 // Tiles of products with 4-bit weights for AVX-VNNI.
 
-// func nibble256x4x16(k, groups int, a, b *uint8, c *float32, ldc int)
-TEXT ·nibble256x4x16(SB), NOSPLIT, $0-48
-	MOVQ groups+8(FP), DX
-	MOVQ a+16(FP), AX
-	MOVQ b+24(FP), DI
-	MOVQ ldc+40(FP), R8
+// func nibble256x4x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
+TEXT ·nibble256x4x16(SB), NOSPLIT, $0-56
+	MOVQ panels+0(FP), R10
+	MOVQ b+32(FP), DI
+	MOVQ c+40(FP), R11
+	MOVQ ldc+48(FP), R8
 	MOVL $0xf0f0f0f0, CX
 	VMOVD CX, X14
 	VPBROADCASTD X14, Y14
 
+panel:
+	MOVQ groups+16(FP), DX
+	MOVQ a+24(FP), AX
+
 group:
-	MOVQ k+0(FP), CX
+	MOVQ k+8(FP), CX
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -130,7 +134,7 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	MOVQ c+32(FP), SI
+	MOVQ R11, SI
 	VPMOVZXWD 0(DI), Y10
 	VPSLLD $16, Y10, Y10
 	VPMOVZXWD 16(DI), Y11
@@ -173,21 +177,29 @@ loop:
 	ADDQ $32, DI
 	DECQ DX
 	JNZ group
+
+	ADDQ $64, R11
+	DECQ R10
+	JNZ panel
 	VZEROUPPER
 	RET
 
-// func nibble256x2x16(k, groups int, a, b *uint8, c *float32, ldc int)
-TEXT ·nibble256x2x16(SB), NOSPLIT, $0-48
-	MOVQ groups+8(FP), DX
-	MOVQ a+16(FP), AX
-	MOVQ b+24(FP), DI
-	MOVQ ldc+40(FP), R8
+// func nibble256x2x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
+TEXT ·nibble256x2x16(SB), NOSPLIT, $0-56
+	MOVQ panels+0(FP), R10
+	MOVQ b+32(FP), DI
+	MOVQ c+40(FP), R11
+	MOVQ ldc+48(FP), R8
 	MOVL $0xf0f0f0f0, CX
 	VMOVD CX, X14
 	VPBROADCASTD X14, Y14
 
+panel:
+	MOVQ groups+16(FP), DX
+	MOVQ a+24(FP), AX
+
 group:
-	MOVQ k+0(FP), CX
+	MOVQ k+8(FP), CX
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -252,7 +264,7 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	MOVQ c+32(FP), SI
+	MOVQ R11, SI
 	VPMOVZXWD 0(DI), Y10
 	VPSLLD $16, Y10, Y10
 	VPMOVZXWD 16(DI), Y11
@@ -277,21 +289,29 @@ loop:
 	ADDQ $32, DI
 	DECQ DX
 	JNZ group
+
+	ADDQ $64, R11
+	DECQ R10
+	JNZ panel
 	VZEROUPPER
 	RET
 
-// func nibble256x1x16(k, groups int, a, b *uint8, c *float32, ldc int)
-TEXT ·nibble256x1x16(SB), NOSPLIT, $0-48
-	MOVQ groups+8(FP), DX
-	MOVQ a+16(FP), AX
-	MOVQ b+24(FP), DI
-	MOVQ ldc+40(FP), R8
+// func nibble256x1x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
+TEXT ·nibble256x1x16(SB), NOSPLIT, $0-56
+	MOVQ panels+0(FP), R10
+	MOVQ b+32(FP), DI
+	MOVQ c+40(FP), R11
+	MOVQ ldc+48(FP), R8
 	MOVL $0xf0f0f0f0, CX
 	VMOVD CX, X14
 	VPBROADCASTD X14, Y14
 
+panel:
+	MOVQ groups+16(FP), DX
+	MOVQ a+24(FP), AX
+
 group:
-	MOVQ k+0(FP), CX
+	MOVQ k+8(FP), CX
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	PCALIGN $64
@@ -332,7 +352,7 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	MOVQ c+32(FP), SI
+	MOVQ R11, SI
 	VPMOVZXWD 0(DI), Y10
 	VPSLLD $16, Y10, Y10
 	VPMOVZXWD 16(DI), Y11
@@ -348,5 +368,9 @@ loop:
 	ADDQ $32, DI
 	DECQ DX
 	JNZ group
+
+	ADDQ $64, R11
+	DECQ R10
+	JNZ panel
 	VZEROUPPER
 	RET

@@ -6,12 +6,12 @@
 
 // Tiles of products with 4-bit weights for AVX2.
 
-// func nibble2x16(k, groups int, a, b *uint8, c *float32, ldc int)
-TEXT ·nibble2x16(SB), NOSPLIT, $0-48
-	MOVQ groups+8(FP), DX
-	MOVQ a+16(FP), AX
-	MOVQ b+24(FP), DI
-	MOVQ ldc+40(FP), R8
+// func nibble2x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
+TEXT ·nibble2x16(SB), NOSPLIT, $0-56
+	MOVQ panels+0(FP), R10
+	MOVQ b+32(FP), DI
+	MOVQ c+40(FP), R11
+	MOVQ ldc+48(FP), R8
 	MOVL $0x0f0f0f0f, CX
 	VMOVD CX, X14
 	VPBROADCASTD X14, Y14
@@ -24,8 +24,12 @@ TEXT ·nibble2x16(SB), NOSPLIT, $0-48
 	VMOVD CX, X13
 	VPBROADCASTD X13, Y13
 
+panel:
+	MOVQ groups+16(FP), DX
+	MOVQ a+24(FP), AX
+
 group:
-	MOVQ k+0(FP), CX
+	MOVQ k+8(FP), CX
 	MOVQ CX, R9
 	VPXOR Y4, Y4, Y4
 	VPXOR Y6, Y6, Y6
@@ -84,7 +88,7 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	MOVQ c+32(FP), SI
+	MOVQ R11, SI
 	VPMADDWD Y13, Y0, Y0
 	VPADDD Y0, Y4, Y4
 	VPMADDWD Y13, Y2, Y2
@@ -119,15 +123,19 @@ loop:
 	ADDQ $32, DI
 	DECQ DX
 	JNZ group
+
+	ADDQ $64, R11
+	DECQ R10
+	JNZ panel
 	VZEROUPPER
 	RET
 
-// func nibble1x16(k, groups int, a, b *uint8, c *float32, ldc int)
-TEXT ·nibble1x16(SB), NOSPLIT, $0-48
-	MOVQ groups+8(FP), DX
-	MOVQ a+16(FP), AX
-	MOVQ b+24(FP), DI
-	MOVQ ldc+40(FP), R8
+// func nibble1x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
+TEXT ·nibble1x16(SB), NOSPLIT, $0-56
+	MOVQ panels+0(FP), R10
+	MOVQ b+32(FP), DI
+	MOVQ c+40(FP), R11
+	MOVQ ldc+48(FP), R8
 	MOVL $0x0f0f0f0f, CX
 	VMOVD CX, X14
 	VPBROADCASTD X14, Y14
@@ -140,8 +148,12 @@ TEXT ·nibble1x16(SB), NOSPLIT, $0-48
 	VMOVD CX, X13
 	VPBROADCASTD X13, Y13
 
+panel:
+	MOVQ groups+16(FP), DX
+	MOVQ a+24(FP), AX
+
 group:
-	MOVQ k+0(FP), CX
+	MOVQ k+8(FP), CX
 	MOVQ CX, R9
 	VPXOR Y4, Y4, Y4
 	VPXOR Y5, Y5, Y5
@@ -184,7 +196,7 @@ loop:
 	DECQ CX
 	JNZ loop
 
-	MOVQ c+32(FP), SI
+	MOVQ R11, SI
 	VPMADDWD Y13, Y0, Y0
 	VPADDD Y0, Y4, Y4
 	VPMADDWD Y13, Y1, Y1
@@ -206,5 +218,9 @@ loop:
 	ADDQ $32, DI
 	DECQ DX
 	JNZ group
+
+	ADDQ $64, R11
+	DECQ R10
+	JNZ panel
 	VZEROUPPER
 	RET

@@ -6,18 +6,21 @@
 
 // Tiles of products with 4-bit weights for NEON, with its dot products and without.
 
-// func nibble4x16(k, groups int, a, b *uint8, c *float32, ldc int)
-TEXT ·nibble4x16(SB), NOSPLIT, $0-48
-	MOVD groups+8(FP), R5
-	MOVD a+16(FP), R1
-	MOVD b+24(FP), R4
-	MOVD c+32(FP), R6
-	MOVD ldc+40(FP), R7
+// func nibble4x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
+TEXT ·nibble4x16(SB), NOSPLIT, $0-56
+	MOVD panels+0(FP), R10
+	MOVD b+32(FP), R4
+	MOVD c+40(FP), R6
+	MOVD ldc+48(FP), R7
 	MOVD $0xf0f0f0f0, R0
 	VDUP R0, V28.S4
 
+panel:
+	MOVD groups+16(FP), R5
+	MOVD a+24(FP), R1
+
 group:
-	MOVD k+0(FP), R0
+	MOVD k+8(FP), R0
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V8.B16, V8.B16, V8.B16
@@ -149,17 +152,23 @@ loop:
 	ADD R7, R9
 	SUBS $1, R5
 	BNE group
+	ADD $64, R6
+	SUBS $1, R10
+	BNE panel
 	RET
 
-// func nibble2x16(k, groups int, a, b *uint8, c *float32, ldc int)
-TEXT ·nibble2x16(SB), NOSPLIT, $0-48
-	MOVD groups+8(FP), R5
-	MOVD a+16(FP), R1
-	MOVD b+24(FP), R4
-	MOVD c+32(FP), R6
-	MOVD ldc+40(FP), R7
+// func nibble2x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
+TEXT ·nibble2x16(SB), NOSPLIT, $0-56
+	MOVD panels+0(FP), R10
+	MOVD b+32(FP), R4
+	MOVD c+40(FP), R6
+	MOVD ldc+48(FP), R7
 	MOVD $0xf0f0f0f0, R0
 	VDUP R0, V28.S4
+
+panel:
+	MOVD groups+16(FP), R5
+	MOVD a+24(FP), R1
 	MOVD R6, R9
 	VLD1 (R9), [V8.S4, V9.S4, V10.S4, V11.S4]
 	ADD R7, R9
@@ -167,7 +176,7 @@ TEXT ·nibble2x16(SB), NOSPLIT, $0-48
 	ADD R7, R9
 
 group:
-	MOVD k+0(FP), R0
+	MOVD k+8(FP), R0
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -243,23 +252,29 @@ loop:
 	ADD R7, R9
 	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R9)
 	ADD R7, R9
+	ADD $64, R6
+	SUBS $1, R10
+	BNE panel
 	RET
 
-// func nibble1x16(k, groups int, a, b *uint8, c *float32, ldc int)
-TEXT ·nibble1x16(SB), NOSPLIT, $0-48
-	MOVD groups+8(FP), R5
-	MOVD a+16(FP), R1
-	MOVD b+24(FP), R4
-	MOVD c+32(FP), R6
-	MOVD ldc+40(FP), R7
+// func nibble1x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
+TEXT ·nibble1x16(SB), NOSPLIT, $0-56
+	MOVD panels+0(FP), R10
+	MOVD b+32(FP), R4
+	MOVD c+40(FP), R6
+	MOVD ldc+48(FP), R7
 	MOVD $0xf0f0f0f0, R0
 	VDUP R0, V28.S4
+
+panel:
+	MOVD groups+16(FP), R5
+	MOVD a+24(FP), R1
 	MOVD R6, R9
 	VLD1 (R9), [V8.S4, V9.S4, V10.S4, V11.S4]
 	ADD R7, R9
 
 group:
-	MOVD k+0(FP), R0
+	MOVD k+8(FP), R0
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
@@ -309,21 +324,27 @@ loop:
 	MOVD R6, R9
 	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R9)
 	ADD R7, R9
+	ADD $64, R6
+	SUBS $1, R10
+	BNE panel
 	RET
 
-// func smullNibble1x16(k, groups int, a, b *uint8, c *float32, ldc int)
-TEXT ·smullNibble1x16(SB), NOSPLIT, $0-48
-	MOVD groups+8(FP), R5
-	MOVD a+16(FP), R1
-	MOVD b+24(FP), R4
-	MOVD c+32(FP), R6
-	MOVD ldc+40(FP), R7
+// func smullNibble1x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
+TEXT ·smullNibble1x16(SB), NOSPLIT, $0-56
+	MOVD panels+0(FP), R10
+	MOVD b+32(FP), R4
+	MOVD c+40(FP), R6
+	MOVD ldc+48(FP), R7
+
+panel:
+	MOVD groups+16(FP), R5
+	MOVD a+24(FP), R1
 	MOVD R6, R9
 	VLD1 (R9), [V8.S4, V9.S4, V10.S4, V11.S4]
 	ADD R7, R9
 
 group:
-	MOVD k+0(FP), R0
+	MOVD k+8(FP), R0
 	MOVD R0, R12
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -421,4 +442,7 @@ loop:
 	MOVD R6, R9
 	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R9)
 	ADD R7, R9
+	ADD $64, R6
+	SUBS $1, R10
+	BNE panel
 	RET

@@ -1,7 +1,8 @@
 package simd
 
 type (
-	nibbleFunc func(k, groups int, a, b *uint8, c *float32, ldc int)
+	// of panels behind each other
+	nibbleFunc func(panels, k, groups int, a, b *uint8, c *float32, ldc int)
 	// of count times as many panels as its own, side by side
 	besideFunc func(k, groups int, a, b *uint8, wide, from, count int, c *float32, ldc int)
 )
@@ -59,13 +60,17 @@ func nibblesAcross() int {
 	return 1
 }
 
-// multiply goes panel by panel, so that a panel stays in cache while all rows pass over it.
+// multiply goes panel by panel, so that a panel stays in cache while all rows pass over it. Rows of a single tile pass once over
+// all panels: there is one call.
 func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, m, lo, hi int) {
-	tiles, size := nibbleTiles(), w.RowBytes()
-	for p := lo; p < hi; p++ {
+	tiles, size, panels := nibbleTiles(), w.RowBytes(), 1
+	if largest(tiles, m).rows == m {
+		panels = hi - lo
+	}
+	for p := lo; p < hi; p += panels {
 		for i := 0; i < m; {
 			t := largest(tiles, m-i)
-			t.f(w.blocks(), w.Groups, &a[i*size], &w.panels[p*w.panel()], &c[i*ldc+(p-lo)*DotCols], 4*ldc)
+			t.f(panels, w.blocks(), w.Groups, &a[i*size], &w.panels[p*w.panel()], &c[i*ldc+(p-lo)*DotCols], 4*ldc)
 			i += t.rows
 		}
 	}

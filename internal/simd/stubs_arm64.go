@@ -421,19 +421,19 @@ func neon8x4(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb
 func neon8x8(tiles, runs, k int, a *float32, ars, acs, skip int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
 
 //go:noescape
-func nibble1x16(k, groups int, a, b *uint8, c *float32, ldc int)
+func nibble1x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
 
-func nibble256x1x16(k, groups int, a, b *uint8, c *float32, ldc int) {}
+func nibble256x1x16(panels, k, groups int, a, b *uint8, c *float32, ldc int) {}
 
-func nibble256x2x16(k, groups int, a, b *uint8, c *float32, ldc int) {}
+func nibble256x2x16(panels, k, groups int, a, b *uint8, c *float32, ldc int) {}
 
-func nibble256x4x16(k, groups int, a, b *uint8, c *float32, ldc int) {}
-
-//go:noescape
-func nibble2x16(k, groups int, a, b *uint8, c *float32, ldc int)
+func nibble256x4x16(panels, k, groups int, a, b *uint8, c *float32, ldc int) {}
 
 //go:noescape
-func nibble4x16(k, groups int, a, b *uint8, c *float32, ldc int)
+func nibble2x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
+
+//go:noescape
+func nibble4x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
 
 func nibble512x1x16(k, groups int, a, b *uint8, wide, from, count int, c *float32, ldc int) {}
 
@@ -594,13 +594,13 @@ func smmla3x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, 
 func smmla4x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 //go:noescape
-func smmlaNibble1x16(k, groups int, a, b *uint8, c *float32, ldc int)
+func smmlaNibble1x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
 
 //go:noescape
-func smmlaNibble2x16(k, groups int, a, b *uint8, c *float32, ldc int)
+func smmlaNibble2x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
 
 //go:noescape
-func smmlaNibble4x16(k, groups int, a, b *uint8, c *float32, ldc int)
+func smmlaNibble4x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
 
 //go:noescape
 func smull1x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
@@ -609,7 +609,7 @@ func smull1x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, 
 func smull2x16(tiles, k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 //go:noescape
-func smullNibble1x16(k, groups int, a, b *uint8, c *float32, ldc int)
+func smullNibble1x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
 
 //go:noescape
 func softmaxRows4(rows, n int, dst, src *float32, mask *int32)

@@ -10,7 +10,8 @@ import "fmt"
 // in turn. A tile adds to the sums in c.
 
 const (
-	nibbleParams = "(k, groups int, a, b *uint8, c *float32, ldc int)"
+	// for the same rows, panels behind each other
+	nibbleParams = "(panels, k, groups int, a, b *uint8, c *float32, ldc int)"
 	// of panels side by side: count tiles, from panel from of wide
 	besideParams = "(k, groups int, a, b *uint8, wide, from, count int, c *float32, ldc int)"
 )
@@ -80,13 +81,15 @@ func nibbleScaled(kind string, sums, scales int, at string) string {
 		"VADDPS %[4]s, %[1]s%[2]d, %[1]s%[2]d\nVMOVUPS %[1]s%[2]d, %[4]s\n", kind, sums, scales, at)
 }
 
-// nibbleGroups wraps the loop over the groups' rows, 64 bytes of weights and eight activations of each row, and their scales. SI
-// points to the float sums of a row.
+// nibbleGroups wraps the loop over the groups' rows, 64 bytes of weights and eight activations of each row, and their scales. R10
+// counts panels, R11 points to the first row of a panel's float sums, and SI to the one that is added to.
 func nibbleGroups(rows int, f *frame, before, start, product, finish string) string {
-	return lines(f.arguments("MOVQ", "groups", "DX", "a", "AX", "b", "DI", "ldc", "R8"), before) + "\ngroup:\n" +
+	return lines(f.arguments("MOVQ", "panels", "R10", "b", "DI", "c", "R11", "ldc", "R8"), before) + "\npanel:\n" +
+		lines(f.arguments("MOVQ", "groups", "DX", "a", "AX")) + "\ngroup:\n" +
 		lines(f.arguments("MOVQ", "k", "CX"), start) + align + "\nloop:\n" +
 		lines(product, fmt.Sprintf("ADDQ $64, DI\nADDQ $%d, AX\nDECQ CX\nJNZ loop", 8*rows)) + "\n" +
-		lines(f.arguments("MOVQ", "c", "SI"), finish, "ADDQ $32, DI\nDECQ DX\nJNZ group\nVZEROUPPER\nRET")
+		lines("MOVQ R11, SI", finish, "ADDQ $32, DI\nDECQ DX\nJNZ group") + "\n" +
+		lines("ADDQ $64, R11\nDECQ R10\nJNZ panel\nVZEROUPPER\nRET")
 }
 
 // nibble256 has two registers of whole sums for each row from Y0 on, and weights from Y8 on: lower halves, then upper ones.

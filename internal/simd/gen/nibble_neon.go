@@ -8,8 +8,8 @@ var nibbleNeonSets = []set{{"nibble_arm64", "Tiles of products with 4-bit weight
 	append(nibbleTiles("nibble", nibbleParams, nibbleNeon, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1}),
 		nibbleTiles("smullNibble", nibbleParams, smullNibble, dotTile{1, 1})...)}}
 
-// neonGroups wraps the loop over the rows of groups: R4 points to weights and R1 to activations. Register v of row r's four
-// registers of whole sums is sums(r, v). The float sums of one or two rows are in V8 to V15, those of more stay in c.
+// neonGroups wraps the loop over the rows of groups: R4 points to weights, R1 to activations and R6 to a panel's float sums; R10
+// counts panels. Register v of row r's four registers of whole sums is sums(r, v). The float sums of one or two rows are in V8 to V15, those of more stay in c.
 func neonGroups(d dotTile, f *frame, before, start, product, after string, sums func(r, v int) int) string {
 	const first = "MOVD R6, R9\n"
 	few := d.rows <= 2
@@ -29,9 +29,10 @@ func neonGroups(d dotTile, f *frame, before, start, product, after string, sums 
 			adds += load + add + store
 		}
 	}
-	return lines(f.arguments("MOVD", "groups", "R5", "a", "R1", "b", "R4", "c", "R6", "ldc", "R7"), before, loads) + "\ngroup:\n" +
+	return lines(f.arguments("MOVD", "panels", "R10", "b", "R4", "c", "R6", "ldc", "R7"), before) + "\npanel:\n" +
+		lines(f.arguments("MOVD", "groups", "R5", "a", "R1"), loads) + "\ngroup:\n" +
 		lines(f.arguments("MOVD", "k", "R0"), start) + "\nloop:\n" + lines(encoded(lines(product)), "SUBS $1, R0\nBNE loop") + "\n" +
-		lines(encoded(lines(adds)), "SUBS $1, R5\nBNE group", stores, "RET")
+		lines(encoded(lines(adds)), "SUBS $1, R5\nBNE group", stores, "ADD $64, R6\nSUBS $1, R10\nBNE panel\nRET")
 }
 
 // cleared makes a register 0.
