@@ -19,8 +19,7 @@ var (
 		{1, [5]besideFunc{1: nibble512x1x16, 2: nibble512x1x32, 4: nibble512x1x64}},
 	}
 	nibbles256     = []tileOf[nibbleFunc]{{4, nibble256x4x16}, {2, nibble256x2x16}, {1, nibble256x1x16}}
-	nibbleRows     = []tileOf[nibbleFunc]{{2, nibble2x16}, {1, nibble1x16}}
-	nibbleDots     = []tileOf[nibbleFunc]{{4, nibble4x16}, {2, nibble2x16}, {1, nibble1x16}}
+	nibbleRows     = []tileOf[nibbleFunc]{{4, nibble4x16}, {2, nibble2x16}, {1, nibble1x16}} // AVX2, or NEON with dot products
 	nibbleMatrices = []tileOf[nibbleFunc]{{4, smmlaNibble4x16}, {2, smmlaNibble2x16}, {1, smmlaNibble1x16}}
 	nibbleProducts = []tileOf[nibbleFunc]{{1, smullNibble1x16}}
 )
@@ -32,9 +31,7 @@ func nibbleTiles() []tileOf[nibbleFunc] {
 		return nibbles256
 	case matrixProducts():
 		return nibbleMatrices
-	case dotProducts():
-		return nibbleDots
-	case neon:
+	case neon && !dotProducts():
 		return nibbleProducts
 	}
 	return nibbleRows

@@ -437,7 +437,8 @@ func nibble256x4x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
 //go:noescape
 func nibble2x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
 
-func nibble4x16(panels, k, groups int, a, b *uint8, c *float32, ldc int) {}
+//go:noescape
+func nibble4x16(panels, k, groups int, a, b *uint8, c *float32, ldc int)
 
 //go:noescape
 func nibble512x1x16(k, groups int, a, b *uint8, wide, from, count int, c *float32, ldc int)

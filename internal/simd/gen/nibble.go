@@ -30,7 +30,7 @@ var nibbleSets = []set{
 			dotTile{8, 1}, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
 	{"nibble256_amd64", "Tiles of products with 4-bit weights for AVX-VNNI.",
 		nibbleTiles("nibble256x", nibbleParams, nibble256, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
-	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleParams, nibbleAVX2, dotTile{2, 1}, dotTile{1, 1})},
+	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleParams, nibbleAVX2, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
 }
 
 // nibbleAhead is how many bytes ahead a tile of several rows loads weights into the cache: it computes too long with each for the
@@ -86,15 +86,15 @@ func nibbleScaled(kind string, sums, scales int, at string) string {
 func nibbleGroups(rows int, f *frame, before, start, product, finish string) string {
 	return lines(f.arguments("MOVQ", "panels", "R10", "b", "DI", "c", "R11", "ldc", "R8"), before) + "\npanel:\n" +
 		lines(f.arguments("MOVQ", "groups", "DX", "a", "AX")) + "\ngroup:\n" +
-		lines(f.arguments("MOVQ", "k", "CX"), start) + align + "\nloop:\n" +
+		lines(start) + align + "\nloop:\n" +
 		lines(product, fmt.Sprintf("ADDQ $64, DI\nADDQ $%d, AX\nDECQ CX\nJNZ loop", 8*rows)) + "\n" +
-		lines("MOVQ R11, SI", finish, "ADDQ $32, DI\nDECQ DX\nJNZ group") + "\n" +
+		lines(finish, "ADDQ $32, DI\nDECQ DX\nJNZ group") + "\n" +
 		lines("ADDQ $64, R11\nDECQ R10\nJNZ panel\nVZEROUPPER\nRET")
 }
 
 // nibble256 has two registers of whole sums for each row from Y0 on, and weights from Y8 on: lower halves, then upper ones.
 func nibble256(d dotTile, f *frame) string {
-	start, product, finish := "", "", nibbleScales256()
+	start, product, finish := f.arguments("MOVQ", "k", "CX"), "", "MOVQ R11, SI\n"+nibbleScales256()
 	for v := range 2 {
 		product += fmt.Sprintf("VMOVDQU %d(DI), Y%d\nVPAND Y14, Y%[2]d, Y%d\nVPSLLD $4, Y%[2]d, Y%[2]d\nVPAND Y14, Y%[2]d, Y%[2]d\n", 32*v, 8+v, 10+v)
 	}
@@ -121,22 +121,30 @@ func nibbleScales256() (text string) {
 }
 
 // nibbleAVX2 sums products of two rows of weights in words of 16 bits, in Y0 to Y3, eight times two at most, which fit, and those
-// sums times 16 in Y4 to Y7, two registers for each row of activations. Y15 has what halves of bytes are, R9 counts the blocks
-// that remain.
+// sums times 16 in Y4 to Y7. Two rows of activations have two registers each. Four have one each, as weights take fewer instructions
+// where more rows multiply them: a group's first eight columns come before the other eight. R12 is where the columns are in 64 bytes
+// of weights, BX and R13 are a group's weights and activations, R9 counts the blocks that remain. Y15 has what halves of bytes are.
 func nibbleAVX2(d dotTile, f *frame) string {
 	before := "MOVL $0x0f0f0f0f, CX\nVMOVD CX, X14\nVPBROADCASTD X14, Y14\n" +
 		"MOVQ $0x0706050403020100, CX\nVMOVQ CX, X15\nMOVQ $0xfffefdfcfbfaf9f8, CX\nVPINSRQ $1, CX, X15, X15\nVINSERTI128 $1, X15, Y15, Y15\n" +
-		"MOVL $0x00100010, CX\nVMOVD CX, X13\nVPBROADCASTD X13, Y13\n"
-	start, clear, product, added, finish := "MOVQ CX, R9\n", "", "", "", nibbleScales256()
-	for v := range 2 {
-		product += fmt.Sprintf("VMOVDQU %d(DI), Y8\nVPSRLW $4, Y8, Y9\n", 32*v)
+		"MOVL $0x00100010, CX\nVMOVD CX, X13\nVPBROADCASTD X13, Y13\nXORQ R12, R12\n"
+	vectors, start, after := 2, f.arguments("MOVQ", "k", "R9"), ""
+	finish := "MOVQ R11, SI\n" + nibbleScales256()
+	if d.rows > 2 {
+		vectors, start = 1, "MOVQ DI, BX\nMOVQ AX, R13\nhalf:\n"+start
+		finish = "LEAQ (R11)(R12*1), SI\nMOVQ R12, CX\nSHRQ $1, CX\nVPMOVZXWD (DI)(CX*1), Y10\nVPSLLD $16, Y10, Y10\n"
+		after = "XORQ $32, R12\nJEQ next\nMOVQ BX, DI\nMOVQ R13, AX\nJMP half\nnext:\n"
+	}
+	clear, product, added := "", "", ""
+	for v := range vectors {
+		product += fmt.Sprintf("VMOVDQU %s(DI)(R12*1), Y8\nVPSRLW $4, Y8, Y9\n", offset(32*v))
 		for half := range 2 {
 			product += fmt.Sprintf("VPAND Y14, Y%d, Y%[1]d\nVPSHUFB Y%[1]d, Y15, Y%[1]d\n", 8+half)
 		}
 		for r := range d.rows {
-			acc := 2*r + v
+			acc := vectors*r + v
 			for half := range 2 {
-				product += fmt.Sprintf("VPBROADCASTD %d(AX), Y%d\nVPMADDUBSW Y%d, Y%[2]d, Y%[2]d\n", 8*r+4*half, 10+half, 8+half)
+				product += fmt.Sprintf("VPBROADCASTD %s(AX), Y%d\nVPMADDUBSW Y%d, Y%[2]d, Y%[2]d\n", offset(8*r+4*half), 10+half, 8+half)
 			}
 			product += fmt.Sprintf("VPADDW Y10, Y%d, Y%[1]d\nVPADDW Y11, Y%[1]d, Y%[1]d\n", acc)
 			start += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", 4+acc)
@@ -145,13 +153,13 @@ func nibbleAVX2(d dotTile, f *frame) string {
 		}
 	}
 	for r := range d.rows {
-		for v := range 2 {
-			finish += nibbleScaled("Y", 4+2*r+v, 10+v, offset(32*v)+"(SI)")
+		for v := range vectors {
+			finish += nibbleScaled("Y", 4+vectors*r+v, 10+v, offset(32*v)+"(SI)")
 		}
 		if r < d.rows-1 {
 			finish += "ADDQ R8, SI\n"
 		}
 	}
 	return nibbleGroups(d.rows, f, before, start+"chunk:\nMOVQ $4, CX\nCMPQ R9, CX\nCMOVQLT R9, CX\nSUBQ CX, R9\n"+clear, product,
-		added+"TESTQ R9, R9\nJNZ chunk\n"+finish)
+		added+"TESTQ R9, R9\nJNZ chunk\n"+finish+after)
 }

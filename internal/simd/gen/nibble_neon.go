@@ -9,7 +9,8 @@ var nibbleNeonSets = []set{{"nibble_arm64", "Tiles of products with 4-bit weight
 		nibbleTiles("smullNibble", nibbleParams, smullNibble, dotTile{1, 1})...)}}
 
 // neonGroups wraps the loop over the rows of groups: R4 points to weights, R1 to activations and R6 to a panel's float sums; R10
-// counts panels. Register v of row r's four registers of whole sums is sums(r, v). The float sums of one or two rows are in V8 to V15, those of more stay in c.
+// counts panels. Register v of row r's four registers of whole sums is sums(r, v). The float sums of one or two rows are in V8 to
+// V15, those of more stay in c.
 func neonGroups(d dotTile, f *frame, before, start, product, after string, sums func(r, v int) int) string {
 	const first = "MOVD R6, R9\n"
 	few := d.rows <= 2
