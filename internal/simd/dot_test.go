@@ -190,6 +190,38 @@ func TestNibbles(t *testing.T) {
 	})
 }
 
+// TestNibblesShort wants a panic, and nothing written, where an operand of products with 4-bit weights is too short, however large
+// the memory behind it is, or panels are not there.
+func TestNibblesShort(t *testing.T) {
+	const cols, groups, most = 70, 3, 13
+	EachLevel(func(level string) {
+		for _, k := range []int{8, 32, 37} {
+			w := NewNibbles(make([]uint8, NibblesSize(cols, groups, k)), cols, groups, k)
+			for m := 1; m <= most; m++ {
+				ldc, size := w.Panels()*DotCols, m*w.RowBytes()
+				a, dst, c := make([]uint8, m*groups*k+8), make([]uint8, size+8), slices.Repeat([]float32{1}, m*ldc+8)
+				for name, f := range map[string]func(){
+					"sums":            func() { w.Multiply(c[:m*ldc-1], ldc, dst, m, 0, w.Panels()) },
+					"sums of a panel": func() { w.Multiply(c[:(m-1)*ldc+DotCols-1], ldc, dst, m, 2, 3) },
+					"packed rows":     func() { w.Multiply(c, ldc, dst[:size-1], m, 0, w.Panels()) },
+					"panels":          func() { w.Multiply(c, ldc, dst, m, 1, w.Panels()+1) },
+					"first panels":    func() { w.Multiply(c, ldc, dst, m, -1, 2) },
+					"negative rows":   func() { w.Multiply(c, ldc, dst, -m, 0, 1) },
+					"activations":     func() { w.Multiply(c, ldc, w.PackRows(dst[:size], a[:m*groups*k-1], m), m, 0, w.Panels()) },
+					"packed bytes":    func() { w.Multiply(c, ldc, w.PackRows(dst[:size-1], a[:m*groups*k], m)[:size-1], m, 0, w.Panels()) },
+				} {
+					if recovered(f) == nil {
+						t.Errorf("level %s, %d rows, groups of %d, %s: no panic", level, m, k, name)
+					}
+					if i := slices.IndexFunc(c, func(v float32) bool { return v != 1 }); i >= 0 {
+						t.Fatalf("level %s, %d rows, groups of %d, %s: wrote at %d before it panicked", level, m, k, name, i)
+					}
+				}
+			}
+		}
+	})
+}
+
 // numbers are floats of all kinds.
 func numbers(r *rand.Rand, n int) []float32 {
 	x := make([]float32, n)

@@ -285,7 +285,8 @@ var structured = []loop{
 	}},
 	{name: "products of bytes", align: 16, least: 1, step: 9, converts: 1, run: func(m *memory, n int) {
 		const cols, segments = 37, 2
-		for _, rows := range []int{1, 2, 3, 9} {
+		const across, groups = 101, 2
+		for _, rows := range []int{1, 2, 3, 15} {
 			at := make([]int, rows)
 			for i := range at {
 				at[i] = i * (n + 1)
@@ -294,9 +295,9 @@ var structured = []loop{
 			dot.Pack(0, dot.Panels(), func(buffer []int8, j int) []int8 { return buffer })
 			c := vec(m, rows*dot.Panels()*simd.DotCols, anyInt)
 			dot.Multiply(c, dot.Panels()*simd.DotCols, m.bytes(at[rows-1]+5+(n+3)&^3), at, []int{0, 5}, 0, dot.Panels(), true)
-			four := simd.NewNibbles(m.bytes(simd.NibblesSize(cols, 1, n)), cols, 1, n)
+			four := simd.NewNibbles(m.bytes(simd.NibblesSize(across, groups, n)), across, groups, n)
 			sums := m.floats(rows * four.Panels() * simd.DotCols)
-			packed := four.PackRows(m.bytes(rows*four.RowBytes()), m.bytes(rows*n), rows)
+			packed := four.PackRows(m.bytes(rows*four.RowBytes()), m.bytes(rows*groups*n), rows)
 			four.Multiply(sums, four.Panels()*simd.DotCols, packed, rows, 0, four.Panels())
 		}
 	}},

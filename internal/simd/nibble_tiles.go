@@ -37,8 +37,8 @@ func nibbleTiles() []tileOf[nibbleFunc] {
 	return nibbleRows
 }
 
-// nibbleRowsOf is how many of m rows the first tile takes.
-func nibbleRowsOf(m int) int {
+// firstNibbleRows is how many rows the first tile of m rows has.
+func firstNibbleRows(m int) int {
 	switch {
 	case !vector:
 		return 1

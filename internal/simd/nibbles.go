@@ -48,10 +48,10 @@ func (w *Nibbles) groupAt(p, g int) (elements, scales []uint8, step int) {
 	return group[4*DotCols*from:], group[w.blocks()*step+2*DotCols*from:][:2*DotCols], step
 }
 
-// Zero returns the zero point of packed activations, see [Nibbles.PackRows], from that of signed ones.
+// Zero returns the zero point of activations that [Nibbles.PackRows] has packed, from that of the signed ones.
 func (w *Nibbles) Zero(zero int32) int32 { return zero + nibbleOffset() }
 
-// nibbleOffset is what packed activations are more than those that they are packed from: processors but NEON multiply unsigned ones.
+// nibbleOffset is what packing adds to activations: all tiles but those of NEON multiply unsigned ones.
 func nibbleOffset() int32 {
 	if neon {
 		return 0
@@ -63,44 +63,52 @@ func nibbleOffset() int32 {
 func (w *Nibbles) RowBytes() int { return w.Groups * w.blocks() * nibbleGroup }
 
 // PackRows copies m rows of Groups·K signed activations to dst, of m·[Nibbles.RowBytes] bytes, in the order in which tiles of
-// rows read them: eight elements of each row in turn, as unsigned ones where tiles multiply such, see [Nibbles.Zero]. It returns
-// dst, or a if that is in this order already.
+// rows read them: eight elements of each row of a tile in turn, with zeros behind a group's last ones. It adds what [Nibbles.Zero]
+// adds to a zero point. It returns the packed rows: dst, or a itself if that is in this order already. It panics where dst or a
+// are too short.
 func (w *Nibbles) PackRows(dst, a []uint8, m int) []uint8 {
 	size, k := w.RowBytes(), w.Groups*w.K
 	if k == size && m == 1 && nibbleOffset() == 0 {
 		return a
 	}
+	dst, a = dst[:m*size:len(dst)], a[:m*k:len(a)]
 	packed := dst
 	for n := 0; m > 0; m -= n {
-		n = nibbleRowsOf(m)
-		for r := 0; r < n; {
-			to, step := dst[r*nibbleGroup:n*size], n*nibbleGroup
-			switch {
-			case k < size:
-				w.packOddRow(to, a[r*k:][:k], step)
-				r++
-			case n-r >= 4:
-				packFour(eights(to), eights(a[r*k:][:4*k]), k/nibbleGroup, n)
-				r += 4
-			default:
-				packOne(eights(to), eights(a[r*k:][:k]), n)
-				r++
-			}
-		}
+		n = firstNibbleRows(m)
+		w.packTile(dst[:n*size], a[:n*k], n)
 		dst, a = dst[n*size:], a[n*k:]
 	}
 	return packed
 }
 
-// eights are the elements of a, eight at a time.
+// packTile packs the rows of a tile of n rows.
+func (w *Nibbles) packTile(dst, a []uint8, n int) {
+	k := w.Groups * w.K
+	for r := 0; r < n; {
+		to := dst[r*nibbleGroup:]
+		switch {
+		case w.K%nibbleGroup != 0:
+			w.packOddRow(to, a[r*k:][:k], n*nibbleGroup)
+			r++
+		case n-r >= 4:
+			packFour(eights(to), eights(a[r*k:][:4*k]), k/nibbleGroup, n)
+			r += 4
+		default:
+			packOne(eights(to), eights(a[r*k:][:k]), n)
+			r++
+		}
+	}
+}
+
+// eights are the elements of a, a multiple of eight, eight in a word. Their address need not be one.
 func eights(a []uint8) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(a))), len(a)/nibbleGroup)
 }
 
-// packedFlip is what eight packed activations differ by from themselves.
+// packedFlip adds [nibbleOffset] to eight activations by XOR: it flips the highest bit of each byte, or none.
 func packedFlip() uint64 { return uint64(nibbleOffset()) * 0x0101010101010101 }
 
-// packOne copies a row, whose eights get step apart.
+// packOne copies a row, whose words get step words apart.
 func packOne(dst, a []uint64, step int) {
 	flip := packedFlip()
 	if step == 1 {
@@ -115,7 +123,8 @@ func packOne(dst, a []uint64, step int) {
 	}
 }
 
-// packFour copies four rows of n eights, which get side by side, step apart.
+// packFour copies four rows of n words: the four words of a place get next to each other, and those of the next place step words
+// behind.
 func packFour(dst, a []uint64, n, step int) {
 	flip := packedFlip()
 	first, second, third, fourth := a[:n], a[n:][:n], a[2*n:][:n], a[3*n:][:n]
@@ -127,14 +136,12 @@ func packFour(dst, a []uint64, n, step int) {
 
 // packOddRow is packOne for groups that are no multiple of eight rows. step is in bytes.
 func (w *Nibbles) packOddRow(dst, a []uint8, step int) {
-	for at := 0; len(a) > 0; {
-		k := min(w.K, len(a))
-		for group := a[:k]; len(group) > 0; at += step {
+	for at := 0; len(a) > 0; a = a[w.K:] {
+		for group := a[:w.K]; len(group) > 0; at += step {
 			last := [nibbleGroup]uint8{}
 			group = group[copy(last[:], group):]
 			binary.LittleEndian.PutUint64(dst[at:], binary.LittleEndian.Uint64(last[:])^packedFlip())
 		}
-		a = a[k:]
 	}
 }
 
@@ -142,14 +149,16 @@ func (w *Nibbles) packOddRow(dst, a []uint8, step int) {
 //
 //	c[i*ldc+j] = Σ_g scale[g,16·lo+j] · float32(Σ_p v(a[i,g·K+p]) · w[g,p,16·lo+j])
 //
-// for i < m, g < Groups and p < K, in the order of g. a are packed rows, as many as [Nibbles.PackRows] got from their beginning
-// on, or a multiple of [NibbleTile] of them. v(x) is x plus what [Nibbles.Zero] adds to a zero point: less that zero point
-// times Sums the sum is of x less its zero point. c has whole panels. It panics where a or c are too short.
+// for i < m, g < Groups and p < K, in the order of g: a row's sums have the same bits whatever other rows there are. v(x) is x plus
+// what [Nibbles.Zero] adds to a zero point: less that zero point times Sums the sum is of x less its zero point. a are rows of one
+// call of [Nibbles.PackRows], in whole tiles: from a multiple of [NibbleTile] rows on, up to another one or to the last row. c has
+// whole panels. It panics where a or c are too short, or panels are not there.
 func (w *Nibbles) Multiply(c []float32, ldc int, a []uint8, m, lo, hi int) {
 	if m == 0 || lo >= hi {
 		return
 	}
-	_, _, _ = a[m*w.RowBytes()-1], c[(m-1)*ldc+(hi-lo)*DotCols-1], w.panels[hi*w.panel()-1]
+	_, _ = a[m*w.RowBytes()-1], c[(m-1)*ldc+(hi-lo)*DotCols-1]
+	_, _ = w.panels[lo*w.panel()], w.panels[hi*w.panel()-1]
 	for i := range m {
 		clear(c[i*ldc:][:(hi-lo)*DotCols])
 	}
