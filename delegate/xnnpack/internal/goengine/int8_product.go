@@ -28,7 +28,7 @@ type int8Product struct {
 	off     []int // offsets of segments within a row
 	out     graph.Shape
 	a       []uint8   // contains the rows
-	packed  bool      // they are those of the previous node, see packRows
+	packed  bool      // the previous node has packed the rows, see rowsPacked
 	added   []float32 // the bias of float outputs
 
 	first, matrix int // of one product of a batch: its first output row, and the index of its weights
@@ -159,13 +159,12 @@ func (p *int8Product) planGather() {
 	p.gathers, p.patches = true, rowsOf[uint8](p.node, p.e.Shapes[p.node.In[0]], p.out, nil)
 }
 
-// tileSums is the number of sums that a task computes at once, in pairs of panels, or in fours, which are side by side if weights have 4
-// bits. taskWork is the number of MACs that
-// justify a separate task.
+// A task computes about tileSums sums at once, in pairs of panels, or in fours of those of 4-bit weights, which are side by side.
+// taskWork is the number of MACs that justify a separate task.
 const (
 	tileSums = 4096
 	taskWork = 1 << 20
-	rowWork  = 4 // the MACs of a 4-bit weight's rows are at least as many: it is read from memory, see cost.TokenWeight
+	rowWork  = 4 // one row's MACs with 4-bit weights count as so many rows': weights are read from memory, see cost.TokenWeight
 )
 
 // splitTasks splits the product into tasks: tiles of rows times ranges of panels.

@@ -75,9 +75,9 @@ func packedInt8(g *graph.Graph, n *graph.Node) int64 {
 		bytes = graph.Times(k/rows, simd.NibblesSize(simd.DotCols, 1, rows)/simd.DotCols)
 	}
 	if f.Datatype == graph.QUInt8 {
-		bytes = graph.Times(2, int(min(bytes, graph.MaxElements)))
+		bytes = graph.Repeat(2, bytes)
 	}
-	return graph.Times(matrices, graph.RoundUp(columns, simd.DotCols), int(min(bytes, graph.MaxElements))+20)
+	return graph.Repeat(matrices, graph.Repeat(graph.RoundUp(columns, simd.DotCols), graph.Plus(bytes, 20)))
 }
 
 // layoutInt8 returns weights without elements, and the number of their matrices: one for each group, or matrix of a
