@@ -2,8 +2,10 @@ package xnnpack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -112,22 +114,15 @@ func checkMemoryOf(t *testing.T, name string, g *graph.Graph, pool *cpu.Pool) {
 // together have the results that they have apart.
 func TestFourBitRowsAlone(t *testing.T) {
 	for i, f := range fourBitCases {
-		all, err := compile(t, graphtest.Encode(f.graph(uint64(i))), EngineGo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f.rows == 1 || f.filters[0].k != f.channels || f.filters[len(f.filters)-1].k != f.channels {
+		if slices.ContainsFunc(f.filters, func(w fourBitFilter) bool { return w.k != f.channels }) {
 			continue
 		}
 		one := f
 		one.rows = 1
-		alone, err := compile(t, graphtest.Encode(one.graph(uint64(i))), EngineGo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		u, single := goengine.NewUnit(goOf(all), delegate.Instance{}), goengine.NewUnit(goOf(alone), delegate.Instance{})
-		args, row := graphtest.NewMaker(3).Arguments(all.(*image).Graph), graphtest.NewMaker(3).Arguments(alone.(*image).Graph)
-		mustExecute(t, u, args)
+		all, declared := mustUnit(t, f.graph(uint64(i)), EngineGo, delegate.Instance{})
+		single, of1 := mustUnit(t, one.graph(uint64(i)), EngineGo, delegate.Instance{})
+		args, row := graphtest.NewMaker(3).Arguments(declared), graphtest.NewMaker(3).Arguments(of1)
+		mustExecute(t, all, args)
 		for r := range f.rows {
 			copy(row[0].Tensor.Data, args[0].Tensor.Data[4*r*f.channels:])
 			mustExecute(t, single, row)
@@ -145,6 +140,52 @@ func sameRow(t *testing.T, name string, got, want *tensor.Tensor, from int) {
 	for j := range y {
 		if x[j] != y[j] {
 			t.Fatalf("%s: column %d: got %#x, want %#x", name, j, x[j], y[j])
+		}
+	}
+}
+
+// stopsAfter is a context that ends after a number of checks.
+type stopsAfter struct {
+	context.Context
+	checks int
+}
+
+func (c *stopsAfter) Err() error {
+	if c.checks--; c.checks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestFourBitInterrupted runs units that share an arena, one after the other, each stopped before every node. A complete run, timed or
+// not, has the results of a unit alone: no rows are left from another run.
+func TestFourBitInterrupted(t *testing.T) {
+	scratch := new(delegate.Scratch)
+	defer scratch.Close()
+	var units []delegate.Unit
+	for i, f := range fourBitCases {
+		u, _ := mustUnit(t, f.graph(uint64(i)), EngineGo, delegate.Instance{Scratch: scratch})
+		units = append(units, u)
+	}
+	for i, f := range fourBitCases {
+		g := f.graph(uint64(i))
+		alone, declared := mustUnit(t, g, EngineGo, delegate.Instance{})
+		for nodes := range len(g.Nodes) {
+			seed := uint64(7 + nodes)
+			stopped, args, want := graphtest.NewMaker(seed+1).Arguments(declared), graphtest.NewMaker(seed).Arguments(declared), graphtest.NewMaker(seed).Arguments(declared)
+			if err := units[i].Execute(&stopsAfter{context.Background(), nodes}, stopped); !errors.Is(err, context.Canceled) {
+				t.Fatalf("%+v, stopped before node %d: got %v", f, nodes, err)
+			}
+			other := (i + 1) % len(units)
+			mustExecute(t, units[other], graphtest.NewMaker(seed).Arguments(units[other].(*goengine.Unit).Graph))
+			if err := units[i].(delegate.Profiler).SetProfiling(nodes%2 == 1); err != nil {
+				t.Fatal(err)
+			}
+			mustExecute(t, units[i], args)
+			mustExecute(t, alone, want)
+			for k := range f.filters {
+				sameRow(t, fmt.Sprintf("%+v, stopped before node %d, filter %d", f, nodes, k), args[1+k].Tensor, want[1+k].Tensor, 0)
+			}
 		}
 	}
 }

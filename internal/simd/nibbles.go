@@ -123,8 +123,7 @@ func packOne(dst, a []uint64, step int) {
 	}
 }
 
-// packFour copies four rows of n words: the four words of a place get next to each other, and those of the next place step words
-// behind.
+// packFour copies four rows of n words: the rows' first words get next to each other, and their next ones step words behind.
 func packFour(dst, a []uint64, n, step int) {
 	flip := packedFlip()
 	first, second, third, fourth := a[:n], a[n:][:n], a[2*n:][:n], a[3*n:][:n]
