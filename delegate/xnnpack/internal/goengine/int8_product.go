@@ -167,7 +167,8 @@ const (
 	rowWork  = 4 // one row's MACs with 4-bit weights count as so many rows': weights are read from memory, see cost.TokenWeight
 )
 
-// splitTasks splits the product into tasks: tiles of rows times ranges of panels.
+// splitTasks splits the product into tasks: tiles of rows times ranges of panels. Where there are several tiles, they have a multiple of
+// simd.NibbleTile rows, as products with 4-bit weights need.
 func (p *int8Product) splitTasks() {
 	if p.depth != nil {
 		return
