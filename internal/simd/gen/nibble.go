@@ -84,6 +84,9 @@ func nibbleScaled(kind string, sums, scales int, at string) string {
 // nibbleGroups wraps the loop over the groups' rows, 64 bytes of weights and eight activations of each row, and their scales. R10
 // counts panels, R11 points to the first row of a panel's float sums, and SI to the one that is added to.
 func nibbleGroups(rows int, f *frame, before, start, product, finish string) string {
+	if rows > 1 {
+		product = fmt.Sprintf("PREFETCHT0 %d(DI)\n", nibbleAhead) + product
+	}
 	return lines(f.arguments("MOVQ", "panels", "R10", "b", "DI", "c", "R11", "ldc", "R8"), before) + "\npanel:\n" +
 		lines(f.arguments("MOVQ", "groups", "DX", "a", "AX")) + "\ngroup:\n" +
 		lines(start) + align + "\nloop:\n" +
