@@ -135,9 +135,9 @@ func TestNibbles(t *testing.T) {
 				w.Pack(p, p+1, src, func(j, g int) float32 { return scales[j*groups+g] })
 			}
 			a, packed := fillBytes[uint8](r, m*groups*k), make([]uint8, m*w.RowBytes())
-			if extreme { // the least activation
+			if extreme { // the least activation, or the largest one
 				for i := range a {
-					a[i] = 0x80
+					a[i] = uint8(0x80 - round/8%2)
 				}
 			}
 			packed = w.PackRows(packed, a, m)
