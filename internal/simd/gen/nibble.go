@@ -30,7 +30,8 @@ var nibbleSets = []set{
 			dotTile{8, 1}, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
 	{"nibble256_amd64", "Tiles of products with 4-bit weights for AVX-VNNI.",
 		nibbleTiles("nibble256x", nibbleParams, nibble256, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
-	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleParams, nibbleAVX2, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
+	{"nibble_amd64", "Tiles of products with 4-bit weights for AVX2.",
+		nibbleTiles("nibble", nibbleParams, nibbleAVX2, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
 }
 
 // nibbleAhead is how many bytes ahead a tile of several rows loads weights into the cache: it computes too long with each for the
