@@ -9,7 +9,14 @@ import (
 
 func (e *Unit) elementSize(v int) int { return e.Graph.Values[v].Datatype.Info().Bits / 8 }
 
-func (e *Unit) copy(n *graph.Node) { copy(e.Bytes[n.Out[0]], e.Bytes[n.In[0]]) }
+// copy does nothing if the two values are the same bytes of an argument.
+func (e *Unit) copy(n *graph.Node) {
+	if to, from := e.Bytes[n.Out[0]], e.Bytes[n.In[0]]; !sameBytes(to, from) {
+		copy(to, from)
+	}
+}
+
+func sameBytes(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
 // copies are the copies that a node makes.
 type copies struct {

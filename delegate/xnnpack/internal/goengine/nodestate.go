@@ -5,5 +5,4 @@ package goengine
 type nodeState struct {
 	loop       any
 	generation uint64 // of the addresses that the loop was prepared for
-	idle       bool   // the node copies bytes to themselves
 }

@@ -98,9 +98,6 @@ func (e *Unit) Execute(ctx context.Context, args []*tensor.Value) (err error) {
 		if at = i; ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if e.states[i].idle {
-			continue
-		}
 		if !e.timed {
 			e.runNode(n)
 			continue
@@ -157,22 +154,10 @@ func (e *Unit) bind(args []*tensor.Value) error {
 		e.Bytes[v] = e.args[i].Data
 	}
 	e.finish = slices.ContainsFunc(e.args, func(a *graph.Argument) bool { return a.After != nil })
-	e.setIdle()
 	e.bound = true
 	e.generation++
 	return nil
 }
-
-// setIdle marks the nodes that would copy bytes to themselves.
-func (e *Unit) setIdle() {
-	clear(e.times)
-	for i := range e.Graph.Nodes {
-		n := &e.Graph.Nodes[i]
-		e.states[i].idle = n.Type.Tag == graph.TagStaticReshape && sameBytes(e.Bytes[n.In[0]], e.Bytes[n.Out[0]])
-	}
-}
-
-func sameBytes(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
 // Parallel implements [strided.Threads].
 func (e *Unit) Parallel(n, grain int, body cpu.Body) { e.pool.Do(&e.run, n, grain, body) }
