@@ -63,7 +63,7 @@ func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 	}
 	e := m.estimates
 	if w := countTokenWork(m.Graph, m.Shapes); w.weights > 0 && (w.products == w.weights || m.HasDynamicArgs()) {
-		e = w.add(e, m.InstanceThreads())
+		e = w.estimates(e, m.InstanceThreads())
 	}
 	if !e.PrefersGo() {
 		return false, nil
@@ -94,27 +94,29 @@ func countTokenWork(g *graph.Graph, s []graph.Shape) (w tokenWork) {
 	return w
 }
 
-// add adds the times of as many calls for one token as a call for a prompt of the declared length has: a text of that length and an
-// answer as long.
-func (w tokenWork) add(e cost.Estimates, threads int) cost.Estimates {
+// estimates returns the times of the products for a prompt of the declared length, if that is longer than a token, and for as many
+// tokens of an answer, of the engines that run the graph. The rates of other graphs do not know how much memory these products read.
+func (w tokenWork) estimates(e cost.Estimates, threads int) cost.Estimates {
 	for engine := range e {
-		if e[engine] != cost.Never {
-			e[engine] += time.Duration(w.products * w.timeOfWeight(engine, threads))
+		if e[engine] == cost.Never {
+			continue
 		}
+		ns := w.timeOfWeight(engine, threads)
+		if w.products > w.weights {
+			ns += cost.PromptProduct[engine][min(threads, 2)-1]
+		}
+		e[engine] = time.Duration(w.products * ns)
 	}
 	return e
 }
 
 // timeOfWeight returns the nanoseconds for each weight in a call for one token. The library computes small calls on one thread.
 func (w tokenWork) timeOfWeight(engine, threads int) float64 {
-	one, two := cost.TokenWeight[engine][0], cost.TokenWeight[engine][1]
-	switch {
-	case threads < 2:
-		return one
-	case graph.Parallel(w.weights, w.nodes):
-		return one * cost.ThreadedTime[engine]
+	times := cost.TokenWeight[engine]
+	if graph.Parallel(w.weights, w.nodes) {
+		times = cost.LargeTokenWeight[engine]
 	}
-	return two
+	return times[min(threads, 2)-1]
 }
 
 // openGo compiles the graph for the Go engine.

@@ -143,10 +143,10 @@ func TestTokens(t *testing.T) {
 		weight  float64
 	}{
 		{w, 1, cost.TokenWeight[cost.ByGo][0]}, {w, 2, cost.TokenWeight[cost.ByGo][1]}, {w, 4, cost.TokenWeight[cost.ByGo][1]},
-		{large, 1, cost.TokenWeight[cost.ByGo][0]}, {large, 2, cost.TokenWeight[cost.ByGo][0] * cost.ThreadedTime[cost.ByGo]},
+		{large, 1, cost.LargeTokenWeight[cost.ByGo][0]}, {large, 2, cost.LargeTokenWeight[cost.ByGo][1]},
 	} {
-		e := test.w.add(cost.Estimates{cost.ByLibrary: cost.Never, cost.ByGo: 7}, test.threads)
-		if want := 7 + time.Duration(1e9*test.weight); e[cost.ByLibrary] != cost.Never || e[cost.ByGo] != want {
+		e := test.w.estimates(cost.Estimates{cost.ByLibrary: cost.Never, cost.ByGo: 7}, test.threads)
+		if want := time.Duration(1e9 * (test.weight + cost.PromptProduct[cost.ByGo][min(test.threads, 2)-1])); e[cost.ByLibrary] != cost.Never || e[cost.ByGo] != want {
 			t.Errorf("%+v, %d threads: got %v, want never and %v", test.w, test.threads, e, want)
 		}
 	}

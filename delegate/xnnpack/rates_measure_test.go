@@ -21,9 +21,12 @@ var measureFlag = flag.Bool("measure-rates", false, "measure the rates of this p
 const (
 	samplesPerClass = 60
 	switched        = 64 // units that run in turns where the time of a graph is measured: programs run others between two runs of one
-	tokenGraphs     = 64 // graphs that run one after the other where the time of a token is measured: the weights of a model are not in the caches
 	tokenSamples    = 10
 )
+
+// tokenGraphs are how many graphs run one after the other where the time of a token or a prompt is measured: the weights of a model are
+// not in the caches.
+var tokenGraphs = map[string]uint64{graphtest.RateToken: 64, graphtest.RateLargeToken: 12, graphtest.RatePrompt: 4}
 
 // TestMeasureRates measures a few samples, or with -measure-rates all, and then writes the times to the file of the
 // instruction set.
@@ -68,9 +71,9 @@ func TestMeasureThreads(t *testing.T) {
 		t.Skip("measures times")
 	}
 	path := filepath.Join(RatesFolder, "threads.tsv")
-	table := ratetest.Update(path, append(threadedKinds, graphtest.RateToken), []string{libraryName(t)}, func(table *ratetest.Table, kind string) {
+	table := ratetest.Update(path, append(threadedKinds, graphtest.RateToken, graphtest.RateLargeToken, graphtest.RatePrompt), []string{libraryName(t)}, func(table *ratetest.Table, kind string) {
 		for seed := range uint64(samplesPerClass) {
-			if kind == graphtest.RateToken && seed == tokenSamples {
+			if tokenGraphs[kind] > 0 && seed == tokenSamples {
 				break
 			}
 			if measureThreads(t, table, kind, seed) && !*measureFlag {
@@ -87,15 +90,15 @@ func TestMeasureThreads(t *testing.T) {
 
 // measureThreads measures a graph with one and two threads. It reports false if the graph is too small for two.
 func measureThreads(t *testing.T, table *ratetest.Table, kind string, seed uint64) bool {
-	amount := 0 // nodes, or weights
+	amount := 0 // nodes, or products of an element with a 4-bit weight
 	for _, g := range sampleGraphs(kind, seed) {
 		shapes, err := g.Declared()
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch {
-		case kind == graphtest.RateToken:
-			amount += int(countTokenWork(g, shapes).weights)
+		case tokenGraphs[kind] > 0:
+			amount += int(countTokenWork(g, shapes).products)
 		case !graph.Parallel(g.Cost(shapes), len(g.Nodes)):
 			return false
 		default:
@@ -113,11 +116,12 @@ func measureThreads(t *testing.T, table *ratetest.Table, kind string, seed uint6
 
 // sampleGraphs returns the graphs of a sample: one, or those of a token, which run one after the other.
 func sampleGraphs(kind string, seed uint64) (list []*graph.Graph) {
-	if kind != graphtest.RateToken {
+	n := tokenGraphs[kind]
+	if n == 0 {
 		return append(list, graphtest.RateGraph(kind, seed))
 	}
-	for i := range uint64(tokenGraphs) {
-		list = append(list, graphtest.RateGraph(kind, seed*tokenGraphs+i))
+	for i := range n {
+		list = append(list, graphtest.RateGraph(kind, seed*n+i))
 	}
 	return list
 }

@@ -11,6 +11,12 @@ var (
 	ThreadedNode = [...]time.Duration{ByLibrary: 1532, ByGo: 3284}
 )
 
-// TokenWeight is the nanoseconds for each 4-bit weight that one row is multiplied with, by engine, on one thread and two: of graphs
-// that the library computes on one thread, with weights that are not in the caches.
-var TokenWeight = [...][2]float64{ByLibrary: {0.0304, 0.0299}, ByGo: {0.0289, 0.0261}}
+// TokenWeight and LargeTokenWeight are the nanoseconds for each 4-bit weight that one row is multiplied with, by engine, on one thread
+// and two, with weights that are not in the caches: of graphs that the library computes on one thread, and of those that it computes
+// on several, which the memory limits then. PromptProduct is the nanoseconds for each product of an element of a prompt's rows with a
+// 4-bit weight.
+var (
+	TokenWeight      = [...][2]float64{ByLibrary: {0.0267, 0.0264}, ByGo: {0.026, 0.0256}}
+	LargeTokenWeight = [...][2]float64{ByLibrary: {0.0261, 0.0189}, ByGo: {0.0219, 0.0183}}
+	PromptProduct    = [...][2]float64{ByLibrary: {0.00771, 0.00448}, ByGo: {0.00635, 0.00384}}
+)

@@ -21,17 +21,19 @@ func TestThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	var samples [2]ratetest.Samples
-	var tokens [2][2][]float64 // by engine, on one and two threads: nanoseconds for each weight
+	tokens := map[string]*[2][2][]float64{ // by engine, on one and two threads: nanoseconds for each product with a weight
+		graphtest.RateToken: {}, graphtest.RateLargeToken: {}, graphtest.RatePrompt: {},
+	}
 	for _, row := range table.Rows {
-		var amount float64   // nodes, or weights
+		var amount float64   // nodes, or products
 		var ns [2][2]float64 // by engine, on one and two threads
 		if _, err := fmt.Sscan(strings.Join(row[2:], " "), &amount, &ns[0][0], &ns[0][1], &ns[1][0], &ns[1][1]); err != nil {
 			t.Fatalf("%q: %v", row, err)
 		}
 		for engine := range samples {
-			if row[0] == graphtest.RateToken {
-				for k := range tokens[engine] {
-					tokens[engine][k] = append(tokens[engine][k], ns[engine][k]/amount)
+			if list := tokens[row[0]]; list != nil {
+				for k := range list[engine] {
+					list[engine][k] = append(list[engine][k], ns[engine][k]/amount)
 				}
 				continue
 			}
@@ -41,8 +43,12 @@ func TestThreads(t *testing.T) {
 	}
 	var fitted [2][]float64
 	for engine := range samples {
-		fitted[engine] = append(samples[engine].FitWithout(make([]bool, 2)), median(tokens[engine][0]), median(tokens[engine][1]))
-		set := []float64{ThreadedTime[engine], float64(ThreadedNode[engine]), TokenWeight[engine][0], TokenWeight[engine][1]}
+		fitted[engine] = samples[engine].FitWithout(make([]bool, 2))
+		for _, kind := range []string{graphtest.RateToken, graphtest.RateLargeToken, graphtest.RatePrompt} {
+			fitted[engine] = append(fitted[engine], median(tokens[kind][engine][0]), median(tokens[kind][engine][1]))
+		}
+		set := []float64{ThreadedTime[engine], float64(ThreadedNode[engine]), TokenWeight[engine][0], TokenWeight[engine][1],
+			LargeTokenWeight[engine][0], LargeTokenWeight[engine][1], PromptProduct[engine][0], PromptProduct[engine][1]}
 		for k, want := range set {
 			if got := fitted[engine][k]; !*fitFlag && math.Abs(got-want) > 0.1*max(got, want) {
 				t.Errorf("engine %d: factor %d of threads.go is %.4g, the measurements fit %.4g; run make rates", engine, k, want, got)
@@ -74,14 +80,21 @@ var (
 	ThreadedNode = [...]time.Duration{ByLibrary: %d, ByGo: %d}
 )
 
-// TokenWeight is the nanoseconds for each 4-bit weight that one row is multiplied with, by engine, on one thread and two: of graphs
-// that the library computes on one thread, with weights that are not in the caches.
-var TokenWeight = [...][2]float64{ByLibrary: {%.3g, %.3g}, ByGo: {%.3g, %.3g}}
+// TokenWeight and LargeTokenWeight are the nanoseconds for each 4-bit weight that one row is multiplied with, by engine, on one thread
+// and two, with weights that are not in the caches: of graphs that the library computes on one thread, and of those that it computes
+// on several, which the memory limits then. PromptProduct is the nanoseconds for each product of an element of a prompt's rows with a
+// 4-bit weight.
+var (
+	TokenWeight      = [...][2]float64{ByLibrary: {%.3g, %.3g}, ByGo: {%.3g, %.3g}}
+	LargeTokenWeight = [...][2]float64{ByLibrary: {%.3g, %.3g}, ByGo: {%.3g, %.3g}}
+	PromptProduct    = [...][2]float64{ByLibrary: {%.3g, %.3g}, ByGo: {%.3g, %.3g}}
+)
 `
 
 func writeThreads(t *testing.T, head string, fitted [2][]float64) {
 	lib, own := fitted[ByLibrary], fitted[ByGo]
-	text := fmt.Sprintf(threadsText, head, lib[0], own[0], time.Duration(lib[1]), time.Duration(own[1]), lib[2], lib[3], own[2], own[3])
+	text := fmt.Sprintf(threadsText, head, lib[0], own[0], time.Duration(lib[1]), time.Duration(own[1]), lib[2], lib[3], own[2], own[3],
+		lib[4], lib[5], own[4], own[5], lib[6], lib[7], own[6], own[7])
 	if err := os.WriteFile("threads.go", []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}

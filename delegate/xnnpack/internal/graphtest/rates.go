@@ -13,6 +13,7 @@ var (
 	floats       = graph.Weighted{In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}
 	halves       = graph.Weighted{In: graph.FP16, Filter: graph.FP16, Bias: graph.FP16, Out: graph.FP16}
 	bytes        = graph.Weighted{In: graph.QInt8, Filter: graph.QCInt8, Bias: graph.QCInt32, Out: graph.QInt8}
+	groups4      = graph.Weighted{In: graph.QDInt8, Filter: graph.QBInt4, Bias: graph.FP32, Out: graph.FP32}
 	dynamicBytes = graph.Weighted{In: graph.QDInt8, Filter: graph.QCInt8, Bias: graph.FP32, Out: graph.FP32}
 )
 
@@ -25,13 +26,18 @@ var RateClasses = []string{
 	"large", "deep",
 }
 
-// RateToken is the name of the graph of a product of one row with 4-bit weights, a part of what a language model computes for a
-// token. It is small enough that the library computes it on one thread.
-const RateToken = "token4"
+// RateToken and RateLargeToken are the names of graphs of a product of one row with 4-bit weights, a part of what a language model
+// computes for a token, and RatePrompt is that of a part of a prompt. The library computes the first on one thread, the others on
+// several.
+const (
+	RateToken      = "token4"
+	RateLargeToken = "largetoken4"
+	RatePrompt     = "prompt4"
+)
 
 // RateGraph returns a random graph of about one node of a class of the cost model, of sizes that models have.
 func RateGraph(class string, seed uint64) *graph.Graph {
-	m := NewMaker(seed<<8 | uint64(slices.Index(append(slices.Clip(RateClasses), RateToken), class)))
+	m := NewMaker(seed<<8 | uint64(slices.Index(append(slices.Clip(RateClasses), RateToken, RateLargeToken, RatePrompt), class)))
 	m.Lo, m.Hi = 0.1, 2
 	return rateGraphs[class](&sizer{m, m.R})
 }
@@ -112,8 +118,13 @@ var rateGraphs = map[string]func(s *sizer) *graph.Graph{
 		return s.connected(graph.Weighted{In: graph.QDInt8, Filter: []graph.Datatype{graph.QBInt4, graph.QCInt4}[s.IntN(2)], Bias: graph.FP32, Out: graph.FP32})
 	},
 	RateToken: func(s *sizer) *graph.Graph {
-		types := graph.Weighted{In: graph.QDInt8, Filter: graph.QBInt4, Bias: graph.FP32, Out: graph.FP32}
-		return s.connectedOf(types, 1, s.between(512, 1664), s.between(512, 1664))
+		return s.connectedOf(groups4, 1, s.between(512, 1664), s.between(512, 1664))
+	},
+	RateLargeToken: func(s *sizer) *graph.Graph {
+		return s.connectedOf(groups4, 1, s.between(2048, 4096), s.between(2048, 4096))
+	},
+	RatePrompt: func(s *sizer) *graph.Graph {
+		return s.connectedOf(groups4, s.between(32, 256), s.between(512, 2048), s.between(512, 2048))
 	},
 	"batch": (*sizer).batchProduct,
 	"depthwise32": func(s *sizer) *graph.Graph {
