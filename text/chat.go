@@ -27,13 +27,11 @@ type Message struct {
 	Reasoning string // thoughts of the assistant
 	Calls     []Call // of tools, by the assistant
 	CallID    string // of the call that a message of a tool answers
-	Name      string // of the author, such as a tool
+	Name      string // of the author, such as a tool; without effect in a template that does not read it
 }
 
-// plain reports whether a message has a role and a content only.
-func (m *Message) plain() bool {
-	return m.Reasoning == "" && len(m.Calls) == 0 && m.CallID == "" && m.Name == ""
-}
+// plain reports whether a message has no more than a role, a content and a name.
+func (m *Message) plain() bool { return m.Reasoning == "" && len(m.Calls) == 0 && m.CallID == "" }
 
 // Template turns the messages of a conversation into a prompt. It is immutable and safe for concurrent
 // use.

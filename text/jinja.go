@@ -366,7 +366,7 @@ func (m *Model) rendered(t *Template, d *Conversation) ([]segment, error) {
 		plain = plain && d.Messages[i].plain()
 	}
 	if !plain {
-		return nil, &TemplateError{t.name, errors.New("it has no place for tools, their calls and names, thoughts or other values; " +
+		return nil, &TemplateError{t.name, errors.New("it has no place for tools, their calls, thoughts or other values; " +
 			"give the model's own template, chat_template.jinja or tokenizer_config.json")}
 	}
 	return t.render(d.Messages, d.Continue)
