@@ -15,7 +15,8 @@ import (
 // Temperature, TopK, TopP, MinP. Then one of the remaining tokens is drawn by its probability. Each
 // draw uses one number of a rand.PCG seeded with Seed and 0: its upper 53 bits, as a fraction of 1.
 // Probabilities are float32, and less than e^-87 of the highest one is 0.
-// The same logits and seed give the same tokens.
+// The same logits and seed give the same tokens on processors with the same vector instructions. With others, probabilities can
+// differ by 2e-6 of them.
 type Sampling struct {
 	Temperature float64 // divides the logits; 0 is greedy
 	TopK        int     // keeps the k most likely tokens; 0 keeps all
