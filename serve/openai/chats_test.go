@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -134,12 +135,12 @@ func TestOtherFormats(t *testing.T) {
 	}
 }
 
-// Past calls, results and thoughts are in the prompt; values are those of the template.
+// Past calls, results, thoughts and names are in the prompt; values are those of the template.
 func TestConversations(t *testing.T) {
-	p := newChatPeer(t, `{% for m in messages %}{{ m.role[0] }}{{ m.content }}{{ m.reasoning_content }}`+
+	p := newChatPeer(t, `{% for m in messages %}{{ m.role[0] }}{{ m.name }}{{ m.content }}{{ m.reasoning_content }}`+
 		`{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments.n }}{% endfor %}{{ m.tool_call_id }}{% endfor %}`+
 		`{{ enable_thinking }}{{ tone }}{% if tools %}{{ tools[0].function.name }}{% endif %}`)
-	body := `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":null,"reasoning_content":"why","tool_calls":[{"id":"i","type":"function",` +
+	body := `{"messages":[{"role":"user","name":"Al","content":"q"},{"role":"assistant","content":null,"reasoning_content":"why","tool_calls":[{"id":"i","type":"function",` +
 		`"function":{"name":"f","arguments":"{\"n\": 7}"}}]},{"role":"tool","tool_call_id":"i","content":"r"}],` +
 		`"chat_template_kwargs":{"enable_thinking":true,"tone":"low"}` + oneTool + `}`
 	status, data := ask(t, p, "POST", "/tokenize", body)
@@ -151,7 +152,7 @@ func TestConversations(t *testing.T) {
 	for i, id := range got.Tokens {
 		b[i] = byte(id)
 	}
-	if want := "uqawhyf7triTruelowf"; string(b) != want {
+	if want := "uAlqawhyf7triTruelowf"; string(b) != want {
 		t.Errorf("got %q, want %q", b, want)
 	}
 }
@@ -201,7 +202,6 @@ func TestChatErrors(t *testing.T) {
 		{own, messages + `,"tools":[{"type":"function","colour":1}]}`, "tools[0].colour"},
 		{own, messages + `,"tools":[{"type":"function","function":{"name":"a","strict":true,"parameters":{"not":1}}}]}`, "tools"},
 		{own, `{"messages":[{"role":"tool","content":"x"}]}`, "messages[0].tool_call_id"},
-		{own, `{"messages":[{"role":"user","content":"x","name":"n"}]}`, "messages[0].name"},
 		{own, `{"messages":[{"role":"user","content":"x","tool_calls":[{"id":"i"}]}]}`, "messages[0].tool_calls"},
 		{own, `{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"[]"}}]}]}`, "messages[0].tool_calls[0].function.arguments"},
 		{own, messages + `,"max_tokens":1,"guided_json":{"type":"object"}}`, "max_tokens"},
@@ -272,6 +272,17 @@ func TestFormAfterThought(t *testing.T) {
 	}
 	if thoughts == "" {
 		t.Error("no reply has a thought")
+	}
+}
+
+// A reply that does not begin within a thought has the form from its beginning: marks of thoughts and space in it are text.
+func TestFormWithThoughtMarks(t *testing.T) {
+	p := newChatPeer(t, `?{# <think> </think> #}`)
+	for _, want := range []string{"<think>a</think>b", " \nb", "<think>"} {
+		thought, content, _ := replyOf(t, p, `{"messages":[{"role":"user","content":"x"}],"guided_choice":[`+strconv.Quote(want)+`]}`)
+		if content != want || thought != "" {
+			t.Errorf("got %q after the thought %q, want %q", content, thought, want)
+		}
 	}
 }
 

@@ -259,6 +259,18 @@ var contract = map[string]func(t *testing.T, p *peer){
 			t.Errorf("got %s", list[0].Error.Message)
 		}
 	},
+	"a path without `/v1`, or with it twice": func(t *testing.T, p *peer) {
+		for path, want := range map[string]string{
+			"/chat/completions": "want /v1/chat/completions;", "/models": "want /v1/models;", "/embeddings": "want /v1/embeddings;",
+			"/completions": "want /v1/completions;", "/responses": "want /v1/responses;", "/v1/v1/responses": "want /v1/responses;",
+			"/v1/tokenize": "want /tokenize", "/v1/": "there are /v1/models,", "/v1/v1/v1/models": "there are /v1/models,",
+		} {
+			list := answers(t, p, path, "{}", 404)
+			if refusal(t, list, "", ""); !strings.Contains(list[0].Error.Message, want) {
+				t.Errorf("%s: got %s, want %q", path, list[0].Error.Message, want)
+			}
+		}
+	},
 	"`/v1/responses`": func(t *testing.T, p *peer) {
 		r := respond(t, p, `{"input":"hello","temperature":0,"max_output_tokens":4}`)
 		if r.Object != "response" || r.Status != "incomplete" || r.Details.Reason != "max_output_tokens" || len(r.Output) != 1 ||

@@ -67,9 +67,6 @@ func (m *message) forTemplate(place string) (t text.Message, err error) {
 		return t, missing(place + ".tool_call_id")
 	case m.CallID != "" && !result:
 		return t, refused(place+".tool_call_id", "in a message of the role %s, want tool", quote(m.Role))
-	case m.Name != "" && !result:
-		return t, &requestError{etrun.ErrInput, place + ".name", "unsupported_parameter",
-			place + ".name: not supported: templates have no place for it; write it into the text"}
 	}
 	for i, c := range m.Calls {
 		args := json.RawMessage(strings.TrimSpace(c.Function.Arguments))
@@ -115,6 +112,10 @@ func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse, m *
 	shown := g.shown(t)
 	if e.split, err = splittingOf(t, u, g.tail(e.prompt, shown)); err != nil || e.split == nil {
 		return e, err
+	}
+	if u == nil && form != nil && !e.split.within { // the reply has the form from its beginning, where a mark of thoughts is text
+		e.split = nil
+		return e, nil
 	}
 	e.shown = shown
 	thought := ""

@@ -22,8 +22,8 @@ import (
 	"github.com/etrun-go/etrun/serve"
 )
 
-// Patterns are those of the handler's paths for an http.ServeMux.
-var Patterns = []string{"/v1/", "/tokenize", "/detokenize"}
+// Patterns are those of the handler's paths for an http.ServeMux, and of paths without /v1, to which it answers with the right one.
+var Patterns = []string{"/v1/", "/tokenize", "/detokenize", "/models", "/completions", "/chat/completions", "/responses", "/embeddings"}
 
 // Serves reports whether a path is one of the handler's.
 func Serves(path string) bool {
@@ -42,14 +42,24 @@ func New(s *serve.Server, o Options) http.Handler {
 			Refuse(w, http.StatusMethodNotAllowed, "method "+strings.ToValidUTF8(r.Method, "?")+", want "+row.method)
 		})
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		Refuse(w, http.StatusNotFound,
-			"no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /v1/responses, /v1/embeddings, /tokenize and /detokenize")
-	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { Refuse(w, http.StatusNotFound, h.noPath(r.URL.Path)) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.WriteBy(w)
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// noPath returns the error of a path that is not there, such as that of a client whose base URL lacks /v1, or has it twice.
+func (h *handler) noPath(path string) string {
+	const base = "/v1"
+	for _, want := range []string{base + path, strings.TrimPrefix(path, base)} {
+		if _, ok := h.table()[want]; ok && strings.HasPrefix(want, base) {
+			return "no such path: want " + want + "; the base URL of a client ends with one " + base
+		} else if ok {
+			return "no such path: want " + want
+		}
+	}
+	return "no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /v1/responses, /v1/embeddings, /tokenize and /detokenize"
 }
 
 // route is the method of a path and its handler.
