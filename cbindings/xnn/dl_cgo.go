@@ -5,10 +5,12 @@ package xnn
 /*
 #cgo LDFLAGS: -ldl
 #include <dlfcn.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 static uintptr_t find(uintptr_t handle, const char *name) { return (uintptr_t)dlsym((void *)handle, name); }
+static void trim(uintptr_t f) { ((int (*)(size_t))f)(0); }
 */
 import "C"
 
@@ -39,3 +41,5 @@ func dlsym(handle uintptr, name string) uintptr {
 	defer C.free(unsafe.Pointer(symbol))
 	return uintptr(C.find(C.uintptr_t(handle), symbol))
 }
+
+func trim(address uintptr) { C.trim(C.uintptr_t(address)) }

@@ -11,6 +11,8 @@ func sonameOf(string) (string, error) { return "", errNoLoading }
 
 func dlsym(uintptr, string) uintptr { return 0 }
 
+func trim(uintptr) {}
+
 func bind(*Functions, map[string]uintptr) {}
 
 func newProvider(uintptr) WeightsCache { return 0 }

@@ -30,6 +30,8 @@ func dlsym(handle uintptr, name string) uintptr {
 	return address
 }
 
+func trim(address uintptr) { purego.SyscallN(address, 0) }
+
 // bind creates a Go function for every C function from the field's type. Functions called in every
 // run use the shortest path.
 func bind(f *Functions, addresses map[string]uintptr) {

@@ -25,6 +25,15 @@ type Library struct {
 	// a core is busy: use one thread.
 	PoolStalls bool
 	Functions
+	trim uintptr // the C library's malloc_trim; 0 if it has none
+}
+
+// Trim returns freed memory of the C library to the system, if that library has a function for it, as glibc does. It takes a fraction
+// of a millisecond, in which other threads may wait to allocate: it is not for the path of calls.
+func (l *Library) Trim() {
+	if l.trim != 0 {
+		trim(l.trim)
+	}
 }
 
 // Reasons of an OpenError; match with errors.Is.
@@ -388,6 +397,7 @@ func load(handle uintptr, soname *Soname, path string) (*Library, error) {
 	lib := &Library{Path: path, Soname: soname}
 	bind(&lib.Functions, addresses)
 	lib.PoolStalls = dlsym(handle, poolWithoutStall) == 0
+	lib.trim = dlsym(handle, "malloc_trim")
 	if err := lib.Initialize(allocator()).Error("xnn_initialize"); err != nil {
 		return nil, err
 	}

@@ -455,7 +455,7 @@ func (m memory) String() string {
 
 // isMore reports whether memory has grown by more than chance.
 func (m memory) isMore(than memory) bool {
-	return m.heap > than.heap+than.heap/4+4<<20 || m.resident > than.resident+than.resident/4+16<<20
+	return m.heap > than.heap+than.heap/4+4<<20 || m.resident > than.resident+than.resident/8+6<<20
 }
 
 // memory returns the memory with a model that has been loaded again, which has the session of its test only.

@@ -290,6 +290,7 @@ func (h *holdings) free() {
 	h.Weights.close()
 	h.Weights = nil
 	h.pin.Unpin()
+	h.lib.Trim() // arenas of threads that only loaded a model would keep its memory
 }
 
 // packedBytes returns the size of the packed weights, also after Close.
