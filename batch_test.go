@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // textMethods loads instances of a small language model, with some tokens in their caches.
-func textMethods(t *testing.T, n int) (p *etrun.Program, list []*etrun.Method) {
+func textMethods(t *testing.T, n int, options ...etrun.Option) (p *etrun.Program, list []*etrun.Method) {
 	t.Helper()
-	p, err := etrun.Open("text/testdata/dynamic.pte", etrun.WithDelegates(all.Backends()...))
+	p, err := etrun.Open("text/testdata/dynamic.pte", append(options, etrun.WithDelegates(all.Backends()...))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +115,84 @@ func TestBatch(t *testing.T) {
 		t.Errorf("closed batch: %v", err)
 	}
 	p.Close()
+}
+
+// TestBatchFaults fails in the own steps of one instance, on any thread: the others have the results of a run
+// alone. All run again, except one that panicked.
+func TestBatchFaults(t *testing.T) {
+	const n = 3
+	row, _, _, _ := etrun.DefaultOperators().Lookup("llama::update_cache.out")
+	planted := errors.New("planted")
+	var calls atomic.Int64 // until the fault
+	var fault func() error
+	op := *row
+	op.Func = func(c *kernels.Ctx, a kernels.Args) error {
+		if calls.Add(-1) == 0 {
+			if err := fault(); err != nil {
+				return err
+			}
+		}
+		return row.Func(c, a)
+	}
+	for _, threads := range []int{1, 2, 8} {
+		_, alone := textMethods(t, n)
+		for _, c := range []struct {
+			name  string
+			fault func(stop func()) error
+			all   bool // instances fail
+			want  error
+		}{
+			{"error", func(func()) error { return planted }, false, planted},
+			{"panic", func(func()) error { panic(planted) }, false, etrun.ErrPanic},
+			{"cancel", func(stop func()) error { stop(); return nil }, true, context.Canceled},
+		} {
+			calls.Store(0)
+			_, list := textMethods(t, n, etrun.WithThreads(threads), etrun.WithOperators(op))
+			b, err := list[0].NewBatch(context.Background(), n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			for i := range n {
+				setTokens(t, alone[i], 4, int64(i))
+				setTokens(t, list[i], 4, int64(i))
+			}
+			ctx, stop := context.WithCancel(context.Background())
+			defer stop()
+			fault = func() error { return c.fault(stop) }
+			calls.Store(2)
+			errs := make([]error, n)
+			if err := b.Execute(ctx, list, errs); c.all != (err != nil) {
+				t.Errorf("%d threads, %s: %v", threads, c.name, err)
+			}
+			failed := 0
+			for i, m := range list {
+				want := execute(t, alone[i])
+				if errs[i] != nil {
+					if failed++; !errors.Is(errs[i], c.want) {
+						t.Errorf("%d threads, %s, instance %d: %v", threads, c.name, i, errs[i])
+					}
+				} else if !slices.Equal(logitsOf(t, m), want) {
+					t.Errorf("%d threads, %s, instance %d: other logits than alone", threads, c.name, i)
+				}
+				setTokens(t, alone[i], 4, int64(i))
+				if errs[i] == nil || c.want != etrun.ErrPanic {
+					setTokens(t, m, 4, int64(i))
+				}
+			}
+			if want := map[bool]int{false: 1, true: n}[c.all]; failed != want {
+				t.Errorf("%d threads, %s: %d instances failed, want %d", threads, c.name, failed, want)
+			}
+			err = b.Execute(context.Background(), list, errs)
+			for i, m := range list {
+				want := execute(t, alone[i])
+				if panicked := errors.Is(errs[i], etrun.ErrPanic); err != nil || panicked && c.want != etrun.ErrPanic ||
+					!panicked && (errs[i] != nil || !slices.Equal(logitsOf(t, m), want)) {
+					t.Errorf("%d threads, after %s, instance %d: %v, %v", threads, c.name, i, err, errs[i])
+				}
+			}
+		}
+	}
 }
 
 // TestNoBatch wants the reasons why instances do not run together.
