@@ -59,7 +59,8 @@ func (h *handler) noPath(path string) string {
 			return "no such path: want " + want
 		}
 	}
-	return "no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /v1/responses, /v1/embeddings, /tokenize and /detokenize"
+	return "no such path: there are /v1/models, /v1/completions, /v1/chat/completions, /v1/responses, /v1/embeddings, " +
+		"/tokenize and /detokenize"
 }
 
 // route is the method of a path and its handler.
