@@ -257,10 +257,8 @@ func quantizedResults(seed uint64) (results [][]uint8, floats [][]float32) {
 	scale := r.Float32() + .01
 	dst := make([]uint8, n)
 	x := numbers(r, n)
-	for _, divide := range []bool{false, true} {
-		q.Quantize(dst, x, scale, divide)
-		results = append(results, slices.Clone(dst))
-	}
+	q.Quantize(dst, x, scale)
+	results = append(results, slices.Clone(dst))
 	a, b, f := fillBytes[uint8](r, n), fillBytes[uint8](r, n), make([]float32, n)
 	q.Dequantize(f, a, scale)
 	floats = append(floats, slices.Clone(f))
@@ -407,13 +405,9 @@ func TestQuantizedDefinition(t *testing.T) {
 				t.Fatalf("round %d, %s, element %d of %d: got %v, want %v", round, name, i, n, got, want)
 			}
 		}
-		q.Quantize(dst, x, scale, false)
+		q.Quantize(dst, x, scale)
 		for i, v := range x {
 			check("product", i, dst[i], q.element(v*scale))
-		}
-		q.Quantize(dst, x, scale, true)
-		for i, v := range x {
-			check("quotient", i, dst[i], q.element(v/scale))
 		}
 		q.Dequantize(f, a, scale)
 		for i, v := range a {

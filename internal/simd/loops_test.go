@@ -273,8 +273,8 @@ var structured = []loop{
 		words := func(n int) []int32 { return vec(m, n, func(r *rand.Rand) int32 { return int32(r.Uint32()) >> 16 }) }
 		for _, signed := range []bool{false, true} {
 			q := someBounds(signed)
-			q.Quantize(m.bytes(n), m.floats(n), 90, false)
-			q.Quantize(m.bytes(n), m.floats(n), 1/128., true)
+			q.Quantize(m.bytes(n), m.floats(n), 90)
+			q.Quantize(m.bytes(n), m.floats(n), 1/128.)
 			q.Dequantize(m.floats(n), m.bytes(n), .125)
 			q.Requantize(m.bytes((rows-1)*(n+1)+n), n+1, words(rows*blocks), blocks, words(blocks), m.floats(blocks), rows, n)
 		}

@@ -53,16 +53,11 @@ func (q *Quantized) Requantize(dst []uint8, ldd int, src []int32, lds int, init 
 	}
 }
 
-// Quantize sets dst[i] to q(src[i]·scale) or, if divide is set, to q(src[i]/scale). It
-// panics where dst is shorter than src.
-func (q *Quantized) Quantize(dst []uint8, src []float32, scale float32, divide bool) {
+// Quantize sets dst[i] to q(src[i]·scale). It panics where dst is shorter than src.
+func (q *Quantized) Quantize(dst []uint8, src []float32, scale float32) {
 	dst = dst[:len(src):len(dst)]
-	for i := q.quantize(dst, src, scale, divide); i < len(src); i++ {
-		if divide {
-			dst[i] = q.element(src[i] / scale)
-		} else {
-			dst[i] = q.element(float32(src[i] * scale))
-		}
+	for i := q.quantize(dst, src, scale); i < len(src); i++ {
+		dst[i] = q.element(float32(src[i] * scale))
 	}
 }
 

@@ -344,8 +344,8 @@ tap:
 	JNZ pixel
 	RET
 
-// func quantizeMulInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
-TEXT ·quantizeMulInt8(SB), NOSPLIT, $0-40
+// func quantizeInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
+TEXT ·quantizeInt8(SB), NOSPLIT, $0-40
 	MOVQ n+0(FP), CX
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
@@ -359,35 +359,6 @@ TEXT ·quantizeMulInt8(SB), NOSPLIT, $0-40
 loop:
 	VMOVUPS (SI)(AX*4), Y0
 	VMULPS Y9, Y0, Y0
-	VMAXPS Y10, Y0, Y0
-	VMINPS Y11, Y0, Y0
-	VCVTPS2DQ Y0, Y0
-	VPADDD Y12, Y0, Y0
-	VEXTRACTI128 $1, Y0, X1
-	VPACKSSDW X1, X0, X0
-	VPACKSSWB X0, X0, X0
-	VMOVQ X0, (DI)(AX*1)
-	ADDQ $8, AX
-	DECQ CX
-	JNZ loop
-	VZEROUPPER
-	RET
-
-// func quantizeDivInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
-TEXT ·quantizeDivInt8(SB), NOSPLIT, $0-40
-	MOVQ n+0(FP), CX
-	MOVQ dst+8(FP), DI
-	MOVQ src+16(FP), SI
-	VBROADCASTSS scale+24(FP), Y9
-	VBROADCASTSS lo+28(FP), Y10
-	VBROADCASTSS hi+32(FP), Y11
-	VBROADCASTSS zero+36(FP), Y12
-	XORQ AX, AX
-	PCALIGN $64
-
-loop:
-	VMOVUPS (SI)(AX*4), Y0
-	VDIVPS Y9, Y0, Y0
 	VMAXPS Y10, Y0, Y0
 	VMINPS Y11, Y0, Y0
 	VCVTPS2DQ Y0, Y0
@@ -697,8 +668,8 @@ tap:
 	JNZ pixel
 	RET
 
-// func quantizeMulUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
-TEXT ·quantizeMulUint8(SB), NOSPLIT, $0-40
+// func quantizeUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
+TEXT ·quantizeUint8(SB), NOSPLIT, $0-40
 	MOVQ n+0(FP), CX
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
@@ -712,35 +683,6 @@ TEXT ·quantizeMulUint8(SB), NOSPLIT, $0-40
 loop:
 	VMOVUPS (SI)(AX*4), Y0
 	VMULPS Y9, Y0, Y0
-	VMAXPS Y10, Y0, Y0
-	VMINPS Y11, Y0, Y0
-	VCVTPS2DQ Y0, Y0
-	VPADDD Y12, Y0, Y0
-	VEXTRACTI128 $1, Y0, X1
-	VPACKSSDW X1, X0, X0
-	VPACKUSWB X0, X0, X0
-	VMOVQ X0, (DI)(AX*1)
-	ADDQ $8, AX
-	DECQ CX
-	JNZ loop
-	VZEROUPPER
-	RET
-
-// func quantizeDivUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
-TEXT ·quantizeDivUint8(SB), NOSPLIT, $0-40
-	MOVQ n+0(FP), CX
-	MOVQ dst+8(FP), DI
-	MOVQ src+16(FP), SI
-	VBROADCASTSS scale+24(FP), Y9
-	VBROADCASTSS lo+28(FP), Y10
-	VBROADCASTSS hi+32(FP), Y11
-	VBROADCASTSS zero+36(FP), Y12
-	XORQ AX, AX
-	PCALIGN $64
-
-loop:
-	VMOVUPS (SI)(AX*4), Y0
-	VDIVPS Y9, Y0, Y0
 	VMAXPS Y10, Y0, Y0
 	VMINPS Y11, Y0, Y0
 	VCVTPS2DQ Y0, Y0

@@ -34,20 +34,16 @@ func (q *Quantized) requantize(dst []uint8, ldd int, src []int32, lds int, init 
 }
 
 // quantize returns how many elements are done.
-func (q *Quantized) quantize(dst []uint8, src []float32, scale float32, divide bool) int {
+func (q *Quantized) quantize(dst []uint8, src []float32, scale float32) int {
 	n := whole(len(src))
 	lo, hi := q.bounds()
 	switch { // calls by name keep src on the stack
 	case n == 0 || neon && !q.words():
 		return 0
-	case divide && q.Signed:
-		quantizeDivInt8(n/lanes, &dst[0], &src[0], scale, lo, hi, q.Zero)
-	case divide:
-		quantizeDivUint8(n/lanes, &dst[0], &src[0], scale, lo, hi, q.Zero)
 	case q.Signed:
-		quantizeMulInt8(n/lanes, &dst[0], &src[0], scale, lo, hi, q.Zero)
+		quantizeInt8(n/lanes, &dst[0], &src[0], scale, lo, hi, q.Zero)
 	default:
-		quantizeMulUint8(n/lanes, &dst[0], &src[0], scale, lo, hi, q.Zero)
+		quantizeUint8(n/lanes, &dst[0], &src[0], scale, lo, hi, q.Zero)
 	}
 	return n
 }

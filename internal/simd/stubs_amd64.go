@@ -503,16 +503,10 @@ func quantize512Int8(n int, dst *uint8, src *float32, scale, hi float32, zero, l
 func quantize512Uint8(n int, dst *uint8, src *float32, scale, hi float32, zero, lo int32) (done int)
 
 //go:noescape
-func quantizeDivInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
+func quantizeInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
 
 //go:noescape
-func quantizeDivUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
-
-//go:noescape
-func quantizeMulInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
-
-//go:noescape
-func quantizeMulUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
+func quantizeUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
 
 //go:noescape
 func reciprocalLanes(n int, dst, src *float32)

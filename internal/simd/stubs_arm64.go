@@ -490,16 +490,10 @@ func quantize512Uint8(n int, dst *uint8, src *float32, scale, hi float32, zero, 
 }
 
 //go:noescape
-func quantizeDivInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
+func quantizeInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
 
 //go:noescape
-func quantizeDivUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
-
-//go:noescape
-func quantizeMulInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
-
-//go:noescape
-func quantizeMulUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
+func quantizeUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)
 
 //go:noescape
 func reciprocalLanes(n int, dst, src *float32)

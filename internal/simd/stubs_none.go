@@ -397,13 +397,9 @@ func quantize512Uint8(n int, dst *uint8, src *float32, scale, hi float32, zero, 
 	return
 }
 
-func quantizeDivInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
+func quantizeInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
 
-func quantizeDivUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
-
-func quantizeMulInt8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
-
-func quantizeMulUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
+func quantizeUint8(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32) {}
 
 func reciprocalLanes(n int, dst, src *float32) {}
 

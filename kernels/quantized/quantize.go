@@ -199,7 +199,7 @@ func (q *quantizer[F]) vectors(dst []byte, x []float32, s step, codes *simd.Quan
 		if hasNaN(part) {
 			q.direct(dst[:len(part)], tensor.BytesOf(part), s)
 		} else {
-			codes.Quantize(dst, part, s.factor, false)
+			codes.Quantize(dst, part, s.factor)
 		}
 		dst, x = dst[len(part):], x[len(part):]
 	}

@@ -55,13 +55,10 @@ func quantizedRoutines() (list []routine) {
 			func(f *frame) string { return depthwise(f, s.words, s.narrow) })
 		add("func maximum"+s.name+"(pixels int, a *uint8, step int, off *int, taps int, dst *uint8, ldd int)",
 			func(f *frame) string { return maximumRow(f, s.maximum) })
-		for _, op := range []string{"MUL", "DIV"} {
-			add("func quantize"+op[:1]+strings.ToLower(op[1:])+s.name+"(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)",
-				func(f *frame) string {
-					return blocks(f.arguments("MOVQ", "n", "CX", "dst", "DI", "src", "SI")+"VBROADCASTSS "+f.at("scale")+", Y9\n"+bounds(f, "Y"),
-						"VMOVUPS (SI)(AX*4), Y0\nV"+op+"PS Y9, Y0, Y0\n"+toBytes+fmt.Sprintf(pack, "DI"))
-				})
-		}
+		add("func quantize"+s.name+"(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)", func(f *frame) string {
+			return blocks(f.arguments("MOVQ", "n", "CX", "dst", "DI", "src", "SI")+"VBROADCASTSS "+f.at("scale")+", Y9\n"+bounds(f, "Y"),
+				"VMOVUPS (SI)(AX*4), Y0\nVMULPS Y9, Y0, Y0\n"+toBytes+fmt.Sprintf(pack, "DI"))
+		})
 		add("func dequantize"+s.name+"(n int, dst *float32, src *uint8, zero int32, scale float32)", func(f *frame) string {
 			return blocks(f.arguments("MOVQ", "n", "CX", "dst", "DI", "src", "SI")+"VBROADCASTSS "+f.at("zero")+", Y8\nVBROADCASTSS "+f.at("scale")+", Y9\n",
 				number(s.widen, "SI", 0, 8)+"VMOVUPS Y0, (DI)(AX*4)\n")

@@ -116,9 +116,7 @@ func neonQuantizedRoutines() (list []routine) {
 	}
 	for _, s := range neonSigns {
 		add("func requantize"+s.name+"(m, n int, dst *uint8, ldd int, src *int32, lds int, init *int32, scale *float32, lo, hi float32, zero int32)", s.requantize)
-		for _, op := range []string{"Mul", "Div"} {
-			add("func quantize"+op+s.name+"(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)", func(f *frame) string { return s.quantize(f, op) })
-		}
+		add("func quantize"+s.name+"(n int, dst *uint8, src *float32, scale, lo, hi float32, zero int32)", s.quantize)
 		add("func dequantize"+s.name+"(n int, dst *float32, src *uint8, zero int32, scale float32)", s.dequantize)
 		add("func depthwise"+s.name+"(pixels int, a *uint8, step int, off *int, pairs int, w *int32, dst *uint8, ldd int, lo, hi float32, zero int32)", s.depthwise)
 		add("func depthwiseNarrow"+s.name+"(pixels int, a *uint8, step int, off *int, pairs int, w *int32, dst *uint8, ldd int, lo, hi float32, zero int32)", s.depthwiseNarrow)
@@ -140,11 +138,11 @@ func load(pointer string, first, n int) string {
 	return fmt.Sprintf("VLD1.P %d(%s), %s\n", 16*n, pointer, registers(first, n))
 }
 
-func (s neonSign) quantize(f *frame, op string) string {
+func (s neonSign) quantize(f *frame) string {
 	return neonBlocks(f.arguments("MOVD", "n", "R0", "dst", "R1", "src", "R2")+neonScalars(f, 9, "scale")+s.bounds(f), func(n int) string {
 		text := load("R2", 0, n)
 		for i := range n {
-			text += fmt.Sprintf("F%s(%d, %[2]d, 9)\n", strings.ToUpper(op), i)
+			text += fmt.Sprintf("FMUL(%d, %[1]d, 9)\n", i)
 		}
 		return text + s.bytes(n) + neonStore(n)
 	})

@@ -56,7 +56,7 @@ func (l *int8Elements) Range(_, lo, hi int) {
 			t := dynamicToken(x)
 			l.tokens[g] = t
 			q := simd.Quantized{Signed: true, Zero: t.Zero, Lo: -128, Hi: 127}
-			q.Quantize(l.out[g*l.row:], x, reciprocal(t, l.half), false)
+			q.Quantize(l.out[g*l.row:], x, reciprocal(t, l.half))
 		}
 	}
 }

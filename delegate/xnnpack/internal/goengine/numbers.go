@@ -50,9 +50,10 @@ func (e *Unit) encode(v int, src []float32) {
 	}
 }
 
-// quantizeFixed quantizes numbers with a scale of the file. NaN becomes the element 0, as in the operators.
+// quantizeFixed quantizes numbers with a scale of the file. The library and the operators multiply by the rounded reciprocal, too: a
+// quotient may be on the other side of the middle between two elements. NaN becomes the element 0, as in the operators.
 func quantizeFixed(q *simd.Quantized, dst []uint8, src []float32, scale float32) {
-	q.Quantize(dst, src, scale, true)
+	q.Quantize(dst, src, 1/scale)
 	if sum := simd.Sum(src); sum == sum {
 		return
 	}
