@@ -85,7 +85,7 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 		return err
 	}
 	path := input.Stdin(from)
-	data, err := l.readProgram(ctx, path, &l.Options)
+	original, data, changes, err := l.readRepaired(ctx, path, l.Options)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,8 @@ func (l *lowerCommand) run(ctx context.Context, from string) error {
 	if err != nil {
 		return err
 	}
-	report := l.report(from, data, result, lowered)
+	report := l.report(from, original, result, lowered)
+	report.Repairs = changes
 	if l.verify && result.Lowered() {
 		if report.Verified, err = l.compare(ctx, s, result, lowered); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/repair"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/compile"
@@ -38,6 +39,7 @@ type lowerReport struct {
 	OutputBytes int                 `json:"output_bytes"`
 	Data        string              `json:"data,omitempty"`       // the file of the constants
 	DataBytes   int                 `json:"data_bytes,omitempty"` // of it
+	Repairs     []repair.Change     `json:"repairs,omitempty"`    // of faults of the exporter
 	Methods     []lowerMethodReport `json:"methods"`
 	Verified    *verifiedReport     `json:"verified,omitempty"`
 }

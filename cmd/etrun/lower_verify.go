@@ -102,7 +102,9 @@ func (l *lowerCommand) compareOutputs(r *verifiedReport, st *session.Step, wants
 		}
 		d := diff.Measure(got[i], want, allowed)
 		if d.Differs != "" {
-			return fmt.Errorf("%w: method %q, output %d of the lowered program: %s; nothing is written", cli.ErrDiffer, st.Name(), i, d.Differs)
+			return fmt.Errorf("%w: method %q, output %d of the lowered program: %s; nothing is written; "+
+				"if the application may have this difference, allow it with --atol and --rtol, or write without a comparison: --verify=false",
+				cli.ErrDiffer, st.Name(), i, d.Differs)
 		}
 		r.Outputs++
 		if d.Equal {

@@ -124,6 +124,10 @@ func (q *quantizeCommand) checked() (s lowering.Scheme, budget float64, err erro
 		return s, 0, session.Usage("--group %d, want 32, 64, 128 or 256", q.group)
 	case s.Name == lowering.Static8 && len(q.calibrate) == 0:
 		return s, 0, session.Usage("--scheme q8 needs inputs like those of the application: --calibrate FOLDER or FILE; dq8 needs none")
+	case s.Name != lowering.Static8 && len(q.calibrate) > 0 && !q.verify:
+		return s, 0, session.Usage("--calibrate with --scheme %s is only to measure errors: not with --verify=false", s.Name)
+	case q.changed("options") && len(q.calibrate) == 0:
+		return s, 0, session.Usage("--options is for the files of --calibrate, and there are none")
 	}
 	for _, f := range schemeFlags {
 		if q.changed(f.name) && f.of != s.Name {
@@ -173,7 +177,7 @@ func (q *quantizeCommand) run(ctx context.Context, from string) error {
 		return err
 	}
 	name := input.Stdin(from)
-	file, err := q.readProgram(ctx, name, &q.Options)
+	original, file, changes, err := q.readRepaired(ctx, name, q.Options)
 	if err != nil {
 		return err
 	}
@@ -190,7 +194,8 @@ func (q *quantizeCommand) run(ctx context.Context, from string) error {
 	if err := output.WriteBytes(ctx, q.output, data); err != nil {
 		return err
 	}
-	w.report.Model, w.report.Output, w.report.Bytes, w.report.OutputBytes = from, q.output, len(file), len(data)
+	w.report.Model, w.report.Output, w.report.Bytes, w.report.OutputBytes = from, q.output, len(original), len(data)
+	w.report.Repairs = changes
 	if q.JSON {
 		return q.WriteJSON(&w.report)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/repair"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -22,18 +23,19 @@ import (
 
 // quantizeReport is the JSON object of quantize.
 type quantizeReport struct {
-	Schema      string         `json:"schema"`
-	Model       string         `json:"model"`
-	Output      string         `json:"output"`
-	Scheme      string         `json:"scheme"`
-	Bytes       int            `json:"bytes"` // of the model
-	OutputBytes int            `json:"output_bytes"`
-	Samples     int            `json:"samples"` // files of --calibrate
-	Layers      []layerReport  `json:"layers"`
-	Embeddings  []string       `json:"embeddings,omitempty"`  // with tables of 8 bits
-	Unread      []string       `json:"unread,omitempty"`      // parts that cannot be quantized, and why
-	NotLowered  []leftReport   `json:"not_lowered,omitempty"` // products and convolutions that are not lowered, and why
-	Outputs     []outputReport `json:"outputs,omitempty"`
+	Schema      string          `json:"schema"`
+	Model       string          `json:"model"`
+	Output      string          `json:"output"`
+	Scheme      string          `json:"scheme"`
+	Bytes       int             `json:"bytes"` // of the model
+	OutputBytes int             `json:"output_bytes"`
+	Samples     int             `json:"samples"`           // files of --calibrate
+	Repairs     []repair.Change `json:"repairs,omitempty"` // of faults of the exporter
+	Layers      []layerReport   `json:"layers"`
+	Embeddings  []string        `json:"embeddings,omitempty"`  // with tables of 8 bits
+	Unread      []string        `json:"unread,omitempty"`      // parts that cannot be quantized, and why
+	NotLowered  []leftReport    `json:"not_lowered,omitempty"` // products and convolutions that are not lowered, and why
+	Outputs     []outputReport  `json:"outputs,omitempty"`
 }
 
 // layerReport is the outcome of a layer.
@@ -47,6 +49,7 @@ type layerReport struct {
 
 // outputReport is the error of an output.
 type outputReport struct {
+	Method    string        `json:"method,omitempty"` // if several methods run
 	Output    int           `json:"output"`
 	DB        output.Number `json:"snr_db"`
 	Share     output.Number `json:"max"`                  // the largest error, as a share of the largest number
@@ -149,6 +152,9 @@ func (r *quantizeReport) print(a *app) {
 		fmt.Fprintf(a.Out, "  %s: %.1f dB\n", cli.Printable(l.Name), float64(*l.DB))
 	}
 	for _, o := range r.Outputs {
+		if o.Method != "" {
+			fmt.Fprintf(a.Out, "%s ", cli.Printable(o.Method))
+		}
 		fmt.Fprintf(a.Out, "output %d: %.1f dB, largest error %.2g %% of the largest number\n", o.Output, float64(o.DB), 100*float64(o.Share))
 		if o.NotFinite > 0 {
 			fmt.Fprintf(a.Out, "  without %s of the model that are NaN or infinite\n", cli.Count(o.NotFinite, "number", "numbers"))

@@ -134,8 +134,22 @@ func (w *quantizing) each(ctx context.Context, program []byte, by delegate.Backe
 	return nil
 }
 
-// calls is the number of calls: one of random inputs without samples.
+// calls is the number of calls: without samples one of each method, of random inputs.
 func (w *quantizing) calls() int { return max(len(w.samples), 1) }
+
+// random returns a call of each method with layers, of all methods if there are no layers.
+func (w *quantizing) random(s *session.Session) (calls session.Calls) {
+	if w.method != "" {
+		return session.Calls{{Method: w.method}}
+	}
+	layers := w.q.Layers()
+	for _, name := range s.MethodNames() {
+		if len(layers) == 0 || slices.ContainsFunc(layers, func(l compile.Layer) bool { return l.Method == name }) {
+			calls = append(calls, session.Call{Method: name})
+		}
+	}
+	return calls
+}
 
 // open opens a program for the calls. by may replace a backend.
 func (w *quantizing) open(ctx context.Context, program []byte, by delegate.Backend) (*session.Session, error) {
@@ -148,7 +162,7 @@ func (w *quantizing) open(ctx context.Context, program []byte, by delegate.Backe
 		return nil, err
 	}
 	if len(w.samples) == 0 {
-		err = s.Prepare(ctx, session.Calls{{Method: w.method}})
+		err = s.Prepare(ctx, w.random(s))
 	} else {
 		err = s.PrepareToFeed(ctx, w.method)
 	}
@@ -159,7 +173,7 @@ func (w *quantizing) open(ctx context.Context, program []byte, by delegate.Backe
 	return s, nil
 }
 
-// outputs returns those of call i, which are valid until the next call.
+// outputs returns those of call i, which are valid until the next call, without samples those of all methods.
 func (w *quantizing) outputs(ctx context.Context, s *session.Session, i int) (outputs []*tensor.Value, err error) {
 	if len(w.samples) > 0 {
 		spec, err := input.ParseFile(w.samples[i], w.recipe)
@@ -170,8 +184,12 @@ func (w *quantizing) outputs(ctx context.Context, s *session.Session, i int) (ou
 			return nil, fmt.Errorf("%s: %w", w.samples[i], err)
 		}
 	}
-	err = s.Once(ctx, func(_ int, st *session.Step) (err error) {
-		outputs, err = st.Outputs()
+	err = s.Once(ctx, func(_ int, st *session.Step) error {
+		list, err := st.Outputs()
+		if len(s.Steps) > 1 {
+			list, err = st.CloneOutputs()
+		}
+		outputs = append(outputs, list...)
 		return err
 	})
 	if err != nil && len(w.samples) > 0 {
@@ -285,11 +303,23 @@ func (w *quantizing) compareOutputs(ctx context.Context, data []byte) ([]outputR
 			return nil, fmt.Errorf("the quantized program: %w", err)
 		}
 	}
-	var list []outputReport
-	for i, s := range sums {
-		list = append(list, outputReport{Output: i, DB: dB(s.signal, s.noise), Share: partOf(s.most, s.largest), NotFinite: s.notFinite})
+	return outputReports(float, sums), nil
+}
+
+// outputReports returns the errors of the outputs of all steps, which have been summed up.
+func outputReports(of *session.Session, sums []noise) (list []outputReport) {
+	for _, st := range of.Steps {
+		n := min(st.NumOutputs(), len(sums))
+		for i, s := range sums[:n] {
+			r := outputReport{Output: i, DB: dB(s.signal, s.noise), Share: partOf(s.most, s.largest), NotFinite: s.notFinite}
+			if len(of.Steps) > 1 {
+				r.Method = st.Name()
+			}
+			list = append(list, r)
+		}
+		sums = sums[n:]
 	}
-	return list, nil
+	return list
 }
 
 // addNoise adds the outputs of one call.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/compile/compiletest"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
 // quantized runs etrun quantize, and returns the exit code and the messages.
@@ -239,6 +241,8 @@ func TestQuantizeRefuses(t *testing.T) {
 		{"--group 64", "--scheme 8da4w, not for dq8"},
 		{"--scheme w8 --observer minmax", "--scheme q8, not for w8"},
 		{"--scheme 8da4w --all", "--scheme dq8, not for 8da4w"},
+		{"--scheme w8 --calibrate ../../testdata/digits --verify=false", "--calibrate with --scheme w8"},
+		{"--options resize=8", "--options is for"},
 		{"--budget loud", "--budget"},
 		{"--budget 40dB --verify=false", "--budget"},
 		{"--method forwards", "no method"},
@@ -284,5 +288,36 @@ func TestQuantizeEmbedding(t *testing.T) {
 		if is := bytes.Contains(result, []byte("quantized_decomposed::embedding_byte")); is != (want == 1) {
 			t.Errorf("%s: the operator for 8 bits is among those of the program: %v", skip, is)
 		}
+	}
+}
+
+// Without files of inputs, all methods with layers run, and their outputs are measured.
+func TestQuantizeMethods(t *testing.T) {
+	from := "../../testdata/digits/portable.pte"
+	data, err := os.ReadFile(from)
+	must(t, err)
+	file, err := tree.Decode(data)
+	must(t, err)
+	plans := file.Root.Fields["execution_plan"].([]*tree.Node)
+	other := tree.New(plans[0].Type)
+	maps.Copy(other.Fields, plans[0].Fields)
+	file.Root.With("execution_plan", []*tree.Node{plans[0].With("name", "first"), other.With("name", "second")})
+	dir := t.TempDir()
+	from = filepath.Join(dir, "in.pte")
+	write(t, from, file.Bytes())
+	code, out, notes := quantized(from, "-o", filepath.Join(dir, "out.pte"), "--json")
+	var r quantizeReport
+	must(t, json.Unmarshal([]byte(out), &r))
+	if code != 0 || len(r.Outputs) != 2 || len(r.Layers) == 0 || len(r.Layers)%2 != 0 {
+		t.Fatalf("exit code %d, %s%s", code, out, notes)
+	}
+	for i, method := range []string{"first", "second"} {
+		if o := r.Outputs[i]; o.Method != method || o.Output != 0 || !(o.DB > 20) {
+			t.Errorf("got %+v, want method %q and at least 20 dB", o, method)
+		}
+	}
+	if code, _, notes := quantized(from, "-o", filepath.Join(dir, "q8.pte"), "--scheme", "q8", "--calibrate", "../../testdata/digits/samples"); code != 2 ||
+		!strings.Contains(notes, "choose one with --method") {
+		t.Errorf("samples without a method: exit code %d, %s", code, notes)
 	}
 }

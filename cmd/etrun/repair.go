@@ -125,6 +125,26 @@ func (r *repairCommand) repaired(ctx context.Context, path string, data []byte) 
 	return bundle.Bytes(), changes, nil
 }
 
+// readRepaired reads a program, and returns it without the faults of its exporter as well: what is written must not have those that are
+// repaired at load. If they are not found or cannot be repaired in the file, it says why.
+func (a *app) readRepaired(ctx context.Context, path string, o session.Options) (data, fixed []byte, changes []repair.Change, err error) {
+	if data, err = a.readProgram(ctx, path, &o); err != nil {
+		return nil, nil, nil, err
+	}
+	say := o.Say
+	o.Static, o.Say = true, func(string, ...any) {} // the same as of the runs
+	fixed, changes, err = (&repairCommand{a, o}).repaired(ctx, path, data)
+	if err != nil {
+		say("warning: faults of the exporter are not repaired in the file: %v", err)
+		return data, data, nil, context.Cause(ctx)
+	}
+	if len(changes) > 0 {
+		say("%s of the exporter repaired in the file, the first in method %q, %s: %s", cli.Count(len(changes), "fault", "faults"),
+			changes[0].Method, changes[0].Kind, changes[0].Text)
+	}
+	return data, fixed, changes, nil
+}
+
 // program repairs a program, and checks the result like the original.
 func (r *repairCommand) program(ctx context.Context, path string, data []byte) ([]byte, []repair.Change, error) {
 	faults, err := r.faults(ctx, path, data)

@@ -126,6 +126,44 @@ func checkRepaired(t *testing.T, name, fixed string) {
 	}
 }
 
+// TestWrittenRepaired lowers and quantizes programs with faults of their exporters: the files have none, whether or not their delegates are
+// changed.
+func TestWrittenRepaired(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"../../testdata/pte/two_conds.pte", "../../testdata/pte/elided_view.pte", "../../testdata/repair/shared_bias.pte",
+		"../../testdata/repair/transposes.pte", "../../testdata/repair/missing_transpose.pte"} {
+		for _, command := range []string{"lower --all", "quantize"} {
+			to := filepath.Join(dir, "out.pte")
+			var out, notes bytes.Buffer
+			line := append(strings.Fields(command), name, "-o", to)
+			if code := run(line, strings.NewReader(""), &out, &notes); code != 0 || !strings.Contains(notes.String(), "of the exporter repaired in the file") {
+				t.Errorf("%s: exit code %d, %s%s", line, code, out.String(), notes.String())
+				continue
+			}
+			out.Reset()
+			if code := run([]string{"repair", to, filepath.Join(dir, "again.pte")}, strings.NewReader(""), &out, &notes); code != 0 ||
+				!strings.Contains(out.String(), "nothing to repair") {
+				t.Errorf("%s: %s", line, out.String())
+			}
+		}
+	}
+}
+
+// TestWrittenUnrepaired requires a warning where a fault remains: it is written as it was, and not silently.
+func TestWrittenUnrepaired(t *testing.T) {
+	names, err := filepath.Glob("../../testdata/repair/refused/*.pte")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no programs: %v", err)
+	}
+	for _, name := range names {
+		var out, notes bytes.Buffer
+		run([]string{"lower", name, "-o", filepath.Join(t.TempDir(), "out.pte")}, strings.NewReader(""), &out, &notes)
+		if !strings.Contains(notes.String(), "are not repaired in the file") {
+			t.Errorf("%s: %s%s", name, out.String(), notes.String())
+		}
+	}
+}
+
 // checkUpstream checks a file like ExecuTorch's runtime.
 func checkUpstream(file []byte) error {
 	le := binary.LittleEndian

@@ -129,7 +129,8 @@ func (m *method) unplanned(values []int) bool {
 
 // place lays out the planned buffers.
 func (m *method) place() arenas {
-	p := plan.Make(m.m, nil, nil, plan.Options{Mode: plan.Own, BoundInputs: m.unplanned(m.m.Inputs), BoundOutputs: m.unplanned(m.m.Outputs)})
+	p := plan.Make(m.m, nil, nil, plan.Options{Mode: plan.Own, Aliases: true,
+		BoundInputs: m.unplanned(m.m.Inputs), BoundOutputs: m.unplanned(m.m.Outputs)})
 	a := arenas{sizes: []int64{0, p.Size()}, places: slices.Repeat([]int64{none}, len(m.m.Storages))}
 	for i := range m.m.Storages {
 		s := &m.m.Storages[i]

@@ -69,6 +69,7 @@ type Options struct {
 	Preserve     bool // inputs live to the end
 	BoundInputs  bool // the caller provides the bytes of inputs
 	BoundOutputs bool // and of outputs that are activations
+	Aliases      bool // a move makes the target an alias of the source's bytes, as in ExecuTorch's runtime; here it copies them
 }
 
 // Make chooses a plan for the method's storages and for the workspaces of its delegates; work may be
@@ -78,6 +79,9 @@ func Make(m *ir.Method, work []*lowering.Workspace, conflicts []Conflict, o Opti
 	p := &Memory{Method: m, Options: o, Conflicts: conflicts, Items: make([]pack.Item, n), Callers: make([]bool, n), work: work}
 	p.setMoments()
 	inArena := p.sort()
+	if o.Aliases {
+		p.keepMoved()
+	}
 	p.narrow()
 	blocks := p.addBlocks()
 	p.Own = p.arrange(slices.Concat(inArena, blocks))

@@ -19,6 +19,7 @@ type plan struct {
 	spans     []span
 	steps     int
 	fed       map[uint32]bool // planned buffers with arguments of written payloads
+	moved     [][2]int32      // sources and targets of moves
 }
 
 // delegate is an entry of the table of delegates.
@@ -54,6 +55,7 @@ func (p *plan) check() {
 	flatbuf.Each(p.t, 5, "chains", p.chain)
 	p.mention(3, -1)
 	p.mention(4, p.steps)
+	p.alias()
 	p.overlaps()
 	p.margins()
 }
@@ -192,8 +194,10 @@ func (p *plan) chain(t flatbuf.Table) {
 				p.call(int(i), args)
 			}
 		case moveCall:
-			p.touch(int64(in.Int32(0, "from", 0)), p.steps)
-			p.touch(int64(in.Int32(1, "to", 0)), p.steps)
+			move := [2]int32{in.Int32(0, "from", 0), in.Int32(1, "to", 0)}
+			p.touch(int64(move[0]), p.steps)
+			p.touch(int64(move[1]), p.steps)
+			p.moved = append(p.moved, move)
 		case jumpFalse:
 			p.touch(int64(in.Int32(0, "cond", 0)), p.steps)
 			to := int(in.Int32(1, "destination", 0))
@@ -218,6 +222,17 @@ func (p *plan) extend(loops []span) {
 			s := &p.spans[v]
 			if s.first <= l.last && s.last >= l.first && (s.first < l.first || s.last > l.last) {
 				s.first, s.last = min(s.first, l.first), max(s.last, l.last)
+			}
+		}
+	}
+}
+
+// alias makes the sources of moves live as long as the targets: a move makes the target an alias of the source's bytes.
+func (p *plan) alias() {
+	for range p.moved { // a source may be the target of another move
+		for _, m := range p.moved {
+			if from, to := int(m[0]), int(m[1]); min(from, to) >= 0 && max(from, to) < len(p.spans) {
+				p.spans[from].last = max(p.spans[from].last, p.spans[to].last)
 			}
 		}
 	}
