@@ -153,13 +153,17 @@ func less(l delegate.Limits, n delegate.Needs) delegate.Limits {
 	return delegate.Limits{Scratch: min(max(l.Scratch-own, 1), memory), Memory: memory}
 }
 
-// delegateArgs describes the arguments of each delegate's first call.
+// delegateArgs describes the arguments of each delegate's first call. An argument is a constant if it is the same in all calls.
 func (l *load) delegateArgs(links ir.Links) [][]*delegate.ArgSpec {
 	args := make([][]*delegate.ArgSpec, len(l.Method.Delegates))
 	uses := l.quantUses(links)
 	for c := range l.Method.Chains {
 		for _, in := range l.Method.Chains[c].Instructions {
-			if in.Kind != pte.DelegateCall || args[in.Index] != nil {
+			if in.Kind != pte.DelegateCall {
+				continue
+			}
+			if first := args[in.Index]; first != nil {
+				keepConstants(first, in.Args)
 				continue
 			}
 			args[in.Index] = make([]*delegate.ArgSpec, len(in.Args))
@@ -169,6 +173,15 @@ func (l *load) delegateArgs(links ir.Links) [][]*delegate.ArgSpec {
 		}
 	}
 	return args
+}
+
+// keepConstants makes arguments of a delegate no constants if another call of it has other ones.
+func keepConstants(first []*delegate.ArgSpec, args []int) {
+	for k, a := range first {
+		if a != nil && (k >= len(args) || args[k] != a.Value) {
+			a.Const = nil
+		}
+	}
 }
 
 func (l *load) argSpec(v int, links ir.Links, uses map[int][]delegate.QuantUse) *delegate.ArgSpec {
