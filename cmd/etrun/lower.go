@@ -20,9 +20,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
-	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/runtime/compile"
-	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 const lowerHelp = `Write a program whose parts run on XNNPACK, without the model's source, Python or PyTorch. The
@@ -222,17 +220,4 @@ func (l *lowerCommand) methods(s *session.Session) (names []string, err error) {
 		names = append(names, l.calls[i].Method)
 	}
 	return names, nil
-}
-
-// readProgram reads a program. Its first bytes are checked before the rest is read.
-func (a *app) readProgram(ctx context.Context, path string, o *session.Options) ([]byte, error) {
-	var wrong error
-	check := func(start []byte) error {
-		if wrong = pte.CheckStart(start, pte.FormatPTE, pte.FormatBPTE); wrong != nil {
-			_, wrong = session.OpenBytes(ctx, path, start, o) // the same error as of other commands
-		}
-		return wrong
-	}
-	data, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: o.ProgramLimit(), Start: pte.StartBytes, Check: check})
-	return data, cmp.Or(wrong, err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/repair"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
@@ -222,4 +224,17 @@ func repairData(data []byte, faults []*repair.Faults) (*repair.Program, error) {
 		}
 	}
 	return p, nil
+}
+
+// readProgram reads a program. Its first bytes are checked before the rest is read.
+func (a *app) readProgram(ctx context.Context, path string, o *session.Options) ([]byte, error) {
+	var wrong error
+	check := func(start []byte) error {
+		if wrong = pte.CheckStart(start, pte.FormatPTE, pte.FormatBPTE); wrong != nil {
+			_, wrong = session.OpenBytes(ctx, path, start, o) // the same error as of other commands
+		}
+		return wrong
+	}
+	data, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: o.ProgramLimit(), Start: pte.StartBytes, Check: check})
+	return data, cmp.Or(wrong, err)
 }
