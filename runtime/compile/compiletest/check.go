@@ -67,12 +67,12 @@ func (c *checker) readBeside() {
 			}
 			segments = append(segments, b[at:][:t.Uint64(1, "size", 0)])
 		})
-		flatbuf.Each(root, 2, "named_data", func(t flatbuf.Table) { c.beside1(t, segments) })
+		flatbuf.Each(root, 2, "named_data", func(t flatbuf.Table) { c.entry(t, segments) })
 	}
 }
 
-// beside1 records an entry of a data file. Runtimes refuse keys that a program has, too.
-func (c *checker) beside1(t flatbuf.Table, segments [][]byte) {
+// entry records an entry of a data file. Runtimes refuse keys that a program has, too.
+func (c *checker) entry(t flatbuf.Table, segments [][]byte) {
 	key := t.String(0, "key")
 	if _, ok := c.named[key]; ok {
 		c.fault(25, "the key %q is in the program and in a data file", key)

@@ -65,7 +65,7 @@ func (n *xnode) sizes(t flatbuf.Table, flags uint32, in []int) []int {
 	rank := len(in)
 	switch n.tag {
 	case tagFullyConnected:
-		return n.product2(flags, in)
+		return n.connected(flags, in)
 	case tagConv2d, tagDepthwiseConv2d, tagConvTranspose2d:
 		return convolved(t, n.tag, in)
 	case 11, 14:
@@ -100,8 +100,8 @@ func (n *xnode) sizes(t flatbuf.Table, flags uint32, in []int) []int {
 	return in
 }
 
-// product2 returns the sizes of a product with a filter.
-func (n *xnode) product2(flags uint32, in []int) []int {
+// connected returns the sizes of a product with a filter.
+func (n *xnode) connected(flags uint32, in []int) []int {
 	filter := n.in[1].shape
 	if flags&transposesWeights != 0 {
 		filter = []int{filter[1], filter[0]}
