@@ -37,9 +37,9 @@ func (m *Model) Attached() bool { return m.config.Attach != nil }
 func (m *Model) Kind() string { return m.config.Kind }
 
 // Use waits in the model's queue and calls f with the attachment of the current program, which stays
-// open until f returns. ctx ends at the model's time limit, unless f calls began first, which lifts
-// the limit. f calls began again whenever it continues. Errors are those of f, and those for which Failure has a status.
-func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachment, began func()) error) error {
+// open until f returns. ctx ends at the model's time limit, unless f calls Lease.Began first, which lifts
+// the limit. Errors are those of f, and those for which Failure has a status.
+func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachment, l *Lease) error) error {
 	limit := m.config.Timeout
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -51,21 +51,22 @@ func (m *Model) Use(ctx context.Context, f func(ctx context.Context, a Attachmen
 	}
 	defer v.done()
 	begun := trace.Now()
-	if err := m.queue.enter(); err != nil {
+	if err := m.queue.enter(ClientOf(ctx)); err != nil {
 		m.waited(ctx, "", begun, err)
 		return err
 	}
 	defer m.queue.leave()
-	end, err := m.queue.turn(ctx)
+	l, err := m.queue.lease(ctx)
 	m.waited(ctx, "", begun, err)
 	if err != nil {
 		return err
 	}
-	defer end()
-	return f(ctx, v.attached, func() {
+	defer l.end()
+	l.began = func() {
 		late.Stop()
 		m.moves.note()
-	})
+	}
+	return f(ctx, v.attached, l)
 }
 
 // needAttached is need for models with an attachment.

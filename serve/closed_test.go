@@ -43,7 +43,7 @@ func useServer(s *serve.Server, m *serve.Model) map[string]error {
 		"Model.Try":      m.Try(ctx),
 		"Model.Unload":   m.Unload(ctx),
 		"Model.Peek":     m.Peek(ctx, func(serve.Attachment) error { return nil }),
-		"Model.Use":      m.Use(ctx, func(context.Context, serve.Attachment, func()) error { return nil }),
+		"Model.Use":      m.Use(ctx, func(context.Context, serve.Attachment, *serve.Lease) error { return nil }),
 	}
 }
 

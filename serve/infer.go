@@ -38,7 +38,7 @@ func (s *Server) Infer(ctx context.Context, i *Inference) error {
 
 // room returns an error if the queue of the model is full.
 func (m *Model) room(ctx context.Context) error {
-	if !m.queue.full() {
+	if !m.queue.full(ClientOf(ctx)) {
 		return nil
 	}
 	err := m.queue.busy()
@@ -117,7 +117,7 @@ func (e *endpoint) timeLimit(request *oip.Request) (time.Duration, error) {
 // admit runs a call in the queue, in its sequence if it has one.
 func (e *endpoint) admit(ctx context.Context, c *call, request *oip.Request) error {
 	m := e.version.model
-	if err := m.queue.enter(); err != nil {
+	if err := m.queue.enter(ClientOf(ctx)); err != nil {
 		m.waited(ctx, e.method, trace.Now(), err)
 		return err
 	}

@@ -7,26 +7,28 @@ import (
 	"time"
 )
 
-// queue admits requests to a model: a fixed number runs, a fixed number waits in order, and further
+// queue admits requests to a model: a fixed number runs, a fixed number waits for its turn, and further
 // ones are refused.
 type queue struct {
-	turns    chan struct{} // one element per running request
-	capacity int64         // running and waiting requests
-	inside   atomic.Int64
-	mean     atomic.Int64 // smoothed time of a turn in nanoseconds
+	scheduler *scheduler
+	capacity  int64 // running and waiting requests
+	inside    atomic.Int64
+	mean      atomic.Int64 // smoothed time of a turn in nanoseconds
 }
 
 // newQueue admits turns concurrent runs of up to rows requests each, and waiting more requests.
 func newQueue(turns, rows, waiting int) *queue {
-	return &queue{turns: make(chan struct{}, turns), capacity: int64(turns)*int64(rows) + int64(waiting)}
+	return &queue{scheduler: newScheduler(turns), capacity: int64(turns)*int64(rows) + int64(waiting)}
 }
 
-// full reports whether enter would refuse a request.
-func (q *queue) full() bool { return q.inside.Load() >= q.capacity }
+// full reports whether enter would refuse a request of a client.
+func (q *queue) full(c Client) bool {
+	return q.inside.Load() >= q.capacity && !q.scheduler.displaces(c)
+}
 
-// enter admits a request, until leave.
-func (q *queue) enter() error {
-	if q.inside.Add(1) > q.capacity {
+// enter admits a request, until leave. If the queue is full, it is in the place of one of a client with more that wait, which is refused.
+func (q *queue) enter(c Client) error {
+	if q.inside.Add(1) > q.capacity && !q.scheduler.displace(c, q.busy()) {
 		q.leave()
 		return q.busy()
 	}
@@ -39,26 +41,20 @@ func (q *queue) busy() error { return &busyError{"the queue is full", q.retryAft
 func (q *queue) leave() { q.inside.Add(-1) }
 
 // waiting returns the number of admitted requests without a turn.
-func (q *queue) waiting() int { return max(0, int(q.inside.Load())-len(q.turns)) }
+func (q *queue) waiting() int { return max(0, int(q.inside.Load())-q.scheduler.count()) }
 
-// turn waits for a turn. The caller must call end.
+// turn waits for a turn of the client of ctx. The caller must call end.
 func (q *queue) turn(ctx context.Context) (end func(), err error) {
-	select {
-	case q.turns <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	l, err := q.lease(ctx)
+	if err != nil {
+		return nil, err
 	}
-	begun := time.Now()
-	return func() {
-		<-q.turns
-		was := q.mean.Load()
-		q.mean.Store(was + (time.Since(begun).Nanoseconds()-was)/8) // a lost update is harmless
-	}, nil
+	return l.end, nil
 }
 
 // retryAfter estimates when the queue is likely to accept a request.
 func (q *queue) retryAfter() time.Duration {
-	return time.Duration(q.mean.Load() * q.inside.Load() / int64(cap(q.turns)))
+	return time.Duration(q.mean.Load() * q.inside.Load() / int64(q.scheduler.limit))
 }
 
 // busyError is a request that is refused because of load.

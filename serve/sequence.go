@@ -17,15 +17,18 @@ type sequences struct {
 	limits  SequenceLimits
 
 	mu     sync.Mutex
-	live   map[string]*sequence
+	live   map[sequenceKey]*sequence
 	bytes  int64       // of all instances
 	expiry *time.Timer // nil without sequences
 	ended  bool
 }
 
+// sequenceKey identifies a sequence: clients that authenticate have their own.
+type sequenceKey struct{ credential, id string }
+
 // sequence is one sequence. The fields after waiting belong to the request that holds busy.
 type sequence struct {
-	id   string
+	key  sequenceKey
 	busy chan struct{} // contains an element while a request uses the sequence
 	used time.Time     // guarded by sequences.mu, like waiting
 	// waiting counts the requests that use the sequence or wait for it.
@@ -38,7 +41,7 @@ type sequence struct {
 }
 
 func newSequences(v *version, limits SequenceLimits) *sequences {
-	return &sequences{version: v, limits: limits, live: make(map[string]*sequence)}
+	return &sequences{version: v, limits: limits, live: make(map[sequenceKey]*sequence)}
 }
 
 // step is the sequence parameters of a request.
@@ -86,7 +89,7 @@ func (l *sequences) run(ctx context.Context, c *call, s step) error {
 
 // enter finds or starts the sequence, and waits until no other request uses it.
 func (l *sequences) enter(ctx context.Context, s step) (*sequence, error) {
-	q, err := l.join(s)
+	q, err := l.join(sequenceKey{ClientOf(ctx).Credential, s.id}, s.start)
 	if err != nil {
 		return nil, err
 	}
@@ -102,18 +105,18 @@ func (l *sequences) enter(ctx context.Context, s step) (*sequence, error) {
 }
 
 // join returns the sequence of a request, which then waits for its turn in it.
-func (l *sequences) join(s step) (*sequence, error) {
+func (l *sequences) join(key sequenceKey, start bool) (*sequence, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	q := l.live[s.id]
+	q := l.live[key]
 	switch {
-	case l.ended || q == nil && !s.start:
-		return nil, fmt.Errorf("sequence %q: %w; start it with sequence_start", s.id, ErrEnded)
+	case l.ended || q == nil && !start:
+		return nil, fmt.Errorf("sequence %q: %w; start it with sequence_start", key.id, ErrEnded)
 	case q == nil && len(l.live) >= l.limits.Max:
 		return nil, &busyError{fmt.Sprintf("%d sequences are open, the maximum", l.limits.Max), l.limits.Idle}
 	case q == nil:
-		q = &sequence{id: s.id, busy: make(chan struct{}, 1), methods: make(map[string]Instance)}
-		l.live[s.id] = q
+		q = &sequence{key: key, busy: make(chan struct{}, 1), methods: make(map[string]Instance)}
+		l.live[key] = q
 		l.watch()
 	}
 	q.waiting++
@@ -136,8 +139,8 @@ func (l *sequences) endUse(q *sequence) (over bool) {
 	q.waiting--
 	q.used = time.Now()
 	over = l.ended || len(q.methods) == 0 && q.waiting == 0
-	if over && l.live[q.id] == q {
-		delete(l.live, q.id)
+	if over && l.live[q.key] == q {
+		delete(l.live, q.key)
 	}
 	return over
 }
@@ -193,8 +196,8 @@ func (l *sequences) kill(q *sequence) {
 	l.closeInstances(q)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.live[q.id] == q {
-		delete(l.live, q.id)
+	if l.live[q.key] == q {
+		delete(l.live, q.key)
 	}
 }
 
@@ -243,9 +246,9 @@ func (l *sequences) expired() (idle []*sequence) {
 
 // remove removes the unused sequences for which meant returns true. l.mu is locked.
 func (l *sequences) remove(meant func(*sequence) bool) (list []*sequence) {
-	for id, q := range l.live {
+	for key, q := range l.live {
 		if q.waiting == 0 && meant(q) {
-			delete(l.live, id)
+			delete(l.live, key)
 			list = append(list, q)
 		}
 	}

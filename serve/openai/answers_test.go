@@ -389,15 +389,15 @@ func TestTryDuringLongTexts(t *testing.T) {
 	stop, running := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
-		ended <- m.Use(context.Background(), func(_ context.Context, _ serve.Attachment, began func()) error {
-			began()
+		ended <- m.Use(context.Background(), func(_ context.Context, _ serve.Attachment, l *serve.Lease) error {
+			l.Began()
 			close(running)
 			for {
 				select {
 				case <-stop:
 					return nil
 				case <-time.After(10 * time.Millisecond):
-					began()
+					l.Began()
 				}
 			}
 		})

@@ -383,8 +383,8 @@ func inUse(t *testing.T, p *peer) (release func()) {
 	t.Helper()
 	held, end, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- p.server.Model("lm").Use(context.Background(), func(_ context.Context, _ serve.Attachment, began func()) error {
-			began()
+		ended <- p.server.Model("lm").Use(context.Background(), func(_ context.Context, _ serve.Attachment, l *serve.Lease) error {
+			l.Began()
 			close(held)
 			<-end
 			return nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/etrun-go/etrun"
@@ -139,12 +140,12 @@ func (h *handler) embeddings(w http.ResponseWriter, r *http.Request) {
 		m, err = h.find(v.Model, KindVector)
 	}
 	if err == nil {
-		err = m.Use(r.Context(), func(ctx context.Context, x serve.Attachment, began func()) error {
+		err = m.Use(r.Context(), func(ctx context.Context, x serve.Attachment, l *serve.Lease) error {
 			e, ok := x.(*embedder)
 			if !ok {
 				return notOfKind(m, "generates texts, and computes no vectors of them")
 			}
-			return v.compute(ctx, e, m.Name(), began)
+			return v.compute(ctx, e, m.Name(), l)
 		})
 	}
 	h.server.WriteBy(w) // the request may have waited longer than the limit
@@ -156,8 +157,9 @@ func (h *handler) embeddings(w http.ResponseWriter, r *http.Request) {
 	v.items.write(w, http.StatusOK, `{"object":"list","data":[`, fmt.Sprintf(`],"model":%s,"usage":%s}`, quoted(m.Name()), usage))
 }
 
-// compute computes the vectors of all texts, after it has checked all of them.
-func (v *vectors) compute(ctx context.Context, e *embedder, model string, began func()) error {
+// compute computes the vectors of all texts, after it has checked all of them. Between calls of the program those of other requests may be
+// computed.
+func (v *vectors) compute(ctx context.Context, e *embedder, model string, l *serve.Lease) error {
 	n, err := v.size(e.Info().Dimensions)
 	if err != nil {
 		return err
@@ -167,18 +169,25 @@ func (v *vectors) compute(ctx context.Context, e *embedder, model string, began 
 		return err
 	}
 	i := 0
-	err = e.EmbedTokens(ctx, list, func(vector []float32) error {
-		began()
-		if v.h.options.Embedded != nil {
-			v.h.options.Embedded(model, len(list[i]))
+	for part := range slices.Chunk(list, e.Info().Rows) {
+		if i > 0 {
+			if err := l.Yield(ctx); err != nil {
+				return err
+			}
 		}
-		i++
-		return v.add(i-1, shortened(vector, n))
-	})
-	if err != nil {
-		err = fault(ctx, err, "")
+		err := e.EmbedTokens(ctx, part, func(vector []float32) error {
+			l.Began()
+			if v.h.options.Embedded != nil {
+				v.h.options.Embedded(model, len(list[i]))
+			}
+			i++
+			return v.add(i-1, shortened(vector, n))
+		})
+		if err != nil {
+			return fault(ctx, err, "")
+		}
 	}
-	return err
+	return nil
 }
 
 // size returns the dimensions of the vectors, and refuses an answer that would be too large: the shortest number has a byte

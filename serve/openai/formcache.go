@@ -12,7 +12,7 @@ import (
 )
 
 // formCache keeps the forms that were used last: clients send the same schema with each request, and to compile a large one can
-// take longer than to answer.
+// take longer than to answer. Each client has its own: the time of an answer does not tell which schemas others send.
 type formCache struct {
 	mu   sync.Mutex
 	list []cachedForm // the most recently used is the last
@@ -128,6 +128,8 @@ func (c cachedForm) size() int { return c.form.Size() + len(c.key)/100 }
 
 // get returns the form of a key, which it makes if it is not kept.
 func (c *formCache) get(m *formMaker, key string, compile func(text.FormLimit) (*text.Form, error)) (*text.Form, error) {
+	client := serve.ClientOf(m.ctx)
+	key = client.Credential + client.Address + key
 	if form := c.find(key); form != nil {
 		return form, nil
 	}

@@ -25,6 +25,7 @@ type job struct {
 	stream  bool
 	usage   bool   // in the stream
 	member  string // of the prompts in the request
+	salt    *string
 
 	formMember string // of the form, empty for none
 
@@ -61,7 +62,7 @@ type source struct {
 
 // newJob returns a job without prompts.
 func (r *request) newJob(o text.Options, f form, member string) *job {
-	j := &job{options: o, texts: 1, form: f, member: member, formMember: r.formMember, stream: r.Stream,
+	j := &job{options: o, texts: 1, form: f, member: member, formMember: r.formMember, stream: r.Stream, salt: r.Salt,
 		usage: r.Streaming != nil && r.Streaming.Usage}
 	if r.N != nil {
 		j.texts = *r.N
@@ -237,12 +238,12 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *jo
 	name = m.Name()
 	a := h.newSink(w, name, j, hold)
 	defer hold.Release()
-	err = m.Use(r.Context(), func(ctx context.Context, x serve.Attachment, began func()) error {
+	err = m.Use(r.Context(), func(ctx context.Context, x serve.Attachment, l *serve.Lease) error {
 		g, ok := x.(*generator)
 		if !ok {
 			return notOfKind(m, noTexts)
 		}
-		return h.generate(ctx, g, j, a, began)
+		return h.generate(ctx, g, j, a, l)
 	})
 	a.end(err)
 }
@@ -339,8 +340,8 @@ func (j *job) named(err error) error {
 	return j.respond.request.renamed(err)
 }
 
-// generate generates the texts of a job, one after the other.
-func (h *handler) generate(ctx context.Context, g *generator, j *job, a sink, began func()) error {
+// generate generates the texts of a job, one after the other. Between them those of other requests may be generated.
+func (h *handler) generate(ctx context.Context, g *generator, j *job, a sink, l *serve.Lease) error {
 	a.use(g.model.Tokenizer())
 	list, err := j.encode(ctx, g)
 	if err == nil {
@@ -349,47 +350,72 @@ func (h *handler) generate(ctx context.Context, g *generator, j *job, a sink, be
 	if err != nil {
 		return err
 	}
+	o := ownerOf(ctx, j.salt)
 	for i, e := range list {
-		err := g.use(ctx, e.prompt, func(s *text.Session) error { return h.choices(ctx, s, e, j.prompts[i].echo, a, began) })
-		if err != nil {
-			return err
+		for n := 0; n < j.texts; {
+			if i > 0 || n > 0 {
+				if err := l.Yield(ctx); err != nil {
+					return err
+				}
+			}
+			err := g.use(ctx, o, e.prompt, func(s *text.Session) (err error) {
+				n, err = h.choices(ctx, s, e, j.prompts[i].echo, n, a, l)
+				return err
+			})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// choices generates the texts of a prompt, the first one with the seed of the request, each further
-// one with the next number.
-func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo string, a sink, began func()) error {
-	j, model := a.of()
+// choices generates the texts of a prompt from number n on, the first one with the seed of the request, each further
+// one with the next number, until other requests wait. It returns the number of the next one.
+func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo string, n int, a sink, l *serve.Lease) (int, error) {
+	j, _ := a.of()
 	o := j.options
 	o.Ends, o.Shown = e.ends, e.shown
-	member := j.formMember
+	o.Seed += uint64(n)
 	if e.form != nil {
-		o.Form, member = e.form, e.formMember
+		o.Form = e.form
 	}
-	for n := range j.texts {
+	for more := true; more && n < j.texts; n++ {
 		if err := a.next(echo, e.split); err != nil {
-			return err
+			return n, err
 		}
-		for p, err := range s.GenerateTokens(ctx, e.prompt, o) {
-			if p.Finish != "" && h.options.Observe != nil {
-				h.options.Observe(model, p.Finish, p.Stats)
-			}
-			if p.Finish == text.FinishCancelled {
-				return err
-			}
-			if err == nil {
-				began()
-			}
-			if err == nil || p.Stats.Generated > 0 { // what was generated before an error is answered
-				err = cmp.Or(a.piece(&p, n == 0), err)
-			}
-			if err != nil {
-				return j.named(fault(ctx, err, member))
-			}
+		if err := h.choice(ctx, s, &e, o, n == 0, a, l); err != nil {
+			return n, err
 		}
 		o.Seed++
+		more = !l.Wanted()
+	}
+	return n, nil
+}
+
+// choice generates a text of a prompt. first means that it is the first one.
+func (h *handler) choice(ctx context.Context, s *text.Session, e *encoded, o text.Options, first bool, a sink, l *serve.Lease) error {
+	j, model := a.of()
+	member := j.formMember
+	if e.form != nil {
+		member = e.formMember
+	}
+	for p, err := range s.GenerateTokens(ctx, e.prompt, o) {
+		if p.Finish != "" && h.options.Observe != nil {
+			h.options.Observe(model, p.Finish, p.Stats)
+		}
+		if p.Finish == text.FinishCancelled {
+			return err
+		}
+		if err == nil {
+			l.Began()
+		}
+		if err == nil || p.Stats.Generated > 0 { // what was generated before an error is answered
+			err = cmp.Or(a.piece(&p, first), err)
+		}
+		if err != nil {
+			return j.named(fault(ctx, err, member))
+		}
 	}
 	return nil
 }

@@ -41,6 +41,8 @@ var common = object{
 	"stream_options": {inside: object{"include_usage": {}, "include_obfuscation": no("events are not padded", "false"),
 		"continuous_usage_stats": no("only the last event has them", "false")}},
 
+	"cache_salt": {},
+
 	"user": {use: inert}, "metadata": {use: inert}, "store": {use: inert}, "safety_identifier": {use: inert}, "request_id": {use: inert},
 	"prompt_cache_key": {use: inert}, "prompt_cache_retention": {use: inert}, "cache_prompt": {use: inert}, "keep_alive": {use: inert},
 	"prediction": {use: inert}, "mirostat_tau": {use: inert}, "mirostat_eta": {use: inert},
@@ -65,7 +67,6 @@ var common = object{
 	"skip_special_tokens": no("control tokens have no text", "true"), "spaces_between_special_tokens": no("control tokens have no text",
 		"true"),
 	"include_stop_str_in_output": no("a text ends before the stop string", "false"),
-	"cache_salt":                 no("texts with the same beginning share it"),
 	"truncate_prompt_tokens":     no("shorten the prompt"), "n_predict": no("want max_tokens"), "options": no("want the members themselves"),
 	"service_tier": no("all requests have the same", `"auto"`, `"default"`), "priority": no("requests run in their order", "0"),
 }

@@ -108,21 +108,22 @@ func (g *generator) tell() {
 	g.told.sessions, g.told.bytes = sessions, bytes
 }
 
-// held is an idle session and the tokens that it has computed.
+// held is an idle session, the tokens that it has computed, and whose they are.
 type held struct {
 	session *text.Session
 	tokens  []int
+	owner   owner
 }
 
 // Try generates one token.
 func (g *generator) Try(ctx context.Context) error {
-	s, err := g.take(ctx, []int{0})
+	s, err := g.take(ctx, owner{}, []int{0})
 	if err != nil {
 		return err
 	}
 	defer func() {
 		_ = s.Reset() // cannot fail: nothing else uses it
-		g.put(s)
+		g.put(s, owner{})
 	}()
 	prompt := []int{max(g.model.Info().BOS, 0)}
 	for _, err := range s.GenerateTokens(ctx, prompt, text.Options{MaxTokens: 1}) {
@@ -149,37 +150,46 @@ func (g *generator) Close() error {
 	return errors.Join(errs...)
 }
 
-// take returns a session for a prompt: the idle one with the longest common prefix. If it would lose
+// take returns a session for a prompt of an owner: the idle one with the longest common prefix of its own. If it would lose
 // tokens of another text, and one more session is allowed, take returns a copy of it.
-func (g *generator) take(ctx context.Context, prompt []int) (*text.Session, error) {
-	h, common, more := g.choose(prompt)
+func (g *generator) take(ctx context.Context, o owner, prompt []int) (*text.Session, error) {
+	h, common, more := g.choose(o, prompt)
 	switch {
 	case h == nil:
+		return g.opened(g.model.NewSession(ctx))
+	case !h.serves(o): // what it has in memory is never passed on
+		_ = h.session.Close() // frees memory only
 		return g.opened(g.model.NewSession(ctx))
 	case !more || common == len(h.tokens):
 		return h.session, nil
 	}
-	defer g.put(h.session)
+	defer g.put(h.session, o)
 	if common == 0 {
 		return g.opened(g.model.NewSession(ctx))
 	}
 	return g.opened(h.session.Fork(ctx))
 }
 
-// choose removes the idle session with the longest common prefix, nil if there is none, from the list. It counts a further
+// choose removes the idle session with the longest common prefix, nil if there is none, from the list. If there must not be more
+// sessions it may be one of another owner. It counts a further
 // one that the caller opens: more reports whether one more is allowed.
-func (g *generator) choose(prompt []int) (h *held, common int, more bool) {
+func (g *generator) choose(o owner, prompt []int) (h *held, common int, more bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	best := -1
 	common = -1
+	more = g.all < g.most()
 	for i, h := range g.idle {
-		n := commonPrefix(h.tokens, prompt)
-		if n > common || n == common && n == len(h.tokens) && n < len(g.idle[best].tokens) {
+		n, own := 0, h.serves(o)
+		if own {
+			n = commonPrefix(h.tokens, prompt)
+		} else if more {
+			continue
+		}
+		if n > common || own && n == common && n == len(h.tokens) && n < len(g.idle[best].tokens) {
 			best, common = i, n
 		}
 	}
-	more = g.all < g.most()
 	if best < 0 || more && common < len(g.idle[best].tokens) {
 		g.all++ // even above the limit: the queue bounds the callers
 	}
@@ -202,9 +212,9 @@ func (g *generator) opened(s *text.Session, err error) (*text.Session, error) {
 	return s, err
 }
 
-// use calls f with a session for a prompt: see take. A session whose model failed, or panicked, is not used again.
-func (g *generator) use(ctx context.Context, prompt []int, f func(s *text.Session) error) error {
-	s, err := g.take(ctx, prompt)
+// use calls f with a session for a prompt of an owner: see take. A session whose model failed, or panicked, is not used again.
+func (g *generator) use(ctx context.Context, o owner, prompt []int, f func(s *text.Session) error) error {
+	s, err := g.take(ctx, o, prompt)
 	if err != nil {
 		return fault(ctx, err, "")
 	}
@@ -213,7 +223,7 @@ func (g *generator) use(ctx context.Context, prompt []int, f func(s *text.Sessio
 		if failed {
 			g.drop(s)
 		} else {
-			g.put(s)
+			g.put(s, o)
 		}
 	}()
 	err = f(s)
@@ -230,8 +240,8 @@ func (g *generator) drop(s *text.Session) {
 	g.tell()
 }
 
-// put returns a session. The least recently used ones are closed if there are too many.
-func (g *generator) put(s *text.Session) {
+// put returns a session of an owner. The least recently used ones are closed if there are too many.
+func (g *generator) put(s *text.Session, o owner) {
 	tokens, err := s.Tokens()
 	f, err2 := s.Footprint()
 	g.mu.Lock()
@@ -243,7 +253,7 @@ func (g *generator) put(s *text.Session) {
 		return
 	}
 	g.size = max(g.size, f.Memory)
-	g.idle = append(g.idle, &held{s, tokens})
+	g.idle = append(g.idle, &held{s, tokens, o})
 	for g.all > g.most() && len(g.idle) > 0 {
 		g.all--
 		_ = g.idle[0].session.Close() // frees memory only

@@ -50,7 +50,7 @@ func TestFailedSessions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			func() {
 				defer func() { _ = recover() }()
-				_ = g.use(t.Context(), []int{1}, c.f)
+				_ = g.use(t.Context(), owner{}, []int{1}, c.f)
 			}()
 			if len(g.idle) != c.kept || g.all != c.kept {
 				t.Errorf("%d sessions are idle, %d counted, want %d", len(g.idle), g.all, c.kept)
@@ -72,7 +72,7 @@ func TestSharedMemory(t *testing.T) {
 	for i := range 2 {
 		group.Go(func() {
 			first := true
-			err := g.use(t.Context(), []int{i}, func(s *text.Session) error {
+			err := g.use(t.Context(), owner{}, []int{i}, func(s *text.Session) error {
 				for _, err := range s.GenerateTokens(t.Context(), []int{i, 3}, text.Options{MaxTokens: 20, IgnoreEOS: true}) {
 					if first {
 						first = false

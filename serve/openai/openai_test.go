@@ -507,8 +507,8 @@ func TestQueue(t *testing.T) {
 	release, held := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
-		ended <- p.server.Model("lm").Use(context.Background(), func(_ context.Context, _ serve.Attachment, began func()) error {
-			began()
+		ended <- p.server.Model("lm").Use(context.Background(), func(_ context.Context, _ serve.Attachment, l *serve.Lease) error {
+			l.Began()
 			close(held)
 			<-release
 			return nil

@@ -35,6 +35,7 @@ type request struct {
 	GuidedRegex *string            `json:"guided_regex"`
 	Choices     *[]string          `json:"guided_choice"`
 	Structured  *structured        `json:"structured_outputs"`
+	Salt        *string            `json:"cache_salt"`
 
 	// Extensions that other servers have, too.
 	TopK        *int     `json:"top_k"`
@@ -258,6 +259,8 @@ func (r *request) check() error {
 		return refused("stop_token_ids", "%d tokens, at most %d are accepted", len(r.StopIDs), maxStopIDs)
 	case slices.ContainsFunc(r.StopIDs, func(id int) bool { return id < 0 }):
 		return refused("stop_token_ids", "%d, want tokens", slices.Min(r.StopIDs))
+	case r.Salt != nil && *r.Salt == "":
+		return refused("cache_salt", "an empty string, want one that others do not know, or nothing")
 	case r.Streaming != nil && !r.Stream:
 		return refused("stream_options", "only with stream")
 	}

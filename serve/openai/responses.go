@@ -53,8 +53,8 @@ var responseMembers = object{
 	"reasoning": {inside: object{"effort": {}, "summary": no("thoughts are not summarized", `"auto"`),
 		"generate_summary": no("thoughts are not summarized", `"auto"`)}},
 	"metadata": {}, "user": {use: inert}, "safety_identifier": {use: inert}, "prompt_cache_key": {use: inert},
-	"prompt_cache_retention": {use: inert},
-	"store":                  no(noStore, "false"), "previous_response_id": no(noStore), "conversation": no(noStore), "prompt": no(noStore),
+	"prompt_cache_retention": {use: inert}, "cache_salt": {},
+	"store": no(noStore, "false"), "previous_response_id": no(noStore), "conversation": no(noStore), "prompt": no(noStore),
 	"background": no("a response is generated while the client waits", "false"), "include": no(noDetail, "[]"),
 	"top_logprobs": no(noDetail, "0"),
 	"truncation":   no("shorten the input", `"disabled"`), "max_tool_calls": no("the client calls tools"),
@@ -81,6 +81,7 @@ type responseRequest struct {
 		Effort *string `json:"effort"`
 	} `json:"reasoning"`
 	Metadata map[string]string `json:"metadata"`
+	Salt     *string           `json:"cache_salt"`
 
 	chat   chatRequest
 	places []string    // of the messages in the request
@@ -118,7 +119,7 @@ func (r *responseRequest) job(m *formMaker) (*job, error) {
 	}
 	c := &r.chat
 	c.MaxTokens, c.Temperature, c.TopP, c.Stream = r.MaxTokens, r.Temperature, r.TopP, r.Stream
-	c.Parallel, c.Effort = r.Parallel, r.Reasoning.Effort
+	c.Parallel, c.Effort, c.Salt = r.Parallel, r.Reasoning.Effort, r.Salt
 	if r.Instructions != nil {
 		r.add("instructions", message{Role: "system", Content: (*content)(r.Instructions)})
 	}

@@ -58,8 +58,8 @@ func TestTokenizeDoesNotWait(t *testing.T) {
 	p := newPeerWith(t, serve.Options{BusyBytes: 64 << 10}, serve.Config{Instances: 1, Queue: -1}, openai.Config{})
 	held := make(chan struct{})
 	go func() {
-		_ = p.server.Model("lm").Use(t.Context(), func(_ context.Context, _ serve.Attachment, start func()) error {
-			start()
+		_ = p.server.Model("lm").Use(t.Context(), func(_ context.Context, _ serve.Attachment, l *serve.Lease) error {
+			l.Began()
 			close(held)
 			<-t.Context().Done()
 			return nil

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/webpage"
 	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/grpc"
 	"github.com/etrun-go/etrun/serve/openai"
 )
@@ -150,9 +152,9 @@ func pathSet(lists ...[]string) map[string]bool {
 func (k *secretStore) guard(next http.Handler, conns *connections) http.Handler {
 	unknown := refusal(http.StatusUnauthorized, "not authorized")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case k.now.Load().admit(r):
-			next.ServeHTTP(w, r)
+		switch client, ok := k.now.Load().admit(r); {
+		case ok:
+			next.ServeHTTP(w, r.WithContext(serve.WithClient(r.Context(), client)))
 		case open[r.URL.Path]:
 			answerProbe(w, r, next, conns)
 		case !k.settings.NoPage && webpage.Serves(r):
@@ -193,21 +195,40 @@ func refusal(code int, text string) http.Handler {
 	})
 }
 
-// admit authenticates a client: by certificate and token, as far as each is required.
-func (s *secrets) admit(r *http.Request) bool {
-	if s.clients != nil && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
-		return false
+// admit authenticates a client: by certificate and token, as far as each is required. Without either it is known by its address.
+func (s *secrets) admit(r *http.Request) (c serve.Client, ok bool) {
+	digest := sha256.New()
+	if s.clients != nil {
+		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+			return c, false
+		}
+		digest.Write(r.TLS.PeerCertificates[0].Raw)
 	}
-	if s.tokens == nil {
-		return true
+	if s.tokens != nil {
+		token, ok := s.token(r)
+		if !ok {
+			return c, false
+		}
+		digest.Write(token[:])
 	}
+	if s.clients == nil && s.tokens == nil {
+		c.Address, _, _ = net.SplitHostPort(r.RemoteAddr) // empty for unix sockets
+		return c, true
+	}
+	c.Credential = string(digest.Sum(nil))
+	return c, true
+}
+
+// token returns the digest of a request's token, if it is one of the file.
+func (s *secrets) token(r *http.Request) (digest [sha256.Size]byte, ok bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return false
+		return digest, false
 	}
-	got, found := sha256.Sum256([]byte(token)), 0
+	digest = sha256.Sum256([]byte(token))
+	found := 0
 	for i := range s.tokens { // compare all of them, in constant time
-		found |= subtle.ConstantTimeCompare(got[:], s.tokens[i][:])
+		found |= subtle.ConstantTimeCompare(digest[:], s.tokens[i][:])
 	}
-	return found == 1
+	return digest, found == 1
 }
