@@ -39,8 +39,8 @@ type client struct {
 	fault error // its protocol violation, or why it was killed
 }
 
-// connect starts a process and waits until its program is loaded. known is the hello of an earlier
-// process, which must be equal, or nil.
+// connect starts a process and waits until its program is loaded, and all events of the load, such as its memory, are known. known is the hello
+// of an earlier process, which must be equal, or nil.
 func connect(ctx context.Context, o *Options, known *hello) (*client, error) {
 	p, err := startProcess(o)
 	if err != nil {
@@ -49,25 +49,57 @@ func connect(ctx context.Context, o *Options, known *hello) (*client, error) {
 	c := &client{options: o, process: p, link: newLink(p.conn, toWorker, fromWorker, writeTime), lanes: make(chan uint64, o.Instances),
 		dead: make(chan struct{}), calls: make(map[uint64]chan *reply)}
 	stop := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
-	err = c.greet(known)
+	if err = c.greet(known); err == nil {
+		err = c.begin()
+	}
 	if !stop() {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		c.discard()
+		c.discard(err)
 		return nil, err
 	}
-	if o.Loaded != nil {
-		o.Loaded(c.hello.Digest)
-	}
-	c.ledger = newLedger(o, c.hello.Methods)
 	go c.listen()
 	return c, nil
 }
 
-// discard ends a process before listen has started.
-func (c *client) discard() {
+// begin handles the events of the load.
+func (c *client) begin() error {
+	if c.options.Loaded != nil {
+		c.options.Loaded(c.hello.Digest)
+	}
+	c.ledger = newLedger(c.options, c.hello.Methods)
+	for range c.hello.Events {
+		m, err := c.link.read()
+		if err != nil {
+			return c.unready(err)
+		}
+		e, ok := m.(*event)
+		if !ok {
+			return fmt.Errorf("%w: %T among the events of the load", errProtocol, m)
+		}
+		if err := c.ledger.note(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unready returns the error of a process whose messages ended before its model was loaded.
+func (c *client) unready(err error) error {
+	if errors.Is(err, errProtocol) {
+		return err
+	}
 	c.process.kill()
+	return fmt.Errorf("%w before its model was loaded: %s: %w", serve.ErrCrashed, c.process.ending(), err)
+}
+
+// discard ends a process before listen has started.
+func (c *client) discard(why error) {
+	c.process.kill()
+	if c.ledger != nil {
+		c.ledger.close(why)
+	}
 	_ = c.process.conn.Close()
 	_ = c.process.memory.Close()
 	if c.memory != nil {
@@ -78,12 +110,8 @@ func (c *client) discard() {
 // greet reads the process's hello and sends its shared memory.
 func (c *client) greet(known *hello) error {
 	m, err := c.link.read()
-	if errors.Is(err, errProtocol) {
-		return err
-	}
 	if err != nil {
-		c.process.kill()
-		return fmt.Errorf("%w before its model was loaded: %s: %w", serve.ErrCrashed, c.process.ending(), err)
+		return c.unready(err)
 	}
 	h, ok := m.(*hello)
 	switch {

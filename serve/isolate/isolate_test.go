@@ -230,12 +230,17 @@ func TestKilled(t *testing.T) {
 // TestRefused checks the errors for processes that fail to start or send an invalid hello.
 func TestRefused(t *testing.T) {
 	for name, want := range map[string]error{"exits": serve.ErrCrashed, "first": errProtocol, "huge": errProtocol, "empty": errProtocol,
-		"declares": etrun.ErrMemory} {
-		if p, err := Open(t.Context(), options(t, name, digits, 0)); !errors.Is(err, want) {
+		"declares": etrun.ErrMemory, "promises": serve.ErrCrashed, "between": errProtocol} {
+		o, memory := options(t, name, digits, 0), int64(0)
+		o.Observer = trace.Func{Kinds: trace.Memories, Do: func(e *trace.Event) { memory += e.Bytes }}
+		if p, err := Open(t.Context(), o); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
 			if p != nil {
 				p.Close()
 			}
+		}
+		if memory != 0 {
+			t.Errorf("%s: %d bytes of memory remain", name, memory)
 		}
 	}
 	large := options(t, "good", digits, 0)
@@ -249,6 +254,23 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), options(t, "good", path, 0)); !errors.Is(err, etrun.ErrFormat) || !strings.Contains(err.Error(), "the model") {
 		t.Errorf("a broken file: %v", err)
+	}
+}
+
+// TestLoadedMemory checks that the memory of a program is known as soon as it is open.
+func TestLoadedMemory(t *testing.T) {
+	info, err := os.Stat(digits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, memory := options(t, "good", digits, 0), int64(0)
+	o.Observer = trace.Func{Kinds: trace.Memories, Do: func(e *trace.Event) { memory += e.Bytes }}
+	p := open(t, o)
+	if memory < info.Size() {
+		t.Errorf("%d bytes for a program of %d", memory, info.Size())
+	}
+	if p.Close(); memory != 0 {
+		t.Errorf("%d bytes after the end", memory)
 	}
 }
 

@@ -100,11 +100,13 @@ type hello struct {
 	Digest  string
 	Layers  []sandbox.Layer
 	Methods []etrun.MethodMeta
+	Events  uint64 // of the load, which follow
 }
 
 func (m *hello) code(c *coder) {
 	m.Fault.code(c)
 	c.text(&m.Digest, maxText)
+	c.number(&m.Events)
 	list(c, &m.Layers, maxList, func(l *sandbox.Layer) {
 		why := ""
 		if l.Err != nil {

@@ -143,6 +143,7 @@ func (w *worker) observe(e *trace.Event) {
 func (w *worker) greet(h *hello) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	h.Events = uint64(len(w.early))
 	err := w.link.write(h)
 	for _, m := range w.early {
 		err = errors.Join(err, w.link.write(m))

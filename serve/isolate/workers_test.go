@@ -35,6 +35,17 @@ var workers = map[string]func(args []string) error{
 	"memory": func(args []string) error {
 		return tell(args, good(), &event{Kind: trace.Memory, Name: trace.MemoryPacked, Bytes: -1})
 	},
+	"promises": func([]string) error {
+		h := good()
+		h.Events = 1 << 60
+		l := socket()
+		return errors.Join(l.write(h), l.write(&event{Kind: trace.Memory, Name: trace.MemoryPacked, Bytes: 100}))
+	},
+	"between": func(args []string) error {
+		h := good()
+		h.Events = 2
+		return tell(args, h, &reply{ID: 1})
+	},
 	"unasked":  func(args []string) error { return tell(args, good(), &reply{ID: 77}) },
 	"instance": func(args []string) error { return answerAll(args, &reply{Bytes: math.MaxInt64}) },
 	"huge":     func(args []string) error { return raw([]byte{0xff, 0xff, 0xff, 0x7f}) },

@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/internal/await"
+	"github.com/etrun-go/etrun/serve"
 )
 
 func isolated(name, path string) *Model {
@@ -221,5 +223,43 @@ func TestIsolatedRefusals(t *testing.T) {
 	l.IsolateMemory = 1
 	if err := l.check(); !errors.Is(err, session.ErrUsage) {
 		t.Errorf("memory without isolation: %v", err)
+	}
+}
+
+// The memory of isolated models counts toward the limit of all models, as in this process: those that do not fit are not ready at once.
+func TestIsolatedMemory(t *testing.T) {
+	const size, models = 256 << 10, 4
+	used := make(map[bool]int64)
+	for _, isolate := range []bool{false, true} {
+		folder := t.TempDir()
+		for i := range models {
+			place(t, filepath.Join(folder, "m"+strconv.Itoa(i)+".pte"), numbered(t, float32(i), size))
+		}
+		r := startFolder(t, folder, func(d *Daemon) {
+			d.Memory, d.CommonLimits.Isolate = bytesize.Size(size*3/2), isolate
+			d.CommonLimits.Load = onDemand
+		})
+		r.wait("the server is ready", func() bool { code, _, _ := r.ask("GET", "/v2/health/ready", ""); return code == 200 })
+		for i := range models {
+			if _, code, text := r.firstOf("m" + strconv.Itoa(i)); code != 200 {
+				t.Fatalf("model %d: %d %s", i, code, text)
+			}
+			ready := 0
+			for _, m := range r.server.Models() {
+				if m.State() == serve.Ready {
+					ready++
+				}
+			}
+			if ready != 1 {
+				t.Errorf("isolated %v: %d models are ready within the memory of one", isolate, ready)
+			}
+			used[isolate] = max(used[isolate], r.server.MemoryBytes())
+		}
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if used[true] < size || used[true] != used[false] {
+		t.Errorf("an isolated model of %d bytes counts %d, in this process %d", size, used[true], used[false])
 	}
 }
