@@ -92,6 +92,10 @@ func (c *closable) callAll(t *testing.T, object any) map[string]error {
 				for _, err := range x {
 					errs[name] = err
 				}
+			case iter.Seq2[[]text.Token, error]:
+				for _, err := range x {
+					errs[name] = err
+				}
 			}
 		}
 		if _, ok := errs[name]; !ok {

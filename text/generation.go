@@ -115,7 +115,7 @@ func (g *generation) following() []float32 {
 // choose returns the next token.
 func (g *generation) choose() (int, error) {
 	logits := g.following()
-	if err := g.checkLogits(logits); err != nil {
+	if err := g.checkLogits(logits, len(g.text())-1); err != nil {
 		g.ahead = 0
 		g.forget()
 		return 0, err
@@ -139,13 +139,13 @@ func (g *generation) choose() (int, error) {
 	return id, nil
 }
 
-// checkLogits rejects NaN, infinity, and logits without a finite number.
-func (g *generation) checkLogits(logits []float32) error {
+// checkLogits rejects NaN, infinity, and logits without a finite number, after a position.
+func (s *Session) checkLogits(logits []float32, position int) error {
 	if top := simd.Max(logits); top >= -math.MaxFloat32 && top <= math.MaxFloat32 { // not NaN, so no logit is
 		return nil
 	}
 	id := max(slices.IndexFunc(logits, func(x float32) bool { return x != x || x > math.MaxFloat32 }), 0)
-	return &LogitsError{Position: len(g.text()) - 1, ID: id, Value: logits[id]}
+	return &LogitsError{Position: position, ID: id, Value: logits[id]}
 }
 
 // add appends a token to the text and yields the text that is final.
@@ -196,19 +196,10 @@ func (g *generation) decode(id int) (err error) {
 
 // describe returns a token with the log-probabilities that the options select.
 func (g *generation) describe(id int) Token {
-	t := Token{ID: id}
 	if !g.o.LogProbs {
-		return t
+		return Token{ID: id}
 	}
-	logits := g.following()
-	norm := logSum(logits)
-	t.LogProb = float32(float64(logits[id]) - norm)
-	if g.o.Top > 0 {
-		begin := len(g.top)
-		g.top = candidates(g.top, logits, norm, g.o.Top)
-		t.Top = g.top[begin:len(g.top):len(g.top)]
-	}
-	return t
+	return scored(id, g.following(), g.o.Top, &g.top)
 }
 
 // put yields a piece.

@@ -42,12 +42,12 @@ func (o *Sampling) check(vocabulary int) error {
 		ok   bool
 		want string
 	}{
-		{"temperature", o.Temperature, o.Temperature >= 0 && o.Temperature <= 1e6, "0 (greedy) or a positive number"},
+		{"temperature", o.Temperature, o.Temperature >= 0 && o.Temperature <= 1e6, "0 (greedy), or a number up to 1e6"},
 		{"top-k", float64(o.TopK), o.TopK >= 0, "0 (all) or a positive number"},
 		{"top-p", o.TopP, o.TopP >= 0 && o.TopP <= 1, "a number from 0 to 1"},
 		{"min-p", o.MinP, o.MinP >= 0 && o.MinP <= 1, "a number from 0 to 1"},
 		{"repetition penalty", o.RepetitionPenalty, o.RepetitionPenalty >= 0 && o.RepetitionPenalty <= 1e6,
-			"0 or 1 (none), or another positive number"},
+			"0 or 1 (none), or another number up to 1e6"},
 		{"presence penalty", o.PresencePenalty, math.Abs(o.PresencePenalty) <= 1e6, "a number from -1e6 to 1e6"},
 		{"frequency penalty", o.FrequencyPenalty, math.Abs(o.FrequencyPenalty) <= 1e6, "a number from -1e6 to 1e6"},
 		{"penalty window", float64(o.PenaltyWindow), o.PenaltyWindow >= 0, "0 (all) or a positive number"},

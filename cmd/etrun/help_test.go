@@ -76,6 +76,6 @@ func TestNothingAsked(t *testing.T) {
 		{name: "path of a device", args: "HERE/add.pte --device /dev/nosuch", stderr: []string{"--device has no effect"}},
 		{name: "negative time", args: "HERE/add.pte --timeout -1s", code: 2, stderr: []string{"want 0 or more"}},
 		{name: "option of a text", args: "generate PTE/../../text/testdata/dynamic.pte --tokens 1,2 --temperature -1", code: 5,
-			stderr: []string{"--temperature: got -1, want 0 (greedy) or a positive number"}},
+			stderr: []string{"--temperature: got -1, want 0 (greedy), or a number up to 1e6"}},
 	})
 }

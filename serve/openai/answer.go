@@ -39,7 +39,7 @@ type layout struct {
 type choice struct {
 	index  int
 	echo   string // precedes the generated text
-	offset int    // of the next token in the text, in bytes
+	places places // of tokens in the text
 	begun  bool   // the beginning was sent to the stream
 	text   pile   // without quotes
 	lists  [4]pile
@@ -119,19 +119,22 @@ func (a *answerer) use(t tokenizer.Tokenizer) { a.tokenizer = t }
 var finishes = map[text.Finish]string{text.FinishStop: "stop", text.FinishLength: "length", text.FinishContext: "length"}
 
 // next begins another choice.
-func (a *answerer) next(echo string, s *splitting) error {
+func (a *answerer) next(e *encoded) error {
 	index := 0
 	if a.choice != nil {
 		index = a.choice.index + 1
 	}
-	a.choice, a.open = &choice{index: index, echo: echo}, true
-	if s != nil {
-		a.choice.split = newSplitter(s)
+	a.choice, a.open = &choice{index: index, echo: e.echo, places: places{tokenizer: a.tokenizer}}, true
+	if !a.job.score && a.job.options.LogProbs {
+		a.choice.places.skip(e.prompt)
+	}
+	if e.split != nil {
+		a.choice.split = newSplitter(e.split)
 	}
 	if a.job.stream {
 		return nil
 	}
-	return a.grow(&a.choice.text, inside(echo))
+	return a.grow(&a.choice.text, inside(e.echo))
 }
 
 // piece adds a piece of the current choice. first means that it is the first one of its prompt.

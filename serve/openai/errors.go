@@ -53,7 +53,7 @@ func (e *modelError) Error() string { return e.err.Error() }
 // optionMembers are the members that set options.
 var optionMembers = map[string]string{"temperature": "temperature", "top-k": "top_k", "top-p": "top_p", "min-p": "min_p",
 	"repetition penalty": "repetition_penalty", "bias of a token": "logit_bias", "bias": "logit_bias", "stop": "stop",
-	"max tokens": "max_tokens"}
+	"max tokens": "max_tokens", "score": "logprobs"}
 
 // fault returns the error of a text: that of an option is the request's, others are the model's unless the request ended. form is the
 // member that prescribes the form of the text.

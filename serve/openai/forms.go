@@ -3,6 +3,7 @@ package openai
 import (
 	"cmp"
 	"math"
+	"strings"
 
 	"github.com/etrun-go/etrun/text"
 )
@@ -12,6 +13,8 @@ type candidate struct {
 	Token   string  `json:"token"`
 	LogProb float64 `json:"logprob"`
 	Bytes   []int   `json:"bytes"`
+
+	id int
 }
 
 // tokenItem is a generated token, and the most likely ones.
@@ -37,7 +40,7 @@ func (a *answerer) items(tokens []text.Token) (list []tokenItem) {
 
 func (a *answerer) candidate(id int, p float32) candidate {
 	b, _ := a.tokenizer.Append(nil, id) // unknown tokens have no text
-	c := candidate{Token: string(b), LogProb: max(float64(p), -math.MaxFloat32), Bytes: make([]int, len(b))}
+	c := candidate{Token: string(b), LogProb: max(float64(p), -math.MaxFloat32), Bytes: make([]int, len(b)), id: id}
 	for i, x := range b {
 		c.Bytes[i] = int(x)
 	}
@@ -58,9 +61,9 @@ type completionChoice struct {
 // completionLP holds the probabilities of a completion's tokens.
 type completionLP struct {
 	Tokens  []string             `json:"tokens"`
-	Values  []float64            `json:"token_logprobs"`
-	Top     []map[string]float64 `json:"top_logprobs"`
-	Offsets []int                `json:"text_offset"`
+	Values  []*float64           `json:"token_logprobs"` // nil for the first token of a text
+	Top     []map[string]float64 `json:"top_logprobs"`   // likewise
+	Offsets []int                `json:"text_offset"`    // in characters
 }
 
 func (completionForm) prefix() string            { return "cmpl" }
@@ -73,16 +76,27 @@ func (completionForm) probabilities(c *choice, t []tokenItem) *completionLP {
 	}
 	l := &completionLP{}
 	for i := range t {
-		top := make(map[string]float64, len(t[i].Top))
-		for _, x := range t[i].Top {
-			top[x.Token] = x.LogProb
+		l.Tokens, l.Offsets = append(l.Tokens, t[i].Token), append(l.Offsets, c.places.next(t[i].id))
+		if math.IsNaN(t[i].LogProb) {
+			l.Values, l.Top = append(l.Values, nil), append(l.Top, nil)
+			continue
 		}
-		top[t[i].Token] = t[i].LogProb // one more than were asked for, unless it is among them
-		l.Tokens, l.Values, l.Top = append(l.Tokens, t[i].Token), append(l.Values, t[i].LogProb), append(l.Top, top)
-		l.Offsets = append(l.Offsets, c.offset)
-		c.offset += len(t[i].Bytes)
+		l.Values, l.Top = append(l.Values, &t[i].LogProb), append(l.Top, t[i].likely())
 	}
 	return l
+}
+
+// likely returns the most likely tokens and the token itself, which is one more than were asked for unless it is among them. Of tokens with the
+// same text the most likely one counts.
+func (t *tokenItem) likely() map[string]float64 {
+	top := make(map[string]float64, len(t.Top)+1)
+	for _, x := range append(t.Top, t.candidate) {
+		name := strings.ToValidUTF8(x.Token, "\uFFFD") // as package json writes it
+		if p, ok := top[name]; !ok || p < x.LogProb {
+			top[name] = x.LogProb
+		}
+	}
+	return top
 }
 
 func (f completionForm) collect(c *choice, t []tokenItem, add func(list int, object any) error) error {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/etrun-go/etrun"
@@ -29,6 +29,9 @@ type job struct {
 
 	formMember string // of the form, empty for none
 
+	score bool // the tokens of prompts are answered with their probabilities
+	none  bool // nothing is generated
+
 	respond *response // of a request for a response, else nil
 }
 
@@ -38,8 +41,8 @@ type sink interface {
 	of() (j *job, model string)
 	// use sets the tokenizer of the model.
 	use(t tokenizer.Tokenizer)
-	// next begins another text, which is divided by s unless that is nil.
-	next(echo string, s *splitting) error
+	// next begins another text of a prompt.
+	next(e *encoded) error
 	// piece adds a piece of the text. first means that it is the first one of its prompt.
 	piece(p *text.Piece, first bool) error
 	// end completes the answer to a request that ended with err.
@@ -54,11 +57,8 @@ func (h *handler) newSink(w http.ResponseWriter, model string, j *job, hold *ser
 	return h.newAnswerer(w, model, j, hold)
 }
 
-// source gives the tokens of a prompt, and those that end its text.
-type source struct {
-	tokens func(ctx context.Context, g *generator) (encoded, error)
-	echo   string // precedes the generated text
-}
+// source returns the tokens of a prompt, and those that end its text.
+type source func(ctx context.Context, g *generator) (encoded, error)
 
 // newJob returns a job without prompts.
 func (r *request) newJob(o text.Options, f form, member string) *job {
@@ -132,12 +132,8 @@ func (r *completionRequest) job(m *formMaker) (*job, error) {
 		return nil, refused("prompt", "%d prompts with n %d, at most %d texts are generated", len(r.Prompt), max(orZero(r.N), 1), maxTexts)
 	case r.BestOf != nil && *r.BestOf != max(orZero(r.N), 1):
 		return nil, refused("best_of", "%d, want n, or nothing", *r.BestOf)
-	case r.Echo && slices.ContainsFunc(r.Prompt, func(p prompt) bool { return p.text == nil }):
-		return nil, refused("echo", "want prompts that are text")
 	case r.LogProbs != nil && (*r.LogProbs < 0 || *r.LogProbs > maxCandidates):
 		return nil, refused("logprobs", "%d, want a number from 0 to %d", *r.LogProbs, maxCandidates)
-	case r.LogProbs != nil && r.Echo:
-		return nil, refused("logprobs", "not with echo: the tokens of prompts have none")
 	}
 	if r.MaxTokens == nil {
 		o.MaxTokens = defaultTokens
@@ -146,23 +142,27 @@ func (r *completionRequest) job(m *formMaker) (*job, error) {
 		o.LogProbs, o.Top = true, *r.LogProbs
 	}
 	j := r.newJob(o, completionForm{}, "prompt")
+	j.score, j.none = r.Echo && r.LogProbs != nil, r.MaxTokens != nil && *r.MaxTokens == 0
 	for _, p := range r.Prompt {
-		s := source{tokens: p.encode}
-		if r.Echo {
-			s.echo = *p.text
-		}
-		j.prompts = append(j.prompts, s)
+		j.prompts = append(j.prompts, func(_ context.Context, g *generator) (encoded, error) { return p.encode(g, r.Echo) })
 	}
 	return j, nil
 }
 
-// encode returns the tokens of a prompt.
-func (p prompt) encode(_ context.Context, g *generator) (encoded, error) {
-	if p.text == nil {
-		return encoded{prompt: p.tokens}, nil
+// encode returns the tokens of a prompt, and its text if it is to precede the generated one.
+func (p prompt) encode(g *generator, echo bool) (e encoded, err error) {
+	if p.text != nil {
+		if e.prompt, err = g.model.Encode(*p.text); echo {
+			e.echo = *p.text
+		}
+		return e, err
 	}
-	ids, err := g.model.Encode(*p.text)
-	return encoded{prompt: ids}, err
+	if e.prompt = p.tokens; !echo || g.model.CheckPrompt(p.tokens) != nil { // the caller has that error
+		return e, nil
+	}
+	text, err := tokenizer.Decode(g.model.Tokenizer(), p.tokens)
+	e.echo = strings.ToValidUTF8(text, "\uFFFD")
+	return e, err
 }
 
 // maxCandidates is the maximum number of candidates for each token.
@@ -182,6 +182,8 @@ func (r *chatRequest) job(m *formMaker) (*job, error) {
 		return nil, err
 	case len(r.Messages) == 0:
 		return nil, missing("messages")
+	case r.MaxTokens != nil && *r.MaxTokens == 0:
+		return nil, refused("max_tokens", "0, want 1 or more, or -1 for the rest of the context")
 	case r.TopLogProbs < 0 || r.TopLogProbs > maxCandidates:
 		return nil, refused("top_logprobs", "%d, want a number from 0 to %d", r.TopLogProbs, maxCandidates)
 	case r.TopLogProbs > 0 && !r.LogProbs:
@@ -201,9 +203,9 @@ func (r *chatRequest) job(m *formMaker) (*job, error) {
 		return nil, refused("stop", "together with calls of tools of a form: the text would end within it")
 	}
 	j := r.newJob(o, chatForm{}, "messages")
-	j.prompts = []source{{tokens: func(ctx context.Context, g *generator) (encoded, error) {
+	j.prompts = []source{func(ctx context.Context, g *generator) (encoded, error) {
 		return r.encode(g, d, u, m.within(ctx), o.Form)
-	}}}
+	}}
 	return j, r.checkEnd()
 }
 
@@ -255,6 +257,7 @@ type encoded struct {
 	formMember   string         // what prescribes it
 	shown        map[int]string // control tokens that are text here
 	split        *splitting     // nil for a reply that is text only
+	echo         string         // precedes the generated text
 }
 
 // encode returns the tokens of all prompts.
@@ -265,9 +268,9 @@ func (j *job) encode(ctx context.Context, g *generator) ([]encoded, error) {
 		}
 	}
 	list := make([]encoded, len(j.prompts))
-	for i, p := range j.prompts {
+	for i, tokens := range j.prompts {
 		var err error
-		list[i], err = p.tokens(ctx, g)
+		list[i], err = tokens(ctx, g)
 		if err == nil {
 			err = g.model.CheckPrompt(list[i].prompt)
 		}
@@ -308,13 +311,16 @@ func (h *handler) checkSize(g *generator, j *job, list []encoded) error {
 		each += int64(1+j.options.Top) * logProbBytes
 	}
 	size, longest := int64(0), 0
-	for i, e := range list {
+	for _, e := range list {
 		n := g.model.Info().Context - len(e.prompt) + 1
-		if most := j.options.MaxTokens; most > 0 {
+		if most := j.options.MaxTokens; most > 0 || j.none {
 			n = min(n, most)
 		}
+		if j.score {
+			n += len(e.prompt)
+		}
 		longest = max(longest, n)
-		size += int64(j.texts) * (int64(len(j.prompts[i].echo)) + int64(n)*each)
+		size += int64(j.texts) * (int64(len(e.echo)) + int64(n)*each)
 	}
 	if most := h.server.AnswerBytes(); size > most {
 		return &requestError{etrun.ErrInput, j.limit(), "", fmt.Sprintf("%d texts of up to %d tokens and %d bytes each: "+
@@ -359,7 +365,7 @@ func (h *handler) generate(ctx context.Context, g *generator, j *job, a sink, l 
 				}
 			}
 			err := g.use(ctx, o, e.prompt, func(s *text.Session) (err error) {
-				n, err = h.choices(ctx, s, e, j.prompts[i].echo, n, a, l)
+				n, err = h.choices(ctx, s, &e, n, a, l)
 				return err
 			})
 			if err != nil {
@@ -372,7 +378,7 @@ func (h *handler) generate(ctx context.Context, g *generator, j *job, a sink, l 
 
 // choices generates the texts of a prompt from number n on, the first one with the seed of the request, each further
 // one with the next number, until other requests wait. It returns the number of the next one.
-func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo string, n int, a sink, l *serve.Lease) (int, error) {
+func (h *handler) choices(ctx context.Context, s *text.Session, e *encoded, n int, a sink, l *serve.Lease) (int, error) {
 	j, _ := a.of()
 	o := j.options
 	o.Ends, o.Shown = e.ends, e.shown
@@ -381,10 +387,15 @@ func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo 
 		o.Form = e.form
 	}
 	for more := true; more && n < j.texts; n++ {
-		if err := a.next(echo, e.split); err != nil {
+		if err := a.next(e); err != nil {
 			return n, err
 		}
-		if err := h.choice(ctx, s, &e, o, n == 0, a, l); err != nil {
+		if j.score {
+			if err := h.score(ctx, s, e, a, l); err != nil {
+				return n, err
+			}
+		}
+		if err := h.choice(ctx, s, e, o, n == 0, a, l); err != nil {
 			return n, err
 		}
 		o.Seed++
@@ -393,17 +404,38 @@ func (h *handler) choices(ctx context.Context, s *text.Session, e encoded, echo 
 	return n, nil
 }
 
+// score answers with the tokens of a prompt and their probabilities.
+func (h *handler) score(ctx context.Context, s *text.Session, e *encoded, a sink, l *serve.Lease) error {
+	j, _ := a.of()
+	for tokens, err := range s.Score(ctx, e.prompt, j.options.Top) {
+		if err == nil {
+			l.Began()
+			err = a.piece(&text.Piece{Tokens: tokens}, false)
+		}
+		if err != nil {
+			return j.named(fault(ctx, err, ""))
+		}
+	}
+	return nil
+}
+
 // choice generates a text of a prompt. first means that it is the first one.
 func (h *handler) choice(ctx context.Context, s *text.Session, e *encoded, o text.Options, first bool, a sink, l *serve.Lease) error {
 	j, model := a.of()
+	if j.none {
+		p := text.Piece{Finish: text.FinishLength, Stats: text.Stats{Prompt: len(e.prompt)}}
+		h.observe(model, &p)
+		return a.piece(&p, first)
+	}
 	member := j.formMember
 	if e.form != nil {
 		member = e.formMember
 	}
 	for p, err := range s.GenerateTokens(ctx, e.prompt, o) {
-		if p.Finish != "" && h.options.Observe != nil {
-			h.options.Observe(model, p.Finish, p.Stats)
+		if j.score { // by this request
+			p.Stats.Reused = 0
 		}
+		h.observe(model, &p)
 		if p.Finish == text.FinishCancelled {
 			return err
 		}
@@ -418,6 +450,13 @@ func (h *handler) choice(ctx context.Context, s *text.Session, e *encoded, o tex
 		}
 	}
 	return nil
+}
+
+// observe reports the end of a text.
+func (h *handler) observe(model string, p *text.Piece) {
+	if p.Finish != "" && h.options.Observe != nil {
+		h.options.Observe(model, p.Finish, p.Stats)
+	}
 }
 
 // newID returns the id of an answer.

@@ -125,6 +125,9 @@ func readPrompts(p *[]prompt, b []byte, member string, most int) error {
 		return nil
 	case one.parse(b):
 		*p = []prompt{one}
+		if one.isEmpty() {
+			return refused(member, "an empty list, want a string, a list of tokens, or a list of these")
+		}
 		return nil
 	case b[0] != '[' || json.Unmarshal(b, &all) != nil:
 		return bad
@@ -136,9 +139,15 @@ func readPrompts(p *[]prompt, b []byte, member string, most int) error {
 		if !(*p)[i].parse(raw) {
 			return bad
 		}
+		if (*p)[i].isEmpty() {
+			return refused(member, "element %d is an empty list, want a string or a list of tokens", i)
+		}
 	}
 	return nil
 }
+
+// isEmpty reports whether a prompt is a list without tokens. A string may be empty: a text begins with the model's first token.
+func (p *prompt) isEmpty() bool { return p.text == nil && len(p.tokens) == 0 }
 
 // parse reads one prompt. Package json takes null in a list for 0.
 func (p *prompt) parse(b []byte) bool {
@@ -222,7 +231,7 @@ func (r *request) options(m *formMaker) (o text.Options, err error) {
 	if err := r.check(); err != nil {
 		return o, err
 	}
-	o = text.Options{MaxTokens: orZero(r.MaxTokens), Stop: slices.Clone(r.Stop), Ends: r.StopIDs, IgnoreEOS: r.IgnoreEOS,
+	o = text.Options{MaxTokens: max(orZero(r.MaxTokens), 0), Stop: slices.Clone(r.Stop), Ends: r.StopIDs, IgnoreEOS: r.IgnoreEOS,
 		Sampling: text.Sampling{
 			Temperature: 1, TopP: orZero(r.TopP), TopK: max(orZero(r.TopK), 0), MinP: orZero(r.MinP), PresencePenalty: orZero(r.Presence),
 			FrequencyPenalty: orZero(r.Frequency)}}
@@ -249,8 +258,8 @@ func (r *request) check() error {
 		return refused("presence_penalty", "%v, want a number from -%d to %d", *r.Presence, maxPenalty, maxPenalty)
 	case math.Abs(orZero(r.Frequency)) > maxPenalty:
 		return refused("frequency_penalty", "%v, want a number from -%d to %d", *r.Frequency, maxPenalty, maxPenalty)
-	case r.MaxTokens != nil && *r.MaxTokens < 1:
-		return refused("max_tokens", "%d, want 1 or more", *r.MaxTokens)
+	case r.MaxTokens != nil && *r.MaxTokens < -1:
+		return refused("max_tokens", "%d, want 1 or more, or -1 for the rest of the context", *r.MaxTokens)
 	case r.TopK != nil && *r.TopK < -1:
 		return refused("top_k", "%d, want 1 or more, or 0 or -1 for all tokens", *r.TopK)
 	case len(r.Stop) > maxStop:

@@ -106,9 +106,9 @@ func (h *handler) newResponder(w http.ResponseWriter, model string, j *job, hold
 func (a *responder) of() (*job, string)        { return a.job, a.model }
 func (a *responder) use(t tokenizer.Tokenizer) { a.tokenizer = t }
 
-func (a *responder) next(_ string, s *splitting) error {
-	if s != nil {
-		a.split = newSplitter(s)
+func (a *responder) next(e *encoded) error {
+	if e.split != nil {
+		a.split = newSplitter(e.split)
 	}
 	return nil
 }

@@ -133,8 +133,8 @@ func (r *responseRequest) job(m *formMaker) (*job, error) {
 		return nil, r.renamed(err)
 	}
 	j.respond, j.member = &response{request: r}, "input"
-	inner := j.prompts[0].tokens
-	j.prompts[0].tokens = func(ctx context.Context, g *generator) (encoded, error) {
+	inner := j.prompts[0]
+	j.prompts[0] = func(ctx context.Context, g *generator) (encoded, error) {
 		e, err := inner(ctx, g)
 		return e, r.renamed(err)
 	}
