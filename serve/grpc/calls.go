@@ -45,8 +45,11 @@ func (h *handler) table() map[string]http.Handler {
 
 // unary returns the handler of a procedure with one request and one answer.
 func unary[Req, Res any](f func(ctx context.Context, r *Req) (*Res, error), options []connect.HandlerOption) http.Handler {
-	return connect.NewUnaryHandlerSimple("", func(ctx context.Context, r *Req) (*Res, error) {
-		answer, err := f(ctx, r)
+	return connect.NewUnaryHandlerSimple("", func(ctx context.Context, r *received[Req]) (*Res, error) {
+		if r.err != nil {
+			return nil, exchangeOf(ctx).fail(r.err)
+		}
+		answer, err := f(ctx, &r.message)
 		if err != nil {
 			return nil, exchangeOf(ctx).fail(err)
 		}

@@ -36,8 +36,34 @@ func (codec) Unmarshal(data []byte, message any) error {
 	case *request:
 		m.data = bytes.Clone(data)
 		return nil
+	case decoder:
+		m.decode(data)
+		return nil
 	case proto.Message:
-		return proto.Unmarshal(data, m)
+		return decode(data, m)
 	}
 	return fmt.Errorf("%T is no message", message)
+}
+
+// decoder is a message that is read, or keeps why it is not: connect would answer in the words of its packages.
+type decoder interface{ decode(data []byte) }
+
+// received is a request of a procedure.
+type received[M any] struct {
+	message M
+	err     error
+}
+
+func (r *received[M]) decode(data []byte) {
+	if m, ok := any(&r.message).(proto.Message); ok { // all are
+		r.err = decode(data, m)
+	}
+}
+
+// decode reads a message.
+func decode(data []byte, m proto.Message) error {
+	if proto.Unmarshal(data, m) != nil {
+		return invalid("", "malformed message: it is no %s, or has a string that is not UTF-8", m.ProtoReflect().Descriptor().Name())
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package grpc
 
 import (
+	"fmt"
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -114,7 +115,7 @@ func (f form) packed(place string, d oip.Datatype, data *[]byte, at *int, list [
 	for len(list) > 0 {
 		bits, n := protowire.ConsumeVarint(list)
 		if n < 0 {
-			return invalid(place, "malformed message: element %d: %w", *at, protowire.ParseError(n))
+			return malformed(place, fmt.Sprintf("element %d: ", *at), n)
 		}
 		if err := f.put(place, d, data, *at, bits); err != nil {
 			return err

@@ -1,7 +1,9 @@
 package grpc
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"unicode/utf8"
 
@@ -29,6 +31,15 @@ func tooLarge(place, format string, args ...any) error {
 	return &oip.Error{Class: oip.ErrTooLarge, Place: place, Err: fmt.Errorf(format, args...)}
 }
 
+// malformed returns the error of a message, or a part of it, for which a function of package protowire returned the negative number n.
+func malformed(place, part string, n int) error {
+	why := "not in the wire format"
+	if errors.Is(protowire.ParseError(n), io.ErrUnexpectedEOF) {
+		why = "it ends too early"
+	}
+	return invalid(place, "malformed message: %s%s", part, why)
+}
+
 // value is the value of a field: a number, or bytes.
 type value struct {
 	kind   protowire.Type
@@ -41,12 +52,12 @@ func fields(place string, data []byte, read func(n protowire.Number, v value) er
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)
 		if n < 0 {
-			return invalid(place, "malformed message: %w", protowire.ParseError(n))
+			return malformed(place, "", n)
 		}
 		data = data[n:]
 		v, n := consume(data, number, kind)
 		if n < 0 {
-			return invalid(place, "malformed message: field %d: %w", number, protowire.ParseError(n))
+			return malformed(place, fmt.Sprintf("field %d: ", number), n)
 		}
 		data = data[n:]
 		if err := read(number, v); err != nil {
@@ -194,7 +205,7 @@ func shape(place string, v value, to *[]int) error {
 	for data := v.bytes; len(data) > 0; {
 		bits, n := protowire.ConsumeVarint(data)
 		if n < 0 {
-			return invalid(place, "malformed message: %w", protowire.ParseError(n))
+			return malformed(place, "", n)
 		}
 		if err := size(place, bits, to); err != nil {
 			return err
