@@ -97,14 +97,25 @@ func (h *hosts) foreign(r *http.Request, checked bool) bool {
 	return site != "" && !same && !followed
 }
 
-// guard refuses requests for other hosts and from other origins.
+// isPreface reports whether a request is what a client of HTTP/2 sends first, which package http passes on from ports of HTTP/1.
+func isPreface(r *http.Request) bool { return r.Method == "PRI" && r.ProtoMajor == 2 }
+
+// isProbe reports whether a request is a health check in HTTP/1.0 without a Host, as load balancers send it. No browser does.
+func isProbe(r *http.Request) bool { return r.Host == "" && !r.ProtoAtLeast(1, 1) && open[r.URL.Path] }
+
+// guard refuses requests for other hosts and from other origins, and those in another protocol.
 func (h *hosts) guard(next http.Handler, conns *connections) http.Handler {
+	otherProtocol := refusal(http.StatusHTTPVersionNotSupported, "HTTP/2: this address speaks HTTP/1.1; gRPC has one of its own, see --grpc-address")
 	misdirected := refusal(http.StatusMisdirectedRequest, "the Host header names another server; etrun serve --host NAME adds a name")
 	crossing := refusal(http.StatusForbidden, "cross-origin request")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		checked, _ := r.Context().Value(checkedKey{}).(bool)
 		switch {
-		case checked && !h.accept(r.Host):
+		case isPreface(r):
+			conns.answered(r)
+			w.Header().Set("Connection", "close")
+			otherProtocol.ServeHTTP(w, r)
+		case checked && !h.accept(r.Host) && !isProbe(r):
 			conns.answered(r)
 			misdirected.ServeHTTP(w, r)
 		case h.pages.include(r) && isPreflight(r):
