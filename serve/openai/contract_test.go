@@ -200,6 +200,22 @@ var contract = map[string]func(t *testing.T, p *peer){
 			}
 		}
 	},
+	"`text_offset`": func(t *testing.T, p *peer) {
+		choices, _ := scored(t, p, `"prompt":"é","max_tokens":5,"logprobs":0,"guided_regex":"[é-ü]{2}a"`)
+		if got := choices[0].LogProbs.Offsets; fmt.Sprint(got) != "[0 0 1 1 2]" {
+			t.Errorf("the tokens of %q begin at %v", choices[0].Text, got)
+		}
+	},
+	"`echo` with `logprobs`": func(t *testing.T, p *peer) {
+		choices, n := scored(t, p, `"prompt":"éab","max_tokens":2,"logprobs":3,"echo":true`)
+		checkScored(t, choices[0], n+2)
+	},
+	"`max_tokens` 0 of completions": func(t *testing.T, p *peer) {
+		choices, _ := scored(t, p, `"prompt":"ab","max_tokens":0,"logprobs":3,"echo":true`)
+		if choices[0].Text != "ab" || choices[0].Finish != "length" {
+			t.Errorf("got %+v", choices[0])
+		}
+	},
 	"`logprobs` of completions": func(t *testing.T, p *peer) {
 		for _, most := range []int{0, 1, 3} {
 			l := replies(t, p, asCompletion, fmt.Sprintf(`,"temperature":2,"logprobs":%d`, most), 200)[0].Choices[0].LogProbs
