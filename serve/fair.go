@@ -7,8 +7,10 @@ import (
 	"sync"
 )
 
-// scheduler lets a number of requests run at once. The next one to run is that of the client of which the fewest run. If there are several
-// such clients, they alternate; of a client, its requests that have not run yet alternate with those that continue; and these run in the order
+// scheduler lets a number of requests run at once. The next one to run is that of the client of which the fewest run. If there are
+// several
+// such clients, they alternate; of a client, its requests that have not run yet alternate with those that continue; and these run in
+// the order
 // of their arrival. So no request waits for all texts of another one, and none waits forever.
 type scheduler struct {
 	limit int
@@ -101,7 +103,7 @@ func (s *scheduler) wait(ctx context.Context, c Client, w *waiter) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.remove(c, w) && w.err == nil { // it has just been told to run
+	if !s.remove(c, w) && w.err == nil { // it has just been started
 		s.free(c)
 	}
 	return context.Cause(ctx)

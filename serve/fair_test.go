@@ -102,7 +102,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// Requests with many texts continue although short ones come again and again, of the same client or of others; and short ones wait for two texts
+// Requests with many texts continue although short ones come again and again, of the same client or of others; and short ones wait for
+// two texts
 // at most.
 func TestNobodyWaitsForever(t *testing.T) {
 	for name, short := range map[string]func(i int) string{
@@ -165,7 +166,7 @@ func TestDisplaced(t *testing.T) {
 	}
 }
 
-// The end of a context ends a wait, whether or not the request is told to run at the same time.
+// The end of a context ends a wait, whether or not the request is started at the same time.
 func TestEndedWaits(t *testing.T) {
 	s := newScheduler(1)
 	a, b := Client{Credential: "a"}, Client{Credential: "b"}
@@ -181,7 +182,7 @@ func TestEndedWaits(t *testing.T) {
 	w := s.arrive(b)
 	s.release(a) // w runs
 	if err := s.wait(ended, b, w); err != nil && !errors.Is(err, context.Canceled) {
-		t.Errorf("a request that is told to run: %v", err)
+		t.Errorf("a request that is started: %v", err)
 	} else if err == nil {
 		s.release(b)
 	}

@@ -29,7 +29,8 @@ func (l *Lease) Began() { l.began() }
 // Wanted reports whether other requests wait: one that is able to continue later should call Yield.
 func (l *Lease) Wanted() bool { return l.queue.scheduler.wanted() }
 
-// Yield lets another request run, and waits until this one may continue. It does nothing if no other one waits. After an error, which is the
+// Yield lets another request run, and waits until this one may continue. It does nothing if no other one waits. After an error, which
+// is the
 // context's cause, the request must end.
 func (l *Lease) Yield(ctx context.Context) error {
 	l.note()

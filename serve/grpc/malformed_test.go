@@ -25,7 +25,8 @@ func TestMalformed(t *testing.T) {
 	for _, procedure := range []string{"ModelInfer", "ServerLive", "ServerReady", "ModelReady", "ServerMetadata", "ModelMetadata", "ModelConfig",
 		"ModelStatistics", "RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload"} {
 		for name, message := range map[string]string{"a tag that ends too early": "\xff", "a string that ends too early": "\x0a\x7fab",
-			"field 0": "\x02\x00", "a reserved type": "\x0f", "the end of a group": "\x0c", "a number of 11 bytes": "\x08" + strings.Repeat("\xff", 11),
+			"field 0":         "\x02\x00",
+			"a reserved type": "\x0f", "the end of a group": "\x0c", "a number of 11 bytes": "\x08" + strings.Repeat("\xff", 11),
 			"not UTF-8": "\x0a\x02\xff\xfe"} {
 			in, out := []byte(message), []byte(nil)
 			err := p.client.Invoke(t.Context(), service+procedure, &in, &out, rpc.ForceCodec(bytesCodec{}))

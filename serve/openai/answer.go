@@ -37,12 +37,12 @@ type layout struct {
 
 // choice is one of the texts of an answer.
 type choice struct {
-	index  int
-	echo   string // precedes the generated text
-	places places // of tokens in the text
-	begun  bool   // the beginning was sent to the stream
-	text   pile   // without quotes
-	lists  [4]pile
+	index   int
+	echo    string  // precedes the generated text
+	offsets offsets // of tokens in the text
+	begun   bool    // the beginning was sent to the stream
+	text    pile    // without quotes
+	lists   [4]pile
 
 	split   *splitter // nil for a reply that is text only
 	thought pile      // without quotes
@@ -124,9 +124,9 @@ func (a *answerer) next(e *encoded) error {
 	if a.choice != nil {
 		index = a.choice.index + 1
 	}
-	a.choice, a.open = &choice{index: index, echo: e.echo, places: places{tokenizer: a.tokenizer}}, true
+	a.choice, a.open = &choice{index: index, echo: e.echo, offsets: offsets{tokenizer: a.tokenizer}}, true
 	if !a.job.score && a.job.options.LogProbs {
-		a.choice.places.skip(e.prompt)
+		a.choice.offsets.skip(e.prompt)
 	}
 	if e.split != nil {
 		a.choice.split = newSplitter(e.split)

@@ -182,7 +182,8 @@ func TestLimitsOfTokens(t *testing.T) {
 // An empty list of tokens is refused in its own words.
 func TestEmptyPrompts(t *testing.T) {
 	p := newPeer(t, serve.Config{})
-	for list, want := range map[string]string{`[]`: "prompt: an empty list", `[[]]`: "prompt: element 0 is an empty list", `["a",[]]`: "element 1"} {
+	for list, want := range map[string]string{`[]`: "prompt: an empty list", `[[]]`: "prompt: element 0 is an empty list",
+		`["a",[]]`: "element 1"} {
 		if status, body := ask(t, p, "POST", "/v1/completions", fmt.Sprintf(`{"model":"lm","prompt":%s}`, list)); status != 400 ||
 			!strings.Contains(string(body), want) {
 			t.Errorf("%s: %d %s, want 400 and %s", list, status, body, want)

@@ -12,7 +12,7 @@ import (
 )
 
 // formCache keeps the forms that were used last: clients send the same schema with each request, and to compile a large one can
-// take longer than to answer. Each client has its own: the time of an answer does not tell which schemas others send.
+// take longer than to answer. Each client has its own: the time of an answer does not depend on the schemas of others.
 type formCache struct {
 	mu   sync.Mutex
 	list []cachedForm // the most recently used is the last

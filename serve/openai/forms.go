@@ -76,7 +76,7 @@ func (completionForm) probabilities(c *choice, t []tokenItem) *completionLP {
 	}
 	l := &completionLP{}
 	for i := range t {
-		l.Tokens, l.Offsets = append(l.Tokens, t[i].Token), append(l.Offsets, c.places.next(t[i].id))
+		l.Tokens, l.Offsets = append(l.Tokens, t[i].Token), append(l.Offsets, c.offsets.next(t[i].id))
 		if math.IsNaN(t[i].LogProb) {
 			l.Values, l.Top = append(l.Values, nil), append(l.Top, nil)
 			continue
@@ -86,7 +86,8 @@ func (completionForm) probabilities(c *choice, t []tokenItem) *completionLP {
 	return l
 }
 
-// likely returns the most likely tokens and the token itself, which is one more than were asked for unless it is among them. Of tokens with the
+// likely returns the most likely tokens and the token itself, which is one more than were asked for unless it is among them. Of tokens
+// with the
 // same text the most likely one counts.
 func (t *tokenItem) likely() map[string]float64 {
 	top := make(map[string]float64, len(t.Top)+1)

@@ -364,7 +364,7 @@ func (h *handler) generate(ctx context.Context, g *generator, j *job, a sink, l 
 					return err
 				}
 			}
-			err := g.use(ctx, o, e.prompt, func(s *text.Session) (err error) {
+			err := g.use(ctx, o, j.prefix(&e), func(s *text.Session) (err error) {
 				n, err = h.choices(ctx, s, &e, n, a, l)
 				return err
 			})
@@ -374,6 +374,14 @@ func (h *handler) generate(ctx context.Context, g *generator, j *job, a sink, l 
 		}
 	}
 	return nil
+}
+
+// prefix is the text of which a session should have the beginning.
+func (j *job) prefix(e *encoded) []int {
+	if j.score || j.none {
+		return nil // all of it is computed, or nothing
+	}
+	return e.prompt
 }
 
 // choices generates the texts of a prompt from number n on, the first one with the seed of the request, each further
@@ -424,7 +432,9 @@ func (h *handler) choice(ctx context.Context, s *text.Session, e *encoded, o tex
 	j, model := a.of()
 	if j.none {
 		p := text.Piece{Finish: text.FinishLength, Stats: text.Stats{Prompt: len(e.prompt)}}
-		h.observe(model, &p)
+		if j.score {
+			h.observe(model, &p)
+		}
 		return a.piece(&p, first)
 	}
 	member := j.formMember

@@ -45,7 +45,8 @@ func (p *peer) cached(t *testing.T, client, path, members string) (prompt, cache
 	return u.Prompt + u.Input, u.Details.Cached + u.InputDetails.Cached
 }
 
-// Nobody learns from the count of cached tokens which prompts others have sent, however many sessions there are; and each client, and each salt
+// Nobody learns from the count of cached tokens which prompts others have sent, however many sessions there are; and each client, and
+// each salt
 // of it, has what it has computed itself.
 func TestPrefixesBelongToClients(t *testing.T) {
 	const secret = "My PIN is 4071"
@@ -154,5 +155,45 @@ func TestTextsAlternate(t *testing.T) {
 	}
 	if want := []int{1, 3, 2, 1, 4, 2, 1, 2, 2}; !slices.Equal(order, want) {
 		t.Errorf("texts of prompts of %v tokens, want %v", order, want)
+	}
+}
+
+// A client that fills the queue does not keep others out: one of its requests is refused for theirs.
+func TestFullQueueOfOneClient(t *testing.T) {
+	p := newPeerOf(t, serve.Config{Instances: 1, Queue: 4}, openai.Config{Sessions: 2})
+	p.identify()
+	release := inUse(t, p)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	statuses := make(map[string][]int)
+	send := func(client string) {
+		all.Go(func() {
+			status, _ := ask(t, p, "POST", "/v1/completions?client="+client, `{"model":"lm","prompt":"x","max_tokens":1}`)
+			mu.Lock()
+			defer mu.Unlock()
+			statuses[client] = append(statuses[client], status)
+		})
+	}
+	answered := func(client string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(statuses[client])
+	}
+	for i := range 4 {
+		send("many")
+		await.True(t, "a request waits", func() bool { return p.server.Model("lm").Waiting() == i+1 })
+	}
+	for i := range 2 {
+		send("few")
+		await.True(t, "a request is refused", func() bool { return answered("many") == i+1 && p.server.Model("lm").Waiting() == 4 })
+	}
+	send("few")
+	await.True(t, "a request is refused", func() bool { return answered("few") == 1 })
+	release()
+	all.Wait()
+	for client, want := range map[string][]int{"many": {429, 429, 200, 200}, "few": {429, 200, 200}} {
+		if !slices.Equal(statuses[client], want) {
+			t.Errorf("requests of the client with %s got %v, want %v", client, statuses[client], want)
+		}
 	}
 }

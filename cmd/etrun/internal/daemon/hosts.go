@@ -105,7 +105,8 @@ func isProbe(r *http.Request) bool { return r.Host == "" && !r.ProtoAtLeast(1, 1
 
 // guard refuses requests for other hosts and from other origins, and those in another protocol.
 func (h *hosts) guard(next http.Handler, conns *connections) http.Handler {
-	otherProtocol := refusal(http.StatusHTTPVersionNotSupported, "HTTP/2: this address speaks HTTP/1.1; gRPC has one of its own, see --grpc-address")
+	otherProtocol := refusal(http.StatusHTTPVersionNotSupported,
+		"HTTP/2: this address speaks HTTP/1.1; gRPC has one of its own, see --grpc-address")
 	misdirected := refusal(http.StatusMisdirectedRequest, "the Host header names another server; etrun serve --host NAME adds a name")
 	crossing := refusal(http.StatusForbidden, "cross-origin request")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

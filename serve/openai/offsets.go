@@ -7,8 +7,8 @@ import (
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
-// places finds where the tokens of a text begin in it, in characters. A token that is a part of a character is where that begins.
-type places struct {
+// offsets counts where the tokens of a text begin in it, in characters. A token that is a part of a character begins where that does.
+type offsets struct {
 	tokenizer tokenizer.Tokenizer
 	at        int
 	rest      []byte // of an incomplete character
@@ -16,34 +16,34 @@ type places struct {
 	dropped   []int  // a token whose text was a space that is dropped at the beginning
 }
 
-// next returns the place of the next token.
-func (p *places) next(id int) int {
-	at := p.at
-	p.rest = append(p.rest, p.text(id)...)
-	for utf8.FullRune(p.rest) {
-		p.rest = p.rest[character(p.rest):]
-		p.at++
+// next returns where the next token begins.
+func (o *offsets) next(id int) int {
+	at := o.at
+	o.rest = append(o.rest, o.text(id)...)
+	for utf8.FullRune(o.rest) {
+		o.rest = o.rest[character(o.rest):]
+		o.at++
 	}
 	return at
 }
 
 // skip passes over the tokens of a prompt that is not part of the text.
-func (p *places) skip(prompt []int) {
-	p.begun = slices.ContainsFunc(prompt, func(id int) bool {
-		b, err := p.tokenizer.Append(nil, id)
+func (o *offsets) skip(prompt []int) {
+	o.begun = slices.ContainsFunc(prompt, func(id int) bool {
+		b, err := o.tokenizer.Append(nil, id)
 		return err != nil || len(b) > 0
 	})
 }
 
 // text returns the text of a token. Where texts begin with a space that was not in them, it is dropped.
-func (p *places) text(id int) []byte {
-	b, err := p.tokenizer.Append(nil, id) // unknown tokens have no text
-	if p.begun || len(b) == 0 || err != nil {
+func (o *offsets) text(id int) []byte {
+	b, err := o.tokenizer.Append(nil, id) // unknown tokens have no text
+	if o.begun || len(b) == 0 || err != nil {
 		return b
 	}
-	s, _ := tokenizer.Decode(p.tokenizer, append(p.dropped[:len(p.dropped):len(p.dropped)], id))
-	if p.begun = s != ""; !p.begun {
-		p.dropped = []int{id} // further ones change nothing
+	s, _ := tokenizer.Decode(o.tokenizer, append(o.dropped[:len(o.dropped):len(o.dropped)], id))
+	if o.begun = s != ""; !o.begun {
+		o.dropped = []int{id} // further ones change nothing
 	}
 	return []byte(s)
 }
