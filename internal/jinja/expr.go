@@ -9,6 +9,7 @@ import (
 type call struct {
 	args  []any
 	named map[string]any
+	order []string // of the names
 }
 
 // arg returns an argument by its position or its name, or a default.
@@ -63,8 +64,10 @@ func (p *parser) expression() (expr, error) {
 	if err := p.deeper(); err != nil {
 		return nil, err
 	}
+	known := len(p.lacking)
 	x, err := p.or()
 	for err == nil && p.skip(name, "if") {
+		defer p.forgive(known)
 		var condition, otherwise expr
 		if condition, err = p.or(); err != nil {
 			return nil, err
@@ -310,6 +313,7 @@ func (p *parser) primary() (expr, error) {
 		if v, ok := constants[t.text]; ok {
 			return constant(v), nil
 		}
+		p.mention(t.text)
 		return func(r *run) (any, error) { return r.lookup(t.text), r.step(1) }, nil
 	case t.kind == number:
 		return constant(p.next().value), nil

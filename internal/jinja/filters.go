@@ -17,7 +17,7 @@ var filters map[string]filterFunc
 
 func init() {
 	filters = map[string]filterFunc{
-		"trim": method("strip"), "upper": method("upper"), "lower": method("lower"), "title": method("title"),
+		"trim": method("strip"), "upper": method("upper"), "lower": method("lower"), "title": titleFilter,
 		"capitalize": method("capitalize"), "replace": method("replace"),
 		"length": lengthFilter, "count": lengthFilter, "default": defaultFilter, "d": defaultFilter, "join": joinFilter,
 		"items": itemsFilter, "list": listFilter, "first": firstFilter, "last": lastFilter, "string": stringFilter, "safe": stringFilter,
@@ -38,6 +38,14 @@ func method(key string) filterFunc {
 		}
 		return stringMethods[key](r, s, c)
 	}
+}
+
+func titleFilter(r *run, v any, c *call) (any, error) {
+	s, err := r.str(v)
+	if err != nil {
+		return nil, err
+	}
+	return changing(titleWords)(r, s, c)
 }
 
 func lengthFilter(r *run, v any, _ *call) (any, error) {
@@ -63,6 +71,9 @@ func attrFilter(r *run, v any, c *call) (any, error) {
 	s, err := r.str(c.arg(0, "name", ""))
 	if err != nil {
 		return nil, err
+	}
+	if _, ok := v.(*Dict); ok && dictMethods[s] == nil { // whose keys are no attributes
+		return undefined{s}, nil
 	}
 	return r.member(v, s)
 }
@@ -151,16 +162,31 @@ func absFilter(r *run, v any, _ *call) (any, error) {
 func roundFilter(_ *run, v any, c *call) (any, error) {
 	x, ok := numeric(v)
 	digits, ok2 := integer(c.arg(0, "precision", 0))
-	if !ok || !ok2 || digits < 0 || digits > 15 {
+	if !ok || !ok2 || digits < -15 || digits > 15 {
 		return nil, errKinds
 	}
-	method, _ := c.arg(1, "method", "common").(string) // other values cannot be keys
-	f := map[string]func(float64) float64{"common": math.RoundToEven, "ceil": math.Ceil, "floor": math.Floor}[method]
-	if f == nil {
-		return nil, errors.New("want the method common, ceil or floor")
-	}
+	method, _ := c.arg(1, "method", "common").(string)
 	scale := math.Pow10(digits)
-	return f(x*scale) / scale, nil
+	n, whole := integer(v)
+	switch {
+	case method == "ceil":
+		return math.Ceil(x*scale) / scale, nil
+	case method == "floor":
+		return math.Floor(x*scale) / scale, nil
+	case method != "common":
+		return nil, errors.New("want the method common, ceil or floor")
+	case whole && digits >= 0:
+		return n, nil
+	case digits < 0:
+		unit := math.Pow10(-digits)
+		if x = math.RoundToEven(x/unit) * unit; whole {
+			return int(x), nil
+		}
+		return x, nil
+	case math.IsInf(x, 0) || math.IsNaN(x):
+		return x, nil
+	}
+	return strconv.ParseFloat(strconv.FormatFloat(x, 'f', digits, 64), 64)
 }
 
 func jsonFilter(r *run, v any, c *call) (any, error) {

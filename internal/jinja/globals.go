@@ -10,7 +10,7 @@ import (
 // globals are the functions that templates call.
 var globals = map[string]any{
 	"raise_exception": function(raise), "range": function(numbers), "namespace": function(newNamespace), "dict": function(newDict),
-	"strftime_now": function(formatNow),
+	"strftime_now": function(formatNow), "joiner": function(newJoiner), "cycler": function(newCycler),
 }
 
 func raise(r *run, c *call) (any, error) {
@@ -54,23 +54,93 @@ func numbers(r *run, c *call) (any, error) {
 	return l, r.step(len(l.Items))
 }
 
-func newNamespace(_ *run, c *call) (any, error) {
+func newNamespace(r *run, c *call) (any, error) {
+	v, err := newDict(r, c)
+	if err != nil {
+		return nil, err
+	}
 	n := &namespace{make(map[string]any, len(c.named))}
-	for k, v := range c.named {
-		n.members[k] = v
+	for k, v := range v.(*Dict).values {
+		if s, ok := k.(string); ok {
+			n.members[s] = v
+		}
 	}
 	return n, nil
 }
 
-func newDict(_ *run, c *call) (any, error) {
-	if len(c.args) > 0 || len(c.named) > 1 {
-		return nil, errors.New("dict: want at most one argument, with its name")
-	}
+// newDict returns a dictionary of another one or of pairs, and of the arguments with names.
+func newDict(r *run, c *call) (any, error) {
 	d := NewDict()
-	for k, v := range c.named {
-		d.Set(k, v)
+	if len(c.args) > 1 {
+		return nil, errors.New("dict: want at most one argument without a name")
 	}
-	return d, nil
+	for _, v := range c.args {
+		if x, ok := v.(*Dict); ok {
+			pairs, err := x.items(r)
+			if err != nil {
+				return nil, err
+			}
+			v = pairs
+		}
+		pairs, err := r.items(v)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range pairs {
+			pair, err := r.items(x)
+			if err != nil || len(pair) != 2 || !hashable(pair[0]) {
+				return nil, errors.Join(err, errors.New("dict: want pairs of a key and a value"))
+			}
+			d.Set(pair[0], pair[1])
+		}
+	}
+	for _, k := range c.order {
+		d.Set(k, c.named[k])
+	}
+	return d, r.step(len(d.keys))
+}
+
+// newJoiner returns a function whose value is empty at its first call, and a separator later.
+func newJoiner(_ *run, c *call) (any, error) {
+	next, sep := any(""), c.arg(0, "sep", ", ")
+	return function(func(*run, *call) (any, error) {
+		v := next
+		next = sep
+		return v, nil
+	}), nil
+}
+
+// cycler has values that follow each other, the first one after the last.
+type cycler struct {
+	items []any
+	at    int
+}
+
+func newCycler(_ *run, c *call) (any, error) {
+	if len(c.args) == 0 {
+		return nil, errors.New("cycler: want values")
+	}
+	return &cycler{items: c.args}, nil
+}
+
+// member returns a member of a cycler, nil without one.
+func (c *cycler) member(key string) any {
+	switch key {
+	case "current":
+		return c.items[c.at]
+	case "next":
+		return function(func(*run, *call) (any, error) {
+			v := c.items[c.at]
+			c.at = (c.at + 1) % len(c.items)
+			return v, nil
+		})
+	case "reset":
+		return function(func(*run, *call) (any, error) {
+			c.at = 0
+			return nil, nil
+		})
+	}
+	return undefined{key}
 }
 
 // directives are those of strftime by their layout in package time.

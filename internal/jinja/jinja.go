@@ -18,7 +18,8 @@ type Template struct {
 	literals []string
 }
 
-// Parse parses a template. Statements, filters and tests that are not supported are errors.
+// Parse parses a template. Statements, filters and tests that are not supported are errors; filters and tests within
+// conditions are errors only when they are reached, as in Jinja2.
 func Parse(source string) (*Template, error) {
 	if len(source) > MaxSource {
 		return nil, fmt.Errorf("%d bytes, at most %d are allowed", len(source), MaxSource)
@@ -31,6 +32,9 @@ func Parse(source string) (*Template, error) {
 	body, _, err := p.body()
 	if err != nil {
 		return nil, err
+	}
+	if len(p.lacking) > 0 {
+		return nil, p.lacking[0]
 	}
 	return &Template{body, p.literals}, nil
 }

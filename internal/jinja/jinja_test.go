@@ -144,20 +144,20 @@ func TestBounds(t *testing.T) {
 // What is not supported is refused when the template is parsed.
 func TestUnsupported(t *testing.T) {
 	for template, want := range map[string]string{
-		"{% include 'x' %}":                   "include",
-		"{% import 'x' as y %}":               "import",
-		"{% extends 'x' %}":                   "extends",
-		"{% block x %}{% endblock %}":         "block",
-		"{{ x | nosuchfilter }}":              "nosuchfilter",
-		"{% if x is nosuchtest %}{% endif %}": "nosuchtest",
-		"{{ 2 ** 999 }}":                      "**",
-		"line\n{{ x":                          "line 2",
-		"{% if x %}":                          "endif",
-		"{% for x in %}":                      "want a value",
-		"{{ 'abc }}":                          "without its end",
-		"{# x":                                "comment",
-		"{{ (1 }}":                            "",
-		"{{ 1 $ 2 }}":                         "$",
+		"{% include 'x' %}":           "include",
+		"{% import 'x' as y %}":       "import",
+		"{% extends 'x' %}":           "extends",
+		"{% block x %}{% endblock %}": "block",
+		"{{ x | nosuchfilter }}":      "nosuchfilter",
+		"{{ x is nosuchtest }}":       "nosuchtest",
+		"{{ 2 ** 999 }}":              "**",
+		"line\n{{ x":                  "line 2",
+		"{% if x %}":                  "endif",
+		"{% for x in %}":              "want a value",
+		"{{ 'abc }}":                  "without its end",
+		"{# x":                        "comment",
+		"{{ (1 }}":                    "",
+		"{{ 1 $ 2 }}":                 "$",
 	} {
 		if _, err := Parse(template); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", template, err, want)

@@ -1,9 +1,6 @@
 package jinja
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // forLoop is a loop over the elements of a value.
 type forLoop struct {
@@ -113,8 +110,9 @@ func (l *forLoop) selected(r *run, items []any) (kept []any, err error) {
 
 // loopState is the variable loop.
 type loopState struct {
-	items []any
-	index int
+	items   []any
+	index   int
+	changed *List // the last arguments of changed
 }
 
 // loopMembers are the members of loop.
@@ -125,6 +123,8 @@ var loopMembers = map[string]func(l *loopState) any{
 	"revindex0": func(l *loopState) any { return len(l.items) - l.index - 1 },
 	"first":     func(l *loopState) any { return l.index == 0 },
 	"last":      func(l *loopState) any { return l.index == len(l.items)-1 },
+	"depth":     func(*loopState) any { return 1 }, // loops are not recursive
+	"depth0":    func(*loopState) any { return 0 },
 	"length":    func(l *loopState) any { return len(l.items) },
 	"previtem":  func(l *loopState) any { return l.item(l.index - 1) },
 	"nextitem":  func(l *loopState) any { return l.item(l.index + 1) },
@@ -136,6 +136,19 @@ var loopMembers = map[string]func(l *loopState) any{
 			return c.args[l.index%len(c.args)], nil
 		})
 	},
+	"changed": func(l *loopState) any {
+		return function(func(r *run, c *call) (any, error) {
+			now := &List{Items: c.args}
+			if l.changed != nil {
+				same, err := r.equal(l.changed, now, 0)
+				if err != nil || same {
+					return false, err
+				}
+			}
+			l.changed = now
+			return true, nil
+		})
+	},
 }
 
 func (l *loopState) item(i int) any {
@@ -143,96 +156,4 @@ func (l *loopState) item(i int) any {
 		return undefined{"loop item"}
 	}
 	return l.items[i]
-}
-
-// macro is a function of the template.
-type macro struct {
-	name     string
-	names    []string
-	defaults []expr // nil for none
-	body     []node
-}
-
-func (p *parser) macroTag() (node, error) {
-	if p.peek().kind != name {
-		return nil, p.unexpected("a name")
-	}
-	m := &macro{name: p.next().text}
-	if err := p.expect(op, "(", "("); err != nil {
-		return nil, err
-	}
-	for !p.skip(op, ")") {
-		if p.peek().kind != name {
-			return nil, p.unexpected("a name or )")
-		}
-		m.names = append(m.names, p.next().text)
-		var value expr
-		if p.skip(op, "=") {
-			var err error
-			if value, err = p.expression(); err != nil {
-				return nil, err
-			}
-		}
-		m.defaults = append(m.defaults, value)
-		if !p.skip(op, ",") && !p.is(op, ")") {
-			return nil, p.unexpected(", or )")
-		}
-	}
-	if err := p.end(); err != nil {
-		return nil, err
-	}
-	var err error
-	if m.body, _, err = p.body("endmacro"); err != nil {
-		return nil, err
-	}
-	return func(r *run) error {
-		around := r.scope
-		r.scope.vars[m.name] = function(func(r *run, c *call) (any, error) { return m.call(r, c, around) })
-		return nil
-	}, p.end()
-}
-
-// call returns the output of a macro.
-func (m *macro) call(r *run, c *call, around *scope) (any, error) {
-	if len(c.args) > len(m.names) {
-		return nil, fmt.Errorf("macro %s: %d arguments, want at most %d", m.name, len(c.args), len(m.names))
-	}
-	if r.calls++; r.calls > maxCalls {
-		return nil, fmt.Errorf("macro %s: more than %d calls in calls", m.name, maxCalls)
-	}
-	defer func() { r.calls-- }()
-	if err := r.step(len(m.names)); err != nil {
-		return nil, err
-	}
-	s := newScope(around)
-	for key := range c.named {
-		if !contains(m.names, key) {
-			return nil, fmt.Errorf("macro %s: no argument %.60q", m.name, key)
-		}
-	}
-	for i, n := range m.names {
-		v, ok := c.named[n]
-		switch {
-		case i < len(c.args):
-			v = c.args[i]
-		case !ok && m.defaults[i] == nil:
-			v = undefined{n}
-		case !ok:
-			var err error
-			if v, err = m.defaults[i](&run{r.limits, r.out, s}); err != nil {
-				return nil, err
-			}
-		}
-		s.vars[n] = v
-	}
-	return r.capture(m.body, s)
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // stringMethod is a method of strings.
@@ -55,14 +56,14 @@ func (d *Dict) items(r *run) (any, error) {
 var stringMethods = map[string]stringMethod{
 	"strip": trimming(strings.TrimFunc, strings.Trim), "lstrip": trimming(strings.TrimLeftFunc, strings.TrimLeft),
 	"rstrip": trimming(strings.TrimRightFunc, strings.TrimRight),
-	"upper":  changing(strings.ToUpper), "lower": changing(strings.ToLower), "title": changing(title), "capitalize": changing(capitalize),
+	"upper":  changing(upper), "lower": changing(lower), "title": changing(title), "capitalize": changing(capitalize),
 	"startswith": affix(strings.HasPrefix), "endswith": affix(strings.HasSuffix),
 	"split": split, "rsplit": rsplit, "splitlines": splitLines, "replace": replace, "find": find, "count": countOf,
 	"removeprefix": cutting(strings.TrimPrefix), "removesuffix": cutting(strings.TrimSuffix),
 	"isdigit": every(unicode.IsDigit), "isalpha": every(unicode.IsLetter), "isspace": every(isSpace),
 	"isalnum": every(func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }),
-	"isupper": func(r *run, s string, _ *call) (any, error) { return r.cased(s, strings.ToUpper) },
-	"islower": func(r *run, s string, _ *call) (any, error) { return r.cased(s, strings.ToLower) },
+	"isupper": func(r *run, s string, _ *call) (any, error) { return r.cased(s, upper) },
+	"islower": func(r *run, s string, _ *call) (any, error) { return r.cased(s, lower) },
 }
 
 func init() { stringMethods["join"] = joining } // which refers to the methods
@@ -128,28 +129,6 @@ func every(f func(rune) bool) stringMethod {
 	return func(r *run, s string, _ *call) (any, error) {
 		return s != "" && strings.IndexFunc(s, func(c rune) bool { return !f(c) }) < 0, r.made(len(s))
 	}
-}
-
-// title begins each word with a capital.
-func title(s string) string {
-	begins := true
-	return strings.Map(func(c rune) rune {
-		upper := begins
-		begins = !unicode.IsLetter(c)
-		if upper {
-			return unicode.ToTitle(c)
-		}
-		return unicode.ToLower(c)
-	}, s)
-}
-
-func capitalize(s string) string {
-	for i := range s {
-		if i > 0 {
-			return strings.ToUpper(s[:i]) + strings.ToLower(s[i:])
-		}
-	}
-	return strings.ToUpper(s)
 }
 
 var errArguments = errors.New("arguments are missing")
@@ -265,15 +244,35 @@ func rsplit(r *run, s string, c *call) (any, error) {
 	return r.list(parts, len(s))
 }
 
-func splitLines(r *run, s string, _ *call) (any, error) {
-	if s == "" {
-		return &List{}, nil
+// isLineEnd reports whether Python's splitlines splits at a character.
+func isLineEnd(r rune) bool {
+	return r >= '\n' && r <= '\r' || r >= 0x1c && r <= 0x1e || r == 0x85 || r == 0x2028 || r == 0x2029
+}
+
+func splitLines(r *run, s string, c *call) (any, error) {
+	keep := truth(c.arg(0, "keepends", false))
+	var parts []string
+	size := 2 * len(s)
+	for s != "" {
+		i := strings.IndexFunc(s, isLineEnd)
+		if i < 0 {
+			parts = append(parts, s)
+			break
+		}
+		_, n := utf8.DecodeRuneInString(s[i:])
+		if strings.HasPrefix(s[i:], "\r\n") {
+			n = 2
+		}
+		line := s[:i]
+		if keep {
+			line = s[:i+n]
+		}
+		parts, s = append(parts, line), s[i+n:]
+		if err := r.step(1); err != nil {
+			return nil, err
+		}
 	}
-	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
-	if err := r.step(strings.Count(s, "\n")); err != nil {
-		return nil, err
-	}
-	return r.list(strings.Split(strings.TrimSuffix(s, "\n"), "\n"), 2*len(s))
+	return r.list(parts, size)
 }
 
 func replace(r *run, s string, c *call) (any, error) {
@@ -326,6 +325,8 @@ func (r *run) member(v any, key string) (any, error) {
 		if m, ok := x.members[key]; ok {
 			return m, nil
 		}
+	case *cycler:
+		return x.member(key), nil
 	case *loopState:
 		if f := loopMembers[key]; f != nil {
 			return f(x), nil

@@ -68,7 +68,7 @@ var statements map[string]func(p *parser) (node, error)
 func init() {
 	statements = map[string]func(p *parser) (node, error){
 		"if": (*parser).ifTag, "for": (*parser).forTag, "set": (*parser).setTag, "macro": (*parser).macroTag,
-		"filter": (*parser).filterTag, "generation": (*parser).generationTag, "with": (*parser).withTag,
+		"filter": (*parser).filterTag, "generation": (*parser).generationTag, "with": (*parser).withTag, "call": (*parser).callTag,
 		"break":    func(p *parser) (node, error) { return func(*run) error { return errBreak }, p.end() },
 		"continue": func(p *parser) (node, error) { return func(*run) error { return errContinue }, p.end() },
 	}
@@ -121,6 +121,7 @@ type branch struct {
 
 func (p *parser) ifTag() (node, error) {
 	var list []branch
+	defer p.forgive(len(p.lacking))
 	for ended := "if"; ended != "endif"; {
 		var b branch
 		var err error

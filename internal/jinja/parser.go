@@ -8,7 +8,31 @@ type parser struct {
 	at       int
 	depth    int
 	literals []string
+	lacking  []error // filters and tests that are not supported
+	special  special // the names that the macro reads
+	called   *invocation
+	calledTo int // where the last call ended
 }
+
+// special are names that a macro has if it reads them: the caller of a call, and its further arguments.
+type special struct{ caller, varargs, kwargs bool }
+
+// mention notes a name that is read.
+func (p *parser) mention(name string) {
+	p.special.caller = p.special.caller || name == "caller"
+	p.special.varargs = p.special.varargs || name == "varargs"
+	p.special.kwargs = p.special.kwargs || name == "kwargs"
+}
+
+// lacks returns the error for a filter or a test that is not supported. It is one of the template, unless it is forgiven.
+func (p *parser) lacks(what string, t *token) error {
+	err := fmt.Errorf("line %d: the %s %.40q is not supported", t.line, what, t.text)
+	p.lacking = append(p.lacking, err)
+	return err
+}
+
+// forgive leaves what is not supported after some others to rendering: it is within a condition.
+func (p *parser) forgive(known int) { p.lacking = p.lacking[:known] }
 
 func (p *parser) peek() *token { return &p.tokens[p.at] }
 

@@ -279,6 +279,38 @@ features = [
     "{{ 'a' + 1 }}",
     "{{ loop }}{% for i in [1, 2, 3] %}{{ loop.cycle('a', 'b') }}{{ loop.revindex }}{{ loop.first }}{% endfor %}",
     "{{ 9007199254740993 == 9007199254740992 }} {{ 9007199254740993 > 9007199254740992 }}",
+    # calls of blocks, arguments that are spread
+    "{% macro m() %}{{ caller() }}{% endmacro %}{% call m() %}a{{ x | default('q') }}{% endcall %}",
+    "{% macro m(a) %}{{ caller(a, 2) }}{% endmacro %}{% call(x, y=3) m(1) %}{{ x }}{{ y }}{% endcall %}",
+    "{% macro m(a) %}{{ a }}{% endmacro %}{% call m(1) %}b{% endcall %}",
+    "{% macro m(x) %}{{ caller is defined }}{% endmacro %}{{ m(1) }}{{ caller }}",
+    "{% macro o() %}{% call i() %}{{ caller is defined }}{% endcall %}{% endmacro %}{% macro i() %}{{ caller() }}{% endmacro %}{{ o() }}",
+    "{% call 1 %}{% endcall %}",
+    "{% call text %}{% endcall %}",
+    "{% macro m(a) %}{{ a }}{{ kwargs }}{% endmacro %}{{ m(1, a=2, z=3) }}",
+    "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(1, a=2) }}",
+    "{% macro m(a) %}{{ a }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(1, 2) }}{{ m(*[1, 2], **{'x': 3}) }}",
+    "{% macro m(a, b) %}{{ a }}{{ b }}{% endmacro %}{{ m(b=1, *[2]) }}{{ m(*[2], b=1) }}{{ m(**{'b': 1, 'a': 0}) }}",
+    "{% macro m(a) %}{% endmacro %}{{ m(**{}, *[]) }}",
+    "{% macro m(a) %}{% endmacro %}{{ m(a=1, **{'a': 2}) }}",
+    "{{ range(*[1, 4]) | list }}{{ 'x'.replace(*['x', 'y']) }}{{ 'ab' | replace(*['a', 'c']) }}",
+    "{{ dict([('a', 1)], b=2) }}{{ dict(dict, **{'c': 3}) }}{{ dict(x=1, y=2) }}{{ dict() }}",
+    "{% set n = namespace({'a': 1}, b=2) %}{{ n.a }}{{ n.b }}",
+    # what is not known, in conditions
+    "{% if false %}{{ 1 | nosuch }}{% else %}b{% endif %}{{ 1 | nosuch if false else 2 }}{{ (1 is nosuch) if false }}",
+    "{% for m in messages %}{% if m.args is string %}{{ m.args | from_json }}{% else %}{{ m.role | tojson }}{% endif %}{% endfor %}",
+    "{% if true %}{{ 1 | nosuch }}{% endif %}",
+    "{{ 1 | nosuch }}",
+    # functions and values
+    "{% set j = joiner() %}{% for x in [1, 2, 3] %}{{ j() }}{{ x }}{% endfor %}{% set j = joiner('|') %}{{ j() }}{{ j() }}",
+    "{% set c = cycler(1, 2) %}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.next() }}{% set _ = c.reset() %}{{ c.current }}",
+    "{{ dict | attr('k') }}|{{ dict | attr('items') is callable }}",
+    "{% for x in [1, 1, 2] %}{{ loop.changed(x) }}{{ loop.depth }}{{ loop.depth0 }}{% endfor %}",
+    "{{ 3 | round }} {{ 3 | round(1) }} {{ 2.5 | round }} {{ 1.115 | round(2) }} {{ 1234 | round(-2) }} {{ 1234.5 | round(-2) }} {{ true | round }}",
+    "{{ 3 | round(method='ceil') }} {{ 2.567 | round(1, 'floor') }} {{ 1e300 | round(2) }} {{ -0.5 | round }} {{ 2.675 | round(2) }}",
+    "{{ '\u00df\ufb01' | upper }} {{ '\u00dfa' | capitalize }} {{ '\u00dfa' | title }} {{ '\u0391\u03a3 \u03a3\u0391\u03a3.' | lower }} {{ '\u0130I' | lower }}",
+    "{{ \"it's (a) b-c d_e\" | title }} {{ \"it's (a) b-c d_e\".title() }} {{ '\u01c6x'.capitalize() }}",
+    "{{ 'a\x0bb\x0cc\x1cd\x1de\x1ef\x85g\u2028h\u2029i\r\nj\rk\n'.splitlines() }}{{ 'a\nb\r\n'.splitlines(true) }}{{ ''.splitlines() }}",
 ]
 
 cases = []
