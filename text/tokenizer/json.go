@@ -282,8 +282,8 @@ func (t *hugging) readDecoder(doc *document) error {
 			name = ""
 		}
 		for _, step := range steps {
-			if name = step(name); len(name) > maxPiece {
-				return unsupported("decoder", "token %d has more than %d bytes", id, maxPiece)
+			if name = step(name); len(name) > maxName {
+				return unsupported("decoder", "token %d has more than %d bytes", id, maxName)
 			}
 		}
 		t.bytes[id] = name

@@ -64,13 +64,13 @@ func (m *bpeModel) check() error {
 	return nil
 }
 
-// defineAll defines the tokens of a vocabulary.
-func (t *hugging) defineAll(vocabulary map[string]int32) error {
+// defineAll defines the tokens of a vocabulary, of at most so many bytes.
+func (t *hugging) defineAll(vocabulary map[string]int32, most int) error {
 	if len(vocabulary) == 0 || len(vocabulary) > maxTokens {
 		return unsupported("model", "%d tokens, want 1 to %d", len(vocabulary), maxTokens)
 	}
 	for name, id := range vocabulary {
-		if err := t.checkToken(name, int(id)); err != nil {
+		if err := t.checkToken(name, int(id), most); err != nil {
 			return err
 		}
 		t.define(int(id), name)
@@ -86,7 +86,7 @@ func (t *hugging) readBPE(doc *document) error {
 	if err := m.check(); err != nil {
 		return err
 	}
-	if err := t.defineAll(m.Vocab); err != nil {
+	if err := t.defineAll(m.Vocab, maxName); err != nil {
 		return err
 	}
 	b := &pairBPE{ids: m.Vocab, ignoreMerges: m.IgnoreMerges, fuseUnknown: m.FuseUnk, unknown: -1}
@@ -110,14 +110,14 @@ func (t *hugging) readBPE(doc *document) error {
 	return nil
 }
 
-// checkToken checks a token of the model.
-func (t *hugging) checkToken(name string, id int) error {
+// checkToken checks a token of the model, of at most so many bytes.
+func (t *hugging) checkToken(name string, id, most int) error {
 	place := fmt.Sprintf("model: token %d", id)
 	switch {
 	case id < 0 || id >= maxTokens:
 		return unsupported(place, "want an id from 0 to %d", maxTokens-1)
-	case len(name) > maxPiece:
-		return unsupported(place, "%d bytes, at most %d are allowed", len(name), maxPiece)
+	case len(name) > most:
+		return unsupported(place, "%d bytes, at most %d are allowed", len(name), most)
 	case id < len(t.known) && t.known[id]:
 		return malformed(place, "two tokens have this id, one is %.60q", name)
 	}
@@ -330,7 +330,7 @@ func (t *hugging) checkUnigramToken(v scoredToken, id int) error {
 	if err := checkScore(v.score, fmt.Sprintf("model: token %d", id)); err != nil {
 		return err
 	}
-	return t.checkToken(v.text, id)
+	return t.checkToken(v.text, id, maxPiece)
 }
 
 func (u *wordUnigram) readBytes(t *hugging, fallback bool) error {

@@ -28,7 +28,7 @@ func (t *hugging) readWordPiece(doc *document) error {
 	if m.Most < 0 { // all words would be unknown
 		return malformed("model", "max_input_chars_per_word %d, want a number of characters", m.Most)
 	}
-	if err := t.defineAll(m.Vocab); err != nil {
+	if err := t.defineAll(m.Vocab, maxPiece); err != nil {
 		return err
 	}
 	w := &wordPiece{unknown: -1, unknownName: m.UnkToken, most: m.Most}

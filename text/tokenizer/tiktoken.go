@@ -70,12 +70,12 @@ func llama3Special() map[string]int {
 // line splits a line into text and rank.
 func line(data []byte) (text []byte, rank int, ok bool) {
 	encoded, number, found := bytes.Cut(bytes.TrimSuffix(data, []byte("\r")), []byte(" "))
-	if !found || len(encoded) > 2*maxPiece {
+	if !found || len(encoded) > 2*maxName {
 		return nil, 0, false
 	}
 	text, err := base64.StdEncoding.DecodeString(string(encoded))
 	rank, err2 := strconv.Atoi(string(number))
-	return text, rank, err == nil && err2 == nil && len(text) > 0 && len(text) <= maxPiece
+	return text, rank, err == nil && err2 == nil && len(text) > 0 && len(text) <= maxName
 }
 
 func isTiktoken(data []byte) bool {

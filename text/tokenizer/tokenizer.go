@@ -45,7 +45,8 @@ const MaxBytes = 128 << 20
 const (
 	maxTokens = 2 << 20
 	maxMerges = 4 << 20
-	maxPiece  = 1 << 10   // bytes of a token
+	maxPiece  = 1 << 10   // bytes of a token that is looked for at each place of a text
+	maxName   = 8 << 10   // bytes of a token that pairs are merged to: some vocabularies have thousands of spaces
 	maxText   = 8 << 20   // bytes of a text, before and after normalization
 	maxAdded  = 256 << 10 // added tokens
 )

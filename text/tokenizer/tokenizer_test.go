@@ -294,3 +294,29 @@ func TestOtherFiles(t *testing.T) {
 		}
 	}
 }
+
+// Vocabularies have tokens of thousands of spaces.
+func TestLongToken(t *testing.T) {
+	vocabulary, merges := make(map[string]int), [][2]string{}
+	for _, s := range []string{"a", "Ġ"} {
+		vocabulary[s] = len(vocabulary)
+	}
+	for s := "Ġ"; len(s) < maxName; s += s {
+		merges = append(merges, [2]string{s, s})
+		vocabulary[s+s] = len(vocabulary)
+	}
+	file, err := json.Marshal(map[string]any{"version": "1.0", "pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
+		"decoder": map[string]any{"type": "ByteLevel"}, "model": map[string]any{"type": "BPE", "vocab": vocabulary, "merges": merges}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat(" ", maxName/2)
+	if got, err := tok.Encode("a"+long+"a", false); err != nil || len(got) != 3 {
+		t.Errorf("got %d tokens, %v, want 3", len(got), err)
+	}
+	checkRoundTrip(t, tok, "a"+long+"a ")
+}
