@@ -45,6 +45,7 @@ type Template struct {
 	roles  map[string][]segment
 	forms  *thinking                  // nil for a template that does not distinguish them
 	own    *own                       // in Jinja; nil for the others
+	tools  *Template                  // for conversations with tools; nil for this one
 	values map[string]json.RawMessage // of its variables
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/etrun-go/etrun/internal/jsonerror"
@@ -33,21 +34,33 @@ func (t *templates) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &(*t)[0].Template)
 }
 
+// named returns the template of a name, nil without one.
+func (t templates) named(name string) *namedTemplate {
+	i := slices.IndexFunc(t, func(x namedTemplate) bool { return x.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &t[i]
+}
+
+// toolUse is the name of the template for conversations with tools, in a list of templates and among the files of a model.
+const toolUse = "tool_use"
+
 // source returns the template for conversations: the only one, or the one named default.
 func (t templates) source() (string, error) {
 	if len(t) == 1 {
 		return t[0].Template, nil
 	}
-	var names []string
-	for _, x := range t {
-		if x.Name == "default" {
-			return x.Template, nil
-		}
-		names = append(names, x.Name)
+	if x := t.named("default"); x != nil {
+		return x.Template, nil
 	}
-	if names == nil {
+	if len(t) == 0 {
 		return "", errors.New("no chat_template in it; give the model's chat_template.jinja, or the name of a built-in template: " +
 			strings.Join(Templates(), ", "))
+	}
+	var names []string
+	for _, x := range t {
+		names = append(names, x.Name)
 	}
 	return "", fmt.Errorf("the templates %.300q, none of which is named default; write one of them to a file chat_template.jinja", names)
 }
@@ -62,7 +75,16 @@ func configTemplate(name, source string) (*Template, error) {
 	if err != nil {
 		return nil, &TemplateError{name, err}
 	}
-	return NewJinjaTemplate(name, text, string(c.BOS), string(c.EOS))
+	t, err := NewJinjaTemplate(name, text, string(c.BOS), string(c.EOS))
+	x := c.Template.named(toolUse)
+	if err != nil || x == nil || x.Template == text {
+		return t, err
+	}
+	tools, err := NewJinjaTemplate(name+" ("+toolUse+")", x.Template, string(c.BOS), string(c.EOS))
+	if err != nil {
+		return nil, err
+	}
+	return t.AddTools(tools), nil
 }
 
 // SpecialTokens returns the names of the tokens that begin and end texts in a tokenizer_config.json, empty where it names

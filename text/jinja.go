@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -18,7 +19,7 @@ import (
 type Call struct {
 	ID        string
 	Name      string
-	Arguments json.RawMessage // an object
+	Arguments json.RawMessage // an object; a string for arguments that are no JSON, as a model may write them
 }
 
 // Conversation is what a prompt is made of.
@@ -37,6 +38,10 @@ type own struct {
 	template *jinja.Template
 	source   string
 	bos, eos string // names of tokens; empty for those of the tokenizer
+
+	once  sync.Once
+	parts map[string]bool // the roles whose contents are lists of parts
+	lost  error           // texts are not written
 }
 
 // Marks in the strings of a request: after the first character of what could be the name of a control token, and where the
@@ -63,7 +68,24 @@ func NewJinjaTemplate(name, source, bos, eos string) (*Template, error) {
 	if err != nil {
 		return nil, &TemplateError{name, err}
 	}
-	return &Template{name: name, own: &own{t, source, bos, eos}}, nil
+	return &Template{name: name, own: &own{template: t, source: source, bos: bos, eos: eos}}, nil
+}
+
+// WithTools returns the template for conversations with tools: that of the name tool_use, if the model has several, or else the same one.
+func (t *Template) WithTools() *Template {
+	if t.tools == nil {
+		return t
+	}
+	with := *t.tools
+	with.values = t.values
+	return &with
+}
+
+// AddTools returns a template whose conversations with tools have the form of another one. Both are in Jinja.
+func (t *Template) AddTools(tools *Template) *Template {
+	with := *t
+	with.tools = tools
+	return &with
 }
 
 // Mentions reports whether the source of a template in Jinja contains a text, such as the name of a variable.
@@ -171,24 +193,64 @@ func (n *names) value(what string, raw json.RawMessage) (any, error) {
 	return n.guardAll(v), nil
 }
 
+// contentMark is a text that no template has.
+const contentMark = "\uFDD2content\uFDD2"
+
+// contentSamples are conversations with the mark in a message of each role.
+var contentSamples = map[string][]Message{
+	user:      {{Role: user, Content: contentMark}},
+	system:    {{Role: system, Content: contentMark}, {Role: user, Content: "?"}},
+	assistant: {{Role: user, Content: "?"}, {Role: assistant, Content: contentMark}, {Role: user, Content: "?"}},
+	"tool": {{Role: user, Content: "?"}, {Role: assistant, Calls: []Call{{ID: "123456789", Name: "f", Arguments: json.RawMessage("{}")}}},
+		{Role: "tool", Content: contentMark, CallID: "123456789", Name: "f"}},
+}
+
+// findParts finds out which roles' messages the template reads as lists of parts, as those of models for text and pictures do: their text is
+// written only then. It fails if the text of the user is never written.
+func (o *own) findParts(tok tokenizer.Tokenizer) (err error) {
+	o.parts = make(map[string]bool)
+	for _, role := range slices.Sorted(maps.Keys(contentSamples)) {
+		failed := false
+		written := func(parts bool) bool {
+			o.parts[role] = parts
+			s, err := o.render(tok, new(names), &Conversation{Messages: contentSamples[role]}, true)
+			failed = failed || err != nil
+			return err == nil && strings.Contains(s, contentMark)
+		}
+		if written(false) || !written(true) {
+			o.parts[role] = false
+		}
+		if role == user && !failed && strings.Contains(o.source, "content") && !written(o.parts[role]) {
+			err = errors.New("it writes the text of no message of the user, neither as a string nor as a list of parts")
+		}
+	}
+	return err
+}
+
 // wants is how a template reads messages with calls. Most templates read arguments as objects, and empty contents; DeepSeek's add
 // the text of arguments to others, and compare contents with none.
-type wants struct{ text, none bool }
+type wants struct{ text, none, parts bool }
 
 // wantsOf returns how a template reads messages with calls, by its source.
 func (o *own) wantsOf() wants {
 	joined := func(before string) bool {
 		return strings.Contains(o.source, before+" tool['function']['arguments'] +") || strings.Contains(o.source, before+" tool.function.arguments +")
 	}
-	return wants{joined("+"), strings.Contains(o.source, "['content'] is none") || strings.Contains(o.source, ".content is none")}
+	return wants{text: joined("+"), none: strings.Contains(o.source, "['content'] is none") || strings.Contains(o.source, ".content is none")}
 }
 
 // message returns a message as a value of templates.
 func (n *names) message(m *Message, literals []string, w wants) (*jinja.Dict, error) {
-	reply := m.Role == assistant
 	d := jinja.NewDict()
 	d.Set("role", n.guard(m.Role, nil, false))
-	d.Set("content", n.guard(m.Content, literals, reply))
+	content := n.guard(m.Content, literals, m.Role == assistant)
+	d.Set("content", content)
+	if w.parts {
+		part := jinja.NewDict()
+		part.Set("type", "text")
+		part.Set("text", content)
+		d.Set("content", &jinja.List{Items: []any{part}})
+	}
 	if w.none && m.Content == "" && len(m.Calls) > 0 {
 		d.Set("content", nil)
 	}
@@ -206,7 +268,7 @@ func (n *names) message(m *Message, literals []string, w wants) (*jinja.Dict, er
 		if err != nil {
 			return nil, err
 		}
-		if w.text {
+		if _, broken := args.(string); w.text && !broken {
 			args = n.guard(string(c.Arguments), nil, false)
 		}
 		f := jinja.NewDict()
@@ -234,12 +296,16 @@ func (o *own) render(tok tokenizer.Tokenizer, n *names, d *Conversation, reply b
 	list, w := &jinja.List{}, o.wantsOf()
 	for i := range d.Messages {
 		m, continued := d.Messages[i], d.Continue && i == len(d.Messages)-1
-		v, err := n.message(&m, literals, wants{w.text, w.none && !continued})
+		v, err := n.message(&m, literals, wants{w.text, w.none && !continued, o.parts[m.Role]})
 		if err != nil {
 			return "", err
 		}
 		if continued {
-			v.Set("content", v.Get("content").(string)+replyMark)
+			holder, key := v, "content"
+			if l, ok := v.Get(key).(*jinja.List); ok {
+				holder, key = l.Items[0].(*jinja.Dict), "text"
+			}
+			holder.Set(key, holder.Get(key).(string)+replyMark)
 		}
 		list.Items = append(list.Items, v)
 	}
@@ -280,6 +346,26 @@ func (o *own) token(tok tokenizer.Tokenizer, n *names, name string, id int) stri
 	return ""
 }
 
+// withMembers returns the conversation with arguments that are strings as members, for templates that write each member of arguments; nil if
+// there are none.
+func (d *Conversation) withMembers() *Conversation {
+	with, found := *d, false
+	with.Messages = slices.Clone(d.Messages)
+	for i := range with.Messages {
+		m := &with.Messages[i]
+		m.Calls = slices.Clone(m.Calls)
+		for k := range m.Calls {
+			if a := &m.Calls[k].Arguments; strings.HasPrefix(string(*a), `"`) {
+				found, *a = true, slices.Concat(json.RawMessage(`{"arguments":`), *a, json.RawMessage("}"))
+			}
+		}
+	}
+	if !found {
+		return nil
+	}
+	return &with
+}
+
 // renderOwn returns the prompt of a template in Jinja as segments.
 func (m *Model) renderOwn(t *Template, d *Conversation) ([]segment, error) {
 	n := m.controls
@@ -294,7 +380,15 @@ func (m *Model) renderOwn(t *Template, d *Conversation) ([]segment, error) {
 			return nil, &TemplateError{t.name, fmt.Errorf("the role %.100q, want 1 to %d letters, digits, - and _", x.Role, maxRole)}
 		}
 	}
+	if t.own.once.Do(func() { t.own.lost = t.own.findParts(m.tok) }); t.own.lost != nil {
+		return nil, &TemplateError{t.name, t.own.lost}
+	}
 	s, err := t.own.render(m.tok, n, d, !d.Continue)
+	if err != nil {
+		if with := d.withMembers(); with != nil {
+			s, err = t.own.render(m.tok, n, with, !d.Continue)
+		}
+	}
 	if err != nil {
 		return nil, &TemplateError{t.name, err}
 	}
@@ -348,8 +442,30 @@ func (m *Model) checkOwn(t *Template) error {
 	return nil
 }
 
+// RenderConversation returns the prompt of a conversation as a text with the names of control tokens: see EncodeConversation.
+func (m *Model) RenderConversation(t *Template, d *Conversation) (string, error) {
+	if m.tok == nil {
+		return "", errNoTokenizer()
+	}
+	if d == nil {
+		d = new(Conversation)
+	}
+	list, err := m.rendered(t, d)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, s := range list {
+		b.WriteString(s.text)
+	}
+	return b.String(), nil
+}
+
 // rendered returns the prompt of a conversation as segments.
 func (m *Model) rendered(t *Template, d *Conversation) ([]segment, error) {
+	if len(d.Tools) > 0 {
+		t = t.WithTools()
+	}
 	if t.own != nil {
 		with := *d
 		with.Values = maps.Clone(t.values)

@@ -152,3 +152,61 @@ func TestNamesOfControls(t *testing.T) {
 		t.Errorf("many strings: got %v, want a *TemplateError", err)
 	}
 }
+
+// Templates of models for text and pictures read contents as lists of parts, for some roles or all: no text is lost.
+func TestTemplatesOfParts(t *testing.T) {
+	m := ownModel(t)
+	parts := `{% for p in m.content %}{% if p.type == 'text' %}{{ p.text }}{% endif %}{% endfor %}`
+	chat := &Conversation{Messages: []Message{{Role: system, Content: "be"}, {Role: user, Content: "hi"},
+		{Role: assistant, Content: "so", Calls: []Call{{ID: "123456789", Name: "f", Arguments: json.RawMessage("{}")}}},
+		{Role: "tool", Content: "res", CallID: "123456789"}, {Role: user, Content: "x"}, {Role: assistant, Content: "beg"}}, Continue: true}
+	for source, want := range map[string]string{
+		`{% for m in messages %}{{ m.role[0] }}` + parts + `{% endfor %}`:                                                                     "sbeuhiasotresuxabeg",
+		`{% for m in messages %}{{ m.role[0] }}{{ m.content }}{% endfor %}`:                                                                   "sbeuhiasotresuxabeg",
+		`{% for m in messages %}{{ m.role[0] }}{% if m.role == 'user' %}` + parts + `{% else %}{{ m.content }}{% endif %}{% endfor %}`:        "sbeuhiasotresuxabeg",
+		`{% for m in messages %}{{ m.role[0] }}{% if m.content is string %}{{ m.content }}{% else %}` + parts + `{% endif %}{% endfor %}`:     "sbeuhiasotresuxabeg",
+		`{% for m in messages %}{{ m.role[0] }}{{ m.content[0].text if m.content is not string else m.content | upper | lower }}{% endfor %}`: "sbeuhiasotresuxabeg",
+		`{% for m in messages %}{{ m.role[0] }}{{ m.content[0]['text'] if m.role != 'tool' }}{% endfor %}`:                                    "sbeuhiasotuxabeg",
+	} {
+		tmpl, err := NewJinjaTemplate("own", source, "", "")
+		if err == nil {
+			err = m.CheckTemplate(tmpl)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", source, err)
+			continue
+		}
+		got, err := m.RenderConversation(tmpl, chat)
+		if err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", source, got, err, want)
+		}
+	}
+	tmpl, err := NewJinjaTemplate("own", `{% for m in messages %}{{ m.role }}{% if m.content.nothing %}{{ m.content }}{% endif %}{% endfor %}`, "", "")
+	var failed *TemplateError
+	if err == nil {
+		err = m.CheckTemplate(tmpl)
+	}
+	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "writes the text of no message") {
+		t.Errorf("a template without texts: got %v", err)
+	}
+}
+
+// A model can have a template of its own for conversations with tools.
+func TestNamedTemplates(t *testing.T) {
+	m := ownModel(t)
+	tmpl, err := NewTemplate("file", `{"chat_template": [{"name": "default", "template": "{% for m in messages %}a{{ m.content }}{% endfor %}{{ x }}"},
+		{"name": "tool_use", "template": "{% for m in messages %}b{{ m.content }}{% endfor %}{{ x }}{{ tools | tojson }}"}], "eos_token": "<|im_end|>"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ tools, want string }{{"", "aq1"}, {"[]", "bq1[]"}} {
+		d := &Conversation{Messages: []Message{{Role: user, Content: "q"}}, Tools: json.RawMessage(c.tools),
+			Values: map[string]json.RawMessage{"x": json.RawMessage("1")}}
+		if got, err := m.RenderConversation(tmpl, d); err != nil || got != c.want {
+			t.Errorf("tools %q: got %q, %v, want %q", c.tools, got, err, c.want)
+		}
+	}
+	if !tmpl.WithTools().Mentions("tools") || tmpl.Mentions("tools") {
+		t.Errorf("want the template tool_use for tools")
+	}
+}

@@ -19,12 +19,18 @@ func TestFolderTemplate(t *testing.T) {
 		"no member": {map[string]string{"tokenizer_config.json": `{"eos_token":"e"}`}, "", false},
 		"both": {map[string]string{"chat_template.jinja": "{{ 2 }}", "tokenizer_config.json": `{"chat_template":"{% x %}","eos_token":{"content":"e"}}`},
 			"chat_template.jinja", false},
+		"processor": {map[string]string{"tokenizer_config.json": `{"eos_token":"e"}`, "chat_template.json": `{"chat_template":"{{ 1 }}"}`},
+			"chat_template.json", false},
+		"tools": {map[string]string{"chat_template.jinja": "{{ 2 }}", "additional_chat_templates/tool_use.jinja": "{{ 3 }}"}, "chat_template.jinja", false},
+		"tools not supported": {map[string]string{"chat_template.jinja": "{{ 2 }}", "additional_chat_templates/tool_use.jinja": "{% include 'x' %}"},
+			"", true},
 		"no JSON":       {map[string]string{"tokenizer_config.json": `{`}, "", true},
 		"not supported": {map[string]string{"chat_template.jinja": "{% include 'x' %}"}, "", true},
 	} {
 		folder := t.TempDir()
 		for file, text := range c.files {
-			if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
+			path := filepath.Join(folder, file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -39,6 +45,9 @@ func TestFolderTemplate(t *testing.T) {
 		}
 		if _, ok := c.files["tokenizer.json"]; !ok && checked != len(c.files) {
 			t.Errorf("%s: %d files were checked, want %d", name, checked, len(c.files))
+		}
+		if tools := c.files["additional_chat_templates/tool_use.jinja"] != "" && !c.fails; err == nil && tmpl != nil && tools != (tmpl.WithTools() != tmpl) {
+			t.Errorf("%s: got another template for tools: %v, want %v", name, !tools, tools)
 		}
 		failed := errors.New("no signature")
 		if _, err := FolderTemplate(t.Context(), folder, func(string, []byte) error { return failed }); checked > 0 && !errors.Is(err, failed) {

@@ -31,7 +31,7 @@ func ChatTemplate(ctx context.Context, name string, check func(data []byte) erro
 }
 
 // FolderTemplate returns the template of the folder that a tokenizer is given as: of its chat_template.jinja, or else of its
-// tokenizer_config.json. It returns nil if there is none, or the tokenizer is not a folder. The content of the files is checked
+// tokenizer_config.json or chat_template.json, with that for tools in its additional_chat_templates. It returns nil if there is none, or the tokenizer is not a folder. The content of the files is checked
 // first, unless check is nil.
 func FolderTemplate(ctx context.Context, folder string, check func(name string, data []byte) error) (*text.Template, error) {
 	if !isFolder(folder) {
@@ -54,16 +54,31 @@ func FolderTemplate(ctx context.Context, folder string, check func(name string, 
 			return nil, &text.TemplateError{Template: name, Err: err}
 		}
 	}
-	jinja, data, err := read("chat_template.jinja")
+	jinja := func(file string) (*text.Template, error) {
+		path, data, err := read(file)
+		if err != nil || data == nil {
+			return nil, err
+		}
+		return text.NewJinjaTemplate(path, string(data), bos, eos)
+	}
+	t, err := jinja("chat_template.jinja")
+	if err == nil && t == nil && !text.HasTemplate(config) {
+		name, config, err = read("chat_template.json")
+	}
+	if err == nil && t == nil && text.HasTemplate(config) {
+		t, err = text.NewTemplate(name, string(config))
+	}
+	if err != nil || t == nil {
+		return nil, err
+	}
+	tools, err := jinja("additional_chat_templates/tool_use.jinja")
 	switch {
 	case err != nil:
 		return nil, err
-	case data != nil:
-		return text.NewJinjaTemplate(jinja, string(data), bos, eos)
-	case text.HasTemplate(config):
-		return text.NewTemplate(name, string(config))
+	case tools != nil:
+		return t.AddTools(tools), nil
 	}
-	return nil, nil
+	return t, nil
 }
 
 func isFolder(path string) bool {
