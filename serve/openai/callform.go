@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -75,59 +76,76 @@ func (w *formWriter) arguments(t *toolFunction) (string, error) {
 // object returns the form of a call that is a JSON object.
 func (w *formWriter) object(f *callFormat, t *toolFunction) (string, error) {
 	args, err := w.arguments(t)
-	return literal(`{"name": `+quotedPlain(t.Name)+`, "`+f.args+`": `) + " " + args + ` "}"`, err
+	return literal(cmp.Or(f.head, `{"name": `)+quotedPlain(t.Name)+`, "`+f.args+`": `) + " " + args + ` "}"`, err
 }
 
 // head returns the form of a call whose name precedes its arguments.
 func (w *formWriter) head(f *callFormat, t *toolFunction) (string, error) {
 	args, err := w.arguments(t)
-	return literal(f.head+t.Name+f.named) + " " + args, err
+	number := `""`
+	if f.number != "" {
+		number = literal(f.number) + " [0-9]{1,6}"
+	}
+	return strings.Join([]string{literal(f.head + t.Name), number, literal(f.named), args}, " "), err
 }
 
+// anyKey is the form of a key of arguments of any names.
+const anyKey = "[a-zA-Z_] [a-zA-Z0-9_]{0,63}"
+
 // elements returns the form of a call whose arguments are elements.
-func (w *formWriter) elements(_ *callFormat, t *toolFunction) (string, error) {
-	list, free, err := w.members(t, "", parameterEnd)
+func (w *formWriter) elements(f *callFormat, t *toolFunction) (string, error) {
+	m := f.elements
+	list, free, err := w.members(t, f)
 	if err != nil {
 		return "", err
 	}
-	form := literal(functionBegin + t.Name + ">\n")
-	if free {
-		name := "[a-zA-Z_] [a-zA-Z0-9_]{0,63}"
-		return fmt.Sprintf("%s (%s %s %s %s)* %s", form, literal(parameterBegin), name, literal(">\n"),
-			w.until(literal(parameterEnd+"\n"), parameterEnd), literal(functionEnd)), nil
-	}
 	var all strings.Builder // of thousands
-	all.WriteString(form)
-	for _, m := range list {
-		element := fmt.Sprintf("%s %s %s", literal(parameterBegin+m.key+">\n"), m.value, literal(parameterEnd+"\n"))
-		if !m.required {
+	all.WriteString(literal(f.head + t.Name + f.named + "\n"))
+	if free {
+		fmt.Fprintf(&all, " (%s %s %s %s)*", literal(m.key), anyKey, literal(m.opens), w.until(literal(m.shut+"\n"), m.shut))
+	}
+	for _, x := range list {
+		element := fmt.Sprintf("%s %s %s", literal(m.key+x.key+m.opens), x.value, literal(m.shut+"\n"))
+		if !x.required {
 			element = "(" + element + ")?"
 		}
 		all.WriteString(" " + element)
 	}
-	return all.String() + " " + literal(functionEnd), nil
+	return all.String() + " " + literal(m.end), nil
 }
 
 // loose returns the form of a call of Gemma's models.
 func (w *formWriter) loose(f *callFormat, t *toolFunction) (string, error) {
-	list, free, err := w.members(t, f.quote, f.quote)
+	return w.listed(f, t, ":", ",", "}", func() string { return w.looseValues(f.quote).value })
+}
+
+// python returns the form of a call in Python.
+func (w *formWriter) python(f *callFormat, t *toolFunction) (string, error) {
+	return w.listed(f, t, "=", ", ", ")", func() string { return w.schema([]byte("true")) })
+}
+
+// listed returns the form of a call with its arguments in a list: their names and values, with a text between, and a comma between arguments.
+// free is the rule of any value.
+func (w *formWriter) listed(f *callFormat, t *toolFunction, equals, comma, shut string, free func() string) (string, error) {
+	list, isFree, err := w.members(t, f)
 	if err != nil {
 		return "", err
 	}
-	begin := literal(f.head+t.Name) + " "
-	if free {
-		return begin + w.looseValues(f.quote).object, nil
+	begin, end := literal(f.head+t.Name+f.named)+" ", " "+literal(shut)
+	if isFree {
+		one := w.rule("%s %s %s", anyKey, literal(equals), free())
+		return begin + w.rule("(%s (%s %s)*)?", one, literal(comma), one) + end, nil
 	}
 	first, further := `""`, `""` // what begins with a member, without and after others
 	for _, m := range slices.Backward(list) {
-		one := w.rule("%s %s", literal(m.key+":"), m.value)
-		alone, more := one+" "+further, `"," `+one+" "+further
+		one := w.rule("%s %s", literal(m.key+equals), m.value)
+		alone, more := one+" "+further, literal(comma)+" "+one+" "+further
 		if !m.required {
 			alone, more = alone+" | "+first, more+" | "+further
 		}
 		first, further = w.rule("%s", alone), w.rule("%s", more)
 	}
-	return begin + `"{" ` + first + ` "}"`, nil
+	return begin + first + end, nil
 }
 
 // looseValues returns the rules of any values of Gemma's models.
@@ -138,8 +156,7 @@ func (w *formWriter) looseValues(quote string) *looseRules {
 	w.n++
 	l := &looseRules{value: "r" + strconv.Itoa(w.n)}
 	text := literal(quote) + " " + w.until(literal(quote), quote)
-	key := "[a-zA-Z_] [a-zA-Z0-9_]{0,63}"
-	l.object = w.rule(`"{" (%s ":" %s ("," %s ":" %s)*)? "}"`, key, l.value, key, l.value)
+	l.object = w.rule(`"{" (%s ":" %s ("," %s ":" %s)*)? "}"`, anyKey, l.value, anyKey, l.value)
 	l.list = w.rule(`"[" (%s ("," %s)*)? "]"`, l.value, l.value)
 	scalar := w.schema([]byte(`{"type":["number","boolean","null"]}`))
 	fmt.Fprintf(&w.rules, "%s ::= %s | %s | %s | %s\n", l.value, text, scalar, l.list, l.object)
@@ -158,7 +175,7 @@ var annotations = []string{"title", "description", "default", "examples", "examp
 
 // members returns the forms of the arguments of a tool, in the order of its schema, for formats in which strings are between marks.
 // free means that any arguments are accepted.
-func (w *formWriter) members(t *toolFunction, quote, end string) (list []memberForm, free bool, err error) {
+func (w *formWriter) members(t *toolFunction, f *callFormat) (list []memberForm, free bool, err error) {
 	var root map[string]json.RawMessage
 	schema := orNull(t.Parameters)
 	if string(schema) == "null" {
@@ -181,7 +198,7 @@ func (w *formWriter) members(t *toolFunction, quote, end string) (list []memberF
 	if plain && err == nil && (len(names) > 0 || string(root["additionalProperties"]) == "false") {
 		properties := schemaOf(schema).Properties
 		for _, key := range names {
-			value, err := w.member(t, root, key, properties[key], quote, end)
+			value, err := w.member(t, f, root, key, properties[key])
 			if err != nil {
 				return nil, false, err
 			}
@@ -195,9 +212,12 @@ func (w *formWriter) members(t *toolFunction, quote, end string) (list []memberF
 }
 
 // member returns the form of an argument.
-func (w *formWriter) member(t *toolFunction, root map[string]json.RawMessage, key string, raw json.RawMessage,
-	quote, end string) (string, error) {
+func (w *formWriter) member(t *toolFunction, f *callFormat, root map[string]json.RawMessage, key string, raw json.RawMessage) (string, error) {
 	schema := schemaOf(raw)
+	quote, end := f.quote, f.quote
+	if f.elements != nil {
+		end = f.elements.shut
+	}
 	var all map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &all) // such as true
 	simple := true
@@ -208,6 +228,10 @@ func (w *formWriter) member(t *toolFunction, root map[string]json.RawMessage, ke
 	kind := schema.kind()
 	nested := quote != "" && (kind == "object" || kind == "array" || kind == "")
 	switch {
+	case end == "" && kind == "boolean" && simple: // Python
+		return `("True" | "False")`, nil
+	case end == "":
+		return w.property(t, root, key, raw)
 	case words != nil && !slices.ContainsFunc(words, func(s string) bool { return strings.Contains(s, end) }):
 		list := make([]string, len(words))
 		for i, s := range words {

@@ -8,16 +8,41 @@ import (
 // known reports whether a call can be one of a tool.
 type known func(name string) bool
 
-// callEnd is the rest of calls after the last argument, up to a mark.
-type callEnd struct{ mark string }
+// staged is what readers of calls have in common: they go from stage to stage. They keep what they have read of an unfinished name or value
+// themselves, and leave no more pending than the beginning of a mark: otherwise a long text in small parts takes quadratic time.
+type staged struct {
+	stage int
+	any   bool   // a call was returned
+	end   string // the mark after the calls, empty if none follows
+}
 
-// skip removes the text up to the mark, and the mark. Without a mark nothing follows.
-func (c callEnd) skip(pending *string) bool {
-	if c.mark == "" {
-		return true
+// dropping is the stage in which the text up to the end of calls is dropped.
+const dropping = -1
+
+// run reads stage by stage. What is no call after others is dropped.
+func (s *staged) run(pending *string, last bool, next func(pending *string, last bool) ([]callPart, callState)) (
+	list []callPart, state callState) {
+	for {
+		if s.stage == dropping {
+			if s.end == "" {
+				return list, callsEnd
+			}
+			if _, found := cutAt(pending, s.end, false); found {
+				return list, callsEnd
+			}
+			return list, callsGoOn
+		}
+		before, stage := len(*pending), s.stage
+		parts, state := next(pending, last)
+		list = append(list, parts...)
+		if state == noCall && (s.any || len(list) > 0) {
+			s.stage = dropping
+			continue
+		}
+		if state != callsGoOn || before == len(*pending) && stage == s.stage && len(parts) == 0 {
+			return list, state
+		}
 	}
-	_, found := cutAt(pending, c.mark, false)
-	return found
 }
 
 // cutAt removes the text before a mark, and the mark. Without it, what may be its beginning stays pending.
@@ -56,19 +81,20 @@ type argumentsReader struct {
 // read returns arguments, and whether they end.
 func (a *argumentsReader) read(pending *string, end string) (part string, state scanState) {
 	if !a.broken {
-		n, state := a.scan.scan(*pending)
-		part, *pending = (*pending)[:n], (*pending)[n:]
-		if state != valueBroken {
+		part, n, state := a.scan.scan(*pending)
+		if *pending = (*pending)[n:]; state != valueBroken {
 			return part, state
 		}
 		a.broken = true
+		rest, state := a.read(pending, end)
+		return part + rest, state
 	}
 	if end == "" {
-		part, *pending = part+*pending, ""
+		part, *pending = *pending, ""
 		return part, valueGoesOn
 	}
-	more, found := cutAt(pending, end, false)
-	if part += more; found {
+	part, found := cutAt(pending, end, false)
+	if found {
 		return part, valueBroken
 	}
 	return part, valueGoesOn
@@ -76,78 +102,69 @@ func (a *argumentsReader) read(pending *string, end string) (part string, state 
 
 // objectReader reads calls that are JSON objects with a name and arguments: one, several, or a list of them.
 type objectReader struct {
-	end   string // the mark after the calls
+	staged
 	known known
 
-	stage objectStage
 	key   string
-	value strings.Builder // of a member other than arguments that are passed on
+	value strings.Builder // of a member other than arguments that are passed on, or of a key
 	scan  scanner
 	args  argumentsReader
-	any   bool   // a call was returned
-	open  bool   // the current one was
+	open  bool   // a part of the current call was returned
 	name  string // of the current one, empty if it is not known
 	held  string // arguments that come before the name
 }
 
-type objectStage int
-
+// The stages of an objectReader.
 const (
-	betweenObjects objectStage = iota
+	betweenObjects = iota
 	betweenMembers
+	inKey
+	beforeColon
+	beforeValue
 	inValue
 	inArguments
-	afterObjects // what follows is dropped
 )
 
 // read implements callReader.
 func (r *objectReader) read(pending *string, last bool) (list []callPart, state callState) {
-	for {
-		before, stage := len(*pending), r.stage
-		parts, state := r.next(pending, last)
-		list = append(list, parts...)
-		if state == noCall && (r.any || len(list) > 0) {
-			r.stage, state = afterObjects, callsGoOn
-		}
-		if state != callsGoOn || before == len(*pending) && stage == r.stage {
-			return list, state
-		}
-	}
+	return r.run(pending, last, r.next)
 }
 
-func (r *objectReader) next(pending *string, last bool) ([]callPart, callState) {
+func (r *objectReader) next(pending *string, _ bool) ([]callPart, callState) {
 	switch r.stage {
 	case betweenObjects:
 		return nil, r.between(pending)
 	case betweenMembers:
 		return r.member(pending)
+	case inKey:
+		return nil, r.inKey(pending)
+	case beforeColon, beforeValue:
+		return r.afterKey(pending)
 	case inValue:
-		return r.inValue(pending)
-	case inArguments:
-		part, state := r.args.read(pending, r.end)
-		if state == valueEnds {
-			r.stage = betweenMembers
-		}
-		if part == "" && state != valueBroken {
-			return nil, callsGoOn
-		}
-		if state == valueBroken {
-			return []callPart{{args: part}}, callsEnd
-		}
-		return []callPart{{args: part}}, callsGoOn
+		return nil, r.inValue(pending)
 	}
-	if (callEnd{r.end}).skip(pending) {
-		return nil, callsEnd
+	part, state := r.args.read(pending, r.end)
+	if state == valueEnds {
+		r.stage = betweenMembers
 	}
-	return nil, callsGoOn
+	if part == "" && state != valueBroken {
+		return nil, callsGoOn
+	}
+	if state == valueBroken {
+		return []callPart{{args: part}}, callsEnd
+	}
+	return []callPart{{args: part}}, callsGoOn
 }
 
-// fence surrounds a block of code.
+// jsonSpace is what can be between the parts of JSON.
+const jsonSpace = " \n\t\r"
+
+// fence begins and ends a block of code.
 const fence = "```"
 
 // between finds the next object, or the end.
 func (r *objectReader) between(pending *string) callState {
-	*pending = strings.TrimLeft(*pending, " \n\t\r;,[]")
+	*pending = strings.TrimLeft(*pending, jsonSpace+";,[]")
 	for _, mark := range []string{r.end, pythonTag, fence} {
 		yes, perhaps := begins(*pending, mark)
 		switch {
@@ -161,9 +178,11 @@ func (r *objectReader) between(pending *string) callState {
 			}
 			return callsEnd
 		case mark == fence && !r.any: // a line that names a language
-			if i := strings.IndexByte(*pending, '\n'); i >= 0 {
-				*pending = (*pending)[i+1:]
+			i := strings.IndexByte((*pending)[:min(maxLanguage, len(*pending))], '\n')
+			if i < 0 && len(*pending) >= maxLanguage {
+				return noCall
 			}
+			*pending = (*pending)[i+1:]
 			return callsGoOn
 		default:
 			*pending = (*pending)[len(mark):]
@@ -181,31 +200,58 @@ func (r *objectReader) between(pending *string) callState {
 	return callsGoOn
 }
 
-// member reads the name of a member, or the end of the object.
+// maxLanguage bounds the first line of a block of code.
+const maxLanguage = 64
+
+// member finds the name of a member, or the end of the object.
 func (r *objectReader) member(pending *string) ([]callPart, callState) {
-	rest := strings.TrimLeft(*pending, " \n\t\r,")
-	if rest == "" {
+	*pending = strings.TrimLeft(*pending, jsonSpace+",")
+	switch {
+	case *pending == "":
+		return nil, callsGoOn
+	case (*pending)[0] == '}':
+		*pending, r.stage = (*pending)[1:], betweenObjects
+		return r.complete()
+	case (*pending)[0] != '"':
+		return nil, noCall
+	}
+	r.stage, r.scan = inKey, scanner{}
+	r.value.Reset()
+	return nil, callsGoOn
+}
+
+// scanned keeps a value until it ends.
+func (r *objectReader) scanned(pending *string) scanState {
+	value, n, state := r.scan.scan(*pending)
+	r.value.WriteString(value)
+	*pending = (*pending)[n:]
+	return state
+}
+
+// inKey reads the name of a member.
+func (r *objectReader) inKey(pending *string) callState {
+	if state := r.scanned(pending); state != valueEnds {
+		return callsGoOn
+	}
+	r.stage = beforeColon
+	if json.Unmarshal([]byte(r.value.String()), &r.key) != nil {
+		return noCall
+	}
+	return callsGoOn
+}
+
+// afterKey finds the value of a member.
+func (r *objectReader) afterKey(pending *string) ([]callPart, callState) {
+	if *pending = strings.TrimLeft(*pending, jsonSpace); *pending == "" {
 		return nil, callsGoOn
 	}
-	if rest[0] == '}' {
-		*pending, r.stage = rest[1:], betweenObjects
-		return r.complete()
+	if r.stage == beforeColon {
+		if (*pending)[0] != ':' {
+			return nil, noCall
+		}
+		*pending, r.stage = (*pending)[1:], beforeValue
+		return nil, callsGoOn
 	}
-	var s scanner
-	n, state := s.scan(rest)
-	value := ""
-	if state == valueEnds {
-		value = strings.TrimLeft(rest[n:], " \n\t\r")
-	}
-	switch {
-	case rest[0] != '"' || state == valueBroken:
-		return nil, noCall
-	case value == "" || strings.TrimLeft(value[1:], " \n\t\r") == "" && value[0] == ':':
-		return nil, callsGoOn // until the value begins
-	case value[0] != ':' || json.Unmarshal([]byte(rest[:n]), &r.key) != nil:
-		return nil, noCall
-	}
-	*pending = strings.TrimLeft(value[1:], " \n\t\r")
 	if r.isArguments() && r.name != "" && !r.open && (*pending)[0] == '{' {
 		r.stage, r.args, r.open, r.any = inArguments, argumentsReader{}, true, true
 		return []callPart{{name: r.name}}, callsGoOn
@@ -218,30 +264,27 @@ func (r *objectReader) member(pending *string) ([]callPart, callState) {
 func (r *objectReader) isArguments() bool { return r.key == "arguments" || r.key == "parameters" }
 
 // inValue keeps the value of a member until it ends.
-func (r *objectReader) inValue(pending *string) ([]callPart, callState) {
-	n, state := r.scan.scan(*pending)
-	r.value.WriteString((*pending)[:n])
-	*pending = (*pending)[n:]
-	if state == valueBroken {
-		return nil, noCall
-	}
-	if state == valueGoesOn {
-		return nil, callsGoOn
+func (r *objectReader) inValue(pending *string) callState {
+	switch r.scanned(pending) {
+	case valueBroken:
+		return noCall
+	case valueGoesOn:
+		return callsGoOn
 	}
 	r.stage = betweenMembers
 	value := r.value.String()
 	switch {
-	case r.key == "name" && (json.Unmarshal([]byte(value), &r.name) != nil || !r.known(r.name)):
-		return nil, noCall
+	case (r.key == "name" || r.key == "tool_name") && (json.Unmarshal([]byte(value), &r.name) != nil || !r.known(r.name)):
+		return noCall
 	case r.isArguments():
 		if json.Unmarshal([]byte(value), &r.held) != nil { // else they are JSON in a string
 			r.held = value
 		}
 		if r.held = strings.TrimSpace(r.held); r.held != "" && (r.held[0] != '{' || !json.Valid([]byte(r.held))) {
-			return nil, noCall
+			return noCall
 		}
 	}
-	return nil, callsGoOn
+	return callsGoOn
 }
 
 // complete ends an object.
@@ -263,37 +306,23 @@ func (r *objectReader) named() bool { return r.name != "" }
 
 // headReader reads calls whose names precede their arguments, which are JSON.
 type headReader struct {
+	staged
 	f     *callFormat
 	known known
-
-	stage headStage
 	args  argumentsReader
-	any   bool
 }
 
-type headStage int
-
+// The stages of a headReader.
 const (
-	inHead headStage = iota
+	inHead = iota
 	beforeArguments
 	inHeadArguments
 	afterArguments
-	afterCalls
 )
 
 // read implements callReader.
 func (r *headReader) read(pending *string, last bool) (list []callPart, state callState) {
-	for {
-		before, stage := len(*pending), r.stage
-		parts, state := r.next(pending, last)
-		list = append(list, parts...)
-		if state == noCall && (r.any || len(list) > 0) {
-			r.stage, state = afterCalls, callsGoOn
-		}
-		if state != callsGoOn || before == len(*pending) && stage == r.stage {
-			return list, state
-		}
-	}
+	return r.run(pending, last, r.next)
 }
 
 func (r *headReader) next(pending *string, last bool) ([]callPart, callState) {
@@ -322,24 +351,22 @@ func (r *headReader) next(pending *string, last bool) ([]callPart, callState) {
 			return nil, callsGoOn
 		}
 		return []callPart{{args: part}}, callsGoOn
-	case afterArguments:
-		if r.f.close == "" {
+	}
+	if r.f.close == "" {
+		return nil, callsEnd
+	}
+	if _, found := cutAt(pending, r.f.close, false); found {
+		if r.stage = inHead; r.f.each {
 			return nil, callsEnd
 		}
-		if _, found := cutAt(pending, r.f.close, false); found {
-			r.stage = inHead
-		}
-		return nil, callsGoOn
-	}
-	if (callEnd{r.f.end}).skip(pending) {
-		return nil, callsEnd
 	}
 	return nil, callsGoOn
 }
 
 // head reads the name of a call.
 func (r *headReader) head(pending *string) ([]callPart, callState) {
-	rest := strings.TrimLeft(*pending, " \n")
+	*pending = strings.TrimLeft(*pending, " \n")
+	rest := *pending
 	ends, perhaps := begins(rest, r.f.end)
 	switch {
 	case ends && r.any:
@@ -355,14 +382,20 @@ func (r *headReader) head(pending *string) ([]callPart, callState) {
 	case !opens && r.f.open != "":
 		return nil, noCall
 	}
-	name, args, found := strings.Cut(rest[len(r.f.open):], r.f.named)
-	if !found {
-		if len(rest) > len(r.f.open)+len(r.f.head)+maxToolName+64 {
-			return nil, noCall
-		}
+	rest = rest[len(r.f.open):]
+	most := len(r.f.head) + len(r.f.named) + maxToolName + 64
+	name, _, found := strings.Cut(rest[:min(most, len(rest))], r.f.named)
+	switch {
+	case !found && len(rest) >= most:
+		return nil, noCall
+	case !found:
 		return nil, callsGoOn
 	}
-	name, _, _ = strings.Cut(strings.TrimPrefix(name, r.f.head), "[CALL_ID]")
+	args := rest[len(name)+len(r.f.named):]
+	name, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(name), r.f.head), "[CALL_ID]")
+	if r.f.number != "" {
+		name, _, _ = strings.Cut(name, r.f.number)
+	}
 	if name = strings.TrimSpace(name); !r.known(name) {
 		return nil, noCall
 	}

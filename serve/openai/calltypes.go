@@ -6,7 +6,7 @@ import "strings"
 // and end; or each of them is, with pad inside the marks, if each is set.
 type callFormat struct {
 	name     string
-	mentions []string // in the model's template
+	mentions [][]string // in the model's template: all of one list
 	reader   func(f *callFormat, tools []toolFunction) callReader
 	write    func(w *formWriter, f *callFormat, t *toolFunction) (string, error) // the form of a call, in GBNF
 
@@ -23,6 +23,10 @@ type callFormat struct {
 	head  string // before the name
 	named string // between the name and the arguments
 	quote string // around strings
+
+	skip     []string      // marks around calls that have no meaning
+	number   string        // before the number of a call, behind its name
+	elements *elementMarks // of arguments
 }
 
 // callPart is a part of a call: its name, with which it begins, or more of its arguments.

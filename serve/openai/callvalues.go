@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
 	"regexp"
 	"strconv"
@@ -113,7 +112,6 @@ func scalarJSON(raw, kind string) string {
 	case "number":
 		text, ok = numberJSON(s)
 	case "null":
-		text, ok = wordJSON(s, "null", "none")
 	default:
 		if text, ok = wordJSON(s, "true", "false", "null"); !ok {
 			text, ok = integerJSON(s)
@@ -123,6 +121,15 @@ func scalarJSON(raw, kind string) string {
 		}
 		if !ok && json.Valid([]byte(s)) && kind != "" || !ok && s != "" && strings.IndexByte(`{["`, s[0]) >= 0 && json.Valid([]byte(s)) {
 			text, ok = s, true
+		}
+		if !ok && (kind == "object" || kind == "array") {
+			text, ok = pythonLiteral(s)
+		}
+	}
+	if !ok && kind != "" && kind != "string" {
+		text, ok = wordJSON(s, "null")
+		if !ok && strings.EqualFold(s, "none") {
+			text, ok = "null", true
 		}
 	}
 	if !ok {
@@ -144,130 +151,3 @@ func quotedPlain(s string) string {
 
 // property returns the schema of a member.
 func (s *valueSchema) property(key string) valueSchema { return schemaOf(s.Properties[key]) }
-
-// errMore reports that a value does not end yet.
-var (
-	errMore  = errors.New("more is needed")
-	errValue = errors.New("no value")
-)
-
-// looseReader reads values whose strings are between marks, whose keys have no quotes, and whose other values are words.
-type looseReader struct {
-	s     string
-	quote string
-	depth int
-}
-
-// maxLoose bounds brackets in brackets.
-const maxLoose = 64
-
-func (r *looseReader) space() { r.s = strings.TrimLeft(r.s, " \n\t\r") }
-
-// until returns the text before one of some bytes.
-func (r *looseReader) until(ends string) (string, error) {
-	i := strings.IndexAny(r.s, ends)
-	if i < 0 {
-		return "", errMore
-	}
-	text := r.s[:i]
-	r.s = r.s[i:]
-	return text, nil
-}
-
-// quoted reads a text between marks; ok is false if none begins here.
-func (r *looseReader) quoted() (text string, ok bool, err error) {
-	if yes, perhaps := begins(r.s, r.quote); !yes {
-		if perhaps && r.s != "" {
-			return "", false, errMore
-		}
-		return "", false, nil
-	}
-	text, rest, found := strings.Cut(r.s[len(r.quote):], r.quote)
-	if !found {
-		return "", true, errMore
-	}
-	r.s = rest
-	return text, true, nil
-}
-
-// key reads a key, and the colon.
-func (r *looseReader) key() (string, error) {
-	r.space()
-	key, ok, err := r.quoted()
-	if err == nil && !ok {
-		key, err = r.until(":")
-	}
-	if err != nil {
-		return "", err
-	}
-	if r.space(); r.s == "" {
-		return "", errMore
-	}
-	key = strings.TrimSpace(key)
-	if r.s[0] != ':' || key == "" {
-		return "", errValue
-	}
-	r.s = r.s[1:]
-	return key, nil
-}
-
-// value reads a value, and returns it as JSON.
-func (r *looseReader) value(schema valueSchema) (string, error) {
-	if r.space(); r.s == "" {
-		return "", errMore
-	}
-	text, ok, err := r.quoted()
-	switch {
-	case err != nil:
-		return "", err
-	case ok && schema.kind() != "string" && schema.kind() != "":
-		return scalarJSON(text, schema.kind()), nil
-	case ok:
-		return quotedPlain(text), nil
-	case r.s[0] == '{' || r.s[0] == '[':
-		if r.depth++; r.depth > maxLoose {
-			return "", errValue
-		}
-		defer func() { r.depth-- }()
-		return r.list(r.s[0], schema)
-	}
-	word, err := r.until(",]}")
-	if err != nil {
-		return "", err
-	}
-	return scalarJSON(word, schema.kind()), nil
-}
-
-// list reads the elements of a list, or the members of an object.
-func (r *looseReader) list(open byte, schema valueSchema) (string, error) {
-	r.s = r.s[1:]
-	var parts []string
-	for {
-		if r.space(); r.s == "" {
-			return "", errMore
-		}
-		if r.s[0] == open+2 { // the closing bracket
-			r.s = r.s[1:]
-			return string(open) + strings.Join(parts, ", ") + string(open+2), nil
-		}
-		if len(parts) > 0 {
-			if r.s[0] != ',' {
-				return "", errValue
-			}
-			r.s = r.s[1:]
-		}
-		begin, inner := "", schemaOf(schema.Items)
-		if open == '{' {
-			key, err := r.key()
-			if err != nil {
-				return "", err
-			}
-			begin, inner = quotedPlain(key)+": ", schema.property(key)
-		}
-		v, err := r.value(inner)
-		if err != nil {
-			return "", err
-		}
-		parts = append(parts, begin+v)
-	}
-}

@@ -3,6 +3,9 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/etrun-go/etrun"
@@ -79,8 +82,10 @@ func (m *message) forTemplate(place string) (t text.Message, err error) {
 			return t, refused(place+".type", "%s, want function", quote(c.Type))
 		case !isToolName(c.Function.Name):
 			return t, refused(place+".function.name", "%s, want 1 to %d letters, digits, - and _", quote(c.Function.Name), maxToolName)
-		case args[0] != '{' || !json.Valid(args):
+		case args[0] != '{':
 			return t, refused(place+".function.arguments", "%s, want a JSON object as a string", quote(c.Function.Arguments))
+		case !json.Valid(args): // a model wrote them: they are rendered as they are
+			args = json.RawMessage(quotedPlain(c.Function.Arguments))
 		}
 		t.Calls = append(t.Calls, text.Call{ID: c.ID, Name: c.Function.Name, Arguments: args})
 	}
@@ -94,14 +99,15 @@ func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse, m *
 	if t == nil {
 		return e, refused("messages", "the model has no chat template that can be used, see --template of the server: %v", g.noChat)
 	}
+	if u != nil {
+		if g.noCalls != nil {
+			return e, g.noCalls
+		}
+		t = t.WithTools()
+	}
 	with := *d
 	if t, with.Values, err = valuesOf(t, d.Values); err != nil {
 		return e, err
-	}
-	if u != nil {
-		if _, err := formatOf(t); err != nil {
-			return e, err
-		}
 	}
 	if e.prompt, e.ends, err = g.model.EncodeConversation(t, &with); err != nil {
 		return e, err
@@ -110,8 +116,8 @@ func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse, m *
 		return e, refused("continue_final_message", "together with tools")
 	}
 	shown := g.shown(t)
-	if e.split, err = splittingOf(t, u, g.tail(e.prompt, shown)); err != nil || e.split == nil {
-		return e, err
+	if e.split = splittingOf(t, g.calls, u, g.tail(e.prompt, shown)); e.split == nil {
+		return e, nil
 	}
 	if u == nil && form != nil && !e.split.within { // the reply has the form from its beginning, where a mark of thoughts is text
 		e.split = nil
@@ -177,18 +183,47 @@ func isVariable(key string) bool {
 }
 
 // marksShown are control tokens that are part of replies.
-var marksShown = []string{"<think>", "</think>", "<|channel>", "<channel|>", "[THINK]", "[/THINK]", pythonTag, "[TOOL_CALLS]", "[ARGS]",
-	"[CALL_ID]", "<|tool_call|>", "<|/tool_call|>", "<tool_call>", "</tool_call>", "<|tool_call>", "<tool_call|>", `<|"|>`,
-	"<start_function_call>", "<end_function_call>", "<escape>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>",
-	"<｜tool▁call▁end｜>", "<｜tool▁sep｜>"}
+var marksShown = slices.Sorted(maps.Keys(marksOf(callFormats)))
+
+// controlText is what names of control tokens in marks look like.
+var controlText = regexp.MustCompile(`<[^<>\s]+>|\[/?[A-Z_]+\]`)
+
+// marksOf returns the control tokens in the marks of thoughts and of calls in some formats.
+func marksOf(formats []callFormat) map[string]bool {
+	list := make(map[string]bool)
+	add := func(texts ...string) {
+		for _, s := range texts {
+			for _, mark := range controlText.FindAllString(s, -1) {
+				list[mark] = true
+			}
+		}
+	}
+	for _, m := range thoughtForms {
+		add(m.begin, m.end)
+	}
+	add("[CALL_ID]", "<|channel>")
+	for i := range formats {
+		f := &formats[i]
+		add(f.begin, f.also, f.end, f.open, f.close, f.head, f.named, f.quote)
+		add(f.skip...)
+		if e := f.elements; e != nil {
+			add(e.key, e.keyed, e.value, e.opens, e.shut, e.end)
+		}
+	}
+	return list
+}
 
 // shown returns the control tokens by which a reply is divided.
 func (g *generator) shown(t *text.Template) map[int]string {
 	tok := g.model.Tokenizer()
+	var own map[string]bool
+	if g.calls != nil {
+		own = marksOf([]callFormat{*g.calls})
+	}
 	list := make(map[int]string)
 	for _, name := range marksShown {
 		id, ok := tok.ID(name)
-		if !ok || !t.Mentions(name) && !strings.HasPrefix(t.Name(), "qwen3") {
+		if !ok || !t.Mentions(name) && !own[name] && !strings.HasPrefix(t.Name(), "qwen3") {
 			continue
 		}
 		if b, err := tok.Append(nil, id); err == nil && len(b) == 0 {

@@ -54,6 +54,8 @@ type generator struct {
 	model    *text.Model
 	template *text.Template
 	noChat   error // why there is no template
+	calls    *callFormat
+	noCalls  error // why there is no format of calls
 
 	mu   sync.Mutex
 	idle []*held // the most recently used is the last
@@ -79,6 +81,11 @@ func (g *generator) bounds() (context, vocabulary int) {
 
 // setTemplate checks the template, or finds one. Without one there are no chats.
 func (g *generator) setTemplate(tok tokenizer.Tokenizer) error {
+	defer func() {
+		if g.template != nil {
+			g.calls, g.noCalls = formatOf(g.model, g.template.WithTools())
+		}
+	}()
 	if g.template != nil {
 		return g.model.CheckTemplate(g.template)
 	}

@@ -54,6 +54,9 @@ type splitter struct {
 	zone    zone
 	pending string // not yet divided
 	plain   bool   // the text has no calls
+	read    int    // bytes of pending texts that were looked at
+	// space is what precedes the pending text: none of the answer, unless more text follows.
+	space strings.Builder
 
 	calls  int // that have begun
 	reader callReader
@@ -79,8 +82,9 @@ func (s *splitter) push(text string, last bool) (list []piece) {
 	for {
 		before := len(s.pending)
 		at := s.zone
+		s.read += before
 		list = append(list, s.next(last)...)
-		if s.zone == at && len(s.pending) == before || s.pending == "" {
+		if s.zone == at && len(s.pending) == before || s.pending == "" && !last {
 			break
 		}
 	}
@@ -104,16 +108,36 @@ func (s *splitter) next(last bool) []piece {
 	if s.format == nil || s.format.begin == "" || s.plain {
 		text := s.pending
 		s.pending = ""
-		return pieces(piece{text: text})
+		return pieces(piece{text: s.spaced(text)})
 	}
 	text, mark, found := s.beforeCalls(last)
-	if found {
+	body := strings.TrimRight(text, " \n")
+	after := text[len(body):]
+	if body != "" {
+		body = s.spaced(body)
+	}
+	s.space.WriteString(after)
+	switch {
+	case found:
 		s.startCalls(mark)
+	case last && s.calls == 0 && s.pending == "":
+		body += s.spaced("")
 	}
-	if s.calls > 0 || found { // space between calls, and before the first one
-		text = strings.TrimRight(text, " \n")
-	}
-	return pieces(piece{text: text})
+	return pieces(piece{text: body})
+}
+
+// spaced returns a text after the space before it.
+func (s *splitter) spaced(text string) string {
+	text = s.space.String() + text
+	s.space.Reset()
+	return text
+}
+
+// skipSpace removes space from the beginning of the pending text.
+func (s *splitter) skipSpace() {
+	rest := strings.TrimLeft(s.pending, " \n")
+	s.space.WriteString(s.pending[:len(s.pending)-len(rest)])
+	s.pending = rest
 }
 
 // beforeCalls removes the text before calls, and the mark with which they begin.
@@ -132,10 +156,7 @@ func (s *splitter) beforeCalls(last bool) (text, mark string, found bool) {
 		return text, "", true
 	}
 	n := len(s.pending) - max(couldBegin(s.pending, f.begin, last), couldBegin(s.pending, f.also, last))
-	if text = s.pending[:n]; !last {
-		text = strings.TrimRight(text, " \n") // space before calls is no text
-	}
-	s.pending = s.pending[len(text):]
+	text, s.pending = s.pending[:n], s.pending[n:]
 	return text, "", false
 }
 
@@ -152,32 +173,55 @@ func pieces(list ...piece) []piece {
 
 // open finds out how the text begins.
 func (s *splitter) open(last bool) []piece {
-	rest := strings.TrimLeft(s.pending, " \n")
+	s.skipSpace()
+	rest := s.pending
 	bare := s.format != nil && s.format.begin == ""
 	thought, perhaps := begins(rest, s.thoughts.begin)
 	if thought {
 		s.pending, s.zone = rest[len(s.thoughts.begin):], thinking
+		s.space.Reset()
 		return nil
 	}
-	if !last && (perhaps || rest == "" || bare && strings.HasPrefix(pythonTag, rest)) {
+	call, mayCall := false, false
+	if bare {
+		call, mayCall = s.format.beginsBare(rest)
+	}
+	if !last && (perhaps || rest == "" || mayCall) {
 		return nil
 	}
 	if s.apart && !bare {
-		call, mayCall := begins(rest, s.format.begin)
+		marked, mayMark := begins(rest, s.format.begin)
 		also, mayAlso := begins(rest, s.format.also)
-		if !last && (mayCall || mayAlso) {
+		if !last && (mayMark || mayAlso) {
 			return nil
 		}
-		s.plain = !call && !also
+		s.plain = !marked && !also
 	}
 	s.zone = writing
 	if s.thoughts.begin != "" || bare {
-		s.pending = rest
+		s.space.Reset()
 	}
-	if bare && rest != "" && (strings.HasPrefix(rest, pythonTag) || strings.IndexByte("{[`", rest[0]) >= 0) {
+	if call {
 		s.startCalls("")
 	}
 	return nil
+}
+
+// beginsBare reports whether a text begins like calls without a mark, or could when more of it comes.
+func (f *callFormat) beginsBare(s string) (yes, perhaps bool) {
+	for _, mark := range append(f.skip, f.bare()...) {
+		is, may := begins(s, mark)
+		yes, perhaps = yes || is, perhaps || may
+	}
+	return yes, perhaps && !yes
+}
+
+// bare returns the texts with which calls without a mark begin.
+func (f *callFormat) bare() []string {
+	if f.open != "" {
+		return []string{f.open}
+	}
+	return []string{"{", "[", "`"}
 }
 
 // call reads calls as far as they are known. What is no call is text; the beginning of one at the end of the reply is dropped.
@@ -188,7 +232,11 @@ func (s *splitter) call(last bool) (list []piece) {
 		s.raw.WriteString(before[:len(before)-len(s.pending)])
 	}
 	for _, p := range parts {
-		s.begun = true
+		if !s.begun {
+			s.begun = true
+			s.space.Reset()
+			s.raw.Reset()
+		}
 		if c := s.part(p); c != nil {
 			list = append(list, piece{call: c})
 		}
@@ -210,7 +258,7 @@ func (s *splitter) call(last bool) (list []piece) {
 		if text == "" && s.format.also != "" && strings.HasPrefix(s.pending, s.format.also) { // else it would be read again
 			text, s.pending = s.format.also, s.pending[len(s.format.also):]
 		}
-		list = append(list, pieces(piece{text: text})...)
+		list = append(list, pieces(piece{text: s.spaced(text)})...)
 	}
 	return list
 }
@@ -234,7 +282,7 @@ func (s *splitter) part(p callPart) *toolCall {
 func newCallID() string { return fmt.Sprintf("%09x", rand.Uint64()&(1<<36-1)) }
 
 // splittingOf returns how replies to a chat are divided, nil if they are text only.
-func splittingOf(t *text.Template, u *toolUse, tail string) (*splitting, error) {
+func splittingOf(t *text.Template, f *callFormat, u *toolUse, tail string) *splitting {
 	s := &splitting{}
 	if strings.HasPrefix(t.Name(), "qwen3") {
 		s.thoughts = thoughtForms[0]
@@ -249,12 +297,10 @@ func splittingOf(t *text.Template, u *toolUse, tail string) (*splitting, error) 
 	s.within = thinks && strings.HasSuffix(strings.TrimRight(tail, " \n"), s.thoughts.begin)
 	if u == nil {
 		if !thinks {
-			return nil, nil
+			return nil
 		}
-		return s, nil
+		return s
 	}
-	var err error
-	s.format, err = formatOf(t)
-	s.tools, s.single, s.apart = u.tools, u.single, u.answer != nil
-	return s, err
+	s.format, s.tools, s.single, s.apart = f, u.tools, u.single, u.answer != nil
+	return s
 }

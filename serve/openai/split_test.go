@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,9 @@ type transcript struct {
 const (
 	think = iota + 1
 	channel
+	_
+	seedThink
+	startThinking
 )
 
 // transcripts are replies as the families' models write them, by the published templates.
@@ -87,7 +91,7 @@ var transcripts = []transcript{
 	{"Hermes", 0, `<tool_call>{"name": "unknown", "arguments": {}}</tool_call>`, `<tool_call>{"name": "unknown", "arguments": {}}</tool_call>`, "", nil},
 	{"Hermes", 0, `<tool_call>{"arguments": {"a": "</tool_call>"}, "id": 7, "name": "f"}</tool_call>`, "", "", []string{"f", `{"a": "</tool_call>"}`}},
 	{"Hermes", 0, `<tool_call>{"name": "f", "arguments": {"a": "</tool_call>{}"}}</tool_call>.`, ".", "", []string{"f", `{"a": "</tool_call>{}"}`}},
-	{"Hermes", 0, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"b\nc\"}}</tool_call>.", ".", "", []string{"f", "{\"a\": \"b\nc\"}}"}}, // no JSON
+	{"Hermes", 0, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"b\nc\"}}</tool_call>.", ".", "", []string{"f", `{"a": "b\nc"}`}}, // a line feed as it is
 	{"Hermes", 0, `<tool_call>{"name": "f"}</tool_call><tool_call>{"name": "f", "arguments": null}</tool_call>`, "", "", []string{"f", "{}", "f", "{}"}},
 	{"Hermes", 0, `Look: <tool_call>{"name": "f", "argu`, "Look:", "", nil},
 	{"Hermes", 0, `<tool_call>{"name": "weather", "arguments": {"town": "Ro`, "", "", []string{"weather", `{"town": "Ro`}},
@@ -138,6 +142,49 @@ Look.<channel|><|tool_call>call:weather{days:3,town:<|"|>L'Aquila, {IT}<|"|>}<to
 	{"Qwen3-Coder", 0, "Sure! <function=weather><parameter=town>Paris", "Sure!", "", nil},
 	{"Qwen3-Coder", 0, "ok <tool_call>\n<function=weather><para", "ok", "", nil},
 	{"Qwen3-Coder", 0, "a < b <functio", "a < b <functio", "", nil},
+	{"Seed-OSS", seedThink, "<seed:think>so</seed:think>One.\n<seed:tool_call>\n<function=weather>\n<parameter=town>L'Aquila\nIT</parameter>\n" +
+		"<parameter=days>3</parameter>\n</function>\n</seed:tool_call>\n<seed:tool_call>\n<function=f>\n</function>\n</seed:tool_call>", "One.", "so",
+		[]string{"weather", `{"town": "L'Aquila\nIT", "days": 3}`, "f", "{}"}},
+	{"Seed-OSS", 0, "<seed:tool_call><function=none></function></seed:tool_call>", "<seed:tool_call><function=none></function></seed:tool_call>", "", nil},
+	{"GLM", think, "x</think>\nI look.\n<tool_call>add_2\n<arg_key>a</arg_key>\n<arg_value>1.5</arg_value>\n<arg_key>s</arg_key>\n<arg_value>1</arg_value>\n" +
+		"<arg_key>o</arg_key>\n<arg_value>{\"n\": 1}</arg_value>\n</tool_call>\n<tool_call>f</tool_call> end", "I look. end", "x",
+		[]string{"add_2", `{"a": 1.5, "s": "1", "o": {"n": 1}}`, "f", "{}"}},
+	{"Seed-OSS", 0, "<seed:tool_call><function=add_2><parameter=list>['a', \"it's\", None]</parameter><parameter=o>{'n': (1, True)}</parameter>" +
+		"<parameter=a>None</parameter></function></seed:tool_call>", "", "",
+		[]string{"add_2", `{"list": ["a", "it's", null], "o": {"n": [1, true]}, "a": null}`}},
+	{"GLM", 0, "<tool_call>none\n</tool_call>", "<tool_call>none\n</tool_call>", "", nil},
+	{"MiniMax M2", 0, "Yes.\n<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"town\">Rome</parameter>\n" +
+		"<parameter name=\"days\">2</parameter>\n</invoke>\n<invoke name=\"f\">\n</invoke>\n</minimax:tool_call>", "Yes.", "",
+		[]string{"weather", `{"town": "Rome", "days": 2}`, "f", "{}"}},
+	{"Kimi K2", 0, `So.<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|>{"town": "Rome"}<|tool_call_end|>` +
+		`<|tool_call_begin|>functions.f:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>`, "So.", "",
+		[]string{"weather", `{"town": "Rome"}`, "f", "{}"}},
+	{"Functionary", 0, `<function=weather>{"town": "Rome"}</function><function=f>{}</function> ok`, "ok", "", []string{"weather", `{"town": "Rome"}`, "f", "{}"}},
+	{"Nemotron", 0, `Hm <TOOLCALL>[{"name": "f", "arguments": {}}, {"name": "weather", "arguments": {"town": "a]"}}]</TOOLCALL> .`, "Hm .", "",
+		[]string{"f", "{}", "weather", `{"town": "a]"}`}},
+	{"Jamba", 0, "<tool_calls>[\n  {\"name\": \"f\", \"arguments\": {\"x\": 1}}\n]</tool_calls>", "", "", []string{"f", `{"x": 1}`}},
+	{"Command R7B", startThinking, "<|START_THINKING|>I look.<|END_THINKING|><|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"weather\", " +
+		"\"parameters\": {\"town\": \"Rome\"}},\n    {\"tool_call_id\": \"1\", \"tool_name\": \"f\", \"parameters\": {}}\n]<|END_ACTION|>", "", "I look.",
+		[]string{"weather", `{"town": "Rome"}`, "f", "{}"}},
+	{"InternLM", 0, "Look.<|action_start|><|plugin|>\n{\"name\": \"f\", \"parameters\": {\"a\": 1}}<|action_end|>", "Look.", "", []string{"f", `{"a": 1}`}},
+	{"GigaChat", 0, `<|function_call|>{"name": "f", "arguments": {"a": "x"}}`, "", "", []string{"f", `{"a": "x"}`}},
+	{"LFM2", 0, `Look.<|tool_call_start|>[weather(town="L'Aquila", days=3), f()]<|tool_call_end|> Done`, "Look. Done", "",
+		[]string{"weather", `{"town": "L'Aquila", "days": 3}`, "f", "{}"}},
+	{"LFM2", 0, `<|tool_call_start|>[add_2(a=-1.50, b=None, list=['x', "it's", '\"'], o={'n': {'m': [True, (1, 2), {}]}, "k": []}, s='1')]<|tool_call_end|>`, "", "",
+		[]string{"add_2", `{"a": -1.50, "b": null, "list": ["x", "it's", "\""], "o": {"n": {"m": [true, [1, 2], {}]}, "k": []}, "s": "1"}`}},
+	{"LFM2", 0, `<|tool_call_start|>[none(a=1)]<|tool_call_end|>`, `<|tool_call_start|>[none(a=1)]<|tool_call_end|>`, "", nil},
+	{"LFM2", 0, `<|tool_call_start|>[f(a=1 b), weather(town="x")]<|tool_call_end|>.`, ".", "", []string{"f", `{"a": "1 b"}`, "weather", `{"town": "x"}`}},
+	{"LFM2", 0, `<|tool_call_start|>[f(a='x', [1])]<|tool_call_end|>.`, ".", "", []string{"f", `{"a": "x"}`}},
+	{"LFM2", 0, `<|tool_call_start|>[weather(town='L'Aquila', days=1)]<|tool_call_end|>.`, ".", "", []string{"weather", `{"town": "L'Aquila", "days": 1}`}},
+	{"LFM2", 0, `<|tool_call_start|>[weather(town="Ro`, "", "", nil},
+	{"OLMo 3", 0, "<function_calls>weather(town=\"a, (b)\")\nf(x=1_000)</function_calls>", "", "", []string{"weather", `{"town": "a, (b)"}`, "f", `{"x": 1000}`}},
+	{"Python", 0, `[weather(town="Rome", days=3), f()]`, "", "", []string{"weather", `{"town": "Rome", "days": 3}`, "f", "{}"}},
+	{"Python", 0, `<|python_start|>[weather("Rome", 3)]<|python_end|>`, "", "", []string{"weather", `{"town": "Rome", "days": 3}`}},
+	{"Python", 0, `[f(a='\n\x41\u00e9\U0001F600\ud83d\ude00\101\q\\', b="""two
+"lines\"""", c='')]`, "", "", []string{"f", `{"a": "\nAé😀😀A\\q\\", "b": "two\n\"lines\"", "c": ""}`}},
+	{"Python", 0, "[1] is the first source", "[1] is the first source", "", nil},
+	{"Python", 0, "[weather] no", "[weather] no", "", nil},
+	{"Python", 0, "It is warm.", "It is warm.", "", nil},
 }
 
 func (c *transcript) splitting(t *testing.T) *splitting {
@@ -199,13 +246,42 @@ func TestPartialCalls(t *testing.T) {
 	}
 }
 
+// The work to divide a reply in small parts grows in proportion to its length, whatever is long.
+func TestLinearSplit(t *testing.T) {
+	begin := map[string]string{
+		"Hermes": `<tool_call>{"name": "f", "arguments": {"a": "`, "Mistral": `[TOOL_CALLS]f[ARGS]{"a": "`, "Gemma 4": `<|tool_call>call:f{a:<|"|>`,
+		"Qwen3-Coder": "<function=f><parameter=a>", "GLM": "<tool_call>f<arg_key>a</arg_key><arg_value>", "LFM2": "<|tool_call_start|>[f(a='",
+		"Python": "[f(a='", "DeepSeek V3": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": \"",
+	}
+	for i := range callFormats {
+		f := &callFormats[i]
+		for name, unit := range map[string]string{"space": " ", "lines": "\n", "text": "x", "begin": f.begin + f.open + f.head, "end": f.end + "</parameter> ",
+			"brackets": "[", "quote": `"`, "escapes": `\\`, "key": `{"k`} {
+			for _, start := range []string{"", f.begin, begin[f.name], f.begin + f.open + f.head + "f" + f.named, f.begin + `{"`, f.begin + "```"} {
+				var work [2]int
+				for k := range work {
+					p := newSplitter(&splitting{format: f, tools: testTools, thoughts: thoughtForms[0]})
+					text := start + strings.Repeat(unit+" ", (k+1)*5_000/(len(unit)+1))
+					for s := range slices.Chunk([]byte(text), 4) {
+						p.push(string(s), false)
+					}
+					work[k] = p.read
+				}
+				if work[1] > 5*work[0]/2+3000 {
+					t.Errorf("%s, %s after %q: %d bytes looked at for 5 kB, %d for 10 kB", f.name, name, start, work[0], work[1])
+				}
+			}
+		}
+	}
+}
+
 // Any reply is divided within bounds, and in the same way at any cuts.
 func FuzzSplit(f *testing.F) {
 	for i, c := range transcripts {
 		f.Add(c.reply, uint8(i), uint64(i))
 	}
 	f.Fuzz(func(t *testing.T, reply string, format uint8, seed uint64) {
-		s := &splitting{format: &callFormats[int(format)%len(callFormats)], tools: testTools, thoughts: thoughtForms[int(format)%3]}
+		s := &splitting{format: &callFormats[int(format)%len(callFormats)], tools: testTools, thoughts: thoughtForms[int(format)%len(thoughtForms)]}
 		whole, parts := divided(t, s, []string{reply, ""}), divided(t, s, cut(rand.New(rand.NewPCG(seed, 1)), reply))
 		ok := whole.text == parts.text && whole.thought == parts.thought && len(whole.calls) == len(parts.calls)
 		for i := range min(len(whole.calls), len(parts.calls)) {

@@ -21,6 +21,8 @@ var thoughtForms = []thoughtMarks{
 	{"<think>", "</think>"},
 	{"<|channel>thought", "<channel|>"}, // Gemma 4
 	{"[THINK]", "[/THINK]"},             // Magistral
+	{"<seed:think>", "</seed:think>"},
+	{"<|START_THINKING|>", "<|END_THINKING|>"}, // Command R7B and A
 }
 
 // toolFunction is a function that the model can call.
