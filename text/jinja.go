@@ -205,8 +205,8 @@ var contentSamples = map[string][]Message{
 		{Role: "tool", Content: contentMark, CallID: "123456789", Name: "f"}},
 }
 
-// findParts finds out which roles' messages the template reads as lists of parts, as those of models for text and pictures do: their text is
-// written only then. It fails if the text of the user is never written.
+// findParts finds out which roles' messages the template reads as lists of parts, as those of models for text and pictures do: their
+// text is written only then. It fails if the text of the user is never written.
 func (o *own) findParts(tok tokenizer.Tokenizer) (err error) {
 	o.parts = make(map[string]bool)
 	for _, role := range slices.Sorted(maps.Keys(contentSamples)) {
@@ -346,8 +346,8 @@ func (o *own) token(tok tokenizer.Tokenizer, n *names, name string, id int) stri
 	return ""
 }
 
-// withMembers returns the conversation with arguments that are strings as members, for templates that write each member of arguments; nil if
-// there are none.
+// withMembers returns the conversation with arguments that are strings as members, for templates that write each member of arguments;
+// nil if there are none.
 func (d *Conversation) withMembers() *Conversation {
 	with, found := *d, false
 	with.Messages = slices.Clone(d.Messages)

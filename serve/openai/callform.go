@@ -124,8 +124,8 @@ func (w *formWriter) python(f *callFormat, t *toolFunction) (string, error) {
 	return w.listed(f, t, "=", ", ", ")", func() string { return w.schema([]byte("true")) })
 }
 
-// listed returns the form of a call with its arguments in a list: their names and values, with a text between, and a comma between arguments.
-// free is the rule of any value.
+// listed returns the form of a call with its arguments in a list: their names and values with a text between, and a text between
+// arguments. free is the rule of any value.
 func (w *formWriter) listed(f *callFormat, t *toolFunction, equals, comma, shut string, free func() string) (string, error) {
 	list, isFree, err := w.members(t, f)
 	if err != nil {
@@ -212,7 +212,8 @@ func (w *formWriter) members(t *toolFunction, f *callFormat) (list []memberForm,
 }
 
 // member returns the form of an argument.
-func (w *formWriter) member(t *toolFunction, f *callFormat, root map[string]json.RawMessage, key string, raw json.RawMessage) (string, error) {
+func (w *formWriter) member(t *toolFunction, f *callFormat, root map[string]json.RawMessage, key string,
+	raw json.RawMessage) (string, error) {
 	schema := schemaOf(raw)
 	quote, end := f.quote, f.quote
 	if f.elements != nil {

@@ -22,7 +22,8 @@ var (
 	parameters = &elementMarks{key: parameterBegin, keyed: ">", opens: ">", shut: parameterEnd, end: functionEnd}
 	onLines    = &elementMarks{key: parameterBegin, keyed: ">", opens: ">\n", shut: parameterEnd, end: functionEnd}
 	invoked    = &elementMarks{key: `<parameter name="`, keyed: `">`, opens: `">`, shut: parameterEnd, end: "</invoke>"}
-	argKeys    = &elementMarks{key: "<arg_key>", keyed: "</arg_key>", value: "<arg_value>", opens: "</arg_key>\n<arg_value>", shut: "</arg_value>"}
+	argKeys    = &elementMarks{key: "<arg_key>", keyed: "</arg_key>", value: "<arg_value>", opens: "</arg_key>\n<arg_value>",
+		shut: "</arg_value>"}
 )
 
 // pythonMarks can be around calls of Llama 4.
@@ -50,7 +51,8 @@ var callFormats = []callFormat{
 		begin: "<|tool_calls_section_begin|>", end: "<|tool_calls_section_end|>", open: "<|tool_call_begin|>", close: "<|tool_call_end|>",
 		head: "functions.", number: ":", named: "<|tool_call_argument_begin|>"},
 	{name: "MiniMax M2", mentions: [][]string{{"<minimax:tool_call>"}}, reader: newElementReader, write: (*formWriter).elements,
-		begin: "<minimax:tool_call>", end: "</minimax:tool_call>", pad: "\n", between: "\n", head: `<invoke name="`, named: `">`, elements: invoked},
+		begin: "<minimax:tool_call>", end: "</minimax:tool_call>", pad: "\n", between: "\n", head: `<invoke name="`, named: `">`,
+		elements: invoked},
 	{name: "Seed-OSS", mentions: [][]string{{"<seed:tool_call>"}}, reader: newElementReader, write: (*formWriter).elements,
 		begin: "<seed:tool_call>", end: "</seed:tool_call>", each: true, pad: "\n", between: "\n", head: functionBegin, named: ">",
 		elements: parameters},
@@ -80,8 +82,8 @@ var callFormats = []callFormat{
 		begin: "<|function_call|>", args: "arguments"},
 	{name: "Python", mentions: [][]string{{"tools", "func_name1("}}, reader: newPythonReader, write: (*formWriter).python,
 		open: "[", close: "]", between: ", ", named: "(", skip: pythonMarks},
-	{name: "Llama 3", mentions: [][]string{{"tools", `"parameters"`}}, reader: newObjectReader, write: (*formWriter).object, args: "parameters",
-		skip: []string{pythonTag}},
+	{name: "Llama 3", mentions: [][]string{{"tools", `"parameters"`}}, reader: newObjectReader, write: (*formWriter).object,
+		args: "parameters", skip: []string{pythonTag}},
 	{name: "JSON", mentions: [][]string{{"tools"}}, reader: newObjectReader, write: (*formWriter).object, args: "arguments",
 		skip: []string{pythonTag}},
 }
@@ -131,8 +133,8 @@ const (
 // arguments.
 func sampleOf(m *text.Model, t *text.Template) string {
 	args := json.RawMessage(`{"` + sampleKey + `": "` + sampleValue + `"}`)
-	tool := `[{"type": "function", "function": {"name": "` + sampleName + `", "description": "", "parameters": {"type": "object", "properties": {"` +
-		sampleKey + `": {"type": "string", "description": ""}}, "required": ["` + sampleKey + `"]}}}]`
+	tool := `[{"type": "function", "function": {"name": "` + sampleName + `", "description": "", "parameters": {"type": "object", ` +
+		`"properties": {"` + sampleKey + `": {"type": "string", "description": ""}}, "required": ["` + sampleKey + `"]}}}]`
 	d := &text.Conversation{Messages: []text.Message{{Role: "user", Content: "?"}}, Tools: json.RawMessage(tool)}
 	before, err := m.RenderConversation(t, d)
 	if err != nil {
@@ -180,7 +182,7 @@ func formatOf(m *text.Model, t *text.Template) (*callFormat, error) {
 			return f, nil
 		}
 	}
-	return nil, noPlace(t, fmt.Sprintf("the form in which it writes calls is not known: %.100q", sample))
+	return nil, noPlace(t, fmt.Sprintf("the form in which it writes calls is not known: %.100q; want another template, see --template", sample))
 }
 
 // noPlace returns the error for tools that a template cannot have.

@@ -31,8 +31,8 @@ func ChatTemplate(ctx context.Context, name string, check func(data []byte) erro
 }
 
 // FolderTemplate returns the template of the folder that a tokenizer is given as: of its chat_template.jinja, or else of its
-// tokenizer_config.json or chat_template.json, with that for tools in its additional_chat_templates. It returns nil if there is none, or the tokenizer is not a folder. The content of the files is checked
-// first, unless check is nil.
+// tokenizer_config.json or chat_template.json, with that for tools in its additional_chat_templates. It returns nil if there is none,
+// or the tokenizer is not a folder. The content of the files is checked first, unless check is nil.
 func FolderTemplate(ctx context.Context, folder string, check func(name string, data []byte) error) (*text.Template, error) {
 	if !isFolder(folder) {
 		return nil, nil
