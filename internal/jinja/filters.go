@@ -153,7 +153,14 @@ func floatFilter(r *run, v any, c *call) (any, error) {
 }
 
 func absFilter(r *run, v any, _ *call) (any, error) {
-	if x, ok := numeric(v); ok && x < 0 {
+	x, ok := numeric(v)
+	if n, isBool := v.(bool); isBool {
+		v, _ = integer(n)
+	}
+	switch {
+	case !ok:
+		return nil, errKinds
+	case x < 0:
 		return r.minus(0, v)
 	}
 	return v, nil
@@ -206,9 +213,9 @@ func jsonFilter(r *run, v any, c *call) (any, error) {
 }
 
 func indentFilter(r *run, v any, c *call) (any, error) {
-	s, err := r.str(v)
-	if err != nil {
-		return nil, err
+	s, ok := v.(string)
+	if !ok {
+		return nil, fmt.Errorf("%s, want a string", describe(v))
 	}
 	indent, ok := c.arg(0, "width", 4).(string)
 	if !ok {
@@ -226,7 +233,7 @@ func indentFilter(r *run, v any, c *call) (any, error) {
 		return nil, err
 	}
 	for i := range lines {
-		if (i > 0 || truth(c.arg(1, "first", false))) && (lines[i] != "" || truth(c.arg(2, "blank", false))) {
+		if i == 0 && truth(c.arg(1, "first", false)) || i > 0 && (lines[i] != "" || truth(c.arg(2, "blank", false))) {
 			lines[i] = indent + lines[i]
 		}
 	}

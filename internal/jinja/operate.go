@@ -330,6 +330,12 @@ func (r *run) index(v, key any) (any, error) {
 
 // slice returns a part of a list or a string.
 func (r *run) slice(v any, parts [3]expr) (any, error) {
+	switch x := v.(type) {
+	case undefined:
+		return nil, fmt.Errorf("%.60q is not defined", x.name)
+	case *Dict:
+		return undefined{"the slice of a dictionary"}, nil
+	}
 	items, err := r.items(v)
 	if err != nil {
 		return nil, err
@@ -350,8 +356,8 @@ func (r *run) slice(v any, parts [3]expr) (any, error) {
 		}
 	}
 	list, err := sliced(items, at)
-	if _, ok := v.(string); !ok || err != nil {
-		return &List{Items: list}, err
+	if l, ok := v.(*List); ok || err != nil {
+		return &List{Items: list, Tuple: ok && l.Tuple}, err
 	}
 	var b strings.Builder
 	for _, c := range list {

@@ -16,14 +16,14 @@ var tests = map[string]testFunc{
 	"true":      func(_ *run, v, _ any) (bool, error) { return v == true, nil },
 	"false":     func(_ *run, v, _ any) (bool, error) { return v == false, nil },
 	"string":    is[string], "boolean": is[bool], "integer": is[int], "float": is[float64], "mapping": is[*Dict],
-	"callable": is[function],
+	"callable": func(_ *run, v, _ any) (bool, error) { _, ok := v.(function); return ok || isUndefined(v), nil }, // as in Jinja2
 	"number":   func(_ *run, v, _ any) (bool, error) { _, ok := numeric(v); return ok, nil },
 	"sequence": isList, "iterable": isList,
-	"odd":         func(_ *run, v, _ any) (bool, error) { n, ok := integer(v); return ok && n%2 != 0, nil },
-	"even":        func(_ *run, v, _ any) (bool, error) { n, ok := integer(v); return ok && n%2 == 0, nil },
+	"odd":         func(r *run, v, _ any) (bool, error) { return r.remains(v, 1) },
+	"even":        func(r *run, v, _ any) (bool, error) { return r.remains(v, 0) },
 	"divisibleby": divisible,
-	"upper":       func(r *run, v, _ any) (bool, error) { s, _ := v.(string); return r.cased(s, upper) },
-	"lower":       func(r *run, v, _ any) (bool, error) { s, _ := v.(string); return r.cased(s, lower) },
+	"upper":       inCase(upper),
+	"lower":       inCase(lower),
 	"in":          func(r *run, v, arg any) (bool, error) { return r.in(v, arg) },
 	"sameas":      func(r *run, v, arg any) (bool, error) { return r.equal(v, arg, 0) },
 	"equalto":     compared("=="), "eq": compared("=="), "==": compared("=="), "ne": compared("!="), "!=": compared("!="),
@@ -52,6 +52,24 @@ func divisible(r *run, v, arg any) (bool, error) {
 	m, err := r.modulo(v, arg)
 	x, _ := numeric(m)
 	return err == nil && x == 0, err
+}
+
+// remains reports whether a number modulo 2 is another one.
+func (r *run) remains(v any, want float64) (bool, error) {
+	m, err := r.modulo(v, 2)
+	x, _ := numeric(m)
+	return err == nil && x == want, err
+}
+
+// inCase is the test of the case of a value's text.
+func inCase(f func(string) string) testFunc {
+	return func(r *run, v, _ any) (bool, error) {
+		s, err := r.str(v)
+		if err != nil {
+			return false, err
+		}
+		return r.cased(s, f)
+	}
 }
 
 // cased reports whether a string has letters, all in one case.

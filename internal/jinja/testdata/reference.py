@@ -311,6 +311,12 @@ features = [
     "{{ '\u00df\ufb01' | upper }} {{ '\u00dfa' | capitalize }} {{ '\u00dfa' | title }} {{ '\u0391\u03a3 \u03a3\u0391\u03a3.' | lower }} {{ '\u0130I' | lower }}",
     "{{ \"it's (a) b-c d_e\" | title }} {{ \"it's (a) b-c d_e\".title() }} {{ '\u01c6x'.capitalize() }}",
     "{{ 'a\x0bb\x0cc\x1cd\x1de\x1ef\x85g\u2028h\u2029i\r\nj\rk\n'.splitlines() }}{{ 'a\nb\r\n'.splitlines(true) }}{{ ''.splitlines() }}",
+    "{{ true | abs }}{{ -2 | abs }}{{ {'a': 1} is lower }}{{ ('a', 1) is lower }}{{ {'a': 1}[:1] }}{{ (1, 2)[:1] }}{{ 'abc'[1:] }}{{ 4 is even }}{{ 1.5 is odd }}",
+    "{{ '' | indent(2, true) }}|{{ 'a\n\nb' | indent(2, true) }}|{{ 'a\n\nb' | indent(2, blank=true) }}{{ nothing is callable }}",
+    "{{ {} | abs }}",
+    "{{ 1 | indent }}",
+    "{{ nothing[1:] }}",
+    "{{ [1] is even }}",
 ]
 
 cases = []
