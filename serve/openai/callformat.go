@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -26,7 +27,7 @@ var (
 		shut: "</arg_value>"}
 )
 
-// pythonMarks can be around calls of Llama 4.
+// pythonMarks can be around calls of Llama's models.
 var pythonMarks = []string{pythonTag, "<|python_start|>", "<|python_end|>"}
 
 // callFormats are tried in order: see callsOf. A mention is a text of the template.
@@ -67,7 +68,7 @@ var callFormats = []callFormat{
 		begin: "<tool_call>", end: "</tool_call>", each: true, pad: "\n", between: "\n", args: "arguments"},
 	{name: "Functionary", mentions: [][]string{{"tools", functionBegin}}, reader: newHeadReader, write: (*formWriter).head,
 		begin: functionBegin, each: true, named: ">", close: functionEnd},
-	{name: "LFM2", mentions: [][]string{{"<|tool_call_start|>"}, {"<|tool_list_start|>"}, {"List of tools: ["}}, reader: newPythonReader,
+	{name: "LFM2", mentions: [][]string{{"<|tool_call_start|>"}, {"<|tool_list_start|>"}, {"List of tools: ["}}, reader: newAnyReader,
 		write: (*formWriter).python, begin: "<|tool_call_start|>", open: "[", close: "]", end: "<|tool_call_end|>", between: ", ", named: "("},
 	{name: "OLMo 3", mentions: [][]string{{"<function_calls>"}}, reader: newPythonReader, write: (*formWriter).python,
 		begin: "<function_calls>", end: "</function_calls>", between: "\n", named: "("},
@@ -80,16 +81,22 @@ var callFormats = []callFormat{
 		begin: "<|action_start|><|plugin|>", end: "<|action_end|>", each: true, pad: "\n", args: "parameters"},
 	{name: "GigaChat", mentions: [][]string{{"<|function_call|>"}}, reader: newObjectReader, write: (*formWriter).object,
 		begin: "<|function_call|>", args: "arguments"},
-	{name: "Python", mentions: [][]string{{"tools", "func_name1("}}, reader: newPythonReader, write: (*formWriter).python,
+	{name: "Python", mentions: [][]string{{"tools", "func_name1("}}, reader: newAnyReader, write: (*formWriter).python,
 		open: "[", close: "]", between: ", ", named: "(", skip: pythonMarks},
-	{name: "Llama 3", mentions: [][]string{{"tools", `"parameters"`}}, reader: newObjectReader, write: (*formWriter).object,
-		args: "parameters", skip: []string{pythonTag}},
-	{name: "JSON", mentions: [][]string{{"tools"}}, reader: newObjectReader, write: (*formWriter).object, args: "arguments",
-		skip: []string{pythonTag}},
+	{name: "Llama 3", mentions: [][]string{{"tools", `"parameters"`}}, reader: newAnyReader, write: (*formWriter).object,
+		args: "parameters", skip: pythonMarks},
+	{name: "JSON", mentions: [][]string{{"tools"}}, reader: newAnyReader, write: (*formWriter).object, args: "arguments",
+		skip: pythonMarks},
 }
 
 func newObjectReader(f *callFormat, tools []toolFunction) callReader {
 	return &objectReader{staged: staged{end: f.end}, known: knownIn(tools)}
+}
+
+// newAnyReader returns the reader of calls in JSON or in Python: models that know both write what their instructions say.
+func newAnyReader(f *callFormat, tools []toolFunction) callReader {
+	python := &callFormat{open: "[", named: "(", end: f.end, skip: pythonMarks}
+	return &anyReader{object: newObjectReader(f, tools), python: newPythonReader(python, tools)}
 }
 
 func newHeadReader(f *callFormat, tools []toolFunction) callReader {
@@ -109,8 +116,11 @@ func (f *callFormat) mentionedBy(t *text.Template) bool {
 	})
 }
 
-// reads reports whether the call of a sample is read from a text.
+// reads reports whether the call of a sample is read from a text, which has the notation of the format's own calls.
 func (f *callFormat) reads(reply string) bool {
+	if f.begin == "" && !strings.Contains(reply, cmp.Or(f.args, f.named)) {
+		return false
+	}
 	s := newSplitter(&splitting{format: f, tools: []toolFunction{{Name: sampleName}}})
 	name, args := "", ""
 	for _, p := range s.push(reply, true) {

@@ -165,7 +165,7 @@ const fence = "```"
 // between finds the next object, or the end.
 func (r *objectReader) between(pending *string) callState {
 	*pending = strings.TrimLeft(*pending, jsonSpace+";,[]")
-	for _, mark := range []string{r.end, pythonTag, fence} {
+	for _, mark := range append([]string{r.end, fence}, pythonMarks...) {
 		yes, perhaps := begins(*pending, mark)
 		switch {
 		case perhaps:
@@ -303,6 +303,38 @@ func (r *objectReader) complete() ([]callPart, callState) {
 
 // named reports whether the name of a call is known, although no part of it was returned.
 func (r *objectReader) named() bool { return r.name != "" }
+
+// anyReader reads calls in JSON or in Python, by how they begin.
+type anyReader struct{ object, python, chosen callReader }
+
+// read implements callReader.
+func (r *anyReader) read(pending *string, last bool) ([]callPart, callState) {
+	for r.chosen == nil {
+		*pending = strings.TrimLeft(*pending, jsonSpace+"[")
+		if *pending == "" {
+			return nil, callsGoOn
+		}
+		skipped := false
+		for _, mark := range pythonMarks {
+			yes, perhaps := begins(*pending, mark)
+			if perhaps {
+				return nil, callsGoOn
+			}
+			if skipped = yes; yes {
+				*pending = (*pending)[len(mark):]
+				break
+			}
+		}
+		if c := (*pending + "[")[0]; !skipped && isToolName(string(c)) {
+			r.chosen = r.python
+		} else if !skipped {
+			r.chosen = r.object
+		}
+	}
+	return r.chosen.read(pending, last)
+}
+
+func (r *anyReader) named() bool { return r.chosen != nil && r.chosen.named() }
 
 // headReader reads calls whose names precede their arguments, which are JSON.
 type headReader struct {

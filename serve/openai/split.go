@@ -209,19 +209,11 @@ func (s *splitter) open(last bool) []piece {
 
 // beginsBare reports whether a text begins like calls without a mark, or could when more of it comes.
 func (f *callFormat) beginsBare(s string) (yes, perhaps bool) {
-	for _, mark := range append(f.skip, f.bare()...) {
+	for _, mark := range append([]string{"{", "[", "`"}, f.skip...) {
 		is, may := begins(s, mark)
 		yes, perhaps = yes || is, perhaps || may
 	}
 	return yes, perhaps && !yes
-}
-
-// bare returns the texts with which calls without a mark begin.
-func (f *callFormat) bare() []string {
-	if f.open != "" {
-		return []string{f.open}
-	}
-	return []string{"{", "[", "`"}
 }
 
 // call reads calls as far as they are known. What is no call is text; the beginning of one at the end of the reply is dropped.

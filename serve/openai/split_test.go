@@ -182,6 +182,11 @@ Look.<channel|><|tool_call>call:weather{days:3,town:<|"|>L'Aquila, {IT}<|"|>}<to
 	{"Python", 0, `<|python_start|>[weather("Rome", 3)]<|python_end|>`, "", "", []string{"weather", `{"town": "Rome", "days": 3}`}},
 	{"Python", 0, `[f(a='\n\x41\u00e9\U0001F600\ud83d\ude00\101\q\\', b="""two
 "lines\"""", c='')]`, "", "", []string{"f", `{"a": "\nAé😀😀A\\q\\", "b": "two\n\"lines\"", "c": ""}`}},
+	{"Python", 0, `<|python_start|><|python_end|>[{"name": "f", "parameters": {"a": 1}}]`, "", "", []string{"f", `{"a": 1}`}},
+	{"Llama 3", 0, `<|python_start|>[weather(town="Rome")]<|python_end|>`, "", "", []string{"weather", `{"town": "Rome"}`}},
+	{"Llama 3", 0, `[weather] no`, "[weather] no", "", nil},
+	{"JSON", 0, `[f()]`, "", "", []string{"f", `{}`}},
+	{"LFM2", 0, `<|tool_call_start|>[{"name": "f", "arguments": {"a": 1}}]<|tool_call_end|>.`, ".", "", []string{"f", `{"a": 1}`}},
 	{"Python", 0, "[1] is the first source", "[1] is the first source", "", nil},
 	{"Python", 0, "[weather] no", "[weather] no", "", nil},
 	{"Python", 0, "It is warm.", "It is warm.", "", nil},
