@@ -110,9 +110,9 @@ func (c *call) spread(r *run, v any) error {
 		return fmt.Errorf("%s after **, want a dictionary", describe(v))
 	}
 	for _, k := range d.keys {
-		s, ok := k.(string)
-		if !ok {
-			return fmt.Errorf("a key that is %s after **, want strings", describe(k))
+		s, _ := k.(string)
+		if s == "" { // which would be the name of arguments that have none
+			return fmt.Errorf("the key %.60q after **, want names", fmt.Sprint(k))
 		}
 		if err := errors.Join(c.name(s, d.values[k]), r.keyed(k)); err != nil {
 			return err

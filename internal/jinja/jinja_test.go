@@ -165,6 +165,25 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
+// Errors of templates that Jinja2 renders or fails to render in other ways.
+func TestOwnErrors(t *testing.T) {
+	for template, want := range map[string]string{
+		"{{ ['a'] | map(**{'': 'upper'}) | list }}":                   "after **",
+		"{% call(x) dict(a=1) %}{% endcall %}{{ 1 / 0 }}":             "",
+		"{% macro m() %}{{ caller() }}{% endmacro %}{{ m() }}":        "",
+		"{% macro m(a) %}{{ a }}{% endmacro %}{{ m(*range(99999)) }}": "arguments",
+		"{% set j = joiner() %}{{ j.x.y }}":                           "not defined",
+		"{{ cycler() }}":                                              "values",
+		"{{ dict([1]) }}":                                             "no elements",
+		"{{ dict(['abc']) }}":                                         "pairs",
+		"{{ 2 | round(99) }}":                                         "",
+	} {
+		if got, err := render(t, template, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %q, %v, want an error with %q", template, got, err, want)
+		}
+	}
+}
+
 func FuzzRender(f *testing.F) {
 	for _, c := range references(f) {
 		f.Add(c.Template)

@@ -9,7 +9,7 @@ import (
 type known func(name string) bool
 
 // staged is what readers of calls have in common: they go from stage to stage. They keep what they have read of an unfinished name or value
-// themselves, and leave no more pending than the beginning of a mark: otherwise a long text in small parts takes quadratic time.
+// themselves, and leave no more pending than the beginning of a mark: otherwise the time for a long text in small parts is quadratic.
 type staged struct {
 	stage int
 	any   bool   // a call was returned

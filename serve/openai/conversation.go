@@ -115,7 +115,11 @@ func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse, m *
 	if r.Continue && u != nil {
 		return e, refused("continue_final_message", "together with tools")
 	}
-	shown := g.shown(t)
+	var own map[string]bool // the marks of calls
+	if u != nil {
+		own = marksOf([]callFormat{*g.calls})
+	}
+	shown := g.shown(t, own)
 	if e.split = splittingOf(t, g.calls, u, g.tail(e.prompt, shown)); e.split == nil {
 		return e, nil
 	}
@@ -213,13 +217,9 @@ func marksOf(formats []callFormat) map[string]bool {
 	return list
 }
 
-// shown returns the control tokens by which a reply is divided.
-func (g *generator) shown(t *text.Template) map[int]string {
+// shown returns the control tokens by which a reply is divided: some, and those that the template has.
+func (g *generator) shown(t *text.Template, own map[string]bool) map[int]string {
 	tok := g.model.Tokenizer()
-	var own map[string]bool
-	if g.calls != nil {
-		own = marksOf([]callFormat{*g.calls})
-	}
 	list := make(map[int]string)
 	for _, name := range marksShown {
 		id, ok := tok.ID(name)
