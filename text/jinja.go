@@ -207,24 +207,29 @@ var contentSamples = map[string][]Message{
 
 // findParts finds out which roles' messages the template reads as lists of parts, as those of models for text and pictures do: their
 // text is written only then. It fails if the text of the user is never written.
-func (o *own) findParts(tok tokenizer.Tokenizer) (err error) {
+func (o *own) findParts(tok tokenizer.Tokenizer) error {
 	o.parts = make(map[string]bool)
-	for _, role := range slices.Sorted(maps.Keys(contentSamples)) {
-		failed := false
-		written := func(parts bool) bool {
+	for _, role := range []string{user, system, assistant, "tool"} {
+		written := func(parts bool) (bool, error) {
 			o.parts[role] = parts
 			s, err := o.render(tok, new(names), &Conversation{Messages: contentSamples[role]}, true)
-			failed = failed || err != nil
-			return err == nil && strings.Contains(s, contentMark)
+			return err == nil && strings.Contains(s, contentMark), err
 		}
-		if written(false) || !written(true) {
-			o.parts[role] = false
+		asText, err := written(false)
+		if asText {
+			continue
 		}
-		if role == user && !failed && strings.Contains(o.source, "content") && !written(o.parts[role]) {
-			err = errors.New("it writes the text of no message of the user, neither as a string nor as a list of parts")
+		asParts, err2 := written(true)
+		o.parts[role] = asParts
+		switch {
+		case asParts || role != user:
+		case err != nil || err2 != nil: // it cannot be used: what follows finds out why
+			return nil
+		case strings.Contains(o.source, "content"):
+			return errors.New("it writes the text of no message of the user, neither as a string nor as a list of parts")
 		}
 	}
-	return err
+	return nil
 }
 
 // wants is how a template reads messages with calls. Most templates read arguments as objects, and empty contents; DeepSeek's add
