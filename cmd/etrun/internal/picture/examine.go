@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"image/jpeg"
 	"image/png"
-	"strings"
 )
 
 // ErrLimit is the class of images that exceed the limits of memory, pixels or work.
@@ -28,13 +26,27 @@ type header struct {
 	why    string // explanation of the work
 }
 
+// format is an image format. The decoder often calls check, and ends with its error.
+type format struct {
+	name, magic string
+	examine     func(file []byte) (header, error)
+	decode      func(file []byte, check func() error) (rows, error)
+}
+
 // formats are the image formats by their first bytes.
-var formats = []struct {
-	magic   string
-	examine func(file []byte) (header, error)
-}{
-	{pngMagic, examinePNG},
-	{"\xff\xd8", examineJPEG},
+var formats = []format{
+	{"png", pngMagic, examinePNG, decodePNG},
+	{"jpeg", "\xff\xd8", examineJPEG, decodeJPEG},
+}
+
+// formatOf returns nil for unknown formats.
+func formatOf(start []byte) *format {
+	for i := range formats {
+		if bytes.HasPrefix(start, []byte(formats[i].magic)) {
+			return &formats[i]
+		}
+	}
+	return nil
 }
 
 // StartBytes is the number of first bytes that CheckStart needs.
@@ -42,12 +54,10 @@ const StartBytes = len(pngMagic)
 
 // CheckStart returns an error if start is not the beginning of an image.
 func CheckStart(start []byte) error {
-	for _, f := range formats {
-		if strings.HasPrefix(string(start), f.magic) {
-			return nil
-		}
+	if formatOf(start) == nil {
+		return fmt.Errorf("picture: unknown format: first bytes %q, want a PNG or JPEG file", start)
 	}
-	return fmt.Errorf("picture: unknown format: first bytes %q, want a PNG or JPEG file", start)
+	return nil
 }
 
 // examine reads the header of an image and rejects it if it is too large.
@@ -55,17 +65,11 @@ func examine(file []byte) (header, error) {
 	if err := CheckStart(file[:min(len(file), StartBytes)]); err != nil {
 		return header{}, err
 	}
-	for _, f := range formats {
-		if !bytes.HasPrefix(file, []byte(f.magic)) {
-			continue
-		}
-		h, err := f.examine(file)
-		if err != nil {
-			return h, fmt.Errorf("picture: %w", err)
-		}
-		return h, h.check()
+	h, err := formatOf(file).examine(file)
+	if err != nil {
+		return h, fmt.Errorf("picture: %w", err)
 	}
-	panic("unreachable: CheckStart knows the same formats")
+	return h, h.check()
 }
 
 // checkSize limits the pixels, on which all other estimates depend.
@@ -142,51 +146,42 @@ const (
 	stepsJPEGBlock = 400
 )
 
-// jpegFrame is the geometry declared by a JPEG file.
-type jpegFrame struct {
-	progressive bool
-	w, h        int
-	mcus        int64 // MCUs of the image
-	components  []jpegComponent
-}
-
-type jpegComponent struct {
-	id     byte
-	blocks int64 // blocks per MCU
-}
-
 // examineJPEG bounds the decoder's work: each start-of-scan marker anywhere in the file
 // counts as a scan over all blocks of its components.
 func examineJPEG(file []byte) (header, error) {
-	config, err := jpeg.DecodeConfig(bytes.NewReader(file))
-	if err != nil {
-		return header{}, err
+	d := newJPEG(file)
+	if _, err := d.scan(); err != nil {
+		return header{}, fmt.Errorf("jpeg: %w", err)
 	}
-	frame, at, err := findFrame(file)
-	if err != nil {
-		return header{}, err
-	}
-	h := header{format: "jpeg", w: config.Width, h: config.Height}
-	if h.w != frame.w || h.h != frame.h {
-		return h, errors.New("jpeg: no frame before the first scan")
-	}
+	frame := d.frame
+	h := header{format: "jpeg", w: frame.w, h: frame.h}
 	if err := checkSize(h.w, h.h); err != nil {
 		return h, err
 	}
 	visits, scans := int64(0), 0
-	for at = nextScan(file, at); at < len(file); at = nextScan(file, at) {
+	for at := nextScan(file, 0); at < len(file); at = nextScan(file, at) {
 		if n := frame.visits(file[at:]); n > 0 {
 			visits, scans = visits+n, scans+1
 		}
 	}
-	blocks := frame.blocks()
-	h.memory = 64*blocks + 4*int64(h.w)*int64(h.h) + decoderBytes // samples, and a copy in another color space
-	finished := visits                                            // once per scan
+	const lines = 16 // bytes between planes and pixels, per column
+	blocks := frame.allBlocks()
+	h.memory = 64*blocks + lines*int64(h.w) + decoderBytes
+	finished := visits // once per scan
 	if frame.progressive {
-		h.memory += 4 * 64 * blocks
+		h.memory += 2 * 64 * blocks
 		finished = blocks
 	}
 	h.work = stepsJPEGByte*int64(len(file)) + stepsJPEGVisit*visits + stepsJPEGBlock*finished + 10*int64(h.w)*int64(h.h)
 	h.why = fmt.Sprintf("%d bytes, %d scans over %d blocks", len(file), scans, blocks)
 	return h, nil
+}
+
+// nextScan returns the offset after the next start-of-scan marker, len(file) if there is
+// none.
+func nextScan(file []byte, at int) int {
+	if i := bytes.Index(file[at:], []byte{0xff, markerSOS}); i >= 0 {
+		return at + i + 2
+	}
+	return len(file)
 }

@@ -27,3 +27,32 @@ short = img.resize((int(20 * w / h), 20), Image.BILINEAR)
 cw, ch = short.size
 top, left = int(round((ch - 15) / 2)), int(round((cw - 15) / 2))
 raw("noise.short20.crop15", short.crop((left, top, left + 15, top + 15)))
+
+# JPEG files of all forms in the folder jpeg, some of them written by libjpeg's cjpeg, with the colors that Pillow has of them.
+import subprocess
+folder = os.path.join(out, "jpeg")
+os.makedirs(folder, exist_ok=True)
+def colorful(w, h, mode="RGB"):
+    small = Image.new(mode, (w // 4 + 2, h // 4 + 2))
+    small.putdata([tuple(random.randrange(256) for _ in mode) for _ in range(small.width * small.height)])
+    return small.resize((w, h), Image.BICUBIC)
+def keep(name):
+    raw(os.path.join("jpeg", name), Image.open(os.path.join(folder, name + ".jpg")).convert("RGB"))
+for name, w, h, options in [
+    ("444", 19, 21, "-sample 1x1"), ("422", 19, 21, "-sample 2x1"), ("420", 19, 37, "-sample 2x2"), ("440", 19, 21, "-sample 1x2"),
+    ("411", 35, 9, "-sample 4x1"), ("410", 35, 17, "-sample 4x2"), ("422_of_4x1", 35, 9, "-sample 4x1,2x1,2x1 -progressive"),
+    ("a_third", 25, 9, "-sample 3x1"), ("less_luma", 19, 21, "-sample 1x1,2x2,2x1"), ("gray", 19, 21, "-grayscale"), ("rgb", 19, 21, "-rgb"),
+    ("narrow", 4, 5, "-sample 2x2"), ("pixel", 1, 1, "-sample 2x2"), ("progressive", 19, 37, "-sample 2x2 -progressive -restart 1B"),
+    ("single_scans", 19, 21, "-sample 2x1 -restart 2B -scans scans.txt"), ("worst", 19, 21, "-quality 1 -sample 2x2"), ("best", 19, 21, "-quality 100")]:
+    colorful(w, h).save("picture.ppm")
+    open("scans.txt", "w").write("0;1;2;\n")
+    subprocess.check_call(["cjpeg", *options.split(), "-outfile", os.path.join(folder, name + ".jpg"), "picture.ppm"])
+    keep(name)
+for name, transform, subsampling in [("cmyk", 0, 0), ("cmyk_420", 0, 2), ("ycck", 2, 0), ("ycck_420", 2, 2), ("four_components", None, 0)]:
+    path = os.path.join(folder, name + ".jpg")
+    colorful(19, 21, "CMYK").save(path, subsampling=subsampling)
+    b = open(path, "rb").read()
+    at = b.index(b"Adobe")
+    b = b[:at - 4] + b[at + 12:] if transform is None else b[:at + 11] + bytes([transform]) + b[at + 12:]
+    open(path, "wb").write(b)
+    keep(name)
