@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -47,6 +48,38 @@ func TestEvalReport(t *testing.T) {
 	if r.Samples != 20 || r.Top1 != 19 || r.Top5 != 20 || diagonal != 19 || r.Matrix[8][4] != 1 || len(r.Classes) != 10 ||
 		len(r.Confusions) != 1 || r.Latency.N != 20 {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// State goes on from line to line, over lines that do not run, unless it is reset.
+func TestRunLinesKeepState(t *testing.T) {
+	const lines = "\"ones\"\n\"ones:float32:5\"\n\"noise.npy\"\n[1, 1, 1, 1]\n\"ones\"\n"
+	for _, c := range []struct {
+		flags []string
+		sums  []float64 // doubled
+	}{
+		{nil, []float64{2, 4, 6}},
+		{[]string{"--reset"}, []float64{2, 2, 2}},
+	} {
+		var out, notes bytes.Buffer
+		code := run(append([]string{"run", "testdata/state.pte", "--jsonl"}, c.flags...), strings.NewReader(lines), &out, &notes)
+		var sums []float64
+		for d := json.NewDecoder(&out); d.More(); {
+			var r lineReport
+			must(t, d.Decode(&r))
+			if len(r.Outputs) > 0 {
+				var sum []float64
+				must(t, json.Unmarshal(r.Outputs[0], &sum))
+				sums = append(sums, sum[0])
+			}
+		}
+		if code != 5 || !slices.Equal(sums, c.sums) || !strings.Contains(notes.String(), "2 of 5 lines failed") {
+			t.Errorf("%v: exit code %d, got %v, want %v; %s", c.flags, code, sums, c.sums, notes.String())
+		}
+	}
+	var out, notes bytes.Buffer
+	if code := run([]string{"run", "testdata/state.pte", "--input", "ones", "--reset"}, strings.NewReader(""), &out, &notes); code != 2 {
+		t.Errorf("--reset without --jsonl: exit code %d, %s", code, notes.String())
 	}
 }
 

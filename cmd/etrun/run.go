@@ -26,6 +26,7 @@ type runCommand struct {
 	calls  session.Calls
 	repeat int
 	lines  bool // inputs are lines of standard input
+	reset  bool // between lines
 }
 
 const runExamples = `  etrun model.pte                               random inputs, output summary
@@ -36,7 +37,8 @@ const runExamples = `  etrun model.pte                               random inpu
     --labels classes.txt --softmax --top-k 3
   etrun model.pte -i speech.wav:resample=16000 -o y.json -o 1=y.png
   etrun kv.pte -i a.bin --next -i b.bin         two calls; state persists
-  etrun model.pte --jsonl < lines.jsonl         many inputs, a line each
+  etrun model.pte --jsonl < lines.jsonl         many inputs, a line each;
+                                                state persists
   etrun model.pte --profile --trace trace.json  time by operator`
 
 const runHelp = `Run an ExecuTorch program: a .pte file, or the program in a .bpte file.
@@ -59,7 +61,8 @@ Inputs are assigned in the order of the method, or by index or name (0=x.bin):
 The format is detected by content, then by extension. - is standard input.
 
 With --jsonl each line of standard input is a run: a JSON text as after --input
-("x.npy"), a list of them, or what json: accepts. The program is loaded once.
+("x.npy"), a list of them, or what json: accepts. The program is loaded once,
+and its state goes on from line to line, unless --reset is set.
 `
 
 // newRun returns the command that runs a program; the root command is one, too.
@@ -82,6 +85,7 @@ func newRun(a *app) *cobra.Command {
 	flags.IntVarP(&r.repeat, "repeat", "n", 1, "run the calls `N` times, each from the initial state, and report latency")
 	flags.BoolVar(&r.lines, "jsonl", false,
 		"run once for each line of standard input, a JSON value with the inputs, and write a line of JSON for each")
+	flags.BoolVar(&r.reset, "reset", false, "with --jsonl, run each line from the initial state")
 	flags.BoolVar(&r.table, "profile", false, "print the time of each operator, and of each node inside delegates, to stderr")
 	r.addFiles(flags)
 	r.Intermediates.AddFlags(flags)
@@ -105,6 +109,9 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	}
 	if r.lines {
 		return r.runLines(ctx, path)
+	}
+	if r.reset {
+		return session.Usage("--reset is for the lines of --jsonl; calls after --next continue with the state, and each --repeat begins again")
 	}
 	if r.repeat > 1 && r.Dump != "" {
 		return session.Usage("--repeat %d with --dump-intermediates, which records one run", r.repeat)

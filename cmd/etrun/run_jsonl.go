@@ -51,7 +51,8 @@ func (r *runCommand) checkLines() error {
 	return nil
 }
 
-// runLines runs the program once for each line of standard input, each from the initial state.
+// runLines runs the program once for each line of standard input. State goes on from line to line, like from call to call, unless
+// it is reset.
 func (r *runCommand) runLines(ctx context.Context, path string) error {
 	if err := r.checkLines(); err != nil {
 		return err
@@ -108,23 +109,30 @@ func readLine(in *bufio.Reader, limit int64) (text []byte, err error) {
 // line runs the program on the inputs of a line, and writes a line. Its error ends the command.
 func (r *runCommand) line(ctx context.Context, s *session.Session, text []byte, done *errLines) error {
 	report := &lineReport{Schema: "etrun.run.line/1", Line: done.lines}
-	err := r.runLine(ctx, s, text, report)
+	s.Steps[0].Took = s.Steps[0].Took[:0]
+	fault := r.runLine(ctx, s, text, report)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err != nil {
-		end := exitOf(err)
-		report.Outputs, report.Error = nil, &failure{"etrun.error/1", end.name, end.code, advice.Command(err.Error())}
+	if fault != nil {
+		end := exitOf(fault)
+		report.Outputs, report.Error = nil, &failure{"etrun.error/1", end.name, end.code, advice.Command(fault.Error())}
 		if done.failed++; done.first == nil {
-			done.first = err
+			done.first = fault
 		}
 	}
 	line, err := json.Marshal(report)
 	if err != nil {
 		return err
 	}
-	_, err = r.Out.Write(append(line, '\n'))
-	return err
+	if _, err = r.Out.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	if ran := len(s.Steps[0].Took) > 0; fault != nil && ran && !r.reset && s.KeepsState() {
+		return fmt.Errorf("standard input, line %d: %w; the lines after it depend on its state, and are not run (--reset runs each "+
+			"from the initial state)", done.lines, fault)
+	}
+	return nil
 }
 
 func (r *runCommand) runLine(ctx context.Context, s *session.Session, text []byte, report *lineReport) error {
@@ -135,8 +143,11 @@ func (r *runCommand) runLine(ctx context.Context, s *session.Session, text []byt
 	if err := s.Feed(ctx, specs, func(string, ...any) {}); err != nil {
 		return err
 	}
-	s.Steps[0].Took = s.Steps[0].Took[:0]
-	return s.Once(ctx, func(_ int, st *session.Step) error {
+	run := s.Again
+	if r.reset {
+		run = s.Once
+	}
+	return run(ctx, func(_ int, st *session.Step) error {
 		report.RunMS = stats.MS(st.Took[0])
 		outputs, err := st.Outputs()
 		for i := 0; i < len(outputs) && err == nil; i++ {

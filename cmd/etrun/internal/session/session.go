@@ -212,6 +212,11 @@ func (s *Session) Once(ctx context.Context, keep func(k int, st *Step) error) er
 	if err := s.reset(); err != nil {
 		return err
 	}
+	return s.Again(ctx, keep)
+}
+
+// Again is Once from the present state.
+func (s *Session) Again(ctx context.Context, keep func(k int, st *Step) error) error {
 	s.fresh = false
 	for k, st := range s.Steps {
 		err := st.Execute(ctx)
@@ -227,6 +232,9 @@ func (s *Session) Once(ctx context.Context, keep func(k int, st *Step) error) er
 	}
 	return nil
 }
+
+// KeepsState reports whether a call depends on those before it.
+func (s *Session) KeepsState() bool { return s.state != nil && len(s.state.StateTensors()) > 0 }
 
 // reset resets the state of all methods.
 func (s *Session) reset() error {
