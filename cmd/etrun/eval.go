@@ -24,6 +24,8 @@ type evalCommand struct {
 	method, labels, recipe string
 	classes                outcome // of --classes
 	scores                 int     // index of the output
+
+	later func(format string, args ...any) // receives notes of samples after the first
 }
 
 const evalHelp = `Run a classifier on labelled files, and count how often the class has the highest score
@@ -85,6 +87,7 @@ func (e *evalCommand) run(ctx context.Context, path, folder string) error {
 	if err := s.PrepareToFeed(ctx, e.method); err != nil {
 		return err
 	}
+	e.later = input.CutOnce(e.Say)
 	t := evaluate.NewTally(len(names))
 	begun := time.Now()
 	err = e.all(ctx, s, samples, t)
@@ -133,12 +136,12 @@ func (e *evalCommand) sample(ctx context.Context, s *session.Session, of *evalua
 	})
 }
 
-// say returns the notes of a sample: only the first one explains how files are read.
+// say returns the notes of a sample: only the first one explains how files are read, and one warns of what is cut off.
 func (e *evalCommand) say(sample int) func(string, ...any) {
 	if sample == 0 {
 		return e.Say
 	}
-	return func(string, ...any) {}
+	return e.later
 }
 
 // scoresOf returns the elements of the output with the scores.

@@ -185,7 +185,7 @@ func (q *quantizeCommand) run(ctx context.Context, from string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	w := &quantizing{quantizeCommand: q, by: by, name: name, samples: samples, scheme: scheme, budget: budget}
+	w := &quantizing{quantizeCommand: q, by: by, name: name, samples: samples, scheme: scheme, budget: budget, warn: input.CutOnce(q.Say)}
 	result, err := w.quantize(ctx, program)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ type quantizing struct {
 	scheme  lowering.Scheme
 	budget  float64
 	report  quantizeReport
+	warn    func(format string, args ...any) // of samples
 
 	float  []byte // the lowered program
 	q      *compile.Quantization
@@ -178,7 +179,7 @@ func (w *quantizing) outputs(ctx context.Context, s *session.Session, i int) (ou
 	if len(w.samples) > 0 {
 		spec, err := input.ParseFile(w.samples[i], w.recipe)
 		if err == nil {
-			err = s.Feed(ctx, []input.Spec{spec}, func(string, ...any) {})
+			err = s.Feed(ctx, []input.Spec{spec}, w.warn)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.samples[i], err)

@@ -60,7 +60,7 @@ func newRoot(a *app) *cobra.Command {
 	addVersion(a, root)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "write one JSON object to stdout, messages to stderr")
-	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "write only errors to stderr")
+	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "write only errors to stderr, and what of inputs is cut off")
 	root.SetFlagErrorFunc(cli.FlagFault)
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return a.prepare(c) }
 	addHelpAll(root)

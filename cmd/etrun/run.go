@@ -37,8 +37,7 @@ const runExamples = `  etrun model.pte                               random inpu
     --labels classes.txt --softmax --top-k 3
   etrun model.pte -i speech.wav:resample=16000 -o y.json -o 1=y.png
   etrun kv.pte -i a.bin --next -i b.bin         two calls; state persists
-  etrun model.pte --jsonl < lines.jsonl         many inputs, a line each;
-                                                state persists
+  etrun model.pte --jsonl < lines.jsonl         many inputs, a line each
   etrun model.pte --profile --trace trace.json  time by operator`
 
 const runHelp = `Run an ExecuTorch program: a .pte file, or the program in a .bpte file.
@@ -53,7 +52,8 @@ Inputs are assigned in the order of the method, or by index or name (0=x.bin):
   x.json json:[[1,2]]     lists of numbers, or an object of them by input
   x.png, x.jpg            an image, with :resize=256,crop=224,mean=…,std=…,
                           layout=nchw or nhwc or auto; turned upright by its
-                          EXIF orientation, unless orientation=stored
+                          EXIF orientation, unless orientation=stored;
+                          without a size: the nearest that the model accepts
   x.wav                   a recording, with :rate=16000 (reject others) or
                           resample=16000,channel=mix,length=fit
   int:5 float:0.5 bool:true str:text none

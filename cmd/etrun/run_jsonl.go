@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
@@ -19,11 +20,12 @@ import (
 
 // lineReport is the JSON object for one line of --jsonl.
 type lineReport struct {
-	Schema  string            `json:"schema"`
-	Line    int               `json:"line"`              // of standard input, from 1
-	RunMS   float64           `json:"run_ms"`            // without reading the inputs
-	Outputs []json.RawMessage `json:"outputs,omitempty"` // nested lists and numbers; NaN and infinities as text
-	Error   *failure          `json:"error,omitempty"`   // of this line
+	Schema   string            `json:"schema"`
+	Line     int               `json:"line"`               // of standard input, from 1
+	RunMS    float64           `json:"run_ms"`             // without reading the inputs
+	Outputs  []json.RawMessage `json:"outputs,omitempty"`  // nested lists and numbers; NaN and infinities as text
+	Warnings []string          `json:"warnings,omitempty"` // what of pictures was cut off
+	Error    *failure          `json:"error,omitempty"`    // of this line
 }
 
 // errLines means that lines of --jsonl failed.
@@ -140,7 +142,12 @@ func (r *runCommand) runLine(ctx context.Context, s *session.Session, text []byt
 	if err != nil {
 		return err
 	}
-	if err := s.Feed(ctx, specs, func(string, ...any) {}); err != nil {
+	warn := func(format string, args ...any) {
+		if format == input.WarnCut {
+			report.Warnings = append(report.Warnings, strings.TrimPrefix(fmt.Sprintf(format, args...), "warning: "))
+		}
+	}
+	if err := s.Feed(ctx, specs, warn); err != nil {
 		return err
 	}
 	run := s.Again

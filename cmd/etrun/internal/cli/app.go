@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/internal/advice"
@@ -72,9 +73,9 @@ func (a *App) WriteJSON(v any) error {
 	return err
 }
 
-// Note writes a message to stderr, unless --quiet is set.
+// Note writes a message to stderr. With --quiet, it writes only that inputs are not complete.
 func (a *App) Note(format string, args ...any) {
-	if a.Quiet {
+	if a.Quiet && format != input.WarnCut {
 		return
 	}
 	fmt.Fprintf(a.Notes, "etrun: %s\n", Escaped(advice.Command(fmt.Sprintf(format, args...))))
@@ -86,7 +87,7 @@ func (a *App) NoteOnce() func(format string, args ...any) {
 	return func(format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); !said[text] {
 			said[text] = true
-			a.Note("%s", text)
+			a.Note(format, args...)
 		}
 	}
 }

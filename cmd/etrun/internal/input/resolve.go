@@ -211,23 +211,3 @@ func wrap(a *npy.Array, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	t.Bind(a.Data)
 	return t, nil
 }
-
-// picture reads an image and converts it to an input; the file and the pixels are in memory
-// at the same time.
-func (r *Resolver) picture(ctx context.Context, index int, src source, slot etrun.ValueMeta) (*tensor.Tensor, error) {
-	s := src.spec
-	file, err := whole(src.file, s.Path, max(min(maxPicture, r.Limit), 1))
-	if err != nil {
-		return nil, err
-	}
-	made := picture.Want{DType: slot.DType, Sizes: slot.Sizes, Dynamic: slot.Dynamism != tensor.Static, Limit: r.Limit - int64(len(file))}
-	t, applied, err := picture.Tensor(ctx, file, s.Recipe, made)
-	if errors.Is(err, picture.ErrShape) {
-		return nil, mismatch("%w, want %s", err, want(slot))
-	}
-	if err != nil {
-		return nil, err
-	}
-	r.Say("input %d: %s: %s", index, s.Path, applied)
-	return t, r.take(int64(t.NBytes()))
-}

@@ -19,6 +19,9 @@ type Resolver struct {
 	Limit int64                            // maximum bytes for inputs and their conversion; Resolve subtracts what it used
 	Say   func(format string, args ...any) // receives notes, one line each
 
+	Attempt  int      // at the size of pictures for inputs of dynamic sizes
+	Pictures []*Sized // those that have further attempts
+
 	files []*openfile.File // opened by the current call of Resolve
 }
 

@@ -299,7 +299,7 @@ func TestBombsAreRefused(t *testing.T) {
 		{file: pngBomb{w: 1, h: 1, depth: 8, color: 2}.resized(1<<14, 1<<13), text: "16384×8192 pixels"},
 	} {
 		begun := cputime.Process()
-		got, _, err := Tensor(t.Context(), c.file, Recipe{}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: 1 << 40})
+		got, _, err := tensorOf(t.Context(), c.file, Recipe{}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: 1 << 40})
 		took := cputime.Process() - begun
 		if got != nil || !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v and %v", c.text, got, err)
@@ -334,7 +334,7 @@ func TestMemoryLimit(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _, err := Tensor(t.Context(), c.file, c.recipe, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: c.limit})
+		_, _, err := tensorOf(t.Context(), c.file, c.recipe, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: c.limit})
 		runtime.ReadMemStats(&after)
 		if taken := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, ErrLimit) || !strings.Contains(fmt.Sprint(err), c.text) || taken > 1<<20 {
 			t.Errorf("%s: %v, after %d bytes", name, err, taken)
@@ -372,7 +372,7 @@ func TestTensorMemoryIsAnUpperBound(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _, err = Tensor(t.Context(), c.file, c.recipe, want)
+		_, _, err = tensorOf(t.Context(), c.file, c.recipe, want)
 		runtime.ReadMemStats(&after)
 		estimated := h.memory + way.memory()
 		if taken := int64(after.TotalAlloc - before.TotalAlloc); err != nil || taken > estimated+estimated/16 {
@@ -388,7 +388,7 @@ func TestContextEndsDecoding(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(30*time.Millisecond, func() { cancel(gone) })
 	before, begun := runtime.NumGoroutine(), time.Now()
-	got, _, err := Tensor(ctx, file, Recipe{}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: 1 << 40})
+	got, _, err := tensorOf(ctx, file, Recipe{}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: 1 << 40})
 	if took := time.Since(begun); got != nil || !errors.Is(err, gone) || took > 10*time.Second {
 		t.Errorf("got %v and %v after %v", got, err, took)
 	}

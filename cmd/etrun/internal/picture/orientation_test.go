@@ -83,7 +83,7 @@ func TestOrientation(t *testing.T) {
 func checkBlocks(t *testing.T, name string, file []byte, o exif.Orientation) {
 	t.Helper()
 	for _, channels := range []int{1, 3} {
-		got, applied, err := Tensor(t.Context(), file, Recipe{Height: 2, Width: 3}, Want{DType: tensor.Uint8, Sizes: []int{1, 2, 3, channels},
+		got, applied, err := tensorOf(t.Context(), file, Recipe{Height: 2, Width: 3}, Want{DType: tensor.Uint8, Sizes: []int{1, 2, 3, channels},
 			Limit: testLimit})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -98,7 +98,7 @@ func checkBlocks(t *testing.T, name string, file []byte, o exif.Orientation) {
 		}
 	}
 	// Before the crop: the upright picture is wide, and its shorter side is the height.
-	got, _, err := Tensor(t.Context(), file, Recipe{Short: 2}, Want{DType: tensor.Uint8, Sizes: []int{1, 1, 2, 2}, Limit: testLimit})
+	got, _, err := tensorOf(t.Context(), file, Recipe{Short: 2}, Want{DType: tensor.Uint8, Sizes: []int{1, 1, 2, 2}, Limit: testLimit})
 	if err != nil || got.Data[0] >= got.Data[2] || got.Data[1] >= got.Data[3] {
 		t.Errorf("%s: cropped to %v, %v", name, got, err)
 	}
@@ -110,15 +110,15 @@ func TestStoredOrientation(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Want{DType: tensor.Float32, Sizes: []int{1, 1, 4, 4}, Limit: testLimit}
-	up, _, err := Tensor(t.Context(), read(t, "upright.jpg"), Recipe{Height: 4, Width: 4}, want)
+	up, _, err := tensorOf(t.Context(), read(t, "upright.jpg"), Recipe{Height: 4, Width: 4}, want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	turned, _, err := Tensor(t.Context(), read(t, "turned.jpg"), Recipe{Height: 4, Width: 4}, want)
+	turned, _, err := tensorOf(t.Context(), read(t, "turned.jpg"), Recipe{Height: 4, Width: 4}, want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, applied, err := Tensor(t.Context(), read(t, "turned.jpg"), r, want)
+	kept, applied, err := tensorOf(t.Context(), read(t, "turned.jpg"), r, want)
 	if err != nil || strings.Contains(applied, "EXIF") {
 		t.Fatalf("as stored: %q, %v", applied, err)
 	}
@@ -139,14 +139,14 @@ func TestStoredOrientation(t *testing.T) {
 // TestMalformedOrientation requires that a picture with damaged tags is read as one without.
 func TestMalformedOrientation(t *testing.T) {
 	want := Want{DType: tensor.Uint8, Sizes: []int{1, 1, 8, 8}, Limit: testLimit}
-	plain, _, err := Tensor(t.Context(), read(t, "smooth.jpg"), Recipe{}, want)
+	plain, _, err := tensorOf(t.Context(), read(t, "smooth.jpg"), Recipe{}, want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	good := exifTags(binary.LittleEndian, 6)
 	for _, tags := range [][]byte{nil, good[:5], good[:9], good[:15], exifTags(binary.BigEndian, 9), exifTags(binary.BigEndian, 0),
 		bytes.Repeat([]byte{0xff}, 60000)} {
-		got, _, err := Tensor(t.Context(), withTags(read(t, "smooth.jpg"), tags), Recipe{}, want)
+		got, _, err := tensorOf(t.Context(), withTags(read(t, "smooth.jpg"), tags), Recipe{}, want)
 		if err != nil || !bytes.Equal(got.Data, plain.Data) {
 			t.Errorf("% x…: got %v, %v", tags[:min(len(tags), 20)], got, err)
 		}

@@ -2,6 +2,7 @@ package picture
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,6 +27,12 @@ func read(t testing.TB, name string) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// tensorOf returns the parts of an input that most tests compare.
+func tensorOf(ctx context.Context, file []byte, r Recipe, want Want) (*tensor.Tensor, string, error) {
+	in, err := Tensor(ctx, file, r, want)
+	return in.Tensor, in.Applied, err
 }
 
 func decoded(t *testing.T, name string, channels int) Pixels {
@@ -72,7 +79,7 @@ func TestTensorEqualsTorchvision(t *testing.T) {
 		t.Fatal(err)
 	}
 	pixels := read(t, "noise.short20.crop15.bin")
-	got, applied, err := Tensor(t.Context(), read(t, "noise.png"), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 15, 15}, Limit: testLimit})
+	got, applied, err := tensorOf(t.Context(), read(t, "noise.png"), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 15, 15}, Limit: testLimit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +118,7 @@ func TestTensorLayouts(t *testing.T) {
 	}
 	for _, c := range cases {
 		c.want.Limit = testLimit
-		got, applied, err := Tensor(t.Context(), read(t, "noise.png"), c.recipe, c.want)
+		got, applied, err := tensorOf(t.Context(), read(t, "noise.png"), c.recipe, c.want)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -146,7 +153,7 @@ func TestTensorRefuses(t *testing.T) {
 	}
 	for _, c := range cases {
 		c.want.Limit = testLimit
-		got, _, err := Tensor(t.Context(), c.file, c.recipe, c.want)
+		got, _, err := tensorOf(t.Context(), c.file, c.recipe, c.want)
 		if got != nil || err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v and %v, want an error with %q", c.name, got, err, c.text)
 		}
@@ -183,7 +190,7 @@ func FuzzTensor(f *testing.F) {
 			return
 		}
 		r.Short, r.Height, r.Width = min(r.Short, 64), min(r.Height, 64), min(r.Width, 64)
-		got, _, err := Tensor(t.Context(), bytes.Clone(file), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: testLimit})
+		got, _, err := tensorOf(t.Context(), bytes.Clone(file), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: testLimit})
 		if (got == nil) == (err == nil) {
 			t.Fatalf("tensor %v and error %v", got, err)
 		}

@@ -15,7 +15,14 @@ func (r Recipe) plan(pic header, f frame, want Want) (geometry, error) {
 	if f.height > maxPixels || f.width > maxPixels {
 		return geometry{}, fmt.Errorf("%w: resized to %d×%d", ErrShape, f.width, f.height)
 	}
+	whole := false
+	if want.Dynamic && r.free() {
+		f.height, f.width, whole = f.attempt(pic, want.Attempt)
+	}
 	h, w := r.scaled(pic, f)
+	if whole {
+		h, w = f.height, f.width
+	}
 	if h < 1 || w < 1 || h > maxPixels/w {
 		return geometry{}, fmt.Errorf("%w: resized to %d×%d", ErrShape, w, h)
 	}

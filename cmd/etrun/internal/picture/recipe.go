@@ -22,8 +22,8 @@ const (
 	NHWC Layout = "nhwc"
 )
 
-// Recipe is the conversion of an image to an input. The zero recipe resizes to cover the
-// input's height and width, crops the center and scales to 0…1.
+// Recipe is the conversion of an image to an input. The zero recipe scales to 0…1. It resizes to cover the
+// input's height and width and crops the center; for an input of dynamic sizes, it keeps the image's size if the program accepts it.
 type Recipe struct {
 	Short     int       // scale the shorter side to this, keeping the aspect ratio; 0: use Height and Width
 	Height    int       // scale to exactly Height by Width; 0: to cover the input
@@ -159,6 +159,7 @@ type Want struct {
 	Sizes   []int // upper bounds if Dynamic
 	Dynamic bool
 	Limit   int64 // maximum bytes of the tensor and its conversion
+	Attempt int   // of sizes that the program may accept, if Dynamic; the first is 0
 }
 
 // ErrShape is the class of images that do not fit their input.

@@ -8,42 +8,49 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
+// Input is a converted image.
+type Input struct {
+	*tensor.Tensor
+	Applied string // the conversion
+	Cut     string // what of the image was cut off without a request, empty for nothing
+	Next    int    // the next attempt with another size, if the program does not accept this one; -1 for none
+}
+
 // Tensor decodes a PNG or JPEG file and converts it by the recipe to a contiguous tensor for
 // the input. The pixels are first turned upright by the file's EXIF orientation, unless the recipe
-// keeps them as stored. applied describes the conversion. Everything that depends on the image's size
+// keeps them as stored. Everything that depends on the image's size
 // is checked against the limits before decoding. Tensor returns when the context ends; the
 // decoder stops at its next read.
-func Tensor(ctx context.Context, file []byte, r Recipe, want Want) (t *tensor.Tensor, applied string, err error) {
+func Tensor(ctx context.Context, file []byte, r Recipe, want Want) (Input, error) {
 	done := make(chan struct{})
-	var made *tensor.Tensor
-	var steps string
+	var made Input
 	var fault error
 	go func() {
 		defer close(done)
-		made, steps, fault = r.tensor(ctx, file, want)
+		made, fault = r.tensor(ctx, file, want)
 	}()
 	select {
 	case <-done:
-		return made, steps, fault
+		return made, fault
 	case <-ctx.Done():
-		return nil, "", context.Cause(ctx)
+		return Input{}, context.Cause(ctx)
 	}
 }
 
-func (r Recipe) tensor(ctx context.Context, file []byte, want Want) (t *tensor.Tensor, applied string, err error) {
+func (r Recipe) tensor(ctx context.Context, file []byte, want Want) (in Input, err error) {
 	f, err := frameOf(want, r.Layout)
 	if err != nil {
-		return nil, "", err
+		return in, err
 	}
 	if err := r.crop(&f, want); err != nil {
-		return nil, "", err
+		return in, err
 	}
 	if err := checkChannels(r, f.channels); err != nil {
-		return nil, "", err
+		return in, err
 	}
 	h, err := examine(file)
 	if err != nil {
-		return nil, "", err
+		return in, err
 	}
 	o := exif.Upright
 	if !r.Stored {
@@ -52,26 +59,31 @@ func (r Recipe) tensor(ctx context.Context, file []byte, want Want) (t *tensor.T
 	h.w, h.h = o.Size(h.w, h.h)
 	way, err := r.plan(h, f, want)
 	if err != nil {
-		return nil, "", err
+		return in, err
 	}
 	p, err := decode(ctx, file, f.channels, o)
 	if err != nil {
-		return nil, "", err
+		return in, err
 	}
 	if p.H != h.h || p.W != h.w {
-		return nil, "", fmt.Errorf("picture: %s has %d×%d pixels, declared %d×%d", h.format, p.W, p.H, h.w, h.h)
+		return in, fmt.Errorf("picture: %s has %d×%d pixels, declared %d×%d", h.format, p.W, p.H, h.w, h.h)
 	}
 	p = way.apply(p)
 	if ctx.Err() != nil {
-		return nil, "", context.Cause(ctx)
+		return in, context.Cause(ctx)
 	}
-	t = tensor.Make(want.DType, f.sizes(p, want), nil, tensor.Static)
-	t.Bind(tensor.AlignedBytes(t.NBytes()))
-	scaled, err := r.store(t, p, f)
+	in.Tensor = tensor.Make(want.DType, f.sizes(p, want), nil, tensor.Static)
+	in.Bind(tensor.AlignedBytes(in.NBytes()))
+	scaled, err := r.store(in.Tensor, p, f)
 	if err != nil {
-		return nil, "", err
+		return Input{}, err
 	}
-	return t, way.String() + turned(o) + scaled + ", layout " + string(f.layout), nil
+	in.Applied = way.String() + turned(o) + scaled + ", layout " + string(f.layout)
+	if r.free() || want.Dynamic && r.CropH == 0 {
+		in.Cut = way.cut()
+	}
+	in.Next = r.next(h, f, want)
+	return in, nil
 }
 
 // turned describes an orientation that was applied.

@@ -31,7 +31,8 @@ func (s *Session) Feed(ctx context.Context, specs []input.Spec, say func(format 
 	if err != nil {
 		return err
 	}
-	r := &input.Resolver{Seed: s.options.Seed, Limit: s.options.InputLimit(), Say: say}
+	r := &input.Resolver{Seed: s.options.Seed, Limit: s.options.InputLimit(), Say: say, Attempt: st.attempt}
 	st.Values, err = r.Resolve(ctx, specs, meta.Inputs)
+	st.pictures = r.Pictures
 	return err
 }

@@ -148,7 +148,7 @@ func (s *Session) prepare(ctx context.Context, c *Call, given bool) error {
 	values, err := s.values(ctx, resolver, c, meta, given)
 	s.inputBytes = resolver.Limit
 	if err == nil {
-		s.Steps = append(s.Steps, &Step{Callee: m, Values: values})
+		s.Steps = append(s.Steps, &Step{Callee: m, Values: values, pictures: resolver.Pictures})
 	}
 	return err
 }

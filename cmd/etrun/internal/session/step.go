@@ -2,9 +2,11 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -13,10 +15,54 @@ type Step struct {
 	Callee
 	Values []tensor.Value
 	Took   []time.Duration // times of the runs, without setting the inputs
+
+	pictures []*input.Sized // among the values
+	attempt  int            // the last that the program accepted
 }
 
-// Execute sets the inputs, runs the call and records its time.
+// Execute sets the inputs, runs the call and records its time. If it fails, pictures whose sizes the program may not accept are
+// tried in others.
 func (s *Step) Execute(ctx context.Context) error {
+	runs, first := len(s.Took), s.execute(ctx)
+	if len(s.pictures) == 0 {
+		return first
+	}
+	for err := first; err != nil; err = s.execute(ctx) {
+		if ctx.Err() != nil || s.keepsState() {
+			return first
+		}
+		if !s.resize(ctx) {
+			return fmt.Errorf("%w; nor does it run with other sizes of the picture; resize=HxW sets one", first)
+		}
+		s.Took = s.Took[:runs]
+	}
+	for _, p := range s.pictures {
+		if p.Attempt > s.attempt {
+			p.Say()
+			s.attempt = p.Attempt
+		}
+	}
+	s.pictures = nil
+	return nil
+}
+
+// keepsState reports whether a run that fails may have changed state.
+func (s *Step) keepsState() bool {
+	m, ok := s.Callee.(interface{ StateTensors() []*tensor.Tensor })
+	return !ok || len(m.StateTensors()) > 0
+}
+
+// resize converts the pictures to the next sizes. It returns false if there are none.
+func (s *Step) resize(ctx context.Context) (more bool) {
+	for _, p := range s.pictures {
+		if v, ok := p.Next(ctx); ok {
+			s.Values[p.Input], more = v, true
+		}
+	}
+	return more
+}
+
+func (s *Step) execute(ctx context.Context) error {
 	for i, v := range s.Values {
 		if err := s.SetValue(i, v); err != nil {
 			return err
