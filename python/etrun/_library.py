@@ -211,6 +211,8 @@ def c_text(text: Optional[str], what: str) -> Optional[bytes]:
     """Returns a string of C, None for None."""
     if text is None:
         return None
+    if not isinstance(text, str):
+        raise TypeError(f"{what}: got {type(text).__name__}, want str")
     data = text.encode()
     if b"\0" in data:
         raise ValueError(f"{what}: embedded null character")
@@ -223,6 +225,21 @@ def c_path(path: Any, what: str) -> bytes:
     if b"\0" in data:
         raise ValueError(f"{what}: embedded null character")
     return data
+
+
+def c_content(data: Any, what: str) -> bytes:
+    """Returns the bytes of a file's content. bytes(data) alone would make zeros of a number."""
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        raise TypeError(f"{what}: got {type(data).__name__}, want a path, or the content of a file as bytes") from None
+
+
+def items(values: Any, what: str) -> list[Any]:
+    """Returns the items of a sequence. One text or bytes object is not a sequence of its characters."""
+    if isinstance(values, (str, bytes, bytearray, memoryview, os.PathLike)):
+        raise TypeError(f"{what}: got {type(values).__name__}, want a list")
+    return list(values)
 
 
 def c_list(kind: Any, items: list[Any]) -> Any:

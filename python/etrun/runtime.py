@@ -12,7 +12,7 @@ from enum import Enum, IntEnum
 from typing import Any, BinaryIO, Optional, Sequence, Union
 
 from . import dtypes
-from ._library import Bytes, Closable, Handle, Info, byref, c_list, c_path, c_text, call, lib, owned_text
+from ._library import Bytes, Closable, Handle, Info, byref, c_content, c_list, c_path, c_text, call, items, lib, owned_text
 from ._library import Options as COptions
 from .dtypes import DType
 from .errors import InputError
@@ -79,8 +79,9 @@ class Options:
 
     def structure(self) -> COptions:
         """The options as a structure of C, valid as long as this object."""
-        blocks = [bytes(d) for d in self.data_files if not isinstance(d, (str, os.PathLike))]
-        paths = c_list(ctypes.c_char_p, [c_path(d, "data_files") for d in self.data_files if isinstance(d, (str, os.PathLike))])
+        files = items(self.data_files, "data_files")
+        blocks = [c_content(d, "data_files") for d in files if not isinstance(d, (str, os.PathLike))]
+        paths = c_list(ctypes.c_char_p, [c_path(d, "data_files") for d in files if isinstance(d, (str, os.PathLike))])
         contents = c_list(Bytes, [Bytes(ctypes.cast(b, ctypes.c_void_p), len(b)) for b in blocks])
         self._kept[:] = [blocks, paths, contents]
         return COptions(
@@ -97,7 +98,7 @@ class Options:
             xnnpack_library=c_path(self.xnnpack_library, "xnnpack_library") if self.xnnpack_library else None,
             weights_cache=c_path(self.weights_cache, "weights_cache") if self.weights_cache else None,
             device=c_text(self.device, "device"),
-            delegates=c_text(None if self.delegates is None else ",".join(self.delegates), "delegates"),
+            delegates=c_text(None if self.delegates is None else ",".join(items(self.delegates, "delegates")), "delegates"),
             repair=c_text(self.repair, "repair"),
         )
 
@@ -295,7 +296,7 @@ class Program(Closable):
         if isinstance(data, (str, os.PathLike)):
             call("etrun_open", c_path(data, "path"), byref(with_options), byref(number))
         else:
-            content = data.read() if hasattr(data, "read") else bytes(data)
+            content = c_content(data.read() if hasattr(data, "read") else data, "data")
             call("etrun_open_memory", content, len(content), byref(with_options), byref(number))
         self._handle = Handle("etrun_close", number.value)
         self._description = ", ".join(sorted(self.method_names))

@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
-from ._library import Bytes, Closable, Handle, Message, Sampling, byref, c_list, c_path, c_text, call
+from ._library import Bytes, Closable, Handle, Message, Sampling, byref, c_content, c_list, c_path, c_text, call
 from ._library import Piece as CPiece
 from ._library import TextOptions
 from .errors import InputError
@@ -85,7 +85,7 @@ class TextModel(Closable):
         if isinstance(tokenizer, (str, os.PathLike)):
             options.tokenizer = c_path(tokenizer, "tokenizer")
         elif tokenizer is not None:
-            content = bytes(tokenizer)
+            content = c_content(tokenizer, "tokenizer")
             options.tokenizer_data = Bytes(ctypes.cast(content, ctypes.c_void_p), len(content))
         number = ctypes.c_uint64()
         call("etrun_text_open", program.handle, byref(options), byref(number))

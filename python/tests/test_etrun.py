@@ -77,6 +77,17 @@ class RuntimeTest(unittest.TestCase):
             (etrun.MemoryLimitError, "", lambda: etrun.load(DIGITS, max_memory=100)),
             (MemoryError, "", lambda: etrun.load(DIGITS, max_memory=100)),
             (TypeError, "speed", lambda: etrun.load(DIGITS, speed=1)),
+            *(
+                (TypeError, f"data: got {type(data).__name__}, want a path", lambda data=data: etrun.load(data))
+                for data in (3, 10**10, None, True, 1.5, [1])
+            ),
+            (TypeError, "data: got str, want a path", lambda: etrun.load(io.StringIO("a file in text mode"))),
+            (TypeError, "data_files: got int, want a path", lambda: etrun.load(DIGITS, data_files=[10**10])),
+            (TypeError, "data_files: got bytes, want a list", lambda: etrun.load(DIGITS, data_files=b"content")),
+            (TypeError, "data_files: got str, want a list", lambda: etrun.load(DIGITS, data_files="weights.ptd")),
+            (TypeError, "delegates: got str, want a list", lambda: etrun.load(DIGITS, delegates="XnnpackBackend")),
+            (TypeError, "method_name: got int, want str|name: got int, want str", lambda: etrun.load(DIGITS, 3)),
+            (TypeError, "tokenizer: got int, want a path", lambda: etrun.load_text(TEXTS / "dynamic.pte", 10**10)),
             (OverflowError, "threads", lambda: etrun.load(DIGITS, threads=1 << 32)),
             (ValueError, "null", lambda: etrun.load("a\0b")),
             (ValueError, "null", lambda: etrun.load(DIGITS, "forward\0")),
