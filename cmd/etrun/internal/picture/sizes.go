@@ -45,8 +45,9 @@ func (f frame) fit(p header, by int) (h, w int) {
 	if by == 1 {
 		return h, w
 	}
+	const around = 16 // multiples
 	best, near := math.Inf(1), h
-	for tall := by; tall <= max(f.height, by); tall += by {
+	for tall := max(near/by-around, 1) * by; tall <= max(min(near+around*by, f.height), by); tall += by {
 		wide := divisible(divide(p.w*tall, p.h), f.width, by)
 		worse := max(stretch(p, tall, wide), 1) + math.Abs(float64(tall-near))/maxPixels
 		if worse < best {
@@ -98,6 +99,8 @@ func (f frame) rank(p header, n int) int {
 	nearH, nearW := f.fit(p, 1)
 	by := 1 << (n % divisors)
 	switch {
+	case n == 0:
+		return 0
 	case !whole:
 		return 3
 	case n < divisors && max(h-nearH, nearH-h, w-nearW, nearW-w) < by:
