@@ -43,6 +43,8 @@ func pictureProgram(t *testing.T, name string) string {
 		m.Values[other] = constant(64, 256)
 	case "none":
 		m.Values[other] = constant(63, 255)
+	case "batch":
+		m.Values[x], m.Values[out] = tensorOf(4, 3, 64, 256), tensorOf(4, 3, 64, 256)
 	case "eighths":
 		m.Operators[0] = pte.Operator{Name: "aten::pixel_unshuffle", Overload: "out"}
 		m.Values[out] = tensorOf(1, 192, 8, 32)
@@ -109,6 +111,7 @@ func TestPictureSizes(t *testing.T) {
 		{"columns", 100, 20, "", []int{1, 3, 51, 256}, "resized to 256×51", ""},
 		{"columns", 100, 50, "", []int{1, 3, 64, 256}, "center cropped to 256×64", "25 of 50 rows are cut off"},
 		{"largest", 100, 20, "", []int{1, 3, 64, 256}, "resized to 256×64", ""},
+		{"batch", 30, 20, "", []int{1, 3, 64, 256}, "center cropped to 256×64", "12 of 20 rows are cut off"},
 		{"largest", 30, 20, "", []int{1, 3, 64, 256}, "center cropped to 256×64", "12 of 20 rows are cut off"},
 	} {
 		program, file := pictureProgram(t, c.program), picture(t, c.w, c.h)

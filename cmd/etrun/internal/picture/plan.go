@@ -16,7 +16,7 @@ func (r Recipe) plan(pic header, f frame, want Want) (geometry, error) {
 		return geometry{}, fmt.Errorf("%w: resized to %d×%d", ErrShape, f.width, f.height)
 	}
 	whole := false
-	if want.Dynamic && r.free() {
+	if r.tries(f, want) {
 		f.height, f.width, whole = f.attempt(pic, want.Attempt)
 	}
 	h, w := r.scaled(pic, f)

@@ -13,8 +13,14 @@ const (
 	numAttempts = 3*divisors + 1
 )
 
-// free reports whether the size of a picture for a dynamic input depends on the program.
-func (r Recipe) free() bool { return r.Short == 0 && r.Height == 0 && r.CropH == 0 }
+// sized reports whether the recipe sets a size.
+func (r Recipe) sized() bool { return r.Short > 0 || r.Height > 0 || r.CropH > 0 }
+
+// tries reports whether the program decides on the size of the picture. Of an input with several pictures, their number varies, and
+// the size may well be fixed: a classifier gives wrong answers for others instead of an error.
+func (r Recipe) tries(f frame, want Want) bool {
+	return want.Dynamic && !r.sized() && (f.n < 0 || want.Sizes[f.n] == 1)
+}
 
 // attempt returns the size of the input for attempt n. whole is false if its sides are so different from the picture's that a part
 // is cut off.
@@ -113,7 +119,7 @@ func (f frame) rank(p header, n int) int {
 
 // next returns the attempt after that of want, -1 for none.
 func (r Recipe) next(p header, f frame, want Want) int {
-	if want.Dynamic && r.free() {
+	if r.tries(f, want) {
 		list := f.attempts(p)
 		if i := slices.Index(list, want.Attempt) + 1; i < len(list) {
 			return list[i]

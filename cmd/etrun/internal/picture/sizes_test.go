@@ -13,7 +13,7 @@ func TestAttempts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	side := func() int { return 1 + r.IntN(1<<r.IntN(14)) }
 	for range 3000 {
-		p, f := header{h: side(), w: side()}, frame{height: side(), width: side()}
+		p, f := header{h: side(), w: side()}, frame{n: -1, height: side(), width: side()}
 		want := Want{DType: tensor.Float32, Dynamic: true}
 		tried := map[[2]int]bool{}
 		largest := false

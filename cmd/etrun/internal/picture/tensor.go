@@ -79,7 +79,7 @@ func (r Recipe) tensor(ctx context.Context, file []byte, want Want) (in Input, e
 		return Input{}, err
 	}
 	in.Applied = way.String() + turned(o) + scaled + ", layout " + string(f.layout)
-	if r.free() || want.Dynamic && r.CropH == 0 {
+	if !r.sized() || want.Dynamic && r.CropH == 0 {
 		in.Cut = way.cut()
 	}
 	in.Next = r.next(h, f, want)
