@@ -166,3 +166,17 @@ func TestPictureLines(t *testing.T) {
 		}
 	}
 }
+
+// A run that fails may have changed state: the lines after it are not run, unless each begins from the initial state.
+func TestRunLinesLoseState(t *testing.T) {
+	program := pictureProgram(t, "state")
+	const lines = "\"ones:1x3x64x8\"\n\"ones:1x3x50x8\"\n\"ones:1x3x64x8\"\n"
+	for reports, flags := range map[int][]string{2: nil, 3: {"--reset"}} {
+		var out, notes bytes.Buffer
+		code := run(append([]string{"run", program, "--jsonl"}, flags...), strings.NewReader(lines), &out, &notes)
+		if n := strings.Count(out.String(), "etrun.run.line/1"); code == 0 || n != reports ||
+			strings.Contains(notes.String(), "are not run (--reset") != (flags == nil) {
+			t.Errorf("%v: exit code %d, %d lines, want %d; %s", flags, code, n, reports, notes.String())
+		}
+	}
+}
