@@ -138,15 +138,6 @@ func (r *Resolver) tensor(ctx context.Context, index int, src source, slot etrun
 	return r.raw(src.file, s, slot)
 }
 
-// take subtracts n bytes from the limit.
-func (r *Resolver) take(n int64) error {
-	if n > r.Limit {
-		return &Error{Index: -1, Reason: ErrMemory, Err: fmt.Errorf("%d bytes, the remaining limit is %d", n, r.Limit)}
-	}
-	r.Limit -= n
-	return nil
-}
-
 func (r *Resolver) array(f *openfile.File) (*npy.Array, error) {
 	size, regular := f.Size()
 	if !regular {

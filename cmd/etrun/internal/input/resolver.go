@@ -96,3 +96,12 @@ func (r *Resolver) open(ctx context.Context, s *Spec) (*openfile.File, Source, e
 	}
 	return f, kind, err
 }
+
+// take subtracts n bytes from the limit.
+func (r *Resolver) take(n int64) error {
+	if n > r.Limit {
+		return &Error{Index: -1, Reason: ErrMemory, Err: fmt.Errorf("%d bytes, the remaining limit is %d", n, r.Limit)}
+	}
+	r.Limit -= n
+	return nil
+}

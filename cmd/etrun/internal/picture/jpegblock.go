@@ -49,3 +49,6 @@ func cosines(x0, x1, x2, x3, x4, x5, x6, x7 int32) [8]int32 {
 	b2, b3 := x3*25172+z2+z3, x1*12299+z1+z4
 	return [8]int32{a0 + b3, a1 + b2, a2 + b1, a3 + b0, a3 - b0, a2 - b1, a1 - b2, a0 - b3}
 }
+
+// clamp limits a level to those of a byte.
+func clamp(v int32) byte { return byte(min(max(v, 0), 255)) }

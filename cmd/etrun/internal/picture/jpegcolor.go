@@ -64,8 +64,6 @@ func convertYCbCr(out, luma, blue, red []byte) {
 	}
 }
 
-func clamp(v int32) byte { return byte(min(max(v, 0), 255)) }
-
 // printBlack converts inks to colors like Pillow. Black is inverted, as Adobe's programs write it.
 func printBlack(inks, black []byte) {
 	for i, v := range inks {

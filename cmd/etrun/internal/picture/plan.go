@@ -88,10 +88,16 @@ func (y *geometry) String() string {
 	return text
 }
 
-// frame is the meaning of an input's dimensions; -1 for a missing one.
-type frame struct {
-	n, c, h, w    int
-	channels      int
-	layout        Layout
-	height, width int // of the input; upper bounds if dynamic
+// cut describes what the crop loses, in pixels of the picture.
+func (y *geometry) cut() string {
+	columns, rows := divide((y.toW-y.cropW)*y.w, y.toW), divide((y.toH-y.cropH)*y.h, y.toH)
+	switch {
+	case y.cropW == y.toW && y.cropH == y.toH:
+		return ""
+	case y.cropH == y.toH:
+		return fmt.Sprintf("%d of %d columns", columns, y.w)
+	case y.cropW == y.toW:
+		return fmt.Sprintf("%d of %d rows", rows, y.h)
+	}
+	return fmt.Sprintf("%d of %d columns and %d of %d rows", columns, y.w, rows, y.h)
 }

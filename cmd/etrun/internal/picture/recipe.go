@@ -164,3 +164,11 @@ type Want struct {
 
 // ErrShape is the class of images that do not fit their input.
 var ErrShape = errors.New("picture does not fit")
+
+// frame is the meaning of an input's dimensions; -1 for a missing one.
+type frame struct {
+	n, c, h, w    int
+	channels      int
+	layout        Layout
+	height, width int // of the input; upper bounds if dynamic
+}

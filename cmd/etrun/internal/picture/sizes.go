@@ -1,7 +1,6 @@
 package picture
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -126,18 +125,4 @@ func (r Recipe) next(p header, f frame, want Want) int {
 		}
 	}
 	return -1
-}
-
-// cut describes what the crop loses, in pixels of the picture.
-func (y *geometry) cut() string {
-	columns, rows := divide((y.toW-y.cropW)*y.w, y.toW), divide((y.toH-y.cropH)*y.h, y.toH)
-	switch {
-	case y.cropW == y.toW && y.cropH == y.toH:
-		return ""
-	case y.cropH == y.toH:
-		return fmt.Sprintf("%d of %d columns", columns, y.w)
-	case y.cropW == y.toW:
-		return fmt.Sprintf("%d of %d rows", rows, y.h)
-	}
-	return fmt.Sprintf("%d of %d columns and %d of %d rows", columns, y.w, rows, y.h)
 }
