@@ -14,6 +14,7 @@ const (
 	unary = iota
 	inPlace
 	view
+	copying // aten::copy_, of tests that add it
 )
 
 func links(t *testing.T) (l Links) {

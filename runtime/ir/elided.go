@@ -14,39 +14,77 @@ import (
 // value is declared contiguous all the same: it is then laid out by a copy, in its own storage.
 
 func (r Relaid) String() string {
+	if r.Old {
+		return fmt.Sprintf("value %d, a view of state %d that is read after the state's update: copied before it", r.Value, r.From)
+	}
 	return fmt.Sprintf("value %d, a view of value %d, which has another dim order: laid out by a copy", r.Value, r.From)
 }
 
-// joinElidedViews finds values that no instruction writes although they are read: the exporter
-// dropped a view and gave its result the place of the operand. Such a value is a view of the last
-// value that was written to the same bytes before it is read.
+// joinElidedViews finds values whose bytes are read before an instruction has written them: the exporter
+// dropped a view and gave its result the place of the operand. Such a value is a view of the value that
+// was last written to the same bytes before it is read, in this call or in the previous one: state is
+// written at the end.
 func (b *builder) joinElidedViews(acc []access, join *forest) error {
-	writers := b.writersBySpot(acc)
-	b.relaid = make([]bool, len(b.Values))
 	for _, v := range b.Outputs { // read at the end
 		acc[v].read = min(acc[v].read, len(b.Steps))
 	}
+	places := b.placesOf(acc)
+	b.relaid = make([]bool, len(b.Values))
 	for v := range b.Values {
-		if !b.isPlanned(v) || acc[v].write != never || acc[v].read == never {
+		if !b.isPlaced(v) || acc[v].write < acc[v].read || acc[v].read == never && !b.isDeclared(v) {
 			continue
 		}
-		list := writers[spotOf(b.src.Values[v].Tensor)]
-		n, _ := slices.BinarySearchFunc(list, acc[v].read, func(w, at int) int { return cmp.Compare(acc[w].write, at) })
-		if n == 0 {
+		p := places[SpotOf(b.src.Values[v].Tensor)]
+		if p == nil {
 			continue
 		}
-		from := list[n-1]
-		if b.links.AsWritten || sameMemory(b.Values[from].Tensor, b.Values[v].Tensor) {
-			join.union(from, v)
-			if b.Values[from].Tensor.Dynamism != tensor.Static {
-				b.followed = append(b.followed, Relaid{v, from})
-			}
+		r := p.before(acc, v)
+		if r.From < 0 || r.From == v {
 			continue
 		}
-		if err := b.canRelay(from, v, acc[from].update); err != nil {
+		r.Old = b.isOld(p, v, acc)
+		if err := b.joinView(r, acc, join); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// before returns value v as a view of the value whose bytes are at the place when v is first read.
+func (p *place) before(acc []access, v int) Relaid {
+	n, _ := slices.BinarySearchFunc(p.writers, acc[v].read, func(w, at int) int { return cmp.Compare(acc[w].write, at) })
+	if n > 0 {
+		return Relaid{Value: v, From: p.writers[n-1]}
+	}
+	return Relaid{Value: v, From: p.carried, Carried: true}
+}
+
+// isOld reports whether value v is a view of a state's previous contents that is read after they were replaced: exporters
+// copy the new values of states onto them one by one, at the end, and one of these may be a view of another state.
+func (b *builder) isOld(p *place, v int, acc []access) bool {
+	a := &acc[v]
+	return !b.links.AsWritten && a.write == never && p.updated < a.source && a.last < p.updated && len(p.writers) == 1 &&
+		acc[p.writers[0]].write == p.updated && !b.HasJumps()
+}
+
+// joinView makes a value a view of another one, or a copy of it if they have different layouts or are read at different times.
+func (b *builder) joinView(r Relaid, acc []access, join *forest) error {
+	from, v := r.From, r.Value
+	switch {
+	case b.links.AsWritten || sameMemory(b.Values[from].Tensor, b.Values[v].Tensor) && !r.Old:
+		join.union(from, v)
+		if b.Values[from].Tensor.Dynamism == tensor.Static {
+			return nil
+		}
+		b.followed = append(b.followed, r)
+	case acc[v].read == never || acc[v].write != never && !r.Carried: // unused, or a buffer that a later step fills
+		return nil
+	default:
+		if err := b.canRelay(from, v, acc[from].part || acc[v].write != never); err != nil {
 			return b.elidedError(acc[v].read, from, v, err)
 		}
-		b.Relaid, b.relaid[v] = append(b.Relaid, Relaid{v, from}), true
+		r.Carried = r.Carried || r.Old
+		b.Relaid, b.relaid[v] = append(b.Relaid, r), true
 	}
 	return nil
 }
@@ -116,16 +154,16 @@ func sameMemory(a, b *Tensor) bool { return slices.Equal(a.runs(), b.runs()) }
 const maxRelays = 1 << 14
 
 // addRelays inserts the copies, and the steps that set the sizes of other elided views, after the steps
-// that write their sources. A jump to the following step skips them.
+// that write their sources, and at the start for what is there before the first step. A jump to the following step
+// skips them.
 func (b *builder) addRelays() error {
 	if len(b.Relaid)+len(b.followed) == 0 {
 		return nil
 	}
-	added, err := b.relays()
+	steps, added, err := b.relays()
 	if err != nil {
 		return err
 	}
-	var steps []Step
 	for _, v := range b.Inputs {
 		steps = append(steps, added[v]...)
 	}
@@ -156,28 +194,33 @@ func (b *builder) addRelays() error {
 	return nil
 }
 
-// relays returns the steps to add, by the value that they read.
-func (b *builder) relays() (map[int][]Step, error) {
-	added := make(map[int][]Step)
-	add := func(from int, s Step) error {
+// relays returns the steps to add at the start, and those behind what writes a value.
+func (b *builder) relays() (start []Step, added map[int][]Step, err error) {
+	added = make(map[int][]Step)
+	add := func(r Relaid, s Step) error {
 		if err := b.setEffects(&s); err != nil {
 			return b.stepError(&s, err)
 		}
-		added[from] = append(added[from], s)
+		if r.Carried {
+			start = append(start, s)
+		}
+		if !r.Old {
+			added[r.From] = append(added[r.From], s)
+		}
 		return nil
 	}
 	for _, r := range b.Relaid {
 		s := Step{Kind: KernelCall, Op: b.links.View.Op, Sig: b.links.View.Sig, Args: []int{r.From, b.addSizes(r.Value), r.Value, r.Value}}
-		if err := add(r.From, s); err != nil {
-			return nil, err
+		if err := add(r, s); err != nil {
+			return nil, nil, err
 		}
 	}
 	for _, r := range b.followed {
-		if err := add(r.From, b.followStep(r.From, r.Value)); err != nil {
-			return nil, err
+		if err := add(r, b.followStep(r.From, r.Value)); err != nil {
+			return nil, nil, err
 		}
 	}
-	return added, nil
+	return start, added, nil
 }
 
 // addSizes adds the list of a value's sizes.

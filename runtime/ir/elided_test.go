@@ -90,7 +90,7 @@ func TestElidedViewIsCopied(t *testing.T) {
 			if steps, lives := text(m); steps != tt.steps || lives != withNever(tt.lives) {
 				t.Errorf("got %s\n%s\nwant %s\n%s", steps, lives, tt.steps, withNever(tt.lives))
 			}
-			if fmt.Sprint(m.Relaid) != "["+(Relaid{2, 1}).String()+"]" || m.Storages[m.Values[2].Storage].Planned {
+			if fmt.Sprint(m.Relaid) != "["+(Relaid{Value: 2, From: 1}).String()+"]" || m.Storages[m.Values[2].Storage].Planned {
 				t.Errorf("relaid %v, storage %+v", m.Relaid, m.Storages[m.Values[2].Storage])
 			}
 			if sizes := m.Values[7]; sizes.Kind != tensor.KindIntList || m.Values[sizes.Items()[0]].Int != 2 || m.Values[sizes.Items()[1]].Int != 4 {
@@ -143,5 +143,98 @@ func TestElidedViewsAreBounded(t *testing.T) {
 	}
 	if _, err := Build(m, relays(t)); !errors.Is(err, pte.ErrLimit) {
 		t.Errorf("got %v, want a limit", err)
+	}
+}
+
+// TestElidedViewOfState checks which values are views of what the previous call wrote to their place.
+func TestElidedViewOfState(t *testing.T) {
+	jump := func(cond, to int) pte.Instruction {
+		return pte.Instruction{Kind: pte.JumpFalseCall, Index: cond, Target: to}
+	}
+	for _, tt := range []struct {
+		name string
+		code []pte.Instruction // values 0: input, 1: state, 2 and 3: at its place, 4: output, 5: another activation
+		set  func(m *pte.Method)
+		want string // the storages of values 1 to 3
+	}{
+		{"a state that is written at the end", []pte.Instruction{call(unary, 2, 4, 4), call(inPlace, 1, 0, 1)}, nil, "state [1 2], activation [3]"},
+		{"several views", []pte.Instruction{call(unary, 2, 4, 4), call(unary, 3, 5, 5), call(inPlace, 1, 0, 1)}, nil, "state [1 2 3]"},
+		{"a view of a view that is read later", []pte.Instruction{call(inPlace, 2, 0, 2), call(unary, 3, 4, 4)}, nil, "activation [1], state [2 3]"},
+		{"changed through a view", []pte.Instruction{call(unary, 1, 4, 4), call(inPlace, 2, 0, 2)}, nil, "state [1 2], activation [3]"},
+		{"written completely through a view", []pte.Instruction{call(unary, 1, 4, 4), call(unary, 0, 2, 2)}, nil, "state [1 2], activation [3]"},
+		{"changed by several", []pte.Instruction{call(inPlace, 1, 0, 1), call(inPlace, 2, 0, 2), call(unary, 3, 4, 4)}, nil, "state [1 2 3]"},
+		{"in one branch", []pte.Instruction{jump(0, 2), call(unary, 2, 4, 4), call(inPlace, 1, 0, 1)}, nil, "state [1 2], activation [3]"},
+		{"a loop's own value", []pte.Instruction{call(unary, 2, 5, 5), call(unary, 5, 3, 3), jump(0, 0), call(unary, 5, 4, 4)}, nil,
+			"activation [1], state [2], activation [3]"},
+		{"initial contents of a state that is not used", []pte.Instruction{call(unary, 2, 4, 4)}, func(m *pte.Method) {
+			m.Values[1].Tensor.Storage, m.Values[1].Tensor.Data = pte.PlannedInit, make([]byte, 16)
+		}, "state [1 2], activation [3]"},
+		{"the name of a state that is not used", []pte.Instruction{call(unary, 2, 4, 4)}, func(m *pte.Method) { m.Values[1].Tensor.Name = "s" },
+			"state [1 2], activation [3]"},
+		{"views with initial contents", []pte.Instruction{call(unary, 2, 4, 4), call(inPlace, 1, 0, 1)}, func(m *pte.Method) {
+			for _, v := range []int{1, 2} {
+				m.Values[v].Tensor.Storage, m.Values[v].Tensor.Data = pte.PlannedInit, make([]byte, 16)
+			}
+		}, "state [1 2], activation [3]"},
+		{"a view of an activation that is changed in place", []pte.Instruction{call(unary, 0, 1, 1), call(inPlace, 2, 0, 2), call(unary, 3, 4, 4)},
+			nil, "activation [1 2 3]"},
+		{"an output", []pte.Instruction{call(inPlace, 1, 0, 1), call(unary, 0, 4, 4)}, func(m *pte.Method) { m.Outputs = append(m.Outputs, 2) },
+			"state [1 2], activation [3]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := &pte.Method{Values: planned(6), Inputs: []int{0}, Outputs: []int{4}, Chains: []pte.Chain{{Instructions: tt.code}}}
+			for v := 2; v <= 3; v++ {
+				m.Values[v].Tensor.Offset = m.Values[1].Tensor.Offset
+			}
+			m.Values[2].Tensor.Sizes, m.Values[2].Tensor.DimOrder = []int{2, 2}, []uint8{0, 1}
+			if tt.set != nil {
+				tt.set(m)
+			}
+			f, err := Build(m, links(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range f.Storages {
+				if s.Values[0] >= 1 && s.Values[0] <= 3 {
+					got = append(got, fmt.Sprintf("%v %v", s.Kind, s.Values))
+				}
+			}
+			if got := strings.Join(got, ", "); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestElidedViewOfStateIsCopied checks that a view of a state in another order is laid out at the start of each call.
+func TestElidedViewOfStateIsCopied(t *testing.T) {
+	src := channelsLast(call(unary, 2, 3, 3), call(copying, 1, 0, 1))
+	l := relays(t)
+	sig, err := kernels.ParseSchema("aten::copy_(Tensor(a!) self, Tensor src)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Operators = append(l.Operators, Operator{Op: &kernels.Op{Schema: "aten::copy_(Tensor(a!) self, Tensor src)"}, Sig: sig})
+	m, err := Build(src, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "[1 7 2 2] [2 3 3] [1 0 1] [1 7 2 2]"
+	if steps, _ := text(m); steps != want || m.Storages[m.Values[1].Storage].Kind != State || m.Storages[m.Values[2].Storage].Kind != Activation {
+		t.Errorf("got %s, want %s; storages %+v", steps, want, m.Storages)
+	}
+	// The contents of state 1 at the start are those of state 3 at the end, whichever is updated first.
+	src = channelsLast(call(copying, 1, 0, 1), call(copying, 3, 2, 3))
+	src.Values[1].Tensor.DimOrder, src.Values[3].Tensor.Sizes, src.Values[3].Tensor.DimOrder = nil, []int{2, 4}, nil
+	if m, err = Build(src, l); err != nil {
+		t.Fatal(err)
+	}
+	if steps, _ := text(m); steps != "[1 7 2 2] [1 0 1] [3 2 3]" || !strings.Contains(m.Relaid[0].String(), "read after the state's update") {
+		t.Errorf("an old view: got %s, %v", steps, m.Relaid)
+	}
+	src = channelsLast(call(unary, 2, 3, 3), call(inPlace, 1, 0, 1))
+	if _, err := Build(src, l); !errors.Is(err, pte.ErrUnsupported) || !strings.Contains(err.Error(), "value 1 is changed in part") {
+		t.Errorf("a state that is changed in part: got %v", err)
 	}
 }

@@ -44,7 +44,7 @@ func (m *Method) checkFreed() error {
 			return err
 		}
 	}
-	if m.hasJumps() {
+	if m.HasJumps() {
 		return nil
 	}
 	for _, v := range m.tensors(nil, m.Outputs...) {

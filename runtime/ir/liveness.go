@@ -19,7 +19,7 @@ func (m *Method) setLifetimes() {
 	switch {
 	case m.Coarse:
 		m.wholeLifetimes()
-	case !m.hasJumps():
+	case !m.HasJumps():
 		m.straightLifetimes()
 	case len(m.Steps)*words > maxLiveWords || !m.dataflowLifetimes(words):
 		m.wholeLifetimes()
@@ -38,7 +38,8 @@ func (m *Method) setLifetimes() {
 	}
 }
 
-func (m *Method) hasJumps() bool {
+// HasJumps reports whether the steps may be executed in another order than that of the list.
+func (m *Method) HasJumps() bool {
 	for i := range m.Steps {
 		if m.Steps[i].IsJump() {
 			return true

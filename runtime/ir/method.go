@@ -249,7 +249,11 @@ func (m *Method) stepError(s *Step, err error) error {
 }
 
 // Relaid is an elided view that is copied from the value that it is a view of.
-type Relaid struct{ Value, From int }
+type Relaid struct {
+	Value, From int
+	Carried     bool // also at the start of a call: the other value is state
+	Old         bool // only there: the view is read after the state's update
+}
 
 // blockStarts marks the steps at which straight-line code begins, and the end.
 func (m *Method) blockStarts() []bool {

@@ -23,6 +23,12 @@ const copyName = "aten::copy_"
 // isCopy reports whether a step copies a tensor onto another one.
 func (s *Step) isCopy() bool { return s.Kind == KernelCall && s.Op.Name() == copyName }
 
+// fills reports whether a step that changes a tensor in place reads none of its elements: together with the other
+// rounds of its loop, et_copy_index writes all.
+func (s *Step) fills() bool {
+	return s.isCopy() || s.Op.Name() == "executorch_prim::et_copy_index.tensor"
+}
+
 // readsSizes lists the operators that read the sizes of their operand, and not its bytes.
 var readsSizes = map[string]bool{"aten::sym_size.int": true, "aten::sym_numel": true, "aten::full_like.out": true}
 

@@ -1,9 +1,7 @@
 package ir
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -12,7 +10,10 @@ import (
 // access holds the steps at which a value is first read and first written, or never.
 type access struct {
 	read, write int
-	update      bool // it is also changed in part
+	update      bool // a step changes it in place,
+	part        bool // and keeps some of its elements
+	// The last steps that read it: to copy it onto another tensor in place, and others; -1 for none.
+	source, last int
 }
 
 const never = int(^uint(0) >> 1)
@@ -139,13 +140,13 @@ func (b *builder) classify(s *Storage) {
 		case t.Storage == pte.Constant || t.Storage == pte.External:
 			s.Kind, s.Data = Constant, b.data(v)
 		case s.Kind == State:
-		case t.Storage == pte.PlannedInit || t.Storage == pte.ExternalPlanned:
+		case t.Storage == pte.PlannedInit || t.Storage == pte.ExternalPlanned || t.Storage == pte.Planned && b.links.Data[v] != nil:
 			s.Kind, s.Data = State, b.data(v)
 		case t.Dynamism == tensor.DynamicUnbound:
 			s.Kind = Heap
 		}
 	}
-	if first := b.src.Values[s.Values[0]].Tensor; first.Storage == pte.Planned && !b.relaid[s.Values[0]] {
+	if first := b.src.Values[s.Values[0]].Tensor; Placed(first) && !b.relaid[s.Values[0]] {
 		s.Planned, s.Arena, s.Offset = true, first.Arena, first.Offset
 	}
 }
@@ -161,15 +162,23 @@ func (b *builder) data(v int) []byte {
 func (b *builder) accesses() []access {
 	acc := make([]access, len(b.Values))
 	for v := range acc {
-		acc[v] = access{read: never, write: never}
+		acc[v] = access{read: never, write: never, source: -1, last: -1}
 	}
 	for i := range b.Steps {
 		s := &b.Steps[i]
 		for _, v := range s.Reads {
 			acc[v].read = min(acc[v].read, i)
+			if s.isCopy() && len(s.Args) > 1 && v == s.Args[1] {
+				acc[v].source = i
+			} else {
+				acc[v].last = i
+			}
 		}
 		for _, v := range s.Updates {
-			acc[v] = access{min(acc[v].read, i), min(acc[v].write, i), true}
+			acc[v].write, acc[v].update = min(acc[v].write, i), true
+			if !s.fills() {
+				acc[v].read, acc[v].part = min(acc[v].read, i), true
+			}
 		}
 		for _, v := range s.Writes {
 			acc[v].write = min(acc[v].write, i)
@@ -179,29 +188,6 @@ func (b *builder) accesses() []access {
 		acc[v].write = -1
 	}
 	return acc
-}
-
-// spot is a value's place and size in the file.
-type spot struct {
-	arena         int
-	offset, bytes int64
-}
-
-func spotOf(t *pte.Tensor) spot { return spot{t.Arena, t.Offset, t.NBytes()} }
-
-// writersBySpot lists the values that instructions write, by place, in order of their first write.
-func (b *builder) writersBySpot(acc []access) map[spot][]int {
-	writers := make(map[spot][]int)
-	for v := range b.Values {
-		if b.isPlanned(v) && acc[v].write != never {
-			s := spotOf(b.src.Values[v].Tensor)
-			writers[s] = append(writers[s], v)
-		}
-	}
-	for _, list := range writers {
-		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(acc[a].write, acc[b].write) })
-	}
-	return writers
 }
 
 func (b *builder) isPlanned(v int) bool {

@@ -178,6 +178,12 @@ func (m *method) view(spec *pte.Method, r ir.Relaid) error {
 	offset := int64(number(at, "memory_offset_low")) | int64(number(at, "memory_offset_high"))<<32
 	m.tensor(r.Value).With("allocation_info", place(int(number(at, "memory_id")), offset))
 	writers := m.writers(spec, r.From)
+	if r.Old {
+		writers = nil
+	}
+	if r.Carried {
+		writers = slices.Insert(writers, 0, spot{})
+	}
 	if len(writers) == 0 {
 		return beyond("value %d, a missing view of value %d: no instruction writes it", r.Value, r.From)
 	}
