@@ -361,6 +361,8 @@ func TestStateOfOtherMethods(t *testing.T) {
 	}{
 		"shared arena":        {method: delayLine("", 1), other: writer("", 1, true)},
 		"a name":              {method: delayLine("s", 0), other: writer("s", 0, true)},
+		"a view of a name":    {method: delayLine("s", 0), other: writer("s", 0, true), change: throughView(0, 3, 0, 3)},
+		"a view of an offset": {method: delayLine("", 1), other: writer("", 1, true), change: throughView(0, 3, 0, 3)},
 		"another name":        {method: delayLine("s", 0), other: writer("t", 0, true), refused: true},
 		"arenas of their own": {method: delayLine("", 0), other: writer("", 0, true), refused: true},
 		"nothing writes":      {method: delayLine("", 1), other: writer("", 1, false), refused: true},
@@ -392,6 +394,20 @@ func TestStateOfOtherMethods(t *testing.T) {
 			if _, err := p.Load(context.Background(), "other"); err != nil {
 				t.Errorf("the other method: %v", err)
 			}
+		}
+	}
+}
+
+// throughView makes arguments of the last call a view of the state that the exporter left out.
+func throughView(list ...int) func(m *pte.Method) {
+	return func(m *pte.Method) {
+		view := *m.Values[0].Tensor
+		view.Name, view.Sizes, view.DimOrder = "", []int{2, 2}, []uint8{0, 1}
+		m.Values = append(m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &view})
+		calls := m.Chains[0].Instructions
+		args := calls[len(calls)-1].Args
+		for _, k := range list {
+			args[k] = len(m.Values) - 1
 		}
 	}
 }

@@ -13,7 +13,7 @@ type Links struct {
 	Operators []Operator // one per operator of the method
 	Delegates []Delegate // one per delegate
 	// Data holds the bytes of constants and the initial bytes of state, by value, if they are not
-	// in the description: in an external file, or copied elsewhere.
+	// in the description of the method: in an external file, of another method, or copied elsewhere.
 	Data map[int][]byte
 	// View is aten::view_copy.out, which lays out elided views. If nil, methods that need it are
 	// refused.

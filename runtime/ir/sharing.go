@@ -22,7 +22,11 @@ type StateKey struct {
 	DType  tensor.DType
 }
 
-// NamedKey returns the key of a tensor with a name.
-func NamedKey(t *pte.Tensor) StateKey {
-	return StateKey{Name: t.Name, Bytes: t.NBytes(), DType: t.DType}
+// KeyOf returns the key of a tensor; ok is false for one that other methods cannot refer to.
+func KeyOf(t *pte.Tensor) (k StateKey, ok bool) {
+	k = StateKey{Name: t.Name, Bytes: t.NBytes(), DType: t.DType}
+	if t.Name == "" {
+		k.Offset = t.Offset
+	}
+	return k, t.Name != "" || InSharedArena(t)
 }

@@ -129,7 +129,64 @@ func (l *load) findData(missing *MissingError) (map[int][]byte, error) {
 	if err := l.settleInitial(found); err != nil {
 		return nil, err
 	}
+	if err := l.findInitial(found); err != nil {
+		return nil, err
+	}
 	return found, l.alignConstants(found)
+}
+
+// findInitial finds the initial contents of states that only other methods of the program have.
+func (l *load) findInitial(found map[int][]byte) error {
+	lacking := make(map[ir.StateKey][]int)
+	for v := range l.Method.Values {
+		if t := l.Method.Values[v].Tensor; t != nil && t.Storage == pte.Planned {
+			if k, ok := ir.KeyOf(t); ok {
+				lacking[k] = append(lacking[k], v)
+			}
+		}
+	}
+	for i := range l.File.Methods {
+		if len(lacking) == 0 {
+			return nil
+		}
+		m := &l.File.Methods[i]
+		for v := range m.Values {
+			t := m.Values[v].Tensor
+			if t == nil || t.Storage != pte.PlannedInit && t.Storage != pte.ExternalPlanned {
+				continue
+			}
+			k, ok := ir.KeyOf(t)
+			if !ok || lacking[k] == nil {
+				continue
+			}
+			data, err := l.initialOf(m, v)
+			if err != nil {
+				return err
+			}
+			for _, v := range lacking[k] {
+				found[v] = data
+			}
+			delete(lacking, k)
+		}
+	}
+	return nil
+}
+
+// initialOf returns the initial contents of a state of any method.
+func (l *load) initialOf(m *pte.Method, v int) ([]byte, error) {
+	t := m.Values[v].Tensor
+	if t.Storage == pte.ExternalPlanned {
+		data, _, err := l.Data.TensorData(t)
+		return data, err
+	}
+	for _, f := range m.Initial {
+		if f.Value == v && l.AsWritten {
+			return f.Written, nil
+		} else if f.Value == v && f.Err != nil {
+			return nil, f.Err
+		}
+	}
+	return t.Data, nil
 }
 
 // settleInitial refuses state whose initial contents are not known. In a program that runs unchanged

@@ -37,7 +37,7 @@ func (l *load) checkStates(m *ir.Method) (suspect []string, err error) {
 			continue
 		}
 		text := l.unwrittenText(u)
-		switch others.writes(l.Method.Values[u.Value].Tensor) {
+		switch l.writtenElsewhere(m, u.Value, others) {
 		case surely:
 			continue
 		case never:
@@ -77,18 +77,22 @@ func (l *load) trains() bool {
 	return slices.ContainsFunc(l.File.Methods, func(m pte.Method) bool { return m.Name == "__et_training_parameters_index_"+l.Method.Name })
 }
 
-func (l *load) unwrittenText(u *ir.Unwritten) string {
-	t := l.Method.Values[u.Value].Tensor
-	name := fmt.Sprintf("value %d", u.Value)
+// stateName returns the name, type and sizes of a state.
+func (l *load) stateName(v int) string {
+	t := l.Method.Values[v].Tensor
+	name := fmt.Sprintf("value %d", v)
 	if t.Name != "" {
-		name = fmt.Sprintf("%.100q (value %d)", t.Name, u.Value)
+		name = fmt.Sprintf("%.100q (value %d)", t.Name, v)
 	}
+	return fmt.Sprintf("state %s, %v of sizes %s,", name, t.DType, tensor.FormatSizes(t.Sizes))
+}
+
+func (l *load) unwrittenText(u *ir.Unwritten) string {
 	contents := "it has no initial contents"
 	if u.Filled {
 		contents = "it keeps its initial contents"
 	}
-	return fmt.Sprintf("state %s, %v of sizes %s, is read, %s, and no instruction of any method writes it",
-		name, t.DType, tensor.FormatSizes(t.Sizes), contents)
+	return fmt.Sprintf("%s is read, %s, and no instruction of any method writes it", l.stateName(u.Value), contents)
 }
 
 func astrayText(a *ir.Astray) string {
@@ -118,6 +122,16 @@ const (
 	surely
 )
 
+// writtenElsewhere reports whether another method writes a state, by whatever value that shares its bytes.
+func (l *load) writtenElsewhere(m *ir.Method, v int, others *elsewhere) (w writing) {
+	for _, v := range m.Storages[m.Values[v].Storage].Values {
+		if v < len(l.Method.Values) {
+			w = max(w, others.writes(l.Method.Values[v].Tensor))
+		}
+	}
+	return w
+}
+
 // elsewhere is what other methods of the program write.
 type elsewhere struct {
 	names  map[ir.StateKey]writing
@@ -137,20 +151,36 @@ func (l *load) elsewhere() *elsewhere {
 		if other := &l.File.Methods[i]; other.Err != nil {
 			e.unread = true
 		} else if other != l.Method {
-			for v, w := range l.writings(other) {
-				if w != never {
-					e.add(other.Values[v].Tensor, w)
-				}
-			}
+			e.addMethod(other, l.writings(other))
 		}
 	}
 	e.spans = union(e.spans)
 	return e
 }
 
+// addMethod adds what a method writes. A write to one of several values at the same place, such as a view that the exporter
+// left out, is one to all.
+func (e *elsewhere) addMethod(m *pte.Method, list []writing) {
+	places := make(map[ir.Spot]writing)
+	for v, w := range list {
+		if t := m.Values[v].Tensor; w != never && ir.Placed(t) {
+			places[ir.SpotOf(t)] = max(places[ir.SpotOf(t)], w)
+		}
+	}
+	for v, w := range list {
+		t := m.Values[v].Tensor
+		if t != nil && ir.Placed(t) {
+			w = max(w, places[ir.SpotOf(t)])
+		}
+		if w != never {
+			e.add(t, w)
+		}
+	}
+}
+
 func (e *elsewhere) add(t *pte.Tensor, w writing) {
 	if t.Name != "" {
-		k := ir.NamedKey(t)
+		k, _ := ir.KeyOf(t)
 		e.names[k] = max(e.names[k], w)
 	}
 	if ir.InSharedArena(t) {
@@ -177,7 +207,8 @@ func (e *elsewhere) writes(t *pte.Tensor) (w writing) {
 		w = perhaps
 	}
 	if t.Name != "" {
-		w = max(w, e.names[ir.NamedKey(t)])
+		k, _ := ir.KeyOf(t)
+		w = max(w, e.names[k])
 	}
 	if !ir.InSharedArena(t) {
 		return w
