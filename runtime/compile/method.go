@@ -123,6 +123,7 @@ func (m *method) addValues() {
 	for i := range m.m.Steps {
 		mark(m.m.Steps[i].Args)
 	}
+	m.markStates(used)
 	for v, is := range used {
 		if is {
 			m.number(v)
@@ -134,6 +135,21 @@ func (m *method) addValues() {
 			values = append(values, m.addConstant(&r.Constants[i]))
 		}
 		m.extra = append(m.extra, values)
+	}
+}
+
+// markStates adds the values that have the names and initial contents of states of which only views are used.
+func (m *method) markStates(used []bool) {
+	for i := range m.m.Storages {
+		s := &m.m.Storages[i]
+		if s.Kind != ir.State || !slices.ContainsFunc(s.Values, func(v int) bool { return used[v] }) {
+			continue
+		}
+		for _, v := range s.Values {
+			if v < len(m.from.Values) && ir.DeclaresState(m.from.Values[v].Tensor) {
+				used[v] = true
+			}
+		}
 	}
 }
 

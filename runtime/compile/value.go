@@ -80,15 +80,25 @@ func (m *method) tensor(v int) *tree.Node {
 		return m.constant(n, s.Data[:x.Tensor.NBytes()])
 	case from == pte.Unplanned && !x.Tensor.Const:
 		return n
-	case s.Kind == ir.State && m.arenas.kept(s):
-		return n
 	}
 	delete(t.Fields, "allocation_info")
-	if offset, ok := m.arenas.offset(x.Storage); ok && x.Tensor.NBytes() <= s.Bytes { // else a view, whose bound is that of its operand
-		t.With("allocation_info", tree.New("AllocationDetails").With("memory_id", tree.Scalar(1)).
-			With("memory_offset_low", tree.Scalar(uint32(offset))).With("memory_offset_high", tree.Scalar(offset>>32)))
+	if x.Tensor.NBytes() > s.Bytes { // a view, whose bound is that of its operand
+		return n
+	}
+	if s.Kind == ir.State && m.arenas.kept(s) {
+		t.With("allocation_info", allocation(s.Arena, s.Offset))
+		return n
+	}
+	if offset, ok := m.arenas.offset(x.Storage); ok {
+		t.With("allocation_info", allocation(0, offset))
 	}
 	return n
+}
+
+// allocation returns a place in an arena.
+func allocation(arena int, offset int64) *tree.Node {
+	return tree.New("AllocationDetails").With("memory_id", tree.Scalar(arena+firstOffset)).
+		With("memory_offset_low", tree.Scalar(uint32(offset))).With("memory_offset_high", tree.Scalar(offset>>32))
 }
 
 // arenas are the planned buffers of a method. The first one is planned here. The others have only state, whose places are
