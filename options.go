@@ -122,8 +122,8 @@ func WithSeed(seed uint64) Option { return func(c *config) { c.seed = seed } }
 // WithPlan selects the memory plan.
 func WithPlan(m PlanMode) Option { return func(c *config) { c.plan = m } }
 
-// WithStrictPlan makes Load fail if the file's memory plan would corrupt values. By default such a
-// method is replanned.
+// WithStrictPlan makes Load fail if the file's memory plan would corrupt values, or if it has a state in a payload as a
+// constant. By default such a method is replanned, or there is a warning.
 func WithStrictPlan() Option { return func(c *config) { c.strict = true } }
 
 // WithReusableInputs lets a run reuse the memory of inputs that have been read, which makes arenas

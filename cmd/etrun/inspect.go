@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
@@ -35,6 +37,7 @@ type methodReport struct {
 	Rewritten    []rewriteCount        `json:"rewritten,omitempty"` // instructions removed or changed by rewrites
 	Lowered      *loweredReport        `json:"lowered,omitempty"`   // with --lower auto, tune or verify
 	Repairs      []string              `json:"repairs,omitempty"`   // repaired faults of the exporter
+	Faults       []string              `json:"faults,omitempty"`    // faults of the exporter that are not repaired
 	Together     *togetherReport       `json:"together,omitempty"`
 	Memory       memoryReport          `json:"memory"`
 	LoadError    string                `json:"load_error,omitempty"` // why the method does not load here
@@ -201,6 +204,12 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error
 	r.countRewritten(m.Rewritten())
 	r.Memory.Released = m.ReleasedBytes()
 	r.Repairs = m.Repairs()
+	of := fmt.Sprintf("method %.100q: results may be wrong, because of an exporter fault that is not repaired: ", r.Name)
+	for _, w := range prog.Warnings() {
+		if text, ok := strings.CutPrefix(w.Text, of); ok && w.Class == delegate.WarnFault {
+			r.Faults = append(r.Faults, text)
+		}
+	}
 	if len(m.StateTensors()) > 0 {
 		r.Together = reportTogether(m)
 	}

@@ -147,12 +147,16 @@ func (m *methodReport) printRewritten(t *tabwriter.Writer) {
 }
 
 func (m *methodReport) printRepairs(t *tabwriter.Writer) {
-	if len(m.Repairs) == 0 {
-		return
+	printTexts(t, "repaired faults of the exporter", m.Repairs)
+	printTexts(t, "faults of the exporter that are not repaired: results may be wrong", m.Faults)
+}
+
+func printTexts(t *tabwriter.Writer, title string, texts []string) {
+	if len(texts) > 0 {
+		fmt.Fprintf(t, "  %s\n", title)
 	}
-	fmt.Fprintf(t, "  repaired faults of the exporter\n")
-	for _, repair := range m.Repairs {
-		fmt.Fprintf(t, "    %s\n", cli.Printable(repair))
+	for _, text := range texts {
+		fmt.Fprintf(t, "    %s\n", cli.Legible(text))
 	}
 }
 

@@ -228,6 +228,19 @@ type Opened interface {
 	Compile(ctx context.Context) (delegate.Image, error)
 }
 
+// Examined is implemented by opened payloads whose contents are known.
+type Examined interface {
+	Constants() []Constant
+	// Reaches marks the outputs that depend on one of the inputs.
+	Reaches(inputs []bool) (outputs []bool)
+}
+
+// Constant is a constant of a payload.
+type Constant struct {
+	Elements int
+	Data     []byte // in the payload's type and order; must not be changed
+}
+
 // Selector is implemented by compilers that support few operators. They are offered only graphs of
 // these.
 type Selector interface {

@@ -2,6 +2,7 @@ package xnnpack
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -59,6 +60,41 @@ func (o *payload) estimate() time.Duration {
 	goengine.Fuse(g, s, native.RefusesNode)
 	e := o.backend.declaredEstimates(g, s, o.of.Threads)
 	return e[o.backend.choice(e)]
+}
+
+// Reaches implements lowering.Examined.
+func (o *payload) Reaches(inputs []bool) (outputs []bool) {
+	g := o.graph
+	reached := make([]bool, len(g.Values))
+	for i := range g.Values {
+		v := &g.Values[i]
+		reached[i] = v.Input && v.Arg >= 0 && v.Arg < len(inputs) && inputs[v.Arg]
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if slices.ContainsFunc(n.In, func(v int) bool { return v >= 0 && reached[v] }) {
+			for _, v := range n.Out {
+				reached[v] = true
+			}
+		}
+	}
+	outputs = make([]bool, len(g.Args)-g.Inputs)
+	for i := range g.Values {
+		if v := &g.Values[i]; v.Output && v.Arg >= g.Inputs && reached[i] {
+			outputs[v.Arg-g.Inputs] = true
+		}
+	}
+	return outputs
+}
+
+// Constants implements lowering.Examined.
+func (o *payload) Constants() (list []lowering.Constant) {
+	for i := range o.graph.Values {
+		if v := &o.graph.Values[i]; v.Data != nil && !v.Lent {
+			list = append(list, lowering.Constant{Elements: v.Shape.Numel(), Data: v.Data})
+		}
+	}
+	return list
 }
 
 // Graph returns the graph for lowering, which does not modify it.

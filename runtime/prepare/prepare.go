@@ -2,6 +2,7 @@ package prepare
 
 import (
 	"context"
+	"errors"
 
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -95,6 +96,11 @@ func (l *load) build(o *opened) (*built, error) {
 	if b.suspect, err = l.checkStates(m); err != nil {
 		return nil, err
 	}
+	baked := l.checkBaked(m)
+	if len(baked) > 0 && l.Strict {
+		return nil, errors.New(baked[0])
+	}
+	b.suspect = append(b.suspect, baked[:min(len(baked), maxSuspects)]...)
 	return b, l.checkPlan(b)
 }
 

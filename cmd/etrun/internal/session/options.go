@@ -127,7 +127,7 @@ func (o *Options) AddFileFlags(flags *pflag.FlagSet) {
 	flags.Var(&o.maxMemory, "max-memory", "fail before allocating if the model needs more than `SIZE`, such as 64MiB")
 	flags.Var(&o.qparams, "qparams", "quantization `QUANT` of a delegate's output with a stale type: "+
 		"[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO, or a FILE.json of them; may be repeated")
-	flags.BoolVar(&o.strict, "strict-plan", false, "fail if live values overlap in the program's own memory plan, instead of replanning")
+	flags.BoolVar(&o.strict, "strict-plan", false, "fail if live values overlap in the program's own memory plan, instead of replanning, or if a state is a constant of a payload")
 	flags.StringVar(&o.repair, "repair", "auto",
 		"faults of exporters, `MODE`: auto repairs known ones, off runs the program unchanged")
 	flags.BoolVar(&o.mmap, "mmap", false, "map files instead of reading them; they must not change during the run")
