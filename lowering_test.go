@@ -63,7 +63,7 @@ type mixed struct {
 // lowerMix lowers a random program by an oracle, and executes it beside the original.
 func lowerMix(seed uint64) (n mixed, err error) {
 	r := rand.New(rand.NewPCG(seed, 5))
-	spec := newMix(r)
+	spec := newMix(r, seed%4 == 0)
 	share, hard := []uint64{10, 9, 6, 3}[r.IntN(4)], r.IntN(2) == 0
 	load := func(options ...Option) (*Method, error) {
 		options = append(options, WithOperatorSet(mixSet()), WithPlan(PlanOwn))
@@ -169,7 +169,7 @@ const lowerSeeds = 1000
 // TestVerifyLowering checks that LowerVerify compares a method with the same method without
 // lowering.
 func TestVerifyLowering(t *testing.T) {
-	spec := newMix(rand.New(rand.NewPCG(4, 5)))
+	spec := newMix(rand.New(rand.NewPCG(4, 5)), false)
 	wrong := mask(1, 10, false)
 	load := func(by delegate.Backend) *Method {
 		p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerVerify), WithMinProfit(-1), WithDelegates(by))
@@ -238,7 +238,7 @@ func (u lyingUnit) Execute(ctx context.Context, args []*tensor.Value) error {
 // TestLoweringThatFails checks that a method runs unchanged, or after another attempt, if regions
 // fail to compile, exceed limits, or are canceled.
 func TestLoweringThatFails(t *testing.T) {
-	spec := newMix(rand.New(rand.NewPCG(1, 5)))
+	spec := newMix(rand.New(rand.NewPCG(1, 5)), false)
 	ctx, cancel := context.WithCancel(context.Background())
 	compiled, fails := 0, false
 	by := mask(1, 6, false)

@@ -99,10 +99,13 @@ type mix struct {
 	offset int64 // of the next planned value
 	sizes  int   // the size list of views, -1
 	owned  []int // values that only rewrite uses: an input that the program overwrites, and others
+	keeps  bool  // it has a state that is read through views that the exporter left out
+	kept   []int // that state, and these views
 }
 
-func newMix(r *rand.Rand) *pte.Method {
-	p := &mix{flowProgram: flowProgram{language: wordsOnly{}, r: r}}
+// newMix returns a random method, if keeps is set with a state that is read through views that the exporter left out.
+func newMix(r *rand.Rand, keeps bool) *pte.Method {
+	p := &mix{flowProgram: flowProgram{language: wordsOnly{}, r: r}, keeps: keeps}
 	p.m.Operators = []pte.Operator{{Name: "test::add", Overload: "out"}, {Name: "test::update_"}, {Name: "test::view"}}
 	p.begin()
 	p.more = p.statement
@@ -163,6 +166,10 @@ func (p *mix) statement(depth int) bool {
 		p.payload, p.payload, p.payload, p.elided, p.elided, p.copied, p.grow, p.grow, p.reshape, p.half, p.stale, p.total}
 	if p.r.IntN(3) == 0 {
 		return false
+	}
+	if p.keeps && p.r.IntN(4) == 0 {
+		p.keep()
+		return true
 	}
 	kinds[p.r.IntN(len(kinds))]()
 	return true
@@ -288,21 +295,46 @@ func (p *mix) again() {
 	p.defined = append(p.defined, v)
 }
 
-// elided returns a value to which the exporter gave the place of another one.
-func (p *mix) elided() {
-	v, view := p.value(), p.value()
-	for _, v := range []int{v, view} {
-		t := p.m.Values[v].Tensor
-		t.Storage, t.Offset = pte.Planned, p.offset
-	}
+// planned returns a value with a place.
+func (p *mix) planned(offset int64) int {
+	v := p.value()
+	t := p.m.Values[v].Tensor
+	t.Storage, t.Offset = pte.Planned, offset
 	if len(p.m.Arenas) == 0 {
 		p.m.Arenas = []pte.Arena{{Size: 1 << 20}}
 	}
+	return v
+}
+
+// elided returns a value to which the exporter gave the place of another one.
+func (p *mix) elided() {
+	v, view := p.planned(p.offset), p.planned(p.offset)
 	p.offset += 64
 	p.call(flowAdd, p.pick(), p.pick(), v, v)
 	out := p.value()
 	p.call(flowAdd, view, p.pick(), out, out)
 	p.defined = append(p.defined, v, view, out)
+}
+
+// keep reads a state or changes it in place, often through a view that the exporter left out.
+func (p *mix) keep() {
+	if len(p.kept) == 0 || p.r.IntN(2) == 0 {
+		v := p.planned(p.offset)
+		if len(p.kept) > 0 {
+			p.m.Values[v].Tensor.Offset = p.m.Values[p.kept[0]].Tensor.Offset
+		} else {
+			p.offset += 64
+		}
+		p.kept = append(p.kept, v)
+	}
+	v := p.kept[p.r.IntN(len(p.kept))]
+	if len(p.kept) == 1 || p.r.IntN(3) == 0 {
+		p.call(mixBump, v, p.pick(), v)
+		return
+	}
+	out := p.value()
+	p.call(flowAdd, v, p.pick(), out, out)
+	p.defined = append(p.defined, out)
 }
 
 func (p *mix) copied() {
