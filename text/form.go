@@ -81,5 +81,4 @@ type former struct {
 	*grammar.Matcher
 	logits []float32 // of the tokens that the form allows
 	bytes  []byte
-	failed bool // the form has too many possibilities at once
 }

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"math"
@@ -122,13 +123,10 @@ func (g *generation) choose() (int, error) {
 	}
 	id, ok := g.sampler.choose(logits, g.text())
 	if ok && g.Matcher != nil {
-		if id, ok = g.formed(id, logits); !ok && !g.former.failed && g.Accepts() {
+		if id, ok = g.formed(id, logits); !ok && g.Accepts() {
 			g.finish = FinishStop // nothing that has an end within the tokens that are left can follow
 			return 0, nil
 		}
-	}
-	if g.former.failed {
-		return 0, tooMany("too many possibilities for the next token")
 	}
 	if !ok && g.Matcher != nil {
 		return 0, &OptionError{Option: "form", Got: "no token that the bias and the model do not exclude", Want: "one that can follow"}
@@ -276,7 +274,7 @@ func (s *Session) GenerateTokens(ctx context.Context, prompt []int, o Options) i
 
 // startForm prepares a call with a form, which must have an end within the tokens that can be generated.
 func (g *generation) startForm(prompt int) error {
-	g.former.Matcher, g.former.failed = nil, false
+	g.former.Matcher = nil
 	if g.o.Form == nil {
 		return nil
 	}
@@ -287,10 +285,7 @@ func (g *generation) startForm(prompt int) error {
 		return &OptionError{Option: "stop", Got: "strings", Want: "none together with a form: the text would end within it"}
 	}
 	excluded := g.excluded()
-	var err error
-	if g.former.Matcher, err = g.o.Form.grammar.NewMatcher(g.model.vocabulary(), excluded); err != nil {
-		return tooMany(err.Error())
-	}
+	g.former.Matcher = g.o.Form.grammar.NewMatcher(g.model.vocabulary(), excluded)
 	switch n := g.remaining(prompt); {
 	case !g.Ends():
 		return noEnd(len(excluded) > 0)
@@ -324,11 +319,6 @@ func noEnd(excludes bool) error {
 			Want: "fewer of these tokens"}
 	}
 	return &OptionError{Option: "form", Got: "one that no text has", Want: "a form of texts that the model's tokens can write"}
-}
-
-// tooMany is the error of a form that cannot be followed.
-func tooMany(got string) error {
-	return &OptionError{Option: "form", Got: got, Want: "a simpler one: fewer alternatives and repetitions that can begin alike"}
 }
 
 // remaining returns the number of tokens that can be generated.
@@ -369,13 +359,13 @@ func (g *generation) formed(id int, logits []float32) (int, bool) {
 	for i := range f.logits {
 		f.logits[i] = float32(math.Inf(-1))
 	}
-	ok := g.Each(g.model.vocabulary(), left, func(id int) {
+	all := g.Each(g.model.vocabulary(), left, func(id int) {
 		if !g.endsText(id) {
 			f.logits[id] = logits[id]
 		}
 	})
-	if f.failed = !ok; f.failed {
-		return 0, false
+	if !all {
+		g.likely(logits, left)
 	}
 	if g.Accepts() {
 		for _, id := range slices.Concat(g.model.ends, g.o.Ends) {
@@ -384,7 +374,30 @@ func (g *generation) formed(id int, logits []float32) (int, bool) {
 			}
 		}
 	}
-	return g.sampler.choose(f.logits, g.text())
+	for {
+		id, ok := g.sampler.choose(f.logits, g.text())
+		if !ok || g.endsText(id) || g.Allows(g.tokenText(id), left) {
+			return id, ok
+		}
+		f.logits[id] = float32(math.Inf(-1)) // a form with very many possibilities, not all of which are followed
+	}
+}
+
+// likely adds the most likely tokens that the form allows, if it takes too much work to look at all.
+func (g *generation) likely(logits []float32, left int) {
+	ids := make([]int, len(logits))
+	for id := range ids {
+		ids[id] = id
+	}
+	slices.SortFunc(ids, func(a, b int) int { return cmp.Compare(logits[b], logits[a]) })
+	for _, id := range ids {
+		if g.Spent() {
+			return
+		}
+		if s := g.tokenText(id); len(s) > 0 && !g.endsText(id) && g.Allows(s, left) {
+			g.former.logits[id] = logits[id]
+		}
+	}
 }
 
 // advance makes the logits after a chosen token available. If the token is the next one of a draft,

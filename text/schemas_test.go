@@ -93,11 +93,7 @@ func answerOf(t *testing.T, s *Session, schema []byte, form *Form, r *rand.Rand)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := form.grammar.NewMatcher(s.model.vocabulary(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	least := m.Least()
+	least := form.grammar.NewMatcher(s.model.vocabulary(), nil).Least()
 	for _, most := range []int{least, least + 1 + r.IntN(40)} {
 		o := Options{MaxTokens: most, Form: form, Sampling: Sampling{Temperature: float64(r.IntN(3)), Seed: r.Uint64()}}
 		text := ""

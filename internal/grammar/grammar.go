@@ -15,8 +15,7 @@ import (
 // Limits on grammars.
 const (
 	maxNodes   = 200_000
-	batchNodes = 1024   // that are counted at once
-	maxConfigs = 10_000 // alternatives of a state
+	batchNodes = 1024 // that are counted at once
 	unreached  = math.MaxInt32 / 4
 )
 
@@ -34,6 +33,8 @@ const (
 type node struct {
 	kind      kind
 	low, high byte
+	ends      bool  // the rule can end here
+	rank      int32 // more than those of the nodes that are reached from it without a byte, but for loops around what can be empty
 	rule      int32
 	next      int32
 	others    []int32
@@ -246,9 +247,11 @@ func shared(s, t string) (n int) {
 
 // Grammar is a finished grammar. It is safe for concurrent use.
 type Grammar struct {
-	nodes []node
-	rules []int32
-	start int32
+	nodes   []node
+	rules   []int32
+	start   int32
+	classes [256]uint8 // of bytes that no node tells apart
+	width   int        // number of classes
 
 	mu   sync.Mutex
 	kept [2]distances // the last ones: for all tokens, and without some
@@ -353,15 +356,21 @@ func (g *Grammar) hops(at int32, single *[256]bool, token func(s string) bool) (
 	if slices.Contains(single[n.low:int(n.high)+1], true) {
 		list = append(list, n.next)
 	}
-	var text []byte
-	for len(text) < maxHop && n.kind == bytesNode && n.low == n.high {
-		text = append(text, n.low)
+	g.fixed(at, func(text []byte, next int32) {
 		if len(text) > 1 && token(string(text)) {
-			list = append(list, n.next)
+			list = append(list, next)
 		}
-		n = &g.nodes[n.next]
-	}
+	})
 	return list
+}
+
+// fixed calls f with the beginnings of the fixed text at a node, and the nodes after them.
+func (g *Grammar) fixed(at int32, f func(text []byte, next int32)) {
+	var text []byte
+	for n := &g.nodes[at]; len(text) < maxHop && n.kind == bytesNode && n.low == n.high; n = &g.nodes[n.next] {
+		text = append(text, n.low)
+		f(text, n.next)
+	}
 }
 
 // by returns the distance of a node by way of one that it needs. The others are not looked at, else a node with many alternatives
@@ -384,64 +393,98 @@ func (b *Builder) Build(p Part) (*Grammar, error) {
 		return nil, b.err
 	}
 	g := &Grammar{nodes: b.nodes, rules: b.rules, start: r}
-	if err := g.checkRecursion(); err != nil {
+	if err := g.order(); err != nil {
 		return nil, err
 	}
+	g.classify()
 	if g.distances(func(s string) bool { return len(s) == 1 })[g.rules[g.start]] >= unreached {
 		return nil, errors.New("no finite text has this form")
 	}
 	return g, nil
 }
 
-// checkRecursion rejects rules that begin with themselves.
-func (g *Grammar) checkRecursion() error {
-	d := g.distances(func(string) bool { return false }) // 0 for what can be empty
-	const (
-		open = iota + 1
-		done
-	)
-	state := make([]uint8, len(g.rules))
-	var visit func(rule int32) error
-	var walk func(at int32, seen map[int32]bool) error
-	walk = func(at int32, seen map[int32]bool) error {
-		if seen[at] {
-			return nil
+// classify sets the classes of bytes.
+func (g *Grammar) classify() {
+	var begins [257]bool
+	for i := range g.nodes {
+		if n := &g.nodes[i]; n.kind == bytesNode {
+			begins[n.low], begins[int(n.high)+1] = true, true
 		}
-		seen[at] = true
-		n := &g.nodes[at]
-		switch n.kind {
-		case callNode:
-			if err := visit(n.rule); err != nil {
-				return err
-			}
-			if d[g.rules[n.rule]] == 0 {
-				return walk(n.next, seen)
-			}
-		case splitNode:
-			for _, k := range n.others {
-				if err := walk(k, seen); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
 	}
-	visit = func(rule int32) error {
-		if state[rule] == open {
-			return errors.New("a form that begins with itself")
+	class := uint8(0)
+	for c := range g.classes {
+		if c > 0 && begins[c] {
+			class++
 		}
-		if state[rule] == done || g.rules[rule] < 0 {
-			return nil
-		}
-		state[rule] = open
-		err := walk(g.rules[rule], make(map[int32]bool))
-		state[rule] = done
-		return err
+		g.classes[c] = class
 	}
+	g.width = int(class) + 1
+}
+
+// order sets which nodes can end, and the ranks. It rejects rules that begin with themselves.
+func (g *Grammar) order() error {
+	for i, d := range g.distances(func(string) bool { return false }) { // 0 for what can be empty
+		g.nodes[i].ends = d == 0
+	}
+	o := &orderer{g, make([]uint8, len(g.rules)), make([]bool, len(g.nodes)), 0}
 	for r := range g.rules {
-		if err := visit(int32(r)); err != nil {
+		if err := o.rule(int32(r)); err != nil {
 			return err
 		}
 	}
+	for i := range g.nodes {
+		if err := o.node(int32(i)); err != nil { // cannot happen: all rules were visited
+			return err
+		}
+	}
+	return nil
+}
+
+// orderer ranks nodes.
+type orderer struct {
+	*Grammar
+	rules []uint8 // 1 while the rule's beginning is visited, 2 behind that
+	seen  []bool
+	rank  int32
+}
+
+func (o *orderer) rule(r int32) error {
+	switch {
+	case o.rules[r] == 1:
+		return errors.New("a form that begins with itself")
+	case o.rules[r] == 2 || o.Grammar.rules[r] < 0:
+		return nil
+	}
+	o.rules[r] = 1
+	err := o.node(o.Grammar.rules[r])
+	o.rules[r] = 2
+	return err
+}
+
+func (o *orderer) node(at int32) error {
+	if o.seen[at] {
+		return nil
+	}
+	o.seen[at] = true
+	n := &o.nodes[at]
+	switch n.kind {
+	case callNode:
+		if err := o.rule(n.rule); err != nil {
+			return err
+		}
+		if o.nodes[o.Grammar.rules[n.rule]].ends {
+			if err := o.node(n.next); err != nil {
+				return err
+			}
+		}
+	case splitNode:
+		for _, k := range n.others {
+			if err := o.node(k); err != nil {
+				return err
+			}
+		}
+	}
+	n.rank = o.rank
+	o.rank++
 	return nil
 }

@@ -1,22 +1,15 @@
 package grammar
 
 import (
+	"cmp"
 	"encoding/binary"
-	"fmt"
+	"slices"
 )
 
-// frame is a node to which a called rule returns.
-type frame struct {
-	id     uint32
-	ret    int32
-	parent *frame
-	rest   int32 // tokens from ret to the end of the text
-}
-
-// config is a possible position in the grammar.
+// config is a possible position in the grammar: a node of bytes, with all stacks of the rules around it. A state has each node once.
 type config struct {
 	at    int32
-	stack *frame // nil in the first rule
+	stack *stack
 }
 
 // state is a set of positions: after the same bytes.
@@ -24,61 +17,64 @@ type state struct {
 	configs []config
 	least   int32 // tokens to the end of the text
 	accepts bool
-	next    map[byte]*state
+	next    []*state // by class of bytes; nil if it is not known, dead if there is none
 }
+
+// dead is the state after bytes that do not belong to the form.
+var dead = &state{}
 
 // Matcher follows a text. It is for one goroutine.
 type Matcher struct {
+	stacks
 	g      *Grammar
-	dist   []int32
-	frames map[frameKey]*frame
 	states map[string]*state
-	ids    uint32
-	key    []byte
 	now    *state
 	path   []*state
-	kept   int             // positions of the known states
-	visits int             // nodes that steps have looked at, in this call of Each
-	seen   map[config]bool // in this step
-	many   bool            // a state would have more alternatives than are supported
+	kept   int // positions of the known states
+	visits int // nodes that steps have looked at, in this call of Each
+	step   step
 }
 
-type frameKey struct {
-	ret    int32
-	parent *frame
+// step is the work on a byte.
+type step struct {
+	at      map[int32]*stack // of the nodes that are reached without a further byte
+	order   []int32          // these nodes
+	work    []config
+	accepts bool
 }
 
 // Limits on the work of a matcher.
 const (
-	maxStates = 1 << 14         // that are kept
-	maxKept   = 1_000_000       // positions of them
-	maxSeen   = 10 * maxConfigs // nodes of a step
-	maxVisits = 1_000_000       // in a call of Each
+	maxStates = 1 << 14   // that are kept
+	maxStacks = 1 << 18   // of these
+	maxKept   = 1_000_000 // positions of them
+	maxVisits = 1_000_000 // in a call of Each
 )
 
-// ErrTooMany reports a form that has more alternatives at some place than are supported.
-var ErrTooMany = fmt.Errorf("more than %d alternatives at once", maxConfigs)
-
-// NewMatcher returns a matcher at the beginning of a text of the tokens of v, without those that are excluded, a sorted list. The
-// error is ErrTooMany.
-func (g *Grammar) NewMatcher(v *Vocabulary, excluded []int) (*Matcher, error) {
-	m := &Matcher{g: g, dist: g.distancesOf(v, excluded)}
+// NewMatcher returns a matcher at the beginning of a text of the tokens of v, without those that are excluded, a sorted list.
+func (g *Grammar) NewMatcher(v *Vocabulary, excluded []int) *Matcher {
+	m := &Matcher{g: g, stacks: stacks{dist: g.distancesOf(v, excluded), joins: maxJoins}}
 	m.forget()
 	m.begin()
-	list := m.expand(nil, config{g.rules[g.start], nil})
-	if m.many {
-		return nil, ErrTooMany
-	}
-	m.now = m.state(list)
-	return m, nil
+	m.enter(config{g.rules[g.start], bottom})
+	m.now = m.state(m.expand())
+	return m
 }
 
 // begin begins a step.
 func (m *Matcher) begin() {
-	if len(m.seen) > 256 || m.seen == nil { // to clear a large one takes longer
-		m.seen = make(map[config]bool)
+	if len(m.step.at) > 256 || m.step.at == nil { // to clear a large one takes longer
+		m.step.at = make(map[int32]*stack)
 	}
-	clear(m.seen)
+	clear(m.step.at)
+	m.step.order, m.step.accepts, m.joins = m.step.order[:0], false, min(max(m.joins, 0)+stepJoins, maxJoins)
+}
+
+// tidy forgets the known states if they are many.
+func (m *Matcher) tidy() {
+	if len(m.states) > maxStates || m.kept > maxKept || len(m.known)+len(m.joined) > maxStacks {
+		m.forget()
+	}
 }
 
 // forget drops the known states; those in use stay valid. They are unlinked: else the states in use would keep all others.
@@ -92,8 +88,8 @@ func (m *Matcher) forget() {
 	if m.now != nil {
 		m.now.next = nil
 	}
-	m.kept = 0
-	m.frames, m.states = make(map[frameKey]*frame), make(map[string]*state)
+	m.kept, m.states = 0, make(map[string]*state)
+	m.stacks.forget()
 }
 
 // Least returns a number of tokens with which the text has an end. It is very large if there is none.
@@ -108,166 +104,195 @@ func (m *Matcher) Accepts() bool { return m.now.accepts }
 // Complete reports whether the text must end here.
 func (m *Matcher) Complete() bool { return m.now.accepts && len(m.now.configs) == 0 }
 
-// Allows reports whether the text can go on with bytes, and end with left further tokens.
+// Allows reports whether the text can go on with bytes, and end with left further tokens. Advance can follow with the same bytes.
 func (m *Matcher) Allows(b []byte, left int) bool {
-	s := m.after(m.now, b)
-	return s != nil && int(s.least) <= left
+	m.tidy()
+	s := m.after(b)
+	return s != dead && int(s.least) <= left
 }
 
 // Advance moves on.
 func (m *Matcher) Advance(b []byte) bool {
-	s := m.after(m.now, b)
-	if s == nil {
+	s := m.after(b)
+	if s == dead {
 		return false
 	}
 	m.now = s
 	return true
 }
 
-// after returns the state after bytes, nil if they do not belong to the form.
-func (m *Matcher) after(s *state, b []byte) *state {
-	for _, c := range b {
-		if s = m.step(s, c); s == nil {
-			return nil
-		}
+// after returns the state after bytes.
+func (m *Matcher) after(b []byte) *state {
+	s := m.now
+	for i := 0; i < len(b) && s != dead; i++ {
+		s = m.next(s, b[i])
 	}
 	return s
 }
 
-// step returns the state after a byte.
-func (m *Matcher) step(s *state, c byte) *state {
-	if next, ok := s.next[c]; ok {
-		return next
-	}
-	if len(m.states) > maxStates || m.kept > maxKept {
-		m.forget()
+// next returns the state after a byte.
+func (m *Matcher) next(s *state, c byte) *state {
+	class := m.g.classes[c]
+	if s.next != nil && s.next[class] != nil {
+		return s.next[class]
 	}
 	m.begin()
-	var list []config
 	for _, p := range s.configs {
 		if n := &m.g.nodes[p.at]; n.low <= c && c <= n.high {
-			list = m.expand(list, config{n.next, p.stack})
+			m.enter(config{n.next, p.stack})
 		}
 	}
 	m.visits += len(s.configs) / 8
-	if m.many {
-		return nil // callers fail: some of the alternatives are missing
-	}
-	next := m.state(list)
+	next := m.state(m.expand())
 	if s.next == nil {
-		s.next = make(map[byte]*state)
+		s.next = make([]*state, m.g.width)
 	}
-	s.next[c] = next
+	s.next[class] = next
 	return next
 }
 
-// expand adds the positions that a position stands for: those of bytes, and the end of the text, which has no node. Beyond
-// the limits positions are left out: the matcher then allows less than the grammar, but nothing that it does not.
-func (m *Matcher) expand(list []config, p config) []config {
-	work, seen := []config{p}, m.seen
-	for len(work) > 0 && !m.many {
-		m.visits++
-		m.many = len(list) >= maxConfigs || len(seen) >= maxSeen
+// enter adds a position that a byte has led to. If its rule can end there, so it adds those behind the rules that called it.
+func (m *Matcher) enter(p config) {
+	work := append(m.step.work[:0], p)
+	for len(work) > 0 {
 		p := work[len(work)-1]
 		work = work[:len(work)-1]
-		if seen[p] {
+		if m.visits++; !m.add(p.at, p.stack) || !m.g.nodes[p.at].ends {
 			continue
 		}
-		seen[p] = true
-		switch n := &m.g.nodes[p.at]; n.kind {
-		case bytesNode:
-			list = append(list, p)
-		case callNode:
-			stack := p.stack
-			if m.g.nodes[n.next].kind != endNode { // else nothing follows here: rules that end with themselves need no stack
-				stack = m.frame(n.next, p.stack)
-			}
-			work = append(work, config{m.g.rules[n.rule], stack})
-		case splitNode:
-			m.visits += len(n.others) / 8 // to list an alternative is less work than to look at it
-			for _, k := range n.others {
-				work = append(work, config{k, p.stack})
-			}
-		case endNode:
-			if p.stack != nil {
-				work = append(work, config{p.stack.ret, p.stack.parent})
-			} else if end := (config{-1, nil}); !seen[end] {
-				seen[end] = true
-				list = append(list, end)
-			}
+		m.step.accepts = m.step.accepts || p.stack.empty
+		for _, e := range p.stack.edges {
+			work = append(work, config{e.ret, e.below})
+		}
+	}
+	m.step.work = work
+}
+
+// add adds a node with stacks, and reports whether they are new.
+func (m *Matcher) add(at int32, s *stack) bool {
+	before, ok := m.step.at[at]
+	if !ok {
+		m.step.order = append(m.step.order, at)
+	}
+	joined := m.join(before, s)
+	if ok && joined == before {
+		return false
+	}
+	m.step.at[at] = joined
+	return true
+}
+
+// expand returns the positions that those of the step stand for: the nodes of bytes that are reached without one. A node is visited
+// after all that lead to it, with the stacks of all of them; only of loops around what can be empty some are visited again.
+func (m *Matcher) expand() []config {
+	m.reach()
+	slices.SortFunc(m.step.order, func(a, b int32) int { return cmp.Compare(m.g.nodes[b].rank, m.g.nodes[a].rank) })
+	for again := true; again; {
+		again = false
+		for _, at := range m.step.order {
+			again = m.spread(at) || again
+		}
+	}
+	var list []config
+	for _, at := range m.step.order {
+		if m.g.nodes[at].kind == bytesNode {
+			list = append(list, config{at, m.step.at[at]})
 		}
 	}
 	return list
 }
 
-// frame returns a frame; the same one for the same arguments.
-func (m *Matcher) frame(ret int32, parent *frame) *frame {
-	k := frameKey{ret, parent}
-	f := m.frames[k]
-	if f == nil {
-		m.ids++
-		f = &frame{m.ids, ret, parent, m.dist[ret]}
-		if parent != nil {
-			f.rest = min(f.rest+parent.rest, unreached)
+// reach adds the nodes to the step that are reached without a byte.
+func (m *Matcher) reach() {
+	for i := 0; i < len(m.step.order); i++ {
+		switch n := &m.g.nodes[m.step.order[i]]; n.kind {
+		case callNode:
+			first := m.g.rules[n.rule]
+			m.add(first, nil)
+			if m.g.nodes[first].ends {
+				m.add(n.next, nil)
+			}
+		case splitNode:
+			for _, k := range n.others {
+				m.add(k, nil)
+			}
 		}
-		m.frames[k] = f
 	}
-	return f
+	m.visits += len(m.step.order)
 }
 
-// state returns the state of positions, nil for none.
+// spread adds the stacks of a node to those that follow it. It reports whether one of these was visited before.
+func (m *Matcher) spread(at int32) (again bool) {
+	n, s := &m.g.nodes[at], m.step.at[at]
+	to := func(k int32, s *stack) { again = m.add(k, s) && m.g.nodes[k].rank >= n.rank || again }
+	switch {
+	case s == nil:
+	case n.kind == splitNode:
+		for _, k := range n.others {
+			to(k, s)
+		}
+	case n.kind == callNode:
+		first := m.g.rules[n.rule]
+		if m.g.nodes[first].ends { // no text: the rule's end is not looked at again
+			to(n.next, s)
+		}
+		if m.g.nodes[n.next].kind != endNode { // else nothing follows here: rules that end with themselves need no stack
+			s = m.push(n.next, s)
+		}
+		to(first, s)
+	}
+	return again
+}
+
+// state returns the state of positions.
 func (m *Matcher) state(list []config) *state {
-	if len(list) == 0 {
-		return nil
+	if len(list) == 0 && !m.step.accepts {
+		return dead
 	}
 	m.key = m.key[:0]
+	if m.step.accepts {
+		m.key = append(m.key, 1)
+	}
 	for _, p := range list {
-		id := uint32(0)
-		if p.stack != nil {
-			id = p.stack.id
-		}
-		m.key = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(m.key, uint32(p.at)), id)
+		m.key = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(m.key, uint32(p.at)), p.stack.id)
 	}
 	if s := m.states[string(m.key)]; s != nil {
 		return s
 	}
-	s := &state{least: unreached}
+	s := &state{configs: list, accepts: m.step.accepts, least: unreached}
+	if s.accepts {
+		s.least = 0
+	}
 	for _, p := range list {
-		if p.at < 0 {
-			s.accepts, s.least = true, 0
-			continue
-		}
-		d := m.dist[p.at]
-		if p.stack != nil {
-			d = min(d+p.stack.rest, unreached)
-		}
-		s.least = min(s.least, d)
-		s.configs = append(s.configs, p)
+		s.least = min(s.least, m.dist[p.at]+p.stack.rest)
 	}
 	m.states[string(m.key)] = s
 	m.kept += len(list)
 	return s
 }
 
-// Each calls f for each token with which the text can go on, and end with left further tokens. It is false if there are too many
-// possibilities to find all of these tokens.
+// Each calls f for each token with which the text can go on, and end with left further tokens. It is false if it took too much work to
+// look at all tokens: f was then called for some of them, at least those on a way to the nearest end.
 func (m *Matcher) Each(v *Vocabulary, left int, f func(id int)) bool {
 	m.visits = 0
 	m.path = append(m.path[:0], m.now)
 	failed := int32(-1) // the length of a beginning that does not belong to the form
 	for i, s := range v.texts {
-		if m.visits > maxVisits || m.many {
-			return false
-		}
 		common := v.shared[i]
 		if failed >= 0 && common >= failed {
 			continue // it has that beginning
 		}
+		if m.Spent() {
+			m.nearest(v, left, f)
+			m.visits = 0
+			return false
+		}
 		failed = -1
 		m.path = m.path[:min(int(common)+1, len(m.path))]
 		for k := len(m.path) - 1; k < len(s); k++ {
-			next := m.step(m.path[k], s[k])
-			if next == nil {
+			m.tidy()
+			next := m.next(m.path[k], s[k])
+			if next == dead {
 				failed = int32(k + 1)
 				break
 			}
@@ -277,5 +302,37 @@ func (m *Matcher) Each(v *Vocabulary, left int, f func(id int)) bool {
 			f(int(v.ids[i]))
 		}
 	}
-	return !m.many
+	return true
+}
+
+// Spent reports whether there was much work since Each.
+func (m *Matcher) Spent() bool { return m.visits > maxVisits }
+
+// nearest calls f for the tokens that lead from the position with the nearest end toward it.
+func (m *Matcher) nearest(v *Vocabulary, left int, f func(id int)) {
+	best, least := int32(-1), int32(unreached)
+	for _, p := range m.now.configs {
+		if n := m.dist[p.at] + p.stack.rest; n < least {
+			best, least = p.at, n
+		}
+	}
+	if best < 0 {
+		return
+	}
+	try := func(text []byte) {
+		if ids := v.all(string(text)); len(ids) > 0 && m.Allows(text, left) {
+			for _, id := range ids {
+				f(int(id))
+			}
+		}
+	}
+	n := &m.g.nodes[best]
+	for c := int(n.low); c <= int(n.high); c++ {
+		try([]byte{byte(c)})
+	}
+	m.g.fixed(best, func(text []byte, _ int32) {
+		if len(text) > 1 {
+			try(text)
+		}
+	})
 }

@@ -9,14 +9,22 @@ type Vocabulary struct {
 	shared []int32 // bytes that a text has in common with the one before
 }
 
+// all returns the tokens with a text.
+func (v *Vocabulary) all(s string) []int32 {
+	first, _ := slices.BinarySearch(v.texts, s)
+	end := first
+	for end < len(v.texts) && v.texts[end] == s {
+		end++
+	}
+	return v.ids[first:end]
+}
+
 // has reports whether a text is that of a token that is not excluded.
 func (v *Vocabulary) has(s string, excluded []int) bool {
-	for i, _ := slices.BinarySearch(v.texts, s); i < len(v.texts) && v.texts[i] == s; i++ {
-		if _, not := slices.BinarySearch(excluded, int(v.ids[i])); !not {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.all(s), func(id int32) bool {
+		_, not := slices.BinarySearch(excluded, int(id))
+		return !not
+	})
 }
 
 // NewVocabulary returns a vocabulary. Tokens without text are left out.

@@ -357,10 +357,7 @@ func grammarOf(t *testing.T, f *callFormat, u *toolUse, thought string) *grammar
 // walked returns a random text of a grammar.
 func walked(t *testing.T, g *grammar.Grammar, v *grammar.Vocabulary, r *rand.Rand) string {
 	t.Helper()
-	m, err := g.NewMatcher(v, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := g.NewMatcher(v, nil)
 	var b []byte
 	for left := m.Least() + r.IntN(120); left > 0 && !m.Complete(); left-- {
 		var ids []int
@@ -408,10 +405,7 @@ func TestFreeForms(t *testing.T) {
 		c.u.tools = []toolFunction{{Name: "f"}}
 		g := grammarOf(t, formatNamed(t, c.format), &c.u, c.thought)
 		for i, s := range append(c.yes, c.not...) {
-			m, err := g.NewMatcher(v, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := g.NewMatcher(v, nil)
 			if got := m.Advance([]byte(s)) && m.Accepts(); got != (i < len(c.yes)) {
 				t.Errorf("%+v %q: accepted %v", c.u, s, got)
 			}
