@@ -60,6 +60,8 @@ type Limit func(states int) error
 // jsonParts are the parts of JSON texts.
 type jsonParts struct {
 	space, char, str, number, integer, any, object, list Part
+
+	further [maxFraction]Part // up to so many digits
 }
 
 // NewBuilder returns a builder without rules.

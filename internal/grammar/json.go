@@ -22,6 +22,9 @@ func (b *Builder) newJSON() *jsonParts {
 	j.char = b.Rule(charPart())
 	j.str = b.Rule(Seq(Text(`"`), Many(j.char), Text(`"`)))
 	j.integer = b.Rule(Seq(Opt(Text("-")), naturals()))
+	for n := range j.further {
+		j.further[n] = b.Rule(Repeat(digit, 0, n))
+	}
 	exponent := Seq(Alt(Text("e"), Text("E")), Opt(Alt(Text("+"), Text("-"))), digit, Opt(digit))
 	j.number = b.Rule(Seq(Opt(Text("-")), naturals(), Opt(Seq(Text("."), Repeat(digit, 1, maxFraction))), Opt(exponent)))
 	value, object, list := b.Declare(), b.Declare(), b.Declare()

@@ -1,10 +1,12 @@
 package grammar
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
+	"math/big"
 	"strconv"
+	"strings"
 )
 
 // limit is the largest integer of maxDigits digits.
@@ -61,110 +63,250 @@ func (p places) sameLength(a, b string) Part {
 	return Alt(list...)
 }
 
-// natural is a number from a to b without a sign, nil if there is none.
-func natural(a, b int64) Part {
-	if a > b {
-		return nil
-	}
-	var list []Part
+// natural is a number from a to b without a sign, and what follows a number of so many digits.
+func natural(a, b int64, end func(digits int) Part) (list []Part) {
 	for a <= b {
-		end := int64(9)
-		for end < a {
-			end = end*10 + 9
+		last := int64(9)
+		for last < a {
+			last = last*10 + 9
 		}
-		end = min(end, b)
-		list = append(list, decimal.sameLength(strconv.FormatInt(a, 10), strconv.FormatInt(end, 10)))
-		a = end + 1
+		last = min(last, b)
+		s := strconv.FormatInt(a, 10)
+		list = append(list, Seq(decimal.sameLength(s, strconv.FormatInt(last, 10)), end(len(s))))
+		a = last + 1
 	}
-	return Alt(list...)
+	return list
+}
+
+// nothing follows a number.
+func nothing(int) Part { return Seq() }
+
+// bound is one of numbers; without a value there is none.
+type bound struct {
+	value *big.Rat
+	open  bool // it is excluded itself
+}
+
+// negated returns the bound of the negative numbers.
+func (x bound) negated() bound {
+	if x.value == nil {
+		return x
+	}
+	return bound{new(big.Rat).Neg(x.value), x.open}
 }
 
 // bounds are those of a number.
 type bounds struct {
-	low, high         float64
-	openLow, openHigh bool // the bounds themselves are excluded
-	hasLow, hasHigh   bool
-	integersOnly      bool
+	low, high    bound
+	integersOnly bool
 }
 
-// integers returns the range of integers within the bounds and the limit of digits.
-func (x *bounds) integers() (low, high int64) {
-	l, h := math.Ceil(max(x.low, -limit)), math.Floor(min(x.high, limit))
-	if x.openLow && l == x.low {
-		l++
-	}
-	if x.openHigh && h == x.high {
-		h--
-	}
-	if l > limit || h < -limit {
-		return 1, 0
-	}
-	return int64(l), int64(h)
-}
-
-// part returns the numbers within the bounds: integers, and fractions between two of them.
-func (x *bounds) part() (Part, error) {
-	if !x.hasLow {
-		x.low = math.Inf(-1)
-	}
-	if !x.hasHigh {
-		x.high = math.Inf(1)
-	}
-	if x.low > limit || x.high < -limit {
-		return nil, fmt.Errorf("no number between the bounds has at most %d digits", maxDigits)
-	}
-	low, high := x.integers()
-	var list []Part
-	add := func(sign string, a, b int64, end Part) {
-		if p := natural(a, b); p != nil {
-			list = append(list, Seq(Text(sign), p, end))
-		}
-	}
-	add("", max(low, 0), high, Seq())
-	add("-", max(-high, 1), -low, Seq())
-	if !x.integersOnly {
-		fraction := Seq(Text("."), Repeat(digit, 1, maxFraction))
-		top := int64(math.Floor(min(x.high, limit))) // fractions below it are within the bounds
-		bottom := int64(math.Ceil(max(x.low, -limit)))
-		add("", max(low, 0), top-1, fraction)
-		add("-", max(-high, 0), -bottom-1, fraction)
+// part returns the numbers within the bounds, of at most maxDigits digits: readers that know no other numbers than doubles do not
+// confuse these, and find them within the bounds, too.
+func (x *bounds) part(j *jsonParts) (Part, error) {
+	list := x.unsigned(x.low, x.high, false, j)
+	for _, p := range x.unsigned(x.high.negated(), x.low.negated(), true, j) {
+		list = append(list, Seq(Text("-"), p))
 	}
 	if list == nil {
-		return nil, errors.New("no number between the bounds can be written with integers around it")
+		return nil, fmt.Errorf("no number of at most %d digits is between the bounds", maxDigits)
 	}
 	return Alt(list...), nil
+}
+
+// unsigned returns the numbers between two bounds that are not negative, or that are positive.
+func (x *bounds) unsigned(low, high bound, positive bool, j *jsonParts) []Part {
+	a, b := mark{open: positive}, mark{whole: limit}
+	if low.value != nil && (low.value.Sign() > 0 || low.value.Sign() == 0 && low.open) {
+		a = markOf(low, true)
+	}
+	if high.value != nil && high.value.Sign() < 0 || a.whole > limit {
+		return nil
+	}
+	if high.value != nil && high.value.Cmp(new(big.Rat).SetInt64(limit)) <= 0 {
+		b = markOf(high, false)
+	}
+	if x.integersOnly {
+		return natural(a.next(), b.last(), nothing)
+	}
+	if a.whole == b.whole {
+		return j.wholes(a.whole, &a, &b)
+	}
+	if a.whole > b.whole {
+		return nil
+	}
+	list := append(j.wholes(a.whole, &a, nil), j.wholes(b.whole, nil, &b)...)
+	return append(list, natural(a.whole+1, b.whole-1, j.fraction)...)
+}
+
+// mark is a bound of numbers without a sign, in digits.
+type mark struct {
+	whole int64
+	frac  string // digits after the point, none of them a last zero
+	open  bool
+}
+
+// markOf returns a bound with the digits that numbers have: the next one up or down.
+func markOf(x bound, up bool) mark {
+	whole := new(big.Int).Quo(x.value.Num(), x.value.Denom())
+	if !whole.IsInt64() || whole.Int64() > limit {
+		return mark{whole: limit + 1}
+	}
+	n := fractionDigits(len(whole.String()))
+	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
+	scaled, rest := new(big.Int).QuoRem(new(big.Int).Mul(x.value.Num(), scale), x.value.Denom(), new(big.Int))
+	if up && rest.Sign() != 0 {
+		scaled.Add(scaled, big.NewInt(1))
+	}
+	s := fmt.Sprintf("%0*s", n+1, scaled)
+	m := mark{frac: strings.TrimRight(s[len(s)-n:], "0"), open: x.open}
+	m.whole, _ = strconv.ParseInt(s[:len(s)-n], 10, 64) // at most limit+1
+	return m
+}
+
+// next returns the first integer behind a lower bound.
+func (m mark) next() int64 {
+	if m.frac != "" || m.open {
+		return m.whole + 1
+	}
+	return m.whole
+}
+
+// last returns the last integer before an upper bound.
+func (m mark) last() int64 {
+	if m.frac == "" && m.open {
+		return m.whole - 1
+	}
+	return m.whole
+}
+
+// fractionDigits returns how many digits can be after the point of a number with so many before it.
+func fractionDigits(before int) int { return min(maxFraction, maxDigits-before) }
+
+// fraction is any fraction, or none, of a number with so many digits before the point.
+func (j *jsonParts) fraction(before int) Part {
+	n := fractionDigits(before)
+	if n == 0 {
+		return Seq()
+	}
+	return Opt(Seq(Text("."), digit, j.further[n-1]))
+}
+
+// wholes returns the numbers with certain digits before the point, at least low and at most high; nil is no bound.
+func (j *jsonParts) wholes(whole int64, low, high *mark) []Part {
+	text := strconv.FormatInt(whole, 10)
+	none, more := j.between(low, high, 0, fractionDigits(len(text)))
+	list := make([]Part, 0, 2)
+	if none {
+		list = append(list, Text(text))
+	}
+	if more != nil {
+		list = append(list, Seq(Text(text+"."), more))
+	}
+	return list
+}
+
+// between returns the digits of fractions from place i, at most n: whether there can be none, and one or more. Before place i the
+// digits are those of low and of high; nil is no bound.
+func (j *jsonParts) between(low, high *mark, i, n int) (none bool, more Part) {
+	none = (low == nil || len(low.frac) <= i && !low.open) && (high == nil || len(high.frac) > i || !high.open)
+	if n == 0 {
+		return none, nil
+	}
+	if low == nil && high == nil {
+		return none, Seq(digit, j.further[n-1])
+	}
+	var list []Part
+	add := func(c byte, low, high *mark) {
+		rest, more := j.between(low, high, i+1, n-1)
+		if rest {
+			list = append(list, Text(string([]byte{c})))
+		}
+		if more != nil {
+			list = append(list, Seq(Text(string([]byte{c})), more))
+		}
+	}
+	first, last := low.digit(i, '0'), high.digit(i, '9')
+	switch {
+	case first == last:
+		add(first, low, high)
+	case first < last:
+		add(first, low, nil)
+		add(last, nil, high)
+		if first+1 < last {
+			list = append(list, Seq(Between(first+1, last-1), j.further[n-1]))
+		}
+	}
+	if list == nil {
+		return none, nil
+	}
+	return none, Alt(list...)
+}
+
+// digit returns a digit of the fraction, without a bound another one.
+func (m *mark) digit(i int, otherwise byte) byte {
+	switch {
+	case m == nil:
+		return otherwise
+	case i < len(m.frac):
+		return m.frac[i]
+	}
+	return '0'
 }
 
 // boundsOf reads the bounds of a schema.
 func boundsOf(get func(key string) (any, bool)) (x bounds, err error) {
 	for _, k := range []struct {
-		key       string
-		low, open bool
-	}{{"minimum", true, false}, {"exclusiveMinimum", true, true}, {"maximum", false, false}, {"exclusiveMaximum", false, true}} {
+		key  string
+		of   *bound
+		sign int
+		open bool
+	}{{"minimum", &x.low, 1, false}, {"exclusiveMinimum", &x.low, 1, true}, {"maximum", &x.high, -1, false}, {"exclusiveMaximum", &x.high, -1, true}} {
 		v, ok := get(k.key)
 		if !ok {
 			continue
 		}
-		f, ok := floatOf(v)
-		if !ok {
-			return x, fmt.Errorf("%s: want a number", k.key)
+		n, err := exact(v)
+		if err != nil {
+			return x, fmt.Errorf("%s: %w", k.key, err)
 		}
-		switch {
-		case k.low && (!x.hasLow || f > x.low || f == x.low && k.open):
-			x.low, x.openLow, x.hasLow = f, k.open, true
-		case !k.low && (!x.hasHigh || f < x.high || f == x.high && k.open):
-			x.high, x.openHigh, x.hasHigh = f, k.open, true
+		if k.of.value == nil || n.Cmp(k.of.value)*k.sign > 0 || n.Cmp(k.of.value) == 0 && k.open {
+			*k.of = bound{n, k.open}
 		}
 	}
 	return x, nil
 }
 
-func floatOf(v any) (float64, bool) {
-	switch n := v.(type) {
-	case int:
-		return float64(n), true
-	case float64:
-		return n, true
+// Limits on numbers of schemas that are calculated with.
+const (
+	maxNumber   = 400 // bytes
+	maxExponent = 400
+)
+
+// exact returns a number of a schema.
+func exact(v any) (*big.Rat, error) {
+	s, ok := v.(json.Number)
+	if !ok {
+		return nil, errors.New("want a number")
 	}
-	return 0, false
+	_, exponent, _ := strings.Cut(strings.ToLower(string(s)), "e")
+	if e, err := strconv.Atoi(exponent); exponent != "" && (err != nil || max(e, -e) > maxExponent) || len(s) > maxNumber {
+		return nil, fmt.Errorf("the number %.40s: want one of at most %d digits, and an exponent from -%d to %d", s, maxNumber,
+			maxExponent, maxExponent)
+	}
+	x, ok := new(big.Rat).SetString(string(s))
+	if !ok { // cannot happen: it was read as JSON
+		return nil, errors.New("want a number")
+	}
+	return x, nil
+}
+
+// floatOf returns the double of a number of a schema.
+func floatOf(v any) (float64, bool) {
+	n, ok := v.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	x, err := n.Float64()
+	return x, err == nil
 }

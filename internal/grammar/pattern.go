@@ -11,10 +11,10 @@ import (
 var (
 	clock = Seq(Alt(Seq(Between('0', '1'), digit), Seq(Text("2"), Between('0', '3'))), Text(":"), Between('0', '5'), digit, Text(":"),
 		Between('0', '5'), digit)
-	day = Seq(digits(4), Text("-"), Alt(Seq(Text("0"), Between('1', '9')), Seq(Text("1"), Between('0', '2'))), Text("-"),
+	day = Seq(decimal.sameLength("0001", "9999"), Text("-"), Alt(Seq(Text("0"), Between('1', '9')), Seq(Text("1"), Between('0', '2'))), Text("-"),
 		Alt(Seq(Text("0"), Between('1', '9')), Seq(Text("1"), digit), Seq(Text("2"), Between('0', '8'))))
 	lowHex = Alt(digit, Between('a', 'f'))
-	octet  = natural(0, 255)
+	octet  = Alt(natural(0, 255, nothing)...)
 	word   = Repeat(Alt(Between('a', 'z'), digit), 1, 15) // the part before @ has at most 64 characters
 )
 
@@ -45,6 +45,9 @@ var (
 
 // Pattern returns the grammar of texts that match a regular expression from their beginning to their end.
 func Pattern(s string, limits ...Limit) (*Grammar, error) {
+	if len(s) > maxPattern {
+		return nil, fmt.Errorf("%d bytes, at most %d are supported", len(s), maxPattern)
+	}
 	p, err := plain.pattern(s)
 	if err != nil {
 		return nil, err
@@ -52,14 +55,17 @@ func Pattern(s string, limits ...Limit) (*Grammar, error) {
 	return NewBuilder(limits...).Build(p)
 }
 
-// pattern returns strings of JSON that match a regular expression from their beginning to their end. Of a class, characters
-// between space and ~ are used if there are any: the dialects of regular expressions differ in the others.
-func pattern(s string) (Part, error) { return inString.pattern(s) }
+// pattern returns strings of JSON that match a regular expression of ECMA 262 from their beginning to their end. Of a class,
+// characters between space and ~ are used if there are any: the dialects of regular expressions differ in the others.
+func pattern(s string) (Part, error) {
+	t, err := ecma(s)
+	if err != nil {
+		return nil, err
+	}
+	return inString.pattern(t)
+}
 
 func (w writer) pattern(s string) (Part, error) {
-	if len(s) > maxPattern {
-		return nil, fmt.Errorf("%d bytes, at most %d are supported", len(s), maxPattern)
-	}
 	re, err := syntax.Parse(s, syntax.Perl)
 	if e, ok := errors.AsType[*syntax.Error](err); ok {
 		return nil, fmt.Errorf("a regular expression that is not supported: %s: %.40q", e.Code, e.Expr)
@@ -169,27 +175,33 @@ func (w writer) repeated(re *syntax.Regexp) (Part, error) {
 	return Repeat(p, counts[0], counts[1]), nil
 }
 
-// class returns a character of ranges as in a string of JSON, nil if there is none that can be written.
+// class returns a character of ranges as in a string of JSON, nil if there is none. Those beyond 16 bits are two characters for some
+// readers, and are used if there are no others.
 func class(ranges []rune) Part {
-	var plain, other []Part
+	var plain, control []Part
+	var short []rune
 	for i := 0; i+1 < len(ranges); i += 2 {
-		low, high := max(ranges[i], ' '), min(ranges[i+1], '~')
-		if low <= high {
-			plain = append(plain, runes(low, high))
+		low, high := ranges[i], ranges[i+1]
+		if first, last := max(low, ' '), min(high, '~'); first <= last {
+			plain = append(plain, runes(first, last))
 		}
-		if ranges[i] > '~' && ranges[i+1]-ranges[i] < 256 && len(other) < 64 {
-			for r := ranges[i]; r <= ranges[i+1]; r++ {
-				other = append(other, runes(r, r))
-			}
+		for r := low; r <= min(high, ' '-1); r++ {
+			control = append(control, runes(r, r))
+		}
+		if first, last := max(low, '~'+1), min(high, 0xffff); first <= last {
+			short = append(short, first, last)
 		}
 	}
-	switch {
-	case plain != nil:
+	if plain != nil {
 		return Alt(plain...)
-	case other != nil:
-		return Alt(other...)
 	}
-	return nil
+	if p := characters(short); p != nil {
+		return Alt(append(control, p)...)
+	}
+	if control != nil {
+		return Alt(control...)
+	}
+	return characters(ranges)
 }
 
 // runes returns a character from low to high as in a string of JSON. Above ~ low and high are the same.

@@ -1,10 +1,12 @@
 package grammar
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/etrun-go/etrun/internal/jinja"
@@ -23,7 +25,7 @@ func (e *SchemaError) Unwrap() error { return e.Err }
 type compiler struct {
 	*Builder
 	*jsonParts
-	root  any
+	*source
 	rules map[*jinja.Dict]int32
 	depth int
 	work  int // comparisons of schemas of oneOf
@@ -70,12 +72,12 @@ func (b *Builder) Schema(text []byte) (Part, error) {
 }
 
 func (b *Builder) schema(text []byte) (Part, error) {
-	root, err := jinja.FromJSON(text)
+	s, err := read(text)
 	if err != nil {
 		return nil, &SchemaError{"#", err}
 	}
-	c := &compiler{b, b.ofJSON(), root, make(map[*jinja.Dict]int32), 0, 0}
-	return c.schema(root, "#")
+	c := &compiler{b, b.ofJSON(), s, make(map[*jinja.Dict]int32), 0, 0}
+	return c.schema(s.root, "#")
 }
 
 // annotations are keywords without an effect on what is accepted.
@@ -166,7 +168,7 @@ func (c *compiler) body(d *jinja.Dict, path string) (Part, error) {
 	}
 	switch {
 	case has(d, "$ref"):
-		return c.reference(d.Get("$ref"), path)
+		return c.reference(d, path)
 	case has(d, "const"):
 		return c.literals(d, []any{d.Get("const")}, path)
 	case has(d, "enum"):
@@ -248,36 +250,6 @@ func (c *compiler) typePart(t string, d *jinja.Dict, path string) (Part, error) 
 	return nil, c.fail(path, "the type %.60q", t)
 }
 
-// reference returns the part of a schema elsewhere in the document.
-func (c *compiler) reference(v any, path string) (Part, error) {
-	target, to, err := c.resolve(v)
-	if err != nil {
-		return nil, c.fail(path, "%w", err)
-	}
-	return c.schema(target, to)
-}
-
-func (c *compiler) resolve(v any) (target any, path string, err error) {
-	s, _ := v.(string)
-	if s != "#" && !strings.HasPrefix(s, "#/") {
-		return nil, "", fmt.Errorf("$ref %.100q: want one within the schema, such as #/$defs/name", s)
-	}
-	at := c.root
-	for part := range strings.SplitSeq(strings.TrimPrefix(strings.TrimPrefix(s, "#"), "/"), "/") {
-		if s == "#" {
-			break
-		}
-		c.work++
-		d, ok := at.(*jinja.Dict)
-		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
-		if !ok || !has(d, part) {
-			return nil, "", fmt.Errorf("$ref %.100q: there is no such schema", s)
-		}
-		at = d.Get(part)
-	}
-	return at, s, nil
-}
-
 // literals returns values as they are written, those of the types of the schema.
 func (c *compiler) literals(d *jinja.Dict, values []any, path string) (Part, error) {
 	var types []string
@@ -290,7 +262,11 @@ func (c *compiler) literals(d *jinja.Dict, values []any, path string) (Part, err
 	var list []string
 	for _, v := range values {
 		if types == nil || slices.ContainsFunc(types, func(t string) bool { return ofType(v, t) }) {
-			list = append(list, jsonText(v))
+			s := jsonText(v)
+			if err := c.text(s, path); err != nil {
+				return nil, err
+			}
+			list = append(list, s)
 		}
 	}
 	if list == nil {
@@ -383,7 +359,7 @@ func (c *compiler) follow(v any) *jinja.Dict {
 		if !has(d, "$ref") {
 			return d
 		}
-		target, _, err := c.resolve(d.Get("$ref"))
+		target, _, err := c.resolve(d)
 		if err != nil {
 			return nil
 		}
@@ -392,7 +368,7 @@ func (c *compiler) follow(v any) *jinja.Dict {
 	return nil
 }
 
-// values returns the texts of const and enum, nil without them; numbers that are written differently are not compared.
+// values returns the texts of const and enum, nil without them, or if lists or objects are among them.
 func (c *compiler) values(d *jinja.Dict) (list []string) {
 	items := []any{d.Get("const")}
 	if l, ok := d.Get("enum").(*jinja.List); ok {
@@ -401,10 +377,17 @@ func (c *compiler) values(d *jinja.Dict) (list []string) {
 		return nil
 	}
 	for _, v := range items {
-		if _, number := floatOf(v); number || v != nil && !isScalar(v) {
+		if !isScalar(v) {
 			return nil
 		}
 		s := jsonText(v)
+		if n, ok := v.(json.Number); ok { // the same for numbers that some readers do not distinguish
+			x, err := n.Float64()
+			if err != nil {
+				return nil
+			}
+			s = strconv.FormatFloat(x+0, 'g', -1, 64)
+		}
 		c.work += 1 + len(s)/16
 		list = append(list, s)
 	}

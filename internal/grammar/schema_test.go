@@ -32,7 +32,7 @@ func TestSchemas(t *testing.T) {
 		{`{"properties":{"x":{"type":"string"}}}`, []string{`{}`, `{"x":"é\n\u00e9\ud7ff"}`},
 			[]string{`{"x":"\ud800"}`, "{\"x\":\"\n\"}", `{"x":"` + "\xff" + `"}`, `{"x":"` + "\xed\xa0\x80" + `"}`, `{"x":1}`}},
 		{`{"type":"integer","minimum":-5,"exclusiveMaximum":120}`, []string{"-5", "-1", "0", "99", "119"}, []string{"-6", "120", "1.5", "-0", "007"}},
-		{`{"type":"number","exclusiveMinimum":0,"maximum":2}`, []string{"1", "2", "1.999"}, []string{"0", "2.1", "0.5", "-1", "1e1"}},
+		{`{"type":"number","exclusiveMinimum":0,"maximum":2}`, []string{"1", "2", "1.999", "0.5", "2.0"}, []string{"0", "2.1", "0.0", "-1", "1e1"}},
 		{`{"type":"number","minimum":0,"maximum":1}`, []string{"0", "1", "0.25"}, []string{"1.1", "-0.5"}},
 		{`{"type":["boolean","null"]}`, []string{"true", "null"}, []string{"1", `"true"`}},
 		{`{"enum":["a",{"k":[1]},2.5],"type":["string","number"]}`, []string{`"a"`, "2.5"}, []string{`{"k":[1]}`, `"b"`}},

@@ -4,8 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
+	"math/big"
 	"strings"
 
 	"github.com/etrun-go/etrun/internal/jinja"
@@ -18,10 +17,9 @@ func ofType(v any, t string) bool {
 		return t == "null"
 	case bool:
 		return t == "boolean"
-	case int:
-		return t == "integer" || t == "number"
-	case float64:
-		return t == "number" || t == "integer" && x == math.Trunc(x)
+	case json.Number:
+		n, err := exact(x)
+		return t == "number" || t == "integer" && err == nil && n.IsInt()
 	case string:
 		return t == "string"
 	case *jinja.List:
@@ -43,8 +41,8 @@ func jsonText(v any) string {
 	switch x := v.(type) {
 	case string:
 		return quoted(x)
-	case float64:
-		return strconv.FormatFloat(x, 'g', -1, 64)
+	case json.Number:
+		return string(x)
 	case *jinja.List:
 		parts := make([]string, len(x.Items))
 		for i, item := range x.Items {
@@ -59,7 +57,7 @@ func jsonText(v any) string {
 		return "{" + strings.Join(parts, ",") + "}"
 	}
 	b, err := json.Marshal(v)
-	if err != nil { // cannot happen: nil, a bool or an integer
+	if err != nil { // cannot happen: nil or a bool
 		return "null"
 	}
 	return string(b)
@@ -139,16 +137,19 @@ func (c *compiler) properties(d *jinja.Dict, path string) (list []property, err 
 			needed[v] = true
 		}
 	}
-	add := func(key string, value Part) {
+	add := func(key string, value Part) error {
 		list = append(list, property{c.Rule(Seq(Text(quoted(key)+":"), c.space, value)), needed[key]})
+		return c.text(key, path)
 	}
 	if names != nil {
 		for _, k := range names.Keys() {
 			p, err := c.schema(names.Get(k), path+"/properties/"+k.(string))
+			if err == nil {
+				err = add(k.(string), p)
+			}
 			if err != nil {
 				return nil, err
 			}
-			add(k.(string), p)
 		}
 	}
 	if has(d, "required") && !listed {
@@ -167,11 +168,13 @@ func (c *compiler) properties(d *jinja.Dict, path string) (list []property, err 
 			continue
 		}
 		p, err := c.additional(d, path)
+		if err == nil {
+			err = add(key, p)
+		}
 		if err != nil {
 			return nil, err
 		}
 		seen[key] = true
-		add(key, p)
 	}
 	return list, nil
 }
@@ -215,6 +218,9 @@ func (c *compiler) listPart(d *jinja.Dict, path string) (Part, error) {
 		}
 	}
 	var prefix []Part
+	if c.old != "" && has(d, "prefixItems") {
+		return nil, c.fail(path, "prefixItems is a keyword of draft 2020-12, not of the $schema %.60q", c.old)
+	}
 	if l, ok := d.Get("prefixItems").(*jinja.List); ok {
 		for i, x := range l.Items {
 			p, err := c.schema(x, fmt.Sprintf("%s/prefixItems/%d", path, i))
@@ -288,6 +294,9 @@ func (c *compiler) stringPart(d *jinja.Dict, path string) (Part, error) {
 		return Seq(Text(`"`), p, Text(`"`)), nil
 	case has(d, "pattern"):
 		s, _ := d.Get("pattern").(string)
+		if err := c.text(s, path); err != nil {
+			return nil, err
+		}
 		p, err := pattern(s)
 		if err != nil {
 			return nil, c.fail(path, "pattern %.100q: %w", s, err)
@@ -301,8 +310,8 @@ func (c *compiler) stringPart(d *jinja.Dict, path string) (Part, error) {
 
 // numberPart returns numbers.
 func (c *compiler) numberPart(integers bool, d *jinja.Dict, path string) (Part, error) {
-	if x, ok := floatOf(d.Get("multipleOf")); has(d, "multipleOf") {
-		if !ok || x != 1 {
+	if has(d, "multipleOf") {
+		if x, err := exact(d.Get("multipleOf")); err != nil || x.Cmp(big.NewRat(1, 1)) != 0 {
 			return nil, c.fail(path, "multipleOf is supported for 1 only")
 		}
 		integers = true
@@ -312,13 +321,14 @@ func (c *compiler) numberPart(integers bool, d *jinja.Dict, path string) (Part, 
 		return nil, c.fail(path, "%w", err)
 	}
 	switch {
-	case !x.hasLow && !x.hasHigh && integers:
+	case x.low.value != nil || x.high.value != nil:
+	case integers:
 		return c.integer, nil
-	case !x.hasLow && !x.hasHigh:
+	default:
 		return c.number, nil
 	}
 	x.integersOnly = integers
-	p, err := x.part()
+	p, err := x.part(c.jsonParts)
 	if err != nil {
 		return nil, c.fail(path, "%w", err)
 	}

@@ -13,10 +13,17 @@ import (
 )
 
 // FromJSON returns the value of a JSON text. Objects keep the order of their members.
-func FromJSON(text []byte) (Value, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
+func FromJSON(text []byte) (Value, error) { return fromJSON(text, numberOf) }
+
+// FromJSONAsWritten is FromJSON, but that numbers are of type json.Number.
+func FromJSONAsWritten(text []byte) (Value, error) {
+	return fromJSON(text, func(s json.Number) (Value, error) { return s, nil })
+}
+
+func fromJSON(text []byte, number func(json.Number) (Value, error)) (Value, error) {
+	d := &jsonReader{json.NewDecoder(bytes.NewReader(text)), number}
 	d.UseNumber()
-	v, err := fromJSON(d, 0)
+	v, err := d.value(0)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +33,13 @@ func FromJSON(text []byte) (Value, error) {
 	return v, nil
 }
 
-func fromJSON(d *json.Decoder, depth int) (Value, error) {
+// jsonReader reads values, with numbers of a kind.
+type jsonReader struct {
+	*json.Decoder
+	number func(json.Number) (Value, error)
+}
+
+func (d *jsonReader) value(depth int) (Value, error) {
 	if depth > maxNesting {
 		return nil, errNested
 	}
@@ -36,14 +49,14 @@ func fromJSON(d *json.Decoder, depth int) (Value, error) {
 	}
 	switch x := t.(type) {
 	case json.Number:
-		return numberOf(string(x))
+		return d.number(x)
 	case json.Delim:
 		if x == '{' {
-			return dictFrom(d, depth)
+			return d.dict(depth)
 		}
 		l := &List{}
 		for d.More() {
-			v, err := fromJSON(d, depth+1)
+			v, err := d.value(depth + 1)
 			if err != nil {
 				return nil, err
 			}
@@ -55,14 +68,14 @@ func fromJSON(d *json.Decoder, depth int) (Value, error) {
 	return t, nil
 }
 
-func dictFrom(d *json.Decoder, depth int) (Value, error) {
+func (d *jsonReader) dict(depth int) (Value, error) {
 	dict := NewDict()
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
 			return nil, err
 		}
-		v, err := fromJSON(d, depth+1)
+		v, err := d.value(depth + 1)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +85,8 @@ func dictFrom(d *json.Decoder, depth int) (Value, error) {
 	return dict, err
 }
 
-func numberOf(s string) (Value, error) {
+func numberOf(n json.Number) (Value, error) {
+	s := string(n)
 	if !strings.ContainsAny(s, ".eE") {
 		if n, err := strconv.Atoi(s); err == nil {
 			return n, nil

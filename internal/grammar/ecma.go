@@ -1,0 +1,280 @@
+package grammar
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// ecma returns a regular expression of ECMA 262, in which JSON schemas have patterns, in the syntax of package regexp. What means the
+// same with and without the flag u is translated; other syntax is an error that names it.
+func ecma(s string) (string, error) {
+	if len(s) > maxPattern {
+		return "", fmt.Errorf("%d bytes, at most %d are supported", len(s), maxPattern)
+	}
+	e := &ecmaReader{rest: s}
+	var b strings.Builder
+	for e.rest != "" {
+		t, err := e.next()
+		if err != nil {
+			return "", fmt.Errorf("a regular expression of ECMA 262 that is not supported: %w", err)
+		}
+		b.WriteString(t)
+	}
+	return b.String(), nil
+}
+
+// ecmaReader reads a regular expression.
+type ecmaReader struct{ rest string }
+
+var (
+	quantifier = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
+	namedGroup = regexp.MustCompile(`^\(\?<[\pL_$][\pL\pN_$]*>`)
+	spaces     = []rune{'\t', '\r', ' ', ' ', 0xa0, 0xa0, 0x1680, 0x1680, 0x2000, 0x200a, 0x2028, 0x2029, 0x202f, 0x202f, 0x205f, 0x205f,
+		0x3000, 0x3000, 0xfeff, 0xfeff}
+	lineEnds = []rune{'\n', '\n', '\r', '\r', 0x2028, 0x2029}
+)
+
+// next translates what is next outside of classes.
+func (e *ecmaReader) next() (string, error) {
+	switch e.rest[0] {
+	case '\\':
+		a, err := e.escape(false)
+		if err != nil || !a.set {
+			return quotedRune(a.char), err
+		}
+		return "[" + a.ranges + "]", nil
+	case '[':
+		return e.class()
+	case '(':
+		return e.group()
+	case '.':
+		e.rest = e.rest[1:]
+		return "[^" + rangesText(lineEnds) + "]", nil
+	case '{':
+		if q := quantifier.FindString(e.rest); q != "" {
+			e.rest = e.rest[len(q):]
+			return q, nil
+		}
+		if strings.HasPrefix(e.rest, "{,") {
+			return "", fmt.Errorf("%.20q, which is no number of times in ECMA 262: want {0,", e.rest)
+		}
+	case '^', '$', '|', '*', '+', '?', ')':
+		c := e.rest[:1]
+		e.rest = e.rest[1:]
+		return c, nil
+	}
+	return quotedRune(e.rune()), nil
+}
+
+// rune reads a character.
+func (e *ecmaReader) rune() rune {
+	c, n := utf8.DecodeRuneInString(e.rest)
+	e.rest = e.rest[n:]
+	return c
+}
+
+// group translates the beginning of a group.
+func (e *ecmaReader) group() (string, error) {
+	begin := namedGroup.FindString(e.rest)
+	switch {
+	case begin != "":
+	case strings.HasPrefix(e.rest, "(?:"):
+		begin = "(?:"
+	case !strings.HasPrefix(e.rest, "(?"):
+		begin = "("
+	case strings.HasPrefix(e.rest, "(?P<"):
+		return "", fmt.Errorf("%.20q: want (?<", e.rest)
+	default:
+		return "", fmt.Errorf("%.20q: look-around or flags", e.rest)
+	}
+	e.rest = e.rest[len(begin):]
+	return "(?:", nil
+}
+
+// atom is a character of a class, or a set of them in the syntax of one.
+type atom struct {
+	set    bool
+	char   rune
+	ranges string
+}
+
+func (a atom) text() string {
+	if a.set {
+		return a.ranges
+	}
+	return quotedRune(a.char)
+}
+
+// class translates a class of characters.
+func (e *ecmaReader) class() (string, error) {
+	rest, negated := strings.CutPrefix(e.rest[1:], "^")
+	e.rest = rest
+	var b strings.Builder
+	for !strings.HasPrefix(e.rest, "]") {
+		t, err := e.item()
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(t)
+	}
+	e.rest = e.rest[1:]
+	switch {
+	case b.Len() == 0 && negated:
+		return "(?s:.)", nil
+	case b.Len() == 0:
+		return "", errors.New("[], which no character matches")
+	case negated:
+		return "[^" + b.String() + "]", nil
+	}
+	return "[" + b.String() + "]", nil
+}
+
+// item translates a character, a range or a set of a class. A hyphen beside a set is one itself.
+func (e *ecmaReader) item() (string, error) {
+	a, err := e.atom()
+	if err != nil || !strings.HasPrefix(e.rest, "-") || strings.HasPrefix(e.rest, "-]") {
+		return a.text(), err
+	}
+	e.rest = e.rest[1:]
+	b, err := e.atom()
+	switch {
+	case err != nil:
+		return "", err
+	case a.set || b.set:
+		return a.text() + `\-` + b.text(), nil
+	case a.char > b.char:
+		return "", fmt.Errorf("the range %q-%q", a.char, b.char)
+	}
+	return a.text() + "-" + b.text(), nil
+}
+
+// atom reads a character or a set of a class.
+func (e *ecmaReader) atom() (atom, error) {
+	switch {
+	case e.rest == "":
+		return atom{}, errors.New("a class that is not closed")
+	case e.rest[0] == '\\':
+		return e.escape(true)
+	case strings.HasPrefix(e.rest, "[:") && strings.Contains(e.rest, ":]"):
+		return atom{}, fmt.Errorf("%.20q, which is no class in ECMA 262", e.rest)
+	}
+	return atom{char: e.rune()}, nil
+}
+
+// escape reads an escape, in a class or outside.
+func (e *ecmaReader) escape(class bool) (atom, error) {
+	all := e.rest
+	e.rest = e.rest[1:]
+	if e.rest == "" {
+		return atom{}, errors.New("a backslash at the end")
+	}
+	c := e.rune()
+	if r, ok := letters[c]; ok {
+		return atom{char: r}, nil
+	}
+	switch {
+	case c == 'd' || c == 'D' || c == 'w' || c == 'W':
+		return atom{set: true, ranges: `\` + string(c)}, nil
+	case c == 's':
+		return atom{set: true, ranges: rangesText(spaces)}, nil
+	case c == 'S':
+		return atom{set: true, ranges: rangesText(others(spaces))}, nil
+	case c == 'b' && class:
+		return atom{char: '\b'}, nil
+	case c == '0' && (e.rest == "" || e.rest[0] < '0' || e.rest[0] > '9'):
+		return atom{}, nil
+	case c == 'c' && e.rest != "" && unicode.IsLetter(rune(e.rest[0])) && e.rest[0] < utf8.RuneSelf:
+		return atom{char: e.rune() & 31}, nil
+	case c == 'x' || c == 'u':
+		if r, ok := e.number(c); ok {
+			return atom{char: r}, nil
+		}
+	case c == 'p' || c == 'P':
+		if t, ok := e.property(c == 'P'); ok {
+			return atom{set: true, ranges: t}, nil
+		}
+	case c < utf8.RuneSelf && !unicode.IsLetter(c) && !unicode.IsDigit(c):
+		return atom{char: c}, nil
+	}
+	kind := "the escape"
+	switch {
+	case c == 'b' || c == 'B':
+		kind = "a word boundary"
+	case c == 'k' || '1' <= c && c <= '9':
+		kind = "a back-reference"
+	}
+	return atom{}, fmt.Errorf("%s %.20q", kind, all)
+}
+
+// letters are the escapes of control characters.
+var letters = map[rune]rune{'t': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\r'}
+
+// number reads the hexadecimal digits after \x or \u: of \u also those of a surrogate pair, or in braces.
+func (e *ecmaReader) number(kind rune) (rune, bool) {
+	digits := map[rune]int{'x': 2, 'u': 4}[kind]
+	if inner, rest, ok := strings.Cut(strings.TrimPrefix(e.rest, "{"), "}"); ok && kind == 'u' && e.rest[0] == '{' {
+		n, err := strconv.ParseUint(inner, 16, 32)
+		e.rest = rest
+		return rune(n), err == nil && n <= utf8.MaxRune && utf8.ValidRune(rune(n))
+	}
+	if len(e.rest) < digits {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(e.rest[:digits], 16, 16)
+	e.rest = e.rest[digits:]
+	r := rune(n)
+	if utf16.IsSurrogate(r) && strings.HasPrefix(e.rest, `\u`) {
+		r = utf16.DecodeRune(r, unit([]byte(e.rest[2:])))
+		e.rest = e.rest[min(6, len(e.rest)):]
+		return r, r != utf8.RuneError
+	}
+	return r, err == nil && utf8.ValidRune(r)
+}
+
+// property translates the name after \p: of a general category or a script.
+func (e *ecmaReader) property(negated bool) (string, bool) {
+	inner, rest, ok := strings.Cut(e.rest, "}")
+	if !ok || !strings.HasPrefix(inner, "{") {
+		return "", false
+	}
+	key, name, pair := strings.Cut(inner[1:], "=")
+	if !pair {
+		key, name = "gc", key
+	}
+	table := map[string]map[string]*unicode.RangeTable{"gc": unicode.Categories, "General_Category": unicode.Categories,
+		"sc": unicode.Scripts, "Script": unicode.Scripts}[key]
+	if short, ok := unicode.CategoryAliases[name]; ok && table[name] == nil {
+		name = short
+	}
+	if table[name] == nil {
+		return "", false
+	}
+	e.rest = rest
+	if negated {
+		return `\P{` + name + `}`, true
+	}
+	return `\p{` + name + `}`, true
+}
+
+// quotedRune returns a character in the syntax of package regexp, in a class or outside.
+func quotedRune(r rune) string {
+	if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+		return string(r)
+	}
+	return fmt.Sprintf(`\x{%x}`, r)
+}
+
+// rangesText returns ranges of characters in the syntax of a class.
+func rangesText(ranges []rune) string {
+	var b strings.Builder
+	for i := 0; i+1 < len(ranges); i += 2 {
+		b.WriteString(quotedRune(ranges[i]) + "-" + quotedRune(ranges[i+1]))
+	}
+	return b.String()
+}
