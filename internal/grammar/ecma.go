@@ -11,8 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// ecma returns a regular expression of ECMA 262, in which JSON schemas have patterns, in the syntax of package regexp. What means the
-// same with and without the flag u is translated; other syntax is an error that names it.
+// ecma returns a regular expression of ECMA 262 with the flag u, as JSON schemas recommend it, in the syntax of package regexp. Escapes
+// of punctuation and brackets that are characters, which only expressions without the flag have, are read as there. Other syntax is an
+// error that names it.
 func ecma(s string) (string, error) {
 	if len(s) > maxPattern {
 		return "", fmt.Errorf("%d bytes, at most %d are supported", len(s), maxPattern)
@@ -124,6 +125,9 @@ func (e *ecmaReader) class() (string, error) {
 		b.WriteString(t)
 	}
 	e.rest = e.rest[1:]
+	if negated && strings.Contains(b.String(), `\p`) { // what has no category yet can get this one in another version of Unicode
+		b.WriteString(`\p{Cn}`)
+	}
 	switch {
 	case b.Len() == 0 && negated:
 		return "(?s:.)", nil

@@ -108,7 +108,7 @@ func (x *bounds) part(j *jsonParts) (Part, error) {
 	for _, p := range x.unsigned(x.high.negated(), x.low.negated(), true, j) {
 		list = append(list, Seq(Text("-"), p))
 	}
-	if list == nil {
+	if len(list) == 0 {
 		return nil, fmt.Errorf("no number of at most %d digits is between the bounds", maxDigits)
 	}
 	return Alt(list...), nil
@@ -261,7 +261,8 @@ func boundsOf(get func(key string) (any, bool)) (x bounds, err error) {
 		of   *bound
 		sign int
 		open bool
-	}{{"minimum", &x.low, 1, false}, {"exclusiveMinimum", &x.low, 1, true}, {"maximum", &x.high, -1, false}, {"exclusiveMaximum", &x.high, -1, true}} {
+	}{{"minimum", &x.low, 1, false}, {"exclusiveMinimum", &x.low, 1, true},
+		{"maximum", &x.high, -1, false}, {"exclusiveMaximum", &x.high, -1, true}} {
 		v, ok := get(k.key)
 		if !ok {
 			continue

@@ -11,7 +11,8 @@ import (
 var (
 	clock = Seq(Alt(Seq(Between('0', '1'), digit), Seq(Text("2"), Between('0', '3'))), Text(":"), Between('0', '5'), digit, Text(":"),
 		Between('0', '5'), digit)
-	day = Seq(decimal.sameLength("0001", "9999"), Text("-"), Alt(Seq(Text("0"), Between('1', '9')), Seq(Text("1"), Between('0', '2'))), Text("-"),
+	day = Seq(decimal.sameLength("0001", "9999"), Text("-"),
+		Alt(Seq(Text("0"), Between('1', '9')), Seq(Text("1"), Between('0', '2'))), Text("-"),
 		Alt(Seq(Text("0"), Between('1', '9')), Seq(Text("1"), digit), Seq(Text("2"), Between('0', '8'))))
 	lowHex = Alt(digit, Between('a', 'f'))
 	octet  = Alt(natural(0, 255, nothing)...)
