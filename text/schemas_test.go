@@ -113,3 +113,70 @@ func answerOf(t *testing.T, s *Session, schema []byte, form *Form, r *rand.Rand)
 	}
 	return true
 }
+
+// Forms whose texts can be read in very many ways are followed to an end, with work for each token that is bounded.
+func TestManyReadings(t *testing.T) {
+	words := wordTokenizer{"0", "1", "{", "}", `"`, ":", ",", "op", "l", "r", "+", "-", "*", "/", `{"l":`}
+	for begin, end := 0, 0; len(words) < 360; begin = end {
+		if end = len(words); begin == 0 {
+			begin, end = end, end+3
+			words = append(words, "a", "b", "c")
+		}
+		for _, s := range words[begin:end] {
+			words = append(words, s+"a", s+"b", s+"c")
+		}
+	}
+	words = append(words, "")
+	c := transformer{Layers: 1, Dim: 16, Heads: 2, Vocabulary: len(words), Context: 300, Seed: 4}
+	m, err := Load(t.Context(), c.program(t), words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := m.NewSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	operation := func(o string) string {
+		return `{"type":"object","properties":{"l":{"$ref":"#/$defs/e"},"op":{"const":"` + o + `"},"r":{"$ref":"#/$defs/e"}},"required":["l","op","r"]}`
+	}
+	expression := []byte(`{"$defs":{"e":{"anyOf":[` + strings.Join([]string{operation("+"), operation("-"), operation("*"), operation("/")}, ",") +
+		`,{"enum":[0,1]}]}},"$ref":"#/$defs/e"}`)
+	deep, err := SchemaForm(expression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide, err := SchemaForm([]byte(`{"type":"string","pattern":"^` + strings.Repeat("(?:a?b?c?){300}", 14) + `$"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		form *Form
+		most int
+		bias map[int]float32
+	}{{deep, 280, map[int]float32{14: 50}}, {wide, 3, nil}} {
+		for temperature := range 2 {
+			o := Options{MaxTokens: c.most, Form: c.form, Sampling: Sampling{Temperature: float64(temperature), Seed: 1, Bias: c.bias}}
+			text := ""
+			for p, err := range s.GenerateTokens(t.Context(), []int{1}, o) {
+				if err != nil {
+					t.Fatalf("after %q: %v", text, err)
+				}
+				text += p.Text
+			}
+			if c.form == wide {
+				if len(text) < 2 || strings.Trim(text[1:len(text)-1], "abc") != "" || text[0] != '"' || text[len(text)-1] != '"' {
+					t.Errorf("got %q, want letters", text)
+				}
+				continue
+			}
+			check, err := grammartest.Validator(expression)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := check(text); err != nil || strings.Count(text, "{") < 10 {
+				t.Errorf("got %q: %v", text, err)
+			}
+		}
+	}
+}

@@ -257,6 +257,8 @@ type Grammar struct {
 
 	mu   sync.Mutex
 	kept [2]distances // the last ones: for all tokens, and without some
+
+	slots sync.Pool // of steps
 }
 
 // distances are those of a vocabulary without excluded tokens. A grammar can outlive models, and does not keep their vocabularies.
@@ -399,6 +401,7 @@ func (b *Builder) Build(p Part) (*Grammar, error) {
 		return nil, err
 	}
 	g.classify()
+	g.slots.New = func() any { list := make([]int32, len(g.nodes)); return &list }
 	if g.distances(func(s string) bool { return len(s) == 1 })[g.rules[g.start]] >= unreached {
 		return nil, errors.New("no finite text has this form")
 	}

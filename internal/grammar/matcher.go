@@ -37,8 +37,8 @@ type Matcher struct {
 
 // step is the work on a byte.
 type step struct {
-	at      map[int32]*stack // of the nodes that are reached without a further byte
-	order   []int32          // these nodes
+	reached []config // the nodes that are reached without a further byte
+	slots   *[]int32 // by node: 1 and more are places in that list
 	work    []config
 	accepts bool
 }
@@ -57,17 +57,25 @@ func (g *Grammar) NewMatcher(v *Vocabulary, excluded []int) *Matcher {
 	m.forget()
 	m.begin()
 	m.enter(config{g.rules[g.start], bottom})
-	m.now = m.state(m.expand())
+	m.now = m.finish()
 	return m
 }
 
 // begin begins a step.
 func (m *Matcher) begin() {
-	if len(m.step.at) > 256 || m.step.at == nil { // to clear a large one takes longer
-		m.step.at = make(map[int32]*stack)
+	m.step.slots = m.g.slots.Get().(*[]int32)
+	m.step.reached, m.step.accepts, m.joins = m.step.reached[:0], false, min(max(m.joins, 0)+stepJoins, maxJoins)
+}
+
+// finish returns the state after a step.
+func (m *Matcher) finish() *state {
+	next := m.state(m.expand())
+	for _, p := range m.step.reached {
+		(*m.step.slots)[p.at] = 0
 	}
-	clear(m.step.at)
-	m.step.order, m.step.accepts, m.joins = m.step.order[:0], false, min(max(m.joins, 0)+stepJoins, maxJoins)
+	m.g.slots.Put(m.step.slots)
+	m.step.slots = nil
+	return next
 }
 
 // tidy forgets the known states if they are many.
@@ -143,7 +151,7 @@ func (m *Matcher) next(s *state, c byte) *state {
 		}
 	}
 	m.visits += len(s.configs) / 8
-	next := m.state(m.expand())
+	next := m.finish()
 	if s.next == nil {
 		s.next = make([]*state, m.g.width)
 	}
@@ -170,15 +178,18 @@ func (m *Matcher) enter(p config) {
 
 // add adds a node with stacks, and reports whether they are new.
 func (m *Matcher) add(at int32, s *stack) bool {
-	before, ok := m.step.at[at]
-	if !ok {
-		m.step.order = append(m.step.order, at)
+	slot := &(*m.step.slots)[at]
+	if *slot == 0 {
+		m.step.reached = append(m.step.reached, config{at, s})
+		*slot = int32(len(m.step.reached))
+		return true
 	}
-	joined := m.join(before, s)
-	if ok && joined == before {
+	known := &m.step.reached[*slot-1].stack
+	joined := m.join(*known, s)
+	if joined == *known {
 		return false
 	}
-	m.step.at[at] = joined
+	*known = joined
 	return true
 }
 
@@ -186,26 +197,34 @@ func (m *Matcher) add(at int32, s *stack) bool {
 // after all that lead to it, with the stacks of all of them; only of loops around what can be empty some are visited again.
 func (m *Matcher) expand() []config {
 	m.reach()
-	slices.SortFunc(m.step.order, func(a, b int32) int { return cmp.Compare(m.g.nodes[b].rank, m.g.nodes[a].rank) })
+	list := m.step.reached
+	slices.SortFunc(list, func(a, b config) int { return cmp.Compare(m.g.nodes[b.at].rank, m.g.nodes[a.at].rank) })
+	bytes := 0
+	for i, p := range list {
+		(*m.step.slots)[p.at] = int32(i + 1)
+		if m.g.nodes[p.at].kind == bytesNode {
+			bytes++
+		}
+	}
 	for again := true; again; {
 		again = false
-		for _, at := range m.step.order {
-			again = m.spread(at) || again
+		for i := range list {
+			again = m.spread(list[i]) || again
 		}
 	}
-	var list []config
-	for _, at := range m.step.order {
-		if m.g.nodes[at].kind == bytesNode {
-			list = append(list, config{at, m.step.at[at]})
+	positions := make([]config, 0, bytes)
+	for _, p := range list {
+		if m.g.nodes[p.at].kind == bytesNode {
+			positions = append(positions, p)
 		}
 	}
-	return list
+	return positions
 }
 
 // reach adds the nodes to the step that are reached without a byte.
 func (m *Matcher) reach() {
-	for i := 0; i < len(m.step.order); i++ {
-		switch n := &m.g.nodes[m.step.order[i]]; n.kind {
+	for i := 0; i < len(m.step.reached); i++ {
+		switch n := &m.g.nodes[m.step.reached[i].at]; n.kind {
 		case callNode:
 			first := m.g.rules[n.rule]
 			m.add(first, nil)
@@ -218,12 +237,12 @@ func (m *Matcher) reach() {
 			}
 		}
 	}
-	m.visits += len(m.step.order)
+	m.visits += len(m.step.reached)
 }
 
 // spread adds the stacks of a node to those that follow it. It reports whether one of these was visited before.
-func (m *Matcher) spread(at int32) (again bool) {
-	n, s := &m.g.nodes[at], m.step.at[at]
+func (m *Matcher) spread(p config) (again bool) {
+	n, s := &m.g.nodes[p.at], p.stack
 	to := func(k int32, s *stack) { again = m.add(k, s) && m.g.nodes[k].rank >= n.rank || again }
 	switch {
 	case s == nil:
