@@ -6,6 +6,7 @@ import (
 	"container/heap"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"sync"
@@ -360,20 +361,25 @@ func (g *Grammar) hops(at int32, single *[256]bool, token func(s string) bool) (
 	if slices.Contains(single[n.low:int(n.high)+1], true) {
 		list = append(list, n.next)
 	}
-	g.fixed(at, func(text []byte, next int32) {
+	for text, next := range g.fixed(at) {
 		if len(text) > 1 && token(string(text)) {
 			list = append(list, next)
 		}
-	})
+	}
 	return list
 }
 
-// fixed calls f with the beginnings of the fixed text at a node, and the nodes after them.
-func (g *Grammar) fixed(at int32, f func(text []byte, next int32)) {
-	var text []byte
-	for n := &g.nodes[at]; len(text) < maxHop && n.kind == bytesNode && n.low == n.high; n = &g.nodes[n.next] {
-		text = append(text, n.low)
-		f(text, n.next)
+// fixed yields the beginnings of the fixed text at a node, and the nodes after them.
+func (g *Grammar) fixed(at int32) iter.Seq2[[]byte, int32] {
+	return func(yield func([]byte, int32) bool) {
+		var text []byte
+		n := &g.nodes[at]
+		for len(text) < maxHop && n.kind == bytesNode && n.low == n.high {
+			if text = append(text, n.low); !yield(text, n.next) {
+				return
+			}
+			n = &g.nodes[n.next]
+		}
 	}
 }
 

@@ -22,8 +22,9 @@ func (b *Builder) newJSON() *jsonParts {
 	j.char = b.Rule(charPart())
 	j.str = b.Rule(Seq(Text(`"`), Many(j.char), Text(`"`)))
 	j.integer = b.Rule(Seq(Opt(Text("-")), naturals()))
-	for n := range j.further {
-		j.further[n] = b.Rule(Repeat(digit, 0, n))
+	j.further[0] = Seq()
+	for n := 1; n < len(j.further); n++ {
+		j.further[n] = b.Rule(Opt(Seq(digit, j.further[n-1])))
 	}
 	exponent := Seq(Alt(Text("e"), Text("E")), Opt(Alt(Text("+"), Text("-"))), digit, Opt(digit))
 	j.number = b.Rule(Seq(Opt(Text("-")), naturals(), Opt(Seq(Text("."), Repeat(digit, 1, maxFraction))), Opt(exponent)))

@@ -349,9 +349,9 @@ func (m *Matcher) nearest(v *Vocabulary, left int, f func(id int)) {
 	for c := int(n.low); c <= int(n.high); c++ {
 		try([]byte{byte(c)})
 	}
-	m.g.fixed(best, func(text []byte, _ int32) {
+	for text := range m.g.fixed(best) {
 		if len(text) > 1 {
 			try(text)
 		}
-	})
+	}
 }

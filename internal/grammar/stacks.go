@@ -38,7 +38,7 @@ type stacks struct {
 
 // forget drops the known sets; those in use stay valid.
 func (s *stacks) forget() {
-	s.known, s.joined = make(map[string]*stack), nil // few texts join any
+	s.known, s.joined = nil, nil
 }
 
 // push returns the stacks with a node on top of others.
@@ -65,6 +65,9 @@ func (s *stacks) of(edges []edge, empty bool) *stack {
 	}
 	for _, e := range edges {
 		x.rest = min(x.rest, s.dist[e.ret]+e.below.rest)
+	}
+	if s.known == nil {
+		s.known = make(map[string]*stack)
 	}
 	s.known[string(s.key)] = x
 	return x
