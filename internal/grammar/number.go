@@ -21,9 +21,6 @@ var decimal, utf8Bytes = places{'0', '9'}, places{0x80, 0xbf}
 // any is n of any digits.
 func (p places) any(n int) Part { return Repeat(Between(p.low, p.high), n, n) }
 
-// digits is n of any decimal digits.
-func digits(n int) Part { return decimal.any(n) }
-
 // atLeast is a number of as many digits as s that is not smaller.
 func (p places) atLeast(s string) Part {
 	if s == "" {

@@ -106,8 +106,10 @@ func (r *schemas) number(int) map[string]any {
 		s[r.of("maximum", "exclusiveMaximum")] = r.numeral("1e15", "999999999999999", "999999999999998.5", "100000", "123456.7890123456789",
 			"0.5", "1e300", "1000000000000000000000", "100000.00000000000001")
 	case 2: // narrow
-		n := r.IntN(12)
-		low := r.Int64N(1_000_000_000_000_000)/pow10(n) - r.Int64N(1_000_000_000_000_000)/pow10(n)
+		low := r.Int64N(1_000_000_000_000_000) / pow10(r.IntN(12))
+		if r.IntN(2) == 0 {
+			low = -low
+		}
 		places := r.IntN(14)
 		s[r.of("minimum", "exclusiveMinimum")] = json.Number(fmt.Sprintf("%de-%d", low, places))
 		s[r.of("maximum", "exclusiveMaximum")] = json.Number(fmt.Sprintf("%de-%d", low+1+r.Int64N(200), places))
