@@ -37,8 +37,9 @@ type Matcher struct {
 
 // step is the work on a byte.
 type step struct {
-	reached []config // the nodes that are reached without a further byte
-	slots   *[]int32 // by node: 1 and more are places in that list
+	reached []config           // the nodes that are reached without a further byte
+	more    map[int32][]*stack // further stacks of nodes that are not visited yet
+	slots   *[]int32           // by node: 1 and more are places in that list
 	work    []config
 	accepts bool
 }
@@ -47,7 +48,7 @@ type step struct {
 const (
 	maxStates = 1 << 14   // that are kept
 	maxStacks = 1 << 18   // of these
-	maxKept   = 1_000_000 // positions of them
+	maxKept   = 1_000_000 // positions of them, and edges
 	maxVisits = 1_000_000 // in a call of Each
 )
 
@@ -80,7 +81,7 @@ func (m *Matcher) finish() *state {
 
 // tidy forgets the known states if they are many.
 func (m *Matcher) tidy() {
-	if len(m.states) > maxStates || m.kept > maxKept || len(m.known)+len(m.joined) > maxStacks {
+	if len(m.states) > maxStates || m.kept > maxKept || len(m.known)+len(m.joined) > maxStacks || m.edges > maxKept {
 		m.forget()
 	}
 }
@@ -209,6 +210,7 @@ func (m *Matcher) expand() []config {
 	for again := true; again; {
 		again = false
 		for i := range list {
+			m.settle(&list[i])
 			again = m.spread(list[i]) || again
 		}
 	}
@@ -240,10 +242,42 @@ func (m *Matcher) reach() {
 	m.visits += len(m.step.reached)
 }
 
+// later adds stacks to a node that is visited later: all unions of it are one, else many callers of a rule would take quadratic time.
+func (m *Matcher) later(at int32, s *stack) {
+	known := &m.step.reached[(*m.step.slots)[at]-1].stack
+	if *known == nil {
+		*known = s
+	} else if *known != s {
+		if m.step.more == nil {
+			m.step.more = make(map[int32][]*stack)
+		}
+		m.step.more[at] = append(m.step.more[at], s)
+	}
+}
+
+// settle unites the stacks of a node.
+func (m *Matcher) settle(p *config) {
+	if more := m.step.more[p.at]; len(more) == 1 {
+		p.stack = m.join(p.stack, more[0])
+	} else if len(more) > 1 {
+		p.stack = m.union(append(more, p.stack))
+		m.visits += len(p.stack.edges)
+	} else {
+		return
+	}
+	delete(m.step.more, p.at)
+}
+
 // spread adds the stacks of a node to those that follow it. It reports whether one of these was visited before.
 func (m *Matcher) spread(p config) (again bool) {
 	n, s := &m.g.nodes[p.at], p.stack
-	to := func(k int32, s *stack) { again = m.add(k, s) && m.g.nodes[k].rank >= n.rank || again }
+	to := func(k int32, s *stack) {
+		if m.g.nodes[k].rank < n.rank {
+			m.later(k, s)
+		} else {
+			again = m.add(k, s) || again
+		}
+	}
 	switch {
 	case s == nil:
 	case n.kind == splitNode:

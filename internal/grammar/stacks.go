@@ -1,6 +1,10 @@
 package grammar
 
-import "encoding/binary"
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
 
 // stack is a set of stacks of nodes to which called rules return. Those with the same top are one edge, and equal sets are one value:
 // so alternatives that begin alike share what is below them, at any depth.
@@ -32,13 +36,14 @@ type stacks struct {
 	known  map[string]*stack
 	joined map[[2]*stack]*stack
 	ids    uint32
+	edges  int // of the known sets
 	joins  int // that are left
 	key    []byte
 }
 
 // forget drops the known sets; those in use stay valid.
 func (s *stacks) forget() {
-	s.known, s.joined = nil, nil
+	s.known, s.joined, s.edges = nil, nil, 0
 }
 
 // push returns the stacks with a node on top of others.
@@ -70,6 +75,7 @@ func (s *stacks) of(edges []edge, empty bool) *stack {
 		s.known = make(map[string]*stack)
 	}
 	s.known[string(s.key)] = x
+	s.edges += len(edges)
 	return x
 }
 
@@ -99,6 +105,26 @@ func (s *stacks) join(a, b *stack) *stack {
 	}
 	s.joined[[2]*stack{a, b}] = x
 	return x
+}
+
+// union returns the union of several sets.
+func (s *stacks) union(list []*stack) *stack {
+	var edges []edge
+	empty := false
+	for _, x := range list {
+		edges, empty = append(edges, x.edges...), empty || x.empty
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.ret, b.ret), cmp.Compare(a.below.id, b.below.id)) })
+	n := 0
+	for _, e := range edges {
+		if n > 0 && edges[n-1].ret == e.ret {
+			edges[n-1].below = s.join(edges[n-1].below, e.below)
+		} else {
+			edges[n] = e
+			n++
+		}
+	}
+	return s.of(edges[:n:n], empty)
 }
 
 // merge returns the edges of both lists.

@@ -171,3 +171,20 @@ func TestRandomGrammars(t *testing.T) {
 		t.Errorf("%d texts are accepted", accepted)
 	}
 }
+
+// The work for a rule with many callers at once grows with their number.
+func TestManyCallers(t *testing.T) {
+	const n = 5000
+	for _, one := range []string{`{"type":"string"}`, `{"type":"array","items":{}}`} {
+		g, err := Schema([]byte(`{"anyOf":[` + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + `]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := g.NewMatcher(singles, nil)
+		for _, s := range []string{`["`, `"a`} {
+			if m.Advance([]byte(s)) && m.edges > 20*n {
+				t.Errorf("%s: %d edges after %q", one, m.edges, s)
+			}
+		}
+	}
+}
