@@ -51,6 +51,9 @@ type Method struct {
 
 	executed bool // the last run succeeded: outputs are valid
 
+	rowsKnown map[string]error // results of CheckRows, by the sizes of the inputs
+	rowsKey   []byte
+
 	observed watch
 	held     [2]int64 // planned and scratch memory reported to observers
 

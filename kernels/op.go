@@ -48,6 +48,8 @@ type Op struct {
 	// Class is the function that the operator computes, if passes know it: they rewrite and lower calls of its class. An
 	// application's operator with the name of another one is not rewritten, whatever its class.
 	Class opclass.Class
+	// Flow says which elements the elements of the outs depend on. It is checked against calls, like Moves.
+	Flow opclass.Flow
 	// Moves means that the outs consist of elements of the arguments, and of fixed numbers, at positions that do not depend
 	// on elements. They may be converted to the out's type.
 	Moves bool

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,8 @@ import (
 // and outputs.
 type batches struct {
 	endpoint *endpoint
-	maxRows  int // largest number of rows of a batch
+	pool     Runner // of the rows of several requests
+	maxRows  int    // largest number of rows of a batch
 	delay    time.Duration
 
 	mu   sync.Mutex
@@ -142,11 +144,11 @@ func (b *batch) run() {
 	members := b.close()
 	if err == nil {
 		b.owner.endpoint.statistics.queue.add(len(members), time.Since(begun))
-		err = b.execute(members)
+		b.execute(members)
 		endTurn()
 	}
 	for _, m := range members {
-		m.err = err
+		m.err = cmp.Or(err, m.err)
 		close(m.done)
 	}
 }
@@ -164,22 +166,23 @@ func (b *batch) close() (members []*member) {
 	return members
 }
 
-func (b *batch) execute(members []*member) error {
-	e := b.owner.endpoint
-	switch len(members) {
-	case 0:
-		return nil
-	case 1:
-		return members[0].call.serve(b.ctx, e.pool, 1)
+// execute runs the calls together, or each by itself if that fails: because rows are not independent at these sizes, or because
+// of the contents of one.
+func (b *batch) execute(members []*member) {
+	if len(members) > 1 && b.join(members) == nil {
+		return
 	}
-	joined := &call{endpoint: e}
-	for i := range e.inputs {
+	for _, m := range members {
+		m.err = m.call.serve(b.ctx, b.owner.endpoint.pool, 1)
+	}
+}
+
+func (b *batch) join(members []*member) error {
+	joined := &call{endpoint: b.owner.endpoint}
+	for i := range joined.endpoint.inputs {
 		joined.values = append(joined.values, joinInput(members, i))
 	}
-	for i := range e.outputs {
-		joined.wanted = append(joined.wanted, wanted{output: i})
-	}
-	if err := joined.serve(b.ctx, e.pool, len(members)); err != nil {
+	if err := joined.askAll().serve(b.ctx, b.owner.pool, len(members)); err != nil {
 		return err
 	}
 	return joined.split(members)

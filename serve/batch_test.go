@@ -137,7 +137,7 @@ func TestBatchForms(t *testing.T) {
 
 // TestBatchRefused checks that methods with dependent rows or fixed sizes are not batched.
 func TestBatchRefused(t *testing.T) {
-	for path, want := range map[string]string{"digits/portable.pte": "FP32 [1 1 8 8]", "pte/dynamic_view.pte": "cannot be batched"} {
+	for path, want := range map[string]string{"digits/portable.pte": "FP32 [1 1 8 8]", "pte/dynamic_view.pte": "output 0 has not the rows"} {
 		s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Open: program(path), MaxBatch: 4})
 		if err != nil {
 			t.Fatal(err)

@@ -32,6 +32,14 @@ type Runner interface {
 	Close() error
 }
 
+// RowRunner is a Runner that may run the rows of several requests at once. Those that do not implement it run no batches.
+type RowRunner interface {
+	Runner
+	// RunRows is Run for inputs of at least two rows. It fails before it calls take unless every row of the outputs was computed from the
+	// same row of the inputs alone: see [etrun.Method.CheckRows].
+	RunRows(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error
+}
+
 // Instance is a Runner that keeps its state from one Run to the next. It is not safe for concurrent
 // use.
 type Instance interface {
@@ -91,13 +99,17 @@ func (p *local) Instance(ctx context.Context, method string, sharing Instance) (
 type localPool struct{ *etrun.Pool }
 
 func (p localPool) Run(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
-	return p.Do(ctx, func(m *etrun.Method) error { return execute(ctx, m, inputs, outputs, take) })
+	return p.Do(ctx, func(m *etrun.Method) error { return execute(ctx, m, inputs, outputs, nil, take) })
+}
+
+func (p localPool) RunRows(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
+	return p.Do(ctx, func(m *etrun.Method) error { return execute(ctx, m, inputs, outputs, m.CheckRows, take) })
 }
 
 type localInstance struct{ *etrun.Method }
 
 func (i localInstance) Run(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
-	return execute(ctx, i.Method, inputs, outputs, take)
+	return execute(ctx, i.Method, inputs, outputs, nil, take)
 }
 
 func (i localInstance) Bytes() int64 {
@@ -105,7 +117,9 @@ func (i localInstance) Bytes() int64 {
 	return plan.Size() + plan.StateBytes + plan.HeapBytes
 }
 
-func execute(ctx context.Context, m *etrun.Method, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
+// execute runs a method. check decides whether its outputs may be taken; nil: they may.
+func execute(ctx context.Context, m *etrun.Method, inputs []tensor.Value, outputs []int, check func() error,
+	take func(k int, v *tensor.Value)) error {
 	for i, v := range inputs {
 		if v.Kind == tensor.KindTensor && m.BindInput(i, v.Tensor) == nil {
 			continue
@@ -118,6 +132,11 @@ func execute(ctx context.Context, m *etrun.Method, inputs []tensor.Value, output
 	}
 	if err := m.Execute(ctx); err != nil {
 		return err
+	}
+	if check != nil {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	for k, i := range outputs {
 		v, err := m.Output(i)

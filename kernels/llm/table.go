@@ -42,7 +42,7 @@ var ops = kernels.Pure([]kernels.Op{
 	},
 	{
 		Schema: "llama::fast_hadamard_transform.out(Tensor mat, *, Tensor(a!) out)",
-		Func:   hadamard, DTypes: "float32, float64, float16", Family: kernels.Sum, Note: "the last dimension is a power of two, or 28 times one",
+		Func:   hadamard, Flow: opclass.Inner1, DTypes: "float32, float64, float16", Family: kernels.Sum, Note: "the last dimension is a power of two, or 28 times one",
 	},
 	{
 		Schema: "llama::quantized_moe_ffn.out(Tensor x, Tensor gate_weight, Tensor expert_bias, Tensor packed_w13, Tensor packed_w2, int num_activated_experts, int num_experts, int hidden_dim, int dim, int group_size, int weight_nbit, str score_func, float route_scale, *, Tensor(a!) out)",
@@ -50,7 +50,7 @@ var ops = kernels.Pure([]kernels.Op{
 	},
 	{
 		Schema: "llama::fallback.out(Tensor input, *, Tensor(a!) output)",
-		Func:   fallback, Class: opclass.Copy, Moves: true, DTypes: "any", Family: kernels.Exact,
+		Func:   fallback, Class: opclass.Copy, Moves: true, Flow: opclass.Elements, DTypes: "any", Family: kernels.Exact,
 	},
 	{
 		Schema: "preprocess::tile_crop.out(Tensor input, int tile_size, *, Tensor(a!) out)",

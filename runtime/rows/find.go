@@ -3,7 +3,6 @@ package rows
 import (
 	"slices"
 
-	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -45,7 +44,7 @@ func (f *finder) findShared() {
 func (f *finder) classify(i int) (next int, err error) {
 	switch s := &f.Steps[i]; s.Kind {
 	case ir.SizesJump:
-		end, ok := f.block(i)
+		end, ok := block(f.Method, i)
 		if !ok {
 			return 0, &Error{f.place(i) + " jumps in an order that is not known"}
 		}
@@ -64,14 +63,14 @@ func (f *finder) classify(i int) (next int, err error) {
 func (f *finder) place(i int) string { return f.Steps[i].Origin.Place(f.StepName(&f.Steps[i])) }
 
 // block returns the end of a region with its calls beside it: a jump, the delegate's call, a jump over the calls, the calls.
-func (f *finder) block(i int) (end int, ok bool) {
-	calls := f.Steps[i].Target
-	if calls < i+3 || calls > len(f.Steps) || f.Steps[calls-1].Kind != ir.JumpFalseCall {
+func block(m *ir.Method, i int) (end int, ok bool) {
+	calls := m.Steps[i].Target
+	if calls < i+3 || calls > len(m.Steps) || m.Steps[calls-1].Kind != ir.JumpFalseCall {
 		return 0, false
 	}
-	end = f.Steps[calls-1].Target
+	end = m.Steps[calls-1].Target
 	for k := i + 1; k < end; k++ {
-		if f.Steps[k].IsJump() && k != calls-1 {
+		if m.Steps[k].IsJump() && k != calls-1 {
 			return 0, false
 		}
 	}
@@ -132,6 +131,10 @@ func (f *finder) write(v int, k home) {
 // kind returns the kind of a step.
 func (f *finder) kind(i int) home {
 	s := &f.Steps[i]
+	if v, ok := slot(f.Method, s); ok {
+		c := call{f, s, f.Method}
+		f.numbers[v] = c.result()
+	}
 	if f.selects(s) && f.lift(s) {
 		f.plan.Selected = append(f.plan.Selected, i)
 		return together
@@ -195,22 +198,34 @@ func (f *finder) numberOfEach(v int) bool {
 
 // delegateRows reports whether a delegate computes each row by itself.
 func (f *finder) delegateRows(s *ir.Step) bool {
-	img, ok := f.images[s.Delegate].(lowering.RowWise)
-	if !ok {
-		return false
-	}
-	inputs := make([]int, s.Inputs)
-	for i := range inputs {
-		inputs[i] = f.plan.Dims[s.Args[i]]
-	}
-	outputs, ok := img.Rows(inputs)
-	if !ok || len(outputs) != len(s.Args)-s.Inputs {
-		return false
-	}
+	outputs, err := delegateRows(f, f.images[s.Delegate], s, f.declared)
 	for i, d := range outputs {
 		if f.plan.Dims[s.Args[s.Inputs+i]] != d {
 			return false
 		}
 	}
-	return slices.ContainsFunc(inputs, func(d int) bool { return d != None })
+	return err == nil && len(outputs) > 0 && slices.ContainsFunc(s.Reads, func(v int) bool { return f.plan.Dims[v] != None })
+}
+
+// declared returns a tensor without memory of the declared sizes, nil for other values.
+func (f *finder) declared(v int) *tensor.Tensor {
+	t := f.Values[v].Tensor
+	if t == nil {
+		return nil
+	}
+	dynamism := t.Dynamism
+	if f.plan.Dims[v] != None {
+		dynamism = tensor.DynamicBound
+	}
+	return tensor.Make(t.DType, f.sizes(v), t.DimOrder, dynamism)
+}
+
+// operatorRows reports whether an operator computes each row by itself.
+func (f *finder) operatorRows(s *ir.Step) bool {
+	if !slices.ContainsFunc(s.Reads, func(v int) bool { return f.plan.Dims[v] != None }) || len(s.Writes) == 0 {
+		return false
+	}
+	c := call{f, s, f.Method}
+	dim, ok := c.rows()
+	return ok && c.exact() && !slices.ContainsFunc(s.Writes, func(v int) bool { return f.plan.Dims[v] != dim })
 }

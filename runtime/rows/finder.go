@@ -28,7 +28,8 @@ type finder struct {
 	// updated marks the storages that steps update in place or that several write.
 	updated []bool
 	undo    []change
-	joined  bool // the steps of a block are being classified
+	numbers []dependence // by value
+	joined  bool         // the steps of a block are being classified
 }
 
 // change is the home of a value before a block was classified.
@@ -37,7 +38,23 @@ type change struct {
 	was   home
 }
 
-func (f *finder) sizes(v int) []int { return f.Values[v].Tensor.Sizes }
+func (f *finder) count() int               { return f.plan.Rows }
+func (f *finder) rowsOf(v int) int         { return f.plan.Dims[v] }
+func (f *finder) counted(v int) dependence { return f.numbers[v] }
+
+// sizes returns the largest sizes.
+func (f *finder) sizes(v int) []int {
+	sizes := f.Values[v].Tensor.Sizes
+	if f.plan.Dims[v] == 0 && sizes[0] == 1 { // lifted
+		sizes = append([]int{f.plan.Rows}, sizes[1:]...)
+	}
+	return sizes
+}
+
+func (f *finder) number(v int) (int64, bool) {
+	x := &f.Values[v]
+	return x.Int, x.Kind == tensor.KindInt && !x.Changes
+}
 
 // dim returns a dimension as a number from 0 on. ok is false if it is not fixed.
 func (f *finder) dim(v, rank int) (d int, ok bool) {

@@ -14,7 +14,7 @@ import (
 // were not 1, such as the number of earlier tokens: these are then not mistaken for rows.
 func Make(m *ir.Method, images []delegate.Image, single func(v, dim int) bool) (*Plan, error) {
 	f := &finder{Method: m, images: images, plan: &Plan{Dims: make([]int, len(m.Values))},
-		homes: make([]home, len(m.Values)), kinds: make([]home, len(m.Steps))}
+		homes: make([]home, len(m.Values)), kinds: make([]home, len(m.Steps)), numbers: make([]dependence, len(m.Values))}
 	if err := f.findInputs(); err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (f *finder) addSegments() {
 				at[v] = f.kinds[i]
 			}
 		}
-		f.count(f.kinds[i])
+		f.addCount(f.kinds[i])
 	}
 	for _, v := range f.Outputs {
 		if at[v] == together && !slices.Contains(f.plan.Outputs, v) {
@@ -111,7 +111,7 @@ func (f *finder) addSegments() {
 	}
 }
 
-func (f *finder) count(k home) {
+func (f *finder) addCount(k home) {
 	switch k {
 	case together:
 		f.plan.Together++

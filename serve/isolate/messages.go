@@ -56,6 +56,7 @@ type run struct {
 	Timeout                    int64 // nanoseconds, 0 for none
 	Inputs                     []value
 	Outputs                    []int
+	Rows                       bool // of several requests
 }
 
 func (m *run) code(c *coder) {
@@ -65,6 +66,7 @@ func (m *run) code(c *coder) {
 	c.signed(&m.Timeout)
 	list(c, &m.Inputs, maxList, func(v *value) { v.code(c) })
 	list(c, &m.Outputs, maxList, func(i *int) { small(c, i, maxList) })
+	c.flag(&m.Rows)
 }
 
 // begin requests a new instance. It shares the state of another one unless Sharing is 0.

@@ -244,6 +244,16 @@ func (r *pool) Close() error {
 // Run executes the method in the process. A call that a process did not receive before it ended is
 // sent to the next one.
 func (r *pool) Run(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
+	return r.run(ctx, run{Outputs: outputs}, inputs, take)
+}
+
+// RunRows is Run for the rows of several requests.
+func (r *pool) RunRows(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
+	return r.run(ctx, run{Outputs: outputs, Rows: true}, inputs, take)
+}
+
+func (r *pool) run(ctx context.Context, m run, inputs []tensor.Value, take func(k int, v *tensor.Value)) error {
+	m.Method = uint64(r.method)
 	for {
 		if r.closed.Load() {
 			return etrun.ErrClosed
@@ -252,7 +262,8 @@ func (r *pool) Run(ctx context.Context, inputs []tensor.Value, outputs []int, ta
 		if err != nil {
 			return err
 		}
-		err = c.run(ctx, &run{Method: uint64(r.method), Outputs: outputs}, inputs, take)
+		again := m
+		err = c.run(ctx, &again, inputs, take)
 		if !errors.Is(err, errUnsent) {
 			return r.program.closedError(err)
 		}

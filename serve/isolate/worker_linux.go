@@ -262,7 +262,13 @@ func (w *worker) run(ctx context.Context, m *run) *reply {
 	}
 	answer := &reply{Values: make([]value, len(m.Outputs))}
 	var full error
-	err = r.Run(ctx, inputs, m.Outputs, func(k int, v *tensor.Value) {
+	run := r.Run
+	if rows, ok := r.(serve.RowRunner); ok && m.Rows {
+		run = rows.RunRows
+	} else if m.Rows {
+		return failed(fmt.Errorf("%w: rows of several requests for instance %d", errProtocol, m.Instance))
+	}
+	err = run(ctx, inputs, m.Outputs, func(k int, v *tensor.Value) {
 		answer.Values[k] = valueOf(v)
 		if v.Kind == tensor.KindTensor && full == nil {
 			answer.Values[k].Offset, full = out.put(v.Tensor)

@@ -16,7 +16,7 @@ func Ops() []kernels.Op {
 	return []kernels.Op{
 		{Schema: "aten::convolution.out(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, " +
 			"SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, Tensor(a!) out)",
-			Func: operand.SameType(forward, argInput, argWeight, argOut), Class: opclass.Convolution, DTypes: "integers, float16, bfloat16, float32, float64", Family: kernels.Sum,
+			Func: operand.SameType(forward, argInput, argWeight, argOut), Class: opclass.Convolution, Flow: opclass.Samples, DTypes: "integers, float16, bfloat16, float32, float64", Family: kernels.Sum,
 			Note: "1 to 3 spatial dimensions; integers wrap"},
 		{Schema: "aten::convolution_backward.out(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, " +
 			"SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, " +

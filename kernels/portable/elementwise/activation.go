@@ -33,7 +33,7 @@ var activationOps = []kernels.Op{
 	{Schema: "aten::hardswish.out(Tensor self, *, Tensor(a!) out)",
 		Func: hardSwish.run, Class: opclass.Hardswish, DTypes: floats, Family: kernels.Pointwise},
 	{Schema: "aten::logit.out(Tensor self, float? eps=None, *, Tensor(a!) out)", Func: logitNumber, DTypes: all, Family: kernels.Pointwise},
-	{Schema: "aten::glu.out(Tensor self, int dim=-1, *, Tensor(a!) out)", Func: glu, DTypes: floats, Family: kernels.Pointwise},
+	{Schema: "aten::glu.out(Tensor self, int dim=-1, *, Tensor(a!) out)", Func: glu, Flow: opclass.Along, DTypes: floats, Family: kernels.Pointwise},
 }
 
 func gelu(c *kernels.Ctx, a kernels.Args) error {

@@ -8,14 +8,14 @@ import (
 )
 
 var fillOps = []kernels.Op{
-	{Schema: "aten::full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out)", Func: filled(1), DTypes: all},
+	{Schema: "aten::full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out)", Func: filled(1), Flow: opclass.Filled, DTypes: all},
 	{Schema: "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out)",
-		Func: filled(1), Class: opclass.FullLike, DTypes: all},
-	{Schema: "aten::fill.Scalar_out(Tensor self, Scalar value, *, Tensor(a!) out)", Func: filled(1), DTypes: all},
-	{Schema: "aten::fill.Tensor_out(Tensor self, Tensor value, *, Tensor(a!) out)", Func: fillTensor, Moves: true, DTypes: all},
+		Func: filled(1), Class: opclass.FullLike, Flow: opclass.Elements, DTypes: all},
+	{Schema: "aten::fill.Scalar_out(Tensor self, Scalar value, *, Tensor(a!) out)", Func: filled(1), Flow: opclass.Elements, DTypes: all},
+	{Schema: "aten::fill.Tensor_out(Tensor self, Tensor value, *, Tensor(a!) out)", Func: fillTensor, Moves: true, Flow: opclass.Elements, DTypes: all},
 	{Schema: "aten::scalar_tensor.out(Scalar s, *, Tensor(a!) out)", Func: filled(0), DTypes: all},
-	{Schema: "aten::ones.out(SymInt[] size, *, Tensor(a!) out)", Func: ones, DTypes: all},
-	{Schema: "aten::zeros.out(SymInt[] size, *, Tensor(a!) out)", Func: zeros, DTypes: anyType},
+	{Schema: "aten::ones.out(SymInt[] size, *, Tensor(a!) out)", Func: ones, Flow: opclass.Filled, DTypes: all},
+	{Schema: "aten::zeros.out(SymInt[] size, *, Tensor(a!) out)", Func: zeros, Flow: opclass.Filled, DTypes: anyType},
 	{Schema: "aten::empty.out(SymInt[] size, *, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: zeros, DTypes: anyType, Note: emptyNote},
 	{Schema: "dim_order_ops::_empty_dim_order.out(int[] size, *, int[]? dim_order=None, Tensor(a!) out)", Func: zeros, DTypes: anyType, Note: emptyNote},
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -17,15 +18,15 @@ func Ops() []kernels.Op { return ops }
 var ops = []kernels.Op{
 	{
 		Schema: "aten::_fft_r2c.out(Tensor self, int[] dim, int normalization, bool onesided, *, Tensor(a!) out)",
-		Func:   realToComplex, DTypes: "float32 → complex64, float64 → complex128", Family: kernels.Sum, Note: "computes in float64",
+		Func:   realToComplex, Flow: opclass.Along, DTypes: "float32 → complex64, float64 → complex128", Family: kernels.Sum, Note: "computes in float64",
 	},
 	{
 		Schema: "aten::_fft_c2r.out(Tensor self, int[] dim, int normalization, SymInt last_dim_size, *, Tensor(a!) out)",
-		Func:   complexToReal, DTypes: "complex64 → float32, complex128 → float64", Family: kernels.Sum, Note: "computes in float64",
+		Func:   complexToReal, Flow: opclass.Along, DTypes: "complex64 → float32, complex128 → float64", Family: kernels.Sum, Note: "computes in float64",
 	},
 	{
 		Schema: "aten::_fft_c2c.out(Tensor self, SymInt[] dim, int normalization, bool forward, *, Tensor(a!) out)",
-		Func:   complexToComplex, DTypes: "complex64, complex128", Family: kernels.Sum, Note: "computes in float64",
+		Func:   complexToComplex, Flow: opclass.Along, DTypes: "complex64, complex128", Family: kernels.Sum, Note: "computes in float64",
 	},
 }
 

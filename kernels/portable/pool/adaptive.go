@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/kernels/window"
@@ -16,7 +17,7 @@ func adaptiveMaxOp(dims int) kernels.Op {
 	return kernels.Op{
 		Schema: fmt.Sprintf("aten::adaptive_max_pool%dd.out(Tensor self, int[%d] output_size, *, Tensor(a!) out, Tensor(b!) indices)", dims,
 			dims),
-		Func: operand.SameType(run, 0, 2), DTypes: "integers, float16, bfloat16, float32, float64", Note: "NaN wins, as in PyTorch",
+		Func: operand.SameType(run, 0, 2), Flow: opclass.Inner0 + opclass.Flow(dims), DTypes: "integers, float16, bfloat16, float32, float64", Note: "NaN wins, as in PyTorch",
 	}
 }
 

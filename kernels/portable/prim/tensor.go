@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -18,7 +19,7 @@ var tensorOps = []kernels.Op{
 	{Schema: "aten::_local_scalar_dense(Tensor self) -> Scalar", Func: item, DTypes: "uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 bool"},
 	{Schema: "executorch_prim::et_copy_index.tensor(Tensor(a!) copy_to, Tensor copy_from, int index) -> ()", Func: copyIndex, DTypes: "any"},
 	{Schema: "executorch_prim::et_view.default(Tensor(a) self, int[] size) -> Tensor(a)",
-		Func: operand.SameType(view, 0, 2), Moves: true, DTypes: "any"},
+		Func: operand.SameType(view, 0, 2), Moves: true, Flow: opclass.Reshaped, DTypes: "any"},
 }
 
 func symSize(_ *kernels.Ctx, a kernels.Args) error { return symDim(a, a.Tensor(0).Sizes) }

@@ -1,28 +1,46 @@
 package graph
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
 
 // NoRows is the dimension of rows of a value that is the same for all rows.
 const NoRows = -1
 
-// rowRule returns the dimension of the rows of a node's output. rows has those of all values so far; at least one operand of
-// the node has some. ok is false if an element of the output may depend on several rows.
+// rowRule returns the dimension of the rows of a node's outputs. rows has those of all values so far; at least one operand of
+// the node has some. The size of a dimension of rows is a multiple of their number. ok is false if an element of the outputs may
+// depend on several rows.
 type rowRule func(g *Graph, n *Node, s []Shape, rows []int) (dim int, ok bool)
 
 // rowRules are the rules by tag. Nodes of other types are not computed row by row, nor those that rearrange elements for one size.
 var rowRules = [256]rowRule{
-	TagFullyConnected:  fullyConnectedRows,
-	TagStaticReshape:   reshapeRows,
-	TagStaticSlice:     sliceRows,
-	TagStaticTranspose: transposeRows,
-	TagSoftmax:         innerRows,
-	TagConvert:         innerRows,
-	TagCopy:            sameRows,
-	TagSiLU:            sameRows,
-	TagConcatenate2:    concatenateRows,
-	TagConcatenate3:    concatenateRows,
-	TagConcatenate4:    concatenateRows,
-	TagConcatenate5:    concatenateRows,
+	TagFullyConnected:      fullyConnectedRows,
+	TagBatchMatrixMultiply: matrixRows,
+	TagStaticReshape:       reshapeRows,
+	TagStaticSlice:         sliceRows,
+	TagStaticConstantPad:   padRows,
+	TagStaticTranspose:     transposeRows,
+	TagSoftmax:             innerRows,
+	TagConvert:             innerRows,
+	TagCopy:                sameRows,
+	TagSiLU:                sameRows,
+	TagTable:               sameRows,
+	TagConcatenate2:        concatenateRows,
+	TagConcatenate3:        concatenateRows,
+	TagConcatenate4:        concatenateRows,
+	TagConcatenate5:        concatenateRows,
+	TagConv2d:              imageRows,
+	TagDepthwiseConv2d:     imageRows,
+	TagConvTranspose2d:     imageRows,
+	TagAvgPooling2d:        imageRows,
+	TagMaxPooling2d:        imageRows,
+	TagArgMaxPooling2d:     imageRows,
+	TagGlobalAvgPooling2d:  imageRows,
+	TagResizeBilinear2D:    imageRows,
 }
 
 func init() {
@@ -36,62 +54,107 @@ func init() {
 	}
 }
 
-// Rows returns the dimension of the rows of the outputs from those of the inputs, NoRows for constants; s has the shapes at
-// the declared sizes. The dimensions before it have size 1. ok means that every row is computed from the same row of
-// the inputs alone, whatever their number.
-func (g *Graph) Rows(s []Shape, inputs []int) (outputs []int, ok bool) {
-	if len(inputs) != g.Inputs || len(g.Args) < g.Inputs {
-		return nil, false
+// Rows returns the dimension of the rows of each output of a call with n rows from those of the inputs, NoRows for what is the same
+// for all rows. The error names the first node of which an element may depend on several rows.
+func (g *Graph) Rows(n int, bound []*Argument, args []*tensor.Tensor, dims []int) (outputs []int, err error) {
+	if len(bound) != len(args) || len(dims) != g.Inputs || n < 1 {
+		return nil, fmt.Errorf("%d arguments, want %d", len(args), len(bound))
 	}
-	rows := make([]int, len(g.Values))
+	s, rows := make([]Shape, len(g.Values)), make([]int, len(g.Values))
 	for v := range rows {
 		rows[v] = NoRows
 	}
-	if slices.ContainsFunc(g.Args, func(v int) bool { return g.Values[v].Viewed.Rank > 0 }) {
-		return nil, false // their sizes are fixed
-	}
 	for i, v := range g.Args[:g.Inputs] {
-		if d := inputs[i]; d >= s[v].Rank || d >= 0 && s[v].Leading(d) != 1 {
-			return nil, false
+		if s[v], err = bound[i].physical(g, i, args[i]); err != nil {
+			return nil, err
 		}
-		rows[v] = inputs[i]
+		if rows[v], err = bound[i].rowsIn(g, i, args[i], s[v], dims[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.Infer(s); err != nil {
+		return nil, err
 	}
 	for i := range g.Nodes {
-		if !g.Nodes[i].addRows(g, s, rows) {
-			return nil, false
+		if !g.Nodes[i].addRows(g, n, s, rows) {
+			return nil, fmt.Errorf("%s", g.Nodes[i].Location())
 		}
 	}
-	for _, v := range g.Args[g.Inputs:] {
-		if rows[v] == NoRows {
-			return nil, false
+	for i := g.Inputs; i < len(g.Args); i++ {
+		v := g.Args[i]
+		d, err := bound[i].rowsOut(g, i, args[i], s[v], rows[v])
+		if err != nil {
+			return nil, err
 		}
-		outputs = append(outputs, rows[v])
+		outputs = append(outputs, d)
 	}
-	return outputs, true
+	return outputs, nil
 }
 
-// addRows sets the dimension of the rows of a node's output.
-func (n *Node) addRows(g *Graph, s []Shape, rows []int) bool {
-	any := false
-	for _, v := range n.In {
-		any = any || v != None && rows[v] != NoRows
+// rowsIn returns the dimension of a value that is dimension d of a tensor.
+func (a *Argument) rowsIn(g *Graph, i int, t *tensor.Tensor, s Shape, d int) (int, error) {
+	if d == NoRows {
+		return NoRows, nil
 	}
-	if !any {
+	at := slices.Index(a.dimOrder(t), uint8(d))
+	if a.Value.Viewed.Rank > 0 || at < 0 || t.Rank() != s.Rank || s.Dim[at] != t.Sizes[d] {
+		return 0, badArgument(g, i, "fixed sizes")
+	}
+	return at, nil
+}
+
+// rowsOut is the inverse of rowsIn.
+func (a *Argument) rowsOut(g *Graph, i int, t *tensor.Tensor, s Shape, at int) (int, error) {
+	if at == NoRows {
+		return NoRows, nil
+	}
+	if a.Value.Viewed.Rank > 0 || t.Rank() != s.Rank || t.Rank() > xnn.MaxDims || t.Sizes[a.dimOrder(t)[at]] != s.Dim[at] {
+		return 0, badArgument(g, i, "fixed sizes")
+	}
+	return int(a.dimOrder(t)[at]), nil
+}
+
+// addRows sets the dimension of the rows of a node's outputs.
+func (n *Node) addRows(g *Graph, count int, s []Shape, rows []int) bool {
+	some := false
+	for _, v := range n.In {
+		some = some || v != None && rows[v] != NoRows
+	}
+	if !some {
 		return true
 	}
 	rule := rowRules[n.Type.Tag]
-	if rule == nil || len(n.Out) != 1 {
+	if rule == nil {
 		return false
 	}
 	d, ok := rule(g, n, s, rows)
-	if y := s[n.Out[0]]; !ok || d < 0 || d >= y.Rank || y.Leading(d) != 1 {
-		return false
+	for _, v := range n.Out {
+		if y := s[v]; !ok || d < 0 || d >= y.Rank || y.Dim[d]%count != 0 {
+			return false
+		}
+		rows[v] = d
 	}
-	rows[n.Out[0]] = d
 	return true
 }
 
-func sameRows(_ *Graph, n *Node, _ []Shape, rows []int) (int, bool) { return rows[n.In[0]], true }
+// onlyFirst returns the dimension of the rows of the first operand, if the others have none.
+func onlyFirst(n *Node, rows []int) (dim int, ok bool) {
+	for _, v := range n.In[1:] {
+		if v != None && rows[v] != NoRows {
+			return 0, false
+		}
+	}
+	d := rows[n.In[0]]
+	return d, d != NoRows
+}
+
+func sameRows(_ *Graph, n *Node, _ []Shape, rows []int) (int, bool) { return onlyFirst(n, rows) }
+
+// imageRows is the rule of nodes over [N, H, W, C]: the rows are images.
+func imageRows(_ *Graph, n *Node, _ []Shape, rows []int) (int, bool) {
+	d, ok := onlyFirst(n, rows)
+	return d, ok && d == 0
+}
 
 // innerRows is the rule of nodes that combine the elements of inner dimensions: of the last one, or of those that share a
 // scale.
@@ -100,11 +163,11 @@ func innerRows(g *Graph, n *Node, s []Shape, rows []int) (int, bool) {
 	if n.Type.Tag == TagSoftmax {
 		inner = 1
 	}
-	d := rows[n.In[0]]
-	return d, d < s[n.In[0]].Rank-inner
+	d, ok := onlyFirst(n, rows)
+	return d, ok && d < s[n.In[0]].Rank-inner
 }
 
-// broadcastRows requires that operands with rows have them in the same dimension from the end, and that others have one
+// broadcastRows requires that operands with rows have as many in the same dimension from the end, and that others have one
 // element there.
 func broadcastRows(_ *Graph, n *Node, s []Shape, rows []int) (int, bool) {
 	behind := NoRows
@@ -118,38 +181,50 @@ func broadcastRows(_ *Graph, n *Node, s []Shape, rows []int) (int, bool) {
 			return 0, false
 		}
 	}
+	d := s[n.Out[0]].Rank - 1 - behind
 	for _, v := range n.In {
-		if rows[v] == NoRows && s[v].Rank > behind && s[v].Leading(s[v].Rank-behind) != 1 {
+		if k := s[v].FromEnd(behind); rows[v] == NoRows && k != 1 || rows[v] != NoRows && k != s[n.Out[0]].FromEnd(behind) {
 			return 0, false
 		}
 	}
-	return s[n.Out[0]].Rank - 1 - behind, true
+	return d, true
 }
 
-// fullyConnectedRows requires that the rows are not the input channels, and that filter and bias are constants.
+// fullyConnectedRows requires that the rows are not the input channels, and that filter and bias are the same for all.
 func fullyConnectedRows(_ *Graph, n *Node, s []Shape, rows []int) (int, bool) {
-	d := rows[n.In[0]]
-	for _, v := range n.In[1:] {
-		if v != None && rows[v] != NoRows {
-			return 0, false
-		}
+	d, ok := onlyFirst(n, rows)
+	if x := s[n.In[0]]; !ok || d >= x.Rank-1 {
+		return 0, false
+	} else if n.Flags&FlagReshape2D != 0 {
+		return 0, x.Leading(d) == 1
 	}
-	if n.Flags&FlagReshape2D != 0 {
-		return 0, d == s[n.In[0]].Rank-2
-	}
-	return d, d >= 0 && d < s[n.In[0]].Rank-1
+	return d, true
 }
 
-// reshapeRows requires that the inferred size is the number of rows.
-func reshapeRows(_ *Graph, n *Node, s []Shape, rows []int) (int, bool) {
-	want, inner := Params[ReshapeParams](n).Sizes, 1
-	for d := len(want) - 1; d >= 0; d-- {
-		if want[d] == 0 {
-			return d, inner == s[n.In[0]].Trailing(rows[n.In[0]]+1)
-		}
-		inner *= want[d]
+// matrixRows requires that either operand has rows in its outer dimension, or both among the lists of matrices.
+func matrixRows(g *Graph, n *Node, s []Shape, rows []int) (int, bool) {
+	a, b := n.In[0], n.In[1]
+	rank := s[n.Out[0]].Rank
+	switch {
+	case rows[b] == NoRows && rows[a] == s[a].Rank-2:
+		return rank - 2, true
+	case rows[a] == NoRows && rows[b] == s[b].Rank-1:
+		return rank - 1, true
 	}
-	return 0, false
+	d, ok := broadcastRows(g, n, s, rows)
+	return d, ok && d < rank-2
+}
+
+// reshapeRows requires that the inferred size is that of the rows.
+func reshapeRows(_ *Graph, n *Node, s []Shape, rows []int) (int, bool) {
+	d := slices.Index(Params[ReshapeParams](n).Sizes, 0)
+	return d, d >= 0 && s[n.Out[0]].Leading(d) == s[n.In[0]].Leading(rows[n.In[0]])
+}
+
+// padRows requires that no rows are added.
+func padRows(_ *Graph, n *Node, _ []Shape, rows []int) (int, bool) {
+	p, d := Params[PadParams](n), rows[n.In[0]]
+	return d, d < len(p.Before) && p.Before[d] == 0 && p.After[d] == 0
 }
 
 // sliceRows requires that all rows are kept.
@@ -158,18 +233,12 @@ func sliceRows(_ *Graph, n *Node, _ []Shape, rows []int) (int, bool) {
 	return d, d < len(p.Offsets) && p.Offsets[d] == 0 && p.Sizes[d] == 0
 }
 
-// transposeRows requires that the rows stay outermost.
 func transposeRows(_ *Graph, n *Node, _ []Shape, rows []int) (int, bool) {
-	d := rows[n.In[0]]
-	for i, p := range Params[TransposeParams](n).Perm {
-		if i <= d && p != i {
-			return 0, false
-		}
-	}
-	return d, true
+	d := slices.Index(Params[TransposeParams](n).Perm, rows[n.In[0]])
+	return d, d >= 0
 }
 
-// concatenateRows requires that all operands have rows in one dimension, and that they are joined along another.
+// concatenateRows requires that all operands have as many rows in one dimension, and that they are joined along another.
 func concatenateRows(_ *Graph, n *Node, s []Shape, rows []int) (int, bool) {
 	d := rows[n.In[0]]
 	for _, v := range n.In {
