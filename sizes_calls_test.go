@@ -13,7 +13,7 @@ var sizedCalls = []func(s *sized, x val, sizes []int){
 	(*sized).flattening, (*sized).sizedView, (*sized).unit, (*sized).concatenation, (*sized).product, (*sized).product, (*sized).batches,
 	(*sized).image, (*sized).image,
 	(*sized).window, (*sized).pixels, (*sized).normalization, (*sized).code, (*sized).code, (*sized).part, (*sized).copied,
-	(*sized).notLowered,
+	(*sized).notLowered, (*sized).twice, (*sized).twice,
 }
 
 // grow adds a random call.
@@ -377,5 +377,27 @@ func (s *sized) notLowered(x val, sizes []int) {
 		s.try("aten::cumsum.out", s.plain(x), x, dim, nil)
 	} else {
 		s.try("aten::flip.out", s.plain(x), x, []int{dim})
+	}
+}
+
+// twice adds a call of which one tensor is several operands.
+func (s *sized) twice(x val, sizes []int) {
+	rank := len(sizes)
+	square := rank > 1 && sizes[rank-1] == sizes[rank-2]
+	switch op := oneOf(s, "linear", "product", "sum", "cat", "convolution", "function"); {
+	case op == "linear" && rank == 2:
+		s.try("aten::linear.out", out{rank: 2}, x, x, nil)
+	case op == "product" && rank == 3 && square:
+		s.try("aten::bmm.out", out{rank: 3}, x, x)
+	case op == "product" && rank == 2 && square:
+		s.try("aten::mm.out", out{rank: 2}, x, x)
+	case op == "sum" && rank == 2 && square:
+		s.try("aten::addmm.out", out{rank: 2}, x, x, oneOf(s, x, s.constant(sizes...)), 1, 1)
+	case op == "cat" && rank > 0:
+		s.try("aten::cat.out", s.plain(x), []val{x, x, x}, s.r.IntN(rank))
+	case op == "convolution" && rank == 4:
+		s.try("aten::convolution.out", out{rank: 4}, x, x, nil, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1)
+	case op == "function":
+		s.try("aten::"+oneOf(s, "mul", "maximum", "atan2")+".out", s.as(x), x, x)
 	}
 }

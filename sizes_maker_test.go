@@ -30,6 +30,7 @@ type sized struct {
 	loose   map[int]bool   // values that are declared to vary although they do not
 	codes   bool           // it may quantize
 	widths  []int          // sizes that do not vary
+	rows    bool           // the first size of all inputs is the first bound
 }
 
 // maxElements bounds the elements of a tensor.
@@ -45,6 +46,18 @@ type val int
 func newSized(r *rand.Rand, widths ...int) *sized {
 	s := emptySized(r, 2+min(1, r.IntN(4)))
 	s.widths = widths
+	return s.make()
+}
+
+// newRows is newSized with as many rows in each input: the first size.
+func newRows(r *rand.Rand) *sized {
+	s := emptySized(r, 3)
+	s.widths, s.rows = narrow, true
+	return s.make()
+}
+
+func (s *sized) make() *sized {
+	r := s.r
 	for range 1 + r.IntN(3) {
 		s.bounds = append(s.bounds, 2+r.IntN(7))
 		if r.IntN(3) == 0 { // sizes that are declared alike
@@ -79,6 +92,9 @@ func (s *sized) inputs() {
 		}
 		if len(dims) == 4 && s.r.IntN(3) == 0 {
 			order = []uint8{0, 2, 3, 1}
+		}
+		if s.rows {
+			dims[0] = 0
 		}
 		s.input(order, dims...)
 	}

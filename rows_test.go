@@ -1,0 +1,215 @@
+//go:build linux
+
+package etrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/internal/campaign"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// TestRows runs random programs, in which a tensor may be several operands of a call, with several rows. If [Method.CheckRows] finds
+// the rows independent, each must be what a call with it alone computes. Then it runs instances of one row in a [Batch]: each
+// must have its own results.
+func TestRows(t *testing.T) {
+	c := &campaign.Campaign{Test: "TestRows", Usual: 100, Memory: 1 << 30,
+		Counters: []string{"programs", "calls", "calls of independent rows", "batches", "rows that fail alone"},
+		Start: func(t *testing.T, p *campaign.Process) func(seed uint64) error {
+			ways := sizedWays()
+			return func(seed uint64) error {
+				p.Count(0, 1)
+				s := newRows(rand.New(rand.NewPCG(seed, 14)))
+				if len(s.m.Outputs) == 0 {
+					return nil
+				}
+				for _, w := range ways[:min(len(ways), 4)] {
+					if err := (&rowed{s, w, seed, p.Count}).check(); err != nil {
+						return &campaign.Finding{Kind: "rows", Message: fmt.Sprintf("%s: %v", w.name, err)}
+					}
+				}
+				return nil
+			}
+		}}
+	c.Run(t)
+}
+
+// rowed is a program, and a way to run it.
+type rowed struct {
+	*sized
+	way
+	seed  uint64
+	count func(counter, n int)
+}
+
+func (w *rowed) check() error {
+	p, err := Parse(w.file(), slices.Concat(w.options, []Option{WithOperatorSet(sizedOps)})...)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	var list [4]*Method
+	for i := range list {
+		if list[i], err = p.Load(context.Background(), ""); err != nil {
+			return err
+		}
+		defer list[i].Close()
+	}
+	r := rand.New(rand.NewPCG(w.seed, 15))
+	for range 3 {
+		sizes, n := w.sizesOf(r), 2+r.IntN(w.bounds[0]-1)
+		for i := range sizes {
+			sizes[i][0] = n
+		}
+		if err := w.checkCall(list[0], list[1], sizes, n); err != nil {
+			return fmt.Errorf("sizes %v: %w\n%s", sizes, err, listing(list[0]))
+		}
+		if err := w.checkBatch(list, sizes); err != nil {
+			return fmt.Errorf("batch, sizes %v: %w\n%s", sizes, err, listing(list[0]))
+		}
+	}
+	return nil
+}
+
+// inputs returns inputs of the program.
+func (w *rowed) inputs(sizes [][]int, seed uint64) (list []*tensor.Tensor) {
+	r := rand.New(rand.NewPCG(seed, 12))
+	for _, at := range sizes {
+		x := tensor.New(tensor.Float32, at...)
+		for k := range tensor.Data[float32](x) {
+			tensor.Data[float32](x)[k] = float32(4*r.Float64() - 2)
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// checkCall compares a call of n rows with calls of each.
+func (w *rowed) checkCall(m, alone *Method, sizes [][]int, n int) error {
+	w.count(1, 1)
+	in := w.inputs(sizes, w.seed)
+	together, err := callInputs(m, in)
+	if err != nil || m.CheckRows() != nil {
+		return nil // of these sizes, or not independent
+	}
+	w.count(2, 1)
+	for row := range n {
+		var own []*tensor.Tensor
+		for _, x := range in {
+			own = append(own, rowOf(x, row, n))
+		}
+		want, err := callInputs(alone, own)
+		if err != nil {
+			w.count(4, 1)
+			continue
+		}
+		var got []*tensor.Tensor
+		for _, y := range together {
+			got = append(got, rowOf(y, row, n))
+		}
+		if err := sameResults(got, want, sizedTolerance(m)); err != nil {
+			return fmt.Errorf("row %d: %w", row, err)
+		}
+	}
+	return nil
+}
+
+// rowOf returns one of n rows, which are one after the other in memory.
+func rowOf(x *tensor.Tensor, row, n int) *tensor.Tensor {
+	c := tensor.Make(x.DType, append([]int{1}, x.Sizes[1:]...), x.DimOrder, tensor.Static)
+	c.Bind(tensor.AlignedBytes(c.NBytes()))
+	copy(c.Data, x.Data[row*len(c.Data):])
+	return c
+}
+
+// callInputs runs a method, and returns copies of its outputs.
+func callInputs(m *Method, in []*tensor.Tensor) (outputs []*tensor.Tensor, err error) {
+	if err := setInputs(m, in); err != nil {
+		return nil, err
+	}
+	if err := m.Execute(context.Background()); err != nil {
+		return nil, err
+	}
+	return copiesOf(m)
+}
+
+func setInputs(m *Method, in []*tensor.Tensor) error {
+	for i, x := range in {
+		if err := m.SetInput(i, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copiesOf(m *Method) (list []*tensor.Tensor, err error) {
+	for i := range m.ir.Outputs {
+		v, err := m.Output(i)
+		if err != nil {
+			return nil, err
+		}
+		if v.Tensor.Rank() > 0 && v.Tensor.DimOrder[0] != 0 {
+			return nil, errors.New("an output whose rows are not one after the other")
+		}
+		c := tensor.Make(v.Tensor.DType, v.Tensor.Sizes, v.Tensor.DimOrder, tensor.Static)
+		c.Bind(slices.Clone(v.Tensor.Data))
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// checkBatch runs three instances of one row each in a batch, and compares them with calls of another one.
+func (w *rowed) checkBatch(list [4]*Method, sizes [][]int) error {
+	one := make([][]int, len(sizes))
+	for i := range sizes {
+		one[i] = append([]int{1}, sizes[i][1:]...)
+	}
+	const n = 3
+	var want [n][]*tensor.Tensor
+	for k := range n {
+		out, err := callInputs(list[n], w.inputs(one, w.seed+uint64(k)))
+		if err != nil {
+			return nil
+		}
+		want[k] = out
+	}
+	if _, err := callInputs(list[0], w.inputs(one, w.seed)); err != nil {
+		return err
+	}
+	b, err := list[0].NewBatch(context.Background(), n)
+	if err != nil {
+		return nil
+	}
+	defer b.Close()
+	w.count(3, 1)
+	for k := range n {
+		if err := setInputs(list[k], w.inputs(one, w.seed+uint64(k))); err != nil {
+			return err
+		}
+	}
+	errs := make([]error, n)
+	if err := b.Execute(context.Background(), list[:n], errs); err != nil {
+		return err
+	}
+	for k := range min(n, b.Rows()) {
+		if _, other := errors.AsType[*BatchError](errs[k]); other {
+			continue
+		}
+		if errs[k] != nil {
+			return errs[k]
+		}
+		got, err := copiesOf(list[k])
+		if err != nil {
+			return err
+		}
+		if err := sameResults(got, want[k], sizedTolerance(list[0])); err != nil {
+			return fmt.Errorf("instance %d of %d: %w", k, n, err)
+		}
+	}
+	return nil
+}
