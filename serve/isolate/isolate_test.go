@@ -130,6 +130,33 @@ func TestResults(t *testing.T) {
 	}
 }
 
+// TestRows wants outputs of the sizes of each call, alone and with rows of several requests; of a program whose rows depend on each
+// other, the rows of several requests are an error.
+func TestRows(t *testing.T) {
+	pair := forward(t, open(t, options(t, "good", "../../testdata/pte/dynamic_pair.pte", 0)))
+	for rows := 1; rows <= 5; rows++ {
+		in := []tensor.Value{tensor.TensorValue(tensor.New(tensor.Float32, rows, 3)), tensor.TensorValue(tensor.New(tensor.Float32, rows, 3))}
+		run := pair.Run
+		if rows > 1 {
+			run = pair.(serve.RowRunner).RunRows
+		}
+		err := run(t.Context(), in, []int{0, 1}, func(k int, v *tensor.Value) {
+			if want := [][]int{{rows, 6}, {rows, 3}}[k]; !slices.Equal(v.Tensor.Sizes, want) {
+				t.Errorf("%d rows, output %d: got sizes %v, want %v", rows, k, v.Tensor.Sizes, want)
+			}
+		})
+		if err != nil {
+			t.Errorf("%d rows: %v", rows, err)
+		}
+	}
+	view := forward(t, open(t, options(t, "good", "../../testdata/pte/dynamic_view.pte", 0)))
+	in := []tensor.Value{tensor.TensorValue(tensor.New(tensor.Float32, 4, 8))}
+	err := view.(serve.RowRunner).RunRows(t.Context(), in, []int{0}, func(int, *tensor.Value) { t.Error("outputs of rows that depend on each other") })
+	if !errors.Is(err, etrun.ErrUnsupported) {
+		t.Errorf("rows that depend on each other: %v", err)
+	}
+}
+
 // TestInstances checks that state belongs to an instance and ends with its process.
 func TestInstances(t *testing.T) {
 	p := open(t, options(t, "good", adder, 0))

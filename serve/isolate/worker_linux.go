@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -270,6 +271,7 @@ func (w *worker) run(ctx context.Context, m *run) *reply {
 	}
 	err = run(ctx, inputs, m.Outputs, func(k int, v *tensor.Value) {
 		answer.Values[k] = valueOf(v)
+		answer.Values[k].Sizes = slices.Clone(answer.Values[k].Sizes) // the next call changes those of the instance
 		if v.Kind == tensor.KindTensor && full == nil {
 			answer.Values[k].Offset, full = out.put(v.Tensor)
 		}
