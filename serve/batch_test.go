@@ -135,18 +135,166 @@ func TestBatchForms(t *testing.T) {
 	}
 }
 
-// TestBatchRefused checks that methods with dependent rows or fixed sizes are not batched.
+// ref is a value of a program of rows: 0 is the input, n the result of the nth call.
+type ref int
+
+// rowCall is a call of a program of rows: its arguments are refs, ints, lists of ints, bools or nil. Its result has the largest sizes
+// given; none means that it is a number.
+type rowCall struct {
+	op    string
+	args  []any
+	sizes []int
+}
+
+// rowProgram returns a program whose input has up to 4 rows, float32 [4, 3, 3], and whose output is the result of the last call.
+func rowProgram(calls ...rowCall) func(context.Context) (*etrun.Program, error) {
+	m := pte.Method{Name: "forward", Arenas: []pte.Arena{{}}}
+	value := func(v pte.Value) int {
+		m.Values = append(m.Values, v)
+		return len(m.Values) - 1
+	}
+	rows := func(sizes ...int) int {
+		return value(pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: sizes,
+			DimOrder: tensor.ContiguousOrder(len(sizes)), Dynamism: tensor.DynamicBound}})
+	}
+	results := []int{rows(4, 3, 3)}
+	argument := func(a any) int {
+		switch a := a.(type) {
+		case ref:
+			return results[a]
+		case int:
+			return value(pte.Value{Kind: tensor.KindInt, Int: int64(a)})
+		case bool:
+			return value(pte.Value{Kind: tensor.KindBool, Bool: a})
+		}
+		return value(pte.Value{})
+	}
+	chain := pte.Chain{}
+	for i, c := range calls {
+		var args []int
+		for _, a := range c.args {
+			if list, ok := a.([]any); ok {
+				var items []int
+				for _, item := range list {
+					items = append(items, argument(item))
+				}
+				args = append(args, value(pte.Value{Kind: tensor.KindIntList, Items: items}))
+				continue
+			}
+			args = append(args, argument(a))
+		}
+		if c.sizes == nil {
+			args = append(args, value(pte.Value{Kind: tensor.KindInt}))
+			results = append(results, args[len(args)-1])
+		} else {
+			out := rows(c.sizes...)
+			args, results = append(args, out, out), append(results, out)
+		}
+		if strings.Contains(c.op, "et_view") {
+			args = args[:len(args)-1]
+		}
+		name, overload, _ := strings.Cut(c.op, ".")
+		m.Operators = append(m.Operators, pte.Operator{Name: name, Overload: overload})
+		chain.Instructions = append(chain.Instructions, pte.Instruction{Kind: pte.KernelCall, Index: i, Args: args})
+	}
+	m.Inputs, m.Outputs, m.Chains = results[:1], results[len(results)-1:], []pte.Chain{chain}
+	return func(context.Context) (*etrun.Program, error) {
+		return etrun.Parse(ptetest.Write(&pte.Program{Methods: []pte.Method{m}}, ptetest.Layout{}), etrun.WithDelegates(all.Backends()...))
+	}
+}
+
+// rowCases are programs, and the instruction that mixes their rows, "" for none.
+var rowCases = []struct {
+	name, refused string
+	calls         []rowCall
+}{
+	{"function", "", []rowCall{{"aten::sigmoid.out", []any{ref(0)}, []int{4, 3, 3}}}},
+	{"softmax of a row", "", []rowCall{{"aten::_softmax.out", []any{ref(0), -1, false}, []int{4, 3, 3}}}},
+	{"rows in another place", "", []rowCall{
+		{"aten::permute_copy.out", []any{ref(0), []any{1, 0, 2}}, []int{3, 4, 3}},
+		{"aten::_softmax.out", []any{ref(1), 0, false}, []int{3, 4, 3}},
+		{"aten::permute_copy.out", []any{ref(2), []any{1, 2, 0}}, []int{4, 3, 3}}}},
+	{"several indices for each row", "", []rowCall{
+		{"aten::sym_size.int", []any{ref(0), 0}, nil},
+		{"executorch_prim::mul.Scalar", []any{ref(1), 3}, nil},
+		{"aten::view_copy.out", []any{ref(0), []any{ref(2), 3}}, []int{12, 3}},
+		{"aten::_softmax.out", []any{ref(3), 1, false}, []int{12, 3}},
+		{"aten::view_copy.out", []any{ref(4), []any{ref(1), 3, 3}}, []int{4, 3, 3}}}},
+	{"product of a row with itself", "", []rowCall{{"aten::bmm.out", []any{ref(0), ref(0)}, []int{4, 3, 3}}}},
+	{"sum of what each row repeats", "", []rowCall{
+		{"aten::sym_size.int", []any{ref(0), 0}, nil},
+		{"aten::full.out", []any{[]any{ref(1), 1, 3}, 2}, []int{4, 1, 3}},
+		{"aten::add.out", []any{ref(0), ref(2), 1}, []int{4, 3, 3}}}},
+	{"maximum of all rows", "instruction 0 (aten::amax.out)", []rowCall{
+		{"aten::amax.out", []any{ref(0), []any{0}, true}, []int{1, 3, 3}},
+		{"aten::sub.Scalar_out", []any{ref(1), 1000, 1}, []int{1, 3, 3}},
+		{"aten::maximum.out", []any{ref(0), ref(2)}, []int{4, 3, 3}}}},
+	{"softmax of rows", "instruction 0 (aten::_softmax.out)", []rowCall{{"aten::_softmax.out", []any{ref(0), -3, false}, []int{4, 3, 3}}}},
+	{"sums of rows so far", "instruction 0 (aten::cumsum.out)", []rowCall{{"aten::cumsum.out", []any{ref(0), 0, nil}, []int{4, 3, 3}}}},
+	{"sorted rows", "instruction 0 (aten::flip.out)", []rowCall{{"aten::flip.out", []any{ref(0), []any{0}}, []int{4, 3, 3}}}},
+	{"rows in another order of memory", "instruction 0 (aten::view_copy.out)", []rowCall{
+		{"aten::view_copy.out", []any{ref(0), []any{3, -1, 3}}, []int{3, 4, 3}},
+		{"aten::permute_copy.out", []any{ref(1), []any{1, 0, 2}}, []int{4, 3, 3}}}},
+	{"products of rows with rows", "instruction 1 (aten::linear.out)", []rowCall{
+		{"aten::view_copy.out", []any{ref(0), []any{-1, 9}}, []int{4, 9}},
+		{"aten::linear.out", []any{ref(1), ref(1), nil}, []int{4, 4}}}},
+	{"the number of rows as an operand", "instruction 1 (aten::mul.Scalar_out)", []rowCall{
+		{"aten::sym_size.int", []any{ref(0), 0}, nil},
+		{"aten::mul.Scalar_out", []any{ref(0), ref(1)}, []int{4, 3, 3}}}},
+	{"the numbers of the rows", "instruction 1 (aten::arange.out)", []rowCall{
+		{"aten::sym_size.int", []any{ref(0), 0}, nil},
+		{"aten::arange.out", []any{ref(1)}, []int{4}},
+		{"aten::view_copy.out", []any{ref(2), []any{ref(1), 1, 1}}, []int{4, 1, 1}},
+		{"aten::add.out", []any{ref(0), ref(3), 1}, []int{4, 3, 3}}}},
+}
+
+// TestBatchRefused checks that methods with dependent rows or fixed sizes are not batched, with the instruction that mixes rows. Of
+// others each request has its own answer, whatever others send.
 func TestBatchRefused(t *testing.T) {
 	for path, want := range map[string]string{"digits/portable.pte": "FP32 [1 1 8 8]", "pte/dynamic_view.pte": "output 0 has not the rows"} {
-		s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Open: program(path), MaxBatch: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.LoadAll(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", path, err, want)
-		}
-		s.Close()
+		checkRefused(t, path, program(path), want)
 	}
+	for _, c := range rowCases {
+		if c.refused != "" {
+			checkRefused(t, c.name, rowProgram(c.calls...), c.refused+" may compute a row from several rows")
+			continue
+		}
+		checkRows(t, c.name, rowProgram(c.calls...))
+	}
+}
+
+func checkRefused(t *testing.T, name string, open func(context.Context) (*etrun.Program, error), want string) {
+	t.Helper()
+	s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Open: open, MaxBatch: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.LoadAll(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %v, want %q", name, err, want)
+	}
+}
+
+// checkRows sends requests of rows of very different sizes together.
+func checkRows(t *testing.T, name string, open func(context.Context) (*etrun.Program, error)) {
+	t.Helper()
+	s := server(t, serve.Options{}, serve.Config{Name: "m", Open: open, Instances: 1, MaxBatch: 4, BatchDelay: 20 * time.Millisecond})
+	var all sync.WaitGroup
+	for i := range 8 {
+		rows := 1 + i%3
+		values := make([]float32, rows*9)
+		for k := range values {
+			values[k] = float32(k%7-3) * float32([]int{1, 3000, 2, 5}[i%4])
+		}
+		want := library(t, open, "", tensor.Of(values, rows, 3, 3))
+		all.Go(func() {
+			got, w := infer(t, s, "/v2/models/m/infer", floats("input_0", []int{rows, 3, 3}, values...))
+			if got == nil || !bytes.Equal(got.Outputs[0].Data, want[0]) {
+				t.Errorf("%s, request %d: %d, %s", name, i, w.Code, w.Body)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // BenchmarkBatch has sixteen clients send one row each, with and without batches, alternating. The
