@@ -99,11 +99,12 @@ type acting struct {
 
 func (p acting) Pool(ctx context.Context, method string, n int) (serve.Runner, error) {
 	r, err := p.Program.Pool(ctx, method, n)
-	return actor{r, p.act}, err
+	rows, _ := r.(serve.RowRunner)
+	return actor{rows, p.act}, err
 }
 
 type actor struct {
-	serve.Runner
+	serve.RowRunner
 	act func() error
 }
 
@@ -113,7 +114,7 @@ func (a actor) Run(ctx context.Context, in []tensor.Value, out []int, take func(
 			return err
 		}
 	}
-	return a.Runner.Run(ctx, in, out, take)
+	return a.RowRunner.Run(ctx, in, out, take)
 }
 
 // good returns the hello of a process that serves the digits.
