@@ -220,6 +220,8 @@ func (s *sized) argument(a any) int {
 		v.Kind, v.Double = tensor.KindDouble, a
 	case bool:
 		v.Kind, v.Bool = tensor.KindBool, a
+	case string:
+		v.Kind, v.Long = tensor.KindString, &pte.Long{Str: a}
 	case []int:
 		v.Kind = tensor.KindIntList
 		for _, n := range a {
