@@ -26,6 +26,7 @@ const (
 	Permuted   // in none; the dimensions have another order
 	Product    // in the last one, which the second operand replaces
 	Lookup     // in those of the argument indices, which is the one with parts
+	Indexed    // as Lookup, or in the dimensions that the list in argument 1 indexes
 
 	// On the elements of all operands, which have the same parts.
 

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"math"
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
@@ -48,6 +49,7 @@ var rules = [opclass.Flows]rule{
 	opclass.Samples:    sampleRows,
 	opclass.Permuted:   permutedRows,
 	opclass.Lookup:     lookupRows,
+	opclass.Indexed:    indexedRows,
 	opclass.Pairs:      pairRows,
 	opclass.Gathered:   gatheredRows,
 	opclass.Joined:     joinedRows,
@@ -248,6 +250,9 @@ func alongRows(c *call) (int, bool) {
 	if p < 0 || !ok || len(c.items(p)) == 0 {
 		return None, false
 	}
+	if c.s.Op.Class == opclass.Slice && c.keepsAll() {
+		return rows, true
+	}
 	have, want := len(c.sizes(x)), len(c.sizes(c.out()))
 	dim, changed := rows, 0
 	for _, v := range c.items(p) {
@@ -271,6 +276,16 @@ func alongRows(c *call) (int, bool) {
 		}
 	}
 	return dim, want-have == changed
+}
+
+// keepsAll reports whether a slice is that of all indices, however many there are.
+func (c *call) keepsAll() bool {
+	start, end := c.s.Args[2], c.s.Args[3]
+	first, ok := c.number(start)
+	last, bounded := c.number(end)
+	step, one := c.number(c.s.Args[4])
+	return (ok && first == 0 || c.m.Values[start].Kind == tensor.None) && (bounded && last == math.MaxInt64 || c.m.Values[end].Kind == tensor.None) &&
+		one && step == 1
 }
 
 // innerRows returns the rule of operators that combine the last dimensions of the first operand.
@@ -326,6 +341,21 @@ func permutedRows(c *call) (int, bool) {
 func lookupRows(c *call) (int, bool) {
 	_, dim, ok := c.only(c.arg("indices"))
 	return dim, ok
+}
+
+// indexedRows requires that rows are before the dimensions that are indexed, or those of the only index of a tensor without rows.
+func indexedRows(c *call) (int, bool) {
+	x, list := c.rowsOf(c.s.Args[0]), c.tensors(1)
+	is := func(v int) bool { return v >= 0 && c.m.Values[v].Kind == tensor.KindTensor }
+	items := c.m.Values[c.s.Args[1]].Items()
+	at := slices.IndexFunc(items, is)
+	if at < 0 || slices.ContainsFunc(items[at:min(at+len(list), len(items))], func(v int) bool { return !is(v) }) {
+		return None, false // if others are between them, the dimensions of the indices are the first of the result
+	}
+	if x != None {
+		return x, x < at && !slices.ContainsFunc(list, func(v int) bool { return c.rowsOf(v) != None })
+	}
+	return at + c.rowsOf(list[0]), len(list) == 1 && c.m.Values[list[0]].Tensor.DType != tensor.Bool
 }
 
 func pairRows(c *call) (int, bool) {

@@ -23,7 +23,7 @@ const (
 func Ops() []kernels.Op { return ops }
 
 var ops = []kernels.Op{
-	{Schema: "aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out)", Func: operand.SameType(indexTensor, 0, 2), DTypes: anyType},
+	{Schema: "aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out)", Func: operand.SameType(indexTensor, 0, 2), Flow: opclass.Indexed, DTypes: anyType},
 	{Schema: "aten::index_put.out(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, *, Tensor(a!) out)", Func: operand.SameType(indexPut, 0, 2, 4), DTypes: anyType, Family: kernels.Sum},
 	{Schema: "aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False)", Func: operand.SameType(indexPut, 0, 2), DTypes: anyType, Family: kernels.Sum},
 	{Schema: "aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out)", Func: operand.SameType(indexSelect, 0, 3), Flow: opclass.Along, DTypes: anyType},
