@@ -294,6 +294,7 @@ func equalCall(op string, sig *kernels.Signature, dims []int, d tensor.DType, nu
 
 func equalArgument(typ string, y val, number int) any {
 	typ, list, _ := strings.Cut(typ, "[")
+	typ = strings.TrimSuffix(typ, "?")
 	switch {
 	case typ == "Tensor" && list != "":
 		return []val{y, y}
