@@ -25,12 +25,7 @@ const (
 // embeddingBag runs (Tensor weight, Tensor indices, Tensor offsets, bool
 // scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool
 // include_last_offset, int padding_idx, *, out0 … out3).
-func embeddingBag(c *kernels.Ctx, a kernels.Args) error { return reduce(c, a, 0) }
-
-// embeddingBagForward is embeddingBag with an optional size of a bag after the last offset, which is 0.
-func embeddingBagForward(c *kernels.Ctx, a kernels.Args) error { return reduce(c, a, 1) }
-
-func reduce(c *kernels.Ctx, a kernels.Args, more int) error {
+func embeddingBag(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[state](c)
 	b := &k.bags
 	if err := b.check(a); err != nil {
@@ -39,7 +34,7 @@ func reduce(c *kernels.Ctx, a kernels.Args, more int) error {
 	if err := k.readBags(c, a); err != nil {
 		return err
 	}
-	if err := b.resize(a, more); err != nil {
+	if err := b.resize(a); err != nil {
 		return err
 	}
 	weight, out := a.Tensor(0), a.Tensor(bagOut)
@@ -150,23 +145,27 @@ func (k *state) readBags(c *kernels.Ctx, a kernels.Args) (err error) {
 	return nil
 }
 
-// resize resizes the outs. ATen's versions differ in two that are not used: a sum without padding may omit the bags
-// of indices, and there may be as many sizes as offsets. The capacity of the out decides.
-func (b *bags) resize(a kernels.Args, more int) error {
+// resize resizes the outs. Versions of ATen differ in the sizes of those that nothing uses: a sum without padding may omit
+// the bags of indices, and with a last offset there may be as many sizes, and as many rows of a sum or mean, as offsets. The
+// capacity of each out decides for that out.
+func (b *bags) resize(a kernels.Args) error {
 	n := len(b.sizes)
-	mapped, sizes := len(b.indices), n
+	mapped := len(b.indices)
 	if b.mode == bagSum && b.padding < 0 && a.Tensor(bagOut+1).Capacity() == 0 {
 		mapped = 0
 	}
-	if a.Bool(bagLast) && a.Tensor(bagOut+2).Capacity() > n {
-		sizes += more
+	perBag := func(out int) int {
+		if a.Bool(bagLast) && a.Tensor(out).Capacity() > n {
+			return n + 1
+		}
+		return n
 	}
 	var buf [2]int
-	sources := append(buf[:0], sizes)
-	if b.mode == bagMax {
-		sources = append(buf[:0], n, b.dim)
+	sources := append(buf[:0], n, b.dim)
+	if b.mode != bagMax {
+		sources = append(buf[:0], perBag(bagOut+3))
 	}
-	for i, sizes := range [...][]int{{n, b.dim}, {mapped}, {sizes}, sources} {
+	for i, sizes := range [...][]int{{n, b.dim}, {mapped}, {perBag(bagOut + 2)}, sources} {
 		if err := kernels.ResizeOut(a, bagOut+i, sizes); err != nil {
 			return err
 		}

@@ -145,6 +145,8 @@ func TestBagCorners(t *testing.T) {
 			Want: []any{floats([]int{1, 2}, -1, 12), longs([]int{0}), longs([]int{1}, 0), longs([]int{1}, 0)}},
 		kerneltest.Case{Name: "sizes of as many bags as offsets", Op: "aten::_embedding_bag_forward_only.out", Args: []any{grid, longs([]int{2}, 1, 2), longs([]int{2}, 0, 2), false, 1, false, nil, true, -1},
 			Want: []any{floats([]int{1, 2}, -0.5, 6), longs([]int{2}, 0, 0), longs([]int{2}, 2, 0), longs([]int{2}, 2, 0)}},
+		kerneltest.Case{Name: "a maximum has no row after the last offset", Op: op, Args: []any{grid, longs([]int{2}, 0, 2), longs([]int{2}, 0, 2), false, 2, false, nil, true, -1},
+			Want: []any{floats([]int{1, 2}, 1, nan), longs([]int{2}, 0, 0), longs([]int{2}, 2, 0), longs([]int{1, 2}, 0, 0)}},
 		kerneltest.Case{Name: "int32 with int64 is int64", Op: op, Args: []any{grid, tensor.Of([]int32{1}, 1), longs([]int{1}, 0), false, 1, false, nil, false, -1},
 			Want: []any{floats([]int{1, 2}, 2, 5), longs([]int{1}, 0), longs([]int{1}, 1), longs([]int{1}, 1)}},
 		kerneltest.Case{Name: "a row outside the table", Op: op, Args: []any{grid, longs([]int{4}, 0, 1, 3, 1), from, false, 0, false, nil, false, 3}, Outs: outs(2), Refused: "indices in [0, 3)"},
@@ -159,4 +161,21 @@ func TestBagCorners(t *testing.T) {
 		kerneltest.Case{Name: "indices in rows", Op: op, Args: []any{grid, longs([]int{2, 2}, 0, 1, 2, 1), from, false, 0, false, nil, false, -1}, Outs: outs(2), Refused: "want 1 dimension"},
 		kerneltest.Case{Name: "a table of integers", Op: op, Args: []any{tensor.New(tensor.Int32, 3, 2), at, from, false, 0, false, nil, false, -1}, Outs: outs(2), Refused: "a float type"},
 	)
+}
+
+// Each of the outs that nothing uses may have a number more than there are bags, if there is a last offset.
+func TestBagOutsAfterLastOffset(t *testing.T) {
+	grid := floats([]int{3, 2}, 1, 4, 2, 5, -3, 7)
+	for _, op := range []string{"aten::_embedding_bag.out", "aten::_embedding_bag_forward_only.out"} {
+		for mode, out := range []*tensor.Tensor{floats([]int{1, 2}, -1, 12), floats([]int{1, 2}, -0.5, 6)} {
+			for more := range 4 {
+				sizes := func(extra int) *tensor.Tensor {
+					return longs([]int{1 + extra}, []int64{2 * int64(mode), 0}[:1+extra]...)
+				}
+				kerneltest.Run(t, set, kerneltest.Case{Name: fmt.Sprintf("%s mode %d, %d and %d more", op, mode, more&1, more>>1), Op: op,
+					Args: []any{grid, longs([]int{2}, 1, 2), longs([]int{2}, 0, 2), false, mode, false, nil, true, -1},
+					Want: []any{out, longs([]int{2}, 0, 0), sizes(more & 1), sizes(more >> 1)}})
+			}
+		}
+	}
 }

@@ -29,7 +29,7 @@ var ops = []kernels.Op{
 	{Schema: "aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out)", Func: operand.SameType(indexSelect, 0, 3), Flow: opclass.Along, DTypes: anyType},
 	{Schema: "aten::embedding.out(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False, *, Tensor(a!) out)", Func: operand.SameType(embedding, 0, 5), Flow: opclass.Lookup, DTypes: anyType},
 	{Schema: bagSchema("_embedding_bag"), Func: embeddingBag, DTypes: bagType, Family: kernels.Sum},
-	{Schema: bagSchema("_embedding_bag_forward_only"), Func: embeddingBagForward, DTypes: bagType, Family: kernels.Sum},
+	{Schema: bagSchema("_embedding_bag_forward_only"), Func: embeddingBag, DTypes: bagType, Family: kernels.Sum},
 	{Schema: "aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out)", Func: operand.SameType(gather, 0, 4), Flow: opclass.Gathered, DTypes: anyType},
 	{Schema: "aten::scatter.src_out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out)", Func: operand.SameType(scatterSrc, 0, 3, 4), Flow: opclass.Gathered, DTypes: anyType},
 	{Schema: "aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out)", Func: operand.SameType(scatterValue, 0, 4), Flow: opclass.Gathered, DTypes: realType},
