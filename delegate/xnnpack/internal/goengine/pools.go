@@ -27,12 +27,38 @@ func (e *Unit) maxPool(n *graph.Node) {
 }
 
 // globalPool computes the mean over all pixels of each image.
-func (e *Unit) globalPool(n *graph.Node) { e.pool2d(n, true) }
+func (e *Unit) globalPool(n *graph.Node) {
+	from, bytes := bytesAs(&e.Graph.Values[n.In[0]])
+	to, toBytes := bytesAs(&e.Graph.Values[n.Out[0]])
+	if !bytes || !toBytes || n.Min != -graph.Inf || n.Max != graph.Inf {
+		e.pool2d(n, true)
+		return
+	}
+	p, _ := loopOf[linePool](e, n, false)
+	p.set(e, n, true)
+	p.meanOfBytes(&from, &to)
+}
+
+// meanOfBytes multiplies sums of integers by one ratio, as the library does: sums of floats would round means in the middle
+// between two elements to either side. Sums are exact up to 2^24.
+func (p *linePool) meanOfBytes(from, to *simd.Quantized) {
+	e, in, out := p.e, p.node.In[0], p.node.Out[0]
+	e.slots[0] = grow(e.slots[0], p.in.Numel())
+	p.X, p.Y = e.slots[0], e.result(out)
+	from.Dequantize(p.X, e.Bytes[in], 1)
+	for d := range p.Shares {
+		simd.Fill(p.Shares[d], 1)
+	}
+	e.Parallel(p.lines, p.grain, p)
+	ratio := e.Graph.Values[in].Quant.Scale / e.Graph.Values[out].Quant.Scale / float32(p.in.Dim[1]*p.in.Dim[2])
+	to.Quantize(e.Bytes[out], p.Y, ratio)
+}
 
 func (e *Unit) pool2d(n *graph.Node, mean bool) {
 	p, stale := loopOf[linePool](e, n, e.direct[n.At])
 	if stale {
 		p.set(e, n, mean)
+		p.X, p.Y = e.load(0, n.In[0]), e.result(n.Out[0])
 	}
 	e.Parallel(p.lines, p.grain, p)
 	e.store(n.Out[0])
@@ -62,7 +88,6 @@ func (p *linePool) set(e *Unit, n *graph.Node, mean bool) {
 		p.grain = 1 + elementsPerRange/max(1, p.Line()*(min(p.Kernel[1], p.In[1])+p.Kernel[2]))
 	}
 	p.e, p.node, p.Stop, p.Empty = e, n, &e.run, graph.Lowest
-	p.X, p.Y = e.load(0, n.In[0]), e.result(n.Out[0])
 	e.reserve(p.Line())
 }
 

@@ -112,34 +112,6 @@ func productLimits(g *graph.Graph, n *graph.Node, _ []graph.Shape) string {
 	return ""
 }
 
-// convertLimits checks the scales of a conversion to another quantization.
-func convertLimits(g *graph.Graph, n *graph.Node, _ []graph.Shape) string {
-	x, y := &g.Values[n.In[0]], &g.Values[n.Out[0]]
-	switch { // with fp16, scales and their reciprocals are fp16 too
-	case x.Datatype == graph.FP16 && y.Datatype.Info().Quant == graph.PerTensor:
-		return outside("scale of halves", y.Quant.Scale, 0x1p-14, 0x1p14)
-	case y.Datatype == graph.FP16 && x.Datatype.Info().Quant == graph.PerTensor:
-		return outside("scale of halves", x.Quant.Scale, 0x1p-14, 0x1p14)
-	}
-	if in, out, ok := quantizedScales(g, n); ok {
-		return outside("scale ratio", in[0]/out, 0x1p-8, 0x1p7)
-	}
-	return ""
-}
-
-// leakyLimits checks the scales of a quantized LeakyReLU, above and below 0.
-func leakyLimits(g *graph.Graph, n *graph.Node, s []graph.Shape) string {
-	in, out, ok := quantizedScales(g, n)
-	if !ok {
-		return ""
-	}
-	if reason := convertLimits(g, n, s); reason != "" {
-		return reason
-	}
-	below := in[0] / out * graph.Params[graph.ScalarParams](n).Value
-	return outside("scale ratio below 0", max(below, -below), 0x1p-8, 0x1.FFFCp6)
-}
-
 // weightLimits checks the scales of sums of quantized products, for every output channel.
 func weightLimits(g *graph.Graph, n *graph.Node, _ []graph.Shape) string {
 	in, filter, out := &g.Values[n.In[0]], &g.Values[n.In[1]], &g.Values[n.Out[0]]

@@ -43,11 +43,19 @@ func (b *builder) define() error {
 	}
 	for i := range b.graph.Nodes {
 		n := &b.graph.Nodes[i]
-		if err := typeOf(n).Define(b, n).err(); err != nil {
+		if err := b.node(n).err(); err != nil {
 			return fmt.Errorf("%s: %w", n.Location(), err)
 		}
 	}
 	return nil
+}
+
+// node defines a node.
+func (b *builder) node(n *graph.Node) call {
+	if isViaFloats(b.graph, n) {
+		return b.viaFloats(n)
+	}
+	return typeOf(n).Define(b, n)
 }
 
 // value defines a value with its sizes at the declared sizes of the inputs. The sizes in the payload

@@ -14,9 +14,7 @@ func (m *Image) affords(s []graph.Shape) bool {
 func UnsharedBytes(g *graph.Graph, s []graph.Shape, threads int) (bytes int64) {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if typeOf(n).scratch != nil {
-			bytes = graph.Plus(bytes, typeOf(n).scratch(g, n, s, threads))
-		}
+		bytes = graph.Plus(bytes, scratchBytes(g, n, s, threads))
 		if typeOf(n).clampsApart && outputBounds(n) {
 			bytes = graph.Plus(bytes, paddedBytes(g, n.Out[0], s))
 		}

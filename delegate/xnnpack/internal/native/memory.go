@@ -57,8 +57,21 @@ func descriptorBytes(g *graph.Graph, n *graph.Node) int64 {
 		return nodeBytes + operatorBytes*int64(len(n.In))
 	case typeOf(n).clampsApart && outputBounds(n): // another node
 		return 2*(nodeBytes+operatorBytes) + valueBytes
+	case isViaFloats(g, n):
+		return 3*(nodeBytes+operatorBytes) + 2*valueBytes
 	}
 	return nodeBytes + operatorBytes
+}
+
+// scratchBytes returns the size of what is alive only while a node runs.
+func scratchBytes(g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) (bytes int64) {
+	if isViaFloats(g, n) {
+		bytes = floatBytes(n, s)
+	}
+	if typeOf(n).scratch != nil {
+		bytes = graph.Plus(bytes, typeOf(n).scratch(g, n, s, threads))
+	}
+	return bytes
 }
 
 // outputBounds reports whether the node clamps its output.
@@ -265,10 +278,8 @@ func (p *libraryPlan) add(n *graph.Node, threads int) {
 			}
 		}
 	}
-	if typeOf(n).scratch != nil {
-		if bytes := typeOf(n).scratch(p.Graph, n, p.shapes, threads); bytes > 0 {
-			p.new(2*len(p.Values)+p.at, bytes)
-		}
+	if bytes := scratchBytes(p.Graph, n, p.shapes, threads); bytes > 0 {
+		p.new(2*len(p.Values)+p.at, bytes)
 	}
 	if typeOf(n).clampsApart && outputBounds(n) {
 		if inner == graph.None {

@@ -16,10 +16,10 @@ func init() {
 		Types[tag] = nodeType{Define: func(b *builder, n *graph.Node) call { return b.unary(op, nil, n) }}
 	}
 	for tag, t := range map[uint8]nodeType{
-		graph.TagLeakyReLU: {Define: withParam(xnn.LeakyReLU), Rule: every(finiteScalar, leakyLimits)},
+		graph.TagLeakyReLU: {Define: withParam(xnn.LeakyReLU), Rule: finiteScalar, viaFloats: true},
 		graph.TagELU:       {Define: withParam(xnn.ELU), Rule: finiteScalar},
 		graph.TagClamp:     {Define: defineClamp, Rule: every(sameQuantization, boundLimits)},
-		graph.TagConvert:   {Define: func(b *builder, n *graph.Node) call { return b.unary(xnn.Convert, nil, n) }, Rule: convertLimits},
+		graph.TagConvert:   {Define: func(b *builder, n *graph.Node) call { return b.unary(xnn.Convert, nil, n) }, viaFloats: true},
 
 		graph.TagAdd:      bounded(xnn.Add, every(sumLimits, boundLimits)),
 		graph.TagSubtract: bounded(xnn.Subtract, every(sumLimits, boundLimits)),
@@ -59,7 +59,7 @@ func init() {
 		graph.TagConcatenate4: {Define: (*builder).concatenate, Rule: nativeMove, perInput: true},
 		graph.TagConcatenate5: {Define: (*builder).concatenate, Rule: nativeMove, perInput: true},
 		graph.TagResizeBilinear2D: {Define: (*builder).resize, Rule: every(nativeMove, resizeLimits), bySize: true,
-			tables: resizeTables, layout: imageChannels},
+			tables: resizeTables, layout: imageChannels, viaFloats: true},
 	} {
 		Types[tag] = t
 	}

@@ -19,8 +19,8 @@ type nodeType struct {
 	// of a library runtime; nil if all shapes may change.
 	layout func(n *graph.Node, s []graph.Shape) int
 	// perInput marks nodes for which the library has an operator for each input; clampsApart those
-	// whose bounds are another node of the library.
-	perInput, clampsApart bool
+	// whose bounds are another node of the library; viaFloats those that compute on float32 if they are of bytes.
+	perInput, clampsApart, viaFloats bool
 }
 
 // Types is the library's table, by tag. The rows refer to it, so init fills it.
