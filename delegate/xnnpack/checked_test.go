@@ -177,7 +177,7 @@ func (w *callMaker) fill(args []*tensor.Value, special bool) {
 			x[k] = 0.1 + w.r.Float32()
 		}
 		if special {
-			x[w.r.IntN(len(x))] = [...]float32{0, -1, math.MaxFloat32, -math.MaxFloat32}[w.r.IntN(4)]
+			x[w.r.IntN(len(x))] = [...]float32{0, -1, 0x1p62, -0x1p62}[w.r.IntN(4)]
 		}
 	}
 }

@@ -20,7 +20,7 @@ var unaryOf = map[string]func(x float64) float64{
 	"Negate":               func(x float64) float64 { return -x },
 	"Square":               func(x float64) float64 { return x * x },
 	"ReciprocalSquareRoot": func(x float64) float64 { return 1 / math.Sqrt(x) },
-	"Hardswish":            func(x float64) float64 { return x * min(max(x+3, 0), 6) / 6 },
+	"Hardswish":            func(x float64) float64 { return float64(float32(x*min(max(x+3, 0), 6))) / 6 }, // the product may be infinite
 	"Gelu": func(x float64) float64 {
 		if math.IsInf(x, -1) {
 			return 0 // the limit; PyTorch computes the product of 0 and infinity

@@ -224,7 +224,7 @@ func hardswishGo(dst, src []float32) {
 	}
 }
 
-// HardswishProduct sets dst[i] to src[i]/6 * min(max(src[i]+3, 0), 6), 1/6 is rounded,
+// HardswishProduct sets dst[i] to src[i] * min(max(src[i]+3, 0), 6) / 6, 1/6 is rounded,
 // which is faster than [Hardswish], but differs from it in the last bits. dst may be src.
 // It panics where src is shorter than dst.
 func HardswishProduct(dst, src []float32) {
@@ -239,7 +239,7 @@ func HardswishProduct(dst, src []float32) {
 func hardswishProductGo(dst, src []float32) {
 	src = src[:len(dst)]
 	for i := range dst {
-		dst[i] = float32(src[i]*sixth) * min(max(src[i]+3, 0), 6)
+		dst[i] = float32(src[i]*min(max(src[i]+3, 0), 6)) * sixth
 	}
 }
 

@@ -55,20 +55,20 @@ var arith = family{name: "arith", about: "Arithmetic on each element.", loops: [
 			FMIN(1, 1, 9)
 			FMUL(0, 0, 1)
 			FDIV(0, 0, 9)`}},
-	{name: "HardswishProduct", kind: unaryFloat, expr: "float32(src[i]*sixth) * min(max(src[i]+3, 0), 6)",
-		formula: "src[i]/6 * min(max(src[i]+3, 0), 6)", doc: "1/6 is rounded, which is faster than [Hardswish], but differs from it in the last bits",
+	{name: "HardswishProduct", kind: unaryFloat, expr: "float32(src[i]*min(max(src[i]+3, 0), 6)) * sixth",
+		formula: "src[i] * min(max(src[i]+3, 0), 6) / 6", doc: "1/6 is rounded, which is faster than [Hardswish], but differs from it in the last bits",
 		amd64: code{setup: "VMOVUPS three<>(SB), Y12 \n VMOVUPS six<>(SB), Y13 \n VXORPS Y15, Y15, Y15 \n VMOVUPS sixth<>(SB), Y14", body: `
 			VADDPS Y12, Y0, Y1
 			VMAXPS Y1, Y15, Y1
 			VMINPS Y1, Y13, Y1
-			VMULPS Y14, Y0, Y0
-			VMULPS Y1, Y0, Y0`, four: avx512HardswishProduct, wideSetup: broadcasts(16, "three", "zero", "six", "sixth")},
+			VMULPS Y1, Y0, Y0
+			VMULPS Y14, Y0, Y0`, four: avx512HardswishProduct, wideSetup: broadcasts(16, "three", "zero", "six", "sixth")},
 		arm64: code{setup: constant("three", 8) + constant("six", 9) + constant("sixth", 11) + "VEOR V10.B16, V10.B16, V10.B16", body: `
 			FADD(1, 0, 8)
 			FMAX(1, 1, 10)
 			FMIN(1, 1, 9)
-			FMUL(0, 0, 11)
-			FMUL(0, 0, 1)`}},
+			FMUL(0, 0, 1)
+			FMUL(0, 0, 11)`}},
 	{name: "PReLU", kind: binaryFloat, expr: "leaky(a[i], b[i])", formula: "a[i]", doc: "times b[i] where the sign of a[i] is negative",
 		amd64: code{body: "VMULPS Y0, Y1, Y1 \n VBLENDVPS Y0, Y1, Y0, Y0"},
 		arm64: code{body: "FMUL(1, 0, 1) \n CMLT0(2, 0) \n BIT(0, 1, 2)"}},

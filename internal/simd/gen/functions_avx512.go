@@ -159,8 +159,8 @@ var avx512HardswishProduct = func() string {
 			VADDPS  Z16, ZX, ZR
 			VMAXPS  ZR, Z17, ZR
 			VMINPS  ZR, Z18, ZR
-			VMULPS  Z19, ZX, ZX
 			VMULPS  ZR, ZX, ZX
+			VMULPS  Z19, ZX, ZX
 		`)
 		store += names.Replace("VMOVUPS ZX, AT(DI)(AX*4)\n")
 	}

@@ -64,6 +64,20 @@ func Quantize(x float32, zero, lo, hi int32) int32 {
 	return int32(float32(x+rounder)-rounder) + zero
 }
 
+// modest is a bound of sums of squares. Beyond it the library computes roots wrongly, and sigmoids of numbers beyond its root
+// times 2^26.
+const modest = 0x1p126
+
+// IsModest reports whether the elements of a float datatype are finite, and the sum of the squares of float32 is below
+// 2^126: products of two elements, sums of such products, and sums of elements are far from the largest number.
+func IsModest(d Datatype, data []byte) bool {
+	if d != FP32 {
+		return IsFinite(d, data)
+	}
+	x := tensor.View[float32](data)
+	return simd.Dot(x, x) < modest
+}
+
 // IsFinite reports whether no element of a float datatype is infinite or NaN.
 func IsFinite(d Datatype, data []byte) bool {
 	switch d {

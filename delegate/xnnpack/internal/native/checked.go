@@ -55,11 +55,10 @@ func (u *Unit) executeChecked(ctx context.Context, args []*tensor.Value) error {
 	return nil
 }
 
-// areFinite reports whether arguments [from, to) have only finite numbers. It may deny it for sums beyond the
-// range of float32.
+// areFinite reports whether arguments [from, to) have only finite numbers, far from the largest ones.
 func (u *Unit) areFinite(from, to int) bool {
 	for _, a := range u.args[from:to] {
-		if !graph.IsFinite(a.Value.Datatype, a.Data) {
+		if !graph.IsModest(a.Value.Datatype, a.Data) {
 			return false
 		}
 	}
