@@ -114,6 +114,7 @@ func (r *Reader) read(root flatbuf.Table) error {
 	if err := r.repairOutputs(); err != nil {
 		return err
 	}
+	r.graph.repairOrders()
 	return r.graph.checkOrder()
 }
 
