@@ -128,6 +128,8 @@ type Backends struct {
 	// yet: they may be merged with the calls around them.
 	Payloads []Payload
 	Dataflow *ir.Flow // of the method, nil if it is not known
+	// Contradiction is why nothing is lowered, "" if something may be.
+	Contradiction string
 	// InFile means that the result will be written to a file. A region then replaces its calls for all sizes.
 	InFile bool
 	// Compile makes the image of delegate g.Index of the method. After an error that does not come

@@ -24,6 +24,9 @@ func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Repor
 	case m.Coarse:
 		report.because("the method's dataflow is too large to analyze")
 		return m, report, nil
+	case by.Contradiction != "":
+		report.because(by.Contradiction)
+		return m, report, nil
 	case len(by.Compilers) == 0:
 		report.because("no backend compiles graphs here")
 		return m, report, nil

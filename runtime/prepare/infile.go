@@ -36,6 +36,7 @@ func (p *Preparation) LowerInFile(ctx context.Context, r Reporter, by []lowering
 	}
 	out, left := &InFile{}, payloadsPerByte*l.FileBytes+payloadsMore
 	b := lower.Backends{MinProfit: l.MinProfit, Payloads: l.payloads(), Dataflow: base.flow, InFile: true,
+		Contradiction: base.contradiction,
 		Compile: func(_ context.Context, c lowering.Compiler, g *lowering.Graph) error {
 			w, err := c.(lowering.Writer).Write(g)
 			if err != nil {

@@ -48,7 +48,8 @@ func (l *load) lower(ctx context.Context, base *rewritten) (*lowered, error) {
 	}
 	r := &regions{load: l, to: &lowered{base: base}}
 	defer r.end()
-	by := lower.Backends{Compilers: l.compilers(), MinProfit: l.MinProfit, Payloads: l.payloads(), Dataflow: base.flow, Compile: r.compileGraph}
+	by := lower.Backends{Compilers: l.compilers(), MinProfit: l.MinProfit, Payloads: l.payloads(), Dataflow: base.flow,
+		Contradiction: base.contradiction, Compile: r.compileGraph}
 	base.flow = nil
 	if l.Tune {
 		r.to.tuning = l.newTuning(ctx)

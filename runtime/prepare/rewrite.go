@@ -34,6 +34,8 @@ type rewritten struct {
 	folded   []lower.Folded
 	rewrites []lower.Rewritten
 	released int64 // bytes of constants whose memory was released
+	// contradiction is why the method is neither rewritten nor lowered, "" if it is.
+	contradiction string
 }
 
 // Bounds of the work of folding, and of rewriting, in elements: a fraction of a second.
@@ -52,7 +54,12 @@ func (l *load) rewrite(ctx context.Context, b *built) (*rewritten, error) {
 		return nil, err
 	}
 	l.report.Folded(b.ir, r.ir, r.folded)
-	if l.Rewrite {
+	if l.Rewrite || l.Lower {
+		if r.contradiction, err = lower.Contradiction(ctx, r.ir); err != nil {
+			return nil, l.report.Stage(trace.StageRewrite, 0, err)
+		}
+	}
+	if l.Rewrite && r.contradiction == "" {
 		if l.Limits.Total > 0 { // then constants that take more memory than they save are not folded
 			budget.Bytes = 0
 		}
