@@ -58,6 +58,38 @@ func (b *builder) node(n *graph.Node) call {
 	return typeOf(n).Define(b, n)
 }
 
+// viaFloats defines a node of float32, and the conversions around it.
+func (b *builder) viaFloats(n *graph.Node) call {
+	in, out := n.In[0], n.Out[0]
+	from, to := b.ids[in], b.ids[out]
+	defer func() { b.ids[in], b.ids[out] = from, to }()
+	if c := b.floats(in); c.status != xnn.Success {
+		return c
+	}
+	if c := b.convert(from, b.ids[in]); c.status != xnn.Success {
+		return c
+	}
+	if n.Type.Tag == graph.TagConvert {
+		return b.convert(b.ids[in], to)
+	}
+	if c := b.floats(out); c.status != xnn.Success {
+		return c
+	}
+	if c := typeOf(n).Define(b, n); c.status != xnn.Success {
+		return c
+	}
+	return b.convert(b.ids[out], to)
+}
+
+// floats defines a value of float32 in the shape of a value of the graph, whose id becomes that.
+func (b *builder) floats(v int) call {
+	return b.tensor(&graph.Value{Datatype: graph.FP32}, b.shapes[v], xnn.NoValue, 0, &b.ids[v])
+}
+
+func (b *builder) convert(from, to uint32) call {
+	return call{"xnn_define_unary", b.lib.DefineUnary(b.sub, b.lib.Soname.Unary[xnn.Convert], nil, from, to, 0)}
+}
+
 // value defines a value with its sizes at the declared sizes of the inputs. The sizes in the payload
 // may be out of date for intermediate values.
 func (b *builder) value(v int) call {

@@ -74,6 +74,18 @@ func scratchBytes(g *graph.Graph, n *graph.Node, s []graph.Shape, threads int) (
 	return bytes
 }
 
+// floatBytes returns the size of the values of float32 that a node is computed on.
+func floatBytes(n *graph.Node, s []graph.Shape) (bytes int64) {
+	values := []int{n.In[0], n.Out[0]}
+	if n.Type.Tag == graph.TagConvert {
+		values = values[:1]
+	}
+	for _, v := range values {
+		bytes = graph.Plus(bytes, graph.Times(4, s[v].Numel())+2*lineBytes)
+	}
+	return bytes
+}
+
 // outputBounds reports whether the node clamps its output.
 func outputBounds(n *graph.Node) bool { return n.Min != -graph.Inf || n.Max != graph.Inf }
 
