@@ -9,12 +9,12 @@ RACETEST ?= . ./cmd/etrun/internal/daemon ./cmd/etrun/internal/load ./cmd/etrun/
 	./delegate/ethosu ./delegate/lowering ./delegate/xnnpack ./delegate/xnnpack/internal/goengine ./delegate/xnnpack/internal/native \
 	./hal/cpu ./hal/ethosu ./runtime/metrics ./runtime/prepare ./runtime/trace ./serve/... ./text/...
 # Tests of one goroutine that take long under the race detector, of the source, and of allocations, which are more there.
-RACESKIP := API FilesReferOneWay OperatorNames LoweredExecutionEqualsOriginal RewrittenExecutionEqualsOriginal PoisonedPrograms \
+RACESKIP := API LoweredExecutionEqualsOriginal RewrittenExecutionEqualsOriginal PoisonedPrograms \
 	PoisonedRegions Rewrite.* ElidedViewsFollow RandomLoweredFiles ModulesWithLostUpdates LongListOfOuts Rows Elements ClampsAfter \
 	CallsBefore SpecialNumbers Utilization BatchAllocatesNothing ArgumentsThatRefer
 # Tests that run a part of their cases, and their packages.
-CASETESTS    := Rows Elements CreationFails CallsBefore SpecialNumbers Rates Guard LowerLevels Random EstimatesAreUpperBounds
-CASEPACKAGES := ./delegate/xnnpack ./delegate/xnnpack/internal/cost ./internal/simd ./kernels/... ./runtime/lower \
+CASETESTS    := Rows Elements CreationFails CallsBefore SpecialNumbers Guard LowerLevels Random EstimatesAreUpperBounds
+CASEPACKAGES := ./delegate/xnnpack ./internal/simd ./kernels/... ./runtime/lower \
 	./cmd/etrun/internal/picture
 # A pattern of any of some words.
 empty :=
@@ -24,7 +24,7 @@ LDFLAGS  := -s -w -X main.release=$(VERSION)
 # Tests are analysed once, by vet.
 TEST     := $(GO) test -vet=off
 
-.PHONY: help deps demo build libetrun test check format vet staticcheck cases levels arm64 machines race conformance check-schemas texts docs rates firstruns loweredfiles bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
+.PHONY: help deps demo build libetrun test check format vet staticcheck cases levels arm64 machines race conformance check-schemas texts docs choice firstruns loweredfiles bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -99,10 +99,8 @@ docs: ## write docs/operators.md from the operators' tables
 	$(GO) run ./cmd/opsdoc
 	$(GO) test ./cmd/etrun -run '^(TestJSONPage|TestCommandPages)$$' -update
 
-rates: lib/.complete ## measure the rates of this processor's instruction set, which choose between the engines of XNNPACK and operators: CORPUS=folder
-	$(GO) test ./delegate/xnnpack ./runtime/lower -p 1 -count 1 -run '^TestMeasure(Rates|Threads)$$' -measure-rates
-	$(GO) test ./delegate/xnnpack/internal/cost ./runtime/lower -count 1 -run '^Test(Rates|Threads)$$' -fit-rates
-	$(GO) test ./delegate/xnnpack -count 1 -run '^TestDecisions$$' -measure-programs '$(if $(CORPUS),$(abspath $(CORPUS)/models):$(abspath $(CORPUS)/fresh))' -v
+choice: lib/.complete ## measure XNNPACK programs on both engines, to check the rule that chooses: CORPUS=folder
+	$(GO) test ./delegate/xnnpack -count 1 -run '^TestChoice$$' -measure-choice '$(abspath $(CORPUS))/models:$(abspath $(CORPUS))/fresh:$(abspath $(CORPUS))/fresh2' -v
 
 firstruns: lib/.complete ## measure the processor time of loads, first runs and later runs of XNNPACK programs: CORPUS=folder
 	$(GO) test ./internal/integration -count 1 -run '^TestFirstRuns$$' -timeout 30m -first-runs '$(abspath $(CORPUS))/models:$(abspath $(CORPUS))/fresh'

@@ -200,7 +200,7 @@ func loadOnce(b *testing.B, path string) {
 // BenchmarkLowered compares a portable model without lowering with its regions on an oracle, which
 // runs the same operators, and on the backends that compile graphs.
 func BenchmarkLowered(b *testing.B) {
-	every := []etrun.Option{etrun.WithLowering(etrun.LowerAuto), etrun.WithMinProfit(-1)}
+	every := []etrun.Option{etrun.WithLowering(etrun.LowerAll)}
 	for _, tt := range []struct {
 		name    string
 		options []etrun.Option
@@ -227,7 +227,7 @@ type onlyPayloads struct{ delegate.Backend }
 // regions.
 func TestExecuteAllocatesNothing(t *testing.T) {
 	lowered := []etrun.Option{etrun.WithDelegates(onlyPayloads{xnnpack.Backend{}}, delegatetest.Oracle{}),
-		etrun.WithLowering(etrun.LowerAuto), etrun.WithMinProfit(-1)}
+		etrun.WithLowering(etrun.LowerAll)}
 	allocatesNothing(t)
 	if allocatesNothing(t, lowered...) == 0 {
 		t.Error("no regions")

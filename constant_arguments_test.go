@@ -43,7 +43,7 @@ func checkTwoCalls(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	low, err := lowerFile(data, -1, false)
+	low, err := lowerFile(data, true, false)
 	if err != nil {
 		t.Fatal(err)
 	}

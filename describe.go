@@ -64,7 +64,7 @@ func (m *Method) Folded() []lower.Folded { return slices.Clone(m.shared.Folded) 
 func (m *Method) Rewritten() []lower.Rewritten { return slices.Clone(m.shared.Rewritten) }
 
 // Lowered returns the lowering decision for each region of the method, nil unless the program was
-// opened with LowerAuto, LowerTune or LowerVerify. It must not be changed.
+// opened with LowerAuto, LowerAll or LowerVerify. It must not be changed.
 func (m *Method) Lowered() *lower.Report { return m.shared.Lowered }
 
 // ReleasedBytes returns the size of the constants, of files and computed at load, whose memory was

@@ -181,7 +181,7 @@ func TestPoisonedRegions(t *testing.T) {
 	blocks, ran := 0, 0
 	for name, data := range programs {
 		for plan, mode := range everyPlan {
-			p, err := Parse(data, WithPlan(mode), WithReusableInputs(), WithThreads(1), WithLowering(LowerAuto), WithMinProfit(-1),
+			p, err := Parse(data, WithPlan(mode), WithReusableInputs(), WithThreads(1), WithLowering(LowerAll),
 				WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}))
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)

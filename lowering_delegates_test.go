@@ -66,7 +66,7 @@ func checkMerged(t *testing.T, name string, data []byte, by xnnpack.Backend) {
 		t.Cleanup(func() { p.Close() })
 		return p
 	}
-	plain, lowered := open(WithLowering(LowerRewrite)), open(WithLowering(LowerAuto), WithMinProfit(-1))
+	plain, lowered := open(WithLowering(LowerRewrite)), open(WithLowering(LowerAll))
 	got := make(map[ir.StepKind][2]int)
 	for _, method := range plain.MethodNames() {
 		var pair [2]*Method
@@ -136,7 +136,7 @@ func TestMergedDelegatesWithinLimits(t *testing.T) {
 	}
 	for _, refuse := range []bool{false, true} {
 		by := greedy{on: refuse}
-		p, err := Parse(slices.Clone(data), WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(by))
+		p, err := Parse(slices.Clone(data), WithLowering(LowerAll), WithDelegates(by))
 		if err != nil {
 			t.Fatal(err)
 		}

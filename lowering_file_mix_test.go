@@ -87,7 +87,7 @@ func lowerMixFile(seed uint64, keeps bool) (regions int, err error) {
 	oracle.Reject = nil
 	by := writingOracle{oracle, oracle, new([]*lowering.Graph)}
 	result, err := compile.Lower(context.Background(), data, compile.Options{Backends: map[string]delegate.Backend{by.ID(): by}, Writers: []lowering.Writer{by},
-		Operators: mixSet(), MinProfit: -1, Planned: math.MaxInt32, AsWritten: true})
+		Operators: mixSet(), All: true, Planned: math.MaxInt32, AsWritten: true})
 	if err != nil || !result.Lowered() {
 		return 0, err
 	}

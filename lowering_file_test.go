@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
@@ -29,14 +28,14 @@ import (
 )
 
 // lowerFile lowers a program with the Go engine's backend.
-func lowerFile(data []byte, profit time.Duration, external bool) (*compile.Result, error) {
-	return lowerFileFor(xnnpack.Backend{Engine: xnnpack.EngineGo}, data, profit, external)
+func lowerFile(data []byte, all bool, external bool) (*compile.Result, error) {
+	return lowerFileFor(xnnpack.Backend{Engine: xnnpack.EngineGo}, data, all, external)
 }
 
-// lowerFileFor does that by the estimates of an engine.
-func lowerFileFor(by xnnpack.Backend, data []byte, profit time.Duration, external bool) (*compile.Result, error) {
+// lowerFileFor does that with a backend.
+func lowerFileFor(by xnnpack.Backend, data []byte, all bool, external bool) (*compile.Result, error) {
 	return compile.Lower(context.Background(), data, compile.Options{Backends: map[string]delegate.Backend{by.ID(): by},
-		Writers: []lowering.Writer{xnnpack.Writer{Backend: by}}, Operators: DefaultOperators(), MinProfit: profit, Planned: math.MaxInt32, External: external})
+		Writers: []lowering.Writer{xnnpack.Writer{Backend: by}}, Operators: DefaultOperators(), All: all, Planned: math.MaxInt32, External: external})
 }
 
 // Constants in data files are as large as those of a program may be: the limits are those of all files.
@@ -64,7 +63,7 @@ func TestLowerDataFiles(t *testing.T) {
 	spec.Methods[0].Arenas[0].Size = 1 << 28
 	find := func(key string) ([]byte, bool) { b, ok := named[key]; return b, ok }
 	result, err := compile.Lower(context.Background(), ptetest.Write(spec, ptetest.Layout{}), compile.Options{
-		Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: DefaultOperators(), Named: find, FileBytes: 4 * 4096 * 5120, MinProfit: -1,
+		Writers: []lowering.Writer{xnnpack.Writer{}}, Operators: DefaultOperators(), Named: find, FileBytes: 4 * 4096 * 5120, All: true,
 		Planned: math.MaxInt32, External: true})
 	if err != nil || !result.Lowered() || len(result.External) < 4*4096*5120 {
 		t.Errorf("%v: got %+v", err, result.Methods)
@@ -74,7 +73,7 @@ func TestLowerDataFiles(t *testing.T) {
 // filePair is a program, and the same one lowered to a file.
 type filePair struct {
 	path          string
-	profit        time.Duration
+	all           bool // regions are lowered whatever their work is
 	external      bool // constants are in a file of their own
 	from          []byte
 	result        *compile.Result
@@ -91,9 +90,9 @@ func TestLoweredFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []filePair{{profit: -1}, {profit: MinProfit}, {profit: -1, external: true}} {
+	for _, p := range []filePair{{all: true}, {}, {all: true, external: true}} {
 		regions, least := 0, 10
-		if p.profit > 0 {
+		if !p.all {
 			least = 1 // the programs of testdata are small, and without vector loops they gain less
 		}
 		for _, path := range append(files, campaign.Corpus(".pte")...) {
@@ -102,7 +101,7 @@ func TestLoweredFiles(t *testing.T) {
 			regions += one.test(t)
 		}
 		if regions < least {
-			t.Errorf("%d regions that gain %v: the test shows nothing", regions, p.profit)
+			t.Errorf("%d regions, all of them %v: the test shows nothing", regions, p.all)
 		}
 	}
 }
@@ -121,7 +120,7 @@ func TestMergedDelegatesInFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := &filePair{path: f.Name, profit: -1, external: external}
+			p := &filePair{path: f.Name, all: true, external: external}
 			p.check(t, data)
 			merged += p.merged
 		}
@@ -149,7 +148,7 @@ func (p *filePair) check(t *testing.T, data []byte) (regions int) {
 		return 0
 	}
 	p.from = data
-	if p.result, err = lowerFile(data, p.profit, p.external); err != nil {
+	if p.result, err = lowerFile(data, p.all, p.external); err != nil {
 		t.Errorf("%s: %v", path, err)
 		return 0
 	}
@@ -165,7 +164,7 @@ func (p *filePair) check(t *testing.T, data []byte) (regions int) {
 	if err := p.grows(); err != nil {
 		t.Errorf("%s: %v", path, err)
 	}
-	t.Logf("%s: %d regions that gain %v, %d to %d bytes (%.3f), planned %d to %d, %d runs close", path, p.regions, p.profit, len(data),
+	t.Logf("%s: %d regions, all of them %v, %d to %d bytes (%.3f), planned %d to %d, %d runs close", path, p.regions, p.all, len(data),
 		len(p.result.Data), float64(len(p.result.Data))/float64(len(data)), p.before, p.after, p.near)
 	return p.regions
 }
@@ -182,7 +181,7 @@ func (p *filePair) beside() (list [][]byte) {
 // convolutions of halves as floats, as those of exporters.
 func (p *filePair) grows() error {
 	spec, err := pte.Parse(p.from, pte.Limits{})
-	if err != nil || p.profit < 0 {
+	if err != nil || p.all {
 		return err
 	}
 	most := int64(len(p.from)) * 102 / 100
@@ -213,10 +212,18 @@ func (p *filePair) planned(i int, m *Method) error {
 	return nil
 }
 
+// lowering returns the mode of lowering at load that lowers the same regions.
+func (p *filePair) lowering() Lowering {
+	if p.all {
+		return LowerAll
+	}
+	return LowerAuto
+}
+
 // compare runs both programs, the original one lowered at load.
 func (p *filePair) compare() error {
 	ctx, go1 := context.Background(), xnnpack.Backend{Engine: xnnpack.EngineGo}
-	original, err := Parse(p.from, WithLowering(LowerAuto), WithMinProfit(p.profit), WithDelegates(go1))
+	original, err := Parse(p.from, WithLowering(p.lowering()), WithDelegates(go1))
 	if err != nil {
 		return nil
 	}

@@ -41,7 +41,7 @@ func TestLoweredMemory(t *testing.T) {
 			}
 			lowered := 0
 			for name, data := range portablePrograms(t) {
-				lowered += checkLoweredMemory(t, name, data, engine, 0, WithLowering(LowerAuto), WithMinProfit(-1))
+				lowered += checkLoweredMemory(t, name, data, engine, 0, WithLowering(LowerAll))
 			}
 			if lowered < 20 {
 				t.Errorf("%d methods were lowered, want at least 20", lowered)

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
@@ -83,7 +82,7 @@ func lowerModel(path string, by delegatetest.Oracle) (regions int, err error) {
 		return 0, nil
 	}
 	defer original.Close()
-	lowered, err := Open(path, WithLowering(LowerAuto), WithMinProfit(-1), with)
+	lowered, err := Open(path, WithLowering(LowerAll), with)
 	if err != nil {
 		return 0, err
 	}
@@ -153,7 +152,7 @@ func TestOwnOperatorStays(t *testing.T) {
 		clear(out.Data)
 		return nil
 	}}
-	p, err := Open("testdata/digits/portable.pte", WithOperators(relu), WithDelegates(delegatetest.Oracle{}), WithLowering(LowerAuto), WithMinProfit(-1))
+	p, err := Open("testdata/digits/portable.pte", WithOperators(relu), WithDelegates(delegatetest.Oracle{}), WithLowering(LowerAll))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,36 +170,34 @@ func TestOwnOperatorStays(t *testing.T) {
 	}
 }
 
-// envMinProfit makes TestEstimatesOpenNoLibrary load a program in a process of its own.
-const envMinProfit = "ETRUN_TEST_MIN_PROFIT"
+// envEngine makes TestUnusedLibrary load a program in a process of its own.
+const envEngine = "ETRUN_TEST_ENGINE"
 
-// TestEstimatesOpenNoLibrary loads a program, in new processes, with a minimum profit that its region
-// has and with one that it has not. Only the first may open libXNNPACK.
-func TestEstimatesOpenNoLibrary(t *testing.T) {
-	if d, err := time.ParseDuration(os.Getenv(envMinProfit)); err == nil {
-		region := loadDigits(t, d)
+// TestUnusedLibrary loads a program in new processes, one with each engine. The library is opened for a region that it runs only.
+func TestUnusedLibrary(t *testing.T) {
+	if engine := xnnpack.Engine(os.Getenv(envEngine)); engine != "" {
+		region := loadDigits(t, engine)
 		maps, err := os.ReadFile("/proc/self/maps")
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("estimated %v, taken %v, opened %v", region.Lowered > 0, region.Reason == "", bytes.Contains(maps, []byte("libXNNPACK")))
+		t.Logf("taken %v, opened %v", region.Reason == "", bytes.Contains(maps, []byte("libXNNPACK")))
 		return
 	}
 	xnntest.Library(t)
-	portable := loadDigits(t, -1).Portable
-	for profit, want := range map[time.Duration]string{portable: "estimated true, taken false, opened false", 1: "estimated true, taken true, opened true"} {
-		c := exec.Command(os.Args[0], "-test.run=^TestEstimatesOpenNoLibrary$", "-test.v")
-		c.Env = append(os.Environ(), envMinProfit+"="+profit.String())
+	for engine, want := range map[xnnpack.Engine]string{xnnpack.EngineAuto: "taken true, opened false", xnnpack.EngineNative: "taken true, opened true"} {
+		c := exec.Command(os.Args[0], "-test.run=^TestUnusedLibrary$", "-test.v")
+		c.Env = append(os.Environ(), envEngine+"="+string(engine))
 		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("profit %v: %v, want %q:\n%s", profit, err, want, out)
+			t.Errorf("engine %s: %v, want %q:\n%s", engine, err, want, out)
 		}
 	}
 }
 
-// loadDigits loads the portable digits program and returns its only region.
-func loadDigits(t *testing.T, profit time.Duration) lower.Region {
+// loadDigits loads the portable digits program and returns its only region, which has many multiplications.
+func loadDigits(t *testing.T, engine xnnpack.Engine) lower.Region {
 	t.Helper()
-	p, err := Open("testdata/digits/portable.pte", WithLowering(LowerAuto), WithMinProfit(profit), WithDelegates(xnnpack.Backend{Library: xnntest.Path()}))
+	p, err := Open("testdata/digits/portable.pte", WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()}))
 	if err != nil {
 		t.Fatal(err)
 	}

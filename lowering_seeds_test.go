@@ -56,7 +56,7 @@ func TestSeeds(t *testing.T) {
 
 // checkSeed runs a program with and without regions, and compares the outputs.
 func checkSeed(t *testing.T, data []byte, by delegate.Backend, regions int) {
-	p, err := Parse(data, WithLowering(LowerVerify), WithMinProfit(-1), WithDelegates(by), WithThreads(1))
+	p, err := Parse(data, WithLowering(LowerVerify), WithDelegates(by), WithThreads(1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func lowerMix(seed uint64) (n mixed, err error) {
 	if err != nil {
 		return n, err
 	}
-	m, err := load(WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(mask(seed, share, hard)))
+	m, err := load(WithLowering(LowerAll), WithDelegates(mask(seed, share, hard)))
 	if err != nil {
 		return n, fmt.Errorf("lowered: %w\n%s", err, listing(reference))
 	}
@@ -172,7 +172,7 @@ func TestVerifyLowering(t *testing.T) {
 	spec := newMix(rand.New(rand.NewPCG(4, 5)), false)
 	wrong := mask(1, 10, false)
 	load := func(by delegate.Backend) *Method {
-		p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerVerify), WithMinProfit(-1), WithDelegates(by))
+		p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerVerify), WithDelegates(by))
 		m, err := p.Load(context.Background(), "")
 		if err != nil {
 			t.Fatal(err)
@@ -251,7 +251,7 @@ func TestLoweringThatFails(t *testing.T) {
 		}
 		return nil
 	}
-	p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(by))
+	p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAll), WithDelegates(by))
 	if _, err := p.Load(ctx, ""); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v after %d graphs", err, compiled)
 	}
@@ -260,7 +260,7 @@ func TestLoweringThatFails(t *testing.T) {
 		t.Fatalf("second attempt: %v", err)
 	}
 	fails = true
-	q := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(by))
+	q := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAll), WithDelegates(by))
 	plain, err := q.Load(context.Background(), "")
 	if err != nil || plain.shared.Lowered.Taken() != 0 || len(plain.shared.Images) != len(spec.Delegates) {
 		t.Fatalf("nothing compiles: %v", err)
@@ -278,7 +278,7 @@ func checkNoRoom(t *testing.T, spec *pte.Method, plain int64) {
 	t.Helper()
 	dropped := 0
 	for limit := plain; limit < plain+256; limit += 16 {
-		p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAuto), WithMinProfit(-1),
+		p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAll),
 			WithDelegates(mask(1, 6, false)), WithLimits(Limits{PlannedBytes: limit}))
 		m, err := p.Load(context.Background(), "")
 		if err != nil {

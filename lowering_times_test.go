@@ -59,7 +59,7 @@ func loweredFileTime(path string, by xnnpack.Backend) (ratio float64, err error)
 	if err != nil {
 		return 0, err
 	}
-	result, err := lowerFileFor(by, data, MinProfit, false)
+	result, err := lowerFileFor(by, data, false, false)
 	if err != nil || !result.Lowered() {
 		return 0, nil // it has a fault, or no region gains time
 	}

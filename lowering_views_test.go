@@ -77,7 +77,7 @@ func TestLowerViews(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			data := viewedProgram(c.sizes, c.end)
-			result, err := lowerFile(data, -1, false)
+			result, err := lowerFile(data, true, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func TestLowerViews(t *testing.T) {
 // runViewed returns the elements of the product, all of whose terms are small integers. The element is the number of rows.
 func runViewed(t *testing.T, data []byte, x *tensor.Tensor, lowering Lowering) []byte {
 	t.Helper()
-	p, err := Parse(data, WithThreads(1), WithLowering(lowering), WithMinProfit(-1), WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}))
+	p, err := Parse(data, WithThreads(1), WithLowering(lowering), WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineGo}))
 	if err != nil {
 		t.Fatal(err)
 	}

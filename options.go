@@ -2,7 +2,6 @@ package etrun
 
 import (
 	"context"
-	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
@@ -30,8 +29,6 @@ type config struct {
 	mmap          bool
 	check         func(name string, data []byte) error // see WithFileCheck
 	lowering      Lowering
-	minProfit     time.Duration
-	tuning        string
 	asWritten     bool // exporter faults are not repaired
 	keepConstants bool // see WithConstants
 	watchers      []watcher
@@ -171,36 +168,22 @@ type Lowering string
 const (
 	LowerOff     Lowering = "off"     // only instructions on constants are folded
 	LowerRewrite Lowering = "rewrite" // chains of instructions are replaced by cheaper ones: see Method.Rewritten
-	// LowerAuto rewrites, and compiles regions for backends that accept graphs where they are
-	// estimated to run faster: see Method.Lowered.
+	// LowerAuto rewrites, and compiles regions that are large enough for backends that accept graphs: see
+	// Method.Lowered.
 	LowerAuto Lowering = "auto"
-	// LowerTune is LowerAuto, but measures each region at load against its instructions instead of
-	// estimating: see WithTuning.
-	LowerTune Lowering = "tune"
-	// LowerVerify is LowerAuto, but each run executes the method a second time without lowering:
+	// LowerAll is LowerAuto, but every region that a backend accepts is compiled for it.
+	LowerAll Lowering = "all"
+	// LowerVerify is LowerAll, but each run executes the method a second time without lowering:
 	// Method.Distances compares the outputs.
 	LowerVerify Lowering = "verify"
 )
 
 // rewrites and lowers report whether instructions are rewritten, and regions compiled for backends.
-func (l Lowering) rewrites() bool { return l == LowerRewrite || l.lowers() }
-func (l Lowering) lowers() bool   { return l == LowerAuto || l == LowerTune || l == LowerVerify }
+func (l Lowering) rewrites() bool  { return l == LowerRewrite || l.lowers() }
+func (l Lowering) lowers() bool    { return l == LowerAuto || l.lowersAll() }
+func (l Lowering) lowersAll() bool { return l == LowerAll || l == LowerVerify }
 
 // WithLowering selects the lowering mode; the default is LowerAuto. Instructions that match no
 // rewrite, and that no backend accepts, run unchanged. Without a backend that accepts graphs (see
 // [WithDelegates]) LowerAuto is the same as LowerRewrite.
 func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l } }
-
-// MinProfit is the default of [WithMinProfit].
-const MinProfit = 300 * time.Nanosecond
-
-// WithMinProfit sets how much faster than its operators a region must be on a backend to be
-// compiled for it: by d per run at the declared sizes, as estimated, and by at least a fifth, or by
-// two fifths if operators without convolutions take less than 2 µs. A negative d accepts every region.
-func WithMinProfit(d time.Duration) Option { return func(c *config) { c.minProfit = d } }
-
-// WithTuning stores the measurements of LowerTune in a folder, so that later processes on the same
-// processor reuse them and reach the same decisions. The folder must be accessible to the current
-// user only; it may be the same as a backend's weight cache. By default every program measures
-// again.
-func WithTuning(folder string) Option { return func(c *config) { c.tuning = folder } }

@@ -15,8 +15,7 @@ import (
 // preparing returns the options of loads.
 func (c *config) preparing() prepare.Options {
 	return prepare.Options{Backends: c.backends, Operators: c.operators, Known: DefaultOperators(), Limits: c.memoryLimits(), Plan: c.planning(),
-		Strict: c.strict, Rewrite: c.lowering.rewrites(), Lower: c.lowering.lowers(), MinProfit: c.minProfit,
-		Tune: c.lowering == LowerTune, Tuning: c.tuning,
+		Strict: c.strict, Rewrite: c.lowering.rewrites(), Lower: c.lowering.lowers(), LowerAll: c.lowering.lowersAll(),
 		AsWritten: c.asWritten, KeepConstants: c.keepConstants, Observed: c.wants.Any(trace.Values)}
 }
 

@@ -2,7 +2,6 @@ package etrun
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"runtime"
@@ -29,7 +28,6 @@ type Program struct {
 	slots []slot // by method
 	plain []slot // by method, without lowering; with LowerVerify only
 	reads claims
-	sum   []byte // SHA-256 of the program's bytes, with LowerTune only
 
 	mu     sync.Mutex
 	open   int // methods not yet closed, and loads that run
@@ -63,7 +61,7 @@ func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, e
 
 func newConfig(options []Option) config {
 	go cpu.DefaultThreads() // it reads the limits of the control group
-	c := config{backends: make(map[string]delegate.Backend), lowering: LowerAuto, minProfit: MinProfit}
+	c := config{backends: make(map[string]delegate.Backend), lowering: LowerAuto}
 	for _, o := range options {
 		o(&c)
 	}
@@ -87,10 +85,6 @@ func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, err
 	if err := p.verify(ctx, f, w); err != nil {
 		p.closeFiles()
 		return nil, w.whole(trace.Open, f.path, p.FileBytes(), err)
-	}
-	if c.lowering == LowerTune { // before delegates discard bytes
-		sum := sha256.Sum256(f.data)
-		p.sum = sum[:]
 	}
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
@@ -160,7 +154,7 @@ func (p *Program) slotsOf(c *config) []slot {
 	for i := range slots {
 		slots[i].preparation.config = c
 		slots[i].preparation.Source = prepare.Source{Options: c.preparing(), File: p.spec, Method: &p.spec.Methods[i], Data: p.data, Pool: p.pool,
-			Size: p.spec.Size, FileBytes: p.FileBytes(), Digest: p.sum, Discard: p.discard, MayDiscard: p.mayDiscard}
+			Size: p.spec.Size, FileBytes: p.FileBytes(), Discard: p.discard, MayDiscard: p.mayDiscard}
 	}
 	return slots
 }

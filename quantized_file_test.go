@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
@@ -54,7 +55,7 @@ func TestSharedWeightsStay(t *testing.T) {
 	from := copiedMethods(t, "again", "more")
 	go1 := xnnpack.Backend{Engine: xnnpack.EngineGo}
 	o := compile.Options{Backends: map[string]delegate.Backend{go1.ID(): go1}, Writers: []lowering.Writer{xnnpack.Writer{Backend: go1}},
-		Operators: DefaultOperators(), Methods: []string{"forward", "again"}, MinProfit: -1, Planned: math.MaxInt32}
+		Operators: DefaultOperators(), Methods: []string{"forward", "again"}, All: true, Planned: math.MaxInt32}
 	low, err := compile.Lower(context.Background(), from, o)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +132,7 @@ func (q *quantizedFile) run() error {
 	for range 3 {
 		q.calls = append(q.calls, q.sized.sizesOf(q.r))
 	}
-	low, err := lowerFile(q.from, -1, false)
+	low, err := lowerFile(q.from, true, false)
 	if err != nil || !low.Lowered() {
 		return err
 	}

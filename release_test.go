@@ -58,11 +58,11 @@ func TestRelease(t *testing.T) {
 		some    bool
 	}{
 		"rewritten":       {"", []Option{WithLowering(LowerRewrite)}, false}, // nothing is folded
-		"library":         {xnnpack.EngineAuto, []Option{WithLowering(LowerAuto), WithMinProfit(-1)}, true},
-		"Go engine":       {xnnpack.EngineGo, []Option{WithLowering(LowerAuto), WithMinProfit(-1)}, true},
-		"kept":            {"", []Option{WithLowering(LowerAuto), WithMinProfit(-1), WithConstants()}, false},
-		"verified":        {"", []Option{WithLowering(LowerVerify), WithMinProfit(-1)}, false},
-		"nothing lowered": {"", []Option{WithLowering(LowerAuto), WithMinProfit(1 << 40)}, false},
+		"library":         {xnnpack.EngineAuto, []Option{WithLowering(LowerAll)}, true},
+		"Go engine":       {xnnpack.EngineGo, []Option{WithLowering(LowerAll)}, true},
+		"kept":            {"", []Option{WithLowering(LowerAll), WithConstants()}, false},
+		"verified":        {"", []Option{WithLowering(LowerVerify)}, false},
+		"nothing lowered": {"", []Option{WithLowering(LowerRewrite)}, false},
 	} {
 		options := append(tt.options, WithDelegates(xnnpack.Backend{Engine: tt.engine}))
 		for _, stage := range []string{"", trace.StageFind, trace.StageBuild, trace.StageFold, trace.StageRewrite, trace.StageLower, trace.StageCompile, trace.StagePlan} {

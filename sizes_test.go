@@ -57,7 +57,7 @@ func sizedWays() []way {
 	}
 	for _, engine := range engines {
 		for threads := 1; threads <= 2; threads++ {
-			list = append(list, way{fmt.Sprintf("%s engine, %d threads", engine, threads), []Option{WithLowering(LowerAuto), WithMinProfit(-1),
+			list = append(list, way{fmt.Sprintf("%s engine, %d threads", engine, threads), []Option{WithLowering(LowerAll),
 				WithThreads(threads),
 				WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()})}})
 		}

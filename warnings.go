@@ -37,9 +37,6 @@ func (p *Program) Warnings() []delegate.Warning {
 				"method %.100q: the region that ends at chain %d, instruction %d runs on operators at some sizes, because its delegate rejected them: %v",
 				p.spec.Methods[i].Name, e.Origin.Chain, e.Origin.Index, e.Err)})
 		}
-		for _, fault := range done.Faults {
-			list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: fault})
-		}
 		for _, r := range p.fileRepairs(i, done.IR) {
 			list = append(list, delegate.Warning{Class: delegate.WarnRepair,
 				Text: fmt.Sprintf("method %.100q: repaired an exporter fault: %s", p.spec.Methods[i].Name, r)})

@@ -104,7 +104,7 @@ typedef struct {
 	int32_t map;                   /* 1: map files instead of reading them; they must not change */
 	int64_t max_memory;            /* limit in bytes, 0: the default limits */
 	uint64_t seed;                 /* of operators that draw random numbers */
-	const char *lowering;          /* optimizations at load: "auto" (default), "off", "rewrite", "tune" */
+	const char *lowering;          /* optimizations at load: "auto" (default), "off", "rewrite", "all" */ 
 	const char *xnnpack;           /* engine: "auto" (default), "native" (libXNNPACK), "go" */
 	const char *xnnpack_library;   /* path of libXNNPACK or its folder */
 	const char *weights_cache;     /* folder for packed weights and measurements, of this user only */

@@ -94,7 +94,7 @@ func checkReserved(reserved []C.uint64_t) error {
 }
 
 // lowerings are the modes of lowering, the default first.
-var lowerings = []string{string(etrun.LowerAuto), string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerTune)}
+var lowerings = []string{string(etrun.LowerAuto), string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerAll)}
 
 // optionsOf converts the options of a program.
 func optionsOf(o *C.etrun_options) ([]etrun.Option, error) {
@@ -123,7 +123,7 @@ func optionsOf(o *C.etrun_options) ([]etrun.Option, error) {
 	options := []etrun.Option{
 		etrun.WithDelegates(backends...), etrun.WithData(data...), etrun.WithThreads(int(o.threads)),
 		etrun.WithMaxMemory(int64(o.max_memory)), etrun.WithSeed(uint64(o.seed)),
-		etrun.WithLowering(etrun.Lowering(lowering)), etrun.WithTuning(textOf(o.weights_cache)),
+		etrun.WithLowering(etrun.Lowering(lowering)),
 	}
 	if o._map != 0 {
 		options = append(options, etrun.WithMmap())

@@ -95,7 +95,7 @@ func TestBenchCompares(t *testing.T) {
 
 // TestBenchLowered compares a program with itself lowered, whose delegates are not the file's.
 func TestBenchLowered(t *testing.T) {
-	r := benched(t, digits(t, "portable.pte"), "--lower", "rewrite", "--vs", "--lower auto --min-profit -1ns", "--duration", "200ms",
+	r := benched(t, digits(t, "portable.pte"), "--lower", "rewrite", "--vs", "--lower all", "--duration", "200ms",
 		"--threads", "1")
 	if a, b := r.Arms[0], r.Arms[1]; len(a.Engines) != 0 || len(b.Engines) != 1 || !strings.HasPrefix(b.Engines[0], "XnnpackBackend ") {
 		t.Errorf("engines %q and %q, want one in the second arm", a.Engines, b.Engines)

@@ -54,7 +54,7 @@ var topics = map[string][]topic{
 // sharedTopics are the groups of the flags of programs.
 var sharedTopics = []topic{
 	{"Program", []string{"data", "qparams", "repair", "strict-plan", "mmap"}},
-	{"Engines and lowering", []string{"threads", "xnnpack", "weights-cache", "device", "fvp", "fvp-elf", "lower", "min-profit"}},
+	{"Engines and lowering", []string{"threads", "xnnpack", "weights-cache", "device", "fvp", "fvp-elf", "lower"}},
 	{"Memory", []string{"max-memory", "plan"}},
 }
 

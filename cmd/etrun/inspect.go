@@ -35,7 +35,7 @@ type methodReport struct {
 	Delegates    []delegateReport      `json:"delegates"`
 	Folded       []operatorCount       `json:"folded,omitempty"`    // instructions executed once, at load
 	Rewritten    []rewriteCount        `json:"rewritten,omitempty"` // instructions removed or changed by rewrites
-	Lowered      *loweredReport        `json:"lowered,omitempty"`   // with --lower auto, tune or verify
+	Lowered      *loweredReport        `json:"lowered,omitempty"`   // with --lower auto, all or verify
 	Repairs      []string              `json:"repairs,omitempty"`   // repaired faults of the exporter
 	Faults       []string              `json:"faults,omitempty"`    // faults of the exporter that are not repaired
 	Together     *togetherReport       `json:"together,omitempty"`
@@ -117,7 +117,7 @@ func newInspect(a *app) *cobra.Command {
 		Args:              someFiles,
 		ValidArgsFunction: cli.CompletePrograms,
 		RunE: func(c *cobra.Command, args []string) error {
-			if lowered && o.Lower != string(etrun.LowerTune) {
+			if lowered && o.Lower != string(etrun.LowerAll) {
 				o.Lower = string(etrun.LowerAuto)
 			}
 			i := inspection{a, &o, lowered, all}

@@ -4,33 +4,28 @@ import (
 	"fmt"
 	"slices"
 	"text/tabwriter"
-	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
-	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/runtime/lower"
 )
 
-// loweredReport is the result of lowering a method. Times are estimates for one run on
-// one thread.
+// loweredReport is the result of lowering a method.
 type loweredReport struct {
 	Regions      []regionReport      `json:"regions"`
 	Instructions []instructionReport `json:"instructions,omitempty"` // with --lowered
 }
 
 type regionReport struct {
-	Backend    string  `json:"backend"`
-	Taken      bool    `json:"taken"`
-	Calls      int     `json:"calls"`
-	Inputs     int     `json:"inputs"`
-	Outputs    int     `json:"outputs"`
-	PortableUS float64 `json:"portable_us"`
-	LoweredUS  float64 `json:"lowered_us"`
-	// with --lower=tune
-	MeasuredPortableUS float64 `json:"measured_portable_us,omitempty"`
-	MeasuredLoweredUS  float64 `json:"measured_lowered_us,omitempty"`
-	Share              float64 `json:"share,omitempty"`  // fraction of the declared elements of dynamic inputs below which it runs as operators
-	Reason             string  `json:"reason,omitempty"` // why it was not lowered
+	Backend         string  `json:"backend"`
+	Taken           bool    `json:"taken"`
+	Calls           int     `json:"calls"`
+	Inputs          int     `json:"inputs"`
+	Outputs         int     `json:"outputs"`
+	Multiplications float64 `json:"multiplications"`  // of products and convolutions
+	Elements        float64 `json:"elements"`         // that other operations compute
+	Transposed      float64 `json:"transposed"`       // elements whose order the backend changes
+	Share           float64 `json:"share,omitempty"`  // fraction of the declared elements of dynamic inputs below which it runs as operators
+	Reason          string  `json:"reason,omitempty"` // why it was not lowered
 }
 
 type instructionReport struct {
@@ -47,8 +42,7 @@ func reportLowered(from *lower.Report) *loweredReport {
 		g := &from.Regions[i]
 		r.Regions = append(r.Regions, regionReport{Backend: g.Backend, Taken: g.Delegate >= 0,
 			Calls: len(g.Calls), Inputs: g.Inputs, Outputs: g.Outputs,
-			PortableUS: microseconds(g.Portable), LoweredUS: microseconds(g.Lowered), Share: g.Share, Reason: g.Reason,
-			MeasuredPortableUS: microseconds(g.Measured.Portable), MeasuredLoweredUS: microseconds(g.Measured.Lowered)})
+			Multiplications: g.Multiplications, Elements: g.Elements, Transposed: g.Transposed, Share: g.Share, Reason: g.Reason})
 	}
 	for i := range from.Calls {
 		c := &from.Calls[i]
@@ -56,17 +50,6 @@ func reportLowered(from *lower.Report) *loweredReport {
 			Region: c.Region, Reason: c.Reason})
 	}
 	return r
-}
-
-func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
-
-// took formats an estimate in microseconds, and the measured time if there is one.
-func took(estimated, measured float64) string {
-	text := "about " + duration.FormatMS(estimated/1e3)
-	if measured > 0 {
-		text += ", measured " + duration.FormatMS(measured/1e3)
-	}
-	return text
 }
 
 // fate describes the decision about a region.
@@ -87,14 +70,13 @@ func (r *loweredReport) print(t *tabwriter.Writer) {
 		return
 	}
 	fmt.Fprintf(t, "  regions of lowering\n")
-	fmt.Fprintf(t, "    region\tcalls\tinputs\toutputs\tas operators\tlowered\n")
+	fmt.Fprintf(t, "    region\tcalls\tinputs\toutputs\tmultiplications\telements\ttransposed\n")
 	for i := range r.Regions {
 		g := &r.Regions[i]
 		if !all && !g.Taken {
 			continue
 		}
-		fmt.Fprintf(t, "    %d\t%d\t%d\t%d\t%s\t%s\t%s\n", i, g.Calls, g.Inputs, g.Outputs,
-			took(g.PortableUS, g.MeasuredPortableUS), took(g.LoweredUS, g.MeasuredLoweredUS), g.fate())
+		fmt.Fprintf(t, "    %d\t%d\t%d\t%d\t%.0f\t%.0f\t%.0f\t%s\n", i, g.Calls, g.Inputs, g.Outputs, g.Multiplications, g.Elements, g.Transposed, g.fate())
 	}
 	if !all {
 		return

@@ -51,7 +51,7 @@ func TestLayerNames(t *testing.T) {
 		{name: "no record", args: "profile PTE/stack_traces.pte --etrecord gone.bin", code: 2},
 		{name: "a record without layers", args: "compare PTE/stack_traces.pte PTE/stack_traces.pte --etrecord " + path, code: 2,
 			stderr: []string{"--etrecord requires --layer"}},
-		{name: "a region", args: "profile PTE/stack_traces.pte --by instruction --min-profit=-1ns --xnnpack go --repeat 1 --etrecord " + path,
+		{name: "a region", args: "profile PTE/stack_traces.pte --by instruction --lower all --xnnpack go --repeat 1 --etrecord " + path,
 			stdout: []string{"XnnpackBackend  float32 1x5\n"}},
 	})
 }

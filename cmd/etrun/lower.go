@@ -50,8 +50,7 @@ func newLower(a *app) *cobra.Command {
 	flags := c.Flags()
 	flags.StringVarP(&l.output, "output", "o", "", "write the program to `FILE`, - for standard output")
 	flags.StringVar(&l.backend, "backend", "xnnpack", "`BACKEND` of the lowered parts; there is only xnnpack")
-	flags.DurationVar(&l.minProfit, "min-profit", etrun.MinProfit, "minimum estimated gain `TIME` per run of a lowered part")
-	flags.BoolVar(&l.all, "all", false, "lower every part, also those that are estimated to be slower")
+	flags.BoolVar(&l.all, "all", false, "lower every part, also small ones")
 	flags.BoolVar(&l.external, "external-constants", false, "write the larger constants to a .ptd file beside the output")
 	addTarget(flags, &l.target)
 	flags.BoolVar(&l.verify, "verify", true, "run both programs, and write nothing if their outputs differ")
@@ -158,13 +157,9 @@ func (l *lowerCommand) lower(ctx context.Context, s *session.Session, data []byt
 	for _, b := range l.Backends() {
 		backends[b.ID()] = b
 	}
-	minProfit := l.minProfit
-	if l.all {
-		minProfit = -1
-	}
 	o := compile.Options{Backends: backends, Writers: []lowering.Writer{by}, Operators: etrun.DefaultOperators(),
 		Named: s.Named, FileBytes: s.FileBytes(),
-		Methods: methods, MinProfit: minProfit, Planned: cmp.Or(l.MaxMemory(), math.MaxInt64),
+		Methods: methods, All: l.all, Planned: cmp.Or(l.MaxMemory(), math.MaxInt64),
 		External: l.external}
 	program, wrap, err := unbundled(data)
 	if err != nil {

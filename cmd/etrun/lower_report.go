@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
@@ -22,7 +21,6 @@ type lowerCommand struct {
 	calls     session.Calls
 	output    string
 	backend   string
-	minProfit time.Duration
 	all       bool
 	verify    bool
 	external  bool
@@ -144,7 +142,7 @@ func (m *lowerMethodReport) print(a *app) {
 	}
 	for i := range m.Regions {
 		if g := &m.Regions[i]; m.Unchanged == "" {
-			fmt.Fprintf(a.Out, "  part %d: %s, %s, before %s\n", i, cli.Count(g.Calls, "call", "calls"), took(g.LoweredUS, 0), took(g.PortableUS, 0))
+			fmt.Fprintf(a.Out, "  part %d: %s, %.0f multiplications\n", i, cli.Count(g.Calls, "call", "calls"), g.Multiplications)
 		}
 	}
 	for i, l := range m.Left {

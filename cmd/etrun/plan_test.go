@@ -32,7 +32,7 @@ func TestPlanReport(t *testing.T) {
 	}{
 		{"PTE/two_conds.pte", false},
 		{"PTE/conv_portable.pte --lower rewrite", false},
-		{"PTE/conv_portable.pte --min-profit=-1ns --xnnpack go", true},
+		{"PTE/conv_portable.pte --lower all --xnnpack go", true},
 		{"PTE/two_methods.pte --method push", false},
 		{"PTE/../digits/xnnpack.pte --xnnpack go", true},
 		{"PTE/dynamic_pair_xnnpack.pte --xnnpack go", true},

@@ -225,7 +225,7 @@ func unbundled(file []byte) (program []byte, wrap func([]byte) []byte, err error
 // lowered returns the program with all parts lowered that XNNPACK runs, in floats.
 func (w *quantizing) lowered(ctx context.Context, s *session.Session, program []byte) (*compile.Result, error) {
 	o := compile.Options{Backends: w.backends(), Writers: []lowering.Writer{w.by}, Operators: etrun.DefaultOperators(),
-		Named: s.Named, FileBytes: s.FileBytes(), Methods: w.methods(), MinProfit: -1, Planned: math.MaxInt64}
+		Named: s.Named, FileBytes: s.FileBytes(), Methods: w.methods(), All: true, Planned: math.MaxInt64}
 	if limit := w.MaxMemory(); limit > 0 {
 		o.Planned = limit
 	}

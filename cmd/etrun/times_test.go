@@ -31,7 +31,6 @@ var timedCommands = []struct {
 	{"profile PTE/map_loop.pte", 20},
 	{"profile PTE/../digits/xnnpack.pte --input rand --by instruction", 20},
 	{"bench HERE/add.pte -i ones -i ones --duration 20ms --threads 1 --vs \"--plan own\"", 20},
-	{"inspect PTE/../digits/portable.pte --lower auto --lowered", 2},
 	{"npu cycles PTE/../ethosu/programs/digits.pte --clock 500", 1},
 	{"npu trace PTE/../ethosu/programs/digits.pte --input rand", 1},
 }

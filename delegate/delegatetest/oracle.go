@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"hash/crc32"
-	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/interpreter"
@@ -22,8 +21,8 @@ type Oracle struct {
 	// Refuse returns an error for a graph that cannot be compiled after all; nil compiles every
 	// graph.
 	Refuse func(g *lowering.Graph) error
-	// Cost is the result of Estimate; nil means 0.
-	Cost func(g *lowering.Graph, share float64) time.Duration
+	// Work is the result of Measure; nil means none.
+	Work func(g *lowering.Graph) lowering.Work
 	// Reject returns an error for the arguments of a run that a unit does not support; nil accepts
 	// all.
 	Reject func(g *lowering.Graph, args []*tensor.Value) error
@@ -49,21 +48,18 @@ func (o Oracle) Accepts(g *lowering.Graph, i int) string {
 	return o.Accept(g, i)
 }
 
-// Estimate calls Accept for each call, and then Cost.
-func (o Oracle) Estimate(g *lowering.Graph, share float64) (time.Duration, error) {
+// Measure calls Accept for each call, and then Work.
+func (o Oracle) Measure(g *lowering.Graph) (w lowering.Work, err error) {
 	for i := range g.Calls {
 		if why := o.Accepts(g, i); why != "" {
-			return 0, errors.New(why)
+			return w, errors.New(why)
 		}
 	}
-	if o.Cost == nil {
-		return 0, nil
+	if o.Work == nil {
+		return w, nil
 	}
-	return o.Cost(g, share), nil
+	return o.Work(g), nil
 }
-
-// Version returns "": the program's operators do the work.
-func (Oracle) Version() string { return "" }
 
 // CompileGraph checks that a graph satisfies the rules of lowering, and compiles it.
 func (o Oracle) CompileGraph(_ context.Context, g *lowering.Graph) (delegate.Image, error) {

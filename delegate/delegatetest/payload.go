@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
@@ -63,8 +62,6 @@ type opened struct {
 }
 
 func (x *opened) Inputs() int { return x.inputs }
-
-func (*opened) Estimate() time.Duration { return time.Microsecond }
 
 // Compile makes an image of the call alone.
 func (x *opened) Compile(context.Context) (delegate.Image, error) {

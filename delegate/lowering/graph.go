@@ -6,7 +6,6 @@ package lowering
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
@@ -222,8 +221,6 @@ type Merger interface {
 type Opened interface {
 	// Inputs returns the number of leading arguments that are inputs.
 	Inputs() int
-	// Estimate returns the approximate single-threaded duration of a call.
-	Estimate() time.Duration
 	// Compile makes the image, like delegate.Backend.Compile.
 	Compile(ctx context.Context) (delegate.Image, error)
 }
@@ -255,18 +252,21 @@ type Compiler interface {
 	// It may examine the call and the calls that compute and read its values, but must not depend
 	// on the rest of the graph, which may be a whole method instead of a region.
 	Accepts(g *Graph, i int) string
-	// Estimate returns the approximate single-threaded duration of a run of the graph on the engine
-	// that would run it. Tensors of varying size have the given share, 0 to 1, of their declared
-	// number of elements. Nothing is compiled, and libraries and devices need not be opened. An
-	// error is the reason why the backend does not support the graph as a whole, or runs no graphs
-	// on this machine.
-	Estimate(g *Graph, share float64) (time.Duration, error)
-	// Version identifies the engine that runs graphs, as far as durations depend on it.
-	Version() string
+	// Measure returns the work of a run of the graph at the declared sizes. Nothing is compiled, and
+	// libraries and devices need not be opened. An error is the reason why the backend does not
+	// support the graph as a whole, or runs no graphs on this machine.
+	Measure(g *Graph) (Work, error)
 	// CompileGraph compiles a graph. The arguments of its units are the inputs, then the outputs,
 	// as for payloads. An *Error with ErrUnsupported or ErrMemory means that the graph cannot be
 	// compiled after all: its calls then run on operators.
 	CompileGraph(ctx context.Context, g *Graph) (delegate.Image, error)
+}
+
+// Work is what a run of a graph computes on a backend.
+type Work struct {
+	Multiplications float64 // of products and convolutions
+	Elements        float64 // that other nodes compute
+	Transposed      float64 // elements whose order in memory changes
 }
 
 // Writer is implemented by compilers that write graphs into files. It accepts only graphs that can be written.

@@ -123,10 +123,6 @@ func (a *attack) run(g *graph.Graph, seed uint64) (err error) {
 }
 
 func (t *trial) runEngines() error {
-	b := Backend{Library: xnntest.Path()}
-	if x, err := b.plan(t.payload()); err == nil {
-		b.declaredEstimates(x.graph, x.shapes, 1+t.r.IntN(2))
-	}
 	if t.large {
 		t.count(countLarge, 1)
 		return t.compileLarge()

@@ -1,53 +1,42 @@
 package xnnpack
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
-	"time"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
+	"github.com/etrun-go/etrun/hal/cpu"
 )
 
-// estimates returns the estimates of a graph, for the library that the backend opens, with this number of threads. share is
-// the part of the elements that inputs with varying sizes have.
-func (b Backend) estimates(g *graph.Graph, s []graph.Shape, threads int, varies []bool, share float64) (e cost.Estimates) {
-	miscomputed := native.Miscomputed(g, xnn.Locate(b.Library), s, slices.Contains(varies, true)) != ""
-	parallel := threads > 1 && graph.Parallel(g.Cost(s), len(g.Nodes))
-	for engine, r := range cost.Selected {
-		if engine == cost.ByGo {
-			g = goengine.FusedForGo(g, s)
-		}
-		ns := cost.LoadOf(g, s, r, engine, varies, share).Nanoseconds(&r.Rates)
-		e[engine] = time.Duration(ns)
-		if parallel {
-			e[engine] = time.Duration(cost.ThreadedTime[engine]*ns) + cost.ThreadedNode[engine]*time.Duration(len(g.Nodes))
-		}
+// manyMultiplications is the work from which the Go engine runs a graph: below it the library takes less time for each node.
+const manyMultiplications = 30000
+
+// whyGo returns why the Go engine runs a graph, or "" for the library, see docs/rationale.md. bytes means that it has 8-bit products,
+// tiles that the library computes these in tiles of AMX.
+func whyGo(multiplications float64, bytes, tiles bool) string {
+	switch {
+	case multiplications >= manyMultiplications:
+		return fmt.Sprintf("%.0f multiplications, at least %d", multiplications, manyMultiplications)
+	case bytes && tiles:
+		return "8-bit products, which are too small for the library's tiles"
 	}
-	if miscomputed {
-		e[cost.ByLibrary] = cost.Never
-	}
-	return e
+	return ""
 }
 
-// declaredEstimates are the estimates at the declared sizes.
-func (b Backend) declaredEstimates(g *graph.Graph, s []graph.Shape, threads int) cost.Estimates {
-	return b.estimates(g, s, threads, make([]bool, g.Inputs), 1)
+// multipliesBytes reports whether a graph has 8-bit products with weights.
+func multipliesBytes(g *graph.Graph) bool {
+	return slices.ContainsFunc(g.Nodes, func(n graph.Node) bool {
+		return (n.Type.Convolution || n.Type.Tag == graph.TagFullyConnected) && g.Values[n.In[0]].Datatype.Info().Bits == 8
+	})
 }
 
-// choice returns the engine that runs a graph with these estimates.
-func (b Backend) choice(e cost.Estimates) int {
-	if b.automatic() && e.PrefersGo() {
-		return cost.ByGo
-	}
-	return b.engine()
-}
-
-// choose prepares the image for the Go engine if that is faster; done is false if the library
+// choose prepares the image for the Go engine if there is a reason; done is false if the library
 // should run it. A library whose location was specified must exist in any case.
 func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 	if !b.automatic() {
@@ -58,65 +47,15 @@ func (b Backend) choose(ctx context.Context, m *image) (done bool, err error) {
 			return false, &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
 		}
 	}
-	if m.estimates == (cost.Estimates{}) {
-		m.estimates = b.declaredEstimates(m.Graph, m.Shapes, m.ThreadCount)
-	}
-	e := m.estimates
-	if w := countTokenWork(m.Graph, m.Shapes); w.weights > 0 && (w.products == w.weights || m.HasDynamicArgs()) {
-		e = w.estimates(e, m.InstanceThreads())
-	}
-	if !e.PrefersGo() {
+	m.whyGo = cmp.Or(native.Miscomputed(m.Graph, xnn.Locate(b.Library), m.Shapes, false),
+		whyGo(m.cost, multipliesBytes(m.Graph), cpu.ReadHardware().AMXInt8))
+	if m.whyGo == "" {
 		return false, nil
 	}
 	if _, err = b.openGo(ctx, m); ctx.Err() != nil {
 		return false, err
 	}
 	return err == nil, nil
-}
-
-// tokenWork is what a graph of a language model computes with 4-bit weights: how many there are, and in how many products of an
-// element with a weight a call of the declared sizes has. Most of its calls are for one token, whatever sizes are declared. Only such
-// models have 4-bit weights and rows that vary, or one row.
-type tokenWork struct {
-	weights, products float64
-	nodes             int
-}
-
-func countTokenWork(g *graph.Graph, s []graph.Shape) (w tokenWork) {
-	w.nodes = len(g.Nodes)
-	for i := range g.Nodes {
-		n := &g.Nodes[i]
-		if n.Type.Tag == graph.TagFullyConnected && g.Values[n.In[1]].Datatype.Info().Bits == 4 {
-			w.weights += float64(s[n.In[1]].Numel())
-			w.products += float64(s[n.Out[0]].Numel()) * float64(n.InputChannels(g))
-		}
-	}
-	return w
-}
-
-// estimates returns the times of the products for a prompt of the declared length, if that is longer than a token, and for as many
-// tokens of an answer, of the engines that run the graph. The rates of other graphs do not know how much memory these products read.
-func (w tokenWork) estimates(e cost.Estimates, threads int) cost.Estimates {
-	for engine := range e {
-		if e[engine] == cost.Never {
-			continue
-		}
-		ns := w.timeOfWeight(engine, threads)
-		if w.products > w.weights {
-			ns += cost.PromptProduct[engine][min(threads, 2)-1]
-		}
-		e[engine] = time.Duration(w.products * ns)
-	}
-	return e
-}
-
-// timeOfWeight returns the nanoseconds for each weight in a call for one token. The library computes small calls on one thread.
-func (w tokenWork) timeOfWeight(engine, threads int) float64 {
-	times := cost.TokenWeight[engine]
-	if graph.Parallel(w.weights, w.nodes) {
-		times = cost.LargeTokenWeight[engine]
-	}
-	return times[min(threads, 2)-1]
 }
 
 // openGo compiles the graph for the Go engine.

@@ -3,14 +3,10 @@ package xnnpack
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
-	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	regions "github.com/etrun-go/etrun/delegate/lowering"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
@@ -72,11 +68,10 @@ func planCalls(l *lowering.Lowering, in *regions.Graph) (*plan, error) {
 	return x, l.CheckOutputs(g, x.shapes, in.Outputs)
 }
 
-// keptPlan is the plan of a region, from its first estimate until it is compiled.
+// keptPlan is the plan of a region, from when its work is known until it is compiled.
 type keptPlan struct {
 	*plan
 	deferred []lowering.DeferredConstant
-	threads  int // that it was estimated for
 }
 
 // keep keeps the plan of a lowering of shapes only for the graph's next call, if only deferred constants are not
@@ -86,7 +81,7 @@ func keep(l *lowering.Lowering, in *regions.Graph, x *plan) {
 		return
 	}
 	if deferred, ok := l.Detach(); ok {
-		in.Kept = &keptPlan{x, deferred, max(in.Threads, 1)}
+		in.Kept = &keptPlan{x, deferred}
 	}
 }
 
@@ -100,9 +95,6 @@ func planRegion(g *regions.Graph) (*plan, error) {
 	if k, ok := g.Kept.(*keptPlan); ok {
 		g.Kept = nil
 		lowering.FillConstants(k.graph, k.deferred)
-		if k.threads != max(g.Threads, 1) {
-			k.plan.estimates = cost.Estimates{}
-		}
 		return k.plan, nil
 	}
 	return planCalls(lowerFor(g, false), g)
@@ -110,7 +102,6 @@ func planRegion(g *regions.Graph) (*plan, error) {
 
 // CompileGraph implements regions.Compiler.
 func (b Backend) CompileGraph(ctx context.Context, g *regions.Graph) (delegate.Image, error) {
-	expected := b.engine() // as estimated
 	made, err := planRegion(g)
 	if err != nil {
 		return nil, err
@@ -125,64 +116,26 @@ func (b Backend) CompileGraph(ctx context.Context, g *regions.Graph) (delegate.I
 		return nil, err
 	}
 	m := img.(*image)
-	if m.notNative != "" && expected == cost.ByLibrary { // the original calls are faster
-		m.Close()
-		return nil, graph.Unsupported("", "%s", m.notNative)
-	}
 	if release != nil && m.Release != nil {
 		m.releaseCopied(g)
 	}
 	return img, nil
 }
 
-// Version implements regions.Compiler. It identifies the engine and the library's build.
-func (b Backend) Version() string {
-	lib, err := xnn.Open(b.Library)
-	if b.isGo() || err != nil {
-		return string(EngineGo)
-	}
-	return fmt.Sprintf("%s %s %x", b.Engine, lib.Soname.Name, lib.BuildIdentifier())
-}
-
-// engine returns the engine of graphs that the library supports. It does not open the library,
-// except in unusual places.
-func (b Backend) engine() int {
-	if b.isGo() || !xnn.Expected(b.Library) {
-		return cost.ByGo
-	}
-	return cost.ByLibrary
-}
-
-// Estimate implements regions.Compiler.
-func (b Backend) Estimate(g *regions.Graph, share float64) (time.Duration, error) {
+// Measure implements regions.Compiler.
+func (b Backend) Measure(g *regions.Graph) (work regions.Work, err error) {
 	if k, ok := g.Kept.(*keptPlan); ok {
-		return b.estimateOf(g, k.plan, share), nil
+		return k.work(), nil
 	}
 	l := lowerFor(g, true)
 	defer l.Recycle()
 	x, err := planCalls(l, g)
 	if err != nil {
-		return 0, err
+		return work, err
 	}
 	if why := cmp.Or(native.PlanLimits(x.graph, x.shapes), native.Refuses(x.graph, x.shapes)); why != "" {
-		return 0, graph.Unsupported("", "%s", why)
+		return work, graph.Unsupported("", "%s", why)
 	}
-	time := b.estimateOf(g, x, share)
 	keep(l, g, x)
-	return time, nil
-}
-
-// estimateOf estimates the plan of a region on the engine that runs it.
-func (b Backend) estimateOf(g *regions.Graph, x *plan, share float64) time.Duration {
-	if x.estimates == (cost.Estimates{}) {
-		x.estimates = b.declaredEstimates(x.graph, x.shapes, g.Threads)
-	}
-	engine, varies := b.choice(x.estimates), make([]bool, len(g.Inputs))
-	for i, v := range g.Inputs {
-		varies[i] = share < 1 && g.Values[v].Dynamism != tensor.Static
-	}
-	if !slices.Contains(varies, true) {
-		return x.estimates[engine]
-	}
-	return b.estimates(x.graph, x.shapes, g.Threads, varies, share)[engine]
+	return x.work(), nil
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/advice"
@@ -22,7 +21,7 @@ type image struct {
 	*graph.Compilation
 	by        graph.Engine // runs the graph
 	cost      float64
-	estimates cost.Estimates         // used to choose the engine; zero if the choice did not need them
+	whyGo     string                 // the rule that chose the Go engine; "" for none
 	notNative string                 // why the native engine is not used; "" if it was not requested
 	noLibrary *xnn.OpenError         // set if the reason is a missing library
 	failure   atomic.Pointer[string] // of the library, after which the Go engine runs calls; nil for none
@@ -111,8 +110,8 @@ func (m *image) Info() delegate.Info {
 		info.Repaired = m.repaired.Payload(0)
 	}
 	info.Facts = append(info.Facts, [2]string{"schema", m.Graph.Version}, [2]string{"MACs", fmt.Sprintf("%.0f", m.cost)})
-	if m.estimates != (cost.Estimates{}) {
-		info.Facts = append(info.Facts, [2]string{"estimated", m.estimates.String()})
+	if m.whyGo != "" {
+		info.Facts = append(info.Facts, [2]string{"in Go", m.whyGo})
 	}
 	if m.notNative != "" {
 		info.Facts = append(info.Facts, [2]string{"not native", m.notNative})

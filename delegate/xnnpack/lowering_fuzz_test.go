@@ -471,7 +471,7 @@ func TestLoweringHostile(t *testing.T) {
 				accepted++
 			}
 		}
-		Backend{}.Estimate(w.g, 1)
+		Backend{}.Measure(w.g)
 		w.g.Limits.Scratch = 64 << 20
 		if img, err := (Backend{Engine: EngineGo}).CompileGraph(context.Background(), w.g); err == nil {
 			compiled++

@@ -24,7 +24,7 @@ func TestKeptPlans(t *testing.T) {
 			if c.err != nil || err != nil {
 				continue // refused; other tests say which
 			}
-			if _, err := (Backend{}).Estimate(c.g, 1); err != nil {
+			if _, err := (Backend{}).Measure(c.g); err != nil {
 				continue // not for the library
 			}
 			k, ok := c.g.Kept.(*keptPlan)

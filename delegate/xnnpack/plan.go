@@ -2,7 +2,7 @@ package xnnpack
 
 import (
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
+	regions "github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
@@ -10,10 +10,9 @@ import (
 
 // plan is a checked graph, ready to be compiled.
 type plan struct {
-	graph     *graph.Graph
-	repaired  *graph.Graph // the graph before it was fused, if faults of the exporter were repaired
-	shapes    []graph.Shape
-	estimates cost.Estimates // zero before they are needed
+	graph    *graph.Graph
+	repaired *graph.Graph // the graph before it was fused, if faults of the exporter were repaired
+	shapes   []graph.Shape
 }
 
 // read reads and checks a payload.
@@ -52,8 +51,24 @@ func planOf(g *graph.Graph, args []*delegate.ArgSpec) (*plan, error) {
 	return x, nil
 }
 
+// work returns the work of a run at the declared sizes.
+func (x *plan) work() regions.Work {
+	var w regions.Work
+	for i := range x.graph.Nodes {
+		switch n := &x.graph.Nodes[i]; {
+		case n.Type.Convolution, n.Type.Tag == graph.TagFullyConnected, n.Type.Tag == graph.TagBatchMatrixMultiply:
+			w.Multiplications += float64(n.Type.Cost(x.graph, n, x.shapes))
+		case n.Type.Tag == graph.TagStaticTranspose:
+			w.Transposed += float64(x.shapes[n.Out[0]].Numel())
+		default:
+			w.Elements += float64(x.shapes[n.Out[0]].Numel())
+		}
+	}
+	return w
+}
+
 // image returns an image without an engine. c is of the calls.
 func (x *plan) image(c *graph.Compilation) *image {
 	c.Graph, c.Shapes = x.graph, x.shapes
-	return &image{Compilation: c, repaired: x.repaired, estimates: x.estimates}
+	return &image{Compilation: c, repaired: x.repaired}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"time"
 
 	regions "github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
@@ -53,16 +52,16 @@ func (w Writer) Accepts(g *regions.Graph, i int) string {
 	})
 }
 
-// Estimate implements lowering.Compiler.
-func (w Writer) Estimate(g *regions.Graph, share float64) (time.Duration, error) {
-	t, err := w.Backend.Estimate(g, share)
+// Measure implements lowering.Compiler.
+func (w Writer) Measure(g *regions.Graph) (regions.Work, error) {
+	work, err := w.Backend.Measure(g)
 	if err != nil {
-		return 0, err
+		return work, err
 	}
 	l := lowerFor(g, true)
 	defer l.Recycle()
 	_, _, err = w.commonGraph(l, g)
-	return t, err
+	return work, err
 }
 
 // Write implements lowering.Writer.

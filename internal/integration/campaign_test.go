@@ -153,9 +153,9 @@ type programRun struct {
 func (r *programRun) all(data []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), campaignTime)
 	defer cancel()
-	lowering := []etrun.Lowering{etrun.LowerOff, etrun.LowerAuto}[r.seed%2]
+	lowering := []etrun.Lowering{etrun.LowerOff, etrun.LowerAll}[r.seed%2]
 	engine := []xnnpack.Engine{xnnpack.EngineAuto, xnnpack.EngineGo}[r.seed/8%2]
-	p, err := etrun.Parse(data, etrun.WithLowering(lowering), etrun.WithMinProfit(-1), etrun.WithLimits(etrun.Limits{PlannedBytes: campaignMemory, Instructions: 2000}),
+	p, err := etrun.Parse(data, etrun.WithLowering(lowering), etrun.WithLimits(etrun.Limits{PlannedBytes: campaignMemory, Instructions: 2000}),
 		etrun.WithMaxMemory(campaignMemory), etrun.WithThreads(1+int(r.seed/16%2)), etrun.WithOperatorSet(r.operators),
 		etrun.WithDelegates(xnnpack.Backend{Library: xnntest.Path(), Engine: engine}, ethosu.Backend{}))
 	if err != nil {

@@ -53,7 +53,7 @@ class Options:
     threads: number of threads, 0 for the available processors.
     max_memory: memory limit in bytes, 0 for the default limits.
     seed: seed of operators that draw random numbers.
-    lowering: optimizations at load: "auto", "off", "rewrite" or "tune".
+    lowering: optimizations at load: "auto", "off", "rewrite" or "all".
     xnnpack: engine: "auto", "native" (libXNNPACK) or "go".
     xnnpack_library: path of libXNNPACK or its folder.
     weights_cache: folder for packed weights, accessible to this user only.

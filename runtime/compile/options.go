@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"time"
-
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels"
@@ -16,8 +14,8 @@ type Options struct {
 	Named     func(key string) ([]byte, bool) // named data of the program and its data files; nil for that of the program
 	FileBytes int64                           // of the program and its data files; 0 for those of the program
 	Methods   []string                        // the methods to lower, nil for all
-	MinProfit time.Duration
-	Planned   int64 // limit of planned bytes of a method
-	AsWritten bool  // faults of exporters are not repaired
-	External  bool  // constants of at least 512 bytes are in a data file
+	All       bool                            // regions are lowered whatever their work is
+	Planned   int64                           // limit of planned bytes of a method
+	AsWritten bool                            // faults of exporters are not repaired
+	External  bool                            // constants of at least 512 bytes are in a data file
 }

@@ -237,7 +237,11 @@ func (g *graph) varies() bool {
 // share of their declared elements.
 func (g *graph) least(share float64) (n int) {
 	for _, v := range g.Inputs {
-		n += int(math.Ceil((&operation{g: g.Graph, share: share}).elements(&g.Values[v])))
+		elements, _ := tensor.Product(g.Values[v].Sizes)
+		if g.Values[v].Dynamism != tensor.Static {
+			elements = int(math.Ceil(share * float64(elements)))
+		}
+		n += elements
 	}
 	return n
 }

@@ -2,7 +2,6 @@ package lower
 
 import (
 	"context"
-	"time"
 
 	regions "github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -30,7 +29,7 @@ type candidate struct {
 	graph   *graph // nil if it cannot be taken
 	kind    int    // of its steps
 	taker   regions.Compiler
-	times   Times  // estimated
+	work    regions.Work
 	reason  string // why it cannot be taken
 	inputs  int
 	outputs int
@@ -51,22 +50,15 @@ func (c *candidate) isPayload() bool {
 	return payloads == 1 && others == 0
 }
 
-// Times are the times of one run of a region.
-type Times struct {
-	Portable time.Duration // on operators
-	Lowered  time.Duration // on the backend
-}
-
 // Region is a part of a method that a backend could run as a whole.
 type Region struct {
-	Backend  string
-	Delegate int         // index in the method's list of delegates, -1 if not taken
-	Calls    []ir.Origin // in file order
-	Merged   []int       // delegates of the file whose payloads it includes
-	Inputs   int         // tensors that it reads, without constants
-	Outputs  int         // tensors of it that others read
-	Times                // estimated, of one thread
-	Measured Times       // zero if nothing was measured
+	Backend      string
+	Delegate     int         // index in the method's list of delegates, -1 if not taken
+	Calls        []ir.Origin // in file order
+	Merged       []int       // delegates of the file whose payloads it includes
+	Inputs       int         // tensors that it reads, without constants
+	Outputs      int         // tensors of it that others read
+	regions.Work             // zero if the backend was not asked
 	// Share is the minimum fraction of the declared elements that inputs of varying sizes must have
 	// for the backend to run it; with fewer its calls are executed.
 	Share  float64
@@ -121,9 +113,7 @@ func (r *Report) because(why string) {
 // Backends configures which compilers may take regions of a method, and when.
 type Backends struct {
 	Compilers []regions.Compiler // the first one that accepts a call takes it
-	// MinProfit is the minimum saving of a region over its calls on operators, estimated for one
-	// run; a share of their time is required in addition. If negative, every region is taken.
-	MinProfit time.Duration
+	All       bool               // regions are taken whatever their work is
 	// Payloads are the opened payloads of the method's delegates, by delegate, that have no image
 	// yet: they may be merged with the calls around them.
 	Payloads []Payload
@@ -135,10 +125,6 @@ type Backends struct {
 	// Compile makes the image of delegate g.Index of the method. After an error that does not come
 	// from ctx the region's calls stay unchanged.
 	Compile func(ctx context.Context, c regions.Compiler, g *regions.Graph) error
-	// Measure times a graph before it is compiled, unless MinProfit is negative; ok is false if
-	// only estimates are available. Errors are those of Compile. If nil, all regions are judged by
-	// estimates.
-	Measure func(ctx context.Context, c regions.Compiler, g *regions.Graph) (t Times, ok bool, err error)
 }
 
 // because records why step i of the block is not lowered.

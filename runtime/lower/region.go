@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	regions "github.com/etrun-go/etrun/delegate/lowering"
-	"github.com/etrun-go/etrun/internal/duration"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -185,7 +184,7 @@ func (l *lowering) candidates(p *partition, kind []int, known []*candidate) (lis
 		if len(g.Calls) == 0 {
 			continue
 		}
-		c := &candidate{steps: steps, graph: g, kind: taker, taker: l.Compilers[taker], times: Times{Portable: baseline(g.Graph, 1)},
+		c := &candidate{steps: steps, graph: g, kind: taker, taker: l.Compilers[taker],
 			inputs: len(g.Inputs), outputs: len(g.Outputs)}
 		again = l.refuse(c, kind) || again
 		if c.reason != "" {
@@ -209,27 +208,23 @@ func (l *lowering) forget(c *candidate) {
 // whole, each of its calls is asked for, and those that are refused go to another compiler or to
 // none.
 func (l *lowering) refuse(c *candidate, kind []int) (again bool) {
-	switch {
-	case c.isPayload():
+	if c.isPayload() {
 		c.reason = alreadyLowered
-	case c.times.Portable < l.MinProfit:
-		c.reason = fmt.Sprintf("it takes about %s without lowering, and the minimum gain is %v", duration.Format(c.times.Portable), l.MinProfit)
-	default:
-		var err error
-		if c.times.Lowered, err = c.taker.Estimate(c.graph.Graph, 1); err != nil {
-			return l.refuseCalls(c, kind, err)
-		}
+		return false
+	}
+	var err error
+	if c.work, err = c.taker.Measure(c.graph.Graph); err != nil {
+		return l.refuseCalls(c, kind, err)
 	}
 	switch {
-	case c.reason != "":
 	case c.outputs == 0:
 		c.reason = "no step reads its results"
 	case l.InFile && marked(l.sized, c.graph.inputs):
 		c.reason = "the sizes of an argument are computed, and a delegate does not run sizes of 0"
 	case l.InFile && l.overlaps(c.graph):
 		c.reason = "a result shares its bytes with an argument or another result"
-	case l.Measure == nil:
-		c.reason = l.loses(c, c.times, margin, "about ")
+	case !l.All:
+		c.reason = c.small()
 	}
 	return false
 }
@@ -284,7 +279,7 @@ func (l *lowering) decide(p *partition, found []*candidate) error {
 
 // take compiles a candidate unless it costs more than it gains, and reports it.
 func (l *lowering) take(c *candidate) (ok bool, err error) {
-	r := Region{Backend: c.taker.ID(), Delegate: -1, Inputs: c.inputs, Outputs: c.outputs, Reason: c.reason, Times: c.times}
+	r := Region{Backend: c.taker.ID(), Delegate: -1, Inputs: c.inputs, Outputs: c.outputs, Reason: c.reason, Work: c.work}
 	r.Calls = make([]ir.Origin, 0, len(c.steps))
 	for _, i := range c.steps {
 		r.Calls = append(r.Calls, l.step(i).Origin)
@@ -292,19 +287,13 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 			r.Merged = append(r.Merged, s.Delegate)
 		}
 	}
-	for _, try := range [...]func(*candidate, *Region) error{l.weigh, l.compile} {
-		if r.Reason != "" {
-			break
-		}
-		if l.ctx.Err() == nil {
-			err = try(c, &r)
-		}
-		if l.ctx.Err() != nil {
-			return false, context.Cause(l.ctx)
-		}
-		if err != nil {
+	if l.ctx.Err() == nil && r.Reason == "" {
+		if err := l.compile(c, &r); err != nil {
 			r.Reason = err.Error()
 		}
+	}
+	if l.ctx.Err() != nil {
+		return false, context.Cause(l.ctx)
 	}
 	for _, i := range c.steps {
 		call := &l.report.Calls[l.from+i]
@@ -317,12 +306,14 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 // compile makes the image of a region.
 func (l *lowering) compile(c *candidate, r *Region) error {
 	c.graph.Index = l.first + l.taken
-	share := l.share(c, r)
 	if err := l.Compile(l.ctx, c.taker, c.graph.Graph); err != nil {
 		return err
 	}
 	r.Delegate = c.graph.Index
-	r.Share, c.share = share, share
+	if !l.All {
+		c.share = c.least()
+	}
+	r.Share = c.share
 	l.taken++
 	return nil
 }

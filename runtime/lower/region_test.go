@@ -105,7 +105,7 @@ var all = delegatetest.Oracle{Accept: func(g *regions.Graph, i int) string {
 
 // compiled lowers regions to a backend and records their graphs.
 func compiled(c delegatetest.Oracle, graphs *[]*regions.Graph) Backends {
-	return Backends{Compilers: []regions.Compiler{c}, MinProfit: -1, Compile: func(ctx context.Context, by regions.Compiler, g *regions.Graph) error {
+	return Backends{Compilers: []regions.Compiler{c}, All: true, Compile: func(ctx context.Context, by regions.Compiler, g *regions.Graph) error {
 		img, err := by.CompileGraph(ctx, g)
 		if err == nil {
 			*graphs = append(*graphs, g)
@@ -199,42 +199,28 @@ func TestTopology(t *testing.T) {
 }
 
 // TestRegionsOfVaryingSizes checks that a region of varying sizes keeps its calls, and is used from
-// the sizes where it pays off.
+// the sizes where it has enough work.
 func TestRegionsOfVaryingSizes(t *testing.T) {
 	k := sketch{values: 7, varies: true, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opNo, 5, 6, 6)}, outputs: []int{6}}
-	portable := func(share float64) float64 { // two sums of size elements
-		g := regions.Graph{}
-		_, _, err := Regions(context.Background(), k.build(t), Backends{MinProfit: 0, Compilers: []regions.Compiler{all},
-			Compile: func(_ context.Context, _ regions.Compiler, from *regions.Graph) error {
-				g.Values, g.Calls = from.Values, from.Calls
-				return nil
-			}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return float64(Estimate(&g, share))
-	}
-	none, whole := portable(0), portable(1)
 	for name, tt := range map[string]struct {
-		cost   func(share float64) float64
-		profit time.Duration
-		least  int // elements of both inputs
+		work  float64
+		all   bool
+		least int // elements of both inputs
 	}{
-		"it always pays":            {func(share float64) float64 { return 0.5 * (none + share*(whole-none)) }, 0, 0},
-		"from half the sizes on":    {func(float64) float64 { return (1 - margin) * (none + whole) / 2 }, 0, size},
-		"whatever it costs":         {func(float64) float64 { return 1e9 }, -1, 0},
-		"from a quarter of them on": {func(float64) float64 { return (1 - margin) * (none + (whole-none)/4) }, 0, size / 2},
+		"at all sizes":              {1, true, 0},
+		"at the declared sizes":     {leastMultiplications, false, 2 * size},
+		"from half the sizes on":    {2 * leastMultiplications, false, size},
+		"from a quarter of them on": {4 * leastMultiplications, false, size / 2},
 	} {
 		by := all
-		by.Cost = func(_ *regions.Graph, share float64) time.Duration { return time.Duration(tt.cost(share)) }
+		by.Work = func(*regions.Graph) regions.Work { return regions.Work{Multiplications: tt.work} }
 		backends := compiled(by, new([]*regions.Graph))
-		backends.MinProfit = tt.profit
+		backends.All = tt.all
 		got, report, err := Regions(context.Background(), k.build(t), backends)
 		if err != nil || report.Taken() != 1 {
 			t.Fatalf("%s: %d regions, %v", name, report.Taken(), err)
 		}
-		nanosecond := int(2 * size / (whole - none)) // estimates are whole ones
-		if least := got.Steps[0].Least; least < tt.least-2*nanosecond || least > tt.least+2*nanosecond {
+		if least := got.Steps[0].Least; least != tt.least {
 			t.Errorf("%s: from %d elements on, want %d", name, least, tt.least)
 		}
 		got.Steps[0].Least = 7
@@ -251,8 +237,11 @@ func TestRegionsThatAreNotTaken(t *testing.T) {
 	k := sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opNo, 4, 5, 5), do(opAdd, 5, 1, 6, 6)}, outputs: []int{6}}
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
-	slow, fails := all, all
-	slow.Cost = func(*regions.Graph, float64) time.Duration { return time.Second }
+	little, transposing, fails := all, all, all
+	little.Work = func(*regions.Graph) regions.Work { return regions.Work{Multiplications: leastMultiplications - 1} }
+	transposing.Work = func(*regions.Graph) regions.Work {
+		return regions.Work{Multiplications: leastMultiplications, Transposed: leastMultiplications}
+	}
 	fails.Refuse = func(*regions.Graph) error { return errors.New("no memory") }
 	misfit := sketch{values: 6, lists: map[int][]int{4: {0}}, steps: steps{do(opAdd, 4, 1, 5, 5)}, outputs: []int{5}}
 	_, report, err := Regions(context.Background(), misfit.build(t), compiled(all, new([]*regions.Graph)))
@@ -261,17 +250,18 @@ func TestRegionsThatAreNotTaken(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		by      delegatetest.Oracle
-		profit  time.Duration
+		all     bool
 		reasons []string // of the steps
 	}{
-		"none pays":     {slow, 0, []string{"it would take about 1.000s", "oracle: no", "it would take about 1.000s"}},
-		"all are taken": {slow, -1, []string{"", "oracle: no", ""}},
-		"none compiles": {fails, -1, []string{"no memory", "oracle: no", "no memory"}},
+		"too little work": {little, false, []string{"3999 multiplications and 0 other elements are few", "oracle: no", "3999 multiplications and 0 other elements are few"}},
+		"transposes":      {transposing, false, []string{"4000 multiplications are few for 4000", "oracle: no", "4000 multiplications are few for 4000"}},
+		"all are taken":   {little, true, []string{"", "oracle: no", ""}},
+		"none compiles":   {fails, true, []string{"no memory", "oracle: no", "no memory"}},
 	} {
 		m := k.build(t)
 		var graphs []*regions.Graph
 		by := compiled(tt.by, &graphs)
-		by.MinProfit = tt.profit
+		by.All = tt.all
 		got, report, err := Regions(context.Background(), m, by)
 		if err != nil {
 			t.Fatal(err)
@@ -284,7 +274,7 @@ func TestRegionsThatAreNotTaken(t *testing.T) {
 				t.Errorf("%s: step %d: got %q, want %q", name, i, why, want)
 			}
 		}
-		if _, _, err := Regions(cancelled, m, by); tt.profit < 0 && !errors.Is(err, context.Canceled) {
+		if _, _, err := Regions(cancelled, m, by); tt.all && !errors.Is(err, context.Canceled) {
 			t.Errorf("%s, cancelled: %v", name, err)
 		}
 	}

@@ -2,71 +2,67 @@ package lower
 
 import (
 	"fmt"
-	"time"
 
-	"github.com/etrun-go/etrun/internal/duration"
+	regions "github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/kernels/opclass"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// The minimum saving relative to the present time of a region, estimated or measured: estimates are no more accurate, and
-// measurements vary.
-const margin, measuredMargin = 0.03, 0.03
+// A region runs on a backend if it has some work, in several calls or a convolution: a single product, and functions of few elements,
+// are as fast on operators. Each element that the backend transposes, as its images have another layout, needs more work: the calls'
+// own transposes do not count. docs/performance.md has the measurements.
+const (
+	leastMultiplications = 4000
+	leastElements        = 16384
+	perTransposed        = 24 // multiplications
+)
 
-// weigh measures a region, and sets its reason if it does not gain enough.
-func (l *lowering) weigh(c *candidate, r *Region) error {
-	if l.Measure == nil || l.MinProfit < 0 {
-		return nil
+// small returns the reason of a region that has too little work, "" if it has enough.
+func (c *candidate) small() string {
+	w := c.work
+	if w.Multiplications < leastMultiplications && w.Elements < leastElements {
+		return fmt.Sprintf("%.0f multiplications and %.0f other elements are few, want %d or %d", w.Multiplications, w.Elements,
+			leastMultiplications, leastElements)
 	}
-	measured, ok := Times{}, false
-	if r.Portable >= l.MinProfit {
-		var err error
-		if measured, ok, err = l.Measure(l.ctx, c.taker, c.graph.Graph); err != nil {
-			return err
+	if more := w.Transposed - transposed(c.graph.Graph); w.Multiplications < perTransposed*more {
+		return fmt.Sprintf("%.0f multiplications are few for %.0f elements to transpose, want %d for each", w.Multiplications, more, perTransposed)
+	}
+	if c.isSingle() {
+		return "a single call is as fast as an operator"
+	}
+	return ""
+}
+
+// isSingle reports whether the region is a single call, but for views, and no convolution.
+func (c *candidate) isSingle() bool {
+	calls := 0
+	for i := range c.graph.Calls {
+		if call := &c.graph.Calls[i]; call.View {
+			continue
+		} else if calls++; call.Op == nil || call.Op.Class == opclass.Convolution {
+			return false
 		}
 	}
-	if ok {
-		r.Measured = measured
-		r.Reason = l.loses(c, measured, measuredMargin, "")
-	} else {
-		r.Reason = l.loses(c, r.Times, margin, "about ")
+	return calls == 1
+}
+
+// transposed counts the elements that calls of a graph transpose.
+func transposed(g *regions.Graph) (n float64) {
+	for i := range g.Calls {
+		c := &g.Calls[i]
+		if c.Op == nil || c.Op.Class != opclass.Permute && c.Op.Class != opclass.Transpose {
+			continue
+		}
+		elements, _ := tensor.Product(g.Values[c.Args[0]].Sizes)
+		n += float64(elements)
 	}
-	return nil
+	return n
 }
 
-// loses returns the reason of a region that does not gain enough in these times, "" if it does.
-// share is the minimum gain, relative to the present time.
-func (l *lowering) loses(c *candidate, t Times, share float64, about string) string {
-	if profit := t.Portable - t.Lowered; l.MinProfit < 0 || profit >= l.MinProfit && profit >= c.least(share, t.Portable) {
-		return ""
-	}
-	return fmt.Sprintf("it would take %s%s, and %s without lowering", about, duration.Format(t.Lowered), duration.Format(t.Portable))
-}
-
-// least returns the minimum saving of a region that takes this long at present. The part of its payloads does not count: it
-// is estimated alike on both sides.
-func (c *candidate) least(share float64, takes time.Duration) time.Duration {
-	return time.Duration(share * float64(takes-min(inPayloads(c.graph.Graph), takes)))
-}
-
-// share returns the smallest share of varying sizes at which a region pays off that does at the
-// declared sizes. Its time is the sum of a constant part and one proportional to the sizes.
-func (l *lowering) share(c *candidate, r *Region) float64 {
-	if l.MinProfit < 0 || !c.graph.varies() {
+// least returns the smallest share of varying sizes at which a region has enough work, which is proportional to the sizes.
+func (c *candidate) least() float64 {
+	if !c.graph.varies() {
 		return 0
 	}
-	t, share := r.Times, margin
-	least, err := c.taker.Estimate(c.graph.Graph, 0)
-	if err != nil {
-		return 1
-	}
-	none := Times{baseline(c.graph.Graph, 0), least}
-	if r.Measured != (Times{}) {
-		t, share = r.Measured, measuredMargin
-		none.Portable = scaled(none.Portable, t.Portable, r.Portable)
-		none.Lowered = scaled(none.Lowered, t.Lowered, r.Lowered)
-	}
-	gain := func(t Times) float64 { return (1-share)*float64(t.Portable) - float64(t.Lowered) }
-	if gain(none) >= 0 {
-		return 0
-	}
-	return gain(none) / (gain(none) - gain(t))
+	return min(1, leastMultiplications/c.work.Multiplications, leastElements/c.work.Elements)
 }

@@ -20,7 +20,6 @@ type lowered struct {
 	backends []string // IDs
 	read     readByImages
 	report   *lower.Report // nil if nothing was to be lowered
-	tuning   *tuning       // nil unless regions are measured
 }
 
 // regions reports whether there are any.
@@ -29,7 +28,7 @@ func (m *lowered) regions() bool { return len(m.images) > 0 }
 // without returns the method without regions, and why.
 func (m *lowered) without(why error) *lowered {
 	m.report.Drop(why.Error())
-	return &lowered{base: m.base, ir: m.base.ir, report: m.report, tuning: m.tuning}
+	return &lowered{base: m.base, ir: m.base.ir, report: m.report}
 }
 
 // close frees the images.
@@ -48,13 +47,9 @@ func (l *load) lower(ctx context.Context, base *rewritten) (*lowered, error) {
 	}
 	r := &regions{load: l, to: &lowered{base: base}}
 	defer r.end()
-	by := lower.Backends{Compilers: l.compilers(), MinProfit: l.MinProfit, Payloads: l.payloads(), Dataflow: base.flow,
+	by := lower.Backends{Compilers: l.compilers(), All: l.LowerAll, Payloads: l.payloads(), Dataflow: base.flow,
 		Contradiction: base.contradiction, Compile: r.compileGraph}
 	base.flow = nil
-	if l.Tune {
-		r.to.tuning = l.newTuning(ctx)
-		by.Measure = r.measure
-	}
 	m, report, err := lower.Regions(ctx, base.ir, by)
 	if err := l.report.Stage(trace.StageLower, 0, err); err != nil {
 		return nil, err
@@ -71,59 +66,21 @@ func (l *load) lower(ctx context.Context, base *rewritten) (*lowered, error) {
 // regions compiles the regions of a method.
 type regions struct {
 	*load
-	to       *lowered
-	measured regionImage // the latest measured image, until it is decided whether it is used; may have no image
-	ok       bool
-}
-
-// regionImage is the image of a graph.
-type regionImage struct {
-	delegate.Image
-	graph  *lowering.Graph
-	packed [][]byte // constants that it does not need
+	to *lowered
+	ok bool
 }
 
 // end frees the images that are not used.
 func (r *regions) end() {
-	r.dropMeasured()
-	if r.to.tuning != nil {
-		r.to.tuning.keep()
-	}
 	if !r.ok {
 		r.to.close(r.load)
 	}
 }
 
-// dropMeasured closes the image that was measured last, if its region was not taken.
-func (r *regions) dropMeasured() {
-	if r.measured.Image != nil {
-		r.measured.Close()
-		r.measured = regionImage{}
-	}
-}
-
-// compileGraph makes the image of a region, unless it was made for a measurement.
+// compileGraph makes the image of a region.
 func (r *regions) compileGraph(ctx context.Context, c lowering.Compiler, g *lowering.Graph) error {
-	img := r.measured
-	if img.Image != nil && img.graph == g {
-		r.measured = regionImage{}
-	} else {
-		var err error
-		if img, err = r.graphImage(ctx, c, g); err != nil {
-			return err
-		}
-	}
-	needs := img.Needs()
-	r.to.images, r.to.needs = append(r.to.images, img.Image), append(r.to.needs, needs)
-	r.to.read.add(g, img.packed)
-	r.hold(trace.MemoryPacked, needs.PackedBytes)
-	return nil
-}
-
-// graphImage compiles a graph.
-func (r *regions) graphImage(ctx context.Context, c lowering.Compiler, g *lowering.Graph) (done regionImage, err error) {
 	if err := r.report.Stage(trace.StageLower, 0, nil); err != nil { // the time before is not part of compiling
-		return done, err
+		return err
 	}
 	var packed [][]byte
 	g.Limits, g.Scratch, g.Threads = r.limits(r.to.needs...), r.sharedScratch(), r.Pool.Size()
@@ -136,7 +93,7 @@ func (r *regions) graphImage(ctx context.Context, c lowering.Compiler, g *loweri
 	}
 	img, err := c.CompileGraph(ctx, g)
 	if err != nil {
-		return done, err
+		return err
 	}
 	needs := img.Needs()
 	err = r.report.Compiled(g.Index, c.ID(), needs.PackedBytes, nil)
@@ -145,35 +102,10 @@ func (r *regions) graphImage(ctx context.Context, c lowering.Compiler, g *loweri
 	}
 	if err != nil {
 		img.Close()
-		return done, err
+		return err
 	}
-	return regionImage{img, g, packed}, nil
-}
-
-// measure returns the measured times of a graph, from an earlier measurement or a new one. ok is
-// false if the run fails: other inputs may still work.
-func (r *regions) measure(ctx context.Context, c lowering.Compiler, g *lowering.Graph) (times lower.Times, ok bool, err error) {
-	t, digest := r.to.tuning, regionDigest(c, g)
-	if times, ok := t.times[digest]; ok {
-		return times, true, nil
-	}
-	if hasPayload(g) || tuningBytes(g) > r.Limits.Planned || r.Limits.Total > 0 {
-		return times, false, nil
-	}
-	r.dropMeasured()
-	img, err := r.graphImage(ctx, c, g)
-	if err != nil {
-		return times, false, err
-	}
-	r.measured = img
-	unit, err := img.Unit(delegate.Instance{Pool: r.Pool, Scratch: r.sharedScratch()})
-	if err != nil {
-		return times, false, err
-	}
-	defer unit.Close()
-	if times, err = measure(ctx, g, r.Pool, unit); err != nil {
-		return times, false, context.Cause(ctx)
-	}
-	t.times[digest], t.dirty = times, true
-	return times, true, nil
+	r.to.images, r.to.needs = append(r.to.images, img), append(r.to.needs, needs)
+	r.to.read.add(g, packed)
+	r.hold(trace.MemoryPacked, needs.PackedBytes)
+	return nil
 }

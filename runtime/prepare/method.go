@@ -48,9 +48,6 @@ func (m *Method) PlanFor(o plan.Options) *plan.Memory {
 func (l *load) plan(c *compiled) (*Method, error) {
 	m := &Method{IR: c.ir, Images: c.images, Needs: c.needs, Backends: c.backends, Conflicts: c.base.conflicts, Suspect: c.base.suspect,
 		Folded: c.base.folded, Rewritten: c.base.rewrites, Released: c.base.released, Lowered: c.report, read: c.read}
-	if c.tuning != nil {
-		m.Faults = c.tuning.faults
-	}
 	if err := m.planWork(); err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
@@ -95,7 +94,7 @@ func regionSearch(t testing.TB, path string) (*rewritten, lower.Backends) {
 	p := &Preparation{Source: Source{File: file, Method: &file.Methods[0], Data: silent{}, Pool: cpu.NewPool(1), Size: file.Size,
 		FileBytes: int64(len(data)), Discard: never, MayDiscard: never,
 		Options: Options{Backends: map[string]delegate.Backend{"XnnpackBackend": xnnpack.Backend{}}, Operators: operators, Known: operators,
-			Limits: Limits{Planned: 1 << 30}, Rewrite: true, Lower: true, MinProfit: 300 * time.Nanosecond}}}
+			Limits: Limits{Planned: 1 << 30}, Rewrite: true, Lower: true}}}
 	t.Cleanup(func() {
 		p.Close(silent{})
 		p.Pool.Close()
@@ -104,6 +103,6 @@ func regionSearch(t testing.TB, path string) (*rewritten, lower.Backends) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return base, lower.Backends{Compilers: p.compilers(), MinProfit: p.MinProfit, Dataflow: base.flow,
+	return base, lower.Backends{Compilers: p.compilers(), All: p.LowerAll, Dataflow: base.flow,
 		Compile: func(context.Context, lowering.Compiler, *lowering.Graph) error { return nil }}
 }

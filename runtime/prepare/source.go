@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
@@ -23,9 +22,8 @@ type Source struct {
 	Method    *pte.Method // of File
 	Data      Data
 	Pool      *cpu.Pool
-	Size      int64  // of the program, in bytes
-	FileBytes int64  // of all files
-	Digest    []byte // SHA-256 of the program's bytes, with Options.Tune only
+	Size      int64 // of the program, in bytes
+	FileBytes int64 // of all files
 	// Discard releases the memory of bytes of the files that the method has read, unless something else reads them
 	// too; MayDiscard reports whether it would.
 	Discard, MayDiscard func(data []byte) bool
@@ -46,16 +44,14 @@ type Options struct {
 	Known         *kernels.Set // the operators of this module
 	Limits        Limits
 	Plan          plan.Options
-	Strict        bool          // a plan of the file that would corrupt values is an error
-	Rewrite       bool          // chains of calls are rewritten
-	Lower         bool          // regions are lowered to backends
-	MinProfit     time.Duration // of a region, see lower.Backends
-	Tune          bool          // regions are measured
-	Tuning        string        // folder of measurements, "" for none
-	AsWritten     bool          // faults of exporters are not repaired
-	KeepConstants bool          // no constant is released
-	Observed      bool          // observers read values
-	InFile        *lower.File   // not nil: the lowered method will be written to a file
+	Strict        bool        // a plan of the file that would corrupt values is an error
+	Rewrite       bool        // chains of calls are rewritten
+	Lower         bool        // regions are lowered to backends
+	LowerAll      bool        // all of them, see lower.Backends
+	AsWritten     bool        // faults of exporters are not repaired
+	KeepConstants bool        // no constant is released
+	Observed      bool        // observers read values
+	InFile        *lower.File // not nil: the lowered method will be written to a file
 }
 
 // compilers returns the backends that compile graphs, by ID.
@@ -122,7 +118,6 @@ type Method struct {
 	Rewritten []lower.Rewritten
 	Released  int64         // bytes of constants whose memory was released
 	Lowered   *lower.Report // nil if lowering was off
-	Faults    []string      // why measurements were not read or stored
 	// Refusal is the first region that its delegate rejected in a run.
 	Refusal atomic.Pointer[Refusal]
 

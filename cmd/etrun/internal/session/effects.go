@@ -13,8 +13,8 @@ var backendFlags = []struct{ flag, backend string }{
 	{"xnnpack", xnnpack.ID}, {"weights-cache", xnnpack.ID}, {"device", ethosu.ID}, {"fvp", ethosu.ID}, {"qparams", ethosu.ID},
 }
 
-// measuredModes are the modes of lowering that compare costs.
-var measuredModes = []string{string(etrun.LowerAuto), string(etrun.LowerTune), string(etrun.LowerVerify)}
+// loweringModes are the modes that lower parts to backends.
+var loweringModes = []string{string(etrun.LowerAuto), string(etrun.LowerAll), string(etrun.LowerVerify)}
 
 // warnOfFlags reports flags without effect.
 func (s *Session) warnOfFlags() {
@@ -23,9 +23,6 @@ func (s *Session) warnOfFlags() {
 			s.warn("--" + f.flag + " has no effect: the program has no delegate of " + f.backend)
 		}
 	}
-	if s.options.isSet("min-profit") && !slices.Contains(measuredModes, s.options.Lower) {
-		s.warn("--min-profit has no effect with --lower " + s.options.Lower)
-	}
 	if s.options.isSet("seed") && !s.random && !s.drawsNumbers() {
 		s.warn("--seed has no effect: neither inputs nor operators are random")
 	}
@@ -33,7 +30,7 @@ func (s *Session) warnOfFlags() {
 
 // mayUse reports whether a delegate of the program, or one that lowering makes, may run on a backend.
 func (s *Session) mayUse(backend string) bool {
-	return s.hasDelegate(backend) || backend == xnnpack.ID && slices.Contains(measuredModes, s.options.Lower)
+	return s.hasDelegate(backend) || backend == xnnpack.ID && slices.Contains(loweringModes, s.options.Lower)
 }
 
 func (s *Session) hasDelegate(backend string) bool {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -55,7 +54,6 @@ type Options struct {
 	weights   string
 	fvp       string
 	qparams   quantizations
-	minProfit time.Duration
 	plan      string
 	strict    bool
 	mmap      bool
@@ -82,10 +80,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.plan, "plan", "auto", "memory plan `MODE`: auto (the smaller safe plan), file, own or naive")
 	flags.StringVar(&o.Lower, "lower", string(etrun.LowerAuto),
 		"lowering at load, `MODE`: off, rewrite (replace chains of instructions by cheaper ones), auto (also run parts on XNNPACK "+
-			"that are estimated to be faster there), tune (like auto, but measured; --weights-cache stores the results), "+
-			"or verify (like auto, and compare the outputs with those of off)")
-	flags.DurationVar(&o.minProfit, "min-profit", etrun.MinProfit,
-		"with --lower auto: minimum estimated gain `TIME` per run of a lowered part; negative lowers every part")
+			"that are large enough to gain from it), all (also small parts), "+
+			"or verify (like all, and compare the outputs with those of off)")
 }
 
 // ShowValues makes all values visible to observers, including those inside delegates, and
@@ -155,7 +151,7 @@ func engineNames() (names []string) {
 }
 
 // lowerModes are the values of --lower.
-var lowerModes = []string{string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerAuto), string(etrun.LowerTune),
+var lowerModes = []string{string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerAuto), string(etrun.LowerAll),
 	string(etrun.LowerVerify)}
 
 // planModes are the values of --plan.
@@ -239,7 +235,7 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	quantizations = append(slices.Clone(o.QParams), quantizations...)
 	options = append(options, etrun.WithPlan(planModes[o.plan]), etrun.WithReusableInputs())
 	if o.Lower != "" {
-		options = append(options, etrun.WithLowering(etrun.Lowering(o.Lower)), etrun.WithMinProfit(o.minProfit), etrun.WithTuning(o.weights))
+		options = append(options, etrun.WithLowering(etrun.Lowering(o.Lower)))
 	}
 	if o.Check != nil {
 		options = append(options, etrun.WithFileCheck(func(name string, data []byte) error { return o.Check(ctx, name, data) }))

@@ -19,35 +19,13 @@ var TableNode = graph.NodeType{Tag: graph.TagTable, Name: "Table", Check: graph.
 // sigmoid between conversions. The library's byte functions compute different results, so its
 // graphs stay unchanged.
 func fuseTables(g *graph.Graph, shapes []graph.Shape) {
-	fuseTablesBy(g, shapes, (*tableRegion).compute)
-}
-
-// FusedForGo returns the graph that the Go engine runs, with tables without contents, for estimates. It
-// shares the values and the contents of the nodes, or is the graph itself.
-func FusedForGo(g *graph.Graph, shapes []graph.Shape) *graph.Graph {
-	if !slices.ContainsFunc(g.Nodes, func(n graph.Node) bool { return mayFuseForGo(g, n) }) && !mayRearrange(g) {
-		return g
-	}
-	c := *g
-	c.Nodes = slices.Clone(g.Nodes)
-	fuseTablesBy(&c, shapes, func(*tableRegion, int) (*[256]uint8, error) { return nil, nil })
-	fuseFunctions(&c, shapes)
-	return &c
-}
-
-// mayFuseForGo reports whether a node may become a part of another one, or of a table, in the Go engine.
-func mayFuseForGo(g *graph.Graph, n graph.Node) bool {
-	return typeOf(&n).elements != nil || n.Type.Tag == graph.TagResizeBilinear2D || endsTable(g, n)
-}
-
-func fuseTablesBy(g *graph.Graph, shapes []graph.Shape, compute func(r *tableRegion, out int) (*[256]uint8, error)) {
 	if !slices.ContainsFunc(g.Nodes, func(n graph.Node) bool { return endsTable(g, n) }) {
 		return
 	}
 	f := newFuser(g, shapes)
 	for i := range g.Nodes {
 		if endsTable(g, g.Nodes[i]) {
-			f.table(&g.Nodes[i], compute)
+			f.table(&g.Nodes[i])
 		}
 	}
 	dropUnused(g)
@@ -63,13 +41,13 @@ func endsTable(g *graph.Graph, n graph.Node) bool {
 
 // table fuses a conversion to bytes, and the nodes that compute its input from other bytes, into
 // one node.
-func (f *fuser) table(n *graph.Node, compute func(r *tableRegion, out int) (*[256]uint8, error)) {
+func (f *fuser) table(n *graph.Node) {
 	r := tableRegion{f: f, from: graph.None, shape: f.shapes[n.Out[0]]}
 	if !r.collect(n.In[0]) || r.from == graph.None {
 		return
 	}
 	r.nodes = append(r.nodes, n)
-	if t, err := compute(&r, n.Out[0]); err == nil {
+	if t, err := r.compute(n.Out[0]); err == nil {
 		*n = graph.Node{Type: &TableNode, In: []int{r.from}, Out: n.Out, Min: -graph.Inf, Max: graph.Inf, Params: t,
 			DebugHandle: n.DebugHandle, Index: n.Index, At: n.At}
 		f.values[r.from].readers++

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
@@ -33,16 +32,19 @@ func (f *fuser) rearrange(n *graph.Node) {
 		return
 	}
 	both, ok := f.rearranged(p)
-	if !ok || !follow(both, n, f.shapes[n.Out[0]]) || len(both.Flat(make([]graph.Dimension, 0, graph.ManyDims))) > xnn.MaxDims {
+	if !ok {
 		return
 	}
-	old, apart := *p, f.time(p)+f.time(n)
+	alone, _ := f.rearranged(n)
+	apart := moveTime(both) + moveTime(alone)
+	if !follow(both, n, f.shapes[n.Out[0]]) || len(both.Flat(make([]graph.Dimension, 0, graph.ManyDims))) > xnn.MaxDims {
+		return
+	}
+	if moveTime(both) > apart {
+		return
+	}
 	*p = graph.Node{Type: &graph.RearrangeNode, In: p.In, Out: n.Out, Params: both, Index: p.Index,
 		DebugHandle: p.DebugHandle, Min: -graph.Inf, Max: graph.Inf}
-	if f.time(p) > apart {
-		*p = old
-		return
-	}
 	f.values[n.Out[0]].producer = p
 	n.Out = nil
 }
@@ -113,9 +115,27 @@ func undoes(a, b []int) bool {
 	return true
 }
 
-// time estimates a node of the Go engine.
-func (f *fuser) time(n *graph.Node) float64 {
-	return cost.NodeTime(f.g, f.shapes, cost.Selected[cost.ByGo], n)
+// moveTime returns about how long a rearrangement takes, in elements that are copied in runs: transposes of matrices are
+// computed in tiles, other elements one by one.
+func moveTime(r *graph.RearrangeParams) int {
+	const longRun, ofTiles, single = 8, 2, 6
+	flat := r.Flat(make([]graph.Dimension, 0, graph.ManyDims))
+	run, elements, rows := 1, 1, 1
+	for _, d := range slices.Backward(flat) {
+		if d.Step == run && run == elements {
+			run *= d.N
+		}
+		if elements *= d.N; d.Step == 1 {
+			rows = d.N
+		}
+	}
+	switch {
+	case run == elements || run >= longRun:
+		return elements
+	case run == 1 && min(rows, flat[len(flat)-1].N) >= longRun:
+		return ofTiles * elements
+	}
+	return single * elements
 }
 
 // rearranged returns a node as a rearrangement.

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/cost"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/hal/cpu"
 )
@@ -24,18 +23,24 @@ type kernelFault struct {
 	nodes string // what is computed wrongly, for messages
 }
 
+// debianBuild is the build of Debian's version of the library, see [xnn.Soname].
+const debianBuild = "4ea82e595b36"
+
+// usesTiles reports whether Debian's version of the library multiplies bytes in tiles.
+func usesTiles(h cpu.Hardware) bool { return h.AMXInt8 }
+
 // KernelFaults are known from upstream's corrections in 2025, and from these tests.
 var KernelFaults = []kernelFault{{
 	// GCC removes the stores of the unpacked weights, since it does not know that a tile is loaded from
 	// them.
-	build: cost.DebianBuild, Selected: cost.UsesTiles,
+	build: debianBuild, Selected: usesTiles,
 	hits: func(g *graph.Graph, n *graph.Node, _ []graph.Shape, _ bool) bool {
 		return g.FilterOf(n) == graph.QCInt4
 	},
 	nodes: "products with 4-bit weights",
 }, {
 	// The kernels compute 14 rows, and read as many scales; only 10 are stored behind the last row.
-	build: cost.DebianBuild, Selected: func(h cpu.Hardware) bool { return h.GFNI && h.AVX512VNNI && !h.Zen4 },
+	build: debianBuild, Selected: func(h cpu.Hardware) bool { return h.GFNI && h.AVX512VNNI && !h.Zen4 },
 	hits: func(g *graph.Graph, n *graph.Node, s []graph.Shape, vary bool) bool {
 		rows := s[n.In[0]].Numel() / max(1, s[n.In[0]].Last())
 		return g.FilterOf(n) == graph.QBInt4 && (vary || rows > 1 && rows%14 > 0 && rows%14 < 4)
@@ -43,7 +48,7 @@ var KernelFaults = []kernelFault{{
 	nodes: "products with 4-bit weights in groups",
 }, {
 	// The pointer to a single pixel in the last tile is not advanced beyond 64 channels.
-	build: cost.DebianBuild, Selected: cost.UsesTiles,
+	build: debianBuild, Selected: usesTiles,
 	hits: func(g *graph.Graph, n *graph.Node, s []graph.Shape, vary bool) bool {
 		transposed := n.Type.Tag == graph.TagConvTranspose2d
 		if f := g.FilterOf(n); f != graph.QInt8 && f != graph.QCInt8 || n.Type.Tag != graph.TagConv2d && !transposed {
@@ -74,14 +79,14 @@ var KernelFaults = []kernelFault{{
 	nodes: "quantization of half precision at run time",
 }, {
 	// Of 17 to 31 elements at the end of a row with one slope, those from the 17th on are wrong.
-	build: cost.DebianBuild, Selected: func(h cpu.Hardware) bool { return h.AVX512FP16 },
+	build: debianBuild, Selected: func(h cpu.Hardware) bool { return h.AVX512FP16 },
 	hits: func(g *graph.Graph, n *graph.Node, _ []graph.Shape, _ bool) bool {
 		return n.Type.Name == "PReLU" && g.Values[n.Out[0]].Datatype == graph.FP16
 	},
 	nodes: "PReLU in half precision",
 }, {
 	// Roots of negative numbers are -0.
-	build: cost.DebianBuild, Selected: func(cpu.Hardware) bool { return runtime.GOARCH == "amd64" },
+	build: debianBuild, Selected: func(cpu.Hardware) bool { return runtime.GOARCH == "amd64" },
 	hits: func(g *graph.Graph, n *graph.Node, _ []graph.Shape, _ bool) bool {
 		return n.Type.Name == "SquareRoot" && g.Values[n.Out[0]].Datatype == graph.FP16
 	},
