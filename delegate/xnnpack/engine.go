@@ -47,8 +47,5 @@ type Backend struct {
 // ID returns the name that identifies the backend in programs.
 func (Backend) ID() string { return ID }
 
-// isGo reports whether the Go engine runs every graph.
-func (b Backend) isGo() bool { return b.Engine == EngineGo || b.Engine == formerName }
-
 // automatic reports whether the engine is chosen for each graph.
 func (b Backend) automatic() bool { return b.Engine == "" || b.Engine == EngineAuto }

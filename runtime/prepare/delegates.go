@@ -295,8 +295,3 @@ func (l *load) payloads() []lower.Payload {
 	}
 	return list
 }
-
-// hasPayload reports whether a graph contains a payload, so that operators cannot execute it.
-func hasPayload(g *lowering.Graph) bool {
-	return slices.ContainsFunc(g.Calls, func(c lowering.GraphCall) bool { return c.Payload != nil })
-}

@@ -7,20 +7,6 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
-// mayRearrange reports whether the graph has nodes that rearrange or untransposed may merge.
-func mayRearrange(g *graph.Graph) bool {
-	moves, mergeable := 0, false
-	for i := range g.Nodes {
-		switch n := &g.Nodes[i]; {
-		case n.Type.Tag == graph.TagStaticTranspose || n.Type.Tag == graph.TagStaticReshape:
-			moves, mergeable = moves+1, true
-		case n.IsConcatenate():
-			moves++
-		}
-	}
-	return moves > 1 && mergeable
-}
-
 // rearrange merges a transpose or a reshape into the node before it, which is another one or a concatenation, if a copy of
 // both takes no longer than the two.
 func (f *fuser) rearrange(n *graph.Node) {
