@@ -124,10 +124,10 @@ func TestContradictingSizes(t *testing.T) {
 					t.Fatalf("without lowering: %v", want)
 				}
 				for _, by := range []xnnpack.Engine{xnnpack.EngineGo, xnnpack.EngineAuto} {
-					for _, profit := range []Option{WithMinProfit(-1), WithMinProfit(MinProfit)} {
-						got := c.run(t, WithLowering(LowerAuto), profit, WithDelegates(xnnpack.Backend{Engine: by}))
+					for _, lowering := range []Lowering{LowerAuto, LowerAll} {
+						got := c.run(t, WithLowering(lowering), WithDelegates(xnnpack.Backend{Engine: by}))
 						if fmt.Sprint(got) != fmt.Sprint(want) || !c.right && !errors.Is(got, ErrExecute) && !errors.Is(got, ErrInput) {
-							t.Errorf("%s: got %v, want %v", by, got, want)
+							t.Errorf("%s, %s: got %v, want %v", by, lowering, got, want)
 						}
 					}
 				}

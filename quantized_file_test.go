@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"

@@ -337,9 +337,9 @@ func keptWays() (list []way) {
 	}
 	for _, engine := range engines {
 		by := WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()})
-		list = append(list, way{fmt.Sprintf("%s engine", engine), []Option{by, WithLowering(LowerAuto), WithMinProfit(-1)}},
+		list = append(list, way{fmt.Sprintf("%s engine", engine), []Option{by, WithLowering(LowerAll)}},
 			way{fmt.Sprintf("file, %s engine", engine), []Option{by, WithLowering(LowerOff), WithPlan(PlanFile)}},
-			way{fmt.Sprintf("file, lowered again, %s engine", engine), []Option{by, WithLowering(LowerAuto), WithMinProfit(-1)}})
+			way{fmt.Sprintf("file, lowered again, %s engine", engine), []Option{by, WithLowering(LowerAll)}})
 	}
 	return list
 }
@@ -367,7 +367,7 @@ func runKept(seed uint64, ways []way, count func(counter int, n int)) error {
 		methods = append(methods, k.m)
 	}
 	data := ptetest.Write(&pte.Program{Methods: methods}, ptetest.Layout{})
-	lowered, err := lowerFile(data, -1, false)
+	lowered, err := lowerFile(data, true, false)
 	if err != nil {
 		return fmt.Errorf("to a file: %w", err)
 	}
