@@ -20,7 +20,7 @@ func ExampleWithOperators() {
 			calls++
 			x, y, out := a.Tensor(0), a.Tensor(1), a.Tensor(3)
 			if x.DType != tensor.Float32 || y.DType != tensor.Float32 {
-				return kernels.Badf(0, "%v and %v", "float32 tensors", x, y)
+				return kernels.Badf(0, "float32 tensors", "%v and %v", x, y)
 			}
 			if err := out.Resize(x.Sizes); err != nil {
 				return err

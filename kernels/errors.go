@@ -34,7 +34,7 @@ func (e *ArgumentError) Unwrap() error { return ErrArgument }
 // Bad returns an error about argument i: got describes its value, want what the operator accepts.
 func Bad(i int, got, want string) error { return &ArgumentError{Arg: i, Got: got, Want: want} }
 
-// Badf is Bad with a format for got, whose arguments are args; want is not a format.
-func Badf(i int, got, want string, args ...any) error {
-	return &ArgumentError{Arg: i, Got: fmt.Sprintf(got, args...), Want: want}
+// Badf is Bad with a format and its arguments for got.
+func Badf(i int, want, format string, args ...any) error {
+	return &ArgumentError{Arg: i, Got: fmt.Sprintf(format, args...), Want: want}
 }

@@ -75,7 +75,7 @@ func CheckFits(i int, s Scalar, d tensor.DType) error {
 	if s.Fits(d) {
 		return nil
 	}
-	return Badf(i, "%v", "a number that fits "+d.String(), s)
+	return Badf(i, "a number that fits "+d.String(), "%v", s)
 }
 
 // Put stores the number as an element of type d at the start of dst, which must be aligned to it.

@@ -13,7 +13,7 @@ import (
 func WrapDim(i int, dim int64, rank int) (int, error) {
 	n := int64(max(rank, 1))
 	if dim < -n || dim >= n {
-		return 0, Badf(i, "%d", fmt.Sprintf("a dimension in [%d, %d]", -n, n-1), dim)
+		return 0, Badf(i, fmt.Sprintf("a dimension in [%d, %d]", -n, n-1), "%d", dim)
 	}
 	if dim < 0 {
 		dim += n
@@ -29,7 +29,7 @@ func DimSet(i int, dims []int64, rank int) (set uint32, err error) {
 			return 0, err
 		}
 		if set>>d&1 != 0 {
-			return 0, Badf(i, "%v", "each dimension once", dims)
+			return 0, Badf(i, "each dimension once", "%v", dims)
 		}
 		set |= 1 << d
 	}
@@ -74,17 +74,17 @@ func WantDType(i int, t *tensor.Tensor, types ...tensor.DType) error {
 // error for negative or too many sizes. i is the argument's index.
 func Sizes(dst []int, i int, list []int64) ([]int, error) {
 	if len(list) > tensor.MaxRank {
-		return nil, Badf(i, "%d", fmt.Sprintf("at most %d sizes", tensor.MaxRank), len(list))
+		return nil, Badf(i, fmt.Sprintf("at most %d sizes", tensor.MaxRank), "%d", len(list))
 	}
 	dst = dst[:0]
 	for _, v := range list {
 		if v < 0 || v > math.MaxInt>>7 {
-			return nil, Badf(i, "%v", "non-negative sizes", list)
+			return nil, Badf(i, "non-negative sizes", "%v", list)
 		}
 		dst = append(dst, int(v))
 	}
 	if _, ok := tensor.Product(dst); !ok {
-		return nil, Badf(i, "%v", "sizes whose product does not overflow", list)
+		return nil, Badf(i, "sizes whose product does not overflow", "%v", list)
 	}
 	return dst, nil
 }
@@ -92,7 +92,7 @@ func Sizes(dst []int, i int, list []int64) ([]int, error) {
 // InferSizes is Sizes for a tensor of n elements, where one size may be -1 and is inferred.
 func InferSizes(dst []int, i int, list []int64, n int) ([]int, error) {
 	if len(list) > tensor.MaxRank {
-		return nil, Badf(i, "%d", fmt.Sprintf("at most %d sizes", tensor.MaxRank), len(list))
+		return nil, Badf(i, fmt.Sprintf("at most %d sizes", tensor.MaxRank), "%d", len(list))
 	}
 	dst = dst[:len(list)]
 	infer := -1
@@ -101,7 +101,7 @@ func InferSizes(dst []int, i int, list []int64, n int) ([]int, error) {
 			infer, v = d, 1
 		}
 		if v < 0 || v > math.MaxInt {
-			return nil, Badf(i, "%v", "non-negative sizes, at most one -1", list)
+			return nil, Badf(i, "non-negative sizes, at most one -1", "%v", list)
 		}
 		dst[d] = int(v)
 	}
@@ -113,5 +113,5 @@ func InferSizes(dst []int, i int, list []int64, n int) ([]int, error) {
 		dst[infer] = n / known
 		return dst, nil
 	}
-	return nil, Badf(i, "%v", fmt.Sprintf("sizes of %d elements", n), list)
+	return nil, Badf(i, fmt.Sprintf("sizes of %d elements", n), "%v", list)
 }

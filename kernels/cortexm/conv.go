@@ -79,7 +79,7 @@ func (p *product) convolve(c *kernels.Ctx, r *reader, t tail) error {
 	w := r.Tensor(convWeights)
 	inGroup := w.Sizes[3]
 	if p.outChannels = w.Sizes[0]; p.channels%inGroup != 0 || p.outChannels%(p.channels/inGroup) != 0 {
-		return kernels.Badf(convWeights, "%v", fmt.Sprintf("channels that divide an input of %d in groups", p.channels), w)
+		return kernels.Badf(convWeights, fmt.Sprintf("channels that divide an input of %d in groups", p.channels), "%v", w)
 	}
 	p.groups = p.channels / inGroup
 	p.xOffset = t.finish(r, &p.images, &p.codes, p.outChannels)

@@ -81,7 +81,7 @@ func transpose(c *kernels.Ctx, a kernels.Args) error {
 	r.int8(0, 2)
 	in, perm := a.Tensor(0), a.Ints(1)
 	if len(perm) != in.Rank() {
-		return kernels.Badf(1, "%v", fmt.Sprintf("%d dimensions", in.Rank()), perm)
+		return kernels.Badf(1, fmt.Sprintf("%d dimensions", in.Rank()), "%v", perm)
 	}
 	seen := uint32(0)
 	for i, v := range perm {
@@ -90,7 +90,7 @@ func transpose(c *kernels.Ctx, a kernels.Args) error {
 			return err
 		}
 		if seen&(1<<d) != 0 {
-			return kernels.Badf(1, "%v", "each dimension once", perm)
+			return kernels.Badf(1, "each dimension once", "%v", perm)
 		}
 		seen |= 1 << d
 		p.sizes[i], p.src[i] = in.Sizes[d], in.Strides[d]
@@ -111,7 +111,7 @@ func pad(c *kernels.Ctx, a kernels.Args) error {
 	r.int8(0, 4)
 	in := a.Tensor(0)
 	if n := in.Rank(); n < 1 || n > padDims {
-		return kernels.Badf(0, "%v", "rank 1 to 4", in)
+		return kernels.Badf(0, "rank 1 to 4", "%v", in)
 	}
 	p.fill, p.value, p.at = true, int8(r.code(3)), 0
 	before, after := r.padding(1, in), r.padding(2, in)

@@ -17,7 +17,7 @@ type reader struct {
 
 // bad reports argument i, as [kernels.Badf].
 func (r *reader) bad(i int, got, want string, args ...any) {
-	r.keep(kernels.Badf(i, got, want, args...))
+	r.keep(kernels.Badf(i, want, got, args...))
 }
 
 // keep keeps the first error.

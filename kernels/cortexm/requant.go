@@ -69,7 +69,7 @@ func (q *channels) check() error {
 	}
 	for o, s := range tensor.Data[int32](q.shifts) {
 		if s < -maxShift || s > maxShift {
-			return kernels.Badf(q.arg, "%d for channel %d", fmt.Sprintf("shifts in [-%d, %[1]d]", maxShift), s, o)
+			return kernels.Badf(q.arg, fmt.Sprintf("shifts in [-%d, %[1]d]", maxShift), "%d for channel %d", s, o)
 		}
 	}
 	return nil

@@ -31,7 +31,7 @@ func sdpaWithCache(c *kernels.Ctx, a kernels.Args) error {
 		}
 	}
 	if n := a.Tensor(1).Sizes[1]; a.Int(6) != int64(n) || a.Tensor(2).Sizes[1] != n {
-		return kernels.Badf(6, "%d", fmt.Sprintf("the length of key and value, %d and %d", n, a.Tensor(2).Sizes[1]), a.Int(6))
+		return kernels.Badf(6, fmt.Sprintf("the length of key and value, %d and %d", n, a.Tensor(2).Sizes[1]), "%d", a.Int(6))
 	}
 	if err := p.prepare(a); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (p *attention) prepare(a kernels.Args) error {
 	p.batches, p.heads, p.rows, p.dim = q.Sizes[0], q.Sizes[head], q.Sizes[p.seq], q.Sizes[3]
 	kvHeads := k.Sizes[head]
 	if kvHeads == 0 || p.heads%kvHeads != 0 {
-		return kernels.Badf(p.key, "%d", fmt.Sprintf("a number of heads that divides %d", p.heads), kvHeads)
+		return kernels.Badf(p.key, fmt.Sprintf("a number of heads that divides %d", p.heads), "%d", kvHeads)
 	}
 	p.reps = p.heads / kvHeads
 	if err := p.window(a, k.Sizes[p.seq]); err != nil {
@@ -118,14 +118,14 @@ func (p *attention) checkTensors(a kernels.Args) error {
 			return kernels.Bad(i, t.DType.String(), "one of "+floatTypes+" for query, key and value")
 		}
 		if t.Rank() != 4 || !t.IsContiguous() {
-			return kernels.Badf(i, "%v with dim order %v", "a contiguous tensor of rank 4", t, t.DimOrder)
+			return kernels.Badf(i, "a contiguous tensor of rank 4", "%v with dim order %v", t, t.DimOrder)
 		}
 		if t.Sizes[0] != q.Sizes[0] || t.Sizes[3] != q.Sizes[3] {
-			return kernels.Badf(i, "%v", fmt.Sprintf("batches and dimensions as in the query, %v", q.Sizes), t.Sizes)
+			return kernels.Badf(i, fmt.Sprintf("batches and dimensions as in the query, %v", q.Sizes), "%v", t.Sizes)
 		}
 	}
 	if v := a.Tensor(p.value); v.Sizes[1] != k.Sizes[1] || v.Sizes[2] != k.Sizes[2] {
-		return kernels.Badf(p.value, "%v", fmt.Sprintf("sizes as of the key, %v", k.Sizes), v.Sizes)
+		return kernels.Badf(p.value, fmt.Sprintf("sizes as of the key, %v", k.Sizes), "%v", v.Sizes)
 	}
 	if o := a.Tensor(p.roles.out); !floating(o.DType) || q.DType != tensor.Int8 && o.DType != q.DType {
 		return kernels.Bad(p.roles.out, o.DType.String(), "the query's type, or a float type for int8")
@@ -145,20 +145,20 @@ func (p *attention) window(a kernels.Args, maxKeys int) error {
 			return kernels.Bad(p.roles.mask, "a mask", "none for causal attention")
 		}
 		if mask.DType != tensor.Float32 || mask.Rank() != 2 || !mask.IsContiguous() {
-			return kernels.Badf(p.roles.mask, "%v", "a float32 matrix", mask)
+			return kernels.Badf(p.roles.mask, "a float32 matrix", "%v", mask)
 		}
 		if mask.Numel() == 0 {
 			return nil
 		}
 		if mask.Sizes[0] != p.rows || mask.Sizes[1] != maxKeys {
-			return kernels.Badf(p.roles.mask, "%v", fmt.Sprintf("[%d %d], queries by keys", p.rows, maxKeys), mask.Sizes)
+			return kernels.Badf(p.roles.mask, fmt.Sprintf("[%d %d], queries by keys", p.rows, maxKeys), "%v", mask.Sizes)
 		}
 		p.mask = tensor.Data[float32](mask)
 		return nil
 	}
 	start := a.Int(p.pos)
 	if start < 0 || start > int64(maxKeys-p.rows) {
-		return kernels.Badf(p.pos, "%d", fmt.Sprintf("a position in [0, %d]: %d queries, %d keys", maxKeys-p.rows, p.rows, maxKeys), start)
+		return kernels.Badf(p.pos, fmt.Sprintf("a position in [0, %d]: %d queries, %d keys", maxKeys-p.rows, p.rows, maxKeys), "%d", start)
 	}
 	p.start, p.keys = int(start), int(start)+p.rows
 	return nil
@@ -179,7 +179,7 @@ func (p *attention) checkParams(a kernels.Args) error {
 			}
 			if q.DType != d || q.Rank() != 4 || !q.IsContiguous() || q.Sizes[0] != t.Sizes[0] ||
 				q.Sizes[1] != t.Sizes[1] || q.Sizes[2] != t.Sizes[2] || q.Sizes[3] != 1 {
-				return kernels.Badf(arg, "%v", fmt.Sprintf("%v%v", d, []int{t.Sizes[0], t.Sizes[1], t.Sizes[2], 1}), q)
+				return kernels.Badf(arg, fmt.Sprintf("%v%v", d, []int{t.Sizes[0], t.Sizes[1], t.Sizes[2], 1}), "%v", q)
 			}
 		}
 	}
@@ -194,7 +194,7 @@ func (p *attention) run(c *kernels.Ctx, a kernels.Args) error {
 	}
 	out := a.Tensor(p.roles.out)
 	if !out.IsContiguous() {
-		return kernels.Badf(p.roles.out, "dim order %v", "a contiguous tensor", out.DimOrder)
+		return kernels.Badf(p.roles.out, "a contiguous tensor", "dim order %v", out.DimOrder)
 	}
 	if q.Numel() == 0 {
 		return nil

@@ -27,12 +27,12 @@ func updateCacheAt(_ *kernels.Ctx, a kernels.Args) error {
 	}
 	if indices.DType != tensor.Int64 || indices.Rank() != 2 || !indices.IsContiguous() ||
 		indices.Sizes[0] != value.Sizes[0] || indices.Sizes[1] != value.Sizes[1] {
-		return kernels.Badf(3, "%v", fmt.Sprintf("int64 indices %v", value.Sizes[:2]), indices)
+		return kernels.Badf(3, fmt.Sprintf("int64 indices %v", value.Sizes[:2]), "%v", indices)
 	}
 	at := tensor.Data[int64](indices)
 	for _, i := range at {
 		if i < 0 || i >= int64(cache.Sizes[1]) {
-			return kernels.Badf(3, "%d", fmt.Sprintf("indices in [0, %d)", cache.Sizes[1]), i)
+			return kernels.Badf(3, fmt.Sprintf("indices in [0, %d)", cache.Sizes[1]), "%d", i)
 		}
 	}
 	n := value.Sizes[2] * value.Sizes[3] * value.DType.Size()
@@ -49,12 +49,12 @@ func checkCache(a kernels.Args, v, c int) error {
 	value, cache := a.Tensor(v), a.Tensor(c)
 	for _, i := range [...]int{v, c} {
 		if t := a.Tensor(i); t.Rank() != 4 || !t.IsContiguous() {
-			return kernels.Badf(i, "%v with dim order %v", "a contiguous tensor of rank 4", t, t.DimOrder)
+			return kernels.Badf(i, "a contiguous tensor of rank 4", "%v with dim order %v", t, t.DimOrder)
 		}
 	}
 	for _, d := range [...]int{0, 2, 3} {
 		if value.DType != cache.DType || value.Sizes[d] != cache.Sizes[d] {
-			return kernels.Badf(v, "%v", fmt.Sprintf("but for dimension 1 as the cache, %v", cache), value)
+			return kernels.Badf(v, fmt.Sprintf("but for dimension 1 as the cache, %v", cache), "%v", value)
 		}
 	}
 	return nil
@@ -68,7 +68,7 @@ func checkUpdate(a kernels.Args, v, c, pos int) error {
 	}
 	room := a.Tensor(c).Sizes[1] - a.Tensor(v).Sizes[1]
 	if p := a.Int(pos); p < 0 || p > int64(room) {
-		return kernels.Badf(pos, "%d", fmt.Sprintf("a position in [0, %d]: %d tokens into %d places", room, a.Tensor(v).Sizes[1], a.Tensor(c).Sizes[1]), p)
+		return kernels.Badf(pos, fmt.Sprintf("a position in [0, %d]: %d tokens into %d places", room, a.Tensor(v).Sizes[1], a.Tensor(c).Sizes[1]), "%d", p)
 	}
 	return nil
 }

@@ -66,17 +66,17 @@ func (p *deltaRule) check(a kernels.Args) error {
 	for i := deltaQuery; i <= deltaFinal; i++ {
 		t := a.Tensor(i)
 		if t.DType != tensor.Float32 || !t.IsContiguous() {
-			return kernels.Badf(i, "%v with dim order %v", "a contiguous tensor of float32", t, t.DimOrder)
+			return kernels.Badf(i, "a contiguous tensor of float32", "%v with dim order %v", t, t.DimOrder)
 		}
 		if i <= deltaValue && t.Rank() != 4 {
-			return kernels.Badf(i, "%v", "rank 4", t)
+			return kernels.Badf(i, "rank 4", "%v", t)
 		}
 	}
 	q, key, value := a.Tensor(deltaQuery), a.Tensor(deltaKey), a.Tensor(deltaValue)
 	p.batches, p.heads, p.tokens, p.k = q.Sizes[0], q.Sizes[1], q.Sizes[2], q.Sizes[3]
 	p.kvHeads, p.v = key.Sizes[1], value.Sizes[3]
 	if p.kvHeads == 0 || p.heads%p.kvHeads != 0 {
-		return kernels.Badf(deltaKey, "%d", fmt.Sprintf("a number of heads that divides %d", p.heads), p.kvHeads)
+		return kernels.Badf(deltaKey, fmt.Sprintf("a number of heads that divides %d", p.heads), "%d", p.kvHeads)
 	}
 	return p.checkSizes(a)
 }
@@ -97,7 +97,7 @@ func (p *deltaRule) checkSizes(a kernels.Args) error {
 	} {
 		want.sizes[3] = want.last
 		if t := a.Tensor(i); i > deltaQuery && !slices.Equal(t.Sizes, want.sizes[:want.rank]) {
-			return kernels.Badf(i, "%v", fmt.Sprintf("%v", append([]int{}, want.sizes[:want.rank]...)), t.Sizes)
+			return kernels.Badf(i, fmt.Sprintf("%v", append([]int{}, want.sizes[:want.rank]...)), "%v", t.Sizes)
 		}
 	}
 	return nil

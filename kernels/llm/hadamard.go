@@ -18,13 +18,13 @@ import (
 func hadamard(c *kernels.Ctx, a kernels.Args) error {
 	x, out := a.Tensor(0), a.Tensor(1)
 	if x.DType != tensor.Float32 && x.DType != tensor.Float64 && x.DType != tensor.Float16 || out.DType != x.DType {
-		return kernels.Badf(0, "%v for %v", "float32, float64 or float16, and the out's type", x.DType, out.DType)
+		return kernels.Badf(0, "float32, float64 or float16, and the out's type", "%v for %v", x.DType, out.DType)
 	}
 	if err := kernels.ResizeOut(a, 1, x.Sizes); err != nil {
 		return err
 	}
 	if !x.IsContiguous() || !out.IsContiguous() {
-		return kernels.Badf(0, "dim orders %v and %v", "contiguous tensors", x.DimOrder, out.DimOrder)
+		return kernels.Badf(0, "contiguous tensors", "dim orders %v and %v", x.DimOrder, out.DimOrder)
 	}
 	if x.Rank() == 0 || x.Numel() == 0 {
 		copy(out.Data, x.Data)
@@ -45,7 +45,7 @@ func transform[F float32 | float64](c *kernels.Ctx, x, out *tensor.Tensor) error
 		h.parts = len(williamson)
 	}
 	if size := h.n / h.parts; size&(size-1) != 0 {
-		return kernels.Badf(0, "%d", "a power of two, or 28 times one, elements in the last dimension", h.n)
+		return kernels.Badf(0, "a power of two, or 28 times one, elements in the last dimension", "%d", h.n)
 	}
 	h.src, h.dst, h.size = x.Data, out.Data, x.DType.Size()
 	h.load, h.store = tensor.Loader[F](x.DType), tensor.Storer[F](x.DType)

@@ -80,17 +80,17 @@ const maxTokens = 64
 func (m *mixture) check(a kernels.Args) error {
 	for i, name := range [...]string{moeActive: "experts of a token", moeExperts: "experts", moeHidden: "hidden", moeDim: "dim", moeGroup: "group"} {
 		if v := a[i].Int; name != "" && (v <= 0 || v > 1<<24) {
-			return kernels.Badf(i, "%d", "a positive number of "+name, v)
+			return kernels.Badf(i, "a positive number of "+name, "%d", v)
 		}
 	}
 	m.active, m.experts, m.hidden, m.dim = int(a.Int(moeActive)), int(a.Int(moeExperts)), int(a.Int(moeHidden)), int(a.Int(moeDim))
 	if m.active > m.experts {
-		return kernels.Badf(moeActive, "%d", fmt.Sprintf("at most %d", m.experts), m.active)
+		return kernels.Badf(moeActive, fmt.Sprintf("at most %d", m.experts), "%d", m.active)
 	}
 	score := a.Str(moeScore)
 	m.sigmoid, m.scale = score == "sigmoid", float32(a.Float(moeRoute))
 	if !m.sigmoid && score != "softmax" {
-		return kernels.Badf(moeScore, "%q", `"sigmoid" or "softmax"`, score)
+		return kernels.Badf(moeScore, `"sigmoid" or "softmax"`, "%q", score)
 	}
 	if err := m.checkFloats(a); err != nil {
 		return err
@@ -102,17 +102,17 @@ func (m *mixture) checkFloats(a kernels.Args) error {
 	x, gate, bias := a.Tensor(moeX), a.Tensor(moeGate), a.Tensor(moeBias)
 	for _, i := range [...]int{moeX, moeGate, moeBias, moeOut} {
 		if t := a.Tensor(i); t.DType != tensor.Float32 || !t.IsContiguous() {
-			return kernels.Badf(i, "%v", "a contiguous tensor of float32", t)
+			return kernels.Badf(i, "a contiguous tensor of float32", "%v", t)
 		}
 	}
 	if x.Rank() != 2 || x.Sizes[1] != m.dim {
-		return kernels.Badf(moeX, "%v", fmt.Sprintf("[tokens, %d]", m.dim), x.Sizes)
+		return kernels.Badf(moeX, fmt.Sprintf("[tokens, %d]", m.dim), "%v", x.Sizes)
 	}
 	if gate.Rank() != 2 || gate.Sizes[0] != m.experts || gate.Sizes[1] != m.dim {
-		return kernels.Badf(moeGate, "%v", fmt.Sprintf("[%d %d]", m.experts, m.dim), gate.Sizes)
+		return kernels.Badf(moeGate, fmt.Sprintf("[%d %d]", m.experts, m.dim), "%v", gate.Sizes)
 	}
 	if n := bias.Numel(); n != 0 && (bias.Rank() != 1 || n != m.experts || !m.sigmoid) {
-		return kernels.Badf(moeBias, "%v", fmt.Sprintf("none, or with sigmoid one for each of %d experts", m.experts), bias.Sizes)
+		return kernels.Badf(moeBias, fmt.Sprintf("none, or with sigmoid one for each of %d experts", m.experts), "%v", bias.Sizes)
 	}
 	m.tokens = x.Sizes[0]
 	return nil
@@ -121,21 +121,21 @@ func (m *mixture) checkFloats(a kernels.Args) error {
 func (m *mixture) checkPacked(a kernels.Args) error {
 	bits, group := a.Int(moeBits), int(a.Int(moeGroup))
 	if bits != 4 && bits != 8 {
-		return kernels.Badf(moeBits, "%d", "4 or 8", bits)
+		return kernels.Badf(moeBits, "4 or 8", "%d", bits)
 	}
 	if group%packedRun != 0 || m.dim%group != 0 || m.hidden%group != 0 {
-		return kernels.Badf(moeGroup, "%d", fmt.Sprintf("a multiple of %d that divides %d and %d", packedRun, m.dim, m.hidden), group)
+		return kernels.Badf(moeGroup, fmt.Sprintf("a multiple of %d that divides %d and %d", packedRun, m.dim, m.hidden), "%d", group)
 	}
 	m.w13 = packed{n: 2 * m.hidden, k: m.dim, group: group, bits: int(bits)}
 	m.w2 = packed{n: m.dim, k: m.hidden, group: group, bits: int(bits)}
 	for i, w := range [...]packed{m.w13, m.w2} {
 		t := a.Tensor(moeW13 + i)
 		if t.DType != tensor.Uint8 || t.Rank() != 2 || t.Sizes[0] != m.experts || !t.IsContiguous() {
-			return kernels.Badf(moeW13+i, "%v", fmt.Sprintf("uint8[%d, bytes]", m.experts), t)
+			return kernels.Badf(moeW13+i, fmt.Sprintf("uint8[%d, bytes]", m.experts), "%v", t)
 		}
 		for e := range m.experts {
 			if err := w.check(weightsOf(t, e)); err != nil {
-				return kernels.Badf(moeW13+i, "for expert %d: %v", "weights in torchao's universal packing", e, err)
+				return kernels.Badf(moeW13+i, "weights in torchao's universal packing", "for expert %d: %v", e, err)
 			}
 		}
 	}

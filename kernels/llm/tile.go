@@ -12,11 +12,11 @@ import (
 func tileCrop(c *kernels.Ctx, a kernels.Args) error {
 	x, size, out := a.Tensor(0), a.Int(1), a.Tensor(2)
 	if x.Rank() != 3 || out.Rank() != 4 || x.DType != out.DType {
-		return kernels.Badf(0, "%v and %v", "a picture of rank 3 and an out of rank 4, of one type", x, out)
+		return kernels.Badf(0, "a picture of rank 3 and an out of rank 4, of one type", "%v and %v", x, out)
 	}
 	h, w := x.Sizes[1], x.Sizes[2]
 	if size <= 0 || int64(h)%size != 0 || int64(w)%size != 0 {
-		return kernels.Badf(1, "%d", fmt.Sprintf("a divisor of height %d and width %d", h, w), size)
+		return kernels.Badf(1, fmt.Sprintf("a divisor of height %d and width %d", h, w), "%d", size)
 	}
 	n := int(size)
 	if h == 0 || w == 0 {

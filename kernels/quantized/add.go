@@ -39,14 +39,14 @@ func checkAdd(a kernels.Args) error {
 		return kernels.Bad(0, x.DType.String(), "uint8, int8, int16 or int32")
 	}
 	if y.DType != x.DType || !slices.Equal(x.Sizes, y.Sizes) {
-		return kernels.Badf(5, "%v", fmt.Sprintf("as the other operand, %v", x), y)
+		return kernels.Badf(5, fmt.Sprintf("as the other operand, %v", x), "%v", y)
 	}
 	if out.DType != x.DType {
 		return kernels.Bad(14, out.DType.String(), x.DType.String())
 	}
 	for _, i := range [...]int{3, 8, 12} {
 		if l, h := a.Int(i), a.Int(i+1); l < lo || h > hi || l > h {
-			return kernels.Badf(i, "[%d, %d]", fmt.Sprintf("bounds within [%d, %d]", lo, hi), l, h)
+			return kernels.Badf(i, fmt.Sprintf("bounds within [%d, %d]", lo, hi), "[%d, %d]", l, h)
 		}
 	}
 	for _, i := range [...]int{2, 7, 11} {

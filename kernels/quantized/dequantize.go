@@ -81,7 +81,7 @@ func dequantize[F float](c *kernels.Ctx, a kernels.Args, dtype, out int, p param
 // wantType checks that argument dtype, if not None, is the type of the out.
 func wantType(a kernels.Args, dtype int, out *tensor.Tensor) error {
 	if d := a.OptInt(dtype, int64(out.DType)); d != int64(out.DType) {
-		return kernels.Badf(dtype, "%d", "the out's type, "+out.DType.String(), d)
+		return kernels.Badf(dtype, "the out's type, "+out.DType.String(), "%d", d)
 	}
 	return nil
 }

@@ -49,13 +49,13 @@ func runEmbedding(c *kernels.Ctx, a kernels.Args, bits, out int) error {
 func checkEmbedding(a kernels.Args, bits, out int) error {
 	weight, scales := a.Tensor(0), a.Tensor(1)
 	if weight.Rank() != 2 || weight.DType != tensor.Uint8 && (weight.DType != tensor.Int8 || bits < 8) {
-		return kernels.Badf(0, "%v", "a matrix of uint8, or of int8 for weights of 8 bits", weight)
+		return kernels.Badf(0, "a matrix of uint8, or of int8 for weights of 8 bits", "%v", weight)
 	}
 	if r := scales.Rank(); r < 1 || r > 2 || scales.Sizes[0] != weight.Sizes[0] {
-		return kernels.Badf(1, "%v", fmt.Sprintf("[%d] or [%[1]d, groups]", weight.Sizes[0]), scales)
+		return kernels.Badf(1, fmt.Sprintf("[%d] or [%[1]d, groups]", weight.Sizes[0]), "%v", scales)
 	}
 	if zero := a.OptTensor(2); zero != nil && zero.Numel() != scales.Numel() {
-		return kernels.Badf(2, "%v", fmt.Sprintf("one for each scale, %v", scales.Sizes), zero)
+		return kernels.Badf(2, fmt.Sprintf("one for each scale, %v", scales.Sizes), "%v", zero)
 	}
 	for _, i := range [...]int{1, 2, out} {
 		if t := a.OptTensor(i); t != nil && t.DType != tensor.Float32 && t.DType != tensor.Float16 && t.DType != tensor.BFloat16 {
@@ -117,14 +117,14 @@ func (e *embedder) shape(a kernels.Args, bits int) error {
 		e.groups = scales.Sizes[1]
 	}
 	if e.groups == 0 || e.width%e.groups != 0 {
-		return kernels.Badf(1, "%d", fmt.Sprintf("groups that divide %d", e.width), e.groups)
+		return kernels.Badf(1, fmt.Sprintf("groups that divide %d", e.width), "%d", e.groups)
 	}
 	if indices.Rank() == tensor.MaxRank {
-		return kernels.Badf(5, "%v", fmt.Sprintf("a rank below %d", tensor.MaxRank), indices)
+		return kernels.Badf(5, fmt.Sprintf("a rank below %d", tensor.MaxRank), "%v", indices)
 	}
 	e.sizes = append(append(e.sizes[:0], indices.Sizes...), e.width)
 	if _, ok := tensor.Product(e.sizes); !ok {
-		return kernels.Badf(5, "%v", "sizes whose product fits", indices)
+		return kernels.Badf(5, "sizes whose product fits", "%v", indices)
 	}
 	switch {
 	case bits == 2:
@@ -146,7 +146,7 @@ func (e *embedder) readIndices(c *kernels.Ctx, indices *tensor.Tensor, rows int)
 	tensor.Loader[int64](indices.DType)(e.index, indices.Data)
 	for _, i := range e.index {
 		if i < 0 || i >= int64(rows) {
-			return kernels.Badf(5, "%d", fmt.Sprintf("indices in [0, %d)", rows), i)
+			return kernels.Badf(5, fmt.Sprintf("indices in [0, %d)", rows), "%d", i)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ func mixedMM(c *kernels.Ctx, a kernels.Args) error {
 	}
 	m.k, m.n = a.Tensor(1).Sizes[0], a.Tensor(1).Sizes[1]
 	if s := a.Tensor(2); s.Rank() != 1 {
-		return kernels.Badf(2, "%v", "one scale for each row of the weight", s)
+		return kernels.Badf(2, "one scale for each row of the weight", "%v", s)
 	}
 	if err := m.bind(c, a, 4); err != nil {
 		return err
@@ -60,7 +60,7 @@ func mixedLinear(c *kernels.Ctx, a kernels.Args) error {
 		m.groups = s.Sizes[1]
 	}
 	if m.groups == 0 {
-		return kernels.Badf(2, "%v", "at least one group", a.Tensor(2))
+		return kernels.Badf(2, "at least one group", "%v", a.Tensor(2))
 	}
 	if err := m.bind(c, a, 5); err != nil {
 		return err
@@ -89,13 +89,13 @@ type mixed struct {
 func (m *mixed) check(a kernels.Args, inner, out int) error {
 	x, w, s, o := a.Tensor(0), a.Tensor(1), a.Tensor(2), a.Tensor(out)
 	if x.Rank() != 2 || x.DType != tensor.Float32 && x.DType != tensor.Float16 {
-		return kernels.Badf(0, "%v", "a matrix of float32 or float16", x)
+		return kernels.Badf(0, "a matrix of float32 or float16", "%v", x)
 	}
 	if w.Rank() != 2 || w.DType != tensor.Int8 || w.Sizes[inner] != x.Sizes[1] {
-		return kernels.Badf(1, "%v", fmt.Sprintf("an int8 matrix with %d in dimension %d", x.Sizes[1], inner), w)
+		return kernels.Badf(1, fmt.Sprintf("an int8 matrix with %d in dimension %d", x.Sizes[1], inner), "%v", w)
 	}
 	if r := s.Rank(); s.DType != x.DType || r < 1 || r > 2 || s.Sizes[0] != w.Sizes[0] {
-		return kernels.Badf(2, "%v", fmt.Sprintf("%v scales for %d rows", x.DType, w.Sizes[0]), s)
+		return kernels.Badf(2, fmt.Sprintf("%v scales for %d rows", x.DType, w.Sizes[0]), "%v", s)
 	}
 	if !a.IsNone(3) {
 		return kernels.Bad(3, "zero points", "none: the weight is symmetric")
@@ -112,7 +112,7 @@ func (m *mixed) bind(c *kernels.Ctx, a kernels.Args, out int) error {
 	m.m = x.Sizes[0]
 	m.sizes = [2]int{m.m, m.n}
 	if _, ok := tensor.Product(m.sizes[:]); !ok {
-		return kernels.Badf(1, "%v", "an out whose size fits", m.sizes)
+		return kernels.Badf(1, "an out whose size fits", "%v", m.sizes)
 	}
 	if err := kernels.ResizeOut(a, out, m.sizes[:]); err != nil {
 		return err

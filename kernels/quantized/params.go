@@ -102,13 +102,13 @@ func checkCodes(a kernels.Args, i, dtype int) error {
 		return kernels.Bad(i, t.DType.String(), codeTypes)
 	}
 	if a.Int(dtype) != int64(t.DType) {
-		return kernels.Badf(dtype, "%d", "the tensor's type, "+t.DType.String(), a.Int(dtype))
+		return kernels.Badf(dtype, "the tensor's type, "+t.DType.String(), "%d", a.Int(dtype))
 	}
 	if v := a.Int(dtype - 2); v < lo {
-		return kernels.Badf(dtype-2, "%d", fmt.Sprintf("at least %d", lo), v)
+		return kernels.Badf(dtype-2, fmt.Sprintf("at least %d", lo), "%d", v)
 	}
 	if v := a.Int(dtype - 1); v > hi {
-		return kernels.Badf(dtype-1, "%d", fmt.Sprintf("at most %d", hi), v)
+		return kernels.Badf(dtype-1, fmt.Sprintf("at most %d", hi), "%d", v)
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func sameOrder(a kernels.Args, i, j int) error {
 	x, y := a.Tensor(i), a.Tensor(j)
 	for d, size := range x.Sizes {
 		if size > 1 && x.Strides[d] != y.Strides[d] {
-			return kernels.Badf(j, "%v", fmt.Sprintf("the dim order of argument %d, %v", i, x.DimOrder), y.DimOrder)
+			return kernels.Badf(j, fmt.Sprintf("the dim order of argument %d, %v", i, x.DimOrder), "%v", y.DimOrder)
 		}
 	}
 	return nil
@@ -136,7 +136,7 @@ func sameOrder(a kernels.Args, i, j int) error {
 func wantContiguous(a kernels.Args, args ...int) error {
 	for _, i := range args {
 		if t := a.OptTensor(i); t != nil && !t.IsContiguous() {
-			return kernels.Badf(i, "dim order %v", "a contiguous tensor", t.DimOrder)
+			return kernels.Badf(i, "a contiguous tensor", "dim order %v", t.DimOrder)
 		}
 	}
 	return nil
@@ -150,7 +150,7 @@ func vector[F float](c *kernels.Ctx, a kernels.Args, i, n int) ([]F, error) {
 		return nil, kernels.Bad(i, t.DType.String(), "numbers")
 	}
 	if t.Numel() != n {
-		return nil, kernels.Badf(i, "%v", fmt.Sprintf("%d elements", n), t)
+		return nil, kernels.Badf(i, fmt.Sprintf("%d elements", n), "%v", t)
 	}
 	v := kernels.Scratch[F](c, n)
 	load(v, t.Data)
@@ -175,7 +175,7 @@ func load[F float](c *kernels.Ctx, a kernels.Args, n, run int, inverse bool) (p 
 		p.zero, err = vector[F](c, a, 2, n)
 		for i, z := range p.zero {
 			if !(z >= math.MinInt32 && z <= math.MaxInt32) {
-				return p, kernels.Badf(2, "%v at %d", "zero points of int32", z, i)
+				return p, kernels.Badf(2, "zero points of int32", "%v at %d", z, i)
 			}
 		}
 		return p, err
@@ -188,7 +188,7 @@ func load[F float](c *kernels.Ctx, a kernels.Args, n, run int, inverse bool) (p 
 // wantZero returns an error for a zero point, argument i, that is not an int32 number, which is its type in PyTorch.
 func wantZero(i int, zero int64) error {
 	if zero != int64(int32(zero)) {
-		return kernels.Badf(i, "%d", "a zero point of int32", zero)
+		return kernels.Badf(i, "a zero point of int32", "%d", zero)
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func ofTensor[F float](c *kernels.Ctx, a kernels.Args, inverse bool) (p params[F
 	for i := 1; i <= 2; i++ {
 		t := a.Tensor(i)
 		if t.Numel() != 1 {
-			return p, kernels.Badf(i, "%v", "one element", t)
+			return p, kernels.Badf(i, "one element", "%v", t)
 		}
 		if tensor.Loader[F](t.DType) == nil {
 			return p, kernels.Bad(i, t.DType.String(), "a number")

@@ -26,7 +26,7 @@ func chooseQParams(c *kernels.Ctx, a kernels.Args) error {
 	}
 	for _, i := range [...]int{5, 6} {
 		if t := a.Tensor(i); t.Numel() != 1 {
-			return kernels.Badf(i, "%v", "one element", t)
+			return kernels.Badf(i, "one element", "%v", t)
 		}
 	}
 	minimum, maximum, err := extent(c, in)
@@ -44,7 +44,7 @@ func chooseQParams(c *kernels.Ctx, a kernels.Args) error {
 
 func checkQParams(a kernels.Args, lo, hi int64) error {
 	if !(math.MinInt32 <= lo && lo < hi && hi <= math.MaxInt32) {
-		return kernels.Badf(2, "%d and %d", "quant_min < quant_max, both of 32 bits", lo, hi)
+		return kernels.Badf(2, "quant_min < quant_max, both of 32 bits", "%d and %d", lo, hi)
 	}
 	return cmp.Or(
 		kernels.WantDType(0, a.Tensor(0), tensor.Float32, tensor.Float16, tensor.BFloat16),
@@ -70,7 +70,7 @@ func qparamsOf(minimum, maximum float32, lo, hi int64, eps float32) (scale float
 func extent(c *kernels.Ctx, t *tensor.Tensor) (minimum, maximum float32, err error) {
 	n := t.Numel()
 	if n == 0 {
-		return 0, 0, kernels.Badf(0, "%v", "at least one element", t)
+		return 0, 0, kernels.Badf(0, "at least one element", "%v", t)
 	}
 	e := kernels.Keep[extents](c)
 	e.src, e.size, e.load = t.Data, t.DType.Size(), tensor.Loader[float32](t.DType)
@@ -137,7 +137,7 @@ func chooseQParamsPerToken(c *kernels.Ctx, a kernels.Args) error {
 func checkPerToken(a kernels.Args) error {
 	in := a.Tensor(0)
 	if in.Rank() == 0 || in.Sizes[in.Rank()-1] == 0 {
-		return kernels.Badf(0, "%v", "rows of at least one element", in)
+		return kernels.Badf(0, "rows of at least one element", "%v", in)
 	}
 	return cmp.Or(
 		kernels.WantDType(0, in, tensor.Float32),

@@ -42,13 +42,13 @@ func Read(dst *[3]int, a kernels.Args, arg, n int, least int64, unset *[3]int) e
 		return nil
 	}
 	if len(list) != 1 && len(list) != n {
-		return kernels.Badf(arg, "%v", fmt.Sprintf("1 or %d entries", n), list)
+		return kernels.Badf(arg, fmt.Sprintf("1 or %d entries", n), "%v", list)
 	}
 	*dst = [3]int{int(least), int(least), int(least)}
 	for i := range n {
 		v := list[min(i, len(list)-1)]
 		if v < least || v > Limit {
-			return kernels.Badf(arg, "%v", fmt.Sprintf("entries in [%d, 2^%d]", least, LimitBits), list)
+			return kernels.Badf(arg, fmt.Sprintf("entries in [%d, 2^%d]", least, LimitBits), "%v", list)
 		}
 		dst[3-n+i] = int(v)
 	}

@@ -40,9 +40,9 @@ func (f *follower) call(c *kernels.Ctx, a kernels.Args) error {
 	var room [tensor.MaxRank]int
 	sizes, ok := f.sizes(room[:0], from.Sizes)
 	if !ok || !f.asWritten && !sameOrder(from, to, sizes) {
-		return kernels.Badf(0, "sizes %v",
-			fmt.Sprintf("sizes that determine those of value %d, at most %v, a view that the exporter left out", f.value,
-				f.to.Sizes), from.Sizes)
+		return kernels.Badf(0, fmt.Sprintf("sizes that determine those of value %d, at most %v, a view that the exporter left out", f.value,
+				f.to.Sizes),
+			"sizes %v", from.Sizes)
 	}
 	if err := to.BindSized(sizes, from.Data); err != nil {
 		return &kernels.OutError{Arg: 1, Err: err}

@@ -30,7 +30,7 @@ func backward(c *kernels.Ctx, a kernels.Args) error {
 	}
 	mask := a.Bools(argMask)
 	if len(mask) != 3 {
-		return kernels.Badf(argMask, "%d", "3 entries", len(mask))
+		return kernels.Badf(argMask, "3 entries", "%d", len(mask))
 	}
 	for i, arg := range [...]int{argGrad, backwardInput + 1, argGradInput, argGradInput + 1, argGradInput + 2} {
 		asked := i < 2 || mask[i-2]

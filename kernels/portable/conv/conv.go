@@ -39,7 +39,7 @@ func convolution[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	if bias != nil && (bias.Rank() != 1 || bias.Sizes[0] != s.outChannels || tensor.Loader[T](bias.DType) == nil) {
-		return kernels.Badf(argBias, "%v for %d channels", "one element for each output channel", bias, s.outChannels)
+		return kernels.Badf(argBias, "one element for each output channel", "%v for %d channels", bias, s.outChannels)
 	}
 	var sizes [5]int
 	if err := kernels.ResizeOut(a, argOut, s.outSizes(&sizes, x.Rank())); err != nil {

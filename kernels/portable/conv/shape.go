@@ -25,12 +25,12 @@ func (s *shape) parse(a kernels.Args, x, w *tensor.Tensor, xArg, stride int) err
 		return kernels.Bad(xArg, x.String(), "rank 3 to 5: batch, channels and 1 to 3 spatial dimensions")
 	}
 	if w.Rank() != rank {
-		return kernels.Badf(xArg+1, "%v", fmt.Sprintf("rank %d, as the input", rank), w)
+		return kernels.Badf(xArg+1, fmt.Sprintf("rank %d, as the input", rank), "%v", w)
 	}
 	for i, t := range []*tensor.Tensor{x, w} {
 		for _, n := range t.Sizes {
 			if n > window.Limit {
-				return kernels.Badf(xArg+i, "%v", fmt.Sprintf("sizes of at most 2^%d", window.LimitBits), t)
+				return kernels.Badf(xArg+i, fmt.Sprintf("sizes of at most 2^%d", window.LimitBits), "%v", t)
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func (s *shape) parse(a kernels.Args, x, w *tensor.Tensor, xArg, stride int) err
 func (s *shape) channels(a kernels.Args, x, w *tensor.Tensor, xArg, groupsArg int) error {
 	g := a.Int(groupsArg)
 	if g < 1 || g > window.Limit {
-		return kernels.Badf(groupsArg, "%d", "at least 1", g)
+		return kernels.Badf(groupsArg, "at least 1", "%d", g)
 	}
 	s.batch, s.groups = x.Sizes[0], int(g)
 	s.inChannels, s.outChannels = x.Sizes[1], w.Sizes[0]
@@ -67,7 +67,7 @@ func (s *shape) channels(a kernels.Args, x, w *tensor.Tensor, xArg, groupsArg in
 		perGroup = w.Sizes[0]
 	}
 	if perGroup != want || w.Sizes[0]%s.groups != 0 || want%s.groups != 0 {
-		return kernels.Badf(xArg+1, "%v", fmt.Sprintf("channels that fit an input of %d in %d groups", want, s.groups), w)
+		return kernels.Badf(xArg+1, fmt.Sprintf("channels that fit an input of %d in %d groups", want, s.groups), "%v", w)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (s *shape) extent(x, w *tensor.Tensor, xArg int, outPad [3]int, outPadArg i
 		least := 1
 		if s.transposed {
 			if outPad[i] > 0 && outPad[i] >= max(s.Stride[i], s.Dilate[i]) {
-				return kernels.Badf(outPadArg, "%d", "less than the stride or the dilation", outPad[i])
+				return kernels.Badf(outPadArg, "less than the stride or the dilation", "%d", outPad[i])
 			}
 			s.SlideBack(i, outPad[i])
 			least = 0
@@ -89,7 +89,7 @@ func (s *shape) extent(x, w *tensor.Tensor, xArg int, outPad [3]int, outPadArg i
 			s.Slide(i, false)
 		}
 		if s.Out[i] < least || s.Out[i] > window.Limit {
-			return kernels.Badf(xArg, "%v with kernel %v, stride %v, padding %v, dilation %v", "sizes that the kernel fits into",
+			return kernels.Badf(xArg, "sizes that the kernel fits into", "%v with kernel %v, stride %v, padding %v, dilation %v",
 				x, w.Sizes[2:], s.Stride, s.Pad, s.Dilate)
 		}
 	}

@@ -60,15 +60,15 @@ func checkAllclose(x, y *tensor.Tensor, out *tensor.Value) error {
 		return kernels.Bad(0, x.DType.String(), "numbers")
 	}
 	if y.DType != x.DType || !slices.Equal(x.Sizes, y.Sizes) {
-		return kernels.Badf(1, "%v", fmt.Sprintf("as the first, %v", x), y)
+		return kernels.Badf(1, fmt.Sprintf("as the first, %v", x), "%v", y)
 	}
 	for d, s := range x.Sizes {
 		if s > 1 && x.Strides[d] != y.Strides[d] {
-			return kernels.Badf(1, "%v", fmt.Sprintf("dim order %v", x.DimOrder), y.DimOrder)
+			return kernels.Badf(1, fmt.Sprintf("dim order %v", x.DimOrder), "%v", y.DimOrder)
 		}
 	}
 	if out.Kind != tensor.KindTensor || out.Tensor.DType != tensor.Bool || out.Tensor.Numel() != 1 || len(out.Tensor.Data) != 1 {
-		return kernels.Badf(6, "%v", "a bool tensor of one element", out.Kind)
+		return kernels.Badf(6, "a bool tensor of one element", "%v", out.Kind)
 	}
 	return nil
 }

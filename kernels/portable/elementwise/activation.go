@@ -43,7 +43,7 @@ func gelu(c *kernels.Ctx, a kernels.Args) error {
 	case "tanh":
 		return geluTanh.run(c, a)
 	default:
-		return kernels.Badf(1, "%q", `"none" or "tanh"`, mode)
+		return kernels.Badf(1, `"none" or "tanh"`, "%q", mode)
 	}
 }
 

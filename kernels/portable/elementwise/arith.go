@@ -97,7 +97,7 @@ func divMode(a kernels.Args) (*binary, error) {
 	case mode == "floor":
 		return &floored, nil
 	default:
-		return nil, kernels.Badf(2, "%q", `None, "trunc" or "floor"`, mode)
+		return nil, kernels.Badf(2, `None, "trunc" or "floor"`, "%q", mode)
 	}
 }
 

@@ -79,7 +79,7 @@ func (cl *call) resolveAs(common tensor.DType, r rule, test bool) (err error) {
 		result = compute
 	}
 	if !test && !tensor.CanCast(result, cl.out.DType) {
-		return kernels.Badf(cl.out.i, "%v", "a type that "+result.String()+" results are stored as", cl.out.DType)
+		return kernels.Badf(cl.out.i, "a type that "+result.String()+" results are stored as", "%v", cl.out.DType)
 	}
 	return nil
 }
@@ -272,7 +272,7 @@ func broadcast(dst []int, cl *call) ([]int, error) {
 		}
 		var ok bool
 		if dst, ok = strided.Broadcast(dst, x.Sizes); !ok {
-			return nil, kernels.Badf(x.i, "sizes %v", "sizes that broadcast with the other operands'", x.Sizes)
+			return nil, kernels.Badf(x.i, "sizes that broadcast with the other operands'", "sizes %v", x.Sizes)
 		}
 	}
 	return dst, nil

@@ -12,7 +12,7 @@ import (
 // ([kernels.Keep]).
 func Convert(c *kernels.Ctx, dst *tensor.Tensor, dstArg int, src *tensor.Tensor, srcArg int) error {
 	if !strided.BroadcastsTo(src.Sizes, dst.Sizes) {
-		return kernels.Badf(srcArg, "sizes %v", "sizes that broadcast to the result's", src.Sizes)
+		return kernels.Badf(srcArg, "sizes that broadcast to the result's", "sizes %v", src.Sizes)
 	}
 	cl := call{in: [maxIn + 1]arg{{Tensor: src, i: srcArg}}, out: arg{Tensor: dst, i: dstArg}, compute: tensor.CastType(src.DType, dst.DType)}
 	_, err := converting.compute(c, &cl)

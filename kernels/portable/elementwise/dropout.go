@@ -18,7 +18,7 @@ var dropout = table{f32: scaleKept[float32], f64: scaleKept[float64]}
 func nativeDropout(c *kernels.Ctx, a kernels.Args) error {
 	p, input, mask := a.Float(1), a.Tensor(0), a.Tensor(4)
 	if !(p >= 0 && p <= 1) {
-		return kernels.Badf(1, "%v", "a probability", p)
+		return kernels.Badf(1, "a probability", "%v", p)
 	}
 	if err := kernels.WantDType(4, mask, tensor.Bool); err != nil {
 		return err

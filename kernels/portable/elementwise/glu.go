@@ -21,7 +21,7 @@ func glu(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	if self.Rank() == 0 || self.Sizes[dim]%2 != 0 {
-		return kernels.Badf(0, "%v", "an even size in the dimension", self)
+		return kernels.Badf(0, "an even size in the dimension", "%v", self)
 	}
 	h := kernels.Keep[halves](c)
 	h.split(self, dim)

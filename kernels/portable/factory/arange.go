@@ -26,11 +26,11 @@ func arangeStart(c *kernels.Ctx, a kernels.Args) error {
 func arange(c *kernels.Ctx, a kernels.Args, start kernels.Scalar, e int, step kernels.Scalar, o int) error {
 	out, end := a.Tensor(o), a.Scalar(e)
 	if s := step.Float(); s == 0 || s != s {
-		return kernels.Badf(2, "%v", "a nonzero step", step)
+		return kernels.Badf(2, "a nonzero step", "%v", step)
 	}
 	n := math.Ceil((end.Float() - start.Float()) / step.Float())
 	if !(n >= 0 && n < math.MaxInt>>7) {
-		return kernels.Badf(e, "%v from %v by %v", "a finite end on the step's side of the start", end, start, step)
+		return kernels.Badf(e, "a finite end on the step's side of the start", "%v from %v by %v", end, start, step)
 	}
 	if err := kernels.ResizeOut(a, o, []int{int(n)}); err != nil {
 		return err

@@ -75,7 +75,7 @@ func store(c *kernels.Ctx, a kernels.Args, o, s int) error {
 		return elementwise.Convert(c, dst, o, src, s)
 	}
 	if !strided.BroadcastsTo(src.Sizes, dst.Sizes) {
-		return kernels.Badf(s, "sizes %v", "sizes that broadcast to the result's", src.Sizes)
+		return kernels.Badf(s, "sizes that broadcast to the result's", "sizes %v", src.Sizes)
 	}
 	strided.CopyTensor(c, dst, src)
 	return nil
@@ -86,7 +86,7 @@ func viewAsReal(c *kernels.Ctx, a kernels.Args) error {
 	self, out := a.Tensor(0), a.Tensor(1)
 	r := self.Rank()
 	if !self.DType.IsComplex() || r == tensor.MaxRank {
-		return kernels.Badf(0, "%v", "a complex tensor of less than the highest rank", self)
+		return kernels.Badf(0, "a complex tensor of less than the highest rank", "%v", self)
 	}
 	if want := self.DType.Component(); out.DType != want {
 		return kernels.Bad(1, out.DType.String(), want.String())
@@ -111,10 +111,10 @@ func viewAsComplex(c *kernels.Ctx, a kernels.Args) error {
 	self, out := a.Tensor(0), a.Tensor(1)
 	r := self.Rank()
 	if r == 0 || self.Sizes[r-1] != 2 {
-		return kernels.Badf(0, "%v", "a last dimension of size 2", self)
+		return kernels.Badf(0, "a last dimension of size 2", "%v", self)
 	}
 	if want := out.DType.Component(); !out.DType.IsComplex() || self.DType != want {
-		return kernels.Badf(1, "%v", "a complex type of argument 0, "+self.DType.String(), out.DType)
+		return kernels.Badf(1, "a complex type of argument 0, "+self.DType.String(), "%v", out.DType)
 	}
 	if err := kernels.ResizeOut(a, 1, self.Sizes[:r-1]); err != nil {
 		return err

@@ -88,14 +88,14 @@ func zeros(c *kernels.Ctx, a kernels.Args) error {
 func fillTensor(c *kernels.Ctx, a kernels.Args) error {
 	value, out := a.Tensor(1), a.Tensor(2)
 	if value.Numel() != 1 {
-		return kernels.Badf(1, "%v", "one element", value)
+		return kernels.Badf(1, "one element", "%v", value)
 	}
 	if err := resize(c, a, 2); err != nil || len(out.Data) == 0 {
 		return err
 	}
 	size := out.DType.Size()
 	if !tensor.CastBytes(out.Data[:size], out.DType, value.Data, value.DType, 1) {
-		return kernels.Badf(1, "%v", "a type that converts to "+out.DType.String(), value.DType)
+		return kernels.Badf(1, "a type that converts to "+out.DType.String(), "%v", value.DType)
 	}
 	strided.Repeat(out.Data, size)
 	return nil

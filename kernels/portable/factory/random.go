@@ -56,7 +56,7 @@ func permutation(c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Bad(1, out.DType.String(), "a number type")
 	}
 	if n < 0 || n-1 > largest || n > math.MaxInt>>7 {
-		return kernels.Badf(0, "%d", "a number of elements that "+out.DType.String()+" counts", n)
+		return kernels.Badf(0, "a number of elements that "+out.DType.String()+" counts", "%d", n)
 	}
 	if err := kernels.ResizeOut(a, 1, []int{int(n)}); err != nil {
 		return err

@@ -35,7 +35,7 @@ func complexToComplex(c *kernels.Ctx, a kernels.Args) error {
 	t := kernels.Keep[transform](c)
 	x, out := a.Tensor(0), a.Tensor(4)
 	if x.DType != out.DType || x.DType != tensor.Complex64 && x.DType != tensor.Complex128 {
-		return kernels.Badf(0, "%v for %v", "complex64 or complex128, as the out", x.DType, out.DType)
+		return kernels.Badf(0, "complex64 or complex128, as the out", "%v for %v", x.DType, out.DType)
 	}
 	if err := t.prepare(a, x.Sizes, 4); err != nil {
 		return err
@@ -70,7 +70,7 @@ func realToComplex(c *kernels.Ctx, a kernels.Args) error {
 	t := kernels.Keep[transform](c)
 	x, out := a.Tensor(0), a.Tensor(4)
 	if d, ok := complexOf(x.DType); !ok || d != out.DType {
-		return kernels.Badf(0, "%v for %v", "float32 for a complex64 out, or float64 for complex128", x.DType, out.DType)
+		return kernels.Badf(0, "float32 for a complex64 out, or float64 for complex128", "%v for %v", x.DType, out.DType)
 	}
 	if err := t.prepare(a, x.Sizes, 4); err != nil {
 		return err
@@ -98,14 +98,14 @@ func complexToReal(c *kernels.Ctx, a kernels.Args) error {
 	t := kernels.Keep[transform](c)
 	x, out := a.Tensor(0), a.Tensor(4)
 	if d, ok := complexOf(out.DType); !ok || d != x.DType {
-		return kernels.Badf(0, "%v for %v", "complex64 for a float32 out, or complex128 for float64", x.DType, out.DType)
+		return kernels.Badf(0, "complex64 for a float32 out, or complex128 for float64", "%v for %v", x.DType, out.DType)
 	}
 	if err := t.prepare(a, x.Sizes, 4); err != nil {
 		return err
 	}
 	n := int(a.Int(3))
 	if n < 1 || n/2+1 != x.Sizes[t.last()] {
-		return kernels.Badf(3, "%d", fmt.Sprintf("a size of which half and one is %d", x.Sizes[t.last()]), a.Int(3))
+		return kernels.Badf(3, fmt.Sprintf("a size of which half and one is %d", x.Sizes[t.last()]), "%d", a.Int(3))
 	}
 	t.sizes = append(t.sizes[:0], x.Sizes...)
 	t.sizes[t.last()] = n
@@ -164,7 +164,7 @@ func (t *transform) prepare(a kernels.Args, sizes []int, out int) error {
 			return err
 		}
 		if len(sizes) == 0 || slices.Contains(t.dims, d) || sizes[d] == 0 {
-			return kernels.Badf(1, "%v of %v", "different dimensions that are not empty", a.Ints(1), sizes)
+			return kernels.Badf(1, "different dimensions that are not empty", "%v of %v", a.Ints(1), sizes)
 		}
 		t.dims = append(t.dims, d)
 	}
@@ -172,11 +172,11 @@ func (t *transform) prepare(a kernels.Args, sizes []int, out int) error {
 		return kernels.Bad(1, "no dimension", "at least one")
 	}
 	if m := a.Int(2); m < 0 || m > 2 {
-		return kernels.Badf(2, "%d", "0, 1 or 2", m)
+		return kernels.Badf(2, "0, 1 or 2", "%d", m)
 	}
 	for _, i := range [...]int{0, out} {
 		if x := a.Tensor(i); !x.IsContiguous() {
-			return kernels.Badf(i, "dim order %v", "a contiguous tensor", x.DimOrder)
+			return kernels.Badf(i, "a contiguous tensor", "dim order %v", x.DimOrder)
 		}
 	}
 	return nil
@@ -184,7 +184,7 @@ func (t *transform) prepare(a kernels.Args, sizes []int, out int) error {
 
 func (t *transform) resize(a kernels.Args, out int) error {
 	if _, ok := tensor.Product(t.sizes); !ok {
-		return kernels.Badf(0, "%v", "an out whose size fits", t.sizes)
+		return kernels.Badf(0, "an out whose size fits", "%v", t.sizes)
 	}
 	return kernels.ResizeOut(a, out, t.sizes)
 }

@@ -30,7 +30,7 @@ func (k *state) resolve(c *kernels.Ctx, a kernels.Args) error {
 			return err
 		}
 		if d > self.Rank() {
-			return kernels.Badf(1, "%d", "indices for at most "+itoa(self.Rank())+" dimensions", d)
+			return kernels.Badf(1, "indices for at most "+itoa(self.Rank())+" dimensions", "%d", d)
 		}
 	}
 	if v.n == 0 {
@@ -58,7 +58,7 @@ func (k *state) addIndex(c *kernels.Ctx, self, t *tensor.Tensor, d int) (next in
 func (k *state) addMask(c *kernels.Ctx, self, mask *tensor.Tensor, d int) (next int, err error) {
 	rank := mask.Rank()
 	if rank == 0 || d+rank > self.Rank() || !slices.Equal(mask.Sizes, self.Sizes[d:d+rank]) {
-		return 0, kernels.Badf(1, "%v at dimension %d", "a mask of the sizes of "+self.String(), mask, d)
+		return 0, kernels.Badf(1, "a mask of the sizes of "+self.String(), "%v at dimension %d", mask, d)
 	}
 	truth := operand.Rows(c, mask)
 	n := countTrue(truth)
@@ -117,7 +117,7 @@ func (v *advanced) check(self *tensor.Tensor) error {
 		n := self.Sizes[v.dims[i]]
 		for _, x := range indices {
 			if x < -int64(n) || x >= int64(n) {
-				return kernels.Badf(1, "%d", "indices in [-"+itoa(n)+", "+itoa(n)+") for dimension "+itoa(v.dims[i]), x)
+				return kernels.Badf(1, "indices in [-"+itoa(n)+", "+itoa(n)+") for dimension "+itoa(v.dims[i]), "%d", x)
 			}
 		}
 	}
@@ -260,14 +260,14 @@ func (k *state) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
 	}
 	sizes := k.adv.sizes[:k.adv.total]
 	if len(sizes) > tensor.MaxRank || !strided.BroadcastsTo(values.Sizes, sizes) {
-		return nil, kernels.Badf(2, "%v", "sizes that broadcast to the indexed part's", values)
+		return nil, kernels.Badf(2, "sizes that broadcast to the indexed part's", "%v", values)
 	}
 	given := self.Numel() + values.Numel()
 	for _, indices := range k.adv.indices[:k.adv.n] {
 		given += len(indices)
 	}
 	if !isBounded(sizes, given) {
-		return nil, kernels.Badf(1, "sizes %v", "indices that broadcast to a few times the elements given", k.adv.common[:k.adv.rank])
+		return nil, kernels.Badf(1, "indices that broadcast to a few times the elements given", "sizes %v", k.adv.common[:k.adv.rank])
 	}
 	return operand.Expand(c, values, sizes), nil
 }

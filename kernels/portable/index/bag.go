@@ -65,13 +65,13 @@ func (b *bags) check(a kernels.Args) error {
 	b.mode, b.padding = a.Int(bagMode), a.Int(bagPadding)
 	switch {
 	case weight.Rank() != 2:
-		return kernels.Badf(0, "%d", "2 dimensions", weight.Rank())
+		return kernels.Badf(0, "2 dimensions", "%d", weight.Rank())
 	case indices.Rank() != 1:
-		return kernels.Badf(bagIndices, "%d", "1 dimension", indices.Rank())
+		return kernels.Badf(bagIndices, "1 dimension", "%d", indices.Rank())
 	case offsets.Rank() != 1:
-		return kernels.Badf(bagOffsets, "%d", "1 dimension", offsets.Rank())
+		return kernels.Badf(bagOffsets, "1 dimension", "%d", offsets.Rank())
 	case b.mode < bagSum || b.mode > bagMax:
-		return kernels.Badf(bagMode, "%d", "0 (sum), 1 (mean) or 2 (max)", b.mode)
+		return kernels.Badf(bagMode, "0 (sum), 1 (mean) or 2 (max)", "%d", b.mode)
 	case !weight.DType.IsFloat():
 		return kernels.Bad(0, weight.DType.String(), "a float type")
 	}
@@ -102,9 +102,9 @@ func (b *bags) checkFactors(a kernels.Args) error {
 	case t == nil:
 		return nil
 	case b.mode != bagSum:
-		return kernels.Badf(bagWeights, "weights for mode %d", "none but for a sum", b.mode)
+		return kernels.Badf(bagWeights, "none but for a sum", "weights for mode %d", b.mode)
 	case t.Rank() != 1 || t.Numel() != a.Tensor(bagIndices).Numel():
-		return kernels.Badf(bagWeights, "sizes %v", "one for each index", t.Sizes)
+		return kernels.Badf(bagWeights, "one for each index", "sizes %v", t.Sizes)
 	}
 	return kernels.WantDType(bagWeights, t, b.table)
 }
@@ -131,7 +131,7 @@ func (k *state) readBags(c *kernels.Ctx, a kernels.Args) (err error) {
 	from := int64(0)
 	for i, v := range offsets {
 		if v < from || v > int64(len(b.indices)) || i == 0 && v != 0 {
-			return kernels.Badf(bagOffsets, "%d", "offsets from 0 that rise to at most "+itoa(len(b.indices)), v)
+			return kernels.Badf(bagOffsets, "offsets from 0 that rise to at most "+itoa(len(b.indices)), "%d", v)
 		}
 		from = v
 	}

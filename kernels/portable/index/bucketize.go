@@ -12,7 +12,7 @@ import (
 func bucketize(c *kernels.Ctx, a kernels.Args) error {
 	b := &kernels.Keep[state](c).bucket
 	if edges := a.Tensor(1); edges.Rank() != 1 {
-		return kernels.Badf(1, "%d", "1 dimension", edges.Rank())
+		return kernels.Badf(1, "1 dimension", "%d", edges.Rank())
 	}
 	b.narrow, b.right, b.row = a.Bool(2), a.Bool(3), 0
 	common, err := b.set(a, 0, 1, 4)
@@ -63,7 +63,7 @@ func (b *bucketer) set(a kernels.Args, values, boundaries, out int) (common tens
 	}
 	compute, ok := tensor.ComputeType(types.Result())
 	if common = types.Result(); !ok || common == tensor.Bool || common == tensor.Uint64 {
-		return 0, kernels.Badf(values, "common type %v", "numbers to compare with "+edges.DType.String()+" boundaries", common)
+		return 0, kernels.Badf(values, "numbers to compare with "+edges.DType.String()+" boundaries", "common type %v", common)
 	}
 	b.compute = compute
 	return common, nil

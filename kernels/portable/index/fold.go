@@ -25,7 +25,7 @@ func scatterReduce(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[state](c)
 	how, ok := reduceNames[a.Str(4)]
 	if !ok {
-		return kernels.Badf(4, "%q", "sum, prod, mean, amax or amin", a.Str(4))
+		return kernels.Badf(4, "sum, prod, mean, amax or amin", "%q", a.Str(4))
 	}
 	src, err := k.source(c, a)
 	if err != nil {
@@ -40,7 +40,7 @@ func scatterWith(c *kernels.Ctx, a kernels.Args) (err error) {
 	k := kernels.Keep[state](c)
 	how, ok := scatterNames[a.Str(4)]
 	if !ok {
-		return kernels.Badf(4, "%q", "add or multiply", a.Str(4))
+		return kernels.Badf(4, "add or multiply", "%q", a.Str(4))
 	}
 	k.fold = fold{how: how, includeSelf: true, each: 1}
 	var src []byte

@@ -129,7 +129,7 @@ func (k *state) along(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	if max(index.Rank(), 1) != max(self.Rank(), 1) {
-		return kernels.Badf(2, "%d", "as many dimensions as self, "+itoa(self.Rank()), index.Rank())
+		return kernels.Badf(2, "as many dimensions as self, "+itoa(self.Rank()), "%d", index.Rank())
 	}
 	n := 1
 	if self.Rank() > 0 {
@@ -137,7 +137,7 @@ func (k *state) along(c *kernels.Ctx, a kernels.Args) error {
 	}
 	for i := range min(self.Rank(), index.Rank()) {
 		if i != d && index.Sizes[i] > self.Sizes[i] && len(indices) > 0 {
-			return kernels.Badf(2, "%v", "sizes within "+self.String(), index)
+			return kernels.Badf(2, "sizes within "+self.String(), "%v", index)
 		}
 	}
 	k.row.indices, k.row.c = indices, c
@@ -175,14 +175,14 @@ func (k *state) scatter(c *kernels.Ctx, a kernels.Args, src []byte, each int, ad
 func (k *state) source(c *kernels.Ctx, a kernels.Args) (rows []byte, err error) {
 	index, src := a.Tensor(2), a.Tensor(3)
 	if max(index.Rank(), 1) != max(src.Rank(), 1) {
-		return nil, kernels.Badf(3, "%d", "as many dimensions as index, "+itoa(index.Rank()), src.Rank())
+		return nil, kernels.Badf(3, "as many dimensions as index, "+itoa(index.Rank()), "%d", src.Rank())
 	}
 	if n := index.Numel(); n > src.Numel() {
-		return nil, kernels.Badf(3, "%v", "at least the sizes of index, "+index.String(), src)
+		return nil, kernels.Badf(3, "at least the sizes of index, "+index.String(), "%v", src)
 	}
 	for d := range min(src.Rank(), index.Rank()) {
 		if index.Numel() > 0 && index.Sizes[d] > src.Sizes[d] {
-			return nil, kernels.Badf(3, "%v", "at least the sizes of index, "+index.String(), src)
+			return nil, kernels.Badf(3, "at least the sizes of index, "+index.String(), "%v", src)
 		}
 	}
 	strided.DenseStrides(k.strides[:], src.Sizes)

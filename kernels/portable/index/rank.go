@@ -152,7 +152,7 @@ func kthValue(c *kernels.Ctx, a kernels.Args) error {
 	}
 	k := a.Int(1)
 	if k < 1 || k > int64(n) {
-		return kernels.Badf(1, "%d", "from 1 to "+itoa(n), k)
+		return kernels.Badf(1, "from 1 to "+itoa(n), "%d", k)
 	}
 	return rankAlong(c, a, ruleKth, d, n, int(k-1))
 }
@@ -166,7 +166,7 @@ func rankAlong(c *kernels.Ctx, a kernels.Args, rule rankRule, d, n, kth int) err
 		return err
 	}
 	if n == 0 {
-		return kernels.Badf(0, "%v", "a dimension that is not empty", self)
+		return kernels.Badf(0, "a dimension that is not empty", "%v", self)
 	}
 	for _, i := range [...]int{o, o + 1} {
 		if err := resizeReduced(a, i, d, a.Bool(o-1)); err != nil {
@@ -206,9 +206,9 @@ func medianOfAll(rule rankRule) kernels.Func {
 		case !known:
 			return kernels.Bad(0, self.DType.String(), "a real type that operators compute on")
 		case n == 0 && !self.DType.IsFloat():
-			return kernels.Badf(0, "%v", "at least one element", self)
+			return kernels.Badf(0, "at least one element", "%v", self)
 		case int64(n) > maxRow:
-			return kernels.Badf(0, "%d", "less than 2^32 elements", n)
+			return kernels.Badf(0, "less than 2^32 elements", "%d", n)
 		}
 		if err := kernels.ResizeOut(a, 1, nil); err != nil {
 			return err

@@ -53,7 +53,7 @@ func (b *bucketer) rows(edges *tensor.Tensor, values []int) error {
 	case r == 1:
 		return nil
 	case r == 0 || r != len(values) || !slices.Equal(edges.Sizes[:r-1], values[:r-1]):
-		return kernels.Badf(0, "%v for values %v", "1 dimension, or the sizes of the values but for the last one", edges, values)
+		return kernels.Badf(0, "1 dimension, or the sizes of the values but for the last one", "%v for values %v", edges, values)
 	}
 	b.row = values[r-1]
 	return nil
@@ -65,9 +65,9 @@ func (b *bucketer) direction(a kernels.Args) error {
 	switch {
 	case a.IsNone(searchSide):
 	case side != "left" && side != "right":
-		return kernels.Badf(searchSide, "%q", "left or right", side)
+		return kernels.Badf(searchSide, "left or right", "%q", side)
 	case side == "left" && a.Bool(3):
-		return kernels.Badf(searchSide, "%q", "right, as the argument right", side)
+		return kernels.Badf(searchSide, "right, as the argument right", "%q", side)
 	}
 	b.right = a.Bool(3) || side == "right"
 	return nil
@@ -83,7 +83,7 @@ func (b *bucketer) sortEdges(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	if !slices.Equal(sorter.Sizes, edges.Sizes) {
-		return kernels.Badf(searchSorter, "%v", "the sizes of the boundaries, "+edges.String(), sorter)
+		return kernels.Badf(searchSorter, "the sizes of the boundaries, "+edges.String(), "%v", sorter)
 	}
 	n := edges.Sizes[edges.Rank()-1]
 	order := operand.In[int64](c, sorter)

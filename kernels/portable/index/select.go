@@ -17,7 +17,7 @@ func indexSelect(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	if a.Tensor(2).Rank() > 1 {
-		return kernels.Badf(2, "%d", "at most 1 dimension", a.Tensor(2).Rank())
+		return kernels.Badf(2, "at most 1 dimension", "%d", a.Tensor(2).Rank())
 	}
 	indices, err := indices(c, a, 2)
 	if err != nil {
@@ -29,7 +29,7 @@ func indexSelect(c *kernels.Ctx, a kernels.Args) error {
 		n, inner = self.Sizes[d], product(self.Sizes[d+1:])
 		sizes[d] = len(indices)
 	} else if len(indices) != 1 {
-		return kernels.Badf(2, "%d", "one index into a tensor of rank 0", len(indices))
+		return kernels.Badf(2, "one index into a tensor of rank 0", "%d", len(indices))
 	}
 	outer := product(sizes[:min(d, len(sizes))])
 	return k.takeRows(c, a, 3, sizes, gatherPlan{outer: outer, stride: n * inner, run: inner}, indices, n, 2)
@@ -41,7 +41,7 @@ func embedding(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[state](c)
 	weight := a.Tensor(0)
 	if weight.Rank() != 2 {
-		return kernels.Badf(0, "%d", "2 dimensions", weight.Rank())
+		return kernels.Badf(0, "2 dimensions", "%d", weight.Rank())
 	}
 	indices, err := indices(c, a, 1)
 	if err != nil {
@@ -90,7 +90,7 @@ func maskedSelect(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	if n := self.Numel() + mask.Numel() + out.Capacity(); !isBounded(sizes, n) {
-		return kernels.Badf(1, "%v", "sizes that broadcast to a few times those given", mask)
+		return kernels.Badf(1, "sizes that broadcast to a few times those given", "%v", mask)
 	}
 	m := operand.Expand(c, mask, sizes)
 	if err := kernels.ResizeOut(a, 2, []int{countTrue(m)}); err != nil {
@@ -116,7 +116,7 @@ func maskedScatter(c *kernels.Ctx, a kernels.Args) error {
 	}
 	m := operand.Expand(c, mask, sizes)
 	if n := countTrue(m); n > source.Numel() {
-		return kernels.Badf(2, "%d", "at least "+itoa(n)+" elements", source.Numel())
+		return kernels.Badf(2, "at least "+itoa(n)+" elements", "%d", source.Numel())
 	}
 	rows, elem := operand.OutRows(c, out), self.DType.Size()
 	operand.Broadcast(c, rows, self, sizes)

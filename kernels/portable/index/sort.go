@@ -227,7 +227,7 @@ func topk(c *kernels.Ctx, a kernels.Args) error {
 	}
 	count := a.Int(1)
 	if count < 0 || count > int64(n) {
-		return kernels.Badf(1, "%d", "at most "+itoa(n), count)
+		return kernels.Badf(1, "at most "+itoa(n), "%d", count)
 	}
 	s := &kernels.Keep[state](c).sort
 	s.some, s.sorted, s.descending = true, a.Bool(4), a.Bool(3)
@@ -259,7 +259,7 @@ func sortDim(a kernels.Args, i int) (n, d int, err error) {
 		return 1, 0, err
 	}
 	if n = self.Sizes[d]; int64(n) > maxRow {
-		return 0, 0, kernels.Badf(i, "%d", "a dimension of less than 2^32", n)
+		return 0, 0, kernels.Badf(i, "a dimension of less than 2^32", "%d", n)
 	}
 	return n, d, nil
 }

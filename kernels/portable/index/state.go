@@ -41,7 +41,7 @@ func indices(c *kernels.Ctx, a kernels.Args, i int) ([]int64, error) {
 func checkIndices(i int, indices []int64, n int) error {
 	for _, v := range indices {
 		if uint64(v) >= uint64(n) {
-			return kernels.Badf(i, "%d", "indices in [0, "+itoa(n)+")", v)
+			return kernels.Badf(i, "indices in [0, "+itoa(n)+")", "%d", v)
 		}
 	}
 	return nil
@@ -51,7 +51,7 @@ func checkIndices(i int, indices []int64, n int) error {
 func broadcast(dst []int, x, y []int, j int) ([]int, error) {
 	dst, ok := strided.Broadcast(append(dst[:0], x...), y)
 	if !ok {
-		return nil, kernels.Badf(j, "%v", fmt.Sprintf("sizes that broadcast with %v", x), y)
+		return nil, kernels.Badf(j, fmt.Sprintf("sizes that broadcast with %v", x), "%v", y)
 	}
 	return dst, nil
 }

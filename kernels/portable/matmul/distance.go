@@ -26,7 +26,7 @@ func cdist(c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Bad(1, y.String(), "rows as long as those of "+x.String())
 	}
 	if !(a.Float(2) >= 0) {
-		return kernels.Badf(2, "%v", "a norm of at least 0", a.Float(2))
+		return kernels.Badf(2, "a norm of at least 0", "%v", a.Float(2))
 	}
 	var dst [tensor.MaxRank]int
 	sizes, ok := batchSizes(&dst, x, y)
@@ -120,7 +120,7 @@ func pdist(c *kernels.Ctx, a kernels.Args) error {
 	case x.Rank() != 2:
 		return kernels.Bad(0, x.String(), "a matrix")
 	case !(a.Float(1) >= 0):
-		return kernels.Badf(1, "%v", "a norm of at least 0", a.Float(1))
+		return kernels.Badf(1, "a norm of at least 0", "%v", a.Float(1))
 	}
 	n := x.Sizes[0]
 	if int64(n) > 1<<31 {

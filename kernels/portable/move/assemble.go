@@ -99,7 +99,7 @@ func roll(c *kernels.Ctx, a kernels.Args) error {
 		return rollFlat(c, a)
 	}
 	if len(shifts) != len(dims) {
-		return kernels.Badf(1, "%v", itoa(len(dims))+" shifts", shifts)
+		return kernels.Badf(1, itoa(len(dims))+" shifts", "%v", shifts)
 	}
 	if self.Rank() == 0 {
 		return kernels.Bad(0, "a tensor of rank 0", "a tensor with dimensions")

@@ -27,7 +27,7 @@ func cat(c *kernels.Ctx, a kernels.Args) error {
 			continue
 		}
 		if !joins(t.Sizes, lead.Sizes, d) {
-			return kernels.Badf(0, "%v", "sizes like "+lead.String()+" but for one dimension", t)
+			return kernels.Badf(0, "sizes like "+lead.String()+" but for one dimension", "%v", t)
 		}
 		sizes[d] += t.Sizes[d]
 	}
@@ -42,7 +42,7 @@ func stack(c *kernels.Ctx, a kernels.Args) error {
 	}
 	rank := list[0].Rank()
 	if rank == tensor.MaxRank {
-		return kernels.Badf(0, "%d", "at most 15 dimensions", rank)
+		return kernels.Badf(0, "at most 15 dimensions", "%d", rank)
 	}
 	d, err := kernels.WrapDim(1, a.Int(1), rank+1)
 	if err != nil {
@@ -50,7 +50,7 @@ func stack(c *kernels.Ctx, a kernels.Args) error {
 	}
 	for _, t := range list {
 		if !slices.Equal(t.Sizes, list[0].Sizes) {
-			return kernels.Badf(0, "%v", "sizes like "+list[0].String(), t)
+			return kernels.Badf(0, "sizes like "+list[0].String(), "%v", t)
 		}
 	}
 	var buf [tensor.MaxRank]int
@@ -116,14 +116,14 @@ func splitSize(c *kernels.Ctx, a kernels.Args) error {
 	}
 	n := int64(a.Tensor(0).Sizes[d])
 	if size < 0 || size == 0 && n > 0 {
-		return kernels.Badf(1, "%d", "a size above 0", size)
+		return kernels.Badf(1, "a size above 0", "%d", size)
 	}
 	parts := int64(1)
 	if n > 0 {
 		parts = (n-1)/size + 1
 	}
 	if int64(len(outs)) != parts {
-		return kernels.Badf(3, "%d", itoa(int(parts))+" tensors", len(outs))
+		return kernels.Badf(3, itoa(int(parts))+" tensors", "%d", len(outs))
 	}
 	return split(c, a, d, false, func(i int) int { return int(min(size, n-int64(i)*size)) })
 }
@@ -136,7 +136,7 @@ func splitSizes(c *kernels.Ctx, a kernels.Args) error {
 	}
 	sizes, left := a.Ints(1), int64(a.Tensor(0).Sizes[d])
 	if outs := a.Tensors(3); len(sizes) != len(outs) {
-		return kernels.Badf(3, "%d", itoa(len(sizes))+" tensors", len(outs))
+		return kernels.Badf(3, itoa(len(sizes))+" tensors", "%d", len(outs))
 	}
 	bad := false
 	for _, n := range sizes {
@@ -144,7 +144,7 @@ func splitSizes(c *kernels.Ctx, a kernels.Args) error {
 		left -= n
 	}
 	if bad || left != 0 {
-		return kernels.Badf(1, "%v", "sizes that sum to "+itoa(a.Tensor(0).Sizes[d]), sizes)
+		return kernels.Badf(1, "sizes that sum to "+itoa(a.Tensor(0).Sizes[d]), "%v", sizes)
 	}
 	return split(c, a, d, false, func(i int) int { return int(sizes[i]) })
 }
@@ -156,7 +156,7 @@ func unbind(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	if n := a.Tensor(0).Sizes[d]; len(a.Tensors(2)) != n {
-		return kernels.Badf(2, "%d", itoa(n)+" tensors", len(a.Tensors(2)))
+		return kernels.Badf(2, itoa(n)+" tensors", "%d", len(a.Tensors(2)))
 	}
 	return split(c, a, d, true, func(int) int { return 1 })
 }

@@ -26,13 +26,13 @@ func padding(pads []int64, rank, d int) (before, after int) {
 func padSizes(dst []int, t *tensor.Tensor, pads []int64) ([]int, error) {
 	for _, p := range pads {
 		if p < -maxPad || p > maxPad {
-			return nil, kernels.Badf(1, "%v", "padding within 2^"+itoa(maxPadBits), pads)
+			return nil, kernels.Badf(1, "padding within 2^"+itoa(maxPadBits), "%v", pads)
 		}
 	}
 	for d, n := range t.Sizes {
 		before, after := padding(pads, t.Rank(), d)
 		if n += before + after; n < 0 {
-			return nil, kernels.Badf(1, "%v", "padding that leaves a size of at least 0 for "+t.String(), pads)
+			return nil, kernels.Badf(1, "padding that leaves a size of at least 0 for "+t.String(), "%v", pads)
 		}
 		dst = append(dst, n)
 	}
@@ -44,7 +44,7 @@ func constantPad(c *kernels.Ctx, a kernels.Args) error {
 	m := kernels.Keep[state](c)
 	self, pads := a.Tensor(0), a.Ints(1)
 	if len(pads)%2 != 0 || len(pads) > 2*self.Rank() {
-		return kernels.Badf(1, "%v", "at most "+itoa(self.Rank())+" pairs", pads)
+		return kernels.Badf(1, "at most "+itoa(self.Rank())+" pairs", "%v", pads)
 	}
 	if err := m.setValue(2, a.Scalar(2), self.DType); err != nil {
 		return err
@@ -115,7 +115,7 @@ func reflectionPad(dims int) kernels.Func {
 		self, pads := a.Tensor(0), a.Ints(1)
 		for i, p := range pads {
 			if n := self.Sizes[self.Rank()-1-i/2]; p >= int64(n) {
-				return kernels.Badf(1, "%v", "padding below the size it mirrors in "+self.String(), pads)
+				return kernels.Badf(1, "padding below the size it mirrors in "+self.String(), "%v", pads)
 			}
 		}
 		return kernels.Keep[state](c).pad(c, a, 2, (*layout).reflect)
@@ -137,11 +137,11 @@ func replicationPad(dims int) kernels.Func {
 func checkPad(a kernels.Args, dims int) error {
 	self, pads := a.Tensor(0), a.Ints(1)
 	if len(pads) != 2*dims {
-		return kernels.Badf(1, "%v", itoa(2*dims)+" numbers", pads)
+		return kernels.Badf(1, itoa(2*dims)+" numbers", "%v", pads)
 	}
 	rank := self.Rank()
 	if rank != dims+1 && rank != dims+2 {
-		return kernels.Badf(0, "%d", itoa(dims+1)+" or "+itoa(dims+2)+" dimensions", rank)
+		return kernels.Badf(0, itoa(dims+1)+" or "+itoa(dims+2)+" dimensions", "%d", rank)
 	}
 	var buf [tensor.MaxRank]int
 	sizes, err := padSizes(buf[:0], self, pads)
@@ -150,7 +150,7 @@ func checkPad(a kernels.Args, dims int) error {
 	}
 	for d := rank - dims; d < rank; d++ {
 		if self.Sizes[d] < 1 || sizes[d] < 1 {
-			return kernels.Badf(1, "%v", "sizes of at least 1 before and after padding "+self.String(), pads)
+			return kernels.Badf(1, "sizes of at least 1 before and after padding "+self.String(), "%v", pads)
 		}
 	}
 	return nil

@@ -32,14 +32,14 @@ func viewBytes(c *kernels.Ctx, a kernels.Args) error {
 	m := kernels.Keep[state](c)
 	self, out := a.Tensor(0), a.Tensor(2)
 	if d := a.Int(1); d != int64(out.DType) {
-		return kernels.Badf(1, "%v", "the out's type, "+out.DType.String(), tensor.DType(d))
+		return kernels.Badf(1, "the out's type, "+out.DType.String(), "%v", tensor.DType(d))
 	}
 	var buf [tensor.MaxRank]int
 	sizes := append(buf[:0], self.Sizes...)
 	from, to, last := self.DType.Size(), out.DType.Size(), len(sizes)-1
 	if from != to {
 		if last < 0 || from%to != 0 && sizes[last]*from%to != 0 {
-			return kernels.Badf(0, "%v", "a last dimension that "+out.DType.String()+" elements divide", self)
+			return kernels.Badf(0, "a last dimension that "+out.DType.String()+" elements divide", "%v", self)
 		}
 		sizes[last] = saturate(sizes[last], from) / to
 	}
@@ -114,7 +114,7 @@ func squeeze(v *strided.View, set uint32, err error) error {
 func permute(v *strided.View, a kernels.Args) error {
 	self, dims := a.Tensor(0), a.Ints(1)
 	if len(dims) != v.Rank {
-		return kernels.Badf(1, "%v", itoa(v.Rank)+" dimensions", dims)
+		return kernels.Badf(1, itoa(v.Rank)+" dimensions", "%v", dims)
 	}
 	if _, err := kernels.DimSet(1, dims, v.Rank); err != nil {
 		return err
@@ -142,7 +142,7 @@ func transpose(v *strided.View, a kernels.Args) error {
 // transpose2D is aten::t_copy.
 func transpose2D(v *strided.View, _ kernels.Args) error {
 	if v.Rank > 2 {
-		return kernels.Badf(0, "%d", "at most 2 dimensions", v.Rank)
+		return kernels.Badf(0, "at most 2 dimensions", "%d", v.Rank)
 	}
 	if v.Rank == 2 {
 		v.Swap(0, 1)
@@ -155,7 +155,7 @@ func expand(v *strided.View, a kernels.Args) error {
 	list := a.Ints(1)
 	lead := len(list) - v.Rank
 	if lead < 0 || len(list) > tensor.MaxRank {
-		return kernels.Badf(1, "%v", "sizes for a tensor of rank "+itoa(v.Rank), list)
+		return kernels.Badf(1, "sizes for a tensor of rank "+itoa(v.Rank), "%v", list)
 	}
 	for range lead {
 		v.Insert(0, 1, 0)
@@ -166,7 +166,7 @@ func expand(v *strided.View, a kernels.Args) error {
 		case have == 1 && n >= 0 && n <= math.MaxInt:
 			v.Sizes[d], v.Strides[d] = int(n), 0
 		default:
-			return kernels.Badf(1, "%v", "sizes that "+a.Tensor(0).String()+" expands to", list)
+			return kernels.Badf(1, "sizes that "+a.Tensor(0).String()+" expands to", "%v", list)
 		}
 	}
 	return nil
@@ -183,7 +183,7 @@ func repeat(c *kernels.Ctx, a kernels.Args) error {
 	}
 	lead := len(repeats) - self.Rank()
 	if lead < 0 {
-		return kernels.Badf(1, "%v", "at least "+itoa(self.Rank())+" repeats", a.Ints(1))
+		return kernels.Badf(1, "at least "+itoa(self.Rank())+" repeats", "%v", a.Ints(1))
 	}
 	for d, n := range repeats {
 		sizes[d] = n

@@ -29,7 +29,7 @@ func slice(i int) viewFunc {
 		}
 		step := a.Int(i + 3)
 		if step < 1 {
-			return kernels.Badf(i+3, "%d", "a step of at least 1", step)
+			return kernels.Badf(i+3, "a step of at least 1", "%d", step)
 		}
 		size := int64(v.Sizes[d])
 		start, end := clampIndex(a.OptInt(i+1, 0), size), clampIndex(a.OptInt(i+2, math.MaxInt64), size)
@@ -58,7 +58,7 @@ func selectIndex(i int) viewFunc {
 		}
 		index, n := a.Int(i+1), int64(v.Sizes[d])
 		if index < -n || index >= n {
-			return kernels.Badf(i+1, "%d", "an index into "+itoa(int(n)), index)
+			return kernels.Badf(i+1, "an index into "+itoa(int(n)), "%d", index)
 		}
 		if index < 0 {
 			index += n
@@ -78,14 +78,14 @@ func narrow(v *strided.View, a kernels.Args) error {
 	start, length, n := a.Int(2), a.Int(3), int64(v.Sizes[d])
 	switch {
 	case length < 0 || length > n:
-		return kernels.Badf(3, "%d", "a length of at most "+itoa(int(n)), length)
+		return kernels.Badf(3, "a length of at most "+itoa(int(n)), "%d", length)
 	case start < -n || start > n:
-		return kernels.Badf(2, "%d", "a start within "+itoa(int(n)), start)
+		return kernels.Badf(2, "a start within "+itoa(int(n)), "%d", start)
 	case start < 0:
 		start += n
 	}
 	if start > n-length {
-		return kernels.Badf(2, "%d", "a start with "+itoa(int(length))+" of "+itoa(int(n))+" indices left", start)
+		return kernels.Badf(2, "a start with "+itoa(int(length))+" of "+itoa(int(n))+" indices left", "%d", start)
 	}
 	v.Narrow(d, int(start), int(length), 1)
 	return nil
@@ -102,7 +102,7 @@ func scatter(region viewFunc) kernels.Func {
 			return err
 		}
 		if !slices.Equal(m.to.Shape(), src.Sizes) {
-			return kernels.Badf(1, "sizes %v", "the sizes of the part it replaces", src.Sizes)
+			return kernels.Badf(1, "the sizes of the part it replaces", "sizes %v", src.Sizes)
 		}
 		m.from.Of(self)
 		if err := m.store(c, a, len(a)-2); err != nil {

@@ -17,15 +17,15 @@ func asStrided(v *strided.View, a kernels.Args) error {
 		return err
 	}
 	if len(strides) != len(sizes) {
-		return kernels.Badf(2, "%v", itoa(len(sizes))+" strides", strides)
+		return kernels.Badf(2, itoa(len(sizes))+" strides", "%v", strides)
 	}
 	at := a.OptInt(3, 0)
 	if at < 0 {
-		return kernels.Badf(3, "%d", "an offset of at least 0", at)
+		return kernels.Badf(3, "an offset of at least 0", "%d", at)
 	}
 	n, _ := tensor.Product(sizes)
 	if n > 0 && !reaches(sizes, strides, at, int64(self.Numel())) {
-		return kernels.Badf(2, "%v for sizes %v from %d", "strides that stay within "+itoa(self.Numel())+" elements", strides, a.Ints(1), at)
+		return kernels.Badf(2, "strides that stay within "+itoa(self.Numel())+" elements", "%v for sizes %v from %d", strides, a.Ints(1), at)
 	}
 	v.Dense(self.Data, self.DType.Size(), sizes)
 	v.Offset = int(at)
@@ -66,7 +66,7 @@ func diagonal(v *strided.View, a kernels.Args) error {
 		return err
 	}
 	if d == e {
-		return kernels.Badf(3, "%d", "another dimension than dim1", e)
+		return kernels.Badf(3, "another dimension than dim1", "%d", e)
 	}
 	n := startDiagonal(v, d, e, a.Int(1))
 	stride := v.Strides[d] + v.Strides[e]
@@ -100,10 +100,10 @@ func unfold(v *strided.View, a kernels.Args) error {
 	}
 	size, step := a.Int(2), a.Int(3)
 	if size < 0 || size > have {
-		return kernels.Badf(2, "%d", "a window of at most "+itoa(int(have)), size)
+		return kernels.Badf(2, "a window of at most "+itoa(int(have)), "%d", size)
 	}
 	if step < 1 {
-		return kernels.Badf(3, "%d", "a step of at least 1", step)
+		return kernels.Badf(3, "a step of at least 1", "%d", step)
 	}
 	if v.Rank > 0 {
 		v.Narrow(d, 0, int((have-size)/step+1), int(min(step, have+1)))
@@ -119,10 +119,10 @@ func pixelShuffle(inverse bool) kernels.Func {
 		self := a.Tensor(0)
 		k := self.Rank() - 3
 		if k < 0 {
-			return kernels.Badf(0, "%d", "at least 3 dimensions", self.Rank())
+			return kernels.Badf(0, "at least 3 dimensions", "%d", self.Rank())
 		}
 		if v := a.Int(1); v < 1 || v >= 1<<(bits.UintSize/2-1) {
-			return kernels.Badf(1, "%d", "a factor of at least 1", v)
+			return kernels.Badf(1, "a factor of at least 1", "%d", v)
 		}
 		r := int(a.Int(1))
 		var buf [tensor.MaxRank]int
@@ -130,9 +130,9 @@ func pixelShuffle(inverse bool) kernels.Func {
 		s, channels, space := sizes[k:], &m.from, &m.to
 		switch {
 		case !inverse && s[0]%(r*r) != 0:
-			return kernels.Badf(0, "%v", "a multiple of "+itoa(r*r)+" channels", self)
+			return kernels.Badf(0, "a multiple of "+itoa(r*r)+" channels", "%v", self)
 		case inverse && (s[1]%r != 0 || s[2]%r != 0):
-			return kernels.Badf(0, "%v", "a height and width divisible by "+itoa(r), self)
+			return kernels.Badf(0, "a height and width divisible by "+itoa(r), "%v", self)
 		case inverse:
 			channels, space = space, channels
 			s[0], s[1], s[2] = saturate(s[0], r*r), s[1]/r, s[2]/r

@@ -24,7 +24,7 @@ func triangle(c *kernels.Ctx, a kernels.Args, zeros func(diagonal, row, cols int
 	self := a.Tensor(0)
 	rank := self.Rank()
 	if rank < 2 {
-		return kernels.Badf(0, "%d", "at least 2 dimensions", rank)
+		return kernels.Badf(0, "at least 2 dimensions", "%d", rank)
 	}
 	m.from.Of(self)
 	if err := m.store(c, a, 2); err != nil {
@@ -59,17 +59,17 @@ func repeatInterleave(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	if repeats.Rank() != 1 {
-		return kernels.Badf(0, "%d", "1 dimension", repeats.Rank())
+		return kernels.Badf(0, "1 dimension", "%d", repeats.Rank())
 	}
 	n, list := 0, operand.In[int64](c, repeats)
 	for _, r := range list {
 		if r < 0 || r > int64(math.MaxInt-n) {
-			return kernels.Badf(0, "%d", "repeats of at least 0", r)
+			return kernels.Badf(0, "repeats of at least 0", "%d", r)
 		}
 		n += int(r)
 	}
 	if want := a.OptInt(1, int64(n)); want != int64(n) {
-		return kernels.Badf(1, "%d", "the sum of the repeats, "+itoa(n), want)
+		return kernels.Badf(1, "the sum of the repeats, "+itoa(n), "%d", want)
 	}
 	if err := kernels.ResizeOut(a, 2, []int{n}); err != nil {
 		return err

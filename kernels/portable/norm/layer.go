@@ -19,12 +19,12 @@ func layerNorm(c *kernels.Ctx, a kernels.Args) error {
 	x, shape := a.Tensor(0), a.Ints(1)
 	lead := x.Rank() - len(shape)
 	if len(shape) == 0 || lead < 0 {
-		return kernels.Badf(1, "%v", fmt.Sprintf("1 to %d sizes", x.Rank()), shape)
+		return kernels.Badf(1, fmt.Sprintf("1 to %d sizes", x.Rank()), "%v", shape)
 	}
 	n := 1
 	for i, s := range shape {
 		if int64(x.Sizes[lead+i]) != s {
-			return kernels.Badf(1, "%v", "the last sizes of "+x.String(), shape)
+			return kernels.Badf(1, "the last sizes of "+x.String(), "%v", shape)
 		}
 		n *= int(s)
 	}
@@ -60,10 +60,10 @@ func groupNorm(c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Bad(0, x.String(), fmt.Sprintf("sizes [%d, %d, …]", n, channels))
 	}
 	if per, _ := tensor.Product(x.Sizes[2:]); int64(per) != points {
-		return kernels.Badf(5, "%d", fmt.Sprint(per), points)
+		return kernels.Badf(5, fmt.Sprint(per), "%d", points)
 	}
 	if group < 1 || channels%group != 0 {
-		return kernels.Badf(6, "%d", fmt.Sprintf("a divisor of %d channels", channels), group)
+		return kernels.Badf(6, fmt.Sprintf("a divisor of %d channels", channels), "%d", group)
 	}
 	err := cmp.Or(affine(a, 1, x.Sizes[1]), kernels.ResizeOut(a, 8, x.Sizes), stored(a, 9, []int{x.Sizes[0], int(group)}))
 	if err != nil {

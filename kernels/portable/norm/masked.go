@@ -27,14 +27,14 @@ func zeroMaskedRows(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	if !slices.Equal(x.Sizes, scores.Sizes) || x.Rank() == 0 {
-		return kernels.Badf(1, "%v", fmt.Sprintf("the sizes of self, %v, with a last dimension", x.Sizes), scores.Sizes)
+		return kernels.Badf(1, fmt.Sprintf("the sizes of self, %v, with a last dimension", x.Sizes), "%v", scores.Sizes)
 	}
 	if err := kernels.ResizeOut(a, 2, x.Sizes); err != nil {
 		return err
 	}
 	for i := range 3 {
 		if t := a.Tensor(i); !t.IsContiguous() {
-			return kernels.Badf(i, "dim order %v", "a contiguous tensor", t.DimOrder)
+			return kernels.Badf(i, "a contiguous tensor", "dim order %v", t.DimOrder)
 		}
 	}
 	if out.Numel() == 0 {

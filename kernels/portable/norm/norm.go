@@ -111,7 +111,7 @@ func byType(a kernels.Args, f32, f64 kernels.Func) kernels.Func {
 func affine(a kernels.Args, i, n int) error {
 	for j := i; j <= i+1; j++ {
 		if t := a.OptTensor(j); t != nil && (!t.DType.IsFloat() || t.Numel() != n) {
-			return kernels.Badf(j, "%v", fmt.Sprintf("%d elements of a floating type", n), t)
+			return kernels.Badf(j, fmt.Sprintf("%d elements of a floating type", n), "%v", t)
 		}
 	}
 	return nil

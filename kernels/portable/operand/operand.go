@@ -192,7 +192,7 @@ func SameType(f kernels.Func, first int, others ...int) kernels.Func {
 		want := a.Tensor(first).DType
 		for _, i := range others {
 			if got := a.Tensor(i).DType; got != want {
-				return kernels.Badf(i, "%v", fmt.Sprintf("%v, as argument %d", want, first), got)
+				return kernels.Badf(i, fmt.Sprintf("%v, as argument %d", want, first), "%v", got)
 			}
 		}
 		return f(c, a)

@@ -54,7 +54,7 @@ func (w *pooling) backward(a kernels.Args, dims int) error {
 	sizes := w.sizes(&dst, x)
 	for _, i := range []int{0, backIndices} {
 		if t := a.Tensor(i); !slices.Equal(t.Sizes, sizes) {
-			return kernels.Badf(i, "%v", "the pooling's output sizes", t)
+			return kernels.Badf(i, "the pooling's output sizes", "%v", t)
 		}
 	}
 	return kernels.ResizeOut(a, backOut, x.Sizes)
@@ -70,7 +70,7 @@ func scatter[T tensor.Compute](c *kernels.Ctx, a kernels.Args, w *pooling) error
 	for i, at := range index {
 		poll.Done(1)
 		if at < 0 || at >= int64(points) {
-			return kernels.Badf(backIndices, "%d for %d elements", "indices into a plane of the input", at, points)
+			return kernels.Badf(backIndices, "indices into a plane of the input", "%d for %d elements", at, points)
 		}
 		dst[i/outPoints*points+int(at)] += grad[i]
 	}

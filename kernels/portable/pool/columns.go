@@ -35,16 +35,16 @@ func columnsToImage[C tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	}
 	r, taps, windows := self.Rank(), int64(k.Kernel[1])*int64(k.Kernel[2]), int64(k.Out[1])*int64(k.Out[2])
 	if r != 2 && r != 3 {
-		return kernels.Badf(0, "%d", "2 or 3 dimensions", r)
+		return kernels.Badf(0, "2 or 3 dimensions", "%d", r)
 	}
 	rows, cols := int64(self.Sizes[r-2]), int64(self.Sizes[r-1])
 	if rows == 0 || rows%taps != 0 || cols != windows {
-		return kernels.Badf(0, "%v", fmt.Sprintf("sizes [channels · %d, %d]", taps, windows), self)
+		return kernels.Badf(0, fmt.Sprintf("sizes [channels · %d, %d]", taps, windows), "%v", self)
 	}
 	var buf [tensor.MaxRank]int
 	sizes := append(append(buf[:0], self.Sizes[:r-2]...), int(rows/taps), k.In[1], k.In[2])
 	if _, ok := tensor.Product(sizes); !ok {
-		return kernels.Badf(1, "%v", "an out whose size fits", sizes)
+		return kernels.Badf(1, "an out whose size fits", "%v", sizes)
 	}
 	if err := kernels.ResizeOut(a, 6, sizes); err != nil || out.Numel() == 0 {
 		return err
@@ -69,7 +69,7 @@ func (k *columns[C]) read(a kernels.Args) error {
 	}
 	for d := range 3 {
 		if k.Slide(d, false); k.Out[d] < 1 {
-			return kernels.Badf(2, "extent %d for size %d and padding %d", "a kernel that fits the image", k.Extent(d), k.In[d], k.Pad[d])
+			return kernels.Badf(2, "a kernel that fits the image", "extent %d for size %d and padding %d", k.Extent(d), k.In[d], k.Pad[d])
 		}
 	}
 	return nil

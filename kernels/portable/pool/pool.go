@@ -41,7 +41,7 @@ func (w *pooling) input(i int, t *tensor.Tensor, dims int) error {
 // outSizes reads the sizes of an adaptive pool's output, argument 1.
 func (w *pooling) outSizes(a kernels.Args, dims int) error {
 	if n := len(a.Ints(1)); n != dims {
-		return kernels.Badf(1, "%d", fmt.Sprintf("%d entries", dims), n)
+		return kernels.Badf(1, fmt.Sprintf("%d entries", dims), "%d", n)
 	}
 	if err := window.Read(&w.Out, a, 1, dims, 0, nil); err != nil {
 		return err
@@ -80,10 +80,10 @@ func (w *pooling) slide(a kernels.Args, first, dilation int, ceil bool) error {
 	for i := range 3 {
 		extent := w.Extent(i)
 		if w.Pad[i] > extent/2 {
-			return kernels.Badf(first+2, "%d", fmt.Sprintf("at most half of the kernel's extent %d", extent), w.Pad[i])
+			return kernels.Badf(first+2, fmt.Sprintf("at most half of the kernel's extent %d", extent), "%d", w.Pad[i])
 		}
 		if w.Slide(i, ceil); w.Out[i] < 1 {
-			return kernels.Badf(first, "extent %d for size %d and padding %d", "a kernel that fits the input", extent, w.In[i], w.Pad[i])
+			return kernels.Badf(first, "a kernel that fits the input", "extent %d for size %d and padding %d", extent, w.In[i], w.Pad[i])
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ func (f *arithmetic) run(_ *kernels.Ctx, a kernels.Args) error {
 			return kernels.Bad(1, "0", "a nonzero divisor")
 		}
 		if x.I == math.MinInt64 && y.I == -1 {
-			return kernels.Badf(0, "%d by -1", "a dividend whose quotient fits", x.I)
+			return kernels.Badf(0, "a dividend whose quotient fits", "%d by -1", x.I)
 		}
 	}
 	setInt(a, f.ints(x.I, y.I))
@@ -160,7 +160,7 @@ func toInt(rounded func(float64) float64) kernels.Func {
 		}
 		f := rounded(x.F)
 		if !(f >= math.MinInt64 && f < -math.MinInt64) {
-			return kernels.Badf(0, "%v", "a number that fits an int", x)
+			return kernels.Badf(0, "a number that fits an int", "%v", x)
 		}
 		setInt(a, int64(f))
 		return nil

@@ -30,7 +30,7 @@ func symStride(_ *kernels.Ctx, a kernels.Args) error { return symDim(a, a.Tensor
 func symDim(a kernels.Args, list []int) error {
 	self := a.Tensor(0)
 	if self.Rank() == 0 {
-		return kernels.Badf(0, "%v", "a tensor with dimensions", self)
+		return kernels.Badf(0, "a tensor with dimensions", "%v", self)
 	}
 	d, err := kernels.WrapDim(1, a.Int(1), self.Rank())
 	if err != nil {
@@ -54,7 +54,7 @@ func symNumel(_ *kernels.Ctx, a kernels.Args) error {
 func item(_ *kernels.Ctx, a kernels.Args) error {
 	self := a.Tensor(0)
 	if len(self.Data) == 0 {
-		return kernels.Badf(0, "%v", "an element", self)
+		return kernels.Badf(0, "an element", "%v", self)
 	}
 	if self.DType.IsFloat() {
 		v, _ := tensor.Get[float64](self.Data, self.DType)
@@ -81,13 +81,13 @@ type place struct{ sizes [tensor.MaxRank]int }
 func copyIndex(c *kernels.Ctx, a kernels.Args) error {
 	to, from, index := a.Tensor(0), a.Tensor(1), a.Int(2)
 	if index < 0 || index >= math.MaxInt>>7 {
-		return kernels.Badf(2, "%d", "an index", index)
+		return kernels.Badf(2, "an index", "%d", index)
 	}
 	if to.DType != from.DType || to.Rank() == 0 || !slices.Equal(to.Sizes[1:], from.Sizes) {
-		return kernels.Badf(1, "%v", "a row of "+to.String(), from)
+		return kernels.Badf(1, "a row of "+to.String(), "%v", from)
 	}
 	if !rowsOf(to, from) {
-		return kernels.Badf(1, "dim order %v", "the dim order of the rows of argument 0", from.DimOrder)
+		return kernels.Badf(1, "the dim order of the rows of argument 0", "dim order %v", from.DimOrder)
 	}
 	p := kernels.Keep[place](c)
 	sizes := p.sizes[:copy(p.sizes[:], to.Sizes)]
@@ -119,7 +119,7 @@ func view(c *kernels.Ctx, a kernels.Args) error {
 	}
 	if !slices.Equal(out.Sizes, self.Sizes) || !slices.Equal(out.Strides, self.Strides) {
 		if !self.IsContiguous() || !out.IsContiguous() {
-			return kernels.Badf(0, "dim order %v seen as %v", "contiguous tensors", self.DimOrder, out.DimOrder)
+			return kernels.Badf(0, "contiguous tensors", "dim order %v seen as %v", self.DimOrder, out.DimOrder)
 		}
 	}
 	c.Repeat(bound{})

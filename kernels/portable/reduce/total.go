@@ -58,7 +58,7 @@ func (k *call) check() error {
 	self, out := k.a.Tensor(0), k.a.Tensor(k.o)
 	if d := k.o - 1; d == 1 || d == 3 { // a dtype is before the out
 		if want := k.a.OptInt(d, int64(out.DType)); want != int64(out.DType) {
-			return kernels.Badf(d, "%v", "the out's type, "+out.DType.String(), tensor.DType(want))
+			return kernels.Badf(d, "the out's type, "+out.DType.String(), "%v", tensor.DType(want))
 		}
 	}
 	switch {

@@ -106,7 +106,7 @@ func scanDim(a kernels.Args) (int, error) {
 		return 0, err
 	}
 	if d := a.OptInt(2, int64(out.DType)); d != int64(out.DType) {
-		return 0, kernels.Badf(2, "%v", "the out's type, "+out.DType.String(), tensor.DType(d))
+		return 0, kernels.Badf(2, "the out's type, "+out.DType.String(), "%v", tensor.DType(d))
 	}
 	_, known := tensor.ComputeType(self.DType)
 	if _, ok := tensor.ComputeType(out.DType); !ok || !known {

@@ -135,7 +135,7 @@ func antialiased[T real](c *kernels.Ctx, a kernels.Args) error {
 	for d := range 2 {
 		if f := 3 + d; !a.IsNone(f) {
 			if p.factor[d] = a.Float(f); !(p.factor[d] > 0) || math.IsInf(float64(T(1/p.factor[d])), 0) {
-				return kernels.Badf(f, "%v", "a scale above 0 with a finite reciprocal", p.factor[d])
+				return kernels.Badf(f, "a scale above 0 with a finite reciprocal", "%v", p.factor[d])
 			}
 		}
 	}

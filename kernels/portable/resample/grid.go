@@ -28,11 +28,11 @@ func gridSampler(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	if grid.Rank() != 4 || grid.Sizes[0] != x.Sizes[0] || grid.Sizes[3] != 2 {
-		return kernels.Badf(1, "%v for %v", "[batch, height, width, 2]", grid, x)
+		return kernels.Badf(1, "[batch, height, width, 2]", "%v for %v", grid, x)
 	}
 	for i := 2; i <= 3; i++ {
 		if a.Int(i) < 0 || a.Int(i) > 2 {
-			return kernels.Badf(i, "%d", "a mode of 0 to 2", a.Int(i))
+			return kernels.Badf(i, "a mode of 0 to 2", "%d", a.Int(i))
 		}
 	}
 	sizes := [4]int{x.Sizes[0], x.Sizes[1], grid.Sizes[1], grid.Sizes[2]}

@@ -56,18 +56,18 @@ func (m *image) target(a kernels.Args, scale int) error {
 	m.factor = [2]float64{}
 	sizes, scales := a.Ints(1), a.Floats(scale)
 	if (len(sizes) == 0) == (len(scales) == 0) {
-		return kernels.Badf(1, "%v and %v", "either output_size or scale_factors", sizes, scales)
+		return kernels.Badf(1, "either output_size or scale_factors", "%v and %v", sizes, scales)
 	}
 	if len(sizes) > 0 {
 		return m.sizes(sizes)
 	}
 	if len(scales) != 2 {
-		return kernels.Badf(scale, "%v", "2 factors", scales)
+		return kernels.Badf(scale, "2 factors", "%v", scales)
 	}
 	for i, f := range scales {
 		n := math.Floor(float64(m.in[i]) * f)
 		if !(f > 0 && n >= 1 && n <= 1<<31) {
-			return kernels.Badf(scale, "%v", "factors that give sizes of 1 to 2^31", scales)
+			return kernels.Badf(scale, "factors that give sizes of 1 to 2^31", "%v", scales)
 		}
 		m.factor[i], m.out[i] = f, int(n)
 	}
@@ -77,11 +77,11 @@ func (m *image) target(a kernels.Args, scale int) error {
 // sizes sets the output's sizes from argument 1.
 func (m *image) sizes(sizes []int64) error {
 	if len(sizes) != 2 {
-		return kernels.Badf(1, "%v", "2 sizes", sizes)
+		return kernels.Badf(1, "2 sizes", "%v", sizes)
 	}
 	for i, n := range sizes {
 		if n < 1 || n > 1<<31 {
-			return kernels.Badf(1, "%v", "sizes of 1 to 2^31", sizes)
+			return kernels.Badf(1, "sizes of 1 to 2^31", "%v", sizes)
 		}
 		m.out[i] = int(n)
 	}
