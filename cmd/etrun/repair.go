@@ -13,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/repair"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
@@ -37,10 +38,11 @@ If a repair cannot be expressed in the file, the command fails and writes nothin
 type repairCommand struct {
 	*app
 	session.Options
+	left []string // faults that are only reported
 }
 
 func newRepair(a *app) *cobra.Command {
-	r := &repairCommand{a, session.Options{Say: a.NoteOnce(), Static: true, Lower: string(etrun.LowerOff)}}
+	r := &repairCommand{app: a, Options: session.Options{Say: a.NoteOnce(), Static: true, Lower: string(etrun.LowerOff)}}
 	c := &cobra.Command{
 		Use:     "repair IN.pte OUT.pte",
 		Short:   "Write a program without the faults of its exporter",
@@ -80,6 +82,9 @@ func (r *repairCommand) run(ctx context.Context, from, to string) error {
 	fixed, changes, err := r.repaired(ctx, path, data)
 	if err != nil {
 		return err
+	}
+	for _, text := range r.left {
+		r.Say("warning: %s", text)
 	}
 	if err := output.WriteBytes(ctx, to, fixed); err != nil {
 		return err
@@ -135,7 +140,11 @@ func (a *app) readRepaired(ctx context.Context, path string, o session.Options) 
 	}
 	say := o.Say
 	o.Static, o.Say = true, func(string, ...any) {} // the same as of the runs
-	fixed, changes, err = (&repairCommand{a, o}).repaired(ctx, path, data)
+	r := &repairCommand{app: a, Options: o}
+	fixed, changes, err = r.repaired(ctx, path, data)
+	for _, text := range r.left {
+		say("warning: %s", text)
+	}
 	if err != nil {
 		say("warning: faults of the exporter are not repaired in the file: %v", err)
 		return data, data, nil, context.Cause(ctx)
@@ -188,6 +197,12 @@ func (r *repairCommand) faults(ctx context.Context, path string, data []byte) (l
 		}
 		list = append(list, &repair.Faults{Method: i, Spec: &s.Spec().Methods[i], Delegates: m.Delegates(), Views: m.Plan().Method.Relaid,
 			Copies: m.Plan().Method.Redirected})
+	}
+	r.left = nil
+	for _, w := range s.Warnings() {
+		if w.Class == delegate.WarnFault {
+			r.left = append(r.left, w.Text)
+		}
 	}
 	return list, nil
 }

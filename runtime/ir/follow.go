@@ -41,7 +41,7 @@ func (f *follower) call(c *kernels.Ctx, a kernels.Args) error {
 	sizes, ok := f.sizes(room[:0], from.Sizes)
 	if !ok || !f.asWritten && !sameOrder(from, to, sizes) {
 		return kernels.Badf(0, fmt.Sprintf("sizes that determine those of value %d, at most %v, a view that the exporter left out", f.value,
-				f.to.Sizes),
+			f.to.Sizes),
 			"sizes %v", from.Sizes)
 	}
 	if err := to.BindSized(sizes, from.Data); err != nil {
