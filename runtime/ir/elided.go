@@ -28,6 +28,9 @@ func (b *builder) joinElidedViews(acc []access, join *forest) error {
 	for _, v := range b.Outputs { // read at the end
 		acc[v].read = min(acc[v].read, len(b.Steps))
 	}
+	for _, v := range b.tensors(nil, b.Outputs...) {
+		acc[v].contents = true
+	}
 	places := b.placesOf(acc)
 	b.relaid = make([]bool, len(b.Values))
 	for v := range b.Values {
@@ -39,7 +42,7 @@ func (b *builder) joinElidedViews(acc []access, join *forest) error {
 			continue
 		}
 		r := p.before(acc, v)
-		if r.From < 0 || r.From == v {
+		if r.From < 0 || r.From == v || r.Carried && !acc[v].contents && !b.isDeclared(v) {
 			continue
 		}
 		r.Old = b.isOld(p, v, acc)

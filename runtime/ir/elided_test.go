@@ -238,3 +238,30 @@ func TestElidedViewOfStateIsCopied(t *testing.T) {
 		t.Errorf("a state that is changed in part: got %v", err)
 	}
 }
+
+// TestScratchIsNoView checks that memory of which no element is read is no view of what is at its place before or afterwards.
+func TestScratchIsNoView(t *testing.T) {
+	l := links(t)
+	sig, err := kernels.ParseSchema("test::works.out(Tensor self, Tensor output_scratch, *, Tensor(a!) out)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	working := len(l.Operators)
+	l.Operators = append(l.Operators, Operator{Op: &kernels.Op{Schema: "test::works.out"}, Sig: sig})
+	for _, tt := range []struct {
+		name string
+		code []pte.Instruction // values 0: input, 1: activation, 2: scratch at its place, 3: output
+		fail bool
+	}{
+		{"written before", []pte.Instruction{call(unary, 0, 1, 1), call(working, 1, 2, 3, 3)}, false},
+		{"written afterwards", []pte.Instruction{call(working, 0, 2, 3, 3), call(unary, 3, 1, 1), call(unary, 1, 3, 3)}, false},
+		{"also read", []pte.Instruction{call(working, 2, 2, 3, 3), call(unary, 3, 1, 1)}, true},
+	} {
+		src := channelsLast(tt.code...)
+		src.Values[2].Tensor.DType, src.Values[2].Tensor.Sizes, src.Values[2].Tensor.DimOrder = tensor.Uint8, []int{32}, []uint8{0}
+		m, err := Build(src, l)
+		if (err != nil) != tt.fail || err == nil && (len(m.Relaid) > 0 || m.Values[1].Storage == m.Values[2].Storage) {
+			t.Errorf("%s: got error %v", tt.name, err)
+		}
+	}
+}

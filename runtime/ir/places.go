@@ -38,9 +38,8 @@ type place struct {
 // placesOf finds the places of values that are read, written, or declared as state.
 func (b *builder) placesOf(acc []access) map[Spot]*place {
 	places := make(map[Spot]*place)
-	needed := b.needed()
 	for v := range b.Values {
-		if !b.isPlaced(v) || acc[v].write == never && !needed[v] && !b.isDeclared(v) {
+		if !b.isPlaced(v) || acc[v].write == never && !acc[v].contents && !b.isDeclared(v) {
 			continue
 		}
 		s := SpotOf(b.src.Values[v].Tensor)
@@ -85,22 +84,6 @@ func (b *builder) setCarried(p *place, acc []access, jumps bool) {
 	if len(p.writers) > 0 {
 		p.carried = -1
 	}
-}
-
-// needed marks the values whose elements steps or the caller read.
-func (b *builder) needed() []bool {
-	needed := make([]bool, len(b.Values))
-	var read []int
-	for i := range b.Steps {
-		read = b.contentsRead(&b.Steps[i], read[:0])
-		for _, v := range read {
-			needed[v] = true
-		}
-	}
-	for _, v := range b.tensors(nil, b.Outputs...) {
-		needed[v] = true
-	}
-	return needed
 }
 
 // DeclaresState reports whether the file declares a tensor with a place as state: by its initial contents, or its name.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -206,10 +207,28 @@ func (b *builder) contentsRead(s *Step, to []int) []int {
 	}
 	for i := range s.Sig.Args {
 		a := &s.Sig.Args[i]
-		if a.Out || strings.HasSuffix(a.Name, "scratch") || i == 0 && readsSizes[s.Op.Name()] {
+		if a.Out || isScratch(a) || i == 0 && readsSizes[s.Op.Name()] {
 			continue
 		}
 		to = b.tensors(to, s.Args[i])
 	}
 	return to
+}
+
+// isScratch reports whether an argument is memory that only a device uses.
+func isScratch(a *kernels.Arg) bool { return strings.HasSuffix(a.Name, "scratch") }
+
+// isScratch reports whether a step has a value only as scratch memory.
+func (s *Step) isScratch(v int) (is bool) {
+	if s.Kind != KernelCall {
+		return false
+	}
+	for i := range s.Sig.Args {
+		if s.Args[i] == v {
+			if is = isScratch(&s.Sig.Args[i]); !is {
+				return false
+			}
+		}
+	}
+	return is
 }

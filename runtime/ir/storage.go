@@ -10,6 +10,7 @@ import (
 // access holds the steps at which a value is first read and first written, or never.
 type access struct {
 	read, write int
+	contents    bool // its elements are read, not only its sizes
 	update      bool // a step changes it in place,
 	part        bool // and keeps some of its elements
 	// The last steps that read it: to copy it onto another tensor in place, and others; -1 for none.
@@ -164,9 +165,17 @@ func (b *builder) accesses() []access {
 	for v := range acc {
 		acc[v] = access{read: never, write: never, source: -1, last: -1}
 	}
+	var contents []int
 	for i := range b.Steps {
 		s := &b.Steps[i]
+		contents = b.contentsRead(s, contents[:0])
+		for _, v := range contents {
+			acc[v].contents = true
+		}
 		for _, v := range s.Reads {
+			if s.isScratch(v) {
+				continue
+			}
 			acc[v].read = min(acc[v].read, i)
 			if s.isCopy() && len(s.Args) > 1 && v == s.Args[1] {
 				acc[v].source = i
