@@ -230,6 +230,7 @@ type Examined interface {
 	Constants() []Constant
 	// Reaches marks the outputs that depend on one of the inputs.
 	Reaches(inputs []bool) (outputs []bool)
+	Size() int // number of values and nodes, to which the time of Reaches is proportional
 }
 
 // Constant is a constant of a payload.

@@ -60,6 +60,9 @@ func (o *payload) Reaches(inputs []bool) (outputs []bool) {
 	return outputs
 }
 
+// Size implements lowering.Examined.
+func (o *payload) Size() int { return len(o.graph.Values) + len(o.graph.Nodes) }
+
 // Constants implements lowering.Examined.
 func (o *payload) Constants() (list []lowering.Constant) {
 	for i := range o.graph.Values {

@@ -67,7 +67,7 @@ func (p *place) before(acc []access, v int) Relaid {
 func (b *builder) isOld(p *place, v int, acc []access) bool {
 	a := &acc[v]
 	return !b.links.AsWritten && a.write == never && p.updated < a.source && a.last < p.updated && len(p.writers) == 1 &&
-		acc[p.writers[0]].write == p.updated && !b.HasJumps()
+		acc[p.writers[0]].write == p.updated
 }
 
 // joinView makes a value a view of another one, or a copy of it if they have different layouts or are read at different times.

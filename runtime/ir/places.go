@@ -32,7 +32,7 @@ type place struct {
 	// The value whose bytes a call finds there: what the previous call wrote last, or else the first that is
 	// read or declared as state; -1 for none.
 	carried int
-	updated int // the first step that copies a tensor onto it, or never
+	updated int // the first step that copies a tensor onto it; never, also with jumps
 }
 
 // placesOf finds the places of values that are read, written, or declared as state.
@@ -50,8 +50,10 @@ func (b *builder) placesOf(acc []access) map[Spot]*place {
 			places[s].writers = append(places[s].writers, v)
 		}
 	}
-	b.setUpdated(places)
 	jumps := b.HasJumps()
+	if !jumps {
+		b.setUpdated(places)
+	}
 	for _, p := range places {
 		slices.SortStableFunc(p.writers, func(a, b int) int { return cmp.Compare(acc[a].write, acc[b].write) })
 		b.setCarried(p, acc, jumps)

@@ -28,12 +28,7 @@ func (l *load) checkBaked(m *ir.Method) (found []string) {
 			payloads[d], constants[d] = x, x.Constants()
 		}
 	}
-	budget, instructions := maxBakedWork, len(m.Steps)
-	for i := range l.File.Methods {
-		for c := range l.File.Methods[i].Chains {
-			instructions += len(l.File.Methods[i].Chains[c].Instructions)
-		}
-	}
+	budget, search := maxBakedWork, l.bakedSearch(m, payloads)
 	for i := range m.Storages {
 		s := &m.Storages[i]
 		if s.Kind != ir.State || s.Bytes == 0 || len(s.Values) == 0 {
@@ -50,7 +45,7 @@ func (l *load) checkBaked(m *ir.Method) (found []string) {
 			}) {
 				continue
 			}
-			if budget -= instructions; budget > 0 && onlyOwnUpdate(m, i, payloads) && !l.readElsewhere(s) {
+			if budget -= search; budget > 0 && onlyOwnUpdate(m, i, payloads) && !l.readElsewhere(s) {
 				found = append(found, fmt.Sprintf("%s is read by its own update alone, and delegate %d (%.100q) has a constant of the same "+
 					"elements: the exporter wrote the state into the payload, where its updates have no effect; export again with a copy of the "+
 					"state (clone it, or add 0) before its use", l.stateName(s.Values[0]), d, l.Method.Delegates[d].ID))
@@ -61,8 +56,27 @@ func (l *load) checkBaked(m *ir.Method) (found []string) {
 	return found
 }
 
+// bakedSearch returns the work of following one state through a method, and of looking for it in the others.
+func (l *load) bakedSearch(m *ir.Method, payloads []lowering.Examined) (work int) {
+	for i := range m.Steps {
+		work++
+		if s := &m.Steps[i]; s.Kind == ir.DelegateCall && s.Delegate < len(payloads) && payloads[s.Delegate] != nil {
+			work += payloads[s.Delegate].Size()
+		}
+	}
+	if m.HasJumps() {
+		work *= maxBakedRounds
+	}
+	for i := range l.File.Methods {
+		for c := range l.File.Methods[i].Chains {
+			work += len(l.File.Methods[i].Chains[c].Instructions)
+		}
+	}
+	return work
+}
+
 const (
-	maxBakedWork   = 1 << 26 // steps, constants and elements that are searched
+	maxBakedWork   = 1 << 26 // steps, nodes, constants and elements that are searched
 	maxBakedRounds = 8       // of a loop, until what is computed from a state is known
 )
 
