@@ -3,8 +3,7 @@ package serve
 import "context"
 
 // Client is whose a request is. What the server keeps for one client is used for no other, and clients share a model's instances
-// evenly. The zero
-// value is a client of which nothing is known.
+// evenly. The zero value is a client of which nothing is known.
 type Client struct {
 	Credential string // a digest of what it authenticates with, empty for nothing
 	Address    string // of a client without a credential

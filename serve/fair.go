@@ -8,10 +8,8 @@ import (
 )
 
 // scheduler lets a number of requests run at once. The next one to run is that of the client of which the fewest run. If there are
-// several
-// such clients, they alternate; of a client, its requests that have not run yet alternate with those that continue; and these run in
-// the order
-// of their arrival. So no request waits for all texts of another one, and none waits forever.
+// several such clients, they alternate; of a client, its requests that have not run yet alternate with those that continue; and these
+// run in the order of their arrival. So no request waits for all texts of another one, and none waits forever.
 type scheduler struct {
 	limit int
 

@@ -103,8 +103,7 @@ func TestShares(t *testing.T) {
 }
 
 // Requests with many texts continue although short ones come again and again, of the same client or of others; and short ones wait for
-// two texts
-// at most.
+// two texts at most.
 func TestNobodyWaitsForever(t *testing.T) {
 	for name, short := range map[string]func(i int) string{
 		"of the same client": func(int) string { return "a" },

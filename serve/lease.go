@@ -30,8 +30,7 @@ func (l *Lease) Began() { l.began() }
 func (l *Lease) Wanted() bool { return l.queue.scheduler.wanted() }
 
 // Yield lets another request run, and waits until this one may continue. It does nothing if no other one waits. After an error, which
-// is the
-// context's cause, the request must end.
+// is the context's cause, the request must end.
 func (l *Lease) Yield(ctx context.Context) error {
 	l.note()
 	err := l.queue.scheduler.yield(ctx, l.client)

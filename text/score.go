@@ -8,14 +8,12 @@ import (
 )
 
 // Score computes a text from its beginning and yields its tokens in parts, in order, each with its LogProb after those before it and,
-// if top is
-// not 0, the most likely tokens in its place. Nothing precedes the first token: its LogProb is NaN, and it has no Top. Tokens are valid
-// until the next part. The session then has the text: a call of [Session.GenerateTokens] with it as the prompt continues it.
+// if top is not 0, the most likely tokens in its place. Nothing precedes the first token: its LogProb is NaN, and it has no Top. Tokens
+// are valid until the next part. The session then has the text: a call of [Session.GenerateTokens] with it as the prompt continues it.
 //
 // A program that returns the logits of the last token of a call (Info.AllLogits is false) computes one token after the other, which
-// takes as long
-// as to generate them, or longer without a cache. Errors are *OptionError, *PromptError, *TokenError,
-// *LogitsError, the cause of ctx and those of etrun.Method.Execute.
+// takes as long as to generate them, or longer without a cache. Errors are *OptionError, *PromptError, *TokenError, *LogitsError, the
+// cause of ctx and those of etrun.Method.Execute.
 func (s *Session) Score(ctx context.Context, tokens []int, top int) iter.Seq2[[]Token, error] {
 	return func(yield func([]Token, error) bool) {
 		if err := s.enter(); err != nil {

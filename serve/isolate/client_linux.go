@@ -40,8 +40,7 @@ type client struct {
 }
 
 // connect starts a process and waits until its program is loaded, and all events of the load, such as its memory, are known. known is
-// the hello
-// of an earlier process, which must be equal, or nil.
+// the hello of an earlier process, which must be equal, or nil.
 func connect(ctx context.Context, o *Options, known *hello) (*client, error) {
 	p, err := startProcess(o)
 	if err != nil {

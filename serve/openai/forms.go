@@ -87,8 +87,7 @@ func (completionForm) probabilities(c *choice, t []tokenItem) *completionLP {
 }
 
 // likely returns the most likely tokens and the token itself, which is one more than were asked for unless it is among them. Of tokens
-// with the
-// same text the most likely one counts.
+// with the same text the most likely one counts.
 func (t *tokenItem) likely() map[string]float64 {
 	top := make(map[string]float64, len(t.Top)+1)
 	for _, x := range append(t.Top, t.candidate) {

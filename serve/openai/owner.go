@@ -8,8 +8,7 @@ import (
 )
 
 // owner is whose computed tokens a session has. Others never continue from them, so that neither the count of cached tokens nor the
-// time to the
-// first token depends on their prompts.
+// time to the first token depends on their prompts.
 type owner struct {
 	client serve.Client
 	salt   [sha256.Size]byte // of the request's cache_salt, zero for none

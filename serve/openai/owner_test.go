@@ -46,8 +46,7 @@ func (p *peer) cached(t *testing.T, client, path, members string) (prompt, cache
 }
 
 // Nobody learns from the count of cached tokens which prompts others have sent, however many sessions there are; and each client, and
-// each salt
-// of it, has what it has computed itself.
+// each salt of it, has what it has computed itself.
 func TestPrefixesBelongToClients(t *testing.T) {
 	const secret = "My PIN is 4071"
 	ways := []struct{ path, members string }{

@@ -11,8 +11,7 @@ import (
 )
 
 // TestClients checks that the tokens that a client has computed are reused for that client only: the one with the same certificate and
-// token,
-// as far as the server asks for them, or else with the same address.
+// token, as far as the server asks for them, or else with the same address.
 func TestClients(t *testing.T) {
 	ours := newAuthority(t)
 	cert, key, first := ours.pair(t)

@@ -35,8 +35,7 @@ func sendRaw(t *testing.T, address, request string) (int, string) {
 }
 
 // TestProbes answers health checks of load balancers, which send neither a Host nor other headers. Other requests without a Host are
-// refused
-// like those with a foreign one.
+// refused like those with a foreign one.
 func TestProbes(t *testing.T) {
 	r := start(t, func(d *Daemon) { d.Metrics = "127.0.0.1:0" }, model("m", digits))
 	for request, want := range map[string]int{
