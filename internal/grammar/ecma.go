@@ -27,11 +27,18 @@ func ecma(s string) (string, error) {
 		}
 		b.WriteString(t)
 	}
+	if e.with != "" && e.without != "" {
+		return "", fmt.Errorf("a regular expression of ECMA 262 that is not supported: %q needs the flag u, and %q is an error with it", e.with,
+			e.without)
+	}
 	return b.String(), nil
 }
 
 // ecmaReader reads a regular expression.
-type ecmaReader struct{ rest string }
+type ecmaReader struct {
+	rest          string
+	with, without string // what means a set or a character with the flag u only, and without it only; empty for none
+}
 
 var (
 	quantifier = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
@@ -65,6 +72,9 @@ func (e *ecmaReader) next() (string, error) {
 		if strings.HasPrefix(e.rest, "{,") {
 			return "", fmt.Errorf("%.20q, which is no number of times in ECMA 262: want {0,", e.rest)
 		}
+		e.without = "{"
+	case '}', ']':
+		e.without = e.rest[:1]
 	case '^', '$', '|', '*', '+', '?', ')':
 		c := e.rest[:1]
 		e.rest = e.rest[1:]
@@ -151,6 +161,7 @@ func (e *ecmaReader) item() (string, error) {
 	case err != nil:
 		return "", err
 	case a.set || b.set:
+		e.without = a.text() + "-" + b.text()
 		return a.text() + `\-` + b.text(), nil
 	case a.char > b.char:
 		return "", fmt.Errorf("the range %q-%q", a.char, b.char)
@@ -204,6 +215,9 @@ func (e *ecmaReader) escape(class bool) (atom, error) {
 			return atom{set: true, ranges: t}, nil
 		}
 	case c < utf8.RuneSelf && !unicode.IsLetter(c) && !unicode.IsDigit(c):
+		if !strings.ContainsRune(`^$\.*+?()[]{}|/`, c) && !(class && c == '-') {
+			e.without = `\` + string(c)
+		}
 		return atom{char: c}, nil
 	}
 	kind := "the escape"
@@ -224,7 +238,7 @@ func (e *ecmaReader) number(kind rune) (rune, bool) {
 	digits := map[rune]int{'x': 2, 'u': 4}[kind]
 	if inner, rest, ok := strings.Cut(strings.TrimPrefix(e.rest, "{"), "}"); ok && kind == 'u' && e.rest[0] == '{' {
 		n, err := strconv.ParseUint(inner, 16, 32)
-		e.rest = rest
+		e.rest, e.with = rest, `\u{`
 		return rune(n), err == nil && n <= utf8.MaxRune && utf8.ValidRune(rune(n))
 	}
 	if len(e.rest) < digits {
@@ -259,7 +273,7 @@ func (e *ecmaReader) property(negated bool) (string, bool) {
 	if table[name] == nil {
 		return "", false
 	}
-	e.rest = rest
+	e.rest, e.with = rest, `\p{`
 	if negated {
 		return `\P{` + name + `}`, true
 	}

@@ -156,7 +156,10 @@ func markOf(x bound, up bool) mark {
 		scaled.Add(scaled, big.NewInt(1))
 	}
 	s := fmt.Sprintf("%0*s", n+1, scaled)
-	m := mark{frac: strings.TrimRight(s[len(s)-n:], "0"), open: x.open}
+	near, _ := new(big.Rat).SetFrac(scaled, scale).Float64()
+	value, _ := x.value.Float64()
+	// A bound that is excluded is not the number beside it, but for readers of doubles.
+	m := mark{frac: strings.TrimRight(s[len(s)-n:], "0"), open: x.open && near == value}
 	m.whole, _ = strconv.ParseInt(s[:len(s)-n], 10, 64) // at most limit+1
 	return m
 }

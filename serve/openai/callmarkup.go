@@ -237,6 +237,7 @@ func (r *elementArguments) inKey(pending *string) error {
 		return nil
 	}
 	if broken {
+		*pending = (*pending)[len(line):] // as if it had come byte by byte
 		return errValue
 	}
 	n := len(line) - couldBegin(line, r.keyed, false)

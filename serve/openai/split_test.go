@@ -152,6 +152,8 @@ Look.<channel|><|tool_call>call:weather{days:3,town:<|"|>L'Aquila, {IT}<|"|>}<to
 	{"Seed-OSS", 0, "<seed:tool_call><function=add_2><parameter=list>['a', \"it's\", None]</parameter><parameter=o>{'n': (1, True)}</parameter>" +
 		"<parameter=a>None</parameter></function></seed:tool_call>", "", "",
 		[]string{"add_2", `{"list": ["a", "it's", null], "o": {"n": [1, true]}, "a": null}`}},
+	{"GLM", 0, "<tool_call>add_2\n<arg_key>a</arg_key>\n<arg_value>1.5</arg_value>\n<arg_key>s</arg_</tool_call>key>\n<arg_value>1</avalue>\n</tool_call> end",
+		"end", "", []string{"add_2", `{"a": 1.5}`}},
 	{"GLM", 0, "<tool_call>none\n</tool_call>", "<tool_call>none\n</tool_call>", "", nil},
 	{"MiniMax M2", 0, "Yes.\n<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"town\">Rome</parameter>\n" +
 		"<parameter name=\"days\">2</parameter>\n</invoke>\n<invoke name=\"f\">\n</invoke>\n</minimax:tool_call>", "Yes.", "",
