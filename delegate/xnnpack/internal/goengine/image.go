@@ -22,9 +22,16 @@ type Image struct {
 	CacheNote string  // where the packed constants are, if a cache is requested
 }
 
-// NewImage fuses the graph, plans its memory and packs its constants, or reads them from the cache.
-func NewImage(ctx context.Context, c *graph.Compilation, cache graph.WeightsCache) (*Image, error) {
-	m := &Image{Compilation: c}
+// NewImage fuses the graph, plans its memory and packs its constants, or reads them from the cache. If it fails, the graph is
+// the one before: another engine does not know the nodes that fusing makes, nor the functions that it merges into others.
+func NewImage(ctx context.Context, c *graph.Compilation, cache graph.WeightsCache) (m *Image, err error) {
+	before := c.Graph.Snapshot()
+	defer func() {
+		if err != nil {
+			c.Graph = before
+		}
+	}()
+	m = &Image{Compilation: c}
 	fuseTables(m.Graph, m.Shapes)
 	fuseFunctions(m.Graph, m.Shapes)
 	if err := checkPools(m.Graph, m.Shapes); err != nil {

@@ -1,0 +1,178 @@
+package xnnpack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
+	"github.com/etrun-go/etrun/internal/campaign"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// TestGraphAfterFailure checks that a graph for which the Go engine has no memory is as it was: the library does not know the nodes
+// that fusing makes, and would not compute the functions that it merges.
+func TestGraphAfterFailure(t *testing.T) {
+	m := graphtest.NewMaker(1)
+	x := m.Input(graph.FP32, 2, 32)
+	y, s, z := m.Value(graph.FP32, 2, 48), m.Value(graph.FP32, 2, 48), m.Value(graph.FP32, 2, 48)
+	m.Node("FullyConnected", []int{x, m.Constant(graph.FP32, 0, 48, 32), graph.None}, []int{y})
+	m.Node("Sigmoid", []int{y}, []int{s})
+	m.Node("Multiply", []int{y, s}, []int{z})
+	g := m.Done(z)
+	c := &graph.Compilation{Graph: g, Shapes: declaredShapes(t, g), Limits: delegate.Limits{Memory: 64, Scratch: 64}}
+	want := names(c.Graph)
+	if _, err := goengine.NewImage(context.Background(), c, graph.WeightsCache{}); !errors.Is(err, delegate.ErrMemory) {
+		t.Fatalf("got %v, want ErrMemory", err)
+	}
+	if got := names(c.Graph); !slices.Equal(got, want) {
+		t.Errorf("got the nodes %q, want %q", got, want)
+	}
+	for i := range c.Graph.Nodes {
+		if n := &c.Graph.Nodes[i]; n.Then != nil {
+			t.Errorf("%s still has a merged function", n.Location())
+		}
+	}
+	c.Limits = delegate.Limits{}
+	if _, err := goengine.NewImage(context.Background(), c, graph.WeightsCache{}); err != nil || len(c.Graph.Nodes) == len(want) {
+		t.Errorf("without limits: %v, %d nodes, want fewer than %d", err, len(c.Graph.Nodes), len(want))
+	}
+}
+
+func declaredShapes(t *testing.T, g *graph.Graph) []graph.Shape {
+	t.Helper()
+	s := make([]graph.Shape, len(g.Values))
+	for v := range s {
+		s[v] = g.Values[v].Shape
+	}
+	if err := g.Infer(s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func names(g *graph.Graph) (list []string) {
+	for i := range g.Nodes {
+		list = append(list, g.Nodes[i].Type.Name)
+	}
+	return list
+}
+
+// TestMemoryLimits runs programs under limits from the size of the file to five times that: each run has the result of a run without
+// a limit, or ends with the memory error. With a corpus (see package campaign) it does so for its programs, in steps of 2 %.
+func TestMemoryLimits(t *testing.T) {
+	xnntest.Library(t)
+	files, step := []string{smallLanguageModel.write(t), "../../testdata/digits/xnnpack.pte", "../../testdata/digits/portable.pte"}, 25
+	if corpus := os.Getenv(campaign.EnvCorpus); corpus != "" {
+		files, step = programsIn(t, filepath.SplitList(corpus)), 2
+	}
+	fits, refused := 0, 0
+	for _, path := range files {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, engine := range Engines {
+			for _, lowering := range []etrun.Lowering{etrun.LowerAuto, etrun.LowerOff} {
+				free, err := limited(path, engine, lowering, 0)
+				if err != nil {
+					continue
+				}
+				for part := 100; part <= 500; part += step {
+					got, err := limited(path, engine, lowering, info.Size()*int64(part)/100)
+					switch what := fmt.Sprintf("%s, %s, lowering %v, %d %% of the file", path, engine, lowering, part); {
+					case errors.Is(err, etrun.ErrMemory):
+						refused++
+					case err != nil:
+						t.Errorf("%s: %v", what, err)
+					case distance(got, free) > 0.05:
+						t.Errorf("%s: results differ by %v", what, distance(got, free))
+					default:
+						fits++
+					}
+				}
+			}
+		}
+	}
+	if fits < 20 || refused < 20 {
+		t.Errorf("%d runs fit, %d were refused, want some of both", fits, refused)
+	}
+}
+
+// programsIn lists the programs below folders.
+func programsIn(t *testing.T, folders []string) (list []string) {
+	t.Helper()
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if strings.HasSuffix(path, ".pte") {
+				list = append(list, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list
+}
+
+// limited returns the numbers of all outputs of a run on zeros.
+func limited(path string, engine Engine, lowering etrun.Lowering, limit int64) (numbers []float64, err error) {
+	options := []etrun.Option{etrun.WithDelegates(Backend{Engine: engine, Library: xnntest.Path()}), etrun.WithThreads(1),
+		etrun.WithLowering(lowering)}
+	if limit > 0 {
+		options = append(options, etrun.WithMaxMemory(limit))
+	}
+	p, err := etrun.Open(path, options...)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	m, err := p.Load(context.Background(), p.MethodNames()[0])
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	for i, in := range m.Meta().Inputs {
+		if x := in.NewTensor(); x != nil {
+			if err := m.SetValue(i, tensor.TensorValue(x)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := m.Execute(context.Background()); err != nil {
+		return nil, err
+	}
+	for i := range m.NumOutputs() {
+		v, err := m.Output(i)
+		if err != nil {
+			return nil, err
+		}
+		if v.Kind == tensor.KindTensor {
+			numbers = append(numbers, graphtest.NumbersOf(v.Tensor)...)
+		}
+	}
+	return numbers, nil
+}
+
+// distance is the largest absolute difference, relative to the largest number.
+func distance(a, b []float64) (most float64) {
+	if len(a) != len(b) {
+		return 1
+	}
+	for i := range a {
+		most = max(most, a[i]-b[i], b[i]-a[i])
+	}
+	return most / max(graphtest.Largest(b), 1e-9)
+}
