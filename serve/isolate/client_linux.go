@@ -138,7 +138,10 @@ func (c *client) greet(known *hello) error {
 	if c.memory, err = seal(c.process.memory, size); err != nil {
 		return err
 	}
-	return c.link.write(&c.attach)
+	if err = c.link.write(&c.attach); err != nil {
+		return c.unready(err)
+	}
+	return nil
 }
 
 // listen handles messages until the process ends.
