@@ -73,7 +73,7 @@ func (m *Method) NewBatch(ctx context.Context, n int) (*Batch, error) {
 		return nil, err
 	}
 	lead := m.program.newMethod(m.index, m.shared)
-	lead.stateless, lead.lifted, lead.rows = true, plan.Lifted, min(n, plan.Rows)
+	lead.stateless, lead.transient, lead.lifted, lead.rows = true, true, plan.Lifted, min(n, plan.Rows)
 	lead.observed = *newWatch(context.Background(), m.program.config.watchers, m.ir.Name)
 	if err := lead.build(ctx, &lead.observed); err != nil {
 		lead.free()

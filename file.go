@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/openfile"
@@ -14,16 +15,52 @@ import (
 
 // file is the contents of a file, read or mapped.
 type file struct {
-	path   string // empty for bytes in memory
-	data   []byte
-	mapped *cpu.Mapping
+	path  string // empty for bytes in memory
+	data  []byte
+	pages []*cpu.Mapping // with data, if these are not in the Go heap
 }
 
 func (f *file) close() {
-	if f.mapped != nil {
-		f.mapped.Close()
-		f.mapped = nil
+	for _, m := range f.pages {
+		m.Close()
 	}
+	f.pages = nil
+}
+
+// allocate returns n zeroed, aligned and padded bytes, which the file owns.
+func (f *file) allocate(n int) []byte {
+	b, pages := allocate(n, cpu.MapMemory)
+	if pages != nil {
+		f.pages = append(f.pages, pages)
+	}
+	return b
+}
+
+// ownPages is the size from which memory is mapped: collections do not count it, and it is returned to the system as soon as it is
+// not used any more.
+const ownPages = 64 << 10
+
+// allocate is tensor.AlignedBytes outside of the Go heap; pages are nil if n is small, or the system has no pages.
+func allocate(n int, mapPages func(int64) (*cpu.Mapping, error)) (b []byte, pages *cpu.Mapping) {
+	if n >= ownPages {
+		if pages, err := mapPages(int64(n) + tensor.Padding); err == nil {
+			return pages.Bytes()[:n:n], pages
+		}
+	}
+	return tensor.AlignedBytes(n), nil
+}
+
+// keep sets the contents, and closes the pages that do not have them, such as those of a stream that has grown.
+func (f *file) keep(data []byte) *file {
+	f.data = data
+	f.pages = slices.DeleteFunc(f.pages, func(m *cpu.Mapping) bool {
+		apart := !cpu.Contains(m.Bytes(), data)
+		if apart {
+			m.Close()
+		}
+		return apart
+	})
+	return f
 }
 
 // reading describes how to read a file and the formats it may have.
@@ -57,13 +94,15 @@ func openFile(ctx context.Context, path string, r reading) (*file, error) {
 		if err != nil {
 			return nil, &fs.PathError{Op: "mmap", Path: path, Err: err}
 		}
-		return &file{path: path, data: m.Bytes(), mapped: m}, nil
+		return &file{path: path, data: m.Bytes(), pages: []*cpu.Mapping{m}}, nil
 	}
-	b, err := f.ReadAll(tensor.AlignedBytes)
+	read := &file{path: path}
+	b, err := f.ReadAll(read.allocate)
 	if err != nil {
+		read.close()
 		return nil, openError(err)
 	}
-	return &file{path: path, data: b}, nil
+	return read.keep(b), nil
 }
 
 // openError adds the class to an error, except to one that prevented reading at all.

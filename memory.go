@@ -1,6 +1,7 @@
 package etrun
 
 import (
+	"runtime"
 	"slices"
 
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -9,45 +10,126 @@ import (
 	"github.com/etrun-go/etrun/runtime/plan"
 )
 
-// memory is the memory of a method instance.
+// memory is the memory of a method instance. What is large lies outside of the Go heap, and is unmapped by close, or when the
+// memory is unreachable.
 type memory struct {
 	arenas  [][]byte
 	state   map[int][]byte // storage to bytes
 	heap    map[int][]byte // storage to the initial bytes of its members
+	lasting map[int][]byte // storage of outputs to bytes that remain after close
 	callers map[int][]byte // storage to the bytes that the caller has bound
+
+	pages  *cpu.Mapping // with arenas and state, nil for none
+	sparse bool         // runs touch only what their sizes need
+	fixed  int64        // bytes outside of pages, or of all if not sparse
 }
 
-// allocate makes zeroed memory for the plan; shared is state held by another instance. Without state, tensors of it have no
+// part is a part of the memory to be allocated.
+type part struct {
+	bytes int64
+	set   func([]byte)
+}
+
+// makeMemory makes zeroed memory for a plan; shared is state held by another instance. Without state, tensors of it have no
 // memory.
-func allocate(p *plan.Memory, shared map[int][]byte, state bool) *memory {
-	mem := &memory{state: make(map[int][]byte), heap: make(map[int][]byte), callers: make(map[int][]byte)}
-	bytes, dynamic := tensor.AlignedBytes, hasDynamicInputs(p.Method)
-	if dynamic { // small inputs touch only part of it
-		bytes = smallPages
-	}
-	for _, size := range p.Arenas {
-		mem.arenas = append(mem.arenas, bytes(int(size)))
-		if !dynamic { // every run uses it all
-			cpu.Touch(mem.arenas[len(mem.arenas)-1])
-		}
-	}
+func makeMemory(p *plan.Memory, shared map[int][]byte, state, transient bool) *memory {
+	mem := &memory{state: make(map[int][]byte), heap: make(map[int][]byte), lasting: make(map[int][]byte), callers: make(map[int][]byte),
+		sparse: hasDynamicInputs(p.Method)}
+	mem.cut(mem.parts(p, shared, state, transient))
 	for i := range p.Method.Storages {
 		s := &p.Method.Storages[i]
-		switch s.Kind {
-		case ir.State:
-			if !state {
-				continue
-			}
-			if mem.state[i] = shared[i]; mem.state[i] == nil {
-				mem.state[i] = bytes(int(s.Bytes))
-			}
-		case ir.Heap, ir.Constant:
-			if n := p.StartBytes(i); n > 0 {
-				mem.heap[i] = tensor.AlignedBytes(int(n))
-			}
+		if n := p.StartBytes(i); n > 0 && (s.Kind == ir.Heap || s.Kind == ir.Constant) {
+			mem.heap[i], mem.fixed = tensor.AlignedBytes(int(n)), mem.fixed+n
+		}
+	}
+	for _, arena := range mem.arenas {
+		if !mem.sparse { // every run uses it all
+			cpu.Touch(arena)
 		}
 	}
 	return mem
+}
+
+// parts lists the arenas and the state. Outputs have memory of their own, in the Go heap, unless they are transient.
+func (mem *memory) parts(p *plan.Memory, shared map[int][]byte, state, transient bool) (list []part) {
+	mem.arenas = make([][]byte, len(p.Arenas))
+	for i, size := range p.Arenas {
+		list = append(list, part{size, func(b []byte) { mem.arenas[i] = b }})
+	}
+	for i := range p.Method.Storages {
+		s := &p.Method.Storages[i]
+		isState := s.Kind == ir.State
+		switch lasting := s.Output && !transient && s.Bytes > 0 && !p.Callers[i]; {
+		case isState && !state:
+		case isState && shared[i] != nil:
+			mem.state[i] = shared[i]
+		case lasting && (isState || s.Kind == ir.Activation || s.Kind == ir.Input):
+			mem.lasting[i] = tensor.AlignedBytes(int(s.Bytes))
+			if mem.sparse {
+				cpu.UseSmallPages(mem.lasting[i])
+			}
+			if isState {
+				mem.state[i] = mem.lasting[i]
+			}
+		case isState:
+			list = append(list, part{s.Bytes, func(b []byte) { mem.state[i] = b }})
+		}
+	}
+	return list
+}
+
+// cut allocates the parts.
+func (mem *memory) cut(list []part) {
+	size, mapPages := int64(0), cpu.MapMemory
+	for i := range list {
+		size += (list[i].bytes + tensor.Padding + tensor.Alignment - 1) &^ (tensor.Alignment - 1)
+	}
+	if mem.sparse {
+		mapPages = cpu.MapSparse
+	}
+	all, pages := allocate(int(size), mapPages)
+	if mem.pages = pages; pages != nil {
+		runtime.AddCleanup(mem, (*cpu.Mapping).Close, pages)
+	}
+	if mem.sparse = mem.sparse && pages != nil; !mem.sparse {
+		mem.fixed += size
+	}
+	for _, x := range list {
+		x.set(all[:x.bytes:x.bytes])
+		all = all[(x.bytes+tensor.Padding+tensor.Alignment-1)&^(tensor.Alignment-1):]
+	}
+}
+
+// close unmaps the memory: arenas and state must not be used any more.
+func (mem *memory) close() {
+	if mem != nil && mem.pages != nil {
+		mem.pages.Close()
+	}
+}
+
+// resident returns the bytes that are in memory.
+func (mem *memory) resident() (n int64) {
+	n = mem.fixed
+	for _, b := range mem.lasting {
+		if mem.sparse && len(b) >= ownPages {
+			n += cpu.Resident(b)
+		} else {
+			n += int64(len(b))
+		}
+	}
+	if mem.sparse {
+		n += cpu.Resident(mem.pages.Bytes())
+	}
+	return n
+}
+
+// zero clears state.
+func (mem *memory) zero(b []byte) {
+	if mem.sparse {
+		cpu.Zero(b)
+		return
+	}
+	clear(b)
 }
 
 func hasDynamicInputs(m *ir.Method) bool {
@@ -57,19 +139,15 @@ func hasDynamicInputs(m *ir.Method) bool {
 	})
 }
 
-// smallPages is AlignedBytes without huge pages, which touching a single byte would fill.
-func smallPages(n int) []byte {
-	b := tensor.AlignedBytes(n)
-	cpu.UseSmallPages(b)
-	return b
-}
-
 // bytes returns the memory of a storage, nil if the caller has not provided it yet. The memory of a constant is
 // for views of it.
 func (mem *memory) bytes(p *plan.Memory, storage int) []byte {
 	s := &p.Method.Storages[storage]
 	if p.Callers[storage] {
 		return mem.callers[storage]
+	}
+	if b := mem.lasting[storage]; b != nil {
+		return b
 	}
 	switch s.Kind {
 	case ir.State:
@@ -86,9 +164,11 @@ func (mem *memory) bytes(p *plan.Memory, storage int) []byte {
 
 // owns reports whether bytes are in the arenas or in state.
 func (mem *memory) owns(b []byte) bool {
-	for _, state := range mem.state {
-		if cpu.Overlap(state, b) {
-			return true
+	for _, list := range [...]map[int][]byte{mem.state, mem.lasting} {
+		for _, own := range list {
+			if cpu.Overlap(own, b) {
+				return true
+			}
 		}
 	}
 	return slices.ContainsFunc(mem.arenas, func(arena []byte) bool { return cpu.Overlap(arena, b) })

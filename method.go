@@ -3,7 +3,6 @@ package etrun
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"sync/atomic"
 
@@ -39,10 +38,12 @@ type Method struct {
 	scratch   *delegate.Scratch // shared by the units
 	inputs    []input
 	logical   []*tensor.Tensor // by output: elements in logical order, if memory order differs
+	constants []tensor.Value   // by output: copies of those that are constants
 	restore   []saved
 	limit     int64
 	poison    error // why the method can no longer run
 	stateless bool  // it is that of a batch, and never runs a step that uses state
+	transient bool  // see WithTransientOutputs
 	lifted    []int // values that have rows in the batch only
 	rows      int   // as many
 
@@ -82,6 +83,10 @@ type MethodOption func(*Method)
 // offset of the file's second arena. The other method must outlive this one.
 func WithStateOf(other *Method) MethodOption { return func(m *Method) { m.shares = other } }
 
+// WithTransientOutputs makes outputs invalid when the method is closed: reading them later may end the process. All memory of the method
+// is then returned to the system at once, and outputs need none of their own. Instances of a [Pool] are loaded so.
+func WithTransientOutputs() MethodOption { return func(m *Method) { m.transient = true } }
+
 // newMethod returns an instance that is not yet built.
 func (p *Program) newMethod(index int, shared *prepare.Method) *Method {
 	return &Method{program: p, index: index, ir: shared.IR, shared: shared, limit: p.config.limits.Instructions, planning: p.config.planning()}
@@ -97,7 +102,7 @@ func (m *Method) build(ctx context.Context, w *watch) error {
 		return w.stage(trace.StageAllocate, 0, preparationError(m.ir.Name, err))
 	}
 	shared := m.sharedState()
-	m.memory = allocate(m.plan, shared, !m.stateless)
+	m.memory = makeMemory(m.plan, shared, !m.stateless, m.transient)
 	m.ctx = kernels.NewCtx(m.program.pool)
 	m.random = rand.NewPCG(m.program.config.seed, 0)
 	m.ctx.Rand = rand.New(m.random)
@@ -109,7 +114,9 @@ func (m *Method) build(ctx context.Context, w *watch) error {
 	if err := w.stage(trace.StageAllocate, m.held[0], nil); err != nil {
 		return err
 	}
-	if err := w.stage(trace.StageUnits, m.held[1], m.makeUnits(ctx)); err != nil {
+	err := m.makeUnits(ctx)
+	m.hold(w)
+	if err := w.stage(trace.StageUnits, m.held[1], err); err != nil {
 		return err
 	}
 	if err := w.stage(trace.StageResolve, 0, m.makeSteps()); err != nil {
@@ -119,18 +126,50 @@ func (m *Method) build(ctx context.Context, w *watch) error {
 	return nil
 }
 
-// hold reports the instance's memory to observers.
+// hold reports what has changed of the instance's memory to observers.
 func (m *Method) hold(w *watch) {
-	m.held[0] = m.plan.Bytes()
-	if m.stateless {
-		m.held[0] -= m.plan.StateBytes
-	}
+	now := [2]int64{m.memory.resident(), m.scratchBytes()}
 	for _, v := range m.lifted {
-		m.held[0] += int64(m.values[v].Tensor.NBytes())
+		now[0] += int64(m.values[v].Tensor.NBytes())
 	}
-	m.held[1] = prepare.ScratchBytes(m.shared.Needs, math.MaxInt64-1)
-	w.memory(trace.MemoryPlanned, m.held[0])
-	w.memory(trace.MemoryScratch, m.held[1])
+	for i, kind := range [...]string{trace.MemoryPlanned, trace.MemoryScratch} {
+		if now[i] != m.held[i] {
+			w.memory(kind, now[i]-m.held[i])
+		}
+	}
+	m.held = now
+}
+
+// sizer is implemented by units, and parts of the scratch, that know how much memory they have.
+type sizer interface{ Memory() int64 }
+
+// scratchBytes returns the working memory of the units that exist: what they have or, for those that do not know, the estimate.
+func (m *Method) scratchBytes() int64 {
+	own, shared := m.scratch.Memory(), int64(0)
+	for i, u := range m.units {
+		if s, ok := u.(sizer); ok {
+			own += s.Memory()
+		} else if u != nil {
+			n := m.shared.Needs[i]
+			own, shared = own+n.Scratch-n.Shared, max(shared, n.Shared)
+		}
+	}
+	return own + shared
+}
+
+// MethodMemory is the memory of an instance, in bytes.
+type MethodMemory struct {
+	Planned int64 // arenas, state and outputs; of a method whose sizes vary, as far as calls have used them
+	Scratch int64 // working memory of delegates; of backends that do not measure it an upper estimate
+}
+
+// Memory returns the memory of the method, and reports what has changed to observers. During a run it is that of the last look.
+func (m *Method) Memory() MethodMemory {
+	if m.begin() == nil {
+		defer m.end()
+		m.hold(&m.observed)
+	}
+	return MethodMemory{m.held[0], m.held[1]}
 }
 
 // makeValues fills the value table.
@@ -196,7 +235,8 @@ func (m *Method) makeUnits(ctx context.Context) error {
 }
 
 // Close frees the method. If another goroutine is running it, it is freed when that run ends.
-// Closing twice is allowed. Output tensors remain readable, except constants of a mapped file.
+// Closing twice is allowed. Output tensors remain readable, unless the method was loaded with [WithTransientOutputs]; tensors of
+// state do not.
 func (m *Method) Close() error {
 	for {
 		switch now := m.life.Load(); now {
@@ -239,6 +279,7 @@ func (m *Method) free() error {
 	if err := m.scratch.Close(); err != nil && first == nil {
 		first = err
 	}
+	m.memory.close()
 	return first
 }
 

@@ -1,7 +1,9 @@
 package etrun
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -32,7 +34,26 @@ func (m *Method) output(i int) (*tensor.Value, error) {
 	if !m.executed {
 		return nil, m.badOutput(i, "no run has succeeded yet")
 	}
-	return &m.values[m.ir.Outputs[i]], nil
+	return m.lasting(i), nil
+}
+
+// lasting returns the value of output i, as a copy if its bytes are those of a file, which may be closed.
+func (m *Method) lasting(i int) *tensor.Value {
+	v := &m.values[m.ir.Outputs[i]]
+	if m.transient || v.Kind != tensor.KindTensor || !m.ir.Storages[m.ir.Values[m.ir.Outputs[i]].Storage].Kind.IsConstant() {
+		return v
+	}
+	if m.constants == nil {
+		m.constants = make([]tensor.Value, len(m.ir.Outputs))
+	}
+	own := &m.constants[i]
+	if own.Tensor == nil || !bytes.Equal(own.Tensor.Data, v.Tensor.Data) || !slices.Equal(own.Tensor.Sizes, v.Tensor.Sizes) {
+		t := tensor.Make(v.Tensor.DType, v.Tensor.Sizes, v.Tensor.DimOrder, tensor.Static)
+		t.Const = v.Tensor.Const
+		t.Bind(append(tensor.AlignedBytes(len(v.Tensor.Data))[:0], v.Tensor.Data...))
+		*own = tensor.TensorValue(t)
+	}
+	return own
 }
 
 // Get returns the elements of output i in logical order: the last dimension varies fastest. T must

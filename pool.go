@@ -96,6 +96,7 @@ func (p *Program) NewPool(method string, n int, options ...PoolOption) (*Pool, e
 	for _, o := range options {
 		o(&pool.config)
 	}
+	pool.config.methods = append(pool.config.methods, WithTransientOutputs())
 	return pool, nil
 }
 

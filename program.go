@@ -10,7 +10,6 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
-	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -101,9 +100,7 @@ func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, err
 func (p *Program) cleanUp() {
 	var maps []*cpu.Mapping
 	for _, f := range p.files {
-		if f.mapped != nil {
-			maps = append(maps, f.mapped)
-		}
+		maps = append(maps, f.pages...)
 	}
 	if len(maps) == 0 {
 		return
@@ -161,7 +158,7 @@ func (p *Program) slotsOf(c *config) []slot {
 
 // verify parses the file and reads the external data.
 func (p *Program) verify(ctx context.Context, f *file, w *watch) error {
-	err := w.stage(trace.StageParse, int64(len(f.data)), p.parse(f.data))
+	err := w.stage(trace.StageParse, int64(len(f.data)), p.parse(f))
 	if err != nil {
 		return loadError(f.path, "", err, ErrFormat)
 	}
@@ -172,12 +169,13 @@ func (p *Program) verify(ctx context.Context, f *file, w *watch) error {
 	return nil
 }
 
-func (p *Program) parse(data []byte) (err error) {
+func (p *Program) parse(f *file) (err error) {
+	data := f.data
 	if pte.Sniff(data) == pte.FormatBPTE {
 		if p.bundle, err = pte.ParseBundle(data, p.config.limits.format()); err != nil {
 			return err
 		}
-		data = tensor.AlignedBytes(len(p.bundle.Program)) // tensors in it need aligned bytes
+		data = f.allocate(len(p.bundle.Program)) // tensors in it need aligned bytes
 		copy(data, p.bundle.Program)
 	}
 	p.spec, err = pte.Parse(data, p.config.limits.format())

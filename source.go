@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 
-	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -65,9 +64,10 @@ func Bytes(name string, data []byte) Source {
 		if err := r.checkSize(name, int64(len(data))); err != nil {
 			return nil, err
 		}
-		b := tensor.AlignedBytes(len(data))
-		copy(b, data)
-		return &file{path: name, data: b}, nil
+		f := &file{path: name}
+		f.data = f.allocate(len(data))
+		copy(f.data, data)
+		return f, nil
 	}}
 }
 
@@ -92,14 +92,17 @@ func readWhole(ctx context.Context, name string, from io.Reader, size int64, r r
 		return nil, loadError(name, "", err, ErrFormat)
 	}
 	const chunk = 1 << 20
-	b := tensor.AlignedBytes(int(size))
-	for at := copy(b, start); at < len(b); at += chunk {
+	f := &file{path: name}
+	f.data = f.allocate(int(size))
+	for at := copy(f.data, start); at < len(f.data); at += chunk {
 		if ctx.Err() != nil {
+			f.close()
 			return nil, fmt.Errorf("%s: %w", name, context.Cause(ctx))
 		}
-		if _, err := io.ReadFull(from, b[at:min(at+chunk, len(b))]); err != nil {
+		if _, err := io.ReadFull(from, f.data[at:min(at+chunk, len(f.data))]); err != nil {
+			f.close()
 			return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 		}
 	}
-	return &file{path: name, data: b}, nil
+	return f, nil
 }

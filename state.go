@@ -72,7 +72,7 @@ func (m *Method) Reset() error {
 	}
 	m.random.Seed(m.program.config.seed, 0)
 	for _, b := range m.memory.state {
-		clear(b)
+		m.memory.zero(b)
 	}
 	m.fillState(nil)
 	m.unbindInputs()
@@ -117,7 +117,7 @@ func (m *Method) resetSizes() error {
 }
 
 // State returns a named mutable buffer (ExecuTorch attribute); ok is false if the method has none
-// of that name. Writing to it while the method runs is a data race.
+// of that name. Writing to it while the method runs is a data race. It is valid until Close.
 func (m *Method) State(name string) (t *tensor.Tensor, ok bool) {
 	for v := range m.ir.Values {
 		s := &m.ir.Values[v]
@@ -130,7 +130,7 @@ func (m *Method) State(name string) (t *tensor.Tensor, ok bool) {
 
 // StateTensors returns the mutable buffers of the method, named or not, each with its declared
 // sizes, in the order of their first use in the file. Writing to them while the method runs is a
-// data race. The tensors are those that the method uses: they must not be resized.
+// data race. The tensors are those that the method uses: they must not be resized, and are valid until Close.
 func (m *Method) StateTensors() (list []*tensor.Tensor) {
 	for i := range m.ir.Storages {
 		if s := &m.ir.Storages[i]; s.Kind == ir.State && len(s.Values) > 0 {

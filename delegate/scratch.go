@@ -32,6 +32,21 @@ func (s *Scratch) Part(key any, make func() (io.Closer, error)) (io.Closer, erro
 	return part, nil
 }
 
+// Memory returns the memory of the parts that have a method of this name. That of nil is 0.
+func (s *Scratch) Memory() (n int64) {
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, part := range s.parts {
+		if p, ok := part.(interface{ Memory() int64 }); ok {
+			n += p.Memory()
+		}
+	}
+	return n
+}
+
 // Close closes the parts. Closing twice, and closing nil, is allowed.
 func (s *Scratch) Close() error {
 	if s == nil {

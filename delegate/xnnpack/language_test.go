@@ -17,12 +17,15 @@ import (
 // rows, key and value caches.
 type languageModel struct {
 	layers, dim, hidden, heads, kvHeads, vocabulary, tokens int
+	bytes                                                   bool // the embeddings have 8 bits instead of 4
 }
 
-// The large model has about 90 MB and as many instructions per layer as an exported one.
+// The large model has about 90 MB and as many instructions per layer as an exported one. The real one has the shape of
+// Qwen2.5-0.5B, 430 MB, and 4,096 positions.
 var (
 	smallLanguageModel = languageModel{layers: 2, dim: 64, hidden: 96, heads: 4, kvHeads: 2, vocabulary: 96, tokens: 32}
 	largeLanguageModel = languageModel{layers: 30, dim: 576, hidden: 1536, heads: 9, kvHeads: 3, vocabulary: 49152, tokens: 512}
+	realLanguageModel  = languageModel{layers: 24, dim: 896, hidden: 4864, heads: 14, kvHeads: 2, vocabulary: 151936, tokens: 4096, bytes: true}
 )
 
 func (c languageModel) headDim() int { return c.dim / c.heads }
@@ -35,14 +38,31 @@ func (c languageModel) cacheBytes() int {
 // write writes the model with random weights to a temporary file and returns its path.
 func (c languageModel) write(t testing.TB) (path string) {
 	t.Helper()
+	path = filepath.Join(t.TempDir(), "language.pte")
+	c.writeTo(t, path)
+	return path
+}
+
+func (c languageModel) writeTo(t testing.TB, path string) {
+	t.Helper()
 	w := &languageWriter{languageModel: c, r: rand.New(rand.NewPCG(14, 2)), names: make(map[string]int)}
 	w.forward()
-	path = filepath.Join(t.TempDir(), "language.pte")
 	program := &pte.Program{Methods: []pte.Method{w.m}}
 	if err := os.WriteFile(path, ptetest.Write(program, ptetest.Layout{}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return path
+}
+
+// envLanguageFile names the variable with the path of the file that TestWriteLanguageModel writes.
+const envLanguageFile = "ETRUN_LANGUAGE_FILE"
+
+// TestWriteLanguageModel writes a model of a real size, to measure servers with.
+func TestWriteLanguageModel(t *testing.T) {
+	path := os.Getenv(envLanguageFile)
+	if path == "" {
+		t.Skip("writes the file that " + envLanguageFile + " names")
+	}
+	realLanguageModel.writeTo(t, path)
 }
 
 // languageWriter builds the method.
@@ -62,8 +82,11 @@ func (w *languageWriter) forward() {
 	position := w.value(pte.Value{Kind: tensor.KindInt})
 	w.call("aten::_local_scalar_dense", at, position)
 	x := w.tensor(tensor.Float32, true, 1, w.tokens, w.dim)
-	w.call("quantized_decomposed::embedding_4bit.dtype_out", w.constant(tensor.Uint8, w.vocabulary, w.dim/2),
-		w.constant(tensor.Float32, w.vocabulary), w.none(), w.int(-8), w.int(7), tokens, w.none(), x)
+	name, table, most := "quantized_decomposed::embedding_4bit.dtype_out", w.constant(tensor.Uint8, w.vocabulary, w.dim/2), 7
+	if w.bytes {
+		name, table, most = "quantized_decomposed::embedding_byte.dtype_out", w.constant(tensor.Int8, w.vocabulary, w.dim), 127
+	}
+	w.call(name, table, w.constant(tensor.Float32, w.vocabulary), w.none(), w.int(-most-1), w.int(most), tokens, w.none(), x)
 	for range w.layers {
 		x = w.layer(x, position)
 	}

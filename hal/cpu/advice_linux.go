@@ -29,6 +29,36 @@ func advisePages(b []byte, advice int) {
 // mapping of a file, as the file's contents.
 func Discard(b []byte) { advise(b, unix.MADV_DONTNEED) }
 
+// Zero clears b, which must not be a mapping of a file. The memory of its whole pages is released until it is touched again.
+func Zero(b []byte) {
+	p := wholePages(b)
+	if len(p) == 0 || unix.Madvise(p, unix.MADV_DONTNEED) != nil {
+		clear(b)
+		return
+	}
+	skip := cap(b) - cap(p)
+	clear(b[:skip])
+	clear(b[skip+len(p):])
+}
+
+// Resident returns how many bytes of the whole pages within b are in memory.
+func Resident(b []byte) (n int64) {
+	var marks [4096]byte
+	page := int(pageSize)
+	for p := wholePages(b); len(p) > 0; {
+		part := p[:min(len(p), len(marks)*page)]
+		if _, _, fault := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&part[0])), uintptr(len(part)),
+			uintptr(unsafe.Pointer(&marks[0]))); fault != 0 {
+			return n + int64(len(p))
+		}
+		for _, m := range marks[:len(part)/page] {
+			n += int64(m&1) * int64(page)
+		}
+		p = p[len(part):]
+	}
+	return n
+}
+
 // Populate allocates the whole pages within b, which the caller is about to write: one call takes a fraction of the time of
 // a fault for each page. It is only a hint, which kernels before 5.14 ignore.
 func Populate(b []byte) {

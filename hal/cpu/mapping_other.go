@@ -33,6 +33,9 @@ func FillMapping(size int64, fill func([]byte) error) (*Mapping, error) {
 // MapMemory allocates size zeroed bytes.
 func MapMemory(size int64) (*Mapping, error) { return &Mapping{make([]byte, size)}, nil }
 
+// MapSparse is MapMemory.
+func MapSparse(size int64) (*Mapping, error) { return MapMemory(size) }
+
 // Bytes returns the contents, valid until Close.
 func (m *Mapping) Bytes() []byte { return m.bytes }
 

@@ -43,12 +43,17 @@ func FillMapping(size int64, fill func([]byte) error) (*Mapping, error) {
 }
 
 // MapMemory maps size bytes of zeroed, writable memory, with huge pages where they fit.
-func MapMemory(size int64) (*Mapping, error) {
+func MapMemory(size int64) (*Mapping, error) { return mapMemory(size, UseLargePages) }
+
+// MapSparse does that for memory much of which may never be touched: with small pages, as a huge one would be filled for a byte.
+func MapSparse(size int64) (*Mapping, error) { return mapMemory(size, UseSmallPages) }
+
+func mapMemory(size int64, advise func([]byte)) (*Mapping, error) {
 	b, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, err
 	}
-	UseLargePages(b)
+	advise(b)
 	return &Mapping{bytes: b}, nil
 }
 

@@ -74,3 +74,15 @@ type int8Work struct {
 	factors  []float32
 	gathered []uint8
 }
+
+// Memory returns the bytes of the arena and of the workers' memory.
+func (a *arena) Memory() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := cap(a.Bytes)
+	for i := range a.work {
+		w := &a.work[i]
+		n += 8*(cap(w.rows)+cap(w.places)) + 4*(cap(w.sums)+cap(w.floats)+cap(w.zeros)+cap(w.factors)) + cap(w.gathered)
+	}
+	return int64(n)
+}

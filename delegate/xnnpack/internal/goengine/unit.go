@@ -25,6 +25,7 @@ type Unit struct {
 	bound  bool
 	ready  bool // memory and products are planned for Shapes
 	finish bool // arguments must be finished after the last node
+	kept   int64 // bytes that loops keep between runs
 
 	Bytes   [][]byte       // of every value, including constants and arguments
 	blocks  [][]byte       // for the declared sizes, see image.Workspace; nil for none
@@ -200,6 +201,7 @@ func (e *Unit) allocate() error {
 	if loops == nil {
 		loops = memory[at:]
 	}
+	e.kept = w.kept
 	e.divide(w, loops)
 	e.assign(values)
 	e.planInt8()
@@ -368,3 +370,6 @@ func (e *Unit) directNodes() []bool {
 	}
 	return direct
 }
+
+// Memory returns the bytes that the unit has besides the arena and its blocks.
+func (e *Unit) Memory() int64 { return e.kept }
