@@ -149,7 +149,7 @@ func (m *Method) scratchBytes() int64 {
 	for i, u := range m.units {
 		if s, ok := u.(sizer); ok {
 			own += s.Memory()
-		} else if u != nil {
+		} else if u != nil && i < len(m.shared.Needs) {
 			n := m.shared.Needs[i]
 			own, shared = own+n.Scratch-n.Shared, max(shared, n.Shared)
 		}
