@@ -3,6 +3,7 @@ package etrun
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -140,11 +141,64 @@ func (m *Method) StateTensors() (list []*tensor.Tensor) {
 	return list
 }
 
+// ResetState returns the bytes from one to before another of a tensor of [Method.StateTensors] to their initial contents. Memory of zeros
+// goes back to the system until it is used again, if the sizes of the method's inputs vary.
+func (m *Method) ResetState(t *tensor.Tensor, from, to int) error {
+	if err := m.begin(); err != nil {
+		return err
+	}
+	defer m.end()
+	for i, b := range m.memory.state {
+		if s := &m.ir.Storages[i]; len(s.Values) > 0 && m.values[s.Values[0]].Tensor == t {
+			if from < 0 || to < from || to > len(b) {
+				return fmt.Errorf("method %q: state of %d bytes: want bytes within it, got %d to %d: %w", m.ir.Name, len(b), from, to, ErrInput)
+			}
+			m.memory.zero(b[from:to])
+			if len(s.Data) >= to {
+				copy(b[from:to], s.Data[from:to])
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("method %q: no tensor of StateTensors: %w", m.ir.Name, ErrInput)
+}
+
+// Shrink returns the memory of values that no run keeps to the system, until the next run, if the sizes of the method's inputs vary.
+// Inputs that were set, and outputs, are then unset.
+func (m *Method) Shrink() error {
+	if err := m.begin(); err != nil {
+		return err
+	}
+	defer m.end()
+	if m.poison != nil {
+		return m.poison
+	}
+	if m.memory.sparse {
+		for _, arena := range m.memory.arenas {
+			cpu.Discard(arena)
+		}
+		for i := range m.inputs {
+			if in := &m.inputs[i]; in.bound != nil && !in.callers {
+				in.set = false
+			}
+		}
+		m.executed = false
+	}
+	m.hold(&m.observed)
+	return nil
+}
+
 // CopyState sets the method's mutable state, including state shared with other methods, and its
 // random number generator to those of another instance of the same method of the same program.
 // Inputs and outputs do not change. While one of the two runs, CopyState returns ErrBusy and
 // changes nothing. An instance that has failed with a [*PanicError] cannot be copied.
 func (m *Method) CopyState(from *Method) error {
+	return m.CopyStateOf(from, func(*tensor.Tensor) (stride, n int) { return 0, 0 })
+}
+
+// CopyStateOf is CopyState for a part of the state: of each of the tensors of [Method.StateTensors] of the other instance the first n
+// bytes of every stride bytes, or all with a stride of 0. What is not copied remains as it is.
+func (m *Method) CopyStateOf(from *Method, part func(t *tensor.Tensor) (stride, n int)) error {
 	if m == from {
 		return nil
 	}
@@ -159,19 +213,27 @@ func (m *Method) CopyState(from *Method) error {
 		return err
 	}
 	defer from.endAll()
-	return m.copyState(from)
+	return m.copyState(from, part)
 }
 
-func (m *Method) copyState(from *Method) error {
+func (m *Method) copyState(from *Method, part func(t *tensor.Tensor) (stride, n int)) error {
 	if from.poison != nil {
 		return from.poison
 	}
-	for i, b := range m.memory.state {
-		copy(b, from.memory.state[i])
+	for i, to := range m.memory.state {
+		b, stride, n := from.memory.state[i], len(to), len(to)
+		if s := m.ir.Storages[i].Values; len(s) > 0 {
+			if parts, size := part(from.values[s[0]].Tensor); parts > 0 {
+				stride, n = parts, size
+			}
+		}
+		for at := 0; at < len(to); at += stride {
+			copy(to[at:min(at+n, len(to))], b[at:])
+		}
 	}
 	*m.random = *from.random
 	if m.reference != nil {
-		return m.reference.copyState(from.reference)
+		return m.reference.copyState(from.reference, part)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
@@ -12,21 +14,20 @@ import (
 type Footprint struct {
 	Weights int64 // bytes of constants that a call for one token computes with: of tables of embeddings, one row
 	State   int64 // bytes of the caches, for all positions
-	Memory  int64 // bytes that the session holds: state and working memory, but not weights
+	Memory  int64 // bytes of the session's state and working memory, as far as its texts have used them, but not of weights
 }
 
 // Footprint returns the session's sizes. Weights and State come from the file; what an engine makes
-// of them can differ. Memory has the upper estimates of the delegates' working memory.
+// of them can differ.
 func (s *Session) Footprint() (Footprint, error) {
 	if err := s.enter(); err != nil {
 		return Footprint{}, err
 	}
 	defer s.leave()
-	p := s.method.Plan()
-	f := Footprint{Weights: constantBytes(p.Method), State: p.StateBytes, Memory: p.Bytes() + s.held()}
+	p, now := s.method.Plan(), s.method.Memory()
+	f := Footprint{Weights: constantBytes(p.Method), State: p.StateBytes, Memory: now.Planned + now.Scratch + s.held()}
 	for _, d := range s.method.Delegates() {
 		f.Weights += d.WeightBytes
-		f.Memory += d.Scratch
 	}
 	return f, nil
 }
@@ -68,4 +69,83 @@ func (s *Session) held() int64 {
 	g := &s.gen.sampler
 	return int64(cap(s.tokens)+cap(s.in.ints)+cap(g.kept)+cap(g.weight)+cap(g.all)+cap(g.order)+cap(g.spare))*integer +
 		int64(cap(s.kept)+cap(s.rows)+cap(s.in.shorts)+cap(s.gen.former.logits)+cap(g.logits)+cap(g.counts)+cap(g.ranked))*float
+}
+
+// footprint is what the memory of a session follows from.
+type footprint struct {
+	state, work int64 // bytes of the caches of all positions, and of the other values of a call of the largest size
+	calls       int   // tokens of that call
+}
+
+func (m *Model) setFootprint(method *etrun.Method) {
+	p := method.Plan()
+	m.size = footprint{p.StateBytes, p.Bytes() - p.StateBytes, m.call.width}
+}
+
+// SessionBytes estimates the memory of a session with a text of so many tokens: of caches with a slot per position those of the text,
+// and the values of a call of at most as many tokens as [Info] has in Chunk.
+func (m *Model) SessionBytes(tokens int) int64 {
+	state, work := m.size.state, m.size.work
+	if n := m.info.Context; m.call.cache == CachePositions {
+		state = int64(float64(state) * float64(min(max(tokens, 1), n)) / float64(n))
+	}
+	if !m.call.fixed && m.size.calls > 0 {
+		work = int64(float64(work) * float64(min(m.info.Chunk, max(tokens, 1))) / float64(m.size.calls))
+	}
+	return state + work
+}
+
+// Shrink returns the memory that the session's text does not need to the system, until the next call: that of the values of a call, and
+// the caches of positions that longer texts have used.
+func (s *Session) Shrink() error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	if s.used > len(s.tokens) {
+		for _, t := range s.method.StateTensors() {
+			c := s.positionsOf(t)
+			for i := range c.outer {
+				if err := s.method.ResetState(t, i*c.bytes+len(s.tokens)*c.step, (i+1)*c.bytes); err != nil {
+					return err
+				}
+			}
+		}
+		s.used = len(s.tokens)
+	}
+	s.logits = nil
+	return s.method.Shrink()
+}
+
+// positions are the places of a cache's positions: outer times bytes, of which each position has step.
+type positions struct{ outer, bytes, step int }
+
+// positionsOf returns the positions of a tensor of the state, with outer 0 if they are not known.
+func (s *Session) positionsOf(t *tensor.Tensor) (p positions) {
+	n, at := s.model.info.Context, -1
+	for i, size := range t.Sizes {
+		if size != n { // no place of a position
+			continue
+		}
+		if at >= 0 {
+			return p
+		}
+		at = i
+	}
+	if at < 0 || s.model.call.cache != CachePositions || !t.IsContiguous() {
+		return p
+	}
+	p.outer, _ = tensor.Product(t.Sizes[:at])
+	p.bytes = len(t.Data) / p.outer
+	p.step = p.bytes / n
+	return p
+}
+
+// copyState copies the caches of another session, of the positions of its text where they are known.
+func (s *Session) copyState(from *Session) error {
+	s.used = from.used
+	return s.method.CopyStateOf(from.method, func(t *tensor.Tensor) (stride, n int) {
+		p := from.positionsOf(t)
+		return p.bytes, len(from.tokens) * p.step
+	})
 }

@@ -3,6 +3,7 @@ package text
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/internal/grammar"
+	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
@@ -47,9 +49,11 @@ type Model struct {
 
 	batch   batcher
 	prompts promptQueue
+	size    footprint
 
-	mu    sync.Mutex
-	spare *etrun.Method // an instance that no session has used yet
+	mu     sync.Mutex
+	spares []*Session // closed or not used yet: without a text, with an instance in its initial state
+	closed bool
 }
 
 // Option configures [Load].
@@ -122,14 +126,16 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 	if err := m.setEnds(&l, meta); err != nil {
 		return nil, err
 	}
-	if m.spare, err = prog.Load(ctx, l.method); err != nil {
+	first, err := prog.Load(ctx, l.method, etrun.WithTransientOutputs())
+	if err != nil {
 		return nil, err
 	}
-	m.boundVocabulary()
-	if err := m.setContext(&l, meta); err != nil {
-		m.spare.Close()
+	m.boundVocabulary(first.Plan().Method)
+	if err := m.setContext(&l, meta, first); err != nil {
+		first.Close()
 		return nil, err
 	}
+	m.spares = []*Session{emptySession(m, first)}
 	return m, nil
 }
 
@@ -210,11 +216,11 @@ func (m *Model) onlyControl(prompt []int) bool {
 }
 
 // setContext sets the fields that depend on the state of an instance.
-func (m *Model) setContext(l *loading, d *metadata) error {
-	state := m.spare.StateTensors()
+func (m *Model) setContext(l *loading, d *metadata, first *etrun.Method) error {
+	state := first.StateTensors()
 	n, err := m.call.contextOf(d, state)
 	if err == nil {
-		n = m.boundContext(d, n)
+		n = m.boundContext(d, n, first.Plan().Method)
 	}
 	if l.context > 0 && (err != nil || l.context <= n) {
 		if err != nil {
@@ -245,13 +251,13 @@ func (m *Model) setContext(l *loading, d *metadata) error {
 		m.info.Chunk = min(m.info.Chunk, cmp.Or(l.chunk, defaultChunk))
 	}
 	m.info.Layers = int(d.layers)
+	m.setFootprint(first)
 	return nil
 }
 
 // boundContext returns the number of positions for which the program's tensors have places, and warns if the metadata
 // promise more.
-func (m *Model) boundContext(d *metadata, n int) int {
-	method := m.spare.Plan().Method
+func (m *Model) boundContext(d *metadata, n int, method *ir.Method) int {
 	positions := counters(method)
 	if m.call.places > 0 {
 		positions = method.Inputs[1:2]
@@ -272,9 +278,8 @@ func (m *Model) boundContext(d *metadata, n int) int {
 }
 
 // boundVocabulary excludes tokens that the program's embedding does not have.
-func (m *Model) boundVocabulary() {
+func (m *Model) boundVocabulary(method *ir.Method) {
 	n := m.info.Vocabulary
-	method := m.spare.Plan().Method
 	b := boundOf(method, method.Inputs[0])
 	if b.most == 0 || b.most >= n {
 		return
@@ -322,21 +327,45 @@ func (m *Model) Encode(s string) ([]int, error) {
 // SharedBytes returns the memory that the sessions share to compute tokens together, 0 as long as they do not.
 func (m *Model) SharedBytes() int64 { return m.batch.bytes() }
 
-// Close frees the instance of Load if no session uses it. Sessions remain usable.
+// Close frees the instances that no session uses. Sessions remain usable.
 func (m *Model) Close() error {
-	if spare := m.take(); spare != nil {
-		return spare.Close()
+	m.mu.Lock()
+	spares := m.spares
+	m.spares, m.closed = nil, true
+	m.mu.Unlock()
+	var errs []error
+	for _, s := range spares {
+		errs = append(errs, s.method.Close())
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// take returns the instance of Load, nil if it has been taken.
-func (m *Model) take() *etrun.Method {
+// take returns a session without a text, nil if there is none.
+func (m *Model) take() *Session {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	spare := m.spare
-	m.spare = nil
-	return spare
+	last := len(m.spares) - 1
+	if last < 0 {
+		return nil
+	}
+	s := m.spares[last]
+	m.spares = m.spares[:last]
+	return s
+}
+
+// recycle keeps the instance of a closed session, which nothing uses, for another one, and reports whether it does. There are never
+// more instances than there were sessions.
+func (m *Model) recycle(s *Session) bool {
+	if s.method.Reset() != nil || s.method.Shrink() != nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed || len(m.spares) >= defaultBatch {
+		return false
+	}
+	m.spares = append(m.spares, s.emptied())
+	return true
 }
 
 // vocabulary is the text of a model's tokens. It is made when a form is first used.

@@ -21,6 +21,7 @@ type Session struct {
 
 	tokens []int // computed, by position
 	logits []float32
+	used   int  // positions of the caches that texts have used
 	begin  int  // position of the token whose logits are the first row
 	dirty  bool // the state is undefined: it must be reset before the next call
 
@@ -37,15 +38,27 @@ type Session struct {
 
 // NewSession returns an empty session. Errors are those of etrun.Program.Load.
 func (m *Model) NewSession(ctx context.Context) (*Session, error) {
-	method := m.take()
-	if method == nil {
-		var err error
-		if method, err = m.program.Load(ctx, m.call.method); err != nil {
+	s := m.take()
+	if s == nil {
+		method, err := m.program.Load(ctx, m.call.method, etrun.WithTransientOutputs())
+		if err != nil {
 			return nil, err
 		}
+		s = emptySession(m, method)
 	}
 	m.batch.opened()
-	return &Session{model: m, method: method, part: participant{method: method}}, nil
+	return s, nil
+}
+
+func emptySession(m *Model, method *etrun.Method) *Session {
+	return &Session{model: m, method: method, part: participant{method: method}}
+}
+
+// emptied returns another session with the instance and the memory of a closed one.
+func (s *Session) emptied() *Session {
+	e := emptySession(s.model, s.method)
+	e.tokens, e.kept, e.in, e.rows, e.gen = s.tokens[:0], s.kept[:0], s.in, s.rows, s.gen
+	return e
 }
 
 // Model returns the model of the session.
@@ -84,7 +97,7 @@ func (s *Session) Fork(ctx context.Context) (*Session, error) {
 	if err != nil || s.dirty {
 		return fork, err // a session whose state is undefined has no tokens
 	}
-	if err := fork.method.CopyState(s.method); err != nil {
+	if err := fork.copyState(s); err != nil {
 		return nil, errors.Join(err, fork.Close())
 	}
 	fork.tokens = slices.Clone(s.tokens)
@@ -130,8 +143,12 @@ func (s *Session) rewind(n int) {
 // Close frees the session. A call in progress, and later ones except Model, return etrun.ErrClosed. Closing
 // twice is allowed.
 func (s *Session) Close() error {
-	if !s.closed.Swap(true) {
-		defer s.model.batch.closed()
+	if s.closed.Swap(true) {
+		return nil
+	}
+	defer s.model.batch.closed()
+	if s.busy.CompareAndSwap(false, true) && s.model.recycle(s) { // nothing uses it any more
+		return nil
 	}
 	return s.method.Close()
 }
@@ -232,6 +249,7 @@ func (in *inputs) set(m *etrun.Method, i int, kind tensor.DType, n int, number f
 func (s *Session) compute(ctx context.Context, tokens []int) error {
 	before := len(s.tokens)
 	s.tokens = append(s.tokens, tokens...)
+	s.used = max(s.used, len(s.tokens))
 	err := s.execute(ctx, before)
 	if err != nil {
 		s.tokens = s.tokens[:before]

@@ -30,8 +30,8 @@ func TestFootprint(t *testing.T) {
 	const float = 4
 	weights := int64(c.Layers*(4+2+2)*c.Dim*c.Dim+c.Dim*c.Vocabulary+2*c.Dim) * float
 	state := int64(c.Layers*2*c.Context*c.Dim) * float
-	if got.Weights != weights || got.State != state || got.Memory < state || err != nil {
-		t.Errorf("got %+v, %v, want weights of %d and state of %d bytes", got, err, weights, state)
+	if got.Weights != weights || got.State != state || got.Memory > state/2 || err != nil {
+		t.Errorf("got %+v, %v, want weights of %d and state of %d bytes, most of it not used", got, err, weights, state)
 	}
 	if _, _, _, err := collect(s.GenerateTokens(t.Context(), []int{1}, Options{MaxTokens: 3, Sampling: Sampling{Temperature: 1, TopP: 0.5}})); err != nil {
 		t.Fatal(err)

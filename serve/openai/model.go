@@ -251,6 +251,7 @@ func (g *generator) drop(s *text.Session) {
 func (g *generator) put(s *text.Session, o owner) {
 	tokens, err := s.Tokens()
 	f, err2 := s.Footprint()
+	err2 = errors.Join(err2, s.Shrink())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	defer g.tell()

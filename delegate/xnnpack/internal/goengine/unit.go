@@ -23,8 +23,8 @@ type Unit struct {
 	args   []*graph.Argument
 	Shapes []graph.Shape
 	bound  bool
-	ready  bool // memory and products are planned for Shapes
-	finish bool // arguments must be finished after the last node
+	ready  bool  // memory and products are planned for Shapes
+	finish bool  // arguments must be finished after the last node
 	kept   int64 // bytes that loops keep between runs
 
 	Bytes   [][]byte       // of every value, including constants and arguments
