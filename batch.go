@@ -105,8 +105,13 @@ func (b *Batch) Rows() int { return b.most }
 // Steps returns the numbers of instructions that run together, and in each instance.
 func (b *Batch) Steps() (together, each int) { return b.plan.Together, b.plan.Each }
 
-// Bytes returns the memory of the batch, with upper estimates of the delegates' working memory.
-func (b *Batch) Bytes() int64 { return b.lead.held[0] + b.lead.held[1] }
+// Bytes returns the memory of the batch: see [Method.Memory].
+func (b *Batch) Bytes() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.lead.Memory()
+	return now.Planned + now.Scratch
+}
 
 // Close frees the batch. It does not close the instances. Closing twice is allowed.
 func (b *Batch) Close() error {
@@ -263,7 +268,7 @@ func (m *Method) lift() {
 		sizes := slices.Clone(d.Sizes)
 		sizes[0] = m.rows
 		t := tensor.Make(d.DType, sizes, d.DimOrder, tensor.DynamicBound)
-		t.Bind(tensor.AlignedBytes(t.NBytes()))
+		t.Bind(m.memory.add(t.NBytes()))
 		m.values[v].Tensor = t
 	}
 }

@@ -87,7 +87,7 @@ func (c *closable) callAll(object any) map[string]error {
 }
 
 // closedErrors are the methods that answer in closed objects.
-var closedErrors = map[string]bool{"Meta": true, "CopyState": true}
+var closedErrors = map[string]bool{"Meta": true, "CopyState": true, "CopyStateOf": true}
 
 // TestClosedObjects calls every method of a closed program, method and pool.
 func TestClosedObjects(t *testing.T) {

@@ -171,7 +171,22 @@ func (m *Method) execute(ctx context.Context) error {
 	}
 	m.executed = err == nil
 	m.unset()
+	m.grown()
 	return err
+}
+
+// grown looks at the memory after a run with more bytes of inputs than any before: it may have touched more.
+func (m *Method) grown() {
+	bytes := 1
+	for i := range m.inputs {
+		if in := &m.inputs[i]; in.bound != nil {
+			bytes += len(in.given.Tensor.Data)
+		}
+	}
+	if bytes > m.most {
+		m.most = bytes
+		m.hold(&m.observed)
+	}
 }
 
 // unset marks the inputs that the run has overwritten.

@@ -18,6 +18,18 @@ type file struct {
 	path  string // empty for bytes in memory
 	data  []byte
 	pages []*cpu.Mapping // with data, if these are not in the Go heap
+	own   bool           // pages are of this process alone
+}
+
+// resident returns the bytes of the file that are in memory, or all of one that is mapped.
+func (f *file) resident() (n int64) {
+	if !f.own {
+		return int64(len(f.data))
+	}
+	for _, m := range f.pages {
+		n += cpu.Resident(m.Bytes())
+	}
+	return n
 }
 
 func (f *file) close() {
@@ -31,7 +43,7 @@ func (f *file) close() {
 func (f *file) allocate(n int) []byte {
 	b, pages := allocate(n, cpu.MapMemory)
 	if pages != nil {
-		f.pages = append(f.pages, pages)
+		f.pages, f.own = append(f.pages, pages), true
 	}
 	return b
 }

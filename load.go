@@ -42,6 +42,7 @@ func (p *Program) load(ctx context.Context, w *watch, index int, options []Metho
 	if err != nil {
 		return nil, err
 	}
+	p.hold(w)
 	m := p.newMethod(index, shared)
 	m.observed = *newWatch(context.Background(), p.config.watchers, shared.IR.Name)
 	if w != nil {

@@ -19,9 +19,9 @@ type memory struct {
 	lasting map[int][]byte // storage of outputs to bytes that remain after close
 	callers map[int][]byte // storage to the bytes that the caller has bound
 
-	pages  *cpu.Mapping // with arenas and state, nil for none
-	sparse bool         // runs touch only what their sizes need
-	fixed  int64        // bytes outside of pages, or of all if not sparse
+	pages  []*cpu.Mapping // with arenas and state first
+	sparse bool           // runs touch only what their sizes need
+	fixed  int64          // bytes outside of pages
 }
 
 // part is a part of the memory to be allocated.
@@ -87,23 +87,35 @@ func (mem *memory) cut(list []part) {
 	if mem.sparse {
 		mapPages = cpu.MapSparse
 	}
-	all, pages := allocate(int(size), mapPages)
-	if mem.pages = pages; pages != nil {
-		runtime.AddCleanup(mem, (*cpu.Mapping).Close, pages)
-	}
-	if mem.sparse = mem.sparse && pages != nil; !mem.sparse {
-		mem.fixed += size
-	}
+	all := mem.allocate(int(size), mapPages)
 	for _, x := range list {
 		x.set(all[:x.bytes:x.bytes])
 		all = all[(x.bytes+tensor.Padding+tensor.Alignment-1)&^(tensor.Alignment-1):]
 	}
 }
 
+// allocate returns n zeroed bytes, which the memory owns.
+func (mem *memory) allocate(n int, mapPages func(int64) (*cpu.Mapping, error)) []byte {
+	b, pages := allocate(n, mapPages)
+	if pages == nil {
+		mem.fixed += int64(n)
+		return b
+	}
+	runtime.AddCleanup(mem, (*cpu.Mapping).Close, pages)
+	mem.pages = append(mem.pages, pages)
+	return b
+}
+
+// add returns n further bytes, most of which may never be touched.
+func (mem *memory) add(n int) []byte { return mem.allocate(n, cpu.MapSparse) }
+
 // close unmaps the memory: arenas and state must not be used any more.
 func (mem *memory) close() {
-	if mem != nil && mem.pages != nil {
-		mem.pages.Close()
+	if mem == nil {
+		return
+	}
+	for _, pages := range mem.pages {
+		pages.Close()
 	}
 }
 
@@ -117,8 +129,8 @@ func (mem *memory) resident() (n int64) {
 			n += int64(len(b))
 		}
 	}
-	if mem.sparse {
-		n += cpu.Resident(mem.pages.Bytes())
+	for _, pages := range mem.pages {
+		n += cpu.Resident(pages.Bytes())
 	}
 	return n
 }

@@ -57,6 +57,7 @@ type Method struct {
 
 	observed watch
 	held     [2]int64 // planned and scratch memory reported to observers
+	most     int      // bytes of the inputs of the largest call, after which that was looked at
 
 	life atomic.Int32
 }
@@ -129,9 +130,6 @@ func (m *Method) build(ctx context.Context, w *watch) error {
 // hold reports what has changed of the instance's memory to observers.
 func (m *Method) hold(w *watch) {
 	now := [2]int64{m.memory.resident(), m.scratchBytes()}
-	for _, v := range m.lifted {
-		now[0] += int64(m.values[v].Tensor.NBytes())
-	}
 	for i, kind := range [...]string{trace.MemoryPlanned, trace.MemoryScratch} {
 		if now[i] != m.held[i] {
 			w.memory(kind, now[i]-m.held[i])

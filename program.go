@@ -32,6 +32,7 @@ type Program struct {
 	open   int // methods not yet closed, and loads that run
 	closed bool
 	freed  bool
+	held   int64 // memory of the files, as reported to observers
 }
 
 // Open reads and verifies a .pte file, or the program inside a .bpte file. The file may be a pipe.
@@ -88,7 +89,7 @@ func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, err
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
 	p.cleanUp()
-	w.memory(trace.MemoryProgram, p.FileBytes())
+	p.hold(w)
 	if err := w.whole(trace.Open, f.path, p.FileBytes(), nil); err != nil {
 		p.Close()
 		return nil, loadError(f.path, "", err, ErrFormat)
@@ -110,6 +111,19 @@ func (p *Program) cleanUp() {
 			m.Close()
 		}
 	}, maps)
+}
+
+// hold reports what has changed of the memory of the files to observers.
+func (p *Program) hold(w *watch) {
+	p.mu.Lock()
+	now := int64(0)
+	for _, f := range p.files {
+		now += f.resident()
+	}
+	change := now - p.held
+	p.held = now
+	p.mu.Unlock()
+	w.memory(trace.MemoryProgram, change)
 }
 
 // path returns the path of the program's file, empty for bytes in memory.
@@ -296,7 +310,7 @@ func (p *Program) freeLocked() error {
 		}
 	}
 	p.pool.Close()
-	p.config.watch(context.Background(), "").memory(trace.MemoryProgram, -p.FileBytes())
+	p.config.watch(context.Background(), "").memory(trace.MemoryProgram, -p.held)
 	p.closeFiles()
 	return first
 }

@@ -325,9 +325,10 @@ func (b *batcher) free() {
 // bytes returns the memory of the batch.
 func (b *batcher) bytes() int64 {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.batch == nil {
+	batch := b.batch
+	b.mu.Unlock()
+	if batch == nil {
 		return 0
 	}
-	return b.batch.Bytes()
+	return batch.Bytes()
 }

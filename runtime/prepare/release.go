@@ -73,16 +73,14 @@ func (l *load) release(m *ir.Method, images readByImages) (n int64) {
 		if len(s.Data) < releaseBytes || overlapsAny(read, s.Data) || l.constants.released[&s.Data[0]] {
 			continue
 		}
-		kind := trace.MemoryProgram
 		if s.Kind == ir.Folded {
-			kind = trace.MemoryFolded
 			cpu.Discard(s.Data)
+			l.hold(trace.MemoryFolded, -int64(len(s.Data)))
 		} else if !l.Discard(s.Data) {
 			continue
 		}
 		l.constants.released[&s.Data[0]] = true
 		n += int64(len(s.Data))
-		l.hold(kind, -int64(len(s.Data)))
 	}
 	for _, data := range images.packed {
 		if !overlapsAny(read, data) && !l.constants.released[&data[0]] {
