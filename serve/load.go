@@ -38,11 +38,13 @@ func (m *Model) load(ctx, wait context.Context, missing bool) (err error) {
 	if err := m.home.reserve(wait, m, n); err != nil {
 		return err
 	}
+	m.opening.Store(true)
 	v, err := m.tryOpen(ctx, n)
 	if err != nil {
-		return err
+		return err // what is reported stays that of the version that failed
 	}
 	m.replace(v, Ready)
+	m.opening.Store(false)
 	return nil
 }
 

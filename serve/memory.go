@@ -38,6 +38,7 @@ func (h *home) reserve(ctx context.Context, m *Model, n int64) error {
 	}
 	for {
 		freed := h.freed.next() // before the look at what is used
+		h.settle()
 		switch {
 		case h.fits(n):
 			return nil
@@ -91,6 +92,25 @@ func (h *home) fits(n int64) bool {
 		}
 		if h.used.CompareAndSwap(used, used+n) {
 			return true
+		}
+	}
+}
+
+// settle counts what the current versions of all models use now.
+func (h *home) settle() {
+	for _, m := range h.models() {
+		m.settle()
+	}
+}
+
+// settle counts what the current version uses now.
+func (m *Model) settle() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if v := m.current; v != nil && m.config.Memory != nil && !m.opening.Load() {
+		if n := m.config.Memory(); n > 0 {
+			m.home.used.Add(n - v.bytes)
+			v.bytes = n
 		}
 	}
 }

@@ -92,8 +92,9 @@ type Model struct {
 	config  Config
 	home    *home
 	queue   *queue
-	loading sync.Mutex // held by Load and Unload
-	moves   progress   // of uses of the attachment that have begun to answer
+	loading sync.Mutex  // held by Load and Unload
+	opening atomic.Bool // a load has begun: the memory that is reported is that of the next version
+	moves   progress    // of uses of the attachment that have begun to answer
 
 	mu      sync.Mutex
 	state   State

@@ -286,4 +286,10 @@ func (s *Server) Close() error {
 }
 
 // MemoryBytes returns the memory of all programs, as far as it is known: see Config.Memory.
-func (s *Server) MemoryBytes() int64 { return s.home.used.Load() }
+func (s *Server) MemoryBytes() int64 {
+	s.home.settle()
+	return s.home.used.Load()
+}
+
+// MemoryLeft returns how much of Options.MemoryBytes is left.
+func (s *Server) MemoryLeft() int64 { return s.home.limit - s.MemoryBytes() }

@@ -66,7 +66,7 @@ func fault(ctx context.Context, err error, form string) error {
 		return optionError(member, o)
 	}
 	_, refused := errors.AsType[*requestError](err)
-	if refused || serve.IsBusy(err) || errors.Is(err, oip.ErrTooLarge) || ctx.Err() != nil || errors.Is(err, context.Canceled) {
+	if refused || serve.IsBusy(err) || errors.Is(err, serve.ErrNoRoom) || errors.Is(err, oip.ErrTooLarge) || ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return &modelError{err}

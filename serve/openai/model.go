@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/etrun-go/etrun"
@@ -18,9 +20,11 @@ type Config struct {
 	Template  *text.Template // nil: the one of the tokenizer's control tokens, if there is one; one that does not fit is an error
 	Load      []text.Option
 	Sessions  int // texts that are kept for prompts with the same beginning, including those in progress; default 2
-	// Bytes bounds the memory of these sessions, and of what they share to compute tokens together, default 1 GiB: fewer are kept if they are larger. A
-	// session in use is never closed, so that each running request has one.
+	// Bytes bounds the memory of these sessions, and of what they share to compute tokens together, default 1 GiB: fewer are kept if they are larger, and
+	// requests wait for others if those in progress are. A request that is alone has a session in any case.
 	Bytes int64
+	// Left returns how much more memory the models of the server may use, nil for no bound. Requests wait, or are refused, without enough.
+	Left func() int64
 	// Warn receives contradictions of the program: see text.Model.Warnings. It may be nil.
 	Warn func(warning string)
 	// Observe is called when sessions were opened or closed, or have grown, with the change of their
@@ -35,7 +39,8 @@ func Attach(c Config) func(ctx context.Context, p *etrun.Program) (serve.Attachm
 		if err != nil {
 			return nil, err
 		}
-		g := &generator{model: m, template: c.Template, max: max(c.Sessions, 2), limit: cmp.Or(c.Bytes, 1<<30), observe: c.Observe}
+		g := &generator{model: m, template: c.Template, max: max(c.Sessions, 2), limit: cmp.Or(c.Bytes, 1<<30), observe: c.Observe, left: c.Left,
+			expected: m.SessionBytes(typicalTokens), freed: make(chan struct{})}
 		if err := g.setTemplate(c.Tokenizer); err != nil {
 			_ = m.Close() // frees memory only
 			return nil, err
@@ -48,6 +53,9 @@ func Attach(c Config) func(ctx context.Context, p *etrun.Program) (serve.Attachm
 		return g, nil
 	}
 }
+
+// typicalTokens are those of a text, for the memory that is expected before one has ended.
+const typicalTokens = 512
 
 // generator is the attachment: a language model and its sessions.
 type generator struct {
@@ -62,10 +70,14 @@ type generator struct {
 	all  int     // number of sessions, idle or in use
 	max  int
 
-	limit   int64 // of their memory
-	size    int64 // memory of the largest one, in bytes
-	observe func(sessions int, bytes int64)
-	told    struct { // to observe
+	limit    int64         // of their memory
+	size     int64         // memory that the largest one has needed, in bytes; 0 before one has ended
+	expected int64         // until then
+	shared   int64         // memory that they share, at the last look
+	left     func() int64  // see Config
+	freed    chan struct{} // closed when a session is returned
+	observe  func(sessions int, bytes int64)
+	told     struct { // to observe
 		sessions int
 		bytes    int64
 	}
@@ -98,17 +110,26 @@ func (g *generator) setTemplate(tok tokenizer.Tokenizer) error {
 	return nil
 }
 
-// most returns the number of sessions that may be kept.
-func (g *generator) most() int {
-	if g.size == 0 {
-		return g.max
+// bytes returns the memory of all sessions: of those in use what the largest has needed. The caller holds mu.
+func (g *generator) bytes() (n int64) {
+	for _, h := range g.idle {
+		n += h.bytes
 	}
-	return max(1, min(g.max, int(min((g.limit-g.model.SharedBytes())/g.size, 1<<30))))
+	return n + int64(g.all-len(g.idle))*g.each() + g.shared
+}
+
+// each returns the memory that a text in progress may need. The caller holds mu.
+func (g *generator) each() int64 { return cmp.Or(g.size, g.expected) }
+
+// most returns the number of sessions that may be kept or in use: each more may need as much as the largest. The caller holds mu.
+func (g *generator) most() int {
+	n := g.all + int(max(min((g.limit-g.bytes())/max(g.each(), 1), 1<<30), -1<<30))
+	return max(1, min(g.max, n))
 }
 
 // tell reports changes of the sessions. The caller holds mu.
 func (g *generator) tell() {
-	sessions, bytes := g.all, int64(g.all)*g.size+g.model.SharedBytes()
+	sessions, bytes := g.all, g.bytes()
 	if g.observe != nil && (sessions != g.told.sessions || bytes != g.told.bytes) {
 		g.observe(sessions-g.told.sessions, bytes-g.told.bytes)
 	}
@@ -120,6 +141,7 @@ type held struct {
 	session *text.Session
 	tokens  []int
 	owner   owner
+	bytes   int64
 }
 
 // Try generates one token.
@@ -152,7 +174,7 @@ func (g *generator) Close() error {
 	for _, h := range g.idle {
 		errs = append(errs, h.session.Close())
 	}
-	g.idle, g.all = nil, 0
+	g.idle, g.all, g.shared = nil, 0, 0
 	g.tell()
 	return errors.Join(errs...)
 }
@@ -160,12 +182,11 @@ func (g *generator) Close() error {
 // take returns a session for a prompt of an owner: the idle one with the longest common prefix of its own. If it would lose
 // tokens of another text, and one more session is allowed, take returns a copy of it.
 func (g *generator) take(ctx context.Context, o owner, prompt []int) (*text.Session, error) {
-	h, common, more := g.choose(o, prompt)
+	h, common, more, err := g.await(ctx, o, prompt)
 	switch {
+	case err != nil:
+		return nil, err
 	case h == nil:
-		return g.opened(g.model.NewSession(ctx))
-	case !h.serves(o): // what it has in memory is never passed on
-		_ = h.session.Close() // frees memory only
 		return g.opened(g.model.NewSession(ctx))
 	case !more || common == len(h.tokens):
 		return h.session, nil
@@ -177,35 +198,86 @@ func (g *generator) take(ctx context.Context, o owner, prompt []int) (*text.Sess
 	return g.opened(h.session.Fork(ctx))
 }
 
-// choose removes the idle session with the longest common prefix, nil if there is none, from the list. If there must not be more
-// sessions it may be one of another owner. It counts a further
-// one that the caller opens: more reports whether one more is allowed.
-func (g *generator) choose(o owner, prompt []int) (h *held, common int, more bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	best := -1
-	common = -1
-	more = g.all < g.most()
-	for i, h := range g.idle {
-		n, own := 0, h.serves(o)
-		if own {
-			n = commonPrefix(h.tokens, prompt)
-		} else if more {
+// await is choose, after a wait for texts in progress if there is too little memory for one more.
+func (g *generator) await(ctx context.Context, o owner, prompt []int) (h *held, common int, more bool, err error) {
+	for {
+		h, common, more, full, err := g.choose(o, prompt)
+		if full == nil {
+			return h, common, more, err
+		}
+		select {
+		case <-full:
+		case <-ctx.Done():
+			return nil, 0, false, fmt.Errorf("%w: no memory for one more text", context.Cause(ctx))
+		}
+	}
+}
+
+// admit makes room for a text in progress, in the session h or, if that is nil, in a new one: texts that are kept are dropped. With too
+// little room it returns a channel that ends the wait for another try or, if nothing is in progress, an error. The caller holds mu.
+func (g *generator) admit(h *held) (full <-chan struct{}, err error) {
+	running, need := g.all-len(g.idle), g.each()
+	if h != nil {
+		need -= h.bytes
+	}
+	free := func() int64 {
+		n := g.limit - g.bytes()
+		if g.left != nil {
+			n = min(n, g.left()-int64(running)*g.each())
+		}
+		return n
+	}
+	for at := 0; free() < need && at < len(g.idle); {
+		if g.idle[at] == h {
+			at++
 			continue
 		}
-		if n > common || own && n == common && n == len(h.tokens) && n < len(g.idle[best].tokens) {
-			best, common = i, n
+		g.drop(at)
+	}
+	switch {
+	case free() >= need, running == 0 && (g.left == nil || g.left() >= need):
+		return nil, nil
+	case running == 0:
+		return nil, fmt.Errorf("%w: a text needs %d bytes, the models may use %d more", serve.ErrNoRoom, need, max(g.left(), 0))
+	}
+	return g.freed, nil
+}
+
+// choose removes the owner's idle session with the longest common prefix, nil if there is none, from the list. It counts a further
+// one that the caller opens: more reports whether one more is allowed. If not, one of another owner is closed for it: what a session
+// has in memory is never passed on. Without memory for a session, choose returns what admit does.
+func (g *generator) choose(o owner, prompt []int) (h *held, common int, more bool, full <-chan struct{}, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h, common = g.find(o, prompt)
+	if full, err = g.admit(h); full != nil || err != nil {
+		return nil, 0, false, full, err
+	}
+	more = g.all < g.most()
+	if h == nil && !more && len(g.idle) > 0 {
+		g.drop(0)
+	}
+	if h == nil || more && common < len(h.tokens) {
+		g.all++ // even above their number: the queue bounds the callers
+	}
+	g.idle = slices.DeleteFunc(g.idle, func(e *held) bool { return e == h })
+	g.tell()
+	return h, common, more, nil, nil
+}
+
+// find returns the owner's idle session with the longest common prefix, the shortest of several that a prompt only extends.
+func (g *generator) find(o owner, prompt []int) (best *held, common int) {
+	common = -1
+	for _, h := range g.idle {
+		if !h.serves(o) {
+			continue
+		}
+		n := commonPrefix(h.tokens, prompt)
+		if n > common || n == common && n == len(h.tokens) && n < len(best.tokens) {
+			best, common = h, n
 		}
 	}
-	if best < 0 || more && common < len(g.idle[best].tokens) {
-		g.all++ // even above the limit: the queue bounds the callers
-	}
-	if best >= 0 {
-		h = g.idle[best]
-		g.idle = append(g.idle[:best], g.idle[best+1:]...)
-	}
-	g.tell()
-	return h, common, more
+	return best, common
 }
 
 // opened counts a session that could not be opened.
@@ -214,6 +286,7 @@ func (g *generator) opened(s *text.Session, err error) (*text.Session, error) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.all--
+		g.free()
 		g.tell()
 	}
 	return s, err
@@ -228,7 +301,7 @@ func (g *generator) use(ctx context.Context, o owner, prompt []int, f func(s *te
 	failed := true // if f panics
 	defer func() {
 		if failed {
-			g.drop(s)
+			g.discard(s)
 		} else {
 			g.put(s, o)
 		}
@@ -238,35 +311,50 @@ func (g *generator) use(ctx context.Context, o owner, prompt []int, f func(s *te
 	return err
 }
 
-// drop closes a session that is in use.
-func (g *generator) drop(s *text.Session) {
+// discard closes a session that is in use.
+func (g *generator) discard(s *text.Session) {
 	_ = s.Close() // frees memory only
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all--
+	g.free()
 	g.tell()
 }
 
 // put returns a session of an owner. The least recently used ones are closed if there are too many.
 func (g *generator) put(s *text.Session, o owner) {
 	tokens, err := s.Tokens()
-	f, err2 := s.Footprint()
+	used, err2 := s.Footprint()
 	err2 = errors.Join(err2, s.Shrink())
+	f, err3 := s.Footprint()
+	shared := g.model.SharedBytes()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	defer g.tell()
-	if err != nil || err2 != nil { // cannot happen: it is not in use
+	defer g.free()
+	if errors.Join(err, err2, err3) != nil { // it is not in use, so an operator has panicked
 		g.all--
 		_ = s.Close()
 		return
 	}
-	g.size = max(g.size, f.Memory)
-	g.idle = append(g.idle, &held{s, tokens, o})
-	for g.all > g.most() && len(g.idle) > 0 {
-		g.all--
-		_ = g.idle[0].session.Close() // frees memory only
-		g.idle = g.idle[1:]
+	g.size, g.shared = max(g.size, used.Memory), shared
+	g.idle = append(g.idle, &held{s, tokens, o, f.Memory})
+	for g.all > 1 && (g.all > g.max || g.bytes() > g.limit) && len(g.idle) > 0 {
+		g.drop(0)
 	}
+}
+
+// drop closes an idle session. The caller holds mu.
+func (g *generator) drop(at int) {
+	g.all--
+	_ = g.idle[at].session.Close() // frees memory only
+	g.idle = slices.Delete(g.idle, at, at+1)
+}
+
+// free ends the waits for memory. The caller holds mu.
+func (g *generator) free() {
+	close(g.freed)
+	g.freed = make(chan struct{})
 }
 
 // commonPrefix returns the number of equal elements at the beginning.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/text"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
@@ -91,14 +92,59 @@ func TestSharedMemory(t *testing.T) {
 		})
 	}
 	group.Wait()
-	shared := g.model.SharedBytes()
-	if shared <= 0 || bytes != int64(g.all)*g.size+shared {
-		t.Errorf("%d bytes of %d sessions of %d, which share %d", bytes, g.all, g.size, shared)
+	shared, kept := g.model.SharedBytes(), int64(0)
+	for _, h := range g.idle {
+		kept += h.bytes
 	}
-	if g.limit = shared + g.size + g.size/2; g.most() != 1 {
-		t.Errorf("%d sessions within the memory of one", g.most())
+	if shared <= 0 || len(g.idle) != g.all || bytes != kept+shared {
+		t.Errorf("%d bytes of %d sessions, which keep %d and share %d", bytes, g.all, kept, shared)
+	}
+	if g.limit = shared + kept + g.each()/2; g.most() != g.all {
+		t.Errorf("%d sessions, with memory for no more than the %d that there are", g.most(), g.all)
 	}
 	if err := g.Close(); err != nil || bytes != 0 || g.model.SharedBytes() != 0 {
 		t.Errorf("after the end: %v, %d bytes, %d shared", err, bytes, g.model.SharedBytes())
+	}
+}
+
+// A text for which there is no memory waits for another one, which is dropped when it is kept; alone it is never refused. What the
+// models may not use is refused.
+func TestTextsWaitForMemory(t *testing.T) {
+	g := newGenerator(t, Config{Sessions: 4})
+	g.limit = g.each() + g.each()/2
+	running, end := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		err := g.use(t.Context(), owner{}, []int{1}, func(*text.Session) error {
+			close(running)
+			<-end
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-running
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := g.take(ctx, owner{}, []int{2}); !errors.Is(err, context.Canceled) {
+		t.Errorf("beside another text: %v, want a wait", err)
+	}
+	group.Go(func() {
+		if err := g.use(t.Context(), owner{}, []int{2}, func(*text.Session) error { return nil }); err != nil {
+			t.Errorf("after the wait: %v", err)
+		}
+	})
+	close(end)
+	group.Wait()
+	for len(g.idle) > 0 {
+		g.drop(0)
+	}
+	g.left = func() int64 { return 1 }
+	if err := g.use(t.Context(), owner{}, []int{3}, func(*text.Session) error { return nil }); !errors.Is(err, serve.ErrNoRoom) {
+		t.Errorf("without memory of the models: got %v, want ErrNoRoom", err)
+	}
+	if g.all != len(g.idle) {
+		t.Errorf("%d sessions, %d idle", g.all, len(g.idle))
 	}
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"net/http"
+	rt "runtime/metrics"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,6 +34,8 @@ func newCounts(models *metrics.Collector, detail bool) *counts {
 		exits: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_isolated_exits_total",
 			Help: "Processes of isolated models that ended unexpectedly."}, []string{"model"}),
 	}
+	c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "etrun_runtime_memory_bytes",
+		Help: "Memory of Go's runtime in the server: heap, stacks and what manages them. No other series counts it."}, runtimeMemory))
 	c.texts = newTexts(detail)
 	c.registry.MustRegister(c.texts.collectors()...)
 	c.registry.MustRegister(c.requests, c.reloads, c.succeeded, c.exits, models,
@@ -76,6 +79,13 @@ func (s modelsOf) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(modelReady, prometheus.GaugeValue, isReady, m.Name())
 	}
 	to <- prometheus.MustNewConstMetric(modelsMemory, prometheus.GaugeValue, float64(s.server.MemoryBytes()))
+}
+
+// runtimeMemory is what Go's runtime has taken from the system, and not returned.
+func runtimeMemory() float64 {
+	s := []rt.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	rt.Read(s)
+	return float64(s[0].Value.Uint64()) - float64(s[1].Value.Uint64())
 }
 
 // reloaded counts a load. The series of failed loads exists before the first one: an increase from nothing is none for Prometheus.

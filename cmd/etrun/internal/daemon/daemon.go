@@ -136,6 +136,9 @@ func (d *Daemon) config(m *Model) serve.Config {
 	m.Options.Say = func(format string, args ...any) { d.log.Warn(fmt.Sprintf(format, args...), "model", m.Name) }
 	s := &served{Model: m, metrics: d.metrics, counts: d.counts, log: d.log, body: int64(d.maxBody()), limited: d.Memory > 0,
 		detail: d.MetricsDetail}
+	if s.limited {
+		s.left = func() int64 { return d.server.MemoryLeft() }
+	}
 	return s.config()
 }
 

@@ -30,8 +30,9 @@ type served struct {
 	body    int64     // maximum bytes of a request
 	warned  sync.Once // about missing isolation
 
-	limited bool // the memory of all models is limited
-	detail  bool // metrics of each step of a language model
+	limited bool         // the memory of all models is limited
+	left    func() int64 // what it leaves, nil if it is not limited
+	detail  bool         // metrics of each step of a language model
 
 	mu     sync.Mutex
 	usage  *usage // of the current load

@@ -37,7 +37,7 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 		return m.openEmbedder(ctx, p, tok, o, files)
 	}
 	c := openai.Config{Tokenizer: tok, Sessions: max(m.Texts, m.instances()), Bytes: int64(m.TextMemory),
-		Warn:    m.warn,
+		Warn: m.warn, Left: m.left,
 		Observe: func(sessions int, bytes int64) { m.counts.texts.keep(m.Name, sessions, bytes) }}
 	if c.Template, err = m.openTemplate(ctx, files); err != nil {
 		return nil, err
