@@ -72,7 +72,7 @@ func packedInt8(g *graph.Graph, n *graph.Node) int64 {
 	bytes := graph.Times(segments, graph.RoundUp(k, 4), simd.DotBytes())
 	if f.Datatype.Info().Bits == 4 {
 		rows := nibbleGroup(g, n)
-		bytes = graph.Times(k/rows, simd.NibblesSize(simd.DotCols, 1, rows)/simd.DotCols)
+		bytes = int64(simd.NibblesSize(simd.DotCols, k/rows, rows) / simd.DotCols)
 	}
 	if f.Datatype == graph.QUInt8 {
 		bytes = graph.Repeat(2, bytes)
