@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/internal/collect"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/isolate"
 	"github.com/spf13/pflag"
@@ -138,6 +139,7 @@ func (m *Model) openHere(known map[string]string) func(context.Context, etrun.Ob
 		}
 		s := &served{Model: m}
 		s.note(p)
+		collect.Usually()
 		return serve.Local(p, s.check), files.digest(), nil
 	}
 }

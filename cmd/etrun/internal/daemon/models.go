@@ -11,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/verify"
+	"github.com/etrun-go/etrun/internal/collect"
 	"github.com/etrun-go/etrun/runtime/metrics"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -207,6 +208,7 @@ func casesOf(b *pte.Bundle, method string) (cases []pte.Case) {
 
 // loaded logs and counts each load.
 func (m *served) loaded(err error) {
+	collect.Usually()
 	m.counts.reloaded(m.Name, err)
 	if err != nil {
 		m.log.Error("model not loaded", "model", m.Name, "path", m.Path, "error", err)
