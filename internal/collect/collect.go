@@ -4,6 +4,8 @@ package collect
 import (
 	"os"
 	"runtime/debug"
+	"sync"
+	"time"
 )
 
 // loading is the growth of the heap, in percent, before a collection while a program is opened, or runs once. Its heap is small, as
@@ -18,6 +20,15 @@ func Usually() {
 	percent(100)
 	debug.FreeOSMemory()
 }
+
+// idle is how long a server has no requests before it returns memory to the system.
+const idle = 10 * time.Second
+
+var last = sync.OnceValue(func() *time.Timer { return time.AfterFunc(idle, debug.FreeOSMemory) })
+
+// Used notes the end of a request. After the last one for a while, garbage is collected, and its memory returned to the system: nobody
+// allocates any more, so that no collection would come by itself.
+func Used() { last().Reset(idle) }
 
 func percent(n int) {
 	if os.Getenv("GOGC") == "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/etrun-go/etrun/internal/collect"
 	"github.com/etrun-go/etrun/runtime/metrics"
 	"github.com/etrun-go/etrun/serve"
 )
@@ -109,7 +110,10 @@ func (c *counts) remove(model string) {
 	}
 }
 
-func (c *counts) answered(code int) { c.requests.WithLabelValues(strconv.Itoa(code)).Inc() }
+func (c *counts) answered(code int) {
+	collect.Used()
+	c.requests.WithLabelValues(strconv.Itoa(code)).Inc()
+}
 
 // scrapes is the number of concurrent scrapes; one Prometheus makes one at a time.
 const scrapes = 4
