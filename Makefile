@@ -24,7 +24,7 @@ LDFLAGS  := -s -w -X main.release=$(VERSION)
 # Tests are analysed once, by vet.
 TEST     := $(GO) test -vet=off
 
-.PHONY: help deps demo build libetrun test check format vet staticcheck cases levels arm64 machines race conformance check-schemas texts docs choice firstruns loweredfiles bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
+.PHONY: help deps demo build libetrun test check format vet staticcheck cases levels arm64 machines race conformance check-schemas texts docs choice firstruns memorylimits loweredfiles bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -104,6 +104,9 @@ choice: lib/.complete ## measure XNNPACK programs on both engines, to check the 
 
 firstruns: lib/.complete ## measure the processor time of loads, first runs and later runs of XNNPACK programs: CORPUS=folder
 	$(GO) test ./internal/integration -count 1 -run '^TestFirstRuns$$' -timeout 30m -first-runs '$(abspath $(CORPUS))/models:$(abspath $(CORPUS))/fresh'
+
+memorylimits: lib/.complete ## run the programs of a corpus under limits of memory from one to five times their files: CORPUS=folder
+	ETRUN_CAMPAIGN_CORPUS='$(abspath $(CORPUS))' $(GO) test ./delegate/xnnpack -count 1 -run '^TestMemoryLimits$$' -timeout 60m -v
 
 loweredfiles: lib/.complete ## lower the programs of a corpus to files: results, sizes, planned memory and times beside those of lowering at load: CORPUS=folder
 	ETRUN_CAMPAIGN_CORPUS='$(abspath $(CORPUS))/models:$(abspath $(CORPUS))/fresh' $(GO) test . -count 1 -run '^TestLoweredFile(s|Times)$$' -timeout 60m -v -lowered-times
