@@ -161,29 +161,6 @@ var structured = []loop{
 		simd.Zip3(m.floats(3*n), m.floats(n), m.floats(n), m.floats(n))
 		simd.Unzip3(m.floats(n), m.floats(n), m.floats(n), m.floats(3*n))
 	}},
-	{name: "sliding windows", align: 4, least: 1, run: func(m *memory, n int) {
-		var s simd.Slider
-		eachWindow(n, func(w simd.Windows, r *simd.SlideRows, points int) {
-			x := tensor.BytesOf(m.floats(points))
-			s.Plan(w, simd.SlideFloat32)
-			s.Max(tensor.BytesOf(m.floats(6*n)), x, r)
-			s.Sum(tensor.BytesOf(m.floats(6*n)), x, r, m.floats(n))
-			s.MaxPlaces(tensor.BytesOf(m.floats(6*n)), vec(m, 6*n, func(r *rand.Rand) int64 { return r.Int64() }), x, r)
-		})
-	}},
-	{name: "sliding windows of narrow elements", align: 2, least: 1, converts: 1, run: func(m *memory, n int) {
-		var s simd.Slider
-		eachWindow(n, func(w simd.Windows, r *simd.SlideRows, points int) {
-			for size, types := range [][]simd.SlideElement{1: {simd.SlideInt8, simd.SlideUint8}, 2: {simd.SlideFloat16}} {
-				for _, e := range types {
-					x, y := m.bytes(size*points), m.bytes(size*6*n)
-					if s.Plan(w, e) {
-						s.Max(y, x, r)
-					}
-				}
-			}
-		})
-	}},
 	{name: "interpolate", align: 4, least: 1, run: func(m *memory, n int) {
 		for _, in := range []int{1, 1 + n/3, n, 3 * n} {
 			first, second := make([]int32, n), make([]int32, n)
@@ -317,16 +294,6 @@ func someBounds(signed bool) simd.Quantized {
 		return simd.Quantized{Signed: true, Zero: -5, Lo: -100, Hi: 127}
 	}
 	return simd.Quantized{Zero: 117, Lo: 3, Hi: 250}
-}
-
-// eachWindow calls f for windows of n results in two rows of three planes, which read so many points.
-func eachWindow(n int, f func(w simd.Windows, r *simd.SlideRows, points int)) {
-	for stride := 1; stride <= 4; stride++ {
-		for kernel := 1; kernel <= 6; kernel += 2 {
-			w := simd.Windows{N: n, Kernel: kernel, Stride: stride, Width: (n-1)*stride + (kernel+1)/2, Pad: kernel / 2}
-			f(w, &simd.SlideRows{Off: []int{0, 7, 9}, Rows: 2, Planes: 3, YS: n, XS: w.Width, YP: 2 * n, XP: 2 * w.Width}, 9+w.Width*6)
-		}
-	}
 }
 
 func transposed[T tensor.Element](m *memory, n int, fill func(r *rand.Rand) T) {

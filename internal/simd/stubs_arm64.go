@@ -308,21 +308,6 @@ func maxInt32Lanes(n int, dst, a, b *int32)
 //go:noescape
 func maxLanes(n int, x *float32) (ret float32)
 
-func maxSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
-}
-
-func maxSlide16Half(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
-}
-
-func maxSlide16Int8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
-}
-
-func maxSlide16Uint8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
-}
-
-//go:noescape
-func maxSlide8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32)
-
 func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int) {}
 
 //go:noescape
@@ -477,9 +462,6 @@ func peak8(n int) {}
 
 //go:noescape
 func placesLanes(n int, dst *int64, at *int32, start, step int)
-
-func placesSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, at *int64, down int) {
-}
 
 func quantize512Int8(n int, dst *uint8, src *float32, scale, hi float32, zero, lo int32) (done int) {
 	return
@@ -650,15 +632,6 @@ func sumRows16(rows, n int, dst, x *float32) {}
 func sumRows4(rows, n int, dst, x *float32, mask *int32)
 
 func sumRows8(rows, n int, dst, x *float32, stride int, mask *int32) {}
-
-func sumSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32) {
-}
-
-func sumSlide16Half(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32) {
-}
-
-//go:noescape
-func sumSlide8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32)
 
 //go:noescape
 func sumSquaresFloat64x8(n int, x *float32, mean float64) (sum, squares float64)

@@ -238,21 +238,6 @@ func maxInt32Lanes(n int, dst, a, b *int32) {}
 
 func maxLanes(n int, x *float32) (ret float32) { return }
 
-func maxSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
-}
-
-func maxSlide16Half(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
-}
-
-func maxSlide16Int8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
-}
-
-func maxSlide16Uint8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
-}
-
-func maxSlide8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32) {
-}
-
 func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int) {}
 
 func maxTaps4(rows, n int, y, x *float32, off *int, taps, ys, xs, last int) {}
@@ -385,9 +370,6 @@ func peak4(n int) {}
 func peak8(n int) {}
 
 func placesLanes(n int, dst *int64, at *int32, start, step int) {}
-
-func placesSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, at *int64, down int) {
-}
 
 func quantize512Int8(n int, dst *uint8, src *float32, scale, hi float32, zero, lo int32) (done int) {
 	return
@@ -526,15 +508,6 @@ func sumRows16(rows, n int, dst, x *float32) {}
 func sumRows4(rows, n int, dst, x *float32, mask *int32) {}
 
 func sumRows8(rows, n int, dst, x *float32, stride int, mask *int32) {}
-
-func sumSlide16(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32) {
-}
-
-func sumSlide16Half(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32) {
-}
-
-func sumSlide8(planes, rows, blocks int, y, x *byte, off *int, taps, kernel, ys, xs, yp, xp, second, split int, block *slideBlock, index *int32, scale *float32) {
-}
 
 func sumSquaresFloat64x8(n int, x *float32, mean float64) (sum, squares float64) { return }
 

@@ -78,3 +78,8 @@ var avx512SumRows = func() routine {
 func exchanged(low, high string, a, b int) string {
 	return fmt.Sprintf("%s Z%d, Z%d, Z8\n%s Z%[2]d, Z%[3]d, Z%[3]d\nVADDPS Z8, Z%[3]d, Z%[3]d\n", low, b, a, high)
 }
+
+// avx512Lanes makes a register the numbers of its lanes.
+func avx512Lanes(register, low string) string {
+	return fmt.Sprintf("MOVQ $0x0706050403020100, BX\nVMOVQ BX, %[2]s\nMOVQ $0x0f0e0d0c0b0a0908, BX\nVPINSRQ $1, BX, %[2]s, %[2]s\nVPMOVZXBD %[2]s, %[1]s\n", register, low)
+}

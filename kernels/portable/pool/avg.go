@@ -48,7 +48,7 @@ func avgPoolOf[T tensor.Compute](dims, out int) kernels.Func {
 		if err := p.slide(a, 1, -1, a.Bool(avgCeil)); err != nil {
 			return err
 		}
-		p.includePad, p.divisor, p.adaptive = a.Bool(avgIncludePad), 0, false
+		p.includePad, p.divisor = a.Bool(avgIncludePad), 0
 		if out > avgDivisor && !a.IsNone(avgDivisor) {
 			if p.divisor = int(a.Int(avgDivisor)); p.divisor == 0 {
 				return kernels.Bad(avgDivisor, "0", "anything but 0")
@@ -73,28 +73,19 @@ func adaptiveOf[T tensor.Compute](dims int) kernels.Func {
 		if err := p.outSizes(a, dims); err != nil {
 			return err
 		}
-		p.adaptive, p.divisor, p.Dilate = true, 0, [3]int{1, 1, 1}
+		p.divisor = 0
 		return p.run(c, a, 2)
 	}
 }
 
 type avgPass[T tensor.Compute] struct {
-	pooling
+	planar[T]
 	includePad bool
 	divisor    int // 0 for the size of the window
-	adaptive   bool
-	x, y       []T
-
-	whole   bool // a window is a whole plane
-	sliding slide
-	byTiles bool
-	tiles   tiles[T]
-	last    lastPool[T]
-	off     []int
-	taps    int    // of off for each worker
-	scratch []T    // a row of columns' sums for each worker, or what a tile is divided by
-	along   [3][]T // what the length of each window along a dimension counts for in its divisor
-	even    T      // the divisor of all windows, 0 where they differ
+	last       lastPool[T]
+	whole      bool // a window is a whole plane
+	off        []int
+	scratch    []T // a row of columns' sums for each worker
 }
 
 func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, outArg int) error {
@@ -107,28 +98,33 @@ func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, outArg int) error {
 		return nil
 	}
 	p.slideEvenly()
-	p.shares(c)
-	p.whole = false
-	if area := p.maxLength(0) * p.maxLength(1) * p.maxLength(2); area <= maxArea && channelsLast[T](x, out) {
-		p.last.Mean, p.last.Adaptive, p.last.Shares = true, p.adaptive, p.along
+	p.countShares(c)
+	if area := p.longest(0) * p.longest(1) * p.longest(2); area <= maxArea && channelsLast[T](x, out) {
+		p.last.Mean, p.last.Adaptive, p.last.Shares = true, p.adaptive, p.shares
 		p.last.run(c, &p.pooling, x, out)
-		p.along = [3][]T{}
+		p.shares = [3][]T{}
 		return nil
 	}
-	p.whole = p.wholePlane()
-	if shares, single := any(p.along).([3][]float32); single && !p.whole && !p.adaptive && p.sliding.pool(c, &p.pooling, x, out, nil, shares) {
-		p.along = [3][]T{}
-		return nil
+	p.x, p.y, p.mean, p.whole = operand.In[T](c, x), operand.Out[T](c, out), true, p.wholePlane()
+	y := p.y
+	if p.short() && !p.whole {
+		p.planar.run(c)
+	} else {
+		p.runRows(c)
 	}
-	y := operand.Out[T](c, out)
-	p.x, p.y = operand.In[T](c, x), y
-	p.compute(c)
 	operand.Store(c, out, y)
 	return nil
 }
 
 // maxArea is the largest window whose elements are listed.
 const maxArea = 1 << 14
+
+// short reports whether windows have few elements, the same number but for padding: these are pooled in tiles.
+func (p *avgPass[T]) short() bool {
+	const columns = 8
+	lanes := tensor.TypeOf[T]() == tensor.Float32 && max(p.Kernel[2], p.Stride[2]) <= columns
+	return !p.adaptive && p.tapped() && (p.Stride[2] <= 2 || lanes)
+}
 
 // slideEvenly replaces adaptive windows by sliding ones if they divide the input without a remainder.
 func (p *avgPass[T]) slideEvenly() {
@@ -138,32 +134,6 @@ func (p *avgPass[T]) slideEvenly() {
 	p.Kernel = [3]int{p.In[0] / p.Out[0], p.In[1] / p.Out[1], p.In[2] / p.Out[2]}
 	p.Stride, p.Pad, p.Dilate = p.Kernel, [3]int{}, [3]int{1, 1, 1}
 	p.adaptive, p.includePad = false, false
-}
-
-// maxLength returns a bound for the length of the windows along a dimension.
-func (p *avgPass[T]) maxLength(d int) int {
-	if p.adaptive {
-		return min(p.In[d]/p.Out[d]+2, p.In[d])
-	}
-	return min(p.Kernel[d], p.In[d])
-}
-
-// compute averages p.x into p.y.
-func (p *avgPass[T]) compute(c *kernels.Ctx) {
-	units, work := p.planes*p.Out[0]*p.Out[1], p.Out[2]*p.maxLength(0)*p.maxLength(1)*p.maxLength(2)
-	p.byTiles = !p.whole && !p.adaptive && p.Stride[2] <= 2 && p.tiles.plan(c, &p.pooling, 0, sums)
-	width := 0
-	switch {
-	case p.whole:
-	case p.byTiles:
-		units, work, width = p.tiles.units(), p.tiles.rows*work, p.tiles.rows*p.Out[2]
-	default:
-		p.taps, width = p.maxLength(0)*p.maxLength(1), p.In[2]
-	}
-	p.off = grow(p.off, c.Threads()*p.taps)
-	p.scratch = kernels.Scratch[T](c, c.Threads()*width)
-	c.Parallel(units, cpu.Grain(work, tapCost), p)
-	p.x, p.y, p.scratch, p.along = nil, nil, nil, [3][]T{}
 }
 
 // wholePlane reports whether the one window of a plane is all of it.
@@ -176,8 +146,8 @@ func (p *avgPass[T]) wholePlane() bool {
 	return true
 }
 
-// shares computes the divisors of the windows.
-func (p *avgPass[T]) shares(c *kernels.Ctx) {
+// countShares computes the divisors of the windows.
+func (p *avgPass[T]) countShares(c *kernels.Ctx) {
 	p.even = 1
 	for d := range 3 {
 		list := kernels.Scratch[T](c, p.Out[d])
@@ -186,7 +156,7 @@ func (p *avgPass[T]) shares(c *kernels.Ctx) {
 				p.even = 0
 			}
 		}
-		p.along[d], p.even = list, p.even*list[0]
+		p.shares[d], p.even = list, p.even*list[0]
 	}
 }
 
@@ -205,64 +175,29 @@ func (p *avgPass[T]) share(d, at int) T {
 	return T(max(hi-lo, 1))
 }
 
-// Range averages tiles or rows [lo, hi).
+// runRows averages whole planes, or rows of windows.
+func (p *avgPass[T]) runRows(c *kernels.Ctx) {
+	p.lists = p.longest(0) * p.longest(1)
+	units, width := p.planes*p.outRows(), p.In[2]
+	if p.whole {
+		p.lists, width = 0, 0
+	}
+	p.off = grow(p.off, c.Threads()*p.lists)
+	p.scratch = kernels.Scratch[T](c, c.Threads()*width)
+	c.Parallel(units, cpu.Grain(p.rowWork(), tapCost), p)
+	p.x, p.y, p.scratch, p.shares = nil, nil, nil, [3][]T{}
+}
+
+// Range averages planes or rows [lo, hi).
 func (p *avgPass[T]) Range(worker, lo, hi int) {
-	switch {
-	case p.whole:
+	if p.whole {
 		points := window.Volume(p.In)
 		sumPlanes(p.y[lo:hi], p.x[lo*points:], points)
 		nhwc.Divide(p.y[lo:hi], p.even)
-	case p.byTiles:
-		p.averageTiles(worker, lo, hi)
-	default:
-		for i := lo; i < hi; i++ {
-			p.row(worker, i)
-		}
-	}
-}
-
-// averageTiles averages tiles [lo, hi).
-func (p *avgPass[T]) averageTiles(worker, lo, hi int) {
-	b, cols, points := &p.tiles, p.Out[2], window.Volume(p.tiles.In)
-	size := b.rows * cols
-	by, have := p.scratch[worker*size:][:size], [3]int{} // of which rows: depth, the first, how many
-	for i := lo; i < hi; i++ {
-		plane, d, row, n := b.at(i)
-		y := p.y[((plane*b.Out[0]+d)*b.Out[1]+row)*cols:][:n*cols]
-		simd.SumTaps(y, b.load(worker, p.x[plane*points:][:points], d, row, n), b.off, n, cols, cols, b.step)
-		if p.even != 0 {
-			nhwc.Divide(y, p.even)
-			continue
-		}
-		if rows := [3]int{d, row % p.Out[1], n}; rows != have {
-			p.divisors(by, d, row, n)
-			have = rows
-		}
-		divide(y, by)
-	}
-}
-
-// divisors writes the divisors of the windows of n rows from row, as divide expects them.
-func (p *avgPass[T]) divisors(dst []T, d, row, n int) {
-	for r := range n {
-		tall := p.share(0, d) * p.share(1, (row+r)%p.Out[1])
-		for j, w := range p.along[2] {
-			dst[r*p.Out[2]+j] = tall * w
-		}
-	}
-	if f, ok := any(dst).([]float32); ok {
-		simd.Reciprocal(f, f)
-	}
-}
-
-// divide divides by divisors, for float32 by multiplication with their reciprocals.
-func divide[T tensor.Compute](y, by []T) {
-	if y, ok := any(y).([]float32); ok {
-		simd.Mul(y, y, any(by).([]float32))
 		return
 	}
-	for i := range y {
-		y[i] /= by[i]
+	for i := lo; i < hi; i++ {
+		p.row(worker, i)
 	}
 }
 
@@ -271,23 +206,13 @@ func (p *avgPass[T]) row(worker, i int) {
 	plane, d, r := p.point(i)
 	in, points := p.In[2], window.Volume(p.In)
 	x, y, scratch := p.x[plane*points:][:points], p.y[i*p.Out[2]:][:p.Out[2]], p.scratch[worker*in:][:in]
-	d0, d1, _ := p.bounds(0, d)
-	h0, h1, _ := p.bounds(1, r)
-	if d0 >= d1 || h0 >= h1 {
-		clear(y)
-		return
-	}
-	tall := p.share(0, d) * p.share(1, r)
-	off := p.off[worker*p.taps:][:(d1-d0)*(h1-h0)]
-	for t := range off {
-		off[t] = p.place(d0+t/(h1-h0), h0+t%(h1-h0), 0)
-	}
+	off, _ := p.listLines(p.off[worker*p.lists:], d, r)
 	simd.SumTaps(scratch, x, off, 1, in, in, in)
-	poll := p.c.Poller()
-	for j, w := range p.along[2] {
-		w0, w1, _ := p.bounds(2, j)
-		poll.Done(1 + w1 - w0)
-		y[j] = sumOf(scratch[w0:max(w1, w0)]) / (tall * w)
+	tall, poll := p.shares[0][d]*p.shares[1][r], p.c.Poller()
+	for j, wide := range p.shares[2] {
+		first, n := p.span(2, j)
+		poll.Done(1 + n)
+		y[j] = sumOf(scratch[first:][:n]) / (tall * wide)
 	}
 }
 

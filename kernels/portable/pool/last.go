@@ -56,7 +56,7 @@ func (p *maxPass[T]) lastRun(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
 	p.channels = x.Sizes[1]
 	p.x, p.y, p.index = tensor.Data[T](x), tensor.Data[T](out), tensor.Data[int64](indices)
 	p.at = kernels.Scratch[int32](c, c.Threads()*p.Out[2]*p.channels)
-	p.off, p.tag = grow(p.off, c.Threads()*maxTaps), grow(p.tag, c.Threads()*maxTaps)
+	p.taps, p.tag = grow(p.taps, c.Threads()*maxTaps), grow(p.tag, c.Threads()*maxTaps)
 	work := p.Out[2] * p.channels * window.Volume(p.Kernel)
 	c.Parallel(x.Sizes[0]*p.Out[0]*p.Out[1], cpu.Grain(work, tapCost), p)
 	p.x, p.y, p.index, p.at = nil, nil, nil, nil
@@ -68,7 +68,7 @@ func (p *maxPass[T]) lastRow(worker, i int) {
 	ch, points := p.channels, window.Volume(p.In)*p.channels
 	x, n := p.x[image*points:][:points], p.Out[2]*ch
 	y, index, at := p.y[i*n:][:n], p.index[i*n:][:n], p.at[worker*n:][:n]
-	off, tag := p.off[worker*maxTaps:][:maxTaps], p.tag[worker*maxTaps:][:maxTaps]
+	off, tag := p.taps[worker*maxTaps:][:maxTaps], p.tag[worker*maxTaps:][:maxTaps]
 	for j := 0; j < p.Out[2]; {
 		p.c.Poll()
 		_, w0, w1 := p.Taps(2, j)
@@ -79,8 +79,8 @@ func (p *maxPass[T]) lastRow(worker, i int) {
 		n := p.Alike(2, j, w1-w0)
 		y, index, at := y[j*ch:(j+n)*ch], index[j*ch:], at[j*ch:]
 		if taps == 0 {
-			fill(y, p.lowest)
-			fill(at[:len(y)], int32(p.first(d, r, j)))
+			simd.Fill(y, p.lowest)
+			simd.Fill(at[:len(y)], int32(p.first(d, r, j)))
 		} else {
 			simd.ExtremeTaps(y, at, x, off[:taps], tag, n, ch, ch, p.Stride[2]*ch, false)
 		}

@@ -71,57 +71,50 @@ func maxPoolOf[T tensor.Compute](dims int) kernels.Func {
 }
 
 type maxPass[T tensor.Compute] struct {
-	pooling
-	x, y  []T
-	index []int64
+	planar[T]
 	// lowest is the result of a window that has no tap in the input, as dilation allows.
 	lowest T
-	only   bool // nothing reads the places
+	only   bool // nothing reads the indices
+	index  []int64
 
-	sliding  slide
 	byTiles  bool
 	tiles    tiles[T]
 	tag      []int32 // how far behind a window's first element each tap lies
 	at       []int32 // places of a tile's results for each worker
 	channels int     // not 0 where they lie last
 	last     lastPool[T]
-	off      []int // of a window's taps, for each worker, where channels lie last
+	taps     []int // offsets of a window's, for each worker, where channels lie last
 }
 
 // maxPoints is the largest plane whose indices fit int32.
 const maxPoints = 1 << 30
 
 func (p *maxPass[T]) compute(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
-	small := window.Volume(p.In) <= maxPoints && p.tapped()
+	p.channels, p.empty = 0, p.lowest
+	small := !p.adaptive && window.Volume(p.In) <= maxPoints && p.tapped()
 	if small && channelsLast[T](x, out, indices) {
 		p.lastRun(c, x, out, indices)
 		return
 	}
-	index := operand.Out[int64](c, indices)
-	read := index
+	y, index := operand.Out[T](c, out), operand.Out[int64](c, indices)
+	p.x, p.y, p.index = operand.In[T](c, x), y, index
 	if p.only {
-		read = nil
-	}
-	if _, single := any(p.x).([]float32); !single || !p.sliding.pool(c, &p.pooling, x, out, read, [3][]float32{}) {
-		p.x, p.y, p.index = operand.In[T](c, x), operand.Out[T](c, out), index
-		p.run(c, small)
-		operand.Store(c, out, p.y)
+		p.planar.run(c)
+	} else {
+		p.runPlaces(c, small)
 	}
 	p.x, p.y, p.index, p.at = nil, nil, nil, nil
+	operand.Store(c, out, y)
 	if !p.only {
 		operand.Store(c, indices, index)
 	}
 }
 
-func (p *maxPass[T]) run(c *kernels.Ctx, small bool) {
-	p.channels = 0
-	work := p.Out[2] * min(p.Kernel[0], p.In[0]) * min(p.Kernel[1], p.In[1]) * min(p.Kernel[2], p.In[2])
-	combine := separate
-	if p.only {
-		combine = largest
-	}
+// runPlaces finds maxima and their indices.
+func (p *maxPass[T]) runPlaces(c *kernels.Ctx, small bool) {
+	work := p.rowWork()
 	small = small && p.Extent(0)-1 <= maxPoints/2/(p.In[1]*p.In[2]) && p.Extent(1)-1 <= maxPoints/2/p.In[2]
-	p.byTiles = small && p.tiles.plan(c, &p.pooling, p.lowest, combine)
+	p.byTiles = small && p.tiles.plan(c, &p.pooling, p.lowest)
 	if !p.byTiles {
 		c.Parallel(p.planes*p.Out[0]*p.Out[1], cpu.Grain(work, elementCost), p)
 		return
@@ -160,10 +153,6 @@ func (p *maxPass[T]) tile(worker, i int) {
 	from := ((plane*b.Out[0]+d)*b.Out[1] + row) * cols
 	y, index, at := p.y[from:][:n*cols], p.index[from:][:n*cols], p.at[worker*b.rows*cols:][:n*cols]
 	x := b.load(worker, p.x[plane*points:][:points], d, row, n)
-	if p.only {
-		simd.MaxTaps(y, x, b.off, n, cols, cols, b.step)
-		return
-	}
 	row %= p.Out[1]
 	simd.ExtremeTaps(y, at, x, b.off, p.tag, n, cols, cols, b.step, false)
 	for r := 0; r < n*cols; r += cols {
@@ -195,10 +184,10 @@ func (p *maxPass[T]) correctPlaces(y []T, index []int64, d, row int) {
 
 // first returns the index of the first element of a window in the input.
 func (p *maxPass[T]) first(d, row, j int) int {
-	d0, lo, _ := p.Taps(0, d)
-	h0, top, _ := p.Taps(1, row)
-	w0, left, _ := p.Taps(2, j)
-	return p.place(d0+lo*p.Dilate[0], h0+top*p.Dilate[1], w0+left*p.Dilate[2])
+	z, _ := p.span(0, d)
+	y, _ := p.span(1, row)
+	x, _ := p.span(2, j)
+	return p.place(z, y, x)
 }
 
 // row pools the windows of output row i, counted over the planes, one by one.
@@ -206,20 +195,20 @@ func (p *maxPass[T]) row(i int) {
 	plane, d, r := p.point(i)
 	points := window.Volume(p.In)
 	x, y, index := p.x[plane*points:][:points], p.y[i*p.Out[2]:][:p.Out[2]], p.index[i*p.Out[2]:]
-	d0, d1, d2 := p.Taps(0, d)
-	h0, h1, h2 := p.Taps(1, r)
+	z, deep := p.span(0, d)
+	top, tall := p.span(1, r)
 	poll := p.c.Poller()
 	for j := range y {
-		w0, w1, w2 := p.Taps(2, j)
-		best, at := p.lowest, p.first(d, r, j)
-		if d1 < d2 && h1 < h2 && w1 < w2 {
+		left, wide := p.span(2, j)
+		best, at := p.lowest, p.place(z, top, left)
+		if deep > 0 && tall > 0 && wide > 0 {
 			best = x[at]
 		}
-		for k := d1; k < d2; k++ {
-			for h := h1; h < h2; h++ {
-				poll.Done(1 + w2 - w1)
-				from := p.place(d0+k*p.Dilate[0], h0+h*p.Dilate[1], w0+w1*p.Dilate[2])
-				for range w2 - w1 {
+		for k := range deep {
+			for h := range tall {
+				poll.Done(1 + wide)
+				from := p.place(z+k*p.Dilate[0], top+h*p.Dilate[1], left)
+				for range wide {
 					if v := x[from]; v > best || v != v {
 						best, at = v, from
 					}

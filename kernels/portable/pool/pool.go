@@ -16,6 +16,7 @@ const meanTypes = "int64, float16, bfloat16, float32, float64"
 type pooling struct {
 	window.Shape
 	planes, rank, dims int
+	adaptive           bool         // windows are the parts of the input, see [window.Part], and have no kernel
 	c                  *kernels.Ctx // for loops over large windows
 }
 
@@ -49,6 +50,7 @@ func (w *pooling) outSizes(a kernels.Args, dims int) error {
 	for i := range 3 - dims {
 		w.Out[i] = 1
 	}
+	w.adaptive, w.Dilate = true, [3]int{1, 1, 1}
 	return nil
 }
 
@@ -62,6 +64,7 @@ func (w *pooling) sizes(dst *[5]int, in *tensor.Tensor) []int {
 // slide reads kernel size, stride and padding, the arguments from first, then dilation unless dilation is negative,
 // and computes the output's size.
 func (w *pooling) slide(a kernels.Args, first, dilation int, ceil bool) error {
+	w.adaptive = false
 	if err := window.Read(&w.Kernel, a, first, w.dims, 1, nil); err != nil {
 		return err
 	}
@@ -95,4 +98,30 @@ func (w *pooling) place(d, h, x int) int { return (d*w.In[1]+h)*w.In[2] + x }
 // point returns the plane, depth and height of output row i, counted over the planes.
 func (w *pooling) point(i int) (plane, d, h int) {
 	return i / w.Out[1] / w.Out[0], i / w.Out[1] % w.Out[0], i % w.Out[1]
+}
+
+// longest returns a bound for the length of windows along a dimension.
+func (w *pooling) longest(d int) int {
+	if w.adaptive {
+		return min(w.In[d]/w.Out[d]+2, w.In[d])
+	}
+	return min(w.Kernel[d], w.In[d])
+}
+
+// span returns the first tap of a window along a dimension that does not lie before the input, and how many are in it.
+func (w *pooling) span(d, at int) (first, n int) {
+	if w.adaptive {
+		lo, hi := window.Part(w.In[d], w.Out[d], at)
+		return lo, hi - lo
+	}
+	start, lo, hi := w.Taps(d, at)
+	return start + lo*w.Dilate[d], hi - lo
+}
+
+// alike returns the number of windows from at on with the same n taps, so many that the work of each stays within tileWork.
+func (w *pooling) alike(d, at, n, work int) int {
+	if w.adaptive {
+		return 1
+	}
+	return min(w.Alike(d, at, n), max(tileWork/max(work, 1), 1))
 }

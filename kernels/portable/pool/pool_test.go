@@ -8,7 +8,6 @@ import (
 
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/kernels/window"
 )
 
 var types = []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Int64, tensor.Int8, tensor.Uint8}
@@ -187,6 +186,37 @@ func TestFewPlanes(t *testing.T) {
 	kerneltest.Run(t, set, cases...)
 }
 
+// TestTiles pools in all layouts of tiles: of many planes, of one, and of rows too long for lanes.
+func TestTiles(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	one := [3]int{1, 1, 1}
+	var cases []kerneltest.Case
+	for _, g := range []struct{ planes, height, width, kernel, stride, pad, dilation int }{
+		{150, 8, 8, 2, 2, 0, 1}, {200, 5, 5, 3, 2, 1, 1}, {200, 5, 7, 3, 1, 1, 1}, {200, 7, 7, 3, 3, 1, 1},
+		{40, 30, 31, 3, 2, 1, 1}, {40, 30, 31, 5, 3, 2, 1}, {40, 30, 31, 2, 2, 0, 2},
+		{1, 9, 150, 70, 1, 35, 1}, {2, 70, 90, 9, 2, 4, 7}, {3, 4, 20000, 3, 5, 1, 1}, {1, 3, 20000, 2, 1, 1, 1},
+		{40, 2, 7, 4, 1, 5, 3}, // several planes at a time, and windows without elements
+	} {
+		p := &problem{dims: 2, size: [3]int{1, g.height, g.width}, stride: [3]int{1, g.stride, g.stride}, kernel: one, dil: one, out: one}
+		p.dil, p.pad = [3]int{1, g.dilation, g.dilation}, [3]int{0, g.pad, g.pad}
+		for i := 1; i < 3; i++ {
+			if p.kernel[i] = g.kernel; g.dilation == 1 {
+				p.kernel[i] = min(g.kernel, p.size[i])
+			}
+			p.pad[i] = min(g.pad, (g.dilation*(p.kernel[i]-1)+1)/2)
+			p.out[i] = (p.size[i]+2*p.pad[i]-g.dilation*(p.kernel[i]-1)-1)/g.stride + 1
+		}
+		for _, d := range []tensor.DType{tensor.Float32, tensor.Int64} {
+			x := kerneltest.Noise(r, d, p.of(1, g.planes, &p.size), nil)
+			c, _ := p.largest(x, nil, maxIndices)
+			if cases = append(cases, c); g.dilation == 1 {
+				cases = append(cases, p.mean(x, nil, false, nil), p.mean(x, nil, true, nil))
+			}
+		}
+	}
+	kerneltest.Run(t, set, cases...)
+}
+
 func TestMaxPoolBackward(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	var cases []kerneltest.Case
@@ -313,35 +343,6 @@ func TestEdges(t *testing.T) {
 		kerneltest.Case{Name: "no output", Op: "aten::_adaptive_avg_pool2d.out", Args: []any{f(1, 2), []int{0, 2}},
 			Want: []any{tensor.New(tensor.Float32, 1, 0, 2)}},
 	)
-}
-
-// TestSlideUnits requires that few planes are divided among all threads, unless they are too small.
-func TestSlideUnits(t *testing.T) {
-	for _, c := range []struct {
-		planes, depth, size, threads, least, most int
-	}{
-		{3, 1, 224, 1, 3, 3},
-		{3, 1, 224, 8, 8, 12},
-		{1, 1, 224, 8, 8, 12},
-		{1, 3, 224, 8, 8, 12},
-		{64, 1, 56, 8, 8, 8},
-		{3, 1, 8, 8, 2, 2}, // pairs of narrow planes
-		{8, 1, 1024, 8, 128, 128},
-	} {
-		var s slide
-		s.planes = c.planes
-		s.Shape = window.Shape{In: [3]int{c.depth, c.size, c.size}, Kernel: [3]int{1, 2, 2}, Stride: [3]int{1, 2, 2}, Dilate: [3]int{1, 1, 1}}
-		for d := range 3 {
-			s.Slide(d, false)
-		}
-		s.divide(c.threads)
-		if n := s.units(); n < c.least || n > c.most {
-			t.Errorf("%d×%d×%d² on %d threads: %d tiles, want %d to %d", c.planes, c.depth, c.size, c.threads, n, c.least, c.most)
-		}
-		if rows := s.count * s.rows; rows < s.Out[1] || rows-s.rows >= s.Out[1] {
-			t.Errorf("%d×%d×%d² on %d threads: %d tiles of %d rows for %d", c.planes, c.depth, c.size, c.threads, s.count, s.rows, s.Out[1])
-		}
-	}
 }
 
 func TestNoAllocs(t *testing.T) {

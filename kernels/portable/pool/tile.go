@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// tiles divides the output of contiguous planes into tiles of rows. The windows of a tile are pooled together, tap by
+// tiles divides the output of contiguous planes into tiles of rows, for the indices of maxima. The windows of a tile are pooled together, tap by
 // tap: tap t of the window at row i and column j of a tile is element off[t] + i·step + j of the slice that load
 // returns. For that, input rows are padded, and their columns sorted into one phase for each column of the stride.
 type tiles[T tensor.Compute] struct {
@@ -22,22 +22,7 @@ type tiles[T tensor.Compute] struct {
 	off     []int
 	step    int // between output rows
 	scratch []T // kernel's depth · phases · height · width for each worker
-
-	// combine first reduces the input rows that the windows of an output row read to one row: only these rows are
-	// sorted into phases, and the taps are those of a row.
-	combine combination
-	tall    []T   // rows of these, for each worker
-	list    []int // where such rows lie, for each worker
 }
-
-// combination is the operation on the taps of a column before those of a row.
-type combination uint8
-
-const (
-	separate combination = iota // nothing: each tap counts
-	sums
-	largest
-)
 
 // phase is the columns of an input row that are a stride apart, copied to columns [lo, hi) of a padded row; the first one
 // is input column from.
@@ -52,10 +37,9 @@ func (w *pooling) tapped() bool {
 	return max(w.Kernel[0], w.Kernel[1], w.Kernel[2]) <= maxTaps && window.Volume(w.Kernel) <= maxTaps
 }
 
-// plan divides w's planes into tiles. It returns false if the windows are too large. combine is the operation on the
-// taps of a column.
-func (b *tiles[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination) bool {
-	b.pooling, b.fill, b.combine = *w, fill, separate
+// plan divides w's planes into tiles. It returns false if the windows are too large.
+func (b *tiles[T]) plan(c *kernels.Ctx, w *pooling, fill T) bool {
+	b.pooling, b.fill = *w, fill
 	if !w.tapped() {
 		return false
 	}
@@ -79,14 +63,8 @@ func (b *tiles[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination)
 		b.width = w.In[2]
 	} else {
 		b.planPhases(min(every, w.Extent(2)))
-		b.combine = combine
 	}
 	b.step = w.Stride[1] * b.width
-	if b.combine != separate {
-		b.height, b.step = b.rows, b.width
-		b.tall = kernels.Scratch[T](c, c.Threads()*b.rows*b.In[2])
-		b.list = grow(b.list, c.Threads()*maxTaps)
-	}
 	b.scratch = kernels.Scratch[T](c, c.Threads()*row*b.height)
 	b.placeTaps()
 	return true
@@ -112,15 +90,12 @@ func (b *tiles[T]) planPhases(n int) {
 
 func (b *tiles[T]) placeTaps() {
 	b.off = b.off[:0]
-	deep, tall, kernel := len(b.phases)*b.height*b.width, b.height, b.Kernel
+	deep, tall := len(b.phases)*b.height*b.width, b.height
 	if b.direct {
 		deep, tall = b.Dilate[0]*b.In[1]*b.In[2], 0
 	}
-	if b.combine != separate {
-		kernel[0], kernel[1] = 1, 1
-	}
-	for d := range kernel[0] {
-		for h := range kernel[1] {
+	for d := range b.Kernel[0] {
+		for h := range b.Kernel[1] {
 			for k := range b.Kernel[2] {
 				x := k * b.Dilate[2]
 				b.off = append(b.off, d*deep+(x%b.Stride[2]*tall+h*b.Dilate[1])*b.width+x/b.Stride[2])
@@ -142,12 +117,8 @@ func (b *tiles[T]) at(i int) (plane, d, row, n int) {
 func (b *tiles[T]) load(worker int, plane []T, d, row, n int) []T {
 	size := len(b.phases) * b.height * b.width
 	scratch := b.scratch[worker*size*b.Kernel[0]:][:size*b.Kernel[0]]
-	switch {
-	case b.direct:
+	if b.direct {
 		return plane[b.place(b.Start(0, d), b.Start(1, row), 0):]
-	case b.combine != separate:
-		b.deal(scratch, b.columns(worker, plane, d, row, n), n, 0, n)
-		return scratch
 	}
 	d = b.Start(0, d)
 	for k := range b.Kernel[0] {
@@ -159,25 +130,6 @@ func (b *tiles[T]) load(worker int, plane []T, d, row, n int) []T {
 		d += b.Dilate[0]
 	}
 	return scratch
-}
-
-// columns combines the input rows of n output rows from row.
-func (b *tiles[T]) columns(worker int, plane []T, d, row, n int) []T {
-	in, end := b.In[2], row+n
-	tall, list := b.tall[worker*b.rows*in:][:n*in], b.list[worker*maxTaps:][:maxTaps]
-	for dst := tall; row < end; {
-		taps, alike := b.listRows(list, d, row)
-		switch alike = min(alike, end-row); {
-		case taps == 0:
-			simd.Fill(dst[:alike*in], b.fill)
-		case b.combine == sums:
-			simd.SumTaps(dst, plane, list[:taps], alike, in, in, b.Stride[1]*in)
-		default:
-			simd.MaxTaps(dst, plane, list[:taps], alike, in, in, b.Stride[1]*in)
-		}
-		dst, row = dst[alike*in:], row+alike
-	}
-	return tall
 }
 
 // loadRows sorts the input of n output rows from row into phases.
@@ -196,14 +148,10 @@ func (b *tiles[T]) deal(scratch, src []T, rows, lo, hi int) {
 			simd.Fill(dst, b.fill)
 			continue
 		}
-		simd.Fill(dst[:lo*width], b.fill)
-		simd.Fill(dst[hi*width:], b.fill)
-		dst = dst[lo*width : hi*width]
-		for i := 0; i < len(dst) && f.hi-f.lo < width; i += width {
-			fill(dst[i:][:f.lo], b.fill)
-			fill(dst[i+f.hi:i+width], b.fill)
+		if hi-lo < rows || f.hi-f.lo < width {
+			simd.Fill(dst, b.fill)
 		}
-		b.skip(dst[f.lo:], src[f.from:], hi-lo, f.hi-f.lo)
+		b.skip(dst[lo*width+f.lo:], src[f.from:], hi-lo, f.hi-f.lo)
 	}
 }
 
@@ -222,32 +170,4 @@ func (b *tiles[T]) skip(dst, src []T, rows, n int) {
 			}
 		}
 	}
-}
-
-func fill[T any](s []T, v T) {
-	for i := range s {
-		s[i] = v
-	}
-}
-
-// grow returns s, or a new slice, with at least n elements.
-func grow[T any](s []T, n int) []T {
-	if len(s) < n {
-		return make([]T, n)
-	}
-	return s
-}
-
-// listRows lists the offsets of the input rows that a row of windows reads. It returns their number, and how many rows
-// of windows from that one on read them in the same way.
-func (w *pooling) listRows(off []int, d, row int) (taps, alike int) {
-	d0, d1, d2 := w.Taps(0, d)
-	h0, h1, h2 := w.Taps(1, row)
-	for k := d1; k < d2; k++ {
-		for h := h1; h < h2; h++ {
-			off[taps] = w.place(d0+k*w.Dilate[0], h0+h*w.Dilate[1], 0)
-			taps++
-		}
-	}
-	return taps, w.Alike(1, row, h2-h1)
 }
