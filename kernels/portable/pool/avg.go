@@ -116,10 +116,11 @@ func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, outArg int) error {
 	return nil
 }
 
-// maxArea is the largest window whose elements are listed.
+// maxArea is the largest window whose elements are listed, and of maxima the largest number of its rows.
 const maxArea = 1 << 14
 
-// short reports whether windows have few elements, the same number but for padding: these are pooled in tiles.
+// short reports whether windows are pooled in tiles: those of one size with few elements. Columns more than two apart take
+// transpositions there, which vectors have to be worth. Long windows have more than one partial sum instead.
 func (p *avgPass[T]) short() bool {
 	const columns = 8
 	lanes := tensor.TypeOf[T]() == tensor.Float32 && max(p.Kernel[2], p.Stride[2]) <= columns

@@ -98,7 +98,7 @@ func (p *maxPass[T]) compute(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
 	}
 	y, index := operand.Out[T](c, out), operand.Out[int64](c, indices)
 	p.x, p.y, p.index = operand.In[T](c, x), y, index
-	if p.only {
+	if p.only && p.longest(0)*p.longest(1) <= maxArea {
 		p.planar.run(c)
 	} else {
 		p.runPlaces(c, small)

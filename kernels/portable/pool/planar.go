@@ -26,7 +26,7 @@ type planar[T tensor.Compute] struct {
 	lanes       int // of a tile's rows that become those: a multiple of 8, or 1 where nothing has to be transposed
 	left, pitch int // padding in front of a row of combined rows, and the distance of those
 	size        int // of a matrix
-	lists       int // length of the list of lines of a worker
+	lists       int // the most input rows that an output row reads
 
 	matrices []T   // two of rows for each worker
 	divisors []T   // of a tile, for each worker
@@ -42,9 +42,9 @@ const planarSize, tileWork, leastLanes, maxColumns = 1 << 12, 1 << 20, 16, 64
 // outRows is the number of output rows of a plane.
 func (p *planar[T]) outRows() int { return p.Out[0] * p.Out[1] }
 
-// run pools x into y.
+// run pools x into y. It may change the geometry.
 func (p *planar[T]) run(c *kernels.Ctx) {
-	if !p.adaptive && p.even != 0 == p.mean {
+	if !p.adaptive && (p.even != 0 || !p.mean) { // rows of all planes are alike
 		p.stack()
 	}
 	p.columns = p.columns[:0]

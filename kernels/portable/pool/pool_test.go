@@ -195,7 +195,8 @@ func TestTiles(t *testing.T) {
 		{150, 8, 8, 2, 2, 0, 1}, {200, 5, 5, 3, 2, 1, 1}, {200, 5, 7, 3, 1, 1, 1}, {200, 7, 7, 3, 3, 1, 1},
 		{40, 30, 31, 3, 2, 1, 1}, {40, 30, 31, 5, 3, 2, 1}, {40, 30, 31, 2, 2, 0, 2},
 		{1, 9, 150, 70, 1, 35, 1}, {2, 70, 90, 9, 2, 4, 7}, {3, 4, 20000, 3, 5, 1, 1}, {1, 3, 20000, 2, 1, 1, 1},
-		{40, 2, 7, 4, 1, 5, 3}, // several planes at a time, and windows without elements
+		{2, 17000, 3, 17000, 1, 0, 1}, // more rows than are listed
+		{40, 2, 7, 4, 1, 5, 3},        // several planes at a time, and windows without elements
 	} {
 		p := &problem{dims: 2, size: [3]int{1, g.height, g.width}, stride: [3]int{1, g.stride, g.stride}, kernel: one, dil: one, out: one}
 		p.dil, p.pad = [3]int{1, g.dilation, g.dilation}, [3]int{0, g.pad, g.pad}
