@@ -7,9 +7,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// tiles divides the output of contiguous planes into tiles of rows, for the indices of maxima. The windows of a tile are pooled together, tap by
-// tap: tap t of the window at row i and column j of a tile is element off[t] + i·step + j of the slice that load
-// returns. For that, input rows are padded, and their columns sorted into one phase for each column of the stride.
+// tiles divides the output of contiguous planes into tiles of rows, for the indices of maxima. The windows of a tile are pooled together, tap
+// by tap: tap t of the window at row i and column j of a tile is element off[t] + i·step + j of the slice that load returns. For that, input rows are padded, and their columns sorted into one phase for each column of the stride.
 type tiles[T tensor.Compute] struct {
 	pooling      // planes may be stacked to one tall plane
 	fill    T    // what the padding holds
