@@ -20,7 +20,7 @@ var (
 	ErrFormat      = errors.New("invalid program")     // the file violates its format
 	ErrUnsupported = errors.New("unsupported program") // valid, but not supported by this version
 	ErrMissing     = errors.New("missing")             // an operator, backend or external tensor is not available
-	ErrInput       = errors.New("input mismatch")      // an input, or a request for an output, does not match the method
+	ErrInput       = errors.New("input mismatch")      // an input, or a request for an output, does not match the method, or an option has no meaning
 	ErrMemory      = errors.New("memory limit")        // the method needs more memory than the limit
 	ErrExecute     = errors.New("execution failure")   // an operator rejected its arguments, or the instruction limit was reached
 	ErrDevice      = errors.New("device failure")      // a device or compute engine failed
@@ -151,6 +151,20 @@ func (e *OutputError) Error() string {
 
 // Unwrap makes errors.Is(err, ErrInput) true.
 func (e *OutputError) Unwrap() error { return ErrInput }
+
+// OptionError reports an option whose value has no meaning.
+type OptionError struct {
+	Option string // name of the function that makes it
+	Got    string
+	Want   string
+}
+
+func (e *OptionError) Error() string {
+	return withCode(fmt.Sprintf("%s: got %s, want %s", e.Option, e.Got, e.Want), ErrInput, nil)
+}
+
+// Unwrap makes errors.Is(err, ErrInput) true.
+func (e *OptionError) Unwrap() error { return ErrInput }
 
 // MissingError lists everything a method needs that is not available.
 type MissingError struct {

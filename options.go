@@ -2,8 +2,11 @@ package etrun
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -11,7 +14,7 @@ import (
 )
 
 // Option configures a program. A later option replaces an earlier one unless its documentation says
-// that it adds.
+// that it adds. Opening a program fails with an [*OptionError] if the value of an option has no meaning.
 type Option func(*config)
 
 type config struct {
@@ -27,12 +30,36 @@ type config struct {
 	strict        bool
 	reuse         bool // of the inputs' memory
 	mmap          bool
-	check         func(name string, data []byte) error // see WithFileCheck
+	checkFile     func(name string, data []byte) error // see WithFileCheck
 	lowering      Lowering
 	asWritten     bool // exporter faults are not repaired
 	keepConstants bool // see WithConstants
 	watchers      []watcher
 	wants         trace.Kinds // of all watchers
+	invalid       error       // see check
+}
+
+// check returns an *OptionError for the first option whose value has no meaning.
+func (c *config) check() error {
+	l := c.limits
+	for _, o := range []struct {
+		name string
+		ok   bool
+		got  any
+		want string
+	}{
+		{"WithLowering", slices.Contains(lowerings, c.lowering), fmt.Sprintf("%q", c.lowering), fmt.Sprintf("one of %q", lowerings)},
+		{"WithPlan", c.plan <= PlanNaive, int(c.plan), "one of the modes of PlanMode"},
+		{"WithThreads", c.threads >= 0 && c.threads <= cpu.MaxThreads, c.threads, fmt.Sprintf("0 to %d", cpu.MaxThreads)},
+		{"WithMaxMemory", c.maxMemory >= 0, c.maxMemory, "bytes, or 0 for no bound"},
+		{"WithLimits", min(l.FileBytes, l.PlannedBytes, l.Instructions, l.Format.ArenaBytes, int64(l.Format.Tables), int64(l.Format.Values),
+			int64(l.Format.Instructions)) >= 0, fmt.Sprintf("%+v", l), "no negative limits"},
+	} {
+		if !o.ok {
+			return &OptionError{o.name, fmt.Sprint(o.got), o.want}
+		}
+	}
+	return nil
 }
 
 // planning returns the plan options of a method without options of its own.
@@ -46,7 +73,7 @@ func (c *config) reading(used int64, want ...pte.Format) reading {
 	if c.maxMemory > 0 && !c.mmap {
 		limit = min(limit, max(c.maxMemory-used, 1))
 	}
-	return reading{limit: limit, mmap: c.mmap, want: want, check: c.check}
+	return reading{limit: limit, mmap: c.mmap, want: want, check: c.checkFile}
 }
 
 // watch returns a watch for one load or free, nil if no observer subscribes to it.
@@ -149,7 +176,7 @@ func WithMmap() Option { return func(c *config) { c.mmap = true } }
 // opening of the program, which returns it. name is that of the [Source]. check must not change the bytes, and
 // must not use them after it returns.
 func WithFileCheck(check func(name string, data []byte) error) Option {
-	return func(c *config) { c.check = check }
+	return func(c *config) { c.checkFile = check }
 }
 
 // WithObserver adds an observer that receives the program's events, from Open until everything is
@@ -164,7 +191,7 @@ func WithObserver(o Observer) Option {
 // Lowering selects the optimizations made at load.
 type Lowering string
 
-// Lowering modes. Any other value means LowerOff.
+// Lowering modes.
 const (
 	LowerOff     Lowering = "off"     // only instructions on constants are folded
 	LowerRewrite Lowering = "rewrite" // chains of instructions are replaced by cheaper ones: see Method.Rewritten
@@ -177,6 +204,8 @@ const (
 	// Method.Distances compares the outputs.
 	LowerVerify Lowering = "verify"
 )
+
+var lowerings = []Lowering{LowerOff, LowerRewrite, LowerAuto, LowerAll, LowerVerify}
 
 // rewrites and lowers report whether instructions are rewritten, and regions compiled for backends.
 func (l Lowering) rewrites() bool  { return l == LowerRewrite || l.lowers() }

@@ -50,6 +50,9 @@ func Parse(data []byte, options ...Option) (*Program, error) {
 // delivers.
 func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, error) {
 	c := newConfig(options)
+	if c.invalid != nil {
+		return nil, c.invalid
+	}
 	w := c.watch(ctx, "")
 	f, err := src.read(ctx, c.reading(0, pte.FormatPTE, pte.FormatBPTE))
 	if err != nil {
@@ -65,6 +68,7 @@ func newConfig(options []Option) config {
 	for _, o := range options {
 		o(&c)
 	}
+	c.invalid = c.check()
 	c.limits = c.limits.withDefaults(c.maxMemory)
 	if c.operators == nil {
 		c.operators = DefaultOperators()
@@ -72,10 +76,9 @@ func newConfig(options []Option) config {
 	if len(c.rows) > 0 {
 		c.operators = c.operators.With(c.rows...)
 	}
-	if c.threads <= 0 {
+	if c.threads == 0 {
 		c.threads = cpu.DefaultThreads()
 	}
-	c.threads = min(c.threads, cpu.MaxThreads)
 	return c
 }
 
