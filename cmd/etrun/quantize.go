@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -116,11 +117,11 @@ var schemeFlags = []struct {
 func (q *quantizeCommand) checked() (s lowering.Scheme, budget float64, err error) {
 	s = lowering.Scheme{Name: lowering.SchemeName(q.scheme), All: q.all, Group: q.group, Observer: lowering.Observer(q.observer)}
 	switch {
-	case !contains(lowering.SchemeNames, s.Name):
+	case !slices.Contains(lowering.SchemeNames, s.Name):
 		return s, 0, session.Usage("--scheme %.100q, want one of %s", q.scheme, names(lowering.SchemeNames))
-	case !contains(lowering.Observers, s.Observer):
+	case !slices.Contains(lowering.Observers, s.Observer):
 		return s, 0, session.Usage("--observer %.100q, want one of %s", q.observer, names(lowering.Observers))
-	case !contains([]int{32, 64, 128, 256}, q.group):
+	case !slices.Contains([]int{32, 64, 128, 256}, q.group):
 		return s, 0, session.Usage("--group %d, want 32, 64, 128 or 256", q.group)
 	case s.Name == lowering.Static8 && len(q.calibrate) == 0:
 		return s, 0, session.Usage("--scheme q8 needs inputs like those of the application: --calibrate FOLDER or FILE; dq8 needs none")
@@ -149,15 +150,6 @@ func (q *quantizeCommand) checked() (s lowering.Scheme, budget float64, err erro
 		}
 	}
 	return s, budget, nil
-}
-
-func contains[T comparable](list []T, x T) bool {
-	for _, y := range list {
-		if x == y {
-			return true
-		}
-	}
-	return false
 }
 
 func (q *quantizeCommand) run(ctx context.Context, from string) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
+	"github.com/etrun-go/etrun/internal/pack"
 )
 
 // ID returns the name that identifies the delegate in programs.
@@ -92,7 +93,7 @@ func (c *container) regions(p *ethosu.Program) {
 		if rec.region < regionInputs {
 			continue
 		}
-		end := int64(rec.offset+rec.bytes()+blockAlign-1) &^ (blockAlign - 1)
+		end := int64(pack.Align(rec.offset+rec.bytes(), blockAlign))
 		r[rec.region] = isa.Region{Kind: kinds[rec.region], Size: max(r[rec.region].Size, end)}
 	}
 }

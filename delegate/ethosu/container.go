@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/pack"
 )
 
 // container is a parsed payload (vela_bin_stream), which consists of blocks of a name, a size and
@@ -109,7 +110,7 @@ func readBlock(b []byte, at int, named delegate.NamedData) (*block, int, error) 
 	}
 	blk.name = blocks[blk.kind].name
 	size := int64(binary.LittleEndian.Uint32(b[at+nameBytes:]))
-	padded := (size + blockAlign - 1) &^ (blockAlign - 1)
+	padded := pack.Align(size, blockAlign)
 	next := int64(at) + blockHeader + padded
 	if next > int64(len(b)) || blk.name != lastBlock && next > int64(len(b))-blockHeader {
 		return nil, 0, malformed(blk.place(), "block of %d bytes, but only %d are left", size, len(b)-at-blockHeader)

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/internal/pack"
 )
 
 // drmDriver is for Linux's accel driver of the U65 and U85.
@@ -212,7 +213,7 @@ func (d *drmDevice) Load(p *Program) (Network, error) {
 		n.used[i] = size > 0
 	}
 	n.used[markerRegion] = true
-	n.marker = (p.Regions[markerRegion].Size + markerBytes - 1) &^ (markerBytes - 1)
+	n.marker = pack.Align(p.Regions[markerRegion].Size, markerBytes)
 	stream, err := withMarker(p.Config.Family, p.Commands, markerRegion, n.marker)
 	if err != nil {
 		return nil, &DeviceError{Device: d.name, Op: "load", Reason: ErrProgram, Err: err}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/hal/ethosu/fvp"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/internal/pack"
 )
 
 // FVPPrefix is the prefix of a device name that selects Arm's model at the following path: an
@@ -241,7 +242,7 @@ func (j *fvpJob) place() error {
 		if at+size > int64(d.model.Sizes[pool]) {
 			return fvp.Range{}, false
 		}
-		end[pool] = (at + size + fvpAlign - 1) &^ (fvpAlign - 1)
+		end[pool] = pack.Align(at+size, fvpAlign)
 		return fvp.Range{Pool: pool, Offset: uint32(at), Bytes: uint32(size)}, true
 	}
 	var ok bool

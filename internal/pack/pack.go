@@ -1,5 +1,5 @@
 // Package pack places items in one arena so that those alive at the same time do not overlap. It is
-// pure: it maps intervals and sizes to offsets.
+// pure: it maps intervals and sizes to offsets. Align and Grow are for all code that reserves memory.
 package pack
 
 import (
@@ -25,7 +25,7 @@ func (a Item) up(at int64) int64 {
 	if a.Align == 0 {
 		return at
 	}
-	return (at + a.Align - 1) &^ (a.Align - 1)
+	return Align(at, a.Align)
 }
 
 // Overlaps reports whether the items are live at the same moment.
@@ -170,7 +170,7 @@ func InOrder(items []Item) Layout {
 	return l
 }
 
-func align(n int64) int64 { return (n + Alignment - 1) &^ (Alignment - 1) }
+func align(n int64) int64 { return Align(n, Alignment) }
 
 // maxPairs is the number of overlapping pairs of lifetimes above which they are not listed: about 8
 // MB.

@@ -123,3 +123,24 @@ func BenchmarkPack(b *testing.B) {
 		Pack(items)
 	}
 }
+
+func TestAlign(t *testing.T) {
+	for _, tt := range []struct{ n, alignment, want int64 }{{0, 16, 0}, {1, 16, 16}, {16, 16, 16}, {17, 16, 32}, {5, 3, 6}, {6, 3, 6}} {
+		if got := Align(tt.n, tt.alignment); got != tt.want {
+			t.Errorf("Align(%d, %d) = %d, want %d", tt.n, tt.alignment, got, tt.want)
+		}
+	}
+}
+
+func TestGrow(t *testing.T) {
+	s := make([]int, 2, 8)
+	for _, tt := range []struct {
+		n    int
+		same bool
+	}{{0, true}, {1, true}, {8, true}, {9, false}} {
+		g := Grow(s, tt.n)
+		if same := cap(g) == cap(s); len(g) != tt.n || same != tt.same {
+			t.Errorf("%d elements in %d: %d, same memory %v, want %v", tt.n, cap(s), len(g), same, tt.same)
+		}
+	}
+}

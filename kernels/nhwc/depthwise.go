@@ -1,6 +1,9 @@
 package nhwc
 
-import "github.com/etrun-go/etrun/internal/simd"
+import (
+	"github.com/etrun-go/etrun/internal/pack"
+	"github.com/etrun-go/etrun/internal/simd"
+)
 
 // Depthwise is a convolution of float32 with one filter for each channel, over two dimensions.
 type Depthwise struct {
@@ -56,13 +59,13 @@ func (d *Depthwise) Plan(workers int) {
 		return
 	}
 	d.planned = d.Images
-	d.lists = grow(d.lists, workers)
+	d.lists = pack.Grow(d.lists, workers)
 	d.borders = d.sides()
 	for i := range d.lists {
-		d.lists[i] = grow(d.lists[i], d.borders[0]*d.borders[1])
+		d.lists[i] = pack.Grow(d.lists[i], d.borders[0]*d.borders[1])
 		for k := range d.lists[i] {
 			l := &d.lists[i][k]
-			*l = taps{x: grow(l.x, d.taps()), w: grow(l.w, d.taps()), rows: [2]int{-1, -1}}
+			*l = taps{x: pack.Grow(l.x, d.taps()), w: pack.Grow(l.w, d.taps()), rows: [2]int{-1, -1}}
 		}
 	}
 }

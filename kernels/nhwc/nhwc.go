@@ -33,14 +33,6 @@ func Divide[T simd.Ordered](y []T, by T) {
 	}
 }
 
-// grow returns a slice of n elements, in the memory of s if it is large enough. Their values are not specified.
-func grow[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}
-
 // fill sets all elements to v.
 func fill[T comparable](dst []T, v T) {
 	var zero T

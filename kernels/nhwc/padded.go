@@ -1,6 +1,10 @@
 package nhwc
 
-import "math"
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/internal/pack"
+)
 
 // Padded are N images in a copy with rows and columns of padding around them, so that no window extends over an edge.
 type Padded[T comparable] struct {
@@ -61,7 +65,7 @@ func (p *Padded[T]) Copy(dst, src []T, padding func(image int) T) {
 // row returns a row of padding of n elements.
 func (p *Padded[T]) row(v T, n int) []T {
 	if len(p.padding) < n || n > 0 && p.padding[0] != v {
-		p.padding = grow(p.padding, n)
+		p.padding = pack.Grow(p.padding, n)
 		fill(p.padding, v)
 	}
 	return p.padding[:n]

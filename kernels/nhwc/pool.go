@@ -1,6 +1,7 @@
 package nhwc
 
 import (
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/window"
 )
@@ -46,10 +47,10 @@ func (p *Pool[T]) Listed() int {
 func (p *Pool[T]) Plan(workers int) {
 	p.byRow = p.lines()
 	lines := p.longest(0) * p.longest(1)
-	p.lists = grow(p.lists, workers)
+	p.lists = pack.Grow(p.lists, workers)
 	for i := range p.lists {
 		l := &p.lists[i]
-		l[0], l[1] = grow(l[0], lines), grow(l[1], p.Listed()-lines)
+		l[0], l[1] = pack.Grow(l[0], lines), pack.Grow(l[1], p.Listed()-lines)
 	}
 }
 
@@ -70,7 +71,7 @@ func (p *Pool[T]) lines() bool {
 // CountInside sets Shares so that means are of the elements in the input.
 func (p *Pool[T]) CountInside() {
 	for d, out := range p.Out {
-		p.Shares[d] = grow(p.Shares[d], out)
+		p.Shares[d] = pack.Grow(p.Shares[d], out)
 		for at := range p.Shares[d] {
 			_, n := p.taps(d, at)
 			p.Shares[d][at] = T(max(n, 1))

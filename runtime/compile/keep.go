@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
@@ -58,7 +59,7 @@ func (w *writer) roomBehind(i int) []int64 {
 	for a := range m.Arenas {
 		size := m.Arenas[a].Size
 		if feeds[a] {
-			size = max(size, (ends[a]+placeAlign-1)&^(placeAlign-1)+readBehind)
+			size = max(size, pack.Align(ends[a], pack.Alignment)+readBehind)
 		}
 		sizes = append(sizes, size)
 	}

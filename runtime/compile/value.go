@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
@@ -122,7 +123,6 @@ func (a *arenas) bytes() (n int64) {
 }
 
 const (
-	placeAlign  = 16
 	readBehind  = 64 // bytes behind the end of a tensor that kernels of XNNPACK may read
 	firstOffset = 1  // number of the first arena in the file
 )
@@ -151,7 +151,7 @@ func (m *method) place() arenas {
 			}
 			a.sizes[s.Arena+firstOffset] = m.from.Arenas[s.Arena].Size
 		case s.Kind == ir.State && len(s.Values) > 0:
-			at := (a.sizes[1] + placeAlign - 1) &^ (placeAlign - 1)
+			at := pack.Align(a.sizes[1], pack.Alignment)
 			a.places[i], a.sizes[1] = at, at+s.Bytes
 		case p.Placed[i]:
 			a.places[i] = p.Places[i].Offset
@@ -159,7 +159,7 @@ func (m *method) place() arenas {
 	}
 	for i, is := range m.feedsDelegate(&a) {
 		if is {
-			a.sizes[i] = (a.sizes[i]+placeAlign-1)&^(placeAlign-1) + readBehind
+			a.sizes[i] = pack.Align(a.sizes[i], pack.Alignment) + readBehind
 		}
 	}
 	return a

@@ -5,6 +5,7 @@ import (
 
 	flatbuffers "github.com/google/flatbuffers/go"
 
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -83,7 +84,7 @@ func (r *DebugRecorder) store(l *loggedValue, t *tensor.Tensor) bool {
 	if t.DType == tensor.BFloat16 {
 		l.dtype = tensor.Float32
 	}
-	at := (len(r.Buffer) + bufferAlign - 1) / bufferAlign * bufferAlign
+	at := pack.Align(len(r.Buffer), bufferAlign)
 	n := t.Numel() * l.dtype.Size()
 	if !inDebugBuffer[l.dtype] || r.MaxBytes > 0 && int64(at+n) > r.MaxBytes {
 		return false

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -17,8 +18,6 @@ const (
 	maxLanes    = 1 << 10
 )
 
-func align(n, to uint64) uint64 { return (n + to - 1) / to * to }
-
 // laneOf returns the largest size of the inputs and of the outputs of any method.
 func laneOf(methods []etrun.MethodMeta, unbounded uint64) (in, out uint64, err error) {
 	for i := range methods {
@@ -28,7 +27,7 @@ func laneOf(methods []etrun.MethodMeta, unbounded uint64) (in, out uint64, err e
 	if in > maxLane || out > maxLane {
 		return 0, 0, fmt.Errorf("inputs of %d bytes and outputs of %d, want at most %d: %w", in, out, uint64(maxLane), etrun.ErrMemory)
 	}
-	return align(max(in, 1), laneAlign), align(max(out, 1), laneAlign), nil
+	return pack.Align(max(in, 1), laneAlign), pack.Align(max(out, 1), laneAlign), nil
 }
 
 func bytesOf(list []etrun.ValueMeta, unbounded uint64) (n uint64) {
@@ -37,7 +36,7 @@ func bytesOf(list []etrun.ValueMeta, unbounded uint64) (n uint64) {
 			continue
 		}
 		count, _ := tensor.Product(list[i].Sizes) // cannot overflow: messages are checked
-		n += align(uint64(count)*uint64(list[i].DType.Size()), dataAlign) + dataPadding
+		n += pack.Align(uint64(count)*uint64(list[i].DType.Size()), dataAlign) + dataPadding
 		if list[i].Dynamism == tensor.DynamicUnbound {
 			n = max(n, unbounded)
 		}
@@ -55,7 +54,7 @@ type area struct {
 // put copies a tensor after the previous ones, in logical order, and returns its offset.
 func (a *area) put(t *tensor.Tensor) (at uint64, err error) {
 	x := tensor.Make(t.DType, t.Sizes, nil, tensor.Static)
-	at = align(a.used, dataAlign)
+	at = pack.Align(a.used, dataAlign)
 	end := at + uint64(x.NBytes())
 	if end+dataPadding > uint64(len(a.bytes)) {
 		return 0, fmt.Errorf("tensors of %d bytes, isolated models take at most %d: %w", end, len(a.bytes), etrun.ErrMemory)

@@ -1,6 +1,9 @@
 package npu
 
-import "github.com/etrun-go/etrun/hal/ethosu/isa"
+import (
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/internal/pack"
+)
 
 // functional computes the accumulators of an operation.
 type functional interface {
@@ -159,9 +162,9 @@ type operation interface {
 // weightsFromMap uses IFM2 as the weights of the current operation.
 func (o *kernelOp) weightsFromMap(r *Run) {
 	n := o.out.d * o.window.d
-	r.matrix = grow(r.matrix, n)
+	r.matrix = pack.Grow(r.matrix, n)
 	r.read(&o.ifm2, r.matrix, 0, 0, o.out.d)
-	pack(&r.dynamic, r.matrix, o.out.d, o.window.d, o.inputLimit())
+	packInto(&r.dynamic, r.matrix, o.out.d, o.window.d, o.inputLimit())
 	r.weights = &r.dynamic
 }
 

@@ -1,6 +1,9 @@
 package npu
 
-import "github.com/etrun-go/etrun/hal/ethosu/npu/weights"
+import (
+	"github.com/etrun-go/etrun/hal/ethosu/npu/weights"
+	"github.com/etrun-go/etrun/internal/pack"
+)
 
 // packedWeights are decoded weights in the layout of the inner loops.
 type packedWeights struct {
@@ -18,23 +21,23 @@ func pairRows(channels int) int { return (channels + 3) / 4 * 2 }
 // pairBlock is the number of pairs that are applied to all pixels of a tile together.
 const pairBlock = 8
 
-// pack fills w.pairs from weights of [channel][k] if every sum of products with inputs of at
+// packInto fills w.pairs from weights of [channel][k] if every sum of products with inputs of at
 // most limit in magnitude stays within 32 bits, and w.wide otherwise.
 //
 // Two weights a and b are stored as a + b·2^32. The sum over k of x·(a + b·2^32) is A + B·2^32,
 // from which both sums can be extracted if A fits 32 bits: one multiplication for two products.
-func pack[T int16 | int32](w *packedWeights, v []T, channels, k int, limit int64) {
+func packInto[T int16 | int32](w *packedWeights, v []T, channels, k int, limit int64) {
 	w.o, w.k = channels, k
 	for o := range channels {
 		if magnitude(v[o*k:(o+1)*k])*limit >= 1<<31 {
-			w.pairs, w.wide = w.pairs[:0], grow(w.wide, len(v))
+			w.pairs, w.wide = w.pairs[:0], pack.Grow(w.wide, len(v))
 			for i, x := range v {
 				w.wide[i] = int32(x)
 			}
 			return
 		}
 	}
-	w.pairs = grow(w.pairs, pairRows(channels)*k)
+	w.pairs = pack.Grow(w.pairs, pairRows(channels)*k)
 	clear(w.pairs)
 	for o := range channels {
 		row := w.pairs[o/2*k:][:k]
@@ -51,14 +54,6 @@ func magnitude[T int16 | int32](v []T) int64 {
 		sum += abs64(int64(x))
 	}
 	return min(sum, 1<<31)
-}
-
-// grow returns a slice of n elements, s itself if its capacity suffices.
-func grow[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }
 
 // multiply computes all channels of n pixels: acc[pixel][channel] is the sum of the

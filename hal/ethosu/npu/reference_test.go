@@ -92,7 +92,7 @@ func TestKernels(t *testing.T) {
 		switch kind {
 		case "conv":
 			o.unit = conv{o}
-			pack(w, v, o.out.d, k, o.inputLimit())
+			packInto(w, v, o.out.d, k, o.inputLimit())
 		case "depthwise":
 			o.unit = depthwise{o}
 			w.transpose(&weights.Grid{Shape: weights.Shape{O: o.out.d, KH: o.window.kh, KW: o.window.kw, I: 1}, Values: v})

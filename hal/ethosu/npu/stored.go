@@ -176,7 +176,7 @@ func (w *storedWeights) decode(encoded []byte, d *weights.Decoder) (*packedWeigh
 	if w.order.Depthwise {
 		out.transpose(g)
 	} else {
-		pack(out, g.Values, g.O, g.KH*g.KW*g.I, w.limit)
+		packInto(out, g.Values, g.O, g.KH*g.KW*g.I, w.limit)
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -234,9 +235,9 @@ func (k *ranker) find(c *kernels.Ctx, src, values []byte, indices []int64) {
 	k.src, k.values, k.indices = src, values, indices
 	k.keyScratch(c, all)
 	if k.dtype.Size() == 8 {
-		k.pairs64 = grow(k.pairs64, all)
+		k.pairs64 = pack.Grow(k.pairs64, all)
 	} else {
-		k.pairs32 = grow(k.pairs32, all)
+		k.pairs32 = pack.Grow(k.pairs32, all)
 	}
 	c.Parallel(len(indices), cpu.Grain(k.n, 20_000), k)
 	k.src, k.values, k.indices = nil, nil, nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
@@ -336,9 +337,9 @@ func (s *sorter) sort(c *kernels.Ctx) {
 	case !s.some && (s.n >= fewKeys || s.dtype.Size() < 8):
 		s.a, s.b = kernels.Scratch[uint64](c, all), kernels.Scratch[uint64](c, all)
 	case s.dtype.Size() == 8:
-		s.pairs64 = grow(s.pairs64, all)
+		s.pairs64 = pack.Grow(s.pairs64, all)
 	default:
-		s.pairs32 = grow(s.pairs32, all)
+		s.pairs32 = pack.Grow(s.pairs32, all)
 	}
 	c.Parallel(len(s.indices)/s.k, cpu.Grain(s.n, 20_000), s)
 	s.keys32, s.keys64, s.floats, s.wide, s.a, s.b = nil, nil, nil, nil, nil, nil
@@ -354,12 +355,4 @@ func (s *sorter) keyScratch(c *kernels.Ctx, n int) {
 	default:
 		s.keys32, s.wide = kernels.Scratch[uint32](c, n), kernels.Scratch[int64](c, n)
 	}
-}
-
-// grow returns s, or a new slice, with at least n elements.
-func grow[T any](s []T, n int) []T {
-	if len(s) < n {
-		return make([]T, n)
-	}
-	return s
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/internal/flatbuf"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -102,7 +103,7 @@ func (f *File) Bytes() []byte {
 	if f.Header == 0 {
 		return body
 	}
-	inserted := (min(f.Header, maxHeader) + headerAlign - 1) / headerAlign * headerAlign
+	inserted := pack.Align(min(f.Header, maxHeader), headerAlign)
 	out := append(bytes.Clone(body[:headerAt]), make([]byte, inserted)...)
 	out = append(out, body[headerAt:]...)
 	binary.LittleEndian.PutUint32(out, binary.LittleEndian.Uint32(out)+uint32(inserted))

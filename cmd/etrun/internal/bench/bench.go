@@ -139,7 +139,7 @@ func (p Plan) begin(pace *pacer, a *Arm) (err error) {
 		if took = append(took, d); len(took) < window {
 			continue
 		}
-		now := median(took)
+		now := stats.Median(took)
 		if took = took[:0]; (now - last).Abs() < last/50 {
 			last = now
 			break
@@ -147,7 +147,7 @@ func (p Plan) begin(pace *pacer, a *Arm) (err error) {
 		last = now
 	}
 	if last == 0 {
-		last = median(append(took, a.First))
+		last = stats.Median(append(took, a.First))
 	}
 	cell := p.Duration / (2 * blocks)
 	a.PerCell = max(1, int(cell/max(last, pace.interval, 1)))
@@ -171,14 +171,8 @@ func (a *Arm) cell(pace *pacer) error {
 		}
 		a.Runs = append(a.Runs, d)
 	}
-	a.Cells = append(a.Cells, stats.MS(median(slices.Clone(a.Runs[from:]))))
+	a.Cells = append(a.Cells, stats.MS(stats.Median(a.Runs[from:])))
 	return nil
-}
-
-// median sorts took and returns its median.
-func median(took []time.Duration) time.Duration {
-	slices.Sort(took)
-	return (took[(len(took)-1)/2] + took[len(took)/2]) / 2
 }
 
 // pacer starts runs at a rate. A late run starts at once; the runs after it keep the

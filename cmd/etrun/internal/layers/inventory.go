@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -50,18 +51,11 @@ func TypeName(v *ir.Value) string {
 
 // String describes the inventory in words.
 func (v *Inventory) String() string {
-	s := plural(v.outside, "value")
+	s := cli.Count(v.outside, "value", "values")
 	if v.delegates > 0 {
-		s += fmt.Sprintf(", and %s in %s", plural(v.inside, "node"), plural(v.delegates, "delegate"))
+		s += fmt.Sprintf(", and %s in %s", cli.Count(v.inside, "node", "nodes"), cli.Count(v.delegates, "delegate", "delegates"))
 	}
 	return s
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // Common returns how many values of a and b are of operators and types that both have equally often.

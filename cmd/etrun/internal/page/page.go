@@ -118,13 +118,6 @@ func part(n, of int64) float64 {
 	return float64(n) / float64(of)
 }
 
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // Profile is the profile of a method's runs.
 type Profile struct {
 	Runs        int

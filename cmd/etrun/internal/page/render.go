@@ -8,6 +8,7 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/graph"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
 	"github.com/etrun-go/etrun/internal/duration"
@@ -109,13 +110,13 @@ func (w writer) method(i int, m *Method) {
 	w.facts(m.Facts)
 	w.profile(m.Profile)
 	w.memory(m, fmt.Sprintf("0/%d", i))
-	w.put("<h3>%s", count(len(m.Instructions), "instruction", "instructions"))
+	w.put("<h3>%s", cli.Count(len(m.Instructions), "instruction", "instructions"))
 	if m.Nodes > 0 {
-		w.put(", %s in delegates", count(m.Nodes, "node", "nodes"))
+		w.put(", %s in delegates", cli.Count(m.Nodes, "node", "nodes"))
 	}
 	w.put("</h3>\n")
 	if m.Left > 0 {
-		w.put("<p class=\"note\">%s not shown.</p>\n", count(m.Left, "more instruction is", "more instructions are"))
+		w.put("<p class=\"note\">%s not shown.</p>\n", cli.Count(m.Left, "more instruction is", "more instructions are"))
 	}
 	w.put("<div class=\"program\">\n")
 	for k := range m.Instructions {
@@ -132,7 +133,7 @@ func (w writer) profile(p *Profile) {
 		return
 	}
 	w.put("<h3>where the time goes</h3>\n<p>%s, median %s, maximum %s.</p>\n<div class=\"fill\">%s</div>\n",
-		count(p.Runs, "run", "runs"), duration.Format(p.Median), duration.Format(p.Max), p.Flame)
+		cli.Count(p.Runs, "run", "runs"), duration.Format(p.Median), duration.Format(p.Max), p.Flame)
 	w.times(p.Rows, true)
 }
 
@@ -254,7 +255,7 @@ func (w writer) row(r *profile.Row, class string) {
 
 func (w writer) weights(list *Weights) {
 	w.put("<section id=\"weights\">\n<h2>weights</h2>\n<p>%s, %s in all.",
-		count(len(list.Rows), "constant", "constants"), bytesize.Format(list.Total))
+		cli.Count(len(list.Rows), "constant", "constants"), bytesize.Format(list.Total))
 	if list.Left > 0 {
 		w.put(" The smallest %d are not shown.", list.Left)
 	}

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
@@ -40,7 +41,7 @@ type Row struct {
 }
 
 // settle computes median and maximum.
-func (r *Row) settle() { r.Median, r.Max = median(slices.Clone(r.took)), slices.Max(r.took) }
+func (r *Row) settle() { r.Median, r.Max = stats.Median(r.took), slices.Max(r.took) }
 
 // Names of the rows for the remaining time.
 const (
@@ -104,7 +105,7 @@ func newProfile(method string, runs []*run) *Profile {
 	for i, r := range runs {
 		whole[i] = r.whole
 	}
-	p.Median, p.Max = median(whole), slices.Max(whole)
+	p.Median, p.Max = stats.Median(whole), slices.Max(whole)
 	t := &table{runs: len(runs), rows: make(map[place]*series)}
 	for i, r := range runs {
 		t.addRun(i, r)
@@ -188,10 +189,4 @@ func (r *Row) Place() string {
 		return fmt.Sprintf("%d:%d", r.Chain, r.Instruction)
 	}
 	return fmt.Sprint(r.Instruction)
-}
-
-// median sorts took and returns its median.
-func median(took []time.Duration) time.Duration {
-	slices.Sort(took)
-	return (took[(len(took)-1)/2] + took[len(took)/2]) / 2
 }

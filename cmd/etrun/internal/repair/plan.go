@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/pte/tree"
@@ -153,13 +154,13 @@ func (m *method) move(spec *pte.Method, items []*item, x *item) {
 	slices.SortFunc(near, func(a, b *item) int { return cmp.Compare(a.offset, b.offset) })
 	x.offset = 0
 	for _, other := range near {
-		if other.offset >= x.offset+align(x.bytes) {
+		if other.offset >= x.offset+pack.Align(x.bytes, pack.Alignment) {
 			break
 		}
-		x.offset = max(x.offset, align(other.offset+other.bytes))
+		x.offset = max(x.offset, pack.Align(other.offset+other.bytes, pack.Alignment))
 	}
 	sizes := numbers(m.plan, "non_const_buffer_sizes")
-	if end := x.offset + align(x.bytes) + m.slack(); end > int64(sizes[x.arena+1]) {
+	if end := x.offset + pack.Align(x.bytes, pack.Alignment) + m.slack(); end > int64(sizes[x.arena+1]) {
 		sizes[x.arena+1] = tree.Scalar(end)
 	}
 	for _, v := range x.values {

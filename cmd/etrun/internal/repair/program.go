@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -146,9 +147,6 @@ func place(arena int, offset int64) *tree.Node {
 		With("memory_offset_low", tree.Scalar(uint32(offset))).With("memory_offset_high", tree.Scalar(offset>>32))
 }
 
-// planAlign is the alignment of offsets in arenas.
-const planAlign = 16
-
 // xnnpackSlack is what exporters add to arenas of programs with XNNPACK delegates, which
 // read past their arguments.
 const xnnpackSlack = 64
@@ -168,13 +166,11 @@ func (m *method) grow(arena int, n int64) (offset int64) {
 	for len(sizes) <= arena {
 		sizes = append(sizes, 0)
 	}
-	offset = align(int64(sizes[arena]))
-	sizes[arena] = tree.Scalar(offset + align(n) + m.slack())
+	offset = pack.Align(int64(sizes[arena]), pack.Alignment)
+	sizes[arena] = tree.Scalar(offset + pack.Align(n, pack.Alignment) + m.slack())
 	m.plan.With("non_const_buffer_sizes", sizes)
 	return offset
 }
-
-func align(n int64) int64 { return (n + planAlign - 1) / planAlign * planAlign }
 
 // operator returns the index of an operator, and adds it to the method if needed.
 func (m *method) operator(name, overload string) int {

@@ -50,3 +50,9 @@ func rank[T any](sorted []T, percent int) T { return sorted[(len(sorted)*percent
 
 // MS converts a duration to milliseconds.
 func MS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Median returns the median of times, which need not be sorted.
+func Median(took []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(took))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}

@@ -1,5 +1,7 @@
 package weights
 
+import "github.com/etrun-go/etrun/internal/pack"
+
 // Order describes the encoding and order of an operation's weights.
 type Order struct {
 	U85          bool
@@ -27,8 +29,6 @@ func (w *Order) Streams() int {
 	}
 	return w.Cores
 }
-
-func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
 // readU65 reads the stream of one core of a U55 or U65. The cores of a U65-512 alternate between
 // output channels.
@@ -77,7 +77,7 @@ func (p *part) read() error {
 	if p.PartKernel {
 		outer, inner = p.idepth, 1
 	}
-	elements := roundUp(p.h*p.w, p.Round)
+	elements := pack.Align(p.h*p.w, p.Round)
 	for iu := 0; iu < outer; iu += p.IFMUBlock {
 		for ou := 0; ou < p.odepth; ou += p.UBlock {
 			for e := range elements {

@@ -1,5 +1,7 @@
 package weights
 
+import "github.com/etrun-go/etrun/internal/pack"
+
 // interleave is the number of consecutive output channels per core of a U85.
 const interleave = 4
 
@@ -61,7 +63,7 @@ type partU85 struct {
 // read iterates over the phases of the kernel's stride and each phase's elements, every second row
 // backwards.
 func (p *partU85) read() error {
-	p.left = roundUp(p.h*p.w, p.Round)
+	p.left = pack.Align(p.h*p.w, p.Round)
 	for py := range p.StrideY {
 		for px := range p.StrideX {
 			h, w := (p.h+p.StrideY-1-py)/p.StrideY, (p.w+p.StrideX-1-px)/p.StrideX
