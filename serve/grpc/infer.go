@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/oip"
@@ -83,12 +82,10 @@ func (h *handler) inferNext(ctx context.Context, r *request, stream *connect.Bid
 }
 
 // id returns the id of a request that failed, as far as it can be read.
-func (r *request) id() (id string) {
-	_ = fields("", r.data, func(n protowire.Number, v value) (err error) {
-		if n == 3 {
-			id, err = v.text("id")
-		}
-		return err
-	})
-	return id
+func (r *request) id() string {
+	m, err := r.head()
+	if err != nil || short("id", m.Id) != nil {
+		return ""
+	}
+	return m.Id
 }

@@ -1,26 +1,36 @@
 package grpc
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
-	"io"
-	"math"
-	"unicode/utf8"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/serve/grpc/inference"
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// request is a ModelInferRequest as it was received. Package inference would allocate up to a hundred times its size before the
-// limits of the model are known.
+// request is a ModelInferRequest as it was received. Decoded, it may need a hundred times its size, so that it is only decoded within
+// the limits of its model.
 type request struct{ data []byte }
 
 // Limits of a request, besides those of the model.
 const (
 	maxText       = 4096 // bytes of a name, id or parameter
 	maxParameters = 64
+)
+
+// maxWeight limits the memory of a decoded request but for its tensors.
+const maxWeight = 1 << 20
+
+// The fields of a request that are not texts.
+const (
+	parametersField protowire.Number = iota + 4
+	inputsField
+	outputsField
+	rawField
 )
 
 func invalid(place, format string, args ...any) error {
@@ -31,200 +41,162 @@ func tooLarge(place, format string, args ...any) error {
 	return &oip.Error{Class: oip.ErrTooLarge, Place: place, Err: fmt.Errorf(format, args...)}
 }
 
-// malformed returns the error of a message, or a part of it, for which a function of package protowire returned the negative number n.
-func malformed(place, part string, n int) error {
-	why := "not in the wire format"
-	if errors.Is(protowire.ParseError(n), io.ErrUnexpectedEOF) {
-		why = "it ends too early"
-	}
-	return invalid(place, "malformed message: %s%s", part, why)
-}
-
-// value is the value of a field: a number, or bytes.
-type value struct {
-	kind   protowire.Type
-	number uint64
-	bytes  []byte
-}
-
-// fields calls read with each field of a message. place is that of errors.
-func fields(place string, data []byte, read func(n protowire.Number, v value) error) error {
+// fields calls read with each field of a message: all its bytes, and the value of one that has a length.
+func fields(data []byte, read func(n protowire.Number, field, value []byte) error) error {
 	for len(data) > 0 {
-		number, kind, n := protowire.ConsumeTag(data)
-		if n < 0 {
-			return malformed(place, "", n)
+		number, kind, size := protowire.ConsumeField(data)
+		if size < 0 {
+			return invalid("", "malformed message: not in the wire format, or it ends too early")
 		}
-		data = data[n:]
-		v, n := consume(data, number, kind)
-		if n < 0 {
-			return malformed(place, fmt.Sprintf("field %d: ", number), n)
+		var value []byte
+		if kind == protowire.BytesType {
+			_, _, tag := protowire.ConsumeTag(data)
+			value, _ = protowire.ConsumeBytes(data[tag:])
 		}
-		data = data[n:]
-		if err := read(number, v); err != nil {
+		if err := read(number, data[:size], value); err != nil {
 			return err
 		}
+		data = data[size:]
 	}
 	return nil
 }
 
-// consume reads a value and returns its size, or a negative number for an error.
-func consume(data []byte, number protowire.Number, kind protowire.Type) (v value, n int) {
-	v.kind = kind
-	switch kind {
-	case protowire.VarintType:
-		v.number, n = protowire.ConsumeVarint(data)
-	case protowire.Fixed32Type:
-		var bits uint32
-		bits, n = protowire.ConsumeFixed32(data)
-		v.number = uint64(bits)
-	case protowire.Fixed64Type:
-		v.number, n = protowire.ConsumeFixed64(data)
-	case protowire.BytesType:
-		v.bytes, n = protowire.ConsumeBytes(data)
-	default:
-		n = protowire.ConsumeFieldValue(number, kind, data)
-	}
-	return v, n
-}
-
-// is returns an error unless the value has a kind.
-func (v value) is(place string, kind protowire.Type) error {
-	if v.kind == kind {
+// head decodes the fields of a request that are texts.
+func (r *request) head() (*inference.ModelInferRequest, error) {
+	var head []byte
+	err := fields(r.data, func(n protowire.Number, field, _ []byte) error {
+		if n < parametersField {
+			head = append(head, field...)
+		}
 		return nil
+	})
+	m := new(inference.ModelInferRequest)
+	if err == nil {
+		err = decode(head, m)
 	}
-	return invalid(place, "malformed message: a value of wire type %d, want %d", v.kind, kind)
-}
-
-// text returns a string.
-func (v value) text(place string) (string, error) {
-	if err := v.is(place, protowire.BytesType); err != nil {
-		return "", err
-	}
-	switch {
-	case len(v.bytes) > maxText:
-		return "", tooLarge(place, "a string of %d bytes, want at most %d", len(v.bytes), maxText)
-	case !utf8.Valid(v.bytes):
-		return "", invalid(place, "not UTF-8")
-	}
-	return string(v.bytes), nil
+	return m, err
 }
 
 // target returns the model and the method of the request.
 func (r *request) target() (model, method string, err error) {
-	err = fields("", r.data, func(n protowire.Number, v value) (err error) {
-		switch n {
-		case 1:
-			model, err = v.text("model_name")
-		case 2:
-			method, err = v.text("model_version")
-		}
-		return err
-	})
-	if err == nil && model == "" {
-		err = invalid("model_name", "no name")
+	m, err := r.head()
+	if err != nil {
+		return "", "", err
 	}
-	return model, method, err
+	if m.ModelName == "" {
+		return "", "", invalid("model_name", "no name")
+	}
+	return m.ModelName, m.ModelVersion, cmp.Or(short("model_name", m.ModelName), short("model_version", m.ModelVersion), short("id", m.Id))
 }
 
-// parameter reads an entry of a map of parameters.
-func parameter(place string, v value, to *oip.Parameters) error {
-	if err := v.is(place, protowire.BytesType); err != nil {
-		return err
+// short returns an error for a text that is too long.
+func short(place, s string) error {
+	if len(s) > maxText {
+		return tooLarge(place, "a string of %d bytes, want at most %d", len(s), maxText)
 	}
-	var name string
-	var chosen any
-	err := fields(place, v.bytes, func(n protowire.Number, part value) (err error) {
-		switch n {
-		case 1:
-			name, err = part.text(place)
-		case 2:
-			chosen, err = choice(place, part)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if _, known := (*to)[name]; !known && len(*to) == maxParameters {
-		return tooLarge(place, "more than %d parameters", maxParameters)
-	}
-	if *to == nil {
-		*to = make(oip.Parameters)
-	}
-	(*to)[name] = chosen
 	return nil
 }
 
-// choices are the types of a parameter by the number of its field.
-var choices = map[protowire.Number]struct {
-	kind protowire.Type
-	read func(bits uint64) any
-}{
-	1: {protowire.VarintType, func(bits uint64) any { return bits != 0 }},
-	2: {protowire.VarintType, func(bits uint64) any { return int64(bits) }},
-	4: {protowire.Fixed64Type, func(bits uint64) any { return math.Float64frombits(bits) }},
-	5: {protowire.VarintType, unsigned},
-}
-
-// unsigned returns an int64 if it fits, as parameters of JSON are.
-func unsigned(bits uint64) any {
-	if bits <= math.MaxInt64 {
-		return int64(bits)
+// read reads the request within the limits of its model.
+func (r *request) read(limits oip.Limits) (*oip.Request, error) {
+	if int64(len(r.data)) > limits.Body {
+		return nil, tooLarge("", "message of %d bytes, the model takes at most %d", len(r.data), limits.Body)
 	}
-	return bits
-}
-
-// choice reads the value of a parameter, nil if it has none.
-func choice(place string, v value) (chosen any, err error) {
-	if err := v.is(place, protowire.BytesType); err != nil {
+	m, err := r.decode(limits)
+	if err != nil {
 		return nil, err
 	}
-	err = fields(place, v.bytes, func(n protowire.Number, v value) (err error) {
-		if n == 3 {
-			chosen, err = v.text(place)
-			return err
+	if n := len(m.RawInputContents); n > 0 && n != len(m.Inputs) {
+		return nil, invalid("raw_input_contents", "%d elements for %d inputs", n, len(m.Inputs))
+	}
+	out := &oip.Request{ID: m.Id}
+	if out.Parameters, err = parameters("parameters", m.Parameters); err != nil {
+		return nil, err
+	}
+	for i, o := range m.Outputs {
+		place := fmt.Sprintf("outputs[%d]", i)
+		list, err := parameters(place+".parameters", o.Parameters)
+		if err = cmp.Or(err, short(place+".name", o.Name)); err != nil {
+			return nil, err
 		}
-		c, ok := choices[n]
-		if !ok {
-			return invalid(place, "a parameter of an unknown type (field %d)", n)
+		out.Outputs = append(out.Outputs, oip.Output{Name: o.Name, Parameters: list})
+	}
+	into := oip.NewContents(limits)
+	for i := range m.Inputs {
+		t, err := input(into, m, i)
+		if err != nil {
+			return nil, err
 		}
-		chosen = c.read(v.number)
-		return v.is(place, c.kind)
+		out.Inputs = append(out.Inputs, t)
+	}
+	return out, nil
+}
+
+// decode decodes the request if its parts are within the limits. Its raw contents are those of the message, not copies.
+func (r *request) decode(limits oip.Limits) (*inference.ModelInferRequest, error) {
+	m := new(inference.ModelInferRequest)
+	of := m.ProtoReflect().Descriptor()
+	rest, raw := r.data[:0], [][]byte(nil)
+	var count [rawField + 1]int
+	weight := int64(0)
+	err := fields(r.data, func(n protowire.Number, field, value []byte) error {
+		if n >= inputsField && n <= rawField {
+			if count[n]++; count[n] > limits.Inputs {
+				return tooLarge(string(of.Fields().ByNumber(n).Name()), "more than %d elements", limits.Inputs)
+			}
+		}
+		switch {
+		case n == rawField && value != nil:
+			raw, rest = append(raw, value), slices.Clip(rest)
+			return nil
+		case raw == nil: // what precedes raw contents, most often all else, is not copied
+			rest = rest[:len(rest)+len(field)]
+		default:
+			rest = append(rest, field...)
+		}
+		if weight += weigh(field, of); (weight-maxWeight)/elementWeight > limits.Tensors {
+			return tooLarge("", "more elements than the model takes")
+		}
+		return nil
 	})
-	return chosen, err
+	if err == nil {
+		err = decode(rest, m)
+	}
+	m.RawInputContents = raw
+	return m, err
 }
 
-// shape reads a size, or several.
-func shape(place string, v value, to *[]int) error {
-	if v.kind == protowire.VarintType {
-		return size(place, v.number, to)
-	}
-	if err := v.is(place, protowire.BytesType); err != nil {
-		return err
-	}
-	for data := v.bytes; len(data) > 0; {
-		bits, n := protowire.ConsumeVarint(data)
-		if n < 0 {
-			return malformed(place, "", n)
+// Bytes of decoded parts, about: of a part of a message, and of an element of a list.
+const (
+	partWeight    = 256
+	textWeight    = 32
+	elementWeight = 8
+)
+
+// weigh returns about how many bytes the fields of a message need when they are decoded.
+func weigh(data []byte, of protoreflect.MessageDescriptor) (n int64) {
+	_ = fields(data, func(number protowire.Number, field, value []byte) error { // what is malformed is not decoded
+		switch f := of.Fields().ByNumber(number); {
+		case f == nil || value == nil:
+			n += elementWeight + int64(len(field))
+		case f.Message() != nil:
+			n += partWeight + weigh(value, f.Message())
+		case f.IsPacked() && f.Kind() != protoreflect.FloatKind && f.Kind() != protoreflect.DoubleKind:
+			n += elementWeight * elements(value)
+		default:
+			n += textWeight + int64(len(value))
 		}
-		if err := size(place, bits, to); err != nil {
-			return err
-		}
-		data = data[n:]
-	}
-	return nil
+		return nil
+	})
+	return n
 }
 
-func size(place string, bits uint64, to *[]int) error {
-	switch n := int64(bits); {
-	case n < 0:
-		return invalid(place, "%d, want sizes of at least 0", n)
-	case n > math.MaxInt:
-		return invalid(place, "%d has too many elements", n)
-	case len(*to) == tensor.MaxRank:
-		return invalid(place, "more than %d dimensions", tensor.MaxRank)
-	default:
-		*to = append(*to, int(n))
+// elements returns the number of elements of variable length in a packed list.
+func elements(list []byte) (n int64) {
+	for _, b := range list {
+		if b < 0x80 { // the last byte of a number
+			n++
+		}
 	}
-	return nil
+	return n
 }
