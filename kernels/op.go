@@ -53,11 +53,19 @@ type Op struct {
 	// Moves means that the outs consist of elements of the arguments, and of fixed numbers, at positions that do not depend
 	// on elements. They may be converted to the out's type.
 	Moves bool
+	// Numbers says how the integers of results depend on those of arguments. Moves implies opclass.Kept.
+	Numbers opclass.Numbers
+	// Indexes are the arguments whose integers are positions in a tensor.
+	Indexes []Index
 }
 
 // Quant contains argument indices of an operator: Scale and ZeroPoint describe how Tensor is
 // quantized, or its values before or after the call.
 type Quant struct{ Tensor, Scale, ZeroPoint int }
+
+// Index contains argument indices of an operator: the integers in At are positions in Tensor along a dimension: that in
+// argument Dim, or -1-Dim if Dim is negative. A list of tensors in At has one for each dimension from 0 on.
+type Index struct{ Tensor, At, Dim int }
 
 // Pure returns a copy of a table with Pure set for all operators that use no random numbers.
 func Pure(table []Op) []Op {

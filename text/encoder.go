@@ -115,10 +115,10 @@ func (c *encoder) readVector(v *etrun.ValueMeta) error {
 // findRoles finds out which inputs are the mask and the token types: only these index a table of embeddings. Exporters write
 // them in either order.
 func (c *encoder) findRoles(m *ir.Method) error {
-	c.vocabulary = boundOf(m, m.Inputs[0]).most
+	c.vocabulary = m.Bound(m.Inputs[0]).Most
 	var unclear []int
 	for i := 1; i < len(m.Inputs); i++ {
-		switch b := boundOf(m, m.Inputs[i]).most; {
+		switch b := m.Bound(m.Inputs[i]).Most; {
 		case b > maxTypes:
 			return c.reject(fmt.Sprintf("input %d: numbers that index a table of %d rows, as positions do", i, b), wantEncoder)
 		case b > 0 && c.types >= 0:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/internal/grammar"
+	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
@@ -262,8 +263,8 @@ func (m *Model) boundContext(d *metadata, n int, method *ir.Method) int {
 	if m.call.places > 0 {
 		positions = method.Inputs[1:2]
 	}
-	b := boundOf(method, positions...)
-	if b.most == 0 || b.most >= n {
+	b := method.Bound(positions...)
+	if b.Most == 0 || b.Most >= n {
 		return n
 	}
 	name := "the caches"
@@ -273,20 +274,35 @@ func (m *Model) boundContext(d *metadata, n int, method *ir.Method) int {
 	case int(d.maxSeq):
 		name = "metadata method get_max_seq_len"
 	}
-	m.warnings = append(m.warnings, fmt.Sprintf("%s: %d positions, but %s has %d: the context is %d", name, n, b.tensor, b.most, b.most))
-	return b.most
+	m.warnings = append(m.warnings, fmt.Sprintf("%s: %d positions, but %s has %d: the context is %d", name, n, b.Tensor, b.Most, b.Most))
+	return b.Most
+}
+
+// counters returns the state that may count the tokens of the text.
+func counters(m *ir.Method) (list []int) {
+	for i := range m.Storages {
+		s := &m.Storages[i]
+		if s.Kind != ir.State || len(s.Values) == 0 {
+			continue
+		}
+		x := m.Values[s.Values[0]].Tensor
+		if n, _ := tensor.Product(x.Sizes); n == 1 && (x.DType == tensor.Int64 || x.DType == tensor.Int32) {
+			list = append(list, s.Values[0])
+		}
+	}
+	return list
 }
 
 // boundVocabulary excludes tokens that the program's embedding does not have.
 func (m *Model) boundVocabulary(method *ir.Method) {
 	n := m.info.Vocabulary
-	b := boundOf(method, method.Inputs[0])
-	if b.most == 0 || b.most >= n {
+	b := method.Bound(method.Inputs[0])
+	if b.Most == 0 || b.Most >= n {
 		return
 	}
 	m.warnings = append(m.warnings, fmt.Sprintf("the program has logits of %d tokens, but %s has %d: no others are chosen or accepted", n,
-		b.tensor, b.most))
-	m.info.Vocabulary, m.choices = b.most, min(m.choices, b.most)
+		b.Tensor, b.Most))
+	m.info.Vocabulary, m.choices = b.Most, min(m.choices, b.Most)
 }
 
 // Warnings returns contradictions of the program that do not prevent its use: the metadata promise more than its tensors

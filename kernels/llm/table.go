@@ -14,7 +14,7 @@ func Ops() []kernels.Op { return ops }
 var ops = kernels.Pure([]kernels.Op{
 	{
 		Schema: "llama::update_cache.out(Tensor value, Tensor(a!) cache, SymInt start_pos, *, Tensor(b!) out)",
-		Func:   updateCache, DTypes: "any", Family: kernels.Exact, Note: "out is a placeholder and becomes zeros",
+		Func:   updateCache, Indexes: []kernels.Index{{Tensor: 1, At: 2, Dim: -2}}, DTypes: "any", Family: kernels.Exact, Note: "out is a placeholder and becomes zeros",
 	},
 	{
 		Schema: "llama::update_cache_with_indices.out(Tensor value, Tensor(a!) cache, SymInt start_pos, Tensor indices, *, Tensor(b!) out)",
@@ -22,11 +22,11 @@ var ops = kernels.Pure([]kernels.Op{
 	},
 	{
 		Schema: "llama::custom_sdpa.out(Tensor query, Tensor key, Tensor value, SymInt start_pos, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, *, Tensor(a!) out)",
-		Func:   customSDPA, DTypes: floatTypes, Family: kernels.Loose, Note: "computes in float32; dropout is not looked at",
+		Func:   customSDPA, Indexes: []kernels.Index{{Tensor: 1, At: 3, Dim: -2}}, DTypes: floatTypes, Family: kernels.Loose, Note: "computes in float32; dropout is not looked at",
 	},
 	{
 		Schema: "llama::sdpa_with_kv_cache.out(Tensor query, Tensor key, Tensor value, Tensor(a!) key_cache, Tensor(b!) value_cache, SymInt start_pos, SymInt seq_len, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, *, Tensor(c!) out)",
-		Func:   sdpaWithCache, DTypes: floatTypes, Family: kernels.Loose, Note: "computes in float32; dropout is not looked at",
+		Func:   sdpaWithCache, Indexes: []kernels.Index{{Tensor: 3, At: 5, Dim: -2}}, DTypes: floatTypes, Family: kernels.Loose, Note: "computes in float32; dropout is not looked at",
 	},
 	{
 		Schema: "llama::custom_quantized_sdpa.out(Tensor query, Tensor key, Tensor value, SymInt start_pos, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, Tensor? q_zero_points=None, Tensor? q_scales=None, Tensor? k_zero_points=None, Tensor? k_scales=None, Tensor? v_zero_points=None, Tensor? v_scales=None, bool is_seq_at_dim_2=False, *, Tensor(a!) out)",

@@ -38,3 +38,13 @@ const (
 
 	Flows // how many there are
 )
+
+// Numbers says how the integers of an operator's results depend on those of its arguments.
+type Numbers uint8
+
+// The dependences.
+const (
+	Computed Numbers = iota // in any other way
+	Kept                    // they are some of them
+	Summed                  // they are sums of them
+)

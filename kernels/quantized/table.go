@@ -95,7 +95,7 @@ func embedding(name, dtype string, f kernels.Func) kernels.Op {
 	}
 	return kernels.Op{
 		Schema: "quantized_decomposed::" + name + "(Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int weight_quant_min, int weight_quant_max, Tensor indices" + dtype + ", Tensor(a!) out)",
-		Func:   f, Flow: opclass.Lookup, DTypes: "weight uint8, or int8 of embedding_byte; scales " + floatTypes + " → " + floatTypes,
+		Func:   f, Flow: opclass.Lookup, Indexes: []kernels.Index{{Tensor: 0, At: 5, Dim: -1}}, DTypes: "weight uint8, or int8 of embedding_byte; scales " + floatTypes + " → " + floatTypes,
 		Family: kernels.Arith, Note: "computes in the type of the scales; an index outside the weight is an error",
 	}
 }

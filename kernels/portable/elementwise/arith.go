@@ -44,9 +44,9 @@ var (
 
 var arithOps = []kernels.Op{
 	{Schema: "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)",
-		Func: addition.run, Class: opclass.Add, DTypes: allComplex, Family: kernels.Sum},
+		Func: addition.run, Class: opclass.Add, Numbers: opclass.Summed, DTypes: allComplex, Family: kernels.Sum},
 	{Schema: "aten::add.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)",
-		Func: addition.run, Class: opclass.AddScalar, DTypes: allComplex, Family: kernels.Sum},
+		Func: addition.run, Class: opclass.AddScalar, Numbers: opclass.Summed, DTypes: allComplex, Family: kernels.Sum},
 	{Schema: "aten::sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)",
 		Func: subtraction.run, Class: opclass.Sub, DTypes: numbersComplex, Family: kernels.Sum},
 	{Schema: "aten::sub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)",

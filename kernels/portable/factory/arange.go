@@ -4,12 +4,13 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var rangeOps = []kernels.Op{
-	{Schema: "aten::arange.out(Scalar end, *, Tensor(a!) out)", Func: arangeEnd, DTypes: numbers, Family: kernels.Arith},
-	{Schema: "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out)", Func: arangeStart, DTypes: numbers, Family: kernels.Arith},
+	{Schema: "aten::arange.out(Scalar end, *, Tensor(a!) out)", Func: arangeEnd, Numbers: opclass.Kept, DTypes: numbers, Family: kernels.Arith},
+	{Schema: "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out)", Func: arangeStart, Numbers: opclass.Kept, DTypes: numbers, Family: kernels.Arith},
 }
 
 func arangeEnd(c *kernels.Ctx, a kernels.Args) error {

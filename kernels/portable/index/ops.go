@@ -23,14 +23,14 @@ const (
 func Ops() []kernels.Op { return ops }
 
 var ops = []kernels.Op{
-	{Schema: "aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out)", Func: operand.SameType(indexTensor, 0, 2), Flow: opclass.Indexed, DTypes: anyType},
-	{Schema: "aten::index_put.out(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, *, Tensor(a!) out)", Func: operand.SameType(indexPut, 0, 2, 4), DTypes: anyType, Family: kernels.Sum},
-	{Schema: "aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False)", Func: operand.SameType(indexPut, 0, 2), DTypes: anyType, Family: kernels.Sum},
-	{Schema: "aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out)", Func: operand.SameType(indexSelect, 0, 3), Flow: opclass.Along, DTypes: anyType},
-	{Schema: "aten::embedding.out(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False, *, Tensor(a!) out)", Func: operand.SameType(embedding, 0, 5), Flow: opclass.Lookup, DTypes: anyType},
+	{Schema: "aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out)", Func: operand.SameType(indexTensor, 0, 2), Flow: opclass.Indexed, Indexes: []kernels.Index{{Tensor: 0, At: 1, Dim: -1}}, DTypes: anyType},
+	{Schema: "aten::index_put.out(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, *, Tensor(a!) out)", Func: operand.SameType(indexPut, 0, 2, 4), Indexes: []kernels.Index{{Tensor: 0, At: 1, Dim: -1}}, DTypes: anyType, Family: kernels.Sum},
+	{Schema: "aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False)", Func: operand.SameType(indexPut, 0, 2), Indexes: []kernels.Index{{Tensor: 0, At: 1, Dim: -1}}, DTypes: anyType, Family: kernels.Sum},
+	{Schema: "aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out)", Func: operand.SameType(indexSelect, 0, 3), Flow: opclass.Along, Indexes: []kernels.Index{{Tensor: 0, At: 2, Dim: 1}}, DTypes: anyType},
+	{Schema: "aten::embedding.out(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False, *, Tensor(a!) out)", Func: operand.SameType(embedding, 0, 5), Flow: opclass.Lookup, Indexes: []kernels.Index{{Tensor: 0, At: 1, Dim: -1}}, DTypes: anyType},
 	{Schema: bagSchema("_embedding_bag"), Func: embeddingBag, DTypes: bagType, Family: kernels.Sum},
 	{Schema: bagSchema("_embedding_bag_forward_only"), Func: embeddingBag, DTypes: bagType, Family: kernels.Sum},
-	{Schema: "aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out)", Func: operand.SameType(gather, 0, 4), Flow: opclass.Gathered, DTypes: anyType},
+	{Schema: "aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out)", Func: operand.SameType(gather, 0, 4), Flow: opclass.Gathered, Indexes: []kernels.Index{{Tensor: 0, At: 2, Dim: 1}}, DTypes: anyType},
 	{Schema: "aten::scatter.src_out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out)", Func: operand.SameType(scatterSrc, 0, 3, 4), Flow: opclass.Gathered, DTypes: anyType},
 	{Schema: "aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out)", Func: operand.SameType(scatterValue, 0, 4), Flow: opclass.Gathered, DTypes: realType},
 	{Schema: "aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out)", Func: operand.SameType(scatterAdd, 0, 3, 4), Flow: opclass.Gathered, DTypes: realType, Family: kernels.Sum},

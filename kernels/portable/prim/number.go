@@ -5,13 +5,14 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/opclass"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 const python = "as Python does it, where the C++ runtime truncates"
 
 var numberOps = []kernels.Op{
-	{Schema: "executorch_prim::add.Scalar(Scalar a, Scalar b) -> Scalar", Func: sum.run, DTypes: "int float"},
+	{Schema: "executorch_prim::add.Scalar(Scalar a, Scalar b) -> Scalar", Func: sum.run, Numbers: opclass.Summed, DTypes: "int float"},
 	{Schema: "executorch_prim::sub.Scalar(Scalar a, Scalar b) -> Scalar", Func: difference.run, DTypes: "int float"},
 	{Schema: "executorch_prim::mul.Scalar(Scalar a, Scalar b) -> Scalar", Func: product.run, DTypes: "int float"},
 	{Schema: "executorch_prim::floordiv.Scalar(Scalar a, Scalar b) -> Scalar", Func: quotient.run, DTypes: "int float"},

@@ -16,7 +16,7 @@ var tensorOps = []kernels.Op{
 	{Schema: "aten::sym_stride.int(Tensor self, int dim) -> SymInt", Func: symStride, DTypes: "any"},
 	{Schema: "aten::sym_storage_offset(Tensor self) -> SymInt", Func: symStorageOffset, DTypes: "any",
 		Note: "0: no tensor shares memory from an offset on"},
-	{Schema: "aten::_local_scalar_dense(Tensor self) -> Scalar", Func: item, DTypes: "uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 bool"},
+	{Schema: "aten::_local_scalar_dense(Tensor self) -> Scalar", Func: item, Numbers: opclass.Kept, DTypes: "uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 bool"},
 	{Schema: "executorch_prim::et_copy_index.tensor(Tensor(a!) copy_to, Tensor copy_from, int index) -> ()", Func: copyIndex, DTypes: "any"},
 	{Schema: "executorch_prim::et_view.default(Tensor(a) self, int[] size) -> Tensor(a)",
 		Func: operand.SameType(view, 0, 2), Moves: true, Flow: opclass.Reshaped, DTypes: "any"},
