@@ -27,10 +27,9 @@ type reportCommand struct {
 	repeat int
 }
 
-const reportHelp = `Write one HTML page about a program: its instructions with the nodes of delegates, its
-memory over time, its weights by size and, with --run or inputs, a profile of its
-runs. The page works offline. A method that does not load here is shown as it is in
-the file.
+const reportHelp = `Write one HTML page about a program: the graph that etrun view shows, its memory over
+time, its weights by size and, with --run or inputs, a profile of its runs. The page
+works offline. A method that does not load here is shown as it is in the file.
 `
 
 func newReport(a *app) *cobra.Command {
@@ -154,7 +153,7 @@ func (r *reportCommand) time(ctx context.Context, s *session.Session) error {
 func (r *reportCommand) writeSummary(p *page.Page, model, place string) error {
 	report := pageReport{Schema: "etrun.report/1", Model: model, Page: place, Methods: []pageMethod{}}
 	for _, m := range p.Methods {
-		entry := pageMethod{Name: m.Name, Instructions: len(m.Instructions) + m.Left, Nodes: m.Nodes, LoadError: m.Fault}
+		entry := pageMethod{Name: m.Name, Instructions: m.Instructions, Nodes: m.Nodes, LoadError: m.Fault}
 		if m.Profile != nil {
 			entry.Runs = m.Profile.Runs
 		}

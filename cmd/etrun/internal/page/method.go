@@ -10,24 +10,24 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/timeline"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/valuetext"
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// New describes a program. A method that does not load here is shown as it is in the file.
+// New describes a program. A method that does not load here is described as it is in the file.
 // The only error is that of ctx.
 func New(ctx context.Context, prog *etrun.Program, model, version string) (*Page, error) {
 	p := &Page{Name: filepath.Base(model), Version: version}
 	spec := prog.Spec()
 	p.Facts = []Fact{{"file", fmt.Sprintf("%s, %s, program version %d", valuetext.Cut(model), bytesize.Format(spec.Size), spec.Version)}}
 	weights := newWeights(prog)
-	nodes := maxNodes
 	for i := range spec.Methods {
-		d := &describer{program: prog, spec: &spec.Methods[i], nodes: &nodes}
+		d := &describer{program: prog, spec: &spec.Methods[i]}
 		m, err := d.describe(ctx)
 		if err != nil {
 			return nil, err
@@ -42,6 +42,13 @@ func New(ctx context.Context, prog *etrun.Program, model, version string) (*Page
 	return p, nil
 }
 
+// describer describes one method.
+type describer struct {
+	program *etrun.Program
+	spec    *pte.Method
+	ir      *ir.Method // nil if the method does not load
+}
+
 func (d *describer) describe(ctx context.Context) (*Method, error) {
 	r := &Method{Name: d.spec.Name}
 	m, err := d.program.Load(ctx, d.spec.Name)
@@ -50,16 +57,15 @@ func (d *describer) describe(ctx context.Context) (*Method, error) {
 		return nil, context.Cause(ctx)
 	case err != nil:
 		r.Fault = valuetext.Cut(session.WithHint(err).Error())
-		d.asInFile(r)
+		for c := range d.spec.Chains {
+			r.Instructions += len(d.spec.Chains[c].Instructions)
+		}
 	default:
 		defer m.Close()
-		d.ir, d.infos = m.Plan().Method, m.Delegates()
+		d.ir = m.Plan().Method
 		d.asLoaded(r, m)
 	}
 	r.Facts = append(d.values(), r.Facts...)
-	for i := range r.Instructions {
-		r.Nodes += len(r.Instructions[i].Nodes)
-	}
 	return r, nil
 }
 
@@ -90,13 +96,14 @@ func (d *describer) values() (facts []Fact) {
 	return facts
 }
 
-// asLoaded shows the steps of the loaded method.
+// asLoaded describes the loaded method.
 func (d *describer) asLoaded(r *Method, m *etrun.Method) {
 	mp := m.Plan()
 	scratch := int64(0)
-	for i := range d.infos {
-		scratch += d.infos[i].Scratch
+	for _, info := range m.Delegates() {
+		scratch, r.Nodes = scratch+info.Scratch, r.Nodes+len(info.Nodes)
 	}
+	r.Instructions = len(d.ir.Steps)
 	r.Facts = []Fact{
 		{"memory", fmt.Sprintf("%s planned (plan: %s), %s of state, %s of scratch", bytesize.Format(mp.Size()), mp.Source,
 			bytesize.Format(mp.StateBytes), bytesize.Format(scratch))},
@@ -104,13 +111,6 @@ func (d *describer) asLoaded(r *Method, m *etrun.Method) {
 		{"instructions", atLoad(m)},
 	}
 	r.Facts = slices.DeleteFunc(r.Facts, func(f Fact) bool { return f.Text == "" })
-	steps := d.ir.Steps[:min(len(d.ir.Steps), maxInstructions)]
-	r.Left = len(d.ir.Steps) - len(steps)
-	for i := range steps {
-		in := d.step(&steps[i])
-		in.Step = i
-		r.Instructions = append(r.Instructions, in)
-	}
 	t := timeline.New(m)
 	drawing := t.Chart(d.spec.Name)
 	for i := range drawing.Plans {
@@ -135,60 +135,19 @@ func atLoad(m *etrun.Method) string {
 	return strings.Join(parts, ", ")
 }
 
-// step describes a step of the loaded method.
-func (d *describer) step(s *ir.Step) Instruction {
-	in := d.instruction(s.Origin.Chain, s.Origin.Index, stepKinds[s.Kind], d.ir.StepName(s))
-	for i, v := range s.Args {
-		in.Args = append(in.Args, Arg{valuetext.Argument(s, i), valuetext.Of(d.ir, v)})
-	}
-	for _, v := range s.Writes {
-		if t := d.ir.Values[v].Tensor; t != nil && d.ir.Values[v].Kind == tensor.KindTensor {
-			in.Bytes += t.NBytes()
-			if in.Result == "" {
-				in.Result = valuetext.Type(t.DType, t.Sizes)
+// Timed adds profiles to the methods.
+func (p *Page) Timed(profiles []*profile.Profile) {
+	for _, from := range profiles {
+		for _, m := range p.Methods {
+			if m.Name == from.Method {
+				m.timed(from)
 			}
 		}
 	}
-	if s.Kind == ir.DelegateCall && s.Delegate < len(d.infos) {
-		d.unfold(&in, &d.infos[s.Delegate])
-	}
-	return in
 }
 
-var stepKinds = map[ir.StepKind]string{
-	ir.KernelCall: "operator", ir.DelegateCall: "delegate", ir.MoveCall: "move", ir.JumpFalseCall: "jump", ir.FreeCall: "free",
-}
-
-// instruction returns an instruction with its source location in the file.
-func (d *describer) instruction(chain, index int, kind, name string) Instruction {
-	in := Instruction{At: fmt.Sprint(index), Kind: kind, Name: valuetext.Cut(name), Short: valuetext.Cut(chart.Short(name))}
-	if chain > 0 {
-		in.At = fmt.Sprintf("%d:%d", chain, index)
-	}
-	if chain < len(d.spec.Chains) && index < len(d.spec.Chains[chain].Stacks) {
-		if frames := d.spec.Chains[chain].Stacks[index]; len(frames) > 0 {
-			f := frames[len(frames)-1]
-			in.Source = valuetext.Cut(fmt.Sprintf("%s:%d %s", f.File, f.Line, strings.TrimSpace(f.Context)))
-		}
-	}
-	return in
-}
-
-// unfold adds the nodes of a delegate.
-func (d *describer) unfold(in *Instruction, info *delegate.Info) {
-	if info.Engine != "" {
-		in.Facts = append(in.Facts, Fact{"engine", valuetext.Cut(info.Engine)})
-	}
-	in.Facts = append(in.Facts, Fact{"weights", bytesize.Format(info.WeightBytes)}, Fact{"scratch", bytesize.Format(info.Scratch)})
-	for _, f := range info.Facts {
-		in.Facts = append(in.Facts, Fact{valuetext.Cut(f[0]), valuetext.Cut(f[1])})
-	}
-	shown := info.Nodes[:min(len(info.Nodes), *d.nodes)]
-	*d.nodes -= len(shown)
-	for _, n := range shown {
-		in.Nodes = append(in.Nodes, Node{Name: valuetext.Cut(n.Name), Detail: valuetext.Cut(n.Detail)})
-	}
-	if left := len(info.Nodes) - len(shown); left > 0 {
-		in.Facts = append(in.Facts, Fact{"not shown", fmt.Sprintf("%d nodes", left)})
-	}
+func (m *Method) timed(from *profile.Profile) {
+	var b strings.Builder
+	chart.WriteArea(&b, from.FlameHeight(), chart.Width, from.Flame())
+	m.Profile = &Profile{from.Runs, from.Median, from.Max, from.ByOperator(), Markup(b.String())}
 }

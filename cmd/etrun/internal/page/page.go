@@ -1,6 +1,5 @@
-// Package page makes an HTML page about a program: its instructions with the nodes of
-// delegates, its memory, its weights and a profile of its runs. The page is
-// self-contained.
+// Package page makes an HTML page about a program: its graph, its memory, its weights and a
+// profile of its runs. The page is self-contained.
 package page
 
 import (
@@ -29,10 +28,9 @@ type Fact struct{ Name, Text string }
 // Method is a method of the program.
 type Method struct {
 	Name         string
-	Fault        string // why it does not load here; the instructions are then those of the file
+	Fault        string // why it does not load here; the graph is then that of the file
 	Facts        []Fact
-	Instructions []Instruction
-	Left         int    // number of instructions not shown
+	Instructions int
 	Nodes        int    // nodes of all delegates
 	Plans        []Plan // the plan in use first
 	Legend       Markup
@@ -46,40 +44,6 @@ type Method struct {
 type Plan struct {
 	Name    string
 	Drawing Markup
-}
-
-// Instruction is one row.
-type Instruction struct {
-	At     string // location in the file: instruction, or chain:instruction
-	Step   int    // position in the order of a run
-	Kind   string // operator, delegate, move, jump or free
-	Name   string
-	Short  string // name without namespace and overload
-	Result string // type and shape of the first result
-	Bytes  int64  // size of the results
-	Args   []Arg
-	Source string // location in the exporting program, if the file has it
-	Fault  string // why it does not run here
-	Time   *Time  // nil if not run
-	Nodes  []Node // nodes of a delegate
-	Facts  []Fact // facts of a delegate
-
-	Measured []profile.Row // operations of a delegate that do not map to single nodes
-}
-
-// Arg is an argument of an instruction.
-type Arg struct{ Name, Text string }
-
-// Node is an operation inside a delegate.
-type Node struct {
-	Name, Detail string
-	Time         *Time
-}
-
-// Time is the time of an instruction or node in a run.
-type Time struct {
-	Median, Max time.Duration
-	Share       float64 // fraction of the run, 0 … 1
 }
 
 // Weights are constants by size.
@@ -96,12 +60,8 @@ type Weight struct {
 	Users            string
 }
 
-// Limits of a page.
-const (
-	maxInstructions = 20_000
-	maxNodes        = 100_000
-	maxWeights      = 5_000
-)
+// maxWeights limits the constants of a page.
+const maxWeights = 5_000
 
 //go:embed page.css
 var pageCSS string

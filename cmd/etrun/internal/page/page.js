@@ -6,14 +6,13 @@
   const boxes = [...document.querySelectorAll(".cell")];
   const details = boxes.map((box) => box.querySelector("title").textContent.toLowerCase());
 
-  // A row of a delegate stays where one of its nodes is found.
   function search() {
     const words = one("search").value.toLowerCase().split(/\s+/).filter(Boolean);
     let found = 0;
     hits.forEach((hit, i) => {
       const is = words.every((word) => texts[i].includes(word));
       hit.classList.toggle("gone", !is);
-      if (is && !hit.matches("details.delegate")) found++;
+      if (is) found++;
     });
     boxes.forEach((box, i) => box.classList.toggle("dim", !words.every((word) => details[i].includes(word))));
     one("found").textContent = words.length ? `${found} found` : "";
@@ -25,10 +24,6 @@
       one("search").focus();
     }
   });
-
-  const all = (open) => document.querySelectorAll("details").forEach((d) => { d.open = open; });
-  if (one("unfold")) one("unfold").addEventListener("click", () => all(true));
-  if (one("fold")) one("fold").addEventListener("click", () => all(false));
 
   one("theme").addEventListener("click", () => {
     const root = document.documentElement;

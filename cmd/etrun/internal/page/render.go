@@ -63,10 +63,8 @@ const pageHead = documentHead + `<body>
 <header>
 <h1>%[1]s</h1>
 <div class="tools">
-<input id="search" type="search" placeholder="search: operator, shape, weight …" aria-label="search">
+<input id="search" type="search" placeholder="search the tables: operator, shape, weight …" aria-label="search">
 <output id="found" for="search"></output>
-<button id="unfold" type="button">unfold all</button>
-<button id="fold" type="button">fold all</button>
 <button id="theme" type="button">light or dark</button>
 </div>
 <nav>
@@ -110,22 +108,7 @@ func (w writer) method(i int, m *Method) {
 	w.facts(m.Facts)
 	w.profile(m.Profile)
 	w.memory(m, fmt.Sprintf("0/%d", i))
-	w.put("<h3>%s", cli.Count(len(m.Instructions), "instruction", "instructions"))
-	if m.Nodes > 0 {
-		w.put(", %s in delegates", cli.Count(m.Nodes, "node", "nodes"))
-	}
-	w.put("</h3>\n")
-	if m.Left > 0 {
-		w.put("<p class=\"note\">%s not shown.</p>\n", cli.Count(m.Left, "more instruction is", "more instructions are"))
-	}
-	w.put("<div class=\"program\">\n")
-	for k := range m.Instructions {
-		w.instruction(&m.Instructions[k])
-	}
-	if len(m.Instructions) == 0 {
-		w.put("<p>None.</p>")
-	}
-	w.put("</div>\n</section>\n")
+	w.put("</section>\n")
 }
 
 func (w writer) profile(p *Profile) {
@@ -177,60 +160,6 @@ func (w writer) peak(m *Method) {
 			name, l.Type, bytesize.Format(l.Bytes), part(l.Bytes, m.PeakBytes), l.First.String(), l.Last.String())
 	}
 	w.put("</tbody>\n</table>\n")
-}
-
-func (w writer) instruction(in *Instruction) {
-	open := ""
-	if len(in.Nodes) > 0 {
-		open = " open"
-	}
-	w.put("<details class=\"hit %s\"%s>\n<summary><span class=\"at\">%d</span><span class=\"op\">%s</span><span class=\"result\">%s</span>",
-		in.Kind, Markup(open), in.Step, in.Short, in.Result)
-	w.put(`<span class="bytes">`)
-	if in.Bytes != 0 {
-		w.put("%s", bytesize.Format(in.Bytes))
-	}
-	w.put("</span>")
-	w.time(in.Time)
-	if in.Fault != "" {
-		w.put(`<span class="fault">%s</span>`, in.Fault)
-	}
-	w.put("</summary>\n<dl class=\"args\">\n<dt>instruction</dt><dd>%s, at %s of the file", in.Name, in.At)
-	if in.Source != "" {
-		w.put("; %s", in.Source)
-	}
-	w.put("</dd>\n")
-	for _, a := range in.Args {
-		w.put("<dt>%s</dt><dd>%s</dd>\n", a.Name, a.Text)
-	}
-	w.terms(in.Facts)
-	w.put("</dl>\n")
-	w.nodes(in.Nodes)
-	if len(in.Measured) > 0 {
-		w.put("<p>As the engine measures it:</p>\n")
-		w.times(in.Measured, false)
-	}
-	w.put("</details>\n")
-}
-
-func (w writer) nodes(list []Node) {
-	if len(list) == 0 {
-		return
-	}
-	w.put("<ol class=\"nodes\" start=\"0\">\n")
-	for _, n := range list {
-		w.put(`<li class="hit"><span class="op">%s</span> <span class="result">%s</span>`, n.Name, n.Detail)
-		w.time(n.Time)
-		w.put("</li>\n")
-	}
-	w.put("</ol>\n")
-}
-
-func (w writer) time(t *Time) {
-	if t != nil {
-		w.put(` <span class="time">%s</span> <meter value="%v" title="%s of the run"></meter>`, duration.Format(t.Median), t.Share,
-			percent(t.Share))
-	}
 }
 
 // times writes a table of times, with the parts of each row or without.
