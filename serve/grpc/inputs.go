@@ -96,10 +96,13 @@ func input(into *oip.Contents, m *inference.ModelInferRequest, i int) (t oip.Ten
 
 type contents = inference.InferTensorContents
 
+// move sets the elements of a tensor to those of contents.
+type move func(place string, into *oip.Contents, t *oip.Tensor, c *contents) error
+
 // form is the field of a datatype's elements in contents, and moves them to a tensor.
 type form struct {
 	field protoreflect.FieldNumber
-	move  func(place string, into *oip.Contents, t *oip.Tensor, c *contents) error
+	move  move
 }
 
 // forms has the datatypes that contents may have: all but half floats.
@@ -145,7 +148,7 @@ func other(c *contents, field protoreflect.FieldNumber) (n protoreflect.FieldNum
 }
 
 // equal moves elements of the tensor's type.
-func equal[E tensor.Element](list func(*contents) []E) func(string, *oip.Contents, *oip.Tensor, *contents) error {
+func equal[E tensor.Element](list func(*contents) []E) move {
 	return func(place string, into *oip.Contents, t *oip.Tensor, c *contents) error {
 		from := list(c)
 		err := into.Alloc(place, t, len(from))
@@ -155,7 +158,7 @@ func equal[E tensor.Element](list func(*contents) []E) func(string, *oip.Content
 }
 
 // narrow moves elements of a wider type than the tensor's.
-func narrow[E int8 | int16 | uint8 | uint16, W int32 | uint32](list func(*contents) []W) func(string, *oip.Contents, *oip.Tensor, *contents) error {
+func narrow[E int8 | int16 | uint8 | uint16, W int32 | uint32](list func(*contents) []W) move {
 	return func(place string, into *oip.Contents, t *oip.Tensor, c *contents) error {
 		from := list(c)
 		if err := into.Alloc(place, t, len(from)); err != nil {
