@@ -2,6 +2,7 @@ package pool
 
 import (
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/nhwc"
@@ -183,7 +184,7 @@ func (p *avgPass[T]) runRows(c *kernels.Ctx) {
 	if p.whole {
 		p.lists, width = 0, 0
 	}
-	p.off = grow(p.off, c.Threads()*p.lists)
+	p.off = pack.Grow(p.off, c.Threads()*p.lists)
 	p.scratch = kernels.Scratch[T](c, c.Threads()*width)
 	c.Parallel(units, cpu.Grain(p.rowWork(), tapCost), p)
 	p.x, p.y, p.scratch, p.shares = nil, nil, nil, [3][]T{}

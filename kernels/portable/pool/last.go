@@ -2,6 +2,7 @@ package pool
 
 import (
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/nhwc"
@@ -56,7 +57,7 @@ func (p *maxPass[T]) lastRun(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
 	p.channels = x.Sizes[1]
 	p.x, p.y, p.index = tensor.Data[T](x), tensor.Data[T](out), tensor.Data[int64](indices)
 	p.at = kernels.Scratch[int32](c, c.Threads()*p.Out[2]*p.channels)
-	p.taps, p.tag = grow(p.taps, c.Threads()*maxTaps), grow(p.tag, c.Threads()*maxTaps)
+	p.taps, p.tag = pack.Grow(p.taps, c.Threads()*maxTaps), pack.Grow(p.tag, c.Threads()*maxTaps)
 	work := p.Out[2] * p.channels * window.Volume(p.Kernel)
 	c.Parallel(x.Sizes[0]*p.Out[0]*p.Out[1], cpu.Grain(work, tapCost), p)
 	p.x, p.y, p.index, p.at = nil, nil, nil, nil

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/pack"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -62,7 +63,7 @@ func (p *planar[T]) run(c *kernels.Ctx) {
 		invert(p.divisors)
 	}
 	p.lists = p.longest(0) * p.longest(1)
-	p.lines = grow(p.lines, threads*p.lists)
+	p.lines = pack.Grow(p.lines, threads*p.lists)
 	c.Parallel(p.units(), cpu.Grain(p.rows*p.rowWork(), tapCost), p)
 	p.x, p.y, p.matrices, p.divisors, p.shares = nil, nil, nil, nil, [3][]T{}
 }
@@ -302,12 +303,4 @@ func divide[T tensor.Compute](y, by []T) {
 	for i := range y {
 		y[i] /= by[i]
 	}
-}
-
-// grow returns s, or a new slice, with at least n elements.
-func grow[T any](s []T, n int) []T {
-	if len(s) < n {
-		return make([]T, n)
-	}
-	return s
 }
