@@ -62,15 +62,15 @@ func allocate(n int, mapPages func(int64) (*cpu.Mapping, error)) (b []byte, page
 	return tensor.AlignedBytes(n), nil
 }
 
-// keep sets the contents, and closes the pages that do not have them, such as those of a stream that has grown.
-func (f *file) keep(data []byte) *file {
+// setData sets the contents, and closes the pages without them, such as those of a stream that has grown.
+func (f *file) setData(data []byte) *file {
 	f.data = data
 	f.pages = slices.DeleteFunc(f.pages, func(m *cpu.Mapping) bool {
-		apart := !cpu.Contains(m.Bytes(), data)
-		if apart {
+		unused := !cpu.Contains(m.Bytes(), data)
+		if unused {
 			m.Close()
 		}
-		return apart
+		return unused
 	})
 	return f
 }
@@ -114,7 +114,7 @@ func openFile(ctx context.Context, path string, r reading) (*file, error) {
 		read.close()
 		return nil, openError(err)
 	}
-	return read.keep(b), nil
+	return read.setData(b), nil
 }
 
 // openError adds the class to an error, except to one that prevented reading at all.

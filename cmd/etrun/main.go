@@ -23,7 +23,7 @@ func main() {
 	if runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2) // with one, each handoff between goroutines switches threads
 	}
-	collect.Rarely()
+	collect.Loading()
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

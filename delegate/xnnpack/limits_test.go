@@ -107,6 +107,7 @@ func TestMemoryLimits(t *testing.T) {
 			}
 		}
 	}
+	t.Logf("%d programs, %d runs fit, %d were refused", len(files), fits, refused)
 	if fits < 20 || refused < 20 {
 		t.Errorf("%d runs fit, %d were refused, want some of both", fits, refused)
 	}

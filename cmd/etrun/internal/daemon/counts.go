@@ -111,7 +111,7 @@ func (c *counts) remove(model string) {
 }
 
 func (c *counts) answered(code int) {
-	collect.Used()
+	collect.Answered()
 	c.requests.WithLabelValues(strconv.Itoa(code)).Inc()
 }
 

@@ -139,7 +139,7 @@ func (m *Model) openHere(known map[string]string) func(context.Context, etrun.Ob
 		}
 		s := &served{Model: m}
 		s.note(p)
-		collect.Usually()
+		collect.Loaded()
 		return serve.Local(p, s.check), files.digest(), nil
 	}
 }

@@ -208,7 +208,7 @@ func casesOf(b *pte.Bundle, method string) (cases []pte.Case) {
 
 // loaded logs and counts each load.
 func (m *served) loaded(err error) {
-	collect.Usually()
+	collect.Loaded()
 	m.counts.reloaded(m.Name, err)
 	if err != nil {
 		m.log.Error("model not loaded", "model", m.Name, "path", m.Path, "error", err)
