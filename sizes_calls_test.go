@@ -398,6 +398,6 @@ func (s *sized) twice(x val, sizes []int) {
 	case op == "convolution" && rank == 4:
 		s.try("aten::convolution.out", out{rank: 4}, x, x, nil, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1)
 	case op == "function":
-		s.try("aten::"+oneOf(s, "mul", "maximum", "atan2")+".out", s.as(x), x, x)
+		s.try("aten::"+oneOf(s, "mul", "maximum", "div")+".out", s.as(x), x, x)
 	}
 }
