@@ -64,6 +64,6 @@ func (b Backend) openGo(ctx context.Context, m *image) (delegate.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.by, m.cacheNote = own, own.CacheNote
+	m.Compilation, m.by, m.cacheNote = own.Compilation, own, own.CacheNote
 	return m, nil
 }

@@ -138,7 +138,7 @@ func compareWithUnfused(t *testing.T, name string, g *graph.Graph) {
 		t.Fatal(err)
 	}
 	fused := goOf(img)
-	if n := len(fused.Graph.Nodes); n != 1 || fused.Graph.Nodes[0].Type != &goengine.TableNode {
+	if n := len(fused.Graph.Nodes); n != 1 || fused.Graph.Nodes[0].Type != &graph.TableNode {
 		t.Fatalf("%s: got %d nodes, want one table", name, n)
 	}
 	shapes, err := g.Declared()

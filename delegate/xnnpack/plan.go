@@ -3,7 +3,6 @@ package xnnpack
 import (
 	"github.com/etrun-go/etrun/delegate"
 	regions "github.com/etrun-go/etrun/delegate/lowering"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
@@ -47,7 +46,7 @@ func planOf(g *graph.Graph, args []*delegate.ArgSpec) (*plan, error) {
 		x.repaired = g.Snapshot()
 	}
 	x.shapes = g.ConstantArguments(args, shapes)
-	goengine.Fuse(g, x.shapes, native.RefusesNode)
+	graph.Fuse(g, x.shapes, native.RefusesNode)
 	return x, nil
 }
 

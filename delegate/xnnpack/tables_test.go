@@ -40,7 +40,7 @@ func missingRows() (list []string) {
 			add("%s: no row of native.Types: neither a definition nor a rule that refuses the node", n.Name)
 		}
 	}
-	for _, n := range []*graph.NodeType{&goengine.SiLUNode, &goengine.TableNode, &graph.RearrangeNode, &goengine.ResizePlanesNode} {
+	for _, n := range []*graph.NodeType{&graph.SiLUNode, &graph.TableNode, &graph.RearrangeNode, &graph.ResizePlanesNode} {
 		if goengine.Types[n.Tag].Run == nil || graph.NodeTypes[n.Tag] != nil {
 			add("%s: want a row of goengine.Types only", n.Name)
 		}

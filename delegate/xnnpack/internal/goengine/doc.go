@@ -1,3 +1,3 @@
-// Package goengine (no compatibility promise) runs graphs in Go: it fuses nodes, packs constants, plans
+// Package goengine (no compatibility promise) runs graphs in Go: it packs constants, plans
 // memory, and has the loops of every type of node.
 package goengine

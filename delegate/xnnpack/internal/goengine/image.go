@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // Image is a graph that the Go engine runs, or the calls that the library does not run.
@@ -22,18 +23,12 @@ type Image struct {
 	CacheNote string  // where the packed constants are, if a cache is requested
 }
 
-// NewImage fuses the graph, plans its memory and packs its constants, or reads them from the cache. If it fails, the graph is
-// the one before: another engine does not know the nodes that fusing makes, nor the functions that it merges into others.
-func NewImage(ctx context.Context, c *graph.Compilation, cache graph.WeightsCache) (m *Image, err error) {
-	before := c.Graph.Snapshot()
-	defer func() {
-		if err != nil {
-			c.Graph = before
-		}
-	}()
-	m = &Image{Compilation: c}
-	fuseTables(m.Graph, m.Shapes)
-	fuseFunctions(m.Graph, m.Shapes)
+// NewImage fuses the graph, plans its memory and packs its constants, or reads them from the cache. The image has a graph of its
+// own: another engine does not know the nodes that fusing makes, nor the functions that it merges into others.
+func NewImage(ctx context.Context, c *graph.Compilation, cache graph.WeightsCache) (*Image, error) {
+	own := *c
+	own.Graph = c.Graph.FusedForGo(c.Shapes, evaluate)
+	m := &Image{Compilation: &own}
 	if err := checkPools(m.Graph, m.Shapes); err != nil {
 		return nil, err
 	}
@@ -49,6 +44,15 @@ func NewImage(ctx context.Context, c *graph.Compilation, cache graph.WeightsCach
 	m.CacheNote = note
 	m.PackOnce.Do(func() { m.Packed = packed })
 	return m, nil
+}
+
+// evaluate runs a graph whose values have their declared shapes.
+func evaluate(g *graph.Graph, args []*tensor.Value) error {
+	m := &Image{Compilation: &graph.Compilation{Graph: g}}
+	for i := range g.Values {
+		m.Shapes = append(m.Shapes, g.Values[i].Shape)
+	}
+	return NewUnit(m, delegate.Instance{}).Execute(context.Background(), args)
 }
 
 // constants returns the packed constants. Where the library runs the graph, they are packed for the first call that it
@@ -89,24 +93,6 @@ func (m *Image) releaseFilters() func(*graph.Node) bool {
 	return func(n *graph.Node) bool {
 		r, ok := own[xnn.AddressOf(m.Graph.Values[n.In[1]].Data)]
 		return ok && n.Type.PacksFilter() && m.Release(r.Value.Data)
-	}
-}
-
-// fuseFunctions merges nodes for the Go engine, which computes the same results with fewer passes
-// over memory. The library has no such nodes.
-//
-//   - A transpose that undoes another one is dropped with it.
-//   - A product of a value and its sigmoid becomes one node.
-//   - A function of each element of a product or convolution is applied to parts of it as soon as they
-//     are computed.
-//   - A resize and a transpose of its result become one node.
-//   - Concatenations, transposes and reshapes one after the other become one node.
-func fuseFunctions(g *graph.Graph, shapes []graph.Shape) {
-	f := newFuser(g, shapes)
-	f.merge((*fuser).untransposed, (*fuser).silu, (*fuser).function, (*fuser).planes, (*fuser).rearrange)
-	g.Nodes = slices.DeleteFunc(g.Nodes, func(n graph.Node) bool { return len(n.Out) == 0 })
-	for i := range g.Nodes {
-		g.Nodes[i].At = i
 	}
 }
 

@@ -1,6 +1,8 @@
 package goengine
 
 import (
+	"slices"
+
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/strided"
 )
@@ -107,5 +109,28 @@ func planConcatenate(e *Unit, n *graph.Node, c *copies) {
 		c.box.Into = at * c.box.To[axis]
 		c.copy(e, n, v)
 		at += c.box.Sizes.Dim[axis]
+	}
+}
+
+func planRearrange(e *Unit, n *graph.Node, c *copies) {
+	r := graph.Params[graph.RearrangeParams](n)
+	flat := r.Flat(make([]graph.Dimension, 0, graph.ManyDims))
+	sizes, order := graph.Source(flat)
+	perm := order[:len(flat)]
+	to, at := graph.Strides(sizes.Permuted(perm)), 0
+	for i, v := range n.In {
+		in := sizes
+		c.box = graph.Box{To: to}
+		if axis := slices.IndexFunc(flat, func(d graph.Dimension) bool { return d.Step == r.Axis }); axis >= 0 {
+			count := r.In[i].Numel() * flat[axis].N / sizes.Numel()
+			in.Dim[perm[axis]], c.box.Into = count, at*to[axis]
+			at += count
+		}
+		from := graph.Strides(in)
+		for j, p := range perm {
+			c.box.From[j] = from[p]
+		}
+		c.box.Sizes = in.Permuted(perm)
+		c.copy(e, n, v)
 	}
 }

@@ -27,11 +27,11 @@ func init() {
 		graph.TagConvert:   {work: convertWork, Run: (*Unit).convert},
 		graph.TagTable:     {Run: func(e *Unit, n *graph.Node) { e.lookUp(n, graph.Params[[256]uint8](n)) }},
 
-		graph.TagConv2d:          {work: products(windowWork), pack: packConvolution, finishes: true, Run: (*Unit).convolution},
-		graph.TagDepthwiseConv2d: {work: products(depthwiseWork), pack: packDepthwise, finishes: true, Run: (*Unit).depthwise},
+		graph.TagConv2d:          {work: products(windowWork), pack: packConvolution, Run: (*Unit).convolution},
+		graph.TagDepthwiseConv2d: {work: products(depthwiseWork), pack: packDepthwise, Run: (*Unit).depthwise},
 		graph.TagConvTranspose2d: {work: products(windowWork), pack: packConvolution, Run: (*Unit).transposed},
 
-		graph.TagFullyConnected:      {work: products(connectedWork), pack: packFullyConnected, finishes: true, Run: (*Unit).fullyConnected},
+		graph.TagFullyConnected:      {work: products(connectedWork), pack: packFullyConnected, Run: (*Unit).fullyConnected},
 		graph.TagBatchMatrixMultiply: {work: products(batchWork), Run: (*Unit).batchMatrix},
 
 		graph.TagAvgPooling2d:       {work: poolWork, Run: (*Unit).averagePool},

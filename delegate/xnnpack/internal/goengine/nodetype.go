@@ -12,8 +12,6 @@ type nodeType struct {
 	pack packer
 	// elements computes a function of each float; nil for nodes that are no such function.
 	elements unaryFunc
-	// finishes is set if the loops over floats apply node.then.
-	finishes bool
 }
 
 // Types is the Go engine's table, by tag. The rows refer to it, so init fills it.

@@ -8,33 +8,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// ResizePlanesNode is a node type of the Go engine only: a resize whose output is transposed to
-// [N, C, H, W], without a copy in between.
-var ResizePlanesNode = graph.NodeType{Tag: graph.TagResizePlanes, Name: "ResizeBilinearToPlanes", Check: graph.Unchecked,
-	Params: graph.NewParams[graph.ResizeParams],
-	Shape: func(g *graph.Graph, n *graph.Node, s []graph.Shape) error {
-		if err := graph.WantRank(g, n, n.In[0], s, 4); err != nil {
-			return err
-		}
-		s[n.Out[0]] = graph.Params[graph.ResizeParams](n).Shape(s[n.In[0]]).Permuted(graph.ToChannelsFirst)
-		return nil
-	},
-	Cost: func(g *graph.Graph, n *graph.Node, s []graph.Shape) int64 { return graph.Times(4, s[n.Out[0]].Numel()) }}
-
-// planes merges a transpose into the resize before it.
-func (f *fuser) planes(n *graph.Node) {
-	if !n.IsTranspose(graph.ToChannelsFirst) || !f.between(n.In[0]) {
-		return
-	}
-	p := f.values[n.In[0]].producer
-	if p == nil || p.Type.Tag != graph.TagResizeBilinear2D || !f.all(graph.FP32, p.In[0], n.Out[0]) {
-		return
-	}
-	p.Type, p.Out = &ResizePlanesNode, n.Out
-	f.values[n.Out[0]].producer = p
-	n.Out = nil
-}
-
 // resizeLines interpolates lines of the output: first between pixels of two lines of the input,
 // which the next output line often shares, then between these two lines.
 type resizeLines struct {

@@ -1,16 +1,15 @@
-package goengine
+package graph
 
 import (
 	"slices"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 )
 
 // rearrange merges a transpose or a reshape into the node before it, which is another one or a concatenation, if a copy of
 // both takes no longer than the two.
-func (f *fuser) rearrange(n *graph.Node) {
-	if !f.g.Static || n.Type.Tag != graph.TagStaticTranspose && n.Type.Tag != graph.TagStaticReshape || !f.between(n.In[0]) {
+func (f *fuser) rearrange(n *Node) {
+	if !f.g.Static || n.Type.Tag != TagStaticTranspose && n.Type.Tag != TagStaticReshape || !f.between(n.In[0]) {
 		return
 	}
 	p := f.values[n.In[0]].producer
@@ -23,39 +22,39 @@ func (f *fuser) rearrange(n *graph.Node) {
 	}
 	alone, _ := f.rearranged(n)
 	apart := moveTime(both) + moveTime(alone)
-	if !follow(both, n, f.shapes[n.Out[0]]) || len(both.Flat(make([]graph.Dimension, 0, graph.ManyDims))) > xnn.MaxDims {
+	if !follow(both, n, f.shapes[n.Out[0]]) || len(both.Flat(make([]Dimension, 0, ManyDims))) > xnn.MaxDims {
 		return
 	}
 	if moveTime(both) > apart {
 		return
 	}
-	*p = graph.Node{Type: &graph.RearrangeNode, In: p.In, Out: n.Out, Params: both, Index: p.Index,
-		DebugHandle: p.DebugHandle, Min: -graph.Inf, Max: graph.Inf}
+	*p = Node{Type: &RearrangeNode, In: p.In, Out: n.Out, Params: both, Index: p.Index,
+		DebugHandle: p.DebugHandle, Min: -Inf, Max: Inf}
 	f.values[n.Out[0]].producer = p
 	n.Out = nil
 }
 
 // untransposed removes a transpose that undoes an earlier one, where the function of each element between them, if any, can be
 // computed in either order.
-func (f *fuser) untransposed(n *graph.Node) {
-	if n.Type.Tag != graph.TagStaticTranspose || !f.between(n.In[0]) {
+func (f *fuser) untransposed(n *Node) {
+	if n.Type.Tag != TagStaticTranspose || !f.between(n.In[0]) {
 		return
 	}
 	op := f.values[n.In[0]].producer
 	if op == nil {
 		return
 	}
-	if op.Type.Tag == graph.TagStaticTranspose {
+	if op.Type.Tag == TagStaticTranspose {
 		f.transposedTwice(op, n)
 		return
 	}
 	at := f.elementOperand(op)
-	if at == graph.None || !f.between(op.In[at]) {
+	if at == None || !f.between(op.In[at]) {
 		return
 	}
 	first := f.values[op.In[at]].producer
-	if first == nil || first.Type.Tag != graph.TagStaticTranspose ||
-		!undoes(graph.Params[graph.TransposeParams](n).Perm, graph.Params[graph.TransposeParams](first).Perm) {
+	if first == nil || first.Type.Tag != TagStaticTranspose ||
+		!undoes(Params[TransposeParams](n).Perm, Params[TransposeParams](first).Perm) {
 		return
 	}
 	op.In, op.Out = slices.Clone(op.In), n.Out // estimates share the slices of the graph
@@ -66,21 +65,21 @@ func (f *fuser) untransposed(n *graph.Node) {
 
 // transposedTwice makes a copy of two transposes of which the second one undoes the first. With static sizes rearrange merges
 // both, and more with them.
-func (f *fuser) transposedTwice(first, n *graph.Node) {
-	if f.g.Static || !undoes(graph.Params[graph.TransposeParams](n).Perm, graph.Params[graph.TransposeParams](first).Perm) {
+func (f *fuser) transposedTwice(first, n *Node) {
+	if f.g.Static || !undoes(Params[TransposeParams](n).Perm, Params[TransposeParams](first).Perm) {
 		return
 	}
-	n.Type, n.Params, n.In, first.Out = graph.NodeTypes[graph.TagCopy], nil, first.In, nil
+	n.Type, n.Params, n.In, first.Out = NodeTypes[TagCopy], nil, first.In, nil
 	f.values[n.In[0]].reader = n
 }
 
 // elementOperand returns the index of the operand, of the size of the output, of a function of each element of it; none if
 // it depends on the order of the elements.
-func (f *fuser) elementOperand(n *graph.Node) int {
+func (f *fuser) elementOperand(n *Node) int {
 	switch {
-	case n.Type.IsIn(graph.UnaryNodes) && f.g.Values[n.Out[0]].Datatype != graph.QDInt8:
+	case n.Type.IsIn(UnaryNodes) && f.g.Values[n.Out[0]].Datatype != QDInt8:
 		return 0
-	case n.Type.IsIn(graph.BinaryNodes):
+	case n.Type.IsIn(BinaryNodes):
 		for i, v := range n.In {
 			fixed := f.g.Static || f.g.Values[v].IsConst()
 			if fixed && f.shapes[v].Numel() == 1 && f.shapes[v].Rank <= f.shapes[n.In[1-i]].Rank {
@@ -88,7 +87,7 @@ func (f *fuser) elementOperand(n *graph.Node) int {
 			}
 		}
 	}
-	return graph.None
+	return None
 }
 
 // undoes reports whether a permutation is the inverse of another one.
@@ -103,9 +102,9 @@ func undoes(a, b []int) bool {
 
 // moveTime returns about how long a rearrangement takes, in elements that are copied in runs: transposes of matrices are
 // computed in tiles, other elements one by one.
-func moveTime(r *graph.RearrangeParams) int {
+func moveTime(r *RearrangeParams) int {
 	const longRun, ofTiles, single = 8, 2, 6
-	flat := r.Flat(make([]graph.Dimension, 0, graph.ManyDims))
+	flat := r.Flat(make([]Dimension, 0, ManyDims))
 	run, elements, rows := 1, 1, 1
 	for _, d := range slices.Backward(flat) {
 		if d.Step == run && run == elements {
@@ -125,27 +124,27 @@ func moveTime(r *graph.RearrangeParams) int {
 }
 
 // rearranged returns a node as a rearrangement.
-func (f *fuser) rearranged(p *graph.Node) (*graph.RearrangeParams, bool) {
+func (f *fuser) rearranged(p *Node) (*RearrangeParams, bool) {
 	switch {
-	case p.Type == &graph.RearrangeNode:
-		r := *graph.Params[graph.RearrangeParams](p)
+	case p.Type == &RearrangeNode:
+		r := *Params[RearrangeParams](p)
 		r.Dims = slices.Clone(r.Dims)
 		return &r, true
 	case p.IsConcatenate():
 		return f.joined(p)
-	case p.Type.Tag != graph.TagStaticTranspose && p.Type.Tag != graph.TagStaticReshape:
+	case p.Type.Tag != TagStaticTranspose && p.Type.Tag != TagStaticReshape:
 		return nil, false
 	}
 	in := f.shapes[p.In[0]]
-	r := &graph.RearrangeParams{In: [graph.MaxJoined]graph.Shape{in}, Dims: denseDims(in)}
+	r := &RearrangeParams{In: [MaxJoined]Shape{in}, Dims: denseDims(in)}
 	return r, follow(r, p, f.shapes[p.Out[0]])
 }
 
 // denseDims are the dimensions of a value in memory, without those of one index.
-func denseDims(s graph.Shape) [][]graph.Dimension {
-	dims, all, steps := make([][]graph.Dimension, s.Rank), make([]graph.Dimension, s.Rank), graph.Strides(s)
+func denseDims(s Shape) [][]Dimension {
+	dims, all, steps := make([][]Dimension, s.Rank), make([]Dimension, s.Rank), Strides(s)
 	for i, n := range s.Dims() {
-		if all[i] = (graph.Dimension{N: n, Step: steps[i]}); n > 1 {
+		if all[i] = (Dimension{N: n, Step: steps[i]}); n > 1 {
 			dims[i] = all[i : i+1 : i+1]
 		}
 	}
@@ -154,19 +153,19 @@ func denseDims(s graph.Shape) [][]graph.Dimension {
 
 // joined returns a concatenation as a rearrangement. Its axis is split into parts of a size that divides those of the
 // inputs.
-func (f *fuser) joined(p *graph.Node) (*graph.RearrangeParams, bool) {
+func (f *fuser) joined(p *Node) (*RearrangeParams, bool) {
 	out := f.shapes[p.Out[0]]
-	axis, _ := graph.Params[graph.ConcatenateParams](p).Dim(out.Rank)
-	r, part := &graph.RearrangeParams{Dims: denseDims(out)}, 0
+	axis, _ := Params[ConcatenateParams](p).Dim(out.Rank)
+	r, part := &RearrangeParams{Dims: denseDims(out)}, 0
 	for i, v := range p.In {
 		r.In[i] = f.shapes[v]
 		part = gcd(f.shapes[v].Dim[axis], part)
 	}
-	step := graph.Strides(out)[axis]
+	step := Strides(out)[axis]
 	r.Axis = part * step
-	r.Dims[axis] = []graph.Dimension{{N: out.Dim[axis] / part, Step: r.Axis}}
+	r.Dims[axis] = []Dimension{{N: out.Dim[axis] / part, Step: r.Axis}}
 	if part > 1 {
-		r.Dims[axis] = append(r.Dims[axis], graph.Dimension{N: part, Step: step})
+		r.Dims[axis] = append(r.Dims[axis], Dimension{N: part, Step: step})
 	}
 	return r, true
 }
@@ -180,18 +179,18 @@ func gcd(a, b int) int {
 
 // follow appends a transpose or a reshape whose output has this shape. It returns false if a dimension would be split into
 // parts of different sizes, or the one along which inputs follow each other.
-func follow(r *graph.RearrangeParams, n *graph.Node, out graph.Shape) bool {
-	if n.Type.Tag == graph.TagStaticTranspose {
-		var dims [xnn.MaxDims][]graph.Dimension
+func follow(r *RearrangeParams, n *Node, out Shape) bool {
+	if n.Type.Tag == TagStaticTranspose {
+		var dims [xnn.MaxDims][]Dimension
 		copy(dims[:], r.Dims)
-		for i, p := range graph.Params[graph.TransposeParams](n).Perm {
+		for i, p := range Params[TransposeParams](n).Perm {
 			r.Dims[i] = dims[p]
 		}
 		return true
 	}
-	flat := r.Flat(make([]graph.Dimension, 0, graph.ManyDims))
-	r.Dims = make([][]graph.Dimension, out.Rank)
-	all := make([]graph.Dimension, 0, len(flat)+out.Rank)
+	flat := r.Flat(make([]Dimension, 0, ManyDims))
+	r.Dims = make([][]Dimension, out.Rank)
+	all := make([]Dimension, 0, len(flat)+out.Rank)
 	for i, size := range out.Dims() {
 		from := len(all)
 		for size > 1 {
@@ -202,35 +201,12 @@ func follow(r *graph.RearrangeParams, n *graph.Node, out graph.Shape) bool {
 					return false
 				}
 				inner := d.N / size
-				flat = slices.Insert(flat, 0, graph.Dimension{N: inner, Step: d.Step})
-				d = graph.Dimension{N: size, Step: d.Step * inner}
+				flat = slices.Insert(flat, 0, Dimension{N: inner, Step: d.Step})
+				d = Dimension{N: size, Step: d.Step * inner}
 			}
 			all, size = append(all, d), size/d.N
 		}
 		r.Dims[i] = all[from:len(all):len(all)]
 	}
 	return true
-}
-
-func planRearrange(e *Unit, n *graph.Node, c *copies) {
-	r := graph.Params[graph.RearrangeParams](n)
-	flat := r.Flat(make([]graph.Dimension, 0, graph.ManyDims))
-	sizes, order := graph.Source(flat)
-	perm := order[:len(flat)]
-	to, at := graph.Strides(sizes.Permuted(perm)), 0
-	for i, v := range n.In {
-		in := sizes
-		c.box = graph.Box{To: to}
-		if axis := slices.IndexFunc(flat, func(d graph.Dimension) bool { return d.Step == r.Axis }); axis >= 0 {
-			count := r.In[i].Numel() * flat[axis].N / sizes.Numel()
-			in.Dim[perm[axis]], c.box.Into = count, at*to[axis]
-			at += count
-		}
-		from := graph.Strides(in)
-		for j, p := range perm {
-			c.box.From[j] = from[p]
-		}
-		c.box.Sizes = in.Permuted(perm)
-		c.copy(e, n, v)
-	}
 }
