@@ -8,7 +8,7 @@ func (e *Unit) convolution(n *graph.Node) {
 	if e.int8(n) {
 		return
 	}
-	if !e.Plain && !HasQuantizedInput(e.Graph, n) {
+	if !e.Plain {
 		e.floatConvolution(n)
 		return
 	}
@@ -20,7 +20,7 @@ func (e *Unit) transposed(n *graph.Node) {
 	if e.int8(n) {
 		return
 	}
-	if !e.Plain && !HasQuantizedInput(e.Graph, n) {
+	if !e.Plain {
 		e.floatTransposed(n)
 		return
 	}
@@ -33,7 +33,7 @@ func (e *Unit) depthwise(n *graph.Node) {
 	if e.int8(n) {
 		return
 	}
-	if !e.Plain && !HasQuantizedInput(e.Graph, n) {
+	if !e.Plain {
 		e.floatDepthwise(n)
 		return
 	}

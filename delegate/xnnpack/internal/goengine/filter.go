@@ -12,11 +12,7 @@ func (e *Unit) prepared(n *graph.Node) *filter {
 	f := e.filters[n.At]
 	if f == nil || !e.Graph.Values[n.In[1]].IsConst() {
 		f = new(filter)
-		if constant := e.packed.plain[n.At]; constant != nil {
-			*f = *constant
-		} else {
-			*f = *e.newFilter(n)
-		}
+		*f = *e.newFilter(n)
 		e.filters[n.At] = f
 	}
 	e.prepareBias(f, n)
@@ -127,7 +123,7 @@ func (e *Unit) fullyConnected(n *graph.Node) {
 	if e.int8(n) {
 		return
 	}
-	if !e.Plain && !HasQuantizedInput(e.Graph, n) {
+	if !e.Plain {
 		e.floatFullyConnected(n)
 		return
 	}
@@ -143,7 +139,7 @@ func (e *Unit) batchMatrix(n *graph.Node) {
 	if e.int8(n) {
 		return
 	}
-	if !e.Plain && !HasQuantizedInput(e.Graph, n) && e.Graph.Values[n.In[1]].Datatype.IsFloat() {
+	if !e.Plain {
 		e.floatBatch(n)
 		return
 	}

@@ -94,9 +94,9 @@ func (e *Unit) filterOf(n *graph.Node) *floatFilter {
 	return f
 }
 
-// packsFloats reports whether a node multiplies floats by a constant filter.
+// packsFloats reports whether a node multiplies floats, or bytes that are decoded, by a constant filter.
 func packsFloats(g *graph.Graph, n *graph.Node) bool {
-	return typeOf(n).pack != nil && !HasQuantizedInput(g, n) && areConst(g, n.In[1:])
+	return typeOf(n).pack != nil && !takesInt8(g, n) && areConst(g, n.In[1:])
 }
 
 // PanelElements returns the number of elements in the panels of a node's filter, in all its forms.
@@ -141,6 +141,10 @@ func (e *Unit) biasOf(n *graph.Node) []float32 {
 		return tensor.View[float32](e.Bytes[v])[:channels]
 	}
 	numbers := make([]float32, channels)
-	e.Decode(numbers, n.In[2])
+	if e.Decode(numbers, n.In[2]); HasQuantizedInput(e.Graph, n) {
+		for i, scale := range filterScales(e.Graph, n, channels) {
+			numbers[i] *= e.Graph.Values[n.In[0]].Quant.Scale * scale
+		}
+	}
 	return numbers
 }

@@ -55,9 +55,8 @@ func (e *Unit) planInt8() {
 		if p == nil {
 			p = &int8Product{e: e, node: &e.Graph.Nodes[i], int8Weights: w}
 		}
-		if e.Products[i] = nil; p.plan() {
-			e.Products[i] = p
-		}
+		p.plan()
+		e.Products[i] = p
 	}
 }
 
@@ -70,8 +69,8 @@ func (e *Unit) int8(n *graph.Node) bool {
 	return true
 }
 
-// plan plans the product for the unit's shapes. It reports false if the loops on floats are faster.
-func (p *int8Product) plan() bool {
+// plan plans the product for the unit's shapes.
+func (p *int8Product) plan() {
 	n, in := p.node, p.e.Shapes[p.node.In[0]]
 	p.out, p.window, p.gathers, p.off = p.e.Shapes[n.Out[0]], nil, false, p.off[:0]
 	if p.added = p.bias; p.runtimeBias {
@@ -85,14 +84,11 @@ func (p *int8Product) plan() bool {
 	default:
 		p.window = n.Window()
 		p.rows = p.out.Leading(3)
-		if !p.planWindow(in) {
-			return false
-		}
+		p.planWindow(in)
 	}
 	p.packed = p.rowsPacked()
 	p.splitTasks()
 	p.tabulate()
-	return true
 }
 
 // maxTable is the largest number of rows whose offsets are tabulated.
@@ -124,39 +120,34 @@ func (p *int8Product) planDense(rows int) {
 	one := window.Shape{In: [3]int{1, 1, 1}, Out: [3]int{1, 1, 1}, Kernel: [3]int{1, 1, 1}, Stride: [3]int{1, 1, 1}, Dilate: [3]int{1, 1, 1}}
 	p.stage.Plan(nhwc.Images{Shape: one, C: in}, 1)
 	p.stage.needed = p.tail() > 0
-	p.off = append(p.off, 0)
-	if p.isSplit {
-		p.off = append(p.off, 0)
-	}
+	p.off = slices.Repeat([]int{0}, p.terms)
 }
 
-func (p *int8Product) planWindow(in graph.Shape) bool {
-	if p.node.Type.Tag == graph.TagConvTranspose2d || !p.stage.plan(p.node, in, p.out, p.tail()) {
-		p.planGather()
-		return p.depth == nil
-	}
-	p.off = p.stage.Offsets(p.off, p.depth == nil && p.node.Joined())
-	if p.isSplit {
-		p.off = append(p.off, p.off...)
+func (p *int8Product) planWindow(in graph.Shape) {
+	switch {
+	case p.node.Type.Tag == graph.TagConvTranspose2d || !p.stage.plan(p.node, in, p.out, p.tail()):
+		p.planGather(in)
+	default:
+		p.off = p.stage.Offsets(p.off, p.depth == nil && p.node.Joined())
 	}
 	if p.depth != nil && len(p.off)%2 == 1 {
 		p.off = append(p.off, p.off[len(p.off)-1])
 	}
-	return true
+	p.off = slices.Repeat(p.off, p.terms)
 }
 
-// planGather plans to copy every row of activations, segment by segment.
-func (p *int8Product) planGather() {
+// planGather plans to copy every row of activations, segment by segment: those of a group, or of all if the convolution is depthwise.
+func (p *int8Product) planGather(in graph.Shape) {
 	p.stage.needed = false
+	p.gathers, p.patches = true, rowsOf[uint8](p.node, in, p.out, nil)
 	segment := graph.RoundUp(p.k/p.segments, 4)
+	if p.depth != nil {
+		segment, p.patches.Group = in.Dim[3], in.Dim[3]
+	}
 	p.row = p.segments * segment
 	for s := range p.segments {
 		p.off = append(p.off, s*segment)
 	}
-	if p.isSplit {
-		p.off = append(p.off, p.off...)
-	}
-	p.gathers, p.patches = true, rowsOf[uint8](p.node, p.e.Shapes[p.node.In[0]], p.out, nil)
 }
 
 // A task computes about tileSums sums at once, in pairs of panels, or in fours of those of 4-bit weights, which are side by side.
@@ -284,11 +275,11 @@ func (p *int8Product) zeroByte(image int) uint8 {
 
 // Range computes tasks, or lines of a depthwise convolution.
 func (p *int8Product) Range(worker, lo, hi int) {
+	w := &p.e.work[worker]
 	if p.depth != nil {
-		p.depthwise(lo, hi)
+		p.depthwise(w, lo, hi)
 		return
 	}
-	w := &p.e.work[worker]
 	p.prepare(w)
 	for task := lo; task < hi; task++ {
 		from, panel := task/p.tasksPerTile*p.tile, task%p.tasksPerTile*p.panels
@@ -463,18 +454,34 @@ func (p *int8Product) keep(x []float32, ldx, g, row, column, n, m int) {
 }
 
 // depthwise computes lines of the output.
-func (p *int8Product) depthwise(lo, hi int) {
+func (p *int8Product) depthwise(w *int8Work, lo, hi int) {
 	q := p.result.quantized(p.signed)
 	for line := lo; line < hi; line++ {
-		image, y := line/p.out.Dim[1], line%p.out.Dim[1]
-		p.depth.Row(&q, p.e.Bytes[p.node.Out[0]][line*p.out.Dim[2]*p.n:], p.n, p.a, p.stage.Offset(image, y, 0),
-			p.window.StrideW*p.stage.C, p.off, p.out.Dim[2])
+		image, y, to := line/p.out.Dim[1], line%p.out.Dim[1], p.e.Bytes[p.node.Out[0]][line*p.out.Dim[2]*p.n:]
+		if p.gathers {
+			p.depthwiseGathered(&q, w, to, line*p.out.Dim[2])
+			continue
+		}
+		p.depth.Row(&q, to, p.n, p.a, p.stage.Offset(image, y, 0), p.window.StrideW*p.stage.C, p.off, p.out.Dim[2])
+	}
+}
+
+// depthwiseGathered computes a line of the output, which starts at row from, pixel by pixel.
+func (p *int8Product) depthwiseGathered(q *simd.Quantized, w *int8Work, to []uint8, from int) {
+	w.gathered = grow(w.gathered, p.row+overread)
+	for i := range p.out.Dim[2] {
+		p.e.run.Poll()
+		p.gatherRow(w.gathered[:p.row], 0, from+i)
+		p.depth.Row(q, to[i*p.n:], p.n, w.gathered, 0, 0, p.off, 1)
 	}
 }
 
 // gatherRow copies the segments of an output row, which are pixels or kernel rows; padding is the image's zero.
 func (p *int8Product) gatherRow(dst []uint8, group, at int) {
 	n, pitch := p.k/p.segments, p.row/p.segments
+	if p.depth != nil {
+		n = pitch
+	}
 	image, _, _ := p.patches.Point(at)
 	zero := p.zeroByte(image)
 	for s := range p.segments {

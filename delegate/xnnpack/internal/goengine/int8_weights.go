@@ -1,7 +1,6 @@
 package goengine
 
 import (
-	"bytes"
 	"math"
 
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
@@ -19,7 +18,7 @@ type int8Weights struct {
 	signed       bool // the activations are signed
 	groups, k, n int  // k and n are per group: elements of a row, and output channels
 	segments     int  // number of equally long segments in a row
-	isSplit      bool // the filter is stored as a sum of two, one after the other
+	terms        int  // number of filters whose sum is the filter, one after the other
 	result       requantizer
 	init         []int32   // static: initial values of the sums, padded to whole panels per group
 	scales       []float32 // static: scales of the sums; dynamic: scales of the filter; padded likewise
@@ -44,9 +43,6 @@ func takesInt8(g *graph.Graph, n *graph.Node) bool {
 	}
 	if f.Datatype.Info().Bits == 4 && (f.Quant.ZeroPoint != 8 || nibbleGroup(g, n) > simd.MaxNibbleRows) {
 		return false
-	}
-	if f.Datatype == graph.QUInt8 && f.Quant.ZeroPoint == 0 && bytes.IndexByte(f.Data, 255) >= 0 {
-		return false // 255 is not a sum of two int8 values
 	}
 	return packedInt8(g, n) <= int64(16*f.Shape.Numel()+1<<20) // otherwise it is mostly padding
 }
@@ -74,8 +70,11 @@ func packedInt8(g *graph.Graph, n *graph.Node) int64 {
 		rows := nibbleGroup(g, n)
 		bytes = int64(simd.NibblesSize(simd.DotCols, k/rows, rows) / simd.DotCols)
 	}
-	if f.Datatype == graph.QUInt8 {
+	if f.Datatype == graph.QUInt8 { // see int8Weights.terms
 		bytes = graph.Repeat(2, bytes)
+		if f.Quant.ZeroPoint == 0 {
+			bytes = graph.Repeat(3, bytes) / 2
+		}
 	}
 	return graph.Repeat(matrices, graph.Repeat(graph.RoundUp(columns, simd.DotCols), graph.Plus(bytes, 20)))
 }
@@ -84,7 +83,7 @@ func packedInt8(g *graph.Graph, n *graph.Node) int64 {
 // batch.
 func layoutInt8(g *graph.Graph, n *graph.Node) (x *int8Weights, matrices int) {
 	in, f, o := &g.Values[n.In[0]], &g.Values[n.In[1]], n.Window()
-	x = &int8Weights{groups: 1, segments: 1, signed: in.Datatype != graph.QUInt8, dynamic: in.Datatype == graph.QDInt8,
+	x = &int8Weights{groups: 1, segments: 1, terms: 1, signed: in.Datatype != graph.QUInt8, dynamic: in.Datatype == graph.QDInt8,
 		result: requantizerOf(g, n)}
 	x.split(f)
 	switch {
@@ -129,12 +128,7 @@ func panelBytes8(g *graph.Graph, n *graph.Node) int64 {
 }
 
 // parts returns the number of segments of a column.
-func (x *int8Weights) parts() int {
-	if x.isSplit {
-		return 2 * x.segments
-	}
-	return x.segments
-}
+func (x *int8Weights) parts() int { return x.terms * x.segments }
 
 // nibbleGroup returns the number of rows that share a scale in packed form: all if a column has one.
 func nibbleGroup(g *graph.Graph, n *graph.Node) int {
@@ -194,9 +188,10 @@ func (x *int8Weights) pack(w *PackWork, v int, at func(i, j int) int) {
 	x.add(w, func(dst []int8, j int) []int8 {
 		for i := range x.k {
 			element := read(at(i, j))
-			first := max(-128, min(127, element))
-			if dst[i] = int8(first); x.isSplit {
-				dst[x.k+i] = int8(element - first)
+			for t := range x.terms {
+				part := max(-128, min(127, element))
+				dst[t*x.k+i] = int8(part)
+				element -= part
 			}
 		}
 		return dst
@@ -223,14 +218,20 @@ func (x *int8Weights) add(w *PackWork, column func(buffer []int8, j int) []int8)
 	w.parts(memory, dot.Panels(), segments*k*simd.DotCols, func(from, to int) { dot.Pack(from, to, column) })
 }
 
-// split sets isSplit if elements of a filter do not fit int8.
+// split sets the number of terms: elements of a filter of bytes may not fit int8, and 255 is no sum of two.
 func (w *int8Weights) split(x *graph.Value) {
 	if x.Datatype != graph.QUInt8 {
 		return
 	}
 	for _, v := range x.Data {
 		q := int32(v) - x.Quant.ZeroPoint
-		w.isSplit = w.isSplit || q < -128 || q > 127
+		switch {
+		case q > 2*127:
+			w.terms = 3
+			return
+		case q < -128 || q > 127:
+			w.terms = 2
+		}
 	}
 }
 

@@ -17,7 +17,15 @@ func (e *Unit) Decode(dst []float32, v int) {
 	case graph.QInt8, graph.QUInt8:
 		q, _ := bytesAs(x)
 		q.Dequantize(dst, b, x.Quant.Scale)
-	case graph.Int32, graph.QInt32:
+	case graph.QDInt8:
+		each := len(dst) / len(e.Tokens[v])
+		for i, t := range e.Tokens[v] {
+			q := simd.Quantized{Signed: true, Zero: t.Zero, Lo: -128, Hi: 127}
+			q.Dequantize(dst[i*each:][:each], b[i*each:], t.Scale)
+		}
+	case graph.QCInt4, graph.QBInt4:
+		e.decodeNibbles(dst, v)
+	case graph.Int32, graph.QInt32, graph.QCInt32:
 		for i, q := range tensor.View[int32](b)[:len(dst)] {
 			dst[i] = float32(q)
 		}
@@ -32,6 +40,21 @@ func (e *Unit) decodeChannels(dst []float32, v int) {
 	inner, channels := e.Shapes[v].Trailing(x.Quant.ChannelDim+1), e.Shapes[v].Dim[x.Quant.ChannelDim]
 	for i, q := range tensor.View[int8](e.Bytes[v])[:len(dst)] {
 		dst[i] = float32(q) * x.Quant.Scales[i/inner%channels]
+	}
+}
+
+// decodeNibbles is like Decode, for 4-bit elements of rows with one scale each, or one for each group of elements.
+func (e *Unit) decodeNibbles(dst []float32, v int) {
+	x, b := &e.Graph.Values[v], e.Bytes[v]
+	q, cols := &x.Quant, x.Shape.Last()
+	for i := range dst {
+		row, col, scale := i/cols, i%cols, float32(0)
+		if x.Datatype == graph.QBInt4 {
+			scale = math.Float32frombits(uint32(q.Blocks[row*(cols/q.GroupSize)+col/q.GroupSize]) << 16)
+		} else {
+			scale = q.Scales[row]
+		}
+		dst[i] = float32(int32(b[row*((cols+1)/2)+col/2]>>(4*(col&1))&15)-q.ZeroPoint) * scale
 	}
 }
 

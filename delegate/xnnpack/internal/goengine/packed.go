@@ -13,7 +13,7 @@ import (
 )
 
 // packed contains the constants of a graph as the loops of the Go engine read them, by node: filters of products of
-// floats, of bytes and 4-bit elements, and of the plain loops. A node has at most one of the first two.
+// floats, and of bytes and 4-bit elements. A node has at most one of the two.
 //
 // It is made when the image is compiled, by [PackWork], or by the first call that the library cannot run. The image owns it, and
 // its units share it and change nothing in it. The panels of all filters are in one block of memory, node by node, whose layout
@@ -22,7 +22,6 @@ import (
 type packed struct {
 	Floats []*floatFilter
 	bytes  []*int8Weights
-	plain  []*filter
 	Memory *filterMemory // of panels, nil for the Go heap
 }
 
@@ -80,7 +79,7 @@ func PackConstants(ctx context.Context, g *graph.Graph, shapes []graph.Shape, th
 func newPacking(g *graph.Graph, shapes []graph.Shape, release func(*graph.Node) bool) *PackWork {
 	n := len(g.Nodes)
 	return &PackWork{g: g, shapes: shapes, Release: release, size: panelBytes(g, shapes),
-		to: &packed{make([]*floatFilter, n), make([]*int8Weights, n), make([]*filter, n), nil}}
+		to: &packed{make([]*floatFilter, n), make([]*int8Weights, n), nil}}
 }
 
 // pack packs the constants, except the panels that are stored.
@@ -122,11 +121,7 @@ func (w *PackWork) add(own *PackedNode, n *graph.Node) {
 	case packsFloats(g, n):
 		w.addFloats(own)
 	case takesInt8(g, n):
-		if w.to.bytes[n.At], own.Finish = packInt8(g, w, n); staysFloat(g, n, w.shapes) {
-			w.addPlain(n)
-		}
-	case n.Type.Packs && n.Type.Tag != graph.TagBatchMatrixMultiply && HasQuantizedInput(g, n) && g.Values[n.In[1]].IsConst():
-		w.addPlain(n)
+		w.to.bytes[n.At], own.Finish = packInt8(g, w, n)
 	default:
 		return
 	}
@@ -196,11 +191,6 @@ func (w *PackWork) addWinograd(n *graph.Node, f *floatFilter, memory []byte) {
 			packWinograd(memory, w.floats.filterNumbers(n.In[1]), k, cols, from, to)
 		})
 	}
-}
-
-// addPlain adds the filter of a node that runs the plain loops.
-func (w *PackWork) addPlain(n *graph.Node) {
-	w.Part(w.shapes[n.In[1]].Numel(), func() { w.to.plain[n.At] = w.unit().newFilter(n) })
 }
 
 // unit returns a unit that decodes constants.
@@ -298,13 +288,6 @@ func (e *Unit) filterNumbers(v int) []float32 {
 		return tensor.View[float32](e.Bytes[v])[:n]
 	}
 	numbers := make([]float32, n)
-	if x.Datatype == graph.QCInt4 {
-		element, cols := e.elements(v), x.Shape.Last()
-		for i := range numbers {
-			numbers[i] = element(i) * x.Quant.Scales[i/cols]
-		}
-	} else {
-		e.Decode(numbers, v)
-	}
+	e.Decode(numbers, v)
 	return numbers
 }

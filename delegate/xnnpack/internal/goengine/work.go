@@ -159,16 +159,8 @@ func products(floats workFunc) workFunc {
 
 func productWork(g *graph.Graph, w *work, n *graph.Node, s []graph.Shape, threads int, floats workFunc) {
 	switch {
-	case takesInt8(g, n) && !staysFloat(g, n, s):
+	case takesInt8(g, n):
 		workInt8(g, w, n, s)
-	case HasQuantizedInput(g, n):
-		w.slot(0, graph.Times(4, s[n.In[0]].Numel()))
-		if n.Type.Tag == graph.TagBatchMatrixMultiply {
-			w.slot(1, numberBytes(g, n.In[1], s))
-			w.kept = graph.Plus(w.kept, graph.Times(4, s[n.In[1]].Numel()))
-		}
-		k, cols := filterRows(g, n, s), s[n.Out[0]].Last()
-		w.tile = max(w.tile, graph.Times(4*tileRows, k+3*cols))
 	default:
 		decodeWork(w, g, n, s, threads)
 		floats(w, g, n, s, threads)
@@ -269,7 +261,10 @@ func workInt8(g *graph.Graph, w *work, n *graph.Node, s []graph.Shape) {
 		w.staged = max(w.staged, graph.Plus(int64(in.Numel()), overread))
 	}
 	w.kept = graph.Plus(w.kept, graph.Times(8, segments))
-	if n.IsDepthwise() && g.Values[n.In[0]].Datatype != graph.QDInt8 {
+	if byDepth(g, n) {
+		if gathers {
+			w.tile = max(w.tile, graph.Plus(graph.Times(k, in.Dim[3]), overread))
+		}
 		return
 	}
 	rows := out.Numel() / max(1, out.Last())
@@ -288,13 +283,6 @@ func workInt8(g *graph.Graph, w *work, n *graph.Node, s []graph.Shape) {
 	w.tile = max(w.tile, bytes)
 }
 
-// staysFloat reports whether the products of a depthwise convolution of bytes are computed in floats
-// because its input is mostly padding.
-func staysFloat(g *graph.Graph, n *graph.Node, s []graph.Shape) bool {
-	var st stage
-	return n.IsDepthwise() && g.Values[n.In[0]].Datatype != graph.QDInt8 && !st.plan(n, s[n.In[0]], s[n.Out[0]], simd.DotCols-1)
-}
-
 // packedForGo returns the size of the constants that the Go engine packs.
 func packedForGo(g *graph.Graph, s []graph.Shape) (n int64) {
 	for i := range g.Nodes {
@@ -303,13 +291,8 @@ func packedForGo(g *graph.Graph, s []graph.Shape) (n int64) {
 		case !node.Type.Packs:
 		case takesInt8(g, node):
 			n = graph.Plus(n, packedInt8(g, node))
-			if staysFloat(g, node, s) {
-				n = graph.Plus(n, graph.Times(4, s[node.In[1]].Numel()))
-			}
 		case typeOf(node).pack != nil && packsFloats(g, node):
 			n = graph.Plus(n, packedFloats(g, node, s))
-		case HasQuantizedInput(g, node):
-			n = graph.Plus(n, graph.Plus(graph.Times(4, s[node.In[1]].Numel()), graph.Times(8, s[node.Out[0]].Last())))
 		}
 	}
 	return n
