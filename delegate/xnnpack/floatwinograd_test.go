@@ -77,8 +77,7 @@ func TestPixelBlocksSpecial(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer img.Close()
-	fast, plain := goengine.NewUnit(goOf(img), delegate.Instance{}), goengine.NewUnit(goOf(img), delegate.Instance{})
-	plain.Plain = true
+	fast, plain := goengine.NewUnit(goOf(img), delegate.Instance{}), goengine.NewPlainUnit(goOf(img), delegate.Instance{})
 	numbers := []float32{graph.Inf, -graph.Inf, float32(math.NaN()), math.MaxFloat32, 1}
 	for i, special := range numbers {
 		for pixel := 0; pixel < 2*13*14; pixel += 19 {
@@ -156,8 +155,7 @@ func TestPixelBlocksOfSizes(t *testing.T) {
 	}
 	defer img.Close()
 	in := delegate.Instance{Pool: pool}
-	fast, plain := goengine.NewUnit(goOf(img), in), goengine.NewUnit(goOf(img), in)
-	plain.Plain = true
+	fast, plain := goengine.NewUnit(goOf(img), in), goengine.NewPlainUnit(goOf(img), in)
 	blocks, n := [2]int{}, &goOf(img).Graph.Nodes[0]
 	for seed := range uint64(25) {
 		got, want := graphtest.NewMaker(seed).Resized(g), graphtest.NewMaker(seed).Resized(g)

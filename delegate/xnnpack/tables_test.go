@@ -28,12 +28,12 @@ func missingRows() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for tag, n := range graph.NodeTypes {
 		if n == nil {
-			if tag < graph.TagSiLU && (goengine.Types[tag].Run != nil || native.Types[tag].Rule != nil || native.Types[tag].Define != nil) {
+			if tag < graph.TagSiLU && (goengine.Types[tag].Loop != nil || native.Types[tag].Rule != nil || native.Types[tag].Define != nil) {
 				add("tag %d: an engine has a row, there is no node type", tag)
 			}
 			continue
 		}
-		if goengine.Types[tag].Run == nil {
+		if goengine.Types[tag].Loop == nil {
 			add("%s: no row of goengine.Types", n.Name)
 		}
 		if x := &native.Types[tag]; x.Define == nil && x.Rule == nil {
@@ -41,7 +41,7 @@ func missingRows() (list []string) {
 		}
 	}
 	for _, n := range []*graph.NodeType{&graph.SiLUNode, &graph.TableNode, &graph.RearrangeNode, &graph.ResizePlanesNode} {
-		if goengine.Types[n.Tag].Run == nil || graph.NodeTypes[n.Tag] != nil {
+		if goengine.Types[n.Tag].Loop == nil || graph.NodeTypes[n.Tag] != nil {
 			add("%s: want a row of goengine.Types only", n.Name)
 		}
 	}

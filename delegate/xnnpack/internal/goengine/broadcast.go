@@ -17,9 +17,10 @@ const elementsPerRange = 64 << 10
 
 // unaryLoop applies a function element by element.
 type unaryLoop struct {
-	node *graph.Node
-	f    unaryFunc
-	x, y []float32
+	node  *graph.Node
+	f     unaryFunc
+	x, y  []float32
+	grain int
 }
 
 // unaryFunc computes elements for a node.
@@ -33,25 +34,23 @@ func (l *unaryLoop) Range(_, lo, hi int) {
 	}
 }
 
-// mapUnary applies a function to each element. cost is the cost of one element, in additions.
-func (e *Unit) mapUnary(n *graph.Node, cost int, f unaryFunc) {
-	direct := e.direct[n.At]
-	if !direct && e.tabled(n, f) {
-		return
+func (l *unaryLoop) bind(e *frame, n *graph.Node) {
+	l.node, l.x, l.y = n, e.load(0, n.In[0]), e.result(n.Out[0])
+}
+
+func (l *unaryLoop) run(e *frame, _ *graph.Node) { e.Parallel(len(l.y), l.grain, l) }
+
+// unary returns the loop of a function of each element. cost is that of one element, in additions.
+func (e *frame) unary(n *graph.Node, cost int, f unaryFunc) loop {
+	if e.mapsBytes(n) {
+		return &int8Elements{op: lookUp, f: f}
 	}
-	l, stale := loopOf[unaryLoop](e, n, direct)
-	if stale {
-		*l = unaryLoop{node: n, f: f, x: e.load(0, n.In[0]), y: e.result(n.Out[0])}
-	}
-	e.Parallel(len(l.y), elementsPerRange/cost, l)
-	if !direct {
-		e.store(n.Out[0])
-	}
+	return e.onFloats(n, &unaryLoop{f: f, grain: elementsPerRange / cost})
 }
 
 // binaryLoop applies a function to two operands.
 type binaryLoop struct {
-	f      func(dst, a, b []float32)
+	f      binaryFunc
 	node   *graph.Node
 	x      [2][]float32
 	y      []float32
@@ -66,7 +65,7 @@ type binaryLoop struct {
 	piece  int // elements of a row at a time
 	pieces int
 
-	e            *Unit
+	e            *frame
 	units, grain int  // of the parallel loop
 	repeats      bool // operands are expanded
 }
@@ -78,34 +77,38 @@ type pieces struct {
 	rows [2]int // number of expanded rows
 }
 
-func (e *Unit) mapBinary(n *graph.Node, f func(dst, a, b []float32)) {
-	direct := e.direct[n.At]
-	if !direct && e.int8Binary(n) {
-		return
+// binaryFunc computes elements of two operands.
+type binaryFunc func(dst, a, b []float32)
+
+// binary returns the loop of a function of two operands.
+func (e *frame) binary(n *graph.Node, f binaryFunc) loop {
+	if op, ok := binaryOps[n.Type.Tag]; ok && e.isBytes(n.Out[0]) {
+		return &int8Binary{op: op}
 	}
-	l, stale := loopOf[binaryLoop](e, n, direct)
-	if stale {
-		l.e, l.f, l.node, l.y = e, f, n, e.result(n.Out[0])
-		l.x[0], l.x[1] = e.load(0, n.In[0]), e.load(1, n.In[1])
-		out := e.Shapes[n.Out[0]]
-		l.plan(out, repeated(e.Shapes[n.In[0]], out), repeated(e.Shapes[n.In[1]], out))
-	}
+	return e.onFloats(n, &binaryLoop{f: f})
+}
+
+func (l *binaryLoop) bind(e *frame, n *graph.Node) {
+	l.e, l.node, l.y = e, n, e.result(n.Out[0])
+	l.x[0], l.x[1] = e.load(0, n.In[0]), e.load(1, n.In[1])
+	out := e.Shapes[n.Out[0]]
+	l.plan(out, repeated(e.Shapes[n.In[0]], out), repeated(e.Shapes[n.In[1]], out))
+}
+
+func (l *binaryLoop) run(e *frame, _ *graph.Node) {
 	if l.repeats {
-		e.forgetRepeats(l)
+		l.forgetRepeats()
 	}
 	e.Parallel(l.units, l.grain, l)
-	if !direct {
-		e.store(n.Out[0])
-	}
 }
 
 // forgetRepeats resets the expanded operands, of which each worker has its own.
-func (e *Unit) forgetRepeats(l *binaryLoop) {
+func (l *binaryLoop) forgetRepeats() {
 	a, b := l.expanded(0), l.expanded(1)
-	e.reserve(a + b)
-	e.repeats = grow(e.repeats, e.threads())
-	for i := range e.repeats {
-		e.repeats[i] = pieces{data: [2][]float32{e.lines[i][:a], e.lines[i][a : a+b]}, at: [2]int{-1, -1}}
+	l.e.reserve(a + b)
+	for i := range l.e.workers {
+		w := &l.e.workers[i]
+		w.operands = pieces{data: [2][]float32{w.line[:a], w.line[a : a+b]}, at: [2]int{-1, -1}}
 	}
 }
 
@@ -164,7 +167,7 @@ func merged(out graph.Shape, a, b graph.Steps) (dims graph.Shape, sa, sb graph.S
 func (l *binaryLoop) Range(worker, lo, hi int) {
 	var w *pieces
 	if l.repeats {
-		w = &l.e.repeats[worker]
+		w = &l.e.workers[worker].operands
 	}
 	for t := lo; t < hi; t++ {
 		at, first, outer := t%l.pieces*l.piece, t/l.pieces%l.chunks*l.chunk, t/l.pieces/l.chunks

@@ -7,20 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// floatBatch multiplies batches of matrices. Outer dimensions of size 1 are broadcast.
-func (e *Unit) floatBatch(n *graph.Node) {
-	p, stale := loopOf[batchProduct](e, n, e.direct[n.At])
-	if stale {
-		p.set(e, n)
-	}
-	if p.transposed && !p.byDots {
-		e.Parallel(len(p.packed), 1+elementsPerRange/max(1, p.k*p.n), (*packing)(p))
-	}
-	e.Parallel(p.batches*p.tiles, p.grain, p)
-	e.store(n.Out[0])
-}
-
-// batchProduct computes products of matrices [m, k] and [k, n], or [n, k] if transposed.
+// batchProduct computes products of matrices [m, k] and [k, n], or [n, k] if transposed. Outer dimensions of size 1 are broadcast.
 type batchProduct struct {
 	x, w, y    []float32
 	m, k, n    int
@@ -35,7 +22,14 @@ type batchProduct struct {
 	grain      int
 }
 
-func (p *batchProduct) set(e *Unit, n *graph.Node) {
+func (p *batchProduct) run(e *frame, _ *graph.Node) {
+	if p.transposed && !p.byDots {
+		e.Parallel(len(p.packed), 1+elementsPerRange/max(1, p.k*p.n), (*packing)(p))
+	}
+	e.Parallel(p.batches*p.tiles, p.grain, p)
+}
+
+func (p *batchProduct) bind(e *frame, n *graph.Node) {
 	a, b, out := e.Shapes[n.In[0]], e.Shapes[n.In[1]], e.Shapes[n.Out[0]]
 	p.m, p.n, p.k = out.FromEnd(1), out.FromEnd(0), a.FromEnd(0)
 	p.x, p.w, p.y = e.load(0, n.In[0]), e.load(1, n.In[1]), e.result(n.Out[0])

@@ -2,16 +2,10 @@ package goengine
 
 import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 
-// floatConvolution multiplies the windows of output pixels by the filter.
-func (e *Unit) floatConvolution(n *graph.Node) {
-	l, stale := loopOf[windowProduct](e, n, e.direct[n.At])
-	if stale {
-		l.set(e, n)
-	}
+func (l *windowProduct) run(*frame, *graph.Node) {
 	if !l.inBlocks || !l.blocks.run() {
 		l.direct()
 	}
-	e.store(n.Out[0])
 }
 
 // direct computes the convolution as it is defined.
@@ -19,7 +13,7 @@ func (l *windowProduct) direct() {
 	if l.byLine {
 		l.e.Parallel(l.units, l.grain, &l.lines)
 	} else {
-		l.run()
+		l.multiplyAll()
 	}
 }
 
@@ -35,7 +29,7 @@ type windowProduct struct {
 	inBlocks bool
 }
 
-func (l *windowProduct) set(e *Unit, n *graph.Node) {
+func (l *windowProduct) bind(e *frame, n *graph.Node) {
 	p := &l.floatProduct
 	l.windows = e.windowsOf(n)
 	p.node, p.filter, p.groups = n, e.filterOf(n), l.windows.W.Groups
@@ -67,7 +61,7 @@ type lineProduct struct {
 }
 
 // plan divides the work into lines, and lines into parts of the channels if lines are few.
-func (l *lineProduct) plan(e *Unit) {
+func (l *lineProduct) plan(e *frame) {
 	p, m, w := l.floatProduct, l.filter.Panels[0], l.W
 	p.tiles, p.parts = l.Out.Leading(2), 1
 	macs := max(1, l.Out.Dim[2]*m.N*m.K*w.Groups)
@@ -81,7 +75,7 @@ func (l *lineProduct) plan(e *Unit) {
 
 // Range computes lines [lo, hi).
 func (l *lineProduct) Range(worker, lo, hi int) {
-	scratch := l.e.lines[worker]
+	scratch := l.e.workers[worker].line
 	for n, t := 1, lo; t < hi; t += n {
 		line, part := t/l.parts, t%l.parts
 		if l.block == 0 {

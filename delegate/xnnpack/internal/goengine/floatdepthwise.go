@@ -7,20 +7,18 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// floatDepthwise computes a depthwise convolution. With several output channels per input channel, it
-// is a grouped convolution with one input channel per group.
-func (e *Unit) floatDepthwise(n *graph.Node) {
+// depthwise returns the loop of a depthwise convolution. With several output channels per input channel, it is a grouped convolution
+// with one input channel per group.
+func depthwise(e *frame, n *graph.Node) loop {
 	if n.Window().GroupOut > 1 {
-		e.floatConvolution(n)
-		return
+		return e.product(n, &windowProduct{})
 	}
-	d, stale := loopOf[depthwiseLines](e, n, e.direct[n.At])
-	if stale {
-		d.set(e, n)
-	}
+	return e.product(n, &depthwiseLines{})
+}
+
+func (d *depthwiseLines) run(e *frame, _ *graph.Node) {
 	d.pad()
 	e.Parallel(d.lines, d.grain, d)
-	e.store(n.Out[0])
 }
 
 // depthwiseLines computes lines of a depthwise convolution's output.
@@ -47,7 +45,7 @@ func (d *depthwiseLines) plan(n *graph.Node, in, out graph.Shape) bool {
 	return true
 }
 
-func (d *depthwiseLines) set(e *Unit, n *graph.Node) {
+func (d *depthwiseLines) bind(e *frame, n *graph.Node) {
 	d.input, d.X, d.Y = nil, e.load(0, n.In[0]), e.result(n.Out[0])
 	if d.plan(n, e.Shapes[n.In[0]], e.Shapes[n.Out[0]]) {
 		e.staged = grow(e.staged, int(4*d.padded.Numel()))

@@ -80,7 +80,7 @@ func (f *floatFilter) setTaps(n *graph.Node, numbers []float32) {
 
 // FilterOf returns the node's packed filter: the image's, or one packed from the operands of this
 // call.
-func (e *Unit) filterOf(n *graph.Node) *floatFilter {
+func (e *frame) filterOf(n *graph.Node) *floatFilter {
 	if f := e.packed.Floats[n.At]; f != nil {
 		return f
 	}
@@ -132,7 +132,7 @@ func areConst(g *graph.Graph, list []int) bool {
 }
 
 // biasOf returns the node's bias as floats, zeros for none.
-func (e *Unit) biasOf(n *graph.Node) []float32 {
+func (e *frame) biasOf(n *graph.Node) []float32 {
 	channels := e.Shapes[n.Out[0]].Last()
 	if len(n.In) < 3 || n.In[2] == graph.None {
 		return make([]float32, channels)

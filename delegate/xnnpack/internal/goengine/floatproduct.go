@@ -17,7 +17,7 @@ type floatProduct struct {
 	parts      int // number of parts of the panels of a group
 	groups     int
 	source     floatRows
-	e          *Unit
+	e          *frame
 	units      int // of the parallel loop
 	grain      int
 }
@@ -34,7 +34,7 @@ type floatRows interface {
 const macsPerRange = gemm.MACsPerRange
 
 // plan divides the work. The fields up to source must be set, except tile, tiles and parts.
-func (p *floatProduct) plan(e *Unit) {
+func (p *floatProduct) plan(e *frame) {
 	threads, m := e.threads(), p.filter.Panels[0]
 	p.tile, p.parts, p.e = p.tileRows(), 1, e
 	p.tiles = graph.CeilDiv(p.rows, p.tile)
@@ -58,8 +58,8 @@ func (p *floatProduct) tileRows() int {
 // evenRows is a multiple of the rows that products compute at once.
 const evenRows = 24
 
-// run computes y.
-func (p *floatProduct) run() {
+// multiplyAll computes y.
+func (p *floatProduct) multiplyAll() {
 	if p.rows == 0 {
 		return
 	}
@@ -94,7 +94,7 @@ func (p *floatProduct) multiply(worker, group, first, part int) {
 	start, lds, low, high := bias, 0, -graph.Inf, graph.Inf
 	for k := 0; k < m.K; k += graph.GatheredDepth {
 		p.e.run.Poll()
-		n, a := min(graph.GatheredDepth, m.K-k), p.e.lines[worker][:rows*min(graph.GatheredDepth, m.K-k)]
+		n, a := min(graph.GatheredDepth, m.K-k), p.e.workers[worker].line[:rows*min(graph.GatheredDepth, m.K-k)]
 		p.source.gather(a, group, first, rows, k, n)
 		if k+n == m.K {
 			low, high = lo, hi
@@ -116,23 +116,20 @@ func (m *matrix) dense(group, p int) ([]float32, int) { return m.x[p*m.ld+group*
 
 func (m *matrix) gather([]float32, int, int, int, int, int) {}
 
-// floatFullyConnected multiplies rows of the input by the filter.
-func (e *Unit) floatFullyConnected(n *graph.Node) {
-	l, stale := loopOf[denseProduct](e, n, e.direct[n.At])
-	if p, k := &l.floatProduct, n.InputChannels(e.Graph); stale {
-		p.node, p.filter, p.groups = n, e.filterOf(n), 1
-		p.x, p.y = e.load(0, n.In[0]), e.result(n.Out[0])
-		p.rows = len(p.y) / p.filter.Panels[0].N
-		l.rows = matrix{x: p.x, ld: k, k: k}
-		p.source = &l.rows
-		p.plan(e)
-	}
-	l.run()
-	e.store(n.Out[0])
-}
-
 // denseProduct is a product whose source is a matrix.
 type denseProduct struct {
 	floatProduct
 	rows matrix
 }
+
+func (l *denseProduct) bind(e *frame, n *graph.Node) {
+	p, k := &l.floatProduct, n.InputChannels(e.Graph)
+	p.node, p.filter, p.groups = n, e.filterOf(n), 1
+	p.x, p.y = e.load(0, n.In[0]), e.result(n.Out[0])
+	p.rows = len(p.y) / p.filter.Panels[0].N
+	l.rows = matrix{x: p.x, ld: k, k: k}
+	p.source = &l.rows
+	p.plan(e)
+}
+
+func (l *denseProduct) run(*frame, *graph.Node) { l.multiplyAll() }

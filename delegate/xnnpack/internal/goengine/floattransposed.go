@@ -5,16 +5,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/nhwc"
 )
 
-// floatTransposed computes a transposed convolution.
-func (e *Unit) floatTransposed(n *graph.Node) {
-	l, stale := loopOf[transposedLines](e, n, e.direct[n.At])
-	if stale {
-		l.set(e, n)
-	}
-	e.Parallel(l.units, l.grain, l)
-	e.store(n.Out[0])
-}
-
 // transposedLines computes lines of a transposed convolution's output. Output pixels that are one
 // stride apart read adjacent input pixels with the same taps.
 type transposedLines struct {
@@ -22,7 +12,9 @@ type transposedLines struct {
 	windows nhwc.Rows[float32]
 }
 
-func (l *transposedLines) set(e *Unit, n *graph.Node) {
+func (l *transposedLines) run(e *frame, _ *graph.Node) { e.Parallel(l.units, l.grain, l) }
+
+func (l *transposedLines) bind(e *frame, n *graph.Node) {
 	w, in, out := n.Window(), e.Shapes[n.In[0]], e.Shapes[n.Out[0]]
 	l.e, l.node, l.filter, l.groups = e, n, e.filterOf(n), w.Groups
 	l.x, l.y = e.load(0, n.In[0]), e.result(n.Out[0])

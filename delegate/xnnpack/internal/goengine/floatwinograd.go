@@ -59,7 +59,7 @@ type winogradProduct struct {
 }
 
 // plan divides the work.
-func (l *winogradProduct) plan(e *Unit) {
+func (l *winogradProduct) plan(e *frame) {
 	l.down, l.across = l.WinogradBlocks()
 	l.blocks, l.tile = l.Out.Dim[0]*l.down*l.across, l.WinogradTile()
 	tiles := graph.CeilDiv(l.blocks, l.tile)
@@ -86,7 +86,7 @@ func (l *winogradProduct) Range(worker, lo, hi int) {
 	for t := lo; t < hi && !l.faults.Load(); t++ {
 		l.e.run.Poll()
 		first, part, panels := t/l.parts*l.tile, t%l.parts, l.filter.Panels[0].Panels()
-		l.multiplyBlocks(l.e.lines[worker], first, min(l.tile, l.blocks-first), panels*part/l.parts, panels*(part+1)/l.parts)
+		l.multiplyBlocks(l.e.workers[worker].line, first, min(l.tile, l.blocks-first), panels*part/l.parts, panels*(part+1)/l.parts)
 	}
 }
 

@@ -130,12 +130,16 @@ func (m *Image) packCached(ctx context.Context, c graph.WeightsCache) (p *packed
 // NewUnit creates a unit of an image.
 func NewUnit(m *Image, in delegate.Instance) *Unit {
 	n := len(m.Graph.Values)
-	e := &Unit{packed: m.constants(), Graph: m.Graph, limits: m.Limits, args: graph.NewArguments(m.Graph, m.Shapes, m.Args),
-		Shapes: slices.Clone(m.Shapes),
-		pool:   in.Pool, Arena: arenaIn(in.Scratch), blocks: in.Blocks, Planned: m.places, Places: m.places,
-		Bytes: make([][]byte, n), Tokens: make([][]token, n), floats: make([][]float32, n), floated: make([]bool, n),
-		filters: make([]*filter, len(m.Graph.Nodes)),
-		states:  make([]nodeState, len(m.Graph.Nodes))}
+	e := &Unit{
+		frame: frame{Graph: m.Graph, Shapes: slices.Clone(m.Shapes), Bytes: make([][]byte, n), Tokens: make([][]token, n),
+			packed: m.constants(), pool: in.Pool},
+		memory: memory{Arena: arenaIn(in.Scratch), blocks: in.Blocks, Planned: m.places, Places: m.places},
+		limits: m.Limits, args: graph.NewArguments(m.Graph, m.Shapes, m.Args), steps: make([]step, len(m.Graph.Nodes)),
+	}
+	for i := range e.steps {
+		n := &m.Graph.Nodes[i]
+		e.steps[i] = step{node: n, loop: typeOf(n).Loop(&e.frame, n)}
+	}
 	if m.places != nil && !m.HasDynamicArgs() && e.blocks == nil {
 		e.Arena.expect(NeedsOf(m.Graph, m.places, e.threads()).Shared) // an image is planned for the threads of most instances
 	}
@@ -145,7 +149,6 @@ func NewUnit(m *Image, in delegate.Instance) *Unit {
 	for i, used := range argSpans(m.Graph) {
 		e.args[i].Used = used
 	}
-	e.direct = e.directNodes()
 	for v := range m.Graph.Values {
 		e.Bytes[v] = m.Graph.Values[v].Data
 	}

@@ -18,6 +18,15 @@ func bytesAs(x *graph.Value) (simd.Quantized, bool) {
 	return simd.Quantized{}, false
 }
 
+// isBytes reports whether a value consists of bytes with one scale.
+func (e *frame) isBytes(v int) bool {
+	_, ok := bytesAs(&e.Graph.Values[v])
+	return ok
+}
+
+// mapsBytes reports whether a node computes bytes from bytes.
+func (e *frame) mapsBytes(n *graph.Node) bool { return e.isBytes(n.In[0]) && e.isBytes(n.Out[0]) }
+
 // int8Elements is the parallel loop of an elementwise node of bytes.
 type int8Elements struct {
 	op      elementsOp
@@ -28,7 +37,10 @@ type int8Elements struct {
 	x, y    []float32
 	table   *[256]uint8
 	tokens  []token
-	row     int // elements that share a token
+	row     int       // elements that share a token
+	f       unaryFunc // of which the table is made; nil if it is given
+	units   int
+	grain   int
 }
 
 // elementsOp is the operation of an int8Elements loop.
@@ -61,67 +73,72 @@ func (l *int8Elements) Range(_, lo, hi int) {
 	}
 }
 
-// tabled computes an elementwise node from bytes to bytes with a table of all 256 results of f. It
-// reports false for other nodes.
-func (e *Unit) tabled(n *graph.Node, f unaryFunc) bool {
-	in, ok := bytesAs(&e.Graph.Values[n.In[0]])
-	out, too := bytesAs(&e.Graph.Values[n.Out[0]])
-	if !ok || !too || e.Plain {
-		return false
+func (l *int8Elements) bind(e *frame, n *graph.Node) {
+	in, out := &e.Graph.Values[n.In[0]], &e.Graph.Values[n.Out[0]]
+	l.units, l.grain = e.Shapes[n.Out[0]].Numel(), elementsPerRange/2
+	switch l.op {
+	case lookUp:
+		if l.table == nil {
+			l.table = tableOf(n, in, out, l.f)
+		}
+		l.in, l.out, l.grain = e.Bytes[n.In[0]][:l.units], e.Bytes[n.Out[0]][:l.units], elementsPerRange
+	case dequantizeAll:
+		l.q, _ = bytesAs(in)
+		l.scale, l.in, l.y = in.Quant.Scale, e.Bytes[n.In[0]][:l.units], e.result(n.Out[0])
+	case quantizeAll:
+		l.q, _ = bytesAs(out)
+		l.scale, l.out, l.x = out.Quant.Scale, e.Bytes[n.Out[0]][:l.units], e.load(0, n.In[0])
+	case quantizeTokens:
+		s := e.Shapes[n.Out[0]]
+		groups := s.Leading(s.Rank - out.Quant.Nonbatch)
+		e.Tokens[n.Out[0]] = grow(e.Tokens[n.Out[0]], groups)
+		l.half, l.tokens, l.out, l.row = in.Datatype == graph.FP16, e.Tokens[n.Out[0]], e.Bytes[n.Out[0]], l.units/groups
+		l.units, l.grain = groups, 1+elementsPerRange/4/l.row
 	}
-	if e.tables == nil {
-		e.tables = make([]*[256]uint8, len(e.Graph.Nodes))
-	}
-	if e.tables[n.At] == nil {
-		e.tables[n.At] = e.tableOf(n, &in, &out, f)
-	}
-	e.lookUp(n, e.tables[n.At])
-	return true
 }
 
-// tableOf computes the result for every byte.
-func (e *Unit) tableOf(n *graph.Node, in, out *simd.Quantized, f unaryFunc) *[256]uint8 {
+func (l *int8Elements) run(e *frame, n *graph.Node) {
+	if l.op == quantizeTokens {
+		l.x = e.load(0, n.In[0])
+	}
+	e.Parallel(l.units, l.grain, l)
+}
+
+// tableOf computes the result of an elementwise node from bytes to bytes for every byte.
+func tableOf(n *graph.Node, from, to *graph.Value, f unaryFunc) *[256]uint8 {
 	table, x, y := new([256]uint8), make([]float32, 256), make([]float32, 256)
 	for i := range table {
 		table[i] = uint8(i)
 	}
-	in.Dequantize(x, table[:], e.Graph.Values[n.In[0]].Quant.Scale)
+	in, _ := bytesAs(from)
+	out, _ := bytesAs(to)
+	in.Dequantize(x, table[:], from.Quant.Scale)
 	f(n, y, x)
-	quantizeFixed(out, table[:], y, e.Graph.Values[n.Out[0]].Quant.Scale)
+	quantizeFixed(&out, table[:], y, to.Quant.Scale)
 	return table
 }
 
-// int8Convert converts between bytes, and between bytes and float32. It reports false for other
-// datatypes.
-func (e *Unit) int8Convert(n *graph.Node) bool {
-	in, out := &e.Graph.Values[n.In[0]], &e.Graph.Values[n.Out[0]]
-	from, bytes := bytesAs(in)
-	to, toBytes := bytesAs(out)
-	count := e.Shapes[n.Out[0]].Numel()
-	l := &e.byteLoop
-	switch {
-	case e.Plain:
-		return false
-	case bytes && toBytes:
-		return e.tabled(n, func(_ *graph.Node, dst, src []float32) { copy(dst, src) })
-	case bytes && out.Datatype == graph.FP32:
-		*l = int8Elements{op: dequantizeAll, q: from, scale: in.Quant.Scale, in: e.Bytes[n.In[0]][:count], y: e.result(n.Out[0])}
-	case in.Datatype == graph.FP32 && toBytes:
-		*l = int8Elements{op: quantizeAll, q: to, scale: out.Quant.Scale, out: e.Bytes[n.Out[0]][:count], x: e.load(0, n.In[0])}
-	default:
-		return false
-	}
-	e.Parallel(count, elementsPerRange/2, l)
-	return true
-}
+// copyFloats is the loop of conversions between floats.
+type copyFloats struct{ x, y []float32 }
 
-// quantizeRows is quantizeDynamic on the unit's threads.
-func (e *Unit) quantizeRows(v int, x []float32, half bool) {
-	groups := e.Shapes[v].Leading(e.Shapes[v].Rank - e.Graph.Values[v].Quant.Nonbatch)
-	e.Tokens[v] = grow(e.Tokens[v], groups)
-	row := len(x) / groups
-	e.byteLoop = int8Elements{op: quantizeTokens, half: half, x: x, out: e.Bytes[v], tokens: e.Tokens[v], row: row}
-	e.Parallel(groups, 1+elementsPerRange/4/row, &e.byteLoop)
+func (l *copyFloats) bind(e *frame, n *graph.Node) { l.x, l.y = e.load(0, n.In[0]), e.result(n.Out[0]) }
+
+func (l *copyFloats) run(*frame, *graph.Node) { copy(l.y, l.x) }
+
+// convert returns the loop of a conversion.
+func convert(e *frame, n *graph.Node) loop {
+	in, out := e.Graph.Values[n.In[0]].Datatype, e.Graph.Values[n.Out[0]].Datatype
+	switch {
+	case out == graph.QDInt8:
+		return &int8Elements{op: quantizeTokens}
+	case e.mapsBytes(n):
+		return &int8Elements{op: lookUp, f: func(_ *graph.Node, dst, src []float32) { copy(dst, src) }}
+	case e.isBytes(n.In[0]) && out == graph.FP32:
+		return &int8Elements{op: dequantizeAll}
+	case in == graph.FP32 && e.isBytes(n.Out[0]):
+		return &int8Elements{op: quantizeAll}
+	}
+	return e.onFloats(n, &copyFloats{})
 }
 
 // int8Binary is the parallel loop of a function of two byte operands. It runs over rows that are
@@ -137,8 +154,7 @@ type int8Binary struct {
 	n, chunks int
 	row       int // elements of a row that one operand repeats, 0 if neither does
 	repeats   int // index of that operand
-	workers   []simd.Binary
-	repeated  [][2][]uint8 // by worker: repeated elements, materialized
+	e         *frame
 }
 
 // byteChunk is the number of elements of a row that are computed at a time.
@@ -146,31 +162,29 @@ const byteChunk = 4096
 
 var binaryOps = map[uint8]simd.BinaryOp{graph.TagAdd: simd.BinaryAdd, graph.TagMultiply: simd.BinaryMul, graph.TagSubtract: simd.BinarySub}
 
-// int8Binary computes a node of two byte operands. It reports false for other nodes.
-func (e *Unit) int8Binary(n *graph.Node) bool {
+func (l *int8Binary) bind(e *frame, n *graph.Node) {
 	out := &e.Graph.Values[n.Out[0]]
-	q, ok := bytesAs(out)
-	if !ok || e.Plain {
-		return false
-	}
-	op, ok := binaryOps[n.Type.Tag]
-	if !ok {
-		return false
-	}
-	a, b, l := &e.Graph.Values[n.In[0]].Quant, &e.Graph.Values[n.In[1]].Quant, &e.bytesBinary
-	l.op = op
+	a, b := &e.Graph.Values[n.In[0]].Quant, &e.Graph.Values[n.In[1]].Quant
+	q, _ := bytesAs(out)
 	l.f = simd.Binary{A: simd.Operand{Zero: a.ZeroPoint, Scale: a.Scale}, B: simd.Operand{Zero: b.ZeroPoint, Scale: b.Scale},
 		Min: n.Min, Max: n.Max, Scale: out.Quant.Scale, Out: q}
-	l.dst, l.operands = e.Bytes[n.Out[0]], [2][]uint8{e.Bytes[n.In[0]], e.Bytes[n.In[1]]}
+	l.e, l.dst, l.operands = e, e.Bytes[n.Out[0]], [2][]uint8{e.Bytes[n.In[0]], e.Bytes[n.In[1]]}
+	for i := range e.workers {
+		if w := &e.workers[i]; w.binary == nil {
+			w.binary = new(simd.Binary)
+		}
+	}
 	s := e.Shapes[n.Out[0]]
-	l.plan(s, repeated(e.Shapes[n.In[0]], s), repeated(e.Shapes[n.In[1]], s), e.threads())
-	e.Parallel(l.outer.Numel()*l.chunks, 1+elementsPerRange/4/min(l.n, l.chunk()), l)
-	return true
+	l.plan(s, repeated(e.Shapes[n.In[0]], s), repeated(e.Shapes[n.In[1]], s))
 }
 
-// plan merges dimensions and allocates the workers. Rows that one operand repeats while the other
+func (l *int8Binary) run(e *frame, _ *graph.Node) {
+	e.Parallel(l.outer.Numel()*l.chunks, 1+elementsPerRange/4/min(l.n, l.chunk()), l)
+}
+
+// plan merges dimensions. Rows that one operand repeats while the other
 // continues are merged into one row; the repeated operand is materialized chunk by chunk.
-func (l *int8Binary) plan(out graph.Shape, a, b graph.Steps, threads int) {
+func (l *int8Binary) plan(out graph.Shape, a, b graph.Steps) {
 	dims, sa, sb := merged(out, a, b)
 	last := dims.Rank - 1
 	l.n, l.row, l.one, l.step = dims.Dim[last], 0, [2]int{sa[last], sb[last]}, [2]graph.Steps{sa, sb}
@@ -185,9 +199,6 @@ func (l *int8Binary) plan(out graph.Shape, a, b graph.Steps, threads int) {
 	l.outer = dims
 	l.outer.Rank = last
 	l.chunks = graph.CeilDiv(l.n, l.chunk())
-	for len(l.workers) < threads {
-		l.workers, l.repeated = append(l.workers, simd.Binary{}), append(l.repeated, [2][]uint8{})
-	}
 }
 
 // chunk returns the number of elements that are computed at a time: whole rows if one operand
@@ -201,7 +212,8 @@ func (l *int8Binary) chunk() int {
 
 // Range computes chunks of rows.
 func (l *int8Binary) Range(worker, lo, hi int) {
-	f := &l.workers[worker]
+	own := &l.e.workers[worker]
+	f := own.binary
 	*f = l.f
 	for task := lo; task < hi; task++ {
 		row, from := task/l.chunks, task%l.chunks*l.chunk()
@@ -211,11 +223,11 @@ func (l *int8Binary) Range(worker, lo, hi int) {
 			at := l.place(k, row)
 			switch {
 			case l.row > 0 && k == l.repeats:
-				x[k] = repeatRow(&l.repeated[worker][k], l.operands[k][at:][:l.row], n)
+				x[k] = repeatRow(&own.repeated[k], l.operands[k][at:][:l.row], n)
 			case l.one[k] == 1:
 				x[k] = l.operands[k][at+from:][:n]
 			default:
-				x[k] = repeatRow(&l.repeated[worker][k], l.operands[k][at:][:1], n)
+				x[k] = repeatRow(&own.repeated[k], l.operands[k][at:][:1], n)
 			}
 		}
 		f.Apply(l.op, l.dst[row*l.n+from:][:n], x[0], x[1])
@@ -241,38 +253,53 @@ func repeatRow(memory *[]uint8, row []uint8, n int) []uint8 {
 	return b
 }
 
-// int8MaxPool computes the largest element of each window. Padding is the smallest value.
+// int8MaxPool computes the largest element of each window of bytes, which keep their scale. Padding is the smallest value. Where windows
+// are mostly padding, bytes are decoded.
 type int8MaxPool struct {
-	e     *Unit
-	node  *graph.Node
-	stage stage
-	off   []int
-	q     simd.Quantized
-	a     []uint8
-	out   graph.Shape
+	floats decoded
+	staged bool // windows are not mostly padding
+	e      *frame
+	node   *graph.Node
+	stage  stage
+	off    []int
+	q      simd.Quantized
+	a      []uint8
+	out    graph.Shape
 }
 
-// int8MaxPool computes a max pool of bytes, which keep their scale. It reports false for other
-// nodes, and for windows that are mostly padding.
-func (e *Unit) int8MaxPool(n *graph.Node) bool {
-	q, ok := bytesAs(&e.Graph.Values[n.In[0]])
-	p, in, out := &e.bytesPool, e.Shapes[n.In[0]], e.Shapes[n.Out[0]]
-	if !ok || e.Plain || !p.stage.plan(n, in, out, -in.Dim[3]&(simd.DotCols-1)) {
-		return false
+// maxPool returns the loop of a max pool.
+func maxPool(e *frame, n *graph.Node) loop {
+	floats := &linePool{}
+	if !e.isBytes(n.In[0]) {
+		return e.onFloats(n, floats)
 	}
-	p.e, p.node, p.q, p.out = e, n, q, out
-	p.off = p.stage.Offsets(p.off[:0], false)
+	return &int8MaxPool{floats: decoded{floats}}
+}
+
+func (p *int8MaxPool) bind(e *frame, n *graph.Node) {
+	in, out := e.Shapes[n.In[0]], e.Shapes[n.Out[0]]
+	p.e, p.node, p.out = e, n, out
+	p.q, _ = bytesAs(&e.Graph.Values[n.In[0]])
+	if p.staged = p.stage.plan(n, in, out, -in.Dim[3]&(simd.DotCols-1)); p.staged {
+		p.off = p.stage.Offsets(p.off[:0], false)
+	}
+}
+
+func (p *int8MaxPool) run(e *frame, n *graph.Node) {
+	if !p.staged {
+		p.floats.run(e, n)
+		return
+	}
 	p.a = e.Bytes[n.In[0]]
 	if p.stage.needed {
 		e.staged = grow(e.staged, int(p.stage.bytes()))
-		p.stage.Copy(e.staged, p.a, func(int) uint8 { return uint8(q.Lo) })
+		p.stage.Copy(e.staged, p.a, func(int) uint8 { return uint8(p.q.Lo) })
 		p.a = e.staged
 	}
-	e.Parallel(out.Leading(2), max(1, elementsPerRange*4/(out.Trailing(2)*len(p.off))), p)
+	e.Parallel(p.out.Leading(2), max(1, elementsPerRange*4/(p.out.Trailing(2)*len(p.off))), p)
 	if n.Min != -graph.Inf || n.Max != graph.Inf {
 		e.boundBytes(n)
 	}
-	return true
 }
 
 // Range computes lines of the output.
@@ -285,7 +312,7 @@ func (p *int8MaxPool) Range(_, lo, hi int) {
 }
 
 // boundBytes clamps a node's output to its bounds.
-func (e *Unit) boundBytes(n *graph.Node) {
+func (e *frame) boundBytes(n *graph.Node) {
 	y := e.result(n.Out[0])
 	e.Decode(y, n.Out[0])
 	boundFloats(n, y)

@@ -14,7 +14,7 @@ import (
 // int8Product is the planned products of a node with 8-bit activations, for the shapes of a unit:
 // rows of activations times weights. The rows are in the input, staged, or gathered.
 type int8Product struct {
-	e    *Unit
+	e    *frame
 	node *graph.Node
 	*int8Weights
 	stage  stage
@@ -37,37 +37,15 @@ type int8Product struct {
 	tasksPerTile  int // for each tile of rows
 }
 
-// planInt8 plans the products of all nodes that have 8-bit products.
-func (e *Unit) planInt8() {
-	if e.Plain {
-		return
+// product returns the loop of a node with a filter: one over bytes, or the given one over floats.
+func (e *frame) product(n *graph.Node, floats loop) loop {
+	if w := e.packed.bytes[n.At]; w != nil {
+		return &int8Product{e: e, node: n, int8Weights: w}
 	}
-	weights := e.packed.bytes
-	if e.Products == nil {
-		e.Products = make([]*int8Product, len(weights))
-	}
-	e.work = e.Arena.workers(e.threads())
-	for i, w := range weights {
-		if w == nil {
-			continue
-		}
-		p := e.Products[i]
-		if p == nil {
-			p = &int8Product{e: e, node: &e.Graph.Nodes[i], int8Weights: w}
-		}
-		p.plan()
-		e.Products[i] = p
-	}
+	return e.onFloats(n, floats)
 }
 
-// int8 runs a node by 8-bit products, and reports whether it is planned to.
-func (e *Unit) int8(n *graph.Node) bool {
-	if e.Products == nil || e.Products[n.At] == nil {
-		return false
-	}
-	e.Products[n.At].run()
-	return true
-}
+func (*int8Product) bind(*frame, *graph.Node) {}
 
 // plan plans the product for the unit's shapes.
 func (p *int8Product) plan() {
@@ -178,7 +156,7 @@ func (p *int8Product) splitTasks() {
 }
 
 // run computes the node.
-func (p *int8Product) run() {
+func (p *int8Product) run(*frame, *graph.Node) {
 	p.loadInput()
 	if p.runtimeBias {
 		p.copyBias()
@@ -243,13 +221,11 @@ func (p *int8Product) loadInput() {
 
 // packRows sets p.a to the activations in the order in which products with 4-bit weights read them.
 func (p *int8Product) packRows(src []uint8) {
-	if p.packed {
-		p.a = p.e.Products[p.node.At-1].a
-		return
-	}
 	size := p.rows * p.nibbles.RowBytes()
 	p.e.staged = grow(p.e.staged, size)
-	p.a = p.nibbles.PackRows(p.e.staged[:size], src, p.rows)
+	if p.a = p.e.staged[:size]; !p.packed {
+		p.nibbles.PackRows(p.a, src, p.rows)
+	}
 }
 
 // rowsPacked reports whether packRows of the previous node makes the same rows: it reads the same elements, in as many rows and in
@@ -258,8 +234,8 @@ func (p *int8Product) rowsPacked() bool {
 	if p.nibbles == nil || p.node.At == 0 {
 		return false
 	}
-	last := p.e.Products[p.node.At-1]
-	return last != nil && last.nibbles != nil && last.node.In[0] == p.node.In[0] && last.rows == p.rows && last.nibbles.K == p.nibbles.K
+	n, w := &p.e.Graph.Nodes[p.node.At-1], p.e.packed.bytes[p.node.At-1]
+	return w != nil && w.nibbles != nil && n.In[0] == p.node.In[0] && w.k == p.k && w.nibbles.K == p.nibbles.K
 }
 
 // zeroByte returns the element that represents 0 in an image.
@@ -275,7 +251,7 @@ func (p *int8Product) zeroByte(image int) uint8 {
 
 // Range computes tasks, or lines of a depthwise convolution.
 func (p *int8Product) Range(worker, lo, hi int) {
-	w := &p.e.work[worker]
+	w := &p.e.bytes[worker]
 	if p.depth != nil {
 		p.depthwise(w, lo, hi)
 		return

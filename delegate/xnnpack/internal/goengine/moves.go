@@ -9,10 +9,14 @@ import (
 
 // Copies of elements of any datatype, by element size.
 
-func (e *Unit) elementSize(v int) int { return e.Graph.Values[v].Datatype.Info().Bits / 8 }
+func (e *frame) elementSize(v int) int { return e.Graph.Values[v].Datatype.Info().Bits / 8 }
 
-// copy does nothing if the two values are the same bytes of an argument.
-func (e *Unit) copy(n *graph.Node) {
+// copyBytes copies a value. It does nothing if the two values are the same bytes of an argument.
+type copyBytes struct{}
+
+func (copyBytes) bind(*frame, *graph.Node) {}
+
+func (copyBytes) run(e *frame, n *graph.Node) {
 	if to, from := e.Bytes[n.Out[0]], e.Bytes[n.In[0]]; !sameBytes(to, from) {
 		copy(to, from)
 	}
@@ -22,32 +26,32 @@ func sameBytes(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0
 
 // copies are the copies that a node makes.
 type copies struct {
-	box    graph.Box
-	copier strided.Copier
-	plans  strided.Plans
+	plan    func(e *frame, n *graph.Node, c *copies) // plans and makes them
+	planned bool
+	box     graph.Box
+	copier  strided.Copier
+	plans   strided.Plans
 }
 
-// copyBoxes replays the copies of a node. If they are not planned for the current addresses, it
-// calls plan instead, which plans and makes them.
-func (e *Unit) copyBoxes(n *graph.Node, plan func(e *Unit, n *graph.Node, c *copies)) {
-	c, stale := loopOf[copies](e, n, true)
-	if !stale {
+func (c *copies) bind(*frame, *graph.Node) { c.planned = false }
+
+func (c *copies) run(e *frame, n *graph.Node) {
+	if c.planned {
 		c.plans.Repeat(e)
 		return
 	}
 	c.plans.Reset()
-	plan(e, n, c)
+	c.plan(e, n, c)
+	c.planned = true
 }
 
 // copy copies the box from a value to the output of the node.
-func (c *copies) copy(e *Unit, n *graph.Node, from int) {
+func (c *copies) copy(e *frame, n *graph.Node, from int) {
 	c.plans.Copy(e, &c.copier, e.elementSize(from), c.box.Shape(),
 		strided.Buffer{Data: e.Bytes[n.Out[0]], Offset: c.box.Into}, strided.Buffer{Data: e.Bytes[from], Offset: c.box.FirstFrom})
 }
 
-func (e *Unit) transpose(n *graph.Node) { e.copyBoxes(n, planTranspose) }
-
-func planTranspose(e *Unit, n *graph.Node, c *copies) {
+func planTranspose(e *frame, n *graph.Node, c *copies) {
 	out := e.Shapes[n.Out[0]]
 	c.box = graph.Box{Sizes: out, To: graph.Strides(out)}
 	step := graph.Strides(e.Shapes[n.In[0]])
@@ -57,9 +61,7 @@ func planTranspose(e *Unit, n *graph.Node, c *copies) {
 	c.copy(e, n, n.In[0])
 }
 
-func (e *Unit) slice(n *graph.Node) { e.copyBoxes(n, planSlice) }
-
-func planSlice(e *Unit, n *graph.Node, c *copies) {
+func planSlice(e *frame, n *graph.Node, c *copies) {
 	out := e.Shapes[n.Out[0]]
 	c.box = graph.Box{Sizes: out, To: graph.Strides(out), From: graph.Strides(e.Shapes[n.In[0]])}
 	for i, offset := range graph.Params[graph.SliceParams](n).Offsets {
@@ -68,13 +70,15 @@ func planSlice(e *Unit, n *graph.Node, c *copies) {
 	c.copy(e, n, n.In[0])
 }
 
-// pad fills the output with the padding value, then copies the input into it.
-func (e *Unit) pad(n *graph.Node) {
+// padding fills the output with the padding value, then copies the input into it.
+type padding struct{ copies }
+
+func (p *padding) run(e *frame, n *graph.Node) {
 	e.fill(n.Out[0], graph.Params[graph.PadParams](n).Value)
-	e.copyBoxes(n, planPad)
+	p.copies.run(e, n)
 }
 
-func planPad(e *Unit, n *graph.Node, c *copies) {
+func planPad(e *frame, n *graph.Node, c *copies) {
 	in := e.Shapes[n.In[0]]
 	c.box = graph.Box{Sizes: in, To: graph.Strides(e.Shapes[n.Out[0]]), From: graph.Strides(in)}
 	for i, before := range graph.Params[graph.PadParams](n).Before {
@@ -84,7 +88,7 @@ func planPad(e *Unit, n *graph.Node, c *copies) {
 }
 
 // fill sets every element of a value to x.
-func (e *Unit) fill(v int, x float32) {
+func (e *frame) fill(v int, x float32) {
 	dst, size := e.Bytes[v], e.elementSize(v)
 	one := [1]float32{x}
 	if e.Graph.Values[v].Datatype == graph.FP32 {
@@ -97,10 +101,8 @@ func (e *Unit) fill(v int, x float32) {
 	}
 }
 
-// concatenate copies each input to its offset along the axis.
-func (e *Unit) concatenate(n *graph.Node) { e.copyBoxes(n, planConcatenate) }
-
-func planConcatenate(e *Unit, n *graph.Node, c *copies) {
+// planConcatenate copies each input to its offset along the axis.
+func planConcatenate(e *frame, n *graph.Node, c *copies) {
 	out := e.Shapes[n.Out[0]]
 	axis, _ := graph.Params[graph.ConcatenateParams](n).Dim(out.Rank)
 	at := 0
@@ -112,7 +114,7 @@ func planConcatenate(e *Unit, n *graph.Node, c *copies) {
 	}
 }
 
-func planRearrange(e *Unit, n *graph.Node, c *copies) {
+func planRearrange(e *frame, n *graph.Node, c *copies) {
 	r := graph.Params[graph.RearrangeParams](n)
 	flat := r.Flat(make([]graph.Dimension, 0, graph.ManyDims))
 	sizes, order := graph.Source(flat)

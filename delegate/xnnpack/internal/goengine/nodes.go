@@ -16,50 +16,74 @@ func init() {
 	} {
 		Types[tag] = unary(8, func(_ *graph.Node, dst, src []float32) { f(dst, src) })
 	}
-	for tag, f := range map[uint8]func(dst, a, b []float32){graph.TagAdd: simd.Add, graph.TagSubtract: simd.Sub, graph.TagMultiply: simd.Mul,
-		graph.TagDiv: simd.Div, graph.TagMinimum: simd.Minimum, graph.TagMaximum: simd.Maximum, graph.TagPReLU: simd.PReLU} {
-		Types[tag] = nodeType{work: binaryWork, Run: func(e *Unit, n *graph.Node) { e.mapBinary(n, f) }}
+	for tag, f := range binaryFuncs {
+		Types[tag] = nodeType{work: binaryWork, Loop: func(e *frame, n *graph.Node) loop { return e.binary(n, f) }}
 	}
+	moved := func(plan func(e *frame, n *graph.Node, c *copies)) nodeType {
+		return nodeType{Loop: func(*frame, *graph.Node) loop { return &copies{plan: plan} }}
+	}
+	copied := nodeType{Loop: func(*frame, *graph.Node) loop { return copyBytes{} }}
 	for tag, t := range map[uint8]nodeType{
 		graph.TagLeakyReLU: unary(4, withScalar(simd.LeakyReLU)),
 		graph.TagELU:       unary(4, withScalar(elu)),
-		graph.TagClamp:     {work: elementWork, Run: func(e *Unit, n *graph.Node) { e.mapUnary(n, 1, clampElements) }},
-		graph.TagConvert:   {work: convertWork, Run: (*Unit).convert},
-		graph.TagTable:     {Run: func(e *Unit, n *graph.Node) { e.lookUp(n, graph.Params[[256]uint8](n)) }},
+		graph.TagClamp:     unary(1, clampElements),
+		graph.TagConvert:   {work: convertWork, Loop: convert},
+		graph.TagTable: {Loop: func(_ *frame, n *graph.Node) loop {
+			return &int8Elements{op: lookUp, table: graph.Params[[256]uint8](n)}
+		}},
 
-		graph.TagConv2d:          {work: products(windowWork), pack: packConvolution, Run: (*Unit).convolution},
-		graph.TagDepthwiseConv2d: {work: products(depthwiseWork), pack: packDepthwise, Run: (*Unit).depthwise},
-		graph.TagConvTranspose2d: {work: products(windowWork), pack: packConvolution, Run: (*Unit).transposed},
+		graph.TagConv2d:              {work: products(windowWork), pack: packConvolution, Loop: product[windowProduct]},
+		graph.TagDepthwiseConv2d:     {work: products(depthwiseWork), pack: packDepthwise, Loop: depthwise},
+		graph.TagConvTranspose2d:     {work: products(windowWork), pack: packConvolution, Loop: product[transposedLines]},
+		graph.TagFullyConnected:      {work: products(connectedWork), pack: packFullyConnected, Loop: product[denseProduct]},
+		graph.TagBatchMatrixMultiply: {work: products(batchWork), Loop: product[batchProduct]},
 
-		graph.TagFullyConnected:      {work: products(connectedWork), pack: packFullyConnected, Run: (*Unit).fullyConnected},
-		graph.TagBatchMatrixMultiply: {work: products(batchWork), Run: (*Unit).batchMatrix},
+		graph.TagAvgPooling2d:       {work: poolWork, Loop: averagePool},
+		graph.TagMaxPooling2d:       {work: poolWork, Loop: maxPool},
+		graph.TagArgMaxPooling2d:    {work: decodeWork, Loop: func(*frame, *graph.Node) loop { return decoded{argmaxPool{}} }},
+		graph.TagGlobalAvgPooling2d: {work: poolWork, Loop: globalPool},
+		graph.TagSoftmax:            {work: decodeWork, Loop: floats[softmaxRows]},
 
-		graph.TagAvgPooling2d:       {work: poolWork, Run: (*Unit).averagePool},
-		graph.TagMaxPooling2d:       {work: poolWork, Run: (*Unit).maxPool},
-		graph.TagArgMaxPooling2d:    {work: decodeWork, Run: (*Unit).argmaxPool},
-		graph.TagGlobalAvgPooling2d: {work: poolWork, Run: (*Unit).globalPool},
-		graph.TagSoftmax:            {work: decodeWork, Run: (*Unit).softmax},
-
-		graph.TagStaticTranspose:   {Run: (*Unit).transpose},
-		graph.TagStaticReshape:     {Run: (*Unit).copy},
-		graph.TagCopy:              {Run: (*Unit).copy},
-		graph.TagStaticSlice:       {Run: (*Unit).slice},
-		graph.TagStaticConstantPad: {Run: (*Unit).pad},
-		graph.TagConcatenate2:      {Run: (*Unit).concatenate},
-		graph.TagConcatenate3:      {Run: (*Unit).concatenate},
-		graph.TagConcatenate4:      {Run: (*Unit).concatenate},
-		graph.TagConcatenate5:      {Run: (*Unit).concatenate},
-		graph.TagRearrange:         {Run: func(e *Unit, n *graph.Node) { e.copyBoxes(n, planRearrange) }},
-		graph.TagResizeBilinear2D:  {work: resizeWork, Run: (*Unit).resize},
-		graph.TagResizePlanes:      {work: resizeWork, Run: (*Unit).resizePlanes},
+		graph.TagStaticTranspose:   moved(planTranspose),
+		graph.TagStaticReshape:     copied,
+		graph.TagCopy:              copied,
+		graph.TagStaticSlice:       moved(planSlice),
+		graph.TagStaticConstantPad: {Loop: func(*frame, *graph.Node) loop { return &padding{copies{plan: planPad}} }},
+		graph.TagConcatenate2:      moved(planConcatenate),
+		graph.TagConcatenate3:      moved(planConcatenate),
+		graph.TagConcatenate4:      moved(planConcatenate),
+		graph.TagConcatenate5:      moved(planConcatenate),
+		graph.TagRearrange:         moved(planRearrange),
+		graph.TagResizeBilinear2D:  {work: resizeWork, Loop: floats[resizeLines]},
+		graph.TagResizePlanes: {work: resizeWork, Loop: func(e *frame, n *graph.Node) loop {
+			return e.onFloats(n, &resizeLines{planes: true})
+		}},
 	} {
 		Types[tag] = t
 	}
 }
 
+// binaryFuncs are the functions of two operands.
+var binaryFuncs = map[uint8]binaryFunc{
+	graph.TagAdd: simd.Add, graph.TagSubtract: simd.Sub, graph.TagMultiply: simd.Mul, graph.TagDiv: simd.Div,
+	graph.TagMinimum: simd.Minimum, graph.TagMaximum: simd.Maximum, graph.TagPReLU: simd.PReLU,
+}
+
+// loopOf is a loop *L.
+type loopOf[L any] interface {
+	*L
+	loop
+}
+
+// floats returns the loop *L over floats for a node.
+func floats[L any, P loopOf[L]](e *frame, n *graph.Node) loop { return e.onFloats(n, P(new(L))) }
+
+// product returns the loop of a node with a filter: over bytes, or the loop *L over floats.
+func product[L any, P loopOf[L]](e *frame, n *graph.Node) loop { return e.product(n, P(new(L))) }
+
 // unary returns the row of a function of each element, which takes about as long as so many multiplications.
 func unary(cost int, f unaryFunc) nodeType {
-	return nodeType{elements: f, work: elementWork, Run: func(e *Unit, n *graph.Node) { e.mapUnary(n, cost, f) }}
+	return nodeType{elements: f, work: elementWork, Loop: func(e *frame, n *graph.Node) loop { return e.unary(n, cost, f) }}
 }
 
 // withScalar returns the function with the node's parameter.
@@ -72,16 +96,3 @@ func square(dst, src []float32) { simd.Mul(dst, src, src) }
 func elu(dst, src []float32, alpha float32) { simd.ELU(dst, src, alpha, 1, 1) }
 
 func clampElements(n *graph.Node, dst, src []float32) { simd.Clamp(dst, src, n.Min, n.Max) }
-
-// convert converts between datatypes.
-func (e *Unit) convert(n *graph.Node) {
-	if e.Graph.Values[n.Out[0]].Datatype == graph.QDInt8 {
-		e.quantizeDynamic(n.Out[0], e.load(0, n.In[0]), e.Graph.Values[n.In[0]].Datatype == graph.FP16)
-		return
-	}
-	if e.int8Convert(n) {
-		return
-	}
-	copy(e.result(n.Out[0]), e.load(0, n.In[0]))
-	e.store(n.Out[0])
-}

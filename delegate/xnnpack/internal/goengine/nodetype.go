@@ -4,8 +4,8 @@ import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 
 // nodeType says how the Go engine runs one kind of node.
 type nodeType struct {
-	// Run computes the outputs.
-	Run func(e *Unit, n *graph.Node)
+	// Loop returns the loop of a node, which depends on datatypes; those that depend on shapes are chosen when it is bound.
+	Loop func(e *frame, n *graph.Node) loop
 	// work adds the memory that the loops need for the node; nil if they need none.
 	work workFunc
 	// pack packs the filter of the node for products of floats; nil if it has none.

@@ -9,7 +9,7 @@ import (
 )
 
 // Decode converts the elements of value v to float32 numbers.
-func (e *Unit) Decode(dst []float32, v int) {
+func (e *frame) Decode(dst []float32, v int) {
 	x, b := &e.Graph.Values[v], e.Bytes[v]
 	switch x.Datatype {
 	case graph.FP16, graph.BF16, graph.FP32:
@@ -35,7 +35,7 @@ func (e *Unit) Decode(dst []float32, v int) {
 }
 
 // decodeChannels is like decode, for int8 with one scale per channel.
-func (e *Unit) decodeChannels(dst []float32, v int) {
+func (e *frame) decodeChannels(dst []float32, v int) {
 	x := &e.Graph.Values[v]
 	inner, channels := e.Shapes[v].Trailing(x.Quant.ChannelDim+1), e.Shapes[v].Dim[x.Quant.ChannelDim]
 	for i, q := range tensor.View[int8](e.Bytes[v])[:len(dst)] {
@@ -44,7 +44,7 @@ func (e *Unit) decodeChannels(dst []float32, v int) {
 }
 
 // decodeNibbles is like Decode, for 4-bit elements of rows with one scale each, or one for each group of elements.
-func (e *Unit) decodeNibbles(dst []float32, v int) {
+func (e *frame) decodeNibbles(dst []float32, v int) {
 	x, b := &e.Graph.Values[v], e.Bytes[v]
 	q, cols := &x.Quant, x.Shape.Last()
 	for i := range dst {
@@ -60,7 +60,7 @@ func (e *Unit) decodeNibbles(dst []float32, v int) {
 
 // encode rounds numbers to the elements of value v: 16-bit floats to nearest even, quantized
 // elements to the nearest within the range of the type.
-func (e *Unit) encode(v int, src []float32) {
+func (e *frame) encode(v int, src []float32) {
 	x, b := &e.Graph.Values[v], e.Bytes[v]
 	switch x.Datatype {
 	case graph.FP16:
@@ -83,29 +83,6 @@ func quantizeFixed(q *simd.Quantized, dst []uint8, src []float32, scale float32)
 	for i, x := range src {
 		if x != x {
 			dst[i] = 0
-		}
-	}
-}
-
-// quantizeDynamic computes scale and zero point of each group of inner dimensions from its minimum,
-// its maximum and 0, and quantizes the group. If half is set, it multiplies by a scale that is
-// rounded to float16 too.
-func (e *Unit) quantizeDynamic(v int, x []float32, half bool) {
-	if !e.Plain {
-		e.quantizeRows(v, x, half)
-		return
-	}
-	s := e.Shapes[v]
-	groups := s.Leading(s.Rank - e.Graph.Values[v].Quant.Nonbatch)
-	e.Tokens[v] = grow(e.Tokens[v], groups)
-	out := tensor.View[int8](e.Bytes[v])
-	n := len(x) / groups
-	for g := range groups {
-		t := dynamicToken(x[g*n : (g+1)*n])
-		e.Tokens[v][g] = t
-		scale := reciprocal(t, half)
-		for i, f := range x[g*n : (g+1)*n] {
-			out[g*n+i] = int8(graph.Quantize(f*scale, t.Zero, -128, 127))
 		}
 	}
 }

@@ -30,7 +30,7 @@ type PackWork struct {
 	g      *graph.Graph
 	shapes []graph.Shape
 	to     *packed
-	floats *Unit  // decodes filters of floats, which changes nothing in it
+	floats *frame // decodes filters of floats, which changes nothing in it
 	size   int64  // of the memory for panels
 	memory []byte // for panels, node by node
 	free   []byte // the rest of it
@@ -88,7 +88,7 @@ func (w *PackWork) pack(ctx context.Context, threads int) (*packed, error) {
 		w.to.Memory, w.memory = newFilterMemory(w.size)
 	}
 	w.free = w.memory
-	w.floats = w.unit()
+	w.floats = w.frame()
 	w.Nodes = make([]PackedNode, len(w.g.Nodes))
 	for i := range w.g.Nodes {
 		w.add(&w.Nodes[i], &w.g.Nodes[i])
@@ -193,9 +193,9 @@ func (w *PackWork) addWinograd(n *graph.Node, f *floatFilter, memory []byte) {
 	}
 }
 
-// unit returns a unit that decodes constants.
-func (w *PackWork) unit() *Unit {
-	e := &Unit{Graph: w.g, Shapes: w.shapes, Bytes: make([][]byte, len(w.g.Values))}
+// frame returns the values of the graph, whose constants are decoded.
+func (w *PackWork) frame() *frame {
+	e := &frame{Graph: w.g, Shapes: w.shapes, Bytes: make([][]byte, len(w.g.Values))}
 	for v := range w.g.Values {
 		e.Bytes[v] = w.g.Values[v].Data
 	}
@@ -281,7 +281,7 @@ func (w *PackWork) end(n *PackedNode) {
 }
 
 // filterNumbers returns the numbers of a filter, in memory that must not be modified.
-func (e *Unit) filterNumbers(v int) []float32 {
+func (e *frame) filterNumbers(v int) []float32 {
 	x := &e.Graph.Values[v]
 	n := e.Shapes[v].Numel()
 	if x.Datatype == graph.FP32 {

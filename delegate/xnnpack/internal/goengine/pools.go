@@ -12,57 +12,52 @@ import (
 // linePool computes lines of a pool's output.
 type linePool struct {
 	nhwc.Pool[float32]
-	e            *Unit
+	e            *frame
 	node         *graph.Node
+	mean         bool
 	in, out      graph.Shape // what it is planned for
 	lines, grain int
 }
 
-func (e *Unit) averagePool(n *graph.Node) { e.pool2d(n, true) }
+// averagePool returns the loop of means over windows.
+func averagePool(e *frame, n *graph.Node) loop { return e.onFloats(n, &linePool{mean: true}) }
 
-func (e *Unit) maxPool(n *graph.Node) {
-	if !e.int8MaxPool(n) {
-		e.pool2d(n, false)
+// globalPool returns the loop of the mean over all pixels of each image.
+func globalPool(e *frame, n *graph.Node) loop {
+	if !e.mapsBytes(n) || n.Min != -graph.Inf || n.Max != graph.Inf {
+		return averagePool(e, n)
 	}
-}
-
-// globalPool computes the mean over all pixels of each image.
-func (e *Unit) globalPool(n *graph.Node) {
-	from, bytes := bytesAs(&e.Graph.Values[n.In[0]])
-	to, toBytes := bytesAs(&e.Graph.Values[n.Out[0]])
-	if !bytes || !toBytes || n.Min != -graph.Inf || n.Max != graph.Inf {
-		e.pool2d(n, true)
-		return
-	}
-	p, _ := loopOf[linePool](e, n, false)
-	p.set(e, n, true)
-	p.meanOfBytes(&from, &to)
+	return &meanOfBytes{linePool{mean: true}}
 }
 
 // meanOfBytes multiplies sums of integers by one ratio, as the library does: sums of floats would round means in the middle
 // between two elements to either side. Sums are exact up to 2^24.
-func (p *linePool) meanOfBytes(from, to *simd.Quantized) {
-	e, in, out := p.e, p.node.In[0], p.node.Out[0]
-	e.slots[0] = grow(e.slots[0], p.in.Numel())
-	p.X, p.Y = e.slots[0], e.result(out)
-	from.Dequantize(p.X, e.Bytes[in], 1)
+type meanOfBytes struct{ linePool }
+
+func (p *meanOfBytes) bind(e *frame, n *graph.Node) {
+	p.set(e, n)
 	for d := range p.Shares {
 		simd.Fill(p.Shares[d], 1)
 	}
-	e.Parallel(p.lines, p.grain, p)
-	ratio := e.Graph.Values[in].Quant.Scale / e.Graph.Values[out].Quant.Scale / float32(p.in.Dim[1]*p.in.Dim[2])
-	to.Quantize(e.Bytes[out], p.Y, ratio)
 }
 
-func (e *Unit) pool2d(n *graph.Node, mean bool) {
-	p, stale := loopOf[linePool](e, n, e.direct[n.At])
-	if stale {
-		p.set(e, n, mean)
-		p.X, p.Y = e.load(0, n.In[0]), e.result(n.Out[0])
-	}
+func (p *meanOfBytes) run(e *frame, n *graph.Node) {
+	in, out := &e.Graph.Values[n.In[0]], &e.Graph.Values[n.Out[0]]
+	from, _ := bytesAs(in)
+	to, _ := bytesAs(out)
+	e.slots[0] = grow(e.slots[0], p.in.Numel())
+	p.X, p.Y = e.slots[0], e.result(n.Out[0])
+	from.Dequantize(p.X, e.Bytes[n.In[0]], 1)
 	e.Parallel(p.lines, p.grain, p)
-	e.store(n.Out[0])
+	to.Quantize(e.Bytes[n.Out[0]], p.Y, in.Quant.Scale/out.Quant.Scale/float32(p.in.Dim[1]*p.in.Dim[2]))
 }
+
+func (p *linePool) bind(e *frame, n *graph.Node) {
+	p.set(e, n)
+	p.X, p.Y = e.load(0, n.In[0]), e.result(n.Out[0])
+}
+
+func (p *linePool) run(e *frame, _ *graph.Node) { e.Parallel(p.lines, p.grain, p) }
 
 // plan sets the windows of a node.
 func (p *linePool) plan(n *graph.Node, in, out graph.Shape, mean bool) {
@@ -76,12 +71,12 @@ func (p *linePool) plan(n *graph.Node, in, out graph.Shape, mean bool) {
 	p.Images = images(&s)
 }
 
-func (p *linePool) set(e *Unit, n *graph.Node, mean bool) {
+func (p *linePool) set(e *frame, n *graph.Node) {
 	if in, out := e.Shapes[n.In[0]], e.Shapes[n.Out[0]]; p.in != in || p.out != out {
 		p.in, p.out = in, out
-		p.plan(n, in, out, mean)
+		p.plan(n, in, out, p.mean)
 		p.Plan(e.threads())
-		if mean {
+		if p.mean {
 			p.CountInside()
 		}
 		p.lines = out.Numel() / max(1, p.Out[2]*p.C)
@@ -95,13 +90,17 @@ func (p *linePool) set(e *Unit, n *graph.Node, mean bool) {
 func (p *linePool) Range(worker, lo, hi int) {
 	n := p.Out[2] * p.C
 	for line := lo; line < hi; line++ {
-		p.Run(worker, p.e.lines[worker], line)
+		p.Run(worker, p.e.workers[worker].line, line)
 		boundFloats(p.node, p.Y[line*n:][:n])
 	}
 }
 
 // argmaxPool selects the first of equal maxima, column by column in the window.
-func (e *Unit) argmaxPool(n *graph.Node) {
+type argmaxPool struct{}
+
+func (argmaxPool) bind(*frame, *graph.Node) {}
+
+func (argmaxPool) run(e *frame, n *graph.Node) {
 	x, y, index := e.load(0, n.In[0]), e.result(n.Out[0]), tensor.View[int32](e.Bytes[n.Out[1]])
 	w := rowsOf(n, e.Shapes[n.In[0]], e.Shapes[n.Out[0]], x)
 	for at := range len(y) / w.C {
@@ -122,7 +121,6 @@ func (e *Unit) argmaxPool(n *graph.Node) {
 			y[at*w.C+c], index[at*w.C+c] = best, int32(max(tap, 0))
 		}
 	}
-	e.store(n.Out[0])
 }
 
 // maxPoolTime limits the time of the pools of a graph, far above that of any model. Large windows
@@ -161,13 +159,12 @@ type softmaxRows struct {
 	c    int
 }
 
-func (e *Unit) softmax(n *graph.Node) {
-	s, stale := loopOf[softmaxRows](e, n, e.direct[n.At])
-	if stale {
-		*s = softmaxRows{x: e.load(0, n.In[0]), y: e.result(n.Out[0]), c: e.Shapes[n.In[0]].Last()}
-	}
+func (s *softmaxRows) bind(e *frame, n *graph.Node) {
+	s.x, s.y, s.c = e.load(0, n.In[0]), e.result(n.Out[0]), e.Shapes[n.In[0]].Last()
+}
+
+func (s *softmaxRows) run(e *frame, _ *graph.Node) {
 	e.Parallel(len(s.y)/s.c, 1+elementsPerRange/(8*s.c), s)
-	e.store(n.Out[0])
 }
 
 // Range computes rows [lo, hi).

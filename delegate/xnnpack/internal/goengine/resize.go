@@ -34,20 +34,9 @@ type samplePoint struct {
 	weight float32
 }
 
-func (e *Unit) resize(n *graph.Node)       { e.resizeTo(n, false) }
-func (e *Unit) resizePlanes(n *graph.Node) { e.resizeTo(n, true) }
+func (r *resizeLines) run(e *frame, _ *graph.Node) { e.Parallel(r.lines, r.grain, r) }
 
-func (e *Unit) resizeTo(n *graph.Node, planes bool) {
-	r, stale := loopOf[resizeLines](e, n, e.direct[n.At])
-	if stale {
-		r.planes = planes
-		r.set(e, n)
-	}
-	e.Parallel(r.lines, r.grain, r)
-	e.store(n.Out[0])
-}
-
-func (r *resizeLines) set(e *Unit, n *graph.Node) {
+func (r *resizeLines) bind(e *frame, n *graph.Node) {
 	r.node, r.in = n, e.Shapes[n.In[0]]
 	r.out = graph.Params[graph.ResizeParams](n).Shape(r.in)
 	r.x, r.y = e.load(0, n.In[0]), e.result(n.Out[0])
@@ -59,7 +48,7 @@ func (r *resizeLines) set(e *Unit, n *graph.Node) {
 	e.reserve(2 * pitch)
 	r.work = grow(r.work, e.threads())
 	for i := range r.work {
-		r.work[i].data = [2][]float32{e.lines[i][:pitch], e.lines[i][pitch : 2*pitch]}
+		r.work[i].data = [2][]float32{e.workers[i].line[:pitch], e.workers[i].line[pitch : 2*pitch]}
 	}
 	r.lines = r.out.Leading(2)
 	r.grain = 1 + elementsPerRange/max(1, 2*r.out.Dim[2]*r.in.Dim[3])

@@ -18,63 +18,42 @@ import (
 // computed on their dequantized numbers. The library approximates these, so results may differ by
 // one step.
 type Unit struct {
-	Graph  *graph.Graph
-	limits delegate.Limits
-	args   []*graph.Argument
-	Shapes []graph.Shape
-	bound  bool
-	ready  bool  // memory and products are planned for Shapes
-	finish bool  // arguments must be finished after the last node
-	kept   int64 // bytes that loops keep between runs
+	frame
+	memory
+	limits     delegate.Limits
+	args       []*graph.Argument
+	bound      bool
+	ready      bool   // memory and products are planned for Shapes
+	finish     bool   // arguments must be finished after the last node
+	generation uint64 // of the addresses and shapes of values
+	steps      []step
+	timed      bool
+	times      []time.Duration // of the nodes in the last timed Execute
+}
 
-	Bytes   [][]byte       // of every value, including constants and arguments
+// memory is where the values between nodes and the working memory of loops are.
+type memory struct {
 	blocks  [][]byte       // for the declared sizes, see image.Workspace; nil for none
 	Planned *Places        // of the blocks
 	worked  lowering.Span  // of the last block: the nodes that may use it
 	Arena   *arena         // contains the bytes of values between nodes if no blocks do
 	Places  *Places        // of the current shapes, in the blocks or in the arena
 	Apart   map[int][]byte // values with their own memory, set by tests
-	Tokens  [][]token      // scales of dynamically quantized values
-	floats  [][]float32
-	floated []bool // floats contains the numbers of the constant
-	slots   [3][]float32
-	out     []float32
-
-	pool        *cpu.Pool
-	run         cpu.Run
-	Plain       bool // use only the plain loops, which tests compare with
-	packed      *packed
-	direct      []bool         // by node: its loop reads and writes the bytes of the values themselves
-	states      []nodeState    // by node
-	generation  uint64         // of the addresses and shapes of values
-	lines       [][]float32    // of the workers: rows or lines of floats, in the arena
-	repeats     []pieces       // of the workers: broadcast operands
-	Products    []*int8Product // by node; nil if its products are of floats
-	work        []int8Work     // of the workers
-	staged      []uint8
-	tables      []*[256]uint8 // of nodes that map bytes to bytes
-	byteLoop    int8Elements
-	bytesBinary int8Binary
-	bytesPool   int8MaxPool
-	filters     []*filter // of the plain loops, by node
-	product     product
-	rows        denseRows
-	patch       patch
-	timed       bool
-	times       []time.Duration // of the nodes in the last timed Execute
+	kept    int64          // bytes that loops keep between runs
 }
 
-// token is the scale and zero point of one group of dynamically quantized elements.
-type token struct {
-	Scale float32
-	Zero  int32
+// step is a node and its loop.
+type step struct {
+	node       *graph.Node
+	loop       loop
+	generation uint64 // of the addresses and shapes to which the loop is bound
 }
 
 // prepare plans a unit of static sizes before its first call. An arena is left to that call: the units of an instance announce
 // what they need first.
 func (e *Unit) prepare() {
 	if e.blocks == nil {
-		e.planInt8()
+		e.plan()
 		return
 	}
 	e.ready = e.allocate() == nil // otherwise the first call has the error
@@ -87,24 +66,22 @@ func (e *Unit) Execute(ctx context.Context, args []*tensor.Value) (err error) {
 			return err
 		}
 	}
-	at := 0
 	e.run.StopWhen(ctx.Done())
 	defer func() {
 		if ctx.Err() != nil { // other panics keep their stack
-			err = e.stopped(ctx, at, err, recover())
+			err = e.stopped(ctx, err, recover())
 		}
 	}()
-	for i := range e.Graph.Nodes {
-		n := &e.Graph.Nodes[i]
-		if at = i; ctx.Err() != nil {
+	for i := range e.steps {
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if !e.timed {
-			e.runNode(n)
+			e.steps[i].run(e)
 			continue
 		}
 		start := time.Now()
-		e.runNode(n)
+		e.steps[i].run(e)
 		e.times[i] = time.Since(start)
 	}
 	if e.finish {
@@ -113,25 +90,35 @@ func (e *Unit) Execute(ctx context.Context, args []*tensor.Value) (err error) {
 	return nil
 }
 
-// stopped returns the error of a run that ended with err or a panic after its ctx had ended. A node whose loop
-// was stopped prepares it again in the next run.
-func (e *Unit) stopped(ctx context.Context, at int, err error, fault any) error {
+// stopped returns the error of a run that ended with err or a panic after its ctx had ended. The next run binds all loops
+// again.
+func (e *Unit) stopped(ctx context.Context, err error, fault any) error {
 	switch fault {
 	case nil:
 		return err
 	case cpu.Stopped{}:
-		e.states[at], e.bound = nodeState{}, false
+		e.bound = false
 		return context.Cause(ctx)
 	}
 	panic(fault)
 }
 
-// runNode runs a node. The plain loops do not apply merged functions.
-func (e *Unit) runNode(n *graph.Node) {
-	typeOf(n).Run(e, n)
-	if e.Plain && n.Then != nil {
-		y := e.result(n.Out[0])
-		finishNode(n, y, 1, len(y), 0, len(y))
+// run runs a node.
+func (s *step) run(e *Unit) {
+	if s.generation != e.generation {
+		s.loop.bind(&e.frame, s.node)
+		s.generation = e.generation
+	}
+	s.loop.run(&e.frame, s.node)
+}
+
+// plan plans the loops for the current shapes.
+func (e *Unit) plan() {
+	e.bytes = e.Arena.workers(e.threads())
+	for i := range e.steps {
+		if l, ok := e.steps[i].loop.(planner); ok {
+			l.plan()
+		}
 	}
 }
 
@@ -158,17 +145,6 @@ func (e *Unit) bind(args []*tensor.Value) error {
 	e.bound = true
 	e.generation++
 	return nil
-}
-
-// Parallel implements [strided.Threads].
-func (e *Unit) Parallel(n, grain int, body cpu.Body) { e.pool.Do(&e.run, n, grain, body) }
-
-// threads returns the largest number of workers that compute a node.
-func (e *Unit) threads() int {
-	if e.pool == nil {
-		return 1
-	}
-	return e.pool.Size()
 }
 
 // allocate sets the memory of values between nodes, and that of the nodes' loops. Each of both is in the
@@ -204,7 +180,7 @@ func (e *Unit) allocate() error {
 	e.kept = w.kept
 	e.divide(w, loops)
 	e.assign(values)
-	e.planInt8()
+	e.plan()
 	return nil
 }
 
@@ -261,48 +237,6 @@ func (e *Unit) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
 // Close does nothing: the unit's memory is garbage collected.
 func (e *Unit) Close() error { return nil }
 
-// load returns the numbers of a value. Unless they are float32, it decodes them into the i-th
-// buffer.
-func (e *Unit) load(i, v int) []float32 {
-	n := e.Shapes[v].Numel()
-	if e.Graph.Values[v].Datatype == graph.FP32 {
-		return tensor.View[float32](e.Bytes[v])[:n]
-	}
-	e.slots[i] = grow(e.slots[i], n)
-	e.Decode(e.slots[i], v)
-	return e.slots[i]
-}
-
-// constant returns the numbers of a constant, which are decoded once.
-func (e *Unit) constant(v int) []float32 {
-	if e.Graph.Values[v].Datatype == graph.FP32 {
-		return tensor.View[float32](e.Bytes[v])[:e.Shapes[v].Numel()]
-	}
-	if !e.floated[v] {
-		e.floats[v] = make([]float32, e.Shapes[v].Numel())
-		e.Decode(e.floats[v], v)
-		e.floated[v] = true
-	}
-	return e.floats[v]
-}
-
-// result returns the buffer for the numbers of an output; store writes them to the output.
-func (e *Unit) result(v int) []float32 {
-	n := e.Shapes[v].Numel()
-	if e.Graph.Values[v].Datatype == graph.FP32 {
-		return tensor.View[float32](e.Bytes[v])[:n]
-	}
-	e.out = grow(e.out, n)
-	return e.out
-}
-
-// store rounds the numbers of result to the datatype of the value.
-func (e *Unit) store(v int) {
-	if e.Graph.Values[v].Datatype != graph.FP32 {
-		e.encode(v, e.out)
-	}
-}
-
 var _ lowering.Checker = (*Unit)(nil)
 
 // Check implements lowering.Checker.
@@ -313,21 +247,6 @@ func (e *Unit) Check(args []*tensor.Value) error {
 	return e.bind(args)
 }
 
-// denseRows is a source of the rows of a matrix.
-type denseRows struct {
-	x []float32
-	k int
-}
-
-func (r *denseRows) row(dst []float32, _, p int) { copy(dst, r.x[p*r.k:(p+1)*r.k]) }
-
-// lookUp computes a node from bytes to bytes.
-func (e *Unit) lookUp(n *graph.Node, table *[256]uint8) {
-	count := e.Shapes[n.Out[0]].Numel()
-	e.byteLoop = int8Elements{op: lookUp, table: table, in: e.Bytes[n.In[0]][:count], out: e.Bytes[n.Out[0]][:count]}
-	e.Parallel(count, elementsPerRange, &e.byteLoop)
-}
-
 // workBlock returns the block of the nodes' working memory, from the first to the last node that uses it
 // at the given shapes.
 func workBlock(g *graph.Graph, s []graph.Shape, threads int) lowering.Block {
@@ -336,39 +255,6 @@ func workBlock(g *graph.Graph, s []graph.Shape, threads int) lowering.Block {
 		return lowering.Block{Span: lowering.Span{First: last, Last: last}}
 	}
 	return lowering.Block{Bytes: w.shared(threads), Span: w.used}
-}
-
-// loopOf returns the loop of the node, a T, and reports whether it must be prepared for the current
-// addresses of values. That is always so if the loop reads copies of values, whose addresses
-// change.
-func loopOf[T any](e *Unit, n *graph.Node, inPlace bool) (loop *T, stale bool) {
-	s := &e.states[n.At]
-	loop, ok := s.loop.(*T)
-	if !ok {
-		loop = new(T)
-		s.loop = loop
-	}
-	stale = !ok || !inPlace || s.generation != e.generation
-	s.generation = e.generation
-	return loop, stale
-}
-
-// directNodes reports for each node whether its loop works on the bytes of the values themselves:
-// its operands are all float32 and its filter, if any, is constant.
-func (e *Unit) directNodes() []bool {
-	direct := make([]bool, len(e.Graph.Nodes))
-	for i := range e.Graph.Nodes {
-		n := &e.Graph.Nodes[i]
-		direct[i] = typeOf(n).pack == nil || e.packed.Floats[i] != nil
-		for _, list := range [][]int{n.In, n.Out} {
-			for k, v := range list {
-				if packed := k > 0 && typeOf(n).pack != nil; v != graph.None && !packed {
-					direct[i] = direct[i] && e.Graph.Values[v].Datatype == graph.FP32
-				}
-			}
-		}
-	}
-	return direct
 }
 
 // Memory returns the bytes that the unit has besides the arena and its blocks.

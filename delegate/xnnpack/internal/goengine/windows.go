@@ -33,7 +33,7 @@ type windowRows struct {
 }
 
 // windowsOf returns the windows of a node over its first input.
-func (e *Unit) windowsOf(n *graph.Node) windowRows {
+func (e *frame) windowsOf(n *graph.Node) windowRows {
 	s := n.Windows(e.Shapes[n.In[0]], e.Shapes[n.Out[0]])
 	return windowRows{s, nhwc.Rows[float32]{Images: images(&s), Group: s.W.GroupIn, X: e.load(0, n.In[0])}}
 }
@@ -45,11 +45,4 @@ func (s *windowRows) gather(dst []float32, group, p, rows, k, n int) {
 	for i := range rows {
 		s.points.Gather(dst[i*n:][:n], group, p+i, k, 0)
 	}
-}
-
-// patch is a source of the same rows for the plain loops.
-type patch struct{ nhwc.Rows[float32] }
-
-func (p *patch) row(dst []float32, group, at int) {
-	p.Gather(dst[:p.Kernel[1]*p.Kernel[2]*p.Group], group, at, 0, 0)
 }

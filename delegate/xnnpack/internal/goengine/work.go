@@ -71,7 +71,7 @@ func (w *work) slot(i int, bytes int64) { w.slots[i] = max(w.slots[i], bytes) }
 const outSlot = 3
 
 // divide cuts the work that units share from memory.
-func (e *Unit) divide(w *work, memory []byte) {
+func (e *frame) divide(w *work, memory []byte) {
 	cut := func(n int64) []byte {
 		b := memory[:n:n]
 		memory = memory[graph.AlignUp(n):]
@@ -82,9 +82,11 @@ func (e *Unit) divide(w *work, memory []byte) {
 	}
 	e.out = tensor.View[float32](cut(w.slots[outSlot]))
 	e.staged = cut(w.staged)
-	e.lines = grow(e.lines, e.threads())
-	for i := range e.lines {
-		e.lines[i] = tensor.View[float32](cut(w.line))
+	if len(e.workers) < e.threads() {
+		e.workers = make([]worker, e.threads())
+	}
+	for i := range e.workers {
+		e.workers[i].line = tensor.View[float32](cut(w.line))
 	}
 }
 

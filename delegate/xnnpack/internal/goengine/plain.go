@@ -1,17 +1,177 @@
 package goengine
 
 import (
-	"math"
-
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/nhwc"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// In the reference, convolutions and matrix products are one computation: rows of numbers, gathered
+// plainLoop computes a node with a filter by the definition.
+type plainLoop struct {
+	filter  *filter // of a constant
+	product plainProduct
+	rows    denseRows
+	patch   patch
+}
+
+func (*plainLoop) bind(*frame, *graph.Node) {}
+
+func (l *plainLoop) run(e *frame, n *graph.Node) {
+	switch {
+	case n.Type.Tag == graph.TagFullyConnected:
+		f := l.prepared(e, n)
+		l.rows = denseRows{e.factors(0, n.In[0]), f.k}
+		l.multiply(plainProduct{e: e, node: n, filter: f, source: &l.rows, rows: e.Shapes[n.Out[0]].Numel() / f.n,
+			out: n.Out[0], result: requantizerOf(e.Graph, n)})
+	case n.Type.Tag == graph.TagBatchMatrixMultiply:
+		l.batches(e, n)
+	default:
+		l.convolution(e, n, l.prepared(e, n))
+	}
+	if n.Then != nil {
+		y := e.result(n.Out[0])
+		finishNode(n, y, 1, len(y), 0, len(y))
+	}
+}
+
+func (l *plainLoop) multiply(p plainProduct) {
+	p.work = l.product.work
+	l.product = p
+	l.product.multiply()
+}
+
+// convolution has one product row per output pixel, gathered from its window.
+func (l *plainLoop) convolution(e *frame, n *graph.Node, f *filter) {
+	in, out := e.Shapes[n.In[0]], e.Shapes[n.Out[0]]
+	l.patch = patch{rowsOf(n, in, out, e.factors(0, n.In[0]))}
+	p := plainProduct{e: e, node: n, filter: f, rows: out.Leading(3), out: n.Out[0], result: requantizerOf(e.Graph, n)}
+	if n.Type.Tag == graph.TagDepthwiseConv2d {
+		p.image = &l.patch
+	} else {
+		p.source = &l.patch
+	}
+	l.multiply(p)
+}
+
+// batches multiplies batches of matrices. Outer dimensions of size 1 are broadcast.
+func (l *plainLoop) batches(e *frame, n *graph.Node) {
+	a, b, out := e.Shapes[n.In[0]], e.Shapes[n.In[1]], e.Shapes[n.Out[0]]
+	m, cols, k := out.FromEnd(1), out.FromEnd(0), a.FromEnd(0)
+	x, w := e.factors(0, n.In[0]), e.factors(1, n.In[1])
+	f := &filter{groups: 1, k: k, n: cols, values: make([]float32, k*cols), exact: e.Graph.Values[n.In[0]].Datatype == graph.QDInt8}
+	if f.exact {
+		f.scales, w = e.Graph.Values[n.In[1]].Quant.Scales, nil
+		for _, q := range tensor.View[int8](e.Bytes[n.In[1]]) {
+			w = append(w, float32(q))
+		}
+	}
+	for batch := range out.Leading(out.Rank - 2) {
+		from := w[batchOffset(batch, out, b)*k*cols:][:k*cols]
+		for i := range f.values {
+			if at := i; n.Flags&graph.FlagTransposeWeights != 0 {
+				f.values[i] = from[at%cols*k+at/cols]
+			} else {
+				f.values[i] = from[at]
+			}
+		}
+		l.rows = denseRows{x[batchOffset(batch, out, a)*m*k:][:m*k], k}
+		l.multiply(plainProduct{e: e, node: n, filter: f, source: &l.rows, rows: m, out: n.Out[0], first: batch * m * cols})
+	}
+}
+
+// prepared returns the node's filter with its bias.
+func (l *plainLoop) prepared(e *frame, n *graph.Node) *filter {
+	if l.filter == nil || !e.Graph.Values[n.In[1]].IsConst() {
+		l.filter = e.newFilter(n)
+	}
+	e.prepareBias(l.filter, n)
+	return l.filter
+}
+
+// plainTokens quantizes groups of elements, each with its own scale.
+type plainTokens struct{}
+
+func (plainTokens) bind(*frame, *graph.Node) {}
+
+func (plainTokens) run(e *frame, n *graph.Node) {
+	v, x, half := n.Out[0], e.load(0, n.In[0]), e.Graph.Values[n.In[0]].Datatype == graph.FP16
+	s := e.Shapes[v]
+	groups := s.Leading(s.Rank - e.Graph.Values[v].Quant.Nonbatch)
+	e.Tokens[v] = grow(e.Tokens[v], groups)
+	out, size := tensor.View[int8](e.Bytes[v]), len(x)/groups
+	for g := range groups {
+		t := dynamicToken(x[g*size : (g+1)*size])
+		e.Tokens[v][g] = t
+		scale := reciprocal(t, half)
+		for i, f := range x[g*size : (g+1)*size] {
+			out[g*size+i] = int8(graph.Quantize(f*scale, t.Zero, -128, 127))
+		}
+	}
+}
+
+// NewPlainUnit returns a unit of an image with the plain loops, with which tests compare the others: products and elements are
+// computed on numbers. Only tests call it.
+func NewPlainUnit(m *Image, in delegate.Instance) *Unit {
+	e := NewUnit(m, in)
+	for i := range e.steps {
+		if l := plainOf(e.steps[i].node, &e.frame); l != nil {
+			e.steps[i].loop = l
+		}
+	}
+	return e
+}
+
+// ByteProducts returns the number of nodes whose loops multiply bytes, for tests.
+func (e *Unit) ByteProducts() (n int) {
+	for i := range e.steps {
+		if _, ok := e.steps[i].loop.(*int8Product); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// plainOf returns the plain loop of a node, nil for none.
+func plainOf(n *graph.Node, e *frame) loop {
+	row := typeOf(n)
+	switch f := binaryFuncs[n.Type.Tag]; {
+	case n.Type.Packs:
+		return &plainLoop{}
+	case n.Type.Tag == graph.TagConvert && e.Graph.Values[n.Out[0]].Datatype == graph.QDInt8:
+		return plainTokens{}
+	case n.Type.Tag == graph.TagConvert:
+		return decoded{&copyFloats{}}
+	case row.elements != nil:
+		return decoded{&unaryLoop{f: row.elements, grain: elementsPerRange}}
+	case f != nil:
+		return decoded{&binaryLoop{f: f}}
+	case n.Type.Tag == graph.TagMaxPooling2d:
+		return decoded{&linePool{}}
+	}
+	return nil
+}
+
+// denseRows is a source of the rows of a matrix.
+type denseRows struct {
+	x []float32
+	k int
+}
+
+func (r *denseRows) row(dst []float32, _, p int) { copy(dst, r.x[p*r.k:(p+1)*r.k]) }
+
+// patch is a source of the same rows for the plain loops.
+type patch struct{ nhwc.Rows[float32] }
+
+func (p *patch) row(dst []float32, group, at int) {
+	p.Gather(dst[:p.Kernel[1]*p.Kernel[2]*p.Group], group, at, 0, 0)
+}
+
+// Convolutions and matrix products are one computation here: rows of numbers, gathered
 // from the input, times a prepared filter. Quantized elements are integers in float32, whose sums
-// are exact below 2²⁴, as are those of exactTerms products of 8-bit numbers. The int8 and float
-// kernels are compared with these loops, which run where those kernels do not.
+// are exact below 2²⁴, as are those of exactTerms products of 8-bit numbers. The
+// loops of the package are compared with these.
 const exactTerms = 512
 
 // filter is the prepared weights of a node: for each group a matrix of k rows and n columns, with
@@ -32,9 +192,9 @@ type rowSource interface {
 	row(dst []float32, group, p int)
 }
 
-// product is the parallel loop over the output rows of a node.
-type product struct {
-	e      *Unit
+// plainProduct is the parallel loop over the output rows of a node.
+type plainProduct struct {
+	e      *frame
 	node   *graph.Node
 	filter *filter
 	source rowSource
@@ -55,7 +215,7 @@ type rowTile struct {
 const tileRows = 16
 
 // multiply computes the product for all rows.
-func (p *product) multiply() {
+func (p *plainProduct) multiply() {
 	for len(p.work) < p.e.threads() {
 		p.work = append(p.work, rowTile{})
 	}
@@ -65,7 +225,7 @@ func (p *product) multiply() {
 }
 
 // Range computes the tiles [lo, hi) of rows.
-func (p *product) Range(worker, lo, hi int) {
+func (p *plainProduct) Range(worker, lo, hi int) {
 	w, f := &p.work[worker], p.filter
 	w.rows, w.sums = grow(w.rows, tileRows*f.k), grow(w.sums, tileRows*f.n)
 	w.part, w.int32s = grow(w.part, tileRows*f.n), grow(w.int32s, tileRows*f.n)
@@ -83,7 +243,7 @@ func (p *product) Range(worker, lo, hi int) {
 }
 
 // sum computes the sums of m output rows of a group.
-func (p *product) sum(w *rowTile, g, from, m int) {
+func (p *plainProduct) sum(w *rowTile, g, from, m int) {
 	if p.image != nil {
 		for i := range m {
 			p.e.run.Poll()
@@ -103,7 +263,7 @@ func (p *product) sum(w *rowTile, g, from, m int) {
 }
 
 // sumFloats adds float products, in steps that keep the part of the filter in cache.
-func (p *product) sumFloats(w *rowTile, g, m int) {
+func (p *plainProduct) sumFloats(w *rowTile, g, m int) {
 	f := p.filter
 	step := max(16, 1<<16/f.n)
 	for k := 0; k < f.k; k += step {
@@ -114,7 +274,7 @@ func (p *product) sumFloats(w *rowTile, g, m int) {
 }
 
 // sumInt32 adds integer products exactly. It scales the sum of each block before it adds it.
-func (p *product) sumInt32(w *rowTile, g, m int) {
+func (p *plainProduct) sumInt32(w *rowTile, g, m int) {
 	f := p.filter
 	clear(w.int32s[:m*f.n])
 	step := exactTerms
@@ -146,7 +306,7 @@ func (p *product) sumInt32(w *rowTile, g, m int) {
 }
 
 // sumDepthwise adds the pixels of a window, each times its row of the filter, per channel.
-func (p *product) sumDepthwise(w *rowTile, i, at int) {
+func (p *plainProduct) sumDepthwise(w *rowTile, i, at int) {
 	f, src := p.filter, p.image
 	sums, int32s := w.sums[i*f.n:][:f.n], w.int32s[i*f.n:][:f.n]
 	clear(int32s)
@@ -184,7 +344,7 @@ func addScaled(sums, x, w []float32) {
 }
 
 // finish converts the sums of row i of the tile, which is row at of the output, to elements.
-func (p *product) finish(w *rowTile, g, i, at int) {
+func (p *plainProduct) finish(w *rowTile, g, i, at int) {
 	f := p.filter
 	first := p.first + (at*f.groups+g)*f.n
 	sums, int32s := w.sums[i*f.n:][:f.n], w.int32s[i*f.n:][:f.n]
@@ -216,7 +376,7 @@ func (p *product) finish(w *rowTile, g, i, at int) {
 }
 
 // scaleTokens scales the sums of a dynamically quantized row, or of floats times quantized weights.
-func (p *product) scaleTokens(sums []float32, g, at int) {
+func (p *plainProduct) scaleTokens(sums []float32, g, at int) {
 	f := p.filter
 	scale := float32(1)
 	if tokens := p.e.Tokens[p.node.In[0]]; p.e.Graph.Values[p.node.In[0]].Datatype == graph.QDInt8 {
@@ -232,16 +392,16 @@ func (p *product) scaleTokens(sums []float32, g, at int) {
 
 // tokenOf returns the index of the dynamically quantized group from which output row at is
 // computed.
-func (p *product) tokenOf(at int) int {
+func (p *plainProduct) tokenOf(at int) int {
 	row := at + p.first/max(1, p.filter.groups*p.filter.n)
 	return row * len(p.e.Tokens[p.node.In[0]]) / p.totalRows()
 }
 
-func (p *product) totalRows() int {
+func (p *plainProduct) totalRows() int {
 	return p.e.Shapes[p.out].Numel() / (p.filter.groups * p.filter.n)
 }
 
-func (p *product) storeInt32(i int, x float32, d graph.Datatype) {
+func (p *plainProduct) storeInt32(i int, x float32, d graph.Datatype) {
 	q := graph.Quantize(x, p.result.zero, p.result.lo, p.result.hi)
 	if d == graph.QInt8 {
 		tensor.View[int8](p.e.Bytes[p.out])[i] = int8(q)
@@ -250,7 +410,7 @@ func (p *product) storeInt32(i int, x float32, d graph.Datatype) {
 	}
 }
 
-func (p *product) storeFloats(first int, src []float32, d graph.Datatype) {
+func (p *plainProduct) storeFloats(first int, src []float32, d graph.Datatype) {
 	b := p.e.Bytes[p.out]
 	switch d {
 	case graph.FP32:
@@ -262,39 +422,9 @@ func (p *product) storeFloats(first int, src []float32, d graph.Datatype) {
 	}
 }
 
-// requantizer converts sums of quantized products to elements of the output.
-type requantizer struct {
-	in, out      float32 // scales
-	zero, lo, hi int32
-}
-
-func (r *requantizer) scale(filter float32) float32 { return float32(r.in*filter) / r.out }
-
-// requantizerOf returns the conversion of a node from the scale of its input to that of its output.
-func requantizerOf(g *graph.Graph, n *graph.Node) requantizer {
-	in, out := &g.Values[n.In[0]], &g.Values[n.Out[0]]
-	r := requantizer{in: in.Quant.Scale, out: out.Quant.Scale, zero: out.Quant.ZeroPoint}
-	switch out.Datatype {
-	case graph.QInt8:
-		r.lo, r.hi = -128, 127
-	case graph.QUInt8:
-		r.lo, r.hi = 0, 255
-	default:
-		return r
-	}
-	lo, hi := r.lo, r.hi
-	if !math.IsInf(float64(n.Min), -1) {
-		r.lo = graph.Quantize(n.Min/r.out, r.zero, lo, hi)
-	}
-	if !math.IsInf(float64(n.Max), 1) {
-		r.hi = graph.Quantize(n.Max/r.out, r.zero, lo, hi)
-	}
-	return r
-}
-
 // factors returns the elements of a value as floats for products: the numbers of float values, and
 // the differences from the zero point for quantized ones.
-func (e *Unit) factors(slot, v int) []float32 {
+func (e *frame) factors(slot, v int) []float32 {
 	x := &e.Graph.Values[v]
 	n := e.Shapes[v].Numel()
 	switch x.Datatype {
@@ -318,28 +448,4 @@ func (e *Unit) factors(slot, v int) []float32 {
 		return e.load(slot, v)
 	}
 	return e.slots[slot]
-}
-
-// boundFloats clamps numbers to the node's bounds, in place.
-func boundFloats(n *graph.Node, x []float32) {
-	if n.Min == -graph.Inf && n.Max == graph.Inf {
-		return
-	}
-	simd.Clamp(x, x, n.Min, n.Max)
-}
-
-// grow returns a slice of n elements, in the memory of s if it is large enough. Their values are not specified.
-func grow[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}
-
-// reserve makes sure that each worker has so many floats in e.lines. Only loops that work cannot
-// know, those of tests, allocate.
-func (e *Unit) reserve(floats int) {
-	for i := range e.lines {
-		e.lines[i] = grow(e.lines[i], floats)
-	}
 }
