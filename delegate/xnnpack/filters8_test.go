@@ -29,7 +29,9 @@ func unusualFilters() (exact, decoded []graphtest.Sample) {
 	}
 	for _, w := range []graph.Window{
 		window(func(w *graph.Window) { w.Groups, w.KernelH, w.KernelW, w.Top, w.Left = 37, 3, 3, 1, 1 }),
-		window(func(w *graph.Window) { w.Groups, w.KernelH, w.KernelW, w.Top, w.Left, w.StrideH, w.StrideW = 21, 3, 3, 400, 400, 300, 500 }),
+		window(func(w *graph.Window) {
+			w.Groups, w.KernelH, w.KernelW, w.Top, w.Left, w.StrideH, w.StrideW = 21, 3, 3, 400, 400, 300, 500
+		}),
 		window(func(w *graph.Window) { w.Groups, w.GroupOut, w.KernelW, w.Right, w.StrideW = 5, 2, 4, 30000, 3000 }),
 	} {
 		exact = append(exact, convolutionSample8("DepthwiseConv2d", bytesOf, w, 255))
