@@ -1,4 +1,4 @@
-package etrun_test
+package repo
 
 import (
 	"bytes"
@@ -19,6 +19,14 @@ import (
 	"strings"
 	"testing"
 )
+
+// The tests run in the folder of the module.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 var update = flag.Bool("update", false, "rewrite testdata/api")
 
@@ -67,7 +75,7 @@ func TestAPI(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, difference := range differences(got, string(want)) {
-			t.Errorf("%s: %s (go test -run TestAPI -update . accepts it)", file, difference)
+			t.Errorf("%s: %s (go test ./internal/repo -run TestAPI -update accepts it)", file, difference)
 		}
 	}
 }

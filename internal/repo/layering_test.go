@@ -1,4 +1,4 @@
-package etrun_test
+package repo
 
 import (
 	"go/parser"
