@@ -21,7 +21,7 @@ func TestChains(t *testing.T) {
 	xnntest.Library(t)
 	pool := cpu.NewPool(2)
 	defer pool.Close()
-	rounds := rounds(200)
+	rounds := graphtest.Rounds(200)
 	ran := 0
 	for seed := range uint64(rounds) {
 		g := graphtest.RandomGraph(seed, 7)
@@ -90,7 +90,7 @@ func nodeNames(g *graph.Graph) []string {
 // TestDynamicChains runs each random graph on one unit with different input sizes.
 func TestDynamicChains(t *testing.T) {
 	xnntest.Library(t)
-	rounds := rounds(60)
+	rounds := graphtest.Rounds(60)
 	ran := 0
 	for seed := range uint64(rounds) {
 		g := graphtest.RandomGraph(seed, 5)

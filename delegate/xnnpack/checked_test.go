@@ -10,6 +10,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/callstest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -17,13 +18,13 @@ import (
 // logarithms is a region that adds the logarithm of its input to the input.
 func logarithms(t *testing.T) (*native.Unit, []*tensor.Value) {
 	t.Helper()
-	c := newCalls(1)
-	x := c.input(4, 8)
-	c.outputs(c.do("aten::add.out", 2, c.do("aten::log.out", 2, x), x, 1))
-	if c.err != nil {
-		t.Fatal(c.err)
+	c := callstest.New(1)
+	x := c.Input(4, 8)
+	c.Outputs(c.Do("aten::add.out", 2, c.Do("aten::log.out", 2, x), x, 1))
+	if c.Err != nil {
+		t.Fatal(c.Err)
 	}
-	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.CompileGraph(t.Context(), c.g)
+	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.CompileGraph(t.Context(), c.Graph)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func logarithms(t *testing.T) (*native.Unit, []*tensor.Value) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { u.Close() })
-	args := c.arguments()
+	args := c.Arguments()
 	for i := range 32 {
 		tensor.Data[float32](args[0].Tensor)[i] = 1
 	}
@@ -116,11 +117,11 @@ func TestCallsBefore(t *testing.T) {
 	xnntest.Library(t)
 	twice, failed := 0, 0
 	for seed := range specialRounds() {
-		w := randomCalls(uint64(seed), 1+seed%6, false)
-		if len(w.g.Calls) == 0 || len(w.g.Outputs) == 0 || w.err != nil {
+		w := callstest.NewRandom(uint64(seed), 1+seed%6, false, Backend{}.Accepts)
+		if len(w.Graph.Calls) == 0 || len(w.Graph.Outputs) == 0 || w.Err != nil {
 			continue
 		}
-		n, err := w.runHistory(Backend{Engine: EngineNative, Library: xnntest.Path()}, 12)
+		n, err := runHistory(w, Backend{Engine: EngineNative, Library: xnntest.Path()}, 12)
 		if twice += n; err != nil {
 			if failed++; failed < 20 {
 				t.Errorf("seed %d: %v\n%v", seed, err, w)
@@ -134,8 +135,8 @@ func TestCallsBefore(t *testing.T) {
 }
 
 // runHistory runs one unit on several inputs, and a new unit on each. It returns how many calls began in Go.
-func (w *callMaker) runHistory(b Backend, steps int) (inGo int, err error) {
-	img, err := b.CompileGraph(context.Background(), w.g)
+func runHistory(w *callstest.Random, b Backend, steps int) (inGo int, err error) {
+	img, err := b.CompileGraph(context.Background(), w.Graph)
 	if err != nil {
 		return 0, nil // checked elsewhere
 	}
@@ -145,20 +146,20 @@ func (w *callMaker) runHistory(b Backend, steps int) (inGo int, err error) {
 		return 0, err
 	}
 	defer u.Close()
-	args := w.arguments()
+	args := w.Arguments()
 	special := false
 	for step := range steps {
-		if w.r.IntN(4) == 0 {
+		if w.Rand.IntN(4) == 0 {
 			special = !special
 		}
-		w.fill(args, special)
+		fillInputs(w, args, special)
 		if n, ok := u.(*native.Unit); ok && n.Repeated > 1 {
 			inGo++
 		}
 		if err := u.Execute(context.Background(), args); err != nil {
 			return inGo, err
 		}
-		if err := w.sameAlone(img, args); err != nil {
+		if err := sameAlone(w, img, args); err != nil {
 			return inGo, fmt.Errorf("call %d: %w", step, err)
 		}
 	}
@@ -166,36 +167,36 @@ func (w *callMaker) runHistory(b Backend, steps int) (inGo int, err error) {
 }
 
 // fill writes random numbers to the inputs, or among them some that are finite, but beyond what sums and functions bear.
-func (w *callMaker) fill(args []*tensor.Value, special bool) {
-	for i := range w.g.Inputs {
+func fillInputs(w *callstest.Random, args []*tensor.Value, special bool) {
+	for i := range w.Graph.Inputs {
 		t := args[i].Tensor
 		if t.DType != tensor.Float32 || t.Numel() == 0 {
 			continue
 		}
 		x := tensor.Data[float32](t)
 		for k := range x {
-			x[k] = 0.1 + w.r.Float32()
+			x[k] = 0.1 + w.Rand.Float32()
 		}
 		if special {
-			x[w.r.IntN(len(x))] = [...]float32{0, -1, 0x1p62, -0x1p62}[w.r.IntN(4)]
+			x[w.Rand.IntN(len(x))] = [...]float32{0, -1, 0x1p62, -0x1p62}[w.Rand.IntN(4)]
 		}
 	}
 }
 
 // sameAlone compares the outputs of a call with those of a unit that has run no other.
-func (w *callMaker) sameAlone(img delegate.Image, args []*tensor.Value) error {
+func sameAlone(w *callstest.Random, img delegate.Image, args []*tensor.Value) error {
 	u, err := img.Unit(delegate.Instance{})
 	if err != nil {
 		return err
 	}
 	defer u.Close()
-	alone := append(slices.Clone(args[:len(w.g.Inputs)]), w.arguments()[len(w.g.Inputs):]...)
+	alone := append(slices.Clone(args[:len(w.Graph.Inputs)]), w.Arguments()[len(w.Graph.Inputs):]...)
 	if err := u.Execute(context.Background(), alone); err != nil {
 		return err
 	}
-	for i := len(w.g.Inputs); i < len(args); i++ {
+	for i := len(w.Graph.Inputs); i < len(args); i++ {
 		if !bytes.Equal(args[i].Tensor.Data, alone[i].Tensor.Data) {
-			return fmt.Errorf("output %d differs from that of a unit without calls before", i-len(w.g.Inputs))
+			return fmt.Errorf("output %d differs from that of a unit without calls before", i-len(w.Graph.Inputs))
 		}
 	}
 	return nil

@@ -30,24 +30,7 @@ func (b Backend) Unsupported(op *kernels.Op) string {
 // Accepts implements regions.Compiler. It lowers the call alone, and checks whether the library
 // supports the result.
 func (b Backend) Accepts(g *regions.Graph, i int) string {
-	return reject(g, i, func(*graph.Graph) string { return "" })
-}
-
-// reject returns why a call is not lowered, "" if it is: a lowering, the library, or other rejects its graph.
-func reject(g *regions.Graph, i int, other func(*graph.Graph) string) string {
-	l := lowerFor(g, true)
-	defer l.Recycle()
-	if err := l.Call(i); err != nil {
-		return lowering.ReasonOf(err)
-	}
-	x, shapes, err := l.FinishCall(i)
-	if err != nil {
-		return lowering.ReasonOf(err)
-	}
-	if why := native.Refuses(x, shapes); why != "" {
-		return why
-	}
-	return other(x)
+	return lowering.Reject(g, i, native.Refuses, func(*graph.Graph) string { return "" })
 }
 
 // lowerFor returns a lowering to graphs that the library may run.

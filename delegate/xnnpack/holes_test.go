@@ -3,8 +3,6 @@ package xnnpack
 import (
 	"context"
 	"errors"
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
@@ -19,19 +17,7 @@ import (
 // EngineAuto must run them with the results of the Go engine.
 
 // classRounds is the number of graphs of a class per test.
-func classRounds() int { return rounds(300) }
-
-// rounds returns the number of generated cases of a test: that of the variable ETRUN_CHAINS, or the usual one, with -short a
-// quarter of it.
-func rounds(usual int) int {
-	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
-		return n
-	}
-	if testing.Short() {
-		return usual / 4
-	}
-	return usual
-}
+func classRounds() int { return graphtest.Rounds(300) }
 
 // runClass runs graphs of a class on EngineAuto and on the Go engine and compares the results.
 func runClass(t *testing.T, steps int, loose float64, build func(m *graphtest.Maker) *graph.Graph) {

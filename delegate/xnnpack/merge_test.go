@@ -8,6 +8,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/callstest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -16,29 +17,32 @@ import (
 // TestMergeFuzz replaces parts of random graphs by payloads, as an exporter does, and compiles the
 // graphs: both engines must have the results of the operators.
 func TestMergeFuzz(t *testing.T) {
-	rounds := rounds(150)
+	rounds := graphtest.Rounds(150)
 	merged := 0
 	for seed := range uint64(rounds) {
-		w := randomCalls(seed+1<<20, 12, false)
-		if len(w.g.Outputs) == 0 {
+		w := callstest.NewRandom(seed+1<<20, 12, false, Backend{}.Accepts)
+		if len(w.Graph.Outputs) == 0 {
 			continue
 		}
-		w.makePayloads(t)
-		for i := range w.g.Calls {
-			if w.g.Calls[i].Payload == nil {
+		makePayloads(t, w)
+		for i := range w.Graph.Calls {
+			if w.Graph.Calls[i].Payload == nil {
 				continue
 			}
 			merged++
-			if why := (Backend{}).Accepts(w.g, i); why != "" {
+			if why := (Backend{}).Accepts(w.Graph, i); why != "" {
 				t.Errorf("seed %d: call %d: got %q, want it accepted", seed, i, why)
 			}
 		}
 		for _, b := range compilers() {
-			if _, err := b.Measure(w.g); err != nil {
+			if _, err := b.Measure(w.Graph); err != nil {
 				t.Errorf("seed %d, %s: %v", seed, b.Engine, err)
 			}
-			if err := w.compare(b, 1e-4); err != nil {
+			if err := compareCalls(w.Calls, b, 1e-4); err != nil {
 				t.Fatalf("seed %d, %s: %v\n%s", seed, b.Engine, err, w)
+			}
+			if w.Graph.Kept != nil {
+				t.Fatalf("seed %d, %s: the plan of the estimate is kept after it was compiled", seed, b.Engine)
 			}
 		}
 	}
@@ -47,35 +51,54 @@ func TestMergeFuzz(t *testing.T) {
 	}
 }
 
+// compareCalls runs a graph on an engine, and compares its outputs with those of the portable kernels.
+func compareCalls(c *callstest.Calls, b Backend, tolerance float64) error {
+	img, err := b.CompileGraph(context.Background(), c.Graph)
+	if err != nil {
+		return err
+	}
+	defer img.Close()
+	args := c.Arguments()
+	if err := executeImage(img, args); err != nil {
+		return err
+	}
+	for i, v := range c.Graph.Outputs {
+		if err := callstest.Near(args[len(c.Graph.Inputs)+i].Tensor, c.Tensors[v], tolerance); err != nil {
+			return fmt.Errorf("output %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
 // makePayloads replaces some sequences of calls by payload calls.
-func (w *callMaker) makePayloads(t *testing.T) {
+func makePayloads(t *testing.T, w *callstest.Random) {
 	var list []lowering.GraphCall
-	for from := 0; from < len(w.g.Calls); {
-		to := min(from+1+w.r.IntN(4), len(w.g.Calls))
-		if c, ok := w.payload(t, from, to); ok && w.r.IntN(3) > 0 {
+	for from := 0; from < len(w.Graph.Calls); {
+		to := min(from+1+w.Rand.IntN(4), len(w.Graph.Calls))
+		if c, ok := payloadOf(t, w, from, to); ok && w.Rand.IntN(3) > 0 {
 			list = append(list, c)
 		} else {
-			list = append(list, w.g.Calls[from:to]...)
+			list = append(list, w.Graph.Calls[from:to]...)
 		}
 		from = to
 	}
-	w.g = &lowering.Graph{Method: w.g.Method, Values: w.g.Values, Calls: list, Inputs: w.g.Inputs, Outputs: w.g.Outputs}
+	w.Graph = &lowering.Graph{Method: w.Graph.Method, Values: w.Graph.Values, Calls: list, Inputs: w.Graph.Inputs, Outputs: w.Graph.Outputs}
 }
 
 // payload returns a payload call for calls from to to-1. ok is false if they cannot be a payload.
-func (w *callMaker) payload(t *testing.T, from, to int) (c lowering.GraphCall, ok bool) {
-	part := &lowering.Graph{Method: w.g.Method, Values: w.g.Values, Calls: w.g.Calls[from:to]}
+func payloadOf(t *testing.T, w *callstest.Random, from, to int) (c lowering.GraphCall, ok bool) {
+	part := &lowering.Graph{Method: w.Graph.Method, Values: w.Graph.Values, Calls: w.Graph.Calls[from:to]}
 	for i := range part.Calls {
 		for _, v := range part.Reads(nil, i) {
-			if x := &w.g.Values[v]; x.DType != tensor.Float32 || x.IsConst() && w.g.Writer(v) >= 0 {
+			if x := &w.Graph.Values[v]; x.DType != tensor.Float32 || x.IsConst() && w.Graph.Writer(v) >= 0 {
 				return c, false
-			} else if !x.IsConst() && (w.g.Writer(v) < from) && !slices.Contains(part.Inputs, v) {
+			} else if !x.IsConst() && (w.Graph.Writer(v) < from) && !slices.Contains(part.Inputs, v) {
 				part.Inputs = append(part.Inputs, v)
 			}
 		}
 		for _, v := range part.Writes(nil, i) {
 			outside := func(i int) bool { return i >= to }
-			if slices.ContainsFunc(w.g.Readers(v), outside) || slices.Contains(w.g.Outputs, v) {
+			if slices.ContainsFunc(w.Graph.Readers(v), outside) || slices.Contains(w.Graph.Outputs, v) {
 				part.Outputs = append(part.Outputs, v)
 			}
 		}
@@ -105,7 +128,7 @@ func TestMergeRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		image := lowering.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: []int{1, 8, 4, 6}, DimOrder: nhwc}
+		image := lowering.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: []int{1, 8, 4, 6}, DimOrder: callstest.NHWC}
 		g := &lowering.Graph{Values: []lowering.GraphValue{image, image}, Calls: []lowering.GraphCall{{Payload: o, Args: []int{0, 1}}},
 			Inputs: []int{0}, Outputs: []int{1}}
 		change(g)

@@ -11,14 +11,16 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/callstest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // floatPayloadOf returns the payload of a graph, and the arguments of a call.
-func (w *callMaker) floatPayloadOf(written *lowering.Written) (*delegate.Payload, []*tensor.Value) {
+func floatPayloadOf(w *callstest.Random, written *lowering.Written) (*delegate.Payload, []*tensor.Value) {
 	p := &delegate.Payload{Data: encoded(written), Threads: 1}
-	args := w.arguments()
+	args := w.Arguments()
 	var extra []*tensor.Value
 	for i := range written.Constants {
 		c := &written.Constants[i]
@@ -27,7 +29,7 @@ func (w *callMaker) floatPayloadOf(written *lowering.Written) (*delegate.Payload
 		x.Const = true
 		extra = append(extra, new(tensor.TensorValue(x)))
 	}
-	args = slices.Insert(args, len(w.g.Inputs), extra...)
+	args = slices.Insert(args, len(w.Graph.Inputs), extra...)
 	p.Args = describedArgs(args)
 	return p, args
 }
@@ -50,7 +52,7 @@ var leastRatios = map[lowering.SchemeName]float64{lowering.Dynamic8: 15, lowerin
 // TestQuantizedGraphs quantizes random graphs with all schemes. Each layer must be near the one of floats, and the payload must run.
 func TestQuantizedGraphs(t *testing.T) {
 	layers := make(map[string]int)
-	for seed := range uint64(rounds(120)) {
+	for seed := range uint64(graphtest.Rounds(120)) {
 		testQuantizedSeed(t, seed, layers)
 	}
 	for _, seed := range cancelingSeeds {
@@ -70,11 +72,11 @@ var cancelingSeeds = []uint64{7467, 14912}
 // testQuantizedSeed quantizes one graph with all schemes.
 func testQuantizedSeed(t *testing.T, seed uint64, layers map[string]int) {
 	t.Helper()
-	w := randomCalls(seed+1<<21, 10, false)
-	if len(w.g.Outputs) == 0 {
+	w := callstest.NewRandom(seed+1<<21, 10, false, Backend{}.Accepts)
+	if len(w.Graph.Outputs) == 0 {
 		return
 	}
-	written, err := Writer{Backend: Backend{Engine: EngineGo}}.Write(w.g)
+	written, err := Writer{Backend: Backend{Engine: EngineGo}}.Write(w.Graph)
 	if errors.Is(err, delegate.ErrUnsupported) {
 		return
 	}
@@ -83,16 +85,16 @@ func testQuantizedSeed(t *testing.T, seed uint64, layers map[string]int) {
 	}
 	for _, name := range lowering.SchemeNames {
 		s := lowering.Scheme{Name: name, All: true, Group: 32, Observer: lowering.Observers[int(seed)%len(lowering.Observers)]}
-		if err := w.quantizes(written, s, layers); err != nil {
+		if err := quantizes(w, written, s, layers); err != nil {
 			t.Fatalf("seed %d, %s: %v\n%s", seed, name, err, w)
 		}
 	}
 }
 
 // quantizes quantizes a payload, and counts its layers.
-func (w *callMaker) quantizes(written *lowering.Written, s lowering.Scheme, count map[string]int) error {
+func quantizes(w *callstest.Random, written *lowering.Written, s lowering.Scheme, count map[string]int) error {
 	by := Writer{Backend: Backend{Engine: EngineGo}}
-	p, args := w.floatPayloadOf(written)
+	p, args := floatPayloadOf(w, written)
 	f, err := by.OpenFloats(p, s)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/callstest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/cases"
@@ -54,13 +55,13 @@ func flush(x []float32) {
 // numbers. The operator's result for 0 is right, too, where the library takes a subnormal number as 0.
 func TestSpecialRanges(t *testing.T) {
 	for i, o := range elementwiseOps {
-		c := newCalls(uint64(i))
-		c.lo = 0.1 // a result of NaN would hide others
+		c := callstest.New(uint64(i))
+		c.Lo = 0.1 // a result of NaN would hide others
 		var args []any
 		for range o.in {
-			args = append(args, c.input(20))
+			args = append(args, c.Input(20))
 		}
-		c.outputs(c.do("aten::"+o.name, 1, append(args, o.args...)...))
+		c.Outputs(c.Do("aten::"+o.name, 1, append(args, o.args...)...))
 		others := []float32{1}
 		if o.in == 2 {
 			others = []float32{1, float32(math.Copysign(0, -1)), 0x1p-149, 0x1p-126, -0x1p-60, 0x1.8p63, 0x1p126, -math.MaxFloat32}
@@ -70,14 +71,14 @@ func TestSpecialRanges(t *testing.T) {
 			if o.name == "gelu.out" { // the library adds 1 to what it multiplies by
 				least = 2e-7
 			}
-			t.Run(fmt.Sprintf("%s %v %s", o.name, o.args, b.Engine), func(t *testing.T) { c.ranges(t, b, others, least) })
+			t.Run(fmt.Sprintf("%s %v %s", o.name, o.args, b.Engine), func(t *testing.T) { runRanges(t, c, b, others, least) })
 		}
 	}
 }
 
 // ranges runs an operator and its lowered form with each number at one position, and others there in the second operand.
-func (c *calls) ranges(t *testing.T, b Backend, others []float32, least float64) {
-	img, err := b.CompileGraph(context.Background(), c.g)
+func runRanges(t *testing.T, c *callstest.Calls, b Backend, others []float32, least float64) {
+	img, err := b.CompileGraph(context.Background(), c.Graph)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,25 +88,25 @@ func (c *calls) ranges(t *testing.T, b Backend, others []float32, least float64)
 		t.Fatal(err)
 	}
 	defer u.Close()
-	operand := func(i int) []float32 { return tensor.View[float32](c.tensors[c.g.Inputs[i]].Data)[:20] }
+	operand := func(i int) []float32 { return tensor.View[float32](c.Tensors[c.Graph.Inputs[i]].Data)[:20] }
 	operator := func() []float64 {
-		for _, again := range c.again {
+		for _, again := range c.Again {
 			if err := again(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return graphtest.NumbersOf(c.tensors[c.g.Outputs[0]])
+		return graphtest.NumbersOf(c.Tensors[c.Graph.Outputs[0]])
 	}
 	for i, x := range rangeNumbers() {
 		at := i % 20
 		for _, z := range others {
-			old := []float32{operand(0)[at], operand(len(c.g.Inputs) - 1)[at]}
-			operand(len(c.g.Inputs) - 1)[at] = z
+			old := []float32{operand(0)[at], operand(len(c.Graph.Inputs) - 1)[at]}
+			operand(len(c.Graph.Inputs) - 1)[at] = z
 			operand(0)[at] = x
-			args := c.arguments()
+			args := c.Arguments()
 			mustExecute(t, u, args)
 			got, want := graphtest.NumbersOf(args[len(args)-1].Tensor), operator()
-			for k := range c.g.Inputs {
+			for k := range c.Graph.Inputs {
 				flush(operand(k))
 			}
 			flushed := operator()
@@ -114,7 +115,7 @@ func (c *calls) ranges(t *testing.T, b Backend, others []float32, least float64)
 					t.Errorf("%v, %v: element %d of one at %d: got %v, want %v", x, z, k, at, got[k], want[k])
 				}
 			}
-			operand(len(c.g.Inputs) - 1)[at] = old[1]
+			operand(len(c.Graph.Inputs) - 1)[at] = old[1]
 			operand(0)[at] = old[0]
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/callstest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -29,18 +30,18 @@ func specialRounds() int {
 }
 
 // sprinkle overwrites some elements of the inputs with special numbers, and computes the expected outputs.
-func (c *calls) sprinkle(numbers []float32) error {
-	for _, v := range c.g.Inputs {
-		t := c.tensors[v]
+func sprinkle(c *callstest.Calls, numbers []float32) error {
+	for _, v := range c.Graph.Inputs {
+		t := c.Tensors[v]
 		if t.DType != tensor.Float32 || t.Numel() == 0 {
 			continue
 		}
 		x := tensor.View[float32](t.Data)[:t.Numel()]
-		for range 1 + c.r.IntN(3) {
-			x[c.r.IntN(len(x))] = numbers[c.r.IntN(len(numbers))]
+		for range 1 + c.Rand.IntN(3) {
+			x[c.Rand.IntN(len(x))] = numbers[c.Rand.IntN(len(numbers))]
 		}
 	}
-	for _, again := range c.again {
+	for _, again := range c.Again {
 		if err := again(); err != nil {
 			return err
 		}
@@ -49,8 +50,8 @@ func (c *calls) sprinkle(numbers []float32) error {
 }
 
 // runSpecial compares the outputs of a lowered graph with those of the operators: NaN and infinities are the same.
-func (c *calls) runSpecial(b Backend, tolerance float64) error {
-	img, err := b.CompileGraph(context.Background(), c.g)
+func runSpecial(c *callstest.Calls, b Backend, tolerance float64) error {
+	img, err := b.CompileGraph(context.Background(), c.Graph)
 	if err != nil {
 		return nil // checked elsewhere
 	}
@@ -60,12 +61,12 @@ func (c *calls) runSpecial(b Backend, tolerance float64) error {
 		return err
 	}
 	defer u.Close()
-	args := c.arguments()
+	args := c.Arguments()
 	if err := u.Execute(context.Background(), args); err != nil {
 		return err
 	}
-	for i, v := range c.g.Outputs {
-		if err := sameNumbers(args[len(c.g.Inputs)+i].Tensor, c.tensors[v], tolerance); err != nil {
+	for i, v := range c.Graph.Outputs {
+		if err := sameNumbers(args[len(c.Graph.Inputs)+i].Tensor, c.Tensors[v], tolerance); err != nil {
 			return fmt.Errorf("output %d: %w", i, err)
 		}
 	}
@@ -93,15 +94,15 @@ func TestSpecialNumbers(t *testing.T) {
 		if short {
 			tolerance = 0.004 // of sums of several steps
 		}
-		w := randomCalls(uint64(seed), 1+seed%12, short)
-		if len(w.g.Calls) == 0 || len(w.g.Outputs) == 0 {
+		w := callstest.NewRandom(uint64(seed), 1+seed%12, short, Backend{}.Accepts)
+		if len(w.Graph.Calls) == 0 || len(w.Graph.Outputs) == 0 {
 			continue
 		}
-		if err := w.sprinkle(specials[:7]); err != nil {
+		if err := sprinkle(w.Calls, specials[:7]); err != nil {
 			continue
 		}
 		for _, b := range compilers() {
-			if err := w.runSpecial(b, tolerance); err != nil {
+			if err := runSpecial(w.Calls, b, tolerance); err != nil {
 				if failed++; failed < 20 {
 					t.Errorf("seed %d, %s: %v\n%v", seed, b.Engine, err, w)
 				}

@@ -40,7 +40,7 @@ func (w Writer) Accepts(g *regions.Graph, i int) string {
 	if lacksDims(g, g.Writes(nil, i)) {
 		return noDims
 	}
-	return reject(g, i, func(x *graph.Graph) string {
+	return lowering.Reject(g, i, native.Refuses, func(x *graph.Graph) string {
 		varies := make([]bool, x.Inputs)
 		for k := range varies {
 			varies[k] = !x.Static

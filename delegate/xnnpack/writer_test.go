@@ -10,6 +10,8 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/callstest"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -18,13 +20,13 @@ import (
 // on the Go engine, close numbers on the library.
 func TestWrittenGraphs(t *testing.T) {
 	for _, quantized := range []bool{false, true} {
-		rounds, refused, constants := rounds(150), 0, 0
+		rounds, refused, constants := graphtest.Rounds(150), 0, 0
 		for seed := range uint64(rounds) {
-			w := randomCalls(seed+1<<20, 12, quantized)
-			if len(w.g.Outputs) == 0 {
+			w := callstest.NewRandom(seed+1<<20, 12, quantized, Backend{}.Accepts)
+			if len(w.Graph.Outputs) == 0 {
 				continue
 			}
-			written, err := Writer{Backend: Backend{Engine: EngineGo}}.Write(w.g)
+			written, err := Writer{Backend: Backend{Engine: EngineGo}}.Write(w.Graph)
 			if errors.Is(err, delegate.ErrUnsupported) {
 				refused++
 				continue
@@ -33,10 +35,10 @@ func TestWrittenGraphs(t *testing.T) {
 				t.Fatalf("seed %d: %v\n%s", seed, err, w)
 			}
 			constants += len(written.Constants)
-			if err := w.compareWritten(written); err != nil {
+			if err := compareWritten(w, written); err != nil {
 				t.Fatalf("seed %d: %v\n%s", seed, err, w)
 			}
-			again, err := Writer{Backend: Backend{Engine: EngineGo}}.Write(w.g)
+			again, err := Writer{Backend: Backend{Engine: EngineGo}}.Write(w.Graph)
 			if err != nil || !bytes.Equal(encoded(again), encoded(written)) {
 				t.Fatalf("seed %d: written again: %v, want the same bytes", seed, err)
 			}
@@ -51,15 +53,15 @@ func TestWrittenGraphs(t *testing.T) {
 func TestWrittenWithoutDimensions(t *testing.T) {
 	w := Writer{Backend: Backend{Engine: EngineGo}}
 	for inside, want := range map[bool]error{false: delegate.ErrUnsupported, true: nil} {
-		c := newCalls(1)
-		last := c.do("aten::abs.out", 0, c.input())
-		if why := w.Accepts(c.g, 0); why != noDims {
+		c := callstest.New(1)
+		last := c.Do("aten::abs.out", 0, c.Input())
+		if why := w.Accepts(c.Graph, 0); why != noDims {
 			t.Errorf("the call is accepted: %q, want %q", why, noDims)
 		}
 		if inside {
-			last = c.do("aten::mul.out", 2, c.input(2, 3), last)
+			last = c.Do("aten::mul.out", 2, c.Input(2, 3), last)
 		}
-		if _, err := w.Write(c.outputs(last).g); !errors.Is(err, want) {
+		if _, err := w.Write(c.Outputs(last).Graph); !errors.Is(err, want) {
 			t.Errorf("inside %v: got %v, want %v", inside, err, want)
 		}
 	}
@@ -72,21 +74,21 @@ func TestWrittenTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	more := 0
-	for seed := range uint64(rounds(150)) {
-		w := randomCalls(seed+1<<21, 12, false)
-		if len(w.g.Outputs) == 0 {
+	for seed := range uint64(graphtest.Rounds(150)) {
+		w := callstest.NewRandom(seed+1<<21, 12, false, Backend{}.Accepts)
+		if len(w.Graph.Outputs) == 0 {
 			continue
 		}
 		by := Writer{Backend: Backend{Engine: EngineGo}}
-		_, first := by.Write(w.g)
+		_, first := by.Write(w.Graph)
 		by.Target = last
-		written, err := by.Write(w.g)
+		written, err := by.Write(w.Graph)
 		switch {
 		case first == nil && err != nil:
 			t.Errorf("seed %d: for 1.5: %v, for 1.0 it is written", seed, err)
 		case errors.Is(first, delegate.ErrUnsupported) && err == nil:
 			more++
-			if err := w.compareWritten(written); err != nil {
+			if err := compareWritten(w, written); err != nil {
 				t.Errorf("seed %d: %v\n%s", seed, err, w)
 			}
 		}
@@ -111,13 +113,13 @@ func TestParseTarget(t *testing.T) {
 }
 
 // compareWritten runs a graph and its payload.
-func (w *callMaker) compareWritten(written *lowering.Written) error {
+func compareWritten(w *callstest.Random, written *lowering.Written) error {
 	for _, b := range compilers() {
-		direct, err := b.CompileGraph(context.Background(), w.g)
+		direct, err := b.CompileGraph(context.Background(), w.Graph)
 		if err != nil {
 			continue // the library refuses it
 		}
-		want := w.arguments()
+		want := w.Arguments()
 		err = executeImage(direct, want)
 		direct.Close()
 		if err != nil {
@@ -127,7 +129,7 @@ func (w *callMaker) compareWritten(written *lowering.Written) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.Engine, err)
 		}
-		args := w.arguments()
+		args := w.Arguments()
 		var extra []*tensor.Value
 		for i := range written.Constants {
 			c := &written.Constants[i]
@@ -135,18 +137,18 @@ func (w *callMaker) compareWritten(written *lowering.Written) error {
 			x.Bind(c.Data)
 			extra = append(extra, new(tensor.TensorValue(x)))
 		}
-		err = executeImage(img, slices.Insert(slices.Clone(args), len(w.g.Inputs), extra...))
+		err = executeImage(img, slices.Insert(slices.Clone(args), len(w.Graph.Inputs), extra...))
 		img.Close()
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.Engine, err)
 		}
-		for k := len(w.g.Inputs); k < len(args); k++ {
+		for k := len(w.Graph.Inputs); k < len(args); k++ {
 			got, x := args[k].Tensor, want[k].Tensor
 			if b.Engine == EngineGo && !bytes.Equal(got.Data, x.Data) {
-				return fmt.Errorf("output %d: other bytes than without a payload", k-len(w.g.Inputs))
+				return fmt.Errorf("output %d: other bytes than without a payload", k-len(w.Graph.Inputs))
 			}
-			if err := near(got, x, 1e-4); err != nil {
-				return fmt.Errorf("%s, output %d: %w", b.Engine, k-len(w.g.Inputs), err)
+			if err := callstest.Near(got, x, 1e-4); err != nil {
+				return fmt.Errorf("%s, output %d: %w", b.Engine, k-len(w.Graph.Inputs), err)
 			}
 		}
 	}

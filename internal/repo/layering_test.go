@@ -56,6 +56,7 @@ var roomImports = map[string][]string{
 	rooms + "graph":    nil,
 	// for tests
 	rooms + "graphtest": {rooms + "graph"},
+	rooms + "callstest": {rooms + "graphtest"},
 }
 
 // confined are imports allowed only in some folders.

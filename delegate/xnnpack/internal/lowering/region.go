@@ -8,9 +8,27 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// FinishCall returns the graph of one call, whose tensors are its inputs and outputs, with the shapes
+// Reject returns why a call is not lowered, "" if it is: it has no lowering, or the library, which refuses some graphs, or other
+// rejects its graph.
+func Reject(g *lowering.Graph, i int, refuses func(*graph.Graph, []graph.Shape) string, other func(*graph.Graph) string) string {
+	l := New(g, true, refuses)
+	defer l.Recycle()
+	if err := l.call(i); err != nil {
+		return ReasonOf(err)
+	}
+	x, shapes, err := l.finishCall(i)
+	if err != nil {
+		return ReasonOf(err)
+	}
+	if why := refuses(x, shapes); why != "" {
+		return why
+	}
+	return other(x)
+}
+
+// finishCall returns the graph of one call, whose tensors are its inputs and outputs, with the shapes
 // at the declared sizes.
-func (l *Lowering) FinishCall(i int) (*graph.Graph, []graph.Shape, error) {
+func (l *Lowering) finishCall(i int) (*graph.Graph, []graph.Shape, error) {
 	var inputs, outputs []int
 	seen := make(map[int]bool)
 	for _, v := range l.in.Reads(nil, i) {
@@ -78,7 +96,7 @@ func (l *Lowering) LowerAll() (*graph.Graph, error) {
 		l.input(v)
 	}
 	for i := range g.Calls {
-		if err := l.Call(i); err != nil {
+		if err := l.call(i); err != nil {
 			return nil, graph.Unsupported(g.Calls[i].Place, "%w", err)
 		}
 	}
@@ -118,8 +136,8 @@ func spareGraph() *graph.Graph {
 	return &graph.Graph{Version: graph.Identifiers[0]}
 }
 
-// Call lowers call i of the graph.
-func (l *Lowering) Call(i int) error {
+// call lowers call i of the graph.
+func (l *Lowering) call(i int) error {
 	if l.done[i] {
 		return nil
 	}

@@ -4,20 +4,23 @@ import (
 	"context"
 	"testing"
 
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/callstest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // TestCheck checks input sizes with Check before runs on both engines. Check writes no element, and
 // the unit still runs after an error.
 func TestCheck(t *testing.T) {
-	c := newCalls(5)
-	x := c.input(2, 3, 12, 10)
-	c.outputs(c.do("aten::relu.out", 4, c.convolve(x, 3, 4)))
-	c.dynamic()
+	c := callstest.New(5)
+	x := c.Input(2, 3, 12, 10)
+	c.Outputs(c.Do("aten::relu.out", 4, c.Convolve(x, 3, 4)))
+	c.Dynamic()
 	for _, b := range compilers() {
-		img, err := b.CompileGraph(context.Background(), c.g)
+		img, err := b.CompileGraph(context.Background(), c.Graph)
 		if err != nil {
 			t.Fatal(b.Engine, err)
 		}
@@ -61,4 +64,13 @@ func TestCheck(t *testing.T) {
 		}
 		img.Close()
 	}
+}
+
+// compilers returns a backend per available engine.
+func compilers() (list []Backend) {
+	list = append(list, Backend{Engine: EngineGo})
+	if _, err := xnn.Open(xnntest.Path()); err == nil {
+		list = append(list, Backend{Engine: EngineNative, Library: xnntest.Path()})
+	}
+	return list
 }

@@ -1,10 +1,11 @@
-package xnnpack
+package lowering_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/callstest"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/lowering"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/opclass"
@@ -33,16 +34,16 @@ func TestLoweringHalves(t *testing.T) {
 		if strings.HasPrefix(test.name, "quantized ") || strings.HasPrefix(test.name, "dynamic ") {
 			continue
 		}
-		c := newCalls(3)
-		c.float = tensor.Float16
+		c := callstest.New(3)
+		c.Float = tensor.Float16
 		test.build(c)
-		if c.err != nil { // an operator does not support float16
+		if c.Err != nil { // an operator does not support float16
 			continue
 		}
 		why := ""
-		for i := range c.g.Calls {
-			if op := c.g.Calls[i].Op; op != nil {
-				if reason := (Backend{}).Accepts(c.g, i); reason != "" {
+		for i := range c.Graph.Calls {
+			if op := c.Graph.Calls[i].Op; op != nil {
+				if reason := rejected(c.Graph, i); reason != "" {
 					why, refused[op.Class] = reason, reason
 				} else {
 					taken[op.Class] = true
@@ -50,7 +51,7 @@ func TestLoweringHalves(t *testing.T) {
 			}
 		}
 		if why == "" {
-			t.Run(test.name, func(t *testing.T) { c.check(t, halfTolerance) })
+			t.Run(test.name, func(t *testing.T) { checkCalls(t, c, halfTolerance) })
 		}
 	}
 	for class := range opclass.Count {
