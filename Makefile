@@ -14,7 +14,7 @@ RACESKIP := LoweredExecutionEqualsOriginal RewrittenExecutionEqualsOriginal Pois
 	CallsBefore SpecialNumbers Utilization BatchAllocatesNothing ArgumentsThatRefer
 # Tests that run a part of their cases, and their packages.
 CASETESTS    := Rows Elements CreationFails CallsBefore SpecialNumbers Guard LowerLevels Random EstimatesAreUpperBounds
-CASEPACKAGES := ./delegate/xnnpack ./internal/simd ./kernels/... ./runtime/lower \
+CASEPACKAGES := ./delegate/xnnpack/... ./internal/simd ./kernels/... ./runtime/lower \
 	./cmd/etrun/internal/picture
 # A pattern of any of some words.
 empty :=

@@ -259,7 +259,7 @@ func (t *trial) runMerged() error {
 	p := t.payload()
 	static := len(t.graph.Repaired) == 0 && t.r.IntN(2) == 0
 	if static {
-		p.Args, p.AsWritten = staticArgs(t.graph, false), true
+		p.Args, p.AsWritten = graphtest.ArgSpecs(t.graph, false), true
 	}
 	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), p)
 	if err != nil {

@@ -28,7 +28,7 @@ func TestChosenEngine(t *testing.T) {
 		x, y := m.Input(graph.FP32, test.rows, 64), m.Value(graph.FP32, test.rows, 64)
 		m.Node("FullyConnected", []int{x, m.Constant(graph.FP32, 0, 64, 64), graph.None}, []int{y})
 		g := m.Done(y)
-		img, err := Backend{Engine: test.engine, Library: xnntest.Path()}.Compile(t.Context(), &delegate.Payload{Data: graphtest.Encode(g), Args: staticArgs(g, false)})
+		img, err := Backend{Engine: test.engine, Library: xnntest.Path()}.Compile(t.Context(), &delegate.Payload{Data: graphtest.Encode(g), Args: graphtest.ArgSpecs(g, false)})
 		if err != nil {
 			t.Fatal(err)
 		}

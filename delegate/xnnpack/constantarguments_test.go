@@ -45,7 +45,7 @@ func TestConstantArguments(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			forEngines(t, func(t *testing.T, engine Engine) {
 				g, args := constantCall()
-				specs := staticArgs(g, false)
+				specs := graphtest.ArgSpecs(g, false)
 				if err := runConstantCall(t, &delegate.Payload{Data: graphtest.Encode(g), Args: specs}, EngineGo, args, 0); err != nil {
 					t.Fatal(err)
 				}
@@ -94,7 +94,7 @@ func runConstantCall(t *testing.T, p *delegate.Payload, engine Engine, args []*t
 func TestConstantArgumentsChecked(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
 		g, args := constantCall()
-		specs := staticArgs(g, false)
+		specs := graphtest.ArgSpecs(g, false)
 		specs[1].Const, specs[2].Const = args[1].Tensor.Data, args[2].Tensor.Data
 		img, err := Backend{Engine: engine}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g), Args: specs})
 		if err != nil {

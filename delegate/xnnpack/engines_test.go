@@ -10,7 +10,6 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -108,6 +107,5 @@ func runZeros(t *testing.T, g *graph.Graph, shapes []graph.Shape) {
 // isNative reports whether the library runs an image.
 func isNative(img delegate.Image) bool { return img.(*image).by.Name() == string(EngineNative) }
 
-// nativeOf and goOf return an image as one of an engine, which must run it.
-func nativeOf(img delegate.Image) *native.Image { return img.(*image).by.(*native.Image) }
-func goOf(img delegate.Image) *goengine.Image   { return img.(*image).by.(*goengine.Image) }
+// goOf returns an image of the Go engine.
+func goOf(img delegate.Image) *goengine.Image { return img.(*image).by.(*goengine.Image) }

@@ -104,7 +104,7 @@ func checkMemoryOf(t *testing.T, name string, g *graph.Graph, pool *cpu.Pool) {
 	if got, need := heldBytes(e), goengine.NeedsOf(e.Graph, e.Places, pool.Size()); got > need.Scratch+need.Weights+structures {
 		t.Errorf("%s: the unit holds %d bytes, estimated %d of scratch and %d of packed weights", name, got, need.Scratch, need.Weights)
 	}
-	if !raceDetector {
+	if !graphtest.RaceDetector {
 		if n := testing.AllocsPerRun(5, func() { u.Execute(context.Background(), args) }); n != 0 {
 			t.Errorf("%s: got %v allocations per run, want 0", name, n)
 		}

@@ -33,7 +33,7 @@ func anonymousBytes(t *testing.T) (n int64) {
 // TestWeightsInMemoryOnce checks that packing a filter and the first run need no more memory than the released filter had, for each
 // width, and with a mapped weights file much less.
 func TestWeightsInMemoryOnce(t *testing.T) {
-	if raceDetector {
+	if graphtest.RaceDetector {
 		t.Skip("the race detector needs memory for each page that is touched first")
 	}
 	for name, types := range map[string][2]graph.Datatype{
@@ -50,7 +50,7 @@ func TestWeightsInMemoryOnce(t *testing.T) {
 			m.Node("FullyConnected", []int{x, filter, graph.None}, []int{y})
 			g := m.Done(y)
 			weights, payload := int64(len(g.Values[filter].Data)), graphtest.Encode(g)
-			args, c := staticArgs(g, false), Backend{Engine: EngineGo, WeightsCache: t.TempDir(), MapWeights: true}
+			args, c := graphtest.ArgSpecs(g, false), Backend{Engine: EngineGo, WeightsCache: t.TempDir(), MapWeights: true}
 			packed := grownBy(t, Backend{Engine: EngineGo}, payload, args)
 			grownBy(t, c, payload, args)
 			mapped := grownBy(t, c, payload, args)

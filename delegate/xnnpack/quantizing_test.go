@@ -23,7 +23,7 @@ func TestQuantizedMiddles(t *testing.T) {
 			m.Node("Convert", []int{x}, []int{q})
 			g := m.Done(q)
 			scale, zero := g.Values[q].Quant.Scale, g.Values[q].Quant.ZeroPoint
-			img, err := Backend{Engine: engine}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g), Args: staticArgs(g, false)})
+			img, err := Backend{Engine: engine}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g), Args: graphtest.ArgSpecs(g, false)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -71,7 +71,7 @@ func TestRearrange(t *testing.T) {
 	for seed := range uint64(3000) {
 		g := movesGraph(seed)
 		var results [2][]*tensor.Value
-		for i, specs := range [][]*delegate.ArgSpec{staticArgs(g, true), staticArgs(g, false)} {
+		for i, specs := range [][]*delegate.ArgSpec{graphtest.ArgSpecs(g, true), graphtest.ArgSpecs(g, false)} {
 			img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g), Args: specs, AsWritten: true})
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
@@ -128,7 +128,7 @@ func TestRearrangeShuffle(t *testing.T) {
 	transpose(split, turned, 0, 2, 1, 3, 4)
 	reshape(turned, y)
 	g := m.Done(y)
-	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g), Args: staticArgs(g, false), AsWritten: true})
+	img, err := Backend{Engine: EngineGo}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g), Args: graphtest.ArgSpecs(g, false), AsWritten: true})
 	if err != nil {
 		t.Fatal(err)
 	}

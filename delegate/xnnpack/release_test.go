@@ -2,7 +2,6 @@ package xnnpack
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 
@@ -15,25 +14,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// twoLayers returns a graph of three fully connected nodes with filters of 32, 64 and 4 KiB. With
-// shared, a further node uses the second filter.
-func twoLayers(shared bool) *graph.Graph {
-	m := graphtest.NewMaker(6)
-	x := m.Input(graph.FP32, 3, 64)
-	a, b, c := m.Constant(graph.FP32, 0, 128, 64), m.Constant(graph.FP32, 0, 128, 128), m.Constant(graph.FP32, 0, 8, 128)
-	u, v, y := m.Value(graph.FP32, 3, 128), m.Value(graph.FP32, 3, 128), m.Value(graph.FP32, 3, 8)
-	m.Node("FullyConnected", []int{x, a, graph.None}, []int{u})
-	m.Node("FullyConnected", []int{u, b, graph.None}, []int{v})
-	m.Node("FullyConnected", []int{v, c, graph.None}, []int{y})
-	outputs := []int{y}
-	if shared {
-		w := m.Value(graph.FP32, 3, 128)
-		m.Node("FullyConnected", []int{v, b, graph.None}, []int{w})
-		outputs = append(outputs, w)
-	}
-	return m.Done(outputs...)
-}
-
 // groupLayer returns a fully connected node with a blockwise quantized filter of 128 KiB and 16 KiB of
 // scales.
 func groupLayer() *graph.Graph {
@@ -44,23 +24,11 @@ func groupLayer() *graph.Graph {
 	return m.Done(y)
 }
 
-// staticArgs returns specs of a graph's arguments, with fixed sizes unless dynamic is set.
-func staticArgs(g *graph.Graph, dynamic bool) (args []*delegate.ArgSpec) {
-	for _, v := range g.Args {
-		a := &delegate.ArgSpec{DType: tensor.Float32, Sizes: g.Values[v].Shape.Dims()}
-		if dynamic {
-			a.Dynamism = tensor.DynamicBound
-		}
-		args = append(args, a)
-	}
-	return args
-}
-
 // TestRelease overwrites released constants and checks that nothing reads them again, including units
 // created later, with threads or with profiling.
 func TestRelease(t *testing.T) {
 	xnntest.Library(t)
-	shared, plain, rows := twoLayers(true), twoLayers(false), twoLayers(false)
+	shared, plain, rows := graphtest.TwoLayers(true), graphtest.TwoLayers(false), graphtest.TwoLayers(false)
 	rows.Nodes[0].Flags = graph.FlagReshape2D
 	for _, c := range []struct {
 		name    string
@@ -98,7 +66,7 @@ func testRelease(t *testing.T, b Backend, g *graph.Graph, dynamic bool, want int
 		outputs = append(outputs, graphtest.NumbersOf(a.Tensor))
 	}
 	got := 0
-	img, err := b.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g), Args: staticArgs(g, dynamic), Release: func(data []byte) bool {
+	img, err := b.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g), Args: graphtest.ArgSpecs(g, dynamic), Release: func(data []byte) bool {
 		got += len(data)
 		for i := range data {
 			data[i] = 0x7f
@@ -163,49 +131,10 @@ func sameAtTwoRows(t *testing.T, u, reference delegate.Unit, args []*tensor.Valu
 	}
 }
 
-// TestReleaseFails compiles with memory limits that the estimate meets but the packed weights, with
-// their padded last tile, exceed. Some filters are released by then, so the Go engine must not run
-// the graph: it would release them again.
-func TestReleaseFails(t *testing.T) {
-	xnntest.Library(t)
-	defer func(old int64) { native.KeptBytes = old }(native.KeptBytes)
-	native.KeptBytes = 0
-	g, failures := twoLayers(false), 0
-	for limit := int64(64 << 10); ; limit += 512 {
-		if limit > 1<<20 {
-			t.Fatal("no limit suffices for the library")
-		}
-		released := make(map[*byte]int)
-		p := &delegate.Payload{Data: graphtest.Encode(g), Args: staticArgs(g, false), Limits: delegate.Limits{Memory: limit},
-			Release: func(b []byte) bool { released[&b[0]]++; return true }}
-		img, err := Backend{Library: xnntest.Path(), Engine: EngineNative}.Compile(context.Background(), p)
-		for _, times := range released {
-			if times > 1 {
-				t.Fatalf("limit %d: the Go engine runs with released filters", limit)
-			}
-		}
-		if err != nil && !errors.Is(err, delegate.ErrMemory) {
-			t.Fatalf("limit %d: got %v, want %v", limit, err, delegate.ErrMemory)
-		}
-		if err != nil && len(released) > 0 {
-			failures++
-		}
-		if err == nil {
-			img.Close()
-			if isNative(img) {
-				break
-			}
-		}
-	}
-	if failures == 0 {
-		t.Error("no limit failed after filters were released")
-	}
-}
-
 // TestNames checks the keys of the named constants of a payload.
 func TestNames(t *testing.T) {
 	named := make(map[string][]byte)
-	keys, err := Backend{}.Names(graphtest.EncodeNamed(twoLayers(false), named))
+	keys, err := Backend{}.Names(graphtest.EncodeNamed(graphtest.TwoLayers(false), named))
 	if err != nil || len(keys) != len(named) || len(keys) == 0 {
 		t.Fatalf("got %q, %v, want the keys of %d constants", keys, err, len(named))
 	}
@@ -214,7 +143,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("got key %q, which is not a constant's", k)
 		}
 	}
-	if keys, err := (Backend{}).Names(graphtest.Encode(twoLayers(false))); len(keys) != 0 || err != nil {
+	if keys, err := (Backend{}).Names(graphtest.Encode(graphtest.TwoLayers(false))); len(keys) != 0 || err != nil {
 		t.Errorf("constants in the payload: got %q, %v, want no keys", keys, err)
 	}
 	if _, err := (Backend{}).Names([]byte{1}); err == nil {

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"os"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -16,9 +13,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
-	"github.com/etrun-go/etrun/internal/await"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -130,17 +125,6 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// dynamicArguments returns arguments of a graph with one input of the given sizes.
-func dynamicArguments(g *graph.Graph, output []int, sizes ...int) []*tensor.Value {
-	m := graphtest.NewMaker(1)
-	in := tensor.New(tensor.Float32, sizes...)
-	copy(in.Data, m.Bytes(graph.FP32, graph.ShapeOf(sizes...)))
-	out := tensor.Make(tensor.Float32, output, nil, tensor.DynamicBound)
-	out.Bind(tensor.AlignedBytes(out.NBytes()))
-	a, b := tensor.TensorValue(in), tensor.TensorValue(out)
-	return []*tensor.Value{&a, &b}
-}
-
 // TestDynamicShapes changes the sizes between calls, also to more but smaller images in a dynamically
 // quantized graph: the library does not allocate space for their scales.
 func TestDynamicShapes(t *testing.T) {
@@ -155,7 +139,7 @@ func TestDynamicShapes(t *testing.T) {
 	reference, _ := mustUnit(t, graph, EngineGo, delegate.Instance{})
 	s := graphtest.Sample{Loose: 1e-5}
 	for _, sizes := range [][]int{{1, 20, 20, 3}, {1, 5, 7, 3}, {25, 4, 4, 3}, {2, 3, 3, 3}, {1, 20, 20, 3}} {
-		got, want := dynamicArguments(g, []int{1, 40, 40, 4}, sizes...), dynamicArguments(g, []int{1, 40, 40, 4}, sizes...)
+		got, want := graphtest.DynamicArguments(g, []int{1, 40, 40, 4}, sizes...), graphtest.DynamicArguments(g, []int{1, 40, 40, 4}, sizes...)
 		mustExecute(t, native, got)
 		mustExecute(t, reference, want)
 		if n := sizes[0]; got[1].Tensor.Sizes[0] != n {
@@ -318,132 +302,6 @@ func TestConcurrent(t *testing.T) {
 	})
 }
 
-// TestWeightsShared checks that units and images with the same weights share the packed weights.
-func TestWeightsShared(t *testing.T) {
-	xnntest.Library(t)
-	others := len(native.Blocks.By)
-	size := func(img delegate.Image) int { return int(nativeOf(img).Weights.Bytes()) }
-	a, err := compile(t, graphtest.Encode(linearGraph(graph.FP32)), EngineNative)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := compile(t, graphtest.Encode(linearGraph(graph.FP32)), EngineNative)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := size(a)
-	for range 3 {
-		u, err := a.Unit(delegate.Instance{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer u.Close()
-	}
-	if size(a) != before || before == 0 {
-		t.Errorf("after three units: got %d bytes, want %d", size(a), before)
-	}
-	if x, y := nativeOf(a).Weights.Blocks[0], nativeOf(b).Weights.Blocks[0]; x != y {
-		t.Error("two images with the same weights have separate copies")
-	}
-	a.Close()
-	b.Close()
-	if n := len(native.Blocks.By) - others; n != 0 {
-		t.Errorf("after Close: got %d packed weights, want 0", n)
-	}
-}
-
-// raceDetector reports whether the build has the race detector.
-var raceDetector bool
-
-// TestLeaks opens and closes a payload many times and checks that resident memory does not grow.
-func TestLeaks(t *testing.T) {
-	if raceDetector {
-		t.Skip("needs a build without the race detector, whose own memory grows")
-	}
-	xnntest.Library(t)
-	data := graphtest.Encode(graphtest.ConvolutionGraph())
-	cycle := func() {
-		img, err := compile(t, data, EngineNative)
-		if err != nil {
-			t.Fatal(err)
-		}
-		u, err := img.Unit(delegate.Instance{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustExecute(t, u, graphtest.NewMaker(1).Arguments(img.(*image).Graph))
-		u.Close()
-		img.Close()
-	}
-	for range 200 {
-		cycle()
-	}
-	before := residentPages(t)
-	for range 1000 {
-		cycle()
-	}
-	if grown := residentPages(t) - before; grown > 1024 {
-		t.Errorf("got %d more resident pages after 1000 cycles, want at most 1024", grown)
-	}
-}
-
-// TestUnreachableImage checks that the garbage collector frees the packed weights of an image that was not closed.
-func TestUnreachableImage(t *testing.T) {
-	xnntest.Library(t)
-	before := len(native.Blocks.By)
-	func() {
-		img, err := compile(t, graphtest.Encode(graphtest.ConvolutionGraph()), EngineNative)
-		if err != nil {
-			t.Fatal(err)
-		}
-		u, err := img.Unit(delegate.Instance{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustExecute(t, u, graphtest.NewMaker(1).Arguments(img.(*image).Graph))
-	}()
-	await.True(t, "the packed weights of an unreachable image are freed", func() bool {
-		runtime.GC()
-		native.Blocks.Mu.Lock()
-		defer native.Blocks.Mu.Unlock()
-		return len(native.Blocks.By) <= before
-	})
-}
-
-// TestClosed checks that a closed unit returns ErrDevice.
-func TestClosed(t *testing.T) {
-	xnntest.Library(t)
-	img, err := compile(t, graphtest.Encode(binaryGraph()), EngineNative)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := img.Unit(delegate.Instance{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Close()
-	u.Close()
-	img.Close()
-	if err := u.Execute(context.Background(), graphtest.NewMaker(1).Arguments(img.(*image).Graph)); !errors.Is(err, delegate.ErrDevice) {
-		t.Errorf("got %v, want %v", err, delegate.ErrDevice)
-	}
-}
-
-// residentPages returns the process's resident pages from /proc/self/statm, after Go returned unused
-// memory to the system.
-func residentPages(t *testing.T) int {
-	debug.FreeOSMemory()
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Skipf("needs /proc: %v", err)
-	}
-	n := 0
-	for _, c := range strings.Fields(string(b))[1] {
-		n = n*10 + int(c-'0')
-	}
-	return n
-}
-
 // TestProfile checks that a profile has one entry per node while profiling is on, and none otherwise.
 func TestProfile(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
@@ -459,6 +317,27 @@ func TestProfile(t *testing.T) {
 			if on && (len(times) != 1 || !strings.Contains(times[0].Name, "Conv")) || !on && len(times) != 0 {
 				t.Errorf("profiling %v: got %v", on, times)
 			}
+		}
+	})
+}
+
+// TestProfilingAllocatesNothing switches profiling on and off between runs: nothing is allocated.
+func TestProfilingAllocatesNothing(t *testing.T) {
+	forEngines(t, func(t *testing.T, engine Engine) {
+		u, g := mustUnit(t, graphtest.ConvolutionGraph(), engine, delegate.Instance{})
+		args := graphtest.NewMaker(1).Arguments(g)
+		p := u.(delegate.Profiler)
+		var times []delegate.NodeTime
+		cycle := func() {
+			p.SetProfiling(true)
+			mustExecute(t, u, args)
+			times = p.Profile(times[:0])
+			p.SetProfiling(false)
+			mustExecute(t, u, args)
+		}
+		cycle()
+		if n := testing.AllocsPerRun(20, cycle); n != 0 || len(times) != 1 {
+			t.Errorf("got %v allocations and %d times, want 0 and 1", n, len(times))
 		}
 	})
 }
@@ -515,22 +394,4 @@ func TestInfo(t *testing.T) {
 	if want := "fp32 1x5x5x3, fp32 4x3x3x3, fp32 4 → fp32 1x3x3x4"; info.Nodes[0].Detail != want {
 		t.Errorf("got node %q, want %q", info.Nodes[0].Detail, want)
 	}
-}
-
-// BenchmarkOverhead runs a graph with little computation as a unit and with the library alone.
-func BenchmarkOverhead(b *testing.B) {
-	lib := xnntest.Library(b)
-	u, g := mustUnit(b, binaryGraph(), EngineNative, delegate.Instance{})
-	args := graphtest.NewMaker(1).Arguments(g)
-	mustExecute(b, u, args)
-	b.Run("unit", func(b *testing.B) {
-		for b.Loop() {
-			u.Execute(context.Background(), args)
-		}
-	})
-	b.Run("library", func(b *testing.B) {
-		for b.Loop() {
-			lib.InvokeRuntime(u.(*native.Unit).Plain[0].Runtime)
-		}
-	})
 }

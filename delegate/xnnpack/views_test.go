@@ -96,7 +96,7 @@ func TestViews(t *testing.T) {
 // runMoves returns the nodes of a compiled graph, and the arguments after two calls of it.
 func runMoves(t *testing.T, g *graph.Graph, engine Engine, dynamic bool) (names []string, args []*tensor.Value) {
 	t.Helper()
-	p := &delegate.Payload{Data: graphtest.Encode(g), Args: staticArgs(g, dynamic), AsWritten: true}
+	p := &delegate.Payload{Data: graphtest.Encode(g), Args: graphtest.ArgSpecs(g, dynamic), AsWritten: true}
 	img, err := Backend{Engine: engine}.Compile(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestViewsOfOtherSizes(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
 		m := movesMaker{graphtest.NewMaker(1)}
 		g := m.Done(m.reshape(m.unary("Abs", m.reshape(m.Input(graph.FP32, 2, 3, 4), 6, 4)), 24))
-		img, err := Backend{Engine: engine}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g), Args: staticArgs(g, false)})
+		img, err := Backend{Engine: engine}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g), Args: graphtest.ArgSpecs(g, false)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/x448/float16"
+
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/x448/float16"
 )
 
 // Resized returns arguments whose inputs have up to twice the declared batch size, and heights and
@@ -107,4 +109,28 @@ func Largest(x []float64) float64 {
 		}
 	}
 	return most
+}
+
+// DynamicArguments returns arguments of a graph with one input of the given sizes.
+func DynamicArguments(g *graph.Graph, output []int, sizes ...int) []*tensor.Value {
+	m := NewMaker(1)
+	in := tensor.New(tensor.Float32, sizes...)
+	copy(in.Data, m.Bytes(graph.FP32, graph.ShapeOf(sizes...)))
+	out := tensor.Make(tensor.Float32, output, nil, tensor.DynamicBound)
+	out.Bind(tensor.AlignedBytes(out.NBytes()))
+	a, b := tensor.TensorValue(in), tensor.TensorValue(out)
+	return []*tensor.Value{&a, &b}
+}
+
+// ArgSpecs returns specs of a graph's arguments, with fixed sizes unless dynamic is set.
+func ArgSpecs(g *graph.Graph, dynamic bool) (args []*delegate.ArgSpec) {
+	for _, v := range g.Args {
+		x := &g.Values[v]
+		a := &delegate.ArgSpec{DType: x.Datatype.Info().Tensor, Sizes: x.Shape.Dims()}
+		if dynamic {
+			a.Dynamism = tensor.DynamicBound
+		}
+		args = append(args, a)
+	}
+	return args
 }

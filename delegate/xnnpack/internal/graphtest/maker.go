@@ -4,9 +4,10 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/x448/float16"
+
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/x448/float16"
 )
 
 // Maker builds graphs for tests, with random constants.

@@ -17,3 +17,6 @@ func Rounds(usual int) int {
 	}
 	return usual
 }
+
+// RaceDetector reports whether the build has the race detector.
+var RaceDetector bool

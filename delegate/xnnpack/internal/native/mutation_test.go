@@ -1,4 +1,4 @@
-package xnnpack
+package native
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
 // TestMutations changes random bytes of valid payloads. Payloads that are still accepted must also run
@@ -54,10 +53,10 @@ func runMutation(t *testing.T, data []byte) bool {
 		return false
 	}
 	shapes, err := g.Repair()
-	if err != nil || g.Cost(shapes) > 1e6 || native.PlanLimits(g, shapes) != "" || native.Refuses(g, shapes) != "" {
+	if err != nil || g.Cost(shapes) > 1e6 || PlanLimits(g, shapes) != "" || Refuses(g, shapes) != "" {
 		return false
 	}
-	img, err := compile(t, data, EngineNative)
+	img, err := compile(data)
 	if err != nil {
 		if !errors.Is(err, delegate.ErrUnsupported) {
 			t.Errorf("compile: got %v, want no error or %v", err, delegate.ErrUnsupported)
@@ -71,7 +70,7 @@ func runMutation(t *testing.T, data []byte) bool {
 		return false
 	}
 	defer u.Close()
-	args := graphtest.NewMaker(9).Arguments(img.(*image).Graph)
+	args := graphtest.NewMaker(9).Arguments(img.Graph)
 	if err := u.Execute(context.Background(), args); err != nil && !errors.Is(err, delegate.ErrArgument) {
 		t.Errorf("execute: got %v, want no error or %v", err, delegate.ErrArgument)
 	}

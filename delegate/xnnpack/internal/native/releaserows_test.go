@@ -1,7 +1,6 @@
-package xnnpack
+package native
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,7 +42,7 @@ func TestReleaseAllRows(t *testing.T) {
 	tried := 0
 	for _, s := range packedSamples() {
 		args := graphtest.NewMaker(7).Arguments(s.Graph)
-		img, err := compile(t, graphtest.Encode(s.Graph), EngineNative)
+		img, err := compile(graphtest.Encode(s.Graph))
 		if errors.Is(err, delegate.ErrUnsupported) {
 			continue
 		}
@@ -54,7 +53,7 @@ func TestReleaseAllRows(t *testing.T) {
 		tried++
 		want := mustRun(t, img, delegate.Instance{}, args, false)
 		img.Close()
-		released := compilePoisoned(t, s.Graph, EngineNative)
+		released := compilePoisoned(t, s.Graph)
 		for _, in := range []delegate.Instance{{Pool: pool}, {}} {
 			for _, timed := range []bool{false, true} {
 				if got := mustRun(t, released, in, args, timed); !slices.Equal(got, want) {
@@ -70,17 +69,17 @@ func TestReleaseAllRows(t *testing.T) {
 }
 
 // compilePoisoned compiles a graph and overwrites what it releases, which is at least one filter.
-func compilePoisoned(t *testing.T, g *graph.Graph, engine Engine) delegate.Image {
+func compilePoisoned(t *testing.T, g *graph.Graph) *Image {
 	t.Helper()
 	got := 0
-	img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{
-		Data: graphtest.Encode(g), Args: argSpecs(g), Release: func(data []byte) bool {
+	img, err := open(&delegate.Payload{
+		Data: graphtest.Encode(g), Args: graphtest.ArgSpecs(g, false), Release: func(data []byte) bool {
 			got += len(data)
 			for i := range data {
 				data[i] = 0x7f
 			}
 			return true
-		}})
+		}}, graph.WeightsCache{}, func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,17 +89,8 @@ func compilePoisoned(t *testing.T, g *graph.Graph, engine Engine) delegate.Image
 	return img
 }
 
-// argSpecs returns specs of a graph's arguments, which have fixed sizes.
-func argSpecs(g *graph.Graph) (args []*delegate.ArgSpec) {
-	for _, v := range g.Args {
-		x := &g.Values[v]
-		args = append(args, &delegate.ArgSpec{DType: x.Datatype.Info().Tensor, Sizes: x.Shape.Dims()})
-	}
-	return args
-}
-
 // mustRun runs a new unit of an image once, and returns the first output.
-func mustRun(t *testing.T, img delegate.Image, in delegate.Instance, args []*tensor.Value, timed bool) []float64 {
+func mustRun(t *testing.T, img *Image, in delegate.Instance, args []*tensor.Value, timed bool) []float64 {
 	t.Helper()
 	u, err := img.Unit(in)
 	if err != nil {
@@ -111,6 +101,6 @@ func mustRun(t *testing.T, img delegate.Image, in delegate.Instance, args []*ten
 		t.Fatal(err)
 	}
 	clear(args[len(args)-1].Tensor.Data)
-	mustExecute(t, u, args)
+	run(t, u, args)
 	return graphtest.NumbersOf(args[len(args)-1].Tensor)
 }

@@ -1,7 +1,6 @@
-package xnnpack
+package native
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -46,11 +44,10 @@ func rowGraphs() []*graph.Graph {
 func TestSharedWorkspace(t *testing.T) {
 	xnntest.Library(t)
 	graphs, scratch := rowGraphs(), new(delegate.Scratch)
-	var images []delegate.Image
+	var images []*Image
 	var units []delegate.Unit
 	for _, g := range graphs {
-		img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(),
-			&delegate.Payload{Data: graphtest.Encode(g), Scratch: scratch})
+		img, err := open(&delegate.Payload{Data: graphtest.Encode(g), Scratch: scratch}, graph.WeightsCache{}, func(error) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,26 +59,26 @@ func TestSharedWorkspace(t *testing.T) {
 			t.Fatal(err)
 		}
 		units = append(units, u)
-		if u.(*native.Unit).Workspace != units[0].(*native.Unit).Workspace {
+		if u.(*Unit).Workspace != units[0].(*Unit).Workspace {
 			t.Fatalf("unit %d does not share the workspace", i)
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	for round := range classRounds() {
+	for round := range graphtest.Rounds(300) {
 		k := r.IntN(len(units))
 		rows := 1 + r.IntN(40)
-		args := rowArguments(images[k%3].(*image).Graph, r, rows)
+		args := rowArguments(images[k%3].Graph, r, rows)
 		if err := units[k].(delegate.Profiler).SetProfiling(r.IntN(8) == 0); err != nil {
 			t.Fatal(err)
 		}
-		mustExecute(t, units[k], args)
+		run(t, units[k], args)
 		got := graphtest.NumbersOf(args[1].Tensor)
 		want := alone(t, images[k%3], args)
 		if !slices.Equal(got, want) {
 			t.Fatalf("round %d, unit %d, %d rows: got %v…, want %v…", round, k, rows, got[:4], want[:4])
 		}
 	}
-	w := units[0].(*native.Unit).Workspace
+	w := units[0].(*Unit).Workspace
 	for i := range units {
 		units[i].Close()
 	}
@@ -110,13 +107,13 @@ func rowArguments(g *graph.Graph, r *rand.Rand, rows int) []*tensor.Value {
 }
 
 // alone runs a new unit and returns its output.
-func alone(t *testing.T, img delegate.Image, args []*tensor.Value) []float64 {
+func alone(t *testing.T, img *Image, args []*tensor.Value) []float64 {
 	u, err := img.Unit(delegate.Instance{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer u.Close()
-	mustExecute(t, u, args)
+	run(t, u, args)
 	return graphtest.NumbersOf(args[1].Tensor)
 }
 
@@ -124,26 +121,26 @@ func alone(t *testing.T, img delegate.Image, args []*tensor.Value) []float64 {
 func TestBrokenWorkspace(t *testing.T) {
 	xnntest.Library(t)
 	g, scratch := rowGraphs()[0], new(delegate.Scratch)
-	img, err := compile(t, graphtest.Encode(g), EngineNative)
+	img, err := compile(graphtest.Encode(g))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var units []*native.Unit
+	var units []*Unit
 	for range 2 {
 		u, err := img.Unit(delegate.Instance{Scratch: scratch})
 		if err != nil {
 			t.Fatal(err)
 		}
-		units = append(units, u.(*native.Unit))
+		units = append(units, u.(*Unit))
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	args := rowArguments(img.(*image).Graph, r, 5)
-	mustExecute(t, units[0], args)
+	args := rowArguments(img.Graph, r, 5)
+	run(t, units[0], args)
 	want := fmt.Sprint(graphtest.NumbersOf(args[1].Tensor))
 	shared := units[0].Workspace
 	shared.Broken = true
 	for i, u := range units {
-		mustExecute(t, u, args)
+		run(t, u, args)
 		if got := fmt.Sprint(graphtest.NumbersOf(args[1].Tensor)); got != want {
 			t.Errorf("unit %d: got %.60s, want %.60s", i, got, want)
 		}
@@ -152,7 +149,7 @@ func TestBrokenWorkspace(t *testing.T) {
 		}
 	}
 	late, err := img.Unit(delegate.Instance{Scratch: scratch})
-	if err != nil || late.(*native.Unit).Workspace == shared {
+	if err != nil || late.(*Unit).Workspace == shared {
 		t.Errorf("new unit: got error %v, in the broken workspace: %v", err, err == nil)
 	}
 	late.Close()
@@ -178,8 +175,7 @@ func TestPlansForCalls(t *testing.T) {
 	m.Node("Sigmoid", []int{u}, []int{v})
 	m.Node("FullyConnected", []int{v, m.Constant(graph.FP32, 0, 1, width), graph.None}, []int{y})
 	g := m.Done(y)
-	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(),
-		&delegate.Payload{Data: graphtest.Encode(g), Args: staticArgs(g, true)})
+	img, err := open(&delegate.Payload{Data: graphtest.Encode(g), Args: graphtest.ArgSpecs(g, true)}, graph.WeightsCache{}, func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +189,7 @@ func TestPlansForCalls(t *testing.T) {
 	want := make(map[int][]float64)
 	for _, n := range []int{3, 40, rows, 3, 40} {
 		args := rowsOf(n, rows)
-		mustExecute(t, unit, args)
+		run(t, unit, args)
 		got := graphtest.NumbersOf(args[1].Tensor)
 		if want[n] == nil {
 			want[n] = alone(t, img, args)
@@ -250,7 +246,7 @@ func TestBroadcastOperands(t *testing.T) {
 	last := m.Value(graph.FP32, 4, 8)
 	m.Node("FullyConnected", []int{m.Quantized(both, 1), m.Constant(graph.QCInt8, 0, 8, 16), graph.None}, []int{last})
 	g := m.Done(last)
-	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{Data: graphtest.Encode(g)})
+	img, err := compile(graphtest.Encode(g))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +257,7 @@ func TestBroadcastOperands(t *testing.T) {
 	}
 	defer unit.Close()
 	r, first := rand.New(rand.NewPCG(12, 13)), xnn.Runtime(0)
-	for round := range classRounds() {
+	for round := range graphtest.Rounds(300) {
 		rows := []int{1, 1 + r.IntN(60)}
 		if r.IntN(2) == 0 {
 			rows = []int{rows[1], 1}
@@ -272,20 +268,20 @@ func TestBroadcastOperands(t *testing.T) {
 		if rows[0] != rows[1] && min(rows[0], rows[1]) != 1 {
 			continue
 		}
-		args := rowArguments(img.(*image).Graph, r, rows[0])
-		other := rowArguments(img.(*image).Graph, r, rows[1])
+		args := rowArguments(img.Graph, r, rows[0])
+		other := rowArguments(img.Graph, r, rows[1])
 		call := []*tensor.Value{args[0], other[0], args[1]}
-		mustExecute(t, unit, call)
-		if n := unit.(*native.Unit); n.UseOther || round > 0 && n.Plain[0].Runtime != first {
+		run(t, unit, call)
+		if n := unit.(*Unit); n.UseOther || round > 0 && n.Plain[0].Runtime != first {
 			t.Fatalf("round %d: outside the library: %v, want the library and the same runtime", round, n.UseOther)
 		}
-		first = unit.(*native.Unit).Plain[0].Runtime
+		first = unit.(*Unit).Plain[0].Runtime
 		got := graphtest.NumbersOf(call[2].Tensor)
 		fresh, err := img.Unit(delegate.Instance{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExecute(t, fresh, call)
+		run(t, fresh, call)
 		fresh.Close()
 		if want := graphtest.NumbersOf(call[2].Tensor); !slices.Equal(got, want) {
 			t.Fatalf("round %d, %d and %d rows: got %v…, want %v…", round, rows[0], rows[1], got[:4], want[:4])

@@ -1,4 +1,4 @@
-package xnnpack
+package native
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 )
 
 // TestProfilingInTurn switches profiling at random between runs of changing sizes. The outputs equal
@@ -27,66 +26,43 @@ func TestProfilingInTurn(t *testing.T) {
 	z := m.Value(graph.FP32, 1, 10, 10, 4)
 	m.Node("Abs", []int{y}, []int{z})
 	graph := m.Done(z)
-	timed, g := mustUnit(t, graph, EngineNative, delegate.Instance{})
-	plain, _ := mustUnit(t, graph, EngineNative, delegate.Instance{})
+	timed, g := mustUnit(t, graph)
+	plain, _ := mustUnit(t, graph)
 	r := rand.New(rand.NewPCG(1, 1))
 	sizes := [][]int{{1, 12, 12, 3}, {1, 5, 7, 3}, {3, 4, 4, 3}}
 	var runtimes [2]xnn.Runtime
 	for round := range 60 {
 		on := r.IntN(2) == 1
-		if err := timed.(delegate.Profiler).SetProfiling(on); err != nil {
+		if err := timed.SetProfiling(on); err != nil {
 			t.Fatal(err)
 		}
 		size := sizes[r.IntN(len(sizes))]
-		got, want := dynamicArguments(g, []int{1, 40, 40, 4}, size...), dynamicArguments(g, []int{1, 40, 40, 4}, size...)
+		got, want := graphtest.DynamicArguments(g, []int{1, 40, 40, 4}, size...), graphtest.DynamicArguments(g, []int{1, 40, 40, 4}, size...)
 		for range 1 + r.IntN(2) { // also repeat a call unchanged
-			mustExecute(t, timed, got)
+			run(t, timed, got)
 		}
-		mustExecute(t, plain, want)
+		run(t, plain, want)
 		if a, b := graphtest.NumbersOf(got[1].Tensor), graphtest.NumbersOf(want[1].Tensor); !slices.Equal(a, b) {
 			t.Fatalf("round %d, profiling %v, sizes %v: outputs differ from those without profiling", round, on, size)
 		}
-		if times := timed.(delegate.Profiler).Profile(nil); len(times) != 0 != on {
+		if times := timed.Profile(nil); len(times) != 0 != on {
 			t.Fatalf("round %d, profiling %v: got times %v", round, on, times)
 		}
-		u := timed.(*native.Unit)
-		if round > 20 && runtimes != [2]xnn.Runtime{u.Plain[0].Runtime, u.Timed[0].Runtime} {
+		if round > 20 && runtimes != [2]xnn.Runtime{timed.Plain[0].Runtime, timed.Timed[0].Runtime} {
 			t.Fatalf("round %d: a runtime was replaced", round)
 		}
-		runtimes = [2]xnn.Runtime{u.Plain[0].Runtime, u.Timed[0].Runtime}
+		runtimes = [2]xnn.Runtime{timed.Plain[0].Runtime, timed.Timed[0].Runtime}
 	}
-}
-
-// TestProfilingAllocatesNothing switches profiling on and off between runs: nothing is allocated.
-func TestProfilingAllocatesNothing(t *testing.T) {
-	forEngines(t, func(t *testing.T, engine Engine) {
-		u, g := mustUnit(t, graphtest.ConvolutionGraph(), engine, delegate.Instance{})
-		args := graphtest.NewMaker(1).Arguments(g)
-		p := u.(delegate.Profiler)
-		var times []delegate.NodeTime
-		cycle := func() {
-			p.SetProfiling(true)
-			mustExecute(t, u, args)
-			times = p.Profile(times[:0])
-			p.SetProfiling(false)
-			mustExecute(t, u, args)
-		}
-		cycle()
-		if n := testing.AllocsPerRun(20, cycle); n != 0 || len(times) != 1 {
-			t.Errorf("got %v allocations and %d times, want 0 and 1", n, len(times))
-		}
-	})
 }
 
 // TestProfilingFromTheStart enables profiling before the first run: only the timed runtime is created.
 func TestProfilingFromTheStart(t *testing.T) {
 	xnntest.Library(t)
-	unit, g := mustUnit(t, graphtest.ConvolutionGraph(), EngineNative, delegate.Instance{})
-	u := unit.(*native.Unit)
+	u, g := mustUnit(t, graphtest.ConvolutionGraph())
 	if err := u.SetProfiling(true); err != nil {
 		t.Fatal(err)
 	}
-	mustExecute(t, u, graphtest.NewMaker(1).Arguments(g))
+	run(t, u, graphtest.NewMaker(1).Arguments(g))
 	if u.Plain[0].Runtime != 0 || u.Timed[0].Runtime == 0 {
 		t.Errorf("got runtimes %#x and %#x, want only the second", u.Plain[0].Runtime, u.Timed[0].Runtime)
 	}
@@ -103,26 +79,25 @@ func BenchmarkProfiling(b *testing.B) {
 		m.Node("Abs", []int{v}, []int{next})
 		v = next
 	}
-	u, g := mustUnit(b, m.Done(v), EngineNative, delegate.Instance{})
+	u, g := mustUnit(b, m.Done(v))
 	args := graphtest.NewMaker(1).Arguments(g)
-	p := u.(delegate.Profiler)
 	for _, c := range []struct {
 		name      string
 		on, after bool
 	}{{"plain", false, false}, {"timed", true, true}, {"in turn", true, false}} {
 		b.Run(c.name, func(b *testing.B) {
 			var times []delegate.NodeTime
-			mustExecute(b, u, args)
+			run(b, u, args)
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := p.SetProfiling(c.on); err != nil {
+				if err := u.SetProfiling(c.on); err != nil {
 					b.Fatal(err)
 				}
 				if err := u.Execute(context.Background(), args); err != nil {
 					b.Fatal(err)
 				}
-				times = p.Profile(times[:0])
-				if err := p.SetProfiling(c.after); err != nil {
+				times = u.Profile(times[:0])
+				if err := u.SetProfiling(c.after); err != nil {
 					b.Fatal(err)
 				}
 			}

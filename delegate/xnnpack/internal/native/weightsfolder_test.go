@@ -1,9 +1,8 @@
 //go:build unix
 
-package xnnpack
+package native
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -16,28 +15,26 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/internal/cachefolder"
 )
 
 // openCached compiles a payload with a weights cache folder and runs it.
 func openCached(t *testing.T, data []byte, folder string) (note string, packed int, outputs []float64) {
 	t.Helper()
-	return openBackend(t, Backend{WeightsCache: folder}, data, nil)
+	return openWith(t, graph.WeightsCache{Folder: folder}, data, nil)
 }
 
-// openBackend compiles a payload, calls between unless it is nil, and runs the unit.
-func openBackend(t *testing.T, b Backend, data []byte, between func()) (note string, packed int, outputs []float64) {
+// openWith compiles a payload, calls between unless it is nil, and runs the unit.
+func openWith(t *testing.T, cache graph.WeightsCache, data []byte, between func()) (note string, packed int, outputs []float64) {
 	t.Helper()
-	b.Engine, b.Library = EngineNative, xnntest.Path()
-	img, err := b.Compile(context.Background(), &delegate.Payload{Data: data})
+	m, err := open(&delegate.Payload{Data: data}, cache, func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer img.Close()
-	m := img.(*image)
-	u, err := img.Unit(delegate.Instance{})
+	defer m.Close()
+	u, err := m.Unit(delegate.Instance{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +43,11 @@ func openBackend(t *testing.T, b Backend, data []byte, between func()) (note str
 		between()
 	}
 	args := graphtest.NewMaker(1).Arguments(m.Graph)
-	mustExecute(t, u, args)
+	run(t, u, args)
 	for _, a := range args[m.Graph.Inputs:] {
 		outputs = append(outputs, graphtest.NumbersOf(a.Tensor)...)
 	}
-	return m.cacheNote, len(nativeOf(img).Weights.Blocks), outputs
+	return m.CacheNote, len(m.Weights.Blocks), outputs
 }
 
 // TestWeightsFile checks that weights are packed for the first opening only, packed again if the file
@@ -60,7 +57,7 @@ func TestWeightsFile(t *testing.T) {
 	folder := t.TempDir()
 	for seed := range uint64(12) {
 		data := graphtest.Encode(graphtest.RandomGraph(100+seed, 7))
-		img, err := compile(t, data, EngineNative)
+		img, err := compile(data)
 		if err != nil {
 			continue
 		}
@@ -137,7 +134,7 @@ func TestWeightsFileShrinks(t *testing.T) {
 	xnntest.Library(t)
 	folder, data := t.TempDir(), graphtest.Encode(graphtest.ConvolutionGraph())
 	path, want := kept(t, data, folder)
-	note, packed, got := openBackend(t, Backend{WeightsCache: folder}, data, func() {
+	note, packed, got := openWith(t, graph.WeightsCache{Folder: folder}, data, func() {
 		if err := os.Truncate(path, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +149,7 @@ func TestWeightsFileMapped(t *testing.T) {
 	xnntest.Library(t)
 	folder, data := t.TempDir(), graphtest.Encode(graphtest.ConvolutionGraph())
 	path, want := kept(t, data, folder)
-	note, packed, got := openBackend(t, Backend{WeightsCache: folder, MapWeights: true}, data, func() {
+	note, packed, got := openWith(t, graph.WeightsCache{Folder: folder, Map: true}, data, func() {
 		maps, err := os.ReadFile("/proc/self/maps")
 		if err == nil && !strings.Contains(string(maps), path) {
 			t.Errorf("%s is not mapped", path)
@@ -241,17 +238,17 @@ func TestWeightsFolderIsTrusted(t *testing.T) {
 	}
 }
 
-// TestMaxPacked checks that the weights files of many graphs are not larger than native.MaxPacked.
+// TestMaxPacked checks that the weights files of many graphs are not larger than MaxPacked.
 func TestMaxPacked(t *testing.T) {
 	xnntest.Library(t)
 	folder, files := t.TempDir(), 0
 	for seed := range uint64(60) {
 		g := graphtest.RandomGraph(300+seed, 5)
-		img, err := compile(t, graphtest.Encode(g), EngineNative)
+		img, err := compile(graphtest.Encode(g))
 		if err != nil {
 			continue
 		}
-		most := native.MaxPacked(img.(*image).Graph)
+		most := MaxPacked(img.Graph)
 		img.Close()
 		note, _, _ := openCached(t, graphtest.Encode(g), folder)
 		path, ok := strings.CutPrefix(note, "kept in ")

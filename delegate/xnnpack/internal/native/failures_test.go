@@ -1,4 +1,4 @@
-package xnnpack
+package native
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/cases"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -67,13 +67,12 @@ func TestCreationFails(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
 	floats := graph.Weighted{In: graph.FP32, Filter: graph.FP32, Bias: graph.FP32, Out: graph.FP32}
-	graphs := map[string]*graph.Graph{"products": twoLayers(false), "transposed": graphtest.NewMaker(1).ManyPixels("ConvTranspose2d", floats, 1, 1, 1)}
+	graphs := map[string]*graph.Graph{"products": graphtest.TwoLayers(false), "transposed": graphtest.NewMaker(1).ManyPixels("ConvTranspose2d", floats, 1, 1, 1)}
 	form := 0
 	for name, g := range graphs {
 		want := graphtest.NewMaker(7).Arguments(g)
-		u, _ := mustUnit(t, g, EngineGo, delegate.Instance{})
-		mustExecute(t, u, want)
-		for _, kept := range []int64{native.KeptBytes, 0} {
+		runInGo(t, g, want)
+		for _, kept := range []int64{KeptBytes, 0} {
 			for _, release := range []bool{false, true} {
 				if kept == 0 && !release {
 					continue // as if kept
@@ -89,6 +88,20 @@ func TestCreationFails(t *testing.T) {
 			}
 		}
 	}
+}
+
+// runInGo runs a graph on the Go engine.
+func runInGo(t *testing.T, g *graph.Graph, args []*tensor.Value) {
+	t.Helper()
+	g, err := graphtest.ReadGraph(graphtest.Encode(g), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shapes, err := g.Repair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, goengine.NewUnit(&goengine.Image{Compilation: &graph.Compilation{Graph: g, Shapes: shapes}}, delegate.Instance{}), args)
 }
 
 // creation is a way to create a runtime.
@@ -133,9 +146,9 @@ func (c *creation) failEach() {
 
 // run compiles and runs the graph with a call that fails. It reports whether that was in Go, or with fewer threads.
 func (c *creation) run(f *failing) (inGo, warned bool, err error) {
-	defer func(old int64) { native.KeptBytes = old }(native.KeptBytes)
-	native.KeptBytes = c.kept
-	payload := &delegate.Payload{Data: graphtest.Encode(c.graph), Args: argSpecs(c.graph)}
+	defer func(old int64) { KeptBytes = old }(KeptBytes)
+	KeptBytes = c.kept
+	payload := &delegate.Payload{Data: graphtest.Encode(c.graph), Args: graphtest.ArgSpecs(c.graph, false)}
 	if c.release {
 		payload.Release = func(data []byte) bool {
 			for i := range data {
@@ -146,12 +159,18 @@ func (c *creation) run(f *failing) (inGo, warned bool, err error) {
 	}
 	restore := f.inject(c.lib)
 	defer restore()
-	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(), payload)
+	m, err := open(payload, graph.WeightsCache{}, func(error) { warned = true })
+	used := graph.Engine(m)
+	if err != nil && m.IsOpen() && !m.HasReleased() { // as the backend does
+		m.Close()
+		warned = true
+		used, err = goengine.NewImage(context.Background(), m.Compilation, graph.WeightsCache{})
+	}
 	if err != nil {
 		return false, false, err
 	}
-	defer img.Close()
-	u, err := img.Unit(delegate.Instance{Pool: c.pool})
+	defer used.Close()
+	u, err := used.Unit(delegate.Instance{Pool: c.pool})
 	if err != nil {
 		return false, false, err
 	}
@@ -160,8 +179,8 @@ func (c *creation) run(f *failing) (inGo, warned bool, err error) {
 	if err := u.Execute(context.Background(), args); err != nil {
 		return false, false, err
 	}
-	n, ok := u.(*native.Unit)
+	n, ok := u.(*Unit)
 	inGo = !ok || n.UseOther || c.pool != nil && n.Threads == nil && graph.Parallel(n.Image.Cost, len(c.graph.Nodes))
 	s := graphtest.Sample{Loose: 1e-5}
-	return inGo, len(img.(delegate.Warner).Warnings()) > 0, s.Differ(args, c.want, c.graph)
+	return inGo, warned, s.Differ(args, c.want, c.graph)
 }

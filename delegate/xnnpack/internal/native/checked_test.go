@@ -1,4 +1,4 @@
-package xnnpack
+package native
 
 import (
 	"bytes"
@@ -8,15 +8,37 @@ import (
 	"slices"
 	"testing"
 
+	regions "github.com/etrun-go/etrun/delegate/lowering"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/lowering"
+	"github.com/etrun-go/etrun/internal/cases"
+
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/callstest"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
+// rejected returns why a call is not lowered, "" if it is.
+func rejected(g *regions.Graph, i int) string {
+	return lowering.Reject(g, i, Refuses, func(*graph.Graph) string { return "" })
+}
+
+// openRegion lowers a graph of operators and opens it in the library.
+func openRegion(in *regions.Graph) (*Image, error) {
+	g, err := lowering.New(in, false, Refuses).LowerAll()
+	if err != nil {
+		return nil, err
+	}
+	if HidesNaN(g) {
+		return nil, graph.Unsupported("", "the library hides NaN")
+	}
+	return openGraph(g, &graph.Compilation{Region: true}, graph.WeightsCache{}, func(error) {})
+}
+
 // logarithms is a region that adds the logarithm of its input to the input.
-func logarithms(t *testing.T) (*native.Unit, []*tensor.Value) {
+func logarithms(t *testing.T) (*Unit, []*tensor.Value) {
 	t.Helper()
 	c := callstest.New(1)
 	x := c.Input(4, 8)
@@ -24,7 +46,7 @@ func logarithms(t *testing.T) (*native.Unit, []*tensor.Value) {
 	if c.Err != nil {
 		t.Fatal(c.Err)
 	}
-	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.CompileGraph(t.Context(), c.Graph)
+	img, err := openRegion(c.Graph)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +60,7 @@ func logarithms(t *testing.T) (*native.Unit, []*tensor.Value) {
 	for i := range 32 {
 		tensor.Data[float32](args[0].Tensor)[i] = 1
 	}
-	return u.(*native.Unit), args
+	return u.(*Unit), args
 }
 
 // TestRepeatedCalls runs calls whose results are NaN: the library runs the first two only, and again the first call whose
@@ -53,13 +75,13 @@ func TestRepeatedCalls(t *testing.T) {
 		repeated int
 	}{{1, 0}, {-1, 1}, {1, 0}, {-1, 1}, {-1, 2}, {-1, 2}, {inf, 2}, {-1, 2}, {1, 0}, {-1, 1}, {nan, 1}, {-1, 2}, {-1, 2}} {
 		x[3] = step.x
-		mustExecute(t, u, args)
+		run(t, u, args)
 		want := math.Log(float64(step.x)) + float64(step.x)
 		if got := float64(y[3]); got != want && !(math.IsNaN(got) && math.IsNaN(want)) || u.Repeated != step.repeated {
 			t.Errorf("call %d of %v: got %v and %d calls that ran twice, want %v and %d", i, step.x, got, u.Repeated, want, step.repeated)
 		}
 	}
-	if n := testing.AllocsPerRun(20, func() { mustExecute(t, u, args) }); n != 0 {
+	if n := testing.AllocsPerRun(20, func() { run(t, u, args) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -77,7 +99,7 @@ func TestRepeatedInPlace(t *testing.T) {
 			x[k] = 1
 		}
 		x[0] = first
-		mustExecute(t, u, args)
+		run(t, u, args)
 		want := math.Log(float64(first)) + float64(first)
 		if repeated++; first > 0 {
 			repeated = 0
@@ -101,7 +123,7 @@ func TestRepeatedProfile(t *testing.T) {
 	var names [4]string
 	for i, x := range []float32{1, -1, -1, -1} {
 		tensor.Data[float32](args[0].Tensor)[0] = x
-		mustExecute(t, u, args)
+		run(t, u, args)
 		for _, n := range u.Profile(nil) {
 			names[i] += n.Name + ";"
 		}
@@ -116,12 +138,12 @@ func TestRepeatedProfile(t *testing.T) {
 func TestCallsBefore(t *testing.T) {
 	xnntest.Library(t)
 	twice, failed := 0, 0
-	for seed := range specialRounds() {
-		w := callstest.NewRandom(uint64(seed), 1+seed%6, false, Backend{}.Accepts)
+	for seed := range graphtest.Rounds(cases.Of(200, 600)) {
+		w := callstest.NewRandom(uint64(seed), 1+seed%6, false, rejected)
 		if len(w.Graph.Calls) == 0 || len(w.Graph.Outputs) == 0 || w.Err != nil {
 			continue
 		}
-		n, err := runHistory(w, Backend{Engine: EngineNative, Library: xnntest.Path()}, 12)
+		n, err := runHistory(w, 12)
 		if twice += n; err != nil {
 			if failed++; failed < 20 {
 				t.Errorf("seed %d: %v\n%v", seed, err, w)
@@ -135,8 +157,8 @@ func TestCallsBefore(t *testing.T) {
 }
 
 // runHistory runs one unit on several inputs, and a new unit on each. It returns how many calls began in Go.
-func runHistory(w *callstest.Random, b Backend, steps int) (inGo int, err error) {
-	img, err := b.CompileGraph(context.Background(), w.Graph)
+func runHistory(w *callstest.Random, steps int) (inGo int, err error) {
+	img, err := openRegion(w.Graph)
 	if err != nil {
 		return 0, nil // checked elsewhere
 	}
@@ -153,7 +175,7 @@ func runHistory(w *callstest.Random, b Backend, steps int) (inGo int, err error)
 			special = !special
 		}
 		fillInputs(w, args, special)
-		if n, ok := u.(*native.Unit); ok && n.Repeated > 1 {
+		if n, ok := u.(*Unit); ok && n.Repeated > 1 {
 			inGo++
 		}
 		if err := u.Execute(context.Background(), args); err != nil {
@@ -184,7 +206,7 @@ func fillInputs(w *callstest.Random, args []*tensor.Value, special bool) {
 }
 
 // sameAlone compares the outputs of a call with those of a unit that has run no other.
-func sameAlone(w *callstest.Random, img delegate.Image, args []*tensor.Value) error {
+func sameAlone(w *callstest.Random, img *Image, args []*tensor.Value) error {
 	u, err := img.Unit(delegate.Instance{})
 	if err != nil {
 		return err

@@ -1,15 +1,16 @@
-package xnnpack
+package native
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnnguard"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -35,26 +36,25 @@ func TestNativeNeeds(t *testing.T) {
 	}
 	for _, s := range list {
 		before := xnnguard.Read(true).Bytes
-		img, err := compile(t, graphtest.Encode(s.Graph), EngineNative)
+		m, err := compile(graphtest.Encode(s.Graph))
 		if err != nil {
 			continue
 		}
-		m := img.(*image)
 		u, err := m.Unit(delegate.Instance{Pool: pool})
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExecute(t, u, graphtest.NewMaker(1).Arguments(m.Graph))
+		run(t, u, graphtest.NewMaker(1).Arguments(m.Graph))
 		got := int64(xnnguard.Read(false).Bytes - before)
-		if got > m.by.Needs().Scratch {
-			t.Errorf("%s: the library allocated %d bytes, estimated %d, of which %d in the workspace", s.Name, got, m.by.Needs().Scratch, m.by.Needs().Shared)
+		if got > m.Needs().Scratch {
+			t.Errorf("%s: the library allocated %d bytes, estimated %d, of which %d in the workspace", s.Name, got, m.Needs().Scratch, m.Needs().Shared)
 		}
-		allocated, estimated = allocated+got, estimated+m.by.Needs().Scratch
+		allocated, estimated = allocated+got, estimated+m.Needs().Scratch
 		if m.Graph.Nodes[len(m.Graph.Nodes)-1].Type.Tag == graph.TagConvTranspose2d {
 			estimated -= lib.Soname.TransposedExample // allocated while the first one of a type is created
 		}
 		u.Close()
-		img.Close()
+		m.Close()
 	}
 	t.Logf("allocated %d bytes, estimated %d", allocated, estimated)
 	if allocated == 0 || 2*estimated > 5*allocated {
@@ -81,13 +81,20 @@ func residuals(width int) *graph.Graph {
 
 // TestUnsharedBytes checks that an arena is never larger than one in which nothing shares memory, at declared and other sizes.
 func TestUnsharedBytes(t *testing.T) {
-	larger := 0
-	for _, c := range plannedGraphs() {
-		img, err := compile(t, graphtest.Encode(c.Graph), EngineGo)
+	larger, list := 0, graphtest.Samples(1)
+	for seed := range uint64(20) {
+		list = append(list, graphtest.Sample{Name: fmt.Sprint("random graph ", seed), Graph: graphtest.RandomGraph(12+seed, 7)})
+	}
+	for _, c := range list {
+		g, err := graphtest.ReadGraph(graphtest.Encode(c.Graph), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shapes, err := g.Repair()
 		if err != nil {
 			continue
 		}
-		g := img.(*image).Graph
+		goengine.Fuse(g, shapes, RefusesNode)
 		for _, args := range [][]*tensor.Value{graphtest.NewMaker(3).Arguments(g), graphtest.NewMaker(3).Resized(g)} {
 			s := make([]graph.Shape, len(g.Values))
 			for i, v := range g.Args[:g.Inputs] {
@@ -96,7 +103,7 @@ func TestUnsharedBytes(t *testing.T) {
 			if g.Infer(s) != nil {
 				continue
 			}
-			arena, all := native.ArenaBytes(g, s, 2), native.UnsharedBytes(g, s, 2)
+			arena, all := ArenaBytes(g, s, 2), UnsharedBytes(g, s, 2)
 			if arena > all {
 				t.Errorf("%s: an arena of %d bytes, %d if nothing shares memory", c.Name, arena, all)
 			}
@@ -104,7 +111,6 @@ func TestUnsharedBytes(t *testing.T) {
 				larger++
 			}
 		}
-		img.Close()
 	}
 	if larger == 0 {
 		t.Error("no memory is shared: the test shows nothing")

@@ -1,5 +1,0 @@
-//go:build race
-
-package xnnpack
-
-func init() { raceDetector = true }
