@@ -9,8 +9,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Check returns an error if a graph violates the rules of [lowering.Graph].
-func Check(g *lowering.Graph) error {
+// check returns an error if a graph violates the rules of [lowering.Graph].
+func check(g *lowering.Graph) error {
 	known := make([]bool, len(g.Values))
 	for v := range g.Values {
 		known[v] = g.Values[v].Kind != tensor.KindTensor || g.Values[v].IsConst()

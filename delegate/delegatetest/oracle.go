@@ -64,7 +64,7 @@ func (o Oracle) Measure(g *lowering.Graph) (w lowering.Work, err error) {
 // CompileGraph checks that a graph satisfies the rules of lowering, and compiles it.
 func (o Oracle) CompileGraph(_ context.Context, g *lowering.Graph) (delegate.Image, error) {
 	whole := merged(g)
-	if err := Check(whole); err != nil {
+	if err := check(whole); err != nil {
 		return nil, err
 	}
 	if o.Refuse != nil {
@@ -107,7 +107,7 @@ type unit struct {
 	*interpreter.Unit
 }
 
-// Check calls Reject.
+// check calls Reject.
 func (u *unit) Check(args []*tensor.Value) error {
 	if u.reject == nil {
 		return nil

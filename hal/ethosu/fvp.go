@@ -42,7 +42,7 @@ func probeFVP() Outcome {
 
 func openFVP(path string) (Device, error) {
 	where := strings.TrimPrefix(path, FVPPrefix)
-	d := &fvpDevice{where: where, name: strings.TrimSpace("fvp " + where), queue: NewQueue()}
+	d := &fvpDevice{where: where, name: strings.TrimSpace("fvp " + where), queue: newQueue()}
 	var misses []error
 	for _, f := range fvpFamilies {
 		if _, err := fvp.Find(where, f); err != nil {
@@ -62,7 +62,7 @@ const fvpTimeout = 30 * time.Minute
 type fvpDevice struct {
 	where string
 	name  string
-	queue *Queue
+	queue *queue
 
 	// guarded by the queue
 	model  *fvp.Model

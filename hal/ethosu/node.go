@@ -8,7 +8,7 @@ type node struct {
 	fd    int
 	name  string // for errors
 	info  Info
-	queue *Queue
+	queue *queue
 }
 
 // openNode opens the device of a driver at a path, by default the first one that it probes.
@@ -20,7 +20,7 @@ func openNode(k kernel, driver, path string, probe func(kernel) Outcome) (node, 
 		}
 		path = paths[0]
 	}
-	n := node{k: k, name: driver + " " + path, info: Info{Driver: driver, Path: path, Hardware: true}, queue: NewQueue()}
+	n := node{k: k, name: driver + " " + path, info: Info{Driver: driver, Path: path, Hardware: true}, queue: newQueue()}
 	fd, err := k.open(path)
 	if err != nil {
 		return node{}, n.error("open", "open", err)

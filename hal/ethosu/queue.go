@@ -2,15 +2,15 @@ package ethosu
 
 import "context"
 
-// Queue admits one job at a time to a device.
-type Queue struct{ slot chan struct{} }
+// queue admits one job at a time to a device.
+type queue struct{ slot chan struct{} }
 
-// NewQueue returns a free queue.
-func NewQueue() *Queue { return &Queue{slot: make(chan struct{}, 1)} }
+// newQueue returns a free queue.
+func newQueue() *queue { return &queue{slot: make(chan struct{}, 1)} }
 
 // Enter waits for the device; if ctx ends first, it returns context.Cause(ctx). Each successful
 // Enter needs a Leave.
-func (q *Queue) Enter(ctx context.Context) error {
+func (q *queue) Enter(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -23,4 +23,4 @@ func (q *Queue) Enter(ctx context.Context) error {
 }
 
 // Leave releases the device for the next job.
-func (q *Queue) Leave() { <-q.slot }
+func (q *queue) Leave() { <-q.slot }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestQueueEndsWithContext(t *testing.T) {
-	q := NewQueue()
+	q := newQueue()
 	if err := q.Enter(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 // [openfile.CheckOwner].
 const OthersWrite = 0o022
 
-// Open opens a folder, creating it if it does not exist.
-func Open(path string) (*os.Root, error) {
+// open opens a folder, creating it if it does not exist.
+func open(path string) (*os.Root, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, err
 	}
@@ -48,11 +48,11 @@ func check(folder *os.Root) error {
 
 // Replace writes or replaces a file atomically. Its contents are parts, one after the other.
 func Replace(folder *os.Root, name string, parts ...[]byte) error {
-	return Write(folder, 0o644, parts, func(hidden string) error { return folder.Rename(hidden, name) })
+	return write(folder, 0o644, parts, func(hidden string) error { return folder.Rename(hidden, name) })
 }
 
-// Write writes a file under a temporary name; place renames it.
-func Write(folder *os.Root, mode fs.FileMode, parts [][]byte, place func(hidden string) error) error {
+// write writes a file under a temporary name; place renames it.
+func write(folder *os.Root, mode fs.FileMode, parts [][]byte, place func(hidden string) error) error {
 	hidden := ".etrun-" + rand.Text()
 	f, err := folder.OpenFile(hidden, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -28,7 +28,7 @@ type Mark func(index int, data []byte) []byte
 
 // OpenMarked opens a folder with a secret, and creates both if they do not exist.
 func OpenMarked(ctx context.Context, path string) (*os.Root, Mark, error) {
-	folder, err := Open(path)
+	folder, err := open(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,7 +91,7 @@ func readKey(ctx context.Context, folder *os.Root) ([]byte, error) {
 func writeKey(folder *os.Root) error {
 	key := make([]byte, keyBytes)
 	rand.Read(key)
-	return Write(folder, 0o600, [][]byte{key}, func(hidden string) error {
+	return write(folder, 0o600, [][]byte{key}, func(hidden string) error {
 		if err := folder.Link(hidden, Key); !errors.Is(err, fs.ErrExist) {
 			return err
 		}

@@ -4,11 +4,11 @@ package cases
 
 import "os"
 
-// EnvAll is the variable that selects all cases.
-const EnvAll = "ETRUN_ALL_CASES"
+// envAll is the variable that selects all cases.
+const envAll = "ETRUN_ALL_CASES"
 
 // All reports whether all cases run.
-func All() bool { return os.Getenv(EnvAll) != "" }
+func All() bool { return os.Getenv(envAll) != "" }
 
 // Of returns the number of random cases to run: some, or all.
 func Of(some, all int) int {

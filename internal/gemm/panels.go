@@ -44,7 +44,7 @@ func layout(k, n, run int) Panels {
 		panic("gemm: runs of a length that does not divide the number of rows")
 	}
 	rest := n % half
-	divided := m.run%Part > 0 && (m.run < minRun || m.run < k && k > Depth)
+	divided := m.run%part > 0 && (m.run < minRun || m.run < k && k > Depth)
 	if m.mixed = simd.Interleaves() && k > 0 && rest > 0 && rest <= simd.MaxInterleaved && !divided; m.mixed {
 		m.wide = n - rest
 	}
@@ -73,11 +73,11 @@ func Place(data []float32, k, n int) Panels {
 // of the rows are of whole runs of the given number of rows, or of multiples of [Part] rows of one.
 // It panics if src is too short, or if k is not a multiple of run.
 func Pack(src []float32, k, n, run, row, col int) *Panels {
-	return PackIn(make([]float32, Size(k, n, run)), src, k, n, run, row, col)
+	return packIn(make([]float32, Size(k, n, run)), src, k, n, run, row, col)
 }
 
-// PackIn is Pack into the first [Size] elements of data, which the matrix retains.
-func PackIn(data, src []float32, k, n, run, row, col int) *Panels {
+// packIn is Pack into the first [Size] elements of data, which the matrix retains.
+func packIn(data, src []float32, k, n, run, row, col int) *Panels {
 	m := New(data, k, n, run)
 	m.Repack(src, row, col)
 	return m
@@ -173,8 +173,8 @@ func (m *Panels) mulRow(a, bias, c []float32, lo, hi float32, from, to int) int 
 	return from + simd.RowPanels(whole-from, m.K, a, m.data[at*m.K:], m.K*cols, bias[at:], c[at:], lo, hi)
 }
 
-// Part is the number of rows of a run that parts of it must be multiples of, if they do not end it.
-const Part = simd.MaxInterleaved
+// part is the number of rows of a run that parts of it must be multiples of, if they do not end it.
+const part = simd.MaxInterleaved
 
 // MulAdd is a part of [Panels.Mul]: it multiplies rows of a by rows [p, p+k) of panels [from, to),
 // adds the sums to rows of start and clamps the results:
@@ -192,7 +192,7 @@ func (m *Panels) MulAdd(rows, p, k int, a []float32, lda int, start []float32, l
 // of the matrix's runs.
 func (m *Panels) MulAddRuns(rows, p, runs, k int, a []float32, lda, stride int, start []float32, lds int, c []float32, ldc int,
 	lo, hi float32, from, to int) {
-	if runs == 1 && k > m.run && m.mixed && m.run%Part > 0 {
+	if runs == 1 && k > m.run && m.mixed && m.run%part > 0 {
 		runs, k, stride = k/m.run, m.run, m.run
 	}
 	for q := from; q < to; q++ {

@@ -32,14 +32,14 @@ func TestPanels(t *testing.T) {
 		src, a, bias := random(r, k*row+n*col+1), random(r, m*lda+1), random(r, n)
 		p := Pack(src, k, n, k, row, col)
 		if r.IntN(2) == 0 {
-			p = PackIn(random(r, Size(k, n, k)+r.IntN(3)), src, k, n, k, row, col)
+			p = packIn(random(r, Size(k, n, k)+r.IntN(3)), src, k, n, k, row, col)
 		}
 		c, parts := random(r, m*ldc), make([]float32, m*ldc)
 		untouched := append([]float32(nil), c...)
 		split := r.IntN(p.Panels() + 1)
 		p.Mul(m, a, lda, bias, c, ldc, -0.5, 1, 0, split)
 		p.Mul(m, a, lda, bias, c, ldc, -0.5, 1, split, p.Panels())
-		first := r.IntN(k/Part+1) * Part
+		first := r.IntN(k/part+1) * part
 		p.MulAdd(m, 0, first, a, lda, bias, 0, parts, ldc, -100, 100, 0, p.Panels())
 		p.MulAdd(m, first, k-first, a[first:], lda, parts, ldc, parts, ldc, -0.5, 1, 0, p.Panels())
 		for i := range c {

@@ -21,8 +21,8 @@ type Template struct {
 // Parse parses a template. Statements, filters and tests that are not supported are errors; filters and tests within
 // conditions are errors only when they are reached, as in Jinja2.
 func Parse(source string) (*Template, error) {
-	if len(source) > MaxSource {
-		return nil, fmt.Errorf("%d bytes, at most %d are allowed", len(source), MaxSource)
+	if len(source) > maxSource {
+		return nil, fmt.Errorf("%d bytes, at most %d are allowed", len(source), maxSource)
 	}
 	tokens, err := lex(source)
 	if err != nil {

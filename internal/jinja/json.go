@@ -121,8 +121,8 @@ func (j *jsonWriter) value(v any, depth int) error {
 	if depth > maxNesting {
 		return errNested
 	}
-	if j.b.Len() > MaxOutput { // with what is between the elements, which is not counted yet
-		return fmt.Errorf("more than %d bytes of JSON", MaxOutput)
+	if j.b.Len() > maxOutput { // with what is between the elements, which is not counted yet
+		return fmt.Errorf("more than %d bytes of JSON", maxOutput)
 	}
 	before := j.b.Len()
 	switch x := v.(type) {
@@ -224,7 +224,7 @@ func (j *jsonWriter) string(s string) {
 		switch {
 		case ok:
 			j.b.WriteString(e)
-		case c < 0x20 || j.ascii && c > 0x7e && c < 0x10000 && !slices.Contains(Kept, c):
+		case c < 0x20 || j.ascii && c > 0x7e && c < 0x10000 && !slices.Contains(kept, c):
 			fmt.Fprintf(&j.b, `\u%04x`, c)
 		case j.ascii && c >= 0x10000:
 			high, low := utf16.EncodeRune(c)
@@ -236,5 +236,5 @@ func (j *jsonWriter) string(s string) {
 	j.b.WriteByte('"')
 }
 
-// Kept are characters that tojson never escapes: callers mark places in strings with them.
-var Kept = []rune{0xFDD0}
+// kept are characters that tojson never escapes: callers mark places in strings with them.
+var kept = []rune{0xFDD0}

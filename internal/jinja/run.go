@@ -9,8 +9,8 @@ import (
 
 // Limits on templates and on rendering.
 const (
-	MaxSource  = 1 << 20
-	MaxOutput  = 16 << 20
+	maxSource  = 1 << 20
+	maxOutput  = 16 << 20
 	maxSteps   = 2_000_000
 	maxBytes   = 64 << 20 // of all strings that are made
 	maxNesting = 100      // of expressions, statements and values
@@ -90,8 +90,8 @@ func (r *run) keyed(key any) error {
 
 // write appends to the output.
 func (r *run) write(s string) error {
-	if r.out.Len()+len(s) > MaxOutput {
-		return fmt.Errorf("more than %d bytes of output", MaxOutput)
+	if r.out.Len()+len(s) > maxOutput {
+		return fmt.Errorf("more than %d bytes of output", maxOutput)
 	}
 	if err := r.made(len(s)); err != nil {
 		return err

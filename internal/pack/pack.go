@@ -9,15 +9,15 @@ import (
 	"slices"
 )
 
-// Alignment is the alignment of every offset in bytes: that of the exporter's own plans, and enough
+// alignment is the alignment of every offset in bytes: that of the exporter's own plans, and enough
 // for every element type.
-const Alignment = 16
+const alignment = 16
 
 // Item is a number of bytes to place. They are live from moment First to Last, inclusive.
 type Item struct {
 	Bytes       int64
 	First, Last int
-	Align       int64 // of its offset, a power of 2; 0 means Alignment
+	Align       int64 // of its offset, a power of 2; 0 means alignment
 }
 
 // up returns the first offset from at on that has the item's alignment; at has that of all items.
@@ -56,7 +56,7 @@ var orders = []order{
 
 func (a Item) length() float64 { return float64(a.Last - a.First + 1) }
 
-// MaxItems is the number of items above which InOrder packs them, since Pack, and the verification of
+// MaxItems is the number of items above which inOrder packs them, since Pack, and the verification of
 // plans, are quadratic: no exporter writes so many.
 const MaxItems = 8192
 
@@ -76,7 +76,7 @@ func Quick(items []Item) Layout { return pack(items, 1) }
 
 func pack(items []Item, rounds int64) Layout {
 	if len(items) > MaxItems {
-		return InOrder(items)
+		return inOrder(items)
 	}
 	steps, live, least := profile(items)
 	peaks, bound := peaks(items, steps, live), slices.Max(append(live, 0))
@@ -140,9 +140,9 @@ func Naive(items []Item) Layout {
 	return l
 }
 
-// InOrder places items in the order of their lives. An item has the offset of one of the same size and
+// inOrder places items in the order of their lives. An item has the offset of one of the same size and
 // alignment whose life has ended, or else an offset of its own.
-func InOrder(items []Item) Layout {
+func inOrder(items []Item) Layout {
 	l := Layout{Offsets: make([]int64, len(items)), Bound: LowerBound(items), Order: "start"}
 	begins, ends := make([]int, len(items)), make([]int, len(items))
 	for i := range items {
@@ -170,7 +170,7 @@ func InOrder(items []Item) Layout {
 	return l
 }
 
-func align(n int64) int64 { return Align(n, Alignment) }
+func align(n int64) int64 { return Align(n, alignment) }
 
 // maxPairs is the number of overlapping pairs of lifetimes above which they are not listed: about 8
 // MB.

@@ -17,7 +17,7 @@ func TestPackIsSafeAndTight(t *testing.T) {
 			t.Fatalf("round %d: items %d %+v at %d and %d %+v at %d overlap", round, a, items[a], l.Offsets[a], b, items[b], l.Offsets[b])
 		}
 		for i, it := range items {
-			if l.Offsets[i]%max(it.Align, Alignment) != 0 || l.Offsets[i] < 0 || l.Offsets[i]+it.Bytes > l.Size {
+			if l.Offsets[i]%max(it.Align, alignment) != 0 || l.Offsets[i] < 0 || l.Offsets[i]+it.Bytes > l.Size {
 				t.Fatalf("round %d: item %d at %d of an arena of %d", round, i, l.Offsets[i], l.Size)
 			}
 		}
@@ -52,12 +52,12 @@ func TestInOrder(t *testing.T) {
 		for i := range items {
 			items[i].Bytes, items[i].Last = int64(r.IntN(4))*64, items[i].Last-r.IntN(2)
 		}
-		l := InOrder(items)
+		l := inOrder(items)
 		if a, b, ok := overlap(items, l.Offsets); !ok {
 			t.Fatalf("round %d: items %+v at %d and %+v at %d overlap", round, items[a], l.Offsets[a], items[b], l.Offsets[b])
 		}
 		for i, it := range items {
-			if l.Offsets[i]%max(it.Align, Alignment) != 0 || l.Offsets[i]+it.Bytes > l.Size {
+			if l.Offsets[i]%max(it.Align, alignment) != 0 || l.Offsets[i]+it.Bytes > l.Size {
 				t.Fatalf("round %d: item %d at %d of an arena of %d", round, i, l.Offsets[i], l.Size)
 			}
 		}

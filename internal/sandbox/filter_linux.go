@@ -114,7 +114,7 @@ func (c *call) body() []unix.SockFilter {
 // privileges. Apply the filter of Load before that of Serve.
 func Filter(s Stage) Layer {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return Layer{Seccomp, err}
+		return Layer{seccomp, err}
 	}
 	list := program(allowed(s))
 	p := unix.SockFprog{Len: uint16(len(list)), Filter: &list[0]}
@@ -122,11 +122,11 @@ func Filter(s Stage) Layer {
 		uintptr(unsafe.Pointer(&p)))
 	switch {
 	case errno != 0:
-		return Layer{Seccomp, fmt.Errorf("the kernel rejected the filter: %w", errno)}
+		return Layer{seccomp, fmt.Errorf("the kernel rejected the filter: %w", errno)}
 	case thread != 0:
-		return Layer{Seccomp, fmt.Errorf("thread %d has another filter", thread)}
+		return Layer{seccomp, fmt.Errorf("thread %d has another filter", thread)}
 	}
-	return Layer{Seccomp, nil}
+	return Layer{seccomp, nil}
 }
 
 // seccompAvailable checks for an action that filters use.

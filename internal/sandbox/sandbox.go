@@ -1,7 +1,7 @@
 // Package sandbox (no compatibility promise) irrevocably restricts the rights of a process that
 // reads untrusted files.
 //
-// First a thread is confined: the process that it starts has no capabilities, and Landlock
+// First a thread is confined: the process that it starts has no capabilities, and landlock
 // restricts its use of files, sockets and signals. That process then restricts its own system
 // calls: [Filter] allows those needed for computation and for communication over open descriptors.
 // Layers that the kernel does not support are omitted and reported.
@@ -22,10 +22,10 @@ type Layer struct {
 
 // Names of layers.
 const (
-	Privileges   = "no new privileges"
-	Capabilities = "no capabilities"
-	Landlock     = "landlock"
-	Seccomp      = "seccomp"
+	privileges   = "no new privileges"
+	capabilities = "no capabilities"
+	landlock     = "landlock"
+	seccomp      = "seccomp"
 )
 
 // Stage is the phase of a process.

@@ -4,13 +4,13 @@ package sandbox
 
 // Thread has no effect on this platform.
 func Thread(Files) []Layer {
-	return []Layer{{Privileges, ErrPlatform}, {Capabilities, ErrPlatform}, {Landlock, ErrPlatform}}
+	return []Layer{{privileges, ErrPlatform}, {capabilities, ErrPlatform}, {landlock, ErrPlatform}}
 }
 
 // Filter has no effect on this platform.
-func Filter(Stage) Layer { return Layer{Seccomp, ErrPlatform} }
+func Filter(Stage) Layer { return Layer{seccomp, ErrPlatform} }
 
 // Available reports that no layer is available.
 func Available() []Layer {
-	return []Layer{{Landlock, ErrPlatform}, {Seccomp, ErrPlatform}}
+	return []Layer{{landlock, ErrPlatform}, {seccomp, ErrPlatform}}
 }

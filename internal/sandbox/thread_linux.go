@@ -17,9 +17,9 @@ import (
 // are omitted.
 func Thread(files Files) []Layer {
 	return []Layer{
-		{Privileges, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)},
-		{Capabilities, dropCapabilities()},
-		{Landlock, restrict(files)},
+		{privileges, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)},
+		{capabilities, dropCapabilities()},
+		{landlock, restrict(files)},
 	}
 }
 
@@ -54,7 +54,7 @@ var rights = []unix.LandlockRulesetAttr{
 	{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL},
 }
 
-// landlockVersion returns the version of the kernel's Landlock interface.
+// landlockVersion returns the version of the kernel's landlock interface.
 func landlockVersion() (int, error) {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -63,7 +63,7 @@ func landlockVersion() (int, error) {
 	return int(v), nil
 }
 
-// restrict applies a Landlock ruleset to the thread.
+// restrict applies a landlock ruleset to the thread.
 func restrict(files Files) error {
 	version, err := landlockVersion()
 	if err != nil {
@@ -147,5 +147,5 @@ func allowOpen(set, fd int, access uint64) error {
 // Available reports the availability of the layers that not every kernel supports.
 func Available() []Layer {
 	_, err := landlockVersion()
-	return []Layer{{Landlock, err}, {Seccomp, seccompAvailable()}}
+	return []Layer{{landlock, err}, {seccomp, seccompAvailable()}}
 }

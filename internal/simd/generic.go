@@ -207,8 +207,8 @@ const (
 	expP5  = 5.0000001201e-1
 )
 
-// Exp32 is e^x, rounded to within 1 ulp; NaN stays NaN.
-func Exp32(x float32) float32 {
+// exp32 is e^x, rounded to within 1 ulp; NaN stays NaN.
+func exp32(x float32) float32 {
 	if !(x <= expMax) { // NaN comes here too
 		return x * float32(math.Inf(1))
 	}
@@ -232,7 +232,7 @@ func Exp32(x float32) float32 {
 func expGo(dst, src []float32) {
 	src = src[:len(dst)]
 	for i := range dst {
-		dst[i] = Exp32(src[i])
+		dst[i] = exp32(src[i])
 	}
 }
 
@@ -244,7 +244,7 @@ func expSumGo(dst, src []float32, shift float32) (s float32) {
 	for i := range dst {
 		var e float32
 		if x := src[i] - shift; !(x < expNormal) {
-			e = Exp32(x)
+			e = exp32(x)
 		}
 		dst[i] = e
 		s += e

@@ -12,8 +12,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Mismatch describes how a tensor differs from the one wanted.
-type Mismatch struct {
+// mismatch describes how a tensor differs from the one wanted.
+type mismatch struct {
 	Count, Of int   // number of differing elements, and of all elements
 	Index     []int // logical index of the first
 	Got, Want string
@@ -21,7 +21,7 @@ type Mismatch struct {
 	Tolerance kernels.Tolerance
 }
 
-func (m *Mismatch) Error() string {
+func (m *mismatch) Error() string {
 	s := fmt.Sprintf("%d of %d elements differ, first at %v: got %s, want %s", m.Count, m.Of, m.Index, m.Got, m.Want)
 	if m.Distance > 0 {
 		s += fmt.Sprintf(", distance %.4g (%.4g + %.4g*|want| allowed)", m.Distance, m.Tolerance.Abs, m.Tolerance.Rel)
@@ -95,7 +95,7 @@ func Tensors(got, want *tensor.Tensor, tol kernels.Tolerance) error {
 type comparison struct {
 	dtype tensor.DType
 	tol   kernels.Tolerance
-	m     Mismatch
+	m     mismatch
 }
 
 // differ counts element i, and describes it if it is the first.

@@ -12,14 +12,14 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Violation is a breach of the contract of [kernels.Func].
-type Violation struct {
+// violation is a breach of the contract of [kernels.Func].
+type violation struct {
 	Call  string // text of the call
 	What  string
 	Stack string // of a panic
 }
 
-func (v *Violation) Error() string {
+func (v *violation) Error() string {
 	s := v.Call + ": " + v.What
 	if v.Stack != "" {
 		s += "\n" + v.Stack
@@ -181,7 +181,7 @@ func (k *call) result(result *tensor.Tensor) *tensor.Value {
 	return new(tensor.Value)
 }
 
-// run calls the operator once. refused is the operator's own error; broken is a *Violation if it
+// run calls the operator once. refused is the operator's own error; broken is a *violation if it
 // violated its contract.
 func (k *call) run(ctx *kernels.Ctx) (refused, broken error) {
 	ctx.Rand = rand.New(rand.NewPCG(1, 2))
@@ -190,7 +190,7 @@ func (k *call) run(ctx *kernels.Ctx) (refused, broken error) {
 	}
 	stack, refused := k.protected(ctx)
 	if what := k.breach(refused, stack); what != "" {
-		return refused, &Violation{Call: k.text, What: what, Stack: stack}
+		return refused, &violation{Call: k.text, What: what, Stack: stack}
 	}
 	return refused, nil
 }
@@ -267,20 +267,20 @@ func (k *call) snapshot() (s snapshot) {
 func (k *call) twice(ctx *kernels.Ctx, refused error) (broken error) {
 	first := k.snapshot()
 	if err := k.reset(secondPoison); err != nil {
-		return &Violation{Call: k.text, What: "out not fit for a second call: " + err.Error()}
+		return &violation{Call: k.text, What: "out not fit for a second call: " + err.Error()}
 	}
 	again, broken := k.run(ctx)
 	if broken != nil {
 		return broken
 	}
 	if (refused == nil) != (again == nil) {
-		return &Violation{Call: k.text, What: fmt.Sprintf("first call gave error %v, the second %v", refused, again)}
+		return &violation{Call: k.text, What: fmt.Sprintf("first call gave error %v, the second %v", refused, again)}
 	}
 	if refused != nil || leavesBytes[k.sig.Name] {
 		return nil
 	}
 	if what := first.differs(k.snapshot()); what != "" {
-		return &Violation{Call: k.text, What: what}
+		return &violation{Call: k.text, What: what}
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func attemptCall(set *kernels.Set, name string, args []any, result *tensor.Tenso
 			return false, broken
 		}
 		if d := cputime.Process() - start; d > patience {
-			return false, &Violation{Call: k.text, What: fmt.Sprintf("took %v", d)}
+			return false, &violation{Call: k.text, What: fmt.Sprintf("took %v", d)}
 		}
 		if refused == nil {
 			return true, nil

@@ -173,7 +173,7 @@ func copyUnits[T tensor.Element](w *plan, lo, hi int) {
 // cursor iterates over the dimensions outside the plane.
 type cursor struct {
 	dst, src int // offsets
-	index    [MaxDims]int
+	index    [maxDims]int
 }
 
 // seek moves to the i-th plane.

@@ -20,9 +20,9 @@ type Serial struct{}
 // Parallel implements [Threads].
 func (Serial) Parallel(n, _ int, body cpu.Body) { body.Range(0, 0, n) }
 
-// MaxDims is the largest number of dimensions of a copy: an operator that splits dimensions
+// maxDims is the largest number of dimensions of a copy: an operator that splits dimensions
 // (repeat, pixel_shuffle) has up to two per dimension of the tensor.
-const MaxDims = 2 * tensor.MaxRank
+const maxDims = 2 * tensor.MaxRank
 
 // Shape is the shape of a strided copy: sizes, and for each dimension the distance in
 // elements from one index to the next in the destination and in the source.
@@ -40,7 +40,7 @@ type Buffer struct {
 // tiled. The zero value is ready to use. Copy does not allocate. A Copier must not be used by two
 // goroutines at once.
 type Copier struct {
-	dims [MaxDims]dim // outermost in the destination first
+	dims [maxDims]dim // outermost in the destination first
 	rank int
 	plan
 }

@@ -12,8 +12,8 @@ type View struct {
 	Buffer
 	Elem    int // bytes per element
 	Rank    int
-	Sizes   [MaxDims]int
-	Strides [MaxDims]int // in elements
+	Sizes   [maxDims]int
+	Strides [maxDims]int // in elements
 }
 
 // Of makes v a view of t.

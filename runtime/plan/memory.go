@@ -193,7 +193,7 @@ func (p *Memory) readFile(inArena []int) (Arrangement, []Conflict) {
 		a.Whole = false
 		return a, nil
 	}
-	conflicts := Verify(items, places)
+	conflicts := verify(items, places)
 	for n := range conflicts {
 		c := &conflicts[n]
 		c.A, c.B = index[c.A], index[c.B]

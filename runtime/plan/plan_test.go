@@ -17,7 +17,7 @@ func TestLowerBoundOfOtherPlans(t *testing.T) {
 		places, size := make([]Place, len(items)), int64(0)
 		for i, it := range items { // at the lowest free offset
 			items[i].Bytes = int64(1 + r.IntN(40))
-			for len(Verify(items[:i+1], places[:i+1])) > 0 {
+			for len(verify(items[:i+1], places[:i+1])) > 0 {
 				places[i].Offset++
 			}
 			if it.First <= it.Last {
@@ -51,7 +51,7 @@ func TestVerifyAgreesWithBruteForce(t *testing.T) {
 			places[i] = Place{Offset: offsets[i]}
 		}
 		_, _, ok := overlap(items, offsets)
-		if got := Verify(items, places); (len(got) == 0) != ok {
+		if got := verify(items, places); (len(got) == 0) != ok {
 			t.Fatalf("round %d: %v, want safe=%v; items %+v at %v", round, got, ok, items, offsets)
 		}
 	}
@@ -60,7 +60,7 @@ func TestVerifyAgreesWithBruteForce(t *testing.T) {
 func TestVerifyNamesTheConflict(t *testing.T) {
 	items := []pack.Item{{Bytes: 64, Last: 5}, {Bytes: 64, First: 3, Last: 9}, {Bytes: 64, First: 6, Last: 9}}
 	places := []Place{{0, 0}, {0, 32}, {0, 128}}
-	got := fmt.Sprint(Verify(items, places))
+	got := fmt.Sprint(verify(items, places))
 	if want := "[storages 0 and 1 share bytes 32–64 of arena 0 at step 3]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -30,9 +30,9 @@ func (c Conflict) String() string {
 // maxConflicts ends a verification: a plan with so many conflicts is wrong anyway.
 const maxConflicts = 16
 
-// Verify finds at most maxConflicts items of a plan that overlap in place and in time. There must
+// verify finds at most maxConflicts items of a plan that overlap in place and in time. There must
 // be at most MaxItems items.
-func Verify(items []pack.Item, places []Place) []Conflict {
+func verify(items []pack.Item, places []Place) []Conflict {
 	seq := make([]int, 0, len(items))
 	for i, it := range items {
 		if it.Bytes > 0 && it.Last >= it.First {

@@ -80,7 +80,7 @@ func TestWorkspaces(t *testing.T) {
 func checkPlaces(t *testing.T, name string, p *Memory) {
 	t.Helper()
 	for _, a := range []*Arrangement{&p.Own, &p.File} {
-		if got := Verify(p.Items, a.Places); len(got) > 0 || !a.Whole {
+		if got := verify(p.Items, a.Places); len(got) > 0 || !a.Whole {
 			t.Errorf("%s, %s: %v, whole %v", name, a.Source, got, a.Whole)
 		}
 		for i, it := range p.Items {

@@ -31,7 +31,7 @@ var errProtocol = errors.New("invalid message from the model's process")
 type Options struct {
 	// Args are the arguments of the process, which runs this executable and must call Work.
 	Args []string
-	// Files are open in the process, from descriptor FirstFile on. The program closes them in this
+	// Files are open in the process, from descriptor firstFile on. The program closes them in this
 	// process when it is closed.
 	Files []*os.File
 	// Libraries are additional folders with shared libraries.
@@ -57,12 +57,12 @@ type Options struct {
 // process ends within ten times the last delay, and starts at Min again otherwise.
 type BackOff struct{ Min, Max time.Duration }
 
-// FirstFile is the descriptor of the first of Options.Files. Lower ones are the standard streams,
+// firstFile is the descriptor of the first of Options.Files. Lower ones are the standard streams,
 // the socket and the shared memory.
-const FirstFile = 5
+const firstFile = 5
 
 // FilePath returns the path of the i-th of Options.Files in the process.
-func FilePath(i int) string { return fmt.Sprintf("/proc/self/fd/%d", FirstFile+i) }
+func FilePath(i int) string { return fmt.Sprintf("/proc/self/fd/%d", firstFile+i) }
 
 // Job describes the work of a process.
 type Job struct {

@@ -71,9 +71,9 @@ type Output struct {
 // Parameters are strings, bools, int64, larger uint64, float64, nil for null, or Nested.
 type Parameters map[string]any
 
-// Nested is a parameter that is an array or an object, of which only the kind is kept: '[' or '{'. No parameter of this
+// nested is a parameter that is an array or an object, of which only the kind is kept: '[' or '{'. No parameter of this
 // version is one.
-type Nested byte
+type nested byte
 
 // Bool returns a bool parameter, false if it is absent.
 func (p Parameters) Bool(name string) (value bool, err error) {

@@ -288,7 +288,7 @@ func FuzzRead(f *testing.F) {
 }
 
 func dropNested(p Parameters) {
-	maps.DeleteFunc(p, func(_ string, v any) bool { _, nested := v.(Nested); return nested })
+	maps.DeleteFunc(p, func(_ string, v any) bool { _, nested := v.(nested); return nested })
 }
 
 // TestNulls checks that null in any optional member means that it is absent, for every member of a request, and that

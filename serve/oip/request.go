@@ -360,7 +360,7 @@ func (p *parser) scalar(place string) (any, error) {
 	case 0:
 		return nil, p.end(place)
 	default:
-		return Nested(kind), p.syntax(place, p.dec.SkipValue())
+		return nested(kind), p.syntax(place, p.dec.SkipValue())
 	}
 }
 
@@ -376,4 +376,4 @@ func number(text string) any {
 	return min(max(x, -math.MaxFloat64), math.MaxFloat64)
 }
 
-func (n Nested) String() string { return kindOf(jsontext.Kind(n)) }
+func (n nested) String() string { return kindOf(jsontext.Kind(n)) }

@@ -49,19 +49,19 @@ func Read(reset bool) Stats {
 		Allocations: uint64(s.allocations), Refused: uint64(s.refused)}
 }
 
-// Block is memory of the guarded heap, for tests of the guard.
-type Block struct{ at unsafe.Pointer }
+// block is memory of the guarded heap, for tests of the guard.
+type block struct{ at unsafe.Pointer }
 
-// Allocate allocates n bytes of the guarded heap.
-func Allocate(n int) Block { return Block{C.guard_malloc(C.size_t(n))} }
+// allocate allocates n bytes of the guarded heap.
+func allocate(n int) block { return block{C.guard_malloc(C.size_t(n))} }
 
 // Free frees a block.
-func (b Block) Free() { C.guard_free(b.at) }
+func (b block) Free() { C.guard_free(b.at) }
 
 // Load reads the byte at an offset from the block's start, inside or outside it.
 //
 //go:noinline
-func (b Block) Load(offset int) byte { return *(*byte)(unsafe.Add(b.at, offset)) }
+func (b block) Load(offset int) byte { return *(*byte)(unsafe.Add(b.at, offset)) }
 
 // Store writes the byte at an offset from the block's start.
-func (b Block) Store(offset int, x byte) { *(*byte)(unsafe.Add(b.at, offset)) = x }
+func (b block) Store(offset int, x byte) { *(*byte)(unsafe.Add(b.at, offset)) = x }

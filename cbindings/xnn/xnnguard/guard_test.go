@@ -57,16 +57,16 @@ var offences = []struct {
 	underrun     bool
 	run          func(t *testing.T, lib *xnn.Library)
 }{
-	{"first and last byte", "", false, func(_ *testing.T, _ *xnn.Library) { b := Allocate(32); b.Store(31, b.Load(0)); b.Free() }},
-	{"over-read", "SIGSEGV", false, func(_ *testing.T, _ *xnn.Library) { Allocate(32).Load(32) }},
-	{"over-write", "SIGSEGV", false, func(_ *testing.T, _ *xnn.Library) { Allocate(32).Store(32, 1) }},
-	{"over-read of several pages", "SIGSEGV", false, func(_ *testing.T, _ *xnn.Library) { Allocate(1 << 20).Load(1 << 20) }},
-	{"write into alignment padding", "SIGABRT", false, func(_ *testing.T, _ *xnn.Library) { b := Allocate(33); b.Store(33, 1); b.Free() }},
-	{"write in front", "SIGABRT", false, func(_ *testing.T, _ *xnn.Library) { b := Allocate(32); b.Store(-1, 1); b.Free() }},
-	{"under-read", "SIGSEGV", true, func(_ *testing.T, _ *xnn.Library) { Allocate(32).Load(-1) }},
-	{"under-write", "SIGSEGV", true, func(_ *testing.T, _ *xnn.Library) { Allocate(32).Store(-1, 1) }},
-	{"read of freed memory", "SIGSEGV", false, func(_ *testing.T, _ *xnn.Library) { b := Allocate(32); b.Free(); b.Load(0) }},
-	{"second free", "SIGABRT", false, func(_ *testing.T, _ *xnn.Library) { b := Allocate(32); b.Free(); b.Free() }},
+	{"first and last byte", "", false, func(_ *testing.T, _ *xnn.Library) { b := allocate(32); b.Store(31, b.Load(0)); b.Free() }},
+	{"over-read", "SIGSEGV", false, func(_ *testing.T, _ *xnn.Library) { allocate(32).Load(32) }},
+	{"over-write", "SIGSEGV", false, func(_ *testing.T, _ *xnn.Library) { allocate(32).Store(32, 1) }},
+	{"over-read of several pages", "SIGSEGV", false, func(_ *testing.T, _ *xnn.Library) { allocate(1 << 20).Load(1 << 20) }},
+	{"write into alignment padding", "SIGABRT", false, func(_ *testing.T, _ *xnn.Library) { b := allocate(33); b.Store(33, 1); b.Free() }},
+	{"write in front", "SIGABRT", false, func(_ *testing.T, _ *xnn.Library) { b := allocate(32); b.Store(-1, 1); b.Free() }},
+	{"under-read", "SIGSEGV", true, func(_ *testing.T, _ *xnn.Library) { allocate(32).Load(-1) }},
+	{"under-write", "SIGSEGV", true, func(_ *testing.T, _ *xnn.Library) { allocate(32).Store(-1, 1) }},
+	{"read of freed memory", "SIGSEGV", false, func(_ *testing.T, _ *xnn.Library) { b := allocate(32); b.Free(); b.Load(0) }},
+	{"second free", "SIGABRT", false, func(_ *testing.T, _ *xnn.Library) { b := allocate(32); b.Free(); b.Free() }},
 	{"buffers of a library call", "", false, func(t *testing.T, lib *xnn.Library) {
 		squares(t, lib, 64, memory(t).End(256, xnn.ExtraBytes), memory(t).End(256, 0))
 	}},
@@ -126,9 +126,9 @@ func TestLibrary(t *testing.T) {
 			t.Errorf("underrun %v: before 1000 runs %+v, after %+v", underrun, before, after)
 		}
 	}
-	var many []Block
+	var many []block
 	for range 15000 {
-		many = append(many, Allocate(100))
+		many = append(many, allocate(100))
 	}
 	if n := Read(false).Blocks; n > 14000 {
 		t.Errorf("got %d guarded blocks, want at most 14000", n)

@@ -10,8 +10,8 @@ import (
 	"github.com/etrun-go/etrun/internal/needs"
 )
 
-// Folder is the checkout's lib folder, which make deps fills, or "" outside of one.
-func Folder() string {
+// folder is the checkout's lib folder, which make deps fills, or "" outside of one.
+func folder() string {
 	dir, err := os.Getwd()
 	for err == nil {
 		if _, gone := os.Stat(filepath.Join(dir, "go.mod")); gone == nil {
@@ -46,8 +46,8 @@ func Path() string {
 	if os.Getenv(xnn.EnvPath) != "" || !xnn.DynamicLoading {
 		return ""
 	}
-	if _, err := os.Stat(Folder()); err != nil {
+	if _, err := os.Stat(folder()); err != nil {
 		return ""
 	}
-	return Folder()
+	return folder()
 }

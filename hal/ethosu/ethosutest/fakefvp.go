@@ -21,8 +21,8 @@ import (
 // FVPFault is the environment variable that selects the fault of a fake model.
 const FVPFault = "ETRUN_TEST_FVP_FAULT"
 
-// FVPLog is the file in the models' folder to which a fake model appends its arguments.
-const FVPLog = "started.txt"
+// fvpLog is the file in the models' folder to which a fake model appends its arguments.
+const fvpLog = "started.txt"
 
 // InstallFVPs creates the models' executables in a folder. They are the test binary itself, whose
 // TestMain must call [RunFVP].
@@ -44,7 +44,7 @@ func InstallFVPs(t testing.TB) string {
 // Starts returns the arguments of the fake models that were started from a folder.
 func Starts(t testing.TB, folder string) [][]string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(folder, FVPLog))
+	b, err := os.ReadFile(filepath.Join(folder, fvpLog))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ type fakeFVP struct {
 }
 
 func (f *fakeFVP) play() error {
-	log, err := os.OpenFile(filepath.Join(filepath.Dir(os.Args[0]), FVPLog), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(filepath.Dir(os.Args[0]), fvpLog), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

@@ -40,34 +40,34 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Reason }
 
-// Fault is an error whose location is not known yet: the decoders of operations return it, and the
+// fault is an error whose location is not known yet: the decoders of operations return it, and the
 // stream reader adds the location with [Place]. It matches its Reason.
-type Fault struct {
+type fault struct {
 	Reason error // ErrMalformed or ErrUnsupported
 	Detail string
 }
 
-func (f *Fault) Error() string { return f.Reason.Error() + ": " + f.Detail }
+func (f *fault) Error() string { return f.Reason.Error() + ": " + f.Detail }
 
 // Unwrap returns the reason.
-func (f *Fault) Unwrap() error { return f.Reason }
+func (f *fault) Unwrap() error { return f.Reason }
 
 // Malformed returns a *Fault for words that violate the format.
 func Malformed(format string, args ...any) error {
-	return &Fault{ErrMalformed, fmt.Sprintf(format, args...)}
+	return &fault{ErrMalformed, fmt.Sprintf(format, args...)}
 }
 
 // Unsupported returns a *Fault for input that is well formed but not supported.
 func Unsupported(format string, args ...any) error {
-	return &Fault{ErrUnsupported, fmt.Sprintf(format, args...)}
+	return &fault{ErrUnsupported, fmt.Sprintf(format, args...)}
 }
 
 // Place returns an *Error for err at a word of a part, with its command, which may be empty. An
 // error that is not a *Fault is reported as malformed.
 func Place(part Part, word int, command string, err error) error {
-	var f *Fault
+	var f *fault
 	if !errors.As(err, &f) {
-		f = &Fault{ErrMalformed, err.Error()}
+		f = &fault{ErrMalformed, err.Error()}
 	}
 	return &Error{Part: part, Word: word, Command: command, Reason: f.Reason, Detail: f.Detail}
 }

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 )
 
-// MaxStream is the largest command stream in bytes: the length field has 24 bits of words, and the
+// maxStream is the largest command stream in bytes: the length field has 24 bits of words, and the
 // Linux driver accepts 16 MiB.
-const MaxStream = 16 << 20
+const maxStream = 16 << 20
 
 // Payload is a parsed driver payload: the configuration that it was compiled for, and the command
 // stream.
@@ -95,8 +95,8 @@ func (p *Payload) complete(configured bool) error {
 		return payloadError(0, ErrMalformed, "no configuration")
 	case len(p.Stream) == 0:
 		return payloadError(0, ErrMalformed, "no command stream")
-	case len(p.Stream) > MaxStream:
-		return payloadError(0, ErrUnsupported, "command stream of %d bytes, want at most %d", len(p.Stream), MaxStream)
+	case len(p.Stream) > maxStream:
+		return payloadError(0, ErrUnsupported, "command stream of %d bytes, want at most %d", len(p.Stream), maxStream)
 	}
 	return nil
 }

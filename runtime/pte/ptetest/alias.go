@@ -5,7 +5,7 @@
 // Three levels build on each other. [Write], [WriteData] and [WriteBundle] turn the
 // descriptions of package pte into files. [Decode] turns a file into a [File], a tree
 // of [Node] that mirrors its tables, in which a test changes what no description can
-// express; its method Bytes writes it back. [MutateFile] makes such changes at random,
+// express; its method Bytes writes it back. [mutateFile] makes such changes at random,
 // for fuzzing.
 package ptetest
 

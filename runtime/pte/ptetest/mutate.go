@@ -21,7 +21,7 @@ func Mutate(data []byte, seed uint64, n int) ([]byte, []string) {
 	}
 	log := make([]string, n)
 	for i := range log {
-		log[i] = MutateFile(f, r)
+		log[i] = mutateFile(f, r)
 	}
 	return f.Bytes(), log
 }
@@ -67,8 +67,8 @@ func sites(n *Node, list []site, nodes map[string][]*Node) []site {
 	return list
 }
 
-// MutateFile changes one field of the tree at random, and describes the change.
-func MutateFile(f *File, r *rand.Rand) string {
+// mutateFile changes one field of the tree at random, and describes the change.
+func mutateFile(f *File, r *rand.Rand) string {
 	nodes := map[string][]*Node{}
 	all := sites(f.Root, nil, nodes)
 	s := all[r.IntN(len(all))]

@@ -28,9 +28,9 @@ var ErrFit = errors.New("reference values do not fit")
 // of the float model have more than 0.99, those of another tensor almost none.
 const minCorrelation = 0.9
 
-// Of fits (q-zero)·scale, for q in stored, to reference values in the same order. stored
+// of fits (q-zero)·scale, for q in stored, to reference values in the same order. stored
 // has values of the integer type d.
-func Of(stored []int32, reference []float64, d tensor.DType) (Fit, error) {
+func of(stored []int32, reference []float64, d tensor.DType) (Fit, error) {
 	lo, hi := limits(d)
 	m, err := measure(stored, reference, lo, hi)
 	if err != nil {

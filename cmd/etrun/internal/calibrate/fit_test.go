@@ -36,7 +36,7 @@ func TestExact(t *testing.T) {
 		for i := range q {
 			values[i] = float64(float32(q[i]-zero) * scale)
 		}
-		f, err := Of(q, values, d)
+		f, err := of(q, values, d)
 		if err != nil || float32(f.Scale) != scale || f.ZeroPoint != int64(zero) || f.Max > 1e-2 {
 			t.Fatalf("%v, scale %v, zero point %d, %d values: got %+v, %v", d, scale, zero, len(q), f, err)
 		}
@@ -54,7 +54,7 @@ func TestFloatModel(t *testing.T) {
 		q = append(q, int32(min(max(math.RoundToEven(v/scale)+zero, -128), 127)))
 		values = append(values, v)
 	}
-	f, err := Of(q, values, tensor.Int8)
+	f, err := of(q, values, tensor.Int8)
 	if err != nil || math.Abs(f.Scale/scale-1) > 0.01 || f.ZeroPoint != zero {
 		t.Fatalf("got %+v, %v, want scale %v and zero point %d", f, err, scale, zero)
 	}
@@ -82,7 +82,7 @@ func TestFitRefuses(t *testing.T) {
 		"too small":           {[]int32{1, 2}, []float64{1e-60, 2e-60}, "the best fit is scale"},
 		"zero point too high": {[]int32{1, 2, 3}, []float64{-1000, -999, -998}, "the best fit is scale 1 and zero point 1001"},
 	} {
-		if f, err := Of(tt.q, tt.y, tensor.Int8); !errors.Is(err, ErrFit) || !strings.Contains(err.Error(), tt.want) {
+		if f, err := of(tt.q, tt.y, tensor.Int8); !errors.Is(err, ErrFit) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %+v, %v, want …%s…", name, f, err, tt.want)
 		}
 	}

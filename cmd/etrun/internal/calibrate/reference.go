@@ -43,13 +43,13 @@ func (r *Reference) Unused() (names []string) {
 	return names
 }
 
-// Key returns the name of an output: DELEGATE:OUTPUT.
-func Key(o *ethosu.StaleOutput) string { return fmt.Sprintf("%d:%d", o.Delegate, o.Output) }
+// key returns the name of an output: DELEGATE:OUTPUT.
+func key(o *ethosu.StaleOutput) string { return fmt.Sprintf("%d:%d", o.Delegate, o.Output) }
 
 // Fit fits the array with the name of an output, METHOD/DELEGATE:OUTPUT or
 // DELEGATE:OUTPUT, to the NPU's output. found is false if there is none.
 func (r *Reference) Fit(c *ethosu.Calibration) (f Fit, name string, found bool, err error) {
-	for _, name := range []string{c.Method + "/" + Key(&c.StaleOutput), Key(&c.StaleOutput)} {
+	for _, name := range []string{c.Method + "/" + key(&c.StaleOutput), key(&c.StaleOutput)} {
 		i := slices.IndexFunc(r.arrays, func(a *npy.Array) bool { return a.Name == name })
 		if i < 0 {
 			continue
@@ -93,10 +93,10 @@ func (r *Reference) Search(c *ethosu.Calibration) (best Fit, name string, err er
 		}
 	}
 	if rival != "" {
-		return best, "", fmt.Errorf("%w: arrays %q and %q both fit; name one %q", ErrReference, name, rival, Key(&c.StaleOutput))
+		return best, "", fmt.Errorf("%w: arrays %q and %q both fit; name one %q", ErrReference, name, rival, key(&c.StaleOutput))
 	}
 	if name == "" {
-		return best, "", fmt.Errorf("%w: no array has the name %q, and none of sizes %v fits%s", ErrReference, Key(&c.StaleOutput), c.Sizes, list(why))
+		return best, "", fmt.Errorf("%w: no array has the name %q, and none of sizes %v fits%s", ErrReference, key(&c.StaleOutput), c.Sizes, list(why))
 	}
 	r.used[name] = true
 	return best, name, nil
@@ -145,7 +145,7 @@ func fitArray(a *npy.Array, c *ethosu.Calibration) (Fit, error) {
 	stored := tensor.Make(tensor.Float64, c.Sizes, c.DimOrder, tensor.Static)
 	stored.Bind(tensor.AlignedBytes(stored.NBytes()))
 	tensor.CopyLayout(stored, logical)
-	return Of(c.Stored, tensor.Data[float64](stored), c.Written)
+	return of(c.Stored, tensor.Data[float64](stored), c.Written)
 }
 
 // sameSizes compares sizes, ignoring those that are 1.

@@ -39,13 +39,13 @@ type Box struct {
 	Offset, Bytes int64
 	Label         string // short, drawn if it fits
 	Detail        string // tooltip
-	Class         string // one of Classes
+	Class         string // one of classes
 	Conflict      bool   // shares bytes with another box at the same time
 	Item          string // of the memory plan, for scripts; empty for none
 }
 
-// Classes are the kinds of boxes, and their CSS classes.
-var Classes = []string{"input", "activation", "output", "state", "scratch"}
+// classes are the kinds of boxes, and their CSS classes.
+var classes = []string{"input", "activation", "output", "state", "scratch"}
 
 // Style is the style sheet of drawings, with colors for light and dark windows as variables
 // of the root.
@@ -122,7 +122,7 @@ func (c *Chart) top(i int) int64 {
 
 // classes returns the classes in use.
 func (c *Chart) classes() (list []string) {
-	for _, class := range Classes {
+	for _, class := range classes {
 		if slices.ContainsFunc(c.Plans, func(p Plan) bool {
 			return slices.ContainsFunc(p.Boxes, func(x Box) bool { return x.Class == class })
 		}) {

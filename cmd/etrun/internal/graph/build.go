@@ -55,7 +55,7 @@ func (b *builder) loaded(m *etrun.Method) {
 	flow := b.m.Flow()
 	inputs := make([]int, len(b.m.Inputs))
 	for k, v := range b.m.Inputs {
-		n := Node{ID: fmt.Sprintf("input%d", k), Kind: Input, Name: fmt.Sprintf("input %d", k), Result: b.valueType(v)}
+		n := Node{ID: fmt.Sprintf("input%d", k), Kind: kindInput, Name: fmt.Sprintf("input %d", k), Result: b.valueType(v)}
 		if s := b.m.Values[v].Storage; s >= 0 {
 			n.Bytes, n.Items = b.m.Storages[s].Bytes, []int{s}
 		}
@@ -109,7 +109,7 @@ func (b *builder) step(mp *plan.Memory, i int) Node {
 }
 
 var stepKinds = map[ir.StepKind]string{
-	ir.KernelCall: Operator, ir.DelegateCall: Delegate, ir.MoveCall: Move, ir.JumpFalseCall: Jump, ir.SizesJump: Jump, ir.FreeCall: Free,
+	ir.KernelCall: kindOperator, ir.DelegateCall: kindDelegate, ir.MoveCall: kindMove, ir.JumpFalseCall: kindJump, ir.SizesJump: kindJump, ir.FreeCall: kindFree,
 }
 
 func at(o ir.Origin) string {

@@ -9,8 +9,8 @@ import (
 
 // Marks of nodes in a comparison of two programs.
 const (
-	Changed = "changed" // it has a counterpart with other arguments, sizes or constants
-	Only    = "only"    // it has no counterpart
+	markChanged = "changed" // it has a counterpart with other arguments, sizes or constants
+	markOnly    = "only"    // it has no counterpart
 )
 
 // Compare marks what differs between two programs, method by method. Nodes without a mark are equal.
@@ -31,7 +31,7 @@ func Compare(a, b *Program) {
 
 func markAll(m *Method) {
 	for i := range m.Nodes {
-		m.Nodes[i].Mark = Only
+		m.Nodes[i].Mark = markOnly
 	}
 }
 
@@ -70,14 +70,14 @@ func (m *Method) align(to *Method, by func(*Node) string, from, end, at, stop in
 	ys, bs := to.words(by, at, stop)
 	for _, p := range edits.Align(as, bs) {
 		if p.A >= 0 && p.B >= 0 {
-			m.match(to, xs[p.A], ys[p.B], Changed)
+			m.match(to, xs[p.A], ys[p.B], markChanged)
 		}
 	}
 }
 
 // name is the operator of a node. The name of a delegate counts its operations.
 func (n *Node) name() string {
-	if n.Kind == Delegate {
+	if n.Kind == kindDelegate {
 		return n.Full
 	}
 	return n.Kind + " " + n.Full + " " + n.Name
@@ -94,7 +94,7 @@ func (n *Node) work() string {
 // words returns the nodes of a range without a counterpart, and what by returns for them, if anything.
 func (m *Method) words(by func(*Node) string, from, end int) (nodes []int, list []string) {
 	for i := from; i < end; i++ {
-		if n := &m.Nodes[i]; n.Mark == Only {
+		if n := &m.Nodes[i]; n.Mark == markOnly {
 			if word := by(n); word != "" {
 				nodes, list = append(nodes, i), append(list, word)
 			}
@@ -125,9 +125,9 @@ func (m *Method) signs(p *Program) []string {
 func (m *Method) Marks() (changed, only int) {
 	for i := range m.Nodes {
 		switch m.Nodes[i].Mark {
-		case Changed:
+		case markChanged:
 			changed++
-		case Only:
+		case markOnly:
 			only++
 		}
 	}

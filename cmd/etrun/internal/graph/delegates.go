@@ -46,11 +46,11 @@ type unfolder struct {
 func (u *unfolder) nodes() {
 	npu := u.commands()
 	for k := range u.s.Inputs {
-		u.list = append(u.list, u.port(k, Input, k))
+		u.list = append(u.list, u.port(k, kindInput, k))
 	}
 	for k := range u.info.Nodes {
 		n := &u.info.Nodes[k]
-		list := Node{ID: fmt.Sprintf("%s.%d", u.id, k), Kind: Inner, Name: valuetext.Cut(n.Name), Class: classOf(n.Name), Source: valuetext.Cut(n.Detail)}
+		list := Node{ID: fmt.Sprintf("%s.%d", u.id, k), Kind: kindInner, Name: valuetext.Cut(n.Name), Class: classOf(n.Name), Source: valuetext.Cut(n.Detail)}
 		if _, result, ok := strings.Cut(n.Detail, " → "); ok {
 			list.Result = valuetext.Cut(result)
 		}
@@ -59,7 +59,7 @@ func (u *unfolder) nodes() {
 		u.list = append(u.list, list)
 	}
 	for k := u.s.Inputs; k < len(u.s.Args); k++ {
-		u.list = append(u.list, u.port(k, Output, k-u.s.Inputs))
+		u.list = append(u.list, u.port(k, kindOutput, k-u.s.Inputs))
 	}
 	if npu != nil {
 		u.connectCommands(npu)

@@ -204,7 +204,7 @@ func (c *connecter) outputs() {
 	band := len(c.flow.Blocks)
 	for k, v := range c.m.Outputs {
 		value := &c.m.Values[v]
-		n := Node{ID: fmt.Sprintf("output%d", k), Kind: Output, Name: fmt.Sprintf("output %d", k), Result: c.valueType(v)}
+		n := Node{ID: fmt.Sprintf("output%d", k), Kind: kindOutput, Name: fmt.Sprintf("output %d", k), Result: c.valueType(v)}
 		if value.Storage >= 0 {
 			n.Bytes, n.Items = c.m.Storages[value.Storage].Bytes, []int{value.Storage}
 		}
@@ -249,5 +249,5 @@ func (b *builder) shown(step int) int {
 			return b.steps[step]
 		}
 	}
-	return slices.IndexFunc(b.out.Nodes, func(n Node) bool { return n.Kind == Output })
+	return slices.IndexFunc(b.out.Nodes, func(n Node) bool { return n.Kind == kindOutput })
 }

@@ -112,14 +112,14 @@ type Edge struct {
 
 // Kinds of nodes.
 const (
-	Input    = "input"
-	Output   = "output"
-	Operator = "operator"
-	Delegate = "delegate"
-	Inner    = "node"
-	Move     = "move"
-	Jump     = "jump"
-	Free     = "free"
+	kindInput    = "input"
+	kindOutput   = "output"
+	kindOperator = "operator"
+	kindDelegate = "delegate"
+	kindInner    = "node"
+	kindMove     = "move"
+	kindJump     = "jump"
+	kindFree     = "free"
 )
 
 // Limits of a program's graphs.

@@ -18,7 +18,7 @@ func (b *builder) inFile() {
 	}
 	written := make(map[int]int)
 	for k, v := range b.spec.Inputs {
-		written[v] = b.add(Node{ID: fmt.Sprintf("input%d", k), Kind: Input, Name: fmt.Sprintf("input %d", k), Result: b.fileType(v)}, 0)
+		written[v] = b.add(Node{ID: fmt.Sprintf("input%d", k), Kind: kindInput, Name: fmt.Sprintf("input %d", k), Result: b.fileType(v)}, 0)
 	}
 	for c := range b.spec.Chains {
 		for i := range b.spec.Chains[c].Instructions {
@@ -27,7 +27,7 @@ func (b *builder) inFile() {
 				continue
 			}
 			from := &b.spec.Chains[c].Instructions[i]
-			n := Node{ID: fmt.Sprintf("%d:%d", c, i), Kind: Operator, Name: from.Kind.String()}
+			n := Node{ID: fmt.Sprintf("%d:%d", c, i), Kind: kindOperator, Name: from.Kind.String()}
 			if c == 0 {
 				n.ID = fmt.Sprint(i)
 			}
@@ -39,7 +39,7 @@ func (b *builder) inFile() {
 				}
 				n.Name = valuetext.Cut(chart.Short(n.Full))
 			case pte.DelegateCall:
-				n.Kind, n.Name = Delegate, valuetext.Cut(meta.Delegates[from.Index].ID)
+				n.Kind, n.Name = kindDelegate, valuetext.Cut(meta.Delegates[from.Index].ID)
 				if !meta.Delegates[from.Index].Available {
 					n.Fault = "backend missing in this build"
 				}
@@ -48,7 +48,7 @@ func (b *builder) inFile() {
 		}
 	}
 	for k, v := range b.spec.Outputs {
-		to := b.add(Node{ID: fmt.Sprintf("output%d", k), Kind: Output, Name: fmt.Sprintf("output %d", k), Result: b.fileType(v)}, 0)
+		to := b.add(Node{ID: fmt.Sprintf("output%d", k), Kind: kindOutput, Name: fmt.Sprintf("output %d", k), Result: b.fileType(v)}, 0)
 		if from, ok := written[v]; ok {
 			b.link(from, to, "")
 		}
@@ -70,7 +70,7 @@ func (b *builder) fileStep(n Node, from *pte.Instruction, written map[int]int) {
 				n.Constants = append(n.Constants, Use{"", c})
 			}
 			continue
-		case n.Kind == Delegate && !known, n.Kind != Delegate && k >= len(from.Args)-2 && value.Kind == tensor.KindTensor && !known:
+		case n.Kind == kindDelegate && !known, n.Kind != kindDelegate && k >= len(from.Args)-2 && value.Kind == tensor.KindTensor && !known:
 			writes, n.Result = append(writes, v), b.fileType(v)
 		default:
 			reads = append(reads, v)

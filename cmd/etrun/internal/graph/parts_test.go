@@ -115,12 +115,12 @@ func TestCompare(t *testing.T) {
 	b = describe(t, "digits/xnnpack.pte", off...)
 	Compare(a, b)
 	first := b.Methods[0].Nodes[slices.IndexFunc(b.Methods[0].Nodes, func(n Node) bool { return n.Name == "DepthwiseConv2d" })]
-	if first.Mark != Changed || first.Peer != "0" {
+	if first.Mark != markChanged || first.Peer != "0" {
 		t.Errorf("the first convolution inside: %q, %q, want the counterpart 0", first.Mark, first.Peer)
 	}
 	for _, m := range b.Methods {
 		for i := range m.Nodes {
-			if n := &m.Nodes[i]; (n.Mark == Only) != (n.Peer == "") {
+			if n := &m.Nodes[i]; (n.Mark == markOnly) != (n.Peer == "") {
 				t.Errorf("node %s: %q with the counterpart %q", n.ID, n.Mark, n.Peer)
 			}
 		}
@@ -135,7 +135,7 @@ func TestCompareConstants(t *testing.T) {
 	for i := range b.Methods[0].Nodes {
 		n := &b.Methods[0].Nodes[i]
 		reads := slices.ContainsFunc(n.Constants, func(u Use) bool { return u.At == 0 })
-		if (n.Mark == Changed) != reads {
+		if (n.Mark == markChanged) != reads {
 			t.Errorf("node %s: mark %q, reads it: %v", n.ID, n.Mark, reads)
 		}
 	}
@@ -145,7 +145,7 @@ func TestCycles(t *testing.T) {
 	m := describe(t, "ethosu/programs/digits.pte", off...).Methods[0]
 	inner := 0
 	for i := range m.Nodes {
-		if n := &m.Nodes[i]; n.Kind == Inner {
+		if n := &m.Nodes[i]; n.Kind == kindInner {
 			if inner++; n.Cycles <= 0 || n.Bytes <= 0 {
 				t.Errorf("%s: %v cycles, %d bytes", n.ID, n.Cycles, n.Bytes)
 			}

@@ -46,7 +46,7 @@ func (m *Method) timeInside(s *Sheet, parts []profile.Row) {
 	var inner []*Node
 	var names []string
 	for _, i := range s.Nodes {
-		if m.Nodes[i].Kind == Inner {
+		if m.Nodes[i].Kind == kindInner {
 			inner, names = append(inner, &m.Nodes[i]), append(names, m.Nodes[i].Name)
 		}
 	}
@@ -164,7 +164,7 @@ func (m *Method) locate(at string, inner int) int {
 		return k
 	}
 	for i := k + 1; i < len(m.Nodes) && m.Nodes[k].Sheet > 0 && m.Nodes[i].At == ""; i++ {
-		if m.Nodes[i].Kind != Inner {
+		if m.Nodes[i].Kind != kindInner {
 			continue
 		}
 		if inner == 0 {

@@ -54,8 +54,8 @@ func setRate(rate *int, text string) (err error) {
 	return nil
 }
 
-// ParseSoundRecipe reads "resample=16000,channel=mix,length=fit".
-func ParseSoundRecipe(text string) (r SoundRecipe, err error) {
+// parseSoundRecipe reads "resample=16000,channel=mix,length=fit".
+func parseSoundRecipe(text string) (r SoundRecipe, err error) {
 	for field := range strings.SplitSeq(text, ",") {
 		key, value, _ := strings.Cut(field, "=")
 		set := soundKeys[key]

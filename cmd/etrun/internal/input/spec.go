@@ -151,7 +151,7 @@ func plain(err error) error {
 
 func (s *Spec) parseFill(text string) error {
 	if m := statedFill.FindStringSubmatch(text); m != nil {
-		sizes, err := ParseSizes(m[1])
+		sizes, err := parseSizes(m[1])
 		s.Shape = &Shape{Sizes: sizes, AnyType: true}
 		return err
 	}
@@ -180,7 +180,7 @@ func (s *Spec) parseSound(text string) (err error) {
 	end := at[len(at)-1][1]
 	s.Path = strings.TrimSuffix(text[:end], ":")
 	if end > len(s.Path) {
-		s.Sound, err = ParseSoundRecipe(text[end:])
+		s.Sound, err = parseSoundRecipe(text[end:])
 	}
 	return err
 }
@@ -194,7 +194,7 @@ func (s *Spec) parseOptions(text string) (rest string, err error) {
 	}
 	if m := soundTail.FindStringSubmatchIndex(text); m != nil {
 		s.Source = Sound
-		s.Sound, err = ParseSoundRecipe(text[m[2]:m[3]])
+		s.Sound, err = parseSoundRecipe(text[m[2]:m[3]])
 		return text[:m[0]], err
 	}
 	return text, nil
@@ -251,7 +251,7 @@ func cutShape(text string) (rest string, shape *Shape, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("%w%s", err, nearest.Hint(text[m[2]:m[3]], dtypeNames()))
 	}
-	sizes, err := ParseSizes(text[m[4]:m[5]])
+	sizes, err := parseSizes(text[m[4]:m[5]])
 	if err != nil {
 		return "", nil, err
 	}
@@ -268,8 +268,8 @@ func dtypeNames() (names []string) {
 	return names
 }
 
-// ParseSizes parses "1x3x224x224", or "scalar" for rank 0.
-func ParseSizes(text string) ([]int, error) {
+// parseSizes parses "1x3x224x224", or "scalar" for rank 0.
+func parseSizes(text string) ([]int, error) {
 	if text == "scalar" {
 		return []int{}, nil
 	}

@@ -102,7 +102,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q: neither a file nor a value", text)
 		}
 		if s.Shape != nil {
-			sizes, err := ParseSizes(tensor.FormatSizes(s.Shape.Sizes))
+			sizes, err := parseSizes(tensor.FormatSizes(s.Shape.Sizes))
 			if err != nil || !reflect.DeepEqual(sizes, s.Shape.Sizes) {
 				t.Fatalf("%q: sizes %v read back as %v, %v", text, s.Shape.Sizes, sizes, err)
 			}

@@ -131,7 +131,7 @@ func ParseFileName(name string) (w Written, ok bool) {
 	w.Round, w.Output = number(m[5], 0), number(m[6], 0)
 	switch {
 	case m[1] == "load":
-		w.Call = AtLoad
+		w.Call = atLoad
 	case m[1] != "":
 		w.Call = number(m[1][len("call"):], 0)
 	}

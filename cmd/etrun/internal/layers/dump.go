@@ -22,8 +22,8 @@ type Dump struct {
 	err error
 }
 
-// NewDump creates the output: a folder, or an archive if the name ends in .npz.
-func NewDump(ctx context.Context, place string) (*Dump, error) {
+// newDump creates the output: a folder, or an archive if the name ends in .npz.
+func newDump(ctx context.Context, place string) (*Dump, error) {
 	d := &Dump{ctx: ctx, folder: place}
 	if strings.HasSuffix(place, ".npz") || place == output.Stdout {
 		var err error

@@ -36,8 +36,8 @@ type slotKey struct {
 
 // forget forgets the values of the call before, other than those that were computed at load.
 func (f *flow) forget() {
-	maps.DeleteFunc(f.outer, func(_ slotKey, at int) bool { return f.all[at].Call != AtLoad })
-	f.memory = slices.DeleteFunc(f.memory, func(m memory) bool { return f.all[m.at].Call != AtLoad })
+	maps.DeleteFunc(f.outer, func(_ slotKey, at int) bool { return f.all[at].Call != atLoad })
+	f.memory = slices.DeleteFunc(f.memory, func(m memory) bool { return f.all[m.at].Call != atLoad })
 	f.inner = nil
 }
 

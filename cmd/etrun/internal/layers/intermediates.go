@@ -43,7 +43,7 @@ func (f *Intermediates) Begin(ctx context.Context, o *session.Options, place str
 	o.ShowValues()
 	if f.Dump != "" {
 		var err error
-		if w.dump, err = NewDump(ctx, place); err != nil {
+		if w.dump, err = newDump(ctx, place); err != nil {
 			return ctx, nil, err
 		}
 		w.Observers = append(w.Observers, etrun.WithObserver(w.dump))

@@ -13,12 +13,12 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// AtLoad is the call of values computed at load.
-const AtLoad = -1
+// atLoad is the call of values computed at load.
+const atLoad = -1
 
 // Place is an instruction in a call, or a node inside its delegate.
 type Place struct {
-	Call        int    `json:"call"` // or AtLoad
+	Call        int    `json:"call"` // or atLoad
 	Method      string `json:"method"`
 	Chain       int    `json:"chain"`
 	Instruction int    `json:"instruction"`
@@ -34,7 +34,7 @@ func placeOf(e *trace.Event, call int) Place {
 	p := Place{Call: call, Method: e.Method, Chain: e.Chain, Instruction: e.Instruction,
 		Delegate: e.Delegate, Backend: e.Backend, Node: e.Index}
 	if e.Run == 0 {
-		p.Call = AtLoad
+		p.Call = atLoad
 	}
 	switch {
 	case e.Index >= 0:
@@ -59,7 +59,7 @@ func (p *Place) String() string {
 		s += ", layer " + p.Layer
 	}
 	switch {
-	case p.Call == AtLoad:
+	case p.Call == atLoad:
 		s += ", computed at load"
 	case p.Call > 0:
 		s = fmt.Sprintf("call %d, %s", p.Call, s)
@@ -193,7 +193,7 @@ func (r *Recorder) Err() error {
 func (w *Written) FileName() string {
 	var b strings.Builder
 	switch {
-	case w.Call == AtLoad:
+	case w.Call == atLoad:
 		b.WriteString("load_")
 	case w.Call > 0:
 		fmt.Fprintf(&b, "call%d_", w.Call)

@@ -19,7 +19,7 @@ func TestFileNames(t *testing.T) {
 	}{
 		{Written{Place: Place{Instruction: 12, Delegate: -1, Node: -1, Operator: "aten::add.out"}}, "0_0012_aten.add.out_0"},
 		{Written{Place: Place{Call: 2, Chain: 1, Delegate: -1, Node: -1, Operator: "aten::_softmax.out"}, Output: 1, Round: 3}, "call2_1_0000_aten._softmax.out_r3_1"},
-		{Written{Place: Place{Call: AtLoad, Instruction: 4, Delegate: -1, Node: -1, Operator: "aten::t_copy.out"}}, "load_0_0004_aten.t_copy.out_0"},
+		{Written{Place: Place{Call: atLoad, Instruction: 4, Delegate: -1, Node: -1, Operator: "aten::t_copy.out"}}, "load_0_0004_aten.t_copy.out_0"},
 		{Written{Place: Place{Delegate: 1, Backend: "XnnpackBackend", Node: -1}}, "0_0000_delegate1_0"},
 		{Written{Place: Place{Delegate: 1, Backend: "XnnpackBackend", Node: 7, NodeName: "Conv2d"}}, "0_0000_node007_Conv2d_0"},
 		{Written{Place: Place{Delegate: -1, Node: -1, Operator: "acme::../x y.out_2"}}, "0_0000_acme...-x-y.out_2_0"},

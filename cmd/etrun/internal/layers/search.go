@@ -86,13 +86,13 @@ func (s *search) look(i int) {
 		return
 	}
 	found := s.find(i, c)
-	if !c.weak && w.Call != AtLoad && len(found) > 0 {
+	if !c.weak && w.Call != atLoad && len(found) > 0 {
 		s.matches[i] = atOf(found)
 	}
 	switch {
 	case w.Round == ofInput:
 		return
-	case len(found) == 0 && w.Call == AtLoad:
+	case len(found) == 0 && w.Call == atLoad:
 	case len(found) == 0:
 		s.missing = append(s.missing, indexed{c, i})
 	default:

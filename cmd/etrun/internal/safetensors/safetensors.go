@@ -30,12 +30,12 @@ const maxHeader = 8 << 20
 // maxTensors is the maximum number of tensors.
 const maxTensors = 1 << 16
 
-// StartBytes is the number of first bytes that identify a file.
-const StartBytes = 10
+// startBytes is the number of first bytes that identify a file.
+const startBytes = 10
 
 // IsStart reports whether start is the beginning of a file: the length of the header, and its first bytes.
 func IsStart(start []byte) bool {
-	if len(start) < StartBytes {
+	if len(start) < startBytes {
 		return false
 	}
 	n := binary.LittleEndian.Uint64(start)
@@ -91,7 +91,7 @@ type named struct {
 
 // readHeader reads the header; begin is the offset of the elements.
 func readHeader(r io.ReaderAt, size int64) (entries []*named, begin int64, err error) {
-	start := make([]byte, StartBytes)
+	start := make([]byte, startBytes)
 	if n, _ := r.ReadAt(start, 0); !IsStart(start[:n]) {
 		return nil, 0, fmt.Errorf("%w: first bytes %q", ErrFormat, start[:n])
 	}

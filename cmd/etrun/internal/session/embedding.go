@@ -30,7 +30,7 @@ func (e *Embedding) AddFlags(flags *pflag.FlagSet) {
 // checked first unless check is nil. found is false if neither says how vectors are computed.
 func (e *Embedding) Options(ctx context.Context, tokenizer string, check func(name string, data []byte) error) (
 	o text.EmbedOptions, found bool, err error) {
-	o, found, err = FolderEmbedding(ctx, tokenizer, check)
+	o, found, err = folderEmbedding(ctx, tokenizer, check)
 	if err != nil {
 		return o, false, err
 	}

@@ -97,9 +97,9 @@ func folderFile(ctx context.Context, folder, name string, check func(name string
 	return path, data, err
 }
 
-// FolderEmbedding returns the options of a model of sentence-transformers in the folder that a tokenizer is given as; found is
+// folderEmbedding returns the options of a model of sentence-transformers in the folder that a tokenizer is given as; found is
 // false if there are none. The content of the files is checked first, unless check is nil.
-func FolderEmbedding(ctx context.Context, folder string, check func(name string, data []byte) error) (
+func folderEmbedding(ctx context.Context, folder string, check func(name string, data []byte) error) (
 	o text.EmbedOptions, found bool, err error) {
 	if !isFolder(folder) {
 		return o, false, nil

@@ -24,12 +24,12 @@ var (
 	ErrUnsupported = errors.New("unsupported WAVE file")
 )
 
-// StartBytes is the number of first bytes that identify a file.
-const StartBytes = 12
+// startBytes is the number of first bytes that identify a file.
+const startBytes = 12
 
 // IsStart reports whether start is the beginning of a WAVE file.
 func IsStart(start []byte) bool {
-	return len(start) >= StartBytes && string(start[:4]) == "RIFF" && string(start[8:12]) == "WAVE"
+	return len(start) >= startBytes && string(start[:4]) == "RIFF" && string(start[8:12]) == "WAVE"
 }
 
 // Codes of sample formats.
@@ -55,10 +55,10 @@ type format struct {
 // to pipes, ends with the file.
 func Parse(file []byte) (*Sound, error) {
 	if !IsStart(file) {
-		return nil, fmt.Errorf("%w: first bytes %q", ErrFormat, file[:min(len(file), StartBytes)])
+		return nil, fmt.Errorf("%w: first bytes %q", ErrFormat, file[:min(len(file), startBytes)])
 	}
 	var f *format
-	for rest := file[StartBytes:]; len(rest) >= 8; {
+	for rest := file[startBytes:]; len(rest) >= 8; {
 		id, n := string(rest[:4]), int64(binary.LittleEndian.Uint32(rest[4:]))
 		body := rest[8:]
 		if n > int64(len(body)) && id != "data" {

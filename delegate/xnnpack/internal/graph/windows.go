@@ -115,14 +115,14 @@ const denseElements = 64 << 10
 // each time. They stay in the second-level cache.
 func DenseRows(k int) int { return max(GatheredRows, denseElements/max(1, min(k, gemm.Depth))) }
 
-// Lines of at most fewPixels, or of at most NarrowLine if windows have more than ManyWindowTaps taps, are computed from
+// Lines of at most fewPixels, or of at most narrowLine if windows have more than manyWindowTaps taps, are computed from
 // a padded copy of the input. Without padding, nearly every pixel would read another part of its window.
-const fewPixels, NarrowLine, ManyWindowTaps = 7, 16, 25
+const fewPixels, narrowLine, manyWindowTaps = 7, 16, 25
 
 // IsNarrow reports whether that is so for a line of the output.
 func (w *Window) IsNarrow(pixels int) bool {
 	taps := w.KernelH * w.KernelW
-	return taps > 1 && pixels <= fewPixels || taps > ManyWindowTaps && pixels <= NarrowLine
+	return taps > 1 && pixels <= fewPixels || taps > manyWindowTaps && pixels <= narrowLine
 }
 
 // Joined reports whether the pixels of a kernel row are contiguous in the input.

@@ -22,7 +22,7 @@ func LargeFilters() map[string]*graph.Graph {
 		"floats by bytes":        connected(graph.FP32, graph.QCInt8, graph.FP32),
 		"floats by 4 bits":       connected(graph.FP32, graph.QCInt4, graph.FP32),
 		"floats by 16-bit ones":  connected(graph.FP32, graph.BF16, graph.FP32),
-		"a convolution of bytes": ConvolutionGraph8(),
+		"a convolution of bytes": convolutionGraph8(),
 		"blocks of pixels":       blocksGraph(),
 	}
 }
@@ -36,8 +36,8 @@ func blocksGraph() *graph.Graph {
 	return m.Fix(y)
 }
 
-// ConvolutionGraph8 is a convolution of bytes with a large filter.
-func ConvolutionGraph8() *graph.Graph {
+// convolutionGraph8 is a convolution of bytes with a large filter.
+func convolutionGraph8() *graph.Graph {
 	m := NewMaker(5)
 	x, f, b, y := m.Input(graph.QInt8, 1, 6, 6, 256), m.Constant(graph.QCInt8, 0, 512, 3, 3, 256), m.Constant(graph.QCInt32, 0, 512), m.Value(graph.QInt8, 1)
 	m.Node("Conv2d", []int{x, f, b}, []int{y}, func(n *graph.Node) {

@@ -72,7 +72,7 @@ func TestCreationFails(t *testing.T) {
 	for name, g := range graphs {
 		want := graphtest.NewMaker(7).Arguments(g)
 		runInGo(t, g, want)
-		for _, kept := range []int64{KeptBytes, 0} {
+		for _, kept := range []int64{keptBytes, 0} {
 			for _, release := range []bool{false, true} {
 				if kept == 0 && !release {
 					continue // as if kept
@@ -146,8 +146,8 @@ func (c *creation) failEach() {
 
 // run compiles and runs the graph with a call that fails. It reports whether that was in Go, or with fewer threads.
 func (c *creation) run(f *failing) (inGo, warned bool, err error) {
-	defer func(old int64) { KeptBytes = old }(KeptBytes)
-	KeptBytes = c.kept
+	defer func(old int64) { keptBytes = old }(keptBytes)
+	keptBytes = c.kept
 	payload := &delegate.Payload{Data: graphtest.Encode(c.graph), Args: graphtest.ArgSpecs(c.graph, false)}
 	if c.release {
 		payload.Release = func(data []byte) bool {

@@ -29,8 +29,8 @@ const debianBuild = "4ea82e595b36"
 // usesTiles reports whether Debian's version of the library multiplies bytes in tiles.
 func usesTiles(h cpu.Hardware) bool { return h.AMXInt8 }
 
-// KernelFaults are known from upstream's corrections in 2025, and from these tests.
-var KernelFaults = []kernelFault{{
+// kernelFaults are known from upstream's corrections in 2025, and from these tests.
+var kernelFaults = []kernelFault{{
 	// GCC removes the stores of the unpacked weights, since it does not know that a tile is loaded from
 	// them.
 	build: debianBuild, Selected: usesTiles,
@@ -113,8 +113,8 @@ const Wrongly = " wrongly on this processor"
 
 // Miscomputed returns what a version of the library computes wrongly in the graph, or "".
 func Miscomputed(g *graph.Graph, lib *xnn.Soname, s []graph.Shape, vary bool) string {
-	for i := range KernelFaults {
-		if f := &KernelFaults[i]; f.on(lib) {
+	for i := range kernelFaults {
+		if f := &kernelFaults[i]; f.on(lib) {
 			for k := range g.Nodes {
 				if n := &g.Nodes[k]; f.hits(g, n, s, vary) {
 					return fmt.Sprintf("%s: the library computes %s%s", n.Location(), f.nodes, Wrongly)
@@ -128,8 +128,8 @@ func Miscomputed(g *graph.Graph, lib *xnn.Soname, s []graph.Shape, vary bool) st
 // DescribeFaults returns what a version of the library computes wrongly, or "".
 func DescribeFaults(lib *xnn.Soname) string {
 	var nodes []string
-	for i := range KernelFaults {
-		if f := &KernelFaults[i]; f.on(lib) {
+	for i := range kernelFaults {
+		if f := &kernelFaults[i]; f.on(lib) {
 			nodes = append(nodes, f.nodes)
 		}
 	}

@@ -1,4 +1,4 @@
-package native_test
+package native
 
 import (
 	"testing"
@@ -6,18 +6,17 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/native"
 	"github.com/etrun-go/etrun/hal/cpu"
 )
 
 // TestKernelFaults checks which nodes the table of faults hits, on any processor.
 func TestKernelFaults(t *testing.T) {
-	tables := native.KernelFaults
-	t.Cleanup(func() { native.KernelFaults = tables })
-	native.KernelFaults = nil
+	tables := kernelFaults
+	t.Cleanup(func() { kernelFaults = tables })
+	kernelFaults = nil
 	for _, f := range tables {
 		f.Selected = func(cpu.Hardware) bool { return true }
-		native.KernelFaults = append(native.KernelFaults, f)
+		kernelFaults = append(kernelFaults, f)
 	}
 	debian, newer := &xnn.Soname{Build: "4ea82e595b36"}, &xnn.Soname{Build: "92a7ad501b95"}
 	weights := func(in, filter, bias, out graph.Datatype) graph.Weighted {
@@ -72,7 +71,7 @@ func TestKernelFaults(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		if got := native.Miscomputed(c.g, c.lib, s, c.vary); (got != "") != c.want {
+		if got := Miscomputed(c.g, c.lib, s, c.vary); (got != "") != c.want {
 			t.Errorf("%s: got %q, want a reason: %t", c.name, got, c.want)
 		}
 	}

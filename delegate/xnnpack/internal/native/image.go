@@ -82,7 +82,7 @@ func (m *Image) Open(ctx context.Context, o Options) error {
 	m.checked = m.checksNumbers()
 	m.pinConstants()
 	m.Weights.constants = m.releasable()
-	if o.Cache.Folder == "" && m.Weights.releasable() > KeptBytes {
+	if o.Cache.Folder == "" && m.Weights.releasable() > keptBytes {
 		m.Weights.release = m.Release
 	}
 	if err = m.useFile(ctx, o.Cache, m.pack); err == nil && m.spare.runtime != 0 {
@@ -165,7 +165,7 @@ func (m *Image) smallShapes() (small []graph.Shape) {
 			if s == nil {
 				continue
 			}
-			if n := ArenaBytes(m.Graph, s, m.InstanceThreads()); n < least {
+			if n := arenaBytes(m.Graph, s, m.InstanceThreads()); n < least {
 				small, least = s, n
 			}
 		}

@@ -6,12 +6,12 @@ import "github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 // about smaller ones, where values that share memory may need their own.
 func (m *Image) affords(s []graph.Shape) bool {
 	g, threads := m.Graph, m.InstanceThreads()
-	return needsWith(g, UnsharedBytes(g, s, threads), m.lib.Soname, s).Check(m.Limits) == nil ||
+	return needsWith(g, unsharedBytes(g, s, threads), m.lib.Soname, s).Check(m.Limits) == nil ||
 		needsOf(g, m.lib.Soname, s, threads).Check(m.Limits) == nil
 }
 
-// UnsharedBytes returns the size of an arena in which nothing shares memory: an upper bound of ArenaBytes that takes less time.
-func UnsharedBytes(g *graph.Graph, s []graph.Shape, threads int) (bytes int64) {
+// unsharedBytes returns the size of an arena in which nothing shares memory: an upper bound of arenaBytes that takes less time.
+func unsharedBytes(g *graph.Graph, s []graph.Shape, threads int) (bytes int64) {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		bytes = graph.Plus(bytes, scratchBytes(g, n, s, threads))

@@ -28,7 +28,7 @@ const (
 // needsOf estimates the memory of a native unit at the given shapes, with a version of the
 // library.
 func needsOf(g *graph.Graph, lib *xnn.Soname, s []graph.Shape, threads int) graph.Needs {
-	return needsWith(g, ArenaBytes(g, s, threads), lib, s)
+	return needsWith(g, arenaBytes(g, s, threads), lib, s)
 }
 
 // needsWith does that for an arena of so many bytes.
@@ -255,9 +255,9 @@ func PlanLimits(g *graph.Graph, s []graph.Shape) string {
 	return ""
 }
 
-// ArenaBytes returns the size of the arena that the library's planner allocates: values and
+// arenaBytes returns the size of the arena that the library's planner allocates: values and
 // workspaces of nodes by decreasing size, each in the smallest gap between those alive with it.
-func ArenaBytes(g *graph.Graph, s []graph.Shape, threads int) int64 {
+func arenaBytes(g *graph.Graph, s []graph.Shape, threads int) int64 {
 	p := libraryPlan{Graph: g, shapes: s, readers: g.Readers(), index: slices.Repeat([]int{graph.None}, len(g.Values))}
 	p.items = make([]graph.Item, 0, 2*len(g.Nodes))
 	for i := range g.Nodes {

@@ -103,7 +103,7 @@ func TestUnsharedBytes(t *testing.T) {
 			if g.Infer(s) != nil {
 				continue
 			}
-			arena, all := ArenaBytes(g, s, 2), UnsharedBytes(g, s, 2)
+			arena, all := arenaBytes(g, s, 2), unsharedBytes(g, s, 2)
 			if arena > all {
 				t.Errorf("%s: an arena of %d bytes, %d if nothing shares memory", c.Name, arena, all)
 			}

@@ -13,9 +13,9 @@ import (
 // packs for all runtimes of an image at once, the Go engine never runs what the native one does,
 // and no other node has the filter.
 
-// KeptBytes is the size of filters that may be in memory twice while the library creates the first runtime: the
+// keptBytes is the size of filters that may be in memory twice while the library creates the first runtime: the
 // Go engine can run the graph if that fails. Tests set it.
-var KeptBytes int64 = 64 << 20
+var keptBytes int64 = 64 << 20
 
 // placeholderScales returns n group scales, all 1. The library reads the scales of every filter that is
 // defined, although it uses the packed filter unchanged.

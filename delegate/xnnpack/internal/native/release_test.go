@@ -14,8 +14,8 @@ import (
 // their padded last tile, exceed. Some filters are released by then, and the image reports it: another engine must not run the graph.
 func TestReleaseFails(t *testing.T) {
 	xnntest.Library(t)
-	defer func(old int64) { KeptBytes = old }(KeptBytes)
-	KeptBytes = 0
+	defer func(old int64) { keptBytes = old }(keptBytes)
+	keptBytes = 0
 	g, failures := graphtest.TwoLayers(false), 0
 	for limit := int64(64 << 10); ; limit += 512 {
 		if limit > 1<<20 {

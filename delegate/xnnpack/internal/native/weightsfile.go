@@ -21,8 +21,8 @@ import (
 //	         u64 offset from the file's start, u64 size
 //	blocks at multiples of 64, and padding that vectors may read after the last one
 const (
-	WeightsMagic  = "ETRUNXW1"
-	WeightsHeader = 16
+	weightsMagic  = "ETRUNXW1"
+	weightsHeader = 16
 	weightsEntry  = 32
 	weightsAlign  = 64
 )
@@ -31,15 +31,15 @@ const (
 // file have no effect. If mapped is set, it maps the file instead, and shares the memory with other
 // processes. The checksum is computed from the bytes that are used.
 func (w *weights) openFile(ctx context.Context, folder *os.Root, name string, g *graph.Graph, mapped bool) error {
-	most := MaxPacked(g)
+	most := maxPacked(g)
 	if w.limit > 0 {
 		most = min(most, w.limit)
 	}
-	mapping, err := graph.MapWeights(ctx, folder, name, openfile.Rules{Limit: most, Start: len(WeightsMagic), Check: checkMagic}, mapped)
+	mapping, err := graph.MapWeights(ctx, folder, name, openfile.Rules{Limit: most, Start: len(weightsMagic), Check: checkMagic}, mapped)
 	if err != nil {
 		return err
 	}
-	if w.entries, err = ParseWeights(mapping.Bytes(), g); err != nil {
+	if w.entries, err = parseWeights(mapping.Bytes(), g); err != nil {
 		mapping.Close()
 		return err
 	}
@@ -48,7 +48,7 @@ func (w *weights) openFile(ctx context.Context, folder *os.Root, name string, g 
 }
 
 func checkMagic(start []byte) error {
-	if string(start) != WeightsMagic {
+	if string(start) != weightsMagic {
 		return errWeights
 	}
 	return nil
@@ -56,19 +56,19 @@ func checkMagic(start []byte) error {
 
 var errWeights = errors.New("damaged")
 
-// ParseWeights checks a file of packed weights and returns its entries.
-func ParseWeights(data []byte, g *graph.Graph) ([]entry, error) {
+// parseWeights checks a file of packed weights and returns its entries.
+func parseWeights(data []byte, g *graph.Graph) ([]entry, error) {
 	le := binary.LittleEndian
-	if len(data) < WeightsHeader || string(data[:8]) != WeightsMagic || le.Uint32(data[8:]) != graph.Checksum(data[12:]) {
+	if len(data) < weightsHeader || string(data[:8]) != weightsMagic || le.Uint32(data[8:]) != graph.Checksum(data[12:]) {
 		return nil, errWeights
 	}
 	n := uint64(le.Uint32(data[12:]))
-	if n > uint64(len(data)-WeightsHeader)/weightsEntry {
+	if n > uint64(len(data)-weightsHeader)/weightsEntry {
 		return nil, errWeights
 	}
 	entries := make([]entry, n)
 	for i := range entries {
-		e := data[WeightsHeader+i*weightsEntry:]
+		e := data[weightsHeader+i*weightsEntry:]
 		kernel, ok1 := constantAddress(g, int32(le.Uint32(e[4:])))
 		bias, ok2 := constantAddress(g, int32(le.Uint32(e[8:])))
 		offset, size := le.Uint64(e[16:]), le.Uint64(e[24:])
@@ -99,7 +99,7 @@ func (w *weights) encode(g *graph.Graph) ([]byte, error) {
 		}
 	}
 	le := binary.LittleEndian
-	out := append([]byte(WeightsMagic), make([]byte, WeightsHeader-len(WeightsMagic)+weightsEntry*len(w.entries))...)
+	out := append([]byte(weightsMagic), make([]byte, weightsHeader-len(weightsMagic)+weightsEntry*len(w.entries))...)
 	le.PutUint32(out[12:], uint32(len(w.entries)))
 	places := make(map[xnn.Address]int)
 	for i, e := range w.entries {
@@ -115,7 +115,7 @@ func (w *weights) encode(g *graph.Graph) ([]byte, error) {
 			places[e.at] = at
 			out = append(out, e.Data...)
 		}
-		head := out[WeightsHeader+i*weightsEntry:]
+		head := out[weightsHeader+i*weightsEntry:]
 		le.PutUint32(head, e.key.Seed)
 		le.PutUint32(head[4:], uint32(kernel))
 		le.PutUint32(head[8:], uint32(bias))
@@ -123,12 +123,12 @@ func (w *weights) encode(g *graph.Graph) ([]byte, error) {
 		le.PutUint64(head[24:], uint64(len(e.Data)))
 	}
 	out = append(out, make([]byte, 2*weightsAlign)...)
-	SealWeights(out)
+	sealWeights(out)
 	return out, nil
 }
 
-// SealWeights writes the checksum to the header of a file.
-func SealWeights(file []byte) {
+// sealWeights writes the checksum to the header of a file.
+func sealWeights(file []byte) {
 	binary.LittleEndian.PutUint32(file[8:], graph.Checksum(file[12:]))
 }
 

@@ -16,11 +16,11 @@ func (w *weights) writeFile(folder *os.Root, name string, g *graph.Graph) error 
 	return cachefolder.Replace(folder, name, data)
 }
 
-// MaxPacked returns an upper bound for the size of a file of packed weights, computed from the
+// maxPacked returns an upper bound for the size of a file of packed weights, computed from the
 // graph's constants: channels are padded to the largest tiles, and each element and channel needs
 // the largest number of bytes.
-func MaxPacked(g *graph.Graph) int64 {
-	most := int64(WeightsHeader + 2*weightsAlign)
+func maxPacked(g *graph.Graph) int64 {
+	most := int64(weightsHeader + 2*weightsAlign)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		if n.Type.Packs && g.Values[n.In[1]].IsConst() {

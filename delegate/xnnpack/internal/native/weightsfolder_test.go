@@ -248,7 +248,7 @@ func TestMaxPacked(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		most := MaxPacked(img.Graph)
+		most := maxPacked(img.Graph)
 		img.Close()
 		note, _, _ := openCached(t, graphtest.Encode(g), folder)
 		path, ok := strings.CutPrefix(note, "kept in ")

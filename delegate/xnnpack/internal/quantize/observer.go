@@ -183,8 +183,8 @@ func cubes(begin, end, density float64) float64 {
 // leastScale is the smallest scale of values.
 const leastScale = 0x1p-12
 
-// Affine returns the scale and the zero point of 8 bits for a range, which is extended to 0.
-func Affine(lo, hi float32) (scale float32, zero int32) {
+// affine returns the scale and the zero point of 8 bits for a range, which is extended to 0.
+func affine(lo, hi float32) (scale float32, zero int32) {
 	lo, hi = min(lo, 0), max(hi, 0)
 	scale = max((hi-lo)/255, leastScale)
 	return scale, int32(min(max(-128-math.RoundToEven(float64(lo/scale)), -128), 127))

@@ -39,7 +39,7 @@ func TestObservers(t *testing.T) {
 		for _, list := range c.batches {
 			o.Add(list)
 		}
-		scale, zero := Affine(c.find(o))
+		scale, zero := affine(c.find(o))
 		if math.Abs(float64(scale)-c.scale) > 1e-7*c.scale || zero != c.zero {
 			t.Errorf("%s: scale %v, zero point %d, want %v and %d", c.name, scale, zero, c.scale, c.zero)
 		}

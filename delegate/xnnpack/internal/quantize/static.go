@@ -58,7 +58,7 @@ func (p *Plan) quantOf(v int) graph.Quant {
 	case lowering.ObservePercentile:
 		find = (*Observer).Percentile
 	}
-	q.Scale, q.ZeroPoint = Affine(find(p.observers[v]))
+	q.Scale, q.ZeroPoint = affine(find(p.observers[v]))
 	p.quants[v] = q
 	return q
 }

@@ -10,15 +10,15 @@ import (
 // 1 if the operation is depthwise.
 type Shape struct{ O, KH, KW, I int }
 
-// MaxWeights is the largest number of weights of one operation.
-const MaxWeights = 1 << 28
+// maxWeights is the largest number of weights of one operation.
+const maxWeights = 1 << 28
 
 // Check returns an error for more than MaxWeights. Each size must be at most 2^16.
 func (s Shape) Check() error {
 	n := int64(s.O)
 	for _, size := range [...]int{s.KH, s.KW, s.I} {
-		if n *= int64(size); n > MaxWeights {
-			return isa.Unsupported("weights of %v, want at most %d", s, MaxWeights)
+		if n *= int64(size); n > maxWeights {
+			return isa.Unsupported("weights of %v, want at most %d", s, maxWeights)
 		}
 	}
 	return nil
