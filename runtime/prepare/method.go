@@ -22,9 +22,9 @@ func (m *Method) TakeScratch() *delegate.Scratch {
 	return new(delegate.Scratch)
 }
 
-// ScratchBytes returns the working memory of an instance's units, counting the shared part once.
+// scratchBytes returns the working memory of an instance's units, counting the shared part once.
 // The result is at most limit+1, if there is a limit.
-func ScratchBytes(needs []delegate.Needs, limit int64) int64 {
+func scratchBytes(needs []delegate.Needs, limit int64) int64 {
 	own, shared := int64(0), int64(0)
 	for i := range needs {
 		own += min(needs[i].Scratch-needs[i].Shared, limit-own+1) // sums must not overflow
@@ -141,7 +141,7 @@ func (m *Method) CheckMemory(on *plan.Memory, limits Limits, file int64) error {
 			return &MemoryError{Want: n, Limit: limits.Planned, Parts: []Part{{fmt.Sprintf("value %d", s.Values[0]), n}}}
 		}
 	}
-	arenas, scratch := on.Bytes(), ScratchBytes(m.Needs, limits.Planned)
+	arenas, scratch := on.Bytes(), scratchBytes(m.Needs, limits.Planned)
 	if arenas > limits.Planned || scratch > limits.Planned-arenas {
 		return &MemoryError{Want: arenas + scratch, Limit: limits.Planned,
 			Parts: []Part{{"arenas", arenas - on.StateBytes}, {"state", on.StateBytes}, {"delegate scratch", scratch}}}
@@ -158,7 +158,7 @@ func (m *Method) CheckMemory(on *plan.Memory, limits Limits, file int64) error {
 // MemoryNeeded returns the memory of an instance by kind.
 func (m *Method) MemoryNeeded(on *plan.Memory, file int64) *MemoryError {
 	e := &MemoryError{Parts: []Part{{"file", file}, {"arenas", on.Bytes() - on.StateBytes}, {"state", on.StateBytes}}}
-	scratch, weights := ScratchBytes(m.Needs, math.MaxInt64-1), int64(0)
+	scratch, weights := scratchBytes(m.Needs, math.MaxInt64-1), int64(0)
 	for i := range m.Needs {
 		weights += m.Needs[i].PackedBytes
 	}
