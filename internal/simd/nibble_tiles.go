@@ -7,9 +7,6 @@ type (
 	besideFunc func(k, groups int, a, b *uint8, wide, from, count int, c *float32, ldc int)
 )
 
-// nibbleTile is the most rows of a tile of 4-bit weights.
-const nibbleTile = 8
-
 // Tiles of rows, by their panels those that multiply panels side by side.
 var (
 	nibbles512 = []tileOf[[5]besideFunc]{

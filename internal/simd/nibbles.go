@@ -150,7 +150,7 @@ func (w *Nibbles) packOddRow(dst, a []uint8, step int) {
 //
 // for i < m, g < Groups and p < K, in the order of g: a row's sums have the same bits whatever other rows there are. v(x) is x plus
 // what [Nibbles.Zero] adds to a zero point: less that zero point times Sums the sum is of x less its zero point. a are rows of one
-// call of [Nibbles.PackRows], in whole tiles: from a multiple of [nibbleTile] rows on, up to another one or to the last row. c has
+// call of [Nibbles.PackRows], in whole tiles: from a multiple of 8 rows on, up to another one or to the last row. c has
 // whole panels. It panics where a or c are too short, or panels are not there.
 func (w *Nibbles) Multiply(c []float32, ldc int, a []uint8, m, lo, hi int) {
 	if m == 0 || lo >= hi {

@@ -137,7 +137,7 @@ const (
 )
 
 // splitTasks splits the product into tasks: tiles of rows times ranges of panels. Where there are several tiles, they have a multiple of
-// simd.NibbleTile rows, as products with 4-bit weights need.
+// 8 rows, as products with 4-bit weights need.
 func (p *int8Product) splitTasks() {
 	if p.depth != nil {
 		return
