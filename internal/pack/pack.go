@@ -9,15 +9,15 @@ import (
 	"slices"
 )
 
-// alignment is the alignment of every offset in bytes: that of the exporter's own plans, and enough
+// Alignment is the alignment of every offset in bytes: that of the exporter's own plans, and enough
 // for every element type.
-const alignment = 16
+const Alignment = 16
 
 // Item is a number of bytes to place. They are live from moment First to Last, inclusive.
 type Item struct {
 	Bytes       int64
 	First, Last int
-	Align       int64 // of its offset, a power of 2; 0 means alignment
+	Align       int64 // of its offset, a power of 2; 0 means Alignment
 }
 
 // up returns the first offset from at on that has the item's alignment; at has that of all items.
@@ -170,7 +170,7 @@ func inOrder(items []Item) Layout {
 	return l
 }
 
-func align(n int64) int64 { return Align(n, alignment) }
+func align(n int64) int64 { return Align(n, Alignment) }
 
 // maxPairs is the number of overlapping pairs of lifetimes above which they are not listed: about 8
 // MB.

@@ -17,7 +17,7 @@ func TestPackIsSafeAndTight(t *testing.T) {
 			t.Fatalf("round %d: items %d %+v at %d and %d %+v at %d overlap", round, a, items[a], l.Offsets[a], b, items[b], l.Offsets[b])
 		}
 		for i, it := range items {
-			if l.Offsets[i]%max(it.Align, alignment) != 0 || l.Offsets[i] < 0 || l.Offsets[i]+it.Bytes > l.Size {
+			if l.Offsets[i]%max(it.Align, Alignment) != 0 || l.Offsets[i] < 0 || l.Offsets[i]+it.Bytes > l.Size {
 				t.Fatalf("round %d: item %d at %d of an arena of %d", round, i, l.Offsets[i], l.Size)
 			}
 		}
@@ -57,7 +57,7 @@ func TestInOrder(t *testing.T) {
 			t.Fatalf("round %d: items %+v at %d and %+v at %d overlap", round, items[a], l.Offsets[a], items[b], l.Offsets[b])
 		}
 		for i, it := range items {
-			if l.Offsets[i]%max(it.Align, alignment) != 0 || l.Offsets[i]+it.Bytes > l.Size {
+			if l.Offsets[i]%max(it.Align, Alignment) != 0 || l.Offsets[i]+it.Bytes > l.Size {
 				t.Fatalf("round %d: item %d at %d of an arena of %d", round, i, l.Offsets[i], l.Size)
 			}
 		}
@@ -125,9 +125,9 @@ func BenchmarkPack(b *testing.B) {
 }
 
 func TestAlign(t *testing.T) {
-	for _, tt := range []struct{ n, alignment, want int64 }{{0, 16, 0}, {1, 16, 16}, {16, 16, 16}, {17, 16, 32}, {5, 3, 6}, {6, 3, 6}} {
-		if got := Align(tt.n, tt.alignment); got != tt.want {
-			t.Errorf("Align(%d, %d) = %d, want %d", tt.n, tt.alignment, got, tt.want)
+	for _, tt := range []struct{ n, Alignment, want int64 }{{0, 16, 0}, {1, 16, 16}, {16, 16, 16}, {17, 16, 32}, {5, 3, 6}, {6, 3, 6}} {
+		if got := Align(tt.n, tt.Alignment); got != tt.want {
+			t.Errorf("Align(%d, %d) = %d, want %d", tt.n, tt.Alignment, got, tt.want)
 		}
 	}
 }

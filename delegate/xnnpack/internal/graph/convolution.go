@@ -19,7 +19,7 @@ var convolutionNodes = []NodeType{
 
 // convolutionNode sets the fields that all convolutions share.
 func convolutionNode(t NodeType) NodeType {
-	t.read, t.Params, t.optional = readConvolution, NewParams[Window], 2
+	t.read, t.Params, t.optional = readConvolution, newParams[Window], 2
 	t.Convolution, t.Packs, t.Bounded = true, true, true
 	t.widens = besideHalves
 	return t
@@ -240,7 +240,7 @@ func convolutionShape(g *Graph, n *Node, s []Shape) error {
 // wantImage requires an input [N, H, W, C] with the node's number of input channels.
 func wantImage(g *Graph, n *Node, s []Shape) error {
 	in := s[n.In[0]]
-	if err := WantRank(g, n, n.In[0], s, 4); err != nil {
+	if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 		return err
 	}
 	want := n.Window().Groups * n.Window().GroupIn

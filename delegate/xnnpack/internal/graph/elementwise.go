@@ -33,17 +33,17 @@ var UnaryNodes = []NodeType{
 
 // unaryNode returns the table entry of a function without parameters.
 func unaryNode(tag uint8, name string) NodeType {
-	return NodeType{Tag: tag, Name: name, read: readUnary, Check: checkUnary, Shape: SameShape, InPlace: true, Cost: Transcendental}
+	return NodeType{Tag: tag, Name: name, read: readUnary, Check: checkUnary, Shape: sameShape, InPlace: true, Cost: transcendental}
 }
 
 // unaryParamNode returns the table entry of a function with one parameter.
 func unaryParamNode(tag uint8, name, param string) NodeType {
-	return NodeType{Tag: tag, Name: name, read: readUnaryParam(param), Check: checkUnary, Shape: SameShape, InPlace: true,
-		Params: NewParams[ScalarParams]}
+	return NodeType{Tag: tag, Name: name, read: readUnaryParam(param), Check: checkUnary, Shape: sameShape, InPlace: true,
+		Params: newParams[ScalarParams]}
 }
 
 func clampNode(tag uint8, name string) NodeType {
-	return NodeType{Tag: tag, Name: name, read: readUnary, Check: checkUnary, Shape: SameShape, InPlace: true, Bounded: true}
+	return NodeType{Tag: tag, Name: name, read: readUnary, Check: checkUnary, Shape: sameShape, InPlace: true, Bounded: true}
 }
 
 // convertNode returns the table entry of a conversion to another datatype. For dynamically quantized
@@ -75,15 +75,15 @@ func checkUnary(g *Graph, n *Node) error {
 	return cmp.Or(wantDatatype(g, n, n.In[0], ElementwiseTypes...), wantDatatype(g, n, n.Out[0], g.Values[n.In[0]].Datatype))
 }
 
-// SameShape sets the shape of the output to that of the first input.
-func SameShape(_ *Graph, n *Node, s []Shape) error {
+// sameShape sets the shape of the output to that of the first input.
+func sameShape(_ *Graph, n *Node, s []Shape) error {
 	s[n.Out[0]] = s[n.In[0]]
 	return nil
 }
 
-// Transcendental returns the cost of transcendental functions, about eight multiplications per
+// transcendental returns the cost of transcendental functions, about eight multiplications per
 // element.
-func Transcendental(_ *Graph, n *Node, s []Shape) int64 { return Times(8, s[n.Out[0]].Numel()) }
+func transcendental(_ *Graph, n *Node, s []Shape) int64 { return Times(8, s[n.Out[0]].Numel()) }
 
 // BinaryNodes are functions of two broadcast operands.
 var BinaryNodes = []NodeType{

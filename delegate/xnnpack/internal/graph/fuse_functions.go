@@ -23,8 +23,8 @@ func (g *Graph) FusedForGo(shapes []Shape, evaluate Evaluate) *Graph {
 }
 
 // SiLUNode is a node type of the Go engine only: elements multiplied by their sigmoids.
-var SiLUNode = NodeType{Tag: TagSiLU, Name: "SiLU", Check: Unchecked, Shape: SameShape, InPlace: true,
-	Cost: Transcendental}
+var SiLUNode = NodeType{Tag: TagSiLU, Name: "SiLU", Check: unchecked, Shape: sameShape, InPlace: true,
+	Cost: transcendental}
 
 // silu replaces a product of a value and its sigmoid.
 func (f *fuser) silu(n *Node) {
@@ -77,10 +77,10 @@ func (f *fuser) all(d Datatype, values ...int) bool {
 
 // ResizePlanesNode is a node type of the Go engine only: a resize whose output is transposed to
 // [N, C, H, W], without a copy in between.
-var ResizePlanesNode = NodeType{Tag: TagResizePlanes, Name: "ResizeBilinearToPlanes", Check: Unchecked,
-	Params: NewParams[ResizeParams],
+var ResizePlanesNode = NodeType{Tag: TagResizePlanes, Name: "ResizeBilinearToPlanes", Check: unchecked,
+	Params: newParams[ResizeParams],
 	Shape: func(g *Graph, n *Node, s []Shape) error {
-		if err := WantRank(g, n, n.In[0], s, 4); err != nil {
+		if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 			return err
 		}
 		s[n.Out[0]] = Params[ResizeParams](n).Shape(s[n.In[0]]).Permuted(ToChannelsFirst)

@@ -136,7 +136,7 @@ func (f *fuser) rearranged(p *Node) (*RearrangeParams, bool) {
 		return nil, false
 	}
 	in := f.shapes[p.In[0]]
-	r := &RearrangeParams{In: [MaxJoined]Shape{in}, Dims: denseDims(in)}
+	r := &RearrangeParams{In: [maxJoined]Shape{in}, Dims: denseDims(in)}
 	return r, follow(r, p, f.shapes[p.Out[0]])
 }
 

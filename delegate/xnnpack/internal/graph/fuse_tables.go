@@ -10,7 +10,7 @@ import (
 const maxTableNodes = 8
 
 // TableNode is a node type of the Go engine only: each output byte is a function of one input byte.
-var TableNode = NodeType{Tag: TagTable, Name: "Table", Check: Unchecked, Shape: SameShape, InPlace: true}
+var TableNode = NodeType{Tag: TagTable, Name: "Table", Check: unchecked, Shape: sameShape, InPlace: true}
 
 // fuseTables replaces elementwise nodes between bytes and bytes with tables, such as x times its
 // sigmoid between conversions. The library's byte functions compute different results, so its

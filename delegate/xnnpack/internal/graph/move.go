@@ -13,29 +13,29 @@ var moveTypes = []Datatype{FP32, FP16, QInt8, QUInt8, BF16, Int32}
 
 // MoveNodes are the types of nodes that move elements.
 var MoveNodes = []NodeType{
-	{Tag: TagStaticTranspose, Name: "StaticTranspose", read: readTranspose, Check: checkTranspose, Params: NewParams[TransposeParams],
+	{Tag: TagStaticTranspose, Name: "StaticTranspose", read: readTranspose, Check: checkTranspose, Params: newParams[TransposeParams],
 		Shape: func(g *Graph, n *Node, s []Shape) error {
 			perm := Params[TransposeParams](n).Perm
-			if err := WantRank(g, n, n.In[0], s, len(perm)); err != nil {
+			if err := wantRank(g, n, n.In[0], s, len(perm)); err != nil {
 				return err
 			}
 			s[n.Out[0]] = s[n.In[0]].Permuted(perm)
 			return nil
 		}},
-	{Tag: TagStaticReshape, Name: "StaticReshape", read: readReshape, Shape: reshapeShape, InPlace: true, Params: NewParams[ReshapeParams],
+	{Tag: TagStaticReshape, Name: "StaticReshape", read: readReshape, Shape: reshapeShape, InPlace: true, Params: newParams[ReshapeParams],
 		Check: func(g *Graph, n *Node) error { return checkMove(g, n, moveTypes) }},
-	{Tag: TagCopy, Name: "Copy", read: readUnary, Shape: SameShape, InPlace: true,
+	{Tag: TagCopy, Name: "Copy", read: readUnary, Shape: sameShape, InPlace: true,
 		Check: func(g *Graph, n *Node) error { return checkMove(g, n, moveTypes) }},
-	{Tag: TagStaticSlice, Name: "StaticSlice", read: readSlice, Check: checkSlice, Shape: sliceShape, Params: NewParams[SliceParams]},
-	{Tag: TagStaticConstantPad, Name: "StaticConstantPad", read: readPad, Check: checkPad, Shape: padShape, Params: NewParams[PadParams]},
+	{Tag: TagStaticSlice, Name: "StaticSlice", read: readSlice, Check: checkSlice, Shape: sliceShape, Params: newParams[SliceParams]},
+	{Tag: TagStaticConstantPad, Name: "StaticConstantPad", read: readPad, Check: checkPad, Shape: padShape, Params: newParams[PadParams]},
 	concatenate(TagConcatenate2, "Concatenate2", 2),
 	concatenate(TagConcatenate3, "Concatenate3", 3),
 	concatenate(TagConcatenate4, "Concatenate4", 4),
 	concatenate(TagConcatenate5, "Concatenate5", 5),
 	// [N, H, W, C] to [N, new height, new width, C]
-	{Tag: TagResizeBilinear2D, Name: "StaticResizeBilinear2D", read: readResize, Check: checkResize, Params: NewParams[ResizeParams],
+	{Tag: TagResizeBilinear2D, Name: "StaticResizeBilinear2D", read: readResize, Check: checkResize, Params: newParams[ResizeParams],
 		Shape: func(g *Graph, n *Node, s []Shape) error {
-			if err := WantRank(g, n, n.In[0], s, 4); err != nil {
+			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err
 			}
 			s[n.Out[0]] = Params[ResizeParams](n).Shape(s[n.In[0]])
@@ -146,7 +146,7 @@ func checkSlice(g *Graph, n *Node) error {
 // sliceShape sets the output's sizes to the node's; 0 at offset 0 means all of a dimension.
 func sliceShape(g *Graph, n *Node, s []Shape) error {
 	p := Params[SliceParams](n)
-	if err := WantRank(g, n, n.In[0], s, len(p.Offsets)); err != nil {
+	if err := wantRank(g, n, n.In[0], s, len(p.Offsets)); err != nil {
 		return err
 	}
 	out := s[n.In[0]]
@@ -174,7 +174,7 @@ func checkPad(g *Graph, n *Node) error {
 
 func padShape(g *Graph, n *Node, s []Shape) error {
 	p := Params[PadParams](n)
-	if err := WantRank(g, n, n.In[0], s, len(p.Before)); err != nil {
+	if err := wantRank(g, n, n.In[0], s, len(p.Before)); err != nil {
 		return err
 	}
 	out := s[n.In[0]]
@@ -187,7 +187,7 @@ func padShape(g *Graph, n *Node, s []Shape) error {
 
 // concatenate returns the type of a concatenation of k values.
 func concatenate(tag uint8, name string, k int) NodeType {
-	return NodeType{Tag: tag, Name: name, Shape: concatenateShape, Params: NewParams[ConcatenateParams],
+	return NodeType{Tag: tag, Name: name, Shape: concatenateShape, Params: newParams[ConcatenateParams],
 		read:  func(_ *Reader, t flatbuf.Table, n *Node) { readConcatenate(t, n, k) },
 		Check: func(g *Graph, n *Node) error { return checkMove(g, n, moveTypes) }}
 }

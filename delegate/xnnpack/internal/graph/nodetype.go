@@ -126,13 +126,13 @@ func WantSame(g *Graph, n *Node, a, b int) error {
 // ElementwiseTypes are the datatypes that elementwise nodes support.
 var ElementwiseTypes = []Datatype{FP32, FP16, QInt8, QUInt8, BF16}
 
-// WantRank returns an error if the shape of v has another number of dimensions.
-func WantRank(g *Graph, n *Node, v int, s []Shape, rank int) error {
+// wantRank returns an error if the shape of v has another number of dimensions.
+func wantRank(g *Graph, n *Node, v int, s []Shape, rank int) error {
 	if s[v].Rank != rank {
 		return n.fault("%s has %d dimensions, want %d", g.Describe(v), s[v].Rank, rank)
 	}
 	return nil
 }
 
-// Unchecked is the check of nodes that the Go engine makes.
-func Unchecked(*Graph, *Node) error { return nil }
+// unchecked is the check of nodes that the Go engine makes.
+func unchecked(*Graph, *Node) error { return nil }

@@ -6,8 +6,8 @@ package graph
 // Params returns the parameters of a node, which must be of type P.
 func Params[P any](n *Node) *P { return n.Params.(*P) }
 
-// NewParams returns new parameters of type P.
-func NewParams[P any]() any { return new(P) }
+// newParams returns new parameters of type P.
+func newParams[P any]() any { return new(P) }
 
 // SetParams sets the parameters of a node of this type to zero values.
 func (t *NodeType) SetParams(n *Node) {

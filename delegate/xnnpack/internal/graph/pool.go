@@ -11,17 +11,17 @@ import (
 // poolNodes reduce windows or rows of a value.
 var poolNodes = []NodeType{
 	// over [N, H, W, C]; padding is excluded from the mean
-	{Tag: TagAvgPooling2d, Name: "AvgPooling2d", read: readAveragePool, Params: NewParams[Window],
+	{Tag: TagAvgPooling2d, Name: "AvgPooling2d", read: readAveragePool, Params: newParams[Window],
 		Check: checkPool(ElementwiseTypes), Shape: poolShape, Cost: poolCost, Bounded: true},
-	{Tag: TagMaxPooling2d, Name: "MaxPooling2d", read: readPool, Params: NewParams[Window],
+	{Tag: TagMaxPooling2d, Name: "MaxPooling2d", read: readPool, Params: newParams[Window],
 		Check: checkPool(ElementwiseTypes), Shape: poolShape, Cost: poolCost, Bounded: true},
 	// two outputs: the maxima, and their indices in the window
-	{Tag: TagArgMaxPooling2d, Name: "ArgMaxPooling2d", read: readArgmaxPool, Params: NewParams[Window],
+	{Tag: TagArgMaxPooling2d, Name: "ArgMaxPooling2d", read: readArgmaxPool, Params: newParams[Window],
 		Check: checkArgmaxPool, Shape: argmaxShape, Cost: poolCost},
 	// mean over H and W of [N, H, W, C], which become 1
 	{Tag: TagGlobalAvgPooling2d, Name: "GlobalAvgPooling2d", read: readUnary, Check: checkGlobalPool, Bounded: true,
 		Shape: func(g *Graph, n *Node, s []Shape) error {
-			if err := WantRank(g, n, n.In[0], s, 4); err != nil {
+			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err
 			}
 			in := s[n.In[0]]
@@ -30,7 +30,7 @@ var poolNodes = []NodeType{
 		},
 		Cost: func(g *Graph, n *Node, s []Shape) int64 { return int64(s[n.In[0]].Numel()) }},
 	// over the innermost dimension
-	{Tag: TagSoftmax, Name: "Softmax", read: readUnary, Shape: SameShape, InPlace: true, Cost: Transcendental,
+	{Tag: TagSoftmax, Name: "Softmax", read: readUnary, Shape: sameShape, InPlace: true, Cost: transcendental,
 		Check: func(g *Graph, n *Node) error {
 			if err := wantDatatype(g, n, n.In[0], FP32, FP16, BF16); err != nil {
 				return err
@@ -107,7 +107,7 @@ func checkGlobalPool(g *Graph, n *Node) error {
 }
 
 func poolShape(g *Graph, n *Node, s []Shape) error {
-	if err := WantRank(g, n, n.In[0], s, 4); err != nil {
+	if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 		return err
 	}
 	out, err := WindowShape(n, s[n.In[0]])

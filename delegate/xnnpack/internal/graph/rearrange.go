@@ -4,17 +4,17 @@ import "github.com/etrun-go/etrun/cbindings/xnn"
 
 // RearrangeNode is a node type of the Go engine only: transposes and reshapes one after the other, of an input or of the
 // concatenation of several, which are one strided copy of each input. Sizes must not change.
-var RearrangeNode = NodeType{Tag: TagRearrange, Name: "Rearrange", Check: Unchecked, Shape: rearrangeShape}
+var RearrangeNode = NodeType{Tag: TagRearrange, Name: "Rearrange", Check: unchecked, Shape: rearrangeShape}
 
 // RearrangeParams are the dimensions of the output as it is copied: some of those of its shape, split or merged.
 type RearrangeParams struct {
-	In   [MaxJoined]Shape // of the inputs
+	In   [maxJoined]Shape // of the inputs
 	Dims [][]Dimension    // of each dimension of the output, outermost first
 	Axis int              // the step of the dimension along which inputs follow each other; 0 for one input
 }
 
-// MaxJoined is the largest number of inputs of a concatenation.
-const MaxJoined = 5
+// maxJoined is the largest number of inputs of a concatenation.
+const maxJoined = 5
 
 // Dimension is the n > 1 indices of a dimension, step elements apart in the concatenated inputs.
 type Dimension struct{ N, Step int }

@@ -80,7 +80,7 @@ func (e engine) compile(in *regions.Graph) (graph.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	goengine.Fuse(g, shapes, native.RefusesNode)
+	graph.Fuse(g, shapes, native.RefusesNode)
 	return e.open(&graph.Compilation{Graph: g, Shapes: shapes, Limits: in.Limits, Region: true})
 }
 

@@ -28,7 +28,7 @@ func openGraph(g *graph.Graph, c *graph.Compilation, cache graph.WeightsCache, f
 		return nil, err
 	}
 	c.Graph, c.Shapes = g, g.ConstantArguments(c.Args, shapes)
-	goengine.Fuse(g, c.Shapes, RefusesNode)
+	graph.Fuse(g, c.Shapes, RefusesNode)
 	m := &Image{Compilation: c, Cost: g.Cost(c.Shapes), InGo: &goengine.Image{Compilation: c}, Fail: fail}
 	return m, m.Open(context.Background(), Options{Library: xnntest.Path(), Cache: cache})
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnnguard"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/delegate/xnnpack/internal/goengine"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graph"
 	"github.com/etrun-go/etrun/delegate/xnnpack/internal/graphtest"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -94,7 +93,7 @@ func TestUnsharedBytes(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		goengine.Fuse(g, shapes, RefusesNode)
+		graph.Fuse(g, shapes, RefusesNode)
 		for _, args := range [][]*tensor.Value{graphtest.NewMaker(3).Arguments(g), graphtest.NewMaker(3).Resized(g)} {
 			s := make([]graph.Shape, len(g.Values))
 			for i, v := range g.Args[:g.Inputs] {
