@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/etrun-go/etrun"
 )
 
 func TestOperators(t *testing.T) {
@@ -15,7 +17,7 @@ func TestOperators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := runner{engine: "go", limit: time.Minute}
+	r := runner{lowering: etrun.LowerOff, engine: "go", limit: time.Minute}
 	for _, c := range cases {
 		if _, err := r.one(c); err != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -31,7 +33,7 @@ func TestWrongAnswersFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := runner{engine: "go", limit: time.Minute}
+	r := runner{lowering: etrun.LowerOff, engine: "go", limit: time.Minute}
 	wanted := regexp.MustCompile(`aten_(add|permute_copy|argmax)_(out|int_out)/`)
 	tried := 0
 	for _, c := range cases {

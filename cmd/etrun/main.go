@@ -15,7 +15,6 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/cli"
 	"github.com/etrun-go/etrun/internal/advice"
-	"github.com/etrun-go/etrun/internal/collect"
 )
 
 func main() {
@@ -23,7 +22,6 @@ func main() {
 	if runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2) // with one, each handoff between goroutines switches threads
 	}
-	collect.Loading()
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

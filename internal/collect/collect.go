@@ -1,37 +1,38 @@
-// Package collect sets when Go's garbage is collected in the programs of this module.
+// Package collect returns the memory of garbage to the system when a server has no use for it.
 package collect
 
 import (
-	"os"
 	"runtime/debug"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// loadingPercent is the growth of the heap, in percent, before a collection while a program is opened, or runs once. Its heap is small, as
-// files, weights and values are elsewhere, and most of it is needed: collections would find little.
-const loadingPercent = 300
-
-// Loading has fewer collections until Loaded, unless the environment sets GOGC.
-func Loading() { setPercent(loadingPercent) }
-
-// Loaded ends that. It collects what loads have left, and returns the memory to the system.
-func Loaded() {
-	setPercent(100)
-	debug.FreeOSMemory()
-}
+// Loaded collects what a load has left.
+func Loaded() { debug.FreeOSMemory() }
 
 // idle is how long a server has no requests before it returns memory to the system.
 const idle = 10 * time.Second
 
-var timer = sync.OnceValue(func() *time.Timer { return time.AfterFunc(idle, debug.FreeOSMemory) })
+var (
+	requests atomic.Int64
+	watched  atomic.Bool // a look is to come
+)
 
 // Answered notes the end of a request. After the last one for a while, garbage is collected, and its memory returned to the system: nobody
 // allocates any more, so that no collection would come by itself.
-func Answered() { timer().Reset(idle) }
-
-func setPercent(n int) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(n)
+func Answered() {
+	requests.Add(1)
+	if !watched.Load() && watched.CompareAndSwap(false, true) {
+		go wait()
 	}
+}
+
+// wait returns memory when no request has ended for a while.
+func wait() {
+	for n := int64(0); n != requests.Load(); {
+		n = requests.Load()
+		pause(idle)
+	}
+	watched.Store(false)
+	debug.FreeOSMemory()
 }
