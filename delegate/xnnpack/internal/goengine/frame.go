@@ -24,6 +24,7 @@ type scratch struct {
 	slots   [3][]float32 // of operands, see load
 	out     []float32    // of the output, see result
 	staged  []uint8
+	ordered []uint8 // rows of the last product with 4-bit weights: staged, or the activations themselves
 	workers []worker
 	bytes   []int8Work // of the workers, for products of bytes
 }

@@ -223,9 +223,10 @@ func (p *int8Product) loadInput() {
 func (p *int8Product) packRows(src []uint8) {
 	size := p.rows * p.nibbles.RowBytes()
 	p.e.staged = grow(p.e.staged, size)
-	if p.a = p.e.staged[:size]; !p.packed {
-		p.nibbles.PackRows(p.a, src, p.rows)
+	if !p.packed {
+		p.e.ordered = p.nibbles.PackRows(p.e.staged[:size], src, p.rows)
 	}
+	p.a = p.e.ordered
 }
 
 // rowsPacked reports whether packRows of the previous node makes the same rows: it reads the same elements, in as many rows and in
