@@ -22,16 +22,17 @@ var (
 // allocates any more, so that no collection would come by itself.
 func Answered() {
 	requests.Add(1)
-	if !watched.Load() && watched.CompareAndSwap(false, true) {
-		go wait()
+	if watched.CompareAndSwap(false, true) {
+		time.AfterFunc(idle, func() { look(0) })
 	}
 }
 
-// wait returns memory when no request has ended for a while.
-func wait() {
-	for n := int64(0); n != requests.Load(); {
-		n = requests.Load()
-		pause(idle)
+// look returns memory if no request has ended since the last look, at which there were n.
+func look(n int64) {
+	now := requests.Load()
+	if now != n {
+		time.AfterFunc(idle, func() { look(now) })
+		return
 	}
 	watched.Store(false)
 	debug.FreeOSMemory()
