@@ -52,10 +52,9 @@ type choice struct {
 
 // answerer answers one request, at its end or as a stream.
 type answerer struct {
-	h         *handler
+	server    *serve.Server
 	w         http.ResponseWriter
-	model     string
-	job       *job
+	want      wanted
 	tokenizer tokenizer.Tokenizer
 	head      header
 	hold      *serve.Hold // of the answer
@@ -107,34 +106,33 @@ func (u *usage) add(s *text.Stats, first bool) {
 	u.Total = u.Prompt + u.Completion
 }
 
-func (h *handler) newAnswerer(w http.ResponseWriter, model string, j *job, hold *serve.Hold) *answerer {
-	head := header{ID: newID(j.form.prefix()), Created: now(), Model: model}
-	return &answerer{h: h, w: w, model: model, job: j, head: head, hold: hold}
+func newAnswerer(s *serve.Server, w http.ResponseWriter, model string, want wanted, hold *serve.Hold) *answerer {
+	head := header{ID: newID(want.form.prefix()), Created: now(), Model: model}
+	return &answerer{server: s, w: w, want: want, head: head, hold: hold}
 }
 
-func (a *answerer) of() (*job, string)        { return a.job, a.model }
 func (a *answerer) use(t tokenizer.Tokenizer) { a.tokenizer = t }
 
 // finishes are the reasons of the protocol.
 var finishes = map[text.Finish]string{text.FinishStop: "stop", text.FinishLength: "length", text.FinishContext: "length"}
 
 // next begins another choice.
-func (a *answerer) next(e *encoded) error {
+func (a *answerer) next(prompt []int, echo string, s *splitting) error {
 	index := 0
 	if a.choice != nil {
 		index = a.choice.index + 1
 	}
-	a.choice, a.open = &choice{index: index, echo: e.echo, offsets: offsets{tokenizer: a.tokenizer}}, true
-	if !a.job.score && a.job.options.LogProbs {
-		a.choice.offsets.skip(e.prompt)
+	a.choice, a.open = &choice{index: index, echo: echo, offsets: offsets{tokenizer: a.tokenizer}}, true
+	if !a.want.score && a.want.logProbs {
+		a.choice.offsets.skip(prompt)
 	}
-	if e.split != nil {
-		a.choice.split = newSplitter(e.split)
+	if s != nil {
+		a.choice.split = newSplitter(s)
 	}
-	if a.job.stream {
+	if a.want.stream {
 		return nil
 	}
-	return a.grow(&a.choice.text, inside(e.echo))
+	return a.grow(&a.choice.text, inside(echo))
 }
 
 // piece adds a piece of the current choice. first means that it is the first one of its prompt.
@@ -142,7 +140,7 @@ func (a *answerer) piece(p *text.Piece, first bool) error {
 	if p.Finish != "" || p.Stats.Generated > 0 {
 		a.usage.add(&p.Stats, first)
 	}
-	if !a.job.stream {
+	if !a.want.stream {
 		return a.collect(p)
 	}
 	c, tokens := a.choice, a.items(p.Tokens)
@@ -154,7 +152,7 @@ func (a *answerer) piece(p *text.Piece, first bool) error {
 			return err
 		}
 	} else if p.Text != "" || len(tokens) > 0 {
-		if err := a.send(a.job.form.chunk(c, p.Text, tokens, false, nil)); err != nil {
+		if err := a.send(a.want.form.chunk(c, p.Text, tokens, false, nil)); err != nil {
 			return err
 		}
 	}
@@ -162,7 +160,7 @@ func (a *answerer) piece(p *text.Piece, first bool) error {
 		return nil
 	}
 	finish := a.finish(p)
-	return a.send(a.job.form.chunk(c, "", nil, false, &finish))
+	return a.send(a.want.form.chunk(c, "", nil, false, &finish))
 }
 
 // collect adds a piece to the current choice of a whole answer.
@@ -171,7 +169,7 @@ func (a *answerer) collect(p *text.Piece) error {
 	if err := a.collectText(c, p); err != nil {
 		return err
 	}
-	err := a.job.form.collect(c, a.items(p.Tokens), func(list int, object any) error {
+	err := a.want.form.collect(c, a.items(p.Tokens), func(list int, object any) error {
 		data, err := json.Marshal(object)
 		if err != nil {
 			return err
@@ -263,7 +261,7 @@ func (a *answerer) grow(p *pile, s string) error {
 
 // checkSize ends an answer that is too large.
 func (a *answerer) checkSize() error {
-	if most := a.h.server.AnswerBytes(); a.hold.Size() > most {
+	if most := a.server.AnswerBytes(); a.hold.Size() > most {
 		return &requestError{etrun.ErrInput, "max_tokens", "", fmt.Sprintf("the answer exceeds %d bytes; want fewer texts, tokens or "+
 			"log-probabilities, or a stream", most)}
 	}
@@ -272,13 +270,13 @@ func (a *answerer) checkSize() error {
 
 // endChoice moves the current choice to the answer. finish is JSON.
 func (a *answerer) endChoice(finish string) error {
-	c, l := a.choice, a.job.form.layout()
+	c, l := a.choice, a.want.form.layout()
 	a.open = false
 	between, err := a.endMessage(c, l)
 	if err != nil {
 		return err
 	}
-	if !a.job.options.LogProbs {
+	if !a.want.logProbs {
 		return a.choices.add(a.hold, between+`"logprobs":null,"finish_reason":`+finish+"}")
 	}
 	for i, s := range l.lists {
@@ -344,7 +342,7 @@ func (a *answerer) begin() error {
 		a.begun = true
 		beginEvents(a.w)
 	}
-	return a.send(a.job.form.chunk(a.choice, a.choice.echo, nil, true, nil))
+	return a.send(a.want.form.chunk(a.choice, a.choice.echo, nil, true, nil))
 }
 
 // send sends a chunk with one choice.
@@ -353,8 +351,8 @@ func (a *answerer) send(choice any) error { return a.sendChunk([]any{choice}, ni
 // sendChunk sends a chunk. If the stream ends with the usage, the other chunks have none by name.
 func (a *answerer) sendChunk(choices []any, u *usage) error {
 	c := chunk{a.head, choices}
-	_, c.Object = a.job.form.objects()
-	if a.job.usage {
+	_, c.Object = a.want.form.objects()
+	if a.want.usage {
 		return a.event(countedChunk{c, u})
 	}
 	return a.event(c)
@@ -371,7 +369,7 @@ func (a *answerer) event(object any) error {
 
 // write writes text without delay: see sendParts.
 func (a *answerer) write(s string) error {
-	a.h.server.WriteBy(a.w)
+	a.server.WriteBy(a.w)
 	return sendParts(a.w, []any{s})
 }
 
@@ -383,7 +381,7 @@ func (a *answerer) end(err error) {
 		_ = a.event(body) // the client may be gone
 	case err != nil:
 		a.endFailed(err)
-	case a.job.stream:
+	case a.want.stream:
 		a.endStream()
 	default:
 		a.endWhole(http.StatusOK, "{")
@@ -392,7 +390,7 @@ func (a *answerer) end(err error) {
 
 // endFailed answers with an error. What was generated before it follows in the form of an answer.
 func (a *answerer) endFailed(err error) {
-	a.h.server.WriteBy(a.w) // the request may have waited longer than the limit
+	a.server.WriteBy(a.w) // the request may have waited longer than the limit
 	if a.usage.Completion > 0 && a.open {
 		_ = a.endChoice("null") // it is left out if there is no memory for its end
 	}
@@ -411,19 +409,19 @@ func (a *answerer) endFailed(err error) {
 // endWhole writes a whole answer, which begins with the given JSON. Its blocks are not copied.
 func (a *answerer) endWhole(status int, begin string) {
 	head := a.head
-	head.Object, _ = a.job.form.objects()
+	head.Object, _ = a.want.form.objects()
 	first, _ := json.Marshal(head) // these cannot fail
 	last, _ := json.Marshal(a.usage)
 	begin += string(first[1:len(first)-1]) + `,"choices":[`
 	end := `],"usage":` + string(last) + "}"
-	a.h.server.WriteBy(a.w)
+	a.server.WriteBy(a.w)
 	a.choices.write(a.w, status, begin, end)
 }
 
 // endStream sends the last events. The client may be gone.
 func (a *answerer) endStream() {
 	var err error
-	if a.job.usage {
+	if a.want.usage {
 		err = a.sendChunk([]any{}, &a.usage)
 	}
 	if err == nil {

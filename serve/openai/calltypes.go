@@ -1,6 +1,10 @@
 package openai
 
-import "strings"
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
 
 // callFormat is how a family of models writes calls of tools. Each call is between open and close. All of them are between begin
 // and end; or each of them is, with pad inside the marks, if each is set.
@@ -66,3 +70,61 @@ type looseRules struct{ value, list, object string }
 
 // pythonTag precedes calls of Llama's models.
 const pythonTag = "<|python_tag|>"
+
+// Limits on tools.
+const (
+	maxTools    = 128
+	maxToolName = 64
+)
+
+// thoughtMarks are what thoughts in replies are between.
+type thoughtMarks struct{ begin, end string }
+
+// thoughtForms are the marks of the families of models: those apply whose end the template has.
+var thoughtForms = []thoughtMarks{
+	{"<think>", "</think>"},
+	{"<|channel>thought", "<channel|>"}, // Gemma 4
+	{"[THINK]", "[/THINK]"},             // Magistral
+	{"<seed:think>", "</seed:think>"},
+	{"<|START_THINKING|>", "<|END_THINKING|>"}, // Command R7B and A
+}
+
+// toolFunction is a function that the model can call.
+type toolFunction struct {
+	Name       string          `json:"name"`
+	Parameters json.RawMessage `json:"parameters"`
+	Strict     bool            `json:"strict"`
+}
+
+// tool is a tool of a request.
+type tool struct {
+	Type     string       `json:"type"`
+	Function toolFunction `json:"function"`
+}
+
+// toolUse is what a request wants of its tools.
+type toolUse struct {
+	raw    json.RawMessage // as given, for the template
+	tools  []toolFunction  // those that can be called
+	must   bool            // call one
+	single bool            // call one at most
+	strict bool            // arguments must have the form of their schema
+	answer json.RawMessage // the schema of a reply that is no call, nil for any text
+}
+
+// formed reports whether replies have a form.
+func (u *toolUse) formed() bool { return u.must || u.strict || u.single || u.answer != nil }
+
+// orNull returns a value, null for an absent one.
+func orNull(raw json.RawMessage) []byte {
+	if len(raw) == 0 {
+		return []byte("null")
+	}
+	return raw
+}
+
+func isToolName(s string) bool {
+	return s != "" && len(s) <= maxToolName && !bytes.ContainsFunc([]byte(s), func(r rune) bool {
+		return r != '-' && r != '_' && !('a' <= r && r <= 'z') && !('A' <= r && r <= 'Z') && !('0' <= r && r <= '9')
+	})
+}

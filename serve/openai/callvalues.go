@@ -151,3 +151,6 @@ func quotedPlain(s string) string {
 
 // property returns the schema of a member.
 func (s *valueSchema) property(key string) valueSchema { return schemaOf(s.Properties[key]) }
+
+// anyObject is the schema of JSON objects.
+const anyObject = `{"type":"object"}`

@@ -3,9 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/etrun-go/etrun"
@@ -94,7 +91,7 @@ func (m *message) forTemplate(place string) (t text.Message, err error) {
 
 // encode returns the tokens of the messages, and how the reply ends and is divided. form is that of the request, nil for none: it is
 // the one of the text after the thought in which a reply begins.
-func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse, m *formMaker, form *text.Form) (e encoded, err error) {
+func (r *chatRequest) encode(g *promptModel, d *text.Conversation, u *toolUse, m *formMaker, form *text.Form) (e encoded, err error) {
 	t := g.template
 	if t == nil {
 		return e, refused("messages", "the model has no chat template that can be used, see --template of the server: %v", g.noChat)
@@ -119,8 +116,8 @@ func (r *chatRequest) encode(g *generator, d *text.Conversation, u *toolUse, m *
 	if u != nil {
 		own = marksOf([]callFormat{*g.calls})
 	}
-	shown := g.shown(t, own)
-	if e.split = splittingOf(t, g.calls, u, g.tail(e.prompt, shown)); e.split == nil {
+	shown := shownBy(g.model, t, own)
+	if e.split = splittingOf(t, g.calls, u, tail(g.model, e.prompt, shown)); e.split == nil {
 		return e, nil
 	}
 	if u == nil && form != nil && !e.split.within { // the reply has the form from its beginning, where a mark of thoughts is text
@@ -184,60 +181,4 @@ func isVariable(key string) bool {
 		return false
 	}
 	return isToolName(key)
-}
-
-// marksShown are control tokens that are part of replies.
-var marksShown = slices.Sorted(maps.Keys(marksOf(callFormats)))
-
-// controlText is what names of control tokens in marks look like.
-var controlText = regexp.MustCompile(`<[^<>\s]+>|\[/?[A-Z_]+\]`)
-
-// marksOf returns the control tokens in the marks of thoughts and of calls in some formats.
-func marksOf(formats []callFormat) map[string]bool {
-	list := make(map[string]bool)
-	add := func(texts ...string) {
-		for _, s := range texts {
-			for _, mark := range controlText.FindAllString(s, -1) {
-				list[mark] = true
-			}
-		}
-	}
-	for _, m := range thoughtForms {
-		add(m.begin, m.end)
-	}
-	add("[CALL_ID]", "<|channel>")
-	for i := range formats {
-		f := &formats[i]
-		add(f.begin, f.also, f.end, f.open, f.close, f.head, f.named, f.quote)
-		add(f.skip...)
-		if e := f.elements; e != nil {
-			add(e.key, e.keyed, e.value, e.opens, e.shut, e.end)
-		}
-	}
-	return list
-}
-
-// shown returns the control tokens by which a reply is divided: some, and those that the template has.
-func (g *generator) shown(t *text.Template, own map[string]bool) map[int]string {
-	tok := g.model.Tokenizer()
-	list := make(map[int]string)
-	for _, name := range marksShown {
-		id, ok := tok.ID(name)
-		if !ok || !t.Mentions(name) && !own[name] && !strings.HasPrefix(t.Name(), "qwen3") {
-			continue
-		}
-		if b, err := tok.Append(nil, id); err == nil && len(b) == 0 {
-			list[id] = name
-		}
-	}
-	return list
-}
-
-// tail returns the text of the last tokens of a prompt.
-func (g *generator) tail(prompt []int, shown map[int]string) string {
-	var b []byte
-	for _, id := range prompt[max(len(prompt)-16, 0):] {
-		b, _ = g.model.Tokenizer().Append(append(b, shown[id]...), id) // unknown tokens have no text
-	}
-	return string(b)
 }

@@ -2,11 +2,10 @@ package openai
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
+	"strings"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
@@ -114,20 +113,20 @@ func describe(w http.ResponseWriter, err error) (status int, retry string, body 
 	return status, retry, body
 }
 
+// bodyOf returns the body of an answer with a status that another part of the server gives.
+func bodyOf(status int, message string) errorAnswer {
+	body := errorAnswer{errorBody{Message: message, Type: typeOf(status)}}
+	if code := statusCodes[status]; code != "" {
+		body.Error.Code = &code
+	}
+	return body
+}
+
 // statusCodes are the codes of errors that only their status distinguishes.
 var statusCodes = map[int]string{
 	http.StatusUnauthorized:     "invalid_api_key",
 	http.StatusMethodNotAllowed: "method_not_supported",
 	http.StatusTooManyRequests:  "rate_limit_exceeded",
-}
-
-// Refuse answers a request below /v1 that another part of the server refuses, as this package would.
-func Refuse(w http.ResponseWriter, status int, message string) {
-	body := errorAnswer{errorBody{Message: message, Type: typeOf(status)}}
-	if code := statusCodes[status]; code != "" {
-		body.Error.Code = &code
-	}
-	answer(w, status, body)
 }
 
 // typeOf returns the type of errors with a status.
@@ -141,23 +140,47 @@ func typeOf(status int) string {
 	return typeInvalid
 }
 
-func fail(w http.ResponseWriter, err error) {
-	status, retry, body := describe(w, err)
-	if retry != "" {
-		w.Header().Set("Retry-After", retry)
+// promptError returns the error of a prompt, with the code by which clients know that it is too long.
+func promptError(member string, err error) error {
+	if _, ok := errors.AsType[*requestError](err); ok || isUnmade(err) {
+		return err
 	}
-	answer(w, status, body)
+	e := &requestError{etrun.ErrInput, member, "", err.Error()}
+	if long, ok := errors.AsType[*text.PromptError](err); ok && long.Tokens > long.Context {
+		e.code = "context_length_exceeded"
+	}
+	return e
 }
 
-// answer writes an object as JSON.
-func answer(w http.ResponseWriter, status int, object any) {
-	text, err := json.Marshal(object)
-	if err != nil { // cannot happen for objects of this package
-		status = http.StatusInternalServerError
-		text = []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
+// unmade is the error of a form that the server could not make: that of the context, or of too little memory.
+type unmade struct{ error }
+
+// Unwrap returns the reason.
+func (e *unmade) Unwrap() error { return e.error }
+
+// isUnmade reports whether a form was not made, whatever the request prescribes.
+func isUnmade(err error) bool {
+	_, ok := errors.AsType[*unmade](err)
+	return ok
+}
+
+// refusedForm is the error of a member whose form could not be made.
+func refusedForm(member string, err error) error {
+	if isUnmade(err) {
+		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	w.WriteHeader(status)
-	_, _ = w.Write(text) // the client may be gone
+	return refused(member, "%v", err)
+}
+
+// rename changes the beginning of the parameter's name.
+func (e *requestError) rename(from, to string) bool {
+	rest, ok := strings.CutPrefix(e.param, from)
+	if !ok || rest != "" && rest[0] != '.' && rest[0] != '[' {
+		return false
+	}
+	if text, ok := strings.CutPrefix(e.text, e.param); ok {
+		e.text = to + rest + text
+	}
+	e.param = to + rest
+	return true
 }

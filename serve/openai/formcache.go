@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"sync"
 
@@ -30,8 +29,8 @@ const (
 	maxCachedSize  = 250_000
 )
 
-// forms are those of all models: a form does not depend on one.
-var forms formCache
+// kept are those of all models: a form does not depend on one.
+var kept formCache
 
 // maxCompiling is the number of forms that are made at once: a large one keeps a processor busy for a second.
 const maxCompiling = 2
@@ -45,28 +44,11 @@ type formMaker struct {
 	cache *formCache
 }
 
+// newMaker returns a maker with the cache of all models. hold counts the memory, nil for none.
+func newMaker(ctx context.Context, hold *serve.Hold) *formMaker { return &formMaker{ctx, hold, &kept} }
+
 // within returns a maker that waits no longer than a further context.
 func (m *formMaker) within(ctx context.Context) *formMaker { return &formMaker{ctx, m.hold, m.cache} }
-
-// unmade is the error of a form that the server could not make: that of the context, or of too little memory.
-type unmade struct{ error }
-
-// Unwrap returns the reason.
-func (e *unmade) Unwrap() error { return e.error }
-
-// isUnmade reports whether a form was not made, whatever the request prescribes.
-func isUnmade(err error) bool {
-	_, ok := errors.AsType[*unmade](err)
-	return ok
-}
-
-// refusedForm is the error of a member whose form could not be made.
-func refusedForm(member string, err error) error {
-	if isUnmade(err) {
-		return err
-	}
-	return refused(member, "%v", err)
-}
 
 // keptBytes are those of a state of a form that was made.
 const keptBytes = 100

@@ -25,7 +25,7 @@ type tokenItem struct {
 
 // items returns tokens with their probabilities, nil if they were not asked for.
 func (a *answerer) items(tokens []text.Token) (list []tokenItem) {
-	if !a.job.options.LogProbs {
+	if !a.want.logProbs {
 		return nil
 	}
 	for _, t := range tokens {

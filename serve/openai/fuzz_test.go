@@ -43,7 +43,7 @@ func FuzzRequest(f *testing.F) {
 			err := decode(text, r.members, r.into)
 			var j *job
 			if err == nil {
-				j, err = r.into.job(makerOf(t))
+				j, err = r.into.job(newMaker(t.Context(), nil))
 			}
 			if err != nil {
 				if !errors.Is(err, etrun.ErrInput) {

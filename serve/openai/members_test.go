@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/etrun-go/etrun/serve/openai/internal/openaitest"
 )
 
 // bodies have every kind of object that a request has.
@@ -167,7 +168,7 @@ func many(n int) string {
 
 // The documentation lists every member of a request, with what becomes of it.
 func TestMembersAreDocumented(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "serve.md"))
+	page, err := os.ReadFile(openaitest.Folder("docs", "serve.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,10 +83,11 @@ type generator struct {
 	}
 }
 
-func (g *generator) tokenizer() tokenizer.Tokenizer { return g.model.Tokenizer() }
-func (g *generator) encode(s string) ([]int, error) { return g.model.Encode(s) }
+func (g *generator) Tokenizer() tokenizer.Tokenizer { return g.model.Tokenizer() }
+func (g *generator) Encode(s string) ([]int, error) { return g.model.Encode(s) }
 
-func (g *generator) bounds() (context, vocabulary int) {
+// Bounds returns the number of positions of the context, and that of tokens.
+func (g *generator) Bounds() (context, vocabulary int) {
 	i := g.model.Info()
 	return i.Context, i.Vocabulary
 }

@@ -434,9 +434,6 @@ func (f *answerFormat) schema() (member string, schema json.RawMessage, err erro
 	return "", nil, refused("response_format.type", "%s, want text, json_object or json_schema", quote(f.Type))
 }
 
-// anyObject is the schema of JSON objects.
-const anyObject = `{"type":"object"}`
-
 // answerSchema returns the schema of replies beside calls of tools.
 func (r *request) answerSchema() (json.RawMessage, error) {
 	if r.Format == nil || r.Format.Type == "text" {

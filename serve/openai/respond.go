@@ -13,9 +13,6 @@ import (
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
-// response is what the answer to a request for a response repeats of it.
-type response struct{ request *responseRequest }
-
 // outputItem is an item of the output: its text, and the JSON around it.
 type outputItem struct {
 	kind itemKind
@@ -78,10 +75,10 @@ func (x *outputItem) begun() string {
 
 // responder answers a request for a response, at its end or as a stream. It keeps all of the output, which the last event repeats.
 type responder struct {
-	h       *handler
+	server  *serve.Server
 	w       http.ResponseWriter
 	model   string
-	job     *job
+	want    wanted
 	hold    *serve.Hold
 	id      string
 	created int64
@@ -99,16 +96,15 @@ type responder struct {
 	events int
 }
 
-func (h *handler) newResponder(w http.ResponseWriter, model string, j *job, hold *serve.Hold) *responder {
-	return &responder{h: h, w: w, model: model, job: j, hold: hold, id: newID("resp"), created: now()}
+func newResponder(s *serve.Server, w http.ResponseWriter, model string, want wanted, hold *serve.Hold) *responder {
+	return &responder{server: s, w: w, model: model, want: want, hold: hold, id: newID("resp"), created: now()}
 }
 
-func (a *responder) of() (*job, string)        { return a.job, a.model }
 func (a *responder) use(t tokenizer.Tokenizer) { a.tokenizer = t }
 
-func (a *responder) next(e *encoded) error {
-	if e.split != nil {
-		a.split = newSplitter(e.split)
+func (a *responder) next(_ []int, _ string, s *splitting) error {
+	if s != nil {
+		a.split = newSplitter(s)
 	}
 	return nil
 }
@@ -197,8 +193,8 @@ func (x *outputItem) function() string {
 
 // checkSize ends an answer that is too large.
 func (a *responder) checkSize() error {
-	if most := a.h.server.AnswerBytes(); a.hold.Size() > most {
-		return &requestError{etrun.ErrInput, a.job.limit(), "", fmt.Sprintf("the answer exceeds %d bytes; want fewer tokens", most)}
+	if most := a.server.AnswerBytes(); a.hold.Size() > most {
+		return &requestError{etrun.ErrInput, a.want.limit, "", fmt.Sprintf("the answer exceeds %d bytes; want fewer tokens", most)}
 	}
 	return nil
 }
@@ -237,7 +233,7 @@ func (a *responder) endItem(status string) error {
 	}
 	a.open = false
 	x := a.items[len(a.items)-1]
-	if !a.job.stream {
+	if !a.want.stream {
 		return nil
 	}
 	err := a.event(x.kind.done, a.place(x)+fmt.Sprintf(`,"%s":"`, x.kind.member), x.text.blocks, `"`+x.probabilities()+x.function())
@@ -254,7 +250,7 @@ func (a *responder) endItem(status string) error {
 
 // begin sends the first events of a stream.
 func (a *responder) begin() error {
-	if a.begun || !a.job.stream {
+	if a.begun || !a.want.stream {
 		return nil
 	}
 	a.begun = true
@@ -269,10 +265,10 @@ func (a *responder) begin() error {
 
 // event sends an event of a stream: strings and lists of blocks, whose bytes are the members besides type and number.
 func (a *responder) event(kind string, parts ...any) error {
-	if !a.job.stream {
+	if !a.want.stream {
 		return nil
 	}
-	a.h.server.WriteBy(a.w)
+	a.server.WriteBy(a.w)
 	begin := fmt.Sprintf("event: %s\ndata: {\"type\":%q,\"sequence_number\":%d,", kind, kind, a.events)
 	a.events++
 	return sendParts(a.w, append(append([]any{begin}, parts...), "}\n\n"))
@@ -291,7 +287,10 @@ func (a *responder) object(status string, failed *errorBody) (parts []any) {
 	}
 	var fault *cause
 	if failed != nil {
-		fault = &cause{cmp.Or(orZero(failed.Code), typeServer), failed.Message}
+		fault = &cause{typeServer, failed.Message}
+		if failed.Code != nil {
+			fault.Code = *failed.Code
+		}
 	}
 	why := "null"
 	if status == "incomplete" {
@@ -311,7 +310,7 @@ func (a *responder) object(status string, failed *errorBody) (parts []any) {
 		}
 		parts = append(parts, before, x.text.blocks, after)
 	}
-	return append(parts, `],"usage":`+a.used(status)+a.job.respond.repeated()+"}")
+	return append(parts, `],"usage":`+a.used(status)+a.want.repeated()+"}")
 }
 
 // used returns the usage, null while the text is generated.
@@ -325,8 +324,7 @@ func (a *responder) used(status string) string {
 }
 
 // repeated returns the members of the request that the response repeats.
-func (r *response) repeated() string {
-	q := r.request
+func (q *responseRequest) repeated() string {
 	format := q.Text.Format
 	if format == nil {
 		format = &flatFormat{Type: "text"}
@@ -356,7 +354,7 @@ func (r *response) repeated() string {
 
 // end completes the answer.
 func (a *responder) end(err error) {
-	a.h.server.WriteBy(a.w) // the request may have waited longer than the limit
+	a.server.WriteBy(a.w) // the request may have waited longer than the limit
 	switch {
 	case err != nil && a.begun:
 		_, _, body := describe(a.w, err)
@@ -365,7 +363,7 @@ func (a *responder) end(err error) {
 		a.endFailed(err)
 	case err != nil:
 		fail(a.w, err)
-	case a.job.stream:
+	case a.want.stream:
 		_ = a.event("response."+a.status(), a.inEvent(a.status(), nil)...)
 	default:
 		a.write(http.StatusOK, a.object(a.status(), nil))

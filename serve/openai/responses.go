@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 )
@@ -105,11 +104,6 @@ type flatFormat struct {
 	Strict json.RawMessage `json:"strict,omitempty"`
 }
 
-func (h *handler) responses(w http.ResponseWriter, r *http.Request) {
-	body := &responseRequest{}
-	h.serve(w, r, responseMembers, body)
-}
-
 func (r *responseRequest) model() string { return r.Model }
 
 // job checks a response, as the chat that it is.
@@ -132,10 +126,11 @@ func (r *responseRequest) job(m *formMaker) (*job, error) {
 	if err != nil {
 		return nil, r.renamed(err)
 	}
-	j.respond, j.member = &response{request: r}, "input"
+	j.member, j.named = "input", r.renamed
+	j.answer.form, j.answer.limit, j.answer.repeated = nil, "max_output_tokens", r.repeated
 	inner := j.prompts[0]
-	j.prompts[0] = func(ctx context.Context, g *generator) (encoded, error) {
-		e, err := inner(ctx, g)
+	j.prompts[0] = func(ctx context.Context, m *promptModel) (encoded, error) {
+		e, err := inner(ctx, m)
 		return e, r.renamed(err)
 	}
 	return j, nil
@@ -175,19 +170,6 @@ func (r *responseRequest) renamed(err error) error {
 		e.rename(e.param, strings.Replace(e.param, ".function.", ".", 1))
 	}
 	return e
-}
-
-// rename changes the beginning of the parameter's name.
-func (e *requestError) rename(from, to string) bool {
-	rest, ok := strings.CutPrefix(e.param, from)
-	if !ok || rest != "" && rest[0] != '.' && rest[0] != '[' {
-		return false
-	}
-	if text, ok := strings.CutPrefix(e.text, e.param); ok {
-		e.text = to + rest + text
-	}
-	e.param = to + rest
-	return true
 }
 
 // item is an element of the input.

@@ -345,7 +345,7 @@ func TestFormsOfCalls(t *testing.T) {
 // grammarOf returns the grammar of replies.
 func grammarOf(t *testing.T, f *callFormat, u *toolUse, thought string) *grammar.Grammar {
 	t.Helper()
-	w := &formWriter{forms: makerOf(t), schemas: make(map[string][]byte)}
+	w := &formWriter{forms: newMaker(t.Context(), nil), schemas: make(map[string][]byte)}
 	if err := w.reply(f, u, thought); err != nil {
 		t.Fatal(err)
 	}

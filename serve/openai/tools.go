@@ -1,55 +1,10 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 )
-
-// Limits on tools.
-const (
-	maxTools    = 128
-	maxToolName = 64
-)
-
-// thoughtMarks are what thoughts in replies are between.
-type thoughtMarks struct{ begin, end string }
-
-// thoughtForms are the marks of the families of models: those apply whose end the template has.
-var thoughtForms = []thoughtMarks{
-	{"<think>", "</think>"},
-	{"<|channel>thought", "<channel|>"}, // Gemma 4
-	{"[THINK]", "[/THINK]"},             // Magistral
-	{"<seed:think>", "</seed:think>"},
-	{"<|START_THINKING|>", "<|END_THINKING|>"}, // Command R7B and A
-}
-
-// toolFunction is a function that the model can call.
-type toolFunction struct {
-	Name       string          `json:"name"`
-	Parameters json.RawMessage `json:"parameters"`
-	Strict     bool            `json:"strict"`
-}
-
-// tool is a tool of a request.
-type tool struct {
-	Type     string       `json:"type"`
-	Function toolFunction `json:"function"`
-}
-
-// toolUse is what a request wants of its tools.
-type toolUse struct {
-	raw    json.RawMessage // as given, for the template
-	tools  []toolFunction  // those that can be called
-	must   bool            // call one
-	single bool            // call one at most
-	strict bool            // arguments must have the form of their schema
-	answer json.RawMessage // the schema of a reply that is no call, nil for any text
-}
-
-// formed reports whether replies have a form.
-func (u *toolUse) formed() bool { return u.must || u.strict || u.single || u.answer != nil }
 
 // use returns what the request wants of its tools, nil for nothing.
 func (r *chatRequest) use() (*toolUse, error) {
@@ -86,20 +41,6 @@ func (r *chatRequest) use() (*toolUse, error) {
 		return nil, refused("tool_choice", "no tool %s", quote(named))
 	}
 	return u, nil
-}
-
-// orNull returns a value, null for an absent one.
-func orNull(raw json.RawMessage) []byte {
-	if len(raw) == 0 {
-		return []byte("null")
-	}
-	return raw
-}
-
-func isToolName(s string) bool {
-	return s != "" && len(s) <= maxToolName && !bytes.ContainsFunc([]byte(s), func(r rune) bool {
-		return r != '-' && r != '_' && !('a' <= r && r <= 'z') && !('A' <= r && r <= 'Z') && !('0' <= r && r <= '9')
-	})
 }
 
 // choice reads tool_choice: a word, or the name of a function.
