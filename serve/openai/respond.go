@@ -323,35 +323,6 @@ func (a *responder) used(status string) string {
 		`{"reasoning_tokens":%d},"total_tokens":%d}`, u.Prompt, u.Details.Cached, u.Completion, min(a.thoughts, u.Completion), u.Total)
 }
 
-// repeated returns the members of the request that the response repeats.
-func (q *responseRequest) repeated() string {
-	format := q.Text.Format
-	if format == nil {
-		format = &flatFormat{Type: "text"}
-	}
-	choice := q.Choice
-	if string(orNull(choice)) == "null" {
-		choice = json.RawMessage(`"auto"`)
-	}
-	tools := q.Tools
-	if tools == nil {
-		tools = []flatTool{}
-	}
-	metadata := q.Metadata
-	if metadata == nil {
-		metadata = map[string]string{}
-	}
-	one := 1.0
-	b, _ := json.Marshal(map[string]any{ // it was decoded from JSON
-		"instructions": q.Instructions, "max_output_tokens": q.MaxTokens, "parallel_tool_calls": q.Parallel == nil || *q.Parallel,
-		"previous_response_id": nil, "reasoning": map[string]any{"effort": q.Reasoning.Effort, "summary": nil}, "store": false,
-		"background":  false,
-		"temperature": cmp.Or(q.Temperature, &one), "text": map[string]any{"format": format}, "tool_choice": choice, "tools": tools,
-		"top_p": cmp.Or(q.TopP, &one), "truncation": "disabled", "metadata": metadata,
-	})
-	return "," + string(b[1:len(b)-1])
-}
-
 // end completes the answer.
 func (a *responder) end(err error) {
 	a.server.WriteBy(a.w) // the request may have waited longer than the limit
