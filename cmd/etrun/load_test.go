@@ -17,6 +17,7 @@ import (
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/grpc"
 	"github.com/etrun-go/etrun/serve/openai"
+	"github.com/etrun-go/etrun/serve/openai/embed"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
@@ -34,7 +35,7 @@ func measured(t *testing.T) string {
 		serve.Config{Name: "lm", Open: open(textFile(t, "dynamic.pte")), Queue: 100,
 			Attach: openai.Attach(openai.Config{Tokenizer: tok, Sessions: 4})},
 		serve.Config{Name: "vec", Open: open(textFile(t, filepath.Join("encoders", "sentence.pte"))),
-			Attach: openai.AttachEmbedder(openai.EmbedConfig{})})
+			Attach: embed.Attach(embed.Config{})})
 	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	must(t, s.LoadAll(t.Context()))

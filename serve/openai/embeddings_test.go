@@ -20,6 +20,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/openai"
+	"github.com/etrun-go/etrun/serve/openai/embed"
 	"github.com/etrun-go/etrun/text"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
@@ -35,7 +36,7 @@ func encoderNamed(t testing.TB, name, file string, o text.EmbedOptions) serve.Co
 	if file != "bert" {
 		tok = nil
 	}
-	return serve.Config{Name: name, Attach: openai.AttachEmbedder(openai.EmbedConfig{Tokenizer: tok, Options: o}),
+	return serve.Config{Name: name, Attach: embed.Attach(embed.Config{Tokenizer: tok, Options: o}),
 		Open: func(context.Context) (*etrun.Program, error) {
 			return etrun.Open(filepath.Join(encoders, file+".pte"), etrun.WithDelegates(all.Backends()...))
 		}}

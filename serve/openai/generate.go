@@ -8,17 +8,21 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai/internal/answer"
+	"github.com/etrun-go/etrun/serve/openai/internal/fault"
+	"github.com/etrun-go/etrun/serve/openai/internal/forms"
+	"github.com/etrun-go/etrun/serve/openai/internal/requests"
 	"github.com/etrun-go/etrun/text"
 )
 
 func (h *handler) completions(w http.ResponseWriter, r *http.Request) {
-	body := &completionRequest{}
-	h.serve(w, r, completionMembers, body)
+	body := &requests.Completion{}
+	h.serve(w, r, requests.CompletionMembers, body)
 }
 
 func (h *handler) chat(w http.ResponseWriter, r *http.Request) {
-	body := &chatRequest{}
-	h.serve(w, r, chatMembers, body)
+	body := &requests.Chat{}
+	h.serve(w, r, requests.ChatMembers, body)
 }
 
 // decodedShare is the memory of a decoded body relative to its bytes: a token takes two bytes, and eight when decoded.
@@ -26,45 +30,45 @@ const decodedShare = 8
 
 // read decodes the body of a request with the given members. The body, and what is made of it, share times its bytes, count
 // toward the server's limit of bytes until the hold is released, which is never nil.
-func (h *handler) read(w http.ResponseWriter, r *http.Request, members object, into any, share int64) (*serve.Hold, error) {
+func (h *handler) read(w http.ResponseWriter, r *http.Request, members requests.Object, into any, share int64) (*serve.Hold, error) {
 	body, hold, err := h.server.ReadBody(w, r, h.options.BodyBytes)
 	if err != nil {
 		return h.server.NewHold(), err
 	}
 	if err = hold.Grow(share * int64(len(body))); err == nil {
-		err = decode(body, members, into)
+		err = requests.Decode(body, members, into)
 	}
 	return hold, err
 }
 
 // serve answers a request with the given members.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, members object, into body) {
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, members requests.Object, into requests.Body) {
 	hold, err := h.read(w, r, members, into, decodedShare)
 	defer hold.Release()
 	beside := hold.Beside() // of the form
 	defer beside.Release()
-	var j *job
+	var j *requests.Job
 	if err == nil {
-		j, err = into.job(newMaker(r.Context(), beside))
+		j, err = into.Job(forms.NewMaker(r.Context(), beside))
 	}
-	h.run(w, r, into.model(), j, beside.Beside(), err)
+	h.run(w, r, into.ModelName(), j, beside.Beside(), err)
 }
 
 // noTexts says what a model does that generates no texts.
 const noTexts = "computes vectors of texts only: want /v1/embeddings"
 
 // run generates the texts of a job and answers the request.
-func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *job, hold *serve.Hold, err error) {
+func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *requests.Job, hold *serve.Hold, err error) {
 	var m *serve.Model
 	if err == nil {
 		m, err = h.find(name, KindText)
 	}
 	if err != nil {
 		h.server.WriteBy(w) // the request may have waited longer than the limit to make its form
-		fail(w, err)
+		answer.Fail(w, err)
 		return
 	}
-	a := newSink(h.server, w, m.Name(), j.answer, hold)
+	a := answer.New(h.server, w, m.Name(), j.Wanted, hold)
 	defer hold.Release()
 	err = m.Use(r.Context(), func(ctx context.Context, x serve.Attachment, l *serve.Lease) error {
 		g, ok := x.(*generator)
@@ -73,7 +77,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, name string, j *jo
 		}
 		return (&generation{h, g, m.Name(), j, a, l}).run(ctx)
 	})
-	a.end(err)
+	a.End(err)
 }
 
 // generation is the work on a job.
@@ -81,14 +85,14 @@ type generation struct {
 	*handler
 	g     *generator
 	model string
-	job   *job
-	sink  sink
+	job   *requests.Job
+	sink  answer.Sink
 	lease *serve.Lease
 }
 
 // prompts returns what prompts are encoded for.
-func (g *generator) prompts() *promptModel {
-	return &promptModel{g.model, g.template, g.noChat, g.calls, g.noCalls}
+func (g *generator) prompts() *requests.Model {
+	return &requests.Model{Text: g.model, Template: g.template, NoChat: g.noChat, Calls: g.calls, NoCalls: g.noCalls}
 }
 
 // Estimates of an answer for the limit of its size: the fewest bytes in practice.
@@ -99,53 +103,53 @@ const (
 
 // checkSize refuses a job whose answer would hold too many bytes until it is sent. Answers with longer tokens than
 // estimated end at the limit.
-func (h *handler) checkSize(g *generator, j *job, list []encoded) error {
-	if j.answer.stream {
+func (h *handler) checkSize(g *generator, j *requests.Job, list []requests.Encoded) error {
+	if j.Wanted.Stream {
 		return nil
 	}
 	each := int64(tokenBytes)
-	if j.options.LogProbs {
-		each += int64(1+j.options.Top) * logProbBytes
+	if j.Options.LogProbs {
+		each += int64(1+j.Options.Top) * logProbBytes
 	}
 	size, longest := int64(0), 0
 	for _, e := range list {
-		n := g.model.Info().Context - len(e.prompt) + 1
-		if most := j.options.MaxTokens; most > 0 || j.none {
+		n := g.model.Info().Context - len(e.Prompt) + 1
+		if most := j.Options.MaxTokens; most > 0 || j.None {
 			n = min(n, most)
 		}
-		if j.answer.score {
-			n += len(e.prompt)
+		if j.Wanted.Score {
+			n += len(e.Prompt)
 		}
 		longest = max(longest, n)
-		size += int64(j.texts) * (int64(len(e.echo)) + int64(n)*each)
+		size += int64(j.Texts) * (int64(len(e.Echo)) + int64(n)*each)
 	}
 	if most := h.server.AnswerBytes(); size > most {
-		return &requestError{etrun.ErrInput, j.answer.limit, "", fmt.Sprintf("%d texts of up to %d tokens and %d bytes each: "+
+		return &fault.Error{Class: etrun.ErrInput, Param: j.Wanted.Limit, Text: fmt.Sprintf("%d texts of up to %d tokens and %d bytes each: "+
 			"an answer of %d bytes, at most %d are allowed; "+
-			"want fewer texts, tokens or log-probabilities, or a stream", len(list)*j.texts, longest, each, size, most)}
+			"want fewer texts, tokens or log-probabilities, or a stream", len(list)*j.Texts, longest, each, size, most)}
 	}
 	return nil
 }
 
 // run generates the texts, one after the other. Between them those of other requests may be generated.
 func (w *generation) run(ctx context.Context) error {
-	w.sink.use(w.g.model.Tokenizer())
-	list, err := w.job.encode(ctx, w.g.prompts())
+	w.sink.Use(w.g.model.Tokenizer())
+	list, err := w.job.Encode(ctx, w.g.prompts())
 	if err == nil {
 		err = w.checkSize(w.g, w.job, list)
 	}
 	if err != nil {
 		return err
 	}
-	o := ownerOf(ctx, w.job.salt)
+	o := ownerOf(ctx, w.job.Salt)
 	for i, e := range list {
-		for n := 0; n < w.job.texts; {
+		for n := 0; n < w.job.Texts; {
 			if i > 0 || n > 0 {
 				if err := w.lease.Yield(ctx); err != nil {
 					return err
 				}
 			}
-			err := w.g.use(ctx, o, w.job.prefix(&e), func(s *text.Session) (err error) {
+			err := w.g.use(ctx, o, w.job.Prefix(&e), func(s *text.Session) (err error) {
 				n, err = w.choices(ctx, s, &e, n)
 				return err
 			})
@@ -159,18 +163,18 @@ func (w *generation) run(ctx context.Context) error {
 
 // choices generates the texts of a prompt from number n on, the first one with the seed of the request, each further
 // one with the next number, until other requests wait. It returns the number of the next one.
-func (w *generation) choices(ctx context.Context, s *text.Session, e *encoded, n int) (int, error) {
-	o := w.job.options
-	o.Ends, o.Shown = e.ends, e.shown
+func (w *generation) choices(ctx context.Context, s *text.Session, e *requests.Encoded, n int) (int, error) {
+	o := w.job.Options
+	o.Ends, o.Shown = e.Ends, e.Shown
 	o.Seed += uint64(n)
-	if e.form != nil {
-		o.Form = e.form
+	if e.Form != nil {
+		o.Form = e.Form
 	}
-	for more := true; more && n < w.job.texts; n++ {
-		if err := w.sink.next(e.prompt, e.echo, e.split); err != nil {
+	for more := true; more && n < w.job.Texts; n++ {
+		if err := w.sink.Next(e.Prompt, e.Echo, e.Split); err != nil {
 			return n, err
 		}
-		if w.job.answer.score {
+		if w.job.Wanted.Score {
 			if err := w.score(ctx, s, e); err != nil {
 				return n, err
 			}
@@ -185,35 +189,35 @@ func (w *generation) choices(ctx context.Context, s *text.Session, e *encoded, n
 }
 
 // score answers with the tokens of a prompt and their probabilities.
-func (w *generation) score(ctx context.Context, s *text.Session, e *encoded) error {
-	for tokens, err := range s.Score(ctx, e.prompt, w.job.options.Top) {
+func (w *generation) score(ctx context.Context, s *text.Session, e *requests.Encoded) error {
+	for tokens, err := range s.Score(ctx, e.Prompt, w.job.Options.Top) {
 		if err == nil {
 			w.lease.Began()
-			err = w.sink.piece(&text.Piece{Tokens: tokens}, false)
+			err = w.sink.Piece(&text.Piece{Tokens: tokens}, false)
 		}
 		if err != nil {
-			return w.job.named(fault(ctx, err, ""))
+			return w.job.Named(fault.Of(ctx, err, ""))
 		}
 	}
 	return nil
 }
 
 // choice generates a text of a prompt. first means that it is the first one.
-func (w *generation) choice(ctx context.Context, s *text.Session, e *encoded, o text.Options, first bool) error {
+func (w *generation) choice(ctx context.Context, s *text.Session, e *requests.Encoded, o text.Options, first bool) error {
 	j := w.job
-	if j.none {
-		p := text.Piece{Finish: text.FinishLength, Stats: text.Stats{Prompt: len(e.prompt)}}
-		if j.answer.score {
+	if j.None {
+		p := text.Piece{Finish: text.FinishLength, Stats: text.Stats{Prompt: len(e.Prompt)}}
+		if j.Wanted.Score {
 			w.observe(w.model, &p)
 		}
-		return w.sink.piece(&p, first)
+		return w.sink.Piece(&p, first)
 	}
-	member := j.formMember
-	if e.form != nil {
-		member = e.formMember
+	member := j.FormMember
+	if e.Form != nil {
+		member = e.FormMember
 	}
-	for p, err := range s.GenerateTokens(ctx, e.prompt, o) {
-		if j.answer.score { // by this request
+	for p, err := range s.GenerateTokens(ctx, e.Prompt, o) {
+		if j.Wanted.Score { // by this request
 			p.Stats.Reused = 0
 		}
 		w.observe(w.model, &p)
@@ -224,10 +228,10 @@ func (w *generation) choice(ctx context.Context, s *text.Session, e *encoded, o 
 			w.lease.Began()
 		}
 		if err == nil || p.Stats.Generated > 0 { // what was generated before an error is answered
-			err = cmp.Or(w.sink.piece(&p, first), err)
+			err = cmp.Or(w.sink.Piece(&p, first), err)
 		}
 		if err != nil {
-			return j.named(fault(ctx, err, member))
+			return j.Named(fault.Of(ctx, err, member))
 		}
 	}
 	return nil
@@ -241,6 +245,6 @@ func (h *handler) observe(model string, p *text.Piece) {
 }
 
 func (h *handler) responses(w http.ResponseWriter, r *http.Request) {
-	body := &responseRequest{}
-	h.serve(w, r, responseMembers, body)
+	body := &requests.Response{}
+	h.serve(w, r, requests.ResponseMembers, body)
 }

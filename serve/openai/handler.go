@@ -5,6 +5,8 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai/embed"
+	"github.com/etrun-go/etrun/serve/openai/internal/fault"
 	"github.com/etrun-go/etrun/text"
 )
 
@@ -27,7 +29,7 @@ type handler struct {
 
 // notOfKind is the error of a request for a model that does something else.
 func notOfKind(m *serve.Model, does string) error {
-	return &requestError{etrun.ErrInput, "model", "", fmt.Sprintf("the model %s %s", quote(m.Name()), does)}
+	return &fault.Error{Class: etrun.ErrInput, Param: "model", Text: fmt.Sprintf("the model %s %s", fault.Quote(m.Name()), does)}
 }
 
 // usable reports whether a model answers requests, or will.
@@ -49,7 +51,7 @@ func modelKind(m *serve.Model) string {
 		switch x.(type) {
 		case *generator:
 			kind = KindText
-		case *embedder:
+		case *embed.Model:
 			kind = KindVector
 		}
 	})
@@ -67,11 +69,16 @@ func (h *handler) find(name, kind string) (*serve.Model, error) {
 	m := h.server.Model(name)
 	switch {
 	case m == nil || !m.Attached():
-		return nil, &requestError{serve.ErrUnknown, "model", "model_not_found", "no model " + quote(name)}
+		return nil, noModel("no model " + fault.Quote(name))
 	case m.State() == serve.Unloaded && !m.Available():
-		return nil, &requestError{serve.ErrUnknown, "model", "model_not_found", "the model " + quote(name) + " is not loaded"}
+		return nil, noModel("the model " + fault.Quote(name) + " is not loaded")
 	}
 	return m, nil
+}
+
+// noModel is the error of a request for a model that there is not.
+func noModel(text string) error {
+	return &fault.Error{Class: serve.ErrUnknown, Param: "model", Code: "model_not_found", Text: text}
 }
 
 // only returns the name of the only model of a kind, whatever its state. A model whose kind is not known may be of any. If there is
@@ -91,7 +98,7 @@ func (h *handler) only(kind string) (string, error) {
 		fitting = all
 	}
 	if len(fitting) != 1 {
-		return "", missing("model")
+		return "", fault.Missing("model")
 	}
 	return fitting[0], nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai/internal/fault"
+	"github.com/etrun-go/etrun/serve/openai/internal/toolcall"
 	"github.com/etrun-go/etrun/text"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
@@ -62,7 +64,7 @@ type generator struct {
 	model    *text.Model
 	template *text.Template
 	noChat   error // why there is no template
-	calls    *callFormat
+	calls    *toolcall.Format
 	noCalls  error // why there is no format of calls
 
 	mu   sync.Mutex
@@ -96,7 +98,7 @@ func (g *generator) Bounds() (context, vocabulary int) {
 func (g *generator) setTemplate(tok tokenizer.Tokenizer) error {
 	defer func() {
 		if g.template != nil {
-			g.calls, g.noCalls = formatOf(g.model, g.template.WithTools())
+			g.calls, g.noCalls = toolcall.FormatOf(g.model, g.template.WithTools())
 		}
 	}()
 	if g.template != nil {
@@ -297,7 +299,7 @@ func (g *generator) opened(s *text.Session, err error) (*text.Session, error) {
 func (g *generator) use(ctx context.Context, o owner, prompt []int, f func(s *text.Session) error) error {
 	s, err := g.take(ctx, o, prompt)
 	if err != nil {
-		return fault(ctx, err, "")
+		return fault.Of(ctx, err, "")
 	}
 	failed := true // if f panics
 	defer func() {
@@ -308,7 +310,7 @@ func (g *generator) use(ctx context.Context, o owner, prompt []int, f func(s *te
 		}
 	}()
 	err = f(s)
-	_, failed = errors.AsType[*modelError](err)
+	_, failed = errors.AsType[*fault.Failure](err)
 	return err
 }
 

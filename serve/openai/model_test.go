@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai/internal/fault"
 	"github.com/etrun-go/etrun/text"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
@@ -42,9 +43,9 @@ func TestFailedSessions(t *testing.T) {
 		kept int
 	}{
 		"an answer":       {func(*text.Session) error { return nil }, 1},
-		"a refused call":  {func(*text.Session) error { return refused("max_tokens", "too few") }, 1},
+		"a refused call":  {func(*text.Session) error { return fault.Refused("max_tokens", "too few") }, 1},
 		"an ended one":    {func(*text.Session) error { return context.Canceled }, 1},
-		"a failed model":  {func(*text.Session) error { return &modelError{errors.New("no memory")} }, 0},
+		"a failed model":  {func(*text.Session) error { return &fault.Failure{Err: errors.New("no memory")} }, 0},
 		"a panic":         {func(*text.Session) error { panic("a fault") }, 0},
 		"a closed client": {func(*text.Session) error { return errors.New("the client is gone") }, 1},
 	} {

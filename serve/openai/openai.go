@@ -20,6 +20,9 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai/embed"
+	"github.com/etrun-go/etrun/serve/openai/internal/answer"
+	"github.com/etrun-go/etrun/serve/openai/internal/fault"
 )
 
 // Patterns are those of the handler's paths for an http.ServeMux, and of paths without /v1, to which it answers with the right one.
@@ -42,11 +45,18 @@ func New(s *serve.Server, o Options) http.Handler {
 			Refuse(w, http.StatusMethodNotAllowed, "method "+strings.ToValidUTF8(r.Method, "?")+", want "+row.method)
 		})
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { Refuse(w, http.StatusNotFound, h.noPath(r.URL.Path)) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		Refuse(w, http.StatusNotFound, h.noPath(r.URL.Path))
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.WriteBy(w)
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// Refuse answers a request below /v1 that another part of the server refuses, as this package would.
+func Refuse(w http.ResponseWriter, status int, message string) {
+	answer.JSON(w, status, fault.BodyOf(status, message))
 }
 
 // noPath returns the error of a path that is not there, such as that of a client whose base URL lacks /v1, or has it twice.
@@ -73,7 +83,7 @@ type route struct {
 func (h *handler) table() map[string]route {
 	return map[string]route{
 		"/v1/models":           {"GET", h.models},
-		"/v1/models/{model}":   {"GET", h.model},
+		"/v1/models/{model}":   {"GET", h.ModelName},
 		"/v1/completions":      {"POST", h.completions},
 		"/v1/chat/completions": {"POST", h.chat},
 		"/v1/responses":        {"POST", h.responses},
@@ -98,7 +108,7 @@ func (h *handler) describe(m *serve.Model) modelAnswer {
 	a := modelAnswer{m.Name(), "model", h.created, "etrun", []string{}}
 	m.Loaded(func(x serve.Attachment) {
 		switch x := x.(type) {
-		case *embedder:
+		case *embed.Model:
 			a.Capabilities = append(a.Capabilities, "embedding")
 		case *generator:
 			a.Capabilities = append(a.Capabilities, "completion")
@@ -120,14 +130,14 @@ func (h *handler) models(w http.ResponseWriter, _ *http.Request) {
 			list.Data = append(list.Data, h.describe(m))
 		}
 	}
-	answer(w, http.StatusOK, list)
+	answer.JSON(w, http.StatusOK, list)
 }
 
-func (h *handler) model(w http.ResponseWriter, r *http.Request) {
+func (h *handler) ModelName(w http.ResponseWriter, r *http.Request) {
 	m, err := h.find(r.PathValue("model"), "")
 	if err != nil {
-		fail(w, err)
+		answer.Fail(w, err)
 		return
 	}
-	answer(w, http.StatusOK, h.describe(m))
+	answer.JSON(w, http.StatusOK, h.describe(m))
 }

@@ -7,6 +7,10 @@ import (
 	"runtime"
 
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai/internal/answer"
+	"github.com/etrun-go/etrun/serve/openai/internal/fault"
+	"github.com/etrun-go/etrun/serve/openai/internal/forms"
+	"github.com/etrun-go/etrun/serve/openai/internal/requests"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
@@ -23,20 +27,20 @@ type textAnswer struct {
 }
 
 func (h *handler) tokenize(w http.ResponseWriter, r *http.Request) {
-	body := &tokenizeRequest{}
-	h.convert(w, r, tokenizeMembers, body, func() (string, string) {
+	body := &requests.Tokenize{}
+	h.convert(w, r, requests.TokenizeMembers, body, func() (string, string) {
 		if len(body.Messages) > 0 { // for one that generates texts
 			return body.Model, KindText
 		}
 		return body.Model, ""
 	}, func(l lexer, hold *serve.Hold) (any, error) {
-		return idsOf(body, l, newMaker(r.Context(), hold))
+		return idsOf(body, l, forms.NewMaker(r.Context(), hold))
 	})
 }
 
 func (h *handler) detokenize(w http.ResponseWriter, r *http.Request) {
-	body := &detokenizeRequest{}
-	h.convert(w, r, detokenizeMembers, body, func() (string, string) { return body.Model, "" }, func(l lexer, hold *serve.Hold) (any, error) {
+	body := &requests.Detokenize{}
+	h.convert(w, r, requests.DetokenizeMembers, body, func() (string, string) { return body.Model, "" }, func(l lexer, hold *serve.Hold) (any, error) {
 		return textOfTokens(body, l, h.server.AnswerBytes()/textShare, hold)
 	})
 }
@@ -54,7 +58,7 @@ type lexer interface {
 var converting = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // convert answers a request that needs a tokenizer only: it does not wait for texts that are being generated.
-func (h *handler) convert(w http.ResponseWriter, r *http.Request, members object, into any, wants func() (name, kind string),
+func (h *handler) convert(w http.ResponseWriter, r *http.Request, members requests.Object, into any, wants func() (name, kind string),
 	do func(l lexer, hold *serve.Hold) (any, error)) {
 	hold, err := h.read(w, r, members, into, 3*decodedShare) // with the tokens, and their JSON
 	defer hold.Release()
@@ -80,68 +84,68 @@ func (h *handler) convert(w http.ResponseWriter, r *http.Request, members object
 		})
 	}
 	if err != nil {
-		fail(w, err)
+		answer.Fail(w, err)
 		return
 	}
-	answer(w, http.StatusOK, object)
+	answer.JSON(w, http.StatusOK, object)
 }
 
 // idsOf returns the tokens of the prompt, or of the messages.
-func idsOf(r *tokenizeRequest, l lexer, m *formMaker) (any, error) {
+func idsOf(r *requests.Tokenize, l lexer, m *forms.Maker) (any, error) {
 	var tokens []int
 	var err error
 	switch {
 	case r.Prompt != nil && r.Messages != nil:
-		return nil, refused("messages", "with prompt, want one of them")
+		return nil, fault.Refused("messages", "with prompt, want one of them")
 	case r.Prompt != nil && r.Special != nil && !*r.Special:
 		tokens, err = l.Tokenizer().Encode(*r.Prompt, false)
 	case r.Prompt != nil:
 		tokens, err = l.Encode(*r.Prompt)
 	case r.Special != nil:
-		return nil, refused("add_special_tokens", "only with prompt")
+		return nil, fault.Refused("add_special_tokens", "only with prompt")
 	case len(r.Messages) == 0:
-		return nil, missing("prompt")
+		return nil, fault.Missing("prompt")
 	default:
 		g, ok := l.(*generator)
 		if !ok {
-			return nil, refused("messages", "the model computes vectors of texts only: want prompt")
+			return nil, fault.Refused("messages", "the model computes vectors of texts only: want prompt")
 		}
 		tokens, err = idsOfMessages(r, g, m)
 	}
 	if err != nil {
-		return nil, promptError("prompt", err)
+		return nil, fault.OfPrompt("prompt", err)
 	}
 	context, _ := l.Bounds()
 	return tokensAnswer{len(tokens), context, append([]int{}, tokens...)}, nil
 }
 
 // idsOfMessages returns the tokens of the messages.
-func idsOfMessages(r *tokenizeRequest, g *generator, m *formMaker) ([]int, error) {
-	d, u, err := r.conversation()
-	if err = cmp.Or(err, r.checkEnd()); err != nil {
+func idsOfMessages(r *requests.Tokenize, g *generator, m *forms.Maker) ([]int, error) {
+	d, u, err := r.Conversation()
+	if err = cmp.Or(err, r.CheckEnd()); err != nil {
 		return nil, err
 	}
-	e, err := r.encode(g.prompts(), d, u, m, nil)
-	return e.prompt, err
+	e, err := r.Encode(g.prompts(), d, u, m, nil)
+	return e.Prompt, err
 }
 
 // textShare is the memory of a text that is answered relative to its bytes: in JSON a byte can take six.
 const textShare = 8
 
 // textOfTokens returns the text of the tokens, of at most a number of bytes. They count toward hold.
-func textOfTokens(r *detokenizeRequest, l lexer, most int64, hold *serve.Hold) (any, error) {
+func textOfTokens(r *requests.Detokenize, l lexer, most int64, hold *serve.Hold) (any, error) {
 	if r.Tokens == nil {
-		return nil, missing("tokens")
+		return nil, fault.Missing("tokens")
 	}
 	var b []byte
 	for i, id := range r.Tokens {
 		if _, n := l.Bounds(); id < 0 || id >= n {
-			return nil, refused("tokens", "%d at %d, the model has tokens below %d", id, i, n)
+			return nil, fault.Refused("tokens", "%d at %d, the model has tokens below %d", id, i, n)
 		}
 		before := cap(b)
 		b, _ = l.Tokenizer().Append(b, id) // tokens without text are skipped
 		if int64(len(b)) > most {
-			return nil, refused("tokens", "a text of more than %d bytes; want fewer tokens", most)
+			return nil, fault.Refused("tokens", "a text of more than %d bytes; want fewer tokens", most)
 		}
 		if err := hold.Grow(textShare * int64(cap(b)-before)); err != nil {
 			return nil, err

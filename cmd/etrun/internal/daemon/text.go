@@ -13,6 +13,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/openai"
+	"github.com/etrun-go/etrun/serve/openai/embed"
 	"github.com/etrun-go/etrun/text"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
@@ -67,7 +68,7 @@ func (m *served) openEmbedder(ctx context.Context, p *etrun.Program, tok tokeniz
 	for _, name := range m.Methods {
 		o.Method = name
 	}
-	a, err := openai.AttachEmbedder(openai.EmbedConfig{Tokenizer: tok, Options: o, Warn: m.warn})(ctx, p)
+	a, err := embed.Attach(embed.Config{Tokenizer: tok, Options: o, Warn: m.warn})(ctx, p)
 	if _, ok := errors.AsType[*text.ConventionError](err); ok && text.Generates(p, cmp.Or(o.Method, "forward")) {
 		err = fmt.Errorf("%w; for generated texts want no --pooling, and a --tokenizer that is no folder of sentence-transformers", err)
 	}

@@ -1,0 +1,222 @@
+package embed
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/openai/internal/answer"
+	"github.com/etrun-go/etrun/serve/openai/internal/fault"
+	"github.com/etrun-go/etrun/serve/openai/internal/requests"
+	"github.com/etrun-go/etrun/text"
+)
+
+// Vectors is the answer to a request for vectors, while it is computed.
+type Vectors struct {
+	*requests.Embedding
+	Most    int64                          // bytes of the answer
+	Observe func(model string, tokens int) // may be nil
+	Hold    *serve.Hold
+	items   answer.Pile
+	usage   embeddingUsage
+	next    []byte // the item that is being written
+}
+
+// embeddingUsage counts tokens.
+type embeddingUsage struct {
+	Prompt int `json:"prompt_tokens"`
+	Total  int `json:"total_tokens"`
+}
+
+// Compute computes the vectors of all texts, after it has checked all of them. Between calls of the program those of other requests may be
+// computed.
+func (v *Vectors) Compute(ctx context.Context, e *Model, model string, l *serve.Lease) error {
+	n, err := v.size(e.Info().Dimensions)
+	if err != nil {
+		return err
+	}
+	list, err := v.tokens(ctx, e)
+	if err != nil {
+		return err
+	}
+	i := 0
+	for part := range slices.Chunk(list, e.Info().Rows) {
+		if i > 0 {
+			if err := l.Yield(ctx); err != nil {
+				return err
+			}
+		}
+		err := e.EmbedTokens(ctx, part, func(vector []float32) error {
+			l.Began()
+			if v.Observe != nil {
+				v.Observe(model, len(list[i]))
+			}
+			i++
+			return v.Add(i-1, shortened(vector, n))
+		})
+		if err != nil {
+			return fault.Of(ctx, err, "")
+		}
+	}
+	return nil
+}
+
+// size returns the dimensions of the vectors, and refuses an answer that would be too large: the shortest number has a byte
+// and a comma.
+func (v *Vectors) size(dimensions int) (int, error) {
+	n := dimensions
+	if v.Dimensions != nil {
+		n = *v.Dimensions
+	}
+	if n > dimensions {
+		return 0, fault.Refused("dimensions", "%d, the vectors of the model have %d", n, dimensions)
+	}
+	if size := int64(len(v.Input)) * int64(n) * 2; size > v.Most {
+		return 0, fault.Refused("input", "%d vectors of %d numbers: an answer of more than %d bytes, at most %d are allowed; "+
+			"want fewer texts in a request",
+			len(v.Input), n, size, v.Most)
+	}
+	return n, nil
+}
+
+// tokens returns the tokens of the texts.
+func (v *Vectors) tokens(ctx context.Context, e *Model) ([][]int, error) {
+	most, err := v.longest(e.Info().Context)
+	if err != nil {
+		return nil, err
+	}
+	list := make([][]int, len(v.Input))
+	for i, p := range v.Input {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		list[i], err = firstTokens(&p, most, e)
+		if o, ok := errors.AsType[*text.OptionError](err); ok && most > 0 {
+			return nil, fault.OfOption("truncate_prompt_tokens", o)
+		}
+		if err == nil {
+			err = e.Check(list[i])
+		}
+		if err != nil {
+			if len(v.Input) > 1 {
+				err = &listError{i, err}
+			}
+			return nil, fault.OfPrompt("input", err)
+		}
+		v.usage.Prompt += len(list[i])
+	}
+	v.usage.Total = v.usage.Prompt
+	return list, nil
+}
+
+// longest returns the number of tokens to which longer texts are shortened, 0 for none.
+func (v *Vectors) longest(context int) (int, error) {
+	switch {
+	case v.Truncate == nil:
+		return 0, nil
+	case *v.Truncate > context:
+		return 0, fault.Refused("truncate_prompt_tokens", "%d, the context of the model has %d tokens", *v.Truncate, context)
+	case *v.Truncate < 0:
+		return context, nil
+	}
+	return *v.Truncate, nil
+}
+
+// firstTokens returns the tokens of a text, the first ones if there are more than most and that is not 0.
+func firstTokens(p *requests.Prompt, most int, e *Model) ([]int, error) {
+	switch {
+	case p.Text == nil && most > 0:
+		return p.Tokens[:min(most, len(p.Tokens))], nil
+	case p.Text == nil:
+		return p.Tokens, nil
+	case most > 0:
+		return e.EncodeUpTo(*p.Text, most)
+	}
+	return e.Encode(*p.Text)
+}
+
+// listError is the error of one of several texts.
+type listError struct {
+	index int
+	err   error
+}
+
+func (e *listError) Error() string { return fmt.Sprintf("input[%d]: %v", e.index, e.err) }
+
+func (e *listError) Unwrap() error { return e.err }
+
+// Write answers with the vectors.
+func (v *Vectors) Write(w http.ResponseWriter, model string) {
+	usage, _ := json.Marshal(v.usage) // cannot fail
+	v.items.Write(w, http.StatusOK, `{"object":"list","data":[`, fmt.Sprintf(`],"model":%s,"usage":%s}`, answer.Quoted(model), usage))
+}
+
+// unitTolerance is how much the length of a vector may differ from 1 by rounding.
+const unitTolerance = 1e-3
+
+// shortened returns the first n numbers of a vector. One of length 1 has it again.
+func shortened(vector []float32, n int) []float32 {
+	if n == len(vector) {
+		return vector
+	}
+	square := 0.0
+	for _, x := range vector {
+		square += float64(x) * float64(x)
+	}
+	vector = vector[:n]
+	if math.Abs(math.Sqrt(square)-1) < unitTolerance {
+		text.Normalize(vector)
+	}
+	return vector
+}
+
+// Add adds a vector to the answer.
+func (v *Vectors) Add(index int, vector []float32) error {
+	b := v.next[:0]
+	if index > 0 {
+		b = append(b, ',')
+	}
+	b = fmt.Appendf(b, `{"object":"embedding","index":%d,"embedding":`, index)
+	if v.Encoding != nil && *v.Encoding == "base64" {
+		b = appendBase64(b, vector)
+	} else {
+		b = appendNumbers(b, vector)
+	}
+	v.next = append(b, '}')
+	if err := v.items.Add(v.Hold, string(v.next)); err != nil {
+		return err
+	}
+	if v.Hold.Size() > v.Most {
+		return fault.Refused("input", "the answer exceeds %d bytes; want fewer texts in a request, or the encoding_format base64", v.Most)
+	}
+	return nil
+}
+
+// appendBase64 appends the numbers as float32 in the order of little-endian machines.
+func appendBase64(b []byte, vector []float32) []byte {
+	raw := make([]byte, 0, 4*len(vector))
+	for _, x := range vector {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
+	}
+	return append(base64.StdEncoding.AppendEncode(append(b, '"'), raw), '"')
+}
+
+// appendNumbers appends the numbers as a list.
+func appendNumbers(b []byte, vector []float32) []byte {
+	for i, x := range vector {
+		c := byte(',')
+		if i == 0 {
+			c = '['
+		}
+		b = strconv.AppendFloat(append(b, c), float64(x), 'g', -1, 32)
+	}
+	return append(b, ']')
+}

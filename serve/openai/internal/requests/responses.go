@@ -1,0 +1,434 @@
+package requests
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etrun-go/etrun/serve/openai/internal/fault"
+	"github.com/etrun-go/etrun/serve/openai/internal/forms"
+	"github.com/etrun-go/etrun/serve/openai/internal/toolcall"
+)
+
+// Reasons of members of responses that are refused.
+const (
+	noStore = "nothing is stored: want all items in input"
+	noItem  = "want the types message, function_call, function_call_output and reasoning"
+)
+
+// itemPart are the members of a part of an item's text.
+var itemPart = Object{
+	"type": {}, "text": {}, "annotations": no(noMedia, "[]"), "logprobs": no(noMedia, "[]"), "image_url": no(noMedia), "file_id": no(noMedia),
+	"file_data": no(noMedia), "file_url": no(noMedia), "filename": no(noMedia), "detail": no(noMedia), "input_audio": no(noMedia),
+	"refusal": no(noMedia), "prompt_cache_breakpoint": {use: inert},
+}
+
+// itemMembers are those of items of all types; itemTypes says which belong together.
+var itemMembers = Object{
+	"type": {}, "role": {}, "content": {inside: itemPart, most: maxMessages}, "call_id": {}, "name": {}, "arguments": {},
+	"output": {inside: itemPart, most: maxMessages}, "summary": {inside: itemPart, most: maxMessages},
+	"id": {use: inert}, "status": {use: inert},
+	"encrypted_content": no(noStore),
+}
+
+// itemTypes are the members of each type of items, besides those without effect.
+var itemTypes = map[string][]string{
+	"message":              {"role", "content"},
+	"function_call":        {"call_id", "name", "arguments"},
+	"function_call_output": {"call_id", "output"},
+	"reasoning":            {"content", "summary"},
+}
+
+// functionTool are the members of a tool of a response.
+var functionTool = Object{"type": {}, "name": {}, "description": {}, "parameters": {}, "strict": {}}
+
+// ResponseMembers are those of responses.
+var ResponseMembers = Object{
+	"model": {}, "input": {inside: itemMembers, most: maxMessages}, "instructions": {},
+	"tools":       {most: toolcall.MaxTools, inside: functionTool},
+	"tool_choice": {inside: Object{"type": {}, "name": {}}}, "parallel_tool_calls": {}, "max_output_tokens": {},
+	"temperature": {}, "top_p": {},
+	"stream": {}, "stream_options": {inside: Object{"include_obfuscation": no("events are not padded", "false")}},
+	"text": {inside: Object{"format": {inside: Object{"type": {}, "schema": {}, "name": {use: inert}, "description": {use: inert},
+		"strict": {use: inert}}}, "verbosity": no("the model has no such levels", `"medium"`)}},
+	"reasoning": {inside: Object{"effort": {}, "summary": no("thoughts are not summarized", `"auto"`),
+		"generate_summary": no("thoughts are not summarized", `"auto"`)}},
+	"metadata": {}, "user": {use: inert}, "safety_identifier": {use: inert}, "prompt_cache_key": {use: inert},
+	"prompt_cache_retention": {use: inert}, "cache_salt": {},
+	"store": no(noStore, "false"), "previous_response_id": no(noStore), "conversation": no(noStore), "prompt": no(noStore),
+	"background": no("a response is generated while the client waits", "false"), "include": no(noDetail, "[]"),
+	"top_logprobs": no(noDetail, "0"),
+	"truncation":   no("shorten the input", `"disabled"`), "max_tool_calls": no("the client calls tools"),
+	"service_tier":       common["service_tier"],
+	"context_management": no("shorten the input", "[]"),
+}
+
+// Response is the body of a response.
+type Response struct {
+	Model        string          `json:"model"`
+	Input        json.RawMessage `json:"input"`
+	Instructions *string         `json:"instructions"`
+	Tools        []flatTool      `json:"tools"`
+	Choice       json.RawMessage `json:"tool_choice"`
+	Parallel     *bool           `json:"parallel_tool_calls"`
+	MaxTokens    *int            `json:"max_output_tokens"`
+	Temperature  *float64        `json:"temperature"`
+	TopP         *float64        `json:"top_p"`
+	Stream       bool            `json:"stream"`
+	Text         struct {
+		Format *flatFormat `json:"format"`
+	} `json:"text"`
+	Reasoning struct {
+		Effort *string `json:"effort"`
+	} `json:"reasoning"`
+	Metadata map[string]string `json:"metadata"`
+	Salt     *string           `json:"cache_salt"`
+
+	chat   Chat
+	places []string    // of the messages in the request
+	calls  [][2]string // the names of the calls in the chat, and their places in the request
+}
+
+// flatTool is a function that the model can call.
+type flatTool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description json.RawMessage `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Strict      json.RawMessage `json:"strict,omitempty"`
+}
+
+// flatFormat is the form of a text.
+type flatFormat struct {
+	Type   string          `json:"type"`
+	Name   string          `json:"name,omitempty"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+	Strict json.RawMessage `json:"strict,omitempty"`
+}
+
+func (r *Response) ModelName() string { return r.Model }
+
+// Job checks a response, as the chat that it is.
+func (r *Response) Job(m *forms.Maker) (*Job, error) {
+	if r.MaxTokens != nil && *r.MaxTokens < 1 {
+		return nil, fault.Refused("max_output_tokens", "%d, want 1 or more", *r.MaxTokens)
+	}
+	c := &r.chat
+	c.MaxTokens, c.Temperature, c.TopP, c.Stream = r.MaxTokens, r.Temperature, r.TopP, r.Stream
+	c.Parallel, c.Effort, c.Salt = r.Parallel, r.Reasoning.Effort, r.Salt
+	if r.Instructions != nil {
+		r.add("instructions", message{Role: "system", Content: (*content)(r.Instructions)})
+	}
+	for _, step := range []func() error{r.readInput, r.readTools, r.readChoice, r.readFormat} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	j, err := c.Job(m)
+	if err != nil {
+		return nil, r.renamed(err)
+	}
+	j.member, j.Named = "input", r.renamed
+	j.Wanted.Form, j.Wanted.Limit, j.Wanted.Repeated = nil, "max_output_tokens", r.repeated
+	inner := j.prompts[0]
+	j.prompts[0] = func(ctx context.Context, m *Model) (Encoded, error) {
+		e, err := inner(ctx, m)
+		return e, r.renamed(err)
+	}
+	return j, nil
+}
+
+// Add adds a message.
+func (r *Response) add(place string, m message) {
+	r.chat.Messages, r.places = append(r.chat.Messages, m), append(r.places, place)
+}
+
+// renames are the members of chats that have other names here. The first that fits applies.
+var renames = [][2]string{{"response_format.json_schema.schema", "text.format.schema"}, {"response_format", "text.format"},
+	{"reasoning_effort", "reasoning.effort"}, {"max_tokens", "max_output_tokens"}, {"messages", "input"}}
+
+// renamed names the members of an error as this request has them.
+func (r *Response) renamed(err error) error {
+	e, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return err
+	}
+	for _, names := range r.calls {
+		if e.Rename(names[0], names[1]) {
+			return e
+		}
+	}
+	for i, place := range r.places {
+		if e.Rename(fmt.Sprintf("messages[%d]", i), place) {
+			return e
+		}
+	}
+	for _, names := range renames {
+		if e.Rename(names[0], names[1]) {
+			return e
+		}
+	}
+	if strings.HasPrefix(e.Param, "tools[") {
+		e.Rename(e.Param, strings.Replace(e.Param, ".function.", ".", 1))
+	}
+	return e
+}
+
+// item is an element of the input.
+type item struct {
+	Type      string          `json:"type"`
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments string          `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
+	Summary   json.RawMessage `json:"summary"`
+}
+
+// readInput reads the messages of the input.
+func (r *Response) readInput() error {
+	var text content
+	var list []json.RawMessage
+	switch {
+	case len(r.Input) == 0 || string(r.Input) == "null":
+		return fault.Missing("input")
+	case r.Input[0] == '"' && json.Unmarshal(r.Input, (*string)(&text)) == nil:
+		r.add("input", message{Role: "user", Content: &text})
+		return nil
+	case r.Input[0] != '[' || json.Unmarshal(r.Input, &list) != nil:
+		return fault.Refused("input", "want a string or a list of items")
+	case len(list) == 0:
+		return fault.Refused("input", "an empty list, want an item")
+	}
+	var thoughts strings.Builder // of the next message
+	at := ""
+	for i, raw := range list {
+		place := fmt.Sprintf("input[%d]", i)
+		x, err := readItem(place, raw)
+		if err != nil {
+			return err
+		}
+		if x.Type == "reasoning" {
+			text, err := x.thoughts(place)
+			if err != nil {
+				return err
+			}
+			thoughts.WriteString(text)
+			at = place
+			continue
+		}
+		if thoughts.Len() > 0 && x.Type != "function_call" && x.Role != "assistant" {
+			break
+		}
+		if err := r.addItem(place, x, thoughts.String()); err != nil {
+			return err
+		}
+		thoughts.Reset()
+	}
+	if thoughts.Len() > 0 {
+		return fault.Refused(at, "reasoning that no message of the assistant and no function_call follows")
+	}
+	return nil
+}
+
+// readItem reads an item, and refuses members of other types.
+func readItem(place string, raw json.RawMessage) (*item, error) {
+	var names map[string]json.RawMessage
+	x := &item{}
+	if raw[0] != '{' || json.Unmarshal(raw, &names) != nil {
+		return nil, fault.Refused(place, "want an object")
+	}
+	if err := json.Unmarshal(raw, x); err != nil {
+		e, _ := errors.AsType[*json.UnmarshalTypeError](err)
+		if e == nil {
+			return nil, fault.Refused(place, "%v", err)
+		}
+		return nil, fault.Refused(inner(place, e.Field), "%s, want %v", e.Value, kindOf(e.Type.Kind()))
+	}
+	if x.Type == "" && x.Role != "" {
+		x.Type = "message"
+	}
+	own, ok := itemTypes[x.Type]
+	if !ok {
+		return nil, fault.Refused(place+".type", "%s: %s", fault.Quote(x.Type), noItem)
+	}
+	for name, value := range names {
+		if known := itemMembers[name].use == inert || name == "type" || slices.Contains(own, name); !known && string(value) != "null" {
+			return nil, fault.Refused(inner(place, name), "in an item of the type %s", x.Type)
+		}
+	}
+	return x, nil
+}
+
+// addItem adds the message of an item, or a call to the message before it.
+func (r *Response) addItem(place string, x *item, thoughts string) error {
+	m := message{Role: x.Role, Reasoning: thoughts}
+	var err error
+	switch x.Type {
+	case "message":
+		m.Content, err = textOf(place+".content", x.Content)
+	case "function_call_output":
+		m.Role, m.CallID = "tool", x.CallID
+		m.Content, err = textOf(place+".output", x.Output)
+	case "function_call":
+		call := toolcall.Call{ID: x.CallID, Type: "function", Function: toolcall.Called{Name: x.Name, Arguments: x.Arguments}}
+		if x.CallID == "" {
+			return fault.Missing(place + ".call_id")
+		}
+		last := len(r.chat.Messages) - 1
+		if last >= 0 && r.chat.Messages[last].Role == "assistant" && thoughts == "" {
+			before := &r.chat.Messages[last].Calls
+			r.calls = append(r.calls, [2]string{fmt.Sprintf("messages[%d].tool_calls[%d].function", last, len(*before)), place})
+			*before = append(*before, call)
+			return nil
+		}
+		r.calls = append(r.calls, [2]string{fmt.Sprintf("messages[%d].tool_calls[0].function", last+1), place})
+		m.Role, m.Calls = "assistant", []toolcall.Call{call}
+	}
+	if err == nil && x.Type == "message" && (m.Role == "tool" || m.Role == "function") {
+		err = fault.Refused(place+".role", "%s, want user, assistant, system or developer", fault.Quote(m.Role))
+	}
+	if err == nil && x.Type == "function_call_output" && x.CallID == "" {
+		err = fault.Missing(place + ".call_id")
+	}
+	r.add(place, m)
+	return err
+}
+
+// textTypes are the types of parts that are text.
+var textTypes = []string{"input_text", "output_text", "text", "reasoning_text", "summary_text"}
+
+// textOf returns the text of a string, or of a list of parts.
+func textOf(place string, raw json.RawMessage) (*content, error) {
+	var text string
+	var parts []struct {
+		Type string  `json:"type"`
+		Text *string `json:"text"`
+	}
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return nil, fault.Missing(place)
+	case raw[0] == '"' && json.Unmarshal(raw, &text) == nil:
+		return (*content)(&text), nil
+	case raw[0] != '[' || json.Unmarshal(raw, &parts) != nil:
+		return nil, fault.Refused(place, "want a string or a list of parts")
+	}
+	var all strings.Builder
+	for i, p := range parts {
+		at := fmt.Sprintf("%s[%d]", place, i)
+		switch {
+		case !slices.Contains(textTypes, p.Type):
+			return nil, fault.Refused(at+".type", "%s, want input_text or output_text", fault.Quote(p.Type))
+		case p.Text == nil:
+			return nil, fault.Missing(at + ".text")
+		}
+		all.WriteString(*p.Text)
+	}
+	text = all.String()
+	return (*content)(&text), nil
+}
+
+// thoughts returns the text of reasoning. Its summary counts only without it.
+func (x *item) thoughts(place string) (string, error) {
+	for _, list := range []struct {
+		member string
+		raw    json.RawMessage
+	}{{"content", x.Content}, {"summary", x.Summary}} {
+		if len(list.raw) == 0 || string(list.raw) == "null" {
+			continue
+		}
+		if text, err := textOf(inner(place, list.member), list.raw); err != nil || *text != "" {
+			return string(orZero(text)), err
+		}
+	}
+	return "", nil
+}
+
+// readTools makes tools of chats of the tools.
+func (r *Response) readTools() error {
+	list := make([]map[string]any, len(r.Tools))
+	for i, t := range r.Tools {
+		f := map[string]any{"name": t.Name}
+		for name, value := range map[string]json.RawMessage{"description": t.Description, "parameters": t.Parameters, "strict": t.Strict} {
+			if string(toolcall.OrNull(value)) != "null" {
+				f[name] = value
+			}
+		}
+		if strings.ContainsAny(string(t.Strict), `"{[0123456789`) {
+			return fault.Refused(fmt.Sprintf("tools[%d].strict", i), "want true or false")
+		}
+		list[i] = map[string]any{"type": t.Type, "function": f}
+	}
+	var err error
+	r.chat.Tools, err = json.Marshal(list)
+	return err
+}
+
+// readChoice makes a choice of chats of tool_choice.
+func (r *Response) readChoice() error {
+	r.chat.Choice = r.Choice
+	if len(r.Choice) == 0 || r.Choice[0] != '{' {
+		return nil
+	}
+	var f struct{ Type, Name string }
+	if json.Unmarshal(r.Choice, &f) != nil || f.Type != "function" || f.Name == "" {
+		return fault.Refused("tool_choice", "want none, auto, required or a function with its name")
+	}
+	var err error
+	r.chat.Choice, err = json.Marshal(map[string]any{"type": "function", "function": map[string]string{"name": f.Name}})
+	return err
+}
+
+// readFormat makes a form of chats of text.format.
+func (r *Response) readFormat() error {
+	f := r.Text.Format
+	if f == nil || f.Type == "text" {
+		return nil
+	}
+	r.chat.Format = &answerFormat{Type: f.Type}
+	switch {
+	case f.Type == "json_object" && string(toolcall.OrNull(f.Schema)) != "null":
+		return fault.Refused("text.format.schema", "with the type json_object, want json_schema")
+	case f.Type == "json_schema" && string(toolcall.OrNull(f.Schema)) == "null":
+		return fault.Missing("text.format.schema")
+	case f.Type == "json_schema":
+		r.chat.Format.Schema = &struct {
+			Schema json.RawMessage `json:"schema"`
+		}{f.Schema}
+	}
+	return nil
+}
+
+// repeated returns the members of the request that the response repeats.
+func (q *Response) repeated() string {
+	format := q.Text.Format
+	if format == nil {
+		format = &flatFormat{Type: "text"}
+	}
+	choice := q.Choice
+	if string(toolcall.OrNull(choice)) == "null" {
+		choice = json.RawMessage(`"auto"`)
+	}
+	tools := q.Tools
+	if tools == nil {
+		tools = []flatTool{}
+	}
+	metadata := q.Metadata
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	one := 1.0
+	b, _ := json.Marshal(map[string]any{ // it was decoded from JSON
+		"instructions": q.Instructions, "max_output_tokens": q.MaxTokens, "parallel_tool_calls": q.Parallel == nil || *q.Parallel,
+		"previous_response_id": nil, "reasoning": map[string]any{"effort": q.Reasoning.Effort, "summary": nil}, "store": false,
+		"background":  false,
+		"temperature": cmp.Or(q.Temperature, &one), "text": map[string]any{"format": format}, "tool_choice": choice, "tools": tools,
+		"top_p": cmp.Or(q.TopP, &one), "truncation": "disabled", "metadata": metadata,
+	})
+	return "," + string(b[1:len(b)-1])
+}
