@@ -86,7 +86,7 @@ type generation struct {
 	g     *generator
 	model string
 	job   *requests.Job
-	sink  answer.Sink
+	sink  *answer.Sink
 	lease *serve.Lease
 }
 

@@ -2,15 +2,12 @@ package embed
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/openai/internal/answer"
@@ -25,9 +22,8 @@ type Vectors struct {
 	Most    int64                          // bytes of the answer
 	Observe func(model string, tokens int) // may be nil
 	Hold    *serve.Hold
-	items   answer.Pile
+	items   answer.List
 	usage   embeddingUsage
-	next    []byte // the item that is being written
 }
 
 // embeddingUsage counts tokens.
@@ -60,7 +56,7 @@ func (v *Vectors) Compute(ctx context.Context, e *Model, model string, l *serve.
 				v.Observe(model, len(list[i]))
 			}
 			i++
-			return v.Add(i-1, shortened(vector, n))
+			return v.add(i-1, shortened(vector, n))
 		})
 		if err != nil {
 			return fault.Of(ctx, err, "")
@@ -155,8 +151,12 @@ func (e *listError) Unwrap() error { return e.err }
 
 // Write answers with the vectors.
 func (v *Vectors) Write(w http.ResponseWriter, model string) {
-	usage, _ := json.Marshal(v.usage) // cannot fail
-	v.items.Write(w, http.StatusOK, `{"object":"list","data":[`, fmt.Sprintf(`],"model":%s,"usage":%s}`, answer.Quoted(model), usage))
+	answer.Send(w, http.StatusOK, &struct {
+		Object string          `json:"object"`
+		Data   *answer.List    `json:"data"`
+		Model  string          `json:"model"`
+		Usage  *embeddingUsage `json:"usage"`
+	}{"list", &v.items, model, &v.usage})
 }
 
 // unitTolerance is how much the length of a vector may differ from 1 by rounding.
@@ -178,45 +178,28 @@ func shortened(vector []float32, n int) []float32 {
 	return vector
 }
 
-// Add adds a vector to the answer.
-func (v *Vectors) Add(index int, vector []float32) error {
-	b := v.next[:0]
-	if index > 0 {
-		b = append(b, ',')
+// embedding is a vector of the answer.
+type embedding struct {
+	Object string `json:"object"`
+	Index  int    `json:"index"`
+	Vector any    `json:"embedding"` // its numbers, or their bytes, which are written in base64
+}
+
+// add adds a vector to the answer.
+func (v *Vectors) add(index int, vector []float32) error {
+	e := embedding{"embedding", index, vector}
+	if v.Encoding != nil && *v.Encoding == "base64" { // float32 in the order of little-endian machines
+		raw := make([]byte, 0, 4*len(vector))
+		for _, x := range vector {
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
+		}
+		e.Vector = raw
 	}
-	b = fmt.Appendf(b, `{"object":"embedding","index":%d,"embedding":`, index)
-	if v.Encoding != nil && *v.Encoding == "base64" {
-		b = appendBase64(b, vector)
-	} else {
-		b = appendNumbers(b, vector)
-	}
-	v.next = append(b, '}')
-	if err := v.items.Add(v.Hold, string(v.next)); err != nil {
+	if err := v.items.Add(v.Hold, e); err != nil {
 		return err
 	}
 	if v.Hold.Size() > v.Most {
 		return fault.Refused("input", "the answer exceeds %d bytes; want fewer texts in a request, or the encoding_format base64", v.Most)
 	}
 	return nil
-}
-
-// appendBase64 appends the numbers as float32 in the order of little-endian machines.
-func appendBase64(b []byte, vector []float32) []byte {
-	raw := make([]byte, 0, 4*len(vector))
-	for _, x := range vector {
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
-	}
-	return append(base64.StdEncoding.AppendEncode(append(b, '"'), raw), '"')
-}
-
-// appendNumbers appends the numbers as a list.
-func appendNumbers(b []byte, vector []float32) []byte {
-	for i, x := range vector {
-		c := byte(',')
-		if i == 0 {
-			c = '['
-		}
-		b = strconv.AppendFloat(append(b, c), float64(x), 'g', -1, 32)
-	}
-	return append(b, ']')
 }

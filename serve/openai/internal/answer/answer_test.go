@@ -77,15 +77,15 @@ func TestAnswers(t *testing.T) {
 		split *toolcall.Splitting
 		texts [][]text.Piece
 	}{
-		{"completion", Wanted{Form: CompletionForm{}, Usage: true, LogProbs: true}, "", nil, [][]text.Piece{plain, plain}},
-		{"echo", Wanted{Form: CompletionForm{}}, "<e>", nil, [][]text.Piece{plain, pieces("")}},
-		{"chat", Wanted{Form: ChatForm{}, LogProbs: true}, "", nil, [][]text.Piece{plain, pieces("")}},
-		{"calls", Wanted{Form: ChatForm{}, Usage: true, LogProbs: true}, "", divided, [][]text.Piece{reply, call}},
-		{"thought", Wanted{Form: ChatForm{}}, "", divided, [][]text.Piece{pieces("<think>a</think>", "")}},
-		{"response", Wanted{Repeated: repeated}, "", divided, [][]text.Piece{reply}},
-		{"plain_response", Wanted{Repeated: repeated}, "", nil, [][]text.Piece{plain}},
-		{"empty_response", Wanted{Repeated: repeated}, "", nil, [][]text.Piece{pieces("")}},
-		{"cut_response", Wanted{Repeated: repeated}, "", nil, [][]text.Piece{{{Text: "a", Finish: text.FinishLength, Stats: text.Stats{Generated: 1}}}}},
+		{"completion", Wanted{Kind: Completion, Usage: true, LogProbs: true}, "", nil, [][]text.Piece{plain, plain}},
+		{"echo", Wanted{Kind: Completion}, "<e>", nil, [][]text.Piece{plain, pieces("")}},
+		{"chat", Wanted{Kind: Chat, LogProbs: true}, "", nil, [][]text.Piece{plain, pieces("")}},
+		{"calls", Wanted{Kind: Chat, Usage: true, LogProbs: true}, "", divided, [][]text.Piece{reply, call}},
+		{"thought", Wanted{Kind: Chat}, "", divided, [][]text.Piece{pieces("<think>a</think>", "")}},
+		{"response", Wanted{Kind: Response, Repeated: repeated}, "", divided, [][]text.Piece{reply}},
+		{"plain_response", Wanted{Kind: Response, Repeated: repeated}, "", nil, [][]text.Piece{plain}},
+		{"empty_response", Wanted{Kind: Response, Repeated: repeated}, "", nil, [][]text.Piece{pieces("")}},
+		{"cut_response", Wanted{Kind: Response, Repeated: repeated}, "", nil, [][]text.Piece{{{Text: "a", Finish: text.FinishLength, Stats: text.Stats{Generated: 1}}}}},
 	} {
 		for _, stream := range []bool{false, true} {
 			for _, end := range []string{"", "_failed"} {
@@ -138,4 +138,5 @@ func checkGolden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func repeated() string { return `,"instructions":null,"metadata":{"a":"<b>"},"temperature":1` }
+// repeated are members of a request.
+var repeated = &Repeated{Metadata: map[string]string{"a": "<b>"}, Choice: json.RawMessage(`"auto"`), Tools: []int{}, Text: Text{Format: 1}, Temperature: 1, TopP: 0.5}

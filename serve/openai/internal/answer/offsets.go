@@ -16,8 +16,8 @@ type offsets struct {
 	dropped   []int  // a token whose text was a space that is dropped at the beginning
 }
 
-// Next returns where the next token begins.
-func (o *offsets) Next(id int) int {
+// next returns where the next token begins.
+func (o *offsets) next(id int) int {
 	at := o.at
 	o.rest = append(o.rest, o.text(id)...)
 	for utf8.FullRune(o.rest) {

@@ -1,13 +1,33 @@
 package answer
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/openai/internal/fault"
 )
 
+// format is how objects are written: as package encoding/json writes them.
+var format = json.JoinOptions(json.Deterministic(true), json.FormatNilSliceAsNull(true), jsontext.AllowInvalidUTF8(true),
+	jsontext.PreserveRawStrings(true), jsontext.EscapeForHTML(true), jsontext.EscapeForJS(true))
+
+// counter counts bytes.
+type counter int
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
+}
+
+// Fail answers with an error.
 func Fail(w http.ResponseWriter, err error) {
 	status, retry, body := fault.Describe(w, err)
 	if retry != "" {
@@ -16,15 +36,68 @@ func Fail(w http.ResponseWriter, err error) {
 	JSON(w, status, body)
 }
 
-// JSON writes an object as JSON.
-func JSON(w http.ResponseWriter, status int, object any) {
-	text, err := json.Marshal(object)
-	if err != nil { // cannot happen for objects of this package
-		status = http.StatusInternalServerError
-		text = []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
+// JSON answers with an object. The client may be gone.
+func JSON(w http.ResponseWriter, status int, object any) { _ = write(w, status, object) }
+
+// Send answers with an object, and reports to the log if it was not sent.
+func Send(w http.ResponseWriter, status int, object any) { _ = sent(w, write(w, status, object)) }
+
+// write writes an object. It is encoded twice, first to know its size: its JSON is never in memory.
+func write(w http.ResponseWriter, status int, object any) error {
+	var size counter
+	if err := json.MarshalWrite(&size, object, format); err != nil { // cannot happen for objects of this package
+		_, _, body := fault.Describe(w, err)
+		status, object, size = http.StatusInternalServerError, body, 0
+		_ = json.MarshalWrite(&size, object, format)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(int(size)))
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // the client may be gone
+	return json.MarshalWrite(w, object, format)
+}
+
+// beginEvents sends the header of a stream.
+func beginEvents(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no") // proxies must not buffer events
+	w.WriteHeader(http.StatusOK)
+}
+
+// event sends an object as a server-sent event without delay. The name of the event may be empty.
+func (a *Sink) event(name string, object any) error {
+	a.server.WriteBy(a.w)
+	if name != "" {
+		name = "event: " + name + "\n"
+	}
+	_, err := io.WriteString(a.w, name+"data: ")
+	if err == nil {
+		err = json.MarshalWrite(a.w, object, format)
+	}
+	if err != nil {
+		return sent(a.w, err)
+	}
+	return a.write("\n\n")
+}
+
+// write writes text without delay.
+func (a *Sink) write(s string) error {
+	_, err := io.WriteString(a.w, s)
+	return sent(a.w, err)
+}
+
+// sent ends what was written with an error. It returns the error of a client that does not get the rest: it has left, or has not read for
+// too long. The log has the reason.
+func sent(w http.ResponseWriter, err error) error {
+	if err == nil {
+		err = http.NewResponseController(w).Flush()
+	}
+	if err == nil || errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	err = fmt.Errorf("%w: the answer was not sent: %v", context.Canceled, err)
+	_, _, _ = serve.Failure(w, err)
+	return err
 }

@@ -99,8 +99,8 @@ func OfOption(member string, o *text.OptionError) error {
 // Quote quotes a name of a request, shortened.
 func Quote(s string) string { return fmt.Sprintf("%.140q", s) }
 
-// errorAnswer is the body of an answer to a request that failed.
-type errorAnswer struct {
+// Body is the body of an answer to a request that failed.
+type Body struct {
 	Error Detail `json:"error"`
 }
 
@@ -112,7 +112,7 @@ type Detail struct {
 }
 
 // Describe returns the status, the delay before a retry, and the body for an error.
-func Describe(w http.ResponseWriter, err error) (status int, retry string, body errorAnswer) {
+func Describe(w http.ResponseWriter, err error) (status int, retry string, body Body) {
 	status, after, text := serve.Failure(w, err)
 	if after > 0 {
 		retry = serve.Seconds(after)
@@ -131,8 +131,8 @@ func Describe(w http.ResponseWriter, err error) (status int, retry string, body 
 }
 
 // BodyOf returns the body of an answer with a status that another part of the server gives.
-func BodyOf(status int, message string) errorAnswer {
-	body := errorAnswer{Detail{Message: message, Type: typeOf(status)}}
+func BodyOf(status int, message string) Body {
+	body := Body{Detail{Message: message, Type: typeOf(status)}}
 	if code := statusCodes[status]; code != "" {
 		body.Error.Code = &code
 	}

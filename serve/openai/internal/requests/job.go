@@ -40,9 +40,9 @@ type Model struct {
 type source func(ctx context.Context, m *Model) (Encoded, error)
 
 // newJob returns a job without prompts.
-func (r *request) newJob(o text.Options, f answer.Form, member string) *Job {
+func (r *request) newJob(o text.Options, kind answer.Kind, member string) *Job {
 	j := &Job{Options: o, Texts: 1, member: member, FormMember: r.formMember, Salt: r.Salt, Named: func(err error) error { return err },
-		Wanted: answer.Wanted{Form: f, Stream: r.Stream, Usage: r.Streaming != nil && r.Streaming.Usage, LogProbs: o.LogProbs,
+		Wanted: answer.Wanted{Kind: kind, Stream: r.Stream, Usage: r.Streaming != nil && r.Streaming.Usage, LogProbs: o.LogProbs,
 			Limit: "max_tokens"}}
 	if r.N != nil {
 		j.Texts = *r.N
@@ -82,7 +82,7 @@ func (r *Completion) Job(m *forms.Maker) (*Job, error) {
 	if r.LogProbs != nil {
 		o.LogProbs, o.Top = true, *r.LogProbs
 	}
-	j := r.newJob(o, answer.CompletionForm{}, "prompt")
+	j := r.newJob(o, answer.Completion, "prompt")
 	j.Wanted.Score, j.None = r.Echo && r.LogProbs != nil, r.MaxTokens != nil && *r.MaxTokens == 0
 	for _, p := range r.Prompt {
 		j.prompts = append(j.prompts, func(_ context.Context, m *Model) (Encoded, error) { return p.Encode(m, r.Echo) })
@@ -143,7 +143,7 @@ func (r *Chat) Job(m *forms.Maker) (*Job, error) {
 	case u != nil && u.Formed() && len(o.Stop) > 0:
 		return nil, fault.Refused("stop", "together with calls of tools of a form: the text would end within it")
 	}
-	j := r.newJob(o, answer.ChatForm{}, "messages")
+	j := r.newJob(o, answer.Chat, "messages")
 	j.prompts = []source{func(ctx context.Context, to *Model) (Encoded, error) {
 		return r.Encode(to, d, u, m.Within(ctx), o.Form)
 	}}

@@ -1,7 +1,6 @@
 package requests
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etrun-go/etrun/serve/openai/internal/answer"
 	"github.com/etrun-go/etrun/serve/openai/internal/fault"
 	"github.com/etrun-go/etrun/serve/openai/internal/forms"
 	"github.com/etrun-go/etrun/serve/openai/internal/toolcall"
@@ -97,17 +97,17 @@ type Response struct {
 type flatTool struct {
 	Type        string          `json:"type"`
 	Name        string          `json:"name"`
-	Description json.RawMessage `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"`
-	Strict      json.RawMessage `json:"strict,omitempty"`
+	Description json.RawMessage `json:"description,omitzero"`
+	Parameters  json.RawMessage `json:"parameters,omitzero"`
+	Strict      json.RawMessage `json:"strict,omitzero"`
 }
 
 // flatFormat is the form of a text.
 type flatFormat struct {
 	Type   string          `json:"type"`
-	Name   string          `json:"name,omitempty"`
-	Schema json.RawMessage `json:"schema,omitempty"`
-	Strict json.RawMessage `json:"strict,omitempty"`
+	Name   string          `json:"name,omitzero"`
+	Schema json.RawMessage `json:"schema,omitzero"`
+	Strict json.RawMessage `json:"strict,omitzero"`
 }
 
 func (r *Response) ModelName() string { return r.Model }
@@ -133,7 +133,7 @@ func (r *Response) Job(m *forms.Maker) (*Job, error) {
 		return nil, r.renamed(err)
 	}
 	j.member, j.Named = "input", r.renamed
-	j.Wanted.Form, j.Wanted.Limit, j.Wanted.Repeated = nil, "max_output_tokens", r.repeated
+	j.Wanted.Kind, j.Wanted.Limit, j.Wanted.Repeated = answer.Response, "max_output_tokens", r.repeated()
 	inner := j.prompts[0]
 	j.prompts[0] = func(ctx context.Context, m *Model) (Encoded, error) {
 		e, err := inner(ctx, m)
@@ -404,31 +404,28 @@ func (r *Response) readFormat() error {
 	return nil
 }
 
-// repeated returns the members of the request that the response repeats.
-func (q *Response) repeated() string {
-	format := q.Text.Format
-	if format == nil {
-		format = &flatFormat{Type: "text"}
+// repeated returns the members that the response repeats.
+func (r *Response) repeated() *answer.Repeated {
+	a := &answer.Repeated{Instructions: r.Instructions, MaxTokens: r.MaxTokens, Metadata: r.Metadata, Parallel: r.Parallel == nil || *r.Parallel,
+		Reasoning: answer.Reasoning{Effort: r.Reasoning.Effort}, Temperature: 1, Text: answer.Text{Format: r.Text.Format},
+		Choice: r.Choice, Tools: r.Tools, TopP: 1, Truncation: "disabled"}
+	if r.Text.Format == nil {
+		a.Text.Format = &flatFormat{Type: "text"}
 	}
-	choice := q.Choice
-	if string(toolcall.OrNull(choice)) == "null" {
-		choice = json.RawMessage(`"auto"`)
+	if string(toolcall.OrNull(r.Choice)) == "null" {
+		a.Choice = json.RawMessage(`"auto"`)
 	}
-	tools := q.Tools
-	if tools == nil {
-		tools = []flatTool{}
+	if r.Tools == nil {
+		a.Tools = []flatTool{}
 	}
-	metadata := q.Metadata
-	if metadata == nil {
-		metadata = map[string]string{}
+	if r.Metadata == nil {
+		a.Metadata = map[string]string{}
 	}
-	one := 1.0
-	b, _ := json.Marshal(map[string]any{ // it was decoded from JSON
-		"instructions": q.Instructions, "max_output_tokens": q.MaxTokens, "parallel_tool_calls": q.Parallel == nil || *q.Parallel,
-		"previous_response_id": nil, "reasoning": map[string]any{"effort": q.Reasoning.Effort, "summary": nil}, "store": false,
-		"background":  false,
-		"temperature": cmp.Or(q.Temperature, &one), "text": map[string]any{"format": format}, "tool_choice": choice, "tools": tools,
-		"top_p": cmp.Or(q.TopP, &one), "truncation": "disabled", "metadata": metadata,
-	})
-	return "," + string(b[1:len(b)-1])
+	if r.Temperature != nil {
+		a.Temperature = *r.Temperature
+	}
+	if r.TopP != nil {
+		a.TopP = *r.TopP
+	}
+	return a
 }

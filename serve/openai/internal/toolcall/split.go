@@ -27,14 +27,14 @@ type Piece struct {
 
 // Call is a call of a tool in an answer, or a part of it in a stream.
 type Call struct {
-	Index    *int   `json:"index,omitempty"` // in streams
-	ID       string `json:"id,omitempty"`
-	Type     string `json:"type,omitempty"`
+	Index    *int   `json:"index,omitzero"` // in streams
+	ID       string `json:"id,omitzero"`
+	Type     string `json:"type,omitzero"`
 	Function Called `json:"function"`
 }
 
 type Called struct {
-	Name      string `json:"name,omitempty"`
+	Name      string `json:"name,omitzero"`
 	Arguments string `json:"arguments"`
 }
 
