@@ -50,10 +50,19 @@ func ChoiceForm(texts []string, limits ...FormLimit) (*Form, error) {
 	return newForm(grammar.Choice(texts, limitsOf(limits)...))
 }
 
-// GrammarForm returns the form of the texts of a grammar in GBNF, the notation of llama.cpp, whose rule root is the text. A rule that
-// the grammar uses and does not define can be a JSON schema, by its name: it stands for the JSON texts that the schema accepts.
-func GrammarForm(gbnf string, schemas map[string][]byte, limits ...FormLimit) (*Form, error) {
-	return newForm(grammar.GBNF(gbnf, schemas, limitsOf(limits)...))
+// GrammarForm returns the form of the texts of a grammar in GBNF, the notation of llama.cpp, whose rule root is the text.
+func GrammarForm(gbnf string, limits ...FormLimit) (*Form, error) {
+	return newForm(grammar.GBNF(gbnf, limitsOf(limits)...))
+}
+
+// NewForm returns the form of the texts of a part that build makes.
+func NewForm(build func(b *grammar.Builder) (grammar.Part, error), limits ...FormLimit) (*Form, error) {
+	b := grammar.NewBuilder(limitsOf(limits)...)
+	p, err := build(b)
+	if err != nil {
+		return nil, err
+	}
+	return newForm(b.Build(p))
 }
 
 // After returns the form of texts with any beginning, a mark that does not occur before, such as the end of a thought, and a text of

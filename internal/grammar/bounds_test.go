@@ -91,7 +91,7 @@ func TestLargeGrammars(t *testing.T) {
 		"literal":            {`root ::= "` + strings.Repeat("a", 1_000_000) + `"`, false},
 	} {
 		begin := time.Now()
-		g, err := GBNF(c.text, nil)
+		g, err := GBNF(c.text)
 		if (err == nil) != c.ok {
 			t.Errorf("%s: got %v", name, err)
 			continue
@@ -111,18 +111,24 @@ func TestLargeGrammars(t *testing.T) {
 	}
 }
 
-// Schemas of a grammar share the rules of JSON.
+// Schemas of a builder share the rules of JSON, and a schema that is only checked leaves nothing.
 func TestManySchemas(t *testing.T) {
-	schemas, root := make(map[string][]byte), `root ::= "x"`
-	for i := range 5_000 {
-		name := fmt.Sprint("s", i)
-		schemas[name], root = []byte(`{"type":"integer"}`), root+" "+name
+	const most = 5_000
+	b, list := NewBuilder(), make([]Part, most)
+	for i := range list {
+		var err error
+		if list[i], err = b.Schema([]byte(`{"type":"integer"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Check([]byte(`{"type":"object","properties":{"n":{"type":"integer"}}}`)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	g, err := GBNF(root, schemas)
+	g, err := b.Build(Seq(list...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Size() > 10*len(schemas) {
+	if g.Size() > 10*most {
 		t.Errorf("%d states", g.Size())
 	}
 }
@@ -147,7 +153,7 @@ func TestDistances(t *testing.T) {
 		"root ::= x x\nx ::= \"(\" x \")\" | \"a\" \"b\"":                        4,
 		"root ::= \"\" | \"a\"": 0,
 	} {
-		g, err := GBNF(text, nil)
+		g, err := GBNF(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue

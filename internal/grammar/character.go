@@ -1,6 +1,9 @@
 package grammar
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // lengths are the largest characters of one to four bytes; in between, those before and the last of the surrogates, which are none.
 var lengths = []rune{0x7f, 0x7ff, 0xd7ff, 0xdfff, 0xffff, utf8.MaxRune}
@@ -17,6 +20,17 @@ func characters(ranges []rune) Part {
 		}
 		return Alt(inUTF8(ranges)...)(b, next)
 	}
+}
+
+// Except is a character that a text does not have.
+func Except(text string) Part {
+	list := []rune(text)
+	slices.Sort(list)
+	var ranges []rune
+	for _, c := range list {
+		ranges = append(ranges, c, c)
+	}
+	return characters(others(ranges))
 }
 
 // inUTF8 returns the characters of ranges; there are none between surrogates.

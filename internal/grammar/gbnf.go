@@ -17,20 +17,11 @@ const (
 )
 
 // GBNF returns the grammar of the texts of the rule root of a grammar in GBNF, the notation of llama.cpp: literals, classes of
-// characters, groups, alternatives and repetitions. Rules that are the names of schemas are JSON texts that these accept.
-func GBNF(text string, schemas map[string][]byte, limits ...Limit) (*Grammar, error) {
+// characters, groups, alternatives and repetitions.
+func GBNF(text string, limits ...Limit) (*Grammar, error) {
 	r := &gbnfReader{Builder: NewBuilder(limits...), all: text, rest: text, rules: make(map[string]*gbnfRule)}
 	if !utf8.ValidString(text) {
 		return nil, errors.New("want valid UTF-8")
-	}
-	for name, schema := range schemas {
-		p, err := r.Schema(schema)
-		if err != nil {
-			return nil, fmt.Errorf("the schema %s: %w", name, err)
-		}
-		rule := r.rule(name)
-		rule.defined = true
-		r.Define(rule.id, p)
 	}
 	for r.space(true); r.rest != ""; r.space(true) {
 		if err := r.definition(); err != nil {

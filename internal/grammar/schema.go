@@ -59,12 +59,24 @@ func Schema(text []byte, limits ...Limit) (*Grammar, error) {
 	return b.Build(document(p))
 }
 
+// Check returns the error of a schema, and leaves the builder as it is.
+func (b *Builder) Check(text []byte) error {
+	b.ofJSON()
+	nodes, rules := len(b.nodes), len(b.rules)
+	_, err := b.Schema(text)
+	b.nodes, b.rules = b.nodes[:nodes], b.rules[:rules]
+	return err
+}
+
 // Schema returns the texts that a JSON schema accepts as a part: see the function of this name. After an error the builder is as
 // before.
 func (b *Builder) Schema(text []byte) (Part, error) {
 	b.ofJSON()
 	nodes, rules, failed := len(b.nodes), len(b.rules), b.err
 	p, err := b.schema(text)
+	if err == nil && failed == nil {
+		err = b.err
+	}
 	if err != nil { // there may be calls of rules that are not defined
 		b.nodes, b.rules, b.err = b.nodes[:nodes], b.rules[:rules], failed
 	}

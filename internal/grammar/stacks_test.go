@@ -33,7 +33,7 @@ func TestAlike(t *testing.T) {
 	} {
 		build := func() (*Grammar, error) { return Schema([]byte(c.form)) }
 		if c.form[0] != '{' {
-			build = func() (*Grammar, error) { return GBNF(c.form, nil) }
+			build = func() (*Grammar, error) { return GBNF(c.form) }
 		}
 		g, err := build()
 		if err != nil {
@@ -61,7 +61,7 @@ func TestAlike(t *testing.T) {
 
 // Forms that can be read in very many ways take bounded work, and an end stays within the tokens that are left.
 func TestManyWays(t *testing.T) {
-	g, err := GBNF("root ::= s\ns ::= \"a\" s s \"p\"? | \"b\" s \"q\"? | \"a\" s | \"b\" s \"p\"? \"q\"? | \"c\" | \"a\"", nil)
+	g, err := GBNF("root ::= s\ns ::= \"a\" s s \"p\"? | \"b\" s \"q\"? | \"a\" s | \"b\" s \"p\"? \"q\"? | \"c\" | \"a\"")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestRandomGrammars(t *testing.T) {
 		for _, name := range []string{"x", "y", "z"} {
 			text += "\n" + name + " ::= " + part(3) + " | " + part(2)
 		}
-		g, err := GBNF(text, nil)
+		g, err := GBNF(text)
 		if err != nil {
 			continue // it begins with itself, or has no finite text
 		}

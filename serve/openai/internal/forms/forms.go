@@ -3,7 +3,6 @@ package forms
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"sync"
 
@@ -96,15 +95,14 @@ func (m *Maker) Schema(schema []byte) (*text.Form, error) {
 	return m.cache.get(m, "schema "+string(schema), func(limit text.FormLimit) (*text.Form, error) { return text.SchemaForm(schema, limit) })
 }
 
-// Grammar returns the form of a grammar in GBNF, some of whose rules are schemas.
-func (m *Maker) Grammar(gbnf string, schemas map[string][]byte) (*text.Form, error) {
-	names, err := json.Marshal(schemas)
-	if err != nil { // cannot happen for texts
-		return nil, err
-	}
-	return m.cache.get(m, "grammar "+string(names)+gbnf, func(limit text.FormLimit) (*text.Form, error) {
-		return text.GrammarForm(gbnf, schemas, limit)
-	})
+// Grammar returns the form of a grammar in GBNF.
+func (m *Maker) Grammar(gbnf string) (*text.Form, error) {
+	return m.Kept("grammar "+gbnf, func(limit text.FormLimit) (*text.Form, error) { return text.GrammarForm(gbnf, limit) })
+}
+
+// Kept returns the form of a key, which it makes if it is not kept.
+func (m *Maker) Kept(key string, compile func(text.FormLimit) (*text.Form, error)) (*text.Form, error) {
+	return m.cache.get(m, key, compile)
 }
 
 // size is the size of a form with its key, in states.

@@ -376,7 +376,7 @@ func (r *request) formSources(m *forms.Maker) (list []formSource, err error) {
 		grammar *string
 	}{{"grammar", r.Grammar}, {"structured_outputs.grammar", x.Grammar}} {
 		if orZero(c.grammar) != "" { // clients of llama.cpp send an empty one for none
-			list = append(list, formSource{c.member, func() (*text.Form, error) { return m.Grammar(*c.grammar, nil) }})
+			list = append(list, formSource{c.member, func() (*text.Form, error) { return m.Grammar(*c.grammar) }})
 		}
 	}
 	if orZero(x.Object) {

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/etrun-go/etrun/internal/grammar"
 	"github.com/etrun-go/etrun/serve/openai/internal/fault"
 	"github.com/etrun-go/etrun/serve/openai/internal/forms"
 	"github.com/etrun-go/etrun/text"
@@ -17,159 +17,166 @@ import (
 // maxCalls is the number of calls in a reply whose form is prescribed.
 const maxCalls = 16
 
-var inLiteral = strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", `\n`, "\r", `\r`)
-
-// literal returns a text as GBNF.
-func literal(s string) string { return `"` + inLiteral.Replace(s) + `"` }
-
-// rule adds a rule, and returns its name.
-func (w *formWriter) rule(format string, args ...any) (name string) {
-	w.n++
-	name = "r" + strconv.Itoa(w.n)
-	fmt.Fprintf(&w.rules, "%s ::= "+format+"\n", append([]any{name}, args...)...)
-	return name
+// formWriter builds the form of a reply with calls.
+type formWriter struct {
+	*grammar.Builder
+	copied  int                     // bytes of schemas with definitions of others
+	known   map[string]grammar.Part // rules by what they are
+	loosely *looseRules
 }
 
-// Schema adds JSON of a schema, and returns the name of its rule.
-func (w *formWriter) schema(s []byte) (name string) {
-	return w.once("schema "+string(s), func() string {
-		w.n++
-		name := "s" + strconv.Itoa(w.n)
-		w.schemas[name] = s
-		return name
-	})
-}
+// looseRules are the rules of values of Gemma's models.
+type looseRules struct{ value, list, object grammar.Part }
 
-// once returns the name of the rule of a key, which it makes for the first one of that key: tools have thousands of arguments of the
-// same kinds.
-func (w *formWriter) once(key string, write func() (name string)) string {
-	name, ok := w.known[key]
-	if !ok {
-		if w.known == nil {
-			w.known = make(map[string]string)
-		}
-		name = write()
-		w.known[key] = name
+// rule adds a rule of a sequence.
+func (w *formWriter) rule(parts ...grammar.Part) grammar.Part { return w.Rule(grammar.Seq(parts...)) }
+
+// schema returns the rule of JSON of a schema.
+func (w *formWriter) schema(s []byte) (grammar.Part, error) {
+	key := "schema " + string(s)
+	if p, ok := w.known[key]; ok { // tools have thousands of arguments of the same kinds
+		return p, nil
 	}
-	return name
+	p, err := w.Schema(s)
+	if err != nil {
+		return nil, err
+	}
+	w.known[key] = w.Rule(p)
+	return w.known[key], nil
 }
 
 // noArguments is the schema of tools without one.
 const noArguments = `{"type":"object","properties":{},"additionalProperties":false}`
 
 // arguments returns the rule of the arguments of a tool as JSON.
-func (w *formWriter) arguments(t *toolFunction) (string, error) {
+func (w *formWriter) arguments(t *toolFunction) (grammar.Part, error) {
 	schema := []byte(t.Parameters)
 	if string(OrNull(schema)) == "null" {
 		schema = []byte(noArguments)
 	}
-	_, err := w.forms.Schema(schema)
+	p, err := w.schema(schema)
 	switch {
-	case fault.IsUnmade(err):
-		return "", err
-	case err != nil && t.Strict:
-		return "", fault.Refused("tools", "the parameters of %s: %v", t.Name, err)
-	case err != nil:
-		schema = []byte(AnyObject)
+	case err == nil || fault.IsUnmade(err):
+		return p, err
+	case t.Strict:
+		return nil, fault.Refused("tools", "the parameters of %s: %v", t.Name, err)
 	}
-	return w.schema(schema), nil
+	return w.schema([]byte(AnyObject))
 }
 
-// Object returns the form of a call that is a JSON object.
-func (w *formWriter) object(f *Format, t *toolFunction) (string, error) {
+// object returns the form of a call that is a JSON object.
+func (w *formWriter) object(f *Format, t *toolFunction) (grammar.Part, error) {
 	args, err := w.arguments(t)
-	return literal(cmp.Or(f.head, `{"name": `)+Quoted(t.Name)+`, "`+f.args+`": `) + " " + args + ` "}"`, err
+	return grammar.Seq(grammar.Text(cmp.Or(f.head, `{"name": `)+Quoted(t.Name)+`, "`+f.args+`": `), args, grammar.Text("}")), err
 }
 
 // head returns the form of a call whose name precedes its arguments.
-func (w *formWriter) head(f *Format, t *toolFunction) (string, error) {
+func (w *formWriter) head(f *Format, t *toolFunction) (grammar.Part, error) {
 	args, err := w.arguments(t)
-	number := `""`
+	number := grammar.Seq()
 	if f.number != "" {
-		number = literal(f.number) + " [0-9]{1,6}"
+		number = grammar.Seq(grammar.Text(f.number), grammar.Repeat(grammar.Between('0', '9'), 1, 6))
 	}
-	return strings.Join([]string{literal(f.head + t.Name), number, literal(f.named), args}, " "), err
+	return grammar.Seq(grammar.Text(f.head+t.Name), number, grammar.Text(f.named), args), err
 }
 
-// anyKey is the form of a key of arguments of any names.
-const anyKey = "[a-zA-Z_] [a-zA-Z0-9_]{0,63}"
+// anyKey is a key of arguments of any names.
+func anyKey() grammar.Part {
+	first := grammar.Alt(grammar.Between('a', 'z'), grammar.Between('A', 'Z'), grammar.Text("_"))
+	return grammar.Seq(first, grammar.Repeat(grammar.Alt(first, grammar.Between('0', '9')), 0, 63))
+}
 
 // elements returns the form of a call whose arguments are elements.
-func (w *formWriter) elements(f *Format, t *toolFunction) (string, error) {
+func (w *formWriter) elements(f *Format, t *toolFunction) (grammar.Part, error) {
 	m := f.elements
 	list, free, err := w.members(t, f)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var all strings.Builder // of thousands
-	all.WriteString(literal(f.head + t.Name + f.named + "\n"))
+	all := []grammar.Part{grammar.Text(f.head + t.Name + f.named + "\n")} // of thousands
 	if free {
-		fmt.Fprintf(&all, " (%s %s %s %s)*", literal(m.key), anyKey, literal(m.opens), w.until(literal(m.shut+"\n"), m.shut))
+		all = append(all, grammar.Many(w.rule(grammar.Text(m.key), anyKey(), grammar.Text(m.opens), w.shutBy(m.shut, m.shut+"\n"))))
 	}
 	for _, x := range list {
-		element := fmt.Sprintf("%s %s %s", literal(m.key+x.key+m.opens), x.value, literal(m.shut+"\n"))
+		element := grammar.Seq(grammar.Text(m.key+x.key+m.opens), x.value, grammar.Text(m.shut+"\n"))
 		if !x.required {
-			element = "(" + element + ")?"
+			element = grammar.Opt(element)
 		}
-		all.WriteString(" " + element)
+		all = append(all, element)
 	}
-	return all.String() + " " + literal(m.end), nil
+	return grammar.Seq(append(all, grammar.Text(m.end))...), nil
 }
 
 // loose returns the form of a call of Gemma's models.
-func (w *formWriter) loose(f *Format, t *toolFunction) (string, error) {
-	return w.listed(f, t, ":", ",", "}", func() string { return w.looseValues(f.quote).value })
+func (w *formWriter) loose(f *Format, t *toolFunction) (grammar.Part, error) {
+	values, err := w.looseValues(f.quote)
+	if err != nil {
+		return nil, err
+	}
+	return w.listed(f, t, ":", ",", "}", values.value)
 }
 
 // python returns the form of a call in Python.
-func (w *formWriter) python(f *Format, t *toolFunction) (string, error) {
-	return w.listed(f, t, "=", ", ", ")", func() string { return w.schema([]byte("true")) })
+func (w *formWriter) python(f *Format, t *toolFunction) (grammar.Part, error) {
+	free, err := w.schema([]byte("true"))
+	if err != nil {
+		return nil, err
+	}
+	return w.listed(f, t, "=", ", ", ")", free)
 }
 
 // listed returns the form of a call with its arguments in a list: their names and values with a text between, and a text between
-// arguments. free is the rule of any value.
-func (w *formWriter) listed(f *Format, t *toolFunction, equals, comma, shut string, free func() string) (string, error) {
+// arguments. free is any value.
+func (w *formWriter) listed(f *Format, t *toolFunction, equals, comma, shut string, free grammar.Part) (grammar.Part, error) {
 	list, isFree, err := w.members(t, f)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	begin, end := literal(f.head+t.Name+f.named)+" ", " "+literal(shut)
+	begin, end, between := grammar.Text(f.head+t.Name+f.named), grammar.Text(shut), grammar.Text(comma)
 	if isFree {
-		one := w.rule("%s %s %s", anyKey, literal(equals), free())
-		return begin + w.rule("(%s (%s %s)*)?", one, literal(comma), one) + end, nil
+		one := w.rule(anyKey(), grammar.Text(equals), free)
+		return grammar.Seq(begin, grammar.Opt(grammar.Seq(one, grammar.Many(grammar.Seq(between, one)))), end), nil
 	}
-	first, further := `""`, `""` // what begins with a member, without and after others
+	first, further := grammar.Seq(), grammar.Seq() // what begins with a member, without and after others
 	for _, m := range slices.Backward(list) {
-		one := w.rule("%s %s", literal(m.key+equals), m.value)
-		alone, more := one+" "+further, literal(comma)+" "+one+" "+further
+		one := w.rule(grammar.Text(m.key+equals), m.value)
+		alone, more := grammar.Seq(one, further), grammar.Seq(between, one, further)
 		if !m.required {
-			alone, more = alone+" | "+first, more+" | "+further
+			alone, more = grammar.Alt(alone, first), grammar.Alt(more, further)
 		}
-		first, further = w.rule("%s", alone), w.rule("%s", more)
+		first, further = w.Rule(alone), w.Rule(more)
 	}
-	return begin + first + end, nil
+	return grammar.Seq(begin, first, end), nil
 }
 
 // looseValues returns the rules of any values of Gemma's models.
-func (w *formWriter) looseValues(quote string) *looseRules {
+func (w *formWriter) looseValues(quote string) (*looseRules, error) {
 	if w.loosely != nil {
-		return w.loosely
+		return w.loosely, nil
 	}
-	w.n++
-	l := &looseRules{value: "r" + strconv.Itoa(w.n)}
-	text := literal(quote) + " " + w.until(literal(quote), quote)
-	l.object = w.rule(`"{" (%s ":" %s ("," %s ":" %s)*)? "}"`, anyKey, l.value, anyKey, l.value)
-	l.list = w.rule(`"[" (%s ("," %s)*)? "]"`, l.value, l.value)
-	scalar := w.schema([]byte(`{"type":["number","boolean","null"]}`))
-	fmt.Fprintf(&w.rules, "%s ::= %s | %s | %s | %s\n", l.value, text, scalar, l.list, l.object)
+	scalar, err := w.schema([]byte(`{"type":["number","boolean","null"]}`))
+	if err != nil {
+		return nil, err
+	}
+	listed := func(open string, one grammar.Part, shut string) grammar.Part {
+		further := grammar.Many(grammar.Seq(grammar.Text(","), one))
+		return w.rule(grammar.Text(open), grammar.Opt(grammar.Seq(one, further)), grammar.Text(shut))
+	}
+	value := w.Declare()
+	l := &looseRules{value: grammar.Call(value)}
+	l.object = listed("{", grammar.Seq(anyKey(), grammar.Text(":"), l.value), "}")
+	l.list = listed("[", l.value, "]")
+	text := grammar.Seq(grammar.Text(quote), w.shutBy(quote, quote))
+	w.Define(value, grammar.Alt(text, scalar, l.list, l.object))
 	w.loosely = l
-	return l
+	return l, nil
 }
 
 // memberForm is the form of an argument.
 type memberForm struct {
-	key, value string
-	required   bool
+	key      string
+	value    grammar.Part
+	required bool
 }
 
 // annotations are the keywords of schemas without an effect on values.
@@ -193,7 +200,7 @@ func (w *formWriter) members(t *toolFunction, f *Format) (list []memberForm, fre
 	for r := range needed {
 		plain = plain && listed[r]
 	}
-	_, err = w.forms.Schema(schema)
+	err = w.Check(schema)
 	if fault.IsUnmade(err) {
 		return nil, false, err
 	}
@@ -216,7 +223,7 @@ func (w *formWriter) members(t *toolFunction, f *Format) (list []memberForm, fre
 
 // member returns the form of an argument.
 func (w *formWriter) member(t *toolFunction, f *Format, root map[string]json.RawMessage, key string,
-	raw json.RawMessage) (string, error) {
+	raw json.RawMessage) (grammar.Part, error) {
 	schema := schemaOf(raw)
 	quote, end := f.quote, f.quote
 	if f.elements != nil {
@@ -233,57 +240,63 @@ func (w *formWriter) member(t *toolFunction, f *Format, root map[string]json.Raw
 	nested := quote != "" && (kind == "object" || kind == "array" || kind == "")
 	switch {
 	case end == "" && kind == "boolean" && simple: // Python
-		return `("True" | "False")`, nil
+		return grammar.Literals([]string{"True", "False"}), nil
 	case end == "":
 		return w.property(t, root, key, raw)
 	case words != nil && !slices.ContainsFunc(words, func(s string) bool { return strings.Contains(s, end) }):
-		list := make([]string, len(words))
 		for i, s := range words {
-			list[i] = literal(quote + s + quote)
+			words[i] = quote + s + quote
 		}
-		return "(" + strings.Join(list, " | ") + ")", nil
+		return grammar.Literals(words), nil
 	case !simple && t.Strict && (kind == "string" || nested):
-		return "", fault.Refused("tools", "the parameters of %s: %s: in calls of this template such values have no form beyond their type; "+
+		return nil, fault.Refused("tools", "the parameters of %s: %s: in calls of this template such values have no form beyond their type; "+
 			"want strict false", t.Name, key)
 	case kind == "string":
-		after := ""
-		if quote != "" {
-			after = literal(quote)
-		}
-		return literal(quote) + " " + w.until(after, end), nil
-	case nested && kind == "object":
-		return w.looseValues(quote).object, nil
-	case nested && kind == "array":
-		return w.looseValues(quote).list, nil
+		return grammar.Seq(grammar.Text(quote), w.shutBy(end, quote)), nil
 	case nested:
-		return w.looseValues(quote).value, nil
+		values, err := w.looseValues(quote)
+		if err != nil {
+			return nil, err
+		}
+		return values.of(kind), nil
 	}
 	return w.property(t, root, key, raw)
+}
+
+// of returns the rule of values of a type.
+func (l *looseRules) of(kind string) grammar.Part {
+	switch kind {
+	case "object":
+		return l.object
+	case "array":
+		return l.list
+	}
+	return l.value
 }
 
 // Schemas of arguments that refer to others have a copy of these.
 const maxCopied = 4 << 20
 
-// property adds JSON of an argument that is no text between marks, and returns the name of its rule.
-func (w *formWriter) property(t *toolFunction, root map[string]json.RawMessage, key string, raw json.RawMessage) (string, error) {
+// property adds JSON of an argument that is no text between marks, and returns its rule.
+func (w *formWriter) property(t *toolFunction, root map[string]json.RawMessage, key string, raw json.RawMessage) (grammar.Part, error) {
 	if !bytes.Contains(raw, []byte(`$ref`)) && !bytes.Contains(raw, []byte(`\u`)) {
-		return w.schema(raw), nil
+		return w.schema(raw)
 	}
 	schema := within(root, raw)
 	if w.copied += len(schema); w.copied > maxCopied {
-		return "", fault.Refused("tools", "the parameters of %s: in calls of this template each argument that has a $ref has a copy of the "+
+		return nil, fault.Refused("tools", "the parameters of %s: in calls of this template each argument that has a $ref has a copy of the "+
 			"definitions; these exceed %d bytes", t.Name, maxCopied)
 	}
 	var v any
 	_ = json.Unmarshal(schema, &v) // which was JSON
 	switch {
 	case refersElsewhere(v) && t.Strict:
-		return "", fault.Refused("tools", "the parameters of %s: %s: in calls of this template a $ref must be one of #/$defs/ or #/definitions/",
+		return nil, fault.Refused("tools", "the parameters of %s: %s: in calls of this template a $ref must be one of #/$defs/ or #/definitions/",
 			t.Name, key)
 	case refersElsewhere(v):
 		schema = []byte("true")
 	}
-	return w.schema(schema), nil
+	return w.schema(schema)
 }
 
 // within returns the schema of a property, with the definitions of the schema that has it.
@@ -358,44 +371,44 @@ func orList(raw json.RawMessage) []byte {
 	return raw
 }
 
-// until returns the rule of a text in which no mark occurs, which ends with something else.
-func (w *formWriter) until(end string, marks ...string) string {
-	return w.once("until "+strings.Join(append(marks, end), "\n"), func() string { return w.newUntil(end, marks) })
+// shutBy returns the rule of a text in which a mark does not occur, and a text after it that begins with the mark.
+func (w *formWriter) shutBy(mark, end string) grammar.Part {
+	key := "until " + mark + "\n" + end
+	if w.known[key] == nil {
+		w.known[key] = w.until(grammar.Text(end), mark)
+	}
+	return w.known[key]
 }
 
-func (w *formWriter) newUntil(end string, marks []string) string {
+// until returns the rule of a text in which no mark occurs, which ends with something else.
+func (w *formWriter) until(end grammar.Part, marks ...string) grammar.Part {
 	states := []string{""} // what the text ends with: the beginnings of the marks
-	class := ""
+	all := strings.Join(marks, "")
 	for _, mark := range marks {
-		for i, c := range mark {
+		for i := range mark {
 			if !slices.Contains(states, mark[:i]) {
 				states = append(states, mark[:i])
 			}
-			if char := fmt.Sprintf(`\U%08X`, c); !strings.Contains(class, char) {
-				class += char
-			}
 		}
 	}
-	first := w.n + 1
-	w.n += len(states)
-	name := func(i int) string { return "r" + strconv.Itoa(first+i) }
-	if end == "" {
-		end = `""`
+	rules := make([]int32, len(states))
+	for i := range rules {
+		rules[i] = w.Declare()
 	}
+	other := w.rule(grammar.Except(all), grammar.Call(rules[0]))
 	for i, before := range states {
-		fmt.Fprintf(&w.rules, "%s ::= [^%s] %s | %s", name(i), class, name(0), end)
-		seen := ""
-		for _, c := range strings.Join(marks, "") {
+		ways, done := []grammar.Part{other, end}, ""
+		for _, c := range all {
 			text := before + string(c)
-			if strings.ContainsRune(seen, c) || slices.ContainsFunc(marks, func(m string) bool { return strings.HasSuffix(text, m) }) {
+			if strings.ContainsRune(done, c) || slices.ContainsFunc(marks, func(m string) bool { return strings.HasSuffix(text, m) }) {
 				continue
 			}
-			seen += string(c)
-			fmt.Fprintf(&w.rules, " | %s %s", literal(string(c)), name(longestEnd(text, states)))
+			done += string(c)
+			ways = append(ways, grammar.Seq(grammar.Text(string(c)), grammar.Call(rules[longestEnd(text, states)])))
 		}
-		w.rules.WriteByte('\n')
+		w.Define(rules[i], grammar.Alt(ways...))
 	}
-	return name(0)
+	return grammar.Call(rules[0])
 }
 
 // longestEnd returns the index of the longest of several texts with which a text ends.
@@ -409,16 +422,14 @@ func longestEnd(text string, list []string) (longest int) {
 }
 
 // calls returns the form of one call, or of several.
-func (w *formWriter) calls(f *Format, u *Use) (string, error) {
-	var list []string
+func (w *formWriter) calls(f *Format, u *Use) (grammar.Part, error) {
+	list := make([]grammar.Part, len(u.Tools))
 	for i := range u.Tools {
-		one, err := f.write(w, f, &u.Tools[i])
-		if err != nil {
-			return "", err
+		var err error
+		if list[i], err = f.write(w, f, &u.Tools[i]); err != nil {
+			return nil, err
 		}
-		list = append(list, one)
 	}
-	call := w.rule("%s", strings.Join(list, " | "))
 	begin, end := f.begin, f.end
 	open, shut := f.open, f.close
 	if f.open == "[" { // the list is outside of the calls
@@ -427,39 +438,50 @@ func (w *formWriter) calls(f *Format, u *Use) (string, error) {
 	if f.each {
 		begin, end, open, shut = "", "", begin+f.pad, f.pad+end
 	}
-	one := w.rule("%s %s %s", literal(open), call, literal(shut))
+	one := w.rule(grammar.Text(open), grammar.Alt(list...), grammar.Text(shut))
 	more := maxCalls - 1
 	if u.Single || f.begin == "" {
 		more = 0
 	}
-	return w.rule("%s %s (%s %s){0,%d} %s", literal(begin), one, literal(f.between), one, more, literal(end)), nil
+	return w.rule(grammar.Text(begin), one, grammar.Repeat(grammar.Seq(grammar.Text(f.between), one), 0, more), grammar.Text(end)), nil
 }
 
-// reply writes the form of a whole reply. thought is the mark that ends the thought in which it begins, empty for none.
-func (w *formWriter) reply(f *Format, u *Use, thought string) error {
+// reply returns the form of a reply. thought is the mark that ends the thought in which it begins, empty for none.
+func (w *formWriter) reply(f *Format, u *Use, thought string) (grammar.Part, error) {
 	calls, err := w.calls(f, u)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case u.Must:
 	case u.Answer != nil:
-		calls = w.schema(u.Answer) + " | " + calls
+		answer, err := w.schema(u.Answer)
+		if err != nil {
+			return nil, fault.Refused("response_format", "%v", err)
+		}
+		calls = w.Rule(grammar.Alt(answer, calls))
 	case f.begin == "": // other texts do not begin like calls, or with a mark after which they would be read
-		calls += " | [ \\n]* ([^ \\n{\\[`<] .*)?"
+		space := grammar.Many(grammar.Alt(grammar.Text(" "), grammar.Text("\n")))
+		calls = grammar.Alt(calls, grammar.Seq(space, grammar.Opt(grammar.Seq(grammar.Except(" \n{[`<"), grammar.Many(grammar.Except(""))))))
 	case f.also != "":
-		calls = w.until(`"" | `+calls, f.begin, f.also)
+		calls = w.until(grammar.Opt(calls), f.begin, f.also)
 	default:
-		calls = w.until(`"" | `+calls, f.begin)
+		calls = w.until(grammar.Opt(calls), f.begin)
 	}
 	switch {
 	case thought != "" && (u.Must || u.Answer != nil):
-		calls = w.until(literal(thought)+` "\n"{0,2} (`+calls+")", thought)
+		return w.until(grammar.Seq(grammar.Text(thought), grammar.Repeat(grammar.Text("\n"), 0, 2), calls), thought), nil
 	case thought != "": // in which calls are none
-		calls = w.until(`"" | `+literal(thought)+" ("+calls+")", thought)
+		return w.until(grammar.Opt(grammar.Seq(grammar.Text(thought), w.Rule(calls))), thought), nil
 	}
-	fmt.Fprintf(&w.rules, "root ::= %s\n", calls)
-	return nil
+	return calls, nil
+}
+
+// build returns what builds the form of a reply.
+func (f *Format) build(u *Use, thought string) func(b *grammar.Builder) (grammar.Part, error) {
+	return func(b *grammar.Builder) (grammar.Part, error) {
+		return (&formWriter{Builder: b, known: make(map[string]grammar.Part)}).reply(f, u, thought)
+	}
 }
 
 // Form returns the form of a reply, nil if any text is one. thought is the mark that ends the thought in which it begins.
@@ -471,13 +493,13 @@ func (f *Format) Form(u *Use, thought string, m *forms.Maker) (*text.Form, error
 		return nil, fault.Refused("response_format", "together with tools: the calls of this model are JSON, too; "+
 			"want tool_choice none or required")
 	}
-	w := &formWriter{forms: m, schemas: make(map[string][]byte)}
-	if err := w.reply(f, u, thought); err != nil {
+	key, err := json.Marshal([]any{f.name, thought, u.Tools, u.Must, u.Single, OrNull(u.Answer)})
+	if err != nil { // cannot happen: it was JSON
 		return nil, err
 	}
-	form, err := m.Grammar(w.rules.String(), w.schemas)
-	if err != nil {
+	form, err := m.Kept("tools "+string(key), func(limit text.FormLimit) (*text.Form, error) { return text.NewForm(f.build(u, thought), limit) })
+	if _, refused := errors.AsType[*fault.Error](err); err != nil && !refused {
 		return nil, fault.OfForm("tools", err)
 	}
-	return form, nil
+	return form, err
 }

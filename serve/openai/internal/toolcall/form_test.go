@@ -85,13 +85,16 @@ func TestArgumentsThatRefer(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	many := []byte(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)
-	w := &formWriter{forms: forms.NewMaker(t.Context(), nil), schemas: make(map[string][]byte)}
-	err := w.reply(f, &Use{Tools: []toolFunction{{Name: "f", Parameters: many}}, Must: true}, "")
-	if err != nil || w.rules.Len() > 4*len(many) {
-		t.Errorf("%d bytes of rules for %d of parameters, %v", w.rules.Len(), len(many), err)
+	b := grammar.NewBuilder()
+	p, err := f.build(&Use{Tools: []toolFunction{{Name: "f", Parameters: many}}, Must: true}, "")(b)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 500*uint64(len(many)) {
 		t.Errorf("%d bytes were allocated for %d of parameters", after.TotalAlloc-before.TotalAlloc, len(many))
+	}
+	if g, err := b.Build(p); err != nil || g.Size() > 2*len(many) {
+		t.Errorf("%d states for %d bytes of parameters, %v", g.Size(), len(many), err)
 	}
 	for _, c := range []struct {
 		property string
@@ -102,14 +105,9 @@ func TestArgumentsThatRefer(t *testing.T) {
 		}
 		schema := `{"type":"object","properties":{` + strings.Join(properties, ",") + `},"$defs":{"d":{"type":"null","title":"` +
 			strings.Repeat("x", 100_000) + `"}}}`
-		w := &formWriter{forms: forms.NewMaker(t.Context(), nil), schemas: make(map[string][]byte)}
-		err := w.reply(f, &Use{Tools: []toolFunction{{Name: "f", Parameters: json.RawMessage(schema)}}, Must: true}, "")
-		size := 0
-		for _, s := range w.schemas {
-			size += len(s)
-		}
-		if (err == nil) != c.ok || size > maxCopied+len(schema) {
-			t.Errorf("%s: %d bytes, %v", c.property, size, err)
+		_, err := f.build(&Use{Tools: []toolFunction{{Name: "f", Parameters: json.RawMessage(schema)}}, Must: true}, "")(grammar.NewBuilder())
+		if (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.property, err)
 		}
 	}
 }

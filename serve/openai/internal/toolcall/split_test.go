@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/internal/grammar"
-	"github.com/etrun-go/etrun/serve/openai/internal/forms"
 )
 
 // division is what a splitter makes of a reply.
@@ -346,13 +345,14 @@ func TestFormsOfCalls(t *testing.T) {
 // grammarOf returns the grammar of replies.
 func grammarOf(t *testing.T, f *Format, u *Use, thought string) *grammar.Grammar {
 	t.Helper()
-	w := &formWriter{forms: forms.NewMaker(t.Context(), nil), schemas: make(map[string][]byte)}
-	if err := w.reply(f, u, thought); err != nil {
+	b := grammar.NewBuilder()
+	p, err := f.build(u, thought)(b)
+	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := grammar.GBNF(w.rules.String(), w.schemas)
+	g, err := b.Build(p)
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", f.name, err, w.rules.String())
+		t.Fatalf("%s: %v", f.name, err)
 	}
 	return g
 }

@@ -4,10 +4,9 @@ package toolcall
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 
+	"github.com/etrun-go/etrun/internal/grammar"
 	"github.com/etrun-go/etrun/serve/openai/internal/fault"
-	"github.com/etrun-go/etrun/serve/openai/internal/forms"
 )
 
 // Format is how a family of models writes calls of tools. Each call is between open and close. All of them are between begin
@@ -16,7 +15,7 @@ type Format struct {
 	name     string
 	mentions [][]string // in the model's template: all of one list
 	reader   func(f *Format, tools []toolFunction) callReader
-	write    func(w *formWriter, f *Format, t *toolFunction) (string, error) // the form of a call, in GBNF
+	write    func(w *formWriter, f *Format, t *toolFunction) (grammar.Part, error) // the form of a call
 
 	begin string // empty if the text is calls if it begins with a bracket
 	also  string // calls can begin with it, too, without begin
@@ -57,20 +56,6 @@ type callReader interface {
 	// named reports whether the name of a call is known, although no part of it was returned.
 	named() bool
 }
-
-// formWriter writes the form of a reply with calls as a grammar in GBNF.
-type formWriter struct {
-	forms   *forms.Maker
-	rules   strings.Builder
-	schemas map[string][]byte
-	n       int               // of rules with a number
-	copied  int               // bytes of schemas with definitions of others
-	known   map[string]string // names of rules by what they are
-	loosely *looseRules
-}
-
-// looseRules are the rules of values of Gemma's models.
-type looseRules struct{ value, list, object string }
 
 // pythonTag precedes calls of Llama's models.
 const pythonTag = "<|python_tag|>"
