@@ -55,8 +55,8 @@ func GrammarForm(gbnf string, limits ...FormLimit) (*Form, error) {
 	return newForm(grammar.GBNF(gbnf, limitsOf(limits)...))
 }
 
-// NewForm returns the form of the texts of a part that build makes.
-func NewForm(build func(b *grammar.Builder) (grammar.Part, error), limits ...FormLimit) (*Form, error) {
+// BuildForm returns the form of the texts of a part that build makes.
+func BuildForm(build func(b *grammar.Builder) (grammar.Part, error), limits ...FormLimit) (*Form, error) {
 	b := grammar.NewBuilder(limitsOf(limits)...)
 	p, err := build(b)
 	if err != nil {

@@ -41,7 +41,8 @@ func (a *Sink) items(tokens []text.Token) (list []tokenItem) {
 
 func (a *Sink) candidate(id int, p float32) candidate {
 	b, _ := a.tokenizer.Append(nil, id) // unknown tokens have no text
-	c := candidate{Token: strings.ToValidUTF8(string(b), "\uFFFD"), LogProb: max(float64(p), -math.MaxFloat32), Bytes: make([]int, len(b)), id: id}
+	c := candidate{Token: strings.ToValidUTF8(string(b), "\uFFFD"), LogProb: max(float64(p), -math.MaxFloat32),
+		Bytes: make([]int, len(b)), id: id}
 	for i, x := range b {
 		c.Bytes[i] = int(x)
 	}

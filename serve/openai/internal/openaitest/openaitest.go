@@ -45,7 +45,8 @@ func Model(t *testing.T) *text.Model {
 // Template returns a template with a place for tools, which writes a call of f in a way.
 func Template(call string) string {
 	return `{% if tools %}Tools: {{ tools | tojson }}{% endif %}{% for m in messages %}<{{ m.role }}>{{ m.content }}` +
-		`{% for c in m.tool_calls or [] %}{% set f = c.function %}` + call + `{% endfor %}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}`
+		`{% for c in m.tool_calls or [] %}{% set f = c.function %}` + call + `{% endfor %}{% endfor %}` +
+		`{% if add_generation_prompt %}<assistant>{% endif %}`
 }
 
 // Schema is a schema of the description of the API.

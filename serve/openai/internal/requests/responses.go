@@ -406,7 +406,8 @@ func (r *Response) readFormat() error {
 
 // repeated returns the members that the response repeats.
 func (r *Response) repeated() *answer.Repeated {
-	a := &answer.Repeated{Instructions: r.Instructions, MaxTokens: r.MaxTokens, Metadata: r.Metadata, Parallel: r.Parallel == nil || *r.Parallel,
+	a := &answer.Repeated{Instructions: r.Instructions, MaxTokens: r.MaxTokens, Metadata: r.Metadata,
+		Parallel:  r.Parallel == nil || *r.Parallel,
 		Reasoning: answer.Reasoning{Effort: r.Reasoning.Effort}, Temperature: 1, Text: answer.Text{Format: r.Text.Format},
 		Choice: r.Choice, Tools: r.Tools, TopP: 1, Truncation: "disabled"}
 	if r.Text.Format == nil {

@@ -497,7 +497,9 @@ func (f *Format) Form(u *Use, thought string, m *forms.Maker) (*text.Form, error
 	if err != nil { // cannot happen: it was JSON
 		return nil, err
 	}
-	form, err := m.Kept("tools "+string(key), func(limit text.FormLimit) (*text.Form, error) { return text.NewForm(f.build(u, thought), limit) })
+	form, err := m.Kept("tools "+string(key), func(limit text.FormLimit) (*text.Form, error) {
+		return text.BuildForm(f.build(u, thought), limit)
+	})
 	if _, refused := errors.AsType[*fault.Error](err); err != nil && !refused {
 		return nil, fault.OfForm("tools", err)
 	}
