@@ -28,7 +28,8 @@ type document struct {
 // codeBlock is a fenced block of code.
 type codeBlock struct {
 	language string
-	line     int // of the opening fence
+	reason   string // why its commands are not tested, empty if they are
+	line     int    // of the opening fence
 	lines    []string
 }
 
@@ -64,10 +65,11 @@ func parseDocument(path, text string) *document {
 	d := &document{path: path}
 	var block *codeBlock
 	for i, line := range strings.Split(text, "\n") {
-		language, fence := strings.CutPrefix(strings.TrimSpace(line), "```")
+		info, fence := strings.CutPrefix(strings.TrimSpace(line), "```")
 		switch {
 		case fence && block == nil:
-			block = &codeBlock{language: language, line: i + 1}
+			language, reason, _ := strings.Cut(info, notTested)
+			block = &codeBlock{language: language, reason: reason, line: i + 1}
 		case fence:
 			d.blocks, block = append(d.blocks, *block), nil
 		case block != nil:
@@ -160,9 +162,8 @@ type shownCommand struct {
 	output []string
 }
 
-// notTested marks a command that cannot run in the tests, at the end of its line, or on a
-// line before it for the rest of the block.
-var notTested = regexp.MustCompile(`\s*# not tested: (.+)$`)
+// notTested follows the language of a block whose commands cannot run in the tests, before the reason. No reader sees it.
+const notTested = " not tested: "
 
 // comment is the rest of a line from a # that follows a space.
 var comment = regexp.MustCompile(`\s+#\s.*$`)
@@ -170,20 +171,13 @@ var comment = regexp.MustCompile(`\s+#\s.*$`)
 // commands returns the commands of a block: the lines with a prompt of a console, all lines
 // of a shell script.
 func (b *codeBlock) commands() (list []shownCommand) {
-	rest := ""
 	for i, line := range b.lines {
 		line = strings.TrimRight(line, " ")
 		command, prompt := strings.CutPrefix(line, "$ ")
-		reason := rest
-		if m := notTested.FindStringSubmatch(line); m != nil {
-			reason = m[1]
-		}
 		switch {
-		case strings.HasPrefix(line, "# not tested: "):
-			rest = reason
 		case line == "" || strings.HasPrefix(line, "# "):
 		case prompt || b.language == "sh":
-			list = append(list, shownCommand{text: comment.ReplaceAllString(command, ""), line: b.line + 1 + i, reason: reason})
+			list = append(list, shownCommand{text: comment.ReplaceAllString(command, ""), line: b.line + 1 + i, reason: b.reason})
 		case len(list) > 0:
 			list[len(list)-1].output = append(list[len(list)-1].output, line)
 		default:
@@ -300,7 +294,7 @@ func (c *shownCommand) check(t *testing.T) error {
 	case fields[0] == "go" && len(fields) > 2:
 		return checkGo(fields[2:])
 	}
-	return fmt.Errorf("the test cannot run it; mark it with \"# not tested: REASON\"")
+	return fmt.Errorf("the test cannot run it; write the reason behind the block's language, as ```sh%sREASON", notTested)
 }
 
 func checkMake(makefile string, args []string) error {
