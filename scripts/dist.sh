@@ -90,7 +90,7 @@ PC
 
 # Files that go with every program.
 documents() { # FOLDER
-	cp README.md LICENSE CHANGELOG.md "$1"
+	cp README.md LICENSE NOTICE CHANGELOG.md "$1"
 	cp -r docs "$1/docs"
 	cp -r "$work/bom/licenses" "$1/licenses"
 	mkdir -p "$1/man" "$1/completions" "$1/systemd"
@@ -109,7 +109,7 @@ examples() { # FOLDER
 
 # copyright writes the licenses of a package's contents.
 copyright() {
-	cat LICENSE
+	cat NOTICE LICENSE
 	find "$work/bom/licenses" -type f | sort | while read -r file; do
 		printf '\n\n%s\n\n' "${file#"$work/bom/licenses/"}"
 		cat "$file"
