@@ -63,7 +63,7 @@ func (r *Report) Facts() []string {
 	} else {
 		what += ": texts as streams"
 	}
-	what += fmt.Sprintf(", %d different, of up to %d bytes", r.Requests, r.Bytes)
+	what += fmt.Sprintf("; requests in the data: %d, the largest of %d bytes", r.Requests, r.Bytes)
 	loop := "closed loop: each client sends its next request when its last one was answered"
 	if r.InFlight > 0 {
 		loop = fmt.Sprintf("open loop, %s intervals, at most %d requests in progress: times are from when a request was due", r.Loop, r.InFlight)

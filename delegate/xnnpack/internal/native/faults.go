@@ -136,5 +136,5 @@ func DescribeFaults(lib *xnn.Soname) string {
 	if len(nodes) == 0 {
 		return ""
 	}
-	return "; in Go, because it computes them" + Wrongly + ": " + strings.Join(nodes, ", ")
+	return "; the engine in Go computes what this library computes" + Wrongly + ": " + strings.Join(nodes, ", ")
 }

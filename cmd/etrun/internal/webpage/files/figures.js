@@ -61,7 +61,7 @@ const figures = (function () {
       for (let i = 0; i < bounds.length; i++) if ((sum += counts[i]) >= q * total) return time(bounds[i]);
       return "";
     };
-    element("p", `${total === 1 ? "1 time" : total + " times"}, from ${time(lo ? bounds[lo - 1] : 0)} to ${time(bounds[hi])}; half within ${quantile(0.5)}, 99 of 100 within ${quantile(0.99)}`,
+    element("p", `${total === 1 ? "1 time" : total + " times"}, from ${time(lo ? bounds[lo - 1] : 0)} to ${time(bounds[hi])}; p50 ${quantile(0.5)}, p90 ${quantile(0.9)}, p99 ${quantile(0.99)}`,
       card, { class: "soft" });
   }
 
@@ -76,7 +76,7 @@ const figures = (function () {
     const most = Math.max(1, ...list);
     const drawing = svg("svg", { class: "line", viewBox: `0 0 ${KEPT - 1} 60`, preserveAspectRatio: "none", role: "img", "aria-label": "requests in progress" }, card);
     svg("polyline", { points: list.map((v, i) => `${KEPT - list.length + i},${58 - 54 * v / most}`).join(" ") }, drawing);
-    element("p", `requests running and waiting in the last three minutes, at most ${Math.max(...list)}`, card, { class: "soft" });
+    element("p", `requests in progress or in the queue, last three minutes; maximum ${Math.max(...list)}`, card, { class: "soft" });
   }
 
   function rate(model, total) {

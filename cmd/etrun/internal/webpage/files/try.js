@@ -195,7 +195,7 @@ const trying = (function () {
     button.disabled = true;
     try {
       const answer = await api.infer(one("try-model").value, one("try-method").value, inputs.map((i) => i.tensor()));
-      one("try-time").textContent = `${answer.took.toFixed(1)} ms, the way to the server included`;
+      one("try-time").textContent = `${answer.took.toFixed(1)} ms, with the network`;
       outputs.replaceChildren();
       answer.outputs.forEach((out) => show.output(out, outputs));
     } catch (e) {
