@@ -130,7 +130,7 @@ func TestWebPageInBrowser(t *testing.T) {
 		b.Drag("canvas.pad", drawn...)
 		b.Play([]browsertest.Step{
 			{"the digit", "", "document.querySelector('.bars tbody td')?.textContent", "3"},
-			{"a plot", "", "document.querySelectorAll('canvas.plot').length", "1"},
+			{"no plot of scores", "", "document.querySelectorAll('canvas.plot').length", "0"},
 			{"fits", "", fits, "true"},
 			{"controls stay in their box", "", "[...document.querySelectorAll('#try-inputs input, #try-inputs select')].every(e => e.getBoundingClientRect().right <= document.getElementById('try-inputs').getBoundingClientRect().right)", "true"},
 		})
@@ -140,13 +140,15 @@ func TestWebPageInBrowser(t *testing.T) {
 			{"sums", "(s => { s.value = 'sums'; s.dispatchEvent(new Event('change')) })(document.getElementById('try-model'))", "document.querySelector('#try-inputs h3')?.textContent", "input_0: FP32 4"},
 			{"a sum", "(t => { t.value = '1, 2.5 3 4'; t.dispatchEvent(new Event('input')) })(document.querySelector('#try-inputs textarea')); document.getElementById('try-run').click()", "document.querySelector('#try-outputs code')?.textContent.split(' ').length", "4"},
 			{"chat", "location.hash = '#chat'", "[...document.getElementById('chat-model').options].map(o => o.value).join()", "words"},
-			{"a text", "document.getElementById('chat-form').value = 'text'; document.getElementById('chat-max').value = 8; document.getElementById('chat-text').value = 'Hi'; document.getElementById('chat-send').click()", "document.getElementById('chat-rate').textContent.includes('ended by')", "true"},
+			{"no template, no chat", "", "document.getElementById('chat-form').value + document.getElementById('chat-note').textContent.includes('no chat template')", "texttrue"},
+			{"a text", "document.getElementById('chat-max').value = 8; document.getElementById('chat-text').value = 'Hi'; document.getElementById('chat-send').click()", "document.getElementById('chat-rate').textContent.includes('ended by')", "true"},
 			{"fits", "", fits, "true"},
 		})
 		shot("chat")
 		b.Play([]browsertest.Step{
 			{"figures", "location.hash = '#figures'", "[...document.querySelectorAll('#figure-list .card > h3:first-child')].map(h => h.textContent).join()", "digits,sums,vectors,words"},
 			{"a histogram", "", "document.querySelectorAll('svg.histogram rect').length > 2", "true"},
+			{"axes", "", "[...document.querySelectorAll('.axes')].every(a => a.querySelectorAll('.below span').length > 1 && a.querySelector('.scale').textContent)", "true"},
 			{"fits", "", fits, "true"},
 			{"dark", "document.documentElement.dataset.theme = 'light'; document.getElementById('theme').click()", "getComputedStyle(document.body).backgroundColor", "rgb(20, 23, 26)"},
 		})
@@ -154,4 +156,41 @@ func TestWebPageInBrowser(t *testing.T) {
 		b.Play([]browsertest.Step{{"models, dark", "location.hash = '#models'", state + ".includes('sums ready')", "true"}})
 		shot("models-dark")
 	}
+}
+
+// Conversations are kept in the browser, edited and asked again; replies are Markdown without markup.
+func TestWebPageChats(t *testing.T) {
+	m := model("words", "../../../../text/testdata/dynamic.pte")
+	m.Tokenizer, m.Template = "../../../../text/testdata/bytes.json", filepath.Join(t.TempDir(), "template.jinja")
+	if err := os.WriteFile(m.Template, []byte("{% for m in messages %}{{ m.content }}{% endfor %}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, nil, m)
+	b := browsertest.Open(t, r.url+"/#chat", 390)
+	const roles = "[...document.querySelectorAll('#chat-log .message')].map(m => m.classList[1]).join()"
+	click := func(button string) string {
+		return "[...document.querySelectorAll('#chat-log button')].findLast(b => b.textContent === '" + button + "').click()"
+	}
+	send := func(text string) string {
+		return "document.getElementById('chat-text').value = '" + text + "'; document.getElementById('chat-send').click()"
+	}
+	const idle = "!document.getElementById('chat-send').disabled && "
+	const kept = "JSON.parse(localStorage.getItem('etrun-chats')).map(c => c.messages.map(m => m.role === 'user' ? m.content : '.').join('')).join()"
+	b.Play([]browsertest.Step{
+		{"chat", "document.getElementById('chat-max').value = 3; document.getElementById('chat-seed').value = 1", "document.getElementById('chat-form').value + document.getElementById('chat-model').value", "chatwords"},
+		{"a message", send("one"), idle + roles, "user,assistant"},
+		{"the next", send("two"), idle + "document.getElementById('chat-fault').textContent + " + roles, "user,assistant,user,assistant"},
+		{"is kept", "", kept, "one.two."},
+		{"again", click("again"), idle + roles, "user,assistant,user,assistant"},
+		{"edit", click("edit"), "document.getElementById('chat-text').value + " + roles, "twouser,assistant"},
+		{"another", send("three"), idle + kept, "one.three."},
+		{"a new chat", "document.getElementById('chat-new').click()", roles, ""},
+		{"in it", send("four"), idle + kept, "four.,one.three."},
+		{"the earlier one", "(s => { s.selectedIndex = 2; s.dispatchEvent(new Event('change')) })(document.getElementById('chat-kept'))", roles, "user,assistant,user,assistant"},
+		{"delete it", "document.getElementById('chat-forget').click()", kept, "four."},
+		{"markdown", "markdown.show('# A & b\\n- *c*\\n- `d<e`\\n\\n```go\\nx < y\\n```\\n<img src=x onerror=alert(1)> [l](javascript:alert(1)) [m](https://e.example) ![p](https://e.example/p.png)\\n\\n|a|b|\\n|-|-:|\\n|1|2|\\n', document.getElementById('chat-log'))",
+			"[...document.querySelectorAll('#chat-log :is(h3, em, pre code, td, a)')].map(e => e.textContent).join('|')", "A & b|c|x < y|m|p|1|2"},
+		{"no markup", "", "document.querySelectorAll('#chat-log :is(img, script, a[href^=j])').length", "0"},
+		{"fits", "", "document.documentElement.scrollWidth <= innerWidth", "true"},
+	})
 }

@@ -1,12 +1,94 @@
 "use strict";
-// Conversations with language models, as streams of server-sent events.
+// Conversations with language models, as streams of server-sent events. This browser keeps them.
 const chat = (function () {
-  let messages = [], stop = null;
+  const KEY = "etrun-chats", KEPT = 50;
+  let now = fresh(), stop = null; // the conversation that is shown, and how its stream ends
 
-  function bubble(role, text) {
-    const e = element("div", null, one("chat-log"), { class: "message " + role });
-    element("span", role === "user" ? "you" : one("chat-model").value, e, { class: "who" });
-    return element("span", text, e);
+  function fresh() {
+    return { id: Date.now(), messages: [] };
+  }
+
+  function kept() {
+    try {
+      const list = JSON.parse(localStorage.getItem(KEY));
+      return Array.isArray(list) ? list.filter((c) => c && Array.isArray(c.messages)) : [];
+    } catch {
+      return [];
+    }
+  }
+
+  // Keeps the newest conversations, fewer if the browser has no room for them.
+  function keep(list) {
+    for (list = list.slice(0, KEPT); ; list.pop()) {
+      try {
+        localStorage.setItem(KEY, JSON.stringify(list));
+        break;
+      } catch {
+        if (!list.length) return;
+      }
+    }
+    listKept();
+  }
+
+  function save() {
+    now.model = one("chat-model").value;
+    now.system = one("chat-system").value;
+    keep([...(now.messages.length ? [now] : []), ...kept().filter((c) => c.id !== now.id)]);
+  }
+
+  function listKept() {
+    const select = one("chat-kept"), list = kept();
+    select.replaceChildren();
+    element("option", list.length ? "earlier chats …" : "no earlier chats", select, { value: "" });
+    for (const c of list) element("option", String((c.messages[0] || {}).content || "").slice(0, 60), select, { value: c.id });
+    select.value = list.some((c) => c.id === now.id) ? now.id : "";
+    one("chat-forget").disabled = !select.value;
+  }
+
+  // A message, and the elements of its thought and its text.
+  function bubble(m, name) {
+    const box = element("div", null, one("chat-log"), { class: "message " + m.role });
+    element("span", m.role === "user" ? "you" : name || one("chat-model").value, box, { class: "who" });
+    const thought = element("details", null, box, { class: "thought" });
+    element("summary", "thought", thought);
+    const parts = { thought, thoughtText: element("div", null, thought, { class: "plain" }), text: element("div", null, box) };
+    parts.show = () => {
+      thought.hidden = !m.thought;
+      parts.thoughtText.textContent = m.thought || "";
+      if (m.role === "user" || m.plain) {
+        parts.text.className = "plain";
+        parts.text.textContent = m.content;
+      } else {
+        markdown.show(m.content, parts.text);
+      }
+    };
+    parts.show();
+    return { ...parts, box };
+  }
+
+  // The conversation with the buttons of its messages.
+  function draw() {
+    one("chat-log").replaceChildren();
+    now.messages.forEach((m, i) => {
+      const row = element("div", null, bubble(m, now.model).box, { class: "row" });
+      const button = (name, f) => element("button", name, row, { type: "button" }).addEventListener("click", f);
+      if (m.role === "user") {
+        button("edit", () => {
+          if (stop) return;
+          one("chat-text").value = m.content;
+          one("chat-text").focus();
+          now.messages.length = i;
+          draw();
+        });
+      } else if (i === now.messages.length - 1) {
+        button("again", () => {
+          if (stop) return;
+          now.messages.length = i;
+          draw();
+          reply();
+        });
+      }
+    });
   }
 
   // The objects of a stream, one after the other.
@@ -28,75 +110,106 @@ const chat = (function () {
     }
   }
 
-  function request(text) {
-    const form = one("chat-form").value, body = { model: one("chat-model").value, stream: true, stream_options: { include_usage: true } };
-    const number = (id, name) => { if (one(id).value !== "") body[name] = Number(one(id).value); };
+  function body() {
+    const b = { model: one("chat-model").value, stream: true, stream_options: { include_usage: true } };
+    const number = (id, name) => { if (one(id).value !== "") b[name] = Number(one(id).value); };
     number("chat-temperature", "temperature");
     number("chat-top-p", "top_p");
     number("chat-top-k", "top_k");
     number("chat-max", "max_tokens");
     number("chat-seed", "seed");
-    if (form === "text") return ["/v1/completions", { ...body, prompt: text }];
-    const system = one("chat-system").value.trim();
-    return ["/v1/chat/completions", { ...body, messages: [...(system ? [{ role: "system", content: system }] : []), ...messages] }];
+    return b;
   }
 
-  async function stream(path, body, into) {
+  // Adds the stream of an answer to a message, which is shown once per frame.
+  async function stream(path, request, m, parts) {
     const begun = performance.now();
-    let first = 0, parts = 0, usage = null, finish = "";
+    let first = 0, pieces = 0, usage = null, finish = "", due = false;
     const rate = () => {
-      const n = usage ? usage.completion_tokens : parts, took = (performance.now() - first) / 1000;
-      one("chat-rate").textContent = first ? `${n} tokens, first after ${(first - begun).toFixed(0)} ms` +
-        (n > 1 && took > 0 ? `, ${((n - 1) / took).toFixed(1)} tokens per second` : "") + (finish ? `, ended by ${finish}` : "") : "";
+      if (!first) return;
+      const n = usage ? usage.completion_tokens : pieces, took = performance.now() - first;
+      one("chat-rate").textContent = `${n} tokens, first after ${(first - begun).toFixed(0)} ms` +
+        (n > 1 && took >= 100 ? `, ${((n - 1) / took * 1000).toFixed(1)} tokens per second` : "") + (finish ? `, ended by ${finish}` : "");
     };
-    const answer = await api.post(path, body, stop.signal);
+    const show = () => {
+      due = false;
+      parts.show();
+      if (!usage) rate();
+    };
+    const answer = await api.post(path, request, stop.signal);
     for await (const e of events(answer)) {
       if (e.error) throw new Error(e.error.message || "the run failed");
       if (e.usage) usage = e.usage;
       const choice = (e.choices || [])[0];
-      if (choice) {
-        const piece = choice.text ?? (choice.delta || {}).content ?? "";
-        if (piece && !first) first = performance.now();
-        if (piece) parts++;
-        into.textContent += piece;
-        finish = choice.finish_reason || finish;
+      if (!choice) continue;
+      const delta = choice.delta || {}, text = choice.text ?? delta.content ?? "", thought = delta.reasoning_content ?? "";
+      if (text || thought) {
+        first = first || performance.now();
+        pieces++;
       }
-      if (!usage) rate();
+      m.content += text;
+      if (thought) m.thought = (m.thought || "") + thought;
+      parts.thought.open = !!m.thought && !m.content;
+      finish = choice.finish_reason || finish;
+      if (!due) requestAnimationFrame(show);
+      due = true;
     }
-    if (usage) rate();
+    show();
+    rate();
   }
 
-  function busy(on) {
-    one("chat-send").disabled = on;
-    one("chat-stop").disabled = !on;
-  }
-
-  async function send(text) {
-    const form = one("chat-form").value;
-    one("chat-fault").textContent = "";
-    one("chat-rate").textContent = "";
-    one("chat-text").value = "";
-    bubble("user", text);
-    if (form === "chat") messages.push({ role: "user", content: text });
-    const into = bubble("assistant", form === "text" ? text : "");
+  // Streams the answer to a request into a message; a message without text is dropped.
+  async function run(path, request, m) {
+    one("chat-fault").textContent = one("chat-rate").textContent = "";
     stop = new AbortController();
-    busy(true);
+    one("chat-send").disabled = true;
+    one("chat-stop").disabled = false;
+    const parts = bubble(m);
     try {
-      await stream(...request(text), into);
+      await stream(path, request, m, parts);
     } catch (e) {
       if (e.name !== "AbortError") one("chat-fault").textContent = e.message;
       else one("chat-rate").textContent += ", stopped";
     }
-    busy(false);
-    if (form !== "chat") return;
-    if (into.textContent) messages.push({ role: "assistant", content: into.textContent });
-    else messages.pop();
+    parts.show();
+    stop = null;
+    one("chat-send").disabled = false;
+    one("chat-stop").disabled = true;
+  }
+
+  async function reply() {
+    const system = one("chat-system").value.trim(), chat = now, m = { role: "assistant", content: "" };
+    const messages = [...(system ? [{ role: "system", content: system }] : []), ...chat.messages.map(({ role, content }) => ({ role, content }))];
+    await run("/v1/chat/completions", { ...body(), messages }, m);
+    if (chat !== now) return; // another one was begun meanwhile
+    if (m.content || m.thought) chat.messages.push(m);
+    save();
+    draw();
+  }
+
+  function send(text) {
+    one("chat-text").value = "";
+    if (one("chat-form").value === "text") {
+      bubble({ role: "user", content: text });
+      return run("/v1/completions", { ...body(), prompt: text }, { role: "assistant", content: text, plain: true });
+    }
+    now.messages.push({ role: "user", content: text });
+    draw();
+    return reply();
+  }
+
+  function begin(c) {
+    if (stop) stop.abort();
+    now = c;
+    one("chat-rate").textContent = one("chat-fault").textContent = "";
+    draw();
+    listKept();
   }
 
   one("chat-ask").addEventListener("submit", (e) => {
     e.preventDefault();
     const text = one("chat-text").value;
-    if (text.trim() && !one("chat-send").disabled) send(text);
+    if (text.trim() && !stop) send(text);
   });
   one("chat-text").addEventListener("keydown", (e) => {
     if (e.key !== "Enter" || e.shiftKey || e.isComposing) return;
@@ -104,12 +217,28 @@ const chat = (function () {
     one("chat-ask").requestSubmit();
   });
   one("chat-stop").addEventListener("click", () => stop && stop.abort());
-  one("chat-new").addEventListener("click", () => {
-    if (stop) stop.abort();
-    messages = [];
-    one("chat-log").replaceChildren();
-    one("chat-rate").textContent = one("chat-fault").textContent = "";
+  one("chat-new").addEventListener("click", () => begin(fresh()));
+  one("chat-kept").addEventListener("change", () => {
+    const c = kept().find((x) => String(x.id) === one("chat-kept").value);
+    if (!c) return;
+    one("chat-system").value = c.system || "";
+    if ([...one("chat-model").options].some((o) => o.value === c.model)) one("chat-model").value = c.model;
+    setModel();
+    begin(c);
   });
+  one("chat-forget").addEventListener("click", () => {
+    keep(kept().filter((c) => c.id !== now.id));
+    begin(fresh());
+  });
+  one("chat-model").addEventListener("change", setModel);
+
+  // A model without a template continues texts only.
+  function setModel() {
+    const m = models.list().find((x) => x.name === one("chat-model").value), form = one("chat-form"), chats = !m || m.chats;
+    form.querySelector("[value=chat]").disabled = !chats;
+    if (!chats) form.value = "text";
+    one("chat-note").textContent = chats ? "" : "This model has no chat template: it continues the text that you send.";
+  }
 
   async function view() {
     await models.refresh();
@@ -121,6 +250,8 @@ const chat = (function () {
     if (usable.some((m) => m.name === before)) select.value = before;
     one("chat-none").hidden = usable.length > 0;
     one("chat-body").hidden = !usable.length;
+    setModel();
+    listKept();
   }
 
   return { view };

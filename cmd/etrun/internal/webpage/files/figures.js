@@ -27,6 +27,16 @@ const figures = (function () {
     return e;
   }
 
+  // A drawing between its axes: the largest and the smallest value, and below it labels at the right end of equal parts.
+  function axes(card, name, most, labels, box, title) {
+    const frame = element("div", null, card, { class: "axes soft" }), scale = element("div", null, frame, { class: "scale" });
+    for (const v of [most, 0]) element("span", v, scale);
+    const drawing = svg("svg", { class: name, viewBox: box, preserveAspectRatio: "none", role: "img", "aria-label": title }, frame);
+    const below = element("div", null, frame, { class: "below" });
+    for (const l of labels) element("span", l, below);
+    return drawing;
+  }
+
   const time = (s) => s >= 1 ? `${+s.toFixed(2)} s` : s >= 1e-3 ? `${+(s * 1e3).toFixed(2)} ms` : `${+(s * 1e6).toFixed(1)} µs`;
 
   function bytes(n) {
@@ -51,17 +61,19 @@ const figures = (function () {
     const used = counts.map((c, i) => c > 0 ? i : -1).filter((i) => i >= 0), lo = used[0], hi = used[used.length - 1];
     const shown = counts.slice(lo, hi + 1), most = Math.max(...shown), width = 100 / shown.length;
     element("h3", title, card);
-    const drawing = svg("svg", { class: "histogram", viewBox: "0 0 100 90", preserveAspectRatio: "none", role: "img", "aria-label": title }, card);
+    const edge = (i) => time(i ? bounds[i - 1] : 0), every = Math.ceil(shown.length / 5);
+    const labels = shown.map((_, i) => (shown.length - 1 - i) % every ? "" : time(bounds[lo + i]));
+    const drawing = axes(card, "histogram", most, labels, "0 0 100 90", title);
     shown.forEach((c, i) => {
-      const r = svg("rect", { x: i * width, width: Math.max(width - 0.4, 0.2), y: 90 - 86 * c / most, height: 86 * c / most }, drawing);
-      svg("title", {}, r).textContent = `${c} up to ${time(bounds[lo + i])}`;
+      const r = svg("rect", { x: i * width, width: Math.max(width - 0.4, 0.2), y: 90 - 90 * c / most, height: 90 * c / most }, drawing);
+      svg("title", {}, r).textContent = `${c} from ${edge(lo + i)} to ${time(bounds[lo + i])}`;
     });
     const quantile = (q) => {
       let sum = 0;
       for (let i = 0; i < bounds.length; i++) if ((sum += counts[i]) >= q * total) return time(bounds[i]);
       return "";
     };
-    element("p", `${total === 1 ? "1 time" : total + " times"}, from ${time(lo ? bounds[lo - 1] : 0)} to ${time(bounds[hi])}; p50 ${quantile(0.5)}, p90 ${quantile(0.9)}, p99 ${quantile(0.99)}`,
+    element("p", `n = ${total}, from ${edge(lo)}; p50 ≤ ${quantile(0.5)}, p90 ≤ ${quantile(0.9)}, p99 ≤ ${quantile(0.99)}`,
       card, { class: "soft" });
   }
 
@@ -74,9 +86,9 @@ const figures = (function () {
     const total = find(texts ? "etrun_texts_total" : "etrun_inferences_total");
     element("p", (texts ? "" : `${now} running, `) + `${length} waiting, ${total} ${texts ? "texts" : "runs"} so far` + rate(model, total), card);
     const most = Math.max(1, ...list);
-    const drawing = svg("svg", { class: "line", viewBox: `0 0 ${KEPT - 1} 60`, preserveAspectRatio: "none", role: "img", "aria-label": "requests in progress" }, card);
+    element("h3", "requests in progress and in the queue", card);
+    const drawing = axes(card, "line", most, ["−2 min", "−1 min", "now"], `0 0 ${KEPT - 1} 60`, "requests in progress and in the queue");
     svg("polyline", { points: list.map((v, i) => `${KEPT - list.length + i},${58 - 54 * v / most}`).join(" ") }, drawing);
-    element("p", `requests in progress or in the queue, last three minutes; maximum ${Math.max(...list)}`, card, { class: "soft" });
   }
 
   function rate(model, total) {

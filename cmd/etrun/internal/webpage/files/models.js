@@ -19,6 +19,7 @@ const models = (function () {
     list.forEach((m) => {
       m.text = texts.has(m.name);
       m.vectors = m.text && texts.get(m.name).includes("embedding");
+      m.chats = m.text && texts.get(m.name).includes("chat");
     });
     return list;
   }

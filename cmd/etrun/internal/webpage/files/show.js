@@ -1,6 +1,7 @@
 "use strict";
 // Results of a model: the largest elements, a picture, a plot, the numbers.
 const show = (function () {
+  const mostClasses = 1100; // a longer row is a signal
   const short = (x) => Number.isInteger(x) ? String(x) : Number(x.toPrecision(5)).toString();
 
   function top(values, parent, softmax) {
@@ -92,9 +93,9 @@ const show = (function () {
       return;
     }
     const last = out.shape[out.shape.length - 1], p = asPicture(out.shape);
-    if (last === values.length && !p) classes(values, card);
-    else if (p) picture(values, p, card);
-    if (!p) plot(values, card);
+    if (p) picture(values, p, card);
+    else if (last === values.length && values.length <= mostClasses) classes(values, card);
+    else plot(values, card);
     const d = element("details", null, card);
     element("summary", "numbers", d);
     element("code", values.slice(0, 256).map(short).join(" ") + (values.length > 256 ? " …" : ""), d);

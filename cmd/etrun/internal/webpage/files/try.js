@@ -93,16 +93,17 @@ const trying = (function () {
       ctx.strokeStyle = "#fff";
       ctx.lineWidth = 200 / this.picture.w * 1.3;
       ctx.lineCap = ctx.lineJoin = "round";
+      const at = (e) => [e.offsetX * pad.width / pad.clientWidth, e.offsetY * pad.height / pad.clientHeight];
       let down = false;
       pad.addEventListener("pointerdown", (e) => {
         down = true;
         pad.setPointerCapture(e.pointerId);
         ctx.beginPath();
-        ctx.moveTo(e.offsetX, e.offsetY);
+        ctx.moveTo(...at(e));
       });
       pad.addEventListener("pointermove", (e) => {
         if (!down) return;
-        ctx.lineTo(e.offsetX, e.offsetY);
+        ctx.lineTo(...at(e));
         ctx.stroke();
       });
       const end = () => {
