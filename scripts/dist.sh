@@ -213,6 +213,7 @@ go build -tags nodl -o "$own" ./cmd/etrun
 "$own" completion fish >"$work/completions/etrun.fish"
 # shellcheck disable=SC2046 # a list of programs
 (cd tools && go run ./bom -version "$version" -out "$work/bom" $(find "$work"/*/etrun -type f | sort))
+cp cmd/etrun/internal/webpage/LICENSE.marked "$work/bom/licenses"
 cp "$work/bom/etrun.cdx.json" "$dist/etrun-$version.cdx.json"
 
 echo "$programs" | while read -r name _; do
