@@ -7,8 +7,8 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/safetensors"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/wav"
 	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/media/sound"
 )
 
 // startBytes is the number of first bytes that identify a file format.
@@ -25,7 +25,7 @@ func kindOf(start []byte) (kind Source, ok bool) {
 		return Archive, true
 	case has("\x89PNG\r\n\x1a\n"), has("\xff\xd8\xff") && len(start) > 3 && start[3] >= 0xc0:
 		return Picture, true
-	case wav.IsStart(start):
+	case sound.IsStart(start):
 		return Sound, true
 	case safetensors.IsStart(start):
 		return Tensors, true

@@ -12,8 +12,8 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/wav"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/media/sound"
 )
 
 // valuesOf returns the values of arguments for slots.
@@ -49,7 +49,7 @@ func inKinds(t *testing.T) {
 	}
 	two := tensor.Of([]float32{1.5, -2}, 2)
 	var stereo, mono bytes.Buffer
-	if err := errors.Join(wav.Write(&mono, 8000, []float32{0.5, -0.5, 0.25})); err != nil {
+	if err := errors.Join(sound.WriteWave(&mono, 8000, []float32{0.5, -0.5, 0.25})); err != nil {
 		t.Fatal(err)
 	}
 	le := binary.LittleEndian

@@ -10,9 +10,9 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/wav"
 	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/media/sound"
 )
 
 // SoundRecipe is the conversion of a recording to an input. The zero recipe uses the
@@ -84,7 +84,10 @@ func (r *Resolver) sound(index int, src source, slot etrun.ValueMeta) (*tensor.T
 	if 4*int64(len(b)) > r.Limit { // file, samples, and samples of one channel
 		return nil, &openfile.SizeError{Path: s.Path, Size: int64(len(b)), Limit: r.Limit / 4}
 	}
-	from, err := wav.Parse(b)
+	from, err := sound.Parse(b, (r.Limit-int64(len(b)))/2) // the samples, and those of one channel
+	if errors.Is(err, sound.ErrSize) {
+		return nil, &Error{Index: -1, Reason: ErrMemory, Err: err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -109,17 +112,20 @@ func (r *Resolver) sound(index int, src source, slot etrun.ValueMeta) (*tensor.T
 }
 
 // apply returns the samples of one channel at the requested rate; said describes the conversion.
-func (p *SoundRecipe) apply(from *wav.Sound, limit int64) (samples []float32, said string, err error) {
+func (p *SoundRecipe) apply(from *sound.Sound, limit int64) (samples []float32, said string, err error) {
 	said = fmt.Sprintf(" at %d Hz", from.Rate)
 	switch n := from.Channels; {
 	case p.Channel > n:
 		return nil, "", mismatch("channel %d, the file has %d", p.Channel, n)
 	case n > 1 && p.Channel == 0 && !p.Mix:
 		return nil, "", mismatch("a recording with %d channels; set :channel=1, or :channel=mix for the mean", n)
-	case n > 1:
-		samples, said = oneChannel(from, p), fmt.Sprintf("%s, of %d channels", said, n)
+	case p.Channel > 0:
+		samples = from.Channel(p.Channel - 1)
 	default:
-		samples = from.Samples
+		samples = from.Mono()
+	}
+	if from.Channels > 1 {
+		said = fmt.Sprintf("%s, of %d channels", said, from.Channels)
 	}
 	if p.Rate == 0 || p.Rate == from.Rate {
 		return samples, said, nil
@@ -127,30 +133,11 @@ func (p *SoundRecipe) apply(from *wav.Sound, limit int64) (samples []float32, sa
 	if !p.Resample {
 		return nil, "", mismatch("a recording at %d Hz, want %d; convert it with :resample=%[2]d", from.Rate, p.Rate)
 	}
-	if after := int64(len(samples)) * int64(p.Rate) / int64(from.Rate); after > limit/4 {
+	if after := sound.Resampled(len(samples), from.Rate, p.Rate); after > limit/4 {
 		return nil, "", &Error{Index: -1, Reason: ErrMemory,
 			Err: fmt.Errorf("%d samples after resampling, the remaining limit is %d bytes", after, limit)}
 	}
-	return wav.Resample(samples, from.Rate, p.Rate), fmt.Sprintf("%s, resampled to %d Hz", said, p.Rate), nil
-}
-
-// oneChannel returns one channel, or the mean of all.
-func oneChannel(from *wav.Sound, p *SoundRecipe) []float32 {
-	n := from.Channels
-	samples := make([]float32, len(from.Samples)/n)
-	for i := range samples {
-		frame := from.Samples[i*n : (i+1)*n]
-		if !p.Mix {
-			samples[i] = frame[p.Channel-1]
-			continue
-		}
-		sum := 0.0
-		for _, v := range frame {
-			sum += float64(v)
-		}
-		samples[i] = float32(sum / float64(n))
-	}
-	return samples
+	return sound.Resample(samples, from.Rate, p.Rate), fmt.Sprintf("%s, resampled to %d Hz", said, p.Rate), nil
 }
 
 // sizes returns the sizes of the input for n samples.

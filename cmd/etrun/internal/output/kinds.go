@@ -12,8 +12,8 @@ import (
 	"strconv"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/wav"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/media/sound"
 )
 
 // writeRaw writes little-endian elements in memory order.
@@ -209,5 +209,5 @@ func writeWave(w io.Writer, target *Target, v *tensor.Value) error {
 	for i, v := range values {
 		samples[i] = float32(v / scale)
 	}
-	return wav.Write(w, target.Rate, samples)
+	return sound.WriteWave(w, target.Rate, samples)
 }

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/wav"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/media/sound"
 )
 
 func TestParseTarget(t *testing.T) {
@@ -95,7 +95,7 @@ func TestTargets(t *testing.T) {
 	if b, err = written(t, "y.wav:rate=8000", tensor.TensorValue(tensor.Of([]int16{-1 << 15, 1 << 14}, 1, 2))); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := wav.Parse(b); err != nil || s.Rate != 8000 || !slices.Equal(s.Samples, []float32{-1, 0.5}) {
+	if s, err := sound.Parse(b, 1<<20); err != nil || s.Rate != 8000 || !slices.Equal(s.Samples, []float32{-1, 0.5}) {
 		t.Errorf("wav: %+v, %v", s, err)
 	}
 }

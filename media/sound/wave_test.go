@@ -1,4 +1,4 @@
-package wav
+package sound
 
 import (
 	"bytes"
@@ -44,9 +44,16 @@ func TestParse(t *testing.T) {
 		{"extensible", file("fmt ", extensible, "data", pcm), Sound{8000, 1, true, []float32{-1, 0, 32767.0 / 32768}}},
 		{"stereo without the last half", file("fmt ", describe(1, 2, 44100, 16), "data", pcm), Sound{44100, 2, true, []float32{-1, 0}}},
 		{"floats", file("fmt ", describe(3, 1, 16000, 32), "data", "\x00\x00\x80\x3f"), Sound{16000, 1, false, []float32{1}}},
+		{"8 bits", file("fmt ", describe(1, 1, 8000, 8), "data", "\x00\x80\xff"), Sound{8000, 1, true, []float32{-1, 0, 127.0 / 128}}},
+		{"24 bits", file("fmt ", describe(1, 1, 8000, 24), "data", "\x00\x00\x80\x01\x00\x00"), Sound{8000, 1, false, []float32{-1, 1.0 / (1 << 23)}}},
+		{"32 bits", file("fmt ", describe(1, 1, 8000, 32), "data", "\x00\x00\x00\x80\x00\x00\x00\x40"), Sound{8000, 1, false, []float32{-1, 0.5}}},
+		{"doubles", file("fmt ", describe(3, 1, 8000, 64), "data", "\x00\x00\x00\x00\x00\x00\xe0\x3f"), Sound{8000, 1, false, []float32{0.5}}},
+		{"A-law", file("fmt ", describe(6, 1, 8000, 8), "data", "\xd5\x55\xaa\x2a"), Sound{8000, 1, true, []float32{8.0 / 32768, -8.0 / 32768, 32256.0 / 32768, -32256.0 / 32768}}},
+		{"µ-law", file("fmt ", describe(7, 1, 8000, 8), "data", "\xff\x80\x00"), Sound{8000, 1, true, []float32{0, 32124.0 / 32768, -32124.0 / 32768}}},
+		{"samples first", file("data", pcm, "fmt ", describe(1, 1, 8000, 16)), Sound{8000, 1, true, []float32{-1, 0, 32767.0 / 32768}}},
 		{"a pipe's length", append(file("fmt ", describe(1, 1, 8000, 16)), "data\xff\xff\xff\xff\x00\x80"...), Sound{8000, 1, true, []float32{-1}}},
 	} {
-		got, err := Parse(c.file)
+		got, err := Parse(c.file, 1<<30)
 		if err != nil || got.Rate != c.want.Rate || got.Channels != c.want.Channels || got.Integers != c.want.Integers || !slices.Equal(got.Samples, c.want.Samples) {
 			t.Errorf("%s: got %+v, %v, want %+v", c.name, got, err, c.want)
 		}
@@ -64,16 +71,19 @@ func TestParseRefuses(t *testing.T) {
 		{"nothing", nil, ErrFormat, "first bytes"},
 		{"another kind", []byte("RIFF....AVI LIST"), ErrFormat, "first bytes"},
 		{"no samples", file("fmt ", good), ErrFormat, "no samples"},
-		{"samples first", file("data", "xx", "fmt ", good), ErrFormat, "before their format"},
+		{"samples alone", file("data", "xx"), ErrFormat, "without their format"},
 		{"short format", file("fmt ", good[:15], "data", "xx"), ErrFormat, "15 bytes"},
-		{"24 bits", file("fmt ", describe(1, 1, 8000, 24), "data", "xxx"), ErrUnsupported, "24 bits"},
+		{"12 bits", file("fmt ", describe(1, 1, 8000, 12), "data", "xxx"), ErrUnsupported, "12 bits"},
 		{"compressed", file("fmt ", describe(85, 1, 8000, 0), "data", "xxx"), ErrUnsupported, "code 85"},
 		{"no channels", file("fmt ", describe(1, 0, 8000, 16), "data", "xx"), ErrFormat, "0 channels"},
+		{"many channels", file("fmt ", describe(1, 65535, 8000, 16), "data", "xx"), ErrFormat, "65535 channels"},
+		{"too long", file("fmt ", good, "data", strings.Repeat("x", 1<<10)), ErrSize, "512 samples"},
+		{"no rate", file("fmt ", describe(1, 1, 0, 16), "data", "xx"), ErrFormat, "0 samples per second"},
 		{"too fast", file("fmt ", describe(1, 1, 1<<31, 16), "data", "xx"), ErrFormat, "2147483648"},
 		{"a chunk beyond the end", []byte("RIFF\x00\x00\x00\x00WAVEfmt \xff\xff\xff\x7f0123"), ErrFormat, "chunk"},
 		{"no number", file("fmt ", describe(3, 1, 8000, 32), "data", "\x00\x00\xc0\x7f"), ErrFormat, "NaN"},
 	} {
-		if _, err := Parse(c.file); !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.text) {
+		if _, err := Parse(c.file, 1<<10); !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v, want %v with %q", c.name, err, c.err, c.text)
 		}
 	}
@@ -82,10 +92,10 @@ func TestParseRefuses(t *testing.T) {
 func TestWriteReadsBack(t *testing.T) {
 	want := []float32{0, 0.5, -1, 1, 3e-5}
 	var b bytes.Buffer
-	if err := Write(&b, 22050, want); err != nil {
+	if err := WriteWave(&b, 22050, want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Parse(b.Bytes())
+	got, err := Parse(b.Bytes(), 1<<30)
 	if err != nil || got.Rate != 22050 || got.Channels != 1 || !slices.Equal(got.Samples, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -121,14 +131,15 @@ func FuzzParse(f *testing.F) {
 	f.Add(file("fmt ", describe(1, 2, 8000, 16), "data", "12345678"))
 	f.Add(file("fmt ", describe(3, 1, 8000, 32), "LIST", "x", "data", "12345678"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := Parse(b)
+		const limit = 1 << 20
+		s, err := Parse(b, limit)
 		if err != nil {
-			if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrUnsupported) {
+			if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrUnsupported) && !errors.Is(err, ErrSize) {
 				t.Fatal(err)
 			}
 			return
 		}
-		if s.Channels < 1 || s.Rate < 1 || len(s.Samples)%s.Channels != 0 || 2*len(s.Samples) > len(b) {
+		if s.Channels < 1 || s.Rate < 1 || len(s.Samples)%s.Channels != 0 || 4*len(s.Samples) > limit {
 			t.Fatalf("%d samples of %d channels from %d bytes", len(s.Samples), s.Channels, len(b))
 		}
 	})
