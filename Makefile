@@ -24,7 +24,7 @@ LDFLAGS  := -s -w -X main.release=$(VERSION)
 # Tests are analysed once, by vet.
 TEST     := $(GO) test -vet=off
 
-.PHONY: help deps demo build libetrun test check format vet staticcheck cases levels arm64 machines race conformance check-schemas texts docs choice firstruns memorylimits loweredfiles bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
+.PHONY: help deps demo build libetrun test check format vet staticcheck cases levels arm64 machines race conformance check-schemas recordings texts docs choice firstruns memorylimits loweredfiles bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -91,6 +91,9 @@ conformance: lib/.complete ## run a corpus of programs with expected outputs: CO
 
 check-schemas: lib/.complete ## check the answers of models with random weights to 10,000 random schemas by another implementation
 	ETRUN_SCHEMAS=10000 $(GO) test -count 1 -timeout 60m -run '^TestRandomSchemas$$' ./internal/grammar ./text
+
+recordings: lib/.complete ## transcribe the recordings of a corpus and compare the texts with PyTorch's: CORPUS=folder
+	CORPUS='$(abspath $(CORPUS))' $(GO) test -count 1 -run TestCorpusMedia -v ./speech
 
 texts: lib/.complete ## compare the texts of a trained model with PyTorch's, also quantized: CORPUS=folder
 	CORPUS='$(abspath $(CORPUS))' $(GO) test -count 1 -run 'Corpus|QuantizeText' -v ./text ./cmd/etrun

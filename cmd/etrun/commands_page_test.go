@@ -22,12 +22,13 @@ var pageExamples = map[string][]string{
 	},
 	"generate": {"generate text/testdata/dynamic.pte --tokenizer text/testdata/bytes.json --prompt Hi --max-tokens 3 --json",
 		"generate text/testdata/dynamic.pte --tokens 1,40,50 --max-tokens 8"},
-	"embed":   {"embed text/testdata/encoders/bert.pte --tokenizer text/testdata/encoders 'the model' --json"},
-	"eval":    {"eval testdata/digits/portable.pte testdata/digits/samples"},
-	"verify":  {"verify testdata/pte/bundle.bpte"},
-	"compare": {"compare testdata/digits/portable.pte testdata/digits/xnnpack.pte --input rand"},
-	"bench":   {"bench testdata/digits/portable.pte --vs '--plan naive' --duration 300ms --input rand"},
-	"profile": {"profile testdata/digits/portable.pte --input rand", "profile testdata/pte/map_loop.pte --by instruction"},
+	"transcribe": {"transcribe speech/testdata/ctc/model.pte --audio speech/testdata/speech.wav"},
+	"embed":      {"embed text/testdata/encoders/bert.pte --tokenizer text/testdata/encoders 'the model' --json"},
+	"eval":       {"eval testdata/digits/portable.pte testdata/digits/samples"},
+	"verify":     {"verify testdata/pte/bundle.bpte"},
+	"compare":    {"compare testdata/digits/portable.pte testdata/digits/xnnpack.pte --input rand"},
+	"bench":      {"bench testdata/digits/portable.pte --vs '--plan naive' --duration 300ms --input rand"},
+	"profile":    {"profile testdata/digits/portable.pte --input rand", "profile testdata/pte/map_loop.pte --by instruction"},
 	"check": {
 		"check testdata/pte/two_methods.pte testdata/ethosu/programs/digits.pte testdata/repair/shared_bias.pte",
 		"check testdata/pte/external_weights.pte",
@@ -76,7 +77,9 @@ func TestCommandPages(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	must(t, os.Symlink(testdata, "testdata"))
-	must(t, os.Symlink(filepath.Join(filepath.Dir(testdata), "text"), "text"))
+	for _, name := range []string{"text", "speech"} {
+		must(t, os.Symlink(filepath.Join(filepath.Dir(testdata), name), name))
+	}
 	all := newRoot(&app{})
 	addCompletion(all)
 	pages := map[string]string{"README.md": commandIndex(all)}

@@ -216,7 +216,7 @@ func TestDocumentCommands(t *testing.T) {
 				}
 			}
 			t.Chdir(t.TempDir())
-			for _, name := range []string{"testdata", "text"} {
+			for _, name := range []string{"testdata", "text", "speech"} {
 				must(t, os.Symlink(filepath.Join(checkout, name), name))
 			}
 			for _, c := range programs {

@@ -15,7 +15,9 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/media/sound"
 	"github.com/etrun-go/etrun/runtime/compile"
+	"github.com/etrun-go/etrun/speech"
 	"github.com/etrun-go/etrun/text/tokenizer"
 )
 
@@ -33,8 +35,8 @@ var exits = []exit{
 	{0, "ok", "done", nil},
 	{8, "cancelled", "time limit reached, or interrupted", []error{context.Canceled, context.DeadlineExceeded}},
 	{2, "usage", "wrong usage, or a file cannot be opened", []error{session.ErrUsage, input.ErrSpec, input.ErrFile, output.ErrTarget,
-		evaluate.ErrSamples, errFile}},
-	{9, "memory", "memory limit, or a file or picture above its limit", []error{etrun.ErrMemory, input.ErrMemory, openfile.ErrSize}},
+		evaluate.ErrSamples, errFile, speech.ErrOption, sound.ErrFormat, sound.ErrUnsupported}},
+	{9, "memory", "memory limit, or a file or picture above its limit", []error{etrun.ErrMemory, input.ErrMemory, openfile.ErrSize, sound.ErrSize}},
 	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported,
 		tokenizer.ErrUnsupported, compile.ErrUnsupported}},
 	{3, "model", "invalid or unsafe model, or tokenizer", []error{etrun.ErrFormat, delegate.ErrPayload, repair.ErrBeyond, modules.ErrRecord, tokenizer.ErrFormat}},

@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/runtime/lower"
+	"github.com/etrun-go/etrun/speech"
 	"github.com/spf13/cobra"
 )
 
@@ -24,6 +25,7 @@ type programReport struct {
 	Bundled int            `json:"bundled_cases"`
 	Named   map[string]int `json:"named_data,omitempty"` // sizes by key
 	Methods []methodReport `json:"methods"`
+	Speech  string         `json:"speech,omitempty"` // the family of a program that transcribe runs
 }
 
 type methodReport struct {
@@ -152,6 +154,9 @@ func inspect(ctx context.Context, o *session.Options, path string) (*programRepo
 			return nil, err
 		}
 		report.Methods = append(report.Methods, m)
+	}
+	if family, ok := speech.FamilyOf(prog); ok {
+		report.Speech = string(family)
 	}
 	return report, nil
 }

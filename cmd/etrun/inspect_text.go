@@ -46,6 +46,9 @@ func (r *programReport) print(w io.Writer, all bool) error {
 		}
 		fmt.Fprintf(t, "\nnamed data: %s, %s\n", cli.Count(n, "entry", "entries"), bytesize.Format(int64(total)))
 	}
+	if r.Speech != "" {
+		fmt.Fprintf(t, "\nspeech: family %s, see etrun transcribe\n", r.Speech)
+	}
 	return t.Flush()
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/ops"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/plan"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/tokenize"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/transcribe"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/load"
 )
 
@@ -39,6 +40,7 @@ var jsonObjects = []struct {
 	{"run --jsonl, for each line", "etrun.run.line/1", lineReport{}},
 	{"generate", "etrun.generate/1", generate.Report{}},
 	{"embed", "etrun.embed/1", embed.Report{}},
+	{"transcribe", "etrun.transcribe/1", transcribe.Report{}},
 	{"eval", "etrun.eval/1", evalReport{}},
 	{"check", "etrun.check/1", checkReport{}},
 	{"verify", "etrun.verify/1", verifyReport{}},

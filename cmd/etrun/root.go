@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/ops"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/plan"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/command/tokenize"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/transcribe"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/spf13/cobra"
 )
@@ -20,7 +21,7 @@ var commands = []struct {
 	group string
 	make  func(*app) *cobra.Command
 }{
-	{"run", newRun}, {"run", of(generate.New)}, {"run", of(embed.New)}, {"run", newServe}, {"run", newEval}, {"run", newVerify}, {"run", of(compare.New)}, {"run", of(bench.New)}, {"run", newProfile},
+	{"run", newRun}, {"run", of(generate.New)}, {"run", of(embed.New)}, {"run", of(transcribe.New)}, {"run", newServe}, {"run", newEval}, {"run", newVerify}, {"run", of(compare.New)}, {"run", of(bench.New)}, {"run", newProfile},
 	{"run", of(load.New)},
 	{"look", newCheck}, {"look", newInspect}, {"look", of(diff.New)}, {"look", newRepair}, {"look", newLower}, {"look", newQuantize}, {"look", of(plan.New)}, {"look", newReport}, {"look", newView},
 	{"look", addTrace}, {"look", of(tokenize.New)},

@@ -18,10 +18,12 @@ const module = "github.com/etrun-go/etrun"
 var layers = [][]string{
 	{"internal", "cbindings", "hal"},
 	{"kernels"},
+	{"media"},
 	{"delegate"},
 	{"runtime"},
 	{"."},
 	{"text"},
+	{"speech"},
 	{"serve"},
 	{"examples", "scripts"},
 	{"cmd", "cbindings/libetrun"},
@@ -75,6 +77,7 @@ var light = []string{
 var heavy = map[string][]string{
 	"github.com/prometheus/client_golang": {"runtime/metrics"},
 	"github.com/go-json-experiment/json":  {"serve"},
+	"github.com/mewkiz/flac":              {"media/sound"},
 	"golang.org/x/text":                   {"text/tokenizer"},
 	"github.com/clipperhouse/uax29":       {"text/tokenizer"},
 	"google.golang.org/protobuf":          {"text/tokenizer", "serve/grpc"},
@@ -124,7 +127,7 @@ func verdict(pkg, imported string, test bool) string {
 		return foreign(pkg, imported)
 	}
 	for _, only := range heavy {
-		if slices.Contains(only, own) && !under(pkg, "cmd", "cbindings/libetrun", "examples", "serve", "text") {
+		if slices.Contains(only, own) && !under(pkg, "cmd", "cbindings/libetrun", "examples", "serve", "text", "speech") {
 			return "only for programs that ask for it"
 		}
 	}

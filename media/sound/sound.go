@@ -1,5 +1,5 @@
-// Package sound reads recordings for models: WAVE and FLAC files, one channel of several, other rates, and the spectrograms that
-// recognisers take. What a file claims is checked before memory is allocated for it.
+// Package sound, which has no compatibility promise yet, reads recordings for models: WAVE and FLAC files, one channel of several, other
+// rates, and the spectrograms that recognisers take. What a file claims is checked before memory is allocated for it.
 package sound
 
 import (

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/command/transcribe"
+)
+
+func TestTranscribe(t *testing.T) {
+	const folder = "../../speech/testdata/"
+	folders := strings.NewReplacer("HERE", folder, "EMPTY", t.TempDir())
+	for _, c := range []struct {
+		name, args string
+		code       int
+		out, note  string
+	}{
+		{"whisper", "HEREwhisper/model.pte --audio HEREspeech.wav --language en --all-tokens", 0, "desat", "2.8 s"},
+		{"a tokenizer elsewhere", "HEREtransducer/model.pte -a HEREspeech.wav --tokenizer HEREtransducer/tokenizer.model", 0, " ", ""},
+		{"voice", "HEREvoice/model.pte -a HEREspeech.wav", 0, "speech\n", ""},
+		{"standard input", "HEREctc/model.pte -a -", 0, "Z", "2.8 s"},
+		{"two recordings", "HEREctc/model.pte -a HEREspeech.wav -a HEREspeech.wav", 0, folder + "speech.wav:\n", ""},
+		{"subtitles", "HEREwhisper/model.pte -a HEREspeech.wav --format vtt", 0, "WEBVTT\n\n00:00:", ""},
+		{"subtitles of two", "HEREctc/model.pte -a HEREspeech.wav -a x.wav --format srt", 2, "", "one: a file of subtitles"},
+		{"no recording", "HEREctc/model.pte", 2, "", "want --audio FILE"},
+		{"another format", "HEREctc/model.pte -a x --format mp3", 2, "", "want one of text, json, srt, vtt"},
+		{"no such recording", "HEREctc/model.pte -a none.wav", 2, "", "none.wav"},
+		{"a picture", "HEREctc/model.pte -a ../../testdata/digits/samples/3/03.png", 2, "", "want a WAVE or FLAC file"},
+		{"a language of none", "HEREctc/model.pte -a HEREspeech.wav --language en", 2, "", "a language"},
+		{"another language", "HEREwhisper/model.pte -a HEREspeech.wav --language xx", 2, "", "want one of en, zh"},
+		{"no tokenizer", "HEREwhisper/model.pte -a HEREspeech.wav --tokenizer EMPTY", 4, "", "tokenizer"},
+		{"another program", "../../testdata/digits/portable.pte -a HEREspeech.wav", 4, "", "not a program of speech"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in, err := os.Open(folder + "speech.wav")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			var out, notes bytes.Buffer
+			code := run(strings.Fields("transcribe "+folders.Replace(c.args)), in, &out, &notes)
+			if code != c.code || !strings.Contains(out.String(), c.out) || !strings.Contains(notes.String(), c.note) || code != 0 && strings.Count(notes.String(), "\n") > 2 {
+				t.Errorf("exit code %d, want %d; output %q, want %q; notes %q, want %q", code, c.code, out.String(), c.out, notes.String(), c.note)
+			}
+		})
+	}
+	var out, notes bytes.Buffer
+	var r transcribe.Report
+	if code := run([]string{"transcribe", folder + "transducer/model.pte", "-a", folder + "speech.wav", "--json"}, nil, &out, &notes); code != 0 {
+		t.Fatal(notes.String())
+	}
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Family != "transducer" || len(r.Recordings) != 1 || len(r.Recordings[0].Words) == 0 || len(r.Recordings[0].Segments) == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,0 +1,253 @@
+// Package speech, which has no compatibility promise yet, recognises speech with the programs that exporters of recognisers write: Whisper,
+// transducers such as Parakeet, CTC models such as wav2vec 2.0; and it finds speech (Silero) and speakers (Sortformer) in recordings.
+//
+// A [Model] is a program, its family, and one instance of its methods. The family follows from the names of the methods. Recordings are
+// samples of one channel at [Info.Rate], from -1 to 1; package media/sound reads files. Nothing of a recording changes the results of the
+// next one.
+package speech
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/text/tokenizer"
+)
+
+// Family is a kind of programs.
+type Family string
+
+// The families.
+const (
+	Whisper    Family = "whisper"    // an encoder of 30 s and a decoder that writes tokens
+	Transducer Family = "transducer" // an encoder, a decoder of tokens and a joint, such as Parakeet TDT
+	CTC        Family = "ctc"        // a class for each frame, such as wav2vec 2.0
+	Voice      Family = "voice"      // the probability of speech for each frame, such as Silero
+	Speakers   Family = "speakers"   // the probability of each speaker for each frame, such as Sortformer
+)
+
+// Classes of errors; match with errors.Is. [etrun.ErrFormat] is that of programs that are malformed.
+var (
+	// ErrFamily is that of programs of no family, and of calls that a family does not have.
+	ErrFamily = fmt.Errorf("%w: not a program of speech that this version can drive", etrun.ErrUnsupported)
+	// ErrOption is that of options that the model does not have.
+	ErrOption = errors.New("option that the model does not have")
+)
+
+// ConventionError reports a method that is not as its family has it.
+type ConventionError struct {
+	Method    string
+	Got, Want string
+}
+
+// Error implements error.
+func (e *ConventionError) Error() string {
+	return fmt.Sprintf("method %q: got %s, want %s", e.Method, e.Got, e.Want)
+}
+
+// Unwrap returns the class.
+func (e *ConventionError) Unwrap() error { return ErrFamily }
+
+// families is the table of families, in the order in which programs are compared with them.
+var families = []struct {
+	name    Family
+	methods []string
+	load    func(ctx context.Context, s *setup) (driver, error)
+}{
+	{Speakers, []string{"preprocessor", "pre_encode", "encode", "spkcache_len"}, loadSpeakers},
+	{Transducer, []string{"encoder", "decoder_step", "joint"}, loadTransducer},
+	{Whisper, []string{"encoder", "text_decoder"}, loadWhisper},
+	{Whisper, []string{"encode", "decode"}, loadWhisper},
+	{Voice, []string{"forward", "window_size", "context_size"}, loadVoice},
+	{CTC, []string{"forward"}, loadCTC},
+}
+
+// FamilyOf returns the family of a program by the names of its methods; a program with forward alone is CTC's only if it has a
+// vocabulary, which FamilyOf does not know.
+func FamilyOf(p *etrun.Program) (f Family, ok bool) {
+	for i := range families {
+		if has(p, families[i].methods...) {
+			return families[i].name, families[i].name != CTC
+		}
+	}
+	return "", false
+}
+
+// setup is what a driver is made of.
+type setup struct {
+	*Config
+	program *etrun.Program
+}
+
+// driver runs the programs of a family.
+type driver interface {
+	info(i *Info)
+	transcribe(ctx context.Context, samples []float32, o *Options, yield func(*Segment) error) (*Transcript, error)
+	Close() error
+}
+
+// Config is what a model is made of besides its program.
+type Config struct {
+	Tokenizer tokenizer.Tokenizer // of Whisper and transducers
+	// Generation is the contents of generation_config.json, which lists tokens that Whisper never writes; nil without it.
+	Generation []byte
+	// Vocabulary is the contents of vocab.json, and Features those of preprocessor_config.json, of CTC models.
+	Vocabulary, Features []byte
+}
+
+// Info describes a model.
+type Info struct {
+	Family    Family
+	Rate      int      // samples per second
+	Languages []string // codes of ISO 639, of models of several languages
+	Translate bool     // whether the model translates to English
+	Times     bool     // whether the model has the times of segments
+	Words     bool     // whether it has those of words
+	Speakers  int      // the number of speakers that it tells apart
+}
+
+// Options are those of a transcription. The zero value transcribes in the language that the model finds, without times.
+type Options struct {
+	Language    string  // code of ISO 639, such as "en"; empty: found by the model
+	Translate   bool    // translate to English
+	Prompt      string  // text that precedes the recording: names, spelling, style
+	Times       bool    // Whisper: write the times of segments
+	Fallback    bool    // Whisper: repeat windows with a temperature above 0 if the text repeats itself or is improbable
+	Temperature float64 // Whisper: draw tokens; 0 chooses the most likely
+	Seed        uint64  // of drawn tokens
+	MaxTokens   int     // Whisper: tokens of a window at most; 0: what the model has room for
+	AllTokens   bool    // Whisper: also write the tokens that generation_config.json excludes
+	Threshold   float64 // Voice, Speakers: least probability; 0: 0.5
+}
+
+// Segment is a part of a recording, with its text or its speaker.
+type Segment struct {
+	Start, End time.Duration
+	Text       string
+	Tokens     []int
+	Speaker    int // from 0; -1 if not known
+
+	// Whisper: of the window that the segment is in.
+	Window      time.Duration // where it begins
+	Temperature float64
+	LogProb     float64 // mean of its tokens
+	Compression float64 // of its text
+	NoSpeech    float64 // probability
+}
+
+// Word is a word with its times.
+type Word struct {
+	Text       string
+	Start, End time.Duration
+}
+
+// Transcript is the result for a recording.
+type Transcript struct {
+	Text          string
+	Language      string // code, empty if the model has one language
+	Duration      time.Duration
+	Segments      []Segment
+	Words         []Word
+	Tokens        []int
+	Probabilities []float32 // Voice: of speech, for each frame
+}
+
+// Model is a program of one of the families. Its methods may be called concurrently; recordings wait for each other.
+type Model struct {
+	family Family
+	info   Info
+	lock   sync.Mutex
+	driver driver
+}
+
+// Load loads the methods of a program. The program must outlive the model.
+func Load(ctx context.Context, p *etrun.Program, c Config) (*Model, error) {
+	for i := range families {
+		f := &families[i]
+		if !has(p, f.methods...) {
+			continue
+		}
+		d, err := f.load(ctx, &setup{&c, p})
+		if err != nil {
+			return nil, err
+		}
+		m := &Model{family: f.name, info: Info{Family: f.name, Rate: 16000}, driver: d}
+		d.info(&m.info)
+		return m, nil
+	}
+	return nil, fmt.Errorf("%w: its methods are %q", ErrFamily, p.MethodNames())
+}
+
+// Info describes the model.
+func (m *Model) Info() Info { return m.info }
+
+// Close releases the methods.
+func (m *Model) Close() error {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	return m.driver.Close()
+}
+
+// Transcribe returns what is said in a recording, the parts of it in which somebody speaks (Voice), or who speaks when (Speakers).
+func (m *Model) Transcribe(ctx context.Context, samples []float32, o Options) (*Transcript, error) {
+	return m.Stream(ctx, samples, o, nil)
+}
+
+// Stream is Transcribe, and calls yield with each segment as soon as it is complete. An error of yield ends it. yield may be nil.
+func (m *Model) Stream(ctx context.Context, samples []float32, o Options, yield func(*Segment) error) (*Transcript, error) {
+	if err := m.check(samples, &o); err != nil {
+		return nil, err
+	}
+	if yield == nil {
+		yield = func(*Segment) error { return nil }
+	}
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	t, err := m.driver.transcribe(ctx, samples, &o, yield)
+	if err != nil {
+		return nil, err
+	}
+	t.Duration = seconds(float64(len(samples)) / float64(m.info.Rate))
+	return t, nil
+}
+
+// check refuses options that the family does not have.
+func (m *Model) check(samples []float32, o *Options) error {
+	whisper := m.family == Whisper
+	for _, c := range []struct {
+		set  bool
+		name string
+	}{
+		{o.Language != "" && len(m.info.Languages) == 0, "a language"}, {o.Translate && !m.info.Translate, "translation"}, {o.Prompt != "" && !whisper, "a prompt"},
+		{(o.Fallback || o.Temperature != 0) && !whisper, "a temperature"}, {o.MaxTokens != 0 && !whisper, "a number of tokens"},
+		{o.Threshold != 0 && m.family != Voice && m.family != Speakers, "a threshold"},
+	} {
+		if c.set {
+			return fmt.Errorf("%w: %s, for a program of the family %s", ErrOption, c.name, m.family)
+		}
+	}
+	switch {
+	case len(samples) == 0:
+		return fmt.Errorf("%w: a recording without samples", ErrOption)
+	case o.Temperature < 0 || o.Temperature > 2, o.Threshold < 0 || o.Threshold > 1, o.MaxTokens < 0:
+		return fmt.Errorf("%w: temperature %g, threshold %g, %d tokens; want 0 to 2, 0 to 1, 0 or more", ErrOption, o.Temperature, o.Threshold, o.MaxTokens)
+	}
+	return nil
+}
+
+// seconds converts a number of seconds, to the nearest microsecond.
+func seconds(s float64) time.Duration { return time.Duration(s*1e6+0.5) * time.Microsecond }
+
+// closeAll closes methods; nil ones are not loaded.
+func closeAll(list ...*method) error {
+	var errs []error
+	for _, m := range list {
+		if m != nil {
+			errs = append(errs, m.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
