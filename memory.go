@@ -39,7 +39,7 @@ func makeMemory(p *plan.Memory, shared map[int][]byte, state, transient bool) *m
 	for i := range p.Method.Storages {
 		s := &p.Method.Storages[i]
 		if n := p.StartBytes(i); n > 0 && (s.Kind == ir.Heap || s.Kind == ir.Constant) {
-			mem.heap[i], mem.fixed = tensor.AlignedBytes(int(n)), mem.fixed+n
+			mem.heap[i] = mem.initial(int(n), transient)
 		}
 	}
 	for _, arena := range mem.arenas {
@@ -104,6 +104,15 @@ func (mem *memory) allocate(n int, mapPages func(int64) (*cpu.Mapping, error)) [
 	runtime.AddCleanup(mem, (*cpu.Mapping).Close, pages)
 	mem.pages = append(mem.pages, pages)
 	return b
+}
+
+// initial returns n bytes for a value that other memory may replace. Outputs that are not transient may be read after close.
+func (mem *memory) initial(n int, transient bool) []byte {
+	if transient {
+		return mem.allocate(n, cpu.MapMemory)
+	}
+	mem.fixed += int64(n)
+	return tensor.AlignedBytes(n)
 }
 
 // add returns n further bytes, most of which may never be touched.

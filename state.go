@@ -76,6 +76,9 @@ func (m *Method) Reset() error {
 		m.memory.zero(b)
 	}
 	m.fillState(nil)
+	if m.memory.sparse && len(m.memory.state) > 0 {
+		m.released()
+	}
 	m.unbindInputs()
 	if err := m.resetSizes(); err != nil {
 		return err
@@ -184,8 +187,14 @@ func (m *Method) Shrink() error {
 		}
 		m.executed = false
 	}
-	m.hold(&m.observed)
+	m.released()
 	return nil
+}
+
+// released reports memory that has gone back to the system. The next run allocates it again, and looks at it.
+func (m *Method) released() {
+	m.most = 0
+	m.hold(&m.observed)
 }
 
 // CopyState sets the method's mutable state, including state shared with other methods, and its
