@@ -346,8 +346,16 @@ func (m *Model) SharedBytes() int64 { return m.batch.bytes() }
 // Close frees the instances that no session uses. Sessions remain usable.
 func (m *Model) Close() error {
 	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	return m.Shrink()
+}
+
+// Shrink frees the instances that no session uses. Later sessions load theirs.
+func (m *Model) Shrink() error {
+	m.mu.Lock()
 	spares := m.spares
-	m.spares, m.closed = nil, true
+	m.spares = nil
 	m.mu.Unlock()
 	var errs []error
 	for _, s := range spares {

@@ -195,7 +195,11 @@ func (s *Session) extend(ctx context.Context, prompt []int) (reused int, err err
 	if last := len(prompt) - 1; len(s.kept) == 0 || s.keptAt != last {
 		s.kept, s.keptAt = append(s.kept[:0], s.last()...), last
 	}
-	return reused, nil
+	if s.model.size.returned && len(prompt)-reused > 1 {
+		s.logits = nil // kept has those of the last token
+		err = s.method.Shrink()
+	}
+	return reused, err
 }
 
 // computePart computes a part of a prompt, after those of others that wait. A single token is computed with those of texts that are
