@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/serve"
@@ -78,6 +79,8 @@ type generator struct {
 	shared   int64         // memory that they share, at the last look
 	left     func() int64  // see Config
 	freed    chan struct{} // closed when a session is returned
+	timer    *time.Timer   // of the next look at idle sessions
+	watched  bool          // there will be one
 	observe  func(sessions int, bytes int64)
 	told     struct { // to observe
 		sessions int
@@ -145,7 +148,15 @@ type held struct {
 	tokens  []int
 	owner   owner
 	bytes   int64
+	since   time.Time
+	warm    bool // with the memory of its last call
 }
+
+// The times after which memory of idle sessions goes back to the system.
+const (
+	warmTime = time.Second      // that of the values of calls, which the next one then allocates again
+	keepTime = 30 * time.Second // without requests, all but that of the last text
+)
 
 // Try generates one token.
 func (g *generator) Try(ctx context.Context) error {
@@ -178,6 +189,9 @@ func (g *generator) Close() error {
 		errs = append(errs, h.session.Close())
 	}
 	g.idle, g.all, g.shared = nil, 0, 0
+	if g.timer != nil {
+		g.timer.Stop()
+	}
 	g.tell()
 	return errors.Join(errs...)
 }
@@ -230,13 +244,7 @@ func (g *generator) admit(h *held) (full <-chan struct{}, err error) {
 		}
 		return n
 	}
-	for at := 0; free() < need && at < len(g.idle); {
-		if g.idle[at] == h {
-			at++
-			continue
-		}
-		g.drop(at)
-	}
+	g.reclaim(h, func() bool { return free() >= need })
 	switch {
 	case free() >= need, running == 0 && (g.left == nil || g.left() >= need):
 		return nil, nil
@@ -327,24 +335,91 @@ func (g *generator) discard(s *text.Session) {
 // put returns a session of an owner. The least recently used ones are closed if there are too many.
 func (g *generator) put(s *text.Session, o owner) {
 	tokens, err := s.Tokens()
-	used, err2 := s.Footprint()
-	err2 = errors.Join(err2, s.Shrink())
-	f, err3 := s.Footprint()
+	f, err2 := s.Footprint()
 	shared := g.model.SharedBytes()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	defer g.tell()
 	defer g.free()
-	if errors.Join(err, err2, err3) != nil { // it is not in use, so an operator has panicked
+	if errors.Join(err, err2) != nil { // it is not in use, so an operator has panicked
 		g.all--
 		_ = s.Close()
 		return
 	}
-	g.size, g.shared = max(g.size, used.Memory), shared
-	g.idle = append(g.idle, &held{s, tokens, o, f.Memory})
-	for g.all > 1 && (g.all > g.max || g.bytes() > g.limit) && len(g.idle) > 0 {
+	g.size, g.shared = max(g.size, f.Memory), shared
+	g.idle = append(g.idle, &held{s, tokens, o, f.Memory, time.Now(), true})
+	for g.all > g.max && len(g.idle) > 0 {
 		g.drop(0)
 	}
+	g.reclaim(nil, func() bool { return g.all == 1 || g.bytes() <= g.limit })
+	g.watch(warmTime)
+}
+
+// reclaim frees memory of idle sessions until there is enough: that of calls, then all of those other than keep. The caller holds mu.
+func (g *generator) reclaim(keep *held, enough func() bool) {
+	for i := 0; i < len(g.idle) && !enough(); i++ {
+		g.cool(g.idle[i])
+	}
+	for at := 0; at < len(g.idle) && !enough(); {
+		if g.idle[at] == keep {
+			at++
+			continue
+		}
+		g.drop(at)
+	}
+}
+
+// cool returns the memory of an idle session's last call to the system. The caller holds mu.
+func (g *generator) cool(h *held) {
+	if !h.warm {
+		return
+	}
+	h.warm = false
+	if h.session.Shrink() == nil { // put has refused one that fails
+		f, _ := h.session.Footprint()
+		h.bytes = f.Memory
+	}
+}
+
+// watch lets look follow after a time, if it does not yet. The caller holds mu.
+func (g *generator) watch(after time.Duration) {
+	if !g.watched {
+		g.watched, g.timer = true, time.AfterFunc(after, g.look)
+	}
+}
+
+// look settles the idle sessions, and looks again if that is not the end.
+func (g *generator) look() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	defer g.tell()
+	g.watched = false
+	if next := g.settle(time.Now()); next > 0 {
+		g.watch(next)
+	}
+}
+
+// settle frees the memory that idle sessions need no longer, and returns the time until there is more, 0 for never: see warmTime. The
+// caller holds mu.
+func (g *generator) settle(now time.Time) (next time.Duration) {
+	for _, h := range g.idle {
+		if left := h.since.Add(warmTime).Sub(now); left > 0 {
+			next = max(next, left)
+		} else {
+			g.cool(h)
+		}
+	}
+	if next > 0 || g.all == 0 || g.all > len(g.idle) { // put looks again
+		return next
+	}
+	if left := g.idle[len(g.idle)-1].since.Add(keepTime).Sub(now); left > 0 {
+		return left
+	}
+	for len(g.idle) > 1 {
+		g.drop(0)
+	}
+	_ = g.model.Shrink() // frees memory only
+	return 0
 }
 
 // drop closes an idle session. The caller holds mu.

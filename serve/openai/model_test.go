@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
@@ -95,7 +96,11 @@ func TestSharedMemory(t *testing.T) {
 	group.Wait()
 	shared, kept := g.model.SharedBytes(), int64(0)
 	for _, h := range g.idle {
-		kept += h.bytes
+		f, err := h.session.Footprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept += f.Memory
 	}
 	if shared <= 0 || len(g.idle) != g.all || bytes != kept+shared {
 		t.Errorf("%d bytes of %d sessions, which keep %d and share %d", bytes, g.all, kept, shared)
@@ -147,5 +152,73 @@ func TestTextsWaitForMemory(t *testing.T) {
 	}
 	if g.all != len(g.idle) {
 		t.Errorf("%d sessions, %d idle", g.all, len(g.idle))
+	}
+}
+
+// Idle sessions return the memory of their calls after a while and, without requests for longer, all but the last are closed.
+func TestIdleSessions(t *testing.T) {
+	var bytes int64
+	g := newGenerator(t, Config{Sessions: 4, Observe: func(_ int, n int64) { bytes += n }})
+	generate := func(s *text.Session) error {
+		for _, err := range s.GenerateTokens(t.Context(), []int{1, 2, 3}, text.Options{MaxTokens: 4, IgnoreEOS: true}) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var use func(n int) error
+	use = func(n int) error { // n sessions in use at once
+		return g.use(t.Context(), owner{}, []int{n}, func(s *text.Session) error {
+			if n > 1 {
+				return errors.Join(use(n-1), generate(s))
+			}
+			return generate(s)
+		})
+	}
+	if err := use(3); err != nil {
+		t.Fatal(err)
+	}
+	running, err := g.take(t.Context(), owner{}, []int{9, 9}) // puts the session back that it does not use
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for _, c := range []struct {
+		name       string
+		after      time.Duration
+		end        bool // of the text in progress
+		warm, kept int
+		again      bool
+	}{
+		{"at once", -warmTime, false, 3, 3, true},
+		{"after the time of calls", warmTime, false, 0, 3, false},
+		{"while a text is in progress", keepTime, false, 0, 3, false},
+		{"at its end", 0, true, 1, 4, true},
+		{"before the time of texts", keepTime / 2, false, 0, 4, true},
+		{"without requests", 2 * keepTime, false, 0, 1, false},
+	} {
+		if c.end {
+			g.put(running, owner{})
+		}
+		g.mu.Lock()
+		next := g.settle(began.Add(c.after))
+		g.tell()
+		warm, sum := 0, g.model.SharedBytes()
+		for _, h := range g.idle {
+			f, err := h.session.Footprint()
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += f.Memory
+			if h.warm {
+				warm++
+			}
+		}
+		if sum += int64(g.all-len(g.idle)) * g.each(); warm != c.warm || len(g.idle) != c.kept || next > 0 != c.again || bytes != sum {
+			t.Errorf("%s: %d of %d sessions with the memory of a call, again after %v, %d bytes of %d; want %d of %d, again %v", c.name, warm,
+				len(g.idle), next, bytes, sum, c.warm, c.kept, c.again)
+		}
+		g.mu.Unlock()
 	}
 }

@@ -114,6 +114,13 @@ func newPeerWith(t testing.TB, o serve.Options, c serve.Config, config openai.Co
 // want returns what the library generates.
 func want(t testing.TB, prompt string, o text.Options) string {
 	t.Helper()
+	answer, _ := direct(t, prompt, o)
+	return answer
+}
+
+// direct returns the text that the library generates, and the memory of its session.
+func direct(t testing.TB, prompt string, o text.Options) (answer string, memory int64) {
+	t.Helper()
 	prog, err := open(t.Context())
 	must(t, err)
 	defer prog.Close()
@@ -123,12 +130,13 @@ func want(t testing.TB, prompt string, o text.Options) string {
 	s, err := m.NewSession(t.Context())
 	must(t, err)
 	defer s.Close()
-	var b strings.Builder
 	for p, err := range s.Generate(t.Context(), prompt, o) {
 		must(t, err)
-		b.WriteString(p.Text)
+		answer += p.Text
 	}
-	return b.String()
+	f, err := s.Footprint()
+	must(t, err)
+	return answer, f.Memory
 }
 
 // Greedy and drawn texts are those of the library, as one answer and as a stream.
@@ -239,6 +247,7 @@ func TestKeptBytes(t *testing.T) {
 	}
 	prompts := []string{"one", "two", "three", "four", "five", "six"}
 	one := int64(0)
+	_, memory := direct(t, prompts[0], text.Options{MaxTokens: 10})
 	for _, c := range []struct {
 		bytes func() int64
 		least int // a text in progress needs more than one that is kept
@@ -257,8 +266,9 @@ func TestKeptBytes(t *testing.T) {
 			}
 		}
 		mu.Lock()
-		if sessions < c.least || most > c.want || size < int64(sessions)*1000 || c.bytes() > 1 && size > c.bytes() {
-			t.Errorf("limit of %d bytes: %d sessions, at most %d, of %d bytes, want %d", c.bytes(), sessions, most, size, c.want)
+		if sum := memory * int64(sessions); sessions < c.least || most > c.want || size < sum*95/100 || size > sum*105/100 || c.bytes() > 1 && size > c.bytes() {
+			t.Errorf("limit of %d bytes: %d sessions, at most %d, of %d bytes, want %d, of %d bytes each within 5 %%", c.bytes(), sessions, most, size, c.want,
+				memory)
 		}
 		one = size / int64(sessions)
 		mu.Unlock()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/collect"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/openai"
 	"github.com/etrun-go/etrun/serve/openai/embed"
@@ -39,7 +40,7 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 	}
 	c := openai.Config{Tokenizer: tok, Sessions: max(m.Texts, m.instances()), Bytes: int64(m.TextMemory),
 		Warn: m.warn, Left: m.left,
-		Observe: func(sessions int, bytes int64) { m.counts.texts.keep(m.Name, sessions, bytes) }}
+		Observe: m.observeTexts}
 	if c.Template, err = m.openTemplate(ctx, files); err != nil {
 		return nil, err
 	}
@@ -52,6 +53,14 @@ func (m *served) openText(ctx context.Context, p *etrun.Program) (serve.Attachme
 		err = fmt.Errorf("%w; for vectors of texts want --pooling mean, cls, last or none", err)
 	}
 	return a, err
+}
+
+// observeTexts counts the texts that are kept. What those that are dropped have left is collected.
+func (m *served) observeTexts(sessions int, bytes int64) {
+	m.counts.texts.keep(m.Name, sessions, bytes)
+	if sessions < 0 {
+		collect.Answered()
+	}
 }
 
 func (m *served) warn(warning string) { m.log.Warn(warning, "model", m.Name) }
