@@ -73,14 +73,16 @@ func names(g *graph.Graph) (list []string) {
 }
 
 // TestMemoryLimits runs programs under limits from the size of the file to five times that: each run has the result of a run without
-// a limit, or ends with the memory error. With a corpus (see package campaign) it does so for its programs, in steps of 2 %.
+// a limit, or ends with the memory error. With a corpus (see package campaign) it does so for its programs, in steps of 2 %, and logs those
+// that fail without a limit.
 func TestMemoryLimits(t *testing.T) {
 	xnntest.Library(t)
 	files, step := []string{smallLanguageModel.write(t), "../../testdata/digits/xnnpack.pte", "../../testdata/digits/portable.pte"}, 25
-	if corpus := os.Getenv(campaign.EnvCorpus); corpus != "" {
+	corpus := os.Getenv(campaign.EnvCorpus)
+	if corpus != "" {
 		files, step = programsIn(t, filepath.SplitList(corpus)), 2
 	}
-	fits, refused := 0, 0
+	fits, refused, failed := 0, 0, 0
 	for _, path := range files {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -89,7 +91,14 @@ func TestMemoryLimits(t *testing.T) {
 		for _, engine := range Engines {
 			for _, lowering := range []etrun.Lowering{etrun.LowerAuto, etrun.LowerOff} {
 				free, err := limited(path, engine, lowering, 0)
-				if err != nil {
+				switch what := fmt.Sprintf("%s, %s, lowering %v, without a limit: %v", path, engine, lowering, err); {
+				case err == nil:
+				case corpus == "" && (engine != EngineNative || !errors.Is(err, etrun.ErrUnsupported)): // the library lacks some graphs
+					t.Error(what)
+					continue
+				default:
+					t.Log(what)
+					failed++
 					continue
 				}
 				for part := 100; part <= 500; part += step {
@@ -108,8 +117,9 @@ func TestMemoryLimits(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d programs, %d runs fit, %d were refused", len(files), fits, refused)
-	if fits < 20 || refused < 20 {
+	t.Logf("%d programs, %d runs fit, %d were refused; %d of %d have no result without a limit", len(files), fits, refused, failed,
+		2*len(Engines)*len(files))
+	if fits == 0 || corpus == "" && (fits < 20 || refused < 20) {
 		t.Errorf("%d runs fit, %d were refused, want some of both", fits, refused)
 	}
 }
