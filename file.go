@@ -69,6 +69,8 @@ func (f *file) setData(data []byte) *file {
 		unused := !cpu.Contains(m.Bytes(), data)
 		if unused {
 			m.Close()
+		} else {
+			cpu.UseSmallPages(m.Bytes()) // from now on: constants are released in parts, which the kernel would fill again
 		}
 		return unused
 	})

@@ -26,8 +26,12 @@ func advisePages(b []byte, advice int) {
 }
 
 // Discard releases the memory of the whole pages within b. They then read as zeros or, if b is a
-// mapping of a file, as the file's contents.
-func Discard(b []byte) { advise(b, unix.MADV_DONTNEED) }
+// mapping of a file, as the file's contents. Huge pages are no longer requested: the kernel would make them of any page that is touched, or
+// left beside others, and fill the rest again.
+func Discard(b []byte) {
+	UseSmallPages(b)
+	advise(b, unix.MADV_DONTNEED)
+}
 
 // Zero clears b, which must not be a mapping of a file. The memory of its whole pages is released until it is touched again.
 func Zero(b []byte) {

@@ -2,8 +2,12 @@ package cpu
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"runtime"
+	"strings"
 	"testing"
+	"unsafe"
 )
 
 // TestSparse checks that memory counts from its first use on, and no longer once it is zeroed.
@@ -43,4 +47,47 @@ func TestSparse(t *testing.T) {
 	if Zero(small); !bytes.Equal(small, make([]byte, 3)) {
 		t.Errorf("got %v, want zeros", small)
 	}
+}
+
+// TestDiscard checks that the kernel makes no huge pages of memory that is released.
+func TestDiscard(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has areas with flags")
+	}
+	m, err := MapMemory(8 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	released := m.Bytes()[2<<20 : 6<<20]
+	for i := range m.Bytes() {
+		m.Bytes()[i] = 1
+	}
+	if flags := flagsAt(t, released); !strings.Contains(flags, " hg") {
+		t.Skipf("the kernel has no huge pages: %s", flags)
+	}
+	Discard(released)
+	if flags := flagsAt(t, released); !strings.Contains(flags, " nh") || Resident(released) != 0 || m.Bytes()[6<<20] != 1 {
+		t.Errorf("got %s, %d bytes in memory, want the flag nh and none", flags, Resident(released))
+	}
+}
+
+// flagsAt returns the line of /proc/self/smaps with the flags of the area of b.
+func flagsAt(t *testing.T, b []byte) string {
+	t.Helper()
+	data, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	within, at := false, uint64(uintptr(unsafe.Pointer(&b[0])))
+	for line := range strings.Lines(string(data)) {
+		var from, to uint64
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
+			within = from <= at && at < to
+		} else if within && strings.HasPrefix(line, "VmFlags:") {
+			return strings.TrimSpace(line)
+		}
+	}
+	t.Fatal("no area")
+	return ""
 }
