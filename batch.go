@@ -85,25 +85,11 @@ func (m *Method) NewBatch(ctx context.Context, n int) (*Batch, error) {
 	return b, nil
 }
 
-// BatchSteps returns the numbers of instructions that instances would run together in a [Batch], and each by itself. Without a run it is
-// not known which tensors have other sizes that vary: NewBatch may still find fewer. The error is a *BatchError.
-func (m *Method) BatchSteps() (together, each int, err error) {
-	if err := m.begin(); err != nil {
-		return 0, 0, err
-	}
-	defer m.end()
-	plan, err := rows.Make(m.ir, m.shared.Images, nil)
-	if err != nil {
-		return 0, 0, &BatchError{m.ir.Name, err.Error()}
-	}
-	return plan.Together, plan.Each, nil
-}
-
 // Rows returns the largest number of instances that run together.
 func (b *Batch) Rows() int { return b.most }
 
-// Steps returns the numbers of instructions that run together, and in each instance.
-func (b *Batch) Steps() (together, each int) { return b.plan.Together, b.plan.Each }
+// Steps returns the numbers of instructions that run once for all instances, and in each of them.
+func (b *Batch) Steps() (batched, separate int) { return b.plan.Together, b.plan.Each }
 
 // Bytes returns the memory of the batch: see [Method.Memory].
 func (b *Batch) Bytes() int64 {

@@ -162,7 +162,7 @@ func outside(b *testing.B, m *etrun.Method) float64 {
 func BenchmarkLoad(b *testing.B) {
 	for _, path := range benchModels(b, "mobilenet_v2/portable", "mobilenet_v2/xnnpack") {
 		b.Run(benchName(path), func(b *testing.B) {
-			arenas := benchMethod(b, path, 1).Plan().Bytes()
+			arenas := benchMethod(b, path, 1).Report().Plan.Bytes()
 			var ready, floor []time.Duration
 			for b.Loop() {
 				begun := time.Now()
@@ -249,7 +249,7 @@ func allocatesNothing(t *testing.T, options ...etrun.Option) (regions int) {
 		if n != 0 {
 			t.Errorf("%s: %g allocations per execute, want 0", path, n)
 		}
-		if l := m.Lowered(); l != nil {
+		if l := m.Report().Lowered; l != nil {
 			regions += l.Taken()
 		}
 	}

@@ -84,7 +84,7 @@ func (m *Method) unbindInputs() {
 // must have the output's type and dim order and, if its sizes vary, the largest sizes. Its memory
 // must come from tensor.New or tensor.AlignedBytes. t's own sizes do not change: [Method.Output]
 // returns the current sizes of a dynamic output. Outputs that are inputs, state or constants cannot
-// be bound; see [Method.Binds]. Errors are *OutputError.
+// be bound; see [Method.CanBindOutput]. Errors are *OutputError.
 func (m *Method) BindOutput(i int, t *tensor.Tensor) error {
 	if err := m.begin(); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (m *Method) BindOutput(i int, t *tensor.Tensor) error {
 	return nil
 }
 
-// Binds reports whether output i can be bound with BindOutput.
-func (m *Method) Binds(i int) bool { return i >= 0 && i < len(m.ir.Outputs) && m.binds(i) }
+// CanBindOutput reports whether output i can be bound with BindOutput.
+func (m *Method) CanBindOutput(i int) bool { return i >= 0 && i < len(m.ir.Outputs) && m.binds(i) }
 
 func (m *Method) binds(i int) bool {
 	storage := m.ir.Values[m.ir.Outputs[i]].Storage

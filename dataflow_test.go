@@ -251,7 +251,7 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 				}
 			}
 		}
-		if packed.Plan().Own.Size() < naive.Plan().Own.Size() {
+		if packed.Report().Plan.Own.Size() < naive.Report().Plan.Own.Size() {
 			saved++
 		}
 	}

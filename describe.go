@@ -8,6 +8,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/prepare"
+	"github.com/etrun-go/etrun/runtime/rows"
 )
 
 // Name returns the method's name.
@@ -15,9 +16,6 @@ func (m *Method) Name() string { return m.ir.Name }
 
 // Meta describes the method as declared in the file.
 func (m *Method) Meta() *MethodMeta { return m.program.meta(m.index) }
-
-// Plan returns the method's memory plan, which must not be changed.
-func (m *Method) Plan() *plan.Memory { return m.plan }
 
 // Program returns the program that the method was loaded from.
 func (m *Method) Program() *Program { return m.program }
@@ -41,13 +39,42 @@ func (m *Method) Delegates() []delegate.Info {
 	return infos
 }
 
-// Repairs lists the exporter faults that were repaired at load, with their locations. It returns nil once
-// the program and all its methods are closed.
-func (m *Method) Repairs() (list []string) {
-	if !m.program.keep() {
-		return nil
+// Report is what the load of a method decided, and how the outputs of its last run differ with [LowerVerify]. Nothing in it must be changed.
+// The types of other packages in it may change.
+type Report struct {
+	Plan          *plan.Memory
+	Folded        []lower.Folded    // instructions that were executed at load, because they depend on constants only
+	Rewritten     []lower.Rewritten // instructions that lowering removed or changed
+	Lowered       *lower.Report     // the decision for each region, nil without [LowerAuto], [LowerAll] or [LowerVerify]
+	Repairs       []string          // exporter faults that were repaired, with their locations
+	ReleasedBytes int64             // of constants whose memory was given back, because nothing reads them any more: see [WithConstants]
+	Batch         BatchReport
+	Distances     []Distance // of the outputs of the last run, nil without [LowerVerify]
+}
+
+// BatchReport has the numbers of instructions that instances would run together in a [Batch], and each by itself. Without a run it is
+// not known which tensors have other sizes that vary: NewBatch may still find fewer.
+type BatchReport struct {
+	Batched, Separate int
+	Reason            string // why no instructions would run together
+}
+
+// Report returns what is known of the method. It has no repairs and no batch once the program and all its methods are closed.
+func (m *Method) Report() *Report {
+	r := &Report{Plan: m.plan, Folded: m.shared.Folded, Rewritten: m.shared.Rewritten, Lowered: m.shared.Lowered,
+		ReleasedBytes: m.shared.Released}
+	if m.reference != nil && m.begin() == nil {
+		r.Distances = slices.Clone(m.distances)
+		m.end()
 	}
-	defer m.program.release()
+	if m.program.keep() {
+		defer m.program.release()
+		r.Repairs, r.Batch = m.repairs(), m.batchReport()
+	}
+	return r
+}
+
+func (m *Method) repairs() (list []string) {
 	for i, img := range m.shared.Images {
 		for _, repair := range img.Info().Repairs {
 			list = append(list, fmt.Sprintf("delegate %d: %s", i, repair))
@@ -56,17 +83,10 @@ func (m *Method) Repairs() (list []string) {
 	return append(list, m.program.fileRepairs(m.index, m.ir)...)
 }
 
-// Folded lists the instructions that were executed at load because they depend on constants only.
-// All instances of the method share the results.
-func (m *Method) Folded() []lower.Folded { return slices.Clone(m.shared.Folded) }
-
-// Rewritten lists the instructions that lowering removed or changed.
-func (m *Method) Rewritten() []lower.Rewritten { return slices.Clone(m.shared.Rewritten) }
-
-// Lowered returns the lowering decision for each region of the method, nil unless the program was
-// opened with LowerAuto, LowerAll or LowerVerify. It must not be changed.
-func (m *Method) Lowered() *lower.Report { return m.shared.Lowered }
-
-// ReleasedBytes returns the size of the constants, of files and computed at load, whose memory was
-// given back because nothing reads them any more. See [WithConstants].
-func (m *Method) ReleasedBytes() int64 { return m.shared.Released }
+func (m *Method) batchReport() BatchReport {
+	plan, err := rows.Make(m.ir, m.shared.Images, nil)
+	if err != nil {
+		return BatchReport{Reason: err.Error()}
+	}
+	return BatchReport{Batched: plan.Together, Separate: plan.Each}
+}

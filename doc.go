@@ -55,6 +55,6 @@
 //
 // The API of this package is stable, as are those of kernels, kernels/tensor, delegate,
 // delegate/xnnpack, delegate/ethosu, delegate/all, runtime/trace, runtime/metrics, text and
-// text/tokenizer. A few methods return types of other packages, which may change: [Program.Spec],
-// [Program.Bundle], [Method.Plan], [Method.Folded], [Method.Rewritten] and [Method.Lowered].
+// text/tokenizer. A few types of other packages may change: those of [Program.Spec],
+// [Program.Bundle] and [Report].
 package etrun

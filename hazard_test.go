@@ -89,7 +89,7 @@ func TestOverlappingPlan(t *testing.T) {
 	data, y, z := overlapping(t)
 	for name, mode := range everyPlan {
 		t.Run(name, func(t *testing.T) {
-			mp := checkTwoConds(t, data, WithPlan(mode)).Plan()
+			mp := checkTwoConds(t, data, WithPlan(mode)).Report().Plan
 			if len(mp.Conflicts) != 1 || mp.File.Whole || mp.Source == "file" {
 				t.Fatalf("conflicts %v, file plan whole: %v, in use: %s", mp.Conflicts, mp.File.Whole, mp.Source)
 			}

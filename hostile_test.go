@@ -187,7 +187,7 @@ func TestViewsOfConstantsShareTheirStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := m.Plan().HeapBytes; got != 1<<20 {
+	if got := m.Report().Plan.HeapBytes; got != 1<<20 {
 		t.Errorf("%d bytes counted, want %d", got, 1<<20)
 	}
 	first, last := m.values[len(m.values)-100].Tensor, m.values[len(m.values)-1].Tensor

@@ -165,7 +165,7 @@ func TestOwnOperatorStays(t *testing.T) {
 	if _, err := Run[float32](t.Context(), m, make([]float32, 64)); err != nil || calls != 3 {
 		t.Errorf("%v, %d calls of the caller's operator, want 3", err, calls)
 	}
-	if n := m.Lowered().Taken(); n == 0 {
+	if n := m.Report().Lowered.Taken(); n == 0 {
 		t.Error("nothing else was lowered")
 	}
 }
@@ -207,8 +207,8 @@ func loadDigits(t *testing.T, engine xnnpack.Engine) lower.Region {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if n := len(m.Lowered().Regions); n != 1 {
+	if n := len(m.Report().Lowered.Regions); n != 1 {
 		t.Fatalf("%d regions, want 1", n)
 	}
-	return m.Lowered().Regions[0]
+	return m.Report().Lowered.Regions[0]
 }

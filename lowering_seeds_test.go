@@ -67,7 +67,7 @@ func checkSeed(t *testing.T, data []byte, by delegate.Backend, regions int) {
 	}
 	defer m.Close()
 	_, exact := by.(delegatetest.Oracle)
-	if n := m.Lowered().Taken(); !exact && n != regions {
+	if n := m.Report().Lowered.Taken(); !exact && n != regions {
 		t.Errorf("%d regions, want %d", n, regions)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -86,7 +86,7 @@ func checkSeed(t *testing.T, data []byte, by delegate.Backend, regions int) {
 		if err := m.Execute(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range m.Distances() {
+		for _, d := range m.Report().Distances {
 			if d.Absolute != 0 && (exact || min(d.Absolute, d.Relative) > seedTolerance) {
 				t.Errorf("run %d: output %d differs by %g, %g of what it is (index %d)", run, d.Output, d.Absolute, d.Relative, d.Index)
 			}

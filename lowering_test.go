@@ -189,13 +189,13 @@ func TestVerifyLowering(t *testing.T) {
 				t.Fatal(err)
 			}
 			differs := false
-			for i, d := range m.Distances() {
+			for i, d := range m.Report().Distances {
 				if differs = differs || d.Absolute != 0; d.Output != i {
-					t.Errorf("%s, run %d: %d distances, number %d of output %d", name, run, len(m.Distances()), i, d.Output)
+					t.Errorf("%s, run %d: %d distances, number %d of output %d", name, run, len(m.Report().Distances), i, d.Output)
 				}
 			}
-			if m.shared.Lowered.Taken() == 0 || differs != by.differs || len(m.Distances()) != len(spec.Outputs) {
-				t.Errorf("%s, run %d: %d regions, distances %v", name, run, m.shared.Lowered.Taken(), m.Distances())
+			if m.shared.Lowered.Taken() == 0 || differs != by.differs || len(m.Report().Distances) != len(spec.Outputs) {
+				t.Errorf("%s, run %d: %d regions, distances %v", name, run, m.shared.Lowered.Taken(), m.Report().Distances)
 			}
 		}
 		if err := errors.Join(m.Reset(), m.Close()); err != nil {

@@ -222,8 +222,8 @@ func TestEventsOfMemory(t *testing.T) {
 		}
 		taken := sum(r.Events)
 		planned := m.Memory().Planned
-		if taken[trace.MemoryProgram] <= 0 || taken[trace.MemoryPlanned] != 2*planned || planned < m.Plan().Bytes() {
-			t.Errorf("%s: %v taken, want the file and two times %d planned, at least %d", path, taken, planned, m.Plan().Bytes())
+		if taken[trace.MemoryProgram] <= 0 || taken[trace.MemoryPlanned] != 2*planned || planned < m.Report().Plan.Bytes() {
+			t.Errorf("%s: %v taken, want the file and two times %d planned, at least %d", path, taken, planned, m.Report().Plan.Bytes())
 		}
 		if other.Close() != nil || p.Close() != nil || m.Close() != nil {
 			t.Errorf("%s: does not close", path)

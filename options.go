@@ -194,14 +194,14 @@ type Lowering string
 // Lowering modes.
 const (
 	LowerOff     Lowering = "off"     // only instructions on constants are folded
-	LowerRewrite Lowering = "rewrite" // chains of instructions are replaced by cheaper ones: see Method.Rewritten
+	LowerRewrite Lowering = "rewrite" // chains of instructions are replaced by cheaper ones: see Report.Rewritten
 	// LowerAuto rewrites, and compiles regions that are large enough for backends that accept graphs: see
-	// Method.Lowered.
+	// Report.Lowered.
 	LowerAuto Lowering = "auto"
 	// LowerAll is LowerAuto, but every region that a backend accepts is compiled for it.
 	LowerAll Lowering = "all"
 	// LowerVerify is LowerAll, but each run executes the method a second time without lowering:
-	// Method.Distances compares the outputs.
+	// Report.Distances compares the outputs.
 	LowerVerify Lowering = "verify"
 )
 

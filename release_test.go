@@ -83,7 +83,7 @@ func TestRelease(t *testing.T) {
 			if m, err = p.Load(t.Context(), ""); err != nil {
 				t.Fatal(err)
 			}
-			if released := m.ReleasedBytes(); released > 0 != tt.some || released > 0 != hasZeros(p) {
+			if released := m.Report().ReleasedBytes; released > 0 != tt.some || released > 0 != hasZeros(p) {
 				t.Errorf("%s, cancelled after %q: %d bytes released, constants of zeros: %v", name, stage, released, hasZeros(p))
 			}
 			m.Close()

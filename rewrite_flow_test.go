@@ -288,7 +288,7 @@ func compareLowered(spec *pte.Method, seed uint64, counts map[string]int) error 
 	if err != nil {
 		return &campaign.Finding{Kind: "load", Message: err.Error()}
 	}
-	for _, w := range got.Rewritten() {
+	for _, w := range got.Report().Rewritten {
 		counts[w.Rewrite]++
 	}
 	counts[""]++

@@ -99,8 +99,8 @@ func TestStateFromViewOfState(t *testing.T) {
 					t.Errorf("%v, %s, call %d: got %v, want %v", before, lowering, call, got, want)
 				}
 			}
-			if repaired := len(m.Repairs()) == 1; repaired != before {
-				t.Errorf("%v: repairs %q", before, m.Repairs())
+			if repaired := len(m.Report().Repairs) == 1; repaired != before {
+				t.Errorf("%v: repairs %q", before, m.Report().Repairs)
 			}
 		}
 	}

@@ -78,13 +78,13 @@ func TestCopyState(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := runState(t, from)
-		for _, d := range to.Distances() {
+		for _, d := range to.Report().Distances {
 			t.Errorf("a copy that has not run has the distance %v", d)
 		}
 		if got := runState(t, to); !slices.Equal(got, want) || got[0] != 5*15+10 {
 			t.Errorf("%s: the copy continues with %d, its source with %d", mode, got, want)
 		}
-		for _, d := range to.Distances() {
+		for _, d := range to.Report().Distances {
 			if d.Index >= 0 {
 				t.Errorf("%s: the copy differs from its own reference: %+v", mode, d)
 			}

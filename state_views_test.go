@@ -406,7 +406,7 @@ func compareKept(list []*keeper, file []byte, w way, seed uint64) (regions int, 
 		defer m.Close()
 		methods[i], first = m, cmp.Or(first, m)
 		poisonDead(m, 0xAA)
-		if l := m.Lowered(); l != nil {
+		if l := m.Report().Lowered; l != nil {
 			regions += l.Taken()
 		}
 	}

@@ -270,7 +270,7 @@ func TestModulesWithLostUpdates(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%+v", seed, err, m.states)
 		}
-		if len(live.Repairs()) > 0 {
+		if len(live.Report().Repairs) > 0 {
 			counts["repaired"]++
 		} else {
 			counts["sound"]++
@@ -316,7 +316,7 @@ func (m *module) compare(live *Method, seed uint64) error {
 			return fmt.Errorf("call %d: got %v, want %v", call, got, want)
 		}
 		for i, x := range given {
-			if now := tensor.View[float32](live.values[live.ir.Inputs[i]].Tensor.Data); live.Plan().Options.Preserve && !slices.Equal(now, x) {
+			if now := tensor.View[float32](live.values[live.ir.Inputs[i]].Tensor.Data); live.Report().Plan.Options.Preserve && !slices.Equal(now, x) {
 				return fmt.Errorf("call %d: input %d was %v, is %v", call, i, x, now)
 			}
 		}

@@ -10,10 +10,6 @@ import (
 	"github.com/etrun-go/etrun/runtime/prepare"
 )
 
-// Distances returns the differences of the outputs of the last run, nil unless the program was
-// opened with [LowerVerify].
-func (m *Method) Distances() []Distance { return slices.Clone(m.distances) }
-
 // refer makes m compare itself with the same method without lowering, which has its own inputs and
 // state.
 func (m *Method) refer(ctx context.Context, to *prepare.Method) error {

@@ -113,7 +113,7 @@ func (i localInstance) Run(ctx context.Context, inputs []tensor.Value, outputs [
 }
 
 func (i localInstance) Bytes() int64 {
-	plan := i.Plan()
+	plan := i.Report().Plan
 	return plan.Size() + plan.StateBytes + plan.HeapBytes
 }
 

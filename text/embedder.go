@@ -94,7 +94,7 @@ func (e *Embedder) setCall(ctx context.Context, m *etrun.Method, o *EmbedOptions
 	if len(m.StateTensors()) > 0 {
 		return c.reject("state, as the caches of a program that generates text", "none")
 	}
-	if err := c.findRoles(m.Plan().Method); err != nil {
+	if err := c.findRoles(m.Report().Plan.Method); err != nil {
 		return err
 	}
 	if err := e.setVocabulary(); err != nil {

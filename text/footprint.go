@@ -80,7 +80,7 @@ type footprint struct {
 const cheapReturn = 5000
 
 func (m *Model) setFootprint(method *etrun.Method) {
-	p := method.Plan()
+	p := method.Report().Plan
 	m.size = footprint{weights: constantBytes(p.Method), state: p.StateBytes, work: p.Bytes() - p.StateBytes, calls: m.call.width}
 	for _, d := range method.Delegates() {
 		m.size.weights += d.WeightBytes

@@ -131,7 +131,7 @@ func Load(ctx context.Context, prog *etrun.Program, tok tokenizer.Tokenizer, opt
 	if err != nil {
 		return nil, err
 	}
-	m.boundVocabulary(first.Plan().Method)
+	m.boundVocabulary(first.Report().Plan.Method)
 	if err := m.setContext(&l, meta, first); err != nil {
 		first.Close()
 		return nil, err
@@ -221,7 +221,7 @@ func (m *Model) setContext(l *loading, d *metadata, first *etrun.Method) error {
 	state := first.StateTensors()
 	n, err := m.call.contextOf(d, state)
 	if err == nil {
-		n = m.boundContext(d, n, first.Plan().Method)
+		n = m.boundContext(d, n, first.Report().Plan.Method)
 	}
 	if l.context > 0 && (err != nil || l.context <= n) {
 		if err != nil {

@@ -155,7 +155,7 @@ func (f *fileCheck) load(ctx context.Context, s *session.Session, m *pte.Method)
 		f.fail(finding{Kind: "load", Method: m.Name, Text: err.Error()}, err)
 		return nil
 	}
-	if n := len(method.Plan().Conflicts); n > 0 {
+	if n := len(method.Report().Plan.Conflicts); n > 0 {
 		f.note("plan", m.Name, fmt.Sprintf("the file's memory plan overlaps %s of live values; it is not used", cli.Count(n, "pair", "pairs")))
 	}
 	for i, info := range method.Delegates() {
@@ -165,7 +165,7 @@ func (f *fileCheck) load(ctx context.Context, s *session.Session, m *pte.Method)
 			}
 		}
 	}
-	for _, repair := range method.Repairs() {
+	for _, repair := range method.Report().Repairs {
 		f.note("repair", m.Name, repair)
 	}
 	return nil

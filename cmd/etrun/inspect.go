@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -47,9 +46,9 @@ type methodReport struct {
 
 // togetherReport describes the calls of several instances of a method with state, such as those for the texts of a language model.
 type togetherReport struct {
-	Once   int    `json:"once"`             // instructions that run once for the calls of one row of all instances
-	Each   int    `json:"each"`             // that run in each instance
-	Reason string `json:"reason,omitempty"` // why none run together
+	Batched  int    `json:"once"`             // instructions that run once for the calls of one row of all instances
+	Separate int    `json:"each"`             // that run in each instance
+	Reason   string `json:"reason,omitempty"` // why none run together
 }
 
 type operatorReport struct {
@@ -198,17 +197,18 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error
 	for i := range r.Delegates {
 		r.Delegates[i].describe(infos[i])
 	}
-	if report := m.Lowered(); report != nil {
-		r.Lowered = reportLowered(report)
+	report := m.Report()
+	if report.Lowered != nil {
+		r.Lowered = reportLowered(report.Lowered)
 	}
 	r.Memory.countDelegates(infos)
-	p := m.Plan()
+	p := report.Plan
 	r.Memory.Planned, r.Memory.Source, r.Memory.State = p.Bytes(), p.Source, p.StateBytes
 	r.Memory.LowerBound, r.Memory.Conflicts = p.LowerBound, len(p.Conflicts)
-	r.countFolded(m.Folded())
-	r.countRewritten(m.Rewritten())
-	r.Memory.Released = m.ReleasedBytes()
-	r.Repairs = m.Repairs()
+	r.countFolded(report.Folded)
+	r.countRewritten(report.Rewritten)
+	r.Memory.Released = report.ReleasedBytes
+	r.Repairs = report.Repairs
 	of := fmt.Sprintf("method %.100q: results may be wrong, because of an exporter fault that is not repaired: ", r.Name)
 	for _, w := range prog.Warnings() {
 		if text, ok := strings.CutPrefix(w.Text, of); ok && w.Class == delegate.WarnFault {
@@ -216,21 +216,9 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error
 		}
 	}
 	if len(m.StateTensors()) > 0 {
-		r.Together = reportTogether(m)
+		r.Together = (*togetherReport)(&report.Batch)
 	}
 	return nil
-}
-
-func reportTogether(m *etrun.Method) *togetherReport {
-	var r togetherReport
-	var err error
-	if r.Once, r.Each, err = m.BatchSteps(); err != nil {
-		r.Reason = err.Error()
-		if e, ok := errors.AsType[*etrun.BatchError](err); ok {
-			r.Reason = e.Reason
-		}
-	}
-	return &r
 }
 
 // countDelegates sums the memory of delegates; shared working memory counts once.

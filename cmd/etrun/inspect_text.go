@@ -228,7 +228,7 @@ func (m *methodReport) printTogether(t *tabwriter.Writer) {
 	case r.Reason != "":
 		fmt.Fprintf(t, "  several instances: %s\n", cli.Printable(r.Reason))
 	default:
-		fmt.Fprintf(t, "  several instances: %s run once for all of them, %d in each\n", cli.Count(r.Once, "instruction", "instructions"), r.Each)
+		fmt.Fprintf(t, "  several instances: %s run once for all of them, %d in each\n", cli.Count(r.Batched, "instruction", "instructions"), r.Separate)
 	}
 }
 

@@ -195,8 +195,8 @@ func (r *repairCommand) faults(ctx context.Context, path string, data []byte) (l
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, &repair.Faults{Method: i, Spec: &s.Spec().Methods[i], Delegates: m.Delegates(), Views: m.Plan().Method.Relaid,
-			Copies: m.Plan().Method.Redirected})
+		list = append(list, &repair.Faults{Method: i, Spec: &s.Spec().Methods[i], Delegates: m.Delegates(), Views: m.Report().Plan.Method.Relaid,
+			Copies: m.Report().Plan.Method.Redirected})
 	}
 	r.left = nil
 	for _, w := range s.Warnings() {

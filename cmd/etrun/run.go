@@ -276,7 +276,7 @@ func (a *app) sayDistances(c session.Callee) {
 	if !ok {
 		return
 	}
-	for _, d := range m.Distances() {
+	for _, d := range m.Report().Distances {
 		if d.Index < 0 && d.Absolute == 0 {
 			a.Note("lowering: output %d is identical", d.Output)
 			continue

@@ -53,7 +53,7 @@ func TestElidedView(t *testing.T) {
 				t.Fatalf("plan %v: element %d: got %v, want %v", mode, i, x, want)
 			}
 		}
-		if list := m.Repairs(); len(list) != 1 || !strings.Contains(list[0], "value 14, a view of value 7") {
+		if list := m.Report().Repairs; len(list) != 1 || !strings.Contains(list[0], "value 14, a view of value 7") {
 			t.Errorf("repairs %q", list)
 		}
 		if list := m.Program().Warnings(); len(list) != 1 || list[0].Class != delegate.WarnRepair {
@@ -66,7 +66,7 @@ func TestElidedView(t *testing.T) {
 // refused.
 func TestElidedViewOtherwise(t *testing.T) {
 	m := load(t, elidedProgram, etrun.WithoutRepair())
-	if list := append(m.Repairs(), ""); len(list) != 1 || len(m.Program().Warnings()) != 0 {
+	if list := append(m.Report().Repairs, ""); len(list) != 1 || len(m.Program().Warnings()) != 0 {
 		t.Errorf("repairs %q", list)
 	}
 	rows := slices.DeleteFunc(slices.Clone(portable.Ops()), func(o kernels.Op) bool { return o.Name() == "aten::view_copy.out" })
@@ -131,14 +131,14 @@ func TestMistakenArgument(t *testing.T) {
 			t.Errorf("lowering %v: got %v", lowering, got)
 		}
 		list := m.Program().Warnings()
-		if len(m.Repairs()) != 1 || len(list) != 1 || list[0].Class != delegate.WarnRepair ||
-			!strings.Contains(m.Repairs()[0], "writes value 0") {
-			t.Errorf("repairs %q, warnings %q", m.Repairs(), list)
+		if len(m.Report().Repairs) != 1 || len(list) != 1 || list[0].Class != delegate.WarnRepair ||
+			!strings.Contains(m.Report().Repairs[0], "writes value 0") {
+			t.Errorf("repairs %q, warnings %q", m.Report().Repairs, list)
 		}
 	}
 	m := load(t, testdata("repair", "mistaken_argument.pte"), etrun.WithoutRepair())
-	if list := m.Program().Warnings(); len(m.Repairs()) != 0 || len(list) != 2 || list[0].Class != delegate.WarnFault {
-		t.Errorf("unchanged: repairs %q, warnings %q", m.Repairs(), list)
+	if list := m.Program().Warnings(); len(m.Report().Repairs) != 0 || len(list) != 2 || list[0].Class != delegate.WarnFault {
+		t.Errorf("unchanged: repairs %q, warnings %q", m.Report().Repairs, list)
 	}
 }
 
@@ -188,8 +188,8 @@ func TestStateFromConstant(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if list := m.Program().Warnings(); len(m.Repairs()) != 1 || len(list) != 1 || list[0].Class != delegate.WarnRepair {
-		t.Errorf("repairs %q, warnings %q", m.Repairs(), list)
+	if list := m.Program().Warnings(); len(m.Report().Repairs) != 1 || len(list) != 1 || list[0].Class != delegate.WarnRepair {
+		t.Errorf("repairs %q, warnings %q", m.Report().Repairs, list)
 	}
 	p, err := etrun.Open(file, etrun.WithoutRepair())
 	if err != nil {

@@ -199,8 +199,8 @@ func contextOf(t *testing.T, open func(context.Context) (*etrun.Program, error),
 	method, err := prog.Load(t.Context(), "forward")
 	must(t, err)
 	defer method.Close()
-	if together, _, err := method.BatchSteps(); err != nil || together == 0 {
-		t.Fatalf("no texts are computed together: %v", err)
+	if batch := method.Report().Batch; batch.Batched == 0 {
+		t.Fatalf("no texts are computed together: %s", batch.Reason)
 	}
 	m, err := text.Load(t.Context(), prog, tok)
 	must(t, err)

@@ -49,7 +49,7 @@ func (b *builder) build(ctx context.Context) error {
 
 // loaded describes the steps of a loaded method.
 func (b *builder) loaded(m *etrun.Method) {
-	mp := m.Plan()
+	mp := m.Report().Plan
 	b.m, b.infos = mp.Method, m.Delegates()
 	b.live = live(mp)
 	flow := b.m.Flow()

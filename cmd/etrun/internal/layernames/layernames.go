@@ -113,7 +113,7 @@ type stepResult struct {
 
 // resultsOf returns the results of a method's steps by instruction.
 func resultsOf(m *etrun.Method) map[ir.Origin]stepResult {
-	method := m.Plan().Method
+	method := m.Report().Plan.Method
 	results := make(map[ir.Origin]stepResult, len(method.Steps))
 	for i := range method.Steps {
 		s := &method.Steps[i]

@@ -22,7 +22,7 @@ func NewInventory() *Inventory { return &Inventory{operators: make(map[string]in
 
 // Add counts the values of a method. Loops count once.
 func (v *Inventory) Add(m *etrun.Method) {
-	method := m.Plan().Method
+	method := m.Report().Plan.Method
 	for i := range method.Steps {
 		s := &method.Steps[i]
 		if s.Kind != ir.KernelCall && s.Kind != ir.DelegateCall {

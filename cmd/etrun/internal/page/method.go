@@ -62,7 +62,7 @@ func (d *describer) describe(ctx context.Context) (*Method, error) {
 		}
 	default:
 		defer m.Close()
-		d.ir = m.Plan().Method
+		d.ir = m.Report().Plan.Method
 		d.asLoaded(r, m)
 	}
 	r.Facts = append(d.values(), r.Facts...)
@@ -98,7 +98,7 @@ func (d *describer) values() (facts []Fact) {
 
 // asLoaded describes the loaded method.
 func (d *describer) asLoaded(r *Method, m *etrun.Method) {
-	mp := m.Plan()
+	mp := m.Report().Plan
 	scratch := int64(0)
 	for _, info := range m.Delegates() {
 		scratch, r.Nodes = scratch+info.Scratch, r.Nodes+len(info.Nodes)
@@ -107,7 +107,7 @@ func (d *describer) asLoaded(r *Method, m *etrun.Method) {
 	r.Facts = []Fact{
 		{"memory", fmt.Sprintf("%s planned (plan: %s), %s of state, %s of scratch", bytesize.Format(mp.Size()), mp.Source,
 			bytesize.Format(mp.StateBytes), bytesize.Format(scratch))},
-		{"repaired", strings.Join(m.Repairs(), "; ")},
+		{"repaired", strings.Join(m.Report().Repairs, "; ")},
 		{"instructions", atLoad(m)},
 	}
 	r.Facts = slices.DeleteFunc(r.Facts, func(f Fact) bool { return f.Text == "" })
@@ -123,13 +123,13 @@ func (d *describer) asLoaded(r *Method, m *etrun.Method) {
 // atLoad counts the changes made by lowering.
 func atLoad(m *etrun.Method) string {
 	var parts []string
-	if n := len(m.Folded()); n > 0 {
+	if n := len(m.Report().Folded); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d executed once at load", n))
 	}
-	if n := len(m.Rewritten()); n > 0 {
+	if n := len(m.Report().Rewritten); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d removed or changed at load", n))
 	}
-	if report := m.Lowered(); report != nil {
+	if report := m.Report().Lowered; report != nil {
 		parts = append(parts, fmt.Sprintf("regions lowered to backends: %d", report.Taken()))
 	}
 	return strings.Join(parts, ", ")

@@ -132,7 +132,7 @@ func TestPeakIsTheLowerBound(t *testing.T) {
 			for _, d := range m.Delegates() {
 				own, shared = own+d.Scratch-d.Shared, max(shared, d.Shared)
 			}
-			if bound := m.Plan().LowerBound; sum != shown.PeakBytes || sum < bound+own || sum > bound+own+shared {
+			if bound := m.Report().Plan.LowerBound; sum != shown.PeakBytes || sum < bound+own || sum > bound+own+shared {
 				t.Errorf("%s, %s: %d bytes at the peak, %d listed, lower bound %d, scratch %d and %d", name, method, shown.PeakBytes, sum, bound, own,
 					shared)
 			}

@@ -65,7 +65,7 @@ func (m Moment) String() string {
 
 // New computes the timeline of a method.
 func New(m *etrun.Method) *Timeline {
-	t := &Timeline{plan: m.Plan(), delegates: m.Delegates()}
+	t := &Timeline{plan: m.Report().Plan, delegates: m.Delegates()}
 	t.names = names(t.plan.Method)
 	for d := range t.delegates {
 		from, to := t.plan.Blocks(d)

@@ -134,7 +134,7 @@ func (p *planCommand) run(ctx context.Context, path string) error {
 }
 
 func reportPlan(path string, m *etrun.Method) *Report {
-	mp := m.Plan()
+	mp := m.Report().Plan
 	r := &Report{Schema: "etrun.plan/1", Model: path, Method: m.Name(), InUse: mp.Source, FileBytes: mp.File.Size(),
 		FileWhole: mp.File.Whole, OwnBytes: mp.Own.Size(), LowerBound: mp.LowerBound, StateBytes: mp.StateBytes,
 		Steps: len(mp.Method.Steps), Storages: []Storage{}, Conflicts: []Conflict{}}
