@@ -2,15 +2,10 @@ package etrun
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"slices"
 	"sync"
 
-	"github.com/etrun-go/etrun/hal/cpu"
-	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime/rows"
-	"github.com/etrun-go/etrun/runtime/trace"
+	"github.com/etrun-go/etrun/runtime/exec"
 )
 
 // Batch executes instances of one method together. Steps that compute each row of their tensors from the same row of their
@@ -22,21 +17,10 @@ import (
 // A batch is safe for concurrent use; calls wait for each other.
 type Batch struct {
 	mu     sync.Mutex
-	lead   *Method // has the rows of all; its state is never used
-	plan   *rows.Plan
-	most   int
+	in     *exec.Batch
+	method string
+	list   []*exec.Instance // of a run
 	closed bool
-
-	joined []seat
-	sizes  [tensor.MaxRank]int
-	loop   cpu.Run
-	each   eachLoop
-}
-
-// seat is an instance that takes part in a run.
-type seat struct {
-	*Method
-	err *error // of its run
 }
 
 // BatchError is the reason why instances of a method do not run together.
@@ -57,57 +41,40 @@ func (e *BatchError) Unwrap() error { return ErrUnsupported }
 // been 1, such as the number of tokens before in a cache. The batch keeps the program open. Errors are *BatchError, if
 // nothing would run together, and those of [Program.Load].
 func (m *Method) NewBatch(ctx context.Context, n int) (*Batch, error) {
-	if err := m.begin(); err != nil {
-		return nil, err
-	}
-	defer m.end()
-	if !m.executed || m.reference != nil || m.shares != nil || n < 1 {
-		return nil, &BatchError{m.ir.Name, "calls run together only after one that succeeded, without state of another method, " +
-			"and not compared with the method as it was exported"}
-	}
-	plan, err := rows.Make(m.ir, m.shared.Images, func(v, d int) bool { return m.values[v].Tensor.Sizes[d] == 1 })
+	b, err := m.in.NewBatch(n)
 	if err != nil {
-		return nil, &BatchError{m.ir.Name, err.Error()}
-	}
-	if err := m.program.acquire(); err != nil {
 		return nil, err
 	}
-	lead := m.program.newMethod(m.index, m.shared)
-	lead.stateless, lead.transient, lead.lifted, lead.rows = true, true, plan.Lifted, min(n, plan.Rows)
-	lead.observed = *newWatch(context.Background(), m.program.config.watchers, m.ir.Name)
-	if err := lead.build(ctx, &lead.observed); err != nil {
-		lead.free()
-		m.program.release()
-		return nil, loadError(m.program.path(), m.ir.Name, err, ErrFormat)
+	p := m.program
+	if err := p.acquire(); err != nil {
+		return nil, err
 	}
-	b := &Batch{lead: lead, plan: plan, most: min(n, plan.Rows)}
-	b.each.b = b
-	return b, nil
+	if err := b.Build(ctx); err != nil {
+		p.release()
+		return nil, loadError(p.path(), m.Name(), err, ErrFormat)
+	}
+	return &Batch{in: b, method: m.Name()}, nil
 }
 
 // Rows returns the largest number of instances that run together.
-func (b *Batch) Rows() int { return b.most }
+func (b *Batch) Rows() int { return b.in.Rows() }
 
 // Steps returns the numbers of instructions that run once for all instances, and in each of them.
-func (b *Batch) Steps() (batched, separate int) { return b.plan.Together, b.plan.Each }
+func (b *Batch) Steps() (batched, separate int) { return b.in.Steps() }
 
 // Bytes returns the memory of the batch: see [Method.Memory].
 func (b *Batch) Bytes() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.lead.Memory()
-	return now.Planned + now.Scratch
+	return b.in.Bytes()
 }
 
 // Close frees the batch. It does not close the instances. Closing twice is allowed.
 func (b *Batch) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
-		return nil
-	}
 	b.closed = true
-	return b.lead.Close()
+	return b.in.Close()
 }
 
 // Execute runs instances of the method on the inputs that were set, and sets errs[i] to the error of list[i], as
@@ -123,288 +90,12 @@ func (b *Batch) Execute(ctx context.Context, list []*Method, errs []error) error
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return fmt.Errorf("batch of method %q: %w", b.lead.ir.Name, ErrClosed)
+		return fmt.Errorf("batch of method %q: %w", b.method, ErrClosed)
 	}
-	b.joined = b.joined[:0]
-	for i, m := range list {
-		errs[i] = nil
-		if m.shared != b.lead.shared {
-			errs[i] = fmt.Errorf("batch of method %q: an instance of another method: %w", b.lead.ir.Name, ErrInput)
-		} else if err := m.beginAll(); err != nil {
-			errs[i] = m.refused(ctx, err)
-		} else if b.joins(m) {
-			b.joined = append(b.joined, seat{m, &errs[i]})
-		} else {
-			errs[i] = m.executeAlone(ctx)
-		}
+	b.list = b.list[:0]
+	for _, m := range list {
+		b.list = append(b.list, m.in)
 	}
-	defer func() {
-		for _, s := range b.joined {
-			s.endAll()
-		}
-	}()
-	switch len(b.joined) {
-	case 0:
-		return nil
-	case 1:
-		*b.joined[0].err = b.joined[0].executeBegun(ctx)
-		return nil
-	}
-	return b.observed(ctx)
+	defer clear(b.list)
+	return b.in.Execute(ctx, b.list, errs)
 }
-
-// executeAlone runs an instance that was claimed by itself, and releases it.
-func (m *Method) executeAlone(ctx context.Context) error {
-	defer m.endAll()
-	return m.executeBegun(ctx)
-}
-
-// joins reports whether an instance takes part in a run.
-func (b *Batch) joins(m *Method) bool {
-	w := &m.observed
-	watched := w.own.wants.Any(ofInstructions) || w.wants.Any(trace.Nodes|trace.Values)
-	if len(b.joined) == b.most || watched || m.poison != nil || m.reference != nil || m.shares != nil {
-		return false
-	}
-	for _, i := range b.plan.Inputs {
-		in := &m.inputs[i]
-		if d := b.plan.Dims[m.ir.Inputs[i]]; !in.set || d == rows.None || in.given.Tensor.Sizes[d] != 1 {
-			return false
-		}
-	}
-	return true
-}
-
-// observed runs the instances that take part, and reports a run of each to its observers.
-func (b *Batch) observed(ctx context.Context) error {
-	for _, s := range b.joined {
-		if s.observed.wants.Any(ofExecutes) {
-			*s.err = s.startObserved(ctx)
-		}
-	}
-	err := b.run(ctx)
-	for _, s := range b.joined {
-		if err != nil && *s.err == nil {
-			*s.err = err
-		}
-		s.executed = *s.err == nil
-		s.unset()
-		if s.observed.wants.Any(ofExecutes) {
-			*s.err = s.endObserved(*s.err)
-		}
-	}
-	return err
-}
-
-// run runs all segments.
-func (b *Batch) run(ctx context.Context) error {
-	for _, s := range b.joined {
-		s.executed = false
-		s.ctx.StopWhen(ctx.Done())
-		if *s.err == nil {
-			*s.err = s.prepare()
-		}
-	}
-	if err := b.lead.heap.begin(); err != nil {
-		return err
-	}
-	for i := range b.lead.restore {
-		*b.lead.restore[i].slot = b.lead.restore[i].was
-	}
-	b.lead.ctx.StopWhen(ctx.Done())
-	w := &b.lead.observed
-	w.ctx, w.run, w.fault = ctx, lastRun.Add(1), nil
-	defer func() { w.ctx, w.run, w.event = nil, 0, trace.Event{} }()
-	for i := range b.plan.Segments {
-		s := &b.plan.Segments[i]
-		if !s.Together {
-			b.runEach(ctx, s)
-		} else if err := b.runTogether(ctx, s); err != nil {
-			return err
-		}
-	}
-	for row, m := range b.joined {
-		if *m.err != nil {
-			continue
-		}
-		if err := b.scatter(row, b.plan.Outputs); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// keepRows copies all rows where a step selects the only one of an instance.
-func (b *Batch) keepRows(step int) error {
-	s := &b.lead.ir.Steps[step]
-	from, to := b.lead.values[s.Args[0]].Tensor, b.lead.values[s.Writes[0]].Tensor
-	sizes := append(b.sizes[:0], to.Sizes...)
-	sizes[0] = len(b.joined)
-	if err := to.Resize(sizes); err != nil || len(to.Data) != len(from.Data) {
-		return b.mismatch(s.Args[0], from, len(b.joined))
-	}
-	copy(to.Data, from.Data)
-	return nil
-}
-
-// lift gives tensors of one row as many as the batch has, in memory of their own.
-func (m *Method) lift() {
-	for _, v := range m.lifted {
-		d := m.ir.Values[v].Tensor
-		sizes := slices.Clone(d.Sizes)
-		sizes[0] = m.rows
-		t := tensor.Make(d.DType, sizes, d.DimOrder, tensor.DynamicBound)
-		t.Bind(m.memory.add(t.NBytes()))
-		m.values[v].Tensor = t
-	}
-}
-
-// failed reports whether all instances have failed.
-func (b *Batch) failed() bool {
-	return !slices.ContainsFunc(b.joined, func(s seat) bool { return *s.err == nil })
-}
-
-// runTogether runs a segment for all rows.
-func (b *Batch) runTogether(ctx context.Context, s *rows.Segment) error {
-	for _, v := range s.Copies {
-		b.gather(v)
-	}
-	if b.failed() {
-		return nil
-	}
-	first := s.First
-	for _, i := range b.plan.Selected {
-		if i < first || i >= s.End {
-			continue
-		}
-		if err := b.lead.runSteps(ctx, first, i); err != nil {
-			return err
-		}
-		if err := b.keepRows(i); err != nil {
-			return err
-		}
-		first = i + 1
-	}
-	return b.lead.runSteps(ctx, first, s.End)
-}
-
-// runEach runs a segment in the instances that have not failed, on all threads: one instance has too little work for them.
-func (b *Batch) runEach(ctx context.Context, s *rows.Segment) {
-	b.each.ctx, b.each.segment = ctx, s
-	b.lead.program.pool.Do(&b.loop, len(b.joined), 1, &b.each)
-	b.each.ctx = nil
-}
-
-// eachLoop is the loop of runEach.
-type eachLoop struct {
-	b       *Batch
-	ctx     context.Context
-	segment *rows.Segment
-}
-
-// Range runs the segment in the instances of some rows.
-func (l *eachLoop) Range(_, lo, hi int) {
-	for row := lo; row < hi; row++ {
-		m := l.b.joined[row]
-		if *m.err == nil {
-			*m.err = l.b.scatter(row, l.segment.Copies)
-		}
-		if *m.err == nil {
-			*m.err = m.runSteps(l.ctx, l.segment.First, l.segment.End)
-		}
-	}
-}
-
-// gather copies a value of each instance to a row of the common one. Instances whose value has other sizes fail. The rows of
-// those that have failed are undefined.
-func (b *Batch) gather(v int) {
-	d, to := b.plan.Dims[v], b.lead.values[v].Tensor
-	first := true
-	for row, m := range b.joined {
-		if *m.err != nil {
-			continue
-		}
-		from := m.values[v].Tensor
-		sizes := append(b.sizes[:0], from.Sizes...)
-		if sizes[d] != 1 {
-			*m.err = b.mismatch(v, from, 1)
-			continue
-		}
-		if sizes[d] = len(b.joined); first && to.Resize(sizes) == nil {
-			first = false
-		}
-		n := len(from.Data)
-		if first || !slices.Equal(to.Sizes, sizes) || len(to.Data) != n*len(b.joined) {
-			*m.err = b.mismatch(v, from, 1)
-			continue
-		}
-		copy(to.Data[row*n:(row+1)*n], from.Data)
-	}
-}
-
-// scatter copies a row of values to an instance.
-func (b *Batch) scatter(row int, values []int) error {
-	var room [tensor.MaxRank]int
-	for _, v := range values {
-		d, from, to := b.plan.Dims[v], b.lead.values[v].Tensor, b.joined[row].values[v].Tensor
-		if from.Sizes[d] != len(b.joined) {
-			return b.mismatch(v, from, len(b.joined))
-		}
-		sizes := append(room[:0], from.Sizes...)
-		sizes[d] = 1
-		if err := to.Resize(sizes); err != nil {
-			return b.mismatch(v, from, len(b.joined))
-		}
-		n := len(to.Data)
-		if len(from.Data) != n*len(b.joined) {
-			return b.mismatch(v, from, len(b.joined))
-		}
-		copy(to.Data, from.Data[row*n:(row+1)*n])
-	}
-	return nil
-}
-
-func (b *Batch) mismatch(v int, t *tensor.Tensor, want int) error {
-	return &BatchError{b.lead.ir.Name, fmt.Sprintf("value %d is %v, want %d rows along dimension %d", v, t, want, b.plan.Dims[v])}
-}
-
-// maxKnownRows bounds the sizes of inputs that a method remembers.
-const maxKnownRows = 256
-
-// CheckRows returns nil if the last run computed every row of each output, an index of the first dimension, from the same row of
-// the inputs alone: the rows of several callers may share such a run. It follows the rows through all instructions of the
-// method, at the sizes of the run, which had at least two rows; contents do not matter. The error is a *BatchError that names the first
-// instruction that may compute an element from several rows. Calls with sizes that were checked before allocate nothing.
-func (m *Method) CheckRows() error {
-	if err := m.begin(); err != nil {
-		return err
-	}
-	defer m.end()
-	if !m.executed {
-		return &BatchError{m.ir.Name, "rows are known only after a run that succeeded"}
-	}
-	m.rowsKey = m.rowsKey[:0]
-	for _, v := range m.ir.Inputs {
-		if m.values[v].Kind != tensor.KindTensor {
-			return &BatchError{m.ir.Name, fmt.Sprintf("input value %d is no tensor", v)}
-		}
-		for _, n := range m.values[v].Tensor.Sizes {
-			m.rowsKey = binary.AppendUvarint(m.rowsKey, uint64(n))
-		}
-	}
-	err, known := m.rowsKnown[string(m.rowsKey)]
-	if known {
-		return err
-	}
-	if why := rows.Apart(m.ir, m.shared.Images, rows.Run{Values: m.values, Takes: m.tookStep}); why != nil {
-		err = &BatchError{m.ir.Name, why.Error()}
-	}
-	if m.rowsKnown == nil || len(m.rowsKnown) == maxKnownRows {
-		m.rowsKnown = make(map[string]error)
-	}
-	m.rowsKnown[string(m.rowsKey)] = err
-	return err
-}
-
-// tookStep reports whether the delegate behind a SizesJump ran.
-func (m *Method) tookStep(i int) bool { return m.takes(&m.steps[i]) }

@@ -152,7 +152,7 @@ func setInputs(m *Method, in []*tensor.Tensor) error {
 }
 
 func copiesOf(m *Method) (list []*tensor.Tensor, err error) {
-	for i := range m.ir.Outputs {
+	for i := range m.shared.IR.Outputs {
 		v, err := m.Output(i)
 		if err != nil {
 			return nil, err

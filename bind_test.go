@@ -24,7 +24,7 @@ func TestBoundMemoryEqualsCopies(t *testing.T) {
 		}
 		for run := range 2 {
 			setFlowInputs(t, own, run)
-			bindLike(t, bound, own, spec)
+			bindLike(t, bound, run, spec)
 			for _, m := range []*Method{own, bound} {
 				if err := m.Execute(context.Background()); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
@@ -121,16 +121,19 @@ func TestBindOwnMemory(t *testing.T) {
 // a pool is not reachable for the next.
 func TestResetUnbinds(t *testing.T) {
 	m := loadFlow(t, newFlowProgram(rand.New(rand.NewPCG(1, 1))), PlanOwn)
+	var bound, was []*tensor.Tensor
 	for i, in := range m.Meta().Inputs {
-		if err := m.BindInput(i, flowInput(&in, i, 0)); err != nil {
+		bound, was = append(bound, flowInput(&in, i, 0)), append(was, flowInput(&in, i, 0))
+		if err := m.BindInput(i, bound[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := m.Reset(); err != nil {
 		t.Fatal(err)
 	}
-	for i := range m.inputs {
-		if x := m.inputs[i].given.Tensor; m.inputs[i].callers || !m.memory.owns(x.Data) {
+	setFlowInputs(t, m, 3)
+	for i := range bound {
+		if !bytes.Equal(bound[i].Data, was[i].Data) {
 			t.Errorf("input %d is still bound", i)
 		}
 	}
@@ -164,14 +167,11 @@ func outputTensor(m *Method, i int) *tensor.Tensor {
 	return v.Tensor
 }
 
-// bindLike binds new memory: copies of own's inputs, and space for outputs.
-func bindLike(t *testing.T, bound, own *Method, spec *pte.Method) {
+// bindLike binds new memory: the inputs of a run, and space for outputs.
+func bindLike(t *testing.T, bound *Method, run int, spec *pte.Method) {
 	t.Helper()
-	for i := range bound.NumInputs() {
-		src := own.inputs[i].given.Tensor
-		x := tensor.New(src.DType, src.Sizes...)
-		copy(x.Data, src.Data)
-		if err := bound.BindInput(i, x); err != nil {
+	for i, in := range bound.Meta().Inputs {
+		if err := bound.BindInput(i, flowInput(&in, i, run)); err != nil {
 			t.Fatal(err)
 		}
 	}

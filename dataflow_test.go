@@ -9,10 +9,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -304,35 +303,22 @@ func flowInput(in *ValueMeta, i, run int) *tensor.Tensor {
 // poisonDead fills all arena bytes that no live storage uses before every kernel and delegate call. The guard finds calls
 // that write them.
 func poisonDead(m *Method, poison byte) *guard {
-	g := &guard{m: m, poison: poison}
-	for i := range m.steps {
-		s := &m.steps[i]
-		at := m.plan.Moments[i]
-		switch s.kind {
-		case ir.KernelCall:
-			call := s.call
-			s.call = kernels.NewCall(func(c *kernels.Ctx, _ kernels.Args) error {
-				g.spoil(at)
-				defer g.check(at)
-				return call.Do(c)
-			}, call.Args(), false)
-		case ir.DelegateCall:
-			s.unit = poisoned{s.unit, g, i}
-		}
-	}
+	g := &guard{plan: m.in.Plan(), poison: poison}
+	g.arenas = m.in.Intercept(g.around)[:len(g.plan.Arenas)]
 	return g
 }
 
 // guard overwrites dead bytes of a method, and checks that they stay as they are.
 type guard struct {
-	m       *Method
+	plan    *plan.Memory
+	arenas  [][]byte
 	poison  byte
 	written error // the first write to dead bytes
 }
 
 // spoil overwrites the bytes between the storages that are live at a moment.
 func (g *guard) spoil(moment int) {
-	eachDead(g.m, moment, func(dead []byte) {
+	g.eachDead(moment, func(dead []byte) {
 		for k := range dead {
 			dead[k] = g.poison
 		}
@@ -341,33 +327,27 @@ func (g *guard) spoil(moment int) {
 
 // check checks the bytes that spoil has overwritten.
 func (g *guard) check(moment int) {
-	eachDead(g.m, moment, func(dead []byte) {
+	g.eachDead(moment, func(dead []byte) {
 		if k := slices.IndexFunc(dead, func(b byte) bool { return b != g.poison }); k >= 0 && g.written == nil {
-			step := g.m.plan.Step(moment)
-			g.written = fmt.Errorf("step %d (%s), moment %d writes byte %d of %d that are not in use", step, g.m.steps[step].name,
-				moment-g.m.plan.Moments[step], k, len(dead))
+			step := g.plan.Step(moment)
+			g.written = fmt.Errorf("step %d (%s), moment %d writes byte %d of %d that are not in use", step, g.plan.Method.StepName(&g.plan.Method.Steps[step]),
+				moment-g.plan.Moments[step], k, len(dead))
 		}
 	})
 }
 
-// poisoned is a unit before which, and before each moment of which, dead bytes are overwritten.
-type poisoned struct {
-	delegate.Unit
-	*guard
-	step int
-}
-
-func (p poisoned) Execute(ctx context.Context, args []*tensor.Value) error {
-	first, end := p.m.plan.Moments[p.step], p.m.plan.Moments[p.step+1]
-	p.spoil(first)
+// around overwrites dead bytes before a call, and before each moment of it.
+func (g *guard) around(ctx context.Context, step int, do func(context.Context) error) error {
+	first, end := g.plan.Moments[step], g.plan.Moments[step+1]
+	g.spoil(first)
 	if end == first+1 {
-		defer p.check(first)
-		return p.Unit.Execute(ctx, args)
+		defer g.check(first)
+		return do(ctx)
 	}
-	c := &moments{ctx, p.guard, first, first}
-	err := p.Unit.Execute(c, args)
+	c := &moments{ctx, g, first, first}
+	err := do(c)
 	if c.at > first {
-		p.check(c.at - 1)
+		g.check(c.at - 1)
 	}
 	return err
 }
@@ -390,38 +370,38 @@ func (c *moments) Err() error {
 }
 
 // eachDead calls do for the bytes between the storages that are live at a moment.
-func eachDead(m *Method, moment int, do func(dead []byte)) {
-	for arena, bytes := range m.memory.arenas {
+func (g *guard) eachDead(moment int, do func(dead []byte)) {
+	for arena, bytes := range g.arenas {
 		var alive []int
-		for i, it := range m.plan.Items {
-			if it.Bytes > 0 && m.plan.Places[i].Arena == arena && it.First <= moment && moment <= it.Last {
+		for i, it := range g.plan.Items {
+			if it.Bytes > 0 && g.plan.Places[i].Arena == arena && it.First <= moment && moment <= it.Last {
 				alive = append(alive, i)
 			}
 		}
-		slices.SortFunc(alive, func(a, b int) int { return cmp.Compare(m.plan.Places[a].Offset, m.plan.Places[b].Offset) })
+		slices.SortFunc(alive, func(a, b int) int { return cmp.Compare(g.plan.Places[a].Offset, g.plan.Places[b].Offset) })
 		end := int64(0)
 		for _, i := range append(alive, -1) {
 			next := int64(len(bytes))
 			if i >= 0 {
-				next = m.plan.Places[i].Offset
+				next = g.plan.Places[i].Offset
 			}
 			if end < next {
 				do(bytes[end:next])
 			}
 			if i >= 0 {
-				end = max(end, next+m.plan.Items[i].Bytes)
+				end = max(end, next+g.plan.Items[i].Bytes)
 			}
 		}
 	}
 }
 
 func listing(m *Method) (s string) {
-	for i, st := range m.steps {
-		in := &m.ir.Steps[i]
-		s += fmt.Sprintf("%d %v %s %v -> %d\n", i, in.Kind, st.name, in.Args, in.Target)
+	for i := range m.shared.IR.Steps {
+		in := &m.shared.IR.Steps[i]
+		s += fmt.Sprintf("%d %v %s %v -> %d\n", i, in.Kind, m.shared.IR.StepName(in), in.Args, in.Target)
 	}
-	for i, st := range m.ir.Storages {
-		s += fmt.Sprintf("storage %d: %v %v [%d,%d] at %d\n", i, st.Values, st.Kind, st.First, st.Last, m.plan.Places[i].Offset)
+	for i, st := range m.shared.IR.Storages {
+		s += fmt.Sprintf("storage %d: %v %v [%d,%d] at %d\n", i, st.Values, st.Kind, st.First, st.Last, m.in.Plan().Places[i].Offset)
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/prepare"
@@ -92,13 +93,13 @@ func TestEditedExecutionEqualsOriginal(t *testing.T) {
 	for seed := range uint64(flowSeeds) {
 		spec := newFlowProgram(rand.New(rand.NewPCG(seed, 2)))
 		original := loadFlow(t, spec, PlanNaive)
-		m, images := randomly(t, rand.New(rand.NewPCG(seed, 3)), original.ir)
-		changed += len(m.Steps) - len(original.ir.Steps) + len(images)
+		m, images := randomly(t, rand.New(rand.NewPCG(seed, 3)), original.shared.IR)
+		changed += len(m.Steps) - len(original.shared.IR.Steps) + len(images)
 		p := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn))
-		p.slots[0].done = &prepare.Method{IR: m, Images: images, Work: make([]*lowering.Workspace, len(images)), Backends: slices.Repeat([]string{"add"}, len(images)), Plan: plan.Make(m, nil, nil, p.config.planning())}
 		p.spec.Methods[0].Name = "forward"
-		edited, err := p.Load(context.Background(), "")
-		if err != nil {
+		edited := &Method{program: p, shared: &prepare.Method{IR: m, Images: images, Work: make([]*lowering.Workspace, len(images)), Backends: slices.Repeat([]string{"add"}, len(images)), Plan: plan.Make(m, nil, nil, p.config.planning())}}
+		var err error
+		if edited.in, err = exec.New(context.Background(), nil, &p.shared, edited.shared, exec.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		poisonDead(edited, 0xAA)
@@ -119,7 +120,7 @@ func compareFlows(t *testing.T, seed uint64, m, reference *Method) {
 				t.Fatalf("seed %d, run %d: %v", seed, run, err)
 			}
 		}
-		for i, v := range reference.ir.Outputs {
+		for i, v := range reference.shared.IR.Outputs {
 			got, want := tensor.Data[int64](outputTensor(m, i)), tensor.Data[int64](outputTensor(reference, i))
 			for k := range want {
 				if got[k] != want[k] {
@@ -141,7 +142,7 @@ func TestFoldedExecutionEqualsOriginal(t *testing.T) {
 		spec.Name = "forward"
 		load := func(budget int64) *Method {
 			p := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn), WithLowering(LowerOff))
-			p.slots[0].preparation.Size = budget
+			setFoldBudget(p, budget)
 			m, err := p.Load(context.Background(), "")
 			if err != nil {
 				t.Fatal(err)
@@ -149,8 +150,8 @@ func TestFoldedExecutionEqualsOriginal(t *testing.T) {
 			return m
 		}
 		m, reference := load(1<<20), load(0)
-		if len(reference.shared.Folded) > 0 || len(m.ir.Steps)+len(m.shared.Folded) != len(reference.ir.Steps) {
-			t.Fatalf("seed %d: %d steps, %d folded, of %d", seed, len(m.ir.Steps), len(m.shared.Folded), len(reference.ir.Steps))
+		if len(reference.shared.Folded) > 0 || len(m.shared.IR.Steps)+len(m.shared.Folded) != len(reference.shared.IR.Steps) {
+			t.Fatalf("seed %d: %d steps, %d folded, of %d", seed, len(m.shared.IR.Steps), len(m.shared.Folded), len(reference.shared.IR.Steps))
 		}
 		folded += len(m.shared.Folded)
 		poisonDead(m, 0xAA)
@@ -159,6 +160,12 @@ func TestFoldedExecutionEqualsOriginal(t *testing.T) {
 	if folded < flowSeeds {
 		t.Errorf("%d steps folded in %d programs: the test shows nothing", folded, flowSeeds)
 	}
+}
+
+// setFoldBudget sets the bytes that folding may compute, which otherwise follow from the size of the file.
+func setFoldBudget(p *Program, bytes int64) {
+	p.spec.Size = bytes
+	p.makeSlots()
 }
 
 // constantVector returns a constant for the random programs.
@@ -199,7 +206,7 @@ func TestNotFolded(t *testing.T) {
 			tt.mark(&spec)
 		}
 		p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet(flowOps, []kernels.Op{tt.op})), WithLowering(LowerOff))
-		p.slots[0].preparation.Size = 1 << 20
+		setFoldBudget(p, 1<<20)
 		m, err := p.Load(context.Background(), "")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"runtime/debug"
 	"strings"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/advice"
-	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -278,14 +279,95 @@ func loadError(file, method string, err, def error) error {
 	return &LoadError{Class: classOf(err, def), File: file, Method: method, Err: err}
 }
 
-// nameArgument fills in an ArgumentError's operator and argument name from the schema.
-func nameArgument(err error, sig *kernels.Signature) {
-	a, ok := errors.AsType[*kernels.ArgumentError](err)
-	if !ok || sig == nil {
-		return
+// faults makes the errors of package exec.
+type faults struct{}
+
+func (faults) Input(method string, i int, got, want string) error {
+	return &InputError{Method: method, Index: i, Got: got, Want: want}
+}
+
+func (faults) Output(method string, i int, reason string) error {
+	return &OutputError{Method: method, Index: i, Reason: reason}
+}
+
+func (faults) Batch(method, reason string) error { return &BatchError{method, reason} }
+
+func (faults) Argument(reason string) error { return fmt.Errorf("%s: %w", reason, ErrInput) }
+
+func (faults) Use(method string, closed bool) error {
+	if closed {
+		return fmt.Errorf("method %q: %w", method, ErrClosed)
 	}
-	a.Op = sig.Name
-	if a.Arg >= 0 && a.Arg < len(sig.Args) {
-		a.Name = sig.Args[a.Arg].Name
+	return fmt.Errorf("method %q: %w", method, ErrBusy)
+}
+
+func (faults) Endless(steps int64) error {
+	return fmt.Errorf("limit of %d instructions reached (%v): %w", steps, advice.Endless, ErrExecute)
+}
+
+func (faults) Step(method string, at ir.Origin, name string, refused bool, err error) error {
+	if _, ok := err.(*InstructionError); ok {
+		return err
 	}
+	class := classOf(err, ErrExecute)
+	if class == ErrExecute && refused {
+		class = ErrInput
+	}
+	return &InstructionError{Class: class, Method: method, Chain: at.Chain, Index: at.Index, Op: name, Err: err}
+}
+
+func (faults) Panic(value any, observer bool) error {
+	return &PanicError{Value: value, Stack: debug.Stack(), observer: observer}
+}
+
+// Prepare returns an error of package prepare as one of this package.
+func (faults) Prepare(method string, err error) error {
+	if e, ok := errors.AsType[*ir.StepError](err); ok {
+		return &InstructionError{Class: classOf(e.Err, ErrFormat), Method: method, Chain: e.Origin.Chain, Index: e.Origin.Index, Op: e.Name, Err: e.Err}
+	}
+	if e, ok := errors.AsType[*prepare.MissingError](err); ok {
+		missing := &MissingError{Backends: e.Backends, Data: e.Data}
+		for _, o := range e.Operators {
+			missing.Operators = append(missing.Operators, MissingOperator(o))
+		}
+		return missing
+	}
+	if e, ok := errors.AsType[*prepare.MemoryError](err); ok {
+		return memoryError(e)
+	}
+	return err
+}
+
+func memoryError(from *prepare.MemoryError) *MemoryError {
+	e := &MemoryError{Want: from.Want, Limit: from.Limit}
+	for _, part := range from.Parts {
+		e.Parts = append(e.Parts, MemoryPart(part))
+	}
+	return e
+}
+
+// reasons are the names of the error classes, see trace.Event.
+var reasons = []struct {
+	class error
+	word  string
+}{
+	{ErrPanic, "panic"}, {ErrFormat, "format"}, {ErrUnsupported, "unsupported"}, {ErrMissing, "missing"},
+	{ErrInput, "input"}, {ErrMemory, "memory"}, {ErrDevice, "device"}, {ErrClosed, "closed"}, {ErrBusy, "busy"},
+	{ErrExecute, "execute"}, {context.DeadlineExceeded, "deadline"}, {context.Canceled, "canceled"},
+}
+
+// Reason returns the name of an error's class.
+func (faults) Reason(err error) string {
+	if class := classOf(err, nil); class != nil {
+		err = class
+	}
+	for i := range reasons {
+		if errors.Is(err, reasons[i].class) {
+			return reasons[i].word
+		}
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return "io"
+	}
+	return "other"
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/openfile"
-	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/exec"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -41,25 +41,11 @@ func (f *file) close() {
 
 // allocate returns n zeroed, aligned and padded bytes, which the file owns.
 func (f *file) allocate(n int) []byte {
-	b, pages := allocate(n, cpu.MapMemory)
+	b, pages := exec.Allocate(n, cpu.MapMemory)
 	if pages != nil {
 		f.pages, f.own = append(f.pages, pages), true
 	}
 	return b
-}
-
-// ownPages is the size from which memory is mapped: collections do not count it, and it is returned to the system as soon as it is
-// not used any more.
-const ownPages = 64 << 10
-
-// allocate is tensor.AlignedBytes outside of the Go heap; pages are nil if n is small, or the system has no pages.
-func allocate(n int, mapPages func(int64) (*cpu.Mapping, error)) (b []byte, pages *cpu.Mapping) {
-	if n >= ownPages {
-		if pages, err := mapPages(int64(n) + tensor.Padding); err == nil {
-			return pages.Bytes()[:n:n], pages
-		}
-	}
-	return tensor.AlignedBytes(n), nil
 }
 
 // setData sets the contents, and closes the pages without them, such as those of a stream that has grown.

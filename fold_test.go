@@ -46,28 +46,27 @@ func TestFold(t *testing.T) {
 	first, got := run()
 	second, again := run()
 	foldedValues, at := 0, []byte(nil)
-	for i := range first.ir.Storages {
-		s := &first.ir.Storages[i]
+	for i := range first.shared.IR.Storages {
+		s := &first.shared.IR.Storages[i]
 		if s.Kind != ir.Folded {
 			continue
 		}
 		foldedValues++
-		at = first.values[s.Values[0]].Tensor.Data
-		if other := second.values[s.Values[0]].Tensor; &other.Data[0] != &at[0] || !other.Const {
+		at = s.Data
+		if other := second.shared.IR.Storages[i].Data; len(at) == 0 || &other[0] != &at[0] {
 			t.Errorf("value %d: two methods of a program have folded bytes of their own", s.Values[0])
 		}
 	}
 	if foldedValues == 0 {
 		t.Fatal("nothing was folded")
 	}
-	p.makeSlots()
-	p.slots[0].preparation.Size = 0 // the size is the budget
+	setFoldBudget(p, 0)
 	plain, want := run()
 	if string(got) != string(want) || string(again) != string(want) {
 		t.Errorf("folded programs compute something else: %x, %x, want %x", got, again, want)
 	}
-	if first.plan.Own.Size() > plain.plan.Own.Size() {
-		t.Errorf("the arena grew from %d to %d", plain.plan.Own.Size(), first.plan.Own.Size())
+	if first.in.Plan().Own.Size() > plain.in.Plan().Own.Size() {
+		t.Errorf("the arena grew from %d to %d", plain.in.Plan().Own.Size(), first.in.Plan().Own.Size())
 	}
 }
 

@@ -188,7 +188,7 @@ func TestPoisonedRegions(t *testing.T) {
 			}
 			ran += comparePoisoned(t, fmt.Sprintf("%s, plan %s", name, plan), p)
 			for i := range p.slots {
-				if done := p.slots[i].done; done != nil {
+				if done := p.slots[i].Ready(); done != nil {
 					blocks += len(done.Plan.Items) - len(done.IR.Storages)
 				}
 			}

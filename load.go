@@ -2,7 +2,9 @@ package etrun
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/etrun-go/etrun/runtime/exec"
 	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
@@ -15,52 +17,47 @@ import (
 func (p *Program) Load(ctx context.Context, name string, options ...MethodOption) (*Method, error) {
 	i, err := p.methodIndex(name)
 	if err != nil {
-		return nil, p.config.watch(ctx, "").whole(trace.Load, name, 0, err)
+		return nil, p.config.observers.Watch(ctx, "").Whole(trace.Load, name, 0, err)
 	}
 	name = p.spec.Methods[i].Name
-	w := p.config.watch(ctx, name)
+	w := p.config.observers.Watch(ctx, name)
 	if err := p.acquire(); err != nil {
-		return nil, w.whole(trace.Load, name, 0, err)
+		return nil, w.Whole(trace.Load, name, 0, err)
 	}
 	m, err := p.load(ctx, w, i, options)
 	if err != nil {
 		p.release()
-		return nil, w.whole(trace.Load, name, 0, loadError(p.path(), name, err, ErrFormat))
+		return nil, w.Whole(trace.Load, name, 0, loadError(p.path(), name, err, ErrFormat))
 	}
-	if err := w.whole(trace.Load, name, m.held[0]+m.held[1], nil); err != nil {
+	if err := w.Whole(trace.Load, name, m.in.Bytes(), nil); err != nil {
 		m.Close()
 		return nil, loadError(p.path(), name, err, ErrFormat)
 	}
 	return m, nil
 }
 
-func (p *Program) load(ctx context.Context, w *watch, index int, options []MethodOption) (*Method, error) {
+func (p *Program) load(ctx context.Context, w *exec.Watch, index int, options []MethodOption) (*Method, error) {
 	if err := p.spec.Methods[index].Err; err != nil {
 		return nil, err
 	}
-	shared, err := p.slots[index].get(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	p.hold(w)
-	m := p.newMethod(index, shared)
-	m.observed = *newWatch(context.Background(), p.config.watchers, shared.IR.Name)
-	if w != nil {
-		w.instance, w.mark = m.observed.instance, m.observed.mark
-	}
+	m := &Method{program: p, index: index}
 	for _, o := range options {
 		o(m)
 	}
-	err = m.build(ctx, w)
-	if err == nil && p.plain != nil {
-		var plain *prepare.Method
-		if plain, err = p.plain[index].get(ctx, p); err == nil {
-			err = m.refer(ctx, plain)
+	if m.shares != nil {
+		if m.shares.program != p {
+			return nil, fmt.Errorf("WithStateOf: the method belongs to another program: %w", ErrInput)
 		}
+		m.options.StateOf = m.shares.in
 	}
-	if err != nil {
-		m.free()
+	if p.plain != nil {
+		m.options.Plain = func(ctx context.Context) (*prepare.Method, error) { return p.plain[index].Get(ctx, &p.shared) }
+	}
+	var err error
+	if m.shared, err = p.slots[index].Get(ctx, &p.shared); err != nil {
 		return nil, err
 	}
-	return m, nil
+	p.hold(w)
+	m.in, err = exec.New(ctx, w, &p.shared, m.shared, m.options)
+	return m, err
 }

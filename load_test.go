@@ -93,18 +93,30 @@ type loading struct {
 	err    error
 	ended  time.Time
 	woken  chan time.Time // when another goroutine saw the same context end
+	waits  chan struct{}  // closed when it waits for a preparation
+}
+
+// waiting is a context that closes a channel when the load waits for it to end.
+type waiting struct {
+	context.Context
+	begin func()
+}
+
+func (w waiting) Done() <-chan struct{} {
+	w.begin()
+	return w.Context.Done()
 }
 
 func beginLoad(p *Program, name string) *loading {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	l := &loading{cancel: cancel, done: make(chan struct{}), woken: make(chan time.Time, 1)}
+	l := &loading{cancel: cancel, done: make(chan struct{}), woken: make(chan time.Time, 1), waits: make(chan struct{})}
 	go func() {
 		<-ctx.Done()
 		l.woken <- time.Now()
 	}()
 	go func() {
 		defer close(l.done)
-		l.method, l.err = p.Load(ctx, name)
+		l.method, l.err = p.Load(waiting{ctx, sync.OnceFunc(func() { close(l.waits) })}, name)
 		l.ended = time.Now()
 	}()
 	return l
@@ -177,7 +189,7 @@ func TestWaiterTakesOver(t *testing.T) {
 	first := beginLoad(p, "m")
 	<-b.begun
 	second := beginLoad(p, "m")
-	await.True(t, "both wait", func() bool { return waiting(p) == 2 })
+	<-second.waits
 	first.leave(t)
 	b.proceed["m"] <- nil
 	<-b.begun // the second delegate: nothing was canceled
@@ -186,16 +198,6 @@ func TestWaiterTakesOver(t *testing.T) {
 	if n := len(b.begun); n != 0 {
 		t.Errorf("%d more compilations", n)
 	}
-}
-
-func waiting(p *Program) int {
-	s := &p.slots[0]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running == nil {
-		return 0
-	}
-	return s.running.waiting
 }
 
 // TestAbandonedCompile cancels all loads: the current delegate is the last one compiled, and its
@@ -222,7 +224,9 @@ func TestFailedCompile(t *testing.T) {
 	p, b := slowProgram(t, "m")
 	failure := errors.New("no such payload")
 	loads := []*loading{beginLoad(p, "m"), beginLoad(p, "m"), beginLoad(p, "m")}
-	await.True(t, "all wait", func() bool { return waiting(p) == len(loads) })
+	for _, l := range loads {
+		<-l.waits
+	}
 	b.proceed["m"] <- failure
 	for _, l := range loads {
 		<-l.done

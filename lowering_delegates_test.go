@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"context"
 	"io"
+	"math"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -77,10 +78,10 @@ func checkMerged(t *testing.T, name string, data []byte, by xnnpack.Backend) {
 			}
 			defer m.Close()
 			pair[k] = m
-			for i := range m.ir.Steps {
-				n := got[m.ir.Steps[i].Kind]
+			for i := range m.shared.IR.Steps {
+				n := got[m.shared.IR.Steps[i].Kind]
 				n[k]++
-				got[m.ir.Steps[i].Kind] = n
+				got[m.shared.IR.Steps[i].Kind] = n
 			}
 		}
 		compareMerged(t, pair[0], pair[1])
@@ -103,10 +104,9 @@ func compareMerged(t *testing.T, plain, m *Method) {
 		if failed[0] != nil || failed[1] != nil {
 			t.Fatalf("run %d: %v, merged %v", run, failed[0], failed[1])
 		}
-		for i := range m.ir.Outputs {
-			d := distance(i, &m.values[m.ir.Outputs[i]], &plain.values[plain.ir.Outputs[i]])
-			if min(d.Absolute, d.Relative) > seedTolerance {
-				t.Errorf("run %d: output %d differs by %g, %g of what it is (index %d)", run, d.Output, d.Absolute, d.Relative, d.Index)
+		for i := range m.shared.IR.Outputs {
+			if absolute, relative := distance(outputTensor(m, i), outputTensor(plain, i)); min(absolute, relative) > seedTolerance {
+				t.Errorf("run %d: output %d differs by %g, %g of what it is", run, i, absolute, relative)
 			}
 		}
 	}
@@ -114,8 +114,8 @@ func compareMerged(t *testing.T, plain, m *Method) {
 
 // countSteps counts the steps that run at the declared sizes.
 func countSteps(m *Method, kind ir.StepKind) (n int) {
-	for i := range m.ir.Steps {
-		if m.ir.Steps[i].Kind == kind {
+	for i := range m.shared.IR.Steps {
+		if m.shared.IR.Steps[i].Kind == kind {
 			n++
 		}
 	}
@@ -213,4 +213,19 @@ func setRandomly(m *Method, r *rand.Rand) error {
 		}
 	}
 	return nil
+}
+
+// distance returns the largest difference of two tensors of floats, and its part of the value; infinite if their types or sizes differ.
+func distance(got, want *tensor.Tensor) (absolute, relative float64) {
+	if got.DType != want.DType || !slices.Equal(got.Sizes, want.Sizes) {
+		return math.Inf(1), math.Inf(1)
+	}
+	for k, size := 0, got.DType.Size(); k < got.Numel(); k++ {
+		a, _ := tensor.Get[float64](got.Data[k*size:], got.DType)
+		b, _ := tensor.Get[float64](want.Data[k*size:], want.DType)
+		if d := math.Abs(a - b); d > absolute || math.IsNaN(a) != math.IsNaN(b) {
+			absolute, relative = d, d/math.Abs(b)
+		}
+	}
+	return absolute, relative
 }

@@ -109,7 +109,7 @@ func lowerMixFile(seed uint64, keeps bool) (regions int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("lowered: %w\n%s", err, listing(reference))
 	}
-	if n := len(m.plan.Conflicts); n > 0 {
+	if n := len(m.in.Plan().Conflicts); n > 0 {
 		return 0, fmt.Errorf("%d conflicts in the plan of the file\n%s", n, listing(m))
 	}
 	poisonDead(m, 0xAA)

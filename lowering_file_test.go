@@ -204,9 +204,9 @@ func (p *filePair) planned(i int, m *Method) error {
 	const behind, align = 64, 16
 	before, after := p.result.Methods[i].Before, p.result.Methods[i].After
 	p.before, p.after = p.before+before, p.after+after
-	made := plan.Make(m.ir, nil, nil, plan.Options{Mode: plan.Own})
-	alive := made.LowerBound + made.StateBytes + align*int64(len(m.ir.Storages))
-	if most := max(before, alive) + behind*int64(len(m.ir.Arenas)); after > most {
+	made := plan.Make(m.shared.IR, nil, nil, plan.Options{Mode: plan.Own})
+	alive := made.LowerBound + made.StateBytes + align*int64(len(m.shared.IR.Storages))
+	if most := max(before, alive) + behind*int64(len(m.shared.IR.Arenas)); after > most {
 		return fmt.Errorf("%d bytes of planned memory, %d before, %d are alive at once", after, before, alive)
 	}
 	return nil
@@ -288,10 +288,10 @@ func (p *filePair) compareRun(m, reference *Method, run int, alike bool) error {
 	if err == nil {
 		return nil
 	}
-	for i, v := range m.ir.Outputs {
-		d := distance(i, &m.values[v], &reference.values[reference.ir.Outputs[i]])
-		if alike && !mayRound(reference) || d.Absolute > 1e-5 && d.Relative > 1e-4 {
-			return fmt.Errorf("%w: %+v", err, d)
+	for i := range m.NumOutputs() {
+		absolute, relative := distance(outputTensor(m, i), outputTensor(reference, i))
+		if alike && !mayRound(reference) || !(absolute <= 1e-5 || relative <= 1e-4) {
+			return fmt.Errorf("%w: output %d: %g, %g of what it is", err, i, absolute, relative)
 		}
 	}
 	p.near++

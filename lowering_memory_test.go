@@ -121,8 +121,8 @@ func methodMemories(t *testing.T, name string, data []byte, engine xnnpack.Engin
 			continue
 		}
 		runOnZeros(m)
-		r := methodMemory{lowered: m.shared.Lowered != nil && m.shared.Lowered.Taken() > 0, planned: m.plan.Bytes(), folded: m.shared.FoldedBytes(),
-			operators: int64(m.ctx.ScratchBytes()), released: m.shared.Released}
+		r := methodMemory{lowered: m.shared.Lowered != nil && m.shared.Lowered.Taken() > 0, planned: m.in.Plan().Bytes(), folded: m.shared.FoldedBytes(),
+			operators: m.in.OperatorBytes(), released: m.shared.Released}
 		for _, n := range m.shared.Needs {
 			r.packed, r.shared, r.tables = r.packed+n.PackedBytes, max(r.shared, n.Shared), r.tables+n.Scratch-n.Shared
 		}
@@ -134,8 +134,8 @@ func methodMemories(t *testing.T, name string, data []byte, engine xnnpack.Engin
 
 // runOnZeros runs a method. Not all run on zeros; they stop at the same instruction.
 func runOnZeros(m *Method) {
-	for i, v := range m.ir.Inputs {
-		if in := &m.ir.Values[v]; in.Kind == tensor.KindTensor {
+	for i, v := range m.shared.IR.Inputs {
+		if in := &m.shared.IR.Values[v]; in.Kind == tensor.KindTensor {
 			m.SetInput(i, tensor.New(in.Tensor.DType, in.Tensor.Sizes...))
 		}
 	}

@@ -124,8 +124,15 @@ func compareModel(m, reference *Method, run int) error {
 		}
 		return nil
 	}
-	for i := range reference.ir.Outputs {
-		got, want := &m.values[m.ir.Outputs[i]], &reference.values[reference.ir.Outputs[i]]
+	for i := range reference.NumOutputs() {
+		got, err := m.Output(i)
+		if err != nil {
+			return err
+		}
+		want, err := reference.Output(i)
+		if err != nil {
+			return err
+		}
 		if want.Kind != tensor.KindTensor {
 			if got.Kind != want.Kind || got.Int != want.Int || got.Double != want.Double || got.Bool != want.Bool {
 				return fmt.Errorf("output %d: got %v, want %v", i, got, want)

@@ -107,7 +107,7 @@ func compareMix(m, reference *Method, run int) error {
 			return err
 		}
 	}
-	for i, v := range reference.ir.Outputs {
+	for i, v := range reference.shared.IR.Outputs {
 		got, want := outputTensor(m, i), outputTensor(reference, i)
 		if !slices.Equal(got.Sizes, want.Sizes) || !bytes.Equal(got.Data, want.Data) {
 			return fmt.Errorf("output %d (value %d): got %v %v, want %v %v", i, v,
@@ -270,7 +270,7 @@ func TestLoweringThatFails(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	checkNoRoom(t, spec, plain.plan.Bytes())
+	checkNoRoom(t, spec, plain.in.Plan().Bytes())
 }
 
 // checkNoRoom lowers a method whose regions need more working memory than allowed.

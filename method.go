@@ -2,78 +2,23 @@ package etrun
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
-	"sync/atomic"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime/ir"
-	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/exec"
 	"github.com/etrun-go/etrun/runtime/prepare"
-	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // Method is a loaded instance of a program's method, with its own memory, state and delegate units.
 // Only one goroutine may use it at a time: a call during another call returns ErrBusy and changes
 // nothing.
 type Method struct {
-	program  *Program
-	index    int // in the program
-	ir       *ir.Method
-	shared   *prepare.Method // with the other instances
-	planning plan.Options
-	plan     *plan.Memory
-	memory   *memory
-	heap     unbounded
-	varying  []int   // tensors whose sizes or memory runs change
-	shares   *Method // the method whose state this one uses, nil for its own
-
-	values    []tensor.Value
-	steps     []step
-	ctx       *kernels.Ctx
-	random    *rand.PCG // the source of ctx.Rand
-	units     []delegate.Unit
-	scratch   *delegate.Scratch // shared by the units
-	inputs    []input
-	logical   []*tensor.Tensor // by output: elements in logical order, if memory order differs
-	constants []tensor.Value   // by output: copies of those that are constants
-	restore   []saved
-	limit     int64
-	poison    error // why the method can no longer run
-	stateless bool  // it is that of a batch, and never runs a step that uses state
-	transient bool  // see WithTransientOutputs
-	lifted    []int // values that have rows in the batch only
-	rows      int   // as many
-
-	reference *Method    // the method without lowering, with LowerVerify only
-	distances []Distance // from the reference
-
-	executed bool // the last run succeeded: outputs are valid
-
-	rowsKnown map[string]error // results of CheckRows, by the sizes of the inputs
-	rowsKey   []byte
-
-	observed watch
-	held     [2]int64 // planned and scratch memory reported to observers
-	most     int      // bytes of the inputs of the largest call, after which that was looked at
-
-	life atomic.Int32
-}
-
-// States of a method.
-const (
-	idle int32 = iota
-	running
-	closing // closed while running: freed when the run ends
-	closed
-)
-
-// saved is a slot that instructions overwrite, with its initial value.
-type saved struct {
-	slot *tensor.Value
-	was  tensor.Value
+	program *Program
+	index   int             // in the program
+	shared  *prepare.Method // with the other instances
+	in      *exec.Instance
+	options exec.Options // of the load
+	shares  *Method      // see WithStateOf
 }
 
 // MethodOption configures [Program.Load].
@@ -86,74 +31,136 @@ func WithStateOf(other *Method) MethodOption { return func(m *Method) { m.shares
 
 // WithTransientOutputs makes outputs invalid when the method is closed: reading them later may end the process. All memory of the method
 // is then returned to the system at once, and outputs need none of their own. Instances of a [Pool] are loaded so.
-func WithTransientOutputs() MethodOption { return func(m *Method) { m.transient = true } }
+func WithTransientOutputs() MethodOption { return func(m *Method) { m.options.Transient = true } }
 
-// newMethod returns an instance that is not yet built.
-func (p *Program) newMethod(index int, shared *prepare.Method) *Method {
-	return &Method{program: p, index: index, ir: shared.IR, shared: shared, limit: p.config.limits.Instructions, planning: p.config.planning()}
+// WithBoundInputs makes the caller provide the memory of tensor inputs: the arena is smaller. Each
+// tensor input must be set with BindInput.
+func WithBoundInputs() MethodOption { return func(m *Method) { m.options.BoundInputs = true } }
+
+// WithBoundOutputs lets the caller provide the memory of tensor outputs, except those that are
+// inputs, state or constants. Each must be set with BindOutput.
+func WithBoundOutputs() MethodOption { return func(m *Method) { m.options.BoundOutputs = true } }
+
+// Name returns the method's name.
+func (m *Method) Name() string { return m.shared.IR.Name }
+
+// Meta describes the method as declared in the file.
+func (m *Method) Meta() *MethodMeta { return m.program.meta(m.index) }
+
+// Program returns the program that the method was loaded from.
+func (m *Method) Program() *Program { return m.program }
+
+// NumInputs returns the number of inputs.
+func (m *Method) NumInputs() int { return m.in.NumInputs() }
+
+// NumOutputs returns the number of outputs.
+func (m *Method) NumOutputs() int { return m.in.NumOutputs() }
+
+// Set copies elements into input i. They are in logical order (the last dimension varies fastest),
+// whatever the input's dim order. T must be the Go type of the input's elements, uint16 for half
+// floats. If sizes are omitted, the declared sizes are used, or, for a dynamic input in which all
+// dimensions but one are 1, derived from the number of elements. For an input that is a number or
+// bool, data is one int64, float64 or bool.
+//
+// The input keeps its value until it is set again. Set does not allocate. Errors are *InputError
+// and leave the input unchanged.
+func Set[T tensor.Element](m *Method, i int, data []T, sizes ...int) error {
+	return exec.Set(m.in, i, data, sizes...)
 }
 
-// build creates the instance from the shared preparation.
-func (m *Method) build(ctx context.Context, w *watch) error {
-	if m.shares != nil && m.shares.program != m.program {
-		return fmt.Errorf("WithStateOf: the method belongs to another program: %w", ErrInput)
-	}
-	m.plan = m.shared.PlanFor(m.planning)
-	if err := m.shared.CheckMemory(m.plan, m.program.config.memoryLimits(), m.program.spec.Size); err != nil {
-		return w.stage(trace.StageAllocate, 0, preparationError(m.ir.Name, err))
-	}
-	shared := m.sharedState()
-	m.memory = makeMemory(m.plan, shared, !m.stateless, m.transient)
-	m.ctx = kernels.NewCtx(m.program.pool)
-	m.random = rand.NewPCG(m.program.config.seed, 0)
-	m.ctx.Rand = rand.New(m.random)
-	m.makeValues()
-	m.lift()
-	m.findUnbounded()
-	m.makeInputs()
-	m.hold(w)
-	if err := w.stage(trace.StageAllocate, m.held[0], nil); err != nil {
-		return err
-	}
-	err := m.makeUnits(ctx)
-	m.hold(w)
-	if err := w.stage(trace.StageUnits, m.held[1], err); err != nil {
-		return err
-	}
-	if err := w.stage(trace.StageResolve, 0, m.makeSteps()); err != nil {
-		return err
-	}
-	m.fillState(shared)
-	return nil
+// SetInput copies a tensor into input i. Its type must be the input's; its sizes must be the
+// declared ones or, for a dynamic input, within their bounds. Its dim order may differ. The input
+// keeps its value until it is set again. SetInput does not allocate. Errors are *InputError and
+// leave the input unchanged.
+func (m *Method) SetInput(i int, t *tensor.Tensor) error { return m.in.SetInput(i, t) }
+
+// SetValue sets input i to a value of any kind. Numbers, bools and strings were fixed at export: v
+// must equal the value in the program. If the program contains None, v may be a number (a symbolic
+// size), bool, string or None.
+func (m *Method) SetValue(i int, v tensor.Value) error { return m.in.SetValue(i, v) }
+
+// BindInput makes the method read input i directly from t's memory, which saves the copy that
+// SetInput makes, until the input is set or bound again. t must have the input's type, dim order
+// and sizes (or, for a dynamic input, sizes within its bounds). Its memory must come from tensor.New
+// or tensor.AlignedBytes, because delegates may read a few bytes past the end, and must not change
+// during a run. It must not be this method's own memory, such as an output. The method writes to it
+// only if the program updates the input; the next run then starts from the updated elements. Inputs
+// whose sizes have no bound cannot be bound. Reset ends the binding, unless the method was loaded
+// with WithBoundInputs. Errors are *InputError and leave the input unchanged.
+func (m *Method) BindInput(i int, t *tensor.Tensor) error { return m.in.BindInput(i, t) }
+
+// BindOutput makes the method write output i directly to t's memory, starting with the next run. t
+// must have the output's type and dim order and, if its sizes vary, the largest sizes. Its memory
+// must come from tensor.New or tensor.AlignedBytes. t's own sizes do not change: [Method.Output]
+// returns the current sizes of a dynamic output. Outputs that are inputs, state or constants cannot
+// be bound; see [Method.CanBindOutput]. Errors are *OutputError.
+func (m *Method) BindOutput(i int, t *tensor.Tensor) error { return m.in.BindOutput(i, t) }
+
+// CanBindOutput reports whether output i can be bound with BindOutput.
+func (m *Method) CanBindOutput(i int) bool { return m.in.CanBindOutput(i) }
+
+// Execute runs the method on the inputs that were set. After the first run it allocates nothing,
+// except for the results of operators with unbounded output sizes. A canceled ctx ends the run
+// between instructions, inside the parallel loops of operators, and inside devices; outputs are then
+// undefined. Errors are *InstructionError and *InputError.
+func (m *Method) Execute(ctx context.Context) error { return m.in.Execute(ctx) }
+
+// Output returns output i of the last run. Its tensor is valid until the next Execute or Reset,
+// with WithReusableInputs also until an input is set. It must not be written: outputs may share
+// memory with inputs, constants or other outputs. Elements are in memory order (see
+// [tensor.Tensor]); [Get] returns them in logical order. Errors are *OutputError.
+func (m *Method) Output(i int) (tensor.Value, error) { return m.in.Output(i) }
+
+// Get returns the elements of output i in logical order: the last dimension varies fastest. T must
+// be the Go type of the output's elements, uint16 for half floats. An output that is a number or
+// bool yields one int64, float64 or bool. The slice is valid until the next Execute or Reset, with
+// WithReusableInputs also until an input is set, and must not be written. For tensors only the
+// first call allocates. Errors are *OutputError.
+func Get[T tensor.Element](m *Method, i int) ([]T, error) { return exec.Get[T](m.in, i) }
+
+// Reset returns the method to the state after Load: mutable state, including state shared with
+// other methods, is reset to its initial bytes, the random number generator is seeded again, and
+// inputs and outputs are unset.
+func (m *Method) Reset() error { return m.in.Reset() }
+
+// State returns a named mutable buffer (ExecuTorch attribute); ok is false if the method has none
+// of that name. Writing to it while the method runs is a data race. It is valid until Close.
+func (m *Method) State(name string) (t *tensor.Tensor, ok bool) { return m.in.State(name) }
+
+// StateTensors returns the mutable buffers of the method, named or not, each with its declared
+// sizes, in the order of their first use in the file. Writing to them while the method runs is a
+// data race. The tensors are those that the method uses: they must not be resized, and are valid until Close.
+func (m *Method) StateTensors() (list []*tensor.Tensor) { return m.in.StateTensors() }
+
+// ResetState returns the bytes from one to before another of a tensor of [Method.StateTensors] to their initial contents. Memory of zeros
+// goes back to the system until it is used again, if the sizes of the method's inputs vary.
+func (m *Method) ResetState(t *tensor.Tensor, from, to int) error {
+	return m.in.ResetState(t, from, to)
 }
 
-// hold reports what has changed of the instance's memory to observers.
-func (m *Method) hold(w *watch) {
-	now := [2]int64{m.memory.resident(), m.scratchBytes()}
-	for i, kind := range [...]string{trace.MemoryPlanned, trace.MemoryScratch} {
-		if now[i] != m.held[i] {
-			w.memory(kind, now[i]-m.held[i])
-		}
-	}
-	m.held = now
+// CopyState sets the method's mutable state, including state shared with other methods, and its
+// random number generator to those of another instance of the same method of the same program.
+// Inputs and outputs do not change. While one of the two runs, CopyState returns ErrBusy and
+// changes nothing. An instance that has failed with a [*PanicError] cannot be copied.
+func (m *Method) CopyState(from *Method) error {
+	return m.CopyStateOf(from, func(*tensor.Tensor) (stride, n int) { return 0, 0 })
 }
 
-// sizer is implemented by units, and parts of the scratch, that know how much memory they have.
-type sizer interface{ Memory() int64 }
-
-// scratchBytes returns the working memory of the units that exist: what they have or, for those that do not know, the estimate.
-func (m *Method) scratchBytes() int64 {
-	own, shared := m.scratch.Memory(), int64(0)
-	for i, u := range m.units {
-		if s, ok := u.(sizer); ok {
-			own += s.Memory()
-		} else if u != nil && i < len(m.shared.Needs) {
-			n := m.shared.Needs[i]
-			own, shared = own+n.Scratch-n.Shared, max(shared, n.Shared)
-		}
-	}
-	return own + shared
+// CopyStateOf is CopyState for a part of the state: of each of the tensors of [Method.StateTensors] of the other instance the first n
+// bytes of every stride bytes, or all with a stride of 0. What is not copied remains as it is.
+func (m *Method) CopyStateOf(from *Method, part func(t *tensor.Tensor) (stride, n int)) error {
+	return m.in.CopyStateOf(from.in, part)
 }
+
+// CheckRows returns nil if the last run computed every row of each output, an index of the first dimension, from the same row of
+// the inputs alone: the rows of several callers may share such a run. It follows the rows through all instructions of the
+// method, at the sizes of the run, which had at least two rows; contents do not matter. The error is a *BatchError that names the first
+// instruction that may compute an element from several rows. Calls with sizes that were checked before allocate nothing.
+func (m *Method) CheckRows() error { return m.in.CheckRows() }
+
+// Shrink returns the memory of values that no run keeps to the system, until the next run, if the sizes of the method's inputs vary.
+// Inputs that were set, and outputs, are then unset.
+func (m *Method) Shrink() error { return m.in.Shrink() }
 
 // MethodMemory is the memory of an instance, in bytes.
 type MethodMemory struct {
@@ -163,168 +170,44 @@ type MethodMemory struct {
 
 // Memory returns the memory of the method, and reports what has changed to observers. During a run it is that of the last look.
 func (m *Method) Memory() MethodMemory {
-	if m.begin() == nil {
-		defer m.end()
-		m.hold(&m.observed)
-	}
-	return MethodMemory{m.held[0], m.held[1]}
+	planned, scratch := m.in.Memory()
+	return MethodMemory{planned, scratch}
 }
 
-// makeValues fills the value table.
-func (m *Method) makeValues() {
-	m.values = make([]tensor.Value, len(m.ir.Values))
-	for v := range m.ir.Values {
-		s := &m.ir.Values[v]
-		m.values[v] = s.Scalar()
-		switch s.Kind {
-		case tensor.KindTensor:
-			m.values[v].Tensor = m.makeTensor(s)
-		case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
-			m.values[v] = tensor.NewList(s.Kind, m.slots(s.Items()))
-		}
-	}
-}
-
-// none is the value of absent items of an optional tensor list.
-var none tensor.Value
-
-func (m *Method) slots(items []int) []*tensor.Value {
-	list := make([]*tensor.Value, len(items))
-	for i, v := range items {
-		if list[i] = &none; v >= 0 {
-			list[i] = &m.values[v]
-		}
-	}
-	return list
-}
-
-func (m *Method) makeTensor(s *ir.Value) *tensor.Tensor {
-	d := s.Tensor
-	if d.Const {
-		t := tensor.Make(d.DType, d.Sizes, d.DimOrder, tensor.Static)
-		t.Const = true
-		t.Bind(m.ir.Storages[s.Storage].Data)
-		return t
-	}
-	t := tensor.Make(d.DType, d.Sizes, d.DimOrder, d.Dynamism)
-	t.Bind(m.memory.bytes(m.plan, s.Storage))
-	return t
-}
-
-func (m *Method) makeUnits(ctx context.Context) error {
-	m.units, m.scratch = make([]delegate.Unit, len(m.shared.Images)), m.shared.TakeScratch()
-	for i, img := range m.shared.Images {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		u, err := img.Unit(delegate.Instance{Pool: m.program.pool, Scratch: m.scratch, Blocks: m.memory.blocks(m.plan, i)})
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.ir.Delegates[i], err)
-		}
-		m.units[i] = u
-	}
-	if m.observed.wants.Any(trace.Values) {
-		m.setViews(true)
-	}
-	if m.observed.wants.Has(trace.Node) {
-		return m.setProfiling(true)
-	}
-	return nil
-}
+// Observe sets an observer for this method, in addition to those of the program. It replaces an
+// earlier one; nil removes it. The observer receives the events of the following runs. In [Pool.Do]
+// it is removed when the function returns.
+//
+//	var r trace.Recorder
+//	err := pool.Do(ctx, func(m *etrun.Method) error {
+//		m.Observe(&r)
+//		return m.Execute(ctx)
+//	})
+//
+// Observe is cheap enough to observe one run in many. Resources for measuring nodes are allocated
+// by the first call and kept; Observe fails if they would exceed the limit of WithMaxMemory.
+func (m *Method) Observe(o Observer) error { return m.in.Observe(o) }
 
 // Close frees the method. If another goroutine is running it, it is freed when that run ends.
 // Closing twice is allowed. Output tensors remain readable, unless the method was loaded with [WithTransientOutputs]; tensors of
 // state do not.
-func (m *Method) Close() error {
-	for {
-		switch now := m.life.Load(); now {
-		case closing, closed:
-			return nil
-		case running:
-			if m.life.CompareAndSwap(running, closing) {
-				return nil
-			}
-		case idle:
-			if m.life.CompareAndSwap(idle, closed) {
-				err := m.free()
-				if e := m.program.release(); err == nil {
-					err = e
-				}
-				return err
-			}
-		}
-	}
-}
+func (m *Method) Close() error { return m.in.Close() }
 
-// free closes the units that exist.
-func (m *Method) free() error {
-	var first error
-	if m.reference != nil {
-		first = m.reference.free()
-	}
-	m.observed.memory(trace.MemoryPlanned, -m.held[0])
-	m.observed.memory(trace.MemoryScratch, -m.held[1])
-	m.held = [2]int64{}
-	for i, u := range m.units {
-		if u == nil {
-			continue
-		}
-		if err := u.Close(); err != nil && first == nil {
-			first = err
-		}
-		m.units[i] = nil
-	}
-	if err := m.scratch.Close(); err != nil && first == nil {
-		first = err
-	}
-	m.memory.close()
-	return first
-}
-
-// begin claims the method for one call; end releases it.
-func (m *Method) begin() error {
-	if m.life.CompareAndSwap(idle, running) {
+// Delegates describes the method's compiled delegates: first those of the file, in file order, then
+// the regions compiled because of [WithLowering]. It returns nil once the program and all its methods are
+// closed.
+func (m *Method) Delegates() []delegate.Info {
+	if !m.program.keep() {
 		return nil
 	}
-	if m.life.Load() == running {
-		return fmt.Errorf("method %q: %w", m.ir.Name, ErrBusy)
+	defer m.program.release()
+	infos := make([]delegate.Info, len(m.shared.Images))
+	for i, img := range m.shared.Images {
+		infos[i] = img.Info()
+		infos[i].Backend = m.shared.Backends[i]
+		if m.shared.Work[i] != nil {
+			infos[i].Needs = prepare.Unplanned(infos[i].Needs)
+		}
 	}
-	return fmt.Errorf("method %q: %w", m.ir.Name, ErrClosed)
-}
-
-func (m *Method) end() {
-	if m.life.CompareAndSwap(running, idle) {
-		return
-	}
-	m.life.Store(closed)
-	m.free()
-	m.program.release()
-}
-
-// beginAll also claims the method whose state this one uses; endAll releases both.
-func (m *Method) beginAll() error {
-	if err := m.begin(); err != nil || m.shares == nil {
-		return err
-	}
-	err := m.shares.beginAll()
-	if err != nil {
-		m.end()
-	}
-	return err
-}
-
-func (m *Method) endAll() {
-	if m.shares != nil {
-		m.shares.endAll()
-	}
-	m.end()
-}
-
-// Distance is the largest difference between an output of a lowered method and the same output
-// without lowering, in the last run.
-type Distance struct {
-	Output   int
-	Index    int     // index, in memory order, of the element that differs most; -1 if all are equal
-	Absolute float64 // absolute difference of that element
-	Relative float64 // Absolute over the value without lowering
+	return infos
 }

@@ -1,14 +1,15 @@
 package etrun
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/runtime/exec"
 	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
@@ -34,9 +35,8 @@ type config struct {
 	lowering      Lowering
 	asWritten     bool // exporter faults are not repaired
 	keepConstants bool // see WithConstants
-	watchers      []watcher
-	wants         trace.Kinds // of all watchers
-	invalid       error       // see check
+	observers     exec.Observers
+	invalid       error // see check
 }
 
 // check returns an *OptionError for the first option whose value has no meaning.
@@ -67,6 +67,18 @@ func (c *config) planning() plan.Options {
 	return plan.Options{Mode: plan.Mode(c.plan), Preserve: !c.reuse}
 }
 
+// preparing returns the options of loads.
+func (c *config) preparing() prepare.Options {
+	return prepare.Options{Backends: c.backends, Operators: c.operators, Known: DefaultOperators(), Limits: c.memoryLimits(), Plan: c.planning(),
+		Strict: c.strict, Rewrite: c.lowering.rewrites(), Lower: c.lowering.lowers(), LowerAll: c.lowering.lowersAll(),
+		AsWritten: c.asWritten, KeepConstants: c.keepConstants, Observed: c.observers.Wants().Any(trace.Values)}
+}
+
+// memoryLimits returns the limits of an instance.
+func (c *config) memoryLimits() prepare.Limits {
+	return prepare.Limits{Planned: c.limits.PlannedBytes, Total: c.maxMemory}
+}
+
 // reading returns how to read a file when used bytes have been read already.
 func (c *config) reading(used int64, want ...pte.Format) reading {
 	limit := c.limits.FileBytes
@@ -74,14 +86,6 @@ func (c *config) reading(used int64, want ...pte.Format) reading {
 		limit = min(limit, max(c.maxMemory-used, 1))
 	}
 	return reading{limit: limit, mmap: c.mmap, want: want, check: c.checkFile}
-}
-
-// watch returns a watch for one load or free, nil if no observer subscribes to it.
-func (c *config) watch(ctx context.Context, method string) *watch {
-	if !c.wants.Any(trace.Loads | trace.Memories | trace.Values) {
-		return nil
-	}
-	return newWatch(ctx, c.watchers, method)
 }
 
 // PlanMode selects the memory plan of a method.
@@ -179,14 +183,28 @@ func WithFileCheck(check func(name string, data []byte) error) Option {
 	return func(c *config) { c.checkFile = check }
 }
 
+// Observer receives events of a program: loads, runs, instructions, delegate calls, nodes inside
+// delegates, memory, and failures, with their durations. [WithObserver] sets one for a program,
+// [Method.Observe] one for a method. Use it for metrics, tracing and logging. [trace.Recorder],
+// which stores events, and [trace.Func] are observers.
+//
+// Each call of Open, Load and Execute is one event, reported with its error after the events of its
+// parts; so is each stage that started. Events that no observer subscribes to cost nothing.
+type Observer interface {
+	// Wants returns the kinds of events to report. It is called once, when the observer is set.
+	Wants() trace.Kinds
+	// Observe receives an event. The goroutine that does the work calls it and waits, so it must
+	// return quickly and must not use the method of the event. Several methods may call it
+	// concurrently. The event is valid during the call only, see [trace.Event].
+	//
+	// A panic ends the reported call of Open, Load or Execute with a *PanicError; the method
+	// remains usable.
+	Observe(e *trace.Event)
+}
+
 // WithObserver adds an observer that receives the program's events, from Open until everything is
 // closed.
-func WithObserver(o Observer) Option {
-	return func(c *config) {
-		w := newWatcher(o)
-		c.watchers, c.wants = append(c.watchers, w), c.wants|w.wants
-	}
-}
+func WithObserver(o Observer) Option { return func(c *config) { c.observers.Add(o) } }
 
 // Lowering selects the optimizations made at load.
 type Lowering string

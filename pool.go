@@ -6,8 +6,6 @@ import (
 	"math"
 	"sync"
 	"time"
-
-	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // Pool manages up to a fixed number of instances of one method for concurrent callers. Instances
@@ -122,23 +120,14 @@ func (p *Pool) Do(ctx context.Context, fn func(*Method) error) error {
 
 // enterObserved is enter for Do, with observers.
 func (p *Pool) enterObserved(ctx context.Context) error {
-	if !p.program.config.wants.Has(trace.Wait) {
-		return p.enter(ctx, p.config.queue)
-	}
-	w := waits.Get().(*watch)
-	defer waits.Put(w)
-	*w = watch{watchers: p.program.config.watchers, wants: p.program.config.wants, ctx: ctx, method: p.method, began: trace.Now()}
+	w := p.program.config.observers.Waiting(ctx, p.method)
 	err := p.enter(ctx, p.config.queue)
-	told := w.whole(trace.Wait, p.method, 0, err)
-	w.ctx, w.event = nil, trace.Event{}
+	told := w.Waited(err)
 	if err == nil && told != nil { // an observer panicked
 		<-p.turns
 	}
 	return told
 }
-
-// waits recycles watches, so that waiting does not allocate.
-var waits = sync.Pool{New: func() any { return new(watch) }}
 
 // enter waits for a free instance, with at most bound callers already waiting.
 func (p *Pool) enter(ctx context.Context, bound int) error {
@@ -225,7 +214,7 @@ func (p *Pool) takeIdle() *Method {
 
 // give returns an instance to the pool in its initial state.
 func (p *Pool) give(m *Method) {
-	usable := m.poison == nil && m.life.Load() == idle && m.Observe(nil) == nil
+	usable := m.in.Usable() && m.Observe(nil) == nil
 	if usable && !p.config.keep {
 		usable = m.Reset() == nil
 	}

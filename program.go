@@ -10,6 +10,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/runtime/exec"
 	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -21,11 +22,12 @@ type Program struct {
 	bundle *pte.Bundle
 	config config
 	pool   *cpu.Pool
+	shared exec.Program // by the instances
 	data   *dataMap
 	files  []*file
 
-	slots []slot // by method
-	plain []slot // by method, without lowering; with LowerVerify only
+	slots []exec.Slot // by method
+	plain []exec.Slot // by method, without lowering; with LowerVerify only
 	reads claims
 
 	mu     sync.Mutex
@@ -53,18 +55,18 @@ func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, e
 	if c.invalid != nil {
 		return nil, c.invalid
 	}
-	w := c.watch(ctx, "")
+	w := c.observers.Watch(ctx, "")
 	f, err := src.read(ctx, c.reading(0, pte.FormatPTE, pte.FormatBPTE))
 	if err != nil {
-		return nil, w.whole(trace.Open, src.name, 0, w.stage(trace.StageRead, 0, err))
+		return nil, w.Whole(trace.Open, src.name, 0, w.Stage(trace.StageRead, 0, err))
 	}
-	w.stage(trace.StageRead, int64(len(f.data)), nil)
+	w.Stage(trace.StageRead, int64(len(f.data)), nil)
 	return newProgram(ctx, f, c, w)
 }
 
 func newConfig(options []Option) config {
 	go cpu.DefaultThreads() // it reads the limits of the control group
-	c := config{backends: make(map[string]delegate.Backend), lowering: LowerAuto}
+	c := config{backends: make(map[string]delegate.Backend), lowering: LowerAuto, observers: exec.Observers{Faults: faults{}}}
 	for _, o := range options {
 		o(&c)
 	}
@@ -83,17 +85,17 @@ func newConfig(options []Option) config {
 }
 
 // newProgram takes ownership of f, even if it fails.
-func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, error) {
+func newProgram(ctx context.Context, f *file, c config, w *exec.Watch) (*Program, error) {
 	p := &Program{config: c, files: []*file{f}}
 	if err := p.verify(ctx, f, w); err != nil {
 		p.closeFiles()
-		return nil, w.whole(trace.Open, f.path, p.FileBytes(), err)
+		return nil, w.Whole(trace.Open, f.path, p.FileBytes(), err)
 	}
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
 	p.cleanUp()
 	p.hold(w)
-	if err := w.whole(trace.Open, f.path, p.FileBytes(), nil); err != nil {
+	if err := w.Whole(trace.Open, f.path, p.FileBytes(), nil); err != nil {
 		p.Close()
 		return nil, loadError(f.path, "", err, ErrFormat)
 	}
@@ -117,7 +119,7 @@ func (p *Program) cleanUp() {
 }
 
 // hold reports what has changed of the memory of the files to observers.
-func (p *Program) hold(w *watch) {
+func (p *Program) hold(w *exec.Watch) {
 	p.mu.Lock()
 	now := int64(0)
 	for _, f := range p.files {
@@ -126,7 +128,7 @@ func (p *Program) hold(w *watch) {
 	change := now - p.held
 	p.held = now
 	p.mu.Unlock()
-	w.memory(trace.MemoryProgram, change)
+	w.Memory(trace.MemoryProgram, change)
 }
 
 // path returns the path of the program's file, empty for bytes in memory.
@@ -155,32 +157,34 @@ func (p *Program) discards() bool {
 
 // makeSlots creates an empty slot for each method.
 func (p *Program) makeSlots() {
-	p.slots = p.slotsOf(&p.config)
-	if p.config.lowering == LowerVerify {
-		plain := p.config
-		plain.lowering, plain.watchers, plain.wants = LowerOff, nil, 0
+	c := &p.config
+	p.shared = exec.Program{Observers: &c.observers, Pool: p.pool, Limits: c.memoryLimits(), Size: p.spec.Size, Steps: c.limits.Instructions,
+		Seed: c.seed, Planning: c.planning(), Retain: p.retain, Release: p.release}
+	p.slots = p.slotsOf(c)
+	if c.lowering == LowerVerify {
+		plain := *c
+		plain.lowering, plain.observers = LowerOff, exec.Observers{Faults: faults{}}
 		p.plain = p.slotsOf(&plain)
 	}
 }
 
-func (p *Program) slotsOf(c *config) []slot {
-	slots := make([]slot, len(p.spec.Methods))
+func (p *Program) slotsOf(c *config) []exec.Slot {
+	slots := make([]exec.Slot, len(p.spec.Methods))
 	for i := range slots {
-		slots[i].preparation.config = c
-		slots[i].preparation.Source = prepare.Source{Options: c.preparing(), File: p.spec, Method: &p.spec.Methods[i], Data: p.data, Pool: p.pool,
-			Size: p.spec.Size, FileBytes: p.FileBytes(), Discard: p.discard, MayDiscard: p.mayDiscard}
+		slots[i].Init(&prepare.Source{Options: c.preparing(), File: p.spec, Method: &p.spec.Methods[i], Data: p.data, Pool: p.pool,
+			Size: p.spec.Size, FileBytes: p.FileBytes(), Discard: p.discard, MayDiscard: p.mayDiscard}, &c.observers)
 	}
 	return slots
 }
 
 // verify parses the file and reads the external data.
-func (p *Program) verify(ctx context.Context, f *file, w *watch) error {
-	err := w.stage(trace.StageParse, int64(len(f.data)), p.parse(f))
+func (p *Program) verify(ctx context.Context, f *file, w *exec.Watch) error {
+	err := w.Stage(trace.StageParse, int64(len(f.data)), p.parse(f))
 	if err != nil {
 		return loadError(f.path, "", err, ErrFormat)
 	}
 	p.data, err = p.openData(ctx)
-	if err = w.stage(trace.StageData, p.FileBytes()-int64(len(f.data)), err); err != nil {
+	if err = w.Stage(trace.StageData, p.FileBytes()-int64(len(f.data)), err); err != nil {
 		return openError(err)
 	}
 	return nil
@@ -305,15 +309,15 @@ func (p *Program) freeLocked() error {
 	}
 	p.freed = true
 	var first error
-	for _, slots := range [...][]slot{p.slots, p.plain} {
+	for _, slots := range [...][]exec.Slot{p.slots, p.plain} {
 		for i := range slots {
-			if err := slots[i].preparation.close(); err != nil && first == nil {
+			if err := slots[i].Close(); err != nil && first == nil {
 				first = err
 			}
 		}
 	}
 	p.pool.Close()
-	p.config.watch(context.Background(), "").memory(trace.MemoryProgram, -p.held)
+	p.config.observers.Watch(context.Background(), "").Memory(trace.MemoryProgram, -p.held)
 	p.closeFiles()
 	return first
 }

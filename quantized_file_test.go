@@ -250,7 +250,7 @@ func (q *quantizedFile) same(data []byte, by delegate.Backend, compare func(got,
 		return err
 	}
 	defer m.Close()
-	if n := len(m.plan.Conflicts); n > 0 {
+	if n := len(m.in.Plan().Conflicts); n > 0 {
 		return fmt.Errorf("%d conflicts in the plan of the file", n)
 	}
 	g := poisonDead(m, 0xAA)

@@ -268,7 +268,7 @@ func loadFloats(spec *pte.Method, lowering Lowering) (*Method, error) {
 		WithoutRepair()}),
 		spec: &pte.Program{Methods: []pte.Method{*spec}}}
 	p.makeSlots()
-	p.slots[0].preparation.Size = 1 << 20
+	setFoldBudget(p, 1<<20)
 	return p.Load(context.Background(), "")
 }
 

@@ -17,7 +17,7 @@ import (
 // Errors are *InputError, *InstructionError and *OutputError.
 func Run[T tensor.Element](ctx context.Context, m *Method, inputs ...any) ([]T, error) {
 	if len(inputs) != m.NumInputs() {
-		return nil, m.badInput(min(len(inputs), m.NumInputs()), fmt.Sprintf("%d inputs", len(inputs)), fmt.Sprintf("%d inputs", m.NumInputs()))
+		return nil, faults{}.Input(m.Name(), min(len(inputs), m.NumInputs()), fmt.Sprintf("%d inputs", len(inputs)), fmt.Sprintf("%d inputs", m.NumInputs()))
 	}
 	for i, x := range inputs {
 		if err := m.setAny(i, x); err != nil {
@@ -83,5 +83,5 @@ func (m *Method) setSlice(i int, x any) error {
 	case []complex128:
 		return Set(m, i, x)
 	}
-	return m.badInput(i, fmt.Sprintf("a %T", x), "a slice of elements, a *tensor.Tensor, or a number, bool or string")
+	return faults{}.Input(m.Name(), i, fmt.Sprintf("a %T", x), "a slice of elements, a *tensor.Tensor, or a number, bool or string")
 }

@@ -186,8 +186,8 @@ func compareSized(list []*sizedMethod, sizes [][]int, seed uint64) (ran int, err
 
 // sizedTolerance is that of a program, relative to its largest number: codes of 8 bits may differ by one step.
 func sizedTolerance(m *Method) float64 {
-	for i := range m.ir.Steps {
-		if strings.HasPrefix(m.ir.StepName(&m.ir.Steps[i]), "quantized") {
+	for i := range m.shared.IR.Steps {
+		if strings.HasPrefix(m.shared.IR.StepName(&m.shared.IR.Steps[i]), "quantized") {
 			return 0.4
 		}
 	}
@@ -214,7 +214,7 @@ func callSized(m *Method, sizes [][]int, seed uint64) (outputs []*tensor.Tensor,
 	if err := m.Execute(context.Background()); err != nil {
 		return nil, err
 	}
-	for i := range m.ir.Outputs {
+	for i := range m.shared.IR.Outputs {
 		t := outputTensor(m, i)
 		c := tensor.Make(t.DType, t.Sizes, t.DimOrder, tensor.Static)
 		c.Bind(slices.Clone(t.Data))

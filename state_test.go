@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // stateMethod adds its input to each of its buffers: buffer = 5*buffer + input.
@@ -52,15 +53,13 @@ func TestSharedState(t *testing.T) {
 		t.Errorf("after a reset: got %d, want %d", got, want)
 	}
 	// A method that uses state keeps the other users of that state busy.
-	if err := first.begin(); err != nil {
-		t.Fatal(err)
-	}
-	for name, err := range map[string]error{"Execute": third.Execute(context.Background()), "Reset": third.Reset()} {
-		if !errors.Is(err, ErrBusy) {
-			t.Errorf("%s while the state is in use: %v", name, err)
+	during(t, first, func() {
+		for name, err := range map[string]error{"Execute": third.Execute(context.Background()), "Reset": third.Reset()} {
+			if !errors.Is(err, ErrBusy) {
+				t.Errorf("%s while the state is in use: %v", name, err)
+			}
 		}
-	}
-	first.end()
+	})
 	runState(t, third)
 	other := flowMethods([]pte.Method{stateMethod("first", "a")})
 	if _, err := other.Load(context.Background(), "first", WithStateOf(first)); !errors.Is(err, ErrInput) {
@@ -96,18 +95,27 @@ func TestCopyState(t *testing.T) {
 		if n := len(from.StateTensors()); n != 2 {
 			t.Errorf("%d state tensors, want 2", n)
 		}
-		if err := from.begin(); err != nil {
-			t.Fatal(err)
-		}
 		other := loadState(t, p, "second")
-		for name, c := range map[string]struct{ got, want error }{
-			"a running method": {to.CopyState(from), ErrBusy}, "another method": {to.CopyState(other), ErrInput}, "itself": {to.CopyState(to), nil},
-		} {
-			if !errors.Is(c.got, c.want) {
-				t.Errorf("state of %s: got %v, want %v", name, c.got, c.want)
+		during(t, from, func() {
+			for name, c := range map[string]struct{ got, want error }{
+				"a running method": {to.CopyState(from), ErrBusy}, "another method": {to.CopyState(other), ErrInput}, "itself": {to.CopyState(to), nil},
+			} {
+				if !errors.Is(c.got, c.want) {
+					t.Errorf("state of %s: got %v, want %v", name, c.got, c.want)
+				}
 			}
-		}
-		from.end()
+		})
+	}
+}
+
+// during calls do while a method runs.
+func during(t *testing.T, m *Method, do func()) {
+	t.Helper()
+	calls := 0
+	err := m.Observe(trace.Func{Kinds: 1 << trace.Begin, Do: func(*trace.Event) { calls++; do() }})
+	runState(t, m)
+	if err = errors.Join(err, m.Observe(nil)); err != nil || calls != 1 {
+		t.Fatalf("%d calls during a run, %v", calls, err)
 	}
 }
 
@@ -193,8 +201,10 @@ func TestElementsInLogicalOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if memory := tensor.Data[int64](m.inputs[0].given.Tensor); !slices.Equal(memory, []int64{1, 3, 2, 4}) {
-			t.Errorf("the input's memory: %d", memory)
+		for i, x := range tensor.Data[int64](outputTensor(m, 0)) {
+			if want := []int64{1, 3, 2, 4}[i]; x%5 != want%5 {
+				t.Errorf("element %d in memory is %d", i, x)
+			}
 		}
 		for i, x := range got { // an update is five times the previous value, plus the input
 			if x%5 != int64(i+1)%5 {
@@ -207,13 +217,16 @@ func TestElementsInLogicalOrder(t *testing.T) {
 // TestResetForgets checks that Reset undoes the effects of a run: number inputs, and the state of
 // the random generator.
 func TestResetForgets(t *testing.T) {
-	draw := kernels.Op{Schema: "test::draw.out(Tensor self, *, Tensor(a!) out)", Random: true, Func: func(c *kernels.Ctx, a kernels.Args) error {
-		for i := range tensor.Data[int64](a.Tensor(1)) {
-			tensor.Data[int64](a.Tensor(1))[i] = c.Rand.Int64()
+	var number tensor.Kind
+	draw := kernels.Op{Schema: "test::draw.out(Tensor self, Scalar? n, *, Tensor(a!) out)", Random: true, Func: func(c *kernels.Ctx, a kernels.Args) error {
+		number = a[1].Kind
+		for i := range tensor.Data[int64](a.Tensor(2)) {
+			tensor.Data[int64](a.Tensor(2))[i] = c.Rand.Int64()
 		}
 		return nil
 	}}
-	spec := hostileMethod(flowCall(0, vecA, vecB, vecB))
+	spec := hostileMethod()
+	spec.Chains = []pte.Chain{{Instructions: []pte.Instruction{flowCall(0, vecA, len(spec.Values), vecB, vecB)}}}
 	spec.Operators = []pte.Operator{{Name: "test::draw", Overload: "out"}}
 	spec.Values = append(spec.Values, pte.Value{})
 	spec.Inputs = append(spec.Inputs, len(spec.Values)-1)
@@ -228,8 +241,12 @@ func TestResetForgets(t *testing.T) {
 		if err := m.Reset(); err != nil {
 			t.Fatal(err)
 		}
-		if given := m.inputs[1].given; given.Kind != tensor.None {
-			t.Errorf("the number %v is still there", given)
+		if number != tensor.KindInt {
+			t.Errorf("the number is of kind %v", number)
+		}
+		err = errors.Join(m.SetInput(0, tensor.New(tensor.Int64, flowLen)), m.Execute(context.Background()), m.Reset())
+		if err != nil || number != tensor.None {
+			t.Errorf("%v, the number is still of kind %v", err, number)
 		}
 	}
 	if !slices.Equal(first, second) {

@@ -296,6 +296,7 @@ func (m *module) compare(live *Method, seed uint64) error {
 	for k, s := range m.states {
 		state[k] = slices.Repeat([]float32{s.initial}, s.size)
 	}
+	memory := live.in.Intercept(func(ctx context.Context, _ int, do func(context.Context) error) error { return do(ctx) })
 	for call := range 4 {
 		var given [][]float32
 		for i, size := range append(slices.Clone(moduleSizes), moduleSizes...) {
@@ -316,7 +317,10 @@ func (m *module) compare(live *Method, seed uint64) error {
 			return fmt.Errorf("call %d: got %v, want %v", call, got, want)
 		}
 		for i, x := range given {
-			if now := tensor.View[float32](live.values[live.ir.Inputs[i]].Tensor.Data); live.Report().Plan.Options.Preserve && !slices.Equal(now, x) {
+			plan := live.Report().Plan
+			at := plan.Places[plan.Method.Values[plan.Method.Inputs[i]].Storage]
+			now := tensor.View[float32](memory[at.Arena][at.Offset:])
+			if plan.Options.Preserve && !slices.Equal(now[:len(x)], x) {
 				return fmt.Errorf("call %d: input %d was %v, is %v", call, i, x, now)
 			}
 		}

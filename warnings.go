@@ -23,7 +23,7 @@ func (p *Program) Warnings() []delegate.Warning {
 	defer p.release()
 	list := append(p.unusedBackends(), p.unusedData()...)
 	for i := range p.slots {
-		done := p.slots[i].ready()
+		done := p.slots[i].Ready()
 		if done == nil {
 			continue
 		}
@@ -99,7 +99,7 @@ func (p *Program) unusedData() (list []delegate.Warning) {
 	used := make([]bool, len(p.config.data))
 	for i := range p.spec.Methods {
 		m := &p.spec.Methods[i]
-		if len(m.Delegates) > 0 && p.slots[i].ready() == nil {
+		if len(m.Delegates) > 0 && p.slots[i].Ready() == nil {
 			return nil
 		}
 		p.markExternal(m, used)

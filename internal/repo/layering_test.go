@@ -37,6 +37,7 @@ var runtimeImports = map[string][]string{
 	"runtime/ir":          {"runtime/pte"},
 	"runtime/prepare":     {"runtime/ir", "runtime/lower", "runtime/plan", "runtime/pte", "runtime/trace"},
 	"runtime/compile":     {"runtime/ir", "runtime/lower", "runtime/plan", "runtime/prepare", "runtime/pte", "runtime/pte/tree"},
+	"runtime/exec":        {"runtime/ir", "runtime/lower", "runtime/plan", "runtime/prepare", "runtime/rows", "runtime/trace"},
 	"runtime/trace":       nil,
 	"runtime/metrics":     {"runtime/trace"},
 	"runtime/pte":         nil,

@@ -1,4 +1,4 @@
-package etrun
+package exec
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/prepare"
 )
 
-// slot holds the data that the instances of one method share, from the first load on.
-type slot struct {
+// Slot holds the data that the instances of one method share, from the first load on.
+type Slot struct {
 	preparation preparation // used by the running attempt
 
 	mu      sync.Mutex
@@ -21,24 +21,26 @@ type slot struct {
 // attempt.
 type attempt struct {
 	cancel    context.CancelFunc
-	waiting   int           // guarded by slot.mu
-	abandoned bool          // canceled; guarded by slot.mu
+	waiting   int           // guarded by Slot.mu
+	abandoned bool          // canceled; guarded by Slot.mu
 	ended     chan struct{} // closed when result and err are set
 	result    *prepare.Method
 	err       error
 }
 
-// holder is the program, which must stay open while an attempt runs.
-type holder interface {
-	retain()
-	release() error
+// Init sets what is prepared.
+func (s *Slot) Init(from *prepare.Source, o *Observers) {
+	s.preparation.Source, s.preparation.observers = *from, o
 }
 
-// get returns the prepared data. It waits for the running attempt, or starts one, no longer than
-// ctx allows. The caller holds h.
-func (s *slot) get(ctx context.Context, h holder) (*prepare.Method, error) {
+// Close frees what the instances have shared.
+func (s *Slot) Close() error { return s.preparation.close() }
+
+// Get returns the prepared data. It waits for the running attempt, or starts one, no longer than
+// ctx allows. The caller retains the program.
+func (s *Slot) Get(ctx context.Context, p *Program) (*prepare.Method, error) {
 	for ctx.Err() == nil {
-		done, a := s.join(ctx, h)
+		done, a := s.join(ctx, p)
 		if done != nil {
 			return done, nil
 		}
@@ -54,15 +56,15 @@ func (s *slot) get(ctx context.Context, h holder) (*prepare.Method, error) {
 	return nil, context.Cause(ctx)
 }
 
-// ready returns the prepared data, nil if there is none yet.
-func (s *slot) ready() *prepare.Method {
+// Ready returns the prepared data, nil if there is none yet.
+func (s *Slot) Ready() *prepare.Method {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.done
 }
 
 // join returns the prepared data if there is any, else the running attempt or a new one.
-func (s *slot) join(ctx context.Context, h holder) (*prepare.Method, *attempt) {
+func (s *Slot) join(ctx context.Context, p *Program) (*prepare.Method, *attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done != nil {
@@ -71,15 +73,15 @@ func (s *slot) join(ctx context.Context, h holder) (*prepare.Method, *attempt) {
 	if s.running == nil {
 		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		s.running = &attempt{cancel: cancel, ended: make(chan struct{})}
-		h.retain()
-		go s.attempt(own, s.running, h)
+		p.Retain()
+		go s.attempt(own, s.running, p)
 	}
 	s.running.waiting++
 	return nil, s.running
 }
 
 // leave ends the wait for an attempt; abandoned reports whether the attempt was canceled.
-func (s *slot) leave(a *attempt) (abandoned bool) {
+func (s *Slot) leave(a *attempt) (abandoned bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.waiting--; a.waiting == 0 && s.running == a {
@@ -90,16 +92,16 @@ func (s *slot) leave(a *attempt) (abandoned bool) {
 }
 
 // attempt runs the preparation.
-func (s *slot) attempt(ctx context.Context, a *attempt, h holder) {
+func (s *Slot) attempt(ctx context.Context, a *attempt, p *Program) {
 	defer close(a.ended)
-	defer h.release()
+	defer p.Release()
 	a.result, a.err = s.preparation.run(ctx)
 	a.cancel()
 	s.end(a)
 }
 
 // end stores the result of the running attempt.
-func (s *slot) end(a *attempt) {
+func (s *Slot) end(a *attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running, s.done = nil, a.result

@@ -1,4 +1,4 @@
-package etrun
+package exec
 
 import (
 	"context"
@@ -10,10 +10,9 @@ import (
 	"github.com/etrun-go/etrun/runtime/prepare"
 )
 
-// refer makes m compare itself with the same method without lowering, which has its own inputs and
-// state.
-func (m *Method) refer(ctx context.Context, to *prepare.Method) error {
-	r := m.program.newMethod(m.index, to)
+// compareWith makes each run compare its outputs with those of the same method without lowering, which has its own inputs and state.
+func (m *Instance) compareWith(ctx context.Context, plain *prepare.Method) error {
+	r := newInstance(m.program, plain)
 	if m.shares != nil {
 		r.shares = m.shares.reference
 	}
@@ -22,7 +21,7 @@ func (m *Method) refer(ctx context.Context, to *prepare.Method) error {
 }
 
 // give copies the inputs of a run to the reference.
-func (m *Method) give() error {
+func (m *Instance) give() error {
 	for i := range m.inputs {
 		if err := m.reference.SetValue(i, *m.inputs[i].value); err != nil {
 			return err
@@ -32,7 +31,7 @@ func (m *Method) give() error {
 }
 
 // verify runs the reference and computes the distances.
-func (m *Method) verify(ctx context.Context) error {
+func (m *Instance) verify(ctx context.Context) error {
 	m.distances = m.distances[:0]
 	if err := m.reference.execute(ctx); err != nil {
 		return fmt.Errorf("without lowering: %w", err)
@@ -42,6 +41,15 @@ func (m *Method) verify(ctx context.Context) error {
 		m.distances = append(m.distances, distance(i, got, want))
 	}
 	return nil
+}
+
+// Distances returns the differences of the outputs of the last run, nil without Options.Plain or during a run.
+func (m *Instance) Distances() []Distance {
+	if m.reference == nil || m.begin() != nil {
+		return nil
+	}
+	defer m.end()
+	return slices.Clone(m.distances)
 }
 
 // distance compares two values of an output. Values of different kinds, types or sizes are

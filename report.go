@@ -2,42 +2,11 @@ package etrun
 
 import (
 	"fmt"
-	"slices"
 
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/plan"
-	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/rows"
 )
-
-// Name returns the method's name.
-func (m *Method) Name() string { return m.ir.Name }
-
-// Meta describes the method as declared in the file.
-func (m *Method) Meta() *MethodMeta { return m.program.meta(m.index) }
-
-// Program returns the program that the method was loaded from.
-func (m *Method) Program() *Program { return m.program }
-
-// Delegates describes the method's compiled delegates: first those of the file, in file order, then
-// the regions compiled because of [WithLowering]. It returns nil once the program and all its methods are
-// closed.
-func (m *Method) Delegates() []delegate.Info {
-	if !m.program.keep() {
-		return nil
-	}
-	defer m.program.release()
-	infos := make([]delegate.Info, len(m.shared.Images))
-	for i, img := range m.shared.Images {
-		infos[i] = img.Info()
-		infos[i].Backend = m.shared.Backends[i]
-		if m.shared.Work[i] != nil {
-			infos[i].Needs = prepare.Unplanned(infos[i].Needs)
-		}
-	}
-	return infos
-}
 
 // Report is what the load of a method decided, and how the outputs of its last run differ with [LowerVerify]. Nothing in it must be changed.
 // The types of other packages in it may change.
@@ -61,11 +30,10 @@ type BatchReport struct {
 
 // Report returns what is known of the method. It has no repairs and no batch once the program and all its methods are closed.
 func (m *Method) Report() *Report {
-	r := &Report{Plan: m.plan, Folded: m.shared.Folded, Rewritten: m.shared.Rewritten, Lowered: m.shared.Lowered,
+	r := &Report{Plan: m.in.Plan(), Folded: m.shared.Folded, Rewritten: m.shared.Rewritten, Lowered: m.shared.Lowered,
 		ReleasedBytes: m.shared.Released}
-	if m.reference != nil && m.begin() == nil {
-		r.Distances = slices.Clone(m.distances)
-		m.end()
+	for _, d := range m.in.Distances() {
+		r.Distances = append(r.Distances, Distance(d))
 	}
 	if m.program.keep() {
 		defer m.program.release()
@@ -80,13 +48,22 @@ func (m *Method) repairs() (list []string) {
 			list = append(list, fmt.Sprintf("delegate %d: %s", i, repair))
 		}
 	}
-	return append(list, m.program.fileRepairs(m.index, m.ir)...)
+	return append(list, m.program.fileRepairs(m.index, m.shared.IR)...)
 }
 
 func (m *Method) batchReport() BatchReport {
-	plan, err := rows.Make(m.ir, m.shared.Images, nil)
+	plan, err := rows.Make(m.shared.IR, m.shared.Images, nil)
 	if err != nil {
 		return BatchReport{Reason: err.Error()}
 	}
 	return BatchReport{Batched: plan.Together, Separate: plan.Each}
+}
+
+// Distance is the largest difference between an output of a lowered method and the same output
+// without lowering, in the last run.
+type Distance struct {
+	Output   int
+	Index    int     // index, in memory order, of the element that differs most; -1 if all are equal
+	Absolute float64 // absolute difference of that element
+	Relative float64 // Absolute over the value without lowering
 }

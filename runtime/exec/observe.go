@@ -1,4 +1,4 @@
-package etrun
+package exec
 
 import (
 	"context"
@@ -6,22 +6,12 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/prepare"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Observe sets an observer for this method, in addition to those of the program. It replaces an
-// earlier one; nil removes it. The observer receives the events of the following runs. In [Pool.Do]
-// it is removed when the function returns.
-//
-//	var r trace.Recorder
-//	err := pool.Do(ctx, func(m *etrun.Method) error {
-//		m.Observe(&r)
-//		return m.Execute(ctx)
-//	})
-//
-// Observe is cheap enough to observe one run in many. Resources for measuring nodes are allocated
-// by the first call and kept; Observe fails if they would exceed the limit of WithMaxMemory.
-func (m *Method) Observe(o Observer) error {
+// Observe sets an observer in addition to those of the program, nil for none. It fails if measuring nodes would exceed the memory limit.
+func (m *Instance) Observe(o Observer) error {
 	var own watcher
 	if o != nil {
 		own = newWatcher(o)
@@ -53,12 +43,12 @@ func (m *Method) Observe(o Observer) error {
 }
 
 // affordsProfiling returns an error if measuring nodes would exceed the memory limit.
-func (m *Method) affordsProfiling(on bool) error {
-	limit := m.program.config.maxMemory
+func (m *Instance) affordsProfiling(on bool) error {
+	limit := m.program.Limits.Total
 	if !on || limit == 0 {
 		return nil
 	}
-	e := memoryError(m.shared.MemoryNeeded(m.plan, m.program.spec.Size))
+	e := m.shared.MemoryNeeded(m.plan, m.program.Size)
 	more := int64(0)
 	for i := range m.shared.Needs {
 		more += m.shared.Needs[i].Profiling
@@ -66,12 +56,12 @@ func (m *Method) affordsProfiling(on bool) error {
 	if e.Want += more; e.Want <= limit {
 		return nil
 	}
-	e.Parts, e.Limit = append(e.Parts, MemoryPart{"measuring nodes", more}), limit
-	return e
+	e.Parts, e.Limit = append(e.Parts, prepare.Part{Name: "measuring nodes", Bytes: more}), limit
+	return m.program.Prepare(m.ir.Name, e)
 }
 
 // setProfiling switches the measurement of nodes in the units that support it.
-func (m *Method) setProfiling(on bool) error {
+func (m *Instance) setProfiling(on bool) error {
 	for i, u := range m.units {
 		if p, ok := u.(delegate.Profiler); ok {
 			if err := p.SetProfiling(on); err != nil {
@@ -89,7 +79,7 @@ const (
 )
 
 // observe is execute with observers.
-func (m *Method) observe(ctx context.Context) error {
+func (m *Instance) observe(ctx context.Context) error {
 	err := m.startObserved(ctx)
 	if err == nil {
 		err = m.execute(ctx)
@@ -101,29 +91,29 @@ func (m *Method) observe(ctx context.Context) error {
 }
 
 // startObserved reports the beginning of a run, and endObserved its end and its error.
-func (m *Method) startObserved(ctx context.Context) error {
+func (m *Instance) startObserved(ctx context.Context) error {
 	w := &m.observed
 	w.ctx, w.run, w.fault = ctx, lastRun.Add(1), nil
 	w.begin()
 	return w.failure(nil)
 }
 
-func (m *Method) endObserved(err error) error {
+func (m *Instance) endObserved(err error) error {
 	w := &m.observed
-	err = w.whole(trace.Execute, w.method, 0, err)
+	err = w.Whole(trace.Execute, w.method, 0, err)
 	w.ctx, w.run, w.event = nil, 0, trace.Event{}
 	return err
 }
 
 // refused reports to the program's observers a run of a method that is closed or in use.
-func (m *Method) refused(ctx context.Context, err error) error {
-	if len(m.program.config.watchers) == 0 {
+func (m *Instance) refused(ctx context.Context, err error) error {
+	if len(m.program.list) == 0 {
 		return err
 	}
-	w := newWatch(ctx, m.program.config.watchers, m.ir.Name)
+	w := m.program.newWatch(ctx, m.ir.Name)
 	w.instance, w.run = m.observed.instance, lastRun.Add(1)
 	w.begin()
-	return w.whole(trace.Execute, w.method, 0, err)
+	return w.Whole(trace.Execute, w.method, 0, err)
 }
 
 var eventKinds = [...]trace.Kind{
@@ -132,7 +122,7 @@ var eventKinds = [...]trace.Kind{
 }
 
 // doObserved is do with observers.
-func (m *Method) doObserved(ctx context.Context, pc int) (next int, err error) {
+func (m *Instance) doObserved(ctx context.Context, pc int) (next int, err error) {
 	w, s := &m.observed, &m.steps[pc]
 	if w.wants.Has(trace.Read) {
 		m.tellValues(pc, trace.Read)
@@ -153,7 +143,7 @@ func (m *Method) doObserved(ctx context.Context, pc int) (next int, err error) {
 }
 
 // tellInstruction reports an instruction and its nodes.
-func (m *Method) tellInstruction(s *step, err error) {
+func (m *Instance) tellInstruction(s *step, err error) {
 	w, end := &m.observed, trace.Now()
 	if err == nil && s.unit != nil && w.wants.Has(trace.Node) {
 		m.tellNodes(s)
@@ -169,7 +159,7 @@ func (m *Method) tellInstruction(s *step, err error) {
 }
 
 // tellNodes reports the nodes that a delegate has measured, laid end to end from its start.
-func (m *Method) tellNodes(s *step) {
+func (m *Instance) tellNodes(s *step) {
 	w := &m.observed
 	p, ok := s.unit.(delegate.Profiler)
 	if !ok {

@@ -1,4 +1,4 @@
-package etrun
+package exec
 
 import (
 	"bytes"
@@ -9,13 +9,10 @@ import (
 )
 
 // NumOutputs returns the number of outputs.
-func (m *Method) NumOutputs() int { return len(m.ir.Outputs) }
+func (m *Instance) NumOutputs() int { return len(m.ir.Outputs) }
 
-// Output returns output i of the last run. Its tensor is valid until the next Execute or Reset,
-// with WithReusableInputs also until an input is set. It must not be written: outputs may share
-// memory with inputs, constants or other outputs. Elements are in memory order (see
-// [tensor.Tensor]); [Get] returns them in logical order. Errors are *OutputError.
-func (m *Method) Output(i int) (tensor.Value, error) {
+// Output returns output i of the last run, with its elements in memory order.
+func (m *Instance) Output(i int) (tensor.Value, error) {
 	v, err := m.output(i)
 	if err != nil {
 		return tensor.Value{}, err
@@ -23,7 +20,7 @@ func (m *Method) Output(i int) (tensor.Value, error) {
 	return *v, nil
 }
 
-func (m *Method) output(i int) (*tensor.Value, error) {
+func (m *Instance) output(i int) (*tensor.Value, error) {
 	if err := m.begin(); err != nil {
 		return nil, err
 	}
@@ -38,7 +35,7 @@ func (m *Method) output(i int) (*tensor.Value, error) {
 }
 
 // lasting returns the value of output i, as a copy if its bytes are those of a file, which may be closed.
-func (m *Method) lasting(i int) *tensor.Value {
+func (m *Instance) lasting(i int) *tensor.Value {
 	v := &m.values[m.ir.Outputs[i]]
 	if m.transient || v.Kind != tensor.KindTensor || !m.ir.Storages[m.ir.Values[m.ir.Outputs[i]].Storage].Kind.IsConstant() {
 		return v
@@ -56,12 +53,8 @@ func (m *Method) lasting(i int) *tensor.Value {
 	return own
 }
 
-// Get returns the elements of output i in logical order: the last dimension varies fastest. T must
-// be the Go type of the output's elements, uint16 for half floats. An output that is a number or
-// bool yields one int64, float64 or bool. The slice is valid until the next Execute or Reset, with
-// WithReusableInputs also until an input is set, and must not be written. For tensors only the
-// first call allocates. Errors are *OutputError.
-func Get[T tensor.Element](m *Method, i int) ([]T, error) {
+// Get returns the elements of output i in logical order, or a number or bool. For tensors only the first call allocates.
+func Get[T tensor.Element](m *Instance, i int) ([]T, error) {
 	v, err := m.output(i)
 	if err != nil {
 		return nil, err
@@ -100,7 +93,7 @@ func scalar[T tensor.Element](v *tensor.Value) (x T, ok bool) {
 
 // inLogicalOrder returns the elements of output i in a buffer that the method keeps for this
 // purpose.
-func (m *Method) inLogicalOrder(i int, t *tensor.Tensor) ([]byte, error) {
+func (m *Instance) inLogicalOrder(i int, t *tensor.Tensor) ([]byte, error) {
 	if m.logical == nil {
 		m.logical = make([]*tensor.Tensor, len(m.ir.Outputs))
 	}
@@ -114,6 +107,6 @@ func (m *Method) inLogicalOrder(i int, t *tensor.Tensor) ([]byte, error) {
 	return m.logical[i].Data, nil
 }
 
-func (m *Method) badOutput(i int, format string, args ...any) error {
-	return &OutputError{Method: m.ir.Name, Index: i, Reason: fmt.Sprintf(format, args...)}
+func (m *Instance) badOutput(i int, format string, args ...any) error {
+	return m.program.Output(m.ir.Name, i, fmt.Sprintf(format, args...))
 }

@@ -1,4 +1,4 @@
-package etrun
+package exec
 
 import (
 	"fmt"
@@ -8,23 +8,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// WithBoundInputs makes the caller provide the memory of tensor inputs: the arena is smaller. Each
-// tensor input must be set with BindInput.
-func WithBoundInputs() MethodOption { return func(m *Method) { m.planning.BoundInputs = true } }
-
-// WithBoundOutputs lets the caller provide the memory of tensor outputs, except those that are
-// inputs, state or constants. Each must be set with BindOutput.
-func WithBoundOutputs() MethodOption { return func(m *Method) { m.planning.BoundOutputs = true } }
-
-// BindInput makes the method read input i directly from t's memory, which saves the copy that
-// SetInput makes, until the input is set or bound again. t must have the input's type, dim order
-// and sizes (or, for a dynamic input, sizes within its bounds). Its memory must come from tensor.New
-// or tensor.AlignedBytes, because delegates may read a few bytes past the end, and must not change
-// during a run. It must not be this method's own memory, such as an output. The method writes to it
-// only if the program updates the input; the next run then starts from the updated elements. Inputs
-// whose sizes have no bound cannot be bound. Reset ends the binding, unless the method was loaded
-// with WithBoundInputs. Errors are *InputError and leave the input unchanged.
-func (m *Method) BindInput(i int, t *tensor.Tensor) error {
+// BindInput makes the instance read input i from t's memory, until it is set or bound again.
+func (m *Instance) BindInput(i int, t *tensor.Tensor) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
@@ -59,7 +44,7 @@ func (m *Method) BindInput(i int, t *tensor.Tensor) error {
 }
 
 // bindInputs binds a storage of inputs to the caller's or to the method's own memory.
-func (m *Method) bindInputs(storage int, b []byte, callers bool) {
+func (m *Instance) bindInputs(storage int, b []byte, callers bool) {
 	m.bind(storage, b)
 	for i, v := range m.ir.Inputs {
 		if in := &m.inputs[i]; m.ir.Values[v].Storage == storage {
@@ -72,7 +57,7 @@ func (m *Method) bindInputs(storage int, b []byte, callers bool) {
 }
 
 // unbindInputs makes inputs use the method's own memory again, where they have some.
-func (m *Method) unbindInputs() {
+func (m *Instance) unbindInputs() {
 	for i, v := range m.ir.Inputs {
 		if storage := m.ir.Values[v].Storage; m.inputs[i].callers && !m.plan.Callers[storage] {
 			m.bindInputs(storage, m.memory.bytes(m.plan, storage), false)
@@ -80,12 +65,8 @@ func (m *Method) unbindInputs() {
 	}
 }
 
-// BindOutput makes the method write output i directly to t's memory, starting with the next run. t
-// must have the output's type and dim order and, if its sizes vary, the largest sizes. Its memory
-// must come from tensor.New or tensor.AlignedBytes. t's own sizes do not change: [Method.Output]
-// returns the current sizes of a dynamic output. Outputs that are inputs, state or constants cannot
-// be bound; see [Method.CanBindOutput]. Errors are *OutputError.
-func (m *Method) BindOutput(i int, t *tensor.Tensor) error {
+// BindOutput makes the instance write output i to t's memory, from the next run on.
+func (m *Instance) BindOutput(i int, t *tensor.Tensor) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
@@ -109,15 +90,15 @@ func (m *Method) BindOutput(i int, t *tensor.Tensor) error {
 }
 
 // CanBindOutput reports whether output i can be bound with BindOutput.
-func (m *Method) CanBindOutput(i int) bool { return i >= 0 && i < len(m.ir.Outputs) && m.binds(i) }
+func (m *Instance) CanBindOutput(i int) bool { return i >= 0 && i < len(m.ir.Outputs) && m.binds(i) }
 
-func (m *Method) binds(i int) bool {
+func (m *Instance) binds(i int) bool {
 	storage := m.ir.Values[m.ir.Outputs[i]].Storage
 	return storage >= 0 && m.plan.Callers[storage] && m.ir.Storages[storage].Kind != ir.Input
 }
 
 // bind sets the bytes of all values of a storage.
-func (m *Method) bind(storage int, b []byte) {
+func (m *Instance) bind(storage int, b []byte) {
 	if m.plan.Callers[storage] {
 		m.memory.callers[storage] = b
 	}
@@ -128,7 +109,7 @@ func (m *Method) bind(storage int, b []byte) {
 
 // unbound returns an error for an output that has not been bound. For inputs, the set flag covers
 // this.
-func (m *Method) unbound() error {
+func (m *Instance) unbound() error {
 	if !m.planning.BoundOutputs {
 		return nil
 	}

@@ -1,16 +1,13 @@
-package etrun
+package exec
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/lowering"
 	"github.com/etrun-go/etrun/hal/cpu"
-	"github.com/etrun-go/etrun/internal/advice"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -43,13 +40,13 @@ type step struct {
 }
 
 // makeSteps resolves the steps and lists the slots to restore before each run.
-func (m *Method) makeSteps() error {
+func (m *Instance) makeSteps() error {
 	m.steps = make([]step, len(m.ir.Steps))
 	for i := range m.ir.Steps {
 		from, s := &m.ir.Steps[i], &m.steps[i]
 		*s = step{kind: from.Kind, target: from.Target, least: from.Least, origin: from.Origin, name: m.ir.StepName(from)}
 		if err := m.resolve(s, from); err != nil {
-			return &InstructionError{Class: ErrFormat, Method: m.ir.Name, Chain: s.origin.Chain, Index: s.origin.Index, Op: s.name, Err: err}
+			return m.program.Prepare(m.ir.Name, &ir.StepError{Origin: s.origin, Name: s.name, Err: err})
 		}
 		s.call.SetUnread(m.ir.Unread(i))
 	}
@@ -61,7 +58,7 @@ func (m *Method) makeSteps() error {
 	return nil
 }
 
-func (m *Method) resolve(s *step, from *ir.Step) error {
+func (m *Instance) resolve(s *step, from *ir.Step) error {
 	switch from.Kind {
 	case ir.KernelCall:
 		s.sig, s.changes = from.Sig, m.changes(nil, from.Args)
@@ -99,7 +96,7 @@ type slotKind struct {
 const unchecked tensor.Kind = 0xff
 
 // changes appends the slots among values, and among the items of lists, that steps write.
-func (m *Method) changes(list []slotKind, values []int) []slotKind {
+func (m *Instance) changes(list []slotKind, values []int) []slotKind {
 	for _, v := range values {
 		if v < 0 {
 			continue
@@ -132,11 +129,9 @@ func (s *step) checkKinds() error {
 	return nil
 }
 
-// Execute runs the method on the inputs that were set. After the first run it allocates nothing,
-// except for the results of operators with unbounded output sizes. A canceled ctx ends the run
-// between instructions, inside the parallel loops of operators, and inside devices; outputs are then
-// undefined. Errors are *InstructionError and *InputError.
-func (m *Method) Execute(ctx context.Context) error {
+// Execute runs the method on the inputs that were set. After the first run it allocates nothing, except for the results of operators
+// with unbounded output sizes.
+func (m *Instance) Execute(ctx context.Context) error {
 	if err := m.beginAll(); err != nil {
 		return m.refused(ctx, err)
 	}
@@ -145,14 +140,14 @@ func (m *Method) Execute(ctx context.Context) error {
 }
 
 // executeBegun is Execute after the method was claimed.
-func (m *Method) executeBegun(ctx context.Context) error {
+func (m *Instance) executeBegun(ctx context.Context) error {
 	if m.observed.wants.Any(ofExecutes) {
 		return m.observe(ctx)
 	}
 	return m.execute(ctx)
 }
 
-func (m *Method) execute(ctx context.Context) error {
+func (m *Instance) execute(ctx context.Context) error {
 	if m.poison != nil {
 		return m.poison
 	}
@@ -176,7 +171,7 @@ func (m *Method) execute(ctx context.Context) error {
 }
 
 // grown looks at the memory after a run with more bytes of inputs than any before: it may have touched more.
-func (m *Method) grown() {
+func (m *Instance) grown() {
 	bytes := 1
 	for i := range m.inputs {
 		if in := &m.inputs[i]; in.bound != nil {
@@ -190,7 +185,7 @@ func (m *Method) grown() {
 }
 
 // unset marks the inputs that the run has overwritten.
-func (m *Method) unset() {
+func (m *Instance) unset() {
 	for i := range m.inputs {
 		if in := &m.inputs[i]; in.clobber && !in.callers {
 			in.set = false
@@ -199,7 +194,7 @@ func (m *Method) unset() {
 }
 
 // prepare sets every slot to its value at the start of a run.
-func (m *Method) prepare() error {
+func (m *Instance) prepare() error {
 	m.ctx.Whole = m.observed.wants.Has(trace.Written)
 	if err := m.heap.begin(); err != nil {
 		return err
@@ -220,13 +215,13 @@ func (m *Method) prepare() error {
 }
 
 // run is the instruction loop.
-func (m *Method) run(ctx context.Context) error {
+func (m *Instance) run(ctx context.Context) error {
 	m.ctx.StopWhen(ctx.Done())
 	return m.runSteps(ctx, 0, len(m.steps))
 }
 
 // runSteps executes steps from first to before end, until the pc reaches end.
-func (m *Method) runSteps(ctx context.Context, first, end int) (err error) {
+func (m *Instance) runSteps(ctx context.Context, first, end int) (err error) {
 	pc, observed := first, m.observed.wants.Any(ofInstructions)
 	defer func() {
 		switch fault := recover(); fault {
@@ -235,7 +230,7 @@ func (m *Method) runSteps(ctx context.Context, first, end int) (err error) {
 		case cpu.Stopped{}:
 			err = m.stopped(ctx, pc)
 		default:
-			m.poison = m.failed(pc, &PanicError{Value: fault, Stack: debug.Stack()})
+			m.poison = m.failed(pc, m.program.Panic(fault, false))
 			err = m.poison
 		}
 		if observed {
@@ -248,7 +243,7 @@ func (m *Method) runSteps(ctx context.Context, first, end int) (err error) {
 			return m.failed(pc, context.Cause(ctx))
 		}
 		if left == 0 {
-			return m.failed(pc, fmt.Errorf("limit of %d instructions reached (%v): %w", m.limit, advice.Endless, ErrExecute))
+			return m.failed(pc, m.program.Endless(m.limit))
 		}
 		var next int
 		if observed {
@@ -265,14 +260,14 @@ func (m *Method) runSteps(ctx context.Context, first, end int) (err error) {
 }
 
 // stopped ends an operator's loop that ctx has stopped. What the operator keeps may be incomplete.
-func (m *Method) stopped(ctx context.Context, pc int) error {
+func (m *Instance) stopped(ctx context.Context, pc int) error {
 	m.steps[pc].call.Reset()
 	m.ctx.Release()
 	return m.failed(pc, context.Cause(ctx))
 }
 
 // do executes one instruction and returns the index of the next.
-func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
+func (m *Instance) do(ctx context.Context, pc int) (next int, err error) {
 	s := &m.steps[pc]
 	switch s.kind {
 	case ir.KernelCall:
@@ -304,7 +299,7 @@ func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
 }
 
 // takes reports whether the delegate runs a region at the current sizes of its inputs.
-func (m *Method) takes(s *step) bool {
+func (m *Instance) takes(s *step) bool {
 	elements := 0
 	for _, v := range s.inputs {
 		elements += v.Tensor.Numel()
@@ -329,7 +324,7 @@ func refusesArguments(err error) bool {
 }
 
 // resized reports whether an input has other sizes than declared at export.
-func (m *Method) resized() bool {
+func (m *Instance) resized() bool {
 	return slices.ContainsFunc(m.inputs, func(in input) bool {
 		return in.bound != nil && !slices.Equal(in.given.Tensor.Sizes, in.bound.Sizes)
 	})
@@ -368,16 +363,51 @@ func isTrue(v *tensor.Value) (bool, error) {
 }
 
 // failed adds a step's position to an error that has none.
-func (m *Method) failed(pc int, err error) error {
-	if _, ok := err.(*InstructionError); ok {
-		return err
-	}
+func (m *Instance) failed(pc int, err error) error {
 	s := &m.steps[pc]
 	nameArgument(err, s.sig)
-	class := classOf(err, ErrExecute)
-	if class == ErrExecute && refusesArguments(err) && m.resized() {
-		class = ErrInput
+	return m.program.Step(m.ir.Name, s.origin, s.name, refusesArguments(err) && m.resized(), err)
+}
+
+// nameArgument fills in an ArgumentError's operator and argument name from the schema.
+func nameArgument(err error, sig *kernels.Signature) {
+	a, ok := errors.AsType[*kernels.ArgumentError](err)
+	if !ok || sig == nil {
+		return
 	}
-	return &InstructionError{Class: class, Method: m.ir.Name,
-		Chain: s.origin.Chain, Index: s.origin.Index, Op: s.name, Err: err}
+	a.Op = sig.Name
+	if a.Arg >= 0 && a.Arg < len(sig.Args) {
+		a.Name = sig.Args[a.Arg].Name
+	}
+}
+
+// Intercept calls around in place of each operator and delegate that a step calls; do calls it. It returns the arenas of the plan, and
+// memory outside of them, for checks of what steps read and write there.
+func (m *Instance) Intercept(around func(ctx context.Context, step int, do func(context.Context) error) error) [][]byte {
+	for i := range m.steps {
+		switch s := &m.steps[i]; s.kind {
+		case ir.KernelCall:
+			call := s.call
+			s.call = kernels.NewCall(func(c *kernels.Ctx, _ kernels.Args) error {
+				return around(context.Background(), i, func(context.Context) error { return call.Do(c) })
+			}, call.Args(), false)
+		case ir.DelegateCall:
+			s.unit = intercepted{s.unit, func(ctx context.Context, do func(context.Context) error) error { return around(ctx, i, do) }}
+		}
+	}
+	memory := slices.Clone(m.memory.arenas)
+	for _, b := range m.memory.heap {
+		memory = append(memory, b)
+	}
+	return memory
+}
+
+// intercepted is a unit whose calls are intercepted.
+type intercepted struct {
+	delegate.Unit
+	around func(ctx context.Context, do func(context.Context) error) error
+}
+
+func (u intercepted) Execute(ctx context.Context, args []*tensor.Value) error {
+	return u.around(ctx, func(ctx context.Context) error { return u.Unit.Execute(ctx, args) })
 }

@@ -1,9 +1,7 @@
-package etrun
+package exec
 
 import (
 	"context"
-	"errors"
-	"runtime/debug"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
@@ -12,83 +10,46 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// preparing returns the options of loads.
-func (c *config) preparing() prepare.Options {
-	return prepare.Options{Backends: c.backends, Operators: c.operators, Known: DefaultOperators(), Limits: c.memoryLimits(), Plan: c.planning(),
-		Strict: c.strict, Rewrite: c.lowering.rewrites(), Lower: c.lowering.lowers(), LowerAll: c.lowering.lowersAll(),
-		AsWritten: c.asWritten, KeepConstants: c.keepConstants, Observed: c.wants.Any(trace.Values)}
-}
-
-// memoryLimits returns the limits of an instance.
-func (c *config) memoryLimits() prepare.Limits {
-	return prepare.Limits{Planned: c.limits.PlannedBytes, Total: c.maxMemory}
-}
-
 // preparation prepares a method for a slot.
 type preparation struct {
 	prepare.Preparation
-	config *config
+	observers *Observers
 }
 
 // run prepares the method.
 func (p *preparation) run(ctx context.Context) (done *prepare.Method, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			done, err = nil, &PanicError{Value: fault, Stack: debug.Stack()}
+			done, err = nil, p.observers.Panic(fault, false)
 		}
 	}()
 	name := p.Method.Name
-	done, err = p.Run(ctx, reporter{p.config.watch(ctx, name), name})
-	return done, preparationError(name, err)
+	done, err = p.Run(ctx, reporter{p.observers.Watch(ctx, name), p.observers.Faults, name})
+	return done, p.observers.Prepare(name, err)
 }
 
 // close frees what the method's instances have shared.
 func (p *preparation) close() error {
 	name := p.Method.Name
-	return p.Close(reporter{p.config.watch(context.Background(), name), name})
-}
-
-// preparationError returns an error of package prepare as one of this package.
-func preparationError(method string, err error) error {
-	if e, ok := errors.AsType[*ir.StepError](err); ok {
-		return &InstructionError{Class: classOf(e.Err, ErrFormat), Method: method, Chain: e.Origin.Chain, Index: e.Origin.Index, Op: e.Name, Err: e.Err}
-	}
-	if e, ok := errors.AsType[*prepare.MissingError](err); ok {
-		missing := &MissingError{Backends: e.Backends, Data: e.Data}
-		for _, o := range e.Operators {
-			missing.Operators = append(missing.Operators, MissingOperator(o))
-		}
-		return missing
-	}
-	if e, ok := errors.AsType[*prepare.MemoryError](err); ok {
-		return memoryError(e)
-	}
-	return err
-}
-
-func memoryError(from *prepare.MemoryError) *MemoryError {
-	e := &MemoryError{Want: from.Want, Limit: from.Limit}
-	for _, part := range from.Parts {
-		e.Parts = append(e.Parts, MemoryPart(part))
-	}
-	return e
+	return p.Close(reporter{p.observers.Watch(context.Background(), name), p.observers.Faults, name})
 }
 
 // reporter reports a preparation to observers. The watch may be nil.
 type reporter struct {
-	*watch
+	watch  *Watch
+	faults Faults
 	method string
 }
 
 func (r reporter) Stage(name string, bytes int64, err error) error {
-	return r.stage(name, bytes, preparationError(r.method, err))
+	return r.watch.Stage(name, bytes, r.faults.Prepare(r.method, err))
 }
 
 func (r reporter) Compiled(delegate int, backend string, bytes int64, err error) error {
-	return r.stageOf(trace.StageCompile, delegate, backend, bytes, err)
+	return r.watch.stageOf(trace.StageCompile, delegate, backend, bytes, err)
 }
 
-func (r reporter) Memory(kind string, bytes int64) { r.memory(kind, bytes) }
+func (r reporter) Memory(kind string, bytes int64) { r.watch.Memory(kind, bytes) }
 
 // Folded reports the values that steps executed at load read and wrote.
 func (r reporter) Folded(before, after *ir.Method, folded []lower.Folded) {
@@ -109,7 +70,7 @@ func (r reporter) Folded(before, after *ir.Method, folded []lower.Folded) {
 }
 
 // constants reports values of a step that were constants when it was executed at load.
-func (w *watch) constants(kind trace.Kind, name string, at ir.Origin, m *ir.Method, values []int) {
+func (w *Watch) constants(kind trace.Kind, name string, at ir.Origin, m *ir.Method, values []int) {
 	w.values = w.values[:0]
 	for _, v := range values {
 		w.values = append(w.values, constantValue(m, v))

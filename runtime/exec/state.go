@@ -1,4 +1,4 @@
-package etrun
+package exec
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // stateKeyOf returns a storage's key; ok is false for state that other methods cannot refer to.
-func (m *Method) stateKeyOf(storage int) (k ir.StateKey, ok bool) {
+func (m *Instance) stateKeyOf(storage int) (k ir.StateKey, ok bool) {
 	s := &m.ir.Storages[storage]
 	t := m.ir.Values[s.Values[0]].Tensor
 	for _, v := range s.Values {
@@ -27,7 +27,7 @@ func (m *Method) stateKeyOf(storage int) (k ir.StateKey, ok bool) {
 }
 
 // sharedState returns, by storage, the state that this method shares with m.shares.
-func (m *Method) sharedState() map[int][]byte {
+func (m *Instance) sharedState() map[int][]byte {
 	found := make(map[int][]byte)
 	if m.shares == nil {
 		return found
@@ -51,7 +51,7 @@ func (m *Method) sharedState() map[int][]byte {
 
 // fillState sets state to its initial bytes, except shared state: its owner has done so, and may
 // have run since.
-func (m *Method) fillState(shared map[int][]byte) {
+func (m *Instance) fillState(shared map[int][]byte) {
 	for storage, b := range m.memory.state {
 		if shared[storage] == nil {
 			copy(b, m.ir.Storages[storage].Data)
@@ -59,10 +59,8 @@ func (m *Method) fillState(shared map[int][]byte) {
 	}
 }
 
-// Reset returns the method to the state after Load: mutable state, including state shared with
-// other methods, is reset to its initial bytes, the random number generator is seeded again, and
-// inputs and outputs are unset.
-func (m *Method) Reset() error {
+// Reset resets state, also that which other instances share, the random numbers, inputs and outputs.
+func (m *Instance) Reset() error {
 	if err := m.beginAll(); err != nil {
 		return err
 	}
@@ -71,7 +69,7 @@ func (m *Method) Reset() error {
 	if err := m.heap.begin(); err != nil {
 		return err
 	}
-	m.random.Seed(m.program.config.seed, 0)
+	m.random.Seed(m.program.Seed, 0)
 	for _, b := range m.memory.state {
 		m.memory.zero(b)
 	}
@@ -99,7 +97,7 @@ func (m *Method) Reset() error {
 
 // resetSizes sets the tensors that runs change to their declared sizes, in the method's memory or in that
 // of the outputs that the caller has bound.
-func (m *Method) resetSizes() error {
+func (m *Instance) resetSizes() error {
 	for _, v := range m.varying {
 		t, from := m.values[v].Tensor, &m.ir.Values[v]
 		var err error
@@ -120,9 +118,8 @@ func (m *Method) resetSizes() error {
 	return nil
 }
 
-// State returns a named mutable buffer (ExecuTorch attribute); ok is false if the method has none
-// of that name. Writing to it while the method runs is a data race. It is valid until Close.
-func (m *Method) State(name string) (t *tensor.Tensor, ok bool) {
+// State returns a named mutable buffer.
+func (m *Instance) State(name string) (t *tensor.Tensor, ok bool) {
 	for v := range m.ir.Values {
 		s := &m.ir.Values[v]
 		if name != "" && s.Kind == tensor.KindTensor && s.Tensor.Name == name && m.ir.Storages[s.Storage].Kind == ir.State {
@@ -132,10 +129,8 @@ func (m *Method) State(name string) (t *tensor.Tensor, ok bool) {
 	return nil, false
 }
 
-// StateTensors returns the mutable buffers of the method, named or not, each with its declared
-// sizes, in the order of their first use in the file. Writing to them while the method runs is a
-// data race. The tensors are those that the method uses: they must not be resized, and are valid until Close.
-func (m *Method) StateTensors() (list []*tensor.Tensor) {
+// StateTensors returns the mutable buffers, each with its declared sizes, in the order of their first use in the file.
+func (m *Instance) StateTensors() (list []*tensor.Tensor) {
 	for i := range m.ir.Storages {
 		if s := &m.ir.Storages[i]; s.Kind == ir.State && len(s.Values) > 0 {
 			list = append(list, m.values[s.Values[0]].Tensor)
@@ -144,9 +139,8 @@ func (m *Method) StateTensors() (list []*tensor.Tensor) {
 	return list
 }
 
-// ResetState returns the bytes from one to before another of a tensor of [Method.StateTensors] to their initial contents. Memory of zeros
-// goes back to the system until it is used again, if the sizes of the method's inputs vary.
-func (m *Method) ResetState(t *tensor.Tensor, from, to int) error {
+// ResetState returns bytes of a tensor of StateTensors to their initial contents.
+func (m *Instance) ResetState(t *tensor.Tensor, from, to int) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
@@ -154,7 +148,7 @@ func (m *Method) ResetState(t *tensor.Tensor, from, to int) error {
 	for i, b := range m.memory.state {
 		if s := &m.ir.Storages[i]; len(s.Values) > 0 && m.values[s.Values[0]].Tensor == t {
 			if from < 0 || to < from || to > len(b) {
-				return fmt.Errorf("method %q: state of %d bytes: want bytes within it, got %d to %d: %w", m.ir.Name, len(b), from, to, ErrInput)
+				return m.program.Argument(fmt.Sprintf("method %q: state of %d bytes: want bytes within it, got %d to %d", m.ir.Name, len(b), from, to))
 			}
 			m.memory.zero(b[from:to])
 			if len(s.Data) >= to {
@@ -163,12 +157,11 @@ func (m *Method) ResetState(t *tensor.Tensor, from, to int) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("method %q: no tensor of StateTensors: %w", m.ir.Name, ErrInput)
+	return m.program.Argument(fmt.Sprintf("method %q: no tensor of StateTensors", m.ir.Name))
 }
 
-// Shrink returns the memory of values that no run keeps to the system, until the next run, if the sizes of the method's inputs vary.
-// Inputs that were set, and outputs, are then unset.
-func (m *Method) Shrink() error {
+// Shrink returns the memory of values that no run keeps to the system, if the sizes of inputs vary.
+func (m *Instance) Shrink() error {
 	if err := m.begin(); err != nil {
 		return err
 	}
@@ -192,27 +185,19 @@ func (m *Method) Shrink() error {
 }
 
 // released reports memory that has gone back to the system. The next run allocates it again, and looks at it.
-func (m *Method) released() {
+func (m *Instance) released() {
 	m.most = 0
 	m.hold(&m.observed)
 }
 
-// CopyState sets the method's mutable state, including state shared with other methods, and its
-// random number generator to those of another instance of the same method of the same program.
-// Inputs and outputs do not change. While one of the two runs, CopyState returns ErrBusy and
-// changes nothing. An instance that has failed with a [*PanicError] cannot be copied.
-func (m *Method) CopyState(from *Method) error {
-	return m.CopyStateOf(from, func(*tensor.Tensor) (stride, n int) { return 0, 0 })
-}
-
-// CopyStateOf is CopyState for a part of the state: of each of the tensors of [Method.StateTensors] of the other instance the first n
-// bytes of every stride bytes, or all with a stride of 0. What is not copied remains as it is.
-func (m *Method) CopyStateOf(from *Method, part func(t *tensor.Tensor) (stride, n int)) error {
+// CopyStateOf sets the state and the random numbers to those of another instance of the method: of each tensor of StateTensors the first n
+// bytes of every stride bytes, or all with a stride of 0. An instance in which an operator panicked cannot be copied.
+func (m *Instance) CopyStateOf(from *Instance, part func(t *tensor.Tensor) (stride, n int)) error {
 	if m == from {
 		return nil
 	}
 	if from.shared != m.shared {
-		return fmt.Errorf("method %q: state of a method of another program, or of another method: %w", m.ir.Name, ErrInput)
+		return m.program.Argument(fmt.Sprintf("method %q: state of a method of another program, or of another method", m.ir.Name))
 	}
 	if err := m.beginAll(); err != nil {
 		return err
@@ -225,7 +210,7 @@ func (m *Method) CopyStateOf(from *Method, part func(t *tensor.Tensor) (stride, 
 	return m.copyState(from, part)
 }
 
-func (m *Method) copyState(from *Method, part func(t *tensor.Tensor) (stride, n int)) error {
+func (m *Instance) copyState(from *Instance, part func(t *tensor.Tensor) (stride, n int)) error {
 	if from.poison != nil {
 		return from.poison
 	}

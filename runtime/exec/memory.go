@@ -1,4 +1,4 @@
-package etrun
+package exec
 
 import (
 	"runtime"
@@ -22,6 +22,20 @@ type memory struct {
 	pages  []*cpu.Mapping // with arenas and state first
 	sparse bool           // runs touch only what their sizes need
 	fixed  int64          // bytes outside of pages
+}
+
+// ownPages is the size from which memory is mapped: collections do not count it, and it is returned to the system as soon as it is
+// not used any more.
+const ownPages = 64 << 10
+
+// Allocate is tensor.AlignedBytes outside of the Go heap; pages are nil if n is small, or the system has no pages.
+func Allocate(n int, mapPages func(int64) (*cpu.Mapping, error)) (b []byte, pages *cpu.Mapping) {
+	if n >= ownPages {
+		if pages, err := mapPages(int64(n) + tensor.Padding); err == nil {
+			return pages.Bytes()[:n:n], pages
+		}
+	}
+	return tensor.AlignedBytes(n), nil
 }
 
 // part is a part of the memory to be allocated.
@@ -96,7 +110,7 @@ func (mem *memory) cut(list []part) {
 
 // allocate returns n zeroed bytes, which the memory owns.
 func (mem *memory) allocate(n int, mapPages func(int64) (*cpu.Mapping, error)) []byte {
-	b, pages := allocate(n, mapPages)
+	b, pages := Allocate(n, mapPages)
 	if pages == nil {
 		mem.fixed += int64(n)
 		return b
@@ -223,8 +237,8 @@ type view struct {
 }
 
 // findUnbounded lists the tensors that runs change, the unbounded ones and their views.
-func (m *Method) findUnbounded() {
-	m.heap.limit = m.program.config.limits.PlannedBytes
+func (m *Instance) findUnbounded() {
+	m.heap.limit = m.program.Limits.Planned
 	views := m.ir.Views()
 	for v := range m.values {
 		t := m.values[v].Tensor

@@ -1,4 +1,4 @@
-package etrun
+package exec
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ type kept struct {
 }
 
 // makeInputs initializes the inputs. Those that are not tensors have a value already.
-func (m *Method) makeInputs() {
+func (m *Instance) makeInputs() {
 	m.inputs = make([]input, len(m.ir.Inputs))
 	written := m.written()
 	clobbered := slices.Clone(written)
@@ -55,7 +55,7 @@ func (m *Method) makeInputs() {
 }
 
 // written marks the storages whose bytes instructions change or free.
-func (m *Method) written() []bool {
+func (m *Instance) written() []bool {
 	marks := make([]bool, len(m.ir.Storages))
 	for i := range m.ir.Steps {
 		s := &m.ir.Steps[i]
@@ -73,17 +73,11 @@ func (m *Method) written() []bool {
 }
 
 // NumInputs returns the number of inputs.
-func (m *Method) NumInputs() int { return len(m.inputs) }
+func (m *Instance) NumInputs() int { return len(m.inputs) }
 
-// Set copies elements into input i. They are in logical order (the last dimension varies fastest),
-// whatever the input's dim order. T must be the Go type of the input's elements, uint16 for half
-// floats. If sizes are omitted, the declared sizes are used, or, for a dynamic input in which all
-// dimensions but one are 1, derived from the number of elements. For an input that is a number or
-// bool, data is one int64, float64 or bool.
-//
-// The input keeps its value until it is set again. Set does not allocate. Errors are *InputError
-// and leave the input unchanged.
-func Set[T tensor.Element](m *Method, i int, data []T, sizes ...int) error {
+// Set copies elements in logical order, or a number or bool, into input i. Without sizes they are the declared ones, or follow from the
+// number of elements.
+func Set[T tensor.Element](m *Instance, i int, data []T, sizes ...int) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
@@ -122,7 +116,7 @@ func oneNumber[T tensor.Element](data []T) (v tensor.Value, ok bool) {
 }
 
 // setElements copies elements in logical order into a tensor input.
-func (m *Method) setElements(i int, in *input, data []byte, sizes []int) error {
+func (m *Instance) setElements(i int, in *input, data []byte, sizes []int) error {
 	elements := len(data) / in.bound.DType.Size()
 	var room [tensor.MaxRank]int
 	if len(sizes) == 0 {
@@ -181,7 +175,7 @@ func (in *input) takes(sizes []int) bool {
 }
 
 // resizeInput resizes an input to sizes that it accepts.
-func (m *Method) resizeInput(i int, in *input, sizes []int) (*tensor.Tensor, error) {
+func (m *Instance) resizeInput(i int, in *input, sizes []int) (*tensor.Tensor, error) {
 	dst := in.given.Tensor
 	storage := m.ir.Values[m.ir.Inputs[i]].Storage
 	if m.plan.Callers[storage] {
@@ -189,7 +183,7 @@ func (m *Method) resizeInput(i int, in *input, sizes []int) (*tensor.Tensor, err
 	}
 	bytes, ok := tensor.Product(sizes)
 	bytes *= dst.DType.Size()
-	if !ok || int64(bytes) > m.program.config.limits.PlannedBytes {
+	if !ok || int64(bytes) > m.program.Limits.Planned {
 		return nil, m.badInput(i, "sizes "+tensor.FormatSizes(sizes), "a tensor within the memory limit")
 	}
 	if in.callers {
@@ -241,11 +235,8 @@ func (in *input) start() error {
 	return nil
 }
 
-// SetInput copies a tensor into input i. Its type must be the input's; its sizes must be the
-// declared ones or, for a dynamic input, within their bounds. Its dim order may differ. The input
-// keeps its value until it is set again. SetInput does not allocate. Errors are *InputError and
-// leave the input unchanged.
-func (m *Method) SetInput(i int, t *tensor.Tensor) error {
+// SetInput copies a tensor, which may have another dim order, into input i.
+func (m *Instance) SetInput(i int, t *tensor.Tensor) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
@@ -263,7 +254,7 @@ func (m *Method) SetInput(i int, t *tensor.Tensor) error {
 	return nil
 }
 
-func (m *Method) input(i int) (*input, error) {
+func (m *Instance) input(i int) (*input, error) {
 	if i < 0 || i >= len(m.inputs) {
 		return nil, m.badInput(i, fmt.Sprintf("index %d", i), fmt.Sprintf("an index below %d", len(m.inputs)))
 	}
@@ -271,7 +262,7 @@ func (m *Method) input(i int) (*input, error) {
 }
 
 // tensorInput returns input i if it accepts t.
-func (m *Method) tensorInput(i int, t *tensor.Tensor) (*input, error) {
+func (m *Instance) tensorInput(i int, t *tensor.Tensor) (*input, error) {
 	in, err := m.input(i)
 	if err != nil {
 		return nil, err
@@ -288,8 +279,8 @@ func (m *Method) tensorInput(i int, t *tensor.Tensor) (*input, error) {
 	return in, nil
 }
 
-func (m *Method) badInput(i int, got, want string) error {
-	return &InputError{Method: m.ir.Name, Index: i, Got: got, Want: want}
+func (m *Instance) badInput(i int, got, want string) error {
+	return m.program.Input(m.ir.Name, i, got, want)
 }
 
 // want describes the values that an input accepts.
@@ -307,10 +298,8 @@ func (in *input) want() string {
 	return text
 }
 
-// SetValue sets input i to a value of any kind. Numbers, bools and strings were fixed at export: v
-// must equal the value in the program. If the program contains None, v may be a number (a symbolic
-// size), bool, string or None.
-func (m *Method) SetValue(i int, v tensor.Value) error {
+// SetValue sets input i to a value of any kind. Scalars must equal those of the file, except for a None of the file.
+func (m *Instance) SetValue(i int, v tensor.Value) error {
 	if v.Kind == tensor.KindTensor {
 		return m.SetInput(i, v.Tensor)
 	}
@@ -325,7 +314,7 @@ func (m *Method) SetValue(i int, v tensor.Value) error {
 	return m.setScalar(i, in, v)
 }
 
-func (m *Method) setScalar(i int, in *input, v tensor.Value) error {
+func (m *Instance) setScalar(i int, in *input, v tensor.Value) error {
 	if in.bound != nil {
 		return m.badInput(i, describe(v), in.want())
 	}

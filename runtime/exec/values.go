@@ -1,4 +1,4 @@
-package etrun
+package exec
 
 import (
 	"github.com/etrun-go/etrun/delegate"
@@ -8,7 +8,7 @@ import (
 )
 
 // tellValues reports the values that step pc is about to read, or has written.
-func (m *Method) tellValues(pc int, kind trace.Kind) {
+func (m *Instance) tellValues(pc int, kind trace.Kind) {
 	w, s := &m.observed, &m.steps[pc]
 	w.values = m.appendArgs(w.values[:0], &m.ir.Steps[pc], kind)
 	if s.kind == ir.FreeCall {
@@ -19,7 +19,7 @@ func (m *Method) tellValues(pc int, kind trace.Kind) {
 }
 
 // tellOutputs reports the outputs of a run.
-func (m *Method) tellOutputs() {
+func (m *Instance) tellOutputs() {
 	w, now := &m.observed, trace.Now()
 	w.values = w.values[:0]
 	for _, v := range m.ir.Outputs {
@@ -30,7 +30,7 @@ func (m *Method) tellOutputs() {
 }
 
 // setValues starts an event for the values in m.observed.values.
-func (m *Method) setValues(s *step, kind trace.Kind, name string) *trace.Event {
+func (m *Instance) setValues(s *step, kind trace.Kind, name string) *trace.Event {
 	w, now := &m.observed, trace.Now()
 	e := w.set(kind, name, now, now, nil)
 	e.Chain, e.Instruction, e.Values = s.origin.Chain, s.origin.Index, w.values
@@ -41,7 +41,7 @@ func (m *Method) setValues(s *step, kind trace.Kind, name string) *trace.Event {
 }
 
 // appendArgs appends the arguments that a step reads or writes, in order.
-func (m *Method) appendArgs(dst []trace.Value, s *ir.Step, kind trace.Kind) []trace.Value {
+func (m *Instance) appendArgs(dst []trace.Value, s *ir.Step, kind trace.Kind) []trace.Value {
 	for i, v := range s.Args {
 		if reads, writes := s.Uses(i); kind == trace.Read && reads || kind == trace.Written && writes {
 			dst = m.appendValue(dst, v)
@@ -51,7 +51,7 @@ func (m *Method) appendArgs(dst []trace.Value, s *ir.Step, kind trace.Kind) []tr
 }
 
 // appendValue appends a value, or the items of a list. It skips None.
-func (m *Method) appendValue(dst []trace.Value, v int) []trace.Value {
+func (m *Instance) appendValue(dst []trace.Value, v int) []trace.Value {
 	from, now := &m.ir.Values[v], &m.values[v]
 	switch now.Kind {
 	case tensor.None:
@@ -72,7 +72,7 @@ func (m *Method) appendValue(dst []trace.Value, v int) []trace.Value {
 }
 
 // setViews switches the reporting of inner values in the units that support it.
-func (m *Method) setViews(on bool) {
+func (m *Instance) setViews(on bool) {
 	for _, u := range m.units {
 		if v, ok := u.(delegate.Viewer); ok {
 			if on {
@@ -85,7 +85,7 @@ func (m *Method) setViews(on bool) {
 }
 
 // tellNodeValues reports the values that a node of the running delegate reads, or has written.
-func (m *Method) tellNodeValues(n *delegate.NodeValues) {
+func (m *Instance) tellNodeValues(n *delegate.NodeValues) {
 	kind := trace.Read
 	if n.Written {
 		kind = trace.Written
