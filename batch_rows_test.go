@@ -71,10 +71,10 @@ func (w *rowed) check() error {
 			sizes[i][0] = n
 		}
 		if err := w.checkCall(list[0], list[1], sizes, n); err != nil {
-			return fmt.Errorf("sizes %v: %w\n%s", sizes, err, listing(list[0]))
+			return fmt.Errorf("sizes %v: %w\n%s", sizes, err, listing(list[0].in))
 		}
 		if err := w.checkBatch(list, sizes); err != nil {
-			return fmt.Errorf("batch, sizes %v: %w\n%s", sizes, err, listing(list[0]))
+			return fmt.Errorf("batch, sizes %v: %w\n%s", sizes, err, listing(list[0].in))
 		}
 	}
 	return nil

@@ -102,7 +102,7 @@ func TestEditedExecutionEqualsOriginal(t *testing.T) {
 		if edited.in, err = exec.New(context.Background(), nil, &p.shared, edited.shared, exec.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		poisonDead(edited, 0xAA)
+		poisonDead(edited.in, 0xAA)
 		compareFlows(t, seed, edited, original)
 	}
 	if changed < flowSeeds {
@@ -125,7 +125,7 @@ func compareFlows(t *testing.T, seed uint64, m, reference *Method) {
 			for k := range want {
 				if got[k] != want[k] {
 					t.Fatalf("seed %d, run %d, output %d (value %d), index %d: got %d, want %d\n%s\nreference:\n%s",
-						seed, run, i, v, k, got[k], want[k], listing(m), listing(reference))
+						seed, run, i, v, k, got[k], want[k], listing(m.in), listing(reference.in))
 				}
 			}
 		}
@@ -154,7 +154,7 @@ func TestFoldedExecutionEqualsOriginal(t *testing.T) {
 			t.Fatalf("seed %d: %d steps, %d folded, of %d", seed, len(m.shared.IR.Steps), len(m.shared.Folded), len(reference.shared.IR.Steps))
 		}
 		folded += len(m.shared.Folded)
-		poisonDead(m, 0xAA)
+		poisonDead(m.in, 0xAA)
 		compareFlows(t, seed, m, reference)
 	}
 	if folded < flowSeeds {

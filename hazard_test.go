@@ -154,7 +154,7 @@ func comparePoisoned(t *testing.T, name string, p *Program) (ran int) {
 	for _, method := range p.MethodNames() {
 		want, err := outputsOf(p, method, func(*Method) {})
 		for _, poison := range []byte{0xAA, 0xFF} { // 0xFF: NaN
-			got, poisonedErr := outputsOf(p, method, func(m *Method) { poisonDead(m, poison) })
+			got, poisonedErr := outputsOf(p, method, func(m *Method) { poisonDead(m.in, poison) })
 			if (err == nil) != (poisonedErr == nil) || !slices.Equal(got, want) {
 				t.Errorf("%s, method %s, poison %#x: got %.40x…, %v, want %.40x…, %v", name, method, poison, got, poisonedErr, want, err)
 			}

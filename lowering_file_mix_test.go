@@ -107,15 +107,15 @@ func lowerMixFile(seed uint64, keeps bool) (regions int, err error) {
 	}
 	m, err := load(result.Data, PlanFile)
 	if err != nil {
-		return 0, fmt.Errorf("lowered: %w\n%s", err, listing(reference))
+		return 0, fmt.Errorf("lowered: %w\n%s", err, listing(reference.in))
 	}
 	if n := len(m.in.Plan().Conflicts); n > 0 {
-		return 0, fmt.Errorf("%d conflicts in the plan of the file\n%s", n, listing(m))
+		return 0, fmt.Errorf("%d conflicts in the plan of the file\n%s", n, listing(m.in))
 	}
-	poisonDead(m, 0xAA)
+	poisonDead(m.in, 0xAA)
 	for run := range 5 {
 		if err := compareMix(m, reference, run); err != nil {
-			return 0, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, listing(m), listing(reference))
+			return 0, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, listing(m.in), listing(reference.in))
 		}
 	}
 	return result.Methods[0].Report.Taken(), nil

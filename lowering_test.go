@@ -79,13 +79,13 @@ func lowerMix(seed uint64) (n mixed, err error) {
 	}
 	m, err := load(WithLowering(LowerAll), WithDelegates(mask(seed, share, hard)))
 	if err != nil {
-		return n, fmt.Errorf("lowered: %w\n%s", err, listing(reference))
+		return n, fmt.Errorf("lowered: %w\n%s", err, listing(reference.in))
 	}
-	poisonDead(m, 0xAA)
-	poisonDead(reference, 0x55)
+	poisonDead(m.in, 0xAA)
+	poisonDead(reference.in, 0x55)
 	for run := range 5 {
 		if err := compareMix(m, reference, run); err != nil {
-			return n, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, listing(m), listing(reference))
+			return n, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, listing(m.in), listing(reference.in))
 		}
 	}
 	for i := range m.shared.Lowered.Regions {

@@ -253,13 +253,13 @@ func (q *quantizedFile) same(data []byte, by delegate.Backend, compare func(got,
 	if n := len(m.in.Plan().Conflicts); n > 0 {
 		return fmt.Errorf("%d conflicts in the plan of the file", n)
 	}
-	g := poisonDead(m, 0xAA)
+	g := poisonDead(m.in, 0xAA)
 	for i, sizes := range q.calls {
 		want, refused := callSized(reference, sizes, q.seed+uint64(i))
 		got, err := callSized(m, sizes, q.seed+uint64(i))
 		switch {
 		case (err == nil) != (refused == nil):
-			return fmt.Errorf("call of sizes %v: got %w, the lowered program %v\n%s", sizes, err, refused, listing(m))
+			return fmt.Errorf("call of sizes %v: got %w, the lowered program %v\n%s", sizes, err, refused, listing(m.in))
 		case err == nil:
 			err = errors.Join(compare(got, want), g.written)
 		default:
@@ -267,7 +267,7 @@ func (q *quantizedFile) same(data []byte, by delegate.Backend, compare func(got,
 		}
 		q.count(3, 1)
 		if err != nil {
-			return fmt.Errorf("call of sizes %v: %w\n%s", sizes, err, listing(m))
+			return fmt.Errorf("call of sizes %v: %w\n%s", sizes, err, listing(m.in))
 		}
 	}
 	return nil

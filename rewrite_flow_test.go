@@ -50,29 +50,6 @@ func (l *floats) do(p *flowProgram, name string, args ...int) {
 	p.call(at, args...)
 }
 
-func (p *flowProgram) put(v pte.Value) int {
-	p.m.Values = append(p.m.Values, v)
-	return len(p.m.Values) - 1
-}
-
-func (p *flowProgram) number(n int64) int { return p.put(pte.Value{Kind: tensor.KindInt, Int: n}) }
-func (p *flowProgram) truth(b bool) int   { return p.put(pte.Value{Kind: tensor.KindBool, Bool: b}) }
-func (p *flowProgram) nothing() int       { return p.put(pte.Value{Kind: tensor.None}) }
-
-func (p *flowProgram) numbers(list ...int64) int {
-	v := pte.Value{Kind: tensor.KindIntList}
-	for _, n := range list {
-		v.Items = append(v.Items, p.number(n))
-	}
-	return p.put(v)
-}
-
-// constant adds a float32 constant.
-func (p *flowProgram) constant(data []float32, sizes ...int) int {
-	return p.put(pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: sizes,
-		DimOrder: tensor.ContiguousOrder(len(sizes)), Storage: pte.Constant, Data: tensor.BytesOf(data)}})
-}
-
 // scalar adds a constant without dimensions.
 func (l *floats) scalar(p *flowProgram, x float32) int {
 	v, ok := l.scalars[x]
@@ -292,18 +269,18 @@ func compareLowered(spec *pte.Method, seed uint64, counts map[string]int) error 
 		counts[w.Rewrite]++
 	}
 	counts[""]++
-	poisonDead(got, 0xAA)
+	poisonDead(got.in, 0xAA)
 	for run := range 3 {
 		for _, m := range []*Method{want, got} {
 			setCubes(m, seed, run)
 			if err := m.Execute(context.Background()); err != nil {
-				return &campaign.Finding{Kind: "execute", Message: fmt.Sprintf("run %d: %v\n%s", run, err, listing(m))}
+				return &campaign.Finding{Kind: "execute", Message: fmt.Sprintf("run %d: %v\n%s", run, err, listing(m.in))}
 			}
 		}
 		for i := range spec.Outputs {
 			if a, b := outputTensor(got, i).Data, outputTensor(want, i).Data; !sameFloats(a, b) {
 				return &campaign.Finding{Kind: "difference", Message: fmt.Sprintf("run %d, output %d (value %d): got %v, want %v\n%s\nreference:\n%s",
-					run, i, spec.Outputs[i], tensor.View[float32](a), tensor.View[float32](b), listing(got), listing(want))}
+					run, i, spec.Outputs[i], tensor.View[float32](a), tensor.View[float32](b), listing(got.in), listing(want.in))}
 			}
 		}
 	}

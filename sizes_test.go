@@ -90,7 +90,7 @@ func (w way) load(file []byte) (*sizedMethod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.name, err)
 	}
-	return &sizedMethod{w, live, poisonDead(live, 0xAA), programs[0], programs[1]}, nil
+	return &sizedMethod{w, live, poisonDead(live.in, 0xAA), programs[0], programs[1]}, nil
 }
 
 // loadSized loads a program in several ways.
@@ -138,7 +138,7 @@ func runSized(seed uint64, ways []way, count func(counter int, n int)) error {
 		}
 		n, err := compareSized(list, sizes, seed+uint64(call))
 		if err != nil {
-			return fmt.Errorf("call %d, sizes %v: %w\n%s\nbounds %v, inputs %v", call, sizes, err, listing(list[0].live), s.bounds, s.dims)
+			return fmt.Errorf("call %d, sizes %v: %w\n%s\nbounds %v, inputs %v", call, sizes, err, listing(list[0].live.in), s.bounds, s.dims)
 		}
 		count(1, 1)
 		count(2, 1-n)
